@@ -1,0 +1,3 @@
+module jacobi
+
+go 1.26.8

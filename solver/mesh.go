@@ -1,0 +1,90 @@
+package solver
+
+import (
+	"fmt"
+	"math"
+)
+
+// DType is the floating-point type of a field.
+type DType uint8
+
+// The two types of field. Their values are part of the wire format.
+const (
+	Float32 DType = 4
+	Float64 DType = 8
+)
+
+// ParseDType returns the type called name: "float32" or "float64".
+func ParseDType(name string) (DType, error) {
+	switch name {
+	case "float32":
+		return Float32, nil
+	case "float64":
+		return Float64, nil
+	}
+	return 0, fmt.Errorf("dtype %q: allowed are float32 and float64", name)
+}
+
+// Size returns the bytes of one value.
+func (d DType) Size() int { return int(d) }
+
+// String returns "float32" or "float64".
+func (d DType) String() string {
+	switch d {
+	case Float32:
+		return "float32"
+	case Float64:
+		return "float64"
+	}
+	return fmt.Sprintf("DType(%d)", uint8(d))
+}
+
+// Mesh is the whole grid: NY rows of NX columns, row-major, row 0 on top, boundary included.
+// Columns 0 and NX-1 are fixed. Rows 0 and NY-1 are fixed, or, when Periodic, row 0 is the copy
+// of row NY-2 and row NY-1 the copy of row 1.
+type Mesh struct {
+	NX, NY   int
+	DType    DType
+	Periodic bool
+}
+
+// RowBytes returns the bytes of one dense row of NX values.
+func (m Mesh) RowBytes() int { return m.NX * m.DType.Size() }
+
+// Interior returns the rows that a sweep updates, [1, NY-1).
+func (m Mesh) Interior() Stripe { return Stripe{1, m.NY - 1} }
+
+// Canonical maps row, which may lie in a halo above row 1 or below row NY-2, to the row of the mesh
+// whose values it holds: with periodic top and bottom the interior repeats every NY-2 rows. ok is
+// false for a row that does not exist because the mesh ends there.
+func (m Mesh) Canonical(row int) (canonical int, ok bool) {
+	if m.Periodic {
+		n := m.NY - 2
+		return 1 + ((row-1)%n+n)%n, true
+	}
+	return row, row >= 0 && row < m.NY
+}
+
+// RowSource yields the initial field.
+type RowSource interface {
+	// Row writes row iy, 0 <= iy < NY, boundary included, into dst: NX values of the mesh's type,
+	// little-endian, dense. It may be called from several goroutines at once.
+	Row(iy int, dst []byte) error
+}
+
+// Magnitude is the exponent E of the smallest power of two with |v| <= 2^E for every value v of the
+// initial field and its boundary. A Jacobi sweep is an average, and rounding is monotone, so no
+// later value exceeds 2^E either; the unit of the exact norm follows from it (see Sum).
+type Magnitude int
+
+// MagnitudeOf returns the exponent for a largest absolute value of maxAbs; 0 for a field of zeros.
+func MagnitudeOf(maxAbs float64) Magnitude {
+	if maxAbs == 0 {
+		return 0
+	}
+	frac, exp := math.Frexp(maxAbs) // maxAbs = frac * 2^exp, 0.5 <= frac < 1
+	if frac == 0.5 {
+		exp--
+	}
+	return Magnitude(exp)
+}

@@ -1,0 +1,75 @@
+package solver
+
+import "fmt"
+
+// GroupRows and GroupCols are the height and width of a group: the points whose squared updates are
+// added in floating point, in one fixed order, before the exact sum begins (see Sum). Groups are
+// aligned to multiples of these numbers in global coordinates, so that they depend on neither the
+// ranks nor the kernel. A stripe consists of whole row groups.
+const (
+	GroupRows = 8
+	GroupCols = 4
+)
+
+// Stripe is the half-open range [Lo, Hi) of global rows.
+type Stripe struct{ Lo, Hi int }
+
+// Rows returns the height of the stripe.
+func (s Stripe) Rows() int { return s.Hi - s.Lo }
+
+// String returns the stripe as "[Lo, Hi)".
+func (s Stripe) String() string { return fmt.Sprintf("[%d, %d)", s.Lo, s.Hi) }
+
+// rowGroups returns the number of row groups that hold interior rows, which are [1, ny-1).
+func rowGroups(ny int) int { return (ny - 1 + GroupRows - 1) / GroupRows }
+
+// Partition divides the interior rows [1, ny-1) of a mesh among ranks. Stripes are contiguous, in
+// rank order, begin at multiples of GroupRows (the first one at row 1) and differ by at most one row
+// group. Every stripe holds at least depth rows, so that a halo comes from one neighbour alone; it
+// is an error, which names the largest number of ranks that works, if that cannot be.
+func Partition(ny, ranks, depth int) ([]Stripe, error) {
+	if ranks < 1 {
+		return nil, fmt.Errorf("ranks %d: at least 1 is needed", ranks)
+	}
+	if !fits(ny, ranks, depth) {
+		return nil, fmt.Errorf("ranks %d: a mesh of %d rows with halo depth %d allows at most %d (stripes are whole groups of %d rows and at least as high as the halo)",
+			ranks, ny, depth, MaxRanks(ny, depth), GroupRows)
+	}
+	stripes := make([]Stripe, ranks)
+	for r := range stripes {
+		stripes[r] = stripe(ny, ranks, r)
+	}
+	return stripes, nil
+}
+
+// MaxRanks returns the largest number of ranks that Partition accepts, or 0 if even one rank is too
+// many for the depth.
+func MaxRanks(ny, depth int) int {
+	for n := rowGroups(ny); n > 0; n-- {
+		if fits(ny, n, depth) {
+			return n
+		}
+	}
+	return 0
+}
+
+// MinRows returns the height of the lowest stripe when ranks share ny rows.
+func MinRows(ny, ranks int) int {
+	low := ny
+	for r := range ranks {
+		low = min(low, stripe(ny, ranks, r).Rows())
+	}
+	return low
+}
+
+func fits(ny, ranks, depth int) bool {
+	return ranks <= rowGroups(ny) && MinRows(ny, ranks) >= depth
+}
+
+func stripe(ny, ranks, r int) Stripe {
+	g := rowGroups(ny)
+	return Stripe{
+		Lo: max(1, r*g/ranks*GroupRows),
+		Hi: min(ny-1, (r+1)*g/ranks*GroupRows),
+	}
+}

@@ -1,0 +1,128 @@
+package solver
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/big"
+	"math/bits"
+)
+
+// unitBits places the unit of a Sum: 2^(2E - unitBits), where E is the Magnitude of the problem.
+const unitBits = 134
+
+// Sum is a sum of squares, exact and hence independent of the order of its terms: a 192-bit unsigned
+// integer, least significant limb first, in units of 2^(2E-134) with E the Magnitude of the problem.
+//
+// Each term is the sum of one group (see GroupRows) in the field's type; Add cuts it to a multiple
+// of the unit. A group holds 32 points with |new-old| <= 2^(E+1), so a term is at most 2^141 units
+// and 2^50 groups fit. The error bound and its proof are in docs/numerics.md.
+type Sum struct {
+	Limbs [3]uint64
+	// Bad says that a term was not a number, infinite, or larger than any sweep can make it.
+	Bad bool
+}
+
+// SumBytes is the length of a Sum on the wire.
+const SumBytes = 25
+
+// maxTermBits is the bits of the largest term of a correct sweep, 2^141 units.
+const maxTermBits = 142
+
+// Add adds the term group >= 0, the sum of one group's squares, cut to a multiple of the unit.
+func (s *Sum) Add(group float64, e Magnitude) {
+	b := math.Float64bits(group)
+	exp := int(b >> 52 & 0x7ff)
+	mant := b & (1<<52 - 1)
+	switch {
+	case b>>63 != 0 && group != 0 || exp == 0x7ff:
+		s.Bad = true
+		return
+	case exp == 0:
+		exp = 1
+	default:
+		mant |= 1 << 52
+	}
+	shift := exp - 1075 + unitBits - 2*int(e) // group = mant * 2^(exp-1075)
+	if shift < 0 {
+		if shift > -64 {
+			s.addShifted(mant>>-shift, 0)
+		}
+		return
+	}
+	if mant != 0 && shift+bits.Len64(mant) > maxTermBits {
+		s.Bad = true
+		return
+	}
+	s.addShifted(mant, shift)
+}
+
+// AddScaled adds n * 2^shift units, n >= 0: how a kernel that collects terms in fixed-point pieces of
+// its own hands them over. shift is at most 127.
+func (s *Sum) AddScaled(n uint64, shift int) { s.addShifted(n, shift) }
+
+func (s *Sum) addShifted(n uint64, shift int) {
+	var t [4]uint64
+	word, bit := shift/64, uint(shift%64)
+	t[word] = n << bit
+	if bit != 0 {
+		t[word+1] = n >> (64 - bit)
+	}
+	s.addLimbs([3]uint64{t[0], t[1], t[2]})
+}
+
+func (s *Sum) addLimbs(t [3]uint64) {
+	var c uint64
+	for i := range s.Limbs {
+		s.Limbs[i], c = bits.Add64(s.Limbs[i], t[i], c)
+	}
+	if c != 0 {
+		s.Bad = true
+	}
+}
+
+// Merge adds other to s.
+func (s *Sum) Merge(other Sum) {
+	s.addLimbs(other.Limbs)
+	s.Bad = s.Bad || other.Bad
+}
+
+// Norm returns the L2 norm: the square root, in float64, of the sum rounded once to float64; NaN for
+// a bad sum.
+func (s Sum) Norm(e Magnitude) float64 {
+	if s.Bad {
+		return math.NaN()
+	}
+	var b [24]byte
+	for i, limb := range s.Limbs {
+		binary.BigEndian.PutUint64(b[16-8*i:], limb)
+	}
+	f := new(big.Float).SetInt(new(big.Int).SetBytes(b[:]))
+	f.SetMantExp(f, 2*int(e)-unitBits)
+	v, _ := f.Float64()
+	return math.Sqrt(v)
+}
+
+// AppendBinary appends the SumBytes bytes of s to b.
+func (s Sum) AppendBinary(b []byte) []byte {
+	for _, limb := range s.Limbs {
+		b = binary.LittleEndian.AppendUint64(b, limb)
+	}
+	if s.Bad {
+		return append(b, 1)
+	}
+	return append(b, 0)
+}
+
+// SumFromBinary reads the first SumBytes bytes of b.
+func SumFromBinary(b []byte) (Sum, error) {
+	if len(b) < SumBytes || b[24] > 1 {
+		return Sum{}, fmt.Errorf("sum: %d bytes, %d wanted, the last 0 or 1", len(b), SumBytes)
+	}
+	var s Sum
+	for i := range s.Limbs {
+		s.Limbs[i] = binary.LittleEndian.Uint64(b[8*i:])
+	}
+	s.Bad = b[24] == 1
+	return s, nil
+}
