@@ -1,0 +1,140 @@
+// Package reference is the oracle of the tests: the Jacobi iteration over the whole mesh in the plainest form,
+// with the norm by its definition. It shares no code with any backend.
+package reference
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"jacobi/solver"
+)
+
+// Jacobi is a whole mesh in memory.
+type Jacobi struct {
+	mesh solver.Mesh
+	e    solver.Magnitude
+	// field holds every value as float64; a float32 mesh's values are float32 values, and each operation is rounded
+	// to float32.
+	field, next []float64
+}
+
+// New loads the initial field.
+func New(mesh solver.Mesh, rows solver.RowSource, e solver.Magnitude) (*Jacobi, error) {
+	j := &Jacobi{mesh: mesh, e: e, field: make([]float64, mesh.NX*mesh.NY)}
+	row := make([]byte, mesh.RowBytes())
+	for y := range mesh.NY {
+		if err := rows.Row(y, row); err != nil {
+			return nil, fmt.Errorf("reference: row %d: %w", y, err)
+		}
+		for x := range mesh.NX {
+			j.field[y*mesh.NX+x] = j.value(row, x)
+		}
+	}
+	j.next = append([]float64(nil), j.field...)
+	j.copyPeriodicRows(j.field)
+	return j, nil
+}
+
+// Sweep does one sweep and returns the sum of squares of its update.
+func (j *Jacobi) Sweep() solver.Sum {
+	nx, ny := j.mesh.NX, j.mesh.NY
+	for y := 1; y < ny-1; y++ {
+		for x := 1; x < nx-1; x++ {
+			i := y*nx + x
+			f := j.field
+			j.next[i] = j.round(0.25 * j.round(j.round(f[i-1]+f[i+1])+j.round(f[i-nx]+f[i+nx])))
+		}
+	}
+	sum := j.sum()
+	j.field, j.next = j.next, j.field
+	j.copyPeriodicRows(j.field)
+	return sum
+}
+
+// Rows returns rows [s.Lo, s.Hi), dense.
+func (j *Jacobi) Rows(s solver.Stripe) []byte {
+	var b []byte
+	for _, v := range j.field[s.Lo*j.mesh.NX : s.Hi*j.mesh.NX] {
+		if j.mesh.DType == solver.Float32 {
+			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(float32(v)))
+		} else {
+			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(v))
+		}
+	}
+	return b
+}
+
+func (j *Jacobi) sum() solver.Sum {
+	var sum solver.Sum
+	for y := 0; y < j.mesh.NY; y += solver.GroupRows {
+		for x := 0; x < j.mesh.NX; x += solver.GroupCols {
+			sum.Add(j.group(y, x), j.e)
+		}
+	}
+	return sum
+}
+
+// group adds the squares of the group whose first row and column are y0 and x0.
+func (j *Jacobi) group(y0, x0 int) float64 {
+	acc := 0.0
+	for y := max(1, y0); y < min(j.mesh.NY-1, y0+solver.GroupRows); y++ {
+		var d [solver.GroupCols]float64
+		for c := range d {
+			if x := x0 + c; x >= 1 && x < j.mesh.NX-1 {
+				d[c] = j.round(j.next[y*j.mesh.NX+x] - j.field[y*j.mesh.NX+x])
+			}
+		}
+		left := j.fma(d[1], d[1], j.round(d[0]*d[0]))
+		right := j.fma(d[3], d[3], j.round(d[2]*d[2]))
+		acc = j.round(acc + j.round(left+right))
+	}
+	return acc
+}
+
+// copyPeriodicRows makes row 0 the copy of row NY-2 and row NY-1 the copy of row 1, but for the fixed columns.
+func (j *Jacobi) copyPeriodicRows(f []float64) {
+	if !j.mesh.Periodic {
+		return
+	}
+	nx, ny := j.mesh.NX, j.mesh.NY
+	copy(f[1:nx-1], f[(ny-2)*nx+1:(ny-1)*nx-1])
+	copy(f[(ny-1)*nx+1:ny*nx-1], f[nx+1:2*nx-1])
+}
+
+func (j *Jacobi) value(row []byte, x int) float64 {
+	if j.mesh.DType == solver.Float32 {
+		return float64(math.Float32frombits(binary.LittleEndian.Uint32(row[4*x:])))
+	}
+	return math.Float64frombits(binary.LittleEndian.Uint64(row[8*x:]))
+}
+
+// round rounds v to the field's type. For the sum, difference or product of two float32 values it yields the
+// correctly rounded float32 result although v was rounded to float64 before: 53 >= 2*24+2 bits
+// (Figueroa, "When is double rounding innocuous?", 1995). The conversion also keeps the compiler from fusing.
+func (j *Jacobi) round(v float64) float64 {
+	if j.mesh.DType == solver.Float32 {
+		return float64(float32(v))
+	}
+	return float64(v)
+}
+
+// fma returns x*y+z, rounded once to the field's type.
+func (j *Jacobi) fma(x, y, z float64) float64 {
+	if j.mesh.DType == solver.Float64 {
+		return math.FMA(x, y, z)
+	}
+	p := float64(x * y) // exact: 24+24 bits
+	s := p + z
+	t := s - p
+	err := (p - (s - t)) + (z - t) // s+err == p+z exactly (Knuth's two-sum)
+	// Round s to odd, so that rounding it again to float32 rounds p+z once (Boldo and Melquiond, 2008).
+	if b := math.Float64bits(s); err != 0 && b&1 == 0 {
+		if (err > 0) == (s > 0) {
+			s = math.Float64frombits(b + 1)
+		} else {
+			s = math.Float64frombits(b - 1)
+		}
+	}
+	return float64(float32(s))
+}

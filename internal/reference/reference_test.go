@@ -1,0 +1,68 @@
+package reference
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"testing"
+
+	"jacobi/solver"
+)
+
+// gtc2019 is the well-known sample's problem, float32.
+type gtc2019 struct{ nx, ny int }
+
+func (g gtc2019) Row(iy int, dst []byte) error {
+	clear(dst)
+	v := math.Float32bits(float32(math.Sin(2 * float64(float32(math.Pi)) * float64(iy) / float64(g.ny-1))))
+	binary.LittleEndian.PutUint32(dst, v)
+	binary.LittleEndian.PutUint32(dst[4*(g.nx-1):], v)
+	return nil
+}
+
+// The published norms of the multi-GPU sample, and one more with nine digits.
+func TestNormsOfTheMultiGPUSample(t *testing.T) {
+	mesh := solver.Mesh{NX: 1024, NY: 1024, DType: solver.Float32, Periodic: true}
+	sweeps, want := 300, []string{"0.225864", "0.134109", "0.098835"}
+	if !testing.Short() {
+		sweeps = 1000
+		want = append(want, "0.079573", "0.067244", "0.058592", "0.052145", "0.047130", "0.043104", "0.039791")
+	}
+	j, err := New(mesh, gtc2019{1024, 1024}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k := range sweeps {
+		norm := j.Sweep().Norm(0)
+		if k%100 == 99 {
+			if got := fmt.Sprintf("%.6f", norm); got != want[k/100] {
+				t.Errorf("sweep %d: norm %s, want %s", k, got, want[k/100])
+			}
+		}
+		if k == 999 {
+			if got := fmt.Sprintf("%.10f", norm); got != "0.0397910816" {
+				t.Errorf("sweep 999: norm %s, want 0.0397910816", got)
+			}
+		}
+	}
+}
+
+// fma in float32 agrees with exact arithmetic rounded once.
+func TestFMA32RoundsOnce(t *testing.T) {
+	j := &Jacobi{mesh: solver.Mesh{DType: solver.Float32}}
+	rng := rand.New(rand.NewPCG(1, 2))
+	random := func() float32 {
+		return math.Float32frombits(uint32(rng.IntN(2))<<31 | uint32(100+rng.IntN(40))<<23 | uint32(rng.IntN(1<<23)))
+	}
+	for range 200_000 {
+		x, y, z := random(), random(), random()
+		exact := new(big.Float).SetPrec(500).SetFloat64(float64(x) * float64(y))
+		exact.Add(exact, big.NewFloat(float64(z)))
+		want, _ := exact.Float32()
+		if got := float32(j.fma(float64(x), float64(y), float64(z))); got != want {
+			t.Fatalf("fma(%v, %v, %v) = %v, want %v", x, y, z, got, want)
+		}
+	}
+}
