@@ -43,8 +43,8 @@ type Block struct {
 	Margin int
 }
 
-// Backend sweeps one stripe. The calls of a block are Edges (only if Margin is 0), Interior, Sums, in that
-// order; all come from one goroutine.
+// Backend sweeps one stripe. The calls of a block are Edges (only if Margin is 0 and an exchange follows), Interior and
+// Sums (unless nobody wants them), in that order; all come from one goroutine.
 //
 //	new[y][x] = 0.25 * ((old[y][x-1] + old[y][x+1]) + (old[y-1][x] + old[y+1][x]))
 //
