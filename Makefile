@@ -1,0 +1,32 @@
+# Everything a newcomer needs is `make run` and `make test`; `make help` lists the rest.
+GO ?= go
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+
+.PHONY: help build run test race lint fuzz deps clean
+
+help:            ## list the targets
+	@grep -E '^[a-z-]+: .*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+
+build: deps      ## build bin/launcher and bin/jacobi-rank
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-X jacobi/internal/version.stamp=$(VERSION)' -o bin/ ./cmd/launcher ./cmd/jacobi-rank
+
+run: build       ## solve configs/quickstart.yaml with 4 ranks
+	bin/launcher --config configs/quickstart.yaml
+
+test: deps       ## every test but the race detector's
+	$(GO) test -timeout 15m ./...
+
+race: deps       ## the concurrent packages under the race detector
+	$(GO) test -race -short -timeout 15m ./solver/... ./halo/... ./internal/... ./configs/... ./cmd/...
+
+lint: deps       ## gofmt, go vet, staticcheck
+	@unformatted=$$(gofmt -l cmd configs cuda halo internal solver bench); \
+	  if [ -n "$$unformatted" ]; then echo "gofmt would change:"; echo "$$unformatted"; exit 1; fi
+	$(GO) vet ./...
+	$(GO) tool staticcheck ./...
+
+deps:            ## download the Go modules
+	@$(GO) mod download
+
+clean:           ## remove what was built and computed
+	rm -rf bin out
