@@ -5,77 +5,95 @@ import "time"
 
 // Config is one run, merged from flags, environment, file and defaults in that order of precedence.
 type Config struct {
-	Run     Run     `mapstructure:"run" json:"run"`
-	Grid    Grid    `mapstructure:"grid" json:"grid"`
-	Problem Problem `mapstructure:"problem" json:"problem"`
-	Solver  Solver  `mapstructure:"solver" json:"solver"`
-	Halo    Halo    `mapstructure:"halo" json:"halo"`
-	Device  Device  `mapstructure:"device" json:"device"`
-	NATS    NATS    `mapstructure:"nats" json:"nats"`
-	Output  Output  `mapstructure:"output" json:"output"`
-	Log     Log     `mapstructure:"log" json:"log"`
+	Run     Run     `mapstructure:"run" json:"run" yaml:"run"`
+	Grid    Grid    `mapstructure:"grid" json:"grid" yaml:"grid"`
+	Problem Problem `mapstructure:"problem" json:"problem" yaml:"problem"`
+	Solver  Solver  `mapstructure:"solver" json:"solver" yaml:"solver"`
+	Halo    Halo    `mapstructure:"halo" json:"halo" yaml:"halo"`
+	Device  Device  `mapstructure:"device" json:"device" yaml:"device"`
+	NATS    NATS    `mapstructure:"nats" json:"nats" yaml:"nats"`
+	Output  Output  `mapstructure:"output" json:"output" yaml:"output"`
+	Log     Log     `mapstructure:"log" json:"log" yaml:"log"`
 }
 
 // Run names a run and says how many ranks share it.
 type Run struct {
-	Name  string `mapstructure:"name" json:"name"`
-	Ranks int    `mapstructure:"ranks" json:"ranks"`
+	Name  string `mapstructure:"name" json:"name" yaml:"name"`
+	Ranks int    `mapstructure:"ranks" json:"ranks" yaml:"ranks"`
 }
 
 // Grid is the whole mesh, boundary included.
 type Grid struct {
-	NX    int    `mapstructure:"nx" json:"nx"`
-	NY    int    `mapstructure:"ny" json:"ny"`
-	DType string `mapstructure:"dtype" json:"dtype"` // float32 | float64
+	NX    int    `mapstructure:"nx" json:"nx" yaml:"nx"`
+	NY    int    `mapstructure:"ny" json:"ny" yaml:"ny"`
+	DType string `mapstructure:"dtype" json:"dtype" yaml:"dtype"` // float32 | float64
 }
 
-// Problem is a preset and what replaces parts of it; an empty string leaves the preset's choice.
+// Problem is a preset and what replaces parts of it; an empty string leaves the preset's choice (see Resolve).
+// A number is kept as its shortest decimal text, however it was written.
 type Problem struct {
-	Preset  string `mapstructure:"preset" json:"preset"` // gtc2019 | dirichlet
-	Left    string `mapstructure:"left" json:"left"`     // value | expression
-	Right   string `mapstructure:"right" json:"right"`
-	Top     string `mapstructure:"top" json:"top"` // periodic | value | expression
-	Bottom  string `mapstructure:"bottom" json:"bottom"`
-	Initial string `mapstructure:"initial" json:"initial"` // value | expression | file.npy
+	Preset  string `mapstructure:"preset" json:"preset" yaml:"preset"` // gtc2019 | dirichlet
+	Left    string `mapstructure:"left" json:"left" yaml:"left"`       // value | expression
+	Right   string `mapstructure:"right" json:"right" yaml:"right"`
+	Top     string `mapstructure:"top" json:"top" yaml:"top"` // periodic | value | expression
+	Bottom  string `mapstructure:"bottom" json:"bottom" yaml:"bottom"`
+	Initial string `mapstructure:"initial" json:"initial" yaml:"initial"` // value | expression | file.npy
 }
 
 // Solver says when the iteration ends.
 type Solver struct {
-	Tolerance     float64 `mapstructure:"tolerance" json:"tolerance"`
-	MaxIterations int     `mapstructure:"max_iterations" json:"max_iterations"`
+	Tolerance     float64 `mapstructure:"tolerance" json:"tolerance" yaml:"tolerance"`
+	MaxIterations int     `mapstructure:"max_iterations" json:"max_iterations" yaml:"max_iterations"`
 }
 
-// Halo says how rows travel between neighbours.
+// Halo says how rows travel between neighbours. It is written with depth "auto" for 0 and the timeout as text.
 type Halo struct {
-	Transport string        `mapstructure:"transport" json:"transport"` // auto | nats | p2p
-	Depth     int           `mapstructure:"depth" json:"depth"`         // 0: auto
-	Timeout   time.Duration `mapstructure:"timeout" json:"timeout"`
+	Transport string        `mapstructure:"transport"` // auto | nats | p2p
+	Depth     int           `mapstructure:"depth"`     // 0: auto
+	Timeout   time.Duration `mapstructure:"timeout"`
 }
 
 // Device says what sweeps.
 type Device struct {
-	Backend string `mapstructure:"backend" json:"backend"` // auto | cpu | cuda
-	Threads int    `mapstructure:"threads" json:"threads"` // 0: the node's cores over its ranks
+	Backend string `mapstructure:"backend" json:"backend" yaml:"backend"` // auto | cpu | cuda
+	Threads int    `mapstructure:"threads" json:"threads" yaml:"threads"` // 0: the node's cores over its ranks
 }
 
-// NATS says which server connects the ranks; an empty URL: the launcher starts one.
+// NATS says which server connects the ranks; an empty URL: the launcher starts one. It is written, as YAML, as JSON
+// and by fmt, with its secrets hidden.
 type NATS struct {
-	URL   string `mapstructure:"url" json:"url"`
-	Creds string `mapstructure:"creds" json:"creds"`
-	CA    string `mapstructure:"ca" json:"ca"`
+	URL   string `mapstructure:"url"` // one server, or several with commas between them
+	Creds string `mapstructure:"creds"`
+	CA    string `mapstructure:"ca"`
 }
 
 // Output names the files of a run; an empty name: not written.
 type Output struct {
-	Dir     string `mapstructure:"dir" json:"dir"`
-	Field   string `mapstructure:"field" json:"field"`
-	Picture string `mapstructure:"picture" json:"picture"`
-	History string `mapstructure:"history" json:"history"`
-	Report  string `mapstructure:"report" json:"report"`
+	Dir     string `mapstructure:"dir" json:"dir" yaml:"dir"`
+	Field   string `mapstructure:"field" json:"field" yaml:"field"`
+	Picture string `mapstructure:"picture" json:"picture" yaml:"picture"`
+	History string `mapstructure:"history" json:"history" yaml:"history"`
+	Report  string `mapstructure:"report" json:"report" yaml:"report"`
 }
 
 // Log sets up zap.
 type Log struct {
-	Level  string `mapstructure:"level" json:"level"`
-	Format string `mapstructure:"format" json:"format"` // console | json
+	Level  string `mapstructure:"level" json:"level" yaml:"level"`    // debug | info | warn | error
+	Format string `mapstructure:"format" json:"format" yaml:"format"` // console | json
+}
+
+// Default returns the run that an empty run file describes.
+func Default() Config {
+	return Config{
+		Run:     Run{Ranks: 4},
+		Grid:    Grid{NX: 16384, NY: 16384, DType: "float32"},
+		Problem: Problem{Preset: "gtc2019"},
+		Solver:  Solver{Tolerance: 1e-8, MaxIterations: 1000},
+		Halo:    Halo{Transport: "auto", Timeout: 30 * time.Second},
+		Device:  Device{Backend: "auto"},
+		Output: Output{
+			Dir: "out", Field: "field.npy", Picture: "field.png", History: "history.csv", Report: "report.json",
+		},
+		Log: Log{Level: "info", Format: "console"},
+	}
 }

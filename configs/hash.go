@@ -1,0 +1,29 @@
+package configs
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Hash returns the SHA-256, in hexadecimal, of what all ranks of a run must agree on: all keys but these.
+//   - run.name: a title.
+//   - device: ranks of one run may sweep with different backends and numbers of threads; the bits are the same.
+//   - nats: nodes may reach the same servers by different names and keep their credentials in different places.
+//   - output.dir: nodes may see the same directory at different paths. The names in it do count, since all ranks write
+//     one field.
+//   - log: what a rank says changes nothing that it does.
+func Hash(c Config) string {
+	h := sha256.New()
+	fmt.Fprintln(h, "jacobi configuration 1")
+	for _, k := range keys() {
+		section, _, _ := strings.Cut(k.name, ".")
+		if slices.Contains([]string{"device", "nats", "log"}, section) || k.name == "run.name" || k.name == "output.dir" {
+			continue
+		}
+		fmt.Fprintf(h, "%s=%q\n", k.name, k.text(c))
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}

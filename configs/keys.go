@@ -1,0 +1,205 @@
+package configs
+
+import (
+	"fmt"
+	"math"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/agnivade/levenshtein"
+)
+
+// kind says what values a key takes.
+type kind uint8
+
+const (
+	text kind = iota
+	integer
+	number
+	duration
+	depth      // an integer >= 1, or auto
+	expression // text, or a number that becomes its shortest text
+)
+
+// key is one leaf of Config: section.name.
+type key struct {
+	name  string
+	kind  kind
+	index []int // for reflect.Value.FieldByIndex
+}
+
+// keys lists the leaves of Config in the order in which it declares them.
+func keys() []key {
+	var list []key
+	root := reflect.TypeFor[Config]()
+	for s := range root.NumField() {
+		section := root.Field(s)
+		for f := range section.Type.NumField() {
+			field := section.Type.Field(f)
+			k := key{
+				name:  section.Tag.Get("mapstructure") + "." + field.Tag.Get("mapstructure"),
+				index: []int{s, f},
+			}
+			switch {
+			case k.name == "halo.depth":
+				k.kind = depth
+			case field.Type == reflect.TypeFor[time.Duration]():
+				k.kind = duration
+			case field.Type.Kind() == reflect.Int:
+				k.kind = integer
+			case field.Type.Kind() == reflect.Float64:
+				k.kind = number
+			case section.Name == "Problem" && field.Name != "Preset":
+				k.kind = expression
+			}
+			list = append(list, k)
+		}
+	}
+	return list
+}
+
+// value returns what c holds for k.
+func (k key) value(c Config) any {
+	return reflect.ValueOf(c).FieldByIndex(k.index).Interface()
+}
+
+// text returns the value of k in c as --set and the environment write it.
+func (k key) text(c Config) string {
+	switch v := k.value(c).(type) {
+	case float64:
+		return formatFloat(v)
+	case int:
+		if k.kind == depth {
+			return formatDepth(v)
+		}
+		return strconv.Itoa(v)
+	default:
+		return fmt.Sprint(v)
+	}
+}
+
+// convert turns what a source holds for k into the type of the field; an error says what is wanted instead.
+func (k key) convert(raw any) (any, error) {
+	if raw == nil {
+		return nil, fmt.Errorf("nothing stands behind the key: leave the key out or give a value%s", k.emptyHint())
+	}
+	if s, ok := raw.(string); ok && (!utf8.ValidString(s) || strings.ContainsRune(s, 0)) {
+		return nil, fmt.Errorf("text in UTF-8 without zero bytes is wanted")
+	}
+	switch k.kind {
+	case integer:
+		if n, ok := toInt(raw); ok {
+			return n, nil
+		}
+		return nil, fmt.Errorf("an integer is wanted")
+	case number:
+		if f, ok := toFloat(raw); ok {
+			return f, nil
+		}
+		return nil, fmt.Errorf("a number is wanted")
+	case duration:
+		if s, ok := raw.(string); ok {
+			if d, err := time.ParseDuration(s); err == nil {
+				return d, nil
+			}
+		}
+		return nil, fmt.Errorf("a duration with its unit is wanted, such as 30s or 2m")
+	case depth:
+		if raw == "auto" {
+			return 0, nil
+		}
+		if n, ok := toInt(raw); ok && n >= 1 {
+			return n, nil
+		}
+		return nil, fmt.Errorf("auto or an integer of at least 1 is wanted")
+	case expression:
+		if f, ok := toFloat(raw); ok && !math.IsInf(f, 0) && !math.IsNaN(f) {
+			return formatFloat(f), nil
+		}
+	}
+	if s, ok := raw.(string); ok {
+		return s, nil
+	}
+	if k.kind == expression {
+		return nil, fmt.Errorf("a number or text is wanted")
+	}
+	return nil, fmt.Errorf("text is wanted; put it in quotes")
+}
+
+func (k key) emptyHint() string {
+	if k.kind == text || k.kind == expression {
+		return ` ("" for none)`
+	}
+	return ""
+}
+
+// toInt accepts integers in any of the forms that files and text have, 1e4 included.
+func toInt(raw any) (int, bool) {
+	switch v := raw.(type) {
+	case int:
+		return v, true
+	case int64:
+		return int(v), true
+	case float64:
+		// Beyond 2^53 a float64 does not say which integer was written.
+		if v == math.Trunc(v) && math.Abs(v) <= 1<<53 {
+			return int(v), true
+		}
+	case string:
+		if n, err := strconv.Atoi(v); err == nil {
+			return n, true
+		}
+		if f, ok := toFloat(v); ok {
+			return toInt(f)
+		}
+	}
+	return 0, false
+}
+
+func toFloat(raw any) (float64, bool) {
+	switch v := raw.(type) {
+	case int:
+		return float64(v), true
+	case int64:
+		return float64(v), true
+	case uint64:
+		return float64(v), true
+	case float64:
+		return v, true
+	case string:
+		// Not the hexadecimal and underscored forms, which ParseFloat would take as well.
+		if strings.ContainsAny(v, "xX_") {
+			return 0, false
+		}
+		f, err := strconv.ParseFloat(v, 64)
+		return f, err == nil
+	}
+	return 0, false
+}
+
+func formatFloat(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }
+
+func formatDepth(n int) string {
+	if n == 0 {
+		return "auto"
+	}
+	return strconv.Itoa(n)
+}
+
+// nearest returns the key that name, which is none, most likely means.
+func nearest(name string, list []key) string {
+	leaf := name[strings.LastIndexByte(name, '.')+1:]
+	best, low := "", math.MaxInt
+	for _, k := range list {
+		_, l, _ := strings.Cut(k.name, ".")
+		// The right leaf in the wrong section is nearer than a stranger in the right one.
+		d := min(levenshtein.ComputeDistance(name, k.name), 1+levenshtein.ComputeDistance(leaf, l))
+		if d < low {
+			best, low = k.name, d
+		}
+	}
+	return best
+}

@@ -1,0 +1,243 @@
+package configs
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/viper"
+)
+
+// Options are the sources of a configuration.
+type Options struct {
+	File    string   // run file, .yaml, .yml, .toml or .json; "" for none
+	Set     []string // key=value, from flags: the strongest; of two with the same key the later one
+	Environ []string // NAME=value as os.Environ gives them; JACOBI_<SECTION>_<KEY> counts, in upper case
+}
+
+// maxFile is far above any run file, and far below a field given by mistake.
+const maxFile = 1 << 20
+
+// Load merges flags over environment over file over Default. It refuses unknown keys and values of the wrong type,
+// all of them at once; whether the values make a run is for Validate to say.
+func Load(o Options) (Config, error) {
+	var data []byte
+	if o.File != "" {
+		var err error
+		if data, err = readFile(o.File); err != nil {
+			return Config{}, fmt.Errorf("run file: %w", err)
+		}
+	}
+	return merge(o, data)
+}
+
+func readFile(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(data) > maxFile {
+		return nil, fmt.Errorf("%s is larger than %d bytes: not a run file", path, maxFile)
+	}
+	return data, nil
+}
+
+// merge is Load with the contents of the run file at hand.
+func merge(o Options, data []byte) (Config, error) {
+	m := merger{v: viper.New(), keys: keys()}
+	for _, k := range m.keys {
+		m.v.SetDefault(k.name, k.value(Default()))
+	}
+	if o.File != "" {
+		if err := m.file(o.File, data); err != nil {
+			return Config{}, err
+		}
+	}
+	if err := m.environ(o.Environ); err != nil {
+		return Config{}, err
+	}
+	m.set(o.Set)
+	if len(m.faults) > 0 {
+		return Config{}, errors.Join(m.faults...)
+	}
+	var c Config
+	if err := m.v.Unmarshal(&c); err != nil {
+		return Config{}, fmt.Errorf("configuration: %w", err)
+	}
+	return c, nil
+}
+
+type merger struct {
+	v      *viper.Viper
+	keys   []key
+	faults []error
+}
+
+// origin says where a value came from.
+type origin struct {
+	source string                  // "--set", "environment JACOBI_GRID_NX", "file run.yaml"
+	spell  func(key string) string // how that source writes a key
+}
+
+func asKey(key string) string { return key }
+
+func envName(key string) string {
+	return "JACOBI_" + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
+}
+
+// file merges the run file at path, whose contents are data.
+func (m *merger) file(path string, data []byte) error {
+	tree, err := decode(path, data)
+	if err != nil {
+		return fmt.Errorf("run file %s: %w", path, err)
+	}
+	flat := map[string]any{}
+	m.walk(tree, "", origin{"file " + path, asKey}, flat)
+	return m.v.MergeConfigMap(nested(flat))
+}
+
+func decode(path string, data []byte) (map[string]any, error) {
+	format := strings.ToLower(strings.TrimPrefix(filepath.Ext(path), "."))
+	switch format {
+	case "yaml", "yml", "toml", "json":
+	default:
+		return nil, fmt.Errorf("extension %q: allowed are .yaml, .yml, .toml and .json", filepath.Ext(path))
+	}
+	if strings.HasPrefix(format, "y") {
+		if err := oneDocument(data); err != nil {
+			return nil, err
+		}
+	}
+	d, err := viper.NewCodecRegistry().Decoder(format)
+	if err != nil {
+		return nil, err
+	}
+	tree := map[string]any{}
+	if err := d.Decode(data, tree); err != nil {
+		return nil, err
+	}
+	return tree, nil
+}
+
+// walk checks the leaves of tree and puts them into flat. Names are compared without regard to case.
+func (m *merger) walk(tree map[string]any, prefix string, from origin, flat map[string]any) {
+	seen := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(tree)) {
+		lower := strings.ToLower(name)
+		if first, ok := seen[lower]; ok {
+			m.fault("%s%s (%s): given twice, also as %s%s", prefix, name, from.source, prefix, first)
+			continue
+		}
+		seen[lower] = name
+		full := prefix + lower
+		sub, isMap := tree[name].(map[string]any)
+		switch {
+		case m.isSection(full) && isMap:
+			m.walk(sub, full+".", from, flat)
+		case m.isSection(full):
+			if tree[name] == nil {
+				continue // an empty section
+			}
+			m.fault("%s %s (%s): a section with keys is wanted", full, quote(full, tree[name]), from.source)
+		default:
+			m.put(full, tree[name], from, flat)
+		}
+	}
+}
+
+func (m *merger) isSection(name string) bool {
+	return slices.ContainsFunc(m.keys, func(k key) bool { return strings.HasPrefix(k.name, name+".") })
+}
+
+// put converts the value of one key and puts it into flat.
+func (m *merger) put(name string, raw any, from origin, flat map[string]any) {
+	i := slices.IndexFunc(m.keys, func(k key) bool { return k.name == name })
+	if i < 0 {
+		m.fault("unknown key %s (%s): did you mean %s?", name, from.source, from.spell(nearest(name, m.keys)))
+		return
+	}
+	v, err := m.keys[i].convert(raw)
+	if err != nil {
+		m.fault("%s %s (%s): %w", name, quote(name, raw), from.source, err)
+		return
+	}
+	flat[name] = v
+}
+
+func (m *merger) fault(format string, args ...any) {
+	m.faults = append(m.faults, fmt.Errorf(format, args...))
+}
+
+// environ merges the variables whose names begin with a section. Others, such as JACOBI_RANK, are a rank's identity
+// or none of ours.
+func (m *merger) environ(list []string) error {
+	flat := map[string]any{}
+	for _, line := range list {
+		name, value, _ := strings.Cut(line, "=")
+		rest, ok := strings.CutPrefix(name, "JACOBI_")
+		if !ok || name == "JACOBI_RUN_ID" {
+			continue
+		}
+		section, leaf, ok := strings.Cut(strings.ToLower(rest), "_")
+		if !ok || !m.isSection(section) {
+			continue
+		}
+		m.put(section+"."+leaf, value, origin{"environment " + name, envName}, flat)
+	}
+	return m.v.MergeConfigMap(nested(flat))
+}
+
+// set overrides everything with the key=value pairs of list.
+func (m *merger) set(list []string) {
+	flat := map[string]any{}
+	for _, pair := range list {
+		name, value, ok := strings.Cut(pair, "=")
+		if !ok {
+			m.fault("--set %s: key=value is wanted", pair)
+			continue
+		}
+		m.put(strings.ToLower(strings.TrimSpace(name)), value, origin{"--set", asKey}, flat)
+	}
+	for name, value := range flat {
+		m.v.Set(name, value)
+	}
+}
+
+// nested turns section.key into a map of maps.
+func nested(flat map[string]any) map[string]any {
+	tree := map[string]any{}
+	for name, value := range flat {
+		section, leaf, _ := strings.Cut(name, ".")
+		sub, ok := tree[section].(map[string]any)
+		if !ok {
+			sub = map[string]any{}
+			tree[section] = sub
+		}
+		sub[leaf] = value
+	}
+	return tree
+}
+
+// quote writes a value for an error message: text in quotes, secrets hidden.
+func quote(name string, v any) string {
+	if strings.HasPrefix(name, "nats") {
+		return `"` + hidden + `"`
+	}
+	switch v := v.(type) {
+	case string:
+		return fmt.Sprintf("%q", v)
+	case nil:
+		return "null"
+	}
+	return fmt.Sprint(v)
+}

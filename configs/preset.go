@@ -1,0 +1,38 @@
+package configs
+
+import "fmt"
+
+// Periodic, as the top and bottom of a problem, makes row 0 the copy of row ny-2 and row ny-1 the copy of row 1.
+const Periodic = "periodic"
+
+// Presets lists the names of the presets.
+func Presets() []string { return []string{"gtc2019", "dirichlet"} }
+
+// Resolve returns p with the preset's choice wherever p leaves it open; dtype is the field's type.
+func (p Problem) Resolve(dtype string) (Problem, error) {
+	var base Problem
+	switch p.Preset {
+	case "gtc2019":
+		// The well-known sample computes with a pi of the field's type; its norms depend on it.
+		side := "sin(2 * float32(pi) * iy / (ny - 1))"
+		if dtype == "float64" {
+			side = "sin(2 * pi * iy / (ny - 1))"
+		}
+		base = Problem{Left: side, Right: side, Top: Periodic, Bottom: Periodic, Initial: "0"}
+	case "dirichlet":
+		base = Problem{Left: "0", Right: "0", Top: "1", Bottom: "0", Initial: "0"}
+	default:
+		return Problem{}, fmt.Errorf("problem.preset %q: allowed are gtc2019 and dirichlet", p.Preset)
+	}
+	fill := func(s *string, preset string) {
+		if *s == "" {
+			*s = preset
+		}
+	}
+	fill(&p.Left, base.Left)
+	fill(&p.Right, base.Right)
+	fill(&p.Top, base.Top)
+	fill(&p.Bottom, base.Bottom)
+	fill(&p.Initial, base.Initial)
+	return p, nil
+}

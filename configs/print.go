@@ -1,0 +1,145 @@
+package configs
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// hidden stands where a secret is.
+const hidden = "hidden"
+
+// YAML writes c as a run file. Loading it gives c again, but for the secrets, which are hidden.
+func YAML(c Config) ([]byte, error) {
+	var b bytes.Buffer
+	e := yaml.NewEncoder(&b)
+	e.SetIndent(2)
+	if err := e.Encode(c); err != nil {
+		return nil, fmt.Errorf("configuration as YAML: %w", err)
+	}
+	return b.Bytes(), nil
+}
+
+// Environ writes c as NAME=value pairs that Load understands, secrets included: how one process hands its whole
+// configuration to another without a trace on a command line.
+func Environ(c Config) []string {
+	list := keys()
+	env := make([]string, len(list))
+	for i, k := range list {
+		env[i] = envName(k.name) + "=" + k.text(c)
+	}
+	return env
+}
+
+// Redacted returns c with its secrets hidden: user, password and token in the server's URL, and the path of the
+// credentials.
+func Redacted(c Config) Config {
+	c.NATS = c.NATS.redacted()
+	return c
+}
+
+func (n NATS) redacted() NATS {
+	n.URL = redactURLs(n.URL)
+	if n.Creds != "" {
+		n.Creds = hidden
+	}
+	return n
+}
+
+// redactURLs hides the user information of each URL in a list with commas; all of the list where it is not clear
+// which part is secret, since a password may hold a comma.
+func redactURLs(list string) string {
+	if !strings.Contains(list, "@") {
+		return list
+	}
+	urls := strings.Split(list, ",")
+	for i, s := range urls {
+		u, err := url.Parse(strings.TrimSpace(s))
+		if err != nil || u.Host == "" || strings.Contains(s, "@") && u.User == nil {
+			return hidden
+		}
+		if u.User != nil {
+			u.User = url.User(hidden)
+			urls[i] = u.String()
+		}
+	}
+	return strings.Join(urls, ",")
+}
+
+// natsText is NATS as it is written.
+type natsText struct {
+	URL   string `json:"url" yaml:"url"`
+	Creds string `json:"creds" yaml:"creds"`
+	CA    string `json:"ca" yaml:"ca"`
+}
+
+// MarshalJSON writes n with its secrets hidden.
+func (n NATS) MarshalJSON() ([]byte, error) { return json.Marshal(natsText(n.redacted())) }
+
+// MarshalYAML writes n with its secrets hidden.
+func (n NATS) MarshalYAML() (any, error) { return natsText(n.redacted()), nil }
+
+// String writes n with its secrets hidden.
+func (n NATS) String() string { return fmt.Sprint(natsText(n.redacted())) }
+
+// GoString writes n with its secrets hidden.
+func (n NATS) GoString() string { return fmt.Sprintf("%#v", natsText(n.redacted())) }
+
+// haloText is Halo as it is written.
+type haloText struct {
+	Transport string `json:"transport" yaml:"transport"`
+	Depth     any    `json:"depth" yaml:"depth"` // "auto" or an integer
+	Timeout   string `json:"timeout" yaml:"timeout"`
+}
+
+func (h Halo) text() haloText {
+	t := haloText{Transport: h.Transport, Depth: "auto", Timeout: formatDuration(h.Timeout)}
+	if h.Depth != 0 {
+		t.Depth = h.Depth
+	}
+	return t
+}
+
+// MarshalJSON writes the depth as "auto" or an integer and the timeout as text.
+func (h Halo) MarshalJSON() ([]byte, error) { return json.Marshal(h.text()) }
+
+// MarshalYAML writes the depth as auto or an integer and the timeout as text.
+func (h Halo) MarshalYAML() (any, error) { return h.text(), nil }
+
+// formatDuration writes 30s and 10m where time.Duration says 30s and 10m0s.
+func formatDuration(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
+// oneDocument refuses a YAML file with a second document, which a decoder would leave unread.
+func oneDocument(data []byte) error {
+	d := yaml.NewDecoder(bytes.NewReader(data))
+	var n yaml.Node
+	if err := d.Decode(&n); err != nil {
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		return err
+	}
+	if n.Kind == yaml.DocumentNode && n.Content[0].Kind != yaml.MappingNode && n.Content[0].Tag != "!!null" {
+		return fmt.Errorf("line %d: sections with keys are wanted", n.Content[0].Line)
+	}
+	if err := d.Decode(&n); !errors.Is(err, io.EOF) {
+		return fmt.Errorf("line %d: a second document begins; one is allowed", n.Line)
+	}
+	return nil
+}

@@ -1,0 +1,140 @@
+package configs
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"net/url"
+	"slices"
+	"strings"
+
+	"jacobi/solver"
+)
+
+// maxSide bounds nx and ny, so that their product and a row's bytes are far from overflow.
+const maxSide = math.MaxInt32
+
+// Validate says whether c makes a run. The error holds one line a fault, each with the key, the value and what is
+// allowed. Expressions, initial files and memory are checked elsewhere.
+func Validate(c Config) error {
+	var v validator
+	v.grid(c.Grid)
+	gridOK := len(v.faults) == 0
+	v.atLeast("run.ranks", c.Run.Ranks, 1)
+	v.atLeast("halo.depth", c.Halo.Depth, 0)
+	if gridOK && c.Run.Ranks >= 1 && c.Halo.Depth >= 0 {
+		v.partition(c)
+	}
+	v.problem(c)
+	if t := c.Solver.Tolerance; !(t >= 0) || math.IsInf(t, 1) {
+		v.fault("solver.tolerance %s: a finite number of at least 0 is wanted", formatFloat(t))
+	}
+	v.atLeast("solver.max_iterations", c.Solver.MaxIterations, 1)
+	v.oneOf("halo.transport", c.Halo.Transport, "auto", "nats", "p2p")
+	if c.Halo.Timeout <= 0 {
+		v.fault("halo.timeout %s: more than 0s is wanted", c.Halo.Timeout)
+	}
+	v.oneOf("device.backend", c.Device.Backend, "auto", "cpu", "cuda")
+	v.atLeast("device.threads", c.Device.Threads, 0)
+	v.nats(c.NATS)
+	v.output(c.Output)
+	v.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
+	v.oneOf("log.format", c.Log.Format, "console", "json")
+	return errors.Join(v.faults...)
+}
+
+type validator struct{ faults []error }
+
+func (v *validator) fault(format string, args ...any) {
+	v.faults = append(v.faults, fmt.Errorf(format, args...))
+}
+
+func (v *validator) atLeast(key string, n, low int) {
+	if n < low {
+		v.fault("%s %d: at least %d is wanted", key, n, low)
+	}
+}
+
+func (v *validator) oneOf(key, value string, allowed ...string) {
+	if !slices.Contains(allowed, value) {
+		last := len(allowed) - 1
+		v.fault("%s %q: allowed are %s and %s", key, value, strings.Join(allowed[:last], ", "), allowed[last])
+	}
+}
+
+func (v *validator) grid(g Grid) {
+	for _, side := range []struct {
+		key string
+		n   int
+	}{{"grid.nx", g.NX}, {"grid.ny", g.NY}} {
+		if side.n < 3 || side.n > maxSide {
+			v.fault("%s %d: 3 to %d are allowed", side.key, side.n, maxSide)
+		}
+	}
+	v.oneOf("grid.dtype", g.DType, "float32", "float64")
+	if len(v.faults) == 0 && g.NX > math.MaxInt64/8/g.NY {
+		v.fault("grid.nx %d: with grid.ny %d a field has more bytes than 64 bits can count", g.NX, g.NY)
+	}
+}
+
+func (v *validator) partition(c Config) {
+	ny, ranks := c.Grid.NY, c.Run.Ranks
+	if most := solver.MaxRanks(ny, 1); ranks > most {
+		v.fault("run.ranks %d: grid.ny %d allows at most %d (stripes are whole groups of %d rows)", ranks, ny, most, solver.GroupRows)
+		return
+	}
+	if low := solver.MinRows(ny, ranks); c.Halo.Depth > low {
+		v.fault("halo.depth %d: with %d ranks on grid.ny %d at most %d, the rows of the lowest stripe, are allowed; with this depth run.ranks can be at most %d",
+			c.Halo.Depth, ranks, ny, low, solver.MaxRanks(ny, c.Halo.Depth))
+	}
+}
+
+func (v *validator) problem(c Config) {
+	p, err := c.Problem.Resolve(c.Grid.DType)
+	if err != nil {
+		v.faults = append(v.faults, err)
+		return
+	}
+	for _, side := range []struct{ key, value string }{{"problem.left", p.Left}, {"problem.right", p.Right}} {
+		if side.value == Periodic {
+			v.fault("%s %q: a value or an expression is wanted; only top and bottom can be periodic", side.key, side.value)
+		}
+	}
+	if (p.Top == Periodic) != (p.Bottom == Periodic) {
+		v.fault("problem.top %q and problem.bottom %q (with preset %s): both or neither can be periodic", p.Top, p.Bottom, p.Preset)
+	}
+}
+
+func (v *validator) nats(n NATS) {
+	if n.URL == "" {
+		return
+	}
+	for s := range strings.SplitSeq(n.URL, ",") {
+		u, err := url.Parse(strings.TrimSpace(s))
+		if err != nil || u.Host == "" || !slices.Contains([]string{"nats", "tls", "ws", "wss"}, u.Scheme) {
+			v.fault("nats.url %q: nats://host:port is wanted; allowed are nats, tls, ws and wss", redactURLs(n.URL))
+			return
+		}
+	}
+}
+
+func (v *validator) output(o Output) {
+	if o.Dir == "" {
+		v.fault(`output.dir "": a directory is wanted ("." for the current one)`)
+	}
+	seen := map[string]string{}
+	for _, file := range []struct{ key, name string }{
+		{"output.field", o.Field}, {"output.picture", o.Picture}, {"output.history", o.History}, {"output.report", o.Report},
+	} {
+		switch first, twice := seen[file.name]; {
+		case file.name == "":
+			continue
+		case strings.ContainsAny(file.name, `/\`) || file.name == "." || file.name == "..":
+			v.fault("%s %q: a plain file name is wanted; output.dir says where", file.key, file.name)
+		case twice:
+			v.fault("%s %q: %s has the same name", file.key, file.name, first)
+		default:
+			seen[file.name] = file.key
+		}
+	}
+}
