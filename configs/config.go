@@ -57,6 +57,7 @@ type Halo struct {
 type Device struct {
 	Backend string `mapstructure:"backend" json:"backend" yaml:"backend"` // auto | cpu | cuda
 	Threads int    `mapstructure:"threads" json:"threads" yaml:"threads"` // 0: the node's cores over its ranks
+	Kernel  string `mapstructure:"kernel" json:"kernel" yaml:"kernel"`    // of the CPU: auto | portable | avx2 | avx512
 }
 
 // NATS says which server connects the ranks; an empty URL: the launcher starts one. It is written, as YAML, as JSON
@@ -90,7 +91,7 @@ func Default() Config {
 		Problem: Problem{Preset: "gtc2019"},
 		Solver:  Solver{Tolerance: 1e-8, MaxIterations: 1000},
 		Halo:    Halo{Transport: "auto", Timeout: 30 * time.Second},
-		Device:  Device{Backend: "auto"},
+		Device:  Device{Backend: "auto", Kernel: "auto"},
 		Output: Output{
 			Dir: "out", Field: "field.npy", Picture: "field.png", History: "history.csv", Report: "report.json",
 		},
