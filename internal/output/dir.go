@@ -1,0 +1,86 @@
+// Package output writes the files of a run: field, picture, history and report. Each of them is complete or
+// absent: written beside its final name and renamed, so that an existing file is replaced by a complete one
+// alone.
+package output
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/dustin/go-humanize"
+	"golang.org/x/sys/unix"
+
+	"jacobi/configs"
+)
+
+// CheckDir creates the output directory if there is none and proves, with a file that it removes again, that
+// it can be written.
+func CheckDir(dir string) error {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return fmt.Errorf("output.dir %q: cannot be created: %w", dir, err)
+	}
+	f, err := os.CreateTemp(dir, ".jacobi-probe-*"+partialSuffix)
+	if err != nil {
+		return fmt.Errorf("output.dir %q: cannot be written: %w", dir, err)
+	}
+	err = errors.Join(f.Close(), os.Remove(f.Name()))
+	if err != nil {
+		return fmt.Errorf("output.dir %q: cannot be written: %w", dir, err)
+	}
+	return nil
+}
+
+// CheckNames refuses names of output files that could not be renamed into place at the end of the run: names
+// that leave output.dir, that occur twice, or that a directory has already.
+func CheckNames(o configs.Output) error {
+	seen := map[string]string{}
+	for _, f := range []struct{ key, name string }{
+		{"output.field", o.Field}, {"output.picture", o.Picture}, {"output.history", o.History}, {"output.report", o.Report},
+	} {
+		if f.name == "" {
+			continue
+		}
+		if err := checkName(f.name); err != nil {
+			return fmt.Errorf("%s: %w inside output.dir", f.key, err)
+		}
+		if other, ok := seen[f.name]; ok {
+			return fmt.Errorf("%s %q: %s has the same name", f.key, f.name, other)
+		}
+		seen[f.name] = f.key
+		path := filepath.Join(o.Dir, f.name)
+		if fi, err := os.Stat(path); err == nil && !fi.Mode().IsRegular() {
+			return fmt.Errorf("%s %q: %s exists and is no regular file", f.key, f.name, path)
+		}
+	}
+	return nil
+}
+
+// CheckSpace fails unless the file system of dir has room for so many bytes more.
+func CheckSpace(dir string, bytes int64) error {
+	available, err := availableBytes(dir)
+	if err != nil {
+		return fmt.Errorf("output.dir %q: %w", dir, err)
+	}
+	if bytes > available {
+		return noSpace(dir, bytes, available)
+	}
+	return nil
+}
+
+// ErrNoSpace says that the outputs of a run do not fit on the disk.
+var ErrNoSpace = errors.New("not enough space")
+
+func noSpace(dir string, needed, available int64) error {
+	return fmt.Errorf("output.dir %q: %w: %s (%d bytes) needed, %s (%d bytes) available",
+		dir, ErrNoSpace, humanize.IBytes(uint64(needed)), needed, humanize.IBytes(uint64(available)), available)
+}
+
+func availableBytes(dir string) (int64, error) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		return 0, fmt.Errorf("free space: %w", err)
+	}
+	return int64(st.Bavail) * st.Bsize, nil
+}

@@ -1,0 +1,159 @@
+package output
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"jacobi/solver"
+)
+
+// Thumbnail is a mesh averaged over cells of whole points, as many as a picture has room for. Each rank adds its
+// own rows; one rank merges the thumbnails of all. The cells come out the same, to the bit, however the rows
+// were divided and in whatever order they came: the points of a row are added from left to right, and the rows of
+// a cell from top to bottom once all of them are there.
+type Thumbnail struct {
+	mesh     solver.Mesh
+	scale    scale
+	lines    []line    // from top to bottom
+	min, max float64   // of all finite values; +Inf and -Inf when there is none
+	row      []float64 // scratch, NX values
+}
+
+// line is one row of cells. Without sums and waiting it has seen no rows.
+type line struct {
+	sums    []float64         // over all points of each cell, once all rows are there
+	waiting map[int][]float64 // before: by row of the mesh, the sums over its points in each cell
+}
+
+// NewThumbnail returns the thumbnail of mesh m without any rows.
+func NewThumbnail(m solver.Mesh) *Thumbnail {
+	t := &Thumbnail{mesh: m, scale: newScale(m.NX, m.NY), min: math.Inf(1), max: math.Inf(-1)}
+	t.lines = make([]line, t.scale.y.cells(m.NY))
+	return t
+}
+
+// AddRows adds dense rows [lo, lo + len(rows)/RowBytes) of the mesh. A row may be added once.
+func (t *Thumbnail) AddRows(lo int, rows []byte) error {
+	size := t.mesh.RowBytes()
+	if n := len(rows) / size; len(rows)%size != 0 || lo < 0 || lo+n > t.mesh.NY {
+		return fmt.Errorf("thumbnail: %d bytes at row %d are no rows of a mesh of %d x %d %v", len(rows), lo, t.mesh.NX, t.mesh.NY, t.mesh.DType)
+	}
+	if t.row == nil {
+		t.row = make([]float64, t.mesh.NX)
+	}
+	for iy := lo; len(rows) > 0; iy++ {
+		decodeRow(t.row, rows[:size], t.mesh.DType)
+		if err := t.add(iy, t.sumRow()); err != nil {
+			return err
+		}
+		rows = rows[size:]
+	}
+	return nil
+}
+
+func decodeRow(dst []float64, row []byte, d solver.DType) {
+	if d == solver.Float32 {
+		for i := range dst {
+			dst[i] = float64(math.Float32frombits(binary.LittleEndian.Uint32(row[4*i:])))
+		}
+		return
+	}
+	for i := range dst {
+		dst[i] = math.Float64frombits(binary.LittleEndian.Uint64(row[8*i:]))
+	}
+}
+
+// sumRow returns the sums over t.row in each cell.
+func (t *Thumbnail) sumRow() []float64 {
+	sums := make([]float64, t.scale.x.cells(t.mesh.NX))
+	for c := range sums {
+		first := c * t.scale.x.points
+		for _, v := range t.row[first:min(first+t.scale.x.points, t.mesh.NX)] {
+			sums[c] += v
+			t.see(v)
+		}
+	}
+	return sums
+}
+
+// see widens the range by v if v is finite.
+func (t *Thumbnail) see(v float64) {
+	if v < t.min && v >= -math.MaxFloat64 {
+		t.min = v
+	}
+	if v > t.max && v <= math.MaxFloat64 {
+		t.max = v
+	}
+}
+
+// lineRows returns the rows of the mesh in line i.
+func (t *Thumbnail) lineRows(i int) solver.Stripe {
+	p := t.scale.y.points
+	return solver.Stripe{Lo: i * p, Hi: min((i+1)*p, t.mesh.NY)}
+}
+
+// add adds row iy, whose sums it keeps.
+func (t *Thumbnail) add(iy int, sums []float64) error {
+	i := iy / t.scale.y.points
+	l, rows := &t.lines[i], t.lineRows(i)
+	if _, ok := l.waiting[iy]; ok || l.sums != nil {
+		return fmt.Errorf("thumbnail: row %d twice", iy)
+	}
+	if l.waiting == nil {
+		l.waiting = make(map[int][]float64, rows.Rows())
+	}
+	l.waiting[iy] = sums
+	if len(l.waiting) < rows.Rows() {
+		return nil
+	}
+	total := l.waiting[rows.Lo]
+	for y := rows.Lo + 1; y < rows.Hi; y++ {
+		for c, v := range l.waiting[y] {
+			total[c] += v
+		}
+	}
+	*l = line{sums: total}
+	return nil
+}
+
+// Merge adds the rows of other, which must not be used afterwards.
+func (t *Thumbnail) Merge(other *Thumbnail) error {
+	if t.mesh != other.mesh {
+		return fmt.Errorf("thumbnail: a mesh %+v does not merge with %+v", other.mesh, t.mesh)
+	}
+	t.see(other.min)
+	t.see(other.max)
+	for i, l := range other.lines {
+		if l.sums != nil {
+			if t.lines[i].sums != nil || t.lines[i].waiting != nil {
+				return fmt.Errorf("thumbnail: some of rows %v twice", t.lineRows(i))
+			}
+			t.lines[i] = l
+		}
+		for iy, sums := range l.waiting {
+			if err := t.add(iy, sums); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// cells returns the averages, line by line, or an error if rows are missing.
+func (t *Thumbnail) cells() ([][]float64, error) {
+	cells := make([][]float64, len(t.lines))
+	for i, l := range t.lines {
+		rows := t.lineRows(i)
+		if l.sums == nil {
+			return nil, fmt.Errorf("thumbnail: %d of rows %v are missing", rows.Rows()-len(l.waiting), rows)
+		}
+		cells[i] = make([]float64, len(l.sums))
+		for c, sum := range l.sums {
+			first := c * t.scale.x.points
+			columns := min(first+t.scale.x.points, t.mesh.NX) - first
+			cells[i][c] = sum / float64(columns*rows.Rows())
+		}
+	}
+	return cells, nil
+}

@@ -1,0 +1,98 @@
+package output
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"jacobi/solver"
+)
+
+// A thumbnail on the wire, all little-endian: NX, NY (8 bytes each), DType, Periodic (1 byte each), min, max (float64), then
+// records of [row or line (8 bytes), kind (1 byte), sums (float64 each)] until the end.
+const (
+	thumbHeader  = 8 + 8 + 1 + 1 + 8 + 8
+	recordHeader = 8 + 1
+
+	kindLine = 0 // the sums of a complete line
+	kindRow  = 1 // the sums of one row of the mesh in a line that waits for others
+)
+
+// MarshalBinary returns the thumbnail for another rank: at most some 8 bytes for each cell of the rank's rows.
+func (t *Thumbnail) MarshalBinary() ([]byte, error) {
+	b := make([]byte, 0, thumbHeader+len(t.lines))
+	b = binary.LittleEndian.AppendUint64(b, uint64(t.mesh.NX))
+	b = binary.LittleEndian.AppendUint64(b, uint64(t.mesh.NY))
+	b = append(b, byte(t.mesh.DType), 0)
+	if t.mesh.Periodic {
+		b[len(b)-1] = 1
+	}
+	b = appendFloats(b, t.min, t.max)
+	for i, l := range t.lines {
+		if l.sums != nil {
+			b = append(binary.LittleEndian.AppendUint64(b, uint64(i)), kindLine)
+			b = appendFloats(b, l.sums...)
+		}
+		for _, iy := range slices.Sorted(maps.Keys(l.waiting)) {
+			b = append(binary.LittleEndian.AppendUint64(b, uint64(iy)), kindRow)
+			b = appendFloats(b, l.waiting[iy]...)
+		}
+	}
+	return b, nil
+}
+
+func appendFloats(b []byte, values ...float64) []byte {
+	for _, v := range values {
+		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(v))
+	}
+	return b
+}
+
+var errThumbnail = errors.New("thumbnail: malformed bytes")
+
+// UnmarshalBinary sets t to what MarshalBinary wrote.
+func (t *Thumbnail) UnmarshalBinary(b []byte) error {
+	if len(b) < thumbHeader {
+		return errThumbnail
+	}
+	nx, ny := binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:])
+	m := solver.Mesh{NX: int(nx), NY: int(ny), DType: solver.DType(b[16]), Periodic: b[17] == 1}
+	const most = 1 << 40 // points along a side
+	if nx < 3 || nx > most || ny < 3 || ny > most || m.DType != solver.Float32 && m.DType != solver.Float64 || b[17] > 1 {
+		return errThumbnail
+	}
+	*t = *NewThumbnail(m)
+	t.min, t.max = float64At(b, 18), float64At(b, 26)
+	sums := 8 * t.scale.x.cells(m.NX)
+	for b = b[thumbHeader:]; len(b) > 0; b = b[recordHeader+sums:] {
+		if len(b) < recordHeader+sums {
+			return errThumbnail
+		}
+		if err := t.addRecord(binary.LittleEndian.Uint64(b), b[8], b[recordHeader:recordHeader+sums]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *Thumbnail) addRecord(number uint64, kind byte, data []byte) error {
+	sums := make([]float64, len(data)/8)
+	for c := range sums {
+		sums[c] = float64At(data, 8*c)
+	}
+	switch {
+	case kind == kindRow && number < uint64(t.mesh.NY):
+		return t.add(int(number), sums)
+	case kind == kindLine && number < uint64(len(t.lines)) && t.lines[number].sums == nil && t.lines[number].waiting == nil:
+		t.lines[number].sums = sums
+		return nil
+	}
+	return fmt.Errorf("%w: record %d of kind %d", errThumbnail, number, kind)
+}
+
+func float64At(b []byte, i int) float64 {
+	return math.Float64frombits(binary.LittleEndian.Uint64(b[i:]))
+}

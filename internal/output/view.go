@@ -1,0 +1,86 @@
+package output
+
+import (
+	"context"
+	"fmt"
+
+	"jacobi/solver"
+)
+
+// Rows reads the field of one rank; every solver.Backend is one.
+type Rows interface {
+	// CopyRows copies rows [s.Lo, s.Hi), which lie in the rank's stripe, to dst: dense, NX values a row.
+	CopyRows(ctx context.Context, s solver.Stripe, dst []byte) error
+}
+
+// chunkBytes bounds the memory in which rows travel from a field to its outputs. A chunk is at least one row.
+const chunkBytes = 4 << 20
+
+// View is what one rank tells of the whole mesh: the rows of its stripe, and boundary rows. The views of all ranks
+// together hold each of the NY rows once.
+//
+// With fixed top and bottom, row 0 belongs to the rank that owns row 1, and row NY-1 to the one that owns row NY-2.
+// With periodic ones row 0 is, between its corners, the copy of row NY-2 and belongs to the owner of that, and
+// row NY-1 to the owner of row 1.
+type View struct {
+	Mesh    solver.Mesh
+	Stripe  solver.Stripe
+	Rows    Rows
+	Initial solver.RowSource // for the fixed values of rows 0 and NY-1
+}
+
+// Each calls do with all rows of the view, a few MiB at a time: dense rows [lo, lo + len(rows)/Mesh.RowBytes()).
+// rows is valid during the call.
+func (v View) Each(ctx context.Context, do func(lo int, rows []byte) error) error {
+	if err := v.boundary(ctx, 0, do); err != nil {
+		return err
+	}
+	if err := eachChunk(ctx, v.Mesh, v.Stripe, v.Rows, do); err != nil {
+		return err
+	}
+	return v.boundary(ctx, v.Mesh.NY-1, do)
+}
+
+// boundary calls do with boundary row iy if it belongs to the view.
+func (v View) boundary(ctx context.Context, iy int, do func(int, []byte) error) error {
+	origin := min(max(iy, 1), v.Mesh.NY-2) // the row whose owner has iy
+	if v.Mesh.Periodic {
+		origin, _ = v.Mesh.Canonical(iy)
+	}
+	if origin < v.Stripe.Lo || origin >= v.Stripe.Hi {
+		return nil
+	}
+	row := make([]byte, v.Mesh.RowBytes())
+	if err := v.Initial.Row(iy, row); err != nil {
+		return fmt.Errorf("boundary row %d: %w", iy, err)
+	}
+	if v.Mesh.Periodic {
+		now := make([]byte, len(row))
+		if err := v.Rows.CopyRows(ctx, solver.Stripe{Lo: origin, Hi: origin + 1}, now); err != nil {
+			return fmt.Errorf("copy row %d: %w", origin, err)
+		}
+		value := v.Mesh.DType.Size()
+		copy(row[value:len(row)-value], now[value:]) // the corners stay fixed
+	}
+	return do(iy, row)
+}
+
+// eachChunk calls do with rows [s.Lo, s.Hi) in order, as View.Each.
+func eachChunk(ctx context.Context, m solver.Mesh, s solver.Stripe, rows Rows, do func(lo int, rows []byte) error) error {
+	height := min(max(1, chunkBytes/m.RowBytes()), s.Rows())
+	buf := make([]byte, height*m.RowBytes())
+	for lo := s.Lo; lo < s.Hi; lo += height {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		part := solver.Stripe{Lo: lo, Hi: min(lo+height, s.Hi)}
+		chunk := buf[:part.Rows()*m.RowBytes()]
+		if err := rows.CopyRows(ctx, part, chunk); err != nil {
+			return fmt.Errorf("copy rows %v: %w", part, err)
+		}
+		if err := do(lo, chunk); err != nil {
+			return err
+		}
+	}
+	return nil
+}
