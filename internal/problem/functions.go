@@ -1,0 +1,77 @@
+package problem
+
+import "math"
+
+// unaryFunction returns the function of one argument called name.
+func unaryFunction(name string) (func(float64) float64, bool) {
+	f, ok := map[string]func(float64) float64{
+		"sin": math.Sin, "cos": math.Cos, "tan": math.Tan,
+		"asin": math.Asin, "acos": math.Acos, "atan": math.Atan,
+		"sinh": math.Sinh, "cosh": math.Cosh, "tanh": math.Tanh,
+		"exp": math.Exp, "log": math.Log, "log10": math.Log10,
+		"sqrt": math.Sqrt, "cbrt": math.Cbrt, "abs": math.Abs,
+		"floor": math.Floor, "ceil": math.Ceil, "round": math.Round,
+		"float32": func(a float64) float64 { return float64(float32(a)) },
+	}[name]
+	return f, ok
+}
+
+// binaryFunction returns the function of two arguments called name; a variadic one is applied to the first two, then
+// to that and the third, and so on.
+func binaryFunction(name string) (f func(a, b float64) float64, variadic, ok bool) {
+	switch name {
+	case "min":
+		return math.Min, true, true
+	case "max":
+		return math.Max, true, true
+	case "pow":
+		return math.Pow, false, true
+	case "atan2":
+		return math.Atan2, false, true
+	case "hypot":
+		return math.Hypot, false, true
+	case "mod":
+		return math.Mod, false, true
+	}
+	return nil, false, false
+}
+
+// functions lists the names of all functions.
+func functions() []string {
+	return []string{
+		"sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "exp", "log", "log10", "sqrt", "cbrt",
+		"abs", "min", "max", "floor", "ceil", "round", "pow", "hypot", "mod", "float32",
+	}
+}
+
+func isFunction(name string) bool {
+	_, one := unaryFunction(name)
+	_, _, two := binaryFunction(name)
+	return one || two
+}
+
+func truth(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// comparison returns the operator of two numbers that gives 1 for true and 0 for false.
+func comparison(operator string) (func(a, b float64) float64, bool) {
+	switch operator {
+	case "<":
+		return func(a, b float64) float64 { return truth(a < b) }, true
+	case "<=":
+		return func(a, b float64) float64 { return truth(a <= b) }, true
+	case ">":
+		return func(a, b float64) float64 { return truth(a > b) }, true
+	case ">=":
+		return func(a, b float64) float64 { return truth(a >= b) }, true
+	case "==":
+		return func(a, b float64) float64 { return truth(a == b) }, true
+	case "!=":
+		return func(a, b float64) float64 { return truth(a != b) }, true
+	}
+	return nil, false
+}

@@ -1,0 +1,148 @@
+package problem
+
+// chunk is how many columns are evaluated at a time: their temporaries stay in the first-level cache.
+const chunk = 512
+
+// span is where a node is evaluated: columns col, col+1, ... of row row. A span belongs to one goroutine.
+type span struct {
+	row, col int
+	scratch  [][]float64
+	depth    int
+}
+
+// temp borrows n values until the release that follows.
+func (s *span) temp(n int) []float64 {
+	if s.depth == len(s.scratch) {
+		s.scratch = append(s.scratch, nil)
+	}
+	if cap(s.scratch[s.depth]) < n {
+		s.scratch[s.depth] = make([]float64, n)
+	}
+	s.depth++
+	return s.scratch[s.depth-1][:n]
+}
+
+func (s *span) release() { s.depth-- }
+
+// node is a compiled expression. True and false are 1 and 0.
+type node struct {
+	// eval writes the values of the span's first len(dst) columns to dst; if the node is not onX, dst has length 1.
+	// Each operation stores its result, so that none is fused with the next and every machine gets the same bits.
+	eval     func(s *span, dst []float64)
+	onX, onY bool // what the value depends on
+	isBool   bool
+}
+
+// fill evaluates n over all of dst.
+func (n node) fill(s *span, dst []float64) {
+	if n.onX {
+		n.eval(s, dst)
+		return
+	}
+	n.eval(s, dst[:1])
+	for i := range dst {
+		dst[i] = dst[0]
+	}
+}
+
+// at returns the value of n at one point.
+func (n node) at(s *span, row, col int) float64 {
+	s.row, s.col = row, col
+	var v [1]float64
+	n.eval(s, v[:])
+	return v[0]
+}
+
+func constant(v float64) node {
+	return node{eval: func(_ *span, dst []float64) { dst[0] = v }}
+}
+
+func column(f func(ix float64) float64) node {
+	return node{onX: true, eval: func(s *span, dst []float64) {
+		for i := range dst {
+			dst[i] = f(float64(s.col + i))
+		}
+	}}
+}
+
+func row(f func(iy float64) float64) node {
+	return node{onY: true, eval: func(s *span, dst []float64) { dst[0] = f(float64(s.row)) }}
+}
+
+// compared marks n as true or false.
+func compared(n node) node {
+	n.isBool = true
+	return n
+}
+
+func apply1(f func(float64) float64, a node) node {
+	return node{onX: a.onX, onY: a.onY, eval: func(s *span, dst []float64) {
+		a.fill(s, dst)
+		for i, v := range dst {
+			dst[i] = f(v)
+		}
+	}}
+}
+
+// pairwise makes the node for an operation on a and b; op puts the result into dst, which holds a's values.
+func pairwise(a, b node, op func(dst, b []float64)) node {
+	return node{onX: a.onX || b.onX, onY: a.onY || b.onY, eval: func(s *span, dst []float64) {
+		a.fill(s, dst)
+		t := s.temp(len(dst))
+		defer s.release()
+		b.fill(s, t)
+		op(dst, t)
+	}}
+}
+
+func apply2(f func(a, b float64) float64, a, b node) node {
+	return pairwise(a, b, func(dst, t []float64) {
+		for i, v := range dst {
+			dst[i] = f(v, t[i])
+		}
+	})
+}
+
+func add(a, b node) node {
+	return pairwise(a, b, func(dst, t []float64) {
+		for i, v := range dst {
+			dst[i] = v + t[i]
+		}
+	})
+}
+
+func subtract(a, b node) node {
+	return pairwise(a, b, func(dst, t []float64) {
+		for i, v := range dst {
+			dst[i] = v - t[i]
+		}
+	})
+}
+
+func multiply(a, b node) node {
+	return pairwise(a, b, func(dst, t []float64) {
+		for i, v := range dst {
+			dst[i] = v * t[i]
+		}
+	})
+}
+
+// choose evaluates both branches everywhere; what the one not taken gives, be it NaN, is dropped.
+func choose(cond, yes, no node) node {
+	return node{
+		onX: cond.onX || yes.onX || no.onX, onY: cond.onY || yes.onY || no.onY, isBool: yes.isBool,
+		eval: func(s *span, dst []float64) {
+			yes.fill(s, dst)
+			c, n := s.temp(len(dst)), s.temp(len(dst))
+			defer s.release()
+			defer s.release()
+			cond.fill(s, c)
+			no.fill(s, n)
+			for i := range dst {
+				if c[i] == 0 {
+					dst[i] = n[i]
+				}
+			}
+		},
+	}
+}

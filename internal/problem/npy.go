@@ -1,0 +1,180 @@
+package problem
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"jacobi/solver"
+)
+
+// npyFile is an open .npy file that holds a field of the mesh. Its rows are read in place, never the whole of it.
+type npyFile struct {
+	f      *os.File
+	mesh   solver.Mesh
+	offset int64 // of row 0
+}
+
+// openNPY opens the file at path and refuses it unless it holds exactly one field of the mesh: shape (NY, NX), the
+// mesh's type, little-endian, C order.
+func openNPY(path string, mesh solver.Mesh) (*npyFile, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, errors.Unwrap(err) // the caller names the path
+	}
+	n := &npyFile{f: f, mesh: mesh}
+	if err := n.check(); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return n, nil
+}
+
+func (n *npyFile) close() error { return n.f.Close() }
+
+// read fills dst with the values of row iy from column ix on.
+func (n *npyFile) read(dst []byte, iy, ix int) error {
+	at := n.offset + int64(iy)*int64(n.mesh.RowBytes()) + int64(ix*n.mesh.DType.Size())
+	if _, err := n.f.ReadAt(dst, at); err != nil {
+		return fmt.Errorf("read %d bytes at %d: %w", len(dst), at, err)
+	}
+	return nil
+}
+
+func (n *npyFile) check() error {
+	info, err := n.f.Stat()
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return errors.New("not a regular file")
+	}
+	h, err := readHeader(n.f)
+	if err != nil {
+		return err
+	}
+	want := map[solver.DType]string{solver.Float32: "<f4", solver.Float64: "<f8"}[n.mesh.DType]
+	if h.descr != want {
+		if strings.HasPrefix(h.descr, ">") {
+			return fmt.Errorf("type %s is big-endian; %s (%s, little-endian) is wanted", h.descr, want, n.mesh.DType)
+		}
+		return fmt.Errorf("type %s; %s (%s) is wanted", h.descr, want, n.mesh.DType)
+	}
+	if h.fortran {
+		return errors.New("array in Fortran order; C order (rows one after another) is wanted")
+	}
+	if shape := fmt.Sprintf("(%d, %d)", n.mesh.NY, n.mesh.NX); h.shape != shape {
+		return fmt.Errorf("shape %s; %s (grid.ny, grid.nx) is wanted", h.shape, shape)
+	}
+	n.offset = h.size
+	whole := h.size + int64(n.mesh.NY)*int64(n.mesh.RowBytes())
+	if info.Size() < whole {
+		return fmt.Errorf("truncated: %d bytes, %d are wanted", info.Size(), whole)
+	}
+	if info.Size() > whole {
+		return fmt.Errorf("%d bytes behind the end of the array", info.Size()-whole)
+	}
+	return nil
+}
+
+// npyHeader is what precedes the array.
+type npyHeader struct {
+	descr   string // "<f4"
+	fortran bool
+	shape   string // "(ny, nx)", in Python's spelling
+	size    int64  // bytes up to the array
+}
+
+// maxHeader is far above the header of any array of numbers.
+const maxHeader = 1 << 16
+
+var errNotNPY = errors.New("not a .npy file")
+
+// readHeader reads the header of format version 1, 2 or 3 from the start of r.
+func readHeader(r io.Reader) (npyHeader, error) {
+	var fixed [12]byte
+	if _, err := io.ReadFull(r, fixed[:10]); err != nil || string(fixed[:6]) != "\x93NUMPY" {
+		return npyHeader{}, errNotNPY
+	}
+	start, length := int64(10), int64(binary.LittleEndian.Uint16(fixed[8:]))
+	switch major := fixed[6]; major {
+	case 1:
+	case 2, 3:
+		if _, err := io.ReadFull(r, fixed[10:]); err != nil {
+			return npyHeader{}, errNotNPY
+		}
+		start, length = 12, int64(binary.LittleEndian.Uint32(fixed[8:]))
+	default:
+		return npyHeader{}, fmt.Errorf("format version %d.%d; 1.0, 2.0 and 3.0 can be read", major, fixed[7])
+	}
+	if length > maxHeader {
+		return npyHeader{}, fmt.Errorf("a header of %d bytes; at most %d are allowed", length, maxHeader)
+	}
+	text := make([]byte, length)
+	if _, err := io.ReadFull(r, text); err != nil {
+		return npyHeader{}, errors.New("truncated in its header")
+	}
+	h, err := parseHeader(string(text))
+	h.size = start + length
+	return h, err
+}
+
+// parseHeader reads a Python dictionary such as {'descr': '<f4', 'fortran_order': False, 'shape': (4, 3), }.
+func parseHeader(text string) (npyHeader, error) {
+	// Compiled here: one file is opened in a run.
+	item := regexp.MustCompile(`^\s*['"](\w+)['"]\s*:\s*(True|False|'[^']*'|"[^"]*"|\([^()]*\)|\[.*\])\s*(,|$)`)
+	body := strings.TrimSpace(text)
+	body, open := strings.CutPrefix(body, "{")
+	body, closed := strings.CutSuffix(body, "}")
+	if !open || !closed {
+		return npyHeader{}, fmt.Errorf("header %q is no dictionary", text)
+	}
+	values := map[string]string{}
+	for strings.TrimSpace(body) != "" {
+		m := item.FindStringSubmatch(body)
+		if m == nil {
+			return npyHeader{}, fmt.Errorf("header %q cannot be understood", text)
+		}
+		if _, twice := values[m[1]]; twice {
+			return npyHeader{}, fmt.Errorf("header %q has %s twice", text, m[1])
+		}
+		values[m[1]] = m[2]
+		body = body[len(m[0]):]
+	}
+	descr, order := values["descr"], values["fortran_order"]
+	shape, err := parseShape(values["shape"])
+	if len(values) != 3 || descr == "" || err != nil || order != "True" && order != "False" {
+		return npyHeader{}, fmt.Errorf("header %q: descr, fortran_order and shape are wanted", text)
+	}
+	return npyHeader{descr: strings.Trim(descr, `'"`), fortran: order == "True", shape: shape}, nil
+}
+
+// parseShape returns the tuple in Python's spelling.
+func parseShape(tuple string) (string, error) {
+	inner, open := strings.CutPrefix(tuple, "(")
+	inner, closed := strings.CutSuffix(inner, ")")
+	if !open || !closed {
+		return "", strconv.ErrSyntax
+	}
+	var sides []string
+	words := strings.Split(inner, ",")
+	for i, word := range words {
+		word = strings.TrimSpace(word)
+		if word == "" && i == len(words)-1 {
+			break // a comma behind the last one
+		}
+		n, err := strconv.ParseUint(word, 10, 63)
+		if err != nil {
+			return "", err
+		}
+		sides = append(sides, strconv.FormatUint(n, 10))
+	}
+	if len(sides) == 1 {
+		return "(" + sides[0] + ",)", nil
+	}
+	return "(" + strings.Join(sides, ", ") + ")", nil
+}

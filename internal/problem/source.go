@@ -1,0 +1,145 @@
+package problem
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"jacobi/solver"
+)
+
+// Left returns the value of column 0 in row iy, rounded to the field's type.
+func (p *Problem) Left(iy int) (float64, error) { return p.value(p.left, &span{}, iy, 0) }
+
+// Right returns the value of column NX-1 in row iy, rounded to the field's type.
+func (p *Problem) Right(iy int) (float64, error) { return p.value(p.right, &span{}, iy, p.mesh.NX-1) }
+
+// value returns q at one point, rounded to the field's type.
+func (p *Problem) value(q part, s *span, iy, ix int) (float64, error) {
+	v := q.node.at(s, iy, ix)
+	return p.round(v), p.finite(q, iy, ix, v)
+}
+
+// Row writes row iy, boundary included, into dst: NX values of the mesh's type, little-endian, dense. A value that is
+// not finite in that type is an error. Row may be called from several goroutines at once.
+func (p *Problem) Row(iy int, dst []byte) error {
+	if iy < 0 || iy >= p.mesh.NY || len(dst) != p.mesh.RowBytes() {
+		return fmt.Errorf("row %d of %d into %d bytes: %d bytes are wanted", iy, p.mesh.NY, len(dst), p.mesh.RowBytes())
+	}
+	left, err := p.Left(iy)
+	if err != nil {
+		return err
+	}
+	right, err := p.Right(iy)
+	if err != nil {
+		return err
+	}
+	size := p.mesh.DType.Size()
+	end := len(dst) - size
+	p.put(dst[:size], left)
+	p.put(dst[end:], right)
+	q, from := p.inner(iy)
+	if q.key == p.initial.key && p.file != nil {
+		return p.fileRow(from, dst[size:end])
+	}
+	return p.partRow(q, from, dst[size:end])
+}
+
+// inner returns the part that gives columns 1 to NX-2 of row iy, and the row to take them from.
+func (p *Problem) inner(iy int) (part, int) {
+	switch {
+	case iy > 0 && iy < p.mesh.NY-1:
+		return p.initial, iy
+	case p.mesh.Periodic:
+		canonical, _ := p.mesh.Canonical(iy)
+		return p.initial, canonical
+	case iy == 0:
+		return p.top, iy
+	default:
+		return p.bottom, iy
+	}
+}
+
+// partRow writes q in columns 1 to NX-2 of row iy to dst.
+func (p *Problem) partRow(q part, iy int, dst []byte) error {
+	size := p.mesh.DType.Size()
+	if !q.node.onX {
+		v, err := p.value(q, &span{}, iy, 1)
+		if err != nil {
+			return err
+		}
+		p.repeat(dst, v)
+		return nil
+	}
+	return p.chunks(q, iy, func(col int, values []float64) error {
+		out := dst[(col-1)*size:][:len(values)*size]
+		for i, v := range values {
+			if !p.put(out[i*size:][:size], v) {
+				return p.finite(q, iy, col+i, v)
+			}
+		}
+		return nil
+	})
+}
+
+// chunks evaluates q in columns 1 to NX-2 of row iy and hands over the values, not yet rounded, piece by piece.
+func (p *Problem) chunks(q part, iy int, do func(col int, values []float64) error) error {
+	s := &span{row: iy}
+	var buf [chunk]float64
+	for s.col = 1; s.col < p.mesh.NX-1; s.col += chunk {
+		values := buf[:min(chunk, p.mesh.NX-1-s.col)]
+		q.node.eval(s, values)
+		if err := do(s.col, values); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// put writes v, rounded to the field's type, to dst and says whether it is finite there.
+func (p *Problem) put(dst []byte, v float64) bool {
+	if p.mesh.DType == solver.Float32 {
+		bits := math.Float32bits(float32(v))
+		binary.LittleEndian.PutUint32(dst, bits)
+		return bits&0x7f800000 != 0x7f800000
+	}
+	bits := math.Float64bits(v)
+	binary.LittleEndian.PutUint64(dst, bits)
+	return bits&0x7ff0000000000000 != 0x7ff0000000000000
+}
+
+// repeat fills dst with v at the speed of memory.
+func (p *Problem) repeat(dst []byte, v float64) {
+	if math.Float64bits(v) == 0 {
+		clear(dst)
+		return
+	}
+	size := p.mesh.DType.Size()
+	p.put(dst[:size], v)
+	for n := size; n < len(dst); n *= 2 {
+		copy(dst[n:], dst[:n])
+	}
+}
+
+// get reads one value of the field's type.
+func (p *Problem) get(src []byte) float64 {
+	if p.mesh.DType == solver.Float32 {
+		return float64(math.Float32frombits(binary.LittleEndian.Uint32(src)))
+	}
+	return math.Float64frombits(binary.LittleEndian.Uint64(src))
+}
+
+// fileRow reads columns 1 to NX-2 of row iy of the initial file into dst.
+func (p *Problem) fileRow(iy int, dst []byte) error {
+	size := p.mesh.DType.Size()
+	if err := p.file.read(dst, iy, 1); err != nil {
+		return fmt.Errorf("%s %q: row %d: %w", p.initial.key, p.initial.text, iy, err)
+	}
+	for i := 0; i < len(dst); i += size {
+		v := p.get(dst[i:])
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return p.finite(p.initial, iy, 1+i/size, v)
+		}
+	}
+	return nil
+}
