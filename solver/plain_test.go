@@ -1,0 +1,244 @@
+package solver_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"math"
+	"sync"
+
+	"jacobi/solver"
+)
+
+// plain is a float64 backend in its plainest form: rows by their number, a level at a time.
+type plain struct {
+	layout    solver.Layout
+	limits    solver.Limits
+	now, next map[int][]float64
+	edges     map[int][]float64
+	sums      map[uint64][]solver.Sum
+	undone    int
+	loaded    int
+	swept     int // sweeps, replays included
+	damageAt  int // sweep at which a value becomes NaN; 0 for never
+
+	exaggerateBefore int // sweeps before this report far too large a sum, which no sweep could make
+}
+
+func newPlain(l solver.Layout, limits solver.Limits) *plain {
+	return &plain{layout: l, limits: limits, sums: map[uint64][]solver.Sum{}}
+}
+
+func (p *plain) Load(_ context.Context, rows solver.RowSource) error {
+	p.now, p.next = map[int][]float64{}, map[int][]float64{}
+	p.loaded++
+	for y := p.layout.Stripe.Lo - p.layout.Depth; y < p.layout.Stripe.Hi+p.layout.Depth; y++ {
+		c, ok := p.layout.Mesh.Canonical(y)
+		if !ok {
+			continue
+		}
+		b := make([]byte, p.layout.Mesh.RowBytes())
+		if err := rows.Row(c, b); err != nil {
+			return err
+		}
+		p.now[y] = decode(b)
+		p.next[y] = decode(b)
+	}
+	return nil
+}
+
+// advance returns what b makes of now: rows [Lo-Margin, Hi+Margin) after its sweeps, and the sums.
+func (p *plain) advance(b solver.Block) (map[int][]float64, []solver.Sum) {
+	s := p.layout.Stripe
+	old := p.now
+	var sums []solver.Sum
+	for level := 1; level <= b.Sweeps; level++ {
+		reach := b.Margin + b.Sweeps - level
+		fresh := map[int][]float64{}
+		var sum solver.Sum
+		groups := map[[2]int]float64{}
+		for y := s.Lo - reach; y < s.Hi+reach; y++ {
+			if !p.layout.Mesh.Periodic && (y < 1 || y > p.layout.Mesh.NY-2) {
+				continue
+			}
+			o := old[y]
+			n := append([]float64(nil), o...)
+			d := make([]float64, (len(o)+3)/4*4)
+			for x := 1; x < len(o)-1; x++ {
+				n[x] = 0.25 * float64((o[x-1]+o[x+1])+(old[y-1][x]+old[y+1][x]))
+				d[x] = n[x] - o[x]
+			}
+			if p.damageAt > 0 && b.First+level-1 == p.damageAt && y == s.Lo {
+				n[1], d[1] = math.NaN(), math.NaN()
+			}
+			fresh[y] = n
+			if y < s.Lo || y >= s.Hi {
+				continue
+			}
+			for x := 0; x < len(d); x += 4 {
+				q := math.FMA(d[x+1], d[x+1], d[x]*d[x]) + math.FMA(d[x+3], d[x+3], d[x+2]*d[x+2])
+				groups[[2]int{y / 8, x}] += q
+			}
+		}
+		for _, q := range groups {
+			sum.Add(q, p.layout.Magnitude)
+		}
+		for y, row := range old { // fixed rows
+			if _, ok := fresh[y]; !ok && !p.layout.Mesh.Periodic && (y == 0 || y == p.layout.Mesh.NY-1) {
+				fresh[y] = row
+			}
+		}
+		old = fresh
+		if b.First+level-1 < p.exaggerateBefore {
+			sum.AddScaled(1<<40, 120)
+		}
+		sums = append(sums, sum)
+	}
+	return old, sums
+}
+
+func (p *plain) Edges(_ context.Context, b solver.Block) error {
+	p.edges, _ = p.advance(b)
+	return nil
+}
+
+func (p *plain) CopyEdge(_ context.Context, side solver.Side, dst []byte) error {
+	lo := p.layout.Stripe.Lo
+	if side == solver.Bottom {
+		lo = p.layout.Stripe.Hi - p.layout.Depth
+	}
+	encode(p.edges, lo, dst)
+	return nil
+}
+
+func (p *plain) Interior(_ context.Context, b solver.Block) error {
+	rows, sums := p.advance(b)
+	p.next, p.now = p.now, rows
+	p.sums[b.Index] = sums
+	p.swept += b.Sweeps
+	return nil
+}
+
+func (p *plain) SetHalo(_ context.Context, side solver.Side, src []byte) error {
+	lo := p.layout.Stripe.Lo - p.layout.Depth
+	if side == solver.Bottom {
+		lo = p.layout.Stripe.Hi
+	}
+	width := p.layout.Mesh.RowBytes()
+	for i := range p.layout.Depth {
+		p.now[lo+i] = decode(src[i*width : (i+1)*width])
+	}
+	return nil
+}
+
+func (p *plain) Sums(_ context.Context, b solver.Block) ([]solver.Sum, error) {
+	return p.sums[b.Index], nil
+}
+
+func (p *plain) Undo() error {
+	p.now, p.next = p.next, p.now
+	p.undone++
+	return nil
+}
+
+func (p *plain) CopyRows(_ context.Context, s solver.Stripe, dst []byte) error {
+	encode(p.now, s.Lo, dst)
+	return nil
+}
+
+func (p *plain) Limits() solver.Limits { return p.limits }
+func (p *plain) Close() error          { return nil }
+
+func decode(b []byte) []float64 {
+	row := make([]float64, len(b)/8)
+	_ = binary.Read(bytes.NewReader(b), binary.LittleEndian, row) // lengths agree
+	return row
+}
+
+// encode fills dst with rows from lo on.
+func encode(rows map[int][]float64, lo int, dst []byte) {
+	for i := 0; len(dst) > 0; i++ {
+		for _, v := range rows[lo+i] {
+			binary.LittleEndian.PutUint64(dst, math.Float64bits(v))
+			dst = dst[8:]
+		}
+	}
+}
+
+// hub joins ranks of one process: links and reduction.
+type hub struct {
+	ranks int
+	rows  map[[2]int]chan []byte // by receiver and side
+	mu    sync.Mutex
+	cond  *sync.Cond
+	given map[uint64][]solver.Contribution
+}
+
+func newHub(ranks int) *hub {
+	h := &hub{ranks: ranks, rows: map[[2]int]chan []byte{}, given: map[uint64][]solver.Contribution{}}
+	h.cond = sync.NewCond(&h.mu)
+	for r := range ranks {
+		h.rows[[2]int{r, 0}], h.rows[[2]int{r, 1}] = make(chan []byte, 2), make(chan []byte, 2)
+	}
+	return h
+}
+
+// link is one side of one rank.
+type link struct {
+	out, in chan []byte
+}
+
+func (h *hub) link(rank int, side solver.Side) solver.RowLink {
+	peer := rank + 2*int(side) - 1
+	peer = (peer + h.ranks) % h.ranks
+	return link{out: h.rows[[2]int{peer, int(side.Opposite())}], in: h.rows[[2]int{rank, int(side)}]}
+}
+
+func (l link) Send(_ context.Context, block uint64, rows []byte) error {
+	select {
+	case l.out <- append(binary.LittleEndian.AppendUint64(nil, block), rows...):
+		return nil
+	default:
+		return errors.New("more than two blocks under way")
+	}
+}
+
+func (l link) Recv(ctx context.Context, block uint64, rows []byte) error {
+	select {
+	case b := <-l.in:
+		if binary.LittleEndian.Uint64(b) != block {
+			return errors.New("rows of another block")
+		}
+		copy(rows, b[8:])
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Post implements solver.Reducer for all ranks at once.
+func (h *hub) Post(_ context.Context, block uint64, c solver.Contribution) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.given[block] = append(h.given[block], solver.Contribution{Sums: append([]solver.Sum(nil), c.Sums...), Stop: c.Stop})
+	h.cond.Broadcast()
+	return nil
+}
+
+// Wait implements solver.Reducer.
+func (h *hub) Wait(_ context.Context, block uint64) (solver.Contribution, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for len(h.given[block]) < h.ranks {
+		h.cond.Wait()
+	}
+	total := solver.Contribution{Sums: make([]solver.Sum, len(h.given[block][0].Sums))}
+	for _, c := range h.given[block] {
+		for i, s := range c.Sums {
+			total.Sums[i].Merge(s)
+		}
+		total.Stop = total.Stop || c.Stop
+	}
+	return total, nil
+}

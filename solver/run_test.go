@@ -1,0 +1,280 @@
+package solver_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"testing"
+
+	"jacobi/internal/reference"
+	"jacobi/solver"
+)
+
+// formula is an initial field.
+type formula struct {
+	mesh  solver.Mesh
+	value func(x, y int) float64
+}
+
+func (f formula) Row(iy int, dst []byte) error {
+	for x := range f.mesh.NX {
+		binary.LittleEndian.PutUint64(dst[8*x:], math.Float64bits(f.value(x, iy)))
+	}
+	return nil
+}
+
+// wanted is what the definition says: sweep by sweep with the naive oracle, until sweep k+1.
+func wanted(t *testing.T, f formula, tolerance float64, maxIterations int) (norms []float64, field []byte) {
+	t.Helper()
+	j, err := reference.New(f.mesh, f, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := maxIterations
+	for k := 0; k < stop; k++ {
+		norms = append(norms, j.Sweep().Norm(0))
+		if stop == maxIterations && norms[k] <= tolerance {
+			stop = min(stop, k+2)
+		}
+	}
+	return norms, j.Rows(f.mesh.Interior())
+}
+
+// outcome of a run of several ranks.
+type outcome struct {
+	result   solver.Result
+	norms    []float64 // of rank 0
+	field    []byte
+	backends []*plain
+}
+
+// runRanks runs ranks in this process. mutate may change the options of a rank and its backend.
+func runRanks(t *testing.T, f formula, ranks, depth int, limits solver.Limits, o solver.Options, mutate func(rank int, o *solver.Options, p *plain)) (outcome, []error) {
+	t.Helper()
+	stripes, err := solver.Partition(f.mesh.NY, ranks, depth)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := newHub(ranks)
+	results, errs, backends := make([]solver.Result, ranks), make([]error, ranks), make([]*plain, ranks)
+	var out outcome
+	var wg sync.WaitGroup
+	for r := range ranks {
+		l := solver.Layout{Mesh: f.mesh, Stripe: stripes[r], Depth: depth,
+			Neighbour: [2]bool{r > 0 || f.mesh.Periodic, r < ranks-1 || f.mesh.Periodic}}
+		p := newPlain(l, limits)
+		backends[r] = p
+		var links [2]solver.RowLink
+		for side := range links {
+			if l.Neighbour[side] {
+				links[side] = h.link(r, solver.Side(side))
+			}
+		}
+		x, err := solver.NewHostExchange(p, l, links)
+		if err != nil {
+			t.Fatal(err)
+		}
+		opts := o
+		opts.Initial, opts.Depth = f, depth
+		if r == 0 {
+			opts.OnNorms = func(first int, norms []float64) error {
+				if first != len(out.norms) {
+					return fmt.Errorf("norms of sweep %d after %d", first, len(out.norms))
+				}
+				out.norms = append(out.norms, norms...)
+				return nil
+			}
+		}
+		if mutate != nil {
+			mutate(r, &opts, p)
+		}
+		wg.Go(func() {
+			results[r], errs[r] = solver.Run(t.Context(), p, x, h, opts)
+		})
+	}
+	wg.Wait()
+	for r, p := range backends {
+		rows := make([]byte, stripes[r].Rows()*f.mesh.RowBytes())
+		if errs[r] == nil {
+			if err := p.CopyRows(t.Context(), stripes[r], rows); err != nil {
+				t.Fatal(err)
+			}
+		}
+		out.field = append(out.field, rows...)
+		if r > 0 && errs[0] == nil && (results[r].Sweeps != results[0].Sweeps || results[r].Reason != results[0].Reason) {
+			t.Errorf("rank %d ended with %+v, rank 0 with %+v", r, results[r], results[0])
+		}
+	}
+	out.result, out.backends = results[0], backends
+	return out, errs
+}
+
+func noErrors(t *testing.T, errs []error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+var bump = func(x, y int) float64 { return math.Sin(0.3*float64(x)) * math.Cos(0.2*float64(y*y%17)) }
+
+// For every depth, pass length and lag the run ends after exactly sweep k+1, with its norms and its field.
+func TestRunEndsAfterTheSweepAfterConvergence(t *testing.T) {
+	for _, periodic := range []bool{false, true} {
+		f := formula{mesh: solver.Mesh{NX: 21, NY: 67, DType: solver.Float64, Periodic: periodic}, value: bump}
+		all, _ := wanted(t, f, 0, 60)
+		for _, k := range []int{0, 1, 6, 7, 8, 9, 30, 31, 55} {
+			tolerance := all[k]
+			norms, field := wanted(t, f, tolerance, 60)
+			if len(norms) != k+2 {
+				t.Fatalf("the oracle did %d sweeps for k = %d", len(norms), k)
+			}
+			for _, c := range []struct{ ranks, depth, pass, lag int }{
+				{1, 1, 1, 0}, {1, 8, 8, 0}, {3, 1, 1, 0}, {3, 1, 1, 1}, {3, 2, 2, 0}, {3, 5, 5, 1}, {2, 8, 8, 0}, {4, 8, 8, 1}, {3, 8, 3, 0}, {3, 7, 2, 1}, {2, 16, 5, 0},
+			} {
+				out, errs := runRanks(t, f, c.ranks, c.depth, solver.Limits{MaxSweeps: c.pass, Lag: c.lag}, solver.Options{Tolerance: tolerance, MaxIterations: 60}, nil)
+				noErrors(t, errs)
+				if out.result.Sweeps != k+2 || out.result.Reason != solver.Converged || out.result.Norm != norms[k+1] {
+					t.Errorf("periodic %v, k %d, %+v: %+v; want %d sweeps, norm %v", periodic, k, c, out.result, k+2, norms[k+1])
+				}
+				if !slices.Equal(out.norms, norms) {
+					t.Errorf("periodic %v, k %d, %+v: %d norms, want %d; or others", periodic, k, c, len(out.norms), len(norms))
+				}
+				if !bytes.Equal(out.field, field) {
+					t.Errorf("periodic %v, k %d, %+v: another field", periodic, k, c)
+				}
+			}
+		}
+	}
+}
+
+// max_iterations need not be a multiple of the depth; a norm met by the very last sweep counts as converged.
+func TestRunEndsAtMaxIterations(t *testing.T) {
+	f := formula{mesh: solver.Mesh{NX: 9, NY: 40, DType: solver.Float64}, value: bump}
+	all, _ := wanted(t, f, 0, 30)
+	for n := 1; n <= 20; n++ {
+		_, field := wanted(t, f, 0, n)
+		for _, tolerance := range []float64{0, all[n-1]} {
+			out, errs := runRanks(t, f, 2, 8, solver.Limits{MaxSweeps: 5}, solver.Options{Tolerance: tolerance, MaxIterations: n}, nil)
+			noErrors(t, errs)
+			reason := solver.MaxIterations
+			if tolerance > 0 {
+				reason = solver.Converged
+			}
+			if out.result.Sweeps != n || out.result.Reason != reason || !slices.Equal(out.norms, all[:n]) || !bytes.Equal(out.field, field) {
+				t.Errorf("max_iterations %d, tolerance %v: %+v, %d norms; want %d sweeps, %s", n, tolerance, out.result, len(out.norms), n, reason)
+			}
+		}
+	}
+}
+
+// A smooth decay is foreseen. A norm that falls faster than any forecast costs a second run from the start, not the answer.
+func TestRunRewindsWhenTheNormFallsUnforeseen(t *testing.T) {
+	mesh := solver.Mesh{NX: 3, NY: 42, DType: solver.Float64, Periodic: true}
+	f := formula{mesh: mesh, value: bump}
+	var rewound bool
+	for k := range 60 {
+		all, _ := wanted(t, f, 0, 100)
+		norms, field := wanted(t, f, all[k], 100)
+		out, errs := runRanks(t, f, 2, 16, solver.Limits{MaxSweeps: 4}, solver.Options{Tolerance: all[k], MaxIterations: 100}, nil)
+		noErrors(t, errs)
+		if out.result.Sweeps != len(norms) || !slices.Equal(out.norms, norms) || !bytes.Equal(out.field, field) {
+			t.Errorf("k %d: %+v, want %d sweeps", k, out.result, len(norms))
+		}
+		for _, p := range out.backends {
+			rewound = rewound || p.loaded > 1
+		}
+	}
+	if rewound {
+		t.Error("a smooth decay was not foreseen")
+	}
+
+	// Exaggerated first norms make the forecast wrong; the answer stays right.
+	all, _ := wanted(t, f, 0, 100) // blocks of 4: sweep 17 lies in one whose norms arrive while the next is swept
+	_, field := wanted(t, f, all[17], 100)
+	out, errs := runRanks(t, f, 2, 16, solver.Limits{MaxSweeps: 4}, solver.Options{Tolerance: all[17], MaxIterations: 100}, func(_ int, _ *solver.Options, p *plain) {
+		p.exaggerateBefore = 16
+	})
+	noErrors(t, errs)
+	if out.result.Sweeps != 19 || !bytes.Equal(out.field, field) {
+		t.Errorf("%+v, want 19 sweeps and their field", out.result)
+	}
+	for r, p := range out.backends {
+		if p.loaded != 2 {
+			t.Errorf("rank %d loaded %d times, want 2: the case did not need a rewind", r, p.loaded)
+		}
+	}
+}
+
+// One rank is asked to stop; all stop after the same sweep and their fields fit together.
+func TestRunStopsAtACommonSweep(t *testing.T) {
+	f := formula{mesh: solver.Mesh{NX: 21, NY: 67, DType: solver.Float64}, value: bump}
+	for _, depth := range []int{1, 4, 8} {
+		out, errs := runRanks(t, f, 3, depth, solver.Limits{MaxSweeps: depth, Lag: 1}, solver.Options{MaxIterations: 1 << 30}, func(rank int, o *solver.Options, p *plain) {
+			if rank == 1 {
+				o.Stop = func() bool { return p.swept >= 20 }
+			}
+		})
+		noErrors(t, errs)
+		if out.result.Reason != solver.Interrupted || out.result.Sweeps < 20 || out.result.Sweeps > 20+3*depth {
+			t.Errorf("depth %d: %+v, want interrupted within three blocks after sweep 20", depth, out.result)
+		}
+		norms, field := wanted(t, f, 0, out.result.Sweeps)
+		if !slices.Equal(out.norms, norms) || !bytes.Equal(out.field, field) {
+			t.Errorf("depth %d: not the state after %d sweeps", depth, out.result.Sweeps)
+		}
+	}
+}
+
+// A damaged value ends the run on every rank, with the number of its sweep.
+func TestRunNamesTheSweepOfANaN(t *testing.T) {
+	f := formula{mesh: solver.Mesh{NX: 21, NY: 67, DType: solver.Float64}, value: bump}
+	for _, depth := range []int{1, 8} {
+		_, errs := runRanks(t, f, 3, depth, solver.Limits{MaxSweeps: depth}, solver.Options{MaxIterations: 100}, func(rank int, _ *solver.Options, p *plain) {
+			if rank == 2 {
+				p.damageAt = 13
+			}
+		})
+		for r, err := range errs {
+			const want = "sweep 13: the norm is NaN: the field has left the range of its type or was damaged"
+			if err == nil || err.Error() != want {
+				t.Errorf("depth %d, rank %d: %v, want %s", depth, r, err, want)
+			}
+		}
+	}
+}
+
+// While norms are far from the tolerance no rank waits for one before it goes on: blocks are undone only at the end.
+func TestRunReplaysAtMostOneBlock(t *testing.T) {
+	f := formula{mesh: solver.Mesh{NX: 21, NY: 67, DType: solver.Float64}, value: bump}
+	all, _ := wanted(t, f, 0, 60)
+	out, errs := runRanks(t, f, 2, 8, solver.Limits{MaxSweeps: 8}, solver.Options{Tolerance: all[42], MaxIterations: 60}, nil)
+	noErrors(t, errs)
+	for r, p := range out.backends { // sweep 43 is in block [40, 48): five whole blocks, that one, and 4 of it again
+		if p.undone != 1 || p.loaded != 1 || p.swept != 48+4 {
+			t.Errorf("rank %d: %d undone, %d loaded, %d swept; want 1, 1, 52", r, p.undone, p.loaded, p.swept)
+		}
+	}
+}
+
+func TestRunFailsWhenItsContextEnds(t *testing.T) {
+	f := formula{mesh: solver.Mesh{NX: 9, NY: 40, DType: solver.Float64}, value: bump}
+	h := newHub(2) // its other rank never comes
+	l := solver.Layout{Mesh: f.mesh, Stripe: solver.Stripe{Lo: 1, Hi: 16}, Depth: 1, Neighbour: [2]bool{false, true}}
+	p := newPlain(l, solver.Limits{MaxSweeps: 1})
+	x, err := solver.NewHostExchange(p, l, [2]solver.RowLink{nil, h.link(0, solver.Bottom)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("rank 1 is gone"))
+	_, err = solver.Run(ctx, p, x, h, solver.Options{Initial: f, Depth: 1, MaxIterations: 5})
+	if want := "sweep 1: halo exchange: rank 1 is gone"; err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
