@@ -1,6 +1,9 @@
 package solver
 
-import "fmt"
+import (
+	"fmt"
+	"sort"
+)
 
 // GroupRows and GroupCols are the height and width of a group: the points whose squared updates are
 // added in floating point, in one fixed order, before the exact sum begins (see Sum). Groups are
@@ -45,21 +48,15 @@ func Partition(ny, ranks, depth int) ([]Stripe, error) {
 // MaxRanks returns the largest number of ranks that Partition accepts, or 0 if even one rank is too
 // many for the depth.
 func MaxRanks(ny, depth int) int {
-	for n := rowGroups(ny); n > 0; n-- {
-		if fits(ny, n, depth) {
-			return n
-		}
-	}
-	return 0
+	// The lowest stripe never grows with the number of ranks.
+	return sort.Search(rowGroups(ny), func(n int) bool { return !fits(ny, n+1, depth) })
 }
 
-// MinRows returns the height of the lowest stripe when ranks share ny rows.
+// MinRows returns the height of the lowest stripe when ranks share ny rows: the first one, which
+// has the fewest groups and lacks row 0, or the last one, whose last group may be cut.
 func MinRows(ny, ranks int) int {
-	low := ny
-	for r := range ranks {
-		low = min(low, stripe(ny, ranks, r).Rows())
-	}
-	return low
+	first, last := stripe(ny, ranks, 0), stripe(ny, ranks, ranks-1)
+	return min(first.Rows(), last.Rows())
 }
 
 func fits(ny, ranks, depth int) bool {
