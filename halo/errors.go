@@ -1,0 +1,79 @@
+package halo
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"jacobi/solver"
+)
+
+// ErrClosed says that a link was closed before or during the call.
+var ErrClosed = errors.New("link closed")
+
+// TimeoutError says that a neighbour did not do its part of an exchange in time. It is mostly the consequence
+// of what befell that neighbour, or one farther on.
+type TimeoutError struct {
+	Rank, Neighbour int
+	Side            solver.Side // of Rank
+	Block           uint64
+	Rows            solver.Stripe // that did not come, or could not be handed over
+	Sending         bool          // the neighbour did not take the rows, rather than not send them
+	Transport       string
+	Waited          time.Duration
+	Detail          string // what else is known; may be empty
+}
+
+// Error names the ranks, the rows, the block and the transport.
+func (e *TimeoutError) Error() string {
+	what, dir := "for", "from"
+	if e.Sending {
+		what, dir = "to hand over", "to"
+	}
+	s := fmt.Sprintf("halo: rank %d waited %v %s the rows %v of block %d %s rank %d (%s side) over %s",
+		e.Rank, e.Waited, what, e.Rows, e.Block, dir, e.Neighbour, e.Side, e.Transport)
+	if e.Detail != "" {
+		s += ": " + e.Detail
+	}
+	return s
+}
+
+// MismatchError says that the two ends of a link, or an end and a frame, do not agree.
+type MismatchError struct {
+	Field     string
+	Got, Want any
+}
+
+// Error names both values.
+func (e *MismatchError) Error() string {
+	return fmt.Sprintf("%s %v, want %v", e.Field, e.Got, e.Want)
+}
+
+func mismatch[T comparable](field string, got, want T) error {
+	if got == want {
+		return nil
+	}
+	return &MismatchError{Field: field, Got: got, Want: want}
+}
+
+// wrap says which link and block err befell.
+func (e End) wrap(op string, block uint64, transport string, err error) error {
+	return fmt.Errorf("halo: rank %d, %s side: %s block %d, rank %d over %s: %w", e.Rank, e.Side, op, block, e.Neighbour, transport, err)
+}
+
+func (e End) timeout(sending bool, block uint64, transport string, waited time.Duration, detail string) error {
+	rows := e.Recv
+	if sending {
+		rows = e.Send
+	}
+	return &TimeoutError{Rank: e.Rank, Neighbour: e.Neighbour, Side: e.Side, Block: block, Rows: rows,
+		Sending: sending, Transport: transport, Waited: waited, Detail: detail}
+}
+
+// checkLen says whether a caller's buffer has the length that the link carries.
+func (e End) checkLen(op string, block uint64, transport string, got, want int) error {
+	if got == want {
+		return nil
+	}
+	return e.wrap(op, block, transport, &MismatchError{Field: "bytes", Got: got, Want: want})
+}

@@ -1,0 +1,156 @@
+package halo
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+// Faults are what a bad network does to messages, chosen by a seeded generator: the same seed and the same
+// messages give the same faults. The numbers are probabilities, 0 to 1.
+//
+// A Publisher made by them harms single messages, so that recovery is put to the test. Shared memory and the
+// memory of one process lose nothing; there, Link delays calls and cuts.
+type Faults struct {
+	Seed      uint64
+	Drop      float64       // the message is lost
+	Duplicate float64       // it goes out twice
+	Reorder   float64       // it goes out after the next one
+	Corrupt   float64       // one of its bits changes
+	Delay     float64       // it goes out up to MaxDelay later
+	MaxDelay  time.Duration // of a message, or of a call to a Link
+	// From message (or block) CutFrom on, CutCount are lost (CutCount < 0: all): a connection that is cut. A Link
+	// that is cut fails with ErrCut.
+	CutFrom  uint64
+	CutCount int64
+}
+
+// ErrCut says that Faults cut a link.
+var ErrCut = errors.New("link cut by fault injection")
+
+func (f Faults) cut(n uint64) bool {
+	return n >= f.CutFrom && (f.CutCount < 0 || n-f.CutFrom < uint64(f.CutCount))
+}
+
+func (f Faults) rand() *rand.Rand { return rand.New(rand.NewPCG(f.Seed, 0)) }
+
+// Publisher returns a publisher that harms messages on their way to p. Its Close waits for delayed ones.
+func (f Faults) Publisher(p Publisher) *FaultyPublisher {
+	return &FaultyPublisher{faults: f, next: p, rand: f.rand()}
+}
+
+// FaultyPublisher is a Publisher with faults.
+type FaultyPublisher struct {
+	faults  Faults
+	next    Publisher
+	delayed sync.WaitGroup
+
+	mu   sync.Mutex
+	rand *rand.Rand
+	n    uint64 // messages so far
+	held []message
+}
+
+type message struct {
+	subject string
+	data    []byte
+}
+
+// Publish sends the message, or what the faults make of it.
+func (p *FaultyPublisher) Publish(subject string, data []byte) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f, n := p.faults, p.n
+	p.n++
+	// Every message takes the same number of draws, so that one fault does not shift the others.
+	hit := func(probability float64) bool { return p.rand.Float64() < probability }
+	drop, twice, later, flip, wait := hit(f.Drop), hit(f.Duplicate), hit(f.Reorder), hit(f.Corrupt), hit(f.Delay)
+	bit, share := p.rand.IntN(max(1, 8*len(data))), p.rand.Float64()
+	if drop || f.cut(n) {
+		return nil
+	}
+	m := message{subject, append([]byte(nil), data...)}
+	if flip && len(data) > 0 {
+		m.data[bit/8] ^= 1 << (bit % 8)
+	}
+	if later {
+		p.held = append(p.held, m)
+		return nil
+	}
+	out := append([]message{m}, p.held...)
+	p.held = p.held[:0]
+	if twice {
+		out = append(out, m)
+	}
+	if wait {
+		p.delayed.Add(1)
+		time.AfterFunc(time.Duration(share*float64(f.MaxDelay)), func() {
+			defer p.delayed.Done()
+			_ = p.send(out) // a late failure is a loss, which the receiver has to survive anyway
+		})
+		return nil
+	}
+	return p.send(out)
+}
+
+func (p *FaultyPublisher) send(out []message) error {
+	for _, m := range out {
+		if err := p.next.Publish(m.subject, m.data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Close waits until no delayed message is left. Nothing may be published after it.
+func (p *FaultyPublisher) Close() error {
+	p.delayed.Wait()
+	return nil
+}
+
+// Link returns l with calls delayed, and cut from block CutFrom on; the faults of single messages do not apply.
+func (f Faults) Link(l Link) Link {
+	g := f
+	g.Seed++
+	return &faultyLink{Link: l, faults: f, send: f.rand(), recv: g.rand()}
+}
+
+type faultyLink struct {
+	Link
+	faults     Faults
+	send, recv *rand.Rand // Send and Recv may run at the same time
+}
+
+func (l *faultyLink) Send(ctx context.Context, block uint64, rows []byte) error {
+	if err := l.harm(ctx, l.send, block); err != nil {
+		return err
+	}
+	return l.Link.Send(ctx, block, rows)
+}
+
+func (l *faultyLink) Recv(ctx context.Context, block uint64, rows []byte) error {
+	if err := l.harm(ctx, l.recv, block); err != nil {
+		return err
+	}
+	return l.Link.Recv(ctx, block, rows)
+}
+
+func (l *faultyLink) harm(ctx context.Context, r *rand.Rand, block uint64) error {
+	if l.faults.cut(block) {
+		return ErrCut
+	}
+	wait, share := r.Float64() < l.faults.Delay, r.Float64()
+	if !wait {
+		return nil
+	}
+	timer := time.NewTimer(time.Duration(share * float64(l.faults.MaxDelay)))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,184 @@
+package halo
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+
+	"jacobi/solver"
+)
+
+// A frame is a header and a payload. Numbers are little-endian.
+//
+//	 0 magic    u32        32 sender   u32   rank
+//	 4 version  u8         36 receiver u32   rank
+//	 5 kind     u8         40 lo       u32   first row
+//	 6 side     u8         44 hi       u32   row after the last one
+//	 7 dtype    u8         48 nx       u32   values a row
+//	 8 run      [16]byte   52 part     u32
+//	24 block    u64        56 parts    u32
+//	                       60 length   u32   bytes of the payload
+//	                       64 crc      u32   CRC-32C of the bytes before it and of the payload
+//
+// The rows of a block, total bytes, travel in parts: with size = ceil(total/parts), part i holds the bytes
+// [i*size, min((i+1)*size, total)).
+const (
+	headerSize   = 68
+	crcAt        = 64
+	frameMagic   = 0x4f4c484a // "JHLO"
+	frameVersion = 1
+	maxParts     = 1 << 16 // bounds what a receiver keeps account of
+)
+
+type kind uint8
+
+const (
+	kindRows    kind = 1 // the payload is a part of the rows [lo, hi) of the sender
+	kindAsk     kind = 2 // the sender lacks the rows [lo, hi) of the receiver; the payload is a bitmap of the parts it has, or empty
+	kindPending kind = 3 // answers kindAsk: the sender has not come to that block yet
+)
+
+// String returns the kind's name.
+func (k kind) String() string {
+	switch k {
+	case kindRows:
+		return "rows"
+	case kindAsk:
+		return "ask"
+	case kindPending:
+		return "pending"
+	}
+	return fmt.Sprintf("kind(%d)", uint8(k))
+}
+
+// frame is a decoded header.
+type frame struct {
+	kind     kind
+	side     solver.Side // of the sender
+	dtype    solver.DType
+	run      RunID
+	block    uint64
+	sender   uint32
+	receiver uint32
+	lo, hi   uint32
+	nx       uint32
+	part     uint32
+	parts    uint32
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// put writes the frame to dst, which has room for headerSize + len(payload) bytes, and returns its length.
+func (f *frame) put(dst, payload []byte) int {
+	n := headerSize + copy(dst[headerSize:], payload)
+	f.header(dst, len(payload))
+	crc := crc32.Update(crc32.Checksum(dst[:crcAt], castagnoli), castagnoli, dst[headerSize:n])
+	binary.LittleEndian.PutUint32(dst[crcAt:], crc)
+	return n
+}
+
+func (f *frame) header(dst []byte, length int) {
+	le := binary.LittleEndian
+	le.PutUint32(dst, frameMagic)
+	dst[4], dst[5], dst[6], dst[7] = frameVersion, byte(f.kind), byte(f.side), byte(f.dtype)
+	copy(dst[8:24], f.run[:])
+	le.PutUint64(dst[24:], f.block)
+	le.PutUint32(dst[32:], f.sender)
+	le.PutUint32(dst[36:], f.receiver)
+	le.PutUint32(dst[40:], f.lo)
+	le.PutUint32(dst[44:], f.hi)
+	le.PutUint32(dst[48:], f.nx)
+	le.PutUint32(dst[52:], f.part)
+	le.PutUint32(dst[56:], f.parts)
+	le.PutUint32(dst[60:], uint32(length))
+}
+
+// parseFrame decodes msg, a whole frame. The payload is a part of msg. It accepts exactly what put writes.
+func parseFrame(msg []byte) (f frame, payload []byte, err error) {
+	if len(msg) < headerSize {
+		return f, nil, fmt.Errorf("frame of %d bytes, want at least %d", len(msg), headerSize)
+	}
+	le := binary.LittleEndian
+	if got := le.Uint32(msg); got != frameMagic {
+		return f, nil, fmt.Errorf("frame with magic %#x, want %#x", got, uint32(frameMagic))
+	}
+	if err := mismatch("frame version", msg[4], frameVersion); err != nil {
+		return f, nil, err
+	}
+	payload = msg[headerSize:]
+	if err := mismatch("frame payload length", int64(le.Uint32(msg[60:])), int64(len(payload))); err != nil {
+		return f, nil, err
+	}
+	crc := crc32.Update(crc32.Checksum(msg[:crcAt], castagnoli), castagnoli, payload)
+	if got := le.Uint32(msg[crcAt:]); got != crc {
+		return f, nil, fmt.Errorf("frame with checksum %#08x, want %#08x", got, crc)
+	}
+	f = frame{
+		kind: kind(msg[5]), side: solver.Side(msg[6]), dtype: solver.DType(msg[7]),
+		run: RunID(msg[8:24]), block: le.Uint64(msg[24:]),
+		sender: le.Uint32(msg[32:]), receiver: le.Uint32(msg[36:]),
+		lo: le.Uint32(msg[40:]), hi: le.Uint32(msg[44:]), nx: le.Uint32(msg[48:]),
+		part: le.Uint32(msg[52:]), parts: le.Uint32(msg[56:]),
+	}
+	return f, payload, nil
+}
+
+// frame returns the header of a frame that this end sends.
+func (e *End) frame(k kind, block uint64) frame {
+	rows := e.Send
+	if k == kindAsk {
+		rows = e.Recv
+	}
+	return frame{kind: k, side: e.Side, dtype: e.DType, run: e.Run, block: block,
+		sender: uint32(e.Rank), receiver: uint32(e.Neighbour),
+		lo: uint32(rows.Lo), hi: uint32(rows.Hi), nx: uint32(e.NX), part: 0, parts: 1}
+}
+
+// addressed says whether f comes from the other end of the link; a stray frame does not.
+func (e *End) addressed(f *frame) error {
+	if f.run != e.Run {
+		return &MismatchError{Field: "frame of run", Got: f.run, Want: e.Run}
+	}
+	if err := mismatch("frame from rank", f.sender, uint32(e.Neighbour)); err != nil {
+		return err
+	}
+	if err := mismatch("frame to rank", f.receiver, uint32(e.Rank)); err != nil {
+		return err
+	}
+	if f.side != e.Side.Opposite() {
+		return &MismatchError{Field: "frame from side", Got: fmt.Sprint(uint8(f.side)), Want: fmt.Sprint(uint8(e.Side.Opposite()))}
+	}
+	return nil
+}
+
+// agrees says whether the sender of f, which is the other end of the link, has the same idea of it.
+func (e *End) agrees(f *frame) error {
+	rows := e.Recv
+	if f.kind == kindAsk {
+		rows = e.Send
+	}
+	if err := mismatch("dtype", f.dtype, e.DType); err != nil {
+		return err
+	}
+	if err := mismatch("columns", f.nx, uint32(e.NX)); err != nil {
+		return err
+	}
+	return mismatch("rows", solver.Stripe{Lo: int(f.lo), Hi: int(f.hi)}, rows)
+}
+
+// partSize returns the bytes of every part but perhaps the last one.
+func partSize(total, parts int) int { return (total + parts - 1) / parts }
+
+// partAt returns where the payload of f, of n bytes, belongs in the rows, total bytes long.
+func partAt(f *frame, n, total int) (offset int, err error) {
+	parts, part := int(f.parts), int(f.part)
+	if parts < 1 || parts > maxParts || part >= parts {
+		return 0, fmt.Errorf("part %d of %d, want at least 1 and at most %d", part, parts, maxParts)
+	}
+	size := partSize(total, parts)
+	offset = part * size
+	if offset >= total {
+		return 0, fmt.Errorf("part %d of %d begins at byte %d of %d", part, parts, offset, total)
+	}
+	return offset, mismatch("bytes of a part", n, min(size, total-offset))
+}

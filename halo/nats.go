@@ -1,0 +1,257 @@
+package halo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"go.uber.org/zap"
+)
+
+// TransportNATS is the name of the transport between any two ranks.
+const TransportNATS = "nats"
+
+// The defaults of NATSOptions.
+const (
+	DefaultMaxFrame = 512 << 10
+	DefaultAskAfter = 200 * time.Millisecond
+	DefaultAskMost  = 2 * time.Second
+)
+
+// pendingBytes is the least that a subscription may have pending before the client drops messages.
+const pendingBytes = 64 << 20
+
+// Publisher is what a link sends through; *nats.Conn is one, and Faults makes another. It keeps no reference
+// to data after it returns.
+type Publisher interface {
+	Publish(subject string, data []byte) error
+}
+
+// NATSOptions tune a link over NATS; only Conn and Timeout have to be set.
+type NATSOptions struct {
+	Conn      *nats.Conn
+	Publisher Publisher     // default: Conn
+	Log       *zap.Logger   // default: none
+	Timeout   time.Duration // bounds Recv
+	MaxFrame  int           // bytes; more is split; default DefaultMaxFrame; never above the server's max_payload
+	AskAfter  time.Duration // a receiver asks again when nothing came for so long; default DefaultAskAfter
+	AskMost   time.Duration // and doubles its patience up to this; default DefaultAskMost
+}
+
+// NATSStats counts what befell a link.
+type NATSStats struct {
+	Asked      uint64 // requests for rows that did not come
+	Resent     uint64 // frames sent again for the neighbour
+	Duplicates uint64 // frames that came again
+	Refused    uint64 // frames that do not belong to the link, or came damaged
+	Lost       uint64 // frames that the client could not take, for instance during a reconnection
+}
+
+// NATSLink is a Link over core NATS, which delivers at most once and promises order only while the connection
+// lives. Frames go to jacobi.RUN.halo.RECEIVER.SIDE, the receiver's side. Each end keeps what it sent last:
+// because the exchange is symmetric, an end that sends block b+2 has received b+1, so its neighbour has b, and two
+// blocks suffice. A receiver that waits asks again on jacobi.RUN.halo.SENDER.SIDE.ask; the sender's subscription answers, also
+// while the sender computes. Duplicates and reorderings change nothing.
+//
+// The last block is the exception: an end may have received it while its neighbour still lacks it. So
+// the owner keeps its links open until all ranks have received their last block (the end of a run is a barrier).
+type NATSLink struct {
+	end     End
+	opts    NATSOptions
+	subject string // of the frames sent
+	ask     string // of the requests sent
+	subs    []*nats.Subscription
+	out     outbox
+	in      inbox
+
+	closed    chan struct{}
+	closeOnce sync.Once
+	closeErr  error
+	logOnce   sync.Once
+
+	asked, resent, refused, lost atomic.Uint64
+	pending                      atomic.Uint64 // answers that say that the neighbour has not come so far
+}
+
+func haloSubject(run RunID, receiver int, side fmt.Stringer) string {
+	return fmt.Sprintf("jacobi.%s.halo.%d.%s", run, receiver, side)
+}
+
+// NewNATS opens one end of a link. When it returns, the server knows the subscriptions of this end: the
+// neighbour may send.
+func NewNATS(ctx context.Context, end End, o NATSOptions) (*NATSLink, error) {
+	if err := end.check(); err != nil {
+		return nil, err
+	}
+	if o.Conn == nil {
+		return nil, end.wrap("open", 0, TransportNATS, errors.New("no connection"))
+	}
+	if o.Publisher == nil {
+		o.Publisher = o.Conn
+	}
+	if o.Log == nil {
+		o.Log = zap.NewNop()
+	}
+	if o.MaxFrame == 0 {
+		o.MaxFrame = DefaultMaxFrame
+	}
+	if o.AskAfter == 0 {
+		o.AskAfter = DefaultAskAfter
+	}
+	if o.AskMost == 0 {
+		o.AskMost = DefaultAskMost
+	}
+	if max := o.Conn.MaxPayload(); max > 0 {
+		o.MaxFrame = min(o.MaxFrame, int(min(max, 1<<30)))
+	}
+	there := end.Facing()
+	mine := haloSubject(end.Run, end.Rank, end.Side)
+	theirs := haloSubject(end.Run, there.Rank, there.Side)
+	l := &NATSLink{end: end, opts: o, subject: theirs, ask: theirs + ".ask", closed: make(chan struct{})}
+	if err := l.out.init(&l.end, o.MaxFrame); err != nil {
+		return nil, end.wrap("open", 0, TransportNATS, err)
+	}
+	l.in.init(end.RecvBytes())
+	if err := l.subscribe(ctx, mine); err != nil {
+		return nil, errors.Join(end.wrap("open", 0, TransportNATS, err), l.Close())
+	}
+	return l, nil
+}
+
+func (l *NATSLink) subscribe(ctx context.Context, subject string) error {
+	for s, handle := range map[string]nats.MsgHandler{subject: l.onRows, subject + ".ask": l.onAsk} {
+		sub, err := l.opts.Conn.Subscribe(s, handle)
+		if err != nil {
+			return fmt.Errorf("subscribe to %s: %w", s, err)
+		}
+		l.subs = append(l.subs, sub)
+		if err := sub.SetPendingLimits(-1, max(pendingBytes, 8*l.end.RecvBytes())); err != nil {
+			return fmt.Errorf("subscribe to %s: %w", s, err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, l.opts.Timeout)
+	defer cancel()
+	if err := l.opts.Conn.FlushWithContext(ctx); err != nil {
+		return fmt.Errorf("flush the subscriptions: %w", err)
+	}
+	return nil
+}
+
+// Send hands the rows to the client, and keeps them; it does not wait for the neighbour.
+func (l *NATSLink) Send(ctx context.Context, block uint64, rows []byte) error {
+	if err := l.end.checkLen("send", block, TransportNATS, len(rows), l.end.SendBytes()); err != nil {
+		return err
+	}
+	if err := l.usable(ctx); err != nil {
+		return l.end.wrap("send", block, TransportNATS, err)
+	}
+	l.out.mu.Lock()
+	defer l.out.mu.Unlock()
+	for _, frame := range l.out.keep(block, rows) {
+		if err := l.publish(l.subject, frame); err != nil {
+			return l.end.wrap("send", block, TransportNATS, err)
+		}
+	}
+	return nil
+}
+
+func (l *NATSLink) usable(ctx context.Context) error {
+	select {
+	case <-l.closed:
+		return ErrClosed
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	default:
+		return nil
+	}
+}
+
+// publish returns an error only if the message will never go out. What is lost while the client reconnects,
+// the neighbour asks for.
+func (l *NATSLink) publish(subject string, data []byte) error {
+	err := l.opts.Publisher.Publish(subject, data)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, nats.ErrMaxPayload), errors.Is(err, nats.ErrConnectionClosed), errors.Is(err, nats.ErrConnectionDraining):
+		return err
+	}
+	l.lost.Add(1)
+	l.opts.Log.Debug("frame lost", zap.String("subject", subject), zap.Error(err))
+	return nil
+}
+
+// onAsk answers the neighbour that lacks a block. It runs on the subscription's goroutine.
+func (l *NATSLink) onAsk(m *nats.Msg) {
+	f, has, err := parseFrame(m.Data)
+	if err == nil {
+		err = l.end.addressed(&f)
+	}
+	if err == nil && f.kind != kindAsk {
+		err = mismatch("frame kind", f.kind, kindAsk)
+	}
+	if err == nil {
+		err = l.end.agrees(&f)
+	}
+	if err != nil {
+		l.refuse(err)
+		return
+	}
+	l.out.mu.Lock()
+	defer l.out.mu.Unlock()
+	frames, state := l.out.find(f.block)
+	switch state {
+	case outPending:
+		answer := l.end.frame(kindPending, f.block)
+		frames = [][]byte{make([]byte, headerSize)}
+		answer.put(frames[0], nil)
+		has = nil
+	case outGone: // a request that was overtaken
+		return
+	}
+	for i, frame := range frames {
+		if i/8 < len(has) && has[i/8]>>(i%8)&1 == 1 {
+			continue
+		}
+		l.resent.Add(1)
+		if err := l.publish(l.subject, frame); err != nil {
+			l.opts.Log.Warn("cannot send rows again", zap.Error(l.end.wrap("resend", f.block, TransportNATS, err)))
+			return
+		}
+	}
+}
+
+// refuse counts a frame that is not for this link, and logs the first one.
+func (l *NATSLink) refuse(err error) {
+	l.refused.Add(1)
+	l.in.mu.Lock()
+	l.in.refusal = err
+	l.in.mu.Unlock()
+	l.logOnce.Do(func() {
+		l.opts.Log.Warn("refused a frame; more are only counted", zap.Int("rank", l.end.Rank),
+			zap.Stringer("side", l.end.Side), zap.Int("neighbour", l.end.Neighbour), zap.Error(err))
+	})
+}
+
+// Stats returns the counts so far.
+func (l *NATSLink) Stats() NATSStats {
+	return NATSStats{Asked: l.asked.Load(), Resent: l.resent.Load(), Duplicates: l.in.duplicates.Load(),
+		Refused: l.refused.Load(), Lost: l.lost.Load()}
+}
+
+// Close ends calls in progress and the subscriptions; the connection stays open.
+func (l *NATSLink) Close() error {
+	l.closeOnce.Do(func() {
+		close(l.closed)
+		for _, s := range l.subs {
+			if err := s.Unsubscribe(); err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
+				l.closeErr = errors.Join(l.closeErr, fmt.Errorf("halo: unsubscribe from %s: %w", s.Subject, err))
+			}
+		}
+	})
+	return l.closeErr
+}

@@ -1,0 +1,79 @@
+package halo
+
+import (
+	"fmt"
+	"sync"
+)
+
+// outbox keeps the frames of the last two blocks sent, for a neighbour that lacks them. Its buffers are made
+// once; mu guards them and is held while they are published.
+type outbox struct {
+	mu   sync.Mutex
+	end  *End
+	size int // bytes of rows in a frame
+	sets [2]outset
+	next uint64 // the least block that was not sent yet
+}
+
+// outset is one block, ready to send.
+type outset struct {
+	used   bool
+	block  uint64
+	frames [][]byte
+}
+
+func (o *outbox) init(end *End, maxFrame int) error {
+	if maxFrame <= headerSize {
+		return fmt.Errorf("frames of at most %d bytes: a header alone takes %d", maxFrame, headerSize)
+	}
+	total := end.SendBytes()
+	parts := (total + maxFrame - headerSize - 1) / (maxFrame - headerSize)
+	if parts > maxParts {
+		return fmt.Errorf("%d bytes in frames of at most %d: %d parts, at most %d are allowed", total, maxFrame, parts, maxParts)
+	}
+	o.end = end
+	o.size = partSize(total, parts)
+	for i := range o.sets {
+		buf := make([]byte, total+parts*headerSize)
+		for left := total; left > 0; left -= o.size {
+			n := headerSize + min(o.size, left)
+			o.sets[i].frames = append(o.sets[i].frames, buf[:n:n])
+			buf = buf[n:]
+		}
+	}
+	return nil
+}
+
+// keep replaces the block before the last by this one, and returns its frames.
+func (o *outbox) keep(block uint64, rows []byte) [][]byte {
+	s := &o.sets[block%2]
+	s.used, s.block = true, block
+	o.next = block + 1
+	f := o.end.frame(kindRows, block)
+	f.parts = uint32(len(s.frames))
+	for i, frame := range s.frames {
+		f.part = uint32(i)
+		n := min(o.size, len(rows))
+		f.put(frame, rows[:n])
+		rows = rows[n:]
+	}
+	return s.frames
+}
+
+type outState int
+
+const (
+	outKept    outState = iota // the frames are there
+	outPending                 // the block was not sent yet
+	outGone                    // the neighbour has received it
+)
+
+func (o *outbox) find(block uint64) ([][]byte, outState) {
+	if s := &o.sets[block%2]; s.used && s.block == block {
+		return s.frames, outKept
+	}
+	if block >= o.next {
+		return nil, outPending
+	}
+	return nil, outGone
+}

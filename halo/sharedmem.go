@@ -1,0 +1,233 @@
+package halo
+
+import (
+	"context"
+	"errors"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"jacobi/internal/shm"
+)
+
+// TransportShared is the name of the transport between processes of one node.
+const TransportShared = "shared memory"
+
+// A segment of a link holds, each part aligned to 64 bytes:
+//
+//	word ready; the headers of a frame each way (the creator's idea of the link)
+//	for each way, the creator's first:
+//	  word sent: blocks put into the ring so far, modulo 2^32; the sender sets it
+//	  word taken: blocks copied out of it; the receiver sets it
+//	  2 slots of a frame header and the rows
+//
+// Two slots are enough: a sender is at most one block ahead, so slot b mod 2 is free when block b+2 comes.
+const (
+	slots     = 2
+	headerGap = 128 // a frame header, rounded up
+	ringsAt   = shm.WordSize + 2*headerGap
+)
+
+func align(n int) int { return (n + shm.WordSize - 1) / shm.WordSize * shm.WordSize }
+
+func ringSize(rows int) int { return 2*shm.WordSize + slots*(headerGap+align(rows)) }
+
+// SharedOptions tune a link through shared memory.
+type SharedOptions struct {
+	Timeout time.Duration // bounds Send and Recv
+	Spin    time.Duration // how long to look for the neighbour before sleeping; see shm.SpinTime
+}
+
+// CreateShared makes the segment of a link and returns its own end, and the handle with which OpenShared in
+// the neighbour's process makes the other one.
+func CreateShared(end End, o SharedOptions) (Link, shm.Handle, error) {
+	if err := end.check(); err != nil {
+		return nil, shm.Handle{}, err
+	}
+	seg, err := shm.Create(ringsAt + ringSize(end.SendBytes()) + ringSize(end.RecvBytes()))
+	if err != nil {
+		return nil, shm.Handle{}, end.wrap("open", 0, TransportShared, err)
+	}
+	there := end.Facing()
+	for i, e := range []End{end, there} {
+		f := e.frame(kindRows, 0)
+		f.put(seg.Bytes()[shm.WordSize+i*headerGap:], nil)
+	}
+	seg.Word(0).Store(1)
+	l := &sharedLink{end: end, opts: o, seg: seg}
+	l.out = newRing(seg, ringsAt, end.SendBytes())
+	l.in = newRing(seg, ringsAt+ringSize(end.SendBytes()), end.RecvBytes())
+	return l, seg.Handle(), nil
+}
+
+// OpenShared makes the second end of a link from the handle of the first. It fails if the neighbour's memory
+// cannot be mapped, or if the creator had another idea of the link.
+func OpenShared(end End, h shm.Handle, o SharedOptions) (Link, error) {
+	if err := end.check(); err != nil {
+		return nil, err
+	}
+	seg, err := shm.Open(h)
+	if err != nil {
+		return nil, end.wrap("open", 0, TransportShared, err)
+	}
+	if err := sameSegment(seg, end); err != nil {
+		return nil, errors.Join(end.wrap("open", 0, TransportShared, err), seg.Close())
+	}
+	l := &sharedLink{end: end, opts: o, seg: seg}
+	l.in = newRing(seg, ringsAt, end.RecvBytes())
+	l.out = newRing(seg, ringsAt+ringSize(end.RecvBytes()), end.SendBytes())
+	return l, nil
+}
+
+// sameSegment compares the creator's headers with the opener's end.
+func sameSegment(seg *shm.Segment, end End) error {
+	if len(seg.Bytes()) < ringsAt {
+		return &MismatchError{Field: "bytes of a segment at least", Got: len(seg.Bytes()), Want: ringsAt}
+	}
+	if err := mismatch("segment's state", seg.Word(0).Load(), 1); err != nil {
+		return err
+	}
+	header := func(i int) []byte {
+		at := shm.WordSize + i*headerGap
+		return seg.Bytes()[at : at+headerSize]
+	}
+	theirs, _, err := parseFrame(header(0))
+	if err != nil {
+		return err
+	}
+	mine, _, err := parseFrame(header(1))
+	if err != nil {
+		return err
+	}
+	there := end.Facing()
+	if err := errors.Join(end.addressed(&theirs), there.addressed(&mine)); err != nil {
+		return err
+	}
+	if err := end.agrees(&theirs); err != nil {
+		return err
+	}
+	if err := there.agrees(&mine); err != nil {
+		return err
+	}
+	want := ringsAt + ringSize(end.SendBytes()) + ringSize(end.RecvBytes())
+	return mismatch("bytes of a segment", len(seg.Bytes()), want)
+}
+
+// ring is one way of a link. count is the number of blocks that this end has sent or taken, modulo 2^32.
+type ring struct {
+	mu          sync.Mutex // held while a call uses the segment
+	count       uint32
+	sent, taken *shm.Word
+	header      [slots][]byte
+	rows        [slots][]byte
+}
+
+func newRing(seg *shm.Segment, at, size int) *ring {
+	r := &ring{sent: seg.Word(at), taken: seg.Word(at + shm.WordSize)}
+	at += 2 * shm.WordSize
+	for i := range slots {
+		r.header[i] = seg.Bytes()[at : at+headerSize]
+		r.rows[i] = seg.Bytes()[at+headerGap : at+headerGap+size]
+		at += headerGap + align(size)
+	}
+	return r
+}
+
+type sharedLink struct {
+	end     End
+	opts    SharedOptions
+	seg     *shm.Segment
+	out, in *ring
+	closed  atomic.Bool
+}
+
+func (l *sharedLink) Send(ctx context.Context, block uint64, rows []byte) error {
+	if err := l.end.checkLen("send", block, TransportShared, len(rows), l.end.SendBytes()); err != nil {
+		return err
+	}
+	r := l.out
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := l.wait(ctx, r.taken, true, block, func(taken uint32) bool { return r.count-taken < slots }); err != nil {
+		return err
+	}
+	slot := r.count % slots
+	copy(r.rows[slot], rows)
+	f := l.end.frame(kindRows, block)
+	f.put(r.header[slot], nil) // ordered memory needs no checksum of the rows
+	r.count++
+	r.sent.Store(r.count)
+	return nil
+}
+
+func (l *sharedLink) Recv(ctx context.Context, block uint64, rows []byte) error {
+	if err := l.end.checkLen("receive", block, TransportShared, len(rows), l.end.RecvBytes()); err != nil {
+		return err
+	}
+	r := l.in
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := l.wait(ctx, r.sent, false, block, func(sent uint32) bool { return sent != r.count }); err != nil {
+		return err
+	}
+	slot := r.count % slots
+	if err := l.expect(r.header[slot], block); err != nil {
+		return l.end.wrap("receive", block, TransportShared, err)
+	}
+	copy(rows, r.rows[slot])
+	r.count++
+	r.taken.Store(r.count)
+	return nil
+}
+
+func (l *sharedLink) expect(header []byte, block uint64) error {
+	f, _, err := parseFrame(header)
+	if err != nil {
+		return err
+	}
+	if err := l.end.addressed(&f); err != nil {
+		return err
+	}
+	if err := l.end.agrees(&f); err != nil {
+		return err
+	}
+	return mismatch("block", f.block, block)
+}
+
+func (l *sharedLink) wait(ctx context.Context, w *shm.Word, sending bool, block uint64, ready func(uint32) bool) error {
+	op := "receive"
+	if sending {
+		op = "send"
+	}
+	if l.closed.Load() {
+		return l.end.wrap(op, block, TransportShared, ErrClosed)
+	}
+	if ready(w.Load()) {
+		return nil
+	}
+	err := w.Wait(ctx, l.opts.Spin, time.Now().Add(l.opts.Timeout), func(v uint32) bool { return ready(v) || l.closed.Load() })
+	switch {
+	case l.closed.Load():
+		return l.end.wrap(op, block, TransportShared, ErrClosed)
+	case errors.Is(err, os.ErrDeadlineExceeded) && ctx.Err() == nil:
+		return l.end.timeout(sending, block, TransportShared, l.opts.Timeout, "")
+	case err != nil:
+		return l.end.wrap(op, block, TransportShared, err)
+	}
+	return nil
+}
+
+// Close ends calls in progress, then unmaps the segment. What was sent stays there for the neighbour.
+func (l *sharedLink) Close() error {
+	if l.closed.Swap(true) {
+		return nil
+	}
+	l.out.taken.Wake()
+	l.in.sent.Wake()
+	l.out.mu.Lock()
+	defer l.out.mu.Unlock()
+	l.in.mu.Lock()
+	defer l.in.mu.Unlock()
+	return l.seg.Close()
+}
