@@ -5,19 +5,26 @@ import (
 	"image/color"
 	"math"
 
-	"gonum.org/v1/plot/palette"
 	"gonum.org/v1/plot/palette/moreland"
 )
 
 const shades = 1024
 
-// colours maps values to colours by a table of shades. Both maps are Moreland's, made for perceived differences
-// in proportion to the values: black body (black, violet, red, orange, yellow, white) for a field of one sign; cool
-// and warm, with a pale centre at 0, for one with both signs, so that equal amounts below and above 0 look
+// colours maps values to colours by a table of shades. Both maps are made for perceived differences
+// in proportion to the values: inferno (black, violet, red, orange, pale yellow) for a field of one sign; Moreland's
+// cool and warm, with a pale centre at 0, for one with both signs, so that equal amounts below and above 0 look
 // equally strong.
 type colours struct {
 	min, max float64 // of the colour bar; min < max
 	table    [shades]color.RGBA
+}
+
+// inferno is matplotlib's map of that name at ten places of equal distance in lightness.
+var inferno = []color.Color{
+	color.RGBA{0x00, 0x00, 0x04, 0xff}, color.RGBA{0x1b, 0x0c, 0x42, 0xff}, color.RGBA{0x4b, 0x0c, 0x6b, 0xff},
+	color.RGBA{0x78, 0x1c, 0x6d, 0xff}, color.RGBA{0xa5, 0x2c, 0x60, 0xff}, color.RGBA{0xcf, 0x44, 0x46, 0xff},
+	color.RGBA{0xed, 0x69, 0x25, 0xff}, color.RGBA{0xfb, 0x9a, 0x06, 0xff}, color.RGBA{0xf7, 0xd0, 0x3c, 0xff},
+	color.RGBA{0xfc, 0xff, 0xa4, 0xff},
 }
 
 // undefined is the colour of what is no finite number.
@@ -25,7 +32,10 @@ var undefined = color.RGBA{0, 255, 0, 255}
 
 // newColours returns the colours for values in [min, max].
 func newColours(min, max float64) (*colours, error) {
-	var cm palette.ColorMap = moreland.ExtendedBlackBody()
+	cm, err := moreland.NewLuminance(inferno)
+	if err != nil {
+		return nil, fmt.Errorf("colour map: %w", err)
+	}
 	if !(min <= max) { // no finite value at all
 		min, max = 0, 0
 	}
@@ -34,9 +44,12 @@ func newColours(min, max float64) (*colours, error) {
 		cm = moreland.SmoothBlueRed()
 		max = math.Max(-min, max)
 		min = -max
-	case min == max:
-		// A constant field: any interval around it will do, as long as float64 can tell its ends apart.
-		half := math.Max(math.Abs(min)/2, 0.5)
+	case max-min <= 1e-12*math.Max(math.Abs(min), math.Abs(max)):
+		// A constant field, but for rounding: any interval around it will do.
+		half := math.Abs(min) / 2
+		if half == 0 {
+			half = 0.5
+		}
 		min, max = min-half, max+half
 	}
 	c := &colours{min: min, max: max}

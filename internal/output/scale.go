@@ -4,8 +4,8 @@ package output
 // at most flattest times the shorter side, so that a very wide or very tall mesh still shows something.
 const (
 	minPixels = 800
-	maxPixels = 1400
-	flattest  = 8
+	maxPixels = 1280
+	flattest  = 6
 )
 
 // axis says how the points along one side of a mesh become pixels: a cell has so many points and so many pixels
@@ -47,4 +47,9 @@ func stretched(n, pixels int) axis {
 		return axis{n / pixels, 1}
 	}
 	return axis{1, (pixels + n - 1) / n}
+}
+
+// pixel returns where in a side of n points the coordinate v, from 0 at the first point to 1 at the last, lies.
+func (a axis) pixel(v float64, n int) int {
+	return int((v*float64(n-1) + 0.5) * float64(a.pixels) / float64(a.points))
 }

@@ -1,0 +1,222 @@
+package output
+
+import (
+	"bytes"
+	"fmt"
+	"image"
+	"image/png"
+	"math"
+	"strings"
+
+	"github.com/dustin/go-humanize"
+)
+
+// Caption is what a picture says of its run.
+type Caption struct {
+	Title       string // the problem's name
+	Sweeps      int
+	Norm        float64 // of the last sweep; NaN if there is none
+	Interrupted bool
+}
+
+// WritePicture draws t, which holds all rows of the mesh, and writes it to dir/name in PNG format.
+func WritePicture(dir, name, runID string, t *Thumbnail, c Caption) error {
+	img, err := t.Draw(c)
+	if err != nil {
+		return fmt.Errorf("picture: %w", err)
+	}
+	var b bytes.Buffer
+	if err := png.Encode(&b, img); err != nil {
+		return fmt.Errorf("picture: %w", err)
+	}
+	if err := writeFile(dir, name, runID, b.Bytes()); err != nil {
+		return fmt.Errorf("write picture: %w", err)
+	}
+	return nil
+}
+
+// Distances in pixels.
+const (
+	margin    = 32
+	barGap    = 36 // between the mesh and the colour bar
+	barWidth  = 28
+	narrowest = 440 // least width of the text above the mesh
+)
+
+// layout says where the parts of a picture are.
+type layout struct {
+	size  image.Point
+	mesh  image.Rectangle
+	bar   image.Rectangle
+	title string
+	lines [][]string // the caption, in parts
+}
+
+// Draw returns the heat map of t, which holds all rows of the mesh: row 0 on top, with axes, a colour bar and a
+// caption.
+func (t *Thumbnail) Draw(c Caption) (*image.RGBA, error) {
+	cells, err := t.cells()
+	if err != nil {
+		return nil, err
+	}
+	col, err := newColours(t.min, t.max)
+	if err != nil {
+		return nil, err
+	}
+	faces, err := newTypefaces()
+	if err != nil {
+		return nil, err
+	}
+	meshSize := image.Pt(t.scale.x.length(t.mesh.NX), t.scale.y.length(t.mesh.NY))
+	values, labels := ticks(col.min, col.max, max(4, min(meshSize.Y/70, 10)))
+	l := t.layout(c, faces, meshSize, labels)
+
+	pic := newCanvas(l.size.X, l.size.Y)
+	pic.heading(l, faces)
+	pic.mesh(l.mesh, cells, t.scale, col)
+	pic.axes(l.mesh, t, faces.tick)
+	pic.bar(l.bar, col, faces.tick, values, labels)
+	return pic.RGBA, nil
+}
+
+func (t *Thumbnail) layout(c Caption, faces typefaces, meshSize image.Point, barLabels []string) layout {
+	left := margin + faces.tick.width("y") + faces.tick.width("0.0") + 3*tickGap + tickSize
+	labelWidth := 0
+	for _, s := range barLabels {
+		labelWidth = max(labelWidth, faces.tick.width(s))
+	}
+	right := tickSize + tickGap + labelWidth + margin
+	width := max(left+meshSize.X+barGap+barWidth+right, left+narrowest+margin)
+
+	l := layout{lines: wrap(t.captionParts(c), faces.caption, width-left-margin)}
+	l.title = faces.title.fit(c.Title, width-left-margin)
+	top := margin + faces.title.lineHeight() + len(l.lines)*faces.caption.lineHeight() + 14
+	l.mesh = image.Rectangle{Max: meshSize}.Add(image.Pt(left, top))
+	l.bar = image.Rect(l.mesh.Max.X+barGap, top, l.mesh.Max.X+barGap+barWidth, l.mesh.Max.Y)
+	bottom := tickSize + tickGap + 2*faces.tick.lineHeight() + margin/2
+	l.size = image.Pt(width, l.mesh.Max.Y+bottom)
+	return l
+}
+
+const (
+	separator   = "  •  "
+	interrupted = "interrupted"
+)
+
+func (t *Thumbnail) captionParts(c Caption) []string {
+	parts := []string{
+		fmt.Sprintf("%d × %d", t.mesh.NX, t.mesh.NY),
+		t.mesh.DType.String(),
+		plural(c.Sweeps, "sweep"),
+	}
+	if !math.IsNaN(c.Norm) {
+		parts = append(parts, fmt.Sprintf("L2 norm %.6g", c.Norm))
+	}
+	if t.scale.x != t.scale.y {
+		parts = append(parts, "not to scale")
+	}
+	if c.Interrupted {
+		parts = append(parts, interrupted)
+	}
+	return parts
+}
+
+// plural returns "1 sweep" or "2,000 sweeps".
+func plural(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return humanize.Comma(int64(n)) + " " + what
+}
+
+// wrap divides parts into lines of at most so many pixels.
+func wrap(parts []string, t typeface, pixels int) [][]string {
+	var lines [][]string
+	for _, p := range parts {
+		if n := len(lines); n > 0 && t.width(strings.Join(append(lines[n-1 : n : n][0], p), separator)) <= pixels {
+			lines[n-1] = append(lines[n-1], p)
+		} else {
+			lines = append(lines, []string{p})
+		}
+	}
+	return lines
+}
+
+func (pic canvas) heading(l layout, faces typefaces) {
+	y := margin + faces.title.capHeight()
+	pic.text(faces.title, l.title, l.mesh.Min.X, y, rightOf, ink)
+	y += 8
+	for _, parts := range l.lines {
+		y += faces.caption.lineHeight()
+		x := l.mesh.Min.X
+		for i, p := range parts {
+			if i > 0 {
+				x = pic.text(faces.caption, separator, x, y, rightOf, faint)
+			}
+			if p == interrupted {
+				x = pic.text(faces.caption, p, x, y, rightOf, alarm)
+			} else {
+				x = pic.text(faces.caption, p, x, y, rightOf, faint)
+			}
+		}
+	}
+}
+
+func (pic canvas) mesh(r image.Rectangle, cells [][]float64, s scale, col *colours) {
+	for y, line := range cells {
+		for x, v := range line {
+			shade := col.at(v)
+			for py := range s.y.pixels {
+				for px := range s.x.pixels {
+					pic.SetRGBA(r.Min.X+x*s.x.pixels+px, r.Min.Y+y*s.y.pixels+py, shade)
+				}
+			}
+		}
+	}
+	pic.frame(r)
+}
+
+// axes draws the axes of x and y, 0 to 1 over the mesh; y runs down, as the rows do.
+func (pic canvas) axes(r image.Rectangle, t *Thumbnail, face typeface) {
+	below := r.Max.Y + tickSize + tickGap + face.capHeight()
+	values, labels := axisTicks(r.Dx())
+	for i, v := range values {
+		x := r.Min.X + t.scale.x.pixel(v, t.mesh.NX)
+		pic.fill(image.Rect(x, r.Max.Y, x+1, r.Max.Y+tickSize), ink)
+		pic.text(face, labels[i], x, below, centred, ink)
+	}
+	pic.text(face, "x", r.Min.X+r.Dx()/2, below+face.lineHeight(), centred, ink)
+
+	values, labels = axisTicks(r.Dy())
+	for i, v := range values {
+		y := r.Min.Y + t.scale.y.pixel(v, t.mesh.NY)
+		pic.fill(image.Rect(r.Min.X-tickSize, y, r.Min.X, y+1), ink)
+		pic.text(face, labels[i], r.Min.X-tickSize-tickGap, y+face.capHeight()/2, leftOf, ink)
+	}
+	left := r.Min.X - tickSize - 3*tickGap - face.width("0.0")
+	pic.text(face, "y", left, r.Min.Y+r.Dy()/2+face.capHeight()/2, leftOf, ink)
+}
+
+func axisTicks(pixels int) ([]float64, []string) {
+	if pixels < 400 {
+		return ticks(0, 1, 2)
+	}
+	return ticks(0, 1, 5)
+}
+
+func (pic canvas) bar(r image.Rectangle, col *colours, face typeface, values []float64, labels []string) {
+	last := r.Dy() - 1
+	at := func(v float64) int { // the row of v in the bar
+		return last - int(math.Round((v/2-col.min/2)/(col.max/2-col.min/2)*float64(last)))
+	}
+	for i := range r.Dy() {
+		shade := col.table[(last-i)*(shades-1)/last]
+		pic.fill(image.Rect(r.Min.X, r.Min.Y+i, r.Max.X, r.Min.Y+i+1), shade)
+	}
+	pic.frame(r)
+	for i, v := range values {
+		y := r.Min.Y + at(v)
+		pic.fill(image.Rect(r.Max.X, y, r.Max.X+tickSize, y+1), ink)
+		pic.text(face, labels[i], r.Max.X+tickSize+tickGap, y+face.capHeight()/2, rightOf, ink)
+	}
+}

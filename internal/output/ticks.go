@@ -1,0 +1,49 @@
+package output
+
+import (
+	"math"
+	"strconv"
+)
+
+// ticks returns round values from lo to hi, at most about n steps apart, and labels of equal precision.
+func ticks(lo, hi float64, n int) (values []float64, labels []string) {
+	step := roundStep((hi/2 - lo/2) / float64(n) * 2) // halves, for hi-lo may overflow
+	const slack = 1e-9                                // of a step, for rounding
+	for i := math.Ceil(lo/step - slack); i*step <= hi+step*slack && len(values) <= n; i++ {
+		values = append(values, i*step)
+	}
+	largest := math.Max(math.Abs(lo), math.Abs(hi))
+	format, digits := byte('f'), -decade(step)
+	if largest >= 1e5 || largest < 1e-3 {
+		format, digits = 'e', decade(largest)-decade(step)
+	}
+	for _, v := range values {
+		labels = append(labels, label(v, format, max(digits, 0)))
+	}
+	return values, labels
+}
+
+func label(v float64, format byte, digits int) string {
+	if v == 0 {
+		return "0"
+	}
+	s := strconv.FormatFloat(math.Abs(v), format, digits, 64)
+	if v < 0 {
+		return "\u2212" + s // a minus as wide as a plus
+	}
+	return s
+}
+
+// decade returns the largest e with 10^e <= v, forgiving a rounding.
+func decade(v float64) int { return int(math.Floor(math.Log10(v) + 1e-9)) }
+
+// roundStep returns the smallest of 1, 2 and 5 times a power of ten that is at least step.
+func roundStep(step float64) float64 {
+	unit := math.Pow(10, math.Floor(math.Log10(step)))
+	for _, m := range []float64{1, 2, 5} {
+		if m*unit >= step*(1-1e-9) {
+			return m * unit
+		}
+	}
+	return 10 * unit
+}
