@@ -1,0 +1,112 @@
+package output
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"jacobi/solver"
+)
+
+// StopReason says why a run ended.
+type StopReason string
+
+// The reasons.
+const (
+	Converged     StopReason = "converged"      // the norm reached the tolerance
+	MaxIterations StopReason = "max_iterations" // solver.max_iterations sweeps were done
+	Interrupted   StopReason = "interrupted"    // somebody asked the run to stop
+)
+
+// Report is what a run tells of itself: the contents of report.json.
+type Report struct {
+	Name    string          `json:"name"`   // run.name, may be empty
+	RunID   string          `json:"run_id"` //
+	Version string          `json:"version"`
+	Config  json.RawMessage `json:"config"` // merged from flags, environment, file and defaults, without secrets
+	Problem string          `json:"problem"`
+	Started time.Time       `json:"started"`
+	Ended   time.Time       `json:"ended"`
+	Mesh    MeshReport      `json:"mesh"`
+	Depth   int             `json:"depth"` // rows of a halo
+	Ranks   []RankReport    `json:"ranks"` // in rank order
+
+	Sweeps        int        `json:"sweeps"`
+	MaxIterations int        `json:"max_iterations"`
+	Tolerance     float64    `json:"tolerance"`
+	StopReason    StopReason `json:"stop_reason"`
+	Converged     bool       `json:"converged"`
+	Norm          *float64   `json:"norm"` // L2, of the last sweep; null if there was none
+
+	Times       TimesReport `json:"times"`
+	GLUPS       float64     `json:"glups"`        // 10^9 points of the mesh updated a second
+	FieldSHA256 string      `json:"field_sha256"` // of the interior rows, in order, little-endian
+	Files       []string    `json:"files"`        // paths of what was written
+}
+
+// MeshReport is a solver.Mesh.
+type MeshReport struct {
+	NX       int    `json:"nx"`
+	NY       int    `json:"ny"`
+	DType    string `json:"dtype"`
+	Periodic bool   `json:"periodic"` // top and bottom
+}
+
+// NewMeshReport returns the report of m.
+func NewMeshReport(m solver.Mesh) MeshReport {
+	return MeshReport{NX: m.NX, NY: m.NY, DType: m.DType.String(), Periodic: m.Periodic}
+}
+
+// RankReport is one rank's part.
+type RankReport struct {
+	Rank   int    `json:"rank"`
+	Node   string `json:"node"` // what tells nodes apart
+	Host   string `json:"host"`
+	PID    int    `json:"pid"`
+	Device string `json:"device"`
+	Stripe [2]int `json:"stripe"` // rows [lo, hi)
+
+	MemoryBytes int64 `json:"memory_bytes"` // fields, halos and scratch, by the rank's own account
+	RSSBytes    int64 `json:"rss_bytes"`    // resident memory of the process, by the operating system's
+
+	Transports []LinkReport `json:"transports"` // one a side that has a neighbour
+
+	Compute  float64 `json:"compute_seconds"`
+	HaloWait float64 `json:"halo_wait_seconds"`
+	NormWait float64 `json:"norm_wait_seconds"`
+}
+
+// LinkReport is one side of a rank.
+type LinkReport struct {
+	Side      string `json:"side"`      // top | bottom
+	Neighbour int    `json:"neighbour"` // rank
+	Transport string `json:"transport"`
+	Why       string `json:"why"`
+}
+
+// TimesReport is in seconds, as rank 0 saw them.
+type TimesReport struct {
+	Setup  float64 `json:"setup_seconds"`  // until all ranks were ready to sweep
+	Sweeps float64 `json:"sweeps_seconds"` // first sweep to last norm
+	Output float64 `json:"output_seconds"` // hash, field and picture
+}
+
+// GLUPS returns 10^9 points updated a second, points being NX * NY; 0 when no time has passed.
+func GLUPS(m solver.Mesh, sweeps int, seconds float64) float64 {
+	if seconds <= 0 {
+		return 0
+	}
+	return float64(m.NX) * float64(m.NY) * float64(sweeps) / seconds / 1e9
+}
+
+// WriteReport writes r to dir/name.
+func WriteReport(dir, name, runID string, r Report) error {
+	b, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return fmt.Errorf("report: %w", err)
+	}
+	if err := writeFile(dir, name, runID, append(b, '\n')); err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	return nil
+}

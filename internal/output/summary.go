@@ -1,0 +1,168 @@
+package output
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/dustin/go-humanize"
+
+	"jacobi/solver"
+)
+
+// tableRanks is how many ranks the summary lists one by one.
+const tableRanks = 16
+
+// Summary writes the end of a run as text for people.
+func Summary(w io.Writer, r Report) error {
+	var b bytes.Buffer
+	title := r.Problem
+	if r.Name != "" {
+		title = r.Name + " (" + r.Problem + ")"
+	}
+	fmt.Fprintf(&b, "\nJacobi %s: %s\n\n", r.Version, title)
+
+	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	row := func(key, format string, args ...any) { fmt.Fprintf(t, "  %s\t%s\n", key, fmt.Sprintf(format, args...)) }
+	row("Mesh", "%d x %d, %s%s", r.Mesh.NX, r.Mesh.NY, r.Mesh.DType, periodic(r.Mesh))
+	row("Ranks", "%d on %s, halo depth %d", len(r.Ranks), plural(len(distinct(r.Ranks, node)), "node"), r.Depth)
+	row("Devices", "%s", tally(r.Ranks, func(k RankReport) []string { return []string{k.Device} }))
+	row("Transports", "%s", cmp.Or(tally(r.Ranks, transports), "none: no rank has a neighbour"))
+	row("Sweeps", "%d of at most %d", r.Sweeps, r.MaxIterations)
+	row("L2 norm", "%s", norm(r))
+	row("Result", "%s", result(r))
+	row("Time", "%.4f s in the sweeps (set-up %.4f s, output %.4f s)", r.Times.Sweeps, r.Times.Setup, r.Times.Output)
+	row("Speed", "%.3f GLUP/s", r.GLUPS)
+	row("Memory", "%s", memory(r.Ranks))
+	if r.FieldSHA256 != "" {
+		row("Field SHA-256", "%s", r.FieldSHA256)
+	}
+	for i, f := range r.Files {
+		key := ""
+		if i == 0 {
+			key = "Files"
+		}
+		row(key, "%s", f)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	rankTable(&b, r.Ranks)
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+func periodic(m MeshReport) string {
+	if m.Periodic {
+		return ", periodic top and bottom"
+	}
+	return ""
+}
+
+func norm(r Report) string {
+	if r.Norm == nil {
+		return "none, no sweep was done"
+	}
+	return fmt.Sprintf("%.10g after sweep %d (tolerance %g)", *r.Norm, r.Sweeps-1, r.Tolerance)
+}
+
+func result(r Report) string {
+	switch r.StopReason {
+	case Converged:
+		return "converged"
+	case MaxIterations:
+		if r.Converged {
+			return "converged with the last sweep"
+		}
+		return "not converged: stopped at the greatest number of sweeps"
+	case Interrupted:
+		return fmt.Sprintf("INTERRUPTED after %s: what was written is the state of that sweep", plural(r.Sweeps, "sweep"))
+	}
+	return string(r.StopReason)
+}
+
+func memory(ranks []RankReport) string {
+	var fields, resident int64
+	for _, k := range ranks {
+		fields, resident = max(fields, k.MemoryBytes), max(resident, k.RSSBytes)
+	}
+	return fmt.Sprintf("%s per rank for fields and halos, %s resident (largest of all ranks)", bytesOf(fields), bytesOf(resident))
+}
+
+func bytesOf(n int64) string { return humanize.IBytes(uint64(max(n, 0))) }
+
+func node(k RankReport) string { return k.Node }
+
+// transports returns what the rank uses at its bottom, so that every pair of neighbours counts once.
+func transports(k RankReport) []string {
+	if l := k.link(solver.Bottom); l != nil {
+		return []string{l.Transport}
+	}
+	return nil
+}
+
+// link returns what the rank reports of a side, nil for the boundary.
+func (k RankReport) link(s solver.Side) *LinkReport {
+	for i, l := range k.Transports {
+		if l.Side == s.String() {
+			return &k.Transports[i]
+		}
+	}
+	return nil
+}
+
+// distinct returns the different keys of ranks, sorted.
+func distinct(ranks []RankReport, key func(RankReport) string) []string {
+	var keys []string
+	for _, k := range ranks {
+		keys = append(keys, key(k))
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}
+
+// tally counts the names of all ranks: "shm x 6, nats x 2", the most frequent first.
+func tally(ranks []RankReport, names func(RankReport) []string) string {
+	count := map[string]int{}
+	for _, k := range ranks {
+		for _, n := range names(k) {
+			count[n]++
+		}
+	}
+	var keys []string
+	for n := range count {
+		keys = append(keys, n)
+	}
+	slices.SortFunc(keys, func(a, b string) int { return cmp.Or(cmp.Compare(count[b], count[a]), cmp.Compare(a, b)) })
+	for i, n := range keys {
+		keys[i] = fmt.Sprintf("%s x %d", n, count[n])
+	}
+	return strings.Join(keys, ", ")
+}
+
+// rankTable lists the first ranks, and says how many it leaves to the report.
+func rankTable(w io.Writer, ranks []RankReport) {
+	fmt.Fprintln(w)
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "  Rank\tHost\tDevice\tRows\tTop\tBottom\tCompute\tHalo wait\tNorm wait\tMemory")
+	for _, k := range ranks[:min(len(ranks), tableRanks)] {
+		fmt.Fprintf(t, "  %d\t%s\t%s\t[%d, %d)\t%s\t%s\t%.4f s\t%.4f s\t%.4f s\t%s\n", k.Rank, k.Host, k.Device,
+			k.Stripe[0], k.Stripe[1], side(k.link(solver.Top)), side(k.link(solver.Bottom)), k.Compute, k.HaloWait, k.NormWait, bytesOf(k.MemoryBytes))
+	}
+	t.Flush() // w is a buffer, which does not fail
+	if more := len(ranks) - tableRanks; more > 0 {
+		fmt.Fprintf(w, "  ... and %s more\n", plural(more, "rank"))
+	}
+}
+
+// side says where a side of a rank leads: "rank 3, shm", or "boundary".
+func side(l *LinkReport) string {
+	if l == nil {
+		return "boundary"
+	}
+	return fmt.Sprintf("rank %d, %s", l.Neighbour, l.Transport)
+}
