@@ -1,0 +1,156 @@
+package cpu
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"jacobi/solver"
+)
+
+// Edges implements solver.Backend.
+func (b *Backend) Edges(ctx context.Context, blk solver.Block) error {
+	if err := b.begin(blk); err != nil {
+		return err
+	}
+	if blk.Margin != 0 {
+		return fmt.Errorf("cpu backend: edges of a block with margin %d", blk.Margin)
+	}
+	b.middle = b.stripe
+	if b.neighbour[solver.Top] {
+		b.middle.Lo = ceilDiv(b.stripe.Lo+b.depth, solver.GroupRows) * solver.GroupRows
+	}
+	if b.neighbour[solver.Bottom] {
+		b.middle.Hi = floorMultiple(b.stripe.Hi-b.depth, solver.GroupRows)
+	}
+	var edges []solver.Stripe
+	if b.middle.Rows() <= 0 {
+		b.middle = solver.Stripe{Lo: b.stripe.Hi, Hi: b.stripe.Hi}
+		edges = b.split(b.stripe)
+	} else {
+		edges = append(edges, solver.Stripe{Lo: b.stripe.Lo, Hi: b.middle.Lo}, solver.Stripe{Lo: b.middle.Hi, Hi: b.stripe.Hi})
+	}
+	if err := b.sweep(ctx, blk, edges); err != nil {
+		return err
+	}
+	b.edged = &blk
+	return nil
+}
+
+// Interior implements solver.Backend.
+func (b *Backend) Interior(ctx context.Context, blk solver.Block) error {
+	rows := b.middle
+	if b.edged == nil {
+		if err := b.begin(blk); err != nil {
+			return err
+		}
+		rows = b.stripe
+		if b.neighbour[solver.Top] {
+			rows.Lo -= blk.Margin
+		}
+		if b.neighbour[solver.Bottom] {
+			rows.Hi += blk.Margin
+		}
+	} else if *b.edged != blk {
+		return fmt.Errorf("cpu backend: interior of block %+v after the edges of block %+v", blk, *b.edged)
+	}
+	b.edged = nil
+	if err := b.sweep(ctx, blk, b.split(rows)); err != nil {
+		return err
+	}
+	b.now, b.next = b.next, b.now
+	b.undoable = true
+	return nil
+}
+
+// Sums implements solver.Backend.
+func (b *Backend) Sums(_ context.Context, blk solver.Block) ([]solver.Sum, error) {
+	if b.edged != nil || blk != b.last {
+		return nil, fmt.Errorf("cpu backend: sums of block %+v: the last block swept is %+v", blk, b.last)
+	}
+	b.sums = b.sums[:0]
+	for level := range blk.Sweeps {
+		var sum solver.Sum
+		for _, w := range b.pool.workers {
+			sum.Merge(w.sums[level].total())
+		}
+		b.sums = append(b.sums, sum)
+	}
+	return b.sums, nil
+}
+
+// Undo implements solver.Backend.
+func (b *Backend) Undo() error {
+	if !b.undoable || b.edged != nil {
+		return errors.New("cpu backend: there is no block to undo")
+	}
+	b.now, b.next = b.next, b.now
+	b.undoable = false
+	return nil
+}
+
+// begin checks a block and forgets the sums of the one before.
+func (b *Backend) begin(blk solver.Block) error {
+	halo := b.neighbour[solver.Top] || b.neighbour[solver.Bottom]
+	if blk.Sweeps < 1 || blk.Sweeps >= len(b.plans) || blk.Margin < 0 || halo && blk.Sweeps+blk.Margin > b.depth {
+		return fmt.Errorf("cpu backend: block of %d sweeps with margin %d: at most %d sweeps, and with the margin at most the halo's %d rows",
+			blk.Sweeps, blk.Margin, len(b.plans)-1, b.depth)
+	}
+	for _, w := range b.pool.workers {
+		for i := range w.sums {
+			w.sums[i].reset()
+		}
+	}
+	b.edged, b.undoable, b.last = nil, false, blk
+	return nil
+}
+
+// sweep computes the rows of the parts, which begin and end at the bounds of norm groups within the stripe.
+func (b *Backend) sweep(ctx context.Context, blk solver.Block, parts []solver.Stripe) error {
+	var jobs []job
+	for _, rows := range parts {
+		if rows.Rows() > 0 {
+			jobs = append(jobs, job{rows: rows, right: b.layout.blocks})
+		}
+	}
+	if n := len(b.pool.workers) / max(len(jobs), 1); n > 1 {
+		jobs = b.splitColumns(jobs, n)
+	}
+	return b.pool.each(len(jobs), func(w *worker, i int) error { return w.pass(ctx, b.plans[blk.Sweeps], jobs[i]) })
+}
+
+// splitColumns splits each job into at most n side by side.
+func (b *Backend) splitColumns(jobs []job, n int) []job {
+	width := max(ceilDiv(b.layout.blocks, n), ceilDiv(minSplitColumns, 4*b.layout.lanes))
+	var split []job
+	for _, j := range jobs {
+		for x := 0; x < b.layout.blocks; x += width {
+			split = append(split, job{rows: j.rows, left: x, right: min(x+width, b.layout.blocks)})
+		}
+	}
+	return split
+}
+
+// minSplitColumns is the least width that threads share out.
+const minSplitColumns = 512
+
+// split divides rows among the threads at the bounds of norm groups. There is at least one part.
+func (b *Backend) split(rows solver.Stripe) []solver.Stripe {
+	n := len(b.pool.workers)
+	parts := make([]solver.Stripe, 0, n)
+	lo := rows.Lo
+	for i := range n {
+		hi := floorMultiple(rows.Lo+rows.Rows()*(i+1)/n, solver.GroupRows)
+		if i == n-1 || hi >= b.stripe.Hi {
+			hi = rows.Hi // rows beyond the stripe go with its last ones, those above it with its first ones
+		}
+		if hi > max(lo, b.stripe.Lo) {
+			parts = append(parts, solver.Stripe{Lo: lo, Hi: hi})
+			lo = hi
+		}
+	}
+	if len(parts) == 0 {
+		parts = append(parts, rows)
+	}
+	return parts
+}

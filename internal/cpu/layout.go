@@ -1,0 +1,73 @@
+package cpu
+
+import (
+	"encoding/binary"
+	"unsafe"
+
+	"jacobi/solver"
+)
+
+// rowLayout places the columns of a row in memory. A row is a sequence of blocks of 4 vectors of lanes values;
+// lane l of vector j of block b holds column 4*(b*lanes+l)+j. So the four neighbouring columns of a norm group
+// stand in one lane, west and east of most columns are other vectors at the same lane, and a group needs no shuffle. With
+// lanes == 1 this is the dense order. Columns from nx on are padding and stay zero.
+type rowLayout struct {
+	nx     int
+	size   int // bytes of a value
+	lanes  int // values in a vector
+	blocks int // blocks in a row
+	stride int // bytes from one row to the next
+}
+
+// rowPadding spreads rows over the sets of a cache: without it the rows of a mesh of 2^k columns share a few sets.
+const rowPadding = 256
+
+func newRowLayout(m solver.Mesh, lanes int) rowLayout {
+	l := rowLayout{nx: m.NX, size: m.DType.Size(), lanes: lanes}
+	l.blocks = ceilDiv(m.NX, 4*lanes)
+	l.stride = paddedStride(l.blocks * l.blockBytes())
+	return l
+}
+
+func paddedStride(bytes int) int { return ceilDiv(bytes, 4096)*4096 + rowPadding }
+
+func (l rowLayout) vectorBytes() int { return l.lanes * l.size }
+func (l rowLayout) blockBytes() int  { return 4 * l.vectorBytes() }
+
+// index returns the place of a column in its row, in values.
+func (l rowLayout) index(column int) int {
+	q := column / 4
+	return q/l.lanes*4*l.lanes + column%4*l.lanes + q%l.lanes
+}
+
+// pack writes the dense little-endian row src to the row at dst.
+func (l rowLayout) pack(dst unsafe.Pointer, src []byte) {
+	if l.size == 4 {
+		row := unsafe.Slice((*uint32)(dst), l.blocks*4*l.lanes)
+		for c := range l.nx {
+			row[l.index(c)] = binary.LittleEndian.Uint32(src[4*c:])
+		}
+		return
+	}
+	row := unsafe.Slice((*uint64)(dst), l.blocks*4*l.lanes)
+	for c := range l.nx {
+		row[l.index(c)] = binary.LittleEndian.Uint64(src[8*c:])
+	}
+}
+
+// unpack is the inverse of pack.
+func (l rowLayout) unpack(dst []byte, src unsafe.Pointer) {
+	if l.size == 4 {
+		row := unsafe.Slice((*uint32)(src), l.blocks*4*l.lanes)
+		for c := range l.nx {
+			binary.LittleEndian.PutUint32(dst[4*c:], row[l.index(c)])
+		}
+		return
+	}
+	row := unsafe.Slice((*uint64)(src), l.blocks*4*l.lanes)
+	for c := range l.nx {
+		binary.LittleEndian.PutUint64(dst[8*c:], row[l.index(c)])
+	}
+}
+
+func ceilDiv(a, b int) int { return (a + b - 1) / b }

@@ -1,0 +1,105 @@
+package cpu
+
+import (
+	"math"
+	"unsafe"
+)
+
+type float interface{ float32 | float64 }
+
+// portable is the kernel in plain Go. Its blocks are four columns in dense order. Every product that is added to
+// something is converted first: else the compiler may fuse the two on some machines.
+func portable[F float]() kernel {
+	var f F
+	size := int(unsafe.Sizeof(f))
+	fma := func(x, y, z F) F { return F(math.FMA(float64(x), float64(y), float64(z))) }
+	if size == 4 {
+		fma = func(x, y, z F) F { return F(fma32(float32(x), float32(y), float32(z))) }
+	}
+	return kernel{
+		name:  "portable",
+		lanes: 1,
+		sweep: func(s *span) { sweepPortable(s, size, fma) },
+		edge:  func(s *span) { edgePortable(s, size, fma) },
+		collect: func(c *collector, acc unsafe.Pointer, n int) {
+			for _, v := range unsafe.Slice((*F)(acc), n) {
+				c.sum.Add(float64(v), c.magnitude)
+			}
+		},
+	}
+}
+
+func sweepPortable[F float](s *span, size int, fma func(x, y, z F) F) {
+	n := 4 * s.blocks
+	acc := unsafe.Slice((*F)(unsafe.Add(s.acc, s.accOff)), s.blocks)
+	if s.restart != 0 {
+		clear(acc)
+	}
+	carry := unsafe.Slice((*F)(s.carry), s.rows)
+	for r := range s.rows {
+		north := unsafe.Slice((*F)(unsafe.Add(s.src[r], s.off)), n)
+		row := unsafe.Slice((*F)(unsafe.Add(s.src[r+1], s.off)), n+1)
+		south := unsafe.Slice((*F)(unsafe.Add(s.src[r+2], s.off)), n)
+		dst := unsafe.Slice((*F)(unsafe.Add(s.dst[r], s.off)), n)
+		west := carry[r]
+		for b := range acc {
+			var d [4]F
+			for j := range d {
+				i := 4*b + j
+				v := F(0.25) * ((west + row[i+1]) + (north[i] + south[i]))
+				west = row[i]
+				d[j] = v - row[i]
+				dst[i] = v
+			}
+			acc[b] += fma(d[1], d[1], F(d[0]*d[0])) + fma(d[3], d[3], F(d[2]*d[2]))
+		}
+		carry[r] = west
+	}
+}
+
+func edgePortable[F float](s *span, size int, fma func(x, y, z F) F) {
+	acc := (*F)(unsafe.Add(s.acc, s.accOff))
+	if s.restart != 0 {
+		*acc = 0
+	}
+	carry := unsafe.Slice((*F)(s.carry), s.rows)
+	for r := range s.rows {
+		north := (*[4]F)(unsafe.Add(s.src[r], s.off))
+		row := (*[5]F)(unsafe.Add(s.src[r+1], s.off))
+		south := (*[4]F)(unsafe.Add(s.src[r+2], s.off))
+		dst := (*[4]F)(unsafe.Add(s.dst[r], s.off))
+		west := carry[r]
+		var d [4]F
+		for j := range d {
+			v := row[j]
+			if s.swept(j, size) {
+				v = F(0.25) * ((west + row[j+1]) + (north[j] + south[j]))
+			}
+			west = row[j]
+			d[j] = v - row[j]
+			dst[j] = v
+		}
+		*acc += fma(d[1], d[1], F(d[0]*d[0])) + fma(d[3], d[3], F(d[2]*d[2]))
+		carry[r] = west
+	}
+}
+
+// swept says whether the mask of value i, of the given size, is set.
+func (s *span) swept(i, size int) bool { return *(*byte)(unsafe.Add(s.masks, i*size)) != 0 }
+
+// fma32 returns x*y+z rounded once to float32.
+func fma32(x, y, z float32) float32 {
+	p := float64(x) * float64(y) // exact: 24+24 bits
+	s := p + float64(z)
+	t := s - p
+	err := (p - (s - t)) + (float64(z) - t) // s+err == p+z exactly
+	// Rounding s to odd makes the second rounding, to float32, that of the exact sum.
+	if bits := math.Float64bits(s); err != 0 && bits&1 == 0 {
+		if (err > 0) == (s > 0) {
+			s = math.Float64frombits(bits + 1)
+		} else {
+			s = math.Float64frombits(bits - 1)
+		}
+	}
+	return float32(s)
+}

@@ -1,0 +1,195 @@
+package cpu
+
+import (
+	"context"
+	"unsafe"
+
+	"jacobi/solver"
+)
+
+// worker is what one thread needs to sweep: scratch of its own and the sums that it gathers.
+type worker struct {
+	b       *Backend
+	scratch memory
+	sums    []collector // by sweep of the block
+	tasks   []task      // of the band at hand, in the order of sweeps
+}
+
+// job is a part of a pass: rows after all sweeps, and the blocks of columns [left, right) of them.
+type job struct {
+	rows        solver.Stripe
+	left, right int
+}
+
+// task is what one sweep does in a band between two ends of norm groups.
+type task struct {
+	span
+	level   int  // 1 for the first sweep of the block
+	collect bool // the groups are complete after it and count
+}
+
+// pass does the job window by window.
+func (w *worker) pass(ctx context.Context, p plan, j job) error {
+	for x := j.left; x < j.right; x += p.window {
+		s := stream{worker: w, plan: p, rows: j.rows, left: x, right: min(x+p.window, j.right)}
+		if err := s.run(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stream is a pass down one window. Level k is the field after k sweeps of the block: level 0 is now, the
+// last one next, those between are in the ring.
+type stream struct {
+	*worker
+	plan
+	rows        solver.Stripe // at the last level
+	left, right int           // blocks at the last level
+	outerLeft   int           // blocks at the levels before
+	outerRight  int
+	counted     solver.Stripe // rows whose norm counts here, at every level
+}
+
+func (s *stream) run(ctx context.Context) error {
+	s.outerLeft = max(0, s.left-s.overlap)
+	s.outerRight = min(s.b.layout.blocks, s.right+s.overlap)
+	s.counted = solver.Stripe{Lo: max(s.rows.Lo, s.b.stripe.Lo), Hi: min(s.rows.Hi, s.b.stripe.Hi)}
+	// Level k does rows [top-k, top-k+bandRows) of the band at top; a band of the first level is a row group.
+	top := floorMultiple(s.rows.Lo-s.sweeps+1, bandRows) + 1
+	for ; top-s.sweeps < s.rows.Hi; top += bandRows {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		s.tasks = s.tasks[:0]
+		for level := 1; level <= s.sweeps; level++ {
+			s.planLevel(level, top-level)
+		}
+		s.band()
+	}
+	return nil
+}
+
+// planLevel appends the tasks of a level for the band of rows that begins at y.
+func (s *stream) planLevel(level, y int) {
+	first := max(s.rows.Lo-(s.sweeps-level), s.b.sweepable.Lo)
+	end := min(s.rows.Hi+(s.sweeps-level), s.b.sweepable.Hi, y+bandRows)
+	for y = max(y, first); y < end; {
+		next := min(end, s.groupEnd(y))
+		t := task{level: level}
+		t.collect = s.groupEnd(next-1) == next && y >= s.counted.Lo && next <= s.counted.Hi
+		if y == first || s.groupEnd(y-1) == y {
+			t.restart = 1
+		}
+		t.rows = next - y
+		for i := range t.rows + 2 {
+			t.src[i] = s.row(level-1, y-1+i)
+		}
+		for i := range t.rows {
+			t.dst[i] = s.row(level, y+i)
+		}
+		p := unsafe.Add(s.scratch.pointer(), s.ringBytes())
+		t.acc = unsafe.Add(p, (level-1)*s.accStride)
+		place := mod(y+level-1, bandRows) // in the band
+		t.carry = unsafe.Add(p, s.accBytes()+(level-1)*bandRows*cacheLine+place*s.b.layout.vectorBytes())
+		s.tasks = append(s.tasks, t)
+		y = next
+	}
+}
+
+// groupEnd returns the end of the group sums that row y belongs to. Rows that do not count are kept apart from those that do.
+func (s *stream) groupEnd(y int) int {
+	end := floorMultiple(y, solver.GroupRows) + solver.GroupRows
+	if y < s.counted.Lo {
+		end = min(end, s.counted.Lo)
+	} else if y < s.counted.Hi {
+		end = min(end, s.counted.Hi)
+	}
+	return end
+}
+
+// row returns the place of a row of a level at block outerLeft. Rows that are never swept are the same at all
+// levels. The ring slides: a row takes the place of the row above it of the level before, which is of no use any more.
+func (s *stream) row(level, y int) unsafe.Pointer {
+	offset := s.outerLeft * s.b.layout.blockBytes()
+	switch {
+	case level == s.sweeps:
+		return unsafe.Add(s.b.next.row(y), offset)
+	case level == 0 || y < s.b.sweepable.Lo || y >= s.b.sweepable.Hi:
+		return unsafe.Add(s.b.now.row(y), offset)
+	}
+	return unsafe.Add(s.scratch.pointer(), mod(y+s.sweeps-level, s.ringRows)*s.ringStride)
+}
+
+// band runs the tasks chunk by chunk.
+func (s *stream) band() {
+	chunk := max(1, chunkColumns/(4*s.b.layout.lanes))
+	for x := s.outerLeft; x-(s.sweeps-1) < s.right; x += chunk {
+		for i := range s.tasks {
+			t := &s.tasks[i]
+			left, right := s.outerLeft, s.outerRight
+			if t.level == s.sweeps {
+				left, right = s.left, s.right
+			}
+			lag := t.level - 1
+			if from, to := max(left, x-lag), min(right, x+chunk-lag); from < to {
+				if from == left && left > 0 {
+					s.carryIn(t, from)
+				}
+				s.do(t, from, to)
+			}
+		}
+	}
+}
+
+// carryIn gives a task the vectors left of its window. Left of the overlap they matter only at the first level: what is wrong beyond
+// spreads one column a sweep and does not leave the overlap.
+func (s *stream) carryIn(t *task, block int) {
+	l := s.b.layout
+	if t.level != 1 && t.level != s.sweeps {
+		return
+	}
+	n := l.vectorBytes()
+	for r := range t.rows {
+		from := unsafe.Add(t.src[r+1], (block-s.outerLeft)*l.blockBytes()-n)
+		copy(unsafe.Slice((*byte)(unsafe.Add(t.carry, r*n)), n), unsafe.Slice((*byte)(from), n))
+	}
+}
+
+// do runs a task on blocks [from, to).
+func (s *stream) do(t *task, from, to int) {
+	l, k := s.b.layout, &s.b.kernel
+	x := from
+	if x == 0 {
+		s.call(k.edge, t, x, 1, s.b.firstMask())
+		x++
+	}
+	end := to
+	if to == l.blocks && to > 1 {
+		end--
+	}
+	if x < end {
+		s.call(k.sweep, t, x, end-x, nil)
+	}
+	if end < to {
+		s.call(k.edge, t, end, 1, s.b.lastMask())
+	}
+	if t.collect {
+		if from, to = max(from, s.left), min(to, s.right); from < to {
+			acc := unsafe.Add(t.acc, (from-s.outerLeft)*l.vectorBytes())
+			k.collect(&s.sums[t.level-1], acc, (to-from)*l.lanes)
+		}
+	}
+}
+
+func (s *stream) call(f func(*span), t *task, block, blocks int, masks unsafe.Pointer) {
+	t.off = (block - s.outerLeft) * s.b.layout.blockBytes()
+	t.accOff = (block - s.outerLeft) * s.b.layout.vectorBytes()
+	t.blocks = blocks
+	t.masks = masks
+	f(&t.span)
+}
+
+func mod(a, n int) int { return (a%n + n) % n }
+
+func floorMultiple(a, n int) int { return a - mod(a, n) }

@@ -1,0 +1,205 @@
+package backendtest
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"jacobi/solver"
+)
+
+// field is a random initial field with a few values far from the others, denormals among them.
+type field struct {
+	mesh solver.Mesh
+	rows [][]byte
+	e    solver.Magnitude
+}
+
+func newField(mesh solver.Mesh, seed uint64) *field {
+	r := rand.New(rand.NewPCG(seed, 1))
+	f := &field{mesh: mesh}
+	largest := 0.0
+	for range mesh.NY {
+		row := make([]byte, 0, mesh.RowBytes())
+		for range mesh.NX {
+			v := float64(float32(2*r.Float64() - 1))
+			switch r.IntN(16) {
+			case 0:
+				v = 0
+			case 1:
+				v *= 0x1p-140 // a denormal of float32; its squares vanish
+			case 2:
+				v *= 0x1p-70
+			case 3:
+				v *= 0x1p-20
+			}
+			largest = max(largest, math.Abs(v))
+			if mesh.DType == solver.Float32 {
+				row = binary.LittleEndian.AppendUint32(row, math.Float32bits(float32(v)))
+			} else {
+				row = binary.LittleEndian.AppendUint64(row, math.Float64bits(v))
+			}
+		}
+		f.rows = append(f.rows, row)
+	}
+	f.e = solver.MagnitudeOf(largest)
+	return f
+}
+
+func (f *field) Row(iy int, dst []byte) error {
+	if iy < 0 || iy >= len(f.rows) || len(dst) != f.mesh.RowBytes() {
+		return fmt.Errorf("row %d of %d bytes asked for: the mesh has %d rows of %d bytes", iy, len(dst), len(f.rows), f.mesh.RowBytes())
+	}
+	copy(dst, f.rows[iy])
+	return nil
+}
+
+// ranks drives one backend a stripe as solver.Run does, and moves the edges itself.
+type ranks struct {
+	mesh     solver.Mesh
+	depth    int
+	stripes  []solver.Stripe
+	backends []solver.Backend
+	index    uint64
+}
+
+func open(c Case, f *field, factory Factory) (*ranks, error) {
+	stripes, err := solver.Partition(c.Mesh.NY, c.Ranks, c.Depth)
+	if err != nil {
+		return nil, err
+	}
+	r := &ranks{mesh: c.Mesh, depth: c.Depth, stripes: stripes}
+	for i, s := range stripes {
+		b, err := factory(solver.Layout{
+			Mesh: c.Mesh, Stripe: s, Depth: c.Depth, Magnitude: f.e,
+			Neighbour: [2]bool{r.neighbour(i, solver.Top) >= 0, r.neighbour(i, solver.Bottom) >= 0},
+		})
+		if err == nil {
+			r.backends = append(r.backends, b)
+			err = b.Load(context.Background(), f)
+		}
+		if err != nil {
+			return r, fmt.Errorf("rank %d: %w", i, err)
+		}
+	}
+	return r, nil
+}
+
+// neighbour returns the rank beyond a side of rank i, -1 if there is none.
+func (r *ranks) neighbour(i int, side solver.Side) int {
+	n := i - 1
+	if side == solver.Bottom {
+		n = i + 1
+	}
+	if r.mesh.Periodic {
+		return (n + len(r.stripes)) % len(r.stripes)
+	}
+	if n == len(r.stripes) {
+		return -1
+	}
+	return n
+}
+
+// block does a block on all ranks, with an exchange of edges if the block leaves no valid halo and more is to
+// come. It returns the sums over all ranks.
+func (r *ranks) block(b solver.Block, exchange bool) ([]solver.Sum, error) {
+	ctx := context.Background()
+	type message struct {
+		to   int
+		side solver.Side
+		rows []byte
+	}
+	var messages []message
+	b.Index = r.index
+	r.index++
+	total := make([]solver.Sum, b.Sweeps)
+	for i, k := range r.backends {
+		if exchange {
+			if err := k.Edges(ctx, b); err != nil {
+				return nil, fmt.Errorf("rank %d: edges: %w", i, err)
+			}
+			for _, side := range []solver.Side{solver.Top, solver.Bottom} {
+				to := r.neighbour(i, side)
+				if to < 0 {
+					continue
+				}
+				rows := make([]byte, r.depth*r.mesh.RowBytes())
+				if err := k.CopyEdge(ctx, side, rows); err != nil {
+					return nil, fmt.Errorf("rank %d: edge at the %v: %w", i, side, err)
+				}
+				messages = append(messages, message{to, side.Opposite(), rows})
+			}
+		}
+		if err := k.Interior(ctx, b); err != nil {
+			return nil, fmt.Errorf("rank %d: interior: %w", i, err)
+		}
+		sums, err := k.Sums(ctx, b)
+		if err != nil {
+			return nil, fmt.Errorf("rank %d: sums: %w", i, err)
+		}
+		if len(sums) != b.Sweeps {
+			return nil, fmt.Errorf("rank %d: %d sums of a block of %d sweeps", i, len(sums), b.Sweeps)
+		}
+		for s := range sums {
+			total[s].Merge(sums[s])
+		}
+	}
+	for _, m := range messages {
+		if err := r.backends[m.to].SetHalo(ctx, m.side, m.rows); err != nil {
+			return nil, fmt.Errorf("rank %d: halo at the %v: %w", m.to, m.side, err)
+		}
+	}
+	return total, nil
+}
+
+// undo takes the last block back on all ranks.
+func (r *ranks) undo() error {
+	for i, k := range r.backends {
+		if err := k.Undo(); err != nil {
+			return fmt.Errorf("rank %d: undo: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// equal compares the interior with the rows that want yields and names the first row that differs.
+func (r *ranks) equal(want func(solver.Stripe) []byte) error {
+	n := r.mesh.RowBytes()
+	for i, k := range r.backends {
+		s := r.stripes[i]
+		got := make([]byte, s.Rows()*n)
+		if err := k.CopyRows(context.Background(), s, got); err != nil {
+			return fmt.Errorf("rank %d: %w", i, err)
+		}
+		if expected := want(s); !bytes.Equal(got, expected) {
+			for y := range s.Rows() {
+				if g, w := got[y*n:(y+1)*n], expected[y*n:(y+1)*n]; !bytes.Equal(g, w) {
+					return fmt.Errorf("rank %d: row %d differs, first at column %d", i, s.Lo+y, differs(g, w)/r.mesh.DType.Size())
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func differs(a, b []byte) int {
+	for i := range a {
+		if a[i] != b[i] {
+			return i
+		}
+	}
+	return -1
+}
+
+func (r *ranks) close() error {
+	var first error
+	for _, k := range r.backends {
+		if err := k.Close(); err != nil && first == nil {
+			first = err
+		}
+	}
+	return first
+}

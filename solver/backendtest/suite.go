@@ -1,0 +1,140 @@
+// Package backendtest is the conformance suite of solver.Backend: several backends are driven as ranks of one run and
+// compared, bit for bit, with the iteration over the whole mesh.
+package backendtest
+
+import (
+	"fmt"
+	"testing"
+
+	"jacobi/internal/reference"
+	"jacobi/solver"
+)
+
+// Factory opens a backend.
+type Factory func(solver.Layout) (solver.Backend, error)
+
+// Case is one run: Blocks blocks that begin with a full halo of Depth rows, each done in steps of Sweeps sweeps (the last
+// step takes what is left), and a shorter one at the end.
+type Case struct {
+	Mesh   solver.Mesh
+	Ranks  int
+	Depth  int
+	Sweeps int // 0: Depth
+	Blocks int
+}
+
+// String names a case.
+func (c Case) String() string {
+	periodic := ""
+	if c.Mesh.Periodic {
+		periodic = " periodic"
+	}
+	return fmt.Sprintf("%dx%d %v%s ranks %d depth %d by %d", c.Mesh.NX, c.Mesh.NY, c.Mesh.DType, periodic, c.Ranks, c.Depth, c.step())
+}
+
+func (c Case) step() int {
+	if c.Sweeps > 0 {
+		return c.Sweeps
+	}
+	return c.Depth
+}
+
+// Run checks a backend on the standard cases.
+func Run(t *testing.T, factory Factory) {
+	for _, c := range Cases() {
+		t.Run(c.String(), func(t *testing.T) { RunCase(t, factory, c) })
+	}
+	t.Run("not finite", func(t *testing.T) { runNotFinite(t, factory) })
+	t.Run("misuse", func(t *testing.T) { runMisuse(t, factory) })
+}
+
+// RunCase checks a backend on one case: the sums of every sweep, the field after every step, Undo and replay of a part.
+func RunCase(t *testing.T, factory Factory, c Case) {
+	f := newField(c.Mesh, uint64(c.Mesh.NX*1000+c.Mesh.NY))
+	ref, err := reference.New(c.Mesh, f, f.e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := open(c, f, factory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := r.close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	sweep := 0
+	step := func(b solver.Block, exchange bool) {
+		t.Helper()
+		b.First = sweep
+		got, err := r.block(b, exchange)
+		if err != nil {
+			t.Fatalf("%+v: %v", b, err)
+		}
+		for i := range b.Sweeps {
+			if want := ref.Sweep(); got[i] != want {
+				t.Errorf("%+v: sweep %d of the block: sum %v, want %v", b, i, got[i], want)
+			}
+		}
+		sweep += b.Sweeps
+		if err := r.equal(ref.Rows); err != nil {
+			t.Fatalf("%+v: %v", b, err)
+		}
+	}
+	for range c.Blocks {
+		for left := c.Depth; left > 0; {
+			n := min(c.step(), left)
+			left -= n
+			step(solver.Block{Sweeps: n, Margin: left}, left == 0)
+		}
+	}
+	// A deep block, taken back and replayed in part, as when a run ends inside it.
+	n := c.step()
+	if _, err := r.block(solver.Block{First: sweep, Sweeps: n}, n == c.Depth); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.undo(); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.equal(ref.Rows); err != nil {
+		t.Fatalf("after Undo: %v", err)
+	}
+	step(solver.Block{Sweeps: max(1, n/2)}, false)
+}
+
+// Cases returns the standard cases: each shape of a row that a kernel may treat apart, with ranks, depths and
+// sides varied along.
+func Cases() []Case {
+	var cases []Case
+	add := func(nx, ny, ranks, depth, sweeps int) {
+		// A lower stripe holds fewer sweeps than asked for when the mesh is small.
+		for ranks > 1 && solver.MaxRanks(ny, depth) < ranks {
+			ranks--
+		}
+		for depth > 1 && solver.MaxRanks(ny, depth) < ranks {
+			depth--
+		}
+		for _, d := range []solver.DType{solver.Float32, solver.Float64} {
+			for _, periodic := range []bool{false, true} {
+				cases = append(cases, Case{Mesh: solver.Mesh{NX: nx, NY: ny, DType: d, Periodic: periodic}, Ranks: ranks, Depth: depth, Sweeps: min(sweeps, depth), Blocks: 2})
+			}
+		}
+	}
+	depths := []int{1, 2, 3, 5, 8}
+	for i, nx := range []int{3, 4, 5, 6, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 66, 68, 100, 127, 128, 129, 130, 191, 193, 257, 300} {
+		add(nx, 41+i%9, 1+i%5, depths[i%len(depths)], 0)
+	}
+	for i, ny := range []int{3, 4, 5, 7, 8, 9, 10, 11, 15, 16, 17, 18, 23, 24, 25, 26, 33, 64, 67} {
+		add(70, ny, 1+i%3, depths[i%len(depths)], 0)
+		add(13, ny, 1, depths[(i+2)%len(depths)], 0)
+	}
+	// A halo used up in several steps, and deep ones.
+	add(77, 50, 2, 8, 3)
+	add(77, 50, 3, 5, 2)
+	add(140, 60, 2, 7, 1)
+	add(140, 90, 2, 16, 0)
+	add(200, 80, 1, 32, 0)
+	add(1100, 40, 2, 12, 5)
+	return cases
+}
