@@ -1,0 +1,111 @@
+package launch
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"jacobi/internal/roster"
+)
+
+// envFake makes the test binary a fake rank, which does what its rank's entry in the list says.
+const envFake = "FAKE_RANKS"
+
+// envFakeLauncher makes the test binary a launcher of fake ranks.
+const envFakeLauncher = "FAKE_LAUNCHER"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(envFakeLauncher) != "" {
+		fakeLauncher()
+	}
+	if list, ok := os.LookupEnv(envFake); ok {
+		id, _, err := roster.FromEnv(os.Environ())
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(2)
+		}
+		fakeRank(id, strings.Split(list, ";")[id.Rank])
+	}
+	os.Exit(m.Run())
+}
+
+// fakeRank never returns.
+func fakeRank(id roster.Identity, what string) {
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, syscall.SIGTERM)
+	ready := func() { fmt.Println("ready", os.Getpid()) }
+	switch name, rest, _ := strings.Cut(what, ":"); name {
+	case "good":
+		fmt.Println("done")
+		os.Exit(0)
+	case "identity":
+		fmt.Println(strings.Join(id.Environ(), " "), os.Getenv("EXTRA"), strings.Join(os.Args[1:], " "))
+		os.Exit(0)
+	case "fails":
+		fmt.Fprintln(os.Stderr, RankBinary+": "+rest)
+		os.Exit(1)
+	case "crashes":
+		panic(rest)
+	case "silent":
+		os.Exit(7)
+	case "obeys": // stops when told to
+		ready()
+		<-signals
+		os.Exit(rankInterrupted)
+	case "follows": // fails because another rank did
+		ready()
+		<-signals
+		fmt.Fprintln(os.Stderr, RankBinary+": run aborted by another rank")
+		os.Exit(rankConsequence)
+	case "told": // fails because another rank did, of which it hears by SIGUSR1, as if over NATS
+		told := make(chan os.Signal, 1)
+		signal.Notify(told, syscall.SIGUSR1)
+		ready()
+		<-told
+		os.Exit(rankConsequence)
+	case "misses": // fails because it misses another rank
+		ready()
+		<-signals
+		fmt.Fprintln(os.Stderr, RankBinary+": timed out waiting for rank 1")
+		os.Exit(rankConsequence)
+	case "failsWhenTold":
+		ready()
+		<-signals
+		fmt.Fprintln(os.Stderr, RankBinary+": "+rest)
+		os.Exit(1)
+	case "deaf": // listens to nothing
+		ready()
+		for range signals {
+			fmt.Println("ignored a signal")
+		}
+	case "unready": // has not begun to listen
+		signal.Reset(syscall.SIGTERM)
+		ready()
+		time.Sleep(time.Hour)
+	}
+	fmt.Fprintln(os.Stderr, "no such fake rank:", what)
+	os.Exit(2)
+}
+
+// fakeLauncher runs deaf ranks until it is killed.
+func fakeLauncher() {
+	if err := os.Unsetenv(envFakeLauncher); err != nil {
+		panic(err)
+	}
+	job := Job{
+		Path:   os.Args[0],
+		Env:    os.Environ(),
+		RunID:  "fake",
+		Ranks:  OneHost("here", 3),
+		Output: func(_ int, _ Stream, line []byte) { fmt.Println(string(line)) },
+		Say:    func(string) {},
+	}
+	_, err := job.Run(context.Background())
+	fmt.Println("fake launcher:", err)
+	os.Exit(1)
+}

@@ -1,0 +1,92 @@
+package launch
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Exit codes of the launcher.
+const (
+	ExitOK      = 0
+	ExitFailed  = 1
+	ExitTimeout = 124 // as of timeout(1)
+	exitSignal  = 128 // plus the signal's number
+)
+
+// Exit codes of a rank.
+const (
+	rankConsequence = 3
+	rankInterrupted = 130
+)
+
+// Outcome is how a run ended.
+type Outcome struct {
+	// Err is the first cause of a failure, nil if the ranks did what they were told.
+	Err error
+	// Report is the report of the run, nil if none came.
+	Report json.RawMessage
+
+	signal   syscall.Signal // the first that the launcher got; 0 for none
+	timedOut bool
+	stopped  bool // ranks ended before their work was done, because they were told to
+	killed   bool // ranks did not live to write what they had
+}
+
+// Stopped says whether the run was ended before its time by a signal or by its time limit.
+func (o Outcome) Stopped() bool { return o.stopped }
+
+// Killed says whether ranks ended by a signal of the launcher, so that they could not write what they had.
+func (o Outcome) Killed() bool { return o.killed }
+
+// ExitCode returns the exit code of the launcher.
+func (o Outcome) ExitCode() int {
+	switch {
+	case o.Err != nil:
+		return ExitFailed
+	case o.stopped && o.timedOut:
+		return ExitTimeout
+	case o.stopped && o.signal != 0:
+		return exitSignal + int(o.signal)
+	case o.stopped: // somebody else told a rank to stop
+		return rankInterrupted
+	}
+	return ExitOK
+}
+
+// RankError is the failure of a rank.
+type RankError struct {
+	Rank   int
+	Host   string
+	Text   string // what happened: "failed: ...", "was killed by SIGKILL ..."
+	Sweeps int    // that the run had done, as far as the launcher knows
+	// Consequence says that the rank failed because of another one, which nobody has heard of.
+	Consequence bool
+}
+
+func (e *RankError) Error() string {
+	last := "none"
+	if e.Sweeps > 0 {
+		last = strconv.Itoa(e.Sweeps - 1)
+	}
+	return fmt.Sprintf("rank %d on %s %s (last known sweep: %s)", e.Rank, e.Host, e.Text, last)
+}
+
+// describe says how a rank that failed has ended.
+func describe(status syscall.WaitStatus, said string) string {
+	if status.Signaled() {
+		sig := status.Signal()
+		text := fmt.Sprintf("was killed by %s (%v)", unix.SignalName(sig), sig)
+		if sig == syscall.SIGKILL {
+			text += "; if nobody did that, memory ran out: see dmesg"
+		}
+		return text
+	}
+	if said == "" {
+		return fmt.Sprintf("failed with exit code %d and without a word", status.ExitStatus())
+	}
+	return "failed: " + said
+}

@@ -1,0 +1,244 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"jacobi/internal/roster"
+)
+
+// Job is the ranks to start and how to watch them.
+type Job struct {
+	Path  string   // of the program of a rank
+	Args  []string // of each rank
+	Env   []string // of each rank, which gets its identity besides
+	RunID string
+	Ranks []Placement // by rank
+
+	// Output gets whole lines of a rank's output, from several goroutines.
+	Output func(rank int, s Stream, line []byte)
+	// Say gets the launcher's own announcements.
+	Say func(text string)
+	// Events brings what ranks say of themselves, and OnEvent, if not nil, gets it in turn.
+	Events  <-chan roster.Event
+	OnEvent func(roster.Event)
+	// Abort tells all ranks that the run has failed.
+	Abort func(context.Context, roster.AbortError) error
+	// Signals brings what the launcher was sent: the first one stops the run, the second one kills it.
+	Signals <-chan os.Signal
+
+	Timeout   time.Duration // after which the run is stopped; 0 for none
+	StopGrace time.Duration // how long ranks may take to stop at the timeout before they are killed
+	FailGrace time.Duration // how long ranks may take to end after the failure of another one
+}
+
+const (
+	abortTimeout = time.Second
+	// eventDelay is how long the last event of a rank that has ended may be on its way.
+	eventDelay = time.Second
+)
+
+// supervisor is a run in progress. One goroutine owns it.
+type supervisor struct {
+	*Job
+	group    *group
+	failures []RankError // in the order in which they were seen
+	sweeps   int         // that the run has done, as far as is known
+	failing  bool
+	lost     bool // a rank ended by a signal of ours, so that the others can only be ended as well
+	sent     map[syscall.Signal]bool
+	kill     <-chan time.Time // when patience ends
+	out      Outcome
+}
+
+// Run starts the ranks and returns when all of them have ended. An error means that they could not be started.
+// The end of ctx kills them.
+func (j *Job) Run(ctx context.Context) (Outcome, error) {
+	commands := make([]*exec.Cmd, len(j.Ranks))
+	for i, p := range j.Ranks {
+		commands[i] = exec.Command(j.Path, j.Args...)
+		commands[i].Env = append(append([]string{}, j.Env...), identity(p, len(j.Ranks), j.RunID).Environ()...)
+	}
+	g, err := startGroup(commands, j.Output)
+	if err != nil {
+		return Outcome{}, err
+	}
+	defer g.close()
+	s := &supervisor{Job: j, group: g, sent: map[syscall.Signal]bool{}}
+	s.watch(ctx)
+	s.settle()
+	s.out.Err = s.firstCause()
+	return s.out, nil
+}
+
+// watch returns when all ranks have ended.
+func (s *supervisor) watch(ctx context.Context) {
+	var timeout <-chan time.Time
+	if s.Timeout > 0 {
+		timeout = time.After(s.Timeout)
+	}
+	done := ctx.Done()
+	for len(s.group.running()) > 0 {
+		select {
+		case e := <-s.group.exits:
+			s.ended(ctx, e)
+		case e := <-s.Events:
+			s.event(ctx, e)
+		case sig := <-s.Signals:
+			s.signalled(sig)
+		case <-timeout:
+			s.timedOut()
+		case <-s.kill:
+			s.kill = nil
+			s.Say(fmt.Sprintf("%s did not end in time: killed", roster.FormatRanks(s.group.running())))
+			s.send(syscall.SIGKILL)
+		case <-done:
+			s.send(syscall.SIGKILL)
+			done = nil
+		}
+	}
+}
+
+// settle waits for the report, which may still be on its way.
+func (s *supervisor) settle() {
+	late := time.After(eventDelay)
+	for s.out.Report == nil && len(s.failures) == 0 && !s.lost {
+		select {
+		case e := <-s.Events:
+			s.event(context.Background(), e)
+		case <-late:
+			return
+		}
+	}
+}
+
+// ended takes the end of a rank.
+func (s *supervisor) ended(ctx context.Context, e exit) {
+	s.group.note(e)
+	status := e.state.Sys().(syscall.WaitStatus)
+	switch {
+	case status.Exited() && status.ExitStatus() == 0:
+		return
+	case status.Exited() && status.ExitStatus() == rankInterrupted:
+		s.out.stopped = true
+		return
+	case status.Signaled() && s.sent[status.Signal()]:
+		s.out.killed = true
+		if s.failing {
+			return
+		}
+		s.lost, s.out.stopped = true, true
+		if status.Signal() == syscall.SIGTERM { // it did not listen yet; without it the others wait in vain
+			s.fail(ctx, roster.AbortError{Rank: -1, Cause: "the run was stopped before all ranks had begun"})
+		}
+		return
+	}
+	f := RankError{Rank: e.rank, Host: s.Ranks[e.rank].Host, Text: describe(status, e.last), Sweeps: s.sweeps,
+		Consequence: status.Exited() && status.ExitStatus() == rankConsequence}
+	s.failed(ctx, f)
+}
+
+// failed takes the failure of a rank, from whichever source it is known first.
+func (s *supervisor) failed(ctx context.Context, f RankError) {
+	for _, known := range s.failures {
+		if known.Rank == f.Rank {
+			return
+		}
+	}
+	s.failures = append(s.failures, f)
+	s.fail(ctx, roster.AbortError{Rank: f.Rank, Host: f.Host, Cause: f.Text, Consequence: f.Consequence})
+}
+
+// fail ends the other ranks, once one has failed.
+func (s *supervisor) fail(ctx context.Context, why roster.AbortError) {
+	if s.failing {
+		return
+	}
+	s.failing = true
+	s.kill = time.After(s.FailGrace)
+	if s.Abort != nil && len(s.group.running()) > 0 {
+		ctx, cancel := context.WithTimeout(ctx, abortTimeout)
+		defer cancel()
+		_ = s.Abort(ctx, why) // ranks that do not hear it hear the signal
+	}
+	s.send(syscall.SIGTERM)
+}
+
+// event takes what a rank says of itself.
+func (s *supervisor) event(ctx context.Context, e roster.Event) {
+	s.sweeps = max(s.sweeps, e.Sweeps)
+	switch e.Kind {
+	case roster.Finished:
+		if e.Report != nil {
+			s.out.Report = e.Report
+		}
+	case roster.Aborted:
+		if e.Rank >= 0 && e.Rank < len(s.Ranks) {
+			s.failed(ctx, RankError{Rank: e.Rank, Host: s.Ranks[e.Rank].Host, Text: "failed: " + e.Text, Sweeps: s.sweeps,
+				Consequence: e.Consequence})
+		}
+	}
+	if s.OnEvent != nil {
+		s.OnEvent(e)
+	}
+}
+
+// signalled takes a signal that the launcher was sent.
+func (s *supervisor) signalled(sig os.Signal) {
+	number, _ := sig.(syscall.Signal)
+	if number == syscall.SIGPIPE && (s.out.signal != 0 || s.out.timedOut || s.failing) {
+		return // every line that nobody reads brings one
+	}
+	name := unix.SignalName(number)
+	if s.out.signal != 0 || s.out.timedOut || s.failing {
+		s.Say(name + ": killing the ranks")
+		s.send(syscall.SIGKILL)
+		return
+	}
+	s.out.signal = number
+	s.Say(name + ": the ranks stop at a common sweep and write what they have; once more kills them")
+	s.send(syscall.SIGTERM)
+}
+
+func (s *supervisor) timedOut() {
+	if s.failing {
+		return
+	}
+	s.kill = time.After(s.StopGrace)
+	if s.out.signal != 0 {
+		return // they were told already
+	}
+	s.out.timedOut = true
+	s.Say(fmt.Sprintf("time limit of %v reached: the ranks stop at a common sweep and write what they have", s.Timeout))
+	s.send(syscall.SIGTERM)
+}
+
+func (s *supervisor) send(sig syscall.Signal) {
+	s.sent[sig] = true
+	s.group.signal(sig)
+}
+
+// firstCause returns the failure to blame: the first that is no consequence of another one, else the first.
+func (s *supervisor) firstCause() error {
+	for i := range s.failures {
+		if !s.failures[i].Consequence {
+			return &s.failures[i]
+		}
+	}
+	switch {
+	case s.lost: // consequences of what the launcher did
+		return nil
+	case len(s.failures) > 0:
+		return &s.failures[0]
+	case s.out.Report == nil:
+		return errors.New("the ranks ended well, but no report came")
+	}
+	return nil
+}
