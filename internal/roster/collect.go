@@ -1,0 +1,274 @@
+package roster
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+const (
+	// faultGrace is how long rank 0 still waits for ranks that have not come once it knows that the run cannot
+	// start, so that the error names all that is wrong, and all get it.
+	faultGrace = time.Second
+	// hearGrace is how long it waits, when the run cannot start, for ranks to say that they know.
+	hearGrace = time.Second
+	// maxGuests bounds whom rank 0 remembers beyond one process a rank.
+	maxGuests = 1024
+)
+
+// collector is rank 0's side of Join. It answers hellos from the first one to the team's Close.
+type collector struct {
+	team     *Team
+	start    time.Time
+	deadline time.Time
+	changed  chan struct{} // holds a token after a hello changed something
+
+	mu     sync.Mutex
+	byRank []*hello          // who is rank r; nil: not here yet
+	guests map[string]*hello // all who spoke, by process
+	faults []string          // why the run cannot start: a foreign or a doubled rank
+	final  *verdict
+}
+
+func (t *Team) collect(timeout time.Duration) ([]Member, error) {
+	self := &hello{ID: t.id, Member: t.self, Heard: true}
+	now := time.Now()
+	c := &collector{
+		team: t, start: now, deadline: now.Add(timeout), changed: make(chan struct{}, 1),
+		byRank: make([]*hello, t.self.Size), guests: map[string]*hello{t.id: self},
+	}
+	c.byRank[0] = self
+	refused := make(chan verdict, 1)
+	err := errors.Join(
+		t.subscribe(joinSubject(t.self.RunID), c.hear),
+		t.subscribe(verdictSubject(t.self.RunID, t.id), func(m *nats.Msg) {
+			var v verdict
+			if json.Unmarshal(m.Data, &v) == nil && v.Error != "" {
+				select {
+				case refused <- v:
+				default:
+				}
+			}
+		}),
+	)
+	if err == nil {
+		err = flush(t.ctx, t.conn, timeout)
+	}
+	if err == nil {
+		err = c.wait(refused)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c.decide()
+}
+
+// wait returns when all ranks are here, or no more will be waited for.
+func (c *collector) wait(refused <-chan verdict) error {
+	deadline := time.NewTimer(time.Until(c.deadline))
+	defer deadline.Stop()
+	again := time.NewTicker(5 * firstAsk)
+	defer again.Stop()
+	var faultAt time.Time
+	for c.team.sayHello(true); ; {
+		complete, faulty := c.state()
+		if complete {
+			return nil
+		}
+		if faulty && faultAt.IsZero() {
+			faultAt = time.Now()
+			deadline.Reset(min(faultGrace, time.Until(c.deadline)))
+		}
+		select {
+		case <-c.changed:
+		case <-again.C:
+			c.team.sayHello(true)
+		case v := <-refused:
+			return errors.New(v.Error)
+		case <-c.team.ctx.Done():
+			return context.Cause(c.team.ctx)
+		case <-deadline.C:
+			return nil
+		}
+	}
+}
+
+func (c *collector) state() (complete, faulty bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !slices.Contains(c.byRank, nil), len(c.problems()) > 0
+}
+
+// decide tells all ranks the roster or the error.
+func (c *collector) decide() ([]Member, error) {
+	c.mu.Lock()
+	v := &verdict{Rank0: c.team.self}
+	problems := c.problems()
+	if missing := c.missing(); missing != "" {
+		problems = append(problems, missing)
+	}
+	if len(problems) > 0 {
+		v.Error = clip(strings.Join(problems, "; "))
+	} else {
+		for _, h := range c.byRank {
+			v.Members = append(v.Members, h.Member)
+		}
+	}
+	c.final = v
+	for id := range c.guests {
+		c.answer(id, *v)
+	}
+	c.mu.Unlock()
+	if v.Error == "" {
+		return v.Members, nil
+	}
+	c.waitHeard()
+	return nil, errors.Join(errors.New(v.Error), flush(c.team.ctx, c.team.conn, flushTimeout))
+}
+
+// waitHeard waits, within hearGrace, until all who came know the verdict.
+func (c *collector) waitHeard() {
+	timer := time.NewTimer(hearGrace)
+	defer timer.Stop()
+	for {
+		c.mu.Lock()
+		all := true
+		for _, h := range c.guests {
+			all = all && h.Heard
+		}
+		c.mu.Unlock()
+		if all {
+			return
+		}
+		select {
+		case <-c.changed:
+		case <-timer.C:
+			return
+		case <-c.team.ctx.Done():
+			return
+		}
+	}
+}
+
+func (c *collector) hear(m *nats.Msg) {
+	h := new(hello)
+	if json.Unmarshal(m.Data, h) != nil || !runIDs.MatchString(h.ID) || h.ID == c.team.id {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if known := c.guests[h.ID]; known != nil {
+		known.Heard = known.Heard || h.Heard
+	} else if c.final != nil && c.final.Error == "" {
+		c.answer(h.ID, verdict{Rank0: c.team.self, Error: c.tooLate(h.Member)})
+		return
+	} else if len(c.guests) < c.team.self.Size+maxGuests {
+		c.admit(h)
+	}
+	switch {
+	case c.final != nil:
+		c.answer(h.ID, *c.final)
+	default:
+		c.answer(h.ID, verdict{Rank0: c.team.self, Left: max(time.Millisecond, time.Until(c.deadline))})
+	}
+	select {
+	case c.changed <- struct{}{}:
+	default:
+	}
+}
+
+// admit enters a process that speaks for the first time.
+func (c *collector) admit(h *hello) {
+	c.guests[h.ID] = h
+	m, own := h.Member, c.team.self
+	switch {
+	case m.RunID != own.RunID:
+		c.faults = append(c.faults, fmt.Sprintf("%v belongs to run %s, not to run %s", m, m.RunID, own.RunID))
+	case m.Size != own.Size:
+		c.faults = append(c.faults, fmt.Sprintf("%v belongs to a run of %d ranks, not of %d", m, m.Size, own.Size))
+	case m.Rank < 0 || m.Rank >= own.Size:
+		c.faults = append(c.faults, fmt.Sprintf("%v does not belong to a run of %d ranks", m, own.Size))
+	case c.byRank[m.Rank] != nil:
+		c.faults = append(c.faults, doubled(c.byRank[m.Rank].Member, m))
+	default:
+		c.byRank[m.Rank] = h
+	}
+}
+
+func doubled(a, b Member) string {
+	return fmt.Sprintf("rank %d is there twice: pid %d on host %s and pid %d on host %s", a.Rank, a.PID, a.Host, b.PID, b.Host)
+}
+
+// tooLate says why a process that comes after the verdict has no place.
+func (c *collector) tooLate(m Member) string {
+	if m.Rank >= 0 && m.Rank < len(c.byRank) {
+		return doubled(c.byRank[m.Rank].Member, m) + ", which came when the run had started"
+	}
+	return fmt.Sprintf("%v does not belong to this run of %d ranks, which has started", m, c.team.self.Size)
+}
+
+// problems returns what keeps the run from starting, but for ranks that are missing.
+func (c *collector) problems() []string {
+	p := slices.Clone(c.faults)
+	p = c.differing(p, "version", func(m Member) string { return m.Version })
+	return c.differing(p, "configuration hash", func(m Member) string { return m.ConfigHash })
+}
+
+// differing adds a problem if what get returns is not the same for all ranks that are here.
+func (c *collector) differing(p []string, what string, get func(Member) string) []string {
+	ranks := map[string][]int{}
+	for r, h := range c.byRank {
+		if h != nil {
+			ranks[get(h.Member)] = append(ranks[get(h.Member)], r)
+		}
+	}
+	if len(ranks) < 2 {
+		return p
+	}
+	type group struct {
+		value string
+		ranks []int
+	}
+	var groups []group
+	for v, r := range ranks {
+		groups = append(groups, group{v, r})
+	}
+	slices.SortFunc(groups, func(a, b group) int { return cmp.Compare(a.ranks[0], b.ranks[0]) })
+	var parts []string
+	for _, g := range groups {
+		parts = append(parts, fmt.Sprintf("%q on %s", g.value, FormatRanks(g.ranks)))
+	}
+	return append(p, "the ranks differ in "+what+": "+strings.Join(parts, ", "))
+}
+
+// missing returns "ranks 5, 7 of 8 did not join within 30s; joined: 0-4, 6", or "" if all are here.
+func (c *collector) missing() string {
+	var gone, here []int
+	for r, h := range c.byRank {
+		if h == nil {
+			gone = append(gone, r)
+		} else {
+			here = append(here, r)
+		}
+	}
+	if gone == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s of %d did not join within %v; joined: %s", FormatRanks(gone), c.team.self.Size,
+		time.Since(c.start).Round(10*time.Millisecond), formatRuns(here))
+}
+
+// answer may be lost: the other side asks again.
+func (c *collector) answer(id string, v verdict) {
+	if data, err := json.Marshal(v); err == nil {
+		_ = c.team.conn.Publish(verdictSubject(c.team.self.RunID, id), data)
+	}
+}

@@ -1,0 +1,194 @@
+package roster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+)
+
+// releaseTimeout is how long rank 0 lingers at the end of a barrier for ranks that have not said that they know
+// of its end: they may have left since.
+const releaseTimeout = 2 * time.Second
+
+// Send gives data, at most MaxMessage bytes, to rank to, and returns when a Recv there has taken it. Messages with
+// one tag (up to 200 bytes, and better used again than made anew) arrive in order; two Sends with one tag to one
+// rank must not run at the same time. Like everything that waits here, it ends with ctx, which should have a
+// deadline, and with the team's context.
+func (t *Team) Send(ctx context.Context, to int, tag string, data []byte) error {
+	if err := t.checkLine(to, tag); err != nil {
+		return fmt.Errorf("send %q: %w", tag, err)
+	}
+	if len(data) > MaxMessage {
+		return fmt.Errorf("send %q to rank %d: %d bytes, at most %d go in a message", tag, to, len(data), MaxMessage)
+	}
+	ctx, cancel := t.within(ctx)
+	defer cancel()
+	if err := t.post.send(ctx, to, tag, data); err != nil {
+		return waitError(fmt.Sprintf("send %q", tag), to, err)
+	}
+	return nil
+}
+
+// Recv waits for the next message that rank from sends with tag. Two Recvs with one tag from one rank must not
+// run at the same time.
+func (t *Team) Recv(ctx context.Context, from int, tag string) ([]byte, error) {
+	if err := t.checkLine(from, tag); err != nil {
+		return nil, fmt.Errorf("receive %q: %w", tag, err)
+	}
+	ctx, cancel := t.within(ctx)
+	defer cancel()
+	data, err := t.post.recv(ctx, from, tag)
+	if err != nil {
+		return nil, waitError(fmt.Sprintf("receive %q", tag), from, err)
+	}
+	return data, nil
+}
+
+func (t *Team) checkLine(peer int, tag string) error {
+	if peer < 0 || peer >= t.self.Size || peer == t.self.Rank {
+		return fmt.Errorf("rank %d is no other rank of a run of %d", peer, t.self.Size)
+	}
+	if len(tag) > maxTag {
+		return fmt.Errorf("a tag of %d bytes, at most %d are allowed", len(tag), maxTag)
+	}
+	return nil
+}
+
+func waitError(op string, peer int, err error) error {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return &TimeoutError{Op: op, Ranks: []int{peer}}
+	}
+	return fmt.Errorf("%s, rank %d: %w", op, peer, err)
+}
+
+// Barrier returns when all ranks have called it with this name.
+func (t *Team) Barrier(ctx context.Context, name string) error {
+	if _, err := t.gather(ctx, "barrier", name, nil); err != nil {
+		return err
+	}
+	if t.self.Rank == 0 {
+		// All are here, which is what a barrier says: a rank that takes the word and leaves at once is no error.
+		ctx, cancel := context.WithTimeout(ctx, releaseTimeout)
+		defer cancel()
+		err := t.tell(ctx, "barrier", name, nil)
+		if _, late := errors.AsType[*TimeoutError](err); late {
+			return nil
+		}
+		return err
+	}
+	_, err := t.hearTold(ctx, "barrier", name)
+	return err
+}
+
+// Gather brings the data of all ranks to rank 0, which gets them by rank; the others get nil.
+func (t *Team) Gather(ctx context.Context, name string, data []byte) ([][]byte, error) {
+	return t.gather(ctx, "gather", name, data)
+}
+
+func (t *Team) gather(ctx context.Context, op, name string, data []byte) ([][]byte, error) {
+	tag := op + "<" + name
+	if t.self.Rank != 0 {
+		if err := t.Send(ctx, 0, tag, data); err != nil {
+			return nil, fmt.Errorf("%s %q: %w", op, name, err)
+		}
+		return nil, nil
+	}
+	all := make([][]byte, t.self.Size)
+	all[0] = data
+	err := t.each(ctx, fmt.Sprintf("%s %q", op, name), func(ctx context.Context, rank int) (err error) {
+		all[rank], err = t.Recv(ctx, rank, tag)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
+// Broadcast gives all ranks the data of rank 0; what the others pass is not looked at.
+func (t *Team) Broadcast(ctx context.Context, name string, data []byte) ([]byte, error) {
+	if t.self.Rank != 0 {
+		return t.hearTold(ctx, "broadcast", name)
+	}
+	return data, t.tell(ctx, "broadcast", name, data)
+}
+
+func (t *Team) tell(ctx context.Context, op, name string, data []byte) error {
+	return t.each(ctx, fmt.Sprintf("%s %q", op, name), func(ctx context.Context, rank int) error {
+		return t.Send(ctx, rank, op+">"+name, data)
+	})
+}
+
+func (t *Team) hearTold(ctx context.Context, op, name string) ([]byte, error) {
+	data, err := t.Recv(ctx, 0, op+">"+name)
+	if err != nil {
+		return nil, fmt.Errorf("%s %q: %w", op, name, err)
+	}
+	return data, nil
+}
+
+// Relay passes a state from rank to rank: rank 0 calls f(nil), rank r calls f with what f returned on rank r-1, and
+// rank 0 gets what it returned on the last rank; the others get nil.
+func (t *Team) Relay(ctx context.Context, name string, f func(state []byte) ([]byte, error)) ([]byte, error) {
+	fail := func(err error) ([]byte, error) { return nil, fmt.Errorf("relay %q: %w", name, err) }
+	tag := "relay:" + name
+	rank, size := t.self.Rank, t.self.Size
+	var state []byte
+	var err error
+	if rank > 0 {
+		if state, err = t.Recv(ctx, rank-1, tag); err != nil {
+			return fail(err)
+		}
+	}
+	if state, err = f(state); err != nil {
+		return fail(fmt.Errorf("rank %d: %w", rank, err))
+	}
+	if size == 1 {
+		return state, nil
+	}
+	if err = t.Send(ctx, (rank+1)%size, tag, state); err != nil {
+		return fail(err)
+	}
+	if rank > 0 {
+		return nil, nil
+	}
+	if state, err = t.Recv(ctx, size-1, tag); err != nil {
+		return fail(err)
+	}
+	return state, nil
+}
+
+// each runs f for all other ranks at once. Its error names every rank that was not there in time; any other
+// error ends the rest.
+func (t *Team) each(ctx context.Context, op string, f func(ctx context.Context, rank int) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var wg sync.WaitGroup
+	errs := make([]error, t.self.Size)
+	for rank := 1; rank < t.self.Size; rank++ {
+		wg.Go(func() {
+			errs[rank] = f(ctx, rank)
+			if _, late := errors.AsType[*TimeoutError](errs[rank]); errs[rank] != nil && !late {
+				cancel(errs[rank])
+			}
+		})
+	}
+	wg.Wait()
+	var missing []int
+	for _, err := range errs {
+		late, ok := errors.AsType[*TimeoutError](err)
+		if err != nil && !ok {
+			return fmt.Errorf("%s: %w", op, context.Cause(ctx))
+		}
+		if ok {
+			missing = slices.Concat(missing, late.Ranks)
+		}
+	}
+	if missing != nil {
+		return &TimeoutError{Op: op, Ranks: missing}
+	}
+	return nil
+}

@@ -1,0 +1,152 @@
+package roster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"go.uber.org/zap"
+)
+
+const (
+	dialTimeout  = 2 * time.Second
+	firstWait    = 100 * time.Millisecond
+	lastWait     = time.Second
+	pingInterval = 5 * time.Second // a server that left without a word is noticed after three
+)
+
+// errRefused is what the client library turns into its error "no servers available".
+var errRefused = errors.New("connection refused")
+
+// ConnectOptions say how to reach the NATS server of a run.
+type ConnectOptions struct {
+	URL     string        // one or several, separated by commas; may carry user and password
+	Creds   string        // file with a user's credentials; may be empty
+	CA      string        // file with the certificates to trust; empty: the system's
+	Name    string        // of this connection, for the server's operator
+	Timeout time.Duration // for the first connection, retries included
+	Logger  *zap.Logger   // may be nil
+}
+
+// Connect connects to a NATS server. Once connected, it reconnects for ever, within a second of the server's return. No
+// error and no log line holds user, password or token.
+func Connect(ctx context.Context, o ConnectOptions) (*nats.Conn, error) {
+	where, err := publicURL(o.URL)
+	if err != nil {
+		return nil, err
+	}
+	if o.Logger == nil {
+		o.Logger = zap.NewNop()
+	}
+	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
+	defer cancel()
+	for wait := firstWait; ; wait = min(2*wait, lastWait) {
+		conn, err := dial(ctx, o)
+		if err == nil {
+			return conn, nil
+		}
+		err = fmt.Errorf("connect to the NATS server at %s: %w", where, err)
+		if !passing(err) {
+			return nil, err
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+				return nil, err
+			}
+			return nil, fmt.Errorf("%w (%w)", err, context.Cause(ctx))
+		}
+	}
+}
+
+// dial makes one attempt. It does not outlast ctx.
+func dial(ctx context.Context, o ConnectOptions) (*nats.Conn, error) {
+	type result struct {
+		conn *nats.Conn
+		err  error
+	}
+	done := make(chan result, 1)
+	go func() {
+		conn, err := nats.Connect(o.URL, options(o)...)
+		if errors.Is(err, nats.ErrNoServers) {
+			err = errRefused
+		}
+		done <- result{conn, err}
+	}()
+	select {
+	case r := <-done:
+		return r.conn, r.err
+	case <-ctx.Done():
+		go func() {
+			if r := <-done; r.conn != nil {
+				r.conn.Close()
+			}
+		}()
+		return nil, fmt.Errorf("no answer in time: %w", context.Cause(ctx))
+	}
+}
+
+func options(o ConnectOptions) []nats.Option {
+	opts := []nats.Option{
+		nats.Name(o.Name),
+		nats.Timeout(dialTimeout),
+		nats.MaxReconnects(-1),
+		nats.CustomReconnectDelay(func(attempts int) time.Duration {
+			wait := min(firstWait<<min(attempts-1, 4), lastWait)
+			return wait/2 + rand.N(wait/2)
+		}),
+		nats.PingInterval(pingInterval),
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
+			if err != nil {
+				o.Logger.Warn("lost the NATS server, reconnecting", zap.Error(err))
+			}
+		}),
+		nats.ReconnectHandler(func(*nats.Conn) { o.Logger.Info("reconnected to the NATS server") }),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+			o.Logger.Warn("NATS", zap.Error(err))
+		}),
+	}
+	if o.Creds != "" {
+		opts = append(opts, nats.UserCredentials(o.Creds))
+	}
+	if o.CA != "" {
+		opts = append(opts, nats.RootCAs(o.CA))
+	}
+	return opts
+}
+
+// passing tells whether another attempt may succeed: the network refused, not the server.
+func passing(err error) bool {
+	op, ok := errors.AsType[*net.OpError](err)
+	return ok && op.Op == "dial" || errors.Is(err, errRefused) || errors.Is(err, nats.ErrTimeout) ||
+		errors.Is(err, context.DeadlineExceeded)
+}
+
+// publicURL returns the addresses of a list of URLs without what may be secret. Its errors do not quote them.
+func publicURL(list string) (string, error) {
+	var public []string
+	for s := range strings.SplitSeq(list, ",") {
+		s = strings.TrimSpace(s)
+		if s == "" {
+			return "", errors.New("connect to the NATS server: the URL is empty; it looks like nats://host:4222")
+		}
+		if !strings.Contains(s, "://") {
+			s = "nats://" + s
+		}
+		u, err := url.Parse(s)
+		if err != nil || u.Host == "" {
+			return "", errors.New("connect to the NATS server: the URL does not parse (it may hold a secret and is not shown); it looks like nats://user:password@host:4222")
+		}
+		public = append(public, u.Scheme+"://"+u.Host)
+	}
+	return strings.Join(public, ","), nil
+}

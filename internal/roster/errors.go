@@ -1,0 +1,94 @@
+package roster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// TimeoutError says that ranks were not heard of in time.
+type TimeoutError struct {
+	Op    string // what waited, such as `gather "stripes"`
+	Ranks []int  // those that were missing
+}
+
+func (e *TimeoutError) Error() string {
+	return fmt.Sprintf("%s: timed out waiting for %s", e.Op, FormatRanks(e.Ranks))
+}
+
+// Timeout reports that this is a timeout, as of net.Error.
+func (e *TimeoutError) Timeout() bool { return true }
+
+// Unwrap makes errors.Is(err, context.DeadlineExceeded) true.
+func (e *TimeoutError) Unwrap() error { return context.DeadlineExceeded }
+
+// AbortError is why a run ended before its time: the rank that failed and what happened to it.
+type AbortError struct {
+	Rank  int    `json:"rank"` // -1: no rank, but the launcher
+	Host  string `json:"host,omitempty"`
+	Cause string `json:"cause"`
+	// Consequence says that the rank only missed others (a timeout): their failure comes first.
+	Consequence bool `json:"consequence,omitempty"`
+}
+
+func (e *AbortError) Error() string {
+	who := "the launcher"
+	if e.Rank >= 0 {
+		who = fmt.Sprintf("rank %d", e.Rank)
+	}
+	if e.Host != "" {
+		who += " on " + e.Host
+	}
+	return "run aborted by " + who + ": " + e.Cause
+}
+
+// IsConsequence tells whether a rank that fails with err follows others: it was told to end, or it waited in
+// vain for somebody. The first cause of a run's end is looked for among the other errors.
+func IsConsequence(err error) bool {
+	if a, ok := errors.AsType[*AbortError](err); ok && a != nil {
+		return true
+	}
+	if t, ok := errors.AsType[interface {
+		error
+		Timeout() bool
+	}](err); ok && t.Timeout() {
+		return true
+	}
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded)
+}
+
+// FormatRanks returns ranks as "rank 4" or "ranks 0-4, 6", whatever their order.
+func FormatRanks(ranks []int) string {
+	if len(ranks) == 0 {
+		return "no rank"
+	}
+	if len(ranks) == 1 {
+		return "rank " + strconv.Itoa(ranks[0])
+	}
+	return "ranks " + formatRuns(ranks)
+}
+
+func formatRuns(ranks []int) string {
+	sorted := slices.Compact(slices.Sorted(slices.Values(ranks)))
+	var parts []string
+	for i := 0; i < len(sorted); {
+		j := i
+		for j+1 < len(sorted) && sorted[j+1] == sorted[j]+1 {
+			j++
+		}
+		switch {
+		case j == i:
+			parts = append(parts, strconv.Itoa(sorted[i]))
+		case j == i+1:
+			parts = append(parts, strconv.Itoa(sorted[i]), strconv.Itoa(sorted[j]))
+		default:
+			parts = append(parts, fmt.Sprintf("%d-%d", sorted[i], sorted[j]))
+		}
+		i = j + 1
+	}
+	return strings.Join(parts, ", ")
+}

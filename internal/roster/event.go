@@ -1,0 +1,151 @@
+package roster
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// The kinds of Event.
+const (
+	Joined   = "joined"
+	Started  = "started"
+	Progress = "progress"
+	Aborted  = "aborted"
+	Finished = "finished"
+)
+
+// Number is a float64 that JSON carries also when it is no number: as null, read back as NaN.
+type Number float64
+
+// MarshalJSON implements json.Marshaler.
+func (n Number) MarshalJSON() ([]byte, error) {
+	if f := float64(n); !math.IsNaN(f) && !math.IsInf(f, 0) {
+		return json.Marshal(f)
+	}
+	return []byte("null"), nil
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (n *Number) UnmarshalJSON(b []byte) error {
+	if string(b) == "null" {
+		*n = Number(math.NaN())
+		return nil
+	}
+	return json.Unmarshal(b, (*float64)(n))
+}
+
+// Event is what a rank tells the launcher. Events may be lost: they inform, and nothing is decided by them
+// alone.
+type Event struct {
+	Kind        string          `json:"kind"`
+	Rank        int             `json:"rank"`
+	Host        string          `json:"host,omitempty"`
+	Sweeps      int             `json:"sweeps,omitempty"` // done so far
+	MaxSweeps   int             `json:"max_sweeps,omitempty"`
+	Norm        Number          `json:"norm"`  // of sweep Sweeps-2, or as far as it is known
+	GLUPs       Number          `json:"glups"` // 10^9 points updated a second
+	Elapsed     time.Duration   `json:"elapsed,omitempty"`
+	Text        string          `json:"text,omitempty"`
+	Consequence bool            `json:"consequence,omitempty"` // of Aborted: see IsConsequence
+	Report      json.RawMessage `json:"report,omitempty"`
+}
+
+// maxText bounds the text of an event or of an abort, in bytes.
+const maxText = 8 << 10
+
+func clip(text string) string {
+	if len(text) <= maxText {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxText], "") + " …"
+}
+
+// Publish sends e, with this rank's number and host, to those who watch. It does not wait for them.
+func (t *Team) Publish(e Event) error {
+	if t.conn == nil {
+		return nil
+	}
+	e.Rank, e.Host, e.Text = t.self.Rank, t.self.Host, clip(e.Text)
+	data, err := json.Marshal(e)
+	if err == nil {
+		err = t.conn.Publish(eventSubject(t.self.RunID, strconv.Itoa(t.self.Rank)), data)
+	}
+	if err != nil {
+		return fmt.Errorf("publish event %q of rank %d: %w", e.Kind, e.Rank, err)
+	}
+	return nil
+}
+
+// WatchEvents calls f for every event of the run's ranks, one at a time, until stop is called. What is not an
+// event, or not of the rank whose subject it came on, is dropped. The server knows of the interest when
+// WatchEvents returns.
+func WatchEvents(ctx context.Context, conn Conn, runID string, f func(Event)) (stop func(), err error) {
+	before := eventSubject(runID, "")
+	sub, err := conn.Subscribe(eventSubject(runID, "*"), func(m *nats.Msg) {
+		var e Event
+		if json.Unmarshal(m.Data, &e) == nil && m.Subject == before+strconv.Itoa(e.Rank) {
+			f(e)
+		}
+	})
+	if err == nil {
+		err = flush(ctx, conn, flushTimeout)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("watch the events of run %s: %w", runID, err)
+	}
+	return func() { _ = sub.Unsubscribe() }, nil
+}
+
+// FirstCause returns, of the aborts among events in the order of their arrival, the one to blame: the first that is
+// no consequence of others, else the first.
+func FirstCause(events []Event) (Event, bool) {
+	var first Event
+	var found bool
+	for _, e := range events {
+		if e.Kind != Aborted {
+			continue
+		}
+		if !e.Consequence {
+			return e, true
+		}
+		if !found {
+			first, found = e, true
+		}
+	}
+	return first, found
+}
+
+// AbortAll ends every rank of the run with cause: how a launcher tells the others of a rank that died.
+func AbortAll(ctx context.Context, conn Conn, runID string, cause AbortError) error {
+	cause.Cause = clip(cause.Cause)
+	data, err := json.Marshal(cause)
+	if err == nil {
+		err = publishAndFlush(ctx, conn, abortSubject(runID), data)
+	}
+	if err != nil {
+		return fmt.Errorf("abort run %s: %w", runID, err)
+	}
+	return nil
+}
+
+// RequestStop asks every rank of the run to stop at a common sweep and to write what it has.
+func RequestStop(ctx context.Context, conn Conn, runID string) error {
+	if err := publishAndFlush(ctx, conn, stopSubject(runID), nil); err != nil {
+		return fmt.Errorf("stop run %s: %w", runID, err)
+	}
+	return nil
+}
+
+func publishAndFlush(ctx context.Context, conn Conn, subject string, data []byte) error {
+	if err := conn.Publish(subject, data); err != nil {
+		return err
+	}
+	return flush(ctx, conn, flushTimeout)
+}

@@ -1,0 +1,111 @@
+// Package roster knows the ranks of a run: how a rank learns which one it is, how all of them meet over NATS,
+// and how they speak while the run lasts (a failure that ends all of them, barriers, small gathers).
+package roster
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// Identity is the place of a rank in its run.
+type Identity struct {
+	RunID     string `json:"run_id"`
+	Rank      int    `json:"rank"` // 0 <= Rank < Size
+	Size      int    `json:"size"`
+	LocalRank int    `json:"local_rank"` // 0 <= LocalRank < LocalSize: among the ranks of its node
+	LocalSize int    `json:"local_size"`
+}
+
+// The variables that carry an Identity from the launcher to a rank.
+const (
+	EnvRank      = "JACOBI_RANK"
+	EnvSize      = "JACOBI_SIZE"
+	EnvLocalRank = "JACOBI_LOCAL_RANK"
+	EnvLocalSize = "JACOBI_LOCAL_SIZE"
+	EnvRunID     = "JACOBI_RUN_ID"
+)
+
+// soloRunID names the run of a rank that was started alone.
+const soloRunID = "solo"
+
+var runIDs = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+
+// FromEnv reads the Identity from an environment of "NAME=value" entries. All five variables are set or none
+// is; with none, ok is false and the Identity is that of a run of one rank.
+func FromEnv(environ []string) (id Identity, ok bool, err error) {
+	values := map[string]string{}
+	for _, entry := range environ {
+		if name, value, found := strings.Cut(entry, "="); found {
+			values[name] = value
+		}
+	}
+	var set, missing []string
+	for _, name := range []string{EnvRank, EnvSize, EnvLocalRank, EnvLocalSize, EnvRunID} {
+		if _, there := values[name]; there {
+			set = append(set, name)
+		} else {
+			missing = append(missing, name)
+		}
+	}
+	if len(set) == 0 {
+		return Identity{RunID: soloRunID, Size: 1, LocalSize: 1}, false, nil
+	}
+	if len(missing) > 0 {
+		return Identity{}, false, fmt.Errorf("%s is set but %s is not: all are needed, or none",
+			strings.Join(set, ", "), strings.Join(missing, ", "))
+	}
+	const most = 1 << 20
+	number := func(name string, low, high int, why string) int {
+		n, e := strconv.Atoi(values[name])
+		if err == nil && (e != nil || n < low || n > high) {
+			err = fmt.Errorf("%s=%q: allowed is an integer from %d to %d%s", name, values[name], low, high, why)
+		}
+		return n
+	}
+	id.RunID = values[EnvRunID]
+	id.Size = number(EnvSize, 1, most, "")
+	id.Rank = number(EnvRank, 0, id.Size-1, ", below "+EnvSize)
+	id.LocalSize = number(EnvLocalSize, 1, id.Size, ", at most "+EnvSize)
+	id.LocalRank = number(EnvLocalRank, 0, id.LocalSize-1, ", below "+EnvLocalSize)
+	if err != nil {
+		return Identity{}, false, err
+	}
+	if !runIDs.MatchString(id.RunID) {
+		return Identity{}, false, fmt.Errorf("%s=%q: allowed are 1 to 64 letters, digits, - and _", EnvRunID, id.RunID)
+	}
+	return id, true, nil
+}
+
+// Environ returns the entries that FromEnv reads back.
+func (id Identity) Environ() []string {
+	return []string{
+		EnvRunID + "=" + id.RunID,
+		EnvRank + "=" + strconv.Itoa(id.Rank),
+		EnvSize + "=" + strconv.Itoa(id.Size),
+		EnvLocalRank + "=" + strconv.Itoa(id.LocalRank),
+		EnvLocalSize + "=" + strconv.Itoa(id.LocalSize),
+	}
+}
+
+func (id Identity) check() error {
+	if !runIDs.MatchString(id.RunID) {
+		return fmt.Errorf("run id %q: allowed are 1 to 64 letters, digits, - and _", id.RunID)
+	}
+	if id.Size < 1 || id.Rank < 0 || id.Rank >= id.Size {
+		return fmt.Errorf("rank %d of %d: there is no such rank", id.Rank, id.Size)
+	}
+	return nil
+}
+
+// The subjects of a run. Everything that its ranks say lies under prefix(runID) + ".".
+func prefix(runID string) string          { return "jacobi." + runID }
+func joinSubject(runID string) string     { return prefix(runID) + ".join" }
+func abortSubject(runID string) string    { return prefix(runID) + ".abort" }
+func stopSubject(runID string) string     { return prefix(runID) + ".stop" }
+func postSubject(id string, r int) string { return prefix(id) + ".post." + strconv.Itoa(r) }
+func eventSubject(id, rank string) string { return prefix(id) + ".event." + rank }
+func verdictSubject(id, who string) string {
+	return joinSubject(id) + "." + who
+}

@@ -1,0 +1,147 @@
+package roster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+const (
+	firstAsk = 50 * time.Millisecond
+	lastAsk  = time.Second
+	// joinGrace is how much longer a rank waits for the verdict than rank 0 said that it would take.
+	joinGrace = 2 * time.Second
+)
+
+// hello is what a rank says to rank 0 until it has its verdict. Rank 0 says it too, so that a second rank 0
+// hears it.
+type hello struct {
+	ID     string `json:"id"` // of the process; tells a repetition from a double
+	Member Member `json:"member"`
+	Heard  bool   `json:"heard,omitempty"` // the verdict has arrived
+}
+
+// verdict is rank 0's answer to a hello. It is final when Members or Error is set.
+type verdict struct {
+	Rank0   Member        `json:"rank0"`
+	Left    time.Duration `json:"left,omitempty"` // before rank 0 gives up
+	Members []Member      `json:"members,omitempty"`
+	Error   string        `json:"error,omitempty"`
+}
+
+// Join meets the other ranks of self's run: all of them call it, in any order. Every rank gets the same roster, or every
+// rank that can be reached gets the same error: ranks that did not come within timeout (counted from rank 0's
+// call), that came twice, that belong to a run of another size, or that have another version or
+// configuration. The team lives until its Close, or the end of ctx. conn may be nil for a run of one rank.
+func Join(ctx context.Context, conn Conn, self Member, timeout time.Duration) (*Team, error) {
+	if c, ok := conn.(*nats.Conn); ok && c == nil {
+		conn = nil
+	}
+	fail := func(err error) (*Team, error) {
+		return nil, fmt.Errorf("rank %d: join run %s: %w", self.Rank, self.RunID, err)
+	}
+	if err := self.check(); err != nil {
+		return fail(err)
+	}
+	if conn == nil && self.Size > 1 {
+		return fail(fmt.Errorf("a run of %d ranks needs a NATS server", self.Size))
+	}
+	t, err := newTeam(ctx, conn, self)
+	if err != nil {
+		return fail(err)
+	}
+	switch {
+	case conn == nil:
+		t.members = []Member{self}
+	case self.Rank == 0:
+		t.members, err = t.collect(timeout)
+	default:
+		t.members, err = t.ask(timeout)
+	}
+	if err == nil {
+		err = t.Publish(Event{Kind: Joined})
+	}
+	if err != nil {
+		t.Close()
+		return fail(err)
+	}
+	return t, nil
+}
+
+// ask says hello to rank 0 until it answers for good.
+func (t *Team) ask(timeout time.Duration) ([]Member, error) {
+	answers := make(chan verdict, 16)
+	err := t.subscribe(verdictSubject(t.self.RunID, t.id), func(m *nats.Msg) {
+		var v verdict
+		if json.Unmarshal(m.Data, &v) != nil {
+			return
+		}
+		select {
+		case answers <- v:
+		default: // a flood; what is needed is asked for again
+		}
+	})
+	if err == nil {
+		err = flush(t.ctx, t.conn, timeout)
+	}
+	if err != nil {
+		return nil, err
+	}
+	deadline := time.NewTimer(timeout)
+	defer deadline.Stop()
+	wait := firstAsk
+	again := time.NewTimer(wait)
+	defer again.Stop()
+	var rank0 *Member
+	for t.sayHello(false); ; {
+		select {
+		case v := <-answers:
+			if v.Error != "" {
+				t.sayHello(true)
+				return nil, errors.Join(errors.New(v.Error), flush(t.ctx, t.conn, flushTimeout))
+			}
+			if v.Members != nil {
+				return v.Members, t.checkRoster(v.Members)
+			}
+			rank0 = &v.Rank0
+			deadline.Reset(max(0, min(v.Left, time.Hour)) + joinGrace)
+		case <-again.C:
+			wait = min(2*wait, lastAsk)
+			again.Reset(wait)
+			t.sayHello(false)
+		case <-t.ctx.Done():
+			return nil, context.Cause(t.ctx)
+		case <-deadline.C:
+			if rank0 == nil {
+				return nil, &TimeoutError{Op: fmt.Sprintf("no answer from rank 0 of %d within %v", t.self.Size, timeout), Ranks: []int{0}}
+			}
+			return nil, &TimeoutError{Op: fmt.Sprintf("%v answered, but not any more", rank0), Ranks: []int{0}}
+		}
+	}
+}
+
+// sayHello may fail or be lost: it is said again.
+func (t *Team) sayHello(heard bool) {
+	if data, err := json.Marshal(hello{ID: t.id, Member: t.self, Heard: heard}); err == nil {
+		_ = t.conn.Publish(joinSubject(t.self.RunID), data)
+	}
+}
+
+func (t *Team) checkRoster(members []Member) error {
+	if len(members) != t.self.Size {
+		return fmt.Errorf("rank 0 sent a roster of %d ranks, want %d", len(members), t.self.Size)
+	}
+	for r, m := range members {
+		if m.Rank != r {
+			return fmt.Errorf("rank 0 sent a roster with rank %d in the place of rank %d", m.Rank, r)
+		}
+	}
+	if own := members[t.self.Rank]; own.PID != t.self.PID || own.Host != t.self.Host {
+		return fmt.Errorf("rank 0 sent a roster with %v in the place of %v", own, t.self)
+	}
+	return nil
+}

@@ -1,0 +1,77 @@
+// Package rostertest helps to test what ranks do over NATS: a server in the process that can be restarted, and
+// connections that lose, double and reorder messages.
+package rostertest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+)
+
+// Server is an embedded NATS server on loopback.
+type Server struct {
+	t    testing.TB
+	opts server.Options
+	srv  *server.Server
+}
+
+// Start starts a server that takes messages of up to maxPayload bytes; 0: NATS's own default. It ends with
+// the test.
+func Start(t testing.TB, maxPayload int32) *Server {
+	t.Helper()
+	return StartWith(t, server.Options{MaxPayload: maxPayload, NoSystemAccount: true})
+}
+
+// StartWith starts a server with the given options.
+func StartWith(t testing.TB, opts server.Options) *Server {
+	t.Helper()
+	opts.Host, opts.NoLog, opts.NoSigs = "127.0.0.1", true, true
+	opts.Port = server.RANDOM_PORT
+	s := &Server{t: t, opts: opts}
+	s.Run()
+	t.Cleanup(s.Stop)
+	return s
+}
+
+// Run starts the server again after Stop, on the same port.
+func (s *Server) Run() {
+	s.t.Helper()
+	opts := s.opts
+	srv, err := server.NewServer(&opts)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	srv.Start()
+	if !srv.ReadyForConnections(10 * time.Second) {
+		s.t.Fatal("the NATS server does not start")
+	}
+	s.srv, s.opts.Port = srv, opts.Port
+}
+
+// Stop ends the server, with all that it had under way.
+func (s *Server) Stop() {
+	s.srv.Shutdown()
+	s.srv.WaitForShutdown()
+}
+
+// Restart is Stop and Run.
+func (s *Server) Restart() {
+	s.Stop()
+	s.Run()
+}
+
+// URL returns the server's address.
+func (s *Server) URL() string { return s.srv.ClientURL() }
+
+// Dial connects to the server; the connection reconnects quickly and ends with the test.
+func (s *Server) Dial() *nats.Conn {
+	s.t.Helper()
+	c, err := nats.Connect(s.URL(), nats.MaxReconnects(-1), nats.ReconnectWait(5*time.Millisecond), nats.ReconnectJitter(0, 0))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(c.Close)
+	return c
+}

@@ -1,0 +1,196 @@
+package roster
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// flushTimeout bounds the wait for the server to have taken a last message.
+const flushTimeout = 2 * time.Second
+
+// Conn is what ranks need of a *nats.Conn, which implements it.
+type Conn interface {
+	Publish(subject string, data []byte) error
+	Subscribe(subject string, f nats.MsgHandler) (*nats.Subscription, error)
+	FlushWithContext(ctx context.Context) error
+	MaxPayload() int64
+}
+
+// Member is what a rank tells the others of itself when it joins.
+type Member struct {
+	Identity
+	Version    string          `json:"version"`     // of the program; equal on all ranks
+	ConfigHash string          `json:"config_hash"` // equal on all ranks
+	Host       string          `json:"host"`
+	PID        int             `json:"pid"`
+	NodeID     string          `json:"node_id"` // two ranks with the same one, not "", may share memory
+	Device     string          `json:"device,omitempty"`
+	Depth      int             `json:"depth,omitempty"` // the halo depth that its backend prefers
+	MaxAbs     float64         `json:"max_abs"`         // largest absolute value of its part of the initial field
+	Extra      json.RawMessage `json:"extra,omitempty"` // what else a program wants all ranks to know
+}
+
+func (m Member) String() string {
+	return fmt.Sprintf("rank %d (host %s, pid %d)", m.Rank, m.Host, m.PID)
+}
+
+// ErrClosed is the cause of a Team's context after Close.
+var ErrClosed = errors.New("the rank has left its run")
+
+// Team is a rank's view of all ranks of its run, from Join to Close.
+type Team struct {
+	self    Member
+	members []Member
+	conn    Conn // nil for a run of one rank without a server
+	id      string
+
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	post   *post
+	stop   chan struct{}
+
+	mu     sync.Mutex
+	subs   []*nats.Subscription
+	aborts []*AbortError
+	stopOn sync.Once
+}
+
+// newTeam listens on the subjects that all ranks have; it has no members yet.
+func newTeam(ctx context.Context, conn Conn, self Member) (*Team, error) {
+	t := &Team{self: self, conn: conn, id: rand.Text(), stop: make(chan struct{})}
+	t.ctx, t.cancel = context.WithCancelCause(ctx)
+	if conn == nil {
+		return t, nil
+	}
+	t.post = newPost(conn, self.Identity)
+	err := errors.Join(
+		t.subscribe(abortSubject(self.RunID), t.hearAbort),
+		t.subscribe(stopSubject(self.RunID), func(*nats.Msg) { t.stopOn.Do(func() { close(t.stop) }) }),
+		t.subscribe(postSubject(self.RunID, self.Rank), t.post.hear),
+	)
+	if err != nil {
+		t.Close()
+		return nil, err
+	}
+	return t, nil
+}
+
+func (t *Team) subscribe(subject string, f nats.MsgHandler) error {
+	sub, err := t.conn.Subscribe(subject, f)
+	if err != nil {
+		return fmt.Errorf("subscribe to %s: %w", subject, err)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.subs = append(t.subs, sub)
+	return nil
+}
+
+// Self returns this rank's entry.
+func (t *Team) Self() Member { return t.self }
+
+// Members returns all ranks' entries, by rank.
+func (t *Team) Members() []Member { return slices.Clone(t.members) }
+
+// Conn returns the connection that the ranks speak over; nil for a run of one rank without a server.
+func (t *Team) Conn() Conn { return t.conn }
+
+// Subject returns a subject of this run for a user outside of this package.
+func (t *Team) Subject(name string) string { return prefix(t.self.RunID) + ".x." + name }
+
+// Context ends with the context given to Join, with an *AbortError as its cause when a rank or the launcher
+// aborts the run, and with ErrClosed after Close.
+func (t *Team) Context() context.Context { return t.ctx }
+
+// StopRequested is closed once the launcher has asked all ranks to stop.
+func (t *Team) StopRequested() <-chan struct{} { return t.stop }
+
+// Cause returns the abort to blame for the end of the run, or nil: the first that is no consequence of others,
+// else the first. It may improve while messages of failing ranks still arrive.
+func (t *Team) Cause() *AbortError {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, a := range t.aborts {
+		if !a.Consequence {
+			return a
+		}
+	}
+	if len(t.aborts) > 0 {
+		return t.aborts[0]
+	}
+	return nil
+}
+
+// Abort ends the run of all ranks because this one failed with cause. A cause that is another rank's abort is
+// told to the launcher alone. It returns when the server has the message, after at most 2 s.
+func (t *Team) Abort(cause error) error {
+	abort := &AbortError{Rank: t.self.Rank, Host: t.self.Host, Cause: clip(cause.Error()), Consequence: IsConsequence(cause)}
+	defer t.cancel(abort)
+	_, told := errors.AsType[*AbortError](cause)
+	if !told {
+		t.keepAbort(abort)
+	}
+	err := t.Publish(Event{Kind: Aborted, Text: abort.Cause, Consequence: abort.Consequence})
+	if t.conn == nil {
+		return nil
+	}
+	ctx := context.WithoutCancel(t.ctx)
+	if !told {
+		return errors.Join(err, AbortAll(ctx, t.conn, t.self.RunID, *abort))
+	}
+	return errors.Join(err, flush(ctx, t.conn, flushTimeout))
+}
+
+func (t *Team) hearAbort(m *nats.Msg) {
+	a := new(AbortError)
+	if json.Unmarshal(m.Data, a) != nil || a.Rank < -1 || a.Rank >= t.self.Size {
+		return
+	}
+	t.keepAbort(a)
+	t.cancel(a)
+}
+
+// keepAbort bounds what it keeps: an honest run has at most one abort a rank and one of the launcher.
+func (t *Team) keepAbort(a *AbortError) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.aborts) <= t.self.Size {
+		t.aborts = append(t.aborts, a)
+	}
+}
+
+// Close leaves the run: no message is heard any more. The connection stays open.
+func (t *Team) Close() {
+	t.cancel(ErrClosed)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, s := range t.subs {
+		_ = s.Unsubscribe() // fails on a closed connection alone, which hears nothing either
+	}
+	t.subs = nil
+}
+
+// flush waits until the server has taken what was published and subscribed, at most for d.
+func flush(ctx context.Context, conn Conn, d time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	if err := conn.FlushWithContext(ctx); err != nil {
+		return fmt.Errorf("no answer from the NATS server: %w", err)
+	}
+	return nil
+}
+
+// within returns ctx, ended also by the end of the team, with its cause.
+func (t *Team) within(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(t.ctx, func() { cancel(context.Cause(t.ctx)) })
+	return ctx, func() { stop(); cancel(nil) }
+}
