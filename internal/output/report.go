@@ -69,7 +69,7 @@ type RankReport struct {
 	MemoryBytes int64 `json:"memory_bytes"` // fields, halos and scratch, by the rank's own account
 	RSSBytes    int64 `json:"rss_bytes"`    // resident memory of the process, by the operating system's
 
-	Transports []LinkReport `json:"transports"` // one a side that has a neighbour
+	Transports map[string]LinkReport `json:"transports"` // by side, "top" and "bottom", as far as there is a neighbour
 
 	Compute  float64 `json:"compute_seconds"`
 	HaloWait float64 `json:"halo_wait_seconds"`
@@ -78,7 +78,6 @@ type RankReport struct {
 
 // LinkReport is one side of a rank.
 type LinkReport struct {
-	Side      string `json:"side"`      // top | bottom
 	Neighbour int    `json:"neighbour"` // rank
 	Transport string `json:"transport"`
 	Why       string `json:"why"`

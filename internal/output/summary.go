@@ -37,7 +37,7 @@ func Summary(w io.Writer, r Report) error {
 	row("Result", "%s", result(r))
 	row("Time", "%.4f s in the sweeps (set-up %.4f s, output %.4f s)", r.Times.Sweeps, r.Times.Setup, r.Times.Output)
 	row("Speed", "%.3f GLUP/s", r.GLUPS)
-	row("Memory", "%s", memory(r.Ranks))
+	row("Memory", "%s", memoryOf(r.Ranks))
 	if r.FieldSHA256 != "" {
 		row("Field SHA-256", "%s", r.FieldSHA256)
 	}
@@ -85,7 +85,7 @@ func result(r Report) string {
 	return string(r.StopReason)
 }
 
-func memory(ranks []RankReport) string {
+func memoryOf(ranks []RankReport) string {
 	var fields, resident int64
 	for _, k := range ranks {
 		fields, resident = max(fields, k.MemoryBytes), max(resident, k.RSSBytes)
@@ -99,18 +99,8 @@ func node(k RankReport) string { return k.Node }
 
 // transports returns what the rank uses at its bottom, so that every pair of neighbours counts once.
 func transports(k RankReport) []string {
-	if l := k.link(solver.Bottom); l != nil {
+	if l, ok := k.Transports[solver.Bottom.String()]; ok {
 		return []string{l.Transport}
-	}
-	return nil
-}
-
-// link returns what the rank reports of a side, nil for the boundary.
-func (k RankReport) link(s solver.Side) *LinkReport {
-	for i, l := range k.Transports {
-		if l.Side == s.String() {
-			return &k.Transports[i]
-		}
 	}
 	return nil
 }
@@ -151,7 +141,7 @@ func rankTable(w io.Writer, ranks []RankReport) {
 	fmt.Fprintln(t, "  Rank\tHost\tDevice\tRows\tTop\tBottom\tCompute\tHalo wait\tNorm wait\tMemory")
 	for _, k := range ranks[:min(len(ranks), tableRanks)] {
 		fmt.Fprintf(t, "  %d\t%s\t%s\t[%d, %d)\t%s\t%s\t%.4f s\t%.4f s\t%.4f s\t%s\n", k.Rank, k.Host, k.Device,
-			k.Stripe[0], k.Stripe[1], side(k.link(solver.Top)), side(k.link(solver.Bottom)), k.Compute, k.HaloWait, k.NormWait, bytesOf(k.MemoryBytes))
+			k.Stripe[0], k.Stripe[1], side(k, solver.Top), side(k, solver.Bottom), k.Compute, k.HaloWait, k.NormWait, bytesOf(k.MemoryBytes))
 	}
 	t.Flush() // w is a buffer, which does not fail
 	if more := len(ranks) - tableRanks; more > 0 {
@@ -160,8 +150,9 @@ func rankTable(w io.Writer, ranks []RankReport) {
 }
 
 // side says where a side of a rank leads: "rank 3, shm", or "boundary".
-func side(l *LinkReport) string {
-	if l == nil {
+func side(k RankReport, s solver.Side) string {
+	l, ok := k.Transports[s.String()]
+	if !ok {
 		return "boundary"
 	}
 	return fmt.Sprintf("rank %d, %s", l.Neighbour, l.Transport)

@@ -1,0 +1,74 @@
+package output
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"jacobi/configs"
+)
+
+func TestCheckDir(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a", "b")
+	if err := CheckDir(dir); err != nil {
+		t.Fatal(err)
+	}
+	wantFiles(t, dir)
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	// What root cannot do either: a directory in place of a file, and below /proc.
+	for bad, why := range map[string]string{file: "not a directory", filepath.Join(file, "x"): "not a directory", "/proc/self": ""} {
+		err := CheckDir(bad)
+		if err == nil || !strings.HasPrefix(err.Error(), `output.dir "`+bad+`": cannot be`) || !strings.Contains(err.Error(), why) {
+			t.Errorf("CheckDir(%q): %v", bad, err)
+		}
+	}
+}
+
+func TestCheckNames(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "taken"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	good := configs.Output{Dir: dir, Field: "field.npy", History: "history.csv", Report: "report.json"}
+	if err := CheckNames(good); err != nil {
+		t.Error(err)
+	}
+	for name, want := range map[string]string{
+		"../field.npy": "output.picture: ", "..": "output.picture: ", "a/b": "output.picture: ",
+		"field.npy": "output.field has the same name", "taken": "no regular file",
+	} {
+		o := good
+		o.Picture = name
+		if err := CheckNames(o); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), name) {
+			t.Errorf("output.picture %q: %v, want %q", name, err, want)
+		}
+	}
+}
+
+func TestRemovePartials(t *testing.T) {
+	dir := t.TempDir()
+	for _, run := range []string{"mine", "other"} {
+		p, err := createPartial(dir, "field.npy", run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.abort()
+	}
+	if err := os.WriteFile(filepath.Join(dir, "field.npy"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := RemovePartials(dir, "mine"); err != nil {
+		t.Fatal(err)
+	}
+	got := files(t, dir)
+	if len(got) != 2 || !strings.HasPrefix(got[0], ".field.npy.other.") || got[1] != "field.npy" {
+		t.Errorf("files left: %q", got)
+	}
+	if err := RemovePartials(filepath.Join(dir, "absent"), "mine"); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,231 @@
+package output
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"reflect"
+	"testing"
+	"time"
+
+	"jacobi/solver"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("%s differs; got\n%s\nwant\n%s", name, got, want)
+	}
+}
+
+func TestHistory(t *testing.T) {
+	dir := t.TempDir()
+	h, err := CreateHistory(dir, "history.csv", "run")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Add(22.626005, 0.1, 1.0/3); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Add(100, 1e-8, 123456789012345680000, math.SmallestNonzeroFloat64, 0); err != nil {
+		t.Fatal(err)
+	}
+	if h.Sweeps() != 8 {
+		t.Errorf("%d sweeps", h.Sweeps())
+	}
+	if _, err := os.Stat(filepath.Join(dir, "history.csv")); !os.IsNotExist(err) {
+		t.Errorf("the history is there before its end: %v", err)
+	}
+	if err := h.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Abort(); err != nil {
+		t.Error(err)
+	}
+	wantFiles(t, dir, "history.csv")
+	got, err := os.ReadFile(filepath.Join(dir, "history.csv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `iteration,l2_norm
+0,22.626004999999999
+1,0.10000000000000001
+2,0.33333333333333331
+3,100
+4,1e-08
+5,1.2345678901234568e+20
+6,4.9406564584124654e-324
+7,0
+`
+	if string(got) != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestHistoryAbortLeavesNothing(t *testing.T) {
+	dir := t.TempDir()
+	h, err := CreateHistory(dir, "history.csv", "run")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 10000 {
+		if err := h.Add(1.0 / 3); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := h.Abort(); err != nil {
+		t.Error(err)
+	}
+	wantFiles(t, dir)
+}
+
+func TestHashRankAfterRank(t *testing.T) {
+	for _, ranks := range []int{1, 2, 5} {
+		m := solver.Mesh{NX: 700, NY: 4000, DType: solver.Float64} // more than one chunk a rank
+		stripes, err := solver.Partition(m.NY, ranks, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var state []byte
+		for _, s := range stripes {
+			if state, err = HashRows(t.Context(), state, memory{m, s, valueAt}, s, m); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got, err := Sum(state)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := sha256.Sum256(testRows(m, m.Interior(), valueAt))
+		if got != hex.EncodeToString(want[:]) {
+			t.Errorf("%d ranks: %s, want %x", ranks, got, want)
+		}
+	}
+	if _, err := Sum([]byte("no state")); err == nil {
+		t.Error("a sum of nothing")
+	}
+	if _, err := HashRows(context.Background(), []byte("no state"), nil, solver.Stripe{}, solver.Mesh{}); err == nil {
+		t.Error("a hash that continues nothing")
+	}
+}
+
+func testReport(ranks int) Report {
+	norm := 0.039791081599999999
+	m := solver.Mesh{NX: 1024, NY: 1024, DType: solver.Float32, Periodic: true}
+	r := Report{
+		Name: "first light", RunID: "r7", Version: "v0.1.0", Config: json.RawMessage(`{"grid":{"nx":1024}}`), Problem: "gtc2019",
+		Started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Ended: time.Date(2026, 1, 2, 3, 4, 7, 0, time.UTC),
+		Mesh: NewMeshReport(m), Depth: 8, Sweeps: 1000, MaxIterations: 1000, Tolerance: 1e-8, StopReason: MaxIterations, Norm: &norm,
+		Times: TimesReport{Setup: 0.25, Sweeps: 0.5, Output: 0.125}, GLUPS: GLUPS(m, 1000, 0.5),
+		FieldSHA256: "4f2a", Files: []string{"out/field.npy", "out/report.json"},
+	}
+	for i := range ranks {
+		transport := "shm"
+		if i == ranks-1 {
+			transport = "nats"
+		}
+		r.Ranks = append(r.Ranks, RankReport{
+			Rank: i, Node: fmt.Sprint("id", i/2), Host: fmt.Sprint("node", i/2), PID: 100 + i, Device: "cpu avx512, 1 thread",
+			Stripe: [2]int{max(1, i*8), i*8 + 8}, MemoryBytes: 3 << 20, RSSBytes: int64(17+i) << 20,
+			Transports: map[string]LinkReport{
+				"top":    {Neighbour: (i + ranks - 1) % ranks, Transport: "shm", Why: "same node"},
+				"bottom": {Neighbour: (i + 1) % ranks, Transport: transport, Why: "other node"},
+			},
+			Compute: 0.375, HaloWait: 0.0625, NormWait: 0.03125,
+		})
+	}
+	return r
+}
+
+func TestSummary(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		ranks  int
+		change func(*Report)
+	}{
+		{"max_iterations", 3, func(*Report) {}},
+		{"converged", 2, func(r *Report) {
+			r.Name, r.StopReason, r.Converged, r.Sweeps = "", Converged, true, 731
+		}},
+		{"interrupted", 1, func(r *Report) {
+			r.StopReason, r.Sweeps, r.Norm, r.Ranks[0].Transports, r.Files, r.FieldSHA256 = Interrupted, 0, nil, nil, nil, ""
+			r.Mesh.Periodic = false
+		}},
+		{"many", 18, func(*Report) {}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := testReport(c.ranks)
+			c.change(&r)
+			var b bytes.Buffer
+			if err := Summary(&b, r); err != nil {
+				t.Fatal(err)
+			}
+			golden(t, "summary_"+c.name+".txt", b.Bytes())
+		})
+	}
+}
+
+func TestReport(t *testing.T) {
+	dir := t.TempDir()
+	r := testReport(2)
+	if err := WriteReport(dir, "report.json", "r7", r); err != nil {
+		t.Fatal(err)
+	}
+	wantFiles(t, dir, "report.json")
+	b, err := os.ReadFile(filepath.Join(dir, "report.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "report.json", b)
+	var back Report
+	if err := json.Unmarshal(b, &back); err != nil {
+		t.Fatal(err)
+	}
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, back.Config); err != nil {
+		t.Fatal(err)
+	}
+	back.Config = compact.Bytes()
+	if !reflect.DeepEqual(back, r) {
+		t.Errorf("read back\n%+v\nwant\n%+v", back, r)
+	}
+}
+
+func TestReportThatIsNoJSONIsNotWritten(t *testing.T) {
+	dir := t.TempDir()
+	r := testReport(1)
+	r.Tolerance = math.NaN()
+	if err := WriteReport(dir, "report.json", "r7", r); err == nil {
+		t.Error("a NaN was written")
+	}
+	wantFiles(t, dir)
+}
+
+func TestGLUPS(t *testing.T) {
+	m := solver.Mesh{NX: 100000, NY: 100000}
+	if got := GLUPS(m, 10, 4); got != 25 {
+		t.Errorf("%v GLUP/s, want 25", got)
+	}
+	if got := GLUPS(m, 0, 0); got != 0 {
+		t.Errorf("%v GLUP/s in no time", got)
+	}
+}
