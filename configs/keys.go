@@ -189,17 +189,21 @@ func formatDepth(n int) string {
 	return strconv.Itoa(n)
 }
 
-// nearest returns the key that name, which is none, most likely means.
+// nearest returns the key, or the section, that name most likely means, which is neither.
 func nearest(name string, list []key) string {
 	leaf := name[strings.LastIndexByte(name, '.')+1:]
 	best, low := "", math.MaxInt
-	for _, k := range list {
-		_, l, _ := strings.Cut(k.name, ".")
-		// The right leaf in the wrong section is nearer than a stranger in the right one.
-		d := min(levenshtein.ComputeDistance(name, k.name), 1+levenshtein.ComputeDistance(leaf, l))
-		if d < low {
-			best, low = k.name, d
+	take := func(candidate string, distance int) {
+		if distance < low {
+			best, low = candidate, distance
 		}
+	}
+	for _, k := range list {
+		section, l, _ := strings.Cut(k.name, ".")
+		take(k.name, levenshtein.ComputeDistance(name, k.name))
+		take(section, levenshtein.ComputeDistance(name, section))
+		// The right leaf in the wrong section is nearer than a stranger in the right one.
+		take(k.name, 1+levenshtein.ComputeDistance(leaf, l))
 	}
 	return best
 }

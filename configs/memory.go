@@ -15,6 +15,9 @@ import (
 // says how much is needed and there is.
 func CheckMemory(need int64) error { return checkMemory(os.DirFS("/"), need) }
 
+// AvailableMemory returns the bytes that CheckMemory compares with, and what sets that bound.
+func AvailableMemory() (int64, string, error) { return availableMemory(os.DirFS("/")) }
+
 func checkMemory(root fs.FS, need int64) error {
 	have, limit, err := availableMemory(root)
 	if err != nil {

@@ -139,7 +139,7 @@ func oneDocument(data []byte) error {
 		return fmt.Errorf("line %d: sections with keys are wanted", n.Content[0].Line)
 	}
 	if err := d.Decode(&n); !errors.Is(err, io.EOF) {
-		return fmt.Errorf("line %d: a second document begins; one is allowed", n.Line)
+		return errors.New("a second document begins; one is allowed")
 	}
 	return nil
 }

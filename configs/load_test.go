@@ -1,0 +1,408 @@
+package configs
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// mustMerge loads data as the run file name.
+func mustMerge(t *testing.T, name, data string, o Options) Config {
+	t.Helper()
+	o.File = name
+	c, err := merge(o, []byte(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestDefaults(t *testing.T) {
+	want := Config{
+		Run:     Run{Ranks: 4},
+		Grid:    Grid{NX: 16384, NY: 16384, DType: "float32"},
+		Problem: Problem{Preset: "gtc2019"},
+		Solver:  Solver{Tolerance: 1e-8, MaxIterations: 1000},
+		Halo:    Halo{Transport: "auto", Timeout: 30 * time.Second},
+		Device:  Device{Backend: "auto", Kernel: "auto"},
+		Output:  Output{Dir: "out", Field: "field.npy", Picture: "field.png", History: "history.csv", Report: "report.json"},
+		Log:     Log{Level: "info", Format: "console"},
+	}
+	got, err := Load(Options{})
+	if err != nil || got != want {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	for name, empty := range map[string]string{"a.yaml": "", "b.yml": "# nothing\n", "c.toml": "", "d.json": "{}", "e.yaml": "grid:\n"} {
+		if got := mustMerge(t, name, empty, Options{}); got != want {
+			t.Errorf("%s: got %+v", name, got)
+		}
+	}
+	if err := Validate(want); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestPrecedence(t *testing.T) {
+	file := "grid: {nx: 10, ny: 20}\nrun: {ranks: 2, name: file}\n"
+	env := []string{"PATH=/bin", "JACOBI_GRID_NX=11", "JACOBI_RUN_NAME=environment", "JACOBI_GRID_NX=12", "JACOBI_SOLVER_MAX_ITERATIONS=7"}
+	set := []string{"grid.nx=13", "run.name=a=b", "grid.nx=14", "HALO.Depth=3"}
+	for _, c := range []struct {
+		name     string
+		o        Options
+		nx, ny   int
+		run      string
+		max, dep int
+	}{
+		{"file", Options{}, 10, 20, "file", 1000, 0},
+		{"environment", Options{Environ: env}, 12, 20, "environment", 7, 0},
+		{"set", Options{Environ: env, Set: set}, 14, 20, "a=b", 7, 3},
+	} {
+		got := mustMerge(t, "run.yaml", file, c.o)
+		want := Default()
+		want.Run = Run{c.run, 2}
+		want.Grid.NX, want.Grid.NY = c.nx, c.ny
+		want.Solver.MaxIterations, want.Halo.Depth = c.max, c.dep
+		if got != want {
+			t.Errorf("%s: got %+v", c.name, got)
+		}
+	}
+}
+
+func TestIdentityIsNoConfiguration(t *testing.T) {
+	got, err := Load(Options{Environ: []string{
+		"JACOBI_RANK=1", "JACOBI_SIZE=2", "JACOBI_LOCAL_RANK=1", "JACOBI_LOCAL_SIZE=2", "JACOBI_RUN_ID=abc", "JACOBI_GRID=4", "JACOBI_OTHER_THING=1", "jacobi_grid_nx=5",
+	}})
+	if err != nil || got != Default() {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+// All formats and all ways to write a value give the same configuration and the same hash.
+func TestSpellings(t *testing.T) {
+	want := Default()
+	want.Grid = Grid{10000, 64, "float64"}
+	want.Problem = Problem{"dirichlet", "0.5", "0.001", "sin(pi*y)", "1", "-2e+07"}
+	want.Solver.Tolerance = 1e-6
+	want.Halo = Halo{"nats", 8, 90 * time.Second}
+	for _, c := range []struct{ name, data string }{
+		{"numbers.yaml", "grid: {nx: 1e4, ny: 64, dtype: float64}\nproblem: {preset: dirichlet, left: 0.5, right: 1e-3, top: sin(pi*y), bottom: 1, initial: -2e7}\n" +
+			"solver: {tolerance: 1e-6}\nhalo: {transport: nats, depth: 8, timeout: 1m30s}"},
+		{"text.yml", "GRID: {NX: '10000', Ny: '64', dtype: 'float64'}\nproblem: {preset: dirichlet, left: '.50', right: '1e-3', top: 'sin(pi*y)', bottom: '1.0', initial: '-20000000'}\n" +
+			"solver: {tolerance: '0.000001'}\nhalo: {transport: nats, depth: '8', timeout: 90s}"},
+		{"run.toml", "[grid]\nnx = 10_000\nny = 64\ndtype = 'float64'\n[problem]\npreset = 'dirichlet'\nleft = 0.5\nright = 1e-3\ntop = 'sin(pi*y)'\nbottom = 1\ninitial = -2e7\n" +
+			"[solver]\ntolerance = 1e-6\n[halo]\ntransport = 'nats'\ndepth = 8\ntimeout = '90s'"},
+		{"run.JSON", `{"grid": {"nx": 10000, "ny": 64, "dtype": "float64"}, "problem": {"preset": "dirichlet", "left": 0.5, "right": 1e-3, "top": "sin(pi*y)", "bottom": "1", "initial": -2e7},
+			"solver": {"tolerance": 1e-6}, "halo": {"transport": "nats", "depth": 8, "timeout": "1.5m"}}`},
+	} {
+		got := mustMerge(t, c.name, c.data, Options{})
+		if got != want {
+			t.Errorf("%s: got %+v", c.name, got)
+		}
+		if Hash(got) != Hash(want) {
+			t.Errorf("%s: another hash", c.name)
+		}
+	}
+	for _, depth := range []string{"auto", "'auto'", `"auto"`} {
+		if got := mustMerge(t, "run.yaml", "halo: {depth: "+depth+"}", Options{}); got.Halo.Depth != 0 {
+			t.Errorf("depth %s: %d", depth, got.Halo.Depth)
+		}
+	}
+}
+
+func TestLoadRefuses(t *testing.T) {
+	for _, c := range []struct {
+		name, data string
+		o          Options
+		want       string
+	}{
+		{"run.yaml", "grid: {nxx: 5}", Options{}, `unknown key grid.nxx (file run.yaml): did you mean grid.nx?`},
+		{"run.yaml", "solver: {nx: 5}", Options{}, `unknown key solver.nx (file run.yaml): did you mean grid.nx?`},
+		{"run.yaml", "nx: 5", Options{}, `unknown key nx (file run.yaml): did you mean grid.nx?`},
+		{"run.yaml", "gird: {nx: 5}", Options{}, `unknown key gird (file run.yaml): did you mean grid?`},
+		{"run.yaml", "other: {}", Options{}, `unknown key other (file run.yaml): did you mean solver?`},
+		{"run.yaml", "grid: {nx: {value: 5}}", Options{}, `grid.nx map[value:5] (file run.yaml): an integer is wanted`},
+		{"run.yaml", "grid: 5", Options{}, `grid 5 (file run.yaml): a section with keys is wanted`},
+		{"run.yaml", "grid: [1, 2]", Options{}, `grid [1 2] (file run.yaml): a section with keys is wanted`},
+		{"run.yaml", "grid: {nx: 5, NX: 6}", Options{}, `grid.nx (file run.yaml): given twice, also as grid.NX`},
+		{"run.yaml", "5", Options{}, `run file run.yaml: line 1: sections with keys are wanted`},
+		{"run.yaml", "grid: {nx: 5}\n---\ngrid: {nx: 6}\n", Options{}, `run file run.yaml: a second document begins; one is allowed`},
+		{"run.yaml", "grid: {nx: ten}", Options{}, `grid.nx "ten" (file run.yaml): an integer is wanted`},
+		{"run.yaml", "grid: {nx: 5.5}", Options{}, `grid.nx 5.5 (file run.yaml): an integer is wanted`},
+		{"run.yaml", "grid: {nx: 1e300}", Options{}, `grid.nx 1e+300 (file run.yaml): an integer is wanted`},
+		{"run.yaml", "grid: {nx: true}", Options{}, `grid.nx true (file run.yaml): an integer is wanted`},
+		{"run.yaml", "grid: {nx: }", Options{}, `grid.nx null (file run.yaml): nothing stands behind the key: leave the key out or give a value`},
+		{"run.yaml", "output: {picture: }", Options{}, `output.picture null (file run.yaml): nothing stands behind the key: leave the key out or give a value ("" for none)`},
+		{"run.yaml", "run: {name: 5}", Options{}, `run.name 5 (file run.yaml): text is wanted; put it in quotes`},
+		{"run.yaml", "problem: {left: true}", Options{}, `problem.left true (file run.yaml): a number or text is wanted`},
+		{"run.yaml", "problem: {left: .nan}", Options{}, `problem.left NaN (file run.yaml): a number or text is wanted`},
+		{"run.yaml", "solver: {tolerance: small}", Options{}, `solver.tolerance "small" (file run.yaml): a number is wanted`},
+		{"run.yaml", "halo: {timeout: 30}", Options{}, `halo.timeout 30 (file run.yaml): a duration with its unit is wanted, such as 30s or 2m`},
+		{"run.yaml", "halo: {timeout: soon}", Options{}, `halo.timeout "soon" (file run.yaml): a duration with its unit is wanted, such as 30s or 2m`},
+		{"run.yaml", "halo: {depth: 0}", Options{}, `halo.depth 0 (file run.yaml): auto or an integer of at least 1 is wanted`},
+		{"run.yaml", "halo: {depth: deep}", Options{}, `halo.depth "deep" (file run.yaml): auto or an integer of at least 1 is wanted`},
+		{"run.yaml", "nats: {url: [nats://user:secret@host]}", Options{}, `nats.url "hidden" (file run.yaml): text is wanted; put it in quotes`},
+		{"run.yaml", "", Options{Environ: []string{"JACOBI_GRID_NXX=5"}}, `unknown key grid.nxx (environment JACOBI_GRID_NXX): did you mean JACOBI_GRID_NX?`},
+		{"run.yaml", "", Options{Environ: []string{"JACOBI_SOLVER_MAXITERATIONS=5"}}, `unknown key solver.maxiterations (environment JACOBI_SOLVER_MAXITERATIONS): did you mean JACOBI_SOLVER_MAX_ITERATIONS?`},
+		{"run.yaml", "", Options{Environ: []string{"JACOBI_GRID_NX="}}, `grid.nx "" (environment JACOBI_GRID_NX): an integer is wanted`},
+		{"run.yaml", "", Options{Set: []string{"grid.nx"}}, `--set grid.nx: key=value is wanted`},
+		{"run.yaml", "", Options{Set: []string{"run.rank=5"}}, `unknown key run.rank (--set): did you mean run.ranks?`},
+		{"run.yaml", "", Options{Set: []string{"run.name=\xff"}}, `run.name "\xff" (--set): text in UTF-8 without zero bytes is wanted`},
+		{"run.yaml", "grid: {nx: a, ny: b}", Options{Set: []string{"x=1"}, Environ: []string{"JACOBI_LOG_LEVL=1"}},
+			"grid.nx \"a\" (file run.yaml): an integer is wanted\ngrid.ny \"b\" (file run.yaml): an integer is wanted\n" +
+				"unknown key log.levl (environment JACOBI_LOG_LEVL): did you mean JACOBI_LOG_LEVEL?\nunknown key x (--set): did you mean grid.nx?"},
+		{"run.ini", "", Options{}, `run file run.ini: extension ".ini": allowed are .yaml, .yml, .toml and .json`},
+		{"run", "", Options{}, `run file run: extension "": allowed are .yaml, .yml, .toml and .json`},
+		{"run.json", "[]", Options{}, `run file run.json: json: cannot unmarshal array into Go value of type map[string]interface {}`},
+		{"run.toml", "grid = 5", Options{}, `grid 5 (file run.toml): a section with keys is wanted`},
+		{"run.toml", "[run]\nname = 2020-01-01", Options{}, `run.name 2020-01-01 (file run.toml): text is wanted; put it in quotes`},
+	} {
+		c.o.File = c.name
+		if _, err := merge(c.o, []byte(c.data)); err == nil || err.Error() != c.want {
+			t.Errorf("%s\ngot  %v\nwant %s", c.data, err, c.want)
+		}
+	}
+}
+
+func TestUnreadableFile(t *testing.T) {
+	dir := t.TempDir()
+	big := filepath.Join(dir, "big.yaml")
+	if err := os.WriteFile(big, make([]byte, maxFile+1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		filepath.Join(dir, "absent.yaml"): "run file: open " + filepath.Join(dir, "absent.yaml") + ": no such file or directory",
+		big:                               "run file: " + big + " is larger than 1048576 bytes: not a run file",
+	} {
+		if _, err := Load(Options{File: path}); err == nil || err.Error() != want {
+			t.Errorf("got  %v\nwant %s", err, want)
+		}
+	}
+}
+
+func TestSyntaxErrorsNameTheLine(t *testing.T) {
+	for name, data := range map[string]string{"run.yaml": "grid:\n  nx: [1\n", "run.toml": "[grid\n", "run.json": "{"} {
+		if _, err := merge(Options{File: name}, []byte(data)); err == nil || !strings.HasPrefix(err.Error(), "run file "+name+": ") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// odd is a configuration in which every key differs from its default.
+var odd = Config{
+	Run:     Run{Name: `a "b": #c`, Ranks: 3},
+	Grid:    Grid{NX: 100, NY: 200, DType: "float64"},
+	Problem: Problem{Preset: "dirichlet", Left: "0.5", Right: "sin(pi*y)", Top: "periodic", Bottom: "periodic", Initial: "start.npy"},
+	Solver:  Solver{Tolerance: 1.25e-7, MaxIterations: 12345678},
+	Halo:    Halo{Transport: "p2p", Depth: 5, Timeout: 90*time.Minute + 1500*time.Millisecond},
+	Device:  Device{Backend: "cpu", Threads: 2, Kernel: "portable"},
+	NATS:    NATS{URL: "nats://a:4222,tls://b", CA: "ca.pem"},
+	Output:  Output{Dir: "elsewhere", Field: "f", Picture: "", History: "h", Report: "r"},
+	Log:     Log{Level: "debug", Format: "json"},
+}
+
+func TestRoundTrip(t *testing.T) {
+	for _, c := range []Config{Default(), odd} {
+		y, err := YAML(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := mustMerge(t, "run.yaml", string(y), Options{}); got != c {
+			t.Errorf("YAML:\n%s\ngot %+v", y, got)
+		}
+		j, err := json.Marshal(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := mustMerge(t, "run.json", string(j), Options{}); got != c {
+			t.Errorf("JSON:\n%s\ngot %+v", j, got)
+		}
+		c.NATS = NATS{"nats://user:secret@host", "file.creds", "ca.pem"}
+		if got, err := Load(Options{Environ: Environ(c)}); err != nil || got != c {
+			t.Errorf("environment:\n%s\ngot %+v, %v", Environ(c), got, err)
+		}
+	}
+}
+
+func TestYAMLText(t *testing.T) {
+	want := `run:
+  name: ""
+  ranks: 4
+grid:
+  nx: 16384
+  ny: 16384
+  dtype: float32
+problem:
+  preset: gtc2019
+  left: ""
+  right: ""
+  top: ""
+  bottom: ""
+  initial: ""
+solver:
+  tolerance: 1e-08
+  max_iterations: 1000
+halo:
+  transport: auto
+  depth: auto
+  timeout: 30s
+device:
+  backend: auto
+  threads: 0
+  kernel: auto
+nats:
+  url: nats://hidden@host:4222
+  creds: hidden
+  ca: ""
+output:
+  dir: out
+  field: field.npy
+  picture: field.png
+  history: history.csv
+  report: report.json
+log:
+  level: info
+  format: console
+`
+	c := Default()
+	c.NATS = NATS{URL: "nats://user:secret@host:4222", Creds: "/home/user/secret.creds"}
+	if got, err := YAML(c); err != nil || string(got) != want {
+		t.Errorf("got\n%s%v", got, err)
+	}
+}
+
+func TestSecretsStayHidden(t *testing.T) {
+	for url, want := range map[string]string{
+		"":                                      "",
+		"nats://host:4222":                      "nats://host:4222",
+		"nats://user:secret@host:4222":          "nats://hidden@host:4222",
+		"nats://secret@host":                    "nats://hidden@host",
+		"nats://a, nats://u:secret@b,tls://c:1": "nats://a,nats://hidden@b,tls://c:1",
+		"nats://u:se,cret@b":                    "hidden",
+		"nats://u:secret%zz@b":                  "hidden",
+		"u:secret@b":                            "hidden",
+	} {
+		c := Default()
+		c.NATS = NATS{URL: url, Creds: "secret"}
+		if got := Redacted(c).NATS; got.URL != want || got.Creds != "hidden" {
+			t.Errorf("%s: %#v", url, got)
+		}
+		j, err := json.Marshal(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		y, err := YAML(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		invalid := c
+		invalid.NATS.URL = strings.Replace(url, "nats:", "http:", 1)
+		for _, text := range []string{string(j), string(y), fmt.Sprintf("%v %+v %#v", c, c, c), fmt.Sprint(Validate(c), Validate(invalid))} {
+			if strings.Contains(text, "secret") || strings.Contains(text, "cret@") {
+				t.Errorf("%s: %s", url, text)
+			}
+		}
+	}
+}
+
+// The hash changes with each key that ranks must agree on and with no other.
+func TestHash(t *testing.T) {
+	free := map[string]bool{
+		"run.name": true, "device.backend": true, "device.threads": true, "device.kernel": true, "nats.url": true, "nats.creds": true, "nats.ca": true,
+		"output.dir": true, "log.level": true, "log.format": true,
+	}
+	base := Default()
+	base.NATS.Creds = "x"
+	other := odd
+	seen := map[string]string{Hash(base): "the default"}
+	for i, line := range Environ(other) {
+		key := keys()[i].name
+		c, err := Load(Options{Environ: append(Environ(base), line)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c == base {
+			t.Errorf("%s: the test changes nothing", key)
+		}
+		first, same := seen[Hash(c)]
+		if same != free[key] {
+			t.Errorf("%s: hash of %s, free %v", key, first, free[key])
+		}
+		if !same {
+			seen[Hash(c)] = key
+		}
+	}
+	if got, want := Hash(Default()), "f62428b9865ae24bfd99f59e0feafe9cb112b3b931c9398b977a8315899b58d4"; got != want {
+		t.Errorf("hash of the default %s, want %s", got, want)
+	}
+}
+
+func TestFormatDuration(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		30 * time.Second: "30s", 10 * time.Minute: "10m", 2 * time.Hour: "2h", 90 * time.Minute: "1h30m", time.Hour + time.Second: "1h0m1s",
+		1500 * time.Millisecond: "1.5s", 0: "0s", 10 * time.Hour: "10h", 70 * time.Second: "1m10s",
+	} {
+		if got := formatDuration(d); got != want {
+			t.Errorf("%v: %s, want %s", d, got, want)
+		}
+		if back, err := time.ParseDuration(want); err != nil || back != d {
+			t.Errorf("%s: %v, %v", want, back, err)
+		}
+	}
+}
+
+func TestRunFiles(t *testing.T) {
+	var seen int
+	files, err := os.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if ext := filepath.Ext(f.Name()); ext != ".yaml" && ext != ".toml" && ext != ".json" {
+			continue
+		}
+		seen++
+		c, err := Load(Options{File: f.Name()})
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if err := Validate(c); err != nil {
+			t.Errorf("%s: %v", f.Name(), err)
+		}
+	}
+	if seen != 4 {
+		t.Errorf("%d run files, want 4", seen)
+	}
+	if c, err := Load(Options{File: "gtc2019.yaml"}); c != Default() || err != nil {
+		t.Errorf("gtc2019.yaml is not the default: %+v, %v", c, err)
+	}
+}
+
+// FuzzLoad: no file makes the loader panic, and what it accepts can be checked and, if valid, printed and loaded again.
+func FuzzLoad(f *testing.F) {
+	for _, name := range []string{"quickstart.yaml", "gtc2019.yaml", "dirichlet.toml", "cylinder.json"} {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(filepath.Ext(name), data)
+	}
+	f.Fuzz(func(t *testing.T, ext string, data []byte) {
+		c, err := merge(Options{File: "run" + ext}, data)
+		if err != nil || Validate(c) != nil || c.NATS != c.NATS.redacted() {
+			return
+		}
+		y, err := YAML(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := merge(Options{File: "run.yaml"}, y)
+		if err != nil || again != c || Hash(again) != Hash(c) {
+			t.Errorf("%v\n%s\ngot  %#v\nwant %#v", err, y, again, c)
+		}
+	})
+}
