@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,6 +23,15 @@ var testRun = RunIDOf("conformance")
 func testEnd(nx, depth int) End {
 	return End{Run: testRun, Rank: 2, Neighbour: 3, Side: solver.Bottom, NX: nx, DType: solver.Float64,
 		Send: solver.Stripe{Lo: 128 - depth, Hi: 128}, Recv: solver.Stripe{Lo: 128, Hi: 128 + depth}}
+}
+
+var runs atomic.Uint64
+
+// freshEnd is testEnd in a run of its own: no frame of one test reaches another.
+func freshEnd(nx, depth int) End {
+	e := testEnd(nx, depth)
+	e.Run = RunIDOf(fmt.Sprint("run ", runs.Add(1)))
+	return e
 }
 
 // fill writes the rows of rank for block: every value tells where it comes from.
@@ -173,12 +183,12 @@ func TestConformance(t *testing.T) {
 		t.Run(tr.name, func(t *testing.T) {
 			t.Run("sizes", func(t *testing.T) { testSizes(t, tr) })
 			t.Run("many blocks", func(t *testing.T) {
-				e := testEnd(100, 3)
+				e := freshEnd(100, 3)
 				a, b := tr.must(t, e, long)
 				both(t, a, b, e, 0, 500, nil)
 			})
 			t.Run("first block 1000", func(t *testing.T) {
-				e := testEnd(10, 2)
+				e := freshEnd(10, 2)
 				a, b := tr.must(t, e, long)
 				both(t, a, b, e, 1001, 20, nil)
 			})
@@ -197,13 +207,13 @@ func TestConformance(t *testing.T) {
 func testSizes(t *testing.T, tr transport) {
 	for _, c := range []struct{ nx, depth int }{{3, 1}, {1, 1}, {7, 8}, {1021, 5}, {16384, 8}, {65536, 9}} {
 		t.Run(fmt.Sprintf("%d rows x %d", c.depth, c.nx), func(t *testing.T) {
-			e := testEnd(c.nx, c.depth)
+			e := freshEnd(c.nx, c.depth)
 			a, b := tr.must(t, e, long)
 			both(t, a, b, e, 0, 3, nil)
 		})
 	}
 	t.Run("unlike ways", func(t *testing.T) {
-		e := testEnd(33, 4)
+		e := freshEnd(33, 4)
 		e.Send.Lo = e.Send.Hi - 1
 		a, b := tr.must(t, e, long)
 		both(t, a, b, e, 0, 3, nil)
@@ -212,8 +222,9 @@ func testSizes(t *testing.T, tr transport) {
 
 // testSlow delays calls on both ends by chance.
 func testSlow(t *testing.T, tr transport) {
-	e := testEnd(64, 2)
+	e := freshEnd(64, 2)
 	for seed := range uint64(5) {
+		e.Run = RunIDOf(fmt.Sprint("slow ", tr.name, seed))
 		a, b := tr.must(t, e, long)
 		f := Faults{Seed: seed, Delay: 0.5, MaxDelay: 3 * time.Millisecond}
 		g := f
@@ -224,7 +235,7 @@ func testSlow(t *testing.T, tr transport) {
 
 // testAhead lets one end send block b+1 before the other one receives block b.
 func testAhead(t *testing.T, tr transport) {
-	e := testEnd(500, 2)
+	e := freshEnd(500, 2)
 	a, b := tr.must(t, e, long)
 	out, in := make([]byte, e.SendBytes()), make([]byte, e.RecvBytes())
 	send := func(l Link, rank int, rows solver.Stripe, block uint64) {
@@ -253,7 +264,7 @@ func testAhead(t *testing.T, tr transport) {
 }
 
 func testTimeout(t *testing.T, tr transport) {
-	e := testEnd(8, 8)
+	e := freshEnd(8, 8)
 	_, b := tr.must(t, e, 20*time.Millisecond)
 	err := b.Recv(t.Context(), 17, make([]byte, e.SendBytes()))
 	var timeout *TimeoutError
@@ -271,7 +282,7 @@ func testTimeout(t *testing.T, tr transport) {
 }
 
 func testCancel(t *testing.T, tr transport) {
-	e := testEnd(8, 1)
+	e := freshEnd(8, 1)
 	a, _ := tr.must(t, e, long)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cause := errors.New("rank 7 is gone")
@@ -284,7 +295,7 @@ func testCancel(t *testing.T, tr transport) {
 }
 
 func testClose(t *testing.T, tr transport) {
-	e := testEnd(8, 1)
+	e := freshEnd(8, 1)
 	a, _ := tr.must(t, e, long)
 	done := make(chan error)
 	started := make(chan struct{})
@@ -308,7 +319,7 @@ func testClose(t *testing.T, tr transport) {
 }
 
 func testLengths(t *testing.T, tr transport) {
-	e := testEnd(8, 1)
+	e := freshEnd(8, 1)
 	a, _ := tr.must(t, e, long)
 	var m *MismatchError
 	if err := a.Send(t.Context(), 0, make([]byte, 63)); !errors.As(err, &m) {
@@ -327,7 +338,7 @@ func testMismatch(t *testing.T, tr transport) {
 		"rows":    func(e *End) { e.Recv = solver.Stripe{Lo: 119, Hi: 127} },
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := testEnd(8, 8)
+			e := freshEnd(8, 8)
 			wrong := e.Facing()
 			change(&wrong)
 			a, b, err := tr.open(t, e, wrong, long)
@@ -355,7 +366,7 @@ func testBadEnds(t *testing.T, tr transport) {
 		"no side":    func(e *End) { e.Side = 7 },
 		"huge":       func(e *End) { e.NX, e.Recv.Lo, e.Recv.Hi = 1<<32-1, 0, 1<<32-1 },
 	} {
-		e := testEnd(8, 8)
+		e := freshEnd(8, 8)
 		change(&e)
 		if _, _, err := tr.open(t, e, e.Facing(), long); err == nil {
 			t.Errorf("%s: opened", name)

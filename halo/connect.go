@@ -1,0 +1,164 @@
+package halo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"go.uber.org/zap"
+
+	"jacobi/solver"
+)
+
+// Mode says which transports a run may use.
+type Mode string
+
+// The modes.
+const (
+	ModeAuto Mode = "auto" // a direct transport where one works, else NATS
+	ModeNATS Mode = "nats" // NATS alone, also on one node
+	ModeP2P  Mode = "p2p"  // direct transports alone
+)
+
+// ParseMode returns the mode called name.
+func ParseMode(name string) (Mode, error) {
+	switch m := Mode(name); m {
+	case ModeAuto, ModeNATS, ModeP2P:
+		return m, nil
+	}
+	return "", fmt.Errorf("halo.transport %q: allowed are auto, nats and p2p", name)
+}
+
+// Options say what Connect needs to know.
+type Options struct {
+	Rank    int
+	Members []Member // of all ranks, by rank
+	Ends    [2]*End  // by side of this rank (see Ends); nil where there is no neighbour
+	Mode    Mode
+	Peers   []Peer      // direct transports, the one to be preferred first
+	NATS    NATSOptions // of the links over NATS; Conn also carries the negotiation, Timeout bounds it
+}
+
+// Info says what a side uses.
+type Info struct {
+	Transport string
+	Why       string // for the report
+}
+
+// Links are the open links of a rank, by side; nil and empty where there is no neighbour.
+type Links struct {
+	Link [2]Link
+	Info [2]Info
+
+	subs []*nats.Subscription
+}
+
+// Connect opens the links of this rank. All ranks call it, at any times within the timeout, and the two ends of
+// every link come to the same transport: of two ranks the lower one proposes, the other one tries and answers.
+// It needs a connection unless the rank has no neighbour but itself and the mode is not ModeNATS.
+func Connect(ctx context.Context, o Options) (*Links, error) {
+	if o.NATS.Log == nil {
+		o.NATS.Log = zap.NewNop()
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, o.NATS.Timeout, &connectTimeout{o.NATS.Timeout})
+	defer cancel()
+	links := &Links{}
+	if err := connect(ctx, &o, links); err != nil {
+		return nil, errors.Join(err, links.Close())
+	}
+	return links, nil
+}
+
+type connectTimeout struct{ after time.Duration }
+
+func (e *connectTimeout) Error() string { return fmt.Sprintf("no answer within %v", e.after) }
+
+func connect(ctx context.Context, o *Options, links *Links) error {
+	if end := o.Ends[solver.Top]; end != nil && end.Neighbour == o.Rank {
+		return own(ctx, o, links)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var hands [2]*handshake
+	var parts [2]func(context.Context) (Link, Info, error)
+	for side, end := range o.Ends {
+		if end == nil {
+			continue
+		}
+		if o.NATS.Conn == nil {
+			return fmt.Errorf("halo: rank %d and rank %d need a connection to NATS to find a transport", o.Rank, end.Neighbour)
+		}
+		h := &handshake{opts: o, end: *end, mine: o.Members[o.Rank], theirs: o.Members[end.Neighbour]}
+		hands[side], parts[side] = h, h.propose
+		if o.Rank > end.Neighbour {
+			r := newResponder(ctx, h)
+			sub, err := r.listen()
+			if err != nil {
+				return err
+			}
+			links.subs = append(links.subs, sub)
+			parts[side] = r.wait
+		}
+	}
+	var wg sync.WaitGroup
+	var errs [2]error
+	for side, h := range hands {
+		if h == nil {
+			continue
+		}
+		wg.Go(func() {
+			links.Link[side], links.Info[side], errs[side] = h.settle(ctx, parts[side])
+			if errs[side] != nil {
+				cancel(errs[side])
+			}
+		})
+	}
+	wg.Wait()
+	for i, err := range errs {
+		if err != nil && errs[1-i] != nil && errors.Is(errs[1-i], err) {
+			return err // the other side ended only because of this one
+		}
+	}
+	return errors.Join(errs[:]...)
+}
+
+// own links a rank with itself.
+func own(ctx context.Context, o *Options, links *Links) (err error) {
+	top, bottom := *o.Ends[solver.Top], *o.Ends[solver.Bottom]
+	info := Info{TransportMemory, "the rank is its own neighbour"}
+	if o.Mode != ModeNATS {
+		links.Link[solver.Top], links.Link[solver.Bottom], err = NewMemory(top, bottom, o.NATS.Timeout)
+	} else {
+		info = Info{TransportNATS, "halo.transport is nats"}
+		for side, end := range []End{top, bottom} {
+			l, failed := NewNATS(ctx, end, o.NATS)
+			if failed != nil {
+				return failed
+			}
+			links.Link[side] = l
+		}
+	}
+	links.Info = [2]Info{info, info}
+	return err
+}
+
+// Close closes the links. Call it when every rank has received its last block: a neighbour may still need what
+// this rank sent.
+func (l *Links) Close() error {
+	var errs []error
+	for _, s := range l.subs {
+		if err := s.Unsubscribe(); err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
+			errs = append(errs, fmt.Errorf("halo: unsubscribe from %s: %w", s.Subject, err))
+		}
+	}
+	l.subs = nil
+	for _, link := range l.Link {
+		if link != nil {
+			errs = append(errs, link.Close())
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,155 @@
+package halo
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// A handshake settles one link. The lower rank goes through its peers and, at last, NATS: it opens its end, sends a
+// proposal and waits for the answer, sending it again while none comes. The higher rank opens its
+// end and answers. A step that fails on either end leads to the next one; both ends remember why.
+type handshake struct {
+	opts         *Options
+	end          End
+	mine, theirs Member
+}
+
+// proposal is one step of the lower rank.
+type proposal struct {
+	Step      int             `json:"step"`
+	End       End             `json:"end"` // of the lower rank
+	Mode      Mode            `json:"mode"`
+	Transport string          `json:"transport"` // empty: there is none, give up
+	Why       string          `json:"why"`
+	Offer     json.RawMessage `json:"offer,omitempty"`
+}
+
+// answer is what the higher rank says to a step.
+type answer struct {
+	Step  int    `json:"step"`
+	OK    bool   `json:"ok"`
+	Error string `json:"error,omitempty"`
+	Fatal bool   `json:"fatal,omitempty"` // no other step will help
+}
+
+// How long the lower rank waits for an answer before it asks again: the neighbour may not be there yet.
+const (
+	askNeighbour   = 250 * time.Millisecond
+	pauseNeighbour = 20 * time.Millisecond
+)
+
+func (h *handshake) subject() string {
+	rank, side := h.end.Rank, h.end.Side
+	if h.end.Rank < h.end.Neighbour {
+		rank, side = h.end.Neighbour, side.Opposite()
+	}
+	return fmt.Sprintf("jacobi.%s.link.%d.%s", h.end.Run, rank, side)
+}
+
+// settle runs one part of a handshake, propose or a responder's wait.
+func (h *handshake) settle(ctx context.Context, part func(context.Context) (Link, Info, error)) (Link, Info, error) {
+	l, info, err := part(ctx)
+	if err != nil {
+		return nil, Info{}, fmt.Errorf("halo: rank %d, %s side: link with rank %d on %s: %w", h.end.Rank, h.end.Side, h.end.Neighbour, h.theirs.Host, err)
+	}
+	h.opts.NATS.Log.Debug("link open", zap.Int("rank", h.end.Rank), zap.Stringer("side", h.end.Side), zap.Int("neighbour", h.end.Neighbour),
+		zap.String("transport", info.Transport), zap.String("why", info.Why))
+	return l, info, nil
+}
+
+// propose is the part of the lower rank.
+func (h *handshake) propose(ctx context.Context) (Link, Info, error) {
+	step := 0
+	why := "halo.transport is nats"
+	if h.opts.Mode != ModeNATS {
+		why = "no direct transport"
+		for _, peer := range h.opts.Peers {
+			ok, reason := peer.Reachable(h.mine, h.theirs)
+			if !ok {
+				why = reason
+				continue
+			}
+			l, offer, err := peer.Offer(h.end)
+			if err == nil {
+				err = h.ask(ctx, proposal{Step: step, Transport: peer.Name(), Why: reason, Offer: offer})
+				step++
+			}
+			if err == nil {
+				return l, Info{peer.Name(), reason}, nil
+			}
+			if l != nil {
+				err = errors.Join(err, l.Close())
+			}
+			var no *refusal
+			if ctx.Err() != nil || errors.As(err, &no) && no.fatal {
+				return nil, Info{}, err
+			}
+			why = fmt.Sprintf("%s failed: %v", peer.Name(), err)
+		}
+	}
+	if h.opts.Mode == ModeP2P {
+		// The neighbour has to hear it too.
+		err := fmt.Errorf("halo.transport is p2p: %s", why)
+		return nil, Info{}, errors.Join(err, h.ask(ctx, proposal{Step: step, Why: why}))
+	}
+	l, err := NewNATS(ctx, h.end, h.opts.NATS)
+	if err != nil {
+		return nil, Info{}, err
+	}
+	if err := h.ask(ctx, proposal{Step: step, Transport: TransportNATS, Why: why}); err != nil {
+		return nil, Info{}, errors.Join(err, l.Close())
+	}
+	return l, Info{TransportNATS, why}, nil
+}
+
+// refusal is an answer that is not OK.
+type refusal struct {
+	rank  int
+	text  string
+	fatal bool
+}
+
+func (r *refusal) Error() string { return fmt.Sprintf("rank %d: %s", r.rank, r.text) }
+
+// ask sends p until it is answered.
+func (h *handshake) ask(ctx context.Context, p proposal) error {
+	p.End, p.Mode = h.end, h.opts.Mode
+	msg, err := json.Marshal(p)
+	if err != nil {
+		return err
+	}
+	for {
+		once, cancel := context.WithTimeout(ctx, askNeighbour)
+		m, err := h.opts.NATS.Conn.RequestWithContext(once, h.subject(), msg)
+		cancel()
+		var a answer
+		switch {
+		case err == nil:
+			if err := json.Unmarshal(m.Data, &a); err != nil {
+				return fmt.Errorf("answer of rank %d: %w", h.end.Neighbour, err)
+			}
+			if a.Step != p.Step {
+				return &refusal{h.end.Neighbour, fmt.Sprintf("answered step %d, want %d", a.Step, p.Step), true}
+			}
+			if !a.OK {
+				return &refusal{h.end.Neighbour, a.Error, a.Fatal}
+			}
+			return nil
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case h.opts.NATS.Conn.IsClosed():
+			return err
+		}
+		// Nobody listens yet, or the message was lost.
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(pauseNeighbour):
+		}
+	}
+}
