@@ -78,9 +78,9 @@ func result(r Report) string {
 		if r.Converged {
 			return "converged with the last sweep"
 		}
-		return "not converged: stopped at the greatest number of sweeps"
+		return "not converged: stopped at max_iterations"
 	case Interrupted:
-		return fmt.Sprintf("INTERRUPTED after %s: what was written is the state of that sweep", plural(r.Sweeps, "sweep"))
+		return fmt.Sprintf("INTERRUPTED after %s: the files hold the state of then", plural(r.Sweeps, "sweep"))
 	}
 	return string(r.StopReason)
 }
@@ -115,7 +115,7 @@ func distinct(ranks []RankReport, key func(RankReport) string) []string {
 	return slices.Compact(keys)
 }
 
-// tally counts the names of all ranks: "shm x 6, nats x 2", the most frequent first.
+// tally counts the names of all ranks: "6 x shm, 2 x nats", the most frequent first.
 func tally(ranks []RankReport, names func(RankReport) []string) string {
 	count := map[string]int{}
 	for _, k := range ranks {
@@ -129,7 +129,7 @@ func tally(ranks []RankReport, names func(RankReport) []string) string {
 	}
 	slices.SortFunc(keys, func(a, b string) int { return cmp.Or(cmp.Compare(count[b], count[a]), cmp.Compare(a, b)) })
 	for i, n := range keys {
-		keys[i] = fmt.Sprintf("%s x %d", n, count[n])
+		keys[i] = fmt.Sprintf("%d x %s", count[n], n)
 	}
 	return strings.Join(keys, ", ")
 }
@@ -145,7 +145,7 @@ func rankTable(w io.Writer, ranks []RankReport) {
 	}
 	t.Flush() // w is a buffer, which does not fail
 	if more := len(ranks) - tableRanks; more > 0 {
-		fmt.Fprintf(w, "  ... and %s more\n", plural(more, "rank"))
+		fmt.Fprintf(w, "  ... and %s, see the report\n", plural(more, "more rank"))
 	}
 }
 

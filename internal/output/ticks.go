@@ -9,7 +9,7 @@ import (
 func ticks(lo, hi float64, n int) (values []float64, labels []string) {
 	step := roundStep((hi/2 - lo/2) / float64(n) * 2) // halves, for hi-lo may overflow
 	const slack = 1e-9                                // of a step, for rounding
-	for i := math.Ceil(lo/step - slack); i*step <= hi+step*slack && len(values) <= n; i++ {
+	for i := math.Ceil(lo/step - slack); i*step-hi <= step*slack && len(values) <= n; i++ {
 		values = append(values, i*step)
 	}
 	largest := math.Max(math.Abs(lo), math.Abs(hi))
