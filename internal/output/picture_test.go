@@ -87,7 +87,7 @@ func TestThumbnailAverages(t *testing.T) {
 
 func TestThumbnailDoesNotDependOnRanks(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	m := solver.Mesh{NX: 1300, NY: 2700, DType: solver.Float64} // cells of 3 x 3 points; stripes begin at multiples of 8
+	m := solver.Mesh{NX: 400, NY: 2700, DType: solver.Float64} // cells of 2 x 3 points; stripes begin at multiples of 8
 	values := make([]float64, m.NX*m.NY)
 	for i := range values {
 		values[i] = r.NormFloat64() * math.Exp(10*r.NormFloat64())
@@ -351,6 +351,17 @@ func TestTicks(t *testing.T) {
 		_, labels := ticks(c.lo, c.hi, c.n)
 		if got := fmt.Sprint(labels); got != c.want {
 			t.Errorf("%v to %v: %s, want %s", c.lo, c.hi, got, c.want)
+		}
+	}
+}
+
+func BenchmarkThumbnail(b *testing.B) {
+	m := solver.Mesh{NX: 16384, NY: 16384, DType: solver.Float32}
+	rows := bytes.Repeat(testRow(m, 1, valueAt), 13)
+	b.SetBytes(int64(len(rows)))
+	for b.Loop() {
+		if err := NewThumbnail(m).AddRows(0, rows); err != nil {
+			b.Fatal(err)
 		}
 	}
 }

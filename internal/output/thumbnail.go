@@ -101,7 +101,7 @@ func (t *Thumbnail) add(iy int, sums []float64) error {
 		return fmt.Errorf("thumbnail: row %d twice", iy)
 	}
 	if l.waiting == nil {
-		l.waiting = make(map[int][]float64, rows.Rows())
+		l.waiting = map[int][]float64{}
 	}
 	l.waiting[iy] = sums
 	if len(l.waiting) < rows.Rows() {
