@@ -1,0 +1,229 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"jacobi/internal/output"
+	"jacobi/internal/roster"
+	"jacobi/solver"
+)
+
+// outputs are the files of the run, as far as this rank has to do with them: every rank writes its rows, rank 0 the rest.
+type outputs struct {
+	*rank
+	field   *output.Field       // rank 0 only; nil if not wanted
+	rows    *output.FieldWriter // nil if not wanted
+	history *output.History     // rank 0 only; nil if not wanted
+	ready   time.Time
+}
+
+// prepareOutputs reserves what can be reserved before the sweeps, so that a full disk is found out now.
+func (r *rank) prepareOutputs(ctx context.Context) (o *outputs, err error) {
+	o = &outputs{rank: r}
+	defer func() {
+		if err != nil {
+			o.abort()
+		}
+	}()
+	c := r.cfg.Output
+	if r.id.Rank == 0 && (c.Field != "" || c.Picture != "" || c.History != "" || c.Report != "") {
+		if err := output.CheckDir(c.Dir); err != nil {
+			return o, err
+		}
+		if err := output.CheckNames(c); err != nil {
+			return o, err
+		}
+	}
+	if r.id.Rank == 0 && c.History != "" {
+		if o.history, err = output.CreateHistory(c.Dir, c.History, r.id.RunID); err != nil {
+			return o, err
+		}
+	}
+	if c.Field != "" {
+		if err := o.openField(ctx); err != nil {
+			return o, err
+		}
+	}
+	if err := r.team.Barrier(ctx, "ready"); err != nil {
+		return o, err
+	}
+	o.ready = time.Now()
+	return o, nil
+}
+
+// openField creates the field's file on rank 0 and opens it everywhere.
+func (o *outputs) openField(ctx context.Context) (err error) {
+	c := o.cfg.Output
+	var ticket []byte
+	if o.id.Rank == 0 {
+		if o.field, err = output.CreateField(c.Dir, c.Field, o.id.RunID, o.layout.Mesh); err != nil {
+			return err
+		}
+		if ticket, err = json.Marshal(o.field.Ticket()); err != nil {
+			return err
+		}
+	}
+	if ticket, err = o.team.Broadcast(ctx, "field", ticket); err != nil {
+		return err
+	}
+	var t output.Ticket
+	if err := json.Unmarshal(ticket, &t); err != nil {
+		return fmt.Errorf("ticket of the field's file: %w", err)
+	}
+	o.rows, err = output.OpenField(c.Dir, t)
+	return err
+}
+
+// addNorms takes the norms of the next sweeps; rank 0 only.
+func (o *outputs) addNorms(norms []float64) error {
+	if o.history == nil {
+		return nil
+	}
+	return o.history.Add(norms...)
+}
+
+// abort removes what is not complete.
+func (o *outputs) abort() {
+	var errs []error
+	if o.rows != nil {
+		errs = append(errs, o.rows.Close())
+	}
+	if o.field != nil {
+		errs = append(errs, o.field.Abort())
+	}
+	if o.history != nil {
+		errs = append(errs, o.history.Abort())
+	}
+	if err := errors.Join(errs...); err != nil {
+		o.log.Sugar().Warnf("remove incomplete outputs: %v", err)
+	}
+}
+
+// write writes everything that is wanted and tells those who watch.
+func (o *outputs) write(ctx context.Context, result solver.Result) error {
+	begin := time.Now()
+	view := output.View{Mesh: o.layout.Mesh, Stripe: o.layout.Stripe, Rows: o.backend, Initial: o.problem}
+	picture, err := o.writeRows(ctx, view)
+	if err != nil {
+		return err
+	}
+	state, err := o.team.Relay(ctx, "hash", func(state []byte) ([]byte, error) {
+		return output.HashRows(ctx, state, o.backend, o.layout.Stripe, o.layout.Mesh)
+	})
+	if err != nil {
+		return err
+	}
+	part, err := json.Marshal(o.rankReport(result))
+	if err != nil {
+		return err
+	}
+	parts, err := o.team.Gather(ctx, "reports", part)
+	if err != nil || o.id.Rank != 0 {
+		return err
+	}
+	hash, err := output.Sum(state)
+	if err != nil {
+		return err
+	}
+	report, err := o.report(result, parts, hash)
+	if err != nil {
+		return err
+	}
+	if err := o.finish(picture, result); err != nil {
+		return err
+	}
+	report.Ended = time.Now()
+	report.Times.Output = report.Ended.Sub(begin).Seconds()
+	if name := o.cfg.Output.Report; name != "" {
+		if err := output.WriteReport(o.cfg.Output.Dir, name, o.id.RunID, report); err != nil {
+			return err
+		}
+	}
+	o.finished = &report
+	return o.tell(report)
+}
+
+// writeRows writes this rank's rows to the field and averages them for the picture, which rank 0 gets whole.
+func (o *outputs) writeRows(ctx context.Context, view output.View) (*output.Thumbnail, error) {
+	c := o.cfg.Output
+	thumbnail := output.NewThumbnail(o.layout.Mesh)
+	if c.Field != "" || c.Picture != "" {
+		err := view.Each(ctx, func(lo int, rows []byte) error {
+			if c.Picture != "" {
+				if err := thumbnail.AddRows(lo, rows); err != nil {
+					return err
+				}
+			}
+			if o.rows == nil {
+				return nil
+			}
+			return o.rows.WriteRows(lo, rows)
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	if o.rows != nil {
+		rows := o.rows
+		o.rows = nil
+		if err := rows.Close(); err != nil {
+			return nil, err
+		}
+	}
+	if c.Picture == "" {
+		return nil, nil
+	}
+	data, err := thumbnail.MarshalBinary()
+	if err != nil {
+		return nil, err
+	}
+	parts, err := o.team.Gather(ctx, "picture", data)
+	if err != nil || o.id.Rank != 0 {
+		return nil, err
+	}
+	for r, part := range parts[1:] {
+		var t output.Thumbnail
+		if err := t.UnmarshalBinary(part); err != nil {
+			return nil, fmt.Errorf("picture of rank %d: %w", r+1, err)
+		}
+		if err := thumbnail.Merge(&t); err != nil {
+			return nil, fmt.Errorf("picture of rank %d: %w", r+1, err)
+		}
+	}
+	return thumbnail, nil
+}
+
+// finish puts rank 0's files in their places. All ranks have written their rows: their reports are here.
+func (o *outputs) finish(picture *output.Thumbnail, result solver.Result) error {
+	c := o.cfg.Output
+	if o.field != nil {
+		if err := o.field.Finish(); err != nil {
+			return err
+		}
+	}
+	if c.Picture != "" {
+		caption := output.Caption{Title: o.problem.Name(), Sweeps: result.Sweeps, Norm: result.Norm, Interrupted: result.Reason == solver.Interrupted}
+		if err := output.WritePicture(c.Dir, c.Picture, o.id.RunID, picture, caption); err != nil {
+			return err
+		}
+	}
+	if o.history != nil {
+		if err := o.history.Commit(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tell gives the report to the launcher.
+func (o *outputs) tell(report output.Report) error {
+	b, err := json.Marshal(report)
+	if err != nil {
+		return err
+	}
+	return o.team.Publish(roster.Event{Kind: roster.Finished, Report: b})
+}

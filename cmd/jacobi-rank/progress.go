@@ -1,0 +1,54 @@
+package main
+
+import (
+	"time"
+
+	"jacobi/internal/roster"
+	"jacobi/solver"
+)
+
+// progressInterval is the time between two events of progress.
+const progressInterval = 200 * time.Millisecond
+
+// progress tells those who watch the run how far it is.
+type progress struct {
+	team        *roster.Team
+	points      float64 // of the mesh
+	max         int
+	start, told time.Time
+}
+
+func newProgress(team *roster.Team, m solver.Mesh, maxIterations int) *progress {
+	p := &progress{team: team, points: float64(m.NX) * float64(m.NY), max: maxIterations, start: time.Now()}
+	if team.Self().Rank == 0 {
+		p.publish(roster.Event{Kind: roster.Started, MaxSweeps: maxIterations})
+	}
+	return p
+}
+
+// norms takes the final norms of sweeps first, first+1, ...
+func (p *progress) norms(first int, norms []float64) {
+	now := time.Now()
+	if now.Sub(p.told) < progressInterval {
+		return
+	}
+	p.told = now
+	p.tell(first+len(norms), norms[len(norms)-1], now.Sub(p.start))
+}
+
+// last tells the end.
+func (p *progress) last(r solver.Result) {
+	if p.team.Self().Rank == 0 {
+		p.tell(r.Sweeps, r.Norm, r.Times.Total)
+	}
+}
+
+func (p *progress) tell(sweeps int, norm float64, elapsed time.Duration) {
+	p.publish(roster.Event{
+		Kind: roster.Progress, Sweeps: sweeps, MaxSweeps: p.max, Norm: roster.Number(norm), Elapsed: elapsed,
+		GLUPs: roster.Number(p.points * float64(sweeps) / elapsed.Seconds() / 1e9),
+	})
+}
+
+// publish sends e; progress that nobody can hear is no reason to fail.
+func (p *progress) publish(e roster.Event) { _ = p.team.Publish(e) }

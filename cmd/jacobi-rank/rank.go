@@ -1,0 +1,238 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"go.uber.org/zap"
+
+	"jacobi/configs"
+	"jacobi/halo"
+	"jacobi/internal/cpu"
+	"jacobi/internal/output"
+	"jacobi/internal/problem"
+	"jacobi/internal/roster"
+	"jacobi/internal/version"
+	"jacobi/solver"
+)
+
+// rank composes the pieces of one rank.
+type rank struct {
+	id    roster.Identity
+	alone bool // started without a launcher
+	cfg   configs.Config
+	log   *zap.Logger
+	stop  *atomic.Bool // a signal came
+
+	problem *problem.Problem
+	conn    *nats.Conn // nil for a rank alone
+	team    *roster.Team
+	stripes []solver.Stripe // of all ranks
+	layout  solver.Layout
+	backend solver.Backend
+	device  string
+	links   *halo.Links
+	reducer solver.Reducer
+	started time.Time
+
+	finished *output.Report // rank 0 only, at the end
+
+	closers []func() error // in the order of opening
+}
+
+// solve does the whole run. An error has reached the other ranks when it returns.
+func (r *rank) solve(ctx context.Context) (solver.Result, error) {
+	r.started = time.Now()
+	if err := r.join(ctx); err != nil {
+		return solver.Result{}, err
+	}
+	result, err := r.solveInTeam(r.team.Context())
+	if err != nil {
+		err = r.blame(err)
+		if told := r.team.Abort(err); told != nil {
+			r.log.Warn("the other ranks could not be told", zap.Error(told))
+		}
+		return result, fmt.Errorf("rank %d: %w", r.id.Rank, err)
+	}
+	return result, nil
+}
+
+func (r *rank) solveInTeam(ctx context.Context) (solver.Result, error) {
+	for _, open := range []func(context.Context) error{r.layOut, r.openBackend, r.openLinks, r.openReducer} {
+		if err := open(ctx); err != nil {
+			return solver.Result{}, err
+		}
+	}
+	out, err := r.prepareOutputs(ctx)
+	if err != nil {
+		return solver.Result{}, err
+	}
+	defer out.abort()
+	exchange, err := solver.NewHostExchange(r.backend, r.layout, r.rowLinks())
+	if err != nil {
+		return solver.Result{}, err
+	}
+	progress := newProgress(r.team, r.layout.Mesh, r.cfg.Solver.MaxIterations)
+	result, err := solver.Run(ctx, r.backend, exchange, r.reducer, solver.Options{
+		Initial:       r.problem,
+		Magnitude:     r.layout.Magnitude,
+		Depth:         r.layout.Depth,
+		Tolerance:     r.cfg.Solver.Tolerance,
+		MaxIterations: r.cfg.Solver.MaxIterations,
+		Stop:          r.stopRequested,
+		OnNorms: func(first int, norms []float64) error {
+			if r.id.Rank != 0 {
+				return nil
+			}
+			progress.norms(first, norms)
+			return out.addNorms(norms)
+		},
+	})
+	if err != nil {
+		return result, err
+	}
+	progress.last(result)
+	if err := out.write(ctx, result); err != nil {
+		return result, err
+	}
+	// Links serve neighbours that ask again until here.
+	return result, r.team.Barrier(ctx, "end")
+}
+
+// join connects this rank to its run and checks that all ranks agree.
+func (r *rank) join(ctx context.Context) (err error) {
+	if r.problem, err = problem.New(r.cfg); err != nil {
+		return err
+	}
+	r.onClose(r.problem.Close)
+	stripes, err := solver.Partition(r.cfg.Grid.NY, r.id.Size, max(1, r.cfg.Halo.Depth))
+	if err != nil {
+		return err
+	}
+	mesh, stripe := r.problem.Mesh(), stripes[r.id.Rank]
+	maxAbs, err := r.problem.MaxAbs(stripe.Lo-1, stripe.Hi+1)
+	if err != nil {
+		return err
+	}
+	if !r.alone {
+		r.conn, err = roster.Connect(ctx, roster.ConnectOptions{
+			URL: r.cfg.NATS.URL, Creds: r.cfg.NATS.Creds, CA: r.cfg.NATS.CA,
+			Name: fmt.Sprintf("jacobi-rank %d", r.id.Rank), Timeout: r.cfg.Halo.Timeout, Logger: r.log,
+		})
+		if err != nil {
+			return err
+		}
+		r.onClose(func() error { r.conn.Close(); return nil })
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return fmt.Errorf("host name: %w", err)
+	}
+	node, err := nodeID()
+	if err != nil {
+		r.log.Info("this node cannot be identified: no shared memory with other ranks", zap.Error(err))
+	}
+	r.team, err = roster.Join(ctx, r.conn, roster.Member{
+		Identity: r.id, Version: version.String(), ConfigHash: configs.Hash(r.cfg), Host: host, PID: os.Getpid(),
+		NodeID: node, Device: "cpu", Depth: cpu.PreferredDepth(mesh, stripe.Rows()), MaxAbs: maxAbs,
+	}, r.cfg.Halo.Timeout)
+	if err != nil {
+		return fmt.Errorf("rank %d: %w", r.id.Rank, err)
+	}
+	r.onClose(func() error { r.team.Close(); return nil })
+	return r.team.Publish(roster.Event{Kind: roster.Joined})
+}
+
+// layOut settles, from what all ranks said when they joined, what this rank holds.
+func (r *rank) layOut(context.Context) error {
+	mesh := r.problem.Mesh()
+	depth, maxAbs := r.cfg.Halo.Depth, 0.0
+	if depth == 0 {
+		depth = chooseDepth(r.team.Members(), solver.MinRows(mesh.NY, r.id.Size))
+	}
+	for _, m := range r.team.Members() {
+		maxAbs = max(maxAbs, m.MaxAbs)
+	}
+	if err := r.problem.CheckMagnitude(maxAbs); err != nil {
+		return err
+	}
+	var err error
+	if r.stripes, err = solver.Partition(mesh.NY, r.id.Size, depth); err != nil {
+		return err
+	}
+	last := r.id.Size - 1
+	r.layout = solver.Layout{
+		Mesh: mesh, Stripe: r.stripes[r.id.Rank], Depth: depth, Magnitude: solver.MagnitudeOf(maxAbs),
+		Neighbour: [2]bool{solver.Top: r.id.Rank > 0 || mesh.Periodic, solver.Bottom: r.id.Rank < last || mesh.Periodic},
+	}
+	return nil
+}
+
+// chooseDepth returns the halo depth for halo.depth auto: the least that any rank's backend prefers, as far as the lowest
+// stripe allows.
+func chooseDepth(members []roster.Member, minRows int) int {
+	depth := minRows
+	for _, m := range members {
+		depth = min(depth, m.Depth)
+	}
+	return max(1, depth)
+}
+
+func (r *rank) openBackend(context.Context) error {
+	kernel := r.cfg.Device.Kernel
+	if kernel == "auto" {
+		kernel = ""
+	}
+	b, err := cpu.New(r.layout, cpu.Options{Threads: r.threads(), Kernel: kernel})
+	if err != nil {
+		return err
+	}
+	r.backend, r.device = b, b.Describe()
+	r.onClose(b.Close)
+	return nil
+}
+
+// threads returns how many threads sweep this rank's stripe.
+func (r *rank) threads() int {
+	if r.cfg.Device.Threads > 0 {
+		return r.cfg.Device.Threads
+	}
+	return max(1, runtime.NumCPU()/r.id.LocalSize)
+}
+
+func (r *rank) stopRequested() bool {
+	if r.stop.Load() {
+		return true
+	}
+	select {
+	case <-r.team.StopRequested():
+		return true
+	default:
+		return false
+	}
+}
+
+// blame returns the reason to report for err: when another rank aborted the run, its abort.
+func (r *rank) blame(err error) error {
+	if abort, ok := errors.AsType[*roster.AbortError](context.Cause(r.team.Context())); ok {
+		return abort
+	}
+	return err
+}
+
+func (r *rank) onClose(f func() error) { r.closers = append(r.closers, f) }
+
+// close closes what was opened, newest first.
+func (r *rank) close() {
+	for i := len(r.closers) - 1; i >= 0; i-- {
+		if err := r.closers[i](); err != nil {
+			r.log.Warn("close", zap.Error(err))
+		}
+	}
+}

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"jacobi/configs"
+	"jacobi/internal/output"
+	"jacobi/internal/version"
+	"jacobi/solver"
+)
+
+// rankReport returns this rank's part of the report.
+func (o *outputs) rankReport(result solver.Result) output.RankReport {
+	self, s := o.team.Self(), o.layout.Stripe
+	rep := output.RankReport{
+		Rank: o.id.Rank, Node: self.NodeID, Host: self.Host, PID: self.PID, Device: o.device,
+		Stripe: [2]int{s.Lo, s.Hi}, MemoryBytes: o.backend.Limits().Bytes, Transports: map[string]output.LinkReport{},
+		Compute: result.Times.Compute.Seconds(), HaloWait: result.Times.HaloWait.Seconds(), NormWait: result.Times.NormWait.Seconds(),
+	}
+	var err error
+	if rep.RSSBytes, err = peakResident(); err != nil {
+		o.log.Sugar().Warnf("memory of this process: %v", err)
+	}
+	for side, l := range o.links.Link {
+		if l == nil {
+			continue
+		}
+		info := o.links.Info[side]
+		neighbour := (o.id.Rank + 2*side - 1 + o.id.Size) % o.id.Size
+		rep.Transports[solver.Side(side).String()] = output.LinkReport{Neighbour: neighbour, Transport: info.Transport, Why: info.Why}
+	}
+	return rep
+}
+
+// report returns the report of the run from the parts of all ranks, on rank 0.
+func (o *outputs) report(result solver.Result, parts [][]byte, hash string) (output.Report, error) {
+	config, err := json.Marshal(configs.Redacted(o.cfg))
+	if err != nil {
+		return output.Report{}, err
+	}
+	c := o.cfg
+	norm := result.Norm
+	rep := output.Report{
+		Name: c.Run.Name, RunID: o.id.RunID, Version: version.String(), Config: config, Problem: o.problem.Name(),
+		Started: o.started, Mesh: output.NewMeshReport(o.layout.Mesh), Depth: o.layout.Depth,
+		Ranks:  make([]output.RankReport, len(parts)),
+		Sweeps: result.Sweeps, MaxIterations: c.Solver.MaxIterations, Tolerance: c.Solver.Tolerance,
+		StopReason: output.StopReason(result.Reason), Converged: result.Reason == solver.Converged, Norm: &norm,
+		Times:       output.TimesReport{Setup: o.ready.Sub(o.started).Seconds(), Sweeps: result.Times.Total.Seconds()},
+		GLUPS:       output.GLUPS(o.layout.Mesh, result.Sweeps, result.Times.Total.Seconds()),
+		FieldSHA256: hash,
+	}
+	for i, part := range parts {
+		if err := json.Unmarshal(part, &rep.Ranks[i]); err != nil {
+			return rep, fmt.Errorf("report of rank %d: %w", i, err)
+		}
+	}
+	for _, name := range []string{c.Output.Picture, c.Output.Field, c.Output.History, c.Output.Report} {
+		if name != "" {
+			rep.Files = append(rep.Files, filepath.Join(c.Output.Dir, name))
+		}
+	}
+	return rep, nil
+}
+
+// peakResident returns the most memory that this process has had resident, in bytes, by the kernel's count.
+func peakResident() (int64, error) {
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(status)) {
+		if f := strings.Fields(line); len(f) == 3 && f[0] == "VmHWM:" && f[2] == "kB" {
+			kib, err := strconv.ParseInt(f[1], 10, 64)
+			return kib << 10, err
+		}
+	}
+	return 0, fmt.Errorf("/proc/self/status has no VmHWM")
+}

@@ -1,0 +1,98 @@
+package e2e
+
+import (
+	"encoding/csv"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"jacobi/internal/cpu"
+)
+
+// The norms of the multi-GPU sample's problem, to every digit that is known, for several rank counts.
+func TestNormsOfTheMultiGPUSample(t *testing.T) {
+	want := []string{"0.225864", "0.134109", "0.098835", "0.079573", "0.067244", "0.058592", "0.052145", "0.047130", "0.043104", "0.0397910816"}
+	var first answer
+	for _, np := range []string{"1", "3", "8"} {
+		got, _ := solve(t, append(set("grid.nx=1024", "grid.ny=1024", "output.picture="), "-np", np)...)
+		norms := normsOf(t, got.history)
+		for i, w := range want {
+			digits := len(w) - 2
+			if n := strconv.FormatFloat(norms[100*i+99], 'f', digits, 64); n != w {
+				t.Errorf("np %s, sweep %d: norm %s, want %s", np, 100*i+99, n, w)
+			}
+		}
+		if got.sweeps != 1000 || got.reason != "max_iterations" || len(norms) != 1000 {
+			t.Errorf("np %s: %d sweeps (%s), %d norms; want 1000 (max_iterations)", np, got.sweeps, got.reason, len(norms))
+		}
+		if first.sha == "" {
+			first = got
+		}
+		if got != first {
+			t.Errorf("np %s: another answer than np 1: field %s, want %s", np, got.sha, first.sha)
+		}
+	}
+}
+
+func normsOf(t *testing.T, history string) []float64 {
+	t.Helper()
+	lines, err := csv.NewReader(strings.NewReader(history)).ReadAll()
+	if err != nil || !slices.Equal(lines[0], []string{"iteration", "l2_norm"}) {
+		t.Fatalf("history: %v, header %v", err, lines[0])
+	}
+	var norms []float64
+	for i, l := range lines[1:] {
+		v, err := strconv.ParseFloat(l[1], 64)
+		if err != nil || l[0] != strconv.Itoa(i) {
+			t.Fatalf("history line %d: %v", i+2, l)
+		}
+		norms = append(norms, v)
+	}
+	return norms
+}
+
+// problems of the matrix: one is periodic and meets its tolerance in the middle of blocks of every depth, one has fixed
+// sides, an odd width, and runs to max_iterations.
+var problems = map[string][]string{
+	"converges": {"grid.nx=97", "grid.ny=131", "solver.tolerance=0.31", "solver.max_iterations=400"},
+	"fixed": {"grid.nx=130", "grid.ny=90", "problem.preset=dirichlet", "problem.initial=sin(7*x)*y - 0.3",
+		"problem.left=y*y", "solver.max_iterations=43"},
+}
+
+// Contract 1: one answer for any number of ranks, transport, depth and kernel.
+func TestSameBits(t *testing.T) {
+	for name, problem := range problems {
+		for _, dtype := range []string{"float32", "float64"} {
+			t.Run(name+"/"+dtype, func(t *testing.T) {
+				t.Parallel()
+				base := append([]string{"grid.dtype=" + dtype, "output.picture=", "output.field="}, problem...)
+				want, _ := solve(t, append(set(append(base, "device.kernel=portable", "halo.depth=1")...), "-np", "1")...)
+				if name == "converges" && want.reason != "converged" {
+					t.Fatalf("the run ended by %s after %d sweeps", want.reason, want.sweeps)
+				}
+				for _, kernel := range cpu.Kernels() {
+					for _, np := range []int{1, 2, 3, 5, 8} {
+						for _, transport := range []string{"nats", "p2p"} {
+							for _, depth := range []int{1, 2, 5, 8} {
+								if np == 1 && transport == "nats" {
+									continue // a rank alone has no neighbour to reach over NATS
+								}
+								if kernel != "portable" && depth == 2 {
+									continue // bounds the time of the test; 1, 5 and 8 stay
+								}
+								args := append(set(append(base, "device.kernel="+kernel, "halo.transport="+transport, fmt.Sprintf("halo.depth=%d", depth))...), "-np", strconv.Itoa(np))
+								got, _ := solve(t, args...)
+								if got != want {
+									t.Errorf("kernel %s, np %d, %s, depth %d: %d sweeps (%s), field %s; want %d (%s), %s; histories equal: %v",
+										kernel, np, transport, depth, got.sweeps, got.reason, got.sha, want.sweeps, want.reason, want.sha, got.history == want.history)
+								}
+							}
+						}
+					}
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,245 @@
+package e2e
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// live is a launcher that is still running.
+type live struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	lines  chan string // of stdout and stderr
+	seen   strings.Builder
+	before map[string]bool // what lay in /dev/shm
+}
+
+// begin starts a run that would last for minutes and waits until it sweeps.
+func begin(t *testing.T, dir string, args ...string) *live {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	t.Cleanup(cancel)
+	args = append(args, set("grid.nx=512", "grid.ny=512", "solver.max_iterations=100000000", "solver.tolerance=0")...)
+	l := &live{t: t, cmd: command(ctx, dir, "launcher", args...), lines: make(chan string, 1000), before: sharedFiles(t)}
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.cmd.Stdout, l.cmd.Stderr = w, w
+	if err := l.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	go func() {
+		defer close(l.lines)
+		for s := bufio.NewScanner(r); s.Scan(); {
+			l.lines <- s.Text()
+		}
+	}()
+	l.waitFor(`sweep`)
+	return l
+}
+
+// waitFor reads output until a line matches.
+func (l *live) waitFor(pattern string) string {
+	l.t.Helper()
+	re := regexp.MustCompile(pattern)
+	for line := range l.lines {
+		l.seen.WriteString(line + "\n")
+		if re.MatchString(line) {
+			return line
+		}
+	}
+	l.t.Fatalf("no line matches %q in\n%s", pattern, l.seen.String())
+	return ""
+}
+
+// end waits for the launcher's end and returns its exit code and all its output.
+func (l *live) end() (int, string) {
+	l.t.Helper()
+	for line := range l.lines {
+		l.seen.WriteString(line + "\n")
+	}
+	err := l.cmd.Wait()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		l.t.Fatal(err)
+	}
+	return l.cmd.ProcessState.ExitCode(), l.seen.String()
+}
+
+// ranks returns the process ids of the ranks of this test's launcher, by the marker in their environment.
+func (l *live) ranks() []int {
+	l.t.Helper()
+	var pids []int
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
+		if err != nil || exe != filepath.Join(bin, "jacobi-rank") {
+			continue
+		}
+		if cwd, err := os.Readlink(fmt.Sprintf("/proc/%d/cwd", pid)); err == nil && cwd == l.cmd.Dir {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// leavesNothing checks that no process, no shared memory file and no partial output is left.
+func (l *live) leavesNothing() {
+	l.t.Helper()
+	if pids := l.ranks(); len(pids) > 0 {
+		l.t.Errorf("ranks still run: %v", pids)
+	}
+	for name := range sharedFiles(l.t) {
+		if !l.before[name] && strings.Contains(name, "jacobi") {
+			l.t.Errorf("/dev/shm/%s was left", name)
+		}
+	}
+	err := filepath.WalkDir(l.cmd.Dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && strings.Contains(d.Name(), "partial") {
+			l.t.Errorf("%s was left", path)
+		}
+		return err
+	})
+	if err != nil {
+		l.t.Error(err)
+	}
+}
+
+func sharedFiles(t *testing.T) map[string]bool {
+	t.Helper()
+	entries, err := os.ReadDir("/dev/shm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]bool{}
+	for _, e := range entries {
+		names[e.Name()] = true
+	}
+	return names
+}
+
+// A rank that is killed ends the run within five seconds, and the launcher names it, not those that missed it.
+func TestKilledRankEndsTheRun(t *testing.T) {
+	for _, transport := range []string{"p2p", "nats"} {
+		t.Run(transport, func(t *testing.T) {
+			l := begin(t, t.TempDir(), append(set("halo.transport="+transport), "-np", "8")...)
+			pids := l.ranks()
+			if len(pids) != 8 {
+				t.Fatalf("%d ranks run, want 8", len(pids))
+			}
+			killed := time.Now()
+			if err := syscall.Kill(pids[3], syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			code, output := l.end()
+			if took := time.Since(killed); took > 5*time.Second {
+				t.Errorf("the run ended %v after the kill, want at most 5s", took)
+			}
+			if code != 1 || !regexp.MustCompile(`rank \d .*killed`).MatchString(output) {
+				t.Errorf("exit code %d, output\n%s\nwant 1 and the killed rank named", code, output)
+			}
+			l.leavesNothing()
+		})
+	}
+}
+
+// SIGINT stops all ranks at one sweep; what they have is written and marked.
+func TestInterruptWritesWhatThereIs(t *testing.T) {
+	dir := t.TempDir()
+	l := begin(t, dir, "-np", "3")
+	if err := l.cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	code, output := l.end()
+	if code != 130 {
+		t.Errorf("exit code %d, want 130\n%s", code, output)
+	}
+	l.leavesNothing()
+	r := readReport(t, filepath.Join(dir, "out"))
+	history, err := os.ReadFile(filepath.Join(dir, "out", "history.csv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if norms := normsOf(t, string(history)); r.StopReason != "interrupted" || len(norms) != r.Sweeps || r.Sweeps == 0 {
+		t.Errorf("%s after %d sweeps with %d norms; want interrupted, as many norms as sweeps", r.StopReason, r.Sweeps, len(norms))
+	}
+	// The same number of sweeps, asked for, gives the same field.
+	again, _ := solve(t, append(set("grid.nx=512", "grid.ny=512", "solver.tolerance=0", fmt.Sprintf("solver.max_iterations=%d", r.Sweeps)), "-np", "1")...)
+	if again.sha != r.FieldSHA256 || again.history != string(history) {
+		t.Errorf("interrupted after %d sweeps: field %s; that many sweeps give %s", r.Sweeps, r.FieldSHA256, again.sha)
+	}
+}
+
+// A second signal kills.
+func TestSecondInterruptKills(t *testing.T) {
+	l := begin(t, t.TempDir(), "-np", "2")
+	pids := l.ranks()
+	for _, pid := range pids {
+		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil { // so that the first signal cannot end them
+			t.Fatal(err)
+		}
+	}
+	if err := l.cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	l.waitFor(`again`) // the launcher says that a second one kills
+	if err := l.cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if code, output := l.end(); code != 130 {
+		t.Errorf("exit code %d, want 130\n%s", code, output)
+	}
+	l.leavesNothing()
+}
+
+// The kernel ends the ranks of a launcher that was killed.
+func TestKilledLauncherLeavesNoOrphan(t *testing.T) {
+	l := begin(t, t.TempDir(), "-np", "3")
+	pids := l.ranks()
+	if len(pids) != 3 {
+		t.Fatalf("%d ranks run, want 3", len(pids))
+	}
+	if err := l.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	for range l.lines { // the pipe ends when the last rank that holds it has ended
+	}
+	_ = l.cmd.Wait() // killed: an error by design
+	if left := l.ranks(); len(left) > 0 {
+		t.Errorf("ranks outlive their launcher: %v", left)
+	}
+}
+
+// --timeout stops a run like a signal.
+func TestTimeoutStopsTheRun(t *testing.T) {
+	dir := t.TempDir()
+	out := run(t, dir, "launcher", append(set("grid.nx=256", "grid.ny=256", "solver.max_iterations=100000000", "solver.tolerance=0"), "-np", "2", "--timeout", "1s")...)
+	if out.code != 124 {
+		t.Errorf("exit code %d, want 124\n%s%s", out.code, out.stdout, out.stderr)
+	}
+	if r := readReport(t, filepath.Join(dir, "out")); r.StopReason != "interrupted" {
+		t.Errorf("stop reason %s, want interrupted", r.StopReason)
+	}
+}

@@ -1,0 +1,145 @@
+// Package e2e tests the two programs as a user runs them: built, started, read, interrupted, killed.
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// bin is the folder with the built programs.
+var bin string
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		dir, err := os.MkdirTemp("", "jacobi-e2e-")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer os.RemoveAll(dir)
+		bin = dir
+		build := exec.Command("go", "build", "-o", dir+"/", "jacobi/cmd/launcher", "jacobi/cmd/jacobi-rank")
+		build.Stdout, build.Stderr = os.Stderr, os.Stderr
+		if err := build.Run(); err != nil {
+			fmt.Fprintln(os.Stderr, "build the programs:", err)
+			return 1
+		}
+		return m.Run()
+	}())
+}
+
+// outcome is what a user sees of a finished command.
+type outcome struct {
+	code           int
+	stdout, stderr string
+	took           time.Duration
+}
+
+// limit bounds every command of the tests; none should come near it.
+const limit = 2 * time.Minute
+
+// command prepares a program in an environment without JACOBI_ variables, in dir.
+func command(ctx context.Context, dir, program string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, filepath.Join(bin, program), args...)
+	cmd.Dir = dir
+	for _, kv := range os.Environ() {
+		if !strings.HasPrefix(kv, "JACOBI_") {
+			cmd.Env = append(cmd.Env, kv)
+		}
+	}
+	return cmd
+}
+
+// run runs a program to its end.
+func run(t *testing.T, dir, program string, args ...string) outcome {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	cmd := command(ctx, dir, program, args...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	start := time.Now()
+	err := cmd.Run()
+	if ctx.Err() != nil {
+		t.Fatalf("%s %v did not end within %v\nstdout:\n%s\nstderr:\n%s", program, args, limit, &stdout, &stderr)
+	}
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatalf("%s %v: %v", program, args, err)
+	}
+	return outcome{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String(), time.Since(start)}
+}
+
+// report is the part of report.json that tests look at.
+type report struct {
+	Sweeps      int     `json:"sweeps"`
+	StopReason  string  `json:"stop_reason"`
+	Norm        float64 `json:"norm"`
+	FieldSHA256 string  `json:"field_sha256"`
+	Depth       int     `json:"depth"`
+	Ranks       []struct {
+		Rank        int    `json:"rank"`
+		Device      string `json:"device"`
+		MemoryBytes int64  `json:"memory_bytes"`
+		RSSBytes    int64  `json:"rss_bytes"`
+		Transports  map[string]struct {
+			Neighbour int    `json:"neighbour"`
+			Transport string `json:"transport"`
+			Why       string `json:"why"`
+		} `json:"transports"`
+	} `json:"ranks"`
+}
+
+// answer is what contract 1 speaks of.
+type answer struct {
+	sha, history string
+	sweeps       int
+	reason       string
+}
+
+// solve runs the launcher, which must succeed, and returns its answer and report.
+func solve(t *testing.T, args ...string) (answer, report) {
+	t.Helper()
+	dir := t.TempDir()
+	out := run(t, dir, "launcher", args...)
+	if out.code != 0 {
+		t.Fatalf("launcher %v: exit code %d\nstdout:\n%s\nstderr:\n%s", args, out.code, out.stdout, out.stderr)
+	}
+	r := readReport(t, filepath.Join(dir, "out"))
+	history, err := os.ReadFile(filepath.Join(dir, "out", "history.csv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer{r.FieldSHA256, string(history), r.Sweeps, r.StopReason}, r
+}
+
+func readReport(t *testing.T, dir string) report {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(dir, "report.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r report
+	if err := json.Unmarshal(data, &r); err != nil {
+		t.Fatalf("report.json: %v\n%s", err, data)
+	}
+	return r
+}
+
+// set turns "key=value" pairs into launcher arguments.
+func set(pairs ...string) []string {
+	var args []string
+	for _, p := range pairs {
+		args = append(args, "--set", p)
+	}
+	return args
+}
