@@ -299,6 +299,39 @@ func TestConnectLate(t *testing.T) {
 	}
 }
 
+// TestConnectRestart restarts the server while rank 0 asks.
+func TestConnectRestart(t *testing.T) {
+	for _, mode := range []Mode{ModeP2P, ModeNATS} {
+		s := serve(t, &server.Options{})
+		w := newWorld(t, s, mode, 2, true)
+		observer := s.connect(t)
+		asked, err := observer.SubscribeSync("jacobi.*.link.*.*")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := observer.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		links, errs := make([]*Links, 2), make([]error, 2)
+		var wg sync.WaitGroup
+		wg.Go(func() { links[0], errs[0] = Connect(t.Context(), w.opts[0]) })
+		if _, err := asked.NextMsg(long); err != nil {
+			t.Fatal(err)
+		}
+		s.stop()
+		wg.Go(func() { links[1], errs[1] = Connect(t.Context(), w.opts[1]) })
+		s.start(t)
+		wg.Wait()
+		if err := errors.Join(errs...); err != nil {
+			t.Fatal(err)
+		}
+		w.exchange(t, links)
+		if err := errors.Join(links[0].Close(), links[1].Close()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestConnectAlone(t *testing.T) {
 	s := serve(t, &server.Options{})
 	for rank, want := range []string{

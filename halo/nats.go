@@ -135,10 +135,20 @@ func (l *NATSLink) subscribe(ctx context.Context, subject string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, l.opts.Timeout)
 	defer cancel()
-	if err := l.opts.Conn.FlushWithContext(ctx); err != nil {
-		return fmt.Errorf("flush the subscriptions: %w", err)
+	for {
+		err := l.opts.Conn.FlushWithContext(ctx)
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() != nil || l.opts.Conn.IsClosed() {
+			return fmt.Errorf("flush the subscriptions: %w", err)
+		}
+		// The connection broke meanwhile; the client makes it anew.
+		select {
+		case <-ctx.Done():
+		case <-time.After(pauseNeighbour):
+		}
 	}
-	return nil
 }
 
 // Send hands the rows to the client, and keeps them; it does not wait for the neighbour.
