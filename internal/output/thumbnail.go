@@ -64,27 +64,25 @@ func decodeRow(dst []float64, row []byte, d solver.DType) {
 	}
 }
 
-// sumRow returns the sums over t.row in each cell.
+// sumRow returns the sums over t.row in each cell, and widens the range by its finite values.
 func (t *Thumbnail) sumRow() []float64 {
 	sums := make([]float64, t.scale.x.cells(t.mesh.NX))
 	for c := range sums {
 		first := c * t.scale.x.points
+		var sum float64
+		lo, hi := t.min, t.max
 		for _, v := range t.row[first:min(first+t.scale.x.points, t.mesh.NX)] {
-			sums[c] += v
-			t.see(v)
+			sum += v
+			if v < lo && v >= -math.MaxFloat64 {
+				lo = v
+			}
+			if v > hi && v <= math.MaxFloat64 {
+				hi = v
+			}
 		}
+		sums[c], t.min, t.max = sum, lo, hi
 	}
 	return sums
-}
-
-// see widens the range by v if v is finite.
-func (t *Thumbnail) see(v float64) {
-	if v < t.min && v >= -math.MaxFloat64 {
-		t.min = v
-	}
-	if v > t.max && v <= math.MaxFloat64 {
-		t.max = v
-	}
 }
 
 // lineRows returns the rows of the mesh in line i.
@@ -122,8 +120,7 @@ func (t *Thumbnail) Merge(other *Thumbnail) error {
 	if t.mesh != other.mesh {
 		return fmt.Errorf("thumbnail: a mesh %+v does not merge with %+v", other.mesh, t.mesh)
 	}
-	t.see(other.min)
-	t.see(other.max)
+	t.min, t.max = min(t.min, other.min), max(t.max, other.max)
 	for i, l := range other.lines {
 		if l.sums != nil {
 			if t.lines[i].sums != nil || t.lines[i].waiting != nil {
