@@ -42,7 +42,7 @@ func Join(ctx context.Context, conn Conn, self Member, timeout time.Duration) (*
 		conn = nil
 	}
 	fail := func(err error) (*Team, error) {
-		return nil, fmt.Errorf("rank %d: join run %s: %w", self.Rank, self.RunID, err)
+		return nil, fmt.Errorf("join run %s: %w", self.RunID, err)
 	}
 	if err := self.check(); err != nil {
 		return fail(err)

@@ -1,0 +1,94 @@
+package reduce
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"jacobi/solver"
+)
+
+// leader is the path of a rank that joins its node to the others. A goroutine of its own waits for the node's
+// ranks, so that the way over the network begins as soon as the last of them has posted.
+type leader struct {
+	star   *star
+	node   *node
+	blocks chan uint64 // posted by this rank
+	cancel context.CancelFunc
+	done   sync.WaitGroup
+}
+
+func newLeader(s *star, n *node) *leader {
+	ctx, cancel := context.WithCancel(context.Background())
+	l := &leader{star: s, node: n, blocks: make(chan uint64, ahead), cancel: cancel}
+	s.onTotal = n.putTotal
+	s.onAsk = func(block uint64) {
+		if gone := s.missing(block); len(gone) > 0 {
+			n.setHint(block, gone[0])
+		}
+	}
+	l.done.Go(func() {
+		if err := l.pump(ctx); err != nil && ctx.Err() == nil {
+			s.fail(err)
+		}
+	})
+	return l
+}
+
+// pump passes on the node's contributions, block by block.
+func (l *leader) pump(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case block := <-l.blocks:
+			c, err := l.collect(ctx, block)
+			if err != nil {
+				return err
+			}
+			if err := l.star.contribute(block, c); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// collect waits for the node's ranks; while it does, the root hears who is missing.
+func (l *leader) collect(ctx context.Context, block uint64) (solver.Contribution, error) {
+	for pause := l.star.ask; ; pause = min(2*pause, lastAsk) {
+		c, err := l.node.wait(ctx, block, time.Now().Add(pause))
+		if !errors.Is(err, errLate) {
+			return c, err
+		}
+		if err := l.star.lack(block, l.node.missing(block)); err != nil {
+			return solver.Contribution{}, err
+		}
+	}
+}
+
+func (l *leader) post(block uint64, c solver.Contribution) error {
+	l.star.announce(block)
+	if err := l.node.post(block, c); err != nil {
+		return err
+	}
+	l.blocks <- block // has room: at most ahead blocks are not waited for
+	return nil
+}
+
+func (l *leader) wait(ctx context.Context, block uint64, deadline time.Time) (solver.Contribution, error) {
+	return l.star.wait(ctx, block, deadline)
+}
+
+func (l *leader) missing(block uint64) []int {
+	if gone := l.node.missing(block); gone != nil {
+		return gone
+	}
+	return l.star.missing(block)
+}
+
+func (l *leader) close() error {
+	l.cancel()
+	l.done.Wait()
+	return errors.Join(l.star.close(), l.node.close())
+}

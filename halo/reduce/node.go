@@ -1,0 +1,189 @@
+package reduce
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"jacobi/internal/shm"
+	"jacobi/solver"
+)
+
+// errLate is the end of a wait by its deadline.
+var errLate = os.ErrDeadlineExceeded
+
+// node adds the contributions of the ranks of one node. Their segment holds, for every slot of the ring,
+//
+//	complete  word: number of times that all ranks have contributed to the slot, modulo 2^32
+//	total     word: number of times that the leader wrote a total over all nodes into the slot
+//	arrivals  uint64 in a cache line: contributions to the slot since the start
+//	a cell for each rank of the node, and one for the total over all nodes
+//
+// and one line with the leader's hint (see setHint). A cell is its block + 1 (uint64, written last), then the
+// number of sums (uint32), the stop flag (uint32) and the sums, each three limbs and its Bad (4 uint64).
+//
+// Who contributes last completes the slot and wakes the others; where all ranks of the run share the node,
+// each of them then adds all cells on its own. No step makes a system call unless somebody sleeps.
+type node struct {
+	seg   *shm.Segment
+	ranks []int // by cell, ascending
+	cell  int   // of this rank
+	most  int   // sums in a cell
+	spin  time.Duration
+}
+
+const (
+	line     = shm.WordSize
+	cellHead = 16
+	sumCell  = 32
+)
+
+func cellBytes(most int) int { return (cellHead + most*sumCell + line - 1) / line * line }
+
+// nodeBytes returns the size of the segment of a node with the given number of ranks.
+func nodeBytes(ranks, most int) int { return line + ring*(3*line+(ranks+1)*cellBytes(most)) }
+
+func (n *node) slot(block uint64) int {
+	return line + int(block%ring)*(3*line+(len(n.ranks)+1)*cellBytes(n.most))
+}
+
+func (n *node) complete(block uint64) *shm.Word { return n.seg.Word(n.slot(block)) }
+func (n *node) total(block uint64) *shm.Word    { return n.seg.Word(n.slot(block) + line) }
+func (n *node) arrivals(block uint64) *atomic.Uint64 {
+	return n.seg.Uint64(n.slot(block) + 2*line)
+}
+
+func (n *node) cellAt(block uint64, cell int) (mark *atomic.Uint64, body []byte) {
+	at := n.slot(block) + 3*line + cell*cellBytes(n.most)
+	return n.seg.Uint64(at), n.seg.Bytes()[at+8 : at+cellBytes(n.most)]
+}
+
+// round is what complete and total say once block has passed.
+func round(block uint64) uint32 { return uint32(block/ring + 1) }
+
+func (n *node) post(block uint64, c solver.Contribution) error {
+	n.write(block, n.cell, c)
+	if n.arrivals(block).Add(1) == uint64(len(n.ranks))*(block/ring+1) {
+		n.complete(block).Store(round(block))
+	}
+	return nil
+}
+
+// wait waits for the contributions of all ranks of the node and returns their sum.
+func (n *node) wait(ctx context.Context, block uint64, deadline time.Time) (solver.Contribution, error) {
+	if err := n.await(ctx, n.complete(block), block, deadline); err != nil {
+		return solver.Contribution{}, err
+	}
+	var sum solver.Contribution
+	for cell, rank := range n.ranks {
+		c, err := n.read(block, cell)
+		if err != nil {
+			return solver.Contribution{}, err
+		}
+		if err := merge(&sum, cell == 0, block, rank, c); err != nil {
+			return solver.Contribution{}, err
+		}
+	}
+	return sum, nil
+}
+
+func (n *node) await(ctx context.Context, w *shm.Word, block uint64, deadline time.Time) error {
+	want := round(block)
+	return w.Wait(ctx, n.spin, deadline, func(v uint32) bool { return v == want })
+}
+
+// putTotal hands the total over all nodes to the ranks of this one; the leader alone calls it.
+func (n *node) putTotal(block uint64, c solver.Contribution) {
+	n.write(block, len(n.ranks), c)
+	n.total(block).Store(round(block))
+}
+
+// waitTotal waits for the total over all nodes.
+func (n *node) waitTotal(ctx context.Context, block uint64, deadline time.Time) (solver.Contribution, error) {
+	if err := n.await(ctx, n.total(block), block, deadline); err != nil {
+		return solver.Contribution{}, err
+	}
+	return n.read(block, len(n.ranks))
+}
+
+func (n *node) write(block uint64, cell int, c solver.Contribution) {
+	mark, b := n.cellAt(block, cell)
+	binary.NativeEndian.PutUint32(b, uint32(len(c.Sums)))
+	binary.NativeEndian.PutUint32(b[4:], flag(c.Stop))
+	b = b[8:]
+	for _, s := range c.Sums {
+		for i, limb := range s.Limbs {
+			binary.NativeEndian.PutUint64(b[8*i:], limb)
+		}
+		binary.NativeEndian.PutUint64(b[24:], uint64(flag(s.Bad)))
+		b = b[sumCell:]
+	}
+	mark.Store(block + 1)
+}
+
+var errTorn = errors.New("the shared memory of the node does not hold what its ranks wrote")
+
+func (n *node) read(block uint64, cell int) (solver.Contribution, error) {
+	mark, b := n.cellAt(block, cell)
+	count := int(binary.NativeEndian.Uint32(b))
+	if mark.Load() != block+1 || count > n.most {
+		return solver.Contribution{}, errTorn
+	}
+	c := solver.Contribution{Sums: make([]solver.Sum, count), Stop: binary.NativeEndian.Uint32(b[4:]) != 0}
+	b = b[8:]
+	for i := range c.Sums {
+		for j := range c.Sums[i].Limbs {
+			c.Sums[i].Limbs[j] = binary.NativeEndian.Uint64(b[8*j:])
+		}
+		c.Sums[i].Bad = binary.NativeEndian.Uint64(b[24:]) != 0
+		b = b[sumCell:]
+	}
+	return c, nil
+}
+
+// missing returns the ranks of the node that have not contributed to block.
+func (n *node) missing(block uint64) []int {
+	var gone []int
+	for cell, rank := range n.ranks {
+		if mark, _ := n.cellAt(block, cell); mark.Load() != block+1 {
+			gone = append(gone, rank)
+		}
+	}
+	return gone
+}
+
+// setHint lets the ranks of the node know which rank of another node a block waits for; the leader alone calls it.
+func (n *node) setHint(block uint64, rank int) { n.seg.Uint64(0).Store(block<<24 | uint64(rank+1)) }
+
+func (n *node) hint(block uint64) []int {
+	if h := n.seg.Uint64(0).Load(); h>>24 == block && h&0xffffff != 0 {
+		return []int{int(h&0xffffff) - 1}
+	}
+	return nil
+}
+
+func (n *node) close() error { return n.seg.Close() }
+
+func flag(b bool) uint32 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// member is the path of a rank that is not its node's leader, in a run of several nodes.
+type member struct{ *node }
+
+func (m member) wait(ctx context.Context, block uint64, deadline time.Time) (solver.Contribution, error) {
+	return m.waitTotal(ctx, block, deadline)
+}
+
+func (m member) missing(block uint64) []int {
+	if gone := m.node.missing(block); gone != nil {
+		return gone
+	}
+	return m.hint(block)
+}

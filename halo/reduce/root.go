@@ -1,0 +1,124 @@
+package reduce
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+
+	"jacobi/solver"
+)
+
+// root adds what the nodes send. It lives in rank 0, which leads a node too.
+type root struct {
+	star  *star
+	nodes map[int][]int // the ranks of each node, by its leader
+
+	mu    sync.Mutex
+	next  uint64 // first block without a total
+	slots [ring]rootSlot
+}
+
+// rootSlot is one block: it collects until all nodes are there, then keeps the total for those that ask again.
+type rootSlot struct {
+	block uint64
+	have  map[int]bool  // leaders that contributed
+	gone  map[int][]int // by leader: the ranks that its node waits for, as it said
+	sum   solver.Contribution
+	total []byte // the frame with the total, once all are there
+}
+
+func newRoot(s *star, nodes map[int][]int) *root {
+	r := &root{star: s, nodes: nodes}
+	for b := range r.slots {
+		r.slots[b] = rootSlot{block: uint64(b), have: map[int]bool{}, gone: map[int][]int{}}
+	}
+	return r
+}
+
+func (r *root) check(f frame) error {
+	if _, leads := r.nodes[f.rank]; !leads || f.rank == 0 || f.kind == total {
+		return fmt.Errorf("a frame of kind %d from rank %d, which leads no other node", f.kind, f.rank)
+	}
+	for _, rank := range f.waiting {
+		if !slices.Contains(r.nodes[f.rank], rank) {
+			return fmt.Errorf("rank %d waits for rank %d, which is not on its node", f.rank, rank)
+		}
+	}
+	return nil
+}
+
+// hear takes a node's contribution, or its word that it has none yet, and answers one that asks again.
+func (r *root) hear(f frame) {
+	r.mu.Lock()
+	again, done, sum := r.add(f)
+	r.mu.Unlock()
+	if done != nil {
+		// What is lost is asked for again.
+		_ = r.star.publish("all", done)
+		r.star.deliver(f.block, sum)
+	}
+	if again != nil && f.rank != r.star.self {
+		_ = r.star.publish(strconv.Itoa(f.rank), again)
+	}
+}
+
+// add returns the answer to one that asks again, or the total when f was the last contribution.
+func (r *root) add(f frame) (again, done []byte, sum solver.Contribution) {
+	slot := &r.slots[f.block%ring]
+	if f.block >= r.next+ahead || f.block < slot.block {
+		return nil, nil, sum // no honest leader is there yet, or still there
+	}
+	if f.block > slot.block {
+		*slot = rootSlot{block: f.block, have: map[int]bool{}, gone: map[int][]int{}}
+	}
+	switch {
+	case slot.total != nil:
+		return slot.total, nil, sum
+	case f.kind == pending:
+		slot.gone[f.rank] = f.waiting
+		return r.pending(f.block), nil, sum
+	case slot.have[f.rank]:
+		return r.pending(f.block), nil, sum
+	}
+	if err := merge(&slot.sum, len(slot.have) == 0, f.block, f.rank, f.c); err != nil {
+		r.star.fail(err)
+		return nil, nil, sum
+	}
+	slot.have[f.rank] = true
+	if len(slot.have) < len(r.nodes) {
+		return nil, nil, sum
+	}
+	slot.total = frame{kind: total, run: r.star.run, block: f.block, c: slot.sum}.encode()
+	for n := &r.slots[r.next%ring]; n.block == r.next && n.total != nil; n = &r.slots[r.next%ring] {
+		r.next++ // block by block: a later one may be complete first
+	}
+	return nil, slot.total, slot.sum
+}
+
+func (r *root) pending(block uint64) []byte {
+	return frame{kind: pending, run: r.star.run, block: block, waiting: r.gone(block)}.encode()
+}
+
+func (r *root) missing(block uint64) []int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.gone(block)
+}
+
+// gone returns the ranks that block waits for, as far as is known: of a node that did not say who, all.
+func (r *root) gone(block uint64) []int {
+	slot := &r.slots[block%ring]
+	var ranks []int
+	for leader, members := range r.nodes {
+		switch {
+		case slot.block == block && slot.have[leader]:
+		case slot.block == block && slot.gone[leader] != nil:
+			ranks = append(ranks, slot.gone[leader]...)
+		default:
+			ranks = append(ranks, members...)
+		}
+	}
+	slices.Sort(ranks)
+	return ranks
+}

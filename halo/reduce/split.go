@@ -1,0 +1,175 @@
+package reduce
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"go.uber.org/zap"
+
+	"jacobi/internal/roster"
+	"jacobi/internal/shm"
+)
+
+// open settles which ranks share a node and opens this rank's path. The lowest rank with a node id leads its
+// node; ranks that cannot map the leader's segment become nodes of their own.
+func open(ctx context.Context, o *Options) (path, string, error) {
+	t := o.Team
+	members, self := t.Members(), t.Self().Rank
+	if len(members) == 1 {
+		return &solo{}, "one rank", nil
+	}
+	near := neighbours(members, self, o.NATSOnly)
+	seg, err := share(ctx, o, near)
+	if err != nil {
+		return nil, "", err
+	}
+	leader := self
+	if seg != nil {
+		leader = near[0]
+	}
+	leaders, err := agree(ctx, t, leader)
+	if err != nil {
+		return nil, "", errors.Join(err, closeSegment(seg))
+	}
+	p, about, err := assemble(ctx, o, seg, leaders)
+	if err != nil {
+		return nil, "", errors.Join(err, closeSegment(seg))
+	}
+	if err := t.Barrier(ctx, "reduction"); err != nil {
+		return nil, "", errors.Join(err, p.close())
+	}
+	return p, about, nil
+}
+
+// neighbours returns the ranks that say that they are on the node of self, ascending.
+func neighbours(members []roster.Member, self int, alone bool) []int {
+	var near []int
+	for r, m := range members {
+		if r == self || !alone && m.NodeID != "" && m.NodeID == members[self].NodeID {
+			near = append(near, r)
+		}
+	}
+	return near
+}
+
+// share makes the lowest rank of near offer a segment to the others. It returns nil, and no error, for a
+// rank that has nobody to share with or cannot map what it is offered.
+func share(ctx context.Context, o *Options, near []int) (*shm.Segment, error) {
+	const tag = "reduction/segment"
+	if len(near) == 1 {
+		return nil, nil
+	}
+	if o.Team.Self().Rank != near[0] {
+		data, err := o.Team.Recv(ctx, near[0], tag)
+		if err != nil {
+			return nil, err
+		}
+		var h shm.Handle
+		if err := json.Unmarshal(data, &h); err != nil {
+			return nil, fmt.Errorf("offer of shared memory from rank %d: %w", near[0], err)
+		}
+		want := nodeBytes(len(near), o.MaxSums)
+		if h.Bytes != want {
+			o.Log.Warn("no shared memory for the norm", zap.Int("leader", near[0]), zap.Int("bytes", h.Bytes), zap.Int("want", want))
+			return nil, nil
+		}
+		seg, err := o.open(h)
+		if err != nil {
+			o.Log.Warn("no shared memory for the norm", zap.Int("leader", near[0]), zap.Error(err))
+			return nil, nil
+		}
+		return seg, nil
+	}
+	// The cells of ranks that fall away stay unused.
+	seg, err := shm.Create(nodeBytes(len(near), o.MaxSums))
+	var h shm.Handle // with 0 bytes: there is none
+	if err != nil {
+		o.Log.Warn("no shared memory for the norm", zap.Error(err))
+	} else {
+		h = seg.Handle()
+	}
+	data, err := json.Marshal(h)
+	for i := 1; i < len(near) && err == nil; i++ {
+		err = o.Team.Send(ctx, near[i], tag, data)
+	}
+	if err != nil {
+		return nil, errors.Join(err, closeSegment(seg))
+	}
+	return seg, nil
+}
+
+// agree returns, by rank, who leads the node of that rank.
+func agree(ctx context.Context, t *roster.Team, leader int) ([]int, error) {
+	own, err := json.Marshal(leader)
+	if err != nil {
+		return nil, err
+	}
+	parts, err := t.Gather(ctx, "reduction/leader", own)
+	if err != nil {
+		return nil, err
+	}
+	leaders := make([]int, len(parts))
+	for r, part := range parts {
+		if err := json.Unmarshal(part, &leaders[r]); err != nil {
+			return nil, fmt.Errorf("leader of rank %d: %w", r, err)
+		}
+	}
+	all, err := json.Marshal(leaders)
+	if err != nil {
+		return nil, err
+	}
+	if all, err = t.Broadcast(ctx, "reduction/leaders", all); err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(all, &leaders); err != nil {
+		return nil, fmt.Errorf("leaders of the nodes: %w", err)
+	}
+	if len(leaders) != t.Self().Size {
+		return nil, fmt.Errorf("leaders of %d ranks, want %d", len(leaders), t.Self().Size)
+	}
+	return leaders, nil
+}
+
+// assemble opens the path that follows from who leads whom.
+func assemble(ctx context.Context, o *Options, seg *shm.Segment, leaders []int) (path, string, error) {
+	self := o.Team.Self().Rank
+	nodes := map[int][]int{} // by leader
+	for r, l := range leaders {
+		nodes[l] = append(nodes[l], r)
+	}
+	mine := nodes[leaders[self]]
+	var n *node
+	if len(mine) > 1 {
+		n = &node{seg: seg, ranks: mine, most: o.MaxSums, spin: o.Spin}
+		for cell, r := range mine {
+			if r == self {
+				n.cell = cell
+			}
+		}
+	} else if err := closeSegment(seg); err != nil {
+		return nil, "", err
+	}
+	switch {
+	case len(nodes) == 1:
+		return n, fmt.Sprintf("shared memory, %d ranks", len(mine)), nil
+	case leaders[self] != self:
+		return member{n}, fmt.Sprintf("shared memory, %d ranks, led by rank %d among %d nodes", len(mine), leaders[self], len(nodes)), nil
+	}
+	s, err := newStar(ctx, o, nodes)
+	if err != nil {
+		return nil, "", err
+	}
+	if n == nil {
+		return s, fmt.Sprintf("NATS, one of %d nodes", len(nodes)), nil
+	}
+	return newLeader(s, n), fmt.Sprintf("shared memory, %d ranks; NATS, one of %d nodes", len(mine), len(nodes)), nil
+}
+
+func closeSegment(seg *shm.Segment) error {
+	if seg == nil {
+		return nil
+	}
+	return seg.Close()
+}

@@ -1,0 +1,278 @@
+package reduce
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"go.uber.org/zap"
+
+	"jacobi/internal/roster"
+	"jacobi/solver"
+)
+
+const (
+	firstAsk = 50 * time.Millisecond // before a contribution is sent again; it doubles up to lastAsk
+	lastAsk  = time.Second
+)
+
+// star adds the contributions of nodes over NATS. Every leader sends its node's contribution to the root, which is rank
+// 0, and the root sends the total to all leaders. NATS may lose either: a leader that waits sends its contribution again,
+// and the root answers with the total, or with the ranks that it waits for itself.
+type star struct {
+	conn    roster.Conn
+	log     *zap.Logger
+	run     uint64
+	self    int // this rank, a leader
+	most    int // sums in a contribution
+	ask     time.Duration
+	subject func(to string) string
+	root    *root                                     // of rank 0; nil on the others
+	onTotal func(block uint64, c solver.Contribution) // called with mu held; may be nil
+	onAsk   func(block uint64)                        // called while a wait goes on; may be nil
+	subs    []*nats.Subscription
+
+	mu      sync.Mutex
+	closed  bool
+	slots   [ring]starSlot
+	refused int   // frames that are not of this run, or make no sense
+	err     error // ends every wait
+	failed  chan struct{}
+}
+
+// starSlot is one block of this node: announced, then contributed, then ready.
+type starSlot struct {
+	block   uint64
+	open    bool   // false before the slot's first block
+	mine    []byte // the frame with the node's contribution; nil until it is complete
+	total   solver.Contribution
+	have    bool
+	ready   chan struct{} // closed once have is true
+	waiting []int         // the ranks that the root last said to be missing
+}
+
+func newStar(ctx context.Context, o *Options, nodes map[int][]int) (*star, error) {
+	t := o.Team
+	s := &star{
+		conn: t.Conn(), log: o.Log, run: hashRun(t.Self().RunID), self: t.Self().Rank, most: o.MaxSums, ask: o.ask,
+		subject: func(to string) string { return t.Subject("sum." + to) }, failed: make(chan struct{}),
+	}
+	listen := []string{"all", strconv.Itoa(s.self)}
+	if s.self == 0 {
+		s.root = newRoot(s, nodes)
+		listen = []string{"root"}
+	}
+	for _, to := range listen {
+		sub, err := s.conn.Subscribe(s.subject(to), s.hear)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("subscribe: %w", err), s.close())
+		}
+		s.subs = append(s.subs, sub)
+	}
+	if err := s.conn.FlushWithContext(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("subscribe: %w", err), s.close())
+	}
+	return s, nil
+}
+
+// post is announce and contribute at once: the path of a node of one rank.
+func (s *star) post(block uint64, c solver.Contribution) error {
+	s.announce(block)
+	return s.contribute(block, c)
+}
+
+// announce makes room for block.
+func (s *star) announce(block uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.slots[block%ring] = starSlot{block: block, open: true, ready: make(chan struct{})}
+}
+
+// contribute sends the node's contribution.
+func (s *star) contribute(block uint64, c solver.Contribution) error {
+	f := frame{kind: contribution, run: s.run, block: block, rank: s.self, c: c}
+	if s.root != nil {
+		s.root.hear(f)
+		return nil
+	}
+	b := f.encode()
+	s.mu.Lock()
+	s.slots[block%ring].mine = b
+	s.mu.Unlock()
+	return s.publish("root", b)
+}
+
+// publish hands b to the server. A connection that is being made again is no error: what is lost is sent again.
+func (s *star) publish(to string, b []byte) error {
+	err := s.conn.Publish(s.subject(to), b)
+	if errors.Is(err, nats.ErrReconnectBufExceeded) {
+		return nil
+	}
+	return err
+}
+
+func (s *star) wait(ctx context.Context, block uint64, deadline time.Time) (solver.Contribution, error) {
+	s.mu.Lock()
+	ready := s.slots[block%ring].ready
+	s.mu.Unlock()
+	select {
+	case <-ready:
+		return s.totalOf(block), nil
+	default:
+	}
+	late := time.NewTimer(time.Until(deadline))
+	defer late.Stop()
+	pause := s.ask
+	again := time.NewTimer(pause)
+	defer again.Stop()
+	for {
+		select {
+		case <-ready:
+			return s.totalOf(block), nil
+		case <-again.C:
+			if err := s.askAgain(block); err != nil {
+				return solver.Contribution{}, err
+			}
+			if s.onAsk != nil {
+				s.onAsk(block)
+			}
+			pause = min(2*pause, lastAsk)
+			again.Reset(pause)
+		case <-s.failed:
+			return solver.Contribution{}, s.err
+		case <-ctx.Done():
+			return solver.Contribution{}, context.Cause(ctx)
+		case <-late.C:
+			return solver.Contribution{}, errLate
+		}
+	}
+}
+
+func (s *star) totalOf(block uint64) solver.Contribution {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.slots[block%ring].total
+}
+
+// askAgain sends the contribution to block again, if there is one.
+func (s *star) askAgain(block uint64) error {
+	s.mu.Lock()
+	b := s.slots[block%ring].mine
+	s.mu.Unlock()
+	if b == nil {
+		return nil
+	}
+	return s.publish("root", b)
+}
+
+// lack lets the root know which ranks of the node have not contributed to block.
+func (s *star) lack(block uint64, gone []int) error {
+	f := frame{kind: pending, run: s.run, block: block, rank: s.self, waiting: gone}
+	if s.root != nil {
+		s.root.hear(f)
+		return nil
+	}
+	return s.publish("root", f.encode())
+}
+
+func (s *star) missing(block uint64) []int {
+	if s.root != nil {
+		return s.root.missing(block)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.slots[block%ring].waiting)
+}
+
+// hear takes one message from the server. It never waits.
+func (s *star) hear(m *nats.Msg) {
+	f, err := decodeFrame(m.Data)
+	if err == nil {
+		err = s.check(f)
+	}
+	if err != nil {
+		s.refuse(m.Subject, err)
+		return
+	}
+	if s.root != nil {
+		s.root.hear(f)
+		return
+	}
+	if f.kind == total {
+		s.deliver(f.block, f.c)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if slot := &s.slots[f.block%ring]; slot.open && slot.block == f.block {
+		slot.waiting = f.waiting
+	}
+}
+
+func (s *star) check(f frame) error {
+	if f.run != s.run {
+		return fmt.Errorf("a frame of another run (%016x, this one is %016x)", f.run, s.run)
+	}
+	if len(f.c.Sums) > s.most {
+		return fmt.Errorf("%d sums from rank %d, at most %d were announced", len(f.c.Sums), f.rank, s.most)
+	}
+	if s.root != nil {
+		return s.root.check(f)
+	}
+	if f.rank != 0 || f.kind == contribution {
+		return fmt.Errorf("a frame of kind %d from rank %d, totals come from rank 0", f.kind, f.rank)
+	}
+	return nil
+}
+
+// refuse counts a frame and logs the first one.
+func (s *star) refuse(subject string, err error) {
+	s.mu.Lock()
+	s.refused++
+	first := s.refused == 1
+	s.mu.Unlock()
+	if first {
+		s.log.Warn("refused a frame of the norm's reduction; further ones are not logged", zap.String("subject", subject), zap.Error(err))
+	}
+}
+
+// deliver takes the total of block; repetitions change nothing.
+func (s *star) deliver(block uint64, c solver.Contribution) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	slot := &s.slots[block%ring]
+	if s.closed || !slot.open || slot.block != block || slot.have {
+		return
+	}
+	slot.total, slot.have = c, true
+	if s.onTotal != nil {
+		s.onTotal(block, c)
+	}
+	close(slot.ready)
+}
+
+// fail ends all waits with err.
+func (s *star) fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err == nil {
+		s.err = err
+		close(s.failed)
+	}
+}
+
+// close returns when nothing that is heard later has an effect.
+func (s *star) close() error {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	for _, sub := range s.subs {
+		_ = sub.Unsubscribe() // fails on a closed connection alone, which hears nothing either
+	}
+	return nil
+}
