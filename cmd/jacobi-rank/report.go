@@ -46,7 +46,7 @@ func (o *outputs) report(result solver.Result, parts [][]byte, hash string) (out
 	c := o.cfg
 	norm := result.Norm
 	rep := output.Report{
-		Name: c.Run.Name, RunID: o.id.RunID, Version: version.String(), Config: config, Problem: o.problem.Name(),
+		Name: c.Run.Name, RunID: o.id.RunID, Version: version.String(), Config: config, Problem: c.Problem.Preset,
 		Started: o.started, Mesh: output.NewMeshReport(o.layout.Mesh), Depth: o.layout.Depth,
 		Ranks:  make([]output.RankReport, len(parts)),
 		Sweeps: result.Sweeps, MaxIterations: c.Solver.MaxIterations, Tolerance: c.Solver.Tolerance,
