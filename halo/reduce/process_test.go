@@ -1,0 +1,92 @@
+package reduce
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"jacobi/internal/roster"
+	"jacobi/internal/roster/rostertest"
+	"jacobi/internal/shm"
+)
+
+// The ranks of TestProcesses are this binary, started with the run's server, nodes, and rank in its environment.
+const (
+	envURL   = "JACOBI_REDUCE_TEST_URL"
+	envNodes = "JACOBI_REDUCE_TEST_NODES"
+	envRank  = "JACOBI_REDUCE_TEST_RANK"
+)
+
+const processBlocks = 2000
+
+func TestMain(m *testing.M) {
+	if os.Getenv(envURL) == "" {
+		os.Exit(m.Run())
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	if err := process(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// process is the life of one rank.
+func process(ctx context.Context) error {
+	nodes := strings.Split(os.Getenv(envNodes), ",")
+	rank, err := strconv.Atoi(os.Getenv(envRank))
+	if err != nil {
+		return err
+	}
+	conn, err := roster.Connect(ctx, roster.ConnectOptions{URL: os.Getenv(envURL), Timeout: 10 * time.Second})
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	team, err := roster.Join(ctx, conn, testMember(rank, len(nodes), nodes[rank]), 10*time.Second)
+	if err != nil {
+		return err
+	}
+	defer team.Close()
+	r, err := New(team.Context(), Options{Team: team, MaxSums: testSums, Timeout: 20 * time.Second, Spin: shm.SpinTime(len(nodes), 2)})
+	if err != nil {
+		return err
+	}
+	err = drive(team.Context(), r, rank, len(nodes), processBlocks)
+	if err == nil {
+		err = team.Barrier(ctx, "end")
+	} else {
+		err = errors.Join(err, team.Abort(err))
+	}
+	return errors.Join(err, r.Close())
+}
+
+func TestProcesses(t *testing.T) {
+	for _, nodes := range []string{"a,a", "a,a,a,a", "a,a,b,b", "a,b,a,b,c"} {
+		t.Run(nodes, func(t *testing.T) {
+			s := rostertest.Start(t, 0)
+			exe, err := os.Executable()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var wg sync.WaitGroup
+			for rank := range strings.Split(nodes, ",") {
+				cmd := exec.CommandContext(t.Context(), exe)
+				cmd.Env = append(os.Environ(), envURL+"="+s.URL(), envNodes+"="+nodes, envRank+"="+strconv.Itoa(rank))
+				wg.Go(func() {
+					if out, err := cmd.CombinedOutput(); err != nil {
+						t.Errorf("rank %d: %v: %s", rank, err, out)
+					}
+				})
+			}
+			wg.Wait()
+		})
+	}
+}
