@@ -1,6 +1,7 @@
 package halo
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -49,6 +50,9 @@ func fill(dst []byte, rank int, rows solver.Stripe, nx int, block uint64) {
 func verify(got []byte, rank int, rows solver.Stripe, nx int, block uint64) error {
 	want := make([]byte, len(got))
 	fill(want, rank, rows, nx, block)
+	if bytes.Equal(got, want) {
+		return nil
+	}
 	for i := 0; i < len(got); i += 8 {
 		if g, w := binary.LittleEndian.Uint64(got[i:]), binary.LittleEndian.Uint64(want[i:]); g != w {
 			return fmt.Errorf("block %d, row %d, column %d: got rank %d block %d row %d column %d",
@@ -209,7 +213,7 @@ func testSizes(t *testing.T, tr transport) {
 		t.Run(fmt.Sprintf("%d rows x %d", c.depth, c.nx), func(t *testing.T) {
 			e := freshEnd(c.nx, c.depth)
 			a, b := tr.must(t, e, long)
-			both(t, a, b, e, 0, 3, nil)
+			both(t, a, b, e, 0, 2, nil)
 		})
 	}
 	t.Run("unlike ways", func(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 // Member is what a rank knows of another one when it chooses a transport.
 type Member struct {
 	Rank int
-	Host string // for messages
-	Node shm.Node
+	Host string   // for messages
+	Node shm.Node // zero: unknown, so no memory is shared
 }
 
 // Peer is a direct transport between two ranks. Connect tries its peers in order before NATS; both ranks of a
@@ -41,6 +41,8 @@ func (SharedMemory) Reachable(mine, theirs Member) (bool, string) {
 		mine, theirs = theirs, mine
 	}
 	switch {
+	case a.Boot == "" || b.Boot == "":
+		return false, fmt.Sprintf("unknown node: rank %d on %s, rank %d on %s", mine.Rank, mine.Host, theirs.Rank, theirs.Host)
 	case a.Boot != b.Boot:
 		return false, fmt.Sprintf("different nodes: rank %d on %s, rank %d on %s", mine.Rank, mine.Host, theirs.Rank, theirs.Host)
 	case a.PIDNamespace != b.PIDNamespace:

@@ -232,26 +232,50 @@ func TestWaitEnds(t *testing.T) {
 }
 
 func TestManyWaiters(t *testing.T) {
-	s := create(t, 2*WordSize)
 	const n = 8
+	s := create(t, (1+n)*WordSize)
 	var wg sync.WaitGroup
-	for range n {
+	for k := 1; k <= n; k++ {
 		wg.Go(func() {
 			for i := uint32(1); i <= 100; i++ {
-				if err := s.Word(0).Wait(t.Context(), 0, time.Time{}, func(v uint32) bool { return v >= i }); err != nil {
+				if err := s.Word(0).Wait(t.Context(), 0, time.Time{}, func(v uint32) bool { return v == i }); err != nil {
 					t.Error(err)
 				}
-				s.Word(WordSize).Add(1)
+				s.Word(k * WordSize).Store(i)
 			}
 		})
 	}
 	for i := uint32(1); i <= 100; i++ {
-		s.Word(0).Add(1)
-		if err := s.Word(WordSize).Wait(t.Context(), 0, time.Time{}, func(v uint32) bool { return v == n*i }); err != nil {
-			t.Error(err)
+		s.Word(0).Store(i)
+		for k := 1; k <= n; k++ {
+			if err := s.Word(k*WordSize).Wait(t.Context(), 0, time.Time{}, func(v uint32) bool { return v == i }); err != nil {
+				t.Error(err)
+			}
 		}
 	}
 	wg.Wait()
+}
+
+// TestUint64 counts from several goroutines, through two mappings.
+func TestUint64(t *testing.T) {
+	a := create(t, 16)
+	b, err := Open(a.Handle())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	var wg sync.WaitGroup
+	for _, s := range []*Segment{a, b, a, b} {
+		wg.Go(func() {
+			for range 1000 {
+				s.Uint64(8).Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	if got := a.Uint64(8).Load(); got != 4000 {
+		t.Errorf("counted to %d, want 4000", got)
+	}
 }
 
 func TestLocalNode(t *testing.T) {

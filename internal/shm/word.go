@@ -35,13 +35,6 @@ func (w *Word) Store(v uint32) {
 	w.Wake()
 }
 
-// Add adds delta to the number, wakes those who wait for it, and returns it.
-func (w *Word) Add(delta uint32) uint32 {
-	v := w.value.Add(delta)
-	w.Wake()
-	return v
-}
-
 // Wake makes all who wait look again. It makes no system call when nobody sleeps.
 func (w *Word) Wake() {
 	// A waiter counts itself, then looks at the number, then sleeps; who changes the number does so before
