@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"runtime"
 
+	"jacobi/internal/cpu/kernel"
 	"jacobi/solver"
 )
 
@@ -17,6 +18,9 @@ type Options struct {
 	Kernel  string // one of Kernels(); "": the best
 	Cache   int    // bytes of cache that a thread may fill with its scratch; 0: as much as the machine suggests
 }
+
+// Kernels returns the names of the kernels that run on this machine, the best first; "portable" runs everywhere.
+func Kernels() []string { return kernel.Names() }
 
 // leastMaxSweeps is what a block may always have; deeper halos allow deeper blocks.
 const leastMaxSweeps = 32
@@ -29,7 +33,7 @@ type Backend struct {
 	neighbour [2]bool
 	sweepable solver.Stripe // rows that a sweep may update: all but fixed ones and the outermost of a halo
 	layout    rowLayout
-	kernel    kernel
+	kernel    kernel.Kernel
 	masks     edgeMasks
 	plans     []plan // by number of sweeps
 	now, next *field
@@ -46,7 +50,7 @@ func New(l solver.Layout, o Options) (*Backend, error) {
 	if err := check(l); err != nil {
 		return nil, fmt.Errorf("cpu backend: %w", err)
 	}
-	k, err := findKernel(o.Kernel, l.Mesh.DType)
+	k, err := kernel.Find(o.Kernel, l.Mesh.DType)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +64,7 @@ func New(l solver.Layout, o Options) (*Backend, error) {
 		o.Cache = scratchCache()
 	}
 	b := &Backend{mesh: l.Mesh, stripe: l.Stripe, depth: l.Depth, neighbour: l.Neighbour, kernel: k}
-	b.layout = newRowLayout(l.Mesh, k.lanes)
+	b.layout = newRowLayout(l.Mesh, k)
 	b.masks = newEdgeMasks(b.layout)
 	rows := b.storedRows()
 	b.sweepable = solver.Stripe{Lo: rows.Lo + 1, Hi: rows.Hi - 1}
@@ -118,7 +122,7 @@ func (b *Backend) Describe() string {
 	if len(b.pool.workers) == 1 {
 		threads = "1 thread"
 	}
-	return fmt.Sprintf("cpu %s, %s", b.kernel.name, threads)
+	return fmt.Sprintf("cpu %s, %s", b.kernel.Name, threads)
 }
 
 // Limits implements solver.Backend.

@@ -72,7 +72,7 @@ func (b *Backend) Sums(_ context.Context, blk solver.Block) ([]solver.Sum, error
 	for level := range blk.Sweeps {
 		var sum solver.Sum
 		for _, w := range b.pool.workers {
-			sum.Merge(w.sums[level].total())
+			sum.Merge(w.sums[level].Total())
 		}
 		b.sums = append(b.sums, sum)
 	}
@@ -98,7 +98,7 @@ func (b *Backend) begin(blk solver.Block) error {
 	}
 	for _, w := range b.pool.workers {
 		for i := range w.sums {
-			w.sums[i].reset()
+			w.sums[i].Reset()
 		}
 	}
 	b.edged, b.undoable, b.last = nil, false, blk

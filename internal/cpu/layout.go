@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"unsafe"
 
+	"jacobi/internal/cpu/kernel"
 	"jacobi/solver"
 )
 
@@ -17,14 +18,16 @@ type rowLayout struct {
 	lanes  int // values in a vector
 	blocks int // blocks in a row
 	stride int // bytes from one row to the next
+
+	packBlocks, unpackBlocks func(dst, src unsafe.Pointer, blocks int) // of the kernel; may be nil
 }
 
 // rowPadding spreads rows over the sets of a cache: without it the rows of a mesh of 2^k columns share a few sets.
 const rowPadding = 256
 
-func newRowLayout(m solver.Mesh, lanes int) rowLayout {
-	l := rowLayout{nx: m.NX, size: m.DType.Size(), lanes: lanes}
-	l.blocks = ceilDiv(m.NX, 4*lanes)
+func newRowLayout(m solver.Mesh, k kernel.Kernel) rowLayout {
+	l := rowLayout{nx: m.NX, size: m.DType.Size(), lanes: k.Lanes, packBlocks: k.Pack, unpackBlocks: k.Unpack}
+	l.blocks = ceilDiv(m.NX, 4*k.Lanes)
 	l.stride = paddedStride(l.blocks * l.blockBytes())
 	return l
 }
@@ -40,32 +43,42 @@ func (l rowLayout) index(column int) int {
 	return q/l.lanes*4*l.lanes + column%4*l.lanes + q%l.lanes
 }
 
-// pack writes the dense little-endian row src to the row at dst.
+// pack writes the dense little-endian row src to the row at dst, by the kernel as far as whole blocks go.
 func (l rowLayout) pack(dst unsafe.Pointer, src []byte) {
+	from := 0
+	if n := l.nx / (4 * l.lanes); l.packBlocks != nil && n > 0 {
+		l.packBlocks(dst, unsafe.Pointer(unsafe.SliceData(src)), n)
+		from = n * 4 * l.lanes
+	}
 	if l.size == 4 {
 		row := unsafe.Slice((*uint32)(dst), l.blocks*4*l.lanes)
-		for c := range l.nx {
+		for c := from; c < l.nx; c++ {
 			row[l.index(c)] = binary.LittleEndian.Uint32(src[4*c:])
 		}
 		return
 	}
 	row := unsafe.Slice((*uint64)(dst), l.blocks*4*l.lanes)
-	for c := range l.nx {
+	for c := from; c < l.nx; c++ {
 		row[l.index(c)] = binary.LittleEndian.Uint64(src[8*c:])
 	}
 }
 
 // unpack is the inverse of pack.
 func (l rowLayout) unpack(dst []byte, src unsafe.Pointer) {
+	from := 0
+	if n := l.nx / (4 * l.lanes); l.unpackBlocks != nil && n > 0 {
+		l.unpackBlocks(unsafe.Pointer(unsafe.SliceData(dst)), src, n)
+		from = n * 4 * l.lanes
+	}
 	if l.size == 4 {
 		row := unsafe.Slice((*uint32)(src), l.blocks*4*l.lanes)
-		for c := range l.nx {
+		for c := from; c < l.nx; c++ {
 			binary.LittleEndian.PutUint32(dst[4*c:], row[l.index(c)])
 		}
 		return
 	}
 	row := unsafe.Slice((*uint64)(src), l.blocks*4*l.lanes)
-	for c := range l.nx {
+	for c := from; c < l.nx; c++ {
 		binary.LittleEndian.PutUint64(dst[8*c:], row[l.index(c)])
 	}
 }

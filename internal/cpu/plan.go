@@ -1,5 +1,7 @@
 package cpu
 
+import "jacobi/internal/cpu/kernel"
+
 // plan is the shape of a pass of a number of sweeps. A thread takes its rows window by window; in a window it goes
 // down in bands of rows and, in a band, from left to right in chunks of blocks, and does all sweeps in a chunk before the next chunk. Each
 // sweep lags the one before by one row and one block, because it reads one row and one column beyond. The rows
@@ -21,7 +23,7 @@ func newPlan(l rowLayout, sweeps, cache int) plan {
 	p := plan{sweeps: sweeps, window: l.blocks}
 	p.overlap = ceilDiv(sweeps-1, 4*l.lanes)
 	if sweeps > 1 {
-		p.ringRows = 2*sweeps + bandRows
+		p.ringRows = 2*sweeps + kernel.Rows
 	}
 	columns := p.ringRows*l.blockBytes() + sweeps*l.vectorBytes() // bytes for each block of width
 	if fit := cache/columns - 2*p.overlap; fit < l.blocks {
@@ -41,5 +43,5 @@ const cacheLine = 64
 // The parts of a thread's scratch: ring, group sums, carried vectors.
 func (p plan) ringBytes() int  { return p.ringRows*p.ringStride + cacheLine }
 func (p plan) accBytes() int   { return p.sweeps * p.accStride }
-func (p plan) carryBytes() int { return p.sweeps * bandRows * cacheLine }
+func (p plan) carryBytes() int { return p.sweeps * kernel.Rows * cacheLine }
 func (p plan) bytes() int      { return p.ringBytes() + p.accBytes() + p.carryBytes() }

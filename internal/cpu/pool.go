@@ -4,6 +4,7 @@ import (
 	"errors"
 	"sync"
 
+	"jacobi/internal/cpu/kernel"
 	"jacobi/solver"
 )
 
@@ -22,9 +23,9 @@ func newPool(b *Backend, threads, scratch int, e solver.Magnitude) (*pool, error
 		if err != nil {
 			return nil, errors.Join(err, p.close())
 		}
-		w := &worker{b: b, scratch: m, sums: make([]collector, len(b.plans)-1)}
+		w := &worker{b: b, scratch: m, sums: make([]kernel.Collector, len(b.plans)-1)}
 		for k := range w.sums {
-			w.sums[k].magnitude = e
+			w.sums[k] = kernel.NewCollector(e)
 		}
 		p.workers = append(p.workers, w)
 		if i > 0 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"unsafe"
 
+	"jacobi/internal/cpu/kernel"
 	"jacobi/solver"
 )
 
@@ -11,7 +12,7 @@ import (
 type worker struct {
 	b       *Backend
 	scratch memory
-	sums    []collector // by sweep of the block
+	sums    []kernel.Collector // by sweep of the block
 	tasks   []task      // of the band at hand, in the order of sweeps
 }
 
@@ -23,7 +24,7 @@ type job struct {
 
 // task is what one sweep does in a band between two ends of norm groups.
 type task struct {
-	span
+	kernel.Span
 	level   int  // 1 for the first sweep of the block
 	collect bool // the groups are complete after it and count
 }
@@ -55,9 +56,9 @@ func (s *stream) run(ctx context.Context) error {
 	s.outerLeft = max(0, s.left-s.overlap)
 	s.outerRight = min(s.b.layout.blocks, s.right+s.overlap)
 	s.counted = solver.Stripe{Lo: max(s.rows.Lo, s.b.stripe.Lo), Hi: min(s.rows.Hi, s.b.stripe.Hi)}
-	// Level k does rows [top-k, top-k+bandRows) of the band at top; a band of the first level is a row group.
-	top := floorMultiple(s.rows.Lo-s.sweeps+1, bandRows) + 1
-	for ; top-s.sweeps < s.rows.Hi; top += bandRows {
+	// Level k does rows [top-k, top-k+kernel.Rows) of the band at top; a band of the first level is a row group.
+	top := floorMultiple(s.rows.Lo-s.sweeps+1, kernel.Rows) + 1
+	for ; top-s.sweeps < s.rows.Hi; top += kernel.Rows {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -73,25 +74,25 @@ func (s *stream) run(ctx context.Context) error {
 // planLevel appends the tasks of a level for the band of rows that begins at y.
 func (s *stream) planLevel(level, y int) {
 	first := max(s.rows.Lo-(s.sweeps-level), s.b.sweepable.Lo)
-	end := min(s.rows.Hi+(s.sweeps-level), s.b.sweepable.Hi, y+bandRows)
+	end := min(s.rows.Hi+(s.sweeps-level), s.b.sweepable.Hi, y+kernel.Rows)
 	for y = max(y, first); y < end; {
 		next := min(end, s.groupEnd(y))
 		t := task{level: level}
 		t.collect = s.groupEnd(next-1) == next && y >= s.counted.Lo && next <= s.counted.Hi
 		if y == first || s.groupEnd(y-1) == y {
-			t.restart = 1
+			t.Restart = 1
 		}
-		t.rows = next - y
-		for i := range t.rows + 2 {
-			t.src[i] = s.row(level-1, y-1+i)
+		t.Rows = next - y
+		for i := range t.Rows + 2 {
+			t.Src[i] = s.row(level-1, y-1+i)
 		}
-		for i := range t.rows {
-			t.dst[i] = s.row(level, y+i)
+		for i := range t.Rows {
+			t.Dst[i] = s.row(level, y+i)
 		}
 		p := unsafe.Add(s.scratch.pointer(), s.ringBytes())
-		t.acc = unsafe.Add(p, (level-1)*s.accStride)
-		place := mod(y+level-1, bandRows) // in the band
-		t.carry = unsafe.Add(p, s.accBytes()+(level-1)*bandRows*cacheLine+place*s.b.layout.vectorBytes())
+		t.Acc = unsafe.Add(p, (level-1)*s.accStride)
+		place := mod(y+level-1, kernel.Rows) // in the band
+		t.Carry = unsafe.Add(p, s.accBytes()+(level-1)*kernel.Rows*cacheLine+place*s.b.layout.vectorBytes())
 		s.tasks = append(s.tasks, t)
 		y = next
 	}
@@ -150,9 +151,9 @@ func (s *stream) carryIn(t *task, block int) {
 		return
 	}
 	n := l.vectorBytes()
-	for r := range t.rows {
-		from := unsafe.Add(t.src[r+1], (block-s.outerLeft)*l.blockBytes()-n)
-		copy(unsafe.Slice((*byte)(unsafe.Add(t.carry, r*n)), n), unsafe.Slice((*byte)(from), n))
+	for r := range t.Rows {
+		from := unsafe.Add(t.Src[r+1], (block-s.outerLeft)*l.blockBytes()-n)
+		copy(unsafe.Slice((*byte)(unsafe.Add(t.Carry, r*n)), n), unsafe.Slice((*byte)(from), n))
 	}
 }
 
@@ -161,7 +162,7 @@ func (s *stream) do(t *task, from, to int) {
 	l, k := s.b.layout, &s.b.kernel
 	x := from
 	if x == 0 {
-		s.call(k.edge, t, x, 1, s.b.firstMask())
+		s.call(k.Edge, t, x, 1, s.b.firstMask())
 		x++
 	}
 	end := to
@@ -169,25 +170,25 @@ func (s *stream) do(t *task, from, to int) {
 		end--
 	}
 	if x < end {
-		s.call(k.sweep, t, x, end-x, nil)
+		s.call(k.Sweep, t, x, end-x, nil)
 	}
 	if end < to {
-		s.call(k.edge, t, end, 1, s.b.lastMask())
+		s.call(k.Edge, t, end, 1, s.b.lastMask())
 	}
 	if t.collect {
 		if from, to = max(from, s.left), min(to, s.right); from < to {
-			acc := unsafe.Add(t.acc, (from-s.outerLeft)*l.vectorBytes())
-			k.collect(&s.sums[t.level-1], acc, (to-from)*l.lanes)
+			acc := unsafe.Add(t.Acc, (from-s.outerLeft)*l.vectorBytes())
+			k.Collect(&s.sums[t.level-1], acc, (to-from)*l.lanes, s.b.mesh.DType)
 		}
 	}
 }
 
-func (s *stream) call(f func(*span), t *task, block, blocks int, masks unsafe.Pointer) {
-	t.off = (block - s.outerLeft) * s.b.layout.blockBytes()
-	t.accOff = (block - s.outerLeft) * s.b.layout.vectorBytes()
-	t.blocks = blocks
-	t.masks = masks
-	f(&t.span)
+func (s *stream) call(f func(*kernel.Span), t *task, block, blocks int, masks unsafe.Pointer) {
+	t.Off = (block - s.outerLeft) * s.b.layout.blockBytes()
+	t.AccOff = (block - s.outerLeft) * s.b.layout.vectorBytes()
+	t.Blocks = blocks
+	t.Masks = masks
+	f(&t.Span)
 }
 
 func mod(a, n int) int { return (a%n + n) % n }

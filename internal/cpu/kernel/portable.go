@@ -1,4 +1,4 @@
-package cpu
+package kernel
 
 import (
 	"math"
@@ -9,38 +9,32 @@ type float interface{ float32 | float64 }
 
 // portable is the kernel in plain Go. Its blocks are four columns in dense order. Every product that is added to
 // something is converted first: else the compiler may fuse the two on some machines.
-func portable[F float]() kernel {
+func portable[F float]() Kernel {
 	var f F
 	size := int(unsafe.Sizeof(f))
 	fma := func(x, y, z F) F { return F(math.FMA(float64(x), float64(y), float64(z))) }
 	if size == 4 {
 		fma = func(x, y, z F) F { return F(fma32(float32(x), float32(y), float32(z))) }
 	}
-	return kernel{
-		name:  "portable",
-		lanes: 1,
-		sweep: func(s *span) { sweepPortable(s, size, fma) },
-		edge:  func(s *span) { edgePortable(s, size, fma) },
-		collect: func(c *collector, acc unsafe.Pointer, n int) {
-			for _, v := range unsafe.Slice((*F)(acc), n) {
-				c.sum.Add(float64(v), c.magnitude)
-			}
-		},
+	return Kernel{
+		Lanes: 1,
+		Sweep: func(s *Span) { sweepPortable(s, fma) },
+		Edge:  func(s *Span) { edgePortable(s, size, fma) },
 	}
 }
 
-func sweepPortable[F float](s *span, size int, fma func(x, y, z F) F) {
-	n := 4 * s.blocks
-	acc := unsafe.Slice((*F)(unsafe.Add(s.acc, s.accOff)), s.blocks)
-	if s.restart != 0 {
+func sweepPortable[F float](s *Span, fma func(x, y, z F) F) {
+	n := 4 * s.Blocks
+	acc := unsafe.Slice((*F)(unsafe.Add(s.Acc, s.AccOff)), s.Blocks)
+	if s.Restart != 0 {
 		clear(acc)
 	}
-	carry := unsafe.Slice((*F)(s.carry), s.rows)
-	for r := range s.rows {
-		north := unsafe.Slice((*F)(unsafe.Add(s.src[r], s.off)), n)
-		row := unsafe.Slice((*F)(unsafe.Add(s.src[r+1], s.off)), n+1)
-		south := unsafe.Slice((*F)(unsafe.Add(s.src[r+2], s.off)), n)
-		dst := unsafe.Slice((*F)(unsafe.Add(s.dst[r], s.off)), n)
+	carry := unsafe.Slice((*F)(s.Carry), s.Rows)
+	for r := range s.Rows {
+		north := unsafe.Slice((*F)(unsafe.Add(s.Src[r], s.Off)), n)
+		row := unsafe.Slice((*F)(unsafe.Add(s.Src[r+1], s.Off)), n+1)
+		south := unsafe.Slice((*F)(unsafe.Add(s.Src[r+2], s.Off)), n)
+		dst := unsafe.Slice((*F)(unsafe.Add(s.Dst[r], s.Off)), n)
 		west := carry[r]
 		for b := range acc {
 			var d [4]F
@@ -57,17 +51,17 @@ func sweepPortable[F float](s *span, size int, fma func(x, y, z F) F) {
 	}
 }
 
-func edgePortable[F float](s *span, size int, fma func(x, y, z F) F) {
-	acc := (*F)(unsafe.Add(s.acc, s.accOff))
-	if s.restart != 0 {
+func edgePortable[F float](s *Span, size int, fma func(x, y, z F) F) {
+	acc := (*F)(unsafe.Add(s.Acc, s.AccOff))
+	if s.Restart != 0 {
 		*acc = 0
 	}
-	carry := unsafe.Slice((*F)(s.carry), s.rows)
-	for r := range s.rows {
-		north := (*[4]F)(unsafe.Add(s.src[r], s.off))
-		row := (*[5]F)(unsafe.Add(s.src[r+1], s.off))
-		south := (*[4]F)(unsafe.Add(s.src[r+2], s.off))
-		dst := (*[4]F)(unsafe.Add(s.dst[r], s.off))
+	carry := unsafe.Slice((*F)(s.Carry), s.Rows)
+	for r := range s.Rows {
+		north := (*[4]F)(unsafe.Add(s.Src[r], s.Off))
+		row := (*[5]F)(unsafe.Add(s.Src[r+1], s.Off))
+		south := (*[4]F)(unsafe.Add(s.Src[r+2], s.Off))
+		dst := (*[4]F)(unsafe.Add(s.Dst[r], s.Off))
 		west := carry[r]
 		var d [4]F
 		for j := range d {
@@ -85,7 +79,7 @@ func edgePortable[F float](s *span, size int, fma func(x, y, z F) F) {
 }
 
 // swept says whether the mask of value i, of the given size, is set.
-func (s *span) swept(i, size int) bool { return *(*byte)(unsafe.Add(s.masks, i*size)) != 0 }
+func (s *Span) swept(i, size int) bool { return *(*byte)(unsafe.Add(s.Masks, i*size)) != 0 }
 
 // fma32 returns x*y+z rounded once to float32.
 func fma32(x, y, z float32) float32 {

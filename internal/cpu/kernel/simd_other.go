@@ -1,3 +1,5 @@
-package cpu
+//go:build !amd64
+
+package kernel
 
 func simdFamilies() []family { return nil }

@@ -1,0 +1,85 @@
+package kernel
+
+import (
+	"math"
+	"unsafe"
+
+	"jacobi/solver"
+)
+
+// Collector gathers the group sums of one sweep on one thread into an exact solver.Sum.
+//
+// SIMD kernels do it in three limbs of 48 bits for each lane. A group sum is scaled to units of solver.Sum; what
+// exceeds 2^96 and 2^48 goes to the upper limbs, the rest, without its fraction, to the lowest one, and each step is exact. A call adds at most
+// 16 terms below 2^48 to a limb's lane, so floating-point limbs stay below 2^52; between calls they are integers.
+type Collector struct {
+	Limbs     [3][8]uint64 // units of 2^0, 2^48 and 2^96; by lane
+	Scale     float64      // 1 / unit
+	calls     int          // since Limbs was emptied
+	magnitude solver.Magnitude
+	sum       solver.Sum
+}
+
+// Constants of the collecting kernels. Bound is the least term that solver.Sum refuses, in units.
+const (
+	Bound         = 1 << 142
+	collectGroups = 64      // a call
+	maxCalls      = 1 << 11 // of at most 2^52 units each
+)
+
+// NewCollector returns an empty Collector for a problem's magnitude.
+func NewCollector(e solver.Magnitude) Collector {
+	return Collector{Scale: math.Ldexp(1, 134-2*int(e)), magnitude: e}
+}
+
+// Reset empties the collector.
+func (c *Collector) Reset() {
+	c.sum = solver.Sum{}
+	c.Limbs = [3][8]uint64{}
+	c.calls = 0
+}
+
+// Total returns the exact sum of all groups since Reset.
+func (c *Collector) Total() solver.Sum {
+	c.empty()
+	return c.sum
+}
+
+// empty moves the limbs into the sum.
+func (c *Collector) empty() {
+	for i := range c.Limbs {
+		for lane, n := range c.Limbs[i] {
+			c.sum.AddScaled(n, 48*i)
+			c.Limbs[i][lane] = 0
+		}
+	}
+	c.calls = 0
+}
+
+// Collect adds n complete group sums, n a multiple of k.Lanes.
+func (k *Kernel) Collect(c *Collector, acc unsafe.Pointer, n int, t solver.DType) {
+	for n > 0 {
+		part := min(n, collectGroups)
+		// Scale is a normal number but for absurd magnitudes.
+		if k.collect == nil || c.Scale < 0x1p-1000 || c.Scale > 0x1p1000 || !k.collect(c, acc, part) {
+			c.add(acc, part, t)
+		} else if c.calls++; c.calls == maxCalls {
+			c.empty()
+		}
+		acc = unsafe.Add(acc, part*t.Size())
+		n -= part
+	}
+}
+
+// add adds groups one by one.
+func (c *Collector) add(acc unsafe.Pointer, n int, t solver.DType) {
+	if t == solver.Float32 {
+		for _, v := range unsafe.Slice((*float32)(acc), n) {
+			c.sum.Add(float64(v), c.magnitude)
+		}
+		return
+	}
+	for _, v := range unsafe.Slice((*float64)(acc), n) {
+		c.sum.Add(v, c.magnitude)
+	}
+}

@@ -1,0 +1,254 @@
+package main
+
+import (
+	"fmt"
+	"unsafe"
+
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+
+	"jacobi/internal/cpu/kernel"
+	"jacobi/solver"
+)
+
+// avx512 has 32 registers of 64 bytes: three rows of a block in 0-11, temporaries in 12-15, acc and constants above.
+type avx512 struct {
+	*generator
+	t       solver.DType
+	zmm     [32]reg.VecPhysical
+	quarter reg.VecPhysical
+	acc     reg.VecPhysical
+	ops     arithmetic
+	align   func(...operand.Op)
+	lanes   int
+}
+
+// arithmetic is the instructions of a type of value.
+type arithmetic struct{ add, sub, mul, fma, mov func(...operand.Op) }
+
+func newAVX512(t solver.DType) machine {
+	m := &avx512{t: t, lanes: 64 / t.Size()}
+	m.zmm = [32]reg.VecPhysical{
+		reg.Z0, reg.Z1, reg.Z2, reg.Z3, reg.Z4, reg.Z5, reg.Z6, reg.Z7, reg.Z8, reg.Z9, reg.Z10, reg.Z11, reg.Z12, reg.Z13, reg.Z14, reg.Z15,
+		reg.Z16, reg.Z17, reg.Z18, reg.Z19, reg.Z20, reg.Z21, reg.Z22, reg.Z23, reg.Z24, reg.Z25, reg.Z26, reg.Z27, reg.Z28, reg.Z29, reg.Z30, reg.Z31,
+	}
+	m.acc, m.quarter = m.zmm[16], m.zmm[17]
+	return m
+}
+
+func (m *avx512) use(g *generator) {
+	m.generator = g
+	if m.t == solver.Float32 {
+		m.ops = arithmetic{g.VADDPS, g.VSUBPS, g.VMULPS, g.VFMADD231PS, g.VMOVUPS}
+		m.align = g.VALIGND
+	} else {
+		m.ops = arithmetic{g.VADDPD, g.VSUBPD, g.VMULPD, g.VFMADD231PD, g.VMOVUPD}
+		m.align = g.VALIGNQ
+	}
+}
+
+func (m *avx512) suffix() string   { return fmt.Sprintf("AVX512F%d", 8*m.t.Size()) }
+func (m *avx512) vectorBytes() int { return 64 }
+
+func (m *avx512) line(i int) blockRegs { return blockRegs(m.zmm[i%3*4 : i%3*4+4]) }
+
+func (m *avx512) prologue(masked bool, masks blockMem) {
+	g := m.generator
+	if m.t == solver.Float32 {
+		g.VBROADCASTSS(g.constant("quarter", 1, operand.F32(0.25)), m.quarter)
+	} else {
+		g.VBROADCASTSD(g.constant("quarter", 1, operand.F64(0.25)), m.quarter)
+	}
+	if !masked {
+		return
+	}
+	for j, k := range laneMasks {
+		t := m.zmm[12]
+		m.ops.mov(masks[j], t)
+		if m.t == solver.Float32 {
+			g.VPMOVD2M(t, k)
+		} else {
+			g.VPMOVQ2M(t, k)
+		}
+	}
+}
+
+// laneMasks hold the masks of the vectors of a block.
+var laneMasks = [4]reg.OpmaskPhysical{reg.K1, reg.K2, reg.K3, reg.K4}
+
+func (m *avx512) load(r reg.VecPhysical, p operand.Mem) { m.ops.mov(p, r) }
+
+func (m *avx512) loadAcc(acc operand.Mem, restart reg.GPVirtual) {
+	g := m.generator
+	keep := g.GP64()
+	g.LEAQ(operand.Mem{Base: restart, Disp: -1}, keep) // all bits set, or none to restart
+	g.KMOVW(keep.As32(), reg.K5)
+	if m.t == solver.Float32 {
+		g.VMOVUPS_Z(acc, reg.K5, m.acc)
+	} else {
+		g.VMOVUPD_Z(acc, reg.K5, m.acc)
+	}
+}
+
+func (m *avx512) storeAcc(acc operand.Mem) { m.ops.mov(m.acc, acc) }
+
+func (m *avx512) row(n, c, s blockRegs, carry, east operand.Mem, dst blockMem, masked bool) {
+	o := m.ops
+	t := m.zmm[12:16]
+	// West and east neighbours of vector j: vectors j-1 and j+1, at the ends shifted by a lane.
+	o.mov(east, t[3])
+	m.align(operand.U8(1), c[0], t[3], t[3])
+	m.align(operand.U8(m.lanes-1), carry, c[3], t[0])
+	o.mov(c[3], carry)
+	o.add(c[1], t[0], t[0])
+	o.add(c[2], c[0], t[1])
+	o.add(c[3], c[1], t[2])
+	o.add(t[3], c[2], t[3])
+	for j := range n {
+		o.add(s[j], n[j], n[j])
+	}
+	for j := range n {
+		o.add(n[j], t[j], t[j])
+	}
+	for j := range n {
+		if masked {
+			o.mov(c[j], n[j])
+			o.mul(m.quarter, t[j], laneMasks[j], n[j])
+		} else {
+			o.mul(m.quarter, t[j], n[j])
+		}
+		o.mov(n[j], dst[j])
+	}
+	for j := range n {
+		o.sub(c[j], n[j], t[j])
+	}
+	// ((d0*d0 + d1*d1) + (d2*d2 + d3*d3)), the second product of each pair fused.
+	o.mul(t[0], t[0], t[0])
+	o.mul(t[2], t[2], t[2])
+	o.fma(t[1], t[1], t[0])
+	o.fma(t[3], t[3], t[2])
+	o.add(t[2], t[0], t[0])
+	o.add(t[0], m.acc, m.acc)
+}
+
+// collect writes the function that adds group sums to the limbs of a Collector. Adding toward minus infinity to a biased limb cuts a
+// term to multiples of the limb's last place.
+func (m *avx512) collect() {
+	var c kernel.Collector
+	g := m.generator
+	g.function("collect", "collect")
+	p, acc, n := g.param("c"), g.param("acc"), g.param("n")
+	scale, bound := m.zmm[6], m.zmm[7]
+	g.VBROADCASTSD(field(p, unsafe.Offsetof(c.Scale)), scale)
+	g.VBROADCASTSD(g.constant("bound", 1, operand.F64(kernel.Bound)), bound)
+	var limb, bias [3]reg.VecPhysical
+	for i := range limb {
+		limb[i], bias[i] = m.zmm[i], m.zmm[3+i]
+		g.VBROADCASTSD(g.constant(fmt.Sprintf("bias%d", i), 1, operand.F64(power(52+48*i))), bias[i])
+		g.VMOVAPD(bias[i], limb[i])
+	}
+	g.KXNORW(reg.K1, reg.K1, reg.K1)
+	g.Label("loop")
+	if m.t == solver.Float32 {
+		g.VCVTPS2PD(operand.Mem{Base: acc}, m.zmm[8])
+	} else {
+		g.VMOVUPD(operand.Mem{Base: acc}, m.zmm[8])
+	}
+	x, sum, h := m.zmm[8], m.zmm[9], m.zmm[10]
+	g.VMULPD(scale, x, x)
+	g.VCMPPD(operand.U8(17), bound, x, reg.K1, reg.K1) // x < bound; not so for NaN
+	for i := 2; i > 0; i-- {
+		g.VADDPD_RD_SAE(x, limb[i], sum)
+		g.VSUBPD(limb[i], sum, h)
+		g.VMOVAPD(sum, limb[i])
+		g.VSUBPD(h, x, x)
+	}
+	g.VADDPD_RD_SAE(x, limb[0], limb[0])
+	g.ADDQ(operand.Imm(uint64(8*m.t.Size())), acc)
+	g.SUBQ(operand.Imm(8), n)
+	g.JNZ(operand.LabelRef("loop"))
+	ok, err := g.ReturnIndex(0).Resolve()
+	if err != nil {
+		panic(err)
+	}
+	g.KMOVW(reg.K1, n.As32())
+	g.CMPB(n.As8(), operand.U8(0xff))
+	g.JNE(operand.LabelRef("refused"))
+	for i := range limb {
+		// Of two floats with one exponent the bits differ by the difference in units of the last place.
+		to := field(p, unsafe.Offsetof(c.Limbs)+uintptr(i)*unsafe.Sizeof(c.Limbs[0]))
+		g.VPSUBQ(bias[i], limb[i], limb[i])
+		g.VPADDQ(to, limb[i], limb[i])
+		g.VMOVDQU64(limb[i], to)
+	}
+	g.MOVB(operand.U8(1), ok.Addr)
+	g.VZEROUPPER()
+	g.RET()
+	g.Label("refused")
+	g.MOVB(operand.U8(0), ok.Addr)
+	g.VZEROUPPER()
+	g.RET()
+}
+
+// transposes writes pack and unpack.
+func (m *avx512) transposes() {
+	m.transpose("pack", func(j, lane int) (source, place int) {
+		column := 4*lane + j
+		return column / m.lanes, column % m.lanes
+	})
+	m.transpose("unpack", func(k, lane int) (source, place int) {
+		column := k*m.lanes + lane
+		return column % 4, column / 4
+	})
+}
+
+// transpose writes a function that permutes the values of each block: lane l of vector j comes from place p of vector v,
+// (v, p) = from(j, l).
+func (m *avx512) transpose(name string, from func(j, lane int) (source, place int)) {
+	g := m.generator
+	g.function(name, "transpose")
+	dst, src, blocks := g.param("dst"), g.param("src"), g.param("blocks")
+	// Each vector is a permutation of vectors 0 and 1, and one of 2 and 3, blended.
+	for j := range 4 {
+		var index []operand.Constant
+		var mask uint32
+		for lane := range m.lanes {
+			source, place := from(j, lane)
+			if source >= 2 {
+				mask |= 1 << lane
+			}
+			if m.t == solver.Float32 {
+				index = append(index, operand.U32(source%2*m.lanes+place))
+			} else {
+				index = append(index, operand.U64(source%2*m.lanes+place))
+			}
+		}
+		m.ops.mov(g.table(fmt.Sprintf("%s%d", name, j), index), m.zmm[16+j])
+		t := g.GP32()
+		g.MOVL(operand.U32(mask), t)
+		g.KMOVW(t, laneMasks[j])
+	}
+	permute := g.VPERMI2PS
+	if m.t == solver.Float64 {
+		permute = g.VPERMI2PD
+	}
+	g.Label("loop")
+	for j := range 4 {
+		m.ops.mov(operand.Mem{Base: src, Disp: 64 * j}, m.zmm[j])
+	}
+	for j := range 4 {
+		a, b := m.zmm[4+2*j], m.zmm[5+2*j]
+		m.ops.mov(m.zmm[16+j], a)
+		m.ops.mov(m.zmm[16+j], b)
+		permute(m.zmm[1], m.zmm[0], a)
+		permute(m.zmm[3], m.zmm[2], b)
+		m.ops.mov(b, laneMasks[j], a)
+		m.ops.mov(a, operand.Mem{Base: dst, Disp: 64 * j})
+	}
+	g.ADDQ(operand.U32(256), src)
+	g.ADDQ(operand.U32(256), dst)
+	g.DECQ(blocks)
+	g.JNZ(operand.LabelRef("loop"))
+	g.VZEROUPPER()
+	g.RET()
+}

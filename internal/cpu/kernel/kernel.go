@@ -1,0 +1,84 @@
+// Package kernel holds the innermost loops of the CPU backend, for each instruction set and type of value: the sweep of a
+// few rows, the exact sum of norm groups, and the change of a row between dense order and that of the sweep.
+package kernel
+
+import (
+	"fmt"
+	"strings"
+	"unsafe"
+
+	"jacobi/solver"
+)
+
+// Rows is the most rows of a Span.
+const Rows = solver.GroupRows
+
+// Span is the share of a sweep that one call does: rows x blocks. A block is 4 vectors of Lanes values; lane l of vector
+// j of block b holds column 4*(b*Lanes+l)+j. So the four columns of a norm group stand in one lane, and west and east of
+// most columns are other vectors at the same lane. Rows are given one by one, because they may lie in a ring. Offsets are in bytes.
+type Span struct {
+	Src     [Rows + 2]unsafe.Pointer // of the sweep before: the row above the first, the rows, the row below the last
+	Dst     [Rows]unsafe.Pointer     // Dst[i] may be Src[i], the row above it
+	Off     int                      // from a row's pointer to its first block
+	AccOff  int                      // from Acc to the first block's groups
+	Acc     unsafe.Pointer           // a value a norm group: running sums of squares, read and written
+	Carry   unsafe.Pointer           // a vector a row: in Src, vector 3 of the block before; left behind for the block after
+	Masks   unsafe.Pointer           // for Edge, a block: all bits set in the columns to sweep, clear in those to keep
+	Rows    int                      // 1 to Rows
+	Blocks  int                      // >= 1; Edge does one
+	Restart int                      // 1: start Acc from 0 instead of reading it; else 0
+}
+
+// Kernel is one implementation for one type of value. Rows and Acc begin at multiples of a vector. Sweep and Edge read one vector beyond
+// the last block of a source row, of which lane 0 counts if the column before it is swept.
+type Kernel struct {
+	Name  string
+	Lanes int
+	// Sweep sweeps whole blocks.
+	Sweep func(*Span)
+	// Edge sweeps one block under masks.
+	Edge func(*Span)
+	// Pack turns 4*Lanes*blocks dense columns into blocks; Unpack is the inverse. They are nil where plain Go is as good.
+	Pack, Unpack func(dst, src unsafe.Pointer, blocks int)
+	// collect adds n group sums, a multiple of Lanes and at most collectGroups, to the limbs of c. It adds nothing and returns
+	// false if one of them is not below c.bound.
+	collect func(c *Collector, acc unsafe.Pointer, n int) bool
+}
+
+// family is a kernel for either type.
+type family struct {
+	name     string
+	usable   bool
+	f32, f64 Kernel
+}
+
+func families() []family {
+	return append(simdFamilies(), family{name: "portable", usable: true, f32: portable[float32](), f64: portable[float64]()})
+}
+
+// Names returns the names of the kernels that run on this machine, the best first. The last, "portable", runs everywhere.
+func Names() []string {
+	var names []string
+	for _, f := range families() {
+		if f.usable {
+			names = append(names, f.name)
+		}
+	}
+	return names
+}
+
+// Find returns the kernel called name, or the best one for "".
+func Find(name string, t solver.DType) (Kernel, error) {
+	for _, f := range families() {
+		if !f.usable || name != "" && f.name != name {
+			continue
+		}
+		k := f.f64
+		if t == solver.Float32 {
+			k = f.f32
+		}
+		k.Name = f.name
+		return k, nil
+	}
+	return Kernel{}, fmt.Errorf("cpu kernel %q: this machine has %s", name, strings.Join(Names(), ", "))
+}

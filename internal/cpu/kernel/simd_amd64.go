@@ -1,0 +1,76 @@
+package kernel
+
+import (
+	"unsafe"
+
+	"golang.org/x/sys/cpu"
+)
+
+//go:generate go run ./generate -isa avx512 -pkg kernel -out avx512_amd64.s
+//go:generate go run ./generate -isa avx2 -pkg kernel -out avx2_amd64.s
+
+func simdFamilies() []family {
+	x := cpu.X86
+	return []family{
+		{
+			name:   "avx512",
+			usable: x.HasAVX512F && x.HasAVX512BW && x.HasAVX512DQ && x.HasAVX512VL,
+			f32:    Kernel{Lanes: 16, Sweep: sweepAVX512F32, Edge: edgeAVX512F32, Pack: packAVX512F32, Unpack: unpackAVX512F32, collect: collectAVX512F32},
+			f64:    Kernel{Lanes: 8, Sweep: sweepAVX512F64, Edge: edgeAVX512F64, Pack: packAVX512F64, Unpack: unpackAVX512F64, collect: collectAVX512F64},
+		},
+		{
+			name:   "avx2",
+			usable: x.HasAVX2 && x.HasFMA,
+			f32:    Kernel{Lanes: 8, Sweep: sweepAVX2F32, Edge: edgeAVX2F32, collect: collectAVX2F32},
+			f64:    Kernel{Lanes: 4, Sweep: sweepAVX2F64, Edge: edgeAVX2F64, collect: collectAVX2F64},
+		},
+	}
+}
+
+//go:noescape
+func sweepAVX512F32(s *Span)
+
+//go:noescape
+func edgeAVX512F32(s *Span)
+
+//go:noescape
+func collectAVX512F32(c *Collector, acc unsafe.Pointer, n int) bool
+
+//go:noescape
+func packAVX512F32(dst, src unsafe.Pointer, blocks int)
+
+//go:noescape
+func unpackAVX512F32(dst, src unsafe.Pointer, blocks int)
+
+//go:noescape
+func sweepAVX512F64(s *Span)
+
+//go:noescape
+func edgeAVX512F64(s *Span)
+
+//go:noescape
+func collectAVX512F64(c *Collector, acc unsafe.Pointer, n int) bool
+
+//go:noescape
+func packAVX512F64(dst, src unsafe.Pointer, blocks int)
+
+//go:noescape
+func unpackAVX512F64(dst, src unsafe.Pointer, blocks int)
+
+//go:noescape
+func sweepAVX2F32(s *Span)
+
+//go:noescape
+func edgeAVX2F32(s *Span)
+
+//go:noescape
+func collectAVX2F32(c *Collector, acc unsafe.Pointer, n int) bool
+
+//go:noescape
+func sweepAVX2F64(s *Span)
+
+//go:noescape
+func edgeAVX2F64(s *Span)
+
+//go:noescape
+func collectAVX2F64(c *Collector, acc unsafe.Pointer, n int) bool

@@ -1,5 +1,0 @@
-//go:build !amd64
-
-package cpu
-
-func simdFamilies() []family { return nil }
