@@ -209,7 +209,7 @@ func TestConformance(t *testing.T) {
 }
 
 func testSizes(t *testing.T, tr transport) {
-	for _, c := range []struct{ nx, depth int }{{3, 1}, {1, 1}, {7, 8}, {1021, 5}, {16384, 8}, {65536, 9}} {
+	for _, c := range []struct{ nx, depth int }{{3, 1}, {1, 1}, {7, 8}, {1021, 5}, {2048, 8}, {65536, 5}} {
 		t.Run(fmt.Sprintf("%d rows x %d", c.depth, c.nx), func(t *testing.T) {
 			e := freshEnd(c.nx, c.depth)
 			a, b := tr.must(t, e, long)

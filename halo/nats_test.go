@@ -69,7 +69,7 @@ func TestNATSFaults(t *testing.T) {
 					f := c.faults
 					f.Seed = seed
 					a, b := faulty(t, s, e, o, f)
-					both(t, a, b, e, 0, 20, nil)
+					both(t, a, b, e, 0, 15, nil)
 					for _, n := range []NATSStats{a.Stats(), b.Stats()} {
 						sum.Asked += n.Asked
 						sum.Resent += n.Resent
