@@ -204,7 +204,7 @@ func TestSecondInterruptKills(t *testing.T) {
 	if err := l.cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
-	l.waitFor(`again`) // the launcher says that a second one kills
+	l.waitFor(`once more kills`)
 	if err := l.cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}

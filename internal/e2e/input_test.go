@@ -1,0 +1,94 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Bad input is refused before any rank starts, with the key or argument, the value and what is allowed.
+func TestBadInputIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	readOnly := filepath.Join(dir, "file")
+	write("file", "")
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"-np", "0"}, "-np 0: at least 1 is wanted"},
+		{[]string{"-np", "100000"}, "run.ranks 100000: grid.ny 16384 allows at most 2048 (stripes are whole groups of 8 rows)"},
+		{set("grid.nx=2"), "grid.nx 2: 3 to 2147483647 are allowed"},
+		{set("grid.ny=abc"), `grid.ny "abc" (--set): an integer is wanted`},
+		{set("grid.nxx=5"), "unknown key grid.nxx (--set): did you mean grid.nx?"},
+		{set("solver.tolerance=-1"), "solver.tolerance -1: a finite number of at least 0 is wanted"},
+		{set("solver.tolerance=nan"), "solver.tolerance NaN: a finite number of at least 0 is wanted"},
+		{set("problem.left=sin(x"), `problem.left "sin(x": column 5: unexpected token EOF`},
+		{set("problem.left=1/(y-y)"), `problem.left "1/(y-y)" at row 0, column 0 (x = 0, y = 0): +Inf; finite values are wanted`},
+		{set("problem.initial=nope.npy"), `problem.initial "nope.npy": no such file or directory`},
+		{set("output.dir=" + readOnly), `output.dir "` + readOnly + `"`},
+		{set("nats.url=nats://127.0.0.1:1"), "nats.url: connect to the NATS server at nats://127.0.0.1:1: connection refused"},
+		{set("device.backend=cuda"), `device.backend "cuda"`},
+		{set("device.backend=gpu"), `device.backend "gpu": allowed are auto, cpu and cuda`},
+		{set("halo.transport=ucx"), `halo.transport "ucx": allowed are auto, nats and p2p`},
+		{set("grid.dtype=float16"), "grid.dtype"},
+		{set("grid.nx=4000000", "grid.ny=4000000"), "grid.nx 4000000, grid.ny 4000000: memory: "},
+		{[]string{"--config", filepath.Join(dir, "none.yaml")}, "none.yaml: no such file or directory"},
+		{[]string{"--config", write("a.yaml", "grid: {nx: 5")}, "a.yaml"},
+		{[]string{"--config", write("b.json", `{"solver": {"tolerence": 1}}`)}, "did you mean solver.tolerance?"},
+		{[]string{"--config", write("c.toml", "[halo]\ntransport = 5\n")}, "halo.transport"},
+		{[]string{"--bogus"}, "unknown flag: --bogus"},
+		{[]string{"sovle"}, `unknown command "sovle"`},
+	} {
+		out := run(t, dir, "launcher", c.args...)
+		if out.code == 0 || !strings.Contains(out.stderr, "launcher: ") || !strings.Contains(out.stderr, c.want) {
+			t.Errorf("launcher %v: exit code %d, stderr\n%s\nwant %s", c.args, out.code, out.stderr, c.want)
+		}
+		if out.took > 15*time.Second {
+			t.Errorf("launcher %v took %v to refuse", c.args, out.took)
+		}
+	}
+	if entries, err := os.ReadDir(filepath.Join(dir, "out")); err == nil && len(entries) > 0 {
+		t.Errorf("a refused run wrote %v", entries)
+	}
+}
+
+// A dry run says what would run, starts nothing, and prints a configuration that can be used again.
+func TestDryRun(t *testing.T) {
+	dir := t.TempDir()
+	args := append(set("grid.nx=100", "grid.ny=100", "halo.depth=4", "nats.url=nats://user:secret@127.0.0.1:4222"), "-np", "3", "--dry-run")
+	out := run(t, dir, "launcher", args...)
+	if out.code != 0 {
+		t.Fatalf("exit code %d\n%s", out.code, out.stderr)
+	}
+	for _, want := range []string{"[1, 32)", "[32, 64)", "[64, 99)", "ranks: 3", "nx: 100"} {
+		if !strings.Contains(out.stdout, want) {
+			t.Errorf("no %q in\n%s", want, out.stdout)
+		}
+	}
+	if strings.Contains(out.stdout+out.stderr, "secret") {
+		t.Errorf("the password is shown:\n%s%s", out.stdout, out.stderr)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "out", "report.json")); err == nil {
+		t.Error("a dry run wrote a report")
+	}
+}
+
+// A rank needs its whole identity or none of it.
+func TestRankAloneRefusesHalfAnIdentity(t *testing.T) {
+	cmd := command(t.Context(), t.TempDir(), "jacobi-rank", set("grid.nx=8", "grid.ny=8")...)
+	cmd.Env = append(cmd.Env, "JACOBI_RANK=0")
+	out, err := cmd.CombinedOutput()
+	const want = "JACOBI_RANK is set but JACOBI_SIZE, JACOBI_LOCAL_RANK, JACOBI_LOCAL_SIZE, JACOBI_RUN_ID is not: all are needed, or none"
+	if err == nil || !strings.Contains(string(out), want) {
+		t.Errorf("%v, %s; want %s", err, out, want)
+	}
+}
