@@ -46,14 +46,19 @@ func Connect(ctx context.Context, o ConnectOptions) (*nats.Conn, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
+	fail := func(err error) (*nats.Conn, error) {
+		return nil, fmt.Errorf("connect to the NATS server at %s: %w", where, err)
+	}
+	var before error // why the attempt before did not succeed
 	for wait := firstWait; ; wait = min(2*wait, lastWait) {
 		conn, err := dial(ctx, o)
-		if err == nil {
+		switch {
+		case err == nil:
 			return conn, nil
-		}
-		err = fmt.Errorf("connect to the NATS server at %s: %w", where, err)
-		if !passing(err) {
-			return nil, err
+		case ctx.Err() == nil && !passing(err):
+			return fail(err)
+		case ctx.Err() == nil || before == nil:
+			before = err
 		}
 		timer := time.NewTimer(wait)
 		select {
@@ -61,9 +66,9 @@ func Connect(ctx context.Context, o ConnectOptions) (*nats.Conn, error) {
 		case <-ctx.Done():
 			timer.Stop()
 			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-				return nil, err
+				return fail(before)
 			}
-			return nil, fmt.Errorf("%w (%w)", err, context.Cause(ctx))
+			return fail(fmt.Errorf("%w (%w)", before, context.Cause(ctx)))
 		}
 	}
 }
