@@ -29,8 +29,8 @@ type group struct {
 	release  chan struct{}
 }
 
-// startGroup starts the commands, one a rank. out is called from several goroutines with whole lines. If
-// one command does not start, the others are killed.
+// startGroup starts the commands, one a rank. out is called from several goroutines with whole lines; the goodbye
+// of a rank that only follows another one is left out. If one command does not start, the others are killed.
 func startGroup(commands []*exec.Cmd, out func(rank int, s Stream, line []byte)) (*group, error) {
 	g := &group{
 		commands: commands,
@@ -57,9 +57,13 @@ func startGroup(commands []*exec.Cmd, out func(rank int, s Stream, line []byte))
 
 func (g *group) start(out func(int, Stream, []byte)) error {
 	for r, c := range g.commands {
-		why := &verdict{}
+		why := &verdict{rank: r}
 		stdout := &lineWriter{emit: func(line []byte) { out(r, Stdout, line) }}
-		stderr := &lineWriter{emit: func(line []byte) { why.see(line); out(r, Stderr, line) }}
+		stderr := &lineWriter{emit: func(line []byte) {
+			if !why.see(line) {
+				out(r, Stderr, line)
+			}
+		}}
 		c.Stdout, c.Stderr = stdout, stderr
 		c.WaitDelay = pipeDelay
 		c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
@@ -73,6 +77,11 @@ func (g *group) start(out func(int, Stream, []byte)) error {
 			_ = c.Wait() // ProcessState says it all
 			stdout.Close()
 			stderr.Close()
+			if c.ProcessState.ExitCode() != rankConsequence {
+				for _, line := range why.goodbye {
+					out(r, Stderr, []byte(line))
+				}
+			}
 			g.exits <- exit{rank: r, state: c.ProcessState, last: why.String()}
 		}()
 	}

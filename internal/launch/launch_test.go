@@ -106,21 +106,29 @@ func TestTags(t *testing.T) {
 }
 
 func TestVerdictPrefersTheLastWords(t *testing.T) {
+	long := strings.Repeat("x", maxVerdict)
 	for _, c := range []struct {
 		lines []string
 		want  string
+		held  int // lines of the goodbye
 	}{
-		{nil, ""},
-		{[]string{"a", "", "b", " "}, "b"},
-		{[]string{"jacobi-rank: no device", "bye"}, "no device"},
-		{[]string{"panic: index 7", "", "goroutine 1 [running]:"}, "panic: index 7"},
+		{nil, "", 0},
+		{[]string{"a", "", "b", " "}, "b", 0},
+		{[]string{"a", "jacobi-rank: no device", "bye"}, "no device; bye", 2},
+		{[]string{"jacobi-rank: rank 2: rank 3 is gone"}, "rank 3 is gone", 1},
+		{[]string{"jacobi-rank: no device", long, "bye"}, "no device", 1},
+		{[]string{"panic: index 7", "", "goroutine 1 [running]:"}, "panic: index 7", 0},
+		{[]string{long + "y"}, long, 0},
 	} {
-		var v verdict
+		v := verdict{rank: 2}
+		held := 0
 		for _, l := range c.lines {
-			v.see([]byte(l))
+			if v.see([]byte(l)) {
+				held++
+			}
 		}
-		if v.String() != c.want {
-			t.Errorf("%q: verdict %q, want %q", c.lines, v.String(), c.want)
+		if v.String() != c.want || held != c.held {
+			t.Errorf("%.100q: verdict %.100q, %d lines held, want %.100q, %d", c.lines, v.String(), held, c.want, c.held)
 		}
 	}
 }

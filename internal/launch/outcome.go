@@ -27,7 +27,7 @@ const (
 type Outcome struct {
 	// Err is the first cause of a failure, nil if the ranks did what they were told.
 	Err error
-	// Report is the report of the run, nil if none came.
+	// Report is the report of the run; nil if none came, although a run that did not fail sends one.
 	Report json.RawMessage
 
 	signal   syscall.Signal // the first that the launcher got; 0 for none

@@ -147,12 +147,29 @@ func TestRunReportsTheFirstCause(t *testing.T) {
 		{"its own words", []string{"follows", "fails:disk full", "follows"}, "rank 1 on here failed: disk full (last known sweep: none)"},
 		{"a panic", []string{"crashes:index 7", "follows"}, "rank 0 on here failed: panic: index 7 (last known sweep: none)"},
 		{"no words", []string{"follows", "silent"}, "rank 1 on here failed with exit code 7 and without a word (last known sweep: none)"},
-		{"no report", []string{"good", "good"}, "the ranks ended well, but no report came"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			wantOutcome(t, newTrial(c.ranks...).run(t, nil), ExitFailed, c.want)
 		})
+	}
+}
+
+func TestRunShowsTheWordsOfARankThatFailed(t *testing.T) {
+	t.Parallel()
+	tr := newTrial("fails:rank 0: disk full")
+	wantOutcome(t, tr.run(t, nil), ExitFailed, "rank 0 on here failed: disk full (last known sweep: none)")
+	if want := []string{"[0]<stderr> jacobi-rank: rank 0: disk full"}; !slices.Equal(tr.lines, want) {
+		t.Errorf("output %q, want %q", tr.lines, want)
+	}
+}
+
+func TestRunDoesNotWaitForEverForALostReport(t *testing.T) {
+	t.Parallel()
+	out := newTrial("good", "good").run(t, nil)
+	wantOutcome(t, out, ExitOK, "")
+	if out.Report != nil {
+		t.Errorf("report %q", out.Report)
 	}
 }
 
@@ -181,6 +198,11 @@ func TestRunTellsTheOthersOfAKilledRank(t *testing.T) {
 	})
 	const what = "was killed by SIGKILL (killed); if nobody did that, memory ran out: see dmesg"
 	wantOutcome(t, out, ExitFailed, "rank 1 on here "+what+" (last known sweep: 512)")
+	for _, line := range tr.lines {
+		if strings.Contains(line, "<stderr>") {
+			t.Errorf("a consequence is shown: %s", line)
+		}
+	}
 	want := []roster.AbortError{{Rank: 1, Host: "here", Cause: what}}
 	if !slices.Equal(tr.aborts, want) {
 		t.Errorf("told %v, want %v", tr.aborts, want)

@@ -105,8 +105,12 @@ func (l *logger) Noticef(string, ...any) {}
 func (l *logger) Debugf(string, ...any)  {}
 func (l *logger) Tracef(string, ...any)  {}
 
+// Warnf keeps slow consumers for those who ask. That the password is no hash is as it should be: it never leaves
+// the run.
 func (l *logger) Warnf(format string, v ...any) {
-	l.log.Debug("NATS server: " + fmt.Sprintf(format, v...))
+	if text := fmt.Sprintf(format, v...); !strings.HasPrefix(text, "Plaintext passwords") {
+		l.log.Debug("NATS server: " + text)
+	}
 }
 
 func (l *logger) Errorf(format string, v ...any) {

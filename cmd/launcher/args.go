@@ -1,0 +1,73 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/agnivade/levenshtein"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// mpiArgs turns -np, which users of mpirun type with one dash, into --np.
+func mpiArgs(args []string) []string {
+	out := slices.Clone(args)
+	for i, a := range out {
+		if a == "--" {
+			break
+		}
+		if a == "-np" || strings.HasPrefix(a, "-np=") {
+			out[i] = "-" + a
+		}
+	}
+	return out
+}
+
+// flagError says what is wrong with a flag: for an unknown one, which one was most likely meant.
+func flagError(cmd *cobra.Command, err error) error {
+	if bad, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		wanted := map[string]string{"int": "an integer", "duration": "a duration with its unit, such as 30s or 10m,", "bool": "true or false"}
+		return fmt.Errorf("--%s %q: %s is wanted", bad.GetFlag().Name, bad.GetValue(), wanted[bad.GetFlag().Value.Type()])
+	}
+	unknown, ok := errors.AsType[*pflag.NotExistError](err)
+	if !ok {
+		return fmt.Errorf("%w; see launcher --help", err)
+	}
+	name := unknown.GetSpecifiedName()
+	best, low := "", math.MaxInt
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if d := levenshtein.ComputeDistance(name, f.Name); d < low {
+			best, low = f.Name, d
+		}
+	})
+	if unknown.GetSpecifiedShortnames() != "" || low > 1+len(name)/3 {
+		return fmt.Errorf("%w; see launcher --help", err)
+	}
+	return fmt.Errorf("unknown flag --%s: did you mean --%s?", name, best)
+}
+
+// noArguments refuses arguments that belong to no flag, with what was most likely meant.
+func noArguments(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	a := args[0]
+	if slices.Contains([]string{".yaml", ".yml", ".toml", ".json"}, filepath.Ext(a)) {
+		return fmt.Errorf("argument %q: a run file is given with --config %s", a, a)
+	}
+	if strings.Contains(a, "=") {
+		return fmt.Errorf("argument %q: keys are set with --set %s, variables with -x %s", a, a, a)
+	}
+	if _, err := os.Stat(a); err == nil {
+		return fmt.Errorf("argument %q: the launcher starts jacobi-rank by itself and takes no program or file", a)
+	}
+	if s := cmd.SuggestionsFor(a); len(s) > 0 {
+		return fmt.Errorf("unknown command %q: did you mean %s?", a, s[0])
+	}
+	return fmt.Errorf("unknown command %q; see launcher --help", a)
+}

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"jacobi/configs"
+	"jacobi/internal/launch"
+	"jacobi/internal/version"
+)
+
+// options are the flags.
+type options struct {
+	ranks   int // 0: not given
+	config  string
+	set     []string
+	export  []string
+	tag     string
+	timeout time.Duration
+	dryRun  bool
+	verbose bool
+}
+
+const about = `launcher solves the Laplace equation on a 2D mesh by Jacobi's iteration, with one process a rank.
+
+It starts the ranks on this machine, connects them through a NATS server of its own (or the one that the run
+file names), shows how far they are, and sums the run up. Keys of the run file come from, the strongest first:
+--set and -np, the environment (JACOBI_GRID_NX for grid.nx), the file, the defaults. --dry-run prints them all.
+
+The first Ctrl-C stops all ranks at a common sweep and writes what they have; the second one kills them.
+
+Exit codes: 0 solved, or as many sweeps as were allowed; 1 refused or failed; 124 ended by --timeout;
+130 and 143 ended by SIGINT and SIGTERM.`
+
+const examples = `  launcher -np 8
+  launcher --config configs/quickstart.yaml
+  launcher -np 4 --set grid.nx=4096 --set grid.ny=4096 --set solver.max_iterations=500
+  launcher -np 2 --set problem.preset=dirichlet --set problem.top='sin(pi*x)' --set output.dir=sine
+  launcher -np 8 --config run.yaml --dry-run
+  launcher -np 8 --config run.yaml --timeout 10m --tag-output
+  JACOBI_GRID_NX=1024 JACOBI_GRID_NY=1024 launcher -np 3 -x GOMAXPROCS=1`
+
+func newCommand(stdout, stderr io.Writer) *cobra.Command {
+	var o options
+	cmd := &cobra.Command{
+		Use:           "launcher [-np N] [--config FILE] [--set key=value]...",
+		Short:         "Solve a run file with N ranks",
+		Long:          about,
+		Example:       examples,
+		Version:       version.String(),
+		Args:          noArguments,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("np") {
+				if o.ranks < 1 {
+					return fmt.Errorf("-np %d: at least 1 is wanted", o.ranks)
+				}
+				o.set = append(o.set, fmt.Sprintf("run.ranks=%d", o.ranks))
+			}
+			if o.verbose {
+				o.set = append(o.set, "log.level=debug")
+			}
+			return start(cmd.Context(), o, stdout, stderr)
+		},
+	}
+	cmd.SetContext(context.Background())
+	cmd.SetOut(stdout)
+	cmd.SetErr(stderr)
+	cmd.SetVersionTemplate("launcher {{.Version}}\n")
+	cmd.SetFlagErrorFunc(flagError)
+	cmd.CompletionOptions.DisableDefaultCmd = true
+
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.IntVarP(&o.ranks, "np", "n", 0, "number of ranks, also as -np `N` (default: run.ranks of the run file, else 4)")
+	f.StringVarP(&o.config, "config", "c", "", "run `FILE`: .yaml, .toml or .json")
+	f.StringArrayVar(&o.set, "set", nil, "set a key of the run file, as in `grid.nx=1024`; repeatable")
+	f.StringArrayVarP(&o.export, "export", "x", nil, "environment variable for the ranks, `VAR[=value]`; repeatable")
+	f.StringVar(&o.tag, "tag-output", "rank", "`what` stands before the lines of rank 3: rank ([3]), stream ([3]<stderr>) or none")
+	f.Lookup("tag-output").NoOptDefVal = "stream"
+	f.DurationVar(&o.timeout, "timeout", 0, "stop the run after this time, as in `10m`, and write what there is (default: none)")
+	f.BoolVar(&o.dryRun, "dry-run", false, "print placement, stripes, memory and the merged configuration; start nothing")
+	f.BoolVarP(&o.verbose, "verbose", "v", false, "say more: log.level debug")
+	return cmd
+}
+
+// start does what the flags say.
+func start(ctx context.Context, o options, stdout, stderr io.Writer) error {
+	tag, err := launch.ParseTag(o.tag)
+	if err != nil {
+		return fmt.Errorf("--tag-output %w", err)
+	}
+	if o.timeout < 0 {
+		return fmt.Errorf("--timeout %v: a positive duration is wanted, as in 10m", o.timeout)
+	}
+	if err := exportAll(o.export); err != nil {
+		return err
+	}
+	cfg, err := configs.Load(configs.Options{File: o.config, Set: o.set, Environ: os.Environ()})
+	if err != nil {
+		return err
+	}
+	p, err := newPlan(cfg)
+	if err != nil {
+		return err
+	}
+	if o.dryRun {
+		return errors.Join(p.print(stdout), p.check(ctx, false))
+	}
+	path, err := launch.FindRankBinary()
+	if err != nil {
+		return err
+	}
+	if err := p.check(ctx, true); err != nil {
+		return err
+	}
+	return solve(ctx, p, path, o.timeout, newScreen(stdout, stderr, tag))
+}
+
+// exportAll sets the variables of -x in this process, whose environment the ranks inherit: a JACOBI_ variable so
+// means the same to the launcher as to them.
+func exportAll(flags []string) error {
+	vars, err := launch.Variables(flags, os.LookupEnv)
+	if err != nil {
+		return err
+	}
+	return setAll(vars)
+}

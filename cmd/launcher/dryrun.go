@@ -1,0 +1,43 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"jacobi/configs"
+)
+
+// print writes what a run would do. All but the merged configuration stands in comments, so that the whole is a run file.
+func (p *plan) print(w io.Writer) error {
+	available, bound, err := configs.AvailableMemory()
+	if err != nil {
+		return fmt.Errorf("memory of this machine: %w", err)
+	}
+	merged, err := configs.YAML(configs.Redacted(p.cfg))
+	if err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "# Dry run: nothing was started.\n# %v\n", p)
+	fmt.Fprintf(&b, "# Halo depth %d (%s)\n", p.depth, p.why)
+	fmt.Fprintf(&b, "# Memory: %s for fields and halos, %s available (%s)\n#\n", bytesText(p.totalBytes()), bytesText(available), bound)
+
+	var table bytes.Buffer
+	t := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "rank\thost\tlocal rank\trows\theight\tmemory")
+	for r, at := range p.ranks {
+		s := p.stripes[r]
+		fmt.Fprintf(t, "%d\t%s\t%d of %d\t%v\t%d\t%s\n", r, at.Host, at.LocalRank, at.LocalSize, s, s.Rows(), bytesText(p.bytes(r)))
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for line := range bytes.Lines(table.Bytes()) {
+		fmt.Fprintf(&b, "#   %s", line)
+	}
+	fmt.Fprintf(&b, "#\n# The merged configuration, a run file as it stands:\n%s", merged)
+	_, err = w.Write(b.Bytes())
+	return err
+}

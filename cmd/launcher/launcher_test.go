@@ -1,0 +1,234 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.uber.org/zap/zaptest"
+
+	"jacobi/configs"
+	"jacobi/internal/natsserver"
+)
+
+// command runs the command line in an empty directory and an environment without keys.
+func command(t *testing.T, args ...string) (stdout string, err error) {
+	t.Helper()
+	for _, kv := range os.Environ() {
+		if name, _, _ := strings.Cut(kv, "="); strings.HasPrefix(name, "JACOBI_") {
+			t.Setenv(name, "") // so that it is restored
+			os.Unsetenv(name)
+		}
+	}
+	t.Chdir(t.TempDir())
+	var out, errOut bytes.Buffer
+	cmd := newCommand(&out, &errOut)
+	cmd.SetArgs(mpiArgs(args))
+	err = cmd.Execute()
+	if errOut.Len() > 0 {
+		t.Errorf("stderr: %s", &errOut)
+	}
+	return out.String(), err
+}
+
+// small makes the default mesh small.
+var small = []string{"--set", "grid.nx=64", "--set", "grid.ny=128"}
+
+func TestNPIsUnderstoodAsMPIUsersTypeIt(t *testing.T) {
+	for _, c := range []struct{ args, want []string }{
+		{[]string{"-np", "8"}, []string{"--np", "8"}},
+		{[]string{"-np=8", "--config", "f"}, []string{"--np=8", "--config", "f"}},
+		{[]string{"-n", "8", "--np", "9", "-npx"}, []string{"-n", "8", "--np", "9", "-npx"}},
+		{[]string{"--", "-np"}, []string{"--", "-np"}},
+	} {
+		if got := mpiArgs(c.args); !slices.Equal(got, c.want) {
+			t.Errorf("%q became %q, want %q", c.args, got, c.want)
+		}
+	}
+	for _, np := range [][]string{{"-np", "3"}, {"-np=3"}, {"-n", "3"}, {"-n3"}, {"--np", "3"}, {"--np=3"}} {
+		args := slices.Concat(np, small, []string{"--set", "run.ranks=2", "--dry-run"})
+		if out, err := command(t, args...); err != nil || !strings.Contains(out, "\n  ranks: 3\n") {
+			t.Errorf("%q: error %v, output\n%s", np, err, out)
+		}
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	for _, c := range []struct {
+		args string
+		want string
+	}{
+		{"--dryrun", "unknown flag --dryrun: did you mean --dry-run?"},
+		{"--frobnicate", "unknown flag: --frobnicate; see launcher --help"},
+		{"-q", "unknown shorthand flag: 'q' in -q; see launcher --help"},
+		{"-np", "flag needs an argument: --np; see launcher --help"},
+		{"-np x", `--np "x": an integer is wanted`},
+		{"-np 0", "-np 0: at least 1 is wanted"},
+		{"--timeout 10", `--timeout "10": a duration with its unit, such as 30s or 10m, is wanted`},
+		{"--timeout -1s", "--timeout -1s: a positive duration is wanted, as in 10m"},
+		{"--tag-output=job", `--tag-output "job": allowed are rank, stream and none`},
+		{"-x NOT_SET_ANYWHERE", "-x NOT_SET_ANYWHERE: not set in the environment; -x NOT_SET_ANYWHERE=value sets it"},
+		{"run.yaml", `argument "run.yaml": a run file is given with --config run.yaml`},
+		{"grid.nx=5", `argument "grid.nx=5": keys are set with --set grid.nx=5, variables with -x grid.nx=5`},
+		{"/bin/sh", `argument "/bin/sh": the launcher starts jacobi-rank by itself and takes no program or file`},
+		{"banch", `unknown command "banch"; see launcher --help`},
+		{"--config nope.yaml", "run file: open nope.yaml: no such file or directory"},
+		{"--set grid.nz=3", "unknown key grid.nz (--set): did you mean grid.nx?"},
+		{"-np 1000 --set grid.ny=100", "run.ranks 1000: grid.ny 100 allows at most 13 (stripes are whole groups of 8 rows)"},
+		{"--set device.backend=cuda", `device.backend "cuda": this build sweeps on the CPU alone; allowed are auto and cpu`},
+	} {
+		_, err := command(t, append(small, strings.Fields(c.args)...)...)
+		if err == nil || err.Error() != c.want {
+			t.Errorf("%s: error %v\nwant %s", c.args, err, c.want)
+		}
+	}
+}
+
+func TestRefusalsByPartsOfTheirMessage(t *testing.T) {
+	for _, c := range []struct {
+		args string
+		want []string
+	}{
+		{"--set problem.left=foo(x)", []string{`problem.left "foo(x)": `}},
+		{"--set problem.top=1/y --set problem.bottom=0", []string{`problem.top "1/y"`}},
+		{"--set output.dir=/proc/nowhere", []string{`output.dir "/proc/nowhere": cannot be created`}},
+		{"--set grid.nx=2000000 --set grid.ny=2000000", []string{"grid.nx 2000000, grid.ny 2000000: memory: ", "are needed", "are available"}},
+	} {
+		p, err := planOf(t, append(small, strings.Fields(c.args)...)...)
+		if err == nil {
+			err = p.check(t.Context(), true)
+		}
+		for _, want := range c.want {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: error %v\nwant %q in it", c.args, err, want)
+			}
+		}
+	}
+}
+
+// planOf lays out the run of --set arguments.
+func planOf(t *testing.T, args ...string) (*plan, error) {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	var set []string
+	for _, a := range args {
+		if a != "--set" {
+			set = append(set, a)
+		}
+	}
+	cfg, err := configs.Load(configs.Options{Set: set})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newPlan(cfg)
+}
+
+func TestDryRunPrintsARunFileAndStartsNothing(t *testing.T) {
+	args := append(small, "-np", "3", "--dry-run", "--set", "halo.depth=2", "--set", "nats.url=nats://me:hunter2@host:4222", "--set", "problem.preset=dirichlet")
+	out, err := command(t, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"# 3 ranks on " + host + ": dirichlet, 64 x 128 float32\n",
+		"# Halo depth 2 (halo.depth)\n",
+		"# Memory: 68 KiB for fields and halos, ", // 2 * (126 + 4*2 + 2) rows * 256 bytes
+		fmt.Sprintf("#   0     %s    0 of 3      [1, 40)    39      21 KiB\n", host),
+		fmt.Sprintf("#   2     %s    2 of 3      [80, 127)  47      25 KiB\n", host),
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("want %q in\n%s", want, out)
+		}
+	}
+	if strings.Contains(out, "hunter2") {
+		t.Error("the password shows")
+	}
+	if entries, err := os.ReadDir("."); len(entries) != 0 || err != nil {
+		t.Errorf("left behind: %v, error %v", entries, err)
+	}
+
+	file := filepath.Join(t.TempDir(), "again.yaml")
+	if err := os.WriteFile(file, []byte(out), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	again, err := command(t, "--config", file, "--dry-run")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if after := func(s string) string { return s[strings.Index(s, "#   rank"):] }; after(again) != after(out) {
+		t.Errorf("the output, run again, gives\n%s\nwant\n%s", again, out)
+	}
+}
+
+func TestDryRunOfWhatCannotRunSaysBoth(t *testing.T) {
+	out, err := command(t, "--dry-run", "--set", "grid.nx=2000000", "--set", "grid.ny=2000000")
+	if !strings.Contains(out, "# Memory: 29 TiB for fields and halos") || err == nil || !strings.Contains(err.Error(), "are needed") {
+		t.Errorf("error %v, output\n%s", err, out)
+	}
+}
+
+func TestExportedKeysReachTheLauncherToo(t *testing.T) {
+	t.Setenv("JACOBI_GRID_NX", "1")
+	out, err := command(t, append(small[2:], "-x", "JACOBI_GRID_NX=77", "--dry-run")...)
+	if err != nil || !strings.Contains(out, "\n  nx: 77\n") {
+		t.Errorf("error %v, output\n%s", err, out)
+	}
+}
+
+func TestHelpShowsExamples(t *testing.T) {
+	out, err := command(t, "--help")
+	for _, want := range []string{"launcher -np 8\n", "-n, --np N", "-x, --export VAR[=value]", "--dry-run", "Exit codes:"} {
+		if err != nil || !strings.Contains(out, want) {
+			t.Errorf("error %v; want %q in\n%s", err, want, out)
+		}
+	}
+	if out, err := command(t, "--version"); err != nil || !strings.HasPrefix(out, "launcher ") {
+		t.Errorf("version %q, error %v", out, err)
+	}
+}
+
+func TestServersThatDoNotWillAreNamedWithoutSecrets(t *testing.T) {
+	log := zaptest.NewLogger(t)
+	srv, err := natsserver.Start(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := configs.NATS{URL: "nats://jacobi:hunter2@" + srv.Addr()}
+	_, _, err = connect(t.Context(), &n, log)
+	if want := "nats.url: connect to the NATS server at nats://" + srv.Addr() + ": nats: Authorization Violation"; err == nil || err.Error() != want {
+		t.Errorf("error %v\nwant %s", err, want)
+	}
+	n.URL = srv.URL()
+	conn, stop, err := connect(t.Context(), &n, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !conn.IsConnected() {
+		t.Error("not connected")
+	}
+	stop()
+	srv.Close()
+}
+
+func TestConnectStartsAServerOfItsOwn(t *testing.T) {
+	n := configs.NATS{}
+	conn, stop, err := connect(t.Context(), &n, zaptest.NewLogger(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if conn.MaxPayload() != natsserver.MaxPayload || !strings.HasPrefix(n.URL, "nats://jacobi:") {
+		t.Errorf("max payload %d, URL for the ranks %q", conn.MaxPayload(), n.URL)
+	}
+	stop()
+	if !conn.IsClosed() {
+		t.Error("the connection is still open")
+	}
+}

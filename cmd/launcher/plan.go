@@ -1,0 +1,170 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/dustin/go-humanize"
+
+	"jacobi/configs"
+	"jacobi/internal/cpu"
+	"jacobi/internal/launch"
+	"jacobi/internal/output"
+	"jacobi/internal/problem"
+	"jacobi/solver"
+)
+
+// plan is a run before it starts.
+type plan struct {
+	cfg     configs.Config
+	mesh    solver.Mesh
+	title   string // of the problem
+	ranks   []launch.Placement
+	stripes []solver.Stripe
+	depth   int
+	why     string // of the depth
+}
+
+// newPlan lays out a valid configuration.
+func newPlan(cfg configs.Config) (*plan, error) {
+	if err := configs.Validate(cfg); err != nil {
+		return nil, err
+	}
+	if cfg.Device.Backend == "cuda" {
+		return nil, fmt.Errorf("device.backend %q: this build sweeps on the CPU alone; allowed are auto and cpu", cfg.Device.Backend)
+	}
+	prob, err := problem.New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	p := &plan{cfg: cfg, mesh: prob.Mesh(), title: prob.Name()}
+	if err := prob.Close(); err != nil {
+		return nil, err
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, fmt.Errorf("host name: %w", err)
+	}
+	p.ranks = launch.OneHost(host, cfg.Run.Ranks)
+	p.depth, p.why = haloDepth(cfg, p.mesh)
+	p.stripes, err = solver.Partition(p.mesh.NY, cfg.Run.Ranks, p.depth)
+	return p, err
+}
+
+// haloDepth returns the depth that the ranks will take and why.
+func haloDepth(cfg configs.Config, m solver.Mesh) (int, string) {
+	if cfg.Halo.Depth > 0 {
+		return cfg.Halo.Depth, "halo.depth"
+	}
+	low := solver.MinRows(m.NY, cfg.Run.Ranks)
+	depth := min(cpu.PreferredDepth(m, low), low)
+	return depth, fmt.Sprintf("auto: what the CPU backend likes best, at most the %d rows of the lowest stripe", low)
+}
+
+// bytes returns what a rank needs: two stripes plus halos.
+func (p *plan) bytes(rank int) int64 {
+	rows := p.stripes[rank].Rows()
+	for _, neighbour := range []bool{rank > 0 || p.mesh.Periodic, rank < len(p.stripes)-1 || p.mesh.Periodic} {
+		if neighbour {
+			rows += p.depth
+		} else {
+			rows++ // the boundary
+		}
+	}
+	return 2 * int64(rows) * int64(p.mesh.RowBytes())
+}
+
+func (p *plan) totalBytes() int64 {
+	var total int64
+	for r := range p.stripes {
+		total += p.bytes(r)
+	}
+	return total
+}
+
+// check refuses, all at once, what would make the run fail once it is started. It creates the output directory
+// if create says so.
+func (p *plan) check(ctx context.Context, create bool) error {
+	if err := p.checkMemory(); err != nil {
+		return err // the other checks take memory, too
+	}
+	return errors.Join(p.checkProblem(ctx), p.checkOutput(create))
+}
+
+func (p *plan) checkMemory() error {
+	if err := configs.CheckMemory(p.totalBytes()); err != nil {
+		return fmt.Errorf("grid.nx %d, grid.ny %d: %w", p.mesh.NX, p.mesh.NY, err)
+	}
+	return nil
+}
+
+func (p *plan) checkProblem(ctx context.Context) error {
+	prob, err := problem.New(p.cfg)
+	if err != nil {
+		return err
+	}
+	return errors.Join(prob.Check(ctx), prob.Close())
+}
+
+func (p *plan) checkOutput(create bool) error {
+	o := p.cfg.Output
+	if o.Field+o.Picture+o.History+o.Report == "" {
+		return nil
+	}
+	if _, err := os.Stat(o.Dir); errors.Is(err, os.ErrNotExist) && !create {
+		return nil
+	}
+	if err := output.CheckDir(o.Dir); err != nil {
+		return err
+	}
+	if err := output.CheckNames(o); err != nil {
+		return err
+	}
+	if o.Field == "" {
+		return nil
+	}
+	size, err := output.FieldBytes(p.mesh)
+	if err != nil {
+		return err
+	}
+	return output.CheckSpace(o.Dir, size)
+}
+
+// String says in one line what will run.
+func (p *plan) String() string {
+	return fmt.Sprintf("%s on %s: %s, %d x %d %s", plural(len(p.ranks), "rank"), p.hosts(), p.title, p.mesh.NX, p.mesh.NY, p.mesh.DType)
+}
+
+func (p *plan) hosts() string {
+	var names []string
+	seen := map[string]bool{}
+	for _, r := range p.ranks {
+		if !seen[r.Host] {
+			seen[r.Host] = true
+			names = append(names, r.Host)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+func bytesText(n int64) string { return humanize.IBytes(uint64(n)) }
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+func setAll(vars []string) error {
+	for _, v := range vars {
+		name, value, _ := strings.Cut(v, "=")
+		if err := os.Setenv(name, value); err != nil {
+			return fmt.Errorf("-x %s: %w", name, err)
+		}
+	}
+	return nil
+}

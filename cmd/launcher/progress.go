@@ -1,0 +1,144 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"sync/atomic"
+	"time"
+
+	"github.com/vbauerster/mpb/v8"
+	"github.com/vbauerster/mpb/v8/decor"
+
+	"jacobi/internal/roster"
+)
+
+// lineInterval is the time between two lines of progress where there is no bar.
+const lineInterval = 5 * time.Second
+
+// progress shows how far a run is.
+type progress interface {
+	event(roster.Event)
+	close()
+}
+
+// newProgress shows progress on s: as a bar on a terminal, else in lines.
+func newProgress(s *screen, maxSweeps int) progress {
+	if isTerminal(s.stderr) {
+		b := newBar(s.stderr, maxSweeps)
+		s.show(b)
+		return &barProgress{screen: s, bar: b}
+	}
+	return &lineProgress{say: s.say, now: time.Now, told: time.Now()}
+}
+
+// lineProgress says where the run is every few seconds.
+type lineProgress struct {
+	say  func(string)
+	now  func() time.Time
+	told time.Time
+	last roster.Event // with progress; Sweeps is 0 before the first
+	said int          // sweeps that were said last
+}
+
+func (p *lineProgress) event(e roster.Event) {
+	if e.Kind != roster.Progress {
+		return
+	}
+	p.last = e
+	if now := p.now(); now.Sub(p.told) >= lineInterval {
+		p.told = now
+		p.tell()
+	}
+}
+
+func (p *lineProgress) tell() {
+	p.said = p.last.Sweeps
+	p.say(fmt.Sprintf("%d of %d sweeps (%d%%), %s", p.last.Sweeps, p.last.MaxSweeps, 100*p.last.Sweeps/max(1, p.last.MaxSweeps), status(p.last)))
+}
+
+func (p *lineProgress) close() {
+	if p.last.Sweeps > p.said {
+		p.tell()
+	}
+}
+
+// status says in words what is behind the number of sweeps.
+func status(e roster.Event) string {
+	text := fmt.Sprintf("norm %.4e, %.3f GLUP/s", float64(e.Norm), float64(e.GLUPs))
+	if left, ok := timeLeft(e); ok {
+		text += fmt.Sprintf(", at most %v left", left)
+	}
+	return text
+}
+
+// timeLeft returns how long all sweeps that are allowed will take; the run may converge earlier.
+func timeLeft(e roster.Event) (time.Duration, bool) {
+	if e.Sweeps < 1 || e.MaxSweeps <= e.Sweeps || e.Elapsed <= 0 {
+		return 0, false
+	}
+	left := float64(e.Elapsed) / float64(e.Sweeps) * float64(e.MaxSweeps-e.Sweeps)
+	if left >= math.MaxInt64 {
+		return 0, false
+	}
+	return time.Duration(left).Round(time.Second), true
+}
+
+// barProgress draws a bar at the foot of the terminal.
+type barProgress struct {
+	screen *screen
+	bar    *bar
+}
+
+func (p *barProgress) event(e roster.Event) {
+	if e.Kind == roster.Progress {
+		p.bar.set(e)
+	}
+}
+
+func (p *barProgress) close() { p.screen.hide() }
+
+// bar is a progress bar.
+type bar struct {
+	container *mpb.Progress
+	bar       *mpb.Bar
+	last      atomic.Pointer[roster.Event]
+}
+
+func newBar(terminal io.Writer, maxSweeps int, opts ...mpb.ContainerOption) *bar {
+	b := &bar{container: mpb.New(append(opts, mpb.WithOutput(terminal))...)}
+	b.last.Store(&roster.Event{MaxSweeps: maxSweeps})
+	style := mpb.BarStyle().Lbound("[").Filler("=").Tip(">").Padding(" ").Rbound("]")
+	b.bar = b.container.New(int64(maxSweeps), style,
+		mpb.BarWidth(32),
+		mpb.PrependDecorators(decor.Any(func(decor.Statistics) string {
+			e := b.last.Load()
+			return fmt.Sprintf("%3d%%", 100*e.Sweeps/max(1, e.MaxSweeps))
+		})),
+		mpb.AppendDecorators(decor.Any(func(decor.Statistics) string {
+			e := b.last.Load()
+			if e.Sweeps == 0 {
+				return "starting"
+			}
+			return fmt.Sprintf("%d/%d sweeps, %s", e.Sweeps, e.MaxSweeps, status(*e))
+		})))
+	return b
+}
+
+func (b *bar) set(e roster.Event) {
+	b.last.Store(&e)
+	// The bar closes itself at its total, which only close may.
+	b.bar.SetCurrent(int64(min(e.Sweeps, e.MaxSweeps-1)))
+}
+
+// above writes lines above the bar; false once the bar is closed.
+func (b *bar) above(lines []byte) bool {
+	_, err := b.container.Write(lines)
+	return err == nil
+}
+
+// close takes the bar away; what was written above it stays.
+func (b *bar) close() {
+	b.bar.Abort(true)
+	b.container.Wait()
+}

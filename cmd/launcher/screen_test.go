@@ -1,0 +1,162 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/vbauerster/mpb/v8"
+
+	"jacobi/configs"
+	"jacobi/internal/launch"
+	"jacobi/internal/output"
+	"jacobi/internal/roster"
+)
+
+func at(sweeps int, elapsed time.Duration) roster.Event {
+	return roster.Event{Kind: roster.Progress, Sweeps: sweeps, MaxSweeps: 1000, Norm: 0.0721, GLUPs: 5.214, Elapsed: elapsed}
+}
+
+func TestLinesOfProgressComeEveryFewSecondsAndAtTheEnd(t *testing.T) {
+	var said []string
+	now := time.Unix(0, 0)
+	p := &lineProgress{say: func(s string) { said = append(said, s) }, now: func() time.Time { return now }, told: now}
+	p.event(roster.Event{Kind: roster.Started})
+	for s := 1; s <= 13; s++ {
+		now = now.Add(time.Second)
+		p.event(at(20*s, time.Duration(s)*time.Second))
+	}
+	p.close()
+	p.close()
+	want := []string{
+		"100 of 1000 sweeps (10%), norm 7.2100e-02, 5.214 GLUP/s, at most 45s left",
+		"200 of 1000 sweeps (20%), norm 7.2100e-02, 5.214 GLUP/s, at most 40s left",
+		"260 of 1000 sweeps (26%), norm 7.2100e-02, 5.214 GLUP/s, at most 37s left",
+	}
+	if !slices.Equal(said, want) {
+		t.Errorf("said\n%s\nwant\n%s", strings.Join(said, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func TestTimeLeft(t *testing.T) {
+	for _, c := range []struct {
+		e    roster.Event
+		want time.Duration
+		ok   bool
+	}{
+		{at(250, 10*time.Second), 30 * time.Second, true},
+		{at(0, 0), 0, false},
+		{at(1000, time.Second), 0, false},
+		{roster.Event{Sweeps: 1, MaxSweeps: 1 << 62, Elapsed: time.Hour}, 0, false},
+	} {
+		if got, ok := timeLeft(c.e); got != c.want || ok != c.ok {
+			t.Errorf("%d of %d after %v: %v, %v, want %v, %v", c.e.Sweeps, c.e.MaxSweeps, c.e.Elapsed, got, ok, c.want, c.ok)
+		}
+	}
+}
+
+func TestLinesStayWholeAndTagged(t *testing.T) {
+	var out, errOut bytes.Buffer
+	s := newScreen(&out, &errOut, launch.TagRank)
+	var wg sync.WaitGroup
+	for rank := range 4 {
+		wg.Go(func() {
+			for i := range 200 {
+				s.rankLine(rank, launch.Stream(i%2), []byte(strings.Repeat(fmt.Sprint(rank), 50)))
+			}
+		})
+	}
+	wg.Wait()
+	s.say("done")
+	for name, text := range map[string]string{"stdout": out.String(), "stderr": strings.TrimSuffix(errOut.String(), "launcher: done\n")} {
+		count := map[string]int{}
+		for line := range strings.Lines(text) {
+			count[line]++
+		}
+		for rank := range 4 {
+			if n := count[fmt.Sprintf("[%d] %s\n", rank, strings.Repeat(fmt.Sprint(rank), 50))]; n != 100 {
+				t.Errorf("%s has %d whole lines of rank %d, want 100", name, n, rank)
+			}
+		}
+	}
+}
+
+// What a terminal gets while a bar is shown: every line once and whole, with the bar below.
+func TestBarLeavesLinesWhole(t *testing.T) {
+	var terminal bytes.Buffer // written by the bar's goroutine, read after close
+	b := newBar(&terminal, 1000, mpb.WithAutoRefresh(), mpb.WithRefreshRate(time.Millisecond))
+	s := newScreen(&terminal, &terminal, launch.TagRank)
+	s.sameTerminal = true
+	s.show(b)
+	p := &barProgress{screen: s, bar: b}
+	p.event(at(500, 10*time.Second))
+	s.rankLine(2, launch.Stdout, []byte("from rank 2"))
+	s.say("from the launcher")
+	p.event(at(1000, 20*time.Second))
+	p.close()
+	s.say("after the bar")
+
+	text := terminal.String()
+	for _, line := range []string{"[2] from rank 2\n", "launcher: from the launcher\n"} {
+		before, _, ok := strings.Cut(text, line)
+		if !ok || before != "" && !strings.HasSuffix(before, "\n") && !strings.HasSuffix(before, "\x1b[J") {
+			t.Errorf("%q is missing, or not on a line of its own, in\n%q", line, text)
+		}
+	}
+	if !strings.HasSuffix(text, "launcher: after the bar\n") {
+		t.Errorf("the last line is missing in\n%q", text)
+	}
+}
+
+func TestConcludeSumsUpOrSaysWhy(t *testing.T) {
+	norm := 0.5
+	report := output.Report{RunID: "r1", Version: "v1", Problem: "gtc2019", Sweeps: 10, MaxIterations: 10, StopReason: output.MaxIterations,
+		Norm: &norm, Ranks: []output.RankReport{{Host: "here"}}}
+	sent, err := json.Marshal(report)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "report.json"), sent, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	written := configs.Output{Dir: dir, Report: "report.json"}
+	for _, c := range []struct {
+		name   string
+		out    launch.Outcome
+		o      configs.Output
+		run    string
+		code   int
+		stdout bool // a summary
+		stderr string
+	}{
+		{"report sent", launch.Outcome{Report: sent}, configs.Output{}, "r1", 0, true, ""},
+		{"report read", launch.Outcome{}, written, "r1", 0, true, ""},
+		{"report of another run", launch.Outcome{}, written, "r2", 1, false,
+			"launcher: the run ended well, but its report is lost: it was not sent, and " + filepath.Join(dir, "report.json") + " is of run r1\n"},
+		{"no report", launch.Outcome{}, configs.Output{}, "r1", 1, false,
+			"launcher: the run ended well, but its report is lost: it was not sent, and output.report is empty\n"},
+		{"failure", launch.Outcome{Err: &launch.RankError{Rank: 2, Host: "here", Text: "failed: disk full", Sweeps: 8}, Report: sent}, configs.Output{}, "r1", 1, false,
+			"launcher: rank 2 on here failed: disk full (last known sweep: 7)\n"},
+	} {
+		var out, errOut bytes.Buffer
+		err := conclude(c.out, c.o, c.run, newScreen(&out, &errOut, launch.TagRank))
+		code := 0
+		if e, ok := errors.AsType[exitError](err); ok {
+			code = e.code
+		} else if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		if code != c.code || (out.Len() > 0) != c.stdout || errOut.String() != c.stderr {
+			t.Errorf("%s: code %d, stdout %q, stderr %q", c.name, code, &out, &errOut)
+		}
+	}
+}

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"go.uber.org/zap"
+
+	"jacobi/configs"
+	"jacobi/internal/launch"
+	"jacobi/internal/logging"
+	"jacobi/internal/natsserver"
+	"jacobi/internal/output"
+	"jacobi/internal/roster"
+)
+
+const (
+	connectTimeout = 5 * time.Second
+	failGrace      = 3 * time.Second
+	stopGrace      = 30 * time.Second
+)
+
+// solve starts the ranks, of which path is the program, watches them to their end and sums the run up.
+func solve(ctx context.Context, p *plan, path string, timeout time.Duration, scr *screen) error {
+	log, err := logging.NewTo(scr, p.cfg.Log, -1)
+	if err != nil {
+		return err
+	}
+	conn, closeNATS, err := connect(ctx, &p.cfg.NATS, log)
+	if err != nil {
+		return err
+	}
+	defer closeNATS()
+
+	runID := launch.NewRunID()
+	events, done := make(chan roster.Event, 64), make(chan struct{})
+	unwatch, err := roster.WatchEvents(ctx, conn, runID, func(e roster.Event) {
+		select {
+		case events <- e:
+		case <-done:
+		}
+	})
+	if err != nil {
+		return err
+	}
+	defer unwatch()
+	defer close(done)
+
+	signals := make(chan os.Signal, 16)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
+	defer signal.Stop(signals)
+
+	scr.say(p.String())
+	log.Debug("start", zap.String("run", runID), zap.String("program", path), zap.String("nats", conn.ConnectedUrlRedacted()))
+	prog := newProgress(scr, p.cfg.Solver.MaxIterations)
+	job := launch.Job{
+		Path:    path,
+		Env:     append(os.Environ(), configs.Environ(p.cfg)...),
+		RunID:   runID,
+		Ranks:   p.ranks,
+		Output:  scr.rankLine,
+		Say:     scr.say,
+		Events:  events,
+		OnEvent: prog.event,
+		Abort: func(ctx context.Context, why roster.AbortError) error {
+			return roster.AbortAll(ctx, conn, runID, why)
+		},
+		Signals:   signals,
+		Timeout:   timeout,
+		StopGrace: stopGrace,
+		FailGrace: failGrace,
+	}
+	out, err := job.Run(ctx)
+	prog.close()
+	if err != nil {
+		return err
+	}
+	if err := output.RemovePartials(p.cfg.Output.Dir, runID); err != nil {
+		scr.say(err.Error())
+	}
+	return conclude(out, p.cfg.Output, runID, scr)
+}
+
+// connect connects to the server that n names, or to one of its own, whose URL it writes to n.
+func connect(ctx context.Context, n *configs.NATS, log *zap.Logger) (*nats.Conn, func(), error) {
+	stop := func() {}
+	key := "nats.url: "
+	if n.URL == "" {
+		srv, err := natsserver.Start(log)
+		if err != nil {
+			return nil, nil, err
+		}
+		stop, key = srv.Close, ""
+		*n = configs.NATS{URL: srv.URL()}
+	}
+	conn, err := roster.Connect(ctx, roster.ConnectOptions{
+		URL: n.URL, Creds: n.Creds, CA: n.CA, Name: "jacobi launcher", Timeout: connectTimeout, Logger: log,
+	})
+	if err != nil {
+		stop()
+		return nil, nil, fmt.Errorf("%s%w", key, err)
+	}
+	return conn, func() { conn.Close(); stop() }, nil
+}
+
+// conclude says how the run ended.
+func conclude(out launch.Outcome, o configs.Output, runID string, scr *screen) error {
+	if out.Err != nil {
+		scr.say(out.Err.Error())
+		return exitError{out.ExitCode()}
+	}
+	if out.Killed() {
+		scr.say("the ranks were killed; outputs of earlier runs are as they were")
+		return exitError{out.ExitCode()}
+	}
+	report, err := readReport(out.Report, o, runID)
+	if err != nil {
+		scr.say("the run ended well, but its report is lost: " + err.Error())
+		return exitError{launch.ExitFailed}
+	}
+	if err := output.Summary(scr.stdout, report); err != nil {
+		return fmt.Errorf("summary: %w", err)
+	}
+	if code := out.ExitCode(); code != launch.ExitOK {
+		return exitError{code}
+	}
+	return nil
+}
+
+// readReport reads the report that a rank sent, or, if that got lost, the one that it wrote.
+func readReport(sent json.RawMessage, o configs.Output, runID string) (output.Report, error) {
+	var r output.Report
+	if sent == nil {
+		if o.Report == "" {
+			return r, errors.New("it was not sent, and output.report is empty")
+		}
+		var err error
+		if sent, err = os.ReadFile(filepath.Join(o.Dir, o.Report)); err != nil {
+			return r, err
+		}
+	}
+	if err := json.Unmarshal(sent, &r); err != nil {
+		return r, err
+	}
+	if r.RunID != runID {
+		return r, fmt.Errorf("it was not sent, and %s is of run %s", filepath.Join(o.Dir, o.Report), r.RunID)
+	}
+	return r, nil
+}
