@@ -131,9 +131,9 @@ func (b *bar) set(e roster.Event) {
 	b.bar.SetCurrent(int64(min(e.Sweeps, e.MaxSweeps-1)))
 }
 
-// above writes lines above the bar; false once the bar is closed.
+// above writes lines above the bar; false once the bar is closed. The cursor may stand behind the ^C of a user.
 func (b *bar) above(lines []byte) bool {
-	_, err := b.container.Write(lines)
+	_, err := b.container.Write(append([]byte{'\r'}, lines...))
 	return err == nil
 }
 

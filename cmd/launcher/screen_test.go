@@ -105,7 +105,7 @@ func TestBarLeavesLinesWhole(t *testing.T) {
 	s.say("after the bar")
 
 	text := terminal.String()
-	for _, line := range []string{"[2] from rank 2\n", "launcher: from the launcher\n"} {
+	for _, line := range []string{"\r[2] from rank 2\n", "\rlauncher: from the launcher\n"} {
 		before, _, ok := strings.Cut(text, line)
 		if !ok || before != "" && !strings.HasSuffix(before, "\n") && !strings.HasSuffix(before, "\x1b[J") {
 			t.Errorf("%q is missing, or not on a line of its own, in\n%q", line, text)
