@@ -11,7 +11,7 @@ import (
 
 // Options of Run. All ranks must be given the same, but for Stop and the callbacks.
 type Options struct {
-	Initial       RowSource
+	Initial       RowSource // what the backend has loaded, should it be needed again
 	Magnitude     Magnitude
 	Depth         int     // rows in a halo, as in the backend's Layout
 	Tolerance     float64 // a run ends after sweep k+1, where k is the first sweep with norm <= Tolerance
@@ -58,13 +58,10 @@ func (e *NotFiniteError) Error() string {
 	return fmt.Sprintf("sweep %d: the norm is %v: the field has left the range of its type or was damaged", e.Sweep, e.Norm)
 }
 
-// Run loads the initial field into the backend and sweeps until the run ends. Afterwards the backend's now is the field
-// after exactly Result.Sweeps sweeps. The sequence of calls to Exchange and Reducer is a function of the options and of the
+// Run sweeps from the initial field, which the backend has loaded, until the run ends. Afterwards the backend's now is the
+// field after exactly Result.Sweeps sweeps. The sequence of calls to Exchange and Reducer is a function of the options and of the
 // reduced sums alone, so all ranks of a run make the same calls.
 func Run(ctx context.Context, b Backend, x Exchange, red Reducer, o Options) (Result, error) {
-	if err := b.Load(ctx, o.Initial); err != nil {
-		return Result{}, fmt.Errorf("load the initial field: %w", err)
-	}
 	r := &run{Options: o, backend: b, exchange: x, reducer: red, limits: b.Limits(), valid: o.Depth, stop: math.MaxInt}
 	start := time.Now()
 	err := r.loop(ctx)

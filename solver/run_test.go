@@ -69,6 +69,9 @@ func runRanks(t *testing.T, f formula, ranks, depth int, limits solver.Limits, o
 			Neighbour: [2]bool{r > 0 || f.mesh.Periodic, r < ranks-1 || f.mesh.Periodic}}
 		p := newPlain(l, limits)
 		backends[r] = p
+		if err := p.Load(t.Context(), f); err != nil {
+			t.Fatal(err)
+		}
 		var links [2]solver.RowLink
 		for side := range links {
 			if l.Neighbour[side] {
@@ -267,6 +270,9 @@ func TestRunFailsWhenItsContextEnds(t *testing.T) {
 	h := newHub(2) // its other rank never comes
 	l := solver.Layout{Mesh: f.mesh, Stripe: solver.Stripe{Lo: 1, Hi: 16}, Depth: 1, Neighbour: [2]bool{false, true}}
 	p := newPlain(l, solver.Limits{MaxSweeps: 1})
+	if err := p.Load(t.Context(), f); err != nil {
+		t.Fatal(err)
+	}
 	x, err := solver.NewHostExchange(p, l, [2]solver.RowLink{nil, h.link(0, solver.Bottom)})
 	if err != nil {
 		t.Fatal(err)

@@ -24,6 +24,8 @@ type outputs struct {
 // prepareOutputs reserves what can be reserved before the sweeps, so that a full disk is found out now.
 func (r *rank) prepareOutputs(ctx context.Context) (o *outputs, err error) {
 	o = &outputs{rank: r}
+	ctx, cancel := r.slowly(ctx)
+	defer cancel()
 	defer func() {
 		if err != nil {
 			o.abort()
@@ -106,6 +108,8 @@ func (o *outputs) abort() {
 // write writes everything that is wanted and tells those who watch.
 func (o *outputs) write(ctx context.Context, result solver.Result) error {
 	begin := time.Now()
+	ctx, cancel := o.slowly(ctx)
+	defer cancel()
 	view := output.View{Mesh: o.layout.Mesh, Stripe: o.layout.Stripe, Rows: o.backend, Initial: o.problem}
 	picture, err := o.writeRows(ctx, view)
 	if err != nil {

@@ -69,6 +69,9 @@ func (r *rank) solveInTeam(ctx context.Context) (solver.Result, error) {
 			return solver.Result{}, err
 		}
 	}
+	if err := r.backend.Load(ctx, r.problem); err != nil {
+		return solver.Result{}, fmt.Errorf("load the initial field: %w", err)
+	}
 	out, err := r.prepareOutputs(ctx)
 	if err != nil {
 		return solver.Result{}, err
@@ -102,7 +105,20 @@ func (r *rank) solveInTeam(ctx context.Context) (solver.Result, error) {
 		return result, err
 	}
 	// Links serve neighbours that ask again until here.
+	ctx, cancel := r.slowly(ctx)
+	defer cancel()
 	return result, r.team.Barrier(ctx, "end")
+}
+
+// slowDisk is the slowest file system, in bytes a second, that a run waits for.
+const slowDisk = 10 << 20
+
+// slowly bounds steps in which ranks wait for each other's files: halo.timeout and the time that the whole field takes on a
+// slow disk.
+func (r *rank) slowly(ctx context.Context) (context.Context, context.CancelFunc) {
+	mesh := r.problem.Mesh()
+	bytes := time.Duration(mesh.NY) * time.Duration(mesh.RowBytes())
+	return context.WithTimeout(ctx, r.cfg.Halo.Timeout+bytes/slowDisk*time.Second)
 }
 
 // join connects this rank to its run and checks that all ranks agree.
