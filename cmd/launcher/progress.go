@@ -29,7 +29,7 @@ func newProgress(s *screen, maxSweeps int) progress {
 		s.show(b)
 		return &barProgress{screen: s, bar: b}
 	}
-	return &lineProgress{say: s.say, now: time.Now, told: time.Now()}
+	return &lineProgress{say: s.say, now: time.Now} // the first event is told at once: the run is under way
 }
 
 // lineProgress says where the run is every few seconds.
