@@ -13,7 +13,7 @@ type worker struct {
 	b       *Backend
 	scratch memory
 	sums    []kernel.Collector // by sweep of the block
-	tasks   []task      // of the band at hand, in the order of sweeps
+	tasks   []task             // of the band at hand, in the order of sweeps
 }
 
 // job is a part of a pass: rows after all sweeps, and the blocks of columns [left, right) of them.
@@ -50,9 +50,12 @@ type stream struct {
 	outerLeft   int           // blocks at the levels before
 	outerRight  int
 	counted     solver.Stripe // rows whose norm counts here, at every level
+	vectorBytes int
+	blockBytes  int
 }
 
 func (s *stream) run(ctx context.Context) error {
+	s.vectorBytes, s.blockBytes = s.b.layout.vectorBytes(), s.b.layout.blockBytes()
 	s.outerLeft = max(0, s.left-s.overlap)
 	s.outerRight = min(s.b.layout.blocks, s.right+s.overlap)
 	s.counted = solver.Stripe{Lo: max(s.rows.Lo, s.b.stripe.Lo), Hi: min(s.rows.Hi, s.b.stripe.Hi)}
@@ -77,23 +80,20 @@ func (s *stream) planLevel(level, y int) {
 	end := min(s.rows.Hi+(s.sweeps-level), s.b.sweepable.Hi, y+kernel.Rows)
 	for y = max(y, first); y < end; {
 		next := min(end, s.groupEnd(y))
-		t := task{level: level}
+		s.tasks = append(s.tasks, task{})
+		t := &s.tasks[len(s.tasks)-1]
+		t.level = level
 		t.collect = s.groupEnd(next-1) == next && y >= s.counted.Lo && next <= s.counted.Hi
 		if y == first || s.groupEnd(y-1) == y {
 			t.Restart = 1
 		}
 		t.Rows = next - y
-		for i := range t.Rows + 2 {
-			t.Src[i] = s.row(level-1, y-1+i)
-		}
-		for i := range t.Rows {
-			t.Dst[i] = s.row(level, y+i)
-		}
+		s.place(t.Src[:t.Rows+2], level-1, y-1)
+		s.place(t.Dst[:t.Rows], level, y)
 		p := unsafe.Add(s.scratch.pointer(), s.ringBytes())
 		t.Acc = unsafe.Add(p, (level-1)*s.accStride)
 		place := mod(y+level-1, kernel.Rows) // in the band
-		t.Carry = unsafe.Add(p, s.accBytes()+(level-1)*kernel.Rows*cacheLine+place*s.b.layout.vectorBytes())
-		s.tasks = append(s.tasks, t)
+		t.Carry = unsafe.Add(p, s.accBytes()+(level-1)*kernel.Rows*cacheLine+place*s.vectorBytes)
 		y = next
 	}
 }
@@ -109,17 +109,31 @@ func (s *stream) groupEnd(y int) int {
 	return end
 }
 
-// row returns the place of a row of a level at block outerLeft. Rows that are never swept are the same at all
-// levels. The ring slides: a row takes the place of the row above it of the level before, which is of no use any more.
-func (s *stream) row(level, y int) unsafe.Pointer {
-	offset := s.outerLeft * s.b.layout.blockBytes()
-	switch {
-	case level == s.sweeps:
-		return unsafe.Add(s.b.next.row(y), offset)
-	case level == 0 || y < s.b.sweepable.Lo || y >= s.b.sweepable.Hi:
-		return unsafe.Add(s.b.now.row(y), offset)
+// place finds rows y, y+1, ... of a level, at block outerLeft. Rows that are never swept are the same at all levels. The
+// ring slides: a row takes the place of the row above it of the level before, which is of no use any more.
+func (s *stream) place(rows []unsafe.Pointer, level, y int) {
+	offset := s.outerLeft * s.blockBytes
+	if level == 0 || level == s.sweeps {
+		f := s.b.now
+		if level != 0 {
+			f = s.b.next
+		}
+		for i := range rows {
+			rows[i] = unsafe.Add(f.row(y+i), offset)
+		}
+		return
 	}
-	return unsafe.Add(s.scratch.pointer(), mod(y+s.sweeps-level, s.ringRows)*s.ringStride)
+	slot := mod(y+s.sweeps-level, s.ringRows)
+	for i := range rows {
+		if y+i < s.b.sweepable.Lo || y+i >= s.b.sweepable.Hi {
+			rows[i] = unsafe.Add(s.b.now.row(y+i), offset)
+		} else {
+			rows[i] = unsafe.Add(s.scratch.pointer(), slot*s.ringStride)
+		}
+		if slot++; slot == s.ringRows {
+			slot = 0
+		}
+	}
 }
 
 // band runs the tasks chunk by chunk.
@@ -146,48 +160,47 @@ func (s *stream) band() {
 // carryIn gives a task the vectors left of its window. Left of the overlap they matter only at the first level: what is wrong beyond
 // spreads one column a sweep and does not leave the overlap.
 func (s *stream) carryIn(t *task, block int) {
-	l := s.b.layout
 	if t.level != 1 && t.level != s.sweeps {
 		return
 	}
-	n := l.vectorBytes()
+	n := s.vectorBytes
 	for r := range t.Rows {
-		from := unsafe.Add(t.Src[r+1], (block-s.outerLeft)*l.blockBytes()-n)
+		from := unsafe.Add(t.Src[r+1], (block-s.outerLeft)*s.blockBytes-n)
 		copy(unsafe.Slice((*byte)(unsafe.Add(t.Carry, r*n)), n), unsafe.Slice((*byte)(from), n))
 	}
 }
 
 // do runs a task on blocks [from, to).
 func (s *stream) do(t *task, from, to int) {
-	l, k := s.b.layout, &s.b.kernel
-	x := from
+	k := &s.b.kernel
+	x, end, blocks := from, to, s.b.layout.blocks
 	if x == 0 {
-		s.call(k.Edge, t, x, 1, s.b.firstMask())
+		t.Masks = s.b.firstMask()
+		s.call(k.Edge, t, x, 1)
 		x++
 	}
-	end := to
-	if to == l.blocks && to > 1 {
+	if end == blocks && blocks > 1 {
 		end--
 	}
 	if x < end {
-		s.call(k.Sweep, t, x, end-x, nil)
+		s.call(k.Sweep, t, x, end-x)
 	}
 	if end < to {
-		s.call(k.Edge, t, end, 1, s.b.lastMask())
+		t.Masks = s.b.lastMask()
+		s.call(k.Edge, t, end, 1)
 	}
 	if t.collect {
 		if from, to = max(from, s.left), min(to, s.right); from < to {
-			acc := unsafe.Add(t.Acc, (from-s.outerLeft)*l.vectorBytes())
-			k.Collect(&s.sums[t.level-1], acc, (to-from)*l.lanes, s.b.mesh.DType)
+			acc := unsafe.Add(t.Acc, (from-s.outerLeft)*s.vectorBytes)
+			k.Collect(&s.sums[t.level-1], acc, (to-from)*k.Lanes, s.b.mesh.DType)
 		}
 	}
 }
 
-func (s *stream) call(f func(*kernel.Span), t *task, block, blocks int, masks unsafe.Pointer) {
-	t.Off = (block - s.outerLeft) * s.b.layout.blockBytes()
-	t.AccOff = (block - s.outerLeft) * s.b.layout.vectorBytes()
+func (s *stream) call(f func(*kernel.Span), t *task, block, blocks int) {
+	t.Off = (block - s.outerLeft) * s.blockBytes
+	t.AccOff = (block - s.outerLeft) * s.vectorBytes
 	t.Blocks = blocks
-	t.Masks = masks
 	f(&t.Span)
 }
 
