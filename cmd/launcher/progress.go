@@ -13,8 +13,11 @@ import (
 	"jacobi/internal/roster"
 )
 
-// lineInterval is the time between two lines of progress where there is no bar.
-const lineInterval = 5 * time.Second
+// Where there is no bar, the first line of progress comes early and the others at this interval.
+const (
+	firstLine    = time.Second
+	lineInterval = 5 * time.Second
+)
 
 // progress shows how far a run is.
 type progress interface {
@@ -36,9 +39,13 @@ func newProgress(s *screen, maxSweeps int) progress {
 type lineProgress struct {
 	say  func(string)
 	now  func() time.Time
-	told time.Time
+	next time.Time    // of the next line
 	last roster.Event // with progress; Sweeps is 0 before the first
 	said int          // sweeps that were said last
+}
+
+func newLineProgress(say func(string), now func() time.Time) *lineProgress {
+	return &lineProgress{say: say, now: now, next: now().Add(firstLine)}
 }
 
 func (p *lineProgress) event(e roster.Event) {
@@ -46,8 +53,8 @@ func (p *lineProgress) event(e roster.Event) {
 		return
 	}
 	p.last = e
-	if now := p.now(); now.Sub(p.told) >= lineInterval {
-		p.told = now
+	if now := p.now(); !now.Before(p.next) {
+		p.next = now.Add(lineInterval)
 		p.tell()
 	}
 }

@@ -25,10 +25,10 @@ func at(sweeps int, elapsed time.Duration) roster.Event {
 	return roster.Event{Kind: roster.Progress, Sweeps: sweeps, MaxSweeps: 1000, Norm: 0.0721, GLUPs: 5.214, Elapsed: elapsed}
 }
 
-func TestLinesOfProgressComeEveryFewSecondsAndAtTheEnd(t *testing.T) {
+func TestLinesOfProgressComeSoonThenEveryFewSecondsAndAtTheEnd(t *testing.T) {
 	var said []string
 	now := time.Unix(0, 0)
-	p := &lineProgress{say: func(s string) { said = append(said, s) }, now: func() time.Time { return now }, told: now}
+	p := newLineProgress(func(s string) { said = append(said, s) }, func() time.Time { return now })
 	p.event(roster.Event{Kind: roster.Started})
 	for s := 1; s <= 13; s++ {
 		now = now.Add(time.Second)
@@ -37,8 +37,9 @@ func TestLinesOfProgressComeEveryFewSecondsAndAtTheEnd(t *testing.T) {
 	p.close()
 	p.close()
 	want := []string{
-		"100 of 1000 sweeps (10%), norm 7.2100e-02, 5.214 GLUP/s, at most 45s left",
-		"200 of 1000 sweeps (20%), norm 7.2100e-02, 5.214 GLUP/s, at most 40s left",
+		"20 of 1000 sweeps (2%), norm 7.2100e-02, 5.214 GLUP/s, at most 49s left",
+		"120 of 1000 sweeps (12%), norm 7.2100e-02, 5.214 GLUP/s, at most 44s left",
+		"220 of 1000 sweeps (22%), norm 7.2100e-02, 5.214 GLUP/s, at most 39s left",
 		"260 of 1000 sweeps (26%), norm 7.2100e-02, 5.214 GLUP/s, at most 37s left",
 	}
 	if !slices.Equal(said, want) {
