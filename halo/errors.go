@@ -38,6 +38,9 @@ func (e *TimeoutError) Error() string {
 	return s
 }
 
+// Timeout reports that this is a timeout, as of net.Error.
+func (e *TimeoutError) Timeout() bool { return true }
+
 // MismatchError says that the two ends of a link, or an end and a frame, do not agree.
 type MismatchError struct {
 	Field     string

@@ -156,7 +156,7 @@ func (r *rank) join(ctx context.Context) (err error) {
 	}
 	r.team, err = roster.Join(ctx, r.conn, roster.Member{
 		Identity: r.id, Version: version.String(), ConfigHash: configs.Hash(r.cfg), Host: host, PID: os.Getpid(),
-		NodeID: node, Device: "cpu", Depth: cpu.PreferredDepth(mesh, stripe.Rows()), MaxAbs: maxAbs,
+		NodeID: node, Device: "cpu", Depth: cpu.PreferredDepth(mesh, solver.MinRows(mesh.NY, r.id.Size)), MaxAbs: maxAbs,
 	}, r.cfg.Halo.Timeout)
 	if err != nil {
 		return fmt.Errorf("rank %d: %w", r.id.Rank, err)

@@ -165,6 +165,27 @@ func TestKilledRankEndsTheRun(t *testing.T) {
 	}
 }
 
+// A rank that hangs is a clear error in bounded time; those that waited for it are its consequence.
+func TestHangingRankEndsTheRun(t *testing.T) {
+	l := begin(t, t.TempDir(), append(set("halo.timeout=2s"), "-np", "3")...)
+	pids := l.ranks()
+	if len(pids) != 3 {
+		t.Fatalf("%d ranks run, want 3", len(pids))
+	}
+	stopped := time.Now()
+	if err := syscall.Kill(pids[1], syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	code, output := l.end()
+	if took := time.Since(stopped); took > 8*time.Second {
+		t.Errorf("the run ended %v after the stop, want at most 2s for the timeout, 5s for the end", took)
+	}
+	if code != 1 || !regexp.MustCompile(`(waited 2s|within 2s)`).MatchString(output) {
+		t.Errorf("exit code %d, output\n%s\nwant 1 and the timeout", code, output)
+	}
+	l.leavesNothing()
+}
+
 // SIGINT stops all ranks at one sweep; what they have is written and marked.
 func TestInterruptWritesWhatThereIs(t *testing.T) {
 	dir := t.TempDir()
