@@ -25,6 +25,9 @@ func Kernels() []string { return kernel.Names() }
 // leastMaxSweeps is what a block may always have; deeper halos allow deeper blocks.
 const leastMaxSweeps = 32
 
+// streamCaches is how many times the cache of its threads a backend's fields must exceed for stores past the caches to pay.
+const streamCaches = 32
+
 // Backend implements solver.Backend.
 type Backend struct {
 	mesh      solver.Mesh
@@ -36,6 +39,7 @@ type Backend struct {
 	kernel    kernel.Kernel
 	masks     edgeMasks
 	plans     []plan // by number of sweeps
+	stream    bool   // the fields are too large to be found in a cache in the next pass
 	now, next *field
 	pool      *pool
 	edged     *solver.Block // the block whose edges are done and whose interior is not
@@ -73,6 +77,7 @@ func New(l solver.Layout, o Options) (*Backend, error) {
 		b.plans = append(b.plans, newPlan(b.layout, max(t, 1), o.Cache))
 		scratch = max(scratch, b.plans[t].bytes())
 	}
+	b.stream = k.Stream != nil && 2*fieldBytes(rows, b.layout) > o.Threads*streamCaches*o.Cache
 	if b.now, err = newField(rows, b.layout); err == nil {
 		b.next, err = newField(rows, b.layout)
 	}

@@ -183,7 +183,11 @@ func (s *stream) do(t *task, from, to int) {
 		end--
 	}
 	if x < end {
-		s.call(k.Sweep, t, x, end-x)
+		sweep := k.Sweep
+		if t.level == s.sweeps && s.b.stream {
+			sweep = k.Stream
+		}
+		s.call(sweep, t, x, end-x)
 	}
 	if end < to {
 		t.Masks = s.b.lastMask()

@@ -36,6 +36,9 @@ type Kernel struct {
 	Lanes int
 	// Sweep sweeps whole blocks.
 	Sweep func(*Span)
+	// Stream is Sweep with stores that go past the caches, for a Dst too large for them; nil where there are none. Another thread
+	// sees them after any synchronisation that the Go runtime offers, which drains them.
+	Stream func(*Span)
 	// Edge sweeps one block under masks.
 	Edge func(*Span)
 	// Pack turns 4*Lanes*blocks dense columns into blocks; Unpack is the inverse. They are nil where plain Go is as good.

@@ -49,7 +49,7 @@ func (m *avx2) vectorBytes() int { return 32 }
 
 func (m *avx2) line(i int) blockRegs { return blockRegs(m.ymm[i%3*4 : i%3*4+4]) }
 
-func (m *avx2) prologue(masked bool, masks blockMem) {
+func (m *avx2) prologue(v variant, masks blockMem) {
 	g := m.generator
 	if m.t == solver.Float32 {
 		g.VBROADCASTSS(g.constant("quarter", 1, operand.F32(0.25)), m.quarter)
@@ -72,7 +72,7 @@ func (m *avx2) loadAcc(acc operand.Mem, restart reg.GPVirtual) {
 
 func (m *avx2) storeAcc(acc operand.Mem) { m.VMOVUPS(m.acc, acc) }
 
-func (m *avx2) row(n, c, s blockRegs, carry, east operand.Mem, dst blockMem, masked bool) {
+func (m *avx2) row(n, c, s blockRegs, carry, east operand.Mem, dst blockMem, v variant) {
 	g, t, u := m.generator, m.ymm[12], m.ymm[13]
 	for j := range n {
 		m.add(s[j], n[j], n[j])
@@ -94,11 +94,15 @@ func (m *avx2) row(n, c, s blockRegs, carry, east operand.Mem, dst blockMem, mas
 	m.add(u, n[2], n[2])
 	for j := range n {
 		m.mul(m.quarter, n[j], n[j])
-		if masked {
+		if v.masked {
 			g.VMOVUPS(m.masks[j], t)
 			g.VBLENDVPS(t, n[j], c[j], n[j])
 		}
-		g.VMOVUPS(n[j], dst[j])
+		if v.stream {
+			g.VMOVNTPS(n[j], dst[j])
+		} else {
+			g.VMOVUPS(n[j], dst[j])
+		}
 	}
 	for j := range n {
 		m.sub(c[j], n[j], n[j])

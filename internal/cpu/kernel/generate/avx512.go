@@ -52,14 +52,14 @@ func (m *avx512) vectorBytes() int { return 64 }
 
 func (m *avx512) line(i int) blockRegs { return blockRegs(m.zmm[i%3*4 : i%3*4+4]) }
 
-func (m *avx512) prologue(masked bool, masks blockMem) {
+func (m *avx512) prologue(v variant, masks blockMem) {
 	g := m.generator
 	if m.t == solver.Float32 {
 		g.VBROADCASTSS(g.constant("quarter", 1, operand.F32(0.25)), m.quarter)
 	} else {
 		g.VBROADCASTSD(g.constant("quarter", 1, operand.F64(0.25)), m.quarter)
 	}
-	if !masked {
+	if !v.masked {
 		return
 	}
 	for j, k := range laneMasks {
@@ -92,8 +92,12 @@ func (m *avx512) loadAcc(acc operand.Mem, restart reg.GPVirtual) {
 
 func (m *avx512) storeAcc(acc operand.Mem) { m.ops.mov(m.acc, acc) }
 
-func (m *avx512) row(n, c, s blockRegs, carry, east operand.Mem, dst blockMem, masked bool) {
+func (m *avx512) row(n, c, s blockRegs, carry, east operand.Mem, dst blockMem, v variant) {
 	o := m.ops
+	store := o.mov
+	if v.stream {
+		store = func(ops ...operand.Op) { m.VMOVNTPS(ops[0], ops[1]) }
+	}
 	t := m.zmm[12:16]
 	// West and east neighbours of vector j: vectors j-1 and j+1, at the ends shifted by a lane.
 	o.mov(east, t[3])
@@ -111,13 +115,13 @@ func (m *avx512) row(n, c, s blockRegs, carry, east operand.Mem, dst blockMem, m
 		o.add(n[j], t[j], t[j])
 	}
 	for j := range n {
-		if masked {
+		if v.masked {
 			o.mov(c[j], n[j])
 			o.mul(m.quarter, t[j], laneMasks[j], n[j])
 		} else {
 			o.mul(m.quarter, t[j], n[j])
 		}
-		o.mov(n[j], dst[j])
+		store(n[j], dst[j])
 	}
 	for j := range n {
 		o.sub(c[j], n[j], t[j])

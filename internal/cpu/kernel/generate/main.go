@@ -36,8 +36,9 @@ func main() {
 		m := newMachine(t)
 		g := &generator{Context: context, machine: m, signatures: signatures, tables: map[string]operand.Mem{}}
 		m.use(g)
-		g.sweep("sweep", false)
-		g.sweep("edge", true)
+		g.sweep("sweep", variant{})
+		g.sweep("stream", variant{stream: true})
+		g.sweep("edge", variant{masked: true})
 		m.collect()
 		m.transposes()
 	}

@@ -26,16 +26,19 @@ type machine interface {
 	vectorBytes() int // of a vector
 	// line returns the registers of one of the three rows that are live at a time: above, at, below.
 	line(i int) blockRegs
-	prologue(masked bool, masks blockMem)
+	prologue(v variant, masks blockMem)
 	load(r reg.VecPhysical, m operand.Mem)
 	loadAcc(acc operand.Mem, restart reg.GPVirtual)
 	storeAcc(acc operand.Mem)
 	// row sweeps the block c of a row between n and s: stores the new values, leaves vector 3 in carry and adds the squares of
 	// the update to acc. n is overwritten. east is vector 0 of the next block.
-	row(n, c, s blockRegs, carry, east operand.Mem, dst blockMem, masked bool)
+	row(n, c, s blockRegs, carry, east operand.Mem, dst blockMem, v variant)
 	collect()
 	transposes()
 }
+
+// variant is a kind of sweep: under masks, or with stores that go past the caches.
+type variant struct{ masked, stream bool }
 
 // generator writes functions for one machine.
 type generator struct {
@@ -83,9 +86,9 @@ func (g *generator) block(base, index reg.Register) blockMem {
 	return m
 }
 
-// sweep writes Sweep or Edge. It goes from block to block and, in a block, down the rows; the row above, the row
+// sweep writes Sweep, Stream or Edge. It goes from block to block and, in a block, down the rows; the row above, the row
 // and the row below stay in registers. The rows are written out, as many as a span may have, so that registers need not be moved.
-func (g *generator) sweep(name string, masked bool) {
+func (g *generator) sweep(name string, v variant) {
 	var span kernel.Span
 	g.function(name, "sweep")
 	s := g.param("s")
@@ -96,13 +99,13 @@ func (g *generator) sweep(name string, masked bool) {
 	restart := g.loadField(s, unsafe.Offsetof(span.Restart))
 	blocks := g.loadField(s, unsafe.Offsetof(span.Blocks))
 	var masks blockMem
-	if masked {
+	if v.masked {
 		p := g.loadField(s, unsafe.Offsetof(span.Masks))
 		for j := range masks {
 			masks[j] = operand.Mem{Base: p, Disp: j * g.vectorBytes()}
 		}
 	}
-	g.prologue(masked, masks)
+	g.prologue(v, masks)
 
 	src := func(i int) reg.Register { return g.loadField(s, unsafe.Offsetof(span.Src)+uintptr(8*i)) }
 	g.Label("block")
@@ -122,7 +125,7 @@ func (g *generator) sweep(name string, masked bool) {
 		}
 		dst := g.loadField(s, unsafe.Offsetof(span.Dst)+uintptr(8*i))
 		east := operand.Mem{Base: at, Index: off, Scale: 1, Disp: 4 * g.vectorBytes()}
-		g.row(g.line(i), g.line(i+1), g.line(i+2), operand.Mem{Base: carry, Disp: i * g.vectorBytes()}, east, g.block(dst, off), masked)
+		g.row(g.line(i), g.line(i+1), g.line(i+2), operand.Mem{Base: carry, Disp: i * g.vectorBytes()}, east, g.block(dst, off), v)
 		at = below
 		if i+1 < kernel.Rows {
 			g.CMPQ(field(s, unsafe.Offsetof(span.Rows)), operand.U8(i+1))
