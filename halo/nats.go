@@ -105,8 +105,9 @@ func NewNATS(ctx context.Context, end End, o NATSOptions) (*NATSLink, error) {
 	if o.AskMost == 0 {
 		o.AskMost = DefaultAskMost
 	}
-	if max := o.Conn.MaxPayload(); max > 0 {
-		o.MaxFrame = min(o.MaxFrame, int(min(max, 1<<30)))
+	o.AskMost = max(o.AskMost, o.AskAfter)
+	if most := o.Conn.MaxPayload(); most > 0 {
+		o.MaxFrame = min(o.MaxFrame, int(min(most, 1<<30)))
 	}
 	there := end.Facing()
 	mine := haloSubject(end.Run, end.Rank, end.Side)

@@ -156,8 +156,8 @@ func TestNATSAsksForPartsMissing(t *testing.T) {
 	if err := b.Recv(t.Context(), 0, make([]byte, e.SendBytes())); err != nil {
 		t.Fatal(err)
 	}
-	if n := a.Stats().Resent; n != b.Stats().Asked {
-		t.Errorf("%d frames were sent again for %d requests, want one each", n, b.Stats().Asked)
+	if n, asked := a.Stats().Resent, b.Stats().Asked; n == 0 || n > asked {
+		t.Errorf("%d frames were sent again for %d requests, want at most one each", n, asked)
 	}
 }
 
