@@ -1,0 +1,73 @@
+package driver
+
+import (
+	"runtime"
+	"unsafe"
+)
+
+// Schedule says how a thread waits for the device in Synchronize.
+type Schedule uint32
+
+// The schedules. Spin answers soonest and holds a core; Block sleeps and answers some 20 us later.
+const (
+	ScheduleAuto  Schedule = 0 // the driver spins if there are more cores than contexts
+	ScheduleSpin  Schedule = 1
+	ScheduleYield Schedule = 2
+	ScheduleBlock Schedule = 4
+)
+
+// Context is the primary context of a device: this process's state and memory on it.
+type Context struct {
+	Device *Device
+	driver *Driver
+	handle uintptr
+}
+
+// Retain makes the device's context, if this process has none yet, with the given schedule. Close it after use.
+func (v *Device) Retain(s Schedule) (*Context, error) {
+	d := v.driver
+	if err := d.call(&d.api.primaryCtxSetFlags, uintptr(v.handle), uintptr(s)); err != nil {
+		return nil, err
+	}
+	c := &Context{Device: v, driver: d}
+	if err := d.call(&d.api.primaryCtxRetain, uintptr(unsafe.Pointer(&c.handle)), uintptr(v.handle)); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// Close lets the context go. The last Close of a device's context frees all that was made in it.
+func (c *Context) Close() error {
+	return c.driver.call(&c.driver.api.primaryCtxRelease, uintptr(c.Device.handle))
+}
+
+// Bind locks the goroutine to its thread and makes the context current there. Each Bind wants an Unbind.
+func (c *Context) Bind() error {
+	runtime.LockOSThread()
+	if err := c.driver.call(&c.driver.api.ctxSetCurrent, c.handle); err != nil {
+		runtime.UnlockOSThread()
+		return err
+	}
+	return nil
+}
+
+// Unbind leaves the thread without a context and unlocks the goroutine from it.
+func (c *Context) Unbind() error {
+	err := c.driver.call(&c.driver.api.ctxSetCurrent, 0)
+	runtime.UnlockOSThread()
+	return err
+}
+
+// Synchronize waits until the device has done all that was asked of it in this context.
+func (c *Context) Synchronize() error { return c.driver.call(&c.driver.api.ctxSynchronize) }
+
+// EnablePeer lets kernels and copies of this context reach the memory of peer's. Once for each pair and direction.
+func (c *Context) EnablePeer(peer *Context) error {
+	return c.driver.call(&c.driver.api.ctxEnablePeerAccess, peer.handle, 0)
+}
+
+// Memory returns the free and the total memory of the device in bytes. Other processes use it too.
+func (c *Context) Memory() (free, total int64, err error) {
+	err = c.driver.call(&c.driver.api.memGetInfo, uintptr(unsafe.Pointer(&free)), uintptr(unsafe.Pointer(&total)))
+	return free, total, err
+}

@@ -1,0 +1,76 @@
+package driver
+
+import (
+	"fmt"
+	"unsafe"
+)
+
+// HostMemory is page-locked memory of the host, outside the Go heap, that the device reaches too. Go sees what the
+// device wrote after an event or a stream has been synchronized; before that, only through sync/atomic on single words
+// that a kernel wrote last, after a system-wide fence.
+type HostMemory struct {
+	bytes      []byte
+	device     DevicePtr
+	context    *Context
+	registered bool
+}
+
+// Flags of cuMemHostAlloc and cuMemHostRegister.
+const (
+	hostPortable = 1 // page-locked for every context of the process
+	hostMapped   = 2 // the device has an address for it
+)
+
+// AllocHost allocates n bytes of host memory.
+func (c *Context) AllocHost(n int) (*HostMemory, error) {
+	var p *byte
+	err := c.driver.call(&c.driver.api.memHostAlloc, uintptr(unsafe.Pointer(&p)), uintptr(n), hostPortable|hostMapped)
+	if err != nil {
+		return nil, fmt.Errorf("%d bytes of page-locked host memory: %w", n, err)
+	}
+	return c.hostMemory(unsafe.Slice(p, n), false)
+}
+
+// RegisterHost locks the pages of b, which came from mmap and must not be unmapped before Free, and never from Go.
+func (c *Context) RegisterHost(b []byte) (*HostMemory, error) {
+	err := c.driver.call(&c.driver.api.memHostRegister, uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), hostPortable|hostMapped)
+	if err != nil {
+		return nil, fmt.Errorf("lock %d bytes of host memory: %w", len(b), err)
+	}
+	return c.hostMemory(b, true)
+}
+
+func (c *Context) hostMemory(b []byte, registered bool) (*HostMemory, error) {
+	h := &HostMemory{bytes: b, context: c, registered: registered}
+	err := c.driver.call(&c.driver.api.memHostGetDevicePointer, uintptr(unsafe.Pointer(&h.device)), uintptr(unsafe.Pointer(&b[0])), 0)
+	if err != nil {
+		_ = h.Free()
+		return nil, err
+	}
+	return h, nil
+}
+
+// Bytes returns the memory itself. It is gone after Free.
+func (h *HostMemory) Bytes() []byte { return h.bytes }
+
+// Device returns the address by which kernels reach the memory.
+func (h *HostMemory) Device() DevicePtr { return h.device }
+
+// Free unlocks the memory, and frees it if AllocHost allocated it. No copy or kernel may be using it.
+func (h *HostMemory) Free() error {
+	f := &h.context.driver.api.memFreeHost
+	if h.registered {
+		f = &h.context.driver.api.memHostUnregister
+	}
+	p := unsafe.SliceData(h.bytes)
+	h.bytes = nil
+	return h.context.driver.call(f, uintptr(unsafe.Pointer(p)))
+}
+
+// part returns the address of bytes [offset, offset+n), or an error if there are no such bytes.
+func (h *HostMemory) part(offset, n int) (uintptr, error) {
+	if offset < 0 || n < 0 || n > len(h.bytes)-offset {
+		return 0, fmt.Errorf("host memory of %d bytes has no part [%d, %d)", len(h.bytes), offset, offset+n)
+	}
+	return uintptr(unsafe.Pointer(unsafe.SliceData(h.bytes))) + uintptr(offset), nil
+}

@@ -1,0 +1,53 @@
+package driver
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"github.com/dustin/go-humanize"
+)
+
+// DevicePtr is an address that the device can use: of its own memory, of a peer's, or of host memory mapped into it.
+type DevicePtr uint64
+
+// Alloc allocates n bytes on the device, aligned to at least 256. Their content is undefined. If they are not there,
+// the error (ErrOutOfMemory) says how much was wanted and how much is free.
+func (c *Context) Alloc(n int64) (DevicePtr, error) {
+	var p DevicePtr
+	err := c.driver.call(&c.driver.api.memAlloc, uintptr(unsafe.Pointer(&p)), uintptr(n))
+	if e := (*Error)(nil); errors.As(err, &e) && e.Code == ErrOutOfMemory {
+		e.Detail = fmt.Sprintf("%s wanted", humanize.IBytes(uint64(n)))
+		if free, total, err := c.Memory(); err == nil {
+			e.Detail += fmt.Sprintf(", %s of %s free", humanize.IBytes(uint64(free)), humanize.IBytes(uint64(total)))
+		}
+	}
+	return p, err
+}
+
+// Free frees memory that Alloc returned. It waits for the device.
+func (c *Context) Free(p DevicePtr) error {
+	return c.driver.call(&c.driver.api.memFree, uintptr(p))
+}
+
+// CopyToDevice copies src, which may be Go memory, and waits until that is done.
+func (c *Context) CopyToDevice(dst DevicePtr, src []byte) error {
+	if len(src) == 0 {
+		return nil
+	}
+	err := c.driver.call(&c.driver.api.memcpyHtoD, uintptr(dst), uintptr(unsafe.Pointer(&src[0])), uintptr(len(src)))
+	if err != nil {
+		return err
+	}
+	// The driver has read src by now, but what it staged may still be on its way, in a stream that others do not wait for.
+	const defaultStream = 0
+	return c.driver.call(&c.driver.api.streamSynchronize, defaultStream)
+}
+
+// CopyFromDevice fills dst, which may be Go memory, and waits until that is done.
+func (c *Context) CopyFromDevice(dst []byte, src DevicePtr) error {
+	if len(dst) == 0 {
+		return nil
+	}
+	return c.driver.call(&c.driver.api.memcpyDtoH, uintptr(unsafe.Pointer(&dst[0])), uintptr(src), uintptr(len(dst)))
+}

@@ -1,0 +1,56 @@
+package driver
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unsafe"
+)
+
+// Module is code loaded into a context.
+type Module struct {
+	driver *Driver
+	handle uintptr
+}
+
+// jit is what the driver's PTX compiler is given to write its error log to.
+type jit struct {
+	options [2]uint32
+	values  [2]uintptr
+	log     [8192]byte
+}
+
+// LoadPTX compiles PTX for the context's device and loads it. The driver keeps what it compiled in its cache
+// (CUDA_CACHE_PATH, by default ~/.nv/ComputeCache). The error holds the compiler's log in Detail; it is ErrInvalidPTX,
+// ErrUnsupportedPTX if the PTX is for a newer CUDA than the driver, or another.
+func (c *Context) LoadPTX(ptx []byte) (*Module, error) {
+	const errorLogBuffer, errorLogBytes = 5, 6 // CUjit_option
+	text := append(ptx[:len(ptx):len(ptx)], 0)
+	m, j := &Module{driver: c.driver}, new(jit)
+	j.options = [2]uint32{errorLogBuffer, errorLogBytes}
+	j.values = [2]uintptr{uintptr(unsafe.Pointer(&j.log)), uintptr(len(j.log))} // j lives on the heap: the call below sees to it
+	err := c.driver.call(&c.driver.api.moduleLoadDataEx, uintptr(unsafe.Pointer(&m.handle)), uintptr(unsafe.Pointer(&text[0])),
+		uintptr(len(j.options)), uintptr(unsafe.Pointer(&j.options)), uintptr(unsafe.Pointer(&j.values)))
+	if e := (*Error)(nil); errors.As(err, &e) {
+		e.Detail = strings.TrimSpace(cString(j.log[:]))
+		if e.Code == ErrUnsupportedPTX {
+			e.Detail = strings.TrimSpace(fmt.Sprintf("the driver is for CUDA %v\n%s", c.driver.version, e.Detail))
+		}
+		return nil, err
+	}
+	return m, nil
+}
+
+// Close unloads the module.
+func (m *Module) Close() error { return m.driver.call(&m.driver.api.moduleUnload, m.handle) }
+
+// Function returns the kernel called name, as PTX names it.
+func (m *Module) Function(name string) (*Function, error) {
+	f := &Function{Name: name, driver: m.driver}
+	cName := append([]byte(name), 0)
+	err := m.driver.call(&m.driver.api.moduleGetFunction, uintptr(unsafe.Pointer(&f.handle)), m.handle, uintptr(unsafe.Pointer(&cName[0])))
+	if err != nil {
+		return nil, fmt.Errorf("kernel %s: %w", name, err)
+	}
+	return f, nil
+}

@@ -1,0 +1,68 @@
+package driver
+
+import "unsafe"
+
+// Stream is a queue of work on the device. Streams run beside each other; none waits for the legacy default stream.
+type Stream struct {
+	context *Context
+	driver  *Driver
+	handle  uintptr
+	copy2D  copy2D // scratch of Copy2D, so that it allocates nothing
+}
+
+// Priorities returns the range of stream priorities: the lowest, a number not below the highest.
+func (c *Context) Priorities() (lowest, highest int, err error) {
+	var p [2]int32
+	err = c.driver.call(&c.driver.api.ctxGetStreamPriorityRange, uintptr(unsafe.Pointer(&p[0])), uintptr(unsafe.Pointer(&p[1])))
+	return int(p[0]), int(p[1]), err
+}
+
+// NewStream makes a stream with a priority out of Priorities; 0 is the usual one.
+func (c *Context) NewStream(priority int) (*Stream, error) {
+	const nonBlocking = 1
+	s := &Stream{context: c, driver: c.driver}
+	err := s.driver.call(&s.driver.api.streamCreate, uintptr(unsafe.Pointer(&s.handle)), nonBlocking, uintptr(priority))
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Close frees the stream; what it holds is still done.
+func (s *Stream) Close() error { return s.driver.call(&s.driver.api.streamDestroy, s.handle) }
+
+// Synchronize waits until the stream is empty.
+func (s *Stream) Synchronize() error { return s.driver.call(&s.driver.api.streamSynchronize, s.handle) }
+
+// Done reports whether the stream is empty. It does not wait.
+func (s *Stream) Done() (bool, error) { return s.driver.done(&s.driver.api.streamQuery, s.handle) }
+
+// Wait holds the stream's further work back until the last Record of e before this call has passed.
+func (s *Stream) Wait(e *Event) error {
+	return s.driver.call(&s.driver.api.streamWaitEvent, s.handle, e.handle, 0)
+}
+
+// WaitValue holds the stream's further work back until int32(*p - v) >= 0, with *p the 32-bit word at p. The word lies
+// in this device's memory, or in host memory, and anybody may write it. No kernel spins meanwhile.
+func (s *Stream) WaitValue(p DevicePtr, v uint32) error {
+	const greaterOrEqual = 0
+	return s.driver.call(&s.driver.api.streamWaitValue32, s.handle, uintptr(p), uintptr(v), greaterOrEqual)
+}
+
+// WriteValue writes v to the 32-bit word at p, which may be a peer's, after all earlier work of the stream and with
+// its memory writes visible before it.
+func (s *Stream) WriteValue(p DevicePtr, v uint32) error {
+	return s.driver.call(&s.driver.api.streamWriteValue32, s.handle, uintptr(p), uintptr(v), 0)
+}
+
+// done calls a query: not ready is no error.
+func (d *Driver) done(f *function, handle uintptr) (bool, error) {
+	switch r := f.call(handle); r {
+	case 0:
+		return true, nil
+	case notReady:
+		return false, nil
+	default:
+		return false, d.fail(f, r)
+	}
+}
