@@ -26,7 +26,7 @@ func Kernels() []string { return kernel.Names() }
 const leastMaxSweeps = 32
 
 // streamCaches is how many times the cache of its threads a backend's fields must exceed for stores past the caches to pay.
-const streamCaches = 32
+const streamCaches = 48
 
 // Backend implements solver.Backend.
 type Backend struct {
