@@ -12,7 +12,8 @@ type function struct {
 	addr uintptr
 }
 
-// call calls the function. An argument uintptr(unsafe.Pointer(&x)) keeps x alive, on the heap, for the call.
+// call calls the function. An argument uintptr(unsafe.Pointer(&x)) keeps x alive, on the heap, for the call; the
+// arguments are allocated on the heap for that.
 //
 //go:uintptrescapes
 func (f *function) call(args ...uintptr) Code {
@@ -26,6 +27,26 @@ func (f *function) call(args ...uintptr) Code {
 func (d *Driver) call(f *function, args ...uintptr) error {
 	r, _, _ := purego.SyscallN(f.addr, args...)
 	if r := Code(uint32(r)); r != 0 {
+		return d.fail(f, r)
+	}
+	return nil
+}
+
+// arguments is scratch for the arguments of one call: as many as the longest list has.
+type arguments [11]uintptr
+
+// query calls f as function.call does, but allocates nothing and keeps nothing alive: Go memory whose address is
+// among the arguments must be on the heap, and the caller must keep it alive.
+func (d *Driver) query(f *function, args ...uintptr) Code {
+	a := d.arguments.Get().(*arguments)
+	r, _, _ := purego.SyscallN(f.addr, a[:copy(a[:], args)]...)
+	d.arguments.Put(a)
+	return Code(uint32(r))
+}
+
+// do calls f as query does and turns a failure into an error.
+func (d *Driver) do(f *function, args ...uintptr) error {
+	if r := d.query(f, args...); r != 0 {
 		return d.fail(f, r)
 	}
 	return nil

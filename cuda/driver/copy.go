@@ -2,6 +2,7 @@ package driver
 
 import (
 	"fmt"
+	"runtime"
 	"unsafe"
 )
 
@@ -11,7 +12,7 @@ func (s *Stream) CopyToDevice(dst DevicePtr, h *HostMemory, offset, n int) error
 	if err != nil {
 		return err
 	}
-	return s.driver.call(&s.driver.api.memcpyHtoDAsync, uintptr(dst), src, uintptr(n), s.handle)
+	return s.driver.do(&s.driver.api.memcpyHtoDAsync, uintptr(dst), src, uintptr(n), s.handle)
 }
 
 // CopyFromDevice copies n bytes from the device to h from offset on.
@@ -20,22 +21,22 @@ func (s *Stream) CopyFromDevice(h *HostMemory, offset int, src DevicePtr, n int)
 	if err != nil {
 		return err
 	}
-	return s.driver.call(&s.driver.api.memcpyDtoHAsync, dst, uintptr(src), uintptr(n), s.handle)
+	return s.driver.do(&s.driver.api.memcpyDtoHAsync, dst, uintptr(src), uintptr(n), s.handle)
 }
 
 // CopyOnDevice copies n bytes between two places in this device's memory or in that of peers it has mapped.
 func (s *Stream) CopyOnDevice(dst, src DevicePtr, n int) error {
-	return s.driver.call(&s.driver.api.memcpyDtoDAsync, uintptr(dst), uintptr(src), uintptr(n), s.handle)
+	return s.driver.do(&s.driver.api.memcpyDtoDAsync, uintptr(dst), uintptr(src), uintptr(n), s.handle)
 }
 
 // Fill sets n bytes at p to v.
 func (s *Stream) Fill(p DevicePtr, v byte, n int) error {
-	return s.driver.call(&s.driver.api.memsetD8Async, uintptr(p), uintptr(v), uintptr(n), s.handle)
+	return s.driver.do(&s.driver.api.memsetD8Async, uintptr(p), uintptr(v), uintptr(n), s.handle)
 }
 
 // Fill32 sets n 32-bit words at p to v.
 func (s *Stream) Fill32(p DevicePtr, v uint32, n int) error {
-	return s.driver.call(&s.driver.api.memsetD32Async, uintptr(p), uintptr(v), uintptr(n), s.handle)
+	return s.driver.do(&s.driver.api.memsetD32Async, uintptr(p), uintptr(v), uintptr(n), s.handle)
 }
 
 // Rows is where the rows of a rectangle lie, pitch bytes apart.
@@ -96,5 +97,7 @@ func (s *Stream) Copy2D(dst, src Rows, width, height int) error {
 		return fmt.Errorf("copy from: %w", err)
 	}
 	s.copy2D = copy2D{src: from, dst: to, width: uintptr(width), height: uintptr(height)}
-	return s.driver.call(&s.driver.api.memcpy2DAsync, uintptr(unsafe.Pointer(&s.copy2D)), s.handle)
+	err = s.driver.do(&s.driver.api.memcpy2DAsync, uintptr(unsafe.Pointer(&s.copy2D)), s.handle)
+	runtime.KeepAlive(s)
+	return err
 }

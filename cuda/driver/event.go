@@ -30,11 +30,11 @@ func (e *Event) Close() error { return e.driver.call(&e.driver.api.eventDestroy,
 
 // Record puts the event behind all that the stream holds.
 func (e *Event) Record(s *Stream) error {
-	return e.driver.call(&e.driver.api.eventRecord, e.handle, s.handle)
+	return e.driver.do(&e.driver.api.eventRecord, e.handle, s.handle)
 }
 
 // Synchronize waits until the last Record has passed; not at all if there was none.
-func (e *Event) Synchronize() error { return e.driver.call(&e.driver.api.eventSynchronize, e.handle) }
+func (e *Event) Synchronize() error { return e.driver.do(&e.driver.api.eventSynchronize, e.handle) }
 
 // Done reports whether the last Record has passed. It does not wait.
 func (e *Event) Done() (bool, error) { return e.driver.done(&e.driver.api.eventQuery, e.handle) }

@@ -113,7 +113,7 @@ func (f *Function) Launch(s *Stream, grid, block Dim, shared int, a *Args) error
 	if len(a.pointers) > 0 {
 		args = uintptr(unsafe.Pointer(&a.pointers[0]))
 	}
-	err := f.driver.call(&f.driver.api.launchKernel, f.handle,
+	err := f.driver.do(&f.driver.api.launchKernel, f.handle,
 		extent(grid.X), extent(grid.Y), extent(grid.Z), extent(block.X), extent(block.Y), extent(block.Z),
 		uintptr(shared), s.handle, args, 0)
 	runtime.KeepAlive(a)

@@ -36,7 +36,7 @@ func (s *Stream) Capture(work func() error) (*Graph, error) {
 
 // Launch puts the captured work into the stream.
 func (g *Graph) Launch(s *Stream) error {
-	return g.driver.call(&g.driver.api.graphLaunch, g.handle, s.handle)
+	return g.driver.do(&g.driver.api.graphLaunch, g.handle, s.handle)
 }
 
 // Close frees the graph.

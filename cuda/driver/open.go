@@ -5,6 +5,7 @@ import (
 	"maps"
 	"runtime"
 	"slices"
+	"sync"
 	"unsafe"
 
 	"github.com/ebitengine/purego"
@@ -23,9 +24,10 @@ func (v Version) String() string { return fmt.Sprintf("%d.%d", v/1000, v%1000/10
 
 // Driver is the CUDA driver of this machine. It may be used by several goroutines.
 type Driver struct {
-	api     api
-	ipcOpen func(p *DevicePtr, h IPCHandle, flags uint32) int32
-	version Version
+	api       api
+	ipcOpen   func(p *DevicePtr, h IPCHandle, flags uint32) int32
+	version   Version
+	arguments sync.Pool // of *arguments
 }
 
 // Open loads the driver, checks that it is new enough and starts it. The error is ErrNoDriver if there is none,
@@ -39,7 +41,7 @@ func open(name string) (*Driver, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: the loader looked for %s: %w", ErrNoDriver, name, err)
 	}
-	d := &Driver{}
+	d := &Driver{arguments: sync.Pool{New: func() any { return new(arguments) }}}
 	if err := d.api.driverGetVersion.lookUp(lib, "cuDriverGetVersion"); err != nil {
 		return nil, fmt.Errorf("%w: %s is something else: %w", ErrNoDriver, name, err)
 	}

@@ -32,32 +32,32 @@ func (c *Context) NewStream(priority int) (*Stream, error) {
 func (s *Stream) Close() error { return s.driver.call(&s.driver.api.streamDestroy, s.handle) }
 
 // Synchronize waits until the stream is empty.
-func (s *Stream) Synchronize() error { return s.driver.call(&s.driver.api.streamSynchronize, s.handle) }
+func (s *Stream) Synchronize() error { return s.driver.do(&s.driver.api.streamSynchronize, s.handle) }
 
 // Done reports whether the stream is empty. It does not wait.
 func (s *Stream) Done() (bool, error) { return s.driver.done(&s.driver.api.streamQuery, s.handle) }
 
 // Wait holds the stream's further work back until the last Record of e before this call has passed.
 func (s *Stream) Wait(e *Event) error {
-	return s.driver.call(&s.driver.api.streamWaitEvent, s.handle, e.handle, 0)
+	return s.driver.do(&s.driver.api.streamWaitEvent, s.handle, e.handle, 0)
 }
 
 // WaitValue holds the stream's further work back until int32(*p - v) >= 0, with *p the 32-bit word at p. The word lies
 // in this device's memory, or in host memory, and anybody may write it. No kernel spins meanwhile.
 func (s *Stream) WaitValue(p DevicePtr, v uint32) error {
 	const greaterOrEqual = 0
-	return s.driver.call(&s.driver.api.streamWaitValue32, s.handle, uintptr(p), uintptr(v), greaterOrEqual)
+	return s.driver.do(&s.driver.api.streamWaitValue32, s.handle, uintptr(p), uintptr(v), greaterOrEqual)
 }
 
 // WriteValue writes v to the 32-bit word at p, which may be a peer's, after all earlier work of the stream and with
 // its memory writes visible before it.
 func (s *Stream) WriteValue(p DevicePtr, v uint32) error {
-	return s.driver.call(&s.driver.api.streamWriteValue32, s.handle, uintptr(p), uintptr(v), 0)
+	return s.driver.do(&s.driver.api.streamWriteValue32, s.handle, uintptr(p), uintptr(v), 0)
 }
 
 // done calls a query: not ready is no error.
 func (d *Driver) done(f *function, handle uintptr) (bool, error) {
-	switch r := f.call(handle); r {
+	switch r := d.query(f, handle); r {
 	case 0:
 		return true, nil
 	case notReady:

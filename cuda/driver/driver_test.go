@@ -1,0 +1,234 @@
+package driver
+
+import (
+	"encoding/binary"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestDevices(t *testing.T) {
+	d := must(open(fakeLibrary(t)))(t)
+	if v := d.Version(); v != 12040 || v.String() != "12.4" {
+		t.Errorf("version %v", v)
+	}
+	devices := must(d.Devices())(t)
+	want := []Device{{
+		Index: 0, Name: "Fake 10", UUID: "GPU-0a1a2a3a-4a5a-6a7a-8a9a-aabacadaeafa", PCIBusID: "0000:0A:00.0",
+		Major: 10075, Minor: 10076, SMs: 10016, L2Bytes: 10038, TotalBytes: 10 << 30, SharedBytes: 10097, handle: 10, driver: d,
+	}, {
+		Index: 1, Name: "Fake 11", UUID: "GPU-0b1b2b3b-4b5b-6b7b-8b9b-abbbcbdbebfb", PCIBusID: "0000:0B:00.0",
+		Major: 11075, Minor: 11076, SMs: 11016, L2Bytes: 11038, TotalBytes: 11 << 30, SharedBytes: 11097, handle: 11, driver: d,
+	}}
+	if !reflect.DeepEqual(devices, want) {
+		t.Errorf("got  %+v\nwant %+v", devices, want)
+	}
+	if s := devices[1].String(); s != "GPU 1 (Fake 11, 0000:0B:00.0)" {
+		t.Error(s)
+	}
+	for i, want := range []bool{false, true} {
+		if can := must(devices[0].CanAccessPeer(&devices[i]))(t); can != want {
+			t.Errorf("0 can access %d: %v", i, can)
+		}
+	}
+}
+
+func TestOutOfMemorySaysHowMuch(t *testing.T) {
+	c := fake(t)
+	_, err := c.Alloc(8 << 30)
+	checkError(t, err, ErrOutOfMemory, "cuMemAlloc: out of memory (CUDA_ERROR_OUT_OF_MEMORY): 8.0 GiB wanted, 1.5 GiB of 10 GiB free")
+}
+
+func TestUnboundGoroutine(t *testing.T) {
+	c := fake(t)
+	check(t, c.Unbind())
+	_, err := c.Alloc(8)
+	checkError(t, err, ErrInvalidContext, "cuMemAlloc: invalid device context (CUDA_ERROR_INVALID_CONTEXT)")
+	check(t, c.Bind())
+}
+
+func TestPeerAccess(t *testing.T) {
+	c := fake(t)
+	devices := must(c.driver.Devices())(t)
+	peer := must(devices[1].Retain(ScheduleSpin))(t)
+	checkError(t, c.EnablePeer(peer), ErrPeerAccessUnsupported, "cuCtxEnablePeerAccess: "+
+		"peer access is not supported between these two devices (CUDA_ERROR_PEER_ACCESS_UNSUPPORTED)")
+	check(t, peer.Close())
+}
+
+func TestCopies(t *testing.T) {
+	c := fake(t)
+	s, h, p := must(c.NewStream(-5))(t), must(c.AllocHost(64))(t), must(c.Alloc(64))(t)
+	check(t, s.Fill(p, 0xee, 64))
+	copy(h.Bytes(), "ABCDEFGHIJ")
+	check(t, s.Copy2D((p+1).Rows(8), h.Rows(2, 3), 3, 2)) // dense on the host, pitched on the device
+	check(t, s.CopyOnDevice(p+20, p+1, 3))
+	check(t, s.CopyToDevice(p+24, h, 9, 1))
+	check(t, s.Fill32(p+28, 0x61626364, 1))
+	check(t, s.CopyFromDevice(h, 32, p, 32))
+	want := "\xeeCDE\xee\xee\xee\xee\xeeFGH" + strings.Repeat("\xee", 8) + "CDE\xeeJ\xee\xee\xeedcba"
+	if got := string(h.Bytes()[32:]); got != want {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+	check(t, c.CopyToDevice(p, []byte("Go")))
+	got := make([]byte, 4)
+	check(t, c.CopyFromDevice(got, p))
+	if string(got) != "GoDE" {
+		t.Errorf("got %q", got)
+	}
+	check(t, s.Close())
+	check(t, c.Free(p))
+	check(t, h.Free())
+}
+
+func TestCopiesStayInsideHostMemory(t *testing.T) {
+	c := fake(t)
+	s, h := must(c.NewStream(0))(t), must(c.AllocHost(64))(t)
+	checkError(t, s.CopyToDevice(1, h, 60, 5), nil, "host memory of 64 bytes has no part [60, 65)")
+	checkError(t, s.CopyFromDevice(h, -1, 1, 5), nil, "host memory of 64 bytes has no part [-1, 4)")
+	checkError(t, s.Copy2D(DevicePtr(1).Rows(8), h.Rows(0, 20), 5, 4), nil, "copy from: host memory of 64 bytes has no part [0, 65)")
+	checkError(t, s.Copy2D(h.Rows(0, 8), DevicePtr(1).Rows(8), 9, 2), nil, "copy to: rows of 9 bytes overlap: their pitch is 8")
+	checkError(t, s.Copy2D(h.Rows(0, 8), DevicePtr(1).Rows(8), 8, 0), nil, "copy 0 rows of 8 bytes: nothing to copy")
+	check(t, h.Free())
+	checkError(t, s.CopyToDevice(1, h, 0, 1), nil, "host memory of 0 bytes has no part [0, 1)")
+}
+
+func TestRegisteredMemory(t *testing.T) {
+	c := fake(t)
+	b := must(unix.Mmap(-1, 0, 4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANONYMOUS))(t)
+	h, s := must(c.RegisterHost(b))(t), must(c.NewStream(0))(t)
+	check(t, s.WriteValue(h.Device()+8, 77))
+	if n := binary.NativeEndian.Uint32(b[8:]); n != 77 {
+		t.Errorf("got %d", n)
+	}
+	check(t, s.WaitValue(h.Device()+8, 77))
+	checkError(t, s.WaitValue(h.Device()+8, 78), ErrInvalidValue, "cuStreamWaitValue32: invalid argument (CUDA_ERROR_INVALID_VALUE)")
+	check(t, h.Free())
+	check(t, unix.Munmap(b))
+}
+
+func TestStreamsAndEvents(t *testing.T) {
+	c := fake(t)
+	if low, high, err := c.Priorities(); low != 0 || high != -5 || err != nil {
+		t.Error(low, high, err)
+	}
+	_, err := c.NewStream(1)
+	checkError(t, err, ErrInvalidValue, "cuStreamCreateWithPriority: invalid argument (CUDA_ERROR_INVALID_VALUE)")
+	s, from, to := must(c.NewStream(0))(t), must(c.NewEvent(true))(t), must(c.NewEvent(true))(t)
+	plain := must(c.NewEvent(false))(t)
+	check(t, from.Record(s))
+	check(t, s.Wait(plain))
+	if must(s.Done())(t) {
+		t.Error("the stream is said to be empty")
+	}
+	if !must(to.Done())(t) {
+		t.Error("the event is said not to have passed")
+	}
+	if d := must(Elapsed(from, to))(t); d != 250*time.Microsecond {
+		t.Error(d)
+	}
+	_, err = Elapsed(plain, to)
+	checkError(t, err, ErrInvalidValue, "cuEventElapsedTime: invalid argument (CUDA_ERROR_INVALID_VALUE)")
+	g := must(s.Capture(func() error { return s.Fill32(0, 0, 0) }))(t)
+	check(t, g.Launch(s))
+	for _, e := range []interface{ Close() error }{g, from, to, plain, s} {
+		check(t, e.Close())
+	}
+}
+
+func TestIPC(t *testing.T) {
+	c := fake(t)
+	h := must(c.IPCHandle(4096))(t)
+	if want := (IPCHandle{[8]uint64{4096, 4097, 4098, 4099, 4100, 4101, 4102, 4103}}); h != want {
+		t.Errorf("got %v", h)
+	}
+	p := must(c.OpenIPC(h))(t)
+	if p != 4096 {
+		t.Errorf("opened as %d", p)
+	}
+	check(t, c.CloseIPC(p))
+	_, err := c.OpenIPC(must(c.IPCHandle(0))(t))
+	checkError(t, err, ErrNotSupported, "cuIpcOpenMemHandle: operation not supported (CUDA_ERROR_NOT_SUPPORTED)")
+}
+
+func TestModules(t *testing.T) {
+	c := fake(t)
+	_, err := c.LoadPTX([]byte("bad"))
+	checkError(t, err, ErrInvalidPTX, "cuModuleLoadDataEx: a PTX JIT compilation failed (CUDA_ERROR_INVALID_PTX): "+
+		"ptxas application ptx input, line 1; fatal: bad")
+	_, err = c.LoadPTX([]byte("new"))
+	checkError(t, err, ErrUnsupportedPTX, "cuModuleLoadDataEx: the provided PTX was compiled with an unsupported toolchain. "+
+		"(CUDA_ERROR_UNSUPPORTED_PTX_VERSION): the driver is for CUDA 12.4\nptxas application ptx input, line 1; fatal: new")
+	m := must(c.LoadPTX([]byte("good")))(t)
+	_, err = m.Function("product")
+	checkError(t, err, ErrNotFound, "kernel product: cuModuleGetFunction: named symbol not found (CUDA_ERROR_NOT_FOUND)")
+	f := must(m.Function("sum"))(t)
+	if r, want := must(f.Resources())(t), (Resources{MaxThreads: 400, Registers: 404, LocalBytes: 403, SharedBytes: 401}); r != want {
+		t.Errorf("got %+v", r)
+	}
+	if n := must(f.BlocksPerSM(256, 512))(t); n != 8 {
+		t.Errorf("%d blocks", n)
+	}
+	check(t, f.SetDynamicShared(100000))
+	checkError(t, f.SetDynamicShared(100001), ErrInvalidValue, "kernel sum: 100001 bytes of dynamic shared memory: "+
+		"cuFuncSetAttribute: invalid argument (CUDA_ERROR_INVALID_VALUE)")
+	check(t, m.Close())
+}
+
+func TestArgs(t *testing.T) {
+	c := fake(t)
+	f := must(must(c.LoadPTX([]byte("good")))(t).Function("sum"))(t)
+	p, a, b := DevicePtr(0), int32(0), 0.0
+	for _, bad := range []struct {
+		args []any
+		text string
+	}{
+		{[]any{&p, &a}, "kernel sum: 2 arguments given, it takes more"},
+		{[]any{&p, &a, &b, &b}, "kernel sum: it takes 3 arguments"},
+		{[]any{&p, &b, &b}, "kernel sum: argument 1 has 8 bytes, the kernel declares 4"},
+		{[]any{&p, a, &b}, "kernel sum: argument 1 is int32, not a pointer to it"},
+		{[]any{&p, (*int32)(nil), &b}, "kernel sum: argument 1 is *int32, not a pointer to it"},
+	} {
+		_, err := f.Args(bad.args...)
+		checkError(t, err, nil, bad.text)
+	}
+	must(f.Args(&p, &a, &b))(t)
+	old := must(must(fake(t, "-DVERSION=12030").LoadPTX([]byte("good")))(t).Function("sum"))(t)
+	must(old.Args(&p))(t) // the driver does not tell
+}
+
+func TestLaunch(t *testing.T) {
+	c := fake(t)
+	f := must(must(c.LoadPTX([]byte("good")))(t).Function("sum"))(t)
+	s, h := must(c.NewStream(0))(t), must(c.AllocHost(64))(t)
+	p, a, b := h.Device(), int32(3), 0.5
+	args := must(f.Args(&p, &a, &b))(t)
+	check(t, f.Launch(s, Dim{2, 3, 4}, Dim{X: 32}, 48, args))
+	a = 4 // a launch passes what the variables hold
+	h2 := must(c.AllocHost(64))(t)
+	p = h2.Device()
+	check(t, f.Launch(s, Dim{2, 3, 4}, Dim{5, 6, 7}, 0, args))
+	for i, want := range [][8]float64{{3.5, 2, 3, 4, 32, 1, 1, 48}, {4.5, 2, 3, 4, 5, 6, 7, 0}} {
+		var got [8]float64
+		must(binary.Decode([]*HostMemory{h, h2}[i].Bytes(), binary.NativeEndian, &got))(t)
+		if got != want {
+			t.Errorf("launch %d: got %v, want %v", i, got, want)
+		}
+	}
+}
+
+func TestAFailedKernelLosesTheContext(t *testing.T) {
+	c := fake(t)
+	f := must(must(c.LoadPTX([]byte("good")))(t).Function("sum"))(t)
+	s := must(c.NewStream(0))(t)
+	p, a, b := DevicePtr(0), int32(-1), 0.0
+	check(t, f.Launch(s, Dim{}, Dim{}, 0, must(f.Args(&p, &a, &b))(t)))
+	err := s.Synchronize()
+	checkError(t, err, ErrContextLost, "cuStreamSynchronize: an illegal memory access was encountered (CUDA_ERROR_ILLEGAL_ADDRESS)")
+	if isError(err, ErrOutOfMemory) || isError(&Error{Code: ErrOutOfMemory}, ErrContextLost) {
+		t.Error("codes are mixed up")
+	}
+}

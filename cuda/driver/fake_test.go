@@ -1,0 +1,74 @@
+package driver
+
+import (
+	_ "embed"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+//go:embed testdata/fake.c
+var fakeSource []byte
+
+// fakeLibrary builds testdata/fake.c with the given macros.
+func fakeLibrary(t testing.TB, macros ...string) string {
+	t.Helper()
+	cc, err := exec.LookPath("gcc")
+	if err != nil {
+		t.Skipf("NOT RUN: %s needs gcc, to build a driver that needs no GPU: %v", t.Name(), err)
+	}
+	dir := t.TempDir()
+	source, lib := filepath.Join(dir, "fake.c"), filepath.Join(dir, "libfake.so")
+	if err := os.WriteFile(source, fakeSource, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	args := append([]string{"-Wall", "-Werror", "-shared", "-fPIC", "-o", lib, source}, macros...)
+	if out, err := exec.Command(cc, args...).CombinedOutput(); err != nil {
+		t.Fatalf("%s %v: %v\n%s", cc, args, err, out)
+	}
+	return lib
+}
+
+// bound opens a driver and returns the context of its first device, bound to the test's thread.
+func bound(t testing.TB, d *Driver) *Context {
+	t.Helper()
+	devices := must(d.Devices())(t)
+	c := must(devices[0].Retain(ScheduleAuto))(t)
+	check(t, c.Bind())
+	t.Cleanup(func() {
+		check(t, c.Unbind())
+		check(t, c.Close())
+	})
+	return c
+}
+
+// fake returns the bound context of a fake driver.
+func fake(t testing.TB, macros ...string) *Context {
+	t.Helper()
+	return bound(t, must(open(fakeLibrary(t, macros...)))(t))
+}
+
+// must returns a function that returns v, or ends the test with err.
+func must[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		check(t, err)
+		return v
+	}
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// checkError fails the test unless err is target and reads like text.
+func checkError(t testing.TB, err, target error, text string) {
+	t.Helper()
+	if !isError(err, target) || err.Error() != text {
+		t.Errorf("got error\n%v\nwant, as %v,\n%s", err, target, text)
+	}
+}
