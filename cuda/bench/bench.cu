@@ -1,0 +1,213 @@
+// Checks the sweep kernels against one-point-a-thread kernels and a sum done on the host, bit by bit, and times them,
+// without Go: for work on the kernels. run.sh builds and runs it, prof.sh reads hardware counters.
+//
+//   bench check              many shapes
+//   bench time N T H...      an N x N float32 and float64 mesh, T sweeps a pass, tiles of H rows; ONCE=1: one launch each
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "../kernels/sweep.cu"
+
+static void check(cudaError_t e, const char* what, int line) {
+  if (e == cudaSuccess) return;
+  printf("FAIL %s line %d: %s\n", what, line, cudaGetErrorString(e));
+  exit(1);
+}
+#define CK(x) check((x), #x, __LINE__)
+
+template <class Real> __global__ void naive(const Real* a, Real* b, int pitch, int nx, int rows, int fixTop, int fixBottom) {
+  const int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+  if (x >= nx || y < 1 || y >= rows - 1) return;
+  const size_t i = (size_t)y * pitch + x;
+  const bool fixed = x == 0 || x == nx - 1 || y == fixTop || y == fixBottom;
+  b[i] = fixed ? a[i] : Real(0.25) * ((a[i - 1] + a[i + 1]) + (a[i - pitch] + a[i + pitch]));
+}
+
+enum Kind { noise, tiny, checkers };  // tiny: many magnitudes; checkers: the largest updates that there can be
+
+template <class Real> __global__ void fill(Real* a, size_t n, int pitch, Kind kind) {
+  for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n; i += (size_t)gridDim.x * blockDim.x) {
+    unsigned h = (unsigned)i * 2654435761u;
+    h ^= h >> 15, h *= 2246822519u, h ^= h >> 13;
+    double v = h / 4294967296.0 - 0.5;
+    if (kind == tiny) v = ldexp(v, -(int)(h % 140));
+    if (kind == checkers) v = (i % pitch + i / pitch) & 1 ? 1 : -1;
+    a[i] = (Real)v;
+  }
+}
+
+// 256 bits are more than solver.Sum has: what overflows there is seen here.
+struct Big {
+  unsigned long long w[4] = {};
+  void add(unsigned long long n, int shift) {
+    unsigned __int128 carry = 0;
+    for (int i = shift / 64, b = shift % 64, j = 0; i < 4; i++, j++) {
+      const unsigned long long t = j == 0 ? n << b : j == 1 && b ? n >> (64 - b) : 0;
+      carry += (unsigned __int128)w[i] + t;
+      w[i] = (unsigned long long)carry;
+      carry >>= 64;
+    }
+  }
+  void addTerm(double q, int E) {
+    if (q == 0) return;
+    int e;
+    const unsigned long long mant = (unsigned long long)ldexp(frexp(q, &e), 53);
+    const int shift = e - 53 + 134 - 2 * E;
+    if (shift >= 0) add(mant, shift);
+    else if (shift > -64) add(mant >> -shift, 0);
+  }
+};
+static float fusedHost(float a, float b, float c) { return fmaf(a, b, c); }
+static double fusedHost(double a, double b, double c) { return fma(a, b, c); }
+
+struct Case {
+  int nx, lo, hi, depth, sweeps, fixTop, fixBottom, tile;
+  Kind kind;
+};
+constexpr int kNone = 1 << 29;
+
+template <class Real> Pass<Real> makePass(const Case& c, Real* now, Real* next, unsigned long long* sums, int pitch) {
+  Pass<Real> p{};
+  p.now = now, p.next = next, p.sums = sums, p.pitch = pitch, p.nx = c.nx;
+  for (int i = 0; i < 3; i++) p.bias[i] = ldexp(1.0, -134 + 52 + 47 * (2 - i));
+  p.rowLo = c.lo - c.depth, p.rowHi = c.hi + c.depth, p.outLo = p.countLo = c.lo, p.outHi = p.countHi = c.hi;
+  p.fixTop = c.fixTop, p.fixBottom = c.fixBottom, p.tileRows = c.tile, p.sweeps = c.sweeps;
+  return p;
+}
+
+template <class Real> struct Type;
+template <> struct Type<float> {
+  static constexpr auto once = sweep_once_float32, deep = sweep_deep_float32;
+  static constexpr int W = 8;
+};
+template <> struct Type<double> {
+  static constexpr auto once = sweep_once_float64, deep = sweep_deep_float64;
+  static constexpr int W = 4;
+};
+
+template <class Real> void launch(const Pass<Real>& p) {
+  constexpr int W = Type<Real>::W;
+  const int tiles = (p.outHi - (p.outLo & -kGroup) + p.tileRows - 1) / p.tileRows;
+  if (p.sweeps == 1 && !getenv("DEEP")) {
+    Type<Real>::once<<<dim3((p.nx + 4 * kOnceThreads - 1) / (4 * kOnceThreads), tiles), kOnceThreads>>>(p);
+    return;
+  }
+  const int valid = (32 - 2 * ((p.sweeps + W - 1) / W)) * W, warps = (p.sweeps + 1) / 2;
+  const int bytes = (8 + 4 * (warps - 1)) * Slot<Real, W>::kBytes;
+  CK(cudaFuncSetAttribute(Type<Real>::deep, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+  Type<Real>::deep<<<dim3((p.nx + valid - 1) / valid, tiles), 32 * warps, bytes>>>(p);
+}
+
+template <class Real> bool right(const Case& c) {
+  const int pitch = (c.nx + 7) & ~7, rows = c.hi - c.lo + 2 * c.depth, base = c.lo - c.depth;
+  const size_t n = (size_t)pitch * rows, bytes = n * sizeof(Real);
+  Real *now, *next, *ref[2];
+  unsigned long long* sums;
+  CK(cudaMalloc(&now, bytes)), CK(cudaMalloc(&next, bytes)), CK(cudaMalloc(&ref[0], bytes)), CK(cudaMalloc(&ref[1], bytes));
+  CK(cudaMalloc(&sums, c.sweeps * kSumWords * 8)), CK(cudaMemset(sums, 0, c.sweeps * kSumWords * 8));
+  fill<<<256, 256>>>(now, n, pitch, c.kind);
+  CK(cudaMemset(next, 0xee, bytes));
+  for (auto r : ref) CK(cudaMemcpy(r, now, bytes, cudaMemcpyDeviceToDevice));
+  std::vector<std::vector<Real>> want(c.sweeps + 1, std::vector<Real>(n));
+  CK(cudaMemcpy(want[0].data(), now, bytes, cudaMemcpyDeviceToHost));
+  for (int k = 0; k < c.sweeps; k++) {
+    naive<<<dim3((c.nx + 31) / 32, (rows + 7) / 8), dim3(32, 8)>>>(ref[k & 1], ref[~k & 1], pitch, c.nx, rows, c.fixTop - base, c.fixBottom - base);
+    CK(cudaMemcpy(want[k + 1].data(), ref[~k & 1], bytes, cudaMemcpyDeviceToHost));
+  }
+  launch(makePass(c, now, next, sums, pitch));
+  CK(cudaGetLastError()), CK(cudaDeviceSynchronize());
+  std::vector<Real> got(n);
+  std::vector<unsigned long long> words(c.sweeps * kSumWords);
+  CK(cudaMemcpy(got.data(), next, bytes, cudaMemcpyDeviceToHost)), CK(cudaMemcpy(words.data(), sums, c.sweeps * kSumWords * 8, cudaMemcpyDeviceToHost));
+  Real untouched;
+  memset(&untouched, 0xee, sizeof untouched);
+  size_t bad = 0, outside = 0;
+  for (int y = 0; y < rows; y++)
+    for (int x = 0; x < pitch; x++) {
+      const size_t i = (size_t)y * pitch + x;
+      const bool in = y + base >= c.lo && y + base < c.hi;
+      if (in && x < c.nx) bad += memcmp(&got[i], &want[c.sweeps][i], sizeof(Real)) != 0;
+      if (!in) outside += memcmp(&got[i], &untouched, sizeof(Real)) != 0;
+    }
+  int badSums = 0;
+  for (int k = 0; k < c.sweeps; k++) {
+    Big exact, device;
+    for (int g = c.lo & -8; g < c.hi; g += 8)
+      for (int x = 0; x < c.nx; x += 4) {
+        Real acc = 0;
+        for (int y = std::max(g, c.lo); y < std::min(g + 8, c.hi); y++) {
+          Real d[4];
+          for (int j = 0; j < 4; j++) {
+            const size_t i = (size_t)(y - base) * pitch + x + j;
+            d[j] = x + j > 0 && x + j < c.nx - 1 ? want[k + 1][i] - want[k][i] : 0;
+          }
+          acc = acc + (fusedHost(d[1], d[1], d[0] * d[0]) + fusedHost(d[3], d[3], d[2] * d[2]));
+        }
+        exact.addTerm(acc, 0);
+      }
+    const unsigned long long* w = &words[k * kSumWords];
+    for (int i = 0; i < 3; i++) device.add(w[2 * i], 47 * (2 - i)), device.add(w[2 * i + 1], 47 * (2 - i) + 31);
+    badSums += memcmp(exact.w, device.w, sizeof exact.w) || w[6];
+  }
+  if (bad || outside || badSums)
+    printf("BAD %zu-byte nx=%d rows [%d,%d) depth %d sweeps %d fixed %d %d tile %d kind %d: field %zu outside %zu sums %d\n", sizeof(Real), c.nx, c.lo, c.hi, c.depth,
+           c.sweeps, c.fixTop, c.fixBottom, c.tile, c.kind, bad, outside, badSums);
+  cudaFree(now), cudaFree(next), cudaFree(ref[0]), cudaFree(ref[1]), cudaFree(sums);
+  return !(bad || outside || badSums);
+}
+
+template <class Real> void checkAll() {
+  int bad = 0, n = 0;
+  for (int nx : {3, 4, 5, 127, 130, 500, 1023})
+    for (Kind kind : {noise, tiny, checkers})
+      for (int T : {1, 2, 3, 4, 7, 8, 12, 16}) {
+        const int deep = std::max(T, 8);
+        for (const Case& c : {Case{nx, 8, 80, T, T, -kNone, kNone, 24, kind}, Case{nx, 1, 93, T, T, 0, 93, 32, kind},
+                              Case{nx, 1, 9, deep, T, -kNone, kNone, 256, kind}, Case{nx, 16, 301, deep, T, -kNone, 301, 512, kind}})
+          bad += !right<Real>(c), n++;
+      }
+  printf("check %zu-byte: %d cases, %d bad\n", sizeof(Real), n, bad);
+}
+
+template <class Real> void timeAll(int N, int T, const std::vector<int>& tiles) {
+  const size_t n = (size_t)N * (N + 2 * T);
+  Real *a, *b;
+  unsigned long long* sums;
+  CK(cudaMalloc(&a, n * sizeof(Real))), CK(cudaMalloc(&b, n * sizeof(Real))), CK(cudaMalloc(&sums, T * kSumWords * 8));
+  fill<<<4096, 256>>>(a, n, N, noise);
+  CK(cudaMemset(b, 0, n * sizeof(Real)));
+  cudaEvent_t e0, e1;
+  cudaEventCreate(&e0), cudaEventCreate(&e1);
+  for (int tile : tiles) {
+    const Case c{N, 0, N, T, T, -kNone, kNone, tile, noise};
+    const bool once = getenv("ONCE");
+    const int reps = once ? 1 : N > 8000 ? 8 : 60;
+    float best = 1e9, worst = 0;
+    for (int r = 0; r < (once ? 1 : 5); r++) {
+      cudaEventRecord(e0);
+      for (int i = 0; i < reps; i++) launch(makePass(c, i & 1 ? b : a, i & 1 ? a : b, sums, N));
+      cudaEventRecord(e1);
+      CK(cudaEventSynchronize(e1));
+      float ms;
+      cudaEventElapsedTime(&ms, e0, e1);
+      ms /= reps * T;
+      best = std::min(best, ms), worst = std::max(worst, ms);
+    }
+    printf("%zu-byte N=%d T=%d tile=%d: %.2f us/sweep (worst %.2f) %.0f GLUP/s\n", sizeof(Real), N, T, tile, best * 1e3, worst * 1e3, (double)N * N / best / 1e6);
+  }
+  cudaFree(a), cudaFree(b), cudaFree(sums);
+}
+
+int main(int argc, char** argv) {
+  if (argc > 1 && std::string(argv[1]) == "check") checkAll<float>(), checkAll<double>();
+  if (argc > 4 && std::string(argv[1]) == "time") {
+    std::vector<int> tiles;
+    for (int i = 4; i < argc; i++) tiles.push_back(atoi(argv[i]));
+    timeAll<float>(atoi(argv[2]), atoi(argv[3]), tiles), timeAll<double>(atoi(argv[2]), atoi(argv[3]), tiles);
+  }
+}

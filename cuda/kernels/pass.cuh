@@ -1,0 +1,66 @@
+// What all sweep kernels share: the arguments of a pass, rows in registers, the update, the group sum.
+//
+// Compiled with -fmad=false and without flush-to-zero: each operation rounds on its own, as on the CPU, except the
+// fused multiply-adds written as such.
+#pragma once
+
+constexpr int kGroup = 8;       // rows of a group of the norm; its columns are 4
+constexpr int kSumWords = 8;    // 64-bit words of one sweep's sum, see sum.cuh
+constexpr unsigned kAll = ~0u;  // all lanes of a warp
+
+// Pass is the argument of every sweep kernel; kernels.Pass in Go has the same layout. Rows are global row numbers.
+// Row r of a field begins at field + (r - rowLo) * pitch; pitch is a multiple of 8, and rows [rowLo, rowHi) exist.
+template <class Real> struct Pass {
+  const Real* now;
+  Real* next;
+  unsigned long long* sums;  // kSumWords for each sweep; the kernel adds to them
+  double bias[3];            // where the limbs of the sum begin, see sum.cuh
+  int pitch, nx;
+  int rowLo, rowHi;
+  int outLo, outHi;        // rows of next to write; none of them is fixed
+  int countLo, countHi;    // rows whose updates count for the norm
+  int fixTop, fixBottom;   // rows that keep their values; far away if there are none
+  int tileRows;            // height of a tile, a multiple of kGroup; tiles begin at multiples of kGroup
+  int sweeps;
+};
+
+// W neighbouring columns of one row.
+template <class Real, int W> struct Row { Real v[W]; };
+
+__device__ __forceinline__ void load16(float* to, const float* from) {
+  const float4 t = *(const float4*)from;
+  to[0] = t.x, to[1] = t.y, to[2] = t.z, to[3] = t.w;
+}
+__device__ __forceinline__ void load16(double* to, const double* from) {
+  const double2 t = *(const double2*)from;
+  to[0] = t.x, to[1] = t.y;
+}
+__device__ __forceinline__ void store16(float* to, const float* from) { *(float4*)to = make_float4(from[0], from[1], from[2], from[3]); }
+__device__ __forceinline__ void store16(double* to, const double* from) { *(double2*)to = make_double2(from[0], from[1]); }
+
+// Values in 16 bytes, the unit of every access to memory.
+template <class Real> constexpr int kPer16 = 16 / sizeof(Real);
+
+template <class Real, int W> __device__ __forceinline__ void store_row(Real* to, const Row<Real, W>& r) {
+#pragma unroll
+  for (int j = 0; j < W; j += kPer16<Real>) store16(to + j, r.v + j);
+}
+
+// update returns the row between north and south after one sweep; west and east are the columns beside the row.
+template <class Real, int W>
+__device__ __forceinline__ Row<Real, W> update(const Row<Real, W>& north, const Row<Real, W>& row, const Row<Real, W>& south, Real west, Real east) {
+  Row<Real, W> o;
+#pragma unroll
+  for (int j = 0; j < W; j++)
+    o.v[j] = Real(0.25) * (((j ? row.v[j - 1] : west) + (j < W - 1 ? row.v[j + 1] : east)) + (north.v[j] + south.v[j]));
+  return o;
+}
+
+__device__ __forceinline__ float fused(float a, float b, float c) { return __fmaf_rn(a, b, c); }
+__device__ __forceinline__ double fused(double a, double b, double c) { return __fma_rn(a, b, c); }
+
+// squares returns one row's share of a group: the sum of squares of four updates, in the order that all backends keep.
+template <class Real> __device__ __forceinline__ Real squares(const Real* now, const Real* before) {
+  const Real d0 = now[0] - before[0], d1 = now[1] - before[1], d2 = now[2] - before[2], d3 = now[3] - before[3];
+  return fused(d1, d1, d0 * d0) + fused(d3, d3, d2 * d2);
+}

@@ -1,0 +1,3 @@
+// All kernels, as one module.
+#include "sweep_deep.cu"
+#include "sweep_once.cu"
