@@ -1,0 +1,84 @@
+package device
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrNoCores says that none of the cores near a GPU is among those that this process may use.
+var ErrNoCores = errors.New("no core near the GPU is among those allowed")
+
+// Near returns the cores near a GPU that this process may use. It is ErrNoCores where a container, a batch system or
+// taskset keeps the process away from all of them: it is then best left where it is.
+func Near(inventory Inventory, g GPU) (unix.CPUSet, error) {
+	near, err := inventory.Cores(g)
+	if err != nil {
+		return unix.CPUSet{}, err
+	}
+	var allowed unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &allowed); err != nil {
+		return unix.CPUSet{}, fmt.Errorf("read the allowed cores: %w", err)
+	}
+	both := near
+	for i := range both {
+		both[i] &= allowed[i]
+	}
+	if both.Count() == 0 {
+		return unix.CPUSet{}, fmt.Errorf("%w: near GPU %d are %s, allowed are %s", ErrNoCores, g.Index, FormatCores(near), FormatCores(allowed))
+	}
+	return both, nil
+}
+
+// Pin keeps all threads of this process, and so all that they start later, on the given cores.
+func Pin(cores unix.CPUSet) error {
+	pinned := map[int]bool{}
+	for again := true; again; { // a thread that has not been pinned yet may start another meanwhile
+		again = false
+		tasks, err := os.ReadDir("/proc/self/task")
+		if err != nil {
+			return fmt.Errorf("pin to cores %s: %w", FormatCores(cores), err)
+		}
+		for _, task := range tasks {
+			id, err := strconv.Atoi(task.Name())
+			if err != nil || pinned[id] {
+				continue
+			}
+			err = unix.SchedSetaffinity(id, &cores)
+			if err != nil && !errors.Is(err, unix.ESRCH) { // that thread has ended
+				return fmt.Errorf("pin thread %d to cores %s: %w", id, FormatCores(cores), err)
+			}
+			pinned[id], again = true, true
+		}
+	}
+	return nil
+}
+
+// FormatCores writes a set of cores as "0-3,8,10-11".
+func FormatCores(cores unix.CPUSet) string {
+	var b strings.Builder
+	size := len(cores) * bits.UintSize
+	for first := 0; first < size; first++ {
+		if !cores.IsSet(first) {
+			continue
+		}
+		last := first
+		for last+1 < size && cores.IsSet(last+1) {
+			last++
+		}
+		if b.Len() > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(strconv.Itoa(first))
+		if last > first {
+			b.WriteString("-" + strconv.Itoa(last))
+		}
+		first = last
+	}
+	return b.String()
+}

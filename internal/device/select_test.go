@@ -1,0 +1,103 @@
+package device
+
+import (
+	"errors"
+	"testing"
+)
+
+// CUDA lists the node's GPUs 2, 0 and 1 of NVML, and not 3.
+var (
+	candidates = []Candidate{
+		{Index: 0, UUID: "GPU-cc", PCIBusID: "0000:0C:00.0"},
+		{Index: 1, UUID: "GPU-aa", PCIBusID: "0000:0A:00.0"},
+		{Index: 2, UUID: "GPU-bb", PCIBusID: "0000:0B:00.0"},
+	}
+	gpus = []GPU{
+		{Index: 0, Name: "A", UUID: "GPU-aa", PCIBusID: "00000000:0A:00.0", FreeBytes: 30, Utilization: 50, Celsius: 40, Milliwatts: 70},
+		{Index: 1, Name: "B", UUID: "GPU-bb", PCIBusID: "00000000:0B:00.0", FreeBytes: 20, Utilization: 10, Celsius: 60, Milliwatts: 80},
+		{Index: 2, Name: "C", UUID: "GPU-cc", PCIBusID: "00000000:0C:00.0", FreeBytes: 10, Utilization: 10, Celsius: 50, Milliwatts: 90},
+		{Index: 3, Name: "D", UUID: "GPU-dd", PCIBusID: "00000000:0D:00.0", FreeBytes: 99, Utilization: 0, Celsius: 1, Milliwatts: 1},
+	}
+)
+
+func TestSelect(t *testing.T) {
+	for _, test := range []struct {
+		policy Policy
+		want   [5]int // CUDA's index, by local rank
+	}{
+		{LocalRank, [5]int{0, 1, 2, 0, 1}},
+		{LeastUtilized, [5]int{0, 2, 1, 0, 2}},
+		{MostFreeMemory, [5]int{1, 2, 0, 1, 2}},
+		{Coolest, [5]int{1, 0, 2, 1, 0}},
+		{LeastPower, [5]int{1, 2, 0, 1, 2}},
+	} {
+		for rank, want := range test.want {
+			c, err := Select(test.policy, rank, candidates, gpus)
+			if err != nil || c != candidates[want] {
+				t.Errorf("%s, local rank %d: got %+v, %v; want CUDA's GPU %d", test.policy, rank, c, err, want)
+			}
+		}
+	}
+}
+
+func TestSelectByLocalRankNeedsNoReadings(t *testing.T) {
+	if c, err := Select(LocalRank, 4, candidates, nil); err != nil || c.Index != 1 {
+		t.Errorf("got %+v, %v", c, err)
+	}
+}
+
+func TestSelectErrors(t *testing.T) {
+	silent := GPU{Index: 7, Name: "S", UUID: "GPU-ss", FreeBytes: Unknown, Utilization: Unknown, Celsius: Unknown, Milliwatts: Unknown}
+	for _, test := range []struct {
+		policy     Policy
+		candidates []Candidate
+		text       string
+	}{
+		{LocalRank, nil, "no GPU to choose from"},
+		{Coolest, []Candidate{{Index: 5, UUID: "GPU-ee", PCIBusID: "0000:0E:00.0"}},
+			"select the coolest GPU: CUDA's GPU 5 (GPU-ee, 0000:0E:00.0) is none of the 1 that NVML lists"},
+		{LeastUtilized, []Candidate{{UUID: "GPU-ss"}}, "select the least-utilized GPU: GPU 7 (S) does not tell"},
+		{MostFreeMemory, []Candidate{{UUID: "GPU-ss"}}, "select the most-free-memory GPU: GPU 7 (S) does not tell"},
+		{Coolest, []Candidate{{UUID: "GPU-ss"}}, "select the coolest GPU: GPU 7 (S) does not tell"},
+		{LeastPower, []Candidate{{UUID: "GPU-ss"}}, "select the least-power GPU: GPU 7 (S) does not tell"},
+		{"nicest", []Candidate{{UUID: "GPU-ss"}}, `device selection "nicest" is unknown`},
+	} {
+		_, err := Select(test.policy, 0, test.candidates, []GPU{silent})
+		if err == nil || err.Error() != test.text || (test.candidates == nil) != errors.Is(err, ErrNoCandidate) {
+			t.Errorf("%s: got %v, want %s", test.policy, err, test.text)
+		}
+	}
+}
+
+func TestFind(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		c    Candidate
+		want int // NVML's index; -1: none
+	}{
+		{"by UUID, whatever the bus id", Candidate{UUID: "GPU-BB", PCIBusID: "0000:0A:00.0"}, 1},
+		{"by bus id, for a slice of a GPU", Candidate{UUID: "MIG-12", PCIBusID: "0000:0c:00.0"}, 2},
+		{"by bus id in another domain", Candidate{UUID: "MIG-12", PCIBusID: "0001:0c:00.0"}, -1},
+		{"without anything", Candidate{}, -1},
+	} {
+		g, err := Find(test.c, gpus)
+		if (err != nil) != (test.want < 0) || err == nil && g.Index != test.want {
+			t.Errorf("%s: got GPU %d, %v; want %d", test.name, g.Index, err, test.want)
+		}
+	}
+	if pciKey("00010002:0A:00.0") != pciKey("10002:0a:00.0") || pciKey("00000000:0A:00.0") != pciKey("0000:0a:00.0") {
+		t.Error("domains of different lengths do not compare")
+	}
+}
+
+func TestParsePolicy(t *testing.T) {
+	for _, p := range Policies() {
+		if got, err := ParsePolicy(string(p)); got != p || err != nil {
+			t.Errorf("%s: got %s, %v", p, got, err)
+		}
+	}
+	_, err := ParsePolicy("Coolest")
+	if want := `device selection "Coolest": allowed are local-rank, least-utilized, most-free-memory, coolest, least-power`; err == nil || err.Error() != want {
+		t.Errorf("got %v", err)
+	}
+}
