@@ -13,9 +13,9 @@ func (c *Context) IPCHandle(p DevicePtr) (IPCHandle, error) {
 	return h, err
 }
 
-// OpenIPC maps the memory of another process, on this device or on a peer that this process can see. It fails in the process that made the handle
-// (ErrInvalidContext), if the devices are not peers (ErrPeerAccessUnsupported), and where the two processes do not
-// share a PID and IPC namespace or the system has no CUDA IPC.
+// OpenIPC maps the memory of another process, on this device or on a peer that this process can see too. It fails in
+// the process that made the handle (ErrInvalidContext), if the devices are not peers (ErrPeerAccessUnsupported), and
+// where the two processes do not share a PID and IPC namespace or the system has no CUDA IPC.
 func (c *Context) OpenIPC(h IPCHandle) (DevicePtr, error) {
 	const enablePeerAccess = 1
 	var p DevicePtr
