@@ -25,7 +25,7 @@ func newPool(b *Backend, threads, scratch int, e solver.Magnitude) (*pool, error
 		}
 		w := &worker{b: b, scratch: m, sums: make([]kernel.Collector, len(b.plans)-1)}
 		for k := range w.sums {
-			w.sums[k] = kernel.NewCollector(e)
+			w.sums[k] = kernel.NewCollector(e, b.mesh.DType)
 		}
 		p.workers = append(p.workers, w)
 		if i > 0 {

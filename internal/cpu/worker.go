@@ -195,15 +195,15 @@ func (s *stream) do(t *task, from, to int) {
 	}
 	if t.collect {
 		if from, to = max(from, s.left), min(to, s.right); from < to {
-			acc := unsafe.Add(t.Acc, (from-s.outerLeft)*s.vectorBytes)
-			k.Collect(&s.sums[t.level-1], acc, (to-from)*k.Lanes, s.b.mesh.DType)
+			acc := unsafe.Add(t.Acc, (from-s.outerLeft)*2*s.vectorBytes)
+			k.Collect(&s.sums[t.level-1], acc, to-from)
 		}
 	}
 }
 
 func (s *stream) call(f func(*kernel.Span), t *task, block, blocks int) {
 	t.Off = (block - s.outerLeft) * s.blockBytes
-	t.AccOff = (block - s.outerLeft) * s.vectorBytes
+	t.AccOff = (block - s.outerLeft) * 2 * s.vectorBytes
 	t.Blocks = blocks
 	f(&t.Span)
 }

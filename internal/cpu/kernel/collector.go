@@ -15,22 +15,40 @@ import (
 type Collector struct {
 	Limbs     [3][8]uint64 // units of 2^0, 2^48 and 2^96; by lane
 	Scale     float64      // 1 / unit
+	Start     float64      // what a group's sum starts from, in units
 	calls     int          // since Limbs was emptied
 	magnitude solver.Magnitude
+	dtype     solver.DType
 	sum       solver.Sum
 }
 
 // Constants of the collecting kernels. Bound is the least term that solver.Sum refuses, in units.
 const (
 	Bound         = 1 << 142
-	collectGroups = 64      // a call
+	collectBlocks = 4       // a call: at most 16 groups for each lane of float64
 	maxCalls      = 1 << 11 // of at most 2^52 units each
 )
 
-// NewCollector returns an empty Collector for a problem's magnitude.
-func NewCollector(e solver.Magnitude) Collector {
-	return Collector{Scale: math.Ldexp(1, 134-2*int(e)), magnitude: e}
+// NewCollector returns an empty Collector for a problem's magnitude and type.
+func NewCollector(e solver.Magnitude, t solver.DType) Collector {
+	c := Collector{Scale: math.Ldexp(1, 134-2*int(e)), magnitude: e, dtype: t}
+	c.Start = start(t) * c.Scale
+	return c
 }
+
+// start returns what the sum of a group starts from: the smallest normal number for each half.
+func start(t solver.DType) float64 {
+	if t == solver.Float32 {
+		return 2 * smallest32
+	}
+	return 2 * smallest64
+}
+
+// The smallest normal numbers.
+const (
+	smallest32 = 0x1p-126
+	smallest64 = 0x1p-1022
+)
 
 // Reset empties the collector.
 func (c *Collector) Reset() {
@@ -56,30 +74,35 @@ func (c *Collector) empty() {
 	c.calls = 0
 }
 
-// Collect adds n complete group sums, n a multiple of k.Lanes.
-func (k *Kernel) Collect(c *Collector, acc unsafe.Pointer, n int, t solver.DType) {
-	for n > 0 {
-		part := min(n, collectGroups)
+// Collect adds the complete groups of some blocks.
+func (k *Kernel) Collect(c *Collector, acc unsafe.Pointer, blocks int) {
+	for blocks > 0 {
+		part := min(blocks, collectBlocks)
 		// Scale is a normal number but for absurd magnitudes.
 		if k.collect == nil || c.Scale < 0x1p-1000 || c.Scale > 0x1p1000 || !k.collect(c, acc, part) {
-			c.add(acc, part, t)
+			c.add(acc, part, k.Lanes)
 		} else if c.calls++; c.calls == maxCalls {
 			c.empty()
 		}
-		acc = unsafe.Add(acc, part*t.Size())
-		n -= part
+		acc = unsafe.Add(acc, part*2*k.Lanes*c.dtype.Size())
+		blocks -= part
 	}
 }
 
 // add adds groups one by one.
-func (c *Collector) add(acc unsafe.Pointer, n int, t solver.DType) {
-	if t == solver.Float32 {
-		for _, v := range unsafe.Slice((*float32)(acc), n) {
-			c.sum.Add(float64(v), c.magnitude)
+func (c *Collector) add(acc unsafe.Pointer, blocks, lanes int) {
+	for b := range blocks {
+		for lane := range lanes {
+			i := 2*lanes*b + lane
+			var sum float64
+			if c.dtype == solver.Float32 {
+				v := unsafe.Slice((*float32)(acc), 2*lanes*blocks)
+				sum = float64(v[i] + v[i+lanes])
+			} else {
+				v := unsafe.Slice((*float64)(acc), 2*lanes*blocks)
+				sum = v[i] + v[i+lanes]
+			}
+			c.sum.Add(sum-start(c.dtype), c.magnitude)
 		}
-		return
-	}
-	for _, v := range unsafe.Slice((*float64)(acc), n) {
-		c.sum.Add(v, c.magnitude)
 	}
 }

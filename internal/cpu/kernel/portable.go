@@ -25,9 +25,11 @@ func portable[F float]() Kernel {
 
 func sweepPortable[F float](s *Span, fma func(x, y, z F) F) {
 	n := 4 * s.Blocks
-	acc := unsafe.Slice((*F)(unsafe.Add(s.Acc, s.AccOff)), s.Blocks)
+	acc := unsafe.Slice((*[2]F)(unsafe.Add(s.Acc, s.AccOff)), s.Blocks)
 	if s.Restart != 0 {
-		clear(acc)
+		for b := range acc {
+			acc[b] = restart[F]()
+		}
 	}
 	carry := unsafe.Slice((*F)(s.Carry), s.Rows)
 	for r := range s.Rows {
@@ -45,16 +47,17 @@ func sweepPortable[F float](s *Span, fma func(x, y, z F) F) {
 				d[j] = v - row[i]
 				dst[i] = v
 			}
-			acc[b] += fma(d[1], d[1], F(d[0]*d[0])) + fma(d[3], d[3], F(d[2]*d[2]))
+			acc[b][0] = fma(d[1], d[1], fma(d[0], d[0], acc[b][0]))
+			acc[b][1] = fma(d[3], d[3], fma(d[2], d[2], acc[b][1]))
 		}
 		carry[r] = west
 	}
 }
 
 func edgePortable[F float](s *Span, size int, fma func(x, y, z F) F) {
-	acc := (*F)(unsafe.Add(s.Acc, s.AccOff))
+	acc := (*[2]F)(unsafe.Add(s.Acc, s.AccOff))
 	if s.Restart != 0 {
-		*acc = 0
+		*acc = restart[F]()
 	}
 	carry := unsafe.Slice((*F)(s.Carry), s.Rows)
 	for r := range s.Rows {
@@ -73,9 +76,19 @@ func edgePortable[F float](s *Span, size int, fma func(x, y, z F) F) {
 			d[j] = v - row[j]
 			dst[j] = v
 		}
-		*acc += fma(d[1], d[1], F(d[0]*d[0])) + fma(d[3], d[3], F(d[2]*d[2]))
+		acc[0] = fma(d[1], d[1], fma(d[0], d[0], acc[0]))
+		acc[1] = fma(d[3], d[3], fma(d[2], d[2], acc[1]))
 		carry[r] = west
 	}
+}
+
+// restart returns the start of a group's two sums.
+func restart[F float]() [2]F {
+	smallest := smallest64
+	if unsafe.Sizeof(F(0)) == 4 {
+		smallest = smallest32
+	}
+	return [2]F{F(smallest), F(smallest)}
 }
 
 // swept says whether the mask of value i, of the given size, is set.
