@@ -25,13 +25,13 @@ func newPlan(l rowLayout, sweeps, cache int) plan {
 	if sweeps > 1 {
 		p.ringRows = 2*sweeps + kernel.Rows
 	}
-	columns := p.ringRows*l.blockBytes() + sweeps*2*l.vectorBytes() // bytes for each block of width
+	columns := p.ringRows*l.blockBytes() + sweeps*l.vectorBytes() // bytes for each block of width
 	if fit := cache/columns - 2*p.overlap; fit < l.blocks {
 		p.window = ceilDiv(l.blocks, ceilDiv(l.blocks, max(fit, leastWindow*p.overlap, 1)))
 	}
 	width := min(p.window+2*p.overlap, l.blocks)
 	p.ringStride = paddedStride(width * l.blockBytes())
-	p.accStride = ceilDiv(width*2*l.vectorBytes(), cacheLine)*cacheLine + cacheLine
+	p.accStride = ceilDiv(width*l.vectorBytes(), cacheLine)*cacheLine + cacheLine
 	return p
 }
 

@@ -15,7 +15,7 @@ import (
 type Collector struct {
 	Limbs     [3][8]uint64 // units of 2^0, 2^48 and 2^96; by lane
 	Scale     float64      // 1 / unit
-	Start     float64      // what a group's sum starts from, in units
+	Bias      float64      // what is to be taken from every group's sum, in units
 	calls     int          // since Limbs was emptied
 	magnitude solver.Magnitude
 	dtype     solver.DType
@@ -25,23 +25,21 @@ type Collector struct {
 // Constants of the collecting kernels. Bound is the least term that solver.Sum refuses, in units.
 const (
 	Bound         = 1 << 142
-	collectBlocks = 4       // a call: at most 16 groups for each lane of float64
+	collectGroups = 64      // a call
 	maxCalls      = 1 << 11 // of at most 2^52 units each
 )
 
 // NewCollector returns an empty Collector for a problem's magnitude and type.
 func NewCollector(e solver.Magnitude, t solver.DType) Collector {
-	c := Collector{Scale: math.Ldexp(1, 134-2*int(e)), magnitude: e, dtype: t}
-	c.Start = start(t) * c.Scale
-	return c
+	return Collector{Scale: math.Ldexp(1, 134-2*int(e)), magnitude: e, dtype: t}
 }
 
-// start returns what the sum of a group starts from: the smallest normal number for each half.
-func start(t solver.DType) float64 {
+// bias returns what the sum of a group holds beyond the squares: the smallest normal number twice a row.
+func bias(t solver.DType, rows int) float64 {
 	if t == solver.Float32 {
-		return 2 * smallest32
+		return 2 * float64(rows) * smallest32
 	}
-	return 2 * smallest64
+	return 2 * float64(rows) * smallest64
 }
 
 // The smallest normal numbers.
@@ -74,35 +72,32 @@ func (c *Collector) empty() {
 	c.calls = 0
 }
 
-// Collect adds the complete groups of some blocks.
-func (k *Kernel) Collect(c *Collector, acc unsafe.Pointer, blocks int) {
-	for blocks > 0 {
-		part := min(blocks, collectBlocks)
+// Collect adds n complete groups of the given number of rows, n a multiple of k.Lanes.
+func (k *Kernel) Collect(c *Collector, acc unsafe.Pointer, n, rows int) {
+	more := bias(c.dtype, rows)
+	c.Bias = more * c.Scale
+	for n > 0 {
+		part := min(n, collectGroups)
 		// Scale is a normal number but for absurd magnitudes.
 		if k.collect == nil || c.Scale < 0x1p-1000 || c.Scale > 0x1p1000 || !k.collect(c, acc, part) {
-			c.add(acc, part, k.Lanes)
+			c.add(acc, part, more)
 		} else if c.calls++; c.calls == maxCalls {
 			c.empty()
 		}
-		acc = unsafe.Add(acc, part*2*k.Lanes*c.dtype.Size())
-		blocks -= part
+		acc = unsafe.Add(acc, part*c.dtype.Size())
+		n -= part
 	}
 }
 
-// add adds groups one by one.
-func (c *Collector) add(acc unsafe.Pointer, blocks, lanes int) {
-	for b := range blocks {
-		for lane := range lanes {
-			i := 2*lanes*b + lane
-			var sum float64
-			if c.dtype == solver.Float32 {
-				v := unsafe.Slice((*float32)(acc), 2*lanes*blocks)
-				sum = float64(v[i] + v[i+lanes])
-			} else {
-				v := unsafe.Slice((*float64)(acc), 2*lanes*blocks)
-				sum = v[i] + v[i+lanes]
-			}
-			c.sum.Add(sum-start(c.dtype), c.magnitude)
+// add adds groups, less the bias, one by one.
+func (c *Collector) add(acc unsafe.Pointer, n int, bias float64) {
+	if c.dtype == solver.Float32 {
+		for _, v := range unsafe.Slice((*float32)(acc), n) {
+			c.sum.Add(float64(v)-bias, c.magnitude)
 		}
+		return
+	}
+	for _, v := range unsafe.Slice((*float64)(acc), n) {
+		c.sum.Add(v-bias, c.magnitude)
 	}
 }

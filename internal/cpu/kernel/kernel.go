@@ -21,12 +21,12 @@ type Span struct {
 	Dst     [Rows]unsafe.Pointer     // Dst[i] may be Src[i], the row above it
 	Off     int                      // from a row's pointer to its first block
 	AccOff  int                      // from Acc to the first block's groups
-	Acc     unsafe.Pointer           // by block two vectors: running sums of squares of a group's left and right half, read and written
+	Acc     unsafe.Pointer           // one value a norm group: running sums of squares, read and written
 	Carry   unsafe.Pointer           // a vector a row: in Src, vector 3 of the block before; left behind for the block after
 	Masks   unsafe.Pointer           // for Edge, a block: all bits set in the columns to sweep, clear in those to keep
 	Rows    int                      // 1 to Rows
 	Blocks  int                      // >= 1; Edge does one
-	Restart int                      // 1: start Acc from the type's smallest normal number instead of reading it; else 0
+	Restart int                      // 1: start Acc from 0 instead of reading it; else 0
 }
 
 // Kernel is one implementation for one type of value. Rows and Acc begin at multiples of a vector. Sweep and Edge read one vector beyond
@@ -43,9 +43,9 @@ type Kernel struct {
 	Edge func(*Span)
 	// Pack turns 4*Lanes*blocks dense columns into blocks; Unpack is the inverse. They are nil where plain Go is as good.
 	Pack, Unpack func(dst, src unsafe.Pointer, blocks int)
-	// collect adds the groups of at most collectBlocks blocks to the limbs of c. It adds nothing and returns false if one of them is
-	// not below Bound.
-	collect func(c *Collector, acc unsafe.Pointer, blocks int) bool
+	// collect adds n group sums, a multiple of Lanes and at most collectGroups, to the limbs of c. It adds nothing and returns
+	// false if one of them is not below Bound.
+	collect func(c *Collector, acc unsafe.Pointer, n int) bool
 }
 
 // family is a kernel for either type.

@@ -25,12 +25,11 @@ func portable[F float]() Kernel {
 
 func sweepPortable[F float](s *Span, fma func(x, y, z F) F) {
 	n := 4 * s.Blocks
-	acc := unsafe.Slice((*[2]F)(unsafe.Add(s.Acc, s.AccOff)), s.Blocks)
+	acc := unsafe.Slice((*F)(unsafe.Add(s.Acc, s.AccOff)), s.Blocks)
 	if s.Restart != 0 {
-		for b := range acc {
-			acc[b] = restart[F]()
-		}
+		clear(acc)
 	}
+	least := smallest[F]()
 	carry := unsafe.Slice((*F)(s.Carry), s.Rows)
 	for r := range s.Rows {
 		north := unsafe.Slice((*F)(unsafe.Add(s.Src[r], s.Off)), n)
@@ -47,18 +46,18 @@ func sweepPortable[F float](s *Span, fma func(x, y, z F) F) {
 				d[j] = v - row[i]
 				dst[i] = v
 			}
-			acc[b][0] = fma(d[1], d[1], fma(d[0], d[0], acc[b][0]))
-			acc[b][1] = fma(d[3], d[3], fma(d[2], d[2], acc[b][1]))
+			acc[b] += fma(d[1], d[1], fma(d[0], d[0], least)) + fma(d[3], d[3], fma(d[2], d[2], least))
 		}
 		carry[r] = west
 	}
 }
 
 func edgePortable[F float](s *Span, size int, fma func(x, y, z F) F) {
-	acc := (*[2]F)(unsafe.Add(s.Acc, s.AccOff))
+	acc := (*F)(unsafe.Add(s.Acc, s.AccOff))
 	if s.Restart != 0 {
-		*acc = restart[F]()
+		*acc = 0
 	}
+	least := smallest[F]()
 	carry := unsafe.Slice((*F)(s.Carry), s.Rows)
 	for r := range s.Rows {
 		north := (*[4]F)(unsafe.Add(s.Src[r], s.Off))
@@ -76,19 +75,18 @@ func edgePortable[F float](s *Span, size int, fma func(x, y, z F) F) {
 			d[j] = v - row[j]
 			dst[j] = v
 		}
-		acc[0] = fma(d[1], d[1], fma(d[0], d[0], acc[0]))
-		acc[1] = fma(d[3], d[3], fma(d[2], d[2], acc[1]))
+		*acc += fma(d[1], d[1], fma(d[0], d[0], least)) + fma(d[3], d[3], fma(d[2], d[2], least))
 		carry[r] = west
 	}
 }
 
-// restart returns the start of a group's two sums.
-func restart[F float]() [2]F {
-	smallest := smallest64
+// smallest returns the smallest normal number, where every sum of squares begins: no product is denormal then.
+func smallest[F float]() F {
+	least := smallest64
 	if unsafe.Sizeof(F(0)) == 4 {
-		smallest = smallest32
+		least = smallest32
 	}
-	return [2]F{F(smallest), F(smallest)}
+	return F(least)
 }
 
 // swept says whether the mask of value i, of the given size, is set.

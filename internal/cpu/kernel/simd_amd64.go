@@ -37,7 +37,7 @@ func streamAVX512F32(s *Span)
 func edgeAVX512F32(s *Span)
 
 //go:noescape
-func collectAVX512F32(c *Collector, acc unsafe.Pointer, blocks int) bool
+func collectAVX512F32(c *Collector, acc unsafe.Pointer, n int) bool
 
 //go:noescape
 func packAVX512F32(dst, src unsafe.Pointer, blocks int)
@@ -55,7 +55,7 @@ func streamAVX512F64(s *Span)
 func edgeAVX512F64(s *Span)
 
 //go:noescape
-func collectAVX512F64(c *Collector, acc unsafe.Pointer, blocks int) bool
+func collectAVX512F64(c *Collector, acc unsafe.Pointer, n int) bool
 
 //go:noescape
 func packAVX512F64(dst, src unsafe.Pointer, blocks int)
@@ -73,7 +73,7 @@ func streamAVX2F32(s *Span)
 func edgeAVX2F32(s *Span)
 
 //go:noescape
-func collectAVX2F32(c *Collector, acc unsafe.Pointer, blocks int) bool
+func collectAVX2F32(c *Collector, acc unsafe.Pointer, n int) bool
 
 //go:noescape
 func sweepAVX2F64(s *Span)
@@ -85,4 +85,4 @@ func streamAVX2F64(s *Span)
 func edgeAVX2F64(s *Span)
 
 //go:noescape
-func collectAVX2F64(c *Collector, acc unsafe.Pointer, blocks int) bool
+func collectAVX2F64(c *Collector, acc unsafe.Pointer, n int) bool

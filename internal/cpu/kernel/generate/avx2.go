@@ -12,18 +12,20 @@ import (
 	"jacobi/solver"
 )
 
-// avx2 has 16 registers of 32 bytes: three rows of a block in 0-11, temporaries in 12-13, sums in 14-15; constants are in memory.
+// avx2 has 16 registers of 32 bytes: three rows of a block in 0-11, temporaries in 12-13, sums in 14; constants are in memory.
 type avx2 struct {
 	*generator
 	t       solver.DType
 	ymm     [16]reg.VecPhysical
-	acc     [2]reg.VecPhysical
+	acc     reg.VecPhysical
 	quarter operand.Mem
 	masks   blockMem
 	add     func(...operand.Op)
 	sub     func(...operand.Op)
 	mul     func(...operand.Op)
 	fma     func(...operand.Op)
+
+	fmaStart func(...operand.Op)
 }
 
 func newAVX2(t solver.DType) machine {
@@ -31,16 +33,16 @@ func newAVX2(t solver.DType) machine {
 	m.ymm = [16]reg.VecPhysical{
 		reg.Y0, reg.Y1, reg.Y2, reg.Y3, reg.Y4, reg.Y5, reg.Y6, reg.Y7, reg.Y8, reg.Y9, reg.Y10, reg.Y11, reg.Y12, reg.Y13, reg.Y14, reg.Y15,
 	}
-	m.acc = [2]reg.VecPhysical{m.ymm[14], m.ymm[15]}
+	m.acc = m.ymm[14]
 	return m
 }
 
 func (m *avx2) use(g *generator) {
 	m.generator = g
 	if m.t == solver.Float32 {
-		m.add, m.sub, m.mul, m.fma = g.VADDPS, g.VSUBPS, g.VMULPS, g.VFMADD231PS
+		m.add, m.sub, m.mul, m.fma, m.fmaStart = g.VADDPS, g.VSUBPS, g.VMULPS, g.VFMADD231PS, g.VFMADD213PS
 	} else {
-		m.add, m.sub, m.mul, m.fma = g.VADDPD, g.VSUBPD, g.VMULPD, g.VFMADD231PD
+		m.add, m.sub, m.mul, m.fma, m.fmaStart = g.VADDPD, g.VSUBPD, g.VMULPD, g.VFMADD231PD, g.VFMADD213PD
 	}
 }
 
@@ -71,22 +73,15 @@ func (m *avx2) prologue(_ variant, masks blockMem) {
 func (m *avx2) load(r reg.VecPhysical, p operand.Mem) { m.VMOVUPS(p, r) }
 
 func (m *avx2) loadAcc(acc operand.Mem, restart reg.GPVirtual) {
-	g, t, size := m.generator, m.ymm[12], m.t.Size()
+	g, t := m.generator, m.ymm[12]
 	keep := g.GP64()
 	g.LEAQ(operand.Mem{Base: restart, Disp: -1}, keep) // all bits set, or none to restart
 	g.VMOVQ(keep, t.AsX())
 	g.VPBROADCASTQ(t.AsX(), t)
-	for i, r := range m.acc {
-		g.VMOVUPS(m.spread("smallest", float(size, smallest(size))), r)
-		g.VBLENDVPS(t, acc.Offset(32*i), r, r)
-	}
+	g.VANDPS(acc, t, m.acc)
 }
 
-func (m *avx2) storeAcc(acc operand.Mem) {
-	for i, r := range m.acc {
-		m.VMOVUPS(r, acc.Offset(32*i))
-	}
-}
+func (m *avx2) storeAcc(acc operand.Mem) { m.VMOVUPS(m.acc, acc) }
 
 // magnitude is the mask of all bits but the sign.
 func (m *avx2) magnitude() operand.Mem {
@@ -195,9 +190,14 @@ func (m *avx2) row(n, c, s blockRegs, carry, east operand.Mem, dst blockMem, v v
 			m.sub(c[j], n[j], n[j])
 		}
 	}
-	for j, d := range n {
-		m.fma(d, d, m.acc[j/2])
-	}
+	// Pairs of squares, from the smallest normal number on: no result is denormal.
+	start := m.spread("smallest", float(size, smallest(size)))
+	m.fmaStart(start, n[0], n[0])
+	m.fmaStart(start, n[2], n[2])
+	m.fma(n[1], n[1], n[0])
+	m.fma(n[3], n[3], n[2])
+	m.add(n[2], n[0], n[0])
+	m.add(n[0], m.acc, m.acc)
 }
 
 // collect writes the function that adds group sums to the limbs of a Collector.
@@ -205,12 +205,12 @@ func (m *avx2) collect() {
 	var c kernel.Collector
 	g := m.generator
 	g.function("collect", "collect")
-	p, acc, n := g.param("c"), g.param("acc"), g.param("blocks")
+	p, acc, n := g.param("c"), g.param("acc"), g.param("n")
 	limb := m.ymm[0:3]
-	bias, good, scale, start := m.ymm[3], m.ymm[4], m.ymm[5], m.ymm[6]
+	bias, good, scale, less := m.ymm[3], m.ymm[4], m.ymm[5], m.ymm[6]
 	g.VBROADCASTSD(g.constant("bias", 1, operand.F64(1<<52)), bias)
 	g.VBROADCASTSD(field(p, unsafe.Offsetof(c.Scale)), scale)
-	g.VBROADCASTSD(field(p, unsafe.Offsetof(c.Start)), start)
+	g.VBROADCASTSD(field(p, unsafe.Offsetof(c.Bias)), less)
 	for _, r := range limb {
 		g.VMOVAPD(bias, r)
 	}
@@ -222,32 +222,25 @@ func (m *avx2) collect() {
 		inverse[i] = g.constant(fmt.Sprintf("inverse%d", i), 4, operand.F64(power(-48*i)))
 	}
 	g.Label("loop")
-	x := m.ymm[7]
-	g.VMOVUPS(operand.Mem{Base: acc}, x)
-	m.add(operand.Mem{Base: acc, Disp: 32}, x, x)
-	parts := []reg.VecPhysical{x}
+	x, q, t := m.ymm[7], m.ymm[9], m.ymm[10]
 	if m.t == solver.Float32 {
-		parts = append(parts, m.ymm[8])
-		g.VEXTRACTF128(operand.U8(1), x, parts[1].AsX())
-		g.VCVTPS2PD(x.AsX(), x)
-		g.VCVTPS2PD(parts[1].AsX(), parts[1])
+		g.VCVTPS2PD(operand.Mem{Base: acc}, x)
+	} else {
+		g.VMOVUPD(operand.Mem{Base: acc}, x)
 	}
-	for _, x := range parts {
-		q, t := m.ymm[9], m.ymm[10]
-		g.VFMSUB213PD(start, scale, x)        // x*scale - start
-		g.VCMPPD(operand.U8(17), bound, x, t) // x < bound; not so for NaN
-		g.VANDPD(t, good, good)
-		for i := 2; i > 0; i-- {
-			g.VMULPD(inverse[i], x, q)
-			g.VROUNDPD(operand.U8(1), q, q) // down
-			g.VADDPD(q, limb[i], limb[i])
-			g.VFNMADD231PD(unit[i], q, x)
-		}
-		g.VROUNDPD(operand.U8(1), x, q)
-		g.VADDPD(q, limb[0], limb[0])
+	g.VFMSUB213PD(less, scale, x)         // x*scale - less
+	g.VCMPPD(operand.U8(17), bound, x, t) // x < bound; not so for NaN
+	g.VANDPD(t, good, good)
+	for i := 2; i > 0; i-- {
+		g.VMULPD(inverse[i], x, q)
+		g.VROUNDPD(operand.U8(1), q, q) // down
+		g.VADDPD(q, limb[i], limb[i])
+		g.VFNMADD231PD(unit[i], q, x)
 	}
-	g.ADDQ(operand.U32(64), acc)
-	g.DECQ(n)
+	g.VROUNDPD(operand.U8(1), x, q)
+	g.VADDPD(q, limb[0], limb[0])
+	g.ADDQ(operand.Imm(uint64(4*m.t.Size())), acc)
+	g.SUBQ(operand.Imm(4), n)
 	g.JNZ(operand.LabelRef("loop"))
 	g.VMOVMSKPD(good, n.As32())
 	g.CMPL(n.As32(), operand.U8(0xf))

@@ -18,8 +18,8 @@ type avx512 struct {
 	t       solver.DType
 	zmm     [32]reg.VecPhysical
 	quarter reg.VecPhysical
-	acc     [2]reg.VecPhysical
-	start   reg.VecPhysical // of the sums
+	acc     reg.VecPhysical
+	start   reg.VecPhysical // smallest normal number
 	ones    reg.VecPhysical // all bits set
 	limit   reg.VecPhysical // for ifTiny
 	ops     arithmetic
@@ -28,7 +28,7 @@ type avx512 struct {
 }
 
 // arithmetic is the instructions of a type of value.
-type arithmetic struct{ add, sub, mul, fma, mov func(...operand.Op) }
+type arithmetic struct{ add, sub, mul, fma, fmaStart, mov func(...operand.Op) }
 
 func newAVX512(t solver.DType) machine {
 	m := &avx512{t: t, lanes: 64 / t.Size()}
@@ -36,17 +36,17 @@ func newAVX512(t solver.DType) machine {
 		reg.Z0, reg.Z1, reg.Z2, reg.Z3, reg.Z4, reg.Z5, reg.Z6, reg.Z7, reg.Z8, reg.Z9, reg.Z10, reg.Z11, reg.Z12, reg.Z13, reg.Z14, reg.Z15,
 		reg.Z16, reg.Z17, reg.Z18, reg.Z19, reg.Z20, reg.Z21, reg.Z22, reg.Z23, reg.Z24, reg.Z25, reg.Z26, reg.Z27, reg.Z28, reg.Z29, reg.Z30, reg.Z31,
 	}
-	m.acc, m.quarter, m.start, m.ones, m.limit = [2]reg.VecPhysical{m.zmm[16], m.zmm[18]}, m.zmm[17], m.zmm[19], m.zmm[20], m.zmm[21]
+	m.acc, m.quarter, m.start, m.ones, m.limit = m.zmm[16], m.zmm[17], m.zmm[19], m.zmm[20], m.zmm[21]
 	return m
 }
 
 func (m *avx512) use(g *generator) {
 	m.generator = g
 	if m.t == solver.Float32 {
-		m.ops = arithmetic{g.VADDPS, g.VSUBPS, g.VMULPS, g.VFMADD231PS, g.VMOVUPS}
+		m.ops = arithmetic{g.VADDPS, g.VSUBPS, g.VMULPS, g.VFMADD231PS, g.VFMADD213PS, g.VMOVUPS}
 		m.align = g.VALIGND
 	} else {
-		m.ops = arithmetic{g.VADDPD, g.VSUBPD, g.VMULPD, g.VFMADD231PD, g.VMOVUPD}
+		m.ops = arithmetic{g.VADDPD, g.VSUBPD, g.VMULPD, g.VFMADD231PD, g.VFMADD213PD, g.VMOVUPD}
 		m.align = g.VALIGNQ
 	}
 }
@@ -105,17 +105,14 @@ func (m *avx512) loadAcc(acc operand.Mem, restart reg.GPVirtual) {
 	keep := g.GP64()
 	g.LEAQ(operand.Mem{Base: restart, Disp: -1}, keep) // all bits set, or none to restart
 	g.KMOVW(keep.As32(), reg.K5)
-	for i, r := range m.acc {
-		m.ops.mov(m.start, r)
-		m.ops.mov(acc.Offset(64*i), reg.K5, r)
+	if m.t == solver.Float32 {
+		g.VMOVUPS_Z(acc, reg.K5, m.acc)
+	} else {
+		g.VMOVUPD_Z(acc, reg.K5, m.acc)
 	}
 }
 
-func (m *avx512) storeAcc(acc operand.Mem) {
-	for i, r := range m.acc {
-		m.ops.mov(r, acc.Offset(64*i))
-	}
-}
+func (m *avx512) storeAcc(acc operand.Mem) { m.ops.mov(m.acc, acc) }
 
 func (m *avx512) ifTiny(sample operand.Mem, label operand.LabelRef) {
 	m.ops.mov(sample, m.zmm[12])
@@ -213,9 +210,13 @@ func (m *avx512) row(n, c, s blockRegs, carry, east operand.Mem, dst blockMem, v
 			o.sub(c[j], n[j], t[j])
 		}
 	}
-	for j, d := range t {
-		o.fma(d, d, m.acc[j/2])
-	}
+	// Pairs of squares, from the smallest normal number on: no result is denormal.
+	o.fmaStart(m.start, t[0], t[0])
+	o.fmaStart(m.start, t[2], t[2])
+	o.fma(t[1], t[1], t[0])
+	o.fma(t[3], t[3], t[2])
+	o.add(t[2], t[0], t[0])
+	o.add(t[0], m.acc, m.acc)
 }
 
 // blend sets n to c where the mask is clear.
@@ -233,10 +234,10 @@ func (m *avx512) collect() {
 	var c kernel.Collector
 	g := m.generator
 	g.function("collect", "collect")
-	p, acc, n := g.param("c"), g.param("acc"), g.param("blocks")
-	scale, start, bound := m.zmm[6], m.zmm[7], m.zmm[8]
+	p, acc, n := g.param("c"), g.param("acc"), g.param("n")
+	scale, less, bound := m.zmm[6], m.zmm[7], m.zmm[8]
 	g.VBROADCASTSD(field(p, unsafe.Offsetof(c.Scale)), scale)
-	g.VBROADCASTSD(field(p, unsafe.Offsetof(c.Start)), start)
+	g.VBROADCASTSD(field(p, unsafe.Offsetof(c.Bias)), less)
 	g.VBROADCASTSD(g.constant("bound", 1, operand.F64(kernel.Bound)), bound)
 	var limb, bias [3]reg.VecPhysical
 	for i := range limb {
@@ -247,29 +248,23 @@ func (m *avx512) collect() {
 	g.KXNORW(reg.K1, reg.K1, reg.K1)
 	g.Label("loop")
 	x := m.zmm[9]
-	m.ops.mov(operand.Mem{Base: acc}, x)
-	m.ops.add(operand.Mem{Base: acc, Disp: 64}, x, x)
-	parts := []reg.VecPhysical{x}
 	if m.t == solver.Float32 {
-		parts = append(parts, m.zmm[10])
-		g.VEXTRACTF64X4(operand.U8(1), x, parts[1].AsY())
-		g.VCVTPS2PD(x.AsY(), x)
-		g.VCVTPS2PD(parts[1].AsY(), parts[1])
+		g.VCVTPS2PD(operand.Mem{Base: acc}, x)
+	} else {
+		g.VMOVUPD(operand.Mem{Base: acc}, x)
 	}
-	for _, x := range parts {
-		sum, h := m.zmm[11], m.zmm[12]
-		g.VFMSUB213PD(start, scale, x)                     // x*scale - start
-		g.VCMPPD(operand.U8(17), bound, x, reg.K1, reg.K1) // x < bound; not so for NaN
-		for i := 2; i > 0; i-- {
-			g.VADDPD_RD_SAE(x, limb[i], sum)
-			g.VSUBPD(limb[i], sum, h)
-			g.VMOVAPD(sum, limb[i])
-			g.VSUBPD(h, x, x)
-		}
-		g.VADDPD_RD_SAE(x, limb[0], limb[0])
+	sum, h := m.zmm[10], m.zmm[11]
+	g.VFMSUB213PD(less, scale, x)                      // x*scale - less
+	g.VCMPPD(operand.U8(17), bound, x, reg.K1, reg.K1) // x < bound; not so for NaN
+	for i := 2; i > 0; i-- {
+		g.VADDPD_RD_SAE(x, limb[i], sum)
+		g.VSUBPD(limb[i], sum, h)
+		g.VMOVAPD(sum, limb[i])
+		g.VSUBPD(h, x, x)
 	}
-	g.ADDQ(operand.U32(128), acc)
-	g.DECQ(n)
+	g.VADDPD_RD_SAE(x, limb[0], limb[0])
+	g.ADDQ(operand.Imm(uint64(8*m.t.Size())), acc)
+	g.SUBQ(operand.Imm(8), n)
 	g.JNZ(operand.LabelRef("loop"))
 	g.KMOVW(reg.K1, n.As32())
 	g.CMPB(n.As8(), operand.U8(0xff))

@@ -21,7 +21,7 @@ type (
 )
 
 func sweep(s *Span)
-func collect(c *Collector, acc unsafe.Pointer, blocks int) bool
+func collect(c *Collector, acc unsafe.Pointer, n int) bool
 func transpose(dst, src unsafe.Pointer, blocks int)
 `
 

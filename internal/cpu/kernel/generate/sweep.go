@@ -29,7 +29,7 @@ type machine interface {
 	line(i int) blockRegs
 	prologue(v variant, masks blockMem)
 	load(r reg.VecPhysical, m operand.Mem)
-	// loadAcc takes the two sums of each group from acc, or starts them if restart is 1.
+	// loadAcc takes the sums of the groups from acc, or starts them from 0 if restart is 1.
 	loadAcc(acc operand.Mem, restart reg.GPVirtual)
 	storeAcc(acc operand.Mem)
 	// ifTiny jumps to label if one of the values at sample is tiny and not 0.
@@ -135,7 +135,7 @@ func (g *generator) sweep(name string, v variant) {
 		g.Label("rows_done")
 	}
 	g.storeAcc(operand.Mem{Base: p.acc})
-	g.ADDQ(operand.U32(2*g.vectorBytes()), p.acc)
+	g.ADDQ(operand.U32(g.vectorBytes()), p.acc)
 	g.ADDQ(operand.U32(4*g.vectorBytes()), p.off)
 	g.DECQ(blocks)
 	g.JNZ(operand.LabelRef("block"))
