@@ -109,7 +109,9 @@ func (b *bench) size(n int) (err error) {
 			}
 		}
 	}
-	speed := func(c *contestant) float64 { return float64(n) * float64(n) * float64(c.sweeps) / float64(c.best.Nanoseconds()) }
+	speed := func(c *contestant) float64 {
+		return float64(n) * float64(n) * float64(c.sweeps) / float64(c.best.Nanoseconds())
+	}
 	for _, c := range all {
 		fmt.Printf("%-8d %-34s %10.2f  ", n, c.name, speed(c))
 		for _, p := range all[:len(b.peers)] {

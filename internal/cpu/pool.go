@@ -2,19 +2,35 @@ package cpu
 
 import (
 	"errors"
+	"runtime"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"jacobi/internal/cpu/kernel"
 	"jacobi/solver"
 )
 
-// pool is the threads of a backend. The first of them is the caller's.
+// pool is the threads of a backend. The first of them is the caller's, the others are helpers.
 type pool struct {
 	workers []*worker
-	work    []chan func(*worker) error // to workers[1:]
-	done    chan error
+	helpers []*helper
+	done    chan error // an answer of each helper that was given work
 	running sync.WaitGroup
 }
+
+// helper is a goroutine that waits for work.
+type helper struct {
+	work   atomic.Pointer[work]
+	asleep atomic.Bool
+	wake   chan struct{} // holds at most one call
+}
+
+// work is a share of what each does; without do it ends a helper.
+type work struct{ do func(*worker) error }
+
+// spin is how long a thread looks out for work before it sleeps. To be woken takes about as long.
+const spin = 50 * time.Microsecond
 
 func newPool(b *Backend, threads, scratch int, e solver.Magnitude) (*pool, error) {
 	p := &pool{done: make(chan error, threads)}
@@ -25,20 +41,57 @@ func newPool(b *Backend, threads, scratch int, e solver.Magnitude) (*pool, error
 		}
 		w := &worker{b: b, scratch: m, sums: make([]kernel.Collector, len(b.plans)-1)}
 		for k := range w.sums {
-			w.sums[k] = kernel.NewCollector(e)
+			w.sums[k] = kernel.NewCollector(e, b.mesh.DType)
 		}
 		p.workers = append(p.workers, w)
 		if i > 0 {
-			work := make(chan func(*worker) error)
-			p.work = append(p.work, work)
+			h := &helper{wake: make(chan struct{}, 1)}
+			p.helpers = append(p.helpers, h)
 			p.running.Go(func() {
-				for f := range work {
-					p.done <- f(w)
+				for f := h.wait(); f.do != nil; f = h.wait() {
+					p.done <- f.do(w)
 				}
 			})
 		}
 	}
 	return p, nil
+}
+
+// wait returns the next work.
+func (h *helper) wait() *work {
+	for {
+		spinUntil(func() bool { return h.work.Load() != nil })
+		h.asleep.Store(true) // before the last look: whoever gives work after it sees this
+		if h.work.Load() == nil {
+			<-h.wake
+		}
+		h.asleep.Store(false)
+		if f := h.work.Swap(nil); f != nil {
+			return f
+		}
+	}
+}
+
+// give hands work to a helper that has none.
+func (h *helper) give(f *work) {
+	h.work.Store(f)
+	if h.asleep.Load() {
+		select {
+		case h.wake <- struct{}{}:
+		default: // it was called before and will look again
+		}
+	}
+}
+
+// spinUntil waits for a condition, but not long.
+func spinUntil(met func() bool) {
+	for start := time.Now(); time.Since(start) < spin; runtime.Gosched() {
+		for range 32 {
+			if met() {
+				return
+			}
+		}
+	}
 }
 
 // each calls f for 0 <= i < n, i on worker i modulo their number, and waits for all. It returns the errors.
@@ -53,11 +106,14 @@ func (p *pool) each(n int, f func(w *worker, i int) error) error {
 			return nil
 		}
 	}
-	helpers := min(len(p.work), max(n-1, 0))
+	helpers := min(len(p.helpers), max(n-1, 0))
 	for k := range helpers {
-		p.work[k] <- share(k + 1)
+		p.helpers[k].give(&work{share(k + 1)})
 	}
 	errs := []error{share(0)(p.workers[0])}
+	if helpers > 0 {
+		spinUntil(func() bool { return len(p.done) == helpers })
+	}
 	for range helpers {
 		errs = append(errs, <-p.done)
 	}
@@ -65,8 +121,8 @@ func (p *pool) each(n int, f func(w *worker, i int) error) error {
 }
 
 func (p *pool) close() error {
-	for _, work := range p.work {
-		close(work)
+	for _, h := range p.helpers {
+		h.give(&work{})
 	}
 	p.running.Wait()
 	var errs []error

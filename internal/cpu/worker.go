@@ -25,8 +25,9 @@ type job struct {
 // task is what one sweep does in a band between two ends of norm groups.
 type task struct {
 	kernel.Span
-	level   int  // 1 for the first sweep of the block
-	collect bool // the groups are complete after it and count
+	level     int  // 1 for the first sweep of the block
+	collect   bool // the groups are complete after it and count
+	groupRows int  // then the rows that they have
 }
 
 // pass does the job window by window.
@@ -84,6 +85,7 @@ func (s *stream) planLevel(level, y int) {
 		t := &s.tasks[len(s.tasks)-1]
 		t.level = level
 		t.collect = s.groupEnd(next-1) == next && y >= s.counted.Lo && next <= s.counted.Hi
+		t.groupRows = next - max(s.counted.Lo, floorMultiple(y, solver.GroupRows))
 		if y == first || s.groupEnd(y-1) == y {
 			t.Restart = 1
 		}
@@ -196,7 +198,7 @@ func (s *stream) do(t *task, from, to int) {
 	if t.collect {
 		if from, to = max(from, s.left), min(to, s.right); from < to {
 			acc := unsafe.Add(t.Acc, (from-s.outerLeft)*s.vectorBytes)
-			k.Collect(&s.sums[t.level-1], acc, (to-from)*k.Lanes, s.b.mesh.DType)
+			k.Collect(&s.sums[t.level-1], acc, (to-from)*k.Lanes, t.groupRows)
 		}
 	}
 }

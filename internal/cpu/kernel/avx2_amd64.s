@@ -7,38 +7,47 @@
 // func sweepAVX2F32(s *Span)
 // Requires: AVX, AVX2, FMA3
 TEXT ·sweepAVX2F32(SB), NOSPLIT, $0-8
-	MOVQ         s+0(FP), AX
-	MOVQ         144(AX), CX
-	MOVQ         160(AX), DX
-	ADDQ         152(AX), DX
-	MOVQ         168(AX), BX
-	MOVQ         200(AX), SI
-	MOVQ         192(AX), DI
-	VBROADCASTSS quarterAVX2F32<>+0(SB), Y15
+	MOVQ s+0(FP), AX
+	MOVQ 144(AX), CX
+	MOVQ 160(AX), DX
+	ADDQ 152(AX), DX
+	MOVQ 168(AX), BX
+	MOVQ 200(AX), SI
+	MOVQ 192(AX), DI
+	MOVQ 184(AX), R8
+	SHRQ $0x01, R8
+	MOVQ 8(AX)(R8*8), R8
 
 block:
-	LEAQ         -1(SI), R8
-	VMOVQ        R8, X12
+	LEAQ         -1(SI), R9
+	VMOVQ        R9, X12
 	VPBROADCASTQ X12, Y12
 	VANDPS       (DX), Y12, Y14
-	MOVQ         (AX), R8
-	MOVQ         8(AX), R9
-	VMOVUPS      (R8)(CX*1), Y0
-	VMOVUPS      32(R8)(CX*1), Y1
-	VMOVUPS      64(R8)(CX*1), Y2
-	VMOVUPS      96(R8)(CX*1), Y3
-	VMOVUPS      (R9)(CX*1), Y4
-	VMOVUPS      32(R9)(CX*1), Y5
-	VMOVUPS      64(R9)(CX*1), Y6
-	VMOVUPS      96(R9)(CX*1), Y7
+	VMOVUPS      (R8)(CX*1), Y12
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VMOVUPS      tinyAVX2F32<>+0(SB), Y13
+	VPCMPGTD     Y12, Y13, Y13
+	VPCMPGTD     zeroAVX2F32<>+0(SB), Y12, Y12
+	VPTEST       Y12, Y13
+	JNE          tiny
+	MOVQ         (AX), R9
+	MOVQ         8(AX), R10
+	VMOVUPS      (R9)(CX*1), Y0
+	VMOVUPS      32(R9)(CX*1), Y1
+	VMOVUPS      64(R9)(CX*1), Y2
+	VMOVUPS      96(R9)(CX*1), Y3
+	VMOVUPS      (R10)(CX*1), Y4
+	VMOVUPS      32(R10)(CX*1), Y5
+	VMOVUPS      64(R10)(CX*1), Y6
+	VMOVUPS      96(R10)(CX*1), Y7
 
 	// row 0
-	MOVQ        16(AX), R8
-	VMOVUPS     (R8)(CX*1), Y8
-	VMOVUPS     32(R8)(CX*1), Y9
-	VMOVUPS     64(R8)(CX*1), Y10
-	VMOVUPS     96(R8)(CX*1), Y11
-	MOVQ        80(AX), R10
+	MOVQ        16(AX), R9
+	VMOVUPS     (R9)(CX*1), Y8
+	VMOVUPS     32(R9)(CX*1), Y9
+	VMOVUPS     64(R9)(CX*1), Y10
+	VMOVUPS     96(R9)(CX*1), Y11
+	MOVQ        80(AX), R11
 	VADDPS      Y8, Y0, Y0
 	VADDPS      Y9, Y1, Y1
 	VADDPS      Y10, Y2, Y2
@@ -46,7 +55,7 @@ block:
 	VPERM2F128  $0x03, (BX), Y7, Y12
 	VPALIGNR    $0x0c, Y12, Y7, Y12
 	VMOVUPS     Y7, (BX)
-	VPERM2F128  $0x21, 128(R9)(CX*1), Y4, Y13
+	VPERM2F128  $0x21, 128(R10)(CX*1), Y4, Y13
 	VPALIGNR    $0x04, Y4, Y13, Y13
 	VADDPS      Y5, Y12, Y12
 	VADDPS      Y12, Y0, Y0
@@ -56,34 +65,34 @@ block:
 	VADDPS      Y12, Y1, Y1
 	VADDPS      Y7, Y5, Y13
 	VADDPS      Y13, Y2, Y2
-	VMULPS      Y15, Y0, Y0
-	VMOVUPS     Y0, (R10)(CX*1)
-	VMULPS      Y15, Y1, Y1
-	VMOVUPS     Y1, 32(R10)(CX*1)
-	VMULPS      Y15, Y2, Y2
-	VMOVUPS     Y2, 64(R10)(CX*1)
-	VMULPS      Y15, Y3, Y3
-	VMOVUPS     Y3, 96(R10)(CX*1)
+	VMULPS      quarterAVX2F32<>+0(SB), Y0, Y0
+	VMOVUPS     Y0, (R11)(CX*1)
+	VMULPS      quarterAVX2F32<>+0(SB), Y1, Y1
+	VMOVUPS     Y1, 32(R11)(CX*1)
+	VMULPS      quarterAVX2F32<>+0(SB), Y2, Y2
+	VMOVUPS     Y2, 64(R11)(CX*1)
+	VMULPS      quarterAVX2F32<>+0(SB), Y3, Y3
+	VMOVUPS     Y3, 96(R11)(CX*1)
 	VSUBPS      Y4, Y0, Y0
 	VSUBPS      Y5, Y1, Y1
 	VSUBPS      Y6, Y2, Y2
 	VSUBPS      Y7, Y3, Y3
-	VMULPS      Y0, Y0, Y12
-	VMULPS      Y2, Y2, Y13
-	VFMADD231PS Y1, Y1, Y12
-	VFMADD231PS Y3, Y3, Y13
-	VADDPS      Y13, Y12, Y12
-	VADDPS      Y12, Y14, Y14
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y0, Y0
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y2, Y2
+	VFMADD231PS Y1, Y1, Y0
+	VFMADD231PS Y3, Y3, Y2
+	VADDPS      Y2, Y0, Y0
+	VADDPS      Y0, Y14, Y14
 	CMPQ        184(AX), $0x01
 	JE          rows_done
 
 	// row 1
-	MOVQ        24(AX), R9
-	VMOVUPS     (R9)(CX*1), Y0
-	VMOVUPS     32(R9)(CX*1), Y1
-	VMOVUPS     64(R9)(CX*1), Y2
-	VMOVUPS     96(R9)(CX*1), Y3
-	MOVQ        88(AX), R10
+	MOVQ        24(AX), R10
+	VMOVUPS     (R10)(CX*1), Y0
+	VMOVUPS     32(R10)(CX*1), Y1
+	VMOVUPS     64(R10)(CX*1), Y2
+	VMOVUPS     96(R10)(CX*1), Y3
+	MOVQ        88(AX), R11
 	VADDPS      Y0, Y4, Y4
 	VADDPS      Y1, Y5, Y5
 	VADDPS      Y2, Y6, Y6
@@ -91,141 +100,6 @@ block:
 	VPERM2F128  $0x03, 32(BX), Y11, Y12
 	VPALIGNR    $0x0c, Y12, Y11, Y12
 	VMOVUPS     Y11, 32(BX)
-	VPERM2F128  $0x21, 128(R8)(CX*1), Y8, Y13
-	VPALIGNR    $0x04, Y8, Y13, Y13
-	VADDPS      Y9, Y12, Y12
-	VADDPS      Y12, Y4, Y4
-	VADDPS      Y13, Y10, Y13
-	VADDPS      Y13, Y7, Y7
-	VADDPS      Y10, Y8, Y12
-	VADDPS      Y12, Y5, Y5
-	VADDPS      Y11, Y9, Y13
-	VADDPS      Y13, Y6, Y6
-	VMULPS      Y15, Y4, Y4
-	VMOVUPS     Y4, (R10)(CX*1)
-	VMULPS      Y15, Y5, Y5
-	VMOVUPS     Y5, 32(R10)(CX*1)
-	VMULPS      Y15, Y6, Y6
-	VMOVUPS     Y6, 64(R10)(CX*1)
-	VMULPS      Y15, Y7, Y7
-	VMOVUPS     Y7, 96(R10)(CX*1)
-	VSUBPS      Y8, Y4, Y4
-	VSUBPS      Y9, Y5, Y5
-	VSUBPS      Y10, Y6, Y6
-	VSUBPS      Y11, Y7, Y7
-	VMULPS      Y4, Y4, Y12
-	VMULPS      Y6, Y6, Y13
-	VFMADD231PS Y5, Y5, Y12
-	VFMADD231PS Y7, Y7, Y13
-	VADDPS      Y13, Y12, Y12
-	VADDPS      Y12, Y14, Y14
-	CMPQ        184(AX), $0x02
-	JE          rows_done
-
-	// row 2
-	MOVQ        32(AX), R8
-	VMOVUPS     (R8)(CX*1), Y4
-	VMOVUPS     32(R8)(CX*1), Y5
-	VMOVUPS     64(R8)(CX*1), Y6
-	VMOVUPS     96(R8)(CX*1), Y7
-	MOVQ        96(AX), R10
-	VADDPS      Y4, Y8, Y8
-	VADDPS      Y5, Y9, Y9
-	VADDPS      Y6, Y10, Y10
-	VADDPS      Y7, Y11, Y11
-	VPERM2F128  $0x03, 64(BX), Y3, Y12
-	VPALIGNR    $0x0c, Y12, Y3, Y12
-	VMOVUPS     Y3, 64(BX)
-	VPERM2F128  $0x21, 128(R9)(CX*1), Y0, Y13
-	VPALIGNR    $0x04, Y0, Y13, Y13
-	VADDPS      Y1, Y12, Y12
-	VADDPS      Y12, Y8, Y8
-	VADDPS      Y13, Y2, Y13
-	VADDPS      Y13, Y11, Y11
-	VADDPS      Y2, Y0, Y12
-	VADDPS      Y12, Y9, Y9
-	VADDPS      Y3, Y1, Y13
-	VADDPS      Y13, Y10, Y10
-	VMULPS      Y15, Y8, Y8
-	VMOVUPS     Y8, (R10)(CX*1)
-	VMULPS      Y15, Y9, Y9
-	VMOVUPS     Y9, 32(R10)(CX*1)
-	VMULPS      Y15, Y10, Y10
-	VMOVUPS     Y10, 64(R10)(CX*1)
-	VMULPS      Y15, Y11, Y11
-	VMOVUPS     Y11, 96(R10)(CX*1)
-	VSUBPS      Y0, Y8, Y8
-	VSUBPS      Y1, Y9, Y9
-	VSUBPS      Y2, Y10, Y10
-	VSUBPS      Y3, Y11, Y11
-	VMULPS      Y8, Y8, Y12
-	VMULPS      Y10, Y10, Y13
-	VFMADD231PS Y9, Y9, Y12
-	VFMADD231PS Y11, Y11, Y13
-	VADDPS      Y13, Y12, Y12
-	VADDPS      Y12, Y14, Y14
-	CMPQ        184(AX), $0x03
-	JE          rows_done
-
-	// row 3
-	MOVQ        40(AX), R9
-	VMOVUPS     (R9)(CX*1), Y8
-	VMOVUPS     32(R9)(CX*1), Y9
-	VMOVUPS     64(R9)(CX*1), Y10
-	VMOVUPS     96(R9)(CX*1), Y11
-	MOVQ        104(AX), R10
-	VADDPS      Y8, Y0, Y0
-	VADDPS      Y9, Y1, Y1
-	VADDPS      Y10, Y2, Y2
-	VADDPS      Y11, Y3, Y3
-	VPERM2F128  $0x03, 96(BX), Y7, Y12
-	VPALIGNR    $0x0c, Y12, Y7, Y12
-	VMOVUPS     Y7, 96(BX)
-	VPERM2F128  $0x21, 128(R8)(CX*1), Y4, Y13
-	VPALIGNR    $0x04, Y4, Y13, Y13
-	VADDPS      Y5, Y12, Y12
-	VADDPS      Y12, Y0, Y0
-	VADDPS      Y13, Y6, Y13
-	VADDPS      Y13, Y3, Y3
-	VADDPS      Y6, Y4, Y12
-	VADDPS      Y12, Y1, Y1
-	VADDPS      Y7, Y5, Y13
-	VADDPS      Y13, Y2, Y2
-	VMULPS      Y15, Y0, Y0
-	VMOVUPS     Y0, (R10)(CX*1)
-	VMULPS      Y15, Y1, Y1
-	VMOVUPS     Y1, 32(R10)(CX*1)
-	VMULPS      Y15, Y2, Y2
-	VMOVUPS     Y2, 64(R10)(CX*1)
-	VMULPS      Y15, Y3, Y3
-	VMOVUPS     Y3, 96(R10)(CX*1)
-	VSUBPS      Y4, Y0, Y0
-	VSUBPS      Y5, Y1, Y1
-	VSUBPS      Y6, Y2, Y2
-	VSUBPS      Y7, Y3, Y3
-	VMULPS      Y0, Y0, Y12
-	VMULPS      Y2, Y2, Y13
-	VFMADD231PS Y1, Y1, Y12
-	VFMADD231PS Y3, Y3, Y13
-	VADDPS      Y13, Y12, Y12
-	VADDPS      Y12, Y14, Y14
-	CMPQ        184(AX), $0x04
-	JE          rows_done
-
-	// row 4
-	MOVQ        48(AX), R8
-	VMOVUPS     (R8)(CX*1), Y0
-	VMOVUPS     32(R8)(CX*1), Y1
-	VMOVUPS     64(R8)(CX*1), Y2
-	VMOVUPS     96(R8)(CX*1), Y3
-	MOVQ        112(AX), R10
-	VADDPS      Y0, Y4, Y4
-	VADDPS      Y1, Y5, Y5
-	VADDPS      Y2, Y6, Y6
-	VADDPS      Y3, Y7, Y7
-	VPERM2F128  $0x03, 128(BX), Y11, Y12
-	VPALIGNR    $0x0c, Y12, Y11, Y12
-	VMOVUPS     Y11, 128(BX)
 	VPERM2F128  $0x21, 128(R9)(CX*1), Y8, Y13
 	VPALIGNR    $0x04, Y8, Y13, Y13
 	VADDPS      Y9, Y12, Y12
@@ -236,42 +110,42 @@ block:
 	VADDPS      Y12, Y5, Y5
 	VADDPS      Y11, Y9, Y13
 	VADDPS      Y13, Y6, Y6
-	VMULPS      Y15, Y4, Y4
-	VMOVUPS     Y4, (R10)(CX*1)
-	VMULPS      Y15, Y5, Y5
-	VMOVUPS     Y5, 32(R10)(CX*1)
-	VMULPS      Y15, Y6, Y6
-	VMOVUPS     Y6, 64(R10)(CX*1)
-	VMULPS      Y15, Y7, Y7
-	VMOVUPS     Y7, 96(R10)(CX*1)
+	VMULPS      quarterAVX2F32<>+0(SB), Y4, Y4
+	VMOVUPS     Y4, (R11)(CX*1)
+	VMULPS      quarterAVX2F32<>+0(SB), Y5, Y5
+	VMOVUPS     Y5, 32(R11)(CX*1)
+	VMULPS      quarterAVX2F32<>+0(SB), Y6, Y6
+	VMOVUPS     Y6, 64(R11)(CX*1)
+	VMULPS      quarterAVX2F32<>+0(SB), Y7, Y7
+	VMOVUPS     Y7, 96(R11)(CX*1)
 	VSUBPS      Y8, Y4, Y4
 	VSUBPS      Y9, Y5, Y5
 	VSUBPS      Y10, Y6, Y6
 	VSUBPS      Y11, Y7, Y7
-	VMULPS      Y4, Y4, Y12
-	VMULPS      Y6, Y6, Y13
-	VFMADD231PS Y5, Y5, Y12
-	VFMADD231PS Y7, Y7, Y13
-	VADDPS      Y13, Y12, Y12
-	VADDPS      Y12, Y14, Y14
-	CMPQ        184(AX), $0x05
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y4, Y4
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y6, Y6
+	VFMADD231PS Y5, Y5, Y4
+	VFMADD231PS Y7, Y7, Y6
+	VADDPS      Y6, Y4, Y4
+	VADDPS      Y4, Y14, Y14
+	CMPQ        184(AX), $0x02
 	JE          rows_done
 
-	// row 5
-	MOVQ        56(AX), R9
+	// row 2
+	MOVQ        32(AX), R9
 	VMOVUPS     (R9)(CX*1), Y4
 	VMOVUPS     32(R9)(CX*1), Y5
 	VMOVUPS     64(R9)(CX*1), Y6
 	VMOVUPS     96(R9)(CX*1), Y7
-	MOVQ        120(AX), R10
+	MOVQ        96(AX), R11
 	VADDPS      Y4, Y8, Y8
 	VADDPS      Y5, Y9, Y9
 	VADDPS      Y6, Y10, Y10
 	VADDPS      Y7, Y11, Y11
-	VPERM2F128  $0x03, 160(BX), Y3, Y12
+	VPERM2F128  $0x03, 64(BX), Y3, Y12
 	VPALIGNR    $0x0c, Y12, Y3, Y12
-	VMOVUPS     Y3, 160(BX)
-	VPERM2F128  $0x21, 128(R8)(CX*1), Y0, Y13
+	VMOVUPS     Y3, 64(BX)
+	VPERM2F128  $0x21, 128(R10)(CX*1), Y0, Y13
 	VPALIGNR    $0x04, Y0, Y13, Y13
 	VADDPS      Y1, Y12, Y12
 	VADDPS      Y12, Y8, Y8
@@ -281,41 +155,41 @@ block:
 	VADDPS      Y12, Y9, Y9
 	VADDPS      Y3, Y1, Y13
 	VADDPS      Y13, Y10, Y10
-	VMULPS      Y15, Y8, Y8
-	VMOVUPS     Y8, (R10)(CX*1)
-	VMULPS      Y15, Y9, Y9
-	VMOVUPS     Y9, 32(R10)(CX*1)
-	VMULPS      Y15, Y10, Y10
-	VMOVUPS     Y10, 64(R10)(CX*1)
-	VMULPS      Y15, Y11, Y11
-	VMOVUPS     Y11, 96(R10)(CX*1)
+	VMULPS      quarterAVX2F32<>+0(SB), Y8, Y8
+	VMOVUPS     Y8, (R11)(CX*1)
+	VMULPS      quarterAVX2F32<>+0(SB), Y9, Y9
+	VMOVUPS     Y9, 32(R11)(CX*1)
+	VMULPS      quarterAVX2F32<>+0(SB), Y10, Y10
+	VMOVUPS     Y10, 64(R11)(CX*1)
+	VMULPS      quarterAVX2F32<>+0(SB), Y11, Y11
+	VMOVUPS     Y11, 96(R11)(CX*1)
 	VSUBPS      Y0, Y8, Y8
 	VSUBPS      Y1, Y9, Y9
 	VSUBPS      Y2, Y10, Y10
 	VSUBPS      Y3, Y11, Y11
-	VMULPS      Y8, Y8, Y12
-	VMULPS      Y10, Y10, Y13
-	VFMADD231PS Y9, Y9, Y12
-	VFMADD231PS Y11, Y11, Y13
-	VADDPS      Y13, Y12, Y12
-	VADDPS      Y12, Y14, Y14
-	CMPQ        184(AX), $0x06
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y8, Y8
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y10, Y10
+	VFMADD231PS Y9, Y9, Y8
+	VFMADD231PS Y11, Y11, Y10
+	VADDPS      Y10, Y8, Y8
+	VADDPS      Y8, Y14, Y14
+	CMPQ        184(AX), $0x03
 	JE          rows_done
 
-	// row 6
-	MOVQ        64(AX), R8
-	VMOVUPS     (R8)(CX*1), Y8
-	VMOVUPS     32(R8)(CX*1), Y9
-	VMOVUPS     64(R8)(CX*1), Y10
-	VMOVUPS     96(R8)(CX*1), Y11
-	MOVQ        128(AX), R10
+	// row 3
+	MOVQ        40(AX), R10
+	VMOVUPS     (R10)(CX*1), Y8
+	VMOVUPS     32(R10)(CX*1), Y9
+	VMOVUPS     64(R10)(CX*1), Y10
+	VMOVUPS     96(R10)(CX*1), Y11
+	MOVQ        104(AX), R11
 	VADDPS      Y8, Y0, Y0
 	VADDPS      Y9, Y1, Y1
 	VADDPS      Y10, Y2, Y2
 	VADDPS      Y11, Y3, Y3
-	VPERM2F128  $0x03, 192(BX), Y7, Y12
+	VPERM2F128  $0x03, 96(BX), Y7, Y12
 	VPALIGNR    $0x0c, Y12, Y7, Y12
-	VMOVUPS     Y7, 192(BX)
+	VMOVUPS     Y7, 96(BX)
 	VPERM2F128  $0x21, 128(R9)(CX*1), Y4, Y13
 	VPALIGNR    $0x04, Y4, Y13, Y13
 	VADDPS      Y5, Y12, Y12
@@ -326,42 +200,42 @@ block:
 	VADDPS      Y12, Y1, Y1
 	VADDPS      Y7, Y5, Y13
 	VADDPS      Y13, Y2, Y2
-	VMULPS      Y15, Y0, Y0
-	VMOVUPS     Y0, (R10)(CX*1)
-	VMULPS      Y15, Y1, Y1
-	VMOVUPS     Y1, 32(R10)(CX*1)
-	VMULPS      Y15, Y2, Y2
-	VMOVUPS     Y2, 64(R10)(CX*1)
-	VMULPS      Y15, Y3, Y3
-	VMOVUPS     Y3, 96(R10)(CX*1)
+	VMULPS      quarterAVX2F32<>+0(SB), Y0, Y0
+	VMOVUPS     Y0, (R11)(CX*1)
+	VMULPS      quarterAVX2F32<>+0(SB), Y1, Y1
+	VMOVUPS     Y1, 32(R11)(CX*1)
+	VMULPS      quarterAVX2F32<>+0(SB), Y2, Y2
+	VMOVUPS     Y2, 64(R11)(CX*1)
+	VMULPS      quarterAVX2F32<>+0(SB), Y3, Y3
+	VMOVUPS     Y3, 96(R11)(CX*1)
 	VSUBPS      Y4, Y0, Y0
 	VSUBPS      Y5, Y1, Y1
 	VSUBPS      Y6, Y2, Y2
 	VSUBPS      Y7, Y3, Y3
-	VMULPS      Y0, Y0, Y12
-	VMULPS      Y2, Y2, Y13
-	VFMADD231PS Y1, Y1, Y12
-	VFMADD231PS Y3, Y3, Y13
-	VADDPS      Y13, Y12, Y12
-	VADDPS      Y12, Y14, Y14
-	CMPQ        184(AX), $0x07
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y0, Y0
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y2, Y2
+	VFMADD231PS Y1, Y1, Y0
+	VFMADD231PS Y3, Y3, Y2
+	VADDPS      Y2, Y0, Y0
+	VADDPS      Y0, Y14, Y14
+	CMPQ        184(AX), $0x04
 	JE          rows_done
 
-	// row 7
-	MOVQ        72(AX), R9
+	// row 4
+	MOVQ        48(AX), R9
 	VMOVUPS     (R9)(CX*1), Y0
 	VMOVUPS     32(R9)(CX*1), Y1
 	VMOVUPS     64(R9)(CX*1), Y2
 	VMOVUPS     96(R9)(CX*1), Y3
-	MOVQ        136(AX), R9
+	MOVQ        112(AX), R11
 	VADDPS      Y0, Y4, Y4
 	VADDPS      Y1, Y5, Y5
 	VADDPS      Y2, Y6, Y6
 	VADDPS      Y3, Y7, Y7
-	VPERM2F128  $0x03, 224(BX), Y11, Y12
+	VPERM2F128  $0x03, 128(BX), Y11, Y12
 	VPALIGNR    $0x0c, Y12, Y11, Y12
-	VMOVUPS     Y11, 224(BX)
-	VPERM2F128  $0x21, 128(R8)(CX*1), Y8, Y13
+	VMOVUPS     Y11, 128(BX)
+	VPERM2F128  $0x21, 128(R10)(CX*1), Y8, Y13
 	VPALIGNR    $0x04, Y8, Y13, Y13
 	VADDPS      Y9, Y12, Y12
 	VADDPS      Y12, Y4, Y4
@@ -371,24 +245,159 @@ block:
 	VADDPS      Y12, Y5, Y5
 	VADDPS      Y11, Y9, Y13
 	VADDPS      Y13, Y6, Y6
-	VMULPS      Y15, Y4, Y4
-	VMOVUPS     Y4, (R9)(CX*1)
-	VMULPS      Y15, Y5, Y5
-	VMOVUPS     Y5, 32(R9)(CX*1)
-	VMULPS      Y15, Y6, Y6
-	VMOVUPS     Y6, 64(R9)(CX*1)
-	VMULPS      Y15, Y7, Y7
-	VMOVUPS     Y7, 96(R9)(CX*1)
+	VMULPS      quarterAVX2F32<>+0(SB), Y4, Y4
+	VMOVUPS     Y4, (R11)(CX*1)
+	VMULPS      quarterAVX2F32<>+0(SB), Y5, Y5
+	VMOVUPS     Y5, 32(R11)(CX*1)
+	VMULPS      quarterAVX2F32<>+0(SB), Y6, Y6
+	VMOVUPS     Y6, 64(R11)(CX*1)
+	VMULPS      quarterAVX2F32<>+0(SB), Y7, Y7
+	VMOVUPS     Y7, 96(R11)(CX*1)
 	VSUBPS      Y8, Y4, Y4
 	VSUBPS      Y9, Y5, Y5
 	VSUBPS      Y10, Y6, Y6
 	VSUBPS      Y11, Y7, Y7
-	VMULPS      Y4, Y4, Y12
-	VMULPS      Y6, Y6, Y13
-	VFMADD231PS Y5, Y5, Y12
-	VFMADD231PS Y7, Y7, Y13
-	VADDPS      Y13, Y12, Y12
-	VADDPS      Y12, Y14, Y14
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y4, Y4
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y6, Y6
+	VFMADD231PS Y5, Y5, Y4
+	VFMADD231PS Y7, Y7, Y6
+	VADDPS      Y6, Y4, Y4
+	VADDPS      Y4, Y14, Y14
+	CMPQ        184(AX), $0x05
+	JE          rows_done
+
+	// row 5
+	MOVQ        56(AX), R10
+	VMOVUPS     (R10)(CX*1), Y4
+	VMOVUPS     32(R10)(CX*1), Y5
+	VMOVUPS     64(R10)(CX*1), Y6
+	VMOVUPS     96(R10)(CX*1), Y7
+	MOVQ        120(AX), R11
+	VADDPS      Y4, Y8, Y8
+	VADDPS      Y5, Y9, Y9
+	VADDPS      Y6, Y10, Y10
+	VADDPS      Y7, Y11, Y11
+	VPERM2F128  $0x03, 160(BX), Y3, Y12
+	VPALIGNR    $0x0c, Y12, Y3, Y12
+	VMOVUPS     Y3, 160(BX)
+	VPERM2F128  $0x21, 128(R9)(CX*1), Y0, Y13
+	VPALIGNR    $0x04, Y0, Y13, Y13
+	VADDPS      Y1, Y12, Y12
+	VADDPS      Y12, Y8, Y8
+	VADDPS      Y13, Y2, Y13
+	VADDPS      Y13, Y11, Y11
+	VADDPS      Y2, Y0, Y12
+	VADDPS      Y12, Y9, Y9
+	VADDPS      Y3, Y1, Y13
+	VADDPS      Y13, Y10, Y10
+	VMULPS      quarterAVX2F32<>+0(SB), Y8, Y8
+	VMOVUPS     Y8, (R11)(CX*1)
+	VMULPS      quarterAVX2F32<>+0(SB), Y9, Y9
+	VMOVUPS     Y9, 32(R11)(CX*1)
+	VMULPS      quarterAVX2F32<>+0(SB), Y10, Y10
+	VMOVUPS     Y10, 64(R11)(CX*1)
+	VMULPS      quarterAVX2F32<>+0(SB), Y11, Y11
+	VMOVUPS     Y11, 96(R11)(CX*1)
+	VSUBPS      Y0, Y8, Y8
+	VSUBPS      Y1, Y9, Y9
+	VSUBPS      Y2, Y10, Y10
+	VSUBPS      Y3, Y11, Y11
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y8, Y8
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y10, Y10
+	VFMADD231PS Y9, Y9, Y8
+	VFMADD231PS Y11, Y11, Y10
+	VADDPS      Y10, Y8, Y8
+	VADDPS      Y8, Y14, Y14
+	CMPQ        184(AX), $0x06
+	JE          rows_done
+
+	// row 6
+	MOVQ        64(AX), R9
+	VMOVUPS     (R9)(CX*1), Y8
+	VMOVUPS     32(R9)(CX*1), Y9
+	VMOVUPS     64(R9)(CX*1), Y10
+	VMOVUPS     96(R9)(CX*1), Y11
+	MOVQ        128(AX), R11
+	VADDPS      Y8, Y0, Y0
+	VADDPS      Y9, Y1, Y1
+	VADDPS      Y10, Y2, Y2
+	VADDPS      Y11, Y3, Y3
+	VPERM2F128  $0x03, 192(BX), Y7, Y12
+	VPALIGNR    $0x0c, Y12, Y7, Y12
+	VMOVUPS     Y7, 192(BX)
+	VPERM2F128  $0x21, 128(R10)(CX*1), Y4, Y13
+	VPALIGNR    $0x04, Y4, Y13, Y13
+	VADDPS      Y5, Y12, Y12
+	VADDPS      Y12, Y0, Y0
+	VADDPS      Y13, Y6, Y13
+	VADDPS      Y13, Y3, Y3
+	VADDPS      Y6, Y4, Y12
+	VADDPS      Y12, Y1, Y1
+	VADDPS      Y7, Y5, Y13
+	VADDPS      Y13, Y2, Y2
+	VMULPS      quarterAVX2F32<>+0(SB), Y0, Y0
+	VMOVUPS     Y0, (R11)(CX*1)
+	VMULPS      quarterAVX2F32<>+0(SB), Y1, Y1
+	VMOVUPS     Y1, 32(R11)(CX*1)
+	VMULPS      quarterAVX2F32<>+0(SB), Y2, Y2
+	VMOVUPS     Y2, 64(R11)(CX*1)
+	VMULPS      quarterAVX2F32<>+0(SB), Y3, Y3
+	VMOVUPS     Y3, 96(R11)(CX*1)
+	VSUBPS      Y4, Y0, Y0
+	VSUBPS      Y5, Y1, Y1
+	VSUBPS      Y6, Y2, Y2
+	VSUBPS      Y7, Y3, Y3
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y0, Y0
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y2, Y2
+	VFMADD231PS Y1, Y1, Y0
+	VFMADD231PS Y3, Y3, Y2
+	VADDPS      Y2, Y0, Y0
+	VADDPS      Y0, Y14, Y14
+	CMPQ        184(AX), $0x07
+	JE          rows_done
+
+	// row 7
+	MOVQ        72(AX), R10
+	VMOVUPS     (R10)(CX*1), Y0
+	VMOVUPS     32(R10)(CX*1), Y1
+	VMOVUPS     64(R10)(CX*1), Y2
+	VMOVUPS     96(R10)(CX*1), Y3
+	MOVQ        136(AX), R10
+	VADDPS      Y0, Y4, Y4
+	VADDPS      Y1, Y5, Y5
+	VADDPS      Y2, Y6, Y6
+	VADDPS      Y3, Y7, Y7
+	VPERM2F128  $0x03, 224(BX), Y11, Y12
+	VPALIGNR    $0x0c, Y12, Y11, Y12
+	VMOVUPS     Y11, 224(BX)
+	VPERM2F128  $0x21, 128(R9)(CX*1), Y8, Y13
+	VPALIGNR    $0x04, Y8, Y13, Y13
+	VADDPS      Y9, Y12, Y12
+	VADDPS      Y12, Y4, Y4
+	VADDPS      Y13, Y10, Y13
+	VADDPS      Y13, Y7, Y7
+	VADDPS      Y10, Y8, Y12
+	VADDPS      Y12, Y5, Y5
+	VADDPS      Y11, Y9, Y13
+	VADDPS      Y13, Y6, Y6
+	VMULPS      quarterAVX2F32<>+0(SB), Y4, Y4
+	VMOVUPS     Y4, (R10)(CX*1)
+	VMULPS      quarterAVX2F32<>+0(SB), Y5, Y5
+	VMOVUPS     Y5, 32(R10)(CX*1)
+	VMULPS      quarterAVX2F32<>+0(SB), Y6, Y6
+	VMOVUPS     Y6, 64(R10)(CX*1)
+	VMULPS      quarterAVX2F32<>+0(SB), Y7, Y7
+	VMOVUPS     Y7, 96(R10)(CX*1)
+	VSUBPS      Y8, Y4, Y4
+	VSUBPS      Y9, Y5, Y5
+	VSUBPS      Y10, Y6, Y6
+	VSUBPS      Y11, Y7, Y7
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y4, Y4
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y6, Y6
+	VFMADD231PS Y5, Y5, Y4
+	VFMADD231PS Y7, Y7, Y6
+	VADDPS      Y6, Y4, Y4
+	VADDPS      Y4, Y14, Y14
 
 rows_done:
 	VMOVUPS Y14, (DX)
@@ -399,44 +408,1087 @@ rows_done:
 	VZEROUPPER
 	RET
 
+tiny:
+	MOVQ    (AX), R9
+	MOVQ    8(AX), R10
+	VMOVUPS (R9)(CX*1), Y0
+	VMOVUPS 32(R9)(CX*1), Y1
+	VMOVUPS 64(R9)(CX*1), Y2
+	VMOVUPS 96(R9)(CX*1), Y3
+	VMOVUPS (R10)(CX*1), Y4
+	VMOVUPS 32(R10)(CX*1), Y5
+	VMOVUPS 64(R10)(CX*1), Y6
+	VMOVUPS 96(R10)(CX*1), Y7
+
+	// row 0
+	MOVQ        16(AX), R9
+	VMOVUPS     (R9)(CX*1), Y8
+	VMOVUPS     32(R9)(CX*1), Y9
+	VMOVUPS     64(R9)(CX*1), Y10
+	VMOVUPS     96(R9)(CX*1), Y11
+	MOVQ        80(AX), R11
+	VADDPS      Y8, Y0, Y0
+	VADDPS      Y9, Y1, Y1
+	VADDPS      Y10, Y2, Y2
+	VADDPS      Y11, Y3, Y3
+	VPERM2F128  $0x03, (BX), Y7, Y12
+	VPALIGNR    $0x0c, Y12, Y7, Y12
+	VMOVUPS     Y7, (BX)
+	VPERM2F128  $0x21, 128(R10)(CX*1), Y4, Y13
+	VPALIGNR    $0x04, Y4, Y13, Y13
+	VADDPS      Y5, Y12, Y12
+	VADDPS      Y12, Y0, Y0
+	VADDPS      Y13, Y6, Y13
+	VADDPS      Y13, Y3, Y3
+	VADDPS      Y6, Y4, Y12
+	VADDPS      Y12, Y1, Y1
+	VADDPS      Y7, Y5, Y13
+	VADDPS      Y13, Y2, Y2
+	VANDPS      signAVX2F32<>+0(SB), Y0, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y0, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y0, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y0, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y0, Y0
+	VMULPS      quarterAVX2F32<>+0(SB), Y0, Y0
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y0, Y0
+	VMOVUPS     Y0, (R11)(CX*1)
+	VANDPS      signAVX2F32<>+0(SB), Y1, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y1, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y1, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y1, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y1, Y1
+	VMULPS      quarterAVX2F32<>+0(SB), Y1, Y1
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y1, Y1
+	VMOVUPS     Y1, 32(R11)(CX*1)
+	VANDPS      signAVX2F32<>+0(SB), Y2, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y2, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y2, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y2, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y2, Y2
+	VMULPS      quarterAVX2F32<>+0(SB), Y2, Y2
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y2, Y2
+	VMOVUPS     Y2, 64(R11)(CX*1)
+	VANDPS      signAVX2F32<>+0(SB), Y3, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y3, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y3, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y3, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y3, Y3
+	VMULPS      quarterAVX2F32<>+0(SB), Y3, Y3
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y3, Y3
+	VMOVUPS     Y3, 96(R11)(CX*1)
+	VORPS       Y0, Y4, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y0, Y0
+	VANDPS      Y12, Y4, Y13
+	VSUBPS      Y13, Y0, Y0
+	VORPS       Y1, Y5, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y1, Y1
+	VANDPS      Y12, Y5, Y13
+	VSUBPS      Y13, Y1, Y1
+	VORPS       Y2, Y6, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y2, Y2
+	VANDPS      Y12, Y6, Y13
+	VSUBPS      Y13, Y2, Y2
+	VORPS       Y3, Y7, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y3, Y3
+	VANDPS      Y12, Y7, Y13
+	VSUBPS      Y13, Y3, Y3
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y0, Y0
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y2, Y2
+	VFMADD231PS Y1, Y1, Y0
+	VFMADD231PS Y3, Y3, Y2
+	VADDPS      Y2, Y0, Y0
+	VADDPS      Y0, Y14, Y14
+	CMPQ        184(AX), $0x01
+	JE          rows_done
+
+	// row 1
+	MOVQ        24(AX), R10
+	VMOVUPS     (R10)(CX*1), Y0
+	VMOVUPS     32(R10)(CX*1), Y1
+	VMOVUPS     64(R10)(CX*1), Y2
+	VMOVUPS     96(R10)(CX*1), Y3
+	MOVQ        88(AX), R11
+	VADDPS      Y0, Y4, Y4
+	VADDPS      Y1, Y5, Y5
+	VADDPS      Y2, Y6, Y6
+	VADDPS      Y3, Y7, Y7
+	VPERM2F128  $0x03, 32(BX), Y11, Y12
+	VPALIGNR    $0x0c, Y12, Y11, Y12
+	VMOVUPS     Y11, 32(BX)
+	VPERM2F128  $0x21, 128(R9)(CX*1), Y8, Y13
+	VPALIGNR    $0x04, Y8, Y13, Y13
+	VADDPS      Y9, Y12, Y12
+	VADDPS      Y12, Y4, Y4
+	VADDPS      Y13, Y10, Y13
+	VADDPS      Y13, Y7, Y7
+	VADDPS      Y10, Y8, Y12
+	VADDPS      Y12, Y5, Y5
+	VADDPS      Y11, Y9, Y13
+	VADDPS      Y13, Y6, Y6
+	VANDPS      signAVX2F32<>+0(SB), Y4, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y4, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y4, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y4, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y4, Y4
+	VMULPS      quarterAVX2F32<>+0(SB), Y4, Y4
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y4, Y4
+	VMOVUPS     Y4, (R11)(CX*1)
+	VANDPS      signAVX2F32<>+0(SB), Y5, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y5, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y5, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y5, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y5, Y5
+	VMULPS      quarterAVX2F32<>+0(SB), Y5, Y5
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y5, Y5
+	VMOVUPS     Y5, 32(R11)(CX*1)
+	VANDPS      signAVX2F32<>+0(SB), Y6, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y6, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y6, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y6, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y6, Y6
+	VMULPS      quarterAVX2F32<>+0(SB), Y6, Y6
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y6, Y6
+	VMOVUPS     Y6, 64(R11)(CX*1)
+	VANDPS      signAVX2F32<>+0(SB), Y7, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y7, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y7, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y7, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y7, Y7
+	VMULPS      quarterAVX2F32<>+0(SB), Y7, Y7
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y7, Y7
+	VMOVUPS     Y7, 96(R11)(CX*1)
+	VORPS       Y4, Y8, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y4, Y4
+	VANDPS      Y12, Y8, Y13
+	VSUBPS      Y13, Y4, Y4
+	VORPS       Y5, Y9, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y5, Y5
+	VANDPS      Y12, Y9, Y13
+	VSUBPS      Y13, Y5, Y5
+	VORPS       Y6, Y10, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y6, Y6
+	VANDPS      Y12, Y10, Y13
+	VSUBPS      Y13, Y6, Y6
+	VORPS       Y7, Y11, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y7, Y7
+	VANDPS      Y12, Y11, Y13
+	VSUBPS      Y13, Y7, Y7
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y4, Y4
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y6, Y6
+	VFMADD231PS Y5, Y5, Y4
+	VFMADD231PS Y7, Y7, Y6
+	VADDPS      Y6, Y4, Y4
+	VADDPS      Y4, Y14, Y14
+	CMPQ        184(AX), $0x02
+	JE          rows_done
+
+	// row 2
+	MOVQ        32(AX), R9
+	VMOVUPS     (R9)(CX*1), Y4
+	VMOVUPS     32(R9)(CX*1), Y5
+	VMOVUPS     64(R9)(CX*1), Y6
+	VMOVUPS     96(R9)(CX*1), Y7
+	MOVQ        96(AX), R11
+	VADDPS      Y4, Y8, Y8
+	VADDPS      Y5, Y9, Y9
+	VADDPS      Y6, Y10, Y10
+	VADDPS      Y7, Y11, Y11
+	VPERM2F128  $0x03, 64(BX), Y3, Y12
+	VPALIGNR    $0x0c, Y12, Y3, Y12
+	VMOVUPS     Y3, 64(BX)
+	VPERM2F128  $0x21, 128(R10)(CX*1), Y0, Y13
+	VPALIGNR    $0x04, Y0, Y13, Y13
+	VADDPS      Y1, Y12, Y12
+	VADDPS      Y12, Y8, Y8
+	VADDPS      Y13, Y2, Y13
+	VADDPS      Y13, Y11, Y11
+	VADDPS      Y2, Y0, Y12
+	VADDPS      Y12, Y9, Y9
+	VADDPS      Y3, Y1, Y13
+	VADDPS      Y13, Y10, Y10
+	VANDPS      signAVX2F32<>+0(SB), Y8, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y8, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y8, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y8, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y8, Y8
+	VMULPS      quarterAVX2F32<>+0(SB), Y8, Y8
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y8, Y8
+	VMOVUPS     Y8, (R11)(CX*1)
+	VANDPS      signAVX2F32<>+0(SB), Y9, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y9, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y9, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y9, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y9, Y9
+	VMULPS      quarterAVX2F32<>+0(SB), Y9, Y9
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y9, Y9
+	VMOVUPS     Y9, 32(R11)(CX*1)
+	VANDPS      signAVX2F32<>+0(SB), Y10, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y10, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y10, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y10, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y10, Y10
+	VMULPS      quarterAVX2F32<>+0(SB), Y10, Y10
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y10, Y10
+	VMOVUPS     Y10, 64(R11)(CX*1)
+	VANDPS      signAVX2F32<>+0(SB), Y11, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y11, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y11, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y11, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y11, Y11
+	VMULPS      quarterAVX2F32<>+0(SB), Y11, Y11
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y11, Y11
+	VMOVUPS     Y11, 96(R11)(CX*1)
+	VORPS       Y8, Y0, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y8, Y8
+	VANDPS      Y12, Y0, Y13
+	VSUBPS      Y13, Y8, Y8
+	VORPS       Y9, Y1, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y9, Y9
+	VANDPS      Y12, Y1, Y13
+	VSUBPS      Y13, Y9, Y9
+	VORPS       Y10, Y2, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y10, Y10
+	VANDPS      Y12, Y2, Y13
+	VSUBPS      Y13, Y10, Y10
+	VORPS       Y11, Y3, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y11, Y11
+	VANDPS      Y12, Y3, Y13
+	VSUBPS      Y13, Y11, Y11
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y8, Y8
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y10, Y10
+	VFMADD231PS Y9, Y9, Y8
+	VFMADD231PS Y11, Y11, Y10
+	VADDPS      Y10, Y8, Y8
+	VADDPS      Y8, Y14, Y14
+	CMPQ        184(AX), $0x03
+	JE          rows_done
+
+	// row 3
+	MOVQ        40(AX), R10
+	VMOVUPS     (R10)(CX*1), Y8
+	VMOVUPS     32(R10)(CX*1), Y9
+	VMOVUPS     64(R10)(CX*1), Y10
+	VMOVUPS     96(R10)(CX*1), Y11
+	MOVQ        104(AX), R11
+	VADDPS      Y8, Y0, Y0
+	VADDPS      Y9, Y1, Y1
+	VADDPS      Y10, Y2, Y2
+	VADDPS      Y11, Y3, Y3
+	VPERM2F128  $0x03, 96(BX), Y7, Y12
+	VPALIGNR    $0x0c, Y12, Y7, Y12
+	VMOVUPS     Y7, 96(BX)
+	VPERM2F128  $0x21, 128(R9)(CX*1), Y4, Y13
+	VPALIGNR    $0x04, Y4, Y13, Y13
+	VADDPS      Y5, Y12, Y12
+	VADDPS      Y12, Y0, Y0
+	VADDPS      Y13, Y6, Y13
+	VADDPS      Y13, Y3, Y3
+	VADDPS      Y6, Y4, Y12
+	VADDPS      Y12, Y1, Y1
+	VADDPS      Y7, Y5, Y13
+	VADDPS      Y13, Y2, Y2
+	VANDPS      signAVX2F32<>+0(SB), Y0, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y0, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y0, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y0, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y0, Y0
+	VMULPS      quarterAVX2F32<>+0(SB), Y0, Y0
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y0, Y0
+	VMOVUPS     Y0, (R11)(CX*1)
+	VANDPS      signAVX2F32<>+0(SB), Y1, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y1, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y1, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y1, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y1, Y1
+	VMULPS      quarterAVX2F32<>+0(SB), Y1, Y1
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y1, Y1
+	VMOVUPS     Y1, 32(R11)(CX*1)
+	VANDPS      signAVX2F32<>+0(SB), Y2, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y2, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y2, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y2, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y2, Y2
+	VMULPS      quarterAVX2F32<>+0(SB), Y2, Y2
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y2, Y2
+	VMOVUPS     Y2, 64(R11)(CX*1)
+	VANDPS      signAVX2F32<>+0(SB), Y3, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y3, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y3, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y3, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y3, Y3
+	VMULPS      quarterAVX2F32<>+0(SB), Y3, Y3
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y3, Y3
+	VMOVUPS     Y3, 96(R11)(CX*1)
+	VORPS       Y0, Y4, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y0, Y0
+	VANDPS      Y12, Y4, Y13
+	VSUBPS      Y13, Y0, Y0
+	VORPS       Y1, Y5, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y1, Y1
+	VANDPS      Y12, Y5, Y13
+	VSUBPS      Y13, Y1, Y1
+	VORPS       Y2, Y6, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y2, Y2
+	VANDPS      Y12, Y6, Y13
+	VSUBPS      Y13, Y2, Y2
+	VORPS       Y3, Y7, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y3, Y3
+	VANDPS      Y12, Y7, Y13
+	VSUBPS      Y13, Y3, Y3
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y0, Y0
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y2, Y2
+	VFMADD231PS Y1, Y1, Y0
+	VFMADD231PS Y3, Y3, Y2
+	VADDPS      Y2, Y0, Y0
+	VADDPS      Y0, Y14, Y14
+	CMPQ        184(AX), $0x04
+	JE          rows_done
+
+	// row 4
+	MOVQ        48(AX), R9
+	VMOVUPS     (R9)(CX*1), Y0
+	VMOVUPS     32(R9)(CX*1), Y1
+	VMOVUPS     64(R9)(CX*1), Y2
+	VMOVUPS     96(R9)(CX*1), Y3
+	MOVQ        112(AX), R11
+	VADDPS      Y0, Y4, Y4
+	VADDPS      Y1, Y5, Y5
+	VADDPS      Y2, Y6, Y6
+	VADDPS      Y3, Y7, Y7
+	VPERM2F128  $0x03, 128(BX), Y11, Y12
+	VPALIGNR    $0x0c, Y12, Y11, Y12
+	VMOVUPS     Y11, 128(BX)
+	VPERM2F128  $0x21, 128(R10)(CX*1), Y8, Y13
+	VPALIGNR    $0x04, Y8, Y13, Y13
+	VADDPS      Y9, Y12, Y12
+	VADDPS      Y12, Y4, Y4
+	VADDPS      Y13, Y10, Y13
+	VADDPS      Y13, Y7, Y7
+	VADDPS      Y10, Y8, Y12
+	VADDPS      Y12, Y5, Y5
+	VADDPS      Y11, Y9, Y13
+	VADDPS      Y13, Y6, Y6
+	VANDPS      signAVX2F32<>+0(SB), Y4, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y4, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y4, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y4, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y4, Y4
+	VMULPS      quarterAVX2F32<>+0(SB), Y4, Y4
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y4, Y4
+	VMOVUPS     Y4, (R11)(CX*1)
+	VANDPS      signAVX2F32<>+0(SB), Y5, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y5, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y5, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y5, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y5, Y5
+	VMULPS      quarterAVX2F32<>+0(SB), Y5, Y5
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y5, Y5
+	VMOVUPS     Y5, 32(R11)(CX*1)
+	VANDPS      signAVX2F32<>+0(SB), Y6, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y6, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y6, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y6, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y6, Y6
+	VMULPS      quarterAVX2F32<>+0(SB), Y6, Y6
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y6, Y6
+	VMOVUPS     Y6, 64(R11)(CX*1)
+	VANDPS      signAVX2F32<>+0(SB), Y7, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y7, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y7, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y7, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y7, Y7
+	VMULPS      quarterAVX2F32<>+0(SB), Y7, Y7
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y7, Y7
+	VMOVUPS     Y7, 96(R11)(CX*1)
+	VORPS       Y4, Y8, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y4, Y4
+	VANDPS      Y12, Y8, Y13
+	VSUBPS      Y13, Y4, Y4
+	VORPS       Y5, Y9, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y5, Y5
+	VANDPS      Y12, Y9, Y13
+	VSUBPS      Y13, Y5, Y5
+	VORPS       Y6, Y10, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y6, Y6
+	VANDPS      Y12, Y10, Y13
+	VSUBPS      Y13, Y6, Y6
+	VORPS       Y7, Y11, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y7, Y7
+	VANDPS      Y12, Y11, Y13
+	VSUBPS      Y13, Y7, Y7
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y4, Y4
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y6, Y6
+	VFMADD231PS Y5, Y5, Y4
+	VFMADD231PS Y7, Y7, Y6
+	VADDPS      Y6, Y4, Y4
+	VADDPS      Y4, Y14, Y14
+	CMPQ        184(AX), $0x05
+	JE          rows_done
+
+	// row 5
+	MOVQ        56(AX), R10
+	VMOVUPS     (R10)(CX*1), Y4
+	VMOVUPS     32(R10)(CX*1), Y5
+	VMOVUPS     64(R10)(CX*1), Y6
+	VMOVUPS     96(R10)(CX*1), Y7
+	MOVQ        120(AX), R11
+	VADDPS      Y4, Y8, Y8
+	VADDPS      Y5, Y9, Y9
+	VADDPS      Y6, Y10, Y10
+	VADDPS      Y7, Y11, Y11
+	VPERM2F128  $0x03, 160(BX), Y3, Y12
+	VPALIGNR    $0x0c, Y12, Y3, Y12
+	VMOVUPS     Y3, 160(BX)
+	VPERM2F128  $0x21, 128(R9)(CX*1), Y0, Y13
+	VPALIGNR    $0x04, Y0, Y13, Y13
+	VADDPS      Y1, Y12, Y12
+	VADDPS      Y12, Y8, Y8
+	VADDPS      Y13, Y2, Y13
+	VADDPS      Y13, Y11, Y11
+	VADDPS      Y2, Y0, Y12
+	VADDPS      Y12, Y9, Y9
+	VADDPS      Y3, Y1, Y13
+	VADDPS      Y13, Y10, Y10
+	VANDPS      signAVX2F32<>+0(SB), Y8, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y8, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y8, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y8, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y8, Y8
+	VMULPS      quarterAVX2F32<>+0(SB), Y8, Y8
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y8, Y8
+	VMOVUPS     Y8, (R11)(CX*1)
+	VANDPS      signAVX2F32<>+0(SB), Y9, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y9, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y9, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y9, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y9, Y9
+	VMULPS      quarterAVX2F32<>+0(SB), Y9, Y9
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y9, Y9
+	VMOVUPS     Y9, 32(R11)(CX*1)
+	VANDPS      signAVX2F32<>+0(SB), Y10, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y10, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y10, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y10, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y10, Y10
+	VMULPS      quarterAVX2F32<>+0(SB), Y10, Y10
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y10, Y10
+	VMOVUPS     Y10, 64(R11)(CX*1)
+	VANDPS      signAVX2F32<>+0(SB), Y11, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y11, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y11, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y11, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y11, Y11
+	VMULPS      quarterAVX2F32<>+0(SB), Y11, Y11
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y11, Y11
+	VMOVUPS     Y11, 96(R11)(CX*1)
+	VORPS       Y8, Y0, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y8, Y8
+	VANDPS      Y12, Y0, Y13
+	VSUBPS      Y13, Y8, Y8
+	VORPS       Y9, Y1, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y9, Y9
+	VANDPS      Y12, Y1, Y13
+	VSUBPS      Y13, Y9, Y9
+	VORPS       Y10, Y2, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y10, Y10
+	VANDPS      Y12, Y2, Y13
+	VSUBPS      Y13, Y10, Y10
+	VORPS       Y11, Y3, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y11, Y11
+	VANDPS      Y12, Y3, Y13
+	VSUBPS      Y13, Y11, Y11
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y8, Y8
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y10, Y10
+	VFMADD231PS Y9, Y9, Y8
+	VFMADD231PS Y11, Y11, Y10
+	VADDPS      Y10, Y8, Y8
+	VADDPS      Y8, Y14, Y14
+	CMPQ        184(AX), $0x06
+	JE          rows_done
+
+	// row 6
+	MOVQ        64(AX), R9
+	VMOVUPS     (R9)(CX*1), Y8
+	VMOVUPS     32(R9)(CX*1), Y9
+	VMOVUPS     64(R9)(CX*1), Y10
+	VMOVUPS     96(R9)(CX*1), Y11
+	MOVQ        128(AX), R11
+	VADDPS      Y8, Y0, Y0
+	VADDPS      Y9, Y1, Y1
+	VADDPS      Y10, Y2, Y2
+	VADDPS      Y11, Y3, Y3
+	VPERM2F128  $0x03, 192(BX), Y7, Y12
+	VPALIGNR    $0x0c, Y12, Y7, Y12
+	VMOVUPS     Y7, 192(BX)
+	VPERM2F128  $0x21, 128(R10)(CX*1), Y4, Y13
+	VPALIGNR    $0x04, Y4, Y13, Y13
+	VADDPS      Y5, Y12, Y12
+	VADDPS      Y12, Y0, Y0
+	VADDPS      Y13, Y6, Y13
+	VADDPS      Y13, Y3, Y3
+	VADDPS      Y6, Y4, Y12
+	VADDPS      Y12, Y1, Y1
+	VADDPS      Y7, Y5, Y13
+	VADDPS      Y13, Y2, Y2
+	VANDPS      signAVX2F32<>+0(SB), Y0, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y0, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y0, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y0, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y0, Y0
+	VMULPS      quarterAVX2F32<>+0(SB), Y0, Y0
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y0, Y0
+	VMOVUPS     Y0, (R11)(CX*1)
+	VANDPS      signAVX2F32<>+0(SB), Y1, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y1, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y1, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y1, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y1, Y1
+	VMULPS      quarterAVX2F32<>+0(SB), Y1, Y1
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y1, Y1
+	VMOVUPS     Y1, 32(R11)(CX*1)
+	VANDPS      signAVX2F32<>+0(SB), Y2, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y2, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y2, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y2, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y2, Y2
+	VMULPS      quarterAVX2F32<>+0(SB), Y2, Y2
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y2, Y2
+	VMOVUPS     Y2, 64(R11)(CX*1)
+	VANDPS      signAVX2F32<>+0(SB), Y3, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y3, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y3, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y3, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y3, Y3
+	VMULPS      quarterAVX2F32<>+0(SB), Y3, Y3
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y3, Y3
+	VMOVUPS     Y3, 96(R11)(CX*1)
+	VORPS       Y0, Y4, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y0, Y0
+	VANDPS      Y12, Y4, Y13
+	VSUBPS      Y13, Y0, Y0
+	VORPS       Y1, Y5, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y1, Y1
+	VANDPS      Y12, Y5, Y13
+	VSUBPS      Y13, Y1, Y1
+	VORPS       Y2, Y6, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y2, Y2
+	VANDPS      Y12, Y6, Y13
+	VSUBPS      Y13, Y2, Y2
+	VORPS       Y3, Y7, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y3, Y3
+	VANDPS      Y12, Y7, Y13
+	VSUBPS      Y13, Y3, Y3
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y0, Y0
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y2, Y2
+	VFMADD231PS Y1, Y1, Y0
+	VFMADD231PS Y3, Y3, Y2
+	VADDPS      Y2, Y0, Y0
+	VADDPS      Y0, Y14, Y14
+	CMPQ        184(AX), $0x07
+	JE          rows_done
+
+	// row 7
+	MOVQ        72(AX), R10
+	VMOVUPS     (R10)(CX*1), Y0
+	VMOVUPS     32(R10)(CX*1), Y1
+	VMOVUPS     64(R10)(CX*1), Y2
+	VMOVUPS     96(R10)(CX*1), Y3
+	MOVQ        136(AX), R10
+	VADDPS      Y0, Y4, Y4
+	VADDPS      Y1, Y5, Y5
+	VADDPS      Y2, Y6, Y6
+	VADDPS      Y3, Y7, Y7
+	VPERM2F128  $0x03, 224(BX), Y11, Y12
+	VPALIGNR    $0x0c, Y12, Y11, Y12
+	VMOVUPS     Y11, 224(BX)
+	VPERM2F128  $0x21, 128(R9)(CX*1), Y8, Y13
+	VPALIGNR    $0x04, Y8, Y13, Y13
+	VADDPS      Y9, Y12, Y12
+	VADDPS      Y12, Y4, Y4
+	VADDPS      Y13, Y10, Y13
+	VADDPS      Y13, Y7, Y7
+	VADDPS      Y10, Y8, Y12
+	VADDPS      Y12, Y5, Y5
+	VADDPS      Y11, Y9, Y13
+	VADDPS      Y13, Y6, Y6
+	VANDPS      signAVX2F32<>+0(SB), Y4, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y4, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y4, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y4, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y4, Y4
+	VMULPS      quarterAVX2F32<>+0(SB), Y4, Y4
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y4, Y4
+	VMOVUPS     Y4, (R10)(CX*1)
+	VANDPS      signAVX2F32<>+0(SB), Y5, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y5, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y5, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y5, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y5, Y5
+	VMULPS      quarterAVX2F32<>+0(SB), Y5, Y5
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y5, Y5
+	VMOVUPS     Y5, 32(R10)(CX*1)
+	VANDPS      signAVX2F32<>+0(SB), Y6, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y6, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y6, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y6, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y6, Y6
+	VMULPS      quarterAVX2F32<>+0(SB), Y6, Y6
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y6, Y6
+	VMOVUPS     Y6, 64(R10)(CX*1)
+	VANDPS      signAVX2F32<>+0(SB), Y7, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y7, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y7, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y7, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y7, Y7
+	VMULPS      quarterAVX2F32<>+0(SB), Y7, Y7
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y7, Y7
+	VMOVUPS     Y7, 96(R10)(CX*1)
+	VORPS       Y4, Y8, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y4, Y4
+	VANDPS      Y12, Y8, Y13
+	VSUBPS      Y13, Y4, Y4
+	VORPS       Y5, Y9, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y5, Y5
+	VANDPS      Y12, Y9, Y13
+	VSUBPS      Y13, Y5, Y5
+	VORPS       Y6, Y10, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y6, Y6
+	VANDPS      Y12, Y10, Y13
+	VSUBPS      Y13, Y6, Y6
+	VORPS       Y7, Y11, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y7, Y7
+	VANDPS      Y12, Y11, Y13
+	VSUBPS      Y13, Y7, Y7
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y4, Y4
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y6, Y6
+	VFMADD231PS Y5, Y5, Y4
+	VFMADD231PS Y7, Y7, Y6
+	VADDPS      Y6, Y4, Y4
+	VADDPS      Y4, Y14, Y14
+	JMP         rows_done
+
 DATA quarterAVX2F32<>+0(SB)/4, $(0.25)
-GLOBL quarterAVX2F32<>(SB), RODATA|NOPTR, $4
+DATA quarterAVX2F32<>+4(SB)/4, $(0.25)
+DATA quarterAVX2F32<>+8(SB)/4, $(0.25)
+DATA quarterAVX2F32<>+12(SB)/4, $(0.25)
+DATA quarterAVX2F32<>+16(SB)/4, $(0.25)
+DATA quarterAVX2F32<>+20(SB)/4, $(0.25)
+DATA quarterAVX2F32<>+24(SB)/4, $(0.25)
+DATA quarterAVX2F32<>+28(SB)/4, $(0.25)
+GLOBL quarterAVX2F32<>(SB), RODATA|NOPTR, $32
+
+DATA magnitudeAVX2F32<>+0(SB)/4, $0x7fffffff
+DATA magnitudeAVX2F32<>+4(SB)/4, $0x7fffffff
+DATA magnitudeAVX2F32<>+8(SB)/4, $0x7fffffff
+DATA magnitudeAVX2F32<>+12(SB)/4, $0x7fffffff
+DATA magnitudeAVX2F32<>+16(SB)/4, $0x7fffffff
+DATA magnitudeAVX2F32<>+20(SB)/4, $0x7fffffff
+DATA magnitudeAVX2F32<>+24(SB)/4, $0x7fffffff
+DATA magnitudeAVX2F32<>+28(SB)/4, $0x7fffffff
+GLOBL magnitudeAVX2F32<>(SB), RODATA|NOPTR, $32
+
+DATA tinyAVX2F32<>+0(SB)/4, $(2.524355e-29)
+DATA tinyAVX2F32<>+4(SB)/4, $(2.524355e-29)
+DATA tinyAVX2F32<>+8(SB)/4, $(2.524355e-29)
+DATA tinyAVX2F32<>+12(SB)/4, $(2.524355e-29)
+DATA tinyAVX2F32<>+16(SB)/4, $(2.524355e-29)
+DATA tinyAVX2F32<>+20(SB)/4, $(2.524355e-29)
+DATA tinyAVX2F32<>+24(SB)/4, $(2.524355e-29)
+DATA tinyAVX2F32<>+28(SB)/4, $(2.524355e-29)
+GLOBL tinyAVX2F32<>(SB), RODATA|NOPTR, $32
+
+DATA zeroAVX2F32<>+0(SB)/4, $(0)
+DATA zeroAVX2F32<>+4(SB)/4, $(0)
+DATA zeroAVX2F32<>+8(SB)/4, $(0)
+DATA zeroAVX2F32<>+12(SB)/4, $(0)
+DATA zeroAVX2F32<>+16(SB)/4, $(0)
+DATA zeroAVX2F32<>+20(SB)/4, $(0)
+DATA zeroAVX2F32<>+24(SB)/4, $(0)
+DATA zeroAVX2F32<>+28(SB)/4, $(0)
+GLOBL zeroAVX2F32<>(SB), RODATA|NOPTR, $32
+
+DATA smallestAVX2F32<>+0(SB)/4, $(1.1754944e-38)
+DATA smallestAVX2F32<>+4(SB)/4, $(1.1754944e-38)
+DATA smallestAVX2F32<>+8(SB)/4, $(1.1754944e-38)
+DATA smallestAVX2F32<>+12(SB)/4, $(1.1754944e-38)
+DATA smallestAVX2F32<>+16(SB)/4, $(1.1754944e-38)
+DATA smallestAVX2F32<>+20(SB)/4, $(1.1754944e-38)
+DATA smallestAVX2F32<>+24(SB)/4, $(1.1754944e-38)
+DATA smallestAVX2F32<>+28(SB)/4, $(1.1754944e-38)
+GLOBL smallestAVX2F32<>(SB), RODATA|NOPTR, $32
+
+DATA signAVX2F32<>+0(SB)/4, $0x80000000
+DATA signAVX2F32<>+4(SB)/4, $0x80000000
+DATA signAVX2F32<>+8(SB)/4, $0x80000000
+DATA signAVX2F32<>+12(SB)/4, $0x80000000
+DATA signAVX2F32<>+16(SB)/4, $0x80000000
+DATA signAVX2F32<>+20(SB)/4, $0x80000000
+DATA signAVX2F32<>+24(SB)/4, $0x80000000
+DATA signAVX2F32<>+28(SB)/4, $0x80000000
+GLOBL signAVX2F32<>(SB), RODATA|NOPTR, $32
+
+DATA smallAVX2F32<>+0(SB)/4, $(4.7019774e-38)
+DATA smallAVX2F32<>+4(SB)/4, $(4.7019774e-38)
+DATA smallAVX2F32<>+8(SB)/4, $(4.7019774e-38)
+DATA smallAVX2F32<>+12(SB)/4, $(4.7019774e-38)
+DATA smallAVX2F32<>+16(SB)/4, $(4.7019774e-38)
+DATA smallAVX2F32<>+20(SB)/4, $(4.7019774e-38)
+DATA smallAVX2F32<>+24(SB)/4, $(4.7019774e-38)
+DATA smallAVX2F32<>+28(SB)/4, $(4.7019774e-38)
+GLOBL smallAVX2F32<>(SB), RODATA|NOPTR, $32
+
+DATA below124_AVX2F32<>+0(SB)/4, $0x017fffff
+DATA below124_AVX2F32<>+4(SB)/4, $0x017fffff
+DATA below124_AVX2F32<>+8(SB)/4, $0x017fffff
+DATA below124_AVX2F32<>+12(SB)/4, $0x017fffff
+DATA below124_AVX2F32<>+16(SB)/4, $0x017fffff
+DATA below124_AVX2F32<>+20(SB)/4, $0x017fffff
+DATA below124_AVX2F32<>+24(SB)/4, $0x017fffff
+DATA below124_AVX2F32<>+28(SB)/4, $0x017fffff
+GLOBL below124_AVX2F32<>(SB), RODATA|NOPTR, $32
+
+DATA below95_AVX2F32<>+0(SB)/4, $0x0fffffff
+DATA below95_AVX2F32<>+4(SB)/4, $0x0fffffff
+DATA below95_AVX2F32<>+8(SB)/4, $0x0fffffff
+DATA below95_AVX2F32<>+12(SB)/4, $0x0fffffff
+DATA below95_AVX2F32<>+16(SB)/4, $0x0fffffff
+DATA below95_AVX2F32<>+20(SB)/4, $0x0fffffff
+DATA below95_AVX2F32<>+24(SB)/4, $0x0fffffff
+DATA below95_AVX2F32<>+28(SB)/4, $0x0fffffff
+GLOBL below95_AVX2F32<>(SB), RODATA|NOPTR, $32
 
 // func streamAVX2F32(s *Span)
 // Requires: AVX, AVX2, FMA3
 TEXT ·streamAVX2F32(SB), NOSPLIT, $0-8
-	MOVQ         s+0(FP), AX
-	MOVQ         144(AX), CX
-	MOVQ         160(AX), DX
-	ADDQ         152(AX), DX
-	MOVQ         168(AX), BX
-	MOVQ         200(AX), SI
-	MOVQ         192(AX), DI
-	VBROADCASTSS quarterAVX2F32<>+0(SB), Y15
+	MOVQ s+0(FP), AX
+	MOVQ 144(AX), CX
+	MOVQ 160(AX), DX
+	ADDQ 152(AX), DX
+	MOVQ 168(AX), BX
+	MOVQ 200(AX), SI
+	MOVQ 192(AX), DI
+	MOVQ 184(AX), R8
+	SHRQ $0x01, R8
+	MOVQ 8(AX)(R8*8), R8
 
 block:
-	LEAQ         -1(SI), R8
-	VMOVQ        R8, X12
+	LEAQ         -1(SI), R9
+	VMOVQ        R9, X12
 	VPBROADCASTQ X12, Y12
 	VANDPS       (DX), Y12, Y14
-	MOVQ         (AX), R8
-	MOVQ         8(AX), R9
-	VMOVUPS      (R8)(CX*1), Y0
-	VMOVUPS      32(R8)(CX*1), Y1
-	VMOVUPS      64(R8)(CX*1), Y2
-	VMOVUPS      96(R8)(CX*1), Y3
-	VMOVUPS      (R9)(CX*1), Y4
-	VMOVUPS      32(R9)(CX*1), Y5
-	VMOVUPS      64(R9)(CX*1), Y6
-	VMOVUPS      96(R9)(CX*1), Y7
+	VMOVUPS      (R8)(CX*1), Y12
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VMOVUPS      tinyAVX2F32<>+0(SB), Y13
+	VPCMPGTD     Y12, Y13, Y13
+	VPCMPGTD     zeroAVX2F32<>+0(SB), Y12, Y12
+	VPTEST       Y12, Y13
+	JNE          tiny
+	MOVQ         (AX), R9
+	MOVQ         8(AX), R10
+	VMOVUPS      (R9)(CX*1), Y0
+	VMOVUPS      32(R9)(CX*1), Y1
+	VMOVUPS      64(R9)(CX*1), Y2
+	VMOVUPS      96(R9)(CX*1), Y3
+	VMOVUPS      (R10)(CX*1), Y4
+	VMOVUPS      32(R10)(CX*1), Y5
+	VMOVUPS      64(R10)(CX*1), Y6
+	VMOVUPS      96(R10)(CX*1), Y7
 
 	// row 0
-	MOVQ        16(AX), R8
-	VMOVUPS     (R8)(CX*1), Y8
-	VMOVUPS     32(R8)(CX*1), Y9
-	VMOVUPS     64(R8)(CX*1), Y10
-	VMOVUPS     96(R8)(CX*1), Y11
-	MOVQ        80(AX), R10
+	MOVQ        16(AX), R9
+	VMOVUPS     (R9)(CX*1), Y8
+	VMOVUPS     32(R9)(CX*1), Y9
+	VMOVUPS     64(R9)(CX*1), Y10
+	VMOVUPS     96(R9)(CX*1), Y11
+	MOVQ        80(AX), R11
 	VADDPS      Y8, Y0, Y0
 	VADDPS      Y9, Y1, Y1
 	VADDPS      Y10, Y2, Y2
@@ -444,7 +1496,7 @@ block:
 	VPERM2F128  $0x03, (BX), Y7, Y12
 	VPALIGNR    $0x0c, Y12, Y7, Y12
 	VMOVUPS     Y7, (BX)
-	VPERM2F128  $0x21, 128(R9)(CX*1), Y4, Y13
+	VPERM2F128  $0x21, 128(R10)(CX*1), Y4, Y13
 	VPALIGNR    $0x04, Y4, Y13, Y13
 	VADDPS      Y5, Y12, Y12
 	VADDPS      Y12, Y0, Y0
@@ -454,34 +1506,34 @@ block:
 	VADDPS      Y12, Y1, Y1
 	VADDPS      Y7, Y5, Y13
 	VADDPS      Y13, Y2, Y2
-	VMULPS      Y15, Y0, Y0
-	VMOVNTPS    Y0, (R10)(CX*1)
-	VMULPS      Y15, Y1, Y1
-	VMOVNTPS    Y1, 32(R10)(CX*1)
-	VMULPS      Y15, Y2, Y2
-	VMOVNTPS    Y2, 64(R10)(CX*1)
-	VMULPS      Y15, Y3, Y3
-	VMOVNTPS    Y3, 96(R10)(CX*1)
+	VMULPS      quarterAVX2F32<>+0(SB), Y0, Y0
+	VMOVNTPS    Y0, (R11)(CX*1)
+	VMULPS      quarterAVX2F32<>+0(SB), Y1, Y1
+	VMOVNTPS    Y1, 32(R11)(CX*1)
+	VMULPS      quarterAVX2F32<>+0(SB), Y2, Y2
+	VMOVNTPS    Y2, 64(R11)(CX*1)
+	VMULPS      quarterAVX2F32<>+0(SB), Y3, Y3
+	VMOVNTPS    Y3, 96(R11)(CX*1)
 	VSUBPS      Y4, Y0, Y0
 	VSUBPS      Y5, Y1, Y1
 	VSUBPS      Y6, Y2, Y2
 	VSUBPS      Y7, Y3, Y3
-	VMULPS      Y0, Y0, Y12
-	VMULPS      Y2, Y2, Y13
-	VFMADD231PS Y1, Y1, Y12
-	VFMADD231PS Y3, Y3, Y13
-	VADDPS      Y13, Y12, Y12
-	VADDPS      Y12, Y14, Y14
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y0, Y0
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y2, Y2
+	VFMADD231PS Y1, Y1, Y0
+	VFMADD231PS Y3, Y3, Y2
+	VADDPS      Y2, Y0, Y0
+	VADDPS      Y0, Y14, Y14
 	CMPQ        184(AX), $0x01
 	JE          rows_done
 
 	// row 1
-	MOVQ        24(AX), R9
-	VMOVUPS     (R9)(CX*1), Y0
-	VMOVUPS     32(R9)(CX*1), Y1
-	VMOVUPS     64(R9)(CX*1), Y2
-	VMOVUPS     96(R9)(CX*1), Y3
-	MOVQ        88(AX), R10
+	MOVQ        24(AX), R10
+	VMOVUPS     (R10)(CX*1), Y0
+	VMOVUPS     32(R10)(CX*1), Y1
+	VMOVUPS     64(R10)(CX*1), Y2
+	VMOVUPS     96(R10)(CX*1), Y3
+	MOVQ        88(AX), R11
 	VADDPS      Y0, Y4, Y4
 	VADDPS      Y1, Y5, Y5
 	VADDPS      Y2, Y6, Y6
@@ -489,141 +1541,6 @@ block:
 	VPERM2F128  $0x03, 32(BX), Y11, Y12
 	VPALIGNR    $0x0c, Y12, Y11, Y12
 	VMOVUPS     Y11, 32(BX)
-	VPERM2F128  $0x21, 128(R8)(CX*1), Y8, Y13
-	VPALIGNR    $0x04, Y8, Y13, Y13
-	VADDPS      Y9, Y12, Y12
-	VADDPS      Y12, Y4, Y4
-	VADDPS      Y13, Y10, Y13
-	VADDPS      Y13, Y7, Y7
-	VADDPS      Y10, Y8, Y12
-	VADDPS      Y12, Y5, Y5
-	VADDPS      Y11, Y9, Y13
-	VADDPS      Y13, Y6, Y6
-	VMULPS      Y15, Y4, Y4
-	VMOVNTPS    Y4, (R10)(CX*1)
-	VMULPS      Y15, Y5, Y5
-	VMOVNTPS    Y5, 32(R10)(CX*1)
-	VMULPS      Y15, Y6, Y6
-	VMOVNTPS    Y6, 64(R10)(CX*1)
-	VMULPS      Y15, Y7, Y7
-	VMOVNTPS    Y7, 96(R10)(CX*1)
-	VSUBPS      Y8, Y4, Y4
-	VSUBPS      Y9, Y5, Y5
-	VSUBPS      Y10, Y6, Y6
-	VSUBPS      Y11, Y7, Y7
-	VMULPS      Y4, Y4, Y12
-	VMULPS      Y6, Y6, Y13
-	VFMADD231PS Y5, Y5, Y12
-	VFMADD231PS Y7, Y7, Y13
-	VADDPS      Y13, Y12, Y12
-	VADDPS      Y12, Y14, Y14
-	CMPQ        184(AX), $0x02
-	JE          rows_done
-
-	// row 2
-	MOVQ        32(AX), R8
-	VMOVUPS     (R8)(CX*1), Y4
-	VMOVUPS     32(R8)(CX*1), Y5
-	VMOVUPS     64(R8)(CX*1), Y6
-	VMOVUPS     96(R8)(CX*1), Y7
-	MOVQ        96(AX), R10
-	VADDPS      Y4, Y8, Y8
-	VADDPS      Y5, Y9, Y9
-	VADDPS      Y6, Y10, Y10
-	VADDPS      Y7, Y11, Y11
-	VPERM2F128  $0x03, 64(BX), Y3, Y12
-	VPALIGNR    $0x0c, Y12, Y3, Y12
-	VMOVUPS     Y3, 64(BX)
-	VPERM2F128  $0x21, 128(R9)(CX*1), Y0, Y13
-	VPALIGNR    $0x04, Y0, Y13, Y13
-	VADDPS      Y1, Y12, Y12
-	VADDPS      Y12, Y8, Y8
-	VADDPS      Y13, Y2, Y13
-	VADDPS      Y13, Y11, Y11
-	VADDPS      Y2, Y0, Y12
-	VADDPS      Y12, Y9, Y9
-	VADDPS      Y3, Y1, Y13
-	VADDPS      Y13, Y10, Y10
-	VMULPS      Y15, Y8, Y8
-	VMOVNTPS    Y8, (R10)(CX*1)
-	VMULPS      Y15, Y9, Y9
-	VMOVNTPS    Y9, 32(R10)(CX*1)
-	VMULPS      Y15, Y10, Y10
-	VMOVNTPS    Y10, 64(R10)(CX*1)
-	VMULPS      Y15, Y11, Y11
-	VMOVNTPS    Y11, 96(R10)(CX*1)
-	VSUBPS      Y0, Y8, Y8
-	VSUBPS      Y1, Y9, Y9
-	VSUBPS      Y2, Y10, Y10
-	VSUBPS      Y3, Y11, Y11
-	VMULPS      Y8, Y8, Y12
-	VMULPS      Y10, Y10, Y13
-	VFMADD231PS Y9, Y9, Y12
-	VFMADD231PS Y11, Y11, Y13
-	VADDPS      Y13, Y12, Y12
-	VADDPS      Y12, Y14, Y14
-	CMPQ        184(AX), $0x03
-	JE          rows_done
-
-	// row 3
-	MOVQ        40(AX), R9
-	VMOVUPS     (R9)(CX*1), Y8
-	VMOVUPS     32(R9)(CX*1), Y9
-	VMOVUPS     64(R9)(CX*1), Y10
-	VMOVUPS     96(R9)(CX*1), Y11
-	MOVQ        104(AX), R10
-	VADDPS      Y8, Y0, Y0
-	VADDPS      Y9, Y1, Y1
-	VADDPS      Y10, Y2, Y2
-	VADDPS      Y11, Y3, Y3
-	VPERM2F128  $0x03, 96(BX), Y7, Y12
-	VPALIGNR    $0x0c, Y12, Y7, Y12
-	VMOVUPS     Y7, 96(BX)
-	VPERM2F128  $0x21, 128(R8)(CX*1), Y4, Y13
-	VPALIGNR    $0x04, Y4, Y13, Y13
-	VADDPS      Y5, Y12, Y12
-	VADDPS      Y12, Y0, Y0
-	VADDPS      Y13, Y6, Y13
-	VADDPS      Y13, Y3, Y3
-	VADDPS      Y6, Y4, Y12
-	VADDPS      Y12, Y1, Y1
-	VADDPS      Y7, Y5, Y13
-	VADDPS      Y13, Y2, Y2
-	VMULPS      Y15, Y0, Y0
-	VMOVNTPS    Y0, (R10)(CX*1)
-	VMULPS      Y15, Y1, Y1
-	VMOVNTPS    Y1, 32(R10)(CX*1)
-	VMULPS      Y15, Y2, Y2
-	VMOVNTPS    Y2, 64(R10)(CX*1)
-	VMULPS      Y15, Y3, Y3
-	VMOVNTPS    Y3, 96(R10)(CX*1)
-	VSUBPS      Y4, Y0, Y0
-	VSUBPS      Y5, Y1, Y1
-	VSUBPS      Y6, Y2, Y2
-	VSUBPS      Y7, Y3, Y3
-	VMULPS      Y0, Y0, Y12
-	VMULPS      Y2, Y2, Y13
-	VFMADD231PS Y1, Y1, Y12
-	VFMADD231PS Y3, Y3, Y13
-	VADDPS      Y13, Y12, Y12
-	VADDPS      Y12, Y14, Y14
-	CMPQ        184(AX), $0x04
-	JE          rows_done
-
-	// row 4
-	MOVQ        48(AX), R8
-	VMOVUPS     (R8)(CX*1), Y0
-	VMOVUPS     32(R8)(CX*1), Y1
-	VMOVUPS     64(R8)(CX*1), Y2
-	VMOVUPS     96(R8)(CX*1), Y3
-	MOVQ        112(AX), R10
-	VADDPS      Y0, Y4, Y4
-	VADDPS      Y1, Y5, Y5
-	VADDPS      Y2, Y6, Y6
-	VADDPS      Y3, Y7, Y7
-	VPERM2F128  $0x03, 128(BX), Y11, Y12
-	VPALIGNR    $0x0c, Y12, Y11, Y12
-	VMOVUPS     Y11, 128(BX)
 	VPERM2F128  $0x21, 128(R9)(CX*1), Y8, Y13
 	VPALIGNR    $0x04, Y8, Y13, Y13
 	VADDPS      Y9, Y12, Y12
@@ -634,42 +1551,42 @@ block:
 	VADDPS      Y12, Y5, Y5
 	VADDPS      Y11, Y9, Y13
 	VADDPS      Y13, Y6, Y6
-	VMULPS      Y15, Y4, Y4
-	VMOVNTPS    Y4, (R10)(CX*1)
-	VMULPS      Y15, Y5, Y5
-	VMOVNTPS    Y5, 32(R10)(CX*1)
-	VMULPS      Y15, Y6, Y6
-	VMOVNTPS    Y6, 64(R10)(CX*1)
-	VMULPS      Y15, Y7, Y7
-	VMOVNTPS    Y7, 96(R10)(CX*1)
+	VMULPS      quarterAVX2F32<>+0(SB), Y4, Y4
+	VMOVNTPS    Y4, (R11)(CX*1)
+	VMULPS      quarterAVX2F32<>+0(SB), Y5, Y5
+	VMOVNTPS    Y5, 32(R11)(CX*1)
+	VMULPS      quarterAVX2F32<>+0(SB), Y6, Y6
+	VMOVNTPS    Y6, 64(R11)(CX*1)
+	VMULPS      quarterAVX2F32<>+0(SB), Y7, Y7
+	VMOVNTPS    Y7, 96(R11)(CX*1)
 	VSUBPS      Y8, Y4, Y4
 	VSUBPS      Y9, Y5, Y5
 	VSUBPS      Y10, Y6, Y6
 	VSUBPS      Y11, Y7, Y7
-	VMULPS      Y4, Y4, Y12
-	VMULPS      Y6, Y6, Y13
-	VFMADD231PS Y5, Y5, Y12
-	VFMADD231PS Y7, Y7, Y13
-	VADDPS      Y13, Y12, Y12
-	VADDPS      Y12, Y14, Y14
-	CMPQ        184(AX), $0x05
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y4, Y4
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y6, Y6
+	VFMADD231PS Y5, Y5, Y4
+	VFMADD231PS Y7, Y7, Y6
+	VADDPS      Y6, Y4, Y4
+	VADDPS      Y4, Y14, Y14
+	CMPQ        184(AX), $0x02
 	JE          rows_done
 
-	// row 5
-	MOVQ        56(AX), R9
+	// row 2
+	MOVQ        32(AX), R9
 	VMOVUPS     (R9)(CX*1), Y4
 	VMOVUPS     32(R9)(CX*1), Y5
 	VMOVUPS     64(R9)(CX*1), Y6
 	VMOVUPS     96(R9)(CX*1), Y7
-	MOVQ        120(AX), R10
+	MOVQ        96(AX), R11
 	VADDPS      Y4, Y8, Y8
 	VADDPS      Y5, Y9, Y9
 	VADDPS      Y6, Y10, Y10
 	VADDPS      Y7, Y11, Y11
-	VPERM2F128  $0x03, 160(BX), Y3, Y12
+	VPERM2F128  $0x03, 64(BX), Y3, Y12
 	VPALIGNR    $0x0c, Y12, Y3, Y12
-	VMOVUPS     Y3, 160(BX)
-	VPERM2F128  $0x21, 128(R8)(CX*1), Y0, Y13
+	VMOVUPS     Y3, 64(BX)
+	VPERM2F128  $0x21, 128(R10)(CX*1), Y0, Y13
 	VPALIGNR    $0x04, Y0, Y13, Y13
 	VADDPS      Y1, Y12, Y12
 	VADDPS      Y12, Y8, Y8
@@ -679,41 +1596,41 @@ block:
 	VADDPS      Y12, Y9, Y9
 	VADDPS      Y3, Y1, Y13
 	VADDPS      Y13, Y10, Y10
-	VMULPS      Y15, Y8, Y8
-	VMOVNTPS    Y8, (R10)(CX*1)
-	VMULPS      Y15, Y9, Y9
-	VMOVNTPS    Y9, 32(R10)(CX*1)
-	VMULPS      Y15, Y10, Y10
-	VMOVNTPS    Y10, 64(R10)(CX*1)
-	VMULPS      Y15, Y11, Y11
-	VMOVNTPS    Y11, 96(R10)(CX*1)
+	VMULPS      quarterAVX2F32<>+0(SB), Y8, Y8
+	VMOVNTPS    Y8, (R11)(CX*1)
+	VMULPS      quarterAVX2F32<>+0(SB), Y9, Y9
+	VMOVNTPS    Y9, 32(R11)(CX*1)
+	VMULPS      quarterAVX2F32<>+0(SB), Y10, Y10
+	VMOVNTPS    Y10, 64(R11)(CX*1)
+	VMULPS      quarterAVX2F32<>+0(SB), Y11, Y11
+	VMOVNTPS    Y11, 96(R11)(CX*1)
 	VSUBPS      Y0, Y8, Y8
 	VSUBPS      Y1, Y9, Y9
 	VSUBPS      Y2, Y10, Y10
 	VSUBPS      Y3, Y11, Y11
-	VMULPS      Y8, Y8, Y12
-	VMULPS      Y10, Y10, Y13
-	VFMADD231PS Y9, Y9, Y12
-	VFMADD231PS Y11, Y11, Y13
-	VADDPS      Y13, Y12, Y12
-	VADDPS      Y12, Y14, Y14
-	CMPQ        184(AX), $0x06
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y8, Y8
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y10, Y10
+	VFMADD231PS Y9, Y9, Y8
+	VFMADD231PS Y11, Y11, Y10
+	VADDPS      Y10, Y8, Y8
+	VADDPS      Y8, Y14, Y14
+	CMPQ        184(AX), $0x03
 	JE          rows_done
 
-	// row 6
-	MOVQ        64(AX), R8
-	VMOVUPS     (R8)(CX*1), Y8
-	VMOVUPS     32(R8)(CX*1), Y9
-	VMOVUPS     64(R8)(CX*1), Y10
-	VMOVUPS     96(R8)(CX*1), Y11
-	MOVQ        128(AX), R10
+	// row 3
+	MOVQ        40(AX), R10
+	VMOVUPS     (R10)(CX*1), Y8
+	VMOVUPS     32(R10)(CX*1), Y9
+	VMOVUPS     64(R10)(CX*1), Y10
+	VMOVUPS     96(R10)(CX*1), Y11
+	MOVQ        104(AX), R11
 	VADDPS      Y8, Y0, Y0
 	VADDPS      Y9, Y1, Y1
 	VADDPS      Y10, Y2, Y2
 	VADDPS      Y11, Y3, Y3
-	VPERM2F128  $0x03, 192(BX), Y7, Y12
+	VPERM2F128  $0x03, 96(BX), Y7, Y12
 	VPALIGNR    $0x0c, Y12, Y7, Y12
-	VMOVUPS     Y7, 192(BX)
+	VMOVUPS     Y7, 96(BX)
 	VPERM2F128  $0x21, 128(R9)(CX*1), Y4, Y13
 	VPALIGNR    $0x04, Y4, Y13, Y13
 	VADDPS      Y5, Y12, Y12
@@ -724,42 +1641,42 @@ block:
 	VADDPS      Y12, Y1, Y1
 	VADDPS      Y7, Y5, Y13
 	VADDPS      Y13, Y2, Y2
-	VMULPS      Y15, Y0, Y0
-	VMOVNTPS    Y0, (R10)(CX*1)
-	VMULPS      Y15, Y1, Y1
-	VMOVNTPS    Y1, 32(R10)(CX*1)
-	VMULPS      Y15, Y2, Y2
-	VMOVNTPS    Y2, 64(R10)(CX*1)
-	VMULPS      Y15, Y3, Y3
-	VMOVNTPS    Y3, 96(R10)(CX*1)
+	VMULPS      quarterAVX2F32<>+0(SB), Y0, Y0
+	VMOVNTPS    Y0, (R11)(CX*1)
+	VMULPS      quarterAVX2F32<>+0(SB), Y1, Y1
+	VMOVNTPS    Y1, 32(R11)(CX*1)
+	VMULPS      quarterAVX2F32<>+0(SB), Y2, Y2
+	VMOVNTPS    Y2, 64(R11)(CX*1)
+	VMULPS      quarterAVX2F32<>+0(SB), Y3, Y3
+	VMOVNTPS    Y3, 96(R11)(CX*1)
 	VSUBPS      Y4, Y0, Y0
 	VSUBPS      Y5, Y1, Y1
 	VSUBPS      Y6, Y2, Y2
 	VSUBPS      Y7, Y3, Y3
-	VMULPS      Y0, Y0, Y12
-	VMULPS      Y2, Y2, Y13
-	VFMADD231PS Y1, Y1, Y12
-	VFMADD231PS Y3, Y3, Y13
-	VADDPS      Y13, Y12, Y12
-	VADDPS      Y12, Y14, Y14
-	CMPQ        184(AX), $0x07
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y0, Y0
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y2, Y2
+	VFMADD231PS Y1, Y1, Y0
+	VFMADD231PS Y3, Y3, Y2
+	VADDPS      Y2, Y0, Y0
+	VADDPS      Y0, Y14, Y14
+	CMPQ        184(AX), $0x04
 	JE          rows_done
 
-	// row 7
-	MOVQ        72(AX), R9
+	// row 4
+	MOVQ        48(AX), R9
 	VMOVUPS     (R9)(CX*1), Y0
 	VMOVUPS     32(R9)(CX*1), Y1
 	VMOVUPS     64(R9)(CX*1), Y2
 	VMOVUPS     96(R9)(CX*1), Y3
-	MOVQ        136(AX), R9
+	MOVQ        112(AX), R11
 	VADDPS      Y0, Y4, Y4
 	VADDPS      Y1, Y5, Y5
 	VADDPS      Y2, Y6, Y6
 	VADDPS      Y3, Y7, Y7
-	VPERM2F128  $0x03, 224(BX), Y11, Y12
+	VPERM2F128  $0x03, 128(BX), Y11, Y12
 	VPALIGNR    $0x0c, Y12, Y11, Y12
-	VMOVUPS     Y11, 224(BX)
-	VPERM2F128  $0x21, 128(R8)(CX*1), Y8, Y13
+	VMOVUPS     Y11, 128(BX)
+	VPERM2F128  $0x21, 128(R10)(CX*1), Y8, Y13
 	VPALIGNR    $0x04, Y8, Y13, Y13
 	VADDPS      Y9, Y12, Y12
 	VADDPS      Y12, Y4, Y4
@@ -769,24 +1686,159 @@ block:
 	VADDPS      Y12, Y5, Y5
 	VADDPS      Y11, Y9, Y13
 	VADDPS      Y13, Y6, Y6
-	VMULPS      Y15, Y4, Y4
-	VMOVNTPS    Y4, (R9)(CX*1)
-	VMULPS      Y15, Y5, Y5
-	VMOVNTPS    Y5, 32(R9)(CX*1)
-	VMULPS      Y15, Y6, Y6
-	VMOVNTPS    Y6, 64(R9)(CX*1)
-	VMULPS      Y15, Y7, Y7
-	VMOVNTPS    Y7, 96(R9)(CX*1)
+	VMULPS      quarterAVX2F32<>+0(SB), Y4, Y4
+	VMOVNTPS    Y4, (R11)(CX*1)
+	VMULPS      quarterAVX2F32<>+0(SB), Y5, Y5
+	VMOVNTPS    Y5, 32(R11)(CX*1)
+	VMULPS      quarterAVX2F32<>+0(SB), Y6, Y6
+	VMOVNTPS    Y6, 64(R11)(CX*1)
+	VMULPS      quarterAVX2F32<>+0(SB), Y7, Y7
+	VMOVNTPS    Y7, 96(R11)(CX*1)
 	VSUBPS      Y8, Y4, Y4
 	VSUBPS      Y9, Y5, Y5
 	VSUBPS      Y10, Y6, Y6
 	VSUBPS      Y11, Y7, Y7
-	VMULPS      Y4, Y4, Y12
-	VMULPS      Y6, Y6, Y13
-	VFMADD231PS Y5, Y5, Y12
-	VFMADD231PS Y7, Y7, Y13
-	VADDPS      Y13, Y12, Y12
-	VADDPS      Y12, Y14, Y14
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y4, Y4
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y6, Y6
+	VFMADD231PS Y5, Y5, Y4
+	VFMADD231PS Y7, Y7, Y6
+	VADDPS      Y6, Y4, Y4
+	VADDPS      Y4, Y14, Y14
+	CMPQ        184(AX), $0x05
+	JE          rows_done
+
+	// row 5
+	MOVQ        56(AX), R10
+	VMOVUPS     (R10)(CX*1), Y4
+	VMOVUPS     32(R10)(CX*1), Y5
+	VMOVUPS     64(R10)(CX*1), Y6
+	VMOVUPS     96(R10)(CX*1), Y7
+	MOVQ        120(AX), R11
+	VADDPS      Y4, Y8, Y8
+	VADDPS      Y5, Y9, Y9
+	VADDPS      Y6, Y10, Y10
+	VADDPS      Y7, Y11, Y11
+	VPERM2F128  $0x03, 160(BX), Y3, Y12
+	VPALIGNR    $0x0c, Y12, Y3, Y12
+	VMOVUPS     Y3, 160(BX)
+	VPERM2F128  $0x21, 128(R9)(CX*1), Y0, Y13
+	VPALIGNR    $0x04, Y0, Y13, Y13
+	VADDPS      Y1, Y12, Y12
+	VADDPS      Y12, Y8, Y8
+	VADDPS      Y13, Y2, Y13
+	VADDPS      Y13, Y11, Y11
+	VADDPS      Y2, Y0, Y12
+	VADDPS      Y12, Y9, Y9
+	VADDPS      Y3, Y1, Y13
+	VADDPS      Y13, Y10, Y10
+	VMULPS      quarterAVX2F32<>+0(SB), Y8, Y8
+	VMOVNTPS    Y8, (R11)(CX*1)
+	VMULPS      quarterAVX2F32<>+0(SB), Y9, Y9
+	VMOVNTPS    Y9, 32(R11)(CX*1)
+	VMULPS      quarterAVX2F32<>+0(SB), Y10, Y10
+	VMOVNTPS    Y10, 64(R11)(CX*1)
+	VMULPS      quarterAVX2F32<>+0(SB), Y11, Y11
+	VMOVNTPS    Y11, 96(R11)(CX*1)
+	VSUBPS      Y0, Y8, Y8
+	VSUBPS      Y1, Y9, Y9
+	VSUBPS      Y2, Y10, Y10
+	VSUBPS      Y3, Y11, Y11
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y8, Y8
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y10, Y10
+	VFMADD231PS Y9, Y9, Y8
+	VFMADD231PS Y11, Y11, Y10
+	VADDPS      Y10, Y8, Y8
+	VADDPS      Y8, Y14, Y14
+	CMPQ        184(AX), $0x06
+	JE          rows_done
+
+	// row 6
+	MOVQ        64(AX), R9
+	VMOVUPS     (R9)(CX*1), Y8
+	VMOVUPS     32(R9)(CX*1), Y9
+	VMOVUPS     64(R9)(CX*1), Y10
+	VMOVUPS     96(R9)(CX*1), Y11
+	MOVQ        128(AX), R11
+	VADDPS      Y8, Y0, Y0
+	VADDPS      Y9, Y1, Y1
+	VADDPS      Y10, Y2, Y2
+	VADDPS      Y11, Y3, Y3
+	VPERM2F128  $0x03, 192(BX), Y7, Y12
+	VPALIGNR    $0x0c, Y12, Y7, Y12
+	VMOVUPS     Y7, 192(BX)
+	VPERM2F128  $0x21, 128(R10)(CX*1), Y4, Y13
+	VPALIGNR    $0x04, Y4, Y13, Y13
+	VADDPS      Y5, Y12, Y12
+	VADDPS      Y12, Y0, Y0
+	VADDPS      Y13, Y6, Y13
+	VADDPS      Y13, Y3, Y3
+	VADDPS      Y6, Y4, Y12
+	VADDPS      Y12, Y1, Y1
+	VADDPS      Y7, Y5, Y13
+	VADDPS      Y13, Y2, Y2
+	VMULPS      quarterAVX2F32<>+0(SB), Y0, Y0
+	VMOVNTPS    Y0, (R11)(CX*1)
+	VMULPS      quarterAVX2F32<>+0(SB), Y1, Y1
+	VMOVNTPS    Y1, 32(R11)(CX*1)
+	VMULPS      quarterAVX2F32<>+0(SB), Y2, Y2
+	VMOVNTPS    Y2, 64(R11)(CX*1)
+	VMULPS      quarterAVX2F32<>+0(SB), Y3, Y3
+	VMOVNTPS    Y3, 96(R11)(CX*1)
+	VSUBPS      Y4, Y0, Y0
+	VSUBPS      Y5, Y1, Y1
+	VSUBPS      Y6, Y2, Y2
+	VSUBPS      Y7, Y3, Y3
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y0, Y0
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y2, Y2
+	VFMADD231PS Y1, Y1, Y0
+	VFMADD231PS Y3, Y3, Y2
+	VADDPS      Y2, Y0, Y0
+	VADDPS      Y0, Y14, Y14
+	CMPQ        184(AX), $0x07
+	JE          rows_done
+
+	// row 7
+	MOVQ        72(AX), R10
+	VMOVUPS     (R10)(CX*1), Y0
+	VMOVUPS     32(R10)(CX*1), Y1
+	VMOVUPS     64(R10)(CX*1), Y2
+	VMOVUPS     96(R10)(CX*1), Y3
+	MOVQ        136(AX), R10
+	VADDPS      Y0, Y4, Y4
+	VADDPS      Y1, Y5, Y5
+	VADDPS      Y2, Y6, Y6
+	VADDPS      Y3, Y7, Y7
+	VPERM2F128  $0x03, 224(BX), Y11, Y12
+	VPALIGNR    $0x0c, Y12, Y11, Y12
+	VMOVUPS     Y11, 224(BX)
+	VPERM2F128  $0x21, 128(R9)(CX*1), Y8, Y13
+	VPALIGNR    $0x04, Y8, Y13, Y13
+	VADDPS      Y9, Y12, Y12
+	VADDPS      Y12, Y4, Y4
+	VADDPS      Y13, Y10, Y13
+	VADDPS      Y13, Y7, Y7
+	VADDPS      Y10, Y8, Y12
+	VADDPS      Y12, Y5, Y5
+	VADDPS      Y11, Y9, Y13
+	VADDPS      Y13, Y6, Y6
+	VMULPS      quarterAVX2F32<>+0(SB), Y4, Y4
+	VMOVNTPS    Y4, (R10)(CX*1)
+	VMULPS      quarterAVX2F32<>+0(SB), Y5, Y5
+	VMOVNTPS    Y5, 32(R10)(CX*1)
+	VMULPS      quarterAVX2F32<>+0(SB), Y6, Y6
+	VMOVNTPS    Y6, 64(R10)(CX*1)
+	VMULPS      quarterAVX2F32<>+0(SB), Y7, Y7
+	VMOVNTPS    Y7, 96(R10)(CX*1)
+	VSUBPS      Y8, Y4, Y4
+	VSUBPS      Y9, Y5, Y5
+	VSUBPS      Y10, Y6, Y6
+	VSUBPS      Y11, Y7, Y7
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y4, Y4
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y6, Y6
+	VFMADD231PS Y5, Y5, Y4
+	VFMADD231PS Y7, Y7, Y6
+	VADDPS      Y6, Y4, Y4
+	VADDPS      Y4, Y14, Y14
 
 rows_done:
 	VMOVUPS Y14, (DX)
@@ -797,18 +1849,967 @@ rows_done:
 	VZEROUPPER
 	RET
 
+tiny:
+	MOVQ    (AX), R9
+	MOVQ    8(AX), R10
+	VMOVUPS (R9)(CX*1), Y0
+	VMOVUPS 32(R9)(CX*1), Y1
+	VMOVUPS 64(R9)(CX*1), Y2
+	VMOVUPS 96(R9)(CX*1), Y3
+	VMOVUPS (R10)(CX*1), Y4
+	VMOVUPS 32(R10)(CX*1), Y5
+	VMOVUPS 64(R10)(CX*1), Y6
+	VMOVUPS 96(R10)(CX*1), Y7
+
+	// row 0
+	MOVQ        16(AX), R9
+	VMOVUPS     (R9)(CX*1), Y8
+	VMOVUPS     32(R9)(CX*1), Y9
+	VMOVUPS     64(R9)(CX*1), Y10
+	VMOVUPS     96(R9)(CX*1), Y11
+	MOVQ        80(AX), R11
+	VADDPS      Y8, Y0, Y0
+	VADDPS      Y9, Y1, Y1
+	VADDPS      Y10, Y2, Y2
+	VADDPS      Y11, Y3, Y3
+	VPERM2F128  $0x03, (BX), Y7, Y12
+	VPALIGNR    $0x0c, Y12, Y7, Y12
+	VMOVUPS     Y7, (BX)
+	VPERM2F128  $0x21, 128(R10)(CX*1), Y4, Y13
+	VPALIGNR    $0x04, Y4, Y13, Y13
+	VADDPS      Y5, Y12, Y12
+	VADDPS      Y12, Y0, Y0
+	VADDPS      Y13, Y6, Y13
+	VADDPS      Y13, Y3, Y3
+	VADDPS      Y6, Y4, Y12
+	VADDPS      Y12, Y1, Y1
+	VADDPS      Y7, Y5, Y13
+	VADDPS      Y13, Y2, Y2
+	VANDPS      signAVX2F32<>+0(SB), Y0, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y0, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y0, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y0, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y0, Y0
+	VMULPS      quarterAVX2F32<>+0(SB), Y0, Y0
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y0, Y0
+	VMOVNTPS    Y0, (R11)(CX*1)
+	VANDPS      signAVX2F32<>+0(SB), Y1, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y1, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y1, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y1, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y1, Y1
+	VMULPS      quarterAVX2F32<>+0(SB), Y1, Y1
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y1, Y1
+	VMOVNTPS    Y1, 32(R11)(CX*1)
+	VANDPS      signAVX2F32<>+0(SB), Y2, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y2, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y2, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y2, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y2, Y2
+	VMULPS      quarterAVX2F32<>+0(SB), Y2, Y2
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y2, Y2
+	VMOVNTPS    Y2, 64(R11)(CX*1)
+	VANDPS      signAVX2F32<>+0(SB), Y3, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y3, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y3, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y3, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y3, Y3
+	VMULPS      quarterAVX2F32<>+0(SB), Y3, Y3
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y3, Y3
+	VMOVNTPS    Y3, 96(R11)(CX*1)
+	VORPS       Y0, Y4, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y0, Y0
+	VANDPS      Y12, Y4, Y13
+	VSUBPS      Y13, Y0, Y0
+	VORPS       Y1, Y5, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y1, Y1
+	VANDPS      Y12, Y5, Y13
+	VSUBPS      Y13, Y1, Y1
+	VORPS       Y2, Y6, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y2, Y2
+	VANDPS      Y12, Y6, Y13
+	VSUBPS      Y13, Y2, Y2
+	VORPS       Y3, Y7, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y3, Y3
+	VANDPS      Y12, Y7, Y13
+	VSUBPS      Y13, Y3, Y3
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y0, Y0
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y2, Y2
+	VFMADD231PS Y1, Y1, Y0
+	VFMADD231PS Y3, Y3, Y2
+	VADDPS      Y2, Y0, Y0
+	VADDPS      Y0, Y14, Y14
+	CMPQ        184(AX), $0x01
+	JE          rows_done
+
+	// row 1
+	MOVQ        24(AX), R10
+	VMOVUPS     (R10)(CX*1), Y0
+	VMOVUPS     32(R10)(CX*1), Y1
+	VMOVUPS     64(R10)(CX*1), Y2
+	VMOVUPS     96(R10)(CX*1), Y3
+	MOVQ        88(AX), R11
+	VADDPS      Y0, Y4, Y4
+	VADDPS      Y1, Y5, Y5
+	VADDPS      Y2, Y6, Y6
+	VADDPS      Y3, Y7, Y7
+	VPERM2F128  $0x03, 32(BX), Y11, Y12
+	VPALIGNR    $0x0c, Y12, Y11, Y12
+	VMOVUPS     Y11, 32(BX)
+	VPERM2F128  $0x21, 128(R9)(CX*1), Y8, Y13
+	VPALIGNR    $0x04, Y8, Y13, Y13
+	VADDPS      Y9, Y12, Y12
+	VADDPS      Y12, Y4, Y4
+	VADDPS      Y13, Y10, Y13
+	VADDPS      Y13, Y7, Y7
+	VADDPS      Y10, Y8, Y12
+	VADDPS      Y12, Y5, Y5
+	VADDPS      Y11, Y9, Y13
+	VADDPS      Y13, Y6, Y6
+	VANDPS      signAVX2F32<>+0(SB), Y4, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y4, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y4, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y4, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y4, Y4
+	VMULPS      quarterAVX2F32<>+0(SB), Y4, Y4
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y4, Y4
+	VMOVNTPS    Y4, (R11)(CX*1)
+	VANDPS      signAVX2F32<>+0(SB), Y5, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y5, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y5, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y5, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y5, Y5
+	VMULPS      quarterAVX2F32<>+0(SB), Y5, Y5
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y5, Y5
+	VMOVNTPS    Y5, 32(R11)(CX*1)
+	VANDPS      signAVX2F32<>+0(SB), Y6, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y6, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y6, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y6, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y6, Y6
+	VMULPS      quarterAVX2F32<>+0(SB), Y6, Y6
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y6, Y6
+	VMOVNTPS    Y6, 64(R11)(CX*1)
+	VANDPS      signAVX2F32<>+0(SB), Y7, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y7, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y7, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y7, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y7, Y7
+	VMULPS      quarterAVX2F32<>+0(SB), Y7, Y7
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y7, Y7
+	VMOVNTPS    Y7, 96(R11)(CX*1)
+	VORPS       Y4, Y8, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y4, Y4
+	VANDPS      Y12, Y8, Y13
+	VSUBPS      Y13, Y4, Y4
+	VORPS       Y5, Y9, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y5, Y5
+	VANDPS      Y12, Y9, Y13
+	VSUBPS      Y13, Y5, Y5
+	VORPS       Y6, Y10, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y6, Y6
+	VANDPS      Y12, Y10, Y13
+	VSUBPS      Y13, Y6, Y6
+	VORPS       Y7, Y11, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y7, Y7
+	VANDPS      Y12, Y11, Y13
+	VSUBPS      Y13, Y7, Y7
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y4, Y4
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y6, Y6
+	VFMADD231PS Y5, Y5, Y4
+	VFMADD231PS Y7, Y7, Y6
+	VADDPS      Y6, Y4, Y4
+	VADDPS      Y4, Y14, Y14
+	CMPQ        184(AX), $0x02
+	JE          rows_done
+
+	// row 2
+	MOVQ        32(AX), R9
+	VMOVUPS     (R9)(CX*1), Y4
+	VMOVUPS     32(R9)(CX*1), Y5
+	VMOVUPS     64(R9)(CX*1), Y6
+	VMOVUPS     96(R9)(CX*1), Y7
+	MOVQ        96(AX), R11
+	VADDPS      Y4, Y8, Y8
+	VADDPS      Y5, Y9, Y9
+	VADDPS      Y6, Y10, Y10
+	VADDPS      Y7, Y11, Y11
+	VPERM2F128  $0x03, 64(BX), Y3, Y12
+	VPALIGNR    $0x0c, Y12, Y3, Y12
+	VMOVUPS     Y3, 64(BX)
+	VPERM2F128  $0x21, 128(R10)(CX*1), Y0, Y13
+	VPALIGNR    $0x04, Y0, Y13, Y13
+	VADDPS      Y1, Y12, Y12
+	VADDPS      Y12, Y8, Y8
+	VADDPS      Y13, Y2, Y13
+	VADDPS      Y13, Y11, Y11
+	VADDPS      Y2, Y0, Y12
+	VADDPS      Y12, Y9, Y9
+	VADDPS      Y3, Y1, Y13
+	VADDPS      Y13, Y10, Y10
+	VANDPS      signAVX2F32<>+0(SB), Y8, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y8, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y8, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y8, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y8, Y8
+	VMULPS      quarterAVX2F32<>+0(SB), Y8, Y8
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y8, Y8
+	VMOVNTPS    Y8, (R11)(CX*1)
+	VANDPS      signAVX2F32<>+0(SB), Y9, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y9, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y9, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y9, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y9, Y9
+	VMULPS      quarterAVX2F32<>+0(SB), Y9, Y9
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y9, Y9
+	VMOVNTPS    Y9, 32(R11)(CX*1)
+	VANDPS      signAVX2F32<>+0(SB), Y10, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y10, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y10, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y10, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y10, Y10
+	VMULPS      quarterAVX2F32<>+0(SB), Y10, Y10
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y10, Y10
+	VMOVNTPS    Y10, 64(R11)(CX*1)
+	VANDPS      signAVX2F32<>+0(SB), Y11, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y11, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y11, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y11, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y11, Y11
+	VMULPS      quarterAVX2F32<>+0(SB), Y11, Y11
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y11, Y11
+	VMOVNTPS    Y11, 96(R11)(CX*1)
+	VORPS       Y8, Y0, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y8, Y8
+	VANDPS      Y12, Y0, Y13
+	VSUBPS      Y13, Y8, Y8
+	VORPS       Y9, Y1, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y9, Y9
+	VANDPS      Y12, Y1, Y13
+	VSUBPS      Y13, Y9, Y9
+	VORPS       Y10, Y2, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y10, Y10
+	VANDPS      Y12, Y2, Y13
+	VSUBPS      Y13, Y10, Y10
+	VORPS       Y11, Y3, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y11, Y11
+	VANDPS      Y12, Y3, Y13
+	VSUBPS      Y13, Y11, Y11
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y8, Y8
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y10, Y10
+	VFMADD231PS Y9, Y9, Y8
+	VFMADD231PS Y11, Y11, Y10
+	VADDPS      Y10, Y8, Y8
+	VADDPS      Y8, Y14, Y14
+	CMPQ        184(AX), $0x03
+	JE          rows_done
+
+	// row 3
+	MOVQ        40(AX), R10
+	VMOVUPS     (R10)(CX*1), Y8
+	VMOVUPS     32(R10)(CX*1), Y9
+	VMOVUPS     64(R10)(CX*1), Y10
+	VMOVUPS     96(R10)(CX*1), Y11
+	MOVQ        104(AX), R11
+	VADDPS      Y8, Y0, Y0
+	VADDPS      Y9, Y1, Y1
+	VADDPS      Y10, Y2, Y2
+	VADDPS      Y11, Y3, Y3
+	VPERM2F128  $0x03, 96(BX), Y7, Y12
+	VPALIGNR    $0x0c, Y12, Y7, Y12
+	VMOVUPS     Y7, 96(BX)
+	VPERM2F128  $0x21, 128(R9)(CX*1), Y4, Y13
+	VPALIGNR    $0x04, Y4, Y13, Y13
+	VADDPS      Y5, Y12, Y12
+	VADDPS      Y12, Y0, Y0
+	VADDPS      Y13, Y6, Y13
+	VADDPS      Y13, Y3, Y3
+	VADDPS      Y6, Y4, Y12
+	VADDPS      Y12, Y1, Y1
+	VADDPS      Y7, Y5, Y13
+	VADDPS      Y13, Y2, Y2
+	VANDPS      signAVX2F32<>+0(SB), Y0, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y0, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y0, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y0, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y0, Y0
+	VMULPS      quarterAVX2F32<>+0(SB), Y0, Y0
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y0, Y0
+	VMOVNTPS    Y0, (R11)(CX*1)
+	VANDPS      signAVX2F32<>+0(SB), Y1, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y1, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y1, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y1, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y1, Y1
+	VMULPS      quarterAVX2F32<>+0(SB), Y1, Y1
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y1, Y1
+	VMOVNTPS    Y1, 32(R11)(CX*1)
+	VANDPS      signAVX2F32<>+0(SB), Y2, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y2, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y2, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y2, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y2, Y2
+	VMULPS      quarterAVX2F32<>+0(SB), Y2, Y2
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y2, Y2
+	VMOVNTPS    Y2, 64(R11)(CX*1)
+	VANDPS      signAVX2F32<>+0(SB), Y3, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y3, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y3, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y3, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y3, Y3
+	VMULPS      quarterAVX2F32<>+0(SB), Y3, Y3
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y3, Y3
+	VMOVNTPS    Y3, 96(R11)(CX*1)
+	VORPS       Y0, Y4, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y0, Y0
+	VANDPS      Y12, Y4, Y13
+	VSUBPS      Y13, Y0, Y0
+	VORPS       Y1, Y5, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y1, Y1
+	VANDPS      Y12, Y5, Y13
+	VSUBPS      Y13, Y1, Y1
+	VORPS       Y2, Y6, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y2, Y2
+	VANDPS      Y12, Y6, Y13
+	VSUBPS      Y13, Y2, Y2
+	VORPS       Y3, Y7, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y3, Y3
+	VANDPS      Y12, Y7, Y13
+	VSUBPS      Y13, Y3, Y3
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y0, Y0
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y2, Y2
+	VFMADD231PS Y1, Y1, Y0
+	VFMADD231PS Y3, Y3, Y2
+	VADDPS      Y2, Y0, Y0
+	VADDPS      Y0, Y14, Y14
+	CMPQ        184(AX), $0x04
+	JE          rows_done
+
+	// row 4
+	MOVQ        48(AX), R9
+	VMOVUPS     (R9)(CX*1), Y0
+	VMOVUPS     32(R9)(CX*1), Y1
+	VMOVUPS     64(R9)(CX*1), Y2
+	VMOVUPS     96(R9)(CX*1), Y3
+	MOVQ        112(AX), R11
+	VADDPS      Y0, Y4, Y4
+	VADDPS      Y1, Y5, Y5
+	VADDPS      Y2, Y6, Y6
+	VADDPS      Y3, Y7, Y7
+	VPERM2F128  $0x03, 128(BX), Y11, Y12
+	VPALIGNR    $0x0c, Y12, Y11, Y12
+	VMOVUPS     Y11, 128(BX)
+	VPERM2F128  $0x21, 128(R10)(CX*1), Y8, Y13
+	VPALIGNR    $0x04, Y8, Y13, Y13
+	VADDPS      Y9, Y12, Y12
+	VADDPS      Y12, Y4, Y4
+	VADDPS      Y13, Y10, Y13
+	VADDPS      Y13, Y7, Y7
+	VADDPS      Y10, Y8, Y12
+	VADDPS      Y12, Y5, Y5
+	VADDPS      Y11, Y9, Y13
+	VADDPS      Y13, Y6, Y6
+	VANDPS      signAVX2F32<>+0(SB), Y4, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y4, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y4, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y4, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y4, Y4
+	VMULPS      quarterAVX2F32<>+0(SB), Y4, Y4
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y4, Y4
+	VMOVNTPS    Y4, (R11)(CX*1)
+	VANDPS      signAVX2F32<>+0(SB), Y5, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y5, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y5, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y5, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y5, Y5
+	VMULPS      quarterAVX2F32<>+0(SB), Y5, Y5
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y5, Y5
+	VMOVNTPS    Y5, 32(R11)(CX*1)
+	VANDPS      signAVX2F32<>+0(SB), Y6, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y6, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y6, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y6, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y6, Y6
+	VMULPS      quarterAVX2F32<>+0(SB), Y6, Y6
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y6, Y6
+	VMOVNTPS    Y6, 64(R11)(CX*1)
+	VANDPS      signAVX2F32<>+0(SB), Y7, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y7, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y7, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y7, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y7, Y7
+	VMULPS      quarterAVX2F32<>+0(SB), Y7, Y7
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y7, Y7
+	VMOVNTPS    Y7, 96(R11)(CX*1)
+	VORPS       Y4, Y8, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y4, Y4
+	VANDPS      Y12, Y8, Y13
+	VSUBPS      Y13, Y4, Y4
+	VORPS       Y5, Y9, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y5, Y5
+	VANDPS      Y12, Y9, Y13
+	VSUBPS      Y13, Y5, Y5
+	VORPS       Y6, Y10, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y6, Y6
+	VANDPS      Y12, Y10, Y13
+	VSUBPS      Y13, Y6, Y6
+	VORPS       Y7, Y11, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y7, Y7
+	VANDPS      Y12, Y11, Y13
+	VSUBPS      Y13, Y7, Y7
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y4, Y4
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y6, Y6
+	VFMADD231PS Y5, Y5, Y4
+	VFMADD231PS Y7, Y7, Y6
+	VADDPS      Y6, Y4, Y4
+	VADDPS      Y4, Y14, Y14
+	CMPQ        184(AX), $0x05
+	JE          rows_done
+
+	// row 5
+	MOVQ        56(AX), R10
+	VMOVUPS     (R10)(CX*1), Y4
+	VMOVUPS     32(R10)(CX*1), Y5
+	VMOVUPS     64(R10)(CX*1), Y6
+	VMOVUPS     96(R10)(CX*1), Y7
+	MOVQ        120(AX), R11
+	VADDPS      Y4, Y8, Y8
+	VADDPS      Y5, Y9, Y9
+	VADDPS      Y6, Y10, Y10
+	VADDPS      Y7, Y11, Y11
+	VPERM2F128  $0x03, 160(BX), Y3, Y12
+	VPALIGNR    $0x0c, Y12, Y3, Y12
+	VMOVUPS     Y3, 160(BX)
+	VPERM2F128  $0x21, 128(R9)(CX*1), Y0, Y13
+	VPALIGNR    $0x04, Y0, Y13, Y13
+	VADDPS      Y1, Y12, Y12
+	VADDPS      Y12, Y8, Y8
+	VADDPS      Y13, Y2, Y13
+	VADDPS      Y13, Y11, Y11
+	VADDPS      Y2, Y0, Y12
+	VADDPS      Y12, Y9, Y9
+	VADDPS      Y3, Y1, Y13
+	VADDPS      Y13, Y10, Y10
+	VANDPS      signAVX2F32<>+0(SB), Y8, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y8, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y8, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y8, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y8, Y8
+	VMULPS      quarterAVX2F32<>+0(SB), Y8, Y8
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y8, Y8
+	VMOVNTPS    Y8, (R11)(CX*1)
+	VANDPS      signAVX2F32<>+0(SB), Y9, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y9, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y9, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y9, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y9, Y9
+	VMULPS      quarterAVX2F32<>+0(SB), Y9, Y9
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y9, Y9
+	VMOVNTPS    Y9, 32(R11)(CX*1)
+	VANDPS      signAVX2F32<>+0(SB), Y10, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y10, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y10, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y10, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y10, Y10
+	VMULPS      quarterAVX2F32<>+0(SB), Y10, Y10
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y10, Y10
+	VMOVNTPS    Y10, 64(R11)(CX*1)
+	VANDPS      signAVX2F32<>+0(SB), Y11, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y11, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y11, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y11, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y11, Y11
+	VMULPS      quarterAVX2F32<>+0(SB), Y11, Y11
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y11, Y11
+	VMOVNTPS    Y11, 96(R11)(CX*1)
+	VORPS       Y8, Y0, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y8, Y8
+	VANDPS      Y12, Y0, Y13
+	VSUBPS      Y13, Y8, Y8
+	VORPS       Y9, Y1, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y9, Y9
+	VANDPS      Y12, Y1, Y13
+	VSUBPS      Y13, Y9, Y9
+	VORPS       Y10, Y2, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y10, Y10
+	VANDPS      Y12, Y2, Y13
+	VSUBPS      Y13, Y10, Y10
+	VORPS       Y11, Y3, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y11, Y11
+	VANDPS      Y12, Y3, Y13
+	VSUBPS      Y13, Y11, Y11
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y8, Y8
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y10, Y10
+	VFMADD231PS Y9, Y9, Y8
+	VFMADD231PS Y11, Y11, Y10
+	VADDPS      Y10, Y8, Y8
+	VADDPS      Y8, Y14, Y14
+	CMPQ        184(AX), $0x06
+	JE          rows_done
+
+	// row 6
+	MOVQ        64(AX), R9
+	VMOVUPS     (R9)(CX*1), Y8
+	VMOVUPS     32(R9)(CX*1), Y9
+	VMOVUPS     64(R9)(CX*1), Y10
+	VMOVUPS     96(R9)(CX*1), Y11
+	MOVQ        128(AX), R11
+	VADDPS      Y8, Y0, Y0
+	VADDPS      Y9, Y1, Y1
+	VADDPS      Y10, Y2, Y2
+	VADDPS      Y11, Y3, Y3
+	VPERM2F128  $0x03, 192(BX), Y7, Y12
+	VPALIGNR    $0x0c, Y12, Y7, Y12
+	VMOVUPS     Y7, 192(BX)
+	VPERM2F128  $0x21, 128(R10)(CX*1), Y4, Y13
+	VPALIGNR    $0x04, Y4, Y13, Y13
+	VADDPS      Y5, Y12, Y12
+	VADDPS      Y12, Y0, Y0
+	VADDPS      Y13, Y6, Y13
+	VADDPS      Y13, Y3, Y3
+	VADDPS      Y6, Y4, Y12
+	VADDPS      Y12, Y1, Y1
+	VADDPS      Y7, Y5, Y13
+	VADDPS      Y13, Y2, Y2
+	VANDPS      signAVX2F32<>+0(SB), Y0, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y0, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y0, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y0, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y0, Y0
+	VMULPS      quarterAVX2F32<>+0(SB), Y0, Y0
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y0, Y0
+	VMOVNTPS    Y0, (R11)(CX*1)
+	VANDPS      signAVX2F32<>+0(SB), Y1, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y1, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y1, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y1, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y1, Y1
+	VMULPS      quarterAVX2F32<>+0(SB), Y1, Y1
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y1, Y1
+	VMOVNTPS    Y1, 32(R11)(CX*1)
+	VANDPS      signAVX2F32<>+0(SB), Y2, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y2, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y2, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y2, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y2, Y2
+	VMULPS      quarterAVX2F32<>+0(SB), Y2, Y2
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y2, Y2
+	VMOVNTPS    Y2, 64(R11)(CX*1)
+	VANDPS      signAVX2F32<>+0(SB), Y3, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y3, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y3, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y3, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y3, Y3
+	VMULPS      quarterAVX2F32<>+0(SB), Y3, Y3
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y3, Y3
+	VMOVNTPS    Y3, 96(R11)(CX*1)
+	VORPS       Y0, Y4, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y0, Y0
+	VANDPS      Y12, Y4, Y13
+	VSUBPS      Y13, Y0, Y0
+	VORPS       Y1, Y5, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y1, Y1
+	VANDPS      Y12, Y5, Y13
+	VSUBPS      Y13, Y1, Y1
+	VORPS       Y2, Y6, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y2, Y2
+	VANDPS      Y12, Y6, Y13
+	VSUBPS      Y13, Y2, Y2
+	VORPS       Y3, Y7, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y3, Y3
+	VANDPS      Y12, Y7, Y13
+	VSUBPS      Y13, Y3, Y3
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y0, Y0
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y2, Y2
+	VFMADD231PS Y1, Y1, Y0
+	VFMADD231PS Y3, Y3, Y2
+	VADDPS      Y2, Y0, Y0
+	VADDPS      Y0, Y14, Y14
+	CMPQ        184(AX), $0x07
+	JE          rows_done
+
+	// row 7
+	MOVQ        72(AX), R10
+	VMOVUPS     (R10)(CX*1), Y0
+	VMOVUPS     32(R10)(CX*1), Y1
+	VMOVUPS     64(R10)(CX*1), Y2
+	VMOVUPS     96(R10)(CX*1), Y3
+	MOVQ        136(AX), R10
+	VADDPS      Y0, Y4, Y4
+	VADDPS      Y1, Y5, Y5
+	VADDPS      Y2, Y6, Y6
+	VADDPS      Y3, Y7, Y7
+	VPERM2F128  $0x03, 224(BX), Y11, Y12
+	VPALIGNR    $0x0c, Y12, Y11, Y12
+	VMOVUPS     Y11, 224(BX)
+	VPERM2F128  $0x21, 128(R9)(CX*1), Y8, Y13
+	VPALIGNR    $0x04, Y8, Y13, Y13
+	VADDPS      Y9, Y12, Y12
+	VADDPS      Y12, Y4, Y4
+	VADDPS      Y13, Y10, Y13
+	VADDPS      Y13, Y7, Y7
+	VADDPS      Y10, Y8, Y12
+	VADDPS      Y12, Y5, Y5
+	VADDPS      Y11, Y9, Y13
+	VADDPS      Y13, Y6, Y6
+	VANDPS      signAVX2F32<>+0(SB), Y4, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y4, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y4, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y4, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y4, Y4
+	VMULPS      quarterAVX2F32<>+0(SB), Y4, Y4
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y4, Y4
+	VMOVNTPS    Y4, (R10)(CX*1)
+	VANDPS      signAVX2F32<>+0(SB), Y5, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y5, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y5, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y5, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y5, Y5
+	VMULPS      quarterAVX2F32<>+0(SB), Y5, Y5
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y5, Y5
+	VMOVNTPS    Y5, 32(R10)(CX*1)
+	VANDPS      signAVX2F32<>+0(SB), Y6, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y6, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y6, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y6, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y6, Y6
+	VMULPS      quarterAVX2F32<>+0(SB), Y6, Y6
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y6, Y6
+	VMOVNTPS    Y6, 64(R10)(CX*1)
+	VANDPS      signAVX2F32<>+0(SB), Y7, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y7, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y7, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y7, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y7, Y7
+	VMULPS      quarterAVX2F32<>+0(SB), Y7, Y7
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y7, Y7
+	VMOVNTPS    Y7, 96(R10)(CX*1)
+	VORPS       Y4, Y8, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y4, Y4
+	VANDPS      Y12, Y8, Y13
+	VSUBPS      Y13, Y4, Y4
+	VORPS       Y5, Y9, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y5, Y5
+	VANDPS      Y12, Y9, Y13
+	VSUBPS      Y13, Y5, Y5
+	VORPS       Y6, Y10, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y6, Y6
+	VANDPS      Y12, Y10, Y13
+	VSUBPS      Y13, Y6, Y6
+	VORPS       Y7, Y11, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y7, Y7
+	VANDPS      Y12, Y11, Y13
+	VSUBPS      Y13, Y7, Y7
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y4, Y4
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y6, Y6
+	VFMADD231PS Y5, Y5, Y4
+	VFMADD231PS Y7, Y7, Y6
+	VADDPS      Y6, Y4, Y4
+	VADDPS      Y4, Y14, Y14
+	JMP         rows_done
+
 // func edgeAVX2F32(s *Span)
 // Requires: AVX, AVX2, FMA3
 TEXT ·edgeAVX2F32(SB), NOSPLIT, $0-8
-	MOVQ         s+0(FP), AX
-	MOVQ         144(AX), CX
-	MOVQ         160(AX), DX
-	ADDQ         152(AX), DX
-	MOVQ         168(AX), BX
-	MOVQ         200(AX), SI
-	MOVQ         192(AX), DI
-	MOVQ         176(AX), R8
-	VBROADCASTSS quarterAVX2F32<>+0(SB), Y15
+	MOVQ s+0(FP), AX
+	MOVQ 144(AX), CX
+	MOVQ 160(AX), DX
+	ADDQ 152(AX), DX
+	MOVQ 168(AX), BX
+	MOVQ 200(AX), SI
+	MOVQ 192(AX), DI
+	MOVQ 176(AX), R8
+	MOVQ 184(AX), R9
+	SHRQ $0x01, R9
+	MOVQ 8(AX)(R9*8), R9
 
 block:
 	LEAQ         -1(SI), R9
@@ -850,32 +2851,104 @@ block:
 	VADDPS      Y12, Y1, Y1
 	VADDPS      Y7, Y5, Y13
 	VADDPS      Y13, Y2, Y2
-	VMULPS      Y15, Y0, Y0
+	VANDPS      signAVX2F32<>+0(SB), Y0, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y0, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y0, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y0, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y0, Y0
+	VMULPS      quarterAVX2F32<>+0(SB), Y0, Y0
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y0, Y0
 	VMOVUPS     (R8), Y12
 	VBLENDVPS   Y12, Y0, Y4, Y0
 	VMOVUPS     Y0, (R11)(CX*1)
-	VMULPS      Y15, Y1, Y1
+	VANDPS      signAVX2F32<>+0(SB), Y1, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y1, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y1, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y1, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y1, Y1
+	VMULPS      quarterAVX2F32<>+0(SB), Y1, Y1
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y1, Y1
 	VMOVUPS     32(R8), Y12
 	VBLENDVPS   Y12, Y1, Y5, Y1
 	VMOVUPS     Y1, 32(R11)(CX*1)
-	VMULPS      Y15, Y2, Y2
+	VANDPS      signAVX2F32<>+0(SB), Y2, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y2, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y2, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y2, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y2, Y2
+	VMULPS      quarterAVX2F32<>+0(SB), Y2, Y2
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y2, Y2
 	VMOVUPS     64(R8), Y12
 	VBLENDVPS   Y12, Y2, Y6, Y2
 	VMOVUPS     Y2, 64(R11)(CX*1)
-	VMULPS      Y15, Y3, Y3
+	VANDPS      signAVX2F32<>+0(SB), Y3, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y3, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y3, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y3, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y3, Y3
+	VMULPS      quarterAVX2F32<>+0(SB), Y3, Y3
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y3, Y3
 	VMOVUPS     96(R8), Y12
 	VBLENDVPS   Y12, Y3, Y7, Y3
 	VMOVUPS     Y3, 96(R11)(CX*1)
-	VSUBPS      Y4, Y0, Y0
-	VSUBPS      Y5, Y1, Y1
-	VSUBPS      Y6, Y2, Y2
-	VSUBPS      Y7, Y3, Y3
-	VMULPS      Y0, Y0, Y12
-	VMULPS      Y2, Y2, Y13
-	VFMADD231PS Y1, Y1, Y12
-	VFMADD231PS Y3, Y3, Y13
-	VADDPS      Y13, Y12, Y12
-	VADDPS      Y12, Y14, Y14
+	VORPS       Y0, Y4, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y0, Y0
+	VANDPS      Y12, Y4, Y13
+	VSUBPS      Y13, Y0, Y0
+	VORPS       Y1, Y5, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y1, Y1
+	VANDPS      Y12, Y5, Y13
+	VSUBPS      Y13, Y1, Y1
+	VORPS       Y2, Y6, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y2, Y2
+	VANDPS      Y12, Y6, Y13
+	VSUBPS      Y13, Y2, Y2
+	VORPS       Y3, Y7, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y3, Y3
+	VANDPS      Y12, Y7, Y13
+	VSUBPS      Y13, Y3, Y3
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y0, Y0
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y2, Y2
+	VFMADD231PS Y1, Y1, Y0
+	VFMADD231PS Y3, Y3, Y2
+	VADDPS      Y2, Y0, Y0
+	VADDPS      Y0, Y14, Y14
 	CMPQ        184(AX), $0x01
 	JE          rows_done
 
@@ -903,32 +2976,104 @@ block:
 	VADDPS      Y12, Y5, Y5
 	VADDPS      Y11, Y9, Y13
 	VADDPS      Y13, Y6, Y6
-	VMULPS      Y15, Y4, Y4
+	VANDPS      signAVX2F32<>+0(SB), Y4, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y4, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y4, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y4, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y4, Y4
+	VMULPS      quarterAVX2F32<>+0(SB), Y4, Y4
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y4, Y4
 	VMOVUPS     (R8), Y12
 	VBLENDVPS   Y12, Y4, Y8, Y4
 	VMOVUPS     Y4, (R11)(CX*1)
-	VMULPS      Y15, Y5, Y5
+	VANDPS      signAVX2F32<>+0(SB), Y5, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y5, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y5, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y5, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y5, Y5
+	VMULPS      quarterAVX2F32<>+0(SB), Y5, Y5
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y5, Y5
 	VMOVUPS     32(R8), Y12
 	VBLENDVPS   Y12, Y5, Y9, Y5
 	VMOVUPS     Y5, 32(R11)(CX*1)
-	VMULPS      Y15, Y6, Y6
+	VANDPS      signAVX2F32<>+0(SB), Y6, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y6, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y6, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y6, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y6, Y6
+	VMULPS      quarterAVX2F32<>+0(SB), Y6, Y6
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y6, Y6
 	VMOVUPS     64(R8), Y12
 	VBLENDVPS   Y12, Y6, Y10, Y6
 	VMOVUPS     Y6, 64(R11)(CX*1)
-	VMULPS      Y15, Y7, Y7
+	VANDPS      signAVX2F32<>+0(SB), Y7, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y7, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y7, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y7, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y7, Y7
+	VMULPS      quarterAVX2F32<>+0(SB), Y7, Y7
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y7, Y7
 	VMOVUPS     96(R8), Y12
 	VBLENDVPS   Y12, Y7, Y11, Y7
 	VMOVUPS     Y7, 96(R11)(CX*1)
-	VSUBPS      Y8, Y4, Y4
-	VSUBPS      Y9, Y5, Y5
-	VSUBPS      Y10, Y6, Y6
-	VSUBPS      Y11, Y7, Y7
-	VMULPS      Y4, Y4, Y12
-	VMULPS      Y6, Y6, Y13
-	VFMADD231PS Y5, Y5, Y12
-	VFMADD231PS Y7, Y7, Y13
-	VADDPS      Y13, Y12, Y12
-	VADDPS      Y12, Y14, Y14
+	VORPS       Y4, Y8, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y4, Y4
+	VANDPS      Y12, Y8, Y13
+	VSUBPS      Y13, Y4, Y4
+	VORPS       Y5, Y9, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y5, Y5
+	VANDPS      Y12, Y9, Y13
+	VSUBPS      Y13, Y5, Y5
+	VORPS       Y6, Y10, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y6, Y6
+	VANDPS      Y12, Y10, Y13
+	VSUBPS      Y13, Y6, Y6
+	VORPS       Y7, Y11, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y7, Y7
+	VANDPS      Y12, Y11, Y13
+	VSUBPS      Y13, Y7, Y7
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y4, Y4
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y6, Y6
+	VFMADD231PS Y5, Y5, Y4
+	VFMADD231PS Y7, Y7, Y6
+	VADDPS      Y6, Y4, Y4
+	VADDPS      Y4, Y14, Y14
 	CMPQ        184(AX), $0x02
 	JE          rows_done
 
@@ -956,32 +3101,104 @@ block:
 	VADDPS      Y12, Y9, Y9
 	VADDPS      Y3, Y1, Y13
 	VADDPS      Y13, Y10, Y10
-	VMULPS      Y15, Y8, Y8
+	VANDPS      signAVX2F32<>+0(SB), Y8, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y8, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y8, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y8, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y8, Y8
+	VMULPS      quarterAVX2F32<>+0(SB), Y8, Y8
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y8, Y8
 	VMOVUPS     (R8), Y12
 	VBLENDVPS   Y12, Y8, Y0, Y8
 	VMOVUPS     Y8, (R11)(CX*1)
-	VMULPS      Y15, Y9, Y9
+	VANDPS      signAVX2F32<>+0(SB), Y9, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y9, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y9, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y9, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y9, Y9
+	VMULPS      quarterAVX2F32<>+0(SB), Y9, Y9
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y9, Y9
 	VMOVUPS     32(R8), Y12
 	VBLENDVPS   Y12, Y9, Y1, Y9
 	VMOVUPS     Y9, 32(R11)(CX*1)
-	VMULPS      Y15, Y10, Y10
+	VANDPS      signAVX2F32<>+0(SB), Y10, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y10, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y10, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y10, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y10, Y10
+	VMULPS      quarterAVX2F32<>+0(SB), Y10, Y10
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y10, Y10
 	VMOVUPS     64(R8), Y12
 	VBLENDVPS   Y12, Y10, Y2, Y10
 	VMOVUPS     Y10, 64(R11)(CX*1)
-	VMULPS      Y15, Y11, Y11
+	VANDPS      signAVX2F32<>+0(SB), Y11, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y11, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y11, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y11, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y11, Y11
+	VMULPS      quarterAVX2F32<>+0(SB), Y11, Y11
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y11, Y11
 	VMOVUPS     96(R8), Y12
 	VBLENDVPS   Y12, Y11, Y3, Y11
 	VMOVUPS     Y11, 96(R11)(CX*1)
-	VSUBPS      Y0, Y8, Y8
-	VSUBPS      Y1, Y9, Y9
-	VSUBPS      Y2, Y10, Y10
-	VSUBPS      Y3, Y11, Y11
-	VMULPS      Y8, Y8, Y12
-	VMULPS      Y10, Y10, Y13
-	VFMADD231PS Y9, Y9, Y12
-	VFMADD231PS Y11, Y11, Y13
-	VADDPS      Y13, Y12, Y12
-	VADDPS      Y12, Y14, Y14
+	VORPS       Y8, Y0, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y8, Y8
+	VANDPS      Y12, Y0, Y13
+	VSUBPS      Y13, Y8, Y8
+	VORPS       Y9, Y1, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y9, Y9
+	VANDPS      Y12, Y1, Y13
+	VSUBPS      Y13, Y9, Y9
+	VORPS       Y10, Y2, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y10, Y10
+	VANDPS      Y12, Y2, Y13
+	VSUBPS      Y13, Y10, Y10
+	VORPS       Y11, Y3, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y11, Y11
+	VANDPS      Y12, Y3, Y13
+	VSUBPS      Y13, Y11, Y11
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y8, Y8
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y10, Y10
+	VFMADD231PS Y9, Y9, Y8
+	VFMADD231PS Y11, Y11, Y10
+	VADDPS      Y10, Y8, Y8
+	VADDPS      Y8, Y14, Y14
 	CMPQ        184(AX), $0x03
 	JE          rows_done
 
@@ -1009,32 +3226,104 @@ block:
 	VADDPS      Y12, Y1, Y1
 	VADDPS      Y7, Y5, Y13
 	VADDPS      Y13, Y2, Y2
-	VMULPS      Y15, Y0, Y0
+	VANDPS      signAVX2F32<>+0(SB), Y0, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y0, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y0, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y0, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y0, Y0
+	VMULPS      quarterAVX2F32<>+0(SB), Y0, Y0
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y0, Y0
 	VMOVUPS     (R8), Y12
 	VBLENDVPS   Y12, Y0, Y4, Y0
 	VMOVUPS     Y0, (R11)(CX*1)
-	VMULPS      Y15, Y1, Y1
+	VANDPS      signAVX2F32<>+0(SB), Y1, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y1, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y1, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y1, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y1, Y1
+	VMULPS      quarterAVX2F32<>+0(SB), Y1, Y1
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y1, Y1
 	VMOVUPS     32(R8), Y12
 	VBLENDVPS   Y12, Y1, Y5, Y1
 	VMOVUPS     Y1, 32(R11)(CX*1)
-	VMULPS      Y15, Y2, Y2
+	VANDPS      signAVX2F32<>+0(SB), Y2, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y2, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y2, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y2, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y2, Y2
+	VMULPS      quarterAVX2F32<>+0(SB), Y2, Y2
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y2, Y2
 	VMOVUPS     64(R8), Y12
 	VBLENDVPS   Y12, Y2, Y6, Y2
 	VMOVUPS     Y2, 64(R11)(CX*1)
-	VMULPS      Y15, Y3, Y3
+	VANDPS      signAVX2F32<>+0(SB), Y3, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y3, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y3, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y3, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y3, Y3
+	VMULPS      quarterAVX2F32<>+0(SB), Y3, Y3
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y3, Y3
 	VMOVUPS     96(R8), Y12
 	VBLENDVPS   Y12, Y3, Y7, Y3
 	VMOVUPS     Y3, 96(R11)(CX*1)
-	VSUBPS      Y4, Y0, Y0
-	VSUBPS      Y5, Y1, Y1
-	VSUBPS      Y6, Y2, Y2
-	VSUBPS      Y7, Y3, Y3
-	VMULPS      Y0, Y0, Y12
-	VMULPS      Y2, Y2, Y13
-	VFMADD231PS Y1, Y1, Y12
-	VFMADD231PS Y3, Y3, Y13
-	VADDPS      Y13, Y12, Y12
-	VADDPS      Y12, Y14, Y14
+	VORPS       Y0, Y4, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y0, Y0
+	VANDPS      Y12, Y4, Y13
+	VSUBPS      Y13, Y0, Y0
+	VORPS       Y1, Y5, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y1, Y1
+	VANDPS      Y12, Y5, Y13
+	VSUBPS      Y13, Y1, Y1
+	VORPS       Y2, Y6, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y2, Y2
+	VANDPS      Y12, Y6, Y13
+	VSUBPS      Y13, Y2, Y2
+	VORPS       Y3, Y7, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y3, Y3
+	VANDPS      Y12, Y7, Y13
+	VSUBPS      Y13, Y3, Y3
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y0, Y0
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y2, Y2
+	VFMADD231PS Y1, Y1, Y0
+	VFMADD231PS Y3, Y3, Y2
+	VADDPS      Y2, Y0, Y0
+	VADDPS      Y0, Y14, Y14
 	CMPQ        184(AX), $0x04
 	JE          rows_done
 
@@ -1062,32 +3351,104 @@ block:
 	VADDPS      Y12, Y5, Y5
 	VADDPS      Y11, Y9, Y13
 	VADDPS      Y13, Y6, Y6
-	VMULPS      Y15, Y4, Y4
+	VANDPS      signAVX2F32<>+0(SB), Y4, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y4, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y4, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y4, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y4, Y4
+	VMULPS      quarterAVX2F32<>+0(SB), Y4, Y4
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y4, Y4
 	VMOVUPS     (R8), Y12
 	VBLENDVPS   Y12, Y4, Y8, Y4
 	VMOVUPS     Y4, (R11)(CX*1)
-	VMULPS      Y15, Y5, Y5
+	VANDPS      signAVX2F32<>+0(SB), Y5, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y5, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y5, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y5, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y5, Y5
+	VMULPS      quarterAVX2F32<>+0(SB), Y5, Y5
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y5, Y5
 	VMOVUPS     32(R8), Y12
 	VBLENDVPS   Y12, Y5, Y9, Y5
 	VMOVUPS     Y5, 32(R11)(CX*1)
-	VMULPS      Y15, Y6, Y6
+	VANDPS      signAVX2F32<>+0(SB), Y6, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y6, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y6, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y6, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y6, Y6
+	VMULPS      quarterAVX2F32<>+0(SB), Y6, Y6
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y6, Y6
 	VMOVUPS     64(R8), Y12
 	VBLENDVPS   Y12, Y6, Y10, Y6
 	VMOVUPS     Y6, 64(R11)(CX*1)
-	VMULPS      Y15, Y7, Y7
+	VANDPS      signAVX2F32<>+0(SB), Y7, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y7, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y7, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y7, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y7, Y7
+	VMULPS      quarterAVX2F32<>+0(SB), Y7, Y7
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y7, Y7
 	VMOVUPS     96(R8), Y12
 	VBLENDVPS   Y12, Y7, Y11, Y7
 	VMOVUPS     Y7, 96(R11)(CX*1)
-	VSUBPS      Y8, Y4, Y4
-	VSUBPS      Y9, Y5, Y5
-	VSUBPS      Y10, Y6, Y6
-	VSUBPS      Y11, Y7, Y7
-	VMULPS      Y4, Y4, Y12
-	VMULPS      Y6, Y6, Y13
-	VFMADD231PS Y5, Y5, Y12
-	VFMADD231PS Y7, Y7, Y13
-	VADDPS      Y13, Y12, Y12
-	VADDPS      Y12, Y14, Y14
+	VORPS       Y4, Y8, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y4, Y4
+	VANDPS      Y12, Y8, Y13
+	VSUBPS      Y13, Y4, Y4
+	VORPS       Y5, Y9, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y5, Y5
+	VANDPS      Y12, Y9, Y13
+	VSUBPS      Y13, Y5, Y5
+	VORPS       Y6, Y10, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y6, Y6
+	VANDPS      Y12, Y10, Y13
+	VSUBPS      Y13, Y6, Y6
+	VORPS       Y7, Y11, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y7, Y7
+	VANDPS      Y12, Y11, Y13
+	VSUBPS      Y13, Y7, Y7
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y4, Y4
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y6, Y6
+	VFMADD231PS Y5, Y5, Y4
+	VFMADD231PS Y7, Y7, Y6
+	VADDPS      Y6, Y4, Y4
+	VADDPS      Y4, Y14, Y14
 	CMPQ        184(AX), $0x05
 	JE          rows_done
 
@@ -1115,32 +3476,104 @@ block:
 	VADDPS      Y12, Y9, Y9
 	VADDPS      Y3, Y1, Y13
 	VADDPS      Y13, Y10, Y10
-	VMULPS      Y15, Y8, Y8
+	VANDPS      signAVX2F32<>+0(SB), Y8, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y8, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y8, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y8, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y8, Y8
+	VMULPS      quarterAVX2F32<>+0(SB), Y8, Y8
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y8, Y8
 	VMOVUPS     (R8), Y12
 	VBLENDVPS   Y12, Y8, Y0, Y8
 	VMOVUPS     Y8, (R11)(CX*1)
-	VMULPS      Y15, Y9, Y9
+	VANDPS      signAVX2F32<>+0(SB), Y9, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y9, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y9, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y9, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y9, Y9
+	VMULPS      quarterAVX2F32<>+0(SB), Y9, Y9
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y9, Y9
 	VMOVUPS     32(R8), Y12
 	VBLENDVPS   Y12, Y9, Y1, Y9
 	VMOVUPS     Y9, 32(R11)(CX*1)
-	VMULPS      Y15, Y10, Y10
+	VANDPS      signAVX2F32<>+0(SB), Y10, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y10, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y10, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y10, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y10, Y10
+	VMULPS      quarterAVX2F32<>+0(SB), Y10, Y10
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y10, Y10
 	VMOVUPS     64(R8), Y12
 	VBLENDVPS   Y12, Y10, Y2, Y10
 	VMOVUPS     Y10, 64(R11)(CX*1)
-	VMULPS      Y15, Y11, Y11
+	VANDPS      signAVX2F32<>+0(SB), Y11, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y11, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y11, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y11, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y11, Y11
+	VMULPS      quarterAVX2F32<>+0(SB), Y11, Y11
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y11, Y11
 	VMOVUPS     96(R8), Y12
 	VBLENDVPS   Y12, Y11, Y3, Y11
 	VMOVUPS     Y11, 96(R11)(CX*1)
-	VSUBPS      Y0, Y8, Y8
-	VSUBPS      Y1, Y9, Y9
-	VSUBPS      Y2, Y10, Y10
-	VSUBPS      Y3, Y11, Y11
-	VMULPS      Y8, Y8, Y12
-	VMULPS      Y10, Y10, Y13
-	VFMADD231PS Y9, Y9, Y12
-	VFMADD231PS Y11, Y11, Y13
-	VADDPS      Y13, Y12, Y12
-	VADDPS      Y12, Y14, Y14
+	VORPS       Y8, Y0, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y8, Y8
+	VANDPS      Y12, Y0, Y13
+	VSUBPS      Y13, Y8, Y8
+	VORPS       Y9, Y1, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y9, Y9
+	VANDPS      Y12, Y1, Y13
+	VSUBPS      Y13, Y9, Y9
+	VORPS       Y10, Y2, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y10, Y10
+	VANDPS      Y12, Y2, Y13
+	VSUBPS      Y13, Y10, Y10
+	VORPS       Y11, Y3, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y11, Y11
+	VANDPS      Y12, Y3, Y13
+	VSUBPS      Y13, Y11, Y11
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y8, Y8
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y10, Y10
+	VFMADD231PS Y9, Y9, Y8
+	VFMADD231PS Y11, Y11, Y10
+	VADDPS      Y10, Y8, Y8
+	VADDPS      Y8, Y14, Y14
 	CMPQ        184(AX), $0x06
 	JE          rows_done
 
@@ -1168,32 +3601,104 @@ block:
 	VADDPS      Y12, Y1, Y1
 	VADDPS      Y7, Y5, Y13
 	VADDPS      Y13, Y2, Y2
-	VMULPS      Y15, Y0, Y0
+	VANDPS      signAVX2F32<>+0(SB), Y0, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y0, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y0, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y0, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y0, Y0
+	VMULPS      quarterAVX2F32<>+0(SB), Y0, Y0
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y0, Y0
 	VMOVUPS     (R8), Y12
 	VBLENDVPS   Y12, Y0, Y4, Y0
 	VMOVUPS     Y0, (R11)(CX*1)
-	VMULPS      Y15, Y1, Y1
+	VANDPS      signAVX2F32<>+0(SB), Y1, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y1, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y1, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y1, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y1, Y1
+	VMULPS      quarterAVX2F32<>+0(SB), Y1, Y1
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y1, Y1
 	VMOVUPS     32(R8), Y12
 	VBLENDVPS   Y12, Y1, Y5, Y1
 	VMOVUPS     Y1, 32(R11)(CX*1)
-	VMULPS      Y15, Y2, Y2
+	VANDPS      signAVX2F32<>+0(SB), Y2, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y2, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y2, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y2, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y2, Y2
+	VMULPS      quarterAVX2F32<>+0(SB), Y2, Y2
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y2, Y2
 	VMOVUPS     64(R8), Y12
 	VBLENDVPS   Y12, Y2, Y6, Y2
 	VMOVUPS     Y2, 64(R11)(CX*1)
-	VMULPS      Y15, Y3, Y3
+	VANDPS      signAVX2F32<>+0(SB), Y3, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y3, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y3, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y3, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y3, Y3
+	VMULPS      quarterAVX2F32<>+0(SB), Y3, Y3
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y3, Y3
 	VMOVUPS     96(R8), Y12
 	VBLENDVPS   Y12, Y3, Y7, Y3
 	VMOVUPS     Y3, 96(R11)(CX*1)
-	VSUBPS      Y4, Y0, Y0
-	VSUBPS      Y5, Y1, Y1
-	VSUBPS      Y6, Y2, Y2
-	VSUBPS      Y7, Y3, Y3
-	VMULPS      Y0, Y0, Y12
-	VMULPS      Y2, Y2, Y13
-	VFMADD231PS Y1, Y1, Y12
-	VFMADD231PS Y3, Y3, Y13
-	VADDPS      Y13, Y12, Y12
-	VADDPS      Y12, Y14, Y14
+	VORPS       Y0, Y4, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y0, Y0
+	VANDPS      Y12, Y4, Y13
+	VSUBPS      Y13, Y0, Y0
+	VORPS       Y1, Y5, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y1, Y1
+	VANDPS      Y12, Y5, Y13
+	VSUBPS      Y13, Y1, Y1
+	VORPS       Y2, Y6, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y2, Y2
+	VANDPS      Y12, Y6, Y13
+	VSUBPS      Y13, Y2, Y2
+	VORPS       Y3, Y7, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y3, Y3
+	VANDPS      Y12, Y7, Y13
+	VSUBPS      Y13, Y3, Y3
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y0, Y0
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y2, Y2
+	VFMADD231PS Y1, Y1, Y0
+	VFMADD231PS Y3, Y3, Y2
+	VADDPS      Y2, Y0, Y0
+	VADDPS      Y0, Y14, Y14
 	CMPQ        184(AX), $0x07
 	JE          rows_done
 
@@ -1221,32 +3726,104 @@ block:
 	VADDPS      Y12, Y5, Y5
 	VADDPS      Y11, Y9, Y13
 	VADDPS      Y13, Y6, Y6
-	VMULPS      Y15, Y4, Y4
+	VANDPS      signAVX2F32<>+0(SB), Y4, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y4, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y4, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y4, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y4, Y4
+	VMULPS      quarterAVX2F32<>+0(SB), Y4, Y4
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y4, Y4
 	VMOVUPS     (R8), Y12
 	VBLENDVPS   Y12, Y4, Y8, Y4
 	VMOVUPS     Y4, (R10)(CX*1)
-	VMULPS      Y15, Y5, Y5
+	VANDPS      signAVX2F32<>+0(SB), Y5, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y5, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y5, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y5, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y5, Y5
+	VMULPS      quarterAVX2F32<>+0(SB), Y5, Y5
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y5, Y5
 	VMOVUPS     32(R8), Y12
 	VBLENDVPS   Y12, Y5, Y9, Y5
 	VMOVUPS     Y5, 32(R10)(CX*1)
-	VMULPS      Y15, Y6, Y6
+	VANDPS      signAVX2F32<>+0(SB), Y6, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y6, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y6, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y6, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y6, Y6
+	VMULPS      quarterAVX2F32<>+0(SB), Y6, Y6
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y6, Y6
 	VMOVUPS     64(R8), Y12
 	VBLENDVPS   Y12, Y6, Y10, Y6
 	VMOVUPS     Y6, 64(R10)(CX*1)
-	VMULPS      Y15, Y7, Y7
+	VANDPS      signAVX2F32<>+0(SB), Y7, Y12
+	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS      Y7, Y13, Y13
+	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD      Y12, Y13, Y13
+	VANDPS      signAVX2F32<>+0(SB), Y7, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y7, Y12
+	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y7, Y7
+	VMULPS      quarterAVX2F32<>+0(SB), Y7, Y7
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y7, Y7
 	VMOVUPS     96(R8), Y12
 	VBLENDVPS   Y12, Y7, Y11, Y7
 	VMOVUPS     Y7, 96(R10)(CX*1)
-	VSUBPS      Y8, Y4, Y4
-	VSUBPS      Y9, Y5, Y5
-	VSUBPS      Y10, Y6, Y6
-	VSUBPS      Y11, Y7, Y7
-	VMULPS      Y4, Y4, Y12
-	VMULPS      Y6, Y6, Y13
-	VFMADD231PS Y5, Y5, Y12
-	VFMADD231PS Y7, Y7, Y13
-	VADDPS      Y13, Y12, Y12
-	VADDPS      Y12, Y14, Y14
+	VORPS       Y4, Y8, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y4, Y4
+	VANDPS      Y12, Y8, Y13
+	VSUBPS      Y13, Y4, Y4
+	VORPS       Y5, Y9, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y5, Y5
+	VANDPS      Y12, Y9, Y13
+	VSUBPS      Y13, Y5, Y5
+	VORPS       Y6, Y10, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y6, Y6
+	VANDPS      Y12, Y10, Y13
+	VSUBPS      Y13, Y6, Y6
+	VORPS       Y7, Y11, Y12
+	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y7, Y7
+	VANDPS      Y12, Y11, Y13
+	VSUBPS      Y13, Y7, Y7
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y4, Y4
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y6, Y6
+	VFMADD231PS Y5, Y5, Y4
+	VFMADD231PS Y7, Y7, Y6
+	VADDPS      Y6, Y4, Y4
+	VADDPS      Y4, Y14, Y14
 
 rows_done:
 	VMOVUPS Y14, (DX)
@@ -1264,31 +3841,32 @@ TEXT ·collectAVX2F32(SB), NOSPLIT, $0-25
 	MOVQ         acc+8(FP), CX
 	MOVQ         n+16(FP), DX
 	VBROADCASTSD biasAVX2F32<>+0(SB), Y3
-	VBROADCASTSD 192(AX), Y8
+	VBROADCASTSD 192(AX), Y5
+	VBROADCASTSD 200(AX), Y6
 	VMOVAPD      Y3, Y0
 	VMOVAPD      Y3, Y1
 	VMOVAPD      Y3, Y2
-	VPCMPEQQ     Y7, Y7, Y7
+	VPCMPEQQ     Y4, Y4, Y4
 
 loop:
-	VCVTPS2PD    (CX), Y4
-	VMULPD       Y8, Y4, Y4
-	VCMPPD       $0x11, boundAVX2F32<>+0(SB), Y4, Y6
-	VANDPD       Y6, Y7, Y7
-	VMULPD       inverse2AVX2F32<>+0(SB), Y4, Y5
-	VROUNDPD     $0x01, Y5, Y5
-	VADDPD       Y5, Y2, Y2
-	VFNMADD231PD unit2AVX2F32<>+0(SB), Y5, Y4
-	VMULPD       inverse1AVX2F32<>+0(SB), Y4, Y5
-	VROUNDPD     $0x01, Y5, Y5
-	VADDPD       Y5, Y1, Y1
-	VFNMADD231PD unit1AVX2F32<>+0(SB), Y5, Y4
-	VROUNDPD     $0x01, Y4, Y5
-	VADDPD       Y5, Y0, Y0
+	VCVTPS2PD    (CX), Y7
+	VFMSUB213PD  Y6, Y5, Y7
+	VCMPPD       $0x11, boundAVX2F32<>+0(SB), Y7, Y10
+	VANDPD       Y10, Y4, Y4
+	VMULPD       inverse2AVX2F32<>+0(SB), Y7, Y9
+	VROUNDPD     $0x01, Y9, Y9
+	VADDPD       Y9, Y2, Y2
+	VFNMADD231PD unit2AVX2F32<>+0(SB), Y9, Y7
+	VMULPD       inverse1AVX2F32<>+0(SB), Y7, Y9
+	VROUNDPD     $0x01, Y9, Y9
+	VADDPD       Y9, Y1, Y1
+	VFNMADD231PD unit1AVX2F32<>+0(SB), Y9, Y7
+	VROUNDPD     $0x01, Y7, Y9
+	VADDPD       Y9, Y0, Y0
 	ADDQ         $0x10, CX
 	SUBQ         $0x04, DX
 	JNZ          loop
-	VMOVMSKPD    Y7, DX
+	VMOVMSKPD    Y4, DX
 	CMPL         DX, $0x0f
 	JNE          refused
 	VPSUBQ       Y3, Y0, Y0
@@ -1345,38 +3923,47 @@ GLOBL inverse2AVX2F32<>(SB), RODATA|NOPTR, $32
 // func sweepAVX2F64(s *Span)
 // Requires: AVX, AVX2, FMA3
 TEXT ·sweepAVX2F64(SB), NOSPLIT, $0-8
-	MOVQ         s+0(FP), AX
-	MOVQ         144(AX), CX
-	MOVQ         160(AX), DX
-	ADDQ         152(AX), DX
-	MOVQ         168(AX), BX
-	MOVQ         200(AX), SI
-	MOVQ         192(AX), DI
-	VBROADCASTSD quarterAVX2F64<>+0(SB), Y15
+	MOVQ s+0(FP), AX
+	MOVQ 144(AX), CX
+	MOVQ 160(AX), DX
+	ADDQ 152(AX), DX
+	MOVQ 168(AX), BX
+	MOVQ 200(AX), SI
+	MOVQ 192(AX), DI
+	MOVQ 184(AX), R8
+	SHRQ $0x01, R8
+	MOVQ 8(AX)(R8*8), R8
 
 block:
-	LEAQ         -1(SI), R8
-	VMOVQ        R8, X12
+	LEAQ         -1(SI), R9
+	VMOVQ        R9, X12
 	VPBROADCASTQ X12, Y12
 	VANDPS       (DX), Y12, Y14
-	MOVQ         (AX), R8
-	MOVQ         8(AX), R9
-	VMOVUPS      (R8)(CX*1), Y0
-	VMOVUPS      32(R8)(CX*1), Y1
-	VMOVUPS      64(R8)(CX*1), Y2
-	VMOVUPS      96(R8)(CX*1), Y3
-	VMOVUPS      (R9)(CX*1), Y4
-	VMOVUPS      32(R9)(CX*1), Y5
-	VMOVUPS      64(R9)(CX*1), Y6
-	VMOVUPS      96(R9)(CX*1), Y7
+	VMOVUPS      (R8)(CX*1), Y12
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VMOVUPS      tinyAVX2F64<>+0(SB), Y13
+	VPCMPGTQ     Y12, Y13, Y13
+	VPCMPGTQ     zeroAVX2F64<>+0(SB), Y12, Y12
+	VPTEST       Y12, Y13
+	JNE          tiny
+	MOVQ         (AX), R9
+	MOVQ         8(AX), R10
+	VMOVUPS      (R9)(CX*1), Y0
+	VMOVUPS      32(R9)(CX*1), Y1
+	VMOVUPS      64(R9)(CX*1), Y2
+	VMOVUPS      96(R9)(CX*1), Y3
+	VMOVUPS      (R10)(CX*1), Y4
+	VMOVUPS      32(R10)(CX*1), Y5
+	VMOVUPS      64(R10)(CX*1), Y6
+	VMOVUPS      96(R10)(CX*1), Y7
 
 	// row 0
-	MOVQ        16(AX), R8
-	VMOVUPS     (R8)(CX*1), Y8
-	VMOVUPS     32(R8)(CX*1), Y9
-	VMOVUPS     64(R8)(CX*1), Y10
-	VMOVUPS     96(R8)(CX*1), Y11
-	MOVQ        80(AX), R10
+	MOVQ        16(AX), R9
+	VMOVUPS     (R9)(CX*1), Y8
+	VMOVUPS     32(R9)(CX*1), Y9
+	VMOVUPS     64(R9)(CX*1), Y10
+	VMOVUPS     96(R9)(CX*1), Y11
+	MOVQ        80(AX), R11
 	VADDPD      Y8, Y0, Y0
 	VADDPD      Y9, Y1, Y1
 	VADDPD      Y10, Y2, Y2
@@ -1384,7 +3971,7 @@ block:
 	VPERM2F128  $0x03, (BX), Y7, Y12
 	VPALIGNR    $0x08, Y12, Y7, Y12
 	VMOVUPS     Y7, (BX)
-	VPERM2F128  $0x21, 128(R9)(CX*1), Y4, Y13
+	VPERM2F128  $0x21, 128(R10)(CX*1), Y4, Y13
 	VPALIGNR    $0x08, Y4, Y13, Y13
 	VADDPD      Y5, Y12, Y12
 	VADDPD      Y12, Y0, Y0
@@ -1394,34 +3981,34 @@ block:
 	VADDPD      Y12, Y1, Y1
 	VADDPD      Y7, Y5, Y13
 	VADDPD      Y13, Y2, Y2
-	VMULPD      Y15, Y0, Y0
-	VMOVUPS     Y0, (R10)(CX*1)
-	VMULPD      Y15, Y1, Y1
-	VMOVUPS     Y1, 32(R10)(CX*1)
-	VMULPD      Y15, Y2, Y2
-	VMOVUPS     Y2, 64(R10)(CX*1)
-	VMULPD      Y15, Y3, Y3
-	VMOVUPS     Y3, 96(R10)(CX*1)
+	VMULPD      quarterAVX2F64<>+0(SB), Y0, Y0
+	VMOVUPS     Y0, (R11)(CX*1)
+	VMULPD      quarterAVX2F64<>+0(SB), Y1, Y1
+	VMOVUPS     Y1, 32(R11)(CX*1)
+	VMULPD      quarterAVX2F64<>+0(SB), Y2, Y2
+	VMOVUPS     Y2, 64(R11)(CX*1)
+	VMULPD      quarterAVX2F64<>+0(SB), Y3, Y3
+	VMOVUPS     Y3, 96(R11)(CX*1)
 	VSUBPD      Y4, Y0, Y0
 	VSUBPD      Y5, Y1, Y1
 	VSUBPD      Y6, Y2, Y2
 	VSUBPD      Y7, Y3, Y3
-	VMULPD      Y0, Y0, Y12
-	VMULPD      Y2, Y2, Y13
-	VFMADD231PD Y1, Y1, Y12
-	VFMADD231PD Y3, Y3, Y13
-	VADDPD      Y13, Y12, Y12
-	VADDPD      Y12, Y14, Y14
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y0, Y0
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y2, Y2
+	VFMADD231PD Y1, Y1, Y0
+	VFMADD231PD Y3, Y3, Y2
+	VADDPD      Y2, Y0, Y0
+	VADDPD      Y0, Y14, Y14
 	CMPQ        184(AX), $0x01
 	JE          rows_done
 
 	// row 1
-	MOVQ        24(AX), R9
-	VMOVUPS     (R9)(CX*1), Y0
-	VMOVUPS     32(R9)(CX*1), Y1
-	VMOVUPS     64(R9)(CX*1), Y2
-	VMOVUPS     96(R9)(CX*1), Y3
-	MOVQ        88(AX), R10
+	MOVQ        24(AX), R10
+	VMOVUPS     (R10)(CX*1), Y0
+	VMOVUPS     32(R10)(CX*1), Y1
+	VMOVUPS     64(R10)(CX*1), Y2
+	VMOVUPS     96(R10)(CX*1), Y3
+	MOVQ        88(AX), R11
 	VADDPD      Y0, Y4, Y4
 	VADDPD      Y1, Y5, Y5
 	VADDPD      Y2, Y6, Y6
@@ -1429,141 +4016,6 @@ block:
 	VPERM2F128  $0x03, 32(BX), Y11, Y12
 	VPALIGNR    $0x08, Y12, Y11, Y12
 	VMOVUPS     Y11, 32(BX)
-	VPERM2F128  $0x21, 128(R8)(CX*1), Y8, Y13
-	VPALIGNR    $0x08, Y8, Y13, Y13
-	VADDPD      Y9, Y12, Y12
-	VADDPD      Y12, Y4, Y4
-	VADDPD      Y13, Y10, Y13
-	VADDPD      Y13, Y7, Y7
-	VADDPD      Y10, Y8, Y12
-	VADDPD      Y12, Y5, Y5
-	VADDPD      Y11, Y9, Y13
-	VADDPD      Y13, Y6, Y6
-	VMULPD      Y15, Y4, Y4
-	VMOVUPS     Y4, (R10)(CX*1)
-	VMULPD      Y15, Y5, Y5
-	VMOVUPS     Y5, 32(R10)(CX*1)
-	VMULPD      Y15, Y6, Y6
-	VMOVUPS     Y6, 64(R10)(CX*1)
-	VMULPD      Y15, Y7, Y7
-	VMOVUPS     Y7, 96(R10)(CX*1)
-	VSUBPD      Y8, Y4, Y4
-	VSUBPD      Y9, Y5, Y5
-	VSUBPD      Y10, Y6, Y6
-	VSUBPD      Y11, Y7, Y7
-	VMULPD      Y4, Y4, Y12
-	VMULPD      Y6, Y6, Y13
-	VFMADD231PD Y5, Y5, Y12
-	VFMADD231PD Y7, Y7, Y13
-	VADDPD      Y13, Y12, Y12
-	VADDPD      Y12, Y14, Y14
-	CMPQ        184(AX), $0x02
-	JE          rows_done
-
-	// row 2
-	MOVQ        32(AX), R8
-	VMOVUPS     (R8)(CX*1), Y4
-	VMOVUPS     32(R8)(CX*1), Y5
-	VMOVUPS     64(R8)(CX*1), Y6
-	VMOVUPS     96(R8)(CX*1), Y7
-	MOVQ        96(AX), R10
-	VADDPD      Y4, Y8, Y8
-	VADDPD      Y5, Y9, Y9
-	VADDPD      Y6, Y10, Y10
-	VADDPD      Y7, Y11, Y11
-	VPERM2F128  $0x03, 64(BX), Y3, Y12
-	VPALIGNR    $0x08, Y12, Y3, Y12
-	VMOVUPS     Y3, 64(BX)
-	VPERM2F128  $0x21, 128(R9)(CX*1), Y0, Y13
-	VPALIGNR    $0x08, Y0, Y13, Y13
-	VADDPD      Y1, Y12, Y12
-	VADDPD      Y12, Y8, Y8
-	VADDPD      Y13, Y2, Y13
-	VADDPD      Y13, Y11, Y11
-	VADDPD      Y2, Y0, Y12
-	VADDPD      Y12, Y9, Y9
-	VADDPD      Y3, Y1, Y13
-	VADDPD      Y13, Y10, Y10
-	VMULPD      Y15, Y8, Y8
-	VMOVUPS     Y8, (R10)(CX*1)
-	VMULPD      Y15, Y9, Y9
-	VMOVUPS     Y9, 32(R10)(CX*1)
-	VMULPD      Y15, Y10, Y10
-	VMOVUPS     Y10, 64(R10)(CX*1)
-	VMULPD      Y15, Y11, Y11
-	VMOVUPS     Y11, 96(R10)(CX*1)
-	VSUBPD      Y0, Y8, Y8
-	VSUBPD      Y1, Y9, Y9
-	VSUBPD      Y2, Y10, Y10
-	VSUBPD      Y3, Y11, Y11
-	VMULPD      Y8, Y8, Y12
-	VMULPD      Y10, Y10, Y13
-	VFMADD231PD Y9, Y9, Y12
-	VFMADD231PD Y11, Y11, Y13
-	VADDPD      Y13, Y12, Y12
-	VADDPD      Y12, Y14, Y14
-	CMPQ        184(AX), $0x03
-	JE          rows_done
-
-	// row 3
-	MOVQ        40(AX), R9
-	VMOVUPS     (R9)(CX*1), Y8
-	VMOVUPS     32(R9)(CX*1), Y9
-	VMOVUPS     64(R9)(CX*1), Y10
-	VMOVUPS     96(R9)(CX*1), Y11
-	MOVQ        104(AX), R10
-	VADDPD      Y8, Y0, Y0
-	VADDPD      Y9, Y1, Y1
-	VADDPD      Y10, Y2, Y2
-	VADDPD      Y11, Y3, Y3
-	VPERM2F128  $0x03, 96(BX), Y7, Y12
-	VPALIGNR    $0x08, Y12, Y7, Y12
-	VMOVUPS     Y7, 96(BX)
-	VPERM2F128  $0x21, 128(R8)(CX*1), Y4, Y13
-	VPALIGNR    $0x08, Y4, Y13, Y13
-	VADDPD      Y5, Y12, Y12
-	VADDPD      Y12, Y0, Y0
-	VADDPD      Y13, Y6, Y13
-	VADDPD      Y13, Y3, Y3
-	VADDPD      Y6, Y4, Y12
-	VADDPD      Y12, Y1, Y1
-	VADDPD      Y7, Y5, Y13
-	VADDPD      Y13, Y2, Y2
-	VMULPD      Y15, Y0, Y0
-	VMOVUPS     Y0, (R10)(CX*1)
-	VMULPD      Y15, Y1, Y1
-	VMOVUPS     Y1, 32(R10)(CX*1)
-	VMULPD      Y15, Y2, Y2
-	VMOVUPS     Y2, 64(R10)(CX*1)
-	VMULPD      Y15, Y3, Y3
-	VMOVUPS     Y3, 96(R10)(CX*1)
-	VSUBPD      Y4, Y0, Y0
-	VSUBPD      Y5, Y1, Y1
-	VSUBPD      Y6, Y2, Y2
-	VSUBPD      Y7, Y3, Y3
-	VMULPD      Y0, Y0, Y12
-	VMULPD      Y2, Y2, Y13
-	VFMADD231PD Y1, Y1, Y12
-	VFMADD231PD Y3, Y3, Y13
-	VADDPD      Y13, Y12, Y12
-	VADDPD      Y12, Y14, Y14
-	CMPQ        184(AX), $0x04
-	JE          rows_done
-
-	// row 4
-	MOVQ        48(AX), R8
-	VMOVUPS     (R8)(CX*1), Y0
-	VMOVUPS     32(R8)(CX*1), Y1
-	VMOVUPS     64(R8)(CX*1), Y2
-	VMOVUPS     96(R8)(CX*1), Y3
-	MOVQ        112(AX), R10
-	VADDPD      Y0, Y4, Y4
-	VADDPD      Y1, Y5, Y5
-	VADDPD      Y2, Y6, Y6
-	VADDPD      Y3, Y7, Y7
-	VPERM2F128  $0x03, 128(BX), Y11, Y12
-	VPALIGNR    $0x08, Y12, Y11, Y12
-	VMOVUPS     Y11, 128(BX)
 	VPERM2F128  $0x21, 128(R9)(CX*1), Y8, Y13
 	VPALIGNR    $0x08, Y8, Y13, Y13
 	VADDPD      Y9, Y12, Y12
@@ -1574,42 +4026,42 @@ block:
 	VADDPD      Y12, Y5, Y5
 	VADDPD      Y11, Y9, Y13
 	VADDPD      Y13, Y6, Y6
-	VMULPD      Y15, Y4, Y4
-	VMOVUPS     Y4, (R10)(CX*1)
-	VMULPD      Y15, Y5, Y5
-	VMOVUPS     Y5, 32(R10)(CX*1)
-	VMULPD      Y15, Y6, Y6
-	VMOVUPS     Y6, 64(R10)(CX*1)
-	VMULPD      Y15, Y7, Y7
-	VMOVUPS     Y7, 96(R10)(CX*1)
+	VMULPD      quarterAVX2F64<>+0(SB), Y4, Y4
+	VMOVUPS     Y4, (R11)(CX*1)
+	VMULPD      quarterAVX2F64<>+0(SB), Y5, Y5
+	VMOVUPS     Y5, 32(R11)(CX*1)
+	VMULPD      quarterAVX2F64<>+0(SB), Y6, Y6
+	VMOVUPS     Y6, 64(R11)(CX*1)
+	VMULPD      quarterAVX2F64<>+0(SB), Y7, Y7
+	VMOVUPS     Y7, 96(R11)(CX*1)
 	VSUBPD      Y8, Y4, Y4
 	VSUBPD      Y9, Y5, Y5
 	VSUBPD      Y10, Y6, Y6
 	VSUBPD      Y11, Y7, Y7
-	VMULPD      Y4, Y4, Y12
-	VMULPD      Y6, Y6, Y13
-	VFMADD231PD Y5, Y5, Y12
-	VFMADD231PD Y7, Y7, Y13
-	VADDPD      Y13, Y12, Y12
-	VADDPD      Y12, Y14, Y14
-	CMPQ        184(AX), $0x05
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y4, Y4
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y6, Y6
+	VFMADD231PD Y5, Y5, Y4
+	VFMADD231PD Y7, Y7, Y6
+	VADDPD      Y6, Y4, Y4
+	VADDPD      Y4, Y14, Y14
+	CMPQ        184(AX), $0x02
 	JE          rows_done
 
-	// row 5
-	MOVQ        56(AX), R9
+	// row 2
+	MOVQ        32(AX), R9
 	VMOVUPS     (R9)(CX*1), Y4
 	VMOVUPS     32(R9)(CX*1), Y5
 	VMOVUPS     64(R9)(CX*1), Y6
 	VMOVUPS     96(R9)(CX*1), Y7
-	MOVQ        120(AX), R10
+	MOVQ        96(AX), R11
 	VADDPD      Y4, Y8, Y8
 	VADDPD      Y5, Y9, Y9
 	VADDPD      Y6, Y10, Y10
 	VADDPD      Y7, Y11, Y11
-	VPERM2F128  $0x03, 160(BX), Y3, Y12
+	VPERM2F128  $0x03, 64(BX), Y3, Y12
 	VPALIGNR    $0x08, Y12, Y3, Y12
-	VMOVUPS     Y3, 160(BX)
-	VPERM2F128  $0x21, 128(R8)(CX*1), Y0, Y13
+	VMOVUPS     Y3, 64(BX)
+	VPERM2F128  $0x21, 128(R10)(CX*1), Y0, Y13
 	VPALIGNR    $0x08, Y0, Y13, Y13
 	VADDPD      Y1, Y12, Y12
 	VADDPD      Y12, Y8, Y8
@@ -1619,41 +4071,41 @@ block:
 	VADDPD      Y12, Y9, Y9
 	VADDPD      Y3, Y1, Y13
 	VADDPD      Y13, Y10, Y10
-	VMULPD      Y15, Y8, Y8
-	VMOVUPS     Y8, (R10)(CX*1)
-	VMULPD      Y15, Y9, Y9
-	VMOVUPS     Y9, 32(R10)(CX*1)
-	VMULPD      Y15, Y10, Y10
-	VMOVUPS     Y10, 64(R10)(CX*1)
-	VMULPD      Y15, Y11, Y11
-	VMOVUPS     Y11, 96(R10)(CX*1)
+	VMULPD      quarterAVX2F64<>+0(SB), Y8, Y8
+	VMOVUPS     Y8, (R11)(CX*1)
+	VMULPD      quarterAVX2F64<>+0(SB), Y9, Y9
+	VMOVUPS     Y9, 32(R11)(CX*1)
+	VMULPD      quarterAVX2F64<>+0(SB), Y10, Y10
+	VMOVUPS     Y10, 64(R11)(CX*1)
+	VMULPD      quarterAVX2F64<>+0(SB), Y11, Y11
+	VMOVUPS     Y11, 96(R11)(CX*1)
 	VSUBPD      Y0, Y8, Y8
 	VSUBPD      Y1, Y9, Y9
 	VSUBPD      Y2, Y10, Y10
 	VSUBPD      Y3, Y11, Y11
-	VMULPD      Y8, Y8, Y12
-	VMULPD      Y10, Y10, Y13
-	VFMADD231PD Y9, Y9, Y12
-	VFMADD231PD Y11, Y11, Y13
-	VADDPD      Y13, Y12, Y12
-	VADDPD      Y12, Y14, Y14
-	CMPQ        184(AX), $0x06
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y8, Y8
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y10, Y10
+	VFMADD231PD Y9, Y9, Y8
+	VFMADD231PD Y11, Y11, Y10
+	VADDPD      Y10, Y8, Y8
+	VADDPD      Y8, Y14, Y14
+	CMPQ        184(AX), $0x03
 	JE          rows_done
 
-	// row 6
-	MOVQ        64(AX), R8
-	VMOVUPS     (R8)(CX*1), Y8
-	VMOVUPS     32(R8)(CX*1), Y9
-	VMOVUPS     64(R8)(CX*1), Y10
-	VMOVUPS     96(R8)(CX*1), Y11
-	MOVQ        128(AX), R10
+	// row 3
+	MOVQ        40(AX), R10
+	VMOVUPS     (R10)(CX*1), Y8
+	VMOVUPS     32(R10)(CX*1), Y9
+	VMOVUPS     64(R10)(CX*1), Y10
+	VMOVUPS     96(R10)(CX*1), Y11
+	MOVQ        104(AX), R11
 	VADDPD      Y8, Y0, Y0
 	VADDPD      Y9, Y1, Y1
 	VADDPD      Y10, Y2, Y2
 	VADDPD      Y11, Y3, Y3
-	VPERM2F128  $0x03, 192(BX), Y7, Y12
+	VPERM2F128  $0x03, 96(BX), Y7, Y12
 	VPALIGNR    $0x08, Y12, Y7, Y12
-	VMOVUPS     Y7, 192(BX)
+	VMOVUPS     Y7, 96(BX)
 	VPERM2F128  $0x21, 128(R9)(CX*1), Y4, Y13
 	VPALIGNR    $0x08, Y4, Y13, Y13
 	VADDPD      Y5, Y12, Y12
@@ -1664,42 +4116,42 @@ block:
 	VADDPD      Y12, Y1, Y1
 	VADDPD      Y7, Y5, Y13
 	VADDPD      Y13, Y2, Y2
-	VMULPD      Y15, Y0, Y0
-	VMOVUPS     Y0, (R10)(CX*1)
-	VMULPD      Y15, Y1, Y1
-	VMOVUPS     Y1, 32(R10)(CX*1)
-	VMULPD      Y15, Y2, Y2
-	VMOVUPS     Y2, 64(R10)(CX*1)
-	VMULPD      Y15, Y3, Y3
-	VMOVUPS     Y3, 96(R10)(CX*1)
+	VMULPD      quarterAVX2F64<>+0(SB), Y0, Y0
+	VMOVUPS     Y0, (R11)(CX*1)
+	VMULPD      quarterAVX2F64<>+0(SB), Y1, Y1
+	VMOVUPS     Y1, 32(R11)(CX*1)
+	VMULPD      quarterAVX2F64<>+0(SB), Y2, Y2
+	VMOVUPS     Y2, 64(R11)(CX*1)
+	VMULPD      quarterAVX2F64<>+0(SB), Y3, Y3
+	VMOVUPS     Y3, 96(R11)(CX*1)
 	VSUBPD      Y4, Y0, Y0
 	VSUBPD      Y5, Y1, Y1
 	VSUBPD      Y6, Y2, Y2
 	VSUBPD      Y7, Y3, Y3
-	VMULPD      Y0, Y0, Y12
-	VMULPD      Y2, Y2, Y13
-	VFMADD231PD Y1, Y1, Y12
-	VFMADD231PD Y3, Y3, Y13
-	VADDPD      Y13, Y12, Y12
-	VADDPD      Y12, Y14, Y14
-	CMPQ        184(AX), $0x07
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y0, Y0
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y2, Y2
+	VFMADD231PD Y1, Y1, Y0
+	VFMADD231PD Y3, Y3, Y2
+	VADDPD      Y2, Y0, Y0
+	VADDPD      Y0, Y14, Y14
+	CMPQ        184(AX), $0x04
 	JE          rows_done
 
-	// row 7
-	MOVQ        72(AX), R9
+	// row 4
+	MOVQ        48(AX), R9
 	VMOVUPS     (R9)(CX*1), Y0
 	VMOVUPS     32(R9)(CX*1), Y1
 	VMOVUPS     64(R9)(CX*1), Y2
 	VMOVUPS     96(R9)(CX*1), Y3
-	MOVQ        136(AX), R9
+	MOVQ        112(AX), R11
 	VADDPD      Y0, Y4, Y4
 	VADDPD      Y1, Y5, Y5
 	VADDPD      Y2, Y6, Y6
 	VADDPD      Y3, Y7, Y7
-	VPERM2F128  $0x03, 224(BX), Y11, Y12
+	VPERM2F128  $0x03, 128(BX), Y11, Y12
 	VPALIGNR    $0x08, Y12, Y11, Y12
-	VMOVUPS     Y11, 224(BX)
-	VPERM2F128  $0x21, 128(R8)(CX*1), Y8, Y13
+	VMOVUPS     Y11, 128(BX)
+	VPERM2F128  $0x21, 128(R10)(CX*1), Y8, Y13
 	VPALIGNR    $0x08, Y8, Y13, Y13
 	VADDPD      Y9, Y12, Y12
 	VADDPD      Y12, Y4, Y4
@@ -1709,24 +4161,159 @@ block:
 	VADDPD      Y12, Y5, Y5
 	VADDPD      Y11, Y9, Y13
 	VADDPD      Y13, Y6, Y6
-	VMULPD      Y15, Y4, Y4
-	VMOVUPS     Y4, (R9)(CX*1)
-	VMULPD      Y15, Y5, Y5
-	VMOVUPS     Y5, 32(R9)(CX*1)
-	VMULPD      Y15, Y6, Y6
-	VMOVUPS     Y6, 64(R9)(CX*1)
-	VMULPD      Y15, Y7, Y7
-	VMOVUPS     Y7, 96(R9)(CX*1)
+	VMULPD      quarterAVX2F64<>+0(SB), Y4, Y4
+	VMOVUPS     Y4, (R11)(CX*1)
+	VMULPD      quarterAVX2F64<>+0(SB), Y5, Y5
+	VMOVUPS     Y5, 32(R11)(CX*1)
+	VMULPD      quarterAVX2F64<>+0(SB), Y6, Y6
+	VMOVUPS     Y6, 64(R11)(CX*1)
+	VMULPD      quarterAVX2F64<>+0(SB), Y7, Y7
+	VMOVUPS     Y7, 96(R11)(CX*1)
 	VSUBPD      Y8, Y4, Y4
 	VSUBPD      Y9, Y5, Y5
 	VSUBPD      Y10, Y6, Y6
 	VSUBPD      Y11, Y7, Y7
-	VMULPD      Y4, Y4, Y12
-	VMULPD      Y6, Y6, Y13
-	VFMADD231PD Y5, Y5, Y12
-	VFMADD231PD Y7, Y7, Y13
-	VADDPD      Y13, Y12, Y12
-	VADDPD      Y12, Y14, Y14
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y4, Y4
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y6, Y6
+	VFMADD231PD Y5, Y5, Y4
+	VFMADD231PD Y7, Y7, Y6
+	VADDPD      Y6, Y4, Y4
+	VADDPD      Y4, Y14, Y14
+	CMPQ        184(AX), $0x05
+	JE          rows_done
+
+	// row 5
+	MOVQ        56(AX), R10
+	VMOVUPS     (R10)(CX*1), Y4
+	VMOVUPS     32(R10)(CX*1), Y5
+	VMOVUPS     64(R10)(CX*1), Y6
+	VMOVUPS     96(R10)(CX*1), Y7
+	MOVQ        120(AX), R11
+	VADDPD      Y4, Y8, Y8
+	VADDPD      Y5, Y9, Y9
+	VADDPD      Y6, Y10, Y10
+	VADDPD      Y7, Y11, Y11
+	VPERM2F128  $0x03, 160(BX), Y3, Y12
+	VPALIGNR    $0x08, Y12, Y3, Y12
+	VMOVUPS     Y3, 160(BX)
+	VPERM2F128  $0x21, 128(R9)(CX*1), Y0, Y13
+	VPALIGNR    $0x08, Y0, Y13, Y13
+	VADDPD      Y1, Y12, Y12
+	VADDPD      Y12, Y8, Y8
+	VADDPD      Y13, Y2, Y13
+	VADDPD      Y13, Y11, Y11
+	VADDPD      Y2, Y0, Y12
+	VADDPD      Y12, Y9, Y9
+	VADDPD      Y3, Y1, Y13
+	VADDPD      Y13, Y10, Y10
+	VMULPD      quarterAVX2F64<>+0(SB), Y8, Y8
+	VMOVUPS     Y8, (R11)(CX*1)
+	VMULPD      quarterAVX2F64<>+0(SB), Y9, Y9
+	VMOVUPS     Y9, 32(R11)(CX*1)
+	VMULPD      quarterAVX2F64<>+0(SB), Y10, Y10
+	VMOVUPS     Y10, 64(R11)(CX*1)
+	VMULPD      quarterAVX2F64<>+0(SB), Y11, Y11
+	VMOVUPS     Y11, 96(R11)(CX*1)
+	VSUBPD      Y0, Y8, Y8
+	VSUBPD      Y1, Y9, Y9
+	VSUBPD      Y2, Y10, Y10
+	VSUBPD      Y3, Y11, Y11
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y8, Y8
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y10, Y10
+	VFMADD231PD Y9, Y9, Y8
+	VFMADD231PD Y11, Y11, Y10
+	VADDPD      Y10, Y8, Y8
+	VADDPD      Y8, Y14, Y14
+	CMPQ        184(AX), $0x06
+	JE          rows_done
+
+	// row 6
+	MOVQ        64(AX), R9
+	VMOVUPS     (R9)(CX*1), Y8
+	VMOVUPS     32(R9)(CX*1), Y9
+	VMOVUPS     64(R9)(CX*1), Y10
+	VMOVUPS     96(R9)(CX*1), Y11
+	MOVQ        128(AX), R11
+	VADDPD      Y8, Y0, Y0
+	VADDPD      Y9, Y1, Y1
+	VADDPD      Y10, Y2, Y2
+	VADDPD      Y11, Y3, Y3
+	VPERM2F128  $0x03, 192(BX), Y7, Y12
+	VPALIGNR    $0x08, Y12, Y7, Y12
+	VMOVUPS     Y7, 192(BX)
+	VPERM2F128  $0x21, 128(R10)(CX*1), Y4, Y13
+	VPALIGNR    $0x08, Y4, Y13, Y13
+	VADDPD      Y5, Y12, Y12
+	VADDPD      Y12, Y0, Y0
+	VADDPD      Y13, Y6, Y13
+	VADDPD      Y13, Y3, Y3
+	VADDPD      Y6, Y4, Y12
+	VADDPD      Y12, Y1, Y1
+	VADDPD      Y7, Y5, Y13
+	VADDPD      Y13, Y2, Y2
+	VMULPD      quarterAVX2F64<>+0(SB), Y0, Y0
+	VMOVUPS     Y0, (R11)(CX*1)
+	VMULPD      quarterAVX2F64<>+0(SB), Y1, Y1
+	VMOVUPS     Y1, 32(R11)(CX*1)
+	VMULPD      quarterAVX2F64<>+0(SB), Y2, Y2
+	VMOVUPS     Y2, 64(R11)(CX*1)
+	VMULPD      quarterAVX2F64<>+0(SB), Y3, Y3
+	VMOVUPS     Y3, 96(R11)(CX*1)
+	VSUBPD      Y4, Y0, Y0
+	VSUBPD      Y5, Y1, Y1
+	VSUBPD      Y6, Y2, Y2
+	VSUBPD      Y7, Y3, Y3
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y0, Y0
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y2, Y2
+	VFMADD231PD Y1, Y1, Y0
+	VFMADD231PD Y3, Y3, Y2
+	VADDPD      Y2, Y0, Y0
+	VADDPD      Y0, Y14, Y14
+	CMPQ        184(AX), $0x07
+	JE          rows_done
+
+	// row 7
+	MOVQ        72(AX), R10
+	VMOVUPS     (R10)(CX*1), Y0
+	VMOVUPS     32(R10)(CX*1), Y1
+	VMOVUPS     64(R10)(CX*1), Y2
+	VMOVUPS     96(R10)(CX*1), Y3
+	MOVQ        136(AX), R10
+	VADDPD      Y0, Y4, Y4
+	VADDPD      Y1, Y5, Y5
+	VADDPD      Y2, Y6, Y6
+	VADDPD      Y3, Y7, Y7
+	VPERM2F128  $0x03, 224(BX), Y11, Y12
+	VPALIGNR    $0x08, Y12, Y11, Y12
+	VMOVUPS     Y11, 224(BX)
+	VPERM2F128  $0x21, 128(R9)(CX*1), Y8, Y13
+	VPALIGNR    $0x08, Y8, Y13, Y13
+	VADDPD      Y9, Y12, Y12
+	VADDPD      Y12, Y4, Y4
+	VADDPD      Y13, Y10, Y13
+	VADDPD      Y13, Y7, Y7
+	VADDPD      Y10, Y8, Y12
+	VADDPD      Y12, Y5, Y5
+	VADDPD      Y11, Y9, Y13
+	VADDPD      Y13, Y6, Y6
+	VMULPD      quarterAVX2F64<>+0(SB), Y4, Y4
+	VMOVUPS     Y4, (R10)(CX*1)
+	VMULPD      quarterAVX2F64<>+0(SB), Y5, Y5
+	VMOVUPS     Y5, 32(R10)(CX*1)
+	VMULPD      quarterAVX2F64<>+0(SB), Y6, Y6
+	VMOVUPS     Y6, 64(R10)(CX*1)
+	VMULPD      quarterAVX2F64<>+0(SB), Y7, Y7
+	VMOVUPS     Y7, 96(R10)(CX*1)
+	VSUBPD      Y8, Y4, Y4
+	VSUBPD      Y9, Y5, Y5
+	VSUBPD      Y10, Y6, Y6
+	VSUBPD      Y11, Y7, Y7
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y4, Y4
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y6, Y6
+	VFMADD231PD Y5, Y5, Y4
+	VFMADD231PD Y7, Y7, Y6
+	VADDPD      Y6, Y4, Y4
+	VADDPD      Y4, Y14, Y14
 
 rows_done:
 	VMOVUPS Y14, (DX)
@@ -1737,44 +4324,1051 @@ rows_done:
 	VZEROUPPER
 	RET
 
+tiny:
+	MOVQ    (AX), R9
+	MOVQ    8(AX), R10
+	VMOVUPS (R9)(CX*1), Y0
+	VMOVUPS 32(R9)(CX*1), Y1
+	VMOVUPS 64(R9)(CX*1), Y2
+	VMOVUPS 96(R9)(CX*1), Y3
+	VMOVUPS (R10)(CX*1), Y4
+	VMOVUPS 32(R10)(CX*1), Y5
+	VMOVUPS 64(R10)(CX*1), Y6
+	VMOVUPS 96(R10)(CX*1), Y7
+
+	// row 0
+	MOVQ        16(AX), R9
+	VMOVUPS     (R9)(CX*1), Y8
+	VMOVUPS     32(R9)(CX*1), Y9
+	VMOVUPS     64(R9)(CX*1), Y10
+	VMOVUPS     96(R9)(CX*1), Y11
+	MOVQ        80(AX), R11
+	VADDPD      Y8, Y0, Y0
+	VADDPD      Y9, Y1, Y1
+	VADDPD      Y10, Y2, Y2
+	VADDPD      Y11, Y3, Y3
+	VPERM2F128  $0x03, (BX), Y7, Y12
+	VPALIGNR    $0x08, Y12, Y7, Y12
+	VMOVUPS     Y7, (BX)
+	VPERM2F128  $0x21, 128(R10)(CX*1), Y4, Y13
+	VPALIGNR    $0x08, Y4, Y13, Y13
+	VADDPD      Y5, Y12, Y12
+	VADDPD      Y12, Y0, Y0
+	VADDPD      Y13, Y6, Y13
+	VADDPD      Y13, Y3, Y3
+	VADDPD      Y6, Y4, Y12
+	VADDPD      Y12, Y1, Y1
+	VADDPD      Y7, Y5, Y13
+	VADDPD      Y13, Y2, Y2
+	VANDPS      signAVX2F64<>+0(SB), Y0, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y0, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y0, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y0, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y0, Y0
+	VMULPD      quarterAVX2F64<>+0(SB), Y0, Y0
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y0, Y0
+	VMOVUPS     Y0, (R11)(CX*1)
+	VANDPS      signAVX2F64<>+0(SB), Y1, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y1, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y1, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y1, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y1, Y1
+	VMULPD      quarterAVX2F64<>+0(SB), Y1, Y1
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y1, Y1
+	VMOVUPS     Y1, 32(R11)(CX*1)
+	VANDPS      signAVX2F64<>+0(SB), Y2, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y2, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y2, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y2, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y2, Y2
+	VMULPD      quarterAVX2F64<>+0(SB), Y2, Y2
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y2, Y2
+	VMOVUPS     Y2, 64(R11)(CX*1)
+	VANDPS      signAVX2F64<>+0(SB), Y3, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y3, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y3, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y3, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y3, Y3
+	VMULPD      quarterAVX2F64<>+0(SB), Y3, Y3
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y3, Y3
+	VMOVUPS     Y3, 96(R11)(CX*1)
+	VORPS       Y0, Y4, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y0, Y0
+	VANDPS      Y12, Y4, Y13
+	VSUBPD      Y13, Y0, Y0
+	VORPS       Y1, Y5, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y1, Y1
+	VANDPS      Y12, Y5, Y13
+	VSUBPD      Y13, Y1, Y1
+	VORPS       Y2, Y6, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y2, Y2
+	VANDPS      Y12, Y6, Y13
+	VSUBPD      Y13, Y2, Y2
+	VORPS       Y3, Y7, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y3, Y3
+	VANDPS      Y12, Y7, Y13
+	VSUBPD      Y13, Y3, Y3
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y0, Y0
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y2, Y2
+	VFMADD231PD Y1, Y1, Y0
+	VFMADD231PD Y3, Y3, Y2
+	VADDPD      Y2, Y0, Y0
+	VADDPD      Y0, Y14, Y14
+	CMPQ        184(AX), $0x01
+	JE          rows_done
+
+	// row 1
+	MOVQ        24(AX), R10
+	VMOVUPS     (R10)(CX*1), Y0
+	VMOVUPS     32(R10)(CX*1), Y1
+	VMOVUPS     64(R10)(CX*1), Y2
+	VMOVUPS     96(R10)(CX*1), Y3
+	MOVQ        88(AX), R11
+	VADDPD      Y0, Y4, Y4
+	VADDPD      Y1, Y5, Y5
+	VADDPD      Y2, Y6, Y6
+	VADDPD      Y3, Y7, Y7
+	VPERM2F128  $0x03, 32(BX), Y11, Y12
+	VPALIGNR    $0x08, Y12, Y11, Y12
+	VMOVUPS     Y11, 32(BX)
+	VPERM2F128  $0x21, 128(R9)(CX*1), Y8, Y13
+	VPALIGNR    $0x08, Y8, Y13, Y13
+	VADDPD      Y9, Y12, Y12
+	VADDPD      Y12, Y4, Y4
+	VADDPD      Y13, Y10, Y13
+	VADDPD      Y13, Y7, Y7
+	VADDPD      Y10, Y8, Y12
+	VADDPD      Y12, Y5, Y5
+	VADDPD      Y11, Y9, Y13
+	VADDPD      Y13, Y6, Y6
+	VANDPS      signAVX2F64<>+0(SB), Y4, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y4, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y4, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y4, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y4, Y4
+	VMULPD      quarterAVX2F64<>+0(SB), Y4, Y4
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y4, Y4
+	VMOVUPS     Y4, (R11)(CX*1)
+	VANDPS      signAVX2F64<>+0(SB), Y5, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y5, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y5, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y5, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y5, Y5
+	VMULPD      quarterAVX2F64<>+0(SB), Y5, Y5
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y5, Y5
+	VMOVUPS     Y5, 32(R11)(CX*1)
+	VANDPS      signAVX2F64<>+0(SB), Y6, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y6, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y6, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y6, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y6, Y6
+	VMULPD      quarterAVX2F64<>+0(SB), Y6, Y6
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y6, Y6
+	VMOVUPS     Y6, 64(R11)(CX*1)
+	VANDPS      signAVX2F64<>+0(SB), Y7, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y7, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y7, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y7, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y7, Y7
+	VMULPD      quarterAVX2F64<>+0(SB), Y7, Y7
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y7, Y7
+	VMOVUPS     Y7, 96(R11)(CX*1)
+	VORPS       Y4, Y8, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y4, Y4
+	VANDPS      Y12, Y8, Y13
+	VSUBPD      Y13, Y4, Y4
+	VORPS       Y5, Y9, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y5, Y5
+	VANDPS      Y12, Y9, Y13
+	VSUBPD      Y13, Y5, Y5
+	VORPS       Y6, Y10, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y6, Y6
+	VANDPS      Y12, Y10, Y13
+	VSUBPD      Y13, Y6, Y6
+	VORPS       Y7, Y11, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y7, Y7
+	VANDPS      Y12, Y11, Y13
+	VSUBPD      Y13, Y7, Y7
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y4, Y4
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y6, Y6
+	VFMADD231PD Y5, Y5, Y4
+	VFMADD231PD Y7, Y7, Y6
+	VADDPD      Y6, Y4, Y4
+	VADDPD      Y4, Y14, Y14
+	CMPQ        184(AX), $0x02
+	JE          rows_done
+
+	// row 2
+	MOVQ        32(AX), R9
+	VMOVUPS     (R9)(CX*1), Y4
+	VMOVUPS     32(R9)(CX*1), Y5
+	VMOVUPS     64(R9)(CX*1), Y6
+	VMOVUPS     96(R9)(CX*1), Y7
+	MOVQ        96(AX), R11
+	VADDPD      Y4, Y8, Y8
+	VADDPD      Y5, Y9, Y9
+	VADDPD      Y6, Y10, Y10
+	VADDPD      Y7, Y11, Y11
+	VPERM2F128  $0x03, 64(BX), Y3, Y12
+	VPALIGNR    $0x08, Y12, Y3, Y12
+	VMOVUPS     Y3, 64(BX)
+	VPERM2F128  $0x21, 128(R10)(CX*1), Y0, Y13
+	VPALIGNR    $0x08, Y0, Y13, Y13
+	VADDPD      Y1, Y12, Y12
+	VADDPD      Y12, Y8, Y8
+	VADDPD      Y13, Y2, Y13
+	VADDPD      Y13, Y11, Y11
+	VADDPD      Y2, Y0, Y12
+	VADDPD      Y12, Y9, Y9
+	VADDPD      Y3, Y1, Y13
+	VADDPD      Y13, Y10, Y10
+	VANDPS      signAVX2F64<>+0(SB), Y8, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y8, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y8, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y8, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y8, Y8
+	VMULPD      quarterAVX2F64<>+0(SB), Y8, Y8
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y8, Y8
+	VMOVUPS     Y8, (R11)(CX*1)
+	VANDPS      signAVX2F64<>+0(SB), Y9, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y9, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y9, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y9, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y9, Y9
+	VMULPD      quarterAVX2F64<>+0(SB), Y9, Y9
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y9, Y9
+	VMOVUPS     Y9, 32(R11)(CX*1)
+	VANDPS      signAVX2F64<>+0(SB), Y10, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y10, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y10, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y10, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y10, Y10
+	VMULPD      quarterAVX2F64<>+0(SB), Y10, Y10
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y10, Y10
+	VMOVUPS     Y10, 64(R11)(CX*1)
+	VANDPS      signAVX2F64<>+0(SB), Y11, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y11, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y11, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y11, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y11, Y11
+	VMULPD      quarterAVX2F64<>+0(SB), Y11, Y11
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y11, Y11
+	VMOVUPS     Y11, 96(R11)(CX*1)
+	VORPS       Y8, Y0, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y8, Y8
+	VANDPS      Y12, Y0, Y13
+	VSUBPD      Y13, Y8, Y8
+	VORPS       Y9, Y1, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y9, Y9
+	VANDPS      Y12, Y1, Y13
+	VSUBPD      Y13, Y9, Y9
+	VORPS       Y10, Y2, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y10, Y10
+	VANDPS      Y12, Y2, Y13
+	VSUBPD      Y13, Y10, Y10
+	VORPS       Y11, Y3, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y11, Y11
+	VANDPS      Y12, Y3, Y13
+	VSUBPD      Y13, Y11, Y11
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y8, Y8
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y10, Y10
+	VFMADD231PD Y9, Y9, Y8
+	VFMADD231PD Y11, Y11, Y10
+	VADDPD      Y10, Y8, Y8
+	VADDPD      Y8, Y14, Y14
+	CMPQ        184(AX), $0x03
+	JE          rows_done
+
+	// row 3
+	MOVQ        40(AX), R10
+	VMOVUPS     (R10)(CX*1), Y8
+	VMOVUPS     32(R10)(CX*1), Y9
+	VMOVUPS     64(R10)(CX*1), Y10
+	VMOVUPS     96(R10)(CX*1), Y11
+	MOVQ        104(AX), R11
+	VADDPD      Y8, Y0, Y0
+	VADDPD      Y9, Y1, Y1
+	VADDPD      Y10, Y2, Y2
+	VADDPD      Y11, Y3, Y3
+	VPERM2F128  $0x03, 96(BX), Y7, Y12
+	VPALIGNR    $0x08, Y12, Y7, Y12
+	VMOVUPS     Y7, 96(BX)
+	VPERM2F128  $0x21, 128(R9)(CX*1), Y4, Y13
+	VPALIGNR    $0x08, Y4, Y13, Y13
+	VADDPD      Y5, Y12, Y12
+	VADDPD      Y12, Y0, Y0
+	VADDPD      Y13, Y6, Y13
+	VADDPD      Y13, Y3, Y3
+	VADDPD      Y6, Y4, Y12
+	VADDPD      Y12, Y1, Y1
+	VADDPD      Y7, Y5, Y13
+	VADDPD      Y13, Y2, Y2
+	VANDPS      signAVX2F64<>+0(SB), Y0, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y0, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y0, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y0, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y0, Y0
+	VMULPD      quarterAVX2F64<>+0(SB), Y0, Y0
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y0, Y0
+	VMOVUPS     Y0, (R11)(CX*1)
+	VANDPS      signAVX2F64<>+0(SB), Y1, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y1, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y1, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y1, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y1, Y1
+	VMULPD      quarterAVX2F64<>+0(SB), Y1, Y1
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y1, Y1
+	VMOVUPS     Y1, 32(R11)(CX*1)
+	VANDPS      signAVX2F64<>+0(SB), Y2, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y2, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y2, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y2, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y2, Y2
+	VMULPD      quarterAVX2F64<>+0(SB), Y2, Y2
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y2, Y2
+	VMOVUPS     Y2, 64(R11)(CX*1)
+	VANDPS      signAVX2F64<>+0(SB), Y3, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y3, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y3, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y3, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y3, Y3
+	VMULPD      quarterAVX2F64<>+0(SB), Y3, Y3
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y3, Y3
+	VMOVUPS     Y3, 96(R11)(CX*1)
+	VORPS       Y0, Y4, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y0, Y0
+	VANDPS      Y12, Y4, Y13
+	VSUBPD      Y13, Y0, Y0
+	VORPS       Y1, Y5, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y1, Y1
+	VANDPS      Y12, Y5, Y13
+	VSUBPD      Y13, Y1, Y1
+	VORPS       Y2, Y6, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y2, Y2
+	VANDPS      Y12, Y6, Y13
+	VSUBPD      Y13, Y2, Y2
+	VORPS       Y3, Y7, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y3, Y3
+	VANDPS      Y12, Y7, Y13
+	VSUBPD      Y13, Y3, Y3
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y0, Y0
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y2, Y2
+	VFMADD231PD Y1, Y1, Y0
+	VFMADD231PD Y3, Y3, Y2
+	VADDPD      Y2, Y0, Y0
+	VADDPD      Y0, Y14, Y14
+	CMPQ        184(AX), $0x04
+	JE          rows_done
+
+	// row 4
+	MOVQ        48(AX), R9
+	VMOVUPS     (R9)(CX*1), Y0
+	VMOVUPS     32(R9)(CX*1), Y1
+	VMOVUPS     64(R9)(CX*1), Y2
+	VMOVUPS     96(R9)(CX*1), Y3
+	MOVQ        112(AX), R11
+	VADDPD      Y0, Y4, Y4
+	VADDPD      Y1, Y5, Y5
+	VADDPD      Y2, Y6, Y6
+	VADDPD      Y3, Y7, Y7
+	VPERM2F128  $0x03, 128(BX), Y11, Y12
+	VPALIGNR    $0x08, Y12, Y11, Y12
+	VMOVUPS     Y11, 128(BX)
+	VPERM2F128  $0x21, 128(R10)(CX*1), Y8, Y13
+	VPALIGNR    $0x08, Y8, Y13, Y13
+	VADDPD      Y9, Y12, Y12
+	VADDPD      Y12, Y4, Y4
+	VADDPD      Y13, Y10, Y13
+	VADDPD      Y13, Y7, Y7
+	VADDPD      Y10, Y8, Y12
+	VADDPD      Y12, Y5, Y5
+	VADDPD      Y11, Y9, Y13
+	VADDPD      Y13, Y6, Y6
+	VANDPS      signAVX2F64<>+0(SB), Y4, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y4, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y4, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y4, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y4, Y4
+	VMULPD      quarterAVX2F64<>+0(SB), Y4, Y4
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y4, Y4
+	VMOVUPS     Y4, (R11)(CX*1)
+	VANDPS      signAVX2F64<>+0(SB), Y5, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y5, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y5, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y5, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y5, Y5
+	VMULPD      quarterAVX2F64<>+0(SB), Y5, Y5
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y5, Y5
+	VMOVUPS     Y5, 32(R11)(CX*1)
+	VANDPS      signAVX2F64<>+0(SB), Y6, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y6, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y6, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y6, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y6, Y6
+	VMULPD      quarterAVX2F64<>+0(SB), Y6, Y6
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y6, Y6
+	VMOVUPS     Y6, 64(R11)(CX*1)
+	VANDPS      signAVX2F64<>+0(SB), Y7, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y7, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y7, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y7, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y7, Y7
+	VMULPD      quarterAVX2F64<>+0(SB), Y7, Y7
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y7, Y7
+	VMOVUPS     Y7, 96(R11)(CX*1)
+	VORPS       Y4, Y8, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y4, Y4
+	VANDPS      Y12, Y8, Y13
+	VSUBPD      Y13, Y4, Y4
+	VORPS       Y5, Y9, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y5, Y5
+	VANDPS      Y12, Y9, Y13
+	VSUBPD      Y13, Y5, Y5
+	VORPS       Y6, Y10, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y6, Y6
+	VANDPS      Y12, Y10, Y13
+	VSUBPD      Y13, Y6, Y6
+	VORPS       Y7, Y11, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y7, Y7
+	VANDPS      Y12, Y11, Y13
+	VSUBPD      Y13, Y7, Y7
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y4, Y4
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y6, Y6
+	VFMADD231PD Y5, Y5, Y4
+	VFMADD231PD Y7, Y7, Y6
+	VADDPD      Y6, Y4, Y4
+	VADDPD      Y4, Y14, Y14
+	CMPQ        184(AX), $0x05
+	JE          rows_done
+
+	// row 5
+	MOVQ        56(AX), R10
+	VMOVUPS     (R10)(CX*1), Y4
+	VMOVUPS     32(R10)(CX*1), Y5
+	VMOVUPS     64(R10)(CX*1), Y6
+	VMOVUPS     96(R10)(CX*1), Y7
+	MOVQ        120(AX), R11
+	VADDPD      Y4, Y8, Y8
+	VADDPD      Y5, Y9, Y9
+	VADDPD      Y6, Y10, Y10
+	VADDPD      Y7, Y11, Y11
+	VPERM2F128  $0x03, 160(BX), Y3, Y12
+	VPALIGNR    $0x08, Y12, Y3, Y12
+	VMOVUPS     Y3, 160(BX)
+	VPERM2F128  $0x21, 128(R9)(CX*1), Y0, Y13
+	VPALIGNR    $0x08, Y0, Y13, Y13
+	VADDPD      Y1, Y12, Y12
+	VADDPD      Y12, Y8, Y8
+	VADDPD      Y13, Y2, Y13
+	VADDPD      Y13, Y11, Y11
+	VADDPD      Y2, Y0, Y12
+	VADDPD      Y12, Y9, Y9
+	VADDPD      Y3, Y1, Y13
+	VADDPD      Y13, Y10, Y10
+	VANDPS      signAVX2F64<>+0(SB), Y8, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y8, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y8, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y8, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y8, Y8
+	VMULPD      quarterAVX2F64<>+0(SB), Y8, Y8
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y8, Y8
+	VMOVUPS     Y8, (R11)(CX*1)
+	VANDPS      signAVX2F64<>+0(SB), Y9, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y9, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y9, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y9, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y9, Y9
+	VMULPD      quarterAVX2F64<>+0(SB), Y9, Y9
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y9, Y9
+	VMOVUPS     Y9, 32(R11)(CX*1)
+	VANDPS      signAVX2F64<>+0(SB), Y10, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y10, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y10, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y10, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y10, Y10
+	VMULPD      quarterAVX2F64<>+0(SB), Y10, Y10
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y10, Y10
+	VMOVUPS     Y10, 64(R11)(CX*1)
+	VANDPS      signAVX2F64<>+0(SB), Y11, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y11, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y11, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y11, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y11, Y11
+	VMULPD      quarterAVX2F64<>+0(SB), Y11, Y11
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y11, Y11
+	VMOVUPS     Y11, 96(R11)(CX*1)
+	VORPS       Y8, Y0, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y8, Y8
+	VANDPS      Y12, Y0, Y13
+	VSUBPD      Y13, Y8, Y8
+	VORPS       Y9, Y1, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y9, Y9
+	VANDPS      Y12, Y1, Y13
+	VSUBPD      Y13, Y9, Y9
+	VORPS       Y10, Y2, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y10, Y10
+	VANDPS      Y12, Y2, Y13
+	VSUBPD      Y13, Y10, Y10
+	VORPS       Y11, Y3, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y11, Y11
+	VANDPS      Y12, Y3, Y13
+	VSUBPD      Y13, Y11, Y11
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y8, Y8
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y10, Y10
+	VFMADD231PD Y9, Y9, Y8
+	VFMADD231PD Y11, Y11, Y10
+	VADDPD      Y10, Y8, Y8
+	VADDPD      Y8, Y14, Y14
+	CMPQ        184(AX), $0x06
+	JE          rows_done
+
+	// row 6
+	MOVQ        64(AX), R9
+	VMOVUPS     (R9)(CX*1), Y8
+	VMOVUPS     32(R9)(CX*1), Y9
+	VMOVUPS     64(R9)(CX*1), Y10
+	VMOVUPS     96(R9)(CX*1), Y11
+	MOVQ        128(AX), R11
+	VADDPD      Y8, Y0, Y0
+	VADDPD      Y9, Y1, Y1
+	VADDPD      Y10, Y2, Y2
+	VADDPD      Y11, Y3, Y3
+	VPERM2F128  $0x03, 192(BX), Y7, Y12
+	VPALIGNR    $0x08, Y12, Y7, Y12
+	VMOVUPS     Y7, 192(BX)
+	VPERM2F128  $0x21, 128(R10)(CX*1), Y4, Y13
+	VPALIGNR    $0x08, Y4, Y13, Y13
+	VADDPD      Y5, Y12, Y12
+	VADDPD      Y12, Y0, Y0
+	VADDPD      Y13, Y6, Y13
+	VADDPD      Y13, Y3, Y3
+	VADDPD      Y6, Y4, Y12
+	VADDPD      Y12, Y1, Y1
+	VADDPD      Y7, Y5, Y13
+	VADDPD      Y13, Y2, Y2
+	VANDPS      signAVX2F64<>+0(SB), Y0, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y0, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y0, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y0, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y0, Y0
+	VMULPD      quarterAVX2F64<>+0(SB), Y0, Y0
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y0, Y0
+	VMOVUPS     Y0, (R11)(CX*1)
+	VANDPS      signAVX2F64<>+0(SB), Y1, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y1, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y1, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y1, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y1, Y1
+	VMULPD      quarterAVX2F64<>+0(SB), Y1, Y1
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y1, Y1
+	VMOVUPS     Y1, 32(R11)(CX*1)
+	VANDPS      signAVX2F64<>+0(SB), Y2, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y2, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y2, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y2, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y2, Y2
+	VMULPD      quarterAVX2F64<>+0(SB), Y2, Y2
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y2, Y2
+	VMOVUPS     Y2, 64(R11)(CX*1)
+	VANDPS      signAVX2F64<>+0(SB), Y3, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y3, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y3, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y3, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y3, Y3
+	VMULPD      quarterAVX2F64<>+0(SB), Y3, Y3
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y3, Y3
+	VMOVUPS     Y3, 96(R11)(CX*1)
+	VORPS       Y0, Y4, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y0, Y0
+	VANDPS      Y12, Y4, Y13
+	VSUBPD      Y13, Y0, Y0
+	VORPS       Y1, Y5, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y1, Y1
+	VANDPS      Y12, Y5, Y13
+	VSUBPD      Y13, Y1, Y1
+	VORPS       Y2, Y6, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y2, Y2
+	VANDPS      Y12, Y6, Y13
+	VSUBPD      Y13, Y2, Y2
+	VORPS       Y3, Y7, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y3, Y3
+	VANDPS      Y12, Y7, Y13
+	VSUBPD      Y13, Y3, Y3
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y0, Y0
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y2, Y2
+	VFMADD231PD Y1, Y1, Y0
+	VFMADD231PD Y3, Y3, Y2
+	VADDPD      Y2, Y0, Y0
+	VADDPD      Y0, Y14, Y14
+	CMPQ        184(AX), $0x07
+	JE          rows_done
+
+	// row 7
+	MOVQ        72(AX), R10
+	VMOVUPS     (R10)(CX*1), Y0
+	VMOVUPS     32(R10)(CX*1), Y1
+	VMOVUPS     64(R10)(CX*1), Y2
+	VMOVUPS     96(R10)(CX*1), Y3
+	MOVQ        136(AX), R10
+	VADDPD      Y0, Y4, Y4
+	VADDPD      Y1, Y5, Y5
+	VADDPD      Y2, Y6, Y6
+	VADDPD      Y3, Y7, Y7
+	VPERM2F128  $0x03, 224(BX), Y11, Y12
+	VPALIGNR    $0x08, Y12, Y11, Y12
+	VMOVUPS     Y11, 224(BX)
+	VPERM2F128  $0x21, 128(R9)(CX*1), Y8, Y13
+	VPALIGNR    $0x08, Y8, Y13, Y13
+	VADDPD      Y9, Y12, Y12
+	VADDPD      Y12, Y4, Y4
+	VADDPD      Y13, Y10, Y13
+	VADDPD      Y13, Y7, Y7
+	VADDPD      Y10, Y8, Y12
+	VADDPD      Y12, Y5, Y5
+	VADDPD      Y11, Y9, Y13
+	VADDPD      Y13, Y6, Y6
+	VANDPS      signAVX2F64<>+0(SB), Y4, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y4, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y4, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y4, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y4, Y4
+	VMULPD      quarterAVX2F64<>+0(SB), Y4, Y4
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y4, Y4
+	VMOVUPS     Y4, (R10)(CX*1)
+	VANDPS      signAVX2F64<>+0(SB), Y5, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y5, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y5, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y5, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y5, Y5
+	VMULPD      quarterAVX2F64<>+0(SB), Y5, Y5
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y5, Y5
+	VMOVUPS     Y5, 32(R10)(CX*1)
+	VANDPS      signAVX2F64<>+0(SB), Y6, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y6, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y6, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y6, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y6, Y6
+	VMULPD      quarterAVX2F64<>+0(SB), Y6, Y6
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y6, Y6
+	VMOVUPS     Y6, 64(R10)(CX*1)
+	VANDPS      signAVX2F64<>+0(SB), Y7, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y7, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y7, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y7, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y7, Y7
+	VMULPD      quarterAVX2F64<>+0(SB), Y7, Y7
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y7, Y7
+	VMOVUPS     Y7, 96(R10)(CX*1)
+	VORPS       Y4, Y8, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y4, Y4
+	VANDPS      Y12, Y8, Y13
+	VSUBPD      Y13, Y4, Y4
+	VORPS       Y5, Y9, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y5, Y5
+	VANDPS      Y12, Y9, Y13
+	VSUBPD      Y13, Y5, Y5
+	VORPS       Y6, Y10, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y6, Y6
+	VANDPS      Y12, Y10, Y13
+	VSUBPD      Y13, Y6, Y6
+	VORPS       Y7, Y11, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y7, Y7
+	VANDPS      Y12, Y11, Y13
+	VSUBPD      Y13, Y7, Y7
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y4, Y4
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y6, Y6
+	VFMADD231PD Y5, Y5, Y4
+	VFMADD231PD Y7, Y7, Y6
+	VADDPD      Y6, Y4, Y4
+	VADDPD      Y4, Y14, Y14
+	JMP         rows_done
+
 DATA quarterAVX2F64<>+0(SB)/8, $(0.25)
-GLOBL quarterAVX2F64<>(SB), RODATA|NOPTR, $8
+DATA quarterAVX2F64<>+8(SB)/8, $(0.25)
+DATA quarterAVX2F64<>+16(SB)/8, $(0.25)
+DATA quarterAVX2F64<>+24(SB)/8, $(0.25)
+GLOBL quarterAVX2F64<>(SB), RODATA|NOPTR, $32
+
+DATA magnitudeAVX2F64<>+0(SB)/8, $0x7fffffffffffffff
+DATA magnitudeAVX2F64<>+8(SB)/8, $0x7fffffffffffffff
+DATA magnitudeAVX2F64<>+16(SB)/8, $0x7fffffffffffffff
+DATA magnitudeAVX2F64<>+24(SB)/8, $0x7fffffffffffffff
+GLOBL magnitudeAVX2F64<>(SB), RODATA|NOPTR, $32
+
+DATA tinyAVX2F64<>+0(SB)/8, $(2.0522684006491881e-289)
+DATA tinyAVX2F64<>+8(SB)/8, $(2.0522684006491881e-289)
+DATA tinyAVX2F64<>+16(SB)/8, $(2.0522684006491881e-289)
+DATA tinyAVX2F64<>+24(SB)/8, $(2.0522684006491881e-289)
+GLOBL tinyAVX2F64<>(SB), RODATA|NOPTR, $32
+
+DATA zeroAVX2F64<>+0(SB)/8, $(0)
+DATA zeroAVX2F64<>+8(SB)/8, $(0)
+DATA zeroAVX2F64<>+16(SB)/8, $(0)
+DATA zeroAVX2F64<>+24(SB)/8, $(0)
+GLOBL zeroAVX2F64<>(SB), RODATA|NOPTR, $32
+
+DATA smallestAVX2F64<>+0(SB)/8, $(2.2250738585072014e-308)
+DATA smallestAVX2F64<>+8(SB)/8, $(2.2250738585072014e-308)
+DATA smallestAVX2F64<>+16(SB)/8, $(2.2250738585072014e-308)
+DATA smallestAVX2F64<>+24(SB)/8, $(2.2250738585072014e-308)
+GLOBL smallestAVX2F64<>(SB), RODATA|NOPTR, $32
+
+DATA signAVX2F64<>+0(SB)/8, $0x8000000000000000
+DATA signAVX2F64<>+8(SB)/8, $0x8000000000000000
+DATA signAVX2F64<>+16(SB)/8, $0x8000000000000000
+DATA signAVX2F64<>+24(SB)/8, $0x8000000000000000
+GLOBL signAVX2F64<>(SB), RODATA|NOPTR, $32
+
+DATA smallAVX2F64<>+0(SB)/8, $(8.900295434028806e-308)
+DATA smallAVX2F64<>+8(SB)/8, $(8.900295434028806e-308)
+DATA smallAVX2F64<>+16(SB)/8, $(8.900295434028806e-308)
+DATA smallAVX2F64<>+24(SB)/8, $(8.900295434028806e-308)
+GLOBL smallAVX2F64<>(SB), RODATA|NOPTR, $32
+
+DATA below1020_AVX2F64<>+0(SB)/8, $0x002fffffffffffff
+DATA below1020_AVX2F64<>+8(SB)/8, $0x002fffffffffffff
+DATA below1020_AVX2F64<>+16(SB)/8, $0x002fffffffffffff
+DATA below1020_AVX2F64<>+24(SB)/8, $0x002fffffffffffff
+GLOBL below1020_AVX2F64<>(SB), RODATA|NOPTR, $32
+
+DATA below959_AVX2F64<>+0(SB)/8, $0x03ffffffffffffff
+DATA below959_AVX2F64<>+8(SB)/8, $0x03ffffffffffffff
+DATA below959_AVX2F64<>+16(SB)/8, $0x03ffffffffffffff
+DATA below959_AVX2F64<>+24(SB)/8, $0x03ffffffffffffff
+GLOBL below959_AVX2F64<>(SB), RODATA|NOPTR, $32
 
 // func streamAVX2F64(s *Span)
 // Requires: AVX, AVX2, FMA3
 TEXT ·streamAVX2F64(SB), NOSPLIT, $0-8
-	MOVQ         s+0(FP), AX
-	MOVQ         144(AX), CX
-	MOVQ         160(AX), DX
-	ADDQ         152(AX), DX
-	MOVQ         168(AX), BX
-	MOVQ         200(AX), SI
-	MOVQ         192(AX), DI
-	VBROADCASTSD quarterAVX2F64<>+0(SB), Y15
+	MOVQ s+0(FP), AX
+	MOVQ 144(AX), CX
+	MOVQ 160(AX), DX
+	ADDQ 152(AX), DX
+	MOVQ 168(AX), BX
+	MOVQ 200(AX), SI
+	MOVQ 192(AX), DI
+	MOVQ 184(AX), R8
+	SHRQ $0x01, R8
+	MOVQ 8(AX)(R8*8), R8
 
 block:
-	LEAQ         -1(SI), R8
-	VMOVQ        R8, X12
+	LEAQ         -1(SI), R9
+	VMOVQ        R9, X12
 	VPBROADCASTQ X12, Y12
 	VANDPS       (DX), Y12, Y14
-	MOVQ         (AX), R8
-	MOVQ         8(AX), R9
-	VMOVUPS      (R8)(CX*1), Y0
-	VMOVUPS      32(R8)(CX*1), Y1
-	VMOVUPS      64(R8)(CX*1), Y2
-	VMOVUPS      96(R8)(CX*1), Y3
-	VMOVUPS      (R9)(CX*1), Y4
-	VMOVUPS      32(R9)(CX*1), Y5
-	VMOVUPS      64(R9)(CX*1), Y6
-	VMOVUPS      96(R9)(CX*1), Y7
+	VMOVUPS      (R8)(CX*1), Y12
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VMOVUPS      tinyAVX2F64<>+0(SB), Y13
+	VPCMPGTQ     Y12, Y13, Y13
+	VPCMPGTQ     zeroAVX2F64<>+0(SB), Y12, Y12
+	VPTEST       Y12, Y13
+	JNE          tiny
+	MOVQ         (AX), R9
+	MOVQ         8(AX), R10
+	VMOVUPS      (R9)(CX*1), Y0
+	VMOVUPS      32(R9)(CX*1), Y1
+	VMOVUPS      64(R9)(CX*1), Y2
+	VMOVUPS      96(R9)(CX*1), Y3
+	VMOVUPS      (R10)(CX*1), Y4
+	VMOVUPS      32(R10)(CX*1), Y5
+	VMOVUPS      64(R10)(CX*1), Y6
+	VMOVUPS      96(R10)(CX*1), Y7
 
 	// row 0
-	MOVQ        16(AX), R8
-	VMOVUPS     (R8)(CX*1), Y8
-	VMOVUPS     32(R8)(CX*1), Y9
-	VMOVUPS     64(R8)(CX*1), Y10
-	VMOVUPS     96(R8)(CX*1), Y11
-	MOVQ        80(AX), R10
+	MOVQ        16(AX), R9
+	VMOVUPS     (R9)(CX*1), Y8
+	VMOVUPS     32(R9)(CX*1), Y9
+	VMOVUPS     64(R9)(CX*1), Y10
+	VMOVUPS     96(R9)(CX*1), Y11
+	MOVQ        80(AX), R11
 	VADDPD      Y8, Y0, Y0
 	VADDPD      Y9, Y1, Y1
 	VADDPD      Y10, Y2, Y2
@@ -1782,7 +5376,7 @@ block:
 	VPERM2F128  $0x03, (BX), Y7, Y12
 	VPALIGNR    $0x08, Y12, Y7, Y12
 	VMOVUPS     Y7, (BX)
-	VPERM2F128  $0x21, 128(R9)(CX*1), Y4, Y13
+	VPERM2F128  $0x21, 128(R10)(CX*1), Y4, Y13
 	VPALIGNR    $0x08, Y4, Y13, Y13
 	VADDPD      Y5, Y12, Y12
 	VADDPD      Y12, Y0, Y0
@@ -1792,34 +5386,34 @@ block:
 	VADDPD      Y12, Y1, Y1
 	VADDPD      Y7, Y5, Y13
 	VADDPD      Y13, Y2, Y2
-	VMULPD      Y15, Y0, Y0
-	VMOVNTPS    Y0, (R10)(CX*1)
-	VMULPD      Y15, Y1, Y1
-	VMOVNTPS    Y1, 32(R10)(CX*1)
-	VMULPD      Y15, Y2, Y2
-	VMOVNTPS    Y2, 64(R10)(CX*1)
-	VMULPD      Y15, Y3, Y3
-	VMOVNTPS    Y3, 96(R10)(CX*1)
+	VMULPD      quarterAVX2F64<>+0(SB), Y0, Y0
+	VMOVNTPS    Y0, (R11)(CX*1)
+	VMULPD      quarterAVX2F64<>+0(SB), Y1, Y1
+	VMOVNTPS    Y1, 32(R11)(CX*1)
+	VMULPD      quarterAVX2F64<>+0(SB), Y2, Y2
+	VMOVNTPS    Y2, 64(R11)(CX*1)
+	VMULPD      quarterAVX2F64<>+0(SB), Y3, Y3
+	VMOVNTPS    Y3, 96(R11)(CX*1)
 	VSUBPD      Y4, Y0, Y0
 	VSUBPD      Y5, Y1, Y1
 	VSUBPD      Y6, Y2, Y2
 	VSUBPD      Y7, Y3, Y3
-	VMULPD      Y0, Y0, Y12
-	VMULPD      Y2, Y2, Y13
-	VFMADD231PD Y1, Y1, Y12
-	VFMADD231PD Y3, Y3, Y13
-	VADDPD      Y13, Y12, Y12
-	VADDPD      Y12, Y14, Y14
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y0, Y0
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y2, Y2
+	VFMADD231PD Y1, Y1, Y0
+	VFMADD231PD Y3, Y3, Y2
+	VADDPD      Y2, Y0, Y0
+	VADDPD      Y0, Y14, Y14
 	CMPQ        184(AX), $0x01
 	JE          rows_done
 
 	// row 1
-	MOVQ        24(AX), R9
-	VMOVUPS     (R9)(CX*1), Y0
-	VMOVUPS     32(R9)(CX*1), Y1
-	VMOVUPS     64(R9)(CX*1), Y2
-	VMOVUPS     96(R9)(CX*1), Y3
-	MOVQ        88(AX), R10
+	MOVQ        24(AX), R10
+	VMOVUPS     (R10)(CX*1), Y0
+	VMOVUPS     32(R10)(CX*1), Y1
+	VMOVUPS     64(R10)(CX*1), Y2
+	VMOVUPS     96(R10)(CX*1), Y3
+	MOVQ        88(AX), R11
 	VADDPD      Y0, Y4, Y4
 	VADDPD      Y1, Y5, Y5
 	VADDPD      Y2, Y6, Y6
@@ -1827,141 +5421,6 @@ block:
 	VPERM2F128  $0x03, 32(BX), Y11, Y12
 	VPALIGNR    $0x08, Y12, Y11, Y12
 	VMOVUPS     Y11, 32(BX)
-	VPERM2F128  $0x21, 128(R8)(CX*1), Y8, Y13
-	VPALIGNR    $0x08, Y8, Y13, Y13
-	VADDPD      Y9, Y12, Y12
-	VADDPD      Y12, Y4, Y4
-	VADDPD      Y13, Y10, Y13
-	VADDPD      Y13, Y7, Y7
-	VADDPD      Y10, Y8, Y12
-	VADDPD      Y12, Y5, Y5
-	VADDPD      Y11, Y9, Y13
-	VADDPD      Y13, Y6, Y6
-	VMULPD      Y15, Y4, Y4
-	VMOVNTPS    Y4, (R10)(CX*1)
-	VMULPD      Y15, Y5, Y5
-	VMOVNTPS    Y5, 32(R10)(CX*1)
-	VMULPD      Y15, Y6, Y6
-	VMOVNTPS    Y6, 64(R10)(CX*1)
-	VMULPD      Y15, Y7, Y7
-	VMOVNTPS    Y7, 96(R10)(CX*1)
-	VSUBPD      Y8, Y4, Y4
-	VSUBPD      Y9, Y5, Y5
-	VSUBPD      Y10, Y6, Y6
-	VSUBPD      Y11, Y7, Y7
-	VMULPD      Y4, Y4, Y12
-	VMULPD      Y6, Y6, Y13
-	VFMADD231PD Y5, Y5, Y12
-	VFMADD231PD Y7, Y7, Y13
-	VADDPD      Y13, Y12, Y12
-	VADDPD      Y12, Y14, Y14
-	CMPQ        184(AX), $0x02
-	JE          rows_done
-
-	// row 2
-	MOVQ        32(AX), R8
-	VMOVUPS     (R8)(CX*1), Y4
-	VMOVUPS     32(R8)(CX*1), Y5
-	VMOVUPS     64(R8)(CX*1), Y6
-	VMOVUPS     96(R8)(CX*1), Y7
-	MOVQ        96(AX), R10
-	VADDPD      Y4, Y8, Y8
-	VADDPD      Y5, Y9, Y9
-	VADDPD      Y6, Y10, Y10
-	VADDPD      Y7, Y11, Y11
-	VPERM2F128  $0x03, 64(BX), Y3, Y12
-	VPALIGNR    $0x08, Y12, Y3, Y12
-	VMOVUPS     Y3, 64(BX)
-	VPERM2F128  $0x21, 128(R9)(CX*1), Y0, Y13
-	VPALIGNR    $0x08, Y0, Y13, Y13
-	VADDPD      Y1, Y12, Y12
-	VADDPD      Y12, Y8, Y8
-	VADDPD      Y13, Y2, Y13
-	VADDPD      Y13, Y11, Y11
-	VADDPD      Y2, Y0, Y12
-	VADDPD      Y12, Y9, Y9
-	VADDPD      Y3, Y1, Y13
-	VADDPD      Y13, Y10, Y10
-	VMULPD      Y15, Y8, Y8
-	VMOVNTPS    Y8, (R10)(CX*1)
-	VMULPD      Y15, Y9, Y9
-	VMOVNTPS    Y9, 32(R10)(CX*1)
-	VMULPD      Y15, Y10, Y10
-	VMOVNTPS    Y10, 64(R10)(CX*1)
-	VMULPD      Y15, Y11, Y11
-	VMOVNTPS    Y11, 96(R10)(CX*1)
-	VSUBPD      Y0, Y8, Y8
-	VSUBPD      Y1, Y9, Y9
-	VSUBPD      Y2, Y10, Y10
-	VSUBPD      Y3, Y11, Y11
-	VMULPD      Y8, Y8, Y12
-	VMULPD      Y10, Y10, Y13
-	VFMADD231PD Y9, Y9, Y12
-	VFMADD231PD Y11, Y11, Y13
-	VADDPD      Y13, Y12, Y12
-	VADDPD      Y12, Y14, Y14
-	CMPQ        184(AX), $0x03
-	JE          rows_done
-
-	// row 3
-	MOVQ        40(AX), R9
-	VMOVUPS     (R9)(CX*1), Y8
-	VMOVUPS     32(R9)(CX*1), Y9
-	VMOVUPS     64(R9)(CX*1), Y10
-	VMOVUPS     96(R9)(CX*1), Y11
-	MOVQ        104(AX), R10
-	VADDPD      Y8, Y0, Y0
-	VADDPD      Y9, Y1, Y1
-	VADDPD      Y10, Y2, Y2
-	VADDPD      Y11, Y3, Y3
-	VPERM2F128  $0x03, 96(BX), Y7, Y12
-	VPALIGNR    $0x08, Y12, Y7, Y12
-	VMOVUPS     Y7, 96(BX)
-	VPERM2F128  $0x21, 128(R8)(CX*1), Y4, Y13
-	VPALIGNR    $0x08, Y4, Y13, Y13
-	VADDPD      Y5, Y12, Y12
-	VADDPD      Y12, Y0, Y0
-	VADDPD      Y13, Y6, Y13
-	VADDPD      Y13, Y3, Y3
-	VADDPD      Y6, Y4, Y12
-	VADDPD      Y12, Y1, Y1
-	VADDPD      Y7, Y5, Y13
-	VADDPD      Y13, Y2, Y2
-	VMULPD      Y15, Y0, Y0
-	VMOVNTPS    Y0, (R10)(CX*1)
-	VMULPD      Y15, Y1, Y1
-	VMOVNTPS    Y1, 32(R10)(CX*1)
-	VMULPD      Y15, Y2, Y2
-	VMOVNTPS    Y2, 64(R10)(CX*1)
-	VMULPD      Y15, Y3, Y3
-	VMOVNTPS    Y3, 96(R10)(CX*1)
-	VSUBPD      Y4, Y0, Y0
-	VSUBPD      Y5, Y1, Y1
-	VSUBPD      Y6, Y2, Y2
-	VSUBPD      Y7, Y3, Y3
-	VMULPD      Y0, Y0, Y12
-	VMULPD      Y2, Y2, Y13
-	VFMADD231PD Y1, Y1, Y12
-	VFMADD231PD Y3, Y3, Y13
-	VADDPD      Y13, Y12, Y12
-	VADDPD      Y12, Y14, Y14
-	CMPQ        184(AX), $0x04
-	JE          rows_done
-
-	// row 4
-	MOVQ        48(AX), R8
-	VMOVUPS     (R8)(CX*1), Y0
-	VMOVUPS     32(R8)(CX*1), Y1
-	VMOVUPS     64(R8)(CX*1), Y2
-	VMOVUPS     96(R8)(CX*1), Y3
-	MOVQ        112(AX), R10
-	VADDPD      Y0, Y4, Y4
-	VADDPD      Y1, Y5, Y5
-	VADDPD      Y2, Y6, Y6
-	VADDPD      Y3, Y7, Y7
-	VPERM2F128  $0x03, 128(BX), Y11, Y12
-	VPALIGNR    $0x08, Y12, Y11, Y12
-	VMOVUPS     Y11, 128(BX)
 	VPERM2F128  $0x21, 128(R9)(CX*1), Y8, Y13
 	VPALIGNR    $0x08, Y8, Y13, Y13
 	VADDPD      Y9, Y12, Y12
@@ -1972,42 +5431,42 @@ block:
 	VADDPD      Y12, Y5, Y5
 	VADDPD      Y11, Y9, Y13
 	VADDPD      Y13, Y6, Y6
-	VMULPD      Y15, Y4, Y4
-	VMOVNTPS    Y4, (R10)(CX*1)
-	VMULPD      Y15, Y5, Y5
-	VMOVNTPS    Y5, 32(R10)(CX*1)
-	VMULPD      Y15, Y6, Y6
-	VMOVNTPS    Y6, 64(R10)(CX*1)
-	VMULPD      Y15, Y7, Y7
-	VMOVNTPS    Y7, 96(R10)(CX*1)
+	VMULPD      quarterAVX2F64<>+0(SB), Y4, Y4
+	VMOVNTPS    Y4, (R11)(CX*1)
+	VMULPD      quarterAVX2F64<>+0(SB), Y5, Y5
+	VMOVNTPS    Y5, 32(R11)(CX*1)
+	VMULPD      quarterAVX2F64<>+0(SB), Y6, Y6
+	VMOVNTPS    Y6, 64(R11)(CX*1)
+	VMULPD      quarterAVX2F64<>+0(SB), Y7, Y7
+	VMOVNTPS    Y7, 96(R11)(CX*1)
 	VSUBPD      Y8, Y4, Y4
 	VSUBPD      Y9, Y5, Y5
 	VSUBPD      Y10, Y6, Y6
 	VSUBPD      Y11, Y7, Y7
-	VMULPD      Y4, Y4, Y12
-	VMULPD      Y6, Y6, Y13
-	VFMADD231PD Y5, Y5, Y12
-	VFMADD231PD Y7, Y7, Y13
-	VADDPD      Y13, Y12, Y12
-	VADDPD      Y12, Y14, Y14
-	CMPQ        184(AX), $0x05
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y4, Y4
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y6, Y6
+	VFMADD231PD Y5, Y5, Y4
+	VFMADD231PD Y7, Y7, Y6
+	VADDPD      Y6, Y4, Y4
+	VADDPD      Y4, Y14, Y14
+	CMPQ        184(AX), $0x02
 	JE          rows_done
 
-	// row 5
-	MOVQ        56(AX), R9
+	// row 2
+	MOVQ        32(AX), R9
 	VMOVUPS     (R9)(CX*1), Y4
 	VMOVUPS     32(R9)(CX*1), Y5
 	VMOVUPS     64(R9)(CX*1), Y6
 	VMOVUPS     96(R9)(CX*1), Y7
-	MOVQ        120(AX), R10
+	MOVQ        96(AX), R11
 	VADDPD      Y4, Y8, Y8
 	VADDPD      Y5, Y9, Y9
 	VADDPD      Y6, Y10, Y10
 	VADDPD      Y7, Y11, Y11
-	VPERM2F128  $0x03, 160(BX), Y3, Y12
+	VPERM2F128  $0x03, 64(BX), Y3, Y12
 	VPALIGNR    $0x08, Y12, Y3, Y12
-	VMOVUPS     Y3, 160(BX)
-	VPERM2F128  $0x21, 128(R8)(CX*1), Y0, Y13
+	VMOVUPS     Y3, 64(BX)
+	VPERM2F128  $0x21, 128(R10)(CX*1), Y0, Y13
 	VPALIGNR    $0x08, Y0, Y13, Y13
 	VADDPD      Y1, Y12, Y12
 	VADDPD      Y12, Y8, Y8
@@ -2017,41 +5476,41 @@ block:
 	VADDPD      Y12, Y9, Y9
 	VADDPD      Y3, Y1, Y13
 	VADDPD      Y13, Y10, Y10
-	VMULPD      Y15, Y8, Y8
-	VMOVNTPS    Y8, (R10)(CX*1)
-	VMULPD      Y15, Y9, Y9
-	VMOVNTPS    Y9, 32(R10)(CX*1)
-	VMULPD      Y15, Y10, Y10
-	VMOVNTPS    Y10, 64(R10)(CX*1)
-	VMULPD      Y15, Y11, Y11
-	VMOVNTPS    Y11, 96(R10)(CX*1)
+	VMULPD      quarterAVX2F64<>+0(SB), Y8, Y8
+	VMOVNTPS    Y8, (R11)(CX*1)
+	VMULPD      quarterAVX2F64<>+0(SB), Y9, Y9
+	VMOVNTPS    Y9, 32(R11)(CX*1)
+	VMULPD      quarterAVX2F64<>+0(SB), Y10, Y10
+	VMOVNTPS    Y10, 64(R11)(CX*1)
+	VMULPD      quarterAVX2F64<>+0(SB), Y11, Y11
+	VMOVNTPS    Y11, 96(R11)(CX*1)
 	VSUBPD      Y0, Y8, Y8
 	VSUBPD      Y1, Y9, Y9
 	VSUBPD      Y2, Y10, Y10
 	VSUBPD      Y3, Y11, Y11
-	VMULPD      Y8, Y8, Y12
-	VMULPD      Y10, Y10, Y13
-	VFMADD231PD Y9, Y9, Y12
-	VFMADD231PD Y11, Y11, Y13
-	VADDPD      Y13, Y12, Y12
-	VADDPD      Y12, Y14, Y14
-	CMPQ        184(AX), $0x06
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y8, Y8
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y10, Y10
+	VFMADD231PD Y9, Y9, Y8
+	VFMADD231PD Y11, Y11, Y10
+	VADDPD      Y10, Y8, Y8
+	VADDPD      Y8, Y14, Y14
+	CMPQ        184(AX), $0x03
 	JE          rows_done
 
-	// row 6
-	MOVQ        64(AX), R8
-	VMOVUPS     (R8)(CX*1), Y8
-	VMOVUPS     32(R8)(CX*1), Y9
-	VMOVUPS     64(R8)(CX*1), Y10
-	VMOVUPS     96(R8)(CX*1), Y11
-	MOVQ        128(AX), R10
+	// row 3
+	MOVQ        40(AX), R10
+	VMOVUPS     (R10)(CX*1), Y8
+	VMOVUPS     32(R10)(CX*1), Y9
+	VMOVUPS     64(R10)(CX*1), Y10
+	VMOVUPS     96(R10)(CX*1), Y11
+	MOVQ        104(AX), R11
 	VADDPD      Y8, Y0, Y0
 	VADDPD      Y9, Y1, Y1
 	VADDPD      Y10, Y2, Y2
 	VADDPD      Y11, Y3, Y3
-	VPERM2F128  $0x03, 192(BX), Y7, Y12
+	VPERM2F128  $0x03, 96(BX), Y7, Y12
 	VPALIGNR    $0x08, Y12, Y7, Y12
-	VMOVUPS     Y7, 192(BX)
+	VMOVUPS     Y7, 96(BX)
 	VPERM2F128  $0x21, 128(R9)(CX*1), Y4, Y13
 	VPALIGNR    $0x08, Y4, Y13, Y13
 	VADDPD      Y5, Y12, Y12
@@ -2062,42 +5521,42 @@ block:
 	VADDPD      Y12, Y1, Y1
 	VADDPD      Y7, Y5, Y13
 	VADDPD      Y13, Y2, Y2
-	VMULPD      Y15, Y0, Y0
-	VMOVNTPS    Y0, (R10)(CX*1)
-	VMULPD      Y15, Y1, Y1
-	VMOVNTPS    Y1, 32(R10)(CX*1)
-	VMULPD      Y15, Y2, Y2
-	VMOVNTPS    Y2, 64(R10)(CX*1)
-	VMULPD      Y15, Y3, Y3
-	VMOVNTPS    Y3, 96(R10)(CX*1)
+	VMULPD      quarterAVX2F64<>+0(SB), Y0, Y0
+	VMOVNTPS    Y0, (R11)(CX*1)
+	VMULPD      quarterAVX2F64<>+0(SB), Y1, Y1
+	VMOVNTPS    Y1, 32(R11)(CX*1)
+	VMULPD      quarterAVX2F64<>+0(SB), Y2, Y2
+	VMOVNTPS    Y2, 64(R11)(CX*1)
+	VMULPD      quarterAVX2F64<>+0(SB), Y3, Y3
+	VMOVNTPS    Y3, 96(R11)(CX*1)
 	VSUBPD      Y4, Y0, Y0
 	VSUBPD      Y5, Y1, Y1
 	VSUBPD      Y6, Y2, Y2
 	VSUBPD      Y7, Y3, Y3
-	VMULPD      Y0, Y0, Y12
-	VMULPD      Y2, Y2, Y13
-	VFMADD231PD Y1, Y1, Y12
-	VFMADD231PD Y3, Y3, Y13
-	VADDPD      Y13, Y12, Y12
-	VADDPD      Y12, Y14, Y14
-	CMPQ        184(AX), $0x07
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y0, Y0
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y2, Y2
+	VFMADD231PD Y1, Y1, Y0
+	VFMADD231PD Y3, Y3, Y2
+	VADDPD      Y2, Y0, Y0
+	VADDPD      Y0, Y14, Y14
+	CMPQ        184(AX), $0x04
 	JE          rows_done
 
-	// row 7
-	MOVQ        72(AX), R9
+	// row 4
+	MOVQ        48(AX), R9
 	VMOVUPS     (R9)(CX*1), Y0
 	VMOVUPS     32(R9)(CX*1), Y1
 	VMOVUPS     64(R9)(CX*1), Y2
 	VMOVUPS     96(R9)(CX*1), Y3
-	MOVQ        136(AX), R9
+	MOVQ        112(AX), R11
 	VADDPD      Y0, Y4, Y4
 	VADDPD      Y1, Y5, Y5
 	VADDPD      Y2, Y6, Y6
 	VADDPD      Y3, Y7, Y7
-	VPERM2F128  $0x03, 224(BX), Y11, Y12
+	VPERM2F128  $0x03, 128(BX), Y11, Y12
 	VPALIGNR    $0x08, Y12, Y11, Y12
-	VMOVUPS     Y11, 224(BX)
-	VPERM2F128  $0x21, 128(R8)(CX*1), Y8, Y13
+	VMOVUPS     Y11, 128(BX)
+	VPERM2F128  $0x21, 128(R10)(CX*1), Y8, Y13
 	VPALIGNR    $0x08, Y8, Y13, Y13
 	VADDPD      Y9, Y12, Y12
 	VADDPD      Y12, Y4, Y4
@@ -2107,24 +5566,159 @@ block:
 	VADDPD      Y12, Y5, Y5
 	VADDPD      Y11, Y9, Y13
 	VADDPD      Y13, Y6, Y6
-	VMULPD      Y15, Y4, Y4
-	VMOVNTPS    Y4, (R9)(CX*1)
-	VMULPD      Y15, Y5, Y5
-	VMOVNTPS    Y5, 32(R9)(CX*1)
-	VMULPD      Y15, Y6, Y6
-	VMOVNTPS    Y6, 64(R9)(CX*1)
-	VMULPD      Y15, Y7, Y7
-	VMOVNTPS    Y7, 96(R9)(CX*1)
+	VMULPD      quarterAVX2F64<>+0(SB), Y4, Y4
+	VMOVNTPS    Y4, (R11)(CX*1)
+	VMULPD      quarterAVX2F64<>+0(SB), Y5, Y5
+	VMOVNTPS    Y5, 32(R11)(CX*1)
+	VMULPD      quarterAVX2F64<>+0(SB), Y6, Y6
+	VMOVNTPS    Y6, 64(R11)(CX*1)
+	VMULPD      quarterAVX2F64<>+0(SB), Y7, Y7
+	VMOVNTPS    Y7, 96(R11)(CX*1)
 	VSUBPD      Y8, Y4, Y4
 	VSUBPD      Y9, Y5, Y5
 	VSUBPD      Y10, Y6, Y6
 	VSUBPD      Y11, Y7, Y7
-	VMULPD      Y4, Y4, Y12
-	VMULPD      Y6, Y6, Y13
-	VFMADD231PD Y5, Y5, Y12
-	VFMADD231PD Y7, Y7, Y13
-	VADDPD      Y13, Y12, Y12
-	VADDPD      Y12, Y14, Y14
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y4, Y4
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y6, Y6
+	VFMADD231PD Y5, Y5, Y4
+	VFMADD231PD Y7, Y7, Y6
+	VADDPD      Y6, Y4, Y4
+	VADDPD      Y4, Y14, Y14
+	CMPQ        184(AX), $0x05
+	JE          rows_done
+
+	// row 5
+	MOVQ        56(AX), R10
+	VMOVUPS     (R10)(CX*1), Y4
+	VMOVUPS     32(R10)(CX*1), Y5
+	VMOVUPS     64(R10)(CX*1), Y6
+	VMOVUPS     96(R10)(CX*1), Y7
+	MOVQ        120(AX), R11
+	VADDPD      Y4, Y8, Y8
+	VADDPD      Y5, Y9, Y9
+	VADDPD      Y6, Y10, Y10
+	VADDPD      Y7, Y11, Y11
+	VPERM2F128  $0x03, 160(BX), Y3, Y12
+	VPALIGNR    $0x08, Y12, Y3, Y12
+	VMOVUPS     Y3, 160(BX)
+	VPERM2F128  $0x21, 128(R9)(CX*1), Y0, Y13
+	VPALIGNR    $0x08, Y0, Y13, Y13
+	VADDPD      Y1, Y12, Y12
+	VADDPD      Y12, Y8, Y8
+	VADDPD      Y13, Y2, Y13
+	VADDPD      Y13, Y11, Y11
+	VADDPD      Y2, Y0, Y12
+	VADDPD      Y12, Y9, Y9
+	VADDPD      Y3, Y1, Y13
+	VADDPD      Y13, Y10, Y10
+	VMULPD      quarterAVX2F64<>+0(SB), Y8, Y8
+	VMOVNTPS    Y8, (R11)(CX*1)
+	VMULPD      quarterAVX2F64<>+0(SB), Y9, Y9
+	VMOVNTPS    Y9, 32(R11)(CX*1)
+	VMULPD      quarterAVX2F64<>+0(SB), Y10, Y10
+	VMOVNTPS    Y10, 64(R11)(CX*1)
+	VMULPD      quarterAVX2F64<>+0(SB), Y11, Y11
+	VMOVNTPS    Y11, 96(R11)(CX*1)
+	VSUBPD      Y0, Y8, Y8
+	VSUBPD      Y1, Y9, Y9
+	VSUBPD      Y2, Y10, Y10
+	VSUBPD      Y3, Y11, Y11
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y8, Y8
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y10, Y10
+	VFMADD231PD Y9, Y9, Y8
+	VFMADD231PD Y11, Y11, Y10
+	VADDPD      Y10, Y8, Y8
+	VADDPD      Y8, Y14, Y14
+	CMPQ        184(AX), $0x06
+	JE          rows_done
+
+	// row 6
+	MOVQ        64(AX), R9
+	VMOVUPS     (R9)(CX*1), Y8
+	VMOVUPS     32(R9)(CX*1), Y9
+	VMOVUPS     64(R9)(CX*1), Y10
+	VMOVUPS     96(R9)(CX*1), Y11
+	MOVQ        128(AX), R11
+	VADDPD      Y8, Y0, Y0
+	VADDPD      Y9, Y1, Y1
+	VADDPD      Y10, Y2, Y2
+	VADDPD      Y11, Y3, Y3
+	VPERM2F128  $0x03, 192(BX), Y7, Y12
+	VPALIGNR    $0x08, Y12, Y7, Y12
+	VMOVUPS     Y7, 192(BX)
+	VPERM2F128  $0x21, 128(R10)(CX*1), Y4, Y13
+	VPALIGNR    $0x08, Y4, Y13, Y13
+	VADDPD      Y5, Y12, Y12
+	VADDPD      Y12, Y0, Y0
+	VADDPD      Y13, Y6, Y13
+	VADDPD      Y13, Y3, Y3
+	VADDPD      Y6, Y4, Y12
+	VADDPD      Y12, Y1, Y1
+	VADDPD      Y7, Y5, Y13
+	VADDPD      Y13, Y2, Y2
+	VMULPD      quarterAVX2F64<>+0(SB), Y0, Y0
+	VMOVNTPS    Y0, (R11)(CX*1)
+	VMULPD      quarterAVX2F64<>+0(SB), Y1, Y1
+	VMOVNTPS    Y1, 32(R11)(CX*1)
+	VMULPD      quarterAVX2F64<>+0(SB), Y2, Y2
+	VMOVNTPS    Y2, 64(R11)(CX*1)
+	VMULPD      quarterAVX2F64<>+0(SB), Y3, Y3
+	VMOVNTPS    Y3, 96(R11)(CX*1)
+	VSUBPD      Y4, Y0, Y0
+	VSUBPD      Y5, Y1, Y1
+	VSUBPD      Y6, Y2, Y2
+	VSUBPD      Y7, Y3, Y3
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y0, Y0
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y2, Y2
+	VFMADD231PD Y1, Y1, Y0
+	VFMADD231PD Y3, Y3, Y2
+	VADDPD      Y2, Y0, Y0
+	VADDPD      Y0, Y14, Y14
+	CMPQ        184(AX), $0x07
+	JE          rows_done
+
+	// row 7
+	MOVQ        72(AX), R10
+	VMOVUPS     (R10)(CX*1), Y0
+	VMOVUPS     32(R10)(CX*1), Y1
+	VMOVUPS     64(R10)(CX*1), Y2
+	VMOVUPS     96(R10)(CX*1), Y3
+	MOVQ        136(AX), R10
+	VADDPD      Y0, Y4, Y4
+	VADDPD      Y1, Y5, Y5
+	VADDPD      Y2, Y6, Y6
+	VADDPD      Y3, Y7, Y7
+	VPERM2F128  $0x03, 224(BX), Y11, Y12
+	VPALIGNR    $0x08, Y12, Y11, Y12
+	VMOVUPS     Y11, 224(BX)
+	VPERM2F128  $0x21, 128(R9)(CX*1), Y8, Y13
+	VPALIGNR    $0x08, Y8, Y13, Y13
+	VADDPD      Y9, Y12, Y12
+	VADDPD      Y12, Y4, Y4
+	VADDPD      Y13, Y10, Y13
+	VADDPD      Y13, Y7, Y7
+	VADDPD      Y10, Y8, Y12
+	VADDPD      Y12, Y5, Y5
+	VADDPD      Y11, Y9, Y13
+	VADDPD      Y13, Y6, Y6
+	VMULPD      quarterAVX2F64<>+0(SB), Y4, Y4
+	VMOVNTPS    Y4, (R10)(CX*1)
+	VMULPD      quarterAVX2F64<>+0(SB), Y5, Y5
+	VMOVNTPS    Y5, 32(R10)(CX*1)
+	VMULPD      quarterAVX2F64<>+0(SB), Y6, Y6
+	VMOVNTPS    Y6, 64(R10)(CX*1)
+	VMULPD      quarterAVX2F64<>+0(SB), Y7, Y7
+	VMOVNTPS    Y7, 96(R10)(CX*1)
+	VSUBPD      Y8, Y4, Y4
+	VSUBPD      Y9, Y5, Y5
+	VSUBPD      Y10, Y6, Y6
+	VSUBPD      Y11, Y7, Y7
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y4, Y4
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y6, Y6
+	VFMADD231PD Y5, Y5, Y4
+	VFMADD231PD Y7, Y7, Y6
+	VADDPD      Y6, Y4, Y4
+	VADDPD      Y4, Y14, Y14
 
 rows_done:
 	VMOVUPS Y14, (DX)
@@ -2135,18 +5729,967 @@ rows_done:
 	VZEROUPPER
 	RET
 
+tiny:
+	MOVQ    (AX), R9
+	MOVQ    8(AX), R10
+	VMOVUPS (R9)(CX*1), Y0
+	VMOVUPS 32(R9)(CX*1), Y1
+	VMOVUPS 64(R9)(CX*1), Y2
+	VMOVUPS 96(R9)(CX*1), Y3
+	VMOVUPS (R10)(CX*1), Y4
+	VMOVUPS 32(R10)(CX*1), Y5
+	VMOVUPS 64(R10)(CX*1), Y6
+	VMOVUPS 96(R10)(CX*1), Y7
+
+	// row 0
+	MOVQ        16(AX), R9
+	VMOVUPS     (R9)(CX*1), Y8
+	VMOVUPS     32(R9)(CX*1), Y9
+	VMOVUPS     64(R9)(CX*1), Y10
+	VMOVUPS     96(R9)(CX*1), Y11
+	MOVQ        80(AX), R11
+	VADDPD      Y8, Y0, Y0
+	VADDPD      Y9, Y1, Y1
+	VADDPD      Y10, Y2, Y2
+	VADDPD      Y11, Y3, Y3
+	VPERM2F128  $0x03, (BX), Y7, Y12
+	VPALIGNR    $0x08, Y12, Y7, Y12
+	VMOVUPS     Y7, (BX)
+	VPERM2F128  $0x21, 128(R10)(CX*1), Y4, Y13
+	VPALIGNR    $0x08, Y4, Y13, Y13
+	VADDPD      Y5, Y12, Y12
+	VADDPD      Y12, Y0, Y0
+	VADDPD      Y13, Y6, Y13
+	VADDPD      Y13, Y3, Y3
+	VADDPD      Y6, Y4, Y12
+	VADDPD      Y12, Y1, Y1
+	VADDPD      Y7, Y5, Y13
+	VADDPD      Y13, Y2, Y2
+	VANDPS      signAVX2F64<>+0(SB), Y0, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y0, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y0, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y0, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y0, Y0
+	VMULPD      quarterAVX2F64<>+0(SB), Y0, Y0
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y0, Y0
+	VMOVNTPS    Y0, (R11)(CX*1)
+	VANDPS      signAVX2F64<>+0(SB), Y1, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y1, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y1, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y1, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y1, Y1
+	VMULPD      quarterAVX2F64<>+0(SB), Y1, Y1
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y1, Y1
+	VMOVNTPS    Y1, 32(R11)(CX*1)
+	VANDPS      signAVX2F64<>+0(SB), Y2, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y2, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y2, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y2, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y2, Y2
+	VMULPD      quarterAVX2F64<>+0(SB), Y2, Y2
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y2, Y2
+	VMOVNTPS    Y2, 64(R11)(CX*1)
+	VANDPS      signAVX2F64<>+0(SB), Y3, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y3, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y3, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y3, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y3, Y3
+	VMULPD      quarterAVX2F64<>+0(SB), Y3, Y3
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y3, Y3
+	VMOVNTPS    Y3, 96(R11)(CX*1)
+	VORPS       Y0, Y4, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y0, Y0
+	VANDPS      Y12, Y4, Y13
+	VSUBPD      Y13, Y0, Y0
+	VORPS       Y1, Y5, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y1, Y1
+	VANDPS      Y12, Y5, Y13
+	VSUBPD      Y13, Y1, Y1
+	VORPS       Y2, Y6, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y2, Y2
+	VANDPS      Y12, Y6, Y13
+	VSUBPD      Y13, Y2, Y2
+	VORPS       Y3, Y7, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y3, Y3
+	VANDPS      Y12, Y7, Y13
+	VSUBPD      Y13, Y3, Y3
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y0, Y0
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y2, Y2
+	VFMADD231PD Y1, Y1, Y0
+	VFMADD231PD Y3, Y3, Y2
+	VADDPD      Y2, Y0, Y0
+	VADDPD      Y0, Y14, Y14
+	CMPQ        184(AX), $0x01
+	JE          rows_done
+
+	// row 1
+	MOVQ        24(AX), R10
+	VMOVUPS     (R10)(CX*1), Y0
+	VMOVUPS     32(R10)(CX*1), Y1
+	VMOVUPS     64(R10)(CX*1), Y2
+	VMOVUPS     96(R10)(CX*1), Y3
+	MOVQ        88(AX), R11
+	VADDPD      Y0, Y4, Y4
+	VADDPD      Y1, Y5, Y5
+	VADDPD      Y2, Y6, Y6
+	VADDPD      Y3, Y7, Y7
+	VPERM2F128  $0x03, 32(BX), Y11, Y12
+	VPALIGNR    $0x08, Y12, Y11, Y12
+	VMOVUPS     Y11, 32(BX)
+	VPERM2F128  $0x21, 128(R9)(CX*1), Y8, Y13
+	VPALIGNR    $0x08, Y8, Y13, Y13
+	VADDPD      Y9, Y12, Y12
+	VADDPD      Y12, Y4, Y4
+	VADDPD      Y13, Y10, Y13
+	VADDPD      Y13, Y7, Y7
+	VADDPD      Y10, Y8, Y12
+	VADDPD      Y12, Y5, Y5
+	VADDPD      Y11, Y9, Y13
+	VADDPD      Y13, Y6, Y6
+	VANDPS      signAVX2F64<>+0(SB), Y4, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y4, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y4, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y4, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y4, Y4
+	VMULPD      quarterAVX2F64<>+0(SB), Y4, Y4
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y4, Y4
+	VMOVNTPS    Y4, (R11)(CX*1)
+	VANDPS      signAVX2F64<>+0(SB), Y5, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y5, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y5, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y5, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y5, Y5
+	VMULPD      quarterAVX2F64<>+0(SB), Y5, Y5
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y5, Y5
+	VMOVNTPS    Y5, 32(R11)(CX*1)
+	VANDPS      signAVX2F64<>+0(SB), Y6, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y6, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y6, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y6, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y6, Y6
+	VMULPD      quarterAVX2F64<>+0(SB), Y6, Y6
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y6, Y6
+	VMOVNTPS    Y6, 64(R11)(CX*1)
+	VANDPS      signAVX2F64<>+0(SB), Y7, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y7, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y7, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y7, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y7, Y7
+	VMULPD      quarterAVX2F64<>+0(SB), Y7, Y7
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y7, Y7
+	VMOVNTPS    Y7, 96(R11)(CX*1)
+	VORPS       Y4, Y8, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y4, Y4
+	VANDPS      Y12, Y8, Y13
+	VSUBPD      Y13, Y4, Y4
+	VORPS       Y5, Y9, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y5, Y5
+	VANDPS      Y12, Y9, Y13
+	VSUBPD      Y13, Y5, Y5
+	VORPS       Y6, Y10, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y6, Y6
+	VANDPS      Y12, Y10, Y13
+	VSUBPD      Y13, Y6, Y6
+	VORPS       Y7, Y11, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y7, Y7
+	VANDPS      Y12, Y11, Y13
+	VSUBPD      Y13, Y7, Y7
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y4, Y4
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y6, Y6
+	VFMADD231PD Y5, Y5, Y4
+	VFMADD231PD Y7, Y7, Y6
+	VADDPD      Y6, Y4, Y4
+	VADDPD      Y4, Y14, Y14
+	CMPQ        184(AX), $0x02
+	JE          rows_done
+
+	// row 2
+	MOVQ        32(AX), R9
+	VMOVUPS     (R9)(CX*1), Y4
+	VMOVUPS     32(R9)(CX*1), Y5
+	VMOVUPS     64(R9)(CX*1), Y6
+	VMOVUPS     96(R9)(CX*1), Y7
+	MOVQ        96(AX), R11
+	VADDPD      Y4, Y8, Y8
+	VADDPD      Y5, Y9, Y9
+	VADDPD      Y6, Y10, Y10
+	VADDPD      Y7, Y11, Y11
+	VPERM2F128  $0x03, 64(BX), Y3, Y12
+	VPALIGNR    $0x08, Y12, Y3, Y12
+	VMOVUPS     Y3, 64(BX)
+	VPERM2F128  $0x21, 128(R10)(CX*1), Y0, Y13
+	VPALIGNR    $0x08, Y0, Y13, Y13
+	VADDPD      Y1, Y12, Y12
+	VADDPD      Y12, Y8, Y8
+	VADDPD      Y13, Y2, Y13
+	VADDPD      Y13, Y11, Y11
+	VADDPD      Y2, Y0, Y12
+	VADDPD      Y12, Y9, Y9
+	VADDPD      Y3, Y1, Y13
+	VADDPD      Y13, Y10, Y10
+	VANDPS      signAVX2F64<>+0(SB), Y8, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y8, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y8, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y8, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y8, Y8
+	VMULPD      quarterAVX2F64<>+0(SB), Y8, Y8
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y8, Y8
+	VMOVNTPS    Y8, (R11)(CX*1)
+	VANDPS      signAVX2F64<>+0(SB), Y9, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y9, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y9, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y9, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y9, Y9
+	VMULPD      quarterAVX2F64<>+0(SB), Y9, Y9
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y9, Y9
+	VMOVNTPS    Y9, 32(R11)(CX*1)
+	VANDPS      signAVX2F64<>+0(SB), Y10, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y10, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y10, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y10, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y10, Y10
+	VMULPD      quarterAVX2F64<>+0(SB), Y10, Y10
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y10, Y10
+	VMOVNTPS    Y10, 64(R11)(CX*1)
+	VANDPS      signAVX2F64<>+0(SB), Y11, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y11, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y11, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y11, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y11, Y11
+	VMULPD      quarterAVX2F64<>+0(SB), Y11, Y11
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y11, Y11
+	VMOVNTPS    Y11, 96(R11)(CX*1)
+	VORPS       Y8, Y0, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y8, Y8
+	VANDPS      Y12, Y0, Y13
+	VSUBPD      Y13, Y8, Y8
+	VORPS       Y9, Y1, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y9, Y9
+	VANDPS      Y12, Y1, Y13
+	VSUBPD      Y13, Y9, Y9
+	VORPS       Y10, Y2, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y10, Y10
+	VANDPS      Y12, Y2, Y13
+	VSUBPD      Y13, Y10, Y10
+	VORPS       Y11, Y3, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y11, Y11
+	VANDPS      Y12, Y3, Y13
+	VSUBPD      Y13, Y11, Y11
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y8, Y8
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y10, Y10
+	VFMADD231PD Y9, Y9, Y8
+	VFMADD231PD Y11, Y11, Y10
+	VADDPD      Y10, Y8, Y8
+	VADDPD      Y8, Y14, Y14
+	CMPQ        184(AX), $0x03
+	JE          rows_done
+
+	// row 3
+	MOVQ        40(AX), R10
+	VMOVUPS     (R10)(CX*1), Y8
+	VMOVUPS     32(R10)(CX*1), Y9
+	VMOVUPS     64(R10)(CX*1), Y10
+	VMOVUPS     96(R10)(CX*1), Y11
+	MOVQ        104(AX), R11
+	VADDPD      Y8, Y0, Y0
+	VADDPD      Y9, Y1, Y1
+	VADDPD      Y10, Y2, Y2
+	VADDPD      Y11, Y3, Y3
+	VPERM2F128  $0x03, 96(BX), Y7, Y12
+	VPALIGNR    $0x08, Y12, Y7, Y12
+	VMOVUPS     Y7, 96(BX)
+	VPERM2F128  $0x21, 128(R9)(CX*1), Y4, Y13
+	VPALIGNR    $0x08, Y4, Y13, Y13
+	VADDPD      Y5, Y12, Y12
+	VADDPD      Y12, Y0, Y0
+	VADDPD      Y13, Y6, Y13
+	VADDPD      Y13, Y3, Y3
+	VADDPD      Y6, Y4, Y12
+	VADDPD      Y12, Y1, Y1
+	VADDPD      Y7, Y5, Y13
+	VADDPD      Y13, Y2, Y2
+	VANDPS      signAVX2F64<>+0(SB), Y0, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y0, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y0, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y0, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y0, Y0
+	VMULPD      quarterAVX2F64<>+0(SB), Y0, Y0
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y0, Y0
+	VMOVNTPS    Y0, (R11)(CX*1)
+	VANDPS      signAVX2F64<>+0(SB), Y1, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y1, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y1, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y1, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y1, Y1
+	VMULPD      quarterAVX2F64<>+0(SB), Y1, Y1
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y1, Y1
+	VMOVNTPS    Y1, 32(R11)(CX*1)
+	VANDPS      signAVX2F64<>+0(SB), Y2, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y2, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y2, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y2, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y2, Y2
+	VMULPD      quarterAVX2F64<>+0(SB), Y2, Y2
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y2, Y2
+	VMOVNTPS    Y2, 64(R11)(CX*1)
+	VANDPS      signAVX2F64<>+0(SB), Y3, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y3, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y3, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y3, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y3, Y3
+	VMULPD      quarterAVX2F64<>+0(SB), Y3, Y3
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y3, Y3
+	VMOVNTPS    Y3, 96(R11)(CX*1)
+	VORPS       Y0, Y4, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y0, Y0
+	VANDPS      Y12, Y4, Y13
+	VSUBPD      Y13, Y0, Y0
+	VORPS       Y1, Y5, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y1, Y1
+	VANDPS      Y12, Y5, Y13
+	VSUBPD      Y13, Y1, Y1
+	VORPS       Y2, Y6, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y2, Y2
+	VANDPS      Y12, Y6, Y13
+	VSUBPD      Y13, Y2, Y2
+	VORPS       Y3, Y7, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y3, Y3
+	VANDPS      Y12, Y7, Y13
+	VSUBPD      Y13, Y3, Y3
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y0, Y0
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y2, Y2
+	VFMADD231PD Y1, Y1, Y0
+	VFMADD231PD Y3, Y3, Y2
+	VADDPD      Y2, Y0, Y0
+	VADDPD      Y0, Y14, Y14
+	CMPQ        184(AX), $0x04
+	JE          rows_done
+
+	// row 4
+	MOVQ        48(AX), R9
+	VMOVUPS     (R9)(CX*1), Y0
+	VMOVUPS     32(R9)(CX*1), Y1
+	VMOVUPS     64(R9)(CX*1), Y2
+	VMOVUPS     96(R9)(CX*1), Y3
+	MOVQ        112(AX), R11
+	VADDPD      Y0, Y4, Y4
+	VADDPD      Y1, Y5, Y5
+	VADDPD      Y2, Y6, Y6
+	VADDPD      Y3, Y7, Y7
+	VPERM2F128  $0x03, 128(BX), Y11, Y12
+	VPALIGNR    $0x08, Y12, Y11, Y12
+	VMOVUPS     Y11, 128(BX)
+	VPERM2F128  $0x21, 128(R10)(CX*1), Y8, Y13
+	VPALIGNR    $0x08, Y8, Y13, Y13
+	VADDPD      Y9, Y12, Y12
+	VADDPD      Y12, Y4, Y4
+	VADDPD      Y13, Y10, Y13
+	VADDPD      Y13, Y7, Y7
+	VADDPD      Y10, Y8, Y12
+	VADDPD      Y12, Y5, Y5
+	VADDPD      Y11, Y9, Y13
+	VADDPD      Y13, Y6, Y6
+	VANDPS      signAVX2F64<>+0(SB), Y4, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y4, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y4, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y4, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y4, Y4
+	VMULPD      quarterAVX2F64<>+0(SB), Y4, Y4
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y4, Y4
+	VMOVNTPS    Y4, (R11)(CX*1)
+	VANDPS      signAVX2F64<>+0(SB), Y5, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y5, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y5, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y5, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y5, Y5
+	VMULPD      quarterAVX2F64<>+0(SB), Y5, Y5
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y5, Y5
+	VMOVNTPS    Y5, 32(R11)(CX*1)
+	VANDPS      signAVX2F64<>+0(SB), Y6, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y6, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y6, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y6, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y6, Y6
+	VMULPD      quarterAVX2F64<>+0(SB), Y6, Y6
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y6, Y6
+	VMOVNTPS    Y6, 64(R11)(CX*1)
+	VANDPS      signAVX2F64<>+0(SB), Y7, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y7, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y7, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y7, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y7, Y7
+	VMULPD      quarterAVX2F64<>+0(SB), Y7, Y7
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y7, Y7
+	VMOVNTPS    Y7, 96(R11)(CX*1)
+	VORPS       Y4, Y8, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y4, Y4
+	VANDPS      Y12, Y8, Y13
+	VSUBPD      Y13, Y4, Y4
+	VORPS       Y5, Y9, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y5, Y5
+	VANDPS      Y12, Y9, Y13
+	VSUBPD      Y13, Y5, Y5
+	VORPS       Y6, Y10, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y6, Y6
+	VANDPS      Y12, Y10, Y13
+	VSUBPD      Y13, Y6, Y6
+	VORPS       Y7, Y11, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y7, Y7
+	VANDPS      Y12, Y11, Y13
+	VSUBPD      Y13, Y7, Y7
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y4, Y4
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y6, Y6
+	VFMADD231PD Y5, Y5, Y4
+	VFMADD231PD Y7, Y7, Y6
+	VADDPD      Y6, Y4, Y4
+	VADDPD      Y4, Y14, Y14
+	CMPQ        184(AX), $0x05
+	JE          rows_done
+
+	// row 5
+	MOVQ        56(AX), R10
+	VMOVUPS     (R10)(CX*1), Y4
+	VMOVUPS     32(R10)(CX*1), Y5
+	VMOVUPS     64(R10)(CX*1), Y6
+	VMOVUPS     96(R10)(CX*1), Y7
+	MOVQ        120(AX), R11
+	VADDPD      Y4, Y8, Y8
+	VADDPD      Y5, Y9, Y9
+	VADDPD      Y6, Y10, Y10
+	VADDPD      Y7, Y11, Y11
+	VPERM2F128  $0x03, 160(BX), Y3, Y12
+	VPALIGNR    $0x08, Y12, Y3, Y12
+	VMOVUPS     Y3, 160(BX)
+	VPERM2F128  $0x21, 128(R9)(CX*1), Y0, Y13
+	VPALIGNR    $0x08, Y0, Y13, Y13
+	VADDPD      Y1, Y12, Y12
+	VADDPD      Y12, Y8, Y8
+	VADDPD      Y13, Y2, Y13
+	VADDPD      Y13, Y11, Y11
+	VADDPD      Y2, Y0, Y12
+	VADDPD      Y12, Y9, Y9
+	VADDPD      Y3, Y1, Y13
+	VADDPD      Y13, Y10, Y10
+	VANDPS      signAVX2F64<>+0(SB), Y8, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y8, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y8, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y8, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y8, Y8
+	VMULPD      quarterAVX2F64<>+0(SB), Y8, Y8
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y8, Y8
+	VMOVNTPS    Y8, (R11)(CX*1)
+	VANDPS      signAVX2F64<>+0(SB), Y9, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y9, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y9, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y9, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y9, Y9
+	VMULPD      quarterAVX2F64<>+0(SB), Y9, Y9
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y9, Y9
+	VMOVNTPS    Y9, 32(R11)(CX*1)
+	VANDPS      signAVX2F64<>+0(SB), Y10, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y10, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y10, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y10, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y10, Y10
+	VMULPD      quarterAVX2F64<>+0(SB), Y10, Y10
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y10, Y10
+	VMOVNTPS    Y10, 64(R11)(CX*1)
+	VANDPS      signAVX2F64<>+0(SB), Y11, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y11, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y11, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y11, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y11, Y11
+	VMULPD      quarterAVX2F64<>+0(SB), Y11, Y11
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y11, Y11
+	VMOVNTPS    Y11, 96(R11)(CX*1)
+	VORPS       Y8, Y0, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y8, Y8
+	VANDPS      Y12, Y0, Y13
+	VSUBPD      Y13, Y8, Y8
+	VORPS       Y9, Y1, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y9, Y9
+	VANDPS      Y12, Y1, Y13
+	VSUBPD      Y13, Y9, Y9
+	VORPS       Y10, Y2, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y10, Y10
+	VANDPS      Y12, Y2, Y13
+	VSUBPD      Y13, Y10, Y10
+	VORPS       Y11, Y3, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y11, Y11
+	VANDPS      Y12, Y3, Y13
+	VSUBPD      Y13, Y11, Y11
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y8, Y8
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y10, Y10
+	VFMADD231PD Y9, Y9, Y8
+	VFMADD231PD Y11, Y11, Y10
+	VADDPD      Y10, Y8, Y8
+	VADDPD      Y8, Y14, Y14
+	CMPQ        184(AX), $0x06
+	JE          rows_done
+
+	// row 6
+	MOVQ        64(AX), R9
+	VMOVUPS     (R9)(CX*1), Y8
+	VMOVUPS     32(R9)(CX*1), Y9
+	VMOVUPS     64(R9)(CX*1), Y10
+	VMOVUPS     96(R9)(CX*1), Y11
+	MOVQ        128(AX), R11
+	VADDPD      Y8, Y0, Y0
+	VADDPD      Y9, Y1, Y1
+	VADDPD      Y10, Y2, Y2
+	VADDPD      Y11, Y3, Y3
+	VPERM2F128  $0x03, 192(BX), Y7, Y12
+	VPALIGNR    $0x08, Y12, Y7, Y12
+	VMOVUPS     Y7, 192(BX)
+	VPERM2F128  $0x21, 128(R10)(CX*1), Y4, Y13
+	VPALIGNR    $0x08, Y4, Y13, Y13
+	VADDPD      Y5, Y12, Y12
+	VADDPD      Y12, Y0, Y0
+	VADDPD      Y13, Y6, Y13
+	VADDPD      Y13, Y3, Y3
+	VADDPD      Y6, Y4, Y12
+	VADDPD      Y12, Y1, Y1
+	VADDPD      Y7, Y5, Y13
+	VADDPD      Y13, Y2, Y2
+	VANDPS      signAVX2F64<>+0(SB), Y0, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y0, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y0, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y0, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y0, Y0
+	VMULPD      quarterAVX2F64<>+0(SB), Y0, Y0
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y0, Y0
+	VMOVNTPS    Y0, (R11)(CX*1)
+	VANDPS      signAVX2F64<>+0(SB), Y1, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y1, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y1, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y1, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y1, Y1
+	VMULPD      quarterAVX2F64<>+0(SB), Y1, Y1
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y1, Y1
+	VMOVNTPS    Y1, 32(R11)(CX*1)
+	VANDPS      signAVX2F64<>+0(SB), Y2, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y2, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y2, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y2, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y2, Y2
+	VMULPD      quarterAVX2F64<>+0(SB), Y2, Y2
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y2, Y2
+	VMOVNTPS    Y2, 64(R11)(CX*1)
+	VANDPS      signAVX2F64<>+0(SB), Y3, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y3, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y3, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y3, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y3, Y3
+	VMULPD      quarterAVX2F64<>+0(SB), Y3, Y3
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y3, Y3
+	VMOVNTPS    Y3, 96(R11)(CX*1)
+	VORPS       Y0, Y4, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y0, Y0
+	VANDPS      Y12, Y4, Y13
+	VSUBPD      Y13, Y0, Y0
+	VORPS       Y1, Y5, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y1, Y1
+	VANDPS      Y12, Y5, Y13
+	VSUBPD      Y13, Y1, Y1
+	VORPS       Y2, Y6, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y2, Y2
+	VANDPS      Y12, Y6, Y13
+	VSUBPD      Y13, Y2, Y2
+	VORPS       Y3, Y7, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y3, Y3
+	VANDPS      Y12, Y7, Y13
+	VSUBPD      Y13, Y3, Y3
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y0, Y0
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y2, Y2
+	VFMADD231PD Y1, Y1, Y0
+	VFMADD231PD Y3, Y3, Y2
+	VADDPD      Y2, Y0, Y0
+	VADDPD      Y0, Y14, Y14
+	CMPQ        184(AX), $0x07
+	JE          rows_done
+
+	// row 7
+	MOVQ        72(AX), R10
+	VMOVUPS     (R10)(CX*1), Y0
+	VMOVUPS     32(R10)(CX*1), Y1
+	VMOVUPS     64(R10)(CX*1), Y2
+	VMOVUPS     96(R10)(CX*1), Y3
+	MOVQ        136(AX), R10
+	VADDPD      Y0, Y4, Y4
+	VADDPD      Y1, Y5, Y5
+	VADDPD      Y2, Y6, Y6
+	VADDPD      Y3, Y7, Y7
+	VPERM2F128  $0x03, 224(BX), Y11, Y12
+	VPALIGNR    $0x08, Y12, Y11, Y12
+	VMOVUPS     Y11, 224(BX)
+	VPERM2F128  $0x21, 128(R9)(CX*1), Y8, Y13
+	VPALIGNR    $0x08, Y8, Y13, Y13
+	VADDPD      Y9, Y12, Y12
+	VADDPD      Y12, Y4, Y4
+	VADDPD      Y13, Y10, Y13
+	VADDPD      Y13, Y7, Y7
+	VADDPD      Y10, Y8, Y12
+	VADDPD      Y12, Y5, Y5
+	VADDPD      Y11, Y9, Y13
+	VADDPD      Y13, Y6, Y6
+	VANDPS      signAVX2F64<>+0(SB), Y4, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y4, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y4, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y4, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y4, Y4
+	VMULPD      quarterAVX2F64<>+0(SB), Y4, Y4
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y4, Y4
+	VMOVNTPS    Y4, (R10)(CX*1)
+	VANDPS      signAVX2F64<>+0(SB), Y5, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y5, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y5, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y5, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y5, Y5
+	VMULPD      quarterAVX2F64<>+0(SB), Y5, Y5
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y5, Y5
+	VMOVNTPS    Y5, 32(R10)(CX*1)
+	VANDPS      signAVX2F64<>+0(SB), Y6, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y6, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y6, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y6, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y6, Y6
+	VMULPD      quarterAVX2F64<>+0(SB), Y6, Y6
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y6, Y6
+	VMOVNTPS    Y6, 64(R10)(CX*1)
+	VANDPS      signAVX2F64<>+0(SB), Y7, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y7, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y7, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y7, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y7, Y7
+	VMULPD      quarterAVX2F64<>+0(SB), Y7, Y7
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y7, Y7
+	VMOVNTPS    Y7, 96(R10)(CX*1)
+	VORPS       Y4, Y8, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y4, Y4
+	VANDPS      Y12, Y8, Y13
+	VSUBPD      Y13, Y4, Y4
+	VORPS       Y5, Y9, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y5, Y5
+	VANDPS      Y12, Y9, Y13
+	VSUBPD      Y13, Y5, Y5
+	VORPS       Y6, Y10, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y6, Y6
+	VANDPS      Y12, Y10, Y13
+	VSUBPD      Y13, Y6, Y6
+	VORPS       Y7, Y11, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y7, Y7
+	VANDPS      Y12, Y11, Y13
+	VSUBPD      Y13, Y7, Y7
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y4, Y4
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y6, Y6
+	VFMADD231PD Y5, Y5, Y4
+	VFMADD231PD Y7, Y7, Y6
+	VADDPD      Y6, Y4, Y4
+	VADDPD      Y4, Y14, Y14
+	JMP         rows_done
+
 // func edgeAVX2F64(s *Span)
 // Requires: AVX, AVX2, FMA3
 TEXT ·edgeAVX2F64(SB), NOSPLIT, $0-8
-	MOVQ         s+0(FP), AX
-	MOVQ         144(AX), CX
-	MOVQ         160(AX), DX
-	ADDQ         152(AX), DX
-	MOVQ         168(AX), BX
-	MOVQ         200(AX), SI
-	MOVQ         192(AX), DI
-	MOVQ         176(AX), R8
-	VBROADCASTSD quarterAVX2F64<>+0(SB), Y15
+	MOVQ s+0(FP), AX
+	MOVQ 144(AX), CX
+	MOVQ 160(AX), DX
+	ADDQ 152(AX), DX
+	MOVQ 168(AX), BX
+	MOVQ 200(AX), SI
+	MOVQ 192(AX), DI
+	MOVQ 176(AX), R8
+	MOVQ 184(AX), R9
+	SHRQ $0x01, R9
+	MOVQ 8(AX)(R9*8), R9
 
 block:
 	LEAQ         -1(SI), R9
@@ -2188,32 +6731,104 @@ block:
 	VADDPD      Y12, Y1, Y1
 	VADDPD      Y7, Y5, Y13
 	VADDPD      Y13, Y2, Y2
-	VMULPD      Y15, Y0, Y0
+	VANDPS      signAVX2F64<>+0(SB), Y0, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y0, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y0, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y0, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y0, Y0
+	VMULPD      quarterAVX2F64<>+0(SB), Y0, Y0
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y0, Y0
 	VMOVUPS     (R8), Y12
 	VBLENDVPS   Y12, Y0, Y4, Y0
 	VMOVUPS     Y0, (R11)(CX*1)
-	VMULPD      Y15, Y1, Y1
+	VANDPS      signAVX2F64<>+0(SB), Y1, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y1, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y1, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y1, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y1, Y1
+	VMULPD      quarterAVX2F64<>+0(SB), Y1, Y1
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y1, Y1
 	VMOVUPS     32(R8), Y12
 	VBLENDVPS   Y12, Y1, Y5, Y1
 	VMOVUPS     Y1, 32(R11)(CX*1)
-	VMULPD      Y15, Y2, Y2
+	VANDPS      signAVX2F64<>+0(SB), Y2, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y2, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y2, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y2, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y2, Y2
+	VMULPD      quarterAVX2F64<>+0(SB), Y2, Y2
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y2, Y2
 	VMOVUPS     64(R8), Y12
 	VBLENDVPS   Y12, Y2, Y6, Y2
 	VMOVUPS     Y2, 64(R11)(CX*1)
-	VMULPD      Y15, Y3, Y3
+	VANDPS      signAVX2F64<>+0(SB), Y3, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y3, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y3, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y3, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y3, Y3
+	VMULPD      quarterAVX2F64<>+0(SB), Y3, Y3
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y3, Y3
 	VMOVUPS     96(R8), Y12
 	VBLENDVPS   Y12, Y3, Y7, Y3
 	VMOVUPS     Y3, 96(R11)(CX*1)
-	VSUBPD      Y4, Y0, Y0
-	VSUBPD      Y5, Y1, Y1
-	VSUBPD      Y6, Y2, Y2
-	VSUBPD      Y7, Y3, Y3
-	VMULPD      Y0, Y0, Y12
-	VMULPD      Y2, Y2, Y13
-	VFMADD231PD Y1, Y1, Y12
-	VFMADD231PD Y3, Y3, Y13
-	VADDPD      Y13, Y12, Y12
-	VADDPD      Y12, Y14, Y14
+	VORPS       Y0, Y4, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y0, Y0
+	VANDPS      Y12, Y4, Y13
+	VSUBPD      Y13, Y0, Y0
+	VORPS       Y1, Y5, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y1, Y1
+	VANDPS      Y12, Y5, Y13
+	VSUBPD      Y13, Y1, Y1
+	VORPS       Y2, Y6, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y2, Y2
+	VANDPS      Y12, Y6, Y13
+	VSUBPD      Y13, Y2, Y2
+	VORPS       Y3, Y7, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y3, Y3
+	VANDPS      Y12, Y7, Y13
+	VSUBPD      Y13, Y3, Y3
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y0, Y0
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y2, Y2
+	VFMADD231PD Y1, Y1, Y0
+	VFMADD231PD Y3, Y3, Y2
+	VADDPD      Y2, Y0, Y0
+	VADDPD      Y0, Y14, Y14
 	CMPQ        184(AX), $0x01
 	JE          rows_done
 
@@ -2241,32 +6856,104 @@ block:
 	VADDPD      Y12, Y5, Y5
 	VADDPD      Y11, Y9, Y13
 	VADDPD      Y13, Y6, Y6
-	VMULPD      Y15, Y4, Y4
+	VANDPS      signAVX2F64<>+0(SB), Y4, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y4, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y4, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y4, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y4, Y4
+	VMULPD      quarterAVX2F64<>+0(SB), Y4, Y4
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y4, Y4
 	VMOVUPS     (R8), Y12
 	VBLENDVPS   Y12, Y4, Y8, Y4
 	VMOVUPS     Y4, (R11)(CX*1)
-	VMULPD      Y15, Y5, Y5
+	VANDPS      signAVX2F64<>+0(SB), Y5, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y5, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y5, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y5, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y5, Y5
+	VMULPD      quarterAVX2F64<>+0(SB), Y5, Y5
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y5, Y5
 	VMOVUPS     32(R8), Y12
 	VBLENDVPS   Y12, Y5, Y9, Y5
 	VMOVUPS     Y5, 32(R11)(CX*1)
-	VMULPD      Y15, Y6, Y6
+	VANDPS      signAVX2F64<>+0(SB), Y6, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y6, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y6, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y6, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y6, Y6
+	VMULPD      quarterAVX2F64<>+0(SB), Y6, Y6
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y6, Y6
 	VMOVUPS     64(R8), Y12
 	VBLENDVPS   Y12, Y6, Y10, Y6
 	VMOVUPS     Y6, 64(R11)(CX*1)
-	VMULPD      Y15, Y7, Y7
+	VANDPS      signAVX2F64<>+0(SB), Y7, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y7, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y7, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y7, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y7, Y7
+	VMULPD      quarterAVX2F64<>+0(SB), Y7, Y7
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y7, Y7
 	VMOVUPS     96(R8), Y12
 	VBLENDVPS   Y12, Y7, Y11, Y7
 	VMOVUPS     Y7, 96(R11)(CX*1)
-	VSUBPD      Y8, Y4, Y4
-	VSUBPD      Y9, Y5, Y5
-	VSUBPD      Y10, Y6, Y6
-	VSUBPD      Y11, Y7, Y7
-	VMULPD      Y4, Y4, Y12
-	VMULPD      Y6, Y6, Y13
-	VFMADD231PD Y5, Y5, Y12
-	VFMADD231PD Y7, Y7, Y13
-	VADDPD      Y13, Y12, Y12
-	VADDPD      Y12, Y14, Y14
+	VORPS       Y4, Y8, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y4, Y4
+	VANDPS      Y12, Y8, Y13
+	VSUBPD      Y13, Y4, Y4
+	VORPS       Y5, Y9, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y5, Y5
+	VANDPS      Y12, Y9, Y13
+	VSUBPD      Y13, Y5, Y5
+	VORPS       Y6, Y10, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y6, Y6
+	VANDPS      Y12, Y10, Y13
+	VSUBPD      Y13, Y6, Y6
+	VORPS       Y7, Y11, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y7, Y7
+	VANDPS      Y12, Y11, Y13
+	VSUBPD      Y13, Y7, Y7
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y4, Y4
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y6, Y6
+	VFMADD231PD Y5, Y5, Y4
+	VFMADD231PD Y7, Y7, Y6
+	VADDPD      Y6, Y4, Y4
+	VADDPD      Y4, Y14, Y14
 	CMPQ        184(AX), $0x02
 	JE          rows_done
 
@@ -2294,32 +6981,104 @@ block:
 	VADDPD      Y12, Y9, Y9
 	VADDPD      Y3, Y1, Y13
 	VADDPD      Y13, Y10, Y10
-	VMULPD      Y15, Y8, Y8
+	VANDPS      signAVX2F64<>+0(SB), Y8, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y8, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y8, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y8, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y8, Y8
+	VMULPD      quarterAVX2F64<>+0(SB), Y8, Y8
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y8, Y8
 	VMOVUPS     (R8), Y12
 	VBLENDVPS   Y12, Y8, Y0, Y8
 	VMOVUPS     Y8, (R11)(CX*1)
-	VMULPD      Y15, Y9, Y9
+	VANDPS      signAVX2F64<>+0(SB), Y9, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y9, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y9, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y9, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y9, Y9
+	VMULPD      quarterAVX2F64<>+0(SB), Y9, Y9
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y9, Y9
 	VMOVUPS     32(R8), Y12
 	VBLENDVPS   Y12, Y9, Y1, Y9
 	VMOVUPS     Y9, 32(R11)(CX*1)
-	VMULPD      Y15, Y10, Y10
+	VANDPS      signAVX2F64<>+0(SB), Y10, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y10, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y10, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y10, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y10, Y10
+	VMULPD      quarterAVX2F64<>+0(SB), Y10, Y10
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y10, Y10
 	VMOVUPS     64(R8), Y12
 	VBLENDVPS   Y12, Y10, Y2, Y10
 	VMOVUPS     Y10, 64(R11)(CX*1)
-	VMULPD      Y15, Y11, Y11
+	VANDPS      signAVX2F64<>+0(SB), Y11, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y11, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y11, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y11, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y11, Y11
+	VMULPD      quarterAVX2F64<>+0(SB), Y11, Y11
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y11, Y11
 	VMOVUPS     96(R8), Y12
 	VBLENDVPS   Y12, Y11, Y3, Y11
 	VMOVUPS     Y11, 96(R11)(CX*1)
-	VSUBPD      Y0, Y8, Y8
-	VSUBPD      Y1, Y9, Y9
-	VSUBPD      Y2, Y10, Y10
-	VSUBPD      Y3, Y11, Y11
-	VMULPD      Y8, Y8, Y12
-	VMULPD      Y10, Y10, Y13
-	VFMADD231PD Y9, Y9, Y12
-	VFMADD231PD Y11, Y11, Y13
-	VADDPD      Y13, Y12, Y12
-	VADDPD      Y12, Y14, Y14
+	VORPS       Y8, Y0, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y8, Y8
+	VANDPS      Y12, Y0, Y13
+	VSUBPD      Y13, Y8, Y8
+	VORPS       Y9, Y1, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y9, Y9
+	VANDPS      Y12, Y1, Y13
+	VSUBPD      Y13, Y9, Y9
+	VORPS       Y10, Y2, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y10, Y10
+	VANDPS      Y12, Y2, Y13
+	VSUBPD      Y13, Y10, Y10
+	VORPS       Y11, Y3, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y11, Y11
+	VANDPS      Y12, Y3, Y13
+	VSUBPD      Y13, Y11, Y11
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y8, Y8
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y10, Y10
+	VFMADD231PD Y9, Y9, Y8
+	VFMADD231PD Y11, Y11, Y10
+	VADDPD      Y10, Y8, Y8
+	VADDPD      Y8, Y14, Y14
 	CMPQ        184(AX), $0x03
 	JE          rows_done
 
@@ -2347,32 +7106,104 @@ block:
 	VADDPD      Y12, Y1, Y1
 	VADDPD      Y7, Y5, Y13
 	VADDPD      Y13, Y2, Y2
-	VMULPD      Y15, Y0, Y0
+	VANDPS      signAVX2F64<>+0(SB), Y0, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y0, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y0, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y0, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y0, Y0
+	VMULPD      quarterAVX2F64<>+0(SB), Y0, Y0
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y0, Y0
 	VMOVUPS     (R8), Y12
 	VBLENDVPS   Y12, Y0, Y4, Y0
 	VMOVUPS     Y0, (R11)(CX*1)
-	VMULPD      Y15, Y1, Y1
+	VANDPS      signAVX2F64<>+0(SB), Y1, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y1, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y1, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y1, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y1, Y1
+	VMULPD      quarterAVX2F64<>+0(SB), Y1, Y1
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y1, Y1
 	VMOVUPS     32(R8), Y12
 	VBLENDVPS   Y12, Y1, Y5, Y1
 	VMOVUPS     Y1, 32(R11)(CX*1)
-	VMULPD      Y15, Y2, Y2
+	VANDPS      signAVX2F64<>+0(SB), Y2, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y2, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y2, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y2, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y2, Y2
+	VMULPD      quarterAVX2F64<>+0(SB), Y2, Y2
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y2, Y2
 	VMOVUPS     64(R8), Y12
 	VBLENDVPS   Y12, Y2, Y6, Y2
 	VMOVUPS     Y2, 64(R11)(CX*1)
-	VMULPD      Y15, Y3, Y3
+	VANDPS      signAVX2F64<>+0(SB), Y3, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y3, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y3, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y3, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y3, Y3
+	VMULPD      quarterAVX2F64<>+0(SB), Y3, Y3
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y3, Y3
 	VMOVUPS     96(R8), Y12
 	VBLENDVPS   Y12, Y3, Y7, Y3
 	VMOVUPS     Y3, 96(R11)(CX*1)
-	VSUBPD      Y4, Y0, Y0
-	VSUBPD      Y5, Y1, Y1
-	VSUBPD      Y6, Y2, Y2
-	VSUBPD      Y7, Y3, Y3
-	VMULPD      Y0, Y0, Y12
-	VMULPD      Y2, Y2, Y13
-	VFMADD231PD Y1, Y1, Y12
-	VFMADD231PD Y3, Y3, Y13
-	VADDPD      Y13, Y12, Y12
-	VADDPD      Y12, Y14, Y14
+	VORPS       Y0, Y4, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y0, Y0
+	VANDPS      Y12, Y4, Y13
+	VSUBPD      Y13, Y0, Y0
+	VORPS       Y1, Y5, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y1, Y1
+	VANDPS      Y12, Y5, Y13
+	VSUBPD      Y13, Y1, Y1
+	VORPS       Y2, Y6, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y2, Y2
+	VANDPS      Y12, Y6, Y13
+	VSUBPD      Y13, Y2, Y2
+	VORPS       Y3, Y7, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y3, Y3
+	VANDPS      Y12, Y7, Y13
+	VSUBPD      Y13, Y3, Y3
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y0, Y0
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y2, Y2
+	VFMADD231PD Y1, Y1, Y0
+	VFMADD231PD Y3, Y3, Y2
+	VADDPD      Y2, Y0, Y0
+	VADDPD      Y0, Y14, Y14
 	CMPQ        184(AX), $0x04
 	JE          rows_done
 
@@ -2400,32 +7231,104 @@ block:
 	VADDPD      Y12, Y5, Y5
 	VADDPD      Y11, Y9, Y13
 	VADDPD      Y13, Y6, Y6
-	VMULPD      Y15, Y4, Y4
+	VANDPS      signAVX2F64<>+0(SB), Y4, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y4, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y4, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y4, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y4, Y4
+	VMULPD      quarterAVX2F64<>+0(SB), Y4, Y4
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y4, Y4
 	VMOVUPS     (R8), Y12
 	VBLENDVPS   Y12, Y4, Y8, Y4
 	VMOVUPS     Y4, (R11)(CX*1)
-	VMULPD      Y15, Y5, Y5
+	VANDPS      signAVX2F64<>+0(SB), Y5, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y5, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y5, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y5, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y5, Y5
+	VMULPD      quarterAVX2F64<>+0(SB), Y5, Y5
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y5, Y5
 	VMOVUPS     32(R8), Y12
 	VBLENDVPS   Y12, Y5, Y9, Y5
 	VMOVUPS     Y5, 32(R11)(CX*1)
-	VMULPD      Y15, Y6, Y6
+	VANDPS      signAVX2F64<>+0(SB), Y6, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y6, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y6, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y6, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y6, Y6
+	VMULPD      quarterAVX2F64<>+0(SB), Y6, Y6
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y6, Y6
 	VMOVUPS     64(R8), Y12
 	VBLENDVPS   Y12, Y6, Y10, Y6
 	VMOVUPS     Y6, 64(R11)(CX*1)
-	VMULPD      Y15, Y7, Y7
+	VANDPS      signAVX2F64<>+0(SB), Y7, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y7, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y7, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y7, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y7, Y7
+	VMULPD      quarterAVX2F64<>+0(SB), Y7, Y7
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y7, Y7
 	VMOVUPS     96(R8), Y12
 	VBLENDVPS   Y12, Y7, Y11, Y7
 	VMOVUPS     Y7, 96(R11)(CX*1)
-	VSUBPD      Y8, Y4, Y4
-	VSUBPD      Y9, Y5, Y5
-	VSUBPD      Y10, Y6, Y6
-	VSUBPD      Y11, Y7, Y7
-	VMULPD      Y4, Y4, Y12
-	VMULPD      Y6, Y6, Y13
-	VFMADD231PD Y5, Y5, Y12
-	VFMADD231PD Y7, Y7, Y13
-	VADDPD      Y13, Y12, Y12
-	VADDPD      Y12, Y14, Y14
+	VORPS       Y4, Y8, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y4, Y4
+	VANDPS      Y12, Y8, Y13
+	VSUBPD      Y13, Y4, Y4
+	VORPS       Y5, Y9, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y5, Y5
+	VANDPS      Y12, Y9, Y13
+	VSUBPD      Y13, Y5, Y5
+	VORPS       Y6, Y10, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y6, Y6
+	VANDPS      Y12, Y10, Y13
+	VSUBPD      Y13, Y6, Y6
+	VORPS       Y7, Y11, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y7, Y7
+	VANDPS      Y12, Y11, Y13
+	VSUBPD      Y13, Y7, Y7
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y4, Y4
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y6, Y6
+	VFMADD231PD Y5, Y5, Y4
+	VFMADD231PD Y7, Y7, Y6
+	VADDPD      Y6, Y4, Y4
+	VADDPD      Y4, Y14, Y14
 	CMPQ        184(AX), $0x05
 	JE          rows_done
 
@@ -2453,32 +7356,104 @@ block:
 	VADDPD      Y12, Y9, Y9
 	VADDPD      Y3, Y1, Y13
 	VADDPD      Y13, Y10, Y10
-	VMULPD      Y15, Y8, Y8
+	VANDPS      signAVX2F64<>+0(SB), Y8, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y8, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y8, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y8, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y8, Y8
+	VMULPD      quarterAVX2F64<>+0(SB), Y8, Y8
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y8, Y8
 	VMOVUPS     (R8), Y12
 	VBLENDVPS   Y12, Y8, Y0, Y8
 	VMOVUPS     Y8, (R11)(CX*1)
-	VMULPD      Y15, Y9, Y9
+	VANDPS      signAVX2F64<>+0(SB), Y9, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y9, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y9, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y9, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y9, Y9
+	VMULPD      quarterAVX2F64<>+0(SB), Y9, Y9
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y9, Y9
 	VMOVUPS     32(R8), Y12
 	VBLENDVPS   Y12, Y9, Y1, Y9
 	VMOVUPS     Y9, 32(R11)(CX*1)
-	VMULPD      Y15, Y10, Y10
+	VANDPS      signAVX2F64<>+0(SB), Y10, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y10, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y10, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y10, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y10, Y10
+	VMULPD      quarterAVX2F64<>+0(SB), Y10, Y10
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y10, Y10
 	VMOVUPS     64(R8), Y12
 	VBLENDVPS   Y12, Y10, Y2, Y10
 	VMOVUPS     Y10, 64(R11)(CX*1)
-	VMULPD      Y15, Y11, Y11
+	VANDPS      signAVX2F64<>+0(SB), Y11, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y11, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y11, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y11, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y11, Y11
+	VMULPD      quarterAVX2F64<>+0(SB), Y11, Y11
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y11, Y11
 	VMOVUPS     96(R8), Y12
 	VBLENDVPS   Y12, Y11, Y3, Y11
 	VMOVUPS     Y11, 96(R11)(CX*1)
-	VSUBPD      Y0, Y8, Y8
-	VSUBPD      Y1, Y9, Y9
-	VSUBPD      Y2, Y10, Y10
-	VSUBPD      Y3, Y11, Y11
-	VMULPD      Y8, Y8, Y12
-	VMULPD      Y10, Y10, Y13
-	VFMADD231PD Y9, Y9, Y12
-	VFMADD231PD Y11, Y11, Y13
-	VADDPD      Y13, Y12, Y12
-	VADDPD      Y12, Y14, Y14
+	VORPS       Y8, Y0, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y8, Y8
+	VANDPS      Y12, Y0, Y13
+	VSUBPD      Y13, Y8, Y8
+	VORPS       Y9, Y1, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y9, Y9
+	VANDPS      Y12, Y1, Y13
+	VSUBPD      Y13, Y9, Y9
+	VORPS       Y10, Y2, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y10, Y10
+	VANDPS      Y12, Y2, Y13
+	VSUBPD      Y13, Y10, Y10
+	VORPS       Y11, Y3, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y11, Y11
+	VANDPS      Y12, Y3, Y13
+	VSUBPD      Y13, Y11, Y11
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y8, Y8
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y10, Y10
+	VFMADD231PD Y9, Y9, Y8
+	VFMADD231PD Y11, Y11, Y10
+	VADDPD      Y10, Y8, Y8
+	VADDPD      Y8, Y14, Y14
 	CMPQ        184(AX), $0x06
 	JE          rows_done
 
@@ -2506,32 +7481,104 @@ block:
 	VADDPD      Y12, Y1, Y1
 	VADDPD      Y7, Y5, Y13
 	VADDPD      Y13, Y2, Y2
-	VMULPD      Y15, Y0, Y0
+	VANDPS      signAVX2F64<>+0(SB), Y0, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y0, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y0, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y0, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y0, Y0
+	VMULPD      quarterAVX2F64<>+0(SB), Y0, Y0
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y0, Y0
 	VMOVUPS     (R8), Y12
 	VBLENDVPS   Y12, Y0, Y4, Y0
 	VMOVUPS     Y0, (R11)(CX*1)
-	VMULPD      Y15, Y1, Y1
+	VANDPS      signAVX2F64<>+0(SB), Y1, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y1, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y1, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y1, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y1, Y1
+	VMULPD      quarterAVX2F64<>+0(SB), Y1, Y1
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y1, Y1
 	VMOVUPS     32(R8), Y12
 	VBLENDVPS   Y12, Y1, Y5, Y1
 	VMOVUPS     Y1, 32(R11)(CX*1)
-	VMULPD      Y15, Y2, Y2
+	VANDPS      signAVX2F64<>+0(SB), Y2, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y2, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y2, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y2, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y2, Y2
+	VMULPD      quarterAVX2F64<>+0(SB), Y2, Y2
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y2, Y2
 	VMOVUPS     64(R8), Y12
 	VBLENDVPS   Y12, Y2, Y6, Y2
 	VMOVUPS     Y2, 64(R11)(CX*1)
-	VMULPD      Y15, Y3, Y3
+	VANDPS      signAVX2F64<>+0(SB), Y3, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y3, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y3, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y3, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y3, Y3
+	VMULPD      quarterAVX2F64<>+0(SB), Y3, Y3
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y3, Y3
 	VMOVUPS     96(R8), Y12
 	VBLENDVPS   Y12, Y3, Y7, Y3
 	VMOVUPS     Y3, 96(R11)(CX*1)
-	VSUBPD      Y4, Y0, Y0
-	VSUBPD      Y5, Y1, Y1
-	VSUBPD      Y6, Y2, Y2
-	VSUBPD      Y7, Y3, Y3
-	VMULPD      Y0, Y0, Y12
-	VMULPD      Y2, Y2, Y13
-	VFMADD231PD Y1, Y1, Y12
-	VFMADD231PD Y3, Y3, Y13
-	VADDPD      Y13, Y12, Y12
-	VADDPD      Y12, Y14, Y14
+	VORPS       Y0, Y4, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y0, Y0
+	VANDPS      Y12, Y4, Y13
+	VSUBPD      Y13, Y0, Y0
+	VORPS       Y1, Y5, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y1, Y1
+	VANDPS      Y12, Y5, Y13
+	VSUBPD      Y13, Y1, Y1
+	VORPS       Y2, Y6, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y2, Y2
+	VANDPS      Y12, Y6, Y13
+	VSUBPD      Y13, Y2, Y2
+	VORPS       Y3, Y7, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y3, Y3
+	VANDPS      Y12, Y7, Y13
+	VSUBPD      Y13, Y3, Y3
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y0, Y0
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y2, Y2
+	VFMADD231PD Y1, Y1, Y0
+	VFMADD231PD Y3, Y3, Y2
+	VADDPD      Y2, Y0, Y0
+	VADDPD      Y0, Y14, Y14
 	CMPQ        184(AX), $0x07
 	JE          rows_done
 
@@ -2559,32 +7606,104 @@ block:
 	VADDPD      Y12, Y5, Y5
 	VADDPD      Y11, Y9, Y13
 	VADDPD      Y13, Y6, Y6
-	VMULPD      Y15, Y4, Y4
+	VANDPS      signAVX2F64<>+0(SB), Y4, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y4, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y4, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y4, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y4, Y4
+	VMULPD      quarterAVX2F64<>+0(SB), Y4, Y4
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y4, Y4
 	VMOVUPS     (R8), Y12
 	VBLENDVPS   Y12, Y4, Y8, Y4
 	VMOVUPS     Y4, (R10)(CX*1)
-	VMULPD      Y15, Y5, Y5
+	VANDPS      signAVX2F64<>+0(SB), Y5, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y5, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y5, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y5, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y5, Y5
+	VMULPD      quarterAVX2F64<>+0(SB), Y5, Y5
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y5, Y5
 	VMOVUPS     32(R8), Y12
 	VBLENDVPS   Y12, Y5, Y9, Y5
 	VMOVUPS     Y5, 32(R10)(CX*1)
-	VMULPD      Y15, Y6, Y6
+	VANDPS      signAVX2F64<>+0(SB), Y6, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y6, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y6, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y6, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y6, Y6
+	VMULPD      quarterAVX2F64<>+0(SB), Y6, Y6
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y6, Y6
 	VMOVUPS     64(R8), Y12
 	VBLENDVPS   Y12, Y6, Y10, Y6
 	VMOVUPS     Y6, 64(R10)(CX*1)
-	VMULPD      Y15, Y7, Y7
+	VANDPS      signAVX2F64<>+0(SB), Y7, Y12
+	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD      Y7, Y13, Y13
+	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ      Y12, Y13, Y13
+	VANDPS      signAVX2F64<>+0(SB), Y7, Y12
+	VORPS       Y12, Y13, Y13
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y7, Y12
+	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y7, Y7
+	VMULPD      quarterAVX2F64<>+0(SB), Y7, Y7
+	VANDNPS     Y13, Y12, Y13
+	VORPS       Y13, Y7, Y7
 	VMOVUPS     96(R8), Y12
 	VBLENDVPS   Y12, Y7, Y11, Y7
 	VMOVUPS     Y7, 96(R10)(CX*1)
-	VSUBPD      Y8, Y4, Y4
-	VSUBPD      Y9, Y5, Y5
-	VSUBPD      Y10, Y6, Y6
-	VSUBPD      Y11, Y7, Y7
-	VMULPD      Y4, Y4, Y12
-	VMULPD      Y6, Y6, Y13
-	VFMADD231PD Y5, Y5, Y12
-	VFMADD231PD Y7, Y7, Y13
-	VADDPD      Y13, Y12, Y12
-	VADDPD      Y12, Y14, Y14
+	VORPS       Y4, Y8, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y4, Y4
+	VANDPS      Y12, Y8, Y13
+	VSUBPD      Y13, Y4, Y4
+	VORPS       Y5, Y9, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y5, Y5
+	VANDPS      Y12, Y9, Y13
+	VSUBPD      Y13, Y5, Y5
+	VORPS       Y6, Y10, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y6, Y6
+	VANDPS      Y12, Y10, Y13
+	VSUBPD      Y13, Y6, Y6
+	VORPS       Y7, Y11, Y12
+	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS      Y12, Y7, Y7
+	VANDPS      Y12, Y11, Y13
+	VSUBPD      Y13, Y7, Y7
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y4, Y4
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y6, Y6
+	VFMADD231PD Y5, Y5, Y4
+	VFMADD231PD Y7, Y7, Y6
+	VADDPD      Y6, Y4, Y4
+	VADDPD      Y4, Y14, Y14
 
 rows_done:
 	VMOVUPS Y14, (DX)
@@ -2602,31 +7721,32 @@ TEXT ·collectAVX2F64(SB), NOSPLIT, $0-25
 	MOVQ         acc+8(FP), CX
 	MOVQ         n+16(FP), DX
 	VBROADCASTSD biasAVX2F64<>+0(SB), Y3
-	VBROADCASTSD 192(AX), Y8
+	VBROADCASTSD 192(AX), Y5
+	VBROADCASTSD 200(AX), Y6
 	VMOVAPD      Y3, Y0
 	VMOVAPD      Y3, Y1
 	VMOVAPD      Y3, Y2
-	VPCMPEQQ     Y7, Y7, Y7
+	VPCMPEQQ     Y4, Y4, Y4
 
 loop:
-	VMOVUPD      (CX), Y4
-	VMULPD       Y8, Y4, Y4
-	VCMPPD       $0x11, boundAVX2F64<>+0(SB), Y4, Y6
-	VANDPD       Y6, Y7, Y7
-	VMULPD       inverse2AVX2F64<>+0(SB), Y4, Y5
-	VROUNDPD     $0x01, Y5, Y5
-	VADDPD       Y5, Y2, Y2
-	VFNMADD231PD unit2AVX2F64<>+0(SB), Y5, Y4
-	VMULPD       inverse1AVX2F64<>+0(SB), Y4, Y5
-	VROUNDPD     $0x01, Y5, Y5
-	VADDPD       Y5, Y1, Y1
-	VFNMADD231PD unit1AVX2F64<>+0(SB), Y5, Y4
-	VROUNDPD     $0x01, Y4, Y5
-	VADDPD       Y5, Y0, Y0
+	VMOVUPD      (CX), Y7
+	VFMSUB213PD  Y6, Y5, Y7
+	VCMPPD       $0x11, boundAVX2F64<>+0(SB), Y7, Y10
+	VANDPD       Y10, Y4, Y4
+	VMULPD       inverse2AVX2F64<>+0(SB), Y7, Y9
+	VROUNDPD     $0x01, Y9, Y9
+	VADDPD       Y9, Y2, Y2
+	VFNMADD231PD unit2AVX2F64<>+0(SB), Y9, Y7
+	VMULPD       inverse1AVX2F64<>+0(SB), Y7, Y9
+	VROUNDPD     $0x01, Y9, Y9
+	VADDPD       Y9, Y1, Y1
+	VFNMADD231PD unit1AVX2F64<>+0(SB), Y9, Y7
+	VROUNDPD     $0x01, Y7, Y9
+	VADDPD       Y9, Y0, Y0
 	ADDQ         $0x20, CX
 	SUBQ         $0x04, DX
 	JNZ          loop
-	VMOVMSKPD    Y7, DX
+	VMOVMSKPD    Y4, DX
 	CMPL         DX, $0x0f
 	JNE          refused
 	VPSUBQ       Y3, Y0, Y0

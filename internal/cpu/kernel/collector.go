@@ -15,8 +15,10 @@ import (
 type Collector struct {
 	Limbs     [3][8]uint64 // units of 2^0, 2^48 and 2^96; by lane
 	Scale     float64      // 1 / unit
+	Bias      float64      // what is to be taken from every group's sum, in units
 	calls     int          // since Limbs was emptied
 	magnitude solver.Magnitude
+	dtype     solver.DType
 	sum       solver.Sum
 }
 
@@ -27,10 +29,24 @@ const (
 	maxCalls      = 1 << 11 // of at most 2^52 units each
 )
 
-// NewCollector returns an empty Collector for a problem's magnitude.
-func NewCollector(e solver.Magnitude) Collector {
-	return Collector{Scale: math.Ldexp(1, 134-2*int(e)), magnitude: e}
+// NewCollector returns an empty Collector for a problem's magnitude and type.
+func NewCollector(e solver.Magnitude, t solver.DType) Collector {
+	return Collector{Scale: math.Ldexp(1, 134-2*int(e)), magnitude: e, dtype: t}
 }
+
+// bias returns what the sum of a group holds beyond the squares: the smallest normal number twice a row.
+func bias(t solver.DType, rows int) float64 {
+	if t == solver.Float32 {
+		return 2 * float64(rows) * smallest32
+	}
+	return 2 * float64(rows) * smallest64
+}
+
+// The smallest normal numbers.
+const (
+	smallest32 = 0x1p-126
+	smallest64 = 0x1p-1022
+)
 
 // Reset empties the collector.
 func (c *Collector) Reset() {
@@ -56,30 +72,32 @@ func (c *Collector) empty() {
 	c.calls = 0
 }
 
-// Collect adds n complete group sums, n a multiple of k.Lanes.
-func (k *Kernel) Collect(c *Collector, acc unsafe.Pointer, n int, t solver.DType) {
+// Collect adds n complete groups of the given number of rows, n a multiple of k.Lanes.
+func (k *Kernel) Collect(c *Collector, acc unsafe.Pointer, n, rows int) {
+	more := bias(c.dtype, rows)
+	c.Bias = more * c.Scale
 	for n > 0 {
 		part := min(n, collectGroups)
 		// Scale is a normal number but for absurd magnitudes.
 		if k.collect == nil || c.Scale < 0x1p-1000 || c.Scale > 0x1p1000 || !k.collect(c, acc, part) {
-			c.add(acc, part, t)
+			c.add(acc, part, more)
 		} else if c.calls++; c.calls == maxCalls {
 			c.empty()
 		}
-		acc = unsafe.Add(acc, part*t.Size())
+		acc = unsafe.Add(acc, part*c.dtype.Size())
 		n -= part
 	}
 }
 
-// add adds groups one by one.
-func (c *Collector) add(acc unsafe.Pointer, n int, t solver.DType) {
-	if t == solver.Float32 {
+// add adds groups, less the bias, one by one.
+func (c *Collector) add(acc unsafe.Pointer, n int, bias float64) {
+	if c.dtype == solver.Float32 {
 		for _, v := range unsafe.Slice((*float32)(acc), n) {
-			c.sum.Add(float64(v), c.magnitude)
+			c.sum.Add(float64(v)-bias, c.magnitude)
 		}
 		return
 	}
 	for _, v := range unsafe.Slice((*float64)(acc), n) {
-		c.sum.Add(v, c.magnitude)
+		c.sum.Add(v-bias, c.magnitude)
 	}
 }

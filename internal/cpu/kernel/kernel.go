@@ -21,7 +21,7 @@ type Span struct {
 	Dst     [Rows]unsafe.Pointer     // Dst[i] may be Src[i], the row above it
 	Off     int                      // from a row's pointer to its first block
 	AccOff  int                      // from Acc to the first block's groups
-	Acc     unsafe.Pointer           // a value a norm group: running sums of squares, read and written
+	Acc     unsafe.Pointer           // one value a norm group: running sums of squares, read and written
 	Carry   unsafe.Pointer           // a vector a row: in Src, vector 3 of the block before; left behind for the block after
 	Masks   unsafe.Pointer           // for Edge, a block: all bits set in the columns to sweep, clear in those to keep
 	Rows    int                      // 1 to Rows
@@ -44,7 +44,7 @@ type Kernel struct {
 	// Pack turns 4*Lanes*blocks dense columns into blocks; Unpack is the inverse. They are nil where plain Go is as good.
 	Pack, Unpack func(dst, src unsafe.Pointer, blocks int)
 	// collect adds n group sums, a multiple of Lanes and at most collectGroups, to the limbs of c. It adds nothing and returns
-	// false if one of them is not below c.bound.
+	// false if one of them is not below Bound.
 	collect func(c *Collector, acc unsafe.Pointer, n int) bool
 }
 

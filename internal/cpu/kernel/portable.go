@@ -29,6 +29,7 @@ func sweepPortable[F float](s *Span, fma func(x, y, z F) F) {
 	if s.Restart != 0 {
 		clear(acc)
 	}
+	least := smallest[F]()
 	carry := unsafe.Slice((*F)(s.Carry), s.Rows)
 	for r := range s.Rows {
 		north := unsafe.Slice((*F)(unsafe.Add(s.Src[r], s.Off)), n)
@@ -45,7 +46,7 @@ func sweepPortable[F float](s *Span, fma func(x, y, z F) F) {
 				d[j] = v - row[i]
 				dst[i] = v
 			}
-			acc[b] += fma(d[1], d[1], F(d[0]*d[0])) + fma(d[3], d[3], F(d[2]*d[2]))
+			acc[b] += fma(d[1], d[1], fma(d[0], d[0], least)) + fma(d[3], d[3], fma(d[2], d[2], least))
 		}
 		carry[r] = west
 	}
@@ -56,6 +57,7 @@ func edgePortable[F float](s *Span, size int, fma func(x, y, z F) F) {
 	if s.Restart != 0 {
 		*acc = 0
 	}
+	least := smallest[F]()
 	carry := unsafe.Slice((*F)(s.Carry), s.Rows)
 	for r := range s.Rows {
 		north := (*[4]F)(unsafe.Add(s.Src[r], s.Off))
@@ -73,9 +75,18 @@ func edgePortable[F float](s *Span, size int, fma func(x, y, z F) F) {
 			d[j] = v - row[j]
 			dst[j] = v
 		}
-		*acc += fma(d[1], d[1], F(d[0]*d[0])) + fma(d[3], d[3], F(d[2]*d[2]))
+		*acc += fma(d[1], d[1], fma(d[0], d[0], least)) + fma(d[3], d[3], fma(d[2], d[2], least))
 		carry[r] = west
 	}
+}
+
+// smallest returns the smallest normal number, where every sum of squares begins: no product is denormal then.
+func smallest[F float]() F {
+	least := smallest64
+	if unsafe.Sizeof(F(0)) == 4 {
+		least = smallest32
+	}
+	return F(least)
 }
 
 // swept says whether the mask of value i, of the given size, is set.

@@ -12,18 +12,20 @@ import (
 	"jacobi/solver"
 )
 
-// avx2 has 16 registers of 32 bytes: three rows of a block in 0-11, temporaries in 12-13, acc and a constant.
+// avx2 has 16 registers of 32 bytes: three rows of a block in 0-11, temporaries in 12-13, sums in 14; constants are in memory.
 type avx2 struct {
 	*generator
 	t       solver.DType
 	ymm     [16]reg.VecPhysical
-	quarter reg.VecPhysical
 	acc     reg.VecPhysical
+	quarter operand.Mem
 	masks   blockMem
 	add     func(...operand.Op)
 	sub     func(...operand.Op)
 	mul     func(...operand.Op)
 	fma     func(...operand.Op)
+
+	fmaStart func(...operand.Op)
 }
 
 func newAVX2(t solver.DType) machine {
@@ -31,16 +33,16 @@ func newAVX2(t solver.DType) machine {
 	m.ymm = [16]reg.VecPhysical{
 		reg.Y0, reg.Y1, reg.Y2, reg.Y3, reg.Y4, reg.Y5, reg.Y6, reg.Y7, reg.Y8, reg.Y9, reg.Y10, reg.Y11, reg.Y12, reg.Y13, reg.Y14, reg.Y15,
 	}
-	m.acc, m.quarter = m.ymm[14], m.ymm[15]
+	m.acc = m.ymm[14]
 	return m
 }
 
 func (m *avx2) use(g *generator) {
 	m.generator = g
 	if m.t == solver.Float32 {
-		m.add, m.sub, m.mul, m.fma = g.VADDPS, g.VSUBPS, g.VMULPS, g.VFMADD231PS
+		m.add, m.sub, m.mul, m.fma, m.fmaStart = g.VADDPS, g.VSUBPS, g.VMULPS, g.VFMADD231PS, g.VFMADD213PS
 	} else {
-		m.add, m.sub, m.mul, m.fma = g.VADDPD, g.VSUBPD, g.VMULPD, g.VFMADD231PD
+		m.add, m.sub, m.mul, m.fma, m.fmaStart = g.VADDPD, g.VSUBPD, g.VMULPD, g.VFMADD231PD, g.VFMADD213PD
 	}
 }
 
@@ -49,13 +51,22 @@ func (m *avx2) vectorBytes() int { return 32 }
 
 func (m *avx2) line(i int) blockRegs { return blockRegs(m.ymm[i%3*4 : i%3*4+4]) }
 
-func (m *avx2) prologue(v variant, masks blockMem) {
-	g := m.generator
+// spread declares a constant of the type, a vector of it.
+func (m *avx2) spread(name string, v operand.Constant) operand.Mem {
+	return m.constant(name, 32/m.t.Size(), v)
+}
+
+// greater is r = a > b, as signed integers; all bits set for true.
+func (m *avx2) greater(a reg.VecPhysical, b operand.Op, r reg.VecPhysical) {
 	if m.t == solver.Float32 {
-		g.VBROADCASTSS(g.constant("quarter", 1, operand.F32(0.25)), m.quarter)
+		m.VPCMPGTD(b, a, r)
 	} else {
-		g.VBROADCASTSD(g.constant("quarter", 1, operand.F64(0.25)), m.quarter)
+		m.VPCMPGTQ(b, a, r)
 	}
+}
+
+func (m *avx2) prologue(_ variant, masks blockMem) {
+	m.quarter = m.spread("quarter", float(m.t.Size(), 0.25))
 	m.masks = masks
 }
 
@@ -71,6 +82,70 @@ func (m *avx2) loadAcc(acc operand.Mem, restart reg.GPVirtual) {
 }
 
 func (m *avx2) storeAcc(acc operand.Mem) { m.VMOVUPS(m.acc, acc) }
+
+// magnitude is the mask of all bits but the sign.
+func (m *avx2) magnitude() operand.Mem {
+	if m.t == solver.Float32 {
+		return m.spread("magnitude", operand.U32(1<<31-1))
+	}
+	return m.spread("magnitude", operand.U64(1<<63-1))
+}
+
+func (m *avx2) ifTiny(sample operand.Mem, label operand.LabelRef) {
+	g, t, u, size := m.generator, m.ymm[12], m.ymm[13], m.t.Size()
+	g.VMOVUPS(sample, t)
+	g.VANDPS(m.magnitude(), t, t)
+	g.VMOVUPS(m.spread("tiny", float(size, power(tinyExponent[size]))), u)
+	m.greater(u, t, u)
+	m.greater(t, m.spread("zero", float(size, 0)), t)
+	g.VPTEST(t, u)
+	g.JNE(label)
+}
+
+// scaleTiny is x * 0.25, in x, by operations that are fast whatever x is, as for AVX-512.
+func (m *avx2) scaleTiny(x reg.VecPhysical) {
+	g, t, u, size := m.generator, m.ymm[12], m.ymm[13], m.t.Size()
+	sign := m.spread("sign", bits(size, math.Copysign(0, -1)))
+	g.VANDPS(sign, x, t)
+	g.VORPS(m.spread("small", float(size, 4*smallest(size))), t, u)
+	m.add(x, u, u)
+	m.mul(m.quarter, u, u)
+	g.VORPS(m.spread("smallest", float(size, smallest(size))), t, t)
+	if m.t == solver.Float32 {
+		g.VPSUBD(t, u, u)
+	} else {
+		g.VPSUBQ(t, u, u)
+	}
+	g.VANDPS(sign, x, t)
+	g.VORPS(t, u, u)
+	g.VANDPS(m.magnitude(), x, t)
+	m.atLeast(math.Ilogb(4*smallest(size)), t)
+	g.VANDPS(t, x, x)
+	m.mul(m.quarter, x, x)
+	g.VANDNPS(u, t, u)
+	g.VORPS(u, x, x)
+}
+
+// atLeast sets r, which is not negative, to all bits where it is 2^n or more.
+func (m *avx2) atLeast(n int, r reg.VecPhysical) {
+	var below operand.Constant = operand.U32(math.Float32bits(float32(power(n))) - 1)
+	if m.t == solver.Float64 {
+		below = operand.U64(math.Float64bits(power(n)) - 1)
+	}
+	m.greater(r, m.spread(fmt.Sprintf("below%d_", -n), below), r)
+}
+
+// subtractTiny is n = n - c, or 0 where both are so small that the square of the difference is far below the last place of any
+// sum, but the difference may be denormal.
+func (m *avx2) subtractTiny(n, c reg.VecPhysical) {
+	t, u := m.ymm[12], m.ymm[13]
+	m.VORPS(n, c, t)
+	m.VANDPS(m.magnitude(), t, t)
+	m.atLeast(tinyExponent[m.t.Size()], t)
+	m.VANDPS(t, n, n)
+	m.VANDPS(t, c, u)
+	m.sub(u, n, n)
+}
 
 func (m *avx2) row(n, c, s blockRegs, carry, east operand.Mem, dst blockMem, v variant) {
 	g, t, u := m.generator, m.ymm[12], m.ymm[13]
@@ -93,7 +168,11 @@ func (m *avx2) row(n, c, s blockRegs, carry, east operand.Mem, dst blockMem, v v
 	m.add(c[3], c[1], u)
 	m.add(u, n[2], n[2])
 	for j := range n {
-		m.mul(m.quarter, n[j], n[j])
+		if v.tiny {
+			m.scaleTiny(n[j])
+		} else {
+			m.mul(m.quarter, n[j], n[j])
+		}
 		if v.masked {
 			g.VMOVUPS(m.masks[j], t)
 			g.VBLENDVPS(t, n[j], c[j], n[j])
@@ -105,15 +184,20 @@ func (m *avx2) row(n, c, s blockRegs, carry, east operand.Mem, dst blockMem, v v
 		}
 	}
 	for j := range n {
-		m.sub(c[j], n[j], n[j])
+		if v.tiny {
+			m.subtractTiny(n[j], c[j])
+		} else {
+			m.sub(c[j], n[j], n[j])
+		}
 	}
-	// ((d0*d0 + d1*d1) + (d2*d2 + d3*d3)), the second product of each pair fused.
-	m.mul(n[0], n[0], t)
-	m.mul(n[2], n[2], u)
-	m.fma(n[1], n[1], t)
-	m.fma(n[3], n[3], u)
-	m.add(u, t, t)
-	m.add(t, m.acc, m.acc)
+	// Pairs of squares, from the smallest normal number on: no result is denormal.
+	start := m.spread("smallest", float(size, smallest(size)))
+	m.fmaStart(start, n[0], n[0])
+	m.fmaStart(start, n[2], n[2])
+	m.fma(n[1], n[1], n[0])
+	m.fma(n[3], n[3], n[2])
+	m.add(n[2], n[0], n[0])
+	m.add(n[0], m.acc, m.acc)
 }
 
 // collect writes the function that adds group sums to the limbs of a Collector.
@@ -123,11 +207,10 @@ func (m *avx2) collect() {
 	g.function("collect", "collect")
 	p, acc, n := g.param("c"), g.param("acc"), g.param("n")
 	limb := m.ymm[0:3]
-	bias := m.ymm[3]
-	x, q, t := m.ymm[4], m.ymm[5], m.ymm[6]
-	good, scale := m.ymm[7], m.ymm[8]
+	bias, good, scale, less := m.ymm[3], m.ymm[4], m.ymm[5], m.ymm[6]
 	g.VBROADCASTSD(g.constant("bias", 1, operand.F64(1<<52)), bias)
 	g.VBROADCASTSD(field(p, unsafe.Offsetof(c.Scale)), scale)
+	g.VBROADCASTSD(field(p, unsafe.Offsetof(c.Bias)), less)
 	for _, r := range limb {
 		g.VMOVAPD(bias, r)
 	}
@@ -139,12 +222,13 @@ func (m *avx2) collect() {
 		inverse[i] = g.constant(fmt.Sprintf("inverse%d", i), 4, operand.F64(power(-48*i)))
 	}
 	g.Label("loop")
+	x, q, t := m.ymm[7], m.ymm[9], m.ymm[10]
 	if m.t == solver.Float32 {
 		g.VCVTPS2PD(operand.Mem{Base: acc}, x)
 	} else {
 		g.VMOVUPD(operand.Mem{Base: acc}, x)
 	}
-	g.VMULPD(scale, x, x)
+	g.VFMSUB213PD(less, scale, x)         // x*scale - less
 	g.VCMPPD(operand.U8(17), bound, x, t) // x < bound; not so for NaN
 	g.VANDPD(t, good, good)
 	for i := 2; i > 0; i-- {
@@ -158,10 +242,6 @@ func (m *avx2) collect() {
 	g.ADDQ(operand.Imm(uint64(4*m.t.Size())), acc)
 	g.SUBQ(operand.Imm(4), n)
 	g.JNZ(operand.LabelRef("loop"))
-	ok, err := g.ReturnIndex(0).Resolve()
-	if err != nil {
-		panic(err)
-	}
 	g.VMOVMSKPD(good, n.As32())
 	g.CMPL(n.As32(), operand.U8(0xf))
 	g.JNE(operand.LabelRef("refused"))
@@ -172,16 +252,7 @@ func (m *avx2) collect() {
 		g.VPADDQ(to, limb[i], limb[i])
 		g.VMOVDQU(limb[i], to)
 	}
-	g.MOVB(operand.U8(1), ok.Addr)
-	g.VZEROUPPER()
-	g.RET()
-	g.Label("refused")
-	g.MOVB(operand.U8(0), ok.Addr)
-	g.VZEROUPPER()
-	g.RET()
+	g.verdict()
 }
-
-// power returns 2^n.
-func power(n int) float64 { return math.Ldexp(1, n) }
 
 func (m *avx2) transposes() {}

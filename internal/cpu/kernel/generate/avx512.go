@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"unsafe"
 
 	"github.com/mmcloughlin/avo/operand"
@@ -11,20 +12,23 @@ import (
 	"jacobi/solver"
 )
 
-// avx512 has 32 registers of 64 bytes: three rows of a block in 0-11, temporaries in 12-15, acc and constants above.
+// avx512 has 32 registers of 64 bytes: three rows of a block in 0-11, temporaries in 12-15 and 24-27, sums and constants between.
 type avx512 struct {
 	*generator
 	t       solver.DType
 	zmm     [32]reg.VecPhysical
 	quarter reg.VecPhysical
 	acc     reg.VecPhysical
+	start   reg.VecPhysical // smallest normal number
+	ones    reg.VecPhysical // all bits set
+	limit   reg.VecPhysical // for ifTiny
 	ops     arithmetic
 	align   func(...operand.Op)
 	lanes   int
 }
 
 // arithmetic is the instructions of a type of value.
-type arithmetic struct{ add, sub, mul, fma, mov func(...operand.Op) }
+type arithmetic struct{ add, sub, mul, fma, fmaStart, mov func(...operand.Op) }
 
 func newAVX512(t solver.DType) machine {
 	m := &avx512{t: t, lanes: 64 / t.Size()}
@@ -32,17 +36,17 @@ func newAVX512(t solver.DType) machine {
 		reg.Z0, reg.Z1, reg.Z2, reg.Z3, reg.Z4, reg.Z5, reg.Z6, reg.Z7, reg.Z8, reg.Z9, reg.Z10, reg.Z11, reg.Z12, reg.Z13, reg.Z14, reg.Z15,
 		reg.Z16, reg.Z17, reg.Z18, reg.Z19, reg.Z20, reg.Z21, reg.Z22, reg.Z23, reg.Z24, reg.Z25, reg.Z26, reg.Z27, reg.Z28, reg.Z29, reg.Z30, reg.Z31,
 	}
-	m.acc, m.quarter = m.zmm[16], m.zmm[17]
+	m.acc, m.quarter, m.start, m.ones, m.limit = m.zmm[16], m.zmm[17], m.zmm[19], m.zmm[20], m.zmm[21]
 	return m
 }
 
 func (m *avx512) use(g *generator) {
 	m.generator = g
 	if m.t == solver.Float32 {
-		m.ops = arithmetic{g.VADDPS, g.VSUBPS, g.VMULPS, g.VFMADD231PS, g.VMOVUPS}
+		m.ops = arithmetic{g.VADDPS, g.VSUBPS, g.VMULPS, g.VFMADD231PS, g.VFMADD213PS, g.VMOVUPS}
 		m.align = g.VALIGND
 	} else {
-		m.ops = arithmetic{g.VADDPD, g.VSUBPD, g.VMULPD, g.VFMADD231PD, g.VMOVUPD}
+		m.ops = arithmetic{g.VADDPD, g.VSUBPD, g.VMULPD, g.VFMADD231PD, g.VFMADD213PD, g.VMOVUPD}
 		m.align = g.VALIGNQ
 	}
 }
@@ -52,13 +56,31 @@ func (m *avx512) vectorBytes() int { return 64 }
 
 func (m *avx512) line(i int) blockRegs { return blockRegs(m.zmm[i%3*4 : i%3*4+4]) }
 
-func (m *avx512) prologue(v variant, masks blockMem) {
-	g := m.generator
+// spread declares a constant of the type and loads it into all lanes.
+func (m *avx512) spread(name string, v operand.Constant, r reg.VecPhysical) {
 	if m.t == solver.Float32 {
-		g.VBROADCASTSS(g.constant("quarter", 1, operand.F32(0.25)), m.quarter)
+		m.VBROADCASTSS(m.constant(name, 1, v), r)
 	} else {
-		g.VBROADCASTSD(g.constant("quarter", 1, operand.F64(0.25)), m.quarter)
+		m.VBROADCASTSD(m.constant(name, 1, v), r)
 	}
+}
+
+func (m *avx512) prologue(v variant, masks blockMem) {
+	g, size := m.generator, m.t.Size()
+	m.spread("quarter", float(size, 0.25), m.quarter)
+	m.spread("smallest", float(size, smallest(size)), m.start)
+	// Twice the bits, to be rid of the sign, less one, so that 0 is large.
+	double := func(v float64) operand.Constant {
+		if size == 4 {
+			return operand.U32(2*math.Float32bits(float32(v)) - 1)
+		}
+		return operand.U64(2*math.Float64bits(v) - 1)
+	}
+	m.spread("tiny", double(power(tinyExponent[size])), m.limit)
+	g.VPTERNLOGD(operand.U8(0xff), m.ones, m.ones, m.ones)
+	m.spread("sign", bits(size, math.Copysign(0, -1)), m.zmm[22])
+	m.spread("small", float(size, 4*smallest(size)), m.zmm[23])
+	m.spread("doubleSmall", double(4*smallest(size)), m.zmm[28])
 	if !v.masked {
 		return
 	}
@@ -92,6 +114,62 @@ func (m *avx512) loadAcc(acc operand.Mem, restart reg.GPVirtual) {
 
 func (m *avx512) storeAcc(acc operand.Mem) { m.ops.mov(m.acc, acc) }
 
+func (m *avx512) ifTiny(sample operand.Mem, label operand.LabelRef) {
+	m.ops.mov(sample, m.zmm[12])
+	m.below(m.zmm[12], m.limit, reg.K6)
+	m.KORTESTW(reg.K6, reg.K6)
+	m.JNE(label)
+}
+
+// below sets k where twice the bits of r, less one, are below limit: where r is not 0 and small. It overwrites r.
+func (m *avx512) below(r, limit reg.VecPhysical, k reg.OpmaskPhysical) {
+	if m.t == solver.Float32 {
+		m.VPADDD(r, r, r)
+		m.VPADDD(m.ones, r, r)
+		m.VPCMPUD(operand.U8(1), limit, r, k)
+	} else {
+		m.VPADDQ(r, r, r)
+		m.VPADDQ(m.ones, r, r)
+		m.VPCMPUQ(operand.U8(1), limit, r, k)
+	}
+}
+
+// scaleTiny is n = x * 0.25 by operations that are fast whatever x is. Where the product may be denormal, |x| < 4*smallest, x is added to
+// 4*smallest of its sign: that rounds it to a multiple of 4 times the least denormal, so that the product is exact and normal. Its
+// distance from smallest, an integer of units of the least denormal, is the bits of the result but for the sign.
+func (m *avx512) scaleTiny(x, n reg.VecPhysical) {
+	o, t, u, rest := m.ops, m.zmm[24], m.zmm[25], reg.K7
+	o.mov(x, t)
+	m.below(t, m.zmm[28], reg.K6)
+	m.KNOTW(reg.K6, rest)
+	m.VPANDD(m.zmm[22], x, t) // sign
+	m.VPORD(m.zmm[23], t, u)
+	o.add(x, u, u)
+	o.mul(m.quarter, u, u)
+	m.VPORD(m.start, t, n)
+	if m.t == solver.Float32 {
+		m.VPSUBD(n, u, u)
+	} else {
+		m.VPSUBQ(n, u, u)
+	}
+	m.VPORD(t, u, n)
+	o.mul(m.quarter, x, rest, n)
+}
+
+// subtractTiny is d = n - c, or 0 where both are so small that the square of d is far below the last place of any sum, but d may be
+// denormal.
+func (m *avx512) subtractTiny(n, c, d reg.VecPhysical) {
+	t, rest := m.zmm[24], reg.K7
+	m.VPORD(n, c, t)
+	m.below(t, m.limit, reg.K6)
+	m.KNOTW(reg.K6, rest)
+	if m.t == solver.Float32 {
+		m.VSUBPS_Z(c, n, rest, d)
+	} else {
+		m.VSUBPD_Z(c, n, rest, d)
+	}
+}
+
 func (m *avx512) row(n, c, s blockRegs, carry, east operand.Mem, dst blockMem, v variant) {
 	o := m.ops
 	store := o.mov
@@ -115,24 +193,39 @@ func (m *avx512) row(n, c, s blockRegs, carry, east operand.Mem, dst blockMem, v
 		o.add(n[j], t[j], t[j])
 	}
 	for j := range n {
-		if v.masked {
-			o.mov(c[j], n[j])
-			o.mul(m.quarter, t[j], laneMasks[j], n[j])
+		if v.tiny {
+			m.scaleTiny(t[j], n[j])
 		} else {
 			o.mul(m.quarter, t[j], n[j])
+		}
+		if v.masked {
+			m.blend(c[j], n[j], laneMasks[j])
 		}
 		store(n[j], dst[j])
 	}
 	for j := range n {
-		o.sub(c[j], n[j], t[j])
+		if v.tiny {
+			m.subtractTiny(n[j], c[j], t[j])
+		} else {
+			o.sub(c[j], n[j], t[j])
+		}
 	}
-	// ((d0*d0 + d1*d1) + (d2*d2 + d3*d3)), the second product of each pair fused.
-	o.mul(t[0], t[0], t[0])
-	o.mul(t[2], t[2], t[2])
+	// Pairs of squares, from the smallest normal number on: no result is denormal.
+	o.fmaStart(m.start, t[0], t[0])
+	o.fmaStart(m.start, t[2], t[2])
 	o.fma(t[1], t[1], t[0])
 	o.fma(t[3], t[3], t[2])
 	o.add(t[2], t[0], t[0])
 	o.add(t[0], m.acc, m.acc)
+}
+
+// blend sets n to c where the mask is clear.
+func (m *avx512) blend(c, n reg.VecPhysical, k reg.OpmaskPhysical) {
+	if m.t == solver.Float32 {
+		m.VBLENDMPS(n, c, k, n)
+	} else {
+		m.VBLENDMPD(n, c, k, n)
+	}
 }
 
 // collect writes the function that adds group sums to the limbs of a Collector. Adding toward minus infinity to a biased limb cuts a
@@ -142,8 +235,9 @@ func (m *avx512) collect() {
 	g := m.generator
 	g.function("collect", "collect")
 	p, acc, n := g.param("c"), g.param("acc"), g.param("n")
-	scale, bound := m.zmm[6], m.zmm[7]
+	scale, less, bound := m.zmm[6], m.zmm[7], m.zmm[8]
 	g.VBROADCASTSD(field(p, unsafe.Offsetof(c.Scale)), scale)
+	g.VBROADCASTSD(field(p, unsafe.Offsetof(c.Bias)), less)
 	g.VBROADCASTSD(g.constant("bound", 1, operand.F64(kernel.Bound)), bound)
 	var limb, bias [3]reg.VecPhysical
 	for i := range limb {
@@ -153,13 +247,14 @@ func (m *avx512) collect() {
 	}
 	g.KXNORW(reg.K1, reg.K1, reg.K1)
 	g.Label("loop")
+	x := m.zmm[9]
 	if m.t == solver.Float32 {
-		g.VCVTPS2PD(operand.Mem{Base: acc}, m.zmm[8])
+		g.VCVTPS2PD(operand.Mem{Base: acc}, x)
 	} else {
-		g.VMOVUPD(operand.Mem{Base: acc}, m.zmm[8])
+		g.VMOVUPD(operand.Mem{Base: acc}, x)
 	}
-	x, sum, h := m.zmm[8], m.zmm[9], m.zmm[10]
-	g.VMULPD(scale, x, x)
+	sum, h := m.zmm[10], m.zmm[11]
+	g.VFMSUB213PD(less, scale, x)                      // x*scale - less
 	g.VCMPPD(operand.U8(17), bound, x, reg.K1, reg.K1) // x < bound; not so for NaN
 	for i := 2; i > 0; i-- {
 		g.VADDPD_RD_SAE(x, limb[i], sum)
@@ -171,10 +266,6 @@ func (m *avx512) collect() {
 	g.ADDQ(operand.Imm(uint64(8*m.t.Size())), acc)
 	g.SUBQ(operand.Imm(8), n)
 	g.JNZ(operand.LabelRef("loop"))
-	ok, err := g.ReturnIndex(0).Resolve()
-	if err != nil {
-		panic(err)
-	}
 	g.KMOVW(reg.K1, n.As32())
 	g.CMPB(n.As8(), operand.U8(0xff))
 	g.JNE(operand.LabelRef("refused"))
@@ -185,13 +276,7 @@ func (m *avx512) collect() {
 		g.VPADDQ(to, limb[i], limb[i])
 		g.VMOVDQU64(limb[i], to)
 	}
-	g.MOVB(operand.U8(1), ok.Addr)
-	g.VZEROUPPER()
-	g.RET()
-	g.Label("refused")
-	g.MOVB(operand.U8(0), ok.Addr)
-	g.VZEROUPPER()
-	g.RET()
+	g.verdict()
 }
 
 // transposes writes pack and unpack.

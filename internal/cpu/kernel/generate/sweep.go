@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"unsafe"
 
 	"github.com/mmcloughlin/avo/attr"
@@ -28,17 +29,24 @@ type machine interface {
 	line(i int) blockRegs
 	prologue(v variant, masks blockMem)
 	load(r reg.VecPhysical, m operand.Mem)
+	// loadAcc takes the sums of the groups from acc, or starts them from 0 if restart is 1.
 	loadAcc(acc operand.Mem, restart reg.GPVirtual)
 	storeAcc(acc operand.Mem)
+	// ifTiny jumps to label if one of the values at sample is tiny and not 0.
+	ifTiny(sample operand.Mem, label operand.LabelRef)
 	// row sweeps the block c of a row between n and s: stores the new values, leaves vector 3 in carry and adds the squares of
-	// the update to acc. n is overwritten. east is vector 0 of the next block.
+	// the update to the sums. n is overwritten. east is vector 0 of the next block.
 	row(n, c, s blockRegs, carry, east operand.Mem, dst blockMem, v variant)
 	collect()
 	transposes()
 }
 
-// variant is a kind of sweep: under masks, or with stores that go past the caches.
-type variant struct{ masked, stream bool }
+// variant is a kind of sweep: under masks, with stores that go past the caches, or for tiny values.
+type variant struct{ masked, stream, tiny bool }
+
+// tinyExponent is the exponent, by the size of a value, below which a value counts as tiny. The difference of two values is normal or 0
+// if one of them is not tiny, and the biased exponents of tiny values are below a power of two, so that the bitwise or of two is tiny if both are.
+var tinyExponent = map[int]int{4: 32 - 127, 8: 64 - 1023}
 
 // generator writes functions for one machine.
 type generator struct {
@@ -88,14 +96,19 @@ func (g *generator) block(base, index reg.Register) blockMem {
 
 // sweep writes Sweep, Stream or Edge. It goes from block to block and, in a block, down the rows; the row above, the row
 // and the row below stay in registers. The rows are written out, as many as a span may have, so that registers need not be moved.
+//
+// A processor takes over a hundred cycles for an operation with a denormal factor or, most of them, a denormal result. A second
+// body, three times as long, avoids such operations. A block takes it if a row in the middle of the span has a tiny value: that decides about speed alone,
+// as both bodies compute the same.
 func (g *generator) sweep(name string, v variant) {
 	var span kernel.Span
 	g.function(name, "sweep")
 	s := g.param("s")
-	off := g.loadField(s, unsafe.Offsetof(span.Off))
-	acc := g.loadField(s, unsafe.Offsetof(span.Acc))
-	g.ADDQ(field(s, unsafe.Offsetof(span.AccOff)), acc)
-	carry := g.loadField(s, unsafe.Offsetof(span.Carry))
+	p := pass{variant: v, span: s}
+	p.off = g.loadField(s, unsafe.Offsetof(span.Off))
+	p.acc = g.loadField(s, unsafe.Offsetof(span.Acc))
+	g.ADDQ(field(s, unsafe.Offsetof(span.AccOff)), p.acc)
+	p.carry = g.loadField(s, unsafe.Offsetof(span.Carry))
 	restart := g.loadField(s, unsafe.Offsetof(span.Restart))
 	blocks := g.loadField(s, unsafe.Offsetof(span.Blocks))
 	var masks blockMem
@@ -106,38 +119,111 @@ func (g *generator) sweep(name string, v variant) {
 		}
 	}
 	g.prologue(v, masks)
+	sample := g.loadField(s, unsafe.Offsetof(span.Rows))
+	g.SHRQ(operand.U8(1), sample)
+	g.MOVQ(operand.Mem{Base: s, Index: sample, Scale: 8, Disp: int(unsafe.Offsetof(span.Src)) + 8}, sample)
 
-	src := func(i int) reg.Register { return g.loadField(s, unsafe.Offsetof(span.Src)+uintptr(8*i)) }
 	g.Label("block")
-	g.loadAcc(operand.Mem{Base: acc}, restart)
+	g.loadAcc(operand.Mem{Base: p.acc}, restart)
+	if !v.masked {
+		g.ifTiny(operand.Mem{Base: sample, Index: p.off, Scale: 1}, operand.LabelRef("tiny"))
+		g.rows(p)
+		g.Label("rows_done")
+	} else {
+		p.tiny = true
+		g.rows(p)
+		g.Label("rows_done")
+	}
+	g.storeAcc(operand.Mem{Base: p.acc})
+	g.ADDQ(operand.U32(g.vectorBytes()), p.acc)
+	g.ADDQ(operand.U32(4*g.vectorBytes()), p.off)
+	g.DECQ(blocks)
+	g.JNZ(operand.LabelRef("block"))
+	g.VZEROUPPER()
+	g.RET()
+	if !v.masked {
+		g.Label("tiny")
+		p.tiny = true
+		g.rows(p)
+		g.JMP(operand.LabelRef("rows_done"))
+	}
+}
+
+// pass is the registers that the rows of a block need.
+type pass struct {
+	variant
+	span, off, acc, carry reg.GPVirtual
+}
+
+// rows writes the rows of a block, one after the other, and a jump to rows_done after each but the last.
+func (g *generator) rows(p pass) {
+	var span kernel.Span
+	src := func(i int) reg.Register {
+		return g.loadField(p.span, unsafe.Offsetof(span.Src)+uintptr(8*i))
+	}
 	above, at := src(0), src(1)
-	for j, m := range g.block(above, off) {
+	for j, m := range g.block(above, p.off) {
 		g.load(g.line(0)[j], m)
 	}
-	for j, m := range g.block(at, off) {
+	for j, m := range g.block(at, p.off) {
 		g.load(g.line(1)[j], m)
 	}
 	for i := range kernel.Rows {
 		g.Commentf("row %d", i)
 		below := src(i + 2)
-		for j, m := range g.block(below, off) {
+		for j, m := range g.block(below, p.off) {
 			g.load(g.line(i + 2)[j], m)
 		}
-		dst := g.loadField(s, unsafe.Offsetof(span.Dst)+uintptr(8*i))
-		east := operand.Mem{Base: at, Index: off, Scale: 1, Disp: 4 * g.vectorBytes()}
-		g.row(g.line(i), g.line(i+1), g.line(i+2), operand.Mem{Base: carry, Disp: i * g.vectorBytes()}, east, g.block(dst, off), v)
+		dst := g.loadField(p.span, unsafe.Offsetof(span.Dst)+uintptr(8*i))
+		east := operand.Mem{Base: at, Index: p.off, Scale: 1, Disp: 4 * g.vectorBytes()}
+		carry := operand.Mem{Base: p.carry, Disp: i * g.vectorBytes()}
+		g.row(g.line(i), g.line(i+1), g.line(i+2), carry, east, g.block(dst, p.off), p.variant)
 		at = below
 		if i+1 < kernel.Rows {
-			g.CMPQ(field(s, unsafe.Offsetof(span.Rows)), operand.U8(i+1))
+			g.CMPQ(field(p.span, unsafe.Offsetof(span.Rows)), operand.U8(i+1))
 			g.JE(operand.LabelRef("rows_done"))
 		}
 	}
-	g.Label("rows_done")
-	g.storeAcc(operand.Mem{Base: acc})
-	g.ADDQ(operand.U32(g.vectorBytes()), acc)
-	g.ADDQ(operand.U32(4*g.vectorBytes()), off)
-	g.DECQ(blocks)
-	g.JNZ(operand.LabelRef("block"))
+}
+
+// bits returns the bits of v in the type of the given size.
+func bits(size int, v float64) operand.Constant {
+	if size == 4 {
+		return operand.U32(math.Float32bits(float32(v)))
+	}
+	return operand.U64(math.Float64bits(v))
+}
+
+// float returns v in the type of the given size.
+func float(size int, v float64) operand.Constant {
+	if size == 4 {
+		return operand.F32(v)
+	}
+	return operand.F64(v)
+}
+
+// smallest returns the smallest normal number of the type of the given size.
+func smallest(size int) float64 {
+	if size == 4 {
+		return power(-126)
+	}
+	return power(-1022)
+}
+
+// power returns 2^n.
+func power(n int) float64 { return math.Ldexp(1, n) }
+
+// verdict writes the end of collect: true, and false from the label refused on.
+func (g *generator) verdict() {
+	ok, err := g.ReturnIndex(0).Resolve()
+	if err != nil {
+		panic(err) // the declaration has no such result
+	}
+	g.MOVB(operand.U8(1), ok.Addr)
+	g.VZEROUPPER()
+	g.RET()
+	g.Label("refused")
+	g.MOVB(operand.U8(0), ok.Addr)
 	g.VZEROUPPER()
 	g.RET()
 }
