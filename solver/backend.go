@@ -22,16 +22,6 @@ func (s Side) String() string {
 	return "bottom"
 }
 
-// Layout says what a backend holds: rows [Stripe.Lo-Depth, Stripe.Hi+Depth) of the mesh, less those that
-// do not exist (Mesh.Canonical), in two fields, now and next.
-type Layout struct {
-	Mesh      Mesh
-	Stripe    Stripe
-	Depth     int       // rows in a halo, >= 1
-	Neighbour [2]bool   // by Side: rows beyond that side belong to a rank (perhaps this one), not to the boundary
-	Magnitude Magnitude // for the unit of Sums
-}
-
 // Block is one pass: Sweeps sweeps, of which the first has number First, from the field now into the field
 // next. The pass computes rows [Lo-Margin, Hi+Margin), as far as they are interior rows or, beyond a side
 // with a neighbour, halo rows; it reads Sweeps rows more on each side. Margin is 0 in the last pass before an

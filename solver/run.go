@@ -14,6 +14,7 @@ type Options struct {
 	Initial       RowSource // what the backend has loaded, should it be needed again
 	Magnitude     Magnitude
 	Depth         int     // rows in a halo, as in the backend's Layout
+	MaxSweeps     int     // most sweeps in a block, at most what each rank's backend can
 	Tolerance     float64 // a run ends after sweep k+1, where k is the first sweep with norm <= Tolerance
 	MaxIterations int     // most sweeps
 	// Stop, if not nil, is asked once a block whether this rank was told to stop. All ranks stop at one sweep.
@@ -62,7 +63,10 @@ func (e *NotFiniteError) Error() string {
 // field after exactly Result.Sweeps sweeps. The sequence of calls to Exchange and Reducer is a function of the options and of the
 // reduced sums alone, so all ranks of a run make the same calls.
 func Run(ctx context.Context, b Backend, x Exchange, red Reducer, o Options) (Result, error) {
-	r := &run{Options: o, backend: b, exchange: x, reducer: red, limits: b.Limits(), valid: o.Depth, stop: math.MaxInt}
+	if most := b.Limits().MaxSweeps; o.MaxSweeps < 1 || o.MaxSweeps > most {
+		return Result{}, fmt.Errorf("%d sweeps a block: the backend does 1 to %d", o.MaxSweeps, most)
+	}
+	r := &run{Options: o, backend: b, exchange: x, reducer: red, lag: b.Limits().Lag, valid: o.Depth, stop: math.MaxInt}
 	start := time.Now()
 	err := r.loop(ctx)
 	if err == nil {
@@ -85,7 +89,7 @@ type run struct {
 	backend  Backend
 	exchange Exchange
 	reducer  Reducer
-	limits   Limits
+	lag      int
 
 	sweeps   int     // swept so far: now is the field after this many
 	valid    int     // halo rows of now that are right
@@ -160,7 +164,7 @@ func (r *run) nextBlock(end int) Block {
 	if valid == 0 {
 		valid = r.Depth // after the exchange
 	}
-	t := min(valid, r.limits.MaxSweeps, end-r.sweeps)
+	t := min(valid, r.MaxSweeps, end-r.sweeps)
 	b := Block{Index: r.index, First: r.sweeps, Sweeps: t, Margin: valid - t}
 	if r.sweeps+t == end {
 		b.Margin = 0 // nobody will read the halo
@@ -193,7 +197,7 @@ func (r *run) sweep(ctx context.Context, end int) error {
 	r.blocks = append(r.blocks, b)
 	r.last = b
 	r.index++
-	return r.post(ctx, r.limits.Lag)
+	return r.post(ctx, r.lag)
 }
 
 // receive fills the halos of now.

@@ -83,7 +83,7 @@ func runRanks(t *testing.T, f formula, ranks, depth int, limits solver.Limits, o
 			t.Fatal(err)
 		}
 		opts := o
-		opts.Initial, opts.Depth = f, depth
+		opts.Initial, opts.Depth, opts.MaxSweeps = f, depth, limits.MaxSweeps
 		if r == 0 {
 			opts.OnNorms = func(first int, norms []float64) error {
 				if first != len(out.norms) {
@@ -279,7 +279,7 @@ func TestRunFailsWhenItsContextEnds(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("rank 1 is gone"))
-	_, err = solver.Run(ctx, p, x, h, solver.Options{Initial: f, Depth: 1, MaxIterations: 5})
+	_, err = solver.Run(ctx, p, x, h, solver.Options{Initial: f, Depth: 1, MaxSweeps: 1, MaxIterations: 5})
 	if want := "sweep 1: halo exchange: rank 1 is gone"; err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}

@@ -8,8 +8,8 @@ import (
 	"math/bits"
 )
 
-// unitBits places the unit of a Sum: 2^(2E - unitBits), where E is the Magnitude of the problem.
-const unitBits = 134
+// UnitBits places the unit of a Sum: 2^(2E - UnitBits), where E is the Magnitude of the problem.
+const UnitBits = 134
 
 // Sum is a sum of squares, exact and hence independent of the order of its terms: a 192-bit unsigned
 // integer, least significant limb first, in units of 2^(2E-134) with E the Magnitude of the problem.
@@ -43,7 +43,7 @@ func (s *Sum) Add(group float64, e Magnitude) {
 	default:
 		mant |= 1 << 52
 	}
-	shift := exp - 1075 + unitBits - 2*int(e) // group = mant * 2^(exp-1075)
+	shift := exp - 1075 + UnitBits - 2*int(e) // group = mant * 2^(exp-1075)
 	if shift < 0 {
 		if shift > -64 {
 			s.addShifted(mant>>-shift, 0)
@@ -98,7 +98,7 @@ func (s Sum) Norm(e Magnitude) float64 {
 		binary.BigEndian.PutUint64(b[16-8*i:], limb)
 	}
 	f := new(big.Float).SetInt(new(big.Int).SetBytes(b[:]))
-	f.SetMantExp(f, 2*int(e)-unitBits)
+	f.SetMantExp(f, 2*int(e)-UnitBits)
 	v, _ := f.Float64()
 	return math.Sqrt(v)
 }

@@ -10,7 +10,7 @@ import (
 // exactUnits returns floor(v / 2^(2e-134)).
 func exactUnits(v float64, e Magnitude) *big.Int {
 	f := new(big.Float).SetPrec(2000).SetFloat64(v)
-	f.SetMantExp(f, unitBits-2*int(e))
+	f.SetMantExp(f, UnitBits-2*int(e))
 	i, _ := f.Int(nil)
 	return i
 }
@@ -111,7 +111,7 @@ func TestNormScalesWithMagnitude(t *testing.T) {
 		for range 3 {
 			s.Add(math.Ldexp(0.1, 2*int(e)), e)
 		}
-		third := math.Ldexp(math.Floor(math.Ldexp(0.1, unitBits)), -unitBits)
+		third := math.Ldexp(math.Floor(math.Ldexp(0.1, UnitBits)), -UnitBits)
 		if want := math.Ldexp(math.Sqrt(3*third), int(e)); math.Abs(s.Norm(e)/want-1) > 2e-16 {
 			t.Errorf("magnitude %d: norm %.17g, want %.17g", e, s.Norm(e), want)
 		}

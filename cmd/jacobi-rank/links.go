@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"time"
 
+	"jacobi/cuda"
 	"jacobi/halo"
 	"jacobi/halo/reduce"
 	"jacobi/internal/roster"
@@ -34,6 +35,28 @@ func haloMember(m roster.Member) (halo.Member, error) {
 		return h, fmt.Errorf("node of rank %d: %w", m.Rank, err)
 	}
 	return h, nil
+}
+
+// openExchange finds a way for the rows to each neighbour.
+func (r *rank) openExchange(ctx context.Context) error {
+	peers, err := r.openPeers(ctx)
+	if err != nil {
+		return err
+	}
+	if err := r.openLinks(ctx); err != nil {
+		return err
+	}
+	if r.gpu == nil {
+		r.exchange, err = solver.NewHostExchange(r.backend, r.layout, r.rowLinks())
+		return err
+	}
+	x, err := cuda.NewExchange(r.gpu, r.id.Size == 1, peers, r.rowLinks())
+	if err != nil {
+		return err
+	}
+	r.exchange = x
+	r.onClose(x.Close)
+	return nil
 }
 
 // openLinks opens the links to the neighbours.

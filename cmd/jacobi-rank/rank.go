@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -13,8 +12,8 @@ import (
 	"go.uber.org/zap"
 
 	"jacobi/configs"
+	"jacobi/cuda"
 	"jacobi/halo"
-	"jacobi/internal/cpu"
 	"jacobi/internal/output"
 	"jacobi/internal/problem"
 	"jacobi/internal/roster"
@@ -30,16 +29,20 @@ type rank struct {
 	log   *zap.Logger
 	stop  *atomic.Bool // a signal came
 
-	problem *problem.Problem
-	conn    *nats.Conn // nil for a rank alone
-	team    *roster.Team
-	stripes []solver.Stripe // of all ranks
-	layout  solver.Layout
-	backend solver.Backend
-	device  string
-	links   *halo.Links
-	reducer solver.Reducer
-	started time.Time
+	problem  *problem.Problem
+	conn     *nats.Conn // nil for a rank alone
+	team     *roster.Team
+	stripes  []solver.Stripe // of all ranks
+	layout   solver.Layout
+	device   *device // nil: the CPU
+	backend  solver.Backend
+	gpu      *cuda.Backend // the backend, if it is one
+	describe string
+	links    *halo.Links
+	exchange solver.Exchange
+	direct   [2]halo.Info // by side: what goes without a link; empty where a link is used
+	reducer  solver.Reducer
+	started  time.Time
 
 	finished *output.Report // rank 0 only, at the end
 
@@ -64,7 +67,7 @@ func (r *rank) solve(ctx context.Context) (solver.Result, error) {
 }
 
 func (r *rank) solveInTeam(ctx context.Context) (solver.Result, error) {
-	for _, open := range []func(context.Context) error{r.layOut, r.openBackend, r.openLinks, r.openReducer} {
+	for _, open := range []func(context.Context) error{r.layOut, r.openBackend, r.openExchange, r.openReducer} {
 		if err := open(ctx); err != nil {
 			return solver.Result{}, err
 		}
@@ -77,15 +80,12 @@ func (r *rank) solveInTeam(ctx context.Context) (solver.Result, error) {
 		return solver.Result{}, err
 	}
 	defer out.abort()
-	exchange, err := solver.NewHostExchange(r.backend, r.layout, r.rowLinks())
-	if err != nil {
-		return solver.Result{}, err
-	}
 	progress := newProgress(r.team, r.layout.Mesh, r.cfg.Solver.MaxIterations)
-	result, err := solver.Run(ctx, r.backend, exchange, r.reducer, solver.Options{
+	result, err := solver.Run(ctx, r.backend, r.exchange, r.reducer, solver.Options{
 		Initial:       r.problem,
 		Magnitude:     r.layout.Magnitude,
 		Depth:         r.layout.Depth,
+		MaxSweeps:     r.maxSweeps(),
 		Tolerance:     r.cfg.Solver.Tolerance,
 		MaxIterations: r.cfg.Solver.MaxIterations,
 		Stop:          r.stopRequested,
@@ -131,6 +131,9 @@ func (r *rank) join(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	if r.device, err = r.chooseDevice(); err != nil {
+		return err
+	}
 	mesh, stripe := r.problem.Mesh(), stripes[r.id.Rank]
 	maxAbs, err := r.problem.MaxAbs(stripe.Lo-1, stripe.Hi+1)
 	if err != nil {
@@ -156,7 +159,8 @@ func (r *rank) join(ctx context.Context) (err error) {
 	}
 	r.team, err = roster.Join(ctx, r.conn, roster.Member{
 		Identity: r.id, Version: version.String(), ConfigHash: configs.Hash(r.cfg), Host: host, PID: os.Getpid(),
-		NodeID: node, Device: "cpu", Depth: cpu.PreferredDepth(mesh, solver.MinRows(mesh.NY, r.id.Size)), MaxAbs: maxAbs,
+		NodeID: node, Device: r.device.name(), MaxAbs: maxAbs,
+		Depth: r.device.preferredDepth(mesh, solver.MinRows(mesh.NY, r.id.Size)), MaxSweeps: r.device.maxSweeps(mesh),
 	}, r.cfg.Halo.Timeout)
 	if err != nil {
 		return fmt.Errorf("rank %d: %w", r.id.Rank, err)
@@ -190,6 +194,15 @@ func (r *rank) layOut(context.Context) error {
 	return nil
 }
 
+// maxSweeps returns the sweeps of a block: as many as the halo allows and every rank's backend can.
+func (r *rank) maxSweeps() int {
+	most := r.layout.Depth
+	for _, m := range r.team.Members() {
+		most = min(most, m.MaxSweeps)
+	}
+	return most
+}
+
 // chooseDepth returns the halo depth for halo.depth auto: the least that any rank's backend prefers, as far as the lowest
 // stripe allows.
 func chooseDepth(members []roster.Member, minRows int) int {
@@ -198,28 +211,6 @@ func chooseDepth(members []roster.Member, minRows int) int {
 		depth = min(depth, m.Depth)
 	}
 	return max(1, depth)
-}
-
-func (r *rank) openBackend(context.Context) error {
-	kernel := r.cfg.Device.Kernel
-	if kernel == "auto" {
-		kernel = ""
-	}
-	b, err := cpu.New(r.layout, cpu.Options{Threads: r.threads(), Kernel: kernel})
-	if err != nil {
-		return err
-	}
-	r.backend, r.device = b, b.Describe()
-	r.onClose(b.Close)
-	return nil
-}
-
-// threads returns how many threads sweep this rank's stripe.
-func (r *rank) threads() int {
-	if r.cfg.Device.Threads > 0 {
-		return r.cfg.Device.Threads
-	}
-	return max(1, runtime.NumCPU()/r.id.LocalSize)
 }
 
 func (r *rank) stopRequested() bool {

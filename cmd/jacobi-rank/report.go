@@ -18,7 +18,7 @@ import (
 func (o *outputs) rankReport(result solver.Result) output.RankReport {
 	self, s := o.team.Self(), o.layout.Stripe
 	rep := output.RankReport{
-		Rank: o.id.Rank, Node: self.NodeID, Host: self.Host, PID: self.PID, Device: o.device,
+		Rank: o.id.Rank, Node: self.NodeID, Host: self.Host, PID: self.PID, Device: o.describe,
 		Stripe: [2]int{s.Lo, s.Hi}, MemoryBytes: o.backend.Limits().Bytes, Transports: map[string]output.LinkReport{},
 		Compute: result.Times.Compute.Seconds(), HaloWait: result.Times.HaloWait.Seconds(), NormWait: result.Times.NormWait.Seconds(),
 	}
@@ -26,11 +26,14 @@ func (o *outputs) rankReport(result solver.Result) output.RankReport {
 	if rep.RSSBytes, err = peakResident(); err != nil {
 		o.log.Sugar().Warnf("memory of this process: %v", err)
 	}
-	for side, l := range o.links.Link {
-		if l == nil {
+	for side, has := range o.layout.Neighbour {
+		if !has {
 			continue
 		}
 		info := o.links.Info[side]
+		if o.direct[side].Transport != "" {
+			info = o.direct[side]
+		}
 		neighbour := (o.id.Rank + 2*side - 1 + o.id.Size) % o.id.Size
 		rep.Transports[solver.Side(side).String()] = output.LinkReport{Neighbour: neighbour, Transport: info.Transport, Why: info.Why}
 	}

@@ -10,6 +10,8 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"jacobi/configs"
+	"jacobi/cuda"
+	"jacobi/cuda/driver"
 	"jacobi/internal/cpu"
 	"jacobi/internal/launch"
 	"jacobi/internal/output"
@@ -24,6 +26,7 @@ type plan struct {
 	title   string // of the problem
 	ranks   []launch.Placement
 	stripes []solver.Stripe
+	gpus    []driver.Device // none: the ranks sweep on the CPU
 	depth   int
 	why     string // of the depth
 }
@@ -33,14 +36,15 @@ func newPlan(cfg configs.Config) (*plan, error) {
 	if err := configs.Validate(cfg); err != nil {
 		return nil, err
 	}
-	if cfg.Device.Backend == "cuda" {
-		return nil, fmt.Errorf("device.backend %q: this build sweeps on the CPU alone; allowed are auto and cpu", cfg.Device.Backend)
+	gpus, err := findGPUs(cfg)
+	if err != nil {
+		return nil, err
 	}
 	prob, err := problem.New(cfg)
 	if err != nil {
 		return nil, err
 	}
-	p := &plan{cfg: cfg, mesh: prob.Mesh(), title: prob.Name()}
+	p := &plan{cfg: cfg, mesh: prob.Mesh(), title: prob.Name(), gpus: gpus}
 	if err := prob.Close(); err != nil {
 		return nil, err
 	}
@@ -49,19 +53,40 @@ func newPlan(cfg configs.Config) (*plan, error) {
 		return nil, fmt.Errorf("host name: %w", err)
 	}
 	p.ranks = launch.OneHost(host, cfg.Run.Ranks)
-	p.depth, p.why = haloDepth(cfg, p.mesh)
+	p.depth, p.why = p.haloDepth()
 	p.stripes, err = solver.Partition(p.mesh.NY, cfg.Run.Ranks, p.depth)
 	return p, err
 }
 
-// haloDepth returns the depth that the ranks will take and why.
-func haloDepth(cfg configs.Config, m solver.Mesh) (int, string) {
-	if cfg.Halo.Depth > 0 {
-		return cfg.Halo.Depth, "halo.depth"
+// findGPUs returns the GPUs that the ranks will use; none if they sweep on the CPU.
+func findGPUs(cfg configs.Config) ([]driver.Device, error) {
+	if cfg.Device.Backend == "cpu" {
+		return nil, nil
 	}
-	low := solver.MinRows(m.NY, cfg.Run.Ranks)
-	depth := min(cpu.PreferredDepth(m, low), low)
-	return depth, fmt.Sprintf("auto: what the CPU backend likes best, at most the %d rows of the lowest stripe", low)
+	d, err := driver.Open()
+	if err == nil {
+		var gpus []driver.Device
+		if gpus, err = d.Devices(); err == nil {
+			return gpus, nil
+		}
+	}
+	if cfg.Device.Backend == "cuda" {
+		return nil, fmt.Errorf("device.backend %q: %w; allowed here are auto and cpu", cfg.Device.Backend, err)
+	}
+	return nil, nil
+}
+
+// haloDepth returns the depth that the ranks will take and why.
+func (p *plan) haloDepth() (int, string) {
+	if p.cfg.Halo.Depth > 0 {
+		return p.cfg.Halo.Depth, "halo.depth"
+	}
+	low := solver.MinRows(p.mesh.NY, p.cfg.Run.Ranks)
+	backend, depth := "CPU", cpu.PreferredDepth(p.mesh, low)
+	if len(p.gpus) > 0 {
+		backend, depth = "CUDA", cuda.PreferredDepth(p.mesh, low)
+	}
+	return min(depth, low), fmt.Sprintf("auto: what the %s backend likes best, at most the %d rows of the lowest stripe", backend, low)
 }
 
 // bytes returns what a rank needs: two stripes plus halos.
@@ -95,8 +120,27 @@ func (p *plan) check(ctx context.Context, create bool) error {
 }
 
 func (p *plan) checkMemory() error {
+	if len(p.gpus) > 0 {
+		return p.checkDeviceMemory()
+	}
 	if err := configs.CheckMemory(p.totalBytes()); err != nil {
 		return fmt.Errorf("grid.nx %d, grid.ny %d: %w", p.mesh.NX, p.mesh.NY, err)
+	}
+	return nil
+}
+
+// checkDeviceMemory compares what the ranks of each GPU need with all that it has; how much of that is free shows when
+// they start.
+func (p *plan) checkDeviceMemory() error {
+	need := make([]int64, len(p.gpus))
+	for r, place := range p.ranks {
+		need[place.LocalRank%len(p.gpus)] += p.bytes(r)
+	}
+	for i, gpu := range p.gpus {
+		if need[i] > gpu.TotalBytes {
+			return fmt.Errorf("grid.nx %d, grid.ny %d: memory of GPU %d (%s): %s are needed and there are %s", p.mesh.NX, p.mesh.NY, i, gpu.Name,
+				bytesText(need[i]), bytesText(gpu.TotalBytes))
+		}
 	}
 	return nil
 }

@@ -1,17 +1,22 @@
 // Checks the sweep kernels against one-point-a-thread kernels and a sum done on the host, bit by bit, and times them,
-// without Go: for work on the kernels. run.sh builds and runs it, prof.sh reads hardware counters.
+// without Go: for work on the kernels, of which it loads the PTX named by PTX. run.sh builds and runs it, prof.sh reads
+// hardware counters.
 //
 //   bench check              many shapes
 //   bench time N T H...      an N x N float32 and float64 mesh, T sweeps a pass, tiles of H rows; ONCE=1: one launch each
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <string>
 #include <vector>
 
-#include "../kernels/sweep.cu"
+#include <cuda.h>
+
+#include "../kernels/pass.cuh"
 
 static void check(cudaError_t e, const char* what, int line) {
   if (e == cudaSuccess) return;
@@ -80,27 +85,53 @@ template <class Real> Pass<Real> makePass(const Case& c, Real* now, Real* next, 
   return p;
 }
 
+// How a kernel divides its work; the same in ../kernel.go.
+struct Shape {
+  int cols, levels, rows;
+};
+static Shape shapeOf(const char* name, Shape otherwise) {  // as in SHAPE_F64=4,2,2
+  if (const char* s = getenv(name)) sscanf(s, "%d,%d,%d", &otherwise.cols, &otherwise.levels, &otherwise.rows);
+  return otherwise;
+}
 template <class Real> struct Type;
 template <> struct Type<float> {
-  static constexpr auto once = sweep_once_float32, deep = sweep_deep_float32;
-  static constexpr int W = 8;
+  static constexpr const char *once = "once_f32", *deep = "sweep_f32";
+  static Shape shape() { return shapeOf("SHAPE_F32", {8, 2, 2}); }
 };
 template <> struct Type<double> {
-  static constexpr auto once = sweep_once_float64, deep = sweep_deep_float64;
-  static constexpr int W = 4;
+  static constexpr const char *once = "once_f64", *deep = "sweep_f64";
+  static Shape shape() { return shapeOf("SHAPE_F64", {8, 4, 4}); }
 };
 
-template <class Real> void launch(const Pass<Real>& p) {
-  constexpr int W = Type<Real>::W;
-  const int tiles = (p.outHi - (p.outLo & -kGroup) + p.tileRows - 1) / p.tileRows;
-  if (p.sweeps == 1 && !getenv("DEEP")) {
-    Type<Real>::once<<<dim3((p.nx + 4 * kOnceThreads - 1) / (4 * kOnceThreads), tiles), kOnceThreads>>>(p);
+static CUmodule module;
+
+static void checkDriver(CUresult e, const char* what, int line) {
+  const char* text = "";
+  if (e == CUDA_SUCCESS) return;
+  cuGetErrorString(e, &text);
+  printf("FAIL %s line %d: %s\n", what, line, text);
+  exit(1);
+}
+#define CU(x) checkDriver((x), #x, __LINE__)
+
+template <class Real> void launch(Pass<Real> p) {
+  const Shape s = Type<Real>::shape();
+  const int T = p.sweeps, tiles = (p.outHi - (p.outLo & -kGroup) + p.tileRows - 1) / p.tileRows;
+  static CUfunction once, deep;
+  if (!deep) CU(cuModuleGetFunction(&once, module, Type<Real>::once)), CU(cuModuleGetFunction(&deep, module, Type<Real>::deep));
+  void* args[] = {&p};
+  if (T == 1 && !getenv("DEEP")) {
+    int perSM, SMs;
+    CU(cuOccupancyMaxActiveBlocksPerMultiprocessor(&perSM, once, 128, 0));
+    CU(cuDeviceGetAttribute(&SMs, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0));
+    CU(cuLaunchKernel(once, perSM * SMs, 1, 1, 128, 1, 1, 0, 0, args, 0));
     return;
   }
-  const int valid = (32 - 2 * ((p.sweeps + W - 1) / W)) * W, warps = (p.sweeps + 1) / 2;
-  const int bytes = (8 + 4 * (warps - 1)) * Slot<Real, W>::kBytes;
-  CK(cudaFuncSetAttribute(Type<Real>::deep, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
-  Type<Real>::deep<<<dim3((p.nx + valid - 1) / valid, tiles), 32 * warps, bytes>>>(p);
+  const int pad = (T + s.cols - 1) / s.cols, valid = (32 - 2 * pad) * s.cols, warps = (T + s.levels - 1) / s.levels;
+  const int parts = s.cols * (int)sizeof(Real) / 16, row = parts * (512 + (parts > 1 ? 64 : 0));
+  const int bytes = (8 + 2 * s.rows * (warps - 1)) * row + warps * s.levels * 3 * 32 * 8;
+  CU(cuFuncSetAttribute(deep, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes));
+  CU(cuLaunchKernel(deep, (p.nx + valid - 1) / valid, tiles, 1, 32 * warps, 1, 1, bytes, 0, args, 0));
 }
 
 template <class Real> bool right(const Case& c) {
@@ -140,15 +171,17 @@ template <class Real> bool right(const Case& c) {
     for (int g = c.lo & -8; g < c.hi; g += 8)
       for (int x = 0; x < c.nx; x += 4) {
         Real acc = 0;
+        double beyond = 0;
         for (int y = std::max(g, c.lo); y < std::min(g + 8, c.hi); y++) {
           Real d[4];
           for (int j = 0; j < 4; j++) {
             const size_t i = (size_t)(y - base) * pitch + x + j;
             d[j] = x + j > 0 && x + j < c.nx - 1 ? want[k + 1][i] - want[k][i] : 0;
           }
-          acc = acc + (fusedHost(d[1], d[1], d[0] * d[0]) + fusedHost(d[3], d[3], d[2] * d[2]));
+          acc = acc + (fusedHost(d[1], d[1], fusedHost(d[0], d[0], kSmallest<Real>)) + fusedHost(d[3], d[3], fusedHost(d[2], d[2], kSmallest<Real>)));
+          beyond += 2.0 * kSmallest<Real>;
         }
-        exact.addTerm(acc, 0);
+        exact.addTerm(acc - beyond, 0);
       }
     const unsigned long long* w = &words[k * kSumWords];
     for (int i = 0; i < 3; i++) device.add(w[2 * i], 47 * (2 - i)), device.add(w[2 * i + 1], 47 * (2 - i) + 31);
@@ -204,6 +237,16 @@ template <class Real> void timeAll(int N, int T, const std::vector<int>& tiles) 
 }
 
 int main(int argc, char** argv) {
+  CK(cudaFree(0));
+  const char* path = getenv("PTX") ? getenv("PTX") : "../kernels/sweep.ptx";
+  FILE* f = fopen(path, "rb");
+  if (!f) return printf("%s cannot be read\n", path), 1;
+  std::string ptx;
+  for (int c; (c = fgetc(f)) != EOF;) ptx += (char)c;
+  fclose(f);
+  const auto start = std::chrono::steady_clock::now();
+  CU(cuModuleLoadData(&module, ptx.c_str()));
+  printf("%s: compiled by the driver in %.2f s\n", path, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   if (argc > 1 && std::string(argv[1]) == "check") checkAll<float>(), checkAll<double>();
   if (argc > 4 && std::string(argv[1]) == "time") {
     std::vector<int> tiles;

@@ -1,3 +1,3 @@
 #!/bin/sh
-# Builds the harness as the product does, as PTX that the driver finishes, and runs it: cuda/bench/run.sh check
-cd "$(dirname "$0")" && nvcc -std=c++17 -O3 -fmad=false -gencode=arch=compute_80,code=compute_80 bench.cu -o /tmp/bench && /tmp/bench "$@"
+# Builds the harness and runs it on kernels/sweep.ptx, which the driver finishes as in the product: cuda/bench/run.sh check
+cd "$(dirname "$0")" && nvcc -std=c++17 -O3 -fmad=false bench.cu -lcuda -o /tmp/bench && /tmp/bench "$@"

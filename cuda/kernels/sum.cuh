@@ -12,6 +12,16 @@ constexpr int kMostGroups = 32;
 struct Limbs {
   double limb[3];
 
+  // In memory, 32 lanes' limbs lie side by side.
+  __device__ __forceinline__ void load(const double* from) {
+#pragma unroll
+    for (int i = 0; i < 3; i++) limb[i] = from[32 * i];
+  }
+  __device__ __forceinline__ void save(double* to) const {
+#pragma unroll
+    for (int i = 0; i < 3; i++) to[32 * i] = limb[i];
+  }
+
   __device__ __forceinline__ void clear(const double* bias) {
 #pragma unroll
     for (int i = 0; i < 3; i++) limb[i] = bias[i];

@@ -64,6 +64,7 @@ func RunCase(t *testing.T, factory Factory, c Case) {
 			t.Error(err)
 		}
 	}()
+	c.Sweeps = min(c.step(), r.backends[0].Limits().MaxSweeps)
 	sweep := 0
 	step := func(b solver.Block, exchange bool) {
 		t.Helper()

@@ -1,0 +1,10 @@
+// Package cuda is the backend that sweeps a stripe on an NVIDIA GPU.
+//
+//	kernels/      CUDA C++ and the PTX that the driver finishes for the GPU it finds
+//	driver/       the CUDA driver API, opened at run time
+//	field.go      where rows lie in device memory
+//	kernel.go     one pass of the sweep kernel over some rows
+//	sums.go       from the kernel's counters to solver.Sum
+//	backend.go    solver.Backend: edges on a stream of high priority, the interior on another
+//	exchange.go   solver.Exchange without the host: within the device, or in a peer's memory
+package cuda

@@ -1,0 +1,115 @@
+package cuda
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"jacobi/solver"
+)
+
+// way moves the rows of one side. Both calls put work into the backend's fast stream; block is the exchange's number.
+type way interface {
+	post(ctx context.Context, block uint64) error
+	wait(ctx context.Context, block uint64) error
+	Close() error
+}
+
+// Exchange implements solver.Exchange for a Backend. Each side has a way of its own: within the device where a rank is its
+// own neighbour, into a peer's memory, or over a link through the host.
+type Exchange struct {
+	backend *Backend
+	ways    []way
+}
+
+// NewExchange exchanges the halos of b: within the device if the rank is its own neighbour, through peers where they are not
+// nil, else over links.
+func NewExchange(b *Backend, self bool, peers [2]*Peer, links [2]solver.RowLink) (*Exchange, error) {
+	x := &Exchange{backend: b}
+	for side, has := range b.layout.Neighbour {
+		side := solver.Side(side)
+		switch {
+		case !has:
+		case self:
+			x.ways = append(x.ways, &within{b, side})
+		case peers[side] != nil:
+			x.ways = append(x.ways, peers[side])
+		case links[side] != nil:
+			x.ways = append(x.ways, &hostWay{b, side, links[side], make([]byte, b.layout.Depth*b.layout.Mesh.RowBytes())})
+		default:
+			return nil, fmt.Errorf("cuda exchange: no way to the neighbour at the %v side", side)
+		}
+	}
+	b.alone = self
+	return x, nil
+}
+
+// Post implements solver.Exchange.
+func (x *Exchange) Post(ctx context.Context, block uint64) error {
+	for _, w := range x.ways {
+		if err := w.post(ctx, block); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Wait implements solver.Exchange.
+func (x *Exchange) Wait(ctx context.Context, block uint64) error {
+	for _, w := range x.ways {
+		if err := w.wait(ctx, block); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Close ends the exchange. No rank may write to another's memory any more: a barrier comes before it.
+func (x *Exchange) Close() error {
+	errs := []error{x.backend.release()} // after a failure a stream may wait for a neighbour
+	for _, w := range x.ways {
+		errs = append(errs, w.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// within is the way of a rank that is its own neighbour.
+type within struct {
+	*Backend
+	side solver.Side
+}
+
+func (w *within) post(context.Context, uint64) error {
+	from, to := w.layout.Edge(w.side.Opposite()), w.layout.Halo(w.side)
+	return w.fast.CopyOnDevice(w.next.at(to.Lo), w.next.at(from.Lo), from.Rows()*w.next.pitch)
+}
+
+func (w *within) wait(context.Context, uint64) error { return nil } // the stream keeps the order
+
+func (w *within) Close() error { return nil }
+
+// hostWay goes over a link through the host.
+type hostWay struct {
+	*Backend
+	side solver.Side
+	link solver.RowLink
+	rows []byte
+}
+
+func (w *hostWay) post(ctx context.Context, block uint64) error {
+	if err := w.CopyEdge(ctx, w.side, w.rows); err != nil {
+		return err
+	}
+	return w.link.Send(ctx, block, w.rows)
+}
+
+func (w *hostWay) wait(ctx context.Context, block uint64) error {
+	if err := w.link.Recv(ctx, block, w.rows); err != nil {
+		return err
+	}
+	return w.SetHalo(ctx, w.side, w.rows)
+}
+
+func (w *hostWay) Close() error { return nil }
+
+var _ solver.Exchange = (*Exchange)(nil)

@@ -1,0 +1,40 @@
+package cuda
+
+import (
+	"encoding/binary"
+	"math"
+
+	"jacobi/solver"
+)
+
+// A lane of a kernel adds the sums of its groups to three float64 accumulators that hold multiples of three units 47 bits
+// apart, rounding down; so it cuts each sum into three exact pieces and drops what lies below the lowest unit, which is the
+// unit of solver.Sum. An accumulator begins at 2^52 units: there its unit is its last bit, and the difference of two bit
+// patterns counts units. At the end of a tile the counts are added, as integers, to words of the device's memory.
+const (
+	pieces    = 3
+	pieceBits = 47
+	sumWords  = 8 // for each sweep: low 31 bits and the rest of each piece's count, then the number of bad accumulators
+	sumBytes  = 8 * sumWords
+)
+
+// biases returns what the accumulators begin with: 2^52 units each, the coarsest first.
+func biases(e solver.Magnitude) (b [pieces]float64) {
+	for i := range b {
+		shift := pieceBits * (pieces - 1 - i)
+		b[i] = math.Ldexp(1, 52+shift-solver.UnitBits+2*int(e))
+	}
+	return b
+}
+
+// decodeSum reads the words of one sweep.
+func decodeSum(b []byte) solver.Sum {
+	var s solver.Sum
+	for i := range pieces {
+		shift := pieceBits * (pieces - 1 - i)
+		s.AddScaled(binary.LittleEndian.Uint64(b[16*i:]), shift)
+		s.AddScaled(binary.LittleEndian.Uint64(b[16*i+8:]), shift+31)
+	}
+	s.Bad = s.Bad || binary.LittleEndian.Uint64(b[16*pieces:]) != 0
+	return s
+}

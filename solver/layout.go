@@ -1,0 +1,99 @@
+package solver
+
+import "fmt"
+
+// Layout says what a backend holds: rows [Stripe.Lo-Depth, Stripe.Hi+Depth) of the mesh, less those that
+// do not exist (Mesh.Canonical), in two fields, now and next.
+type Layout struct {
+	Mesh      Mesh
+	Stripe    Stripe
+	Depth     int       // rows in a halo, >= 1
+	Neighbour [2]bool   // by Side: rows beyond that side belong to a rank (perhaps this one), not to the boundary
+	Magnitude Magnitude // for the unit of Sums
+}
+
+// Check refuses a layout that no run has.
+func (l Layout) Check() error {
+	m, s := l.Mesh, l.Stripe
+	switch {
+	case m.NX < 3 || m.NY < 3:
+		return fmt.Errorf("mesh %d x %d: at least 3 x 3 is needed", m.NX, m.NY)
+	case m.DType != Float32 && m.DType != Float64:
+		return fmt.Errorf("%v: allowed are float32 and float64", m.DType)
+	case l.Depth < 1:
+		return fmt.Errorf("halo depth %d: at least 1 is needed", l.Depth)
+	case s.Lo < 1 || s.Hi > m.NY-1 || s.Rows() < l.Depth:
+		return fmt.Errorf("stripe %v: it must lie in %v and hold at least %d rows", s, m.Interior(), l.Depth)
+	case s.Lo != 1 && s.Lo%GroupRows != 0 || s.Hi != m.NY-1 && s.Hi%GroupRows != 0:
+		return fmt.Errorf("stripe %v: it must begin and end at multiples of %d or where the interior does", s, GroupRows)
+	case !l.Neighbour[Top] && (s.Lo != 1 || m.Periodic), !l.Neighbour[Bottom] && (s.Hi != m.NY-1 || m.Periodic):
+		return fmt.Errorf("stripe %v: the mesh goes on beyond a side without neighbour", s)
+	}
+	return nil
+}
+
+// CheckBlock refuses a block of more than most sweeps, or one that reads beyond the halo.
+func (l Layout) CheckBlock(b Block, most int) error {
+	halo := l.Neighbour[Top] || l.Neighbour[Bottom]
+	if b.Sweeps < 1 || b.Sweeps > most || b.Margin < 0 || halo && b.Sweeps+b.Margin > l.Depth {
+		return fmt.Errorf("block of %d sweeps with margin %d: at most %d sweeps, and with the margin at most the halo's %d rows",
+			b.Sweeps, b.Margin, most, l.Depth)
+	}
+	return nil
+}
+
+// Held returns the rows that a rank holds: its stripe and, on each side, the halo or the fixed row.
+func (l Layout) Held() Stripe {
+	held := Stripe{l.Stripe.Lo - 1, l.Stripe.Hi + 1}
+	if l.Neighbour[Top] {
+		held.Lo = l.Stripe.Lo - l.Depth
+	}
+	if l.Neighbour[Bottom] {
+		held.Hi = l.Stripe.Hi + l.Depth
+	}
+	return held
+}
+
+// Reach returns the rows that a block with the given margin computes.
+func (l Layout) Reach(margin int) Stripe {
+	rows := l.Stripe
+	if l.Neighbour[Top] {
+		rows.Lo -= margin
+	}
+	if l.Neighbour[Bottom] {
+		rows.Hi += margin
+	}
+	return rows
+}
+
+// Middle returns the rows between the edges, which are whole row groups; if there are none, an empty range at the end of
+// the stripe.
+func (l Layout) Middle() Stripe {
+	middle := l.Stripe
+	if l.Neighbour[Top] {
+		middle.Lo = (l.Stripe.Lo + l.Depth + GroupRows - 1) / GroupRows * GroupRows
+	}
+	if l.Neighbour[Bottom] {
+		middle.Hi = (l.Stripe.Hi - l.Depth) / GroupRows * GroupRows
+	}
+	if middle.Rows() <= 0 {
+		return Stripe{l.Stripe.Hi, l.Stripe.Hi}
+	}
+	return middle
+}
+
+// Edge returns the rows of the stripe that fill the halo of the neighbour at a side.
+func (l Layout) Edge(side Side) Stripe {
+	if side == Top {
+		return Stripe{l.Stripe.Lo, l.Stripe.Lo + l.Depth}
+	}
+	return Stripe{l.Stripe.Hi - l.Depth, l.Stripe.Hi}
+}
+
+// Halo returns the rows beyond a side.
+func (l Layout) Halo(side Side) Stripe {
+	if side == Top {
+		return Stripe{l.Stripe.Lo - l.Depth, l.Stripe.Lo}
+	}
+	return Stripe{l.Stripe.Hi, l.Stripe.Hi + l.Depth}
+}
