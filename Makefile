@@ -2,7 +2,7 @@
 GO ?= go
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 
-.PHONY: help build run test race lint fuzz deps clean
+.PHONY: help build run test kernels race lint deps clean
 
 help:            ## list the targets
 	@grep -E '^[a-z-]+: .*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -15,6 +15,10 @@ run: build       ## solve configs/quickstart.yaml with 4 ranks
 
 test: deps       ## every test but the race detector's
 	$(GO) test -timeout 15m ./...
+	@$(GO) test -count=1 -v -run 'GPU|TestBackend' ./cuda/... ./internal/device ./internal/e2e | grep 'NOT RUN' | sed 's/^ *[a-z_]*.go:[0-9]*: //' | sort -u || true
+
+kernels:         ## compile the CUDA kernels to the PTX that is embedded; needs nvcc
+	cuda/kernels/build.sh
 
 race: deps       ## the concurrent packages under the race detector
 	$(GO) test -race -short -timeout 15m ./solver/... ./halo/... ./internal/... ./configs/... ./cmd/...

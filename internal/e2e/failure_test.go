@@ -143,26 +143,29 @@ func sharedFiles(t *testing.T) map[string]bool {
 // A rank that is killed ends the run within five seconds, and the launcher names it, not those that missed it.
 func TestKilledRankEndsTheRun(t *testing.T) {
 	for _, transport := range []string{"p2p", "nats"} {
-		t.Run(transport, func(t *testing.T) {
-			l := begin(t, t.TempDir(), append(set("halo.transport="+transport), "-np", "8")...)
-			pids := l.ranks()
-			if len(pids) != 8 {
-				t.Fatalf("%d ranks run, want 8", len(pids))
-			}
-			killed := time.Now()
-			if err := syscall.Kill(pids[3], syscall.SIGKILL); err != nil {
-				t.Fatal(err)
-			}
-			code, output := l.end()
-			if took := time.Since(killed); took > 5*time.Second {
-				t.Errorf("the run ended %v after the kill, want at most 5s", took)
-			}
-			if code != 1 || !regexp.MustCompile(`rank \d .*killed`).MatchString(output) {
-				t.Errorf("exit code %d, output\n%s\nwant 1 and the killed rank named", code, output)
-			}
-			l.leavesNothing()
-		})
+		t.Run(transport, func(t *testing.T) { killRank(t, "halo.transport="+transport) })
 	}
+}
+
+// killRank kills one of eight ranks while they sweep.
+func killRank(t *testing.T, settings ...string) {
+	l := begin(t, t.TempDir(), append(set(settings...), "-np", "8")...)
+	pids := l.ranks()
+	if len(pids) != 8 {
+		t.Fatalf("%d ranks run, want 8", len(pids))
+	}
+	killed := time.Now()
+	if err := syscall.Kill(pids[3], syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	code, output := l.end()
+	if took := time.Since(killed); took > 5*time.Second {
+		t.Errorf("the run ended %v after the kill, want at most 5s", took)
+	}
+	if code != 1 || !regexp.MustCompile(`rank \d .*killed`).MatchString(output) {
+		t.Errorf("exit code %d, output\n%s\nwant 1 and the killed rank named", code, output)
+	}
+	l.leavesNothing()
 }
 
 // A rank that hangs is a clear error in bounded time; those that waited for it are its consequence.
