@@ -16,19 +16,10 @@ func (b *Backend) Edges(ctx context.Context, blk solver.Block) error {
 	if blk.Margin != 0 {
 		return fmt.Errorf("cpu backend: edges of a block with margin %d", blk.Margin)
 	}
-	b.middle = b.stripe
-	if b.neighbour[solver.Top] {
-		b.middle.Lo = ceilDiv(b.stripe.Lo+b.depth, solver.GroupRows) * solver.GroupRows
-	}
-	if b.neighbour[solver.Bottom] {
-		b.middle.Hi = floorMultiple(b.stripe.Hi-b.depth, solver.GroupRows)
-	}
-	var edges []solver.Stripe
-	if b.middle.Rows() <= 0 {
-		b.middle = solver.Stripe{Lo: b.stripe.Hi, Hi: b.stripe.Hi}
-		edges = b.split(b.stripe)
-	} else {
-		edges = append(edges, solver.Stripe{Lo: b.stripe.Lo, Hi: b.middle.Lo}, solver.Stripe{Lo: b.middle.Hi, Hi: b.stripe.Hi})
+	b.middle = b.layout.Middle()
+	edges := []solver.Stripe{{Lo: b.layout.Stripe.Lo, Hi: b.middle.Lo}, {Lo: b.middle.Hi, Hi: b.layout.Stripe.Hi}}
+	if b.middle.Rows() == 0 {
+		edges = b.split(b.layout.Stripe)
 	}
 	if err := b.sweep(ctx, blk, edges); err != nil {
 		return err
@@ -44,13 +35,7 @@ func (b *Backend) Interior(ctx context.Context, blk solver.Block) error {
 		if err := b.begin(blk); err != nil {
 			return err
 		}
-		rows = b.stripe
-		if b.neighbour[solver.Top] {
-			rows.Lo -= blk.Margin
-		}
-		if b.neighbour[solver.Bottom] {
-			rows.Hi += blk.Margin
-		}
+		rows = b.layout.Reach(blk.Margin)
 	} else if *b.edged != blk {
 		return fmt.Errorf("cpu backend: interior of block %+v after the edges of block %+v", blk, *b.edged)
 	}
@@ -91,10 +76,8 @@ func (b *Backend) Undo() error {
 
 // begin checks a block and forgets the sums of the one before.
 func (b *Backend) begin(blk solver.Block) error {
-	halo := b.neighbour[solver.Top] || b.neighbour[solver.Bottom]
-	if blk.Sweeps < 1 || blk.Sweeps >= len(b.plans) || blk.Margin < 0 || halo && blk.Sweeps+blk.Margin > b.depth {
-		return fmt.Errorf("cpu backend: block of %d sweeps with margin %d: at most %d sweeps, and with the margin at most the halo's %d rows",
-			blk.Sweeps, blk.Margin, len(b.plans)-1, b.depth)
+	if err := b.layout.CheckBlock(blk, len(b.plans)-1); err != nil {
+		return fmt.Errorf("cpu backend: %w", err)
 	}
 	for _, w := range b.pool.workers {
 		for i := range w.sums {
@@ -107,10 +90,12 @@ func (b *Backend) begin(blk solver.Block) error {
 
 // sweep computes the rows of the parts, which begin and end at the bounds of norm groups within the stripe.
 func (b *Backend) sweep(ctx context.Context, blk solver.Block, parts []solver.Stripe) error {
+	// Passes of single sweeps go down and up in turn: each begins with the rows that the one before has left in the cache.
+	upward := blk.Sweeps == 1 && blk.First%2 == 1
 	var jobs []job
 	for _, rows := range parts {
 		if rows.Rows() > 0 {
-			jobs = append(jobs, job{rows: rows, right: b.layout.blocks})
+			jobs = append(jobs, job{rows: rows, right: b.columns.blocks, upward: upward})
 		}
 	}
 	if n := len(b.pool.workers) / max(len(jobs), 1); n > 1 {
@@ -121,11 +106,11 @@ func (b *Backend) sweep(ctx context.Context, blk solver.Block, parts []solver.St
 
 // splitColumns splits each job into at most n side by side.
 func (b *Backend) splitColumns(jobs []job, n int) []job {
-	width := max(ceilDiv(b.layout.blocks, n), ceilDiv(minSplitColumns, 4*b.layout.lanes))
+	width := max(ceilDiv(b.columns.blocks, n), ceilDiv(minSplitColumns, 4*b.columns.lanes))
 	var split []job
 	for _, j := range jobs {
-		for x := 0; x < b.layout.blocks; x += width {
-			split = append(split, job{rows: j.rows, left: x, right: min(x+width, b.layout.blocks)})
+		for x := 0; x < b.columns.blocks; x += width {
+			split = append(split, job{rows: j.rows, left: x, right: min(x+width, b.columns.blocks), upward: j.upward})
 		}
 	}
 	return split
@@ -141,10 +126,10 @@ func (b *Backend) split(rows solver.Stripe) []solver.Stripe {
 	lo := rows.Lo
 	for i := range n {
 		hi := floorMultiple(rows.Lo+rows.Rows()*(i+1)/n, solver.GroupRows)
-		if i == n-1 || hi >= b.stripe.Hi {
+		if i == n-1 || hi >= b.layout.Stripe.Hi {
 			hi = rows.Hi // rows beyond the stripe go with its last ones, those above it with its first ones
 		}
-		if hi > max(lo, b.stripe.Lo) {
+		if hi > max(lo, b.layout.Stripe.Lo) {
 			parts = append(parts, solver.Stripe{Lo: lo, Hi: hi})
 			lo = hi
 		}

@@ -22,8 +22,9 @@ type rowLayout struct {
 	packBlocks, unpackBlocks func(dst, src unsafe.Pointer, blocks int) // of the kernel; may be nil
 }
 
-// rowPadding spreads rows over the sets of a cache: without it the rows of a mesh of 2^k columns share a few sets.
-const rowPadding = 256
+// rowUnit is what a stride is an odd multiple of: so 16 rows in sequence never share the sets of a cache, as those of a mesh of 2^k
+// columns would, and narrow rows waste little of it.
+const rowUnit = 256
 
 func newRowLayout(m solver.Mesh, k kernel.Kernel) rowLayout {
 	l := rowLayout{nx: m.NX, size: m.DType.Size(), lanes: k.Lanes, packBlocks: k.Pack, unpackBlocks: k.Unpack}
@@ -32,7 +33,7 @@ func newRowLayout(m solver.Mesh, k kernel.Kernel) rowLayout {
 	return l
 }
 
-func paddedStride(bytes int) int { return ceilDiv(bytes, 4096)*4096 + rowPadding }
+func paddedStride(bytes int) int { return (ceilDiv(bytes, rowUnit) | 1) * rowUnit }
 
 func (l rowLayout) vectorBytes() int { return l.lanes * l.size }
 func (l rowLayout) blockBytes() int  { return 4 * l.vectorBytes() }

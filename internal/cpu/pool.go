@@ -41,7 +41,7 @@ func newPool(b *Backend, threads, scratch int, e solver.Magnitude) (*pool, error
 		}
 		w := &worker{b: b, scratch: m, sums: make([]kernel.Collector, len(b.plans)-1)}
 		for k := range w.sums {
-			w.sums[k] = kernel.NewCollector(e, b.mesh.DType)
+			w.sums[k] = kernel.NewCollector(e, b.layout.Mesh.DType)
 		}
 		p.workers = append(p.workers, w)
 		if i > 0 {

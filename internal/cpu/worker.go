@@ -20,6 +20,7 @@ type worker struct {
 type job struct {
 	rows        solver.Stripe
 	left, right int
+	upward      bool // from the lowest band to the topmost; for single sweeps
 }
 
 // task is what one sweep does in a band between two ends of norm groups.
@@ -33,7 +34,7 @@ type task struct {
 // pass does the job window by window.
 func (w *worker) pass(ctx context.Context, p plan, j job) error {
 	for x := j.left; x < j.right; x += p.window {
-		s := stream{worker: w, plan: p, rows: j.rows, left: x, right: min(x+p.window, j.right)}
+		s := stream{worker: w, plan: p, rows: j.rows, left: x, right: min(x+p.window, j.right), upward: j.upward}
 		if err := s.run(ctx); err != nil {
 			return err
 		}
@@ -50,25 +51,30 @@ type stream struct {
 	left, right int           // blocks at the last level
 	outerLeft   int           // blocks at the levels before
 	outerRight  int
+	upward      bool          // as in job
 	counted     solver.Stripe // rows whose norm counts here, at every level
 	vectorBytes int
 	blockBytes  int
 }
 
 func (s *stream) run(ctx context.Context) error {
-	s.vectorBytes, s.blockBytes = s.b.layout.vectorBytes(), s.b.layout.blockBytes()
+	s.vectorBytes, s.blockBytes = s.b.columns.vectorBytes(), s.b.columns.blockBytes()
 	s.outerLeft = max(0, s.left-s.overlap)
-	s.outerRight = min(s.b.layout.blocks, s.right+s.overlap)
-	s.counted = solver.Stripe{Lo: max(s.rows.Lo, s.b.stripe.Lo), Hi: min(s.rows.Hi, s.b.stripe.Hi)}
+	s.outerRight = min(s.b.columns.blocks, s.right+s.overlap)
+	s.counted = solver.Stripe{Lo: max(s.rows.Lo, s.b.layout.Stripe.Lo), Hi: min(s.rows.Hi, s.b.layout.Stripe.Hi)}
 	// Level k does rows [top-k, top-k+kernel.Rows) of the band at top; a band of the first level is a row group.
 	top := floorMultiple(s.rows.Lo-s.sweeps+1, kernel.Rows) + 1
-	for ; top-s.sweeps < s.rows.Hi; top += kernel.Rows {
+	bands := ceilDiv(s.rows.Hi+s.sweeps-top, kernel.Rows)
+	for i := range bands {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
+		if s.upward {
+			i = bands - 1 - i
+		}
 		s.tasks = s.tasks[:0]
 		for level := 1; level <= s.sweeps; level++ {
-			s.planLevel(level, top-level)
+			s.planLevel(level, top+i*kernel.Rows-level)
 		}
 		s.band()
 	}
@@ -140,7 +146,10 @@ func (s *stream) place(rows []unsafe.Pointer, level, y int) {
 
 // band runs the tasks chunk by chunk.
 func (s *stream) band() {
-	chunk := max(1, chunkColumns/(4*s.b.layout.lanes))
+	chunk := max(1, chunkColumns/(4*s.b.columns.lanes))
+	if s.sweeps == 1 {
+		chunk = s.right - s.outerLeft // nothing of a chunk is used again
+	}
 	for x := s.outerLeft; x-(s.sweeps-1) < s.right; x += chunk {
 		for i := range s.tasks {
 			t := &s.tasks[i]
@@ -175,7 +184,7 @@ func (s *stream) carryIn(t *task, block int) {
 // do runs a task on blocks [from, to).
 func (s *stream) do(t *task, from, to int) {
 	k := &s.b.kernel
-	x, end, blocks := from, to, s.b.layout.blocks
+	x, end, blocks := from, to, s.b.columns.blocks
 	if x == 0 {
 		t.Masks = s.b.firstMask()
 		s.call(k.Edge, t, x, 1)

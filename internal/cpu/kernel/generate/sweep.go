@@ -125,15 +125,9 @@ func (g *generator) sweep(name string, v variant) {
 
 	g.Label("block")
 	g.loadAcc(operand.Mem{Base: p.acc}, restart)
-	if !v.masked {
-		g.ifTiny(operand.Mem{Base: sample, Index: p.off, Scale: 1}, operand.LabelRef("tiny"))
-		g.rows(p)
-		g.Label("rows_done")
-	} else {
-		p.tiny = true
-		g.rows(p)
-		g.Label("rows_done")
-	}
+	g.ifTiny(operand.Mem{Base: sample, Index: p.off, Scale: 1}, operand.LabelRef("tiny"))
+	g.rows(p)
+	g.Label("rows_done")
 	g.storeAcc(operand.Mem{Base: p.acc})
 	g.ADDQ(operand.U32(g.vectorBytes()), p.acc)
 	g.ADDQ(operand.U32(4*g.vectorBytes()), p.off)
@@ -141,12 +135,10 @@ func (g *generator) sweep(name string, v variant) {
 	g.JNZ(operand.LabelRef("block"))
 	g.VZEROUPPER()
 	g.RET()
-	if !v.masked {
-		g.Label("tiny")
-		p.tiny = true
-		g.rows(p)
-		g.JMP(operand.LabelRef("rows_done"))
-	}
+	g.Label("tiny")
+	p.tiny = true
+	g.rows(p)
+	g.JMP(operand.LabelRef("rows_done"))
 }
 
 // pass is the registers that the rows of a block need.
