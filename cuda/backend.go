@@ -359,9 +359,10 @@ func (b *Backend) Sums(ctx context.Context, blk solver.Block) ([]solver.Sum, err
 	return b.sums, nil
 }
 
-// How await looks at an event: without pause for a block of usual length, then with pauses that cost no core.
+// How await looks at an event: without pause for a block of usual length, then with pauses that cost no core. A pause is longer
+// than asked for, by up to a millisecond, in which the device may run out of work.
 const (
-	spinTime = 500 * time.Microsecond
+	spinTime = 20 * time.Millisecond
 	napTime  = 50 * time.Microsecond
 )
 

@@ -36,6 +36,7 @@ type geometry struct {
 	threads int // a block
 	shared  int // bytes a block, dynamic
 	columns int // that a block writes
+	highest int // most rows of a tile
 	waste   int // rows that a tile costs besides its own: overlap, and filling a pipeline
 }
 
@@ -43,23 +44,25 @@ type geometry struct {
 type shape struct {
 	name     string
 	most     int
-	strides  bool // each block does tile after tile, as many blocks as the device holds
 	geometry func(sweeps int) geometry
 }
 
-// once describes sweep_once.cu, where a tile is one group high.
+// once describes sweep_once.cu.
 func once(suffix string) shape {
-	return shape{name: "once_" + suffix, most: 1, strides: true, geometry: func(int) geometry {
-		const threads, columns = 128, 4
-		return geometry{threads: threads, columns: threads * columns}
+	return shape{name: "once_" + suffix, most: 1, geometry: func(int) geometry {
+		const threads, columns, ahead = 128, 4, 2
+		return geometry{threads: threads, columns: threads * columns, highest: 32, waste: 2 + ahead}
 	}}
 }
 
 // deep describes sweep_deep.cu with so many columns a lane, sweeps a warp and rows between two barriers.
-func deep(suffix string, size, columns, levels, step, mostWarps int) shape {
-	return shape{name: "sweep_" + suffix, most: levels * mostWarps, geometry: func(sweeps int) geometry {
-		parts := columns * size / 16            // of a lane's columns, for banks of shared memory
-		slot := parts * (32*16 + 64)            // a row in shared memory
+func deep(name string, size, columns, levels, step, mostWarps int) shape {
+	return shape{name: name, most: levels * mostWarps, geometry: func(sweeps int) geometry {
+		parts := columns * size / 16 // of a lane's columns, for banks of shared memory
+		slot := parts * 32 * 16      // a row in shared memory
+		if parts > 1 {
+			slot += parts * 64
+		}
 		sums := levels * 32 * pieces * 8        // a warp's
 		warps := (sweeps + levels - 1) / levels // of a block
 		stale := (sweeps + columns - 1) / columns
@@ -67,6 +70,7 @@ func deep(suffix string, size, columns, levels, step, mostWarps int) shape {
 			threads: 32 * warps,
 			shared:  (solver.GroupRows+2*step*(warps-1))*slot + warps*sums,
 			columns: (32 - 2*stale) * columns, // those of the outer lanes are not right in the end
+			highest: 1024,
 			waste:   2*sweeps + (levels+step)*warps + 2*solver.GroupRows,
 		}
 	}}
@@ -75,9 +79,9 @@ func deep(suffix string, size, columns, levels, step, mostWarps int) shape {
 // shapes returns the kernels for a type of field, that for the fewest sweeps first.
 func shapes(t solver.DType) []shape {
 	if t == solver.Float64 {
-		return []shape{once("f64"), deep("f64", 8, 8, 4, 4, 4)}
+		return []shape{once("f64"), deep("sweep_f64", 8, 4, 2, 2, 4), deep("deep_f64", 8, 4, 4, 4, 4)}
 	}
-	return []shape{once("f32"), deep("f32", 4, 8, 2, 2, 8)}
+	return []shape{once("f32"), deep("sweep_f32", 4, 4, 4, 4, 4)}
 }
 
 // MaxSweeps returns the most sweeps in a block of fields of a type.
@@ -86,10 +90,17 @@ func MaxSweeps(t solver.DType) int {
 	return s[len(s)-1].most
 }
 
+// small is a number of points whose sweeps take about as long as what comes between two passes.
+const small = 8 << 20
+
 // PreferredDepth returns the number of sweeps in a pass, and so of rows in a halo, that is fast for a mesh whose lowest
 // stripe has minRows rows.
 func PreferredDepth(m solver.Mesh, minRows int) int {
-	return max(1, min(MaxSweeps(m.DType), minRows))
+	depth := 8
+	if m.NX*minRows <= small || m.DType == solver.Float64 && minRows >= 8192 {
+		depth = 16 // fewer passes; their longer overlaps do not count
+	}
+	return max(1, min(depth, minRows))
 }
 
 // kernel is a loaded kernel.
@@ -132,32 +143,26 @@ func (k *kernel) launch(s *driver.Stream, p pass) error {
 	}
 	strips := (int(p.nx) + g.columns - 1) / g.columns
 	rows := int(p.outHi) - int(p.outLo)&^(solver.GroupRows-1)
-	tile := solver.GroupRows
-	grid := driver.Dim{X: min(held, strips*((rows+tile-1)/tile))}
-	if !k.strides {
-		tile = tileRows(rows, strips, held, g.waste)
-		grid = driver.Dim{X: strips, Y: (rows + tile - 1) / tile}
-	}
+	tile := tileRows(rows, strips, held, g)
+	grid := driver.Dim{X: strips, Y: (rows + tile - 1) / tile}
 	p.tileRows = int32(tile)
 	*k.arg = p
 	return k.f.Launch(s, grid, driver.Dim{X: g.threads}, g.shared, k.args)
 }
 
-// maxTile bounds the height of a tile, in rows; beyond it a tile's waste hardly counts.
-const maxTile = 2048
+// alone is how much of the time of a row in a full multiprocessor a block takes that is alone there.
+const alone = 0.6
 
-// tileRows chooses the height of the tiles of a region of rows, of which the device holds so many at once. Low tiles waste
-// work at their ends, high ones leave multiprocessors idle in the end.
-func tileRows(rows, strips, held, waste int) int {
+// tileRows chooses the height of the tiles of a region of so many rows and strips, of which the device holds so many at once.
+// Low tiles waste work at their ends, high ones leave multiprocessors idle.
+func tileRows(rows, strips, held int, g geometry) int {
 	best, bestCost := solver.GroupRows, math.Inf(1)
-	for h := solver.GroupRows; h <= maxTile; h += solver.GroupRows {
+	for h := solver.GroupRows; h <= g.highest; h += solver.GroupRows {
 		waves := float64(strips*((rows+h-1)/h)) / float64(held)
-		if waves <= 2 {
-			waves = math.Ceil(waves)
-		} else {
+		if waves > 1 {
 			waves += 0.5 // blocks start as others end: on average half a wave is lost
 		}
-		if cost := waves * float64(min(h, rows)+waste); cost < bestCost {
+		if cost := max(alone, waves) * float64(min(h, rows)+g.waste); cost < bestCost {
 			best, bestCost = h, cost
 		}
 		if h >= rows {

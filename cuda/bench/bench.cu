@@ -121,10 +121,7 @@ template <class Real> void launch(Pass<Real> p) {
   if (!deep) CU(cuModuleGetFunction(&once, module, Type<Real>::once)), CU(cuModuleGetFunction(&deep, module, Type<Real>::deep));
   void* args[] = {&p};
   if (T == 1 && !getenv("DEEP")) {
-    int perSM, SMs;
-    CU(cuOccupancyMaxActiveBlocksPerMultiprocessor(&perSM, once, 128, 0));
-    CU(cuDeviceGetAttribute(&SMs, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0));
-    CU(cuLaunchKernel(once, perSM * SMs, 1, 1, 128, 1, 1, 0, 0, args, 0));
+    CU(cuLaunchKernel(once, (p.nx + 511) / 512, tiles, 1, 128, 1, 1, 0, 0, args, 0));
     return;
   }
   const int pad = (T + s.cols - 1) / s.cols, valid = (32 - 2 * pad) * s.cols, warps = (T + s.levels - 1) / s.levels;

@@ -12,21 +12,6 @@
 // so what it takes was given in the step before. Loops are unrolled over the 8 rows of a group, so that a group ends,
 // and a ring's slot lies, at a place known to the compiler; registers then need no moves from row to row.
 #include "sum.cuh"
-#ifndef V_SHIFT
-#define V_SHIFT 1
-#endif
-#ifndef V_OWN
-#define V_OWN 0
-#endif
-#ifndef V_KEEP
-#define V_KEEP 0
-#endif
-#ifndef V_NODRAIN
-#define V_NODRAIN 0
-#endif
-#ifndef V_EDGE
-#define V_EDGE 1
-#endif
 
 
 __device__ __forceinline__ void copy16_async(void* to, const void* from) {
@@ -51,7 +36,7 @@ template <int N> __device__ __forceinline__ void copies_wait() {  // until at mo
 // each other so that the copies of neighbouring columns meet different banks.
 template <class Real, int W> struct Slot {
   static constexpr int kParts = W / kPer16<Real>;
-  static constexpr int kPart = 32 * 16 + (V_SHIFT && kParts > 1 ? 64 : 0);
+  static constexpr int kPart = 32 * 16 + (kParts > 1 ? 64 : 0);
   static constexpr int kBytes = kParts * kPart;
   static __device__ __forceinline__ Row<Real, W> take(const char* slot, int lane) {
     Row<Real, W> r;
@@ -73,7 +58,7 @@ template <class Real, int W, int S, int B, int Levels> struct Pipeline {
   static constexpr int kFirst = kGroup;       // slots of ring 0
   static constexpr int kRing = 2 * B;         // slots of the others
   static constexpr int kAhead = kFirst / B - 1;  // steps from fetch to use
-  static constexpr int kDrain = V_NODRAIN ? 1 << 20 : kMostGroups / kGroups * kGroup;  // rows after which the sums must be drained
+  static constexpr int kDrain = kMostGroups / kGroups * kGroup;  // rows after which the sums must be drained
 
   static __device__ __forceinline__ void run(const Pass<Real>& a, char* shared, int lane, int warp, int warps) {
     const bool first = warp == 0, last = warp == warps - 1;
@@ -117,7 +102,7 @@ template <class Real, int W, int S, int B, int Levels> struct Pipeline {
       const Real* row = a.now + (ptrdiff_t)(min(max(y, a.rowLo), a.rowHi - 1) - a.rowLo) * a.pitch;
 #pragma unroll
       for (int i = 0; i < Slot::kParts; i++) {
-        const int part = V_OWN ? lane * Slot::kParts + i : i * 32 + lane;  // of the strip's row
+        const int part = i * 32 + lane;  // of the strip's row
         const int column = min(max(x0 + part * kPer16<Real>, 0), a.pitch - kPer16<Real>);
         copy16_async(shared + k * Slot::kBytes + part % Slot::kParts * Slot::kPart + part / Slot::kParts * 16, row + column);
       }
@@ -146,11 +131,10 @@ template <class Real, int W, int S, int B, int Levels> struct Pipeline {
     double* const sums = (double*)(shared + (kFirst + (warps - 1) * kRing) * Slot::kBytes) + warp * S * 96 + lane;
     Limbs sum;
     sum.clear(a.bias);
-    Limbs keep[Levels];
 #pragma unroll
     for (int s = 0; s < Levels; s++) {
       north[s] = centre[s] = {};
-      if (V_KEEP) keep[s] = sum; else sum.save(sums + s * 96);
+      sum.save(sums + s * 96);
 #pragma unroll
       for (int g = 0; g < kGroups; g++) acc[s][g] = 0;
     }
@@ -178,10 +162,10 @@ template <class Real, int W, int S, int B, int Levels> struct Pipeline {
           for (int g = 0; g < kGroups; g++) acc[s][g] += squares(o.v + 4 * g, c.v + 4 * g);
         }
         if (k == s) {  // row y-1 ends a group
-          if (V_KEEP) sum = keep[s]; else sum.load(sums + s * 96);
+          sum.load(sums + s * 96);
 #pragma unroll
           for (int g = 0; g < kGroups; g++) sum.add(counts ? acc[s][g] - beyond<Real>(kCare == 2 ? min(y, countHi) - max(y - kGroup, countLo) : kGroup) : 0), acc[s][g] = 0;
-          if (V_KEEP) keep[s] = sum; else sum.save(sums + s * 96);
+          sum.save(sums + s * 96);
         }
         north[s] = c;
         centre[s] = v;
@@ -210,10 +194,10 @@ template <class Real, int W, int S, int B, int Levels> struct Pipeline {
 #pragma unroll 1
           for (int k = 0; k < kGroup; k += B) step(y + k, k);
           y += kGroup;
-        } else if (y >= plainLo && y + kGroup <= plainHi && (V_EDGE || inner)) {
+        } else if (y >= plainLo && y + kGroup <= plainHi) {
           const int end = min(plainHi, drainAt);
           if (inner) plain(y, end, Care<0>());
-          else if (V_EDGE) plain(y, end, Care<1>());
+          else plain(y, end, Care<1>());
         } else {
           const bool counts = y > countLo && y - kGroup < countHi;
 #pragma unroll 1
@@ -223,9 +207,9 @@ template <class Real, int W, int S, int B, int Levels> struct Pipeline {
       }
 #pragma unroll
       for (int s = 0; s < Levels; s++) {
-        if (V_KEEP) sum = keep[s]; else sum.load(sums + s * 96);
+        sum.load(sums + s * 96);
         drain(sum, a.bias, a.sums + (S * warp + s) * kSumWords, ok, lane);
-        if (V_KEEP) keep[s] = sum; else sum.save(sums + s * 96);
+        sum.save(sums + s * 96);
       }
     }
     for (int i = delay(warp) % kGroup / B; i < kGroup / B; i++) __syncthreads();
@@ -244,14 +228,14 @@ template <class Real, int W, int S, int B> __device__ __forceinline__ void sweep
   else Pipeline<Real, W, S, B, 1>::run(a, shared, lane, warp, warps);
 }
 
-// Columns a lane, sweeps a warp, rows a step, and the most warps in a block. See launch in bench/bench.cu for the grid.
-#ifndef SHAPE_F32
-#define SHAPE_F32 8, 2, 2
-#define BOUND_F32 256, 3
-#endif
-#ifndef SHAPE_F64
-#define SHAPE_F64 8, 4, 4
-#define BOUND_F64 128, 2
+// Columns a lane, sweeps a warp and rows a step are the same in ../kernel.go; a block has at most as many warps as its bound says.
+#ifndef SHAPE_F32 // bench/gpu/variants.sh tries others
+#define SHAPE_F32 4, 4, 4
+#define BOUND_F32 128, 5
+#define SHAPE_F64 4, 2, 2
+#define BOUND_F64 128, 6
 #endif
 extern "C" __global__ void __launch_bounds__(BOUND_F32) sweep_f32(const __grid_constant__ Pass<float> a) { sweep_deep<float, SHAPE_F32>(a); }
 extern "C" __global__ void __launch_bounds__(BOUND_F64) sweep_f64(const __grid_constant__ Pass<double> a) { sweep_deep<double, SHAPE_F64>(a); }
+// For more than 8 sweeps of float64.
+extern "C" __global__ void __launch_bounds__(128, 3) deep_f64(const __grid_constant__ Pass<double> a) { sweep_deep<double, 4, 4, 4>(a); }

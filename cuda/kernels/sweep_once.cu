@@ -1,62 +1,83 @@
-// One sweep a pass. Bound by memory, so the loads of a whole group, 8 rows of four columns a lane and the rows around
-// them, are under way before the first is used. A tile is one group high and as wide as a block; blocks take tile
-// after tile, row by row of tiles, and add up the sum on the way: tileRows and the grid do not matter here.
+// One sweep a pass. Bound by memory: each thread streams down four columns, its loads kAhead rows before their use.
 #include "sum.cuh"
-#ifndef ONCE_F32
-#define ONCE_F32 6
-#define ONCE_F64 4
-#endif
+
+constexpr int kOnceThreads = 128;
 
 template <class Real> __device__ __forceinline__ void sweep_once(const Pass<Real>& a) {
-  constexpr int W = 4;
+  constexpr int W = 4, kAhead = 2;
   const int lane = threadIdx.x & 31;
-  const int across = (a.nx + W * blockDim.x - 1) / (W * blockDim.x);
-  const int top = a.outLo & -kGroup;
-  const int tiles = across * ((a.outHi - top + kGroup - 1) / kGroup);
+  const int x = (blockIdx.x * kOnceThreads + threadIdx.x) * W;
+  const bool ok = x < a.nx;
+  const int top = (a.outLo & -kGroup) + blockIdx.y * a.tileRows;
+  const int lo = max(top, a.outLo), hi = min(top + a.tileRows, a.outHi);
+  const bool fixed[W] = {x == 0, false, false, false};
+  // The columns beside the warp's, for its first and last lane.
+  const int besideX = lane == 0 ? x - 1 : lane == 31 ? x + W : -1;
+  const bool beside = besideX >= 0 && besideX < a.nx;
+
+  const Real* src = a.now + (ptrdiff_t)(lo - a.rowLo) * a.pitch;
+  auto load = [&](const Real* row) {
+    Row<Real, W> r = {};
+    if (ok)
+#pragma unroll
+      for (int j = 0; j < W; j += kPer16<Real>) load16(r.v + j, row + x + j);
+    return r;
+  };
+  auto load_beside = [&](const Real* row) { return beside ? __ldg(row + besideX) : Real(0); };
+
+  Row<Real, W> north = load(src - a.pitch), row = load(src);
+  Real side = load_beside(src);
+  Row<Real, W> ahead[kAhead];
+  Real sideAhead[kAhead];
+  // Rows of the tile reach one beyond hi; further loads repeat the last one.
+  const Real* const last = a.now + (ptrdiff_t)(hi - a.rowLo) * a.pitch;
+  const Real* from = src;
+  auto fetch = [&](int k) {
+    from = from < last ? from + a.pitch : last;
+    ahead[k] = load(from);
+    sideAhead[k] = load_beside(from);
+  };
+#pragma unroll
+  for (int k = 0; k < kAhead; k++) fetch(k);
 
   Limbs sum;
   sum.clear(a.bias);
+  Real acc = 0;
   int groups = 0;
-  for (int tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
-    const int x = (tile % across * blockDim.x + threadIdx.x) * W;
-    const int y0 = top + tile / across * kGroup;
-    const bool ok = x < a.nx;
-    // The column beside the warp's, for its first and last lane.
-    const int besideX = lane ? x + W : x - 1;
-    const bool beside = (lane == 0 || lane == 31) && besideX >= 0 && besideX < a.nx;
-
-    Row<Real, W> rows[kGroup + 2];  // from y0-1 to y0+8
-    Real side[kGroup];
+  // close ends a group at row `end`.
+  auto close = [&](int end) {
+    const int first = (end - 1) & -kGroup;
+    sum.add(ok ? acc - beyond<Real>(min(end, a.countHi) - max(max(first, lo), a.countLo)) : 0);
+    acc = 0;
+    groups++;
+  };
+  Real* dst = a.next + (ptrdiff_t)(lo - a.rowLo) * a.pitch + x;
+  for (int y = lo; y < hi; y += kAhead) {
 #pragma unroll
-    for (int k = 0; k < kGroup + 2; k++) {
-      const Real* row = a.now + (ptrdiff_t)(min(max(y0 - 1 + k, a.rowLo), a.rowHi - 1) - a.rowLo) * a.pitch;
-      rows[k] = {};
-      if (ok)
+    for (int k = 0; k < kAhead; k++) {
+      if (y + k < hi) {
+        Real west = __shfl_up_sync(kAll, row.v[W - 1], 1), east = __shfl_down_sync(kAll, row.v[0], 1);
+        if (lane == 0) west = side;
+        if (lane == 31) east = side;
+        Row<Real, W> o = update(north, row, ahead[k], west, east);
 #pragma unroll
-        for (int j = 0; j < W; j += kPer16<Real>) load16(rows[k].v + j, row + x + j);
-      if (k > 0 && k <= kGroup) side[k - 1] = beside ? __ldg(row + besideX) : Real(0);
+        for (int j = 0; j < W; j++)
+          if (fixed[j] || x + j >= a.nx - 1) o.v[j] = row.v[j];
+        if (y + k >= a.countLo && y + k < a.countHi) acc += squares(o.v, row.v);
+        if (((y + k + 1) & (kGroup - 1)) == 0) close(y + k + 1);
+        if (ok) store_row(dst, o);
+        dst += a.pitch;
+        north = row;
+        row = ahead[k];
+        side = sideAhead[k];
+        fetch(k);
+      }
     }
-    Real acc = 0;
-#pragma unroll
-    for (int k = 0; k < kGroup; k++) {
-      const Row<Real, W>& c = rows[k + 1];
-      const int y = y0 + k;
-      Real west = __shfl_up_sync(kAll, c.v[W - 1], 1), east = __shfl_down_sync(kAll, c.v[0], 1);
-      if (lane == 0) west = side[k];
-      if (lane == 31) east = side[k];
-      Row<Real, W> o = update(rows[k], c, rows[k + 2], west, east);
-#pragma unroll
-      for (int j = 0; j < W; j++)
-        if (x + j == 0 || x + j >= a.nx - 1) o.v[j] = c.v[j];
-      const Real p = squares(o.v, c.v);
-      acc += y >= a.countLo && y < a.countHi ? p : Real(0);
-      if (ok && y >= a.outLo && y < a.outHi) store_row(a.next + x + (ptrdiff_t)(y - a.rowLo) * a.pitch, o);
-    }
-    sum.add(ok ? acc - beyond<Real>(min(y0 + kGroup, a.countHi) - max(y0, a.countLo)) : 0);
-    if (++groups == kMostGroups) drain(sum, a.bias, a.sums, true, lane), groups = 0;
+    if (groups >= kMostGroups) drain(sum, a.bias, a.sums, ok, lane), groups = 0;
   }
-  drain(sum, a.bias, a.sums, true, lane);
+  if (hi & (kGroup - 1)) close(hi);
+  drain(sum, a.bias, a.sums, ok, lane);
 }
 
-extern "C" __global__ void __launch_bounds__(128, ONCE_F32) once_f32(const __grid_constant__ Pass<float> a) { sweep_once(a); }
-extern "C" __global__ void __launch_bounds__(128, ONCE_F64) once_f64(const __grid_constant__ Pass<double> a) { sweep_once(a); }
+extern "C" __global__ void __launch_bounds__(kOnceThreads) once_f32(const __grid_constant__ Pass<float> a) { sweep_once(a); }
+extern "C" __global__ void __launch_bounds__(kOnceThreads) once_f64(const __grid_constant__ Pass<double> a) { sweep_once(a); }
