@@ -2,7 +2,7 @@
 GO ?= go
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 
-.PHONY: help build run test kernels race lint deps clean
+.PHONY: help build run test kernels race lint deps bench-cpu clean
 
 help:            ## list the targets
 	@grep -E '^[a-z-]+: .*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -28,6 +28,13 @@ lint: deps       ## gofmt, go vet, staticcheck
 	  if [ -n "$$unformatted" ]; then echo "gofmt would change:"; echo "$$unformatted"; exit 1; fi
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
+
+bench-cpu: build ## compare the CPU backend with its peers in C; QUICK=1 for less; Open MPI where mpicc is found
+	@mkdir -p bin/peers && rm -f bin/peers/jacobi_mpi
+	gcc -O3 -march=native -fopenmp -o bin/peers/jacobi_omp bench/peers/jacobi_omp.c -lm
+	gcc -O3 -march=native -fopenmp -o bin/peers/copy bench/peers/copy.c -lm
+	@! command -v mpicc >/dev/null || mpicc -O3 -march=native -fopenmp-simd -o bin/peers/jacobi_mpi bench/peers/jacobi_mpi.c -lm
+	$(GO) run ./bench/cpu $(if $(QUICK),-quick)
 
 deps:            ## download the Go modules
 	@$(GO) mod download

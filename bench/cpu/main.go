@@ -1,210 +1,154 @@
-// Command cpu compares the CPU backend with its peers, programs that take NX NY SWEEPS REPEATS DTYPE and print the least
-// time in seconds first. Both are timed in turn, and of each the least time counts.
+// Command cpu compares the product, run by its launcher as users run it, with its peers in C (see bench/peers), and prints
+// a table. What is compared is timed in turn, and of each the least time counts. The times are those of the sweeps alone.
 //
-//	cpu -peer bench/peers/jacobi_omp -sizes 1024,4096,16384
+//	cpu -launcher bin/launcher -peers bin/peers [-quick]
 package main
 
 import (
-	"context"
-	"encoding/binary"
 	"flag"
 	"fmt"
-	"math"
 	"os"
-	"os/exec"
-	"strconv"
-	"strings"
-	"time"
-
-	"jacobi/internal/cpu"
-	"jacobi/solver"
+	"path/filepath"
+	"runtime"
 )
 
 func main() {
 	var (
-		peers   = flag.String("peers", "", "programs to compare with, comma-separated")
-		sizes   = flag.String("sizes", "1024,4096,16384", "columns = rows of the meshes")
-		depths  = flag.String("depths", "1,0", "sweeps in a pass; 0: the preferred number")
-		kernels = flag.String("kernels", cpu.Kernels()[0], "kernels")
-		dtype   = flag.String("dtype", "float32", "float32 or float64")
-		threads = flag.Int("threads", 2, "threads of the backend and of the peers")
-		cache   = flag.Int("cache", 0, "bytes of cache for a thread's scratch; 0: the backend's choice")
-		repeats = flag.Int("repeats", 5, "times to measure")
-		points  = flag.Float64("points", 4e8, "points to update in a measurement, about")
+		b     bench
+		quick = flag.Bool("quick", false, "less often and without the largest mesh, in a minute or two")
 	)
+	flag.StringVar(&b.launcher, "launcher", "bin/launcher", "the launcher, with jacobi-rank beside it")
+	flag.StringVar(&b.peers, "peers", "bin/peers", "folder of the peers: jacobi_omp, copy and, where there is an MPI, jacobi_mpi")
 	flag.Parse()
-	b := bench{threads: *threads, cache: *cache, repeats: *repeats, points: *points}
-	var err error
-	if b.dtype, err = solver.ParseDType(*dtype); err == nil {
-		b.peers, b.kernels = split(*peers), split(*kernels)
-		if b.sizes, err = numbers(*sizes); err == nil {
-			if b.depths, err = numbers(*depths); err == nil {
-				err = b.run()
-			}
-		}
+	b.cores, b.repeats, b.points, b.sizes = runtime.NumCPU(), 5, 4e9, []int{1024, 4096, 16384}
+	if *quick {
+		b.repeats, b.points, b.sizes = 2, 2e9, b.sizes[:2]
 	}
-	if err != nil {
+	if err := b.run(); err != nil {
 		fmt.Fprintln(os.Stderr, "cpu:", err)
 		os.Exit(1)
 	}
 }
 
 type bench struct {
-	peers, kernels []string
-	sizes, depths  []int
-	dtype          solver.DType
-	threads, cache int
-	repeats        int
-	points         float64
+	launcher, peers string
+	cores           int
+	repeats         int
+	points          float64 // points updated in a measurement, about
+	sizes           []int
+	out             string // folder of reports
 }
 
-// contestant is one row of the table.
-type contestant struct {
-	name    string
-	measure func() (time.Duration, error)
-	sweeps  int
-	close   func() error
-	best    time.Duration
+func (b *bench) run() (err error) {
+	if b.out, err = os.MkdirTemp("", "bench-cpu-"); err != nil {
+		return err
+	}
+	defer os.RemoveAll(b.out)
+	fmt.Printf("%s, %d cores; the least of %d runs each; GLUP/s: 10^9 points a second\n\n", processor(), b.cores, b.repeats)
+	for _, section := range []func() error{b.kernels, b.ranks, b.start} {
+		if err := section(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-func (b *bench) run() error {
-	fmt.Printf("%-8s %-34s %10s   ratio to each peer\n", "grid", "program", "GLUP/s")
+// kernels compares one rank with the OpenMP peer, both with a thread for each core, and a single sweep a pass with a copy.
+func (b *bench) kernels() error {
+	fmt.Printf("One rank of %d threads against OpenMP with as many; %% of copy: of the points that a copy of the field would move\n", b.cores)
+	fmt.Printf("%6s  %-8s %-8s %6s %9s %9s %7s %10s\n", "mesh", "type", "field", "T", "peer", "product", "ratio", "% of copy")
 	for _, n := range b.sizes {
-		if err := b.size(n); err != nil {
+		for _, dtype := range []string{"float32", "float64"} {
+			for _, field := range []string{"plain", "gtc2019"} {
+				if err := b.kernel(run{n: n, dtype: dtype, field: field, ranks: 1, sweeps: b.sweeps(n)}); err != nil {
+					return fmt.Errorf("%d x %d %s %s: %w", n, n, dtype, field, err)
+				}
+			}
+		}
+	}
+	fmt.Println()
+	return nil
+}
+
+func (b *bench) kernel(r run) error {
+	depths := []int{0, 1}
+	if r.dtype == "float64" {
+		depths = depths[:1]
+	}
+	all := []measure{b.openMP(r), b.copy(r)}
+	for _, d := range depths {
+		once := r
+		once.depth = d
+		all = append(all, b.product(once))
+	}
+	seconds, err := least(b.repeats, all...)
+	if err != nil {
+		return err
+	}
+	points := float64(r.n) * float64(r.n) / 1e9
+	peer, roof := points*float64(r.sweeps)/seconds[0], points/seconds[1]
+	for i, d := range depths {
+		speed, depth := points*float64(r.sweeps)/seconds[2+i], "auto"
+		if d != 0 {
+			depth = fmt.Sprint(d)
+		}
+		fmt.Printf("%6d  %-8s %-8s %6s %9.2f %9.2f %7.2f %9.0f%%\n", r.n, r.dtype, r.field, depth, peer, speed, speed/peer, 100*speed/roof)
+	}
+	return nil
+}
+
+// ranks compares ways to share the cores out.
+func (b *bench) ranks() error {
+	fmt.Printf("Ranks, float32, field plain, T auto; ratio: to the line named\n")
+	fmt.Printf("%6s  %-44s %9s   %s\n", "mesh", "", "GLUP/s", "ratio")
+	for _, n := range b.sizes[:2] {
+		r := run{n: n, dtype: "float32", field: "plain", ranks: b.cores, sweeps: b.sweeps(n)}
+		one, many, nats := r, r, r
+		one.ranks, many.ranks, nats.transport = 1, 4*b.cores, "nats"
+		names := []string{
+			fmt.Sprintf("1 rank of %d threads", b.cores), fmt.Sprintf("%d ranks of 1 thread", b.cores),
+			fmt.Sprintf("%d ranks of 1 thread", many.ranks), fmt.Sprintf("%d ranks, NATS", b.cores),
+		}
+		against := []int{0, 0, 1, 1}
+		all := []measure{b.product(one), b.product(r), b.product(many), b.product(nats)}
+		if b.hasMPI() {
+			names = append(names, fmt.Sprintf("Open MPI, %d ranks, shared memory", b.cores), fmt.Sprintf("Open MPI, %d ranks, TCP", b.cores))
+			against = append(against, 1, 3)
+			all = append(all, b.mpi(r), b.mpi(r, "--mca", "btl", "tcp,self"))
+		}
+		seconds, err := least(b.repeats, all...)
+		if err != nil {
 			return fmt.Errorf("%d x %d: %w", n, n, err)
 		}
+		for i, name := range names {
+			speed := float64(n) * float64(n) / 1e9 * float64(r.sweeps) / seconds[i]
+			fmt.Printf("%6d  %-44s %9.2f   %.2f of %s\n", n, name, speed, seconds[against[i]]/seconds[i], names[against[i]])
+		}
 	}
+	if !b.hasMPI() {
+		fmt.Println("no mpicc when the peers were built: no Open MPI")
+	}
+	fmt.Println()
 	return nil
 }
 
-func (b *bench) size(n int) (err error) {
-	var all []*contestant
-	defer func() {
-		for _, c := range all {
-			if e := c.close(); err == nil {
-				err = e
-			}
-		}
-	}()
-	for _, p := range b.peers {
-		all = append(all, b.peer(p, n))
-	}
-	for _, k := range b.kernels {
-		for _, d := range b.depths {
-			c, err := b.backend(k, n, d)
-			if err != nil {
-				return err
-			}
-			all = append(all, c)
-		}
-	}
-	for range b.repeats {
-		for _, c := range all {
-			t, err := c.measure()
-			if err != nil {
-				return fmt.Errorf("%s: %w", c.name, err)
-			}
-			if c.best == 0 || t < c.best {
-				c.best = t
-			}
-		}
-	}
-	speed := func(c *contestant) float64 {
-		return float64(n) * float64(n) * float64(c.sweeps) / float64(c.best.Nanoseconds())
-	}
-	for _, c := range all {
-		fmt.Printf("%-8d %-34s %10.2f  ", n, c.name, speed(c))
-		for _, p := range all[:len(b.peers)] {
-			fmt.Printf(" %6.2f", speed(c)/speed(p))
-		}
-		fmt.Println()
-	}
-	return nil
-}
-
-// sweeps returns the sweeps of one measurement, a multiple of depth.
-func (b *bench) sweeps(n, depth int) int {
-	return max(1, int(b.points/float64(n)/float64(n)+0.5)/depth) * depth
-}
-
-func (b *bench) peer(path string, n int) *contestant {
-	sweeps := b.sweeps(n, 1)
-	measure := func() (time.Duration, error) {
-		cmd := exec.Command(path, strconv.Itoa(n), strconv.Itoa(n), strconv.Itoa(sweeps), "2", b.dtype.String())
-		cmd.Env = append(os.Environ(), "OMP_NUM_THREADS="+strconv.Itoa(b.threads))
-		cmd.Stderr = os.Stderr
-		out, err := cmd.Output()
-		if err != nil {
-			return 0, err
-		}
-		first, _, _ := strings.Cut(string(out), " ")
-		seconds, err := strconv.ParseFloat(first, 64)
-		return time.Duration(seconds * 1e9), err
-	}
-	return &contestant{name: path[strings.LastIndexByte(path, '/')+1:], measure: measure, sweeps: sweeps, close: func() error { return nil }}
-}
-
-func (b *bench) backend(kernel string, n, depth int) (*contestant, error) {
-	mesh := solver.Mesh{NX: n, NY: n, DType: b.dtype}
-	auto := ""
-	if depth == 0 {
-		depth, auto = cpu.PreferredDepth(mesh, n-2), " (auto)"
-	}
-	k, err := cpu.New(solver.Layout{Mesh: mesh, Stripe: mesh.Interior(), Depth: depth}, cpu.Options{Threads: b.threads, Kernel: kernel, Cache: b.cache})
+// start tells how long a run takes from the launcher's start to the first sweep.
+func (b *bench) start() error {
+	r := run{n: 2048, dtype: "float32", field: "gtc2019", ranks: 4, sweeps: 16}
+	seconds, err := least(b.repeats, b.first(r))
 	if err != nil {
-		return nil, err
+		return err
 	}
-	ctx := context.Background()
-	if err := k.Load(ctx, waves{mesh}); err != nil {
-		return nil, fmt.Errorf("load: %w", err)
-	}
-	sweeps := b.sweeps(n, depth)
-	measure := func() (time.Duration, error) {
-		start := time.Now()
-		for done := 0; done < sweeps; done += depth {
-			blk := solver.Block{First: done, Sweeps: depth}
-			if err := k.Interior(ctx, blk); err != nil {
-				return 0, err
-			}
-			if _, err := k.Sums(ctx, blk); err != nil {
-				return 0, err
-			}
-		}
-		return time.Since(start), nil
-	}
-	return &contestant{name: fmt.Sprintf("%s, depth %d%s", k.Describe(), depth, auto), measure: measure, sweeps: sweeps, close: k.Close}, nil
-}
-
-// waves is the initial field of the peers: no value is so small that a processor takes longer over it.
-type waves struct{ mesh solver.Mesh }
-
-func (w waves) Row(y int, dst []byte) error {
-	for x := range w.mesh.NX {
-		v := float64((x*7+y*13)%64) / 64
-		if x == 0 || x == w.mesh.NX-1 {
-			v = math.Sin(2 * math.Pi * float64(y) / float64(w.mesh.NY-1))
-		}
-		if w.mesh.DType == solver.Float32 {
-			binary.LittleEndian.PutUint32(dst[4*x:], math.Float32bits(float32(v)))
-		} else {
-			binary.LittleEndian.PutUint64(dst[8*x:], math.Float64bits(v))
-		}
-	}
+	fmt.Printf("From the launcher's start to the first sweep, %d ranks, %d x %d: %.2f s\n", r.ranks, r.n, r.n, seconds[0])
 	return nil
 }
 
-func split(list string) []string {
-	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' })
+// sweeps returns the sweeps of one measurement, a multiple of every likely depth.
+func (b *bench) sweeps(n int) int {
+	return max(2, int(b.points/float64(n)/float64(n)/16)) * 16
 }
 
-func numbers(list string) ([]int, error) {
-	var ns []int
-	for _, s := range split(list) {
-		n, err := strconv.Atoi(s)
-		if err != nil || n < 0 {
-			return nil, fmt.Errorf("%q is no number from 0 up", s)
-		}
-		ns = append(ns, n)
-	}
-	return ns, nil
+func (b *bench) hasMPI() bool {
+	_, err := os.Stat(filepath.Join(b.peers, "jacobi_mpi"))
+	return err == nil
 }
