@@ -12,18 +12,14 @@ type float interface{ float32 | float64 }
 func portable[F float]() Kernel {
 	var f F
 	size := int(unsafe.Sizeof(f))
-	fma := func(x, y, z F) F { return F(math.FMA(float64(x), float64(y), float64(z))) }
-	if size == 4 {
-		fma = func(x, y, z F) F { return F(fma32(float32(x), float32(y), float32(z))) }
-	}
 	return Kernel{
 		Lanes: 1,
-		Sweep: func(s *Span) { sweepPortable(s, fma) },
-		Edge:  func(s *Span) { edgePortable(s, size, fma) },
+		Sweep: sweepPortable[F],
+		Edge:  func(s *Span) { edgePortable[F](s, size) },
 	}
 }
 
-func sweepPortable[F float](s *Span, fma func(x, y, z F) F) {
+func sweepPortable[F float](s *Span) {
 	n := 4 * s.Blocks
 	acc := unsafe.Slice((*F)(unsafe.Add(s.Acc, s.AccOff)), s.Blocks)
 	if s.Restart != 0 {
@@ -52,7 +48,7 @@ func sweepPortable[F float](s *Span, fma func(x, y, z F) F) {
 	}
 }
 
-func edgePortable[F float](s *Span, size int, fma func(x, y, z F) F) {
+func edgePortable[F float](s *Span, size int) {
 	acc := (*F)(unsafe.Add(s.Acc, s.AccOff))
 	if s.Restart != 0 {
 		*acc = 0
@@ -92,7 +88,21 @@ func smallest[F float]() F {
 // swept says whether the mask of value i, of the given size, is set.
 func (s *Span) swept(i, size int) bool { return *(*byte)(unsafe.Add(s.Masks, i*size)) != 0 }
 
-// fma32 returns x*y+z rounded once to float32.
+// fma returns x*y+z rounded once.
+func fma[F float](x, y, z F) F {
+	if unsafe.Sizeof(x) == 8 {
+		return F(math.FMA(float64(x), float64(y), float64(z)))
+	}
+	// The product is exact: 24+24 bits. The sum, rounded to float64 and again to float32, is right unless the first rounding led to the
+	// middle between two values of float32, or the result is denormal.
+	s := float64(x)*float64(y) + float64(z)
+	if math.Float64bits(s)&(1<<29-1) != 1<<28 && math.Abs(s) >= smallest32 {
+		return F(s)
+	}
+	return F(fma32(float32(x), float32(y), float32(z)))
+}
+
+// fma32 returns x*y+z rounded once to float32, whatever the values.
 func fma32(x, y, z float32) float32 {
 	p := float64(x) * float64(y) // exact: 24+24 bits
 	s := p + float64(z)
