@@ -53,7 +53,7 @@ func (o *outputs) report(result solver.Result, parts [][]byte, hash string) (out
 		Started: o.started, Mesh: output.NewMeshReport(o.layout.Mesh), Depth: o.layout.Depth,
 		Ranks:  make([]output.RankReport, len(parts)),
 		Sweeps: result.Sweeps, MaxIterations: c.Solver.MaxIterations, Tolerance: c.Solver.Tolerance,
-		StopReason: output.StopReason(result.Reason), Converged: result.Reason == solver.Converged, Norm: &norm,
+		StopReason: result.Reason, Converged: result.Reason == solver.Converged, Norm: &norm,
 		Times:       output.TimesReport{Setup: o.ready.Sub(o.started).Seconds(), Sweeps: result.Times.Total.Seconds()},
 		GLUPS:       output.GLUPS(o.layout.Mesh, result.Sweeps, result.Times.Total.Seconds()),
 		FieldSHA256: hash,

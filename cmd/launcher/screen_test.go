@@ -19,6 +19,7 @@ import (
 	"jacobi/internal/launch"
 	"jacobi/internal/output"
 	"jacobi/internal/roster"
+	"jacobi/solver"
 )
 
 func at(sweeps int, elapsed time.Duration) roster.Event {
@@ -119,7 +120,7 @@ func TestBarLeavesLinesWhole(t *testing.T) {
 
 func TestConcludeSumsUpOrSaysWhy(t *testing.T) {
 	norm := 0.5
-	report := output.Report{RunID: "r1", Version: "v1", Problem: "gtc2019", Sweeps: 10, MaxIterations: 10, StopReason: output.MaxIterations,
+	report := output.Report{RunID: "r1", Version: "v1", Problem: "gtc2019", Sweeps: 10, MaxIterations: 10, StopReason: solver.MaxIterations,
 		Norm: &norm, Ranks: []output.RankReport{{Host: "here"}}}
 	sent, err := json.Marshal(report)
 	if err != nil {

@@ -8,16 +8,6 @@ import (
 	"jacobi/solver"
 )
 
-// StopReason says why a run ended.
-type StopReason string
-
-// The reasons.
-const (
-	Converged     StopReason = "converged"      // the norm reached the tolerance
-	MaxIterations StopReason = "max_iterations" // solver.max_iterations sweeps were done
-	Interrupted   StopReason = "interrupted"    // somebody asked the run to stop
-)
-
 // Report is what a run tells of itself: the contents of report.json.
 type Report struct {
 	Name    string          `json:"name"`   // run.name, may be empty
@@ -31,12 +21,12 @@ type Report struct {
 	Depth   int             `json:"depth"` // rows of a halo
 	Ranks   []RankReport    `json:"ranks"` // in rank order
 
-	Sweeps        int        `json:"sweeps"`
-	MaxIterations int        `json:"max_iterations"`
-	Tolerance     float64    `json:"tolerance"`
-	StopReason    StopReason `json:"stop_reason"`
-	Converged     bool       `json:"converged"`
-	Norm          *float64   `json:"norm"` // L2, of the last sweep; null if there was none
+	Sweeps        int               `json:"sweeps"`
+	MaxIterations int               `json:"max_iterations"`
+	Tolerance     float64           `json:"tolerance"`
+	StopReason    solver.StopReason `json:"stop_reason"`
+	Converged     bool              `json:"converged"`
+	Norm          *float64          `json:"norm"` // L2, of the last sweep; null if there was none
 
 	Times       TimesReport `json:"times"`
 	GLUPS       float64     `json:"glups"`        // 10^9 points of the mesh updated a second

@@ -72,14 +72,14 @@ func norm(r Report) string {
 
 func result(r Report) string {
 	switch r.StopReason {
-	case Converged:
+	case solver.Converged:
 		return "converged"
-	case MaxIterations:
+	case solver.MaxIterations:
 		if r.Converged {
 			return "converged with the last sweep"
 		}
 		return "not converged: stopped at max_iterations"
-	case Interrupted:
+	case solver.Interrupted:
 		return fmt.Sprintf("INTERRUPTED after %s: the files hold the state of then", plural(r.Sweeps, "sweep"))
 	}
 	return string(r.StopReason)

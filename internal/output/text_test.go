@@ -134,7 +134,7 @@ func testReport(ranks int) Report {
 	r := Report{
 		Name: "first light", RunID: "r7", Version: "v0.1.0", Config: json.RawMessage(`{"grid":{"nx":1024}}`), Problem: "gtc2019",
 		Started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Ended: time.Date(2026, 1, 2, 3, 4, 7, 0, time.UTC),
-		Mesh: NewMeshReport(m), Depth: 8, Sweeps: 1000, MaxIterations: 1000, Tolerance: 1e-8, StopReason: MaxIterations, Norm: &norm,
+		Mesh: NewMeshReport(m), Depth: 8, Sweeps: 1000, MaxIterations: 1000, Tolerance: 1e-8, StopReason: solver.MaxIterations, Norm: &norm,
 		Times: TimesReport{Setup: 0.25, Sweeps: 0.5, Output: 0.125}, GLUPS: GLUPS(m, 1000, 0.5),
 		FieldSHA256: "4f2a", Files: []string{"out/field.npy", "out/report.json"},
 	}
@@ -164,10 +164,10 @@ func TestSummary(t *testing.T) {
 	}{
 		{"max_iterations", 3, func(*Report) {}},
 		{"converged", 2, func(r *Report) {
-			r.Name, r.StopReason, r.Converged, r.Sweeps = "", Converged, true, 731
+			r.Name, r.StopReason, r.Converged, r.Sweeps = "", solver.Converged, true, 731
 		}},
 		{"interrupted", 1, func(r *Report) {
-			r.StopReason, r.Sweeps, r.Norm, r.Ranks[0].Transports, r.Files, r.FieldSHA256 = Interrupted, 0, nil, nil, nil, ""
+			r.StopReason, r.Sweeps, r.Norm, r.Ranks[0].Transports, r.Files, r.FieldSHA256 = solver.Interrupted, 0, nil, nil, nil, ""
 			r.Mesh.Periodic = false
 		}},
 		{"many", 18, func(*Report) {}},
