@@ -191,6 +191,10 @@ func (b *Backend) Describe() string { return fmt.Sprintf("cuda %d, %s", b.device
 
 // Load implements solver.Backend.
 func (b *Backend) Load(ctx context.Context, rows solver.RowSource) error {
+	// Kernels read the padding behind a row as well; whatever number it holds cancels, but it must be one.
+	if err := b.fast.Fill(b.now.base, 0, int(b.now.bytes())); err != nil {
+		return err
+	}
 	width := b.layout.Mesh.RowBytes()
 	chunk := len(b.staging.Bytes()) / width
 	for lo := b.now.rows.Lo; lo < b.now.rows.Hi; lo += chunk {

@@ -38,6 +38,39 @@ func need(t *testing.T) *driver.Driver {
 	return nil
 }
 
+// What memory held before does not matter: rows are padded, and kernels read the padding.
+func TestOldMemoryDoesNotMatter(t *testing.T) {
+	d := need(t)
+	devices, err := d.Devices()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := devices[0].Retain(driver.ScheduleAuto)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Bind(); err != nil {
+		t.Fatal(err)
+	}
+	s, err := c.NewStream(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const n = 256 << 20
+	p, err := c.Alloc(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(s.Fill(p, 0xff, n), s.Synchronize(), c.Free(p)); err != nil { // every value a NaN
+		t.Fatal(err)
+	}
+	backendtest.RunCase(t, func(l solver.Layout) (solver.Backend, error) { return New(d, l, Options{}) },
+		backendtest.Case{Mesh: solver.Mesh{NX: 33, NY: 80, DType: solver.Float32}, Ranks: 2, Depth: 8, Blocks: 2})
+	if err := errors.Join(c.Bind(), s.Close(), c.Unbind(), c.Close()); err != nil {
+		t.Error(err)
+	}
+}
+
 // The CUDA backend passes the suite of all backends: the same bits as the iteration over the whole mesh.
 func TestBackend(t *testing.T) {
 	d := need(t)
