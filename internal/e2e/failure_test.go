@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // live is a launcher that is still running.
@@ -245,14 +247,30 @@ func TestKilledLauncherLeavesNoOrphan(t *testing.T) {
 	if len(pids) != 3 {
 		t.Fatalf("%d ranks run, want 3", len(pids))
 	}
+	fds := make([]int, len(pids)) // become readable when their processes end
+	for i, pid := range pids {
+		fd, err := unix.PidfdOpen(pid, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer unix.Close(fd)
+		fds[i] = fd
+	}
 	if err := l.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	for range l.lines { // the pipe ends when the last rank that holds it has ended
+	for range l.lines { // the pipe ends with the launcher
 	}
 	_ = l.cmd.Wait() // killed: an error by design
-	if left := l.ranks(); len(left) > 0 {
-		t.Errorf("ranks outlive their launcher: %v", left)
+	for i, fd := range fds {
+		ended := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+		n, err := unix.Poll(ended, 5000)
+		for errors.Is(err, unix.EINTR) {
+			n, err = unix.Poll(ended, 5000)
+		}
+		if n != 1 || err != nil {
+			t.Errorf("process %d outlives its launcher by 5s: %v", pids[i], err)
+		}
 	}
 }
 
