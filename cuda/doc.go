@@ -4,7 +4,8 @@
 //	driver/       the CUDA driver API, opened at run time
 //	field.go      where rows lie in device memory
 //	kernel.go     one pass of the sweep kernel over some rows
+//	rows.go       rows between host and device
 //	sums.go       from the kernel's counters to solver.Sum
 //	backend.go    solver.Backend: edges on a stream of high priority, the interior on another
-//	exchange.go   solver.Exchange without the host: within the device, or in a peer's memory
+//	exchange.go   solver.Exchange: within the device, through a peer's memory (peer.go), or over links
 package cuda
