@@ -166,7 +166,7 @@ func (r *rank) join(ctx context.Context) (err error) {
 		return fmt.Errorf("rank %d: %w", r.id.Rank, err)
 	}
 	r.onClose(func() error { r.team.Close(); return nil })
-	return r.team.Publish(roster.Event{Kind: roster.Joined})
+	return nil
 }
 
 // layOut settles, from what all ranks said when they joined, what this rank holds.

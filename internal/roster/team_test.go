@@ -299,6 +299,13 @@ func TestLauncherAbortsAndStops(t *testing.T) {
 func TestEvents(t *testing.T) {
 	s := rostertest.Start(t, 0)
 	teams := joined(t, plain(s), 2)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	for _, team := range teams { // what they said when they joined is past
+		if err := team.Conn().FlushWithContext(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
 	got := make(chan Event, 10)
 	stop, err := WatchEvents(t.Context(), s.Dial(), "test", func(e Event) { got <- e })
 	if err != nil {
