@@ -21,7 +21,7 @@ kernels:         ## compile the CUDA kernels to the PTX that is embedded; needs 
 	cuda/kernels/build.sh
 
 race: deps       ## the concurrent packages under the race detector
-	$(GO) test -race -short -timeout 15m $$($(GO) list ./... | grep -v -E 'internal/(e2e|reference)$$') # those two start no goroutine of ours
+	$(GO) test -race -short -timeout 15m $$($(GO) list ./... | grep -v -E 'internal/(e2e|reference)$$') # programs built without the detector, and a serial oracle
 
 lint: deps       ## gofmt, go vet, staticcheck
 	@unformatted=$$(gofmt -l .); \
