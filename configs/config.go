@@ -60,14 +60,6 @@ type Device struct {
 	Kernel  string `mapstructure:"kernel" json:"kernel" yaml:"kernel"`    // of the CPU: auto | portable | avx2 | avx512
 }
 
-// NATS says which server connects the ranks; an empty URL: the launcher starts one. It is written, as YAML, as JSON
-// and by fmt, with its secrets hidden.
-type NATS struct {
-	URL   string `mapstructure:"url"` // one server, or several with commas between them
-	Creds string `mapstructure:"creds"`
-	CA    string `mapstructure:"ca"`
-}
-
 // Output names the files of a run; an empty name: not written.
 type Output struct {
 	Dir     string `mapstructure:"dir" json:"dir" yaml:"dir"`

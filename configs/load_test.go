@@ -220,7 +220,7 @@ func TestRoundTrip(t *testing.T) {
 		if got := mustMerge(t, "run.json", string(j), Options{}); got != c {
 			t.Errorf("JSON:\n%s\ngot %+v", j, got)
 		}
-		c.NATS = NATS{"nats://user:secret@host", "file.creds", "ca.pem"}
+		c.NATS = NATS{"nats://user:secret@host", "user", "password", "file.creds", "seed", "ca.pem", "cert.pem", "key.pem", Inline("a\nsecret\n")}
 		if got, err := Load(Options{Environ: Environ(c)}); err != nil || got != c {
 			t.Errorf("environment:\n%s\ngot %+v, %v", Environ(c), got, err)
 		}
@@ -255,8 +255,14 @@ device:
   kernel: auto
 nats:
   url: nats://hidden@host:4222
+  user: ""
+  password_file: ""
   creds: hidden
-  ca: ""
+  nkey: ""
+  ca: hidden
+  cert: /etc/cert.pem
+  key: hidden
+  secret_file: hidden
 output:
   dir: out
   field: field.npy
@@ -268,7 +274,8 @@ log:
   format: console
 `
 	c := Default()
-	c.NATS = NATS{URL: "nats://user:secret@host:4222", Creds: "/home/user/secret.creds"}
+	c.NATS = NATS{URL: "nats://user:secret@host:4222", Creds: "/home/user/secret.creds", CA: Inline("PEM"), Cert: "/etc/cert.pem", Key: "/etc/key.pem",
+		SecretFile: Inline("secret")}
 	if got, err := YAML(c); err != nil || string(got) != want {
 		t.Errorf("got\n%s%v", got, err)
 	}
@@ -276,17 +283,17 @@ log:
 
 func TestSecretsStayHidden(t *testing.T) {
 	for url, want := range map[string]string{
-		"":                                      "",
-		"nats://host:4222":                      "nats://host:4222",
-		"nats://user:secret@host:4222":          "nats://hidden@host:4222",
-		"nats://secret@host":                    "nats://hidden@host",
-		"nats://a, nats://u:secret@b,tls://c:1": "nats://a,nats://hidden@b,tls://c:1",
-		"nats://u:se,cret@b":                    "hidden",
-		"nats://u:secret%zz@b":                  "hidden",
-		"u:secret@b":                            "hidden",
+		"":                                       "",
+		"nats://host:4222":                       "nats://host:4222",
+		"nats://user:hunter2@host:4222":          "nats://hidden@host:4222",
+		"nats://hunter2@host":                    "nats://hidden@host",
+		"nats://a, nats://u:hunter2@b,tls://c:1": "nats://a,nats://hidden@b,tls://c:1",
+		"nats://u:hun,ter2@b":                    "hidden",
+		"nats://u:hunter2%zz@b":                  "hidden",
+		"u:hunter2@b":                            "hidden",
 	} {
 		c := Default()
-		c.NATS = NATS{URL: url, Creds: "secret"}
+		c.NATS = NATS{URL: url, PasswordFile: "hunter2", Creds: "hunter2", NKey: "hunter2", CA: Inline("hunter2"), Key: "hunter2", SecretFile: Inline("hunter2")}
 		if got := Redacted(c).NATS; got.URL != want || got.Creds != "hidden" {
 			t.Errorf("%s: %#v", url, got)
 		}
@@ -301,7 +308,7 @@ func TestSecretsStayHidden(t *testing.T) {
 		invalid := c
 		invalid.NATS.URL = strings.Replace(url, "nats:", "http:", 1)
 		for _, text := range []string{string(j), string(y), fmt.Sprintf("%v %+v %#v", c, c, c), fmt.Sprint(Validate(c), Validate(invalid))} {
-			if strings.Contains(text, "secret") || strings.Contains(text, "cret@") {
+			if strings.Contains(text, "hunter2") || strings.Contains(text, "ter2@") {
 				t.Errorf("%s: %s", url, text)
 			}
 		}
@@ -311,11 +318,11 @@ func TestSecretsStayHidden(t *testing.T) {
 // The hash changes with each key that ranks must agree on and with no other.
 func TestHash(t *testing.T) {
 	free := map[string]bool{
-		"run.name": true, "device.backend": true, "device.threads": true, "device.kernel": true, "nats.url": true, "nats.creds": true, "nats.ca": true,
-		"output.dir": true, "log.level": true, "log.format": true,
+		"run.name": true, "device.backend": true, "device.threads": true, "device.kernel": true, "nats.url": true, "nats.user": true, "nats.password_file": true, "nats.creds": true, "nats.nkey": true,
+		"nats.ca": true, "nats.cert": true, "nats.key": true, "nats.secret_file": true, "output.dir": true, "log.level": true, "log.format": true,
 	}
 	base := Default()
-	base.NATS.Creds = "x"
+	base.NATS = NATS{"", "x", "x", "x", "x", "x", "x", "x", "x"}
 	other := odd
 	seen := map[string]string{Hash(base): "the default"}
 	for i, line := range Environ(other) {
@@ -393,7 +400,7 @@ func FuzzLoad(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, ext string, data []byte) {
 		c, err := merge(Options{File: "run" + ext}, data)
-		if err != nil || Validate(c) != nil || c.NATS != c.NATS.redacted() {
+		if err != nil || Validate(c) != nil || c.NATS != c.NATS.Public() {
 			return
 		}
 		y, err := YAML(c)
@@ -405,4 +412,28 @@ func FuzzLoad(f *testing.F) {
 			t.Errorf("%v\n%s\ngot  %#v\nwant %#v", err, y, again, c)
 		}
 	})
+}
+
+// What the launcher hands to ranks on other machines holds the contents of its files.
+func TestInlined(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{"password": "hunter2\n", "empty": ""} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n := NATS{URL: "nats://h", User: "u", PasswordFile: filepath.Join(dir, "password"), CA: "inline:PEM"}
+	got, err := n.Inlined()
+	if want := (NATS{URL: "nats://h", User: "u", PasswordFile: "inline:hunter2\n", CA: "inline:PEM"}); err != nil || got != want {
+		t.Errorf("got %#v, %v", got, err)
+	}
+	if n.PasswordFile != filepath.Join(dir, "password") {
+		t.Errorf("changed: %#v", n)
+	}
+	for value, want := range map[string]string{"nowhere": "open ", "empty": " is empty"} {
+		n.CA = filepath.Join(dir, value)
+		if _, err := n.Inlined(); err == nil || !strings.HasPrefix(err.Error(), "nats.ca: ") || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v", value, err)
+		}
+	}
 }

@@ -6,15 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
 )
-
-// hidden stands where a secret is.
-const hidden = "hidden"
 
 // YAML writes c as a run file. Loading it gives c again, but for the secrets, which are hidden.
 func YAML(c Config) ([]byte, error) {
@@ -38,59 +34,11 @@ func Environ(c Config) []string {
 	return env
 }
 
-// Redacted returns c with its secrets hidden: user, password and token in the server's URL, and the path of the
-// credentials.
+// Redacted returns c with its secrets hidden: user, password and token in the server's URL, and where others are kept.
 func Redacted(c Config) Config {
-	c.NATS = c.NATS.redacted()
+	c.NATS = c.NATS.Public()
 	return c
 }
-
-func (n NATS) redacted() NATS {
-	n.URL = redactURLs(n.URL)
-	if n.Creds != "" {
-		n.Creds = hidden
-	}
-	return n
-}
-
-// redactURLs hides the user information of each URL in a list with commas; all of the list where it is not clear
-// which part is secret, since a password may hold a comma.
-func redactURLs(list string) string {
-	if !strings.Contains(list, "@") {
-		return list
-	}
-	urls := strings.Split(list, ",")
-	for i, s := range urls {
-		u, err := url.Parse(strings.TrimSpace(s))
-		if err != nil || u.Host == "" || strings.Contains(s, "@") && u.User == nil {
-			return hidden
-		}
-		if u.User != nil {
-			u.User = url.User(hidden)
-			urls[i] = u.String()
-		}
-	}
-	return strings.Join(urls, ",")
-}
-
-// natsText is NATS as it is written.
-type natsText struct {
-	URL   string `json:"url" yaml:"url"`
-	Creds string `json:"creds" yaml:"creds"`
-	CA    string `json:"ca" yaml:"ca"`
-}
-
-// MarshalJSON writes n with its secrets hidden.
-func (n NATS) MarshalJSON() ([]byte, error) { return json.Marshal(natsText(n.redacted())) }
-
-// MarshalYAML writes n with its secrets hidden.
-func (n NATS) MarshalYAML() (any, error) { return natsText(n.redacted()), nil }
-
-// String writes n with its secrets hidden.
-func (n NATS) String() string { return fmt.Sprint(natsText(n.redacted())) }
-
-// GoString writes n with its secrets hidden.
-func (n NATS) GoString() string { return fmt.Sprintf("%#v", natsText(n.redacted())) }
 
 // haloText is Halo as it is written.
 type haloText struct {

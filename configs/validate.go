@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -103,19 +102,6 @@ func (v *validator) problem(c Config) {
 	}
 	if (p.Top == Periodic) != (p.Bottom == Periodic) {
 		v.fault("problem.top %q and problem.bottom %q (with preset %s): both or neither can be periodic", p.Top, p.Bottom, p.Preset)
-	}
-}
-
-func (v *validator) nats(n NATS) {
-	if n.URL == "" {
-		return
-	}
-	for s := range strings.SplitSeq(n.URL, ",") {
-		u, err := url.Parse(strings.TrimSpace(s))
-		if err != nil || u.Host == "" || !slices.Contains([]string{"nats", "tls", "ws", "wss"}, u.Scheme) {
-			v.fault("nats.url %q: nats://host:port is wanted; allowed are nats, tls, ws and wss", redactURLs(n.URL))
-			return
-		}
 	}
 }
 

@@ -229,7 +229,7 @@ func (w *waiter) nap() time.Duration {
 // ask asks the neighbour for the parts that did not come, unless some came since the last time.
 func (w *waiter) ask() error {
 	l := w.link
-	if l.opts.Conn.IsClosed() {
+	if l.opts.Conn.Status() == nats.CLOSED {
 		return nats.ErrConnectionClosed
 	}
 	has, progress := l.in.has(w.block)
@@ -255,8 +255,8 @@ func (w *waiter) detail() string {
 	} else {
 		s += "did not answer"
 	}
-	if !l.opts.Conn.IsConnected() {
-		s += fmt.Sprintf("; the connection to NATS is %s", l.opts.Conn.Status())
+	if status := l.opts.Conn.Status(); status != nats.CONNECTED {
+		s += fmt.Sprintf("; the connection to NATS is %s", status)
 	}
 	l.in.mu.Lock()
 	defer l.in.mu.Unlock()

@@ -31,10 +31,21 @@ type Publisher interface {
 	Publish(subject string, data []byte) error
 }
 
+// Conn is what links need of a connection to NATS; *nats.Conn is one.
+type Conn interface {
+	Publisher
+	Subscribe(subject string, f nats.MsgHandler) (*nats.Subscription, error)
+	RequestWithContext(ctx context.Context, subject string, data []byte) (*nats.Msg, error)
+	FlushWithContext(ctx context.Context) error
+	MaxPayload() int64
+	Status() nats.Status
+}
+
 // NATSOptions tune a link over NATS; only Conn and Timeout have to be set.
 type NATSOptions struct {
-	Conn      *nats.Conn
+	Conn      Conn
 	Publisher Publisher     // default: Conn
+	Prefix    string        // of the subjects of the run; default jacobi.RUN
 	Log       *zap.Logger   // default: none
 	Timeout   time.Duration // bounds Recv
 	MaxFrame  int           // bytes; more is split; default DefaultMaxFrame; never above the server's max_payload
@@ -52,9 +63,9 @@ type NATSStats struct {
 }
 
 // NATSLink is a Link over core NATS, which delivers at most once and promises order only while the connection
-// lives. Frames go to jacobi.RUN.halo.RECEIVER.SIDE, the receiver's side. Each end keeps what it sent last:
+// lives. Frames go to PREFIX.halo.RECEIVER.SIDE, the receiver's side. Each end keeps what it sent last:
 // because the exchange is symmetric, an end that sends block b+2 has received b+1, so its neighbour has b, and two
-// blocks suffice. A receiver that waits asks again on jacobi.RUN.halo.SENDER.SIDE.ask; the sender's subscription answers, also
+// blocks suffice. A receiver that waits asks again on PREFIX.halo.SENDER.SIDE.ask; the sender's subscription answers, also
 // while the sender computes. Duplicates and reorderings change nothing.
 //
 // The last block is the exception: an end may have received it while its neighbour still lacks it. So
@@ -77,8 +88,13 @@ type NATSLink struct {
 	pending                      atomic.Uint64 // answers that say that the neighbour has not come so far
 }
 
-func haloSubject(run RunID, receiver int, side fmt.Stringer) string {
-	return fmt.Sprintf("jacobi.%s.halo.%d.%s", run, receiver, side)
+// subject returns where a rank of the run listens.
+func (o *NATSOptions) subject(run RunID, what string, receiver int, side fmt.Stringer) string {
+	prefix := o.Prefix
+	if prefix == "" {
+		prefix = "jacobi." + run.String()
+	}
+	return fmt.Sprintf("%s.%s.%d.%s", prefix, what, receiver, side)
 }
 
 // NewNATS opens one end of a link. When it returns, the server knows the subscriptions of this end: the
@@ -110,8 +126,8 @@ func NewNATS(ctx context.Context, end End, o NATSOptions) (*NATSLink, error) {
 		o.MaxFrame = min(o.MaxFrame, int(min(most, 1<<30)))
 	}
 	there := end.Facing()
-	mine := haloSubject(end.Run, end.Rank, end.Side)
-	theirs := haloSubject(end.Run, there.Rank, there.Side)
+	mine := o.subject(end.Run, "halo", end.Rank, end.Side)
+	theirs := o.subject(end.Run, "halo", there.Rank, there.Side)
 	l := &NATSLink{end: end, opts: o, subject: theirs, ask: theirs + ".ask", closed: make(chan struct{})}
 	if err := l.out.init(&l.end, o.MaxFrame); err != nil {
 		return nil, end.wrap("open", 0, TransportNATS, err)
@@ -141,7 +157,7 @@ func (l *NATSLink) subscribe(ctx context.Context, subject string) error {
 		if err == nil {
 			return nil
 		}
-		if ctx.Err() != nil || l.opts.Conn.IsClosed() {
+		if ctx.Err() != nil || l.opts.Conn.Status() == nats.CLOSED {
 			return fmt.Errorf("flush the subscriptions: %w", err)
 		}
 		// The connection broke meanwhile; the client makes it anew.

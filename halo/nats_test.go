@@ -223,11 +223,13 @@ func TestNATSStrayFrames(t *testing.T) {
 		stray(func(f *frame) { f.parts = 2 }),
 	}
 	for _, m := range messages {
-		if err := o.Conn.Publish(haloSubject(e.Run, e.Rank, e.Side), m); err != nil {
+		if err := o.Conn.Publish(o.subject(e.Run, "halo", e.Rank, e.Side), m); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := o.Conn.Flush(); err != nil { // its answer comes after the messages
+	ctx, cancel := context.WithTimeout(t.Context(), long)
+	defer cancel()
+	if err := o.Conn.FlushWithContext(ctx); err != nil { // its answer comes after the messages
 		t.Fatal(err)
 	}
 	err = l.Recv(t.Context(), 0, make([]byte, e.RecvBytes()))
@@ -238,7 +240,7 @@ func TestNATSStrayFrames(t *testing.T) {
 		t.Errorf("%d log entries, want 1", got)
 	}
 	// The link still works.
-	if err := o.Conn.Publish(haloSubject(e.Run, e.Rank, e.Side), stray(func(*frame) {})); err != nil {
+	if err := o.Conn.Publish(o.subject(e.Run, "halo", e.Rank, e.Side), stray(func(*frame) {})); err != nil {
 		t.Fatal(err)
 	}
 	if err := l.Recv(t.Context(), 0, make([]byte, e.RecvBytes())); err != nil {
@@ -256,7 +258,7 @@ func TestNATSConnectionClosed(t *testing.T) {
 		t.Fatal(err)
 	}
 	closeAfter(t, l)
-	o.Conn.Close()
+	o.Conn.(*nats.Conn).Close()
 	if err := l.Recv(t.Context(), 0, make([]byte, e.RecvBytes())); !errors.Is(err, nats.ErrConnectionClosed) {
 		t.Errorf("Recv: %v, want %v", err, nats.ErrConnectionClosed)
 	}

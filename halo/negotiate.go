@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"go.uber.org/zap"
 )
 
@@ -48,7 +49,7 @@ func (h *handshake) subject() string {
 	if h.end.Rank < h.end.Neighbour {
 		rank, side = h.end.Neighbour, side.Opposite()
 	}
-	return fmt.Sprintf("jacobi.%s.link.%d.%s", h.end.Run, rank, side)
+	return h.opts.NATS.subject(h.end.Run, "link", rank, side)
 }
 
 // settle runs one part of a handshake, propose or a responder's wait.
@@ -142,7 +143,7 @@ func (h *handshake) ask(ctx context.Context, p proposal) error {
 			return nil
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case h.opts.NATS.Conn.IsClosed():
+		case h.opts.NATS.Conn.Status() == nats.CLOSED:
 			return err
 		}
 		// Nobody listens yet, or the message was lost.

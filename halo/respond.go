@@ -69,7 +69,7 @@ func (r *responder) onProposal(m *nats.Msg) {
 	}
 	msg, err := json.Marshal(r.last)
 	if err == nil {
-		err = m.Respond(msg)
+		err = r.opts.NATS.Conn.Publish(m.Reply, msg)
 	}
 	if err != nil { // the lower rank asks again
 		r.opts.NATS.Log.Debug("answer lost", zap.Int("rank", r.end.Rank), zap.Error(err))

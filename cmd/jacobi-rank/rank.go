@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"go.uber.org/zap"
 
 	"jacobi/configs"
@@ -18,6 +17,7 @@ import (
 	"jacobi/internal/problem"
 	"jacobi/internal/roster"
 	"jacobi/internal/version"
+	"jacobi/internal/wire"
 	"jacobi/solver"
 )
 
@@ -30,7 +30,7 @@ type rank struct {
 	stop  *atomic.Bool // a signal came
 
 	problem  *problem.Problem
-	conn     *nats.Conn // nil for a rank alone
+	conn     halo.Conn // nil for a rank alone
 	team     *roster.Team
 	stripes  []solver.Stripe // of all ranks
 	layout   solver.Layout
@@ -140,14 +140,14 @@ func (r *rank) join(ctx context.Context) (err error) {
 		return err
 	}
 	if !r.alone {
-		r.conn, err = roster.Connect(ctx, roster.ConnectOptions{
-			URL: r.cfg.NATS.URL, Creds: r.cfg.NATS.Creds, CA: r.cfg.NATS.CA,
-			Name: fmt.Sprintf("jacobi-rank %d", r.id.Rank), Timeout: r.cfg.Halo.Timeout, Logger: r.log,
+		conn, err := wire.Connect(ctx, wire.Options{
+			Server: r.cfg.NATS, RunID: r.id.RunID, Name: fmt.Sprintf("jacobi-rank %d", r.id.Rank), Timeout: r.cfg.Halo.Timeout, Logger: r.log,
 		})
 		if err != nil {
 			return err
 		}
-		r.onClose(func() error { r.conn.Close(); return nil })
+		r.onClose(func() error { conn.Close(); return nil })
+		r.conn = conn
 	}
 	host, err := os.Hostname()
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nats-io/nats.go"
 	"go.uber.org/zap/zaptest"
 
 	"jacobi/configs"
@@ -197,22 +198,22 @@ func TestHelpShowsExamples(t *testing.T) {
 
 func TestServersThatDoNotWillAreNamedWithoutSecrets(t *testing.T) {
 	log := zaptest.NewLogger(t)
-	srv, err := natsserver.Start(log)
+	srv, err := natsserver.Start(natsserver.Options{Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}
 	n := configs.NATS{URL: "nats://jacobi:hunter2@" + srv.Addr()}
-	_, _, err = connect(t.Context(), &n, log)
+	_, _, err = connect(t.Context(), &n, "r1", log)
 	if want := "nats.url: connect to the NATS server at nats://" + srv.Addr() + ": nats: Authorization Violation"; err == nil || err.Error() != want {
 		t.Errorf("error %v\nwant %s", err, want)
 	}
-	n.URL = srv.URL()
-	conn, stop, err := connect(t.Context(), &n, log)
+	n.URL = srv.NATS().URL
+	conn, stop, err := connect(t.Context(), &n, "r1", log)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !conn.IsConnected() {
-		t.Error("not connected")
+	if conn.Status() != nats.CONNECTED || !conn.Sealed() {
+		t.Errorf("status %v, sealed: %v", conn.Status(), conn.Sealed())
 	}
 	stop()
 	srv.Close()
@@ -220,7 +221,7 @@ func TestServersThatDoNotWillAreNamedWithoutSecrets(t *testing.T) {
 
 func TestConnectStartsAServerOfItsOwn(t *testing.T) {
 	n := configs.NATS{}
-	conn, stop, err := connect(t.Context(), &n, zaptest.NewLogger(t))
+	conn, stop, err := connect(t.Context(), &n, "r1", zaptest.NewLogger(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,7 +229,7 @@ func TestConnectStartsAServerOfItsOwn(t *testing.T) {
 		t.Errorf("max payload %d, URL for the ranks %q", conn.MaxPayload(), n.URL)
 	}
 	stop()
-	if !conn.IsClosed() {
+	if conn.Status() != nats.CLOSED {
 		t.Error("the connection is still open")
 	}
 }

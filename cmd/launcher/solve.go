@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,7 +12,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"go.uber.org/zap"
 
 	"jacobi/configs"
@@ -20,6 +20,7 @@ import (
 	"jacobi/internal/natsserver"
 	"jacobi/internal/output"
 	"jacobi/internal/roster"
+	"jacobi/internal/wire"
 )
 
 const (
@@ -34,13 +35,13 @@ func solve(ctx context.Context, p *plan, path string, timeout time.Duration, scr
 	if err != nil {
 		return err
 	}
-	conn, closeNATS, err := connect(ctx, &p.cfg.NATS, log)
+	runID := launch.NewRunID()
+	conn, closeNATS, err := connect(ctx, &p.cfg.NATS, runID, log)
 	if err != nil {
 		return err
 	}
 	defer closeNATS()
 
-	runID := launch.NewRunID()
 	events, done := make(chan roster.Event, 64), make(chan struct{})
 	unwatch, err := roster.WatchEvents(ctx, conn, runID, func(e roster.Event) {
 		select {
@@ -62,7 +63,7 @@ func solve(ctx context.Context, p *plan, path string, timeout time.Duration, scr
 	defer signal.Stop(signals)
 
 	scr.say(p.String())
-	log.Debug("start", zap.String("run", runID), zap.String("program", path), zap.String("nats", conn.ConnectedUrlRedacted()))
+	log.Debug("start", zap.String("run", runID), zap.String("program", path), zap.String("nats", conn.Server()))
 	prog := newProgress(scr, p.cfg.Solver.MaxIterations)
 	job := launch.Job{
 		Path:    path,
@@ -92,20 +93,23 @@ func solve(ctx context.Context, p *plan, path string, timeout time.Duration, scr
 	return conclude(out, p.cfg.Output, runID, scr)
 }
 
-// connect connects to the server that n names, or to one of its own, whose URL it writes to n.
-func connect(ctx context.Context, n *configs.NATS, log *zap.Logger) (*nats.Conn, func(), error) {
+// connect connects to the server that n names, or to one of its own. It writes to n what the ranks need to do the same.
+func connect(ctx context.Context, n *configs.NATS, runID string, log *zap.Logger) (*wire.Conn, func(), error) {
 	stop := func() {}
 	key := "nats.url: "
-	if n.URL == "" {
-		srv, err := natsserver.Start(log)
+	switch {
+	case n.URL == "":
+		srv, err := natsserver.Start(natsserver.Options{RunID: runID, Log: log})
 		if err != nil {
 			return nil, nil, err
 		}
 		stop, key = srv.Close, ""
-		*n = configs.NATS{URL: srv.URL()}
+		*n = srv.NATS()
+	case n.SecretFile == "": // others may share the server
+		n.SecretFile = configs.Inline(rand.Text())
 	}
-	conn, err := roster.Connect(ctx, roster.ConnectOptions{
-		URL: n.URL, Creds: n.Creds, CA: n.CA, Name: "jacobi launcher", Timeout: connectTimeout, Logger: log,
+	conn, err := wire.Connect(ctx, wire.Options{
+		Server: *n, RunID: runID, Name: "jacobi launcher", Timeout: connectTimeout, Logger: log,
 	})
 	if err != nil {
 		stop()

@@ -12,9 +12,11 @@ import (
 	"testing"
 	"time"
 
+	"jacobi/configs"
 	"jacobi/internal/roster"
 	"jacobi/internal/roster/rostertest"
 	"jacobi/internal/shm"
+	"jacobi/internal/wire"
 )
 
 // The ranks of TestProcesses are this binary, started with the run's server, nodes, and rank in its environment.
@@ -45,7 +47,7 @@ func process(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	conn, err := roster.Connect(ctx, roster.ConnectOptions{URL: os.Getenv(envURL), Timeout: 10 * time.Second})
+	conn, err := wire.Connect(ctx, wire.Options{Server: configs.NATS{URL: os.Getenv(envURL)}, Timeout: 10 * time.Second})
 	if err != nil {
 		return err
 	}

@@ -19,12 +19,12 @@ import (
 // startServer starts a NATS server of the user's.
 func startServer(t *testing.T) *url.URL {
 	t.Helper()
-	s, err := natsserver.Start(zap.NewNop())
+	s, err := natsserver.Start(natsserver.Options{Log: zap.NewNop()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
-	u, err := url.Parse(s.URL())
+	u, err := url.Parse(s.NATS().URL)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,10 +3,12 @@ package natsserver
 
 import (
 	"crypto/rand"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -14,6 +16,8 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"go.uber.org/zap"
+
+	"jacobi/configs"
 )
 
 const (
@@ -24,29 +28,41 @@ const (
 	maxPending = 512 << 20
 
 	user         = "jacobi"
+	loopback     = "127.0.0.1"
 	startTimeout = 10 * time.Second
 )
 
-// Server is a running NATS server on the loopback interface. It admits one user, whose password is made
-// for this server alone.
-type Server struct {
-	srv      *server.Server
-	password string
-	close    sync.Once
+// Options say whom a server is for.
+type Options struct {
+	// RunID limits clients to the subjects of this run; "": to none, for tests.
+	RunID string
+	// Hosts are names and addresses of this machine by which ranks on others reach it. Without any the server listens on
+	// 127.0.0.1; with some, on all interfaces and with TLS, under a certificate made for this server alone.
+	Hosts []string
+	Log   *zap.Logger // gets the server's errors
 }
 
-// Start starts a server on a free port of 127.0.0.1. It returns once the server takes connections. Only
-// the server's errors go to log.
-func Start(log *zap.Logger) (*Server, error) {
+// Server is a running NATS server. It admits one user, whose password is made for this server alone.
+type Server struct {
+	srv       *server.Server
+	password  string
+	authority []byte // certificate to trust, in PEM; nil without TLS
+	close     sync.Once
+}
+
+// Start starts a server on a free port. It returns once the server takes connections.
+func Start(o Options) (*Server, error) {
 	s := &Server{password: rand.Text()}
 	opts := &server.Options{
 		ServerName: "jacobi",
-		Host:       "127.0.0.1",
+		Host:       loopback,
 		Port:       server.RANDOM_PORT,
-		Username:   user,
-		Password:   s.password,
+		Users:      []*server.User{{Username: user, Password: s.password, Permissions: permissions(o.RunID)}},
 		MaxPayload: MaxPayload,
 		MaxPending: maxPending,
+		// A machine that is busy with other ranks may be slow to say who it is.
+		AuthTimeout: startTimeout.Seconds(),
+		TLSTimeout:  startTimeout.Seconds(),
 		// A stall costs every rank 2 to 5 ms; what a rank may send ahead is bounded anyway.
 		NoFastProducerStall: true,
 		// The launcher handles signals, and its ranks have ended when it closes the server.
@@ -56,12 +72,17 @@ func Start(log *zap.Logger) (*Server, error) {
 		DisableShortFirstPing: true,
 		NoSystemAccount:       true,
 	}
+	if len(o.Hosts) > 0 {
+		if err := s.serve(opts, o.Hosts); err != nil {
+			return nil, fmt.Errorf("embedded NATS server: certificate: %w", err)
+		}
+	}
 	srv, err := server.NewServer(opts)
 	if err != nil {
 		return nil, fmt.Errorf("embedded NATS server: %w", err)
 	}
 	s.srv = srv
-	l := &logger{log: log}
+	l := &logger{log: o.Log}
 	srv.SetLoggerV2(l, false, false, false)
 	srv.Start()
 	if !srv.ReadyForConnections(startTimeout) {
@@ -71,18 +92,49 @@ func Start(log *zap.Logger) (*Server, error) {
 	return s, nil
 }
 
+// permissions limits a user to the subjects of a run.
+func permissions(runID string) *server.Permissions {
+	if runID == "" {
+		return nil
+	}
+	own := &server.SubjectPermission{Allow: []string{"jacobi." + runID + ".>"}}
+	return &server.Permissions{Publish: own, Subscribe: own}
+}
+
+// serve makes opts those of a server that other machines reach at hosts.
+func (s *Server) serve(opts *server.Options, hosts []string) error {
+	opts.Host = "0.0.0.0"
+	for _, h := range hosts {
+		if ip := net.ParseIP(h); ip != nil && ip.To4() == nil {
+			opts.Host = "::" // all of both families
+		}
+	}
+	cert, authority, err := newCertificate(append([]string{loopback}, hosts...), time.Now())
+	if err != nil {
+		return err
+	}
+	s.authority = authority
+	opts.TLSConfig = &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS13}
+	return nil
+}
+
 // Addr returns host and port, which are no secret.
 func (s *Server) Addr() string { return s.srv.Addr().String() }
 
-// URL returns the address with user and password: a secret, not for logs or command lines.
-func (s *Server) URL() string {
+// NATS returns how ranks on this machine reach the server: a secret, not for logs or command lines.
+func (s *Server) NATS() configs.NATS { return s.At(loopback) }
+
+// At returns how ranks reach the server at host, one of Options.Hosts: a secret, not for logs or command lines.
+func (s *Server) At(host string) configs.NATS {
 	port := s.srv.Addr().(*net.TCPAddr).Port
-	u := url.URL{
-		Scheme: "nats",
-		User:   url.UserPassword(user, s.password),
-		Host:   net.JoinHostPort("127.0.0.1", strconv.Itoa(port)),
+	u := url.URL{Scheme: "nats", User: url.UserPassword(user, s.password), Host: net.JoinHostPort(host, strconv.Itoa(port))}
+	n := configs.NATS{}
+	if s.authority != nil {
+		u.Scheme = "tls"
+		n.CA = configs.Inline(string(s.authority))
 	}
-	return u.String()
+	n.URL = u.String()
+	return n
 }
 
 // Close ends the server and waits until it has. It may be called again.
@@ -99,6 +151,7 @@ type logger struct {
 
 	mu   sync.Mutex
 	last string
+	seen map[string]bool // kinds of errors that clients caused
 }
 
 func (l *logger) Noticef(string, ...any) {}
@@ -115,22 +168,45 @@ func (l *logger) Warnf(format string, v ...any) {
 
 func (l *logger) Errorf(format string, v ...any) {
 	text := fmt.Sprintf(format, v...)
-	l.remember(text)
+	again := l.remember(text)
 	// A rank that was killed leaves its connection without a word; the launcher reports the rank.
-	if strings.Contains(text, "read: connection reset by peer") {
+	if again || strings.Contains(text, "read: connection reset by peer") {
 		l.log.Debug("NATS server: " + text)
 		return
 	}
 	l.log.Error("NATS server: " + text)
 }
 
-// Fatalf reports why the server cannot start; Start returns it as an error.
-func (l *logger) Fatalf(format string, v ...any) { l.remember(fmt.Sprintf(format, v...)) }
+// client begins what the server says of one of its clients.
+var client = regexp.MustCompile(`^\S+ - cid:\d+ - `)
 
-func (l *logger) remember(text string) {
+// kind returns what kind of error text is, without what a stranger can choose.
+func kind(text string) string {
+	prefix := client.FindString(text)
+	if prefix == "" {
+		return text
+	}
+	text, _, _ = strings.Cut(text[len(prefix):], " - ")
+	text, _, _ = strings.Cut(text, ":")
+	return text
+}
+
+// Fatalf reports why the server cannot start; Start returns it as an error.
+func (l *logger) Fatalf(format string, v ...any) { _ = l.remember(fmt.Sprintf(format, v...)) }
+
+// remember keeps text as the last error, and says whether a client caused one of its kind before: whoever tries passwords
+// is reported once.
+func (l *logger) remember(text string) (again bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.last = text
+	k := kind(text)
+	again = l.seen[k]
+	if l.seen == nil {
+		l.seen = map[string]bool{}
+	}
+	l.seen[k] = k != text
+	return again
 }
 
 // reason says why the server did not start.

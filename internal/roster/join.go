@@ -38,9 +38,6 @@ type verdict struct {
 // call), that came twice, that belong to a run of another size, or that have another version or
 // configuration. The team lives until its Close, or the end of ctx. conn may be nil for a run of one rank.
 func Join(ctx context.Context, conn Conn, self Member, timeout time.Duration) (*Team, error) {
-	if c, ok := conn.(*nats.Conn); ok && c == nil {
-		conn = nil
-	}
 	fail := func(err error) (*Team, error) {
 		return nil, fmt.Errorf("join run %s: %w", self.RunID, err)
 	}

@@ -16,7 +16,7 @@ import (
 // flushTimeout bounds the wait for the server to have taken a last message.
 const flushTimeout = 2 * time.Second
 
-// Conn is what ranks need of a *nats.Conn, which implements it.
+// Conn is what ranks need of a connection to NATS; *nats.Conn is one.
 type Conn interface {
 	Publish(subject string, data []byte) error
 	Subscribe(subject string, f nats.MsgHandler) (*nats.Subscription, error)
@@ -105,7 +105,10 @@ func (t *Team) Members() []Member { return slices.Clone(t.members) }
 func (t *Team) Conn() Conn { return t.conn }
 
 // Subject returns a subject of this run for a user outside of this package.
-func (t *Team) Subject(name string) string { return prefix(t.self.RunID) + ".x." + name }
+func (t *Team) Subject(name string) string { return t.Prefix() + ".x." + name }
+
+// Prefix returns what all subjects of this run begin with. Server permissions are given by it.
+func (t *Team) Prefix() string { return prefix(t.self.RunID) }
 
 // Context ends with the context given to Join, with an *AbortError as its cause when a rank or the launcher
 // aborts the run, and with ErrClosed after Close.

@@ -1,4 +1,6 @@
-package roster
+// Package wire connects to NATS: how a process finds the server, who it is there, and what of its messages others on the
+// same server can read or forge, which is nothing where a secret is shared.
+package wire
 
 import (
 	"context"
@@ -12,6 +14,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"go.uber.org/zap"
+
+	"jacobi/configs"
 )
 
 const (
@@ -19,16 +23,16 @@ const (
 	firstWait    = 100 * time.Millisecond
 	lastWait     = time.Second
 	pingInterval = 5 * time.Second // a server that left without a word is noticed after three
+	maxSaid      = 32              // different errors of a connection that are logged, each once
 )
 
 // errRefused is what the client library turns into its error "no servers available".
 var errRefused = errors.New("connection refused")
 
-// ConnectOptions say how to reach the NATS server of a run.
-type ConnectOptions struct {
-	URL     string        // one or several, separated by commas; may carry user and password
-	Creds   string        // file with a user's credentials; may be empty
-	CA      string        // file with the certificates to trust; empty: the system's
+// Options say how to reach a NATS server and for what.
+type Options struct {
+	Server  configs.NATS
+	RunID   string        // whose messages are sealed with the server's secret, if there is one; "": of no run, never sealed
 	Name    string        // of this connection, for the server's operator
 	Timeout time.Duration // for the first connection, retries included
 	Logger  *zap.Logger   // may be nil
@@ -36,27 +40,44 @@ type ConnectOptions struct {
 
 // Connect connects to a NATS server. Once connected, it reconnects for ever, within a second of the server's return. No
 // error and no log line holds user, password or token.
-func Connect(ctx context.Context, o ConnectOptions) (*nats.Conn, error) {
-	where, err := publicURL(o.URL)
+func Connect(ctx context.Context, o Options) (*Conn, error) {
+	where, err := publicURL(o.Server.URL)
 	if err != nil {
 		return nil, err
 	}
 	if o.Logger == nil {
 		o.Logger = zap.NewNop()
 	}
+	fail := func(err error) (*Conn, error) {
+		return nil, fmt.Errorf("connect to the NATS server at %s: %w", where, explain(err))
+	}
+	opts, err := options(o)
+	if err != nil {
+		return fail(err)
+	}
+	box, err := newSeal(o.Server.SecretFile, o.RunID)
+	if err != nil {
+		return fail(err)
+	}
+	nc, err := dialUntil(ctx, o, opts)
+	if err != nil {
+		return fail(err)
+	}
+	return &Conn{nc: nc, seal: box, log: o.Logger}, nil
+}
+
+// dialUntil tries until the server answers or the timeout ends.
+func dialUntil(ctx context.Context, o Options, opts []nats.Option) (*nats.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
-	fail := func(err error) (*nats.Conn, error) {
-		return nil, fmt.Errorf("connect to the NATS server at %s: %w", where, err)
-	}
 	var before error // why the attempt before did not succeed
 	for wait := firstWait; ; wait = min(2*wait, lastWait) {
-		conn, err := dial(ctx, o)
+		conn, err := dial(ctx, o.Server.URL, opts)
 		switch {
 		case err == nil:
 			return conn, nil
 		case ctx.Err() == nil && !passing(err):
-			return fail(err)
+			return nil, err
 		case ctx.Err() == nil || before == nil:
 			before = err
 		}
@@ -66,22 +87,22 @@ func Connect(ctx context.Context, o ConnectOptions) (*nats.Conn, error) {
 		case <-ctx.Done():
 			timer.Stop()
 			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-				return fail(before)
+				return nil, before
 			}
-			return fail(fmt.Errorf("%w (%w)", before, context.Cause(ctx)))
+			return nil, fmt.Errorf("%w (%w)", before, context.Cause(ctx))
 		}
 	}
 }
 
 // dial makes one attempt. It does not outlast ctx.
-func dial(ctx context.Context, o ConnectOptions) (*nats.Conn, error) {
+func dial(ctx context.Context, url string, opts []nats.Option) (*nats.Conn, error) {
 	type result struct {
 		conn *nats.Conn
 		err  error
 	}
 	done := make(chan result, 1)
 	go func() {
-		conn, err := nats.Connect(o.URL, options(o)...)
+		conn, err := nats.Connect(url, opts...)
 		if errors.Is(err, nats.ErrNoServers) {
 			err = errRefused
 		}
@@ -100,7 +121,8 @@ func dial(ctx context.Context, o ConnectOptions) (*nats.Conn, error) {
 	}
 }
 
-func options(o ConnectOptions) []nats.Option {
+func options(o Options) ([]nats.Option, error) {
+	said := map[string]bool{} // the client calls the handler from one goroutine
 	opts := []nats.Option{
 		nats.Name(o.Name),
 		nats.Timeout(dialTimeout),
@@ -110,6 +132,7 @@ func options(o ConnectOptions) []nats.Option {
 			return wait/2 + rand.N(wait/2)
 		}),
 		nats.PingInterval(pingInterval),
+		nats.CustomInboxPrefix(inboxPrefix(o.RunID)),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if err != nil {
 				o.Logger.Warn("lost the NATS server, reconnecting", zap.Error(err))
@@ -117,16 +140,22 @@ func options(o ConnectOptions) []nats.Option {
 		}),
 		nats.ReconnectHandler(func(*nats.Conn) { o.Logger.Info("reconnected to the NATS server") }),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
-			o.Logger.Warn("NATS", zap.Error(err))
+			if text := err.Error(); !said[text] && len(said) < maxSaid {
+				said[text] = true
+				o.Logger.Warn("NATS", zap.Error(err))
+			}
 		}),
 	}
-	if o.Creds != "" {
-		opts = append(opts, nats.UserCredentials(o.Creds))
+	more, err := identify(o.Server)
+	return append(opts, more...), err
+}
+
+// inboxPrefix puts answers under the subjects that are ours anyway, so that a server need not permit more.
+func inboxPrefix(runID string) string {
+	if runID == "" {
+		return "jacobi.inbox"
 	}
-	if o.CA != "" {
-		opts = append(opts, nats.RootCAs(o.CA))
-	}
-	return opts
+	return "jacobi." + runID + ".inbox"
 }
 
 // passing tells whether another attempt may succeed: the network refused, not the server.

@@ -1,4 +1,4 @@
-package roster
+package wire
 
 import (
 	"context"
@@ -13,10 +13,11 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"go.uber.org/zap/zaptest"
 
+	"jacobi/configs"
 	"jacobi/internal/roster/rostertest"
 )
 
-func connect(t *testing.T, o ConnectOptions) error {
+func connect(t *testing.T, o Options) error {
 	t.Helper()
 	if o.Timeout == 0 {
 		o.Timeout = 5 * time.Second
@@ -54,17 +55,17 @@ func TestConnectRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct {
-		o    ConnectOptions
+		o    Options
 		want []string
 	}{
-		"nobody there":   {ConnectOptions{URL: "nats://u:hunter2@" + dead, Timeout: 300 * time.Millisecond}, []string{"nats://" + dead, "connection refused"}},
-		"wrong password": {ConnectOptions{URL: "nats://jacobi:hunter2@" + addr}, []string{addr, "Authorization Violation"}},
-		"no password":    {ConnectOptions{URL: addr}, []string{addr, "Authorization Violation"}},
-		"mute server":    {ConnectOptions{URL: "hunter2@" + mute.Addr().String(), Timeout: 300 * time.Millisecond}, []string{mute.Addr().String(), "no answer in time"}},
-		"no URL":         {ConnectOptions{}, []string{"the URL is empty"}},
-		"bad URL":        {ConnectOptions{URL: "nats://u:hunter2%zz@h:1"}, []string{"the URL does not parse"}},
-		"no creds file":  {ConnectOptions{URL: addr, Creds: "/nowhere/x.creds"}, []string{"/nowhere/x.creds"}},
-		"bad CA file":    {ConnectOptions{URL: "nats://jacobi:right@" + addr, CA: ca}, []string{ca}},
+		"nobody there":   {Options{Server: configs.NATS{URL: "nats://u:hunter2@" + dead}, Timeout: 300 * time.Millisecond}, []string{"nats://" + dead, "connection refused"}},
+		"wrong password": {Options{Server: configs.NATS{URL: "nats://jacobi:hunter2@" + addr}}, []string{addr, "Authorization Violation"}},
+		"no password":    {Options{Server: configs.NATS{URL: addr}}, []string{addr, "Authorization Violation"}},
+		"mute server":    {Options{Server: configs.NATS{URL: "hunter2@" + mute.Addr().String()}, Timeout: 300 * time.Millisecond}, []string{mute.Addr().String(), "no answer in time"}},
+		"no URL":         {Options{}, []string{"the URL is empty"}},
+		"bad URL":        {Options{Server: configs.NATS{URL: "nats://u:hunter2%zz@h:1"}}, []string{"the URL does not parse"}},
+		"no creds file":  {Options{Server: configs.NATS{URL: addr, Creds: "/nowhere/x.creds"}}, []string{"/nowhere/x.creds"}},
+		"bad CA file":    {Options{Server: configs.NATS{URL: "nats://jacobi:right@" + addr, CA: ca}}, []string{ca}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			start := time.Now()
@@ -85,7 +86,7 @@ func TestConnectRefused(t *testing.T) {
 			}
 		})
 	}
-	if err := connect(t, ConnectOptions{URL: "nats://jacobi:right@" + addr}); err != nil {
+	if err := connect(t, Options{Server: configs.NATS{URL: "nats://jacobi:right@" + addr}}); err != nil {
 		t.Errorf("right password: %v", err)
 	}
 }
@@ -94,7 +95,7 @@ func TestConnectEndsWithContext(t *testing.T) {
 	cause := errors.New("the user is gone")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(cause)
-	if _, err := Connect(ctx, ConnectOptions{URL: freeAddr(t), Timeout: time.Minute}); !errors.Is(err, cause) {
+	if _, err := Connect(ctx, Options{Server: configs.NATS{URL: freeAddr(t)}, Timeout: time.Minute}); !errors.Is(err, cause) {
 		t.Errorf("error %v, want %v", err, cause)
 	}
 }
@@ -105,7 +106,7 @@ func TestConnectWaitsForServer(t *testing.T) {
 	s.Stop()
 	done := make(chan error)
 	go func() {
-		conn, err := Connect(t.Context(), ConnectOptions{URL: url, Timeout: 10 * time.Second})
+		conn, err := Connect(t.Context(), Options{Server: configs.NATS{URL: url}, Timeout: 10 * time.Second})
 		if err == nil {
 			conn.Close()
 		}
@@ -119,12 +120,12 @@ func TestConnectWaitsForServer(t *testing.T) {
 
 func TestReconnect(t *testing.T) {
 	s := rostertest.Start(t, 0)
-	conn, err := Connect(t.Context(), ConnectOptions{URL: s.URL(), Timeout: 5 * time.Second})
+	conn, err := Connect(t.Context(), Options{Server: configs.NATS{URL: s.URL()}, Timeout: 5 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	sub, err := conn.SubscribeSync("x")
+	sub, err := conn.Raw().SubscribeSync("x")
 	if err != nil {
 		t.Fatal(err)
 	}

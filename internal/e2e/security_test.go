@@ -1,0 +1,150 @@
+package e2e
+
+import (
+	"bytes"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+)
+
+// A client that may do everything on the user's server sees every message of a run, plays them back, damages them, and says
+// stop and abort. The run's answer does not change, and none of its rows can be read.
+func TestUninvitedClientChangesNothing(t *testing.T) {
+	u := startServer(t)
+	args := append(set("grid.nx=64", "grid.ny=80", "solver.max_iterations=200", "halo.transport=nats", "halo.depth=2"), "-np", "3")
+	want, _ := solve(t, args...)
+
+	closed := make(chan struct{})
+	stranger, err := nats.Connect(u.String(), nats.ClosedHandler(func(*nats.Conn) { close(closed) }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stranger.Close)
+	own := nats.Header{"Stranger": {"yes"}}
+	var heard, readable int
+	_, err = stranger.Subscribe("jacobi.>", func(m *nats.Msg) {
+		if m.Header.Get("Stranger") != "" {
+			return
+		}
+		heard++
+		if bytes.Contains(m.Data, []byte("JHLO")) || bytes.Contains(m.Data, []byte("{")) && bytes.Contains(m.Data, []byte("rank")) {
+			readable++
+		}
+		run := strings.Join(strings.Split(m.Subject, ".")[:2], ".")
+		damaged := bytes.Clone(m.Data)
+		damaged[len(damaged)/2] ^= 1
+		for _, attack := range []nats.Msg{
+			{Subject: m.Subject, Data: m.Data},
+			{Subject: m.Subject, Data: damaged},
+			{Subject: run + ".abort", Data: m.Data},
+			{Subject: run + ".abort", Data: []byte(`{"rank":1,"cause":"because I say so"}`)},
+			{Subject: run + ".stop", Data: nil},
+			{Subject: run + ".event.0", Data: []byte(`{"kind":"aborted","rank":0,"text":"because I say so"}`)},
+			{Subject: m.Subject, Reply: run + ".abort", Data: m.Data},
+		} {
+			attack.Header = own
+			if err := stranger.PublishMsg(&attack); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stranger.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	got, _ := solve(t, append(args, "--set", "nats.url="+u.String())...)
+	if got != want {
+		t.Errorf("answer %+v\nwant %+v", got, want)
+	}
+	if err := stranger.Drain(); err != nil {
+		t.Fatal(err)
+	}
+	<-closed // after the last message
+	if heard < 400 || readable > 0 {
+		t.Errorf("the stranger heard %d messages and could read %d, want at least 400 and none", heard, readable)
+	}
+}
+
+// What a run keeps secret is in no command line, no log, no report and no dry run.
+func TestSecretsStaySecret(t *testing.T) {
+	for _, name := range []string{"own server", "server of the user"} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			args := []string{"-np", "2", "-v"}
+			secrets := map[string]bool{}
+			if name != "own server" {
+				u := startServer(t)
+				password, _ := u.User.Password()
+				secrets[password] = true
+				file := filepath.Join(dir, "password")
+				if err := os.WriteFile(file, []byte(password+"\n"), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				args = append(args, set("nats.url=nats://"+u.Host, "nats.user="+u.User.Username(), "nats.password_file="+file)...)
+			}
+			dry := run(t, dir, "launcher", append(args, "--dry-run")...)
+			l := begin(t, dir, args...)
+			var lines []byte
+			for _, pid := range append(l.ranks(), l.cmd.Process.Pid) {
+				for k := range environSecrets(t, pid) {
+					secrets[k] = true
+				}
+				line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+				if err != nil {
+					t.Fatal(err)
+				}
+				lines = append(lines, line...)
+			}
+			if err := l.cmd.Process.Signal(os.Interrupt); err != nil {
+				t.Fatal(err)
+			}
+			code, output := l.end()
+			report, err := os.ReadFile(filepath.Join(dir, "out", "report.json"))
+			if err != nil || code != 130 || dry.code != 0 {
+				t.Errorf("exit codes %d and %d, report: %v\n%s", code, dry.code, err, output)
+			}
+			if len(secrets) == 0 {
+				t.Fatal("the run has no secrets")
+			}
+			for secret := range secrets {
+				for where, text := range map[string]string{"a command line": string(lines), "the output": output, "the report": string(report), "the dry run": dry.stdout + dry.stderr} {
+					if strings.Contains(text, secret) {
+						t.Errorf("%s shows %q:\n%s", where, secret, text)
+					}
+				}
+			}
+		})
+	}
+}
+
+// environSecrets returns what the launcher handed to a process and nobody else may know.
+func environSecrets(t *testing.T, pid int) map[string]bool {
+	t.Helper()
+	environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]bool{}
+	for _, line := range strings.Split(string(environ), "\x00") {
+		name, value, _ := strings.Cut(line, "=")
+		switch name {
+		case "JACOBI_NATS_URL":
+			if u, err := url.Parse(value); err == nil && u.User != nil {
+				password, _ := u.User.Password()
+				found[password] = true
+			}
+		case "JACOBI_NATS_SECRET_FILE":
+			if secret, inline := strings.CutPrefix(value, "inline:"); inline {
+				found[secret] = true
+			}
+		}
+	}
+	return found
+}

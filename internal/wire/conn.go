@@ -1,0 +1,118 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/nats-io/nats.go"
+	"go.uber.org/zap"
+)
+
+// Conn is a connection to NATS that seals what it sends and refuses what is not sealed, if its run has a secret.
+// Its methods may be called from several goroutines.
+type Conn struct {
+	nc   *nats.Conn
+	seal *seal // nil: messages go as they are
+	log  *zap.Logger
+
+	buffers sync.Pool // of *[]byte, for sealed messages on their way to the client, which copies them
+	refused atomic.Uint64
+}
+
+// Sealed says whether messages are sealed.
+func (c *Conn) Sealed() bool { return c.seal != nil }
+
+// Raw returns the connection beneath, whose messages are not sealed.
+func (c *Conn) Raw() *nats.Conn { return c.nc }
+
+// Refused returns how many messages were not sealed with the run's secret.
+func (c *Conn) Refused() uint64 { return c.refused.Load() }
+
+// Publish sends data to those who listen on subject. It keeps no reference to data.
+func (c *Conn) Publish(subject string, data []byte) error {
+	if c.seal == nil {
+		return c.nc.Publish(subject, data)
+	}
+	return c.sealed(subject, "", data, func(b []byte) error { return c.nc.Publish(subject, b) })
+}
+
+// sealed passes the sealed message to send.
+func (c *Conn) sealed(subject, reply string, data []byte, send func([]byte) error) error {
+	b, ok := c.buffers.Get().(*[]byte)
+	if !ok {
+		b = new([]byte)
+	}
+	defer c.buffers.Put(b)
+	*b = c.seal.close((*b)[:0], subject, reply, data)
+	return send(*b)
+}
+
+// Subscribe calls f for every message on subject, one at a time.
+func (c *Conn) Subscribe(subject string, f nats.MsgHandler) (*nats.Subscription, error) {
+	if c.seal == nil {
+		return c.nc.Subscribe(subject, f)
+	}
+	return c.nc.Subscribe(subject, func(m *nats.Msg) {
+		if c.open(m) == nil {
+			f(m)
+		}
+	})
+}
+
+// open unseals m; what cannot be is counted, and the first one logged.
+func (c *Conn) open(m *nats.Msg) (err error) {
+	if m.Data, err = c.seal.open(m.Subject, m.Reply, m.Data); err != nil && c.refused.Add(1) == 1 {
+		c.log.Warn("refused a message; more are only counted", zap.String("subject", m.Subject), zap.Error(err))
+	}
+	return err
+}
+
+// RequestWithContext sends data and waits for an answer, which comes by Publish to the message's Reply. Answers that are
+// not sealed are passed over: one from the run may still come.
+func (c *Conn) RequestWithContext(ctx context.Context, subject string, data []byte) (*nats.Msg, error) {
+	if c.seal == nil {
+		return c.nc.RequestWithContext(ctx, subject, data)
+	}
+	reply := c.nc.NewInbox()
+	sub, err := c.nc.SubscribeSync(reply)
+	if err != nil {
+		return nil, fmt.Errorf("subscribe for an answer: %w", err)
+	}
+	defer func() { _ = sub.Unsubscribe() }() // fails on a closed connection alone
+	if err := c.sealed(subject, reply, data, func(b []byte) error { return c.nc.PublishRequest(subject, reply, b) }); err != nil {
+		return nil, err
+	}
+	for {
+		m, err := sub.NextMsgWithContext(ctx)
+		if err != nil && !errors.Is(err, nats.ErrNoResponders) { // anybody can say that there is none
+			return nil, err
+		}
+		if err == nil && c.open(m) == nil {
+			return m, nil
+		}
+	}
+}
+
+// FlushWithContext returns when the server has what was sent and subscribed to before.
+func (c *Conn) FlushWithContext(ctx context.Context) error { return c.nc.FlushWithContext(ctx) }
+
+// MaxPayload returns the most bytes of a message.
+func (c *Conn) MaxPayload() int64 {
+	most := c.nc.MaxPayload()
+	if c.seal != nil {
+		most -= int64(c.seal.aead.Overhead())
+	}
+	return most
+}
+
+// Status returns the state of the connection.
+func (c *Conn) Status() nats.Status { return c.nc.Status() }
+
+// Server returns the address of the server, without secrets.
+func (c *Conn) Server() string { return c.nc.ConnectedUrlRedacted() }
+
+// Close ends the connection; what was published may be lost without a flush before.
+func (c *Conn) Close() { c.nc.Close() }

@@ -1,0 +1,143 @@
+package wire
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nkeys"
+
+	"jacobi/configs"
+)
+
+// identify returns the options that say who this client is, and whom it trusts. Files are read at every connection, so
+// that they may be renewed during a run, but checked now.
+func identify(n configs.NATS) ([]nats.Option, error) {
+	var opts []nats.Option
+	if n.User != "" {
+		password := func() (string, error) {
+			b, err := configs.Contents(n.PasswordFile)
+			return string(bytes.TrimRight(b, "\r\n")), err
+		}
+		if _, err := password(); err != nil {
+			return nil, fmt.Errorf("nats.password_file: %w", err)
+		}
+		opts = append(opts, nats.UserInfoHandler(func() (string, string) {
+			p, _ := password() // an empty one is refused by the server
+			return n.User, p
+		}))
+	}
+	if n.Creds != "" {
+		if _, err := userOf(n.Creds); err != nil {
+			return nil, fmt.Errorf("nats.creds: %w", err)
+		}
+		opts = append(opts, nats.UserJWT(
+			func() (string, error) { return userOf(n.Creds) },
+			func(nonce []byte) ([]byte, error) { return sign(n.Creds, nonce, nkeys.ParseDecoratedUserNKey) }))
+	}
+	if n.NKey != "" {
+		key, err := keyOf(n.NKey, seedKey)
+		if err != nil {
+			return nil, fmt.Errorf("nats.nkey: %w", err)
+		}
+		public, err := key.PublicKey()
+		if err != nil {
+			return nil, fmt.Errorf("nats.nkey: %w", err)
+		}
+		opts = append(opts, nats.Nkey(public, func(nonce []byte) ([]byte, error) { return sign(n.NKey, nonce, seedKey) }))
+	}
+	more, err := trust(n)
+	return append(opts, more...), err
+}
+
+func userOf(creds string) (string, error) {
+	b, err := configs.Contents(creds)
+	if err != nil {
+		return "", err
+	}
+	if _, err := nkeys.ParseDecoratedUserNKey(b); err != nil {
+		return "", fmt.Errorf("no credentials of a user: %w", err)
+	}
+	return nkeys.ParseDecoratedJWT(b)
+}
+
+func seedKey(b []byte) (nkeys.KeyPair, error) { return nkeys.FromSeed(bytes.TrimSpace(b)) }
+
+func keyOf(value string, parse func([]byte) (nkeys.KeyPair, error)) (nkeys.KeyPair, error) {
+	b, err := configs.Contents(value)
+	if err != nil {
+		return nil, err
+	}
+	key, err := parse(b)
+	if err != nil {
+		return nil, fmt.Errorf("no seed of a user: %w", err)
+	}
+	return key, nil
+}
+
+func sign(value string, nonce []byte, parse func([]byte) (nkeys.KeyPair, error)) ([]byte, error) {
+	key, err := keyOf(value, parse)
+	if err != nil {
+		return nil, err
+	}
+	defer key.Wipe()
+	return key.Sign(nonce)
+}
+
+// trust returns the options for TLS. With nats.ca, or a certificate of this client, a server without TLS is refused.
+func trust(n configs.NATS) ([]nats.Option, error) {
+	authorities := func() (*x509.CertPool, error) {
+		if n.CA == "" {
+			return x509.SystemCertPool()
+		}
+		b, err := configs.Contents(n.CA)
+		if err != nil {
+			return nil, fmt.Errorf("nats.ca: %w", err)
+		}
+		pool := x509.NewCertPool()
+		if !pool.AppendCertsFromPEM(b) {
+			return nil, fmt.Errorf("nats.ca %s: no certificate in PEM", n.Public().CA)
+		}
+		return pool, nil
+	}
+	own := func() (tls.Certificate, error) {
+		cert, err := configs.Contents(n.Cert)
+		if err != nil {
+			return tls.Certificate{}, fmt.Errorf("nats.cert: %w", err)
+		}
+		key, err := configs.Contents(n.Key)
+		if err != nil {
+			return tls.Certificate{}, fmt.Errorf("nats.key: %w", err)
+		}
+		pair, err := tls.X509KeyPair(cert, key)
+		if err != nil {
+			return pair, fmt.Errorf("nats.cert and nats.key: %w", err)
+		}
+		return pair, nil
+	}
+	var opts []nats.Option
+	if n.CA != "" {
+		opts = append(opts, nats.ClientTLSConfig(nil, authorities))
+	}
+	if n.Cert != "" {
+		opts = append(opts, nats.ClientTLSConfig(own, authorities))
+	}
+	return opts, nil
+}
+
+// explain adds to an error of the server what the user can do about it.
+func explain(err error) error {
+	if expired, ok := errors.AsType[x509.CertificateInvalidError](err); ok && expired.Reason == x509.Expired {
+		return fmt.Errorf("%w: renew the server's certificate, or set the clock of this machine", err)
+	}
+	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
+		return fmt.Errorf("%w: nats.ca names the authority to trust", err)
+	}
+	if errors.Is(err, nats.ErrSecureConnWanted) {
+		return fmt.Errorf("%w: nats.ca or nats.cert is given, and the server has no TLS", err)
+	}
+	return err
+}
