@@ -14,14 +14,17 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// mpiArgs turns -np, which users of mpirun type with one dash, into --np.
+// mpiFlags are the flags that users of mpirun type with one dash.
+var mpiFlags = []string{"-np", "-host", "-hostfile", "-map-by"}
+
+// mpiArgs gives mpiFlags their second dash.
 func mpiArgs(args []string) []string {
 	out := slices.Clone(args)
 	for i, a := range out {
 		if a == "--" {
 			break
 		}
-		if a == "-np" || strings.HasPrefix(a, "-np=") {
+		if name, _, _ := strings.Cut(a, "="); slices.Contains(mpiFlags, name) {
 			out[i] = "-" + a
 		}
 	}

@@ -18,6 +18,7 @@ import (
 // options are the flags.
 type options struct {
 	ranks   int // 0: not given
+	places  places
 	config  string
 	set     []string
 	export  []string
@@ -80,6 +81,9 @@ func newCommand(stdout, stderr io.Writer) *cobra.Command {
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.IntVarP(&o.ranks, "np", "n", 0, "number of ranks, also as -np `N` (default: run.ranks of the run file, else 4)")
+	f.StringArrayVarP(&o.places.hosts, "host", "H", nil, "`hosts` with their slots, as in a:4,b:4 (default: all ranks on this machine); repeatable")
+	f.StringVar(&o.places.hostfile, "hostfile", "", "`FILE` with a host a line, as in: a slots=4")
+	f.StringVar(&o.places.mapBy, "map-by", "slot", "`what` consecutive ranks share: slot (fill one host, then the next) or node (one a host in turn)")
 	f.StringVarP(&o.config, "config", "c", "", "run `FILE`: .yaml, .toml or .json")
 	f.StringArrayVar(&o.set, "set", nil, "set a key of the run file, as in `grid.nx=1024`; repeatable")
 	f.StringArrayVarP(&o.export, "export", "x", nil, "environment variable for the ranks, `VAR[=value]`; repeatable")
@@ -107,12 +111,21 @@ func start(ctx context.Context, o options, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	p, err := newPlan(cfg)
+	ranks, err := o.places.place(cfg.Run.Ranks)
+	if err != nil {
+		return err
+	}
+	p, err := newPlan(cfg, ranks)
 	if err != nil {
 		return err
 	}
 	if o.dryRun {
 		return errors.Join(p.print(stdout), p.check(ctx, false))
+	}
+	for _, r := range ranks {
+		if !isHere(r.Host) {
+			return fmt.Errorf("host %s is another machine: so far --dry-run alone can place ranks there", r.Host)
+		}
 	}
 	path, err := launch.FindRankBinary()
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"go.uber.org/zap/zaptest"
 
 	"jacobi/configs"
+	"jacobi/internal/launch"
 	"jacobi/internal/natsserver"
 )
 
@@ -45,6 +47,7 @@ func TestNPIsUnderstoodAsMPIUsersTypeIt(t *testing.T) {
 		{[]string{"-np=8", "--config", "f"}, []string{"--np=8", "--config", "f"}},
 		{[]string{"-n", "8", "--np", "9", "-npx"}, []string{"-n", "8", "--np", "9", "-npx"}},
 		{[]string{"--", "-np"}, []string{"--", "-np"}},
+		{[]string{"-host", "a:4", "-map-by=node", "-hostfile", "f"}, []string{"--host", "a:4", "--map-by=node", "--hostfile", "f"}},
 	} {
 		if got := mpiArgs(c.args); !slices.Equal(got, c.want) {
 			t.Errorf("%q became %q, want %q", c.args, got, c.want)
@@ -69,6 +72,11 @@ func TestRefusals(t *testing.T) {
 		{"-np", "flag needs an argument: --np; see launcher --help"},
 		{"-np x", `--np "x": an integer is wanted`},
 		{"-np 0", "-np 0: at least 1 is wanted"},
+		{"-np 4 --host a:2,b", "-np 4 ranks need as many slots, and there are 3: a 2, b 1"},
+		{"--host a:2,b:none", `--host "a:2,b:none": "b:none": 1 to 1048576 slots are allowed`},
+		{"--host a:9 --map-by core", `--map-by "core": allowed are slot and node`},
+		{"--host a:9 --hostfile f", "--host and --hostfile: one of them is wanted"},
+		{"--hostfile none", "--hostfile: open none: no such file or directory"},
 		{"--timeout 10", `--timeout "10": a duration with its unit, such as 30s or 10m, is wanted`},
 		{"--timeout -1s", "--timeout -1s: a positive duration is wanted, as in 10m"},
 		{"--tag-output=job", `--tag-output "job": allowed are rank, stream and none`},
@@ -125,7 +133,7 @@ func planOf(t *testing.T, args ...string) (*plan, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newPlan(cfg)
+	return newPlan(cfg, launch.OneHost("here", cfg.Run.Ranks))
 }
 
 func TestDryRunPrintsARunFileAndStartsNothing(t *testing.T) {
@@ -166,6 +174,28 @@ func TestDryRunPrintsARunFileAndStartsNothing(t *testing.T) {
 	}
 	if after := func(s string) string { return s[strings.Index(s, "#   rank"):] }; after(again) != after(out) {
 		t.Errorf("the output, run again, gives\n%s\nwant\n%s", again, out)
+	}
+}
+
+func TestDryRunShowsWhereRanksRun(t *testing.T) {
+	for _, c := range []struct{ by, want string }{
+		{"slot", "0 of 2, 1 of 2, 0 of 1"},
+		{"node", "0 of 2, 0 of 1, 1 of 2"},
+	} {
+		out, err := command(t, append(small, "-np", "3", "-host", "a:2,b:3", "--map-by", c.by, "--dry-run")...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(out, "# 3 ranks on a, b: ") {
+			t.Errorf("no hosts in\n%s", out)
+		}
+		var places []string
+		for _, m := range regexp.MustCompile(`(?m)^#   \d +([ab]) +(\d of \d) `).FindAllStringSubmatch(out, -1) {
+			places = append(places, m[2])
+		}
+		if got := strings.Join(places, ", "); got != c.want {
+			t.Errorf("--map-by %s: local ranks %s, want %s, in\n%s", c.by, got, c.want, out)
+		}
 	}
 }
 

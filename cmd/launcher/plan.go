@@ -31,8 +31,8 @@ type plan struct {
 	why     string // of the depth
 }
 
-// newPlan lays out a valid configuration.
-func newPlan(cfg configs.Config) (*plan, error) {
+// newPlan lays out a valid configuration on places for its ranks.
+func newPlan(cfg configs.Config, ranks []launch.Placement) (*plan, error) {
 	if err := configs.Validate(cfg); err != nil {
 		return nil, err
 	}
@@ -44,15 +44,10 @@ func newPlan(cfg configs.Config) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &plan{cfg: cfg, mesh: prob.Mesh(), title: prob.Name(), gpus: gpus}
+	p := &plan{cfg: cfg, mesh: prob.Mesh(), title: prob.Name(), ranks: ranks, gpus: gpus}
 	if err := prob.Close(); err != nil {
 		return nil, err
 	}
-	host, err := os.Hostname()
-	if err != nil {
-		return nil, fmt.Errorf("host name: %w", err)
-	}
-	p.ranks = launch.OneHost(host, cfg.Run.Ranks)
 	p.depth, p.why = p.haloDepth()
 	p.stripes, err = solver.Partition(p.mesh.NY, cfg.Run.Ranks, p.depth)
 	return p, err

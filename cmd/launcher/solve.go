@@ -67,7 +67,7 @@ func solve(ctx context.Context, p *plan, path string, timeout time.Duration, scr
 	prog := newProgress(scr, p.cfg.Solver.MaxIterations)
 	job := launch.Job{
 		Path:    path,
-		Env:     append(os.Environ(), configs.Environ(p.cfg)...),
+		Env:     configs.Environ(p.cfg),
 		RunID:   runID,
 		Ranks:   p.ranks,
 		Output:  scr.rankLine,

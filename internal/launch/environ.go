@@ -43,8 +43,3 @@ func Variables(flags []string, lookup func(string) (string, bool)) ([]string, er
 	}
 	return vars, nil
 }
-
-// identity says to the rank at p who it is.
-func identity(p Placement, size int, runID string) roster.Identity {
-	return roster.Identity{RunID: runID, Rank: p.Rank, Size: size, LocalRank: p.LocalRank, LocalSize: p.LocalSize}
-}

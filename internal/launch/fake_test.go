@@ -19,6 +19,17 @@ const envFake = "FAKE_RANKS"
 // envFakeLauncher makes the test binary a launcher of fake ranks.
 const envFakeLauncher = "FAKE_LAUNCHER"
 
+var testBinary = os.Args[0]
+
+// identities returns those of a run on one host.
+func identities(size int) []roster.Identity {
+	ids := make([]roster.Identity, size)
+	for r := range ids {
+		ids[r] = roster.Identity{RunID: "fake", Rank: r, Size: size, LocalRank: r, LocalSize: size}
+	}
+	return ids
+}
+
 func TestMain(m *testing.M) {
 	if os.Getenv(envFakeLauncher) != "" {
 		fakeLauncher()

@@ -75,18 +75,19 @@ func (e *RankError) Error() string {
 	return fmt.Sprintf("rank %d on %s %s (last known sweep: %s)", e.Rank, e.Host, e.Text, last)
 }
 
-// describe says how a rank that failed has ended.
-func describe(status syscall.WaitStatus, said string) string {
-	if status.Signaled() {
-		sig := status.Signal()
-		text := fmt.Sprintf("was killed by %s (%v)", unix.SignalName(sig), sig)
-		if sig == syscall.SIGKILL {
+// String says what happened to a rank that failed.
+func (e Exit) String() string {
+	switch {
+	case e.Lost != "":
+		return "was lost with its host: " + e.Lost
+	case e.Signal != 0:
+		text := fmt.Sprintf("was killed by %s (%v)", unix.SignalName(e.Signal), e.Signal)
+		if e.Signal == syscall.SIGKILL {
 			text += "; if nobody did that, memory ran out: see dmesg"
 		}
 		return text
+	case e.Said == "":
+		return fmt.Sprintf("failed with exit code %d and without a word", e.Code)
 	}
-	if said == "" {
-		return fmt.Sprintf("failed with exit code %d and without a word", status.ExitStatus())
-	}
-	return "failed: " + said
+	return "failed: " + e.Said
 }

@@ -1,5 +1,11 @@
-// Package launch starts the ranks of a run, watches them, and sees to it that none outlives the run.
+// Package launch starts the ranks of a run, on this machine and on others, watches them, and sees to it that none
+// outlives the run.
 package launch
+
+import (
+	"fmt"
+	"strings"
+)
 
 // Placement says where a rank runs.
 type Placement struct {
@@ -9,11 +15,76 @@ type Placement struct {
 	LocalSize int
 }
 
+// Slots is how many ranks a host takes.
+type Slots struct {
+	Host  string
+	Slots int
+}
+
+// MapBy is the order in which ranks take slots.
+type MapBy uint8
+
+// The orders.
+const (
+	MapBySlot MapBy = iota // one host is filled before the next
+	MapByNode              // one rank a host in turn
+)
+
+// ParseMapBy reads "slot" or "node".
+func ParseMapBy(name string) (MapBy, error) {
+	switch name {
+	case "slot":
+		return MapBySlot, nil
+	case "node":
+		return MapByNode, nil
+	}
+	return 0, fmt.Errorf("%q: allowed are slot and node", name)
+}
+
 // OneHost places all ranks of a run on one host.
 func OneHost(host string, ranks int) []Placement {
-	ps := make([]Placement, ranks)
-	for r := range ps {
-		ps[r] = Placement{Rank: r, Host: host, LocalRank: r, LocalSize: ranks}
-	}
+	ps, _ := Place([]Slots{{host, ranks}}, ranks, MapBySlot) // there are as many slots as ranks
 	return ps
+}
+
+// Place gives each rank a slot. The error of too few slots says how many there are.
+func Place(hosts []Slots, ranks int, by MapBy) ([]Placement, error) {
+	total := 0
+	for _, h := range hosts {
+		total += h.Slots
+	}
+	if ranks > total {
+		return nil, fmt.Errorf("%d ranks need as many slots, and there are %d: %s", ranks, total, FormatSlots(hosts))
+	}
+	most := total // that a host gets in its turn
+	if by == MapByNode {
+		most = 1
+	}
+	ps := make([]Placement, 0, ranks)
+	taken := make([]int, len(hosts))
+	for len(ps) < ranks {
+		for i, h := range hosts {
+			for range min(most, h.Slots-taken[i], ranks-len(ps)) {
+				ps = append(ps, Placement{Rank: len(ps), Host: h.Host, LocalRank: taken[i]})
+				taken[i]++
+			}
+		}
+	}
+	size := map[string]int{}
+	for i, h := range hosts {
+		size[h.Host] = taken[i]
+	}
+	for i := range ps {
+		ps[i].LocalSize = size[ps[i].Host]
+	}
+	return ps, nil
+}
+
+// FormatSlots returns hosts as "a 4, b 2".
+func FormatSlots(hosts []Slots) string {
+	parts := make([]string, len(hosts))
+	for i, h := range hosts {
+		parts[i] = fmt.Sprintf("%s %d", h.Host, h.Slots)
+	}
+	return strings.Join(parts, ", ")
 }

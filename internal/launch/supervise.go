@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"syscall"
 	"time"
 
@@ -15,11 +14,14 @@ import (
 
 // Job is the ranks to start and how to watch them.
 type Job struct {
-	Path  string   // of the program of a rank
+	Path  string   // of the program of a rank; empty: RankBinary, which every host finds for itself
 	Args  []string // of each rank
-	Env   []string // of each rank, which gets its identity besides
+	Dir   string   // working directory of each rank; empty: that of what starts it
+	Env   []string // of each rank, over the environment of what starts it; the identity joins it
 	RunID string
 	Ranks []Placement // by rank
+	// Hosts are the hosts in Ranks, by name; Run closes them. nil: all ranks run on this machine.
+	Hosts map[string]Host
 
 	// Output gets whole lines of a rank's output, from several goroutines.
 	Output func(rank int, s Stream, line []byte)
@@ -47,7 +49,7 @@ const (
 // supervisor is a run in progress. One goroutine owns it.
 type supervisor struct {
 	*Job
-	group    *group
+	crew     *crew
 	failures []RankError // in the order in which they were seen
 	sweeps   int         // that the run has done, as far as is known
 	failing  bool
@@ -60,20 +62,17 @@ type supervisor struct {
 // Run starts the ranks and returns when all of them have ended. An error means that they could not be started.
 // The end of ctx kills them.
 func (j *Job) Run(ctx context.Context) (Outcome, error) {
-	commands := make([]*exec.Cmd, len(j.Ranks))
-	for i, p := range j.Ranks {
-		commands[i] = exec.Command(j.Path, j.Args...)
-		commands[i].Env = append(append([]string{}, j.Env...), identity(p, len(j.Ranks), j.RunID).Environ()...)
-	}
-	g, err := startGroup(commands, j.Output)
+	c, err := startCrew(ctx, j)
 	if err != nil {
 		return Outcome{}, err
 	}
-	defer g.close()
-	s := &supervisor{Job: j, group: g, sent: map[syscall.Signal]bool{}}
+	s := &supervisor{Job: j, crew: c, sent: map[syscall.Signal]bool{}}
 	s.watch(ctx)
 	s.settle()
 	s.out.Err = s.firstCause()
+	if err := c.close(); err != nil {
+		s.Say(err.Error())
+	}
 	return s.out, nil
 }
 
@@ -84,9 +83,9 @@ func (s *supervisor) watch(ctx context.Context) {
 		timeout = time.After(s.Timeout)
 	}
 	done := ctx.Done()
-	for len(s.group.running()) > 0 {
+	for len(s.crew.running()) > 0 {
 		select {
-		case e := <-s.group.exits:
+		case e := <-s.crew.exits:
 			s.ended(ctx, e)
 		case e := <-s.Events:
 			s.event(ctx, e)
@@ -96,7 +95,7 @@ func (s *supervisor) watch(ctx context.Context) {
 			s.timedOut()
 		case <-s.kill:
 			s.kill = nil
-			s.Say(fmt.Sprintf("%s did not end in time: killed", roster.FormatRanks(s.group.running())))
+			s.Say(fmt.Sprintf("%s did not end in time: killed", roster.FormatRanks(s.crew.running())))
 			s.send(syscall.SIGKILL)
 		case <-done:
 			s.send(syscall.SIGKILL)
@@ -119,28 +118,28 @@ func (s *supervisor) settle() {
 }
 
 // ended takes the end of a rank.
-func (s *supervisor) ended(ctx context.Context, e exit) {
-	s.group.note(e)
-	status := e.state.Sys().(syscall.WaitStatus)
+func (s *supervisor) ended(ctx context.Context, e Exit) {
+	s.crew.note(e)
 	switch {
-	case status.Exited() && status.ExitStatus() == 0:
+	case e.Lost != "":
+	case e.Signal == 0 && e.Code == 0:
 		return
-	case status.Exited() && status.ExitStatus() == rankInterrupted:
+	case e.Signal == 0 && e.Code == rankInterrupted:
 		s.out.stopped = true
 		return
-	case status.Signaled() && s.sent[status.Signal()]:
+	case e.Signal != 0 && s.sent[e.Signal]:
 		s.out.killed = true
 		if s.failing {
 			return
 		}
 		s.lost, s.out.stopped = true, true
-		if status.Signal() == syscall.SIGTERM { // it did not listen yet; without it the others wait in vain
+		if e.Signal == syscall.SIGTERM { // it did not listen yet; without it the others wait in vain
 			s.fail(ctx, roster.AbortError{Rank: -1, Cause: "the run was stopped before all ranks had begun"})
 		}
 		return
 	}
-	f := RankError{Rank: e.rank, Host: s.Ranks[e.rank].Host, Text: describe(status, e.last), Sweeps: s.sweeps,
-		Consequence: status.Exited() && status.ExitStatus() == rankConsequence}
+	f := RankError{Rank: e.Rank, Host: s.Ranks[e.Rank].Host, Text: e.String(), Sweeps: s.sweeps,
+		Consequence: e.Lost == "" && e.Signal == 0 && e.Code == rankConsequence}
 	s.failed(ctx, f)
 }
 
@@ -162,7 +161,7 @@ func (s *supervisor) fail(ctx context.Context, why roster.AbortError) {
 	}
 	s.failing = true
 	s.kill = time.After(s.FailGrace)
-	if s.Abort != nil && len(s.group.running()) > 0 {
+	if s.Abort != nil && len(s.crew.running()) > 0 {
 		ctx, cancel := context.WithTimeout(ctx, abortTimeout)
 		defer cancel()
 		_ = s.Abort(ctx, why) // ranks that do not hear it hear the signal
@@ -221,7 +220,7 @@ func (s *supervisor) timedOut() {
 
 func (s *supervisor) send(sig syscall.Signal) {
 	s.sent[sig] = true
-	s.group.signal(sig)
+	s.crew.signal(sig)
 }
 
 // firstCause returns the failure to blame: the first that is no consequence of another one, else the first.

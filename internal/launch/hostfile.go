@@ -1,0 +1,138 @@
+package launch
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// maxSlots is far above the ranks of any run.
+const maxSlots = 1 << 20
+
+// hostName is what ssh takes as a destination: a name or an address, after the name of a user or not. It never begins
+// with a dash, which ssh would read as an option.
+var hostName = regexp.MustCompile(`^([A-Za-z0-9_][A-Za-z0-9_.-]*@)?([A-Za-z0-9_][A-Za-z0-9_.-]*|[0-9A-Fa-f]*:[0-9A-Fa-f:.]*(%[A-Za-z0-9_.-]+)?)$`)
+
+// ParseHosts reads the values of --host: "a:4,b:4". A host without a number has one slot; one that is named again
+// has the slots of both.
+func ParseHosts(values []string) ([]Slots, error) {
+	var list hostList
+	for _, value := range values {
+		for item := range strings.SplitSeq(value, ",") {
+			host, slots, err := splitHost(strings.TrimSpace(item))
+			if err != nil {
+				return nil, fmt.Errorf("--host %q: %w", value, err)
+			}
+			list.add(host, slots)
+		}
+	}
+	return list, nil
+}
+
+// ReadHostfile reads a file in the form that mpirun's users have: one host a line with slots=N (1 without), # before a
+// comment. A host that is named again has the slots of all its lines.
+func ReadHostfile(path string) ([]Slots, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("--hostfile: %w", err)
+	}
+	var list hostList
+	number := 0
+	for line := range strings.Lines(string(data)) {
+		number++
+		line, _, _ = strings.Cut(line, "#")
+		words := strings.Fields(line)
+		if len(words) == 0 {
+			continue
+		}
+		host, slots, err := hostLine(words)
+		if err != nil {
+			return nil, fmt.Errorf("--hostfile %s, line %d: %w", path, number, err)
+		}
+		list.add(host, slots)
+	}
+	if list == nil {
+		return nil, fmt.Errorf("--hostfile %s: no host in it; a line looks like: node1 slots=4", path)
+	}
+	return list, nil
+}
+
+// hostLine reads the words of a line: host, slots=N, max_slots=N.
+func hostLine(words []string) (host string, slots int, err error) {
+	if host, slots, err = splitHost(words[0]); err != nil {
+		return "", 0, err
+	}
+	most := maxSlots
+	for _, w := range words[1:] {
+		name, value, _ := strings.Cut(w, "=")
+		switch strings.ReplaceAll(name, "-", "_") {
+		case "slots":
+			slots, err = parseSlots(w, value)
+		case "max_slots": // nothing is ever placed beyond slots
+			most, err = parseSlots(w, value)
+		default:
+			err = fmt.Errorf("%q: allowed behind a host are slots=N and max_slots=N", w)
+		}
+		if err != nil {
+			return "", 0, err
+		}
+	}
+	if slots > most {
+		return "", 0, fmt.Errorf("%s has slots=%d and max_slots=%d: at most as many slots as max_slots are wanted", host, slots, most)
+	}
+	return host, slots, nil
+}
+
+// splitHost reads "host", "host:4", "[address]" or "[address]:4".
+func splitHost(item string) (host string, slots int, err error) {
+	host, slots = item, 1
+	bracketed, rest, closed := strings.Cut(item, "]")
+	address, opened := strings.CutPrefix(bracketed, "[")
+	number, given := "", false
+	switch {
+	case opened && closed:
+		if host = address; rest != "" {
+			if number, given = strings.CutPrefix(rest, ":"); !given {
+				return "", 0, fmt.Errorf("%q: [address]:slots is wanted", item)
+			}
+		}
+	case strings.Count(item, ":") == 1:
+		host, number, given = strings.Cut(item, ":")
+	}
+	if given {
+		if slots, err = parseSlots(item, number); err != nil {
+			return "", 0, err
+		}
+	}
+	if host == "" {
+		return "", 0, errors.New("a host is wanted, as in a:4,b:4")
+	}
+	if !hostName.MatchString(host) {
+		return "", 0, fmt.Errorf("%q is no name or address of a host", host)
+	}
+	return host, slots, nil
+}
+
+func parseSlots(what, value string) (int, error) {
+	n, err := strconv.Atoi(value)
+	if err != nil || n < 1 || n > maxSlots {
+		return 0, fmt.Errorf("%q: 1 to %d slots are allowed", what, maxSlots)
+	}
+	return n, nil
+}
+
+// hostList keeps hosts in the order in which they were first named.
+type hostList []Slots
+
+func (l *hostList) add(host string, slots int) {
+	for i := range *l {
+		if (*l)[i].Host == host {
+			(*l)[i].Slots += slots
+			return
+		}
+	}
+	*l = append(*l, Slots{host, slots})
+}

@@ -1,0 +1,152 @@
+package launch
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// pipeDelay is how long the output of a rank that has ended may still be on its way.
+const pipeDelay = time.Second
+
+// Local is this machine. Its ranks are processes, each the leader of its own process group. All are started by one
+// OS thread, because the kernel kills a child with Pdeathsig when the thread that started it ends.
+type Local struct {
+	ended   sync.WaitGroup
+	once    sync.Once
+	release chan struct{} // nil before Start
+
+	mu      sync.Mutex
+	running map[int]int // process by rank
+}
+
+// Start implements Host. The goodbye of a rank that only follows another one is left out of its lines.
+func (l *Local) Start(_ context.Context, spec Spec, sink Sink) error {
+	l.running, l.release = map[int]int{}, make(chan struct{})
+	path := spec.Path
+	if path == "" {
+		var err error
+		if path, err = FindRankBinary(); err != nil {
+			return err
+		}
+	}
+	processes := make([]*process, len(spec.Ranks))
+	for i, id := range spec.Ranks {
+		c := exec.Command(path, spec.Args...)
+		c.Dir = spec.Dir
+		c.Env = append(append(os.Environ(), spec.Env...), id.Environ()...)
+		processes[i] = newProcess(c, id.Rank, sink)
+	}
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with this goroutine, after the ranks
+		started <- l.startAll(processes)
+		<-l.release
+	}()
+	if err := <-started; err != nil {
+		_ = l.Close()
+		return err
+	}
+	return nil
+}
+
+// startAll starts the processes. If one does not start, the others are killed without a word.
+func (l *Local) startAll(processes []*process) error {
+	var err error
+	for _, p := range processes {
+		if err = p.command.Start(); err != nil {
+			err = fmt.Errorf("start rank %d: %w", p.rank, err)
+			break
+		}
+		l.mu.Lock()
+		l.running[p.rank] = p.command.Process.Pid
+		l.mu.Unlock()
+	}
+	for _, p := range processes {
+		if p.command.Process == nil {
+			break
+		}
+		l.ended.Go(func() {
+			e := p.wait(func() {
+				l.mu.Lock()
+				defer l.mu.Unlock()
+				delete(l.running, p.rank)
+			})
+			if err == nil {
+				p.sink.Exit(e)
+			}
+		})
+	}
+	return err
+}
+
+// Signal implements Host.
+func (l *Local) Signal(sig syscall.Signal) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, pid := range l.running {
+		_ = syscall.Kill(-pid, sig) // fails for a rank that has just ended
+	}
+}
+
+// Close implements Host.
+func (l *Local) Close() error {
+	if l.release == nil {
+		return nil
+	}
+	l.once.Do(func() {
+		l.Signal(syscall.SIGKILL)
+		l.ended.Wait()
+		close(l.release)
+	})
+	return nil
+}
+
+// process is one rank.
+type process struct {
+	rank           int
+	command        *exec.Cmd
+	sink           Sink
+	why            verdict
+	stdout, stderr *lineWriter
+}
+
+func newProcess(c *exec.Cmd, rank int, sink Sink) *process {
+	p := &process{rank: rank, command: c, sink: sink, why: verdict{rank: rank}}
+	p.stdout = &lineWriter{emit: func(line []byte) { sink.Line(rank, Stdout, line) }}
+	p.stderr = &lineWriter{emit: func(line []byte) {
+		if !p.why.see(line) {
+			sink.Line(rank, Stderr, line)
+		}
+	}}
+	c.Stdout, c.Stderr = p.stdout, p.stderr
+	c.WaitDelay = pipeDelay
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	return p
+}
+
+// wait returns how the process has ended, once its last line was passed on. It calls gone as soon as it has ended.
+func (p *process) wait(gone func()) Exit {
+	_ = p.command.Wait() // ProcessState says it all
+	gone()
+	p.stdout.Close()
+	p.stderr.Close()
+	state := p.command.ProcessState
+	if state.ExitCode() != rankConsequence {
+		for _, line := range p.why.goodbye {
+			p.sink.Line(p.rank, Stderr, []byte(line))
+		}
+	}
+	e := Exit{Rank: p.rank, Said: p.why.String()}
+	if status := state.Sys().(syscall.WaitStatus); status.Signaled() {
+		e.Signal = status.Signal()
+	} else {
+		e.Code = status.ExitStatus()
+	}
+	return e
+}

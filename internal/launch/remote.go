@@ -1,0 +1,153 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// startLimit bounds the wait for ranks to be started.
+const startLimit = time.Minute
+
+// Remote is a Host at the other end of a wire, where Serve answers.
+type Remote struct {
+	name string
+	wire Wire
+
+	orders chan Order // buffered; what does not fit is dropped: the wire is stuck, and silence will end it
+	stop   chan struct{}
+	once   sync.Once
+}
+
+// NewRemote returns the host called name behind wire, which it closes at its end.
+func NewRemote(name string, wire Wire) *Remote {
+	r := &Remote{name: name, wire: wire, orders: make(chan Order, 16), stop: make(chan struct{})}
+	go r.send()
+	return r
+}
+
+// send sends orders, and signs of life between them. It may hang in Send until the wire is closed.
+func (r *Remote) send() {
+	beat := time.NewTicker(beatInterval)
+	defer beat.Stop()
+	for {
+		var o Order
+		select {
+		case o = <-r.orders:
+		case <-beat.C:
+		case <-r.stop:
+			return
+		}
+		if r.wire.Send(o) != nil {
+			return // News ends as well
+		}
+	}
+}
+
+// Start implements Host.
+func (r *Remote) Start(ctx context.Context, spec Spec, sink Sink) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, startLimit, fmt.Errorf("no answer within %v", startLimit))
+	defer cancel()
+	r.orders <- Order{Spec: &spec}
+	fail := func(err error) error {
+		return errors.Join(fmt.Errorf("start %d ranks on %s: %w", len(spec.Ranks), r.name, err), r.Close())
+	}
+	silence := time.NewTimer(silenceLimit)
+	defer silence.Stop()
+	var early []News // ranks may speak, and end, before the word that all were started has come
+	for {
+		select {
+		case n, ok := <-r.wire.News():
+			switch {
+			case !ok:
+				return fail(errors.New(r.broken()))
+			case n.Refused != "":
+				return fail(errors.New(n.Refused))
+			case n.Started:
+				go r.pump(spec, sink, early)
+				return nil
+			default:
+				early = append(early, n)
+			}
+			silence.Reset(silenceLimit)
+		case <-silence.C:
+			return fail(errors.New(silent))
+		case <-ctx.Done():
+			return fail(context.Cause(ctx))
+		}
+	}
+}
+
+var silent = fmt.Sprintf("nothing was heard of it for %v", silenceLimit)
+
+// broken says why News ended.
+func (r *Remote) broken() string {
+	if why := r.wire.Reason(); why != "" {
+		return why
+	}
+	return "the connection ended"
+}
+
+// pump passes on what the ranks do until all of them have ended or nothing more is heard of them.
+func (r *Remote) pump(spec Spec, sink Sink, early []News) {
+	left := map[int]bool{}
+	for _, id := range spec.Ranks {
+		left[id.Rank] = true
+	}
+	lost := func(why string) {
+		for rank := range left {
+			sink.Exit(Exit{Rank: rank, Lost: why})
+		}
+	}
+	pass := func(n News) {
+		if l := n.Line; l != nil && left[l.Rank] {
+			sink.Line(l.Rank, l.Stream, l.Text)
+		}
+		if e := n.Exit; e != nil && left[e.Rank] {
+			delete(left, e.Rank)
+			sink.Exit(*e)
+		}
+	}
+	for _, n := range early {
+		pass(n)
+	}
+	silence := time.NewTimer(silenceLimit)
+	defer silence.Stop()
+	for len(left) > 0 {
+		select {
+		case n, ok := <-r.wire.News():
+			if !ok {
+				lost(r.broken())
+				return
+			}
+			silence.Reset(silenceLimit)
+			pass(n)
+		case <-silence.C:
+			lost(silent)
+			return
+		}
+	}
+}
+
+// Signal implements Host.
+func (r *Remote) Signal(sig syscall.Signal) {
+	select {
+	case r.orders <- Order{Signal: sig}:
+	default:
+	}
+}
+
+// Close implements Host: the other side kills the ranks when its orders end.
+func (r *Remote) Close() error {
+	var err error
+	r.once.Do(func() {
+		close(r.stop)
+		if err = r.wire.Close(); err != nil {
+			err = fmt.Errorf("leave %s: %w", r.name, err)
+		}
+	})
+	return err
+}

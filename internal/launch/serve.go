@@ -1,0 +1,119 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Serve is the far side of a wire: it starts ranks on this machine as orders say and tells what becomes of them, until
+// all have ended. When orders end or fall silent, tell fails or ctx ends, it kills the ranks and says why. prepare, if not
+// nil, may complete a Spec or refuse it. tell is called by one goroutine; it may block.
+func Serve(ctx context.Context, orders <-chan Order, tell func(News) error, prepare func(*Spec) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	a := &announcer{ctx: ctx, news: make(chan News), answer: make(chan News, 1), told: make(chan struct{}, maxSlots)}
+	go func() { cancel(a.run(tell)) }()
+	silence := time.AfterFunc(silenceLimit, func() { cancel(fmt.Errorf("the launcher: %s", silent)) })
+	defer silence.Stop()
+
+	local := &Local{}
+	started := make(chan error, 1)
+	begun, starting := false, false
+	end := func(err error) error {
+		cancel(err) // nobody waits for the announcer from here on
+		if starting {
+			<-started
+		}
+		return errors.Join(err, local.Close())
+	}
+	var refused error
+	want, told := -1, 0 // the news that end it: the end of each rank, or a refusal
+	for told != want {
+		select {
+		case o, ok := <-orders:
+			if !ok {
+				return end(errors.New("the launcher is gone"))
+			}
+			silence.Reset(silenceLimit)
+			if o.Spec != nil && !begun {
+				begun, starting = true, true
+				go func() { started <- startHere(ctx, local, *o.Spec, a.sink(), prepare) }()
+				want = len(o.Spec.Ranks)
+			}
+			if o.Signal != 0 {
+				local.Signal(o.Signal)
+			}
+		case refused = <-started:
+			starting = false
+			if refused == nil {
+				a.answer <- News{Started: true}
+				continue
+			}
+			want = 1
+			a.answer <- News{Refused: refused.Error()}
+		case <-a.told:
+			told++
+		case <-ctx.Done():
+			return end(context.Cause(ctx))
+		}
+	}
+	cancel(nil)
+	return errors.Join(refused, local.Close())
+}
+
+func startHere(ctx context.Context, local *Local, spec Spec, sink Sink, prepare func(*Spec) error) error {
+	if prepare != nil {
+		if err := prepare(&spec); err != nil {
+			return err
+		}
+	}
+	return local.Start(ctx, spec, sink)
+}
+
+// announcer tells news, and signs of life between them.
+type announcer struct {
+	ctx    context.Context
+	news   chan News     // of ranks
+	answer chan News     // to the Spec
+	told   chan struct{} // one for each end of a rank, and for a refusal, that was told; never full
+}
+
+// run returns when ctx ends or tell fails.
+func (a *announcer) run(tell func(News) error) error {
+	beat := time.NewTicker(beatInterval)
+	defer beat.Stop()
+	for {
+		var n News
+		select {
+		case n = <-a.news:
+		case n = <-a.answer:
+		case <-beat.C:
+		case <-a.ctx.Done():
+			return context.Cause(a.ctx)
+		}
+		if err := tell(n); err != nil {
+			return fmt.Errorf("tell the launcher: %w", err)
+		}
+		if n.Exit != nil || n.Refused != "" {
+			a.told <- struct{}{}
+		}
+	}
+}
+
+// sink returns what turns into news. It waits for nobody once ctx has ended.
+func (a *announcer) sink() Sink {
+	say := func(n News) {
+		select {
+		case a.news <- n:
+		case <-a.ctx.Done():
+		}
+	}
+	return Sink{
+		Line: func(rank int, s Stream, text []byte) {
+			say(News{Line: &Line{Rank: rank, Stream: s, Text: slices.Clone(text)}})
+		},
+		Exit: func(e Exit) { say(News{Exit: &e}) },
+	}
+}
