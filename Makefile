@@ -1,6 +1,18 @@
 # Everything a newcomer needs is `make run` and `make test`; `make help` lists the rest.
 GO ?= go
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+BIN := bin
+TRIM := -trimpath
+LDFLAGS = -X jacobi/internal/version.stamp=$(VERSION)
+
+# With a C compiler the programs hold go-nvml, which tells of GPUs what CUDA does not. The linker leaves NVML's functions to be found
+# when they are called, so that the programs also run where there is no libnvidia-ml.
+ifeq ($(origin CC),default)
+CC := $(shell $(GO) env CC)
+endif
+NVML = -tags nvml,netgo,osusergo -ldflags '$(LDFLAGS) -extldflags=-Wl,-z,lazy'
+NVML_ENV = CGO_ENABLED=1 CC='$(CC)' CGO_CFLAGS='-g -O2 -Wno-deprecated-declarations'
+HAS_CC := $(shell printf '\043include <dlfcn.h>\n' | $(CC) -E - >/dev/null 2>&1 && echo yes)
 
 .PHONY: help build run test kernels race lint deps bench-cpu clean
 
@@ -8,14 +20,21 @@ help:            ## list the targets
 	@grep -E '^[a-z-]+: .*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
 build: deps      ## build bin/launcher and bin/jacobi-rank
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-X jacobi/internal/version.stamp=$(VERSION)' -o bin/ ./cmd/launcher ./cmd/jacobi-rank
+ifeq ($(HAS_CC),yes)
+	$(NVML_ENV) $(GO) build $(TRIM) $(NVML) -o $(BIN)/ ./cmd/launcher ./cmd/jacobi-rank
+else
+	@echo "No C compiler ($(CC)): building without NVML, so with neither device.pin nor a device.select but round-robin."
+	CGO_ENABLED=0 $(GO) build $(TRIM) -ldflags '$(LDFLAGS)' -o $(BIN)/ ./cmd/launcher ./cmd/jacobi-rank
+endif
 
 run: build       ## solve configs/quickstart.yaml with 4 ranks
 	bin/launcher --config configs/quickstart.yaml
 
 test: deps       ## every test but the race detector's
 	$(GO) test -timeout 15m ./...
-	@$(GO) test -count=1 -v -run 'GPU|TestBackend' ./cuda/... ./internal/device ./internal/e2e | grep 'NOT RUN' | sed 's/^ *[a-z_]*.go:[0-9]*: //' | sort -u || true
+	$(if $(HAS_CC),$(NVML_ENV) $(GO) test $(NVML) ./internal/device)
+	@{ $(GO) test -count=1 -v -run 'GPU|TestBackend' ./cuda/... ./internal/e2e; \
+	  $(if $(HAS_CC),$(NVML_ENV) $(GO) test -count=1 -v -run GPU $(NVML) ./internal/device,true); } | grep 'NOT RUN' | sed 's/^ *[a-z_]*.go:[0-9]*: //' | sort -u || true
 
 kernels:         ## compile the CUDA kernels to the PTX that is embedded; needs nvcc
 	cuda/kernels/build.sh
@@ -28,6 +47,8 @@ lint: deps       ## gofmt, go vet, staticcheck
 	  if [ -n "$$unformatted" ]; then echo "gofmt would change:"; echo "$$unformatted"; exit 1; fi
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
+	$(if $(HAS_CC),$(NVML_ENV) $(GO) vet -tags nvml ./internal/device)
+	$(if $(HAS_CC),$(NVML_ENV) $(GO) tool staticcheck -tags nvml ./internal/device)
 
 bench-cpu: build ## compare the CPU backend with its peers in C; QUICK=1 for less; Open MPI where mpicc is found
 	@mkdir -p bin/peers && rm -f bin/peers/jacobi_mpi

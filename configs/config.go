@@ -58,6 +58,8 @@ type Device struct {
 	Backend string `mapstructure:"backend" json:"backend" yaml:"backend"` // auto | cpu | cuda
 	Threads int    `mapstructure:"threads" json:"threads" yaml:"threads"` // 0: the node's cores over its ranks
 	Kernel  string `mapstructure:"kernel" json:"kernel" yaml:"kernel"`    // of the CPU: auto | portable | avx2 | avx512
+	Select  string `mapstructure:"select" json:"select" yaml:"select"`    // of a node's GPUs: round-robin | least-utilized | most-free-memory | coolest | least-power
+	Pin     bool   `mapstructure:"pin" json:"pin" yaml:"pin"`             // keep a rank with a GPU on the cores near it
 }
 
 // Output names the files of a run; an empty name: not written.
@@ -83,7 +85,7 @@ func Default() Config {
 		Problem: Problem{Preset: "gtc2019"},
 		Solver:  Solver{Tolerance: 1e-8, MaxIterations: 1000},
 		Halo:    Halo{Transport: "auto", Timeout: 30 * time.Second},
-		Device:  Device{Backend: "auto", Kernel: "auto"},
+		Device:  Device{Backend: "auto", Kernel: "auto", Select: "round-robin", Pin: true},
 		Output: Output{
 			Dir: "out", Field: "field.npy", Picture: "field.png", History: "history.csv", Report: "report.json",
 		},

@@ -19,6 +19,7 @@ const (
 	text kind = iota
 	integer
 	number
+	boolean
 	duration
 	depth      // an integer >= 1, or auto
 	expression // text, or a number that becomes its shortest text
@@ -52,6 +53,8 @@ func keys() []key {
 				k.kind = integer
 			case field.Type.Kind() == reflect.Float64:
 				k.kind = number
+			case field.Type.Kind() == reflect.Bool:
+				k.kind = boolean
 			case section.Name == "Problem" && field.Name != "Preset":
 				k.kind = expression
 			}
@@ -100,6 +103,14 @@ func (k key) convert(raw any) (any, error) {
 			return f, nil
 		}
 		return nil, fmt.Errorf("a number is wanted")
+	case boolean:
+		if b, ok := raw.(bool); ok {
+			return b, nil
+		}
+		if raw == "true" || raw == "false" {
+			return raw == "true", nil
+		}
+		return nil, fmt.Errorf("true or false is wanted")
 	case duration:
 		if s, ok := raw.(string); ok {
 			if d, err := time.ParseDuration(s); err == nil {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/dustin/go-humanize"
+
 	"jacobi/cuda/driver"
 	"jacobi/solver"
 )
@@ -148,7 +150,7 @@ func (b *Backend) allocate() error {
 		*p = f
 		base, err := b.alloc(f.bytes())
 		if err != nil {
-			return fmt.Errorf("a field of %d rows of %d bytes: %w", f.rows.Rows(), f.pitch, err)
+			return fmt.Errorf("%s for two fields of %d rows of %d bytes: %w", humanize.IBytes(uint64(2*f.bytes())), f.rows.Rows(), f.pitch, err)
 		}
 		p.base = base
 	}

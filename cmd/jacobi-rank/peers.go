@@ -76,7 +76,7 @@ func (r *rank) openPeers(ctx context.Context) (peers [2]*cuda.Peer, err error) {
 			}
 			peers[side] = nil
 		}
-		if r.cfg.Halo.Transport == string(halo.ModeP2P) && to.Device == r.device.name() {
+		if r.cfg.Halo.Transport == string(halo.ModeP2P) && to.Device == r.deviceName() {
 			return fmt.Errorf("halo.transport \"p2p\": no peer memory between ranks %d and %d: %s", r.id.Rank, to.Rank, fault)
 		}
 		r.log.Sugar().Infof("no peer memory with rank %d: %s", to.Rank, fault)

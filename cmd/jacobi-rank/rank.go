@@ -12,7 +12,9 @@ import (
 
 	"jacobi/configs"
 	"jacobi/cuda"
+	"jacobi/cuda/driver"
 	"jacobi/halo"
+	"jacobi/internal/device"
 	"jacobi/internal/output"
 	"jacobi/internal/problem"
 	"jacobi/internal/roster"
@@ -34,7 +36,8 @@ type rank struct {
 	team     *roster.Team
 	stripes  []solver.Stripe // of all ranks
 	layout   solver.Layout
-	device   *device // nil: the CPU
+	gpus     *device.Node
+	chosen   *output.GPUReport // the GPU that sweeps; nil: the CPU does
 	backend  solver.Backend
 	gpu      *cuda.Backend // the backend, if it is one
 	describe string
@@ -67,13 +70,13 @@ func (r *rank) solve(ctx context.Context) (solver.Result, error) {
 }
 
 func (r *rank) solveInTeam(ctx context.Context) (solver.Result, error) {
-	for _, open := range []func(context.Context) error{r.layOut, r.openBackend, r.openExchange, r.openReducer} {
+	for _, open := range []func(context.Context) error{r.layOut, r.takeGPU, r.openBackend, r.openExchange, r.openReducer} {
 		if err := open(ctx); err != nil {
 			return solver.Result{}, err
 		}
 	}
 	if err := r.backend.Load(ctx, r.problem); err != nil {
-		return solver.Result{}, fmt.Errorf("load the initial field: %w", err)
+		return solver.Result{}, r.onGPU(fmt.Errorf("load the initial field: %w", err))
 	}
 	out, err := r.prepareOutputs(ctx)
 	if err != nil {
@@ -98,11 +101,11 @@ func (r *rank) solveInTeam(ctx context.Context) (solver.Result, error) {
 		},
 	})
 	if err != nil {
-		return result, err
+		return result, r.onGPU(err)
 	}
 	progress.last(result)
 	if err := out.write(ctx, result); err != nil {
-		return result, err
+		return result, r.onGPU(err)
 	}
 	// Links serve neighbours that ask again until here.
 	ctx, cancel := r.slowly(ctx)
@@ -131,7 +134,7 @@ func (r *rank) join(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if r.device, err = r.chooseDevice(); err != nil {
+	if err := r.findDevice(); err != nil {
 		return err
 	}
 	mesh, stripe := r.problem.Mesh(), stripes[r.id.Rank]
@@ -157,10 +160,13 @@ func (r *rank) join(ctx context.Context) (err error) {
 	if err != nil {
 		r.log.Info("this node cannot be identified: no shared memory with other ranks", zap.Error(err))
 	}
+	extra, err := r.extra()
+	if err != nil {
+		return err
+	}
 	r.team, err = roster.Join(ctx, r.conn, roster.Member{
 		Identity: r.id, Version: version.String(), ConfigHash: configs.Hash(r.cfg), Host: host, PID: os.Getpid(),
-		NodeID: node, Device: r.device.name(), MaxAbs: maxAbs,
-		Depth: r.device.preferredDepth(mesh, solver.MinRows(mesh.NY, r.id.Size)), MaxSweeps: r.device.maxSweeps(mesh),
+		NodeID: node, Device: r.deviceName(), MaxAbs: maxAbs, Depth: r.preferredDepth(mesh), MaxSweeps: r.mostSweeps(mesh), Extra: extra,
 	}, r.cfg.Halo.Timeout)
 	if err != nil {
 		return fmt.Errorf("rank %d: %w", r.id.Rank, err)
@@ -235,10 +241,10 @@ func (r *rank) blame(err error) error {
 
 func (r *rank) onClose(f func() error) { r.closers = append(r.closers, f) }
 
-// close closes what was opened, newest first.
+// close closes what was opened, newest first. A lost context has been reported, and closing it fails with every call.
 func (r *rank) close() {
 	for i := len(r.closers) - 1; i >= 0; i-- {
-		if err := r.closers[i](); err != nil {
+		if err := r.closers[i](); err != nil && !errors.Is(err, driver.ErrContextLost) {
 			r.log.Warn("close", zap.Error(err))
 		}
 	}

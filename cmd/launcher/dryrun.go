@@ -22,14 +22,25 @@ func (p *plan) print(w io.Writer) error {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "# Dry run: nothing was started.\n# %v\n", p)
 	fmt.Fprintf(&b, "# Halo depth %d (%s)\n", p.depth, p.why)
+	if p.whyCPU != nil {
+		fmt.Fprintf(&b, "# The CPU sweeps: %v\n", p.whyCPU)
+	}
 	fmt.Fprintf(&b, "# Memory: %s for fields and halos, %s available (%s)\n#\n", bytesText(p.totalBytes()), bytesText(available), bound)
 
 	var table bytes.Buffer
 	t := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "rank\thost\tlocal rank\trows\theight\tmemory")
+	heading := "rank\thost\tlocal rank\trows\theight\tmemory"
+	if p.choices != nil {
+		heading += "\tGPU\tname\tUUID\twhy"
+	}
+	fmt.Fprintln(t, heading)
 	for r, at := range p.ranks {
 		s := p.stripes[r]
-		fmt.Fprintf(t, "%d\t%s\t%d of %d\t%v\t%d\t%s\n", r, at.Host, at.LocalRank, at.LocalSize, s, s.Rows(), bytesText(p.bytes(r)))
+		fmt.Fprintf(t, "%d\t%s\t%d of %d\t%v\t%d\t%s", r, at.Host, at.LocalRank, at.LocalSize, s, s.Rows(), bytesText(p.bytes(r)))
+		if p.choices != nil {
+			fmt.Fprint(t, p.gpu(r))
+		}
+		fmt.Fprintln(t)
 	}
 	if err := t.Flush(); err != nil {
 		return err

@@ -13,6 +13,7 @@ import (
 	"jacobi/cuda"
 	"jacobi/cuda/driver"
 	"jacobi/internal/cpu"
+	"jacobi/internal/device"
 	"jacobi/internal/launch"
 	"jacobi/internal/output"
 	"jacobi/internal/problem"
@@ -26,7 +27,9 @@ type plan struct {
 	title   string // of the problem
 	ranks   []launch.Placement
 	stripes []solver.Stripe
-	gpus    []driver.Device // none: the ranks sweep on the CPU
+	gpus    []driver.Device  // of this machine; none: the ranks sweep on the CPU
+	whyCPU  error            // why they do
+	choices []*device.Choice // of the GPUs, by rank; nil for ranks on other hosts; none: the ranks sweep on the CPU
 	depth   int
 	why     string // of the depth
 }
@@ -36,39 +39,17 @@ func newPlan(cfg configs.Config, ranks []launch.Placement) (*plan, error) {
 	if err := configs.Validate(cfg); err != nil {
 		return nil, err
 	}
-	gpus, err := findGPUs(cfg)
-	if err != nil {
-		return nil, err
-	}
 	prob, err := problem.New(cfg)
 	if err != nil {
 		return nil, err
 	}
-	p := &plan{cfg: cfg, mesh: prob.Mesh(), title: prob.Name(), ranks: ranks, gpus: gpus}
-	if err := prob.Close(); err != nil {
+	p := &plan{cfg: cfg, mesh: prob.Mesh(), title: prob.Name(), ranks: ranks}
+	if err := errors.Join(prob.Close(), p.chooseGPUs()); err != nil {
 		return nil, err
 	}
 	p.depth, p.why = p.haloDepth()
 	p.stripes, err = solver.Partition(p.mesh.NY, cfg.Run.Ranks, p.depth)
 	return p, err
-}
-
-// findGPUs returns the GPUs that the ranks will use; none if they sweep on the CPU.
-func findGPUs(cfg configs.Config) ([]driver.Device, error) {
-	if cfg.Device.Backend == "cpu" {
-		return nil, nil
-	}
-	d, err := driver.Open()
-	if err == nil {
-		var gpus []driver.Device
-		if gpus, err = d.Devices(); err == nil {
-			return gpus, nil
-		}
-	}
-	if cfg.Device.Backend == "cuda" {
-		return nil, fmt.Errorf("device.backend %q: %w; allowed here are auto and cpu", cfg.Device.Backend, err)
-	}
-	return nil, nil
 }
 
 // haloDepth returns the depth that the ranks will take and why.
@@ -120,22 +101,6 @@ func (p *plan) checkMemory() error {
 	}
 	if err := configs.CheckMemory(p.totalBytes()); err != nil {
 		return fmt.Errorf("grid.nx %d, grid.ny %d: %w", p.mesh.NX, p.mesh.NY, err)
-	}
-	return nil
-}
-
-// checkDeviceMemory compares what the ranks of each GPU need with all that it has; how much of that is free shows when
-// they start.
-func (p *plan) checkDeviceMemory() error {
-	need := make([]int64, len(p.gpus))
-	for r, place := range p.ranks {
-		need[place.LocalRank%len(p.gpus)] += p.bytes(r)
-	}
-	for i, gpu := range p.gpus {
-		if need[i] > gpu.TotalBytes {
-			return fmt.Errorf("grid.nx %d, grid.ny %d: memory of GPU %d (%s): %s are needed and there are %s", p.mesh.NX, p.mesh.NY, i, gpu.Name,
-				bytesText(need[i]), bytesText(gpu.TotalBytes))
-		}
 	}
 	return nil
 }

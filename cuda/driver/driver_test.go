@@ -8,10 +8,12 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"jacobi/cuda/driver/drivertest"
 )
 
 func TestDevices(t *testing.T) {
-	d := must(open(fakeLibrary(t)))(t)
+	d := must(open(drivertest.Build(t)))(t)
 	if v := d.Version(); v != 12040 || v.String() != "12.4" {
 		t.Errorf("version %v", v)
 	}

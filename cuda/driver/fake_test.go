@@ -1,34 +1,10 @@
 package driver
 
 import (
-	_ "embed"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
+
+	"jacobi/cuda/driver/drivertest"
 )
-
-//go:embed testdata/fake.c
-var fakeSource []byte
-
-// fakeLibrary builds testdata/fake.c with the given macros.
-func fakeLibrary(t testing.TB, macros ...string) string {
-	t.Helper()
-	cc, err := exec.LookPath("gcc")
-	if err != nil {
-		t.Skipf("NOT RUN: %s needs gcc, to build a driver that needs no GPU: %v", t.Name(), err)
-	}
-	dir := t.TempDir()
-	source, lib := filepath.Join(dir, "fake.c"), filepath.Join(dir, "libfake.so")
-	if err := os.WriteFile(source, fakeSource, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	args := append([]string{"-Wall", "-Werror", "-shared", "-fPIC", "-o", lib, source}, macros...)
-	if out, err := exec.Command(cc, args...).CombinedOutput(); err != nil {
-		t.Fatalf("%s %v: %v\n%s", cc, args, err, out)
-	}
-	return lib
-}
 
 // bound opens a driver and returns the context of its first device, bound to the test's thread.
 func bound(t testing.TB, d *Driver) *Context {
@@ -46,7 +22,7 @@ func bound(t testing.TB, d *Driver) *Context {
 // fake returns the bound context of a fake driver.
 func fake(t testing.TB, macros ...string) *Context {
 	t.Helper()
-	return bound(t, must(open(fakeLibrary(t, macros...)))(t))
+	return bound(t, must(open(drivertest.Build(t, macros...)))(t))
 }
 
 // must returns a function that returns v, or ends the test with err.

@@ -34,7 +34,10 @@ func (c *Context) LoadPTX(ptx []byte) (*Module, error) {
 	if e := (*Error)(nil); errors.As(err, &e) {
 		e.Detail = strings.TrimSpace(cString(j.log[:]))
 		if e.Code == ErrUnsupportedPTX {
-			e.Detail = strings.TrimSpace(fmt.Sprintf("the driver is for CUDA %v\n%s", c.driver.version, e.Detail))
+			e.Detail = strings.TrimSpace(fmt.Sprintf("the driver is for CUDA %v%s\n%s", c.driver.version, ptxNeeds(ptx), e.Detail))
+		}
+		if need := ptxTarget(ptx); need > 10*c.Device.Major+c.Device.Minor {
+			e.Detail = strings.TrimSpace(fmt.Sprintf("the GPU has compute capability %d.%d, the PTX needs %d.%d\n%s", c.Device.Major, c.Device.Minor, need/10, need%10, e.Detail))
 		}
 		return nil, err
 	}

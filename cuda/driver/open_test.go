@@ -4,6 +4,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"jacobi/cuda/driver/drivertest"
 )
 
 func isError(err, target error) bool { return err != nil && (target == nil || errors.Is(err, target)) }
@@ -22,27 +24,27 @@ func TestOpenOfAnotherLibrary(t *testing.T) {
 }
 
 func TestOpenOfAnOldDriver(t *testing.T) {
-	lib := fakeLibrary(t, "-DVERSION=11080")
+	lib := drivertest.Build(t, "-DVERSION=11080")
 	_, err := open(lib)
 	checkError(t, err, ErrDriverTooOld, "CUDA driver too old: "+lib+" is for CUDA 11.8; at least 12.0 is needed")
 }
 
 func TestOpenOfADriverThatLacksAFunction(t *testing.T) {
-	lib := fakeLibrary(t, "-DVERSION=13000", "-DWITHOUT_IPC")
+	lib := drivertest.Build(t, "-DVERSION=13000", "-DWITHOUT_IPC")
 	_, err := open(lib)
 	checkError(t, err, ErrDriverTooOld, "CUDA driver too old: "+lib+", for CUDA 13.0: no function cuIpcCloseMemHandle: "+
 		lib+": undefined symbol: cuIpcCloseMemHandle")
 }
 
 func TestOpenWithoutDevice(t *testing.T) {
-	lib := fakeLibrary(t, "-DINIT=100")
+	lib := drivertest.Build(t, "-DINIT=100")
 	_, err := open(lib)
 	checkError(t, err, ErrNoDevice, "start the CUDA driver ("+lib+", for CUDA 12.4): "+
 		"cuInit: no CUDA-capable device is detected (CUDA_ERROR_NO_DEVICE)")
 }
 
 func TestCodesWithoutAName(t *testing.T) {
-	lib := fakeLibrary(t, "-DINIT=4321")
+	lib := drivertest.Build(t, "-DINIT=4321")
 	_, err := open(lib)
 	checkError(t, err, Code(4321), "start the CUDA driver ("+lib+", for CUDA 12.4): "+
 		"cuInit: no text from the driver (CUDA error 4321)")

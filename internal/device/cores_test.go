@@ -12,11 +12,12 @@ import (
 
 // fakeInventory is a node whose GPUs are near the same cores.
 type fakeInventory struct {
+	gpus  []GPU
 	cores unix.CPUSet
 	err   error
 }
 
-func (f fakeInventory) GPUs() ([]GPU, error)           { return nil, f.err }
+func (f fakeInventory) GPUs() ([]GPU, error)           { return f.gpus, f.err }
 func (f fakeInventory) Cores(GPU) (unix.CPUSet, error) { return f.cores, f.err }
 func (f fakeInventory) Close() error                   { return nil }
 

@@ -42,6 +42,7 @@ type Inventory interface {
 // Candidate is a GPU that this process may use, as CUDA lists it.
 type Candidate struct {
 	Index    int // CUDA's
+	Name     string
 	UUID     string
 	PCIBusID string // as "0000:0a:00.0"
 }

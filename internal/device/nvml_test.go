@@ -9,7 +9,6 @@ import (
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 	"github.com/NVIDIA/go-nvml/pkg/nvml/mock"
-	"jacobi/cuda/driver"
 )
 
 // fakeGPU is a GPU as NVML gives it; r is what every reading returns.
@@ -101,57 +100,5 @@ func TestNVMLErrors(t *testing.T) {
 	}
 	if _, err := n.GPUs(); !errors.Is(err, nvml.ERROR_GPU_IS_LOST) || err.Error() != "NVML: GPU 1: UUID: ERROR_GPU_IS_LOST" {
 		t.Errorf("got %v", err)
-	}
-}
-
-// TestGPU compares what NVML and CUDA say of the same GPUs.
-func TestGPU(t *testing.T) {
-	n, err := OpenNVML()
-	if errors.Is(err, ErrNoNVML) {
-		t.Skipf("NOT RUN: TestGPU needs a GPU: %v", err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	gpus, err := n.GPUs()
-	if err != nil {
-		t.Fatal(err)
-	}
-	d, err := driver.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
-	devices, err := d.Devices()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var candidates []Candidate
-	for _, v := range devices {
-		c := Candidate{v.Index, v.UUID, v.PCIBusID}
-		candidates = append(candidates, c)
-		byUUID, err := Find(Candidate{UUID: c.UUID}, gpus)
-		if err != nil {
-			t.Error(err)
-		}
-		byBus, err := Find(Candidate{PCIBusID: c.PCIBusID}, gpus)
-		if err != nil || byBus != byUUID {
-			t.Errorf("by bus id %+v, %v; by UUID %+v", byBus, err, byUUID)
-		}
-		if byUUID.Name != v.Name || byUUID.TotalBytes < v.TotalBytes || byUUID.FreeBytes <= 0 || byUUID.FreeBytes > byUUID.TotalBytes {
-			t.Errorf("%+v is not %+v", byUUID, v)
-		}
-		t.Logf("%+v", byUUID)
-		if cores, err := Near(n, byUUID); err != nil {
-			t.Logf("NOT RUN: cores near a GPU: %v", err)
-		} else {
-			t.Logf("cores %s", FormatCores(cores))
-		}
-	}
-	for _, p := range Policies() {
-		c, err := Select(p, 0, candidates, gpus)
-		t.Logf("%s: CUDA's GPU %d, %v", p, c.Index, err)
-	}
-	if err := n.Close(); err != nil {
-		t.Error(err)
 	}
 }

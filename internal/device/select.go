@@ -5,17 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
+
+	"github.com/dustin/go-humanize"
 )
 
 // Policy says how a rank chooses its GPU.
 type Policy string
 
-// The policies. All but LocalRank need readings, and put the candidates into an order: the rank with local rank r takes
-// the one at place r % n, so that the ranks of a node spread over its GPUs. They take different ones only if
-// they order by the same readings.
+// The policies, as device.select writes them. All but RoundRobin need readings, and put the candidates into an order: the
+// rank with local rank r takes the one at place r % n, so that the ranks of a node spread over its GPUs. They take
+// different ones only if they order by the same readings.
 const (
-	LocalRank      Policy = "local-rank" // CUDA's order
+	RoundRobin     Policy = "round-robin" // CUDA's order
 	LeastUtilized  Policy = "least-utilized"
 	MostFreeMemory Policy = "most-free-memory"
 	Coolest        Policy = "coolest"
@@ -24,67 +25,79 @@ const (
 
 // Policies returns all policies, the default first.
 func Policies() []Policy {
-	return []Policy{LocalRank, LeastUtilized, MostFreeMemory, Coolest, LeastPower}
-}
-
-// ParsePolicy returns the policy called name.
-func ParsePolicy(name string) (Policy, error) {
-	if p := Policy(name); slices.Contains(Policies(), p) {
-		return p, nil
-	}
-	names := make([]string, 0, len(Policies()))
-	for _, p := range Policies() {
-		names = append(names, string(p))
-	}
-	return "", fmt.Errorf("device selection %q: allowed are %s", name, strings.Join(names, ", "))
+	return []Policy{RoundRobin, LeastUtilized, MostFreeMemory, Coolest, LeastPower}
 }
 
 // ErrNoCandidate says that there is no GPU to choose from.
 var ErrNoCandidate = errors.New("no GPU to choose from")
 
-// Select chooses the GPU of the rank with the given local rank (its number on its node) among the candidates. gpus are
-// the readings of the node; LocalRank does without. GPUs with equal readings keep CUDA's order.
-func Select(p Policy, localRank int, candidates []Candidate, gpus []GPU) (Candidate, error) {
-	if len(candidates) == 0 {
-		return Candidate{}, ErrNoCandidate
-	}
-	order := slices.Clone(candidates)
-	if p != LocalRank {
-		load := make(map[int]int64, len(candidates)) // by CUDA's index
-		for _, c := range candidates {
-			g, err := Find(c, gpus)
-			if err != nil {
-				return Candidate{}, fmt.Errorf("select the %s GPU: %w", p, err)
-			}
-			if load[c.Index], err = p.load(g); err != nil {
-				return Candidate{}, err
-			}
-		}
-		slices.SortStableFunc(order, func(a, b Candidate) int { return cmp.Compare(load[a.Index], load[b.Index]) })
-	}
-	return order[localRank%len(order)], nil
+// Choice is the GPU that a rank takes.
+type Choice struct {
+	Candidate
+	Why string // for people
 }
 
-// load returns what the policy wants little of.
-func (p Policy) load(g GPU) (int64, error) {
-	var load int64
+// Select chooses the GPU of the rank with the given local rank (its number on its node) among the candidates. gpus are
+// the readings of the node; RoundRobin does without. GPUs with equal readings keep CUDA's order.
+func Select(p Policy, localRank int, candidates []Candidate, gpus []GPU) (Choice, error) {
+	n := len(candidates)
+	if n == 0 {
+		return Choice{}, ErrNoCandidate
+	}
+	place := localRank % n
+	if p == RoundRobin {
+		return Choice{candidates[place], fmt.Sprintf("%s: local rank %d, %s", p, localRank, plural(n, "GPU"))}, nil
+	}
+	order := slices.Clone(candidates)
+	loads := make(map[int]load, n) // by CUDA's index
+	for _, c := range candidates {
+		g, err := Find(c, gpus)
+		if err != nil {
+			return Choice{}, fmt.Errorf("device.select %q: %w", p, err)
+		}
+		if loads[c.Index], err = p.load(g); err != nil {
+			return Choice{}, err
+		}
+	}
+	slices.SortStableFunc(order, func(a, b Candidate) int { return cmp.Compare(loads[a.Index].amount, loads[b.Index].amount) })
+	c := order[place]
+	return Choice{c, fmt.Sprintf("%s: local rank %d, number %d of %d by %s", p, localRank, place+1, n, loads[c.Index].text)}, nil
+}
+
+// load is what a policy wants little of, as a number to order by and as text.
+type load struct {
+	amount int64
+	text   string
+}
+
+func (p Policy) load(g GPU) (load, error) {
+	var reading int64
+	var l load
 	switch p {
 	case LeastUtilized:
-		load = int64(g.Utilization)
+		reading = int64(g.Utilization)
+		l = load{reading, fmt.Sprintf("utilization (%d%%)", reading)}
 	case MostFreeMemory:
-		load = -g.FreeBytes
-		if g.FreeBytes == Unknown {
-			load = Unknown
-		}
+		reading = g.FreeBytes
+		l = load{-reading, fmt.Sprintf("free memory (%s)", humanize.IBytes(uint64(max(0, reading))))}
 	case Coolest:
-		load = int64(g.Celsius)
+		reading = int64(g.Celsius)
+		l = load{reading, fmt.Sprintf("temperature (%d C)", reading)}
 	case LeastPower:
-		load = int64(g.Milliwatts)
+		reading = int64(g.Milliwatts)
+		l = load{reading, fmt.Sprintf("power (%.1f W)", float64(reading)/1000)}
 	default:
-		return 0, fmt.Errorf("device selection %q is unknown", string(p))
+		return l, fmt.Errorf("device.select %q is unknown", p)
 	}
-	if load == Unknown {
-		return 0, fmt.Errorf("select the %s GPU: GPU %d (%s) does not tell", p, g.Index, g.Name)
+	if reading == Unknown {
+		return l, fmt.Errorf("device.select %q: GPU %d (%s) does not tell; allowed here is %s", p, g.Index, g.Name, RoundRobin)
 	}
-	return load, nil
+	return l, nil
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }

@@ -2,7 +2,10 @@ package device
 
 import (
 	"errors"
+	"strings"
 	"testing"
+
+	"jacobi/configs"
 )
 
 // CUDA lists the node's GPUs 2, 0 and 1 of NVML, and not 3.
@@ -13,9 +16,9 @@ var (
 		{Index: 2, UUID: "GPU-bb", PCIBusID: "0000:0B:00.0"},
 	}
 	gpus = []GPU{
-		{Index: 0, Name: "A", UUID: "GPU-aa", PCIBusID: "00000000:0A:00.0", FreeBytes: 30, Utilization: 50, Celsius: 40, Milliwatts: 70},
-		{Index: 1, Name: "B", UUID: "GPU-bb", PCIBusID: "00000000:0B:00.0", FreeBytes: 20, Utilization: 10, Celsius: 60, Milliwatts: 80},
-		{Index: 2, Name: "C", UUID: "GPU-cc", PCIBusID: "00000000:0C:00.0", FreeBytes: 10, Utilization: 10, Celsius: 50, Milliwatts: 90},
+		{Index: 0, Name: "A", UUID: "GPU-aa", PCIBusID: "00000000:0A:00.0", FreeBytes: 30, Utilization: 50, Celsius: 40, Milliwatts: 70000},
+		{Index: 1, Name: "B", UUID: "GPU-bb", PCIBusID: "00000000:0B:00.0", FreeBytes: 20, Utilization: 10, Celsius: 60, Milliwatts: 80000},
+		{Index: 2, Name: "C", UUID: "GPU-cc", PCIBusID: "00000000:0C:00.0", FreeBytes: 10, Utilization: 10, Celsius: 50, Milliwatts: 90000},
 		{Index: 3, Name: "D", UUID: "GPU-dd", PCIBusID: "00000000:0D:00.0", FreeBytes: 99, Utilization: 0, Celsius: 1, Milliwatts: 1},
 	}
 )
@@ -24,24 +27,25 @@ func TestSelect(t *testing.T) {
 	for _, test := range []struct {
 		policy Policy
 		want   [5]int // CUDA's index, by local rank
+		why    string // of local rank 4
 	}{
-		{LocalRank, [5]int{0, 1, 2, 0, 1}},
-		{LeastUtilized, [5]int{0, 2, 1, 0, 2}},
-		{MostFreeMemory, [5]int{1, 2, 0, 1, 2}},
-		{Coolest, [5]int{1, 0, 2, 1, 0}},
-		{LeastPower, [5]int{1, 2, 0, 1, 2}},
+		{RoundRobin, [5]int{0, 1, 2, 0, 1}, "round-robin: local rank 4, 3 GPUs"},
+		{LeastUtilized, [5]int{0, 2, 1, 0, 2}, "least-utilized: local rank 4, number 2 of 3 by utilization (10%)"},
+		{MostFreeMemory, [5]int{1, 2, 0, 1, 2}, "most-free-memory: local rank 4, number 2 of 3 by free memory (20 B)"},
+		{Coolest, [5]int{1, 0, 2, 1, 0}, "coolest: local rank 4, number 2 of 3 by temperature (50 C)"},
+		{LeastPower, [5]int{1, 2, 0, 1, 2}, "least-power: local rank 4, number 2 of 3 by power (80.0 W)"},
 	} {
 		for rank, want := range test.want {
 			c, err := Select(test.policy, rank, candidates, gpus)
-			if err != nil || c != candidates[want] {
-				t.Errorf("%s, local rank %d: got %+v, %v; want CUDA's GPU %d", test.policy, rank, c, err, want)
+			if err != nil || c.Candidate != candidates[want] || rank == 4 && c.Why != test.why {
+				t.Errorf("%s, local rank %d: got %+v, %v; want CUDA's GPU %d, %s", test.policy, rank, c, err, want, test.why)
 			}
 		}
 	}
 }
 
-func TestSelectByLocalRankNeedsNoReadings(t *testing.T) {
-	if c, err := Select(LocalRank, 4, candidates, nil); err != nil || c.Index != 1 {
+func TestSelectByRoundRobinNeedsNoReadings(t *testing.T) {
+	if c, err := Select(RoundRobin, 4, candidates, nil); err != nil || c.Index != 1 {
 		t.Errorf("got %+v, %v", c, err)
 	}
 }
@@ -53,14 +57,14 @@ func TestSelectErrors(t *testing.T) {
 		candidates []Candidate
 		text       string
 	}{
-		{LocalRank, nil, "no GPU to choose from"},
+		{RoundRobin, nil, "no GPU to choose from"},
 		{Coolest, []Candidate{{Index: 5, UUID: "GPU-ee", PCIBusID: "0000:0E:00.0"}},
-			"select the coolest GPU: CUDA's GPU 5 (GPU-ee, 0000:0E:00.0) is none of the 1 that NVML lists"},
-		{LeastUtilized, []Candidate{{UUID: "GPU-ss"}}, "select the least-utilized GPU: GPU 7 (S) does not tell"},
-		{MostFreeMemory, []Candidate{{UUID: "GPU-ss"}}, "select the most-free-memory GPU: GPU 7 (S) does not tell"},
-		{Coolest, []Candidate{{UUID: "GPU-ss"}}, "select the coolest GPU: GPU 7 (S) does not tell"},
-		{LeastPower, []Candidate{{UUID: "GPU-ss"}}, "select the least-power GPU: GPU 7 (S) does not tell"},
-		{"nicest", []Candidate{{UUID: "GPU-ss"}}, `device selection "nicest" is unknown`},
+			`device.select "coolest": CUDA's GPU 5 (GPU-ee, 0000:0E:00.0) is none of the 1 that NVML lists`},
+		{LeastUtilized, []Candidate{{UUID: "GPU-ss"}}, `device.select "least-utilized": GPU 7 (S) does not tell; allowed here is round-robin`},
+		{MostFreeMemory, []Candidate{{UUID: "GPU-ss"}}, `device.select "most-free-memory": GPU 7 (S) does not tell; allowed here is round-robin`},
+		{Coolest, []Candidate{{UUID: "GPU-ss"}}, `device.select "coolest": GPU 7 (S) does not tell; allowed here is round-robin`},
+		{LeastPower, []Candidate{{UUID: "GPU-ss"}}, `device.select "least-power": GPU 7 (S) does not tell; allowed here is round-robin`},
+		{"nicest", []Candidate{{UUID: "GPU-ss"}}, `device.select "nicest" is unknown`},
 	} {
 		_, err := Select(test.policy, 0, test.candidates, []GPU{silent})
 		if err == nil || err.Error() != test.text || (test.candidates == nil) != errors.Is(err, ErrNoCandidate) {
@@ -90,14 +94,24 @@ func TestFind(t *testing.T) {
 	}
 }
 
-func TestParsePolicy(t *testing.T) {
+// The run file knows these policies and no others.
+func TestPoliciesAreThoseOfTheRunFile(t *testing.T) {
+	c := configs.Default()
+	var names []string
 	for _, p := range Policies() {
-		if got, err := ParsePolicy(string(p)); got != p || err != nil {
-			t.Errorf("%s: got %s, %v", p, got, err)
+		names = append(names, string(p))
+		c.Device.Select = string(p)
+		if err := configs.Validate(c); err != nil {
+			t.Error(err)
 		}
 	}
-	_, err := ParsePolicy("Coolest")
-	if want := `device selection "Coolest": allowed are local-rank, least-utilized, most-free-memory, coolest, least-power`; err == nil || err.Error() != want {
-		t.Errorf("got %v", err)
+	c.Device.Select = "nicest"
+	last := len(names) - 1
+	want := `device.select "nicest": allowed are ` + strings.Join(names[:last], ", ") + " and " + names[last]
+	if err := configs.Validate(c); err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+	if p := Policy(configs.Default().Device.Select); p != Policies()[0] {
+		t.Errorf("the default is %s, the first policy %s", p, Policies()[0])
 	}
 }

@@ -3,6 +3,8 @@ package e2e
 import (
 	"errors"
 	"fmt"
+	"os"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -78,4 +80,93 @@ func TestNoGPUIsAClearError(t *testing.T) {
 	if out.code != 1 || !strings.Contains(out.stderr, want) {
 		t.Errorf("exit code %d, %s; want 1 and %s", out.code, out.stderr, want)
 	}
+}
+
+// On real GPUs, ranks spread over them in any order that device.select gives, and each is held on the cores near its own.
+func TestDevicesOnGPUs(t *testing.T) {
+	gpus := needGPU(t)
+	needNVML(t)
+	for _, selection := range []string{"round-robin", "least-utilized", "most-free-memory", "coolest", "least-power"} {
+		_, r := solve(t, append(set("grid.nx=256", "grid.ny=256", "solver.max_iterations=100", "device.backend=cuda", "device.select="+selection), "-np", strconv.Itoa(gpus))...)
+		taken := map[string]bool{}
+		for _, rank := range r.Ranks {
+			t.Logf("%+v", rank.GPU)
+			taken[rank.GPU.UUID] = true
+			if !strings.HasPrefix(rank.GPU.Why, selection+": local rank "+strconv.Itoa(rank.Rank)) {
+				t.Errorf("%s: rank %d took its GPU because %q", selection, rank.Rank, rank.GPU.Why)
+			}
+		}
+		if len(taken) != gpus {
+			t.Errorf("%s: %d ranks took %d different GPUs", selection, gpus, len(taken))
+		}
+	}
+
+	l := begin(t, t.TempDir(), append(set("device.backend=cuda"), "-np", strconv.Itoa(gpus+1), "-v")...)
+	pids := l.ranks()
+	if len(pids) != gpus+1 {
+		t.Fatalf("%d ranks run, want %d", len(pids), gpus+1)
+	}
+	if want := fmt.Sprintf("%d ranks share %s on ", gpus+1, map[bool]string{true: "1 GPU", false: strconv.Itoa(gpus) + " GPUs"}[gpus == 1]); strings.Count(l.seen.String(), want) != 1 {
+		t.Errorf("want once %q in\n%s", want, l.seen.String())
+	}
+	pinned := regexp.MustCompile(`(?m)^\[(\d+)\] .*"uuid":"[^"]*".*"cores":"([^"]*)"`).FindAllStringSubmatch(l.seen.String(), -1)
+	cores := map[string]string{} // by rank
+	for _, m := range pinned {
+		cores[m[1]] = m[2]
+	}
+	if len(cores) == 0 {
+		t.Logf("NOT RUN: no rank was pinned:\n%s", l.seen.String())
+	}
+	for _, pid := range pids {
+		rank := environ(t, pid, "JACOBI_RANK")
+		if cores[rank] == "" {
+			continue
+		}
+		tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, task := range tasks {
+			if on := allowedList(pid, task.Name()); on != "" && on != cores[rank] {
+				t.Errorf("thread %s of rank %s may use cores %s, want %s", task.Name(), rank, on, cores[rank])
+			}
+		}
+		t.Logf("rank %s: %d threads on cores %s", rank, len(tasks), cores[rank])
+	}
+	if err := l.cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if code, output := l.end(); code != 130 {
+		t.Errorf("exit code %d\n%s", code, output)
+	}
+}
+
+// environ returns a variable of a process.
+func environ(t *testing.T, pid int, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for entry := range strings.SplitSeq(string(data), "\x00") {
+		if value, ok := strings.CutPrefix(entry, name+"="); ok {
+			return value
+		}
+	}
+	t.Fatalf("process %d has no %s", pid, name)
+	return ""
+}
+
+// allowedList returns the cores that a thread may use, as the kernel writes them; "" if the thread has ended.
+func allowedList(pid int, thread string) string {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%s/status", pid, thread))
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(data)) {
+		if list, ok := strings.CutPrefix(line, "Cpus_allowed_list:"); ok {
+			return strings.TrimSpace(list)
+		}
+	}
+	return ""
 }

@@ -37,6 +37,7 @@ func TestBadInputIsRefused(t *testing.T) {
 		{set("output.dir=" + readOnly), `output.dir "` + readOnly + `"`},
 		{set("nats.url=nats://127.0.0.1:1"), "nats.url: connect to the NATS server at nats://127.0.0.1:1: connection refused"},
 		{set("device.backend=cuda"), `device.backend "cuda"`},
+		{set("device.select=hottest"), `device.select "hottest": allowed are round-robin, least-utilized, most-free-memory, coolest and least-power`},
 		{set("device.backend=gpu"), `device.backend "gpu": allowed are auto, cpu and cuda`},
 		{set("halo.transport=ucx"), `halo.transport "ucx": allowed are auto, nats and p2p`},
 		{set("grid.dtype=float16"), "grid.dtype"},
@@ -64,7 +65,7 @@ func TestBadInputIsRefused(t *testing.T) {
 // A dry run says what would run, starts nothing, and prints a configuration that can be used again.
 func TestDryRun(t *testing.T) {
 	dir := t.TempDir()
-	args := append(set("grid.nx=100", "grid.ny=100", "halo.depth=4", "nats.url=nats://user:secret@127.0.0.1:4222"), "-np", "3", "--dry-run")
+	args := append(set("grid.nx=100", "grid.ny=100", "halo.depth=4", "nats.url=nats://user:hunter2@127.0.0.1:4222"), "-np", "3", "--dry-run")
 	out := run(t, dir, "launcher", args...)
 	if out.code != 0 {
 		t.Fatalf("exit code %d\n%s", out.code, out.stderr)
@@ -74,7 +75,7 @@ func TestDryRun(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, out.stdout)
 		}
 	}
-	if strings.Contains(out.stdout+out.stderr, "secret") {
+	if strings.Contains(out.stdout+out.stderr, "hunter2") {
 		t.Errorf("the password is shown:\n%s%s", out.stdout, out.stderr)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "out", "report.json")); err == nil {

@@ -30,14 +30,21 @@ func TestMain(m *testing.M) {
 		}
 		defer os.RemoveAll(dir)
 		bin = dir
-		build := exec.Command("go", "build", "-o", dir+"/", "jacobi/cmd/launcher", "jacobi/cmd/jacobi-rank")
-		build.Stdout, build.Stderr = os.Stderr, os.Stderr
-		if err := build.Run(); err != nil {
-			fmt.Fprintln(os.Stderr, "build the programs:", err)
+		if err := makeBuild(dir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
 		return m.Run()
 	}())
+}
+
+// makeBuild builds the programs as users do, but for paths of their own in them, so that what the tests have compiled is used again.
+func makeBuild(dir string, variables ...string) error {
+	out, err := exec.Command("make", append([]string{"-C", "../..", "build", "BIN=" + dir, "TRIM="}, variables...)...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("build the programs: %w\n%s", err, out)
+	}
+	return nil
 }
 
 // outcome is what a user sees of a finished command.
@@ -53,7 +60,10 @@ const limit = 2 * time.Minute
 // command prepares a program in dir, in an environment whose only JACOBI_ variable makes the CPU sweep unless a flag says
 // otherwise, so that the tests are the same with and without a GPU.
 func command(ctx context.Context, dir, program string, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, filepath.Join(bin, program), args...)
+	if !filepath.IsAbs(program) {
+		program = filepath.Join(bin, program)
+	}
+	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir = dir
 	cmd.Env = append(cmd.Env, "JACOBI_DEVICE_BACKEND=cpu")
 	for _, kv := range os.Environ() {
@@ -67,9 +77,16 @@ func command(ctx context.Context, dir, program string, args ...string) *exec.Cmd
 // run runs a program to its end.
 func run(t *testing.T, dir, program string, args ...string) outcome {
 	t.Helper()
+	return runWith(t, nil, dir, program, args...)
+}
+
+// runWith runs a program to its end with more variables in its environment.
+func runWith(t *testing.T, env []string, dir, program string, args ...string) outcome {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	cmd := command(ctx, dir, program, args...)
+	cmd.Env = append(cmd.Env, env...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	start := time.Now()
@@ -94,6 +111,8 @@ type report struct {
 	Ranks       []struct {
 		Rank        int    `json:"rank"`
 		Device      string `json:"device"`
+		PID         int    `json:"pid"`
+		GPU         gpu    `json:"gpu"`
 		MemoryBytes int64  `json:"memory_bytes"`
 		RSSBytes    int64  `json:"rss_bytes"`
 		Transports  map[string]struct {
@@ -102,6 +121,16 @@ type report struct {
 			Why       string `json:"why"`
 		} `json:"transports"`
 	} `json:"ranks"`
+}
+
+// gpu is what a report tells of a rank's GPU.
+type gpu struct {
+	Index    int    `json:"index"`
+	Name     string `json:"name"`
+	UUID     string `json:"uuid"`
+	PCIBusID string `json:"pci_bus_id"`
+	Why      string `json:"why"`
+	Cores    string `json:"cores"`
 }
 
 // answer is what contract 1 speaks of.

@@ -56,6 +56,8 @@ type RankReport struct {
 	Device string `json:"device"`
 	Stripe [2]int `json:"stripe"` // rows [lo, hi)
 
+	GPU *GPUReport `json:"gpu,omitempty"` // nil if the CPU swept
+
 	MemoryBytes int64 `json:"memory_bytes"` // fields, halos and scratch, by the rank's own account
 	RSSBytes    int64 `json:"rss_bytes"`    // resident memory of the process, by the operating system's
 
@@ -64,6 +66,16 @@ type RankReport struct {
 	Compute  float64 `json:"compute_seconds"`
 	HaloWait float64 `json:"halo_wait_seconds"`
 	NormWait float64 `json:"norm_wait_seconds"`
+}
+
+// GPUReport is the GPU that swept a rank's stripe.
+type GPUReport struct {
+	Index    int    `json:"index"` // CUDA's, among those that CUDA_VISIBLE_DEVICES left
+	Name     string `json:"name"`
+	UUID     string `json:"uuid"`
+	PCIBusID string `json:"pci_bus_id"`
+	Why      string `json:"why"`             // it was chosen
+	Cores    string `json:"cores,omitempty"` // near it, to which the rank was pinned, as "0-3,8"; none if it was not
 }
 
 // LinkReport is one side of a rank.

@@ -1,5 +1,9 @@
 // A driver without a GPU: device memory is host memory, and streams do their work at once. It checks the binding's
 // argument lists. Build with -DVERSION=..., -DINIT=... (what cuInit returns), -DWITHOUT_IPC.
+//
+// With -DRUN whole programs run on it: it takes any PTX and any kernel, and kernels do nothing. -DGPUS=... is how many it has,
+// of which CUDA_VISIBLE_DEVICES hides some; -DPTX=... what loading PTX returns; -DLOSE=n loses the context of GPU 11 in the
+// n-th launch there, as an illegal access of a kernel does.
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +14,21 @@
 #endif
 #ifndef INIT
 #define INIT 0
+#endif
+
+#ifndef GPUS
+#define GPUS 2
+#endif
+#ifndef PTX
+#define PTX 0
+#endif
+#ifndef LOSE
+#define LOSE 0
+#endif
+#ifdef RUN
+enum { run = 1 };
+#else
+enum { run = 0 };
 #endif
 
 typedef uint64_t ptr;
@@ -32,6 +51,7 @@ static const struct { int code; const char *name, *text; } errors[] = {
 	{201, "CUDA_ERROR_INVALID_CONTEXT", "invalid device context"},
 	{217, "CUDA_ERROR_PEER_ACCESS_UNSUPPORTED", "peer access is not supported between these two devices"},
 	{218, "CUDA_ERROR_INVALID_PTX", "a PTX JIT compilation failed"},
+	{209, "CUDA_ERROR_NO_BINARY_FOR_GPU", "no kernel image is available for execution on the device"},
 	{222, "CUDA_ERROR_UNSUPPORTED_PTX_VERSION", "the provided PTX was compiled with an unsupported toolchain."},
 	{500, "CUDA_ERROR_NOT_FOUND", "named symbol not found"},
 	{700, "CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal memory access was encountered"},
@@ -44,8 +64,14 @@ static int find(int code) {
 int cuGetErrorName(int code, const char **s) { int i = find(code); *s = i < 0 ? 0 : errors[i].name; return i < 0; }
 int cuGetErrorString(int code, const char **s) { int i = find(code); *s = i < 0 ? 0 : errors[i].text; return i < 0; }
 
-int cuDeviceGetCount(int *n) { *n = 2; return 0; }
-int cuDeviceGet(int *d, int i) { *d = 10 + i; return 0; }
+// visible returns the i-th GPU that CUDA_VISIBLE_DEVICES, a list of single digits, leaves; 0 after the last.
+static int visible(int i) {
+	const char *list = getenv("CUDA_VISIBLE_DEVICES");
+	if (!list) return i < GPUS ? 10 + i : 0;
+	return 2 * i < (int)strlen(list) ? 10 + list[2 * i] - '0' : 0;
+}
+int cuDeviceGetCount(int *n) { for (*n = 0; visible(*n); ++*n); return 0; }
+int cuDeviceGet(int *d, int i) { *d = visible(i); return 0; }
 int cuDeviceGetName(char *s, int n, int d) { snprintf(s, n, "Fake %d", d); return 0; }
 int cuDeviceGetUuid_v2(uint8_t *u, int d) { for (int i = 0; i < 16; i++) u[i] = 16 * i + d; return 0; }
 int cuDeviceGetPCIBusId(char *s, int n, int d) { snprintf(s, n, "0000:%02X:00.0", d); return 0; }
@@ -68,7 +94,7 @@ int cuMemAlloc_v2(ptr *p, size_t n) {
 	*p = (ptr)malloc(n);
 	return 0;
 }
-int cuMemFree_v2(ptr p) { free((void *)p); return 0; }
+int cuMemFree_v2(ptr p) { free((void *)p); return asleep; }
 int cuMemHostAlloc(void **p, size_t n, unsigned flags) { *p = malloc(n); return flags == 3 ? 0 : 1; }
 int cuMemFreeHost(void *p) { free(p); return 0; }
 int cuMemHostRegister_v2(void *p, size_t n, unsigned flags) { return p && n && flags == 3 ? 0 : 1; }
@@ -93,7 +119,7 @@ int cuMemsetD32Async(ptr d, uint32_t v, size_t n, intptr_t stream) {
 }
 
 #ifndef WITHOUT_IPC
-int cuIpcGetMemHandle(ipc *h, ptr p) { for (int i = 0; i < 8; i++) h->w[i] = p + i; return 0; }
+int cuIpcGetMemHandle(ipc *h, ptr p) { if (run) return 801; for (int i = 0; i < 8; i++) h->w[i] = p + i; return 0; }
 int cuIpcOpenMemHandle_v2(ptr *p, ipc h, unsigned flags) {
 	for (int i = 1; i < 8; i++) if (h.w[i] != h.w[0] + i) return 1;
 	*p = h.w[0];
@@ -103,7 +129,7 @@ int cuIpcCloseMemHandle(ptr p) { return !p; }
 #endif
 
 int cuStreamCreateWithPriority(intptr_t *s, unsigned flags, int priority) { *s = 7; return flags != 1 || priority > 0 || priority < -5; }
-int cuStreamDestroy_v2(intptr_t s) { return s != 7; }
+int cuStreamDestroy_v2(intptr_t s) { return s != 7 ? 1 : asleep; }
 int cuStreamSynchronize(intptr_t s) { return s && s != 7 ? 1 : asleep; }
 int cuStreamQuery(intptr_t s) { return s != 7 ? 1 : 600; }
 int cuStreamWaitEvent(intptr_t s, intptr_t e, unsigned flags) { return s != 7 || e < 20 || flags; }
@@ -112,23 +138,25 @@ int cuStreamWriteValue32_v2(intptr_t s, ptr p, uint32_t v, unsigned flags) { *(u
 
 int cuEventCreate(intptr_t *e, unsigned flags) { *e = 20 + flags; return 0; }
 int cuEventDestroy_v2(intptr_t e) { return e < 20; }
-int cuEventRecord(intptr_t e, intptr_t s) { return e < 20 || s != 7; }
+int cuEventRecord(intptr_t e, intptr_t s) { return e < 20 || s != 7 ? 1 : asleep; }
 int cuEventSynchronize(intptr_t e) { return e < 20; }
-int cuEventQuery(intptr_t e) { return e < 20; }
+int cuEventQuery(intptr_t e) { return e < 20 ? 1 : asleep; }
 int cuEventElapsedTime(float *ms, intptr_t from, intptr_t to) { *ms = 0.25; return from != 20 || to != 20; }
 
 int cuModuleLoadDataEx(intptr_t *m, const char *ptx, unsigned n, const uint32_t *options, void **values) {
 	*m = 30;
 	if (n != 2 || options[0] != 5 || options[1] != 6) return 1;
-	snprintf(values[0], (size_t)values[1], "ptxas application ptx input, line 1; fatal: %s\n", ptx);
+	if (run && !PTX) return 0;
+	snprintf(values[0], (size_t)values[1], "ptxas application ptx input, line 1; fatal: %s\n", run ? "Unsupported .version" : ptx);
+	if (run) return PTX;
 	return !strcmp(ptx, "good") ? 0 : !strcmp(ptx, "new") ? 222 : 218;
 }
 int cuModuleUnload(intptr_t m) { return m != 30; }
-int cuModuleGetFunction(intptr_t *f, intptr_t m, const char *name) { *f = 40; return m != 30 ? 1 : strcmp(name, "sum") ? 500 : 0; }
+int cuModuleGetFunction(intptr_t *f, intptr_t m, const char *name) { *f = 40; return m != 30 ? 1 : strcmp(name, "sum") && !run ? 500 : 0; }
 int cuFuncGetAttribute(int *v, int a, intptr_t f) { *v = 10 * f + a; return 0; }
 int cuFuncSetAttribute(intptr_t f, int a, int v) { return f != 40 || a != 8 || v > 100000; }
-int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *n, intptr_t f, int threads, size_t shared) { *n = 2048 / threads; return f != 40 || shared != 512; }
-#if VERSION >= 12040
+int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *n, intptr_t f, int threads, size_t shared) { *n = 2048 / threads; return f != 40 || (shared != 512 && !run); }
+#if VERSION >= 12040 && !defined RUN
 int cuFuncGetParamInfo(intptr_t f, size_t i, size_t *offset, size_t *size) { // sum(ptr out, int32 a, double b)
 	static const size_t sizes[] = {8, 4, 8};
 	if (f != 40 || i > 2) return 1;
@@ -140,6 +168,11 @@ int cuFuncGetParamInfo(intptr_t f, size_t i, size_t *offset, size_t *size) { // 
 int cuLaunchKernel(intptr_t f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
                    intptr_t stream, void **args, void **extra) {
 	if (f != 40 || stream != 7 || extra) return 1;
+	if (run) {
+		static int launches;
+		if (++launches == LOSE && current == 111) asleep = 700;
+		return asleep;
+	}
 	int a = *(int32_t *)args[1];
 	if (a == -1) { asleep = 700; return 0; }
 	double out[] = {a + *(double *)args[2], gx, gy, gz, bx, by, bz, shared};

@@ -1,0 +1,167 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"go.uber.org/zap"
+
+	"jacobi/cuda/driver"
+	"jacobi/internal/device"
+	"jacobi/internal/output"
+	"jacobi/internal/roster"
+)
+
+// findDevice opens the GPUs that device.backend and device.select ask for. r.gpus.WhyCPU says whether the CPU sweeps.
+func (r *rank) findDevice() (err error) {
+	c := r.cfg.Device
+	if r.gpus, err = device.Open(device.Options{Backend: c.Backend, Select: device.Policy(c.Select), Pin: c.Pin}); err != nil {
+		return err
+	}
+	r.onClose(r.gpus.Close)
+	why := r.gpus.WhyCPU
+	if why != nil && c.Backend == "auto" && r.id.LocalRank == 0 && !errors.Is(why, driver.ErrNoDriver) && !errors.Is(why, driver.ErrNoDevice) {
+		r.log.Sugar().Warnf("no GPU can be used, the CPU sweeps: %v", why)
+	}
+	return nil
+}
+
+// memberExtra is what a rank says when it joins, beyond what every program says.
+type memberExtra struct {
+	Readings []device.GPU `json:"readings,omitempty"` // of its node's GPUs; from local rank 0, if device.select orders by readings
+}
+
+// extra returns what this rank says when it joins.
+func (r *rank) extra() (json.RawMessage, error) {
+	if r.id.LocalRank > 0 || r.cfg.Device.Select == string(device.RoundRobin) || r.gpus.Readings == nil {
+		return nil, nil
+	}
+	return json.Marshal(memberExtra{Readings: r.gpus.Readings})
+}
+
+// nodeReadings returns the readings that local rank 0 of this node took: ranks that ordered the GPUs each by readings of
+// their own might all take the same one.
+func (r *rank) nodeReadings() ([]device.GPU, error) {
+	if r.cfg.Device.Select == string(device.RoundRobin) {
+		return nil, nil
+	}
+	for _, m := range r.team.Members() {
+		if m.LocalRank > 0 || nodeOf(m) != nodeOf(r.team.Self()) {
+			continue
+		}
+		var e memberExtra
+		if m.Extra != nil {
+			if err := json.Unmarshal(m.Extra, &e); err != nil {
+				return nil, fmt.Errorf("device.select %q: readings of rank %d: %w", r.cfg.Device.Select, m.Rank, err)
+			}
+		}
+		if e.Readings == nil {
+			return nil, fmt.Errorf("device.select %q: rank %d, the first on this node, has no readings of its GPUs; allowed here is %s",
+				r.cfg.Device.Select, m.Rank, device.RoundRobin)
+		}
+		return e.Readings, nil
+	}
+	return nil, fmt.Errorf("device.select %q: no rank on this node has local rank 0", r.cfg.Device.Select)
+}
+
+// nodeOf tells nodes apart.
+func nodeOf(m roster.Member) [2]string { return [2]string{m.Host, m.NodeID} }
+
+// takeGPU chooses this rank's GPU and goes near it.
+func (r *rank) takeGPU(ctx context.Context) error {
+	if r.sweepsOnGPU() {
+		readings, err := r.nodeReadings()
+		if err != nil {
+			return err
+		}
+		choice, err := r.gpus.Select(r.id.LocalRank, readings)
+		if err != nil {
+			return err
+		}
+		r.chosen = &output.GPUReport{Index: choice.Index, Name: choice.Name, UUID: choice.UUID, PCIBusID: choice.PCIBusID, Why: choice.Why, Cores: r.pin(choice.Candidate)}
+		r.log.Debug("GPU", zap.Any("gpu", r.chosen))
+	}
+	return r.warnOfSharing(ctx)
+}
+
+// pin keeps this rank on the cores near its GPU and returns them; "" if it stays where it is.
+func (r *rank) pin(c device.Candidate) string {
+	if !r.cfg.Device.Pin {
+		return ""
+	}
+	cores, err := r.gpus.Pin(c)
+	switch {
+	case errors.Is(err, device.ErrNoNVML):
+		r.log.Sugar().Debugf("not pinned to the cores near GPU %d: %v", c.Index, err)
+	case err != nil:
+		r.log.Sugar().Infof("not pinned to the cores near GPU %d: %v", c.Index, err)
+	}
+	return cores
+}
+
+// warnOfSharing says, on rank 0, where there are more ranks with GPUs than GPUs.
+func (r *rank) warnOfSharing(ctx context.Context) error {
+	var uuid []byte
+	if r.chosen != nil {
+		uuid = []byte(r.chosen.UUID)
+	}
+	ctx, cancel := context.WithTimeout(ctx, r.cfg.Halo.Timeout)
+	defer cancel()
+	uuids, err := r.team.Gather(ctx, "gpus", uuid)
+	if err != nil {
+		return err
+	}
+	for _, warning := range sharing(r.team.Members(), uuids) {
+		r.log.Warn(warning)
+	}
+	return nil
+}
+
+// sharing says for each node with fewer GPUs than ranks that use them how many there are. uuids are those of the ranks' GPUs,
+// by rank, empty for a rank that sweeps on the CPU.
+func sharing(members []roster.Member, uuids [][]byte) (warnings []string) {
+	type use struct {
+		host  string
+		ranks int
+		gpus  map[string]bool
+	}
+	uses := map[[2]string]*use{}
+	var order []*use
+	for i, uuid := range uuids {
+		if len(uuid) == 0 {
+			continue
+		}
+		u := uses[nodeOf(members[i])]
+		if u == nil {
+			u = &use{host: members[i].Host, gpus: map[string]bool{}}
+			uses[nodeOf(members[i])] = u
+			order = append(order, u)
+		}
+		u.ranks++
+		u.gpus[string(uuid)] = true
+	}
+	for _, u := range order {
+		if n := len(u.gpus); n < u.ranks {
+			gpus := "1 GPU"
+			if n > 1 {
+				gpus = fmt.Sprintf("%d GPUs", n)
+			}
+			warnings = append(warnings, fmt.Sprintf("%d ranks share %s on %s", u.ranks, gpus, u.host))
+		}
+	}
+	return warnings
+}
+
+// sweepsOnGPU reports whether a GPU sweeps this rank's stripe.
+func (r *rank) sweepsOnGPU() bool { return r.gpus.WhyCPU == nil }
+
+// onGPU adds to a driver's error which GPU it speaks of.
+func (r *rank) onGPU(err error) error {
+	var fault *driver.Error
+	if r.chosen == nil || !errors.As(err, &fault) {
+		return err
+	}
+	return fmt.Errorf("GPU %d (%s, %s): %w", r.chosen.Index, r.chosen.Name, r.chosen.UUID, err)
+}

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"jacobi/internal/device"
+)
+
+// chooseGPUs opens the GPUs that the ranks on this machine will use, and chooses as they will: with readings of its own, if
+// device.select orders by readings.
+func (p *plan) chooseGPUs() error {
+	here := map[string]bool{} // by host
+	for _, at := range p.ranks {
+		if _, known := here[at.Host]; !known {
+			here[at.Host] = isHere(at.Host)
+		}
+	}
+	if !slices.Contains(slices.Collect(maps.Values(here)), true) {
+		return nil
+	}
+	node, err := device.Open(device.Options{Backend: p.cfg.Device.Backend, Select: device.Policy(p.cfg.Device.Select)})
+	if err != nil {
+		return err
+	}
+	p.whyCPU, p.gpus = node.WhyCPU, node.Devices
+	if p.whyCPU != nil {
+		return nil
+	}
+	p.choices = make([]*device.Choice, len(p.ranks))
+	for r, at := range p.ranks {
+		if !here[at.Host] {
+			continue
+		}
+		c, err := node.Select(at.LocalRank, node.Readings)
+		if err != nil {
+			return err
+		}
+		p.choices[r] = &c
+	}
+	return node.Close()
+}
+
+// gpu returns the columns of rank r in the table of a dry run.
+func (p *plan) gpu(r int) string {
+	c := p.choices[r]
+	if c == nil {
+		return "\t\t\t\tchosen on its host"
+	}
+	return fmt.Sprintf("\t%d\t%s\t%s\t%s", c.Index, c.Name, c.UUID, c.Why)
+}
+
+// checkDeviceMemory compares what the ranks of each GPU need with all that it has; how much of that is free shows when
+// they start.
+func (p *plan) checkDeviceMemory() error {
+	need := make([]int64, len(p.gpus))
+	for r, c := range p.choices {
+		if c != nil {
+			need[c.Index] += p.bytes(r)
+		}
+	}
+	for i, gpu := range p.gpus {
+		if need[i] > gpu.TotalBytes {
+			return fmt.Errorf("grid.nx %d, grid.ny %d: memory of GPU %d (%s): %s are needed and there are %s", p.mesh.NX, p.mesh.NY, i, gpu.Name,
+				bytesText(need[i]), bytesText(gpu.TotalBytes))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,45 @@
+package driver
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+)
+
+var (
+	ptxVersions = regexp.MustCompile(`(?m)^\.version\s+(\d+)\.(\d+)`)
+	ptxTargets  = regexp.MustCompile(`(?m)^\.target\s+sm_(\d+)`)
+)
+
+// ptxNeeds says, to follow "the driver is for CUDA 12.4", which CUDA the PTX is for; empty if it does not tell.
+func ptxNeeds(ptx []byte) string {
+	m := ptxVersions.FindSubmatch(ptx)
+	if m == nil {
+		return ""
+	}
+	major, minor := number(m[1]), number(m[2])
+	// From the release notes in NVIDIA's "Parallel Thread Execution ISA".
+	switch {
+	case major == 8 && minor > 5:
+		minor++ // CUDA 12.6 had that of 12.5
+		fallthrough
+	case major >= 7 && major <= 9:
+		return fmt.Sprintf(", the PTX needs %d.%d", major+4, minor)
+	}
+	return fmt.Sprintf(", the PTX is version %d.%d", major, minor)
+}
+
+// ptxTarget returns ten times the lowest compute capability that the PTX runs on; 0 if it does not tell.
+func ptxTarget(ptx []byte) int {
+	m := ptxTargets.FindSubmatch(ptx)
+	if m == nil {
+		return 0
+	}
+	return number(m[1])
+}
+
+// number returns the value of a few digits.
+func number(digits []byte) int {
+	n, _ := strconv.Atoi(string(digits)) // the patterns above let nothing else through; too many digits are the largest int
+	return n
+}
