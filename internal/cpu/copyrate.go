@@ -1,0 +1,102 @@
+package cpu
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+const (
+	page        = 4096
+	copyTries   = 12              // of all kinds of copy together
+	fewestTries = 4               // however long they take
+	copyTime    = 2 * time.Second // after which no more than the fewest are made
+	copyShare   = 64 << 20        // bytes that a thread copies in a try, at least, so that its begin and end do not count
+)
+
+// CopyRate measures how fast so many threads copy a field of the given bytes to another one: bytes read and written a
+// second, in the fastest of several tries, with stores through the caches and past them. It is the roofline of one sweep a pass.
+// Each thread copies its own part, which it was the first to touch. It takes memory for two fields and up to a few seconds.
+func CopyRate(ctx context.Context, bytes, threads int) (rate float64, err error) {
+	if bytes < 1 || threads < 1 {
+		return 0, fmt.Errorf("copy rate of %d bytes with %d threads: at least 1 of each is wanted", bytes, threads)
+	}
+	pages := (bytes + page - 1) / page
+	threads = min(threads, pages)
+	var fields [2]memory
+	defer func() { err = errors.Join(err, fields[0].free(), fields[1].free()) }()
+	for i := range fields {
+		if fields[i], err = newMemory(pages * page); err != nil {
+			return 0, fmt.Errorf("copy rate: %w", err)
+		}
+	}
+	kinds := []func(dst, src []byte){func(dst, src []byte) { copy(dst, src) }}
+	if stream := streamCopy(); stream != nil {
+		kinds = append(kinds, stream)
+	}
+	team := newCopyTeam(threads)
+	defer team.close()
+	part := func(i int) (dst, src []byte) {
+		lo, hi := pages*i/threads*page, pages*(i+1)/threads*page
+		return fields[0][lo:hi], fields[1][lo:hi]
+	}
+	team.each(func(i int) {
+		dst, src := part(i)
+		clear(dst)
+		clear(src)
+	})
+	passes := max(1, threads*copyShare/(pages*page))
+	begin := time.Now()
+	for try := 0; try < fewestTries || try < copyTries && time.Since(begin) < copyTime; try++ {
+		if ctx.Err() != nil {
+			return 0, context.Cause(ctx)
+		}
+		start := time.Now()
+		team.each(func(i int) {
+			dst, src := part(i)
+			for range passes {
+				kinds[try%len(kinds)](dst, src)
+			}
+		})
+		rate = max(rate, 2*float64(passes)*float64(pages*page)/time.Since(start).Seconds())
+	}
+	return rate, nil
+}
+
+// copyTeam is goroutines that each do their own part of what they are given.
+type copyTeam struct {
+	work []chan func(i int)
+	busy sync.WaitGroup
+}
+
+func newCopyTeam(threads int) *copyTeam {
+	t := &copyTeam{}
+	for i := range threads {
+		work := make(chan func(int))
+		t.work = append(t.work, work)
+		go func() {
+			for f := range work {
+				f(i)
+				t.busy.Done()
+			}
+		}()
+	}
+	return t
+}
+
+// each calls f on all goroutines, each with its number, and waits for them.
+func (t *copyTeam) each(f func(i int)) {
+	t.busy.Add(len(t.work))
+	for _, w := range t.work {
+		w <- f
+	}
+	t.busy.Wait()
+}
+
+func (t *copyTeam) close() {
+	for _, w := range t.work {
+		close(w)
+	}
+}
