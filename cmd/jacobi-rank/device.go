@@ -54,7 +54,7 @@ func (r *rank) openBackend(context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.backend, r.describe = b, b.Describe()
+	r.backend, r.describe, r.kernel = b, b.Describe(), b.Kernel()
 	r.onClose(b.Close)
 	return nil
 }

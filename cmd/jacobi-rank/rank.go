@@ -41,6 +41,7 @@ type rank struct {
 	backend  solver.Backend
 	gpu      *cuda.Backend // the backend, if it is one
 	describe string
+	kernel   string // of the CPU
 	links    *halo.Links
 	exchange solver.Exchange
 	direct   [2]halo.Info // by side: what goes without a link; empty where a link is used

@@ -18,7 +18,7 @@ import (
 func (o *outputs) rankReport(result solver.Result) output.RankReport {
 	self, s := o.team.Self(), o.layout.Stripe
 	rep := output.RankReport{
-		Rank: o.id.Rank, Node: self.NodeID, Host: self.Host, PID: self.PID, Device: o.describe, GPU: o.chosen,
+		Rank: o.id.Rank, Node: self.NodeID, Host: self.Host, PID: self.PID, Device: o.describe, GPU: o.chosen, Kernel: o.kernel, Threads: o.threads(),
 		Stripe: [2]int{s.Lo, s.Hi}, MemoryBytes: o.backend.Limits().Bytes, Transports: map[string]output.LinkReport{},
 		Compute: result.Times.Compute.Seconds(), HaloWait: result.Times.HaloWait.Seconds(), NormWait: result.Times.NormWait.Seconds(),
 	}

@@ -96,6 +96,9 @@ func (b *Backend) Describe() string {
 	return fmt.Sprintf("cpu %s, %s", b.kernel.Name, threads)
 }
 
+// Kernel returns the name of the kernel, one of Kernels().
+func (b *Backend) Kernel() string { return b.kernel.Name }
+
 // Limits implements solver.Backend.
 func (b *Backend) Limits() solver.Limits {
 	bytes := len(b.now.memory) + len(b.next.memory)

@@ -49,12 +49,14 @@ func NewMeshReport(m solver.Mesh) MeshReport {
 
 // RankReport is one rank's part.
 type RankReport struct {
-	Rank   int    `json:"rank"`
-	Node   string `json:"node"` // what tells nodes apart
-	Host   string `json:"host"`
-	PID    int    `json:"pid"`
-	Device string `json:"device"`
-	Stripe [2]int `json:"stripe"` // rows [lo, hi)
+	Rank    int    `json:"rank"`
+	Node    string `json:"node"` // what tells nodes apart
+	Host    string `json:"host"`
+	PID     int    `json:"pid"`
+	Device  string `json:"device"`
+	Kernel  string `json:"kernel"`  // of the CPU; "" on a GPU
+	Threads int    `json:"threads"` // of the CPU that are kept busy
+	Stripe  [2]int `json:"stripe"`  // rows [lo, hi)
 
 	GPU *GPUReport `json:"gpu,omitempty"` // nil if the CPU swept
 
@@ -106,7 +108,7 @@ func WriteReport(dir, name, runID string, r Report) error {
 	if err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
-	if err := writeFile(dir, name, runID, append(b, '\n')); err != nil {
+	if err := WriteFile(dir, name, runID, append(b, '\n')); err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}
 	return nil
