@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+
+	"jacobi/internal/device"
 )
 
 func main() {
@@ -44,7 +46,7 @@ func (b *bench) run() (err error) {
 		return err
 	}
 	defer os.RemoveAll(b.out)
-	fmt.Printf("%s, %d cores; the least of %d runs each; GLUP/s: 10^9 points a second\n\n", processor(), b.cores, b.repeats)
+	fmt.Printf("%s, %d cores; the least of %d runs each; GLUP/s: 10^9 points a second\n\n", device.Processor(), b.cores, b.repeats)
 	for _, section := range []func() error{b.kernels, b.ranks, b.start} {
 		if err := section(); err != nil {
 			return err

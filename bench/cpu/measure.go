@@ -143,17 +143,3 @@ func (b *bench) launch(r run) (rep report, err error) {
 	}
 	return rep, nil
 }
-
-// processor returns the processor's name, as far as the system tells it.
-func processor() string {
-	text, err := os.ReadFile("/proc/cpuinfo")
-	if err != nil {
-		return "processor"
-	}
-	for line := range strings.Lines(string(text)) {
-		if name, value, _ := strings.Cut(line, ":"); strings.TrimSpace(name) == "model name" {
-			return strings.TrimSpace(value)
-		}
-	}
-	return "processor"
-}

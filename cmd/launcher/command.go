@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"jacobi/configs"
 	"jacobi/internal/launch"
@@ -17,15 +18,16 @@ import (
 
 // options are the flags.
 type options struct {
-	ranks   int // 0: not given
-	places  places
-	config  string
-	set     []string
-	export  []string
-	tag     string
-	timeout time.Duration
-	dryRun  bool
-	verbose bool
+	ranks     int // 0: not given
+	places    places
+	config    string
+	set       []string
+	export    []string
+	tagOutput string
+	tag       launch.Tag // of tagOutput
+	timeout   time.Duration
+	dryRun    bool
+	verbose   bool
 }
 
 const about = `launcher solves the Laplace equation on a 2D mesh by Jacobi's iteration, with one process a rank.
@@ -45,6 +47,7 @@ const examples = `  launcher -np 8
   launcher -np 2 --set problem.preset=dirichlet --set problem.top='sin(pi*x)' --set output.dir=sine
   launcher -np 8 --config run.yaml --dry-run
   launcher -np 8 --config run.yaml --timeout 10m --tag-output
+  launcher bench --ranks 1,2,4,8
   JACOBI_GRID_NX=1024 JACOBI_GRID_NY=1024 launcher -np 3 -x GOMAXPROCS=1`
 
 func newCommand(stdout, stderr io.Writer) *cobra.Command {
@@ -59,14 +62,8 @@ func newCommand(stdout, stderr io.Writer) *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if cmd.Flags().Changed("np") {
-				if o.ranks < 1 {
-					return fmt.Errorf("-np %d: at least 1 is wanted", o.ranks)
-				}
-				o.set = append(o.set, fmt.Sprintf("run.ranks=%d", o.ranks))
-			}
-			if o.verbose {
-				o.set = append(o.set, "log.level=debug")
+			if err := o.check(cmd); err != nil {
+				return err
 			}
 			return start(cmd.Context(), o, stdout, stderr)
 		},
@@ -77,8 +74,17 @@ func newCommand(stdout, stderr io.Writer) *cobra.Command {
 	cmd.SetVersionTemplate("launcher {{.Version}}\n")
 	cmd.SetFlagErrorFunc(flagError)
 	cmd.CompletionOptions.DisableDefaultCmd = true
+	cmd.SuggestionsMinimumDistance = 2
 
 	f := cmd.Flags()
+	o.define(f)
+	f.BoolVar(&o.dryRun, "dry-run", false, "print placement, stripes, memory and the merged configuration; start nothing")
+	cmd.AddCommand(newBenchCommand(stdout, stderr))
+	return cmd
+}
+
+// define defines the flags that all commands have.
+func (o *options) define(f *pflag.FlagSet) {
 	f.SortFlags = false
 	f.IntVarP(&o.ranks, "np", "n", 0, "number of ranks, also as -np `N` (default: run.ranks of the run file, else 4)")
 	f.StringArrayVarP(&o.places.hosts, "host", "H", nil, "`hosts` with their slots, as in a:4,b:4 (default: all ranks on this machine); repeatable")
@@ -87,45 +93,67 @@ func newCommand(stdout, stderr io.Writer) *cobra.Command {
 	f.StringVarP(&o.config, "config", "c", "", "run `FILE`: .yaml, .toml or .json")
 	f.StringArrayVar(&o.set, "set", nil, "set a key of the run file, as in `grid.nx=1024`; repeatable")
 	f.StringArrayVarP(&o.export, "export", "x", nil, "environment variable for the ranks, `VAR[=value]`; repeatable")
-	f.StringVar(&o.tag, "tag-output", "rank", "`what` stands before the lines of rank 3: rank ([3]), stream ([3]<stderr>) or none")
+	f.StringVar(&o.tagOutput, "tag-output", "rank", "`what` stands before the lines of rank 3: rank ([3]), stream ([3]<stderr>) or none")
 	f.Lookup("tag-output").NoOptDefVal = "stream"
 	f.DurationVar(&o.timeout, "timeout", 0, "stop the run after this time, as in `10m`, and write what there is (default: none)")
-	f.BoolVar(&o.dryRun, "dry-run", false, "print placement, stripes, memory and the merged configuration; start nothing")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "say more: log.level debug")
-	return cmd
 }
 
-// start does what the flags say.
-func start(ctx context.Context, o options, stdout, stderr io.Writer) error {
-	tag, err := launch.ParseTag(o.tag)
-	if err != nil {
+// check refuses flags with values that they cannot have, and turns those that stand for keys into keys.
+func (o *options) check(cmd *cobra.Command) (err error) {
+	if cmd.Flags().Changed("np") {
+		if o.ranks < 1 {
+			return fmt.Errorf("-np %d: at least 1 is wanted", o.ranks)
+		}
+		o.set = append(o.set, fmt.Sprintf("run.ranks=%d", o.ranks))
+	}
+	if o.verbose {
+		o.set = append(o.set, "log.level=debug")
+	}
+	if o.tag, err = launch.ParseTag(o.tagOutput); err != nil {
 		return fmt.Errorf("--tag-output %w", err)
 	}
 	if o.timeout < 0 {
 		return fmt.Errorf("--timeout %v: a positive duration is wanted, as in 10m", o.timeout)
 	}
+	return nil
+}
+
+// load returns the merged configuration. Variables of -x count, and are set in this process.
+func (o *options) load() (configs.Config, error) {
 	if err := exportAll(o.export); err != nil {
-		return err
+		return configs.Config{}, err
 	}
-	cfg, err := configs.Load(configs.Options{File: o.config, Set: o.set, Environ: os.Environ()})
-	if err != nil {
-		return err
+	return configs.Load(configs.Options{File: o.config, Set: o.set, Environ: os.Environ()})
+}
+
+// plan lays out a configuration on the places that the flags give.
+func (o *options) plan(cfg configs.Config) (*plan, error) {
+	if err := configs.Validate(cfg); err != nil { // before memory is taken for each of the ranks
+		return nil, err
 	}
 	ranks, err := o.places.place(cfg.Run.Ranks)
 	if err != nil {
+		return nil, err
+	}
+	return newPlan(cfg, ranks)
+}
+
+// start does what the flags say.
+func start(ctx context.Context, o options, stdout, stderr io.Writer) error {
+	cfg, err := o.load()
+	if err != nil {
 		return err
 	}
-	p, err := newPlan(cfg, ranks)
+	p, err := o.plan(cfg)
 	if err != nil {
 		return err
 	}
 	if o.dryRun {
 		return errors.Join(p.print(stdout), p.check(ctx, false))
 	}
-	for _, r := range ranks {
-		if !isHere(r.Host) {
-			return fmt.Errorf("host %s is another machine: so far --dry-run alone can place ranks there", r.Host)
-		}
+	if err := allHere(p.ranks); err != nil {
+		return err
 	}
 	path, err := launch.FindRankBinary()
 	if err != nil {
@@ -134,7 +162,17 @@ func start(ctx context.Context, o options, stdout, stderr io.Writer) error {
 	if err := p.check(ctx, true); err != nil {
 		return err
 	}
-	return solve(ctx, p, path, o.timeout, newScreen(stdout, stderr, tag))
+	return solve(ctx, p, path, o.timeout, newScreen(stdout, stderr, o.tag))
+}
+
+// allHere refuses ranks on other machines.
+func allHere(ranks []launch.Placement) error {
+	for _, r := range ranks {
+		if !isHere(r.Host) {
+			return fmt.Errorf("host %s is another machine: so far --dry-run alone can place ranks there", r.Host)
+		}
+	}
+	return nil
 }
 
 // exportAll sets the variables of -x in this process, whose environment the ranks inherit: a JACOBI_ variable so

@@ -31,14 +31,27 @@ const (
 
 // solve starts the ranks, of which path is the program, watches them to their end and sums the run up.
 func solve(ctx context.Context, p *plan, path string, timeout time.Duration, scr *screen) error {
-	log, err := logging.NewTo(scr, p.cfg.Log, -1)
+	out, runID, err := runRanks(ctx, p, path, timeout, scr, func() progress {
+		scr.say(p.String())
+		return newProgress(scr, p.cfg.Solver.MaxIterations)
+	})
 	if err != nil {
 		return err
 	}
-	runID := launch.NewRunID()
+	return conclude(out, p.cfg.Output, runID, scr)
+}
+
+// runRanks starts the ranks and watches them to their end. show is called once they are about to start. The server that they
+// meet at is written to p.
+func runRanks(ctx context.Context, p *plan, path string, timeout time.Duration, scr *screen, show func() progress) (out launch.Outcome, runID string, err error) {
+	log, err := logging.NewTo(scr, p.cfg.Log, -1)
+	if err != nil {
+		return out, "", err
+	}
+	runID = launch.NewRunID()
 	conn, closeNATS, err := connect(ctx, &p.cfg.NATS, runID, log)
 	if err != nil {
-		return err
+		return out, "", err
 	}
 	defer closeNATS()
 
@@ -50,21 +63,16 @@ func solve(ctx context.Context, p *plan, path string, timeout time.Duration, scr
 		}
 	})
 	if err != nil {
-		return err
+		return out, "", err
 	}
 	defer unwatch()
 	defer close(done)
 
-	signals := make(chan os.Signal, 16)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGPIPE)
-	if !signal.Ignored(syscall.SIGHUP) { // as nohup has it
-		signal.Notify(signals, syscall.SIGHUP)
-	}
+	signals := notifySignals()
 	defer signal.Stop(signals)
 
-	scr.say(p.String())
 	log.Debug("start", zap.String("run", runID), zap.String("program", path), zap.String("nats", conn.Server()))
-	prog := newProgress(scr, p.cfg.Solver.MaxIterations)
+	prog := show()
 	job := launch.Job{
 		Path:    path,
 		Env:     configs.Environ(p.cfg),
@@ -82,15 +90,25 @@ func solve(ctx context.Context, p *plan, path string, timeout time.Duration, scr
 		StopGrace: stopGrace,
 		FailGrace: failGrace,
 	}
-	out, err := job.Run(ctx)
+	out, err = job.Run(ctx)
 	prog.close()
 	if err != nil {
-		return err
+		return out, "", err
 	}
 	if err := output.RemovePartials(p.cfg.Output.Dir, runID); err != nil {
 		scr.say(err.Error())
 	}
-	return conclude(out, p.cfg.Output, runID, scr)
+	return out, runID, nil
+}
+
+// notifySignals returns a channel of the signals that end a run.
+func notifySignals() chan os.Signal {
+	signals := make(chan os.Signal, 16)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGPIPE)
+	if !signal.Ignored(syscall.SIGHUP) { // as nohup has it
+		signal.Notify(signals, syscall.SIGHUP)
+	}
+	return signals
 }
 
 // connect connects to the server that n names, or to one of its own. It writes to n what the ranks need to do the same.

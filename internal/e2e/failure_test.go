@@ -32,9 +32,16 @@ type live struct {
 // begin starts a run that would last for minutes and waits until it sweeps.
 func begin(t *testing.T, dir string, args ...string) *live {
 	t.Helper()
+	l := startLive(t, dir, append(args, set("grid.nx=512", "grid.ny=512", "solver.max_iterations=100000000", "solver.tolerance=0")...)...)
+	l.waitFor(`sweep`)
+	return l
+}
+
+// startLive starts a launcher.
+func startLive(t *testing.T, dir string, args ...string) *live {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	t.Cleanup(cancel)
-	args = append(args, set("grid.nx=512", "grid.ny=512", "solver.max_iterations=100000000", "solver.tolerance=0")...)
 	l := &live{t: t, cmd: command(ctx, dir, "launcher", args...), lines: make(chan string, 1000), before: sharedFiles(t)}
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -51,7 +58,6 @@ func begin(t *testing.T, dir string, args ...string) *live {
 			l.lines <- s.Text()
 		}
 	}()
-	l.waitFor(`sweep`)
 	return l
 }
 

@@ -14,7 +14,7 @@ const (
 	ExitOK      = 0
 	ExitFailed  = 1
 	ExitTimeout = 124 // as of timeout(1)
-	exitSignal  = 128 // plus the signal's number
+	ExitSignal  = 128 // plus the signal's number
 )
 
 // Exit codes of a rank.
@@ -50,7 +50,7 @@ func (o Outcome) ExitCode() int {
 	case o.stopped && o.timedOut:
 		return ExitTimeout
 	case o.stopped && o.signal != 0:
-		return exitSignal + int(o.signal)
+		return ExitSignal + int(o.signal)
 	case o.stopped: // somebody else told a rank to stop
 		return rankInterrupted
 	}

@@ -61,8 +61,8 @@ func (p *partial) abort() error {
 	return os.Remove(p.path)
 }
 
-// writeFile writes dir/name in one go: complete, or not at all.
-func writeFile(dir, name, runID string, data []byte) error {
+// WriteFile writes dir/name in one go: complete, or not at all. What a run that is killed leaves is for RemovePartials.
+func WriteFile(dir, name, runID string, data []byte) error {
 	p, err := createPartial(dir, name, runID)
 	if err != nil {
 		return err

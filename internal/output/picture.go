@@ -29,7 +29,7 @@ func WritePicture(dir, name, runID string, t *Thumbnail, c Caption) error {
 	if err := png.Encode(&b, img); err != nil {
 		return fmt.Errorf("picture: %w", err)
 	}
-	if err := writeFile(dir, name, runID, b.Bytes()); err != nil {
+	if err := WriteFile(dir, name, runID, b.Bytes()); err != nil {
 		return fmt.Errorf("write picture: %w", err)
 	}
 	return nil

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"jacobi/configs"
+	"jacobi/internal/launch"
+	"jacobi/internal/output"
+	"jacobi/internal/scaling"
+)
+
+// benchOptions are the flags of bench.
+type benchOptions struct {
+	options
+	rankList string
+	sizeList string
+	weak     bool
+	repeat   int
+	name     string
+}
+
+const aboutBench = `launcher bench runs the mesh of the run file, or the squares of --sizes, on each number of
+ranks, prints a table, and writes it to output.dir as JSON and CSV. Each run is one as launcher
+does it alone, on the same devices and transports. It does solver.max_iterations sweeps, whatever
+the tolerance, and writes no field, picture, history or report. Of --repeat runs the fastest
+counts; the first one warms up, too. All runs of a mesh must give the same field, else the
+benchmark fails.
+
+Times are those of the sweeps (first sweep to last norm), without set-up: T_s of 1 rank, T_p of p.
+Strong scaling, one mesh for all ranks: speed-up T_s/T_p, efficiency T_s/(p T_p).
+Weak scaling, --weak, p times the rows for p ranks: speed-up p T_s/T_p, efficiency T_s/T_p.
+Without 1 in the list of ranks there is no T_s, and neither of the two.
+
+GLUP/s are 10^9 points (nx * ny) updated a second. GB/s are effective: one value read and one
+written for each point. "of copy" is that over the speed of a copy, measured before the runs: on
+CPUs of a field of the same size by as many threads as the ranks have together, on GPUs of memory
+on each GPU used, summed over them. It passes 100% where one pass does several sweeps (halo.depth).
+On the CPU a rank alone takes all cores; device.threads=1 shows how the work scales with cores.
+
+Ctrl-C ends it; rows that are complete stay. Exit codes are those of launcher.`
+
+const benchExamples = `  launcher bench --ranks 1,2,4,8
+  launcher bench --ranks 1,2,4 --sizes 2048,16384 --set device.backend=cuda
+  launcher bench --weak --ranks 1,2,4 --set grid.nx=16384 --set grid.ny=16384 --repeat 3
+  launcher bench --config run.yaml --ranks 1,2 --set device.threads=1 --set output.dir=threads`
+
+func newBenchCommand(stdout, stderr io.Writer) *cobra.Command {
+	var o benchOptions
+	cmd := &cobra.Command{
+		Use:     "bench [--ranks LIST] [--sizes LIST] [--weak] [--config FILE] [--set key=value]...",
+		Short:   "Measure speed-up and efficiency over numbers of ranks and sizes",
+		Long:    aboutBench,
+		Example: benchExamples,
+		Args:    noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("np") && o.rankList != "" {
+				return fmt.Errorf("-np %d and --ranks %q: one of them is wanted", o.ranks, o.rankList)
+			}
+			if err := o.check(cmd); err != nil {
+				return err
+			}
+			return startBench(cmd.Context(), o, stdout, stderr)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.rankList, "ranks", "", "`LIST` of numbers of ranks, as in 1,2,4 (default: 1, 2, 4... up to -np)")
+	f.StringVar(&o.sizeList, "sizes", "", "`LIST` of meshes, N for N x N, as in 2048,16384 (default: grid.nx x grid.ny)")
+	f.BoolVar(&o.weak, "weak", false, "weak scaling: p ranks get p times the rows")
+	f.IntVar(&o.repeat, "repeat", 5, "runs of each, of which the fastest counts: `N`")
+	f.StringVar(&o.name, "name", "bench", "the files are `NAME`.json and NAME.csv in output.dir")
+	o.define(f)
+	return cmd
+}
+
+// startBench refuses what cannot run, then runs the benchmark.
+func startBench(ctx context.Context, o benchOptions, stdout, stderr io.Writer) error {
+	if o.repeat < 1 {
+		return fmt.Errorf("--repeat %d: at least 1 is wanted", o.repeat)
+	}
+	if o.name == "" || strings.ContainsAny(o.name, `/\`) || strings.HasPrefix(o.name, ".") {
+		return fmt.Errorf("--name %q: a plain file name is wanted; output.dir says where", o.name)
+	}
+	cfg, err := o.load()
+	if err != nil {
+		return err
+	}
+	b := &bench{repeat: o.repeat, name: o.name, kind: scaling.Strong, screen: newScreen(stdout, stderr, o.tag)}
+	if o.weak {
+		b.kind = scaling.Weak
+	}
+	if b.cases, err = o.cases(ctx, cfg); err != nil {
+		return err
+	}
+	if b.path, err = launch.FindRankBinary(); err != nil {
+		return err
+	}
+	if err := output.CheckDir(cfg.Output.Dir); err != nil {
+		return err
+	}
+	return b.run(ctx, o.timeout)
+}
+
+// cases lays out all runs that the flags ask for, size by size, with few ranks first. It refuses them if one cannot run.
+func (o *benchOptions) cases(ctx context.Context, cfg configs.Config) ([]*plan, error) {
+	ranks := upTo(max(1, cfg.Run.Ranks))
+	if o.rankList != "" {
+		var err error
+		if ranks, err = parseList("--ranks", o.rankList); err != nil {
+			return nil, err
+		}
+		slices.Sort(ranks)
+	}
+	sizes := []int{0} // the mesh of the configuration
+	if o.sizeList != "" {
+		var err error
+		if sizes, err = parseList("--sizes", o.sizeList); err != nil {
+			return nil, err
+		}
+	}
+	var cases []*plan
+	for _, size := range sizes {
+		for _, n := range ranks {
+			p, err := o.plan(o.benchConfig(cfg, size, n))
+			if err == nil {
+				err = allHere(p.ranks)
+			}
+			if err == nil {
+				err = p.check(ctx, false)
+			}
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", o.describe(cfg, size, n), err)
+			}
+			cases = append(cases, p)
+		}
+	}
+	return cases, nil
+}
+
+// benchConfig returns the configuration of a run: all sweeps, and no files.
+func (o *benchOptions) benchConfig(c configs.Config, size, ranks int) configs.Config {
+	if size > 0 {
+		c.Grid.NX, c.Grid.NY = size, size
+	}
+	if o.weak {
+		c.Grid.NY = times(c.Grid.NY, ranks)
+	}
+	c.Run.Ranks, c.Solver.Tolerance = ranks, 0
+	c.Output = configs.Output{Dir: c.Output.Dir}
+	return c
+}
+
+// describe says which of the runs it is, in the words of the flags.
+func (o *benchOptions) describe(c configs.Config, size, ranks int) string {
+	grid := o.benchConfig(c, size, ranks).Grid
+	from := ""
+	if size > 0 {
+		from = fmt.Sprintf(" --sizes %d", size)
+	}
+	if o.weak {
+		from += " --weak"
+	}
+	return fmt.Sprintf("bench --ranks %d%s (%d x %d)", ranks, from, grid.NX, grid.NY)
+}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+
+	"jacobi/cuda"
+	"jacobi/internal/cpu"
+)
+
+// copyRates are the copies that were measured, in bytes read and written a second.
+type copyRates struct {
+	cpu map[cpuCopy]float64
+	gpu map[int]float64 // by CUDA's index
+}
+
+// cpuCopy is what the speed of a copy on the CPU depends on.
+type cpuCopy struct{ bytes, threads int }
+
+// of returns the speed of a copy on the devices of p; 0 where it cannot be measured, since ranks are on other machines.
+func (c *copyRates) of(ctx context.Context, p *plan) (rate float64, err error) {
+	switch {
+	case allHere(p.ranks) != nil:
+		return 0, nil
+	case len(p.gpus) > 0:
+		rate, err = c.ofGPUs(ctx, p)
+	default:
+		rate, err = c.ofCPU(ctx, p.cpuCopy())
+	}
+	if err != nil {
+		return 0, fmt.Errorf("measure the roofline: %w", err)
+	}
+	return rate, nil
+}
+
+// ofGPUs sums over the GPUs that ranks use.
+func (c *copyRates) ofGPUs(ctx context.Context, p *plan) (sum float64, err error) {
+	if c.gpu == nil {
+		c.gpu = map[int]float64{}
+	}
+	counted := map[int]bool{}
+	for _, choice := range p.choices {
+		i := choice.Index
+		if counted[i] {
+			continue
+		}
+		counted[i] = true
+		if _, known := c.gpu[i]; !known {
+			if c.gpu[i], err = cuda.CopyRate(ctx, &p.gpus[i]); err != nil {
+				return 0, err
+			}
+		}
+		sum += c.gpu[i]
+	}
+	return sum, nil
+}
+
+func (c *copyRates) ofCPU(ctx context.Context, key cpuCopy) (rate float64, err error) {
+	if c.cpu == nil {
+		c.cpu = map[cpuCopy]float64{}
+	}
+	rate, known := c.cpu[key]
+	if known {
+		return rate, nil
+	}
+	if rate, err = cpu.CopyRate(ctx, key.bytes, key.threads); err != nil {
+		return 0, err
+	}
+	c.cpu[key] = rate
+	return rate, nil
+}
+
+// cpuCopy returns the copy on the CPU that is to be compared with p: of a field, by the threads of all ranks.
+func (p *plan) cpuCopy() cpuCopy {
+	threads := runtime.NumCPU()
+	if t := p.cfg.Device.Threads; t > 0 {
+		threads = min(threads, len(p.ranks)*t)
+	}
+	return cpuCopy{bytes: p.mesh.NY * p.mesh.RowBytes(), threads: threads}
+}

@@ -1,0 +1,207 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"time"
+
+	"jacobi/internal/device"
+	"jacobi/internal/launch"
+	"jacobi/internal/output"
+	"jacobi/internal/roster"
+	"jacobi/internal/scaling"
+)
+
+// bench is a benchmark that can run.
+type bench struct {
+	cases  []*plan
+	kind   scaling.Kind
+	repeat int
+	name   string // of the files
+	path   string // of the program of a rank
+	screen *screen
+
+	rates   copyRates
+	records []scaling.Record // those that are complete
+}
+
+// run measures all cases. Each row is printed, and the files are written, as soon as it is complete.
+func (b *bench) run(ctx context.Context, timeout time.Duration) error {
+	err := b.title(b.screen.stdout)
+	if err == nil {
+		err = b.measureAll(ctx, timeout)
+	}
+	done := fmt.Sprintf("%d of %s complete", len(b.records), plural(len(b.cases), "row"))
+	if len(b.records) > 0 {
+		file := filepath.Join(b.cases[0].cfg.Output.Dir, b.name)
+		done += fmt.Sprintf(": %s.json, %s.csv", file, file)
+	}
+	b.screen.say(done)
+	return err
+}
+
+func (b *bench) measureAll(ctx context.Context, timeout time.Duration) error {
+	told, cancel := tellEnd(ctx, timeout)
+	defer cancel()
+	var one *scaling.Record // of 1 rank, on the mesh at hand
+	for i, p := range b.cases {
+		if i > 0 && p.cfg.Run.Ranks <= b.cases[i-1].cfg.Run.Ranks {
+			one = nil // the next size begins
+		}
+		rec, err := b.measure(ctx, told, p)
+		if err != nil {
+			return err
+		}
+		if rec.Ranks == 1 {
+			one = &rec
+		}
+		if one != nil {
+			if err := rec.Against(*one); err != nil {
+				return b.failed(p, err)
+			}
+		}
+		if err := b.add(p, rec); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tellEnd returns a context that ends, with the exit code as its cause, after the timeout, if there is one, or with the first signal.
+// Ranks get neither: they are told to stop, not killed.
+func tellEnd(ctx context.Context, timeout time.Duration) (context.Context, func()) {
+	none := func() {}
+	if timeout > 0 {
+		ctx, none = context.WithTimeoutCause(ctx, timeout, exitError{launch.ExitTimeout})
+	}
+	told, cancel := context.WithCancelCause(ctx)
+	signals := notifySignals()
+	go func() {
+		select {
+		case sig := <-signals:
+			number, _ := sig.(syscall.Signal)
+			cancel(exitError{launch.ExitSignal + int(number)})
+		case <-told.Done():
+		}
+	}()
+	return told, func() { signal.Stop(signals); cancel(nil); none() }
+}
+
+// title prints what stands above the rows.
+func (b *bench) title(w io.Writer) error {
+	p := b.cases[0]
+	machine := fmt.Sprintf("%s: %s, %s", p.hosts(), device.Processor(), plural(runtime.NumCPU(), "core"))
+	if len(p.gpus) > 0 {
+		machine += fmt.Sprintf(", %s (%s)", plural(len(p.gpus), "GPU"), p.gpus[0].Name)
+	}
+	_, err := fmt.Fprintf(w, "%s, %s, %s; the fastest of %s\nOn %s\n%s.\n%s\n\n%s", p.title, p.mesh.DType, plural(p.cfg.Solver.MaxIterations, "sweep"),
+		plural(b.repeat, "run"), machine, b.kind.Definition(), scaling.Legend, scaling.Header())
+	return err
+}
+
+// add takes a record that is complete.
+func (b *bench) add(p *plan, rec scaling.Record) error {
+	b.records = append(b.records, rec)
+	if _, err := io.WriteString(b.screen.stdout, rec.Row()); err != nil {
+		return err
+	}
+	for _, f := range []struct {
+		ext   string
+		write func([]scaling.Record) ([]byte, error)
+	}{{".json", scaling.JSON}, {".csv", scaling.CSV}} {
+		data, err := f.write(b.records)
+		if err == nil {
+			err = output.WriteFile(p.cfg.Output.Dir, b.name+f.ext, launch.NewRunID(), data)
+		}
+		if err != nil {
+			return fmt.Errorf("write %s: %w", b.name+f.ext, err)
+		}
+	}
+	return nil
+}
+
+// measure runs a case as often as is wanted, unless told ends.
+func (b *bench) measure(ctx, told context.Context, p *plan) (scaling.Record, error) {
+	var none scaling.Record
+	rate, err := b.rates.of(told, p)
+	if err != nil {
+		return none, err
+	}
+	runs := make([]output.Report, b.repeat)
+	for i := range runs {
+		if told.Err() != nil {
+			return none, context.Cause(told)
+		}
+		if runs[i], err = b.once(ctx, told, p); err != nil {
+			return none, err
+		}
+		b.screen.say(fmt.Sprintf("%d x %d, %s: run %d of %d: %.4g s, %.3f GLUP/s", p.mesh.NX, p.mesh.NY, plural(len(p.ranks), "rank"),
+			i+1, b.repeat, runs[i].Times.Sweeps, runs[i].GLUPS))
+	}
+	rec, err := scaling.NewRecord(b.kind, runs)
+	if err != nil {
+		return none, b.failed(p, err)
+	}
+	if rec.Host, err = os.Hostname(); err != nil {
+		return none, fmt.Errorf("host name: %w", err)
+	}
+	rec.Processor, rec.Cores = device.Processor(), runtime.NumCPU()
+	if rate > 0 {
+		rec.Roofline(rate)
+	}
+	return rec, nil
+}
+
+// once does one run and returns its report.
+func (b *bench) once(ctx, told context.Context, p *plan) (output.Report, error) {
+	var none output.Report
+	own := *p // a run writes its server there
+	var left time.Duration
+	if end, ok := told.Deadline(); ok {
+		left = max(1, time.Until(end))
+	}
+	out, runID, err := runRanks(ctx, &own, b.path, left, b.screen, func() progress { return b.progress(p) })
+	switch {
+	case err != nil:
+		return none, err
+	case out.Err != nil:
+		return none, b.failed(p, out.Err)
+	case out.ExitCode() != launch.ExitOK:
+		return none, exitError{out.ExitCode()}
+	}
+	report, err := readReport(out.Report, own.cfg.Output, runID)
+	if err != nil {
+		return none, b.failed(p, fmt.Errorf("the run ended well, but its report is lost: %w", err))
+	}
+	if want := p.cfg.Solver.MaxIterations; report.Sweeps != want {
+		return none, b.failed(p, fmt.Errorf("nothing changed any more after %d of %d sweeps; take at most as many with solver.max_iterations, or a larger mesh",
+			report.Sweeps, want))
+	}
+	return report, nil
+}
+
+// failed ends the benchmark once it has begun: not everything that was asked for could be measured.
+func (b *bench) failed(p *plan, err error) error {
+	b.screen.say(fmt.Sprintf("%d x %d, %s: %v", p.mesh.NX, p.mesh.NY, plural(len(p.ranks), "rank"), err))
+	return exitError{launch.ExitFailed}
+}
+
+// progress shows a bar on a terminal; elsewhere a line a run is enough.
+func (b *bench) progress(p *plan) progress {
+	if isTerminal(b.screen.stderr) {
+		return newProgress(b.screen, p.cfg.Solver.MaxIterations)
+	}
+	return noProgress{}
+}
+
+// noProgress shows nothing.
+type noProgress struct{}
+
+func (noProgress) event(roster.Event) {}
+func (noProgress) close()             {}

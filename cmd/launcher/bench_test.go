@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"math"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"jacobi/cuda/driver"
+	"jacobi/internal/device"
+	"jacobi/internal/launch"
+)
+
+func TestBenchRefusals(t *testing.T) {
+	for _, c := range []struct{ args, want string }{
+		{"--ranks 0,x", `--ranks "0,x": "0": integers of at least 1 are wanted, with commas between them`},
+		{"--ranks 1,,2", `--ranks "1,,2": "": integers of at least 1 are wanted, with commas between them`},
+		{"--ranks 1,2,2", `--ranks "1,2,2": 2 stands there twice`},
+		{"--sizes 2k", `--sizes "2k": "2k": integers of at least 1 are wanted, with commas between them`},
+		{"--sizes 64,64", `--sizes "64,64": 64 stands there twice`},
+		{"--sizes 64,2 --ranks 1", "bench --ranks 1 --sizes 2 (2 x 2): grid.nx 2: 3 to 2147483647 are allowed\ngrid.ny 2: 3 to 2147483647 are allowed"},
+		{"--sizes 64 --ranks 9,1", "bench --ranks 9 --sizes 64 (64 x 64): run.ranks 9: grid.ny 64 allows at most 8 (stripes are whole groups of 8 rows)"},
+		{"--ranks 2 --set halo.depth=64", "bench --ranks 2 (64 x 128): halo.depth 64: with 2 ranks on grid.ny 128 at most 63, " +
+			"the rows of the lowest stripe, are allowed; with this depth run.ranks can be at most 1"},
+		{"--weak --ranks 100000000", "bench --ranks 100000000 --weak (64 x 12800000000): grid.ny 12800000000: 3 to 2147483647 are allowed"},
+		{"--weak --ranks 9223372036854775807", "bench --ranks 9223372036854775807 --weak (64 x 9223372036854775807): grid.ny 9223372036854775807: 3 to 2147483647 are allowed"},
+		{"--ranks 3 --host a:2", "bench --ranks 3 (64 x 128): -np 3 ranks need as many slots, and there are 2: a 2"},
+		{"-np 2 --ranks 1", `-np 2 and --ranks "1": one of them is wanted`},
+		{"-np 0", "-np 0: at least 1 is wanted"},
+		{"--repeat 0", "--repeat 0: at least 1 is wanted"},
+		{"--repeat few", `--repeat "few": an integer is wanted`},
+		{"--timeout -1s", "--timeout -1s: a positive duration is wanted, as in 10m"},
+		{"--name a/b", `--name "a/b": a plain file name is wanted; output.dir says where`},
+		{"--name=", `--name "": a plain file name is wanted; output.dir says where`},
+		{"--rank 1", "unknown flag --rank: did you mean --ranks?"},
+		{"1,2", `unknown command "1,2"; see launcher --help`},
+		{"--set grid.nz=3", "unknown key grid.nz (--set): did you mean grid.nx?"},
+	} {
+		_, err := command(t, append(append([]string{"bench", "--set", "device.backend=cpu"}, small...), strings.Fields(c.args)...)...)
+		if err == nil || err.Error() != c.want {
+			t.Errorf("%s: error %v\nwant %s", c.args, err, c.want)
+		}
+		if entries, err := os.ReadDir("."); len(entries) != 0 || err != nil {
+			t.Errorf("%s: left behind: %v, error %v", c.args, entries, err)
+		}
+	}
+	_, err := command(t, "bench", "--ranks", "2", "--sizes", "64,2000000", "--set", "device.backend=cpu")
+	if err == nil || !strings.HasPrefix(err.Error(), "bench --ranks 2 --sizes 2000000 (2000000 x 2000000): grid.nx 2000000, grid.ny 2000000: memory: ") {
+		t.Errorf("a size beyond the memory: %v", err)
+	}
+}
+
+func TestUpTo(t *testing.T) {
+	for n, want := range map[int][]int{1: {1}, 2: {1, 2}, 5: {1, 2, 4, 5}, 8: {1, 2, 4, 8}} {
+		if got := upTo(n); !slices.Equal(got, want) {
+			t.Errorf("up to %d: %v, want %v", n, got, want)
+		}
+	}
+	if got := times(math.MaxInt/2, 3); got != math.MaxInt {
+		t.Errorf("a product beyond all integers: %d", got)
+	}
+}
+
+// The copy to compare with has the field's bytes and the threads that all ranks have together.
+func TestCPUCopy(t *testing.T) {
+	cores := runtime.NumCPU()
+	for _, c := range []struct {
+		set  []string
+		want cpuCopy
+	}{
+		{[]string{"run.ranks=2"}, cpuCopy{bytes: 64 * 128 * 4, threads: cores}},
+		{[]string{"run.ranks=2", "grid.dtype=float64", "device.threads=1"}, cpuCopy{bytes: 64 * 128 * 8, threads: min(2, cores)}},
+		{[]string{"run.ranks=1", "device.threads=1000"}, cpuCopy{bytes: 64 * 128 * 4, threads: cores}},
+	} {
+		p, err := planOf(t, append([]string{"grid.nx=64", "grid.ny=128", "device.backend=cpu"}, c.set...)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := p.cpuCopy(); got != c.want {
+			t.Errorf("%v: %+v, want %+v", c.set, got, c.want)
+		}
+	}
+}
+
+// A copy is measured once, and not at all where ranks are elsewhere.
+func TestCopyRatesAreKept(t *testing.T) {
+	p, err := planOf(t, "grid.nx=64", "grid.ny=128", "device.backend=cpu", "run.ranks=2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.ranks, err = (places{mapBy: "slot"}).place(2); err != nil {
+		t.Fatal(err)
+	}
+	rates := copyRates{cpu: map[cpuCopy]float64{p.cpuCopy(): 123}}
+	if rate, err := rates.of(t.Context(), p); rate != 123 || err != nil {
+		t.Errorf("%v, %v", rate, err)
+	}
+	gpus := *p // two ranks on GPU 1, one on GPU 0
+	gpus.gpus = make([]driver.Device, 2)
+	gpus.choices = []*device.Choice{{Candidate: device.Candidate{Index: 1}}, {}, {Candidate: device.Candidate{Index: 1}}}
+	rates.gpu = map[int]float64{0: 5, 1: 7}
+	if rate, err := rates.of(t.Context(), &gpus); rate != 12 || err != nil {
+		t.Errorf("two GPUs: %v, %v", rate, err)
+	}
+	p.ranks = launch.OneHost("elsewhere.invalid", 2)
+	if rate, err := rates.of(t.Context(), p); rate != 0 || err != nil {
+		t.Errorf("another host: %v, %v", rate, err)
+	}
+}
+
+// The end of the time limit is the cause of the context's end.
+func TestTellEnd(t *testing.T) {
+	told, cancel := tellEnd(t.Context(), time.Nanosecond)
+	defer cancel()
+	<-told.Done()
+	if e, ok := errors.AsType[exitError](context.Cause(told)); !ok || e.code != launch.ExitTimeout {
+		t.Errorf("cause %v", context.Cause(told))
+	}
+}
+
+func TestBenchmarkHasItsOwnConfiguration(t *testing.T) {
+	o := benchOptions{weak: true}
+	p, err := planOf(t, "grid.nx=64", "grid.ny=128")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := o.benchConfig(p.cfg, 0, 3)
+	if c.Grid.NX != 64 || c.Grid.NY != 384 || c.Run.Ranks != 3 || c.Solver.Tolerance != 0 || c.Solver.MaxIterations != 1000 ||
+		c.Output.Dir != "out" || c.Output.Field+c.Output.Picture+c.Output.History+c.Output.Report != "" {
+		t.Errorf("%+v", c)
+	}
+}

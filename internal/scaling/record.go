@@ -1,0 +1,109 @@
+package scaling
+
+import (
+	"fmt"
+	"time"
+
+	"jacobi/internal/output"
+	"jacobi/solver"
+)
+
+// Record is one mesh on one number of ranks: the fastest of its runs. Times are those of the sweeps (first sweep to last norm), in
+// seconds. A nil pointer is a number that was not measured.
+type Record struct {
+	Scaling Kind      `json:"scaling"`
+	Problem string    `json:"problem"`
+	NX      int       `json:"nx"`
+	NY      int       `json:"ny"`
+	DType   string    `json:"dtype"`
+	Ranks   int       `json:"ranks"`
+	Sweeps  int       `json:"sweeps"`
+	Depth   int       `json:"depth"`   // rows of a halo
+	Seconds []float64 `json:"seconds"` // of each run
+
+	Serial     *float64 `json:"t_s"` // seconds of 1 rank, for Weak on the mesh of 1 rank
+	Parallel   float64  `json:"t_p"` // the least of Seconds
+	SpeedUp    *float64 `json:"speed_up"`
+	Efficiency *float64 `json:"efficiency"`
+
+	GLUPS        float64  `json:"glups"`         // 10^9 points updated a second
+	Traffic      float64  `json:"gb_s"`          // effective, see Traffic
+	CopyRate     *float64 `json:"copy_gb_s"`     // of a copy on the devices used: read and written
+	CopyFraction *float64 `json:"copy_fraction"` // Traffic over CopyRate; above 1 where one pass does several sweeps
+
+	FieldSHA256 string    `json:"field_sha256"`
+	Transports  []Pair    `json:"transports"` // of all pairs of neighbours
+	Devices     []string  `json:"devices"`    // by rank
+	Kernel      string    `json:"kernel"`     // of the CPU; "" on GPUs
+	Threads     int       `json:"threads"`    // of the CPU that a rank keeps busy
+	Host        string    `json:"host"`       // of the launcher, as the two that follow
+	Processor   string    `json:"processor"`
+	Cores       int       `json:"cores"`
+	Version     string    `json:"version"`
+	Started     time.Time `json:"started"` // the fastest run
+}
+
+// Pair is two neighbours: the bottom of Rank meets the top of Neighbour.
+type Pair struct {
+	Rank      int    `json:"rank"`
+	Neighbour int    `json:"neighbour"`
+	Transport string `json:"transport"`
+	Why       string `json:"why"`
+}
+
+// String returns the pair as "0-1 shared memory".
+func (p Pair) String() string { return fmt.Sprintf("%d-%d %s", p.Rank, p.Neighbour, p.Transport) }
+
+// NewRecord returns the record of runs, at least one, that differ in nothing but their time. It is an error if they did not all do
+// the same number of sweeps to the same field, or took no time.
+func NewRecord(k Kind, runs []output.Report) (Record, error) {
+	best, seconds := runs[0], make([]float64, len(runs))
+	for i, r := range runs {
+		if r.FieldSHA256 != best.FieldSHA256 || r.Sweeps != best.Sweeps {
+			return Record{}, fmt.Errorf("run %d gave %d sweeps to the field %s, run 1 %d to %s: they must be the same",
+				i+1, r.Sweeps, r.FieldSHA256, runs[0].Sweeps, runs[0].FieldSHA256)
+		}
+		if !(r.Times.Sweeps > 0) {
+			return Record{}, fmt.Errorf("run %d took %v s for %d sweeps: too short to be measured", i+1, r.Times.Sweeps, r.Sweeps)
+		}
+		seconds[i] = r.Times.Sweeps
+		if r.Times.Sweeps < best.Times.Sweeps {
+			best = r
+		}
+	}
+	dtype, err := solver.ParseDType(best.Mesh.DType)
+	if err != nil {
+		return Record{}, err
+	}
+	rec := Record{
+		Scaling: k, Problem: best.Problem, NX: best.Mesh.NX, NY: best.Mesh.NY, DType: best.Mesh.DType, Ranks: len(best.Ranks),
+		Sweeps: best.Sweeps, Depth: best.Depth, Seconds: seconds, Parallel: best.Times.Sweeps, GLUPS: best.GLUPS,
+		Traffic: Traffic(best.GLUPS, dtype.Size()), FieldSHA256: best.FieldSHA256, Version: best.Version, Started: best.Started,
+		Kernel: best.Ranks[0].Kernel, Threads: best.Ranks[0].Threads,
+	}
+	for _, r := range best.Ranks {
+		rec.Devices = append(rec.Devices, r.Device)
+		if l, ok := r.Transports[solver.Bottom.String()]; ok {
+			rec.Transports = append(rec.Transports, Pair{r.Rank, l.Neighbour, l.Transport, l.Why})
+		}
+	}
+	return rec, nil
+}
+
+// Against compares r with the record of one rank. For Strong it is an error if the two fields differ: ranks do not change the answer.
+func (r *Record) Against(one Record) error {
+	if r.Scaling == Strong && r.FieldSHA256 != one.FieldSHA256 {
+		return fmt.Errorf("%d ranks gave the field %s, 1 rank %s: they must be the same", r.Ranks, r.FieldSHA256, one.FieldSHA256)
+	}
+	serial := one.Parallel
+	speedUp, efficiency := r.Scaling.SpeedUp(serial, r.Parallel, r.Ranks), r.Scaling.Efficiency(serial, r.Parallel, r.Ranks)
+	r.Serial, r.SpeedUp, r.Efficiency = &serial, &speedUp, &efficiency
+	return nil
+}
+
+// Roofline compares r with a copy of so many bytes, read and written, a second.
+func (r *Record) Roofline(rate float64) {
+	rate /= 1e9
+	fraction := r.Traffic / rate
+	r.CopyRate, r.CopyFraction = &rate, &fraction
+}
