@@ -83,10 +83,24 @@ type Exchange interface {
 	Wait(ctx context.Context, block uint64) error
 }
 
+// Flags are what a rank lets all others know along with its sums.
+type Flags uint8
+
+// The flags. Their values are part of the wire format.
+const (
+	FlagStop Flags = 1 << iota // it was asked to stop
+	FlagSave                   // it wishes the state to be saved
+	FlagBusy                   // it is still saving an earlier state
+	flagsEnd
+)
+
+// Valid says whether f holds known flags alone.
+func (f Flags) Valid() bool { return f < flagsEnd }
+
 // Contribution is what one rank gives to, and all ranks get from, the reduction of a block.
 type Contribution struct {
-	Sums []Sum // one a sweep
-	Stop bool  // this rank (any rank) was asked to stop
+	Sums  []Sum // one a sweep
+	Flags Flags // of this rank; in a total: of any rank
 }
 
 // Reducer adds contributions over all ranks; every rank gets the same, to the bit.

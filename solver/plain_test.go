@@ -221,7 +221,7 @@ func (l link) Recv(ctx context.Context, block uint64, rows []byte) error {
 func (h *hub) Post(_ context.Context, block uint64, c solver.Contribution) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.given[block] = append(h.given[block], solver.Contribution{Sums: append([]solver.Sum(nil), c.Sums...), Stop: c.Stop})
+	h.given[block] = append(h.given[block], solver.Contribution{Sums: append([]solver.Sum(nil), c.Sums...), Flags: c.Flags})
 	h.cond.Broadcast()
 	return nil
 }
@@ -238,7 +238,7 @@ func (h *hub) Wait(_ context.Context, block uint64) (solver.Contribution, error)
 		for i, s := range c.Sums {
 			total.Sums[i].Merge(s)
 		}
-		total.Stop = total.Stop || c.Stop
+		total.Flags |= c.Flags
 	}
 	return total, nil
 }

@@ -9,9 +9,10 @@ import (
 	"time"
 )
 
-// Options of Run. All ranks must be given the same, but for Stop and the callbacks.
+// Options of Run. All ranks must be given the same, but for Stop, Saver and the callbacks; all or none have a Saver.
 type Options struct {
-	Initial       RowSource // what the backend has loaded, should it be needed again
+	Initial       RowSource // the field at sweep 0, should it be needed again
+	Start         Start     // where the field that the backend has loaded stands
 	Magnitude     Magnitude
 	Depth         int     // rows in a halo, as in the backend's Layout
 	MaxSweeps     int     // most sweeps in a block, at most what each rank's backend can
@@ -19,6 +20,10 @@ type Options struct {
 	MaxIterations int     // most sweeps
 	// Stop, if not nil, is asked once a block whether this rank was told to stop. All ranks stop at one sweep.
 	Stop func() bool
+	// Saver, if not nil, saves the state: every SaveEvery sweeps (0: never of itself) and when a rank wishes it, at the end of the
+	// block then, and not before all ranks are done with the state before.
+	Saver     Saver
+	SaveEvery int
 	// OnNorms, if not nil, gets the norms of sweeps first, first+1, ... once they are final, in order.
 	OnNorms func(first int, norms []float64) error
 }
@@ -47,6 +52,7 @@ type Times struct {
 	Compute  time.Duration // in the backend
 	HaloWait time.Duration // sending, and waiting for neighbours' rows
 	NormWait time.Duration // waiting for the sums of the device and of other ranks
+	Save     time.Duration // copying the state for the Saver
 }
 
 // NotFiniteError says that the norm of a sweep was no finite number.
@@ -67,6 +73,9 @@ func Run(ctx context.Context, b Backend, x Exchange, red Reducer, o Options) (Re
 		return Result{}, fmt.Errorf("%d sweeps a block: the backend does 1 to %d", o.MaxSweeps, most)
 	}
 	r := &run{Options: o, backend: b, exchange: x, reducer: red, lag: b.Limits().Lag, valid: o.Depth, stop: math.MaxInt}
+	if err := r.begin(); err != nil {
+		return Result{}, err
+	}
 	start := time.Now()
 	err := r.loop(ctx)
 	if err == nil {
@@ -105,6 +114,7 @@ type run struct {
 	stop      int        // sweeps after which the run ends; MaxInt while open
 	reason    StopReason // once stop is set
 	interrupt bool       // a settled block carried a stop request
+	saving    saving
 	times     Times
 }
 
@@ -123,6 +133,9 @@ func (r *run) loop(ctx context.Context) error {
 			return err
 		}
 		if err := r.settle(ctx, 1); err != nil {
+			return err
+		}
+		if err := r.save(ctx); err != nil {
 			return err
 		}
 	}
@@ -222,7 +235,7 @@ func (r *run) post(ctx context.Context, lag int) error {
 			if err != nil {
 				return err
 			}
-			return r.reducer.Post(ctx, b.Index, Contribution{Sums: sums, Stop: r.Stop != nil && r.Stop()})
+			return r.reducer.Post(ctx, b.Index, Contribution{Sums: sums, Flags: r.flags()})
 		})
 		if err != nil {
 			return fmt.Errorf("sweep %d: norm: %w", b.First, err)
@@ -251,7 +264,7 @@ func (r *run) settle(ctx context.Context, keep int) error {
 			return fmt.Errorf("sweep %d: norm: %d sums for %d sweeps", b.First, len(total.Sums), b.Sweeps)
 		}
 		r.blocks = r.blocks[1:]
-		r.interrupt = r.interrupt || total.Stop
+		r.hear(b, total.Flags)
 		if err := r.decide(b, total.Sums); err != nil {
 			return err
 		}
@@ -271,18 +284,43 @@ func (r *run) decide(b Block, sums []Sum) error {
 		if math.IsNaN(norm) || math.IsInf(norm, 0) {
 			return &NotFiniteError{Sweep: sweep, Norm: norm}
 		}
-		if r.stop == math.MaxInt && norm <= r.Tolerance {
-			r.stop = min(sweep+2, r.MaxIterations)
-			r.reason = Converged
-		}
-		r.forecast.add(sweep, norm)
+		r.judge(sweep, norm)
 		norms = append(norms, norm)
-		r.norm = norm
 	}
 	if r.OnNorms == nil || len(norms) == 0 {
 		return nil
 	}
 	return r.OnNorms(b.First, norms)
+}
+
+// judge applies the stop rule to the norm of the next sweep.
+func (r *run) judge(sweep int, norm float64) {
+	if r.stop == math.MaxInt && norm <= r.Tolerance {
+		r.stop = min(sweep+2, r.MaxIterations)
+		r.reason = Converged
+	}
+	r.forecast.add(sweep, norm)
+	r.norm = norm
+}
+
+// flags returns what this rank says with its sums.
+func (r *run) flags() (f Flags) {
+	if r.Stop != nil && r.Stop() {
+		f |= FlagStop
+	}
+	if r.Saver != nil && r.Saver.Wanted() {
+		f |= FlagSave
+	}
+	if r.Saver != nil && r.Saver.Busy() {
+		f |= FlagBusy
+	}
+	return f
+}
+
+// hear takes what ranks said with the sums of a settled block.
+func (r *run) hear(b Block, f Flags) {
+	r.interrupt = r.interrupt || f&FlagStop != 0
+	r.saving.hear(b, f)
 }
 
 // land makes now the field after exactly end() sweeps.

@@ -86,7 +86,7 @@ func runRanks(t *testing.T, f formula, ranks, depth int, limits solver.Limits, o
 		opts.Initial, opts.Depth, opts.MaxSweeps = f, depth, limits.MaxSweeps
 		if r == 0 {
 			opts.OnNorms = func(first int, norms []float64) error {
-				if first != len(out.norms) {
+				if first != opts.Start.Sweeps+len(out.norms) {
 					return fmt.Errorf("norms of sweep %d after %d", first, len(out.norms))
 				}
 				out.norms = append(out.norms, norms...)

@@ -19,7 +19,7 @@ const (
 	pending      kind = 3 // the ranks that a block waits for: of a node, to the root, or the other way
 )
 
-// frame is a message between the leaders of nodes. On the wire, little-endian: magic u32, kind u8, stop u8, count
+// frame is a message between the leaders of nodes. On the wire, little-endian: magic u32, kind u8, flags u8, count
 // u16, run u64, block u64, rank u32, then count sums (solver.SumBytes each) or, when pending, count ranks (u32
 // each), then CRC-32C of all before u32.
 type frame struct {
@@ -51,7 +51,7 @@ func (f frame) encode() []byte {
 	waiting := f.waiting[:min(len(f.waiting), maxWaiting)]
 	b := make([]byte, 0, frameHead+len(f.c.Sums)*solver.SumBytes+4*len(waiting)+4)
 	b = binary.LittleEndian.AppendUint32(b, frameMagic)
-	b = append(b, byte(f.kind), byte(flag(f.c.Stop)))
+	b = append(b, byte(f.kind), byte(f.c.Flags))
 	b = binary.LittleEndian.AppendUint16(b, uint16(len(f.c.Sums)+len(waiting)))
 	b = binary.LittleEndian.AppendUint64(b, f.run)
 	b = binary.LittleEndian.AppendUint64(b, f.block)
@@ -81,10 +81,10 @@ func decodeFrame(b []byte) (frame, error) {
 	}
 	count, rest := int(binary.LittleEndian.Uint16(b[6:])), body[frameHead:]
 	switch {
-	case b[5] > 1:
-		return frame{}, fmt.Errorf("stop flag %d", b[5])
+	case !solver.Flags(b[5]).Valid():
+		return frame{}, fmt.Errorf("flags %#02x", b[5])
 	case (f.kind == contribution || f.kind == total) && count <= maxSums && len(rest) == count*solver.SumBytes:
-		f.c.Stop = b[5] == 1
+		f.c.Flags = solver.Flags(b[5])
 		f.c.Sums = make([]solver.Sum, count)
 		for i := range f.c.Sums {
 			s, err := solver.SumFromBinary(rest[i*solver.SumBytes:])

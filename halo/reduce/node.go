@@ -23,7 +23,7 @@ var errLate = os.ErrDeadlineExceeded
 //	a cell for each rank of the node, and one for the total over all nodes
 //
 // and one line with the leader's hint (see setHint). A cell is its block + 1 (uint64, written last), then the
-// number of sums (uint32), the stop flag (uint32) and the sums, each three limbs and its Bad (4 uint64).
+// number of sums (uint32), the flags (uint32) and the sums, each three limbs and its Bad (4 uint64).
 //
 // Who contributes last completes the slot and wakes the others; where all ranks of the run share the node,
 // each of them then adds all cells on its own. No step makes a system call unless somebody sleeps.
@@ -112,7 +112,7 @@ func (n *node) waitTotal(ctx context.Context, block uint64, deadline time.Time) 
 func (n *node) write(block uint64, cell int, c solver.Contribution) {
 	mark, b := n.cellAt(block, cell)
 	binary.NativeEndian.PutUint32(b, uint32(len(c.Sums)))
-	binary.NativeEndian.PutUint32(b[4:], flag(c.Stop))
+	binary.NativeEndian.PutUint32(b[4:], uint32(c.Flags))
 	b = b[8:]
 	for _, s := range c.Sums {
 		for i, limb := range s.Limbs {
@@ -132,7 +132,7 @@ func (n *node) read(block uint64, cell int) (solver.Contribution, error) {
 	if mark.Load() != block+1 || count > n.most {
 		return solver.Contribution{}, errTorn
 	}
-	c := solver.Contribution{Sums: make([]solver.Sum, count), Stop: binary.NativeEndian.Uint32(b[4:]) != 0}
+	c := solver.Contribution{Sums: make([]solver.Sum, count), Flags: solver.Flags(binary.NativeEndian.Uint32(b[4:]))}
 	b = b[8:]
 	for i := range c.Sums {
 		for j := range c.Sums[i].Limbs {

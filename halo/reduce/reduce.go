@@ -151,7 +151,7 @@ func (r *Reducer) Close() error { return r.path.close() }
 func merge(total *solver.Contribution, first bool, block uint64, rank int, c solver.Contribution) error {
 	if first {
 		total.Sums = append(total.Sums[:0], c.Sums...)
-		total.Stop = c.Stop
+		total.Flags = c.Flags
 		return nil
 	}
 	if len(c.Sums) != len(total.Sums) {
@@ -160,7 +160,7 @@ func merge(total *solver.Contribution, first bool, block uint64, rank int, c sol
 	for i, s := range c.Sums {
 		total.Sums[i].Merge(s)
 	}
-	total.Stop = total.Stop || c.Stop
+	total.Flags |= c.Flags
 	return nil
 }
 

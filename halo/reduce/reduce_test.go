@@ -75,7 +75,7 @@ func plain(t testing.TB) func(int) roster.Conn {
 // contributionOf returns what rank gives to block: one to testSums sums with all their bits in use.
 func contributionOf(rank int, block uint64) solver.Contribution {
 	rng := rand.New(rand.NewPCG(uint64(rank), block))
-	c := solver.Contribution{Sums: make([]solver.Sum, 1+block*31%testSums), Stop: rank == int(block%7) && block%3 == 0}
+	c := solver.Contribution{Sums: make([]solver.Sum, 1+block*31%testSums), Flags: solver.Flags(rank+int(block)) % 8}
 	for i := range c.Sums {
 		c.Sums[i] = solver.Sum{Limbs: [3]uint64{rng.Uint64(), rng.Uint64(), rng.Uint64() >> 12}, Bad: rng.IntN(50) == 0}
 	}
@@ -86,7 +86,7 @@ func totalOf(ranks int, block uint64) solver.Contribution {
 	sum := contributionOf(0, block)
 	for r := 1; r < ranks; r++ {
 		c := contributionOf(r, block)
-		sum.Stop = sum.Stop || c.Stop
+		sum.Flags |= c.Flags
 		for i := range sum.Sums {
 			sum.Sums[i].Merge(c.Sums[i])
 		}
@@ -108,7 +108,7 @@ func drive(ctx context.Context, r solver.Reducer, rank, ranks int, blocks uint64
 				return err
 			}
 			want := totalOf(ranks, waited)
-			if got.Stop != want.Stop || !slices.Equal(got.Sums, want.Sums) {
+			if got.Flags != want.Flags || !slices.Equal(got.Sums, want.Sums) {
 				return fmt.Errorf("block %d: total %+v, want %+v", waited, got, want)
 			}
 			waited++
@@ -387,7 +387,7 @@ func TestForeignFrames(t *testing.T) {
 
 func FuzzDecodeFrame(f *testing.F) {
 	f.Add(frame{kind: contribution, run: 7, block: 8, rank: 9, c: contributionOf(1, 2)}.encode())
-	f.Add(frame{kind: total, c: solver.Contribution{Stop: true}}.encode())
+	f.Add(frame{kind: total, c: solver.Contribution{Flags: solver.FlagStop | solver.FlagBusy}}.encode())
 	f.Add(frame{kind: pending, waiting: []int{3, 4}}.encode())
 	f.Fuzz(func(t *testing.T, b []byte) {
 		got, err := decodeFrame(b)

@@ -1,0 +1,230 @@
+package solver_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"jacobi/solver"
+)
+
+// shelf keeps the states that ranks save, by sweeps and first row.
+type shelf struct {
+	mu     sync.Mutex
+	states map[int]map[int][]byte
+}
+
+// saver is one rank's. It is busy for as many questions as patience says.
+type saver struct {
+	shelf    *shelf
+	backend  *plain
+	wanted   func() bool // may be nil
+	patience int
+	asked    int
+}
+
+func (s *saver) Wanted() bool { return s.wanted != nil && s.wanted() }
+
+func (s *saver) Busy() bool {
+	s.asked++
+	return s.asked <= s.patience
+}
+
+func (s *saver) Save(ctx context.Context, sweeps int) error {
+	s.asked = 0
+	stripe := s.backend.layout.Stripe
+	rows := make([]byte, stripe.Rows()*s.backend.layout.Mesh.RowBytes())
+	if err := s.backend.CopyRows(ctx, stripe, rows); err != nil {
+		return err
+	}
+	s.shelf.mu.Lock()
+	defer s.shelf.mu.Unlock()
+	if s.shelf.states[sweeps] == nil {
+		s.shelf.states[sweeps] = map[int][]byte{}
+	}
+	s.shelf.states[sweeps][stripe.Lo] = rows
+	return nil
+}
+
+// field returns the interior after sweeps sweeps.
+func (h *shelf) field(sweeps int) []byte {
+	var all []byte
+	for _, lo := range slices.Sorted(maps.Keys(h.states[sweeps])) {
+		all = append(all, h.states[sweeps][lo]...)
+	}
+	return all
+}
+
+// rows is a field as a RowSource, with the rows beyond the interior from elsewhere.
+type rows struct {
+	formula
+	interior []byte
+}
+
+func (r rows) Row(iy int, dst []byte) error {
+	if iy < 1 || iy > r.mesh.NY-2 {
+		return r.formula.Row(iy, dst)
+	}
+	copy(dst, r.interior[(iy-1)*r.mesh.RowBytes():])
+	return nil
+}
+
+// savingRun runs ranks that save every so many sweeps.
+func savingRun(t *testing.T, f formula, ranks, depth int, limits solver.Limits, o solver.Options, adjust func(rank int, s *saver)) (outcome, *shelf) {
+	t.Helper()
+	h := &shelf{states: map[int]map[int][]byte{}}
+	out, errs := runRanks(t, f, ranks, depth, limits, o, func(rank int, o *solver.Options, p *plain) {
+		s := &saver{shelf: h, backend: p}
+		if adjust != nil {
+			adjust(rank, s)
+		}
+		o.Saver = s
+	})
+	noErrors(t, errs)
+	return out, h
+}
+
+// From every state that was saved a run goes on to the same end, whatever its ranks, depth, pass length and lag.
+func TestRunGoesOnFromASavedState(t *testing.T) {
+	for _, periodic := range []bool{false, true} {
+		f := formula{mesh: solver.Mesh{NX: 21, NY: 67, DType: solver.Float64, Periodic: periodic}, value: bump}
+		all, _ := wanted(t, f, 0, 60)
+		for _, k := range []int{9, 30, 44, 58} {
+			o := solver.Options{Tolerance: all[k], MaxIterations: 60, SaveEvery: 1}
+			norms, field := wanted(t, f, all[k], 60)
+			saved, h := savingRun(t, f, 3, 2, solver.Limits{MaxSweeps: 1}, o, nil)
+			if !slices.Equal(saved.norms, norms) || !bytes.Equal(saved.field, field) {
+				t.Fatalf("periodic %v, k %d: saving changed the answer", periodic, k)
+			}
+			for at := range h.states {
+				if want := wantedAfter(t, f, at); !bytes.Equal(h.field(at), want) {
+					t.Fatalf("periodic %v: the state saved after %d sweeps is not the field of then", periodic, at)
+				}
+				if at > len(norms) || testing.Short() && at%4 != 1 {
+					continue // the norms of later blocks brought an end before it
+				}
+				for _, c := range []struct{ ranks, depth, pass, lag int }{{1, 8, 8, 0}, {4, 8, 8, 1}, {3, 7, 2, 1}, {2, 1, 1, 0}} {
+					for _, last := range []int{2, at} {
+						o := o
+						o.Start = solver.Start{Sweeps: at, Norms: norms[at-min(at, last) : at]}
+						out, errs := runRanks(t, f, c.ranks, c.depth, solver.Limits{MaxSweeps: c.pass, Lag: c.lag}, o, func(_ int, _ *solver.Options, p *plain) {
+							if err := p.Load(t.Context(), rows{f, h.field(at)}); err != nil {
+								t.Fatal(err)
+							}
+						})
+						noErrors(t, errs)
+						if out.result.Sweeps != len(norms) || out.result.Norm != norms[len(norms)-1] || out.result.Reason != saved.result.Reason ||
+							!slices.Equal(out.norms, norms[at:]) || !bytes.Equal(out.field, field) {
+							t.Errorf("periodic %v, k %d, %+v, on from %d: %+v, %d norms; want %d sweeps", periodic, k, c, at, out.result, len(out.norms), len(norms))
+						}
+					}
+				}
+			}
+			if len(h.states) < k/4 {
+				t.Errorf("k %d: only %d states were saved", k, len(h.states))
+			}
+		}
+	}
+}
+
+func wantedAfter(t *testing.T, f formula, sweeps int) []byte {
+	t.Helper()
+	_, field := wanted(t, f, 0, sweeps)
+	return field
+}
+
+// A run that goes on and whose norm then falls unforeseen begins again from the initial field.
+func TestRunThatGoesOnCanRewind(t *testing.T) {
+	f := formula{mesh: solver.Mesh{NX: 3, NY: 42, DType: solver.Float64, Periodic: true}, value: bump}
+	all, _ := wanted(t, f, 0, 100)
+	_, field := wanted(t, f, all[17], 100)
+	// Exaggerated norms make the forecast wrong.
+	o := solver.Options{Tolerance: all[17], MaxIterations: 100, Start: solver.Start{Sweeps: 8, Norms: []float64{1e9, 1e9}}}
+	out, errs := runRanks(t, f, 2, 16, solver.Limits{MaxSweeps: 4}, o, func(_ int, _ *solver.Options, p *plain) {
+		if err := p.Load(t.Context(), rows{f, wantedAfter(t, f, 8)}); err != nil {
+			t.Fatal(err)
+		}
+		p.exaggerateBefore = 16
+	})
+	noErrors(t, errs)
+	if out.result.Sweeps != 19 || !bytes.Equal(out.field, field) {
+		t.Errorf("%+v, want 19 sweeps and their field", out.result)
+	}
+	for r, p := range out.backends {
+		if p.loaded != 3 { // the initial field, the state, the initial field again
+			t.Errorf("rank %d loaded %d times, want 3: the case did not need a rewind", r, p.loaded)
+		}
+	}
+}
+
+// States come every SaveEvery sweeps, at the end of the block; one that falls due while a rank is busy comes when no rank is.
+func TestStatesAreSavedInTime(t *testing.T) {
+	f := formula{mesh: solver.Mesh{NX: 9, NY: 40, DType: solver.Float64}, value: bump}
+	limits := solver.Limits{MaxSweeps: 4}
+	run := func(o solver.Options, adjust func(int, *saver)) []int {
+		t.Helper()
+		o.MaxIterations = 60
+		_, h := savingRun(t, f, 3, 4, limits, o, adjust)
+		return slices.Sorted(maps.Keys(h.states))
+	}
+	check := func(what string, got []int, want ...int) {
+		t.Helper()
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: saved after sweeps %v, want %v", what, got, want)
+		}
+	}
+	check("never", run(solver.Options{}, nil))
+	check("every 16", run(solver.Options{SaveEvery: 16}, nil), 16, 32, 48)
+	check("every 10", run(solver.Options{SaveEvery: 10}, nil), 12, 20, 32, 40, 52, 60)
+	check("every 1000", run(solver.Options{SaveEvery: 1000}, nil))
+	// Rank 2 is busy when it is asked at the end of the next three blocks; the word about the fourth settles a block later.
+	check("busy", run(solver.Options{SaveEvery: 4}, func(rank int, s *saver) {
+		if rank == 2 {
+			s.patience = 3
+		}
+	}), 4, 24, 44)
+	check("on request", run(solver.Options{}, func(rank int, s *saver) {
+		s.wanted = func() bool { return rank == 1 && s.backend.swept == 24 }
+	}), 28)
+}
+
+func TestStartOutOfRangeIsRefused(t *testing.T) {
+	f := formula{mesh: solver.Mesh{NX: 9, NY: 40, DType: solver.Float64}, value: bump}
+	for _, c := range []struct {
+		start solver.Start
+		want  string
+	}{
+		{solver.Start{Sweeps: 5, Norms: []float64{1}}, "start after sweep 5 with 1 norms"},
+		{solver.Start{Sweeps: 1}, "start after sweep 1 with 0 norms"},
+		{solver.Start{Sweeps: 61, Norms: []float64{1, 1}}, "start after 61 sweeps of a run that ends after 60"},
+		{solver.Start{Sweeps: 9, Norms: []float64{0.01, 0.01, 0.01}}, "start after 9 sweeps of a run that ends after 8"},
+	} {
+		_, errs := runRanks(t, f, 1, 1, solver.Limits{MaxSweeps: 1}, solver.Options{Start: c.start, MaxIterations: 60, Tolerance: 0.1}, nil)
+		if err := errors.Join(errs...); err == nil || err.Error() != c.want {
+			t.Errorf("%+v: %v, want %s", c.start, err, c.want)
+		}
+	}
+}
+
+// A state that cannot be taken from the backend ends the run.
+func TestFailingSaverEndsTheRun(t *testing.T) {
+	f := formula{mesh: solver.Mesh{NX: 9, NY: 40, DType: solver.Float64}, value: bump}
+	_, errs := runRanks(t, f, 1, 1, solver.Limits{MaxSweeps: 1}, solver.Options{MaxIterations: 60, SaveEvery: 7}, func(_ int, o *solver.Options, _ *plain) {
+		o.Saver = failing{}
+	})
+	if err := errors.Join(errs...); err == nil || !strings.Contains(err.Error(), "sweep 6: save the state: the device is gone") {
+		t.Error(err)
+	}
+}
+
+type failing struct{}
+
+func (failing) Wanted() bool                    { return false }
+func (failing) Busy() bool                      { return false }
+func (failing) Save(context.Context, int) error { return fmt.Errorf("the device is gone") }
