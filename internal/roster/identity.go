@@ -105,6 +105,7 @@ func joinSubject(runID string) string     { return prefix(runID) + ".join" }
 func abortSubject(runID string) string    { return prefix(runID) + ".abort" }
 func stopSubject(runID string) string     { return prefix(runID) + ".stop" }
 func postSubject(id string, r int) string { return prefix(id) + ".post." + strconv.Itoa(r) }
+func beatSubject(id, rank string) string  { return prefix(id) + ".beat." + rank }
 func eventSubject(id, rank string) string { return prefix(id) + ".event." + rank }
 func verdictSubject(id, who string) string {
 	return joinSubject(id) + "." + who

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -57,6 +58,7 @@ type Team struct {
 	cancel context.CancelCauseFunc
 	post   *post
 	stop   chan struct{}
+	sweeps atomic.Int64
 
 	mu     sync.Mutex
 	subs   []*nats.Subscription
