@@ -5,21 +5,23 @@ import "time"
 
 // Config is one run, merged from flags, environment, file and defaults in that order of precedence.
 type Config struct {
-	Run     Run     `mapstructure:"run" json:"run" yaml:"run"`
-	Grid    Grid    `mapstructure:"grid" json:"grid" yaml:"grid"`
-	Problem Problem `mapstructure:"problem" json:"problem" yaml:"problem"`
-	Solver  Solver  `mapstructure:"solver" json:"solver" yaml:"solver"`
-	Halo    Halo    `mapstructure:"halo" json:"halo" yaml:"halo"`
-	Device  Device  `mapstructure:"device" json:"device" yaml:"device"`
-	NATS    NATS    `mapstructure:"nats" json:"nats" yaml:"nats"`
-	Output  Output  `mapstructure:"output" json:"output" yaml:"output"`
-	Log     Log     `mapstructure:"log" json:"log" yaml:"log"`
+	Run        Run        `mapstructure:"run" json:"run" yaml:"run"`
+	Grid       Grid       `mapstructure:"grid" json:"grid" yaml:"grid"`
+	Problem    Problem    `mapstructure:"problem" json:"problem" yaml:"problem"`
+	Solver     Solver     `mapstructure:"solver" json:"solver" yaml:"solver"`
+	Halo       Halo       `mapstructure:"halo" json:"halo" yaml:"halo"`
+	Device     Device     `mapstructure:"device" json:"device" yaml:"device"`
+	NATS       NATS       `mapstructure:"nats" json:"nats" yaml:"nats"`
+	Output     Output     `mapstructure:"output" json:"output" yaml:"output"`
+	Checkpoint Checkpoint `mapstructure:"checkpoint" json:"checkpoint" yaml:"checkpoint"`
+	Log        Log        `mapstructure:"log" json:"log" yaml:"log"`
 }
 
-// Run names a run and says how many ranks share it.
+// Run names a run and says how many ranks share it. It is written with the duration as text.
 type Run struct {
-	Name  string `mapstructure:"name" json:"name" yaml:"name"`
-	Ranks int    `mapstructure:"ranks" json:"ranks" yaml:"ranks"`
+	Name     string        `mapstructure:"name"`
+	Ranks    int           `mapstructure:"ranks"`
+	Liveness time.Duration `mapstructure:"liveness"` // a rank that is silent for so long counts as dead
 }
 
 // Grid is the whole mesh, boundary included.
@@ -71,6 +73,15 @@ type Output struct {
 	Report  string `mapstructure:"report" json:"report" yaml:"report"`
 }
 
+// Checkpoint says when the state of a run is saved and where, and from which state it goes on.
+type Checkpoint struct {
+	Every  Interval `mapstructure:"every" json:"every" yaml:"every"`    // zero: never
+	Dir    string   `mapstructure:"dir" json:"dir" yaml:"dir"`          // which all nodes share
+	NATS   string   `mapstructure:"nats" json:"nats" yaml:"nats"`       // bucket of JetStream's object store, instead of dir
+	Keep   int      `mapstructure:"keep" json:"keep" yaml:"keep"`       // newest checkpoints that stay
+	Resume string   `mapstructure:"resume" json:"resume" yaml:"resume"` // "": start at the start; see Checkpoint.Place
+}
+
 // Log sets up zap.
 type Log struct {
 	Level  string `mapstructure:"level" json:"level" yaml:"level"`    // debug | info | warn | error
@@ -80,7 +91,7 @@ type Log struct {
 // Default returns the run that an empty run file describes.
 func Default() Config {
 	return Config{
-		Run:     Run{Ranks: 4},
+		Run:     Run{Ranks: 4, Liveness: 10 * time.Second},
 		Grid:    Grid{NX: 16384, NY: 16384, DType: "float32"},
 		Problem: Problem{Preset: "gtc2019"},
 		Solver:  Solver{Tolerance: 1e-8, MaxIterations: 1000},
@@ -89,6 +100,7 @@ func Default() Config {
 		Output: Output{
 			Dir: "out", Field: "field.npy", Picture: "field.png", History: "history.csv", Report: "report.json",
 		},
-		Log: Log{Level: "info", Format: "console"},
+		Checkpoint: Checkpoint{Keep: 2},
+		Log:        Log{Level: "info", Format: "console"},
 	}
 }

@@ -14,13 +14,14 @@ import (
 //   - nats: nodes may reach the same servers by different names and keep their credentials in different places.
 //   - output.dir: nodes may see the same directory at different paths. The names in it do count, since all ranks write
 //     one field.
+//   - checkpoint.dir and checkpoint.resume, likewise.
 //   - log: what a rank says changes nothing that it does.
 func Hash(c Config) string {
 	h := sha256.New()
 	fmt.Fprintln(h, "jacobi configuration 1")
 	for _, k := range keys() {
 		section, _, _ := strings.Cut(k.name, ".")
-		if slices.Contains([]string{"device", "nats", "log"}, section) || k.name == "run.name" || k.name == "output.dir" {
+		if slices.Contains([]string{"device", "nats", "log"}, section) || slices.Contains([]string{"run.name", "output.dir", "checkpoint.dir", "checkpoint.resume"}, k.name) {
 			continue
 		}
 		fmt.Fprintf(h, "%s=%q\n", k.name, k.text(c))

@@ -23,6 +23,7 @@ const (
 	duration
 	depth      // an integer >= 1, or auto
 	expression // text, or a number that becomes its shortest text
+	interval   // sweeps or a duration
 )
 
 // key is one leaf of Config: section.name.
@@ -47,6 +48,8 @@ func keys() []key {
 			switch {
 			case k.name == "halo.depth":
 				k.kind = depth
+			case field.Type == reflect.TypeFor[Interval]():
+				k.kind = interval
 			case field.Type == reflect.TypeFor[time.Duration]():
 				k.kind = duration
 			case field.Type.Kind() == reflect.Int:
@@ -126,6 +129,14 @@ func (k key) convert(raw any) (any, error) {
 			return n, nil
 		}
 		return nil, fmt.Errorf("auto or an integer of at least 1 is wanted")
+	case interval:
+		if n, ok := toInt(raw); ok {
+			return sweeps(n)
+		}
+		if s, ok := raw.(string); ok {
+			return parseInterval(s)
+		}
+		return nil, errInterval
 	case expression:
 		if f, ok := toFloat(raw); ok && !math.IsInf(f, 0) && !math.IsNaN(f) {
 			return formatFloat(f), nil
@@ -141,7 +152,7 @@ func (k key) convert(raw any) (any, error) {
 }
 
 func (k key) emptyHint() string {
-	if k.kind == text || k.kind == expression {
+	if k.kind == text || k.kind == expression || k.kind == interval {
 		return ` ("" for none)`
 	}
 	return ""

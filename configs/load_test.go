@@ -23,7 +23,7 @@ func mustMerge(t *testing.T, name, data string, o Options) Config {
 
 func TestDefaults(t *testing.T) {
 	want := Config{
-		Run:     Run{Ranks: 4},
+		Run:     Run{Ranks: 4, Liveness: 10 * time.Second},
 		Grid:    Grid{NX: 16384, NY: 16384, DType: "float32"},
 		Problem: Problem{Preset: "gtc2019"},
 		Solver:  Solver{Tolerance: 1e-8, MaxIterations: 1000},
@@ -31,6 +31,8 @@ func TestDefaults(t *testing.T) {
 		Device:  Device{Backend: "auto", Kernel: "auto", Select: "round-robin", Pin: true},
 		Output:  Output{Dir: "out", Field: "field.npy", Picture: "field.png", History: "history.csv", Report: "report.json"},
 		Log:     Log{Level: "info", Format: "console"},
+
+		Checkpoint: Checkpoint{Keep: 2},
 	}
 	got, err := Load(Options{})
 	if err != nil || got != want {
@@ -63,7 +65,7 @@ func TestPrecedence(t *testing.T) {
 	} {
 		got := mustMerge(t, "run.yaml", file, c.o)
 		want := Default()
-		want.Run = Run{c.run, 2}
+		want.Run = Run{c.run, 2, 10 * time.Second}
 		want.Grid.NX, want.Grid.NY = c.nx, c.ny
 		want.Solver.MaxIterations, want.Halo.Depth = c.max, c.dep
 		if got != want {
@@ -141,6 +143,9 @@ func TestLoadRefuses(t *testing.T) {
 		{"run.yaml", "problem: {left: .nan}", Options{}, `problem.left NaN (file run.yaml): a number or text is wanted`},
 		{"run.yaml", "solver: {tolerance: small}", Options{}, `solver.tolerance "small" (file run.yaml): a number is wanted`},
 		{"run.yaml", "halo: {timeout: 30}", Options{}, `halo.timeout 30 (file run.yaml): a duration with its unit is wanted, such as 30s or 2m`},
+		{"run.yaml", "checkpoint: {every: 0}", Options{}, `checkpoint.every 0 (file run.yaml): a number of sweeps, such as "100 sweeps", or a duration, such as 10m, is wanted`},
+		{"run.yaml", "checkpoint: {every: -5m}", Options{}, `checkpoint.every "-5m" (file run.yaml): a number of sweeps, such as "100 sweeps", or a duration, such as 10m, is wanted`},
+		{"run.yaml", "checkpoint: {every: 7 minutes}", Options{}, `checkpoint.every "7 minutes" (file run.yaml): a number of sweeps, such as "100 sweeps", or a duration, such as 10m, is wanted`},
 		{"run.yaml", "halo: {timeout: soon}", Options{}, `halo.timeout "soon" (file run.yaml): a duration with its unit is wanted, such as 30s or 2m`},
 		{"run.yaml", "halo: {depth: 0}", Options{}, `halo.depth 0 (file run.yaml): auto or an integer of at least 1 is wanted`},
 		{"run.yaml", "halo: {depth: deep}", Options{}, `halo.depth "deep" (file run.yaml): auto or an integer of at least 1 is wanted`},
@@ -193,7 +198,7 @@ func TestSyntaxErrorsNameTheLine(t *testing.T) {
 
 // odd is a configuration in which every key differs from its default.
 var odd = Config{
-	Run:     Run{Name: `a "b": #c`, Ranks: 3},
+	Run:     Run{Name: `a "b": #c`, Ranks: 3, Liveness: time.Minute},
 	Grid:    Grid{NX: 100, NY: 200, DType: "float64"},
 	Problem: Problem{Preset: "dirichlet", Left: "0.5", Right: "sin(pi*y)", Top: "periodic", Bottom: "periodic", Initial: "start.npy"},
 	Solver:  Solver{Tolerance: 1.25e-7, MaxIterations: 12345678},
@@ -202,6 +207,8 @@ var odd = Config{
 	NATS:    NATS{URL: "nats://a:4222,tls://b", CA: "ca.pem"},
 	Output:  Output{Dir: "elsewhere", Field: "f", Picture: "", History: "h", Report: "r"},
 	Log:     Log{Level: "debug", Format: "json"},
+
+	Checkpoint: Checkpoint{Every: Interval{Time: 90 * time.Minute}, NATS: "bucket_1", Keep: 5, Resume: "nats:bucket_0"},
 }
 
 func TestRoundTrip(t *testing.T) {
@@ -231,6 +238,7 @@ func TestYAMLText(t *testing.T) {
 	want := `run:
   name: ""
   ranks: 4
+  liveness: 10s
 grid:
   nx: 16384
   ny: 16384
@@ -271,6 +279,12 @@ output:
   picture: field.png
   history: history.csv
   report: report.json
+checkpoint:
+  every: ""
+  dir: ""
+  nats: ""
+  keep: 2
+  resume: ""
 log:
   level: info
   format: console
@@ -322,10 +336,11 @@ func TestHash(t *testing.T) {
 	free := map[string]bool{
 		"run.name": true, "device.backend": true, "device.threads": true, "device.kernel": true, "device.select": true, "device.pin": true,
 		"nats.url": true, "nats.user": true, "nats.password_file": true, "nats.creds": true, "nats.nkey": true,
-		"nats.ca": true, "nats.cert": true, "nats.key": true, "nats.secret_file": true, "output.dir": true, "log.level": true, "log.format": true,
+		"nats.ca": true, "nats.cert": true, "nats.key": true, "nats.secret_file": true, "output.dir": true, "checkpoint.dir": true, "checkpoint.resume": true, "log.level": true, "log.format": true,
 	}
 	base := Default()
 	base.NATS = NATS{"", "x", "x", "x", "x", "x", "x", "x", "x"}
+	base.Checkpoint.Dir = "x"
 	other := odd
 	seen := map[string]string{Hash(base): "the default"}
 	for i, line := range Environ(other) {
@@ -345,7 +360,7 @@ func TestHash(t *testing.T) {
 			seen[Hash(c)] = key
 		}
 	}
-	if got, want := Hash(Default()), "f62428b9865ae24bfd99f59e0feafe9cb112b3b931c9398b977a8315899b58d4"; got != want {
+	if got, want := Hash(Default()), "ec571ffea5d0a8e4b22bc17df36351d9552512d9bf9f8e81163d8f9d48018742"; got != want {
 		t.Errorf("hash of the default %s, want %s", got, want)
 	}
 }

@@ -40,6 +40,21 @@ func Redacted(c Config) Config {
 	return c
 }
 
+// runText is Run as it is written.
+type runText struct {
+	Name     string `json:"name" yaml:"name"`
+	Ranks    int    `json:"ranks" yaml:"ranks"`
+	Liveness string `json:"liveness" yaml:"liveness"`
+}
+
+func (r Run) text() runText { return runText{r.Name, r.Ranks, formatDuration(r.Liveness)} }
+
+// MarshalJSON writes the duration as text.
+func (r Run) MarshalJSON() ([]byte, error) { return json.Marshal(r.text()) }
+
+// MarshalYAML writes the duration as text.
+func (r Run) MarshalYAML() (any, error) { return r.text(), nil }
+
 // haloText is Halo as it is written.
 type haloText struct {
 	Transport string `json:"transport" yaml:"transport"`

@@ -6,12 +6,16 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"jacobi/solver"
 )
 
 // maxSide bounds nx and ny, so that their product and a row's bytes are far from overflow.
 const maxSide = math.MaxInt32
+
+// minLiveness is the least run.liveness: ranks give a sign of life a few times in it, and an honest one may be late.
+const minLiveness = time.Second
 
 // Validate says whether c makes a run. The error holds one line a fault, each with the key, the value and what is
 // allowed. Expressions, initial files and memory are checked elsewhere.
@@ -20,6 +24,9 @@ func Validate(c Config) error {
 	v.grid(c.Grid)
 	gridOK := len(v.faults) == 0
 	v.atLeast("run.ranks", c.Run.Ranks, 1)
+	if c.Run.Liveness < minLiveness {
+		v.fault("run.liveness %s: at least %s is wanted", c.Run.Liveness, minLiveness)
+	}
 	v.atLeast("halo.depth", c.Halo.Depth, 0)
 	if gridOK && c.Run.Ranks >= 1 && c.Halo.Depth >= 0 {
 		v.partition(c)
@@ -39,6 +46,7 @@ func Validate(c Config) error {
 	v.oneOf("device.select", c.Device.Select, "round-robin", "least-utilized", "most-free-memory", "coolest", "least-power")
 	v.nats(c.NATS)
 	v.output(c.Output)
+	v.checkpoint(c.Checkpoint)
 	v.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
 	v.oneOf("log.format", c.Log.Format, "console", "json")
 	return errors.Join(v.faults...)

@@ -18,6 +18,7 @@ func TestValidateAccepts(t *testing.T) {
 	c := Default()
 	c.Solver.Tolerance = 0
 	c.Output = Output{Dir: "."}
+	c.Checkpoint = Checkpoint{Every: Interval{Sweeps: 1}, Dir: "x", Keep: 1, Resume: "y"}
 	c.Grid.NX, c.Grid.NY, c.Run.Ranks = 3, 3, 1
 	if err := Validate(c); err != nil {
 		t.Error(err)
@@ -37,6 +38,7 @@ func TestValidateRefuses(t *testing.T) {
 		{func(c *Config) { c.Grid.DType = "float16" }, `grid.dtype "float16": allowed are float32 and float64`},
 		{func(c *Config) { c.Run.Ranks = 0 }, `run.ranks 0: at least 1 is wanted`},
 		{func(c *Config) { c.Grid.NY, c.Run.Ranks = 64, 9 }, `run.ranks 9: grid.ny 64 allows at most 8 (stripes are whole groups of 8 rows)`},
+		{func(c *Config) { c.Run.Liveness = time.Millisecond }, `run.liveness 1ms: at least 1s is wanted`},
 		{func(c *Config) { c.Run.Ranks = math.MaxInt64 }, `run.ranks 9223372036854775807: grid.ny 16384 allows at most 2048 (stripes are whole groups of 8 rows)`},
 		{func(c *Config) { c.Grid.NY, c.Run.Ranks, c.Halo.Depth = 64, 8, 8 },
 			`halo.depth 8: with 8 ranks on grid.ny 64 at most 7, the rows of the lowest stripe, are allowed; with this depth run.ranks can be at most 4`},
@@ -67,6 +69,12 @@ func TestValidateRefuses(t *testing.T) {
 		{func(c *Config) { c.Output.Field = "a/b" }, `output.field "a/b": a plain file name is wanted; output.dir says where`},
 		{func(c *Config) { c.Output.Report = ".." }, `output.report "..": a plain file name is wanted; output.dir says where`},
 		{func(c *Config) { c.Output.Report = "field.npy" }, `output.report "field.npy": output.field has the same name`},
+		{func(c *Config) { c.Checkpoint.Every.Sweeps = 5 }, `checkpoint.every "5 sweeps": checkpoint.dir or checkpoint.nats has to say where`},
+		{func(c *Config) { c.Checkpoint.Dir, c.Checkpoint.NATS = "a", "b" }, `checkpoint.dir "a", checkpoint.nats "b": one of them is wanted`},
+		{func(c *Config) { c.Checkpoint.Dir = "nats:b" }, `checkpoint.dir "nats:b": a directory is wanted; checkpoint.nats takes a bucket`},
+		{func(c *Config) { c.Checkpoint.NATS = "a.b" }, `checkpoint.nats "a.b": 1 to 200 letters, digits, - and _ are allowed`},
+		{func(c *Config) { c.Checkpoint.Resume = "nats:" }, `checkpoint.resume "nats:": after nats: 1 to 200 letters, digits, - and _ are allowed`},
+		{func(c *Config) { c.Checkpoint.Keep = 0 }, `checkpoint.keep 0: at least 1 is wanted`},
 		{func(c *Config) { c.Log.Level = "loud" }, `log.level "loud": allowed are debug, info, warn and error`},
 		{func(c *Config) { c.Log.Format = "xml" }, `log.format "xml": allowed are console and json`},
 		{func(c *Config) { c.Grid.NX, c.Run.Ranks, c.Halo.Timeout = 1, -1, -time.Second },

@@ -14,14 +14,15 @@ const progressInterval = 200 * time.Millisecond
 type progress struct {
 	team        *roster.Team
 	points      float64 // of the mesh
+	first       int     // sweeps done when it began
 	max         int
 	start, told time.Time
 }
 
-func newProgress(team *roster.Team, m solver.Mesh, maxIterations int) *progress {
-	p := &progress{team: team, points: float64(m.NX) * float64(m.NY), max: maxIterations, start: time.Now()}
+func newProgress(team *roster.Team, m solver.Mesh, first, maxIterations int) *progress {
+	p := &progress{team: team, points: float64(m.NX) * float64(m.NY), first: first, max: maxIterations, start: time.Now()}
 	if team.Self().Rank == 0 {
-		p.publish(roster.Event{Kind: roster.Started, MaxSweeps: maxIterations})
+		p.publish(roster.Event{Kind: roster.Started, Sweeps: first, MaxSweeps: maxIterations})
 	}
 	return p
 }
@@ -46,7 +47,7 @@ func (p *progress) last(r solver.Result) {
 func (p *progress) tell(sweeps int, norm float64, elapsed time.Duration) {
 	p.publish(roster.Event{
 		Kind: roster.Progress, Sweeps: sweeps, MaxSweeps: p.max, Norm: roster.Number(norm), Elapsed: elapsed,
-		GLUPs: roster.Number(p.points * float64(sweeps) / elapsed.Seconds() / 1e9),
+		GLUPs: roster.Number(p.points * float64(sweeps-p.first) / elapsed.Seconds() / 1e9),
 	})
 }
 

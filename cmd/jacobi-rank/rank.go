@@ -14,6 +14,7 @@ import (
 	"jacobi/cuda"
 	"jacobi/cuda/driver"
 	"jacobi/halo"
+	"jacobi/internal/checkpoint"
 	"jacobi/internal/device"
 	"jacobi/internal/output"
 	"jacobi/internal/problem"
@@ -46,6 +47,8 @@ type rank struct {
 	exchange solver.Exchange
 	direct   [2]halo.Info // by side: what goes without a link; empty where a link is used
 	reducer  solver.Reducer
+	resumed  *checkpoint.State // where the run goes on; the zero State for one that starts at the start
+	saver    *checkpoint.Saver // nil if no state is saved
 	started  time.Time
 
 	finished *output.Report // rank 0 only, at the end
@@ -71,33 +74,41 @@ func (r *rank) solve(ctx context.Context) (solver.Result, error) {
 }
 
 func (r *rank) solveInTeam(ctx context.Context) (solver.Result, error) {
-	for _, open := range []func(context.Context) error{r.layOut, r.takeGPU, r.openBackend, r.openExchange, r.openReducer} {
+	r.resumed = &checkpoint.State{}
+	for _, open := range []func(context.Context) error{r.layOut, r.takeGPU, r.openBackend, r.openExchange, r.openReducer, r.loadField, r.openSaver} {
 		if err := open(ctx); err != nil {
 			return solver.Result{}, err
 		}
-	}
-	if err := r.backend.Load(ctx, r.problem); err != nil {
-		return solver.Result{}, r.onGPU(fmt.Errorf("load the initial field: %w", err))
 	}
 	out, err := r.prepareOutputs(ctx)
 	if err != nil {
 		return solver.Result{}, err
 	}
 	defer out.abort()
-	progress := newProgress(r.team, r.layout.Mesh, r.cfg.Solver.MaxIterations)
+	if err := out.addNorms(r.resumed.Norms); err != nil {
+		return solver.Result{}, err
+	}
+	progress := newProgress(r.team, r.layout.Mesh, r.resumed.Start.Sweeps, r.cfg.Solver.MaxIterations)
 	result, err := solver.Run(ctx, r.backend, r.exchange, r.reducer, solver.Options{
 		Initial:       r.problem,
+		Start:         r.resumed.Start,
 		Magnitude:     r.layout.Magnitude,
 		Depth:         r.layout.Depth,
 		MaxSweeps:     r.maxSweeps(),
 		Tolerance:     r.cfg.Solver.Tolerance,
 		MaxIterations: r.cfg.Solver.MaxIterations,
 		Stop:          r.stopRequested,
+		Saver:         r.solverSaver(),
+		SaveEvery:     r.cfg.Checkpoint.Every.Sweeps,
 		OnNorms: func(first int, norms []float64) error {
+			r.team.SetSweeps(first + len(norms))
 			if r.id.Rank != 0 {
 				return nil
 			}
 			progress.norms(first, norms)
+			if r.saver != nil {
+				r.saver.AddNorms(norms)
+			}
 			return out.addNorms(norms)
 		},
 	})
@@ -105,6 +116,9 @@ func (r *rank) solveInTeam(ctx context.Context) (solver.Result, error) {
 		return result, r.onGPU(err)
 	}
 	progress.last(result)
+	if err := r.finishSaver(ctx, result); err != nil {
+		return result, err
+	}
 	if err := out.write(ctx, result); err != nil {
 		return result, r.onGPU(err)
 	}
@@ -173,6 +187,9 @@ func (r *rank) join(ctx context.Context) (err error) {
 		return fmt.Errorf("rank %d: %w", r.id.Rank, err)
 	}
 	r.onClose(func() error { r.team.Close(); return nil })
+	if err := r.team.KeepAlive(r.cfg.Run.Liveness); err != nil {
+		return fmt.Errorf("rank %d: %w", r.id.Rank, err)
+	}
 	return nil
 }
 
@@ -232,10 +249,14 @@ func (r *rank) stopRequested() bool {
 	}
 }
 
-// blame returns the reason to report for err: when another rank aborted the run, its abort.
+// blame returns the reason to report for err: when another rank aborted the run, its abort; when one fell silent, that.
 func (r *rank) blame(err error) error {
-	if abort, ok := errors.AsType[*roster.AbortError](context.Cause(r.team.Context())); ok {
+	cause := context.Cause(r.team.Context())
+	if abort, ok := errors.AsType[*roster.AbortError](cause); ok {
 		return abort
+	}
+	if silent, ok := errors.AsType[*roster.SilentError](cause); ok {
+		return silent
 	}
 	return err
 }

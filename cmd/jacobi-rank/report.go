@@ -55,8 +55,8 @@ func (o *outputs) report(result solver.Result, parts [][]byte, hash string) (out
 		Sweeps: result.Sweeps, MaxIterations: c.Solver.MaxIterations, Tolerance: c.Solver.Tolerance,
 		StopReason: result.Reason, Converged: result.Reason == solver.Converged, Norm: &norm,
 		Times:       output.TimesReport{Setup: o.ready.Sub(o.started).Seconds(), Sweeps: result.Times.Total.Seconds()},
-		GLUPS:       output.GLUPS(o.layout.Mesh, result.Sweeps, result.Times.Total.Seconds()),
-		FieldSHA256: hash,
+		GLUPS:       output.GLUPS(o.layout.Mesh, result.Sweeps-o.resumed.Start.Sweeps, result.Times.Total.Seconds()),
+		FieldSHA256: hash, ResumedAfter: o.resumed.Start.Sweeps, Checkpoints: o.checkpointReport(result.Times),
 	}
 	for i, part := range parts {
 		if err := json.Unmarshal(part, &rep.Ranks[i]); err != nil {

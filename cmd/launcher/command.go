@@ -26,6 +26,8 @@ type options struct {
 	tagOutput string
 	tag       launch.Tag // of tagOutput
 	timeout   time.Duration
+	restart   bool
+	resume    string
 	dryRun    bool
 	verbose   bool
 }
@@ -47,6 +49,8 @@ const examples = `  launcher -np 8
   launcher -np 2 --set problem.preset=dirichlet --set problem.top='sin(pi*x)' --set output.dir=sine
   launcher -np 8 --config run.yaml --dry-run
   launcher -np 8 --config run.yaml --timeout 10m --tag-output
+  launcher -np 8 --set checkpoint.every=10m --set checkpoint.dir=checkpoints
+  launcher -np 3 --set checkpoint.every=10m --set checkpoint.dir=checkpoints --restart
   launcher bench --ranks 1,2,4,8
   JACOBI_GRID_NX=1024 JACOBI_GRID_NY=1024 launcher -np 3 -x GOMAXPROCS=1`
 
@@ -78,6 +82,7 @@ func newCommand(stdout, stderr io.Writer) *cobra.Command {
 
 	f := cmd.Flags()
 	o.define(f)
+	o.defineRestart(f)
 	f.BoolVar(&o.dryRun, "dry-run", false, "print placement, stripes, memory and the merged configuration; start nothing")
 	cmd.AddCommand(newBenchCommand(stdout, stderr))
 	return cmd
@@ -143,6 +148,9 @@ func (o *options) plan(cfg configs.Config) (*plan, error) {
 func start(ctx context.Context, o options, stdout, stderr io.Writer) error {
 	cfg, err := o.load()
 	if err != nil {
+		return err
+	}
+	if cfg, err = o.resumed(cfg); err != nil {
 		return err
 	}
 	p, err := o.plan(cfg)

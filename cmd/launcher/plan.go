@@ -65,7 +65,7 @@ func (p *plan) haloDepth() (int, string) {
 	return min(depth, low), fmt.Sprintf("auto: what the %s backend likes best, at most the %d rows of the lowest stripe", backend, low)
 }
 
-// bytes returns what a rank needs: two stripes plus halos.
+// bytes returns what a rank needs: two stripes plus halos, and a copy for checkpoints.
 func (p *plan) bytes(rank int) int64 {
 	rows := p.stripes[rank].Rows()
 	for _, neighbour := range []bool{rank > 0 || p.mesh.Periodic, rank < len(p.stripes)-1 || p.mesh.Periodic} {
@@ -75,7 +75,7 @@ func (p *plan) bytes(rank int) int64 {
 			rows++ // the boundary
 		}
 	}
-	return 2 * int64(rows) * int64(p.mesh.RowBytes())
+	return 2*int64(rows)*int64(p.mesh.RowBytes()) + p.checkpointBytes(rank)
 }
 
 func (p *plan) totalBytes() int64 {
@@ -92,7 +92,7 @@ func (p *plan) check(ctx context.Context, create bool) error {
 	if err := p.checkMemory(); err != nil {
 		return err // the other checks take memory, too
 	}
-	return errors.Join(p.checkProblem(ctx), p.checkOutput(create))
+	return errors.Join(p.checkProblem(ctx), p.checkOutput(create), p.checkCheckpoints(ctx, create))
 }
 
 func (p *plan) checkMemory() error {

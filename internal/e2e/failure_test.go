@@ -197,6 +197,53 @@ func TestHangingRankEndsTheRun(t *testing.T) {
 	l.leavesNothing()
 }
 
+// A rank that falls silent for run.liveness is named with its node, what it had done and since when, long before halo.timeout.
+func TestSilentRankIsNamed(t *testing.T) {
+	l := begin(t, t.TempDir(), append(set("halo.timeout=1h", "run.liveness=2s"), "-np", "3")...)
+	pids := l.ranks()
+	if len(pids) != 3 {
+		t.Fatalf("%d ranks run, want 3", len(pids))
+	}
+	stopped := time.Now()
+	if err := syscall.Kill(pids[1], syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	code, output := l.end()
+	if took := time.Since(stopped); took > 10*time.Second {
+		t.Errorf("the run ended %v after the stop, want at most 2s for the silence, 5s for the end", took)
+	}
+	want := regexp.MustCompile(`launcher: rank \d on \S+ failed: .*rank \d on \S+ was not heard of for 2s, since \d\d:\d\d:\d\d, when it had done \d+ sweeps: it is dead, stopped or cut off`)
+	if code != 1 || !want.MatchString(output) {
+		t.Errorf("exit code %d, output\n%s\nwant 1 and %s", code, output, want)
+	}
+	l.leavesNothing()
+}
+
+// A rank that is stopped for less than run.liveness costs time alone.
+func TestStoppedRankCostsOnlyTime(t *testing.T) {
+	l := begin(t, t.TempDir(), append(set("run.liveness=10s"), "-np", "3")...)
+	pids := l.ranks()
+	if len(pids) != 3 {
+		t.Fatalf("%d ranks run, want 3", len(pids))
+	}
+	for _, pid := range pids { // rank 0, to which all others listen, is among them
+		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Second) // the fault itself, not a wait for something
+		if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
+			t.Fatal(err)
+		}
+		l.waitFor(`sweeps`) // it goes on
+	}
+	if err := l.cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if code, output := l.end(); code != 130 {
+		t.Errorf("exit code %d, want 130\n%s", code, output)
+	}
+}
+
 // SIGINT stops all ranks at one sweep; what they have is written and marked.
 func TestInterruptWritesWhatThereIs(t *testing.T) {
 	dir := t.TempDir()

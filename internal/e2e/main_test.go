@@ -103,12 +103,13 @@ func runWith(t *testing.T, env []string, dir, program string, args ...string) ou
 
 // report is the part of report.json that tests look at.
 type report struct {
-	Sweeps      int     `json:"sweeps"`
-	StopReason  string  `json:"stop_reason"`
-	Norm        float64 `json:"norm"`
-	FieldSHA256 string  `json:"field_sha256"`
-	Depth       int     `json:"depth"`
-	Ranks       []struct {
+	Sweeps       int     `json:"sweeps"`
+	StopReason   string  `json:"stop_reason"`
+	Norm         float64 `json:"norm"`
+	FieldSHA256  string  `json:"field_sha256"`
+	Depth        int     `json:"depth"`
+	ResumedAfter int     `json:"resumed_after"`
+	Ranks        []struct {
 		Rank        int    `json:"rank"`
 		Device      string `json:"device"`
 		PID         int    `json:"pid"`

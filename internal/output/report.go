@@ -32,6 +32,20 @@ type Report struct {
 	GLUPS       float64     `json:"glups"`        // 10^9 points of the mesh updated a second
 	FieldSHA256 string      `json:"field_sha256"` // of the interior rows, in order, little-endian
 	Files       []string    `json:"files"`        // paths of what was written
+
+	ResumedAfter int               `json:"resumed_after,omitempty"` // sweeps that an earlier run had done
+	Checkpoints  *CheckpointReport `json:"checkpoints,omitempty"`   // nil if none were to be written
+}
+
+// CheckpointReport tells of the checkpoints that the run wrote.
+type CheckpointReport struct {
+	Place   string  `json:"place"` // directory, or "nats:" and a bucket
+	Written int     `json:"written"`
+	Failed  int     `json:"failed"`
+	Sweeps  int     `json:"sweeps"`               // done before the newest one; 0 if there is none
+	Bytes   int64   `json:"bytes"`                // of the newest one
+	Write   float64 `json:"write_seconds"`        // of the newest one, from its copy on, beside the sweeps
+	Copies  float64 `json:"copies_total_seconds"` // for which the sweeps stood still on rank 0
 }
 
 // MeshReport is a solver.Mesh.

@@ -36,6 +36,12 @@ func Summary(w io.Writer, r Report) error {
 	row("L2 norm", "%s", norm(r))
 	row("Result", "%s", result(r))
 	row("Time", "%.4f s in the sweeps (set-up %.4f s, output %.4f s)", r.Times.Sweeps, r.Times.Setup, r.Times.Output)
+	if r.ResumedAfter > 0 {
+		row("Resumed", "after %s; times and speed are of the others", plural(r.ResumedAfter, "sweep"))
+	}
+	if c := r.Checkpoints; c != nil {
+		row("Checkpoints", "%s", checkpoints(c))
+	}
 	row("Speed", "%.3f GLUP/s", r.GLUPS)
 	row("Memory", "%s", memoryOf(r.Ranks))
 	if r.FieldSHA256 != "" {
@@ -83,6 +89,17 @@ func result(r Report) string {
 		return fmt.Sprintf("INTERRUPTED after %s: the files hold the state of then", plural(r.Sweeps, "sweep"))
 	}
 	return string(r.StopReason)
+}
+
+func checkpoints(c *CheckpointReport) string {
+	text := fmt.Sprintf("%d in %s", c.Written, c.Place)
+	if c.Written > 0 {
+		text += fmt.Sprintf(", the last after %s (%s, written in %.2f s)", plural(c.Sweeps, "sweep"), bytesOf(c.Bytes), c.Write)
+	}
+	if c.Failed > 0 {
+		text += fmt.Sprintf("; %d FAILED", c.Failed)
+	}
+	return text + fmt.Sprintf("; the sweeps waited %.4f s for copies", c.Copies)
 }
 
 func memoryOf(ranks []RankReport) string {

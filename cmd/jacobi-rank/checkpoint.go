@@ -1,0 +1,105 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"jacobi/configs"
+	"jacobi/internal/checkpoint"
+	"jacobi/internal/output"
+	"jacobi/internal/version"
+	"jacobi/solver"
+)
+
+// loadField fills the backend: with the initial field, or with that of the checkpoint from which the run goes on.
+func (r *rank) loadField(ctx context.Context) error {
+	if r.cfg.Checkpoint.Resume == "" {
+		if err := r.backend.Load(ctx, r.problem); err != nil {
+			return r.onGPU(fmt.Errorf("load the initial field: %w", err))
+		}
+		return nil
+	}
+	ctx, cancel := r.slowly(ctx)
+	defer cancel()
+	fields, err := configs.FieldKeys(r.cfg)
+	if err != nil {
+		return err
+	}
+	state, err := checkpoint.Resume(ctx, checkpoint.ResumeOptions{
+		Team: r.team, Place: r.cfg.Checkpoint.Resume, Fields: fields, Solver: r.cfg.Solver, Layout: r.layout, Boundary: r.problem, Log: r.log,
+	})
+	if err != nil {
+		return err
+	}
+	defer state.Field.Close()
+	if err := r.backend.Load(ctx, state.Field); err != nil {
+		return r.onGPU(fmt.Errorf("load the field of %s: %w", state.Set, err))
+	}
+	r.resumed = state
+	if r.id.Rank == 0 {
+		r.log.Sugar().Infof("going on after sweep %d from %s", state.Start.Sweeps-1, state.Set)
+	}
+	return nil
+}
+
+// openSaver begins to save states, if that is wanted.
+func (r *rank) openSaver(ctx context.Context) error {
+	c := r.cfg.Checkpoint
+	if !c.On() {
+		return nil
+	}
+	fields, err := configs.FieldKeys(r.cfg)
+	if err != nil {
+		return err
+	}
+	store, _, err := checkpoint.Open(c.Place())
+	if err != nil {
+		return err
+	}
+	o := checkpoint.SaverOptions{
+		Team: r.team, Store: store, Layout: r.layout, Stripes: r.stripes, Rows: r.backend, Every: c.Every.Time, Keep: c.Keep,
+		RunID: r.id.RunID, Program: version.String(), Fields: fields, Norms: r.resumed.Norms, Log: r.log,
+	}
+	if r.alone {
+		o.RunID += fmt.Sprint(time.Now().UnixNano()) // which is the same at every start
+	}
+	if r.saver, err = checkpoint.NewSaver(ctx, o); err != nil {
+		return err
+	}
+	r.onClose(r.saver.Close)
+	return nil
+}
+
+// solverSaver returns the saver as the solver wants it: nil, and not a nil *checkpoint.Saver, where there is none.
+func (r *rank) solverSaver() solver.Saver {
+	if r.saver == nil {
+		return nil
+	}
+	return r.saver
+}
+
+// finishSaver completes what is being saved.
+func (r *rank) finishSaver(ctx context.Context, result solver.Result) error {
+	if r.saver == nil {
+		return nil
+	}
+	ctx, cancel := r.slowly(ctx)
+	defer cancel()
+	if err := r.saver.Finish(ctx, result); err != nil {
+		return r.onGPU(fmt.Errorf("checkpoint of the last sweep: %w", err))
+	}
+	return nil
+}
+
+// checkpointReport tells of the checkpoints, on rank 0; nil if there is nothing to tell.
+func (r *rank) checkpointReport(times solver.Times) *output.CheckpointReport {
+	if r.saver == nil {
+		return nil
+	}
+	s := r.saver.Stats()
+	return &output.CheckpointReport{
+		Place: r.cfg.Checkpoint.Place(), Written: s.Written, Failed: s.Failed, Sweeps: s.Sweeps, Bytes: s.Bytes,
+		Write: s.Took.Seconds(), Copies: times.Save.Seconds(),
+	}
+}

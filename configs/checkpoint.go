@@ -1,0 +1,119 @@
+package configs
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Interval is a number of sweeps or a time; the zero value is never.
+type Interval struct {
+	Sweeps int
+	Time   time.Duration
+}
+
+// String returns "100 sweeps", "10m" or "".
+func (i Interval) String() string {
+	switch {
+	case i.Sweeps > 0:
+		return fmt.Sprintf("%d sweeps", i.Sweeps)
+	case i.Time > 0:
+		return formatDuration(i.Time)
+	}
+	return ""
+}
+
+// MarshalJSON writes the interval as text.
+func (i Interval) MarshalJSON() ([]byte, error) { return json.Marshal(i.String()) }
+
+// MarshalYAML writes the interval as text.
+func (i Interval) MarshalYAML() (any, error) { return i.String(), nil }
+
+var errInterval = errors.New(`a number of sweeps, such as "100 sweeps", or a duration, such as 10m, is wanted`)
+
+func sweeps(n int) (Interval, error) {
+	if n < 1 {
+		return Interval{}, errInterval
+	}
+	return Interval{Sweeps: n}, nil
+}
+
+func parseInterval(s string) (Interval, error) {
+	if s == "" {
+		return Interval{}, nil
+	}
+	count, unit, _ := strings.Cut(s, " ")
+	if n, err := strconv.Atoi(count); err == nil && (unit == "" || unit == "sweep" || unit == "sweeps") {
+		return sweeps(n)
+	}
+	if d, err := time.ParseDuration(s); err == nil && d > 0 {
+		return Interval{Time: d}, nil
+	}
+	return Interval{}, errInterval
+}
+
+// bucketPrefix marks a bucket where a directory may stand as well.
+const bucketPrefix = "nats:"
+
+// On says whether states are saved.
+func (c Checkpoint) On() bool { return c.Every != Interval{} }
+
+// Place returns where states are saved: a directory, or "nats:" and a bucket; "" if that is not said. Resume has the same
+// form; a directory there may also be that of a single checkpoint.
+func (c Checkpoint) Place() string {
+	if c.NATS != "" {
+		return bucketPrefix + c.NATS
+	}
+	return c.Dir
+}
+
+// SplitPlace returns the directory or the bucket of a place.
+func SplitPlace(place string) (dir, bucket string) {
+	if b, ok := strings.CutPrefix(place, bucketPrefix); ok {
+		return "", b
+	}
+	return place, ""
+}
+
+// FieldKeys returns the keys that determine the field after any number of sweeps, with their values, those that the preset chooses
+// included. A run may go on from a checkpoint whose keys are the same.
+func FieldKeys(c Config) (map[string]string, error) {
+	var err error
+	if c.Problem, err = c.Problem.Resolve(c.Grid.DType); err != nil {
+		return nil, err
+	}
+	fields := map[string]string{}
+	for _, k := range keys() {
+		section, leaf, _ := strings.Cut(k.name, ".")
+		if section == "grid" || section == "problem" && leaf != "preset" {
+			fields[k.name] = k.text(c)
+		}
+	}
+	return fields, nil
+}
+
+// bucketName is what JetStream takes for the name of a bucket.
+var bucketName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,200}$`)
+
+func (v *validator) checkpoint(c Checkpoint) {
+	switch {
+	case c.Dir != "" && c.NATS != "":
+		v.fault("checkpoint.dir %q, checkpoint.nats %q: one of them is wanted", c.Dir, c.NATS)
+	case c.On() && c.Place() == "":
+		v.fault("checkpoint.every %q: checkpoint.dir or checkpoint.nats has to say where", c.Every)
+	}
+	if strings.HasPrefix(c.Dir, bucketPrefix) {
+		v.fault("checkpoint.dir %q: a directory is wanted; checkpoint.nats takes a bucket", c.Dir)
+	}
+	if c.NATS != "" && !bucketName.MatchString(c.NATS) {
+		v.fault("checkpoint.nats %q: 1 to 200 letters, digits, - and _ are allowed", c.NATS)
+	}
+	if _, bucket := SplitPlace(c.Resume); strings.HasPrefix(c.Resume, bucketPrefix) && !bucketName.MatchString(bucket) {
+		v.fault("checkpoint.resume %q: after %s 1 to 200 letters, digits, - and _ are allowed", c.Resume, bucketPrefix)
+	}
+	v.atLeast("checkpoint.keep", c.Keep, 1)
+}

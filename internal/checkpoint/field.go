@@ -1,0 +1,72 @@
+package checkpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sort"
+
+	"jacobi/solver"
+)
+
+// Field is the field of a checkpoint: the initial field of a run that goes on from it.
+type Field struct {
+	m        Manifest
+	files    []File           // by part; nil for parts without a row that is needed
+	boundary solver.RowSource // for rows 0 and NY-1
+}
+
+// openField opens the parts that hold the rows of the given range, which may reach into halos.
+func openField(ctx context.Context, s Store, found Found, held solver.Stripe, boundary solver.RowSource) (*Field, error) {
+	f := &Field{m: found.Manifest, files: make([]File, len(found.Parts)), boundary: boundary}
+	for y := held.Lo; y < held.Hi; y++ {
+		row, ok := f.m.Mesh.Canonical(y)
+		part := f.part(row)
+		if !ok || part < 0 || f.files[part] != nil {
+			continue
+		}
+		file, err := s.Open(ctx, found.Set, f.m.Parts[part].File)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("%s: %w", f.m.Parts[part].File, err), f.Close())
+		}
+		f.files[part] = file
+	}
+	return f, nil
+}
+
+// part returns the number of the part that holds a row, -1 for rows beyond the interior.
+func (f *Field) part(row int) int {
+	interior := f.m.Mesh.Interior()
+	if row < interior.Lo || row >= interior.Hi {
+		return -1
+	}
+	return sort.Search(len(f.m.Parts), func(i int) bool { return f.m.Parts[i].Hi > row })
+}
+
+// Row implements solver.RowSource for the rows that the field was opened for.
+func (f *Field) Row(iy int, dst []byte) error {
+	part := f.part(iy)
+	if part < 0 {
+		return f.boundary.Row(iy, dst)
+	}
+	p, file := f.m.Parts[part], f.files[part]
+	if file == nil || len(dst) != f.m.Mesh.RowBytes() {
+		return fmt.Errorf("checkpoint: row %d into %d bytes: not opened for it", iy, len(dst))
+	}
+	if _, err := file.ReadAt(dst, headerSize+int64(iy-p.Lo)*int64(len(dst))); err != nil {
+		return fmt.Errorf("checkpoint: row %d: %s: %w", iy, p.File, err)
+	}
+	return nil
+}
+
+// Close closes the parts.
+func (f *Field) Close() error {
+	var errs []error
+	for i, file := range f.files {
+		if file != nil {
+			errs = append(errs, file.Close())
+			f.files[i] = nil
+		}
+	}
+	return errors.Join(errs...)
+}

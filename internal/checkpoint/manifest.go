@@ -1,0 +1,127 @@
+// Package checkpoint keeps states of a run from which it can go on: with any number of ranks, on any devices, over any
+// transport. docs/checkpoints.md describes the format and what is guaranteed.
+package checkpoint
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"time"
+
+	"jacobi/solver"
+)
+
+// Manifest describes a checkpoint. It is written last, and makes the checkpoint valid: all parts it names were complete then.
+type Manifest struct {
+	Format    string            `json:"format"`
+	Serial    int               `json:"serial"` // of the checkpoints of one place: 1, 2, ...; the greatest is the newest
+	Sweeps    int               `json:"sweeps"` // done before
+	Fields    map[string]string `json:"fields"` // the keys that determine the field (configs.FieldKeys), with their values
+	Mesh      solver.Mesh       `json:"mesh"`
+	Magnitude solver.Magnitude  `json:"magnitude"`
+	RunID     string            `json:"run_id"`
+	Program   string            `json:"program"` // its version
+	Created   time.Time         `json:"created"`
+	Norms     Part              `json:"norms"` // of all sweeps before
+	Parts     []Part            `json:"parts"` // in the order of their rows; together the interior
+	Sum       string            `json:"sum"`   // CRC-32C of the manifest with an empty sum
+}
+
+// Part is one file of a checkpoint. Of the norms, Lo is 0 and Hi the number of sweeps.
+type Part struct {
+	File  string `json:"file"`
+	Lo    int    `json:"lo"` // rows [Lo, Hi)
+	Hi    int    `json:"hi"`
+	Bytes int64  `json:"bytes"`
+	Sum   string `json:"sum"` // CRC-32C of the whole file, 8 hexadecimal digits
+}
+
+const (
+	manifestFormat = "jacobi checkpoint 1"
+	// maxManifest is far above the manifest of the most ranks that a mesh can have.
+	maxManifest = 64 << 20
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+func sumText(crc uint32) string { return fmt.Sprintf("%08x", crc) }
+
+// partFile returns the name of a rank's part.
+func partFile(rank int) string { return fmt.Sprintf("part-%05d", rank) }
+
+const normsFile = "norms"
+
+// Encode returns the manifest's bytes; it fills Format and Sum.
+func (m Manifest) Encode() ([]byte, error) {
+	m.Format, m.Sum = manifestFormat, ""
+	b, err := json.MarshalIndent(m, "", " ")
+	if err != nil {
+		return nil, fmt.Errorf("manifest: %w", err)
+	}
+	m.Sum = sumText(crc32.Checksum(b, castagnoli))
+	if b, err = json.MarshalIndent(m, "", " "); err != nil {
+		return nil, fmt.Errorf("manifest: %w", err)
+	}
+	return append(b, '\n'), nil
+}
+
+// DecodeManifest reads what Encode wrote, and nothing else: any other byte is found out.
+func DecodeManifest(data []byte) (Manifest, error) {
+	var m Manifest
+	if len(data) > maxManifest {
+		return m, fmt.Errorf("manifest of %d bytes, at most %d are allowed", len(data), maxManifest)
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&m); err != nil {
+		return Manifest{}, fmt.Errorf("manifest: %w", err)
+	}
+	if m.Format != manifestFormat {
+		return Manifest{}, fmt.Errorf("manifest with format %q, want %q", m.Format, manifestFormat)
+	}
+	same, err := m.Encode()
+	if err != nil {
+		return Manifest{}, err
+	}
+	if !bytes.Equal(same, data) {
+		return Manifest{}, errors.New("manifest: its checksum or its layout is wrong: it was changed")
+	}
+	return m, m.check()
+}
+
+// check refuses a manifest that no run writes.
+func (m *Manifest) check() error {
+	l := m.Mesh
+	switch {
+	case l.DType != solver.Float32 && l.DType != solver.Float64, l.NX < 3, l.NY < 3, l.NX > 1<<31-1, l.NY > 1<<31-1:
+		return fmt.Errorf("manifest: mesh of %d x %d %v", l.NX, l.NY, l.DType)
+	case m.Sweeps < 1 || m.Serial < 1:
+		return fmt.Errorf("manifest: serial %d, %d sweeps", m.Serial, m.Sweeps)
+	}
+	if want := m.normsPart(); m.Norms.File != want.File || m.Norms.Lo != 0 || m.Norms.Hi != want.Hi || m.Norms.Bytes != want.Bytes {
+		return fmt.Errorf("manifest: norms %+v, want %+v", m.Norms, want)
+	}
+	next := l.Interior().Lo
+	for i, p := range m.Parts {
+		if p.File != partFile(i) || p.Lo != next || p.Hi <= p.Lo || p.Bytes != m.rowsBytes(p.Lo, p.Hi) {
+			return fmt.Errorf("manifest: part %d is %+v, want %s from row %d on", i, p, partFile(i), next)
+		}
+		next = p.Hi
+	}
+	if next != l.Interior().Hi {
+		return fmt.Errorf("manifest: the parts end at row %d, want %d", next, l.Interior().Hi)
+	}
+	return nil
+}
+
+// normsPart returns the part of the norms but for its sum.
+func (m *Manifest) normsPart() Part {
+	return Part{File: normsFile, Hi: m.Sweeps, Bytes: headerSize + normBytes*int64(m.Sweeps)}
+}
+
+// rowsBytes returns the size of the file that holds rows [lo, hi).
+func (m *Manifest) rowsBytes(lo, hi int) int64 {
+	return headerSize + int64(hi-lo)*int64(m.Mesh.RowBytes())
+}

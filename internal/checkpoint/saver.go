@@ -1,0 +1,380 @@
+package checkpoint
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"jacobi/solver"
+)
+
+// Rows reads the field of this rank; every solver.Backend is one.
+type Rows interface {
+	CopyRows(ctx context.Context, s solver.Stripe, dst []byte) error
+}
+
+// SaverOptions say what a Saver needs to know. All ranks give the same, but for Layout, Rows and Log.
+type SaverOptions struct {
+	Team    Team
+	Store   Store
+	Layout  solver.Layout
+	Stripes []solver.Stripe // of all ranks
+	Rows    Rows
+	Every   time.Duration // 0: no checkpoint is due by the clock
+	Keep    int           // newest checkpoints that stay
+	RunID   string
+	Program string
+	Fields  map[string]string
+	Norms   []float64 // of the sweeps before this run; on rank 0 alone
+	Log     *zap.Logger
+}
+
+// Saver is a solver.Saver that writes checkpoints. Save copies the rank's rows; a goroutine writes them, and rank 0's seals the
+// checkpoint once all ranks have, and all norms are known. A checkpoint that fails costs a warning.
+type Saver struct {
+	o      SaverOptions
+	rows   buffer
+	ctx    context.Context
+	cancel context.CancelFunc
+	jobs   chan int // sweeps of the state in rows
+	ended  chan struct{}
+	busy   atomic.Bool
+	idle   chan struct{} // holds a token after a job
+	last   int           // sweeps of the newest state taken; 0 for none
+	taken  time.Time     // when it was, or when the run began
+
+	mu     sync.Mutex
+	norms  []float64
+	over   bool // no more norms will come
+	more   chan struct{}
+	good   time.Time // of the newest sealed one
+	serial int
+	stats  Stats
+}
+
+// Stats count the checkpoints of a run, on rank 0.
+type Stats struct {
+	Written int
+	Failed  int
+	Sweeps  int           // of the newest one; 0 for none
+	Bytes   int64         // of the newest one
+	Took    time.Duration // from the copy to the seal of the newest one
+}
+
+// NewSaver begins to save a run's states, and removes what earlier runs left unfinished. ctx ends all its work. Close it.
+func NewSaver(ctx context.Context, o SaverOptions) (*Saver, error) {
+	s := &Saver{o: o, jobs: make(chan int, 1), ended: make(chan struct{}), idle: make(chan struct{}, 1), more: make(chan struct{}, 1), taken: time.Now(), norms: o.Norms}
+	if o.Team.Self().Rank == 0 {
+		if err := s.tidy(ctx); err != nil {
+			return nil, fmt.Errorf("checkpoints in %s: %w", o.Store, err)
+		}
+	}
+	var err error
+	if s.rows, err = newBuffer(o.Layout.Stripe.Rows() * o.Layout.Mesh.RowBytes()); err != nil {
+		return nil, fmt.Errorf("memory for checkpoints: %w", err)
+	}
+	s.ctx, s.cancel = context.WithCancel(ctx)
+	go s.work()
+	return s, nil
+}
+
+// tidy finds out what is there.
+func (s *Saver) tidy(ctx context.Context) error {
+	if err := s.o.Store.RemoveUnsealed(ctx); err != nil {
+		return err
+	}
+	found, _, err := List(ctx, s.o.Store, "")
+	if err != nil {
+		return err
+	}
+	if len(found) > 0 {
+		s.serial = found[0].Serial
+		return found[0].CheckFields(s.o.Fields)
+	}
+	return nil
+}
+
+// Wanted implements solver.Saver: rank 0 has the clock.
+func (s *Saver) Wanted() bool {
+	return s.o.Every > 0 && s.o.Team.Self().Rank == 0 && time.Since(s.taken) >= s.o.Every
+}
+
+// Busy implements solver.Saver.
+func (s *Saver) Busy() bool { return s.busy.Load() }
+
+// Save implements solver.Saver.
+func (s *Saver) Save(ctx context.Context, sweeps int) error {
+	if s.busy.Load() {
+		return fmt.Errorf("the state after sweep %d is not saved yet", s.last-1)
+	}
+	s.taken = time.Now()
+	if err := s.o.Rows.CopyRows(ctx, s.o.Layout.Stripe, s.rows); err != nil {
+		return err
+	}
+	s.last = sweeps
+	s.busy.Store(true)
+	s.jobs <- sweeps
+	return nil
+}
+
+// AddNorms takes the norms of the next sweeps; rank 0 alone.
+func (s *Saver) AddNorms(norms []float64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.norms = append(s.norms, norms...)
+	s.signal()
+}
+
+func (s *Saver) signal() {
+	select {
+	case s.more <- struct{}{}:
+	default:
+	}
+}
+
+// Finish completes the newest checkpoint. A run that was interrupted gets one of its end, which the backend holds. All ranks call it. It fails
+// only if the rows cannot be copied.
+func (s *Saver) Finish(ctx context.Context, r solver.Result) error {
+	s.mu.Lock()
+	s.over = true
+	s.signal()
+	s.mu.Unlock()
+	if !s.wait(ctx) || r.Reason != solver.Interrupted || s.last == r.Sweeps {
+		return nil
+	}
+	if err := s.Save(ctx, r.Sweeps); err != nil {
+		return err
+	}
+	s.wait(ctx)
+	return nil
+}
+
+// wait waits until the newest state is saved.
+func (s *Saver) wait(ctx context.Context) bool {
+	for s.busy.Load() {
+		select {
+		case <-s.idle:
+		case <-ctx.Done():
+			s.o.Log.Warn(fmt.Sprintf("the checkpoint of sweep %d was not complete in time", s.last-1), zap.Error(context.Cause(ctx)))
+			return false
+		}
+	}
+	return true
+}
+
+// Stats returns the counts so far.
+func (s *Saver) Stats() Stats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stats
+}
+
+// closeGrace is how long Close waits for a write that cannot be interrupted.
+const closeGrace = 2 * time.Second
+
+// Close ends what is under way.
+func (s *Saver) Close() error {
+	s.cancel()
+	timer := time.NewTimer(closeGrace)
+	defer timer.Stop()
+	select {
+	case <-s.ended:
+		return s.rows.free()
+	case <-timer.C: // the disk holds it; the process ends, and the buffer with it
+		return errors.New("checkpoint: a write is still under way")
+	}
+}
+
+// work saves the states one after the other.
+func (s *Saver) work() {
+	defer close(s.ended)
+	for {
+		select {
+		case sweeps := <-s.jobs:
+			s.save(sweeps)
+			s.busy.Store(false)
+			select {
+			case s.idle <- struct{}{}:
+			default:
+			}
+		case <-s.ctx.Done():
+			return
+		}
+	}
+}
+
+// parcel is what a rank tells rank 0 of its part.
+type parcel struct {
+	Set   string `json:"set"`
+	Host  string `json:"host"`
+	Sum   string `json:"sum,omitempty"`
+	Error string `json:"error,omitempty"`
+}
+
+const parcelTag = "checkpoint part"
+
+func (s *Saver) save(sweeps int) {
+	begin := time.Now()
+	self := s.o.Team.Self()
+	m := s.manifest(sweeps)
+	mine := parcel{Set: setName(sweeps, s.o.RunID), Host: self.Host}
+	p := m.Parts[self.Rank]
+	err := s.o.Store.Write(s.ctx, mine.Set, p.File, p.Bytes, func(w io.Writer) (err error) {
+		mine.Sum, err = m.writePart(w, p, s.rows)
+		return err
+	})
+	if err != nil {
+		mine.Error = err.Error()
+	}
+	if self.Rank != 0 {
+		// It fails only with the run: rank 0 takes every parcel.
+		if data, err := json.Marshal(mine); err == nil {
+			_ = s.o.Team.Send(s.ctx, 0, parcelTag, data)
+		}
+		return
+	}
+	err = s.seal(m, mine)
+	if s.ctx.Err() != nil {
+		return
+	}
+	if err == nil {
+		s.note(m, time.Since(begin))
+		err = s.prune()
+		if err != nil {
+			s.o.Log.Warn("old checkpoints were not removed", zap.Error(err))
+		}
+		return
+	}
+	s.fail(sweeps, mine.Set, err)
+}
+
+// errBeyond says that the run ended before the state, which is of no use then.
+var errBeyond = errors.New("the run ended before")
+
+// seal collects the parts of all ranks and makes the checkpoint valid; rank 0 alone.
+func (s *Saver) seal(m *Manifest, mine parcel) error {
+	var faults []error
+	for r := range m.Parts {
+		p := mine
+		if r != 0 {
+			data, err := s.o.Team.Recv(s.ctx, r, parcelTag)
+			if err != nil {
+				return err
+			}
+			if err := json.Unmarshal(data, &p); err != nil {
+				return fmt.Errorf("rank %d: %w", r, err)
+			}
+		}
+		switch {
+		case p.Error != "":
+			faults = append(faults, fmt.Errorf("rank %d on %s: %s", r, p.Host, p.Error))
+		case p.Set != mine.Set:
+			faults = append(faults, fmt.Errorf("rank %d on %s wrote %s, want %s", r, p.Host, p.Set, mine.Set))
+		}
+		m.Parts[r].Sum = p.Sum
+	}
+	if len(faults) > 0 {
+		return faults[0] // the others are mostly of the same disk
+	}
+	norms, err := s.normsBefore(m.Sweeps)
+	if err != nil {
+		return err
+	}
+	err = s.o.Store.Write(s.ctx, mine.Set, m.Norms.File, m.Norms.Bytes, func(w io.Writer) (err error) {
+		m.Norms.Sum, err = m.writePart(w, m.Norms, encodeNorms(norms))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	data, err := m.Encode()
+	if err != nil {
+		return err
+	}
+	return s.o.Store.Seal(s.ctx, mine.Set, data)
+}
+
+// normsBefore waits for the norms of the first sweeps.
+func (s *Saver) normsBefore(sweeps int) ([]float64, error) {
+	for {
+		s.mu.Lock()
+		norms, over := s.norms, s.over
+		s.mu.Unlock()
+		switch {
+		case len(norms) >= sweeps:
+			return norms[:sweeps], nil
+		case over:
+			return nil, errBeyond
+		}
+		select {
+		case <-s.more:
+		case <-s.ctx.Done():
+			return nil, context.Cause(s.ctx)
+		}
+	}
+}
+
+// manifest returns the manifest of a checkpoint but for the sums.
+func (s *Saver) manifest(sweeps int) *Manifest {
+	m := &Manifest{Serial: s.serial + 1, Sweeps: sweeps, Fields: s.o.Fields, Mesh: s.o.Layout.Mesh, Magnitude: s.o.Layout.Magnitude,
+		RunID: s.o.RunID, Program: s.o.Program, Created: time.Now().UTC().Truncate(time.Second)}
+	m.Norms = m.normsPart()
+	for r, stripe := range s.o.Stripes {
+		m.Parts = append(m.Parts, Part{File: partFile(r), Lo: stripe.Lo, Hi: stripe.Hi, Bytes: m.rowsBytes(stripe.Lo, stripe.Hi)})
+	}
+	return m
+}
+
+// setName names a set after its sweeps and, in a few digits, its run.
+func setName(sweeps int, runID string) string {
+	sum := sha256.Sum256([]byte(runID))
+	return fmt.Sprintf("sweep-%012d-%s", sweeps, hex.EncodeToString(sum[:4]))
+}
+
+func (s *Saver) note(m *Manifest, took time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.serial = m.Serial
+	s.good = time.Now()
+	s.stats.Written++
+	s.stats.Sweeps, s.stats.Took, s.stats.Bytes = m.Sweeps, took, m.bytes()
+}
+
+// fail removes what there is of a checkpoint and warns.
+func (s *Saver) fail(sweeps int, set string, err error) {
+	if removed := s.o.Store.Remove(s.ctx, set); removed != nil {
+		err = errors.Join(err, removed)
+	}
+	if errors.Is(err, errBeyond) {
+		return
+	}
+	s.mu.Lock()
+	s.stats.Failed++
+	last := "there is none yet"
+	if s.stats.Written > 0 {
+		last = fmt.Sprintf("the last good one is of sweep %d, %v old", s.stats.Sweeps-1, time.Since(s.good).Round(time.Second))
+	}
+	s.mu.Unlock()
+	s.o.Log.Warn(fmt.Sprintf("the checkpoint of sweep %d failed, the run goes on; %s: %v", sweeps-1, last, err))
+}
+
+// prune removes all but the newest checkpoints.
+func (s *Saver) prune() error {
+	found, _, err := List(s.ctx, s.o.Store, "")
+	if err != nil {
+		return err
+	}
+	for _, f := range found[min(len(found), s.o.Keep):] {
+		err = errors.Join(err, s.o.Store.Remove(s.ctx, f.Set))
+	}
+	return err
+}

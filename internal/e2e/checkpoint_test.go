@@ -1,0 +1,152 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// long is a run of a second or so.
+var long = []string{"grid.nx=130", "grid.ny=270", "solver.tolerance=0", "solver.max_iterations=6000", "output.field=", "output.picture="}
+
+// checkpoints returns the sets in a directory, the newest last.
+func checkpoints(t *testing.T, dir string) []string {
+	t.Helper()
+	sets, err := filepath.Glob(filepath.Join(dir, "sweep-*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sets
+}
+
+// saved runs np ranks that leave checkpoints in dir, and returns the answer.
+func saved(t *testing.T, dir string, np string, settings ...string) answer {
+	t.Helper()
+	got, _ := solve(t, append(set(append(append(settings, long...), "checkpoint.every=500", "checkpoint.dir="+dir)...), "-np", np)...)
+	if len(checkpoints(t, dir)) == 0 {
+		t.Fatal("no checkpoint was written")
+	}
+	return got
+}
+
+// Contract 1 across a restart: with other ranks, another transport, depth and kernel, the answer is that of a run that never stopped.
+func TestResumeGivesTheSameBits(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "checkpoints")
+	want, _ := solve(t, append(set(long...), "-np", "1")...)
+	if got := saved(t, dir, "8", "halo.transport=p2p"); got != want {
+		t.Errorf("with checkpoints: field %s, want %s", got.sha, want.sha)
+	}
+	for _, c := range []struct {
+		np       string
+		settings []string
+	}{
+		{"3", []string{"halo.transport=nats", "halo.depth=2"}},
+		{"5", []string{"halo.transport=p2p", "device.kernel=portable", "halo.depth=1"}},
+		{"1", nil},
+	} {
+		got, r := solve(t, append(set(append(c.settings, long...)...), "-np", c.np, "--resume", dir)...)
+		if got != want || r.ResumedAfter < 500 {
+			t.Errorf("np %s %v, resumed after %d sweeps: %d sweeps, field %s; want %d, %s; histories equal: %v",
+				c.np, c.settings, r.ResumedAfter, got.sweeps, got.sha, want.sweeps, want.sha, got.history == want.history)
+		}
+	}
+	// A rank alone can go on, too, and more sweeps can be asked for.
+	more := append(long[:len(long):len(long)], "solver.max_iterations=6100")
+	want, _ = solve(t, append(set(more...), "-np", "2")...)
+	out := t.TempDir()
+	if o := run(t, out, "jacobi-rank", set(append(more, "checkpoint.resume="+dir)...)...); o.code != 0 {
+		t.Fatalf("exit code %d\n%s", o.code, o.stderr)
+	}
+	if r := readReport(t, filepath.Join(out, "out")); r.FieldSHA256 != want.sha || r.Sweeps != 6100 {
+		t.Errorf("alone: %d sweeps, field %s; want %s", r.Sweeps, r.FieldSHA256, want.sha)
+	}
+}
+
+// A damaged part is named, and the run goes on from the checkpoint before it.
+func TestResumePassesOverABrokenPart(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "checkpoints")
+	want := saved(t, dir, "4")
+	sets := checkpoints(t, dir)
+	if len(sets) != 2 {
+		t.Fatalf("%d checkpoints, want 2", len(sets))
+	}
+	part := filepath.Join(sets[1], "part-00002")
+	b, err := os.ReadFile(part)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[5000] ^= 1
+	if err := os.WriteFile(part, b, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	work := t.TempDir()
+	out := run(t, work, "launcher", append(set(append(long, "checkpoint.dir="+dir)...), "-np", "3", "--restart")...)
+	if out.code != 0 {
+		t.Fatalf("exit code %d\n%s", out.code, out.stderr)
+	}
+	r := readReport(t, filepath.Join(work, "out"))
+	if r.FieldSHA256 != want.sha || !strings.Contains(filepath.Base(sets[0]), fmt.Sprintf("%012d", r.ResumedAfter)) {
+		t.Errorf("resumed after %d sweeps, field %s; want that of %s, %s", r.ResumedAfter, r.FieldSHA256, sets[0], want.sha)
+	}
+	if p := "a checkpoint cannot be used: " + filepath.Base(sets[1]) + ": rank . on .*: part-00002 is broken: checksum "; !regexp.MustCompile(p).MatchString(out.stderr) {
+		t.Errorf("%s\nwant %s", out.stderr, p)
+	}
+}
+
+// SIGINT, or the time limit, leaves a checkpoint of the last sweep; the run goes on from there.
+func TestInterruptedRunGoesOn(t *testing.T) {
+	dir := t.TempDir()
+	l := begin(t, dir, append(set("checkpoint.every=1h", "checkpoint.dir=checkpoints"), "-np", "3")...)
+	if err := l.cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if code, output := l.end(); code != 130 {
+		t.Fatalf("exit code %d, want 130\n%s", code, output)
+	}
+	l.leavesNothing()
+	first := readReport(t, filepath.Join(dir, "out"))
+	sweeps := fmt.Sprintf("solver.max_iterations=%d", first.Sweeps+200)
+	problem := set("grid.nx=512", "grid.ny=512", "solver.tolerance=0", sweeps)
+	got, r := solve(t, append(problem, "-np", "2", "--resume", filepath.Join(dir, "checkpoints"))...)
+	if r.ResumedAfter != first.Sweeps {
+		t.Errorf("resumed after %d sweeps, want %d", r.ResumedAfter, first.Sweeps)
+	}
+	if want, _ := solve(t, append(problem, "-np", "1")...); got != want {
+		t.Errorf("field %s, want %s; histories equal: %v", got.sha, want.sha, got.history == want.history)
+	}
+}
+
+// What cannot be gone on from, and where nothing can be written, is refused before a rank starts.
+func TestCheckpointRefusals(t *testing.T) {
+	work := t.TempDir()
+	dir := filepath.Join(work, "checkpoints")
+	saved(t, dir, "2")
+	file := filepath.Join(work, "file")
+	if err := os.WriteFile(file, nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--resume", dir, "--set", "problem.left=0"}, `checkpoint.resume "` + dir + `": problem.left is "0" here and "sin(2 * float32(pi) * iy / (ny - 1))" in the checkpoint`},
+		{[]string{"--resume", dir, "--set", "grid.dtype=float64"}, `grid.dtype is "float64" here and "float32" in the checkpoint`},
+		{[]string{"--resume", dir, "--set", "solver.max_iterations=10"}, `solver.max_iterations 10: the checkpoint has `},
+		{[]string{"--resume", dir, "--set", "solver.tolerance=0.3"}, `solver.tolerance 0.3: the run would have ended after `},
+		{[]string{"--resume", filepath.Join(work, "none")}, "there is no checkpoint"},
+		{[]string{"--restart"}, "--restart: checkpoint.dir or checkpoint.nats has to say where the checkpoints are"},
+		{[]string{"--restart", "--resume", dir}, "--restart and --resume: one of them is wanted"},
+		{set("checkpoint.every=100"), "checkpoint.dir or checkpoint.nats has to say where"},
+		{set("checkpoint.every=100", "checkpoint.dir="+file), `checkpoint.dir "` + file + `": cannot be created: `},
+		{set("checkpoint.every=100", "checkpoint.dir="+dir, "grid.nx=131"), `grid.nx is "131" here and "130" in the checkpoint`},
+		{set("checkpoint.every=100", "checkpoint.dir=/proc/1"), `checkpoint.dir "/proc/1": cannot be written: `},
+	} {
+		out := run(t, work, "launcher", append(append(set(long...), "-np", "2"), c.args...)...)
+		if out.code != 1 || !strings.Contains(out.stderr, c.want) || strings.Contains(out.stderr, "sweeps") && strings.Contains(out.stderr, "[0]") {
+			t.Errorf("%v: exit code %d\n%s\nwant %s", c.args, out.code, out.stderr, c.want)
+		}
+	}
+}
