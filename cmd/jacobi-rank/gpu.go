@@ -91,7 +91,7 @@ func (r *rank) pin(c device.Candidate) string {
 	if !r.cfg.Device.Pin {
 		return ""
 	}
-	cores, err := r.gpus.Pin(c)
+	cores, err := r.gpus.Pin(c, r.id.LocalSize)
 	switch {
 	case errors.Is(err, device.ErrNoNVML):
 		r.log.Sugar().Debugf("not pinned to the cores near GPU %d: %v", c.Index, err)

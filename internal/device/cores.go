@@ -30,7 +30,7 @@ func Near(inventory Inventory, g GPU) (unix.CPUSet, error) {
 		both[i] &= allowed[i]
 	}
 	if both.Count() == 0 {
-		return unix.CPUSet{}, fmt.Errorf("%w: near GPU %d are %s, allowed are %s", ErrNoCores, g.Index, FormatCores(near), FormatCores(allowed))
+		return unix.CPUSet{}, fmt.Errorf("%w: near are %s, allowed are %s", ErrNoCores, FormatCores(near), FormatCores(allowed))
 	}
 	return both, nil
 }

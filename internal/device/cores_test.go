@@ -56,8 +56,8 @@ func TestNear(t *testing.T) {
 	if got, err := Near(fakeInventory{cores: near}, GPU{}); err != nil || got != allowed {
 		t.Errorf("got %s, %v; want %s", FormatCores(got), err, FormatCores(allowed))
 	}
-	_, err := Near(fakeInventory{cores: coreSet(1000)}, GPU{Index: 3})
-	want := "no core near the GPU is among those allowed: near GPU 3 are 1000, allowed are " + FormatCores(allowed)
+	_, err := Near(fakeInventory{cores: coreSet(1000)}, GPU{})
+	want := "no core near the GPU is among those allowed: near are 1000, allowed are " + FormatCores(allowed)
 	if !errors.Is(err, ErrNoCores) || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}

@@ -62,7 +62,7 @@ func TestGPU(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cores, err := n.Pin(c.Candidate)
+	cores, err := n.Pin(c.Candidate, 1)
 	if errors.Is(err, ErrNoCores) {
 		t.Skipf("NOT RUN: pinning near a GPU: %v", err)
 	}

@@ -82,9 +82,13 @@ func (n *Node) Select(localRank int, readings []GPU) (Choice, error) {
 	return Select(n.policy, localRank, candidates, readings)
 }
 
-// Pin keeps this process on those of its cores that are near the GPU, and returns them as FormatCores writes them. Without
-// NVML, and where no allowed core is near, the process stays where it is: ErrNoNVML, ErrNoCores.
-func (n *Node) Pin(c Candidate) (string, error) {
+// ErrFewCores says that the ranks of the node would get in each other's way on the cores near a GPU.
+var ErrFewCores = errors.New("too few cores are near the GPU")
+
+// Pin keeps this process on those of its cores that are near the GPU, and returns them as FormatCores writes them. It stays where
+// it is without NVML, where no allowed core is near, and where fewer are than the node has ranks, all of which may have come to
+// these cores: ErrNoNVML, ErrNoCores, ErrFewCores.
+func (n *Node) Pin(c Candidate, ranks int) (string, error) {
 	if n.NoNVML != nil {
 		return "", n.NoNVML
 	}
@@ -95,6 +99,9 @@ func (n *Node) Pin(c Candidate) (string, error) {
 	cores, err := Near(n.nvml, g)
 	if err != nil {
 		return "", err
+	}
+	if cores.Count() < ranks {
+		return "", fmt.Errorf("%w: %s for %s", ErrFewCores, FormatCores(cores), plural(ranks, "rank"))
 	}
 	return FormatCores(cores), Pin(cores)
 }

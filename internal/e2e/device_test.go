@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -150,8 +151,18 @@ func TestDevicePin(t *testing.T) {
 	if got, said := pinned("--set", "device.pin=false"); got != "" || strings.Contains(said, "pinned") {
 		t.Errorf("device.pin=false: pinned to %q\n%s", got, said)
 	}
+	if len(cores) > 1 {
+		args := slices.Concat([]string{"-c", cores[1], filepath.Join(bin, "launcher")}, onGPUs, []string{"-np", "1"})
+		out := runWith(t, env, t.TempDir(), needTaskset(t), args...)
+		want := "INFO\tnot pinned to the cores near GPU 0: no core near the GPU is among those allowed: near are " + cores[0] + ", allowed are " + cores[1]
+		if out.code != 0 || !strings.Contains(out.stderr, want) {
+			t.Errorf("exit code %d, want 0 and %q in\n%s", out.code, want, out.stderr)
+		}
+	} else {
+		t.Logf("NOT RUN: a rank with fewer cores than the machine has: there is one core")
+	}
 	env = fakeGPUs(t, "-DCORE=1023")
-	near := "not pinned to the cores near GPU 0: no core near the GPU is among those allowed: near GPU 3 are 1023, allowed are "
+	near := "not pinned to the cores near GPU 0: no core near the GPU is among those allowed: near are 1023, allowed are "
 	if got, said := pinned(); got != "" || !strings.Contains(said, near) {
 		t.Errorf("pinned to %q, want %q in\n%s", got, near, said)
 	}
@@ -163,6 +174,15 @@ func TestDevicePin(t *testing.T) {
 	if got, said := pinned(); got != "" || !strings.Contains(said, none) {
 		t.Errorf("pinned to %q, want %q in\n%s", got, none, said)
 	}
+}
+
+func needTaskset(t *testing.T) string {
+	t.Helper()
+	path, err := exec.LookPath("taskset")
+	if err != nil {
+		t.Fatal(err) // it comes with every Linux that CI runs on
+	}
+	return path
 }
 
 // driverOfThisMachine returns the driver of real GPUs; nil if there is none.

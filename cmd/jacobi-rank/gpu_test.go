@@ -1,0 +1,30 @@
+package main
+
+import (
+	"slices"
+	"testing"
+
+	"jacobi/internal/roster"
+)
+
+func TestSharingIsCountedByNode(t *testing.T) {
+	member := func(host, node string) roster.Member { return roster.Member{Host: host, NodeID: node} }
+	members := []roster.Member{member("a", "1"), member("b", ""), member("a", "1"), member("b", ""), member("a", "1"), member("a", "2")}
+	for _, test := range []struct {
+		uuids []string // by rank; "" for the CPU
+		want  []string
+	}{
+		{[]string{"", "", "", "", "", ""}, nil},
+		{[]string{"A", "A", "B", "B", "C", "A"}, nil}, // a UUID of node b is another GPU there
+		{[]string{"A", "B", "A", "B", "C", "A"}, []string{"3 ranks share 2 GPUs on a", "2 ranks share 1 GPU on b"}},
+		{[]string{"A", "", "A", "B", "", "A"}, []string{"2 ranks share 1 GPU on a"}},
+	} {
+		var uuids [][]byte
+		for _, u := range test.uuids {
+			uuids = append(uuids, []byte(u))
+		}
+		if got := sharing(members, uuids); !slices.Equal(got, test.want) {
+			t.Errorf("%q: got %q, want %q", test.uuids, got, test.want)
+		}
+	}
+}
