@@ -49,22 +49,22 @@ func (b *bench) run(ctx context.Context, timeout time.Duration) error {
 func (b *bench) measureAll(ctx context.Context, timeout time.Duration) error {
 	told, cancel := tellEnd(ctx, timeout)
 	defer cancel()
-	var one *scaling.Record // of 1 rank, on the mesh at hand
+	var first scaling.Record // of the mesh, or of the size that grows
 	for i, p := range b.cases {
-		if i > 0 && p.cfg.Run.Ranks <= b.cases[i-1].cfg.Run.Ranks {
-			one = nil // the next size begins
-		}
 		rec, err := b.measure(ctx, told, p)
 		if err != nil {
 			return err
 		}
-		if rec.Ranks == 1 {
-			one = &rec
+		if i == 0 || p.cfg.Run.Ranks <= b.cases[i-1].cfg.Run.Ranks {
+			first = rec // ranks go up until the next size begins
 		}
-		if one != nil {
-			if err := rec.Against(*one); err != nil {
+		if b.kind == scaling.Strong {
+			if err := rec.SameField(first); err != nil {
 				return b.failed(p, err)
 			}
+		}
+		if first.Ranks == 1 {
+			rec.Against(first)
 		}
 		if err := b.add(p, rec); err != nil {
 			return err

@@ -4,6 +4,7 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -43,10 +44,10 @@ type benchRecord struct {
 }
 
 // benchmark runs launcher bench, which must succeed, and returns what it printed, its records and the lines of its CSV by column.
-func benchmark(t *testing.T, args ...string) (table []string, records []benchRecord, lines []map[string]string) {
+func benchmark(t *testing.T, env []string, args ...string) (table []string, records []benchRecord, lines []map[string]string) {
 	t.Helper()
 	dir := t.TempDir()
-	out := run(t, dir, "launcher", append([]string{"bench"}, args...)...)
+	out := runWith(t, env, dir, "launcher", append([]string{"bench"}, args...)...)
 	if out.code != 0 {
 		t.Fatalf("exit code %d\n%s%s", out.code, out.stdout, out.stderr)
 	}
@@ -98,7 +99,7 @@ func number(v *float64) string {
 
 // Table, JSON and CSV have a row for each size and number of ranks, in that order, and say the same.
 func TestBench(t *testing.T) {
-	table, records, lines := benchmark(t, append(set("solver.max_iterations=40", "device.threads=1", "device.kernel=portable"),
+	table, records, lines := benchmark(t, nil, append(set("solver.max_iterations=40", "device.threads=1", "device.kernel=portable"),
 		"--sizes", "48,64", "--ranks", "4,1,2", "--repeat", "2")...)
 	if len(table) != 6 || len(records) != 6 || len(lines) != 6 {
 		t.Fatalf("%d rows, %d records, %d lines; want 6 of each", len(table), len(records), len(lines))
@@ -156,7 +157,7 @@ func TestBench(t *testing.T) {
 // With --weak, p ranks get p times the rows; without 1 rank there is nothing to compare with.
 func TestBenchWeak(t *testing.T) {
 	args := append(set("grid.nx=32", "grid.ny=40", "solver.max_iterations=30"), "--weak", "--repeat", "1")
-	_, records, _ := benchmark(t, append(args, "-np", "3")...)
+	_, records, _ := benchmark(t, nil, append(args, "-np", "3")...)
 	if len(records) != 3 {
 		t.Fatalf("%d records, want 3", len(records))
 	}
@@ -167,12 +168,31 @@ func TestBenchWeak(t *testing.T) {
 			t.Errorf("record %d: %+v", i, r)
 		}
 	}
-	table, records, lines := benchmark(t, append(args, "--ranks", "2")...)
+	table, records, lines := benchmark(t, nil, append(args, "--ranks", "2")...)
 	if len(records) != 1 || records[0].Serial != nil || records[0].SpeedUp != nil || records[0].Efficiency != nil || lines[0]["t_s"] != "" || lines[0]["efficiency"] != "" {
 		t.Errorf("without 1 rank: %+v, %v", records, lines)
 	}
 	if f := strings.Fields(table[0]); f[3] != "-" || f[5] != "-" || f[6] != "-" {
 		t.Errorf("without 1 rank: %q", table[0])
+	}
+}
+
+// On GPUs the roofline is that of the GPUs used. The driver here does nothing in 0.25 ms, its sums are zero, and a run ends after two sweeps.
+func TestBenchOnGPUs(t *testing.T) {
+	env := fakeCUDA(t, "-DFREE=(64ul<<20)")
+	_, records, _ := benchmark(t, env, append(set("device.backend=cuda", "solver.max_iterations=2"), "--sizes", "64", "--ranks", "1,2,6", "--repeat", "1")...)
+	if len(records) != 3 {
+		t.Fatalf("%d records, want 3", len(records))
+	}
+	const one = 2 * 4 * (16 << 20) / 0.25e-3 / 1e9 // a try is four copies of a quarter of what is free
+	for i, r := range records {
+		ranks, gpus := []int{1, 2, 6}[i], []float64{1, 2, 4}[i]
+		if rate := *r.CopyRate; r.Ranks != ranks || math.Abs(rate/(gpus*one)-1) > 1e-12 || *r.CopyFraction != r.Traffic/rate {
+			t.Errorf("%d ranks: %v GB/s, %v of a copy's %v, want %v of %v", r.Ranks, r.Traffic, *r.CopyFraction, rate, r.Traffic/rate, gpus*one)
+		}
+		if want := fmt.Sprintf("cuda %d, Fake %d", (ranks-1)%4, 10+(ranks-1)%4); len(r.Devices) != ranks || r.Devices[ranks-1] != want || r.Kernel != "" {
+			t.Errorf("%d ranks: devices %q, kernel %q; want the last on %q", ranks, r.Devices, r.Kernel, want)
+		}
 	}
 }
 

@@ -90,15 +90,19 @@ func NewRecord(k Kind, runs []output.Report) (Record, error) {
 	return rec, nil
 }
 
-// Against compares r with the record of one rank. For Strong it is an error if the two fields differ: ranks do not change the answer.
-func (r *Record) Against(one Record) error {
-	if r.Scaling == Strong && r.FieldSHA256 != one.FieldSHA256 {
-		return fmt.Errorf("%d ranks gave the field %s, 1 rank %s: they must be the same", r.Ranks, r.FieldSHA256, one.FieldSHA256)
+// SameField fails unless r has the field of other, a record of the same mesh: ranks do not change the answer.
+func (r *Record) SameField(other Record) error {
+	if r.FieldSHA256 != other.FieldSHA256 {
+		return fmt.Errorf("%d ranks gave the field %s, %d gave %s: they must be the same", r.Ranks, r.FieldSHA256, other.Ranks, other.FieldSHA256)
 	}
+	return nil
+}
+
+// Against compares r with the record of one rank.
+func (r *Record) Against(one Record) {
 	serial := one.Parallel
 	speedUp, efficiency := r.Scaling.SpeedUp(serial, r.Parallel, r.Ranks), r.Scaling.Efficiency(serial, r.Parallel, r.Ranks)
 	r.Serial, r.SpeedUp, r.Efficiency = &serial, &speedUp, &efficiency
-	return nil
 }
 
 // Roofline compares r with a copy of so many bytes, read and written, a second.

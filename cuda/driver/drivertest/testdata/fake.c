@@ -1,5 +1,6 @@
 // A driver without a GPU: device memory is host memory, and streams do their work at once. It checks the binding's
-// argument lists. Build with -DVERSION=..., -DINIT=... (what cuInit returns), -DWITHOUT_IPC.
+// argument lists. Build with -DVERSION=..., -DINIT=... (what cuInit returns), -DFREE=... (bytes of memory said to be
+// free), -DWITHOUT_IPC.
 //
 // With -DRUN whole programs run on it: it takes any PTX and any kernel, and kernels do nothing. -DGPUS=... is how many it has,
 // of which CUDA_VISIBLE_DEVICES hides some; -DPTX=... what loading PTX returns; -DLOSE=n loses the context of GPU 11 in the
@@ -16,6 +17,9 @@
 #define INIT 0
 #endif
 
+#ifndef FREE
+#define FREE (3ul << 29)
+#endif
 #ifndef GPUS
 #define GPUS 2
 #endif
@@ -87,7 +91,7 @@ int cuCtxSynchronize(void) { return current ? asleep : 201; }
 int cuCtxEnablePeerAccess(intptr_t peer, unsigned flags) { return flags ? 1 : peer == current ? 201 : 217; }
 int cuCtxGetStreamPriorityRange(int *least, int *greatest) { *least = 0; *greatest = -5; return 0; }
 
-int cuMemGetInfo_v2(size_t *free, size_t *total) { *free = 3ul << 29; *total = 10ul << 30; return current ? 0 : 201; }
+int cuMemGetInfo_v2(size_t *free, size_t *total) { *free = FREE; *total = 10ul << 30; return current ? 0 : 201; }
 int cuMemAlloc_v2(ptr *p, size_t n) {
 	if (!current) return 201;
 	if (n > 3ul << 29) return 2;
