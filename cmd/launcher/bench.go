@@ -28,8 +28,8 @@ type benchOptions struct {
 const aboutBench = `launcher bench runs the mesh of the run file, or the squares of --sizes, on each number of
 ranks, prints a table, and writes it to output.dir as JSON and CSV. Each run is one as launcher
 does it alone, on the same devices and transports. It does solver.max_iterations sweeps, whatever
-the tolerance, and writes no field, picture, history or report. Of --repeat runs the fastest
-counts; the first one warms up, too. All runs of a mesh must give the same field, else the
+the tolerance, and writes no field, picture, history, report or checkpoint. Of --repeat runs the
+fastest counts; the first one warms up, too. All runs of a mesh must give the same field, else the
 benchmark fails.
 
 Times are those of the sweeps (first sweep to last norm), without set-up: T_s of 1 rank, T_p of p.
@@ -142,7 +142,7 @@ func (o *benchOptions) cases(ctx context.Context, cfg configs.Config) ([]*plan, 
 	return cases, nil
 }
 
-// benchConfig returns the configuration of a run: all sweeps, and no files.
+// benchConfig returns the configuration of a run: all sweeps from the start, and no files.
 func (o *benchOptions) benchConfig(c configs.Config, size, ranks int) configs.Config {
 	if size > 0 {
 		c.Grid.NX, c.Grid.NY = size, size
@@ -151,7 +151,7 @@ func (o *benchOptions) benchConfig(c configs.Config, size, ranks int) configs.Co
 		c.Grid.NY = times(c.Grid.NY, ranks)
 	}
 	c.Run.Ranks, c.Solver.Tolerance = ranks, 0
-	c.Output = configs.Output{Dir: c.Output.Dir}
+	c.Output, c.Checkpoint = configs.Output{Dir: c.Output.Dir}, configs.Default().Checkpoint
 	return c
 }
 

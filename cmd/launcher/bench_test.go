@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"jacobi/configs"
 	"jacobi/cuda/driver"
 	"jacobi/internal/device"
 	"jacobi/internal/launch"
@@ -125,11 +126,14 @@ func TestTellEnd(t *testing.T) {
 
 func TestBenchmarkHasItsOwnConfiguration(t *testing.T) {
 	o := benchOptions{weak: true}
-	p, err := planOf(t, "grid.nx=64", "grid.ny=128")
+	p, err := planOf(t, "grid.nx=64", "grid.ny=128", "checkpoint.every=10m", "checkpoint.dir=there", "checkpoint.keep=5")
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := o.benchConfig(p.cfg, 0, 3)
+	if c.Checkpoint != configs.Default().Checkpoint {
+		t.Errorf("checkpoints are written: %+v", c.Checkpoint)
+	}
 	if c.Grid.NX != 64 || c.Grid.NY != 384 || c.Run.Ranks != 3 || c.Solver.Tolerance != 0 || c.Solver.MaxIterations != 1000 ||
 		c.Output.Dir != "out" || c.Output.Field+c.Output.Picture+c.Output.History+c.Output.Report != "" {
 		t.Errorf("%+v", c)
