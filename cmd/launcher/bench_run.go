@@ -108,9 +108,6 @@ func (b *bench) title(w io.Writer) error {
 // add takes a record that is complete.
 func (b *bench) add(p *plan, rec scaling.Record) error {
 	b.records = append(b.records, rec)
-	if _, err := io.WriteString(b.screen.stdout, rec.Row()); err != nil {
-		return err
-	}
 	for _, f := range []struct {
 		ext   string
 		write func([]scaling.Record) ([]byte, error)
@@ -123,7 +120,8 @@ func (b *bench) add(p *plan, rec scaling.Record) error {
 			return fmt.Errorf("write %s: %w", b.name+f.ext, err)
 		}
 	}
-	return nil
+	_, err := io.WriteString(b.screen.stdout, rec.Row())
+	return err
 }
 
 // measure runs a case as often as is wanted, unless told ends.
