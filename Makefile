@@ -28,7 +28,7 @@ else
 endif
 
 run: build       ## solve configs/quickstart.yaml with 4 ranks
-	bin/launcher --config configs/quickstart.yaml
+	$(BIN)/launcher --config configs/quickstart.yaml
 
 test: deps       ## every test but the race detector's
 	$(GO) test -timeout 15m ./...

@@ -59,7 +59,7 @@ func (p *plan) haloDepth() (int, string) {
 	}
 	low := solver.MinRows(p.mesh.NY, p.cfg.Run.Ranks)
 	backend, depth := "CPU", cpu.PreferredDepth(p.mesh, low)
-	if len(p.gpus) > 0 {
+	if len(p.gpus) > 0 || p.cfg.Device.Backend == "cuda" { // the latter with all ranks on other hosts
 		backend, depth = "CUDA", cuda.PreferredDepth(p.mesh, low)
 	}
 	return min(depth, low), fmt.Sprintf("auto: what the %s backend likes best, at most the %d rows of the lowest stripe", backend, low)

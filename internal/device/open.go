@@ -100,8 +100,8 @@ func (n *Node) Pin(c Candidate, ranks int) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if cores.Count() < ranks {
-		return "", fmt.Errorf("%w: %s for %s", ErrFewCores, FormatCores(cores), plural(ranks, "rank"))
+	if n := cores.Count(); n < ranks {
+		return "", fmt.Errorf("%w: %s (%s) for %s", ErrFewCores, plural(n, "core"), FormatCores(cores), plural(ranks, "rank"))
 	}
 	return FormatCores(cores), Pin(cores)
 }

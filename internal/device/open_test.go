@@ -107,10 +107,11 @@ func TestNodeSelectsAndPins(t *testing.T) {
 	if c, err := n.Select(2, busy); err != nil || c.UUID != "GPU-aa" {
 		t.Errorf("by the readings of another rank: got %+v, %v", c, err)
 	}
-	if _, err := n.Pin(c.Candidate, 2); !errors.Is(err, ErrFewCores) || allowedCores(t) != allowed {
-		t.Errorf("one core for two ranks: got %v, on %s", err, FormatCores(allowedCores(t)))
-	}
 	near[1000/64] = 0
+	few := fmt.Sprintf("too few cores are near the GPU: 1 core (%s) for 2 ranks", FormatCores(near))
+	if _, err := n.Pin(c.Candidate, 2); !errors.Is(err, ErrFewCores) || err.Error() != few || allowedCores(t) != allowed {
+		t.Errorf("got %v, on %s; want %s", err, FormatCores(allowedCores(t)), few)
+	}
 	cores, err := n.Pin(c.Candidate, 1)
 	if now := allowedCores(t); err != nil || cores != FormatCores(near) || now != near {
 		t.Errorf("pinned to %s, %v; is on %s, want %s", cores, err, FormatCores(now), FormatCores(near))

@@ -97,6 +97,23 @@ func TestDeviceSelect(t *testing.T) {
 	}
 }
 
+// The GPUs of this machine say nothing of those of another.
+func TestDryRunShowsTheGPUsOfThisMachine(t *testing.T) {
+	env := fakeCUDA(t)
+	args := append(slices.Clone(onGPUs), "-np", "2", "--dry-run", "--host")
+	for hosts, want := range map[string][]string{
+		"localhost:1,node7:1": {uuid(0) + "  round-robin: local rank 0, 4 GPUs\n", "  chosen on its host\n"},
+		"node7:2":             {"(auto: what the CUDA backend likes best, "},
+	} {
+		out := runWith(t, env, t.TempDir(), "launcher", append(slices.Clone(args), hosts)...)
+		for _, w := range want {
+			if out.code != 0 || !strings.Contains(out.stdout, w) {
+				t.Errorf("%s: exit code %d, no %q in\n%s%s", hosts, out.code, w, out.stdout, out.stderr)
+			}
+		}
+	}
+}
+
 // needNVML skips a test whose programs were built without NVML.
 func needNVML(t *testing.T) {
 	t.Helper()
