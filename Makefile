@@ -14,7 +14,7 @@ NVML = -tags nvml,netgo,osusergo -ldflags '$(LDFLAGS) -extldflags=-Wl,-z,lazy'
 NVML_ENV = CGO_ENABLED=1 CC='$(CC)' CGO_CFLAGS='-g -O2 -Wno-deprecated-declarations'
 HAS_CC := $(shell printf '\043include <dlfcn.h>\n' | $(CC) -E - >/dev/null 2>&1 && echo yes)
 
-.PHONY: help build run test kernels race lint deps bench-cpu clean
+.PHONY: help build run test kernels race lint deps test-deps bench-cpu clean
 
 help:            ## list the targets
 	@grep -E '^[a-z-]+: .*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -33,7 +33,7 @@ run: build       ## solve configs/quickstart.yaml with 4 ranks
 test: deps       ## every test but the race detector's
 	$(GO) test -timeout 15m ./...
 	$(if $(HAS_CC),$(NVML_ENV) $(GO) test $(NVML) ./internal/device)
-	@{ $(GO) test -count=1 -v -run 'GPU|TestBackend' ./cuda/... ./internal/e2e; \
+	@{ $(GO) test -count=1 -v -run 'GPU|TestBackend|TestNamespacesAreAllowed' ./cuda/... ./internal/e2e; \
 	  $(if $(HAS_CC),$(NVML_ENV) $(GO) test -count=1 -v -run GPU $(NVML) ./internal/device,true); } | grep 'NOT RUN' | sed 's/^ *[a-z_]*.go:[0-9]*: //' | sort -u || true
 
 kernels:         ## compile the CUDA kernels to the PTX that is embedded; needs nvcc
@@ -56,6 +56,10 @@ bench-cpu: build ## compare the CPU backend with its peers in C; QUICK=1 for les
 	gcc -O3 -march=native -fopenmp -o bin/peers/copy bench/peers/copy.c -lm
 	@! command -v mpicc >/dev/null || mpicc -O3 -march=native -fopenmp-simd -o bin/peers/jacobi_mpi bench/peers/jacobi_mpi.c -lm
 	$(GO) run ./bench/cpu $(if $(QUICK),-quick)
+
+TEST_PACKAGES := openssh-client openssh-server iproute2 util-linux
+test-deps:       ## install what the tests of several hosts need, on Debian as root; without it they say that they did not run
+	@dpkg -s $(TEST_PACKAGES) >/dev/null 2>&1 || { apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends $(TEST_PACKAGES); } >/dev/null
 
 deps:            ## download the Go modules
 	@$(GO) mod download

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"jacobi/configs"
-	"jacobi/internal/launch"
 	"jacobi/internal/output"
 	"jacobi/internal/scaling"
 )
@@ -97,7 +96,7 @@ func startBench(ctx context.Context, o benchOptions, stdout, stderr io.Writer) e
 	if b.cases, err = o.cases(ctx, cfg); err != nil {
 		return err
 	}
-	if b.path, err = launch.FindRankBinary(); err != nil {
+	if b.way, err = o.way(b.cases[0]); err != nil {
 		return err
 	}
 	if err := output.CheckDir(cfg.Output.Dir); err != nil {
@@ -126,10 +125,7 @@ func (o *benchOptions) cases(ctx context.Context, cfg configs.Config) ([]*plan, 
 	var cases []*plan
 	for _, size := range sizes {
 		for _, n := range ranks {
-			p, err := o.plan(o.benchConfig(cfg, size, n))
-			if err == nil {
-				err = allHere(p.ranks)
-			}
+			p, err := o.plan(ctx, o.benchConfig(cfg, size, n))
 			if err == nil {
 				err = p.check(ctx, false)
 			}

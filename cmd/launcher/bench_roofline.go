@@ -21,7 +21,7 @@ type cpuCopy struct{ bytes, threads int }
 // of returns the speed of a copy on the devices of p; 0 where it cannot be measured, since ranks are on other machines.
 func (c *copyRates) of(ctx context.Context, p *plan) (rate float64, err error) {
 	switch {
-	case allHere(p.ranks) != nil:
+	case len(p.here) < len(p.names()):
 		return 0, nil
 	case len(p.gpus) > 0:
 		rate, err = c.ofGPUs(ctx, p)

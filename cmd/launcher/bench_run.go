@@ -24,7 +24,7 @@ type bench struct {
 	kind   scaling.Kind
 	repeat int
 	name   string // of the files
-	path   string // of the program of a rank
+	way    way
 	screen *screen
 
 	rates   copyRates
@@ -164,7 +164,7 @@ func (b *bench) once(ctx, told context.Context, p *plan) (output.Report, error) 
 	if end, ok := told.Deadline(); ok {
 		left = max(1, time.Until(end))
 	}
-	out, runID, err := runRanks(ctx, &own, b.path, left, b.screen, func() progress { return b.progress(p) })
+	out, runID, err := runRanks(ctx, &own, b.way, left, b.screen, func() progress { return b.progress(p) })
 	switch {
 	case err != nil:
 		return none, err

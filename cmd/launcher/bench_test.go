@@ -94,7 +94,7 @@ func TestCopyRatesAreKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.ranks, err = (places{mapBy: "slot"}).place(2); err != nil {
+	if p.places, err = onThisHost(2); err != nil {
 		t.Fatal(err)
 	}
 	rates := copyRates{cpu: map[cpuCopy]float64{p.cpuCopy(): 123}}
@@ -108,7 +108,7 @@ func TestCopyRatesAreKept(t *testing.T) {
 	if rate, err := rates.of(t.Context(), &gpus); rate != 12 || err != nil {
 		t.Errorf("two GPUs: %v, %v", rate, err)
 	}
-	p.ranks = launch.OneHost("elsewhere.invalid", 2)
+	p.places = places{ranks: launch.OneHost("elsewhere.invalid", 2)}
 	if rate, err := rates.of(t.Context(), p); rate != 0 || err != nil {
 		t.Errorf("another host: %v, %v", rate, err)
 	}

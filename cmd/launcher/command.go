@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,7 +21,9 @@ import (
 // options are the flags.
 type options struct {
 	ranks     int // 0: not given
-	places    places
+	places    placeFlags
+	ssh       string
+	remoteBin string // folder of the programs on other hosts
 	config    string
 	set       []string
 	export    []string
@@ -34,9 +38,10 @@ type options struct {
 
 const about = `launcher solves the Laplace equation on a 2D mesh by Jacobi's iteration, with one process a rank.
 
-It starts the ranks on this machine, connects them through a NATS server of its own (or the one that the run
-file names), shows how far they are, and sums the run up. Keys of the run file come from, the strongest first:
---set and -np, the environment (JACOBI_GRID_NX for grid.nx), the file, the defaults. --dry-run prints them all.
+It starts the ranks, on this machine or over ssh on those of --host and --hostfile, connects them through
+a NATS server of its own (or the one that the run file names), shows how far they are, and sums the run up.
+Keys of the run file come from, the strongest first: --set and -np, the environment (JACOBI_GRID_NX for
+grid.nx), the file, the defaults. --dry-run prints them all.
 
 The first Ctrl-C stops all ranks at a common sweep and writes what they have; the second one kills them.
 
@@ -48,6 +53,8 @@ const examples = `  launcher -np 8
   launcher -np 4 --set grid.nx=4096 --set grid.ny=4096 --set solver.max_iterations=500
   launcher -np 2 --set problem.preset=dirichlet --set problem.top='sin(pi*x)' --set output.dir=sine
   launcher -np 8 --config run.yaml --dry-run
+  launcher -np 8 --host node1:4,node2:4
+  launcher -np 8 --hostfile hosts --map-by node
   launcher -np 8 --config run.yaml --timeout 10m --tag-output
   launcher -np 8 --set checkpoint.every=10m --set checkpoint.dir=checkpoints
   launcher -np 3 --set checkpoint.every=10m --set checkpoint.dir=checkpoints --restart
@@ -84,7 +91,7 @@ func newCommand(stdout, stderr io.Writer) *cobra.Command {
 	o.define(f)
 	o.defineRestart(f)
 	f.BoolVar(&o.dryRun, "dry-run", false, "print placement, stripes, memory and the merged configuration; start nothing")
-	cmd.AddCommand(newBenchCommand(stdout, stderr))
+	cmd.AddCommand(newBenchCommand(stdout, stderr), newSpawnCommand())
 	return cmd
 }
 
@@ -95,6 +102,8 @@ func (o *options) define(f *pflag.FlagSet) {
 	f.StringArrayVarP(&o.places.hosts, "host", "H", nil, "`hosts` with their slots, as in a:4,b:4 (default: all ranks on this machine); repeatable")
 	f.StringVar(&o.places.hostfile, "hostfile", "", "`FILE` with a host a line, as in: a slots=4")
 	f.StringVar(&o.places.mapBy, "map-by", "slot", "`what` consecutive ranks share: slot (fill one host, then the next) or node (one a host in turn)")
+	f.StringVar(&o.ssh, "ssh", "ssh", "`command` that reaches other hosts, as in 'ssh -p 2222'")
+	f.StringVar(&o.remoteBin, "remote-bin", "", "`DIR` of launcher and jacobi-rank on other hosts (default: where this launcher is)")
 	f.StringVarP(&o.config, "config", "c", "", "run `FILE`: .yaml, .toml or .json")
 	f.StringArrayVar(&o.set, "set", nil, "set a key of the run file, as in `grid.nx=1024`; repeatable")
 	f.StringArrayVarP(&o.export, "export", "x", nil, "environment variable for the ranks, `VAR[=value]`; repeatable")
@@ -133,15 +142,15 @@ func (o *options) load() (configs.Config, error) {
 }
 
 // plan lays out a configuration on the places that the flags give.
-func (o *options) plan(cfg configs.Config) (*plan, error) {
+func (o *options) plan(ctx context.Context, cfg configs.Config) (*plan, error) {
 	if err := configs.Validate(cfg); err != nil { // before memory is taken for each of the ranks
 		return nil, err
 	}
-	ranks, err := o.places.place(cfg.Run.Ranks)
+	at, err := o.places.place(ctx, cfg.Run.Ranks)
 	if err != nil {
 		return nil, err
 	}
-	return newPlan(cfg, ranks)
+	return newPlan(cfg, at)
 }
 
 // start does what the flags say.
@@ -153,38 +162,50 @@ func start(ctx context.Context, o options, stdout, stderr io.Writer) error {
 	if cfg, err = o.resumed(cfg); err != nil {
 		return err
 	}
-	p, err := o.plan(cfg)
+	p, err := o.plan(ctx, cfg)
 	if err != nil {
 		return err
 	}
 	if o.dryRun {
 		return errors.Join(p.print(stdout), p.check(ctx, false))
 	}
-	if err := allHere(p.ranks); err != nil {
-		return err
-	}
-	path, err := launch.FindRankBinary()
+	w, err := o.way(p)
 	if err != nil {
 		return err
 	}
 	if err := p.check(ctx, true); err != nil {
 		return err
 	}
-	return solve(ctx, p, path, o.timeout, newScreen(stdout, stderr, o.tag))
+	return solve(ctx, p, w, o.timeout, newScreen(stdout, stderr, o.tag))
 }
 
-// allHere refuses ranks on other machines.
-func allHere(ranks []launch.Placement) error {
-	for _, r := range ranks {
-		if !isHere(r.Host) {
-			return fmt.Errorf("host %s is another machine: so far --dry-run alone can place ranks there", r.Host)
+// way says how the ranks of p come to run.
+func (o *options) way(p *plan) (way, error) {
+	w := way{ssh: launch.SSH{Command: strings.Fields(o.ssh)}}
+	if len(w.ssh.Command) == 0 {
+		return w, fmt.Errorf("--ssh %q: a command is wanted, as in 'ssh -p 2222'", o.ssh)
+	}
+	if len(p.here) > 0 {
+		if _, err := launch.FindRankBinary(); err != nil {
+			return w, err
 		}
 	}
-	return nil
+	dir := o.remoteBin
+	if dir == "" {
+		self, err := launch.Self()
+		if err != nil {
+			return w, err
+		}
+		dir = filepath.Dir(self)
+	}
+	w.ssh.Program = filepath.Join(dir, "launcher")
+	var err error
+	w.vars, err = launch.Variables(o.export, os.LookupEnv)
+	return w, err
 }
 
-// exportAll sets the variables of -x in this process, whose environment the ranks inherit: a JACOBI_ variable so
-// means the same to the launcher as to them.
+// exportAll sets the variables of -x in this process: a JACOBI_ variable so means the same to the launcher as to the
+// ranks.
 func exportAll(flags []string) error {
 	vars, err := launch.Variables(flags, os.LookupEnv)
 	if err != nil {

@@ -25,7 +25,11 @@ func (p *plan) print(w io.Writer) error {
 	if p.whyCPU != nil {
 		fmt.Fprintf(&b, "# The CPU sweeps: %v\n", p.whyCPU)
 	}
-	fmt.Fprintf(&b, "# Memory: %s for fields and halos, %s available (%s)\n#\n", bytesText(p.totalBytes()), bytesText(available), bound)
+	where := ""
+	if len(p.names()) > 1 {
+		where = " on this machine"
+	}
+	fmt.Fprintf(&b, "# Memory%s: %s for fields and halos, %s available (%s)\n#\n", where, bytesText(p.hereBytes()), bytesText(available), bound)
 
 	var table bytes.Buffer
 	t := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)

@@ -2,8 +2,6 @@ package main
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 
 	"jacobi/internal/device"
 )
@@ -11,13 +9,7 @@ import (
 // chooseGPUs opens the GPUs that the ranks on this machine will use, and chooses as they will: with readings of its own, if
 // device.select orders by readings.
 func (p *plan) chooseGPUs() error {
-	here := map[string]bool{} // by host
-	for _, at := range p.ranks {
-		if _, known := here[at.Host]; !known {
-			here[at.Host] = isHere(at.Host)
-		}
-	}
-	if !slices.Contains(slices.Collect(maps.Values(here)), true) {
+	if len(p.here) == 0 {
 		return nil
 	}
 	node, err := device.Open(device.Options{Backend: p.cfg.Device.Backend, Select: device.Policy(p.cfg.Device.Select)})
@@ -30,7 +22,7 @@ func (p *plan) chooseGPUs() error {
 	}
 	p.choices = make([]*device.Choice, len(p.ranks))
 	for r, at := range p.ranks {
-		if !here[at.Host] {
+		if !p.here[at.Host] {
 			continue
 		}
 		c, err := node.Select(at.LocalRank, node.Readings)

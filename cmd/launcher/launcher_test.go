@@ -3,8 +3,10 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -135,7 +137,11 @@ func planOf(t *testing.T, args ...string) (*plan, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newPlan(cfg, launch.OneHost("here", cfg.Run.Ranks))
+	here, err := onThisHost(cfg.Run.Ranks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newPlan(cfg, here)
 }
 
 func TestDryRunPrintsARunFileAndStartsNothing(t *testing.T) {
@@ -235,14 +241,18 @@ func TestServersThatDoNotWillAreNamedWithoutSecrets(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := configs.NATS{URL: "nats://jacobi:hunter2@" + srv.Addr()}
-	_, _, err = connect(t.Context(), &n, "r1", log)
+	h := &hosts{byName: map[string]launch.Host{"here": nil}}
+	_, _, _, err = connect(t.Context(), n, h, "r1", log)
 	if want := "nats.url: connect to the NATS server at nats://" + srv.Addr() + ": nats: Authorization Violation"; err == nil || err.Error() != want {
 		t.Errorf("error %v\nwant %s", err, want)
 	}
 	n.URL = srv.NATS().URL
-	conn, stop, err := connect(t.Context(), &n, "r1", log)
+	conn, servers, stop, err := connect(t.Context(), n, h, "r1", log)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if got := servers["here"]; got.URL != n.URL || got.SecretFile == "" {
+		t.Errorf("the ranks get %v", got)
 	}
 	if conn.Status() != nats.CONNECTED || !conn.Sealed() {
 		t.Errorf("status %v, sealed: %v", conn.Status(), conn.Sealed())
@@ -252,16 +262,41 @@ func TestServersThatDoNotWillAreNamedWithoutSecrets(t *testing.T) {
 }
 
 func TestConnectStartsAServerOfItsOwn(t *testing.T) {
-	n := configs.NATS{}
-	conn, stop, err := connect(t.Context(), &n, "r1", zaptest.NewLogger(t))
+	own, err := ownAddresses()
+	if err != nil || len(own) == 0 {
+		t.Fatalf("addresses %v, error %v", own, err)
+	}
+	h := &hosts{byName: map[string]launch.Host{"here": nil}}
+	conn, servers, stop, err := connect(t.Context(), configs.NATS{}, h, "r1", zaptest.NewLogger(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if conn.MaxPayload() != natsserver.MaxPayload || !strings.HasPrefix(n.URL, "nats://jacobi:") {
-		t.Errorf("max payload %d, URL for the ranks %q", conn.MaxPayload(), n.URL)
+	if conn.MaxPayload() != natsserver.MaxPayload || !strings.HasPrefix(servers["here"].URL, "nats://jacobi:") {
+		t.Errorf("max payload %d, URL for the ranks %q", conn.MaxPayload(), servers["here"].URL)
 	}
 	stop()
 	if conn.Status() != nats.CLOSED {
 		t.Error("the connection is still open")
+	}
+
+	h.byName["far"], h.byName["behind"] = nil, nil
+	h.client = map[string]string{"far": own[0], "behind": "192.0.2.1"}
+	_, servers, stop, err = connect(t.Context(), configs.NATS{}, h, "r1", zaptest.NewLogger(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	at := func(name string) (addresses []string) {
+		for s := range strings.SplitSeq(servers[name].URL, ",") {
+			u, err := url.Parse(s)
+			if err != nil || u.Scheme != "tls" {
+				t.Fatalf("%s: URL %v, error %v", name, u, err)
+			}
+			addresses = append(addresses, u.Hostname())
+		}
+		return addresses
+	}
+	if got := [][]string{at("here"), at("far"), at("behind")}; !reflect.DeepEqual(got, [][]string{{"127.0.0.1"}, own[:1], own}) {
+		t.Errorf("addresses %v", got)
 	}
 }

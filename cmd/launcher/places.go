@@ -1,55 +1,95 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
 	"os"
 	"strings"
+	"time"
 
 	"jacobi/internal/launch"
 )
 
-// places are the flags that say where ranks run.
-type places struct {
+// lookupLimit bounds the search for the addresses of all hosts.
+const lookupLimit = 5 * time.Second
+
+// placeFlags say where ranks run.
+type placeFlags struct {
 	hosts    []string
 	hostfile string
 	mapBy    string
 }
 
-// place gives each rank a host; all of them this one unless hosts are given.
-func (p places) place(ranks int) ([]launch.Placement, error) {
-	by, err := launch.ParseMapBy(p.mapBy)
+// places are the hosts of the ranks.
+type places struct {
+	ranks []launch.Placement // by rank
+	here  map[string]bool    // the hosts that are this machine
+}
+
+// onThisHost places all ranks on this machine.
+func onThisHost(ranks int) (places, error) {
+	name, err := os.Hostname()
 	if err != nil {
-		return nil, fmt.Errorf("--map-by %w", err)
+		return places{}, fmt.Errorf("host name: %w", err)
 	}
-	here, err := os.Hostname()
+	return places{launch.OneHost(name, ranks), map[string]bool{name: true}}, nil
+}
+
+// place gives each rank a host.
+func (f placeFlags) place(ctx context.Context, ranks int) (places, error) {
+	by, err := launch.ParseMapBy(f.mapBy)
 	if err != nil {
-		return nil, fmt.Errorf("host name: %w", err)
+		return places{}, fmt.Errorf("--map-by %w", err)
 	}
 	var slots []launch.Slots
 	switch {
-	case p.hosts != nil && p.hostfile != "":
-		return nil, errors.New("--host and --hostfile: one of them is wanted")
-	case p.hosts != nil:
-		slots, err = launch.ParseHosts(p.hosts)
-	case p.hostfile != "":
-		slots, err = launch.ReadHostfile(p.hostfile)
+	case f.hosts != nil && f.hostfile != "":
+		err = errors.New("--host and --hostfile: one of them is wanted")
+	case f.hosts != nil:
+		slots, err = launch.ParseHosts(f.hosts)
+	case f.hostfile != "":
+		slots, err = launch.ReadHostfile(f.hostfile)
 	default:
-		return launch.OneHost(here, ranks), nil
+		return onThisHost(ranks)
 	}
 	if err != nil {
-		return nil, err
+		return places{}, err
 	}
-	placed, err := launch.Place(slots, ranks, by)
-	if err != nil {
-		return nil, fmt.Errorf("-np %w", err)
+	p := places{here: map[string]bool{}}
+	if p.ranks, err = launch.Place(slots, ranks, by); err != nil {
+		return places{}, fmt.Errorf("-np %w", err)
 	}
-	return placed, nil
+	ctx, cancel := context.WithTimeout(ctx, lookupLimit)
+	defer cancel()
+	for _, name := range p.names() {
+		if isHere(ctx, name) {
+			p.here[name] = true
+		}
+	}
+	return p, nil
 }
 
-// isHere says whether host is a name or an address of this machine, whose ranks need no ssh.
-func isHere(host string) bool {
+// names returns the hosts in the order of their first ranks.
+func (p places) names() []string {
+	var names []string
+	seen := map[string]bool{}
+	for _, r := range p.ranks {
+		if !seen[r.Host] {
+			seen[r.Host] = true
+			names = append(names, r.Host)
+		}
+	}
+	return names
+}
+
+// hosts returns the hosts for messages.
+func (p places) hosts() string { return strings.Join(p.names(), ", ") }
+
+// isHere says whether host is a name or an address of this machine, whose ranks need no ssh. A name that is not found
+// may be one of ssh's.
+func isHere(ctx context.Context, host string) bool {
 	name, err := os.Hostname()
 	if err == nil && strings.EqualFold(host, name) || host == "localhost" {
 		return true
@@ -58,13 +98,13 @@ func isHere(host string) bool {
 	if err != nil {
 		return false
 	}
-	found, err := net.LookupIP(host)
+	found, err := net.DefaultResolver.LookupIPAddr(ctx, host)
 	if err != nil {
-		return false // ssh may know it
+		return false
 	}
 	for _, ip := range found {
 		for _, a := range own {
-			if n, ok := a.(*net.IPNet); ok && n.IP.Equal(ip) {
+			if n, ok := a.(*net.IPNet); ok && n.IP.Equal(ip.IP) {
 				return true
 			}
 		}

@@ -14,7 +14,6 @@ import (
 	"jacobi/cuda/driver"
 	"jacobi/internal/cpu"
 	"jacobi/internal/device"
-	"jacobi/internal/launch"
 	"jacobi/internal/output"
 	"jacobi/internal/problem"
 	"jacobi/solver"
@@ -22,10 +21,10 @@ import (
 
 // plan is a run before it starts.
 type plan struct {
-	cfg     configs.Config
-	mesh    solver.Mesh
-	title   string // of the problem
-	ranks   []launch.Placement
+	cfg   configs.Config
+	mesh  solver.Mesh
+	title string // of the problem
+	places
 	stripes []solver.Stripe
 	gpus    []driver.Device  // of this machine; none: the ranks sweep on the CPU
 	whyCPU  error            // why they do
@@ -35,7 +34,7 @@ type plan struct {
 }
 
 // newPlan lays out a valid configuration on places for its ranks.
-func newPlan(cfg configs.Config, ranks []launch.Placement) (*plan, error) {
+func newPlan(cfg configs.Config, at places) (*plan, error) {
 	if err := configs.Validate(cfg); err != nil {
 		return nil, err
 	}
@@ -43,7 +42,7 @@ func newPlan(cfg configs.Config, ranks []launch.Placement) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &plan{cfg: cfg, mesh: prob.Mesh(), title: prob.Name(), ranks: ranks}
+	p := &plan{cfg: cfg, mesh: prob.Mesh(), title: prob.Name(), places: at}
 	if err := errors.Join(prob.Close(), p.chooseGPUs()); err != nil {
 		return nil, err
 	}
@@ -78,10 +77,13 @@ func (p *plan) bytes(rank int) int64 {
 	return 2*int64(rows)*int64(p.mesh.RowBytes()) + p.checkpointBytes(rank)
 }
 
-func (p *plan) totalBytes() int64 {
+// hereBytes returns what the ranks of this machine need.
+func (p *plan) hereBytes() int64 {
 	var total int64
-	for r := range p.stripes {
-		total += p.bytes(r)
+	for r, at := range p.ranks {
+		if p.here[at.Host] {
+			total += p.bytes(r)
+		}
 	}
 	return total
 }
@@ -99,7 +101,7 @@ func (p *plan) checkMemory() error {
 	if len(p.gpus) > 0 {
 		return p.checkDeviceMemory()
 	}
-	if err := configs.CheckMemory(p.totalBytes()); err != nil {
+	if err := configs.CheckMemory(p.hereBytes()); err != nil {
 		return fmt.Errorf("grid.nx %d, grid.ny %d: %w", p.mesh.NX, p.mesh.NY, err)
 	}
 	return nil
@@ -140,18 +142,6 @@ func (p *plan) checkOutput(create bool) error {
 // String says in one line what will run.
 func (p *plan) String() string {
 	return fmt.Sprintf("%s on %s: %s, %d x %d %s", plural(len(p.ranks), "rank"), p.hosts(), p.title, p.mesh.NX, p.mesh.NY, p.mesh.DType)
-}
-
-func (p *plan) hosts() string {
-	var names []string
-	seen := map[string]bool{}
-	for _, r := range p.ranks {
-		if !seen[r.Host] {
-			seen[r.Host] = true
-			names = append(names, r.Host)
-		}
-	}
-	return strings.Join(names, ", ")
 }
 
 func bytesText(n int64) string { return humanize.IBytes(uint64(n)) }

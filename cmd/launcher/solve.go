@@ -2,13 +2,13 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
@@ -17,21 +17,24 @@ import (
 	"jacobi/configs"
 	"jacobi/internal/launch"
 	"jacobi/internal/logging"
-	"jacobi/internal/natsserver"
 	"jacobi/internal/output"
 	"jacobi/internal/roster"
-	"jacobi/internal/wire"
 )
 
 const (
-	connectTimeout = 5 * time.Second
-	failGrace      = 3 * time.Second
-	stopGrace      = 30 * time.Second
+	failGrace = 3 * time.Second
+	stopGrace = 30 * time.Second
 )
 
-// solve starts the ranks, of which path is the program, watches them to their end and sums the run up.
-func solve(ctx context.Context, p *plan, path string, timeout time.Duration, scr *screen) error {
-	out, runID, err := runRanks(ctx, p, path, timeout, scr, func() progress {
+// way is how ranks come to run: what reaches other machines, and the variables that ranks get there too.
+type way struct {
+	ssh  launch.SSH
+	vars []string
+}
+
+// solve starts the ranks, watches them to their end and sums the run up.
+func solve(ctx context.Context, p *plan, w way, timeout time.Duration, scr *screen) error {
+	out, runID, err := runRanks(ctx, p, w, timeout, scr, func() progress {
 		scr.say(p.String())
 		return newProgress(scr, p.cfg.Solver.MaxIterations)
 	})
@@ -41,19 +44,33 @@ func solve(ctx context.Context, p *plan, path string, timeout time.Duration, scr
 	return conclude(out, p.cfg.Output, runID, scr)
 }
 
-// runRanks starts the ranks and watches them to their end. show is called once they are about to start. The server that they
-// meet at is written to p.
-func runRanks(ctx context.Context, p *plan, path string, timeout time.Duration, scr *screen, show func() progress) (out launch.Outcome, runID string, err error) {
+// runRanks starts the ranks and watches them to their end. show is called once they are about to start.
+func runRanks(ctx context.Context, p *plan, w way, timeout time.Duration, scr *screen, show func() progress) (out launch.Outcome, runID string, err error) {
 	log, err := logging.NewTo(scr, p.cfg.Log, -1)
 	if err != nil {
 		return out, "", err
 	}
+	h, err := reach(ctx, p, w.ssh, scr.say)
+	if err != nil {
+		return out, "", err
+	}
+	defer h.close() // again, where the job came to its end
 	runID = launch.NewRunID()
-	conn, closeNATS, err := connect(ctx, &p.cfg.NATS, runID, log)
+	conn, servers, closeNATS, err := connect(ctx, p.cfg.NATS, h, runID, log)
 	if err != nil {
 		return out, "", err
 	}
 	defer closeNATS()
+	env := map[string][]string{}
+	for name, server := range servers {
+		cfg := p.cfg
+		cfg.NATS = server
+		env[name] = append(slices.Clone(w.vars), configs.Environ(cfg)...)
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return out, "", fmt.Errorf("working directory: %w", err)
+	}
 
 	events, done := make(chan roster.Event, 64), make(chan struct{})
 	unwatch, err := roster.WatchEvents(ctx, conn, runID, func(e roster.Event) {
@@ -71,13 +88,14 @@ func runRanks(ctx context.Context, p *plan, path string, timeout time.Duration, 
 	signals := notifySignals()
 	defer signal.Stop(signals)
 
-	log.Debug("start", zap.String("run", runID), zap.String("program", path), zap.String("nats", conn.Server()))
+	log.Debug("start", zap.String("run", runID), zap.String("nats", conn.Server()))
 	prog := show()
 	job := launch.Job{
-		Path:    path,
-		Env:     configs.Environ(p.cfg),
+		Dir:     dir,
+		HostEnv: env,
 		RunID:   runID,
 		Ranks:   p.ranks,
+		Hosts:   h.byName,
 		Output:  scr.rankLine,
 		Say:     scr.say,
 		Events:  events,
@@ -109,31 +127,6 @@ func notifySignals() chan os.Signal {
 		signal.Notify(signals, syscall.SIGHUP)
 	}
 	return signals
-}
-
-// connect connects to the server that n names, or to one of its own. It writes to n what the ranks need to do the same.
-func connect(ctx context.Context, n *configs.NATS, runID string, log *zap.Logger) (*wire.Conn, func(), error) {
-	stop := func() {}
-	key := "nats.url: "
-	switch {
-	case n.URL == "":
-		srv, err := natsserver.Start(natsserver.Options{RunID: runID, Log: log})
-		if err != nil {
-			return nil, nil, err
-		}
-		stop, key = srv.Close, ""
-		*n = srv.NATS()
-	case n.SecretFile == "": // others may share the server
-		n.SecretFile = configs.Inline(rand.Text())
-	}
-	conn, err := wire.Connect(ctx, wire.Options{
-		Server: *n, RunID: runID, Name: "jacobi launcher", Timeout: connectTimeout, Logger: log,
-	})
-	if err != nil {
-		stop()
-		return nil, nil, fmt.Errorf("%s%w", key, err)
-	}
-	return conn, func() { conn.Close(); stop() }, nil
 }
 
 // conclude says how the run ended.

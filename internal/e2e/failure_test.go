@@ -42,7 +42,13 @@ func startLive(t *testing.T, dir string, args ...string) *live {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	t.Cleanup(cancel)
-	l := &live{t: t, cmd: command(ctx, dir, "launcher", args...), lines: make(chan string, 1000), before: sharedFiles(t)}
+	return startCommand(t, command(ctx, dir, "launcher", args...))
+}
+
+// startCommand starts a command that is, or becomes, a launcher.
+func startCommand(t *testing.T, cmd *exec.Cmd) *live {
+	t.Helper()
+	l := &live{t: t, cmd: cmd, lines: make(chan string, 1000), before: sharedFiles(t)}
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)

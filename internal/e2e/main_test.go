@@ -87,16 +87,22 @@ func runWith(t *testing.T, env []string, dir, program string, args ...string) ou
 	defer cancel()
 	cmd := command(ctx, dir, program, args...)
 	cmd.Env = append(cmd.Env, env...)
+	return finish(t, ctx, cmd)
+}
+
+// finish runs a command to its end.
+func finish(t *testing.T, ctx context.Context, cmd *exec.Cmd) outcome {
+	t.Helper()
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	start := time.Now()
 	err := cmd.Run()
 	if ctx.Err() != nil {
-		t.Fatalf("%s %v did not end within %v\nstdout:\n%s\nstderr:\n%s", program, args, limit, &stdout, &stderr)
+		t.Fatalf("%v did not end within %v\nstdout:\n%s\nstderr:\n%s", cmd.Args, limit, &stdout, &stderr)
 	}
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
-		t.Fatalf("%s %v: %v", program, args, err)
+		t.Fatalf("%v: %v", cmd.Args, err)
 	}
 	return outcome{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String(), time.Since(start)}
 }
@@ -112,6 +118,7 @@ type report struct {
 	Ranks        []struct {
 		Rank        int    `json:"rank"`
 		Device      string `json:"device"`
+		Host        string `json:"host"`
 		PID         int    `json:"pid"`
 		GPU         gpu    `json:"gpu"`
 		MemoryBytes int64  `json:"memory_bytes"`

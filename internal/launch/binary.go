@@ -13,14 +13,23 @@ const RankBinary = "jacobi-rank"
 // FindRankBinary returns the path of RankBinary: beside the running executable, else on PATH. The error
 // says where it looked.
 func FindRankBinary() (string, error) {
-	self, err := os.Executable()
+	self, err := Self()
 	if err != nil {
 		return "", fmt.Errorf("find %s: %w", RankBinary, err)
+	}
+	return findBinary(RankBinary, filepath.Dir(self))
+}
+
+// Self returns the path of the running executable, without symbolic links.
+func Self() (string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", err
 	}
 	if real, err := filepath.EvalSymlinks(self); err == nil {
 		self = real
 	}
-	return findBinary(RankBinary, filepath.Dir(self))
+	return self, nil
 }
 
 func findBinary(name, dir string) (string, error) {

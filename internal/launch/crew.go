@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"syscall"
 
@@ -33,7 +34,7 @@ func startCrew(ctx context.Context, j *Job) (*crew, error) {
 		}
 		s, ok := specs[p.Host]
 		if !ok {
-			s = Spec{Path: j.Path, Args: j.Args, Dir: j.Dir, Env: j.Env}
+			s = Spec{Path: j.Path, Args: j.Args, Dir: j.Dir, Env: slices.Concat(j.Env, j.HostEnv[p.Host])}
 		}
 		s.Ranks = append(s.Ranks, roster.Identity{
 			RunID: j.RunID, Rank: p.Rank, Size: len(j.Ranks), LocalRank: p.LocalRank, LocalSize: p.LocalSize,

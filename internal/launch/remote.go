@@ -7,6 +7,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"jacobi/internal/roster"
 )
 
 // startLimit bounds the wait for ranks to be started.
@@ -52,8 +54,12 @@ func (r *Remote) Start(ctx context.Context, spec Spec, sink Sink) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, startLimit, fmt.Errorf("no answer within %v", startLimit))
 	defer cancel()
 	r.orders <- Order{Spec: &spec}
+	ranks := make([]int, len(spec.Ranks))
+	for i, id := range spec.Ranks {
+		ranks[i] = id.Rank
+	}
 	fail := func(err error) error {
-		return errors.Join(fmt.Errorf("start %d ranks on %s: %w", len(spec.Ranks), r.name, err), r.Close())
+		return errors.Join(fmt.Errorf("start %s on %s: %w", roster.FormatRanks(ranks), r.name, err), r.Close())
 	}
 	silence := time.NewTimer(silenceLimit)
 	defer silence.Stop()

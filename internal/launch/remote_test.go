@@ -179,8 +179,8 @@ func TestAStartThatIsRefusedSaysWhereAndWhy(t *testing.T) {
 		prepare func(*Spec) error
 		want    string
 	}{
-		{"/nowhere/rank", nil, "start 2 ranks on there: start rank 0: fork/exec /nowhere/rank: no such file or directory"},
-		{testBinary, func(*Spec) error { return errors.New("no memory") }, "start 2 ranks on there: no memory"},
+		{"/nowhere/rank", nil, "start ranks 0, 1 on there: start rank 0: fork/exec /nowhere/rank: no such file or directory"},
+		{testBinary, func(*Spec) error { return errors.New("no memory") }, "start ranks 0, 1 on there: no memory"},
 	} {
 		p := newPipe(t.Context(), c.prepare)
 		r := NewRemote("there", p)

@@ -17,11 +17,13 @@ type Job struct {
 	Path  string   // of the program of a rank; empty: RankBinary, which every host finds for itself
 	Args  []string // of each rank
 	Dir   string   // working directory of each rank; empty: that of what starts it
-	Env   []string // of each rank, over the environment of what starts it; the identity joins it
+	Env   []string // of each rank, over the environment of what starts it; HostEnv and its identity join it
 	RunID string
 	Ranks []Placement // by rank
 	// Hosts are the hosts in Ranks, by name; Run closes them. nil: all ranks run on this machine.
 	Hosts map[string]Host
+	// HostEnv is what the ranks of a host get besides Env.
+	HostEnv map[string][]string
 
 	// Output gets whole lines of a rank's output, from several goroutines.
 	Output func(rank int, s Stream, line []byte)

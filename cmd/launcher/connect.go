@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"jacobi/configs"
+	"jacobi/internal/natsserver"
+	"jacobi/internal/wire"
+)
+
+const connectTimeout = 5 * time.Second
+
+// connect connects to the server that n names, or to one of its own. servers is what the ranks of each host need to do
+// the same.
+func connect(ctx context.Context, n configs.NATS, h *hosts, runID string, log *zap.Logger) (conn *wire.Conn, servers map[string]configs.NATS, stop func(), err error) {
+	closeServer := func() {}
+	key := "nats.url: "
+	if n.URL == "" {
+		var srv *natsserver.Server
+		if srv, servers, err = ownServer(h, runID, log); err != nil {
+			return nil, nil, nil, err
+		}
+		n, closeServer, key = srv.NATS(), srv.Close, ""
+	} else {
+		if n.SecretFile == "" { // others may share the server
+			n.SecretFile = configs.Inline(rand.Text())
+		}
+		if servers, err = sameServer(h, n); err != nil {
+			return nil, nil, nil, err
+		}
+	}
+	conn, err = wire.Connect(ctx, wire.Options{
+		Server: n, RunID: runID, Name: "jacobi launcher", Timeout: connectTimeout, Logger: log,
+	})
+	if err != nil {
+		closeServer()
+		return nil, nil, nil, fmt.Errorf("%s%w", key, err)
+	}
+	return conn, servers, func() { conn.Close(); closeServer() }, nil
+}
+
+// ownServer starts a server of this run's own, on loopback unless ranks are elsewhere.
+func ownServer(h *hosts, runID string, log *zap.Logger) (*natsserver.Server, map[string]configs.NATS, error) {
+	at, err := h.addresses()
+	if err != nil {
+		return nil, nil, fmt.Errorf("addresses of this machine: %w", err)
+	}
+	var all []string
+	for _, list := range at {
+		all = append(all, list...)
+	}
+	slices.Sort(all)
+	srv, err := natsserver.Start(natsserver.Options{RunID: runID, Hosts: slices.Compact(all), Log: log})
+	if err != nil {
+		return nil, nil, err
+	}
+	servers := map[string]configs.NATS{}
+	for name := range h.byName {
+		servers[name] = srv.NATS()
+		if list := at[name]; list != nil {
+			var urls []string
+			for _, address := range list {
+				urls = append(urls, srv.At(address).URL)
+			}
+			n := srv.NATS()
+			n.URL = strings.Join(urls, ",")
+			servers[name] = n
+		}
+	}
+	return srv, servers, nil
+}
+
+// sameServer gives all hosts n; other machines get what its files hold.
+func sameServer(h *hosts, n configs.NATS) (map[string]configs.NATS, error) {
+	servers := map[string]configs.NATS{}
+	for name := range h.byName {
+		servers[name] = n
+		if _, far := h.client[name]; far {
+			var err error
+			if servers[name], err = n.Inlined(); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return servers, nil
+}

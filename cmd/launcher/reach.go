@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net"
+	"slices"
+	"sync"
+
+	"jacobi/internal/launch"
+)
+
+// hosts are the machines of a run, reached and ready to start ranks.
+type hosts struct {
+	byName map[string]launch.Host
+	// client is, for each machine over ssh, the address of this one as seen from there; "" if it could not tell.
+	client map[string]string
+}
+
+// reach opens the machines of a plan: this one directly, others over ssh. The error names all that cannot be reached.
+func reach(ctx context.Context, p *plan, ssh launch.SSH, say func(string)) (*hosts, error) {
+	h := &hosts{byName: map[string]launch.Host{}, client: map[string]string{}}
+	names := p.places.names()
+	errs := make([]error, len(names))
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for i, name := range names {
+		if p.places.here[name] {
+			h.byName[name] = &launch.Local{}
+			continue
+		}
+		wg.Go(func() {
+			s := ssh
+			s.Say = func(text string) { say(name + ": " + text) }
+			remote, greeting, err := s.Reach(ctx, name)
+			if err != nil {
+				errs[i] = err
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			h.byName[name], h.client[name] = remote, greeting.Client
+		})
+	}
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return nil, errors.Join(err, h.close())
+	}
+	return h, nil
+}
+
+// close lets go of all machines; their ranks have ended or are killed.
+func (h *hosts) close() error {
+	var wg sync.WaitGroup
+	errs := make(chan error, len(h.byName))
+	for _, host := range h.byName {
+		wg.Go(func() { errs <- host.Close() })
+	}
+	wg.Wait()
+	close(errs)
+	var all []error
+	for err := range errs {
+		all = append(all, err)
+	}
+	return errors.Join(all...)
+}
+
+// addresses returns, for each machine over ssh, the address at which it reaches this one: the one from which ssh came to it
+// or, where that is not this machine's (a jump host, a translated address), all that this machine has.
+func (h *hosts) addresses() (map[string][]string, error) {
+	own, err := ownAddresses()
+	if err != nil {
+		return nil, err
+	}
+	at := map[string][]string{}
+	for name, client := range h.client {
+		at[name] = own
+		if slices.Contains(own, client) {
+			at[name] = []string{client}
+		}
+	}
+	return at, nil
+}
+
+// ownAddresses returns the addresses of this machine that others may reach.
+func ownAddresses() ([]string, error) {
+	list, err := net.InterfaceAddrs()
+	if err != nil {
+		return nil, err
+	}
+	var own []string
+	for _, a := range list {
+		if n, ok := a.(*net.IPNet); ok && n.IP.IsGlobalUnicast() {
+			own = append(own, n.IP.String())
+		}
+	}
+	return own, nil
+}

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"jacobi/configs"
+	"jacobi/internal/launch"
+	"jacobi/internal/version"
+)
+
+// newSpawnCommand returns what a launcher on another machine starts over ssh.
+func newSpawnCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    "spawn",
+		Short:  "Start ranks for a launcher on another machine, which speaks over stdin and stdout",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			// A broken connection shall end the ranks in order, and not this process first.
+			signal.Ignore(syscall.SIGPIPE, syscall.SIGHUP)
+			host, err := os.Hostname()
+			if err != nil {
+				return fmt.Errorf("host name: %w", err)
+			}
+			client, _, _ := strings.Cut(os.Getenv("SSH_CONNECTION"), " ")
+			g := launch.Greeting{Version: version.String(), Host: host, Client: client}
+			return launch.ServeStream(cmd.Context(), os.Stdin, os.Stdout, g, func(s *launch.Spec) error { return prepare(cmd.Context(), s) })
+		},
+	}
+}
+
+// prepare refuses what would make ranks fail on this machine, and finds a working directory for them.
+func prepare(ctx context.Context, spec *launch.Spec) error {
+	if _, err := os.Stat(spec.Dir); err != nil {
+		// As mpirun does. Relative paths of the run file are wrong then; who needs them fails with their names.
+		home, homeErr := os.UserHomeDir()
+		if homeErr != nil {
+			return fmt.Errorf("working directory: %w; %w", err, homeErr)
+		}
+		fmt.Fprintf(os.Stderr, "%v; the ranks start in %s\n", err, home)
+		spec.Dir = home
+	}
+	if err := os.Chdir(spec.Dir); err != nil {
+		return fmt.Errorf("working directory: %w", err)
+	}
+	cfg, err := configs.Load(configs.Options{Environ: spec.Env})
+	if err != nil {
+		return err
+	}
+	here, err := os.Hostname()
+	if err != nil {
+		return fmt.Errorf("host name: %w", err)
+	}
+	var at places
+	for r := range cfg.Run.Ranks {
+		at.ranks = append(at.ranks, launch.Placement{Rank: r})
+	}
+	for _, id := range spec.Ranks {
+		at.ranks[id.Rank] = launch.Placement{Rank: id.Rank, Host: here, LocalRank: id.LocalRank, LocalSize: id.LocalSize}
+	}
+	at.here = map[string]bool{here: true}
+	p, err := newPlan(cfg, at)
+	if err != nil {
+		return err
+	}
+	return p.checkMemory()
+}

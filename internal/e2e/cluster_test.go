@@ -1,0 +1,273 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// cluster is hosts on one machine: each a network namespace with an address of its own, joined by a bridge. The first one
+// is where launchers are started; the others have PID and UTS namespaces as well, so that they share no memory, and an sshd.
+type cluster struct {
+	t      *testing.T
+	prefix string // of the namespaces' names
+	dir    string // keys and configuration of ssh
+	names  []string
+}
+
+// sbin is where Debian has what only root runs.
+const sbin = "/usr/sbin:/sbin"
+
+// canMakeHosts says why there can be no cluster on this machine, or "".
+func canMakeHosts() string {
+	if os.Geteuid() != 0 {
+		return "not root"
+	}
+	os.Setenv("PATH", os.Getenv("PATH")+":"+sbin)
+	for _, program := range []string{"ip", "sshd", "ssh", "ssh-keygen", "unshare"} {
+		if _, err := exec.LookPath(program); err != nil {
+			return program + " is not installed"
+		}
+	}
+	name := fmt.Sprintf("jacobi-%d", os.Getpid())
+	out, err := exec.Command("ip", "netns", "add", name).CombinedOutput()
+	if err == nil {
+		out, err = exec.Command("ip", "netns", "exec", name, "unshare", "--uts", "--pid", "--fork", "--mount-proc", "true").CombinedOutput()
+		_ = exec.Command("ip", "netns", "del", name).Run()
+	}
+	if err != nil {
+		return strings.TrimSpace(string(out))
+	}
+	return ""
+}
+
+func TestNamespacesAreAllowed(t *testing.T) {
+	if why := canMakeHosts(); why != "" {
+		t.Skipf("NOT RUN: tests of several hosts: no network namespaces with sshd: %s", why)
+	}
+}
+
+// newCluster makes hosts a, b, c, ...: the first one for launchers, an sshd on the others.
+func newCluster(t *testing.T, hosts int) *cluster {
+	t.Helper()
+	if why := canMakeHosts(); why != "" {
+		t.Skipf("NOT RUN: no network namespaces with sshd: %s", why)
+	}
+	c := &cluster{t: t, prefix: fmt.Sprintf("jacobi-%d-%d-", os.Getpid(), time.Now().UnixNano()%1e6), dir: t.TempDir()}
+	for i := range hosts {
+		c.names = append(c.names, string(rune('a'+i)))
+	}
+	c.network()
+	c.keys()
+	for _, name := range c.names[1:] {
+		c.sshd(name)
+	}
+	return c
+}
+
+func (c *cluster) ns(name string) string { return c.prefix + name }
+func (c *cluster) address(i int) string  { return fmt.Sprintf("10.77.0.%d", i+1) }
+
+// sh runs a command that must succeed.
+func (c *cluster) sh(words ...string) {
+	c.t.Helper()
+	if out, err := exec.Command(words[0], words[1:]...).CombinedOutput(); err != nil {
+		c.t.Fatalf("%v: %v\n%s", words, err, out)
+	}
+}
+
+// network makes the namespaces, their cables and their name services.
+func (c *cluster) network() {
+	c.t.Helper()
+	hostsFile := "127.0.0.1 localhost\n"
+	for i, name := range c.names {
+		hostsFile += c.address(i) + " " + name + "\n"
+	}
+	add := func(name string) {
+		c.sh("ip", "netns", "add", c.ns(name))
+		c.t.Cleanup(func() {
+			c.sh("ip", "netns", "del", c.ns(name))
+			os.RemoveAll("/etc/netns/" + c.ns(name))
+		})
+		c.sh("ip", "-n", c.ns(name), "link", "set", "lo", "up")
+		etc := "/etc/netns/" + c.ns(name) // ip netns exec puts its files over those of /etc
+		c.write(filepath.Join(etc, "hosts"), hostsFile)
+		c.write(filepath.Join(etc, "resolv.conf"), "nameserver 127.0.0.1\n") // nobody answers there, at once
+	}
+	add("net")
+	c.sh("ip", "-n", c.ns("net"), "link", "add", "bridge", "type", "bridge")
+	c.sh("ip", "-n", c.ns("net"), "link", "set", "bridge", "up")
+	for i, name := range c.names {
+		add(name)
+		c.sh("ip", "-n", c.ns("net"), "link", "add", "name", name, "type", "veth", "peer", "name", "eth0", "netns", c.ns(name))
+		c.sh("ip", "-n", c.ns("net"), "link", "set", "dev", name, "master", "bridge", "up")
+		c.sh("ip", "-n", c.ns(name), "address", "add", c.address(i)+"/24", "dev", "eth0")
+		c.sh("ip", "-n", c.ns(name), "link", "set", "eth0", "up")
+	}
+}
+
+func (c *cluster) write(path, text string) {
+	c.t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		c.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// keys makes the keys of the hosts, of the user and of a stranger, and the configurations of ssh and sshd.
+func (c *cluster) keys() {
+	c.t.Helper()
+	file := func(name string) string { return filepath.Join(c.dir, name) }
+	for _, name := range []string{"host", "user", "stranger"} {
+		c.sh("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", file(name))
+	}
+	hostKey, err := os.ReadFile(file("host.pub"))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.write(file("known_hosts"), "* "+string(hostKey))
+	c.write(file("sshd_config"), "HostKey "+file("host")+"\nAuthorizedKeysFile "+file("user.pub")+
+		"\nStrictModes no\nUsePAM no\nPidFile none\nPermitRootLogin yes\nPasswordAuthentication no\n")
+	for _, who := range []string{"user", "stranger"} {
+		c.write(file(who+".config"), "IdentityFile "+file(who)+"\nIdentitiesOnly yes\nUserKnownHostsFile "+file("known_hosts")+"\nGlobalKnownHostsFile none\n")
+	}
+}
+
+// ssh returns the launcher's flag to reach hosts as user or stranger.
+func (c *cluster) ssh(who string) []string {
+	return []string{"--ssh", "ssh -F " + filepath.Join(c.dir, who+".config")}
+}
+
+// sshd starts the ssh server of a host and waits until it answers.
+func (c *cluster) sshd(name string) {
+	c.t.Helper()
+	if err := os.MkdirAll("/run/sshd", 0o755); err != nil {
+		c.t.Fatal(err)
+	}
+	path, err := exec.LookPath("sshd")
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	cmd := exec.Command("ip", "netns", "exec", c.ns(name), "unshare", "--uts", "--pid", "--fork", "--kill-child", "--mount-proc",
+		"sh", "-c", "hostname "+name+" && exec "+path+" -D -e -f "+filepath.Join(c.dir, "sshd_config"))
+	log := new(strings.Builder)
+	cmd.Stderr = log
+	if err := cmd.Start(); err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Cleanup(func() {
+		_ = cmd.Process.Kill() // and with it the whole namespace
+		_ = cmd.Wait()
+		if c.t.Failed() {
+			c.t.Logf("sshd on %s:\n%s", name, log)
+		}
+	})
+	c.await("sshd on "+name, func() bool {
+		return exec.Command("ip", "netns", "exec", c.ns(c.names[0]), "ssh", "-F", filepath.Join(c.dir, "user.config"), name, "true").Run() == nil
+	})
+}
+
+// await asks until the answer is yes: some things that others do cannot be waited for in another way.
+func (c *cluster) await(what string, done func() bool) {
+	c.t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !done(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			c.t.Fatalf("%s: not within 30s", what)
+		}
+	}
+}
+
+// on turns cmd into the same on the cluster's first host.
+func (c *cluster) on(cmd *exec.Cmd) *exec.Cmd {
+	name := c.names[0]
+	args := append([]string{"ip", "netns", "exec", c.ns(name), "unshare", "--uts", "sh", "-c", "hostname " + name + ` && exec "$0" "$@"`}, cmd.Args...)
+	args[9] = cmd.Path
+	path, err := exec.LookPath("ip")
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	cmd.Path, cmd.Args = path, args
+	return cmd
+}
+
+// run runs the launcher on the first host, to its end.
+func (c *cluster) run(dir string, args ...string) outcome {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(c.t.Context(), limit)
+	defer cancel()
+	return finish(c.t, ctx, c.on(command(ctx, dir, "launcher", args...)))
+}
+
+// processes returns the processes called program on a host, by its network namespace.
+func (c *cluster) processes(host, program string) []int {
+	c.t.Helper()
+	var own unix.Stat_t
+	if err := unix.Stat("/var/run/netns/"+c.ns(host), &own); err != nil {
+		c.t.Fatal(err)
+	}
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	var pids []int
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		var ns unix.Stat_t
+		comm, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+		if err == nil && strings.TrimSpace(string(comm)) == program && unix.Stat(fmt.Sprintf("/proc/%d/ns/net", pid), &ns) == nil && ns.Ino == own.Ino {
+			pids = append(pids, pid)
+		}
+	}
+	slices.Sort(pids)
+	return pids
+}
+
+// all returns the processes of runs on all hosts.
+func (c *cluster) all() (pids []int) {
+	for _, host := range c.names {
+		for _, program := range []string{"launcher", "jacobi-rank", "ssh"} {
+			pids = append(pids, c.processes(host, program)...)
+		}
+	}
+	return pids
+}
+
+// leavesNothing checks that the processes of runs are gone on all hosts, within limit.
+func (c *cluster) leavesNothing(limit time.Duration) {
+	c.t.Helper()
+	deadline := time.Now().Add(limit)
+	for _, pid := range c.all() {
+		fd, err := unix.PidfdOpen(pid, 0)
+		if errors.Is(err, unix.ESRCH) {
+			continue
+		}
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		defer unix.Close(fd)
+		ended := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+		n, err := unix.Poll(ended, int(max(0, time.Until(deadline)).Milliseconds()))
+		for errors.Is(err, unix.EINTR) {
+			n, err = unix.Poll(ended, int(max(0, time.Until(deadline)).Milliseconds()))
+		}
+		if n != 1 || err != nil {
+			line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+			c.t.Errorf("process %d outlives its run by %v: %q (%v)", pid, limit, line, err)
+		}
+	}
+}

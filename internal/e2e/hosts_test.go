@@ -1,0 +1,210 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// begin starts a run on the cluster that would last for minutes and waits until it sweeps.
+func (c *cluster) begin(dir string, args ...string) *live {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	c.t.Cleanup(cancel)
+	args = append(append(c.ssh("user"), args...), set("grid.nx=512", "grid.ny=512", "solver.max_iterations=100000000", "solver.tolerance=0")...)
+	l := startCommand(c.t, c.on(command(ctx, dir, "launcher", args...)))
+	l.waitFor(`sweep`)
+	return l
+}
+
+// Eight ranks on three hosts give what one rank gives, and each pair of neighbours goes the shortest way that it can prove.
+func TestThreeHostsGiveTheAnswerOfOne(t *testing.T) {
+	c := newCluster(t, 3)
+	problem := set("grid.nx=200", "grid.ny=300", "solver.max_iterations=200")
+	want, _ := solve(t, append(problem, "-np", "1")...)
+	hostfile := filepath.Join(t.TempDir(), "hosts")
+	c.write(hostfile, "a slots=3\nb slots=3 max_slots=4 # as in mpirun\n\nc slots=2\n")
+	for _, place := range []struct {
+		args  []string
+		where string // host by rank
+	}{
+		{[]string{"--host", "a:3,b:3,c:2"}, "aaabbbcc"},
+		{[]string{"--hostfile", hostfile, "--map-by", "node"}, "abcabcab"},
+	} {
+		dir := t.TempDir()
+		args := append(append(append(problem, c.ssh("user")...), place.args...), "-np", "8", "-x", "JACOBI_TEST_MARK=1")
+		out := c.run(dir, args...)
+		if out.code != 0 {
+			t.Fatalf("%v: exit code %d\n%s%s", place.args, out.code, out.stdout, out.stderr)
+		}
+		r := readReport(t, filepath.Join(dir, "out"))
+		history, err := os.ReadFile(filepath.Join(dir, "out", "history.csv"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := (answer{r.FieldSHA256, string(history), r.Sweeps, r.StopReason}); got != want {
+			t.Errorf("%v: field %s after %d sweeps, want %s after %d, with the same norms", place.args, got.sha, got.sweeps, want.sha, want.sweeps)
+		}
+		for rank, on := range r.Ranks {
+			if on.Host != place.where[rank:rank+1] {
+				t.Errorf("%v: rank %d ran on %s, want %c", place.args, rank, on.Host, place.where[rank])
+			}
+			for side, link := range on.Transports {
+				want := "nats"
+				if place.where[link.Neighbour] == place.where[rank] {
+					want = "shared memory"
+				}
+				if link.Transport != want {
+					t.Errorf("%v: rank %d, %s: %s to rank %d (%s), want %s", place.args, rank, side, link.Transport, link.Neighbour, link.Why, want)
+				}
+			}
+		}
+		c.leavesNothing(5 * time.Second)
+	}
+}
+
+// What the user's eyes and hands have on one machine, they have on three: output, signals, and whom to blame.
+func TestRunOverHostsEndsAsOneOnThisMachine(t *testing.T) {
+	c := newCluster(t, 3)
+	three := []string{"--host", "a:1,b:2,c:1", "-np", "4"}
+	t.Run("interrupt", func(t *testing.T) {
+		l := c.begin(t.TempDir(), append(three, "-v")...)
+		c.hidesSecrets()
+		if err := l.cmd.Process.Signal(os.Interrupt); err != nil {
+			t.Fatal(err)
+		}
+		code, output := l.end()
+		if code != 130 || !regexp.MustCompile(`(?m)^\[3\] .`).MatchString(output) {
+			t.Errorf("exit code %d, want 130, and lines of rank 3 on c\n%s", code, output)
+		}
+		c.leavesNothing(5 * time.Second)
+	})
+	t.Run("killed rank", func(t *testing.T) {
+		l := c.begin(t.TempDir(), three...)
+		if err := syscall.Kill(c.processes("c", "jacobi-rank")[0], syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		code, output := l.end()
+		if code != 1 || !strings.Contains(output, "rank 3 on c was killed by SIGKILL") {
+			t.Errorf("exit code %d, want 1 and rank 3 on c blamed\n%s", code, output)
+		}
+		c.leavesNothing(5 * time.Second)
+	})
+	t.Run("killed spawner", func(t *testing.T) {
+		l := c.begin(t.TempDir(), three...)
+		if err := syscall.Kill(c.processes("b", "launcher")[0], syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		code, output := l.end()
+		if code != 1 || !regexp.MustCompile(`rank [12] on b was lost with its host: `).MatchString(output) {
+			t.Errorf("exit code %d, want 1 and a lost host\n%s", code, output)
+		}
+		c.leavesNothing(5 * time.Second)
+	})
+	t.Run("killed launcher", func(t *testing.T) {
+		l := c.begin(t.TempDir(), three...)
+		if err := l.cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		c.leavesNothing(20 * time.Second)
+		l.end()
+	})
+}
+
+// hidesSecrets checks that no process of a run has a secret of the run on its command line.
+func (c *cluster) hidesSecrets() {
+	c.t.Helper()
+	env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", c.processes("c", "jacobi-rank")[0]))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	m := regexp.MustCompile(`JACOBI_NATS_URL=tls://jacobi:([^@]{20,})@10\.77\.0\.1:\d+`).FindSubmatch(env)
+	if m == nil {
+		c.t.Fatal("a rank on another host has no password for the server, or another address than that of the launcher's host")
+	}
+	for _, pid := range c.all() {
+		line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			c.t.Fatal(err)
+		}
+		if bytes.Contains(line, m[1]) {
+			c.t.Errorf("process %d shows the password on its command line", pid)
+		}
+	}
+}
+
+// A cable that is pulled ends the run on all hosts, in bounded time, and the launcher says which host was lost.
+func TestPulledCableEndsTheRun(t *testing.T) {
+	c := newCluster(t, 3)
+	l := c.begin(t.TempDir(), "--host", "a:1,b:1,c:1", "-np", "3")
+	c.sh("ip", "-n", c.ns("net"), "link", "set", "dev", "c", "down")
+	pulled := time.Now()
+	code, output := l.end()
+	if took := time.Since(pulled); took > 30*time.Second {
+		t.Errorf("the run ended %v after the cable was pulled, want at most 30s", took)
+	}
+	if code != 1 || !strings.Contains(output, "rank 2 on c was lost with its host: ") {
+		t.Errorf("exit code %d, want 1 and rank 2 on c lost\n%s", code, output)
+	}
+	c.leavesNothing(30 * time.Second)
+}
+
+// A host that cannot start ranks is a clear error in bounded time, before any rank starts, and several are named at once.
+func TestHostsThatDoNotWillAreNamed(t *testing.T) {
+	c := newCluster(t, 3)
+	other := t.TempDir() // programs of another version
+	build := exec.Command("go", "build", "-ldflags", "-X jacobi/internal/version.stamp=other", "-o", other+"/", "jacobi/cmd/launcher")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	data, err := os.ReadFile(filepath.Join(bin, "launcher"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lonely := t.TempDir() // a launcher without ranks
+	if err := os.WriteFile(filepath.Join(lonely, "launcher"), data, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	user, stranger := c.ssh("user"), c.ssh("stranger")
+	for _, x := range []struct {
+		name string
+		args []string
+		want []string // patterns
+	}{
+		{"too few slots", append(user, "--host", "a:1,b:1", "-np", "3"), []string{`launcher: -np 3 ranks need as many slots, and there are 2: a 1, b 1\n`}},
+		{"unknown", append(user, "--host", "a,nowhere", "-np", "2"), []string{`host nowhere: ssh: Could not resolve hostname nowhere: `}},
+		{"refused", append(stranger, "--host", "a,b,c", "-np", "3"), []string{`host b: .*: Permission denied \(publickey`, `host c: .*: Permission denied`}},
+		{"no server", append(user, "--host", "b,10.77.0.99", "-np", "2"), []string{`host 10\.77\.0\.99: ssh: connect to host 10\.77\.0\.99 port 22: `}},
+		{"no sshd", append([]string{"--ssh", user[1] + " -p 2222"}, "--host", "b", "-np", "1"), []string{`host b: ssh: connect to host b port 2222: Connection refused`}},
+		{"no ssh", []string{"--ssh", "no-such-ssh", "--host", "b", "-np", "1"}, []string{`host b: exec: "no-such-ssh": executable file not found in \$PATH; --ssh says how to start it`}},
+		{"no launcher", append(user, "--host", "a,b", "-np", "2", "--remote-bin", "/no where"), []string{`host b: /no where/launcher cannot be started there \(.*(No such file or directory|not found)\); --remote-bin names`}},
+		{"no rank", append(user, "--host", "a,b", "-np", "2", "--remote-bin", lonely), []string{`start rank 1 on b: find jacobi-rank: neither beside the launcher in ` + lonely + ` nor on PATH`}},
+		{"other version", append(user, "--host", "a,b", "-np", "2", "--remote-bin", other), []string{`host b: ` + other + `/launcher is of version other there, and of version .* here`}},
+		{"no GPU there", append(user, "--host", "b", "-np", "1", "--set", "device.backend=cuda"), []string{`start rank 0 on b: device.backend "cuda": `}},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			out := c.run(t.TempDir(), append(x.args, set("grid.nx=64", "grid.ny=80")...)...)
+			if out.code != 1 {
+				t.Errorf("exit code %d, want 1", out.code)
+			}
+			for _, want := range x.want {
+				if !regexp.MustCompile(want).MatchString(out.stderr) {
+					t.Errorf("stderr\n%s\nwant %q", out.stderr, want)
+				}
+			}
+			if out.took > 20*time.Second {
+				t.Errorf("took %v", out.took)
+			}
+			c.leavesNothing(5 * time.Second)
+		})
+	}
+}
