@@ -145,6 +145,17 @@ func own(ctx context.Context, o *Options, links *Links) (err error) {
 	return err
 }
 
+// Stats returns what befell the links over NATS, by side; nil for other ones.
+func (l *Links) Stats() (stats [2]*NATSStats) {
+	for side, link := range l.Link {
+		if n, ok := link.(*NATSLink); ok {
+			s := n.Stats()
+			stats[side] = &s
+		}
+	}
+	return stats
+}
+
 // Close closes the links. Call it when every rank has received its last block: a neighbour may still need what
 // this rank sent.
 func (l *Links) Close() error {

@@ -22,7 +22,7 @@ const (
 	DefaultAskMost  = 2 * time.Second
 )
 
-// pendingBytes is the least that a subscription may have pending before the client drops messages.
+// pendingBytes is the least that a subscription may have pending, by default, before the client drops messages.
 const pendingBytes = 64 << 20
 
 // Publisher is what a link sends through; *nats.Conn is one, and Faults makes another. It keeps no reference
@@ -51,6 +51,7 @@ type NATSOptions struct {
 	MaxFrame  int           // bytes; more is split; default DefaultMaxFrame; never above the server's max_payload
 	AskAfter  time.Duration // a receiver asks again when nothing came for so long; default DefaultAskAfter
 	AskMost   time.Duration // and doubles its patience up to this; default DefaultAskMost
+	Pending   int           // bytes of frames that may wait for this rank before the client drops them; default pendingBytes, or 8 blocks
 }
 
 // NATSStats counts what befell a link.
@@ -60,6 +61,10 @@ type NATSStats struct {
 	Duplicates uint64 // frames that came again
 	Refused    uint64 // frames that do not belong to the link, or came damaged
 	Lost       uint64 // frames that the client could not take, for instance during a reconnection
+	Dropped    uint64 // frames that came faster than this rank took them
+	// MostBytes is what frames can take at most: those of two blocks kept for the neighbour, and those of two blocks, and the pending
+	// ones, that came from it.
+	MostBytes int64
 }
 
 // NATSLink is a Link over core NATS, which delivers at most once and promises order only while the connection
@@ -122,6 +127,9 @@ func NewNATS(ctx context.Context, end End, o NATSOptions) (*NATSLink, error) {
 		o.AskMost = DefaultAskMost
 	}
 	o.AskMost = max(o.AskMost, o.AskAfter)
+	if o.Pending == 0 {
+		o.Pending = max(pendingBytes, 8*end.RecvBytes())
+	}
 	if most := o.Conn.MaxPayload(); most > 0 {
 		o.MaxFrame = min(o.MaxFrame, int(min(most, 1<<30)))
 	}
@@ -146,7 +154,7 @@ func (l *NATSLink) subscribe(ctx context.Context, subject string) error {
 			return fmt.Errorf("subscribe to %s: %w", s, err)
 		}
 		l.subs = append(l.subs, sub)
-		if err := sub.SetPendingLimits(-1, max(pendingBytes, 8*l.end.RecvBytes())); err != nil {
+		if err := sub.SetPendingLimits(-1, l.opts.Pending); err != nil {
 			return fmt.Errorf("subscribe to %s: %w", s, err)
 		}
 	}
@@ -266,8 +274,15 @@ func (l *NATSLink) refuse(err error) {
 
 // Stats returns the counts so far.
 func (l *NATSLink) Stats() NATSStats {
-	return NATSStats{Asked: l.asked.Load(), Resent: l.resent.Load(), Duplicates: l.in.duplicates.Load(),
-		Refused: l.refused.Load(), Lost: l.lost.Load()}
+	s := NATSStats{Asked: l.asked.Load(), Resent: l.resent.Load(), Duplicates: l.in.duplicates.Load(),
+		Refused: l.refused.Load(), Lost: l.lost.Load(), MostBytes: l.out.bytes() + 2*int64(l.end.RecvBytes())}
+	for _, sub := range l.subs {
+		s.MostBytes += int64(l.opts.Pending)
+		if n, err := sub.Dropped(); err == nil { // it fails once closed
+			s.Dropped += uint64(n)
+		}
+	}
+	return s
 }
 
 // Close ends calls in progress and the subscriptions; the connection stays open.

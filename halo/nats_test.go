@@ -1,9 +1,11 @@
 package halo
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -368,5 +370,39 @@ func BenchmarkExchange(b *testing.B) {
 				wg.Wait()
 			})
 		}
+	}
+}
+
+// TestNATSSlowConsumer floods a rank that takes nothing: its client drops frames, the memory stays bounded, and what was dropped is asked
+// for again.
+func TestNATSSlowConsumer(t *testing.T) {
+	s := serve(t, &server.Options{})
+	e := freshEnd(1000, 4) // blocks of 32 KB
+	o := impatient()
+	o.MaxFrame, o.Pending = 1000, 4000
+	a, b := faulty(t, s, e, o, Faults{})
+	rows := make([]byte, e.SendBytes())
+	b.in.mu.Lock() // the first frame waits here, four more may queue
+	for block := range uint64(2) {
+		fill(rows, e.Rank, e.Send, e.NX, block)
+		if err := a.Send(t.Context(), block, rows); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for b.Stats().Dropped == 0 && t.Context().Err() == nil {
+		runtime.Gosched()
+	}
+	b.in.mu.Unlock()
+	got := make([]byte, len(rows))
+	for block := range uint64(2) {
+		fill(rows, e.Rank, e.Send, e.NX, block)
+		if err := b.Recv(t.Context(), block, got); err != nil || !bytes.Equal(got, rows) {
+			t.Fatalf("block %d: %v, or other rows", block, err)
+		}
+	}
+	parts := (e.RecvBytes() + 1000 - headerSize - 1) / (1000 - headerSize)
+	most := int64(2*(e.RecvBytes()+parts*headerSize) + 2*e.SendBytes() + 2*4000) // of b: two blocks kept, two received, two queues
+	if n := b.Stats(); n.Asked == 0 || n.Dropped == 0 || n.MostBytes != most {
+		t.Errorf("%+v, want frames dropped and asked for, and at most %d bytes", n, most)
 	}
 }

@@ -44,6 +44,16 @@ func (o *outbox) init(end *End, maxFrame int) error {
 	return nil
 }
 
+// bytes returns the memory of the frames.
+func (o *outbox) bytes() (n int64) {
+	for _, s := range o.sets {
+		for _, f := range s.frames {
+			n += int64(len(f))
+		}
+	}
+	return n
+}
+
 // keep replaces the block before the last by this one, and returns its frames.
 func (o *outbox) keep(block uint64, rows []byte) [][]byte {
 	s := &o.sets[block%2]

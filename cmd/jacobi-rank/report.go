@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"jacobi/configs"
+	"jacobi/halo"
 	"jacobi/internal/output"
 	"jacobi/internal/version"
 	"jacobi/solver"
@@ -26,6 +27,7 @@ func (o *outputs) rankReport(result solver.Result) output.RankReport {
 	if rep.RSSBytes, err = peakResident(); err != nil {
 		o.log.Sugar().Warnf("memory of this process: %v", err)
 	}
+	stats := o.links.Stats()
 	for side, has := range o.layout.Neighbour {
 		if !has {
 			continue
@@ -35,7 +37,11 @@ func (o *outputs) rankReport(result solver.Result) output.RankReport {
 			info = o.direct[side]
 		}
 		neighbour := (o.id.Rank + 2*side - 1 + o.id.Size) % o.id.Size
-		rep.Transports[solver.Side(side).String()] = output.LinkReport{Neighbour: neighbour, Transport: info.Transport, Why: info.Why}
+		link := output.LinkReport{Neighbour: neighbour, Transport: info.Transport, Why: info.Why}
+		if s := stats[side]; s != nil && info.Transport == halo.TransportNATS {
+			link.NATS = (*output.NATSReport)(s)
+		}
+		rep.Transports[solver.Side(side).String()] = link
 	}
 	return rep
 }

@@ -99,6 +99,19 @@ type LinkReport struct {
 	Neighbour int    `json:"neighbour"` // rank
 	Transport string `json:"transport"`
 	Why       string `json:"why"`
+
+	NATS *NATSReport `json:"nats,omitempty"` // of a link over NATS
+}
+
+// NATSReport tells what befell a link over NATS, in frames, and what it costs.
+type NATSReport struct {
+	Asked      uint64 `json:"asked"`      // requests for frames that did not come
+	Resent     uint64 `json:"resent"`     // sent again for the neighbour
+	Duplicates uint64 `json:"duplicates"` // that came again
+	Refused    uint64 `json:"refused"`    // that did not belong to the link, or came damaged
+	Lost       uint64 `json:"lost"`       // that the client could not send
+	Dropped    uint64 `json:"dropped"`    // that came faster than they were taken
+	MostBytes  int64  `json:"most_bytes"` // bound of the memory for frames that wait, or are kept for the neighbour
 }
 
 // TimesReport is in seconds, as rank 0 saw them.
