@@ -32,6 +32,7 @@ type options struct {
 	timeout   time.Duration
 	restart   bool
 	resume    string
+	restarts  int // most starts after the first
 	dryRun    bool
 	verbose   bool
 }
@@ -127,6 +128,9 @@ func (o *options) check(cmd *cobra.Command) (err error) {
 	if o.tag, err = launch.ParseTag(o.tagOutput); err != nil {
 		return fmt.Errorf("--tag-output %w", err)
 	}
+	if o.restarts < 0 {
+		return fmt.Errorf("--max-restarts %d: at least 0 is wanted", o.restarts)
+	}
 	if o.timeout < 0 {
 		return fmt.Errorf("--timeout %v: a positive duration is wanted, as in 10m", o.timeout)
 	}
@@ -176,7 +180,7 @@ func start(ctx context.Context, o options, stdout, stderr io.Writer) error {
 	if err := p.check(ctx, true); err != nil {
 		return err
 	}
-	return solve(ctx, p, w, o.timeout, newScreen(stdout, stderr, o.tag))
+	return solve(ctx, p, w, newRestarts(o, cfg), newScreen(stdout, stderr, o.tag))
 }
 
 // way says how the ranks of p come to run.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,6 +21,7 @@ type placeFlags struct {
 	hosts    []string
 	hostfile string
 	mapBy    string
+	lost     []string // hosts that are not to be used any more
 }
 
 // places are the hosts of the ranks.
@@ -57,6 +59,7 @@ func (f placeFlags) place(ctx context.Context, ranks int) (places, error) {
 	if err != nil {
 		return places{}, err
 	}
+	slots = slices.DeleteFunc(slots, func(s launch.Slots) bool { return slices.Contains(f.lost, s.Host) })
 	p := places{here: map[string]bool{}}
 	if p.ranks, err = launch.Place(slots, ranks, by); err != nil {
 		return places{}, fmt.Errorf("-np %w", err)

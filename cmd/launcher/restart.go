@@ -4,17 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spf13/pflag"
 
 	"jacobi/configs"
 	"jacobi/internal/checkpoint"
+	"jacobi/internal/launch"
 )
 
 // defineRestart defines the flags that say where to go on.
 func (o *options) defineRestart(f *pflag.FlagSet) {
 	f.BoolVar(&o.restart, "restart", false, "go on from the newest checkpoint where checkpoint.dir or checkpoint.nats says")
 	f.StringVar(&o.resume, "resume", "", "go on from a checkpoint: `DIR` of one, or of several, of which the newest is taken")
+	f.IntVar(&o.restarts, "max-restarts", 0, "start the run again up to `N` times when a rank or a host dies, from its newest checkpoint")
 }
 
 // resumed returns cfg with what --restart and --resume say.
@@ -60,4 +63,82 @@ func (p *plan) checkpointBytes(rank int) int64 {
 		return 0
 	}
 	return int64(p.stripes[rank].Rows()) * int64(p.mesh.RowBytes())
+}
+
+// slowDisk is the slowest file system, in bytes a second, that a run waits for.
+const slowDisk = 10 << 20
+
+// writing is how long the ranks may take to write the field and, where checkpoints are on, one of those.
+func (p *plan) writing() time.Duration {
+	bytes := time.Duration(p.mesh.NY) * time.Duration(p.mesh.RowBytes())
+	if p.cfg.Checkpoint.On() {
+		bytes *= 2
+	}
+	return bytes / slowDisk * time.Second
+}
+
+// removeUnsealed removes the checkpoint that ranks did not live to complete.
+func (p *plan) removeUnsealed(ctx context.Context) error {
+	if c := p.cfg.Checkpoint; c.On() && c.Dir != "" {
+		return checkpoint.NewDir(c.Dir).RemoveUnsealed(ctx)
+	}
+	return nil
+}
+
+// restarts are the starts that a run has left after its first.
+type restarts struct {
+	o     options        // places lose the hosts that were lost
+	cfg   configs.Config // as it was given
+	done  int
+	start time.Time
+}
+
+func newRestarts(o options, cfg configs.Config) *restarts {
+	return &restarts{o: o, cfg: cfg, start: time.Now()}
+}
+
+// timeLeft returns what of the time limit is left, 0 if there is none.
+func (r *restarts) timeLeft() time.Duration {
+	if r.o.timeout == 0 {
+		return 0
+	}
+	return max(r.o.timeout-time.Since(r.start), time.Millisecond)
+}
+
+// next returns the plan of another start after one that ended so, or nil if there is to be none.
+func (r *restarts) next(ctx context.Context, p *plan, out launch.Outcome, say func(string)) *plan {
+	// A start that could not go on from its checkpoint is followed by one from where the run first began.
+	failed, ok := errors.AsType[*launch.RankError](out.Err)
+	stuck := ok && failed.Sweeps == 0 && p.cfg.Checkpoint.Resume != r.cfg.Checkpoint.Resume
+	if r.done == r.o.restarts || !out.MayRestart() && !stuck {
+		return nil
+	}
+	cfg, from := r.cfg, "from where it first began"
+	if !stuck {
+		cfg.Checkpoint.Resume, from = r.newest(ctx)
+	}
+	r.o.places.lost = append(r.o.places.lost, out.LostHosts...)
+	next, err := r.o.plan(ctx, cfg)
+	if err != nil {
+		say("no restart: " + err.Error())
+		return nil
+	}
+	r.done++
+	say(out.Err.Error())
+	say(fmt.Sprintf("restart %d of %d: %s", r.done, r.o.restarts, from))
+	return next
+}
+
+// newest returns the place from which the next start goes on, and says so in words.
+func (r *restarts) newest(ctx context.Context) (resume, from string) {
+	c := r.cfg.Checkpoint
+	if c.On() && c.Dir != "" {
+		if found, _, err := checkpoint.List(ctx, checkpoint.NewDir(c.Dir), ""); err == nil && len(found) > 0 {
+			return c.Dir, fmt.Sprintf("on after sweep %d, from %s", found[0].Sweeps-1, c.Dir)
+		}
+	}
+	if c.Resume != "" {
+		return c.Resume, "again from " + c.Resume
+	}
+	return "", "from the start, there is no checkpoint yet"
 }

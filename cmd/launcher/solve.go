@@ -32,16 +32,22 @@ type way struct {
 	vars []string
 }
 
-// solve starts the ranks, watches them to their end and sums the run up.
-func solve(ctx context.Context, p *plan, w way, timeout time.Duration, scr *screen) error {
-	out, runID, err := runRanks(ctx, p, w, timeout, scr, func() progress {
-		scr.say(p.String())
-		return newProgress(scr, p.cfg.Solver.MaxIterations)
-	})
-	if err != nil {
-		return err
+// solve starts the ranks, watches them to their end, starts them again as often as r allows, and sums the run up.
+func solve(ctx context.Context, p *plan, w way, r *restarts, scr *screen) error {
+	for {
+		out, runID, err := runRanks(ctx, p, w, r.timeLeft(), scr, func() progress {
+			scr.say(p.String())
+			return newProgress(scr, p.cfg.Solver.MaxIterations)
+		})
+		if err != nil {
+			return err
+		}
+		next := r.next(ctx, p, out, scr.say)
+		if next == nil {
+			return conclude(out, p.cfg.Output, runID, scr)
+		}
+		p = next
 	}
-	return conclude(out, p.cfg.Output, runID, scr)
 }
 
 // runRanks starts the ranks and watches them to their end. show is called once they are about to start.
@@ -105,7 +111,7 @@ func runRanks(ctx context.Context, p *plan, w way, timeout time.Duration, scr *s
 		},
 		Signals:   signals,
 		Timeout:   timeout,
-		StopGrace: stopGrace,
+		StopGrace: stopGrace + p.writing(),
 		FailGrace: failGrace,
 	}
 	out, err = job.Run(ctx)
@@ -113,7 +119,7 @@ func runRanks(ctx context.Context, p *plan, w way, timeout time.Duration, scr *s
 	if err != nil {
 		return out, "", err
 	}
-	if err := output.RemovePartials(p.cfg.Output.Dir, runID); err != nil {
+	if err := errors.Join(output.RemovePartials(p.cfg.Output.Dir, runID), p.removeUnsealed(ctx)); err != nil {
 		scr.say(err.Error())
 	}
 	return out, runID, nil

@@ -2,6 +2,7 @@ package launch
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"syscall"
@@ -29,6 +30,8 @@ type Outcome struct {
 	Err error
 	// Report is the report of the run; nil if none came, although a run that did not fail sends one.
 	Report json.RawMessage
+	// LostHosts are those that could not be reached any more.
+	LostHosts []string
 
 	signal   syscall.Signal // the first that the launcher got; 0 for none
 	timedOut bool
@@ -41,6 +44,16 @@ func (o Outcome) Stopped() bool { return o.stopped }
 
 // Killed says whether ranks ended by a signal of the launcher, so that they could not write what they had.
 func (o Outcome) Killed() bool { return o.killed }
+
+// MayRestart says whether another start may end better: a rank died, hung or was cut off, or something failed once the ranks
+// swept. What fails before, fails again; and who was told to stop, or was killed by the launcher, is not started again.
+func (o Outcome) MayRestart() bool {
+	if o.Err == nil || o.signal != 0 || o.timedOut {
+		return false
+	}
+	f, ok := errors.AsType[*RankError](o.Err)
+	return ok && (f.Died || f.Consequence || f.Sweeps > 0)
+}
 
 // ExitCode returns the exit code of the launcher.
 func (o Outcome) ExitCode() int {
@@ -63,6 +76,7 @@ type RankError struct {
 	Host   string
 	Text   string // what happened: "failed: ...", "was killed by SIGKILL ..."
 	Sweeps int    // that the run had done, as far as the launcher knows
+	Died   bool   // it was killed, or lost with its host, rather than having failed by itself
 	// Consequence says that the rank failed because of another one, which nobody has heard of.
 	Consequence bool
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
@@ -124,6 +125,9 @@ func (s *supervisor) ended(ctx context.Context, e Exit) {
 	s.crew.note(e)
 	switch {
 	case e.Lost != "":
+		if host := s.Ranks[e.Rank].Host; !slices.Contains(s.out.LostHosts, host) {
+			s.out.LostHosts = append(s.out.LostHosts, host)
+		}
 	case e.Signal == 0 && e.Code == 0:
 		return
 	case e.Signal == 0 && e.Code == rankInterrupted:
@@ -140,7 +144,7 @@ func (s *supervisor) ended(ctx context.Context, e Exit) {
 		}
 		return
 	}
-	f := RankError{Rank: e.Rank, Host: s.Ranks[e.Rank].Host, Text: e.String(), Sweeps: s.sweeps,
+	f := RankError{Rank: e.Rank, Host: s.Ranks[e.Rank].Host, Text: e.String(), Sweeps: s.sweeps, Died: e.Lost != "" || e.Signal != 0,
 		Consequence: e.Lost == "" && e.Signal == 0 && e.Code == rankConsequence}
 	s.failed(ctx, f)
 }

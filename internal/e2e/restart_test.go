@@ -1,0 +1,136 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+// awaitFile waits until the name of a file in dir, which exists, matches the pattern.
+func awaitFile(t *testing.T, dir, pattern string) {
+	t.Helper()
+	w, err := fsnotify.NewWatcher()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	if err := w.Add(dir); err != nil {
+		t.Fatal(err)
+	}
+	late := time.After(limit)
+	for {
+		if found, err := filepath.Glob(filepath.Join(dir, pattern)); err != nil || len(found) > 0 {
+			return
+		}
+		select {
+		case <-w.Events:
+		case err := <-w.Errors:
+			t.Fatal(err)
+		case <-late:
+			t.Fatalf("no %s in %s", pattern, dir)
+		}
+	}
+}
+
+// lasting is a run of a few seconds with eight ranks.
+var lasting = []string{"grid.nx=130", "grid.ny=270", "solver.tolerance=0", "solver.max_iterations=8000", "output.field=", "output.picture="}
+
+// With --max-restarts a run outlives its killed rank: right bits, and at most the sweeps since the checkpoint done again.
+func TestKilledRankIsRestarted(t *testing.T) {
+	want, _ := solve(t, append(set(lasting...), "-np", "1")...)
+	for transport, np := range map[string]int{"p2p": 8, "nats": 3} { // over NATS eight of them take long on few cores
+		t.Run(transport, func(t *testing.T) {
+			dir := t.TempDir()
+			checkpoints := filepath.Join(dir, "checkpoints")
+			if err := os.Mkdir(checkpoints, 0o777); err != nil {
+				t.Fatal(err)
+			}
+			l := startLive(t, dir, append(set(append(lasting, "checkpoint.every=200", "checkpoint.dir=checkpoints", "halo.transport="+transport)...),
+				"-np", strconv.Itoa(np), "--max-restarts", "1")...)
+			awaitFile(t, checkpoints, "sweep-*")
+			pids := l.ranks()
+			if len(pids) != np {
+				t.Fatalf("%d ranks run, want %d", len(pids), np)
+			}
+			if err := syscall.Kill(pids[2], syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			code, output := l.end()
+			m := regexp.MustCompile(`launcher: rank \d on \S+ was killed by SIGKILL .*\nlauncher: restart 1 of 1: on after sweep (\d+), from checkpoints\n`).FindStringSubmatch(output)
+			if code != 0 || m == nil {
+				t.Fatalf("exit code %d\n%s\nwant 0 and a restart", code, output)
+			}
+			l.leavesNothing()
+			r := readReport(t, filepath.Join(dir, "out"))
+			history, err := os.ReadFile(filepath.Join(dir, "out", "history.csv"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			sweep, _ := strconv.Atoi(m[1]) // digits
+			if got := (answer{r.FieldSHA256, string(history), r.Sweeps, r.StopReason}); got != want || r.ResumedAfter != sweep+1 {
+				t.Errorf("field %s, want %s; histories equal: %v; resumed after %d sweeps, want %d", got.sha, want.sha, got.history == want.history, r.ResumedAfter, sweep+1)
+			}
+		})
+	}
+}
+
+// Without a checkpoint yet, the restart begins at the start; when no restart is left, the run ends with the error.
+func TestRestartsAreCounted(t *testing.T) {
+	dir := t.TempDir()
+	l := startLive(t, dir, append(set(append(lasting, "solver.max_iterations=100000000")...), "-np", "3", "--max-restarts", "2")...)
+	kill := func() {
+		t.Helper()
+		l.waitFor(`\d of \d+ sweeps`)
+		if err := syscall.Kill(l.ranks()[0], syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 2 {
+		kill()
+		l.waitFor(fmt.Sprintf(`launcher: restart %d of 2: from the start, there is no checkpoint yet`, i+1))
+	}
+	kill()
+	if code, output := l.end(); code != 1 || !regexp.MustCompile(`launcher: rank \d on \S+ was killed by SIGKILL[^\n]*\n$`).MatchString(output) {
+		t.Errorf("exit code %d\n%s\nwant 1 and the killed rank last", code, output)
+	}
+	l.leavesNothing()
+}
+
+// A host that is lost gets no ranks any more: the run goes on on the slots of the others.
+func TestLostHostIsReplaced(t *testing.T) {
+	c := newCluster(t, 3)
+	want, _ := solve(t, append(set(lasting...), "-np", "1")...)
+	dir := t.TempDir()
+	checkpoints := filepath.Join(dir, "checkpoints")
+	if err := os.Mkdir(checkpoints, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	args := append(append(c.ssh("user"), set(append(lasting, "checkpoint.every=200", "checkpoint.dir=checkpoints")...)...),
+		"--host", "a:2,b:2,c:2", "--map-by", "node", "-np", "3", "--max-restarts", "1")
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	l := startCommand(t, c.on(command(ctx, dir, "launcher", args...)))
+	awaitFile(t, checkpoints, "sweep-*")
+	c.sh("ip", "-n", c.ns("net"), "link", "set", "dev", "c", "down")
+	code, output := l.end()
+	if code != 0 || !regexp.MustCompile(`launcher: restart 1 of 1: on after sweep \d+, from checkpoints\nlauncher: 3 ranks on a, b: `).MatchString(output) {
+		t.Fatalf("exit code %d\n%s\nwant 0 and a restart on a and b", code, output)
+	}
+	r := readReport(t, filepath.Join(dir, "out"))
+	history, err := os.ReadFile(filepath.Join(dir, "out", "history.csv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := (answer{r.FieldSHA256, string(history), r.Sweeps, r.StopReason}); got != want || r.ResumedAfter == 0 {
+		t.Errorf("field %s, want %s; histories equal: %v; resumed after %d sweeps", got.sha, want.sha, got.history == want.history, r.ResumedAfter)
+	}
+	c.leavesNothing(30 * time.Second)
+}
