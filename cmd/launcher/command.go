@@ -56,6 +56,8 @@ const examples = `  launcher -np 8
   launcher -np 8 --config run.yaml --dry-run
   launcher -np 8 --host node1:4,node2:4
   launcher -np 8 --hostfile hosts --map-by node
+  launcher node --set nats.url=nats://server:4222           # on each node, then
+  launcher -np 8 --nodes --set nats.url=nats://server:4222
   launcher -np 8 --config run.yaml --timeout 10m --tag-output
   launcher -np 8 --set checkpoint.every=10m --set checkpoint.dir=checkpoints
   launcher -np 3 --set checkpoint.every=10m --set checkpoint.dir=checkpoints --restart
@@ -92,7 +94,7 @@ func newCommand(stdout, stderr io.Writer) *cobra.Command {
 	o.define(f)
 	o.defineRestart(f)
 	f.BoolVar(&o.dryRun, "dry-run", false, "print placement, stripes, memory and the merged configuration; start nothing")
-	cmd.AddCommand(newBenchCommand(stdout, stderr), newSpawnCommand())
+	cmd.AddCommand(newBenchCommand(stdout, stderr), newSpawnCommand(), newNodeCommand(stderr), newNodesCommand(stdout))
 	return cmd
 }
 
@@ -102,6 +104,8 @@ func (o *options) define(f *pflag.FlagSet) {
 	f.IntVarP(&o.ranks, "np", "n", 0, "number of ranks, also as -np `N` (default: run.ranks of the run file, else 4)")
 	f.StringArrayVarP(&o.places.hosts, "host", "H", nil, "`hosts` with their slots, as in a:4,b:4 (default: all ranks on this machine); repeatable")
 	f.StringVar(&o.places.hostfile, "hostfile", "", "`FILE` with a host a line, as in: a slots=4")
+	f.BoolVar(&o.places.nodes, "nodes", false, "place ranks on the agents at nats.url (launcher node)")
+	f.DurationVar(&o.places.wait, "wait", 30*time.Second, "how long to wait for agents with enough slots")
 	f.StringVar(&o.places.mapBy, "map-by", "slot", "`what` consecutive ranks share: slot (fill one host, then the next) or node (one a host in turn)")
 	f.StringVar(&o.ssh, "ssh", "ssh", "`command` that reaches other hosts, as in 'ssh -p 2222'")
 	f.StringVar(&o.remoteBin, "remote-bin", "", "`DIR` of launcher and jacobi-rank on other hosts (default: where this launcher is)")
@@ -150,7 +154,7 @@ func (o *options) plan(ctx context.Context, cfg configs.Config) (*plan, error) {
 	if err := configs.Validate(cfg); err != nil { // before memory is taken for each of the ranks
 		return nil, err
 	}
-	at, err := o.places.place(ctx, cfg.Run.Ranks)
+	at, err := o.places.place(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}

@@ -82,6 +82,14 @@ func sameServer(h *hosts, n configs.NATS) (map[string]configs.NATS, error) {
 	servers := map[string]configs.NATS{}
 	for name := range h.byName {
 		servers[name] = n
+		if h.agents != nil { // which have their own way to the server
+			secret, err := configs.NATS{SecretFile: n.SecretFile}.Inlined()
+			if err != nil {
+				return nil, err
+			}
+			servers[name] = secret
+			continue
+		}
 		if _, far := h.client[name]; far {
 			var err error
 			if servers[name], err = n.Inlined(); err != nil {

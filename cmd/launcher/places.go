@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"jacobi/configs"
+	"jacobi/internal/agent"
 	"jacobi/internal/launch"
 )
 
@@ -21,13 +23,17 @@ type placeFlags struct {
 	hosts    []string
 	hostfile string
 	mapBy    string
-	lost     []string // hosts that are not to be used any more
+	nodes    bool
+	wait     time.Duration // for agents with enough slots
+	lost     []string      // hosts that are not to be used any more
 }
 
 // places are the hosts of the ranks.
 type places struct {
 	ranks []launch.Placement // by rank
 	here  map[string]bool    // the hosts that are this machine
+	// agents are behind all hosts if there are any, in the place of ssh.
+	agents []agent.Offer
 }
 
 // onThisHost places all ranks on this machine.
@@ -36,17 +42,24 @@ func onThisHost(ranks int) (places, error) {
 	if err != nil {
 		return places{}, fmt.Errorf("host name: %w", err)
 	}
-	return places{launch.OneHost(name, ranks), map[string]bool{name: true}}, nil
+	return places{ranks: launch.OneHost(name, ranks), here: map[string]bool{name: true}}, nil
 }
 
 // place gives each rank a host.
-func (f placeFlags) place(ctx context.Context, ranks int) (places, error) {
+func (f placeFlags) place(ctx context.Context, cfg configs.Config) (places, error) {
 	by, err := launch.ParseMapBy(f.mapBy)
 	if err != nil {
 		return places{}, fmt.Errorf("--map-by %w", err)
 	}
+	ranks := cfg.Run.Ranks
+	p := places{here: map[string]bool{}}
 	var slots []launch.Slots
 	switch {
+	case f.nodes && (f.hosts != nil || f.hostfile != ""):
+		err = errors.New("--nodes and --host or --hostfile: one of them is wanted")
+	case f.nodes:
+		p.agents, err = findNodes(ctx, cfg, f.wait)
+		slots = agent.Slots(p.agents)
 	case f.hosts != nil && f.hostfile != "":
 		err = errors.New("--host and --hostfile: one of them is wanted")
 	case f.hosts != nil:
@@ -59,10 +72,14 @@ func (f placeFlags) place(ctx context.Context, ranks int) (places, error) {
 	if err != nil {
 		return places{}, err
 	}
-	slots = slices.DeleteFunc(slots, func(s launch.Slots) bool { return slices.Contains(f.lost, s.Host) })
-	p := places{here: map[string]bool{}}
+	if !f.nodes { // an agent that was lost does not answer; one that does is another one
+		slots = slices.DeleteFunc(slots, func(s launch.Slots) bool { return slices.Contains(f.lost, s.Host) })
+	}
 	if p.ranks, err = launch.Place(slots, ranks, by); err != nil {
 		return places{}, fmt.Errorf("-np %w", err)
+	}
+	if f.nodes {
+		return p, nil // also on this machine, agents start the ranks
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookupLimit)
 	defer cancel()

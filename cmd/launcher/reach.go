@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"jacobi/internal/launch"
+	"jacobi/internal/wire"
 )
 
 // hosts are the machines of a run, reached and ready to start ranks.
@@ -15,11 +16,16 @@ type hosts struct {
 	byName map[string]launch.Host
 	// client is, for each machine over ssh, the address of this one as seen from there; "" if it could not tell.
 	client map[string]string
+	// agents is the connection to the agents, if these are the hosts.
+	agents *wire.Conn
 }
 
-// reach opens the machines of a plan: this one directly, others over ssh. The error names all that cannot be reached.
+// reach opens the machines of a plan: this one directly, others over ssh, all of them by their agents if it says so. The error names all that cannot be reached.
 func reach(ctx context.Context, p *plan, ssh launch.SSH, say func(string)) (*hosts, error) {
 	h := &hosts{byName: map[string]launch.Host{}, client: map[string]string{}}
+	if p.agents != nil {
+		return h, h.reachAgents(ctx, p)
+	}
 	names := p.places.names()
 	errs := make([]error, len(names))
 	var mu sync.Mutex
@@ -61,6 +67,9 @@ func (h *hosts) close() error {
 	var all []error
 	for err := range errs {
 		all = append(all, err)
+	}
+	if h.agents != nil {
+		h.agents.Close()
 	}
 	return errors.Join(all...)
 }

@@ -50,6 +50,17 @@ func (c *Conn) sealed(subject, reply string, data []byte, send func([]byte) erro
 	return send(*b)
 }
 
+// PublishRequest sends data to those who listen on subject; they answer by Publish to reply.
+func (c *Conn) PublishRequest(subject, reply string, data []byte) error {
+	if c.seal == nil {
+		return c.nc.PublishRequest(subject, reply, data)
+	}
+	return c.sealed(subject, reply, data, func(b []byte) error { return c.nc.PublishRequest(subject, reply, b) })
+}
+
+// NewInbox returns a subject for answers that nobody else has.
+func (c *Conn) NewInbox() string { return c.nc.NewInbox() }
+
 // Subscribe calls f for every message on subject, one at a time.
 func (c *Conn) Subscribe(subject string, f nats.MsgHandler) (*nats.Subscription, error) {
 	if c.seal == nil {
@@ -60,6 +71,28 @@ func (c *Conn) Subscribe(subject string, f nats.MsgHandler) (*nats.Subscription,
 			f(m)
 		}
 	})
+}
+
+// Unseal returns what a message that came past Subscribe says, in its place.
+func (c *Conn) Unseal(subject, reply string, data []byte) ([]byte, error) {
+	if c.seal == nil {
+		return data, nil
+	}
+	return c.seal.open(subject, reply, data)
+}
+
+// Between returns c with a seal of its own, for two who have agreed on a key of 32 bytes. Closing it closes c.
+func (c *Conn) Between(key []byte) (*Conn, error) {
+	s, err := sealWith(key)
+	return &Conn{nc: c.nc, seal: s, log: c.log}, err
+}
+
+// Shared returns the key of c's seal, for making others of it; nil if messages are not sealed.
+func (c *Conn) Shared() []byte {
+	if c.seal == nil {
+		return nil
+	}
+	return c.seal.key
 }
 
 // open unseals m; what cannot be is counted, and the first one logged.
@@ -82,7 +115,7 @@ func (c *Conn) RequestWithContext(ctx context.Context, subject string, data []by
 		return nil, fmt.Errorf("subscribe for an answer: %w", err)
 	}
 	defer func() { _ = sub.Unsubscribe() }() // fails on a closed connection alone
-	if err := c.sealed(subject, reply, data, func(b []byte) error { return c.nc.PublishRequest(subject, reply, b) }); err != nil {
+	if err := c.PublishRequest(subject, reply, data); err != nil {
 		return nil, err
 	}
 	for {
@@ -112,7 +145,13 @@ func (c *Conn) MaxPayload() int64 {
 func (c *Conn) Status() nats.Status { return c.nc.Status() }
 
 // Server returns the address of the server, without secrets.
-func (c *Conn) Server() string { return c.nc.ConnectedUrlRedacted() }
+func (c *Conn) Server() string {
+	where, err := publicURL(c.nc.ConnectedUrl())
+	if err != nil {
+		return c.nc.Status().String() // not connected
+	}
+	return where
+}
 
 // Close ends the connection; what was published may be lost without a flush before.
 func (c *Conn) Close() { c.nc.Close() }

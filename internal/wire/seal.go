@@ -17,7 +17,10 @@ const leastSecret = 16
 
 // seal makes a message unreadable and unforgeable for those who do not have the secret of the run: AES-256-GCM with a
 // random nonce. A message is bound to its subject and to the subject of its answer, so that it cannot be played back elsewhere.
-type seal struct{ aead cipher.AEAD }
+type seal struct {
+	aead cipher.AEAD
+	key  []byte
+}
 
 // newSeal returns the seal of a run, nil if there is no secret or no run. The version in the key's name sets programs with
 // another seal apart.
@@ -36,12 +39,16 @@ func newSeal(secretFile, runID string) (*seal, error) {
 	if err != nil {
 		return nil, err
 	}
+	return sealWith(key)
+}
+
+func sealWith(key []byte) (*seal, error) {
 	block, err := aes.NewCipher(key)
 	if err != nil {
 		return nil, err
 	}
 	aead, err := cipher.NewGCMWithRandomNonce(block)
-	return &seal{aead}, err
+	return &seal{aead, key}, err
 }
 
 // envelope is what a message is bound to; a subject holds no zero byte.

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"jacobi/configs"
+	"jacobi/cuda/driver"
+	"jacobi/internal/agent"
+	"jacobi/internal/launch"
+	"jacobi/internal/logging"
+)
+
+const aboutNode = `node waits at a NATS server (nats.url) for launchers and starts ranks for them on this machine, until it is ended.
+Users of the nats command see it as the service jacobi-node (nats micro ls).
+
+It takes as many ranks at a time as it has slots: its GPUs, or its cores where there are none, or --slots. The ranks of a
+launcher that is gone, or that fell silent, are killed; those of an agent that ends, too.`
+
+func newNodeCommand(stderr io.Writer) *cobra.Command {
+	var config string
+	var set []string
+	var slots int
+	cmd := &cobra.Command{
+		Use:   "node",
+		Short: "Offer this machine's slots to launchers",
+		Long:  aboutNode,
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("slots") && slots < 1 {
+				return fmt.Errorf("--slots %d: at least 1 is wanted", slots)
+			}
+			cfg, err := configs.Load(configs.Options{File: config, Set: set, Environ: os.Environ()})
+			if err != nil {
+				return err
+			}
+			if err := configs.Validate(cfg); err != nil {
+				return err
+			}
+			return serveNode(cmd.Context(), cfg, slots, newScreen(io.Discard, stderr, launch.TagNone))
+		},
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.IntVar(&slots, "slots", 0, "ranks at a time (default: the GPUs of this machine, else its cores)")
+	f.StringVarP(&config, "config", "c", "", "run `FILE` with nats.url and what goes with it; other keys come from the launchers")
+	f.StringArrayVar(&set, "set", nil, "set a key of the run file, as in `nats.url=nats://host:4222`; repeatable")
+	return cmd
+}
+
+// serveNode runs an agent until it is told to end.
+func serveNode(ctx context.Context, cfg configs.Config, slots int, scr *screen) error {
+	log, err := logging.NewTo(scr, cfg.Log, -1)
+	if err != nil {
+		return err
+	}
+	path, err := launch.FindRankBinary()
+	if err != nil {
+		return err
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return fmt.Errorf("host name: %w", err)
+	}
+	n, what := countSlots(cfg.Device.Backend)
+	if slots > 0 {
+		n, what = slots, "--slots"
+	}
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		select {
+		case s := <-signals:
+			cancel(nodeEnded{s.(syscall.Signal), host})
+		case <-ctx.Done():
+		}
+	}()
+	conn, err := connectNodes(ctx, cfg.NATS, "jacobi node "+host, log)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	err = agent.Run(ctx, agent.Options{Conn: conn, Server: cfg.NATS, Host: host, Slots: n, What: what, Path: path, Check: prepare, Log: log})
+	if ended, ok := errors.AsType[nodeEnded](err); ok {
+		scr.say(ended.Error())
+		return nil
+	}
+	return err
+}
+
+// nodeEnded says why an agent ends: somebody told it to.
+type nodeEnded struct {
+	signal syscall.Signal
+	host   string
+}
+
+func (e nodeEnded) Error() string { return fmt.Sprintf("the agent on %s ends: %v", e.host, e.signal) }
+
+// countSlots returns how many ranks suit this machine, and what they run on.
+func countSlots(backend string) (int, string) {
+	if backend != "cpu" {
+		if d, err := driver.Open(); err == nil {
+			if gpus, err := d.Devices(); err == nil {
+				return len(gpus), plural(len(gpus), "GPU")
+			}
+		}
+	}
+	cores := runtime.GOMAXPROCS(0) // as far as a container's limit allows
+	return cores, plural(cores, "core")
+}

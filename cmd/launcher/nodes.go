@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.uber.org/zap"
+
+	"jacobi/configs"
+	"jacobi/internal/agent"
+	"jacobi/internal/wire"
+)
+
+// findNodes asks the agents at the server of cfg for slots.
+func findNodes(ctx context.Context, cfg configs.Config, wait time.Duration) ([]agent.Offer, error) {
+	if wait <= 0 {
+		return nil, fmt.Errorf("--wait %v: a positive duration is wanted, as in 30s", wait)
+	}
+	conn, err := connectNodes(ctx, cfg.NATS, "jacobi launcher (nodes)", zap.NewNop())
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	offers, err := agent.Find(ctx, conn, cfg.Run.Ranks, wait)
+	if err != nil {
+		return nil, fmt.Errorf("--nodes: %w", err)
+	}
+	return offers, nil
+}
+
+// connectNodes connects to the server where the agents are.
+func connectNodes(ctx context.Context, n configs.NATS, name string, log *zap.Logger) (*wire.Conn, error) {
+	if n.URL == "" {
+		return nil, errors.New(`nats.url "": the server where the agents are is wanted`)
+	}
+	conn, err := wire.Connect(ctx, wire.Options{Server: n, RunID: agent.Group, Name: name, Timeout: connectTimeout, Logger: log})
+	if err != nil {
+		return nil, fmt.Errorf("nats.url: %w", err)
+	}
+	return conn, nil
+}
+
+// reachAgents opens the hosts of a plan that are agents. What they offered is taken when the ranks start.
+func (h *hosts) reachAgents(ctx context.Context, p *plan) (err error) {
+	if h.agents, err = connectNodes(ctx, p.cfg.NATS, "jacobi launcher (nodes)", zap.NewNop()); err != nil {
+		return err
+	}
+	used := p.names()
+	h.byName, err = agent.Hosts(h.agents, p.agents, func(name string) bool { return slices.Contains(used, name) })
+	return err
+}
+
+func newNodesCommand(stdout io.Writer) *cobra.Command {
+	var config string
+	var set []string
+	var wait time.Duration
+	var here bool
+	cmd := &cobra.Command{
+		Use:   "nodes",
+		Short: "List the node agents at a NATS server",
+		Long:  "nodes lists the agents that answer at nats.url within --wait. It fails if there are none.",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := configs.Load(configs.Options{File: config, Set: set, Environ: os.Environ()})
+			if err != nil {
+				return err
+			}
+			if err := configs.Validate(cfg); err != nil {
+				return err
+			}
+			return listNodes(cmd.Context(), stdout, cfg.NATS, wait, here)
+		},
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringVarP(&config, "config", "c", "", "run `FILE` with nats.url and what goes with it")
+	f.StringArrayVar(&set, "set", nil, "set a key of the run file, as in `nats.url=nats://host:4222`; repeatable")
+	f.DurationVar(&wait, "wait", time.Second, "how long to wait for answers")
+	f.BoolVar(&here, "here", false, "only agents with the name of this host, as a health check of one")
+	return cmd
+}
+
+func listNodes(ctx context.Context, w io.Writer, n configs.NATS, wait time.Duration, here bool) error {
+	conn, err := connectNodes(ctx, n, "jacobi nodes", zap.NewNop())
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	offers, err := agent.List(ctx, conn, wait)
+	if err != nil {
+		return err
+	}
+	if here {
+		host, err := os.Hostname()
+		if err != nil {
+			return fmt.Errorf("host name: %w", err)
+		}
+		offers = slices.DeleteFunc(offers, func(o agent.Offer) bool { return o.Host != host })
+	}
+	if len(offers) == 0 {
+		return fmt.Errorf("no agent answered at %s within %v", conn.Server(), wait)
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "host\tpid\tfree\tslots\twhat\tversion")
+	for _, o := range offers {
+		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%s\t%s\n", o.Host, o.PID, o.Free, o.Slots, o.What, o.Version)
+	}
+	return t.Flush()
+}

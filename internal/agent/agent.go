@@ -1,0 +1,243 @@
+package agent
+
+import (
+	"context"
+	"crypto/ecdh"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
+	"go.uber.org/zap"
+
+	"jacobi/configs"
+	"jacobi/internal/launch"
+	"jacobi/internal/version"
+	"jacobi/internal/wire"
+)
+
+const (
+	// maxPast bounds the sessions that an agent remembers so that they cannot be played back, maxSessions those at a time.
+	maxPast     = 1 << 16
+	maxSessions = 1 << 10
+
+	joinTimeout = 3 * time.Second
+	checkTime   = 100 * time.Millisecond
+)
+
+// Options say what an agent offers.
+type Options struct {
+	Conn   *wire.Conn   // of the run Group
+	Server configs.NATS // how the ranks of this node reach the server
+	Host   string
+	Slots  int
+	What   string // what the slots are, as "8 cores"
+	Path   string // of the ranks' program
+	// Check may refuse ranks that this node cannot run. It may be nil.
+	Check func(context.Context, *launch.Spec) error
+	Log   *zap.Logger
+}
+
+// Agent offers the slots of this node at a NATS server.
+type Agent struct {
+	Options
+	offer   Offer
+	key     *ecdh.PrivateKey
+	cancel  context.CancelCauseFunc
+	running sync.WaitGroup
+
+	mu       sync.Mutex
+	free     int
+	by       map[string]int // slots that runs have taken, by run
+	sessions map[string]*session
+	past     []string // sessions that have ended, the latest last
+}
+
+// session is one launcher's ranks on this node.
+type session struct {
+	conn   *wire.Conn
+	stream *stream
+}
+
+// Run offers the slots until ctx ends, with its cause, or the server refuses. The ranks that run are then killed.
+func Run(ctx context.Context, o Options) error {
+	key, err := newKey()
+	if err != nil {
+		return err
+	}
+	a := &Agent{Options: o, key: key, free: o.Slots, by: map[string]int{}, sessions: map[string]*session{}}
+	a.offer = Offer{ID: publicID(key), Host: o.Host, PID: os.Getpid(), Version: version.String(), Slots: o.Slots, What: o.What}
+	ctx, a.cancel = context.WithCancelCause(ctx)
+	defer a.cancel(nil)
+	sub, err := o.Conn.Raw().Subscribe(toAgent(a.offer.ID, "*"), func(m *nats.Msg) { a.hear(ctx, m) })
+	if err != nil {
+		return err
+	}
+	service, err := a.join(ctx)
+	if err == nil {
+		<-ctx.Done()
+		err = context.Cause(ctx)
+	}
+	a.cancel(err)
+	a.running.Wait()
+	if service != nil {
+		_ = service.Stop() // fails on a lost connection alone, which offers nothing either
+	}
+	_ = sub.Unsubscribe()
+	return err
+}
+
+// join joins the services of the server, and returns once a launcher's question would be answered.
+func (a *Agent) join(ctx context.Context) (micro.Service, error) {
+	service, err := micro.AddService(a.Conn.Raw(), micro.Config{
+		Name: ServiceName, Version: serviceVersion, Description: "starts ranks of jacobi runs on this node",
+		Metadata: map[string]string{
+			"host": a.Host, "slots": fmt.Sprint(a.Slots), "what": a.What, "program": a.offer.Version, "agent": a.offer.ID,
+		},
+		StatsHandler: func(*micro.Endpoint) any {
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			return map[string]any{"free": a.free, "slots": a.Slots}
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("join the services of the server: %w", err)
+	}
+	err = service.AddEndpoint("offer", micro.HandlerFunc(a.answer), micro.WithEndpointSubject(offerSubject), micro.WithEndpointQueueGroupDisabled())
+	if err != nil {
+		return service, fmt.Errorf("join the services of the server: %w", err)
+	}
+	for begin := time.Now(); ; {
+		offers, err := List(ctx, a.Conn, checkTime)
+		if err != nil {
+			return service, err
+		}
+		if slices.ContainsFunc(offers, func(o Offer) bool { return o.ID == a.offer.ID }) {
+			break
+		}
+		if time.Since(begin) > joinTimeout {
+			return service, errors.New("the agent does not hear what it says itself: its user needs the subjects jacobi.> (and $SRV.> to be seen as a service)")
+		}
+	}
+	a.Log.Info("node agent", zap.String("host", a.Host), zap.Int("slots", a.Slots), zap.String("what", a.What), zap.String("nats", a.Conn.Server()),
+		zap.Bool("secret", a.Conn.Sealed()))
+	return service, nil
+}
+
+// answer tells a launcher what there is.
+func (a *Agent) answer(r micro.Request) {
+	if _, err := a.Conn.Unseal(r.Subject(), r.Reply(), r.Data()); err != nil {
+		a.Log.Debug("refused a question", zap.Error(err))
+		return
+	}
+	a.mu.Lock()
+	o := a.offer
+	o.Free = a.free
+	a.mu.Unlock()
+	if data, err := json.Marshal(o); err == nil {
+		_ = a.Conn.Publish(r.Reply(), data) // a launcher that misses it asks again
+	}
+}
+
+// hear takes a message of a launcher.
+func (a *Agent) hear(ctx context.Context, m *nats.Msg) {
+	launcher := strings.Split(m.Subject, ".")[3]
+	a.mu.Lock()
+	s := a.sessions[launcher]
+	a.mu.Unlock()
+	conn := (*wire.Conn)(nil)
+	if s != nil {
+		conn = s.conn
+	} else {
+		var err error
+		if conn, err = sealSession(a.Conn, a.key, launcher, a.offer.ID, launcher); err != nil {
+			return
+		}
+	}
+	data, err := conn.Unseal(m.Subject, m.Reply, m.Data)
+	var p packet
+	if err != nil || json.Unmarshal(data, &p) != nil {
+		a.Log.Debug("refused a message", zap.String("subject", m.Subject), zap.Error(err))
+		return
+	}
+	if s == nil {
+		if s = a.begin(ctx, launcher, conn, p); s == nil {
+			return
+		}
+	}
+	s.stream.hear(p)
+}
+
+// begin starts the session that p opens, if it does.
+func (a *Agent) begin(ctx context.Context, launcher string, conn *wire.Conn, p packet) *session {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	s := &session{conn: conn}
+	if p.Bye || p.Seq != 1 || ctx.Err() != nil || len(a.sessions) >= maxSessions || slices.Contains(a.past, launcher) {
+		// Whoever waits for a goodbye has it.
+		if b, err := json.Marshal(packet{Bye: true, Why: "the agent knows of no such session"}); err == nil && p.Bye {
+			_ = conn.Publish(toLauncher(a.offer.ID, launcher), b)
+		}
+		return nil
+	}
+	s.stream = newStream(sender(conn, toLauncher(a.offer.ID, launcher)), conn.MaxPayload(), resendAfter)
+	a.sessions[launcher] = s
+	a.running.Go(func() {
+		a.attend(ctx, s.stream)
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		delete(a.sessions, launcher)
+		if a.past = append(a.past, launcher); len(a.past) > maxPast {
+			a.past = a.past[1:]
+		}
+	})
+	return s
+}
+
+// attend serves one launcher to the end of its ranks.
+func (a *Agent) attend(ctx context.Context, s *stream) {
+	orders := make(chan launch.Order)
+	done := make(chan struct{})
+	go func() {
+		defer close(orders)
+		for data := range s.in {
+			var o launch.Order
+			if json.Unmarshal(data, &o) != nil {
+				return // no launcher speaks so
+			}
+			select {
+			case orders <- o:
+			case <-done:
+			}
+		}
+	}()
+	var run string
+	taken := 0
+	err := launch.Serve(ctx, orders, func(n launch.News) error { return s.send(n) }, func(spec *launch.Spec) error {
+		if err := a.prepare(ctx, spec); err != nil {
+			return err
+		}
+		run, taken = spec.Ranks[0].RunID, len(spec.Ranks)
+		a.Log.Info("ranks start", zap.String("run", run), zap.Int("ranks", taken))
+		return nil
+	})
+	close(done)
+	why := ""
+	if err != nil {
+		why = err.Error()
+		s.leave(why, false)
+	} else {
+		s.drain()
+		s.leave("", false)
+	}
+	if taken > 0 {
+		a.release(run, taken)
+		a.Log.Info("ranks ended", zap.String("run", run), zap.Int("ranks", taken), zap.String("why", why))
+	}
+}

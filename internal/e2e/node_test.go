@@ -1,0 +1,242 @@
+package e2e
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
+)
+
+// agentProcess is a node agent that runs.
+type agentProcess struct {
+	cmd   *exec.Cmd
+	lines chan string
+	seen  []string
+}
+
+// startAgent starts an agent in dir and returns once it offers its slots.
+func startAgent(t *testing.T, dir string, u *url.URL, args ...string) *agentProcess {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	a := &agentProcess{cmd: command(ctx, dir, "launcher", append([]string{"node"}, args...)...), lines: make(chan string, 1000)}
+	a.cmd.Env = append(a.cmd.Env, "JACOBI_NATS_URL="+u.String())
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.cmd.Stdout, a.cmd.Stderr = w, w
+	if err := a.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	t.Cleanup(func() {
+		cancel() // kills
+		_ = a.cmd.Wait()
+	})
+	go func() {
+		defer close(a.lines)
+		for s := bufio.NewScanner(r); s.Scan(); {
+			a.lines <- s.Text()
+		}
+	}()
+	a.waitFor(t, "node agent")
+	return a
+}
+
+func (a *agentProcess) waitFor(t *testing.T, pattern string) {
+	t.Helper()
+	re := regexp.MustCompile(pattern)
+	late := time.After(limit)
+	for {
+		select {
+		case line, ok := <-a.lines:
+			a.seen = append(a.seen, line)
+			if !ok {
+				t.Fatalf("the agent ended without %q:\n%s", pattern, strings.Join(a.seen, "\n"))
+			}
+			if re.MatchString(line) {
+				return
+			}
+		case <-late:
+			t.Fatalf("the agent did not say %q within %v:\n%s", pattern, limit, strings.Join(a.seen, "\n"))
+		}
+	}
+}
+
+// onNodes returns the flags of a launcher that uses agents.
+func onNodes(u *url.URL, args ...string) []string {
+	return append(args, "--nodes", "--set", "nats.url="+u.String())
+}
+
+// The agents' ranks give the same answer as one rank here; the services of the server show the agents.
+func TestNodesGiveTheSameAnswer(t *testing.T) {
+	args := set("grid.nx=64", "grid.ny=96", "solver.max_iterations=60", "halo.depth=2", "halo.transport=nats")
+	want, _ := solve(t, append(args, "-np", "1")...)
+	u := startServer(t)
+	dir := t.TempDir()
+	var pids []int
+	for range 3 {
+		pids = append(pids, startAgent(t, dir, u, "--slots", "2").cmd.Process.Pid)
+	}
+	services(t, u, pids)
+	out := run(t, dir, "launcher", onNodes(u, append(args, "-np", "5", "--map-by", "node")...)...)
+	if out.code != 0 {
+		t.Fatalf("exit code %d\n%s%s", out.code, out.stdout, out.stderr)
+	}
+	r := readReport(t, filepath.Join(dir, "out"))
+	history, err := os.ReadFile(filepath.Join(dir, "out", "history.csv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := (answer{r.FieldSHA256, string(history), r.Sweeps, r.StopReason}); got != want {
+		t.Errorf("answer %+v\nwant %+v", got, want)
+	}
+	list := run(t, dir, "launcher", "nodes", "--here", "--set", "nats.url="+u.String())
+	if got := regexp.MustCompile(`(?m)^\S+ +\d+ +2 +2 +--slots `).FindAllString(list.stdout, -1); list.code != 0 || len(got) != 3 {
+		t.Errorf("launcher nodes: exit code %d\n%s%s", list.code, list.stdout, list.stderr)
+	}
+}
+
+// services asks for all services, as nats micro ls does.
+func services(t *testing.T, u *url.URL, pids []int) {
+	t.Helper()
+	nc, err := nats.Connect(u.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	inbox, err := nc.SubscribeSync(nats.NewInbox())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := nc.PublishRequest("$SRV.INFO.jacobi-node", inbox.Subject, nil); err != nil {
+		t.Fatal(err)
+	}
+	for range pids {
+		m, err := inbox.NextMsg(10 * time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var info micro.Info
+		if err := json.Unmarshal(m.Data, &info); err != nil || info.Name != "jacobi-node" || info.Metadata["slots"] != "2" {
+			t.Errorf("service %+v, %v", info, err)
+		}
+	}
+}
+
+// Too few slots, agents of others, and no agents at all: said within --wait, with who was asked and who answered.
+func TestTooFewSlots(t *testing.T) {
+	u := startServer(t)
+	dir := t.TempDir()
+	base := set("grid.nx=64", "grid.ny=96", "solver.max_iterations=30")
+	for _, c := range []struct {
+		agents int
+		want   string
+	}{
+		{0, `launcher: --nodes: 3 ranks need as many slots, and after 1s there are 0: all agents at nats://[0-9.:]+ were asked; none answered`},
+		{1, `launcher: --nodes: 3 ranks need as many slots, and after 1s there are 2: all agents at nats://[0-9.:]+ were asked; \S+ \(2 of 2 slots free, pid \d+\)`},
+	} {
+		for range c.agents {
+			startAgent(t, dir, u, "--slots", "2")
+		}
+		out := run(t, dir, "launcher", onNodes(u, append(base, "-np", "3", "--wait", "1s")...)...)
+		if out.code != 1 || !regexp.MustCompile(c.want).MatchString(out.stderr) {
+			t.Errorf("%d agents: exit code %d, want a match of %s in\n%s", c.agents, out.code, c.want, out.stderr)
+		}
+	}
+	// An agent that comes while the launcher waits is taken.
+	started := make(chan *agentProcess, 1)
+	go func() { started <- startAgent(t, dir, u, "--slots", "2") }()
+	if out := run(t, dir, "launcher", onNodes(u, append(base, "-np", "3")...)...); out.code != 0 {
+		t.Errorf("exit code %d\n%s", out.code, out.stderr)
+	}
+	<-started
+	if out := run(t, dir, "launcher", append(base, "--nodes")...); out.code != 1 || !strings.Contains(out.stderr, `nats.url "": the server where the agents are is wanted`) {
+		t.Errorf("no server: exit code %d\n%s", out.code, out.stderr)
+	}
+}
+
+// A second run takes the slots that are left; slots come back at the end of a run.
+func TestSlotsAreTakenOnce(t *testing.T) {
+	u := startServer(t)
+	dir := t.TempDir()
+	a := startAgent(t, dir, u, "--slots", "3")
+	l := begin(t, dir, onNodes(u, "-np", "2")...)
+	base := set("grid.nx=64", "grid.ny=96", "solver.max_iterations=30", "output.dir=second")
+	if out := run(t, dir, "launcher", onNodes(u, append(base, "-np", "2", "--wait", "500ms")...)...); out.code != 1 || !strings.Contains(out.stderr, "(1 of 3 slots free, pid ") {
+		t.Errorf("exit code %d\n%s", out.code, out.stderr)
+	}
+	if out := run(t, dir, "launcher", onNodes(u, append(base, "-np", "1")...)...); out.code != 0 {
+		t.Errorf("exit code %d\n%s", out.code, out.stderr)
+	}
+	if err := l.cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if code, output := l.end(); code != 130 || !strings.Contains(output, "INTERRUPTED") {
+		t.Errorf("exit code %d\n%s", code, output)
+	}
+	l.leavesNothing()
+	a.waitFor(t, "ranks ended.*\"ranks\": 2")
+	if out := run(t, dir, "launcher", onNodes(u, append(base, "-np", "3")...)...); out.code != 0 {
+		t.Errorf("exit code %d\n%s", out.code, out.stderr)
+	}
+}
+
+// The ranks of a launcher that was killed do not outlive it by more than the agent's patience.
+func TestAgentEndsRanksOfAKilledLauncher(t *testing.T) {
+	t.Parallel()
+	u := startServer(t)
+	dir := t.TempDir()
+	a := startAgent(t, dir, u, "--slots", "2")
+	l := begin(t, dir, onNodes(u, "-np", "2")...)
+	if n := len(l.ranks()); n != 2 {
+		t.Fatalf("%d ranks run, want 2", n)
+	}
+	if err := l.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	a.waitFor(t, `ranks ended.*the launcher: nothing was heard of it for 12s`)
+	l.end()
+	if pids := l.ranks(); len(pids) > 0 {
+		t.Errorf("ranks still run: %v", pids)
+	}
+}
+
+// An agent that is told to end takes its ranks with it, and the launcher says so. One that is killed is missed in time.
+func TestAgentThatEndsEndsTheRun(t *testing.T) {
+	for _, c := range []struct {
+		signal syscall.Signal
+		want   string
+	}{
+		{syscall.SIGTERM, `rank [01] on \S+ (was lost with its host: its agent says: the agent on \S+ ends: terminated)`},
+		{syscall.SIGKILL, `rank [01] on \S+ (was lost with its host: nothing was heard of it for 12s|failed: .*)`},
+	} {
+		t.Run(c.signal.String(), func(t *testing.T) {
+			t.Parallel()
+			u := startServer(t)
+			dir := t.TempDir()
+			first, second := startAgent(t, dir, u, "--slots", "1"), startAgent(t, dir, u, "--slots", "1")
+			l := begin(t, dir, onNodes(u, "-np", "2", "--set", "halo.transport=nats", "--set", "halo.timeout=20s")...)
+			if err := first.cmd.Process.Signal(c.signal); err != nil {
+				t.Fatal(err)
+			}
+			code, output := l.end()
+			if code != 1 || !regexp.MustCompile(c.want).MatchString(output) {
+				t.Errorf("exit code %d, want 1 and a match of %s in\n%s", code, c.want, output)
+			}
+			second.waitFor(t, "ranks ended")
+			l.leavesNothing()
+		})
+	}
+}
