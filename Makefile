@@ -33,7 +33,7 @@ run: build       ## solve configs/quickstart.yaml with 4 ranks
 test: deps       ## every test but the race detector's
 	$(GO) test -timeout 15m ./...
 	$(if $(HAS_CC),$(NVML_ENV) $(GO) test $(NVML) ./internal/device)
-	@{ $(GO) test -count=1 -v -run 'GPU|TestBackend|TestNamespacesAreAllowed' ./cuda/... ./internal/e2e; \
+	@{ $(GO) test -count=1 -v -run 'GPU|TestBackend|TestOptionalPrograms' ./cuda/... ./internal/e2e; \
 	  $(if $(HAS_CC),$(NVML_ENV) $(GO) test -count=1 -v -run GPU $(NVML) ./internal/device,true); } | grep 'NOT RUN' | sed 's/^ *[a-z_]*.go:[0-9]*: //' | sort -u || true
 
 kernels:         ## compile the CUDA kernels to the PTX that is embedded; needs nvcc
@@ -57,8 +57,8 @@ bench-cpu: build ## compare the CPU backend with its peers in C; QUICK=1 for les
 	@! command -v mpicc >/dev/null || mpicc -O3 -march=native -fopenmp-simd -o bin/peers/jacobi_mpi bench/peers/jacobi_mpi.c -lm
 	$(GO) run ./bench/cpu $(if $(QUICK),-quick)
 
-TEST_PACKAGES := openssh-client openssh-server iproute2 util-linux
-test-deps:       ## install what the tests of several hosts need, on Debian as root; without it they say that they did not run
+TEST_PACKAGES := openssh-client openssh-server iproute2 util-linux openmpi-bin mpich
+test-deps:       ## install what tests of several hosts and of schedulers need, on Debian as root; without it they say that they did not run
 	@dpkg -s $(TEST_PACKAGES) >/dev/null 2>&1 || { apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends $(TEST_PACKAGES); } >/dev/null
 
 deps:            ## download the Go modules

@@ -227,7 +227,7 @@ func TestRoundTrip(t *testing.T) {
 		if got := mustMerge(t, "run.json", string(j), Options{}); got != c {
 			t.Errorf("JSON:\n%s\ngot %+v", j, got)
 		}
-		c.NATS = NATS{"nats://user:secret@host", "user", "password", "file.creds", "seed", "ca.pem", "cert.pem", "key.pem", Inline("a\nsecret\n")}
+		c.NATS = NATS{"nats://user:secret@host", "user", "password", "file.creds", "seed", "ca.pem", "cert.pem", "key.pem", Inline("a\nsecret\n"), 4222, "gate", "/tmp"}
 		if got, err := Load(Options{Environ: Environ(c)}); err != nil || got != c {
 			t.Errorf("environment:\n%s\ngot %+v, %v", Environ(c), got, err)
 		}
@@ -273,6 +273,9 @@ nats:
   cert: /etc/cert.pem
   key: hidden
   secret_file: hidden
+  port: 0
+  advertise: ""
+  rendezvous: ""
 output:
   dir: out
   field: field.npy
@@ -336,10 +339,10 @@ func TestHash(t *testing.T) {
 	free := map[string]bool{
 		"run.name": true, "device.backend": true, "device.threads": true, "device.kernel": true, "device.select": true, "device.pin": true,
 		"nats.url": true, "nats.user": true, "nats.password_file": true, "nats.creds": true, "nats.nkey": true,
-		"nats.ca": true, "nats.cert": true, "nats.key": true, "nats.secret_file": true, "output.dir": true, "checkpoint.dir": true, "checkpoint.resume": true, "log.level": true, "log.format": true,
+		"nats.ca": true, "nats.cert": true, "nats.key": true, "nats.secret_file": true, "nats.port": true, "nats.advertise": true, "nats.rendezvous": true, "output.dir": true, "checkpoint.dir": true, "checkpoint.resume": true, "log.level": true, "log.format": true,
 	}
 	base := Default()
-	base.NATS = NATS{"", "x", "x", "x", "x", "x", "x", "x", "x"}
+	base.NATS = NATS{"", "x", "x", "x", "x", "x", "x", "x", "x", 1, "x", "x"}
 	base.Checkpoint.Dir = "x"
 	other := odd
 	seen := map[string]string{Hash(base): "the default"}

@@ -3,6 +3,8 @@ package configs
 import (
 	"encoding/json"
 	"fmt"
+	"math"
+	"net"
 	"net/url"
 	"slices"
 	"strings"
@@ -29,6 +31,22 @@ type NATS struct {
 	// SecretFile holds what those who take part in a run share, so that nobody else on the server can read or forge their
 	// messages. The launcher makes one for each run on a server that is not its own.
 	SecretFile string `mapstructure:"secret_file" json:"secret_file" yaml:"secret_file"`
+	// Of the server that a run without a URL starts for itself:
+	Port      int    `mapstructure:"port" json:"port" yaml:"port"`                // 0: any that is free
+	Advertise string `mapstructure:"advertise" json:"advertise" yaml:"advertise"` // names or addresses, with commas between them, at which other machines reach it; "": found out
+	// Rendezvous is the directory of the file through which ranks that no launcher started find that server; "": output.dir.
+	Rendezvous string `mapstructure:"rendezvous" json:"rendezvous" yaml:"rendezvous"`
+}
+
+// AdvertisedHosts returns the names and addresses of Advertise.
+func (n NATS) AdvertisedHosts() []string {
+	var hosts []string
+	for h := range strings.SplitSeq(n.Advertise, ",") {
+		if h = strings.TrimSpace(h); h != "" {
+			hosts = append(hosts, h)
+		}
+	}
+	return hosts
 }
 
 // Inline returns the value of a key that holds contents in the place of a file's name.
@@ -134,6 +152,15 @@ func (v *validator) nats(n NATS) {
 		}
 		if u.User != nil && who == nil {
 			who = append(who, "a user in nats.url")
+		}
+	}
+	if n.Port < 0 || n.Port > math.MaxUint16 {
+		v.fault("nats.port %d: 0 (any that is free) to %d are allowed", n.Port, math.MaxUint16)
+	}
+	for _, h := range n.AdvertisedHosts() {
+		if strings.ContainsAny(h, "/@[] ") || strings.Contains(h, ":") && net.ParseIP(h) == nil {
+			v.fault("nats.advertise %q: names or addresses without a port are wanted, with commas between them", n.Advertise)
+			break
 		}
 	}
 	for _, way := range []struct{ key, value string }{{"nats.user", n.User}, {"nats.creds", n.Creds}, {"nats.nkey", n.NKey}} {

@@ -63,6 +63,8 @@ func TestValidateRefuses(t *testing.T) {
 		{func(c *Config) { c.NATS.URL = "http://u:p@h" }, `nats.url "http://hidden@h": nats://host:port is wanted; allowed are nats, tls, ws and wss`},
 		{func(c *Config) { c.NATS.URL = "nats://" }, `nats.url "nats://": nats://host:port is wanted; allowed are nats, tls, ws and wss`},
 		{func(c *Config) { c.NATS = NATS{URL: "nats://h,nats://u:p@h", Creds: "c", NKey: "n"} }, `a user in nats.url and nats.creds and nats.nkey: one of them is wanted`},
+		{func(c *Config) { c.NATS.Port = 70000 }, `nats.port 70000: 0 (any that is free) to 65535 are allowed`},
+		{func(c *Config) { c.NATS.Advertise = "gate:4222" }, `nats.advertise "gate:4222": names or addresses without a port are wanted, with commas between them`},
 		{func(c *Config) { c.NATS = NATS{URL: "nats://h", User: "u"} }, `nats.user and nats.password_file: both or neither are wanted`},
 		{func(c *Config) { c.NATS = NATS{URL: "tls://h", Key: "k"} }, `nats.cert and nats.key: both or neither are wanted`},
 		{func(c *Config) { c.Output.Dir = "" }, `output.dir "": a directory is wanted ("." for the current one)`},

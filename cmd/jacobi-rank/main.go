@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"sync/atomic"
 	"syscall"
 
@@ -30,7 +31,16 @@ const (
 	exitInterrupted = 130
 )
 
-const usage = `jacobi-rank is one rank of a distributed Jacobi run. The launcher starts it; started alone it is a run of one rank.
+// envLaunchedBy says what --launched-by says.
+const envLaunchedBy = "JACOBI_LAUNCHED_BY"
+
+const usage = `jacobi-rank is one rank of a distributed Jacobi run. The launcher starts it, or a scheduler does:
+
+  srun -n 8 jacobi-rank --config run.yaml
+  mpirun -np 8 jacobi-rank --config run.yaml
+
+Ranks that no launcher started meet through nats.url, or through a file that rank 0 writes to output.dir (or nats.rendezvous).
+Started alone it is a run of one rank.
 
 Usage:
   jacobi-rank [--config FILE] [--set key=value]...
@@ -44,6 +54,8 @@ func run(args []string) int {
 	flags := pflag.NewFlagSet("jacobi-rank", pflag.ContinueOnError)
 	file := flags.String("config", "", "run file (YAML, TOML or JSON)")
 	set := flags.StringArray("set", nil, "set a key of the run file, as in grid.nx=1024; repeatable")
+	by := flags.String("launched-by", os.Getenv(envLaunchedBy), "`who` started this rank, where the environment speaks of several: "+
+		strings.Join(roster.Origins(), ", ")+" (also "+envLaunchedBy+")")
 	showVersion := flags.Bool("version", false, "print the version")
 	flags.Usage = func() { fmt.Fprint(os.Stderr, usage, flags.FlagUsages()) }
 	if err := flags.Parse(args); err != nil {
@@ -61,7 +73,7 @@ func run(args []string) int {
 		fmt.Println("jacobi-rank", version.String())
 		return exitOK
 	}
-	result, err := start(*file, *set)
+	result, err := start(*file, *set, *by)
 	switch {
 	case err != nil && roster.IsConsequence(err):
 		fmt.Fprintln(os.Stderr, "jacobi-rank:", err)
@@ -76,22 +88,28 @@ func run(args []string) int {
 }
 
 // start reads who this rank is and what to solve, and solves it.
-func start(file string, set []string) (solver.Result, error) {
-	id, given, err := roster.FromEnv(os.Environ())
+func start(file string, set []string, by string) (solver.Result, error) {
+	origin, err := roster.Identify(os.Environ(), by)
 	if err != nil {
-		return solver.Result{}, err
+		return solver.Result{}, fmt.Errorf("who is this rank: %w", err)
 	}
-	if !given {
-		set = append(set, "run.ranks=1")
+	if origin.Size > 0 && origin.By != roster.ByLauncher { // whose run.ranks must be the same
+		set = append(set, fmt.Sprintf("run.ranks=%d", origin.Size))
 	}
 	cfg, err := configs.Load(configs.Options{File: file, Set: set, Environ: os.Environ()})
 	if err != nil {
 		return solver.Result{}, err
 	}
+	if origin.Size == 0 {
+		origin.Size = cfg.Run.Ranks
+	}
+	if origin.Rank >= origin.Size {
+		return solver.Result{}, fmt.Errorf("run.ranks %d: %v is none of them", cfg.Run.Ranks, origin)
+	}
 	if err := configs.Validate(cfg); err != nil {
 		return solver.Result{}, err
 	}
-	log, err := logging.New(cfg.Log, id.Rank)
+	log, err := logging.New(cfg.Log, origin.Rank)
 	if err != nil {
 		return solver.Result{}, err
 	}
@@ -99,10 +117,10 @@ func start(file string, set []string) (solver.Result, error) {
 
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	r := &rank{id: id, alone: !given, cfg: cfg, log: log, stop: watchSignals(ctx)}
+	r := newRank(origin, cfg, log, watchSignals(ctx))
 	defer r.close()
 	result, err := r.solve(ctx)
-	if err == nil && r.alone {
+	if err == nil && r.by != roster.ByLauncher && r.finished != nil {
 		err = output.Summary(os.Stdout, *r.finished)
 	}
 	return result, err

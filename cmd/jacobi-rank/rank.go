@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,20 +21,22 @@ import (
 	"jacobi/internal/problem"
 	"jacobi/internal/roster"
 	"jacobi/internal/version"
-	"jacobi/internal/wire"
 	"jacobi/solver"
 )
 
 // rank composes the pieces of one rank.
 type rank struct {
 	id    roster.Identity
-	alone bool // started without a launcher
+	by    string // who started it
+	job   string // what its scheduler runs; may be empty
+	alone bool   // a run of one rank, without a server
 	cfg   configs.Config
 	log   *zap.Logger
 	stop  *atomic.Bool // a signal came
 
 	problem  *problem.Problem
-	conn     halo.Conn // nil for a rank alone
+	conn     halo.Conn    // nil for a rank alone
+	met      func() error // removes the rendezvous file; nil if there is none
 	team     *roster.Team
 	stripes  []solver.Stripe // of all ranks
 	layout   solver.Layout
@@ -54,6 +57,14 @@ type rank struct {
 	finished *output.Report // rank 0 only, at the end
 
 	closers []func() error // in the order of opening
+}
+
+func newRank(o roster.Origin, cfg configs.Config, log *zap.Logger, stop *atomic.Bool) *rank {
+	r := &rank{id: o.Identity, by: o.By, job: o.Job, alone: o.Size == 1 && o.By != roster.ByLauncher, cfg: cfg, log: log, stop: stop}
+	if r.alone && r.id.RunID == "" {
+		r.id.RunID = cmp.Or(o.Job, roster.Alone)
+	}
+	return r
 }
 
 // solve does the whole run. An error has reached the other ranks when it returns.
@@ -157,15 +168,8 @@ func (r *rank) join(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if !r.alone {
-		conn, err := wire.Connect(ctx, wire.Options{
-			Server: r.cfg.NATS, RunID: r.id.RunID, Name: fmt.Sprintf("jacobi-rank %d", r.id.Rank), Timeout: r.cfg.Halo.Timeout, Logger: r.log,
-		})
-		if err != nil {
-			return err
-		}
-		r.onClose(func() error { conn.Close(); return nil })
-		r.conn = conn
+	if err := r.connect(ctx); err != nil {
+		return err
 	}
 	host, err := os.Hostname()
 	if err != nil {
@@ -187,6 +191,12 @@ func (r *rank) join(ctx context.Context) (err error) {
 		return fmt.Errorf("rank %d: %w", r.id.Rank, err)
 	}
 	r.onClose(func() error { r.team.Close(); return nil })
+	r.id = r.team.Self().Identity // local rank and size are known now
+	if r.met != nil {
+		if err := r.met(); err != nil {
+			return fmt.Errorf("remove the rendezvous file: %w", err)
+		}
+	}
 	if err := r.team.KeepAlive(r.cfg.Run.Liveness); err != nil {
 		return fmt.Errorf("rank %d: %w", r.id.Rank, err)
 	}

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -24,7 +23,7 @@ func connect(ctx context.Context, n configs.NATS, h *hosts, runID string, log *z
 	key := "nats.url: "
 	if n.URL == "" {
 		var srv *natsserver.Server
-		if srv, servers, err = ownServer(h, runID, log); err != nil {
+		if srv, servers, err = ownServer(h, n, runID, log); err != nil {
 			return nil, nil, nil, err
 		}
 		n, closeServer, key = srv.NATS(), srv.Close, ""
@@ -47,8 +46,8 @@ func connect(ctx context.Context, n configs.NATS, h *hosts, runID string, log *z
 }
 
 // ownServer starts a server of this run's own, on loopback unless ranks are elsewhere.
-func ownServer(h *hosts, runID string, log *zap.Logger) (*natsserver.Server, map[string]configs.NATS, error) {
-	at, err := h.addresses()
+func ownServer(h *hosts, own configs.NATS, runID string, log *zap.Logger) (*natsserver.Server, map[string]configs.NATS, error) {
+	at, err := h.addresses(own.AdvertisedHosts())
 	if err != nil {
 		return nil, nil, fmt.Errorf("addresses of this machine: %w", err)
 	}
@@ -57,7 +56,7 @@ func ownServer(h *hosts, runID string, log *zap.Logger) (*natsserver.Server, map
 		all = append(all, list...)
 	}
 	slices.Sort(all)
-	srv, err := natsserver.Start(natsserver.Options{RunID: runID, Hosts: slices.Compact(all), Log: log})
+	srv, err := natsserver.Start(natsserver.Options{RunID: runID, Hosts: slices.Compact(all), Port: own.Port, Log: log})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -65,13 +64,7 @@ func ownServer(h *hosts, runID string, log *zap.Logger) (*natsserver.Server, map
 	for name := range h.byName {
 		servers[name] = srv.NATS()
 		if list := at[name]; list != nil {
-			var urls []string
-			for _, address := range list {
-				urls = append(urls, srv.At(address).URL)
-			}
-			n := srv.NATS()
-			n.URL = strings.Join(urls, ",")
-			servers[name] = n
+			servers[name] = srv.At(list...)
 		}
 	}
 	return srv, servers, nil

@@ -262,7 +262,7 @@ func TestServersThatDoNotWillAreNamedWithoutSecrets(t *testing.T) {
 }
 
 func TestConnectStartsAServerOfItsOwn(t *testing.T) {
-	own, err := ownAddresses()
+	own, err := natsserver.Addresses()
 	if err != nil || len(own) == 0 {
 		t.Fatalf("addresses %v, error %v", own, err)
 	}
@@ -298,5 +298,14 @@ func TestConnectStartsAServerOfItsOwn(t *testing.T) {
 	}
 	if got := [][]string{at("here"), at("far"), at("behind")}; !reflect.DeepEqual(got, [][]string{{"127.0.0.1"}, own[:1], own}) {
 		t.Errorf("addresses %v", got)
+	}
+
+	_, servers, stop, err = connect(t.Context(), configs.NATS{Advertise: "gate, 10.1.2.3"}, h, "r1", zaptest.NewLogger(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	if got := at("far"); !slices.Equal(got, []string{"gate", "10.1.2.3"}) {
+		t.Errorf("addresses %v, want those that are advertised", got)
 	}
 }

@@ -3,11 +3,11 @@ package main
 import (
 	"context"
 	"errors"
-	"net"
 	"slices"
 	"sync"
 
 	"jacobi/internal/launch"
+	"jacobi/internal/natsserver"
 	"jacobi/internal/wire"
 )
 
@@ -28,14 +28,16 @@ func reach(ctx context.Context, p *plan, ssh launch.SSH, say func(string)) (*hos
 	}
 	names := p.places.names()
 	errs := make([]error, len(names))
-	var mu sync.Mutex
+	var mu sync.Mutex // of h
 	var wg sync.WaitGroup
 	for i, name := range names {
-		if p.places.here[name] {
-			h.byName[name] = &launch.Local{}
-			continue
-		}
 		wg.Go(func() {
+			if p.places.here[name] {
+				mu.Lock()
+				defer mu.Unlock()
+				h.byName[name] = &launch.Local{}
+				return
+			}
 			s := ssh
 			s.Say = func(text string) { say(name + ": " + text) }
 			remote, greeting, err := s.Reach(ctx, name)
@@ -74,34 +76,24 @@ func (h *hosts) close() error {
 	return errors.Join(all...)
 }
 
-// addresses returns, for each machine over ssh, the address at which it reaches this one: the one from which ssh came to it
-// or, where that is not this machine's (a jump host, a translated address), all that this machine has.
-func (h *hosts) addresses() (map[string][]string, error) {
-	own, err := ownAddresses()
+// addresses returns, for each machine over ssh, the addresses at which it reaches this one: those that the user advertises,
+// else the one from which ssh came to it or, where that is not this machine's (a jump host, a translated address), all that
+// this machine has.
+func (h *hosts) addresses(advertised []string) (map[string][]string, error) {
+	own, err := natsserver.Addresses()
 	if err != nil {
 		return nil, err
 	}
 	at := map[string][]string{}
 	for name, client := range h.client {
-		at[name] = own
-		if slices.Contains(own, client) {
+		switch {
+		case len(advertised) > 0:
+			at[name] = advertised
+		case slices.Contains(own, client):
 			at[name] = []string{client}
+		default:
+			at[name] = own
 		}
 	}
 	return at, nil
-}
-
-// ownAddresses returns the addresses of this machine that others may reach.
-func ownAddresses() ([]string, error) {
-	list, err := net.InterfaceAddrs()
-	if err != nil {
-		return nil, err
-	}
-	var own []string
-	for _, a := range list {
-		if n, ok := a.(*net.IPNet); ok && n.IP.IsGlobalUnicast() {
-			own = append(own, n.IP.String())
-		}
-	}
-	return own, nil
 }

@@ -51,18 +51,26 @@ func canMakeHosts() string {
 	return ""
 }
 
-func TestNamespacesAreAllowed(t *testing.T) {
+// What tests of several hosts and of schedulers need and Debian has. make test shows what is missing.
+func TestOptionalPrograms(t *testing.T) {
+	t.Run("hosts", func(t *testing.T) { needHosts(t) })
+	for _, program := range []string{"mpirun.openmpi", "mpiexec.hydra"} {
+		t.Run(program, func(t *testing.T) { installed(t, program) })
+	}
+}
+
+// needHosts says that a test did not run where there can be no hosts.
+func needHosts(t *testing.T) {
+	t.Helper()
 	if why := canMakeHosts(); why != "" {
-		t.Skipf("NOT RUN: tests of several hosts: no network namespaces with sshd: %s", why)
+		t.Skipf("NOT RUN: %s: no network namespaces with sshd: %s", t.Name(), why)
 	}
 }
 
 // newCluster makes hosts a, b, c, ...: the first one for launchers, an sshd on the others.
 func newCluster(t *testing.T, hosts int) *cluster {
 	t.Helper()
-	if why := canMakeHosts(); why != "" {
-		t.Skipf("NOT RUN: no network namespaces with sshd: %s", why)
-	}
+	needHosts(t)
 	c := &cluster{t: t, prefix: fmt.Sprintf("jacobi-%d-%d-", os.Getpid(), time.Now().UnixNano()%1e6), dir: t.TempDir()}
 	for i := range hosts {
 		c.names = append(c.names, string(rune('a'+i)))
@@ -160,8 +168,7 @@ func (c *cluster) sshd(name string) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	cmd := exec.Command("ip", "netns", "exec", c.ns(name), "unshare", "--uts", "--pid", "--fork", "--kill-child", "--mount-proc",
-		"sh", "-c", "hostname "+name+" && exec "+path+" -D -e -f "+filepath.Join(c.dir, "sshd_config"))
+	cmd := c.in(name, exec.Command(path, "-D", "-e", "-f", filepath.Join(c.dir, "sshd_config")), "--uts", "--pid", "--fork", "--kill-child", "--mount-proc")
 	log := new(strings.Builder)
 	cmd.Stderr = log
 	if err := cmd.Start(); err != nil {
@@ -189,18 +196,27 @@ func (c *cluster) await(what string, done func() bool) {
 	}
 }
 
-// on turns cmd into the same on the cluster's first host.
-func (c *cluster) on(cmd *exec.Cmd) *exec.Cmd {
-	name := c.names[0]
-	args := append([]string{"ip", "netns", "exec", c.ns(name), "unshare", "--uts", "sh", "-c", "hostname " + name + ` && exec "$0" "$@"`}, cmd.Args...)
-	args[9] = cmd.Path
-	path, err := exec.LookPath("ip")
+// through turns cmd into what words start with it as the last arguments.
+func through(t *testing.T, cmd *exec.Cmd, words ...string) *exec.Cmd {
+	t.Helper()
+	path, err := exec.LookPath(words[0])
 	if err != nil {
-		c.t.Fatal(err)
+		t.Fatal(err)
 	}
-	cmd.Path, cmd.Args = path, args
+	cmd.Args = slices.Concat(words, []string{cmd.Path}, cmd.Args[1:])
+	cmd.Path = path
 	return cmd
 }
+
+// in turns cmd into the same on a host, in new namespaces as unshare has them.
+func (c *cluster) in(host string, cmd *exec.Cmd, unshare ...string) *exec.Cmd {
+	c.t.Helper()
+	words := slices.Concat([]string{"ip", "netns", "exec", c.ns(host), "unshare"}, unshare, []string{"sh", "-c", "hostname " + host + ` && exec "$0" "$@"`})
+	return through(c.t, cmd, words...)
+}
+
+// on turns cmd into the same on the first host, in its very process.
+func (c *cluster) on(cmd *exec.Cmd) *exec.Cmd { return c.in(c.names[0], cmd, "--uts") }
 
 // run runs the launcher on the first host, to its end.
 func (c *cluster) run(dir string, args ...string) outcome {

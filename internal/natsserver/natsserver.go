@@ -30,6 +30,7 @@ const (
 	user         = "jacobi"
 	loopback     = "127.0.0.1"
 	startTimeout = 10 * time.Second
+	leavePoll    = 5 * time.Millisecond // the server tells nobody when a client leaves
 )
 
 // Options say whom a server is for.
@@ -39,6 +40,7 @@ type Options struct {
 	// Hosts are names and addresses of this machine by which ranks on others reach it. Without any the server listens on
 	// 127.0.0.1; with some, on all interfaces and with TLS, under a certificate made for this server alone.
 	Hosts []string
+	Port  int         // 0: any that is free
 	Log   *zap.Logger // gets the server's errors
 }
 
@@ -50,7 +52,7 @@ type Server struct {
 	close     sync.Once
 }
 
-// Start starts a server on a free port. It returns once the server takes connections.
+// Start starts a server. It returns once the server takes connections.
 func Start(o Options) (*Server, error) {
 	s := &Server{password: rand.Text()}
 	opts := &server.Options{
@@ -76,6 +78,9 @@ func Start(o Options) (*Server, error) {
 		if err := s.serve(opts, o.Hosts); err != nil {
 			return nil, fmt.Errorf("embedded NATS server: certificate: %w", err)
 		}
+	}
+	if o.Port > 0 {
+		opts.Port = o.Port
 	}
 	srv, err := server.NewServer(opts)
 	if err != nil {
@@ -124,17 +129,29 @@ func (s *Server) Addr() string { return s.srv.Addr().String() }
 // NATS returns how ranks on this machine reach the server: a secret, not for logs or command lines.
 func (s *Server) NATS() configs.NATS { return s.At(loopback) }
 
-// At returns how ranks reach the server at host, one of Options.Hosts: a secret, not for logs or command lines.
-func (s *Server) At(host string) configs.NATS {
+// At returns how ranks reach the server at some of Options.Hosts, of which they try all: a secret, not for logs or command
+// lines.
+func (s *Server) At(hosts ...string) configs.NATS {
 	port := s.srv.Addr().(*net.TCPAddr).Port
-	u := url.URL{Scheme: "nats", User: url.UserPassword(user, s.password), Host: net.JoinHostPort(host, strconv.Itoa(port))}
-	n := configs.NATS{}
+	n, scheme := configs.NATS{}, "nats"
 	if s.authority != nil {
-		u.Scheme = "tls"
+		scheme = "tls"
 		n.CA = configs.Inline(string(s.authority))
 	}
-	n.URL = u.String()
+	urls := make([]string, len(hosts))
+	for i, host := range hosts {
+		u := url.URL{Scheme: scheme, User: url.UserPassword(user, s.password), Host: net.JoinHostPort(host, strconv.Itoa(port))}
+		urls[i] = u.String()
+	}
+	n.URL = strings.Join(urls, ",")
 	return n
+}
+
+// AwaitLeave waits, at most for limit, until all clients have left.
+func (s *Server) AwaitLeave(limit time.Duration) {
+	for end := time.Now().Add(limit); s.srv.NumClients() > 0 && time.Now().Before(end); {
+		time.Sleep(leavePoll)
+	}
 }
 
 // Close ends the server and waits until it has. It may be called again.

@@ -121,6 +121,7 @@ func (c *collector) decide() ([]Member, error) {
 		for _, h := range c.byRank {
 			v.Members = append(v.Members, h.Member)
 		}
+		agreeLocal(v.Members)
 	}
 	c.final = v
 	for id := range c.guests {

@@ -14,8 +14,8 @@ type Identity struct {
 	RunID     string `json:"run_id"`
 	Rank      int    `json:"rank"` // 0 <= Rank < Size
 	Size      int    `json:"size"`
-	LocalRank int    `json:"local_rank"` // 0 <= LocalRank < LocalSize: among the ranks of its node
-	LocalSize int    `json:"local_size"`
+	LocalRank int    `json:"local_rank"` // 0 <= LocalRank < LocalSize: among the ranks of its node; -1: Join finds out
+	LocalSize int    `json:"local_size"` // 0: Join finds out
 }
 
 // The variables that carry an Identity from the launcher to a rank.
@@ -32,15 +32,11 @@ const soloRunID = "solo"
 
 var runIDs = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// FromEnv reads the Identity from an environment of "NAME=value" entries. All five variables are set or none
-// is; with none, ok is false and the Identity is that of a run of one rank.
+// FromEnv reads the Identity that the launcher gives, from an environment of "NAME=value" entries. All five variables are
+// set or none is (EnvRunID may be set for a scheduler's rank); with none, ok is false and the Identity is that of a run of
+// one rank.
 func FromEnv(environ []string) (id Identity, ok bool, err error) {
-	values := map[string]string{}
-	for _, entry := range environ {
-		if name, value, found := strings.Cut(entry, "="); found {
-			values[name] = value
-		}
-	}
+	values := variables(environ)
 	var set, missing []string
 	for _, name := range []string{EnvRank, EnvSize, EnvLocalRank, EnvLocalSize, EnvRunID} {
 		if _, there := values[name]; there {
@@ -49,8 +45,8 @@ func FromEnv(environ []string) (id Identity, ok bool, err error) {
 			missing = append(missing, name)
 		}
 	}
-	if len(set) == 0 {
-		return Identity{RunID: soloRunID, Size: 1, LocalSize: 1}, false, nil
+	if len(set) == 0 || len(set) == 1 && set[0] == EnvRunID {
+		return soloIdentity(), false, nil
 	}
 	if len(missing) > 0 {
 		return Identity{}, false, fmt.Errorf("%s is set but %s is not: all are needed, or none",
@@ -73,9 +69,13 @@ func FromEnv(environ []string) (id Identity, ok bool, err error) {
 		return Identity{}, false, err
 	}
 	if !runIDs.MatchString(id.RunID) {
-		return Identity{}, false, fmt.Errorf("%s=%q: allowed are 1 to 64 letters, digits, - and _", EnvRunID, id.RunID)
+		return Identity{}, false, badRunID(id.RunID)
 	}
 	return id, true, nil
+}
+
+func badRunID(id string) error {
+	return fmt.Errorf("%s=%q: allowed are 1 to 64 letters, digits, - and _", EnvRunID, id)
 }
 
 // Environ returns the entries that FromEnv reads back.

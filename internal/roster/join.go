@@ -54,6 +54,7 @@ func Join(ctx context.Context, conn Conn, self Member, timeout time.Duration) (*
 	switch {
 	case conn == nil:
 		t.members = []Member{self}
+		agreeLocal(t.members)
 	case self.Rank == 0:
 		t.members, err = t.collect(timeout)
 	default:

@@ -98,7 +98,7 @@ func (t *Team) subscribe(subject string, f nats.MsgHandler) error {
 }
 
 // Self returns this rank's entry.
-func (t *Team) Self() Member { return t.self }
+func (t *Team) Self() Member { return t.members[t.self.Rank] }
 
 // Members returns all ranks' entries, by rank.
 func (t *Team) Members() []Member { return slices.Clone(t.members) }

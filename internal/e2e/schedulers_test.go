@@ -1,0 +1,276 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+var scheduled = set("grid.nx=200", "grid.ny=300", "solver.max_iterations=200")
+
+// answersAs checks the outcome of a run of the problem scheduled in dir.
+func answersAs(t *testing.T, want answer, dir string, out outcome, ranks int) report {
+	t.Helper()
+	if out.code != 0 {
+		t.Fatalf("exit code %d\n%s%s", out.code, out.stdout, out.stderr)
+	}
+	r := readReport(t, filepath.Join(dir, "out"))
+	history, err := os.ReadFile(filepath.Join(dir, "out", "history.csv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := (answer{r.FieldSHA256, string(history), r.Sweeps, r.StopReason}); got != want || len(r.Ranks) != ranks {
+		t.Errorf("field %s of %d ranks, want %s of %d, with the same norms", got.sha, len(r.Ranks), want.sha, ranks)
+	}
+	if n := strings.Count(out.stdout, r.FieldSHA256); n != 1 {
+		t.Errorf("the summary is shown %d times in\n%s", n, out.stdout)
+	}
+	left, err := filepath.Glob(filepath.Join(dir, "out", ".*"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+	return r
+}
+
+// installed finds a program of Debian's that is optional.
+func installed(t *testing.T, program string) string {
+	t.Helper()
+	path, err := exec.LookPath(program)
+	if err != nil {
+		t.Skipf("NOT RUN: %s: %v", t.Name(), err)
+	}
+	return path
+}
+
+// The mpirun of the two MPIs starts ranks as well as the launcher, with no more said.
+func TestMPIRunStartsRanks(t *testing.T) {
+	want, _ := solve(t, append(scheduled, "-np", "1")...)
+	for _, c := range []struct {
+		program string
+		args    []string
+	}{
+		{"mpirun.openmpi", []string{"--allow-run-as-root", "--oversubscribe"}},
+		{"mpiexec.hydra", nil},
+	} {
+		t.Run(c.program, func(t *testing.T) {
+			path := installed(t, c.program)
+			dir := t.TempDir()
+			ctx, cancel := context.WithTimeout(t.Context(), limit)
+			defer cancel()
+			cmd := through(t, command(ctx, dir, "jacobi-rank", scheduled...), append([]string{path, "-np", "4"}, c.args...)...)
+			answersAs(t, want, dir, finish(t, ctx, cmd), 4)
+		})
+	}
+}
+
+// byHand starts ranks as a scheduler would, each with variables of its own.
+func byHand(t *testing.T, dir string, env [][]string, args ...string) []outcome {
+	t.Helper()
+	return wrapped(t, dir, env, func(_ int, cmd *exec.Cmd) *exec.Cmd { return cmd }, args...)
+}
+
+// wrapped is byHand with each rank's command changed by wrap.
+func wrapped(t *testing.T, dir string, env [][]string, wrap func(rank int, cmd *exec.Cmd) *exec.Cmd, args ...string) []outcome {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	cmds := make([]*exec.Cmd, len(env))
+	texts := make([][2]bytes.Buffer, len(env))
+	start := time.Now()
+	for i, vars := range env {
+		cmds[i] = command(ctx, dir, "jacobi-rank", args...)
+		cmds[i].Env = append(cmds[i].Env, vars...)
+		cmds[i] = wrap(i, cmds[i])
+		cmds[i].Stdout, cmds[i].Stderr = &texts[i][0], &texts[i][1]
+		if err := cmds[i].Start(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	outs := make([]outcome, len(env))
+	for i, cmd := range cmds {
+		_ = cmd.Wait() // the exit code is looked at
+		outs[i] = outcome{cmd.ProcessState.ExitCode(), texts[i][0].String(), texts[i][1].String(), time.Since(start)}
+	}
+	return outs
+}
+
+// together is what a user sees of several ranks.
+func together(outs []outcome) (all outcome) {
+	for _, o := range outs {
+		all.code = max(all.code, o.code)
+		all.stdout += o.stdout
+		all.stderr += o.stderr
+	}
+	return all
+}
+
+// pmi returns the variables of ranks whose place on their nodes nobody knows.
+func pmi(ranks int) (env [][]string) {
+	for r := range ranks {
+		env = append(env, []string{fmt.Sprintf("PMI_RANK=%d", r), fmt.Sprintf("PMI_SIZE=%d", ranks)})
+	}
+	return env
+}
+
+// Environments of schedulers that no test has at hand.
+func TestVariablesOfSchedulersStartRanks(t *testing.T) {
+	want, _ := solve(t, append(scheduled, "-np", "1")...)
+	for _, c := range []struct {
+		name string
+		env  string // %d: the rank
+		args []string
+	}{
+		{"torchrun", "RANK=%[1]d WORLD_SIZE=3 LOCAL_RANK=%[1]d LOCAL_WORLD_SIZE=3 TORCHELASTIC_RUN_ID=x", nil},
+		{"Kubernetes", "JOB_COMPLETION_INDEX=%d", set("run.ranks=3")},
+		{"Flux", "FLUX_TASK_RANK=%[1]d FLUX_JOB_SIZE=3 FLUX_TASK_LOCAL_ID=%[1]d FLUX_JOB_ID=f2", nil},
+		{"PALS", "PALS_RANKID=%[1]d PALS_LOCAL_RANKID=%[1]d PMI_SIZE=3 PALS_APID=9", nil},
+		{"Slurm", "SLURM_JOB_ID=7 SLURM_STEP_ID=0 SLURM_PROCID=%[1]d SLURM_NTASKS=3 SLURM_LOCALID=%[1]d SLURM_NODEID=0 SLURM_STEP_TASKS_PER_NODE=3", nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			var env [][]string
+			for r := range 3 {
+				env = append(env, strings.Fields(fmt.Sprintf(c.env, r)))
+			}
+			outs := byHand(t, dir, env, append(scheduled, c.args...)...)
+			answersAs(t, want, dir, together(outs), 3)
+		})
+	}
+}
+
+// A server of the user's serves ranks without a launcher, once they know which of its messages are theirs.
+func TestScheduledRanksMeetOnAServerOfTheUser(t *testing.T) {
+	want, _ := solve(t, append(scheduled, "-np", "1")...)
+	url := "nats.url=" + startServer(t).String()
+	dir := t.TempDir()
+	for _, o := range byHand(t, dir, pmi(2), append(scheduled, set(url)...)...) {
+		const want = "nats.url: pmi does not tell the ranks of one run from those of another on the same server; set JACOBI_RUN_ID to a name of this run"
+		if o.code != 1 || !strings.Contains(o.stderr, want) {
+			t.Errorf("exit code %d, %s; want %s", o.code, o.stderr, want)
+		}
+	}
+	env := pmi(2)
+	for r := range env {
+		env[r] = append(env[r], "JACOBI_RUN_ID=mine")
+	}
+	outs := byHand(t, dir, env, append(scheduled, set(url)...)...)
+	answersAs(t, want, dir, together(outs), 2)
+}
+
+// A rendezvous file that a killed run has left misleads nobody, one of a run that lives is respected, and without rank 0 the
+// others say so.
+func TestRendezvousFiles(t *testing.T) {
+	two := pmi(2)
+	rank0, rank1 := two[:1], two[1:]
+	dir := t.TempDir()
+	file := filepath.Join(dir, "out", ".jacobi-rendezvous")
+
+	// Rank 0 alone waits for rank 1, and leaves its file when it is killed.
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	first := command(ctx, dir, "jacobi-rank", scheduled...)
+	first.Env = append(first.Env, rank0[0]...)
+	if err := first.Start(); err != nil {
+		t.Fatal(err)
+	}
+	(&cluster{t: t}).await("rendezvous file", func() bool { _, err := os.Stat(file); return err == nil })
+	info, err := os.Stat(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v of %s, want 0600", info.Mode(), file)
+	}
+	second := byHand(t, dir, rank0, scheduled...)[0]
+	if want := fmt.Sprintf("another run, whose rank 0 is process %d on ", first.Process.Pid); second.code != 1 || !strings.Contains(second.stderr, want) {
+		t.Errorf("exit code %d, %s; want %s", second.code, second.stderr, want)
+	}
+	if err := first.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = first.Wait()
+	if _, err := os.Stat(file); err != nil {
+		t.Fatal(err)
+	}
+
+	late := byHand(t, dir, rank1, append(scheduled, set("halo.timeout=2s")...)...)[0]
+	want := regexp.MustCompile(`rank 1: find the server of rank 0 within 2s: ` + file + ` names rank 0 as process \d+ on .*: connection refused; all ranks have to see`)
+	if late.code != 3 || !want.MatchString(late.stderr) || late.took > 10*time.Second {
+		t.Errorf("exit code %d after %v, %s; want 3 and %v", late.code, late.took, late.stderr, want)
+	}
+	outs := byHand(t, dir, [][]string{two[1], two[0]}, scheduled...)
+	if outs[0].code != 0 || outs[1].code != 0 {
+		t.Errorf("with a file of an earlier run: exit codes %d, %d\n%s%s", outs[0].code, outs[1].code, outs[0].stderr, outs[1].stderr)
+	}
+	if _, err := os.Stat(file); err == nil {
+		t.Errorf("%s was left", file)
+	}
+
+	elsewhere := t.TempDir()
+	gone := byHand(t, dir, rank1, append(scheduled, set("halo.timeout=1s", "nats.rendezvous="+elsewhere)...)...)[0]
+	if want := "there is no file " + elsewhere + "/.jacobi-rendezvous"; gone.code != 3 || !strings.Contains(gone.stderr, want) {
+		t.Errorf("exit code %d, %s; want %s", gone.code, gone.stderr, want)
+	}
+}
+
+// Ranks on three hosts find rank 0's server, with TLS, through a file system that they share.
+func TestScheduledRanksMeetOverHosts(t *testing.T) {
+	c := newCluster(t, 3)
+	want, _ := solve(t, append(scheduled, "-np", "1")...)
+	dir := t.TempDir()
+	outs := wrapped(t, dir, pmi(3), func(rank int, cmd *exec.Cmd) *exec.Cmd {
+		return c.in(c.names[rank], cmd, "--uts", "--pid", "--fork", "--kill-child", "--mount-proc")
+	}, scheduled...)
+	r := answersAs(t, want, dir, together(outs), 3)
+	for rank, on := range r.Ranks {
+		for side, link := range on.Transports {
+			if on.Host != c.names[rank] || link.Transport != "nats" {
+				t.Errorf("rank %d on %s, %s: %s, want host %s and nats", rank, on.Host, side, link.Transport, c.names[rank])
+			}
+		}
+	}
+}
+
+// Two ranks share a node if they can prove it, whatever their hosts are called.
+func TestNodesAreProvenNotNamed(t *testing.T) {
+	needHosts(t)
+	for _, c := range []struct {
+		name    string
+		unshare func(rank int) []string
+		want    string
+	}{
+		{"one node, two names", func(rank int) []string {
+			return []string{"--uts", "sh", "-c", fmt.Sprintf(`hostname rank%d && exec "$0" "$@"`, rank)}
+		}, "shared memory"},
+		{"two PID namespaces, one name", func(int) []string {
+			return []string{"--uts", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", `hostname same && exec "$0" "$@"`}
+		}, "nats"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			outs := wrapped(t, dir, pmi(2), func(rank int, cmd *exec.Cmd) *exec.Cmd {
+				return through(t, cmd, append([]string{"unshare"}, c.unshare(rank)...)...)
+			}, scheduled...)
+			if all := together(outs); all.code != 0 {
+				t.Fatalf("exit code %d\n%s", all.code, all.stderr)
+			}
+			r := readReport(t, filepath.Join(dir, "out"))
+			if same := r.Ranks[0].Host == r.Ranks[1].Host; same != (c.want == "nats") {
+				t.Errorf("hosts %s and %s", r.Ranks[0].Host, r.Ranks[1].Host)
+			}
+			for side, link := range r.Ranks[0].Transports {
+				if link.Transport != c.want {
+					t.Errorf("%s: %s (%s), want %s", side, link.Transport, link.Why, c.want)
+				}
+			}
+		})
+	}
+}
