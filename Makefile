@@ -31,9 +31,10 @@ run: build       ## solve configs/quickstart.yaml with 4 ranks
 	$(BIN)/launcher --config configs/quickstart.yaml
 
 test: deps       ## every test but the race detector's
-	$(GO) test -timeout 15m ./...
+	$(GO) test -timeout 15m -skip '^TestChaos$$' ./...
+	cd internal/e2e && $(GO) test -count=1 -timeout 10m -run '^TestChaos$$' # on its own, so that its table is seen
 	$(if $(HAS_CC),$(NVML_ENV) $(GO) test $(NVML) ./internal/device)
-	@{ $(GO) test -count=1 -v -run 'GPU|TestBackend|TestOptionalPrograms' ./cuda/... ./internal/e2e; \
+	@{ $(GO) test -count=1 -v -run 'GPU|TestBackend|TestOptionalPrograms|TestFullDisk' ./cuda/... ./internal/e2e ./internal/checkpoint; \
 	  $(if $(HAS_CC),$(NVML_ENV) $(GO) test -count=1 -v -run GPU $(NVML) ./internal/device,true); } | grep 'NOT RUN' | sed 's/^ *[a-z_]*.go:[0-9]*: //' | sort -u || true
 
 kernels:         ## compile the CUDA kernels to the PTX that is embedded; needs nvcc

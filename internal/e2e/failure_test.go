@@ -24,7 +24,8 @@ import (
 type live struct {
 	t      *testing.T
 	cmd    *exec.Cmd
-	lines  chan string // of stdout and stderr
+	lines  chan string   // of stdout and stderr
+	quiet  chan struct{} // closed when no more lines come: all processes have ended
 	seen   strings.Builder
 	before map[string]bool // what lay in /dev/shm
 }
@@ -48,7 +49,7 @@ func startLive(t *testing.T, dir string, args ...string) *live {
 // startCommand starts a command that is, or becomes, a launcher.
 func startCommand(t *testing.T, cmd *exec.Cmd) *live {
 	t.Helper()
-	l := &live{t: t, cmd: cmd, lines: make(chan string, 1000), before: sharedFiles(t)}
+	l := &live{t: t, cmd: cmd, lines: make(chan string, 1000), quiet: make(chan struct{}), before: sharedFiles(t)}
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -60,6 +61,7 @@ func startCommand(t *testing.T, cmd *exec.Cmd) *live {
 	w.Close()
 	go func() {
 		defer close(l.lines)
+		defer close(l.quiet)
 		for s := bufio.NewScanner(r); s.Scan(); {
 			l.lines <- s.Text()
 		}
