@@ -58,7 +58,7 @@ bench-cpu: build ## compare the CPU backend with its peers in C; QUICK=1 for les
 	@! command -v mpicc >/dev/null || mpicc -O3 -march=native -fopenmp-simd -o bin/peers/jacobi_mpi bench/peers/jacobi_mpi.c -lm
 	$(GO) run ./bench/cpu $(if $(QUICK),-quick)
 
-TEST_PACKAGES := openssh-client openssh-server iproute2 util-linux openmpi-bin mpich
+TEST_PACKAGES := openssh-client openssh-server iproute2 util-linux openmpi-bin mpich munge slurm-client slurmctld slurmd
 test-deps:       ## install what tests of several hosts and of schedulers need, on Debian as root; without it they say that they did not run
 	@dpkg -s $(TEST_PACKAGES) >/dev/null 2>&1 || { apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends $(TEST_PACKAGES); } >/dev/null
 

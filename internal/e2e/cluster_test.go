@@ -54,7 +54,7 @@ func canMakeHosts() string {
 // What tests of several hosts and of schedulers need and Debian has. make test shows what is missing.
 func TestOptionalPrograms(t *testing.T) {
 	t.Run("hosts", func(t *testing.T) { needHosts(t) })
-	for _, program := range []string{"mpirun.openmpi", "mpiexec.hydra"} {
+	for _, program := range []string{"mpirun.openmpi", "mpiexec.hydra", "srun"} {
 		t.Run(program, func(t *testing.T) { installed(t, program) })
 	}
 }

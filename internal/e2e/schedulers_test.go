@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -68,6 +69,37 @@ func TestMPIRunStartsRanks(t *testing.T) {
 			answersAs(t, want, dir, finish(t, ctx, cmd), 4)
 		})
 	}
+}
+
+// srun starts ranks, and a batch script without srun is a run of one rank, although Slurm's variables are there.
+func TestSlurmStartsRanks(t *testing.T) {
+	needHosts(t)
+	installed(t, "srun")
+	want, _ := solve(t, append(scheduled, "-np", "1")...)
+	script, err := filepath.Abs("testdata/slurm.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	inSlurm := func(dir string, words ...string) outcome {
+		ctx, cancel := context.WithTimeout(t.Context(), limit)
+		defer cancel()
+		state := t.TempDir()
+		words = slices.Concat([]string{"unshare", "--fork", "--pid", "--kill-child", "--mount-proc", "--net", "--uts", "sh", script, state}, words)
+		out := finish(t, ctx, through(t, command(ctx, dir, "jacobi-rank", scheduled...), words...))
+		if out.code != 0 {
+			for _, name := range []string{"slurmctld.log", "slurmd.log"} {
+				log, _ := os.ReadFile(filepath.Join(state, name))
+				t.Logf("%s:\n%s", name, log)
+			}
+		}
+		return out
+	}
+	dir := t.TempDir()
+	answersAs(t, want, dir, inSlurm(dir, "srun", "--immediate=60", "-n", "4"), 4)
+
+	dir = t.TempDir()
+	out := inSlurm(dir, "sh", "-c", `printf '#!/bin/sh\nexec "$@"\n' >script && sbatch --quiet --wait -n 4 -o batch.log script "$@"; code=$?; cat batch.log; exit $code`, "sh")
+	answersAs(t, want, dir, out, 1)
 }
 
 // byHand starts ranks as a scheduler would, each with variables of its own.
