@@ -7,8 +7,10 @@ import (
 	"jacobi/solver"
 )
 
-// progressInterval is the time between two events of progress.
-const progressInterval = 200 * time.Millisecond
+const (
+	progressInterval = 200 * time.Millisecond // between two events of progress
+	lineInterval     = 5 * time.Second        // between two lines, where no launcher shows progress
+)
 
 // progress tells those who watch the run how far it is.
 type progress struct {
@@ -17,10 +19,14 @@ type progress struct {
 	first       int     // sweeps done when it began
 	max         int
 	start, told time.Time
+	say         func(string) // nil: a launcher does
+	said        time.Time
 }
 
-func newProgress(team *roster.Team, m solver.Mesh, first, maxIterations int) *progress {
-	p := &progress{team: team, points: float64(m.NX) * float64(m.NY), first: first, max: maxIterations, start: time.Now()}
+// newProgress begins. say, if not nil, gets a line on rank 0 now and then.
+func newProgress(team *roster.Team, m solver.Mesh, first, maxIterations int, say func(string)) *progress {
+	now := time.Now()
+	p := &progress{team: team, points: float64(m.NX) * float64(m.NY), first: first, max: maxIterations, start: now, say: say, said: now}
 	if team.Self().Rank == 0 {
 		p.publish(roster.Event{Kind: roster.Started, Sweeps: first, MaxSweeps: maxIterations})
 	}
@@ -45,10 +51,15 @@ func (p *progress) last(r solver.Result) {
 }
 
 func (p *progress) tell(sweeps int, norm float64, elapsed time.Duration) {
-	p.publish(roster.Event{
+	e := roster.Event{
 		Kind: roster.Progress, Sweeps: sweeps, MaxSweeps: p.max, Norm: roster.Number(norm), Elapsed: elapsed,
 		GLUPs: roster.Number(p.points * float64(sweeps-p.first) / elapsed.Seconds() / 1e9),
-	})
+	}
+	p.publish(e)
+	if now := time.Now(); p.say != nil && now.Sub(p.said) >= lineInterval {
+		p.said = now
+		p.say(e.Progress())
+	}
 }
 
 // publish sends e; progress that nobody can hear is no reason to fail.

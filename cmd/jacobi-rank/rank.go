@@ -99,7 +99,11 @@ func (r *rank) solveInTeam(ctx context.Context) (solver.Result, error) {
 	if err := out.addNorms(r.resumed.Norms); err != nil {
 		return solver.Result{}, err
 	}
-	progress := newProgress(r.team, r.layout.Mesh, r.resumed.Start.Sweeps, r.cfg.Solver.MaxIterations)
+	var say func(string)
+	if r.by != roster.ByLauncher {
+		say = func(line string) { r.log.Info(line) }
+	}
+	progress := newProgress(r.team, r.layout.Mesh, r.resumed.Start.Sweeps, r.cfg.Solver.MaxIterations, say)
 	result, err := solver.Run(ctx, r.backend, r.exchange, r.reducer, solver.Options{
 		Initial:       r.problem,
 		Start:         r.resumed.Start,

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"math"
 	"sync/atomic"
 	"time"
 
@@ -61,34 +60,13 @@ func (p *lineProgress) event(e roster.Event) {
 
 func (p *lineProgress) tell() {
 	p.said = p.last.Sweeps
-	p.say(fmt.Sprintf("%d of %d sweeps (%d%%), %s", p.last.Sweeps, p.last.MaxSweeps, 100*p.last.Sweeps/max(1, p.last.MaxSweeps), status(p.last)))
+	p.say(p.last.Progress())
 }
 
 func (p *lineProgress) close() {
 	if p.last.Sweeps > p.said {
 		p.tell()
 	}
-}
-
-// status says in words what is behind the number of sweeps.
-func status(e roster.Event) string {
-	text := fmt.Sprintf("norm %.4e, %.3f GLUP/s", float64(e.Norm), float64(e.GLUPs))
-	if left, ok := timeLeft(e); ok {
-		text += fmt.Sprintf(", at most %v left", left)
-	}
-	return text
-}
-
-// timeLeft returns how long all sweeps that are allowed will take; the run may converge earlier.
-func timeLeft(e roster.Event) (time.Duration, bool) {
-	if e.Sweeps < 1 || e.MaxSweeps <= e.Sweeps || e.Elapsed <= 0 {
-		return 0, false
-	}
-	left := float64(e.Elapsed) / float64(e.Sweeps) * float64(e.MaxSweeps-e.Sweeps)
-	if left >= math.MaxInt64 {
-		return 0, false
-	}
-	return time.Duration(left).Round(time.Second), true
 }
 
 // barProgress draws a bar at the foot of the terminal.
@@ -127,7 +105,7 @@ func newBar(terminal io.Writer, maxSweeps int, opts ...mpb.ContainerOption) *bar
 			if e.Sweeps == 0 {
 				return "starting"
 			}
-			return fmt.Sprintf("%d/%d sweeps, %s", e.Sweeps, e.MaxSweeps, status(*e))
+			return fmt.Sprintf("%d/%d sweeps, %s", e.Sweeps, e.MaxSweeps, e.Status())
 		})))
 	return b
 }

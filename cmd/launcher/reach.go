@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -20,7 +21,8 @@ type hosts struct {
 	agents *wire.Conn
 }
 
-// reach opens the machines of a plan: this one directly, others over ssh, all of them by their agents if it says so. The error names all that cannot be reached.
+// reach opens the machines of a plan: this one directly, others over ssh, all of them by their agents if it says so. The
+// error names all that cannot be reached.
 func reach(ctx context.Context, p *plan, ssh launch.SSH, say func(string)) (*hosts, error) {
 	h := &hosts{byName: map[string]launch.Host{}, client: map[string]string{}}
 	if p.agents != nil {
@@ -28,6 +30,7 @@ func reach(ctx context.Context, p *plan, ssh launch.SSH, say func(string)) (*hos
 	}
 	names := p.places.names()
 	errs := make([]error, len(names))
+	machines := make([]string, len(names))
 	var mu sync.Mutex // of h
 	var wg sync.WaitGroup
 	for i, name := range names {
@@ -35,7 +38,7 @@ func reach(ctx context.Context, p *plan, ssh launch.SSH, say func(string)) (*hos
 			if p.places.here[name] {
 				mu.Lock()
 				defer mu.Unlock()
-				h.byName[name] = &launch.Local{}
+				h.byName[name], machines[i] = &launch.Local{}, machine()
 				return
 			}
 			s := ssh
@@ -47,14 +50,24 @@ func reach(ctx context.Context, p *plan, ssh launch.SSH, say func(string)) (*hos
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			h.byName[name], h.client[name] = remote, greeting.Client
+			h.byName[name], h.client[name], machines[i] = remote, greeting.Client, greeting.Node
 		})
 	}
 	wg.Wait()
-	if err := errors.Join(errs...); err != nil {
+	if err := errors.Join(append(errs, oneMachine(names, machines))...); err != nil {
 		return nil, errors.Join(err, h.close())
 	}
 	return h, nil
+}
+
+// oneMachine refuses two names for one machine: each would count local ranks, and with them GPUs and cores, from 0.
+func oneMachine(names, machines []string) error {
+	for i, m := range machines {
+		if first := slices.Index(machines, m); m != "" && first < i {
+			return fmt.Errorf("hosts %s and %s are one machine: give it one name with the slots of both", names[first], names[i])
+		}
+	}
+	return nil
 }
 
 // close lets go of all machines; their ranks have ended or are killed.

@@ -48,23 +48,6 @@ func TestLinesOfProgressComeSoonThenEveryFewSecondsAndAtTheEnd(t *testing.T) {
 	}
 }
 
-func TestTimeLeft(t *testing.T) {
-	for _, c := range []struct {
-		e    roster.Event
-		want time.Duration
-		ok   bool
-	}{
-		{at(250, 10*time.Second), 30 * time.Second, true},
-		{at(0, 0), 0, false},
-		{at(1000, time.Second), 0, false},
-		{roster.Event{Sweeps: 1, MaxSweeps: 1 << 62, Elapsed: time.Hour}, 0, false},
-	} {
-		if got, ok := timeLeft(c.e); got != c.want || ok != c.ok {
-			t.Errorf("%d of %d after %v: %v, %v, want %v, %v", c.e.Sweeps, c.e.MaxSweeps, c.e.Elapsed, got, ok, c.want, c.ok)
-		}
-	}
-}
-
 func TestLinesStayWholeAndTagged(t *testing.T) {
 	var out, errOut bytes.Buffer
 	s := newScreen(&out, &errOut, launch.TagRank)

@@ -12,6 +12,7 @@ import (
 
 	"jacobi/configs"
 	"jacobi/internal/launch"
+	"jacobi/internal/shm"
 	"jacobi/internal/version"
 )
 
@@ -30,10 +31,19 @@ func newSpawnCommand() *cobra.Command {
 				return fmt.Errorf("host name: %w", err)
 			}
 			client, _, _ := strings.Cut(os.Getenv("SSH_CONNECTION"), " ")
-			g := launch.Greeting{Version: version.String(), Host: host, Client: client}
+			g := launch.Greeting{Version: version.String(), Host: host, Node: machine(), Client: client}
 			return launch.ServeStream(cmd.Context(), os.Stdin, os.Stdout, g, func(s *launch.Spec) error { return prepare(cmd.Context(), s) })
 		},
 	}
+}
+
+// machine tells machines apart, and containers on one; "" if this one cannot be told.
+func machine() string {
+	node, err := shm.LocalNode()
+	if err != nil {
+		return ""
+	}
+	return node.Boot + " " + node.PIDNamespace
 }
 
 // prepare refuses what would make ranks fail on this machine, and finds a working directory for them.

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,21 +26,20 @@ type cluster struct {
 	names  []string
 }
 
-// sbin is where Debian has what only root runs.
-const sbin = "/usr/sbin:/sbin"
+// clusters counts them, for their names.
+var clusters atomic.Int32
 
 // canMakeHosts says why there can be no cluster on this machine, or "".
 func canMakeHosts() string {
 	if os.Geteuid() != 0 {
 		return "not root"
 	}
-	os.Setenv("PATH", os.Getenv("PATH")+":"+sbin)
 	for _, program := range []string{"ip", "sshd", "ssh", "ssh-keygen", "unshare"} {
 		if _, err := exec.LookPath(program); err != nil {
 			return program + " is not installed"
 		}
 	}
-	name := fmt.Sprintf("jacobi-%d", os.Getpid())
+	name := fmt.Sprintf("jacobi-%d-%d", os.Getpid(), clusters.Add(1))
 	out, err := exec.Command("ip", "netns", "add", name).CombinedOutput()
 	if err == nil {
 		out, err = exec.Command("ip", "netns", "exec", name, "unshare", "--uts", "--pid", "--fork", "--mount-proc", "true").CombinedOutput()
@@ -71,7 +71,7 @@ func needHosts(t *testing.T) {
 func newCluster(t *testing.T, hosts int) *cluster {
 	t.Helper()
 	needHosts(t)
-	c := &cluster{t: t, prefix: fmt.Sprintf("jacobi-%d-%d-", os.Getpid(), time.Now().UnixNano()%1e6), dir: t.TempDir()}
+	c := &cluster{t: t, prefix: fmt.Sprintf("jacobi-%d-%d-", os.Getpid(), clusters.Add(1)), dir: t.TempDir()}
 	for i := range hosts {
 		c.names = append(c.names, string(rune('a'+i)))
 	}

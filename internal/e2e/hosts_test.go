@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -144,6 +145,7 @@ func (c *cluster) hidesSecrets() {
 
 // A cable that is pulled ends the run on all hosts, in bounded time, and the launcher says which host was lost.
 func TestPulledCableEndsTheRun(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3)
 	l := c.begin(t.TempDir(), "--host", "a:1,b:1,c:1", "-np", "3")
 	c.sh("ip", "-n", c.ns("net"), "link", "set", "dev", "c", "down")
@@ -154,6 +156,38 @@ func TestPulledCableEndsTheRun(t *testing.T) {
 	}
 	if code != 1 || !strings.Contains(output, "rank 2 on c was lost with its host: ") {
 		t.Errorf("exit code %d, want 1 and rank 2 on c lost\n%s", code, output)
+	}
+	c.leavesNothing(30 * time.Second)
+}
+
+// With checkpoints and free slots elsewhere the run goes on without the host behind a pulled cable, to the same answer.
+func TestPulledCableIsSurvivedWithCheckpoints(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3)
+	problem := set("grid.nx=130", "grid.ny=270", "solver.tolerance=0", "solver.max_iterations=4000", "output.field=", "output.picture=")
+	want, _ := solve(t, append(problem, "-np", "1")...)
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "checkpoints"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	args := slices.Concat(c.ssh("user"), problem, set("checkpoint.every=200", "checkpoint.dir=checkpoints"),
+		[]string{"--host", "a:2,b:2,c:1", "--map-by", "node", "-np", "3", "--max-restarts", "1"})
+	l := startCommand(t, c.on(command(ctx, dir, "launcher", args...)))
+	awaitFile(t, filepath.Join(dir, "checkpoints"), "sweep-*")
+	c.sh("ip", "-n", c.ns("net"), "link", "set", "dev", "c", "down")
+	code, output := l.end()
+	if code != 0 || !regexp.MustCompile(`rank 2 on c was lost with its host: (?s:.*)restart 1 of 1: on after sweep \d+, from checkpoints\n`).MatchString(output) {
+		t.Fatalf("exit code %d, want 0 and a restart without c\n%s", code, output)
+	}
+	r := readReport(t, filepath.Join(dir, "out"))
+	history, err := os.ReadFile(filepath.Join(dir, "out", "history.csv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := (answer{r.FieldSHA256, string(history), r.Sweeps, r.StopReason}); got != want || r.ResumedAfter == 0 {
+		t.Errorf("field %s, resumed after %d sweeps; want %s, with the same norms", got.sha, r.ResumedAfter, want.sha)
 	}
 	c.leavesNothing(30 * time.Second)
 }
@@ -189,10 +223,13 @@ func TestHostsThatDoNotWillAreNamed(t *testing.T) {
 		{"no launcher", append(user, "--host", "a,b", "-np", "2", "--remote-bin", "/no where"), []string{`host b: /no where/launcher cannot be started there \(.*(No such file or directory|not found)\); --remote-bin names`}},
 		{"no rank", append(user, "--host", "a,b", "-np", "2", "--remote-bin", lonely), []string{`start rank 1 on b: find jacobi-rank: neither beside the launcher in ` + lonely + ` nor on PATH`}},
 		{"other version", append(user, "--host", "a,b", "-np", "2", "--remote-bin", other), []string{`host b: ` + other + `/launcher is of version other there, and of version .* here`}},
+		{"one machine twice", append(user, "--host", "b,10.77.0.2", "-np", "2"), []string{`hosts b and 10\.77\.0\.2 are one machine: give it one name`}},
+		{"this machine twice", append(user, "--host", "a,localhost", "-np", "2"), []string{`hosts a and localhost are one machine`}},
+		{"no memory there", append(user, "--host", "b", "-np", "1", "--set", "grid.nx=300000", "--set", "grid.ny=300000", "--set", "output.field="), []string{`start rank 0 on b: grid\.nx 300000, grid\.ny 300000: memory: `}},
 		{"no GPU there", append(user, "--host", "b", "-np", "1", "--set", "device.backend=cuda"), []string{`start rank 0 on b: device.backend "cuda": `}},
 	} {
 		t.Run(x.name, func(t *testing.T) {
-			out := c.run(t.TempDir(), append(x.args, set("grid.nx=64", "grid.ny=80")...)...)
+			out := c.run(t.TempDir(), append(set("grid.nx=64", "grid.ny=80"), x.args...)...)
 			if out.code != 1 {
 				t.Errorf("exit code %d, want 1", out.code)
 			}

@@ -19,6 +19,7 @@ import (
 var bin string
 
 func TestMain(m *testing.M) {
+	os.Setenv("PATH", os.Getenv("PATH")+":/usr/sbin:/sbin") // where Debian has what tests of several hosts use
 	os.Exit(func() int {
 		if bin = os.Getenv("E2E_BIN"); bin != "" { // built elsewhere, for machines without Go
 			return m.Run()

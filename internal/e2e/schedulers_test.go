@@ -73,6 +73,7 @@ func TestMPIRunStartsRanks(t *testing.T) {
 
 // srun starts ranks, and a batch script without srun is a run of one rank, although Slurm's variables are there.
 func TestSlurmStartsRanks(t *testing.T) {
+	t.Parallel()
 	needHosts(t)
 	installed(t, "srun")
 	want, _ := solve(t, append(scheduled, "-np", "1")...)
@@ -200,6 +201,7 @@ func TestScheduledRanksMeetOnAServerOfTheUser(t *testing.T) {
 // A rendezvous file that a killed run has left misleads nobody, one of a run that lives is respected, and without rank 0 the
 // others say so.
 func TestRendezvousFiles(t *testing.T) {
+	t.Parallel()
 	two := pmi(2)
 	rank0, rank1 := two[:1], two[1:]
 	dir := t.TempDir()

@@ -15,6 +15,7 @@ import (
 type Greeting struct {
 	Version string `json:"version"`
 	Host    string `json:"host"`             // as it calls itself
+	Node    string `json:"node,omitempty"`   // tells machines apart, whatever they are called; "" if it does not know
 	Client  string `json:"client,omitempty"` // address from which it was reached; "" if it does not know
 }
 

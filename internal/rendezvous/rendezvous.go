@@ -112,7 +112,7 @@ func Await(ctx context.Context, path string, join func(context.Context, Point) e
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	last := fmt.Errorf("there is no file %s", path)
-	for {
+	for found := false; ; {
 		p, err := look(path)
 		if err == nil {
 			if err = join(ctx, p); err == nil {
@@ -120,8 +120,9 @@ func Await(ctx context.Context, path string, join func(context.Context, Point) e
 			}
 			err = fmt.Errorf("%s names rank 0 as process %d on %s: %w", path, p.PID, p.Host, err)
 		}
-		if !errors.Is(err, fs.ErrNotExist) {
-			last = err
+		// What failed because the time is over says less than what failed before.
+		if !errors.Is(err, fs.ErrNotExist) && (ctx.Err() == nil || !found) {
+			last, found = err, true
 		}
 		select {
 		case <-tick.C:
