@@ -175,7 +175,7 @@ func TestPulledCableIsSurvivedWithCheckpoints(t *testing.T) {
 	args := slices.Concat(c.ssh("user"), problem, set("checkpoint.every=200", "checkpoint.dir=checkpoints"),
 		[]string{"--host", "a:2,b:2,c:1", "--map-by", "node", "-np", "3", "--max-restarts", "1"})
 	l := startCommand(t, c.on(command(ctx, dir, "launcher", args...)))
-	awaitFile(t, filepath.Join(dir, "checkpoints"), "sweep-*")
+	awaitName(t, filepath.Join(dir, "checkpoints"), isCheckpoint, l)
 	c.sh("ip", "-n", c.ns("net"), "link", "set", "dev", "c", "down")
 	code, output := l.end()
 	if code != 0 || !regexp.MustCompile(`rank 2 on c was lost with its host: (?s:.*)restart 1 of 1: on after sweep \d+, from checkpoints\n`).MatchString(output) {
