@@ -1,0 +1,28 @@
+#!/bin/sh
+# Makes the images of compose.yaml where no registry can be reached: jacobi:local of the programs in BIN and this machine's C library, nats:local of
+# the Go module whose server the tests use. Needs Go, and Debian's busybox-static for the health check.
+#
+#   docker/local-images.sh bin && JACOBI_IMAGE=jacobi:local NATS_IMAGE=nats:local docker-compose -f docker/compose.yaml up ...
+set -eu
+bin=$(realpath "${1:-bin}")
+cd "$(dirname "$0")/.."
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+
+mkdir -p "$tmp/jacobi/usr/local/bin" "$tmp/jacobi/work" "$tmp/jacobi/tmp" "$tmp/jacobi/etc"
+chmod 1777 "$tmp/jacobi/tmp"
+cp "$bin/launcher" "$bin/jacobi-rank" "$tmp/jacobi/usr/local/bin"
+libs=$(ldd "$bin/launcher" "$bin/jacobi-rank" | grep -o '/[^ :]*\.so[^ ]*' | sort -u)
+libc=$(dirname "$(echo "$libs" | grep '/libc\.so')")
+for lib in $libs "$libc/libm.so.6" "$libc/libdl.so.2" "$libc/libpthread.so.0" "$libc/librt.so.1"; do # the last four for libcuda
+  mkdir -p "$tmp/jacobi$(dirname "$lib")" && cp -L "$lib" "$tmp/jacobi$lib"
+done
+tar -C "$tmp/jacobi" -c . | docker import --change 'WORKDIR /work' --change 'USER 65532:65532' \
+  --change 'ENV NVIDIA_VISIBLE_DEVICES=all NVIDIA_DRIVER_CAPABILITIES=compute,utility' \
+  --change 'ENTRYPOINT ["/usr/local/bin/launcher"]' --change 'CMD ["--help"]' - jacobi:local
+
+mkdir -p "$tmp/nats/bin" "$tmp/nats/usr/local/bin" "$tmp/nats/etc/nats" "$tmp/nats/tmp"
+CGO_ENABLED=0 go build -trimpath -o "$tmp/nats/usr/local/bin/nats-server" github.com/nats-io/nats-server/v2
+cp "$(command -v busybox)" "$tmp/nats/bin/busybox"
+ln -s busybox "$tmp/nats/bin/wget"
+tar -C "$tmp/nats" -c . | docker import --change 'USER 65532:65532' --change 'ENTRYPOINT ["/usr/local/bin/nats-server"]' - nats:local
