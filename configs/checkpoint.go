@@ -99,7 +99,7 @@ func FieldKeys(c Config) (map[string]string, error) {
 // bucketName is what JetStream takes for the name of a bucket.
 var bucketName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,200}$`)
 
-func (v *validator) checkpoint(c Checkpoint) {
+func (v *validator) checkpoint(c Checkpoint, n NATS) {
 	switch {
 	case c.Dir != "" && c.NATS != "":
 		v.fault("checkpoint.dir %q, checkpoint.nats %q: one of them is wanted", c.Dir, c.NATS)
@@ -114,6 +114,12 @@ func (v *validator) checkpoint(c Checkpoint) {
 	}
 	if _, bucket := SplitPlace(c.Resume); strings.HasPrefix(c.Resume, bucketPrefix) && !bucketName.MatchString(bucket) {
 		v.fault("checkpoint.resume %q: after %s 1 to 200 letters, digits, - and _ are allowed", c.Resume, bucketPrefix)
+	}
+	_, resumed := SplitPlace(c.Resume)
+	for _, b := range []struct{ key, bucket string }{{"checkpoint.nats", c.NATS}, {"checkpoint.resume", resumed}} {
+		if b.bucket != "" && n.URL == "" {
+			v.fault("%s %q: nats.url has to name a server with JetStream; the launcher's own keeps nothing", b.key, b.bucket)
+		}
 	}
 	v.atLeast("checkpoint.keep", c.Keep, 1)
 }

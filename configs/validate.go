@@ -46,7 +46,7 @@ func Validate(c Config) error {
 	v.oneOf("device.select", c.Device.Select, "round-robin", "least-utilized", "most-free-memory", "coolest", "least-power")
 	v.nats(c.NATS)
 	v.output(c.Output)
-	v.checkpoint(c.Checkpoint)
+	v.checkpoint(c.Checkpoint, c.NATS)
 	v.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
 	v.oneOf("log.format", c.Log.Format, "console", "json")
 	return errors.Join(v.faults...)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"jacobi/configs"
 	"jacobi/internal/checkpoint"
 	"jacobi/internal/output"
@@ -27,7 +29,7 @@ func (r *rank) loadField(ctx context.Context) error {
 		return err
 	}
 	state, err := checkpoint.Resume(ctx, checkpoint.ResumeOptions{
-		Team: r.team, Place: r.cfg.Checkpoint.Resume, Fields: fields, Solver: r.cfg.Solver, Layout: r.layout, Boundary: r.problem, Log: r.log,
+		Team: r.team, Place: r.cfg.Checkpoint.Resume, Conn: r.rawConn(), Fields: fields, Solver: r.cfg.Solver, Layout: r.layout, Boundary: r.problem, Log: r.log,
 	})
 	if err != nil {
 		return err
@@ -43,6 +45,14 @@ func (r *rank) loadField(ctx context.Context) error {
 	return nil
 }
 
+// rawConn returns the connection for what is no message of the run; nil for a rank alone.
+func (r *rank) rawConn() *nats.Conn {
+	if c, ok := r.conn.(interface{ Raw() *nats.Conn }); ok {
+		return c.Raw()
+	}
+	return nil
+}
+
 // openSaver begins to save states, if that is wanted.
 func (r *rank) openSaver(ctx context.Context) error {
 	c := r.cfg.Checkpoint
@@ -53,7 +63,7 @@ func (r *rank) openSaver(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	store, _, err := checkpoint.Open(c.Place())
+	store, _, err := checkpoint.Open(ctx, c.Place(), r.rawConn())
 	if err != nil {
 		return err
 	}

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/spf13/pflag"
 
 	"jacobi/configs"
 	"jacobi/internal/checkpoint"
 	"jacobi/internal/launch"
+	"jacobi/internal/wire"
 )
 
 // defineRestart defines the flags that say where to go on.
@@ -132,13 +134,32 @@ func (r *restarts) next(ctx context.Context, p *plan, out launch.Outcome, say fu
 // newest returns the place from which the next start goes on, and says so in words.
 func (r *restarts) newest(ctx context.Context) (resume, from string) {
 	c := r.cfg.Checkpoint
-	if c.On() && c.Dir != "" {
-		if found, _, err := checkpoint.List(ctx, checkpoint.NewDir(c.Dir), ""); err == nil && len(found) > 0 {
-			return c.Dir, fmt.Sprintf("on after sweep %d, from %s", found[0].Sweeps-1, c.Dir)
+	if c.On() {
+		if found, err := r.list(ctx); err == nil && len(found) > 0 {
+			return c.Place(), fmt.Sprintf("on after sweep %d, from %s", found[0].Sweeps-1, c.Place())
 		}
 	}
 	if c.Resume != "" {
 		return c.Resume, "again from " + c.Resume
 	}
 	return "", "from the start, there is no checkpoint yet"
+}
+
+// list returns the checkpoints where the run writes them, the newest first.
+func (r *restarts) list(ctx context.Context) ([]checkpoint.Found, error) {
+	var conn *nats.Conn
+	if r.cfg.Checkpoint.NATS != "" {
+		c, err := wire.Connect(ctx, wire.Options{Server: r.cfg.NATS, Name: "jacobi launcher", Timeout: connectTimeout})
+		if err != nil {
+			return nil, err
+		}
+		defer c.Close()
+		conn = c.Raw()
+	}
+	store, _, err := checkpoint.Open(ctx, r.cfg.Checkpoint.Place(), conn)
+	if err != nil {
+		return nil, err
+	}
+	found, _, err := checkpoint.List(ctx, store, "")
+	return found, err
 }

@@ -15,8 +15,8 @@ import (
 )
 
 // CheckResume refuses a directory from which a run with these keys cannot go on. Parts are not read, but the norms are.
-func CheckResume(ctx context.Context, place string, fields map[string]string, s configs.Solver) error {
-	store, only, err := Open(place)
+func CheckResume(ctx context.Context, dir string, fields map[string]string, s configs.Solver) error {
+	store, only, err := Open(ctx, dir, nil)
 	if err != nil {
 		return err
 	}

@@ -10,15 +10,24 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/nats-io/nats.go"
+
 	"jacobi/configs"
 )
 
 // Open returns the store at a place (see configs.Checkpoint) and, if the place is the directory of a single set, the name
-// of that.
-func Open(place string) (s Store, only string, err error) {
+// of that. A bucket is reached over conn, which may be nil for directories.
+func Open(ctx context.Context, place string, conn *nats.Conn) (s Store, only string, err error) {
 	dir, bucket := configs.SplitPlace(place)
 	if bucket != "" {
-		return nil, "", fmt.Errorf("checkpoints in the bucket %q: not implemented", bucket)
+		if conn == nil {
+			return nil, "", fmt.Errorf("bucket %q: a rank without a NATS server cannot reach it; started by the launcher it can", bucket)
+		}
+		b, err := OpenBucket(ctx, conn, bucket)
+		if err != nil {
+			return nil, "", err
+		}
+		return b, "", nil
 	}
 	if _, err := os.Stat(filepath.Join(dir, manifestFile)); err != nil {
 		return NewDir(dir), "", nil

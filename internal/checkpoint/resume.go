@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/nats-io/nats.go"
 	"go.uber.org/zap"
 
 	"jacobi/configs"
@@ -27,6 +28,7 @@ type Team interface {
 type ResumeOptions struct {
 	Team     Team
 	Place    string            // see configs.Checkpoint
+	Conn     *nats.Conn        // for a bucket; may be nil
 	Fields   map[string]string // configs.FieldKeys
 	Solver   configs.Solver
 	Layout   solver.Layout    // of this rank
@@ -54,7 +56,7 @@ type offer struct {
 // Resume finds the newest checkpoint that is in order and opens it. All ranks call it and come to the same one; they share the reading of
 // its parts. A broken one is named in the log, and the one before it is taken.
 func Resume(ctx context.Context, o ResumeOptions) (*State, error) {
-	store, only, err := Open(o.Place)
+	store, only, err := Open(ctx, o.Place, o.Conn)
 	if err != nil {
 		return nil, err
 	}

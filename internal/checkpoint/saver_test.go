@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/nats-io/nats.go"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
@@ -59,6 +60,7 @@ type crew struct {
 	layouts []solver.Layout
 	stripes []solver.Stripe
 	logs    *observer.ObservedLogs // of all ranks
+	bucket  *nats.Conn             // to the server with buckets; nil where none is used
 	log     *zap.Logger
 }
 
@@ -158,7 +160,7 @@ func (c *crew) resume(place string, s configs.Solver) (*State, error) {
 	c.t.Helper()
 	states := make([]*State, len(c.teams))
 	err := c.try(func(r int) (err error) {
-		states[r], err = Resume(c.t.Context(), ResumeOptions{Team: c.teams[r], Place: place, Fields: fields, Solver: s, Layout: c.layouts[r], Boundary: boundary{}, Log: c.log})
+		states[r], err = Resume(c.t.Context(), ResumeOptions{Team: c.teams[r], Place: place, Conn: c.bucket, Fields: fields, Solver: s, Layout: c.layouts[r], Boundary: boundary{}, Log: c.log})
 		if err != nil {
 			_ = c.teams[r].Abort(err) // as a rank does, so that the others end
 		}

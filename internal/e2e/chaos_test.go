@@ -50,7 +50,7 @@ var kinds = []struct {
 	{"stop a rank for 3 s", (*storm).stopRank},
 	{"restart the NATS server", (*storm).restartServer},
 	{"cut a connection", (*storm).cutConnection},
-	{"drop frames", func(s *storm) string { return s.harm(mischief{drop: 0.001}) }},
+	{"drop frames", func(s *storm) string { return s.harm(mischief{drop: 0.0005}) }},
 	{"delay frames", func(s *storm) string { return s.harm(mischief{delay: 0.01, most: 20 * time.Millisecond}) }},
 	{"duplicate frames", func(s *storm) string { return s.harm(mischief{twice: 0.3}) }},
 	{"reorder frames", func(s *storm) string { return s.harm(mischief{late: 0.05}) }},

@@ -14,6 +14,9 @@ import (
 	"time"
 
 	"github.com/fsnotify/fsnotify"
+	"github.com/nats-io/nats-server/v2/server"
+
+	"jacobi/internal/roster/rostertest"
 )
 
 // awaitName waits until dir, which exists, has an entry that will do, or l is over.
@@ -144,4 +147,36 @@ func TestLostHostIsReplaced(t *testing.T) {
 		t.Errorf("field %s, want %s; histories equal: %v; resumed after %d sweeps", got.sha, want.sha, got.history == want.history, r.ResumedAfter)
 	}
 	c.leavesNothing(30 * time.Second)
+}
+
+// Where nodes share no file system, checkpoints go to a bucket of JetStream's.
+func TestRestartFromABucket(t *testing.T) {
+	want, _ := solve(t, append(set(lasting...), "-np", "1")...)
+	srv := rostertest.StartWith(t, server.Options{JetStream: true, StoreDir: t.TempDir()})
+	place := []string{"nats.url=" + srv.URL(), "halo.transport=nats", "checkpoint.every=200", "checkpoint.nats=jacobi"}
+	stored, err := srv.Dial().SubscribeSync("$O.jacobi.M.>") // a message for each object that is complete
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	l := startLive(t, dir, append(set(append(lasting, place...)...), "-np", "3", "--max-restarts", "1")...)
+	for range 5 { // three parts, norms, manifest
+		if _, err := stored.NextMsg(limit); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := syscall.Kill(l.ranks()[1], syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	code, output := l.end()
+	if code != 0 || !regexp.MustCompile(`launcher: restart 1 of 1: on after sweep \d+, from nats:jacobi\n`).MatchString(output) {
+		t.Fatalf("exit code %d\n%s\nwant 0 and a restart", code, output)
+	}
+	if r := readReport(t, filepath.Join(dir, "out")); r.FieldSHA256 != want.sha || r.ResumedAfter == 0 {
+		t.Errorf("field %s, want %s; resumed after %d sweeps", r.FieldSHA256, want.sha, r.ResumedAfter)
+	}
+	got, r := solve(t, append(set(append(lasting, place...)...), "-np", "2", "--restart")...)
+	if got != want || r.ResumedAfter == 0 {
+		t.Errorf("--restart: field %s, want %s; resumed after %d sweeps", got.sha, want.sha, r.ResumedAfter)
+	}
 }

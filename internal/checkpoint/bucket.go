@@ -1,0 +1,207 @@
+package checkpoint
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Bucket is a Store in a bucket of JetStream's object store, for nodes that share no file system. An object is called
+// SET/FILE; it appears when it is complete. What is in a bucket is not sealed: who may read it, reads the field.
+type Bucket struct {
+	name    string
+	objects jetstream.ObjectStore
+	stream  jetstream.Stream // that holds the objects
+}
+
+const (
+	// bucketPatience bounds a request to JetStream, and objects get slowBucket bytes a second besides.
+	bucketPatience = 30 * time.Second
+	slowBucket     = 10 << 20
+)
+
+// OpenBucket returns the store in a bucket, which it makes if there is none.
+func OpenBucket(ctx context.Context, conn *nats.Conn, name string) (*Bucket, error) {
+	ctx, cancel := context.WithTimeout(ctx, bucketPatience)
+	defer cancel()
+	b, err := openBucket(ctx, conn, name)
+	if errors.Is(err, jetstream.ErrJetStreamNotEnabled) || errors.Is(err, nats.ErrNoResponders) {
+		err = errors.New("the NATS server has no JetStream: it is started with -js, or checkpoint.dir is used instead")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("bucket %q: %w", name, err)
+	}
+	return b, nil
+}
+
+func openBucket(ctx context.Context, conn *nats.Conn, name string) (*Bucket, error) {
+	js, err := jetstream.New(conn)
+	if err != nil {
+		return nil, err
+	}
+	objects, err := js.ObjectStore(ctx, name)
+	if errors.Is(err, jetstream.ErrBucketNotFound) {
+		objects, err = js.CreateObjectStore(ctx, jetstream.ObjectStoreConfig{Bucket: name, Description: "checkpoints of jacobi"})
+		if errors.Is(err, jetstream.ErrBucketExists) { // another rank was faster
+			objects, err = js.ObjectStore(ctx, name)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	stream, err := js.Stream(ctx, "OBJ_"+name)
+	return &Bucket{name, objects, stream}, err
+}
+
+// String returns "nats:" and the name.
+func (b *Bucket) String() string { return "nats:" + b.name }
+
+// Write implements Store.
+func (b *Bucket) Write(ctx context.Context, set, file string, size int64, write func(io.Writer) error) error {
+	ctx, cancel := context.WithTimeout(ctx, bucketPatience+time.Duration(size/slowBucket)*time.Second)
+	defer cancel()
+	r, w := io.Pipe()
+	go func() { w.CloseWithError(write(w)) }()
+	_, err := b.objects.Put(ctx, jetstream.ObjectMeta{Name: set + "/" + file}, r)
+	r.CloseWithError(err) // ends the writer, should it still be at it
+	if err != nil {
+		return fmt.Errorf("write %s: %w", file, err)
+	}
+	return nil
+}
+
+// Seal implements Store.
+func (b *Bucket) Seal(ctx context.Context, set string, manifest []byte) error {
+	return b.Write(ctx, set, manifestFile, int64(len(manifest)), func(w io.Writer) error {
+		_, err := w.Write(manifest)
+		return err
+	})
+}
+
+// list returns all objects.
+func (b *Bucket) list(ctx context.Context) ([]*jetstream.ObjectInfo, error) {
+	ctx, cancel := context.WithTimeout(ctx, bucketPatience)
+	defer cancel()
+	all, err := b.objects.List(ctx)
+	if errors.Is(err, jetstream.ErrNoObjectsFound) {
+		return nil, nil
+	}
+	return all, err
+}
+
+// Sets implements Store.
+func (b *Bucket) Sets(ctx context.Context) ([]string, error) {
+	all, err := b.list(ctx)
+	var sets []string
+	for _, o := range all {
+		if set, ok := strings.CutSuffix(o.Name, "/"+manifestFile); ok {
+			sets = append(sets, set)
+		}
+	}
+	return sets, err
+}
+
+// Manifest implements Store.
+func (b *Bucket) Manifest(ctx context.Context, set string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, bucketPatience)
+	defer cancel()
+	data, err := b.objects.GetBytes(ctx, set+"/"+manifestFile)
+	return data, missing(err)
+}
+
+// missing turns the error about an object that is not there into the one about a file.
+func missing(err error) error {
+	if errors.Is(err, jetstream.ErrObjectNotFound) {
+		return fmt.Errorf("%w: %w", os.ErrNotExist, err)
+	}
+	return err
+}
+
+// Open implements Store: it fetches the object to a file without a name, which lasts until Close.
+func (b *Bucket) Open(ctx context.Context, set, file string) (File, error) {
+	info, err := b.objects.GetInfo(ctx, set+"/"+file)
+	if err != nil {
+		return nil, missing(err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, bucketPatience+time.Duration(info.Size/slowBucket)*time.Second)
+	defer cancel()
+	object, err := b.objects.Get(ctx, set+"/"+file)
+	if err != nil {
+		return nil, missing(err)
+	}
+	defer object.Close()
+	f, err := os.CreateTemp("", "jacobi-part-*")
+	if err != nil {
+		return nil, err
+	}
+	n, err := io.Copy(f, object)
+	if err = errors.Join(err, os.Remove(f.Name())); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return sizedFile{f, n}, nil
+}
+
+// Remove implements Store: the manifest goes first, so that no half of a set looks like a whole one.
+func (b *Bucket) Remove(ctx context.Context, set string) error {
+	all, err := b.list(ctx)
+	errs := []error{err}
+	for _, manifest := range []bool{true, false} {
+		for _, o := range all {
+			if strings.HasPrefix(o.Name, set+"/") && strings.HasSuffix(o.Name, "/"+manifestFile) == manifest {
+				errs = append(errs, b.delete(ctx, o.Name))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// delete removes an object and the mark that JetStream leaves in its place.
+func (b *Bucket) delete(ctx context.Context, name string) error {
+	ctx, cancel := context.WithTimeout(ctx, bucketPatience)
+	defer cancel()
+	if err := b.objects.Delete(ctx, name); err != nil {
+		return err
+	}
+	return b.stream.Purge(ctx, jetstream.WithPurgeSubject(fmt.Sprintf("$O.%s.M.%s", b.name, base64.URLEncoding.EncodeToString([]byte(name)))))
+}
+
+// RemoveUnsealed implements Store. Of an object whose writer was killed there is no more than pieces.
+func (b *Bucket) RemoveUnsealed(ctx context.Context) error {
+	all, err := b.list(ctx)
+	if err != nil {
+		return err
+	}
+	sealed, known := map[string]bool{}, map[string]bool{}
+	for _, o := range all {
+		known[fmt.Sprintf("$O.%s.C.%s", b.name, o.NUID)] = true
+		if set, ok := strings.CutSuffix(o.Name, "/"+manifestFile); ok {
+			sealed[set] = true
+		}
+	}
+	var errs []error
+	for _, o := range all {
+		if set, _, _ := strings.Cut(o.Name, "/"); !sealed[set] {
+			errs = append(errs, b.delete(ctx, o.Name))
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, bucketPatience)
+	defer cancel()
+	info, err := b.stream.Info(ctx, jetstream.WithSubjectFilter(fmt.Sprintf("$O.%s.C.>", b.name)))
+	if err != nil {
+		return errors.Join(append(errs, err)...)
+	}
+	for subject := range info.State.Subjects {
+		if !known[subject] {
+			errs = append(errs, b.stream.Purge(ctx, jetstream.WithPurgeSubject(subject)))
+		}
+	}
+	return errors.Join(errs...)
+}
