@@ -91,7 +91,7 @@ func run(args []string) int {
 func start(file string, set []string, by string) (solver.Result, error) {
 	origin, err := roster.Identify(os.Environ(), by)
 	if err != nil {
-		return solver.Result{}, fmt.Errorf("who is this rank: %w", err)
+		return solver.Result{}, err
 	}
 	if origin.Size > 0 && origin.By != roster.ByLauncher { // whose run.ranks must be the same
 		set = append(set, fmt.Sprintf("run.ranks=%d", origin.Size))

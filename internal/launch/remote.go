@@ -16,8 +16,9 @@ const startLimit = time.Minute
 
 // Remote is a Host at the other end of a wire, where Serve answers.
 type Remote struct {
-	name string
-	wire Wire
+	name     string
+	wire     Wire
+	patience time.Duration // silence after which the host is lost
 
 	orders chan Order // buffered; what does not fit is dropped: the wire is stuck, and silence will end it
 	stop   chan struct{}
@@ -26,7 +27,7 @@ type Remote struct {
 
 // NewRemote returns the host called name behind wire, which it closes at its end.
 func NewRemote(name string, wire Wire) *Remote {
-	r := &Remote{name: name, wire: wire, orders: make(chan Order, 16), stop: make(chan struct{})}
+	r := &Remote{name: name, wire: wire, patience: silenceLimit, orders: make(chan Order, 16), stop: make(chan struct{})}
 	go r.send()
 	return r
 }
@@ -61,7 +62,7 @@ func (r *Remote) Start(ctx context.Context, spec Spec, sink Sink) error {
 	fail := func(err error) error {
 		return errors.Join(fmt.Errorf("start %s on %s: %w", roster.FormatRanks(ranks), r.name, err), r.Close())
 	}
-	silence := time.NewTimer(silenceLimit)
+	silence := time.NewTimer(r.patience)
 	defer silence.Stop()
 	var early []News // ranks may speak, and end, before the word that all were started has come
 	for {
@@ -78,16 +79,16 @@ func (r *Remote) Start(ctx context.Context, spec Spec, sink Sink) error {
 			default:
 				early = append(early, n)
 			}
-			silence.Reset(silenceLimit)
+			silence.Reset(r.patience)
 		case <-silence.C:
-			return fail(errors.New(silent))
+			return fail(errors.New(silent(r.patience)))
 		case <-ctx.Done():
 			return fail(context.Cause(ctx))
 		}
 	}
 }
 
-var silent = fmt.Sprintf("nothing was heard of it for %v", silenceLimit)
+func silent(limit time.Duration) string { return fmt.Sprintf("nothing was heard of it for %v", limit) }
 
 // broken says why News ended.
 func (r *Remote) broken() string {
@@ -120,7 +121,7 @@ func (r *Remote) pump(spec Spec, sink Sink, early []News) {
 	for _, n := range early {
 		pass(n)
 	}
-	silence := time.NewTimer(silenceLimit)
+	silence := time.NewTimer(r.patience)
 	defer silence.Stop()
 	for len(left) > 0 {
 		select {
@@ -129,10 +130,11 @@ func (r *Remote) pump(spec Spec, sink Sink, early []News) {
 				lost(r.broken())
 				return
 			}
-			silence.Reset(silenceLimit)
+			silence.Stop() // who reads the output may take any time
 			pass(n)
+			silence.Reset(r.patience)
 		case <-silence.C:
-			lost(silent)
+			lost(silent(r.patience))
 			return
 		}
 	}

@@ -193,3 +193,58 @@ func TestAStartThatIsRefusedSaysWhereAndWhy(t *testing.T) {
 		}
 	}
 }
+
+// Ranks may end before the word that they have started is out.
+func TestShortRanksAreStartedAndEnd(t *testing.T) {
+	t.Parallel()
+	for range 50 {
+		p := newPipe(t.Context(), nil)
+		r := NewRemote("there", p)
+		exits := make(chan Exit, 2)
+		sink := Sink{Line: func(int, Stream, []byte) {}, Exit: func(e Exit) { exits <- e }}
+		if err := r.Start(t.Context(), Spec{Path: "/bin/true", Ranks: identities(2)}, sink); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if e := <-exits; e != (Exit{Rank: e.Rank}) {
+				t.Errorf("%+v, want an end without fault", e)
+			}
+		}
+		if err := r.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A host of which nothing is heard is lost; one whose output nobody reads for as long is not.
+func TestSilenceIsALoss(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		slow time.Duration // that a line takes to be read
+		want Exit
+	}{
+		{"silence", 0, Exit{Lost: "nothing was heard of it for 200ms"}},
+		{"slow reader", 500 * time.Millisecond, Exit{Code: 5}},
+	} {
+		w := &pipe{orders: make(chan Order, 1), news: make(chan News, 10), done: make(chan struct{})}
+		r := NewRemote("there", w)
+		r.patience = 200 * time.Millisecond
+		exits := make(chan Exit, 2)
+		sink := Sink{Line: func(int, Stream, []byte) { time.Sleep(c.slow) }, Exit: func(e Exit) { exits <- e }}
+		w.news <- News{Started: true}
+		if c.slow > 0 {
+			w.news <- News{Line: &Line{}}
+			w.news <- News{Exit: &Exit{Code: 5}}
+		}
+		if err := r.Start(t.Context(), Spec{Ranks: identities(1)}, sink); err != nil {
+			t.Fatal(err)
+		}
+		if got := <-exits; got != c.want {
+			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
+		}
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -15,7 +15,7 @@ func Serve(ctx context.Context, orders <-chan Order, tell func(News) error, prep
 	ctx, cancel := context.WithCancelCause(ctx)
 	a := &announcer{ctx: ctx, news: make(chan News), answer: make(chan News, 1), told: make(chan struct{}, maxSlots)}
 	go func() { cancel(a.run(tell)) }()
-	silence := time.AfterFunc(silenceLimit, func() { cancel(fmt.Errorf("the launcher: %s", silent)) })
+	silence := time.AfterFunc(silenceLimit, func() { cancel(fmt.Errorf("the launcher: %s", silent(silenceLimit))) })
 	defer silence.Stop()
 
 	local := &Local{}
@@ -29,7 +29,7 @@ func Serve(ctx context.Context, orders <-chan Order, tell func(News) error, prep
 		return errors.Join(err, local.Close())
 	}
 	var refused error
-	want, told := -1, 0 // the news that end it: the end of each rank, or a refusal
+	want, told := -1, 0 // what has to be told before it ends: the start and the end of each rank, or a refusal
 	for told != want {
 		select {
 		case o, ok := <-orders:
@@ -40,7 +40,7 @@ func Serve(ctx context.Context, orders <-chan Order, tell func(News) error, prep
 			if o.Spec != nil && !begun {
 				begun, starting = true, true
 				go func() { started <- startHere(ctx, local, *o.Spec, a.sink(), prepare) }()
-				want = len(o.Spec.Ranks)
+				want = 1 + len(o.Spec.Ranks)
 			}
 			if o.Signal != 0 {
 				local.Signal(o.Signal)
@@ -77,7 +77,7 @@ type announcer struct {
 	ctx    context.Context
 	news   chan News     // of ranks
 	answer chan News     // to the Spec
-	told   chan struct{} // one for each end of a rank, and for a refusal, that was told; never full
+	told   chan struct{} // one for each start, end of a rank, and refusal that was told; never full
 }
 
 // run returns when ctx ends or tell fails.
@@ -96,7 +96,7 @@ func (a *announcer) run(tell func(News) error) error {
 		if err := tell(n); err != nil {
 			return fmt.Errorf("tell the launcher: %w", err)
 		}
-		if n.Exit != nil || n.Refused != "" {
+		if n.Started || n.Exit != nil || n.Refused != "" {
 			a.told <- struct{}{}
 		}
 	}

@@ -66,7 +66,7 @@ func Origins() []string {
 // takes a rank of whom nobody says anything for a run of one rank.
 func Identify(environ []string, by string) (Origin, error) {
 	if by != "" && !slices.Contains(Origins(), by) {
-		return Origin{}, fmt.Errorf("%q: allowed are %s", by, strings.Join(Origins(), ", "))
+		return Origin{}, fmt.Errorf("--launched-by %q: allowed are %s", by, strings.Join(Origins(), ", "))
 	}
 	env := variables(environ)
 	id, given, err := FromEnv(environ)
@@ -74,7 +74,7 @@ func Identify(environ []string, by string) (Origin, error) {
 	case by == Alone:
 		return Origin{By: Alone, Identity: soloIdentity()}, nil
 	case by == ByLauncher && err == nil && !given:
-		return Origin{}, fmt.Errorf("%s: %s is not set", by, EnvRank)
+		return Origin{}, fmt.Errorf("--launched-by %s: %s is not set", by, EnvRank)
 	case by == ByLauncher, by == "" && (err != nil || given):
 		return Origin{By: ByLauncher, Identity: id}, err
 	}
@@ -167,7 +167,7 @@ func (s scheduler) origin(env map[string]string) (o Origin, err error) {
 		return n
 	}
 	if _, _, ok := first(env, s.rank); !ok {
-		return o, fmt.Errorf("%s: %s is not set", s.name, s.rank[0])
+		return o, fmt.Errorf("--launched-by %s: %s is not set", s.name, s.rank[0])
 	}
 	if o.Size = number(s.size, 1, most, 0, ""); o.Size == 0 && len(s.size) > 0 && s.name != "pals" && err == nil {
 		return o, fmt.Errorf("%s is set but %s is not", s.rank[0], strings.Join(s.size, " or "))

@@ -50,9 +50,9 @@ func TestIdentify(t *testing.T) {
 
 func TestIdentifyRefuses(t *testing.T) {
 	for _, c := range []struct{ env, by, want string }{
-		{"", "mpi", `"mpi": allowed are launcher, alone, openmpi, pals, flux, pmi, torchrun, kubernetes, slurm`},
-		{"", "launcher", "launcher: JACOBI_RANK is not set"},
-		{"", "openmpi", "openmpi: OMPI_COMM_WORLD_RANK is not set"},
+		{"", "mpi", `--launched-by "mpi": allowed are launcher, alone, openmpi, pals, flux, pmi, torchrun, kubernetes, slurm`},
+		{"", "launcher", "--launched-by launcher: JACOBI_RANK is not set"},
+		{"", "openmpi", "--launched-by openmpi: OMPI_COMM_WORLD_RANK is not set"},
 		{"JACOBI_RANK=1", "", "JACOBI_RANK is set but JACOBI_SIZE, JACOBI_LOCAL_RANK, JACOBI_LOCAL_SIZE, JACOBI_RUN_ID is not: all are needed, or none"},
 		{"RANK=0 WORLD_SIZE=2 OMPI_COMM_WORLD_RANK=3 OMPI_COMM_WORLD_SIZE=8", "",
 			"the environment says that this is rank 3 of 8 of openmpi and that it is rank 0 of 2 of torchrun; --launched-by openmpi or torchrun chooses"},
