@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,14 +15,14 @@ import (
 
 var scheduled = set("grid.nx=200", "grid.ny=300", "solver.max_iterations=200")
 
-// answersAs checks the outcome of a run of the problem scheduled in dir.
+// answersAs checks the outcome of a run of the problem scheduled with its files in dir.
 func answersAs(t *testing.T, want answer, dir string, out outcome, ranks int) report {
 	t.Helper()
 	if out.code != 0 {
 		t.Fatalf("exit code %d\n%s%s", out.code, out.stdout, out.stderr)
 	}
-	r := readReport(t, filepath.Join(dir, "out"))
-	history, err := os.ReadFile(filepath.Join(dir, "out", "history.csv"))
+	r := readReport(t, dir)
+	history, err := os.ReadFile(filepath.Join(dir, "history.csv"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +32,7 @@ func answersAs(t *testing.T, want answer, dir string, out outcome, ranks int) re
 	if n := strings.Count(out.stdout, r.FieldSHA256); n != 1 {
 		t.Errorf("the summary is shown %d times in\n%s", n, out.stdout)
 	}
-	left, err := filepath.Glob(filepath.Join(dir, "out", ".*"))
+	left, err := filepath.Glob(filepath.Join(dir, ".*"))
 	if err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
@@ -66,41 +65,60 @@ func TestMPIRunStartsRanks(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), limit)
 			defer cancel()
 			cmd := through(t, command(ctx, dir, "jacobi-rank", scheduled...), append([]string{path, "-np", "4"}, c.args...)...)
-			answersAs(t, want, dir, finish(t, ctx, cmd), 4)
+			answersAs(t, want, filepath.Join(dir, "out"), finish(t, ctx, cmd), 4)
 		})
 	}
 }
 
-// srun starts ranks, and a batch script without srun is a run of one rank, although Slurm's variables are there.
+// srun starts ranks, in a terminal and in the batch file of docker/; a batch script without srun is a run of one rank, although
+// Slurm's variables are there.
 func TestSlurmStartsRanks(t *testing.T) {
 	t.Parallel()
 	needHosts(t)
 	installed(t, "srun")
 	want, _ := solve(t, append(scheduled, "-np", "1")...)
-	script, err := filepath.Abs("testdata/slurm.sh")
+	slurm, err := filepath.Abs("testdata/slurm.sh")
 	if err != nil {
 		t.Fatal(err)
 	}
-	inSlurm := func(dir string, words ...string) outcome {
-		ctx, cancel := context.WithTimeout(t.Context(), limit)
-		defer cancel()
-		state := t.TempDir()
-		words = slices.Concat([]string{"unshare", "--fork", "--pid", "--kill-child", "--mount-proc", "--net", "--uts", "sh", script, state}, words)
-		out := finish(t, ctx, through(t, command(ctx, dir, "jacobi-rank", scheduled...), words...))
-		if out.code != 0 {
-			for _, name := range []string{"slurmctld.log", "slurmd.log"} {
-				log, _ := os.ReadFile(filepath.Join(state, name))
-				t.Logf("%s:\n%s", name, log)
-			}
-		}
-		return out
+	batch, err := filepath.Abs("../../docker/slurm.sbatch")
+	if err != nil {
+		t.Fatal(err)
 	}
-	dir := t.TempDir()
-	answersAs(t, want, dir, inSlurm(dir, "srun", "--immediate=60", "-n", "4"), 4)
-
-	dir = t.TempDir()
-	out := inSlurm(dir, "sh", "-c", `printf '#!/bin/sh\nexec "$@"\n' >script && sbatch --quiet --wait -n 4 -o batch.log script "$@"; code=$?; cat batch.log; exit $code`, "sh")
-	answersAs(t, want, dir, out, 1)
+	const script = `srun --immediate=60 -n 4 "$@" >srun.log
+printf '#!/bin/sh\nexec "$@"\n' >alone
+sbatch --quiet --wait -n 4 -o alone.log alone "$@" --set output.dir=alone.out &
+PATH=$(dirname "$1"):$PATH sbatch --quiet --wait --nodes=1 --ntasks-per-node=4 -o batch.log ` + "'%s'" + `
+wait $!`
+	dir, state := t.TempDir(), t.TempDir()
+	file := "grid: {nx: 200, ny: 300}\nsolver: {max_iterations: 200}\n" // scheduled
+	if err := os.WriteFile(filepath.Join(dir, "run.yaml"), []byte(file), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	out := finish(t, ctx, through(t, command(ctx, dir, "jacobi-rank", scheduled...), "unshare", "--fork", "--pid", "--kill-child", "--mount-proc", "--net", "--uts",
+		"sh", slurm, state, "sh", "-euc", fmt.Sprintf(script, batch), "sh"))
+	if out.code != 0 {
+		for _, name := range []string{"slurmctld.log", "slurmd.log"} {
+			log, _ := os.ReadFile(filepath.Join(state, name))
+			t.Logf("%s:\n%s", name, log)
+		}
+	}
+	for _, c := range []struct {
+		log, out string // name and pattern
+		ranks    int
+	}{{"srun.log", "out", 4}, {"alone.log", "alone.out", 1}, {"batch.log", "out-[0-9]", 4}} {
+		log, err := os.ReadFile(filepath.Join(dir, c.log))
+		if err != nil {
+			t.Error(err)
+		}
+		dirs, err := filepath.Glob(filepath.Join(dir, c.out))
+		if err != nil || len(dirs) != 1 {
+			t.Fatalf("%d directories %s, %v; exit code %d, %s\n%s", len(dirs), c.out, err, out.code, c.log, log)
+		}
+		answersAs(t, want, dirs[0], outcome{code: out.code, stdout: string(log), stderr: out.stderr}, c.ranks)
+	}
 }
 
 // byHand starts ranks as a scheduler would, each with variables of its own.
@@ -174,7 +192,7 @@ func TestVariablesOfSchedulersStartRanks(t *testing.T) {
 				env = append(env, strings.Fields(fmt.Sprintf(c.env, r)))
 			}
 			outs := byHand(t, dir, env, append(scheduled, c.args...)...)
-			answersAs(t, want, dir, together(outs), 3)
+			answersAs(t, want, filepath.Join(dir, "out"), together(outs), 3)
 		})
 	}
 }
@@ -195,7 +213,7 @@ func TestScheduledRanksMeetOnAServerOfTheUser(t *testing.T) {
 		env[r] = append(env[r], "JACOBI_RUN_ID=mine")
 	}
 	outs := byHand(t, dir, env, append(scheduled, set(url)...)...)
-	answersAs(t, want, dir, together(outs), 2)
+	answersAs(t, want, filepath.Join(dir, "out"), together(outs), 2)
 }
 
 // A rendezvous file that a killed run has left misleads nobody, one of a run that lives is respected, and without rank 0 the
@@ -263,7 +281,7 @@ func TestScheduledRanksMeetOverHosts(t *testing.T) {
 	outs := wrapped(t, dir, pmi(3), func(rank int, cmd *exec.Cmd) *exec.Cmd {
 		return c.in(c.names[rank], cmd, "--uts", "--pid", "--fork", "--kill-child", "--mount-proc")
 	}, scheduled...)
-	r := answersAs(t, want, dir, together(outs), 3)
+	r := answersAs(t, want, filepath.Join(dir, "out"), together(outs), 3)
 	for rank, on := range r.Ranks {
 		for side, link := range on.Transports {
 			if on.Host != c.names[rank] || link.Transport != "nats" {
