@@ -51,6 +51,11 @@ func (p *plan) checkCheckpoints(ctx context.Context, create bool) error {
 			faults = append(faults, fmt.Errorf("checkpoint.resume %q: %w", dir, err))
 		}
 	}
+	if c.On() && len(p.gpus) > 0 {
+		if err := configs.CheckMemory(p.copyBytes()); err != nil {
+			faults = append(faults, fmt.Errorf("checkpoint.every %q: copies of the stripes: %w", c.Every, err))
+		}
+	}
 	if c.On() && c.Dir != "" {
 		if err := checkpoint.CheckDir(ctx, c.Dir, fields, c.Keep, p.mesh, create); err != nil {
 			faults = append(faults, fmt.Errorf("checkpoint.dir %q: %w", c.Dir, err))
@@ -59,12 +64,26 @@ func (p *plan) checkCheckpoints(ctx context.Context, create bool) error {
 	return errors.Join(faults...)
 }
 
-// checkpointBytes returns the memory into which a rank copies its stripe for checkpoints.
+// checkpointBytes returns what a rank on the CPU needs for checkpoints beside its fields: a copy of its stripe.
 func (p *plan) checkpointBytes(rank int) int64 {
 	if !p.cfg.Checkpoint.On() || len(p.gpus) > 0 {
 		return 0
 	}
+	return p.stripeBytes(rank)
+}
+
+func (p *plan) stripeBytes(rank int) int64 {
 	return int64(p.stripes[rank].Rows()) * int64(p.mesh.RowBytes())
+}
+
+// copyBytes returns what ranks with GPUs need of this machine's own memory for checkpoints.
+func (p *plan) copyBytes() (n int64) {
+	for _, at := range p.ranks {
+		if p.here[at.Host] {
+			n += p.stripeBytes(at.Rank)
+		}
+	}
+	return n
 }
 
 // slowDisk is the slowest file system, in bytes a second, that a run waits for.

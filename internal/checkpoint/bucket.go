@@ -78,6 +78,17 @@ func (b *Bucket) Write(ctx context.Context, set, file string, size int64, write 
 	return nil
 }
 
+// Size implements Store.
+func (b *Bucket) Size(ctx context.Context, set, file string) (int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, bucketPatience)
+	defer cancel()
+	info, err := b.objects.GetInfo(ctx, set+"/"+file)
+	if err != nil {
+		return 0, missing(err)
+	}
+	return int64(info.Size), nil
+}
+
 // Seal implements Store.
 func (b *Bucket) Seal(ctx context.Context, set string, manifest []byte) error {
 	return b.Write(ctx, set, manifestFile, int64(len(manifest)), func(w io.Writer) error {

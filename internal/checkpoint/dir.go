@@ -82,6 +82,15 @@ func (w contextWriter) Write(p []byte) (int, error) {
 	return w.w.Write(p)
 }
 
+// Size implements Store.
+func (d *Dir) Size(_ context.Context, set, file string) (int64, error) {
+	fi, err := os.Stat(filepath.Join(d.unsealed(set), file))
+	if err != nil {
+		return 0, err
+	}
+	return fi.Size(), nil
+}
+
 // Seal implements Store.
 func (d *Dir) Seal(ctx context.Context, set string, manifest []byte) error {
 	err := d.Write(ctx, set, manifestFile, int64(len(manifest)), func(w io.Writer) error {

@@ -2,6 +2,7 @@ package checkpoint
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -73,12 +74,10 @@ type Stats struct {
 // NewSaver begins to save a run's states, and removes what earlier runs left unfinished. ctx ends all its work. Close it.
 func NewSaver(ctx context.Context, o SaverOptions) (*Saver, error) {
 	s := &Saver{o: o, jobs: make(chan int, 1), ended: make(chan struct{}), idle: make(chan struct{}, 1), more: make(chan struct{}, 1), taken: time.Now(), norms: o.Norms}
-	if o.Team.Self().Rank == 0 {
-		if err := s.tidy(ctx); err != nil {
-			return nil, fmt.Errorf("checkpoints in %s: %w", o.Store, err)
-		}
+	err := s.settleIn(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("checkpoints in %s: %w", o.Store, err)
 	}
-	var err error
 	if s.rows, err = newBuffer(o.Layout.Stripe.Rows() * o.Layout.Mesh.RowBytes()); err != nil {
 		return nil, fmt.Errorf("memory for checkpoints: %w", err)
 	}
@@ -87,20 +86,55 @@ func NewSaver(ctx context.Context, o SaverOptions) (*Saver, error) {
 	return s, nil
 }
 
-// tidy finds out what is there.
+// tidy finds out what is there, and removes what is not complete.
 func (s *Saver) tidy(ctx context.Context) error {
-	if err := s.o.Store.RemoveUnsealed(ctx); err != nil {
-		return err
-	}
 	found, _, err := List(ctx, s.o.Store, "")
 	if err != nil {
 		return err
 	}
 	if len(found) > 0 {
 		s.serial = found[0].Serial
-		return found[0].CheckFields(s.o.Fields)
+		if err := found[0].CheckFields(s.o.Fields); err != nil {
+			return err
+		}
 	}
-	return nil
+	return s.o.Store.RemoveUnsealed(ctx)
+}
+
+// probeFile is what rank 0 writes so that the others can prove that they see the same place.
+const probeFile = "probe"
+
+// settleIn makes the place ready, and fails on all ranks unless they all see the same one.
+func (s *Saver) settleIn(ctx context.Context) error {
+	var name []byte
+	if s.o.Team.Self().Rank == 0 {
+		if err := s.tidy(ctx); err != nil {
+			return err
+		}
+		name = []byte("probe-" + rand.Text())
+		write := func(w io.Writer) error { _, err := w.Write(name); return err }
+		if err := s.o.Store.Write(ctx, string(name), probeFile, int64(len(name)), write); err != nil {
+			return err
+		}
+		defer func() { _ = s.o.Store.Remove(ctx, string(name)) }() // what stays, the next run removes
+	}
+	name, err := s.o.Team.Broadcast(ctx, "checkpoints", name)
+	if err != nil {
+		return err
+	}
+	self := s.o.Team.Self()
+	var fault error
+	if _, err := s.o.Store.Size(ctx, string(name), probeFile); err != nil {
+		fault = fmt.Errorf("rank %d on %s does not see what rank 0 wrote there; all nodes have to share the place: %w", self.Rank, self.Host, err)
+	}
+	words, err := s.o.Team.Gather(ctx, "checkpoints seen", word(fault))
+	if err != nil {
+		return err
+	}
+	if self.Rank == 0 {
+		fault = firstFault(words)
+	}
+	return fault
 }
 
 // Wanted implements solver.Saver: rank 0 has the clock.
@@ -284,6 +318,15 @@ func (s *Saver) seal(m *Manifest, mine parcel) error {
 	}
 	if len(faults) > 0 {
 		return faults[0] // the others are mostly of the same disk
+	}
+	for r, p := range m.Parts {
+		n, err := s.o.Store.Size(s.ctx, mine.Set, p.File)
+		if err == nil && n != p.Bytes {
+			err = fmt.Errorf("%d bytes, want %d", n, p.Bytes)
+		}
+		if err != nil {
+			return fmt.Errorf("%s of rank %d, as rank 0 sees it: %w", p.File, r, err)
+		}
 	}
 	norms, err := s.normsBefore(m.Sweeps)
 	if err != nil {

@@ -373,6 +373,37 @@ func TestInterruptedRunIsSaved(t *testing.T) {
 	}
 }
 
+// A directory that not all nodes share is refused at the start; a part that rank 0 cannot see later is no part.
+func TestPlaceHasToBeShared(t *testing.T) {
+	c := newCrew(t, 3, 1, false)
+	dir := t.TempDir()
+	open := func(r int, store Store) (*Saver, error) {
+		return NewSaver(t.Context(), SaverOptions{Team: c.teams[r], Store: store, Layout: c.layouts[r], Stripes: c.stripes, Rows: &rowsAfter{}, Keep: 1, RunID: "x", Fields: fields, Log: c.log})
+	}
+	err := c.try(func(r int) error {
+		store := NewDir(dir)
+		if r == 1 {
+			store = NewDir(filepath.Join(dir, "elsewhere"))
+		}
+		s, err := open(r, store)
+		if s != nil {
+			return errors.Join(err, s.Close())
+		}
+		return err
+	})
+	want := "checkpoints in " + dir + ": rank 1 on h does not see what rank 0 wrote there; all nodes have to share the place: "
+	if err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("%v, want %s", err, want)
+	}
+	savers := c.savers(NewDir(dir), 1)
+	savers[1].o.Store = NewDir(filepath.Join(dir, "elsewhere"))
+	c.save(savers, 10)
+	const missed = "the checkpoint of sweep 9 failed, the run goes on; there is none yet: part-00001 of rank 1, as rank 0 sees it: "
+	if logs := c.logs.All(); len(logs) != 1 || !strings.HasPrefix(logs[0].Message, missed) {
+		t.Errorf("logged %v, want %s", logs, missed)
+	}
+}
+
 // A full disk costs the checkpoint, not the run; the warning says how old the last good one is.
 func TestFullDiskCostsACheckpoint(t *testing.T) {
 	dir := t.TempDir()

@@ -11,6 +11,8 @@ type Store interface {
 	// Write makes a file of size bytes of a set that is not sealed. When it returns without error the file is durable; with one,
 	// there is no such file.
 	Write(ctx context.Context, set, file string, size int64, write func(io.Writer) error) error
+	// Size returns the size of a file of a set that is not sealed; the error wraps os.ErrNotExist if it is not there.
+	Size(ctx context.Context, set, file string) (int64, error)
 	// Seal adds the manifest to a set and so makes it valid, at once and durably.
 	Seal(ctx context.Context, set string, manifest []byte) error
 	// Sets returns the names of all sealed sets, in any order.

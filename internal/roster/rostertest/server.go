@@ -65,6 +65,9 @@ func (s *Server) Restart() {
 // URL returns the server's address.
 func (s *Server) URL() string { return s.srv.ClientURL() }
 
+// Route returns the address at which other servers join this one's cluster, of which StartWith was told.
+func (s *Server) Route() string { return "nats-route://" + s.srv.ClusterAddr().String() }
+
 // Dial connects to the server; the connection reconnects quickly and ends with the test.
 func (s *Server) Dial() *nats.Conn {
 	s.t.Helper()
