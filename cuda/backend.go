@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/dustin/go-humanize"
@@ -27,6 +28,7 @@ const chunkBytes = 8 << 20
 type Backend struct {
 	layout  solver.Layout
 	device  *driver.Device
+	sole    bool
 	timeout time.Duration
 	context *driver.Context
 	module  *driver.Module
@@ -46,7 +48,8 @@ type Backend struct {
 	bias    [pieces]float64
 	flags   driver.DevicePtr // see peer.go; 0 without peers
 
-	alone    bool          // the rank is its own neighbour: nobody waits for its edges
+	whole    int           // blocks of at least so many sweeps are swept at once, edges and all; set by NewExchange
+	peers    []*Peer       // neighbours that write into this rank's memory
 	edged    *solver.Block // the block whose edges are done and whose interior is not
 	middle   solver.Stripe // what its interior has left to do
 	undoable bool
@@ -58,6 +61,7 @@ type Backend struct {
 // Options choose a GPU.
 type Options struct {
 	Device  int           // index among those that CUDA_VISIBLE_DEVICES leaves
+	Sole    bool          // no other rank uses this GPU, so that kernels may wait for neighbours
 	Timeout time.Duration // for a block of sweeps, neighbours included; 0: none
 }
 
@@ -83,7 +87,7 @@ func New(d *driver.Driver, l solver.Layout, o Options) (b *Backend, err error) {
 	if o.Device < 0 || o.Device >= len(devices) {
 		return nil, fmt.Errorf("cuda backend: device %d: there are %d", o.Device, len(devices))
 	}
-	b = &Backend{layout: l, device: &devices[o.Device], timeout: o.Timeout, bias: biases(l.Magnitude)}
+	b = &Backend{layout: l, device: &devices[o.Device], sole: o.Sole, timeout: o.Timeout, whole: math.MaxInt, bias: biases(l.Magnitude)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(fmt.Errorf("cuda backend on device %d (%s): %w", o.Device, b.device.Name, err), b.Close())
@@ -200,11 +204,16 @@ func (b *Backend) Edges(ctx context.Context, blk solver.Block) error {
 		return fmt.Errorf("cuda backend: edges of a block with margin %d", blk.Margin)
 	}
 	s, middle := b.layout.Stripe, b.layout.Middle()
-	if b.alone {
-		middle = solver.Stripe{Lo: s.Hi, Hi: s.Hi} // one launch is less than three
+	if blk.Sweeps >= b.whole {
+		middle = solver.Stripe{Lo: s.Hi, Hi: s.Hi}
 	}
 	if err := b.beginEdges(); err != nil {
 		return err
+	}
+	for _, p := range b.peers {
+		if err := p.allow(); err != nil {
+			return err
+		}
 	}
 	for _, edge := range []solver.Stripe{{Lo: s.Lo, Hi: middle.Lo}, {Lo: middle.Hi, Hi: s.Hi}} {
 		if edge.Rows() <= 0 {

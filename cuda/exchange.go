@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"jacobi/solver"
 )
@@ -16,7 +17,7 @@ type way interface {
 }
 
 // Exchange implements solver.Exchange for a Backend. Each side has a way of its own: within the device where a rank is its
-// own neighbour, into a peer's memory, or over a link through the host.
+// own neighbour, into a peer's memory, or over a link through the host. A rank with a GPU to itself serves both peers at once.
 type Exchange struct {
 	backend *Backend
 	ways    []way
@@ -26,21 +27,33 @@ type Exchange struct {
 // nil, else over links.
 func NewExchange(b *Backend, self bool, peers [2]*Peer, links [2]solver.RowLink) (*Exchange, error) {
 	x := &Exchange{backend: b}
+	b.whole = 2 // rows reach peers sooner than low tiles, which waste most of their work, are swept
 	for side, has := range b.layout.Neighbour {
 		side := solver.Side(side)
 		switch {
 		case !has:
 		case self:
+			b.whole = 1 // nobody waits for the edges
 			x.ways = append(x.ways, &within{b, side})
 		case peers[side] != nil:
-			x.ways = append(x.ways, peers[side])
+			b.peers = append(b.peers, peers[side])
+			if !b.sole {
+				x.ways = append(x.ways, peers[side])
+			}
 		case links[side] != nil:
+			b.whole = math.MaxInt
 			x.ways = append(x.ways, &hostWay{b, side, links[side], make([]byte, b.layout.Depth*b.layout.Mesh.RowBytes())})
 		default:
 			return nil, fmt.Errorf("cuda exchange: no way to the neighbour at the %v side", side)
 		}
 	}
-	b.alone = self
+	if b.sole && len(b.peers) > 0 {
+		d, err := newDirect(b)
+		if err != nil {
+			return nil, err
+		}
+		x.ways = append(x.ways, d)
+	}
 	return x, nil
 }
 

@@ -37,12 +37,14 @@ type geometry struct {
 	shared  int // bytes a block, dynamic
 	columns int // that a block writes
 	highest int // most rows of a tile
+	strides int // if not 0, the rows of a tile; each block does tile after tile, and as many run as the device holds
 	waste   int // rows that a tile costs besides its own: overlap, and filling a pipeline
 }
 
 // shape is a kernel in kernels/: its name, the most sweeps it does in a pass, and its geometry for a number of sweeps.
 type shape struct {
 	name     string
+	short    string // if not "", the kernel to take for tiles of at most shortTile rows
 	most     int
 	geometry func(sweeps int) geometry
 }
@@ -50,25 +52,20 @@ type shape struct {
 // once describes sweep_once.cu.
 func once(suffix string) shape {
 	return shape{name: "once_" + suffix, most: 1, geometry: func(int) geometry {
-		const threads, columns, ahead = 128, 4, 2
-		return geometry{threads: threads, columns: threads * columns, highest: 32, waste: 2 + ahead}
+		const threads, columns, rows = 128, 4, 2 * solver.GroupRows
+		return geometry{threads: threads, columns: threads * columns, strides: rows}
 	}}
 }
 
 // deep describes sweep_deep.cu with so many columns a lane, sweeps a warp and rows between two barriers.
 func deep(name string, size, columns, levels, step, mostWarps int) shape {
 	return shape{name: name, most: levels * mostWarps, geometry: func(sweeps int) geometry {
-		parts := columns * size / 16 // of a lane's columns, for banks of shared memory
-		slot := parts * 32 * 16      // a row in shared memory
-		if parts > 1 {
-			slot += parts * 64
-		}
-		sums := levels * 32 * pieces * 8        // a warp's
+		slot := 32 * columns * size             // a row in shared memory
 		warps := (sweeps + levels - 1) / levels // of a block
 		stale := (sweeps + columns - 1) / columns
 		return geometry{
 			threads: 32 * warps,
-			shared:  (solver.GroupRows+2*step*(warps-1))*slot + warps*sums,
+			shared:  (solver.GroupRows+2*step*(warps-1))*slot + levels*warps*sumBytes,
 			columns: (32 - 2*stale) * columns, // those of the outer lanes are not right in the end
 			highest: 1024,
 			waste:   2*sweeps + (levels+step)*warps + 2*solver.GroupRows,
@@ -81,7 +78,9 @@ func shapes(t solver.DType) []shape {
 	if t == solver.Float64 {
 		return []shape{once("f64"), deep("sweep_f64", 8, 4, 2, 2, 4), deep("deep_f64", 8, 4, 4, 4, 4)}
 	}
-	return []shape{once("f32"), deep("sweep_f32", 4, 4, 4, 4, 4)}
+	sweep := deep("sweep_f32", 4, 8, 2, 2, 8)
+	sweep.short = "small_f32"
+	return []shape{once("f32"), sweep}
 }
 
 // MaxSweeps returns the most sweeps in a block of fields of a type.
@@ -96,9 +95,9 @@ const small = 8 << 20
 // PreferredDepth returns the number of sweeps in a pass, and so of rows in a halo, that is fast for a mesh whose lowest
 // stripe has minRows rows.
 func PreferredDepth(m solver.Mesh, minRows int) int {
-	depth := 8
-	if m.NX*minRows <= small || m.DType == solver.Float64 && minRows >= 8192 {
-		depth = 16 // fewer passes; their longer overlaps do not count
+	depth := 16
+	if m.DType == solver.Float64 && m.NX*minRows > small && minRows < 8192 {
+		depth = 8 // the longer overlap of deep tiles costs more than it saves
 	}
 	return max(1, min(depth, minRows))
 }
@@ -107,62 +106,86 @@ func PreferredDepth(m solver.Mesh, minRows int) int {
 type kernel struct {
 	shape
 	f    *driver.Function
+	low  *driver.Function // for low tiles
 	sms  int
 	arg  *pass
 	args *driver.Args
-	held map[int]int // blocks that the device holds at once, by sweeps
+	held map[int]int // blocks that a multiprocessor holds at once, by sweeps
 }
 
 func loadKernel(m *driver.Module, dev *driver.Device, s shape) (*kernel, error) {
-	f, err := m.Function(s.name)
-	if err != nil {
+	k := &kernel{shape: s, sms: dev.SMs, arg: new(pass), held: map[int]int{}}
+	open := func(name string) (*driver.Function, error) {
+		f, err := m.Function(name)
+		if err != nil {
+			return nil, err
+		}
+		return f, f.SetDynamicShared(s.geometry(s.most).shared)
+	}
+	var err error
+	if k.f, err = open(s.name); err != nil {
 		return nil, err
 	}
-	if err := f.SetDynamicShared(s.geometry(s.most).shared); err != nil {
-		return nil, err
+	k.low = k.f
+	if s.short != "" {
+		if k.low, err = open(s.short); err != nil {
+			return nil, err
+		}
 	}
-	k := &kernel{shape: s, f: f, sms: dev.SMs, arg: new(pass), held: map[int]int{}}
-	k.args, err = f.Args(k.arg)
+	k.args, err = k.f.Args(k.arg)
 	return k, err
 }
+
+// shortTile is the height of tiles up to which the kernel with the shorter loop is faster: blocks then spend their time
+// beginning and ending.
+const shortTile = 128
 
 // launch puts a pass into the stream. p says everything but the tiles.
 func (k *kernel) launch(s *driver.Stream, p pass) error {
 	g := k.geometry(int(p.sweeps))
-	held, ok := k.held[int(p.sweeps)]
+	perSM, ok := k.held[int(p.sweeps)]
 	if !ok {
-		perSM, err := k.f.BlocksPerSM(g.threads, g.shared)
-		if err != nil {
+		var err error
+		if perSM, err = k.f.BlocksPerSM(g.threads, g.shared); err != nil {
 			return err
 		}
 		if perSM == 0 {
 			return fmt.Errorf("kernel %s: a block for %d sweeps does not fit on this GPU", k.name, p.sweeps)
 		}
-		held = perSM * k.sms
-		k.held[int(p.sweeps)] = held
+		k.held[int(p.sweeps)] = perSM
 	}
 	strips := (int(p.nx) + g.columns - 1) / g.columns
 	rows := int(p.outHi) - int(p.outLo)&^(solver.GroupRows-1)
-	tile := tileRows(rows, strips, held, g)
-	grid := driver.Dim{X: strips, Y: (rows + tile - 1) / tile}
+	tile, grid := g.strides, driver.Dim{}
+	if g.strides > 0 {
+		grid.X = min(perSM*k.sms, strips*((rows+tile-1)/tile))
+	} else {
+		tile = tileRows(rows, strips, k.sms, perSM, g)
+		grid = driver.Dim{X: strips, Y: (rows + tile - 1) / tile}
+	}
 	p.tileRows = int32(tile)
 	*k.arg = p
-	return k.f.Launch(s, grid, driver.Dim{X: g.threads}, g.shared, k.args)
+	f := k.f
+	if tile <= shortTile {
+		f = k.low
+	}
+	return f.Launch(s, grid, driver.Dim{X: g.threads}, g.shared, k.args)
 }
 
-// alone is how much of the time of a row in a full multiprocessor a block takes that is alone there.
-const alone = 0.6
-
-// tileRows chooses the height of the tiles of a region of so many rows and strips, of which the device holds so many at once.
-// Low tiles waste work at their ends, high ones leave multiprocessors idle.
-func tileRows(rows, strips, held int, g geometry) int {
+// tileRows chooses the height of the tiles of a region of so many rows and strips on so many multiprocessors, each of which
+// holds so many blocks at once. Low tiles waste work at their ends; high ones leave multiprocessors idle, or one with more
+// blocks than the others. The constants were fitted to an H200; see docs/performance.md.
+func tileRows(rows, strips, sms, perSM int, g geometry) int {
 	best, bestCost := solver.GroupRows, math.Inf(1)
 	for h := solver.GroupRows; h <= g.highest; h += solver.GroupRows {
-		waves := float64(strips*((rows+h-1)/h)) / float64(held)
-		if waves > 1 {
-			waves += 0.5 // blocks start as others end: on average half a wave is lost
+		blocks := strips * ((rows + h - 1) / h)
+		var slow float64 // of a row, relative to that of a full multiprocessor
+		if held := sms * perSM; blocks <= held {
+			slow = 0.3 + 0.7*float64((blocks+sms-1)/sms)/float64(perSM)
+		} else {
+			slow = 0.885 * (float64(blocks)/float64(held) + 0.3) // blocks end and begin at different times, which fills gaps
 		}
-		if cost := max(alone, waves) * float64(min(h, rows)+g.waste); cost < bestCost {
+		if cost := slow * float64(min(h, rows)+g.waste); cost < bestCost {
 			best, bestCost = h, cost
 		}
 		if h >= rows {

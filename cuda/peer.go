@@ -20,22 +20,25 @@ type Offer struct {
 	Flags  driver.IPCHandle    `json:"flags"`
 }
 
-// flags is device memory with one 32-bit word a side: the number of the newest exchange whose rows have come.
+// flags is device memory with two 32-bit words a side: the number of the newest exchange whose rows have come from the
+// neighbour there, and that of the newest exchange for which the neighbour has room.
+//
+// Two more count blocks of push_rows, see direct.go.
 const (
 	flagStride = 128
 	flagsBytes = 2 << 20 // an allocation of its own, so that a neighbour maps nothing else
 )
 
-func flagAt(side solver.Side) driver.DevicePtr { return driver.DevicePtr(int(side) * flagStride) }
+func cameAt(side solver.Side) driver.DevicePtr { return driver.DevicePtr(int(side) * flagStride) }
+func roomAt(side solver.Side) driver.DevicePtr { return driver.DevicePtr((2 + int(side)) * flagStride) }
+func countAt(side solver.Side) driver.DevicePtr {
+	return driver.DevicePtr((4 + int(side)) * flagStride)
+}
 
 // OpenFlags allocates the words that neighbours write; before Offer.
 func (b *Backend) OpenFlags() (err error) {
 	if b.flags, err = b.alloc(flagsBytes); err != nil {
 		return err
-	}
-	if b.layout.Depth > b.maxSweeps() {
-		// Passes that do not end in an exchange read halos that a neighbour might already write to.
-		return fmt.Errorf("halo.depth %d is more than the %d sweeps of a pass, which peer memory wants", b.layout.Depth, b.maxSweeps())
 	}
 	if err := b.fast.Fill(b.flags, 0, flagsBytes); err != nil {
 		return err
@@ -61,14 +64,16 @@ func (b *Backend) Offer(rank int, side solver.Side) ([]byte, error) {
 // Peer is the way to a neighbour on the same node: this rank writes its edge rows into the neighbour's halo and then a number
 // into a word of the neighbour's memory, for which the neighbour's stream waits. No kernel waits, so ranks may share a GPU.
 //
-// Nothing tells the writer that the halo is free, and nothing has to: the halo that the rows of exchange n+2 go to was last read
-// by the neighbour's edges before it posted exchange n+1, for whose rows this rank's stream has waited.
+// If every pass ends in an exchange, nothing has to tell the writer that the halo is free: the halo that the rows of exchange n+2 go
+// to was last read by the neighbour's edges before it posted exchange n+1, for whose rows this rank's stream has waited. A halo
+// deeper than a pass is read by passes in between; then each rank says when its next field's halo was read for the last time.
 type Peer struct {
 	*Backend
 	side   solver.Side
 	theirs [2]field // their fields: the one that was now when mine was now, first
 	mine   driver.DevicePtr
 	words  driver.DevicePtr // their flags
+	posted uint64           // number of the newest exchange
 }
 
 // OpenPeer maps the memory that the neighbour at a side offers.
@@ -101,24 +106,46 @@ func (b *Backend) OpenPeer(side solver.Side, offer []byte) (p *Peer, err error) 
 	return p, nil
 }
 
-func (p *Peer) post(_ context.Context, block uint64) error {
+// deep reports whether some passes do not end in an exchange.
+func (p *Peer) deep() bool { return p.layout.Depth > p.maxSweeps() }
+
+// allow tells the neighbour that the halo of next is free for the next exchange, once what the stream holds is done.
+func (p *Peer) allow() error {
+	if !p.deep() {
+		return nil
+	}
+	return p.fast.WriteValue(p.words+roomAt(p.side.Opposite()), uint32(p.posted+1))
+}
+
+// rows returns where the edge of next lies, and the neighbour's halo for it.
+func (p *Peer) rows() (to, from driver.DevicePtr) {
 	theirs := p.theirs[1] // their next is the field that goes with mine
 	if p.next.base == p.mine {
 		theirs = p.theirs[0]
 	}
-	from := p.layout.Edge(p.side)
-	to := theirs.rows.Lo // their upper halo is the first they hold, their lower one the last
+	halo := theirs.rows.Lo // their upper halo is the first they hold, their lower one the last
 	if p.side == solver.Top {
-		to = theirs.rows.Hi - p.layout.Depth
+		halo = theirs.rows.Hi - p.layout.Depth
 	}
-	if err := p.fast.CopyOnDevice(theirs.at(to), p.next.at(from.Lo), from.Rows()*p.next.pitch); err != nil {
+	return theirs.at(halo), p.next.at(p.layout.Edge(p.side).Lo)
+}
+
+func (p *Peer) post(_ context.Context, block uint64) error {
+	p.posted = block
+	if p.deep() {
+		if err := p.fast.WaitValue(p.flags+roomAt(p.side), uint32(block)); err != nil {
+			return err
+		}
+	}
+	to, from := p.rows()
+	if err := p.fast.CopyOnDevice(to, from, p.layout.Depth*p.next.pitch); err != nil {
 		return err
 	}
-	return p.fast.WriteValue(p.words+flagAt(p.side.Opposite()), uint32(block))
+	return p.fast.WriteValue(p.words+cameAt(p.side.Opposite()), uint32(block))
 }
 
 func (p *Peer) wait(_ context.Context, block uint64) error {
-	return p.fast.WaitValue(p.flags+flagAt(p.side), uint32(block))
+	return p.fast.WaitValue(p.flags+cameAt(p.side), uint32(block))
 }
 
 // Close unmaps the neighbour's memory.
@@ -145,8 +172,10 @@ func (b *Backend) release() error {
 		return err
 	}
 	for _, side := range []solver.Side{solver.Top, solver.Bottom} {
-		if err := s.WriteValue(b.flags+flagAt(side), last); err != nil {
-			return err
+		for _, at := range []driver.DevicePtr{cameAt(side), roomAt(side)} {
+			if err := s.WriteValue(b.flags+at, last); err != nil {
+				return err
+			}
 		}
 	}
 	return s.Synchronize()

@@ -12,7 +12,7 @@ import (
 // The embedded PTX was made from the kernels in the tree, by the build script in the tree.
 func TestPTXComesFromTheSources(t *testing.T) {
 	h := sha256.New()
-	for _, name := range []string{"build.sh", "pass.cuh", "sum.cuh", "sweep.cu", "sweep_deep.cu", "sweep_once.cu"} {
+	for _, name := range []string{"build.sh", "exchange.cu", "pass.cuh", "sum.cuh", "sweep.cu", "sweep_deep.cu", "sweep_once.cu"} {
 		b, err := os.ReadFile(filepath.Join("kernels", name))
 		if err != nil {
 			t.Fatal(err)
@@ -24,7 +24,7 @@ func TestPTXComesFromTheSources(t *testing.T) {
 		t.Errorf("sweep.ptx begins with %q, want %q: run make kernels on a machine with nvcc", first, want)
 	}
 	sources, err := filepath.Glob("kernels/*.cu*")
-	if err != nil || len(sources) != 5 {
-		t.Errorf("%d sources in kernels (%v), 5 are counted", len(sources), err)
+	if err != nil || len(sources) != 6 {
+		t.Errorf("%d sources in kernels (%v), 6 are counted", len(sources), err)
 	}
 }

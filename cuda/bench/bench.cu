@@ -2,8 +2,8 @@
 // without Go: for work on the kernels, of which it loads the PTX named by PTX. run.sh builds and runs it, prof.sh reads
 // hardware counters.
 //
-//   bench check              many shapes
-//   bench time N T H...      an N x N float32 and float64 mesh, T sweeps a pass, tiles of H rows; ONCE=1: one launch each
+//   bench check              many shapes; FEW=1: fewer, for compute-sanitizer
+//   bench time N T H...      an N x N float32 and float64 mesh, T sweeps a pass, tiles of H rows; ROWS=R: N x R; ONCE=1: one launch each
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -95,12 +95,15 @@ static Shape shapeOf(const char* name, Shape otherwise) {  // as in SHAPE_F64=4,
 }
 template <class Real> struct Type;
 template <> struct Type<float> {
-  static constexpr const char *once = "once_f32", *deep = "sweep_f32";
-  static Shape shape() { return shapeOf("SHAPE_F32", {8, 2, 2}); }
+  static constexpr const char* once = "once_f32";
+  static const char* deep(int) { return getenv("SHORT") ? "small_f32" : "sweep_f32"; }
+  static Shape shape(int) { return shapeOf("SHAPE_F32", {8, 2, 2}); }
 };
 template <> struct Type<double> {
-  static constexpr const char *once = "once_f64", *deep = "sweep_f64";
-  static Shape shape() { return shapeOf("SHAPE_F64", {8, 4, 4}); }
+  static constexpr const char* once = "once_f64";
+  static bool many(int T) { return T > 8 && !getenv("SHAPE_F64"); }
+  static const char* deep(int T) { return many(T) ? "deep_f64" : "sweep_f64"; }
+  static Shape shape(int T) { return many(T) ? Shape{4, 4, 4} : shapeOf("SHAPE_F64", {4, 2, 2}); }
 };
 
 static CUmodule module;
@@ -115,18 +118,22 @@ static void checkDriver(CUresult e, const char* what, int line) {
 #define CU(x) checkDriver((x), #x, __LINE__)
 
 template <class Real> void launch(Pass<Real> p) {
-  const Shape s = Type<Real>::shape();
-  const int T = p.sweeps, tiles = (p.outHi - (p.outLo & -kGroup) + p.tileRows - 1) / p.tileRows;
-  static CUfunction once, deep;
-  if (!deep) CU(cuModuleGetFunction(&once, module, Type<Real>::once)), CU(cuModuleGetFunction(&deep, module, Type<Real>::deep));
+  const int T = p.sweeps;
+  const Shape s = Type<Real>::shape(T);
+  const int tiles = (p.outHi - (p.outLo & -kGroup) + p.tileRows - 1) / p.tileRows;
+  CUfunction once, deep;
+  CU(cuModuleGetFunction(&once, module, Type<Real>::once)), CU(cuModuleGetFunction(&deep, module, Type<Real>::deep(T)));
   void* args[] = {&p};
   if (T == 1 && !getenv("DEEP")) {
-    CU(cuLaunchKernel(once, (p.nx + 511) / 512, tiles, 1, 128, 1, 1, 0, 0, args, 0));
+    int perSM, SMs;
+    CU(cuOccupancyMaxActiveBlocksPerMultiprocessor(&perSM, once, 128, 0));
+    CU(cuDeviceGetAttribute(&SMs, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0));
+    CU(cuLaunchKernel(once, perSM * SMs, 1, 1, 128, 1, 1, 0, 0, args, 0));
     return;
   }
-  const int pad = (T + s.cols - 1) / s.cols, valid = (32 - 2 * pad) * s.cols, warps = (T + s.levels - 1) / s.levels;
-  const int parts = s.cols * (int)sizeof(Real) / 16, row = parts * (512 + (parts > 1 ? 64 : 0));
-  const int bytes = (8 + 2 * s.rows * (warps - 1)) * row + warps * s.levels * 3 * 32 * 8;
+  const int pad = (T + s.cols - 1) / s.cols, valid = (32 - 2 * pad) * s.cols;
+  const int warps = (T + s.levels - 1) / s.levels, row = 32 * s.cols * (int)sizeof(Real);
+  const int bytes = (8 + 2 * s.rows * (warps - 1)) * row + s.levels * warps * kSumWords * 8;
   CU(cuFuncSetAttribute(deep, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes));
   CU(cuLaunchKernel(deep, (p.nx + valid - 1) / valid, tiles, 1, 32 * warps, 1, 1, bytes, 0, args, 0));
 }
@@ -193,9 +200,10 @@ template <class Real> bool right(const Case& c) {
 
 template <class Real> void checkAll() {
   int bad = 0, n = 0;
-  for (int nx : {3, 4, 5, 127, 130, 500, 1023})
+  const bool few = getenv("FEW");
+  for (int nx : few ? std::vector{5, 300} : std::vector{3, 4, 5, 127, 130, 500, 1023})
     for (Kind kind : {noise, tiny, checkers})
-      for (int T : {1, 2, 3, 4, 7, 8, 12, 16}) {
+      for (int T : few ? std::vector{1, 3, 16} : std::vector{1, 2, 3, 4, 7, 8, 12, 16}) {
         const int deep = std::max(T, 8);
         for (const Case& c : {Case{nx, 8, 80, T, T, -kNone, kNone, 24, kind}, Case{nx, 1, 93, T, T, 0, 93, 32, kind},
                               Case{nx, 1, 9, deep, T, -kNone, kNone, 256, kind}, Case{nx, 16, 301, deep, T, -kNone, 301, 512, kind}})
@@ -205,7 +213,8 @@ template <class Real> void checkAll() {
 }
 
 template <class Real> void timeAll(int N, int T, const std::vector<int>& tiles) {
-  const size_t n = (size_t)N * (N + 2 * T);
+  const int rows = getenv("ROWS") ? atoi(getenv("ROWS")) : N;
+  const size_t n = (size_t)N * (rows + 2 * T);
   Real *a, *b;
   unsigned long long* sums;
   CK(cudaMalloc(&a, n * sizeof(Real))), CK(cudaMalloc(&b, n * sizeof(Real))), CK(cudaMalloc(&sums, T * kSumWords * 8));
@@ -214,7 +223,7 @@ template <class Real> void timeAll(int N, int T, const std::vector<int>& tiles) 
   cudaEvent_t e0, e1;
   cudaEventCreate(&e0), cudaEventCreate(&e1);
   for (int tile : tiles) {
-    const Case c{N, 0, N, T, T, -kNone, kNone, tile, noise};
+    const Case c{N, 0, rows, T, T, -kNone, kNone, tile, noise};
     const bool once = getenv("ONCE");
     const int reps = once ? 1 : N > 8000 ? 8 : 60;
     float best = 1e9, worst = 0;
@@ -228,7 +237,7 @@ template <class Real> void timeAll(int N, int T, const std::vector<int>& tiles) 
       ms /= reps * T;
       best = std::min(best, ms), worst = std::max(worst, ms);
     }
-    printf("%zu-byte N=%d T=%d tile=%d: %.2f us/sweep (worst %.2f) %.0f GLUP/s\n", sizeof(Real), N, T, tile, best * 1e3, worst * 1e3, (double)N * N / best / 1e6);
+    printf("%zu-byte N=%d T=%d tile=%d: %.2f us/sweep (worst %.2f) %.0f GLUP/s\n", sizeof(Real), N, T, tile, best * 1e3, worst * 1e3, (double)N * rows / best / 1e6);
   }
   cudaFree(a), cudaFree(b), cudaFree(sums);
 }

@@ -9,7 +9,8 @@ constexpr int kSumWords = 8;    // 64-bit words of one sweep's sum, see sum.cuh
 constexpr unsigned kAll = ~0u;  // all lanes of a warp
 
 // Pass is the argument of every sweep kernel; kernels.Pass in Go has the same layout. Rows are global row numbers.
-// Row r of a field begins at field + (r - rowLo) * pitch; pitch is a multiple of 8, and rows [rowLo, rowHi) exist.
+// Row r of a field begins at field + (r - rowLo) * pitch, and rows [rowLo, rowHi) exist. pitch is a multiple of 8; columns
+// [nx, pitch) of now hold finite numbers, those of next get the same.
 template <class Real> struct Pass {
   const Real* now;
   Real* next;
@@ -46,13 +47,13 @@ template <class Real, int W> __device__ __forceinline__ void store_row(Real* to,
   for (int j = 0; j < W; j += kPer16<Real>) store16(to + j, r.v + j);
 }
 
-// update returns the row between north and south after one sweep; west and east are the columns beside the row.
+// around returns the sums of the four values around each of a row, which lies between north and south; west and east are the
+// columns beside it. A sweep takes a quarter of them.
 template <class Real, int W>
-__device__ __forceinline__ Row<Real, W> update(const Row<Real, W>& north, const Row<Real, W>& row, const Row<Real, W>& south, Real west, Real east) {
+__device__ __forceinline__ Row<Real, W> around(const Row<Real, W>& north, const Row<Real, W>& row, const Row<Real, W>& south, Real west, Real east) {
   Row<Real, W> o;
 #pragma unroll
-  for (int j = 0; j < W; j++)
-    o.v[j] = Real(0.25) * (((j ? row.v[j - 1] : west) + (j < W - 1 ? row.v[j + 1] : east)) + (north.v[j] + south.v[j]));
+  for (int j = 0; j < W; j++) o.v[j] = ((j ? row.v[j - 1] : west) + (j < W - 1 ? row.v[j + 1] : east)) + (north.v[j] + south.v[j]);
   return o;
 }
 
@@ -60,15 +61,15 @@ __device__ __forceinline__ float fused(float a, float b, float c) { return __fma
 __device__ __forceinline__ double fused(double a, double b, double c) { return __fma_rn(a, b, c); }
 
 // The smallest normal number. Squares are added to it, so that no product is denormal, which costs CPUs dear; the sum of a
-// group is less by `beyond`.
+// group is less by surplus.
 template <class Real> constexpr Real kSmallest = Real(0x1p-126);
 template <> constexpr double kSmallest<double> = 0x1p-1022;
 
-// beyond returns what the squares of a group of so many rows are too large by.
-template <class Real> __device__ __forceinline__ double beyond(int rows) { return 2.0 * kSmallest<Real> * max(rows, 0); }
+// surplus returns what the squares of so many rows of a group are too large by.
+template <class Real> __device__ __forceinline__ Real surplus(int rows) { return 2 * max(rows, 0) * kSmallest<Real>; }
 
-// squares returns one row's share of a group: the sum of squares of four updates, in the order that all backends keep.
-template <class Real> __device__ __forceinline__ Real squares(const Real* now, const Real* before) {
-  const Real d0 = now[0] - before[0], d1 = now[1] - before[1], d2 = now[2] - before[2], d3 = now[3] - before[3];
-  return fused(d1, d1, fused(d0, d0, kSmallest<Real>)) + fused(d3, d3, fused(d2, d2, kSmallest<Real>));
+// squares returns one row's share of a group: the sum of squares of four updates, each added to `smallest`, in the order that
+// all backends keep.
+template <class Real> __device__ __forceinline__ Real squares(const Real* d, Real smallest) {
+  return fused(d[1], d[1], fused(d[0], d[0], smallest)) + fused(d[3], d[3], fused(d[2], d[2], smallest));
 }

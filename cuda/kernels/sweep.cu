@@ -1,3 +1,4 @@
 // All kernels, as one module.
+#include "exchange.cu"
 #include "sweep_deep.cu"
 #include "sweep_once.cu"

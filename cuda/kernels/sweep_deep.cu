@@ -8,57 +8,55 @@
 // lanes come by shuffle) and makes a new row of the next level from them and the row that comes in. The outer
 // `sweeps` columns and rows of strip and tile go stale on the way: strips and tiles overlap by as much.
 //
-// Rows are handed on in steps of B between barriers. In step m, warp w takes rows Y + B*m - (S+B)*w and following,
-// so what it takes was given in the step before. Loops are unrolled over the 8 rows of a group, so that a group ends,
-// and a ring's slot lies, at a place known to the compiler; registers then need no moves from row to row.
+// Rows are handed on in steps of B. In step m, warp w takes rows Y + B*m - (S+B)*w and following, so what it takes was given
+// in the step before. A step begins when the warps before and behind have done the last one: they meet at a barrier of
+// their own, so that a slow step of one warp does not hold up all. Loops are unrolled over U rows, so that a group of 8 rows
+// ends, and a ring's slot lies, at a place known to the compiler; registers then need few moves from row to row.
+//
+// The plain loop just fits into 80 registers a thread, three blocks of 256 threads a multiprocessor: a change that
+// makes it spill costs a fifth of the speed. Look at the compiler's report and for LDL in the loop.
 #include "sum.cuh"
 
-
 __device__ __forceinline__ void copy16_async(void* to, const void* from) {
-#if __CUDA_ARCH__ >= 800
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((unsigned)__cvta_generic_to_shared(to)), "l"(from) : "memory");
-#else
-  *(float4*)to = __ldg((const float4*)from);
-#endif
 }
-__device__ __forceinline__ void copies_commit() {
-#if __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.commit_group;" ::: "memory");
-#endif
-}
+__device__ __forceinline__ void copies_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 template <int N> __device__ __forceinline__ void copies_wait() {  // until at most N commits are under way
-#if __CUDA_ARCH__ >= 800
   asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
-#endif
 }
 
-// A row in shared memory: 16-byte part p of lane l's columns lies at p*kPart + l*16. The parts are shifted against
-// each other so that the copies of neighbouring columns meet different banks.
+// A row in shared memory: 16-byte part p of lane l's columns is the (32*p + l)-th, so that a warp meets all banks.
 template <class Real, int W> struct Slot {
   static constexpr int kParts = W / kPer16<Real>;
-  static constexpr int kPart = 32 * 16 + (kParts > 1 ? 64 : 0);
-  static constexpr int kBytes = kParts * kPart;
-  static __device__ __forceinline__ Row<Real, W> take(const char* slot, int lane) {
+  static constexpr int kBytes = kParts * 512;
+  static __device__ __forceinline__ char* part(char* slot, int p, int lane) { return slot + (32 * p + lane) * 16; }
+  static __device__ __forceinline__ Row<Real, W> take(char* slot, int lane) {
     Row<Real, W> r;
 #pragma unroll
-    for (int p = 0; p < kParts; p++) load16(r.v + p * kPer16<Real>, (const Real*)(slot + p * kPart + lane * 16));
+    for (int p = 0; p < kParts; p++) load16(r.v + p * kPer16<Real>, (const Real*)part(slot, p, lane));
     return r;
   }
   static __device__ __forceinline__ void give(char* slot, int lane, const Row<Real, W>& r) {
 #pragma unroll
-    for (int p = 0; p < kParts; p++) store16((Real*)(slot + p * kPart + lane * 16), r.v + p * kPer16<Real>);
+    for (int p = 0; p < kParts; p++) store16((Real*)part(slot, p, lane), r.v + p * kPer16<Real>);
   }
 };
 
-// Pipeline is what one warp does: Levels sweeps, S of them unless it is the last warp of an odd number of sweeps.
-template <class Real, int W, int S, int B, int Levels> struct Pipeline {
-  static_assert(S % B == 0 && kGroup % (2 * B) == 0, "slots and barriers have fixed places in a group");
+// Two neighbouring warps meet: warp and the one behind it.
+__device__ __forceinline__ void meet(int warp) { asm volatile("bar.sync %0, 64;" ::"r"(1 + warp) : "memory"); }
+
+// Pipeline is what one warp does: Levels sweeps, S of them unless it is the last warp and fewer are left. Its loop holds U rows.
+template <class Real, int W, int S, int B, int U, int Levels> struct Pipeline {
+  static_assert(S % B == 0 && U % (2 * B) == 0 && kGroup % U == 0 && S <= U, "slots, barriers and ends of groups have fixed places");
   using Slot = ::Slot<Real, W>;
-  static constexpr int kGroups = W / 4;       // groups side by side in a lane
-  static constexpr int kFirst = kGroup;       // slots of ring 0
-  static constexpr int kRing = 2 * B;         // slots of the others
+  static constexpr int kGroups = W / 4;          // groups side by side in a lane
+  static constexpr int kFirst = kGroup;          // slots of ring 0
+  static constexpr int kRing = 2 * B;            // slots of the others
   static constexpr int kAhead = kFirst / B - 1;  // steps from fetch to use
   static constexpr int kDrain = kMostGroups / kGroups * kGroup;  // rows after which the sums must be drained
+
+  // Care is what a row needs beyond the plain update: 1 heeds fixed columns, 2 also fixed rows and rows that do not count.
+  template <int N> struct Care { static constexpr int value = N; };
 
   static __device__ __forceinline__ void run(const Pass<Real>& a, char* shared, int lane, int warp, int warps) {
     const bool first = warp == 0, last = warp == warps - 1;
@@ -81,161 +79,175 @@ template <class Real, int W, int S, int B, int Levels> struct Pipeline {
     const int Y = (top - T) & -kGroup;
     auto delay = [](int w) { return (S + B) * w; };
     const int y0 = Y - (delay(warp) & -kGroup);
-    const int n = max(bottom8 + S + (delay(warps - 1) & -kGroup), bottom8 + S * warps) - Y + kGroup - 1 >> 3;
-    const int needLo = top - T + S * warp, needHi = bottom8 + S * (warps - warp);
-    const int yEnd = y0 + kGroup * n;
+    const int n = (max(bottom8 + S + (delay(warps - 1) & -kGroup), bottom8 + S * warps) - Y + kGroup - 1) >> 3;
+    const int base = S * warp;  // sweeps of the warps before
+    const int needLo = top - T + base, needHi = bottom8 + S * warps - base;
 
     // Taking rows [plainLo, plainHi) concerns neither a fixed row nor a group that is counted in part.
     int plainLo = a.fixTop + Levels + 1, plainHi = a.fixBottom + 1;
     if (countLo % kGroup) plainLo = max(plainLo, (countLo & -kGroup) + kGroup + Levels);
     if (countHi % kGroup) plainHi = min(plainHi, (countHi & -kGroup) + 1);
-    plainHi = min(plainHi, min(needHi, yEnd));
 
-    // Ring 0 has as many slots as a group has rows; half of them are reached from `inFar`.
+    // Ring 0 has as many slots as a group has rows, which is more than the others have.
     char* const in = first ? shared : shared + (kFirst + (warp - 1) * kRing) * Slot::kBytes;
-    char* const inFar = first ? in + kRing * Slot::kBytes : in;
     char* const out = shared + (kFirst + warp * kRing) * Slot::kBytes;
-    auto slot = [&](int k) { return (k / kRing % 2 ? inFar : in) + k % kRing * Slot::kBytes; };
-    static_assert(kFirst <= 2 * kRing, "");
+    const int round = first ? kRing * Slot::kBytes : 0;
+    auto slot = [&](int k) { return in + k % kRing * Slot::kBytes + k / kRing * round; };
 
+    // Each lane fetches the columns that it will take. Rows that the field does not have are fetched as the nearest it has.
+    const unsigned pitch = a.pitch, moves = a.rowHi - 1 - a.rowLo;
+    const Real* from = a.now + min(max(x, 0), a.pitch - W) + (min(max(y0, a.rowLo), a.rowHi - 1) - a.rowLo) * (ptrdiff_t)pitch;
     auto fetch = [&](int y, int k) {
-      const Real* row = a.now + (ptrdiff_t)(min(max(y, a.rowLo), a.rowHi - 1) - a.rowLo) * a.pitch;
 #pragma unroll
-      for (int i = 0; i < Slot::kParts; i++) {
-        const int part = i * 32 + lane;  // of the strip's row
-        const int column = min(max(x0 + part * kPer16<Real>, 0), a.pitch - kPer16<Real>);
-        copy16_async(shared + k * Slot::kBytes + part % Slot::kParts * Slot::kPart + part / Slot::kParts * 16, row + column);
-      }
+      for (int p = 0; p < Slot::kParts; p++) copy16_async(Slot::part(shared + k * Slot::kBytes, p, lane), from + p * kPer16<Real>);
+      from += (unsigned)(y - a.rowLo) < moves ? pitch : 0;
     };
     if (first) {
 #pragma unroll
-      for (int k = 0; k < kAhead * B; k += B) {
-#pragma unroll
-        for (int i = 0; i < B; i++) fetch(y0 + k + i, k + i);
-        copies_commit();
+      for (int k = 0; k < kAhead * B; k++) {
+        fetch(y0 + k, k);
+        if (k % B == B - 1) copies_commit();
       }
     }
-    auto step = [&](int y, int k) {
-      if (first) copies_wait<kAhead - 1>();
-      __syncthreads();
-      if (first) {
-#pragma unroll
-        for (int i = 0; i < B; i++) fetch(y + kAhead * B + i, (k + kAhead * B + i) % kFirst);
-        copies_commit();
-      }
+    auto step = [&]() {
+      if (!first) meet(warp - 1);
+      if (!last) meet(warp);
     };
+    auto fetchAhead = [&](int y, int k) {
+      if (!first) return;
+      copies_wait<kAhead - 1>();
+#pragma unroll
+      for (int i = 0; i < B; i++) fetch(y + kAhead * B + i, (k + kAhead * B + i) % kFirst);
+      copies_commit();
+    };
+    Real* to = a.next + x + (y0 - Levels - a.rowLo) * (ptrdiff_t)pitch;  // where the last warp writes
+    const unsigned writes = ok ? bottom - writeLo : 0;
 
+    unsigned long long(*const words)[kSumWords] = (unsigned long long(*)[kSumWords])(shared + (kFirst + (warps - 1) * kRing) * Slot::kBytes) + base;
+    Limbs sum[Levels];
     Row<Real, W> north[Levels], centre[Levels];
     Real acc[Levels][kGroups];
-    // The sums, touched once in a group, wait in shared memory: three numbers a lane for each level.
-    double* const sums = (double*)(shared + (kFirst + (warps - 1) * kRing) * Slot::kBytes) + warp * S * 96 + lane;
-    Limbs sum;
-    sum.clear(a.bias);
 #pragma unroll
     for (int s = 0; s < Levels; s++) {
       north[s] = centre[s] = {};
-      sum.save(sums + s * 96);
+      sum[s].clear(a.bias);
+      if (lane < kSumWords) words[s][lane] = 0;
 #pragma unroll
       for (int g = 0; g < kGroups; g++) acc[s][g] = 0;
     }
+    __syncwarp();
+    auto drain = [&]() {
+#pragma unroll
+      for (int s = 0; s < Levels; s++) sum[s].drain(a.bias, words[s], ok, lane), sum[s].clear(a.bias);
+    };
 
-    // take makes the warp's levels of one row come in. Care: 0 none, 1 of fixed columns, 2 also of fixed rows and of
-    // single rows that do not count.
-    auto take = [&](int y, int k, bool counts, auto care) {
+    // take does the warp's levels as row y+begin+k comes in, the k-th of a turn of the loop that begins in row `begin` of the
+    // group from y on. `counts`: the group that ends with row y-1 does.
+    auto take = [&](int y, int begin, int k, bool counts, auto care) {
       constexpr int kCare = decltype(care)::value;
-      if (k % B == 0) step(y + k, k);
-      Row<Real, W> v = Slot::take(slot(k), lane);
+      if (k % B == 0) step(), fetchAhead(y + begin + k, begin + k);
+      Row<Real, W> v = Slot::take(slot(k) + begin / kRing * round, lane);
 #pragma unroll
       for (int s = 0; s < Levels; s++) {
         const Row<Real, W> c = centre[s];
         const Real west = __shfl_up_sync(kAll, c.v[W - 1], 1), east = __shfl_down_sync(kAll, c.v[0], 1);
-        Row<Real, W> o = update(north[s], c, v, west, east);
-        const int row = y + k - s - 1;
-        if (kCare) {
-          const bool keep = kCare == 2 && (row == a.fixTop || row == a.fixBottom);
+        Row<Real, W> o = around(north[s], c, v, west, east), d;
+        const int row = y + begin + k - s - 1;
+        const bool fixed = kCare == 2 && (row == a.fixTop || row == a.fixBottom);
 #pragma unroll
-          for (int j = 0; j < W; j++)
-            if (keep || x + j <= 0 || x + j >= a.nx - 1) o.v[j] = c.v[j];
+        for (int j = 0; j < W; j++) {
+          o.v[j] *= Real(0.25);
+          if (kCare && (fixed || x + j <= 0 || x + j >= a.nx - 1)) o.v[j] = c.v[j];
+          d.v[j] = o.v[j] - c.v[j];
         }
         if (kCare < 2 || (row >= countLo && row < countHi)) {
 #pragma unroll
-          for (int g = 0; g < kGroups; g++) acc[s][g] += squares(o.v + 4 * g, c.v + 4 * g);
+          for (int g = 0; g < kGroups; g++) acc[s][g] += squares(d.v + 4 * g, kSmallest<Real>);
         }
-        if (k == s) {  // row y-1 ends a group
-          sum.load(sums + s * 96);
+        if (k == s && begin == 0) {  // row y-1 ends a group
+          const double more = surplus<Real>(kCare < 2 ? kGroup : min(y, countHi) - max(y - kGroup, countLo));
 #pragma unroll
-          for (int g = 0; g < kGroups; g++) sum.add(counts ? acc[s][g] - beyond<Real>(kCare == 2 ? min(y, countHi) - max(y - kGroup, countLo) : kGroup) : 0), acc[s][g] = 0;
-          sum.save(sums + s * 96);
+          for (int g = 0; g < kGroups; g++) {
+            sum[s].add(counts ? (double)acc[s][g] - more : 0);
+            acc[s][g] = 0;
+          }
         }
         north[s] = c;
         centre[s] = v;
         v = o;
       }
-      const int row = y + k - Levels;
-      if (!last) Slot::give(out + (k - Levels & kRing - 1) * Slot::kBytes, lane, v);
-      else if (ok && row >= writeLo && row < bottom) store_row(a.next + x + (ptrdiff_t)(row - a.rowLo) * a.pitch, v);
-    };
-    auto plain = [&](int& y, int end, auto care) {
-#pragma unroll 1
-      for (; y + kGroup <= end; y += kGroup) {
-        const bool counts = y - kGroup >= countLo && y <= countHi;
-#pragma unroll
-        for (int k = 0; k < kGroup; k++) take(y, k, counts, care);
+      const int row = y + begin + k - Levels;
+      if (!last) {
+        Slot::give(out + ((k - Levels) & (kRing - 1)) * Slot::kBytes, lane, v);
+      } else {
+        if ((unsigned)(row - writeLo) < writes) store_row(to, v);
+        to += pitch;
       }
+    };
+    auto group = [&](int y, auto care) {
+      const bool counts = y - 1 >= countLo && y - kGroup < countHi;
+#pragma unroll 1
+      for (int begin = 0; begin < kGroup; begin += U)
+#pragma unroll
+        for (int k = 0; k < U; k++) take(y, begin, k, counts, care);
     };
 
     // The warps' delays differ by a part of a group: those ahead in their group wait before it, the others after.
-    for (int i = 0; i < delay(warp) % kGroup / B; i++) __syncthreads();
+    const int wait = delay(warp) % kGroup;
+    for (int i = 0; i < wait; i += B) step();
     int y = y0;
+    const int yEnd = y0 + kGroup * n;
+    int drainAt = y + kDrain;
     while (y < yEnd) {
-      const int drainAt = min(yEnd, y + kDrain);
-      while (y < drainAt) {
-        if (y + kGroup <= needLo || y >= needHi) {
+      if (y >= drainAt) drain(), drainAt = y + kDrain;
+      const int stop = min(min(plainHi, needHi), min(yEnd, drainAt)) - kGroup;
+      if (y + kGroup <= needLo || y >= needHi) {
 #pragma unroll 1
-          for (int k = 0; k < kGroup; k += B) step(y + k, k);
-          y += kGroup;
-        } else if (y >= plainLo && y + kGroup <= plainHi) {
-          const int end = min(plainHi, drainAt);
-          if (inner) plain(y, end, Care<0>());
-          else plain(y, end, Care<1>());
-        } else {
-          const bool counts = y > countLo && y - kGroup < countHi;
+        for (int k = 0; k < kGroup; k += B) step(), fetchAhead(y + k, k);
+        y += kGroup;
+        to += kGroup * (ptrdiff_t)pitch;
+      } else if (y >= plainLo && y <= stop && inner) {
 #pragma unroll 1
-          for (int k = 0; k < kGroup; k++) take(y, k, counts, Care<2>());
-          y += kGroup;
-        }
-      }
-#pragma unroll
-      for (int s = 0; s < Levels; s++) {
-        sum.load(sums + s * 96);
-        drain(sum, a.bias, a.sums + (S * warp + s) * kSumWords, ok, lane);
-        sum.save(sums + s * 96);
+        for (; y <= stop; y += kGroup) group(y, Care<0>());
+      } else if (y >= plainLo && y <= stop) {
+#pragma unroll 1
+        for (; y <= stop; y += kGroup) group(y, Care<1>());
+      } else {
+        const bool counts = y - 1 >= countLo && y - kGroup < countHi;
+#pragma unroll 1
+        for (int k = 0; k < kGroup; k++) take(y, 0, k, counts, Care<2>());
+        y += kGroup;
       }
     }
-    for (int i = delay(warp) % kGroup / B; i < kGroup / B; i++) __syncthreads();
+    for (int i = wait; i < kGroup; i += B) step();
+    drain();
+#pragma unroll
+    for (int s = 0; s < Levels; s++) flush(words[s], a.sums + (base + s) * kSumWords, lane);
   }
-  template <int N> struct Care { static constexpr int value = N; };
 };
 
-template <class Real, int W, int S, int B> __device__ __forceinline__ void sweep_deep(const Pass<Real>& a) {
+template <class Real, int W, int S, int B, int U> __device__ __forceinline__ void sweep_deep(const Pass<Real>& a) {
   extern __shared__ __align__(16) char shared[];
   const int lane = threadIdx.x & 31, warps = blockDim.x >> 5;
   const int warp = __shfl_sync(kAll, threadIdx.x >> 5, 0);  // by shuffle: the compiler then knows that a warp agrees on it
   const int levels = min(S, a.sweeps - S * warp);
-  if (levels == S) Pipeline<Real, W, S, B, S>::run(a, shared, lane, warp, warps);
-  else if (S > 2 && levels == 2) Pipeline<Real, W, S, B, (S > 2 ? 2 : 1)>::run(a, shared, lane, warp, warps);
-  else if (S > 3 && levels == 3) Pipeline<Real, W, S, B, (S > 3 ? 3 : 1)>::run(a, shared, lane, warp, warps);
-  else Pipeline<Real, W, S, B, 1>::run(a, shared, lane, warp, warps);
+  if (levels == S) Pipeline<Real, W, S, B, U, S>::run(a, shared, lane, warp, warps);
+  else if (S > 2 && levels == 2) Pipeline<Real, W, S, B, U, (S > 2 ? 2 : 1)>::run(a, shared, lane, warp, warps);
+  else if (S > 3 && levels == 3) Pipeline<Real, W, S, B, U, (S > 3 ? 3 : 1)>::run(a, shared, lane, warp, warps);
+  else Pipeline<Real, W, S, B, U, 1>::run(a, shared, lane, warp, warps);
 }
 
-// Columns a lane, sweeps a warp and rows a step are the same in ../kernel.go; a block has at most as many warps as its bound says.
-#ifndef SHAPE_F32 // bench/gpu/variants.sh tries others
-#define SHAPE_F32 4, 4, 4
-#define BOUND_F32 128, 5
-#define SHAPE_F64 4, 2, 2
-#define BOUND_F64 128, 6
+// Columns a lane, sweeps a warp, rows a step and rows a loop; the first three are the same in ../kernel.go. A block has at most
+// as many warps as its bound says.
+#ifndef SHAPE_F32  // bench/gpu/variants.sh tries others
+#define SHAPE_F32 8, 2, 2, 8
+#define BOUND_F32 256, 3
+#define SHAPE_F64 4, 2, 2, 8
+#define BOUND_F64 128, 5
 #endif
 extern "C" __global__ void __launch_bounds__(BOUND_F32) sweep_f32(const __grid_constant__ Pass<float> a) { sweep_deep<float, SHAPE_F32>(a); }
 extern "C" __global__ void __launch_bounds__(BOUND_F64) sweep_f64(const __grid_constant__ Pass<double> a) { sweep_deep<double, SHAPE_F64>(a); }
+// For meshes that do not fill the GPU: blocks that are alone on a multiprocessor are faster with a shorter loop.
+extern "C" __global__ void __launch_bounds__(256, 3) small_f32(const __grid_constant__ Pass<float> a) { sweep_deep<float, 8, 2, 2, 4>(a); }
 // For more than 8 sweeps of float64.
-extern "C" __global__ void __launch_bounds__(128, 3) deep_f64(const __grid_constant__ Pass<double> a) { sweep_deep<double, 4, 4, 4>(a); }
+extern "C" __global__ void __launch_bounds__(128, 3) deep_f64(const __grid_constant__ Pass<double> a) { sweep_deep<double, 4, 4, 4, 8>(a); }

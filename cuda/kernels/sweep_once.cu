@@ -1,83 +1,88 @@
-// One sweep a pass. Bound by memory: each thread streams down four columns, its loads kAhead rows before their use.
+// One sweep a pass. Bound by memory, so the loads of eight rows, four columns a lane, are under way before the first of
+// them is used. A tile is as wide as a block and tileRows high; blocks take tile after tile, row by row of tiles, and add
+// up the sum on the way.
 #include "sum.cuh"
 
 constexpr int kOnceThreads = 128;
 
 template <class Real> __device__ __forceinline__ void sweep_once(const Pass<Real>& a) {
-  constexpr int W = 4, kAhead = 2;
-  const int lane = threadIdx.x & 31;
-  const int x = (blockIdx.x * kOnceThreads + threadIdx.x) * W;
-  const bool ok = x < a.nx;
-  const int top = (a.outLo & -kGroup) + blockIdx.y * a.tileRows;
-  const int lo = max(top, a.outLo), hi = min(top + a.tileRows, a.outHi);
-  const bool fixed[W] = {x == 0, false, false, false};
-  // The columns beside the warp's, for its first and last lane.
-  const int besideX = lane == 0 ? x - 1 : lane == 31 ? x + W : -1;
-  const bool beside = besideX >= 0 && besideX < a.nx;
+  constexpr int W = 4, kWarps = kOnceThreads / 32;
+  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+  const int across = (a.nx + W * kOnceThreads - 1) / (W * kOnceThreads);
+  const int top = a.outLo & -kGroup;
+  const int tiles = across * ((a.outHi - top + a.tileRows - 1) / a.tileRows);
 
-  const Real* src = a.now + (ptrdiff_t)(lo - a.rowLo) * a.pitch;
-  auto load = [&](const Real* row) {
-    Row<Real, W> r = {};
-    if (ok)
-#pragma unroll
-      for (int j = 0; j < W; j += kPer16<Real>) load16(r.v + j, row + x + j);
-    return r;
-  };
-  auto load_beside = [&](const Real* row) { return beside ? __ldg(row + besideX) : Real(0); };
+  // The warps' outermost columns of eight rows, for the warps beside them; two sets in turn, so that one barrier does.
+  __shared__ Real outer[2][kGroup][2][kWarps];
+  int turn = 0;
 
-  Row<Real, W> north = load(src - a.pitch), row = load(src);
-  Real side = load_beside(src);
-  Row<Real, W> ahead[kAhead];
-  Real sideAhead[kAhead];
-  // Rows of the tile reach one beyond hi; further loads repeat the last one.
-  const Real* const last = a.now + (ptrdiff_t)(hi - a.rowLo) * a.pitch;
-  const Real* from = src;
-  auto fetch = [&](int k) {
-    from = from < last ? from + a.pitch : last;
-    ahead[k] = load(from);
-    sideAhead[k] = load_beside(from);
-  };
-#pragma unroll
-  for (int k = 0; k < kAhead; k++) fetch(k);
-
+  __shared__ unsigned long long words[kWarps][kSumWords];
+  if (lane < kSumWords) words[warp][lane] = 0;
+  __syncwarp();
   Limbs sum;
   sum.clear(a.bias);
-  Real acc = 0;
   int groups = 0;
-  // close ends a group at row `end`.
-  auto close = [&](int end) {
-    const int first = (end - 1) & -kGroup;
-    sum.add(ok ? acc - beyond<Real>(min(end, a.countHi) - max(max(first, lo), a.countLo)) : 0);
-    acc = 0;
-    groups++;
-  };
-  Real* dst = a.next + (ptrdiff_t)(lo - a.rowLo) * a.pitch + x;
-  for (int y = lo; y < hi; y += kAhead) {
+
+  for (int tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
+    const int x = (tile % across * kOnceThreads + threadIdx.x) * W;
+    const bool ok = x < a.nx;
+    const int yTile = top + tile / across * a.tileRows, yEnd = min(yTile + a.tileRows, a.outHi);
+    // The column beside the block's, for its first and last thread.
+    const int besideX = threadIdx.x ? x + W : x - 1;
+    const bool beside = (threadIdx.x == 0 || threadIdx.x == kOnceThreads - 1) && besideX >= 0 && besideX < a.nx;
+
+    auto at = [&](int y) { return a.now + (ptrdiff_t)(min(max(y, a.rowLo), a.rowHi - 1) - a.rowLo) * a.pitch; };
+    auto load = [&](int y) {
+      Row<Real, W> r = {};
+      if (ok)
 #pragma unroll
-    for (int k = 0; k < kAhead; k++) {
-      if (y + k < hi) {
-        Real west = __shfl_up_sync(kAll, row.v[W - 1], 1), east = __shfl_down_sync(kAll, row.v[0], 1);
-        if (lane == 0) west = side;
-        if (lane == 31) east = side;
-        Row<Real, W> o = update(north, row, ahead[k], west, east);
+        for (int j = 0; j < W; j += kPer16<Real>) load16(r.v + j, at(y) + x + j);
+      return r;
+    };
+    Row<Real, W> rows[kGroup + 2];  // from y0-1 to y0+8
+    rows[0] = load(yTile - 1), rows[1] = load(yTile);
+    for (int y0 = yTile; y0 < yEnd; y0 += kGroup) {
+      Real side[kGroup];
 #pragma unroll
-        for (int j = 0; j < W; j++)
-          if (fixed[j] || x + j >= a.nx - 1) o.v[j] = row.v[j];
-        if (y + k >= a.countLo && y + k < a.countHi) acc += squares(o.v, row.v);
-        if (((y + k + 1) & (kGroup - 1)) == 0) close(y + k + 1);
-        if (ok) store_row(dst, o);
-        dst += a.pitch;
-        north = row;
-        row = ahead[k];
-        side = sideAhead[k];
-        fetch(k);
+      for (int k = 0; k < kGroup; k++) {
+        rows[k + 2] = load(y0 + k + 1);
+        side[k] = beside ? at(y0 + k)[besideX] : Real(0);
       }
+#pragma unroll
+      for (int k = 0; k < kGroup; k++) {
+        if (lane == 0) outer[turn][k][0][warp] = rows[k + 1].v[0];
+        if (lane == 31) outer[turn][k][1][warp] = rows[k + 1].v[W - 1];
+      }
+      __syncthreads();
+      const Real more = surplus<Real>(min(y0 + kGroup, a.countHi) - max(y0, a.countLo));
+      Real acc = 0;
+#pragma unroll
+      for (int k = 0; k < kGroup; k++) {
+        const Row<Real, W>& c = rows[k + 1];
+        const int y = y0 + k;
+        Real west = __shfl_up_sync(kAll, c.v[W - 1], 1), east = __shfl_down_sync(kAll, c.v[0], 1);
+        if (lane == 0) west = warp > 0 ? outer[turn][k][1][warp - 1] : side[k];
+        if (lane == 31) east = warp < kWarps - 1 ? outer[turn][k][0][warp + 1] : side[k];
+        Row<Real, W> o = around(rows[k], c, rows[k + 2], west, east);
+        Real d[W];
+#pragma unroll
+        for (int j = 0; j < W; j++) {
+          o.v[j] = x + j == 0 || x + j >= a.nx - 1 ? c.v[j] : Real(0.25) * o.v[j];
+          d[j] = o.v[j] - c.v[j];
+        }
+        const Real p = squares(d, kSmallest<Real>);
+        acc += y >= a.countLo && y < a.countHi ? p : Real(0);
+        if (ok && y >= a.outLo && y < yEnd) store_row(a.next + x + (ptrdiff_t)(y - a.rowLo) * a.pitch, o);
+      }
+      turn ^= 1;
+      sum.add(ok && more > 0 ? (double)acc - (double)more : 0);
+      if (++groups == kMostGroups) sum.drain(a.bias, words[warp], true, lane), sum.clear(a.bias), groups = 0;
+      rows[0] = rows[kGroup], rows[1] = rows[kGroup + 1];
     }
-    if (groups >= kMostGroups) drain(sum, a.bias, a.sums, ok, lane), groups = 0;
   }
-  if (hi & (kGroup - 1)) close(hi);
-  drain(sum, a.bias, a.sums, ok, lane);
+  sum.drain(a.bias, words[warp], true, lane);
+  flush(words[warp], a.sums, lane);
 }
 
-extern "C" __global__ void __launch_bounds__(kOnceThreads) once_f32(const __grid_constant__ Pass<float> a) { sweep_once(a); }
-extern "C" __global__ void __launch_bounds__(kOnceThreads) once_f64(const __grid_constant__ Pass<double> a) { sweep_once(a); }
+extern "C" __global__ void __launch_bounds__(kOnceThreads, 5) once_f32(const __grid_constant__ Pass<float> a) { sweep_once(a); }
+extern "C" __global__ void __launch_bounds__(kOnceThreads, 3) once_f64(const __grid_constant__ Pass<double> a) { sweep_once(a); }
