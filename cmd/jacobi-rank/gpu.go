@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"go.uber.org/zap"
 
@@ -83,7 +84,7 @@ func (r *rank) takeGPU(ctx context.Context) error {
 		r.chosen = &output.GPUReport{Index: choice.Index, Name: choice.Name, UUID: choice.UUID, PCIBusID: choice.PCIBusID, Why: choice.Why, Cores: r.pin(choice.Candidate)}
 		r.log.Debug("GPU", zap.Any("gpu", r.chosen))
 	}
-	return r.warnOfSharing(ctx)
+	return r.learnOfSharing(ctx)
 }
 
 // pin keeps this rank on the cores near its GPU and returns them; "" if it stays where it is.
@@ -101,8 +102,8 @@ func (r *rank) pin(c device.Candidate) string {
 	return cores
 }
 
-// warnOfSharing says, on rank 0, where there are more ranks with GPUs than GPUs.
-func (r *rank) warnOfSharing(ctx context.Context) error {
+// learnOfSharing finds out whether another rank uses this rank's GPU. Rank 0 says where there are more ranks with GPUs than GPUs.
+func (r *rank) learnOfSharing(ctx context.Context) error {
 	var uuid []byte
 	if r.chosen != nil {
 		uuid = []byte(r.chosen.UUID)
@@ -113,10 +114,36 @@ func (r *rank) warnOfSharing(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, warning := range sharing(r.team.Members(), uuids) {
-		r.log.Warn(warning)
+	var answer []byte
+	if r.id.Rank == 0 {
+		for _, warning := range sharing(r.team.Members(), uuids) {
+			r.log.Warn(warning)
+		}
+		if answer, err = json.Marshal(takenTwice(uuids)); err != nil {
+			return err
+		}
 	}
+	if answer, err = r.team.Broadcast(ctx, "shared gpus", answer); err != nil {
+		return err
+	}
+	var shared []string
+	if err := json.Unmarshal(answer, &shared); err != nil {
+		return fmt.Errorf("shared GPUs: %w", err)
+	}
+	r.soleGPU = r.chosen != nil && r.chosen.UUID != "" && !slices.Contains(shared, r.chosen.UUID)
 	return nil
+}
+
+// takenTwice returns the UUIDs of GPUs that more than one rank uses. Ranks that look like ones of different nodes may yet
+// be containers of one.
+func takenTwice(uuids [][]byte) []string {
+	ranks, shared := map[string]int{}, []string{}
+	for _, uuid := range uuids {
+		if ranks[string(uuid)]++; len(uuid) > 0 && ranks[string(uuid)] == 2 {
+			shared = append(shared, string(uuid))
+		}
+	}
+	return shared
 }
 
 // sharing says for each node with fewer GPUs than ranks that use them how many there are. uuids are those of the ranks' GPUs,

@@ -7,6 +7,24 @@ import (
 	"jacobi/internal/roster"
 )
 
+func TestGPUsTakenTwiceAreFound(t *testing.T) {
+	for _, test := range []struct {
+		uuids []string // by rank; "" for the CPU
+		want  []string
+	}{
+		{[]string{"", "A", "", "B"}, []string{}},
+		{[]string{"A", "B", "A", "B", "A", "C"}, []string{"A", "B"}},
+	} {
+		var uuids [][]byte
+		for _, u := range test.uuids {
+			uuids = append(uuids, []byte(u))
+		}
+		if got := takenTwice(uuids); !slices.Equal(got, test.want) {
+			t.Errorf("%q: got %q, want %q", test.uuids, got, test.want)
+		}
+	}
+}
+
 func TestSharingIsCountedByNode(t *testing.T) {
 	member := func(host, node string) roster.Member { return roster.Member{Host: host, NodeID: node} }
 	members := []roster.Member{member("a", "1"), member("b", ""), member("a", "1"), member("b", ""), member("a", "1"), member("a", "2")}

@@ -42,6 +42,7 @@ type rank struct {
 	layout   solver.Layout
 	gpus     *device.Node
 	chosen   *output.GPUReport // the GPU that sweeps; nil: the CPU does
+	soleGPU  bool              // no other rank uses it
 	backend  solver.Backend
 	gpu      *cuda.Backend // the backend, if it is one
 	describe string
