@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -160,10 +161,16 @@ func TestRestartFromABucket(t *testing.T) {
 	}
 	dir := t.TempDir()
 	l := startLive(t, dir, append(set(append(lasting, place...)...), "-np", "3", "--max-restarts", "1")...)
-	for range 5 { // three parts, norms, manifest
-		if _, err := stored.NextMsg(limit); err != nil {
+	for sealed := false; !sealed; {
+		m, err := stored.NextMsg(limit)
+		if err != nil {
 			t.Fatal(err)
 		}
+		var object struct{ Name string }
+		if err := json.Unmarshal(m.Data, &object); err != nil {
+			t.Fatal(err)
+		}
+		sealed = strings.HasSuffix(object.Name, "/manifest.json")
 	}
 	if err := syscall.Kill(l.ranks()[1], syscall.SIGKILL); err != nil {
 		t.Fatal(err)
