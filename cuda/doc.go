@@ -7,5 +7,5 @@
 //	rows.go       rows between host and device
 //	sums.go       from the kernel's counters to solver.Sum
 //	backend.go    solver.Backend: edges on a stream of high priority, the interior on another
-//	exchange.go   solver.Exchange: within the device, through a peer's memory (peer.go), or over links
+//	exchange.go   solver.Exchange: within the device, through a peer's memory (peer.go, direct.go), or over links
 package cuda
