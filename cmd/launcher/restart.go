@@ -164,6 +164,16 @@ func (r *restarts) newest(ctx context.Context) (resume, from string) {
 	return "", "from the start, there is no checkpoint yet"
 }
 
+// hint tells the user of a run that failed from where it can go on.
+func (r *restarts) hint(ctx context.Context, say func(string)) {
+	if !r.cfg.Checkpoint.On() {
+		return
+	}
+	if found, err := r.list(ctx); err == nil && len(found) > 0 {
+		say(fmt.Sprintf("--restart goes on after sweep %d, from %s", found[0].Sweeps-1, r.cfg.Checkpoint.Place()))
+	}
+}
+
 // list returns the checkpoints where the run writes them, the newest first.
 func (r *restarts) list(ctx context.Context) ([]checkpoint.Found, error) {
 	var conn *nats.Conn

@@ -44,7 +44,11 @@ func solve(ctx context.Context, p *plan, w way, r *restarts, scr *screen) error 
 		}
 		next := r.next(ctx, p, out, scr.say)
 		if next == nil {
-			return conclude(out, p.cfg.Output, runID, scr)
+			err := conclude(out, p.cfg.Output, runID, scr)
+			if out.Err != nil {
+				r.hint(ctx, scr.say)
+			}
+			return err
 		}
 		p = next
 	}

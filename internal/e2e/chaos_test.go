@@ -217,6 +217,9 @@ func (s *storm) killRank() string {
 		s.hit = false
 		return s.right(code, output)
 	}
+	if !regexp.MustCompile(`launcher: --restart goes on after sweep \d+, from checkpoints\n$`).MatchString(output) {
+		s.Errorf("the user is not told of the checkpoint\n%s", output)
+	}
 	return s.killed(code, output)
 }
 

@@ -150,3 +150,28 @@ func TestCheckpointRefusals(t *testing.T) {
 		}
 	}
 }
+
+// GPUs go on from what the CPU saved, and the CPU from what GPUs saved, peer to peer and over NATS.
+func TestResumeGivesTheSameBitsOnGPUs(t *testing.T) {
+	needGPU(t)
+	want, _ := solve(t, append(set(long...), "-np", "1")...)
+	onCPU, onGPU := filepath.Join(t.TempDir(), "cpu"), filepath.Join(t.TempDir(), "gpu")
+	saved(t, onCPU, "8")
+	if got := saved(t, onGPU, "4", "device.backend=cuda"); got != want {
+		t.Errorf("GPUs with checkpoints: field %s, want %s; histories equal: %v", got.sha, want.sha, got.history == want.history)
+	}
+	for _, c := range []struct {
+		dir, np  string
+		settings []string
+	}{
+		{onCPU, "3", []string{"device.backend=cuda", "halo.transport=p2p"}},
+		{onCPU, "1", []string{"device.backend=cuda"}},
+		{onGPU, "2", []string{"device.backend=cuda", "halo.transport=nats"}},
+		{onGPU, "3", nil},
+	} {
+		got, r := solve(t, append(set(append(c.settings, long...)...), "-np", c.np, "--resume", c.dir)...)
+		if got != want || r.ResumedAfter < 500 {
+			t.Errorf("%s, np %s %v, resumed after %d sweeps: field %s, want %s; histories equal: %v", filepath.Base(c.dir), c.np, c.settings, r.ResumedAfter, got.sha, want.sha, got.history == want.history)
+		}
+	}
+}
