@@ -1,7 +1,10 @@
 // Package configs loads and checks run files.
 package configs
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Config is one run, merged from flags, environment, file and defaults in that order of precedence.
 type Config struct {
@@ -80,6 +83,11 @@ type Checkpoint struct {
 	NATS   string   `mapstructure:"nats" json:"nats" yaml:"nats"`       // bucket of JetStream's object store, instead of dir
 	Keep   int      `mapstructure:"keep" json:"keep" yaml:"keep"`       // newest checkpoints that stay
 	Resume string   `mapstructure:"resume" json:"resume" yaml:"resume"` // "": start at the start; see Checkpoint.Place
+}
+
+// Names returns the files that are to be written.
+func (o Output) Names() []string {
+	return slices.DeleteFunc([]string{o.Field, o.Picture, o.History, o.Report}, func(name string) bool { return name == "" })
 }
 
 // Log sets up zap.

@@ -7,6 +7,10 @@ import (
 	"fmt"
 	"time"
 
+	"go.uber.org/zap"
+
+	"jacobi/configs"
+	"jacobi/internal/farfiles"
 	"jacobi/internal/output"
 	"jacobi/internal/roster"
 	"jacobi/solver"
@@ -18,6 +22,9 @@ type outputs struct {
 	field   *output.Field       // rank 0 only; nil if not wanted
 	rows    *output.FieldWriter // nil if not wanted
 	history *output.History     // rank 0 only; nil if not wanted
+	place   output.Place        // of all files, as rank 0 has them
+	far     *farfiles.Place     // output.dir of the launcher, or of rank 0 where there is no launcher; nil if nobody is asked
+	way     string              // by which this rank's rows go
 	ready   time.Time
 }
 
@@ -32,16 +39,11 @@ func (r *rank) prepareOutputs(ctx context.Context) (o *outputs, err error) {
 		}
 	}()
 	c := r.cfg.Output
-	if r.id.Rank == 0 && (c.Field != "" || c.Picture != "" || c.History != "" || c.Report != "") {
-		if err := output.CheckDir(c.Dir); err != nil {
-			return o, err
-		}
-		if err := output.CheckNames(c); err != nil {
-			return o, err
-		}
+	if err := o.findPlace(); err != nil {
+		return o, err
 	}
 	if r.id.Rank == 0 && c.History != "" {
-		if o.history, err = output.CreateHistory(c.Dir, c.History, r.id.RunID); err != nil {
+		if o.history, err = output.CreateHistory(o.place, c.History, r.id.RunID); err != nil {
 			return o, err
 		}
 	}
@@ -57,12 +59,55 @@ func (r *rank) prepareOutputs(ctx context.Context) (o *outputs, err error) {
 	return o, nil
 }
 
+// findPlace finds out where the files go: into this rank's output.dir where that is the launcher's, else over NATS into the
+// launcher's.
+func (o *outputs) findPlace() error {
+	c := o.cfg.Output
+	o.place = output.Dir(c.Dir)
+	names := c.Names()
+	if len(names) == 0 {
+		return nil
+	}
+	if o.alone {
+		return checkPlace(c)
+	}
+	if o.by != roster.ByLauncher && o.id.Rank == 0 {
+		if err := checkPlace(c); err != nil {
+			return err
+		}
+		stop, err := farfiles.Serve(farfiles.Options{Conn: o.conn, RunID: o.id.RunID, Dir: c.Dir, Names: names, Log: o.log})
+		if err != nil {
+			return err
+		}
+		o.onClose(func() error { stop(); return nil })
+		return nil
+	}
+	var err error
+	if o.far, err = farfiles.Find(o.team.Context(), o.conn, o.id.RunID, o.patience()); err != nil {
+		return err
+	}
+	if o.id.Rank != 0 {
+		return nil
+	}
+	if o.far.Sees(c.Dir) {
+		return checkPlace(c)
+	}
+	o.place = o.far
+	o.log.Info("outputs go over NATS", zap.String("to", o.far.Host()))
+	return nil
+}
+
+// checkPlace refuses an output.dir that the files cannot be written to.
+func checkPlace(c configs.Output) error {
+	return errors.Join(output.CheckDir(c.Dir), output.CheckNames(c))
+}
+
 // openField creates the field's file on rank 0 and opens it everywhere.
 func (o *outputs) openField(ctx context.Context) (err error) {
 	c := o.cfg.Output
 	var ticket []byte
 	if o.id.Rank == 0 {
-		if o.field, err = output.CreateField(c.Dir, c.Field, o.id.RunID, o.layout.Mesh); err != nil {
+		if o.field, err = output.CreateField(o.place, c.Field, o.id.RunID, o.layout.Mesh); err != nil {
 			return err
 		}
 		if ticket, err = json.Marshal(o.field.Ticket()); err != nil {
@@ -76,7 +121,11 @@ func (o *outputs) openField(ctx context.Context) (err error) {
 	if err := json.Unmarshal(ticket, &t); err != nil {
 		return fmt.Errorf("ticket of the field's file: %w", err)
 	}
+	o.way = output.WroteFile
 	o.rows, err = output.OpenField(c.Dir, t)
+	if errors.Is(err, output.ErrNotShared) && o.far != nil {
+		o.rows, o.way, err = output.FieldIn(o.far.Open(t.File), t), output.WroteNATS+o.far.Host(), nil
+	}
 	return err
 }
 
@@ -143,7 +192,7 @@ func (o *outputs) write(ctx context.Context, result solver.Result) error {
 	report.Ended = time.Now()
 	report.Times.Output = report.Ended.Sub(begin).Seconds()
 	if name := o.cfg.Output.Report; name != "" {
-		if err := output.WriteReport(o.cfg.Output.Dir, name, o.id.RunID, report); err != nil {
+		if err := output.WriteReport(o.place, name, o.id.RunID, report); err != nil {
 			return err
 		}
 	}
@@ -211,7 +260,7 @@ func (o *outputs) finish(picture *output.Thumbnail, result solver.Result) error 
 	}
 	if c.Picture != "" {
 		caption := output.Caption{Title: o.problem.Name(), Sweeps: result.Sweeps, Norm: result.Norm, Interrupted: result.Reason == solver.Interrupted}
-		if err := output.WritePicture(c.Dir, c.Picture, o.id.RunID, picture, caption); err != nil {
+		if err := output.WritePicture(o.place, c.Picture, o.id.RunID, picture, caption); err != nil {
 			return err
 		}
 	}

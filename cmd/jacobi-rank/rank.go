@@ -147,12 +147,16 @@ func (r *rank) solveInTeam(ctx context.Context) (solver.Result, error) {
 // slowDisk is the slowest file system, in bytes a second, that a run waits for.
 const slowDisk = 10 << 20
 
-// slowly bounds steps in which ranks wait for each other's files: halo.timeout and the time that the whole field takes on a
-// slow disk.
+// slowly bounds steps in which ranks wait for each other's files.
 func (r *rank) slowly(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, r.patience())
+}
+
+// patience is halo.timeout and the time that the whole field takes on a slow disk.
+func (r *rank) patience() time.Duration {
 	mesh := r.problem.Mesh()
 	bytes := time.Duration(mesh.NY) * time.Duration(mesh.RowBytes())
-	return context.WithTimeout(ctx, r.cfg.Halo.Timeout+bytes/slowDisk*time.Second)
+	return r.cfg.Halo.Timeout + bytes/slowDisk*time.Second
 }
 
 // join connects this rank to its run and checks that all ranks agree.

@@ -21,7 +21,7 @@ func (o *outputs) rankReport(result solver.Result) output.RankReport {
 	rep := output.RankReport{
 		Rank: o.id.Rank, Node: self.NodeID, Host: self.Host, PID: self.PID, Device: o.describe, GPU: o.chosen, Kernel: o.kernel, Threads: o.threads(),
 		Stripe: [2]int{s.Lo, s.Hi}, MemoryBytes: o.backend.Limits().Bytes, Transports: map[string]output.LinkReport{},
-		Compute: result.Times.Compute.Seconds(), HaloWait: result.Times.HaloWait.Seconds(), NormWait: result.Times.NormWait.Seconds(),
+		Output: o.way, Compute: result.Times.Compute.Seconds(), HaloWait: result.Times.HaloWait.Seconds(), NormWait: result.Times.NormWait.Seconds(),
 	}
 	var err error
 	if rep.RSSBytes, err = peakResident(); err != nil {

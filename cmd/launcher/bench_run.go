@@ -114,7 +114,7 @@ func (b *bench) add(p *plan, rec scaling.Record) error {
 	}{{".json", scaling.JSON}, {".csv", scaling.CSV}} {
 		data, err := f.write(b.records)
 		if err == nil {
-			err = output.WriteFile(p.cfg.Output.Dir, b.name+f.ext, launch.NewRunID(), data)
+			err = output.WriteFile(output.Dir(p.cfg.Output.Dir), b.name+f.ext, launch.NewRunID(), data)
 		}
 		if err != nil {
 			return fmt.Errorf("write %s: %w", b.name+f.ext, err)

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap"
 
 	"jacobi/configs"
+	"jacobi/internal/farfiles"
 	"jacobi/internal/launch"
 	"jacobi/internal/logging"
 	"jacobi/internal/output"
@@ -94,6 +95,14 @@ func runRanks(ctx context.Context, p *plan, w way, timeout time.Duration, scr *s
 	}
 	defer unwatch()
 	defer close(done)
+
+	if names := p.cfg.Output.Names(); len(names) > 0 {
+		stop, err := farfiles.Serve(farfiles.Options{Conn: conn, RunID: runID, Dir: p.cfg.Output.Dir, Names: names, Log: log})
+		if err != nil {
+			return out, "", err
+		}
+		defer stop()
+	}
 
 	signals := notifySignals()
 	defer signal.Stop(signals)

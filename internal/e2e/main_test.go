@@ -123,6 +123,7 @@ type report struct {
 		PID         int    `json:"pid"`
 		GPU         gpu    `json:"gpu"`
 		MemoryBytes int64  `json:"memory_bytes"`
+		Output      string `json:"output"`
 		RSSBytes    int64  `json:"rss_bytes"`
 		Transports  map[string]struct {
 			Neighbour int    `json:"neighbour"`

@@ -86,8 +86,8 @@ func TestNodesGiveTheSameAnswer(t *testing.T) {
 	u := startServer(t)
 	dir := t.TempDir()
 	var pids []int
-	for range 3 {
-		pids = append(pids, startAgent(t, dir, u, "--slots", "2").cmd.Process.Pid)
+	for range 3 { // in folders of their own, as on nodes that share none
+		pids = append(pids, startAgent(t, t.TempDir(), u, "--slots", "2").cmd.Process.Pid)
 	}
 	services(t, u, pids)
 	out := run(t, dir, "launcher", onNodes(u, append(args, "-np", "5", "--map-by", "node")...)...)

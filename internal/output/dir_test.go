@@ -52,11 +52,11 @@ func TestCheckNames(t *testing.T) {
 func TestRemovePartials(t *testing.T) {
 	dir := t.TempDir()
 	for _, run := range []string{"mine", "other"} {
-		p, err := createPartial(dir, "field.npy", run)
+		p, err := Dir(dir).Create("field.npy", run, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer p.abort()
+		defer p.Abort()
 	}
 	if err := os.WriteFile(filepath.Join(dir, "field.npy"), nil, 0o644); err != nil {
 		t.Fatal(err)

@@ -18,7 +18,7 @@ import (
 // to the others; every rank opens it with that, writes its rows at their places and closes; once all have, the
 // creator finishes it.
 type Field struct {
-	p      *partial
+	p      Partial
 	ticket Ticket
 }
 
@@ -30,28 +30,24 @@ type Ticket struct {
 	Mesh solver.Mesh `json:"mesh"`
 }
 
-// CreateField creates the file dir/name of mesh m in partial form, with its header written and room for all rows
+// CreateField creates the file name of mesh m in partial form, with its header written and room for all rows
 // reserved: a disk too full gives ErrNoSpace now and not after the sweeps.
-func CreateField(dir, name, runID string, m solver.Mesh) (*Field, error) {
-	f, err := createField(dir, name, runID, m)
+func CreateField(at Place, name, runID string, m solver.Mesh) (*Field, error) {
+	f, err := createField(at, name, runID, m)
 	if err != nil {
 		return nil, fmt.Errorf("create field file: %w", err)
 	}
 	return f, nil
 }
 
-func createField(dir, name, runID string, m solver.Mesh) (*Field, error) {
+func createField(at Place, name, runID string, m solver.Mesh) (*Field, error) {
 	header := npyHeader(m)
 	size, err := fieldBytes(m, len(header))
 	if err != nil {
 		return nil, err
 	}
-	p, err := createPartial(dir, name, runID)
+	p, err := at.Create(name, runID, size)
 	if err != nil {
-		return nil, err
-	}
-	if err := reserve(p.File, dir, size); err != nil {
-		p.abort()
 		return nil, err
 	}
 	_, err = p.WriteAt(header, 0)
@@ -59,14 +55,14 @@ func createField(dir, name, runID string, m solver.Mesh) (*Field, error) {
 		err = p.Sync() // a network file system shows it to other nodes from here on
 	}
 	if err != nil {
-		p.abort()
+		p.Abort()
 		return nil, err
 	}
 	host, err := os.Hostname()
 	if err != nil {
 		host = "unknown host"
 	}
-	return &Field{p, Ticket{filepath.Base(p.path), size, host, m}}, nil
+	return &Field{p, Ticket{p.File(), size, host, m}}, nil
 }
 
 // FieldBytes returns the size of the .npy file of a mesh.
@@ -86,18 +82,18 @@ func (f *Field) Ticket() Ticket { return f.ticket }
 // Finish makes the file durable and gives it its final name. All writers must have been closed without error.
 // If it fails, the partial file is gone.
 func (f *Field) Finish() error {
-	if err := f.p.commit(); err != nil {
-		return fmt.Errorf("finish field file %s: %w", f.p.final, err)
+	if err := f.p.Commit(); err != nil {
+		return fmt.Errorf("finish field file: %w", err)
 	}
 	return nil
 }
 
 // Abort removes the partial file; after Finish it does nothing.
-func (f *Field) Abort() error { return f.p.abort() }
+func (f *Field) Abort() error { return f.p.Abort() }
 
 // FieldWriter writes rows of one rank.
 type FieldWriter struct {
-	file *os.File
+	file Partial
 	mesh solver.Mesh
 	data int64 // offset of row 0
 }
@@ -130,7 +126,12 @@ func openField(dir string, t Ticket) (*FieldWriter, error) {
 		f.Close()
 		return nil, err
 	}
-	return &FieldWriter{f, t.Mesh, t.Size - int64(t.Mesh.NY)*int64(t.Mesh.RowBytes())}, nil
+	return FieldIn(&partial{file: f, path: f.Name()}, t), nil
+}
+
+// FieldIn returns a writer of this rank's rows to the partial file of t, which it closes.
+func FieldIn(p Partial, t Ticket) *FieldWriter {
+	return &FieldWriter{p, t.Mesh, t.Size - int64(t.Mesh.NY)*int64(t.Mesh.RowBytes())}
 }
 
 // ErrNotShared says that ranks see different directories under output.dir.

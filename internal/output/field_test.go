@@ -96,7 +96,7 @@ func write(t *testing.T, dir string, m solver.Mesh, ranks int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := CreateField(dir, "field.npy", "run", m)
+	f, err := CreateField(Dir(dir), "field.npy", "run", m)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,7 +207,7 @@ func TestFieldStaysUntilTheNewOneIsComplete(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := solver.Mesh{NX: 5, NY: 8, DType: solver.Float64}
-	f, err := CreateField(dir, "field.npy", "run", m)
+	f, err := CreateField(Dir(dir), "field.npy", "run", m)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -247,7 +247,7 @@ func TestFieldStaysUntilTheNewOneIsComplete(t *testing.T) {
 
 func TestAbortAfterFinishDoesNothing(t *testing.T) {
 	dir := t.TempDir()
-	f, err := CreateField(dir, "field.npy", "run", solver.Mesh{NX: 5, NY: 8, DType: solver.Float64})
+	f, err := CreateField(Dir(dir), "field.npy", "run", solver.Mesh{NX: 5, NY: 8, DType: solver.Float64})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -258,7 +258,7 @@ func TestAbortAfterFinishDoesNothing(t *testing.T) {
 }
 
 func TestOpenFieldWithoutASharedDirectory(t *testing.T) {
-	f, err := CreateField(t.TempDir(), "field.npy", "run", solver.Mesh{NX: 5, NY: 8, DType: solver.Float64})
+	f, err := CreateField(Dir(t.TempDir()), "field.npy", "run", solver.Mesh{NX: 5, NY: 8, DType: solver.Float64})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -279,7 +279,7 @@ func TestOpenFieldWithoutASharedDirectory(t *testing.T) {
 func TestWriteRowsRefusesWhatIsNoRow(t *testing.T) {
 	m := solver.Mesh{NX: 5, NY: 8, DType: solver.Float64}
 	dir := t.TempDir()
-	f, err := CreateField(dir, "field.npy", "run", m)
+	f, err := CreateField(Dir(dir), "field.npy", "run", m)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -306,7 +306,7 @@ func TestFieldThatDoesNotFit(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	_, err := CreateField(dir, "field.npy", "run", solver.Mesh{NX: 512, NY: 1024, DType: solver.Float32})
+	_, err := CreateField(Dir(dir), "field.npy", "run", solver.Mesh{NX: 512, NY: 1024, DType: solver.Float32})
 	const want = `not enough space: 2.0 MiB (2097280 bytes) needed, 1.0 MiB (1048576 bytes) available`
 	if !errors.Is(err, ErrNoSpace) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), dir) {
 		t.Errorf("error %q does not say %q of %s", err, want, dir)

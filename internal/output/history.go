@@ -9,21 +9,21 @@ import (
 // History writes the norm of every sweep: the line iteration,l2_norm and then one line a sweep, counted
 // from 0, with all digits (%.17g).
 type History struct {
-	p      *partial
+	p      Partial
 	buf    *bufio.Writer
 	line   []byte
 	sweeps int
 }
 
-// CreateHistory begins dir/name, which appears with Commit.
-func CreateHistory(dir, name, runID string) (*History, error) {
-	p, err := createPartial(dir, name, runID)
+// CreateHistory begins the file name, which appears with Commit.
+func CreateHistory(at Place, name, runID string) (*History, error) {
+	p, err := at.Create(name, runID, 0)
 	if err != nil {
 		return nil, fmt.Errorf("create history: %w", err)
 	}
 	h := &History{p: p, buf: bufio.NewWriterSize(p, 1<<16)}
 	if _, err := h.buf.WriteString("iteration,l2_norm\n"); err != nil {
-		p.abort()
+		p.Abort()
 		return nil, fmt.Errorf("create history: %w", err)
 	}
 	return h, nil
@@ -50,14 +50,14 @@ func (h *History) Sweeps() int { return h.sweeps }
 // Commit puts the file in its place, complete.
 func (h *History) Commit() error {
 	if err := h.buf.Flush(); err != nil {
-		h.p.abort()
+		h.p.Abort()
 		return fmt.Errorf("write history: %w", err)
 	}
-	if err := h.p.commit(); err != nil {
+	if err := h.p.Commit(); err != nil {
 		return fmt.Errorf("write history: %w", err)
 	}
 	return nil
 }
 
 // Abort removes what was written; after Commit it does nothing.
-func (h *History) Abort() error { return h.p.abort() }
+func (h *History) Abort() error { return h.p.Abort() }

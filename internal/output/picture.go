@@ -20,7 +20,7 @@ type Caption struct {
 }
 
 // WritePicture draws t, which holds all rows of the mesh, and writes it to dir/name in PNG format.
-func WritePicture(dir, name, runID string, t *Thumbnail, c Caption) error {
+func WritePicture(at Place, name, runID string, t *Thumbnail, c Caption) error {
 	img, err := t.Draw(c)
 	if err != nil {
 		return fmt.Errorf("picture: %w", err)
@@ -29,7 +29,7 @@ func WritePicture(dir, name, runID string, t *Thumbnail, c Caption) error {
 	if err := png.Encode(&b, img); err != nil {
 		return fmt.Errorf("picture: %w", err)
 	}
-	if err := WriteFile(dir, name, runID, b.Bytes()); err != nil {
+	if err := WriteFile(at, name, runID, b.Bytes()); err != nil {
 		return fmt.Errorf("write picture: %w", err)
 	}
 	return nil

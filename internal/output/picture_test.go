@@ -201,7 +201,7 @@ func TestPicture(t *testing.T) {
 		}
 		return 0
 	})
-	if err := WritePicture(dir, "field.png", "run", th, Caption{Title: "dirichlet", Sweeps: 1, Norm: 0.5}); err != nil {
+	if err := WritePicture(Dir(dir), "field.png", "run", th, Caption{Title: "dirichlet", Sweeps: 1, Norm: 0.5}); err != nil {
 		t.Fatal(err)
 	}
 	wantFiles(t, dir, "field.png")

@@ -79,10 +79,18 @@ type RankReport struct {
 
 	Transports map[string]LinkReport `json:"transports"` // by side, "top" and "bottom", as far as there is a neighbour
 
+	Output string `json:"output,omitempty"` // how the rank's rows came to output.dir: WroteFile, or WroteNATS and a host
+
 	Compute  float64 `json:"compute_seconds"`
 	HaloWait float64 `json:"halo_wait_seconds"`
 	NormWait float64 `json:"norm_wait_seconds"`
 }
+
+// The ways of a rank's rows to output.dir.
+const (
+	WroteFile = "file"
+	WroteNATS = "nats to " // the host follows
+)
 
 // GPUReport is the GPU that swept a rank's stripe.
 type GPUReport struct {
@@ -129,13 +137,13 @@ func GLUPS(m solver.Mesh, sweeps int, seconds float64) float64 {
 	return float64(m.NX) * float64(m.NY) * float64(sweeps) / seconds / 1e9
 }
 
-// WriteReport writes r to dir/name.
-func WriteReport(dir, name, runID string, r Report) error {
+// WriteReport writes r to the file name.
+func WriteReport(at Place, name, runID string, r Report) error {
 	b, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
-	if err := WriteFile(dir, name, runID, append(b, '\n')); err != nil {
+	if err := WriteFile(at, name, runID, append(b, '\n')); err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}
 	return nil

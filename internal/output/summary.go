@@ -47,6 +47,9 @@ func Summary(w io.Writer, r Report) error {
 	if r.FieldSHA256 != "" {
 		row("Field SHA-256", "%s", r.FieldSHA256)
 	}
+	if far := tally(r.Ranks, func(k RankReport) []string { return sent(k) }); far != "" {
+		row("Rows sent", "%s", far)
+	}
 	for i, f := range r.Files {
 		key := ""
 		if i == 0 {
@@ -113,6 +116,14 @@ func memoryOf(ranks []RankReport) string {
 func bytesOf(n int64) string { return humanize.IBytes(uint64(max(n, 0))) }
 
 func node(k RankReport) string { return k.Node }
+
+// sent returns how a rank's rows left its node, if they did.
+func sent(k RankReport) []string {
+	if strings.HasPrefix(k.Output, WroteNATS) {
+		return []string{k.Output}
+	}
+	return nil
+}
 
 // transports returns what the rank uses at its bottom, so that every pair of neighbours counts once.
 func transports(k RankReport) []string {

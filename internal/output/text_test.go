@@ -39,7 +39,7 @@ func golden(t *testing.T, name string, got []byte) {
 
 func TestHistory(t *testing.T) {
 	dir := t.TempDir()
-	h, err := CreateHistory(dir, "history.csv", "run")
+	h, err := CreateHistory(Dir(dir), "history.csv", "run")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestHistory(t *testing.T) {
 
 func TestHistoryAbortLeavesNothing(t *testing.T) {
 	dir := t.TempDir()
-	h, err := CreateHistory(dir, "history.csv", "run")
+	h, err := CreateHistory(Dir(dir), "history.csv", "run")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +187,7 @@ func TestSummary(t *testing.T) {
 func TestReport(t *testing.T) {
 	dir := t.TempDir()
 	r := testReport(2)
-	if err := WriteReport(dir, "report.json", "r7", r); err != nil {
+	if err := WriteReport(Dir(dir), "report.json", "r7", r); err != nil {
 		t.Fatal(err)
 	}
 	wantFiles(t, dir, "report.json")
@@ -214,7 +214,7 @@ func TestReportThatIsNoJSONIsNotWritten(t *testing.T) {
 	dir := t.TempDir()
 	r := testReport(1)
 	r.Tolerance = math.NaN()
-	if err := WriteReport(dir, "report.json", "r7", r); err == nil {
+	if err := WriteReport(Dir(dir), "report.json", "r7", r); err == nil {
 		t.Error("a NaN was written")
 	}
 	wantFiles(t, dir)

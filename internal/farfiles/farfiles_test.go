@@ -1,0 +1,145 @@
+package farfiles
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/zap/zaptest"
+
+	"jacobi/internal/output"
+	"jacobi/internal/roster/rostertest"
+)
+
+const run = "r1"
+
+func serve(t *testing.T, conn Conn) (string, func()) {
+	t.Helper()
+	dir := t.TempDir()
+	stop, err := Serve(Options{Conn: conn, RunID: run, Dir: dir, Names: []string{"field.npy", "history.csv"}, Log: zaptest.NewLogger(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var once sync.Once
+	end := func() { once.Do(stop) }
+	t.Cleanup(end)
+	return dir, end
+}
+
+// eager finds the place and asks again soon.
+func eager(t *testing.T, conn Conn) *Place {
+	t.Helper()
+	p, err := find(&Place{ctx: t.Context(), conn: conn, runID: run, limit: 30 * time.Second, first: 5 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// Files that two ranks write by turns, with answers lost, doubled and late, are complete, once, and nothing else is left.
+func TestFilesArriveWhole(t *testing.T) {
+	s := rostertest.Start(t, 100<<10)
+	dir, stop := serve(t, rostertest.NewFaulty(s.Dial(), 1, 0.3))
+	a, b := eager(t, s.Dial()), eager(t, s.Dial())
+	if a.Sees(t.TempDir()) || !a.Sees(dir) {
+		t.Error("the wrong directory is taken for the server's, or the right one is not")
+	}
+	data := make([]byte, 1<<20)
+	rng := rand.NewChaCha8([32]byte{})
+	_, _ = rng.Read(data) // never fails
+	f, err := a.Create("field.npy", run, int64(len(data)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := b.Open(f.File())
+	half := len(data) / 2
+	_, errA := f.WriteAt(data[:half], 0)
+	_, errB := g.WriteAt(data[half:], int64(half))
+	if err := errors.Join(errA, errB, f.Sync(), g.Sync(), g.Close()); err != nil {
+		t.Fatal(err)
+	}
+	h, err := a.Create("history.csv", run, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"iteration,l2_norm\n", "0,1\n"} {
+		if _, err := io.WriteString(h, text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "field.npy")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the file is there before it is complete: %v", err)
+	}
+	lost, err := a.Create("field.npy", run, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(f.Commit(), h.Commit(), f.Abort(), lost.Abort(), lost.Abort()); err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	got, err := os.ReadFile(filepath.Join(dir, "field.npy"))
+	if err != nil || !bytes.Equal(got, data) {
+		t.Errorf("%d bytes arrived changed, or not all of %d: %v", len(got), len(data), err)
+	}
+	if text, err := os.ReadFile(filepath.Join(dir, "history.csv")); err != nil || string(text) != "iteration,l2_norm\n0,1\n" {
+		t.Errorf("history %q, %v", text, err)
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 2 {
+		t.Errorf("files left: %v, %v", entries, err)
+	}
+}
+
+// Only files of the run can be written, each with its own name.
+func TestServerRefuses(t *testing.T) {
+	s := rostertest.Start(t, 0)
+	dir, stop := serve(t, s.Dial())
+	p := eager(t, s.Dial())
+	foreign, err := output.NewPartialName("field.npy", "other")
+	if err != nil {
+		t.Fatal(err)
+	}
+	mine, err := output.NewPartialName("field.npy", run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		r    request
+		want string
+	}{
+		{request{Op: opCreate, File: "../.field.npy.r1.x.partial"}, `is not a partial file`},
+		{request{Op: opCreate, File: "field.npy"}, `"field.npy" is not a partial file`},
+		{request{Op: opCreate, File: foreign}, `is not a partial file of run r1`},
+		{request{Op: opCreate, File: ".passwd.r1.x.partial"}, `passwd is no file of this run`},
+		{request{Op: opCreate, File: "..r1.x.partial"}, `is not a partial file`},
+		{request{Op: opWrite, File: mine}, `no such file`},
+		{request{Op: opCreate, File: mine, Size: 1 << 43}, `not enough space`},
+		{request{Op: "read", File: ".field.npy.r1.x.partial"}, `no such file`},
+	} {
+		if _, err := p.ask(c.r); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: error %v, want %q in it", c.r, err, c.want)
+		}
+	}
+	for _, junk := range [][]byte{nil, {1, 2, 3}, {255, 255, 255, 255, '{'}, {1, 0, 0, 0, '{'}} {
+		if _, err := decode(junk); err == nil {
+			t.Errorf("%v is a request", junk)
+		}
+	}
+	stop()
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 0 {
+		t.Errorf("files left: %v, %v", entries, err)
+	}
+	late, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if _, err := Find(late, s.Dial(), run, time.Minute); err == nil || !strings.Contains(err.Error(), "no answer") {
+		t.Errorf("nobody serves: error %v", err)
+	}
+}

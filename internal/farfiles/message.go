@@ -1,0 +1,70 @@
+// Package farfiles lets ranks write the files of a run into a directory of another machine, over NATS: into the launcher's, where the
+// nodes share no file system with it. A message holds one piece, each piece is answered, and may come again: what is in memory is a piece
+// for each rank.
+package farfiles
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"time"
+)
+
+const (
+	// pieceBytes is the most of a file in a message; NATS flows best with 256 to 512 KiB.
+	pieceBytes = 512 << 10
+	// headBytes is what a message has besides, at most.
+	headBytes = 2 << 10
+	// A piece is sent again after firstAsk without an answer, then after twice as long and so on up to lastAsk: a disk may be slow.
+	firstAsk = 250 * time.Millisecond
+	lastAsk  = 10 * time.Second
+)
+
+// The things to do with a partial file.
+const (
+	opLook   = "look" // whether it is there
+	opCreate = "create"
+	opWrite  = "write"
+	opSync   = "sync"
+	opCommit = "commit"
+	opAbort  = "abort"
+)
+
+// request is what a rank wants. All but opWrite can be done twice with the same result, and opWrite says where.
+type request struct {
+	Op     string `json:"op"`
+	File   string `json:"file,omitempty"` // the partial's name
+	Size   int64  `json:"size,omitempty"` // of opCreate
+	Offset int64  `json:"offset,omitempty"`
+	data   []byte
+}
+
+// answer is what became of it.
+type answer struct {
+	Error string `json:"error,omitempty"`
+	Probe string `json:"probe,omitempty"` // of opLook: a file in the directory
+	Host  string `json:"host,omitempty"`  // of opLook: where the directory is
+}
+
+// encode returns the length of the request in JSON (u32, little-endian), the JSON and the data.
+func (r request) encode() ([]byte, error) {
+	head, err := json.Marshal(r)
+	if err != nil {
+		return nil, err
+	}
+	b := make([]byte, 0, 4+len(head)+len(r.data))
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(head)))
+	return append(append(b, head...), r.data...), nil
+}
+
+func decode(b []byte) (r request, err error) {
+	if len(b) < 4 || int64(binary.LittleEndian.Uint32(b)) > int64(len(b)-4) {
+		return r, errors.New("not a request")
+	}
+	n := 4 + int(binary.LittleEndian.Uint32(b))
+	if err := json.Unmarshal(b[4:n], &r); err != nil {
+		return r, err
+	}
+	r.data = b[n:]
+	return r, nil
+}

@@ -1,0 +1,151 @@
+package farfiles
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"jacobi/internal/output"
+)
+
+// Place is the directory of a run on another machine. It is an output.Place.
+type Place struct {
+	ctx   context.Context // of the rank's part in the run: everything that waits ends with it
+	conn  Conn
+	runID string
+	limit time.Duration
+	first time.Duration // firstAsk, but for tests
+	host  string
+	probe string
+}
+
+// Find returns the place that a run's server keeps, once it has answered. ctx ends everything that waits for the server later;
+// limit bounds each such wait.
+func Find(ctx context.Context, conn Conn, runID string, limit time.Duration) (*Place, error) {
+	return find(&Place{ctx: ctx, conn: conn, runID: runID, limit: limit, first: firstAsk})
+}
+
+func find(p *Place) (*Place, error) {
+	a, err := p.ask(request{Op: opLook})
+	if err != nil {
+		return nil, err
+	}
+	p.host, p.probe = a.Host, a.Probe
+	return p, nil
+}
+
+// Host returns where the directory is.
+func (p *Place) Host() string { return p.host }
+
+// Sees says whether dir, of this machine, is the same directory: it holds the server's probe, whose name nobody can guess.
+func (p *Place) Sees(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, p.probe))
+	return err == nil
+}
+
+// Create implements output.Place.
+func (p *Place) Create(name, runID string, size int64) (output.Partial, error) {
+	file, err := output.NewPartialName(name, runID)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := p.ask(request{Op: opCreate, File: file, Size: size}); err != nil {
+		return nil, err
+	}
+	return &partial{place: p, file: file}, nil
+}
+
+// Open returns the partial that another rank has created.
+func (p *Place) Open(file string) output.Partial { return &partial{place: p, file: file} }
+
+// ask sends a request until it is answered.
+func (p *Place) ask(r request) (answer, error) {
+	fail := func(err error) (answer, error) {
+		return answer{}, fmt.Errorf("%s %s of output.dir over NATS: %w", r.Op, r.File, err)
+	}
+	b, err := r.encode()
+	if err != nil {
+		return fail(err)
+	}
+	ctx, cancel := context.WithTimeout(p.ctx, p.limit)
+	defer cancel()
+	for patience := p.first; ; patience = min(2*patience, lastAsk) {
+		var a answer
+		once, cancel := context.WithTimeout(ctx, patience)
+		m, err := p.conn.RequestWithContext(once, Subject(p.runID), b)
+		cancel()
+		if err == nil {
+			err = json.Unmarshal(m.Data, &a)
+		}
+		switch {
+		case err == nil && a.Error == "":
+			return a, nil
+		case err == nil:
+			return fail(errors.New(a.Error))
+		case ctx.Err() != nil:
+			return fail(fmt.Errorf("no answer within %v: %w", p.limit, context.Cause(ctx)))
+		}
+		select { // nobody serves yet, or the connection is made again
+		case <-time.After(p.first / 4):
+		case <-ctx.Done():
+			return fail(fmt.Errorf("no answer within %v: %w", p.limit, context.Cause(ctx)))
+		}
+	}
+}
+
+// partial is a file there. Its methods are called by one goroutine.
+type partial struct {
+	place  *Place
+	file   string
+	end    int64 // of what Write has written
+	closed bool
+}
+
+func (f *partial) File() string { return f.file }
+
+func (f *partial) Write(b []byte) (int, error) {
+	n, err := f.WriteAt(b, f.end)
+	f.end += int64(n)
+	return n, err
+}
+
+func (f *partial) WriteAt(b []byte, at int64) (int, error) {
+	size := min(pieceBytes, int(f.place.conn.MaxPayload())-headBytes)
+	if size <= 0 {
+		return 0, fmt.Errorf("the server's max_payload of %d is too small", f.place.conn.MaxPayload())
+	}
+	for n := 0; n < len(b); n += size {
+		piece := b[n:min(n+size, len(b))]
+		if _, err := f.place.ask(request{Op: opWrite, File: f.file, Offset: at + int64(n), data: piece}); err != nil {
+			return n, err
+		}
+	}
+	return len(b), nil
+}
+
+func (f *partial) Sync() error { return f.do(opSync) }
+
+// Close leaves the file open there, for others.
+func (f *partial) Close() error { return nil }
+
+func (f *partial) Commit() error {
+	f.closed = true
+	return f.do(opCommit)
+}
+
+func (f *partial) Abort() error {
+	if f.closed {
+		return nil
+	}
+	f.closed = true
+	return f.do(opAbort)
+}
+
+func (f *partial) do(op string) error {
+	_, err := f.place.ask(request{Op: op, File: f.file})
+	return err
+}

@@ -1,0 +1,152 @@
+package farfiles
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"sync"
+
+	"github.com/nats-io/nats.go"
+	"go.uber.org/zap"
+
+	"jacobi/internal/output"
+)
+
+// Conn is what this package needs of a connection to NATS.
+type Conn interface {
+	Publish(subject string, data []byte) error
+	Subscribe(subject string, f nats.MsgHandler) (*nats.Subscription, error)
+	RequestWithContext(ctx context.Context, subject string, data []byte) (*nats.Msg, error)
+	MaxPayload() int64
+}
+
+// Options say who may write what where.
+type Options struct {
+	Conn  Conn
+	RunID string
+	Dir   string
+	Names []string // of the files
+	Log   *zap.Logger
+}
+
+// Subject returns where the files of a run are served.
+func Subject(runID string) string { return "jacobi." + runID + ".files" }
+
+// server serves one run.
+type server struct {
+	Options
+	host  string
+	probe output.Partial // proves, where it is seen, that a rank sees the directory
+
+	mu    sync.Mutex
+	open  map[string]output.Partial // by name; nil for those that were committed
+	close bool
+}
+
+// Serve lets the ranks of a run write their files into o.Dir until stop is called. What is not complete then is for
+// output.RemovePartials.
+func Serve(o Options) (stop func(), err error) {
+	fail := func(err error) (func(), error) { return nil, fmt.Errorf("serve output.dir %q: %w", o.Dir, err) }
+	s := &server{Options: o, open: map[string]output.Partial{}}
+	if s.host, err = os.Hostname(); err != nil {
+		return fail(err)
+	}
+	if s.probe, err = output.Dir(o.Dir).Create("probe", o.RunID, 0); err != nil {
+		return fail(err)
+	}
+	sub, err := o.Conn.Subscribe(Subject(o.RunID), s.hear) // ranks that come before the server knows of it ask again
+	if err != nil {
+		return fail(errors.Join(err, s.probe.Abort()))
+	}
+	return func() {
+		_ = sub.Unsubscribe() // fails on a closed connection alone
+		s.end()
+	}, nil
+}
+
+func (s *server) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.close = true
+	for _, p := range s.open {
+		if p != nil {
+			_ = p.Close() // what is not committed does not count
+		}
+	}
+	if err := s.probe.Abort(); err != nil {
+		s.Log.Debug("remove the probe of output.dir", zap.Error(err))
+	}
+}
+
+func (s *server) hear(m *nats.Msg) {
+	var a answer
+	r, err := decode(m.Data)
+	if err == nil {
+		a, err = s.do(r)
+	}
+	if err != nil {
+		a.Error = err.Error()
+	}
+	if b, err := json.Marshal(a); err == nil && m.Reply != "" {
+		_ = s.Conn.Publish(m.Reply, b) // a rank that misses it asks again
+	}
+}
+
+func (s *server) do(r request) (answer, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.close {
+		return answer{}, errors.New("the run has ended")
+	}
+	if r.Op == opLook {
+		return answer{Probe: s.probe.File(), Host: s.host}, nil
+	}
+	name, err := output.NameOfPartial(r.File, s.RunID)
+	if err != nil {
+		return answer{}, err
+	}
+	if !slices.Contains(s.Names, name) {
+		return answer{}, fmt.Errorf("%s is no file of this run", name)
+	}
+	p, known := s.open[r.File]
+	if known && p == nil { // it came again: the answer to the first was lost
+		return answer{}, nil
+	}
+	if r.Op == opCreate && known {
+		return answer{}, nil
+	}
+	if r.Op != opCreate && !known { // a rank that sees the directory has created it
+		if p, err = output.Dir(s.Dir).Reopen(r.File); err != nil {
+			return answer{}, err
+		}
+		s.open[r.File] = p
+	}
+	switch r.Op {
+	case opCreate:
+		if p, err = output.Dir(s.Dir).CreateAs(r.File, r.Size); err == nil {
+			s.open[r.File] = p
+		}
+	case opWrite:
+		if r.Offset < 0 || r.Offset > math.MaxInt64-int64(len(r.data)) {
+			return answer{}, fmt.Errorf("offset %d", r.Offset)
+		}
+		_, err = p.WriteAt(r.data, r.Offset)
+	case opSync:
+		err = p.Sync()
+	case opCommit:
+		if err = p.Commit(); err == nil {
+			s.open[r.File] = nil
+		}
+	case opAbort:
+		if err = p.Abort(); err == nil {
+			s.open[r.File] = nil
+		}
+	default:
+		err = fmt.Errorf("nothing can be done as %q", r.Op)
+	}
+	return answer{}, err
+}
