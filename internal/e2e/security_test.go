@@ -12,8 +12,8 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// A client that may do everything on the user's server sees every message of a run, plays them back, damages them, and says
-// stop and abort. The run's answer does not change, and none of its rows can be read.
+// A client that may do everything on the user's server sees every message of a run, plays them back, damages them, says
+// stop and abort, and floods. The run's answer does not change, and none of its rows can be read.
 func TestUninvitedClientChangesNothing(t *testing.T) {
 	u := startServer(t)
 	args := append(set("grid.nx=64", "grid.ny=80", "solver.max_iterations=200", "halo.transport=nats", "halo.depth=2"), "-np", "3")
@@ -26,6 +26,7 @@ func TestUninvitedClientChangesNothing(t *testing.T) {
 	}
 	t.Cleanup(stranger.Close)
 	own := nats.Header{"Stranger": {"yes"}}
+	flood := make([]byte, 4<<10)
 	var heard, readable int
 	_, err = stranger.Subscribe("jacobi.>", func(m *nats.Msg) {
 		if m.Header.Get("Stranger") != "" {
@@ -34,6 +35,13 @@ func TestUninvitedClientChangesNothing(t *testing.T) {
 		heard++
 		if bytes.Contains(m.Data, []byte("JHLO")) || bytes.Contains(m.Data, []byte("{")) && bytes.Contains(m.Data, []byte("rank")) {
 			readable++
+		}
+		if heard == 100 { // in the middle of the run, more than a link or a rank can take at once
+			for range 20000 {
+				if err := stranger.PublishMsg(&nats.Msg{Subject: m.Subject, Header: own, Data: flood}); err != nil {
+					t.Error(err)
+				}
+			}
 		}
 		run := strings.Join(strings.Split(m.Subject, ".")[:2], ".")
 		damaged := bytes.Clone(m.Data)
