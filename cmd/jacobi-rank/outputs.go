@@ -141,7 +141,7 @@ func (o *outputs) addNorms(norms []float64) error {
 func (o *outputs) abort() {
 	var errs []error
 	if o.rows != nil {
-		errs = append(errs, o.rows.Close())
+		errs = append(errs, o.rows.Abandon())
 	}
 	if o.field != nil {
 		errs = append(errs, o.field.Abort())

@@ -84,13 +84,20 @@ func Run(ctx context.Context, o Options) error {
 		<-ctx.Done()
 		err = context.Cause(ctx)
 	}
-	a.cancel(err)
+	a.end(err)
 	a.running.Wait()
 	if service != nil {
 		_ = service.Stop() // fails on a lost connection alone, which offers nothing either
 	}
 	_ = sub.Unsubscribe()
 	return err
+}
+
+// end ends all sessions. One that is just beginning is among them, or does not begin.
+func (a *Agent) end(why error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.cancel(why)
 }
 
 // join joins the services of the server, and returns once a launcher's question would be answered.
@@ -151,14 +158,12 @@ func (a *Agent) hear(ctx context.Context, m *nats.Msg) {
 	a.mu.Lock()
 	s := a.sessions[launcher]
 	a.mu.Unlock()
-	conn := (*wire.Conn)(nil)
+	var conn *wire.Conn
+	var err error
 	if s != nil {
 		conn = s.conn
-	} else {
-		var err error
-		if conn, err = sealSession(a.Conn, a.key, launcher, a.offer.ID, launcher); err != nil {
-			return
-		}
+	} else if conn, err = sealSession(a.Conn, a.key, launcher, a.offer.ID, launcher); err != nil {
+		return
 	}
 	data, err := conn.Unseal(m.Subject, m.Reply, m.Data)
 	var p packet

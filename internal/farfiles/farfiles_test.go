@@ -137,9 +137,13 @@ func TestServerRefuses(t *testing.T) {
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 0 {
 		t.Errorf("files left: %v, %v", entries, err)
 	}
-	late, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	if _, err := Find(late, s.Dial(), run, time.Minute); err == nil || !strings.Contains(err.Error(), "no answer") {
+	if _, err := Find(t.Context(), s.Dial(), run, 50*time.Millisecond); err == nil || !strings.HasSuffix(err.Error(), "no answer within 50ms") {
 		t.Errorf("nobody serves: error %v", err)
+	}
+	ended := errors.New("the run has failed")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(ended)
+	if _, err := Find(ctx, s.Dial(), run, time.Minute); !errors.Is(err, ended) {
+		t.Errorf("error %v, want %v", err, ended)
 	}
 }

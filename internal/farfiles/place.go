@@ -86,13 +86,14 @@ func (p *Place) ask(r request) (answer, error) {
 			return a, nil
 		case err == nil:
 			return fail(errors.New(a.Error))
+		case p.ctx.Err() != nil:
+			return fail(context.Cause(p.ctx))
 		case ctx.Err() != nil:
-			return fail(fmt.Errorf("no answer within %v: %w", p.limit, context.Cause(ctx)))
+			return fail(fmt.Errorf("no answer within %v", p.limit))
 		}
 		select { // nobody serves yet, or the connection is made again
 		case <-time.After(p.first / 4):
 		case <-ctx.Done():
-			return fail(fmt.Errorf("no answer within %v: %w", p.limit, context.Cause(ctx)))
 		}
 	}
 }
@@ -137,8 +138,9 @@ func (f *partial) Commit() error {
 	return f.do(opCommit)
 }
 
+// Abort leaves the file of a run that has failed to those who keep the directory: they may be told no more.
 func (f *partial) Abort() error {
-	if f.closed {
+	if f.closed || f.place.ctx.Err() != nil {
 		return nil
 	}
 	f.closed = true

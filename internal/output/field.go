@@ -175,6 +175,9 @@ func (w *FieldWriter) Close() error {
 	return nil
 }
 
+// Abandon closes the file, whose rows will not count.
+func (w *FieldWriter) Abandon() error { return w.file.Close() }
+
 // npyHeader returns the header of a C-ordered (NY, NX) array in numpy format 1.0, padded to whole 64 bytes.
 func npyHeader(m solver.Mesh) []byte {
 	dict := fmt.Sprintf("{'descr': '<f%d', 'fortran_order': False, 'shape': (%d, %d), }", m.DType.Size(), m.NY, m.NX)
