@@ -67,6 +67,9 @@ func (r *rank) openSaver(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if r.node != nil {
+		store = keptStore{store}
+	}
 	o := checkpoint.SaverOptions{
 		Team: r.team, Store: store, Layout: r.layout, Stripes: r.stripes, Rows: r.backend, Every: c.Every.Time, Keep: c.Keep,
 		RunID: r.id.RunID, Program: version.String(), Fields: fields, Norms: r.resumed.Norms, Log: r.log,

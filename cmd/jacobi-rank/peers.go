@@ -79,6 +79,7 @@ func (r *rank) openPeers(ctx context.Context) (peers [2]*cuda.Peer, err error) {
 		if r.cfg.Halo.Transport == string(halo.ModeP2P) && to.Device == r.deviceName() {
 			return fmt.Errorf("halo.transport \"p2p\": no peer memory between ranks %d and %d: %s", r.id.Rank, to.Rank, fault)
 		}
+		r.indirect[side] = fault
 		r.log.Sugar().Infof("no peer memory with rank %d: %s", to.Rank, fault)
 		return nil
 	})

@@ -17,6 +17,7 @@ import (
 	"jacobi/halo"
 	"jacobi/internal/checkpoint"
 	"jacobi/internal/device"
+	"jacobi/internal/examine"
 	"jacobi/internal/output"
 	"jacobi/internal/problem"
 	"jacobi/internal/roster"
@@ -32,7 +33,8 @@ type rank struct {
 	alone bool   // a run of one rank, without a server
 	cfg   configs.Config
 	log   *zap.Logger
-	stop  *atomic.Bool // a signal came
+	stop  *atomic.Bool  // a signal came
+	node  *examine.Node // what was found here before the start; nil unless the start is all that is tried
 
 	problem  *problem.Problem
 	conn     halo.Conn    // nil for a rank alone
@@ -50,6 +52,7 @@ type rank struct {
 	links    *halo.Links
 	exchange solver.Exchange
 	direct   [2]halo.Info // by side: what goes without a link; empty where a link is used
+	indirect [2]string    // by side: why a GPU has a link there and no peer memory
 	reducer  solver.Reducer
 	resumed  *checkpoint.State // where the run goes on; the zero State for one that starts at the start
 	saver    *checkpoint.Saver // nil if no state is saved
@@ -71,10 +74,21 @@ func newRank(o roster.Origin, cfg configs.Config, log *zap.Logger, stop *atomic.
 // solve does the whole run. An error has reached the other ranks when it returns.
 func (r *rank) solve(ctx context.Context) (solver.Result, error) {
 	r.started = time.Now()
+	if r.by == roster.ByLauncher && os.Getenv(examine.Env) != "" {
+		here, err := examine.Here()
+		if err != nil {
+			return solver.Result{}, fmt.Errorf("examine this node: %w", err)
+		}
+		r.node = &here
+	}
 	if err := r.join(ctx); err != nil {
 		return solver.Result{}, err
 	}
-	result, err := r.solveInTeam(r.team.Context())
+	work := r.solveInTeam
+	if r.node != nil {
+		work = r.examine
+	}
+	result, err := work(r.team.Context())
 	if err != nil {
 		err = r.blame(err)
 		if told := r.team.Abort(err); told != nil {
@@ -85,12 +99,20 @@ func (r *rank) solve(ctx context.Context) (solver.Result, error) {
 	return result, nil
 }
 
-func (r *rank) solveInTeam(ctx context.Context) (solver.Result, error) {
+// open does what comes before the outputs.
+func (r *rank) open(ctx context.Context) error {
 	r.resumed = &checkpoint.State{}
-	for _, open := range []func(context.Context) error{r.layOut, r.takeGPU, r.openBackend, r.openExchange, r.openReducer, r.loadField, r.openSaver} {
-		if err := open(ctx); err != nil {
-			return solver.Result{}, err
+	for _, step := range []func(context.Context) error{r.layOut, r.takeGPU, r.openBackend, r.openExchange, r.openReducer, r.loadField, r.openSaver} {
+		if err := step(ctx); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+func (r *rank) solveInTeam(ctx context.Context) (solver.Result, error) {
+	if err := r.open(ctx); err != nil {
+		return solver.Result{}, err
 	}
 	out, err := r.prepareOutputs(ctx)
 	if err != nil {

@@ -36,6 +36,9 @@ func (o *outputs) rankReport(result solver.Result) output.RankReport {
 		if o.direct[side].Transport != "" {
 			info = o.direct[side]
 		}
+		if why := o.indirect[side]; why != "" {
+			info.Why += "; no peer memory: " + why
+		}
 		neighbour := (o.id.Rank + 2*side - 1 + o.id.Size) % o.id.Size
 		link := output.LinkReport{Neighbour: neighbour, Transport: info.Transport, Why: info.Why}
 		if s := stats[side]; s != nil && info.Transport == halo.TransportNATS {

@@ -55,6 +55,7 @@ const examples = `  launcher -np 8
   launcher -np 2 --set problem.preset=dirichlet --set problem.top='sin(pi*x)' --set output.dir=sine
   launcher -np 8 --config run.yaml --dry-run
   launcher -np 8 --host node1:4,node2:4
+  launcher doctor -np 8 --host node1:4,node2:4              # would it start?
   launcher -np 8 --hostfile hosts --map-by node
   launcher node --set nats.url=nats://server:4222           # on each node, then
   launcher -np 8 --nodes --set nats.url=nats://server:4222
@@ -94,7 +95,7 @@ func newCommand(stdout, stderr io.Writer) *cobra.Command {
 	o.define(f)
 	o.defineRestart(f)
 	f.BoolVar(&o.dryRun, "dry-run", false, "print placement, stripes, memory and the merged configuration; start nothing")
-	cmd.AddCommand(newBenchCommand(stdout, stderr), newSpawnCommand(), newNodeCommand(stderr), newNodesCommand(stdout))
+	cmd.AddCommand(newBenchCommand(stdout, stderr), newDoctorCommand(stdout, stderr), newSpawnCommand(), newNodeCommand(stderr), newNodesCommand(stdout))
 	return cmd
 }
 

@@ -31,6 +31,7 @@ type plan struct {
 	choices []*device.Choice // of the GPUs, by rank; nil for ranks on other hosts; none: the ranks sweep on the CPU
 	depth   int
 	why     string // of the depth
+	trial   bool   // the ranks end before they sweep
 }
 
 // newPlan lays out a valid configuration on places for its ranks.

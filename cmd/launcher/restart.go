@@ -100,7 +100,7 @@ func (p *plan) writing() time.Duration {
 
 // removeUnsealed removes the checkpoint that ranks did not live to complete.
 func (p *plan) removeUnsealed(ctx context.Context) error {
-	if c := p.cfg.Checkpoint; c.On() && c.Dir != "" {
+	if c := p.cfg.Checkpoint; c.On() && c.Dir != "" && !p.trial {
 		return checkpoint.NewDir(c.Dir).RemoveUnsealed(ctx)
 	}
 	return nil

@@ -223,6 +223,8 @@ func TestHostsThatDoNotWillAreNamed(t *testing.T) {
 		{"no launcher", append(user, "--host", "a,b", "-np", "2", "--remote-bin", "/no where"), []string{`host b: /no where/launcher cannot be started there \(.*(No such file or directory|not found)\); --remote-bin names`}},
 		{"no rank", append(user, "--host", "a,b", "-np", "2", "--remote-bin", lonely), []string{`start rank 1 on b: find jacobi-rank: neither beside the launcher in ` + lonely + ` nor on PATH`}},
 		{"other version", append(user, "--host", "a,b", "-np", "2", "--remote-bin", other), []string{`host b: ` + other + `/launcher is of version other there, and of version .* here`}},
+		{"other version, doctor", append([]string{"doctor", "--json", "--host", "a,b", "-np", "2", "--remote-bin", other}, user...),
+			[]string{`"what": "host b: ` + other + `/launcher is of version other there, and of version .* here"`}},
 		{"one machine twice", append(user, "--host", "b,10.77.0.2", "-np", "2"), []string{`hosts b and 10\.77\.0\.2 are one machine: give it one name`}},
 		{"this machine twice", append(user, "--host", "a,localhost", "-np", "2"), []string{`hosts a and localhost are one machine`}},
 		{"no memory there", append(user, "--host", "b", "-np", "1", "--set", "grid.nx=300000", "--set", "grid.ny=300000", "--set", "output.field="), []string{`start rank 0 on b: grid\.nx 300000, grid\.ny 300000: memory: `}},
@@ -234,8 +236,8 @@ func TestHostsThatDoNotWillAreNamed(t *testing.T) {
 				t.Errorf("exit code %d, want 1", out.code)
 			}
 			for _, want := range x.want {
-				if !regexp.MustCompile(want).MatchString(out.stderr) {
-					t.Errorf("stderr\n%s\nwant %q", out.stderr, want)
+				if !regexp.MustCompile(want).MatchString(out.stderr + out.stdout) {
+					t.Errorf("output\n%s%s\nwant %q", out.stderr, out.stdout, want)
 				}
 			}
 			if out.took > 20*time.Second {

@@ -110,27 +110,30 @@ func finish(t *testing.T, ctx context.Context, cmd *exec.Cmd) outcome {
 
 // report is the part of report.json that tests look at.
 type report struct {
-	Sweeps       int     `json:"sweeps"`
-	StopReason   string  `json:"stop_reason"`
-	Norm         float64 `json:"norm"`
-	FieldSHA256  string  `json:"field_sha256"`
-	Depth        int     `json:"depth"`
-	ResumedAfter int     `json:"resumed_after"`
-	Ranks        []struct {
-		Rank        int    `json:"rank"`
-		Device      string `json:"device"`
-		Host        string `json:"host"`
-		PID         int    `json:"pid"`
-		GPU         gpu    `json:"gpu"`
-		MemoryBytes int64  `json:"memory_bytes"`
-		Output      string `json:"output"`
-		RSSBytes    int64  `json:"rss_bytes"`
-		Transports  map[string]struct {
-			Neighbour int    `json:"neighbour"`
-			Transport string `json:"transport"`
-			Why       string `json:"why"`
-		} `json:"transports"`
-	} `json:"ranks"`
+	Sweeps       int          `json:"sweeps"`
+	StopReason   string       `json:"stop_reason"`
+	Norm         float64      `json:"norm"`
+	FieldSHA256  string       `json:"field_sha256"`
+	Depth        int          `json:"depth"`
+	ResumedAfter int          `json:"resumed_after"`
+	Ranks        []rankReport `json:"ranks"`
+}
+
+// rankReport is what it says of a rank.
+type rankReport struct {
+	Rank        int    `json:"rank"`
+	Device      string `json:"device"`
+	Host        string `json:"host"`
+	PID         int    `json:"pid"`
+	GPU         gpu    `json:"gpu"`
+	MemoryBytes int64  `json:"memory_bytes"`
+	Output      string `json:"output"`
+	RSSBytes    int64  `json:"rss_bytes"`
+	Transports  map[string]struct {
+		Neighbour int    `json:"neighbour"`
+		Transport string `json:"transport"`
+		Why       string `json:"why"`
+	} `json:"transports"`
 }
 
 // gpu is what a report tells of a rank's GPU.

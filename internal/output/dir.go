@@ -59,7 +59,7 @@ func CheckNames(o configs.Output) error {
 
 // CheckSpace fails unless the file system of dir has room for so many bytes more.
 func CheckSpace(dir string, bytes int64) error {
-	available, err := availableBytes(dir)
+	available, err := AvailableBytes(dir)
 	if err != nil {
 		return fmt.Errorf("output.dir %q: %w", dir, err)
 	}
@@ -77,7 +77,8 @@ func noSpace(dir string, needed, available int64) error {
 		dir, ErrNoSpace, humanize.IBytes(uint64(needed)), needed, humanize.IBytes(uint64(available)), available)
 }
 
-func availableBytes(dir string) (int64, error) {
+// AvailableBytes returns how much more the file system of dir takes.
+func AvailableBytes(dir string) (int64, error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {
 		return 0, fmt.Errorf("free space: %w", err)

@@ -204,7 +204,7 @@ func reserve(f *os.File, dir string, size int64) error {
 		if err := f.Truncate(0); err != nil {
 			return err
 		}
-		available, err := availableBytes(dir)
+		available, err := AvailableBytes(dir)
 		if err != nil {
 			return err
 		}

@@ -19,6 +19,7 @@ const (
 	Progress = "progress"
 	Aborted  = "aborted"
 	Finished = "finished"
+	Examined = "examined" // of a run that only tries its start; Report is an examine.Rank
 )
 
 // Number is a float64 that JSON carries also when it is no number: as null, read back as NaN.

@@ -1,0 +1,295 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+)
+
+// finding is a fault or a warning of launcher doctor.
+type finding struct{ What, Do string }
+
+// diagnosis is the part of launcher doctor --json that tests look at.
+type diagnosis struct {
+	Starts           bool
+	Faults, Warnings []finding
+	Nodes            []struct {
+		Host, Reached, Version string
+		Ranks                  []int
+		Cores                  int
+		Memory                 int64   `json:"memory_available_bytes"`
+		RoundTrip              float64 `json:"nats_round_trip_seconds"`
+		Clock                  *struct {
+			Ahead float64 `json:"ahead_seconds"`
+			Error float64 `json:"error_seconds"`
+		}
+	}
+	Ranks []struct {
+		Report rankReport
+		Access map[string]bool `json:"peer_access"`
+	}
+}
+
+// parseDiagnosis reads what a doctor said, with which its exit code has to agree.
+func parseDiagnosis(t *testing.T, out outcome) (d diagnosis) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(out.stdout), &d); err != nil {
+		t.Fatalf("%v\n%s%s", err, out.stdout, out.stderr)
+	}
+	if d.Starts != (out.code == 0) || d.Starts != (len(d.Faults) == 0) {
+		t.Errorf("exit code %d, starts %v, faults %v", out.code, d.Starts, d.Faults)
+	}
+	return d
+}
+
+// foretells compares what a doctor says of each rank with the report of the run in dir.
+func (d diagnosis) foretells(t *testing.T, dir string) {
+	t.Helper()
+	r := readReport(t, dir)
+	if len(d.Ranks) != len(r.Ranks) {
+		t.Fatalf("%d ranks were examined, %d ran", len(d.Ranks), len(r.Ranks))
+	}
+	for i, did := range r.Ranks {
+		said := d.Ranks[i].Report
+		did.PID, did.RSSBytes, said.PID, said.RSSBytes = 0, 0, 0, 0
+		if len(said.Transports) == 0 || !reflect.DeepEqual(said, did) {
+			t.Errorf("rank %d: doctor says\n%+v\nthe run\n%+v", i, said, did)
+		}
+	}
+}
+
+// leftNothing checks that a doctor left no file and no rank in dir.
+func leftNothing(t *testing.T, dir string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(entries) > 0 {
+		t.Errorf("left: %v", entries)
+	}
+	l := live{t: t, cmd: &exec.Cmd{Dir: dir}}
+	if pids := l.ranks(); len(pids) > 0 {
+		t.Errorf("ranks still run: %v", pids)
+	}
+}
+
+// Doctor says what a run then does, and leaves no trace.
+func TestDoctorForetellsTheRun(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		args  []string
+		links []string // of rank 1: top, bottom
+	}{
+		{"shared memory", set("checkpoint.every=10m", "checkpoint.dir=new/checkpoints"), []string{"shared memory", "shared memory"}},
+		{"NATS", set("halo.transport=nats"), []string{"nats", "nats"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			args := append(set("grid.nx=64", "grid.ny=96", "solver.max_iterations=20", "output.dir=new/out"), append(c.args, "-np", "3")...)
+			d := parseDiagnosis(t, run(t, dir, "launcher", append([]string{"doctor", "--json"}, args...)...))
+			leftNothing(t, dir)
+			if out := run(t, dir, "launcher", args...); out.code != 0 {
+				t.Fatalf("the run: exit code %d\n%s", out.code, out.stderr)
+			}
+			d.foretells(t, filepath.Join(dir, "new", "out"))
+			links := d.Ranks[1].Report.Transports
+			if got := []string{links["top"].Transport, links["bottom"].Transport}; !slices.Equal(got, c.links) {
+				t.Errorf("rank 1 would use %v, want %v", got, c.links)
+			}
+			n := d.Nodes
+			if len(n) != 1 || n[0].Reached != "this machine" || len(n[0].Ranks) != 3 || n[0].Cores < 1 || n[0].Memory < 1 || n[0].RoundTrip <= 0 || n[0].Clock != nil {
+				t.Errorf("nodes %+v", n)
+			}
+		})
+	}
+}
+
+// What people read fits in 100 columns and names everything.
+func TestDoctorForPeople(t *testing.T) {
+	dir := t.TempDir()
+	out := run(t, dir, "launcher", append(set("grid.nx=64", "grid.ny=96", "device.threads=4096"), "doctor", "-np", "2")...)
+	if out.code != 0 {
+		t.Fatalf("exit code %d\n%s%s", out.code, out.stdout, out.stderr)
+	}
+	for _, want := range []string{
+		`^2 ranks on \S+: gtc2019, 64 x 96 float32\n`, `\n\S+: ranks 0, 1 \(this machine\), version `, `NATS\s+round\s+trip\s+\S+s\n`, `/dev/shm\s+\S+\s+\S+\s+available`,
+		`\nrank 1: cpu .*, 4096 threads`, `\nranks 0 and 1: shared memory: same node`, `\nranks 1 and 0: shared memory: same node`,
+		`\noutput.dir out: on \S+, 24 KiB needed, \S+ \S+ available\n`,
+		`\nwarning: \S+: ranks 0, 1 with 8192 threads share \d+ cores\n  to do: start fewer ranks there, or set device.threads\n`, `\nThe run would start.\n$`,
+	} {
+		if !regexp.MustCompile(want).MatchString(out.stdout) {
+			t.Errorf("no match of %s in\n%s", want, out.stdout)
+		}
+	}
+	for line := range strings.Lines(out.stdout) {
+		if utf8.RuneCountInString(line) > 101 {
+			t.Errorf("longer than 100 columns: %s", line)
+		}
+	}
+	leftNothing(t, dir)
+}
+
+// What keeps a run from starting is named, all of it that can be known at once, with what to do.
+func TestDoctorNamesFaults(t *testing.T) {
+	u := startServer(t)
+	wrong := *u
+	wrong.User = url.UserPassword(u.User.Username(), "hunter2")
+	lonely := t.TempDir() // a launcher without ranks
+	data, err := os.ReadFile(filepath.Join(bin, "launcher"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(lonely, "launcher"), data, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name     string
+		launcher string
+		args     []string
+		want     []string // patterns, one a fault
+	}{
+		{"key", "launcher", set("grid.nxx=5"), []string{`unknown key grid\.nxx \(--set\): did you mean grid\.nx\?`}},
+		{"slots", "launcher", []string{"-np", "3", "--host", "a:1,b:1"}, []string{`-np 3 ranks need as many slots, and there are 2: a 1, b 1`}},
+		{"no rank", filepath.Join(lonely, "launcher"), nil, []string{`find jacobi-rank: neither beside the launcher in ` + lonely + ` nor on PATH`}},
+		{"memory", "launcher", set("grid.nx=4000000", "grid.ny=4000000", "output.field="), []string{`grid\.nx 4000000, grid\.ny 4000000: memory: \S+ GiB are needed`}},
+		{"several", "launcher", set("output.dir=/proc/none", "problem.left=1/(y-y)", "nats.url=nats://127.0.0.1:1"),
+			[]string{`problem\.left "1/\(y-y\)"`, `output\.dir "/proc/none": cannot be created`, `nats\.url: connect to the NATS server at nats://127\.0\.0\.1:1: connection refused`}},
+		{"password", "launcher", set("nats.url=" + wrong.String()), []string{`nats\.url: connect to the NATS server at nats://\S+: (?i).*(authorization|credentials)`}},
+		{"no agents", "launcher", append(set("nats.url="+u.String()), "--nodes", "--wait", "200ms"), []string{`--nodes: 4 ranks need as many slots, and after 200ms there are 0: .*none answered`}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			out := run(t, dir, c.launcher, slices.Concat([]string{"doctor", "--json"}, set("grid.nx=64", "grid.ny=96"), c.args)...)
+			checkFaults(t, parseDiagnosis(t, out), c.want...)
+			if out.code != 1 || strings.Contains(out.stdout+out.stderr, "hunter2") {
+				t.Errorf("exit code %d\n%s%s", out.code, out.stdout, out.stderr)
+			}
+			leftNothing(t, dir)
+		})
+	}
+}
+
+// checkFaults compares the faults of a diagnosis with patterns.
+func checkFaults(t *testing.T, d diagnosis, want ...string) {
+	t.Helper()
+	if len(d.Faults) != len(want) {
+		t.Errorf("%d faults, want %d: %+v", len(d.Faults), len(want), d.Faults)
+		return
+	}
+	for i, w := range want {
+		if f := d.Faults[i]; !regexp.MustCompile("^(?:"+w+")").MatchString(f.What) || f.Do == "" {
+			t.Errorf("fault %+v, want a match of %s, and what to do", f, w)
+		}
+	}
+}
+
+// A place that cannot be written is a fault also for root, who may write where the file system lets anybody.
+func TestDoctorOnAReadOnlyFileSystem(t *testing.T) {
+	if out, err := exec.Command("unshare", "--mount", "true").CombinedOutput(); err != nil {
+		t.Skipf("NOT RUN: %s: no file system of its own to mount: %v %s", t.Name(), err, out)
+	}
+	dir := t.TempDir()
+	cmd := command(t.Context(), dir, "launcher", append(set("grid.nx=64", "grid.ny=96", "output.dir=.", "checkpoint.every=10m", "checkpoint.dir=."), "doctor", "--json")...)
+	cmd = through(t, cmd, "unshare", "--mount", "sh", "-c", `mount -t tmpfs -o ro none "$PWD" && cd "$PWD" && exec "$0" "$@"`)
+	d := parseDiagnosis(t, finish(t, t.Context(), cmd))
+	checkFaults(t, d, `checkpoint\.dir "\.": cannot be written: .*read-only file system`, `output\.dir "\.": cannot be written: .*read-only file system`)
+}
+
+// Agents are examined as other nodes are, and their slots come back.
+func TestDoctorOfAgents(t *testing.T) {
+	u := startServer(t)
+	dir := t.TempDir()
+	for range 2 {
+		startAgent(t, dir, u, "--slots", "2")
+	}
+	args := append(set("grid.nx=64", "grid.ny=96", "solver.max_iterations=20"), "-np", "4")
+	d := parseDiagnosis(t, run(t, dir, "launcher", onNodes(u, append(args, "doctor", "--json")...)...))
+	leftNothing(t, dir)
+	if len(d.Nodes) != 2 || d.Nodes[0].Reached != "agent" || d.Nodes[1].Reached != "agent" || d.Nodes[0].Clock != nil || d.Nodes[1].Clock == nil {
+		t.Errorf("nodes %+v", d.Nodes)
+	}
+	if out := run(t, dir, "launcher", onNodes(u, args...)...); out.code != 0 {
+		t.Fatalf("the run: exit code %d\n%s", out.code, out.stderr)
+	}
+	d.foretells(t, filepath.Join(dir, "out"))
+}
+
+// GPUs are told by UUID, and ranks that share one are warned of.
+func TestDoctorOfGPUs(t *testing.T) {
+	dir, env := t.TempDir(), fakeCUDA(t)
+	args := append(slices.Clone(onGPUs), "-np", "5")
+	d := parseDiagnosis(t, runWith(t, env, dir, "launcher", append(args, "doctor", "--json")...))
+	leftNothing(t, dir)
+	want := []finding{{"ranks 0, 4 share one GPU, " + uuid(0), "start one rank a GPU, and give each container GPUs of its own"}}
+	if !d.Starts || !slices.Equal(slices.DeleteFunc(d.Warnings, func(f finding) bool { return strings.Contains(f.What, "cores") }), want) {
+		t.Errorf("starts %v, faults %v, warnings %v, want %v", d.Starts, d.Faults, d.Warnings, want)
+	}
+	for i, r := range d.Ranks {
+		_, own := r.Access[uuid(i%4)]
+		if r.Report.GPU.UUID != uuid(i%4) || len(r.Access) != 3 || own {
+			t.Errorf("rank %d: %+v, access to %v", i, r.Report.GPU, r.Access)
+		}
+	}
+	if out := runWith(t, env, dir, "launcher", args...); out.code != 0 {
+		t.Fatalf("the run: exit code %d\n%s", out.code, out.stderr)
+	}
+	d.foretells(t, filepath.Join(dir, "out"))
+}
+
+// On several hosts the links are those of the run; hosts that will not, and checkpoints that they do not share, are faults.
+func TestDoctorOfHosts(t *testing.T) {
+	c := newCluster(t, 2)
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "apart"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	base := slices.Concat(c.ssh("user"), set("grid.nx=64", "grid.ny=96", "solver.max_iterations=20"))
+	doctor := func(args ...string) diagnosis {
+		t.Helper()
+		out := c.run(dir, slices.Concat([]string{"doctor", "--json"}, base, args)...)
+		c.leavesNothing(5 * time.Second)
+		return parseDiagnosis(t, out)
+	}
+	where := []string{"--host", "a:1,b:2", "-np", "3"}
+	d := doctor(where...)
+	if len(d.Nodes) != 2 || d.Nodes[0].Reached != "this machine" || d.Nodes[1].Reached != "ssh" {
+		t.Fatalf("faults %v, nodes %+v", d.Faults, d.Nodes)
+	}
+	for i, n := range d.Nodes {
+		if n.Host != string("ab"[i]) || n.Version == "" || (n.Clock == nil) != (i == 0) {
+			t.Errorf("node %+v", n)
+		}
+		if n.Clock != nil && (n.Clock.Ahead > n.Clock.Error || -n.Clock.Ahead > n.Clock.Error) {
+			t.Errorf("%s has the clock of a, and doctor says %+v", n.Host, n.Clock)
+		}
+	}
+	if out := c.run(dir, append(base, where...)...); out.code != 0 {
+		t.Fatalf("the run: exit code %d\n%s", out.code, out.stderr)
+	}
+	d.foretells(t, filepath.Join(dir, "out"))
+
+	checkFaults(t, doctor("--host", "a,nowhere", "-np", "2", "--set", "output.dir=/proc/none"),
+		`output\.dir "/proc/none"`, `host nowhere: ssh: Could not resolve hostname nowhere: `)
+	checkFaults(t, doctor("--host", "b", "-np", "1", "--set", "grid.nx=300000", "--set", "grid.ny=300000", "--set", "output.field="), `start rank 0 on b: grid\.nx 300000, grid\.ny 300000: memory: `)
+
+	apart := filepath.Join(dir, "apart")
+	c.sh("nsenter", "--mount", "--target", fmt.Sprint(c.processes("b", "sshd")[0]), "mount", "-t", "tmpfs", "none", apart)
+	d = doctor("--host", "a,b", "-np", "2", "--set", "output.dir=apart")
+	if len(d.Faults) > 0 || d.Ranks[0].Report.Output != "file" || d.Ranks[1].Report.Output != "nats to a" {
+		t.Errorf("faults %v, ranks %+v", d.Faults, d.Ranks)
+	}
+	d = doctor("--host", "a,b", "-np", "2", "--set", "checkpoint.every=10m", "--set", "checkpoint.dir=apart")
+	checkFaults(t, d, `rank [01] on [ab]: checkpoints in apart: rank 1 on b does not see what rank 0 wrote there; all nodes have to share the place: `)
+	leftNothing(t, apart)
+}
