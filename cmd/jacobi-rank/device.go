@@ -50,7 +50,9 @@ func (r *rank) openBackend(context.Context) error {
 	if kernel == "auto" {
 		kernel = ""
 	}
-	b, err := cpu.New(r.layout, cpu.Options{Threads: r.threads(), Kernel: kernel})
+	cores := runtime.NumCPU()
+	perCore := (r.id.LocalSize*r.threads() + cores - 1) / cores
+	b, err := cpu.New(r.layout, cpu.Options{Threads: r.threads(), Kernel: kernel, ThreadsPerCore: perCore})
 	if err != nil {
 		return err
 	}

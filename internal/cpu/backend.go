@@ -17,6 +17,8 @@ type Options struct {
 	Threads int    // 0: one for each core
 	Kernel  string // one of Kernels(); "": the best
 	Cache   int    // bytes of cache that a thread may fill with its scratch; 0: as much as the machine suggests
+	// ThreadsPerCore is how many busy threads, of all ranks of the node, take turns on a core; 0: 1.
+	ThreadsPerCore int
 }
 
 // Kernels returns the names of the kernels that run on this machine, the best first; "portable" runs everywhere.
@@ -25,7 +27,8 @@ func Kernels() []string { return kernel.Names() }
 // leastMaxSweeps is what a block may always have; deeper halos allow deeper blocks.
 const leastMaxSweeps = 32
 
-// streamCaches is how many times the cache of its threads a backend's fields must exceed for stores past the caches to pay.
+// streamCaches is how many times the cache of its threads a backend's fields, with those of the ranks that share its cores, must exceed
+// for stores past the caches to pay.
 const streamCaches = 48
 
 // Backend implements solver.Backend.
@@ -36,6 +39,7 @@ type Backend struct {
 	kernel    kernel.Kernel
 	masks     edgeMasks
 	plans     []plan // by number of sweeps
+	whole     bool   // Edges sweeps the interior too: where ranks take turns on a core, nothing goes on while halos travel
 	stream    bool   // the fields are too large to be found in a cache in the next pass
 	now, next *field
 	pool      *pool
@@ -58,13 +62,14 @@ func New(l solver.Layout, o Options) (*Backend, error) {
 	if o.Threads == 0 {
 		o.Threads = runtime.GOMAXPROCS(0)
 	}
-	if o.Threads < 0 || o.Cache < 0 {
-		return nil, fmt.Errorf("cpu backend: %d threads, %d bytes of cache: neither can be negative", o.Threads, o.Cache)
+	if o.Threads < 0 || o.Cache < 0 || o.ThreadsPerCore < 0 {
+		return nil, fmt.Errorf("cpu backend: %d threads, %d a core, %d bytes of cache: none can be negative", o.Threads, o.ThreadsPerCore, o.Cache)
 	}
+	o.ThreadsPerCore = max(1, o.ThreadsPerCore)
 	if o.Cache == 0 {
 		o.Cache = scratchCache()
 	}
-	b := &Backend{layout: l, kernel: k}
+	b := &Backend{layout: l, kernel: k, whole: o.ThreadsPerCore > 1}
 	b.columns = newRowLayout(l.Mesh, k)
 	b.masks = newEdgeMasks(b.columns)
 	rows := l.Held()
@@ -74,7 +79,7 @@ func New(l solver.Layout, o Options) (*Backend, error) {
 		b.plans = append(b.plans, newPlan(b.columns, max(t, 1), o.Cache))
 		scratch = max(scratch, b.plans[t].bytes())
 	}
-	b.stream = k.Stream != nil && 2*fieldBytes(rows, b.columns) > o.Threads*streamCaches*o.Cache
+	b.stream = k.Stream != nil && 2*o.ThreadsPerCore*fieldBytes(rows, b.columns) > o.Threads*streamCaches*o.Cache
 	if b.now, err = newField(rows, b.columns); err == nil {
 		b.next, err = newField(rows, b.columns)
 	}

@@ -8,14 +8,14 @@ import (
 	"jacobi/solver/backendtest"
 )
 
-// TestConformance runs the suite over every kernel of this machine. Threads and windows vary with the case.
+// TestConformance runs the suite over every kernel of this machine. Threads, windows and whether ranks share cores vary with the case.
 func TestConformance(t *testing.T) {
 	for _, kernel := range Kernels() {
 		t.Run(kernel, func(t *testing.T) {
 			n := 0
 			backendtest.Run(t, func(l solver.Layout) (solver.Backend, error) {
 				n++
-				return New(l, Options{Threads: 1 + n%3, Kernel: kernel, Cache: 1 << (10 + n%7)})
+				return New(l, Options{Threads: 1 + n%3, Kernel: kernel, Cache: 1 << (10 + n%7), ThreadsPerCore: 1 + n/3%2})
 			})
 		})
 	}

@@ -17,6 +17,9 @@ func (b *Backend) Edges(ctx context.Context, blk solver.Block) error {
 		return fmt.Errorf("cpu backend: edges of a block with margin %d", blk.Margin)
 	}
 	b.middle = b.layout.Middle()
+	if b.whole {
+		b.middle = solver.Stripe{Lo: b.layout.Stripe.Hi, Hi: b.layout.Stripe.Hi}
+	}
 	edges := []solver.Stripe{{Lo: b.layout.Stripe.Lo, Hi: b.middle.Lo}, {Lo: b.middle.Hi, Hi: b.layout.Stripe.Hi}}
 	if b.middle.Rows() == 0 {
 		edges = b.split(b.layout.Stripe)
