@@ -101,9 +101,8 @@ func (d *diagnosis) warn(do, format string, args ...any) {
 // examineRun tries the start of a run and says what came of it.
 func examineRun(ctx context.Context, o options, asJSON bool, stdout io.Writer, scr *screen) error {
 	d := &diagnosis{Version: version.String(), Faults: []finding{}, Warnings: []finding{}, Nodes: []nodeFindings{}, Ranks: []examine.Rank{}}
-	stopped := d.examine(ctx, o, scr)
-	if stopped != nil {
-		return stopped
+	if err := d.examine(ctx, o, scr); err != nil {
+		return err
 	}
 	d.Starts = len(d.Faults) == 0
 	write := d.print
@@ -120,7 +119,7 @@ func examineRun(ctx context.Context, o options, asJSON bool, stdout io.Writer, s
 }
 
 // examine takes the steps of a run. What needs no rank is looked at as a whole, so that all faults are known at once; ranks are
-// started if there is none. An error is no fault of the run: the user ended the examination.
+// started if there is none. An error is no fault of the run: the examination came to no end.
 func (d *diagnosis) examine(ctx context.Context, o options, scr *screen) error {
 	cfg, err := o.load()
 	if err == nil {
@@ -155,16 +154,16 @@ func (d *diagnosis) examine(ctx context.Context, o options, scr *screen) error {
 	}
 	defer examine.Undo(cfg.Output.Dir)()
 	defer examine.Undo(cfg.Checkpoint.Dir)()
-	d.fault(p.checkMemory(), "take a smaller grid or grid.dtype float32, fewer ranks on this machine, or more machines")
-	if len(d.Faults) == 0 { // both take memory, too
-		d.fault(p.checkProblem(ctx), "correct the expression or file that it names")
-		d.fault(p.checkCheckpoints(ctx, true), "make it a directory that you may write, with room, or name another one")
+	for _, f := range p.faults(ctx, true) {
+		d.fault(f.error, f.do)
 	}
-	d.fault(d.output(p), "make it a directory that you may write, with room, or set output.dir to another one")
 	d.server(ctx, cfg)
 	d.reach(ctx, p, w.ssh, scr)
 	if len(d.Faults) > 0 {
 		return nil
+	}
+	if err := d.output(p); err != nil {
+		return err
 	}
 	w.vars = append(w.vars, examine.Env+"=1")
 	c := &collected{ranks: make([]examine.Rank, len(p.ranks))}
@@ -176,11 +175,11 @@ func (d *diagnosis) examine(ctx context.Context, o options, scr *screen) error {
 	return d.conclude(p, out, c)
 }
 
-// output looks at output.dir.
+// output tells of output.dir.
 func (d *diagnosis) output(p *plan) error {
 	o := p.cfg.Output
-	if err := p.checkOutput(true); err != nil || len(o.Names()) == 0 {
-		return err
+	if len(o.Names()) == 0 {
+		return nil
 	}
 	place := examine.Place{Key: "output.dir", Dir: o.Dir}
 	var err error
@@ -189,8 +188,10 @@ func (d *diagnosis) output(p *plan) error {
 			return err
 		}
 	}
-	d.Output, err = place.Measure()
-	return err
+	if d.Output, err = place.Measure(); err != nil {
+		return fmt.Errorf("output.dir %q: %w", o.Dir, err)
+	}
+	return nil
 }
 
 // server looks at the NATS server of the user, if there is one.
@@ -221,7 +222,7 @@ type collected struct{ ranks []examine.Rank }
 
 func (c *collected) event(e roster.Event) {
 	var r examine.Rank
-	if e.Kind == roster.Examined && e.Rank < len(c.ranks) && json.Unmarshal(e.Report, &r) == nil {
+	if e.Kind == roster.Examined && e.Rank >= 0 && e.Rank < len(c.ranks) && json.Unmarshal(e.Report, &r) == nil {
 		c.ranks[e.Rank] = r
 	}
 }
@@ -235,9 +236,8 @@ func (d *diagnosis) conclude(p *plan, out launch.Outcome, c *collected) error {
 	}
 	ranks := c.ranks
 	if out.Err == nil {
-		if err := json.Unmarshal(out.Report, &ranks); err != nil || len(ranks) != len(p.ranks) {
-			d.fault(fmt.Errorf("the ranks were ready, but what %d of them found was lost (%w)", len(p.ranks), err), "try again")
-			return nil
+		if err := json.Unmarshal(out.Report, &ranks); err != nil {
+			return fmt.Errorf("the ranks were ready to sweep, but what they found was lost: %w", err)
 		}
 	}
 	said := map[string]bool{} // by several ranks at once, which agree on a fault

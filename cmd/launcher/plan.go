@@ -89,13 +89,37 @@ func (p *plan) hereBytes() int64 {
 	return total
 }
 
-// check refuses, all at once, what would make the run fail once it is started. It creates the output directory
+// check refuses, all at once, what would make the run fail once it is started. It creates the directories of outputs and checkpoints
 // if create says so.
 func (p *plan) check(ctx context.Context, create bool) error {
-	if err := p.checkMemory(); err != nil {
-		return err // the other checks take memory, too
+	var faults []error
+	for _, f := range p.faults(ctx, create) {
+		faults = append(faults, f.error)
 	}
-	return errors.Join(p.checkProblem(ctx), p.checkOutput(create), p.checkCheckpoints(ctx, create))
+	return errors.Join(faults...)
+}
+
+// fault is why a run would fail once it is started, and what to do about it.
+type fault struct {
+	error
+	do string
+}
+
+// faults returns what check refuses.
+func (p *plan) faults(ctx context.Context, create bool) (faults []fault) {
+	if err := p.checkMemory(); err != nil { // the other checks take memory, too
+		return []fault{{err, "take a smaller grid or grid.dtype float32, fewer ranks on this machine, or more machines"}}
+	}
+	for _, f := range []fault{
+		{p.checkProblem(ctx), "correct the expression or file that it names"},
+		{p.checkOutput(create), "make it a directory that you may write, with room, or set output.dir to another one"},
+		{p.checkCheckpoints(ctx, create), "make it a directory that you may write, with room, or name another one"},
+	} {
+		if f.error != nil {
+			faults = append(faults, f)
+		}
+	}
+	return faults
 }
 
 func (p *plan) checkMemory() error {

@@ -203,7 +203,7 @@ func TestDoctorOnAReadOnlyFileSystem(t *testing.T) {
 	cmd := command(t.Context(), dir, "launcher", append(set("grid.nx=64", "grid.ny=96", "output.dir=.", "checkpoint.every=10m", "checkpoint.dir=."), "doctor", "--json")...)
 	cmd = through(t, cmd, "unshare", "--mount", "sh", "-c", `mount -t tmpfs -o ro none "$PWD" && cd "$PWD" && exec "$0" "$@"`)
 	d := parseDiagnosis(t, finish(t, t.Context(), cmd))
-	checkFaults(t, d, `checkpoint\.dir "\.": cannot be written: .*read-only file system`, `output\.dir "\.": cannot be written: .*read-only file system`)
+	checkFaults(t, d, `output\.dir "\.": cannot be written: .*read-only file system`, `checkpoint\.dir "\.": cannot be written: .*read-only file system`)
 }
 
 // Agents are examined as other nodes are, and their slots come back.
