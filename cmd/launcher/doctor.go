@@ -296,7 +296,7 @@ const clockTolerance = time.Second
 func (d *diagnosis) weigh() {
 	for _, n := range d.Nodes {
 		if n.Threads > n.Cores {
-			d.warn("start fewer ranks there, or set device.threads", "%s: %s with %d threads share %d cores", n.Host, roster.FormatRanks(n.Ranks), n.Threads, n.Cores)
+			d.warn("start fewer ranks there, or set device.threads", "%s: %d threads of %s share %d cores", n.Host, n.Threads, roster.FormatRanks(n.Ranks), n.Cores)
 		}
 		if c := n.Clock; c != nil && math.Abs(c.Ahead)-c.Error > clockTolerance.Seconds() {
 			d.warn("let both keep time by NTP: certificates have a begin and an end", "%s: %s", n.Host, clockText(c))

@@ -58,7 +58,7 @@ const Unlimited = -1
 // Node is what a rank found on its node before it took anything of it.
 type Node struct {
 	Version     string `json:"version"`
-	Cores       int    `json:"cores"` // that this process may use
+	Cores       int    `json:"cores"` // that this process may use, as far as a container's limit allows
 	MemoryBytes int64  `json:"memory_available_bytes"`
 	MemoryBound string `json:"memory_bound"`         // what sets it
 	ShmBytes    int64  `json:"shm_available_bytes"`  // of /dev/shm
@@ -78,7 +78,7 @@ type Clock struct {
 
 // Here returns what can be told of this node without a connection.
 func Here() (Node, error) {
-	n := Node{Version: version.String(), Cores: runtime.NumCPU()}
+	n := Node{Version: version.String(), Cores: runtime.GOMAXPROCS(0)}
 	var locked, files unix.Rlimit
 	var errs [4]error
 	n.MemoryBytes, n.MemoryBound, errs[0] = configs.AvailableMemory()

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"bytes"
+	"slices"
+	"testing"
+
+	"jacobi/internal/examine"
+	"jacobi/internal/output"
+)
+
+// Clocks that lie apart by more than a second beyond doubt, cores with more threads than there are, and a GPU that two ranks use, be it
+// from two nodes as containers of one look, are warned of.
+func TestDoctorWarns(t *testing.T) {
+	gpu := func(rank int, uuid string) examine.Rank {
+		return examine.Rank{Rank: rank, Report: &output.RankReport{Rank: rank, GPU: &output.GPUReport{UUID: uuid}}}
+	}
+	node := func(host string, cores, threads int, ahead float64) nodeFindings {
+		return nodeFindings{Host: host, Ranks: []int{0}, Threads: threads, Node: examine.Node{Cores: cores, Clock: &examine.Clock{Ahead: ahead, Error: 0.25}}}
+	}
+	d := diagnosis{
+		Nodes: []nodeFindings{node("a", 4, 4, 1.2), node("b", 4, 5, -1.5), node("c", 1, 1, 90)},
+		Ranks: []examine.Rank{gpu(0, "GPU-x"), gpu(1, "GPU-y"), gpu(2, "GPU-x"), gpu(3, ""), gpu(4, ""), {Rank: 5}},
+	}
+	d.weigh()
+	var got []string
+	for _, w := range d.Warnings {
+		got = append(got, w.What)
+	}
+	want := []string{
+		"b: 5 threads of rank 0 share 4 cores",
+		"b: its clock is 1.5s behind that of rank 0, give or take 250ms",
+		"c: its clock is 1m30s ahead of that of rank 0, give or take 250ms",
+		"ranks 0, 2 share one GPU, GPU-x",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+}
+
+func TestParagraph(t *testing.T) {
+	var b bytes.Buffer
+	word := "123456789"
+	paragraph(&b, "head: ", word+" "+word+" "+word+" "+word+" "+word+" "+word+" "+word+" "+word+" "+word+"  abcd efghi")
+	want := "head: 123456789 123456789 123456789 123456789 123456789 123456789 123456789 123456789 123456789 abcd\n      efghi\n"
+	if b.String() != want {
+		t.Errorf("%q, want %q", b.String(), want)
+	}
+}
