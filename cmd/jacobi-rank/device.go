@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"math"
-	"runtime"
 
 	"jacobi/cuda"
 	"jacobi/internal/cpu"
@@ -50,25 +49,11 @@ func (r *rank) openBackend(context.Context) error {
 	if kernel == "auto" {
 		kernel = ""
 	}
-	cores := runtime.NumCPU()
-	perCore := (r.id.LocalSize*r.threads() + cores - 1) / cores
-	b, err := cpu.New(r.layout, cpu.Options{Threads: r.threads(), Kernel: kernel, ThreadsPerCore: perCore})
+	b, err := cpu.New(r.layout, cpu.Options{Threads: r.threads(), Kernel: kernel, ThreadsPerCore: r.threadsPerCore()})
 	if err != nil {
 		return err
 	}
 	r.backend, r.describe, r.kernel = b, b.Describe(), b.Kernel()
 	r.onClose(b.Close)
 	return nil
-}
-
-// threads returns how many threads of the CPU this rank keeps busy.
-func (r *rank) threads() int {
-	switch {
-	case r.sweepsOnGPU():
-		return 1
-	case r.cfg.Device.Threads > 0:
-		return r.cfg.Device.Threads
-	default:
-		return max(1, runtime.NumCPU()/r.id.LocalSize)
-	}
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
 
 	"jacobi/cuda/driver"
 	"jacobi/internal/device"
@@ -31,15 +32,21 @@ func (r *rank) findDevice() (err error) {
 
 // memberExtra is what a rank says when it joins, beyond what every program says.
 type memberExtra struct {
+	Cores    unix.CPUSet  `json:"cores"`              // that it may use
 	Readings []device.GPU `json:"readings,omitempty"` // of its node's GPUs; from local rank 0, if device.select orders by readings
 }
 
 // extra returns what this rank says when it joins.
 func (r *rank) extra() (json.RawMessage, error) {
-	if r.id.LocalRank > 0 || r.cfg.Device.Select == string(device.RoundRobin) || r.gpus.Readings == nil {
-		return nil, nil
+	cores, err := allowedCores()
+	if err != nil {
+		return nil, err
 	}
-	return json.Marshal(memberExtra{Readings: r.gpus.Readings})
+	e := memberExtra{Cores: cores}
+	if r.id.LocalRank <= 0 && r.cfg.Device.Select != string(device.RoundRobin) { // below 0 until ranks have met
+		e.Readings = r.gpus.Readings
+	}
+	return json.Marshal(e)
 }
 
 // nodeReadings returns the readings that local rank 0 of this node took: ranks that ordered the GPUs each by readings of
@@ -52,11 +59,9 @@ func (r *rank) nodeReadings() ([]device.GPU, error) {
 		if m.LocalRank > 0 || nodeOf(m) != nodeOf(r.team.Self()) {
 			continue
 		}
-		var e memberExtra
-		if m.Extra != nil {
-			if err := json.Unmarshal(m.Extra, &e); err != nil {
-				return nil, fmt.Errorf("device.select %q: readings of rank %d: %w", r.cfg.Device.Select, m.Rank, err)
-			}
+		e, err := extraOf(m)
+		if err != nil {
+			return nil, err
 		}
 		if e.Readings == nil {
 			return nil, fmt.Errorf("device.select %q: rank %d, the first on this node, has no readings of its GPUs; allowed here is %s",

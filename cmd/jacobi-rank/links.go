@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"runtime"
 	"time"
 
 	"jacobi/cuda"
@@ -92,7 +91,7 @@ func (r *rank) openLinks(ctx context.Context) error {
 
 // spin returns how long to look for a message in shared memory before sleeping.
 func (r *rank) spin() time.Duration {
-	return shm.SpinTime(r.id.LocalSize*r.threads(), runtime.NumCPU())
+	return shm.SpinTime(r.threadsPerCore())
 }
 
 // rowLinks returns the links as the solver wants them: nil, and not a nil halo.Link, where there is none.

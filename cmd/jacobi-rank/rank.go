@@ -42,6 +42,7 @@ type rank struct {
 	team     *roster.Team
 	stripes  []solver.Stripe // of all ranks
 	layout   solver.Layout
+	cores    float64 // of the node, that this rank may call its own
 	gpus     *device.Node
 	chosen   *output.GPUReport // the GPU that sweeps; nil: the CPU does
 	soleGPU  bool              // no other rank uses it
@@ -223,6 +224,9 @@ func (r *rank) join(ctx context.Context) (err error) {
 	}
 	r.onClose(func() error { r.team.Close(); return nil })
 	r.id = r.team.Self().Identity // local rank and size are known now
+	if r.cores, err = shareOfCores(r.team.Members(), r.id.Rank); err != nil {
+		return err
+	}
 	if r.met != nil {
 		if err := r.met(); err != nil {
 			return fmt.Errorf("remove the rendezvous file: %w", err)

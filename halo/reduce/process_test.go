@@ -57,7 +57,7 @@ func process(ctx context.Context) error {
 		return err
 	}
 	defer team.Close()
-	r, err := New(team.Context(), Options{Team: team, MaxSums: testSums, Timeout: 20 * time.Second, Spin: shm.SpinTime(len(nodes), 2)})
+	r, err := New(team.Context(), Options{Team: team, MaxSums: testSums, Timeout: 20 * time.Second, Spin: shm.SpinTime((len(nodes) + 1) / 2)})
 	if err != nil {
 		return err
 	}

@@ -404,7 +404,7 @@ func BenchmarkReduction(b *testing.B) {
 				b.Run(fmt.Sprintf("%s/ranks=%d/sums=%d", way, ranks, sums), func(b *testing.B) {
 					nodes := slices.Repeat([]string{"a"}, ranks)
 					reducers := cluster(b, plain(b), nodes, func(_ int, o *Options) {
-						o.NATSOnly, o.MaxSums, o.Spin = way == "nats", sums, shm.SpinTime(ranks, 2)
+						o.NATSOnly, o.MaxSums, o.Spin = way == "nats", sums, shm.SpinTime((ranks+1)/2)
 					})
 					c := solver.Contribution{Sums: make([]solver.Sum, sums)}
 					b.ResetTimer()

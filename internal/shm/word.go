@@ -84,10 +84,10 @@ func (w *Word) Wait(ctx context.Context, spin time.Duration, deadline time.Time,
 	}
 }
 
-// SpinTime returns how long a Wait should spin on a node where busy threads share cores: about what a sleep
-// and a wake cost where every thread has a core to itself, nothing where spinning would take one from the thread waited for.
-func SpinTime(busy, cores int) time.Duration {
-	if busy > cores {
+// SpinTime returns how long a Wait should spin where so many busy threads take turns on a core: about what a sleep
+// and a wake cost where every thread has one to itself, nothing where spinning would take it from the thread waited for.
+func SpinTime(threadsPerCore int) time.Duration {
+	if threadsPerCore > 1 {
 		return 0
 	}
 	return 50 * time.Microsecond
