@@ -404,8 +404,10 @@ func (s *storm) fillDisk() string {
 	if err != nil {
 		s.Fatal(err)
 	}
-	for err == nil {
-		_, err = filler.Write(make([]byte, 1<<10))
+	for range 1 << 10 { // more than there is room for
+		if _, err = filler.Write(make([]byte, 1<<10)); err != nil {
+			break
+		}
 	}
 	filler.Close()
 	code, output := l.end()
