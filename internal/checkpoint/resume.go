@@ -39,10 +39,9 @@ type ResumeOptions struct {
 // State is a checkpoint from which all ranks go on.
 type State struct {
 	Set   string
-	Field *Field        // for Backend.Load; the caller closes it
-	Start solver.Start  // for solver.Options
-	Norms []float64     // of all sweeps before; on rank 0 alone
-	Held  solver.Stripe // rows that Field was opened for
+	Field *Field       // for Backend.Load; the caller closes it
+	Start solver.Start // for solver.Options
+	Norms []float64    // of all sweeps before; on rank 0 alone
 }
 
 // offer is a checkpoint that rank 0 found, for all ranks to look at.
@@ -195,12 +194,11 @@ func (o *ResumeOptions) look(ctx context.Context, store Store, f Found, start so
 			return nil, where(err)
 		}
 	}
-	held := o.Layout.Held()
-	field, err := openField(ctx, store, f, held, o.Boundary)
+	field, err := openField(ctx, store, f, o.Layout.Held(), o.Boundary)
 	if err != nil {
 		return nil, where(err)
 	}
-	return &State{Set: f.Set, Field: field, Start: start, Held: held}, nil
+	return &State{Set: f.Set, Field: field, Start: start}, nil
 }
 
 func verifyPart(ctx context.Context, store Store, f Found, p Part) error {

@@ -171,6 +171,10 @@ func TestSummary(t *testing.T) {
 			r.Mesh.Periodic = false
 		}},
 		{"many", 18, func(*Report) {}},
+		{"resumed", 2, func(r *Report) {
+			r.ResumedAfter = 400
+			r.Checkpoints = &CheckpointReport{Place: "checkpoints", Written: 5, Failed: 1, Sweeps: 900, Bytes: 3 << 20, Write: 0.25, Copies: 0.0625}
+		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := testReport(c.ranks)
