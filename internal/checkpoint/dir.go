@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"jacobi/internal/durable"
 )
 
 const (
@@ -100,7 +102,7 @@ func (d *Dir) Seal(ctx context.Context, set string, manifest []byte) error {
 	if err != nil {
 		return err
 	}
-	if err := syncDir(d.unsealed(set)); err != nil {
+	if err := durable.SyncDir(d.unsealed(set)); err != nil {
 		return err
 	}
 	sealed := filepath.Join(d.path, set)
@@ -113,20 +115,7 @@ func (d *Dir) Seal(ctx context.Context, set string, manifest []byte) error {
 	if err != nil {
 		return err
 	}
-	return syncDir(d.path)
-}
-
-// syncDir makes what was done in a directory durable, on file systems that know how to.
-func syncDir(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	if err := f.Sync(); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOTSUP) {
-		return err
-	}
-	return nil
+	return durable.SyncDir(d.path)
 }
 
 // Sets implements Store.

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"golang.org/x/sys/unix"
+	"jacobi/internal/durable"
 )
 
 const partialSuffix = ".partial"
@@ -130,7 +130,7 @@ func (p *partial) Commit() error {
 		os.Remove(p.path)
 		return err
 	}
-	return syncDir(filepath.Dir(p.final))
+	return durable.SyncDir(filepath.Dir(p.final))
 }
 
 func (p *partial) Abort() error {
@@ -172,19 +172,6 @@ func RemovePartials(dir, runID string) error {
 	}
 	if err != nil {
 		return fmt.Errorf("remove partial files: %w", err)
-	}
-	return nil
-}
-
-// syncDir makes a rename in dir durable, on file systems that know how to.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	if err := d.Sync(); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOTSUP) {
-		return err
 	}
 	return nil
 }
