@@ -49,7 +49,7 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 		o.Logger = zap.NewNop()
 	}
 	fail := func(err error) (*Conn, error) {
-		return nil, fmt.Errorf("connect to the NATS server at %s: %w", where, explain(err))
+		return nil, fmt.Errorf("connect to the NATS server at %s: %w", where, explain(o.Server, err))
 	}
 	opts, err := options(o)
 	if err != nil {

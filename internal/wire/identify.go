@@ -6,6 +6,9 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
+	"strings"
+	"syscall"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nkeys"
@@ -128,8 +131,8 @@ func trust(n configs.NATS) ([]nats.Option, error) {
 	return opts, nil
 }
 
-// explain adds to an error of the server what the user can do about it.
-func explain(err error) error {
+// explain adds to an error of the server at n what the user can do about it.
+func explain(n configs.NATS, err error) error {
 	if expired, ok := errors.AsType[x509.CertificateInvalidError](err); ok && expired.Reason == x509.Expired {
 		return fmt.Errorf("%w: renew the server's certificate, or set the clock of this machine", err)
 	}
@@ -139,5 +142,17 @@ func explain(err error) error {
 	if errors.Is(err, nats.ErrSecureConnWanted) {
 		return fmt.Errorf("%w: nats.ca or nats.cert is given, and the server has no TLS", err)
 	}
+	if n.Cert == "" && refusedAfterHandshake(err) {
+		return fmt.Errorf("%w: the server may want a certificate of its clients: nats.cert and nats.key", err)
+	}
 	return err
+}
+
+// refusedAfterHandshake says whether the server ended a connection whose TLS was in order on this side: in TLS 1.3 it looks at the
+// client's certificate only then. Its alert may come too late to be read.
+func refusedAfterHandshake(err error) bool {
+	if strings.Contains(err.Error(), "tls: certificate required") { // the type of an alert is not exported
+		return true
+	}
+	return errors.Is(err, nats.ErrTLS) && (errors.Is(err, io.EOF) || errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET))
 }

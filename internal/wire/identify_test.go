@@ -127,7 +127,7 @@ func TestTLS(t *testing.T) {
 		"own authority":           {configs.NATS{URL: tlsServer, CA: ca}, nil},
 		"own authority in a file": {configs.NATS{URL: tlsServer, CA: file(t, a.pem())}, nil},
 		"client certificate":      {configs.NATS{URL: mutual, CA: ca, Cert: file(t, good), Key: configs.Inline(goodKey)}, nil},
-		"no client certificate":   {configs.NATS{URL: mutual, CA: ca}, []string{"certificate required"}},
+		"no client certificate":   {configs.NATS{URL: mutual, CA: ca}, []string{"the server may want a certificate of its clients: nats.cert and nats.key"}},
 		"no authority":            {configs.NATS{URL: tlsServer}, []string{"x509: certificate signed by unknown authority", "nats.ca names the authority to trust"}},
 		"another authority":       {configs.NATS{URL: tlsServer, CA: configs.Inline(other.pem())}, []string{"unknown authority"}},
 		"expired certificate": {configs.NATS{URL: serveTLS(t, expired, expiredKey, nil).URL(), CA: ca},
