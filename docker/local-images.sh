@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 
-mkdir -p "$tmp/jacobi/usr/local/bin" "$tmp/jacobi/work" "$tmp/jacobi/tmp" "$tmp/jacobi/etc"
+mkdir -p "$tmp/jacobi/usr/local/bin" "$tmp/jacobi/data" "$tmp/jacobi/tmp" "$tmp/jacobi/etc"
 chmod 1777 "$tmp/jacobi/tmp"
 cp "$bin/launcher" "$bin/jacobi-rank" "$tmp/jacobi/usr/local/bin"
 libs=$(ldd "$bin/launcher" "$bin/jacobi-rank" | grep -o '/[^ :]*\.so[^ ]*' | sort -u)
@@ -17,7 +17,7 @@ libc=$(dirname "$(echo "$libs" | grep '/libc\.so')")
 for lib in $libs "$libc/libm.so.6" "$libc/libdl.so.2" "$libc/libpthread.so.0" "$libc/librt.so.1"; do # the last four for libcuda
   mkdir -p "$tmp/jacobi$(dirname "$lib")" && cp -L "$lib" "$tmp/jacobi$lib"
 done
-tar -C "$tmp/jacobi" -c . | docker import --change 'WORKDIR /work' --change 'USER 65532:65532' \
+tar -C "$tmp/jacobi" -c . | docker import --change 'WORKDIR /data' --change 'USER 65532:65532' \
   --change 'ENV NVIDIA_VISIBLE_DEVICES=all NVIDIA_DRIVER_CAPABILITIES=compute,utility' \
   --change 'ENTRYPOINT ["/usr/local/bin/launcher"]' --change 'CMD ["--help"]' - jacobi:local
 

@@ -1,5 +1,6 @@
 #!/bin/bash
-# Compiles the sweep kernels in several shapes and times them: columns a lane, sweeps a warp, rows a step / threads, blocks a multiprocessor.
+# Compiles the sweep kernels in several shapes and times them: columns a lane, sweeps a warp, rows a step, rows a loop / threads,
+# blocks a multiprocessor.
 cd "$(dirname "$0")/../../cuda/bench" || exit 1
 nvcc -std=c++17 -O3 -fmad=false bench.cu -lcuda -o /tmp/bench || exit 1
 while read -r f32 b32 f64 b64; do
@@ -10,7 +11,7 @@ while read -r f32 b32 f64 b64; do
 	for t in 8 16; do /tmp/bench time 16384 $t 256 512 1024 | grep GLUP; done
 	/tmp/bench time 2048 8 40 64 | grep GLUP
 done <<'V'
-4,4,4 128,5 4,2,2 256,2
-4,4,4 128,4 4,2,2 256,3
-8,2,2 256,2 4,4,4 128,3
+8,2,2,8 256,3 4,2,2,8 256,2
+4,4,4,8 128,5 4,2,2,8 256,3
+8,4,4,8 128,3 4,4,4,8 128,3
 V

@@ -3,7 +3,8 @@
 // hardware counters.
 //
 //   bench check              many shapes; FEW=1: fewer, for compute-sanitizer
-//   bench time N T H...      an N x N float32 and float64 mesh, T sweeps a pass, tiles of H rows; ROWS=R: N x R; ONCE=1: one launch each
+//   bench time N T H...      an N x N float32 and float64 mesh, T sweeps a pass, tiles of H rows; ROWS=R: N x R; SHORT=1: the kernel
+//                            for low tiles; ONCE=1: one launch each
 #include <algorithm>
 #include <chrono>
 #include <cmath>

@@ -67,7 +67,7 @@ func TestKubernetesJobAsProcesses(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	here := strings.NewReplacer("/etc/jacobi/", dir+"/", "/run/secrets/", dir+"/", "nats://jacobi-nats:4222", "nats://"+u.Host, "/work/out", dir+"/out")
+	here := strings.NewReplacer("/etc/jacobi/", dir+"/", "/run/secrets/", dir+"/", "nats://jacobi-nats:4222", "nats://"+u.Host, "/data/out", dir+"/out")
 	small := set("grid.nx=64", "grid.ny=96", "solver.max_iterations=30", "output.dir="+dir+"/out")
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
