@@ -121,6 +121,16 @@ func (l *live) ranks() []int {
 	return pids
 }
 
+// allRanks returns the process ids of the ranks, of which there must be n.
+func (l *live) allRanks(n int) []int {
+	l.t.Helper()
+	pids := l.ranks()
+	if len(pids) != n {
+		l.t.Fatalf("%d ranks run, want %d", len(pids), n)
+	}
+	return pids
+}
+
 // leavesNothing checks that no process, no shared memory file and no partial output is left.
 func (l *live) leavesNothing() {
 	l.t.Helper()
@@ -166,10 +176,7 @@ func TestKilledRankEndsTheRun(t *testing.T) {
 // killRank kills one of eight ranks while they sweep.
 func killRank(t *testing.T, settings ...string) {
 	l := begin(t, t.TempDir(), append(set(settings...), "-np", "8")...)
-	pids := l.ranks()
-	if len(pids) != 8 {
-		t.Fatalf("%d ranks run, want 8", len(pids))
-	}
+	pids := l.allRanks(8)
 	killed := time.Now()
 	if err := syscall.Kill(pids[3], syscall.SIGKILL); err != nil {
 		t.Fatal(err)
@@ -187,10 +194,7 @@ func killRank(t *testing.T, settings ...string) {
 // A rank that hangs is a clear error in bounded time; those that waited for it are its consequence.
 func TestHangingRankEndsTheRun(t *testing.T) {
 	l := begin(t, t.TempDir(), append(set("halo.timeout=2s"), "-np", "3")...)
-	pids := l.ranks()
-	if len(pids) != 3 {
-		t.Fatalf("%d ranks run, want 3", len(pids))
-	}
+	pids := l.allRanks(3)
 	stopped := time.Now()
 	if err := syscall.Kill(pids[1], syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
@@ -208,10 +212,7 @@ func TestHangingRankEndsTheRun(t *testing.T) {
 // A rank that falls silent for run.liveness is named with its node, what it had done and since when, long before halo.timeout.
 func TestSilentRankIsNamed(t *testing.T) {
 	l := begin(t, t.TempDir(), append(set("halo.timeout=1h", "run.liveness=2s"), "-np", "3")...)
-	pids := l.ranks()
-	if len(pids) != 3 {
-		t.Fatalf("%d ranks run, want 3", len(pids))
-	}
+	pids := l.allRanks(3)
 	stopped := time.Now()
 	if err := syscall.Kill(pids[1], syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
@@ -230,10 +231,7 @@ func TestSilentRankIsNamed(t *testing.T) {
 // A rank that is stopped for less than run.liveness costs time alone.
 func TestStoppedRankCostsOnlyTime(t *testing.T) {
 	l := begin(t, t.TempDir(), append(set("run.liveness=10s"), "-np", "3")...)
-	pids := l.ranks()
-	if len(pids) != 3 {
-		t.Fatalf("%d ranks run, want 3", len(pids))
-	}
+	pids := l.allRanks(3)
 	for _, pid := range pids { // rank 0, to which all others listen, is among them
 		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 			t.Fatal(err)
@@ -304,10 +302,7 @@ func TestSecondInterruptKills(t *testing.T) {
 // The kernel ends the ranks of a launcher that was killed.
 func TestKilledLauncherLeavesNoOrphan(t *testing.T) {
 	l := begin(t, t.TempDir(), "-np", "3")
-	pids := l.ranks()
-	if len(pids) != 3 {
-		t.Fatalf("%d ranks run, want 3", len(pids))
-	}
+	pids := l.allRanks(3)
 	fds := make([]int, len(pids)) // become readable when their processes end
 	for i, pid := range pids {
 		fd, err := unix.PidfdOpen(pid, 0)

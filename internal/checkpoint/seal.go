@@ -1,0 +1,94 @@
+package checkpoint
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// parcel is what a rank tells rank 0 of its part.
+type parcel struct {
+	Set   string `json:"set"`
+	Host  string `json:"host"`
+	Sum   string `json:"sum,omitempty"`
+	Error string `json:"error,omitempty"`
+}
+
+const parcelTag = "checkpoint part"
+
+// errBeyond says that the run ended before the state, which is of no use then.
+var errBeyond = errors.New("the run ended before")
+
+// seal collects the parts of all ranks and makes the checkpoint valid; rank 0 alone.
+func (s *Saver) seal(m *Manifest, mine parcel) error {
+	var faults []error
+	for r := range m.Parts {
+		p := mine
+		if r != 0 {
+			data, err := s.o.Team.Recv(s.ctx, r, parcelTag)
+			if err != nil {
+				return err
+			}
+			if err := json.Unmarshal(data, &p); err != nil {
+				return fmt.Errorf("rank %d: %w", r, err)
+			}
+		}
+		switch {
+		case p.Error != "":
+			faults = append(faults, fmt.Errorf("rank %d on %s: %s", r, p.Host, p.Error))
+		case p.Set != mine.Set:
+			faults = append(faults, fmt.Errorf("rank %d on %s wrote %s, want %s", r, p.Host, p.Set, mine.Set))
+		}
+		m.Parts[r].Sum = p.Sum
+	}
+	if len(faults) > 0 {
+		return faults[0] // the others are mostly of the same disk
+	}
+	for r, p := range m.Parts {
+		n, err := s.o.Store.Size(s.ctx, mine.Set, p.File)
+		if err == nil && n != p.Bytes {
+			err = fmt.Errorf("%d bytes, want %d", n, p.Bytes)
+		}
+		if err != nil {
+			return fmt.Errorf("%s of rank %d, as rank 0 sees it: %w", p.File, r, err)
+		}
+	}
+	norms, err := s.normsBefore(m.Sweeps)
+	if err != nil {
+		return err
+	}
+	err = s.o.Store.Write(s.ctx, mine.Set, m.Norms.File, m.Norms.Bytes, func(w io.Writer) (err error) {
+		m.Norms.Sum, err = m.writePart(w, m.Norms, encodeNorms(norms))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	data, err := m.Encode()
+	if err != nil {
+		return err
+	}
+	return s.o.Store.Seal(s.ctx, mine.Set, data)
+}
+
+// normsBefore waits for the norms of the first sweeps.
+func (s *Saver) normsBefore(sweeps int) ([]float64, error) {
+	for {
+		s.mu.Lock()
+		norms, over := s.norms, s.over
+		s.mu.Unlock()
+		switch {
+		case len(norms) >= sweeps:
+			return norms[:sweeps], nil
+		case over:
+			return nil, errBeyond
+		}
+		select {
+		case <-s.more:
+		case <-s.ctx.Done():
+			return nil, context.Cause(s.ctx)
+		}
+	}
+}
