@@ -29,6 +29,7 @@ type Backend struct {
 	layout  solver.Layout
 	device  *driver.Device
 	sole    bool
+	ptx     bool
 	timeout time.Duration
 	context *driver.Context
 	module  *driver.Module
@@ -50,6 +51,7 @@ type Backend struct {
 
 	whole    int           // blocks of at least so many sweeps are swept at once, edges and all; set by NewExchange
 	peers    []*Peer       // neighbours that write into this rank's memory
+	direct   *direct       // how kernels move rows; nil: they do not
 	edged    *solver.Block // the block whose edges are done and whose interior is not
 	middle   solver.Stripe // what its interior has left to do
 	undoable bool
@@ -63,6 +65,7 @@ type Options struct {
 	Device  int           // index among those that CUDA_VISIBLE_DEVICES leaves
 	Sole    bool          // no other rank uses this GPU, so that kernels may wait for neighbours
 	Timeout time.Duration // for a block of sweeps, neighbours included; 0: none
+	PTX     bool          // let the driver finish the kernels even where they are finished for the GPU
 }
 
 // TimeoutError says that a block of sweeps did not end in time: the device, or a neighbour that it waits for, hangs.
@@ -87,7 +90,7 @@ func New(d *driver.Driver, l solver.Layout, o Options) (b *Backend, err error) {
 	if o.Device < 0 || o.Device >= len(devices) {
 		return nil, fmt.Errorf("cuda backend: device %d: there are %d", o.Device, len(devices))
 	}
-	b = &Backend{layout: l, device: &devices[o.Device], sole: o.Sole, timeout: o.Timeout, whole: math.MaxInt, bias: biases(l.Magnitude)}
+	b = &Backend{layout: l, device: &devices[o.Device], sole: o.Sole, ptx: o.PTX, timeout: o.Timeout, whole: math.MaxInt, bias: biases(l.Magnitude)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(fmt.Errorf("cuda backend on device %d (%s): %w", o.Device, b.device.Name, err), b.Close())
@@ -111,7 +114,11 @@ func New(d *driver.Driver, l solver.Layout, o Options) (b *Backend, err error) {
 }
 
 func (b *Backend) openKernels() (err error) {
-	if b.module, err = b.context.LoadPTX(sweepPTX); err != nil {
+	kernels := image(b.device)
+	if b.ptx {
+		kernels = sweepPTX
+	}
+	if b.module, err = b.context.Load(kernels); err != nil {
 		return err
 	}
 	b.onClose(b.module.Close)
@@ -207,7 +214,7 @@ func (b *Backend) Edges(ctx context.Context, blk solver.Block) error {
 	if blk.Sweeps >= b.whole {
 		middle = solver.Stripe{Lo: s.Hi, Hi: s.Hi}
 	}
-	if err := b.beginEdges(); err != nil {
+	if err := b.beginEdges(blk); err != nil {
 		return err
 	}
 	for _, p := range b.peers {
@@ -219,7 +226,7 @@ func (b *Backend) Edges(ctx context.Context, blk solver.Block) error {
 		if edge.Rows() <= 0 {
 			continue
 		}
-		if err := b.sweep(b.fast, blk, edge, edge); err != nil {
+		if err := b.sweep(b.fast, blk, edge, edge, middle.Rows() == 0); err != nil {
 			return err
 		}
 	}
@@ -241,8 +248,18 @@ func (b *Backend) begin(ctx context.Context, blk solver.Block) error {
 }
 
 // beginEdges makes the fast stream wait for the interior of now, and marks the halos.
-func (b *Backend) beginEdges() error {
-	return errors.Join(b.halosIn.Record(b.fast), b.fast.Wait(b.swept))
+func (b *Backend) beginEdges(blk solver.Block) error {
+	return errors.Join(b.markHalos(blk), b.fast.Wait(b.swept))
+}
+
+// markHalos marks where the halos of now are there, unless the passes of blk wait for them themselves.
+func (b *Backend) markHalos(blk solver.Block) error {
+	if blk.Sweeps == 1 {
+		if err := b.direct.settle(); err != nil {
+			return err
+		}
+	}
+	return b.halosIn.Record(b.fast)
 }
 
 // Interior implements solver.Backend.
@@ -255,7 +272,7 @@ func (b *Backend) Interior(ctx context.Context, blk solver.Block) error {
 			return err
 		}
 		out, count = b.layout.Reach(blk.Margin), b.layout.Stripe
-		if err := b.halosIn.Record(b.fast); err != nil {
+		if err := b.markHalos(blk); err != nil {
 			return err
 		}
 	case *edged != blk:
@@ -265,7 +282,7 @@ func (b *Backend) Interior(ctx context.Context, blk solver.Block) error {
 		return err
 	}
 	if out.Rows() > 0 {
-		if err := b.sweep(b.slow, blk, out, count); err != nil {
+		if err := b.sweep(b.slow, blk, out, count, false); err != nil {
 			return err
 		}
 	}
@@ -282,8 +299,9 @@ func (b *Backend) Interior(ctx context.Context, blk solver.Block) error {
 	return b.sendSums(blk)
 }
 
-// sweep launches the pass of blk over the rows out of next, of which the squares of count are summed.
-func (b *Backend) sweep(s *driver.Stream, blk solver.Block, out, count solver.Stripe) error {
+// sweep launches the pass of blk over the rows out of next, of which the squares of count are summed. If an exchange follows that
+// is all of the stripe, the pass may hand on the edges.
+func (b *Backend) sweep(s *driver.Stream, blk solver.Block, out, count solver.Stripe, exchange bool) error {
 	p := pass{
 		now: b.now.base, next: b.next.base, sums: b.counts + driver.DevicePtr(b.slot(blk)), bias: b.bias,
 		pitch: int32(b.now.pitch / b.layout.Mesh.DType.Size()), nx: int32(b.layout.Mesh.NX),
@@ -295,6 +313,15 @@ func (b *Backend) sweep(s *driver.Stream, blk solver.Block, out, count solver.St
 	}
 	if !b.layout.Neighbour[solver.Bottom] {
 		p.fixBottom = int32(b.layout.Mesh.NY - 1)
+	}
+	switch whole := out.Lo <= b.layout.Stripe.Lo && out.Hi >= b.layout.Stripe.Hi; {
+	case b.direct == nil || blk.Sweeps == 1:
+	case whole:
+		b.direct.fuse(&p, exchange)
+	default:
+		if err := b.direct.settle(); err != nil {
+			return err
+		}
 	}
 	for _, k := range b.kernels {
 		if blk.Sweeps <= k.most {
@@ -367,7 +394,7 @@ func (b *Backend) Undo() error {
 		return errors.New("cuda backend: there is no block to undo")
 	}
 	b.undoable = false
-	if err := b.context.Synchronize(); err != nil {
+	if err := errors.Join(b.direct.settle(), b.context.Synchronize()); err != nil {
 		return err
 	}
 	b.now, b.next = b.next, b.now

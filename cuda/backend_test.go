@@ -71,6 +71,19 @@ func TestOldMemoryDoesNotMatter(t *testing.T) {
 	}
 }
 
+// The kernels as the driver finishes them give the same bits too.
+func TestPTX(t *testing.T) {
+	d := need(t)
+	for _, dtype := range []solver.DType{solver.Float32, solver.Float64} {
+		for _, depth := range []int{1, 5, 8, 16} {
+			c := backendtest.Case{Mesh: solver.Mesh{NX: 301, NY: 200, DType: dtype}, Ranks: 2, Depth: depth, Blocks: 3}
+			t.Run(fmt.Sprintf("%v/depth=%d", dtype, depth), func(t *testing.T) {
+				backendtest.RunCase(t, func(l solver.Layout) (solver.Backend, error) { return New(d, l, Options{PTX: true}) }, c)
+			})
+		}
+	}
+}
+
 // The CUDA backend passes the suite of all backends: the same bits as the iteration over the whole mesh.
 func TestBackend(t *testing.T) {
 	d := need(t)

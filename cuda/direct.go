@@ -6,16 +6,22 @@ import (
 	"unsafe"
 
 	"jacobi/cuda/driver"
+	"jacobi/solver"
 )
 
-// direct is the way to all peers of a rank that has its GPU to itself: one kernel writes the rows of both sides, one waits for
-// both, see kernels/exchange.cu.
+// direct is the way of rows that kernels write: into the memory of peers, if this rank has its GPU to itself, so that a kernel may
+// wait for neighbours, or into its own halos, if it is its own neighbour. A pass of several sweeps does it all itself; around
+// one of a single sweep, one kernel writes the rows of both sides and one waits for both. See kernels/exchange.cu.
 type direct struct {
 	*Backend
 	push, await         *driver.Function
 	pushArg             *push
 	awaitArg            *await
 	pushArgs, awaitArgs *driver.Args
+
+	posted  uint64 // the newest exchange
+	handed  uint64 // the newest whose rows a pass hands on
+	awaited uint64 // the one whose rows nothing in the streams waits for yet; 0: none
 }
 
 // push is the argument of push_rows, laid out as struct Push in kernels/exchange.cu.
@@ -63,27 +69,73 @@ func newDirect(b *Backend) (*direct, error) {
 	return d, err
 }
 
-func (d *direct) post(_ context.Context, block uint64) error {
-	a := push{number: uint32(block), units: uint32(d.layout.Depth * d.next.pitch / 16)}
+// sides returns where the edges of next lie and go.
+func (d *direct) sides() (sides [2]pushSide) {
+	if len(d.peers) == 0 {
+		for side := range sides {
+			s := solver.Side(side)
+			sides[side] = pushSide{from: d.next.at(d.layout.Edge(s).Lo), to: d.next.at(d.layout.Halo(s.Opposite()).Lo)}
+		}
+		return sides
+	}
 	for _, p := range d.peers {
-		p.posted = block
-		s := pushSide{came: p.words + cameAt(p.side.Opposite()), blocks: d.flags + countAt(p.side)}
+		s := &sides[p.side]
 		s.to, s.from = p.rows()
+		s.came, s.blocks = p.words+cameAt(p.side.Opposite()), d.flags+countAt(p.side)
 		if p.deep() {
 			s.room = d.flags + roomAt(p.side)
 		}
-		a.sides[p.side] = s
 	}
-	*d.pushArg = a
+	return sides
+}
+
+// fuse lets a pass of several sweeps wait for the halos of now and, before an exchange, hand on the edges of next.
+func (d *direct) fuse(p *pass, exchange bool) {
+	if d.awaited > 0 {
+		for _, peer := range d.peers {
+			p.sides[peer.side].came = d.flags + cameAt(peer.side)
+		}
+		p.awaited, d.awaited = uint32(d.awaited), 0
+	}
+	if !exchange || d.layout.Depth > d.maxSweeps() { // a deeper halo may not be free yet
+		return
+	}
+	for side, s := range d.sides() {
+		p.sides[side].to, p.sides[side].theirs, p.sides[side].tiles = s.to, s.came, s.blocks
+	}
+	d.handed = d.posted + 1
+	p.posted, p.depth = uint32(d.handed), int32(d.layout.Depth)
+}
+
+func (d *direct) post(_ context.Context, block uint64) error {
+	d.posted = block
+	for _, p := range d.peers {
+		p.posted = block
+	}
+	if d.handed == block {
+		return nil
+	}
+	*d.pushArg = push{sides: d.sides(), number: uint32(block), units: uint32(d.layout.Depth * d.next.pitch / 16)}
 	return d.push.Launch(d.fast, driver.Dim{X: pushBlocks, Y: 2}, driver.Dim{X: pushThreads}, 0, d.pushArgs)
 }
 
 func (d *direct) wait(_ context.Context, block uint64) error {
-	a := await{number: uint32(block)}
+	if len(d.peers) > 0 {
+		d.awaited = block
+	}
+	return nil
+}
+
+// settle lets the fast stream wait for rows that are still awaited.
+func (d *direct) settle() error {
+	if d == nil || d.awaited == 0 {
+		return nil
+	}
+	a := await{number: uint32(d.awaited)}
 	for _, p := range d.peers {
 		a.came[p.side] = d.flags + cameAt(p.side)
 	}
-	*d.awaitArg = a
+	*d.awaitArg, d.awaited = a, 0
 	return d.await.Launch(d.fast, driver.Dim{}, driver.Dim{X: 32}, 0, d.awaitArgs)
 }
 

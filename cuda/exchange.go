@@ -16,8 +16,8 @@ type way interface {
 	Close() error
 }
 
-// Exchange implements solver.Exchange for a Backend. Each side has a way of its own: within the device where a rank is its
-// own neighbour, into a peer's memory, or over a link through the host. A rank with a GPU to itself serves both peers at once.
+// Exchange implements solver.Exchange for a Backend. Each side has a way of its own, into a peer's memory or over a link through the
+// host; a rank that is its own neighbour, or has its GPU to itself, serves both sides at once.
 type Exchange struct {
 	backend *Backend
 	ways    []way
@@ -28,13 +28,13 @@ type Exchange struct {
 func NewExchange(b *Backend, self bool, peers [2]*Peer, links [2]solver.RowLink) (*Exchange, error) {
 	x := &Exchange{backend: b}
 	b.whole = 2 // rows reach peers sooner than low tiles, which waste most of their work, are swept
+	if self {
+		b.whole = 1 // nobody waits for the edges
+	}
 	for side, has := range b.layout.Neighbour {
 		side := solver.Side(side)
 		switch {
-		case !has:
-		case self:
-			b.whole = 1 // nobody waits for the edges
-			x.ways = append(x.ways, &within{b, side})
+		case !has, self:
 		case peers[side] != nil:
 			b.peers = append(b.peers, peers[side])
 			if !b.sole {
@@ -47,12 +47,12 @@ func NewExchange(b *Backend, self bool, peers [2]*Peer, links [2]solver.RowLink)
 			return nil, fmt.Errorf("cuda exchange: no way to the neighbour at the %v side", side)
 		}
 	}
-	if b.sole && len(b.peers) > 0 {
-		d, err := newDirect(b)
-		if err != nil {
+	if self && b.layout.Neighbour[solver.Top] || b.sole && len(b.peers) > 0 {
+		var err error
+		if b.direct, err = newDirect(b); err != nil {
 			return nil, err
 		}
-		x.ways = append(x.ways, d)
+		x.ways = append(x.ways, b.direct)
 	}
 	return x, nil
 }
@@ -85,21 +85,6 @@ func (x *Exchange) Close() error {
 	}
 	return errors.Join(errs...)
 }
-
-// within is the way of a rank that is its own neighbour.
-type within struct {
-	*Backend
-	side solver.Side
-}
-
-func (w *within) post(context.Context, uint64) error {
-	from, to := w.layout.Edge(w.side.Opposite()), w.layout.Halo(w.side)
-	return w.fast.CopyOnDevice(w.next.at(to.Lo), w.next.at(from.Lo), from.Rows()*w.next.pitch)
-}
-
-func (w *within) wait(context.Context, uint64) error { return nil } // the stream keeps the order
-
-func (w *within) Close() error { return nil }
 
 // hostWay goes over a link through the host.
 type hostWay struct {

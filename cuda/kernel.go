@@ -10,8 +10,22 @@ import (
 	"jacobi/solver"
 )
 
-//go:embed kernels/sweep.ptx
-var sweepPTX []byte
+// The kernels: for any GPU of compute capability 8.0 and up, finished by the driver, and finished for 9.0.
+var (
+	//go:embed kernels/sweep.ptx
+	sweepPTX []byte
+	//go:embed kernels/sweep_90.cubin
+	sweep90 []byte
+)
+
+// image returns the kernels for a GPU. Those finished ahead load at once, and are faster than what drivers of CUDA 13 make of the
+// PTX, by up to 7%; see docs/performance.md.
+func image(d *driver.Device) []byte {
+	if d.Major == 9 && d.Minor == 0 {
+		return sweep90
+	}
+	return sweepPTX
+}
 
 // pass is the argument of every sweep kernel, laid out as struct Pass in kernels/pass.cuh. Row numbers are global.
 type pass struct {
@@ -24,17 +38,24 @@ type pass struct {
 	countLo, countHi  int32            // of them, those whose squares count
 	fixTop, fixBottom int32            // fixed rows; nowhere and -nowhere if there are none
 	tileRows, sweeps  int32
+	sides             [2]passSide // above and below
+	awaited, posted   uint32
+	depth, _          int32
 }
+
+// passSide is struct Side in kernels/pass.cuh.
+type passSide struct{ came, to, theirs, tiles driver.DevicePtr }
 
 // nowhere is a row far above all others.
 const nowhere = -1 << 29
 
-var _ [0]struct{} = [unsafe.Sizeof(pass{}) - 96]struct{}{} // the size of struct Pass
+var _ [0]struct{} = [unsafe.Sizeof(pass{}) - 176]struct{}{} // the size of struct Pass
 
 // geometry is how a kernel divides a pass among blocks.
 type geometry struct {
 	threads int // a block
 	shared  int // bytes a block, dynamic
+	low     int // more of them in the kernel for low tiles
 	columns int // that a block writes
 	highest int // most rows of a tile
 	strides int // if not 0, the rows of a tile; each block does tile after tile, and as many run as the device holds
@@ -66,6 +87,7 @@ func deep(name string, size, columns, levels, step, mostWarps int) shape {
 		return geometry{
 			threads: 32 * warps,
 			shared:  (solver.GroupRows+2*step*(warps-1))*slot + levels*warps*sumBytes,
+			low:     levels * warps * 32 * pieces * 8,
 			columns: (32 - 2*stale) * columns, // those of the outer lanes are not right in the end
 			highest: 1024,
 			waste:   2*sweeps + (levels+step)*warps + 2*solver.GroupRows,
@@ -106,7 +128,7 @@ func PreferredDepth(m solver.Mesh, minRows int) int {
 type kernel struct {
 	shape
 	f    *driver.Function
-	low  *driver.Function // for low tiles
+	low  *driver.Function // for low tiles; nil: the same
 	sms  int
 	arg  *pass
 	args *driver.Args
@@ -115,20 +137,20 @@ type kernel struct {
 
 func loadKernel(m *driver.Module, dev *driver.Device, s shape) (*kernel, error) {
 	k := &kernel{shape: s, sms: dev.SMs, arg: new(pass), held: map[int]int{}}
-	open := func(name string) (*driver.Function, error) {
+	open := func(name string, shared int) (*driver.Function, error) {
 		f, err := m.Function(name)
 		if err != nil {
 			return nil, err
 		}
-		return f, f.SetDynamicShared(s.geometry(s.most).shared)
+		return f, f.SetDynamicShared(shared)
 	}
 	var err error
-	if k.f, err = open(s.name); err != nil {
+	g := s.geometry(s.most)
+	if k.f, err = open(s.name, g.shared); err != nil {
 		return nil, err
 	}
-	k.low = k.f
 	if s.short != "" {
-		if k.low, err = open(s.short); err != nil {
+		if k.low, err = open(s.short, g.shared+g.low); err != nil {
 			return nil, err
 		}
 	}
@@ -165,11 +187,10 @@ func (k *kernel) launch(s *driver.Stream, p pass) error {
 	}
 	p.tileRows = int32(tile)
 	*k.arg = p
-	f := k.f
-	if tile <= shortTile {
-		f = k.low
+	if tile <= shortTile && k.low != nil {
+		return k.low.Launch(s, grid, driver.Dim{X: g.threads}, g.shared+g.low, k.args)
 	}
-	return f.Launch(s, grid, driver.Dim{X: g.threads}, g.shared, k.args)
+	return k.f.Launch(s, grid, driver.Dim{X: g.threads}, g.shared, k.args)
 }
 
 // tileRows chooses the height of the tiles of a region of so many rows and strips on so many multiprocessors, each of which
@@ -183,7 +204,10 @@ func tileRows(rows, strips, sms, perSM int, g geometry) int {
 		if held := sms * perSM; blocks <= held {
 			slow = 0.3 + 0.7*float64((blocks+sms-1)/sms)/float64(perSM)
 		} else {
-			slow = 0.885 * (float64(blocks)/float64(held) + 0.3) // blocks end and begin at different times, which fills gaps
+			// Most have to do as many blocks as the one with the most; in three waves and more, the differences even out.
+			each := float64(blocks) / float64(sms)
+			each += (math.Ceil(each) - each) * max(0, 1.5-each/float64(2*perSM))
+			slow = each / float64(perSM)
 		}
 		if cost := slow * float64(min(h, rows)+g.waste); cost < bestCost {
 			best, bestCost = h, cost

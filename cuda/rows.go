@@ -10,6 +10,9 @@ import (
 
 // Load implements solver.Backend.
 func (b *Backend) Load(ctx context.Context, rows solver.RowSource) error {
+	if err := b.direct.settle(); err != nil { // rows on their way must not come later
+		return err
+	}
 	// Kernels read the padding behind a row as well; whatever number it holds cancels, but it must be one.
 	if err := b.fast.Fill(b.now.base, 0, int(b.now.bytes())); err != nil {
 		return err

@@ -1,5 +1,5 @@
 // Checks the sweep kernels against one-point-a-thread kernels and a sum done on the host, bit by bit, and times them,
-// without Go: for work on the kernels, of which it loads the PTX named by PTX. run.sh builds and runs it, prof.sh reads
+// without Go: for work on the kernels, of which it loads the PTX or cubin named by PTX. run.sh builds and runs it, prof.sh reads
 // hardware counters.
 //
 //   bench check              many shapes; FEW=1: fewer, for compute-sanitizer
@@ -134,7 +134,8 @@ template <class Real> void launch(Pass<Real> p) {
   }
   const int pad = (T + s.cols - 1) / s.cols, valid = (32 - 2 * pad) * s.cols;
   const int warps = (T + s.levels - 1) / s.levels, row = 32 * s.cols * (int)sizeof(Real);
-  const int bytes = (8 + 2 * s.rows * (warps - 1)) * row + s.levels * warps * kSumWords * 8;
+  const int limbs = strcmp(Type<Real>::deep(T), "small_f32") ? 0 : 32 * 3 * 8;
+  const int bytes = (8 + 2 * s.rows * (warps - 1)) * row + s.levels * warps * (kSumWords * 8 + limbs);
   CU(cuFuncSetAttribute(deep, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes));
   CU(cuLaunchKernel(deep, (p.nx + valid - 1) / valid, tiles, 1, 32 * warps, 1, 1, bytes, 0, args, 0));
 }

@@ -7,7 +7,7 @@ import "testing"
 // The calls of a sweep leave nothing for the garbage collector. (Under the race detector sync.Pool forgets at random.)
 func TestCallsOfASweepAllocateNothing(t *testing.T) {
 	c := fake(t)
-	f := must(must(c.LoadPTX([]byte("good")))(t).Function("sum"))(t)
+	f := must(must(c.Load([]byte("good")))(t).Function("sum"))(t)
 	s, h, e := must(c.NewStream(0))(t), must(c.AllocHost(64))(t), must(c.NewEvent(false))(t)
 	p, a, b := h.Device(), int32(3), 0.5
 	args := must(f.Args(&p, &a, &b))(t)

@@ -158,13 +158,13 @@ func TestIPC(t *testing.T) {
 
 func TestModules(t *testing.T) {
 	c := fake(t)
-	_, err := c.LoadPTX([]byte("bad"))
+	_, err := c.Load([]byte("bad"))
 	checkError(t, err, ErrInvalidPTX, "cuModuleLoadDataEx: a PTX JIT compilation failed (CUDA_ERROR_INVALID_PTX): "+
 		"ptxas application ptx input, line 1; fatal: bad")
-	_, err = c.LoadPTX([]byte("new"))
+	_, err = c.Load([]byte("new"))
 	checkError(t, err, ErrUnsupportedPTX, "cuModuleLoadDataEx: the provided PTX was compiled with an unsupported toolchain. "+
 		"(CUDA_ERROR_UNSUPPORTED_PTX_VERSION): the driver is for CUDA 12.4\nptxas application ptx input, line 1; fatal: new")
-	m := must(c.LoadPTX([]byte("good")))(t)
+	m := must(c.Load([]byte("good")))(t)
 	_, err = m.Function("product")
 	checkError(t, err, ErrNotFound, "kernel product: cuModuleGetFunction: named symbol not found (CUDA_ERROR_NOT_FOUND)")
 	f := must(m.Function("sum"))(t)
@@ -182,7 +182,7 @@ func TestModules(t *testing.T) {
 
 func TestArgs(t *testing.T) {
 	c := fake(t)
-	f := must(must(c.LoadPTX([]byte("good")))(t).Function("sum"))(t)
+	f := must(must(c.Load([]byte("good")))(t).Function("sum"))(t)
 	p, a, b := DevicePtr(0), int32(0), 0.0
 	for _, bad := range []struct {
 		args []any
@@ -198,13 +198,13 @@ func TestArgs(t *testing.T) {
 		checkError(t, err, nil, bad.text)
 	}
 	must(f.Args(&p, &a, &b))(t)
-	old := must(must(fake(t, "-DVERSION=12030").LoadPTX([]byte("good")))(t).Function("sum"))(t)
+	old := must(must(fake(t, "-DVERSION=12030").Load([]byte("good")))(t).Function("sum"))(t)
 	must(old.Args(&p))(t) // the driver does not tell
 }
 
 func TestLaunch(t *testing.T) {
 	c := fake(t)
-	f := must(must(c.LoadPTX([]byte("good")))(t).Function("sum"))(t)
+	f := must(must(c.Load([]byte("good")))(t).Function("sum"))(t)
 	s, h := must(c.NewStream(0))(t), must(c.AllocHost(64))(t)
 	p, a, b := h.Device(), int32(3), 0.5
 	args := must(f.Args(&p, &a, &b))(t)
@@ -224,7 +224,7 @@ func TestLaunch(t *testing.T) {
 
 func TestAFailedKernelLosesTheContext(t *testing.T) {
 	c := fake(t)
-	f := must(must(c.LoadPTX([]byte("good")))(t).Function("sum"))(t)
+	f := must(must(c.Load([]byte("good")))(t).Function("sum"))(t)
 	s := must(c.NewStream(0))(t)
 	p, a, b := DevicePtr(0), int32(-1), 0.0
 	check(t, f.Launch(s, Dim{}, Dim{}, 0, must(f.Args(&p, &a, &b))(t)))

@@ -174,7 +174,7 @@ func testCopies(t *testing.T, d *Driver) {
 func testKernel(t *testing.T, d *Driver) {
 	c := bound(t, d)
 	start := time.Now()
-	m := must(c.LoadPTX(testPTX))(t)
+	m := must(c.Load(testPTX))(t)
 	t.Logf("PTX loaded in %v", time.Since(start))
 	f, s, h := must(m.Function("count"))(t), must(c.NewStream(0))(t), must(c.AllocHost(1<<13))(t)
 	r, blocks := must(f.Resources())(t), must(f.BlocksPerSM(256, 0))(t)
@@ -212,12 +212,12 @@ func testKernel(t *testing.T, d *Driver) {
 
 func testPTXErrors(t *testing.T, d *Driver) {
 	c := bound(t, d)
-	_, err := c.LoadPTX(bytes.Replace(testPTX, []byte("ret;"), []byte("retreat;"), 1))
+	_, err := c.Load(bytes.Replace(testPTX, []byte("ret;"), []byte("retreat;"), 1))
 	t.Log(err)
 	if e := (*Error)(nil); !isError(err, ErrInvalidPTX) || !errors.As(err, &e) || !strings.Contains(e.Detail, "retreat") {
 		t.Error("the log does not name what is wrong")
 	}
-	_, err = c.LoadPTX(bytes.Replace(testPTX, []byte(".version 6.4"), []byte(".version 9.9"), 1))
+	_, err = c.Load(bytes.Replace(testPTX, []byte(".version 6.4"), []byte(".version 9.9"), 1))
 	t.Log(err)
 	if !isError(err, ErrUnsupportedPTX) {
 		t.Error("not said to be too new")
@@ -330,7 +330,7 @@ func testContextLost(t *testing.T, _ *Driver) {
 
 // strayChild runs a kernel that writes where no memory is, and looks at what follows.
 func strayChild(c *Context) error {
-	m, err := c.LoadPTX(testPTX)
+	m, err := c.Load(testPTX)
 	if err != nil {
 		return err
 	}

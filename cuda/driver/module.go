@@ -20,10 +20,10 @@ type jit struct {
 	log     [8192]byte
 }
 
-// LoadPTX compiles PTX for the context's device and loads it. The driver keeps what it compiled in its cache
-// (CUDA_CACHE_PATH, by default ~/.nv/ComputeCache). The error holds the compiler's log in Detail; it is ErrInvalidPTX,
+// Load loads PTX, which the driver compiles for the context's device, or a cubin, which was. The driver keeps what it compiled in its
+// cache (CUDA_CACHE_PATH, by default ~/.nv/ComputeCache). The error holds the compiler's log in Detail; it is ErrInvalidPTX,
 // ErrUnsupportedPTX if the PTX is for a newer CUDA than the driver, or another.
-func (c *Context) LoadPTX(ptx []byte) (*Module, error) {
+func (c *Context) Load(ptx []byte) (*Module, error) {
 	const errorLogBuffer, errorLogBytes = 5, 6 // CUjit_option
 	text := append(ptx[:len(ptx):len(ptx)], 0)
 	m, j := &Module{driver: c.driver}, new(jit)

@@ -8,7 +8,15 @@ constexpr int kGroup = 8;       // rows of a group of the norm; its columns are 
 constexpr int kSumWords = 8;    // 64-bit words of one sweep's sum, see sum.cuh
 constexpr unsigned kAll = ~0u;  // all lanes of a warp
 
-// Pass is the argument of every sweep kernel; kernels.Pass in Go has the same layout. Rows are global row numbers.
+// Side is what becomes of the rows at one end of a stripe as a pass of several sweeps goes over them.
+template <class Real> struct Side {
+  const unsigned* came;  // this rank's word: the halo is there once it is at least Pass.awaited; 0: it is there
+  Real* to;              // the halo that the stripe's outer rows are handed to, with the same pitch; 0: none
+  unsigned* theirs;      // the neighbour's word, set to Pass.posted then; 0: nobody looks before the kernel ends
+  unsigned* tiles;       // how many tiles have handed on their rows, 0 before and after
+};
+
+// Pass is the argument of every sweep kernel; pass in ../kernel.go has the same layout. Rows are global row numbers.
 // Row r of a field begins at field + (r - rowLo) * pitch, and rows [rowLo, rowHi) exist. pitch is a multiple of 8; columns
 // [nx, pitch) of now hold finite numbers, those of next get the same.
 template <class Real> struct Pass {
@@ -23,6 +31,9 @@ template <class Real> struct Pass {
   int fixTop, fixBottom;   // rows that keep their values; far away if there are none
   int tileRows;            // height of a tile, a multiple of kGroup; tiles begin at multiples of kGroup
   int sweeps;
+  Side<Real> sides[2];  // above and below; once_* leave them alone
+  unsigned awaited, posted;
+  int depth;            // rows of a halo, at least `sweeps`
 };
 
 // W neighbouring columns of one row.

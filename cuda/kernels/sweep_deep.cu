@@ -15,6 +15,7 @@
 //
 // The plain loop just fits into 80 registers a thread, three blocks of 256 threads a multiprocessor: a change that
 // makes it spill costs a fifth of the speed. Look at the compiler's report and for LDL in the loop.
+#include "exchange.cu"
 #include "sum.cuh"
 
 __device__ __forceinline__ void copy16_async(void* to, const void* from) {
@@ -45,8 +46,15 @@ template <class Real, int W> struct Slot {
 // Two neighbouring warps meet: warp and the one behind it.
 __device__ __forceinline__ void meet(int warp) { asm volatile("bar.sync %0, 64;" ::"r"(1 + warp) : "memory"); }
 
+// The lanes on each side of a strip whose columns go stale in so many sweeps, and the strip's first column.
+template <int W> __device__ __forceinline__ int stale(int sweeps) { return (sweeps + W - 1) / W; }
+template <int W> __device__ __forceinline__ int strip(int sweeps) { return ((int)blockIdx.x * (32 - 2 * stale<W>(sweeps)) - stale<W>(sweeps)) * W; }
+
+// Where a lane's limbs are from one group to the next: in registers, or in shared memory, which leaves registers to the rest.
+enum class Keep { registers, shared };
+
 // Pipeline is what one warp does: Levels sweeps, S of them unless it is the last warp and fewer are left. Its loop holds U rows.
-template <class Real, int W, int S, int B, int U, int Levels> struct Pipeline {
+template <class Real, int W, int S, int B, int U, Keep kKeep, int Levels> struct Pipeline {
   static_assert(S % B == 0 && U % (2 * B) == 0 && kGroup % U == 0 && S <= U, "slots, barriers and ends of groups have fixed places");
   using Slot = ::Slot<Real, W>;
   static constexpr int kGroups = W / 4;          // groups side by side in a lane
@@ -58,20 +66,19 @@ template <class Real, int W, int S, int B, int U, int Levels> struct Pipeline {
   // Care is what a row needs beyond the plain update: 1 heeds fixed columns, 2 also fixed rows and rows that do not count.
   template <int N> struct Care { static constexpr int value = N; };
 
-  static __device__ __forceinline__ void run(const Pass<Real>& a, char* shared, int lane, int warp, int warps) {
+  // Of the tile of rows [top, bottom).
+  static __device__ __forceinline__ void run(const Pass<Real>& a, char* shared, int top, int bottom, int lane, int warp, int warps) {
     const bool first = warp == 0, last = warp == warps - 1;
     const int T = a.sweeps;
 
     // The strip: W columns a lane from x on; those of the outer `pad` lanes on both sides are for reading alone.
-    const int pad = (T + W - 1) / W;
-    const int x0 = (int)blockIdx.x * (32 - 2 * pad) * W - W * pad;
+    const int pad = stale<W>(T), x0 = strip<W>(T);
     const int x = x0 + W * lane;
     const bool ok = lane >= pad && lane < 32 - pad && x < a.nx;
     const bool inner = x0 > 0 && x0 + 32 * W < a.nx;
 
-    // The tile: rows [top, bottom), and which of them are written and counted.
-    const int top = (a.outLo & -kGroup) + blockIdx.y * a.tileRows;
-    const int bottom = min(top + a.tileRows, a.outHi), bottom8 = (bottom + kGroup - 1) & -kGroup;
+    // Which rows of the tile are written and counted.
+    const int bottom8 = (bottom + kGroup - 1) & -kGroup;
     const int writeLo = max(top, a.outLo);
     const int countLo = max(top, a.countLo), countHi = min(bottom, a.countHi);
 
@@ -125,12 +132,23 @@ template <class Real, int W, int S, int B, int U, int Levels> struct Pipeline {
 
     unsigned long long(*const words)[kSumWords] = (unsigned long long(*)[kSumWords])(shared + (kFirst + (warps - 1) * kRing) * Slot::kBytes) + base;
     Limbs sum[Levels];
+    double* const kept = (double*)((char*)(words - base) + S * warps * kSumWords * 8) + base * 3 * 32 + lane;
+    auto fromKept = [&](int s) {
+      if (kKeep == Keep::shared)
+#pragma unroll
+        for (int i = 0; i < 3; i++) sum[s].limb[i] = kept[(3 * s + i) * 32];
+    };
+    auto toKept = [&](int s) {
+      if (kKeep == Keep::shared)
+#pragma unroll
+        for (int i = 0; i < 3; i++) kept[(3 * s + i) * 32] = sum[s].limb[i];
+    };
     Row<Real, W> north[Levels], centre[Levels];
     Real acc[Levels][kGroups];
 #pragma unroll
     for (int s = 0; s < Levels; s++) {
       north[s] = centre[s] = {};
-      sum[s].clear(a.bias);
+      sum[s].clear(a.bias), toKept(s);
       if (lane < kSumWords) words[s][lane] = 0;
 #pragma unroll
       for (int g = 0; g < kGroups; g++) acc[s][g] = 0;
@@ -138,7 +156,11 @@ template <class Real, int W, int S, int B, int U, int Levels> struct Pipeline {
     __syncwarp();
     auto drain = [&]() {
 #pragma unroll
-      for (int s = 0; s < Levels; s++) sum[s].drain(a.bias, words[s], ok, lane), sum[s].clear(a.bias);
+      for (int s = 0; s < Levels; s++) {
+        fromKept(s);
+        sum[s].drain(a.bias, words[s], ok, lane), sum[s].clear(a.bias);
+        toKept(s);
+      }
     };
 
     // take does the warp's levels as row y+begin+k comes in, the k-th of a turn of the loop that begins in row `begin` of the
@@ -166,11 +188,13 @@ template <class Real, int W, int S, int B, int U, int Levels> struct Pipeline {
         }
         if (k == s && begin == 0) {  // row y-1 ends a group
           const double more = surplus<Real>(kCare < 2 ? kGroup : min(y, countHi) - max(y - kGroup, countLo));
+          fromKept(s);
 #pragma unroll
           for (int g = 0; g < kGroups; g++) {
             sum[s].add(counts ? (double)acc[s][g] - more : 0);
             acc[s][g] = 0;
           }
+          toKept(s);
         }
         north[s] = c;
         centre[s] = v;
@@ -226,15 +250,21 @@ template <class Real, int W, int S, int B, int U, int Levels> struct Pipeline {
   }
 };
 
-template <class Real, int W, int S, int B, int U> __device__ __forceinline__ void sweep_deep(const Pass<Real>& a) {
+template <class Real, int W, int S, int B, int U, Keep kKeep = Keep::registers> __device__ __forceinline__ void sweep_deep(const Pass<Real>& a) {
   extern __shared__ __align__(16) char shared[];
   const int lane = threadIdx.x & 31, warps = blockDim.x >> 5;
   const int warp = __shfl_sync(kAll, threadIdx.x >> 5, 0);  // by shuffle: the compiler then knows that a warp agrees on it
+  // The tiles at the ends of the stripe come first: neighbours wait for them.
+  const int tile = blockIdx.y == 0 ? 0 : blockIdx.y == 1 ? gridDim.y - 1 : blockIdx.y - 1;
+  const int top = (a.outLo & -kGroup) + tile * a.tileRows, bottom = min(top + a.tileRows, a.outHi);
+  await_halos(a, top, bottom);
   const int levels = min(S, a.sweeps - S * warp);
-  if (levels == S) Pipeline<Real, W, S, B, U, S>::run(a, shared, lane, warp, warps);
-  else if (S > 2 && levels == 2) Pipeline<Real, W, S, B, U, (S > 2 ? 2 : 1)>::run(a, shared, lane, warp, warps);
-  else if (S > 3 && levels == 3) Pipeline<Real, W, S, B, U, (S > 3 ? 3 : 1)>::run(a, shared, lane, warp, warps);
-  else Pipeline<Real, W, S, B, U, 1>::run(a, shared, lane, warp, warps);
+  if (levels == S) Pipeline<Real, W, S, B, U, kKeep, S>::run(a, shared, top, bottom, lane, warp, warps);
+  else if (S > 2 && levels == 2) Pipeline<Real, W, S, B, U, kKeep, (S > 2 ? 2 : 1)>::run(a, shared, top, bottom, lane, warp, warps);
+  else if (S > 3 && levels == 3) Pipeline<Real, W, S, B, U, kKeep, (S > 3 ? 3 : 1)>::run(a, shared, top, bottom, lane, warp, warps);
+  else Pipeline<Real, W, S, B, U, kKeep, 1>::run(a, shared, top, bottom, lane, warp, warps);
+  const int x0 = strip<W>(a.sweeps), pad = stale<W>(a.sweeps) * W;
+  hand_on(a, top, bottom, x0 + pad, min(x0 + 32 * W - pad, (a.nx + W - 1) / W * W));
 }
 
 // Columns a lane, sweeps a warp, rows a step and rows a loop; the first three are the same in ../kernel.go. A block has at most
@@ -248,6 +278,6 @@ template <class Real, int W, int S, int B, int U> __device__ __forceinline__ voi
 extern "C" __global__ void __launch_bounds__(BOUND_F32) sweep_f32(const __grid_constant__ Pass<float> a) { sweep_deep<float, SHAPE_F32>(a); }
 extern "C" __global__ void __launch_bounds__(BOUND_F64) sweep_f64(const __grid_constant__ Pass<double> a) { sweep_deep<double, SHAPE_F64>(a); }
 // For meshes that do not fill the GPU: blocks that are alone on a multiprocessor are faster with a shorter loop.
-extern "C" __global__ void __launch_bounds__(256, 3) small_f32(const __grid_constant__ Pass<float> a) { sweep_deep<float, 8, 2, 2, 4>(a); }
+extern "C" __global__ void __launch_bounds__(256, 3) small_f32(const __grid_constant__ Pass<float> a) { sweep_deep<float, 8, 2, 2, 4, Keep::shared>(a); }
 // For more than 8 sweeps of float64.
 extern "C" __global__ void __launch_bounds__(128, 3) deep_f64(const __grid_constant__ Pass<double> a) { sweep_deep<double, 4, 4, 4, 8>(a); }

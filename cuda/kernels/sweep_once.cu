@@ -31,22 +31,27 @@ template <class Real> __device__ __forceinline__ void sweep_once(const Pass<Real
     const int besideX = threadIdx.x ? x + W : x - 1;
     const bool beside = (threadIdx.x == 0 || threadIdx.x == kOnceThreads - 1) && besideX >= 0 && besideX < a.nx;
 
-    auto at = [&](int y) { return a.now + (ptrdiff_t)(min(max(y, a.rowLo), a.rowHi - 1) - a.rowLo) * a.pitch; };
-    auto load = [&](int y) {
+    // Rows that the field does not have are read as the nearest it has.
+    const unsigned moves = a.rowHi - 1 - a.rowLo;
+    const Real* at = a.now + (ptrdiff_t)(min(max(yTile - 1, a.rowLo), a.rowHi - 1) - a.rowLo) * a.pitch;
+    auto below = [&](int y) { at += (unsigned)(y - a.rowLo) < moves ? a.pitch : 0; };  // from row y
+    auto load = [&]() {
       Row<Real, W> r = {};
       if (ok)
 #pragma unroll
-        for (int j = 0; j < W; j += kPer16<Real>) load16(r.v + j, at(y) + x + j);
+        for (int j = 0; j < W; j += kPer16<Real>) load16(r.v + j, at + x + j);
       return r;
     };
     Row<Real, W> rows[kGroup + 2];  // from y0-1 to y0+8
-    rows[0] = load(yTile - 1), rows[1] = load(yTile);
+    rows[0] = load(), below(yTile - 1), rows[1] = load();
+    Real* to = a.next + x + (ptrdiff_t)(yTile - a.rowLo) * a.pitch;
     for (int y0 = yTile; y0 < yEnd; y0 += kGroup) {
       Real side[kGroup];
 #pragma unroll
       for (int k = 0; k < kGroup; k++) {
-        rows[k + 2] = load(y0 + k + 1);
-        side[k] = beside ? at(y0 + k)[besideX] : Real(0);
+        side[k] = beside ? at[besideX] : Real(0);
+        below(y0 + k);
+        rows[k + 2] = load();
       }
 #pragma unroll
       for (int k = 0; k < kGroup; k++) {
@@ -72,7 +77,8 @@ template <class Real> __device__ __forceinline__ void sweep_once(const Pass<Real
         }
         const Real p = squares(d, kSmallest<Real>);
         acc += y >= a.countLo && y < a.countHi ? p : Real(0);
-        if (ok && y >= a.outLo && y < yEnd) store_row(a.next + x + (ptrdiff_t)(y - a.rowLo) * a.pitch, o);
+        if (ok && y >= a.outLo && y < yEnd) store_row(to, o);
+        to += a.pitch;
       }
       turn ^= 1;
       sum.add(ok && more > 0 ? (double)acc - (double)more : 0);
@@ -84,5 +90,5 @@ template <class Real> __device__ __forceinline__ void sweep_once(const Pass<Real
   flush(words[warp], a.sums, lane);
 }
 
-extern "C" __global__ void __launch_bounds__(kOnceThreads, 5) once_f32(const __grid_constant__ Pass<float> a) { sweep_once(a); }
-extern "C" __global__ void __launch_bounds__(kOnceThreads, 3) once_f64(const __grid_constant__ Pass<double> a) { sweep_once(a); }
+extern "C" __global__ void __launch_bounds__(kOnceThreads, 4) once_f32(const __grid_constant__ Pass<float> a) { sweep_once(a); }
+extern "C" __global__ void __launch_bounds__(kOnceThreads, 4) once_f64(const __grid_constant__ Pass<double> a) { sweep_once(a); }
