@@ -46,6 +46,8 @@ type Backend struct {
 	pinned  *driver.HostMemory // the same on the host
 	arrived [ring]*driver.Event
 	staging *driver.HostMemory // rows on their way
+	target  *driver.HostMemory // pinned for rows; nil: none is
+	emptied *driver.Event      // of a stream that is waited for
 	bias    [pieces]float64
 	flags   driver.DevicePtr // see peer.go; 0 without peers
 
@@ -146,7 +148,7 @@ func (b *Backend) openStreams() error {
 		}
 		b.onClose((*s.stream).Close)
 	}
-	for _, e := range []**driver.Event{&b.halosIn, &b.edgesOut, &b.swept, &b.arrived[0], &b.arrived[1], &b.arrived[2], &b.arrived[3]} {
+	for _, e := range []**driver.Event{&b.halosIn, &b.edgesOut, &b.swept, &b.emptied, &b.arrived[0], &b.arrived[1], &b.arrived[2], &b.arrived[3]} {
 		if *e, err = b.context.NewEvent(false); err != nil {
 			return err
 		}

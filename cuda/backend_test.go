@@ -1,10 +1,13 @@
 package cuda
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"jacobi/cuda/driver"
 	"jacobi/solver"
@@ -69,6 +72,63 @@ func TestOldMemoryDoesNotMatter(t *testing.T) {
 	if err := errors.Join(c.Bind(), s.Close(), c.Unbind(), c.Close()); err != nil {
 		t.Error(err)
 	}
+}
+
+// Rows come into pinned memory, at any place in it, as they come into other memory.
+func TestPin(t *testing.T) {
+	d := need(t)
+	ctx, l := t.Context(), solver.Layout{Mesh: solver.Mesh{NX: 37, NY: 50, DType: solver.Float32}, Stripe: solver.Stripe{Lo: 1, Hi: 49}, Depth: 1}
+	b, err := New(d, l, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if err := b.Load(ctx, numbered{}); err != nil {
+		t.Fatal(err)
+	}
+	rows := solver.Stripe{Lo: 3, Hi: 40}
+	n, at := rows.Rows()*l.Mesh.RowBytes(), 148
+	memory, err := unix.Mmap(-1, 0, n+at, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, got := make([]byte, n), memory[at:]
+	unpin, err := b.Pin(memory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := b.inPinned(want); ok {
+		t.Error("memory of Go passes for pinned")
+	}
+	if at, ok := b.inPinned(got); !ok || at != 148 {
+		t.Errorf("pinned memory lies at %d, %v", at, ok)
+	}
+	if err := errors.Join(b.CopyRows(ctx, rows, want), b.CopyRows(ctx, rows, got)); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) || got[0] != 3 || got[n-1] != 39 || memory[at-1] != 0 {
+		t.Errorf("got rows %d to %d, want 3 to 39", got[0], got[n-1])
+	}
+	if err := errors.Join(unpin(), unix.Munmap(memory)); err != nil {
+		t.Error(err)
+	}
+	if err := b.CopyRows(ctx, rows, want); err != nil {
+		t.Error(err)
+	}
+}
+
+// numbered is a field whose bytes are the numbers of its rows.
+type numbered struct{}
+
+func (numbered) Row(y int, dst []byte) error {
+	for i := range dst {
+		dst[i] = byte(y)
+	}
+	return nil
 }
 
 // The kernels as the driver finishes them give the same bits too.

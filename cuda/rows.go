@@ -3,6 +3,7 @@ package cuda
 import (
 	"context"
 	"fmt"
+	"unsafe"
 
 	"jacobi/cuda/driver"
 	"jacobi/solver"
@@ -52,18 +53,24 @@ func (b *Backend) Load(ctx context.Context, rows solver.RowSource) error {
 }
 
 // CopyEdge implements solver.Backend.
-func (b *Backend) CopyEdge(_ context.Context, side solver.Side, dst []byte) error {
+func (b *Backend) CopyEdge(ctx context.Context, side solver.Side, dst []byte) error {
 	if b.edged == nil || !b.layout.Neighbour[side] {
 		return fmt.Errorf("cuda backend: edge at the %v: there is none before Edges, or no neighbour", side)
 	}
-	return b.copyOut(b.fast, b.next, b.layout.Edge(side), dst)
+	return b.copyOut(ctx, b.fast, b.next, b.layout.Edge(side), dst)
 }
 
 // copyOut copies rows of f to dst, behind what the stream holds, and waits.
-func (b *Backend) copyOut(s *driver.Stream, f field, rows solver.Stripe, dst []byte) error {
+func (b *Backend) copyOut(ctx context.Context, s *driver.Stream, f field, rows solver.Stripe, dst []byte) error {
 	width := b.layout.Mesh.RowBytes()
 	if len(dst) != rows.Rows()*width {
 		return fmt.Errorf("cuda backend: rows %v need %d bytes, not %d", rows, rows.Rows()*width, len(dst))
+	}
+	if at, ok := b.inPinned(dst); ok {
+		if err := s.Copy2D(b.target.Rows(at, width), f.at(rows.Lo).Rows(f.pitch), width, rows.Rows()); err != nil {
+			return err
+		}
+		return b.awaitAll(ctx, s)
 	}
 	chunk := len(b.staging.Bytes()) / width
 	for lo := rows.Lo; lo < rows.Hi; lo += chunk {
@@ -71,7 +78,7 @@ func (b *Backend) copyOut(s *driver.Stream, f field, rows solver.Stripe, dst []b
 		if err := s.Copy2D(b.staging.Rows(0, width), f.at(lo).Rows(f.pitch), width, n); err != nil {
 			return err
 		}
-		if err := s.Synchronize(); err != nil {
+		if err := b.awaitAll(ctx, s); err != nil {
 			return err
 		}
 		copy(dst[(lo-rows.Lo)*width:], b.staging.Bytes()[:n*width])
@@ -103,8 +110,40 @@ func (b *Backend) CopyRows(ctx context.Context, s solver.Stripe, dst []byte) err
 	if s.Lo < b.layout.Stripe.Lo || s.Hi > b.layout.Stripe.Hi || s.Lo > s.Hi {
 		return fmt.Errorf("cuda backend: rows %v: the stripe is %v", s, b.layout.Stripe)
 	}
-	if err := b.context.Synchronize(); err != nil {
+	if err := b.awaitAll(ctx, b.fast); err != nil {
 		return err
 	}
-	return b.copyOut(b.slow, b.now, s, dst)
+	return b.copyOut(ctx, b.slow, b.now, s, dst)
+}
+
+// awaitAll waits for all that a stream holds, no longer than for a block.
+func (b *Backend) awaitAll(ctx context.Context, s *driver.Stream) error {
+	if err := b.emptied.Record(s); err != nil {
+		return err
+	}
+	return b.await(ctx, b.emptied)
+}
+
+// Pin locks the pages of memory, from mmap, to which CopyRows then copies without a detour, until the function that it returns is
+// called. Memory that goes before Close is unpinned before.
+func (b *Backend) Pin(memory []byte) (unpin func() error, err error) {
+	h, err := b.context.RegisterHost(memory)
+	if err != nil {
+		return nil, err
+	}
+	b.target = h
+	return func() error {
+		b.target = nil
+		return h.Free()
+	}, nil
+}
+
+// inPinned returns where in the pinned memory dst begins, if it lies in it.
+func (b *Backend) inPinned(dst []byte) (at int, ok bool) {
+	if b.target == nil || len(dst) == 0 {
+		return 0, false
+	}
+	memory := b.target.Bytes()
+	at = int(uintptr(unsafe.Pointer(&dst[0])) - uintptr(unsafe.Pointer(&memory[0])))
+	return at, at >= 0 && at+len(dst) <= len(memory)
 }

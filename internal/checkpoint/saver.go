@@ -23,6 +23,12 @@ type Rows interface {
 	CopyRows(ctx context.Context, s solver.Stripe, dst []byte) error
 }
 
+// Pinner is what Rows may be as well, if it copies faster to memory that it knows.
+type Pinner interface {
+	// Pin prepares memory, until the function that it returns is called.
+	Pin(memory []byte) (unpin func() error, err error)
+}
+
 // SaverOptions say what a Saver needs to know. All ranks give the same, but for Layout, Rows and Log.
 type SaverOptions struct {
 	Team    Team
@@ -44,6 +50,7 @@ type SaverOptions struct {
 type Saver struct {
 	o      SaverOptions
 	rows   buffer
+	unpin  func() error // before rows are freed
 	ctx    context.Context
 	cancel context.CancelFunc
 	jobs   chan int // sweeps of the state in rows
@@ -80,6 +87,14 @@ func NewSaver(ctx context.Context, o SaverOptions) (*Saver, error) {
 	}
 	if s.rows, err = newBuffer(o.Layout.Stripe.Rows() * o.Layout.Mesh.RowBytes()); err != nil {
 		return nil, fmt.Errorf("memory for checkpoints: %w", err)
+	}
+	s.unpin = func() error { return nil }
+	if p, ok := o.Rows.(Pinner); ok {
+		if unpin, err := p.Pin(s.rows); err != nil {
+			o.Log.Warn("checkpoints will take longer", zap.Error(err))
+		} else {
+			s.unpin = unpin
+		}
 	}
 	s.ctx, s.cancel = context.WithCancel(ctx)
 	go s.work()
@@ -222,7 +237,7 @@ func (s *Saver) Close() error {
 	defer timer.Stop()
 	select {
 	case <-s.ended:
-		return s.rows.free()
+		return errors.Join(s.unpin(), s.rows.free())
 	case <-timer.C: // the disk holds it; the process ends, and the buffer with it
 		return errors.New("checkpoint: a write is still under way")
 	}

@@ -232,6 +232,49 @@ func TestResumeWithOtherRanks(t *testing.T) {
 	}
 }
 
+// pinner is Rows that want to know where they are copied to.
+type pinner struct {
+	rowsAfter
+	err    error
+	pinned []byte
+	unpins int
+}
+
+func (p *pinner) Pin(memory []byte) (func() error, error) {
+	p.pinned = memory
+	return func() error { p.unpins++; return nil }, p.err
+}
+
+// Rows learn of the memory that they are copied to, and that it goes; a checkpoint needs neither.
+func TestPin(t *testing.T) {
+	for _, fault := range []error{nil, errors.New("no pages to lock")} {
+		c := newCrew(t, 1, 1, false)
+		rows := &pinner{err: fault}
+		s, err := NewSaver(t.Context(), SaverOptions{Team: c.teams[0], Store: NewDir(t.TempDir()), Layout: c.layouts[0], Stripes: c.stripes,
+			Rows: rows, Keep: 1, RunID: t.Name(), Program: "test", Fields: fields, Log: c.log})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.AddNorms(normsTo(10))
+		if err := s.Save(t.Context(), 10); err != nil || !s.wait(t.Context()) || s.Stats().Written != 1 {
+			t.Fatalf("%v: %v, %+v", fault, err, s.Stats())
+		}
+		if len(rows.pinned) != len(s.rows) || &rows.pinned[0] != &s.rows[0] {
+			t.Errorf("%v: pinned %d bytes, want the %d that rows are copied to", fault, len(rows.pinned), len(s.rows))
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		unpins, warnings := 1, 0
+		if fault != nil {
+			unpins, warnings = 0, 1
+		}
+		if rows.unpins != unpins || c.logs.FilterMessage("checkpoints will take longer").Len() != warnings {
+			t.Errorf("%v: unpinned %d times, want %d; logged %v", fault, rows.unpins, unpins, c.logs.All())
+		}
+	}
+}
+
 // A directory of one checkpoint can be named, also when it is not the newest.
 func TestResumeFromOneSet(t *testing.T) {
 	dir := t.TempDir()
