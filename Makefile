@@ -37,7 +37,7 @@ test: deps       ## every test but the race detector's
 	@{ $(GO) test -count=1 -v -run 'GPU|TestBackend|TestOptionalPrograms|TestFullDisk' ./cuda/... ./internal/e2e ./internal/checkpoint; \
 	  $(if $(HAS_CC),$(NVML_ENV) $(GO) test -count=1 -v -run GPU $(NVML) ./internal/device,true); } | grep 'NOT RUN' | sed 's/^ *[a-z_]*.go:[0-9]*: //' | sort -u || true
 
-kernels:         ## compile the CUDA kernels to the PTX that is embedded; needs nvcc
+kernels:         ## compile the CUDA kernels to the PTX and the machine code that are embedded; needs nvcc
 	cuda/kernels/build.sh
 
 race: deps       ## the concurrent packages under the race detector

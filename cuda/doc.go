@@ -1,11 +1,11 @@
 // Package cuda is the backend that sweeps a stripe on an NVIDIA GPU.
 //
-//	kernels/      CUDA C++ and the PTX that the driver finishes for the GPU it finds
+//	kernels/      CUDA C++, the PTX that the driver finishes for the GPU it finds, and the kernels finished for Hopper
 //	driver/       the CUDA driver API, opened at run time
 //	field.go      where rows lie in device memory
 //	kernel.go     one pass of the sweep kernel over some rows
 //	rows.go       rows between host and device
 //	sums.go       from the kernel's counters to solver.Sum
 //	backend.go    solver.Backend: edges on a stream of high priority, the interior on another
-//	exchange.go   solver.Exchange: within the device, through a peer's memory (peer.go, direct.go), or over links
+//	exchange.go   solver.Exchange: by kernels (direct.go), through a peer's memory (peer.go), or over links
 package cuda

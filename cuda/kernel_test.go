@@ -12,6 +12,7 @@ func TestTileRows(t *testing.T) {
 	g := float32s[len(float32s)-1].geometry(16)
 	for _, test := range []struct{ columns, rows, want int }{
 		{16384, 16384, 1024},
+		{16384, 8192, 688},
 		{16384, 4096, 592},
 		{16384, 2048, 416},
 		{4096, 4096, 208},

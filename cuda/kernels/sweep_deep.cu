@@ -254,9 +254,7 @@ template <class Real, int W, int S, int B, int U, Keep kKeep = Keep::registers> 
   extern __shared__ __align__(16) char shared[];
   const int lane = threadIdx.x & 31, warps = blockDim.x >> 5;
   const int warp = __shfl_sync(kAll, threadIdx.x >> 5, 0);  // by shuffle: the compiler then knows that a warp agrees on it
-  // The tiles at the ends of the stripe come first: neighbours wait for them.
-  const int tile = blockIdx.y == 0 ? 0 : blockIdx.y == 1 ? gridDim.y - 1 : blockIdx.y - 1;
-  const int top = (a.outLo & -kGroup) + tile * a.tileRows, bottom = min(top + a.tileRows, a.outHi);
+  const int top = (a.outLo & -kGroup) + blockIdx.y * a.tileRows, bottom = min(top + a.tileRows, a.outHi);
   await_halos(a, top, bottom);
   const int levels = min(S, a.sweeps - S * warp);
   if (levels == S) Pipeline<Real, W, S, B, U, kKeep, S>::run(a, shared, top, bottom, lane, warp, warps);
