@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"runtime"
 	"syscall"
@@ -81,7 +80,7 @@ func tellEnd(ctx context.Context, timeout time.Duration) (context.Context, func(
 		ctx, none = context.WithTimeoutCause(ctx, timeout, exitError{launch.ExitTimeout})
 	}
 	told, cancel := context.WithCancelCause(ctx)
-	signals := notifySignals()
+	signals, stop := notifySignals()
 	go func() {
 		select {
 		case sig := <-signals:
@@ -90,7 +89,7 @@ func tellEnd(ctx context.Context, timeout time.Duration) (context.Context, func(
 		case <-told.Done():
 		}
 	}()
-	return told, func() { signal.Stop(signals); cancel(nil); none() }
+	return told, func() { stop(); cancel(nil); none() }
 }
 
 // title prints what stands above the rows.

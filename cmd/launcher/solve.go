@@ -6,10 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
-	"syscall"
 	"time"
 
 	"go.uber.org/zap"
@@ -104,8 +102,8 @@ func runRanks(ctx context.Context, p *plan, w way, timeout time.Duration, scr *s
 		defer stop()
 	}
 
-	signals := notifySignals()
-	defer signal.Stop(signals)
+	signals, stop := notifySignals()
+	defer stop()
 
 	log.Debug("start", zap.String("run", runID), zap.String("nats", conn.Server()))
 	prog := show()
@@ -136,16 +134,6 @@ func runRanks(ctx context.Context, p *plan, w way, timeout time.Duration, scr *s
 		scr.say(err.Error())
 	}
 	return out, runID, nil
-}
-
-// notifySignals returns a channel of the signals that end a run.
-func notifySignals() chan os.Signal {
-	signals := make(chan os.Signal, 16)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGPIPE)
-	if !signal.Ignored(syscall.SIGHUP) { // as nohup has it
-		signal.Notify(signals, syscall.SIGHUP)
-	}
-	return signals
 }
 
 // conclude says how the run ended.

@@ -169,16 +169,16 @@ func sharedFiles(t *testing.T) map[string]bool {
 // A rank that is killed ends the run within five seconds, and the launcher names it, not those that missed it.
 func TestKilledRankEndsTheRun(t *testing.T) {
 	for _, transport := range []string{"p2p", "nats"} {
-		t.Run(transport, func(t *testing.T) { killRank(t, "halo.transport="+transport) })
+		t.Run(transport, func(t *testing.T) { killRank(t, 8, "halo.transport="+transport) })
 	}
 }
 
-// killRank kills one of eight ranks while they sweep.
-func killRank(t *testing.T, settings ...string) {
-	l := begin(t, t.TempDir(), append(set(settings...), "-np", "8")...)
-	pids := l.allRanks(8)
+// killRank kills one of np ranks while they sweep.
+func killRank(t *testing.T, np int, settings ...string) {
+	l := begin(t, t.TempDir(), append(set(settings...), "-np", strconv.Itoa(np))...)
+	pids := l.allRanks(np)
 	killed := time.Now()
-	if err := syscall.Kill(pids[3], syscall.SIGKILL); err != nil {
+	if err := syscall.Kill(pids[np/2], syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	code, output := l.end()
@@ -297,6 +297,36 @@ func TestSecondInterruptKills(t *testing.T) {
 		t.Errorf("exit code %d, want 130\n%s", code, output)
 	}
 	l.leavesNothing()
+}
+
+// A launcher whose output nobody reads any more, as in `launcher | head -1`, stops the run as for a signal: the ranks write what they have.
+func TestNobodyReads(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	cmd := command(ctx, dir, "launcher", append(set("grid.nx=64", "grid.ny=64", "solver.max_iterations=1000000000", "solver.tolerance=0"), "-np", "2")...)
+	cmd.Stdout, cmd.Stderr = w, w
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	if s := bufio.NewScanner(r); !s.Scan() {
+		t.Error("there was no line to read")
+	}
+	r.Close()
+	if err := cmd.Wait(); err == nil || cmd.ProcessState.Sys().(syscall.WaitStatus).Signal() != syscall.SIGPIPE { // by its last line
+		t.Errorf("%v; want the end that a shell calls 141", err)
+	}
+	if pids := (&live{t: t, cmd: cmd}).ranks(); len(pids) > 0 {
+		t.Errorf("ranks still run: %v", pids)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "out", "report.json")); err != nil {
+		t.Error(err)
+	}
 }
 
 // The kernel ends the ranks of a launcher that was killed.

@@ -65,11 +65,14 @@ func TestSameBitsOnGPUs(t *testing.T) {
 	}
 }
 
-// A rank that is killed leaves its neighbours' streams waiting for a word in their memory; they end all the same.
+// A rank that is killed leaves its neighbours' streams, or kernels where each has a GPU to itself, waiting for a word in their memory;
+// they end all the same.
 func TestKilledRankOnGPUsEndsTheRun(t *testing.T) {
-	needGPU(t)
-	for _, transport := range []string{"p2p", "nats"} {
-		t.Run(transport, func(t *testing.T) { killRank(t, "device.backend=cuda", "halo.transport="+transport) })
+	gpus := needGPU(t)
+	for _, np := range []int{gpus, 8} {
+		for _, transport := range []string{"p2p", "nats"} {
+			t.Run(fmt.Sprintf("np=%d/%s", np, transport), func(t *testing.T) { killRank(t, np, "device.backend=cuda", "halo.transport="+transport) })
+		}
 	}
 }
 

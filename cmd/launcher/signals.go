@@ -1,0 +1,60 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// notifySignals returns a channel of the signals that end a run, until stop is called.
+//
+// SIGPIPE is one if nobody reads stdout or stderr any more. It comes with every write to a connection that is gone, which may as well be
+// that to the server of a run that has ended: such a one is passed over.
+func notifySignals() (signals <-chan os.Signal, stop func()) {
+	all, ending, done := make(chan os.Signal, 16), make(chan os.Signal, 16), make(chan struct{})
+	signal.Notify(all, os.Interrupt, syscall.SIGTERM, syscall.SIGPIPE)
+	if !signal.Ignored(syscall.SIGHUP) { // as nohup has it
+		signal.Notify(all, syscall.SIGHUP)
+	}
+	go func() {
+		for {
+			select {
+			case s := <-all:
+				if s == syscall.SIGPIPE && !unread(unix.Stdout, unix.Stderr) {
+					continue
+				}
+				select {
+				case ending <- s:
+				case <-done:
+					return
+				}
+			case <-done:
+				return
+			}
+		}
+	}()
+	return ending, func() { signal.Stop(all); close(done) }
+}
+
+// unread reports whether nobody reads what is written to one of the files.
+func unread(fds ...int) bool {
+	var polls []unix.PollFd
+	for _, fd := range fds {
+		polls = append(polls, unix.PollFd{Fd: int32(fd)})
+	}
+	for {
+		_, err := unix.Poll(polls, 0)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		for _, p := range polls {
+			if p.Revents&(unix.POLLERR|unix.POLLHUP) != 0 {
+				return true
+			}
+		}
+		return false
+	}
+}
