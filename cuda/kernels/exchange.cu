@@ -1,5 +1,5 @@
-// Halo rows between two GPUs of one node, without the host and without the stream's own memory operations, which take ten times
-// as long. Only for ranks that have their GPU to themselves: a kernel that waits must not keep another rank from its turn.
+// Halo rows between two GPUs of one node, or within one, without the host and without the stream's own memory operations, which take ten
+// times as long. Only ranks that have their GPU to themselves wait here: a kernel that waits must not keep another rank from its turn.
 #pragma once
 #include "pass.cuh"
 
