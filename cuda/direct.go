@@ -19,8 +19,7 @@ type direct struct {
 	awaitArg            *await
 	pushArgs, awaitArgs *driver.Args
 
-	posted  uint64 // the newest exchange
-	handed  uint64 // the newest whose rows a pass hands on
+	handed  uint64 // the newest exchange whose rows a pass hands on
 	awaited uint64 // the one whose rows nothing in the streams waits for yet; 0: none
 }
 
@@ -109,9 +108,6 @@ func (d *direct) fuse(p *pass, exchange bool) {
 
 func (d *direct) post(_ context.Context, block uint64) error {
 	d.posted = block
-	for _, p := range d.peers {
-		p.posted = block
-	}
 	if d.handed == block {
 		return nil
 	}

@@ -6,6 +6,8 @@
 //	kernel.go     one pass of the sweep kernel over some rows
 //	rows.go       rows between host and device
 //	sums.go       from the kernel's counters to solver.Sum
+//	open.go       the GPU taken, and given back
+//	wait.go       waiting for the GPU, with a limit
 //	backend.go    solver.Backend: edges on a stream of high priority, the interior on another
 //	exchange.go   solver.Exchange: by kernels (direct.go), through a peer's memory (peer.go), or over links
 package cuda

@@ -37,7 +37,7 @@ func NewExchange(b *Backend, self bool, peers [2]*Peer, links [2]solver.RowLink)
 		case !has, self:
 		case peers[side] != nil:
 			b.peers = append(b.peers, peers[side])
-			if !b.sole {
+			if !b.options.Sole {
 				x.ways = append(x.ways, peers[side])
 			}
 		case links[side] != nil:
@@ -47,7 +47,7 @@ func NewExchange(b *Backend, self bool, peers [2]*Peer, links [2]solver.RowLink)
 			return nil, fmt.Errorf("cuda exchange: no way to the neighbour at the %v side", side)
 		}
 	}
-	if self && b.layout.Neighbour[solver.Top] || b.sole && len(b.peers) > 0 {
+	if self && b.layout.Neighbour[solver.Top] || b.options.Sole && len(b.peers) > 0 {
 		var err error
 		if b.direct, err = newDirect(b); err != nil {
 			return nil, err

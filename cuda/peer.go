@@ -73,7 +73,6 @@ type Peer struct {
 	theirs [2]field // their fields: the one that was now when mine was now, first
 	mine   driver.DevicePtr
 	words  driver.DevicePtr // their flags
-	posted uint64           // number of the newest exchange
 }
 
 // OpenPeer maps the memory that the neighbour at a side offers.

@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"unsafe"
 
@@ -110,18 +111,12 @@ func (b *Backend) CopyRows(ctx context.Context, s solver.Stripe, dst []byte) err
 	if s.Lo < b.layout.Stripe.Lo || s.Hi > b.layout.Stripe.Hi || s.Lo > s.Hi {
 		return fmt.Errorf("cuda backend: rows %v: the stripe is %v", s, b.layout.Stripe)
 	}
-	if err := b.awaitAll(ctx, b.fast); err != nil {
-		return err
+	for _, s := range []*driver.Stream{b.fast, b.slow} { // a copy must not stand behind what never ends: dst may go
+		if err := b.awaitAll(ctx, s); err != nil {
+			return err
+		}
 	}
 	return b.copyOut(ctx, b.slow, b.now, s, dst)
-}
-
-// awaitAll waits for all that a stream holds, no longer than for a block.
-func (b *Backend) awaitAll(ctx context.Context, s *driver.Stream) error {
-	if err := b.emptied.Record(s); err != nil {
-		return err
-	}
-	return b.await(ctx, b.emptied)
 }
 
 // Pin locks the pages of memory, from mmap, to which CopyRows then copies without a detour, until the function that it returns is
@@ -134,7 +129,7 @@ func (b *Backend) Pin(memory []byte) (unpin func() error, err error) {
 	b.target = h
 	return func() error {
 		b.target = nil
-		return h.Free()
+		return errors.Join(b.release(), h.Free()) // after a failure a stream may wait for a neighbour
 	}, nil
 }
 

@@ -1,9 +1,11 @@
 package cuda
 
 import (
+	"context"
 	"encoding/binary"
 	"math"
 
+	"jacobi/cuda/driver"
 	"jacobi/solver"
 )
 
@@ -37,4 +39,34 @@ func decodeSum(b []byte) solver.Sum {
 	}
 	s.Bad = s.Bad || binary.LittleEndian.Uint64(b[16*pieces:]) != 0
 	return s
+}
+
+// slot returns where the sums of a block lie in the ring, in bytes.
+func (b *Backend) slot(blk solver.Block) int {
+	return int(blk.Index%ring) * b.maxSweeps() * sumBytes
+}
+
+// sendSums sends the sums of a block to the host, behind its sweeps, and clears their place for the block that is next to use it.
+func (b *Backend) sendSums(blk solver.Block) error {
+	at, n := b.slot(blk), blk.Sweeps*sumBytes
+	if err := b.slow.CopyFromDevice(b.pinned, at, b.counts+driver.DevicePtr(at), n); err != nil {
+		return err
+	}
+	if err := b.arrived[blk.Index%ring].Record(b.slow); err != nil {
+		return err
+	}
+	return b.slow.Fill(b.counts+driver.DevicePtr(at), 0, n)
+}
+
+// Sums implements solver.Backend.
+func (b *Backend) Sums(ctx context.Context, blk solver.Block) ([]solver.Sum, error) {
+	if err := b.await(ctx, b.arrived[blk.Index%ring]); err != nil {
+		return nil, err
+	}
+	at := b.slot(blk)
+	b.sums = b.sums[:0]
+	for i := range blk.Sweeps {
+		b.sums = append(b.sums, decodeSum(b.pinned.Bytes()[at+i*sumBytes:]))
+	}
+	return b.sums, nil
 }
