@@ -100,7 +100,7 @@ func (d *direct) fuse(p *pass, exchange bool) {
 		return
 	}
 	for side, s := range d.sides() {
-		p.sides[side].to, p.sides[side].theirs, p.sides[side].tiles = s.to, s.came, s.blocks
+		p.sides[side].to, p.sides[side].theirs, p.sides[side].rows = s.to, s.came, s.blocks
 	}
 	d.handed = d.posted + 1
 	p.posted, p.depth = uint32(d.handed), int32(d.layout.Depth)

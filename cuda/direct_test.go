@@ -27,8 +27,8 @@ func TestFuse(t *testing.T) {
 	d := middle()
 	handed := [2]passSide{
 		// My upper edge begins their lower halo, which is their last 8 rows; my word is their bottom one, and my count the first.
-		{to: 0x300000 + 8*256, theirs: 0x6000 + cameAt(solver.Bottom), tiles: 0x5000 + countAt(solver.Top)},
-		{to: 0x400000, theirs: 0x7000 + cameAt(solver.Top), tiles: 0x5000 + countAt(solver.Bottom)},
+		{to: 0x300000 + 8*256, theirs: 0x6000 + cameAt(solver.Bottom), rows: 0x5000 + countAt(solver.Top)},
+		{to: 0x400000, theirs: 0x7000 + cameAt(solver.Top), rows: 0x5000 + countAt(solver.Bottom)},
 	}
 	awaited := [2]driver.DevicePtr{0x5000 + cameAt(solver.Top), 0x5000 + cameAt(solver.Bottom)}
 

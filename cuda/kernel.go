@@ -40,32 +40,34 @@ type pass struct {
 	tileRows, sweeps  int32
 	sides             [2]passSide // above and below
 	awaited, posted   uint32
-	depth, _          int32
+	depth             int32 // rows to hand on
+	seam, edge, _     int32 // see kernels/shares.cuh
 }
 
 // passSide is struct Side in kernels/pass.cuh.
-type passSide struct{ came, to, theirs, tiles driver.DevicePtr }
+type passSide struct{ came, to, theirs, rows driver.DevicePtr }
 
 // nowhere is a row far above all others.
 const nowhere = -1 << 29
 
-var _ [0]struct{} = [unsafe.Sizeof(pass{}) - 176]struct{}{} // the size of struct Pass
+var _ [0]struct{} = [unsafe.Sizeof(pass{}) - 184]struct{}{} // the size of struct Pass
 
-// geometry is how a kernel divides a pass among blocks.
+// geometry is how a kernel divides a pass among blocks. Either blocks do tile after tile, or each has several pipelines of warps that do equal
+// shares.
 type geometry struct {
-	threads int // a block
-	shared  int // bytes a block, dynamic
-	low     int // more of them in the kernel for low tiles
-	columns int // that a block writes
-	highest int // most rows of a tile
-	strides int // if not 0, the rows of a tile; each block does tile after tile, and as many run as the device holds
-	waste   int // rows that a tile costs besides its own: overlap, and filling a pipeline
+	threads int // a block or pipeline
+	columns int // that a block or pipeline writes
+	strides int // if not 0, the rows of a tile, of which as many are under way as the device holds
+
+	shared     int // bytes a pipeline
+	pipes      int // most pipelines a block
+	seam, edge int // see kernels/shares.cuh
+	fill       int // rows that a share costs besides its own: overlap, and filling the pipeline
 }
 
 // shape is a kernel in kernels/: its name, the most sweeps it does in a pass, and its geometry for a number of sweeps.
 type shape struct {
 	name     string
-	short    string // if not "", the kernel to take for tiles of at most shortTile rows
 	most     int
 	geometry func(sweeps int) geometry
 }
@@ -78,19 +80,25 @@ func once(suffix string) shape {
 	}}
 }
 
-// deep describes sweep_deep.cu with so many columns a lane, sweeps a warp and rows between two barriers.
-func deep(name string, size, columns, levels, step, mostWarps int) shape {
+// deep describes sweep_deep.cu with so many columns a lane, sweeps a warp, rows between two barriers, warps a pipeline and warps a block.
+func deep(name string, size, columns, levels, step, mostWarps, blockWarps, edge int) shape {
 	return shape{name: name, most: levels * mostWarps, geometry: func(sweeps int) geometry {
+		const barriers = 15                     // that a block has, but for the one of __syncthreads
 		slot := 32 * columns * size             // a row in shared memory
-		warps := (sweeps + levels - 1) / levels // of a block
+		warps := (sweeps + levels - 1) / levels // of a pipeline
 		stale := (sweeps + columns - 1) / columns
+		pipes := blockWarps / warps
+		if warps > 1 {
+			pipes = min(pipes, barriers/(warps/2))
+		}
 		return geometry{
 			threads: 32 * warps,
-			shared:  (solver.GroupRows+2*step*(warps-1))*slot + levels*warps*sumBytes,
-			low:     levels * warps * 32 * pieces * 8,
 			columns: (32 - 2*stale) * columns, // those of the outer lanes are not right in the end
-			highest: 1024,
-			waste:   2*sweeps + (levels+step)*warps + 2*solver.GroupRows,
+			shared:  (solver.GroupRows+2*step*(warps-1))*slot + levels*warps*sumBytes,
+			pipes:   pipes,
+			seam:    (2*sweeps + 2*solver.GroupRows) / solver.GroupRows,
+			edge:    edge,
+			fill:    2*sweeps + (levels+step)*warps,
 		}
 	}}
 }
@@ -98,11 +106,9 @@ func deep(name string, size, columns, levels, step, mostWarps int) shape {
 // shapes returns the kernels for a type of field, that for the fewest sweeps first.
 func shapes(t solver.DType) []shape {
 	if t == solver.Float64 {
-		return []shape{once("f64"), deep("sweep_f64", 8, 4, 2, 2, 4), deep("deep_f64", 8, 4, 4, 4, 4)}
+		return []shape{once("f64"), deep("sweep_f64", 8, 4, 2, 2, 4, 20, 7), deep("deep_f64", 8, 4, 4, 4, 4, 12, 7)}
 	}
-	sweep := deep("sweep_f32", 4, 8, 2, 2, 8)
-	sweep.short = "small_f32"
-	return []shape{once("f32"), sweep}
+	return []shape{once("f32"), deep("sweep_f32", 4, 8, 2, 2, 8, 24, 4)}
 }
 
 // MaxSweeps returns the most sweeps in a block of fields of a type.
@@ -111,15 +117,12 @@ func MaxSweeps(t solver.DType) int {
 	return s[len(s)-1].most
 }
 
-// small is a number of points whose sweeps take about as long as what comes between two passes.
-const small = 8 << 20
-
 // PreferredDepth returns the number of sweeps in a pass, and so of rows in a halo, that is fast for a mesh whose lowest
 // stripe has minRows rows.
 func PreferredDepth(m solver.Mesh, minRows int) int {
 	depth := 16
-	if m.DType == solver.Float64 && m.NX*minRows > small && minRows < 8192 {
-		depth = 8 // the longer overlap of deep tiles costs more than it saves
+	if m.DType == solver.Float64 {
+		depth = 12 // of the columns of a strip, 16 sweeps would make a quarter stale
 	}
 	return max(1, min(depth, minRows))
 }
@@ -127,94 +130,72 @@ func PreferredDepth(m solver.Mesh, minRows int) int {
 // kernel is a loaded kernel.
 type kernel struct {
 	shape
-	f    *driver.Function
-	low  *driver.Function // for low tiles; nil: the same
-	sms  int
-	arg  *pass
-	args *driver.Args
-	held map[int]int // blocks that a multiprocessor holds at once, by sweeps
+	f      *driver.Function
+	sms    int
+	shared int // bytes that a block may have
+	arg    *pass
+	args   *driver.Args
+	held   int // of a kernel with strides: blocks that a multiprocessor holds at once
 }
 
 func loadKernel(m *driver.Module, dev *driver.Device, s shape) (*kernel, error) {
-	k := &kernel{shape: s, sms: dev.SMs, arg: new(pass), held: map[int]int{}}
-	open := func(name string, shared int) (*driver.Function, error) {
-		f, err := m.Function(name)
-		if err != nil {
-			return nil, err
-		}
-		return f, f.SetDynamicShared(shared)
-	}
+	k := &kernel{shape: s, sms: dev.SMs, shared: dev.SharedBytes, arg: new(pass)}
 	var err error
-	g := s.geometry(s.most)
-	if k.f, err = open(s.name, g.shared); err != nil {
+	if k.f, err = m.Function(s.name); err != nil {
 		return nil, err
 	}
-	if s.short != "" {
-		if k.low, err = open(s.short, g.shared+g.low); err != nil {
-			return nil, err
-		}
+	if g := s.geometry(s.most); g.strides > 0 {
+		k.held, err = k.f.BlocksPerSM(g.threads, 0)
+	} else {
+		err = k.f.SetDynamicShared(k.shared)
+	}
+	if err != nil {
+		return nil, err
 	}
 	k.args, err = k.f.Args(k.arg)
 	return k, err
 }
 
-// shortTile is the height of tiles up to which the kernel with the shorter loop is faster: blocks then spend their time
-// beginning and ending.
-const shortTile = 128
-
-// launch puts a pass into the stream. p says everything but the tiles.
+// launch puts a pass into the stream. p says everything but how it is divided.
 func (k *kernel) launch(s *driver.Stream, p pass) error {
 	g := k.geometry(int(p.sweeps))
-	perSM, ok := k.held[int(p.sweeps)]
-	if !ok {
-		var err error
-		if perSM, err = k.f.BlocksPerSM(g.threads, g.shared); err != nil {
-			return err
-		}
-		if perSM == 0 {
-			return fmt.Errorf("kernel %s: a block for %d sweeps does not fit on this GPU", k.name, p.sweeps)
-		}
-		k.held[int(p.sweeps)] = perSM
-	}
 	strips := (int(p.nx) + g.columns - 1) / g.columns
-	rows := int(p.outHi) - int(p.outLo)&^(solver.GroupRows-1)
-	tile, grid := g.strides, driver.Dim{}
+	groups := (int(p.outHi)+solver.GroupRows-1)/solver.GroupRows - int(p.outLo)/solver.GroupRows
 	if g.strides > 0 {
-		grid.X = min(perSM*k.sms, strips*((rows+tile-1)/tile))
-	} else {
-		tile = tileRows(rows, strips, k.sms, perSM, g)
-		grid = driver.Dim{X: strips, Y: (rows + tile - 1) / tile}
+		p.tileRows = int32(g.strides)
+		tiles := strips * ((groups*solver.GroupRows + g.strides - 1) / g.strides)
+		*k.arg = p
+		return k.f.Launch(s, driver.Dim{X: min(k.held*k.sms, tiles)}, driver.Dim{X: g.threads}, 0, k.args)
 	}
-	p.tileRows = int32(tile)
+	g.pipes = min(g.pipes, k.shared/g.shared)
+	if g.pipes == 0 {
+		return fmt.Errorf("kernel %s: %d sweeps need %d bytes of shared memory, a block has %d", k.name, p.sweeps, g.shared, k.shared)
+	}
+	pipes, blocks := divide(strips, groups, k.sms, g)
+	p.seam, p.edge = int32(g.seam), int32(g.edge)
 	*k.arg = p
-	if tile <= shortTile && k.low != nil {
-		return k.low.Launch(s, grid, driver.Dim{X: g.threads}, g.shared+g.low, k.args)
-	}
-	return k.f.Launch(s, grid, driver.Dim{X: g.threads}, g.shared, k.args)
+	return k.f.Launch(s, driver.Dim{X: blocks}, driver.Dim{X: pipes * g.threads}, pipes*g.shared, k.args)
 }
 
-// tileRows chooses the height of the tiles of a region of so many rows and strips on so many multiprocessors, each of which
-// holds so many blocks at once. Low tiles waste work at their ends; high ones leave multiprocessors idle, or one with more
-// blocks than the others. The constants were fitted to an H200; see docs/performance.md.
-func tileRows(rows, strips, sms, perSM int, g geometry) int {
-	best, bestCost := solver.GroupRows, math.Inf(1)
-	for h := solver.GroupRows; h <= g.highest; h += solver.GroupRows {
-		blocks := strips * ((rows + h - 1) / h)
-		var slow float64 // of a row, relative to that of a full multiprocessor
-		if held := sms * perSM; blocks <= held {
-			slow = 0.3 + 0.7*float64((blocks+sms-1)/sms)/float64(perSM)
-		} else {
-			// Most have to do as many blocks as the one with the most; in three waves and more, the differences even out.
-			each := float64(blocks) / float64(sms)
-			each += (math.Ceil(each) - each) * max(0, 1.5-each/float64(2*perSM))
-			slow = each / float64(perSM)
-		}
-		if cost := slow * float64(min(h, rows)+g.waste); cost < bestCost {
-			best, bestCost = h, cost
-		}
-		if h >= rows {
-			break
+// positions returns the length of the line that blocks share, see kernels/shares.cuh.
+func (g geometry) positions(strips, groups int) int {
+	return strips*(groups+g.seam) + min(strips, 2)*(groups*g.edge/8)
+}
+
+// divide chooses the pipelines a block, and the blocks, for so many strips and groups of rows. More pipelines have smaller shares, but each share
+// costs its overlap with the next, and pipelines slow each other down. There is a block for each multiprocessor, unless shares would be
+// empty. The constants were fitted to an H200; see docs/performance.md.
+func divide(strips, groups, sms int, g geometry) (pipes, blocks int) {
+	positions := g.positions(strips, groups)
+	best := math.Inf(1)
+	for n := 1; n <= g.pipes; n++ {
+		full := float64(n) / float64(g.pipes)
+		rows := float64(positions*solver.GroupRows) / float64(sms*n)
+		// What a row and a row of filling cost, relative to a row on a full multiprocessor.
+		row, fill := max(0.35, 1-1.09*(1-full)*(1-full)), 0.6+0.34*full*full*full
+		if cost := row*rows + fill*float64(g.fill); cost < best {
+			best, pipes = cost, n
 		}
 	}
-	return best
+	return pipes, min(sms, (positions+pipes-1)/pipes)
 }

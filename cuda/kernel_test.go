@@ -6,23 +6,37 @@ import (
 	"jacobi/solver"
 )
 
-// The heights that were fastest, or within 3% of it, on an H200 with 132 multiprocessors that hold three blocks of 16 sweeps.
-func TestTileRows(t *testing.T) {
-	float32s := shapes(solver.Float32)
-	g := float32s[len(float32s)-1].geometry(16)
-	for _, test := range []struct{ columns, rows, want int }{
-		{16384, 16384, 1024},
-		{16384, 8192, 688},
-		{16384, 4096, 592},
-		{16384, 2048, 416},
-		{4096, 4096, 208},
-		{2048, 2048, 80},
-		{2048, 512, 40},
-		{130, 3, 8},
+// What was fastest, or within 2% of it, on an H200 with 132 multiprocessors.
+func TestDivide(t *testing.T) {
+	for _, test := range []struct {
+		dtype         solver.DType
+		sweeps        int
+		columns, rows int
+		pipes, blocks int
+	}{
+		{solver.Float32, 16, 16384, 16384, 3, 132},
+		{solver.Float32, 16, 16384, 4096, 3, 132},
+		{solver.Float32, 16, 2048, 2048, 3, 132},
+		{solver.Float32, 16, 2048, 1024, 2, 132},
+		{solver.Float32, 16, 2048, 512, 1, 132},
+		{solver.Float32, 16, 130, 3, 1, 7}, // a strip of one group is seven positions
+		{solver.Float32, 8, 16384, 16384, 6, 132},
+		{solver.Float32, 2, 16384, 16384, 24, 132},
+		{solver.Float64, 12, 16384, 16384, 4, 132},
+		{solver.Float64, 8, 16384, 16384, 5, 132},
 	} {
+		var g geometry
+		for _, s := range shapes(test.dtype) {
+			if test.sweeps <= s.most {
+				g = s.geometry(test.sweeps)
+				break
+			}
+		}
 		strips := (test.columns + g.columns - 1) / g.columns
-		if got := tileRows(test.rows, strips, 132, 3, g); got != test.want {
-			t.Errorf("%d columns, %d rows: tiles of %d rows, want %d", test.columns, test.rows, got, test.want)
+		groups := (test.rows + solver.GroupRows - 1) / solver.GroupRows
+		if pipes, blocks := divide(strips, groups, 132, g); pipes != test.pipes || blocks != test.blocks {
+			t.Errorf("%v, %d sweeps, %d columns, %d rows: %d pipelines a block, %d blocks; want %d, %d",
+				test.dtype, test.sweeps, test.columns, test.rows, pipes, blocks, test.pipes, test.blocks)
 		}
 	}
 }

@@ -3,8 +3,8 @@
 // hardware counters.
 //
 //   bench check              many shapes; FEW=1: fewer, for compute-sanitizer
-//   bench time N T H...      an N x N float32 and float64 mesh, T sweeps a pass, tiles of H rows; ROWS=R: N x R; SHORT=1: the kernel
-//                            for low tiles; ONCE=1: one launch each
+//   bench time N T B...      an N x N float32 and float64 mesh, T sweeps a pass, B blocks (T = 1: tiles of B rows); ROWS=R: N x R;
+//                            PIPES=P: P pipelines a block, 3 otherwise; SEAM=S, EDGE=E: as in shares.cuh; ONCE=1: one launch each
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -72,7 +72,7 @@ static float fusedHost(float a, float b, float c) { return fmaf(a, b, c); }
 static double fusedHost(double a, double b, double c) { return fma(a, b, c); }
 
 struct Case {
-  int nx, lo, hi, depth, sweeps, fixTop, fixBottom, tile;
+  int nx, lo, hi, depth, sweeps, fixTop, fixBottom, blocks;
   Kind kind;
 };
 constexpr int kNone = 1 << 29;
@@ -82,7 +82,8 @@ template <class Real> Pass<Real> makePass(const Case& c, Real* now, Real* next, 
   p.now = now, p.next = next, p.sums = sums, p.pitch = pitch, p.nx = c.nx;
   for (int i = 0; i < 3; i++) p.bias[i] = ldexp(1.0, -134 + 52 + 47 * (2 - i));
   p.rowLo = c.lo - c.depth, p.rowHi = c.hi + c.depth, p.outLo = p.countLo = c.lo, p.outHi = p.countHi = c.hi;
-  p.fixTop = c.fixTop, p.fixBottom = c.fixBottom, p.tileRows = c.tile, p.sweeps = c.sweeps;
+  p.fixTop = c.fixTop, p.fixBottom = c.fixBottom, p.tileRows = 8 * (c.blocks % 7 + 1), p.sweeps = c.sweeps;
+  p.seam = getenv("SEAM") ? atoi(getenv("SEAM")) : 6, p.edge = getenv("EDGE") ? atoi(getenv("EDGE")) : 4;
   return p;
 }
 
@@ -97,7 +98,7 @@ static Shape shapeOf(const char* name, Shape otherwise) {  // as in SHAPE_F64=4,
 template <class Real> struct Type;
 template <> struct Type<float> {
   static constexpr const char* once = "once_f32";
-  static const char* deep(int) { return getenv("SHORT") ? "small_f32" : "sweep_f32"; }
+  static const char* deep(int) { return "sweep_f32"; }
   static Shape shape(int) { return shapeOf("SHAPE_F32", {8, 2, 2}); }
 };
 template <> struct Type<double> {
@@ -118,10 +119,9 @@ static void checkDriver(CUresult e, const char* what, int line) {
 }
 #define CU(x) checkDriver((x), #x, __LINE__)
 
-template <class Real> void launch(Pass<Real> p) {
+template <class Real> void launch(Pass<Real> p, int blocks) {
   const int T = p.sweeps;
   const Shape s = Type<Real>::shape(T);
-  const int tiles = (p.outHi - (p.outLo & -kGroup) + p.tileRows - 1) / p.tileRows;
   CUfunction once, deep;
   CU(cuModuleGetFunction(&once, module, Type<Real>::once)), CU(cuModuleGetFunction(&deep, module, Type<Real>::deep(T)));
   void* args[] = {&p};
@@ -132,12 +132,11 @@ template <class Real> void launch(Pass<Real> p) {
     CU(cuLaunchKernel(once, perSM * SMs, 1, 1, 128, 1, 1, 0, 0, args, 0));
     return;
   }
-  const int pad = (T + s.cols - 1) / s.cols, valid = (32 - 2 * pad) * s.cols;
   const int warps = (T + s.levels - 1) / s.levels, row = 32 * s.cols * (int)sizeof(Real);
-  const int limbs = strcmp(Type<Real>::deep(T), "small_f32") ? 0 : 32 * 3 * 8;
-  const int bytes = (8 + 2 * s.rows * (warps - 1)) * row + s.levels * warps * (kSumWords * 8 + limbs);
+  const int pipes = getenv("PIPES") ? atoi(getenv("PIPES")) : 3;
+  const int bytes = pipes * ((8 + 2 * s.rows * (warps - 1)) * row + s.levels * warps * kSumWords * 8);
   CU(cuFuncSetAttribute(deep, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes));
-  CU(cuLaunchKernel(deep, (p.nx + valid - 1) / valid, tiles, 1, 32 * warps, 1, 1, bytes, 0, args, 0));
+  CU(cuLaunchKernel(deep, blocks, 1, 1, pipes * 32 * warps, 1, 1, bytes, 0, args, 0));
 }
 
 template <class Real> bool right(const Case& c) {
@@ -156,7 +155,17 @@ template <class Real> bool right(const Case& c) {
     naive<<<dim3((c.nx + 31) / 32, (rows + 7) / 8), dim3(32, 8)>>>(ref[k & 1], ref[~k & 1], pitch, c.nx, rows, c.fixTop - base, c.fixBottom - base);
     CK(cudaMemcpy(want[k + 1].data(), ref[~k & 1], bytes, cudaMemcpyDeviceToHost));
   }
-  launch(makePass(c, now, next, sums, pitch));
+  Pass<Real> p = makePass(c, now, next, sums, pitch);
+  // The outer rows go to halos[0] and halos[1]; words are those looked at, those set and the counts.
+  const bool hands = c.sweeps > 1 && c.hi - c.lo >= c.sweeps;
+  const size_t halo = (size_t)c.sweeps * pitch;
+  Real* halos;
+  unsigned *signals, said[6] = {7, 7, 0, 0, 0, 0};
+  CK(cudaMalloc(&halos, 2 * halo * sizeof(Real))), CK(cudaMemset(halos, 0xee, 2 * halo * sizeof(Real)));
+  CK(cudaMalloc(&signals, sizeof said)), CK(cudaMemcpy(signals, said, sizeof said, cudaMemcpyHostToDevice));
+  if (hands)
+    for (int i = 0; i < 2; i++) p.sides[i] = {signals + i, halos + i * halo, signals + 2 + i, signals + 4 + i}, p.awaited = 7, p.posted = 8, p.depth = c.sweeps;
+  launch(p, c.blocks);
   CK(cudaGetLastError()), CK(cudaDeviceSynchronize());
   std::vector<Real> got(n);
   std::vector<unsigned long long> words(c.sweeps * kSumWords);
@@ -171,6 +180,16 @@ template <class Real> bool right(const Case& c) {
       if (in && x < c.nx) bad += memcmp(&got[i], &want[c.sweeps][i], sizeof(Real)) != 0;
       if (!in) outside += memcmp(&got[i], &untouched, sizeof(Real)) != 0;
     }
+  size_t unhanded = 0;
+  if (hands) {
+    std::vector<Real> handed(2 * halo);
+    CK(cudaMemcpy(handed.data(), halos, 2 * halo * sizeof(Real), cudaMemcpyDeviceToHost)), CK(cudaMemcpy(said, signals, sizeof said, cudaMemcpyDeviceToHost));
+    for (int i = 0; i < 2; i++) {
+      unhanded += said[2 + i] != 8 || said[4 + i];
+      for (int y = 0; y < c.sweeps; y++)
+        unhanded += memcmp(&handed[i * halo + (size_t)y * pitch], &want[c.sweeps][(size_t)((i ? c.hi - c.sweeps : c.lo) - base + y) * pitch], c.nx * sizeof(Real)) != 0;
+    }
+  }
   int badSums = 0;
   for (int k = 0; k < c.sweeps; k++) {
     Big exact, device;
@@ -193,11 +212,11 @@ template <class Real> bool right(const Case& c) {
     for (int i = 0; i < 3; i++) device.add(w[2 * i], 47 * (2 - i)), device.add(w[2 * i + 1], 47 * (2 - i) + 31);
     badSums += memcmp(exact.w, device.w, sizeof exact.w) || w[6];
   }
-  if (bad || outside || badSums)
-    printf("BAD %zu-byte nx=%d rows [%d,%d) depth %d sweeps %d fixed %d %d tile %d kind %d: field %zu outside %zu sums %d\n", sizeof(Real), c.nx, c.lo, c.hi, c.depth,
-           c.sweeps, c.fixTop, c.fixBottom, c.tile, c.kind, bad, outside, badSums);
-  cudaFree(now), cudaFree(next), cudaFree(ref[0]), cudaFree(ref[1]), cudaFree(sums);
-  return !(bad || outside || badSums);
+  if (bad || outside || badSums || unhanded)
+    printf("BAD %zu-byte nx=%d rows [%d,%d) depth %d sweeps %d fixed %d %d blocks %d kind %d: field %zu outside %zu sums %d handed on %zu\n", sizeof(Real), c.nx, c.lo, c.hi, c.depth,
+           c.sweeps, c.fixTop, c.fixBottom, c.blocks, c.kind, bad, outside, badSums, unhanded);
+  cudaFree(now), cudaFree(next), cudaFree(ref[0]), cudaFree(ref[1]), cudaFree(sums), cudaFree(halos), cudaFree(signals);
+  return !(bad || outside || badSums || unhanded);
 }
 
 template <class Real> void checkAll() {
@@ -207,14 +226,14 @@ template <class Real> void checkAll() {
     for (Kind kind : {noise, tiny, checkers})
       for (int T : few ? std::vector{1, 3, 16} : std::vector{1, 2, 3, 4, 7, 8, 12, 16}) {
         const int deep = std::max(T, 8);
-        for (const Case& c : {Case{nx, 8, 80, T, T, -kNone, kNone, 24, kind}, Case{nx, 1, 93, T, T, 0, 93, 32, kind},
-                              Case{nx, 1, 9, deep, T, -kNone, kNone, 256, kind}, Case{nx, 16, 301, deep, T, -kNone, 301, 512, kind}})
+        for (const Case& c : {Case{nx, 8, 80, T, T, -kNone, kNone, 5, kind}, Case{nx, 1, 93, T, T, 0, 93, 17, kind},
+                              Case{nx, 1, 9, deep, T, -kNone, kNone, 1, kind}, Case{nx, 16, 301, deep, T, -kNone, 301, 3, kind}})
           bad += !right<Real>(c), n++;
       }
   printf("check %zu-byte: %d cases, %d bad\n", sizeof(Real), n, bad);
 }
 
-template <class Real> void timeAll(int N, int T, const std::vector<int>& tiles) {
+template <class Real> void timeAll(int N, int T, const std::vector<int>& counts) {
   const int rows = getenv("ROWS") ? atoi(getenv("ROWS")) : N;
   const size_t n = (size_t)N * (rows + 2 * T);
   Real *a, *b;
@@ -224,14 +243,14 @@ template <class Real> void timeAll(int N, int T, const std::vector<int>& tiles) 
   CK(cudaMemset(b, 0, n * sizeof(Real)));
   cudaEvent_t e0, e1;
   cudaEventCreate(&e0), cudaEventCreate(&e1);
-  for (int tile : tiles) {
-    const Case c{N, 0, rows, T, T, -kNone, kNone, tile, noise};
+  for (int blocks : counts) {
+    const Case c{N, 0, rows, T, T, -kNone, kNone, blocks, noise};
     const bool once = getenv("ONCE");
     const int reps = once ? 1 : N > 8000 ? 8 : 60;
     float best = 1e9, worst = 0;
     for (int r = 0; r < (once ? 1 : 5); r++) {
       cudaEventRecord(e0);
-      for (int i = 0; i < reps; i++) launch(makePass(c, i & 1 ? b : a, i & 1 ? a : b, sums, N));
+      for (int i = 0; i < reps; i++) launch(makePass(c, i & 1 ? b : a, i & 1 ? a : b, sums, N), blocks);
       cudaEventRecord(e1);
       CK(cudaEventSynchronize(e1));
       float ms;
@@ -239,7 +258,7 @@ template <class Real> void timeAll(int N, int T, const std::vector<int>& tiles) 
       ms /= reps * T;
       best = std::min(best, ms), worst = std::max(worst, ms);
     }
-    printf("%zu-byte N=%d T=%d tile=%d: %.2f us/sweep (worst %.2f) %.0f GLUP/s\n", sizeof(Real), N, T, tile, best * 1e3, worst * 1e3, (double)N * rows / best / 1e6);
+    printf("%zu-byte N=%d T=%d blocks=%d: %.2f us/sweep (worst %.2f) %.0f GLUP/s\n", sizeof(Real), N, T, blocks, best * 1e3, worst * 1e3, (double)N * rows / best / 1e6);
   }
   cudaFree(a), cudaFree(b), cudaFree(sums);
 }
@@ -257,8 +276,8 @@ int main(int argc, char** argv) {
   printf("%s: compiled by the driver in %.2f s\n", path, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   if (argc > 1 && std::string(argv[1]) == "check") checkAll<float>(), checkAll<double>();
   if (argc > 4 && std::string(argv[1]) == "time") {
-    std::vector<int> tiles;
-    for (int i = 4; i < argc; i++) tiles.push_back(atoi(argv[i]));
-    timeAll<float>(atoi(argv[2]), atoi(argv[3]), tiles), timeAll<double>(atoi(argv[2]), atoi(argv[3]), tiles);
+    std::vector<int> counts;
+    for (int i = 4; i < argc; i++) counts.push_back(atoi(argv[i]));
+    timeAll<float>(atoi(argv[2]), atoi(argv[3]), counts), timeAll<double>(atoi(argv[2]), atoi(argv[3]), counts);
   }
 }

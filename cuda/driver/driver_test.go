@@ -20,10 +20,10 @@ func TestDevices(t *testing.T) {
 	devices := must(d.Devices())(t)
 	want := []Device{{
 		Index: 0, Name: "Fake 10", UUID: "GPU-0a1a2a3a-4a5a-6a7a-8a9a-aabacadaeafa", PCIBusID: "0000:0A:00.0",
-		Major: 10075, Minor: 10076, SMs: 10016, L2Bytes: 10038, TotalBytes: 10 << 30, SharedBytes: 10097, handle: 10, driver: d,
+		Major: 10075, Minor: 10076, SMs: 10016, L2Bytes: 10038, TotalBytes: 10 << 30, SharedBytes: 90097, handle: 10, driver: d,
 	}, {
 		Index: 1, Name: "Fake 11", UUID: "GPU-0b1b2b3b-4b5b-6b7b-8b9b-abbbcbdbebfb", PCIBusID: "0000:0B:00.0",
-		Major: 11075, Minor: 11076, SMs: 11016, L2Bytes: 11038, TotalBytes: 11 << 30, SharedBytes: 11097, handle: 11, driver: d,
+		Major: 11075, Minor: 11076, SMs: 11016, L2Bytes: 11038, TotalBytes: 11 << 30, SharedBytes: 91097, handle: 11, driver: d,
 	}}
 	if !reflect.DeepEqual(devices, want) {
 		t.Errorf("got  %+v\nwant %+v", devices, want)

@@ -13,41 +13,43 @@ __device__ __forceinline__ void await(const unsigned* word, unsigned number) {
   while ((int)(look(word) - number) < 0) __nanosleep(100);
 }
 
-// A pass of several sweeps exchanges halos itself: tiles at an end of the stripe wait for its halo before they begin, and hand on
-// its outer rows when they are done. The tiles that read a halo are among those that hand on the rows at that end, so rows that
-// have come also say that the neighbour's halo of the field before was read for the last time.
+// A pass of several sweeps exchanges halos itself, part by part: a part is rows [top, bottom) of a strip. One at an end of the stripe waits for
+// its halo before it begins, hands on the outer rows of the stripe as it makes them, and says so when it is done. Whichever
+// reads a halo is among those that hand on rows at that end, and those all wait: so rows that have come also say that the
+// neighbour's halo of the field before was read for the last time.
+
+// await_halos is called by a whole warp, which stays together: the compiler makes worse code of all that follows else.
 template <class Real> __device__ __forceinline__ void await_halos(const Pass<Real>& a, int top, int bottom) {
-  const bool waits[2] = {a.sides[0].came && top - a.sweeps < a.countLo, a.sides[1].came && bottom + a.sweeps > a.countHi};
-  if (!waits[0] && !waits[1]) return;
-  if (threadIdx.x < 2 && waits[threadIdx.x]) await(a.sides[threadIdx.x].came, a.awaited);
-  __syncthreads();
+  const int reach = max(a.sweeps, a.depth);
+#pragma unroll
+  for (int i = 0; i < 2; i++)
+    if (a.sides[i].came && (i ? bottom + reach > a.outHi : top - reach < a.outLo))
+      while (__any_sync(kAll, (int)(look(a.sides[i].came) - a.awaited) < 0)) __nanosleep(100);
 }
 
-// hand_on copies what is in columns [left, right) of the tile, both at multiples of 16 bytes.
-template <class Real> __device__ __forceinline__ void hand_on(const Pass<Real>& a, int top, int bottom, int left, int right) {
-  if (!a.sides[0].to && !a.sides[1].to) return;
-  __syncthreads();
-  const int first = a.outLo & -kGroup;  // of the first tile
+// hand_on writes columns of a new row, which go to `at` in next, into the neighbours' halos that have the row.
+template <class Real, int W> __device__ __forceinline__ void hand_on(const Pass<Real>& a, int row, Real* at, const Row<Real, W>& v) {
+#pragma unroll 1
+  for (int i = 0; i < 2; i++) {
+    const int begin = i ? a.outHi - a.depth : a.outLo;
+    if (a.sides[i].to && (unsigned)(row - begin) < a.depth) store_row(at + (a.sides[i].to - (a.next + (begin - a.rowLo) * (ptrdiff_t)a.pitch)), v);
+  }
+}
+
+// handed tells the neighbours once all strips' rows are handed on. It is called by the whole warp that did it for a part.
+template <class Real> __device__ __forceinline__ void handed(const Pass<Real>& a, int top, int bottom, int strips, int lane) {
+#pragma unroll
   for (int i = 0; i < 2; i++) {
     const Side<Real>& s = a.sides[i];
-    const int begin = i ? a.outHi - a.depth : a.outLo, end = begin + a.depth;
-    const int lo = max(top, begin), hi = min(bottom, end);
-    if (!s.to || lo >= hi) continue;
-    const int width = (right - left) / kPer16<Real>;
-    for (int k = threadIdx.x; k < width * (hi - lo); k += blockDim.x) {
-      const int row = lo + k / width, x = left + k % width * kPer16<Real>;
-      const Real* from = a.next + (row - a.rowLo) * (ptrdiff_t)a.pitch + x;
-      __stcg((float4*)(s.to + (row - begin) * (ptrdiff_t)a.pitch + x), __ldcg((const float4*)from));
-    }
-    if (!s.theirs) continue;
-    __threadfence_system();
-    __syncthreads();
-    if (threadIdx.x) continue;
-    const int rows = i ? gridDim.y - (begin - first) / a.tileRows : min(gridDim.y, (end - first + a.tileRows - 1) / a.tileRows);
-    if (atomicAdd(s.tiles, 1) == rows * gridDim.x - 1) {
-      *s.tiles = 0;
+    const int begin = i ? a.outHi - a.depth : a.outLo, rows = min(bottom, begin + a.depth) - max(top, begin);
+    if (s.theirs && rows > 0) {
       __threadfence_system();
-      *(volatile unsigned*)s.theirs = a.posted;
+      __syncwarp();
+      if (lane == 0 && atomicAdd(s.rows, rows) == strips * a.depth - rows) {
+        *s.rows = 0;
+        __threadfence_system();
+        *(volatile unsigned*)s.theirs = a.posted;
+      }
     }
   }
 }

@@ -13,7 +13,7 @@ template <class Real> struct Side {
   const unsigned* came;  // this rank's word: the halo is there once it is at least Pass.awaited; 0: it is there
   Real* to;              // the halo that the stripe's outer rows are handed to, with the same pitch; 0: none
   unsigned* theirs;      // the neighbour's word, set to Pass.posted then; 0: nobody looks before the kernel ends
-  unsigned* tiles;       // how many tiles have handed on their rows, 0 before and after
+  unsigned* rows;        // how many rows, counted in each strip, are handed on, 0 before and after
 };
 
 // Pass is the argument of every sweep kernel; pass in ../kernel.go has the same layout. Rows are global row numbers.
@@ -29,11 +29,12 @@ template <class Real> struct Pass {
   int outLo, outHi;        // rows of next to write; none of them is fixed
   int countLo, countHi;    // rows whose updates count for the norm
   int fixTop, fixBottom;   // rows that keep their values; far away if there are none
-  int tileRows;            // height of a tile, a multiple of kGroup; tiles begin at multiples of kGroup
+  int tileRows;            // of once_*: height of a tile, a multiple of kGroup; tiles begin at multiples of kGroup
   int sweeps;
   Side<Real> sides[2];  // above and below; once_* leave them alone
   unsigned awaited, posted;
-  int depth;            // rows of a halo, at least `sweeps`
+  int depth;            // rows to hand on, at least `sweeps`; 0: none
+  int seam, edge;       // of several sweeps: what strips cost besides their rows, see shares.cuh
 };
 
 // W neighbouring columns of one row.

@@ -16,6 +16,7 @@
 // The plain loop just fits into 80 registers a thread, three blocks of 256 threads a multiprocessor: a change that
 // makes it spill costs a fifth of the speed. Look at the compiler's report and for LDL in the loop.
 #include "exchange.cu"
+#include "shares.cuh"
 #include "sum.cuh"
 
 __device__ __forceinline__ void copy16_async(void* to, const void* from) {
@@ -43,18 +44,30 @@ template <class Real, int W> struct Slot {
   }
 };
 
-// Two neighbouring warps meet: warp and the one behind it.
-__device__ __forceinline__ void meet(int warp) { asm volatile("bar.sync %0, 64;" ::"r"(1 + warp) : "memory"); }
+// The barriers at which the warps of a pipeline meet their neighbours: each of an even number has one with the two behind it.
+struct Neighbours {
+  int behind, before, count;  // barriers, and the threads of the first
 
-// The lanes on each side of a strip whose columns go stale in so many sweeps, and the strip's first column.
-template <int W> __device__ __forceinline__ int stale(int sweeps) { return (sweeps + W - 1) / W; }
-template <int W> __device__ __forceinline__ int strip(int sweeps) { return ((int)blockIdx.x * (32 - 2 * stale<W>(sweeps)) - stale<W>(sweeps)) * W; }
+  __device__ __forceinline__ Neighbours(int pipe, int warp, int warps) {
+    const int base = 1 + pipe * (warps / 2);
+    before = warp & 1 || warp == 0 ? 0 : base + warp / 2 - 1;
+    behind = warp < warps - 1 || warp & 1 ? base + warp / 2 : 0;
+    count = 32 * min(3, warps - (warp & ~1));
+  }
+  __device__ __forceinline__ void meet() const {
+    if (before) asm volatile("bar.sync %0, 96;" ::"r"(before) : "memory");
+    if (behind) asm volatile("bar.sync %0, %1;" ::"r"(behind), "r"(count) : "memory");
+  }
+};
 
-// Where a lane's limbs are from one group to the next: in registers, or in shared memory, which leaves registers to the rest.
-enum class Keep { registers, shared };
+// What a warp has to know of the part of a strip that it goes over, kept in shared memory so that it takes no registers.
+struct Part {
+  int strip, top, bottom, end;
+  int stop, needLo, needHi, plainLo, plainHi, drainAt;
+};
 
 // Pipeline is what one warp does: Levels sweeps, S of them unless it is the last warp and fewer are left. Its loop holds U rows.
-template <class Real, int W, int S, int B, int U, Keep kKeep, int Levels> struct Pipeline {
+template <class Real, int W, int S, int B, int U, int Levels> struct Pipeline {
   static_assert(S % B == 0 && U % (2 * B) == 0 && kGroup % U == 0 && S <= U, "slots, barriers and ends of groups have fixed places");
   using Slot = ::Slot<Real, W>;
   static constexpr int kGroups = W / 4;          // groups side by side in a lane
@@ -63,37 +76,16 @@ template <class Real, int W, int S, int B, int U, Keep kKeep, int Levels> struct
   static constexpr int kAhead = kFirst / B - 1;  // steps from fetch to use
   static constexpr int kDrain = kMostGroups / kGroups * kGroup;  // rows after which the sums must be drained
 
-  // Care is what a row needs beyond the plain update: 1 heeds fixed columns, 2 also fixed rows and rows that do not count.
+  // Care is what a row needs beyond the plain update: 1 heeds fixed columns and hands on, 2 also heeds fixed rows and rows that do not count.
   template <int N> struct Care { static constexpr int value = N; };
 
-  // Of the tile of rows [top, bottom).
-  static __device__ __forceinline__ void run(const Pass<Real>& a, char* shared, int top, int bottom, int lane, int warp, int warps) {
+  static __device__ __forceinline__ void run(const Pass<Real>& a, Part& p, char* shared, int lane, int warp, int warps, int pipe, int pipes) {
     const bool first = warp == 0, last = warp == warps - 1;
     const int T = a.sweeps;
-
-    // The strip: W columns a lane from x on; those of the outer `pad` lanes on both sides are for reading alone.
-    const int pad = stale<W>(T), x0 = strip<W>(T);
-    const int x = x0 + W * lane;
-    const bool ok = lane >= pad && lane < 32 - pad && x < a.nx;
-    const bool inner = x0 > 0 && x0 + 32 * W < a.nx;
-
-    // Which rows of the tile are written and counted.
-    const int bottom8 = (bottom + kGroup - 1) & -kGroup;
-    const int writeLo = max(top, a.outLo);
-    const int countLo = max(top, a.countLo), countHi = min(bottom, a.countHi);
-
-    // The rows that this warp takes: [y0, y0 + 8n), of which it needs [needLo, needHi).
-    const int Y = (top - T) & -kGroup;
+    const int pad = (T + W - 1) / W;  // lanes on each side of a strip whose columns go stale: for reading alone
+    const int base = S * warp;        // sweeps of the warps before
     auto delay = [](int w) { return (S + B) * w; };
-    const int y0 = Y - (delay(warp) & -kGroup);
-    const int n = (max(bottom8 + S + (delay(warps - 1) & -kGroup), bottom8 + S * warps) - Y + kGroup - 1) >> 3;
-    const int base = S * warp;  // sweeps of the warps before
-    const int needLo = top - T + base, needHi = bottom8 + S * warps - base;
-
-    // Taking rows [plainLo, plainHi) concerns neither a fixed row nor a group that is counted in part.
-    int plainLo = a.fixTop + Levels + 1, plainHi = a.fixBottom + 1;
-    if (countLo % kGroup) plainLo = max(plainLo, (countLo & -kGroup) + kGroup + Levels);
-    if (countHi % kGroup) plainHi = min(plainHi, (countHi & -kGroup) + 1);
+    auto firstColumn = [&](int strip) { return (strip * (32 - 2 * pad) - pad + lane) * W; };  // of this lane
 
     // Ring 0 has as many slots as a group has rows, which is more than the others have.
     char* const in = first ? shared : shared + (kFirst + (warp - 1) * kRing) * Slot::kBytes;
@@ -103,23 +95,17 @@ template <class Real, int W, int S, int B, int U, Keep kKeep, int Levels> struct
 
     // Each lane fetches the columns that it will take. Rows that the field does not have are fetched as the nearest it has.
     const unsigned pitch = a.pitch, moves = a.rowHi - 1 - a.rowLo;
-    const Real* from = a.now + min(max(x, 0), a.pitch - W) + (min(max(y0, a.rowLo), a.rowHi - 1) - a.rowLo) * (ptrdiff_t)pitch;
+    const Real* from;
+    auto aim = [&](int strip, int y) {
+      from = a.now + min(max(firstColumn(strip), 0), a.pitch - W) + (min(max(y, a.rowLo), a.rowHi - 1) - a.rowLo) * (ptrdiff_t)pitch;
+    };
     auto fetch = [&](int y, int k) {
 #pragma unroll
       for (int p = 0; p < Slot::kParts; p++) copy16_async(Slot::part(shared + k * Slot::kBytes, p, lane), from + p * kPer16<Real>);
       from += (unsigned)(y - a.rowLo) < moves ? pitch : 0;
     };
-    if (first) {
-#pragma unroll
-      for (int k = 0; k < kAhead * B; k++) {
-        fetch(y0 + k, k);
-        if (k % B == B - 1) copies_commit();
-      }
-    }
-    auto step = [&]() {
-      if (!first) meet(warp - 1);
-      if (!last) meet(warp);
-    };
+    const Neighbours neighbours(pipe, warp, warps);
+    auto step = [&]() { neighbours.meet(); };
     auto fetchAhead = [&](int y, int k) {
       if (!first) return;
       copies_wait<kAhead - 1>();
@@ -127,155 +113,199 @@ template <class Real, int W, int S, int B, int U, Keep kKeep, int Levels> struct
       for (int i = 0; i < B; i++) fetch(y + kAhead * B + i, (k + kAhead * B + i) % kFirst);
       copies_commit();
     };
-    Real* to = a.next + x + (y0 - Levels - a.rowLo) * (ptrdiff_t)pitch;  // where the last warp writes
-    const unsigned writes = ok ? bottom - writeLo : 0;
-
     unsigned long long(*const words)[kSumWords] = (unsigned long long(*)[kSumWords])(shared + (kFirst + (warps - 1) * kRing) * Slot::kBytes) + base;
     Limbs sum[Levels];
-    double* const kept = (double*)((char*)(words - base) + S * warps * kSumWords * 8) + base * 3 * 32 + lane;
-    auto fromKept = [&](int s) {
-      if (kKeep == Keep::shared)
-#pragma unroll
-        for (int i = 0; i < 3; i++) sum[s].limb[i] = kept[(3 * s + i) * 32];
-    };
-    auto toKept = [&](int s) {
-      if (kKeep == Keep::shared)
-#pragma unroll
-        for (int i = 0; i < 3; i++) kept[(3 * s + i) * 32] = sum[s].limb[i];
-    };
     Row<Real, W> north[Levels], centre[Levels];
     Real acc[Levels][kGroups];
 #pragma unroll
     for (int s = 0; s < Levels; s++) {
       north[s] = centre[s] = {};
-      sum[s].clear(a.bias), toKept(s);
+      sum[s].clear(a.bias);
       if (lane < kSumWords) words[s][lane] = 0;
 #pragma unroll
       for (int g = 0; g < kGroups; g++) acc[s][g] = 0;
     }
     __syncwarp();
-    auto drain = [&]() {
-#pragma unroll
-      for (int s = 0; s < Levels; s++) {
-        fromKept(s);
-        sum[s].drain(a.bias, words[s], ok, lane), sum[s].clear(a.bias);
-        toKept(s);
-      }
-    };
 
-    // take does the warp's levels as row y+begin+k comes in, the k-th of a turn of the loop that begins in row `begin` of the
-    // group from y on. `counts`: the group that ends with row y-1 does.
-    auto take = [&](int y, int begin, int k, bool counts, auto care) {
-      constexpr int kCare = decltype(care)::value;
-      if (k % B == 0) step(), fetchAhead(y + begin + k, begin + k);
-      Row<Real, W> v = Slot::take(slot(k) + begin / kRing * round, lane);
-#pragma unroll
-      for (int s = 0; s < Levels; s++) {
-        const Row<Real, W> c = centre[s];
-        const Real west = __shfl_up_sync(kAll, c.v[W - 1], 1), east = __shfl_down_sync(kAll, c.v[0], 1);
-        Row<Real, W> o = around(north[s], c, v, west, east), d;
-        const int row = y + begin + k - s - 1;
-        const bool fixed = kCare == 2 && (row == a.fixTop || row == a.fixBottom);
-#pragma unroll
-        for (int j = 0; j < W; j++) {
-          o.v[j] *= Real(0.25);
-          if (kCare && (fixed || x + j <= 0 || x + j >= a.nx - 1)) o.v[j] = c.v[j];
-          d.v[j] = o.v[j] - c.v[j];
-        }
-        if (kCare < 2 || (row >= countLo && row < countHi)) {
-#pragma unroll
-          for (int g = 0; g < kGroups; g++) acc[s][g] += squares(d.v + 4 * g, kSmallest<Real>);
-        }
-        if (k == s && begin == 0) {  // row y-1 ends a group
-          const double more = surplus<Real>(kCare < 2 ? kGroup : min(y, countHi) - max(y - kGroup, countLo));
-          fromKept(s);
-#pragma unroll
-          for (int g = 0; g < kGroups; g++) {
-            sum[s].add(counts ? (double)acc[s][g] - more : 0);
-            acc[s][g] = 0;
-          }
-          toKept(s);
-        }
-        north[s] = c;
-        centre[s] = v;
-        v = o;
-      }
-      const int row = y + begin + k - Levels;
-      if (!last) {
-        Slot::give(out + ((k - Levels) & (kRing - 1)) * Slot::kBytes, lane, v);
-      } else {
-        if ((unsigned)(row - writeLo) < writes) store_row(to, v);
-        to += pitch;
-      }
-    };
-    auto group = [&](int y, auto care) {
-      const bool counts = y - 1 >= countLo && y - kGroup < countHi;
-#pragma unroll 1
-      for (int begin = 0; begin < kGroup; begin += U)
-#pragma unroll
-        for (int k = 0; k < U; k++) take(y, begin, k, counts, care);
-    };
+    const int top8 = a.outLo & -kGroup;
+    const Shares shares = {(a.nx + (32 - 2 * pad) * W - 1) / ((32 - 2 * pad) * W), (a.outHi - top8 + kGroup - 1) / kGroup, a.seam, a.edge};
+    auto row = [&](int strip, int position) { return top8 + kGroup * shares.group(strip, position); };
+    {
+      const int slot = blockIdx.x * pipes + pipe, slots = gridDim.x * pipes;
+      const int begin = shares.of(slot, slots);
+      p.end = shares.of(slot + 1, slots);
+      p.strip = shares.at(begin);
+      p.top = row(p.strip, begin);
+      p.bottom = row(p.strip, p.end);
+    }
 
-    // The warps' delays differ by a part of a group: those ahead in their group wait before it, the others after.
+    // The warps' delays differ by a part of a group: those ahead in their group wait before the first one, the others after the last one.
     const int wait = delay(warp) % kGroup;
     for (int i = 0; i < wait; i += B) step();
-    int y = y0;
-    const int yEnd = y0 + kGroup * n;
-    int drainAt = y + kDrain;
-    while (y < yEnd) {
-      if (y >= drainAt) drain(), drainAt = y + kDrain;
-      const int stop = min(min(plainHi, needHi), min(yEnd, drainAt)) - kGroup;
-      if (y + kGroup <= needLo || y >= needHi) {
-#pragma unroll 1
-        for (int k = 0; k < kGroup; k += B) step(), fetchAhead(y + k, k);
-        y += kGroup;
-        to += kGroup * (ptrdiff_t)pitch;
-      } else if (y >= plainLo && y <= stop && inner) {
-#pragma unroll 1
-        for (; y <= stop; y += kGroup) group(y, Care<0>());
-      } else if (y >= plainLo && y <= stop) {
-#pragma unroll 1
-        for (; y <= stop; y += kGroup) group(y, Care<1>());
-      } else {
-        const bool counts = y - 1 >= countLo && y - kGroup < countHi;
-#pragma unroll 1
-        for (int k = 0; k < kGroup; k++) take(y, 0, k, counts, Care<2>());
-        y += kGroup;
+    if (first && p.top < p.bottom) {
+      const int y = (p.top - T) & -kGroup;
+      await_halos(a, p.top, p.bottom);
+      aim(p.strip, y);
+#pragma unroll
+      for (int k = 0; k < kAhead * B; k++) {
+        fetch(y + k, k);
+        if (k % B == B - 1) copies_commit();
       }
     }
+#pragma unroll 1
+    while (p.top < p.bottom) {
+      const int x = firstColumn(p.strip);
+      const bool ok = lane >= pad && lane < 32 - pad && x < a.nx;
+      const int writeLo = max(p.top, a.outLo), writes = ok ? min(p.bottom, a.outHi) - writeLo : 0;
+      const int countLo = max(p.top, a.countLo), countHi = min(p.bottom, a.countHi);
+
+      // The rows that this warp takes: [y, p.stop), of which it needs [p.needLo, p.needHi). Warp 0 needs none of the last group, in which it
+      // begins to fetch those of the next part.
+      int y = (p.top - T) & -kGroup;
+      p.stop = y + kGroup * ((max(p.bottom + S + (delay(warps - 1) & -kGroup), p.bottom + S * warps + kGroup) - y + kGroup - 1) / kGroup) - (delay(warp) & -kGroup);
+      y -= delay(warp) & -kGroup;
+      p.needLo = p.top - T + base, p.needHi = p.bottom + S * warps - base;
+
+      // Taking rows [p.plainLo, p.plainHi) concerns neither a fixed row nor a group that is counted in part.
+      p.plainLo = a.fixTop + Levels + 1, p.plainHi = a.fixBottom + 1;
+      if (countLo % kGroup) p.plainLo = max(p.plainLo, (countLo & -kGroup) + kGroup + Levels);
+      if (countHi % kGroup) p.plainHi = min(p.plainHi, (countHi & -kGroup) + 1);
+      const int x0 = x - W * lane;
+      const bool inner = x0 > 0 && x0 + 32 * W < a.nx;  // no fixed column
+
+      Real* to = a.next + x + (y - Levels - a.rowLo) * (ptrdiff_t)pitch;  // where the last warp writes
+      p.drainAt = y + kDrain;
+
+      auto drain = [&]() {
+#pragma unroll
+        for (int s = 0; s < Levels; s++) {
+          sum[s].drain(a.bias, words[s], ok, lane), sum[s].clear(a.bias);
+        }
+      };
+
+      bool hands = false;  // rows that come out of this group may have to be handed on
+
+      // take does the warp's levels as row y+begin+k comes in, the k-th of a turn of the loop that begins in row `begin` of the
+      // group from y on. `counts`: the group that ends with row y-1 does.
+      auto take = [&](int y, int begin, int k, bool counts, auto care) {
+        constexpr int kCare = decltype(care)::value;
+        if (k % B == 0) step(), fetchAhead(y + begin + k, begin + k);
+        Row<Real, W> v = Slot::take(slot(k) + begin / kRing * round, lane);
+#pragma unroll
+        for (int s = 0; s < Levels; s++) {
+          const Row<Real, W> c = centre[s];
+          const Real west = __shfl_up_sync(kAll, c.v[W - 1], 1), east = __shfl_down_sync(kAll, c.v[0], 1);
+          Row<Real, W> o = around(north[s], c, v, west, east), d;
+          const int row = y + begin + k - s - 1;
+          const bool fixed = kCare == 2 && (row == a.fixTop || row == a.fixBottom);
+#pragma unroll
+          for (int j = 0; j < W; j++) {
+            o.v[j] *= Real(0.25);
+            if (kCare && (fixed || x + j <= 0 || x + j >= a.nx - 1)) o.v[j] = c.v[j];
+            d.v[j] = o.v[j] - c.v[j];
+          }
+          if (kCare < 2 || (row >= countLo && row < countHi)) {
+#pragma unroll
+            for (int g = 0; g < kGroups; g++) acc[s][g] += squares(d.v + 4 * g, kSmallest<Real>);
+          }
+          if (k == s && begin == 0) {  // row y-1 ends a group
+            const double more = surplus<Real>(kCare < 2 ? kGroup : min(y, countHi) - max(y - kGroup, countLo));
+#pragma unroll
+            for (int g = 0; g < kGroups; g++) {
+              sum[s].add(counts ? (double)acc[s][g] - more : 0);
+              acc[s][g] = 0;
+            }
+          }
+          north[s] = c;
+          centre[s] = v;
+          v = o;
+        }
+        const int row = y + begin + k - Levels;
+        if (!last) {
+          Slot::give(out + ((k - Levels) & (kRing - 1)) * Slot::kBytes, lane, v);
+        } else {
+          if ((unsigned)(row - writeLo) < (unsigned)writes) {
+            store_row(to, v);
+            if (kCare && hands) hand_on(a, row, to, v);
+          }
+          to += pitch;
+        }
+      };
+      auto group = [&](int y, bool counts, auto care) {
+#pragma unroll 1
+        for (int begin = 0; begin < kGroup; begin += U)
+#pragma unroll
+          for (int k = 0; k < U; k++) take(y, begin, k, counts, care);
+      };
+
+      while (y < p.stop) {
+        if (y >= p.drainAt) {
+          drain();
+          p.drainAt = y + kDrain;
+        }
+        const bool counts = y > countLo && y < countHi + kGroup;  // the group that ends with row y-1
+        hands = last && (y < a.outLo + a.depth + Levels || y + kGroup > a.outHi - a.depth + Levels);
+        if (y + kGroup <= p.needLo || y >= p.needHi) {
+          int from = y;
+          if (first && y + kGroup == p.stop && row(p.strip + 1, p.end) > top8) {
+            from = ((top8 - T) & -kGroup) - kGroup;
+            await_halos(a, top8, row(p.strip + 1, p.end));
+            aim(p.strip + 1, from + kAhead * B);
+          }
+#pragma unroll 1
+          for (int k = 0; k < kGroup; k += B) step(), fetchAhead(from + k, k);
+          y += kGroup;
+          to += kGroup * (ptrdiff_t)pitch;
+        } else if (y >= p.plainLo && y + kGroup <= min(p.plainHi, p.needHi)) {
+          int until = min(min(p.plainHi, p.needHi), p.drainAt) - kGroup;
+          if (y < countHi + kGroup) until = min(until, counts ? countHi + kGroup - 1 : countLo);
+          if (last) until = hands ? y : min(until, a.outHi - a.depth + Levels - kGroup);
+          if (inner && !hands) {
+#pragma unroll 1
+            for (; y <= until; y += kGroup) group(y, counts, Care<0>());
+          } else {
+#pragma unroll 1
+            for (; y <= until; y += kGroup) group(y, counts, Care<1>());
+          }
+        } else {
+#pragma unroll 1
+          for (int k = 0; k < kGroup; k++) take(y, 0, k, counts, Care<2>());
+          y += kGroup;
+        }
+      }
+      drain();
+      if (last) handed(a, p.top, min(p.bottom, a.outHi), shares.strips, lane);
+      p.strip++, p.top = top8, p.bottom = row(p.strip, p.end);
+    }
     for (int i = wait; i < kGroup; i += B) step();
-    drain();
 #pragma unroll
     for (int s = 0; s < Levels; s++) flush(words[s], a.sums + (base + s) * kSumWords, lane);
   }
 };
 
-template <class Real, int W, int S, int B, int U, Keep kKeep = Keep::registers> __device__ __forceinline__ void sweep_deep(const Pass<Real>& a) {
+template <class Real, int W, int S, int B, int U> __device__ __forceinline__ void sweep_deep(const Pass<Real>& a) {
   extern __shared__ __align__(16) char shared[];
-  const int lane = threadIdx.x & 31, warps = blockDim.x >> 5;
-  const int warp = __shfl_sync(kAll, threadIdx.x >> 5, 0);  // by shuffle: the compiler then knows that a warp agrees on it
-  const int top = (a.outLo & -kGroup) + blockIdx.y * a.tileRows, bottom = min(top + a.tileRows, a.outHi);
-  await_halos(a, top, bottom);
+  const int lane = threadIdx.x & 31, warps = (a.sweeps + S - 1) / S, pipes = (blockDim.x >> 5) / warps;
+  const int all = __shfl_sync(kAll, threadIdx.x >> 5, 0);  // by shuffle: the compiler then knows that a warp agrees on it
+  const int pipe = all / warps, warp = (all + pipe) % warps;
+  char* const own = shared + pipe * Slot<Real, W>::kBytes * (kGroup + 2 * B * (warps - 1)) + pipe * S * warps * kSumWords * 8;
+  Part part;
   const int levels = min(S, a.sweeps - S * warp);
-  if (levels == S) Pipeline<Real, W, S, B, U, kKeep, S>::run(a, shared, top, bottom, lane, warp, warps);
-  else if (S > 2 && levels == 2) Pipeline<Real, W, S, B, U, kKeep, (S > 2 ? 2 : 1)>::run(a, shared, top, bottom, lane, warp, warps);
-  else if (S > 3 && levels == 3) Pipeline<Real, W, S, B, U, kKeep, (S > 3 ? 3 : 1)>::run(a, shared, top, bottom, lane, warp, warps);
-  else Pipeline<Real, W, S, B, U, kKeep, 1>::run(a, shared, top, bottom, lane, warp, warps);
-  const int x0 = strip<W>(a.sweeps), pad = stale<W>(a.sweeps) * W;
-  hand_on(a, top, bottom, x0 + pad, min(x0 + 32 * W - pad, (a.nx + W - 1) / W * W));
+  if (levels == S) Pipeline<Real, W, S, B, U, S>::run(a, part, own, lane, warp, warps, pipe, pipes);
+  else if (S > 2 && levels == 2) Pipeline<Real, W, S, B, U, (S > 2 ? 2 : 1)>::run(a, part, own, lane, warp, warps, pipe, pipes);
+  else if (S > 3 && levels == 3) Pipeline<Real, W, S, B, U, (S > 3 ? 3 : 1)>::run(a, part, own, lane, warp, warps, pipe, pipes);
+  else Pipeline<Real, W, S, B, U, 1>::run(a, part, own, lane, warp, warps, pipe, pipes);
 }
 
 // Columns a lane, sweeps a warp, rows a step and rows a loop; the first three are the same in ../kernel.go. A block has at most
 // as many warps as its bound says.
 #ifndef SHAPE_F32  // bench/gpu/variants.sh tries others
 #define SHAPE_F32 8, 2, 2, 8
-#define BOUND_F32 256, 3
+#define BOUND_F32 768, 1
 #define SHAPE_F64 4, 2, 2, 8
-#define BOUND_F64 128, 5
+#define BOUND_F64 640, 1
 #endif
 extern "C" __global__ void __launch_bounds__(BOUND_F32) sweep_f32(const __grid_constant__ Pass<float> a) { sweep_deep<float, SHAPE_F32>(a); }
 extern "C" __global__ void __launch_bounds__(BOUND_F64) sweep_f64(const __grid_constant__ Pass<double> a) { sweep_deep<double, SHAPE_F64>(a); }
-// For meshes that do not fill the GPU: blocks that are alone on a multiprocessor are faster with a shorter loop.
-extern "C" __global__ void __launch_bounds__(256, 3) small_f32(const __grid_constant__ Pass<float> a) { sweep_deep<float, 8, 2, 2, 4, Keep::shared>(a); }
 // For more than 8 sweeps of float64.
-extern "C" __global__ void __launch_bounds__(128, 3) deep_f64(const __grid_constant__ Pass<double> a) { sweep_deep<double, 4, 4, 4, 8>(a); }
+extern "C" __global__ void __launch_bounds__(384, 1) deep_f64(const __grid_constant__ Pass<double> a) { sweep_deep<double, 4, 4, 4, 8>(a); }
