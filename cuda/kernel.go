@@ -96,7 +96,7 @@ func deep(name string, size, columns, levels, step, mostWarps, blockWarps, edge 
 			columns: (32 - 2*stale) * columns, // those of the outer lanes are not right in the end
 			shared:  (solver.GroupRows+2*step*(warps-1))*slot + levels*warps*sumBytes,
 			pipes:   pipes,
-			seam:    (2*sweeps + 2*solver.GroupRows) / solver.GroupRows,
+			seam:    (2*sweeps + 6*solver.GroupRows) / solver.GroupRows,
 			edge:    edge,
 			fill:    2*sweeps + (levels+step)*warps,
 		}
@@ -106,7 +106,7 @@ func deep(name string, size, columns, levels, step, mostWarps, blockWarps, edge 
 // shapes returns the kernels for a type of field, that for the fewest sweeps first.
 func shapes(t solver.DType) []shape {
 	if t == solver.Float64 {
-		return []shape{once("f64"), deep("sweep_f64", 8, 4, 2, 2, 4, 20, 7), deep("deep_f64", 8, 4, 4, 4, 4, 12, 7)}
+		return []shape{once("f64"), deep("sweep_f64", 8, 4, 2, 2, 4, 20, 6), deep("deep_f64", 8, 4, 4, 4, 4, 12, 6)}
 	}
 	return []shape{once("f32"), deep("sweep_f32", 4, 8, 2, 2, 8, 24, 4)}
 }

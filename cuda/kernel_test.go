@@ -19,7 +19,7 @@ func TestDivide(t *testing.T) {
 		{solver.Float32, 16, 2048, 2048, 3, 132},
 		{solver.Float32, 16, 2048, 1024, 2, 132},
 		{solver.Float32, 16, 2048, 512, 1, 132},
-		{solver.Float32, 16, 130, 3, 1, 7}, // a strip of one group is seven positions
+		{solver.Float32, 16, 130, 3, 1, 11}, // a strip of one group is eleven positions
 		{solver.Float32, 8, 16384, 16384, 6, 132},
 		{solver.Float32, 2, 16384, 16384, 24, 132},
 		{solver.Float64, 12, 16384, 16384, 4, 132},

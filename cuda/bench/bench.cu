@@ -83,7 +83,7 @@ template <class Real> Pass<Real> makePass(const Case& c, Real* now, Real* next, 
   for (int i = 0; i < 3; i++) p.bias[i] = ldexp(1.0, -134 + 52 + 47 * (2 - i));
   p.rowLo = c.lo - c.depth, p.rowHi = c.hi + c.depth, p.outLo = p.countLo = c.lo, p.outHi = p.countHi = c.hi;
   p.fixTop = c.fixTop, p.fixBottom = c.fixBottom, p.tileRows = 8 * (c.blocks % 7 + 1), p.sweeps = c.sweeps;
-  p.seam = getenv("SEAM") ? atoi(getenv("SEAM")) : 6, p.edge = getenv("EDGE") ? atoi(getenv("EDGE")) : 4;
+  p.seam = getenv("SEAM") ? atoi(getenv("SEAM")) : 10, p.edge = getenv("EDGE") ? atoi(getenv("EDGE")) : sizeof(Real) == 8 ? 6 : 4;
   return p;
 }
 
@@ -244,7 +244,7 @@ template <class Real> void timeAll(int N, int T, const std::vector<int>& counts)
   cudaEvent_t e0, e1;
   cudaEventCreate(&e0), cudaEventCreate(&e1);
   for (int blocks : counts) {
-    const Case c{N, 0, rows, T, T, -kNone, kNone, blocks, noise};
+    const Case c{N, 1, rows - 1, T, T, -kNone, kNone, blocks, noise};
     const bool once = getenv("ONCE");
     const int reps = once ? 1 : N > 8000 ? 8 : 60;
     float best = 1e9, worst = 0;

@@ -60,10 +60,10 @@ struct Neighbours {
   }
 };
 
-// What a warp has to know of the part of a strip that it goes over, kept in shared memory so that it takes no registers.
+// What a warp has to know of the part of a strip that it goes over.
 struct Part {
   int strip, top, bottom, end;
-  int stop, needLo, needHi, plainLo, plainHi, drainAt;
+  int stop, needLo, needHi, drainAt;
 };
 
 // Pipeline is what one warp does: Levels sweeps, S of them unless it is the last warp and fewer are left. Its loop holds U rows.
@@ -74,9 +74,11 @@ template <class Real, int W, int S, int B, int U, int Levels> struct Pipeline {
   static constexpr int kFirst = kGroup;          // slots of ring 0
   static constexpr int kRing = 2 * B;            // slots of the others
   static constexpr int kAhead = kFirst / B - 1;  // steps from fetch to use
+  static constexpr int kNowhere = -1 << 29;      // far above all rows
   static constexpr int kDrain = kMostGroups / kGroups * kGroup;  // rows after which the sums must be drained
 
-  // Care is what a row needs beyond the plain update: 1 heeds fixed columns and hands on, 2 also heeds fixed rows and rows that do not count.
+  // Care is what a row needs beyond the plain update: 1 heeds fixed columns, hands on, and ends groups that are counted in part, 2 also heeds
+  // fixed rows, and rows that do not count though others of their group do.
   template <int N> struct Care { static constexpr int value = N; };
 
   static __device__ __forceinline__ void run(const Pass<Real>& a, Part& p, char* shared, int lane, int warp, int warps, int pipe, int pipes) {
@@ -166,10 +168,6 @@ template <class Real, int W, int S, int B, int U, int Levels> struct Pipeline {
       y -= delay(warp) & -kGroup;
       p.needLo = p.top - T + base, p.needHi = p.bottom + S * warps - base;
 
-      // Taking rows [p.plainLo, p.plainHi) concerns neither a fixed row nor a group that is counted in part.
-      p.plainLo = a.fixTop + Levels + 1, p.plainHi = a.fixBottom + 1;
-      if (countLo % kGroup) p.plainLo = max(p.plainLo, (countLo & -kGroup) + kGroup + Levels);
-      if (countHi % kGroup) p.plainHi = min(p.plainHi, (countHi & -kGroup) + 1);
       const int x0 = x - W * lane;
       const bool inner = x0 > 0 && x0 + 32 * W < a.nx;  // no fixed column
 
@@ -209,7 +207,7 @@ template <class Real, int W, int S, int B, int U, int Levels> struct Pipeline {
             for (int g = 0; g < kGroups; g++) acc[s][g] += squares(d.v + 4 * g, kSmallest<Real>);
           }
           if (k == s && begin == 0) {  // row y-1 ends a group
-            const double more = surplus<Real>(kCare < 2 ? kGroup : min(y, countHi) - max(y - kGroup, countLo));
+            const double more = surplus<Real>(kCare ? min(y, countHi) - max(y - kGroup, countLo) : kGroup);
 #pragma unroll
             for (int g = 0; g < kGroups; g++) {
               sum[s].add(counts ? (double)acc[s][g] - more : 0);
@@ -256,21 +254,30 @@ template <class Real, int W, int S, int B, int U, int Levels> struct Pipeline {
           for (int k = 0; k < kGroup; k += B) step(), fetchAhead(from + k, k);
           y += kGroup;
           to += kGroup * (ptrdiff_t)pitch;
-        } else if (y >= p.plainLo && y + kGroup <= min(p.plainHi, p.needHi)) {
-          int until = min(min(p.plainHi, p.needHi), p.drainAt) - kGroup;
-          if (y < countHi + kGroup) until = min(until, counts ? countHi + kGroup - 1 : countLo);
-          if (last) until = hands ? y : min(until, a.outHi - a.depth + Levels - kGroup);
-          if (inner && !hands) {
-#pragma unroll 1
-            for (; y <= until; y += kGroup) group(y, counts, Care<0>());
-          } else {
-#pragma unroll 1
-            for (; y <= until; y += kGroup) group(y, counts, Care<1>());
-          }
-        } else {
+          continue;
+        }
+        // The last group up to which things stay as they are, before y if this one needs care.
+        int until = min(p.drainAt - kGroup, p.needHi - 1);
+        if (y < countHi + kGroup) until = min(until, counts ? countHi + kGroup - 1 : countLo);
+        if (last) until = min(until, hands ? y : a.outHi - a.depth + Levels - kGroup);
+        auto heed = [&](int lo, int hi) {  // taking rows lo to hi needs care
+          if (hi >= y) until = min(until, lo - kGroup);
+        };
+        heed(a.fixTop + 1, a.fixTop + Levels), heed(a.fixBottom + 1, a.fixBottom + Levels);
+        if (countHi % kGroup) heed(countHi + 1, (countHi & -kGroup) + kGroup + Levels - 1);
+        const int partly = countLo % kGroup ? (countLo & -kGroup) + kGroup : kNowhere;  // the end of a group that counts in part
+        if (countLo % kGroup) heed(partly - kGroup + 1, countLo - 1 + Levels);
+        if (partly >= y) until = min(until, partly == y ? y : partly - kGroup);
+        if (until < y) {
 #pragma unroll 1
           for (int k = 0; k < kGroup; k++) take(y, 0, k, counts, Care<2>());
           y += kGroup;
+        } else if (inner && !hands && y != partly) {
+#pragma unroll 1
+          for (; y <= until; y += kGroup) group(y, counts, Care<0>());
+        } else {
+#pragma unroll 1
+          for (; y <= until; y += kGroup) group(y, counts, Care<1>());
         }
       }
       drain();
