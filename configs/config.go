@@ -65,6 +65,7 @@ type Device struct {
 	Kernel  string `mapstructure:"kernel" json:"kernel" yaml:"kernel"`    // of the CPU: auto | portable | avx2 | avx512
 	Select  string `mapstructure:"select" json:"select" yaml:"select"`    // of a node's GPUs: round-robin | least-utilized | most-free-memory | coolest | least-power
 	Pin     bool   `mapstructure:"pin" json:"pin" yaml:"pin"`             // keep a rank with a GPU on the cores near it
+	MPS     string `mapstructure:"mps" json:"mps" yaml:"mps"`             // NVIDIA's multi-process service where ranks share GPUs: auto | off
 }
 
 // Output names the files of a run; an empty name: not written.
@@ -104,7 +105,7 @@ func Default() Config {
 		Problem: Problem{Preset: "gtc2019"},
 		Solver:  Solver{Tolerance: 1e-8, MaxIterations: 1000},
 		Halo:    Halo{Transport: "auto", Timeout: 30 * time.Second},
-		Device:  Device{Backend: "auto", Kernel: "auto", Select: "round-robin", Pin: true},
+		Device:  Device{Backend: "auto", Kernel: "auto", Select: "round-robin", Pin: true, MPS: "auto"},
 		Output: Output{
 			Dir: "out", Field: "field.npy", Picture: "field.png", History: "history.csv", Report: "report.json",
 		},

@@ -28,7 +28,7 @@ func TestDefaults(t *testing.T) {
 		Problem: Problem{Preset: "gtc2019"},
 		Solver:  Solver{Tolerance: 1e-8, MaxIterations: 1000},
 		Halo:    Halo{Transport: "auto", Timeout: 30 * time.Second},
-		Device:  Device{Backend: "auto", Kernel: "auto", Select: "round-robin", Pin: true},
+		Device:  Device{Backend: "auto", Kernel: "auto", Select: "round-robin", Pin: true, MPS: "auto"},
 		Output:  Output{Dir: "out", Field: "field.npy", Picture: "field.png", History: "history.csv", Report: "report.json"},
 		Log:     Log{Level: "info", Format: "console"},
 
@@ -203,7 +203,7 @@ var odd = Config{
 	Problem: Problem{Preset: "dirichlet", Left: "0.5", Right: "sin(pi*y)", Top: "periodic", Bottom: "periodic", Initial: "start.npy"},
 	Solver:  Solver{Tolerance: 1.25e-7, MaxIterations: 12345678},
 	Halo:    Halo{Transport: "p2p", Depth: 5, Timeout: 90*time.Minute + 1500*time.Millisecond},
-	Device:  Device{Backend: "cpu", Threads: 2, Kernel: "portable", Select: "coolest"},
+	Device:  Device{Backend: "cpu", Threads: 2, Kernel: "portable", Select: "coolest", MPS: "off"},
 	NATS:    NATS{URL: "nats://a:4222,tls://b", CA: "ca.pem"},
 	Output:  Output{Dir: "elsewhere", Field: "f", Picture: "", History: "h", Report: "r"},
 	Log:     Log{Level: "debug", Format: "json"},
@@ -263,6 +263,7 @@ device:
   kernel: auto
   select: round-robin
   pin: true
+  mps: auto
 nats:
   url: nats://hidden@host:4222
   user: ""
@@ -337,7 +338,7 @@ func TestSecretsStayHidden(t *testing.T) {
 // The hash changes with each key that ranks must agree on and with no other.
 func TestHash(t *testing.T) {
 	free := map[string]bool{
-		"run.name": true, "device.backend": true, "device.threads": true, "device.kernel": true, "device.select": true, "device.pin": true,
+		"run.name": true, "device.backend": true, "device.threads": true, "device.kernel": true, "device.select": true, "device.pin": true, "device.mps": true,
 		"nats.url": true, "nats.user": true, "nats.password_file": true, "nats.creds": true, "nats.nkey": true,
 		"nats.ca": true, "nats.cert": true, "nats.key": true, "nats.secret_file": true, "nats.port": true, "nats.advertise": true, "nats.rendezvous": true, "output.dir": true, "checkpoint.dir": true, "checkpoint.resume": true, "log.level": true, "log.format": true,
 	}

@@ -57,6 +57,7 @@ func TestValidateRefuses(t *testing.T) {
 		{func(c *Config) { c.Device.Backend = "gpu" }, `device.backend "gpu": allowed are auto, cpu and cuda`},
 		{func(c *Config) { c.Device.Threads = -1 }, `device.threads -1: at least 0 is wanted`},
 		{func(c *Config) { c.Device.Kernel = "sse" }, `device.kernel "sse": allowed are auto, portable, avx2 and avx512`},
+		{func(c *Config) { c.Device.MPS = "on" }, `device.mps "on": allowed are auto and off`},
 		{func(c *Config) { c.Device.Select = "local-rank" },
 			`device.select "local-rank": allowed are round-robin, least-utilized, most-free-memory, coolest and least-power`},
 		{func(c *Config) { c.NATS.URL = "localhost:4222" }, `nats.url "localhost:4222": nats://host:port is wanted; allowed are nats, tls, ws and wss`},

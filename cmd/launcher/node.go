@@ -91,7 +91,7 @@ func serveNode(ctx context.Context, cfg configs.Config, slots int, scr *screen) 
 		return err
 	}
 	defer conn.Close()
-	err = agent.Run(ctx, agent.Options{Conn: conn, Server: cfg.NATS, Host: host, Slots: n, What: what, Path: path, Check: prepare, Log: log})
+	err = agent.Run(ctx, agent.Options{Conn: conn, Server: cfg.NATS, Host: host, Slots: n, What: what, Path: path, Prepare: prepare, Log: log})
 	if ended, ok := errors.AsType[nodeEnded](err); ok {
 		scr.say(ended.Error())
 		return nil

@@ -32,7 +32,7 @@ func newSpawnCommand() *cobra.Command {
 			}
 			client, _, _ := strings.Cut(os.Getenv("SSH_CONNECTION"), " ")
 			g := launch.Greeting{Version: version.String(), Host: host, Node: machine(), Client: client}
-			return launch.ServeStream(cmd.Context(), os.Stdin, os.Stdout, g, func(s *launch.Spec) error { return prepare(cmd.Context(), s) })
+			return launch.ServeStream(cmd.Context(), os.Stdin, os.Stdout, g, prepare)
 		},
 	}
 }
@@ -46,27 +46,27 @@ func machine() string {
 	return node.Boot + " " + node.PIDNamespace
 }
 
-// prepare refuses what would make ranks fail on this machine, and finds a working directory for them.
-func prepare(ctx context.Context, spec *launch.Spec) error {
+// prepare refuses what would make ranks fail on this machine, finds a working directory for them, and starts what they need beside them.
+func prepare(ctx context.Context, spec *launch.Spec) (done func(), err error) {
 	if _, err := os.Stat(spec.Dir); err != nil {
 		// As mpirun does. Relative paths of the run file are wrong then; who needs them fails with their names.
 		home, homeErr := os.UserHomeDir()
 		if homeErr != nil {
-			return fmt.Errorf("working directory: %w; %w", err, homeErr)
+			return nil, fmt.Errorf("working directory: %w; %w", err, homeErr)
 		}
 		fmt.Fprintf(os.Stderr, "%v; the ranks start in %s\n", err, home)
 		spec.Dir = home
 	}
 	if err := os.Chdir(spec.Dir); err != nil {
-		return fmt.Errorf("working directory: %w", err)
+		return nil, fmt.Errorf("working directory: %w", err)
 	}
 	cfg, err := configs.Load(configs.Options{Environ: spec.Env})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	here, err := os.Hostname()
 	if err != nil {
-		return fmt.Errorf("host name: %w", err)
+		return nil, fmt.Errorf("host name: %w", err)
 	}
 	var at places
 	for r := range cfg.Run.Ranks {
@@ -78,7 +78,10 @@ func prepare(ctx context.Context, spec *launch.Spec) error {
 	at.here = map[string]bool{here: true}
 	p, err := newPlan(cfg, at)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return p.checkMemory()
+	if err := p.checkMemory(); err != nil {
+		return nil, err
+	}
+	return p.shareGPUs(ctx, spec, func(text string) { fmt.Fprintln(os.Stderr, text) })
 }

@@ -39,9 +39,9 @@ type Options struct {
 	Slots  int
 	What   string // what the slots are, as "8 cores"
 	Path   string // of the ranks' program
-	// Check may refuse ranks that this node cannot run. It may be nil.
-	Check func(context.Context, *launch.Spec) error
-	Log   *zap.Logger
+	// Prepare may refuse ranks that this node cannot run. It may be nil.
+	Prepare launch.Prepare
+	Log     *zap.Logger
 }
 
 // Agent offers the slots of this node at a NATS server.
@@ -224,13 +224,14 @@ func (a *Agent) attend(ctx context.Context, s *stream) {
 	}()
 	var run string
 	taken := 0
-	err := launch.Serve(ctx, orders, func(n launch.News) error { return s.send(n) }, func(spec *launch.Spec) error {
-		if err := a.prepare(ctx, spec); err != nil {
-			return err
+	err := launch.Serve(ctx, orders, func(n launch.News) error { return s.send(n) }, func(ctx context.Context, spec *launch.Spec) (func(), error) {
+		prepared, err := a.prepare(ctx, spec)
+		if err != nil {
+			return nil, err
 		}
 		run, taken = spec.Ranks[0].RunID, len(spec.Ranks)
 		a.Log.Info("ranks start", zap.String("run", run), zap.Int("ranks", taken))
-		return nil
+		return prepared, nil
 	})
 	close(done)
 	why := ""

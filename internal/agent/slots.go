@@ -17,9 +17,9 @@ import (
 var passed = []string{"JACOBI_", "CUDA_", "NVIDIA_", "GOMAXPROCS=", "GODEBUG=", "GOTRACEBACK=", "GOGC=", "GOMEMLIMIT="}
 
 // prepare takes slots for the ranks of spec and makes it one for this node: its own program and its own way to the server.
-func (a *Agent) prepare(ctx context.Context, spec *launch.Spec) error {
+func (a *Agent) prepare(ctx context.Context, spec *launch.Spec) (done func(), err error) {
 	if len(spec.Ranks) == 0 {
-		return errors.New("no ranks are to be started")
+		return nil, errors.New("no ranks are to be started")
 	}
 	env := make([]string, 0, len(spec.Env))
 	for _, v := range spec.Env {
@@ -29,7 +29,7 @@ func (a *Agent) prepare(ctx context.Context, spec *launch.Spec) error {
 		case slices.ContainsFunc(passed, func(p string) bool { return strings.HasPrefix(v, p) }):
 			env = append(env, v)
 		default:
-			return fmt.Errorf("variable %s: an agent takes %s alone", name, strings.Join(passed, ", "))
+			return nil, fmt.Errorf("variable %s: an agent takes %s alone", name, strings.Join(passed, ", "))
 		}
 	}
 	own := a.Server
@@ -40,12 +40,18 @@ func (a *Agent) prepare(ctx context.Context, spec *launch.Spec) error {
 		}
 	}
 	spec.Path, spec.Args, spec.Dir, spec.Env = a.Path, nil, ".", env
-	if a.Check != nil {
-		if err := a.Check(ctx, spec); err != nil {
-			return err
+	if a.Prepare != nil {
+		if done, err = a.Prepare(ctx, spec); err != nil {
+			return nil, err
 		}
 	}
-	return a.take(spec.Ranks[0].RunID, len(spec.Ranks))
+	if err := a.take(spec.Ranks[0].RunID, len(spec.Ranks)); err != nil {
+		if done != nil {
+			done()
+		}
+		return nil, err
+	}
+	return done, nil
 }
 
 func (a *Agent) take(run string, ranks int) error {

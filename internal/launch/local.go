@@ -17,6 +17,9 @@ const pipeDelay = time.Second
 // Local is this machine. Its ranks are processes, each the leader of its own process group. All are started by one
 // OS thread, because the kernel kills a child with Pdeathsig when the thread that started it ends.
 type Local struct {
+	Prepare Prepare // may be nil
+
+	done    func() // undoes Prepare
 	ended   sync.WaitGroup
 	once    sync.Once
 	release chan struct{} // nil before Start
@@ -25,9 +28,19 @@ type Local struct {
 	running map[int]int // process by rank
 }
 
+// Prepare completes a spec before its ranks start, starts what they need beside them, or refuses. done, if not nil, is called once the ranks have
+// ended or are killed.
+type Prepare func(ctx context.Context, spec *Spec) (done func(), err error)
+
 // Start implements Host. The goodbye of a rank that only follows another one is left out of its lines.
-func (l *Local) Start(_ context.Context, spec Spec, sink Sink) error {
+func (l *Local) Start(ctx context.Context, spec Spec, sink Sink) error {
 	l.running, l.release = map[int]int{}, make(chan struct{})
+	if l.Prepare != nil {
+		var err error
+		if l.done, err = l.Prepare(ctx, &spec); err != nil {
+			return err
+		}
+	}
 	path := spec.Path
 	if path == "" {
 		var err error
@@ -103,6 +116,9 @@ func (l *Local) Close() error {
 		l.Signal(syscall.SIGKILL)
 		l.ended.Wait()
 		close(l.release)
+		if l.done != nil {
+			l.done()
+		}
 	})
 	return nil
 }

@@ -21,7 +21,7 @@ type pipe struct {
 	ended  chan error // what Serve returned
 }
 
-func newPipe(ctx context.Context, prepare func(*Spec) error) *pipe {
+func newPipe(ctx context.Context, prepare Prepare) *pipe {
 	p := &pipe{orders: make(chan Order), news: make(chan News), done: make(chan struct{}), ended: make(chan error, 1)}
 	far := make(chan Order)
 	go func() {
@@ -176,11 +176,11 @@ func TestAStartThatIsRefusedSaysWhereAndWhy(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		path    string
-		prepare func(*Spec) error
+		prepare Prepare
 		want    string
 	}{
 		{"/nowhere/rank", nil, "start ranks 0, 1 on there: start rank 0: fork/exec /nowhere/rank: no such file or directory"},
-		{testBinary, func(*Spec) error { return errors.New("no memory") }, "start ranks 0, 1 on there: no memory"},
+		{testBinary, func(context.Context, *Spec) (func(), error) { return nil, errors.New("no memory") }, "start ranks 0, 1 on there: no memory"},
 	} {
 		p := newPipe(t.Context(), c.prepare)
 		r := NewRemote("there", p)

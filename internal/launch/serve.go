@@ -9,16 +9,16 @@ import (
 )
 
 // Serve is the far side of a wire: it starts ranks on this machine as orders say and tells what becomes of them, until
-// all have ended. When orders end or fall silent, tell fails or ctx ends, it kills the ranks and says why. prepare, if not
-// nil, may complete a Spec or refuse it. tell is called by one goroutine; it may block.
-func Serve(ctx context.Context, orders <-chan Order, tell func(News) error, prepare func(*Spec) error) error {
+// all have ended. When orders end or fall silent, tell fails or ctx ends, it kills the ranks and says why. prepare may be nil. tell is
+// called by one goroutine; it may block.
+func Serve(ctx context.Context, orders <-chan Order, tell func(News) error, prepare Prepare) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	a := &announcer{ctx: ctx, news: make(chan News), answer: make(chan News, 1), told: make(chan struct{}, maxSlots)}
 	go func() { cancel(a.run(tell)) }()
 	silence := time.AfterFunc(silenceLimit, func() { cancel(fmt.Errorf("the launcher: %s", silent(silenceLimit))) })
 	defer silence.Stop()
 
-	local := &Local{}
+	local := &Local{Prepare: prepare}
 	started := make(chan error, 1)
 	begun, starting := false, false
 	end := func(err error) error {
@@ -39,7 +39,7 @@ func Serve(ctx context.Context, orders <-chan Order, tell func(News) error, prep
 			silence.Reset(silenceLimit)
 			if o.Spec != nil && !begun {
 				begun, starting = true, true
-				go func() { started <- startHere(ctx, local, *o.Spec, a.sink(), prepare) }()
+				go func() { started <- local.Start(ctx, *o.Spec, a.sink()) }()
 				want = 1 + len(o.Spec.Ranks)
 			}
 			if o.Signal != 0 {
@@ -61,15 +61,6 @@ func Serve(ctx context.Context, orders <-chan Order, tell func(News) error, prep
 	}
 	cancel(nil)
 	return errors.Join(refused, local.Close())
-}
-
-func startHere(ctx context.Context, local *Local, spec Spec, sink Sink, prepare func(*Spec) error) error {
-	if prepare != nil {
-		if err := prepare(&spec); err != nil {
-			return err
-		}
-	}
-	return local.Start(ctx, spec, sink)
 }
 
 // announcer tells news, and signs of life between them.

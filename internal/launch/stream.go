@@ -25,7 +25,7 @@ const (
 )
 
 // ServeStream is Serve over a pair of byte streams, after a greeting.
-func ServeStream(ctx context.Context, in io.Reader, out io.Writer, g Greeting, prepare func(*Spec) error) error {
+func ServeStream(ctx context.Context, in io.Reader, out io.Writer, g Greeting, prepare Prepare) error {
 	greeting, err := json.Marshal(g)
 	if err != nil {
 		return err

@@ -1,0 +1,142 @@
+// Package mps runs NVIDIA's multi-process service, under which processes that share a GPU use it side by side. Without it the GPU turns from one to
+// the other, each alone on it for a while.
+package mps
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// MaxClients is the most processes that a GPU takes under the service.
+const MaxClients = 48
+
+// The program, the variables that lead to a service, and where one is without them, as NVIDIA's documentation of the service has them.
+const (
+	program     = "nvidia-cuda-mps-control"
+	pipeVar     = "CUDA_MPS_PIPE_DIRECTORY"
+	logVar      = "CUDA_MPS_LOG_DIRECTORY"
+	usualPlace  = "/tmp/nvidia-mps"
+	answerLimit = 10 * time.Second // for the service to begin or end
+	look        = 20 * time.Millisecond
+)
+
+// ErrNone says that there is nothing to start: the program is not installed, or a service is there already.
+var ErrNone = errors.New("no service to start")
+
+// Service is a running service, for processes with its variables.
+type Service struct {
+	dir   string
+	group int // process group of the control daemon and its servers
+	ended chan struct{}
+}
+
+// Start starts a service of this process's user for all GPUs, and waits until it answers. The kernel ends it with this process.
+func Start(ctx context.Context) (*Service, error) {
+	path, err := exec.LookPath(program)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNone, err)
+	}
+	if os.Getenv(pipeVar) != "" {
+		return nil, fmt.Errorf("%w: %s is set", ErrNone, pipeVar)
+	}
+	if _, err := os.Stat(filepath.Join(usualPlace, "control")); err == nil {
+		return nil, fmt.Errorf("%w: one is in %s", ErrNone, usualPlace)
+	}
+	dir, err := os.MkdirTemp("", "jacobi-mps-")
+	if err != nil {
+		return nil, fmt.Errorf("directory for %s: %w", program, err)
+	}
+	s := &Service{dir: dir, ended: make(chan struct{})}
+	if err := s.run(path); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	if err := s.await(ctx); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// Environ returns the variables that lead to the service.
+func (s *Service) Environ() []string { return []string{pipeVar + "=" + s.dir, logVar + "=" + s.dir} }
+
+// command returns a call of the program for this service. The service must see all GPUs: processes name theirs from among those that it sees.
+func (s *Service) command(ctx context.Context, path string, args ...string) *exec.Cmd {
+	c := exec.CommandContext(ctx, path, args...)
+	c.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "CUDA_VISIBLE_DEVICES=") }), s.Environ()...)
+	return c
+}
+
+// run starts the control daemon.
+func (s *Service) run(path string) error {
+	c := s.command(context.Background(), path, "-f")
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread() // the kernel ends the daemon with the thread that started it
+		err := c.Start()
+		started <- err
+		if err == nil {
+			_ = c.Wait() // how it ended does not matter: whoever needed it says so
+			close(s.ended)
+		}
+	}()
+	if err := <-started; err != nil {
+		return fmt.Errorf("start %s: %w", program, err)
+	}
+	s.group = c.Process.Pid
+	return nil
+}
+
+// await returns once the service answers.
+func (s *Service) await(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, answerLimit)
+	defer cancel()
+	for {
+		out, err := s.tell(ctx, "get_server_list")
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-time.After(look): // it has no event to wait for
+		case <-s.ended:
+			return fmt.Errorf("%s ended: %s", program, out)
+		case <-ctx.Done():
+			return fmt.Errorf("%s does not answer: %w: %s", program, context.Cause(ctx), out)
+		}
+	}
+}
+
+// tell gives the control daemon a command and returns what the program says.
+func (s *Service) tell(ctx context.Context, command string) (string, error) {
+	c := s.command(ctx, program)
+	c.Stdin = strings.NewReader(command + "\n")
+	out, err := c.CombinedOutput()
+	return strings.TrimSpace(string(out)), err
+}
+
+// Close ends the service. No process may use it any more.
+func (s *Service) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), answerLimit)
+	defer cancel()
+	if _, err := s.tell(ctx, "quit"); err == nil {
+		select {
+		case <-s.ended:
+		case <-ctx.Done():
+		}
+	}
+	_ = syscall.Kill(-s.group, syscall.SIGKILL) // what is left of it
+	<-s.ended
+	if err := os.RemoveAll(s.dir); err != nil {
+		return fmt.Errorf("directory of %s: %w", program, err)
+	}
+	return nil
+}
