@@ -1,6 +1,6 @@
 #!/bin/bash
-# Compiles the sweep kernels in several shapes and times them: columns a lane, sweeps a warp, rows a step, rows a loop / threads,
-# blocks a multiprocessor.
+# Compiles the sweep kernels in several shapes and times them, with as many pipelines a block as fit: columns a lane, sweeps a warp, rows a step,
+# rows a loop / threads, blocks a multiprocessor.
 cd "$(dirname "$0")/../../cuda/bench" || exit 1
 nvcc -std=c++17 -O3 -fmad=false bench.cu -lcuda -o /tmp/bench || exit 1
 while read -r f32 b32 f64 b64; do
@@ -8,10 +8,11 @@ while read -r f32 b32 f64 b64; do
 	printf '#define %s %s\n' SHAPE_F32 "$f32" BOUND_F32 "$b32" SHAPE_F64 "$f64" BOUND_F64 "$b64" >/tmp/v.h # nvcc would split -D at commas
 	nvcc -std=c++17 -O3 -fmad=false -gencode=arch=compute_80,code=compute_80 -ptx -include /tmp/v.h ../kernels/sweep.cu -o /tmp/v.ptx || exit 1
 	export PTX=/tmp/v.ptx SHAPE_F32=$f32 SHAPE_F64=$f64
-	for t in 8 16; do /tmp/bench time 16384 $t 256 512 1024 | grep GLUP; done
-	/tmp/bench time 2048 8 40 64 | grep GLUP
+	for t in 8 16; do
+		for n in 2048 16384; do /tmp/bench time $n $t 132 | grep GLUP; done
+	done
 done <<'V'
-8,2,2,8 256,3 4,2,2,8 256,2
-4,4,4,8 128,5 4,2,2,8 256,3
-8,4,4,8 128,3 4,4,4,8 128,3
+8,2,2,8 768,1 4,2,2,8 640,1
+4,4,4,8 640,1 4,2,2,8 512,1
+8,4,4,8 384,1 4,4,4,8 384,1
 V

@@ -4,7 +4,7 @@
 //
 //   bench check              many shapes; FEW=1: fewer, for compute-sanitizer
 //   bench time N T B...      an N x N float32 and float64 mesh, T sweeps a pass, B blocks (T = 1: tiles of B rows); ROWS=R: N x R;
-//                            PIPES=P: P pipelines a block, 3 otherwise; SEAM=S, EDGE=E: as in shares.cuh; ONCE=1: one launch each
+//                            PIPES=P: at most P pipelines a block; SEAM=S, EDGE=E: as in shares.cuh; ONCE=1: one launch each
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -133,8 +133,12 @@ template <class Real> void launch(Pass<Real> p, int blocks) {
     return;
   }
   const int warps = (T + s.levels - 1) / s.levels, row = 32 * s.cols * (int)sizeof(Real);
-  const int pipes = getenv("PIPES") ? atoi(getenv("PIPES")) : 3;
-  const int bytes = pipes * ((8 + 2 * s.rows * (warps - 1)) * row + s.levels * warps * kSumWords * 8);
+  const int each = (8 + 2 * s.rows * (warps - 1)) * row + s.levels * warps * kSumWords * 8;
+  int threads, pipes;
+  CU(cuFuncGetAttribute(&threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, deep));
+  pipes = std::min(threads / 32 / warps, warps > 1 ? 15 / (warps / 2) : 99);  // as in ../kernel.go
+  if (getenv("PIPES")) pipes = std::min(pipes, atoi(getenv("PIPES")));
+  const int bytes = pipes * each;
   CU(cuFuncSetAttribute(deep, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes));
   CU(cuLaunchKernel(deep, blocks, 1, 1, pipes * 32 * warps, 1, 1, bytes, 0, args, 0));
 }

@@ -1,20 +1,23 @@
-// Up to 16 sweeps a pass (temporal blocking). A block owns a strip of 32*W columns and streams down the rows of a
-// tile; its warps are a pipeline: each does S sweeps on rows as they pass and hands them on through shared memory, so
-// that memory is read and written once for all sweeps.
+// Up to 16 sweeps a pass (temporal blocking). Warps are a pipeline over a strip of 32*W columns, down whose rows it streams: each warp does
+// S sweeps on rows as they pass and hands them on through shared memory, so that memory is read and written once for all sweeps.
 //
 //   field --cp.async--> ring 0 -> warp 0 -> ring 1 -> warp 1 -> ... -> warp n-1 -> field
 //
 // A warp keeps, for each of its sweeps, the last two rows in registers (W columns a lane; columns of the neighbouring
 // lanes come by shuffle) and makes a new row of the next level from them and the row that comes in. The outer
-// `sweeps` columns and rows of strip and tile go stale on the way: strips and tiles overlap by as much.
+// `sweeps` columns and rows of what a pipeline goes over go stale on the way: strips, and shares of a strip, overlap by as much.
+//
+// There are as many pipelines as the GPU holds, several in a block, and each does an equal share of all strips (shares.cuh). A share may end one
+// strip and begin the next: rows of the next one follow those of the last without a gap, and what mixes goes stale anyway.
+// Pipelines of one block advance evenly; of several blocks on a multiprocessor, some would be done long before the others.
 //
 // Rows are handed on in steps of B. In step m, warp w takes rows Y + B*m - (S+B)*w and following, so what it takes was given
-// in the step before. A step begins when the warps before and behind have done the last one: they meet at a barrier of
+// in the step before. A step begins when the warps before and behind have done the last one: they meet at barriers of
 // their own, so that a slow step of one warp does not hold up all. Loops are unrolled over U rows, so that a group of 8 rows
 // ends, and a ring's slot lies, at a place known to the compiler; registers then need few moves from row to row.
 //
-// The plain loop just fits into 80 registers a thread, three blocks of 256 threads a multiprocessor: a change that
-// makes it spill costs a fifth of the speed. Look at the compiler's report and for LDL in the loop.
+// The plain loop just fits into 80 registers a thread, 24 warps a multiprocessor: a change that makes it spill costs a fifth of the speed.
+// Look at the compiler's report, for LDL in the loop, and for BRA.DIV: where the compiler cannot see that a warp stays together, it spills.
 #include "exchange.cu"
 #include "shares.cuh"
 #include "sum.cuh"
@@ -44,9 +47,10 @@ template <class Real, int W> struct Slot {
   }
 };
 
-// The barriers at which the warps of a pipeline meet their neighbours: each of an even number has one with the two behind it.
+// The barriers at which the warps of a pipeline meet their neighbours: each of an even number has one with the two behind it. One for each two
+// neighbours would be more than the 16 that a block has.
 struct Neighbours {
-  int behind, before, count;  // barriers, and the threads of the first
+  int behind, before, count;  // barriers, and the threads of the first; 0: none
 
   __device__ __forceinline__ Neighbours(int pipe, int warp, int warps) {
     const int base = 1 + pipe * (warps / 2);
@@ -74,13 +78,13 @@ template <class Real, int W, int S, int B, int U, int Levels> struct Pipeline {
   static constexpr int kFirst = kGroup;          // slots of ring 0
   static constexpr int kRing = 2 * B;            // slots of the others
   static constexpr int kAhead = kFirst / B - 1;  // steps from fetch to use
-  static constexpr int kNowhere = -1 << 29;      // far above all rows
   static constexpr int kDrain = kMostGroups / kGroups * kGroup;  // rows after which the sums must be drained
 
   // Care is what a row needs beyond the plain update: 1 heeds fixed columns, hands on, and ends groups that are counted in part, 2 also heeds
   // fixed rows, and rows that do not count though others of their group do.
   template <int N> struct Care { static constexpr int value = N; };
 
+  // Of warp `warp` of pipeline `pipe`, whose shared memory begins at `shared`.
   static __device__ __forceinline__ void run(const Pass<Real>& a, Part& p, char* shared, int lane, int warp, int warps, int pipe, int pipes) {
     const bool first = warp == 0, last = warp == warps - 1;
     const int T = a.sweeps;
@@ -176,9 +180,7 @@ template <class Real, int W, int S, int B, int U, int Levels> struct Pipeline {
 
       auto drain = [&]() {
 #pragma unroll
-        for (int s = 0; s < Levels; s++) {
-          sum[s].drain(a.bias, words[s], ok, lane), sum[s].clear(a.bias);
-        }
+        for (int s = 0; s < Levels; s++) sum[s].drain(a.bias, words[s], ok, lane), sum[s].clear(a.bias);
       };
 
       bool hands = false;  // rows that come out of this group may have to be handed on
@@ -264,15 +266,15 @@ template <class Real, int W, int S, int B, int U, int Levels> struct Pipeline {
           if (hi >= y) until = min(until, lo - kGroup);
         };
         heed(a.fixTop + 1, a.fixTop + Levels), heed(a.fixBottom + 1, a.fixBottom + Levels);
+        if (countLo % kGroup) heed((countLo & -kGroup) + 1, countLo - 1 + Levels);
         if (countHi % kGroup) heed(countHi + 1, (countHi & -kGroup) + kGroup + Levels - 1);
-        const int partly = countLo % kGroup ? (countLo & -kGroup) + kGroup : kNowhere;  // the end of a group that counts in part
-        if (countLo % kGroup) heed(partly - kGroup + 1, countLo - 1 + Levels);
-        if (partly >= y) until = min(until, partly == y ? y : partly - kGroup);
+        const bool partly = countLo % kGroup && y == (countLo & -kGroup) + kGroup;  // the group that ends with row y-1 counts in part
+        if (partly) until = min(until, y);
         if (until < y) {
 #pragma unroll 1
           for (int k = 0; k < kGroup; k++) take(y, 0, k, counts, Care<2>());
           y += kGroup;
-        } else if (inner && !hands && y != partly) {
+        } else if (inner && !hands && !partly) {
 #pragma unroll 1
           for (; y <= until; y += kGroup) group(y, counts, Care<0>());
         } else {
@@ -294,7 +296,7 @@ template <class Real, int W, int S, int B, int U> __device__ __forceinline__ voi
   extern __shared__ __align__(16) char shared[];
   const int lane = threadIdx.x & 31, warps = (a.sweeps + S - 1) / S, pipes = (blockDim.x >> 5) / warps;
   const int all = __shfl_sync(kAll, threadIdx.x >> 5, 0);  // by shuffle: the compiler then knows that a warp agrees on it
-  const int pipe = all / warps, warp = (all + pipe) % warps;
+  const int pipe = all / warps, warp = (all + pipe) % warps;  // in turn, for the first and the last have more to do, and each scheduler has every fourth
   char* const own = shared + pipe * Slot<Real, W>::kBytes * (kGroup + 2 * B * (warps - 1)) + pipe * S * warps * kSumWords * 8;
   Part part;
   const int levels = min(S, a.sweeps - S * warp);
