@@ -36,6 +36,7 @@ test: deps       ## every test but the race detector's
 	$(if $(HAS_CC),$(NVML_ENV) $(GO) test $(NVML) ./internal/device)
 	@{ $(GO) test -count=1 -v -run 'GPU|TestBackend|TestOptionalPrograms|TestFullDisk' ./cuda/... ./internal/e2e ./internal/checkpoint; \
 	  $(if $(HAS_CC),$(NVML_ENV) $(GO) test -count=1 -v -run GPU $(NVML) ./internal/device,true); } | grep 'NOT RUN' | sed 's/^ *[a-z_]*.go:[0-9]*: //' | sort -u || true
+	@command -v g++ >/dev/null || echo 'NOT RUN: TestKernelsOnThreads needs g++'
 
 kernels:         ## compile the CUDA kernels to the PTX and the machine code that are embedded; needs nvcc
 	cuda/kernels/build.sh
@@ -60,7 +61,7 @@ bench-cpu: build ## compare the CPU backend with its peers in C; QUICK=1 for les
 	else echo "No mpicc that finds mpi.h (on Debian: libopenmpi-dev): without the lines of Open MPI."; fi
 	$(GO) run ./bench/cpu $(if $(QUICK),-quick)
 
-TEST_PACKAGES := openssh-client openssh-server iproute2 util-linux openmpi-bin mpich munge slurm-client slurmctld slurmd
+TEST_PACKAGES := g++ openssh-client openssh-server iproute2 util-linux openmpi-bin mpich munge slurm-client slurmctld slurmd
 TEST_PACKAGES += $(if $(shell command -v docker),docker-compose busybox-static)
 test-deps:       ## install what tests of several hosts and of schedulers need, on Debian as root; without it they say that they did not run
 	@dpkg -s $(TEST_PACKAGES) >/dev/null 2>&1 || { apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends $(TEST_PACKAGES); } >/dev/null

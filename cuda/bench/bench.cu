@@ -18,6 +18,7 @@
 #include <cuda.h>
 
 #include "../kernels/pass.cuh"
+#include "exact.h"
 
 static void check(cudaError_t e, const char* what, int line) {
   if (e == cudaSuccess) return;
@@ -46,30 +47,6 @@ template <class Real> __global__ void fill(Real* a, size_t n, int pitch, Kind ki
     a[i] = (Real)v;
   }
 }
-
-// 256 bits are more than solver.Sum has: what overflows there is seen here.
-struct Big {
-  unsigned long long w[4] = {};
-  void add(unsigned long long n, int shift) {
-    unsigned __int128 carry = 0;
-    for (int i = shift / 64, b = shift % 64, j = 0; i < 4; i++, j++) {
-      const unsigned long long t = j == 0 ? n << b : j == 1 && b ? n >> (64 - b) : 0;
-      carry += (unsigned __int128)w[i] + t;
-      w[i] = (unsigned long long)carry;
-      carry >>= 64;
-    }
-  }
-  void addTerm(double q, int E) {
-    if (q == 0) return;
-    int e;
-    const unsigned long long mant = (unsigned long long)ldexp(frexp(q, &e), 53);
-    const int shift = e - 53 + 134 - 2 * E;
-    if (shift >= 0) add(mant, shift);
-    else if (shift > -64) add(mant >> -shift, 0);
-  }
-};
-static float fusedHost(float a, float b, float c) { return fmaf(a, b, c); }
-static double fusedHost(double a, double b, double c) { return fma(a, b, c); }
 
 struct Case {
   int nx, lo, hi, depth, sweeps, fixTop, fixBottom, blocks;
@@ -195,27 +172,7 @@ template <class Real> bool right(const Case& c) {
     }
   }
   int badSums = 0;
-  for (int k = 0; k < c.sweeps; k++) {
-    Big exact, device;
-    for (int g = c.lo & -8; g < c.hi; g += 8)
-      for (int x = 0; x < c.nx; x += 4) {
-        Real acc = 0;
-        double beyond = 0;
-        for (int y = std::max(g, c.lo); y < std::min(g + 8, c.hi); y++) {
-          Real d[4];
-          for (int j = 0; j < 4; j++) {
-            const size_t i = (size_t)(y - base) * pitch + x + j;
-            d[j] = x + j > 0 && x + j < c.nx - 1 ? want[k + 1][i] - want[k][i] : 0;
-          }
-          acc = acc + (fusedHost(d[1], d[1], fusedHost(d[0], d[0], kSmallest<Real>)) + fusedHost(d[3], d[3], fusedHost(d[2], d[2], kSmallest<Real>)));
-          beyond += 2.0 * kSmallest<Real>;
-        }
-        exact.addTerm(acc - beyond, 0);
-      }
-    const unsigned long long* w = &words[k * kSumWords];
-    for (int i = 0; i < 3; i++) device.add(w[2 * i], 47 * (2 - i)), device.add(w[2 * i + 1], 47 * (2 - i) + 31);
-    badSums += memcmp(exact.w, device.w, sizeof exact.w) || w[6];
-  }
+  for (int k = 0; k < c.sweeps; k++) badSums += !sameSum(&words[k * kSumWords], want[k], want[k + 1], pitch, c.nx, base, c.lo, c.hi);
   if (bad || outside || badSums || unhanded)
     printf("BAD %zu-byte nx=%d rows [%d,%d) depth %d sweeps %d fixed %d %d blocks %d kind %d: field %zu outside %zu sums %d handed on %zu\n", sizeof(Real), c.nx, c.lo, c.hi, c.depth,
            c.sweeps, c.fixTop, c.fixBottom, c.blocks, c.kind, bad, outside, badSums, unhanded);

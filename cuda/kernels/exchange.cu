@@ -4,11 +4,6 @@
 #include "pass.cuh"
 
 // Words at which ranks meet: the newest exchange whose rows have come, or for which there is room. They only grow.
-__device__ __forceinline__ unsigned look(const unsigned* word) {
-  unsigned n;
-  asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(n) : "l"(word) : "memory");
-  return n;
-}
 __device__ __forceinline__ void await(const unsigned* word, unsigned number) {
   while ((int)(look(word) - number) < 0) __nanosleep(100);
 }
@@ -16,7 +11,8 @@ __device__ __forceinline__ void await(const unsigned* word, unsigned number) {
 // A pass of several sweeps exchanges halos itself, part by part: a part is rows [top, bottom) of a strip. One at an end of the stripe waits for
 // its halo before it begins, hands on the outer rows of the stripe as it makes them, and says so when it is done. Whichever
 // reads a halo is among those that hand on rows at that end, and those all wait: so rows that have come also say that the
-// neighbour's halo of the field before was read for the last time.
+// neighbour's halo of the field before was read for the last time. Parts beside those fetch rows of it too, beyond what they need, perhaps
+// while the neighbour writes them: nothing comes of what they get.
 
 // await_halos is called by a whole warp, which stays together: the compiler makes worse code of all that follows else.
 template <class Real> __device__ __forceinline__ void await_halos(const Pass<Real>& a, int top, int bottom) {
@@ -48,7 +44,7 @@ template <class Real> __device__ __forceinline__ void handed(const Pass<Real>& a
       if (lane == 0 && atomicAdd(s.rows, rows) == strips * a.depth - rows) {
         *s.rows = 0;
         __threadfence_system();
-        *(volatile unsigned*)s.theirs = a.posted;
+        tell(s.theirs, a.posted);
       }
     }
   }
@@ -81,7 +77,7 @@ extern "C" __global__ void __launch_bounds__(256) push_rows(const __grid_constan
   if (threadIdx.x == 0 && atomicAdd(s.blocks, 1) == gridDim.x - 1) {
     *s.blocks = 0;
     __threadfence_system();
-    *(volatile unsigned*)s.came = a.number;
+    tell(s.came, a.number);
   }
 }
 

@@ -3,6 +3,7 @@
 // Compiled with -fmad=false and without flush-to-zero: each operation rounds on its own, as on the CPU, except the
 // fused multiply-adds written as such.
 #pragma once
+#include "primitives.cuh"
 
 constexpr int kGroup = 8;       // rows of a group of the norm; its columns are 4
 constexpr int kSumWords = 8;    // 64-bit words of one sweep's sum, see sum.cuh

@@ -22,14 +22,6 @@
 #include "shares.cuh"
 #include "sum.cuh"
 
-__device__ __forceinline__ void copy16_async(void* to, const void* from) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((unsigned)__cvta_generic_to_shared(to)), "l"(from) : "memory");
-}
-__device__ __forceinline__ void copies_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-template <int N> __device__ __forceinline__ void copies_wait() {  // until at most N commits are under way
-  asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
-}
-
 // A row in shared memory: 16-byte part p of lane l's columns is the (32*p + l)-th, so that a warp meets all banks.
 template <class Real, int W> struct Slot {
   static constexpr int kParts = W / kPer16<Real>;
@@ -59,8 +51,8 @@ struct Neighbours {
     count = 32 * min(3, warps - (warp & ~1));
   }
   __device__ __forceinline__ void meet() const {
-    if (before) asm volatile("bar.sync %0, 96;" ::"r"(before) : "memory");
-    if (behind) asm volatile("bar.sync %0, %1;" ::"r"(behind), "r"(count) : "memory");
+    if (before) ::meet<96>(before);
+    if (behind) ::meet(behind, count);
   }
 };
 
@@ -293,7 +285,7 @@ template <class Real, int W, int S, int B, int U, int Levels> struct Pipeline {
 };
 
 template <class Real, int W, int S, int B, int U> __device__ __forceinline__ void sweep_deep(const Pass<Real>& a) {
-  extern __shared__ __align__(16) char shared[];
+  DYNAMIC_SHARED(shared);
   const int lane = threadIdx.x & 31, warps = (a.sweeps + S - 1) / S, pipes = (blockDim.x >> 5) / warps;
   const int all = __shfl_sync(kAll, threadIdx.x >> 5, 0);  // by shuffle: the compiler then knows that a warp agrees on it
   const int pipe = all / warps, warp = (all + pipe) % warps;  // in turn, for the first and the last have more to do, and each scheduler has every fourth

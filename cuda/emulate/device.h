@@ -1,0 +1,141 @@
+// Enough of CUDA to run the kernels on threads of a CPU, one for each of a GPU's: to see without a GPU that they are right, and
+// under ThreadSanitizer, which knows POSIX barriers, that they hold no race.
+#pragma once
+#include <pthread.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#define __device__
+#define __global__
+#define __forceinline__ inline
+#define __grid_constant__
+#define __launch_bounds__(...)
+#define DYNAMIC_SHARED(name) char* name = thread.block->shared.get()
+
+using std::max;
+using std::min;
+
+struct float4 { float x, y, z, w; };
+struct double2 { double x, y; };
+struct uint4 { unsigned x, y, z, w; };
+inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
+inline double2 make_double2(double x, double y) { return {x, y}; }
+
+class Barrier {
+ public:
+  explicit Barrier(int threads) : threads(threads) { pthread_barrier_init(&barrier, nullptr, threads); }
+  ~Barrier() { pthread_barrier_destroy(&barrier); }
+  void meet() { pthread_barrier_wait(&barrier); }
+  const int threads;
+
+ private:
+  pthread_barrier_t barrier;
+};
+
+// Warp is 32 threads; what they exchange goes through slots.
+struct Warp {
+  Barrier barrier{32};
+  uint64_t slots[32];
+};
+
+// Block is the threads of a block and what they share.
+struct Block {
+  Block(int threads, int bytes) : shared(new (std::align_val_t(16)) char[bytes]()), warps(threads / 32) {}
+  struct Free { void operator()(char* p) const { operator delete[](p, std::align_val_t(16)); } };
+  std::unique_ptr<char, Free> shared;
+  std::vector<Warp> warps;
+  std::mutex mutex;  // of barriers
+  std::map<int, std::unique_ptr<Barrier>> barriers;
+
+  void meet(int barrier, int threads) {
+    Barrier* b;
+    {
+      std::lock_guard<std::mutex> lock(mutex);
+      std::unique_ptr<Barrier>& at = barriers[barrier];
+      if (!at) at.reset(new Barrier(threads));
+      b = at.get();
+    }
+    if (barrier < 0 || barrier > 15 || b->threads != threads) printf("barrier %d of %d threads met by %d\n", barrier, b->threads, threads), exit(1);
+    b->meet();
+  }
+};
+
+struct Index { unsigned x = 0, y = 0, z = 0; };
+inline thread_local Index threadIdx, blockIdx, blockDim, gridDim;
+inline thread_local struct { Block* block; Warp* warp; } thread;
+
+// launch runs a kernel on so many blocks at once, each of so many threads and bytes of shared memory. The threads are joined by their owner.
+template <class Kernel> void launch(std::vector<std::thread>& threads, std::vector<std::unique_ptr<Block>>& blocks, int grid, int size, int bytes, Kernel kernel) {
+  for (int b = 0; b < grid; b++) {
+    blocks.emplace_back(new Block(size, bytes));
+    Block* block = blocks.back().get();
+    for (int t = 0; t < size; t++)
+      threads.emplace_back([=] {
+        threadIdx.x = t, blockIdx.x = b, blockDim.x = size, gridDim.x = grid;
+        thread.block = block, thread.warp = &block->warps[t / 32];
+        kernel();
+      });
+  }
+}
+
+template <class T> T exchange(T v, int from) {
+  Warp& w = *thread.warp;
+  T got;
+  memcpy(&w.slots[threadIdx.x % 32], &v, sizeof v);
+  w.barrier.meet();
+  memcpy(&got, &w.slots[from], sizeof got);
+  w.barrier.meet();
+  return got;
+}
+template <class T> T __shfl_sync(unsigned, T v, int from) { return exchange(v, from); }
+template <class T> T __shfl_up_sync(unsigned, T v, int by) { const int lane = threadIdx.x % 32; return exchange(v, lane < by ? lane : lane - by); }
+template <class T> T __shfl_down_sync(unsigned, T v, int by) { const int lane = threadIdx.x % 32; return exchange(v, lane + by > 31 ? lane : lane + by); }
+template <class T> T __shfl_xor_sync(unsigned, T v, int with) { return exchange(v, (threadIdx.x % 32) ^ with); }
+inline bool __any_sync(unsigned, bool p) {
+  bool any = false;
+  for (int i = 0; i < 32; i++) any |= exchange(p, i);
+  return any;
+}
+inline void __syncwarp() { thread.warp->barrier.meet(); }
+inline void __syncthreads() { thread.block->meet(0, blockDim.x); }
+template <int kThreads> void meet(int barrier) { thread.block->meet(barrier, kThreads); }
+inline void meet(int barrier, int threads) { thread.block->meet(barrier, threads); }
+
+// peek reads without ThreadSanitizer's knowledge: pipelines fetch more rows than they need, also of halos that a neighbour writes meanwhile,
+// and nothing comes of what they get.
+struct Peeked { uint64_t v[2]; };
+__attribute__((no_sanitize("thread"), noinline)) inline Peeked peek(const volatile uint64_t* from) { return {{from[0], from[1]}}; }
+inline void copy16_async(void* to, const void* from) {
+  const Peeked p = peek((const volatile uint64_t*)from);
+  memcpy(to, &p, sizeof p);
+}
+inline void copies_commit() {}
+template <int N> void copies_wait() {}
+
+inline unsigned look(const unsigned* word) { return __atomic_load_n(word, __ATOMIC_ACQUIRE); }
+inline void tell(unsigned* word, unsigned n) { __atomic_store_n(word, n, __ATOMIC_RELEASE); }
+inline unsigned atomicAdd(unsigned* at, unsigned n) { return __atomic_fetch_add(at, n, __ATOMIC_ACQ_REL); }
+inline unsigned long long atomicAdd(unsigned long long* at, unsigned long long n) { return __atomic_fetch_add(at, n, __ATOMIC_ACQ_REL); }
+inline void __threadfence_system() {}  // every order that it gives is in the words
+inline void __nanosleep(unsigned) { std::this_thread::yield(); }
+
+inline float __fmaf_rn(float a, float b, float c) { return std::fma(a, b, c); }
+inline double __fma_rn(double a, double b, double c) { return std::fma(a, b, c); }
+inline long long __double_as_longlong(double d) {
+  long long n;
+  memcpy(&n, &d, sizeof n);
+  return n;
+}
+// __dadd_rd rounds toward minus infinity: s is the nearest sum, and the rest, which is exact, tells whether it is above.
+inline double __dadd_rd(double a, double b) {
+  const double s = a + b, c = s - a, rest = (a - (s - c)) + (b - c);
+  return rest < 0 ? std::nextafter(s, -INFINITY) : s;
+}

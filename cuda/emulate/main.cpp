@@ -1,0 +1,122 @@
+// Runs the kernels of several sweeps a pass on threads of the CPU, for ranks that exchange halos as those of one node do, and compares fields and
+// sums bit by bit with sweeps done one by one. Prints a line a case.
+#include <cstdio>
+#include <cstdlib>
+
+#include "device.h"
+
+#include "../bench/exact.h"
+#include "../kernels/sweep_deep.cu"
+
+// Case is a mesh of nx columns whose rows are divided among ranks at cuts, the last of which is the number of rows. Rows go round, unless the first and the
+// last are fixed, and there is one rank then.
+struct Case {
+  int nx;
+  std::vector<int> cuts;
+  bool fixed;
+  int sweeps, passes, blocks, pipes;
+};
+
+// shape is a kernel and what it is called with; the same in ../kernel.go.
+template <class Real> struct Shape {
+  void (*kernel)(Pass<Real>);
+  int columns, levels, step;
+};
+static Shape<float> shape(float, int) { return {sweep_f32, 8, 2, 2}; }
+static Shape<double> shape(double, int sweeps) {
+  if (sweeps > 8) return {deep_f64, 4, 4, 4};
+  return {sweep_f64, 4, 2, 2};
+}
+
+template <class Real> struct Rank {
+  int lo, hi;                 // rows
+  std::vector<Real> field[2];  // rows [lo - depth, hi + depth)
+  unsigned came[2] = {}, rows[2] = {};
+  std::vector<unsigned long long> sums;
+};
+
+template <class Real> bool right(const Case& c) {
+  const int depth = c.sweeps, pitch = (c.nx + 7) & ~7, ny = c.cuts.back(), n = c.cuts.size();
+  std::vector<std::vector<Real>> want(1 + c.sweeps * c.passes, std::vector<Real>((size_t)ny * pitch));
+  for (size_t i = 0; i < want[0].size(); i++) want[0][i] = Real((i * 2654435761u >> 8 & 0xffff) / 65536. - .5);
+  for (size_t k = 0; k + 1 < want.size(); k++)
+    for (int y = 0; y < ny; y++)
+      for (int x = 0; x < pitch; x++) {
+        auto at = [&](int dy, int dx) { return want[k][(size_t)((y + dy + ny) % ny) * pitch + x + dx]; };
+        const bool keep = x == 0 || x >= c.nx - 1 || (c.fixed && (y == 0 || y == ny - 1));
+        want[k + 1][(size_t)y * pitch + x] = keep ? at(0, 0) : Real(.25) * ((at(0, -1) + at(0, 1)) + (at(-1, 0) + at(1, 0)));
+      }
+
+  std::vector<Rank<Real>> ranks(n);
+  for (int r = 0; r < n; r++) {
+    Rank<Real>& k = ranks[r];
+    k.lo = r ? c.cuts[r - 1] : c.fixed, k.hi = c.cuts[r] - c.fixed;
+    k.sums.resize((size_t)c.passes * c.sweeps * kSumWords);
+    for (auto& f : k.field) f.resize((size_t)(k.hi - k.lo + 2 * depth) * pitch);
+    for (int y = k.lo - depth; y < k.hi + depth; y++)
+      for (int x = 0; x < pitch; x++) k.field[0][(size_t)(y - k.lo + depth) * pitch + x] = want[0][(size_t)((y + 2 * ny) % ny) * pitch + x];
+  }
+
+  auto pass = [&](int r, int p) {
+    Rank<Real>& k = ranks[r];
+    const Shape<Real> s = shape(Real(), c.sweeps);
+    Pass<Real> a{};
+    a.now = k.field[p % 2].data(), a.next = k.field[(p + 1) % 2].data(), a.sums = &k.sums[(size_t)p * c.sweeps * kSumWords];
+    for (int i = 0; i < 3; i++) a.bias[i] = ldexp(1.0, -134 + 52 + 47 * (2 - i));
+    a.pitch = pitch, a.nx = c.nx, a.sweeps = c.sweeps, a.seam = 3, a.edge = 4;
+    a.rowLo = k.lo - depth, a.rowHi = k.hi + depth, a.outLo = a.countLo = k.lo, a.outHi = a.countHi = k.hi;
+    a.fixTop = c.fixed ? 0 : -1 << 29, a.fixBottom = c.fixed ? ny - 1 : 1 << 29;
+    if (!c.fixed) {
+      Rank<Real>* const neighbours[2] = {&ranks[(r + n - 1) % n], &ranks[(r + 1) % n]};
+      for (int i = 0; i < 2; i++) {
+        Rank<Real>& o = *neighbours[i];
+        a.sides[i].to = o.field[(p + 1) % 2].data() + (i ? 0 : (size_t)(o.hi - o.lo + depth) * pitch);  // mine above is their lower halo
+        if (n == 1) continue;
+        a.sides[i].came = p ? &k.came[i] : nullptr, a.sides[i].theirs = &o.came[1 - i], a.sides[i].rows = &k.rows[i];
+      }
+      a.awaited = p, a.posted = p + 1, a.depth = depth;
+    }
+    const int warps = (c.sweeps + s.levels - 1) / s.levels;
+    const int bytes = (8 + 2 * s.step * (warps - 1)) * 32 * s.columns * (int)sizeof(Real) + s.levels * warps * kSumWords * 8;
+    std::vector<std::thread> threads;
+    std::vector<std::unique_ptr<Block>> blocks;
+    launch(threads, blocks, c.blocks, 32 * warps * c.pipes, bytes * c.pipes, [a, s] { s.kernel(a); });
+    for (auto& t : threads) t.join();
+  };
+  std::vector<std::thread> all;
+  for (int r = 0; r < n; r++)
+    all.emplace_back([&, r] {
+      for (int p = 0; p < c.passes; p++) pass(r, p);
+    });
+  for (auto& t : all) t.join();
+
+  int field = 0, sums = 0, counts = 0;
+  for (auto& k : ranks) {
+    for (int y = k.lo; y < k.hi; y++)
+      field += memcmp(&k.field[c.passes % 2][(size_t)(y - k.lo + depth) * pitch], &want.back()[(size_t)y * pitch], c.nx * sizeof(Real)) != 0;
+    for (int i = 0; i + 1 < (int)want.size(); i++) sums += !sameSum(&k.sums[(size_t)i * kSumWords], want[i], want[i + 1], pitch, c.nx, 0, k.lo, k.hi);
+    for (int i = 0; i < 2; i++) counts += k.rows[i] != 0 || (!c.fixed && n > 1 && k.came[i] != (unsigned)c.passes);
+  }
+  printf("%zu-byte, %d columns, %d rows, %d ranks, %d passes of %d sweeps, %d blocks of %d pipelines: %d rows, %d sums, %d words wrong\n", sizeof(Real), c.nx, ny, n,
+         c.passes, c.sweeps, c.blocks, c.pipes, field, sums, counts);
+  return !field && !sums && !counts;
+}
+
+int main() {
+  bool ok = true;
+  for (const Case& c : {
+           Case{250, {16}, false, 16, 2, 1, 2},            // a rank that is its own neighbour
+           Case{250, {33}, true, 5, 1, 2, 2},              // fixed rows, a warp with one sweep
+           Case{250, {13, 30, 45}, false, 6, 2, 2, 2},     // ranks between two others, groups cut by stripes
+           Case{5, {4, 7, 10, 14}, false, 3, 4, 1, 2},     // stripes as low as the halo, shares without rows
+           Case{130, {20, 36}, false, 9, 2, 1, 1},
+       })
+    ok &= right<float>(c);
+  for (const Case& c : {
+           Case{150, {21, 40, 56}, false, 12, 2, 1, 2},
+           Case{140, {30}, true, 14, 1, 1, 2},             // a warp with two sweeps
+           Case{129, {17, 32}, false, 8, 2, 2, 1},
+       })
+    ok &= right<double>(c);
+  return !ok;
+}

@@ -1,0 +1,41 @@
+package cuda
+
+import (
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The kernels' source, compiled for the CPU with a thread for each of the GPU's: right fields and sums, ranks between two others among them, and no race
+// in shared memory or in the exchange of halos.
+func TestKernelsOnThreads(t *testing.T) {
+	if testing.Short() {
+		t.Skip("NOT RUN with -short: TestKernelsOnThreads, which takes half a minute")
+	}
+	compiler, err := exec.LookPath("g++")
+	if err != nil {
+		t.Skip("NOT RUN: TestKernelsOnThreads needs g++")
+	}
+	program := filepath.Join(t.TempDir(), "emulate")
+	if out, err := exec.Command(compiler, "-std=c++17", "-O1", "-g", "-Wall", "-Wno-unknown-pragmas", "-Wno-sign-compare", "-ffp-contract=off", "-fsanitize=thread",
+		"emulate/main.cpp", "-o", program, "-lpthread").CombinedOutput(); err != nil {
+		t.Fatalf("compile: %v\n%s", err, out)
+	}
+	out, err := exec.Command(program).CombinedOutput()
+	if strings.Contains(string(out), "FATAL: ThreadSanitizer: unexpected memory mapping") {
+		t.Skip("NOT RUN: TestKernelsOnThreads, because ThreadSanitizer cannot use this kernel's memory layout")
+	}
+	want := `4-byte, 250 columns, 16 rows, 1 ranks, 2 passes of 16 sweeps, 1 blocks of 2 pipelines: 0 rows, 0 sums, 0 words wrong
+4-byte, 250 columns, 33 rows, 1 ranks, 1 passes of 5 sweeps, 2 blocks of 2 pipelines: 0 rows, 0 sums, 0 words wrong
+4-byte, 250 columns, 45 rows, 3 ranks, 2 passes of 6 sweeps, 2 blocks of 2 pipelines: 0 rows, 0 sums, 0 words wrong
+4-byte, 5 columns, 14 rows, 4 ranks, 4 passes of 3 sweeps, 1 blocks of 2 pipelines: 0 rows, 0 sums, 0 words wrong
+4-byte, 130 columns, 36 rows, 2 ranks, 2 passes of 9 sweeps, 1 blocks of 1 pipelines: 0 rows, 0 sums, 0 words wrong
+8-byte, 150 columns, 56 rows, 3 ranks, 2 passes of 12 sweeps, 1 blocks of 2 pipelines: 0 rows, 0 sums, 0 words wrong
+8-byte, 140 columns, 30 rows, 1 ranks, 1 passes of 14 sweeps, 1 blocks of 2 pipelines: 0 rows, 0 sums, 0 words wrong
+8-byte, 129 columns, 32 rows, 2 ranks, 2 passes of 8 sweeps, 2 blocks of 1 pipelines: 0 rows, 0 sums, 0 words wrong
+`
+	if err != nil || string(out) != want {
+		t.Errorf("%v\n%s\nwant\n%s", err, out, want)
+	}
+}
