@@ -27,7 +27,7 @@ type Exchange struct {
 // nil, else over links.
 func NewExchange(b *Backend, self bool, peers [2]*Peer, links [2]solver.RowLink) (*Exchange, error) {
 	x := &Exchange{backend: b}
-	b.whole = 2 // rows reach peers sooner than low tiles, which waste most of their work, are swept
+	b.whole = 2 // rows reach peers sooner than edges are swept on their own, most of which is filling pipelines
 	if self {
 		b.whole = 1 // nobody waits for the edges
 	}

@@ -12,7 +12,7 @@ import (
 // A lane of a kernel adds the sums of its groups to three float64 accumulators that hold multiples of three units 47 bits
 // apart, rounding down; so it cuts each sum into three exact pieces and drops what lies below the lowest unit, which is the
 // unit of solver.Sum. An accumulator begins at 2^52 units: there its unit is its last bit, and the difference of two bit
-// patterns counts units. At the end of a tile the counts are added, as integers, to words of the device's memory.
+// patterns counts units. At the end of a share the counts are added, as integers, to words of the device's memory.
 const (
 	pieces    = 3
 	pieceBits = 47
