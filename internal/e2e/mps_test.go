@@ -1,9 +1,15 @@
 package e2e
 
 import (
+	"errors"
+	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"jacobi/internal/mps/mpstest"
 )
@@ -31,4 +37,71 @@ func TestRanksShareGPUsUnderMPS(t *testing.T) {
 			t.Errorf("%v: want %q in\n%s", test.args, test.says, out)
 		}
 	}
+}
+
+// An agent does so for the ranks that it starts.
+func TestAgentsRanksShareGPUsUnderMPS(t *testing.T) {
+	dir, calls := mpstest.Install(t, mpstest.Running)
+	for _, v := range append(fakeCUDA(t), "PATH="+dir+":"+os.Getenv("PATH")) {
+		name, value, _ := strings.Cut(v, "=")
+		t.Setenv(name, value)
+	}
+	u := startServer(t)
+	a := startAgent(t, t.TempDir(), u, "--slots", "9")
+	out := run(t, t.TempDir(), "launcher", onNodes(u, append(slices.Clone(onGPUs), "-np", "9")...)...)
+	if out.code != 0 {
+		t.Fatalf("exit code %d\n%s%s", out.code, out.stdout, out.stderr)
+	}
+	a.waitFor(t, "^9 ranks share 4 GPUs under NVIDIA's multi-process service$")
+	a.waitFor(t, "ranks ended")
+	if got, want := calls(), "daemon, GPUs all\nget_server_list\nquit\n"; got != want {
+		t.Errorf("calls\n%swant\n%s", got, want)
+	}
+}
+
+// The service ends with a launcher that is killed.
+func TestKilledLauncherLeavesNoService(t *testing.T) {
+	dir, _ := mpstest.Install(t, mpstest.Running)
+	t.Setenv("TMPDIR", t.TempDir()) // the directory of the service stays behind
+	for _, v := range append(fakeCUDA(t), "PATH="+dir+":"+os.Getenv("PATH")) {
+		name, value, _ := strings.Cut(v, "=")
+		t.Setenv(name, value)
+	}
+	l := startLive(t, t.TempDir(), append(slices.Clone(onGPUs), "-np", "9")...)
+	l.waitFor("9 ranks share 4 GPUs under")
+	var daemon int
+	b, err := os.ReadFile(filepath.Join(dir, "daemon"))
+	if _, scanErr := fmt.Sscan(string(b), &daemon); err != nil || scanErr != nil {
+		t.Fatal(err, scanErr)
+	}
+	fd, err := unix.PidfdOpen(daemon, 0) // becomes readable when the process ends
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	if err := l.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	for range l.lines { // the pipe ends with the launcher
+	}
+	_ = l.cmd.Wait() // killed: an error by design
+	n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 5000)
+	for errors.Is(err, unix.EINTR) {
+		n, err = unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 5000)
+	}
+	if n != 1 || err != nil {
+		t.Errorf("the service outlives its launcher by 5s: %v", err)
+	}
+	servers, err := filepath.Glob(filepath.Join(os.Getenv("TMPDIR"), "jacobi-mps-*", "server"))
+	if err != nil || len(servers) != 1 {
+		t.Fatalf("servers %v, %v", servers, err)
+	}
+	if b, err = os.ReadFile(servers[0]); err != nil {
+		t.Fatal(err)
+	}
+	var server int
+	if _, err := fmt.Sscan(string(b), &server); err != nil {
+		t.Fatal(err)
+	}
+	_ = unix.Kill(server, unix.SIGKILL) // a real one ends by itself
 }
