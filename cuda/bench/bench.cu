@@ -3,7 +3,7 @@
 // hardware counters.
 //
 //   bench check              many shapes; FEW=1: fewer, for compute-sanitizer
-//   bench time N T B...      an N x N float32 and float64 mesh, T sweeps a pass, B blocks (T = 1: tiles of B rows); ROWS=R: N x R;
+//   bench time N T B...      an N x N float32 and float64 mesh, T sweeps a pass, B blocks (T = 1: tiles of 8B rows); ROWS=R: N x R;
 //                            PIPES=P: at most P pipelines a block; SEAM=S, EDGE=E: as in shares.cuh; ONCE=1: one launch each
 #include <algorithm>
 #include <chrono>
@@ -59,7 +59,7 @@ template <class Real> Pass<Real> makePass(const Case& c, Real* now, Real* next, 
   p.now = now, p.next = next, p.sums = sums, p.pitch = pitch, p.nx = c.nx;
   for (int i = 0; i < 3; i++) p.bias[i] = ldexp(1.0, -134 + 52 + 47 * (2 - i));
   p.rowLo = c.lo - c.depth, p.rowHi = c.hi + c.depth, p.outLo = p.countLo = c.lo, p.outHi = p.countHi = c.hi;
-  p.fixTop = c.fixTop, p.fixBottom = c.fixBottom, p.tileRows = 8 * (c.blocks % 7 + 1), p.sweeps = c.sweeps;
+  p.fixTop = c.fixTop, p.fixBottom = c.fixBottom, p.tileRows = kGroup * c.blocks, p.sweeps = c.sweeps;
   p.seam = getenv("SEAM") ? atoi(getenv("SEAM")) : 10, p.edge = getenv("EDGE") ? atoi(getenv("EDGE")) : sizeof(Real) == 8 ? 6 : 4;
   return p;
 }

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Hardware counters of the kernels: cuda/bench/prof.sh N T H..., after run.sh. On a GPU whose counters may be read.
+# Hardware counters of the kernels: cuda/bench/prof.sh N T B..., after run.sh. On a GPU whose counters may be read.
 s=smsp__average_warps_issue_stalled
 M=gpu__time_duration.sum,smsp__issue_active.avg.pct_of_peak_sustained_active,smsp__inst_executed.sum,dram__bytes.sum,smsp__warps_active.avg.per_cycle_active
 for x in no_instruction math_pipe_throttle long_scoreboard short_scoreboard wait not_selected dispatch_stall mio_throttle lg_throttle barrier; do
