@@ -61,7 +61,7 @@ type geometry struct {
 
 	shared     int // bytes a pipeline
 	pipes      int // most pipelines a block
-	seam, edge int // see kernels/shares.cuh
+	seam, edge int // by how much strips count as longer than they are, see kernels/shares.cuh
 	fill       int // rows that a share costs besides its own: overlap, and filling the pipeline
 }
 
@@ -80,7 +80,8 @@ func once(suffix string) shape {
 	}}
 }
 
-// deep describes sweep_deep.cu with so many columns a lane, sweeps a warp, rows between two barriers, warps a pipeline and warps a block.
+// deep describes sweep_deep.cu for values of so many bytes, with so many columns a lane, sweeps a warp, rows between two barriers, warps a pipeline and
+// warps a block; edge is that of geometry.
 func deep(name string, size, columns, levels, step, mostWarps, blockWarps, edge int) shape {
 	return shape{name: name, most: levels * mostWarps, geometry: func(sweeps int) geometry {
 		const barriers = 15                     // that a block has, but for the one of __syncthreads
