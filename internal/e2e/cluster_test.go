@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"jacobi/internal/proctest"
 )
 
 // cluster is hosts on one machine: each a network namespace with an address of its own, joined by a bridge. The first one
@@ -268,20 +270,14 @@ func (c *cluster) leavesNothing(limit time.Duration) {
 	c.t.Helper()
 	deadline := time.Now().Add(limit)
 	for _, pid := range c.all() {
-		fd, err := unix.PidfdOpen(pid, 0)
+		p, err := proctest.Watch(c.t, pid)
 		if errors.Is(err, unix.ESRCH) {
 			continue
 		}
 		if err != nil {
 			c.t.Fatal(err)
 		}
-		defer unix.Close(fd)
-		ended := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
-		n, err := unix.Poll(ended, int(max(0, time.Until(deadline)).Milliseconds()))
-		for errors.Is(err, unix.EINTR) {
-			n, err = unix.Poll(ended, int(max(0, time.Until(deadline)).Milliseconds()))
-		}
-		if n != 1 || err != nil {
+		if err := p.AwaitEnd(max(0, time.Until(deadline))); err != nil {
 			line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 			c.t.Errorf("process %d outlives its run by %v: %q (%v)", pid, limit, line, err)
 		}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-
 	"io/fs"
 	"os"
 	"os/exec"
@@ -17,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"jacobi/internal/proctest"
 )
 
 // live is a launcher that is still running.
@@ -333,14 +332,13 @@ func TestNobodyReads(t *testing.T) {
 func TestKilledLauncherLeavesNoOrphan(t *testing.T) {
 	l := begin(t, t.TempDir(), "-np", "3")
 	pids := l.allRanks(3)
-	fds := make([]int, len(pids)) // become readable when their processes end
-	for i, pid := range pids {
-		fd, err := unix.PidfdOpen(pid, 0)
+	var ranks []*proctest.Process
+	for _, pid := range pids {
+		p, err := proctest.Watch(t, pid)
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer unix.Close(fd)
-		fds[i] = fd
+		ranks = append(ranks, p)
 	}
 	if err := l.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
@@ -348,14 +346,9 @@ func TestKilledLauncherLeavesNoOrphan(t *testing.T) {
 	for range l.lines { // the pipe ends with the launcher
 	}
 	_ = l.cmd.Wait() // killed: an error by design
-	for i, fd := range fds {
-		ended := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
-		n, err := unix.Poll(ended, 5000)
-		for errors.Is(err, unix.EINTR) {
-			n, err = unix.Poll(ended, 5000)
-		}
-		if n != 1 || err != nil {
-			t.Errorf("process %d outlives its launcher by 5s: %v", pids[i], err)
+	for _, p := range ranks {
+		if err := p.AwaitEnd(5 * time.Second); err != nil {
+			t.Errorf("a rank outlives its launcher: %v", err)
 		}
 	}
 }

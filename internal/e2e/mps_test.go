@@ -1,17 +1,17 @@
 package e2e
 
 import (
-	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
-
-	"golang.org/x/sys/unix"
+	"time"
 
 	"jacobi/internal/mps/mpstest"
+	"jacobi/internal/proctest"
 )
 
 // Where ranks share GPUs, the launcher starts the multi-process service for them, and ends it after them.
@@ -39,13 +39,34 @@ func TestRanksShareGPUsUnderMPS(t *testing.T) {
 	}
 }
 
-// An agent does so for the ranks that it starts.
-func TestAgentsRanksShareGPUsUnderMPS(t *testing.T) {
-	dir, calls := mpstest.Install(t, mpstest.Running)
+// useFakeMPS gives fake GPUs, and a fake service for them in dir, to all programs of a test.
+func useFakeMPS(t *testing.T) (dir string, calls func() string) {
+	t.Helper()
+	dir, calls = mpstest.Install(t, mpstest.Running)
 	for _, v := range append(fakeCUDA(t), "PATH="+dir+":"+os.Getenv("PATH")) {
 		name, value, _ := strings.Cut(v, "=")
 		t.Setenv(name, value)
 	}
+	return dir, calls
+}
+
+// numberIn reads a file that holds a number.
+func numberIn(t *testing.T, path string) int {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(string(b)))
+	if err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+	return n
+}
+
+// An agent does so for the ranks that it starts.
+func TestAgentsRanksShareGPUsUnderMPS(t *testing.T) {
+	_, calls := useFakeMPS(t)
 	u := startServer(t)
 	a := startAgent(t, t.TempDir(), u, "--slots", "9")
 	out := run(t, t.TempDir(), "launcher", onNodes(u, append(slices.Clone(onGPUs), "-np", "9")...)...)
@@ -61,47 +82,26 @@ func TestAgentsRanksShareGPUsUnderMPS(t *testing.T) {
 
 // The service ends with a launcher that is killed.
 func TestKilledLauncherLeavesNoService(t *testing.T) {
-	dir, _ := mpstest.Install(t, mpstest.Running)
 	t.Setenv("TMPDIR", t.TempDir()) // the directory of the service stays behind
-	for _, v := range append(fakeCUDA(t), "PATH="+dir+":"+os.Getenv("PATH")) {
-		name, value, _ := strings.Cut(v, "=")
-		t.Setenv(name, value)
-	}
+	dir, _ := useFakeMPS(t)
 	l := startLive(t, t.TempDir(), append(slices.Clone(onGPUs), "-np", "9")...)
 	l.waitFor("9 ranks share 4 GPUs under")
-	var daemon int
-	b, err := os.ReadFile(filepath.Join(dir, "daemon"))
-	if _, scanErr := fmt.Sscan(string(b), &daemon); err != nil || scanErr != nil {
-		t.Fatal(err, scanErr)
-	}
-	fd, err := unix.PidfdOpen(daemon, 0) // becomes readable when the process ends
+	daemon, err := proctest.Watch(t, numberIn(t, filepath.Join(dir, "daemon")))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer unix.Close(fd)
 	if err := l.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	for range l.lines { // the pipe ends with the launcher
 	}
 	_ = l.cmd.Wait() // killed: an error by design
-	n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 5000)
-	for errors.Is(err, unix.EINTR) {
-		n, err = unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 5000)
-	}
-	if n != 1 || err != nil {
-		t.Errorf("the service outlives its launcher by 5s: %v", err)
+	if err := daemon.AwaitEnd(5 * time.Second); err != nil {
+		t.Errorf("the service outlives its launcher: %v", err)
 	}
 	servers, err := filepath.Glob(filepath.Join(os.Getenv("TMPDIR"), "jacobi-mps-*", "server"))
 	if err != nil || len(servers) != 1 {
 		t.Fatalf("servers %v, %v", servers, err)
 	}
-	if b, err = os.ReadFile(servers[0]); err != nil {
-		t.Fatal(err)
-	}
-	var server int
-	if _, err := fmt.Sscan(string(b), &server); err != nil {
-		t.Fatal(err)
-	}
-	_ = unix.Kill(server, unix.SIGKILL) // a real one ends by itself
+	_ = syscall.Kill(numberIn(t, servers[0]), syscall.SIGKILL) // a real one ends by itself
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"jacobi/internal/proctest"
 )
 
 // pipe is a wire within a process, to a Serve of its own.
@@ -123,14 +123,15 @@ func TestALostHostIsAFailureAndItsRanksEnd(t *testing.T) {
 	b.Close()
 	lost := newPipe(ctx, nil)
 	tr.job.Hosts["b"] = NewRemote("b", lost)
-	var fds []unix.PollFd
+	var ranks []*proctest.Process
 	out := tr.run(t, func(pids map[int]int) {
 		for _, r := range []int{1, 3} {
-			fd, err := unix.PidfdOpen(pids[r], 0)
+			p, err := proctest.Watch(t, pids[r])
 			if err != nil {
 				t.Error(err)
+				continue
 			}
-			fds = append(fds, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
+			ranks = append(ranks, p)
 		}
 		cut(errors.New("cut"))
 	})
@@ -140,11 +141,10 @@ func TestALostHostIsAFailureAndItsRanksEnd(t *testing.T) {
 	if err := <-lost.ended; err == nil || err.Error() != "cut" {
 		t.Errorf("Serve: %v", err)
 	}
-	for i := range fds {
-		if n, err := unix.Poll(fds[i:i+1], 10_000); n != 1 {
-			t.Errorf("a rank outlives its wire by 10 s (%v)", err)
+	for _, p := range ranks {
+		if err := p.AwaitEnd(10 * time.Second); err != nil {
+			t.Errorf("a rank outlives its wire: %v", err)
 		}
-		unix.Close(int(fds[i].Fd))
 	}
 }
 

@@ -16,8 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"jacobi/internal/proctest"
 	"jacobi/internal/roster"
 )
 
@@ -340,7 +339,7 @@ func TestRanksDieWithAKilledLauncher(t *testing.T) {
 	if err := launcher.Start(); err != nil {
 		t.Fatal(err)
 	}
-	var ranks []unix.PollFd
+	var ranks []*proctest.Process
 	for lines := bufio.NewScanner(stdout); len(ranks) < 3 && lines.Scan(); {
 		text, ok := strings.CutPrefix(lines.Text(), "ready ")
 		if !ok {
@@ -350,12 +349,11 @@ func TestRanksDieWithAKilledLauncher(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		fd, err := unix.PidfdOpen(pid, 0)
+		p, err := proctest.Watch(t, pid)
 		if err != nil {
-			t.Fatalf("rank of process %d: %v", pid, err)
+			t.Fatalf("rank: %v", err)
 		}
-		defer unix.Close(fd)
-		ranks = append(ranks, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
+		ranks = append(ranks, p)
 	}
 	if len(ranks) != 3 {
 		t.Fatalf("%d ranks are ready, want 3", len(ranks))
@@ -364,9 +362,9 @@ func TestRanksDieWithAKilledLauncher(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = launcher.Wait()
-	for r := range ranks {
-		if n, err := unix.Poll(ranks[r:r+1], 10_000); n != 1 {
-			t.Errorf("a rank outlives the launcher by 10 s (%v)", err)
+	for _, p := range ranks {
+		if err := p.AwaitEnd(10 * time.Second); err != nil {
+			t.Errorf("a rank outlives the launcher: %v", err)
 		}
 	}
 }

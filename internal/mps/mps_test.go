@@ -8,10 +8,10 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-
-	"golang.org/x/sys/unix"
+	"time"
 
 	"jacobi/internal/mps/mpstest"
+	"jacobi/internal/proctest"
 )
 
 // install puts a stand-in for the control program into PATH.
@@ -40,11 +40,10 @@ func TestService(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fd, err := unix.PidfdOpen(pid, 0) // becomes readable when the process ends
+	p, err := proctest.Watch(t, pid)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer unix.Close(fd)
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
@@ -54,8 +53,8 @@ func TestService(t *testing.T) {
 	if _, err := os.Stat(s.dir); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("its directory: %v", err)
 	}
-	if n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 5000); n != 1 || err != nil {
-		t.Errorf("its server still runs: %v", err)
+	if err := p.AwaitEnd(5 * time.Second); err != nil {
+		t.Errorf("its server: %v", err)
 	}
 }
 
