@@ -23,8 +23,8 @@ func TestKernelsOnThreads(t *testing.T) {
 		t.Fatalf("compile: %v\n%s", err, out)
 	}
 	out, err := exec.Command(program).CombinedOutput()
-	if strings.Contains(string(out), "FATAL: ThreadSanitizer: unexpected memory mapping") {
-		t.Skip("NOT RUN: TestKernelsOnThreads, because ThreadSanitizer cannot use this kernel's memory layout")
+	if strings.Contains(string(out), "FATAL: ThreadSanitizer: unexpected memory mapping") { // too random for older ones
+		out, err = exec.Command("setarch", "-R", program).CombinedOutput()
 	}
 	want := `4-byte, 250 columns, 16 rows, 1 ranks, 2 passes of 16 sweeps, 1 blocks of 2 pipelines: 0 rows, 0 sums, 0 words wrong
 4-byte, 250 columns, 33 rows, 1 ranks, 1 passes of 5 sweeps, 2 blocks of 2 pipelines: 0 rows, 0 sums, 0 words wrong

@@ -6,7 +6,7 @@ import (
 	"jacobi/solver"
 )
 
-// What was fastest, or within 2% of it, on an H200 with 132 multiprocessors.
+// What was fastest, or within 3% of it, on an H200 with 132 multiprocessors; as many pipelines as fit where few were not tried.
 func TestDivide(t *testing.T) {
 	for _, test := range []struct {
 		dtype         solver.DType

@@ -38,7 +38,7 @@ func reach(ctx context.Context, p *plan, ssh launch.SSH, say func(string)) (*hos
 			if p.places.here[name] {
 				mu.Lock()
 				defer mu.Unlock()
-				prepare := func(ctx context.Context, spec *launch.Spec) (func(), error) { return p.shareGPUs(ctx, spec, say) }
+				prepare := func(ctx context.Context, spec *launch.Spec) (func(), error) { return p.shareGPUs(ctx, spec, say), nil }
 				h.byName[name], machines[i] = &launch.Local{Prepare: prepare}, machine()
 				return
 			}

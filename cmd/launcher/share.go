@@ -11,18 +11,18 @@ import (
 
 // shareGPUs starts NVIDIA's multi-process service for ranks of this machine that share GPUs, unless device.mps is off or there is none to
 // start. Without it they sweep as well, but slower.
-func (p *plan) shareGPUs(ctx context.Context, spec *launch.Spec, say func(string)) (done func(), err error) {
+func (p *plan) shareGPUs(ctx context.Context, spec *launch.Spec, say func(string)) (done func()) {
 	ranks := len(spec.Ranks)
 	if p.cfg.Device.MPS == "off" || len(p.gpus) == 0 || ranks <= len(p.gpus) || ranks > mps.MaxClients*len(p.gpus) {
-		return nil, nil
+		return nil
 	}
-	service, err := mps.Start(ctx)
+	service, err := mps.Start(ctx, spec.Env)
 	switch {
 	case errors.Is(err, mps.ErrNone):
-		return nil, nil
+		return nil
 	case err != nil:
 		say(fmt.Sprintf("ranks take turns on the GPUs, without NVIDIA's multi-process service: %v", err))
-		return nil, nil
+		return nil
 	}
 	say(fmt.Sprintf("%d ranks share %s under NVIDIA's multi-process service", ranks, plural(len(p.gpus), "GPU")))
 	spec.Env = append(spec.Env, service.Environ()...)
@@ -30,5 +30,5 @@ func (p *plan) shareGPUs(ctx context.Context, spec *launch.Spec, say func(string
 		if err := service.Close(); err != nil {
 			say(err.Error())
 		}
-	}, nil
+	}
 }

@@ -83,5 +83,5 @@ func prepare(ctx context.Context, spec *launch.Spec) (done func(), err error) {
 	if err := p.checkMemory(); err != nil {
 		return nil, err
 	}
-	return p.shareGPUs(ctx, spec, func(text string) { fmt.Fprintln(os.Stderr, text) })
+	return p.shareGPUs(ctx, spec, func(text string) { fmt.Fprintln(os.Stderr, text) }), nil
 }

@@ -1,7 +1,7 @@
-// How the strips of a pass are shared out among blocks: all do about the same work, at the same time.
+// How the strips of a pass are shared out among pipelines: all do about the same work, at the same time.
 //
 // The strips, one behind the other, are a line of positions, one for each group of rows. A strip begins with `seam` more, for what it
-// costs to begin one, and the outer two, where columns are fixed and a row costs more, are longer by edge/8. Each block gets
+// costs to begin one, and the outer two, where columns are fixed and a row costs more, are longer by edge/8. Each pipeline gets
 // the same number of positions, so the end of one strip and maybe the begin of the next.
 #pragma once
 #include "pass.cuh"
@@ -23,9 +23,9 @@ struct Shares {
     if (within >= length) return groups;
     return max(within, 0) * 8 / (outer(strip) ? 8 + edge : 8);
   }
-  // of returns where a block's share begins.
-  __device__ __forceinline__ int of(unsigned block, unsigned blocks) const {
+  // of returns where one of so many shares begins.
+  __device__ __forceinline__ int of(unsigned share, unsigned shares) const {
     const unsigned all = begin(strips);
-    return block * (all / blocks) + block * (all % blocks) / blocks;
+    return share * (all / shares) + share * (all % shares) / shares;
   }
 };

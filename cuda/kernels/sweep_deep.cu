@@ -103,7 +103,6 @@ template <class Real, int W, int S, int B, int U, int Levels> struct Pipeline {
       from += (unsigned)(y - a.rowLo) < moves ? pitch : 0;
     };
     const Neighbours neighbours(pipe, warp, warps);
-    auto step = [&]() { neighbours.meet(); };
     auto fetchAhead = [&](int y, int k) {
       if (!first) return;
       copies_wait<kAhead - 1>();
@@ -139,7 +138,7 @@ template <class Real, int W, int S, int B, int U, int Levels> struct Pipeline {
 
     // The warps' delays differ by a part of a group: those ahead in their group wait before the first one, the others after the last one.
     const int wait = delay(warp) % kGroup;
-    for (int i = 0; i < wait; i += B) step();
+    for (int i = 0; i < wait; i += B) neighbours.meet();
     if (first && p.top < p.bottom) {
       const int y = (p.top - T) & -kGroup;
       await_halos(a, p.top, p.bottom);
@@ -181,7 +180,7 @@ template <class Real, int W, int S, int B, int U, int Levels> struct Pipeline {
       // group from y on. `counts`: the group that ends with row y-1 does.
       auto take = [&](int y, int begin, int k, bool counts, auto care) {
         constexpr int kCare = decltype(care)::value;
-        if (k % B == 0) step(), fetchAhead(y + begin + k, begin + k);
+        if (k % B == 0) neighbours.meet(), fetchAhead(y + begin + k, begin + k);
         Row<Real, W> v = Slot::take(slot(k) + begin / kRing * round, lane);
 #pragma unroll
         for (int s = 0; s < Levels; s++) {
@@ -245,7 +244,7 @@ template <class Real, int W, int S, int B, int U, int Levels> struct Pipeline {
             aim(p.strip + 1, from + kAhead * B);
           }
 #pragma unroll 1
-          for (int k = 0; k < kGroup; k += B) step(), fetchAhead(from + k, k);
+          for (int k = 0; k < kGroup; k += B) neighbours.meet(), fetchAhead(from + k, k);
           y += kGroup;
           to += kGroup * (ptrdiff_t)pitch;
           continue;
@@ -278,7 +277,7 @@ template <class Real, int W, int S, int B, int U, int Levels> struct Pipeline {
       if (last) handed(a, p.top, min(p.bottom, a.outHi), shares.strips, lane);
       p.strip++, p.top = top8, p.bottom = row(p.strip, p.end);
     }
-    for (int i = wait; i < kGroup; i += B) step();
+    for (int i = wait; i < kGroup; i += B) neighbours.meet();
 #pragma unroll
     for (int s = 0; s < Levels; s++) flush(words[s], a.sums + (base + s) * kSumWords, lane);
   }

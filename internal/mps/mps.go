@@ -39,13 +39,14 @@ type Service struct {
 	ended chan struct{}
 }
 
-// Start starts a service of this process's user for all GPUs, and waits until it answers. The kernel ends it with this process.
-func Start(ctx context.Context) (*Service, error) {
+// Start starts a service of this process's user for all GPUs, and waits until it answers. The kernel ends it with this process. env is what its clients get
+// besides this process's environment.
+func Start(ctx context.Context, env []string) (*Service, error) {
 	path, err := exec.LookPath(program)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNone, err)
 	}
-	if os.Getenv(pipeVar) != "" {
+	if slices.ContainsFunc(append(os.Environ(), env...), func(v string) bool { return strings.HasPrefix(v, pipeVar+"=") }) {
 		return nil, fmt.Errorf("%w: %s is set", ErrNone, pipeVar)
 	}
 	if _, err := os.Stat(filepath.Join(usualPlace, "control")); err == nil {

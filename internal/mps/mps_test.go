@@ -25,7 +25,7 @@ func install(t *testing.T, daemon string) (calls func() string) {
 func TestService(t *testing.T) {
 	calls := install(t, mpstest.Running)
 	t.Setenv("CUDA_VISIBLE_DEVICES", "3")
-	s, err := Start(t.Context())
+	s, err := Start(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func TestService(t *testing.T) {
 
 func TestServiceThatDoesNotStart(t *testing.T) {
 	calls := install(t, "echo out of luck >&2; exit 1")
-	s, err := Start(t.Context())
+	s, err := Start(t.Context(), nil)
 	if want := "nvidia-cuda-mps-control ended: no daemon"; s != nil || err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}
@@ -74,19 +74,26 @@ func TestServiceThatDoesNotAnswer(t *testing.T) {
 	install(t, "exec sleep 1000")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("no patience"))
-	if _, err := Start(ctx); err == nil || !strings.HasPrefix(err.Error(), "nvidia-cuda-mps-control does not answer: no patience") {
+	if _, err := Start(ctx, nil); err == nil || !strings.HasPrefix(err.Error(), "nvidia-cuda-mps-control does not answer: no patience") {
 		t.Errorf("error %v", err)
 	}
 }
 
 func TestNoService(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
-	if _, err := Start(t.Context()); !errors.Is(err, ErrNone) {
+	if _, err := Start(t.Context(), nil); !errors.Is(err, ErrNone) {
 		t.Errorf("without the program: %v", err)
 	}
-	install(t, mpstest.Running)
+	calls := install(t, mpstest.Running)
+	const set = "no service to start: CUDA_MPS_PIPE_DIRECTORY is set"
+	if _, err := Start(t.Context(), []string{"A=b", pipeVar + "=/elsewhere"}); !errors.Is(err, ErrNone) || err.Error() != set {
+		t.Errorf("for clients of another service: %v", err)
+	}
 	t.Setenv(pipeVar, "/elsewhere")
-	if _, err := Start(t.Context()); !errors.Is(err, ErrNone) || err.Error() != "no service to start: CUDA_MPS_PIPE_DIRECTORY is set" {
+	if _, err := Start(t.Context(), nil); !errors.Is(err, ErrNone) || err.Error() != set {
 		t.Errorf("beside another service: %v", err)
+	}
+	if calls() != "" {
+		t.Errorf("the program was called:\n%s", calls())
 	}
 }
