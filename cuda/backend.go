@@ -32,6 +32,7 @@ type Backend struct {
 	halosIn   *driver.Event  // on fast: the halos of now are there, and the edges before
 	edgesOut  *driver.Event  // on fast: the edges of next
 	swept     *driver.Event  // on slow: the interior of now
+	inside    bool           // a pass into now, or beyond it, went into slow that fast has not waited for
 
 	counts  driver.DevicePtr   // ring x MaxSweeps x sumWords
 	pinned  *driver.HostMemory // the same on the host
@@ -77,8 +78,14 @@ func (b *Backend) Edges(ctx context.Context, blk solver.Block) error {
 		middle = solver.Stripe{Lo: s.Hi, Hi: s.Hi}
 	}
 	edges := [2]solver.Stripe{{Lo: s.Lo, Hi: middle.Lo}, {Lo: middle.Hi, Hi: s.Hi}}
-	if err := errors.Join(b.markHalos(blk, edges[0]), b.fast.Wait(b.swept)); err != nil {
+	if err := b.markHalos(blk, edges[0]); err != nil {
 		return err
+	}
+	if b.inside { // else all passes are in this stream, and a wait would cost them two microseconds each
+		if err := b.fast.Wait(b.swept); err != nil {
+			return err
+		}
+		b.inside = false
 	}
 	for _, p := range b.peers {
 		if err := p.allow(); err != nil {
@@ -141,10 +148,11 @@ func (b *Backend) Interior(ctx context.Context, blk solver.Block) error {
 	case *edged != blk:
 		return fmt.Errorf("cuda backend: interior of block %+v after the edges of block %+v", blk, *edged)
 	}
-	if err := b.slow.Wait(b.halosIn); err != nil {
-		return err
-	}
 	if out.Rows() > 0 {
+		if err := b.slow.Wait(b.halosIn); err != nil {
+			return err
+		}
+		b.inside = true
 		if err := b.sweep(b.slow, blk, out, count, false); err != nil {
 			return err
 		}
@@ -177,15 +185,18 @@ func (b *Backend) sweep(s *driver.Stream, blk solver.Block, out, count solver.St
 	if !b.layout.Neighbour[solver.Bottom] {
 		p.fixBottom = int32(b.layout.Mesh.NY - 1)
 	}
+	if err := b.freePlace(s, blk); err != nil {
+		return err
+	}
 	if b.fuses(blk, out) {
 		b.direct.fuse(&p, exchange)
 	}
 	for _, k := range b.kernels {
-		if blk.Sweeps <= k.most {
-			return k.launch(s, p)
+		if did, err := k.launch(s, p); did || err != nil {
+			return err
 		}
 	}
-	return fmt.Errorf("cuda backend: %d sweeps a block, at most %d are possible", blk.Sweeps, b.maxSweeps())
+	return fmt.Errorf("cuda backend: no kernel does %d sweeps a block with %d bytes of shared memory", blk.Sweeps, b.device.SharedBytes)
 }
 
 // Undo implements solver.Backend.

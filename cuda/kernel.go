@@ -2,8 +2,6 @@ package cuda
 
 import (
 	_ "embed"
-	"fmt"
-	"math"
 	"unsafe"
 
 	"jacobi/cuda/driver"
@@ -41,7 +39,7 @@ type pass struct {
 	sides             [2]passSide // above and below
 	awaited, posted   uint32
 	depth             int32 // rows to hand on
-	seam, edge, _     int32 // see kernels/shares.cuh
+	seam, edge, _     int32 // see kernels/pass.cuh
 }
 
 // passSide is struct Side in kernels/pass.cuh.
@@ -52,64 +50,33 @@ const nowhere = -1 << 29
 
 var _ [0]struct{} = [unsafe.Sizeof(pass{}) - 184]struct{}{} // the size of struct Pass
 
-// geometry is how a kernel divides a pass among blocks. Either blocks do tile after tile, or each has several pipelines of warps that do equal
-// shares.
-type geometry struct {
-	threads int // a block or pipeline
-	columns int // that a block or pipeline writes
-	strides int // if not 0, the rows of a tile, of which as many are under way as the device holds
-
-	shared     int // bytes a pipeline
-	pipes      int // most pipelines a block
-	seam, edge int // by how much strips count as longer than they are, see kernels/shares.cuh
-	fill       int // rows that a share costs besides its own: overlap, and filling the pipeline
+// capacity is what a division depends on, of a GPU and for a kernel.
+type capacity struct {
+	sms    int // multiprocessors
+	shared int // bytes of shared memory that a block may have
+	held   int // blocks without shared memory of their own that a multiprocessor holds at once
 }
 
-// shape is a kernel in kernels/: its name, the most sweeps it does in a pass, and its geometry for a number of sweeps.
+// division is how a kernel divides a pass among blocks.
+type division struct {
+	blocks, threads int // threads a block
+	shared          int // bytes a block
+}
+
+// shape is a kernel in kernels/: its name, the most threads of a block and sweeps of a pass, and how it divides one. divide tells the kernel in the pass
+// what it has to know of that; it reports false for a pass that the kernel cannot do.
 type shape struct {
-	name     string
-	most     int
-	geometry func(sweeps int) geometry
+	name          string
+	threads, most int
+	divide        func(c capacity, p *pass) (division, bool)
 }
 
-// once describes sweep_once.cu.
-func once(suffix string) shape {
-	return shape{name: "once_" + suffix, most: 1, geometry: func(int) geometry {
-		const threads, columns, rows = 128, 4, 2 * solver.GroupRows
-		return geometry{threads: threads, columns: threads * columns, strides: rows}
-	}}
-}
-
-// deep describes sweep_deep.cu for values of so many bytes, with so many columns a lane, sweeps a warp, rows between two barriers, warps a pipeline and
-// warps a block; edge is that of geometry.
-func deep(name string, size, columns, levels, step, mostWarps, blockWarps, edge int) shape {
-	return shape{name: name, most: levels * mostWarps, geometry: func(sweeps int) geometry {
-		const barriers = 15                     // that a block has, but for the one of __syncthreads
-		slot := 32 * columns * size             // a row in shared memory
-		warps := (sweeps + levels - 1) / levels // of a pipeline
-		stale := (sweeps + columns - 1) / columns
-		pipes := blockWarps / warps
-		if warps > 1 {
-			pipes = min(pipes, barriers/(warps/2))
-		}
-		return geometry{
-			threads: 32 * warps,
-			columns: (32 - 2*stale) * columns, // those of the outer lanes are not right in the end
-			shared:  (solver.GroupRows+2*step*(warps-1))*slot + levels*warps*sumBytes,
-			pipes:   pipes,
-			seam:    (2*sweeps + 6*solver.GroupRows) / solver.GroupRows,
-			edge:    edge,
-			fill:    2*sweeps + (levels+step)*warps,
-		}
-	}}
-}
-
-// shapes returns the kernels for a type of field, that for the fewest sweeps first.
+// shapes returns the kernels for a type of field. The first that can do a pass is the fastest.
 func shapes(t solver.DType) []shape {
 	if t == solver.Float64 {
 		return []shape{once("f64"), deep("sweep_f64", 8, 4, 2, 2, 4, 20, 6), deep("deep_f64", 8, 4, 4, 4, 4, 12, 6)}
 	}
-	return []shape{once("f32"), deep("sweep_f32", 4, 8, 2, 2, 8, 24, 4)}
+	return []shape{once("f32"), held("held24_f32", 0), held("held16_f32", 1), deep("sweep_f32", 4, 8, 2, 2, 8, 24, 4)}
 }
 
 // MaxSweeps returns the most sweeps in a block of fields of a type.
@@ -131,72 +98,45 @@ func PreferredDepth(m solver.Mesh, minRows int) int {
 // kernel is a loaded kernel.
 type kernel struct {
 	shape
-	f      *driver.Function
-	sms    int
-	shared int // bytes that a block may have
-	arg    *pass
-	args   *driver.Args
-	held   int // of a kernel with strides: blocks that a multiprocessor holds at once
+	f        *driver.Function
+	capacity capacity
+	arg      *pass
+	args     *driver.Args
 }
 
 func loadKernel(m *driver.Module, dev *driver.Device, s shape) (*kernel, error) {
-	k := &kernel{shape: s, sms: dev.SMs, shared: dev.SharedBytes, arg: new(pass)}
+	k := &kernel{shape: s, capacity: capacity{sms: dev.SMs, shared: dev.SharedBytes}, arg: new(pass)}
 	var err error
 	if k.f, err = m.Function(s.name); err != nil {
 		return nil, err
 	}
-	if g := s.geometry(s.most); g.strides > 0 {
-		k.held, err = k.f.BlocksPerSM(g.threads, 0)
-	} else {
-		err = k.f.SetDynamicShared(k.shared)
-	}
-	if err != nil {
+	if k.capacity.held, err = k.f.BlocksPerSM(s.threads, 0); err != nil {
 		return nil, err
+	}
+	if s.most > 1 {
+		if err = k.f.SetDynamicShared(k.capacity.shared); err != nil {
+			return nil, err
+		}
 	}
 	k.args, err = k.f.Args(k.arg)
 	return k, err
 }
 
-// launch puts a pass into the stream. p says everything but how it is divided.
-func (k *kernel) launch(s *driver.Stream, p pass) error {
-	g := k.geometry(int(p.sweeps))
-	strips := (int(p.nx) + g.columns - 1) / g.columns
-	groups := (int(p.outHi)+solver.GroupRows-1)/solver.GroupRows - int(p.outLo)/solver.GroupRows
-	if g.strides > 0 {
-		p.tileRows = int32(g.strides)
-		tiles := strips * ((groups*solver.GroupRows + g.strides - 1) / g.strides)
-		*k.arg = p
-		return k.f.Launch(s, driver.Dim{X: min(k.held*k.sms, tiles)}, driver.Dim{X: g.threads}, 0, k.args)
+// launch puts a pass into the stream, if the kernel can do it. p says everything but how it is divided.
+func (k *kernel) launch(s *driver.Stream, p pass) (bool, error) {
+	if int(p.sweeps) > k.most {
+		return false, nil
 	}
-	g.pipes = min(g.pipes, k.shared/g.shared)
-	if g.pipes == 0 {
-		return fmt.Errorf("kernel %s: %d sweeps need %d bytes of shared memory, a block has %d", k.name, p.sweeps, g.shared, k.shared)
+	d, ok := k.divide(k.capacity, &p)
+	if !ok {
+		return false, nil
 	}
-	pipes, blocks := divide(strips, groups, k.sms, g)
-	p.seam, p.edge = int32(g.seam), int32(g.edge)
 	*k.arg = p
-	return k.f.Launch(s, driver.Dim{X: blocks}, driver.Dim{X: pipes * g.threads}, pipes*g.shared, k.args)
+	return true, k.f.Launch(s, driver.Dim{X: d.blocks}, driver.Dim{X: d.threads}, d.shared, k.args)
 }
 
-// positions returns the length of the line that blocks share, see kernels/shares.cuh.
-func (g geometry) positions(strips, groups int) int {
-	return strips*(groups+g.seam) + min(strips, 2)*(groups*g.edge/8)
-}
-
-// divide chooses the pipelines a block, and the blocks, for so many strips and groups of rows. More pipelines have smaller shares, but each share
-// costs its overlap with the next, and pipelines slow each other down. There is a block for each multiprocessor, unless shares would be
-// empty. The constants were fitted to an H200; see docs/performance.md.
-func divide(strips, groups, sms int, g geometry) (pipes, blocks int) {
-	positions := g.positions(strips, groups)
-	best := math.Inf(1)
-	for n := 1; n <= g.pipes; n++ {
-		full := float64(n) / float64(g.pipes)
-		rows := float64(positions*solver.GroupRows) / float64(sms*n)
-		// What a row and a row of filling cost, relative to a row on a full multiprocessor.
-		row, fill := max(0.35, 1-1.09*(1-full)*(1-full)), 0.6+0.34*full*full*full
-		if cost := row*rows + fill*float64(g.fill); cost < best {
-			best, pipes = cost, n
-		}
-	}
-	return pipes, min(sms, (positions+pipes-1)/pipes)
+// groups returns how many groups of rows a pass writes to.
+func (p *pass) groups() int {
+	top := int(p.outLo) &^ (solver.GroupRows - 1)
+	return (int(p.outHi) - top + solver.GroupRows - 1) / solver.GroupRows
 }

@@ -8,35 +8,44 @@ import (
 
 // What was fastest, or within 3% of it, on an H200 with 132 multiprocessors; as many pipelines as fit where few were not tried.
 func TestDivide(t *testing.T) {
+	h200 := capacity{sms: 132, shared: 227 << 10, held: 4}
 	for _, test := range []struct {
 		dtype         solver.DType
 		sweeps        int
 		columns, rows int
-		pipes, blocks int
+		kernel        string
+		blocks, warps int
 	}{
-		{solver.Float32, 16, 16384, 16384, 3, 132},
-		{solver.Float32, 16, 16384, 4096, 3, 132},
-		{solver.Float32, 16, 2048, 2048, 3, 132},
-		{solver.Float32, 16, 2048, 1024, 2, 132},
-		{solver.Float32, 16, 2048, 512, 1, 132},
-		{solver.Float32, 16, 130, 3, 1, 11}, // a strip of one group is eleven positions
-		{solver.Float32, 8, 16384, 16384, 6, 132},
-		{solver.Float32, 2, 16384, 16384, 24, 132},
-		{solver.Float64, 12, 16384, 16384, 4, 132},
-		{solver.Float64, 8, 16384, 16384, 5, 132},
+		{solver.Float32, 1, 16384, 16384, "once_f32", 528, 4},
+		{solver.Float32, 1, 130, 3, "once_f32", 1, 4},
+		{solver.Float32, 16, 16384, 16384, "sweep_f32", 132, 3 * 8},
+		{solver.Float32, 16, 16384, 4096, "sweep_f32", 132, 3 * 8},
+		{solver.Float32, 16, 2048, 2043, "sweep_f32", 132, 3 * 8}, // a group of rows that counts in part
+		{solver.Float32, 16, 2048, 1019, "sweep_f32", 132, 2 * 8},
+		{solver.Float32, 16, 2048, 507, "sweep_f32", 132, 8},
+		{solver.Float32, 16, 130, 3, "sweep_f32", 11, 8}, // a strip of one group is eleven positions
+		{solver.Float32, 8, 16384, 16384, "sweep_f32", 132, 6 * 4},
+		{solver.Float32, 2, 16384, 16384, "sweep_f32", 132, 24},
+		{solver.Float32, 16, 2048, 2048, "held24_f32", 19*6 + 2*9, 16},
+		{solver.Float32, 16, 2048, 2047, "held24_f32", 19*6 + 2*9, 16},
+		{solver.Float32, 16, 2048, 1024, "held16_f32", 19*6 + 2*9, 13},
+		{solver.Float32, 16, 1024, 1024, "held16_f32", 9*11 + 2*16, 8},
+		{solver.Float32, 16, 2048, 2120, "sweep_f32", 132, 3 * 8}, // too many rows for all tiles to be under way at once
+		{solver.Float64, 12, 16384, 16384, "deep_f64", 132, 4 * 3},
+		{solver.Float64, 8, 16384, 16384, "sweep_f64", 132, 5 * 4},
 	} {
-		var g geometry
 		for _, s := range shapes(test.dtype) {
-			if test.sweeps <= s.most {
-				g = s.geometry(test.sweeps)
+			p := pass{nx: int32(test.columns), outHi: int32(test.rows), countHi: int32(test.rows), sweeps: int32(test.sweeps)}
+			if test.sweeps > s.most {
+				continue
+			}
+			if d, ok := s.divide(h200, &p); ok {
+				if s.name != test.kernel || d.blocks != test.blocks || d.threads != 32*test.warps {
+					t.Errorf("%v, %d sweeps, %d columns, %d rows: kernel %s, %d blocks of %d threads; want %s, %d of %d",
+						test.dtype, test.sweeps, test.columns, test.rows, s.name, d.blocks, d.threads, test.kernel, test.blocks, 32*test.warps)
+				}
 				break
 			}
-		}
-		strips := (test.columns + g.columns - 1) / g.columns
-		groups := (test.rows + solver.GroupRows - 1) / solver.GroupRows
-		if pipes, blocks := divide(strips, groups, 132, g); pipes != test.pipes || blocks != test.blocks {
-			t.Errorf("%v, %d sweeps, %d columns, %d rows: %d pipelines a block, %d blocks; want %d, %d",
-				test.dtype, test.sweeps, test.columns, test.rows, pipes, blocks, test.pipes, test.blocks)
 		}
 	}
 }

@@ -52,10 +52,19 @@ func (b *Backend) sendSums(blk solver.Block) error {
 	if err := b.slow.CopyFromDevice(b.pinned, at, b.counts+driver.DevicePtr(at), n); err != nil {
 		return err
 	}
-	if err := b.arrived[blk.Index%ring].Record(b.slow); err != nil {
+	if err := b.slow.Fill(b.counts+driver.DevicePtr(at), 0, n); err != nil {
 		return err
 	}
-	return b.slow.Fill(b.counts+driver.DevicePtr(at), 0, n)
+	return b.arrived[blk.Index%ring].Record(b.slow)
+}
+
+// freePlace makes a stream wait until the place of a block's sums is clear. It nearly always is: the host has waited for the sums that were there.
+func (b *Backend) freePlace(s *driver.Stream, blk solver.Block) error {
+	e := b.arrived[blk.Index%ring]
+	if done, err := e.Done(); done || err != nil {
+		return err
+	}
+	return s.Wait(e)
 }
 
 // Sums implements solver.Backend.

@@ -99,11 +99,18 @@ template <class T> T __shfl_sync(unsigned, T v, int from) { return exchange(v, f
 template <class T> T __shfl_up_sync(unsigned, T v, int by) { const int lane = threadIdx.x % 32; return exchange(v, lane < by ? lane : lane - by); }
 template <class T> T __shfl_down_sync(unsigned, T v, int by) { const int lane = threadIdx.x % 32; return exchange(v, lane + by > 31 ? lane : lane + by); }
 template <class T> T __shfl_xor_sync(unsigned, T v, int with) { return exchange(v, (threadIdx.x % 32) ^ with); }
-inline bool __any_sync(unsigned, bool p) {
-  bool any = false;
-  for (int i = 0; i < 32; i++) any |= exchange(p, i);
-  return any;
+// warpSum adds up what the threads of a warp have.
+inline uint64_t warpSum(uint64_t v) {
+  Warp& w = *thread.warp;
+  w.slots[threadIdx.x % 32] = v;
+  w.barrier.meet();
+  uint64_t all = 0;
+  for (uint64_t s : w.slots) all += s;
+  w.barrier.meet();
+  return all;
 }
+inline bool __any_sync(unsigned, bool p) { return warpSum(p) > 0; }
+inline unsigned __reduce_add_sync(unsigned, unsigned n) { return warpSum(n); }
 inline void __syncwarp() { thread.warp->barrier.meet(); }
 inline void __syncthreads() { thread.block->meet(0, blockDim.x); }
 template <int kThreads> void meet(int barrier) { thread.block->meet(barrier, kThreads); }
@@ -119,6 +126,8 @@ inline void copy16_async(void* to, const void* from) {
 }
 inline void copies_commit() {}
 template <int N> void copies_wait() {}
+
+inline unsigned anew(unsigned v) { return v; }
 
 inline unsigned look(const unsigned* word) { return __atomic_load_n(word, __ATOMIC_ACQUIRE); }
 inline void tell(unsigned* word, unsigned n) { __atomic_store_n(word, n, __ATOMIC_RELEASE); }

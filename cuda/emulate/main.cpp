@@ -7,6 +7,7 @@
 
 #include "../bench/exact.h"
 #include "../kernels/sweep_deep.cu"
+#include "../kernels/sweep_held.cu"
 
 // Case is a mesh of nx columns whose rows are divided among ranks at cuts, the last of which is the number of rows. Rows go round, unless the first and the
 // last are fixed, and there is one rank then.
@@ -15,6 +16,7 @@ struct Case {
   std::vector<int> cuts;
   bool fixed;
   int sweeps, passes, blocks, pipes;
+  int rows = 0;  // if not 0, tiles in registers, with so many rows a warp: `blocks` and `pipes` of them in an inner and an outer column of tiles
 };
 
 // shape is a kernel and what it is called with; the same in ../kernel.go.
@@ -27,6 +29,9 @@ static Shape<double> shape(double, int sweeps) {
   if (sweeps > 8) return {deep_f64, 4, 4, 4};
   return {sweep_f64, 4, 2, 2};
 }
+
+static void (*heldKernel(float, int rows))(Pass<float>) { return rows == 24 ? held24_f32 : held16_f32; }
+static void (*heldKernel(double, int))(Pass<double>) { return nullptr; }
 
 template <class Real> struct Rank {
   int lo, hi;                 // rows
@@ -76,11 +81,21 @@ template <class Real> bool right(const Case& c) {
       }
       a.awaited = p, a.posted = p + 1, a.depth = depth;
     }
-    const int warps = (c.sweeps + s.levels - 1) / s.levels;
-    const int bytes = (8 + 2 * s.step * (warps - 1)) * 32 * s.columns * (int)sizeof(Real) + s.levels * warps * kSumWords * 8;
     std::vector<std::thread> threads;
     std::vector<std::unique_ptr<Block>> blocks;
-    launch(threads, blocks, c.blocks, 32 * warps * c.pipes, bytes * c.pipes, [a, s] { s.kernel(a); });
+    if (c.rows) {
+      const int step = (32 - 2 * ((c.sweeps + 3) / 4)) * 4, across = 1 + (std::max(c.nx - 128, 0) + step - 1) / step, outers = std::min(across, 2);
+      const int groups = (a.outHi + 7) / 8 - a.outLo / 8;
+      a.tileRows = (groups + c.blocks - 1) / c.blocks * 8, a.edge = (groups + c.pipes - 1) / c.pipes * 8;
+      const int warps = (std::max(a.tileRows, a.edge) + (c.sweeps + 7) / 8 * 8 + c.sweeps + c.rows - 1) / c.rows;
+      const int tiles = outers * ((groups * 8 + a.edge - 1) / a.edge) + (across - outers) * ((groups * 8 + a.tileRows - 1) / a.tileRows);
+      auto* const kernel = heldKernel(Real(), c.rows);
+      launch(threads, blocks, tiles, 32 * warps, (warps + 2) * 2048 + c.sweeps * warps * c.rows / 8 * 128 + warps * 64, [a, kernel] { kernel(a); });
+    } else {
+      const int warps = (c.sweeps + s.levels - 1) / s.levels;
+      const int bytes = (8 + 2 * s.step * (warps - 1)) * 32 * s.columns * (int)sizeof(Real) + s.levels * warps * kSumWords * 8;
+      launch(threads, blocks, c.blocks, 32 * warps * c.pipes, bytes * c.pipes, [a, s] { s.kernel(a); });
+    }
     for (auto& t : threads) t.join();
   };
   std::vector<std::thread> all;
@@ -97,8 +112,11 @@ template <class Real> bool right(const Case& c) {
     for (int i = 0; i + 1 < (int)want.size(); i++) sums += !sameSum(&k.sums[(size_t)i * kSumWords], want[i], want[i + 1], pitch, c.nx, 0, k.lo, k.hi);
     for (int i = 0; i < 2; i++) counts += k.rows[i] != 0 || (!c.fixed && n > 1 && k.came[i] != (unsigned)c.passes);
   }
-  printf("%zu-byte, %d columns, %d rows, %d ranks, %d passes of %d sweeps, %d blocks of %d pipelines: %d rows, %d sums, %d words wrong\n", sizeof(Real), c.nx, ny, n,
-         c.passes, c.sweeps, c.blocks, c.pipes, field, sums, counts);
+  char work[60];
+  if (c.rows) snprintf(work, sizeof work, "%d and %d tiles, %d rows a warp", c.blocks, c.pipes, c.rows);
+  else snprintf(work, sizeof work, "%d blocks of %d pipelines", c.blocks, c.pipes);
+  printf("%zu-byte, %d columns, %d rows, %d ranks, %d passes of %d sweeps, %s: %d rows, %d sums, %d words wrong\n", sizeof(Real), c.nx, ny, n, c.passes, c.sweeps, work,
+         field, sums, counts);
   return !field && !sums && !counts;
 }
 
@@ -110,6 +128,9 @@ int main() {
            Case{250, {13, 30, 45}, false, 6, 2, 2, 2},     // ranks between two others, groups cut by stripes
            Case{5, {4, 7, 10, 14}, false, 3, 4, 1, 2},     // stripes as low as the halo, shares without rows
            Case{130, {20, 36}, false, 9, 2, 1, 1},
+           Case{260, {24}, false, 16, 2, 1, 2, 16},        // three tiles side by side
+           Case{131, {24}, true, 5, 1, 2, 1, 16},          // fixed rows, an odd number of sweeps, a mesh that ends within a lane
+           Case{250, {16, 24, 40}, false, 7, 3, 1, 2, 24}, // ranks between two others
        })
     ok &= right<float>(c);
   for (const Case& c : {

@@ -26,6 +26,12 @@ __device__ __forceinline__ unsigned look(const unsigned* word) {
 }
 __device__ __forceinline__ void tell(unsigned* word, unsigned n) { *(volatile unsigned*)word = n; }  // after a fence
 
+// anew makes the compiler take a value for a new one: nothing that follows from it is worked out before, to lie in registers meanwhile.
+__device__ __forceinline__ unsigned anew(unsigned v) {
+  asm volatile("" : "+r"(v));
+  return v;
+}
+
 #else
 #include "../emulate/device.h"
 #endif

@@ -36,8 +36,7 @@ struct Limbs {
     for (int i = 0; i < 3; i++) {
       unsigned long long n = ok ? __double_as_longlong(limb[i]) - __double_as_longlong(bias[i]) : 0;
       const bool bad = __any_sync(kAll, n > 1ull << 52);
-#pragma unroll
-      for (int d = 16; d; d >>= 1) n += __shfl_xor_sync(kAll, n, d);
+      n = __reduce_add_sync(kAll, (unsigned)n & 0x7ffffff) + ((unsigned long long)__reduce_add_sync(kAll, (unsigned)(n >> 27)) << 27);
       if (lane == 0) {
         words[2 * i] += n & 0x7fffffff;
         words[2 * i + 1] += n >> 31;

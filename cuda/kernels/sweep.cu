@@ -1,4 +1,5 @@
 // All kernels, as one module.
 #include "exchange.cu"
 #include "sweep_deep.cu"
+#include "sweep_held.cu"
 #include "sweep_once.cu"

@@ -1,0 +1,91 @@
+package cuda
+
+import (
+	"math"
+
+	"jacobi/solver"
+)
+
+// heldWarps are the kernels of sweep_held.cu, by their warps: the rows of one, how many a block has at most, and what a sweep costs, relative to other
+// warps: a fixed part and one for each warp of a scheduler. The costs were fitted to an H200; see docs/performance.md.
+var heldWarps = [...]struct {
+	rows, most int
+	fixed, one float64
+}{
+	{rows: 24, most: 16, fixed: 600, one: 735},
+	{rows: 16, most: 20, fixed: 330, one: 510},
+}
+
+const (
+	heldSchedulers = 4    // of a multiprocessor
+	heldOuter      = 1.17 // what a tile with fixed columns costs, relative to others
+)
+
+// held describes a kernel of sweep_held.cu, that of heldWarps[kind]. It does passes for which all its tiles are under way at once, unless another one of
+// them does them faster.
+func held(name string, kind int) shape {
+	w := heldWarps[kind]
+	return shape{name: name, threads: 32 * w.most, most: 16, divide: func(c capacity, p *pass) (division, bool) {
+		// Of a group of rows, all count, or all but its first or last one.
+		if lo, hi := p.countLo&(solver.GroupRows-1), p.countHi&(solver.GroupRows-1); p.sweeps < 2 || lo > 1 || hi != 0 && hi != solver.GroupRows-1 {
+			return division{}, false
+		}
+		best, chosen := tiling{cost: math.Inf(1)}, -1
+		for i := range heldWarps {
+			if t := tile(i, c.sms, p); t.cost < best.cost && t.division.shared <= c.shared {
+				best, chosen = t, i
+			}
+		}
+		p.tileRows, p.edge = int32(best.inner), int32(best.outer)
+		return best.division, chosen == kind
+	}}
+}
+
+// tiling is a mesh in tiles, one for each multiprocessor at most.
+type tiling struct {
+	division
+	inner, outer int     // rows of a tile, without its overlap, in an inner and an outer column of tiles
+	cost         float64 // of a sweep; infinite if the mesh does not fit
+}
+
+// tile divides a pass among blocks with warps of one kind. Warps of a scheduler take turns, so a tile costs as much as its busiest scheduler;
+// of tilings that cost the same, that with the lowest tiles is taken.
+func tile(kind, sms int, p *pass) tiling {
+	const columns = 4 // a lane
+	w, sweeps, groups := heldWarps[kind], int(p.sweeps), p.groups()
+	step := (32 - 2*((sweeps+columns-1)/columns)) * columns
+	across := 1 + (max(int(p.nx)-32*columns, 0)+step-1)/step
+	outers := min(across, 2)
+	overlap := (sweeps+solver.GroupRows-1)&^(solver.GroupRows-1) + sweeps
+	height := func(tiles int) int { return (groups + tiles - 1) / tiles * solver.GroupRows }
+	warps := func(rows int) int { return (rows + overlap + w.rows - 1) / w.rows }
+	cost := func(rows int) float64 {
+		if warps(rows) > w.most {
+			return math.Inf(1)
+		}
+		return w.fixed + w.one*float64((warps(rows)+heldSchedulers-1)/heldSchedulers) + float64(warps(rows))
+	}
+	best := tiling{cost: math.Inf(1)}
+	for inner := 1; inner <= groups && (across-outers)*inner+outers <= sms; inner++ {
+		outer := min((sms-(across-outers)*inner)/outers, groups)
+		t := tiling{inner: height(inner), outer: height(outer)}
+		if across == outers {
+			t.inner = t.outer
+		}
+		if t.cost = max(cost(t.inner), heldOuter*cost(t.outer)); t.cost < best.cost {
+			best = t
+		}
+	}
+	if math.IsInf(best.cost, 1) {
+		return best
+	}
+	count := func(rows int) int { return (groups*solver.GroupRows + rows - 1) / rows }
+	n := warps(max(best.inner, best.outer))
+	const edge = 32 * columns * 4 // bytes of a row
+	best.division = division{
+		blocks:  outers*count(best.outer) + (across-outers)*count(best.inner),
+		threads: 32 * n,
+		shared:  2*2*(n+2)*edge + sweeps*n*w.rows/solver.GroupRows*32*4 + n*sumBytes,
+	}
+	return best
+}
