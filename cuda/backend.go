@@ -36,6 +36,7 @@ type Backend struct {
 
 	counts  driver.DevicePtr   // ring x MaxSweeps x sumWords
 	pinned  *driver.HostMemory // the same on the host
+	before  []byte             // the same, of a place before the block that has it now
 	arrived [ring]*driver.Event
 	staging *driver.HostMemory // rows on their way
 	target  *driver.HostMemory // pinned for rows; nil: none is
@@ -78,8 +79,13 @@ func (b *Backend) Edges(ctx context.Context, blk solver.Block) error {
 		middle = solver.Stripe{Lo: s.Hi, Hi: s.Hi}
 	}
 	edges := [2]solver.Stripe{{Lo: s.Lo, Hi: middle.Lo}, {Lo: middle.Hi, Hi: s.Hi}}
-	if err := b.markHalos(blk, edges[0]); err != nil {
+	if err := b.settleHalos(blk, edges[0]); err != nil {
 		return err
+	}
+	if middle.Rows() > 0 {
+		if err := b.halosIn.Record(b.fast); err != nil {
+			return err
+		}
 	}
 	if b.inside { // else all passes are in this stream, and a wait would cost them two microseconds each
 		if err := b.fast.Wait(b.swept); err != nil {
@@ -105,7 +111,7 @@ func (b *Backend) Edges(ctx context.Context, blk solver.Block) error {
 	return b.edgesOut.Record(b.fast)
 }
 
-// begin checks a block.
+// begin checks a block and takes a place for its sums.
 func (b *Backend) begin(ctx context.Context, blk solver.Block) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -114,7 +120,7 @@ func (b *Backend) begin(ctx context.Context, blk solver.Block) error {
 		return fmt.Errorf("cuda backend: %w", err)
 	}
 	b.edged, b.undoable = nil, false
-	return nil
+	return b.takePlace(ctx, blk)
 }
 
 // fuses reports whether a pass of blk over the rows out of next waits for halos, and hands on edges, itself.
@@ -122,14 +128,12 @@ func (b *Backend) fuses(blk solver.Block, out solver.Stripe) bool {
 	return b.direct != nil && blk.Sweeps > 1 && out.Lo <= b.layout.Stripe.Lo && out.Hi >= b.layout.Stripe.Hi
 }
 
-// markHalos marks where the halos of now are there for the pass of blk over the rows out of next, unless it waits for them itself.
-func (b *Backend) markHalos(blk solver.Block, out solver.Stripe) error {
-	if !b.fuses(blk, out) {
-		if err := b.direct.settle(); err != nil {
-			return err
-		}
+// settleHalos lets the fast stream wait for the halos of now, unless the pass of blk over the rows out of next does it itself.
+func (b *Backend) settleHalos(blk solver.Block, out solver.Stripe) error {
+	if b.fuses(blk, out) {
+		return nil
 	}
-	return b.halosIn.Record(b.fast)
+	return b.direct.settle()
 }
 
 // Interior implements solver.Backend.
@@ -142,7 +146,7 @@ func (b *Backend) Interior(ctx context.Context, blk solver.Block) error {
 			return err
 		}
 		out, count = b.layout.Reach(blk.Margin), b.layout.Stripe
-		if err := b.markHalos(blk, out); err != nil {
+		if err := errors.Join(b.settleHalos(blk, out), b.halosIn.Record(b.fast)); err != nil {
 			return err
 		}
 	case *edged != blk:
@@ -153,7 +157,7 @@ func (b *Backend) Interior(ctx context.Context, blk solver.Block) error {
 			return err
 		}
 		b.inside = true
-		if err := b.sweep(b.slow, blk, out, count, false); err != nil {
+		if err := errors.Join(b.sweep(b.slow, blk, out, count, false), b.swept.Record(b.slow)); err != nil {
 			return err
 		}
 	}
@@ -161,9 +165,6 @@ func (b *Backend) Interior(ctx context.Context, blk solver.Block) error {
 		if err := b.slow.Wait(b.edgesOut); err != nil {
 			return err
 		}
-	}
-	if err := b.swept.Record(b.slow); err != nil {
-		return err
 	}
 	b.edged, b.undoable = nil, true
 	b.now, b.next = b.next, b.now
@@ -184,9 +185,6 @@ func (b *Backend) sweep(s *driver.Stream, blk solver.Block, out, count solver.St
 	}
 	if !b.layout.Neighbour[solver.Bottom] {
 		p.fixBottom = int32(b.layout.Mesh.NY - 1)
-	}
-	if err := b.freePlace(s, blk); err != nil {
-		return err
 	}
 	if b.fuses(blk, out) {
 		b.direct.fuse(&p, exchange)

@@ -115,6 +115,7 @@ func (b *Backend) allocate() error {
 		return err
 	}
 	b.onClose(b.pinned.Free)
+	b.before = make([]byte, n)
 	depth := b.layout.Depth * b.layout.Mesh.RowBytes()
 	if b.staging, err = b.context.AllocHost(max(chunkBytes/b.layout.Mesh.RowBytes()*b.layout.Mesh.RowBytes(), 2*depth)); err != nil {
 		return err

@@ -50,7 +50,11 @@ func (b *Backend) Load(ctx context.Context, rows solver.RowSource) error {
 		return err
 	}
 	b.edged, b.undoable = nil, false
-	return b.context.Synchronize()
+	if err := b.context.Synchronize(); err != nil {
+		return err
+	}
+	clear(b.pinned.Bytes()) // as the words on the device
+	return nil
 }
 
 // CopyEdge implements solver.Backend.

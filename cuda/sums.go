@@ -29,15 +29,18 @@ func biases(e solver.Magnitude) (b [pieces]float64) {
 	return b
 }
 
-// decodeSum reads the words of one sweep.
-func decodeSum(b []byte) solver.Sum {
+// decodeSum reads the words of one sweep, less what they were before.
+func decodeSum(words, before []byte) solver.Sum {
+	word := func(i int) uint64 {
+		return binary.LittleEndian.Uint64(words[8*i:]) - binary.LittleEndian.Uint64(before[8*i:])
+	}
 	var s solver.Sum
 	for i := range pieces {
 		shift := pieceBits * (pieces - 1 - i)
-		s.AddScaled(binary.LittleEndian.Uint64(b[16*i:]), shift)
-		s.AddScaled(binary.LittleEndian.Uint64(b[16*i+8:]), shift+31)
+		s.AddScaled(word(2*i), shift)
+		s.AddScaled(word(2*i+1), shift+31)
 	}
-	s.Bad = s.Bad || binary.LittleEndian.Uint64(b[16*pieces:]) != 0
+	s.Bad = s.Bad || word(2*pieces) != 0
 	return s
 }
 
@@ -46,25 +49,23 @@ func (b *Backend) slot(blk solver.Block) int {
 	return int(blk.Index%ring) * b.maxSweeps() * sumBytes
 }
 
-// sendSums sends the sums of a block to the host, behind its sweeps, and clears their place for the block that is next to use it.
-func (b *Backend) sendSums(blk solver.Block) error {
-	at, n := b.slot(blk), blk.Sweeps*sumBytes
-	if err := b.slow.CopyFromDevice(b.pinned, at, b.counts+driver.DevicePtr(at), n); err != nil {
+// takePlace notes what the words of a block's place are before it. They are never cleared: what it adds is the difference.
+func (b *Backend) takePlace(ctx context.Context, blk solver.Block) error {
+	if err := b.await(ctx, b.arrived[blk.Index%ring]); err != nil {
 		return err
 	}
-	if err := b.slow.Fill(b.counts+driver.DevicePtr(at), 0, n); err != nil {
+	at, n := b.slot(blk), b.maxSweeps()*sumBytes
+	copy(b.before[at:at+n], b.pinned.Bytes()[at:at+n])
+	return nil
+}
+
+// sendSums sends the words of a block to the host, behind its sweeps.
+func (b *Backend) sendSums(blk solver.Block) error {
+	at := b.slot(blk)
+	if err := b.slow.CopyFromDevice(b.pinned, at, b.counts+driver.DevicePtr(at), blk.Sweeps*sumBytes); err != nil {
 		return err
 	}
 	return b.arrived[blk.Index%ring].Record(b.slow)
-}
-
-// freePlace makes a stream wait until the place of a block's sums is clear. It nearly always is: the host has waited for the sums that were there.
-func (b *Backend) freePlace(s *driver.Stream, blk solver.Block) error {
-	e := b.arrived[blk.Index%ring]
-	if done, err := e.Done(); done || err != nil {
-		return err
-	}
-	return s.Wait(e)
 }
 
 // Sums implements solver.Backend.
@@ -75,7 +76,8 @@ func (b *Backend) Sums(ctx context.Context, blk solver.Block) ([]solver.Sum, err
 	at := b.slot(blk)
 	b.sums = b.sums[:0]
 	for i := range blk.Sweeps {
-		b.sums = append(b.sums, decodeSum(b.pinned.Bytes()[at+i*sumBytes:]))
+		at := at + i*sumBytes
+		b.sums = append(b.sums, decodeSum(b.pinned.Bytes()[at:], b.before[at:]))
 	}
 	return b.sums, nil
 }
