@@ -102,6 +102,22 @@ type kernel struct {
 	capacity capacity
 	arg      *pass
 	args     *driver.Args
+
+	last passShape // the newest pass, and how it is divided; passes of a run are much alike, and finding it out takes microseconds
+	plan passPlan
+}
+
+// passShape is what the division of a pass depends on.
+type passShape struct {
+	nx, sweeps                     int32
+	outLo, outHi, countLo, countHi int32
+}
+
+// passPlan is how a kernel divides a pass, and what it has to know of it.
+type passPlan struct {
+	division
+	ok                   bool
+	tileRows, seam, edge int32
 }
 
 func loadKernel(m *driver.Module, dev *driver.Device, s shape) (*kernel, error) {
@@ -127,12 +143,16 @@ func (k *kernel) launch(s *driver.Stream, p pass) (bool, error) {
 	if int(p.sweeps) > k.most {
 		return false, nil
 	}
-	d, ok := k.divide(k.capacity, &p)
-	if !ok {
+	if shape := (passShape{p.nx, p.sweeps, p.outLo, p.outHi, p.countLo, p.countHi}); shape != k.last {
+		d, ok := k.divide(k.capacity, &p)
+		k.last, k.plan = shape, passPlan{d, ok, p.tileRows, p.seam, p.edge}
+	}
+	if !k.plan.ok {
 		return false, nil
 	}
+	p.tileRows, p.seam, p.edge = k.plan.tileRows, k.plan.seam, k.plan.edge
 	*k.arg = p
-	return true, k.f.Launch(s, driver.Dim{X: d.blocks}, driver.Dim{X: d.threads}, d.shared, k.args)
+	return true, k.f.Launch(s, driver.Dim{X: k.plan.blocks}, driver.Dim{X: k.plan.threads}, k.plan.shared, k.args)
 }
 
 // groups returns how many groups of rows a pass writes to.

@@ -93,14 +93,36 @@ func (s Sum) Norm(e Magnitude) float64 {
 	if s.Bad {
 		return math.NaN()
 	}
+	return math.Sqrt(s.float(2*int(e) - UnitBits))
+}
+
+// float returns the sum times 2^exp, rounded once.
+func (s Sum) float(exp int) float64 {
+	top := len(s.Limbs) - 1
+	for top > 0 && s.Limbs[top] == 0 {
+		top--
+	}
+	// The upper 64 bits, of which the last one also says that there is more below: rounding to 53 needs no more.
+	shift := bits.LeadingZeros64(s.Limbs[top]) % 64
+	upper := s.Limbs[top] << shift
+	if top > 0 {
+		below := s.Limbs[top-1] << shift
+		upper |= s.Limbs[top-1] >> (64 - shift)
+		if below != 0 || top > 1 && s.Limbs[0] != 0 {
+			upper |= 1
+		}
+	}
+	if v := math.Ldexp(float64(upper), 64*top-shift+exp); v >= 0x1p-1022 || upper == 0 {
+		return v
+	}
+	// A denormal number has fewer bits, so the above rounds twice.
 	var b [24]byte
 	for i, limb := range s.Limbs {
 		binary.BigEndian.PutUint64(b[16-8*i:], limb)
 	}
 	f := new(big.Float).SetInt(new(big.Int).SetBytes(b[:]))
-	f.SetMantExp(f, 2*int(e)-UnitBits)
-	v, _ := f.Float64()
-	return math.Sqrt(v)
+	v, _ := f.SetMantExp(f, exp).Float64()
+	return v
 }
 
 // AppendBinary appends the SumBytes bytes of s to b.

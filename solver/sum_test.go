@@ -145,3 +145,23 @@ func TestMagnitudeOf(t *testing.T) {
 		}
 	}
 }
+
+// Sums become numbers with one rounding, denormal ones too.
+func TestSumRoundsOnce(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 100000 {
+		var s Sum
+		for i := range 1 + random.IntN(3) {
+			s.Limbs[i] = random.Uint64() >> random.IntN(65)
+			if random.IntN(4) == 0 { // half-way between two numbers, or nearly
+				s.Limbs[i] = random.Uint64()&^(1<<random.IntN(64)-1) | uint64(random.IntN(2))
+			}
+		}
+		exp := []int{-UnitBits, 0, -1074 - random.IntN(200)}[random.IntN(3)]
+		f := new(big.Float).SetInt(limbsOf(s))
+		want, _ := f.SetMantExp(f, exp).Float64()
+		if got := s.float(exp); got != want {
+			t.Fatalf("%x * 2^%d = %b, want %b", s.Limbs, exp, got, want)
+		}
+	}
+}
