@@ -149,3 +149,17 @@ func TestBackend(t *testing.T) {
 	d := need(t)
 	backendtest.Run(t, func(l solver.Layout) (solver.Backend, error) { return New(d, l, Options{}) })
 }
+
+// Meshes as large as the GPU's registers hold, which are in tiles of all kinds; the suite's are small.
+func TestLargestHeldMesh(t *testing.T) {
+	d := need(t)
+	for _, periodic := range []bool{false, true} {
+		for _, mesh := range []solver.Mesh{{NX: 2046, NY: 2048}, {NX: 2041, NY: 1000}} {
+			mesh.DType, mesh.Periodic = solver.Float32, periodic
+			t.Run(fmt.Sprintf("%dx%d/periodic=%v", mesh.NX, mesh.NY, periodic), func(t *testing.T) {
+				c := backendtest.Case{Mesh: mesh, Ranks: 1, Depth: 16, Blocks: 1}
+				backendtest.RunCase(t, func(l solver.Layout) (solver.Backend, error) { return New(d, l, Options{}) }, c)
+			})
+		}
+	}
+}
