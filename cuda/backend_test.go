@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -139,6 +141,7 @@ func TestPTX(t *testing.T) {
 			c := backendtest.Case{Mesh: solver.Mesh{NX: 301, NY: 200, DType: dtype}, Ranks: 2, Depth: depth, Blocks: 3}
 			t.Run(fmt.Sprintf("%v/depth=%d", dtype, depth), func(t *testing.T) {
 				backendtest.RunCase(t, func(l solver.Layout) (solver.Backend, error) { return New(d, l, Options{PTX: true}) }, c)
+				backendtest.RunCase(t, func(l solver.Layout) (solver.Backend, error) { return streaming(New(d, l, Options{PTX: true})) }, c)
 			})
 		}
 	}
@@ -148,6 +151,21 @@ func TestPTX(t *testing.T) {
 func TestBackend(t *testing.T) {
 	d := need(t)
 	backendtest.Run(t, func(l solver.Layout) (solver.Backend, error) { return New(d, l, Options{}) })
+}
+
+// So does it without the kernels for meshes that fit into registers, as all float32 meshes of the suite do.
+func TestStreamingKernels(t *testing.T) {
+	d := need(t)
+	backendtest.Run(t, func(l solver.Layout) (solver.Backend, error) { return streaming(New(d, l, Options{})) })
+}
+
+// streaming takes those kernels away.
+func streaming(b *Backend, err error) (solver.Backend, error) {
+	if err != nil {
+		return nil, err
+	}
+	b.kernels = slices.DeleteFunc(b.kernels, func(k *kernel) bool { return strings.HasPrefix(k.name, "held") })
+	return b, nil
 }
 
 // Meshes as large as the GPU's registers hold, which are in tiles of all kinds; the suite's are small.

@@ -43,7 +43,7 @@ func TestKernelsOnThreads(t *testing.T) {
 4-byte, 130 columns, 36 rows, 2 ranks, 2 passes of 9 sweeps, 1 blocks of 1 pipelines: 0 rows, 0 sums, 0 words wrong
 4-byte, 260 columns, 24 rows, 1 ranks, 2 passes of 16 sweeps, 1 and 2 tiles, 16 rows a warp: 0 rows, 0 sums, 0 words wrong
 4-byte, 131 columns, 24 rows, 1 ranks, 1 passes of 5 sweeps, 2 and 1 tiles, 16 rows a warp: 0 rows, 0 sums, 0 words wrong
-4-byte, 250 columns, 40 rows, 3 ranks, 3 passes of 7 sweeps, 1 and 2 tiles, 24 rows a warp: 0 rows, 0 sums, 0 words wrong
+4-byte, 250 columns, 45 rows, 3 ranks, 3 passes of 7 sweeps, 1 and 2 tiles, 24 rows a warp: 0 rows, 0 sums, 0 words wrong
 8-byte, 150 columns, 56 rows, 3 ranks, 2 passes of 12 sweeps, 1 blocks of 2 pipelines: 0 rows, 0 sums, 0 words wrong
 8-byte, 140 columns, 30 rows, 1 ranks, 1 passes of 14 sweeps, 1 blocks of 2 pipelines: 0 rows, 0 sums, 0 words wrong
 8-byte, 129 columns, 32 rows, 2 ranks, 2 passes of 8 sweeps, 2 blocks of 1 pipelines: 0 rows, 0 sums, 0 words wrong

@@ -26,8 +26,7 @@ const (
 func held(name string, kind int) shape {
 	w := heldWarps[kind]
 	return shape{name: name, threads: 32 * w.most, most: 16, divide: func(c capacity, p *pass) (division, bool) {
-		// Of a group of rows, all count, or all but its first or last one.
-		if lo, hi := p.countLo&(solver.GroupRows-1), p.countHi&(solver.GroupRows-1); p.sweeps < 2 || lo > 1 || hi != 0 && hi != solver.GroupRows-1 {
+		if p.sweeps < 2 {
 			return division{}, false
 		}
 		best, chosen := tiling{cost: math.Inf(1)}, -1

@@ -20,17 +20,15 @@ func TestDivide(t *testing.T) {
 		{solver.Float32, 1, 130, 3, "once_f32", 1, 4},
 		{solver.Float32, 16, 16384, 16384, "sweep_f32", 132, 3 * 8},
 		{solver.Float32, 16, 16384, 4096, "sweep_f32", 132, 3 * 8},
-		{solver.Float32, 16, 2048, 2043, "sweep_f32", 132, 3 * 8}, // a group of rows that counts in part
-		{solver.Float32, 16, 2048, 1019, "sweep_f32", 132, 2 * 8},
-		{solver.Float32, 16, 2048, 507, "sweep_f32", 132, 8},
-		{solver.Float32, 16, 130, 3, "sweep_f32", 11, 8}, // a strip of one group is eleven positions
+		{solver.Float32, 16, 2048, 2128, "sweep_f32", 132, 3 * 8}, // too many rows for all tiles to be under way at once
+		{solver.Float32, 16, 4096, 1280, "sweep_f32", 132, 3 * 8},
+		{solver.Float32, 16, 130, 3, "held16_f32", 2, 3},
 		{solver.Float32, 8, 16384, 16384, "sweep_f32", 132, 6 * 4},
 		{solver.Float32, 2, 16384, 16384, "sweep_f32", 132, 24},
 		{solver.Float32, 16, 2048, 2048, "held24_f32", 19*6 + 2*9, 16},
 		{solver.Float32, 16, 2048, 2047, "held24_f32", 19*6 + 2*9, 16},
 		{solver.Float32, 16, 2048, 1024, "held16_f32", 19*6 + 2*9, 13},
 		{solver.Float32, 16, 1024, 1024, "held16_f32", 9*11 + 2*16, 8},
-		{solver.Float32, 16, 2048, 2120, "sweep_f32", 132, 3 * 8}, // too many rows for all tiles to be under way at once
 		{solver.Float64, 12, 16384, 16384, "deep_f64", 132, 4 * 3},
 		{solver.Float64, 8, 16384, 16384, "sweep_f64", 132, 5 * 4},
 	} {

@@ -205,10 +205,9 @@ template <class Real> void checkAll() {
     for (Kind kind : {noise, tiny, checkers})
       for (int T : few ? std::vector{1, 3, 16} : std::vector{1, 2, 3, 4, 7, 8, 12, 16}) {
         const int deep = std::max(T, 8);
-        for (Case c : {Case{nx, 8, 80, T, T, -kNone, kNone, 5, kind}, Case{nx, 1, 93, T, T, 0, 93, 17, kind},
-                       Case{nx, 1, 9, deep, T, -kNone, kNone, 1, kind}, Case{nx, 16, 301, deep, T, -kNone, 301, 3, kind}}) {
+        for (const Case& c : {Case{nx, 8, 80, T, T, -kNone, kNone, 5, kind}, Case{nx, 1, 93, T, T, 0, 93, 17, kind},
+                              Case{nx, 1, 9, deep, T, -kNone, kNone, 1, kind}, Case{nx, 16, 301, deep, T, -kNone, 301, 3, kind}}) {
           if (held<Real>() && T == 1) continue;
-          if (held<Real>() && c.hi % 8) c.fixBottom += c.fixBottom == c.hi ? 7 - c.hi % 8 : 0, c.hi |= 7;
           bad += !right<Real>(c), n++;
         }
       }

@@ -8,8 +8,7 @@
 // first in the sweep before, half a sweep ago at least, and the one it needs last, the neighbour made last. So one barrier in
 // the middle of each sweep orders everything, and no warp waits for a row.
 //
-// Sums of groups wait in shared memory until the pass is over, and are then added up sweep by sweep. Groups are whole, but the first row of the first or
-// the last row of the last may not count: others would cost each row an instruction, so such stripes are left to sweep_deep.cu.
+// Sums of groups wait in shared memory until the pass is over, and are then added up sweep by sweep.
 //
 // The two outer columns of tiles have fixed columns to heed, which costs them a sixth, so they are lower. A block runs one loop only, which with all
 // else just fits into a multiprocessor's cache of instructions: with two loops a pass took half as long again.
@@ -38,7 +37,7 @@ template <class Real, int R> struct Held {
   __device__ __forceinline__ void meet() const { ::meet(0, 32 * warps); }
 
   // update makes a row of a sweep, the r-th, and returns the sum of its squares. Care is what it needs beyond the plain update: 1 heeds fixed columns, 2
-  // also fixed rows.
+  // also fixed rows, and groups of which any rows do not count.
   template <int kCare> __device__ __forceinline__ Real update(int r, const Row& north, const Row& row, const Row& south, Row& to) const {
     const Real west = __shfl_up_sync(kAll, row.v[W - 1], 1), east = __shfl_down_sync(kAll, row.v[0], 1);
     Row o = around(north, row, south, west, east), d;
@@ -53,10 +52,10 @@ template <class Real, int R> struct Held {
     return squares(d.v, kSmallest<Real>);
   }
 
-    // count adds a row's squares to a group's sum. Groups are whole, but for their first or last row.
-  __device__ __forceinline__ static Real count(unsigned counts, int r, Real sum, Real more) {
+    // count adds a row's squares to a group's sum. Groups are whole, but for their first or last row; looking at each row would cost more.
+  template <int kCare> __device__ __forceinline__ static Real count(unsigned counts, int r, Real sum, Real more) {
     if (r % kGroup == 0) return counts & 1u << r ? more : 0;
-    if (r % kGroup == kGroup - 1) return counts & 1u << r ? sum + more : sum;
+    if (kCare == 2 || r % kGroup == kGroup - 1) return counts & 1u << r ? sum + more : sum;
     return sum + more;
   }
 
@@ -72,7 +71,7 @@ template <class Real, int R> struct Held {
       if (r == R / 2) meet();
       const Row south = r < R - 1 ? v[r < R - 1 ? r + 2 : 0] : below(sweep);
       const Real more = update<kCare>(r, v[r], v[r + 1], south, v[r]);
-      sum = count(counts, r, r % kGroup ? sum : 0, more);
+      sum = count<kCare>(counts, r, r % kGroup ? sum : 0, more);
       if (r % kGroup == kGroup - 1) keep(sweep, r / kGroup, sum);
       if (r == 0) edge(sweep + 1, warp, 0) = v[0];
     }
@@ -92,7 +91,7 @@ template <class Real, int R> struct Held {
       if (r % kGroup == 0) {  // from top to bottom, as in a sweep down
         Real sum = 0;
 #pragma unroll
-        for (int i = 0; i < kGroup; i++) sum = count(counts, r + i, sum, more[i]);
+        for (int i = 0; i < kGroup; i++) sum = count<kCare>(counts, r + i, sum, more[i]);
         keep(sweep, r / kGroup, sum);
       }
       if (r == R - 1) edge(sweep + 1, warp, 1) = v[R];
@@ -174,7 +173,7 @@ template <class Real, int R> __device__ __forceinline__ void sweep_held(const Pa
 
   await_halos(a, top, bottom);
   auto inside = [&](int y) { return y >= begin && y < begin + warps * R; };
-  if (inside(a.fixTop) || inside(a.fixBottom)) h.template run<2>();
+  if (inside(a.fixTop) || inside(a.fixBottom) || lo % kGroup > 1 || (hi + 1) % kGroup > 1) h.template run<2>();
   else if (inner < 0) h.template run<1>();
   else h.template run<0>();
   h.meet();
