@@ -3,7 +3,7 @@
 //	kernels/      CUDA C++, the PTX that the driver finishes for the GPU it finds, and the kernels finished for Hopper
 //	driver/       the CUDA driver API, opened at run time
 //	field.go      where rows lie in device memory
-//	kernel.go     one pass of the sweep kernel over some rows
+//	kernel.go     one pass of a sweep kernel over some rows; once.go, held.go and shares.go divide it among blocks
 //	rows.go       rows between host and device
 //	sums.go       from the kernel's counters to solver.Sum
 //	open.go       the GPU taken, and given back

@@ -69,10 +69,13 @@ func tile(kind, sms int, p *pass) tiling {
 		outer := min((sms-(across-outers)*inner)/outers, groups)
 		t := tiling{inner: height(inner), outer: height(outer)}
 		if across == outers {
-			t.inner = t.outer
+			t.inner = t.outer // there are none
 		}
 		if t.cost = max(cost(t.inner), heldOuter*cost(t.outer)); t.cost < best.cost {
 			best = t
+		}
+		if across == outers {
+			break
 		}
 	}
 	if math.IsInf(best.cost, 1) {
