@@ -6,7 +6,7 @@ import (
 	"jacobi/solver"
 )
 
-// What was fastest, or within 3% of it, on an H200 with 132 multiprocessors; as many pipelines as fit where few were not tried.
+// What was fastest, or within 3% of it, of what was tried on an H200 with 132 multiprocessors.
 func TestDivide(t *testing.T) {
 	h200 := capacity{sms: 132, shared: 227 << 10, held: 4}
 	for _, test := range []struct {
