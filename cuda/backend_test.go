@@ -153,7 +153,7 @@ func TestBackend(t *testing.T) {
 	backendtest.Run(t, func(l solver.Layout) (solver.Backend, error) { return New(d, l, Options{}) })
 }
 
-// So does it without the kernels for meshes that fit into registers, as all float32 meshes of the suite do.
+// So does it without the kernels for meshes that fit into registers, as all meshes of the suite do.
 func TestStreamingKernels(t *testing.T) {
 	d := need(t)
 	backendtest.Run(t, func(l solver.Layout) (solver.Backend, error) { return streaming(New(d, l, Options{})) })
@@ -172,9 +172,9 @@ func streaming(b *Backend, err error) (solver.Backend, error) {
 func TestLargestHeldMesh(t *testing.T) {
 	d := need(t)
 	for _, periodic := range []bool{false, true} {
-		for _, mesh := range []solver.Mesh{{NX: 2046, NY: 2048}, {NX: 2041, NY: 1000}} {
-			mesh.DType, mesh.Periodic = solver.Float32, periodic
-			t.Run(fmt.Sprintf("%dx%d/periodic=%v", mesh.NX, mesh.NY, periodic), func(t *testing.T) {
+		for _, mesh := range []solver.Mesh{{NX: 2046, NY: 2048, DType: solver.Float32}, {NX: 2041, NY: 1000, DType: solver.Float32}, {NX: 1030, NY: 1000, DType: solver.Float64}} {
+			mesh.Periodic = periodic
+			t.Run(fmt.Sprintf("%v/%dx%d/periodic=%v", mesh.DType, mesh.NX, mesh.NY, periodic), func(t *testing.T) {
 				c := backendtest.Case{Mesh: mesh, Ranks: 1, Depth: 16, Blocks: 1}
 				backendtest.RunCase(t, func(l solver.Layout) (solver.Backend, error) { return New(d, l, Options{}) }, c)
 			})

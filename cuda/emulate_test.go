@@ -47,6 +47,7 @@ func TestKernelsOnThreads(t *testing.T) {
 8-byte, 150 columns, 56 rows, 3 ranks, 2 passes of 12 sweeps, 1 blocks of 2 pipelines: 0 rows, 0 sums, 0 words wrong
 8-byte, 140 columns, 30 rows, 1 ranks, 1 passes of 14 sweeps, 1 blocks of 2 pipelines: 0 rows, 0 sums, 0 words wrong
 8-byte, 129 columns, 32 rows, 2 ranks, 2 passes of 8 sweeps, 2 blocks of 1 pipelines: 0 rows, 0 sums, 0 words wrong
+8-byte, 131 columns, 24 rows, 1 ranks, 2 passes of 12 sweeps, 1 and 2 tiles, 8 rows a warp: 0 rows, 0 sums, 0 words wrong
 `
 	if err != nil || string(out) != want {
 		t.Errorf("%v\n%s\nwant\n%s", err, out, want)

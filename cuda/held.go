@@ -6,32 +6,33 @@ import (
 	"jacobi/solver"
 )
 
-// heldWarps are the kernels of sweep_held.cu, by their warps: the rows of one, how many a block has at most, and what a sweep costs, relative to other
-// warps: a fixed part and one for each warp of a scheduler. The costs were fitted to an H200; see docs/performance.md.
-var heldWarps = [...]struct {
+// heldWarps says of a kernel of sweep_held.cu what its warps are: the rows of one, how many a block has at most, and what a sweep costs, relative to the
+// other kernels for the type: a fixed part and one for each warp of a scheduler. The costs were fitted to an H200; see docs/performance.md.
+type heldWarps struct {
 	rows, most int
 	fixed, one float64
-}{
-	{rows: 24, most: 16, fixed: 600, one: 735},
-	{rows: 16, most: 20, fixed: 330, one: 510},
 }
+
+var (
+	heldFloat32 = []heldWarps{{rows: 24, most: 16, fixed: 600, one: 735}, {rows: 16, most: 20, fixed: 330, one: 510}}
+	heldFloat64 = []heldWarps{{rows: 8, most: 16, fixed: 200, one: 500}}
+)
 
 const (
 	heldSchedulers = 4    // of a multiprocessor
 	heldOuter      = 1.17 // what a tile with fixed columns costs, relative to others
 )
 
-// held describes a kernel of sweep_held.cu, that of heldWarps[kind]. It does passes for which all its tiles are under way at once, unless another one of
-// them does them faster.
-func held(name string, kind int) shape {
-	w := heldWarps[kind]
-	return shape{name: name, threads: 32 * w.most, most: 16, divide: func(c capacity, p *pass) (division, bool) {
+// held describes a kernel of sweep_held.cu for values of so many bytes, that of kinds[kind]. It does passes for which all its tiles are under way at once,
+// unless another one of the kinds does them faster.
+func held(name string, size int, kinds []heldWarps, kind int) shape {
+	return shape{name: name, threads: 32 * kinds[kind].most, most: 16, divide: func(c capacity, p *pass) (division, bool) {
 		if p.sweeps < 2 {
 			return division{}, false
 		}
 		best, chosen := tiling{cost: math.Inf(1)}, -1
-		for i := range heldWarps {
-			if t := tile(i, c.sms, p); t.cost < best.cost && t.division.shared <= c.shared {
+		for i, w := range kinds {
+			if t := w.tile(size, c.sms, p); t.cost < best.cost && t.division.shared <= c.shared {
 				best, chosen = t, i
 			}
 		}
@@ -47,11 +48,11 @@ type tiling struct {
 	cost         float64 // of a sweep; infinite if the mesh does not fit
 }
 
-// tile divides a pass among blocks with warps of one kind. Warps of a scheduler take turns, so a tile costs as much as its busiest scheduler;
+// tile divides a pass among blocks with such warps. Warps of a scheduler take turns, so a tile costs as much as its busiest scheduler;
 // of tilings that cost the same, that with the lowest tiles is taken.
-func tile(kind, sms int, p *pass) tiling {
+func (w heldWarps) tile(size, sms int, p *pass) tiling {
 	const columns = 4 // a lane
-	w, sweeps, groups := heldWarps[kind], int(p.sweeps), p.groups()
+	sweeps, groups := int(p.sweeps), p.groups()
 	step := (32 - 2*((sweeps+columns-1)/columns)) * columns
 	across := 1 + (max(int(p.nx)-32*columns, 0)+step-1)/step
 	outers := min(across, 2)
@@ -83,11 +84,10 @@ func tile(kind, sms int, p *pass) tiling {
 	}
 	count := func(rows int) int { return (groups*solver.GroupRows + rows - 1) / rows }
 	n := warps(max(best.inner, best.outer))
-	const edge = 32 * columns * 4 // bytes of a row
 	best.division = division{
 		blocks:  outers*count(best.outer) + (across-outers)*count(best.inner),
 		threads: 32 * n,
-		shared:  2*2*(n+2)*edge + sweeps*n*w.rows/solver.GroupRows*32*4 + n*sumBytes,
+		shared:  (2*2*(n+2)*columns+sweeps*n*w.rows/solver.GroupRows)*32*size + n*sumBytes,
 	}
 	return best
 }

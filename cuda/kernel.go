@@ -74,9 +74,9 @@ type shape struct {
 // shapes returns the kernels for a type of field. The first that can do a pass is the fastest.
 func shapes(t solver.DType) []shape {
 	if t == solver.Float64 {
-		return []shape{once("f64"), deep("sweep_f64", 8, 4, 2, 2, 4, 20, 6), deep("deep_f64", 8, 4, 4, 4, 4, 12, 6)}
+		return []shape{once("f64"), held("held8_f64", 8, heldFloat64, 0), deep("sweep_f64", 8, 4, 2, 2, 4, 20, 6), deep("deep_f64", 8, 4, 4, 4, 4, 12, 6)}
 	}
-	return []shape{once("f32"), held("held24_f32", 0), held("held16_f32", 1), deep("sweep_f32", 4, 8, 2, 2, 8, 24, 4)}
+	return []shape{once("f32"), held("held24_f32", 4, heldFloat32, 0), held("held16_f32", 4, heldFloat32, 1), deep("sweep_f32", 4, 8, 2, 2, 8, 24, 4)}
 }
 
 // MaxSweeps returns the most sweeps in a block of fields of a type.

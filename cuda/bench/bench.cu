@@ -4,7 +4,7 @@
 //
 //   bench check              many shapes; FEW=1: fewer, for compute-sanitizer
 //   bench time N T B...      an N x N float32 and float64 mesh, T sweeps a pass, B blocks (T = 1: tiles of 8B rows); ROWS=R: N x R;
-//                            HELD=R,I,O: tiles in registers, R rows a warp, I and O below each other in inner and outer columns of tiles;
+//                            HELD=R,I,O (HELD64 for float64): tiles in registers, R rows a warp, I and O below each other in inner and outer columns of tiles;
 //                            PIPES=P: at most P pipelines a block; SEAM=S, EDGE=E: as in shares.cuh; ONCE=1: one launch each
 #include <algorithm>
 #include <chrono>
@@ -97,7 +97,7 @@ static void checkDriver(CUresult e, const char* what, int line) {
 }
 #define CU(x) checkDriver((x), #x, __LINE__)
 
-template <class Real> bool held() { return sizeof(Real) == 4 && getenv("HELD"); }
+template <class Real> const char* held() { return getenv(sizeof(Real) == 4 ? "HELD" : "HELD64"); }
 
 template <class Real> void launch(Pass<Real> p, int blocks) {
   const int T = p.sweeps;
@@ -114,14 +114,14 @@ template <class Real> void launch(Pass<Real> p, int blocks) {
   }
   if (held<Real>()) {
     int rows, inner, outer;  // rows a warp, tiles one below the other in an inner and an outer column of tiles
-    sscanf(getenv("HELD"), "%d,%d,%d", &rows, &inner, &outer);
+    sscanf(held<Real>(), "%d,%d,%d", &rows, &inner, &outer);
     CUfunction kernel;
-    CU(cuModuleGetFunction(&kernel, module, rows == 24 ? "held24_f32" : "held16_f32"));
+    CU(cuModuleGetFunction(&kernel, module, sizeof(Real) == 8 ? "held8_f64" : rows == 24 ? "held24_f32" : "held16_f32"));
     const int step = (32 - 2 * ((T + 3) / 4)) * 4, across = 1 + (std::max(p.nx - 128, 0) + step - 1) / step;
     const int groups = (p.outHi + 7) / 8 - p.outLo / 8, outers = std::min(across, 2);
     p.tileRows = (groups + inner - 1) / inner * 8, p.edge = (groups + outer - 1) / outer * 8;
     const int warps = (std::max(p.tileRows, p.edge) + (T + 7) / 8 * 8 + T + rows - 1) / rows;
-    const int bytes = (warps + 2) * 2048 + T * warps * rows / 8 * 128 + warps * 64;  // as in ../kernel.go
+    const int bytes = ((warps + 2) * 16 + T * warps * rows / 8) * 32 * (int)sizeof(Real) + warps * 64;  // as in ../kernel.go
     const int tiles = outers * ((groups * 8 + p.edge - 1) / p.edge) + (across - outers) * ((groups * 8 + p.tileRows - 1) / p.tileRows);
     CU(cuFuncSetAttribute(kernel, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes));
     CU(cuLaunchKernel(kernel, tiles, 1, 1, 32 * warps, 1, 1, bytes, 0, args, 0));

@@ -31,7 +31,7 @@ static Shape<double> shape(double, int sweeps) {
 }
 
 static void (*heldKernel(float, int rows))(Pass<float>) { return rows == 24 ? held24_f32 : held16_f32; }
-static void (*heldKernel(double, int))(Pass<double>) { return nullptr; }
+static void (*heldKernel(double, int))(Pass<double>) { return held8_f64; }
 
 template <class Real> struct Rank {
   int lo, hi;                 // rows
@@ -90,7 +90,7 @@ template <class Real> bool right(const Case& c) {
       const int warps = (std::max(a.tileRows, a.edge) + (c.sweeps + 7) / 8 * 8 + c.sweeps + c.rows - 1) / c.rows;
       const int tiles = outers * ((groups * 8 + a.edge - 1) / a.edge) + (across - outers) * ((groups * 8 + a.tileRows - 1) / a.tileRows);
       auto* const kernel = heldKernel(Real(), c.rows);
-      launch(threads, blocks, tiles, 32 * warps, (warps + 2) * 2048 + c.sweeps * warps * c.rows / 8 * 128 + warps * 64, [a, kernel] { kernel(a); });
+      launch(threads, blocks, tiles, 32 * warps, ((warps + 2) * 16 + c.sweeps * warps * c.rows / 8) * 32 * (int)sizeof(Real) + warps * 64, [a, kernel] { kernel(a); });
     } else {
       const int warps = (c.sweeps + s.levels - 1) / s.levels;
       const int bytes = (8 + 2 * s.step * (warps - 1)) * 32 * s.columns * (int)sizeof(Real) + s.levels * warps * kSumWords * 8;
@@ -137,6 +137,7 @@ int main() {
            Case{150, {21, 40, 56}, false, 12, 2, 1, 2},
            Case{140, {30}, true, 14, 1, 1, 2},             // a warp with two sweeps
            Case{129, {17, 32}, false, 8, 2, 2, 1},
+           Case{131, {24}, false, 12, 2, 1, 2, 8},
        })
     ok &= right<double>(c);
   return !ok;

@@ -215,3 +215,4 @@ template <class Real, int R> __device__ __forceinline__ void sweep_held(const Pa
 // Rows a warp, and the most warps that the registers then hold; the same in ../kernel.go. Lower warps suit lower meshes.
 extern "C" __global__ void __launch_bounds__(32 * 16, 1) held24_f32(const __grid_constant__ Pass<float> a) { sweep_held<float, 24>(a); }
 extern "C" __global__ void __launch_bounds__(32 * 20, 1) held16_f32(const __grid_constant__ Pass<float> a) { sweep_held<float, 16>(a); }
+extern "C" __global__ void __launch_bounds__(32 * 16, 1) held8_f64(const __grid_constant__ Pass<double> a) { sweep_held<double, 8>(a); }
