@@ -65,7 +65,7 @@ template <class Real> Pass<Real> makePass(const Case& c, Real* now, Real* next, 
   return p;
 }
 
-// How a kernel divides its work; the same in ../kernel.go.
+// How a kernel divides its work; the same in ../shares.go and ../held.go.
 struct Shape {
   int cols, levels, rows;
 };
@@ -121,7 +121,7 @@ template <class Real> void launch(Pass<Real> p, int blocks) {
     const int groups = (p.outHi + 7) / 8 - p.outLo / 8, outers = std::min(across, 2);
     p.tileRows = (groups + inner - 1) / inner * 8, p.edge = (groups + outer - 1) / outer * 8;
     const int warps = (std::max(p.tileRows, p.edge) + (T + 7) / 8 * 8 + T + rows - 1) / rows;
-    const int bytes = ((warps + 2) * 16 + T * warps * rows / 8) * 32 * (int)sizeof(Real) + warps * 64;  // as in ../kernel.go
+    const int bytes = ((warps + 2) * 16 + T * warps * rows / 8) * 32 * (int)sizeof(Real) + warps * 64;  // as in ../held.go
     const int tiles = outers * ((groups * 8 + p.edge - 1) / p.edge) + (across - outers) * ((groups * 8 + p.tileRows - 1) / p.tileRows);
     CU(cuFuncSetAttribute(kernel, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes));
     CU(cuLaunchKernel(kernel, tiles, 1, 1, 32 * warps, 1, 1, bytes, 0, args, 0));
@@ -131,7 +131,7 @@ template <class Real> void launch(Pass<Real> p, int blocks) {
   const int each = (8 + 2 * s.rows * (warps - 1)) * row + s.levels * warps * kSumWords * 8;
   int threads, pipes;
   CU(cuFuncGetAttribute(&threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, deep));
-  pipes = std::min(threads / 32 / warps, warps > 1 ? 15 / (warps / 2) : 99);  // as in ../kernel.go
+  pipes = std::min(threads / 32 / warps, warps > 1 ? 15 / (warps / 2) : 99);  // as in ../shares.go
   if (getenv("PIPES")) pipes = std::min(pipes, atoi(getenv("PIPES")));
   const int bytes = pipes * each;
   CU(cuFuncSetAttribute(deep, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes));

@@ -19,7 +19,7 @@ struct Case {
   int rows = 0;  // if not 0, tiles in registers, with so many rows a warp: `blocks` and `pipes` of them in an inner and an outer column of tiles
 };
 
-// shape is a kernel and what it is called with; the same in ../kernel.go.
+// shape is a kernel and what it is called with; the same in ../shares.go and ../held.go.
 template <class Real> struct Shape {
   void (*kernel)(Pass<Real>);
   int columns, levels, step;

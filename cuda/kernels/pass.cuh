@@ -30,12 +30,12 @@ template <class Real> struct Pass {
   int outLo, outHi;        // rows of next to write; none of them is fixed
   int countLo, countHi;    // rows whose updates count for the norm
   int fixTop, fixBottom;   // rows that keep their values; far away if there are none
-  int tileRows;            // of once_*: height of a tile, a multiple of kGroup; tiles begin at multiples of kGroup
+  int tileRows;            // height of a tile, of held*: in an inner column of tiles; a multiple of kGroup, and tiles begin at multiples of kGroup
   int sweeps;
   Side<Real> sides[2];  // above and below; once_* leave them alone
   unsigned awaited, posted;
   int depth;            // rows to hand on, at least `sweeps`; 0: none
-  int seam, edge;       // of several sweeps: what strips cost besides their rows, see shares.cuh
+  int seam, edge;       // what strips cost besides their rows, see shares.cuh; of held*, edge is the height of a tile in the outer columns
 };
 
 // W neighbouring columns of one row.

@@ -297,7 +297,7 @@ template <class Real, int W, int S, int B, int U> __device__ __forceinline__ voi
   else Pipeline<Real, W, S, B, U, 1>::run(a, part, own, lane, warp, warps, pipe, pipes);
 }
 
-// Columns a lane, sweeps a warp, rows a step and rows a loop; the first three are the same in ../kernel.go. A block has at most
+// Columns a lane, sweeps a warp, rows a step and rows a loop; the first three are the same in ../shares.go. A block has at most
 // as many warps as its bound says.
 #ifndef SHAPE_F32  // bench/gpu/variants.sh tries others
 #define SHAPE_F32 8, 2, 2, 8

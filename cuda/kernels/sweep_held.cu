@@ -10,7 +10,7 @@
 //
 // Sums of groups wait in shared memory until the pass is over, and are then added up sweep by sweep.
 //
-// The two outer columns of tiles have fixed columns to heed, which costs them a sixth, so they are lower. A block runs one loop only, which with all
+// The two outer columns of tiles have fixed columns to heed, which costs them a sixth, so they are lower (Pass.edge). A block runs one loop only, which with all
 // else just fits into a multiprocessor's cache of instructions: with two loops a pass took half as long again.
 #include "exchange.cu"
 #include "sum.cuh"
@@ -52,7 +52,7 @@ template <class Real, int R> struct Held {
     return squares(d.v, kSmallest<Real>);
   }
 
-    // count adds a row's squares to a group's sum. Groups are whole, but for their first or last row; looking at each row would cost more.
+  // count adds a row's squares to a group's sum. Groups are whole, but for their first or last row; looking at each row would cost more.
   template <int kCare> __device__ __forceinline__ static Real count(unsigned counts, int r, Real sum, Real more) {
     if (r % kGroup == 0) return counts & 1u << r ? more : 0;
     if (kCare == 2 || r % kGroup == kGroup - 1) return counts & 1u << r ? sum + more : sum;
@@ -212,7 +212,7 @@ template <class Real, int R> __device__ __forceinline__ void sweep_held(const Pa
   }
 }
 
-// Rows a warp, and the most warps that the registers then hold; the same in ../kernel.go. Lower warps suit lower meshes.
+// Rows a warp, and the most warps that the registers then hold; the same in ../held.go. Lower warps suit lower meshes.
 extern "C" __global__ void __launch_bounds__(32 * 16, 1) held24_f32(const __grid_constant__ Pass<float> a) { sweep_held<float, 24>(a); }
 extern "C" __global__ void __launch_bounds__(32 * 20, 1) held16_f32(const __grid_constant__ Pass<float> a) { sweep_held<float, 16>(a); }
 extern "C" __global__ void __launch_bounds__(32 * 16, 1) held8_f64(const __grid_constant__ Pass<double> a) { sweep_held<double, 8>(a); }
