@@ -102,9 +102,7 @@ type kernel struct {
 	capacity capacity
 	arg      *pass
 	args     *driver.Args
-
-	last passShape // the newest pass, and how it is divided; passes of a run are much alike, and finding it out takes microseconds
-	plan passPlan
+	plans    map[passShape]passPlan // of passes that there were: finding one takes microseconds, and a run has few
 }
 
 // passShape is what the division of a pass depends on.
@@ -121,7 +119,7 @@ type passPlan struct {
 }
 
 func loadKernel(m *driver.Module, dev *driver.Device, s shape) (*kernel, error) {
-	k := &kernel{shape: s, capacity: capacity{sms: dev.SMs, shared: dev.SharedBytes}, arg: new(pass)}
+	k := &kernel{shape: s, capacity: capacity{sms: dev.SMs, shared: dev.SharedBytes}, arg: new(pass), plans: map[passShape]passPlan{}}
 	var err error
 	if k.f, err = m.Function(s.name); err != nil {
 		return nil, err
@@ -143,16 +141,19 @@ func (k *kernel) launch(s *driver.Stream, p pass) (bool, error) {
 	if int(p.sweeps) > k.most {
 		return false, nil
 	}
-	if shape := (passShape{p.nx, p.sweeps, p.outLo, p.outHi, p.countLo, p.countHi}); shape != k.last {
+	shape := passShape{p.nx, p.sweeps, p.outLo, p.outHi, p.countLo, p.countHi}
+	plan, known := k.plans[shape]
+	if !known {
 		d, ok := k.divide(k.capacity, &p)
-		k.last, k.plan = shape, passPlan{d, ok, p.tileRows, p.seam, p.edge}
+		plan = passPlan{d, ok, p.tileRows, p.seam, p.edge}
+		k.plans[shape] = plan
 	}
-	if !k.plan.ok {
+	if !plan.ok {
 		return false, nil
 	}
-	p.tileRows, p.seam, p.edge = k.plan.tileRows, k.plan.seam, k.plan.edge
+	p.tileRows, p.seam, p.edge = plan.tileRows, plan.seam, plan.edge
 	*k.arg = p
-	return true, k.f.Launch(s, driver.Dim{X: k.plan.blocks}, driver.Dim{X: k.plan.threads}, k.plan.shared, k.args)
+	return true, k.f.Launch(s, driver.Dim{X: plan.blocks}, driver.Dim{X: plan.threads}, plan.shared, k.args)
 }
 
 // groups returns how many groups of rows a pass writes to.
