@@ -20,6 +20,7 @@
 
 #include "../kernels/pass.cuh"
 #include "exact.h"
+#include "launches.h"
 
 static void check(cudaError_t e, const char* what, int line) {
   if (e == cudaSuccess) return;
@@ -65,25 +66,20 @@ template <class Real> Pass<Real> makePass(const Case& c, Real* now, Real* next, 
   return p;
 }
 
-// How a kernel divides its work; the same in ../shares.go and ../held.go.
-struct Shape {
-  int cols, levels, rows;
-};
 static Shape shapeOf(const char* name, Shape otherwise) {  // as in SHAPE_F64=4,2,2
-  if (const char* s = getenv(name)) sscanf(s, "%d,%d,%d", &otherwise.cols, &otherwise.levels, &otherwise.rows);
+  if (const char* s = getenv(name)) sscanf(s, "%d,%d,%d", &otherwise.columns, &otherwise.levels, &otherwise.step);
   return otherwise;
 }
 template <class Real> struct Type;
 template <> struct Type<float> {
   static constexpr const char* once = "once_f32";
   static const char* deep(int) { return "sweep_f32"; }
-  static Shape shape(int) { return shapeOf("SHAPE_F32", {8, 2, 2}); }
+  static Shape shape(int T) { return shapeOf("SHAPE_F32", shapeFor(0.f, T)); }
 };
 template <> struct Type<double> {
   static constexpr const char* once = "once_f64";
-  static bool many(int T) { return T > 8 && !getenv("SHAPE_F64"); }
-  static const char* deep(int T) { return many(T) ? "deep_f64" : "sweep_f64"; }
-  static Shape shape(int T) { return many(T) ? Shape{4, 4, 4} : shapeOf("SHAPE_F64", {4, 2, 2}); }
+  static const char* deep(int T) { return T > 8 && !getenv("SHAPE_F64") ? "deep_f64" : "sweep_f64"; }
+  static Shape shape(int T) { return shapeOf("SHAPE_F64", shapeFor(0., T)); }
 };
 
 static CUmodule module;
@@ -112,30 +108,23 @@ template <class Real> void launch(Pass<Real> p, int blocks) {
     CU(cuLaunchKernel(once, perSM * SMs, 1, 1, 128, 1, 1, 0, 0, args, 0));
     return;
   }
+  auto call = [&](CUfunction kernel, const Launch& l) {
+    CU(cuFuncSetAttribute(kernel, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, l.bytes));
+    CU(cuLaunchKernel(kernel, l.blocks, 1, 1, l.threads, 1, 1, l.bytes, 0, args, 0));
+  };
   if (held<Real>()) {
-    int rows, inner, outer;  // rows a warp, tiles one below the other in an inner and an outer column of tiles
+    int rows, inner, outer;
     sscanf(held<Real>(), "%d,%d,%d", &rows, &inner, &outer);
     CUfunction kernel;
     CU(cuModuleGetFunction(&kernel, module, sizeof(Real) == 8 ? "held8_f64" : rows == 24 ? "held24_f32" : "held16_f32"));
-    const int step = (32 - 2 * ((T + 3) / 4)) * 4, across = 1 + (std::max(p.nx - 128, 0) + step - 1) / step;
-    const int groups = (p.outHi + 7) / 8 - p.outLo / 8, outers = std::min(across, 2);
-    p.tileRows = (groups + inner - 1) / inner * 8, p.edge = (groups + outer - 1) / outer * 8;
-    const int warps = (std::max(p.tileRows, p.edge) + (T + 7) / 8 * 8 + T + rows - 1) / rows;
-    const int bytes = ((warps + 2) * 16 + T * warps * rows / 8) * 32 * (int)sizeof(Real) + warps * 64;  // as in ../held.go
-    const int tiles = outers * ((groups * 8 + p.edge - 1) / p.edge) + (across - outers) * ((groups * 8 + p.tileRows - 1) / p.tileRows);
-    CU(cuFuncSetAttribute(kernel, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes));
-    CU(cuLaunchKernel(kernel, tiles, 1, 1, 32 * warps, 1, 1, bytes, 0, args, 0));
-    return;
+    return call(kernel, heldLaunchOf(p, rows, inner, outer));
   }
-  const int warps = (T + s.levels - 1) / s.levels, row = 32 * s.cols * (int)sizeof(Real);
-  const int each = (8 + 2 * s.rows * (warps - 1)) * row + s.levels * warps * kSumWords * 8;
-  int threads, pipes;
+  const int warps = warpsOf(s, T);
+  int threads;
   CU(cuFuncGetAttribute(&threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, deep));
-  pipes = std::min(threads / 32 / warps, warps > 1 ? 15 / (warps / 2) : 99);  // as in ../shares.go
+  int pipes = std::min(threads / 32 / warps, warps > 1 ? 15 / (warps / 2) : 99);  // as in ../shares.go
   if (getenv("PIPES")) pipes = std::min(pipes, atoi(getenv("PIPES")));
-  const int bytes = pipes * each;
-  CU(cuFuncSetAttribute(deep, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes));
-  CU(cuLaunchKernel(deep, blocks, 1, 1, pipes * 32 * warps, 1, 1, bytes, 0, args, 0));
+  call(deep, launchOf<Real>(s, T, blocks, pipes));
 }
 
 template <class Real> bool right(const Case& c) {

@@ -98,7 +98,6 @@ template <class T> T exchange(T v, int from) {
 template <class T> T __shfl_sync(unsigned, T v, int from) { return exchange(v, from); }
 template <class T> T __shfl_up_sync(unsigned, T v, int by) { const int lane = threadIdx.x % 32; return exchange(v, lane < by ? lane : lane - by); }
 template <class T> T __shfl_down_sync(unsigned, T v, int by) { const int lane = threadIdx.x % 32; return exchange(v, lane + by > 31 ? lane : lane + by); }
-template <class T> T __shfl_xor_sync(unsigned, T v, int with) { return exchange(v, (threadIdx.x % 32) ^ with); }
 // warpSum adds up what the threads of a warp have.
 inline uint64_t warpSum(uint64_t v) {
   Warp& w = *thread.warp;

@@ -6,6 +6,7 @@
 #include "device.h"
 
 #include "../bench/exact.h"
+#include "../bench/launches.h"
 #include "../kernels/sweep_deep.cu"
 #include "../kernels/sweep_held.cu"
 
@@ -19,19 +20,9 @@ struct Case {
   int rows = 0;  // if not 0, tiles in registers, with so many rows a warp: `blocks` and `pipes` of them in an inner and an outer column of tiles
 };
 
-// shape is a kernel and what it is called with; the same in ../shares.go and ../held.go.
-template <class Real> struct Shape {
-  void (*kernel)(Pass<Real>);
-  int columns, levels, step;
-};
-static Shape<float> shape(float, int) { return {sweep_f32, 8, 2, 2}; }
-static Shape<double> shape(double, int sweeps) {
-  if (sweeps > 8) return {deep_f64, 4, 4, 4};
-  return {sweep_f64, 4, 2, 2};
-}
-
-static void (*heldKernel(float, int rows))(Pass<float>) { return rows == 24 ? held24_f32 : held16_f32; }
-static void (*heldKernel(double, int))(Pass<double>) { return held8_f64; }
+// kernelFor returns the kernel for so many sweeps, in tiles of warps of so many rows if rows is not 0.
+static void (*kernelFor(float, int, int rows))(Pass<float>) { return rows == 24 ? held24_f32 : rows ? held16_f32 : sweep_f32; }
+static void (*kernelFor(double, int sweeps, int rows))(Pass<double>) { return rows ? held8_f64 : sweeps > 8 ? deep_f64 : sweep_f64; }
 
 template <class Real> struct Rank {
   int lo, hi;                 // rows
@@ -64,7 +55,6 @@ template <class Real> bool right(const Case& c) {
 
   auto pass = [&](int r, int p) {
     Rank<Real>& k = ranks[r];
-    const Shape<Real> s = shape(Real(), c.sweeps);
     Pass<Real> a{};
     a.now = k.field[p % 2].data(), a.next = k.field[(p + 1) % 2].data(), a.sums = &k.sums[(size_t)p * c.sweeps * kSumWords];
     for (int i = 0; i < 3; i++) a.bias[i] = ldexp(1.0, -134 + 52 + 47 * (2 - i));
@@ -83,19 +73,9 @@ template <class Real> bool right(const Case& c) {
     }
     std::vector<std::thread> threads;
     std::vector<std::unique_ptr<Block>> blocks;
-    if (c.rows) {
-      const int step = (32 - 2 * ((c.sweeps + 3) / 4)) * 4, across = 1 + (std::max(c.nx - 128, 0) + step - 1) / step, outers = std::min(across, 2);
-      const int groups = (a.outHi + 7) / 8 - a.outLo / 8;
-      a.tileRows = (groups + c.blocks - 1) / c.blocks * 8, a.edge = (groups + c.pipes - 1) / c.pipes * 8;
-      const int warps = (std::max(a.tileRows, a.edge) + (c.sweeps + 7) / 8 * 8 + c.sweeps + c.rows - 1) / c.rows;
-      const int tiles = outers * ((groups * 8 + a.edge - 1) / a.edge) + (across - outers) * ((groups * 8 + a.tileRows - 1) / a.tileRows);
-      auto* const kernel = heldKernel(Real(), c.rows);
-      launch(threads, blocks, tiles, 32 * warps, ((warps + 2) * 16 + c.sweeps * warps * c.rows / 8) * 32 * (int)sizeof(Real) + warps * 64, [a, kernel] { kernel(a); });
-    } else {
-      const int warps = (c.sweeps + s.levels - 1) / s.levels;
-      const int bytes = (8 + 2 * s.step * (warps - 1)) * 32 * s.columns * (int)sizeof(Real) + s.levels * warps * kSumWords * 8;
-      launch(threads, blocks, c.blocks, 32 * warps * c.pipes, bytes * c.pipes, [a, s] { s.kernel(a); });
-    }
+    const Launch l = c.rows ? heldLaunchOf(a, c.rows, c.blocks, c.pipes) : launchOf<Real>(shapeFor(Real(), c.sweeps), c.sweeps, c.blocks, c.pipes);
+    auto* const kernel = kernelFor(Real(), c.sweeps, c.rows);
+    launch(threads, blocks, l.blocks, l.threads, l.bytes, [a, kernel] { kernel(a); });
     for (auto& t : threads) t.join();
   };
   std::vector<std::thread> all;
