@@ -20,6 +20,7 @@ func TestDivide(t *testing.T) {
 		{solver.Float32, 1, 130, 3, "once_f32", 1, 4},
 		{solver.Float32, 16, 16384, 16384, "sweep_f32", 132, 3 * 8},
 		{solver.Float32, 16, 16384, 4096, "sweep_f32", 132, 3 * 8},
+		{solver.Float32, 16, 2048, 2112, "held24_f32", 19*6 + 2*9, 16},
 		{solver.Float32, 16, 2048, 2128, "sweep_f32", 132, 3 * 8}, // too many rows for all tiles to be under way at once
 		{solver.Float32, 16, 4096, 1280, "sweep_f32", 132, 3 * 8},
 		{solver.Float32, 16, 130, 3, "held16_f32", 2, 3},
@@ -30,6 +31,7 @@ func TestDivide(t *testing.T) {
 		{solver.Float32, 16, 2048, 1024, "held16_f32", 19*6 + 2*9, 13},
 		{solver.Float32, 16, 1024, 1024, "held16_f32", 9*11 + 2*16, 8},
 		{solver.Float64, 12, 1024, 1024, "held8_f64", 8*12 + 2*16, 15},
+		{solver.Float64, 12, 1024, 1248, "held8_f64", 8*13 + 2*13, 16},
 		{solver.Float64, 12, 1024, 1288, "deep_f64", 132, 3 * 3},
 		{solver.Float64, 12, 16384, 16384, "deep_f64", 132, 4 * 3},
 		{solver.Float64, 8, 16384, 16384, "sweep_f64", 132, 5 * 4},
@@ -46,6 +48,24 @@ func TestDivide(t *testing.T) {
 				}
 				break
 			}
+		}
+	}
+}
+
+// The same of sweep_deep.cu for low meshes, which it is left where a multiprocessor cannot hold a tile.
+func TestShares(t *testing.T) {
+	all := shapes(solver.Float32)
+	deep := all[len(all)-1]
+	for _, test := range []struct{ columns, rows, pipes, blocks int }{
+		{2048, 2048, 3, 132},
+		{2048, 1024, 2, 132},
+		{2048, 512, 1, 132},
+		{130, 3, 1, 11}, // a strip of one group is eleven positions
+	} {
+		p := pass{nx: int32(test.columns), outHi: int32(test.rows), countHi: int32(test.rows), sweeps: 16}
+		d, ok := deep.divide(capacity{sms: 132, shared: 227 << 10}, &p)
+		if pipes := d.threads / (8 * 32); !ok || pipes != test.pipes || d.blocks != test.blocks {
+			t.Errorf("%d columns, %d rows: %v, %d pipelines a block, %d blocks; want %d, %d", test.columns, test.rows, ok, pipes, d.blocks, test.pipes, test.blocks)
 		}
 	}
 }
