@@ -42,11 +42,9 @@ func (b *Backend) Load(ctx context.Context, rows solver.RowSource) error {
 			return err
 		}
 	}
-	// The first launch of a kernel takes the driver long, so it comes before the first sweep. What it writes to next is not used.
-	for _, n := range []int{1, min(b.layout.Depth, b.maxSweeps())} {
-		if err := b.sweep(b.fast, solver.Block{Sweeps: n}, b.layout.Stripe, b.layout.Stripe, false); err != nil {
-			return err
-		}
+	// The first launch of a kernel takes the driver long, so that of nearly all passes comes before the first sweep. What it writes to next is not used.
+	if err := b.sweep(b.fast, solver.Block{Sweeps: min(b.layout.Depth, b.maxSweeps())}, b.layout.Stripe, b.layout.Stripe, false); err != nil {
+		return err
 	}
 	// The fixed rows and columns of next are those of now.
 	if err := b.fast.CopyOnDevice(b.next.base, b.now.base, int(b.now.bytes())); err != nil {
