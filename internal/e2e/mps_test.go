@@ -4,7 +4,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -50,20 +49,6 @@ func useFakeMPS(t *testing.T) (dir string, calls func() string) {
 	return dir, calls
 }
 
-// numberIn reads a file that holds a number.
-func numberIn(t *testing.T, path string) int {
-	t.Helper()
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	n, err := strconv.Atoi(strings.TrimSpace(string(b)))
-	if err != nil {
-		t.Fatalf("%s: %v", path, err)
-	}
-	return n
-}
-
 // An agent does so for the ranks that it starts.
 func TestAgentsRanksShareGPUsUnderMPS(t *testing.T) {
 	_, calls := useFakeMPS(t)
@@ -86,7 +71,7 @@ func TestKilledLauncherLeavesNoService(t *testing.T) {
 	dir, _ := useFakeMPS(t)
 	l := startLive(t, t.TempDir(), append(slices.Clone(onGPUs), "-np", "9")...)
 	l.waitFor("9 ranks share 4 GPUs under")
-	daemon, err := proctest.Watch(t, numberIn(t, filepath.Join(dir, "daemon")))
+	daemon, err := proctest.Watch(t, proctest.PIDIn(t, filepath.Join(dir, "daemon")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,5 +88,5 @@ func TestKilledLauncherLeavesNoService(t *testing.T) {
 	if err != nil || len(servers) != 1 {
 		t.Fatalf("servers %v, %v", servers, err)
 	}
-	_ = syscall.Kill(numberIn(t, servers[0]), syscall.SIGKILL) // a real one ends by itself
+	_ = syscall.Kill(proctest.PIDIn(t, servers[0]), syscall.SIGKILL) // a real one ends by itself
 }

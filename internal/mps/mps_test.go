@@ -5,7 +5,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -32,15 +31,7 @@ func TestService(t *testing.T) {
 	if got, want := strings.Join(s.Environ(), " "), "CUDA_MPS_PIPE_DIRECTORY="+s.dir+" CUDA_MPS_LOG_DIRECTORY="+s.dir; got != want {
 		t.Errorf("variables %q, want %q", got, want)
 	}
-	server, err := os.ReadFile(filepath.Join(s.dir, "server"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(server)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := proctest.Watch(t, pid)
+	p, err := proctest.Watch(t, proctest.PIDIn(t, filepath.Join(s.dir, "server")))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,9 @@ package proctest
 import (
 	"errors"
 	"fmt"
+	"os"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -25,6 +28,20 @@ func Watch(t *testing.T, pid int) (*Process, error) {
 	}
 	t.Cleanup(func() { unix.Close(fd) })
 	return &Process{PID: pid, fd: fd}, nil
+}
+
+// PIDIn reads a file that holds the number of a process.
+func PIDIn(t *testing.T, path string) int {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(b)))
+	if err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+	return pid
 }
 
 // AwaitEnd returns nil once the process has ended, and an error if it lives for longer than that.
