@@ -1,6 +1,6 @@
 // Checks the sweep kernels against one-point-a-thread kernels and a sum done on the host, bit by bit, and times them,
-// without Go: for work on the kernels, of which it loads the PTX or cubin named by PTX. run.sh builds and runs it, prof.sh reads
-// hardware counters.
+// without Go: for work on the kernels, of which it loads the PTX or cubin named by PTX. run.sh builds and runs it, sanitize.sh runs it under
+// compute-sanitizer, prof.sh reads hardware counters.
 //
 //   bench check              many shapes; FEW=1: fewer, for compute-sanitizer
 //   bench time N T B...      an N x N float32 and float64 mesh, T sweeps a pass, B blocks (T = 1: tiles of 8B rows); ROWS=R: N x R;
@@ -187,7 +187,7 @@ template <class Real> bool right(const Case& c) {
   return !(bad || outside || badSums || unhanded);
 }
 
-template <class Real> void checkAll() {
+template <class Real> bool checkAll() {
   int bad = 0, n = 0;
   const bool few = getenv("FEW");
   for (int nx : few ? std::vector{5, 300} : std::vector{3, 4, 5, 127, 130, 500, 1023})
@@ -201,6 +201,7 @@ template <class Real> void checkAll() {
         }
       }
   printf("check %zu-byte: %d cases, %d bad\n", sizeof(Real), n, bad);
+  return !bad;
 }
 
 template <class Real> void timeAll(int N, int T, const std::vector<int>& counts) {
@@ -244,7 +245,7 @@ int main(int argc, char** argv) {
   const auto start = std::chrono::steady_clock::now();
   CU(cuModuleLoadData(&module, ptx.c_str()));
   printf("%s: compiled by the driver in %.2f s\n", path, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-  if (argc > 1 && std::string(argv[1]) == "check") checkAll<float>(), checkAll<double>();
+  if (argc > 1 && std::string(argv[1]) == "check") return !(checkAll<float>() & checkAll<double>());
   if (argc > 4 && std::string(argv[1]) == "time") {
     std::vector<int> counts;
     for (int i = 4; i < argc; i++) counts.push_back(atoi(argv[i]));

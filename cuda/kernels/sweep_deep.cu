@@ -40,18 +40,30 @@ template <class Real, int W> struct Slot {
 };
 
 // The barriers at which the warps of a pipeline meet their neighbours: each of an even number has one with the two behind it. One for each two
-// neighbours would be more than the 16 that a block has.
+// neighbours would be more than the 16 that a block has. PAIRS makes it one for each two, for one pipeline a block: less order, of which
+// racecheck can tell whether it is enough; of three warps at a barrier it cannot (../bench/sanitize.sh).
 struct Neighbours {
+#ifdef PAIRS
+  static constexpr int kBefore = 64;
+#else
+  static constexpr int kBefore = 96;
+#endif
   int behind, before, count;  // barriers, and the threads of the first; 0: none
 
   __device__ __forceinline__ Neighbours(int pipe, int warp, int warps) {
+#ifdef PAIRS
+    before = warp;
+    behind = warp < warps - 1 ? warp + 1 : 0;
+    count = 64;
+#else
     const int base = 1 + pipe * (warps / 2);
     before = warp & 1 || warp == 0 ? 0 : base + warp / 2 - 1;
     behind = warp < warps - 1 || warp & 1 ? base + warp / 2 : 0;
     count = 32 * min(3, warps - (warp & ~1));
+#endif
   }
   __device__ __forceinline__ void meet() const {
-    if (before) ::meet<96>(before);
+    if (before) ::meet<kBefore>(before);
     if (behind) ::meet(behind, count);
   }
 };
