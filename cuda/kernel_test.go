@@ -31,6 +31,7 @@ func TestDivide(t *testing.T) {
 		{solver.Float32, 16, 2048, 1024, "held16_f32", 19*6 + 2*9, 13},
 		{solver.Float32, 16, 1024, 1024, "held16_f32", 9*11 + 2*16, 8},
 		{solver.Float64, 12, 1024, 1024, "held8_f64", 8*12 + 2*16, 15},
+		{solver.Float64, 16, 1024, 1024, "held8_f64", 9*11 + 2*16, 16},
 		{solver.Float64, 12, 1024, 1248, "held8_f64", 8*13 + 2*13, 16},
 		{solver.Float64, 12, 1024, 1288, "deep_f64", 132, 3 * 3},
 		{solver.Float64, 12, 16384, 16384, "deep_f64", 132, 4 * 3},
