@@ -42,7 +42,7 @@ func NewExchange(b *Backend, self bool, peers [2]*Peer, links [2]solver.RowLink)
 			}
 		case links[side] != nil:
 			b.whole = math.MaxInt
-			x.ways = append(x.ways, &hostWay{b, side, links[side], make([]byte, b.layout.Depth*b.layout.Mesh.RowBytes())})
+			x.ways = append(x.ways, &hostWay{b, side, links[side], make([]byte, b.layout.Depth*b.layout.Mesh.RowBytes()), make(chan error, 1)})
 		default:
 			return nil, fmt.Errorf("cuda exchange: no way to the neighbour at the %v side", side)
 		}
@@ -86,22 +86,28 @@ func (x *Exchange) Close() error {
 	return errors.Join(errs...)
 }
 
-// hostWay goes over a link through the host.
+// hostWay goes over a link through the host. Sending takes longer than a pass, so it is done beside the other side's, and beside the interior, which
+// is launched after post.
 type hostWay struct {
 	*Backend
 	side solver.Side
 	link solver.RowLink
-	rows []byte
+	rows []byte     // being sent from post to wait
+	sent chan error // what came of it
 }
 
 func (w *hostWay) post(ctx context.Context, block uint64) error {
 	if err := w.CopyEdge(ctx, w.side, w.rows); err != nil {
 		return err
 	}
-	return w.link.Send(ctx, block, w.rows)
+	go func() { w.sent <- w.link.Send(ctx, block, w.rows) }()
+	return nil
 }
 
 func (w *hostWay) wait(ctx context.Context, block uint64) error {
+	if err := <-w.sent; err != nil {
+		return err
+	}
 	if err := w.link.Recv(ctx, block, w.rows); err != nil {
 		return err
 	}

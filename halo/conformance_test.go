@@ -129,6 +129,10 @@ func transports(t testing.TB) []transport {
 		{TransportShared, openShared},
 		{TransportNATS, overNATS(normal)},
 		{TransportNATS + ", max_payload 1500", overNATS(small)},
+		{TransportNATS + ", connections of their own", func(t testing.TB, a, b End, timeout time.Duration) (Link, Link, error) {
+			dial := func(context.Context) (OwnConn, error) { return normal.connect(t), nil }
+			return openNATS(t, a, b, NATSOptions{Dial: dial, Timeout: timeout, AskAfter: 5 * time.Millisecond}, nil, nil)
+		}},
 	}
 }
 

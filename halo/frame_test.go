@@ -132,16 +132,16 @@ func TestOutboxParts(t *testing.T) {
 		rows := make([]byte, e.SendBytes())
 		fill(rows, e.Rank, e.Send, e.NX, 5)
 		got := make([]byte, len(rows))
-		for _, msg := range o.keep(5, rows) {
+		if err := o.keep(5, rows, func(msg []byte) error {
 			f, payload, err := parseFrame(msg)
 			if err != nil {
-				t.Fatal(err)
+				return err
 			}
 			at, err := partAt(&f, len(payload), there.RecvBytes())
-			if err != nil {
-				t.Fatal(err)
-			}
 			copy(got[at:], payload)
+			return err
+		}); err != nil {
+			t.Fatal(err)
 		}
 		if !bytes.Equal(got, rows) {
 			t.Fatalf("%d bytes in parts of %d differ", len(rows), o.size)

@@ -41,9 +41,18 @@ type Conn interface {
 	Status() nats.Status
 }
 
+// OwnConn is a connection that a link has for itself.
+type OwnConn interface {
+	Conn
+	Close()
+}
+
 // NATSOptions tune a link over NATS; only Conn and Timeout have to be set.
 type NATSOptions struct {
-	Conn      Conn
+	Conn Conn
+	// Dial, if not nil, makes a connection for a link alone, in place of Conn: the rows of the two sides then do not wait for each other, nor do
+	// other messages for rows.
+	Dial      func(context.Context) (OwnConn, error)
 	Publisher Publisher     // default: Conn
 	Prefix    string        // of the subjects of the run; default jacobi.RUN
 	Log       *zap.Logger   // default: none
@@ -78,8 +87,9 @@ type NATSStats struct {
 type NATSLink struct {
 	end     End
 	opts    NATSOptions
-	subject string // of the frames sent
-	ask     string // of the requests sent
+	subject string  // of the frames sent
+	ask     string  // of the requests sent
+	own     OwnConn // nil: Conn is shared
 	subs    []*nats.Subscription
 	out     outbox
 	in      inbox
@@ -108,6 +118,24 @@ func NewNATS(ctx context.Context, end End, o NATSOptions) (*NATSLink, error) {
 	if err := end.check(); err != nil {
 		return nil, err
 	}
+	if o.Dial == nil {
+		return openLink(ctx, end, o)
+	}
+	own, err := o.Dial(ctx)
+	if err != nil {
+		return nil, end.wrap("open", 0, TransportNATS, err)
+	}
+	o.Conn = own
+	l, err := openLink(ctx, end, o)
+	if err != nil {
+		own.Close()
+		return nil, err
+	}
+	l.own = own
+	return l, nil
+}
+
+func openLink(ctx context.Context, end End, o NATSOptions) (*NATSLink, error) {
 	if o.Conn == nil {
 		return nil, end.wrap("open", 0, TransportNATS, errors.New("no connection"))
 	}
@@ -186,10 +214,8 @@ func (l *NATSLink) Send(ctx context.Context, block uint64, rows []byte) error {
 	}
 	l.out.mu.Lock()
 	defer l.out.mu.Unlock()
-	for _, frame := range l.out.keep(block, rows) {
-		if err := l.publish(l.subject, frame); err != nil {
-			return l.end.wrap("send", block, TransportNATS, err)
-		}
+	if err := l.out.keep(block, rows, func(frame []byte) error { return l.publish(l.subject, frame) }); err != nil {
+		return l.end.wrap("send", block, TransportNATS, err)
 	}
 	return nil
 }
@@ -285,7 +311,7 @@ func (l *NATSLink) Stats() NATSStats {
 	return s
 }
 
-// Close ends calls in progress and the subscriptions; the connection stays open.
+// Close ends calls in progress, the subscriptions, and the link's own connection if it has one.
 func (l *NATSLink) Close() error {
 	l.closeOnce.Do(func() {
 		close(l.closed)
@@ -293,6 +319,9 @@ func (l *NATSLink) Close() error {
 			if err := s.Unsubscribe(); err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
 				l.closeErr = errors.Join(l.closeErr, fmt.Errorf("halo: unsubscribe from %s: %w", s.Subject, err))
 			}
+		}
+		if l.own != nil {
+			l.own.Close()
 		}
 	})
 	return l.closeErr

@@ -279,6 +279,34 @@ func TestNATSRefusesTinyFrames(t *testing.T) {
 	}
 }
 
+// TestNATSOwnConnection: a link closes the connection that it has for itself, also when it cannot be opened.
+func TestNATSOwnConnection(t *testing.T) {
+	s := serve(t, &server.Options{})
+	own, shared := s.connect(t), s.connect(t)
+	o := NATSOptions{Conn: shared, Timeout: long, Dial: func(context.Context) (OwnConn, error) { return own, nil }}
+	l, err := NewNATS(t.Context(), freshEnd(8, 8), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := own.NumSubscriptions(); n != 2 {
+		t.Errorf("%d subscriptions on the link's own connection, want 2", n)
+	}
+	if err := l.Close(); err != nil || !own.IsClosed() || shared.IsClosed() {
+		t.Errorf("after Close (%v): own connection closed %v, the other one %v; want true and false", err, own.IsClosed(), shared.IsClosed())
+	}
+
+	own, o.MaxFrame = s.connect(t), headerSize
+	if _, err := NewNATS(t.Context(), freshEnd(8, 8), o); err == nil || !own.IsClosed() {
+		t.Errorf("frames without room for rows: %v; own connection closed %v, want true", err, own.IsClosed())
+	}
+
+	refused := errors.New("connection refused")
+	o.Dial = func(context.Context) (OwnConn, error) { return nil, refused }
+	if _, err := NewNATS(t.Context(), freshEnd(8, 8), o); !errors.Is(err, refused) {
+		t.Errorf("got %v, want %v", err, refused)
+	}
+}
+
 // TestLinkFaults holds the wrapper of a Link: it delays, cuts, and nothing else.
 func TestLinkFaults(t *testing.T) {
 	e := freshEnd(8, 1)

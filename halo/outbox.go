@@ -54,10 +54,10 @@ func (o *outbox) bytes() (n int64) {
 	return n
 }
 
-// keep replaces the block before the last by this one, and returns its frames.
-func (o *outbox) keep(block uint64, rows []byte) [][]byte {
+// keep replaces the block before the last by this one, and passes its frames to send, each as soon as it is made.
+func (o *outbox) keep(block uint64, rows []byte, send func(frame []byte) error) error {
 	s := &o.sets[block%2]
-	s.used, s.block = true, block
+	s.used, s.block = false, block // until all frames are made
 	o.next = block + 1
 	f := o.end.frame(kindRows, block)
 	f.parts = uint32(len(s.frames))
@@ -66,8 +66,12 @@ func (o *outbox) keep(block uint64, rows []byte) [][]byte {
 		n := min(o.size, len(rows))
 		f.put(frame, rows[:n])
 		rows = rows[n:]
+		if err := send(frame); err != nil {
+			return err
+		}
 	}
-	return s.frames
+	s.used = true
+	return nil
 }
 
 type outState int

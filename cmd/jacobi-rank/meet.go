@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"jacobi/configs"
+	"jacobi/halo"
 	"jacobi/internal/natsserver"
 	"jacobi/internal/rendezvous"
 	"jacobi/internal/roster"
@@ -53,8 +54,19 @@ func (r *rank) connectTo(ctx context.Context, server configs.NATS, timeout time.
 		return err
 	}
 	r.onClose(func() error { conn.Close(); return nil })
-	r.conn = conn
+	r.conn, r.server = conn, server
 	return nil
+}
+
+// dialLink makes a connection for the rows of one side alone.
+func (r *rank) dialLink(ctx context.Context) (halo.OwnConn, error) {
+	conn, err := wire.Connect(ctx, wire.Options{
+		Server: r.server, RunID: r.id.RunID, Name: fmt.Sprintf("jacobi-rank %d halo", r.id.Rank), Timeout: r.cfg.Halo.Timeout, Logger: r.log, Quiet: true,
+	})
+	if err != nil {
+		return nil, err // and not a nil *wire.Conn
+	}
+	return conn, nil
 }
 
 // rendezvousFile returns the file in which rank 0 says where its server is.

@@ -38,6 +38,7 @@ type rank struct {
 
 	problem  *problem.Problem
 	conn     halo.Conn    // nil for a rank alone
+	server   configs.NATS // that conn goes to
 	met      func() error // removes the rendezvous file; nil if there is none
 	team     *roster.Team
 	stripes  []solver.Stripe // of all ranks

@@ -36,6 +36,7 @@ type Options struct {
 	Name    string        // of this connection, for the server's operator
 	Timeout time.Duration // for the first connection, retries included
 	Logger  *zap.Logger   // may be nil
+	Quiet   bool          // do not log that the server went or came back: another connection of the process does
 }
 
 // Connect connects to a NATS server. Once connected, it reconnects for ever, within a second of the server's return. No
@@ -133,18 +134,21 @@ func options(o Options) ([]nats.Option, error) {
 		}),
 		nats.PingInterval(pingInterval),
 		nats.CustomInboxPrefix(inboxPrefix(o.RunID)),
-		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
-			if err != nil {
-				o.Logger.Warn("lost the NATS server, reconnecting", zap.Error(err))
-			}
-		}),
-		nats.ReconnectHandler(func(*nats.Conn) { o.Logger.Info("reconnected to the NATS server") }),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
 			if text := err.Error(); !said[text] && len(said) < maxSaid {
 				said[text] = true
 				o.Logger.Warn("NATS", zap.Error(err))
 			}
 		}),
+	}
+	if !o.Quiet {
+		opts = append(opts,
+			nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
+				if err != nil {
+					o.Logger.Warn("lost the NATS server, reconnecting", zap.Error(err))
+				}
+			}),
+			nats.ReconnectHandler(func(*nats.Conn) { o.Logger.Info("reconnected to the NATS server") }))
 	}
 	more, err := identify(o.Server)
 	return append(opts, more...), err

@@ -6,12 +6,16 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest"
+	"go.uber.org/zap/zaptest/observer"
 
 	"jacobi/configs"
 	"jacobi/internal/roster/rostertest"
@@ -145,5 +149,39 @@ func TestReconnect(t *testing.T) {
 		if ctx.Err() != nil {
 			t.Fatal("no message passes after the restart")
 		}
+	}
+}
+
+// TestQuiet: of the connections of one process, one says that the server went and came back.
+func TestQuiet(t *testing.T) {
+	s := rostertest.Start(t, 0)
+	open := func(quiet bool) (*Conn, *observer.ObservedLogs) {
+		core, logs := observer.New(zap.InfoLevel)
+		conn, err := Connect(t.Context(), Options{Server: configs.NATS{URL: s.URL()}, Timeout: 5 * time.Second, Logger: zap.New(core), Quiet: quiet})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(conn.Close)
+		return conn, logs
+	}
+	quiet, none := open(true)
+	back := quiet.Raw().StatusChanged(nats.CONNECTED)
+	_, said := open(false)
+	s.Restart()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	select {
+	case <-back:
+	case <-ctx.Done():
+		t.Fatal("the quiet connection does not come back")
+	}
+	for said.FilterMessage("reconnected to the NATS server").Len() == 0 {
+		if ctx.Err() != nil {
+			t.Fatalf("the other connection says %v", said.All())
+		}
+		runtime.Gosched()
+	}
+	if none.Len() > 0 {
+		t.Errorf("the quiet connection says %v", none.All())
 	}
 }
