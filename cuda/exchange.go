@@ -42,7 +42,7 @@ func NewExchange(b *Backend, self bool, peers [2]*Peer, links [2]solver.RowLink)
 			}
 		case links[side] != nil:
 			b.whole = math.MaxInt
-			x.ways = append(x.ways, &hostWay{b, side, links[side], make([]byte, b.layout.Depth*b.layout.Mesh.RowBytes()), make(chan error, 1)})
+			x.ways = append(x.ways, newHostWay(b, side, links[side]))
 		default:
 			return nil, fmt.Errorf("cuda exchange: no way to the neighbour at the %v side", side)
 		}
@@ -86,32 +86,40 @@ func (x *Exchange) Close() error {
 	return errors.Join(errs...)
 }
 
-// hostWay goes over a link through the host. Sending takes longer than a pass, so it is done beside the other side's, and beside the interior, which
-// is launched after post.
+// hostWay goes over a link through the host. Rows take longer there than a pass does, so they go and come beside the other side's, and beside the
+// interior, which is launched after post.
 type hostWay struct {
 	*Backend
-	side solver.Side
-	link solver.RowLink
-	rows []byte     // being sent from post to wait
-	sent chan error // what came of it
+	side       solver.Side
+	link       solver.RowLink
+	edge, halo []byte     // rows to send and to receive, of the link from post to wait
+	done       chan error // what came of it
+}
+
+func newHostWay(b *Backend, side solver.Side, link solver.RowLink) *hostWay {
+	bytes := b.layout.Depth * b.layout.Mesh.RowBytes()
+	return &hostWay{b, side, link, make([]byte, bytes), make([]byte, bytes), make(chan error, 1)}
 }
 
 func (w *hostWay) post(ctx context.Context, block uint64) error {
-	if err := w.CopyEdge(ctx, w.side, w.rows); err != nil {
+	if err := w.CopyEdge(ctx, w.side, w.edge); err != nil {
 		return err
 	}
-	go func() { w.sent <- w.link.Send(ctx, block, w.rows) }()
+	go func() {
+		err := w.link.Send(ctx, block, w.edge)
+		if err == nil {
+			err = w.link.Recv(ctx, block, w.halo)
+		}
+		w.done <- err
+	}()
 	return nil
 }
 
-func (w *hostWay) wait(ctx context.Context, block uint64) error {
-	if err := <-w.sent; err != nil {
+func (w *hostWay) wait(ctx context.Context, _ uint64) error {
+	if err := <-w.done; err != nil {
 		return err
 	}
-	if err := w.link.Recv(ctx, block, w.rows); err != nil {
-		return err
-	}
-	return w.SetHalo(ctx, w.side, w.rows)
+	return w.SetHalo(ctx, w.side, w.halo)
 }
 
 func (w *hostWay) Close() error { return nil }
