@@ -53,7 +53,7 @@ type NATSOptions struct {
 	// Dial, if not nil, makes a connection for a link alone, in place of Conn: the rows of the two sides then do not wait for each other, nor do
 	// other messages for rows.
 	Dial      func(context.Context) (OwnConn, error)
-	Publisher Publisher     // default: Conn
+	Publisher Publisher     // default: the connection
 	Prefix    string        // of the subjects of the run; default jacobi.RUN
 	Log       *zap.Logger   // default: none
 	Timeout   time.Duration // bounds Recv
