@@ -145,7 +145,16 @@ func explain(n configs.NATS, err error) error {
 	if n.Cert == "" && refusedAfterHandshake(err) {
 		return fmt.Errorf("%w: the server may want a certificate of its clients: nats.cert and nats.key", err)
 	}
+	if full(err) {
+		return fmt.Errorf("%w: the server, or its limit for this account, may have no connection left (max_connections); a rank has one, and one more for each neighbour over NATS", err)
+	}
 	return err
+}
+
+// full says whether a server that has as many connections as it may ended this one. What it says then may come too late to be read.
+func full(err error) bool {
+	return strings.Contains(err.Error(), "connections exceeded") || // the client makes new errors of what a server says while it connects
+		errors.Is(err, io.EOF) || errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET)
 }
 
 // refusedAfterHandshake says whether the server ended a connection whose TLS was in order on this side: in TLS 1.3 it looks at the
