@@ -47,22 +47,23 @@ func (r *rank) connect(ctx context.Context) error {
 }
 
 func (r *rank) connectTo(ctx context.Context, server configs.NATS, timeout time.Duration) error {
-	conn, err := wire.Connect(ctx, wire.Options{
-		Server: server, RunID: r.id.RunID, Name: fmt.Sprintf("jacobi-rank %d", r.id.Rank), Timeout: timeout, Logger: r.log,
-	})
+	o := wire.Options{Server: server, RunID: r.id.RunID, Name: fmt.Sprintf("jacobi-rank %d", r.id.Rank), Timeout: timeout, Logger: r.log}
+	conn, err := wire.Connect(ctx, o)
 	if err != nil {
 		return err
 	}
 	r.onClose(func() error { conn.Close(); return nil })
-	r.conn, r.server = conn, server
+	r.conn, r.wire = conn, o
 	return nil
 }
 
 // dialLink makes a connection for the rows of one side alone.
 func (r *rank) dialLink(ctx context.Context) (halo.OwnConn, error) {
-	conn, err := wire.Connect(ctx, wire.Options{
-		Server: r.server, RunID: r.id.RunID, Name: fmt.Sprintf("jacobi-rank %d halo", r.id.Rank), Timeout: r.cfg.Halo.Timeout, Logger: r.log, Quiet: true,
-	})
+	o := r.wire
+	o.Name += " halo"
+	o.Timeout = r.cfg.Halo.Timeout
+	o.Quiet = true
+	conn, err := wire.Connect(ctx, o)
 	if err != nil {
 		return nil, err // and not a nil *wire.Conn
 	}

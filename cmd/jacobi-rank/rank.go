@@ -22,6 +22,7 @@ import (
 	"jacobi/internal/problem"
 	"jacobi/internal/roster"
 	"jacobi/internal/version"
+	"jacobi/internal/wire"
 	"jacobi/solver"
 )
 
@@ -38,7 +39,7 @@ type rank struct {
 
 	problem  *problem.Problem
 	conn     halo.Conn    // nil for a rank alone
-	server   configs.NATS // that conn goes to
+	wire     wire.Options // of conn
 	met      func() error // removes the rendezvous file; nil if there is none
 	team     *roster.Team
 	stripes  []solver.Stripe // of all ranks
