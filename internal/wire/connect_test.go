@@ -95,21 +95,6 @@ func TestConnectRefused(t *testing.T) {
 	}
 }
 
-// TestConnectToAFullServer: what the server says may come too late to be read, so the error says what it may mean.
-func TestConnectToAFullServer(t *testing.T) {
-	s := rostertest.StartWith(t, server.Options{MaxConn: 1})
-	first, err := Connect(t.Context(), Options{Server: configs.NATS{URL: s.URL()}, Timeout: 5 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer first.Close()
-	err = connect(t, Options{Server: configs.NATS{URL: s.URL()}})
-	want := ": the server, or its limit for this account, may have no connection left (max_connections); a rank has one, and one more for each neighbour over NATS"
-	if err == nil || !strings.HasPrefix(err.Error(), "connect to the NATS server at "+s.URL()+": ") || !strings.HasSuffix(err.Error(), want) {
-		t.Errorf("got %v, want ...%s", err, want)
-	}
-}
-
 func TestConnectEndsWithContext(t *testing.T) {
 	cause := errors.New("the user is gone")
 	ctx, cancel := context.WithCancelCause(t.Context())

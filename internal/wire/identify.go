@@ -142,26 +142,28 @@ func explain(n configs.NATS, err error) error {
 	if errors.Is(err, nats.ErrSecureConnWanted) {
 		return fmt.Errorf("%w: nats.ca or nats.cert is given, and the server has no TLS", err)
 	}
-	if n.Cert == "" && refusedAfterHandshake(err) {
-		return fmt.Errorf("%w: the server may want a certificate of its clients: nats.cert and nats.key", err)
-	}
-	if full(err) {
-		return fmt.Errorf("%w: the server, or its limit for this account, may have no connection left (max_connections); a rank has one, and one more for each neighbour over NATS", err)
+	overTLS := errors.Is(err, nats.ErrTLS)
+	_, plain := errors.AsType[tls.RecordHeaderError](err) // which a server says, before TLS, when it has no connection left
+	switch {
+	case n.Cert == "" && strings.Contains(err.Error(), "tls: certificate required"): // the type of an alert is not exported
+		return fmt.Errorf("%w: %s", err, wantsCertificate)
+	case ended(err) && overTLS && n.Cert == "":
+		return fmt.Errorf("%w: %s; or %s", err, wantsCertificate, full)
+	case ended(err) && overTLS:
+		return fmt.Errorf("%w: the server may not trust the certificate in nats.cert; or %s", err, full)
+	case plain, ended(err), strings.Contains(err.Error(), "connections exceeded"): // the client makes new errors of what a server says while it connects
+		return fmt.Errorf("%w: %s", err, full)
 	}
 	return err
 }
 
-// full says whether a server that has as many connections as it may ended this one. What it says then may come too late to be read.
-func full(err error) bool {
-	return strings.Contains(err.Error(), "connections exceeded") || // the client makes new errors of what a server says while it connects
-		errors.Is(err, io.EOF) || errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET)
-}
+const (
+	wantsCertificate = "the server may want a certificate of its clients: nats.cert and nats.key"
+	full             = "the server, or its limit for this account, may have no connection left (max_connections); a rank has one, and one more for each neighbour over NATS"
+)
 
-// refusedAfterHandshake says whether the server ended a connection whose TLS was in order on this side: in TLS 1.3 it looks at the
-// client's certificate only then. Its alert may come too late to be read.
-func refusedAfterHandshake(err error) bool {
-	if strings.Contains(err.Error(), "tls: certificate required") { // the type of an alert is not exported
-		return true
-	}
-	return errors.Is(err, nats.ErrTLS) && (errors.Is(err, io.EOF) || errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET))
+// ended says whether the server ended a connection that was in order on this side. What it says then may come too late to be read: that it has no
+// connection left, or, in TLS 1.3, that it wants another certificate, at which it looks only after the handshake.
+func ended(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET)
 }

@@ -90,6 +90,11 @@ func (a *authority) pem() string {
 // serveTLS starts a server with the certificate.
 func serveTLS(t *testing.T, cert, key string, clients *x509.CertPool) *rostertest.Server {
 	t.Helper()
+	return rostertest.StartWith(t, overTLS(t, cert, key, clients))
+}
+
+func overTLS(t *testing.T, cert, key string, clients *x509.CertPool) server.Options {
+	t.Helper()
 	pair, err := tls.X509KeyPair([]byte(cert), []byte(key))
 	if err != nil {
 		t.Fatal(err)
@@ -98,7 +103,7 @@ func serveTLS(t *testing.T, cert, key string, clients *x509.CertPool) *rostertes
 	if clients != nil {
 		c.ClientAuth = tls.RequireAndVerifyClientCert
 	}
-	return rostertest.StartWith(t, server.Options{TLSConfig: c, TLSTimeout: 10, TLSVerify: clients != nil})
+	return server.Options{TLSConfig: c, TLSTimeout: 10, TLSVerify: clients != nil}
 }
 
 func file(t *testing.T, text string) string {
@@ -140,6 +145,34 @@ func TestTLS(t *testing.T) {
 		"no file of an authority": {configs.NATS{URL: tlsServer, CA: "/nowhere"}, []string{"nats.ca: open /nowhere: no such file or directory"}},
 	} {
 		t.Run(name, func(t *testing.T) { check(t, c.n, c.want) })
+	}
+}
+
+// TestFullServer: what the server says may come too late to be read, so the error says what it may mean.
+func TestFullServer(t *testing.T) {
+	a := newAuthority(t)
+	cert, key := a.issue(-time.Hour, time.Hour)
+	ca := configs.Inline(a.pem())
+	for name, c := range map[string]struct {
+		server server.Options
+		n      configs.NATS
+	}{
+		"plain":              {server.Options{}, configs.NATS{}},
+		"TLS":                {overTLS(t, cert, key, nil), configs.NATS{CA: ca}},
+		"TLS, a certificate": {overTLS(t, cert, key, nil), configs.NATS{CA: ca, Cert: configs.Inline(cert), Key: configs.Inline(key)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.server.MaxConn = 1
+			n := c.n
+			n.URL = rostertest.StartWith(t, c.server).URL()
+			first, err := Connect(t.Context(), Options{Server: n, Timeout: 5 * time.Second})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer first.Close()
+			check(t, n, []string{"connect to the NATS server at " + n.URL + ": ",
+				"the server, or its limit for this account, may have no connection left (max_connections); a rank has one, and one more for each neighbour over NATS"})
+		})
 	}
 }
 
