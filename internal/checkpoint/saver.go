@@ -190,14 +190,16 @@ func (s *Saver) signal() {
 	}
 }
 
-// Finish completes the newest checkpoint. A run that was interrupted gets one of its end, which the backend holds. All ranks call it. It fails
-// only if the rows cannot be copied.
+// Finish completes the newest checkpoint. A run that may go on, because it was interrupted or because max_iterations
+// ended it, gets one of its end, whose state the backend holds. All ranks call it. It fails only if the rows cannot be
+// copied.
 func (s *Saver) Finish(ctx context.Context, r solver.Result) error {
 	s.mu.Lock()
 	s.over = true
 	s.signal()
 	s.mu.Unlock()
-	if !s.wait(ctx) || r.Reason != solver.Interrupted || s.last == r.Sweeps {
+	mayGoOn := r.Reason == solver.Interrupted || r.Reason == solver.MaxIterations
+	if !s.wait(ctx) || !mayGoOn || s.last == r.Sweeps {
 		return nil
 	}
 	if err := s.Save(ctx, r.Sweeps); err != nil {

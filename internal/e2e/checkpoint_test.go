@@ -22,12 +22,18 @@ func checkpoints(t *testing.T, dir string) []string {
 	return sets
 }
 
-// saved runs np ranks that leave checkpoints in dir, and returns the answer.
+// saved runs np ranks to the end of long, with checkpoints in dir, and returns the answer. It leaves the newest
+// checkpoint that has sweeps left, and the one before.
 func saved(t *testing.T, dir string, np string, settings ...string) answer {
 	t.Helper()
-	got, _ := solve(t, append(set(append(append(settings, long...), "checkpoint.every=500", "checkpoint.dir="+dir)...), "-np", np)...)
-	if len(checkpoints(t, dir)) == 0 {
-		t.Fatal("no checkpoint was written")
+	every := append(append(settings, long...), "checkpoint.every=500", "checkpoint.keep=3", "checkpoint.dir="+dir)
+	got, _ := solve(t, append(set(every...), "-np", np)...)
+	sets := checkpoints(t, dir)
+	if len(sets) != 3 || !strings.HasPrefix(filepath.Base(sets[2]), "sweep-000000006000-") {
+		t.Fatalf("checkpoints %v, want 3, the last after 6000 sweeps", sets)
+	}
+	if err := os.RemoveAll(sets[2]); err != nil {
+		t.Fatal(err)
 	}
 	return got
 }
@@ -116,6 +122,34 @@ func TestInterruptedRunGoesOn(t *testing.T) {
 	}
 	if want, _ := solve(t, append(problem, "-np", "1")...); got != want {
 		t.Errorf("field %s, want %s; histories equal: %v", got.sha, want.sha, got.history == want.history)
+	}
+}
+
+// The end at max_iterations leaves a checkpoint, from which --restart does the sweeps that a larger number allows.
+func TestMaxIterationsLeavesACheckpoint(t *testing.T) {
+	dir := t.TempDir()
+	mesh := []string{"grid.nx=130", "grid.ny=150"}
+	problem := append(set(append(mesh, "checkpoint.every=1h", "checkpoint.dir=checkpoints")...), "-np", "3")
+	first := run(t, dir, "launcher", append(problem, "--set", "solver.max_iterations=100")...)
+	if first.code != 0 || !strings.Contains(first.stdout, "1 in checkpoints, the last after 100 sweeps") {
+		t.Fatalf("exit code %d\n%s%s\nwant a checkpoint after 100 sweeps", first.code, first.stdout, first.stderr)
+	}
+	for _, sweeps := range []string{"100", "250"} {
+		iterations := "solver.max_iterations=" + sweeps
+		if out := run(t, dir, "launcher", append(problem, "--set", iterations, "--restart")...); out.code != 0 {
+			t.Fatalf("exit code %d\n%s", out.code, out.stderr)
+		}
+		history, err := os.ReadFile(filepath.Join(dir, "out", "history.csv"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := readReport(t, filepath.Join(dir, "out"))
+		got := answer{r.FieldSHA256, string(history), r.Sweeps, r.StopReason}
+		want, _ := solve(t, append(set(append(mesh, iterations)...), "-np", "1")...)
+		if got != want || r.ResumedAfter != 100 {
+			t.Errorf("%s sweeps, resumed after %d: field %s, want %s; histories equal: %v",
+				sweeps, r.ResumedAfter, got.sha, want.sha, got.history == want.history)
+		}
 	}
 }
 
