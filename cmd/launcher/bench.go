@@ -93,7 +93,7 @@ func startBench(ctx context.Context, o benchOptions, stdout, stderr io.Writer) e
 	if o.weak {
 		b.kind = scaling.Weak
 	}
-	if b.cases, err = o.cases(ctx, cfg); err != nil {
+	if b.cases, err = o.cases(ctx, cfg, b.screen.say); err != nil {
 		return err
 	}
 	if b.way, err = o.way(b.cases[0]); err != nil {
@@ -106,7 +106,7 @@ func startBench(ctx context.Context, o benchOptions, stdout, stderr io.Writer) e
 }
 
 // cases lays out all runs that the flags ask for, size by size, with few ranks first. It refuses them if one cannot run.
-func (o *benchOptions) cases(ctx context.Context, cfg configs.Config) ([]*plan, error) {
+func (o *benchOptions) cases(ctx context.Context, cfg configs.Config, say func(string)) ([]*plan, error) {
 	ranks := upTo(max(1, cfg.Run.Ranks))
 	if o.rankList != "" {
 		var err error
@@ -125,7 +125,7 @@ func (o *benchOptions) cases(ctx context.Context, cfg configs.Config) ([]*plan, 
 	var cases []*plan
 	for _, size := range sizes {
 		for _, n := range ranks {
-			p, err := o.plan(ctx, o.benchConfig(cfg, size, n))
+			p, err := o.plan(ctx, o.benchConfig(cfg, size, n), say)
 			if err == nil {
 				err = p.check(ctx, false)
 			}

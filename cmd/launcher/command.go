@@ -150,12 +150,12 @@ func (o *options) load() (configs.Config, error) {
 	return configs.Load(configs.Options{File: o.config, Set: o.set, Environ: os.Environ()})
 }
 
-// plan lays out a configuration on the places that the flags give.
-func (o *options) plan(ctx context.Context, cfg configs.Config) (*plan, error) {
+// plan lays out a configuration on the places that the flags give. While it waits for these, it says for what.
+func (o *options) plan(ctx context.Context, cfg configs.Config, say func(string)) (*plan, error) {
 	if err := configs.Validate(cfg); err != nil { // before memory is taken for each of the ranks
 		return nil, err
 	}
-	at, err := o.places.place(ctx, cfg)
+	at, err := o.places.place(ctx, cfg, say)
 	if err != nil {
 		return nil, err
 	}
@@ -171,7 +171,8 @@ func start(ctx context.Context, o options, stdout, stderr io.Writer) error {
 	if cfg, err = o.resumed(cfg); err != nil {
 		return err
 	}
-	p, err := o.plan(ctx, cfg)
+	scr := newScreen(stdout, stderr, o.tag)
+	p, err := o.plan(ctx, cfg, scr.say)
 	if err != nil {
 		return err
 	}
@@ -185,7 +186,7 @@ func start(ctx context.Context, o options, stdout, stderr io.Writer) error {
 	if err := p.check(ctx, true); err != nil {
 		return err
 	}
-	return solve(ctx, p, w, newRestarts(o, cfg), newScreen(stdout, stderr, o.tag))
+	return solve(ctx, p, w, newRestarts(o, cfg), scr)
 }
 
 // way says how the ranks of p come to run.

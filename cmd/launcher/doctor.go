@@ -132,7 +132,7 @@ func (d *diagnosis) examine(ctx context.Context, o options, scr *screen) error {
 		d.fault(err, "correct the key or flag; launcher --dry-run prints all keys")
 		return nil
 	}
-	at, err := o.places.place(ctx, cfg)
+	at, err := o.places.place(ctx, cfg, scr.say)
 	if err != nil {
 		d.fault(err, "ask for fewer ranks with -np, or give more places: --host, --hostfile, or agents (launcher node) at nats.url")
 		if !o.places.nodes { // which were looked for at the server

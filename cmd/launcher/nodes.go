@@ -18,8 +18,8 @@ import (
 	"jacobi/internal/wire"
 )
 
-// findNodes asks the agents at the server of cfg for slots.
-func findNodes(ctx context.Context, cfg configs.Config, wait time.Duration) ([]agent.Offer, error) {
+// findNodes asks the agents at the server of cfg for slots, and says what it waits for.
+func findNodes(ctx context.Context, cfg configs.Config, wait time.Duration, say func(string)) ([]agent.Offer, error) {
 	if wait <= 0 {
 		return nil, fmt.Errorf("--wait %v: a positive duration is wanted, as in 30s", wait)
 	}
@@ -28,7 +28,9 @@ func findNodes(ctx context.Context, cfg configs.Config, wait time.Duration) ([]a
 		return nil, err
 	}
 	defer conn.Close()
-	offers, err := agent.Find(ctx, conn, cfg.Run.Ranks, wait)
+	offers, err := agent.Find(ctx, conn, cfg.Run.Ranks, wait, func(there string) {
+		say(fmt.Sprintf("waiting up to %v for %s: %s", wait, plural(cfg.Run.Ranks, "slot"), there))
+	})
 	if err != nil {
 		return nil, fmt.Errorf("--nodes: %w", err)
 	}
@@ -108,9 +110,10 @@ func listNodes(ctx context.Context, w io.Writer, n configs.NATS, wait time.Durat
 		return fmt.Errorf("no agent answered at %s within %v", conn.Server(), wait)
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "host\tpid\tfree\tslots\twhat\tversion")
-	for _, o := range offers {
-		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%s\t%s\n", o.Host, o.PID, o.Free, o.Slots, o.What, o.Version)
+	fmt.Fprintln(t, "agent\tpid\tfree\tslots\twhat\tversion")
+	names := agent.Names(offers)
+	for i, o := range offers {
+		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%s\t%s\n", names[i], o.PID, o.Free, o.Slots, o.What, o.Version)
 	}
 	return t.Flush()
 }

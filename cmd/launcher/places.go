@@ -45,8 +45,8 @@ func onThisHost(ranks int) (places, error) {
 	return places{ranks: launch.OneHost(name, ranks), here: map[string]bool{name: true}}, nil
 }
 
-// place gives each rank a host.
-func (f placeFlags) place(ctx context.Context, cfg configs.Config) (places, error) {
+// place gives each rank a host. While it waits for agents, it says for what.
+func (f placeFlags) place(ctx context.Context, cfg configs.Config, say func(string)) (places, error) {
 	by, err := launch.ParseMapBy(f.mapBy)
 	if err != nil {
 		return places{}, fmt.Errorf("--map-by %w", err)
@@ -58,7 +58,7 @@ func (f placeFlags) place(ctx context.Context, cfg configs.Config) (places, erro
 	case f.nodes && (f.hosts != nil || f.hostfile != ""):
 		err = errors.New("--nodes and --host or --hostfile: one of them is wanted")
 	case f.nodes:
-		p.agents, err = findNodes(ctx, cfg, f.wait)
+		p.agents, err = findNodes(ctx, cfg, f.wait, say)
 		slots = agent.Slots(p.agents)
 	case f.hosts != nil && f.hostfile != "":
 		err = errors.New("--host and --hostfile: one of them is wanted")

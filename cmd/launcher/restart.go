@@ -139,7 +139,7 @@ func (r *restarts) next(ctx context.Context, p *plan, out launch.Outcome, say fu
 		cfg.Checkpoint.Resume, from = r.newest(ctx)
 	}
 	r.o.places.lost = append(r.o.places.lost, out.LostHosts...)
-	next, err := r.o.plan(ctx, cfg)
+	next, err := r.o.plan(ctx, cfg, say)
 	if err != nil {
 		say("no restart: " + err.Error())
 		return nil

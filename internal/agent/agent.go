@@ -132,7 +132,8 @@ func (a *Agent) join(ctx context.Context) (micro.Service, error) {
 			return service, errors.New("the agent does not hear what it says itself: its user needs the subjects jacobi.> (and $SRV.> to be seen as a service)")
 		}
 	}
-	a.Log.Info("node agent", zap.String("host", a.Host), zap.Int("slots", a.Slots), zap.String("what", a.What), zap.String("nats", a.Conn.Server()),
+	a.Log.Info("node agent", zap.String("host", a.Host), zap.String("id", a.offer.ID[:shortID]),
+		zap.Int("slots", a.Slots), zap.String("what", a.What), zap.String("nats", a.Conn.Server()),
 		zap.Bool("secret", a.Conn.Sealed()))
 	return service, nil
 }

@@ -31,6 +31,8 @@ const (
 	long   = 30 * time.Second
 )
 
+func quiet(string) {}
+
 func join(t *testing.T, s *rostertest.Server, secret string) *wire.Conn {
 	t.Helper()
 	n := configs.NATS{URL: s.URL()}
@@ -89,7 +91,7 @@ func start(t *testing.T, h launch.Host, n int, env ...string) (*ranks, error) {
 
 func host(t *testing.T, conn *wire.Conn) launch.Host {
 	t.Helper()
-	offers, err := Find(t.Context(), conn, 1, long)
+	offers, err := Find(t.Context(), conn, 1, long, quiet)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +188,7 @@ func TestCloseEndsTheRanks(t *testing.T) {
 	if err := h.Close(); err != nil {
 		t.Error(err)
 	}
-	if _, err := Find(t.Context(), conn, 3, long); err != nil { // all slots are free again
+	if _, err := Find(t.Context(), conn, 3, long, quiet); err != nil { // all slots are free again
 		t.Error(err)
 	}
 }
@@ -197,7 +199,7 @@ func TestSecretsOfAgents(t *testing.T) {
 	s := rostertest.Start(t, 0)
 	startAgent(t, join(t, s, secret), `echo "$JACOBI_NATS_SECRET_FILE"`)
 	for _, other := range []string{"", "another secret, of others"} {
-		_, err := Find(t.Context(), join(t, s, other), 1, 300*time.Millisecond)
+		_, err := Find(t.Context(), join(t, s, other), 1, 300*time.Millisecond, quiet)
 		if want := fmt.Sprintf("1 ranks need as many slots, and after 300ms there are 0: all agents at %s were asked; none answered", s.URL()); err == nil || err.Error() != want {
 			t.Errorf("error %v\nwant %s", err, want)
 		}
@@ -211,7 +213,7 @@ func TestSecretsOfAgents(t *testing.T) {
 	if _, err := stranger.Subscribe(offerSubject, func(m *nats.Msg) { _ = m.Respond(false100) }); err != nil {
 		t.Fatal(err)
 	}
-	_, err = Find(t.Context(), join(t, s, secret), 4, 700*time.Millisecond)
+	_, err = Find(t.Context(), join(t, s, secret), 4, 700*time.Millisecond, quiet)
 	if err == nil || !strings.Contains(err.Error(), "there are 3: ") || !strings.Contains(err.Error(), " answers were not sealed with the secret of nats.secret_file") {
 		t.Errorf("error %v", err)
 	}
@@ -303,7 +305,7 @@ func TestOtherVersion(t *testing.T) {
 	if err := other.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	_, err = Find(t.Context(), join(t, s, ""), 2, 300*time.Millisecond)
+	_, err = Find(t.Context(), join(t, s, ""), 2, 300*time.Millisecond, quiet)
 	want := fmt.Sprintf("2 ranks need as many slots, and after 300ms there are 0: all agents at %s were asked; old-node is left out: its version is v0.0.1, the launcher's %s", s.URL(), version.String())
 	if err == nil || err.Error() != want {
 		t.Errorf("error %v\nwant %s", err, want)
@@ -327,9 +329,107 @@ func TestAgentWithoutPermission(t *testing.T) {
 	}
 }
 
+// A name tells agents on hosts of one name apart by their ids, however much these share.
 func TestNamesOfOneHost(t *testing.T) {
-	slots := Slots([]Offer{{Host: "a", PID: 1, Free: 2}, {Host: "b", PID: 2, Free: 3}, {Host: "b", PID: 3, Free: 4}})
-	if want := "[{a 2} {b/2 3} {b/3 4}]"; fmt.Sprint(slots) != want {
+	slots := Slots([]Offer{
+		{ID: "00112233445566", Host: "a", PID: 1, Free: 2},
+		{ID: "11223344556677", Host: "b", PID: 1, Free: 3},
+		{ID: "11223344556688", Host: "b", PID: 1, Free: 4},
+		{ID: "22", Host: "b", PID: 1, Free: 5},
+	})
+	if want := "[{a 2} {b/1122334455667 3} {b/1122334455668 4} {b/22 5}]"; fmt.Sprint(slots) != want {
 		t.Errorf("slots %v, want %s", slots, want)
+	}
+}
+
+// Two agents with one host name and one process number, as in containers, each get their share of the ranks.
+func TestTwoAgentsThatLookAlike(t *testing.T) {
+	s := rostertest.Start(t, 0)
+	startAgent(t, join(t, s, ""), "exit 0")
+	startAgent(t, join(t, s, ""), "exit 0")
+	conn := join(t, s, "")
+	offers, err := Find(t.Context(), conn, 6, long, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hosts, err := Hosts(conn, offers, func(string) bool { return true })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, h := range hosts {
+		t.Cleanup(func() { _ = h.Close() })
+		r, err := start(t, h, 3)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		for range 3 {
+			if e := <-r.exits; e.Code != 0 || e.Lost != "" {
+				t.Errorf("%s: exit %+v", name, e)
+			}
+		}
+	}
+	if len(hosts) != 2 {
+		t.Errorf("%d hosts, want 2", len(hosts))
+	}
+}
+
+// A launcher that waits for slots says what there is, at every change, and goes on as soon as a known agent has enough.
+func TestFindNoticesSlotsThatGetFree(t *testing.T) {
+	s := rostertest.Start(t, 0)
+	startAgent(t, join(t, s, ""), "exec sleep 600")
+	conn := join(t, s, "")
+	var hosts []launch.Host
+	for range 2 {
+		hosts = append(hosts, host(t, conn))
+		if _, err := start(t, hosts[len(hosts)-1], 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	said := make(chan string, 100)
+	found := make(chan error, 1)
+	begin := time.Now()
+	go func() {
+		_, err := Find(t.Context(), conn, 3, long, func(text string) { said <- text })
+		found <- err
+	}()
+	for i, want := range []string{"node has 1 of 3 slots free", "node has 2 of 3 slots free"} {
+		if got := <-said; got != want {
+			t.Errorf("said %q, want %q", got, want)
+		}
+		if err := hosts[i].Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := <-found; err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(begin); took > long/2 || len(said) > 0 {
+		t.Errorf("found after %v, and %d more words; want the moment that there were enough, and none", took, len(said))
+	}
+}
+
+// An agent that does not answer any more offers nothing.
+func TestFindForgetsAnAgentThatIsGone(t *testing.T) {
+	s := rostertest.Start(t, 0)
+	end := startAgent(t, join(t, s, ""), "exit 0")
+	said := make(chan string, 100)
+	ctx, cancel := context.WithCancel(t.Context())
+	found := make(chan error, 1)
+	conn := join(t, s, "")
+	go func() {
+		_, err := Find(ctx, conn, 4, long, func(text string) { said <- text })
+		found <- err
+	}()
+	if got := <-said; got != "node has 3 of 3 slots free" {
+		t.Errorf("said %q", got)
+	}
+	_ = end(errors.New("over"))
+	if got := <-said; got != "none answered" {
+		t.Errorf("said %q", got)
+	}
+	cancel()
+	if err := <-found; !errors.Is(err, context.Canceled) {
+		t.Error(err)
 	}
 }

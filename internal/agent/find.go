@@ -18,41 +18,63 @@ import (
 const (
 	askAgain = 500 * time.Millisecond
 	// settle is how long a launcher still listens once there are enough slots, so that placement does not depend on who
-	// answers first.
+	// answers first. It is also how long it listens before it says that there are too few.
 	settle = 200 * time.Millisecond
+	// missed is how many questions an agent may leave without an answer before its offer counts no more.
+	missed = 4
 )
 
-// Find asks the agents at the server, again and again, until those that answer have slots for ranks or wait is over. It returns
-// all offers of this version, by host, and says in an error how many slots there are and who answered. conn is of the run Group.
-func Find(ctx context.Context, conn *wire.Conn, ranks int, wait time.Duration) ([]Offer, error) {
-	s := search{offers: map[string]Offer{}}
-	if err := s.run(ctx, conn, ranks, wait); err != nil {
+// Find asks the agents at the server, again and again, until those that answer have slots for ranks or wait is over. It
+// says what there is while that is too little, at first and at every change. It returns all offers of this version, by
+// host, and says in an error how many slots there are and who answered. conn is of the run Group.
+func Find(ctx context.Context, conn *wire.Conn, ranks int, wait time.Duration, say func(string)) ([]Offer, error) {
+	s := newSearch(conn)
+	if err := s.run(ctx, ranks, wait, say); err != nil {
 		return nil, fmt.Errorf("ask the agents at %s: %w", conn.Server(), err)
 	}
-	offers, foreign := s.sorted()
-	if free := freeSlots(offers); free < ranks {
-		return nil, fmt.Errorf("%d ranks need as many slots, and after %v there are %d: %s", ranks, wait, free, s.answers(conn, offers, foreign))
+	offers, _ := s.sorted()
+	n := freeSlots(offers)
+	if n >= ranks {
+		return offers, nil
 	}
-	return offers, nil
+	foreign := ""
+	if r := conn.Refused(); r > 0 {
+		foreign = fmt.Sprintf("; %d answers were not sealed with the secret of nats.secret_file", r)
+	}
+	return nil, fmt.Errorf("%d ranks need as many slots, and after %v there are %d: all agents at %s were asked; %s%s",
+		ranks, wait, n, conn.Server(), s.answers(), foreign)
 }
 
 // List returns the offers of all agents that answer within wait, by host, whatever their version.
 func List(ctx context.Context, conn *wire.Conn, wait time.Duration) ([]Offer, error) {
-	s := search{offers: map[string]Offer{}}
-	if err := s.run(ctx, conn, 0, wait); err != nil {
+	s := newSearch(conn)
+	if err := s.run(ctx, 0, wait, nil); err != nil {
 		return nil, fmt.Errorf("ask the agents at %s: %w", conn.Server(), err)
 	}
 	offers, foreign := s.sorted()
 	return append(offers, foreign...), nil
 }
 
-type search struct{ offers map[string]Offer }
+// search is what a launcher knows of the agents while it asks.
+type search struct {
+	conn   *wire.Conn
+	asked  int
+	offers map[string]answered // by the agents' ids
+}
+
+// answered is the last answer of an agent.
+type answered struct {
+	Offer
+	asked int // the question that it answers, or a later one
+}
+
+func newSearch(conn *wire.Conn) *search { return &search{conn: conn, offers: map[string]answered{}} }
 
 // run collects offers until they have enough slots and no more come; with ranks 0 until wait is over.
-func (s *search) run(ctx context.Context, conn *wire.Conn, ranks int, wait time.Duration) error {
+func (s *search) run(ctx context.Context, ranks int, wait time.Duration, say func(string)) error {
 	answers := make(chan Offer, 256)
-	inbox := conn.NewInbox()
-	sub, err := conn.Subscribe(inbox, func(m *nats.Msg) {
+	inbox := s.conn.NewInbox()
+	sub, err := s.conn.Subscribe(inbox, func(m *nats.Msg) {
 		var o Offer
 		if json.Unmarshal(m.Data, &o) != nil || o.Slots < 1 || o.Free < 0 || o.Free > o.Slots {
 			return
@@ -70,26 +92,57 @@ func (s *search) run(ctx context.Context, conn *wire.Conn, ranks int, wait time.
 	defer late.Stop()
 	again := time.NewTicker(askAgain)
 	defer again.Stop()
+	var settled <-chan time.Time // until the slots that there are are taken; nil while there are too few
+	listened := time.NewTimer(settle)
+	defer listened.Stop()
+	mayTell, told := false, ""
 	for ask := true; ; {
 		if ask {
-			if err := conn.PublishRequest(offerSubject, inbox, nil); err != nil {
+			if err := s.ask(inbox); err != nil {
 				return err
 			}
 			ask = false
 		}
 		select {
 		case o := <-answers:
-			_, known := s.offers[o.ID]
-			s.offers[o.ID] = o
-			if offers, _ := s.sorted(); ranks > 0 && !known && freeSlots(offers) >= ranks {
-				late.Reset(settle)
-			}
+			s.offers[o.ID] = answered{o, s.asked}
 		case <-again.C:
 			ask = true
+			s.forget()
+		case <-listened.C:
+			mayTell = ranks > 0
+		case <-settled:
+			return nil
 		case <-late.C:
 			return nil
 		case <-ctx.Done():
 			return context.Cause(ctx)
+		}
+		offers, _ := s.sorted()
+		enough := ranks > 0 && freeSlots(offers) >= ranks
+		switch {
+		case !enough:
+			settled = nil
+		case settled == nil:
+			settled = time.After(settle)
+		}
+		if text := s.answers(); mayTell && !enough && text != told {
+			told = text
+			say(text)
+		}
+	}
+}
+
+func (s *search) ask(inbox string) error {
+	s.asked++
+	return s.conn.PublishRequest(offerSubject, inbox, nil)
+}
+
+// forget drops the offers of agents that do not answer any more.
+func (s *search) forget() {
+	for id, o := range s.offers {
+		if s.asked-o.asked >= missed {
+			delete(s.offers, id)
 		}
 	}
 }
@@ -98,9 +151,9 @@ func (s *search) run(ctx context.Context, conn *wire.Conn, ranks int, wait time.
 func (s *search) sorted() (offers, foreign []Offer) {
 	for _, o := range s.offers {
 		if o.Version == version.String() {
-			offers = append(offers, o)
+			offers = append(offers, o.Offer)
 		} else {
-			foreign = append(foreign, o)
+			foreign = append(foreign, o.Offer)
 		}
 	}
 	order := func(a, b Offer) int {
@@ -119,21 +172,15 @@ func freeSlots(offers []Offer) int {
 	return free
 }
 
-// answers says who was asked and who answered.
-func (s *search) answers(conn *wire.Conn, offers, foreign []Offer) string {
-	var who []string
-	for _, o := range offers {
-		who = append(who, o.String())
-	}
+// answers says who answered.
+func (s *search) answers() string {
+	offers, foreign := s.sorted()
+	who := states(offers)
 	for _, o := range foreign {
 		who = append(who, fmt.Sprintf("%s is left out: its version is %s, the launcher's %s", o.Host, o.Version, version.String()))
 	}
-	if who == nil {
+	if len(who) == 0 {
 		who = []string{"none answered"}
 	}
-	text := fmt.Sprintf("all agents at %s were asked; %s", conn.Server(), strings.Join(who, ", "))
-	if n := conn.Refused(); n > 0 {
-		text += fmt.Sprintf("; %d answers were not sealed with the secret of nats.secret_file", n)
-	}
-	return text
+	return strings.Join(who, ", ")
 }

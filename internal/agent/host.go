@@ -10,10 +10,10 @@ import (
 	"jacobi/internal/wire"
 )
 
-// Hosts returns, by the names that Slots gives them, the places behind those offers that are used.
+// Hosts returns, by the names that Names gives them, the places behind those offers that are used.
 func Hosts(conn *wire.Conn, offers []Offer, used func(name string) bool) (map[string]launch.Host, error) {
 	hosts := map[string]launch.Host{}
-	for i, name := range names(offers) {
+	for i, name := range Names(offers) {
 		if !used(name) {
 			continue
 		}

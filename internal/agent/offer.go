@@ -31,23 +31,42 @@ type Offer struct {
 	What    string `json:"what"` // what the slots are: "2 GPUs", "8 cores"
 }
 
-// String returns "host (2 of 4 slots free, pid 17)".
-func (o Offer) String() string {
-	return fmt.Sprintf("%s (%d of %d slots free, pid %d)", o.Host, o.Free, o.Slots, o.PID)
-}
+// shortID is the least that names show of an agent's id.
+const shortID = 8
 
-// names gives each offer a name for placement: its host, with the agent's process where several are on hosts of that name.
-func names(offers []Offer) []string {
-	count := map[string]int{}
-	for _, o := range offers {
-		count[o.Host]++
-	}
+// Names gives each offer a name of its own: its host and, where several agents are on hosts of that name, as much of
+// its id as tells them apart. Process numbers would not do: in containers all agents are process 1.
+func Names(offers []Offer) []string {
 	list := make([]string, len(offers))
 	for i, o := range offers {
 		list[i] = o.Host
-		if count[o.Host] > 1 {
-			list[i] = fmt.Sprintf("%s/%d", o.Host, o.PID)
+		most := -1 // digits that the id shares with those of other agents on hosts of that name
+		for j, other := range offers {
+			if j != i && other.Host == o.Host {
+				most = max(most, shared(o.ID, other.ID))
+			}
 		}
+		if most >= 0 {
+			list[i] += "/" + o.ID[:min(len(o.ID), max(shortID, most+1))]
+		}
+	}
+	return list
+}
+
+// shared returns the length of the prefix that a and b share.
+func shared(a, b string) int {
+	n := 0
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	return n
+}
+
+// states says of each offer how much is free: "host has 2 of 4 slots free".
+func states(offers []Offer) []string {
+	list := Names(offers)
+	for i, o := range offers {
+		list[i] += fmt.Sprintf(" has %d of %d slots free", o.Free, o.Slots)
 	}
 	return list
 }
@@ -55,7 +74,7 @@ func names(offers []Offer) []string {
 // Slots returns the free slots of offers, for placement.
 func Slots(offers []Offer) []launch.Slots {
 	slots := make([]launch.Slots, len(offers))
-	for i, name := range names(offers) {
+	for i, name := range Names(offers) {
 		slots[i] = launch.Slots{Host: name, Slots: offers[i].Free}
 	}
 	return slots

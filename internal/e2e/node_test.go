@@ -145,7 +145,8 @@ func TestTooFewSlots(t *testing.T) {
 		want   string
 	}{
 		{0, `launcher: --nodes: 3 ranks need as many slots, and after 1s there are 0: all agents at nats://[0-9.:]+ were asked; none answered`},
-		{1, `launcher: --nodes: 3 ranks need as many slots, and after 1s there are 2: all agents at nats://[0-9.:]+ were asked; \S+ \(2 of 2 slots free, pid \d+\)`},
+		{1, `launcher: --nodes: 3 ranks need as many slots, and after 1s there are 2: ` +
+			`all agents at nats://[0-9.:]+ were asked; \S+ has 2 of 2 slots free`},
 	} {
 		for range c.agents {
 			startAgent(t, dir, u, "--slots", "2")
@@ -167,6 +168,28 @@ func TestTooFewSlots(t *testing.T) {
 	}
 }
 
+// A run that waits for slots says for what, and starts when the run that has them ends.
+func TestRunWaitsForSlots(t *testing.T) {
+	u := startServer(t)
+	dir := t.TempDir()
+	startAgent(t, dir, u, "--slots", "2")
+	first := begin(t, dir, onNodes(u, "-np", "2")...)
+	small := set("grid.nx=64", "grid.ny=96", "solver.max_iterations=30")
+	second := startLive(t, t.TempDir(), onNodes(u, append(small, "-np", "2", "--wait", "90s")...)...)
+	second.waitFor(`^launcher: waiting up to 1m30s for 2 slots: \S+ has 0 of 2 slots free$`)
+	if err := first.cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if code, output := first.end(); code != 130 {
+		t.Errorf("the first run: exit code %d\n%s", code, output)
+	}
+	ended := time.Now()
+	code, output := second.end()
+	if took := time.Since(ended); code != 0 || took > 45*time.Second {
+		t.Errorf("the second run: exit code %d, %v after the first one\n%s", code, took, output)
+	}
+}
+
 // A second run takes the slots that are left; slots come back at the end of a run.
 func TestSlotsAreTakenOnce(t *testing.T) {
 	u := startServer(t)
@@ -174,7 +197,8 @@ func TestSlotsAreTakenOnce(t *testing.T) {
 	a := startAgent(t, dir, u, "--slots", "3")
 	l := begin(t, dir, onNodes(u, "-np", "2")...)
 	base := set("grid.nx=64", "grid.ny=96", "solver.max_iterations=30", "output.dir=second")
-	if out := run(t, dir, "launcher", onNodes(u, append(base, "-np", "2", "--wait", "500ms")...)...); out.code != 1 || !strings.Contains(out.stderr, "(1 of 3 slots free, pid ") {
+	out := run(t, dir, "launcher", onNodes(u, append(base, "-np", "2", "--wait", "500ms")...)...)
+	if out.code != 1 || !strings.Contains(out.stderr, " has 1 of 3 slots free") {
 		t.Errorf("exit code %d\n%s", out.code, out.stderr)
 	}
 	if out := run(t, dir, "launcher", onNodes(u, append(base, "-np", "1")...)...); out.code != 0 {
