@@ -1,10 +1,7 @@
 // Package configs loads and checks run files.
 package configs
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // Config is one run, merged from flags, environment, file and defaults in that order of precedence.
 type Config struct {
@@ -68,15 +65,6 @@ type Device struct {
 	MPS     string `mapstructure:"mps" json:"mps" yaml:"mps"`             // NVIDIA's multi-process service where ranks share GPUs: auto | off
 }
 
-// Output names the files of a run; an empty name: not written.
-type Output struct {
-	Dir     string `mapstructure:"dir" json:"dir" yaml:"dir"`
-	Field   string `mapstructure:"field" json:"field" yaml:"field"`
-	Picture string `mapstructure:"picture" json:"picture" yaml:"picture"`
-	History string `mapstructure:"history" json:"history" yaml:"history"`
-	Report  string `mapstructure:"report" json:"report" yaml:"report"`
-}
-
 // Checkpoint says when the state of a run is saved and where, and from which state it goes on.
 type Checkpoint struct {
 	Every  Interval `mapstructure:"every" json:"every" yaml:"every"`    // zero: never
@@ -84,11 +72,6 @@ type Checkpoint struct {
 	NATS   string   `mapstructure:"nats" json:"nats" yaml:"nats"`       // bucket of JetStream's object store, instead of dir
 	Keep   int      `mapstructure:"keep" json:"keep" yaml:"keep"`       // newest checkpoints that stay
 	Resume string   `mapstructure:"resume" json:"resume" yaml:"resume"` // "": start at the start; see Checkpoint.Place
-}
-
-// Names returns the files that are to be written.
-func (o Output) Names() []string {
-	return slices.DeleteFunc([]string{o.Field, o.Picture, o.History, o.Report}, func(name string) bool { return name == "" })
 }
 
 // Log sets up zap.

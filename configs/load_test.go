@@ -205,7 +205,7 @@ var odd = Config{
 	Halo:    Halo{Transport: "p2p", Depth: 5, Timeout: 90*time.Minute + 1500*time.Millisecond},
 	Device:  Device{Backend: "cpu", Threads: 2, Kernel: "portable", Select: "coolest", MPS: "off"},
 	NATS:    NATS{URL: "nats://a:4222,tls://b", CA: "ca.pem"},
-	Output:  Output{Dir: "elsewhere", Field: "f", Picture: "", History: "h", Report: "r"},
+	Output:  Output{Dir: "elsewhere", Field: "f.npy", Picture: "", History: "h.csv", Report: "r.json"},
 	Log:     Log{Level: "debug", Format: "json"},
 
 	Checkpoint: Checkpoint{Every: Interval{Time: 90 * time.Minute}, NATS: "bucket_1", Keep: 5, Resume: "nats:bucket_0"},

@@ -114,24 +114,3 @@ func (v *validator) problem(c Config) {
 		v.fault("problem.top %q and problem.bottom %q (with preset %s): both or neither can be periodic", p.Top, p.Bottom, p.Preset)
 	}
 }
-
-func (v *validator) output(o Output) {
-	if o.Dir == "" {
-		v.fault(`output.dir "": a directory is wanted ("." for the current one)`)
-	}
-	seen := map[string]string{}
-	for _, file := range []struct{ key, name string }{
-		{"output.field", o.Field}, {"output.picture", o.Picture}, {"output.history", o.History}, {"output.report", o.Report},
-	} {
-		switch first, twice := seen[file.name]; {
-		case file.name == "":
-			continue
-		case strings.ContainsAny(file.name, `/\`) || file.name == "." || file.name == "..":
-			v.fault("%s %q: a plain file name is wanted; output.dir says where", file.key, file.name)
-		case twice:
-			v.fault("%s %q: %s has the same name", file.key, file.name, first)
-		default:
-			seen[file.name] = file.key
-		}
-	}
-}

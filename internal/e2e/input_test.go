@@ -35,6 +35,8 @@ func TestBadInputIsRefused(t *testing.T) {
 		{set("problem.left=1/(y-y)"), `problem.left "1/(y-y)" at row 0, column 0 (x = 0, y = 0): +Inf; finite values are wanted`},
 		{set("problem.initial=nope.npy"), `problem.initial "nope.npy": no such file or directory`},
 		{set("output.dir=" + readOnly), `output.dir "` + readOnly + `"`},
+		{set("output.picture=a.gif"), `output.picture "a.gif": the name has to end in .png, .jpg or .jpeg`},
+		{set("output.field=a.txt"), `output.field "a.txt": the name has to end in .npy`},
 		{set("nats.url=nats://127.0.0.1:1"), "nats.url: connect to the NATS server at nats://127.0.0.1:1: connection refused"},
 		{set("device.backend=cuda"), `device.backend "cuda"`},
 		{set("device.select=hottest"), `device.select "hottest": allowed are round-robin, least-utilized, most-free-memory, coolest and least-power`},

@@ -32,26 +32,16 @@ func CheckDir(dir string) error {
 	return nil
 }
 
-// CheckNames refuses names of output files that could not be renamed into place at the end of the run: names
-// that leave output.dir, that occur twice, or that a directory has already.
+// CheckNames refuses names of output files that could not be renamed into place at the end of the run, because they
+// leave output.dir or something that is no file has them already.
 func CheckNames(o configs.Output) error {
-	seen := map[string]string{}
-	for _, f := range []struct{ key, name string }{
-		{"output.field", o.Field}, {"output.picture", o.Picture}, {"output.history", o.History}, {"output.report", o.Report},
-	} {
-		if f.name == "" {
-			continue
+	for _, f := range o.Files() {
+		if err := checkName(f.Name); err != nil {
+			return fmt.Errorf("%s: %w inside output.dir", f.Key, err)
 		}
-		if err := checkName(f.name); err != nil {
-			return fmt.Errorf("%s: %w inside output.dir", f.key, err)
-		}
-		if other, ok := seen[f.name]; ok {
-			return fmt.Errorf("%s %q: %s has the same name", f.key, f.name, other)
-		}
-		seen[f.name] = f.key
-		path := filepath.Join(o.Dir, f.name)
+		path := filepath.Join(o.Dir, f.Name)
 		if fi, err := os.Stat(path); err == nil && !fi.Mode().IsRegular() {
-			return fmt.Errorf("%s %q: %s exists and is no regular file", f.key, f.name, path)
+			return fmt.Errorf("%s %q: %s exists and is no regular file", f.Key, f.Name, path)
 		}
 	}
 	return nil

@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"fmt"
 	"image"
+	"image/jpeg"
 	"image/png"
+	"io"
 	"math"
+	"path/filepath"
 	"strings"
 
 	"github.com/dustin/go-humanize"
@@ -19,14 +22,25 @@ type Caption struct {
 	Interrupted bool
 }
 
-// WritePicture draws t, which holds all rows of the mesh, and writes it to dir/name in PNG format.
+// jpegQuality keeps the lines and the letters of a picture sharp.
+const jpegQuality = 95
+
+// encode writes img in the format that the name's extension stands for.
+func encode(w io.Writer, name string, img image.Image) error {
+	if strings.EqualFold(filepath.Ext(name), ".png") {
+		return png.Encode(w, img)
+	}
+	return jpeg.Encode(w, img, &jpeg.Options{Quality: jpegQuality}) // configs allows no other
+}
+
+// WritePicture draws t, which holds all rows of the mesh, and writes it to the file name.
 func WritePicture(at Place, name, runID string, t *Thumbnail, c Caption) error {
 	img, err := t.Draw(c)
 	if err != nil {
 		return fmt.Errorf("picture: %w", err)
 	}
 	var b bytes.Buffer
-	if err := png.Encode(&b, img); err != nil {
+	if err := encode(&b, name, img); err != nil {
 		return fmt.Errorf("picture: %w", err)
 	}
 	if err := WriteFile(at, name, runID, b.Bytes()); err != nil {

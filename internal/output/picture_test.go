@@ -235,6 +235,26 @@ func TestPicture(t *testing.T) {
 	}
 }
 
+// The extension chooses the format.
+func TestPictureFormats(t *testing.T) {
+	dir := t.TempDir()
+	m := solver.Mesh{NX: 8, NY: 8, DType: solver.Float32}
+	for name, format := range map[string]string{"a.png": "png", "b.PNG": "png", "c.jpg": "jpeg", "d.jpeg": "jpeg"} {
+		th := thumbnailOf(t, m, func(ix, iy int) float64 { return float64(ix * iy) })
+		if err := WritePicture(Dir(dir), name, "run", th, Caption{Title: "dirichlet", Norm: 0.5}); err != nil {
+			t.Fatal(err)
+		}
+		f, err := os.Open(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, got, err := image.Decode(f); err != nil || got != format {
+			t.Errorf("%s is a %s, %v; want %s", name, got, err, format)
+		}
+		f.Close()
+	}
+}
+
 // near forgives the rounding of colour spaces.
 func near(a, b color.RGBA) bool {
 	d := func(x, y uint8) bool { return max(x, y)-min(x, y) <= 2 }

@@ -1,0 +1,70 @@
+package configs
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Output names the files of a run; an empty name: not written.
+type Output struct {
+	Dir     string `mapstructure:"dir" json:"dir" yaml:"dir"`
+	Field   string `mapstructure:"field" json:"field" yaml:"field"`
+	Picture string `mapstructure:"picture" json:"picture" yaml:"picture"`
+	History string `mapstructure:"history" json:"history" yaml:"history"`
+	Report  string `mapstructure:"report" json:"report" yaml:"report"`
+}
+
+// OutputFile is one file that a run writes.
+type OutputFile struct {
+	Key        string // as in "output.field"
+	Name       string
+	extensions []string
+}
+
+// Files returns the files that are to be written, the report last.
+func (o Output) Files() []OutputFile {
+	all := []OutputFile{
+		{"output.field", o.Field, []string{".npy"}},
+		{"output.picture", o.Picture, []string{".png", ".jpg", ".jpeg"}},
+		{"output.history", o.History, []string{".csv"}},
+		{"output.report", o.Report, []string{".json"}},
+	}
+	return slices.DeleteFunc(all, func(f OutputFile) bool { return f.Name == "" })
+}
+
+// Names returns the names of the files that are to be written.
+func (o Output) Names() (names []string) {
+	for _, f := range o.Files() {
+		names = append(names, f.Name)
+	}
+	return names
+}
+
+// maxOutputName leaves room for what the hidden name of an unfinished file has besides.
+const maxOutputName = 120
+
+func (v *validator) output(o Output) {
+	if o.Dir == "" {
+		v.fault(`output.dir "": a directory is wanted ("." for the current one)`)
+	}
+	for _, f := range o.Files() {
+		switch {
+		case strings.ContainsAny(f.Name, `/\`) || f.Name == "." || f.Name == "..":
+			v.fault("%s %q: a plain file name is wanted; output.dir says where", f.Key, f.Name)
+		case len(f.Name) > maxOutputName:
+			v.fault("%s: a name of %d bytes; at most %d are allowed", f.Key, len(f.Name), maxOutputName)
+		case !slices.Contains(f.extensions, strings.ToLower(filepath.Ext(f.Name))):
+			v.fault("%s %q: the name has to end in %s", f.Key, f.Name, alternatives(f.extensions))
+		}
+	}
+}
+
+// alternatives returns "a, b or c".
+func alternatives(words []string) string {
+	last := len(words) - 1
+	if last == 0 {
+		return words[0]
+	}
+	return strings.Join(words[:last], ", ") + " or " + words[last]
+}
