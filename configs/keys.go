@@ -1,6 +1,7 @@
 package configs
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"reflect"
@@ -8,8 +9,6 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
-
-	"github.com/agnivade/levenshtein"
 )
 
 // kind says what values a key takes.
@@ -97,10 +96,7 @@ func (k key) convert(raw any) (any, error) {
 	}
 	switch k.kind {
 	case integer:
-		if n, ok := toInt(raw); ok {
-			return n, nil
-		}
-		return nil, fmt.Errorf("an integer is wanted")
+		return k.integer(raw)
 	case number:
 		if f, ok := toFloat(raw); ok {
 			return f, nil
@@ -158,6 +154,38 @@ func (k key) emptyHint() string {
 	return ""
 }
 
+// maxExact is the largest float64 that says which integer was written.
+const maxExact = 1 << 53
+
+// integer converts raw. The error tells a value that is out of range from one that is no integer.
+func (k key) integer(raw any) (any, error) {
+	if n, ok := toInt(raw); ok {
+		return n, nil
+	}
+	f, ok := toFloat(raw)
+	switch {
+	case !ok || f != math.Trunc(f) || math.IsInf(f, 0):
+		return nil, errors.New("an integer is wanted")
+	case math.Abs(f) < math.MaxInt64:
+		return nil, fmt.Errorf("an integer beyond %d has to be written in digits", int64(maxExact))
+	}
+	low, high := k.bounds()
+	return nil, fmt.Errorf("%d to %d are allowed", low, high)
+}
+
+// bounds returns the least and the largest value of an integer.
+func (k key) bounds() (low, high int) {
+	switch k.name {
+	case "grid.nx", "grid.ny":
+		return minSide, maxSide
+	case "run.ranks", "solver.max_iterations", "checkpoint.keep":
+		return 1, math.MaxInt
+	case "nats.port":
+		return 0, math.MaxUint16
+	}
+	return 0, math.MaxInt
+}
+
 // toInt accepts integers in any of the forms that files and text have, 1e4 included.
 func toInt(raw any) (int, bool) {
 	switch v := raw.(type) {
@@ -166,8 +194,7 @@ func toInt(raw any) (int, bool) {
 	case int64:
 		return int(v), true
 	case float64:
-		// Beyond 2^53 a float64 does not say which integer was written.
-		if v == math.Trunc(v) && math.Abs(v) <= 1<<53 {
+		if v == math.Trunc(v) && math.Abs(v) <= maxExact {
 			return int(v), true
 		}
 	case string:
@@ -209,23 +236,4 @@ func formatDepth(n int) string {
 		return "auto"
 	}
 	return strconv.Itoa(n)
-}
-
-// nearest returns the key, or the section, that name most likely means, which is neither.
-func nearest(name string, list []key) string {
-	leaf := name[strings.LastIndexByte(name, '.')+1:]
-	best, low := "", math.MaxInt
-	take := func(candidate string, distance int) {
-		if distance < low {
-			best, low = candidate, distance
-		}
-	}
-	for _, k := range list {
-		section, l, _ := strings.Cut(k.name, ".")
-		take(k.name, levenshtein.ComputeDistance(name, k.name))
-		take(section, levenshtein.ComputeDistance(name, section))
-		// The right leaf in the wrong section is nearer than a stranger in the right one.
-		take(k.name, 1+levenshtein.ComputeDistance(leaf, l))
-	}
-	return best
 }

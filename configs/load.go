@@ -6,7 +6,6 @@ import (
 	"io"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -106,29 +105,6 @@ func (m *merger) file(path string, data []byte) error {
 	return m.v.MergeConfigMap(nested(flat))
 }
 
-func decode(path string, data []byte) (map[string]any, error) {
-	format := strings.ToLower(strings.TrimPrefix(filepath.Ext(path), "."))
-	switch format {
-	case "yaml", "yml", "toml", "json":
-	default:
-		return nil, fmt.Errorf("extension %q: allowed are .yaml, .yml, .toml and .json", filepath.Ext(path))
-	}
-	if strings.HasPrefix(format, "y") {
-		if err := oneDocument(data); err != nil {
-			return nil, err
-		}
-	}
-	d, err := viper.NewCodecRegistry().Decoder(format)
-	if err != nil {
-		return nil, err
-	}
-	tree := map[string]any{}
-	if err := d.Decode(data, tree); err != nil {
-		return nil, err
-	}
-	return tree, nil
-}
-
 // walk checks the leaves of tree and puts them into flat. Names are compared without regard to case.
 func (m *merger) walk(tree map[string]any, prefix string, from origin, flat map[string]any) {
 	seen := map[string]string{}
@@ -163,7 +139,7 @@ func (m *merger) isSection(name string) bool {
 func (m *merger) put(name string, raw any, from origin, flat map[string]any) {
 	i := slices.IndexFunc(m.keys, func(k key) bool { return k.name == name })
 	if i < 0 {
-		m.fault("unknown key %s (%s): did you mean %s?", name, from.source, from.spell(nearest(name, m.keys)))
+		m.fault("%w", m.unknown(name, from))
 		return
 	}
 	v, err := m.keys[i].convert(raw)
@@ -230,7 +206,7 @@ func nested(flat map[string]any) map[string]any {
 
 // quote writes a value for an error message: text in quotes, secrets hidden.
 func quote(name string, v any) string {
-	if strings.HasPrefix(name, "nats") {
+	if strings.HasPrefix(name, "nats") && name != "nats.port" {
 		return `"` + hidden + `"`
 	}
 	switch v := v.(type) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -115,6 +116,9 @@ func TestSpellings(t *testing.T) {
 	}
 }
 
+const sectionsHint = "the sections are run, grid, problem, solver, halo, device, nats, output, checkpoint and " +
+	"log; launcher --dry-run prints all keys"
+
 func TestLoadRefuses(t *testing.T) {
 	for _, c := range []struct {
 		name, data string
@@ -125,7 +129,9 @@ func TestLoadRefuses(t *testing.T) {
 		{"run.yaml", "solver: {nx: 5}", Options{}, `unknown key solver.nx (file run.yaml): did you mean grid.nx?`},
 		{"run.yaml", "nx: 5", Options{}, `unknown key nx (file run.yaml): did you mean grid.nx?`},
 		{"run.yaml", "gird: {nx: 5}", Options{}, `unknown key gird (file run.yaml): did you mean grid?`},
-		{"run.yaml", "other: {}", Options{}, `unknown key other (file run.yaml): did you mean solver?`},
+		{"run.yaml", "other: {}", Options{}, `unknown key other (file run.yaml): ` + sectionsHint},
+		{"run.yaml", "grid: {width: 5}", Options{}, `unknown key grid.width (file run.yaml): the keys of grid are ` +
+			`grid.nx, grid.ny and grid.dtype`},
 		{"run.yaml", "grid: {nx: {value: 5}}", Options{}, `grid.nx map[value:5] (file run.yaml): an integer is wanted`},
 		{"run.yaml", "grid: 5", Options{}, `grid 5 (file run.yaml): a section with keys is wanted`},
 		{"run.yaml", "grid: [1, 2]", Options{}, `grid [1 2] (file run.yaml): a section with keys is wanted`},
@@ -134,7 +140,15 @@ func TestLoadRefuses(t *testing.T) {
 		{"run.yaml", "grid: {nx: 5}\n---\ngrid: {nx: 6}\n", Options{}, `run file run.yaml: a second document begins; one is allowed`},
 		{"run.yaml", "grid: {nx: ten}", Options{}, `grid.nx "ten" (file run.yaml): an integer is wanted`},
 		{"run.yaml", "grid: {nx: 5.5}", Options{}, `grid.nx 5.5 (file run.yaml): an integer is wanted`},
-		{"run.yaml", "grid: {nx: 1e300}", Options{}, `grid.nx 1e+300 (file run.yaml): an integer is wanted`},
+		{"run.yaml", "grid: {nx: 1e300}", Options{}, `grid.nx 1e+300 (file run.yaml): 3 to 2147483647 are allowed`},
+		{"run.yaml", "grid: {nx: .inf}", Options{}, `grid.nx +Inf (file run.yaml): an integer is wanted`},
+		{"run.yaml", "", Options{Set: []string{"grid.nx=99999999999999999999"}},
+			`grid.nx "99999999999999999999" (--set): 3 to 2147483647 are allowed`},
+		{"run.yaml", "nats: {port: -99999999999999999999}", Options{},
+			`nats.port -1e+20 (file run.yaml): 0 to 65535 are allowed`},
+		{"run.yaml", "solver: {max_iterations: 1e18}", Options{},
+			`solver.max_iterations 1e+18 (file run.yaml): an integer beyond 9007199254740992 has to be written in ` +
+				`digits`},
 		{"run.yaml", "grid: {nx: true}", Options{}, `grid.nx true (file run.yaml): an integer is wanted`},
 		{"run.yaml", "grid: {nx: }", Options{}, `grid.nx null (file run.yaml): nothing stands behind the key: leave the key out or give a value`},
 		{"run.yaml", "output: {picture: }", Options{}, `output.picture null (file run.yaml): nothing stands behind the key: leave the key out or give a value ("" for none)`},
@@ -154,6 +168,12 @@ func TestLoadRefuses(t *testing.T) {
 		{"run.yaml", "", Options{Environ: []string{"JACOBI_SOLVER_MAXITERATIONS=5"}}, `unknown key solver.maxiterations (environment JACOBI_SOLVER_MAXITERATIONS): did you mean JACOBI_SOLVER_MAX_ITERATIONS?`},
 		{"run.yaml", "", Options{Environ: []string{"JACOBI_GRID_NX="}}, `grid.nx "" (environment JACOBI_GRID_NX): an integer is wanted`},
 		{"run.yaml", "", Options{Set: []string{"grid.nx"}}, `--set grid.nx: key=value is wanted`},
+		{"run.yaml", "", Options{Set: []string{"grid=5"}}, `unknown key grid (--set): it is a section; its keys ` +
+			`are grid.nx, grid.ny and grid.dtype`},
+		{"run.yaml", "", Options{Set: []string{"zzz.qqq=5"}}, `unknown key zzz.qqq (--set): ` + sectionsHint},
+		{"run.yaml", "", Options{Environ: []string{"JACOBI_LOG_COLOURS=1"}},
+			`unknown key log.colours (environment JACOBI_LOG_COLOURS): the keys of log are JACOBI_LOG_LEVEL and ` +
+				`JACOBI_LOG_FORMAT`},
 		{"run.yaml", "", Options{Set: []string{"run.rank=5"}}, `unknown key run.rank (--set): did you mean run.ranks?`},
 		{"run.yaml", "", Options{Set: []string{"run.name=\xff"}}, `run.name "\xff" (--set): text in UTF-8 without zero bytes is wanted`},
 		{"run.yaml", "grid: {nx: a, ny: b}", Options{Set: []string{"x=1"}, Environ: []string{"JACOBI_LOG_LEVL=1"}},
@@ -161,7 +181,7 @@ func TestLoadRefuses(t *testing.T) {
 				"unknown key log.levl (environment JACOBI_LOG_LEVL): did you mean JACOBI_LOG_LEVEL?\nunknown key x (--set): did you mean grid.nx?"},
 		{"run.ini", "", Options{}, `run file run.ini: extension ".ini": allowed are .yaml, .yml, .toml and .json`},
 		{"run", "", Options{}, `run file run: extension "": allowed are .yaml, .yml, .toml and .json`},
-		{"run.json", "[]", Options{}, `run file run.json: json: cannot unmarshal array into Go value of type map[string]interface {}`},
+		{"run.json", "[]", Options{}, `run file run.json: line 1, column 1: sections with keys are wanted, not array`},
 		{"run.toml", "grid = 5", Options{}, `grid 5 (file run.toml): a section with keys is wanted`},
 		{"run.toml", "[run]\nname = 2020-01-01", Options{}, `run.name 2020-01-01 (file run.toml): text is wanted; put it in quotes`},
 	} {
@@ -189,10 +209,53 @@ func TestUnreadableFile(t *testing.T) {
 }
 
 func TestSyntaxErrorsNameTheLine(t *testing.T) {
-	for name, data := range map[string]string{"run.yaml": "grid:\n  nx: [1\n", "run.toml": "[grid\n", "run.json": "{"} {
-		if _, err := merge(Options{File: name}, []byte(data)); err == nil || !strings.HasPrefix(err.Error(), "run file "+name+": ") {
-			t.Errorf("%s: %v", name, err)
+	for _, c := range []struct{ name, data, want string }{
+		{"run.yaml", "grid:\n  nx: 5\n bad: [\n", "yaml: line 2: did not find expected key"},
+		{"run.toml", "[grid]\nnx = \n", "line 2, column 6: toml: incomplete number"},
+		{"run.json", "{", "line 1, column 1: unexpected end of JSON input"},
+		{"run.json", "{\n \"grid\": {\n  \"nx\": 5,,\n }}", "line 3, column 11: invalid character ',' looking for " +
+			"beginning of object key string"},
+		{"run.json", "{\"grid\": {}}\n{}", "line 2, column 1: invalid character '{' after top-level value"},
+		{"run.yaml", "run:\n  name: caf\xe9\n", "line 2, column 12: byte 0xe9; text in UTF-8, or in UTF-16 with a " +
+			"byte order mark, is wanted"},
+		{"run.json", "\xff\xfe{\x00}", "UTF-16 text with half a character at its end"},
+		{"run.toml", "[\x00g\x00", "line 1, column 2: byte 0x00; text in UTF-8, or in UTF-16 with a byte order " +
+			"mark, is wanted"},
+	} {
+		if _, err := merge(Options{File: c.name}, []byte(c.data)); err == nil ||
+			err.Error() != "run file "+c.name+": "+c.want {
+			t.Errorf("%s %q:\ngot  %v\nwant run file %s: %s", c.name, c.data, err, c.name, c.want)
 		}
+	}
+}
+
+// Editors on Windows write UTF-16, or a byte order mark before UTF-8.
+func TestByteOrderMarks(t *testing.T) {
+	little := func(text string) string { return "\xff\xfe" + strings.Join(strings.Split(text, ""), "\x00") + "\x00" }
+	big := func(text string) string { return "\xfe\xff\x00" + strings.Join(strings.Split(text, ""), "\x00") }
+	for name, text := range map[string]string{"run.yaml": "grid:\n  nx: 77\n", "run.toml": "[grid]\nnx = 77\n",
+		"run.json": `{"grid": {"nx": 77}}`} {
+		for _, data := range []string{text, "\ufeff" + text, little(text), big(text)} {
+			if c := mustMerge(t, name, data, Options{}); c.Grid.NX != 77 {
+				t.Errorf("%s %q: grid.nx %d", name, data, c.Grid.NX)
+			}
+		}
+	}
+}
+
+func TestStrayVariables(t *testing.T) {
+	got := StrayVariables([]string{
+		"JACOBI_FOO=1", "PATH=/bin", "JACOBI_GRID_NX=5", "JACOBI_GRID_NXX=5", "JACOBI_GRID=5", "JACOBI_RANK=0",
+		"JACOBI_RNK=0",
+		"JACOBI_SERVICE_HOST=10.0.0.1", "JACOBI_PORT_4222_TCP=tcp://10.0.0.1:4222",
+	}, []string{"JACOBI_RANK"})
+	want := []string{
+		"environment JACOBI_FOO: no key has this variable, and it is ignored",
+		"environment JACOBI_GRID: no key has this variable, and it is ignored; did you mean JACOBI_GRID_NX?",
+		"environment JACOBI_RNK: no key has this variable, and it is ignored; did you mean JACOBI_RANK?",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
 

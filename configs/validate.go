@@ -5,14 +5,16 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"jacobi/solver"
 )
 
 // maxSide bounds nx and ny, so that their product and a row's bytes are far from overflow.
-const maxSide = math.MaxInt32
+const (
+	minSide = 3
+	maxSide = math.MaxInt32
+)
 
 // minLiveness is the least run.liveness: ranks give a sign of life a few times in it, and an honest one may be late.
 const minLiveness = time.Second
@@ -67,8 +69,7 @@ func (v *validator) atLeast(key string, n, low int) {
 
 func (v *validator) oneOf(key, value string, allowed ...string) {
 	if !slices.Contains(allowed, value) {
-		last := len(allowed) - 1
-		v.fault("%s %q: allowed are %s and %s", key, value, strings.Join(allowed[:last], ", "), allowed[last])
+		v.fault("%s %q: allowed are %s", key, value, list(allowed))
 	}
 }
 
@@ -77,8 +78,8 @@ func (v *validator) grid(g Grid) {
 		key string
 		n   int
 	}{{"grid.nx", g.NX}, {"grid.ny", g.NY}} {
-		if side.n < 3 || side.n > maxSide {
-			v.fault("%s %d: 3 to %d are allowed", side.key, side.n, maxSide)
+		if side.n < minSide || side.n > maxSide {
+			v.fault("%s %d: %d to %d are allowed", side.key, side.n, minSide, maxSide)
 		}
 	}
 	v.oneOf("grid.dtype", g.DType, "float32", "float64")
@@ -93,10 +94,17 @@ func (v *validator) partition(c Config) {
 		v.fault("run.ranks %d: grid.ny %d allows at most %d (stripes are whole groups of %d rows)", ranks, ny, most, solver.GroupRows)
 		return
 	}
-	if low := solver.MinRows(ny, ranks); c.Halo.Depth > low {
-		v.fault("halo.depth %d: with %d ranks on grid.ny %d at most %d, the rows of the lowest stripe, are allowed; with this depth run.ranks can be at most %d",
-			c.Halo.Depth, ranks, ny, low, solver.MaxRanks(ny, c.Halo.Depth))
+	low := solver.MinRows(ny, ranks)
+	if c.Halo.Depth <= low {
+		return
 	}
+	text := fmt.Sprintf("halo.depth %d: with run.ranks %d on grid.ny %d the lowest stripe has %d rows; 1 to %d "+
+		"are allowed",
+		c.Halo.Depth, ranks, ny, low, low)
+	if most := solver.MaxRanks(ny, c.Halo.Depth); most > 0 {
+		text += fmt.Sprintf(", or run.ranks up to %d", most)
+	}
+	v.fault("%s", text)
 }
 
 func (v *validator) problem(c Config) {

@@ -41,7 +41,10 @@ func TestValidateRefuses(t *testing.T) {
 		{func(c *Config) { c.Run.Liveness = time.Millisecond }, `run.liveness 1ms: at least 1s is wanted`},
 		{func(c *Config) { c.Run.Ranks = math.MaxInt64 }, `run.ranks 9223372036854775807: grid.ny 16384 allows at most 2048 (stripes are whole groups of 8 rows)`},
 		{func(c *Config) { c.Grid.NY, c.Run.Ranks, c.Halo.Depth = 64, 8, 8 },
-			`halo.depth 8: with 8 ranks on grid.ny 64 at most 7, the rows of the lowest stripe, are allowed; with this depth run.ranks can be at most 4`},
+			`halo.depth 8: with run.ranks 8 on grid.ny 64 the lowest stripe has 7 rows; 1 to 7 are allowed, or ` +
+				`run.ranks up to 4`},
+		{func(c *Config) { c.Grid.NY, c.Halo.Depth = 64, 10000 },
+			`halo.depth 10000: with run.ranks 4 on grid.ny 64 the lowest stripe has 15 rows; 1 to 15 are allowed`},
 		{func(c *Config) { c.Halo.Depth = -1 }, `halo.depth -1: at least 0 is wanted`},
 		{func(c *Config) { c.Problem.Preset = "gtc" }, `problem.preset "gtc": allowed are gtc2019 and dirichlet`},
 		{func(c *Config) { c.Problem.Top = "1" }, `problem.top "1" and problem.bottom "periodic" (with preset gtc2019): both or neither can be periodic`},
@@ -122,7 +125,8 @@ func TestValidatePartition(t *testing.T) {
 	}
 	c := Default()
 	c.Grid.NX, c.Grid.NY, c.Run.Ranks, c.Halo.Depth = 3, math.MaxInt32, 1<<28, 1<<20
-	want := "halo.depth 1048576: with 268435456 ranks on grid.ny 2147483647 at most 6, the rows of the lowest stripe, are allowed; with this depth run.ranks can be at most 2047"
+	want := "halo.depth 1048576: with run.ranks 268435456 on grid.ny 2147483647 the lowest stripe has 6 rows; 1 " +
+		"to 6 are allowed, or run.ranks up to 2047"
 	if err := Validate(c); err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}

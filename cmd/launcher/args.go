@@ -3,19 +3,24 @@ package main
 import (
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
+	"time"
 
-	"github.com/agnivade/levenshtein"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"jacobi/internal/suggest"
 )
 
 // mpiFlags are the flags that users of mpirun type with one dash.
 var mpiFlags = []string{"-np", "-host", "-hostfile", "-map-by"}
+
+// attached is -np with its number behind it, as in -np2.
+var attached = regexp.MustCompile(`^-np(\d+)$`)
 
 // mpiArgs gives mpiFlags their second dash.
 func mpiArgs(args []string) []string {
@@ -23,6 +28,10 @@ func mpiArgs(args []string) []string {
 	for i, a := range out {
 		if a == "--" {
 			break
+		}
+		if m := attached.FindStringSubmatch(a); m != nil {
+			out[i] = "--np=" + m[1]
+			continue
 		}
 		if name, _, _ := strings.Cut(a, "="); slices.Contains(mpiFlags, name) {
 			out[i] = "-" + a
@@ -42,13 +51,10 @@ func flagError(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w; see launcher --help", err)
 	}
 	name := unknown.GetSpecifiedName()
-	best, low := "", math.MaxInt
-	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if d := levenshtein.ComputeDistance(name, f.Name); d < low {
-			best, low = f.Name, d
-		}
-	})
-	if unknown.GetSpecifiedShortnames() != "" || low > 1+len(name)/3 {
+	var known []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
+	best, ok := suggest.Nearest(name, known)
+	if unknown.GetSpecifiedShortnames() != "" || !ok {
 		return fmt.Errorf("%w; see launcher --help", err)
 	}
 	return fmt.Errorf("unknown flag --%s: did you mean --%s?", name, best)
@@ -74,3 +80,22 @@ func noArguments(cmd *cobra.Command, args []string) error {
 	}
 	return fmt.Errorf("unknown command %q; see launcher --help", a)
 }
+
+// timeLimit is the value of --timeout.
+type timeLimit struct {
+	left time.Duration // 0: no limit
+	text string        // as it was typed
+}
+
+// Set implements pflag.Value.
+func (l *timeLimit) Set(text string) (err error) {
+	l.text = text
+	l.left, err = time.ParseDuration(text)
+	return err
+}
+
+// String implements pflag.Value.
+func (l *timeLimit) String() string { return l.text }
+
+// Type implements pflag.Value.
+func (l *timeLimit) Type() string { return "duration" }

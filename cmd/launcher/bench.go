@@ -89,7 +89,8 @@ func startBench(ctx context.Context, o benchOptions, stdout, stderr io.Writer) e
 	if err != nil {
 		return err
 	}
-	b := &bench{repeat: o.repeat, name: o.name, kind: scaling.Strong, screen: newScreen(stdout, stderr, o.tag)}
+	b := &bench{repeat: o.repeat, name: o.name, kind: scaling.Strong, limit: o.timeout, screen: newScreen(stdout,
+		stderr, o.tag)}
 	if o.weak {
 		b.kind = scaling.Weak
 	}
@@ -102,7 +103,7 @@ func startBench(ctx context.Context, o benchOptions, stdout, stderr io.Writer) e
 	if err := output.CheckDir(cfg.Output.Dir); err != nil {
 		return err
 	}
-	return b.run(ctx, o.timeout)
+	return b.run(ctx)
 }
 
 // cases lays out all runs that the flags ask for, size by size, with few ranks first. It refuses them if one cannot run.

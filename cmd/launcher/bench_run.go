@@ -24,6 +24,7 @@ type bench struct {
 	repeat int
 	name   string // of the files
 	way    way
+	limit  timeLimit // of all runs together
 	screen *screen
 
 	rates   copyRates
@@ -31,10 +32,10 @@ type bench struct {
 }
 
 // run measures all cases. Each row is printed, and the files are written, as soon as it is complete.
-func (b *bench) run(ctx context.Context, timeout time.Duration) error {
+func (b *bench) run(ctx context.Context) error {
 	err := b.title(b.screen.stdout)
 	if err == nil {
-		err = b.measureAll(ctx, timeout)
+		err = b.measureAll(ctx)
 	}
 	done := fmt.Sprintf("%d of %s complete", len(b.records), plural(len(b.cases), "row"))
 	if len(b.records) > 0 {
@@ -45,8 +46,8 @@ func (b *bench) run(ctx context.Context, timeout time.Duration) error {
 	return err
 }
 
-func (b *bench) measureAll(ctx context.Context, timeout time.Duration) error {
-	told, cancel := tellEnd(ctx, timeout)
+func (b *bench) measureAll(ctx context.Context) error {
+	told, cancel := tellEnd(ctx, b.limit.left)
 	defer cancel()
 	var first scaling.Record // of the mesh, or of the size that grows
 	for i, p := range b.cases {
@@ -159,11 +160,11 @@ func (b *bench) measure(ctx, told context.Context, p *plan) (scaling.Record, err
 func (b *bench) once(ctx, told context.Context, p *plan) (output.Report, error) {
 	var none output.Report
 	own := *p // a run writes its server there
-	var left time.Duration
+	limit := b.limit
 	if end, ok := told.Deadline(); ok {
-		left = max(1, time.Until(end))
+		limit.left = max(1, time.Until(end))
 	}
-	out, runID, err := runRanks(ctx, &own, b.way, left, b.screen, func() progress { return b.progress(p) })
+	out, runID, err := runRanks(ctx, &own, b.way, limit, b.screen, func() progress { return b.progress(p) })
 	switch {
 	case err != nil:
 		return none, err

@@ -29,7 +29,7 @@ type options struct {
 	export    []string
 	tagOutput string
 	tag       launch.Tag // of tagOutput
-	timeout   time.Duration
+	timeout   timeLimit
 	restart   bool
 	resume    string
 	restarts  int // most starts after the first
@@ -43,6 +43,8 @@ It starts the ranks, on this machine or over ssh on those of --host and --hostfi
 a NATS server of its own (or the one that the run file names), shows how far they are, and sums the run up.
 Keys of the run file come from, the strongest first: --set and -np, the environment (JACOBI_GRID_NX for
 grid.nx), the file, the defaults. --dry-run prints them all.
+
+launcher help expressions lists what problem.left and the like may hold.
 
 The first Ctrl-C stops all ranks at a common sweep and writes what they have; the second one kills them.
 
@@ -88,7 +90,6 @@ func newCommand(stdout, stderr io.Writer) *cobra.Command {
 	cmd.SetErr(stderr)
 	cmd.SetVersionTemplate("launcher {{.Version}}\n")
 	cmd.SetFlagErrorFunc(flagError)
-	cmd.CompletionOptions.DisableDefaultCmd = true
 	cmd.SuggestionsMinimumDistance = 2
 
 	f := cmd.Flags()
@@ -96,6 +97,8 @@ func newCommand(stdout, stderr io.Writer) *cobra.Command {
 	o.defineRestart(f)
 	f.BoolVar(&o.dryRun, "dry-run", false, "print placement, stripes, memory and the merged configuration; start nothing")
 	cmd.AddCommand(newBenchCommand(stdout, stderr), newDoctorCommand(stdout, stderr), newSpawnCommand(), newNodeCommand(stderr), newNodesCommand(stdout))
+	cmd.AddCommand(newVersionCommand(), newExpressionsTopic())
+	completeFlags(cmd)
 	return cmd
 }
 
@@ -115,7 +118,7 @@ func (o *options) define(f *pflag.FlagSet) {
 	f.StringArrayVarP(&o.export, "export", "x", nil, "environment variable for the ranks, `VAR[=value]`; repeatable")
 	f.StringVar(&o.tagOutput, "tag-output", "rank", "`what` stands before the lines of rank 3: rank ([3]), stream ([3]<stderr>) or none")
 	f.Lookup("tag-output").NoOptDefVal = "stream"
-	f.DurationVar(&o.timeout, "timeout", 0, "stop the run after this time, as in `10m`, and write what there is (default: none)")
+	f.Var(&o.timeout, "timeout", "stop the run after this time, as in `10m`, and write what there is (default: none)")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "say more: log.level debug")
 }
 
@@ -136,8 +139,11 @@ func (o *options) check(cmd *cobra.Command) (err error) {
 	if o.restarts < 0 {
 		return fmt.Errorf("--max-restarts %d: at least 0 is wanted", o.restarts)
 	}
-	if o.timeout < 0 {
-		return fmt.Errorf("--timeout %v: a positive duration is wanted, as in 10m", o.timeout)
+	if cmd.Flags().Changed("resume") && o.resume == "" {
+		return errors.New(`--resume "": the directory of a checkpoint is wanted; ` + restartHint)
+	}
+	if cmd.Flags().Changed("timeout") && o.timeout.left <= 0 {
+		return fmt.Errorf("--timeout %s: a positive duration is wanted, as in 10m", o.timeout.text)
 	}
 	return nil
 }

@@ -48,6 +48,7 @@ func TestNPIsUnderstoodAsMPIUsersTypeIt(t *testing.T) {
 		{[]string{"-np", "8"}, []string{"--np", "8"}},
 		{[]string{"-np=8", "--config", "f"}, []string{"--np=8", "--config", "f"}},
 		{[]string{"-n", "8", "--np", "9", "-npx"}, []string{"-n", "8", "--np", "9", "-npx"}},
+		{[]string{"-np8", "--", "-np8"}, []string{"--np=8", "--", "-np8"}},
 		{[]string{"--", "-np"}, []string{"--", "-np"}},
 		{[]string{"-host", "a:4", "-map-by=node", "-hostfile", "f"}, []string{"--host", "a:4", "--map-by=node", "--hostfile", "f"}},
 	} {
@@ -55,7 +56,7 @@ func TestNPIsUnderstoodAsMPIUsersTypeIt(t *testing.T) {
 			t.Errorf("%q became %q, want %q", c.args, got, c.want)
 		}
 	}
-	for _, np := range [][]string{{"-np", "3"}, {"-np=3"}, {"-n", "3"}, {"-n3"}, {"--np", "3"}, {"--np=3"}} {
+	for _, np := range [][]string{{"-np", "3"}, {"-np=3"}, {"-np3"}, {"-n", "3"}, {"-n3"}, {"--np", "3"}, {"--np=3"}} {
 		args := slices.Concat(np, small, []string{"--set", "run.ranks=2", "--dry-run"})
 		if out, err := command(t, args...); err != nil || !strings.Contains(out, "\n  ranks: 3\n") {
 			t.Errorf("%q: error %v, output\n%s", np, err, out)
@@ -90,6 +91,9 @@ func TestRefusals(t *testing.T) {
 		{"banch", `unknown command "banch": did you mean bench?`},
 		{"frobnicate", `unknown command "frobnicate"; see launcher --help`},
 		{"--config nope.yaml", "run file: open nope.yaml: no such file or directory"},
+		{"-np2x", `--np "p2x": an integer is wanted`},
+		{"--resume=", `--resume "": the directory of a checkpoint is wanted; --restart goes on from where ` +
+			`checkpoints are written`},
 		{"--set grid.nz=3", "unknown key grid.nz (--set): did you mean grid.nx?"},
 		{"-np 1000 --set grid.ny=100", "run.ranks 1000: grid.ny 100 allows at most 13 (stripes are whole groups of 8 rows)"},
 	} {

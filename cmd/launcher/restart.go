@@ -22,11 +22,13 @@ func (o *options) defineRestart(f *pflag.FlagSet) {
 	f.IntVar(&o.restarts, "max-restarts", 0, "start the run again up to `N` times when a rank or a host dies, from its newest checkpoint")
 }
 
+const restartHint = "--restart goes on from where checkpoints are written"
+
 // resumed returns cfg with what --restart and --resume say.
 func (o *options) resumed(cfg configs.Config) (configs.Config, error) {
 	switch {
 	case o.restart && o.resume != "":
-		return cfg, errors.New("--restart and --resume: one of them is wanted; --restart goes on from where checkpoints are written")
+		return cfg, errors.New("--restart and --resume: one of them is wanted; " + restartHint)
 	case o.resume != "":
 		cfg.Checkpoint.Resume = o.resume
 	case o.restart && cfg.Checkpoint.Place() == "":
@@ -118,12 +120,13 @@ func newRestarts(o options, cfg configs.Config) *restarts {
 	return &restarts{o: o, cfg: cfg, start: time.Now()}
 }
 
-// timeLeft returns what of the time limit is left, 0 if there is none.
-func (r *restarts) timeLeft() time.Duration {
-	if r.o.timeout == 0 {
-		return 0
+// timeLeft returns the time limit with what is left of it.
+func (r *restarts) timeLeft() timeLimit {
+	limit := r.o.timeout
+	if limit.left > 0 {
+		limit.left = max(limit.left-time.Since(r.start), time.Millisecond)
 	}
-	return max(r.o.timeout-time.Since(r.start), time.Millisecond)
+	return limit
 }
 
 // next returns the plan of another start after one that ended so, or nil if there is to be none.

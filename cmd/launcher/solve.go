@@ -54,7 +54,8 @@ func solve(ctx context.Context, p *plan, w way, r *restarts, scr *screen) error 
 }
 
 // runRanks starts the ranks and watches them to their end. show is called once they are about to start.
-func runRanks(ctx context.Context, p *plan, w way, timeout time.Duration, scr *screen, show func() progress) (out launch.Outcome, runID string, err error) {
+func runRanks(ctx context.Context, p *plan, w way, limit timeLimit, scr *screen,
+	show func() progress) (out launch.Outcome, runID string, err error) {
 	log, err := logging.NewTo(scr, p.cfg.Log, -1)
 	if err != nil {
 		return out, "", err
@@ -121,7 +122,8 @@ func runRanks(ctx context.Context, p *plan, w way, timeout time.Duration, scr *s
 			return roster.AbortAll(ctx, conn, runID, why)
 		},
 		Signals:   signals,
-		Timeout:   timeout,
+		Timeout:   limit.left,
+		Limit:     limit.text,
 		StopGrace: stopGrace + p.writing(),
 		FailGrace: failGrace,
 	}

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,6 +19,12 @@ func TestBadInputIsRefused(t *testing.T) {
 		}
 		return path
 	}
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	_, port, _ := net.SplitHostPort(taken.Addr().String())
 	readOnly := filepath.Join(dir, "file")
 	write("file", "")
 	for _, c := range []struct {
@@ -48,6 +55,23 @@ func TestBadInputIsRefused(t *testing.T) {
 		{[]string{"--config", write("a.yaml", "grid: {nx: 5")}, "a.yaml"},
 		{[]string{"--config", write("b.json", `{"solver": {"tolerence": 1}}`)}, "did you mean solver.tolerance?"},
 		{[]string{"--config", write("c.toml", "[halo]\ntransport = 5\n")}, "halo.transport"},
+		{set("grid=5"), "unknown key grid (--set): it is a section; its keys are grid.nx, grid.ny and grid.dtype"},
+		{set("problem.left=random()"), `problem.left "random()": column 1: unknown function random; known are ` +
+			`sin, cos, tan, asin,`},
+		{set("grid.nx=99999999999999999999"), `grid.nx "99999999999999999999" (--set): 3 to 2147483647 are allowed`},
+		{set("grid.ny=64", "halo.depth=10000"), "halo.depth 10000: with run.ranks 4 on grid.ny 64 the lowest " +
+			"stripe has 15 rows; 1 to 15 are allowed\n"},
+		{set("nats.port=" + port), "nats.port " + port + ": embedded NATS server on 127.0.0.1: Error listening on " +
+			"port: 127.0.0.1:" + port},
+		{[]string{"--resume", ""}, `--resume "": the directory of a checkpoint is wanted; --restart goes on from ` +
+			`where checkpoints are written`},
+		{[]string{"-np2", "--set", "grid.nx=2"}, "grid.nx 2: 3 to 2147483647 are allowed"},
+		{[]string{"--config", write("d.json", "{\n \"grid\": {\n  \"nx\": 5,,\n }}")},
+			"run file " + filepath.Join(dir, "d.json") + ": line 3, column 11: invalid character ',' looking for " +
+				"beginning of object key string"},
+		{[]string{"--config", write("d.toml", "[grid]\nnx = \n")}, "d.toml: line 2, column 6: toml: incomplete number"},
+		{[]string{"--config", write("e.yaml", "run:\n  name: caf\xe9\n")},
+			"e.yaml: line 2, column 12: byte 0xe9; text in UTF-8, or in UTF-16 with a byte order mark, is wanted"},
 		{[]string{"--bogus"}, "unknown flag: --bogus"},
 		{[]string{"sovle"}, `unknown command "sovle"`},
 	} {

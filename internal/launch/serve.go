@@ -8,6 +8,10 @@ import (
 	"time"
 )
 
+// errLauncherGone is how the far side ends when its orders do. It is no cause: whoever hears of it ended them, or
+// knows what did.
+var errLauncherGone = errors.New("the launcher is gone")
+
 // Serve is the far side of a wire: it starts ranks on this machine as orders say and tells what becomes of them, until
 // all have ended. When orders end or fall silent, tell fails or ctx ends, it kills the ranks and says why. prepare may be nil. tell is
 // called by one goroutine; it may block.
@@ -34,7 +38,7 @@ func Serve(ctx context.Context, orders <-chan Order, tell func(News) error, prep
 		select {
 		case o, ok := <-orders:
 			if !ok {
-				return end(errors.New("the launcher is gone"))
+				return end(errLauncherGone)
 			}
 			silence.Reset(silenceLimit)
 			if o.Spec != nil && !begun {

@@ -147,7 +147,7 @@ func (w *sshWire) receive(stdout io.Reader) {
 
 // hear takes a line of ssh's stderr. What comes before the greeting matters only if none comes.
 func (w *sshWire) hear(line string, say func(string)) {
-	if line == "" {
+	if line == "" || strings.HasSuffix(line, errLauncherGone.Error()) { // ssh says why, before or after it
 		return
 	}
 	w.mu.Lock()

@@ -39,6 +39,7 @@ type Job struct {
 	Signals <-chan os.Signal
 
 	Timeout   time.Duration // after which the run is stopped; 0 for none
+	Limit     string        // the time limit of which Timeout is left, as the user wrote it
 	StopGrace time.Duration // how long ranks may take to stop at the timeout before they are killed
 	FailGrace time.Duration // how long ranks may take to end after the failure of another one
 }
@@ -220,7 +221,7 @@ func (s *supervisor) timedOut() {
 		return // they were told already
 	}
 	s.out.timedOut = true
-	s.Say(fmt.Sprintf("time limit of %v reached: the ranks stop at a common sweep and write what they have", s.Timeout))
+	s.Say(fmt.Sprintf("time limit of %s reached: the ranks stop at a common sweep and write what they have", s.Limit))
 	s.send(syscall.SIGTERM)
 }
 

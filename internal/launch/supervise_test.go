@@ -287,11 +287,12 @@ func TestRunEndsAtItsTimeLimit(t *testing.T) {
 	t.Run("ranks that obey", func(t *testing.T) {
 		t.Parallel()
 		tr := newTrial("obeys", "obeys")
-		tr.job.Timeout = 300 * time.Millisecond
+		tr.job.Timeout, tr.job.Limit = 300*time.Millisecond, "0.3s"
 		tr.report()
 		out := tr.run(t, nil)
 		wantOutcome(t, out, ExitTimeout, "")
-		if want := []string{"time limit of 300ms reached: the ranks stop at a common sweep and write what they have"}; !slices.Equal(tr.said, want) {
+		if want := []string{"time limit of 0.3s reached: the ranks stop at a common sweep and write what they " +
+			"have"}; !slices.Equal(tr.said, want) {
 			t.Errorf("said %q", tr.said)
 		}
 	})

@@ -92,6 +92,9 @@ func Start(o Options) (*Server, error) {
 	srv.Start()
 	if !srv.ReadyForConnections(startTimeout) {
 		s.Close()
+		if o.Port > 0 {
+			return nil, fmt.Errorf("nats.port %d: embedded NATS server on %s: %w", o.Port, opts.Host, l.reason())
+		}
 		return nil, fmt.Errorf("embedded NATS server on %s: %w", opts.Host, l.reason())
 	}
 	return s, nil

@@ -3,11 +3,9 @@ package problem
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 
-	"github.com/agnivade/levenshtein"
 	"github.com/expr-lang/expr/ast"
 	"github.com/expr-lang/expr/file"
 	"github.com/expr-lang/expr/parser"
@@ -132,8 +130,7 @@ func (c *compiler) name(n *ast.IdentifierNode) node {
 	if isFunction(n.Value) {
 		return c.fail(n, "%s is a function; write %s(…)", n.Value, n.Value)
 	}
-	names := append(slices.Collect(maps.Keys(c.consts)), "x", "y", "ix", "iy")
-	return c.fail(n, "unknown name %s; did you mean %s?", n.Value, nearest(n.Value, append(names, functions()...)))
+	return c.fail(n, "unknown name %s; %s", n.Value, hint(n.Value, slices.Concat(Names(), Functions())))
 }
 
 func (c *compiler) unary(n *ast.UnaryNode) node {
@@ -188,7 +185,7 @@ func (c *compiler) call(n ast.Node, name string, list []ast.Node) node {
 	}
 	f, variadic, ok := binaryFunction(name)
 	if !ok {
-		return c.fail(n, "unknown function %s; did you mean %s?", name, nearest(name, functions()))
+		return c.fail(n, "unknown function %s; %s", name, hint(name, Functions()))
 	}
 	if len(args) < 2 || len(args) > 2 && !variadic {
 		atLeast := ""
@@ -202,12 +199,4 @@ func (c *compiler) call(n ast.Node, name string, list []ast.Node) node {
 		out = apply2(f, out, a)
 	}
 	return out
-}
-
-// nearest returns the one of names that name most likely means. It sorts names.
-func nearest(name string, names []string) string {
-	slices.Sort(names)
-	return slices.MinFunc(names, func(a, b string) int {
-		return levenshtein.ComputeDistance(name, a) - levenshtein.ComputeDistance(name, b)
-	})
 }

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"jacobi/configs"
+	"jacobi/internal/problem"
+	"jacobi/internal/version"
+)
+
+// newVersionCommand returns the command that says the same as --version.
+func newVersionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), "launcher", version.String())
+			return err
+		},
+	}
+}
+
+// newExpressionsTopic returns a topic of launcher help; it does nothing else.
+func newExpressionsTopic() *cobra.Command {
+	return &cobra.Command{Use: "expressions", Short: "What an expression of the problem may hold", Long: problem.Help()}
+}
+
+// completeFlags tells shells what the values of flags can be.
+func completeFlags(cmd *cobra.Command) {
+	values := map[string][]string{"map-by": {"slot", "node"}, "tag-output": {"rank", "stream", "none"}}
+	for _, c := range append(cmd.Commands(), cmd) {
+		for name, list := range values {
+			if c.Flags().Lookup(name) != nil {
+				must(c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(list,
+					cobra.ShellCompDirectiveNoFileComp)))
+			}
+		}
+		if c.Flags().Lookup("set") != nil {
+			must(c.RegisterFlagCompletionFunc("set", completeKey))
+		}
+		if c.Flags().Lookup("config") != nil {
+			must(c.MarkFlagFilename("config", "yaml", "yml", "toml", "json"))
+		}
+	}
+}
+
+// must panics: a flag that was just looked up has no completion yet.
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+// completeKey offers the keys of the run file, each with the = that follows it.
+func completeKey(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+	var found []string
+	for _, name := range configs.Names() {
+		if strings.HasPrefix(name+"=", begun) {
+			found = append(found, name+"=")
+		}
+	}
+	return found, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
+}

@@ -1,0 +1,97 @@
+package configs
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"github.com/pelletier/go-toml/v2"
+	"github.com/spf13/viper"
+)
+
+// decode reads a run file by the format that its name says.
+func decode(path string, data []byte) (map[string]any, error) {
+	format := strings.ToLower(strings.TrimPrefix(filepath.Ext(path), "."))
+	switch format {
+	case "yaml", "yml", "toml", "json":
+	default:
+		return nil, fmt.Errorf("extension %q: allowed are .yaml, .yml, .toml and .json", filepath.Ext(path))
+	}
+	data, err := toUTF8(data)
+	if err != nil {
+		return nil, err
+	}
+	if strings.HasPrefix(format, "y") {
+		if err := oneDocument(data); err != nil {
+			return nil, err
+		}
+	}
+	d, err := viper.NewCodecRegistry().Decoder(format)
+	if err != nil {
+		return nil, err
+	}
+	tree := map[string]any{}
+	if err := d.Decode(data, tree); err != nil {
+		return nil, locate(data, err)
+	}
+	return tree, nil
+}
+
+// toUTF8 returns the text in data: as it is, or of UTF-16 with a byte order mark, which Windows writes.
+func toUTF8(data []byte) ([]byte, error) {
+	var order binary.ByteOrder
+	switch {
+	case bytes.HasPrefix(data, []byte{0xff, 0xfe}):
+		order = binary.LittleEndian
+	case bytes.HasPrefix(data, []byte{0xfe, 0xff}):
+		order = binary.BigEndian
+	}
+	if order != nil {
+		if len(data)%2 != 0 {
+			return nil, errors.New("UTF-16 text with half a character at its end")
+		}
+		units := make([]uint16, len(data)/2)
+		for i := range units {
+			units[i] = order.Uint16(data[2*i:])
+		}
+		data = []byte(string(utf16.Decode(units)))
+	}
+	data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	for i := 0; i < len(data); {
+		r, size := utf8.DecodeRune(data[i:])
+		if r == 0 || r == utf8.RuneError && size == 1 {
+			return nil, fmt.Errorf("%s: byte 0x%02x; text in UTF-8, or in UTF-16 with a byte order mark, is wanted",
+				position(data, i), data[i])
+		}
+		i += size
+	}
+	return data, nil
+}
+
+// locate puts the place before the error of a decoder that knows it apart from its text.
+func locate(data []byte, err error) error {
+	if e, ok := errors.AsType[*json.SyntaxError](err); ok {
+		return fmt.Errorf("%s: %w", position(data, max(0, int(e.Offset)-1)), err) // Offset counts the byte at fault
+	}
+	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return fmt.Errorf("%s: sections with keys are wanted, not %s", position(data, max(0, int(e.Offset)-1)), e.Value)
+	}
+	if e, ok := errors.AsType[*toml.DecodeError](err); ok {
+		line, column := e.Position()
+		return fmt.Errorf("line %d, column %d: %w", line, column, err)
+	}
+	return err
+}
+
+// position returns the line and the column of the byte at offset, both from 1.
+func position(data []byte, offset int) string {
+	before := data[:min(offset, len(data))]
+	line := bytes.Count(before, []byte{'\n'})
+	return fmt.Sprintf("line %d, column %d", 1+line, 1+utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:]))
+}

@@ -1,0 +1,63 @@
+package problem
+
+import (
+	"fmt"
+	"strings"
+
+	"jacobi/internal/suggest"
+)
+
+// Names returns the names of the values that an expression may use.
+func Names() []string { return []string{"x", "y", "ix", "iy", "nx", "ny", "pi", "e"} }
+
+// Functions returns the names of the functions that an expression may call.
+func Functions() []string { return functions() }
+
+// Help says what an expression may hold, for people.
+func Help() string {
+	return fmt.Sprintf(`problem.left, right, top, bottom and initial take a number or an expression: the value at `+
+		`each point.
+
+  --set problem.left='sin(2*pi*y)'
+  --set problem.initial='hypot(x-0.5, y-0.5) < 0.2 ? 1 : 0'
+
+Values:      x, y (0 to 1 over the whole mesh), ix, iy (column and row, from 0), nx, ny (of the grid), pi, e
+Functions:   %s
+Operators:   + - * / %% ^ (or **), < <= > >= == !=, && || ! (or and, or, not), condition ? value : value, parentheses
+
+All numbers are float64, also whole ones: 1/2 is 0.5. Angles are in radians. log is the natural logarithm, x %% y and
+mod(x, y) have the sign of x, round takes halves away from 0, and float32(x) rounds x to float32. min and max take two
+arguments or more, pow, atan2, hypot and mod take two, the others one. The value is rounded once to grid.dtype and has
+to be finite.`, wrap(Functions(), 13, 100))
+}
+
+// wrap joins words with commas into lines of at most width columns; all but the first begin with indent spaces.
+func wrap(words []string, indent, width int) string {
+	var b strings.Builder
+	at := indent
+	for i, w := range words {
+		if i < len(words)-1 {
+			w += ","
+		}
+		switch {
+		case i == 0:
+		case at+1+len(w) > width:
+			b.WriteString("\n" + strings.Repeat(" ", indent))
+			at = indent
+		default:
+			b.WriteByte(' ')
+			at++
+		}
+		b.WriteString(w)
+		at += len(w)
+	}
+	return b.String()
+}
+
+// hint says which of the known words is most likely meant, or lists them all where none is near.
+func hint(word string, known []string) string {
+	if near, ok := suggest.Nearest(word, known); ok {
+		return "did you mean " + near + "?"
+	}
+	return "known are " + strings.Join(known, ", ")
+}

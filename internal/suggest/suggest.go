@@ -1,0 +1,25 @@
+// Package suggest finds the word that a user most likely meant.
+package suggest
+
+import (
+	"unicode/utf8"
+
+	"github.com/agnivade/levenshtein"
+)
+
+// Near says whether a distance is that of a mistyped word: at most 1 letter, and 1 more for each 4 of its letters.
+func Near(word string, distance int) bool { return distance <= 1+utf8.RuneCountInString(word)/4 }
+
+// Distance returns how many letters have to be put in, taken out or replaced to make b of a.
+func Distance(a, b string) int { return levenshtein.ComputeDistance(a, b) }
+
+// Nearest returns the first of the known words that are nearest to word. ok is false if even that one is not near.
+func Nearest(word string, known []string) (nearest string, ok bool) {
+	low := -1
+	for _, k := range known {
+		if d := Distance(word, k); low < 0 || d < low {
+			nearest, low = k, d
+		}
+	}
+	return nearest, low >= 0 && Near(word, low)
+}
