@@ -30,8 +30,11 @@ func TestDefaults(t *testing.T) {
 		Solver:  Solver{Tolerance: 1e-8, MaxIterations: 1000},
 		Halo:    Halo{Transport: "auto", Timeout: 30 * time.Second},
 		Device:  Device{Backend: "auto", Kernel: "auto", Select: "round-robin", Pin: true, MPS: "auto"},
-		Output:  Output{Dir: "out", Field: "field.npy", Picture: "field.png", History: "history.csv", Report: "report.json"},
-		Log:     Log{Level: "info", Format: "console"},
+		Output: Output{
+			Dir: "out", Field: "field.npy", Picture: "field.png", History: "history.csv", Report: "report.json",
+			PictureScale: "auto",
+		},
+		Log: Log{Level: "info", Format: "console"},
 
 		Checkpoint: Checkpoint{Keep: 2},
 	}
@@ -268,8 +271,10 @@ var odd = Config{
 	Halo:    Halo{Transport: "p2p", Depth: 5, Timeout: 90*time.Minute + 1500*time.Millisecond},
 	Device:  Device{Backend: "cpu", Threads: 2, Kernel: "portable", Select: "coolest", MPS: "off"},
 	NATS:    NATS{URL: "nats://a:4222,tls://b", CA: "ca.pem"},
-	Output:  Output{Dir: "elsewhere", Field: "f.npy", Picture: "", History: "h.csv", Report: "r.json"},
-	Log:     Log{Level: "debug", Format: "json"},
+	Output: Output{
+		Dir: "elsewhere", Field: "f.npy", Picture: "", History: "h.csv", Report: "r.json", PictureScale: "sqrt",
+	},
+	Log: Log{Level: "debug", Format: "json"},
 
 	Checkpoint: Checkpoint{Every: Interval{Time: 90 * time.Minute}, NATS: "bucket_1", Keep: 5, Resume: "nats:bucket_0"},
 }
@@ -346,6 +351,7 @@ output:
   picture: field.png
   history: history.csv
   report: report.json
+  picture_scale: auto
 checkpoint:
   every: ""
   dir: ""
@@ -427,7 +433,7 @@ func TestHash(t *testing.T) {
 			seen[Hash(c)] = key
 		}
 	}
-	if got, want := Hash(Default()), "ec571ffea5d0a8e4b22bc17df36351d9552512d9bf9f8e81163d8f9d48018742"; got != want {
+	if got, want := Hash(Default()), "ef7562c23f67ce9329efe9b2a30d4cfeaafa44f786ce895eff89584b96fffcd5"; got != want {
 		t.Errorf("hash of the default %s, want %s", got, want)
 	}
 }

@@ -13,6 +13,9 @@ type Output struct {
 	Picture string `mapstructure:"picture" json:"picture" yaml:"picture"`
 	History string `mapstructure:"history" json:"history" yaml:"history"`
 	Report  string `mapstructure:"report" json:"report" yaml:"report"`
+
+	// auto | linear | log | sqrt
+	PictureScale string `mapstructure:"picture_scale" json:"picture_scale" yaml:"picture_scale"`
 }
 
 // OutputFile is one file that a run writes.
@@ -48,6 +51,7 @@ func (v *validator) output(o Output) {
 	if o.Dir == "" {
 		v.fault(`output.dir "": a directory is wanted ("." for the current one)`)
 	}
+	v.oneOf("output.picture_scale", o.PictureScale, "auto", "linear", "log", "sqrt")
 	for _, f := range o.Files() {
 		switch {
 		case strings.ContainsAny(f.Name, `/\`) || f.Name == "." || f.Name == "..":

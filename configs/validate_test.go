@@ -17,7 +17,7 @@ func TestValidateAccepts(t *testing.T) {
 	}
 	c := Default()
 	c.Solver.Tolerance = 0
-	c.Output = Output{Dir: "."}
+	c.Output = Output{Dir: ".", PictureScale: "sqrt"}
 	c.Checkpoint = Checkpoint{Every: Interval{Sweeps: 1}, Dir: "x", Keep: 1, Resume: "y"}
 	c.Grid.NX, c.Grid.NY, c.Run.Ranks = 3, 3, 1
 	if err := Validate(c); err != nil {
@@ -60,6 +60,8 @@ func TestValidateRefuses(t *testing.T) {
 		{func(c *Config) { c.Device.Backend = "gpu" }, `device.backend "gpu": allowed are auto, cpu and cuda`},
 		{func(c *Config) { c.Device.Threads = -1 }, `device.threads -1: at least 0 is wanted`},
 		{func(c *Config) { c.Device.Kernel = "sse" }, `device.kernel "sse": allowed are auto, portable, avx2 and avx512`},
+		{func(c *Config) { c.Output.PictureScale = "cubic" },
+			`output.picture_scale "cubic": allowed are auto, linear, log and sqrt`},
 		{func(c *Config) { c.Device.MPS = "on" }, `device.mps "on": allowed are auto and off`},
 		{func(c *Config) { c.Device.Select = "local-rank" },
 			`device.select "local-rank": allowed are round-robin, least-utilized, most-free-memory, coolest and least-power`},

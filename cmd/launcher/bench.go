@@ -148,7 +148,8 @@ func (o *benchOptions) benchConfig(c configs.Config, size, ranks int) configs.Co
 		c.Grid.NY = times(c.Grid.NY, ranks)
 	}
 	c.Run.Ranks, c.Solver.Tolerance = ranks, 0
-	c.Output, c.Checkpoint = configs.Output{Dir: c.Output.Dir}, configs.Default().Checkpoint
+	c.Output = configs.Output{Dir: c.Output.Dir, PictureScale: c.Output.PictureScale}
+	c.Checkpoint = configs.Default().Checkpoint
 	return c
 }
 

@@ -20,7 +20,7 @@ func (p *plan) print(w io.Writer) error {
 		return err
 	}
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "# Dry run: nothing was started.\n# %v\n", p)
+	fmt.Fprintf(&b, "# Dry run: nothing was started.\n# %v\n# It %s\n", p, p.writes())
 	fmt.Fprintf(&b, "# Halo depth %d (%s)\n", p.depth, p.why)
 	if p.whyCPU != nil {
 		fmt.Fprintf(&b, "# The CPU sweeps: %v\n", p.whyCPU)

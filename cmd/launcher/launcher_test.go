@@ -148,6 +148,24 @@ func planOf(t *testing.T, args ...string) (*plan, error) {
 	return newPlan(cfg, here)
 }
 
+func TestPlanSaysWhatItWrites(t *testing.T) {
+	for _, c := range []struct{ args, want string }{
+		{"grid.nx=16384", "writes out/field.npy (1.0 GiB), field.png, history.csv, report.json; " +
+			"--set output.field= leaves the field out"},
+		{"grid.nx=64", "writes out/field.npy (4.0 MiB), field.png, history.csv, report.json"},
+		{"output.field= output.dir=there", "writes there/field.png, history.csv, report.json"},
+		{"output.field= output.picture= output.history= output.report=", "writes no files"},
+	} {
+		p, err := planOf(t, strings.Fields(c.args)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := p.writes(); got != c.want {
+			t.Errorf("%s: %q, want %q", c.args, got, c.want)
+		}
+	}
+}
+
 func TestDryRunPrintsARunFileAndStartsNothing(t *testing.T) {
 	args := append(small, "-np", "3", "--dry-run", "--set", "halo.depth=2", "--set", "nats.url=nats://me:hunter2@host:4222", "--set", "problem.preset=dirichlet")
 	out, err := command(t, args...)
@@ -160,6 +178,7 @@ func TestDryRunPrintsARunFileAndStartsNothing(t *testing.T) {
 	}
 	for _, want := range []string{
 		"# 3 ranks on " + host + ": dirichlet, 64 x 128 float32\n",
+		"# It writes out/field.npy (32 KiB), field.png, history.csv, report.json\n",
 		"# Halo depth 2 (halo.depth)\n",
 		"# Memory: 68 KiB for fields and halos, ", // 2 * (126 + 4*2 + 2) rows * 256 bytes
 		fmt.Sprintf("#   0     %s    0 of 3      [1, 40)    39      21 KiB\n", host),

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/dustin/go-humanize"
@@ -167,6 +168,27 @@ func (p *plan) checkOutput(create bool) error {
 // String says in one line what will run.
 func (p *plan) String() string {
 	return fmt.Sprintf("%s on %s: %s, %d x %d %s", plural(len(p.ranks), "rank"), p.hosts(), p.title, p.mesh.NX, p.mesh.NY, p.mesh.DType)
+}
+
+// largeField is from which size on writes says how to leave the field out.
+const largeField = 256 << 20
+
+// writes says in one line which files the run will write.
+func (p *plan) writes() string {
+	o := p.cfg.Output
+	names := o.Names()
+	if len(names) == 0 {
+		return "writes no files"
+	}
+	names[0] = filepath.Join(o.Dir, names[0])
+	hint := ""
+	if size, err := output.FieldBytes(p.mesh); err == nil && o.Field != "" {
+		names[0] += " (" + bytesText(size) + ")"
+		if size >= largeField {
+			hint = "; --set output.field= leaves the field out"
+		}
+	}
+	return "writes " + strings.Join(names, ", ") + hint
 }
 
 func bytesText(n int64) string { return humanize.IBytes(uint64(n)) }

@@ -36,6 +36,7 @@ func solve(ctx context.Context, p *plan, w way, r *restarts, scr *screen) error 
 	for {
 		out, runID, err := runRanks(ctx, p, w, r.timeLeft(), scr, func() progress {
 			scr.say(p.String())
+			scr.say(p.writes())
 			return newProgress(scr, p.cfg.Solver.MaxIterations)
 		})
 		if err != nil {

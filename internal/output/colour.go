@@ -10,13 +10,13 @@ import (
 
 const shades = 1024
 
-// colours maps values to colours by a table of shades. Both maps are made for perceived differences
-// in proportion to the values: inferno (black, violet, red, orange, pale yellow) for a field of one sign; Moreland's
-// cool and warm, with a pale centre at 0, for one with both signs, so that equal amounts below and above 0 look
+// colours maps values to colours by a table of shades. Both maps are made for perceived differences in proportion to
+// the values on the scale: inferno (black, violet, red, orange, pale yellow) for a field on one side of its centre;
+// Moreland's cool and warm, with a pale centre, for one on both sides, so that equal amounts below and above look
 // equally strong.
 type colours struct {
-	min, max float64 // of the colour bar; min < max
-	table    [shades]color.RGBA
+	colourScale
+	table [shades]color.RGBA
 }
 
 // inferno is matplotlib's map of that name at ten places of equal distance in lightness.
@@ -30,29 +30,16 @@ var inferno = []color.Color{
 // undefined is the colour of what is no finite number.
 var undefined = color.RGBA{0, 255, 0, 255}
 
-// newColours returns the colours for values in [min, max].
-func newColours(min, max float64) (*colours, error) {
+// newColours returns the colours for values on the scale s.
+func newColours(s colourScale) (*colours, error) {
 	cm, err := moreland.NewLuminance(inferno)
 	if err != nil {
 		return nil, fmt.Errorf("colour map: %w", err)
 	}
-	if !(min <= max) { // no finite value at all
-		min, max = 0, 0
-	}
-	switch {
-	case min < 0 && max > 0:
+	if s.diverging {
 		cm = moreland.SmoothBlueRed()
-		max = math.Max(-min, max)
-		min = -max
-	case max-min <= 1e-12*math.Max(math.Abs(min), math.Abs(max)):
-		// A constant field, but for rounding: any interval around it will do.
-		half := math.Abs(min) / 2
-		if half == 0 {
-			half = 0.5
-		}
-		min, max = min-half, max+half
 	}
-	c := &colours{min: min, max: max}
+	c := &colours{colourScale: s}
 	cm.SetMin(0)
 	cm.SetMax(shades - 1)
 	for i := range c.table {
@@ -65,11 +52,10 @@ func newColours(min, max float64) (*colours, error) {
 	return c, nil
 }
 
-// at returns the colour of v. Averages may leave [min, max] by a rounding.
-func (c *colours) at(v float64) color.RGBA {
+// of returns the colour of v.
+func (c *colours) of(v float64) color.RGBA {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return undefined
 	}
-	t := (v/2 - c.min/2) / (c.max/2 - c.min/2) // halves, for the span may overflow
-	return c.table[int(math.Round(math.Min(math.Max(t, 0), 1)*(shades-1)))]
+	return c.table[int(math.Round(c.at(v)*(shades-1)))]
 }

@@ -14,12 +14,13 @@ import (
 	"github.com/dustin/go-humanize"
 )
 
-// Caption is what a picture says of its run.
+// Caption is what a picture says of its run, and on which scale its colours are.
 type Caption struct {
 	Title       string // the problem's name
 	Sweeps      int
 	Norm        float64 // of the last sweep; NaN if there is none
 	Interrupted bool
+	Scale       string // ScaleAuto, ScaleLinear, ScaleLog or ScaleSqrt
 }
 
 // jpegQuality keeps the lines and the letters of a picture sharp.
@@ -73,7 +74,7 @@ func (t *Thumbnail) Draw(c Caption) (*image.RGBA, error) {
 	if err != nil {
 		return nil, err
 	}
-	col, err := newColours(t.min, t.max)
+	col, err := newColours(newColourScale(c.Scale, cells, t.min, t.max, t.rounding()))
 	if err != nil {
 		return nil, err
 	}
@@ -82,8 +83,8 @@ func (t *Thumbnail) Draw(c Caption) (*image.RGBA, error) {
 		return nil, err
 	}
 	meshSize := image.Pt(t.scale.x.length(t.mesh.NX), t.scale.y.length(t.mesh.NY))
-	values, labels := ticks(col.min, col.max, max(4, min(meshSize.Y/70, 10)))
-	l := t.layout(c, faces, meshSize, labels)
+	values, labels := col.ticks(max(4, min(meshSize.Y/70, 10)))
+	l := t.layout(c.Title, t.captionParts(c, col), faces, meshSize, labels)
 
 	pic := newCanvas(l.size.X, l.size.Y)
 	pic.heading(l, faces)
@@ -93,7 +94,8 @@ func (t *Thumbnail) Draw(c Caption) (*image.RGBA, error) {
 	return pic.RGBA, nil
 }
 
-func (t *Thumbnail) layout(c Caption, faces typefaces, meshSize image.Point, barLabels []string) layout {
+func (t *Thumbnail) layout(title string, caption []string, faces typefaces, meshSize image.Point, barLabels []string,
+) layout {
 	left := margin + faces.tick.width("y") + faces.tick.width("0.0") + 3*tickGap + tickSize
 	labelWidth := 0
 	for _, s := range barLabels {
@@ -102,8 +104,8 @@ func (t *Thumbnail) layout(c Caption, faces typefaces, meshSize image.Point, bar
 	right := tickSize + tickGap + labelWidth + margin
 	width := max(left+meshSize.X+barGap+barWidth+right, left+narrowest+margin)
 
-	l := layout{lines: wrap(t.captionParts(c), faces.caption, width-left-margin)}
-	l.title = faces.title.fit(c.Title, width-left-margin)
+	l := layout{lines: wrap(caption, faces.caption, width-left-margin)}
+	l.title = faces.title.fit(title, width-left-margin)
 	top := margin + faces.title.lineHeight() + len(l.lines)*faces.caption.lineHeight() + 14
 	l.mesh = image.Rectangle{Max: meshSize}.Add(image.Pt(left, top))
 	l.bar = image.Rect(l.mesh.Max.X+barGap, top, l.mesh.Max.X+barGap+barWidth, l.mesh.Max.Y)
@@ -117,7 +119,7 @@ const (
 	interrupted = "interrupted"
 )
 
-func (t *Thumbnail) captionParts(c Caption) []string {
+func (t *Thumbnail) captionParts(c Caption, col *colours) []string {
 	parts := []string{
 		fmt.Sprintf("%d × %d", t.mesh.NX, t.mesh.NY),
 		t.mesh.DType.String(),
@@ -128,6 +130,9 @@ func (t *Thumbnail) captionParts(c Caption) []string {
 	}
 	if t.scale.x != t.scale.y {
 		parts = append(parts, "not to scale")
+	}
+	if scale := col.caption(); scale != "" {
+		parts = append(parts, scale)
 	}
 	if c.Interrupted {
 		parts = append(parts, interrupted)
@@ -179,7 +184,7 @@ func (pic canvas) heading(l layout, faces typefaces) {
 func (pic canvas) mesh(r image.Rectangle, cells [][]float64, s scale, col *colours) {
 	for y, line := range cells {
 		for x, v := range line {
-			shade := col.at(v)
+			shade := col.of(v)
 			for py := range s.y.pixels {
 				for px := range s.x.pixels {
 					pic.SetRGBA(r.Min.X+x*s.x.pixels+px, r.Min.Y+y*s.y.pixels+py, shade)
@@ -220,16 +225,13 @@ func axisTicks(pixels int) ([]float64, []string) {
 
 func (pic canvas) bar(r image.Rectangle, col *colours, face typeface, values []float64, labels []string) {
 	last := r.Dy() - 1
-	at := func(v float64) int { // the row of v in the bar
-		return last - int(math.Round((v/2-col.min/2)/(col.max/2-col.min/2)*float64(last)))
-	}
 	for i := range r.Dy() {
 		shade := col.table[(last-i)*(shades-1)/last]
 		pic.fill(image.Rect(r.Min.X, r.Min.Y+i, r.Max.X, r.Min.Y+i+1), shade)
 	}
 	pic.frame(r)
 	for i, v := range values {
-		y := r.Min.Y + at(v)
+		y := r.Max.Y - 1 - int(math.Round(col.at(v)*float64(last)))
 		pic.fill(image.Rect(r.Max.X, y, r.Max.X+tickSize, y+1), ink)
 		pic.text(face, labels[i], r.Max.X+tickSize+tickGap, y+face.capHeight()/2, rightOf, ink)
 	}

@@ -330,26 +330,30 @@ func TestColours(t *testing.T) {
 		{inf, -inf, -0.5, 0.5}, // no finite value
 		{-math.MaxFloat64, math.MaxFloat64, -math.MaxFloat64, math.MaxFloat64},
 	} {
-		col, err := newColours(c.min, c.max)
+		for _, kind := range []string{ScaleAuto, ScaleLinear, ScaleLog, ScaleSqrt} {
+			col, err := newColours(newColourScale(kind, [][]float64{{c.min, c.max}}, c.min, c.max, 0))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if col.min != c.wantMin || col.max != c.wantMax {
+				t.Errorf("%s %v: bar from %v to %v", kind, c, col.min, col.max)
+			}
+			if col.of(math.NaN()) != undefined || col.of(inf) != undefined {
+				t.Error("NaN or Inf has a colour of the map")
+			}
+			if col.of(c.wantMax) != col.table[shades-1] || col.of(c.wantMin) != col.table[0] {
+				t.Errorf("%s [%v, %v]: the ends are not the ends of the map", kind, c.min, c.max)
+			}
+		}
+	}
+	for _, kind := range []string{ScaleLinear, ScaleLog, ScaleSqrt} {
+		col, err := newColours(newColourScale(kind, [][]float64{{-1, 3}}, -1, 3, 0))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if col.min != c.wantMin || col.max != c.wantMax {
-			t.Errorf("[%v, %v]: bar from %v to %v, want %v to %v", c.min, c.max, col.min, col.max, c.wantMin, c.wantMax)
+		if got, want := col.of(0), (color.RGBA{0xdd, 0xdd, 0xdd, 0xff}); !near(got, want) {
+			t.Errorf("%s: 0 between both signs is %v, want %v", kind, got, want)
 		}
-		if col.at(math.NaN()) != undefined || col.at(inf) != undefined {
-			t.Error("NaN or Inf has a colour of the map")
-		}
-		if col.at(c.wantMax) != col.table[shades-1] || col.at(c.wantMin) != col.table[0] {
-			t.Errorf("[%v, %v]: the ends are not the ends of the map", c.min, c.max)
-		}
-	}
-	col, err := newColours(-1, 3)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, want := col.at(0), (color.RGBA{0xdd, 0xdd, 0xdd, 0xff}); !near(got, want) {
-		t.Errorf("0 between both signs is %v, want %v", got, want)
 	}
 }
 
@@ -365,6 +369,7 @@ func TestTicks(t *testing.T) {
 		{-3e-5, 3e-5, 4, "[−2e-05 0 2e-05]"},
 		{300, 390, 9, "[300 310 320 330 340 350 360 370 380 390]"},
 		{0, 2.5e6, 5, "[0 5.0e+05 1.0e+06 1.5e+06 2.0e+06 2.5e+06]"},
+		{0, 0.99999, 5, "[0 0.2 0.4 0.6 0.8 1.0]"}, // less than a pixel beyond the end
 		{1, 1.0001, 2, "[1.00000 1.00005 1.00010]"},
 		{-math.MaxFloat64, math.MaxFloat64, 4, "[−1e+308 0 1e+308]"},
 	} {

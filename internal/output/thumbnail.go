@@ -137,6 +137,14 @@ func (t *Thumbnail) Merge(other *Thumbnail) error {
 	return nil
 }
 
+// rounding returns the least relative difference of two values of the field that is more than noise.
+func (t *Thumbnail) rounding() float64 {
+	if t.mesh.DType == solver.Float32 {
+		return 0x1p-18
+	}
+	return 0x1p-47
+}
+
 // cells returns the averages, line by line, or an error if rows are missing.
 func (t *Thumbnail) cells() ([][]float64, error) {
 	cells := make([][]float64, len(t.lines))

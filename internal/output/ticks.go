@@ -8,7 +8,7 @@ import (
 // ticks returns round values from lo to hi, at most about n steps apart, and labels of equal precision.
 func ticks(lo, hi float64, n int) (values []float64, labels []string) {
 	step := roundStep((hi/2 - lo/2) / float64(n) * 2) // halves, for hi-lo may overflow
-	const slack = 1e-9                                // of a step, for rounding
+	const slack = 5e-3                                // of a step, less than a pixel: a bar to 0.99999 has a tick at 1
 	for i := math.Ceil(lo/step - slack); i*step-hi <= step*slack && len(values) <= n; i++ {
 		values = append(values, i*step)
 	}
@@ -23,13 +23,15 @@ func ticks(lo, hi float64, n int) (values []float64, labels []string) {
 	return values, labels
 }
 
+const minus = "\u2212" // as wide as a plus
+
 func label(v float64, format byte, digits int) string {
 	if v == 0 {
 		return "0"
 	}
 	s := strconv.FormatFloat(math.Abs(v), format, digits, 64)
 	if v < 0 {
-		return "\u2212" + s // a minus as wide as a plus
+		return minus + s
 	}
 	return s
 }

@@ -1,0 +1,55 @@
+package e2e
+
+import (
+	"bytes"
+	"image/png"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A field of which most is 0 still is no blank picture, and the picture has the same bits for any number of ranks.
+// What will be written, and how large, is said at the start.
+func TestPictureOfAFieldThatIsMostly0(t *testing.T) {
+	draw := func(said string, args ...string) (data []byte) {
+		t.Helper()
+		dir := t.TempDir()
+		args = append(set("grid.nx=1200", "grid.ny=200", "solver.max_iterations=300"), args...)
+		out := run(t, dir, "launcher", args...)
+		if out.code != 0 || !strings.Contains(out.stderr, "launcher: writes "+said+"\n") {
+			t.Fatalf("exit code %d, want 0 and %q in\n%s%s", out.code, said, out.stdout, out.stderr)
+		}
+		data, err := os.ReadFile(filepath.Join(dir, "out", "field.png"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return data
+	}
+	one := draw("out/field.npy (938 KiB), field.png, history.csv, report.json", "-np", "1")
+	alone := set("output.field=", "output.history=", "output.report=")
+	if three := draw("out/field.png", append(alone, "-np", "3")...); !bytes.Equal(one, three) {
+		t.Error("the picture of three ranks is another one than that of one")
+	}
+	linear := draw("out/field.png", append(alone, "--set", "output.picture_scale=linear", "-np", "2")...)
+	if got, before := coloured(t, one), coloured(t, linear); got < 2*before || before == 0 {
+		t.Errorf("%d pixels are coloured, %d on a linear scale: want twice as many", got, before)
+	}
+}
+
+// coloured counts the pixels that are blue or red.
+func coloured(t *testing.T, data []byte) (n int) {
+	t.Helper()
+	img, err := png.Decode(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for y := range img.Bounds().Dy() {
+		for x := range img.Bounds().Dx() {
+			if r, _, b, _ := img.At(x, y).RGBA(); max(r, b)-min(r, b) > 0x2000 {
+				n++
+			}
+		}
+	}
+	return n
+}
