@@ -18,6 +18,9 @@ import (
 // decode reads a run file by the format that its name says.
 func decode(path string, data []byte) (map[string]any, error) {
 	format := strings.ToLower(strings.TrimPrefix(filepath.Ext(path), "."))
+	if path == StandardInput {
+		format = "yaml"
+	}
 	switch format {
 	case "yaml", "yml", "toml", "json":
 	default:

@@ -4,20 +4,26 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/spf13/viper"
+
+	"jacobi/internal/regular"
 )
 
 // Options are the sources of a configuration.
 type Options struct {
-	File    string   // run file, .yaml, .yml, .toml or .json; "" for none
-	Set     []string // key=value, from flags: the strongest; of two with the same key the later one
-	Environ []string // NAME=value as os.Environ gives them; JACOBI_<SECTION>_<KEY> counts, in upper case
+	File    string    // run file, .yaml, .yml, .toml or .json; "" for none, StandardInput for what Stdin holds
+	Set     []string  // key=value, from flags: the strongest; of two with the same key the later one
+	Environ []string  // NAME=value as os.Environ gives them; JACOBI_<SECTION>_<KEY> counts, in upper case
+	Stdin   io.Reader // YAML, or JSON, which YAML includes; nil where there is none to read
 }
+
+// StandardInput is the name of a run file that stands for standard input.
+const StandardInput = "-"
 
 // maxFile is far above any run file, and far below a field given by mistake.
 const maxFile = 1 << 20
@@ -28,28 +34,32 @@ func Load(o Options) (Config, error) {
 	var data []byte
 	if o.File != "" {
 		var err error
-		if data, err = readFile(o.File); err != nil {
+		if data, err = o.runFile(); err != nil {
 			return Config{}, fmt.Errorf("run file: %w", err)
 		}
 	}
 	return merge(o, data)
 }
 
-func readFile(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
+func (o Options) runFile() ([]byte, error) {
+	if o.File != StandardInput {
+		data, err := readFile(o.File)
+		if kind, ok := errors.AsType[regular.KindError](err); ok && kind.Type&fs.ModeNamedPipe != 0 && o.Stdin != nil {
+			err = fmt.Errorf("%w; %s reads standard input", err, StandardInput)
+		}
+		return data, err
 	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err != nil {
-		return nil, err
+	if o.Stdin == nil {
+		return nil, errors.New("standard input cannot be shared by ranks: a file is wanted")
 	}
-	if len(data) > maxFile {
-		return nil, fmt.Errorf("%s is larger than %d bytes: not a run file", path, maxFile)
+	data, err := io.ReadAll(io.LimitReader(o.Stdin, maxFile+1))
+	if err == nil && len(data) > maxFile {
+		err = fmt.Errorf("standard input has more than %d bytes", maxFile)
 	}
-	return data, nil
+	return data, err
 }
+
+func readFile(path string) ([]byte, error) { return regular.ReadFile(path, maxFile) }
 
 // merge is Load with the contents of the run file at hand.
 func merge(o Options, data []byte) (Config, error) {

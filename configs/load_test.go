@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -201,11 +202,40 @@ func TestUnreadableFile(t *testing.T) {
 	if err := os.WriteFile(big, make([]byte, maxFile+1), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	pipe := filepath.Join(dir, "pipe.yaml")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for path, want := range map[string]string{
+		pipe: "run file: open " + pipe + ": a named pipe; a regular file is wanted",
+		"-":  "run file: standard input cannot be shared by ranks: a file is wanted",
+
 		filepath.Join(dir, "absent.yaml"): "run file: open " + filepath.Join(dir, "absent.yaml") + ": no such file or directory",
-		big:                               "run file: " + big + " is larger than 1048576 bytes: not a run file",
+		big:                               "run file: read " + big + ": more than 1048576 bytes",
 	} {
 		if _, err := Load(Options{File: path}); err == nil || err.Error() != want {
+			t.Errorf("got  %v\nwant %s", err, want)
+		}
+	}
+	want := "run file: open " + pipe + ": a named pipe; a regular file is wanted; - reads standard input"
+	if _, err := Load(Options{File: pipe, Stdin: strings.NewReader("")}); err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+}
+
+func TestStandardInput(t *testing.T) {
+	for _, text := range []string{"grid: {nx: 77}\n", `{"grid": {"nx": 77}}`} {
+		if c, err := Load(Options{File: "-", Stdin: strings.NewReader(text)}); err != nil || c.Grid.NX != 77 {
+			t.Errorf("%s: grid.nx %d, %v", text, c.Grid.NX, err)
+		}
+	}
+	for text, want := range map[string]string{
+		"grid: {nx: x}": `grid.nx "x" (file -): an integer is wanted`,
+		"grid: [":       "run file -: yaml: line 1: did not find expected node content",
+
+		strings.Repeat("#", maxFile+1): "run file: standard input has more than 1048576 bytes",
+	} {
+		if _, err := Load(Options{File: "-", Stdin: strings.NewReader(text)}); err == nil || err.Error() != want {
 			t.Errorf("got  %v\nwant %s", err, want)
 		}
 	}
@@ -521,7 +551,12 @@ func TestInlined(t *testing.T) {
 	if n.PasswordFile != filepath.Join(dir, "password") {
 		t.Errorf("changed: %#v", n)
 	}
-	for value, want := range map[string]string{"nowhere": "open ", "empty": " is empty"} {
+	if err := syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for value, want := range map[string]string{
+		"nowhere": "open ", "empty": " is empty", "pipe": ": a named pipe; a regular file is wanted",
+	} {
 		n.CA = filepath.Join(dir, value)
 		if _, err := n.Inlined(); err == nil || !strings.HasPrefix(err.Error(), "nats.ca: ") || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v", value, err)

@@ -113,7 +113,7 @@ func (o *options) define(f *pflag.FlagSet) {
 	f.StringVar(&o.places.mapBy, "map-by", "slot", "`what` consecutive ranks share: slot (fill one host, then the next) or node (one a host in turn)")
 	f.StringVar(&o.ssh, "ssh", "ssh", "`command` that reaches other hosts, as in 'ssh -p 2222'")
 	f.StringVar(&o.remoteBin, "remote-bin", "", "`DIR` of launcher and jacobi-rank on other hosts (default: where this launcher is)")
-	f.StringVarP(&o.config, "config", "c", "", "run `FILE`: .yaml, .toml or .json")
+	f.StringVarP(&o.config, "config", "c", "", "run `FILE`: .yaml, .toml or .json; - reads YAML from standard input")
 	f.StringArrayVar(&o.set, "set", nil, "set a key of the run file, as in `grid.nx=1024`; repeatable")
 	f.StringArrayVarP(&o.export, "export", "x", nil, "environment variable for the ranks, `VAR[=value]`; repeatable")
 	f.StringVar(&o.tagOutput, "tag-output", "rank", "`what` stands before the lines of rank 3: rank ([3]), stream ([3]<stderr>) or none")
@@ -153,7 +153,7 @@ func (o *options) load() (configs.Config, error) {
 	if err := exportAll(o.export); err != nil {
 		return configs.Config{}, err
 	}
-	return configs.Load(configs.Options{File: o.config, Set: o.set, Environ: os.Environ()})
+	return configs.Load(configs.Options{File: o.config, Set: o.set, Environ: os.Environ(), Stdin: os.Stdin})
 }
 
 // plan lays out a configuration on the places that the flags give. While it waits for these, it says for what.

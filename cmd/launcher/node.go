@@ -38,7 +38,7 @@ func newNodeCommand(stderr io.Writer) *cobra.Command {
 			if cmd.Flags().Changed("slots") && slots < 1 {
 				return fmt.Errorf("--slots %d: at least 1 is wanted", slots)
 			}
-			cfg, err := configs.Load(configs.Options{File: config, Set: set, Environ: os.Environ()})
+			cfg, err := configs.Load(configs.Options{File: config, Set: set, Environ: os.Environ(), Stdin: os.Stdin})
 			if err != nil {
 				return err
 			}

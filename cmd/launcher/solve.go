@@ -17,12 +17,15 @@ import (
 	"jacobi/internal/launch"
 	"jacobi/internal/logging"
 	"jacobi/internal/output"
+	"jacobi/internal/regular"
 	"jacobi/internal/roster"
 )
 
 const (
 	failGrace = 3 * time.Second
 	stopGrace = 30 * time.Second
+	// maxReport is far above the report of the most ranks, in bytes.
+	maxReport = 256 << 20
 )
 
 // way is how ranks come to run: what reaches other machines, and the variables that ranks get there too.
@@ -171,7 +174,7 @@ func readReport(sent json.RawMessage, o configs.Output, runID string) (output.Re
 			return r, errors.New("it was not sent, and output.report is empty")
 		}
 		var err error
-		if sent, err = os.ReadFile(filepath.Join(o.Dir, o.Report)); err != nil {
+		if sent, err = regular.ReadFile(filepath.Join(o.Dir, o.Report), maxReport); err != nil {
 			return r, err
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"jacobi/internal/durable"
+	"jacobi/internal/regular"
 )
 
 const (
@@ -38,7 +39,7 @@ func (d *Dir) Write(ctx context.Context, set, file string, size int64, write fun
 		return err
 	}
 	path := filepath.Join(d.unsealed(set), file)
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o666)
+	f, err := regular.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|unix.O_NOFOLLOW, 0o666)
 	if err != nil {
 		return err
 	}
@@ -141,24 +142,16 @@ func (d *Dir) Sets(context.Context) ([]string, error) {
 
 // Manifest implements Store.
 func (d *Dir) Manifest(_ context.Context, set string) ([]byte, error) {
-	f, err := os.Open(filepath.Join(d.path, set, manifestFile))
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, maxManifest+1))
+	return regular.ReadFile(filepath.Join(d.path, set, manifestFile), maxManifest)
 }
 
 // Open implements Store.
 func (d *Dir) Open(_ context.Context, set, file string) (File, error) {
-	f, err := os.Open(filepath.Join(d.path, set, file))
+	f, err := regular.Open(filepath.Join(d.path, set, file))
 	if err != nil {
 		return nil, err
 	}
 	fi, err := f.Stat()
-	if err == nil && !fi.Mode().IsRegular() {
-		err = errors.New("no regular file")
-	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -297,6 +298,7 @@ func TestBrokenCheckpointIsNamedAndPassedOver(t *testing.T) {
 		return os.WriteFile(path, b, 0o666)
 	}
 	cut := func(path string) error { return os.Truncate(path, 100) }
+	pipe := func(path string) error { return errors.Join(os.Remove(path), syscall.Mkfifo(path, 0o600)) }
 	for name, c := range map[string]struct {
 		file   string
 		damage func(string) error
@@ -308,6 +310,10 @@ func TestBrokenCheckpointIsNamedAndPassedOver(t *testing.T) {
 		"norms":        {"norms", flip, "norms is broken: checksum "},
 		"manifest":     {"manifest.json", flip, "manifest"},
 		"manifest_cut": {"manifest.json", cut, "manifest: unexpected EOF"},
+
+		"part_pipe":     {"part-00003", pipe, "rank 0 on h: part-00003: open "},
+		"norms_pipe":    {"norms", pipe, "norms: open "},
+		"manifest_pipe": {"manifest.json", pipe, "open "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -507,5 +513,30 @@ func TestLeftoversAreRemoved(t *testing.T) {
 	found, faults, err := List(t.Context(), NewDir(dir), "")
 	if err != nil || len(faults) > 0 || found[0].Serial != 2 {
 		t.Errorf("%+v, %v, %v; want serial 2", found, faults, err)
+	}
+}
+
+// Another user of a shared directory may have put something else in the place of a file that is to be written.
+func TestWriteToNothingButARegularFile(t *testing.T) {
+	dir := t.TempDir()
+	unsealed := NewDir(dir).unsealed("set")
+	if err := os.Mkdir(unsealed, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	precious := filepath.Join(dir, "precious")
+	err := errors.Join(syscall.Mkfifo(filepath.Join(unsealed, "part-00000"), 0o600),
+		os.WriteFile(precious, []byte("precious"), 0o600), os.Symlink(precious, filepath.Join(unsealed, "part-00001")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, kind := range map[string]string{"part-00000": "a named pipe", "part-00001": "a symbolic link"} {
+		err := NewDir(dir).Write(t.Context(), "set", file, 1, func(io.Writer) error { t.Error("written"); return nil })
+		want := "open " + filepath.Join(unsealed, file) + ": " + kind + "; a regular file is wanted"
+		if err == nil || err.Error() != want {
+			t.Errorf("error %v, want %s", err, want)
+		}
+	}
+	if b, err := os.ReadFile(precious); err != nil || string(b) != "precious" {
+		t.Errorf("behind the link: %q, %v", b, err)
 	}
 }

@@ -10,7 +10,7 @@ import (
 
 // SyncDir makes what was done in a directory, renames above all, durable on file systems that know how to.
 func SyncDir(path string) error {
-	d, err := os.Open(path)
+	d, err := os.OpenFile(path, os.O_RDONLY|unix.O_DIRECTORY, 0)
 	if err != nil {
 		return err
 	}

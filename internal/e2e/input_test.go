@@ -1,10 +1,12 @@
 package e2e
 
 import (
+	"context"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -117,5 +119,64 @@ func TestRankAloneRefusesHalfAnIdentity(t *testing.T) {
 	const want = "JACOBI_RANK is set but JACOBI_SIZE, JACOBI_LOCAL_RANK, JACOBI_LOCAL_SIZE, JACOBI_RUN_ID is not: all are needed, or none"
 	if err == nil || !strings.Contains(string(out), want) {
 		t.Errorf("%v, %s; want %s", err, out, want)
+	}
+}
+
+// Nobody waits at a named pipe that stands where a file should: every program says so and ends. A rendezvous file may
+// yet be replaced, so a rank looks again until its limit.
+func TestNamedPipesHangNobody(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	pipe := filepath.Join(dir, "pipe.npy")
+	if err := os.MkdirAll(filepath.Join(dir, "out"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	meeting := filepath.Join(dir, "out", ".jacobi-rendezvous")
+	for _, path := range []string{pipe, filepath.Join(dir, "pipe.yaml"), meeting} {
+		if err := syscall.Mkfifo(path, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const refused = "a named pipe; a regular file is wanted"
+	for _, c := range []struct {
+		program string
+		args    []string
+		want    string
+	}{
+		{"launcher", []string{"--config", "pipe.yaml"}, "open pipe.yaml: " + refused + "; - reads standard input"},
+		{"launcher", set("problem.initial=pipe.npy"), `launcher: problem.initial "pipe.npy": ` + refused},
+		{"launcher", []string{"--hostfile", "pipe.npy"}, "launcher: --hostfile: open pipe.npy: " + refused},
+		{"launcher", []string{"--hostfile", "/dev/zero"}, "--hostfile: open /dev/zero: a device; a regular file"},
+		{"launcher", set("nats.url=nats://h", "nats.secret_file=pipe.npy"), "secret_file: open pipe.npy: " + refused},
+		{"launcher", set("nats.url=nats://h", "nats.ca=pipe.npy"), "nats.ca: open pipe.npy: " + refused},
+		{"jacobi-rank", []string{"--config", "pipe.yaml"}, "jacobi-rank: run file: open pipe.yaml: " + refused},
+		{"jacobi-rank", set("problem.initial=pipe.npy"), `jacobi-rank: problem.initial "pipe.npy": ` + refused},
+	} {
+		out := run(t, dir, c.program, c.args...)
+		if out.code == 0 || !strings.Contains(out.stderr, c.want) || out.took > 15*time.Second {
+			t.Errorf("%s %v: code %d after %v\n%s\nwant %s", c.program, c.args, out.code, out.took, out.stderr, c.want)
+		}
+	}
+	late := byHand(t, dir, pmi(2)[1:], append(scheduled, set("halo.timeout=1s")...)...)[0]
+	want := "find the server of rank 0 within 1s: rendezvous file " + meeting + ": open " + meeting + ": " + refused
+	if late.code != 3 || !strings.Contains(late.stderr, want) || late.took > 15*time.Second {
+		t.Errorf("exit code %d after %v, %s; want 3 and %s", late.code, late.took, late.stderr, want)
+	}
+	// Rank 0 replaces what is there, and the run goes on.
+	if out := together(byHand(t, dir, pmi(2), scheduled...)); out.code != 0 {
+		t.Errorf("exit code %d\n%s", out.code, out.stderr)
+	}
+}
+
+// A run file may come through standard input.
+func TestRunFileFromStandardInput(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	cmd := command(ctx, t.TempDir(), "launcher", "--config", "-", "--dry-run")
+	cmd.Stdin = strings.NewReader("grid: {nx: 321, ny: 320}\nrun: {ranks: 2}\n")
+	const want = "321 x 320"
+	if out := finish(t, ctx, cmd); out.code != 0 || !strings.Contains(out.stdout, want) {
+		t.Errorf("exit code %d\n%s%s, want %s", out.code, out.stdout, out.stderr, want)
 	}
 }

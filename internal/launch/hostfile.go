@@ -3,14 +3,18 @@ package launch
 import (
 	"errors"
 	"fmt"
-	"os"
 	"regexp"
 	"strconv"
 	"strings"
+
+	"jacobi/internal/regular"
 )
 
 // maxSlots is far above the ranks of any run.
 const maxSlots = 1 << 20
+
+// maxHostfile is far above any hostfile, in bytes.
+const maxHostfile = 16 << 20
 
 // hostName is what ssh takes as a destination: a name or an address, after the name of a user or not. It never begins
 // with a dash, which ssh would read as an option.
@@ -35,7 +39,7 @@ func ParseHosts(values []string) ([]Slots, error) {
 // ReadHostfile reads a file in the form that mpirun's users have: one host a line with slots=N (1 without), # before a
 // comment. A host that is named again has the slots of all its lines.
 func ReadHostfile(path string) ([]Slots, error) {
-	data, err := os.ReadFile(path)
+	data, err := regular.ReadFile(path, maxHostfile)
 	if err != nil {
 		return nil, fmt.Errorf("--hostfile: %w", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -96,6 +97,16 @@ func TestReadHostfile(t *testing.T) {
 	} {
 		if _, err := read(text); err == nil || err.Error() != "--hostfile "+path+want {
 			t.Errorf("%q: error %v, want %s", text, err, want)
+		}
+	}
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, kind := range map[string]string{pipe: "a named pipe", "/dev/zero": "a device"} {
+		want := "--hostfile: open " + path + ": " + kind + "; a regular file is wanted"
+		if _, err := ReadHostfile(path); err == nil || err.Error() != want {
+			t.Errorf("error %v, want %s", err, want)
 		}
 	}
 	if _, err := ReadHostfile("/nowhere/hosts"); err == nil || err.Error() != "--hostfile: open /nowhere/hosts: no such file or directory" {

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"jacobi/internal/regular"
 	"jacobi/solver"
 )
 
@@ -111,7 +112,7 @@ func OpenField(dir string, t Ticket) (*FieldWriter, error) {
 func openField(dir string, t Ticket) (*FieldWriter, error) {
 	// The name holds a nonce: finding the file proves that it is the creator's. It is opened for writing alone, for
 	// an NFS client that has read a page writes all of it, and with it a neighbour's bytes as they were.
-	f, err := os.OpenFile(filepath.Join(dir, t.File), os.O_WRONLY, 0)
+	f, err := regular.OpenFile(filepath.Join(dir, t.File), os.O_WRONLY|unix.O_NOFOLLOW, 0)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, notShared(dir, t, "the file is not there")
 	}

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/sbinet/npyio"
@@ -273,6 +274,17 @@ func TestOpenFieldWithoutASharedDirectory(t *testing.T) {
 	}
 	if _, err := OpenField(other, f.Ticket()); !errors.Is(err, ErrNotShared) || !strings.Contains(err.Error(), "5 bytes") {
 		t.Errorf("with another file: %v", err)
+	}
+	path := filepath.Join(other, f.Ticket().File)
+	if err := errors.Join(os.Remove(path), syscall.Mkfifo(path, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	want := "open " + path + ": a named pipe; a regular file is wanted"
+	if _, err := OpenField(other, f.Ticket()); err == nil || err.Error() != "open field file: "+want {
+		t.Errorf("with a pipe: %v", err)
+	}
+	if _, err := Dir(other).Reopen(f.Ticket().File); err == nil || err.Error() != want {
+		t.Errorf("with a pipe: %v", err)
 	}
 }
 

@@ -9,7 +9,10 @@ import (
 	"path/filepath"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"jacobi/internal/durable"
+	"jacobi/internal/regular"
 )
 
 const partialSuffix = ".partial"
@@ -92,7 +95,7 @@ func (d Dir) CreateAs(file string, size int64) (Partial, error) {
 // Reopen opens a partial that another process has created.
 func (d Dir) Reopen(file string) (Partial, error) {
 	path := filepath.Join(string(d), file)
-	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	f, err := regular.OpenFile(path, os.O_WRONLY|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"jacobi/configs"
@@ -510,8 +511,17 @@ func TestBadInitialFile(t *testing.T) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := New(config(4, 5, "float32", configs.Problem{Initial: dir})); err == nil || err.Error() != `problem.initial "`+dir+`": not a regular file` {
-		t.Errorf("error %v", err)
+	want := `problem.initial "` + dir + `": a directory; a regular file is wanted`
+	if _, err := New(config(4, 5, "float32", configs.Problem{Initial: dir})); err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+	pipe := filepath.Join(t.TempDir(), "pipe.npy")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want = `problem.initial "` + pipe + `": a named pipe; a regular file is wanted`
+	if _, err := New(config(4, 5, "float32", configs.Problem{Initial: pipe})); err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
 	}
 }
 

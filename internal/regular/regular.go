@@ -30,7 +30,8 @@ func OpenFile(path string, flag int, perm fs.FileMode) (*os.File, error) {
 		err = check(path, info)
 	}
 	if err != nil {
-		return nil, errors.Join(err, f.Close())
+		_ = f.Close() // nothing was written
+		return nil, err
 	}
 	return f, nil
 }

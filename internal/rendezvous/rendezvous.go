@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"jacobi/configs"
+	"jacobi/internal/regular"
 )
 
 // pollInterval is the time between two looks at a file: file systems that nodes share tell nobody of changes.
@@ -83,23 +84,12 @@ func Publish(path string, p Point) (remove func() error, err error) {
 // Read returns what path holds. It refuses a file that another user may have written or read.
 func Read(path string) (Point, error) {
 	fail := func(err error) (Point, error) { return Point{}, fmt.Errorf("rendezvous file %s: %w", path, err) }
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW, 0)
-	if err != nil {
-		return Point{}, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
+	text, err := regular.ReadPrivate(path, maxFile)
 	if err != nil {
 		return fail(err)
 	}
-	if owner := info.Sys().(*syscall.Stat_t).Uid; int(owner) != os.Geteuid() {
-		return fail(fmt.Errorf("it belongs to user %d, and this is user %d", owner, os.Geteuid()))
-	}
-	if mode := info.Mode().Perm(); mode&0o077 != 0 || info.Size() > maxFile {
-		return fail(fmt.Errorf("mode %#o, %d bytes: it is not as rank 0 wrote it", mode, info.Size()))
-	}
 	var data file
-	if err := json.NewDecoder(f).Decode(&data); err != nil {
+	if err := json.Unmarshal(text, &data); err != nil {
 		return fail(err)
 	}
 	data.Point.Server = configs.NATS(data.Server)
@@ -134,7 +124,7 @@ func Await(ctx context.Context, path string, join func(context.Context, Point) e
 
 // look reads path. An NFS client believes for a minute that a file is not there, unless its directory is opened.
 func look(path string) (Point, error) {
-	if dir, err := os.Open(filepath.Dir(path)); err == nil {
+	if dir, err := os.OpenFile(filepath.Dir(path), os.O_RDONLY|syscall.O_DIRECTORY, 0); err == nil {
 		_ = dir.Close()
 	}
 	return Read(path)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -51,16 +52,24 @@ func TestPublishAndRead(t *testing.T) {
 	}
 }
 
+// pipeInPlace puts a named pipe, at which an ordinary open waits for ever, in the place of a file.
+func pipeInPlace(path string) error { return errors.Join(os.Remove(path), syscall.Mkfifo(path, 0o600)) }
+
+func linkInPlace(path string) error {
+	return errors.Join(os.Rename(path, path+"2"), os.Symlink(path+"2", path))
+}
+
 func TestReadRefusesWhatOthersMayHaveTouched(t *testing.T) {
 	for name, c := range map[string]struct {
 		spoil func(path string) error
 		want  string
 	}{
-		"open to others": {func(p string) error { return os.Chmod(p, 0o640) }, "mode 0640, "},
+		"open to others": {func(p string) error { return os.Chmod(p, 0o640) }, "mode 0640: its owner alone"},
 		"of a stranger":  {func(p string) error { return os.Chown(p, 12345, -1) }, "it belongs to user 12345, and this is user "},
-		"a link":         {func(p string) error { return errors.Join(os.Rename(p, p+"2"), os.Symlink(p+"2", p)) }, "too many levels of symbolic links"},
-		"half":           {func(p string) error { return os.Truncate(p, 20) }, "unexpected EOF"},
-		"a flood":        {func(p string) error { return os.Truncate(p, 1<<30) }, "it is not as rank 0 wrote it"},
+		"a link":         {linkInPlace, "a symbolic link; a regular file is wanted"},
+		"half":           {func(p string) error { return os.Truncate(p, 20) }, "unexpected end of JSON input"},
+		"a flood":        {func(p string) error { return os.Truncate(p, 1<<30) }, "more than 65536 bytes"},
+		"a named pipe":   {pipeInPlace, "a named pipe; a regular file is wanted"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := Path(t.TempDir(), "")
@@ -109,6 +118,15 @@ func TestAwait(t *testing.T) {
 	refuse := func(context.Context, Point) error { return errors.New("refused") }
 	if err := Await(ctx, path, refuse); err == nil || err.Error() != path+" names rank 0 as process 7 on h: refused" {
 		t.Errorf("error %v", err)
+	}
+	if err := pipeInPlace(path); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel = context.WithTimeout(t.Context(), 3*pollInterval)
+	defer cancel()
+	want := "rendezvous file " + path + ": open " + path + ": a named pipe; a regular file is wanted"
+	if err := Await(ctx, path, refuse); err == nil || err.Error() != want {
+		t.Errorf("a pipe there: error %v, want %s", err, want)
 	}
 	none := path + "-none"
 	if err := Await(ctx, none, refuse); err == nil || err.Error() != "there is no file "+none {

@@ -15,6 +15,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"jacobi/internal/regular"
 )
 
 const (
@@ -115,7 +117,7 @@ func open(h Handle) ([]byte, error) {
 	if !strings.HasPrefix(target, "/memfd:"+memfdName) {
 		return nil, fmt.Errorf("%s is %s, not a segment", path, target)
 	}
-	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	file, err := regular.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
 		return nil, err
 	}

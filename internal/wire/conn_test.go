@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -175,6 +176,29 @@ func TestMaxPayloadLeavesRoomForTheSeal(t *testing.T) {
 	want(t, got, text)
 	if err := a.Publish("jacobi.r1.x", make([]byte, 973)); !errors.Is(err, nats.ErrMaxPayload) {
 		t.Errorf("error %v, want %v", err, nats.ErrMaxPayload)
+	}
+}
+
+// No key of nats makes a connection wait for a named pipe.
+func TestKeysThatNamePipes(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for key, n := range map[string]configs.NATS{
+		"nats.password_file": {User: "u", PasswordFile: pipe},
+		"nats.creds":         {Creds: pipe},
+		"nats.nkey":          {NKey: pipe},
+		"nats.ca":            {CA: pipe},
+		"nats.cert":          {Cert: pipe, Key: pipe},
+		"nats.secret_file":   {SecretFile: pipe},
+	} {
+		n.URL = "nats://" + freeAddr(t)
+		err := connect(t, Options{Server: n, RunID: "r1", Timeout: time.Second})
+		want := key + ": open " + pipe + ": a named pipe; a regular file is wanted"
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %s", err, want)
+		}
 	}
 }
 
