@@ -1,6 +1,6 @@
 package solver
 
-import "math"
+import "jacobi/internal/elementary"
 
 // forecastMargin is how far above the tolerance a forecast norm must lie to rule a stop out.
 const forecastMargin = 16
@@ -31,5 +31,5 @@ func (f *forecast) excludes(sweep int, tolerance float64) bool {
 		return false
 	}
 	ratio := min(1, f.last/f.prev)
-	return f.last*math.Pow(ratio, float64(sweep-f.sweep)) > forecastMargin*tolerance
+	return f.last*elementary.Pow(ratio, float64(sweep-f.sweep)) > forecastMargin*tolerance
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/expr-lang/expr/file"
 	"github.com/expr-lang/expr/parser"
 
+	"jacobi/internal/elementary"
 	"jacobi/solver"
 )
 
@@ -167,7 +168,7 @@ func (c *compiler) binary(n *ast.BinaryNode) node {
 	case "%":
 		return apply2(math.Mod, c.number(n.Left), c.number(n.Right))
 	case "^", "**":
-		return apply2(math.Pow, c.number(n.Left), c.number(n.Right))
+		return apply2(elementary.Pow, c.number(n.Left), c.number(n.Right))
 	}
 	return c.fail(n, "operator %s has no place among numbers", n.Operator)
 }

@@ -1,15 +1,22 @@
 package problem
 
-import "math"
+import (
+	"math"
+
+	"jacobi/internal/elementary"
+)
+
+// Functions whose values are rounded come from package elementary, which gives the same bits everywhere. Those of math
+// differ between processors.
 
 // unaryFunction returns the function of one argument called name.
 func unaryFunction(name string) (func(float64) float64, bool) {
 	f, ok := map[string]func(float64) float64{
-		"sin": math.Sin, "cos": math.Cos, "tan": math.Tan,
-		"asin": math.Asin, "acos": math.Acos, "atan": math.Atan,
-		"sinh": math.Sinh, "cosh": math.Cosh, "tanh": math.Tanh,
-		"exp": math.Exp, "log": math.Log, "log10": math.Log10,
-		"sqrt": math.Sqrt, "cbrt": math.Cbrt, "abs": math.Abs,
+		"sin": elementary.Sin, "cos": elementary.Cos, "tan": elementary.Tan,
+		"asin": elementary.Asin, "acos": elementary.Acos, "atan": elementary.Atan,
+		"sinh": elementary.Sinh, "cosh": elementary.Cosh, "tanh": elementary.Tanh,
+		"exp": elementary.Exp, "log": elementary.Log, "log10": elementary.Log10,
+		"sqrt": math.Sqrt, "cbrt": elementary.Cbrt, "abs": math.Abs,
 		"floor": math.Floor, "ceil": math.Ceil, "round": math.Round,
 		"float32": func(a float64) float64 { return float64(float32(a)) },
 	}[name]
@@ -25,11 +32,11 @@ func binaryFunction(name string) (f func(a, b float64) float64, variadic, ok boo
 	case "max":
 		return math.Max, true, true
 	case "pow":
-		return math.Pow, false, true
+		return elementary.Pow, false, true
 	case "atan2":
-		return math.Atan2, false, true
+		return elementary.Atan2, false, true
 	case "hypot":
-		return math.Hypot, false, true
+		return elementary.Hypot, false, true
 	case "mod":
 		return math.Mod, false, true
 	}

@@ -8,7 +8,7 @@ import (
 type float interface{ float32 | float64 }
 
 // portable is the kernel in plain Go. Its blocks are four columns in dense order. Every product that is added to
-// something is converted first: else the compiler may fuse the two on some machines.
+// something is converted first, unless it is exact: else the compiler may fuse the two on some machines.
 func portable[F float]() Kernel {
 	var f F
 	size := int(unsafe.Sizeof(f))
@@ -37,7 +37,7 @@ func sweepPortable[F float](s *Span) {
 			var d [4]F
 			for j := range d {
 				i := 4*b + j
-				v := F(0.25) * ((west + row[i+1]) + (north[i] + south[i]))
+				v := F(F(0.25) * ((west + row[i+1]) + (north[i] + south[i])))
 				west = row[i]
 				d[j] = v - row[i]
 				dst[i] = v
@@ -65,7 +65,7 @@ func edgePortable[F float](s *Span, size int) {
 		for j := range d {
 			v := row[j]
 			if s.swept(j, size) {
-				v = F(0.25) * ((west + row[j+1]) + (north[j] + south[j]))
+				v = F(F(0.25) * ((west + row[j+1]) + (north[j] + south[j])))
 			}
 			west = row[j]
 			d[j] = v - row[j]

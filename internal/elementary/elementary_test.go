@@ -1,0 +1,147 @@
+package elementary
+
+import (
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"testing"
+)
+
+// check reports whether the function called name gives the float64 v, finite and not 0, at x (and y), which are finite
+// and not 0, and no special case. Functions that the reference has are rounded; inverse ones are compared with it in
+// the middles beside v.
+func check(name string, x, y, v float64) bool {
+	p := ref(refBits)
+	bx, by := p.float(x), p.float(y)
+	rounded := func(want *big.Float) bool { w, _ := want.Float64(); return w == v }
+	switch name {
+	case "sin", "cos", "tan":
+		s, c := p.sinCos(bx)
+		return rounded(map[string]*big.Float{"sin": s, "cos": c, "tan": p.of().Quo(s, c)}[name])
+	case "exp":
+		return rounded(p.exp(bx))
+	case "sinh", "cosh", "tanh":
+		if math.Abs(x) > 1000 {
+			return name == "tanh" && v == math.Copysign(1, x)
+		}
+		p += ref(2 * max(0, -bx.MantExp(nil))) // for the difference of e^x and e^-x near 0
+		a := p.exp(bx)
+		b := p.of().Quo(p.float(1), a)
+		s, c := p.of().Sub(a, b), p.of().Add(a, b)
+		tanh := p.of().Quo(s, c)
+		return rounded(map[string]*big.Float{"sinh": p.half(s, 1), "cosh": p.half(c, 1), "tanh": tanh}[name])
+	case "log":
+		return nearest(v, func(m *big.Float) int { return p.exp(m).Cmp(bx) })
+	case "log10":
+		return nearest(v, func(m *big.Float) int { return p.exp(p.of().Mul(m, p.log(p.float(10)))).Cmp(bx) })
+	case "pow":
+		return rounded(p.exp(p.of().Mul(by, p.log(bx))))
+	case "asin":
+		return nearest(v, func(m *big.Float) int {
+			if quarter := p.half(p.pi(), 1); p.of().Abs(m).Cmp(quarter) > 0 {
+				return m.Sign() // beyond what an arc sine can be
+			}
+			s, _ := p.sinCos(m)
+			return s.Cmp(bx)
+		})
+	case "acos":
+		return nearest(v, func(m *big.Float) int {
+			if m.Cmp(p.pi()) > 0 {
+				return 1
+			}
+			_, c := p.sinCos(m)
+			return bx.Cmp(c)
+		})
+	case "atan", "atan2":
+		if bx, by = by, bx; name == "atan" {
+			bx = p.float(1)
+		}
+		p += ref(abs(bx.MantExp(nil) - by.MantExp(nil)))
+		return nearest(v, func(m *big.Float) int { // the sign of the angle from (x, y) to m
+			s, c := p.sinCos(m)
+			return s.Mul(s, bx).Cmp(c.Mul(c, by))
+		})
+	case "cbrt":
+		return nearest(v, func(m *big.Float) int {
+			cube := new(big.Float).SetPrec(200).Mul(m, m)
+			return cube.Mul(cube, m).Cmp(bx)
+		})
+	case "hypot":
+		exact := func(a, b *big.Float) *big.Float { return new(big.Float).SetPrec(4400).Mul(a, b) }
+		sum := exact(bx, bx)
+		sum.Add(sum, exact(by, by))
+		return nearest(v, func(m *big.Float) int { return exact(m, m).Cmp(sum) })
+	}
+	panic(name)
+}
+
+func abs(n int) int { return max(n, -n) }
+
+// ordinary says whether check can tell about an argument with value v.
+func ordinary(v float64, args ...float64) bool {
+	for _, a := range append(args, v) {
+		if math.IsInf(a, 0) || math.IsNaN(a) || a == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// The contract: the value is the true one, rounded to nearest even.
+func TestCorrectlyRounded(t *testing.T) {
+	for name, f := range univariate {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rng := rand.New(rand.NewPCG(1, 2))
+			args := specials()
+			for range 2000 {
+				args = append(args, random(rng))
+			}
+			checked := 0
+			for _, x := range args {
+				v := f(x)
+				if !ordinary(v, x) {
+					continue
+				}
+				checked++
+				if !check(name, x, 0, v) {
+					t.Errorf("%s(%x) = %x, which is not the nearest", name, x, v)
+				}
+			}
+			if checked < 300 {
+				t.Errorf("%d arguments were checked", checked)
+			}
+		})
+	}
+	for name, f := range bivariate {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rng := rand.New(rand.NewPCG(3, 4))
+			args := specials()
+			checked := 0
+			for range 4000 {
+				x, y := random(rng), random(rng)
+				if rng.IntN(3) == 0 {
+					x = args[rng.IntN(len(args))]
+				}
+				if rng.IntN(3) == 0 {
+					y = args[rng.IntN(len(args))]
+				}
+				if name == "pow" {
+					x = math.Abs(x)
+				}
+				v := f(x, y)
+				if !ordinary(v, x, y) {
+					continue
+				}
+				checked++
+				if !check(name, x, y, v) {
+					t.Errorf("%s(%x, %x) = %x, which is not the nearest", name, x, y, v)
+				}
+			}
+			if checked < 300 {
+				t.Errorf("%d pairs of arguments were checked", checked)
+			}
+		})
+	}
+}
