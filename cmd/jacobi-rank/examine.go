@@ -28,9 +28,6 @@ func (r *rank) examine(ctx context.Context) (result solver.Result, err error) {
 		}
 		return result, err
 	}
-	if r.stop.Load() {
-		result.Reason = solver.Interrupted
-	}
 	report, err := json.Marshal(found)
 	if err != nil {
 		return result, err

@@ -7,10 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"strings"
-	"sync/atomic"
-	"syscall"
 
 	"github.com/spf13/pflag"
 
@@ -74,7 +71,10 @@ func run(args []string) int {
 		return exitOK
 	}
 	result, err := start(*file, *set, *by)
+	stop, isStop := errors.AsType[*stopped](err)
 	switch {
+	case isStop:
+		return stop.die()
 	case err != nil && roster.IsConsequence(err):
 		fmt.Fprintln(os.Stderr, "jacobi-rank:", err)
 		return exitConsequence
@@ -124,20 +124,4 @@ func start(file string, set []string, by string) (solver.Result, error) {
 		err = output.Summary(os.Stdout, *r.finished)
 	}
 	return result, err
-}
-
-// watchSignals returns a flag that the first SIGINT or SIGTERM raises; a second one ends the process at once.
-func watchSignals(ctx context.Context) *atomic.Bool {
-	var stop atomic.Bool
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	go func() {
-		select {
-		case <-signals:
-			stop.Store(true)
-			signal.Reset(os.Interrupt, syscall.SIGTERM)
-		case <-ctx.Done():
-		}
-	}()
-	return &stop
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -34,8 +33,9 @@ type rank struct {
 	alone bool   // a run of one rank, without a server
 	cfg   configs.Config
 	log   *zap.Logger
-	stop  *atomic.Bool  // a signal came
-	node  *examine.Node // what was found here before the start; nil unless the start is all that is tried
+	stop  context.Context // ends with the signal to stop
+	ready func() bool     // from here on a signal is no reason to end before a common sweep; false: one came before
+	node  *examine.Node   // what was found here before the start; nil unless the start is all that is tried
 
 	problem  *problem.Problem
 	conn     halo.Conn    // nil for a rank alone
@@ -66,7 +66,7 @@ type rank struct {
 	closers []func() error // in the order of opening
 }
 
-func newRank(o roster.Origin, cfg configs.Config, log *zap.Logger, stop *atomic.Bool) *rank {
+func newRank(o roster.Origin, cfg configs.Config, log *zap.Logger, stop context.Context) *rank {
 	r := &rank{id: o.Identity, by: o.By, job: o.Job, alone: o.Size == 1 && o.By != roster.ByLauncher, cfg: cfg, log: log, stop: stop}
 	if r.alone && r.id.RunID == "" {
 		r.id.RunID = cmp.Or(o.Job, roster.Alone)
@@ -84,7 +84,13 @@ func (r *rank) solve(ctx context.Context) (solver.Result, error) {
 		}
 		r.node = &here
 	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	r.ready = context.AfterFunc(r.stop, func() { cancel(context.Cause(r.stop)) })
 	if err := r.join(ctx); err != nil {
+		if stop, ok := errors.AsType[*stopped](context.Cause(ctx)); ok {
+			err = stop
+		}
 		return solver.Result{}, err
 	}
 	work := r.solveInTeam
@@ -94,12 +100,20 @@ func (r *rank) solve(ctx context.Context) (solver.Result, error) {
 	result, err := work(r.team.Context())
 	if err != nil {
 		err = r.blame(err)
-		if told := r.team.Abort(err); told != nil {
+		if told := r.tell(err); told != nil {
 			r.log.Warn("the other ranks could not be told", zap.Error(told))
 		}
 		return result, fmt.Errorf("rank %d: %w", r.id.Rank, err)
 	}
 	return result, nil
+}
+
+// tell tells the other ranks why this one ends. Of a signal, which all of them got, the launcher tells.
+func (r *rank) tell(err error) error {
+	if _, stop := errors.AsType[*stopped](err); stop && r.by == roster.ByLauncher {
+		return nil
+	}
+	return r.team.Abort(err)
 }
 
 // open does what comes before the outputs.
@@ -128,6 +142,9 @@ func (r *rank) solveInTeam(ctx context.Context) (solver.Result, error) {
 	var say func(string)
 	if r.by != roster.ByLauncher {
 		say = func(line string) { r.log.Info(line) }
+	}
+	if !r.ready() {
+		return solver.Result{}, context.Cause(r.stop)
 	}
 	progress := newProgress(r.team, r.layout.Mesh, r.resumed.Start.Sweeps, r.cfg.Solver.MaxIterations, say)
 	result, err := solver.Run(ctx, r.backend, r.exchange, r.reducer, solver.Options{
@@ -198,7 +215,7 @@ func (r *rank) join(ctx context.Context) (err error) {
 		return err
 	}
 	mesh, stripe := r.problem.Mesh(), stripes[r.id.Rank]
-	maxAbs, err := r.problem.MaxAbs(stripe.Lo-1, stripe.Hi+1)
+	maxAbs, err := r.problem.MaxAbs(ctx, stripe.Lo-1, stripe.Hi+1)
 	if err != nil {
 		return err
 	}
@@ -285,7 +302,7 @@ func chooseDepth(members []roster.Member, minRows int) int {
 }
 
 func (r *rank) stopRequested() bool {
-	if r.stop.Load() {
+	if r.stop.Err() != nil {
 		return true
 	}
 	select {
@@ -296,7 +313,8 @@ func (r *rank) stopRequested() bool {
 	}
 }
 
-// blame returns the reason to report for err: when another rank aborted the run, its abort; when one fell silent, that.
+// blame returns the reason to report for err: when another rank aborted the run, its abort; when one fell silent, that;
+// when a signal came before the first sweep, that.
 func (r *rank) blame(err error) error {
 	cause := context.Cause(r.team.Context())
 	if abort, ok := errors.AsType[*roster.AbortError](cause); ok {
@@ -304,6 +322,9 @@ func (r *rank) blame(err error) error {
 	}
 	if silent, ok := errors.AsType[*roster.SilentError](cause); ok {
 		return silent
+	}
+	if stop, ok := errors.AsType[*stopped](cause); ok {
+		return stop
 	}
 	return err
 }

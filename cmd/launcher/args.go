@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -92,6 +93,17 @@ func (l *timeLimit) Set(text string) (err error) {
 	l.text = text
 	l.left, err = time.ParseDuration(text)
 	return err
+}
+
+// errTimeLimit is why the checks before a run ended.
+var errTimeLimit = errors.New("the time is over")
+
+// bound returns a context that ends with the limit.
+func (l *timeLimit) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	if l.left == 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeoutCause(ctx, l.left, fmt.Errorf("--timeout %s: %w", l.text, errTimeLimit))
 }
 
 // String implements pflag.Value.

@@ -177,22 +177,25 @@ func start(ctx context.Context, o options, stdout, stderr io.Writer) error {
 	if cfg, err = o.resumed(cfg); err != nil {
 		return err
 	}
+	began := time.Now()
+	limited, cancel := o.timeout.bound(ctx)
+	defer cancel()
 	scr := newScreen(stdout, stderr, o.tag)
-	p, err := o.plan(ctx, cfg, scr.say)
+	p, err := o.plan(limited, cfg, scr.say)
 	if err != nil {
 		return err
 	}
 	if o.dryRun {
-		return errors.Join(p.print(stdout), p.check(ctx, false))
+		return errors.Join(p.print(stdout), p.check(limited, false))
 	}
 	w, err := o.way(p)
 	if err != nil {
 		return err
 	}
-	if err := p.check(ctx, true); err != nil {
+	if err := p.check(limited, true); err != nil {
 		return err
 	}
-	return solve(ctx, p, w, newRestarts(o, cfg), scr)
+	return solve(ctx, p, w, &restarts{o: o, cfg: cfg, start: began}, scr)
 }
 
 // way says how the ranks of p come to run.

@@ -29,6 +29,9 @@ func run(args []string) int {
 		return e.code
 	}
 	fmt.Fprint(os.Stderr, refusal(err))
+	if errors.Is(err, errTimeLimit) {
+		return launch.ExitTimeout
+	}
 	return launch.ExitFailed
 }
 

@@ -113,11 +113,7 @@ type restarts struct {
 	o     options        // places lose the hosts that were lost
 	cfg   configs.Config // as it was given
 	done  int
-	start time.Time
-}
-
-func newRestarts(o options, cfg configs.Config) *restarts {
-	return &restarts{o: o, cfg: cfg, start: time.Now()}
+	start time.Time // of the time limit
 }
 
 // timeLeft returns the time limit with what is left of it.

@@ -364,3 +364,55 @@ func TestTimeoutStopsTheRun(t *testing.T) {
 		t.Errorf("stop reason %s, want interrupted", r.StopReason)
 	}
 }
+
+// slowStart is a problem whose initial field takes minutes to work out.
+func slowStart() []string {
+	deep := strings.Repeat("sin(", 300) + "x*y" + strings.Repeat(")", 300)
+	return append(set("grid.nx=20000", "grid.ny=4000", "problem.initial="+deep), "-np", "2")
+}
+
+// A run that is still working out its initial field ends at its time limit and at a signal, as it does later.
+func TestSetupIsInterrupted(t *testing.T) {
+	dir := t.TempDir()
+	out := run(t, dir, "launcher", append(slowStart(), "--timeout", "2s")...)
+	if out.code != 124 || !strings.Contains(out.stderr, "time limit of 2s reached") || out.took > 12*time.Second {
+		t.Errorf("exit code %d after %v, want 124 soon after 2s\n%s", out.code, out.took, out.stderr)
+	}
+	l := startLive(t, dir, slowStart()...)
+	l.waitFor(`2 ranks on `)
+	(&cluster{t: t}).await("two ranks", func() bool { return len(l.ranks()) == 2 })
+	interrupted := time.Now()
+	if err := l.cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	code, output := l.end()
+	if took := time.Since(interrupted); code != 130 || took > 10*time.Second {
+		t.Errorf("exit code %d after %v, want 130 at once\n%s", code, took, output)
+	}
+	l.leavesNothing()
+}
+
+// A rank that waits for others heeds a signal as well, and takes its rendezvous file with it.
+func TestWaitingRankIsInterrupted(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "out", ".jacobi-rendezvous")
+	cmd := command(ctx, dir, "jacobi-rank", append(scheduled, set("halo.timeout=1h")...)...)
+	cmd.Env = append(cmd.Env, pmi(2)[0]...)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	(&cluster{t: t}).await("rendezvous file", func() bool { _, err := os.Stat(file); return err == nil })
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // its state is looked at
+	if s, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || s.Signal() != syscall.SIGTERM || ctx.Err() != nil {
+		t.Errorf("ended with %v, want SIGTERM", cmd.ProcessState)
+	}
+	if _, err := os.Stat(file); err == nil {
+		t.Errorf("%s was left", file)
+	}
+}

@@ -16,10 +16,7 @@ const samples = 64
 func (p *Problem) Check(ctx context.Context) error {
 	largest := 0.0
 	for iy := range p.mesh.NY {
-		if iy%4096 == 0 && ctx.Err() != nil {
-			return fmt.Errorf("problem check: %w", context.Cause(ctx))
-		}
-		m, err := p.maxSides(iy)
+		m, err := p.maxSides(ctx, iy)
 		if err != nil {
 			return err
 		}
@@ -30,7 +27,7 @@ func (p *Problem) Check(ctx context.Context) error {
 	}
 	if !p.mesh.Periodic {
 		for _, iy := range []int{0, p.mesh.NY - 1} {
-			m, err := p.maxInner(iy)
+			m, err := p.maxInner(ctx, iy)
 			if err != nil {
 				return err
 			}
@@ -56,8 +53,8 @@ func (p *Problem) maxSample(ctx context.Context) (float64, error) {
 	buf := make([]byte, p.mesh.RowBytes())
 	size := p.mesh.DType.Size()
 	for _, iy := range spread(p.mesh.NY - 2) {
-		if ctx.Err() != nil {
-			return 0, fmt.Errorf("problem check: %w", context.Cause(ctx))
+		if err := ended(ctx); err != nil {
+			return 0, err
 		}
 		if p.file != nil {
 			if err := p.fileRow(iy, buf[size:len(buf)-size]); err != nil {
@@ -89,14 +86,14 @@ func spread(n int) []int {
 }
 
 // MaxAbs returns the largest absolute value in rows [lo, hi), boundary included, rounded to the field's type; 0 for no
-// rows. It evaluates each value once, and each constant once in all.
-func (p *Problem) MaxAbs(lo, hi int) (float64, error) {
+// rows. It evaluates each value once, and each constant once in all, and ends with ctx.
+func (p *Problem) MaxAbs(ctx context.Context, lo, hi int) (float64, error) {
 	if lo < 0 || hi > p.mesh.NY {
 		return 0, fmt.Errorf("rows %s: the mesh has rows %s", solver.Stripe{Lo: lo, Hi: hi}, solver.Stripe{Lo: 0, Hi: p.mesh.NY})
 	}
 	largest := 0.0
 	for iy := lo; iy < hi; iy++ {
-		m, err := p.maxSides(iy)
+		m, err := p.maxSides(ctx, iy)
 		if err != nil {
 			return 0, err
 		}
@@ -107,7 +104,7 @@ func (p *Problem) MaxAbs(lo, hi int) (float64, error) {
 	}
 	constant := p.file == nil && p.initial.constant()
 	for iy := lo; iy < hi; iy++ {
-		m, err := p.maxInner(iy)
+		m, err := p.maxInner(ctx, iy)
 		if err != nil {
 			return 0, err
 		}
@@ -119,8 +116,19 @@ func (p *Problem) MaxAbs(lo, hi int) (float64, error) {
 	return largest, nil
 }
 
+// ended says why ctx has ended, nil if it has not.
+func ended(ctx context.Context) error {
+	if ctx.Err() == nil {
+		return nil
+	}
+	return fmt.Errorf("problem: working out its values: %w", context.Cause(ctx))
+}
+
 // maxSides returns the larger absolute value of columns 0 and NX-1 in row iy.
-func (p *Problem) maxSides(iy int) (float64, error) {
+func (p *Problem) maxSides(ctx context.Context, iy int) (float64, error) {
+	if err := ended(ctx); err != nil {
+		return 0, err
+	}
 	left, err := p.Left(iy)
 	if err != nil {
 		return 0, err
@@ -130,7 +138,10 @@ func (p *Problem) maxSides(iy int) (float64, error) {
 }
 
 // maxInner returns the largest absolute value of columns 1 to NX-2 in row iy.
-func (p *Problem) maxInner(iy int) (float64, error) {
+func (p *Problem) maxInner(ctx context.Context, iy int) (float64, error) {
+	if err := ended(ctx); err != nil {
+		return 0, err
+	}
 	q, from := p.inner(iy)
 	largest := 0.0
 	if q.key == p.initial.key && p.file != nil {
@@ -147,6 +158,9 @@ func (p *Problem) maxInner(iy int) (float64, error) {
 		return math.Abs(v), err
 	}
 	err := p.chunks(q, from, func(col int, values []float64) error {
+		if err := ended(ctx); err != nil { // a row may be long
+			return err
+		}
 		for i, v := range values {
 			// Written so that NaN is caught: it fails every comparison.
 			if a := math.Abs(v); !(a <= largest) {

@@ -3,6 +3,7 @@ package problem
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"math"
 	"os"
 	"path/filepath"
@@ -331,7 +332,7 @@ func TestValuesNotFinite(t *testing.T) {
 		if err := p.Row(c.row, make([]byte, 201*4)); err == nil || err.Error() != c.want {
 			t.Errorf("Row:\ngot  %v\nwant %s", err, c.want)
 		}
-		if _, err := p.MaxAbs(0, 101); err == nil || err.Error() != c.want {
+		if _, err := p.MaxAbs(t.Context(), 0, 101); err == nil || err.Error() != c.want {
 			t.Errorf("MaxAbs:\ngot  %v\nwant %s", err, c.want)
 		}
 		err := p.Check(context.Background())
@@ -370,7 +371,7 @@ func TestMaxAbs(t *testing.T) {
 							want = max(want, math.Abs(v))
 						}
 					}
-					if got, err := q.MaxAbs(lo, hi); err != nil || got != want {
+					if got, err := q.MaxAbs(t.Context(), lo, hi); err != nil || got != want {
 						t.Fatalf("%+v %s rows [%d, %d): %v, %v; want %v", p, dtype, lo, hi, got, err, want)
 					}
 				}
@@ -378,7 +379,7 @@ func TestMaxAbs(t *testing.T) {
 		}
 	}
 	p := open(t, config(9, 9, "float32", configs.Problem{}))
-	if _, err := p.MaxAbs(0, 10); err == nil || err.Error() != "rows [0, 10): the mesh has rows [0, 9)" {
+	if _, err := p.MaxAbs(t.Context(), 0, 10); err == nil || err.Error() != "rows [0, 10): the mesh has rows [0, 9)" {
 		t.Errorf("error %v", err)
 	}
 }
@@ -416,12 +417,16 @@ func TestMagnitude(t *testing.T) {
 	}
 }
 
-func TestCheckStops(t *testing.T) {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	p := open(t, config(9, 9, "float32", configs.Problem{}))
-	if err := p.Check(ctx); err == nil || err.Error() != "problem check: context canceled" {
-		t.Errorf("error %v", err)
+func TestContextEndsTheWork(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("enough"))
+	const want = "problem: working out its values: enough"
+	p := open(t, config(9, 9, "float32", configs.Problem{Left: "y", Initial: "x"}))
+	if err := p.Check(ctx); err == nil || err.Error() != want {
+		t.Errorf("Check: error %v, want %s", err, want)
+	}
+	if _, err := p.MaxAbs(ctx, 0, 9); err == nil || err.Error() != want {
+		t.Errorf("MaxAbs: error %v, want %s", err, want)
 	}
 }
 
@@ -455,10 +460,10 @@ func TestInitialFile(t *testing.T) {
 			}
 			p := open(t, config(4, 5, dtype, configs.Problem{Initial: path, Left: "-1", Right: "-2"}))
 			equal(t, field(t, p), [][]float64{{-1, 1, 1, -2}, {-1, 5, 6, -2}, {-1, 9, 10, -2}, {-1, 13, 14, -2}, {-1, 0, 0, -2}})
-			if m, err := p.MaxAbs(0, 5); m != 14 || err != nil {
+			if m, err := p.MaxAbs(t.Context(), 0, 5); m != 14 || err != nil {
 				t.Errorf("MaxAbs %v, %v", m, err)
 			}
-			if m, err := p.MaxAbs(1, 3); m != 10 || err != nil {
+			if m, err := p.MaxAbs(t.Context(), 1, 3); m != 10 || err != nil {
 				t.Errorf("MaxAbs %v, %v", m, err)
 			}
 			if err := p.Check(context.Background()); err != nil {
