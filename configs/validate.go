@@ -25,6 +25,7 @@ func Validate(c Config) error {
 	var v validator
 	v.grid(c.Grid)
 	gridOK := len(v.faults) == 0
+	v.shown(c)
 	v.atLeast("run.ranks", c.Run.Ranks, 1)
 	if c.Run.Liveness < minLiveness {
 		v.fault("run.liveness %s: at least %s is wanted", c.Run.Liveness, minLiveness)

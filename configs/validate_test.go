@@ -16,6 +16,8 @@ func TestValidateAccepts(t *testing.T) {
 		t.Error(err)
 	}
 	c := Default()
+	c.Run.Name = strings.Repeat("ü", 200)
+	c.Problem.Initial = "x\n+ y"
 	c.Solver.Tolerance = 0
 	c.Output = Output{Dir: ".", PictureScale: "sqrt"}
 	c.Checkpoint = Checkpoint{Every: Interval{Sweeps: 1}, Dir: "x", Keep: 1, Resume: "y"}
@@ -36,6 +38,13 @@ func TestValidateRefuses(t *testing.T) {
 		{func(c *Config) { c.Grid.NX, c.Grid.NY = math.MaxInt32, math.MaxInt32 },
 			`grid.nx 2147483647: with grid.ny 2147483647 a field has more bytes than 64 bits can count`},
 		{func(c *Config) { c.Grid.DType = "float16" }, `grid.dtype "float16": allowed are float32 and float64`},
+		{func(c *Config) { c.Run.Name = strings.Repeat("n", 20000) },
+			`run.name "nnnnnnnnnnnnnnnnnnnn…": 20000 characters; at most 200 are allowed`},
+		{func(c *Config) { c.Run.Name = "\x1b]0;a\a\u202e" },
+			`run.name "\x1b]0;a\a\u202e": control characters are not allowed`},
+		{func(c *Config) { c.Output.Dir = "a\nb" }, `output.dir "a\nb": control characters are not allowed`},
+		{func(c *Config) { c.Checkpoint.Resume = "\u009b" },
+			`checkpoint.resume "\u009b": control characters are not allowed`},
 		{func(c *Config) { c.Run.Ranks = 0 }, `run.ranks 0: at least 1 is wanted`},
 		{func(c *Config) { c.Grid.NY, c.Run.Ranks = 64, 9 }, `run.ranks 9: grid.ny 64 allows at most 8 (stripes are whole groups of 8 rows)`},
 		{func(c *Config) { c.Run.Liveness = time.Millisecond }, `run.liveness 1ms: at least 1s is wanted`},

@@ -5,6 +5,7 @@ import (
 	"image"
 	"image/color"
 	"image/draw"
+	"sort"
 
 	"golang.org/x/image/font"
 	"golang.org/x/image/font/gofont/gobold"
@@ -61,10 +62,8 @@ func (t typeface) fit(s string, pixels int) string {
 		return s
 	}
 	r := []rune(s)
-	for len(r) > 0 && t.width(string(r)+"…") > pixels {
-		r = r[:len(r)-1]
-	}
-	return string(r) + "…"
+	n := sort.Search(len(r), func(n int) bool { return t.width(string(r[:n+1])+"…") > pixels })
+	return string(r[:n]) + "…"
 }
 
 // canvas is a picture being drawn; (0, 0) is its upper left pixel.

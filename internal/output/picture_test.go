@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"jacobi/solver"
@@ -286,6 +287,27 @@ func meshArea(t *testing.T, img image.Image) image.Rectangle {
 	}
 	t.Fatal("the picture has no frame")
 	return image.Rectangle{}
+}
+
+// The longest beginning of a title that has room is kept, and found without trying each.
+func TestTitleFits(t *testing.T) {
+	faces, err := newTypefaces()
+	if err != nil {
+		t.Fatal(err)
+	}
+	face := faces.title
+	for _, s := range []string{"", "short", strings.Repeat("wide ", 10000), strings.Repeat("i", 300)} {
+		for _, pixels := range []int{0, 10, 300, 1200} {
+			got := face.fit(s, pixels)
+			kept := strings.TrimSuffix(got, "…")
+			if !strings.HasPrefix(s, kept) || got != s && kept != "" && face.width(got) > pixels {
+				t.Fatalf("%d characters in %d pixels: %q", len(s), pixels, got)
+			}
+			if got != s && face.width(s[:len(kept)+1]+"…") <= pixels {
+				t.Errorf("%d characters in %d pixels: %q, and one more fits", len(s), pixels, got)
+			}
+		}
+	}
 }
 
 func TestPictureSizes(t *testing.T) {
