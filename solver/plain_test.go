@@ -48,6 +48,12 @@ func (p *plain) Load(_ context.Context, rows solver.RowSource) error {
 	return nil
 }
 
+// group is a group's sum, and how much of it the smallest normal numbers are that were added.
+type group struct{ sum, bias float64 }
+
+// exaggerate makes of sum one that no sweep could make.
+func exaggerate(sum *solver.Sum) { sum.AddScaled(1<<40, 120) }
+
 // advance returns what b makes of now: rows [Lo-Margin, Hi+Margin) after its sweeps, and the sums.
 func (p *plain) advance(b solver.Block) (map[int][]float64, []solver.Sum) {
 	s := p.layout.Stripe
@@ -57,7 +63,7 @@ func (p *plain) advance(b solver.Block) (map[int][]float64, []solver.Sum) {
 		reach := b.Margin + b.Sweeps - level
 		fresh := map[int][]float64{}
 		var sum solver.Sum
-		groups := map[[2]int]float64{}
+		groups := map[[2]int]group{}
 		for y := s.Lo - reach; y < s.Hi+reach; y++ {
 			if !p.layout.Mesh.Periodic && (y < 1 || y > p.layout.Mesh.NY-2) {
 				continue
@@ -77,12 +83,15 @@ func (p *plain) advance(b solver.Block) (map[int][]float64, []solver.Sum) {
 				continue
 			}
 			for x := 0; x < len(d); x += 4 {
-				q := math.FMA(d[x+1], d[x+1], d[x]*d[x]) + math.FMA(d[x+3], d[x+3], d[x+2]*d[x+2])
-				groups[[2]int{y / 8, x}] += q
+				const s = 0x1p-1022
+				left := math.FMA(d[x+1], d[x+1], math.FMA(d[x], d[x], s))
+				right := math.FMA(d[x+3], d[x+3], math.FMA(d[x+2], d[x+2], s))
+				g := groups[[2]int{y / 8, x}]
+				groups[[2]int{y / 8, x}] = group{g.sum + (left + right), g.bias + 2*s}
 			}
 		}
-		for _, q := range groups {
-			sum.Add(q, p.layout.Magnitude)
+		for _, g := range groups {
+			sum.Add(g.sum-g.bias, p.layout.Magnitude)
 		}
 		for y, row := range old { // fixed rows
 			if _, ok := fresh[y]; !ok && !p.layout.Mesh.Periodic && (y == 0 || y == p.layout.Mesh.NY-1) {
@@ -91,7 +100,7 @@ func (p *plain) advance(b solver.Block) (map[int][]float64, []solver.Sum) {
 		}
 		old = fresh
 		if b.First+level-1 < p.exaggerateBefore {
-			sum.AddScaled(1<<40, 120)
+			exaggerate(&sum)
 		}
 		sums = append(sums, sum)
 	}

@@ -16,7 +16,7 @@ type Options struct {
 	Magnitude     Magnitude
 	Depth         int     // rows in a halo, as in the backend's Layout
 	MaxSweeps     int     // most sweeps in a block, at most what each rank's backend can
-	Tolerance     float64 // a run ends after sweep k+1, where k is the first sweep with norm <= Tolerance
+	Tolerance     float64 // see StopRule
 	MaxIterations int     // most sweeps
 	// Stop, if not nil, is asked once a block whether this rank was told to stop. All ranks stop at one sweep.
 	Stop func() bool
@@ -28,22 +28,19 @@ type Options struct {
 	OnNorms func(first int, norms []float64) error
 }
 
-// StopReason says why a run ended.
-type StopReason string
-
-// The reasons.
-const (
-	Converged     StopReason = "converged"
-	MaxIterations StopReason = "max_iterations"
-	Interrupted   StopReason = "interrupted"
-)
-
 // Result of Run.
 type Result struct {
-	Sweeps int
-	Norm   float64 // of the last sweep
-	Reason StopReason
-	Times  Times
+	Sweeps   int
+	Norm     float64 // of the last sweep
+	Reason   StopReason
+	Decisive *Decisive // the norm that ended the run; nil if none did
+	Times    Times
+}
+
+// Decisive is the norm that ended a run. The last sweep is the one after it, unless max_iterations left no room for it.
+type Decisive struct {
+	Sweep int
+	Norm  float64
 }
 
 // Times are wall-clock times of one rank within Run.
@@ -72,7 +69,8 @@ func Run(ctx context.Context, b Backend, x Exchange, red Reducer, o Options) (Re
 	if most := b.Limits().MaxSweeps; o.MaxSweeps < 1 || o.MaxSweeps > most {
 		return Result{}, fmt.Errorf("%d sweeps a block: the backend does 1 to %d", o.MaxSweeps, most)
 	}
-	r := &run{Options: o, backend: b, exchange: x, reducer: red, lag: b.Limits().Lag, valid: o.Depth, stop: math.MaxInt}
+	r := &run{Options: o, backend: b, exchange: x, reducer: red, lag: b.Limits().Lag, valid: o.Depth, stop: math.MaxInt,
+		rule: StopRule{Tolerance: o.Tolerance}}
 	if err := r.begin(); err != nil {
 		return Result{}, err
 	}
@@ -85,7 +83,7 @@ func Run(ctx context.Context, b Backend, x Exchange, red Reducer, o Options) (Re
 	if err != nil {
 		return Result{Sweeps: r.sweeps}, err
 	}
-	return Result{Sweeps: r.sweeps, Norm: r.norm, Reason: r.reason, Times: r.times}, nil
+	return Result{Sweeps: r.sweeps, Norm: r.norm, Reason: r.reason, Decisive: r.decisive, Times: r.times}, nil
 }
 
 // run is the state of a Run.
@@ -109,6 +107,8 @@ type run struct {
 	sent     uint64  // exchanges posted
 	received uint64  // exchanges waited for
 
+	rule      StopRule
+	decisive  *Decisive // once it has ended the run
 	forecast  forecast
 	norm      float64    // newest final norm
 	stop      int        // sweeps after which the run ends; MaxInt while open
@@ -168,7 +168,10 @@ func (r *run) newestMayStop() bool {
 	}
 	b := r.blocks[len(r.blocks)-1]
 	decisive := b.First + b.Sweeps - 2 // a norm met here or before ends the run within b
-	return decisive >= b.First && !r.forecast.excludes(decisive, r.Tolerance)
+	if decisive < b.First {
+		return false
+	}
+	return !r.forecast.excludes(decisive, r.Tolerance) || r.rule.mayStall(decisive-r.forecast.sweep)
 }
 
 // nextBlock plans the block that follows, which does not go beyond end sweeps.
@@ -295,9 +298,11 @@ func (r *run) decide(b Block, sums []Sum) error {
 
 // judge applies the stop rule to the norm of the next sweep.
 func (r *run) judge(sweep int, norm float64) {
-	if r.stop == math.MaxInt && norm <= r.Tolerance {
-		r.stop = min(sweep+2, r.MaxIterations)
-		r.reason = Converged
+	if r.stop == math.MaxInt {
+		if reason := r.rule.Add(norm); reason != "" {
+			r.stop, r.reason = min(sweep+2, r.MaxIterations), reason
+			r.decisive = &Decisive{Sweep: sweep, Norm: norm}
+		}
 	}
 	r.forecast.add(sweep, norm)
 	r.norm = norm

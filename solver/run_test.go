@@ -38,7 +38,7 @@ func wanted(t *testing.T, f formula, tolerance float64, maxIterations int) (norm
 	stop := maxIterations
 	for k := 0; k < stop; k++ {
 		norms = append(norms, j.Sweep().Norm(0))
-		if stop == maxIterations && norms[k] <= tolerance {
+		if stop == maxIterations && reference.Ends(norms, tolerance) {
 			stop = min(stop, k+2)
 		}
 	}

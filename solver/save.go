@@ -20,14 +20,14 @@ type Saver interface {
 // Start is where the loaded field stands: the zero value is the initial field.
 type Start struct {
 	Sweeps int
-	// Norms are those of the last sweeps done, at least two or all. Earlier sweeps did not meet the tolerance.
+	// Norms are those of the last sweeps done, at least StopNorms or all. Earlier ones did not end the run.
 	Norms []float64
 }
 
 // begin makes the state that of a run which has done the sweeps of Start.
 func (r *run) begin() error {
 	s := r.Start
-	if s.Sweeps < 0 || len(s.Norms) > s.Sweeps || len(s.Norms) < min(s.Sweeps, 2) {
+	if s.Sweeps < 0 || len(s.Norms) > s.Sweeps || len(s.Norms) < min(s.Sweeps, StopNorms) {
 		return fmt.Errorf("start after sweep %d with %d norms", s.Sweeps, len(s.Norms))
 	}
 	r.sweeps = s.Sweeps

@@ -110,7 +110,7 @@ func TestRunGoesOnFromASavedState(t *testing.T) {
 					continue // the norms of later blocks brought an end before it
 				}
 				for _, c := range []struct{ ranks, depth, pass, lag int }{{1, 8, 8, 0}, {4, 8, 8, 1}, {3, 7, 2, 1}, {2, 1, 1, 0}} {
-					for _, last := range []int{2, at} {
+					for _, last := range []int{solver.StopNorms, at} {
 						o := o
 						o.Start = solver.Start{Sweeps: at, Norms: norms[at-min(at, last) : at]}
 						out, errs := runRanks(t, f, c.ranks, c.depth, solver.Limits{MaxSweeps: c.pass, Lag: c.lag}, o, func(_ int, _ *solver.Options, p *plain) {
@@ -145,7 +145,12 @@ func TestRunThatGoesOnCanRewind(t *testing.T) {
 	all, _ := wanted(t, f, 0, 100)
 	_, field := wanted(t, f, all[17], 100)
 	// Exaggerated norms make the forecast wrong.
-	o := solver.Options{Tolerance: all[17], MaxIterations: 100, Start: solver.Start{Sweeps: 8, Norms: []float64{1e9, 1e9}}}
+	var large solver.Sum
+	for range 2 { // ranks
+		exaggerate(&large)
+	}
+	start := solver.Start{Sweeps: 8, Norms: slices.Repeat([]float64{large.Norm(0)}, 8)}
+	o := solver.Options{Tolerance: all[17], MaxIterations: 100, Start: start}
 	out, errs := runRanks(t, f, 2, 16, solver.Limits{MaxSweeps: 4}, o, func(_ int, _ *solver.Options, p *plain) {
 		if err := p.Load(t.Context(), rows{f, wantedAfter(t, f, 8)}); err != nil {
 			t.Fatal(err)
@@ -202,8 +207,11 @@ func TestStartOutOfRangeIsRefused(t *testing.T) {
 	}{
 		{solver.Start{Sweeps: 5, Norms: []float64{1}}, "start after sweep 5 with 1 norms"},
 		{solver.Start{Sweeps: 1}, "start after sweep 1 with 0 norms"},
-		{solver.Start{Sweeps: 61, Norms: []float64{1, 1}}, "start after 61 sweeps of a run that ends after 60"},
-		{solver.Start{Sweeps: 9, Norms: []float64{0.01, 0.01, 0.01}}, "start after 9 sweeps of a run that ends after 8"},
+		{solver.Start{Sweeps: 150, Norms: make([]float64, 100)}, "start after sweep 150 with 100 norms"},
+		{solver.Start{Sweeps: 61, Norms: slices.Repeat([]float64{1}, 61)},
+			"start after 61 sweeps of a run that ends after 60"},
+		{solver.Start{Sweeps: 9, Norms: []float64{1, 1, 1, 1, 1, 1, 0.01, 0.01, 0.01}},
+			"start after 9 sweeps of a run that ends after 8"},
 	} {
 		_, errs := runRanks(t, f, 1, 1, solver.Limits{MaxSweeps: 1}, solver.Options{Start: c.start, MaxIterations: 60, Tolerance: 0.1}, nil)
 		if err := errors.Join(errs...); err == nil || err.Error() != c.want {

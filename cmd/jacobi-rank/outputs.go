@@ -261,7 +261,7 @@ func (o *outputs) finish(picture *output.Thumbnail, result solver.Result) error 
 	if c.Picture != "" {
 		caption := output.Caption{
 			Title: o.problem.Name(), Sweeps: result.Sweeps, Norm: result.Norm, Scale: c.PictureScale,
-			Interrupted: result.Reason == solver.Interrupted,
+			Stalled: result.Reason == solver.Stalled, Interrupted: result.Reason == solver.Interrupted,
 		}
 		if err := output.WritePicture(o.place, c.Picture, o.id.RunID, picture, caption); err != nil {
 			return err

@@ -57,12 +57,16 @@ func (o *outputs) report(result solver.Result, parts [][]byte, hash string) (out
 	}
 	c := o.cfg
 	norm := result.Norm
+	var decisive *output.DecisiveReport
+	if d := result.Decisive; d != nil {
+		decisive = &output.DecisiveReport{Sweep: d.Sweep, Norm: d.Norm}
+	}
 	rep := output.Report{
 		Name: c.Run.Name, RunID: o.id.RunID, Version: version.String(), Config: config, Problem: c.Problem.Preset,
 		Started: o.started, Mesh: output.NewMeshReport(o.layout.Mesh), Depth: o.layout.Depth,
 		Ranks:  make([]output.RankReport, len(parts)),
 		Sweeps: result.Sweeps, MaxIterations: c.Solver.MaxIterations, Tolerance: c.Solver.Tolerance,
-		StopReason: result.Reason, Converged: result.Reason == solver.Converged, Norm: &norm,
+		StopReason: result.Reason, Converged: result.Reason == solver.Converged, Norm: &norm, Decisive: decisive,
 		Times:       output.TimesReport{Setup: o.ready.Sub(o.started).Seconds(), Sweeps: result.Times.Total.Seconds()},
 		GLUPS:       output.GLUPS(o.layout.Mesh, result.Sweeps-o.resumed.Start.Sweeps, result.Times.Total.Seconds()),
 		FieldSHA256: hash, ResumedAfter: o.resumed.Start.Sweeps, Checkpoints: o.checkpointReport(result.Times),

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"jacobi/configs"
+	"jacobi/solver"
 )
 
 // Open returns the store at a place (see configs.Checkpoint) and, if the place is the directory of a single set, the name
@@ -100,9 +101,11 @@ func (m *Manifest) CheckEnd(s configs.Solver, norms []float64) error {
 	if s.MaxIterations < m.Sweeps {
 		return fmt.Errorf("solver.max_iterations %d: the checkpoint has %d sweeps behind it", s.MaxIterations, m.Sweeps)
 	}
+	rule := solver.StopRule{Tolerance: s.Tolerance}
 	for i, norm := range norms {
-		if norm <= s.Tolerance && i+2 < m.Sweeps {
-			return fmt.Errorf("solver.tolerance %g: the run would have ended after %d sweeps, and the checkpoint has %d behind it", s.Tolerance, i+2, m.Sweeps)
+		if reason := rule.Add(norm); reason != "" && i+2 < m.Sweeps {
+			return fmt.Errorf("solver.tolerance %g: the run would have ended (%s) after %d sweeps, "+
+				"and the checkpoint has %d behind it", s.Tolerance, reason, i+2, m.Sweeps)
 		}
 	}
 	return nil

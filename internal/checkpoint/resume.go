@@ -118,7 +118,7 @@ func (o *ResumeOptions) offer(ctx context.Context, store Store, f Found) (state 
 	if err != nil {
 		return nil, nil, err
 	}
-	start := solver.Start{Sweeps: f.Sweeps, Norms: norms[max(0, len(norms)-2):]}
+	start := solver.Start{Sweeps: f.Sweeps, Norms: norms[max(0, len(norms)-solver.StopNorms):]}
 	if err := o.tell(ctx, offer{Set: f.Set, Manifest: string(data), Start: &start}); err != nil {
 		return nil, nil, err
 	}

@@ -114,9 +114,16 @@ type report struct {
 	StopReason   string       `json:"stop_reason"`
 	Norm         float64      `json:"norm"`
 	FieldSHA256  string       `json:"field_sha256"`
+	Decisive     *decisive    `json:"decisive"`
 	Depth        int          `json:"depth"`
 	ResumedAfter int          `json:"resumed_after"`
 	Ranks        []rankReport `json:"ranks"`
+}
+
+// decisive is the norm that ended a run.
+type decisive struct {
+	Sweep int     `json:"sweep"`
+	Norm  float64 `json:"norm"`
 }
 
 // rankReport is what it says of a rank.

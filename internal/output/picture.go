@@ -19,6 +19,7 @@ type Caption struct {
 	Title       string // the problem's name
 	Sweeps      int
 	Norm        float64 // of the last sweep; NaN if there is none
+	Stalled     bool    // see solver.Stalled
 	Interrupted bool
 	Scale       string // ScaleAuto, ScaleLinear, ScaleLog or ScaleSqrt
 }
@@ -133,6 +134,9 @@ func (t *Thumbnail) captionParts(c Caption, col *colours) []string {
 	}
 	if scale := col.caption(); scale != "" {
 		parts = append(parts, scale)
+	}
+	if c.Stalled {
+		parts = append(parts, "stalled")
 	}
 	if c.Interrupted {
 		parts = append(parts, interrupted)

@@ -345,6 +345,20 @@ func TestPictureSaysInterrupted(t *testing.T) {
 	}
 }
 
+func TestPictureSaysStalled(t *testing.T) {
+	th := thumbnailOf(t, solver.Mesh{NX: 8, NY: 8, DType: solver.Float64}, func(int, int) float64 { return 0 })
+	col, err := newColours(newColourScale(ScaleLinear, [][]float64{{0}}, 0, 0, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []bool{false, true} {
+		parts := th.captionParts(Caption{Title: "t", Stalled: want}, col)
+		if slices.Contains(parts, "stalled") != want {
+			t.Errorf("stalled %v: %q", want, parts)
+		}
+	}
+}
+
 func TestColours(t *testing.T) {
 	inf := math.Inf(1)
 	for _, c := range []struct{ min, max, wantMin, wantMax float64 }{

@@ -26,7 +26,8 @@ type Report struct {
 	Tolerance     float64           `json:"tolerance"`
 	StopReason    solver.StopReason `json:"stop_reason"`
 	Converged     bool              `json:"converged"`
-	Norm          *float64          `json:"norm"` // L2, of the last sweep; null if there was none
+	Norm          *float64          `json:"norm"`     // L2, of the last sweep; null if there was none
+	Decisive      *DecisiveReport   `json:"decisive"` // null unless a norm ended the run
 
 	Times       TimesReport `json:"times"`
 	GLUPS       float64     `json:"glups"`        // 10^9 points of the mesh updated a second
@@ -35,6 +36,12 @@ type Report struct {
 
 	ResumedAfter int               `json:"resumed_after,omitempty"` // sweeps that an earlier run had done
 	Checkpoints  *CheckpointReport `json:"checkpoints,omitempty"`   // nil if none were to be written
+}
+
+// DecisiveReport is the norm that ended the run: by the delayed check, mostly not that of the last sweep.
+type DecisiveReport struct {
+	Sweep int     `json:"sweep"` // counted from 0, as in the history
+	Norm  float64 `json:"norm"`
 }
 
 // CheckpointReport tells of the checkpoints that the run wrote.

@@ -80,13 +80,16 @@ func norm(r Report) string {
 }
 
 func result(r Report) string {
-	switch r.StopReason {
+	switch d := r.Decisive; r.StopReason {
 	case solver.Converged:
-		return "converged"
-	case solver.MaxIterations:
-		if r.Converged {
-			return "converged with the last sweep"
+		return fmt.Sprintf("converged: the norm of sweep %d, %.10g, met the tolerance", d.Sweep, d.Norm)
+	case solver.Stalled:
+		if d.Norm == 0 {
+			return fmt.Sprintf("stalled: sweep %d changed nothing, so no later one would (%s)", d.Sweep, r.Mesh.DType)
 		}
+		return fmt.Sprintf("stalled: by sweep %d only rounding (%s) moved the field, to and fro; "+
+			"the tolerance was not met", d.Sweep, r.Mesh.DType)
+	case solver.MaxIterations:
 		return "not converged: stopped at max_iterations"
 	case solver.Interrupted:
 		return fmt.Sprintf("INTERRUPTED after %s: the files hold the state of then", plural(r.Sweeps, "sweep"))

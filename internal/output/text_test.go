@@ -165,6 +165,14 @@ func TestSummary(t *testing.T) {
 		{"max_iterations", 3, func(*Report) {}},
 		{"converged", 2, func(r *Report) {
 			r.Name, r.StopReason, r.Converged, r.Sweeps = "", solver.Converged, true, 731
+			r.Tolerance, r.Decisive = 0.0397, &DecisiveReport{Sweep: 729, Norm: 0.03969}
+		}},
+		{"stalled", 1, func(r *Report) {
+			*r.Norm, r.StopReason, r.Sweeps, r.Decisive = 0, solver.Stalled, 9728, &DecisiveReport{Sweep: 9726}
+		}},
+		{"cycle", 1, func(r *Report) {
+			*r.Norm, r.StopReason, r.Sweeps = 1.5e-8, solver.Stalled, 4195
+			r.Decisive = &DecisiveReport{Sweep: 4193, Norm: 1.625e-8}
 		}},
 		{"interrupted", 1, func(r *Report) {
 			r.StopReason, r.Sweeps, r.Norm, r.Ranks[0].Transports, r.Files, r.FieldSHA256 = solver.Interrupted, 0, nil, nil, nil, ""
@@ -191,6 +199,7 @@ func TestSummary(t *testing.T) {
 func TestReport(t *testing.T) {
 	dir := t.TempDir()
 	r := testReport(2)
+	r.Decisive = &DecisiveReport{Sweep: 998, Norm: 0.0078125}
 	if err := WriteReport(Dir(dir), "report.json", "r7", r); err != nil {
 		t.Fatal(err)
 	}

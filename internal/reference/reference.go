@@ -52,6 +52,26 @@ func (j *Jacobi) Sweep() solver.Sum {
 	return sum
 }
 
+// repeats is how many norms in a row must equal the norm two sweeps before them for a run to end.
+const repeats = 100
+
+// Ends says whether the last of norms ends a run, after the sweep that follows.
+func Ends(norms []float64, tolerance float64) bool {
+	n := len(norms)
+	if norms[n-1] <= tolerance {
+		return true
+	}
+	if n < repeats+2 {
+		return false
+	}
+	for i := n - repeats; i < n; i++ {
+		if norms[i] != norms[i-2] {
+			return false
+		}
+	}
+	return true
+}
+
 // Rows returns rows [s.Lo, s.Hi), dense.
 func (j *Jacobi) Rows(s solver.Stripe) []byte {
 	var b []byte

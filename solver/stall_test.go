@@ -1,0 +1,105 @@
+package solver_test
+
+import (
+	"bytes"
+	"slices"
+	"testing"
+
+	"jacobi/solver"
+)
+
+// A field that only rounding moves ends the run at one sweep for every depth, pass length, lag and restart: where it no
+// longer changes, and where it goes to and fro between two states. No rank computes anything twice but a part of the
+// last block.
+func TestRunEndsWhenItStalls(t *testing.T) {
+	for _, p := range []struct {
+		mesh   solver.Mesh
+		sweeps int // of which the last one changes nothing, or repeats another
+		zero   bool
+	}{
+		{solver.Mesh{NX: 9, NY: 42, DType: solver.Float64}, 836, true},
+		{solver.Mesh{NX: 7, NY: 42, DType: solver.Float64}, 582, false},
+		{solver.Mesh{NX: 7, NY: 42, DType: solver.Float64, Periodic: true}, 505, true},
+		{solver.Mesh{NX: 5, NY: 42, DType: solver.Float64, Periodic: true}, 318, false},
+	} {
+		f := formula{mesh: p.mesh, value: bump}
+		for _, tolerance := range []float64{0, 1e-20} {
+			norms, field := wanted(t, f, tolerance, 5000)
+			decisive := solver.Decisive{Sweep: len(norms) - 2, Norm: norms[len(norms)-2]}
+			if len(norms) != p.sweeps || (decisive.Norm == 0) != p.zero {
+				t.Fatalf("%+v: the oracle did %d sweeps, to a norm of %v", p, len(norms), decisive.Norm)
+			}
+			for _, c := range []struct{ ranks, depth, pass, lag, start int }{
+				{1, 1, 1, 0, 0}, {2, 8, 8, 0, 0}, {2, 5, 5, 1, 0}, {2, 8, 3, 1, 0},
+				{2, 8, 8, 1, 50}, {1, 7, 7, 0, p.sweeps - 103}, {2, 8, 8, 0, p.sweeps - 60}, {2, 5, 2, 1, p.sweeps - 3},
+			} {
+				o := solver.Options{Tolerance: tolerance, MaxIterations: 5000}
+				o.Start = solver.Start{Sweeps: c.start, Norms: norms[c.start-min(c.start, solver.StopNorms) : c.start]}
+				limits := solver.Limits{MaxSweeps: c.pass, Lag: c.lag}
+				out, errs := runRanks(t, f, c.ranks, c.depth, limits, o, func(_ int, _ *solver.Options, b *plain) {
+					if c.start == 0 {
+						return
+					}
+					if err := b.Load(t.Context(), rows{f, wantedAfter(t, f, c.start)}); err != nil {
+						t.Fatal(err)
+					}
+					b.loaded = 1
+				})
+				noErrors(t, errs)
+				r, d := out.result, out.result.Decisive
+				if r.Sweeps != len(norms) || r.Reason != solver.Stalled || d == nil || *d != decisive {
+					t.Errorf("%+v, %+v: %+v, %+v; want stalled after %d, by %+v", p, c, r, d, len(norms), decisive)
+				}
+				if !slices.Equal(out.norms, norms[c.start:]) || !bytes.Equal(out.field, field) {
+					t.Errorf("%+v, %+v: other norms or another field", p, c)
+				}
+				for rank, b := range out.backends {
+					if b.loaded != 1 || b.swept >= len(norms)-c.start+2*c.pass {
+						t.Errorf("%+v, %+v: rank %d loaded %d times and did %d sweeps for %d",
+							p, c, rank, b.loaded, b.swept, len(norms)-c.start)
+					}
+				}
+			}
+		}
+	}
+}
+
+// A norm of 0 is no norm that met the tolerance.
+func TestStopRule(t *testing.T) {
+	repeat := func(n int, norms ...float64) (all []float64) {
+		for range n {
+			all = append(all, norms...)
+		}
+		return all
+	}
+	for _, c := range []struct {
+		name      string
+		tolerance float64
+		norms     []float64
+		sweep     int // that ends the run; -1 for none
+		want      solver.StopReason
+	}{
+		{"falls", 0.3, []float64{1, 0.5, 0.3, 0}, 2, solver.Converged},
+		{"falls to 0", 0.3, []float64{1, 0.5, 0, 0}, 2, solver.Stalled},
+		{"0 from the start", 0, []float64{0}, 0, solver.Stalled},
+		{"one value", 0, repeat(102, 0.5), 101, solver.Stalled},
+		{"one value, not yet", 0, repeat(101, 0.5), -1, ""},
+		{"two values", 0, append([]float64{9, 9, 9}, repeat(60, 0.5, 0.6)...), 104, solver.Stalled},
+		{"three values", 0, repeat(99, 0.5, 0.6, 0.7), -1, ""},
+		{"broken", 0, append(append(repeat(101, 0.5), 0.4), repeat(101, 0.5)...), -1, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			rule, at := solver.StopRule{Tolerance: c.tolerance}, -1
+			var reason solver.StopReason
+			for i, norm := range c.norms {
+				if reason = rule.Add(norm); reason != "" {
+					at = i
+					break
+				}
+			}
+			if at != c.sweep || reason != c.want {
+				t.Errorf("%q by sweep %d, want %q by %d", reason, at, c.want, c.sweep)
+			}
+		})
+	}
+}
