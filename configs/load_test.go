@@ -284,7 +284,8 @@ func TestStrayVariables(t *testing.T) {
 	}, []string{"JACOBI_RANK"})
 	want := []string{
 		"environment JACOBI_FOO: no key has this variable, and it is ignored",
-		"environment JACOBI_GRID: no key has this variable, and it is ignored; did you mean JACOBI_GRID_NX?",
+		"environment JACOBI_GRID: no key has this variable, and it is ignored; the keys of this section are " +
+			"JACOBI_GRID_NX, JACOBI_GRID_NY and JACOBI_GRID_DTYPE",
 		"environment JACOBI_RNK: no key has this variable, and it is ignored; did you mean JACOBI_RANK?",
 	}
 	if !slices.Equal(got, want) {

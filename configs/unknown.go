@@ -58,24 +58,30 @@ func Names() []string {
 // StrayVariables returns a line for each variable of environ that begins as those of keys do and sets none. others are
 // variables with another meaning.
 func StrayVariables(environ, others []string) []string {
+	const prefix = "JACOBI_"
 	m := merger{keys: keys()}
-	known := slices.Clone(others)
+	var known []string // without the prefix
+	for _, name := range others {
+		known = append(known, strings.TrimPrefix(name, prefix))
+	}
 	for _, k := range m.keys {
-		known = append(known, envName(k.name))
+		known = append(known, strings.TrimPrefix(envName(k.name), prefix))
 	}
 	var lines []string
 	for _, line := range environ {
 		name, _, _ := strings.Cut(line, "=")
-		rest, ours := strings.CutPrefix(name, "JACOBI_")
+		rest, ours := strings.CutPrefix(name, prefix)
 		section, leaf, _ := strings.Cut(strings.ToLower(rest), "_")
 		switch {
-		case !ours || slices.Contains(known, name):
+		case !ours || slices.Contains(known, rest):
 		case leaf != "" && m.isSection(section): // an unknown key, which Load refuses
 		case section == "service" || section == "port": // Kubernetes sets them for a service of this name
 		default:
 			text := "environment " + name + ": no key has this variable, and it is ignored"
-			if best, ok := suggest.Nearest(name, known); ok {
-				text += "; did you mean " + best + "?"
+			if best, ok := suggest.Nearest(rest, known); ok {
+				text += "; did you mean " + prefix + best + "?"
+			} else if m.isSection(section) {
+				text += "; the keys of this section are " + list(spelled(m.keys, section, origin{spell: envName}))
 			}
 			lines = append(lines, text)
 		}

@@ -84,7 +84,7 @@ func (v *validator) grid(g Grid) {
 		}
 	}
 	v.oneOf("grid.dtype", g.DType, "float32", "float64")
-	if len(v.faults) == 0 && g.NX > math.MaxInt64/8/g.NY {
+	if len(v.faults) == 0 && g.NX > math.MaxInt64/64/g.NY { // far enough below for the sums that are made of it
 		v.fault("grid.nx %d: with grid.ny %d a field has more bytes than 64 bits can count", g.NX, g.NY)
 	}
 }

@@ -106,7 +106,7 @@ func (b *Backend) allocate() error {
 		}
 		p.base = base
 	}
-	n := ring * b.maxSweeps() * sumBytes
+	n := countBytes(b.layout.Mesh)
 	var err error
 	if b.counts, err = b.alloc(int64(n)); err != nil {
 		return err
@@ -122,6 +122,18 @@ func (b *Backend) allocate() error {
 	}
 	b.onClose(b.staging.Free)
 	return nil
+}
+
+// countBytes returns the size of the sums that wait to be read.
+func countBytes(m solver.Mesh) int { return ring * MaxSweeps(m.DType) * sumBytes }
+
+// MemoryBytes returns how many bytes of a GPU New takes, and OpenFlags where there are peers.
+func MemoryBytes(l solver.Layout, peers bool) int64 {
+	bytes := 2*field{rows: l.Held(), pitch: pitchOf(l.Mesh)}.bytes() + int64(countBytes(l.Mesh))
+	if peers {
+		bytes += flagsBytes
+	}
+	return bytes
 }
 
 func (b *Backend) alloc(n int64) (driver.DevicePtr, error) {

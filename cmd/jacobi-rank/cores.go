@@ -3,10 +3,10 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"math"
 
 	"golang.org/x/sys/unix"
 
+	"jacobi/internal/cpu"
 	"jacobi/internal/roster"
 )
 
@@ -61,19 +61,9 @@ func (r *rank) threads() int {
 	case r.cfg.Device.Threads > 0:
 		return r.cfg.Device.Threads
 	default:
-		return threadsOn(r.cores)
+		return cpu.ThreadsOn(r.cores)
 	}
 }
 
-// slack makes up for the rounding of a sum of fractions.
-const slack = 1e-6
-
-// threadsOn returns how many threads suit a share of cores.
-func threadsOn(cores float64) int { return max(1, int(cores+slack)) }
-
 // threadsPerCore returns how many busy threads, of all ranks of the node, take turns on a core of this rank.
-func (r *rank) threadsPerCore() int { return perCoreOn(r.threads(), r.cores) }
-
-func perCoreOn(threads int, cores float64) int {
-	return max(1, int(math.Ceil(float64(threads)/cores-slack)))
-}
+func (r *rank) threadsPerCore() int { return cpu.PerCoreOn(r.threads(), r.cores) }

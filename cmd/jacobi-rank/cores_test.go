@@ -3,11 +3,13 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
+	"jacobi/internal/cpu"
 	"jacobi/internal/roster"
 )
 
@@ -44,10 +46,11 @@ func TestRanksShareTheCoresThatTheyMayUse(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if d := share - test.want[i]; d > slack || d < -slack {
+				if d := share - test.want[i]; math.Abs(d) > 1e-9 {
 					t.Errorf("rank %d: %g cores, want %g", i, share, test.want[i])
 				}
-				if threads, perCore := threadsOn(share), perCoreOn(threadsOn(share), share); threads != test.threads[i] || perCore != test.perCore[i] {
+				if threads, perCore := cpu.ThreadsOn(share), cpu.PerCoreOn(cpu.ThreadsOn(share),
+					share); threads != test.threads[i] || perCore != test.perCore[i] {
 					t.Errorf("rank %d: %d threads, %d a core, want %d and %d", i, threads, perCore, test.threads[i], test.perCore[i])
 				}
 			}

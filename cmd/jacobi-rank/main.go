@@ -28,9 +28,6 @@ const (
 	exitInterrupted = 130
 )
 
-// envLaunchedBy says what --launched-by says.
-const envLaunchedBy = "JACOBI_LAUNCHED_BY"
-
 const usage = `jacobi-rank is one rank of a distributed Jacobi run. The launcher starts it, or a scheduler does:
 
   srun -n 8 jacobi-rank --config run.yaml
@@ -51,8 +48,9 @@ func run(args []string) int {
 	flags := pflag.NewFlagSet("jacobi-rank", pflag.ContinueOnError)
 	file := flags.String("config", "", "run file (YAML, TOML or JSON)")
 	set := flags.StringArray("set", nil, "set a key of the run file, as in grid.nx=1024; repeatable")
-	by := flags.String("launched-by", os.Getenv(envLaunchedBy), "`who` started this rank, where the environment speaks of several: "+
-		strings.Join(roster.Origins(), ", ")+" (also "+envLaunchedBy+")")
+	by := flags.String("launched-by", os.Getenv(roster.EnvLaunchedBy),
+		"`who` started this rank, where the environment speaks of several: "+
+			strings.Join(roster.Origins(), ", ")+" (also "+roster.EnvLaunchedBy+")")
 	showVersion := flags.Bool("version", false, "print the version")
 	flags.Usage = func() { fmt.Fprint(os.Stderr, usage, flags.FlagUsages()) }
 	if err := flags.Parse(args); err != nil {
@@ -112,6 +110,11 @@ func start(file string, set []string, by string) (solver.Result, error) {
 	log, err := logging.New(cfg.Log, origin.Rank)
 	if err != nil {
 		return solver.Result{}, err
+	}
+	if origin.By != roster.ByLauncher && origin.Rank == 0 {
+		for _, text := range configs.StrayVariables(os.Environ(), roster.Variables()) {
+			log.Warn(text)
+		}
 	}
 	defer func() { _ = log.Sync() }() // stderr may refuse to sync; nothing is lost
 

@@ -207,6 +207,11 @@ func (r *rank) join(ctx context.Context) (err error) {
 		return err
 	}
 	r.onClose(r.problem.Close)
+	if r.by != roster.ByLauncher && r.id.Rank == 0 { // a launcher warns before it starts the ranks
+		for _, text := range r.problem.Warnings() {
+			r.log.Warn(text)
+		}
+	}
 	stripes, err := solver.Partition(r.cfg.Grid.NY, r.id.Size, max(1, r.cfg.Halo.Depth))
 	if err != nil {
 		return err

@@ -20,7 +20,7 @@ func (o *outputs) rankReport(result solver.Result) output.RankReport {
 	self, s := o.team.Self(), o.layout.Stripe
 	rep := output.RankReport{
 		Rank: o.id.Rank, Node: self.NodeID, Host: self.Host, PID: self.PID, Device: o.describe, GPU: o.chosen, Kernel: o.kernel, Threads: o.threads(),
-		Stripe: [2]int{s.Lo, s.Hi}, MemoryBytes: o.backend.Limits().Bytes, Transports: map[string]output.LinkReport{},
+		Stripe: [2]int{s.Lo, s.Hi}, MemoryBytes: o.memoryBytes(), Transports: map[string]output.LinkReport{},
 		Output: o.way, Compute: result.Times.Compute.Seconds(), HaloWait: result.Times.HaloWait.Seconds(), NormWait: result.Times.NormWait.Seconds(),
 	}
 	var err error
@@ -47,6 +47,15 @@ func (o *outputs) rankReport(result solver.Result) output.RankReport {
 		rep.Transports[solver.Side(side).String()] = link
 	}
 	return rep
+}
+
+// memoryBytes returns what this rank takes of the memory in which it sweeps.
+func (o *outputs) memoryBytes() int64 {
+	bytes := o.backend.Limits().Bytes
+	if o.saver != nil && o.gpu == nil { // which keeps a copy of the stripe
+		bytes += int64(o.layout.Stripe.Rows()) * int64(o.layout.Mesh.RowBytes())
+	}
+	return bytes
 }
 
 // report returns the report of the run from the parts of all ranks, on rank 0.

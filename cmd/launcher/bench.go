@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 
@@ -102,6 +103,14 @@ func startBench(ctx context.Context, o benchOptions, stdout, stderr io.Writer) e
 	}
 	if err := output.CheckDir(cfg.Output.Dir); err != nil {
 		return err
+	}
+	var warnings []string
+	for _, p := range b.cases {
+		warnings = append(warnings, p.warnings(os.Environ())...)
+	}
+	slices.Sort(warnings)
+	for _, text := range slices.Compact(warnings) {
+		b.screen.warn(text)
 	}
 	return b.run(ctx)
 }

@@ -195,6 +195,9 @@ func start(ctx context.Context, o options, stdout, stderr io.Writer) error {
 	if err := p.check(limited, true); err != nil {
 		return err
 	}
+	for _, text := range p.warnings(os.Environ()) {
+		scr.warn(text)
+	}
 	return solve(ctx, p, w, &restarts{o: o, cfg: cfg, start: began}, scr)
 }
 

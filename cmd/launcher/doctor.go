@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"math"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -122,6 +123,9 @@ func examineRun(ctx context.Context, o options, asJSON bool, stdout io.Writer, s
 // started if there is none. An error is no fault of the run: the examination came to no end.
 func (d *diagnosis) examine(ctx context.Context, o options, scr *screen) error {
 	cfg, err := o.load()
+	for _, text := range strayVariables(os.Environ()) { // after load, which sets those of -x
+		d.warn("unset it, or set the variable that was meant", "%s", text)
+	}
 	if err == nil {
 		cfg, err = o.resumed(cfg)
 	}
@@ -147,6 +151,9 @@ func (d *diagnosis) examine(ctx context.Context, o options, scr *screen) error {
 	}
 	p.trial = true
 	d.Run = p.String()
+	for _, text := range p.notes {
+		d.warn("give another file or grid.dtype if that is not wanted", "%s", text)
+	}
 	w, err := o.way(p)
 	if err != nil {
 		d.fault(err, "build both programs (make build) and keep them in one folder")

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"os"
 	"text/tabwriter"
 
 	"jacobi/configs"
@@ -25,6 +26,9 @@ func (p *plan) print(w io.Writer) error {
 	if p.whyCPU != nil {
 		fmt.Fprintf(&b, "# The CPU sweeps: %v\n", p.whyCPU)
 	}
+	for _, text := range p.warnings(os.Environ()) {
+		fmt.Fprintf(&b, "# Warning: %s\n", text)
+	}
 	where := ""
 	if len(p.names()) > 1 {
 		where = " on this machine"
@@ -40,7 +44,8 @@ func (p *plan) print(w io.Writer) error {
 	fmt.Fprintln(t, heading)
 	for r, at := range p.ranks {
 		s := p.stripes[r]
-		fmt.Fprintf(t, "%d\t%s\t%d of %d\t%v\t%d\t%s", r, at.Host, at.LocalRank, at.LocalSize, s, s.Rows(), bytesText(p.bytes(r)))
+		fmt.Fprintf(t, "%d\t%s\t%d of %d\t%v\t%d\t%s", r, at.Host, at.LocalRank, at.LocalSize, s, s.Rows(),
+			bytesText(p.memory[r]))
 		if p.choices != nil {
 			fmt.Fprint(t, p.gpu(r))
 		}

@@ -49,7 +49,7 @@ func (p *plan) checkDeviceMemory() error {
 	need := make([]int64, len(p.gpus))
 	for r, c := range p.choices {
 		if c != nil {
-			need[c.Index] += p.bytes(r)
+			need[c.Index] += p.memory[r]
 		}
 	}
 	for i, gpu := range p.gpus {

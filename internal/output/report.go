@@ -81,7 +81,7 @@ type RankReport struct {
 
 	GPU *GPUReport `json:"gpu,omitempty"` // nil if the CPU swept
 
-	MemoryBytes int64 `json:"memory_bytes"` // fields, halos and scratch, by the rank's own account
+	MemoryBytes int64 `json:"memory_bytes"` // fields, halos, scratch and, on the CPU, the copy for checkpoints
 	RSSBytes    int64 `json:"rss_bytes"`    // resident memory of the process, by the operating system's
 
 	Transports map[string]LinkReport `json:"transports"` // by side, "top" and "bottom", as far as there is a neighbour

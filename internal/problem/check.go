@@ -56,7 +56,7 @@ func (p *Problem) maxSample(ctx context.Context) (float64, error) {
 		if err := ended(ctx); err != nil {
 			return 0, err
 		}
-		if p.file != nil {
+		if p.file != nil && !p.file.fortran {
 			if err := p.fileRow(iy, buf[size:len(buf)-size]); err != nil {
 				return 0, err
 			}
@@ -64,7 +64,15 @@ func (p *Problem) maxSample(ctx context.Context) (float64, error) {
 		for _, ix := range spread(p.mesh.NX - 2) {
 			var v float64
 			var err error
-			if p.file != nil {
+			if p.file != nil && p.file.fortran { // whose rows lie all over the file
+				if v, err = p.file.exact(iy, ix); err == nil {
+					err = p.finite(p.initial, iy, ix, v)
+				}
+				if err != nil {
+					return 0, err
+				}
+				v = p.round(v)
+			} else if p.file != nil {
 				v = p.get(buf[ix*size:])
 			} else if v, err = p.value(p.initial, s, iy, ix); err != nil {
 				return 0, err

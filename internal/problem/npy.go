@@ -5,79 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"regexp"
 	"strconv"
 	"strings"
-
-	"jacobi/internal/regular"
-	"jacobi/solver"
 )
-
-// npyFile is an open .npy file that holds a field of the mesh. Its rows are read in place, never the whole of it.
-type npyFile struct {
-	f      *os.File
-	mesh   solver.Mesh
-	offset int64 // of row 0
-}
-
-// openNPY opens the file at path and refuses it unless it holds exactly one field of the mesh: shape (NY, NX), the
-// mesh's type, little-endian, C order.
-func openNPY(path string, mesh solver.Mesh) (*npyFile, error) {
-	f, err := regular.Open(path)
-	if err != nil {
-		return nil, errors.Unwrap(err) // the caller names the path
-	}
-	n := &npyFile{f: f, mesh: mesh}
-	if err := n.check(); err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return n, nil
-}
-
-func (n *npyFile) close() error { return n.f.Close() }
-
-// read fills dst with the values of row iy from column ix on.
-func (n *npyFile) read(dst []byte, iy, ix int) error {
-	at := n.offset + int64(iy)*int64(n.mesh.RowBytes()) + int64(ix*n.mesh.DType.Size())
-	if _, err := n.f.ReadAt(dst, at); err != nil {
-		return fmt.Errorf("read %d bytes at %d: %w", len(dst), at, err)
-	}
-	return nil
-}
-
-func (n *npyFile) check() error {
-	info, err := n.f.Stat()
-	if err != nil {
-		return err
-	}
-	h, err := readHeader(n.f)
-	if err != nil {
-		return err
-	}
-	want := map[solver.DType]string{solver.Float32: "<f4", solver.Float64: "<f8"}[n.mesh.DType]
-	if h.descr != want {
-		if strings.HasPrefix(h.descr, ">") {
-			return fmt.Errorf("type %s is big-endian; %s (%s, little-endian) is wanted", h.descr, want, n.mesh.DType)
-		}
-		return fmt.Errorf("type %s; %s (%s) is wanted", h.descr, want, n.mesh.DType)
-	}
-	if h.fortran {
-		return errors.New("array in Fortran order; C order (rows one after another) is wanted")
-	}
-	if shape := fmt.Sprintf("(%d, %d)", n.mesh.NY, n.mesh.NX); h.shape != shape {
-		return fmt.Errorf("shape %s; %s (grid.ny, grid.nx) is wanted", h.shape, shape)
-	}
-	n.offset = h.size
-	whole := h.size + int64(n.mesh.NY)*int64(n.mesh.RowBytes())
-	if info.Size() < whole {
-		return fmt.Errorf("truncated: %d bytes, %d are wanted", info.Size(), whole)
-	}
-	if info.Size() > whole {
-		return fmt.Errorf("%d bytes behind the end of the array", info.Size()-whole)
-	}
-	return nil
-}
 
 // npyHeader is what precedes the array.
 type npyHeader struct {

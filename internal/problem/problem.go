@@ -97,6 +97,17 @@ func (p *Problem) Mesh() solver.Mesh { return p.mesh }
 // Name returns the title of the run: run.name, or else the preset.
 func (p *Problem) Name() string { return p.name }
 
+// Warnings returns a line for each thing that a user may not expect of the problem, though it can be solved.
+func (p *Problem) Warnings() (lines []string) {
+	if p.file == nil {
+		return nil
+	}
+	for _, w := range p.file.warnings() {
+		lines = append(lines, fmt.Sprintf("%s %q: %s", p.initial.key, p.initial.text, w))
+	}
+	return lines
+}
+
 // Close closes the initial file.
 func (p *Problem) Close() error {
 	if p.file == nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -479,6 +480,8 @@ func TestBadInitialFile(t *testing.T) {
 	good := npy(1, "<f4", "False", "(5, 4)", 20, solver.Float32)
 	nan := npy(1, "<f4", "False", "(5, 4)", 20, solver.Float32)
 	binary.LittleEndian.PutUint32(nan[len(nan)-4*(20-9):], math.Float32bits(float32(math.NaN())))
+	huge := npy(1, "<f8", "False", "(5, 4)", 20, solver.Float64)
+	binary.LittleEndian.PutUint64(huge[len(huge)-8*(20-9):], math.Float64bits(1e300))
 	for _, c := range []struct {
 		name string
 		data []byte
@@ -489,10 +492,11 @@ func TestBadInitialFile(t *testing.T) {
 		{"version", append([]byte("\x93NUMPY\x04\x00"), good[8:]...), "format version 4.0; 1.0, 2.0 and 3.0 can be read"},
 		{"long", []byte("\x93NUMPY\x02\x00\xff\xff\xff\xff"), "a header of 4294967295 bytes; at most 65536 are allowed"},
 		{"header", good[:40], "truncated in its header"},
-		{"type", npy(1, "<f8", "False", "(5, 4)", 20, solver.Float64), "type <f8; <f4 (float32) is wanted"},
-		{"integers", npy(1, "<i4", "False", "(5, 4)", 20, solver.Float32), "type <i4; <f4 (float32) is wanted"},
-		{"endian", npy(1, ">f4", "False", "(5, 4)", 20, solver.Float32), "type >f4 is big-endian; <f4 (float32, little-endian) is wanted"},
-		{"order", npy(1, "<f4", "True", "(5, 4)", 20, solver.Float32), "array in Fortran order; C order (rows one after another) is wanted"},
+		{"integers", npy(1, "<i4", "False", "(5, 4)", 20, solver.Float32),
+			"type <i4; <f4, <f8, >f4 or >f8 (float32 or float64) is wanted"},
+		{"half", npy(1, "<f2", "False", "(5, 4)", 20, solver.Float32),
+			"type <f2; <f4, <f8, >f4 or >f8 (float32 or float64) is wanted"},
+		{"huge", huge, "at row 2, column 1 (x = 0.3333333333333333, y = 0.5): 1e+300 is too large for float32"},
 		{"transposed", npy(1, "<f4", "False", "(4, 5)", 20, solver.Float32), "shape (4, 5); (5, 4) (grid.ny, grid.nx) is wanted"},
 		{"flat", npy(1, "<f4", "False", "(20,)", 20, solver.Float32), "shape (20,); (5, 4) (grid.ny, grid.nx) is wanted"},
 		{"truncated", good[:len(good)-1], "truncated: 149 bytes, 150 are wanted"},
@@ -534,6 +538,82 @@ func TestBadInitialFile(t *testing.T) {
 }
 
 // A file that shrinks after it was opened is an error of the row that is gone.
+// Values of either type and byte order, and columns one after another, give the field that the plain file gives.
+func TestInitialFileIsConverted(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "start.npy")
+	rows := [][]float64{{-1, 1, 1, -2}, {-1, 5.1, 6.1, -2}, {-1, 9.1, 10.1, -2}, {-1, 13.1, 14.1, -2}, {-1, 0, 0, -2}}
+	const rounded = "its values are float64, and are rounded to grid.dtype float32"
+	const columns = "it is in Fortran order, which is slow to read by rows; numpy.ascontiguousarray gives the other one"
+	for _, c := range []struct {
+		descr, fortran, dtype string
+		warnings              []string
+	}{
+		{"<f4", "False", "float64", nil}, {">f4", "False", "float32", nil}, {">f8", "False", "float64", nil},
+		{"<f8", "False", "float32", []string{rounded}}, {">f8", "False", "float32", []string{rounded}},
+		{"<f4", "True", "float32", []string{columns}}, {"<f8", "True", "float64", []string{columns}},
+		{">f8", "True", "float32", []string{rounded, columns}}, {">f4", "True", "float64", []string{columns}},
+	} {
+		item := npyItems()[c.descr]
+		data := npy(1, c.descr, c.fortran, "(5, 4)", 20, item.dtype)
+		values := data[len(data)-20*item.dtype.Size():]
+		for iy := range 5 {
+			for ix := range 4 {
+				at, v := 4*iy+ix, float64(4*iy+ix)+0.1
+				if c.fortran == "True" {
+					at = 5*ix + iy
+				}
+				if item.dtype == solver.Float32 {
+					item.order.PutUint32(values[4*at:], math.Float32bits(float32(v)))
+				} else {
+					item.order.PutUint64(values[8*at:], math.Float64bits(v))
+				}
+			}
+		}
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		p := open(t, config(4, 5, c.dtype, configs.Problem{Initial: path, Left: "-1", Right: "-2"}))
+		want := make([][]float64, len(rows))
+		for iy, row := range rows {
+			want[iy] = slices.Clone(row)
+			for ix, v := range row {
+				if c.descr[1:] == "f4" || c.dtype == "float32" {
+					want[iy][ix] = float64(float32(v))
+				}
+			}
+		}
+		equal(t, field(t, p), want)
+		if m, err := p.MaxAbs(0, 5); m != want[3][2] || err != nil {
+			t.Errorf("%v: MaxAbs %v, %v", c, m, err)
+		}
+		if err := p.Check(t.Context()); err != nil {
+			t.Errorf("%v: %v", c, err)
+		}
+		for i, w := range c.warnings {
+			c.warnings[i] = fmt.Sprintf("problem.initial %q: %s", path, w)
+		}
+		if got := p.Warnings(); !slices.Equal(got, c.warnings) {
+			t.Errorf("%v: warnings %q, want %q", c, got, c.warnings)
+		}
+	}
+}
+
+// A mapped file that becomes shorter is an error, and not the end of the process.
+func TestMappedInitialFileShrinks(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "start.npy")
+	if err := os.WriteFile(path, npy(1, "<f8", "True", "(5000, 4)", 20000, solver.Float64), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := open(t, config(4, 5000, "float64", configs.Problem{Initial: path}))
+	if err := os.Truncate(path, 4096); err != nil {
+		t.Fatal(err)
+	}
+	want := `problem.initial "` + path + `": row 4000: the file became shorter, or could not be read`
+	if err := p.Row(4000, make([]byte, 32)); err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+}
+
 func TestInitialFileShrinks(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "start.npy")
 	if err := os.WriteFile(path, npy(1, "<f4", "False", "(5, 4)", 20, solver.Float32), 0o600); err != nil {

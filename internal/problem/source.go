@@ -1,6 +1,7 @@
 package problem
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -138,7 +139,12 @@ func (p *Problem) fileRow(iy int, dst []byte) error {
 	for i := 0; i < len(dst); i += size {
 		v := p.get(dst[i:])
 		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return p.finite(p.initial, iy, 1+i/size, v)
+			exact, err := p.file.exact(iy, 1+i/size) // before it was rounded
+			if err == nil {
+				err = p.finite(p.initial, iy, 1+i/size, exact)
+			}
+			return cmp.Or(err, fmt.Errorf("%s %q: row %d: changed while it was read", p.initial.key, p.initial.text,
+				iy))
 		}
 	}
 	return nil

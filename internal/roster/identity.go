@@ -27,6 +27,14 @@ const (
 	EnvRunID     = "JACOBI_RUN_ID"
 )
 
+// EnvLaunchedBy says who started a rank, where the environment speaks of several.
+const EnvLaunchedBy = "JACOBI_LAUNCHED_BY"
+
+// Variables returns the names of the variables that say who a rank is.
+func Variables() []string {
+	return []string{EnvRank, EnvSize, EnvLocalRank, EnvLocalSize, EnvRunID, EnvLaunchedBy}
+}
+
 // soloRunID names the run of a rank that was started alone.
 const soloRunID = "solo"
 

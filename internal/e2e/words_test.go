@@ -1,0 +1,86 @@
+package e2e
+
+import (
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/dustin/go-humanize"
+)
+
+// What a user may not want is told before the run, in a dry run and by doctor, and does not keep it from starting.
+func TestWarnings(t *testing.T) {
+	dir := t.TempDir()
+	size := append(set("grid.nx=40", "grid.ny=48", "solver.max_iterations=3"), "-np", "2")
+	first := append(set("grid.dtype=float64", "output.dir=.", "output.field=start.npy"), size...)
+	if out := run(t, dir, "launcher", first...); out.code != 0 {
+		t.Fatalf("exit code %d\n%s", out.code, out.stderr)
+	}
+	args := append(set("problem.initial=start.npy", "device.threads=4096"), size...)
+	stray := "environment JACOBI_SOVLER: no key has this variable, and it is ignored"
+	want := []string{
+		stray,
+		`problem.initial "start.npy": its values are float64, and are rounded to grid.dtype float32`,
+		fmt.Sprintf("device.threads 4096: 2 ranks on this machine keep 8192 threads busy, and it has %s", coresText()),
+	}
+	env := []string{"JACOBI_SOVLER=1"}
+	dry := runWith(t, env, dir, "launcher", append(args, "--dry-run")...)
+	out := runWith(t, env, dir, "launcher", append(args, "--set", "device.threads=2")...)
+	if out.code != 0 || dry.code != 0 {
+		t.Fatalf("exit codes %d, %d\n%s%s", dry.code, out.code, dry.stderr, out.stderr)
+	}
+	for _, w := range want {
+		if !strings.Contains(dry.stdout, "\n# Warning: "+w+"\n") {
+			t.Errorf("no warning %s in the dry run:\n%s", w, dry.stdout)
+		}
+	}
+	for _, w := range want[:2] {
+		if strings.Count(out.stderr, "launcher: warning: "+w+"\n") != 1 {
+			t.Errorf("no warning, or several: %s:\n%s", w, out.stderr)
+		}
+	}
+	d := parseDiagnosis(t, runWith(t, env, dir, "launcher", append([]string{"doctor", "--json"}, args...)...))
+	if len(d.Warnings) != 3 || d.Warnings[0].What != want[0] || d.Warnings[1].What != want[1] ||
+		!strings.Contains(d.Warnings[2].What, "8192 threads of ranks 0, 1 share") {
+		t.Errorf("doctor warns of %+v", d.Warnings)
+	}
+}
+
+func coresText() string {
+	if n := runtime.NumCPU(); n != 1 {
+		return fmt.Sprintf("%d cores", n)
+	}
+	return "1 core"
+}
+
+// A dry run, doctor and the report of the run tell the same memory.
+func TestMemoryIsTheSameEverywhere(t *testing.T) {
+	for _, more := range [][]string{nil, set("checkpoint.every=10m", "checkpoint.dir=checkpoints", "halo.depth=5",
+		"device.threads=3")} {
+		dir := t.TempDir()
+		args := append(append(set("grid.nx=1000", "grid.ny=960", "solver.max_iterations=3"), "-np", "3"), more...)
+		dry := run(t, dir, "launcher", append(args, "--dry-run")...)
+		d := parseDiagnosis(t, run(t, dir, "launcher", append([]string{"doctor", "--json"}, args...)...))
+		if out := run(t, dir, "launcher", args...); out.code != 0 {
+			t.Fatalf("exit code %d\n%s", out.code, out.stderr)
+		}
+		total := int64(0)
+		for i, k := range readReport(t, filepath.Join(dir, "out")).Ranks {
+			total += k.MemoryBytes
+			if said := d.Ranks[i].Report.MemoryBytes; said != k.MemoryBytes {
+				t.Errorf("rank %d takes %d bytes, and doctor said %d", i, k.MemoryBytes, said)
+			}
+			line := fmt.Sprintf("  %s\n", humanize.IBytes(uint64(k.MemoryBytes)))
+			if rows := strings.Split(dry.stdout, fmt.Sprintf("\n#   %d ", i)); len(rows) != 2 ||
+				!strings.Contains(rows[1][:strings.Index(rows[1], "\n")+1], line) {
+				t.Errorf("rank %d takes %d bytes, and the dry run says\n%s", i, k.MemoryBytes, dry.stdout)
+			}
+		}
+		if want := fmt.Sprintf("\n# Memory: %s for fields and halos, ",
+			humanize.IBytes(uint64(total))); !strings.Contains(dry.stdout, want) {
+			t.Errorf("the ranks take %d bytes, and the dry run says\n%s", total, dry.stdout)
+		}
+	}
+}

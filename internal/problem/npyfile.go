@@ -1,0 +1,175 @@
+package problem
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"runtime/debug"
+
+	"golang.org/x/sys/unix"
+
+	"jacobi/internal/regular"
+	"jacobi/solver"
+)
+
+// npyFile is an open .npy file that holds a field of the mesh. Its rows are read in place, never the whole of it.
+type npyFile struct {
+	f       *os.File
+	mesh    solver.Mesh
+	item    npyItem
+	fortran bool
+	offset  int64  // of the first value
+	mapped  []byte // the whole file if it is in Fortran order, where a row lies on as many pages as it has values
+}
+
+// npyItem is how a file holds its values.
+type npyItem struct {
+	dtype solver.DType
+	order binary.ByteOrder
+}
+
+// npyItems are the types of values that can be read, by their names in a header.
+func npyItems() map[string]npyItem {
+	return map[string]npyItem{
+		"<f4": {solver.Float32, binary.LittleEndian}, ">f4": {solver.Float32, binary.BigEndian},
+		"<f8": {solver.Float64, binary.LittleEndian}, ">f8": {solver.Float64, binary.BigEndian},
+	}
+}
+
+// value returns the value at the start of raw.
+func (t npyItem) value(raw []byte) float64 {
+	if t.dtype == solver.Float32 {
+		return float64(math.Float32frombits(t.order.Uint32(raw)))
+	}
+	return math.Float64frombits(t.order.Uint64(raw))
+}
+
+// openNPY opens the file at path and refuses it unless it holds exactly one field of the mesh: shape (NY, NX), of
+// float32 or
+// float64.
+func openNPY(path string, mesh solver.Mesh) (*npyFile, error) {
+	f, err := regular.Open(path)
+	if err != nil {
+		return nil, errors.Unwrap(err) // the caller names the path
+	}
+	n := &npyFile{f: f, mesh: mesh}
+	if err := n.check(); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return n, nil
+}
+
+func (n *npyFile) check() error {
+	info, err := n.f.Stat()
+	if err != nil {
+		return err
+	}
+	h, err := readHeader(n.f)
+	if err != nil {
+		return err
+	}
+	item, ok := npyItems()[h.descr]
+	if !ok {
+		return fmt.Errorf("type %s; <f4, <f8, >f4 or >f8 (float32 or float64) is wanted", h.descr)
+	}
+	if shape := fmt.Sprintf("(%d, %d)", n.mesh.NY, n.mesh.NX); h.shape != shape {
+		return fmt.Errorf("shape %s; %s (grid.ny, grid.nx) is wanted", h.shape, shape)
+	}
+	n.item, n.offset, n.fortran = item, h.size, h.fortran
+	whole := n.at(n.mesh.NY-1, n.mesh.NX-1) + int64(item.dtype.Size())
+	if info.Size() < whole {
+		return fmt.Errorf("truncated: %d bytes, %d are wanted", info.Size(), whole)
+	}
+	if info.Size() > whole {
+		return fmt.Errorf("%d bytes behind the end of the array", info.Size()-whole)
+	}
+	if n.fortran {
+		n.mapped, err = unix.Mmap(int(n.f.Fd()), 0, int(whole), unix.PROT_READ, unix.MAP_SHARED)
+	}
+	return err
+}
+
+func (n *npyFile) close() error {
+	if n.mapped == nil {
+		return n.f.Close()
+	}
+	mapped := n.mapped
+	n.mapped = nil
+	return errors.Join(unix.Munmap(mapped), n.f.Close())
+}
+
+// at returns the offset of a value.
+func (n *npyFile) at(iy, ix int) int64 {
+	i := int64(iy)*int64(n.mesh.NX) + int64(ix)
+	if n.fortran {
+		i = int64(ix)*int64(n.mesh.NY) + int64(iy)
+	}
+	return n.offset + i*int64(n.item.dtype.Size())
+}
+
+// read fills dst with the values of row iy from column ix on, rounded to the type of the mesh.
+func (n *npyFile) read(dst []byte, iy, ix int) error {
+	if n.fortran {
+		return n.gather(dst, iy, ix)
+	}
+	raw, size := dst, n.item.dtype.Size()
+	convert := n.item != npyItem{n.mesh.DType, binary.LittleEndian}
+	if convert {
+		raw = make([]byte, len(dst)/n.mesh.DType.Size()*size)
+	}
+	if _, err := n.f.ReadAt(raw, n.at(iy, ix)); err != nil {
+		return fmt.Errorf("read %d bytes at %d: %w", len(raw), n.at(iy, ix), err)
+	}
+	if convert {
+		for i := range len(raw) / size {
+			n.put(dst, i, n.item.value(raw[i*size:]))
+		}
+	}
+	return nil
+}
+
+// gather is read for a file that is mapped. One that becomes shorter meanwhile faults, which is an error and no crash.
+func (n *npyFile) gather(dst []byte, iy, ix int) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if recover() != nil {
+			err = errors.New("the file became shorter, or could not be read")
+		}
+	}()
+	for i := range len(dst) / n.mesh.DType.Size() {
+		n.put(dst, i, n.item.value(n.mapped[n.at(iy, ix+i):]))
+	}
+	return nil
+}
+
+// put writes v, rounded to the type of the mesh, as value i of dst.
+func (n *npyFile) put(dst []byte, i int, v float64) {
+	if n.mesh.DType == solver.Float32 {
+		binary.LittleEndian.PutUint32(dst[4*i:], math.Float32bits(float32(v)))
+		return
+	}
+	binary.LittleEndian.PutUint64(dst[8*i:], math.Float64bits(v))
+}
+
+// exact returns a value as the file has it.
+func (n *npyFile) exact(iy, ix int) (float64, error) {
+	wide := *n
+	wide.mesh.DType = solver.Float64
+	var b [8]byte
+	err := wide.read(b[:], iy, ix)
+	return math.Float64frombits(binary.LittleEndian.Uint64(b[:])), err
+}
+
+// warnings says what a user may not expect of the file.
+func (n *npyFile) warnings() (lines []string) {
+	if n.item.dtype == solver.Float64 && n.mesh.DType == solver.Float32 {
+		lines = append(lines, "its values are float64, and are rounded to grid.dtype float32")
+	}
+	if n.fortran {
+		lines = append(lines, "it is in Fortran order, which is slow to read by rows; numpy.ascontiguousarray "+
+			"gives the other one")
+	}
+	return lines
+}
