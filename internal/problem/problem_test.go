@@ -583,7 +583,7 @@ func TestInitialFileIsConverted(t *testing.T) {
 			}
 		}
 		equal(t, field(t, p), want)
-		if m, err := p.MaxAbs(0, 5); m != want[3][2] || err != nil {
+		if m, err := p.MaxAbs(t.Context(), 0, 5); m != want[3][2] || err != nil {
 			t.Errorf("%v: MaxAbs %v, %v", c, m, err)
 		}
 		if err := p.Check(t.Context()); err != nil {
