@@ -21,7 +21,8 @@ tar -C "$tmp/jacobi" -c . | docker import --change 'WORKDIR /data' --change 'USE
   --change 'ENV NVIDIA_VISIBLE_DEVICES=all NVIDIA_DRIVER_CAPABILITIES=compute,utility' \
   --change 'ENTRYPOINT ["/usr/local/bin/launcher"]' --change 'CMD ["--help"]' - jacobi:local
 
-mkdir -p "$tmp/nats/bin" "$tmp/nats/usr/local/bin" "$tmp/nats/etc/nats" "$tmp/nats/tmp"
+mkdir -p "$tmp/nats/bin" "$tmp/nats/usr/local/bin" "$tmp/nats/etc/nats" "$tmp/nats/tmp" "$tmp/nats/data"
+chmod 1777 "$tmp/nats/data" # of volumes that are mounted there, too
 CGO_ENABLED=0 go build -trimpath -o "$tmp/nats/usr/local/bin/nats-server" github.com/nats-io/nats-server/v2
 cp "$(command -v busybox)" "$tmp/nats/bin/busybox"
 ln -s busybox "$tmp/nats/bin/wget"

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Makes, once, what compose.yaml needs: passwords, which never leave this directory, and the output directory with its owner.
+# Makes, once, what compose.yaml needs: passwords, which never leave this directory, the directories for outputs and checkpoints
+# with their owner, and .env with that owner and the name of the project.
 set -eu
 cd "$(dirname "$0")"
 mkdir -p -m 700 secrets # the files in it may be read by the containers' user, whoever that is
@@ -12,7 +13,9 @@ route() { printf 'authorization {user: route, password: "%s"}\n' "$1"; printf 'r
 route "$(random)" | make_secret nats_routes
 user=$(id -u):$(id -g)
 [ "$(id -u)" != 0 ] || user=65532:65532 # containers are not root
-out=${OUT_DIR:-out}
-mkdir -p "$out"
-[ "$(id -u)" != 0 ] || chown "$user" "$out"
-echo "JACOBI_USER=$user" > .env
+for dir in "${OUT_DIR:-out}" "${CHECKPOINT_DIR:-checkpoints}"; do
+  mkdir -p "$dir"
+  [ "$(id -u)" != 0 ] || chown "$user" "$dir"
+done
+# The name of the project stands here because Debian's docker-compose takes none in compose.yaml.
+printf 'JACOBI_USER=%s\nCOMPOSE_PROJECT_NAME=jacobi\n' "$user" > .env

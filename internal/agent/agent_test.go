@@ -200,7 +200,9 @@ func TestSecretsOfAgents(t *testing.T) {
 	startAgent(t, join(t, s, secret), `echo "$JACOBI_NATS_SECRET_FILE"`)
 	for _, other := range []string{"", "another secret, of others"} {
 		_, err := Find(t.Context(), join(t, s, other), 1, 300*time.Millisecond, quiet)
-		if want := fmt.Sprintf("1 ranks need as many slots, and after 300ms there are 0: all agents at %s were asked; none answered", s.URL()); err == nil || err.Error() != want {
+		want := "1 ranks need as many slots, and after 300ms there are 0, 1 too few: all agents at " + s.URL() +
+			" were asked; none answered"
+		if err == nil || err.Error() != want {
 			t.Errorf("error %v\nwant %s", err, want)
 		}
 	}
@@ -214,7 +216,8 @@ func TestSecretsOfAgents(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = Find(t.Context(), join(t, s, secret), 4, 700*time.Millisecond, quiet)
-	if err == nil || !strings.Contains(err.Error(), "there are 3: ") || !strings.Contains(err.Error(), " answers were not sealed with the secret of nats.secret_file") {
+	if err == nil || !strings.Contains(err.Error(), "there are 3, 1 too few: ") ||
+		!strings.Contains(err.Error(), " answers were not sealed with the secret of nats.secret_file") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -306,7 +309,8 @@ func TestOtherVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = Find(t.Context(), join(t, s, ""), 2, 300*time.Millisecond, quiet)
-	want := fmt.Sprintf("2 ranks need as many slots, and after 300ms there are 0: all agents at %s were asked; old-node is left out: its version is v0.0.1, the launcher's %s", s.URL(), version.String())
+	want := fmt.Sprintf("2 ranks need as many slots, and after 300ms there are 0, 2 too few: all agents at %s "+
+		"were asked; old-node is left out: its version is v0.0.1, the launcher's %s", s.URL(), version.String())
 	if err == nil || err.Error() != want {
 		t.Errorf("error %v\nwant %s", err, want)
 	}

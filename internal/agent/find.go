@@ -41,8 +41,8 @@ func Find(ctx context.Context, conn *wire.Conn, ranks int, wait time.Duration, s
 	if r := conn.Refused(); r > 0 {
 		foreign = fmt.Sprintf("; %d answers were not sealed with the secret of nats.secret_file", r)
 	}
-	return nil, fmt.Errorf("%d ranks need as many slots, and after %v there are %d: all agents at %s were asked; %s%s",
-		ranks, wait, n, conn.Server(), s.answers(), foreign)
+	return nil, fmt.Errorf("%d ranks need as many slots, and after %v there are %d, %d too few: "+
+		"all agents at %s were asked; %s%s", ranks, wait, n, ranks-n, conn.Server(), s.answers(), foreign)
 }
 
 // List returns the offers of all agents that answer within wait, by host, whatever their version.

@@ -12,15 +12,15 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 )
 
 // composed is a compose project of the files in docker/, with images made on this machine.
 type composed struct {
-	t     *testing.T
-	dir   string // copy of docker/
-	words []string
-	env   []string
+	t       *testing.T
+	project string
+	dir     string // copy of docker/
+	words   []string
+	env     []string
 }
 
 // composeWords returns how Compose is called here: Compose v2, else Debian's docker-compose.
@@ -49,19 +49,20 @@ func firstLine(b []byte) string {
 // startCluster brings four agents up, with the NATS servers of the given files of docker/.
 func startCluster(t *testing.T, files ...string) *composed {
 	t.Helper()
-	c := &composed{t: t, dir: filepath.Join(t.TempDir(), "docker"), words: composeWords(t)}
 	project := fmt.Sprintf("jacobi-test-%d", os.Getpid())
+	c := &composed{t: t, project: project, dir: filepath.Join(t.TempDir(), "docker"), words: composeWords(t)}
 	if err := os.CopyFS(c.dir, os.DirFS("../../docker")); err != nil {
 		t.Fatal(err)
 	}
-	for _, secret := range []string{"secrets", ".env", "out"} { // of somebody who uses the folder
+	for _, secret := range []string{"secrets", ".env", "out", "checkpoints"} { // of somebody who uses the folder
 		if err := os.RemoveAll(filepath.Join(c.dir, secret)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	c.env = append(os.Environ(), "JACOBI_IMAGE=jacobi:local", "NATS_IMAGE=nats:local", "SLOTS=2", "COMPOSE_PROJECT_NAME="+project)
+	c.env = append(os.Environ(), "JACOBI_IMAGE=jacobi:local", "NATS_IMAGE=nats:local", "SLOTS=2")
 	images.Do(func() { c.must(exec.Command("sh", "../../docker/local-images.sh", staticBin(t))) })
 	c.must(exec.Command("sh", filepath.Join(c.dir, "prepare.sh")))
+	c.rename()
 	for _, f := range files {
 		c.words = append(c.words, "-f", filepath.Join(c.dir, f))
 	}
@@ -82,6 +83,25 @@ func startCluster(t *testing.T, files ...string) *composed {
 	})
 	c.must(c.compose("up", "-d", "--no-build", "--scale", "node=4"))
 	return c
+}
+
+// rename gives the project, whose name prepare.sh has chosen, one of its own, so that it meets no other on this
+// machine.
+func (c *composed) rename() {
+	c.t.Helper()
+	file := filepath.Join(c.dir, ".env")
+	env, err := os.ReadFile(file)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	const name = "COMPOSE_PROJECT_NAME=jacobi\n"
+	if !bytes.Contains(env, []byte(name)) {
+		c.t.Fatalf("want %q in .env:\n%s", name, env)
+	}
+	env = bytes.Replace(env, []byte(name), []byte("COMPOSE_PROJECT_NAME="+c.project+"\n"), 1)
+	if err := os.WriteFile(file, env, 0o644); err != nil {
+		c.t.Fatal(err)
+	}
 }
 
 // staticBin builds the programs for containers: names are looked up without the C library's modules.
@@ -116,15 +136,33 @@ func (c *composed) must(cmd *exec.Cmd) string {
 	return out.String()
 }
 
+// launch returns what runs the launcher service with these arguments.
+func (c *composed) launch(args ...string) []string {
+	return append([]string{"run", "--rm", "-T", "launcher", "--nodes", "--config", "/run.yaml"}, args...)
+}
+
 // begin starts the launcher service with these arguments and waits until it sweeps.
 func (c *composed) begin(args ...string) *live {
 	c.t.Helper()
-	words := append([]string{"run", "--rm", "-T", "launcher", "-np", "8", "--nodes", "--config", "/run.yaml"}, args...)
-	cmd := c.compose(words...)
+	cmd := c.compose(c.launch(args...)...)
 	cmd.Env = c.env
 	l := startCommand(c.t, cmd)
 	l.waitFor(`sweeps`)
 	return l
+}
+
+// killNodes kills the containers of n of the four nodes and returns their host names.
+func (c *composed) killNodes(n int) (hosts []string) {
+	c.t.Helper()
+	// Compose itself takes seconds for the list while all cores sweep.
+	list := exec.Command("docker", "ps", "--quiet", "--filter", "label=com.docker.compose.service=node",
+		"--filter", "label=com.docker.compose.project="+c.project)
+	hosts = strings.Fields(c.must(list)) // a host's name is the short form of its container's
+	if len(hosts) != 4 {
+		c.t.Fatalf("containers %v, want 4", hosts)
+	}
+	c.must(exec.Command("docker", append([]string{"kill"}, hosts[:n]...)...))
+	return hosts[:n]
 }
 
 func (c *composed) sha() string {
@@ -137,37 +175,51 @@ var composeRun = slices.Clip(set("grid.nx=256", "grid.ny=256"))
 // images makes the images once for all tests.
 var images sync.Once
 
-// Eight ranks on four containers give the answer of one rank. A container that dies ends the run with a clear error, and the
-// agents that are left take no slots with them. Nothing is left when the cluster goes down.
+// When two of four nodes die, a run goes on from its checkpoint if the slots that are left suffice for its ranks;
+// else it ends and says how many are missing, and goes on once they are there. Checkpoints are in JetStream, or in
+// the directory that all containers share. The answer is that of one rank, and nothing is left when the cluster goes
+// down.
 func TestComposeCluster(t *testing.T) {
 	c := startCluster(t, "compose.yaml")
-	want, _ := solve(t, append(composeRun, "--set", "solver.max_iterations=300", "-np", "1")...)
-	short := append([]string{"run", "--rm", "-T", "launcher", "-np", "8", "--nodes", "--config", "/run.yaml", "--set", "solver.max_iterations=300"}, composeRun...)
-	c.must(c.compose(short...))
-	if got := c.sha(); got != want.sha {
-		t.Errorf("field %s, want %s", got, want.sha)
+	problem := slices.Clip(append(composeRun, set("solver.max_iterations=10000", "checkpoint.every=200")...))
+	want, _ := solve(t, append(composeRun, "--set", "solver.max_iterations=10000", "-np", "1")...)
+	check := func() {
+		t.Helper()
+		r := readReport(t, filepath.Join(c.dir, "out"))
+		if r.FieldSHA256 != want.sha || r.ResumedAfter == 0 {
+			t.Errorf("field %s, resumed after %d sweeps; want %s, after some", r.FieldSHA256, r.ResumedAfter, want.sha)
+		}
 	}
-	l := c.begin(append(composeRun, set("solver.max_iterations=100000000", "solver.tolerance=0", "halo.timeout=20s")...)...)
-	nodes := strings.Fields(c.must(c.compose("ps", "-q", "node")))
-	if len(nodes) != 4 {
-		t.Fatalf("containers %v, want 4", nodes)
-	}
-	killed := time.Now()
-	c.must(exec.Command("docker", "kill", nodes[2]))
+
+	// Eight ranks need all slots.
+	eight := append(problem, "-np", "8", "--set", "checkpoint.nats=jacobi", "--max-restarts", "1", "--wait", "2s")
+	l := c.begin(eight...)
+	l.waitFor(`\d{3,} of 10000 sweeps`)
+	hosts := strings.Join(c.killNodes(2), "|")
 	code, output := l.end()
-	if took := time.Since(killed); took > 30*time.Second {
-		t.Errorf("the run ended %v after the kill", took)
+	for _, words := range []string{
+		`rank \d on (` + hosts + `) was lost with its host|rank \d on \S+ failed: `,
+		`launcher: no restart: --nodes: 8 ranks need as many slots, and after 2s there are 4, 4 too few: `,
+		`launcher: --restart goes on after sweep \d+, from nats:jacobi`,
+	} {
+		if code != 1 || !regexp.MustCompile(words).MatchString(output) {
+			t.Errorf("exit code %d, want 1 and %s in\n%s", code, words, output)
+		}
 	}
-	host := nodes[2][:12]
-	if code != 1 || !regexp.MustCompile(`rank \d on `+host+` was lost with its host|rank \d on \S+ failed: `).MatchString(output) {
-		t.Errorf("exit code %d, want 1 and a word of %s in\n%s", code, host, output)
-	}
-	// The others are free again; restart brings back the fourth.
 	c.must(c.compose("up", "-d", "--no-build", "--no-recreate", "--scale", "node=4"))
-	c.must(c.compose(short...))
-	if got := c.sha(); got != want.sha {
-		t.Errorf("after the kill: field %s, want %s", got, want.sha)
+	c.must(c.compose(c.launch(append(eight, "--restart")...)...))
+	check()
+
+	// Four ranks, one on each node, find as many slots on the two nodes that are left.
+	four := append(problem, "-np", "4", "--set", "checkpoint.dir=checkpoints", "--max-restarts", "1")
+	l = c.begin(append(four, "--map-by", "node")...)
+	awaitName(t, filepath.Join(c.dir, "checkpoints"), isCheckpoint, l)
+	c.killNodes(2)
+	restart := `launcher: restart 1 of 1: on after sweep \d+, from checkpoints\nlauncher: 4 ranks on \w+, \w+: `
+	if code, output := l.end(); code != 0 || !regexp.MustCompile(restart).MatchString(output) {
+		t.Fatalf("exit code %d, want 0 and a restart on two nodes\n%s", code, output)
 	}
+	check()
 }
 
 // A run goes on, to the same answer, when one of three NATS servers dies.
@@ -175,7 +227,7 @@ func TestComposeClusterOfServers(t *testing.T) {
 	long := append(composeRun, set("solver.max_iterations=4000", "halo.depth=8")...)
 	c := startCluster(t, "compose.yaml", "compose.cluster.yaml")
 	want, _ := solve(t, append(slices.Clip(long), "-np", "1")...)
-	l := c.begin(long...)
+	l := c.begin(append(slices.Clip(long), "-np", "8")...)
 	servers := strings.Fields(c.must(c.compose("ps", "-q", "nats-2")))
 	if len(servers) != 1 {
 		t.Fatalf("containers %v, want 1", servers)

@@ -166,7 +166,8 @@ func TestDoctorNamesFaults(t *testing.T) {
 		{"several", "launcher", set("output.dir=/proc/none", "problem.left=1/(y-y)", "nats.url=nats://127.0.0.1:1"),
 			[]string{`problem\.left "1/\(y-y\)"`, `output\.dir "/proc/none": cannot be created`, `nats\.url: connect to the NATS server at nats://127\.0\.0\.1:1: connection refused`}},
 		{"password", "launcher", set("nats.url=" + wrong.String()), []string{`nats\.url: connect to the NATS server at nats://\S+: (?i).*(authorization|credentials)`}},
-		{"no agents", "launcher", append(set("nats.url="+u.String()), "--nodes", "--wait", "200ms"), []string{`--nodes: 4 ranks need as many slots, and after 200ms there are 0: .*none answered`}},
+		{"no agents", "launcher", append(set("nats.url="+u.String()), "--nodes", "--wait", "200ms"),
+			[]string{`--nodes: 4 ranks .* there are 0, 4 too few: .*none answered`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
