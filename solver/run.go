@@ -43,12 +43,12 @@ type Decisive struct {
 	Norm  float64
 }
 
-// Times are wall-clock times of one rank within Run.
+// Times are wall-clock times of one rank within Run, by the clock of the host: a device may sweep during the waits.
 type Times struct {
 	Total    time.Duration // first sweep to last
-	Compute  time.Duration // in the backend
+	Compute  time.Duration // in the backend: sweeping, or launching sweeps and waiting for their sums
 	HaloWait time.Duration // sending, and waiting for neighbours' rows
-	NormWait time.Duration // waiting for the sums of the device and of other ranks
+	NormWait time.Duration // handing sums in, and waiting for those of other ranks
 	Save     time.Duration // copying the state for the Saver
 }
 
@@ -233,11 +233,15 @@ func (r *run) post(ctx context.Context, lag int) error {
 		if b.Index < r.posted {
 			continue
 		}
-		err := r.timed(&r.times.NormWait, func() error {
-			sums, err := r.backend.Sums(ctx, b)
-			if err != nil {
-				return err
-			}
+		var sums []Sum
+		err := r.timed(&r.times.Compute, func() (err error) {
+			sums, err = r.backend.Sums(ctx, b)
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("sweep %d: norm: %w", b.First, err)
+		}
+		err = r.timed(&r.times.NormWait, func() error {
 			return r.reducer.Post(ctx, b.Index, Contribution{Sums: sums, Flags: r.flags()})
 		})
 		if err != nil {

@@ -21,7 +21,10 @@ func (o *outputs) rankReport(result solver.Result) output.RankReport {
 	rep := output.RankReport{
 		Rank: o.id.Rank, Node: self.NodeID, Host: self.Host, PID: self.PID, Device: o.describe, GPU: o.chosen, Kernel: o.kernel, Threads: o.threads(),
 		Stripe: [2]int{s.Lo, s.Hi}, MemoryBytes: o.memoryBytes(), Transports: map[string]output.LinkReport{},
-		Output: o.way, Compute: result.Times.Compute.Seconds(), HaloWait: result.Times.HaloWait.Seconds(), NormWait: result.Times.NormWait.Seconds(),
+		Output: o.way, Compute: result.Times.Compute.Seconds(), NormWait: result.Times.NormWait.Seconds(),
+	}
+	if !o.gpuWaits() {
+		rep.HaloWait = new(result.Times.HaloWait.Seconds())
 	}
 	var err error
 	if rep.RSSBytes, err = peakResident(); err != nil {
@@ -56,6 +59,18 @@ func (o *outputs) memoryBytes() int64 {
 		bytes += int64(o.layout.Stripe.Rows()) * int64(o.layout.Mesh.RowBytes())
 	}
 	return bytes
+}
+
+// gpuWaits reports whether the GPU waits for the rows of all neighbours, so that the host does not know how long.
+func (o *outputs) gpuWaits() bool {
+	waits := false
+	for side, has := range o.layout.Neighbour {
+		if has && o.direct[side].Transport == "" {
+			return false
+		}
+		waits = waits || has
+	}
+	return waits
 }
 
 // report returns the report of the run from the parts of all ranks, on rank 0.

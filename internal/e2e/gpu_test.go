@@ -65,6 +65,20 @@ func TestSameBitsOnGPUs(t *testing.T) {
 	}
 }
 
+// The time in which a GPU sweeps is no wait for norms: a rank alone waits for nobody's.
+func TestTimesOfARankOnGPUs(t *testing.T) {
+	needGPU(t)
+	_, r := solve(t, append(set("grid.nx=2048", "grid.ny=2048", "solver.max_iterations=10000", "solver.tolerance=0",
+		"output.field=", "output.picture=", "device.backend=cuda"), "-np", "1")...)
+	k := r.Ranks[0]
+	if k.Compute <= k.NormWait || k.Compute+k.NormWait > r.Times.Sweeps {
+		t.Errorf("of %g s, compute %g s, norm wait %g s: want most in compute", r.Times.Sweeps, k.Compute, k.NormWait)
+	}
+	if k.HaloWait != nil {
+		t.Errorf("halo wait %g s, want null: the GPU has the rows itself", *k.HaloWait)
+	}
+}
+
 // A rank that is killed leaves its neighbours' streams, or kernels where each has a GPU to itself, waiting for a word in their memory;
 // they end all the same.
 func TestKilledRankOnGPUsEndsTheRun(t *testing.T) {

@@ -118,6 +118,9 @@ type report struct {
 	Depth        int          `json:"depth"`
 	ResumedAfter int          `json:"resumed_after"`
 	Ranks        []rankReport `json:"ranks"`
+	Times        struct {
+		Sweeps float64 `json:"sweeps_seconds"`
+	} `json:"times"`
 }
 
 // decisive is the norm that ended a run.
@@ -136,7 +139,12 @@ type rankReport struct {
 	MemoryBytes int64  `json:"memory_bytes"`
 	Output      string `json:"output"`
 	RSSBytes    int64  `json:"rss_bytes"`
-	Transports  map[string]struct {
+
+	Compute  float64  `json:"compute_seconds"`
+	HaloWait *float64 `json:"halo_wait_seconds"`
+	NormWait float64  `json:"norm_wait_seconds"`
+
+	Transports map[string]struct {
 		Neighbour int    `json:"neighbour"`
 		Transport string `json:"transport"`
 		Why       string `json:"why"`

@@ -88,9 +88,10 @@ type RankReport struct {
 
 	Output string `json:"output,omitempty"` // how the rank's rows came to output.dir: WroteFile, or WroteNATS and a host
 
-	Compute  float64 `json:"compute_seconds"`
-	HaloWait float64 `json:"halo_wait_seconds"`
-	NormWait float64 `json:"norm_wait_seconds"`
+	// What the host did in the sweeps, as in solver.Times; docs/gpus.md says what it means on a GPU.
+	Compute  float64  `json:"compute_seconds"`
+	HaloWait *float64 `json:"halo_wait_seconds"` // nil where a GPU waits itself
+	NormWait float64  `json:"norm_wait_seconds"`
 }
 
 // The ways of a rank's rows to output.dir.

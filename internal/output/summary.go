@@ -171,13 +171,30 @@ func rankTable(w io.Writer, ranks []RankReport) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "  Rank\tHost\tDevice\tRows\tTop\tBottom\tCompute\tHalo wait\tNorm wait\tMemory")
 	for _, k := range ranks[:min(len(ranks), tableRanks)] {
-		fmt.Fprintf(t, "  %d\t%s\t%s\t[%d, %d)\t%s\t%s\t%.4f s\t%.4f s\t%.4f s\t%s\n", k.Rank, k.Host, k.Device,
-			k.Stripe[0], k.Stripe[1], side(k, solver.Top), side(k, solver.Bottom), k.Compute, k.HaloWait, k.NormWait, bytesOf(k.MemoryBytes))
+		fmt.Fprintf(t, "  %d\t%s\t%s\t[%d, %d)\t%s\t%s\t%.4f s\t%s\t%.4f s\t%s\n", k.Rank, k.Host, k.Device,
+			k.Stripe[0], k.Stripe[1], side(k, solver.Top), side(k, solver.Bottom),
+			k.Compute, haloWait(k), k.NormWait, bytesOf(k.MemoryBytes))
 	}
 	t.Flush() // w is a buffer, which does not fail
+	if slices.ContainsFunc(ranks, func(k RankReport) bool { return k.GPU != nil }) {
+		fmt.Fprint(w, gpuTimes)
+	}
 	if more := len(ranks) - tableRanks; more > 0 {
 		fmt.Fprintf(w, "  ... and %s, see the report\n", plural(more, "more rank"))
 	}
+}
+
+// gpuTimes says below the table what its times are on a GPU.
+const gpuTimes = `  On a GPU, Compute is its host launching passes and waiting for them to end.
+  While the host waits for halos or norms, the GPU sweeps on. "-": it waits for
+  halos itself, and Compute has that time.
+`
+
+func haloWait(k RankReport) string {
+	if k.HaloWait == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.4f s", *k.HaloWait)
 }
 
 // side says where a side of a rank leads: "rank 3, shm", or "boundary".

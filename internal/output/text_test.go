@@ -150,7 +150,7 @@ func testReport(ranks int) Report {
 				"top":    {Neighbour: (i + ranks - 1) % ranks, Transport: "shm", Why: "same node"},
 				"bottom": {Neighbour: (i + 1) % ranks, Transport: transport, Why: "other node"},
 			},
-			Compute: 0.375, HaloWait: 0.0625, NormWait: 0.03125,
+			Compute: 0.375, HaloWait: new(0.0625), NormWait: 0.03125,
 		})
 	}
 	return r
@@ -177,6 +177,13 @@ func TestSummary(t *testing.T) {
 		{"interrupted", 1, func(r *Report) {
 			r.StopReason, r.Sweeps, r.Norm, r.Ranks[0].Transports, r.Files, r.FieldSHA256 = solver.Interrupted, 0, nil, nil, nil, ""
 			r.Mesh.Periodic = false
+		}},
+		{"gpus", 2, func(r *Report) {
+			for i := range r.Ranks {
+				k := &r.Ranks[i]
+				k.Device, k.GPU = fmt.Sprintf("cuda %d, NVIDIA H200", i), &GPUReport{Index: i}
+			}
+			r.Ranks[0].HaloWait = nil
 		}},
 		{"many", 18, func(*Report) {}},
 		{"resumed", 2, func(r *Report) {

@@ -1,0 +1,60 @@
+package solver_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"jacobi/solver"
+)
+
+// slow is a backend on a device: launches return at once, and a block's sums come when the device has swept it.
+type slow struct {
+	*plain
+	pass time.Duration
+}
+
+func (s slow) Sums(ctx context.Context, b solver.Block) ([]solver.Sum, error) {
+	time.Sleep(s.pass)
+	return s.plain.Sums(ctx, b)
+}
+
+// others is a reducer that waits for other ranks.
+type others struct {
+	*hub
+	wait time.Duration
+}
+
+func (o others) Wait(ctx context.Context, block uint64) (solver.Contribution, error) {
+	time.Sleep(o.wait)
+	return o.hub.Wait(ctx, block)
+}
+
+// A rank that waits for its own device computes; only the wait for other ranks' sums is a wait for norms.
+func TestTimesTellTheDeviceFromTheOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const passes = 5
+		f := formula{mesh: solver.Mesh{NX: 8, NY: 12, DType: solver.Float64}, value: bump}
+		l := solver.Layout{Mesh: f.mesh, Stripe: f.mesh.Interior(), Depth: 2}
+		limits := solver.Limits{MaxSweeps: 2, Lag: 1}
+		p := newPlain(l, limits)
+		if err := p.Load(t.Context(), f); err != nil {
+			t.Fatal(err)
+		}
+		x, err := solver.NewHostExchange(p, l, [2]solver.RowLink{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		device, reducer := slow{p, 30 * time.Millisecond}, others{newHub(1), 2 * time.Millisecond}
+		result, err := solver.Run(t.Context(), device, x, reducer,
+			solver.Options{Initial: f, Depth: 2, MaxSweeps: 2, MaxIterations: 2 * passes})
+		if err != nil {
+			t.Fatal(err)
+		}
+		const sums, norms = passes * 30 * time.Millisecond, passes * 2 * time.Millisecond
+		if want := (solver.Times{Total: sums + norms, Compute: sums, NormWait: norms}); result.Times != want {
+			t.Errorf("times %+v, want %+v", result.Times, want)
+		}
+	})
+}
