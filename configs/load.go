@@ -59,6 +59,18 @@ func (o Options) runFile() ([]byte, error) {
 	return data, err
 }
 
+// LogFormat returns log.format as Load would merge it, also where Load refuses other keys: for the words with which it does.
+func LogFormat(o Options) string {
+	m := merger{v: viper.New(), keys: keys()}
+	m.v.SetDefault("log.format", Default().Log.Format)
+	if data, err := readFile(o.File); o.File != "" && err == nil {
+		_ = m.file(o.File, data) // what is wrong with it, Load says
+	}
+	_ = m.environ(o.Environ)
+	m.set(o.Set)
+	return m.v.GetString("log.format")
+}
+
 func readFile(path string) ([]byte, error) { return regular.ReadFile(path, maxFile) }
 
 // merge is Load with the contents of the run file at hand.

@@ -58,7 +58,7 @@ func (h *handshake) settle(ctx context.Context, part func(context.Context) (Link
 	if err != nil {
 		return nil, Info{}, fmt.Errorf("halo: rank %d, %s side: link with rank %d on %s: %w", h.end.Rank, h.end.Side, h.end.Neighbour, h.theirs.Host, err)
 	}
-	h.opts.NATS.Log.Debug("link open", zap.Int("rank", h.end.Rank), zap.Stringer("side", h.end.Side), zap.Int("neighbour", h.end.Neighbour),
+	h.opts.NATS.Log.Debug("link open", zap.Stringer("side", h.end.Side), zap.Int("neighbour", h.end.Neighbour),
 		zap.String("transport", info.Transport), zap.String("why", info.Why))
 	return l, info, nil
 }

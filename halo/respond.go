@@ -55,7 +55,7 @@ func (r *responder) wait(ctx context.Context) (Link, Info, error) {
 func (r *responder) onProposal(m *nats.Msg) {
 	var p proposal
 	if err := json.Unmarshal(m.Data, &p); err != nil {
-		r.opts.NATS.Log.Warn("refused a proposal", zap.Int("rank", r.end.Rank), zap.Error(err))
+		r.opts.NATS.Log.Warn("refused a proposal", zap.Error(err))
 		return
 	}
 	r.mu.Lock()
@@ -72,7 +72,7 @@ func (r *responder) onProposal(m *nats.Msg) {
 		err = r.opts.NATS.Conn.Publish(m.Reply, msg)
 	}
 	if err != nil { // the lower rank asks again
-		r.opts.NATS.Log.Debug("answer lost", zap.Int("rank", r.end.Rank), zap.Error(err))
+		r.opts.NATS.Log.Debug("answer lost", zap.Error(err))
 	}
 }
 

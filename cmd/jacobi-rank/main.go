@@ -10,11 +10,13 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+	"go.uber.org/zap/zapcore"
 
 	"jacobi/configs"
 	"jacobi/internal/logging"
 	"jacobi/internal/output"
 	"jacobi/internal/roster"
+	"jacobi/internal/show"
 	"jacobi/internal/version"
 	"jacobi/solver"
 )
@@ -68,16 +70,17 @@ func run(args []string) int {
 		fmt.Println("jacobi-rank", version.String())
 		return exitOK
 	}
-	result, err := start(*file, *set, *by)
+	options := configs.Options{File: *file, Set: *set, Environ: os.Environ()}
+	result, err := start(options, *by)
 	stop, isStop := errors.AsType[*stopped](err)
 	switch {
 	case isStop:
 		return stop.die()
 	case err != nil && roster.IsConsequence(err):
-		fmt.Fprintln(os.Stderr, "jacobi-rank:", err)
+		goodbye(err, options, *by)
 		return exitConsequence
 	case err != nil:
-		fmt.Fprintln(os.Stderr, "jacobi-rank:", err)
+		goodbye(err, options, *by)
 		return exitFailed
 	case result.Reason == solver.Interrupted:
 		return exitInterrupted
@@ -85,16 +88,30 @@ func run(args []string) int {
 	return exitOK
 }
 
+// goodbye says why this rank ends. A launcher reads the line, and shows it as its log is.
+func goodbye(err error, options configs.Options, by string) {
+	text := show.Values(err.Error())
+	origin, unknown := roster.Identify(options.Environ, by)
+	switch {
+	case unknown == nil && origin.By == roster.ByLauncher, configs.LogFormat(options) != "json":
+		fmt.Fprintln(os.Stderr, "jacobi-rank:", text)
+	case unknown != nil:
+		_, _ = os.Stderr.Write(logging.Line(zapcore.ErrorLevel, -1, text)) // there is nobody to tell of an error
+	default:
+		_, _ = os.Stderr.Write(logging.Line(zapcore.ErrorLevel, origin.Rank, text))
+	}
+}
+
 // start reads who this rank is and what to solve, and solves it.
-func start(file string, set []string, by string) (solver.Result, error) {
-	origin, err := roster.Identify(os.Environ(), by)
+func start(options configs.Options, by string) (solver.Result, error) {
+	origin, err := roster.Identify(options.Environ, by)
 	if err != nil {
 		return solver.Result{}, err
 	}
 	if origin.Size > 0 && origin.By != roster.ByLauncher { // whose run.ranks must be the same
-		set = append(set, fmt.Sprintf("run.ranks=%d", origin.Size))
+		options.Set = append(options.Set, fmt.Sprintf("run.ranks=%d", origin.Size))
 	}
-	cfg, err := configs.Load(configs.Options{File: file, Set: set, Environ: os.Environ()})
+	cfg, err := configs.Load(options)
 	if err != nil {
 		return solver.Result{}, err
 	}
@@ -112,7 +129,7 @@ func start(file string, set []string, by string) (solver.Result, error) {
 		return solver.Result{}, err
 	}
 	if origin.By != roster.ByLauncher && origin.Rank == 0 {
-		for _, text := range configs.StrayVariables(os.Environ(), roster.Variables()) {
+		for _, text := range configs.StrayVariables(options.Environ, roster.Variables()) {
 			log.Warn(text)
 		}
 	}

@@ -90,8 +90,8 @@ func startBench(ctx context.Context, o benchOptions, stdout, stderr io.Writer) e
 	if err != nil {
 		return err
 	}
-	b := &bench{repeat: o.repeat, name: o.name, kind: scaling.Strong, limit: o.timeout, screen: newScreen(stdout,
-		stderr, o.tag)}
+	b := &bench{repeat: o.repeat, name: o.name, kind: scaling.Strong, limit: o.timeout,
+		screen: newScreen(stdout, stderr, o.look(cfg))}
 	if o.weak {
 		b.kind = scaling.Weak
 	}

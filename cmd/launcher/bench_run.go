@@ -186,7 +186,7 @@ func (b *bench) once(ctx, told context.Context, p *plan) (output.Report, error) 
 
 // failed ends the benchmark once it has begun: not everything that was asked for could be measured.
 func (b *bench) failed(p *plan, err error) error {
-	b.screen.say(fmt.Sprintf("%d x %d, %s: %v", p.mesh.NX, p.mesh.NY, plural(len(p.ranks), "rank"), err))
+	b.screen.fail(fmt.Sprintf("%d x %d, %s: %v", p.mesh.NX, p.mesh.NY, plural(len(p.ranks), "rank"), err))
 	return exitError{launch.ExitFailed}
 }
 

@@ -35,6 +35,7 @@ type options struct {
 	restarts  int // most starts after the first
 	dryRun    bool
 	verbose   bool
+	quiet     bool
 }
 
 const about = `launcher solves the Laplace equation on a 2D mesh by Jacobi's iteration, with one process a rank.
@@ -120,6 +121,7 @@ func (o *options) define(f *pflag.FlagSet) {
 	f.Lookup("tag-output").NoOptDefVal = "stream"
 	f.Var(&o.timeout, "timeout", "stop the run after this time, as in `10m`, and write what there is (default: none)")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "say more: log.level debug")
+	f.BoolVarP(&o.quiet, "quiet", "q", false, "print failures and, at the end, the result in one line; log.level error")
 }
 
 // check refuses flags with values that they cannot have, and turns those that stand for keys into keys.
@@ -130,8 +132,14 @@ func (o *options) check(cmd *cobra.Command) (err error) {
 		}
 		o.set = append(o.set, fmt.Sprintf("run.ranks=%d", o.ranks))
 	}
+	if o.verbose && o.quiet {
+		return errors.New("--verbose and --quiet: one of them is wanted")
+	}
 	if o.verbose {
 		o.set = append(o.set, "log.level=debug")
+	}
+	if o.quiet {
+		o.set = append(o.set, "log.level=error")
 	}
 	if o.tag, err = launch.ParseTag(o.tagOutput); err != nil {
 		return fmt.Errorf("--tag-output %w", err)
@@ -146,6 +154,11 @@ func (o *options) check(cmd *cobra.Command) (err error) {
 		return fmt.Errorf("--timeout %s: a positive duration is wanted, as in 10m", o.timeout.text)
 	}
 	return nil
+}
+
+// look returns how lines are shown.
+func (o *options) look(cfg configs.Config) look {
+	return look{tag: o.tag, json: cfg.Log.Format == "json", quiet: o.quiet}
 }
 
 // load returns the merged configuration. Variables of -x count, and are set in this process.
@@ -180,7 +193,7 @@ func start(ctx context.Context, o options, stdout, stderr io.Writer) error {
 	began := time.Now()
 	limited, cancel := o.timeout.bound(ctx)
 	defer cancel()
-	scr := newScreen(stdout, stderr, o.tag)
+	scr := newScreen(stdout, stderr, o.look(cfg))
 	p, err := o.plan(limited, cfg, scr.say)
 	if err != nil {
 		return err

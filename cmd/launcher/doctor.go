@@ -20,6 +20,7 @@ import (
 	"jacobi/internal/launch"
 	"jacobi/internal/output"
 	"jacobi/internal/roster"
+	"jacobi/internal/show"
 	"jacobi/internal/version"
 	"jacobi/internal/wire"
 	"jacobi/solver"
@@ -47,7 +48,7 @@ func newDoctorCommand(stdout, stderr io.Writer) *cobra.Command {
 			if o.verbose {
 				quiet = stderr
 			}
-			return examineRun(cmd.Context(), o, asJSON, stdout, newScreen(quiet, quiet, o.tag))
+			return examineRun(cmd.Context(), o, asJSON, stdout, newScreen(quiet, quiet, look{tag: o.tag}))
 		},
 	}
 	o.define(cmd.Flags())
@@ -90,7 +91,7 @@ func (d *diagnosis) fault(err error, do string) {
 	if err == nil {
 		return
 	}
-	for line := range strings.SplitSeq(err.Error(), "\n") {
+	for line := range strings.SplitSeq(show.Values(err.Error()), "\n") {
 		d.Faults = append(d.Faults, finding{line, do})
 	}
 }
@@ -136,6 +137,7 @@ func (d *diagnosis) examine(ctx context.Context, o options, scr *screen) error {
 		d.fault(err, "correct the key or flag; launcher --dry-run prints all keys")
 		return nil
 	}
+	scr.look = o.look(cfg)
 	at, err := o.places.place(ctx, cfg, scr.say)
 	if err != nil {
 		d.fault(err, "ask for fewer ranks with -np, or give more places: --host, --hostfile, or agents (launcher node) at nats.url")

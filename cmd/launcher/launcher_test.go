@@ -71,7 +71,8 @@ func TestRefusals(t *testing.T) {
 	}{
 		{"--dryrun", "unknown flag --dryrun: did you mean --dry-run?"},
 		{"--frobnicate", "unknown flag: --frobnicate; see launcher --help"},
-		{"-q", "unknown shorthand flag: 'q' in -q; see launcher --help"},
+		{"-k", "unknown shorthand flag: 'k' in -k; see launcher --help"},
+		{"-q -v", "--verbose and --quiet: one of them is wanted"},
 		{"-np", "flag needs an argument: --np; see launcher --help"},
 		{"-np x", `--np "x": an integer is wanted`},
 		{"-np 0", "-np 0: at least 1 is wanted"},

@@ -8,7 +8,13 @@ import (
 	"os"
 	"strings"
 
+	"github.com/spf13/cobra"
+	"go.uber.org/zap/zapcore"
+
+	"jacobi/configs"
 	"jacobi/internal/launch"
+	"jacobi/internal/logging"
+	"jacobi/internal/show"
 )
 
 func main() { os.Exit(run(os.Args[1:])) }
@@ -19,25 +25,39 @@ type exitError struct{ code int }
 func (e exitError) Error() string { return fmt.Sprintf("exit code %d", e.code) }
 
 func run(args []string) int {
-	cmd := newCommand(os.Stdout, os.Stderr)
-	cmd.SetArgs(mpiArgs(args))
-	err := cmd.Execute()
+	root := newCommand(os.Stdout, os.Stderr)
+	root.SetArgs(mpiArgs(args))
+	cmd, err := root.ExecuteC()
 	if err == nil {
 		return launch.ExitOK
 	}
 	if e, ok := errors.AsType[exitError](err); ok {
 		return e.code
 	}
-	fmt.Fprint(os.Stderr, refusal(err))
+	fmt.Fprint(os.Stderr, refusal(err, wantsJSON(cmd)))
 	if errors.Is(err, errTimeLimit) {
 		return launch.ExitTimeout
 	}
 	return launch.ExitFailed
 }
 
+// wantsJSON says whether the flags and files that cmd was given ask for a log in JSON.
+func wantsJSON(cmd *cobra.Command) bool {
+	file, _ := cmd.Flags().GetString("config") // a command without these flags has none
+	set, _ := cmd.Flags().GetStringArray("set")
+	return configs.LogFormat(configs.Options{File: file, Set: set, Environ: os.Environ()}) == "json"
+}
+
 // refusal says why nothing was started: one line a fault.
-func refusal(err error) string {
-	lines := strings.Split(err.Error(), "\n")
+func refusal(err error, asJSON bool) string {
+	lines := strings.Split(show.Values(err.Error()), "\n")
+	if asJSON {
+		var all strings.Builder
+		for _, line := range lines {
+			all.Write(logging.Line(zapcore.ErrorLevel, -1, line))
+		}
+		return all.String()
+	}
 	if len(lines) == 1 {
 		return "launcher: " + lines[0] + "\n"
 	}

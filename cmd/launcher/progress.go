@@ -26,7 +26,10 @@ type progress interface {
 
 // newProgress shows progress on s: as a bar on a terminal, else in lines.
 func newProgress(s *screen, maxSweeps int) progress {
-	if isTerminal(s.stderr) {
+	switch {
+	case s.quiet:
+		return noProgress{}
+	case isTerminal(s.stderr) && !s.json:
 		b := newBar(s.stderr, maxSweeps)
 		s.show(b)
 		return &barProgress{screen: s, bar: b}

@@ -1,19 +1,22 @@
 package main
 
 import (
+	"bytes"
 	"io"
 	"os"
 	"sync"
 
+	"go.uber.org/zap/zapcore"
 	"golang.org/x/term"
 
 	"jacobi/internal/launch"
+	"jacobi/internal/logging"
 )
 
 // screen is where lines of the ranks and of the launcher go, each one whole. While a progress bar is shown, lines for
 // its terminal go above it.
 type screen struct {
-	tag            launch.Tag
+	look
 	stdout, stderr io.Writer
 	sameTerminal   bool // stdout and stderr are terminals
 
@@ -22,8 +25,15 @@ type screen struct {
 	bar *bar // nil if there is none
 }
 
-func newScreen(stdout, stderr io.Writer, tag launch.Tag) *screen {
-	return &screen{tag: tag, stdout: stdout, stderr: stderr, sameTerminal: isTerminal(stdout) && isTerminal(stderr)}
+// look is how lines are shown.
+type look struct {
+	tag   launch.Tag // of lines of ranks
+	json  bool       // every line is an entry of a log in JSON, without tags
+	quiet bool       // the launcher speaks of nothing but failures
+}
+
+func newScreen(stdout, stderr io.Writer, l look) *screen {
+	return &screen{look: l, stdout: stdout, stderr: stderr, sameTerminal: isTerminal(stdout) && isTerminal(stderr)}
 }
 
 // isTerminal says whether w is a terminal that can move its cursor.
@@ -36,20 +46,51 @@ func isTerminal(w io.Writer) bool {
 func (s *screen) rankLine(rank int, from launch.Stream, line []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.buf = s.tag.Append(s.buf[:0], rank, from, line)
+	switch {
+	case !s.json:
+		s.buf = s.tag.Append(s.buf[:0], rank, from, line)
+	case logging.IsLine(line, rank):
+		s.buf = append(append(s.buf[:0], line...), '\n')
+	default:
+		s.buf = logging.Line(levelOf(from, line), rank, string(line))
+	}
 	s.write(from, s.buf)
 }
 
-// say shows a line of the launcher.
-func (s *screen) say(text string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.buf = append(append(append(s.buf[:0], "launcher: "...), text...), '\n')
-	s.write(launch.Stderr, s.buf)
+// levelOf returns the level of what a rank printed past its logger.
+func levelOf(from launch.Stream, line []byte) zapcore.Level {
+	switch {
+	case from == launch.Stdout:
+		return zapcore.InfoLevel
+	case bytes.HasPrefix(line, []byte(launch.RankBinary+": ")): // its last words
+		return zapcore.ErrorLevel
+	}
+	return zapcore.WarnLevel
 }
 
+// say shows a line of the launcher.
+func (s *screen) say(text string) { s.tell(zapcore.InfoLevel, "", text) }
+
 // warn shows a line that tells of something which the user may not want.
-func (s *screen) warn(text string) { s.say("warning: " + text) }
+func (s *screen) warn(text string) { s.tell(zapcore.WarnLevel, "warning: ", text) }
+
+// fail shows why the run failed.
+func (s *screen) fail(text string) { s.tell(zapcore.ErrorLevel, "", text) }
+
+// tell shows a line of the launcher; prefix tells its level where a log does not.
+func (s *screen) tell(level zapcore.Level, prefix, text string) {
+	if s.quiet && level < zapcore.ErrorLevel {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.json {
+		s.buf = logging.Line(level, -1, text)
+	} else {
+		s.buf = append(append(append(append(s.buf[:0], "launcher: "...), prefix...), text...), '\n')
+	}
+	s.write(launch.Stderr, s.buf)
+}
 
 // Write shows lines of the launcher's log.
 func (s *screen) Write(lines []byte) (int, error) {

@@ -50,7 +50,7 @@ func TestLinesOfProgressComeSoonThenEveryFewSecondsAndAtTheEnd(t *testing.T) {
 
 func TestLinesStayWholeAndTagged(t *testing.T) {
 	var out, errOut bytes.Buffer
-	s := newScreen(&out, &errOut, launch.TagRank)
+	s := newScreen(&out, &errOut, look{tag: launch.TagRank})
 	var wg sync.WaitGroup
 	for rank := range 4 {
 		wg.Go(func() {
@@ -78,7 +78,7 @@ func TestLinesStayWholeAndTagged(t *testing.T) {
 func TestBarLeavesLinesWhole(t *testing.T) {
 	var terminal bytes.Buffer // written by the bar's goroutine, read after close
 	b := newBar(&terminal, 1000, mpb.WithAutoRefresh(), mpb.WithRefreshRate(time.Millisecond))
-	s := newScreen(&terminal, &terminal, launch.TagRank)
+	s := newScreen(&terminal, &terminal, look{tag: launch.TagRank})
 	s.sameTerminal = true
 	s.show(b)
 	p := &barProgress{screen: s, bar: b}
@@ -133,7 +133,7 @@ func TestConcludeSumsUpOrSaysWhy(t *testing.T) {
 			"launcher: rank 2 on here failed: disk full (last known sweep: 7)\n"},
 	} {
 		var out, errOut bytes.Buffer
-		err := conclude(c.out, c.o, c.run, newScreen(&out, &errOut, launch.TagRank))
+		err := conclude(c.out, c.o, c.run, newScreen(&out, &errOut, look{tag: launch.TagRank}))
 		code := 0
 		if e, ok := errors.AsType[exitError](err); ok {
 			code = e.code

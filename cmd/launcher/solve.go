@@ -145,16 +145,16 @@ func runRanks(ctx context.Context, p *plan, w way, limit timeLimit, scr *screen,
 // conclude says how the run ended.
 func conclude(out launch.Outcome, o configs.Output, runID string, scr *screen) error {
 	if out.Err != nil {
-		scr.say(out.Err.Error())
+		scr.fail(out.Err.Error())
 		return exitError{out.ExitCode()}
 	}
 	if out.Killed() {
-		scr.say("the ranks were killed; outputs of earlier runs are as they were")
+		scr.fail("the ranks were killed; outputs of earlier runs are as they were")
 		return exitError{out.ExitCode()}
 	}
 	report, err := readReport(out.Report, o, runID)
 	if err != nil {
-		scr.say("the run ended well, but its report is lost: " + err.Error())
+		scr.fail("the run ended well, but its report is lost: " + err.Error())
 		return exitError{launch.ExitFailed}
 	}
 	if err := output.Summary(scr.stdout, report); err != nil {

@@ -1,10 +1,13 @@
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/dustin/go-humanize"
@@ -82,5 +85,76 @@ func TestMemoryIsTheSameEverywhere(t *testing.T) {
 			humanize.IBytes(uint64(total))); !strings.Contains(dry.stdout, want) {
 			t.Errorf("the ranks take %d bytes, and the dry run says\n%s", total, dry.stdout)
 		}
+	}
+}
+
+// checkJSON parses every line as an entry of a log, in which no key stands twice, and returns the messages.
+func checkJSON(t *testing.T, text string) (messages []string) {
+	t.Helper()
+	for line := range strings.Lines(text) {
+		d := json.NewDecoder(strings.NewReader(line))
+		keys := map[string]bool{}
+		if start, err := d.Token(); err != nil || start != json.Delim('{') {
+			t.Errorf("no object: %q", line)
+			continue
+		}
+		for d.More() {
+			key, err := d.Token()
+			var value any
+			if err == nil {
+				err = d.Decode(&value)
+			}
+			if err != nil {
+				t.Errorf("%v in %q", err, line)
+				break
+			}
+			name := key.(string)
+			if keys[name] {
+				t.Errorf("%s stands twice in %q", name, line)
+			}
+			keys[name] = true
+			if name == "msg" {
+				messages = append(messages, value.(string))
+			}
+		}
+		if !json.Valid([]byte(line)) || !keys["level"] || !keys["ts"] || !keys["msg"] {
+			t.Errorf("no entry of a log: %q", line)
+		}
+	}
+	return messages
+}
+
+// With log.format json every line on stderr is JSON: of ranks, of the launcher, of what refuses a run, of a crash.
+func TestEveryLineIsJSON(t *testing.T) {
+	size := append(set("grid.nx=64", "grid.ny=64", "solver.max_iterations=20", "log.format=json"), "-np", "2")
+	dir := t.TempDir()
+	for _, c := range []struct {
+		args []string
+		code int
+		want string // one of the messages
+	}{
+		{append(set("halo.transport=nats", "device.threads=64"), "-v"), 0, "20 of 20 sweeps (100%), "},
+		{set("grid.nxx=5"), 1, "unknown key grid.nxx (--set): did you mean grid.nx?"},
+		{[]string{"--frobnicate"}, 1, "unknown flag: --frobnicate; see launcher --help"},
+		{append(set("output.dir=/proc/none"), "--dry-run"), 0, ""},
+		{[]string{"doctor", "-v"}, 0, "link open"},
+		{[]string{"bench", "--ranks", "1", "--sizes", "32", "--repeat", "1"}, 0, "1 of 1 row complete: out/bench.json, out/bench.csv"},
+	} {
+		out := run(t, dir, "launcher", append(size, c.args...)...)
+		messages := checkJSON(t, out.stderr)
+		found := slices.ContainsFunc(messages, func(m string) bool { return strings.HasPrefix(m, c.want) })
+		if out.code != c.code || c.want != "" && !found {
+			t.Errorf("%v: exit code %d, no message %q in\n%s", c.args, out.code, c.want, out.stderr)
+		}
+	}
+	l := begin(t, dir, size...)
+	l.waitFor(`sweeps \(0%\)`)
+	rank := l.allRanks(2)[1]
+	if err := syscall.Kill(rank, syscall.SIGQUIT); err != nil { // Go says where its goroutines are, and ends
+		t.Fatal(err)
+	}
+	code, text := l.end()
+	if messages := checkJSON(t, text); code != 1 || !slices.Contains(messages, "SIGQUIT: quit") {
+		t.Errorf("exit code %d\n%s", code, text)
 	}
 }
