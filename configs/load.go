@@ -59,7 +59,8 @@ func (o Options) runFile() ([]byte, error) {
 	return data, err
 }
 
-// LogFormat returns log.format as Load would merge it, also where Load refuses other keys: for the words with which it does.
+// LogFormat returns log.format as Load would merge it, also where Load refuses other keys: for the words with which
+// it does.
 func LogFormat(o Options) string {
 	m := merger{v: viper.New(), keys: keys()}
 	m.v.SetDefault("log.format", Default().Log.Format)

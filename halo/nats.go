@@ -293,7 +293,8 @@ func (l *NATSLink) refuse(err error) {
 	l.in.refusal = err
 	l.in.mu.Unlock()
 	l.logOnce.Do(func() {
-		l.opts.Log.Warn("refused a frame; more are only counted", zap.Stringer("side", l.end.Side), zap.Int("neighbour", l.end.Neighbour), zap.Error(err))
+		l.opts.Log.Warn("refused a frame; more are only counted", zap.Stringer("side", l.end.Side),
+			zap.Int("neighbour", l.end.Neighbour), zap.Error(err))
 	})
 }
 

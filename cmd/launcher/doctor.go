@@ -19,6 +19,7 @@ import (
 	"jacobi/internal/examine"
 	"jacobi/internal/launch"
 	"jacobi/internal/output"
+	"jacobi/internal/problem"
 	"jacobi/internal/roster"
 	"jacobi/internal/show"
 	"jacobi/internal/version"
@@ -92,7 +93,9 @@ func (d *diagnosis) fault(err error, do string) {
 		return
 	}
 	for line := range strings.SplitSeq(show.Values(err.Error()), "\n") {
-		d.Faults = append(d.Faults, finding{line, do})
+		if !slices.ContainsFunc(d.Faults, func(f finding) bool { return f.What == line }) {
+			d.Faults = append(d.Faults, finding{line, do})
+		}
 	}
 }
 
@@ -130,25 +133,30 @@ func (d *diagnosis) examine(ctx context.Context, o options, scr *screen) error {
 	if err == nil {
 		cfg, err = o.resumed(cfg)
 	}
-	if err == nil {
-		err = configs.Validate(cfg)
-	}
 	if err != nil {
-		d.fault(err, "correct the key or flag; launcher --dry-run prints all keys")
+		d.fault(err, correctKey)
+		return nil
+	}
+	defer examine.Undo(cfg.Output.Dir)()
+	defer examine.Undo(cfg.Checkpoint.Dir)()
+	if err := configs.Validate(cfg); err != nil {
+		d.fault(err, correctKey)
+		d.withoutPlan(ctx, cfg)
 		return nil
 	}
 	scr.look = o.look(cfg)
 	at, err := o.places.place(ctx, cfg, scr.say)
 	if err != nil {
 		d.fault(err, "ask for fewer ranks with -np, or give more places: --host, --hostfile, or agents (launcher node) at nats.url")
-		if !o.places.nodes { // which were looked for at the server
-			d.server(ctx, cfg)
+		if o.places.nodes { // which were looked for at the server
+			cfg.NATS.URL = ""
 		}
+		d.withoutPlan(ctx, cfg)
 		return nil
 	}
 	p, err := newPlan(cfg, at)
-	if err != nil {
-		d.fault(err, "correct the key that it names")
+	d.fault(err, "correct the key that it names")
+	if p == nil {
 		return nil
 	}
 	p.trial = true
@@ -161,8 +169,6 @@ func (d *diagnosis) examine(ctx context.Context, o options, scr *screen) error {
 		d.fault(err, "build both programs (make build) and keep them in one folder")
 		return nil
 	}
-	defer examine.Undo(cfg.Output.Dir)()
-	defer examine.Undo(cfg.Checkpoint.Dir)()
 	for _, f := range p.faults(ctx, true) {
 		d.fault(f.error, f.do)
 	}
@@ -182,6 +188,31 @@ func (d *diagnosis) examine(ctx context.Context, o options, scr *screen) error {
 		return nil
 	}
 	return d.conclude(p, out, c)
+}
+
+const correctKey = "correct the key or flag; launcher --dry-run prints all keys"
+
+// withoutPlan looks at what needs none, where keys or places do not make one: those parts of cfg that have no fault
+// yet.
+func (d *diagnosis) withoutPlan(ctx context.Context, cfg configs.Config) {
+	sound := func(sections ...string) bool {
+		return !slices.ContainsFunc(d.Faults, func(f finding) bool {
+			return slices.ContainsFunc(sections, func(s string) bool { return strings.HasPrefix(f.What, s+".") })
+		})
+	}
+	if sound("grid", "problem") {
+		prob, err := problem.New(cfg)
+		d.fault(err, correctProblem)
+		if err == nil {
+			d.fault(prob.Close(), correctProblem)
+		}
+	}
+	if sound("output") && len(cfg.Output.Names()) > 0 {
+		d.fault(output.CheckDir(cfg.Output.Dir), correctOutput)
+	}
+	if sound("nats") {
+		d.server(ctx, cfg)
+	}
 }
 
 // output tells of output.dir.

@@ -82,6 +82,9 @@ func (p *plan) checkMemory() error {
 	if len(p.gpus) > 0 {
 		return p.checkDeviceMemory()
 	}
+	if p.sweepOnGPUs() {
+		return nil // of other hosts, or of GPUs that cannot be opened
+	}
 	if err := configs.CheckMemory(p.hereBytes()); err != nil {
 		return fmt.Errorf("grid.nx %d, grid.ny %d: %w", p.mesh.NX, p.mesh.NY, err)
 	}

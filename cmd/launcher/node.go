@@ -45,7 +45,8 @@ func newNodeCommand(stderr io.Writer) *cobra.Command {
 			if err := configs.Validate(cfg); err != nil {
 				return err
 			}
-			return serveNode(cmd.Context(), cfg, slots, newScreen(io.Discard, stderr, look{tag: launch.TagNone, json: cfg.Log.Format == "json"}))
+			return serveNode(cmd.Context(), cfg, slots, newScreen(io.Discard, stderr, look{tag: launch.TagNone,
+				json: cfg.Log.Format == "json"}))
 		},
 	}
 	f := cmd.Flags()

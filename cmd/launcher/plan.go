@@ -37,25 +37,28 @@ type plan struct {
 	trial   bool     // the ranks end before they sweep
 }
 
-// newPlan lays out a valid configuration on places for its ranks.
+// newPlan lays out a valid configuration on places for its ranks. Where it returns a plan with an error, the run
+// cannot start, and the
+// plan tells what else is wrong.
 func newPlan(cfg configs.Config, at places) (*plan, error) {
 	if err := configs.Validate(cfg); err != nil {
 		return nil, err
 	}
-	prob, err := problem.New(cfg)
-	if err != nil {
-		return nil, err
+	prob, bad := problem.New(cfg)
+	if prob == nil {
+		return nil, bad
 	}
 	p := &plan{cfg: cfg, mesh: prob.Mesh(), title: prob.Name(), places: at, notes: prob.Warnings()}
-	if err := errors.Join(prob.Close(), p.chooseGPUs()); err != nil {
-		return nil, err
-	}
+	bad = errors.Join(bad, prob.Close(), p.chooseGPUs())
 	p.depth, p.why = p.haloDepth()
+	var err error
 	if p.stripes, err = solver.Partition(p.mesh.NY, cfg.Run.Ranks, p.depth); err != nil {
-		return nil, err
+		return nil, errors.Join(bad, err)
 	}
-	p.memory, err = p.workOutMemory()
-	return p, err
+	if p.memory, err = p.workOutMemory(); err != nil {
+		return nil, errors.Join(bad, err)
+	}
+	return p, bad
 }
 
 // haloDepth returns the depth that the ranks will take and why.
@@ -87,14 +90,19 @@ type fault struct {
 	do string
 }
 
+// What to do about faults.
+const (
+	correctProblem = "correct the expression or file that it names"
+	correctOutput  = "make it a directory that you may write, with room, or set output.dir to another one"
+)
+
 // faults returns what check refuses.
 func (p *plan) faults(ctx context.Context, create bool) (faults []fault) {
-	if err := p.checkMemory(); err != nil { // the other checks take memory, too
-		return []fault{{err, "take a smaller grid or grid.dtype float32, fewer ranks on this machine, or more machines"}}
-	}
+	tooLarge := p.checkMemory()
 	for _, f := range []fault{
-		{p.checkProblem(ctx), "correct the expression or file that it names"},
-		{p.checkOutput(create), "make it a directory that you may write, with room, or set output.dir to another one"},
+		{tooLarge, "take a smaller grid or grid.dtype float32, fewer ranks on this machine, or more machines"},
+		{p.checkProblem(ctx, tooLarge == nil), correctProblem},
+		{p.checkOutput(create), correctOutput},
 		{p.checkCheckpoints(ctx, create), "make it a directory that you may write, with room, or name another one"},
 	} {
 		if f.error != nil {
@@ -104,12 +112,18 @@ func (p *plan) faults(ctx context.Context, create bool) (faults []fault) {
 	return faults
 }
 
-func (p *plan) checkProblem(ctx context.Context) error {
+// checkProblem looks at the expressions and the file of the problem and, if values says so, at values of them, for
+// which it
+// takes memory.
+func (p *plan) checkProblem(ctx context.Context, values bool) error {
 	prob, err := problem.New(p.cfg)
 	if err != nil {
 		return err
 	}
-	return errors.Join(prob.Check(ctx), prob.Close())
+	if values {
+		err = prob.Check(ctx)
+	}
+	return errors.Join(err, prob.Close())
 }
 
 func (p *plan) checkOutput(create bool) error {

@@ -126,7 +126,7 @@ func checkJSON(t *testing.T, text string) (messages []string) {
 
 // With log.format json every line on stderr is JSON: of ranks, of the launcher, of what refuses a run, of a crash.
 func TestEveryLineIsJSON(t *testing.T) {
-	size := append(set("grid.nx=64", "grid.ny=64", "solver.max_iterations=20", "log.format=json"), "-np", "2")
+	size := set("grid.nx=64", "grid.ny=64", "solver.max_iterations=20", "log.format=json", "run.ranks=2")
 	dir := t.TempDir()
 	for _, c := range []struct {
 		args []string
@@ -138,7 +138,8 @@ func TestEveryLineIsJSON(t *testing.T) {
 		{[]string{"--frobnicate"}, 1, "unknown flag: --frobnicate; see launcher --help"},
 		{append(set("output.dir=/proc/none"), "--dry-run"), 0, ""},
 		{[]string{"doctor", "-v"}, 0, "link open"},
-		{[]string{"bench", "--ranks", "1", "--sizes", "32", "--repeat", "1"}, 0, "1 of 1 row complete: out/bench.json, out/bench.csv"},
+		{[]string{"bench", "--ranks", "1", "--sizes", "32", "--repeat", "1"}, 0,
+			"1 of 1 row complete: out/bench.json, out/bench.csv"},
 	} {
 		out := run(t, dir, "launcher", append(size, c.args...)...)
 		messages := checkJSON(t, out.stderr)

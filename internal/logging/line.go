@@ -31,5 +31,6 @@ func IsLine(line []byte, rank int) bool {
 		Rank  *int           `json:"rank"`
 		Text  *string        `json:"msg"`
 	}
-	return json.Unmarshal(line, &entry) == nil && entry.Level != nil && entry.Text != nil && entry.Rank != nil && *entry.Rank == rank
+	return json.Unmarshal(line, &entry) == nil && entry.Level != nil && entry.Text != nil && entry.Rank != nil &&
+		*entry.Rank == rank
 }

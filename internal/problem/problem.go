@@ -39,7 +39,8 @@ type part struct {
 func (p part) constant() bool { return !p.node.onX && !p.node.onY }
 
 // New parses the expressions of cfg and opens its initial file, if there is one. The error holds one line a fault,
-// each with the key, its value and the cause. Values are looked at by Check, Row and MaxAbs.
+// each with the key, its value and the cause; a problem beside it tells Mesh and Name, and nothing else. Values are
+// looked at by Check, Row and MaxAbs.
 func New(cfg configs.Config) (*Problem, error) {
 	dtype, err := solver.ParseDType(cfg.Grid.DType)
 	if err != nil {
@@ -86,7 +87,9 @@ func New(cfg configs.Config) (*Problem, error) {
 		parse(&p.initial, "problem.initial", def.Initial)
 	}
 	if len(faults) > 0 {
-		return nil, errors.Join(append(faults, p.Close())...)
+		err := errors.Join(append(faults, p.Close())...)
+		p.file = nil
+		return p, err
 	}
 	return p, nil
 }

@@ -11,8 +11,9 @@ func TestValues(t *testing.T) {
 		`grid.nx "5 x": an integer is wanted`: `grid.nx "5 x": an integer is wanted`,
 		`problem.left "` + long + ` b": column 1: unknown`: `problem.left "` + long[:119] + " … " + long[:37] +
 			` b" (303 characters): column 1: unknown`,
-		"unknown key " + long + " (--set)": "unknown key " + long[:120] + " … " + long[:40] + " (299 characters) (--set)",
-		`a "quote that does not end`:       `a "quote that does not end`,
+		"unknown key " + long + " (--set)": "unknown key " + long[:120] + " … " + long[:40] +
+			" (299 characters) (--set)",
+		`a "quote that does not end`: `a "quote that does not end`,
 	} {
 		if got := Values(message); got != want {
 			t.Errorf("%q became\n%q, want\n%q", message, got, want)
