@@ -1,15 +1,18 @@
 package e2e
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
 
 	"jacobi/cuda/driver"
+	"jacobi/internal/output"
 )
 
 // needGPU returns the number of GPUs, or says visibly that the test did not run.
@@ -68,8 +71,20 @@ func TestSameBitsOnGPUs(t *testing.T) {
 // The time in which a GPU sweeps is no wait for norms: a rank alone waits for nobody's.
 func TestTimesOfARankOnGPUs(t *testing.T) {
 	needGPU(t)
-	_, r := solve(t, append(set("grid.nx=2048", "grid.ny=2048", "solver.max_iterations=10000", "solver.tolerance=0",
-		"output.field=", "output.picture=", "device.backend=cuda"), "-np", "1")...)
+	dir := t.TempDir()
+	out := run(t, dir, "launcher", append(set("grid.nx=2048", "grid.ny=2048", "solver.max_iterations=10000",
+		"solver.tolerance=0", "output.field=", "output.picture=", "device.backend=cuda"), "-np", "1")...)
+	if out.code != 0 {
+		t.Fatalf("exit code %d\n%s", out.code, out.stderr)
+	}
+	data, err := os.ReadFile(filepath.Join(dir, "out", "report.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r output.Report
+	if err := json.Unmarshal(data, &r); err != nil {
+		t.Fatal(err)
+	}
 	k := r.Ranks[0]
 	if k.Compute <= k.NormWait || k.Compute+k.NormWait > r.Times.Sweeps {
 		t.Errorf("of %g s, compute %g s, norm wait %g s: want most in compute", r.Times.Sweeps, k.Compute, k.NormWait)

@@ -118,9 +118,6 @@ type report struct {
 	Depth        int          `json:"depth"`
 	ResumedAfter int          `json:"resumed_after"`
 	Ranks        []rankReport `json:"ranks"`
-	Times        struct {
-		Sweeps float64 `json:"sweeps_seconds"`
-	} `json:"times"`
 }
 
 // decisive is the norm that ended a run.
@@ -139,12 +136,7 @@ type rankReport struct {
 	MemoryBytes int64  `json:"memory_bytes"`
 	Output      string `json:"output"`
 	RSSBytes    int64  `json:"rss_bytes"`
-
-	Compute  float64  `json:"compute_seconds"`
-	HaloWait *float64 `json:"halo_wait_seconds"`
-	NormWait float64  `json:"norm_wait_seconds"`
-
-	Transports map[string]struct {
+	Transports  map[string]struct {
 		Neighbour int    `json:"neighbour"`
 		Transport string `json:"transport"`
 		Why       string `json:"why"`
