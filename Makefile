@@ -62,8 +62,9 @@ bench-cpu: build ## compare the CPU backend with its peers in C; QUICK=1 for les
 	$(GO) run ./bench/cpu $(if $(QUICK),-quick)
 
 TEST_PACKAGES := g++ openssh-client openssh-server iproute2 util-linux openmpi-bin mpich munge slurm-client slurmctld slurmd
+TEST_PACKAGES += qemu-user-static libc6-arm64-cross
 TEST_PACKAGES += $(if $(shell command -v docker),docker-compose busybox-static)
-test-deps:       ## install what tests of several hosts and of schedulers need, on Debian as root; without it they say that they did not run
+test-deps:       ## install what tests of hosts, schedulers and arm64 need, on Debian as root; else they did not run
 	@dpkg -s $(TEST_PACKAGES) >/dev/null 2>&1 || { apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends $(TEST_PACKAGES); } >/dev/null
 
 deps:            ## download the Go modules

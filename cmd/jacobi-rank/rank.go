@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"time"
 
 	"go.uber.org/zap"
@@ -224,6 +225,10 @@ func (r *rank) join(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	firstRows, err := r.problem.RowsHash(ctx)
+	if err != nil {
+		return err
+	}
 	if err := r.connect(ctx); err != nil {
 		return err
 	}
@@ -241,6 +246,7 @@ func (r *rank) join(ctx context.Context) (err error) {
 	}
 	r.team, err = roster.Join(ctx, r.conn, roster.Member{
 		Identity: r.id, Version: version.String(), ConfigHash: configs.Hash(r.cfg), Host: host, PID: os.Getpid(),
+		Functions: problem.FunctionsHash(), FirstRows: firstRows, Platform: runtime.GOOS + "/" + runtime.GOARCH,
 		NodeID: node, Device: r.deviceName(), MaxAbs: maxAbs, Depth: r.preferredDepth(mesh), MaxSweeps: r.mostSweeps(mesh), Extra: extra,
 	}, r.cfg.Halo.Timeout)
 	if err != nil {

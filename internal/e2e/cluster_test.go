@@ -56,6 +56,7 @@ func canMakeHosts() string {
 // What tests of several hosts and of schedulers need and Debian has. make test shows what is missing.
 func TestOptionalPrograms(t *testing.T) {
 	t.Run("hosts", func(t *testing.T) { needHosts(t) })
+	t.Run("arm64", func(t *testing.T) { needARM64(t) })
 	for _, program := range []string{"mpirun.openmpi", "mpiexec.hydra", "srun"} {
 		t.Run(program, func(t *testing.T) { installed(t, program) })
 	}

@@ -130,6 +130,7 @@ type decisive struct {
 type rankReport struct {
 	Rank        int    `json:"rank"`
 	Device      string `json:"device"`
+	Kernel      string `json:"kernel"`
 	Host        string `json:"host"`
 	PID         int    `json:"pid"`
 	GPU         gpu    `json:"gpu"`

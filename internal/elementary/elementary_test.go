@@ -94,7 +94,7 @@ func TestCorrectlyRounded(t *testing.T) {
 			t.Parallel()
 			rng := rand.New(rand.NewPCG(1, 2))
 			args := specials()
-			for range 2000 {
+			for range 800 {
 				args = append(args, random(rng))
 			}
 			checked := 0
@@ -119,7 +119,7 @@ func TestCorrectlyRounded(t *testing.T) {
 			rng := rand.New(rand.NewPCG(3, 4))
 			args := specials()
 			checked := 0
-			for range 4000 {
+			for range 2000 {
 				x, y := random(rng), random(rng)
 				if rng.IntN(3) == 0 {
 					x = args[rng.IntN(len(args))]

@@ -220,7 +220,28 @@ func (c *collector) tooLate(m Member) string {
 func (c *collector) problems() []string {
 	p := slices.Clone(c.faults)
 	p = c.differing(p, "version", func(m Member) string { return m.Version })
-	return c.differing(p, "configuration hash", func(m Member) string { return m.ConfigHash })
+	p = c.differing(p, "configuration hash", func(m Member) string { return m.ConfigHash })
+	const sameBits = "a field of both would have other bits than one of either"
+	p = c.computing(p, "the elementary functions", sameBits, func(m Member) string { return m.Functions })
+	return c.computing(p, "the initial field", sameBits+"; a .npy file must be the same for all",
+		func(m Member) string { return m.FirstRows })
+}
+
+// computing adds a problem if get, a hash of values that ranks have computed, is not the same for all ranks that are
+// here. It names the first rank and the first one that differs from it.
+func (c *collector) computing(p []string, what, why string, get func(Member) string) []string {
+	var first *Member
+	for _, h := range c.byRank {
+		switch {
+		case h == nil:
+		case first == nil:
+			first = &h.Member
+		case get(h.Member) != get(*first):
+			where := func(m Member) string { return fmt.Sprintf("%v on %s (hash %s)", m, m.Platform, get(m)) }
+			return append(p, where(*first)+" and "+where(h.Member)+" have different values of "+what+": "+why)
+		}
+	}
+	return p
 }
 
 // differing adds a problem if what get returns is not the same for all ranks that are here.

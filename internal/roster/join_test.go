@@ -15,6 +15,7 @@ import (
 func member(rank, size int) Member {
 	return Member{
 		Identity: Identity{RunID: "test", Rank: rank, Size: size, LocalSize: 1}, Version: "v1", ConfigHash: "c0ffee",
+		Functions: "51e", FirstRows: "0001", Platform: "linux/amd64",
 		Host: fmt.Sprintf("host%d", rank), PID: 1000 + rank,
 	}
 }
@@ -121,6 +122,19 @@ func TestJoinRefuses(t *testing.T) {
 		"another version":  {append(all(4)[:3], with(member(3, 4), func(m *Member) { m.Version = "v2" })), []string{`the ranks differ in version: "v1" on ranks 0-2, "v2" on rank 3`}},
 		"another config":   {append(all(4)[:2], with(member(2, 4), func(m *Member) { m.ConfigHash = "f00" }), with(member(3, 4), func(m *Member) { m.ConfigHash = "f00" })), []string{`configuration hash: "c0ffee" on ranks 0, 1, "f00" on ranks 2, 3`}},
 		"missing and more": {[]Member{member(0, 4), member(1, 4), with(member(3, 4), func(m *Member) { m.Version = "v2" })}, []string{`the ranks differ in version: "v1" on ranks 0, 1, "v2" on rank 3; rank 2 of 4 did not join within `}},
+
+		"other functions": {
+			append(all(4)[:3], with(member(3, 4), func(m *Member) { m.Functions, m.Platform = "f00", "linux/arm64" })),
+			[]string{"rank 0 (host host0, pid 1000) on linux/amd64 (hash 51e) and rank 3 (host host3, pid 1003) on " +
+				"linux/arm64 (hash f00) have different values of the elementary functions: " +
+				"a field of both would have other bits than one of either"},
+		},
+		"another file": {
+			append(all(4)[:3], with(member(3, 4), func(m *Member) { m.FirstRows = "f11e" })),
+			[]string{"rank 0 (host host0, pid 1000) on linux/amd64 (hash 0001) and rank 3 (host host3, pid 1003) on " +
+				"linux/amd64 (hash f11e) have different values of the initial field: " +
+				"a field of both would have other bits than one of either; a .npy file must be the same for all"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -30,6 +30,9 @@ type Member struct {
 	Identity
 	Version    string          `json:"version"`     // of the program; equal on all ranks
 	ConfigHash string          `json:"config_hash"` // equal on all ranks
+	Functions  string          `json:"functions"`   // hash of what its functions return; equal on all ranks
+	FirstRows  string          `json:"first_rows"`  // hash of rows of the initial field; equal on all ranks
+	Platform   string          `json:"platform"`    // operating system and architecture, as in linux/arm64
 	Host       string          `json:"host"`
 	PID        int             `json:"pid"`
 	NodeID     string          `json:"node_id"` // two ranks with the same one, not "", may share memory
