@@ -1,0 +1,128 @@
+package dirlock
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestMain lets this program stand in for a run in another process: it takes a lock, says so and waits to be killed.
+func TestMain(m *testing.M) {
+	if dir := os.Getenv("DIRLOCK_TEST_TAKE"); dir != "" {
+		l, err := Take(dir, "other")
+		if err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		fmt.Println("taken")
+		_, _ = io.Copy(io.Discard, os.Stdin) // until it is killed
+		runtime.KeepAlive(l)
+	}
+	os.Exit(m.Run())
+}
+
+// A directory is refused while another process has it, whose name the error tells, and free once that is killed.
+func TestLockLivesAsLongAsItsProcess(t *testing.T) {
+	dir := t.TempDir()
+	other := exec.Command(os.Args[0])
+	other.Env = append(os.Environ(), "DIRLOCK_TEST_TAKE="+dir)
+	if _, err := other.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := other.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = other.Wait() }() // killed
+	defer func() { _ = other.Process.Kill() }()
+	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "taken\n" {
+		t.Fatalf("%q, %v", line, err)
+	}
+	const format = `^in use by run other, process %d on \S+, since \d{4}-\d\d-\d\d `
+	want := regexp.MustCompile(fmt.Sprintf(format, other.Process.Pid))
+	_, err = Take(dir, "mine")
+	for name, err := range map[string]error{"Take": err, "Check": Check(dir)} {
+		if _, held := errors.AsType[*HeldError](err); !held || !want.MatchString(err.Error()) {
+			t.Errorf("%s: %v, want %v", name, err, want)
+		}
+	}
+	if err := other.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = other.Wait() // killed: an error by design
+	if _, err := os.Stat(filepath.Join(dir, File)); err != nil {
+		t.Errorf("what was killed cannot have removed its file: %v", err)
+	}
+	if err := Check(dir); err != nil {
+		t.Error(err)
+	}
+	l, err := Take(dir, "mine")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Release(); err != nil {
+		t.Error(err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}
+
+// Where a file system has no locks, a holder is judged by its host, its number and when it began.
+func TestHolderMayLive(t *testing.T) {
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun, err := begunAt(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		h    Holder
+		want bool
+	}{
+		{Holder{Host: host, PID: os.Getpid(), Begun: begun}, true},
+		{Holder{Host: host, PID: os.Getpid(), Begun: begun - 1}, false}, // another process had the number
+		{Holder{Host: host, PID: 1 << 30, Begun: begun}, false},
+		{Holder{Host: host + "x", PID: 1 << 30}, true},
+	} {
+		if got := c.h.mayLive(); got != c.want {
+			t.Errorf("%+v: %v, want %v", c.h, got, c.want)
+		}
+	}
+}
+
+// What a stranger planted in the place of the lock is named, and neither waited for nor followed.
+func TestPlantedLocks(t *testing.T) {
+	for name, plant := range map[string]func(path string) error{
+		"FIFO": func(path string) error { return unix.Mkfifo(path, 0o666) },
+		"link": func(path string) error { return os.Symlink("/dev/null", path) },
+		"dir":  func(path string) error { return os.Mkdir(path, 0o777) },
+	} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, File)
+		if err := plant(path); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Take(dir, "mine"); err == nil || !strings.HasPrefix(err.Error(), "lock: open "+path+": ") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := Check(dir); err == nil {
+			t.Errorf("%s: Check finds nothing", name)
+		}
+	}
+}
