@@ -18,11 +18,17 @@ type Output struct {
 	PictureScale string `mapstructure:"picture_scale" json:"picture_scale" yaml:"picture_scale"`
 }
 
+// Stdout is the name of a history or a report that goes to standard output.
+const Stdout = "-"
+
+// ToStdout says whether one of the files goes to standard output.
+func (o Output) ToStdout() bool { return slices.Contains(o.Names(), Stdout) }
+
 // OutputFile is one file that a run writes.
 type OutputFile struct {
 	Key        string // as in "output.field"
 	Name       string
-	extensions []string
+	extensions []string // Stdout among them: it may go to standard output
 }
 
 // Files returns the files that are to be written, the report last.
@@ -30,8 +36,8 @@ func (o Output) Files() []OutputFile {
 	all := []OutputFile{
 		{"output.field", o.Field, []string{".npy"}},
 		{"output.picture", o.Picture, []string{".png", ".jpg", ".jpeg"}},
-		{"output.history", o.History, []string{".csv"}},
-		{"output.report", o.Report, []string{".json"}},
+		{"output.history", o.History, []string{".csv", Stdout}},
+		{"output.report", o.Report, []string{".json", Stdout}},
 	}
 	return slices.DeleteFunc(all, func(f OutputFile) bool { return f.Name == "" })
 }
@@ -58,15 +64,22 @@ func (v *validator) output(o Output) {
 			v.fault("%s %q: a plain file name is wanted; output.dir says where", f.Key, f.Name)
 		case len(f.Name) > maxOutputName:
 			v.fault("%s: a name of %d bytes; at most %d are allowed", f.Key, len(f.Name), maxOutputName)
+		case f.Name == Stdout && slices.Contains(f.extensions, Stdout):
 		case !slices.Contains(f.extensions, strings.ToLower(filepath.Ext(f.Name))):
 			v.fault("%s %q: the name has to end in %s", f.Key, f.Name, alternatives(f.extensions))
 		}
 	}
+	if o.History == Stdout && o.Report == Stdout {
+		v.fault("output.report %q: output.history goes to standard output already", o.Report)
+	}
 }
 
-// alternatives returns "a, b or c".
+// alternatives returns "a, b or c"; Stdout comes last.
 func alternatives(words []string) string {
 	last := len(words) - 1
+	if words[last] == Stdout {
+		return alternatives(words[:last]) + `, or be "-" for standard output`
+	}
 	if last == 0 {
 		return words[0]
 	}

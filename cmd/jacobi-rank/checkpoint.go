@@ -3,13 +3,16 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/nats-io/nats.go"
 
 	"jacobi/configs"
 	"jacobi/internal/checkpoint"
+	"jacobi/internal/dirlock"
 	"jacobi/internal/output"
+	"jacobi/internal/roster"
 	"jacobi/internal/version"
 	"jacobi/solver"
 )
@@ -63,6 +66,11 @@ func (r *rank) openSaver(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if c.Dir != "" && r.id.Rank == 0 && r.by != roster.ByLauncher { // which holds it else
+		if err := r.holdCheckpoints(c.Dir); err != nil {
+			return fmt.Errorf("checkpoint.dir %q: %w", c.Dir, err)
+		}
+	}
 	store, _, err := checkpoint.Open(ctx, c.Place(), r.rawConn())
 	if err != nil {
 		return err
@@ -81,6 +89,19 @@ func (r *rank) openSaver(ctx context.Context) error {
 		return err
 	}
 	r.onClose(r.saver.Close)
+	return nil
+}
+
+// holdCheckpoints takes the directory of the checkpoints for this run.
+func (r *rank) holdCheckpoints(dir string) error {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	lock, err := dirlock.Take(dir, r.id.RunID)
+	if err != nil {
+		return err
+	}
+	r.onClose(lock.Release)
 	return nil
 }
 

@@ -141,7 +141,16 @@ func start(options configs.Options, by string) (solver.Result, error) {
 	defer r.close()
 	result, err := r.solve(ctx)
 	if err == nil && r.by != roster.ByLauncher && r.finished != nil {
-		err = output.Summary(os.Stdout, *r.finished)
+		err = r.sumUp()
 	}
 	return result, err
+}
+
+// sumUp says how the run ended, on rank 0 where there is no launcher to do so. Standard output is left to the file that
+// is to go there.
+func (r *rank) sumUp() error {
+	if !r.cfg.Output.ToStdout() {
+		return errors.Join(output.Summary(os.Stdout, *r.finished), r.finished.Fault())
+	}
+	return errors.Join(r.held.CopyTo(os.Stdout), output.Summary(os.Stderr, *r.finished), r.finished.Fault())
 }

@@ -62,6 +62,7 @@ type rank struct {
 	saver    *checkpoint.Saver // nil if no state is saved
 	started  time.Time
 
+	held     *output.Held   // output.dir, on rank 0 where there is no launcher; nil elsewhere
 	finished *output.Report // rank 0 only, at the end
 
 	closers []func() error // in the order of opening

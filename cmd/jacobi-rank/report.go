@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -25,6 +24,9 @@ func (o *outputs) rankReport(result solver.Result) output.RankReport {
 	}
 	if !o.gpuWaits() {
 		rep.HaloWait = new(result.Times.HaloWait.Seconds())
+	}
+	if o.rowFault != nil {
+		rep.OutputError = o.rowFault.Error()
 	}
 	var err error
 	if rep.RSSBytes, err = peakResident(); err != nil {
@@ -93,16 +95,12 @@ func (o *outputs) report(result solver.Result, parts [][]byte, hash string) (out
 		StopReason: result.Reason, Converged: result.Reason == solver.Converged, Norm: &norm, Decisive: decisive,
 		Times:       output.TimesReport{Setup: o.ready.Sub(o.started).Seconds(), Sweeps: result.Times.Total.Seconds()},
 		GLUPS:       output.GLUPS(o.layout.Mesh, result.Sweeps-o.resumed.Start.Sweeps, result.Times.Total.Seconds()),
-		FieldSHA256: hash, ResumedAfter: o.resumed.Start.Sweeps, Checkpoints: o.checkpointReport(result.Times),
+		FieldSHA256: hash, Dir: c.Output.Dir,
+		ResumedAfter: o.resumed.Start.Sweeps, Checkpoints: o.checkpointReport(result.Times),
 	}
 	for i, part := range parts {
 		if err := json.Unmarshal(part, &rep.Ranks[i]); err != nil {
 			return rep, fmt.Errorf("report of rank %d: %w", i, err)
-		}
-	}
-	for _, name := range []string{c.Output.Picture, c.Output.Field, c.Output.History, c.Output.Report} {
-		if name != "" {
-			rep.Files = append(rep.Files, filepath.Join(c.Output.Dir, name))
 		}
 	}
 	return rep, nil

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"jacobi/configs"
+	"jacobi/internal/dirlock"
 	"jacobi/internal/output"
 	"jacobi/internal/scaling"
 )
@@ -101,7 +102,8 @@ func startBench(ctx context.Context, o benchOptions, stdout, stderr io.Writer) e
 	if b.way, err = o.way(b.cases[0]); err != nil {
 		return err
 	}
-	if err := output.CheckDir(cfg.Output.Dir); err != nil {
+	dir := cfg.Output.Dir
+	if err := output.CheckDir(dir); err != nil {
 		return err
 	}
 	var warnings []string
@@ -112,7 +114,15 @@ func startBench(ctx context.Context, o benchOptions, stdout, stderr io.Writer) e
 	for _, text := range slices.Compact(warnings) {
 		b.screen.warn(text)
 	}
-	return b.run(ctx)
+	lock, err := dirlock.Take(dir, "bench "+o.name)
+	if err != nil {
+		return fmt.Errorf("output.dir %q: %w", dir, err)
+	}
+	err = b.run(ctx)
+	if e := lock.Release(); err == nil {
+		err = e
+	}
+	return err
 }
 
 // cases lays out all runs that the flags ask for, size by size, with few ranks first. It refuses them if one cannot run.

@@ -114,7 +114,7 @@ func (b *bench) add(p *plan, rec scaling.Record) error {
 	}{{".json", scaling.JSON}, {".csv", scaling.CSV}} {
 		data, err := f.write(b.records)
 		if err == nil {
-			err = output.WriteFile(output.Dir(p.cfg.Output.Dir), b.name+f.ext, launch.NewRunID(), data)
+			err = output.WriteFile(p.cfg.Output.Dir, b.name+f.ext, launch.NewRunID(), data)
 		}
 		if err != nil {
 			return fmt.Errorf("write %s: %w", b.name+f.ext, err)
@@ -164,16 +164,16 @@ func (b *bench) once(ctx, told context.Context, p *plan) (output.Report, error) 
 	if end, ok := told.Deadline(); ok {
 		limit.left = max(1, time.Until(end))
 	}
-	out, runID, err := runRanks(ctx, &own, b.way, limit, b.screen, func() progress { return b.progress(p) })
+	end, err := runRanks(ctx, &own, b.way, limit, b.screen, func() progress { return b.progress(p) })
 	switch {
 	case err != nil:
 		return none, err
-	case out.Err != nil:
-		return none, b.failed(p, out.Err)
-	case out.ExitCode() != launch.ExitOK:
-		return none, exitError{out.ExitCode()}
+	case end.Err != nil:
+		return none, b.failed(p, end.Err)
+	case end.ExitCode() != launch.ExitOK:
+		return none, exitError{end.ExitCode()}
 	}
-	report, err := readReport(out.Report, own.cfg.Output, runID)
+	report, err := readReport(end.Report, own.cfg.Output, end.runID)
 	if err != nil {
 		return none, b.failed(p, fmt.Errorf("the run ended well, but its report is lost: %w", err))
 	}

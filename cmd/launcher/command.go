@@ -194,6 +194,9 @@ func start(ctx context.Context, o options, stdout, stderr io.Writer) error {
 	limited, cancel := o.timeout.bound(ctx)
 	defer cancel()
 	scr := newScreen(stdout, stderr, o.look(cfg))
+	if cfg.Output.ToStdout() {
+		scr = scr.onStderr()
+	}
 	p, err := o.plan(limited, cfg, scr.say)
 	if err != nil {
 		return err

@@ -182,12 +182,12 @@ func (d *diagnosis) examine(ctx context.Context, o options, scr *screen) error {
 	}
 	w.vars = append(w.vars, examine.Env+"=1")
 	c := &collected{ranks: make([]examine.Rank, len(p.ranks))}
-	out, _, err := runRanks(ctx, p, w, o.timeout, scr, func() progress { return c })
+	end, err := runRanks(ctx, p, w, o.timeout, scr, func() progress { return c })
 	if err != nil {
 		d.fault(err, "correct it on the host that it names")
 		return nil
 	}
-	return d.conclude(p, out, c)
+	return d.conclude(p, end.Outcome, c)
 }
 
 const correctKey = "correct the key or flag; launcher --dry-run prints all keys"
@@ -221,13 +221,11 @@ func (d *diagnosis) output(p *plan) error {
 	if len(o.Names()) == 0 {
 		return nil
 	}
-	place := examine.Place{Key: "output.dir", Dir: o.Dir}
-	var err error
-	if o.Field != "" {
-		if place.Needed, err = output.FieldBytes(p.mesh); err != nil {
-			return err
-		}
+	room, err := p.room()
+	if err != nil {
+		return err
 	}
+	place := examine.Place{Key: "output.dir", Dir: o.Dir, Needed: room.Bytes()}
 	if d.Output, err = place.Measure(); err != nil {
 		return fmt.Errorf("output.dir %q: %w", o.Dir, err)
 	}

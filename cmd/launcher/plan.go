@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/dustin/go-humanize"
@@ -15,6 +16,7 @@ import (
 	"jacobi/cuda/driver"
 	"jacobi/internal/cpu"
 	"jacobi/internal/device"
+	"jacobi/internal/dirlock"
 	"jacobi/internal/output"
 	"jacobi/internal/problem"
 	"jacobi/solver"
@@ -140,14 +142,19 @@ func (p *plan) checkOutput(create bool) error {
 	if err := output.CheckNames(o); err != nil {
 		return err
 	}
-	if o.Field == "" {
-		return nil
+	if err := dirlock.Check(o.Dir); err != nil {
+		return fmt.Errorf("output.dir %q: %w", o.Dir, err)
 	}
-	size, err := output.FieldBytes(p.mesh)
+	room, err := p.room()
 	if err != nil {
 		return err
 	}
-	return output.CheckSpace(o.Dir, size)
+	return output.CheckRoom(o.Dir, room.Bytes())
+}
+
+// room returns what the files of the run take at most.
+func (p *plan) room() (output.Room, error) {
+	return output.RoomFor(p.cfg.Output, p.mesh, p.cfg.Run.Ranks, p.cfg.Solver.MaxIterations)
 }
 
 // String says in one line what will run.
@@ -161,9 +168,16 @@ const largeField = 256 << 20
 // writes says in one line which files the run will write.
 func (p *plan) writes() string {
 	o := p.cfg.Output
-	names := o.Names()
+	names := slices.DeleteFunc(o.Names(), func(name string) bool { return name == configs.Stdout })
+	to := ""
+	switch configs.Stdout {
+	case o.History:
+		to = "; the history goes to standard output"
+	case o.Report:
+		to = "; the report goes to standard output"
+	}
 	if len(names) == 0 {
-		return "writes no files"
+		return "writes no files" + to
 	}
 	names[0] = filepath.Join(o.Dir, names[0])
 	hint := ""
@@ -173,7 +187,7 @@ func (p *plan) writes() string {
 			hint = "; --set output.field= leaves the field out"
 		}
 	}
-	return "writes " + strings.Join(names, ", ") + hint
+	return "writes " + strings.Join(names, ", ") + to + hint
 }
 
 func bytesText(n int64) string { return humanize.IBytes(uint64(n)) }

@@ -11,6 +11,7 @@ import (
 
 	"jacobi/configs"
 	"jacobi/internal/checkpoint"
+	"jacobi/internal/dirlock"
 	"jacobi/internal/launch"
 	"jacobi/internal/wire"
 )
@@ -59,7 +60,9 @@ func (p *plan) checkCheckpoints(ctx context.Context, create bool) error {
 		}
 	}
 	if c.On() && c.Dir != "" {
-		if err := checkpoint.CheckDir(ctx, c.Dir, fields, c.Keep, p.mesh, create); err != nil {
+		if err := dirlock.Check(c.Dir); err != nil {
+			faults = append(faults, fmt.Errorf("checkpoint.dir %q: %w", c.Dir, err))
+		} else if err := checkpoint.CheckDir(ctx, c.Dir, fields, c.Keep, p.mesh, create); err != nil {
 			faults = append(faults, fmt.Errorf("checkpoint.dir %q: %w", c.Dir, err))
 		}
 	}
@@ -98,14 +101,6 @@ func (p *plan) writing() time.Duration {
 		bytes *= 2
 	}
 	return bytes / slowDisk * time.Second
-}
-
-// removeUnsealed removes the checkpoint that ranks did not live to complete.
-func (p *plan) removeUnsealed(ctx context.Context) error {
-	if c := p.cfg.Checkpoint; c.On() && c.Dir != "" && !p.trial {
-		return checkpoint.NewDir(c.Dir).RemoveUnsealed(ctx)
-	}
-	return nil
 }
 
 // restarts are the starts that a run has left after its first.

@@ -18,7 +18,8 @@ import (
 type screen struct {
 	look
 	stdout, stderr io.Writer
-	sameTerminal   bool // stdout and stderr are terminals
+	data           io.Writer // standard output, for the file that a run writes there
+	sameTerminal   bool      // stdout and stderr are terminals
 
 	mu  sync.Mutex
 	buf []byte
@@ -33,7 +34,17 @@ type look struct {
 }
 
 func newScreen(stdout, stderr io.Writer, l look) *screen {
-	return &screen{look: l, stdout: stdout, stderr: stderr, sameTerminal: isTerminal(stdout) && isTerminal(stderr)}
+	return &screen{
+		look: l, stdout: stdout, stderr: stderr, data: stdout,
+		sameTerminal: isTerminal(stdout) && isTerminal(stderr),
+	}
+}
+
+// onStderr returns a screen that shows everything on standard error, so that standard output has nothing but data.
+func (s *screen) onStderr() *screen {
+	on := newScreen(s.stderr, s.stderr, s.look)
+	on.data = s.data
+	return on
 }
 
 // isTerminal says whether w is a terminal that can move its cursor.

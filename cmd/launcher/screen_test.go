@@ -128,12 +128,12 @@ func TestConcludeSumsUpOrSaysWhy(t *testing.T) {
 		{"report of another run", launch.Outcome{}, written, "r2", 1, false,
 			"launcher: the run ended well, but its report is lost: it was not sent, and " + filepath.Join(dir, "report.json") + " is of run r1\n"},
 		{"no report", launch.Outcome{}, configs.Output{}, "r1", 1, false,
-			"launcher: the run ended well, but its report is lost: it was not sent, and output.report is empty\n"},
+			"launcher: the run ended well, but its report is lost: it was not sent, and output.report names no file\n"},
 		{"failure", launch.Outcome{Err: &launch.RankError{Rank: 2, Host: "here", Text: "failed: disk full", Sweeps: 8}, Report: sent}, configs.Output{}, "r1", 1, false,
 			"launcher: rank 2 on here failed: disk full (last known sweep: 7)\n"},
 	} {
 		var out, errOut bytes.Buffer
-		err := conclude(c.out, c.o, c.run, newScreen(&out, &errOut, look{tag: launch.TagRank}))
+		err := conclude(ended{Outcome: c.out, runID: c.run}, c.o, newScreen(&out, &errOut, look{tag: launch.TagRank}))
 		code := 0
 		if e, ok := errors.AsType[exitError](err); ok {
 			code = e.code
@@ -143,5 +143,36 @@ func TestConcludeSumsUpOrSaysWhy(t *testing.T) {
 		if code != c.code || (out.Len() > 0) != c.stdout || errOut.String() != c.stderr {
 			t.Errorf("%s: code %d, stdout %q, stderr %q", c.name, code, &out, &errOut)
 		}
+	}
+}
+
+// What could not be written is told and counts as a failure.
+func TestConcludeTellsWhatIsNotWritten(t *testing.T) {
+	report := output.Report{RunID: "r1", Dir: "out", Ranks: []output.RankReport{{Host: "here"}},
+		Failed: []output.FileFault{{Name: "field.npy", Error: "disk full"}}}
+	sent, err := json.Marshal(report)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out, errOut bytes.Buffer
+	e := ended{Outcome: launch.Outcome{Report: sent}, runID: "r1", unsaid: errors.New("broken pipe")}
+	err = conclude(e, configs.Output{Dir: "out"}, newScreen(&out, &errOut, look{tag: launch.TagRank}))
+	code, _ := errors.AsType[exitError](err)
+	const want = "launcher: out/field.npy is not written: disk full\nlauncher: broken pipe\n"
+	told := strings.Contains(out.String(), "  NOT WRITTEN  out/field.npy: disk full\n")
+	if code.code != 1 || errOut.String() != want || !told {
+		t.Errorf("code %d\n%s%s\nwant 1 and %s", code.code, &out, &errOut, want)
+	}
+}
+
+// What is in output.dir after the ranks were killed is what the launcher has put there.
+func TestLeftTellsWhoseFilesThereAre(t *testing.T) {
+	o := configs.Output{Dir: "out"}
+	if got := (ended{}).left(o); got != "outputs of earlier runs are as they were" {
+		t.Error(got)
+	}
+	e := ended{files: []string{"history.csv", "report.json"}}
+	if got := e.left(o); got != "the outputs of this run are in place: out/history.csv, out/report.json" {
+		t.Error(got)
 	}
 }

@@ -8,12 +8,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"go.uber.org/zap"
 
 	"jacobi/configs"
-	"jacobi/internal/farfiles"
 	"jacobi/internal/launch"
 	"jacobi/internal/logging"
 	"jacobi/internal/output"
@@ -37,7 +37,7 @@ type way struct {
 // solve starts the ranks, watches them to their end, starts them again as often as r allows, and sums the run up.
 func solve(ctx context.Context, p *plan, w way, r *restarts, scr *screen) error {
 	for {
-		out, runID, err := runRanks(ctx, p, w, r.timeLeft(), scr, func() progress {
+		end, err := runRanks(ctx, p, w, r.timeLeft(), scr, func() progress {
 			scr.say(p.String())
 			scr.say(p.writes())
 			return newProgress(scr, p.cfg.Solver.MaxIterations)
@@ -45,10 +45,10 @@ func solve(ctx context.Context, p *plan, w way, r *restarts, scr *screen) error 
 		if err != nil {
 			return err
 		}
-		next := r.next(ctx, p, out, scr.say)
+		next := r.next(ctx, p, end.Outcome, scr.say)
 		if next == nil {
-			err := conclude(out, p.cfg.Output, runID, scr)
-			if out.Err != nil {
+			err := conclude(end, p.cfg.Output, scr)
+			if end.Err != nil {
 				r.hint(ctx, scr.say)
 			}
 			return err
@@ -59,20 +59,25 @@ func solve(ctx context.Context, p *plan, w way, r *restarts, scr *screen) error 
 
 // runRanks starts the ranks and watches them to their end. show is called once they are about to start.
 func runRanks(ctx context.Context, p *plan, w way, limit timeLimit, scr *screen,
-	show func() progress) (out launch.Outcome, runID string, err error) {
+	show func() progress) (end ended, err error) {
 	log, err := logging.NewTo(scr, p.cfg.Log, -1)
 	if err != nil {
-		return out, "", err
+		return end, err
 	}
 	h, err := reach(ctx, p, w.ssh, scr.say)
 	if err != nil {
-		return out, "", err
+		return end, err
 	}
 	defer h.close() // again, where the job came to its end
-	runID = launch.NewRunID()
+	runID := launch.NewRunID()
+	dirs, err := p.hold(runID, scr.say)
+	if err != nil {
+		return end, err
+	}
+	defer dirs.close(ctx) // again, where the job came to its end
 	conn, servers, closeNATS, err := connect(ctx, p.cfg.NATS, h, runID, log)
 	if err != nil {
-		return out, "", err
+		return end, err
 	}
 	defer closeNATS()
 	env := map[string][]string{}
@@ -83,7 +88,7 @@ func runRanks(ctx context.Context, p *plan, w way, limit timeLimit, scr *screen,
 	}
 	dir, err := os.Getwd()
 	if err != nil {
-		return out, "", fmt.Errorf("working directory: %w", err)
+		return end, fmt.Errorf("working directory: %w", err)
 	}
 
 	events, done := make(chan roster.Event, 64), make(chan struct{})
@@ -94,18 +99,16 @@ func runRanks(ctx context.Context, p *plan, w way, limit timeLimit, scr *screen,
 		}
 	})
 	if err != nil {
-		return out, "", err
+		return end, err
 	}
 	defer unwatch()
 	defer close(done)
 
-	if names := p.cfg.Output.Names(); len(names) > 0 {
-		stop, err := farfiles.Serve(farfiles.Options{Conn: conn, RunID: runID, Dir: p.cfg.Output.Dir, Names: names, Log: log})
-		if err != nil {
-			return out, "", err
-		}
-		defer stop()
+	stopServing, err := dirs.serve(conn, runID, p.cfg.Output.Names(), log)
+	if err != nil {
+		return end, err
 	}
+	defer stopServing() // again, where the job came to its end
 
 	signals, stop := notifySignals()
 	defer stop()
@@ -131,28 +134,33 @@ func runRanks(ctx context.Context, p *plan, w way, limit timeLimit, scr *screen,
 		StopGrace: stopGrace + p.writing(),
 		FailGrace: failGrace,
 	}
-	out, err = job.Run(ctx)
+	out, err := job.Run(ctx)
 	prog.close()
 	if err != nil {
-		return out, "", err
+		return end, err
 	}
-	if err := errors.Join(output.RemovePartials(p.cfg.Output.Dir, runID), p.removeUnsealed(ctx)); err != nil {
+	stopServing()
+	end = dirs.end(out, runID, scr.data)
+	if err := dirs.close(ctx); err != nil {
 		scr.say(err.Error())
 	}
-	return out, runID, nil
+	return end, nil
 }
 
 // conclude says how the run ended.
-func conclude(out launch.Outcome, o configs.Output, runID string, scr *screen) error {
-	if out.Err != nil {
-		scr.fail(out.Err.Error())
-		return exitError{out.ExitCode()}
+func conclude(e ended, o configs.Output, scr *screen) error {
+	if e.Err != nil {
+		scr.fail(e.Err.Error())
+		if len(e.files) > 0 {
+			scr.fail(e.left(o))
+		}
+		return exitError{e.ExitCode()}
 	}
-	if out.Killed() {
-		scr.fail("the ranks were killed; outputs of earlier runs are as they were")
-		return exitError{out.ExitCode()}
+	if e.Killed() {
+		scr.fail("the ranks were killed; " + e.left(o))
+		return exitError{e.ExitCode()}
 	}
-	report, err := readReport(out.Report, o, runID)
+	report, err := readReport(e.Report, o, e.runID)
 	if err != nil {
 		scr.fail("the run ended well, but its report is lost: " + err.Error())
 		return exitError{launch.ExitFailed}
@@ -160,7 +168,13 @@ func conclude(out launch.Outcome, o configs.Output, runID string, scr *screen) e
 	if err := output.Summary(scr.stdout, report); err != nil {
 		return fmt.Errorf("summary: %w", err)
 	}
-	if code := out.ExitCode(); code != launch.ExitOK {
+	if err := errors.Join(report.Fault(), e.unsaid); err != nil {
+		for line := range strings.SplitSeq(err.Error(), "\n") {
+			scr.fail(line)
+		}
+		return exitError{launch.ExitFailed}
+	}
+	if code := e.ExitCode(); code != launch.ExitOK {
 		return exitError{code}
 	}
 	return nil
@@ -170,8 +184,8 @@ func conclude(out launch.Outcome, o configs.Output, runID string, scr *screen) e
 func readReport(sent json.RawMessage, o configs.Output, runID string) (output.Report, error) {
 	var r output.Report
 	if sent == nil {
-		if o.Report == "" {
-			return r, errors.New("it was not sent, and output.report is empty")
+		if o.Report == "" || o.Report == configs.Stdout {
+			return r, errors.New("it was not sent, and output.report names no file")
 		}
 		var err error
 		if sent, err = regular.ReadFile(filepath.Join(o.Dir, o.Report), maxReport); err != nil {

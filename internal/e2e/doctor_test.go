@@ -125,7 +125,7 @@ func TestDoctorForPeople(t *testing.T) {
 	for _, want := range []string{
 		`^2 ranks on \S+: gtc2019, 64 x 96 float32\n`, `\n\S+: ranks 0, 1 \(this machine\), version `, `NATS\s+round\s+trip\s+\S+s\n`, `/dev/shm\s+\S+\s+\S+\s+available`,
 		`\nrank 1: cpu .*, 4096 threads`, `\nranks 0 and 1: shared memory: same node`, `\nranks 1 and 0: shared memory: same node`,
-		`\noutput.dir out: on \S+, 24 KiB needed, \S+ \S+ available\n`,
+		`\noutput.dir out: on \S+, 3.9 MiB needed, \S+ \S+ available\n`,
 		`\nwarning: \S+: 8192 threads of ranks 0, 1 share \d+ cores\n  to do: start fewer ranks there, or set device.threads\n`, `\nThe run would start.\n$`,
 	} {
 		if !regexp.MustCompile(want).MatchString(out.stdout) {

@@ -24,12 +24,21 @@ const run = "r1"
 func serve(t *testing.T, conn Conn) (string, func()) {
 	t.Helper()
 	dir := t.TempDir()
-	stop, err := Serve(Options{Conn: conn, RunID: run, Dir: dir, Names: []string{"field.npy", "history.csv"}, Log: zaptest.NewLogger(t)})
+	held, notes, err := output.Hold(dir, run)
+	if err != nil || len(notes) > 0 {
+		t.Fatal(notes, err)
+	}
+	names := []string{"field.npy", "history.csv"}
+	stop, err := Serve(Options{Conn: conn, RunID: run, Dir: held, Names: names, Log: zaptest.NewLogger(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var once sync.Once
-	end := func() { once.Do(stop) }
+	end := sync.OnceFunc(func() {
+		stop()
+		if err := held.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 	t.Cleanup(end)
 	return dir, end
 }
@@ -49,7 +58,7 @@ func TestFilesArriveWhole(t *testing.T) {
 	s := rostertest.Start(t, 100<<10)
 	dir, stop := serve(t, rostertest.NewFaulty(s.Dial(), 1, 0.3))
 	a, b := eager(t, s.Dial()), eager(t, s.Dial())
-	if a.Sees(t.TempDir()) || !a.Sees(dir) {
+	if a.See(t.TempDir()) || !eager(t, s.Dial()).See(dir) {
 		t.Error("the wrong directory is taken for the server's, or the right one is not")
 	}
 	data := make([]byte, 1<<20)
@@ -82,7 +91,10 @@ func TestFilesArriveWhole(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(f.Commit(), h.Commit(), f.Abort(), lost.Abort(), lost.Abort()); err != nil {
+	files := []string{f.File(), h.File()}
+	err = errors.Join(lost.Abort(), lost.Abort(), f.Sync(), h.Sync(), a.Commit(files), b.Commit(files))
+	err = errors.Join(err, f.Close(), f.Abort())
+	if err != nil {
 		t.Fatal(err)
 	}
 	stop()
@@ -121,6 +133,9 @@ func TestServerRefuses(t *testing.T) {
 		{request{Op: opCreate, File: ".passwd.r1.x.partial"}, `passwd is no file of this run`},
 		{request{Op: opCreate, File: "..r1.x.partial"}, `is not a partial file`},
 		{request{Op: opWrite, File: mine}, `no such file`},
+		{request{Op: opCommit, Files: []string{".passwd.r1.x.partial"}}, `passwd is no file of this run`},
+		{request{Op: opCommit, Files: []string{foreign}}, `is not a partial file of run r1`},
+		{request{Op: opCommit, Files: []string{mine}}, `put the outputs in place: `},
 		{request{Op: opCreate, File: mine, Size: 1 << 60}, ` bytes`}, // not enough space, or too large for the file system
 		{request{Op: "read", File: ".field.npy.r1.x.partial"}, `no such file`},
 	} {

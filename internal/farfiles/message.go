@@ -20,28 +20,30 @@ const (
 	lastAsk  = 10 * time.Second
 )
 
-// The things to do with a partial file.
+// The things to do with partial files.
 const (
 	opLook   = "look" // whether it is there
 	opCreate = "create"
 	opWrite  = "write"
 	opSync   = "sync"
-	opCommit = "commit"
+	opCommit = "commit" // all at once
 	opAbort  = "abort"
 )
 
 // request is what a rank wants. All but opWrite can be done twice with the same result, and opWrite says where.
 type request struct {
-	Op     string `json:"op"`
-	File   string `json:"file,omitempty"` // the partial's name
-	Size   int64  `json:"size,omitempty"` // of opCreate
-	Offset int64  `json:"offset,omitempty"`
+	Op     string   `json:"op"`
+	File   string   `json:"file,omitempty"`  // the partial's name
+	Files  []string `json:"files,omitempty"` // of opCommit
+	Size   int64    `json:"size,omitempty"`  // of opCreate
+	Offset int64    `json:"offset,omitempty"`
 	data   []byte
 }
 
 // answer is what became of it.
 type answer struct {
 	Error string `json:"error,omitempty"`
+	Full  bool   `json:"full,omitempty"`  // the disk is, which is the error
 	Probe string `json:"probe,omitempty"` // of opLook: a file in the directory
 	Host  string `json:"host,omitempty"`  // of opLook: where the directory is
 }

@@ -1,18 +1,20 @@
 package farfiles
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"jacobi/internal/output"
 )
 
-// Place is the directory of a run on another machine. It is an output.Place.
+// Place is the directory of a run, which another process holds. It is an output.Place.
 type Place struct {
 	ctx   context.Context // of the rank's part in the run: everything that waits ends with it
 	conn  Conn
@@ -21,6 +23,7 @@ type Place struct {
 	first time.Duration // firstAsk, but for tests
 	host  string
 	probe string
+	near  string // path of the directory on this machine; "" if it is not seen here
 }
 
 // Find returns the place that a run's server keeps, once it has answered. ctx ends everything that waits for the server later;
@@ -41,14 +44,21 @@ func find(p *Place) (*Place, error) {
 // Host returns where the directory is.
 func (p *Place) Host() string { return p.host }
 
-// Sees says whether dir, of this machine, is the same directory: it holds the server's probe, whose name nobody can guess.
-func (p *Place) Sees(dir string) bool {
-	_, err := os.Stat(filepath.Join(dir, p.probe))
-	return err == nil
+// See says whether dir, of this machine, is the same directory: it holds the server's probe, whose name nobody can
+// guess. Files are then written there, and not over NATS.
+func (p *Place) See(dir string) bool {
+	if _, err := os.Stat(filepath.Join(dir, p.probe)); err != nil {
+		return false
+	}
+	p.near = dir
+	return true
 }
 
 // Create implements output.Place.
 func (p *Place) Create(name, runID string, size int64) (output.Partial, error) {
+	if p.near != "" {
+		return output.Dir(p.near).Create(name, runID, size)
+	}
 	file, err := output.NewPartialName(name, runID)
 	if err != nil {
 		return nil, err
@@ -59,13 +69,20 @@ func (p *Place) Create(name, runID string, size int64) (output.Partial, error) {
 	return &partial{place: p, file: file}, nil
 }
 
+// Commit implements output.Place. The process that holds the directory does it, so that it knows what is there.
+func (p *Place) Commit(files []string) error {
+	_, err := p.ask(request{Op: opCommit, Files: files})
+	return err
+}
+
 // Open returns the partial that another rank has created.
 func (p *Place) Open(file string) output.Partial { return &partial{place: p, file: file} }
 
 // ask sends a request until it is answered.
 func (p *Place) ask(r request) (answer, error) {
 	fail := func(err error) (answer, error) {
-		return answer{}, fmt.Errorf("%s %s of output.dir over NATS: %w", r.Op, r.File, err)
+		what := cmp.Or(r.File, strings.Join(r.Files, ", "))
+		return answer{}, fmt.Errorf("%s %s of output.dir over NATS: %w", r.Op, what, err)
 	}
 	b, err := r.encode()
 	if err != nil {
@@ -84,6 +101,8 @@ func (p *Place) ask(r request) (answer, error) {
 		switch {
 		case err == nil && a.Error == "":
 			return a, nil
+		case err == nil && a.Full:
+			return fail(fmt.Errorf("%w: %s", output.ErrNoSpace, a.Error))
 		case err == nil:
 			return fail(errors.New(a.Error))
 		case p.ctx.Err() != nil:
@@ -131,11 +150,9 @@ func (f *partial) WriteAt(b []byte, at int64) (int, error) {
 func (f *partial) Sync() error { return f.do(opSync) }
 
 // Close leaves the file open there, for others.
-func (f *partial) Close() error { return nil }
-
-func (f *partial) Commit() error {
+func (f *partial) Close() error {
 	f.closed = true
-	return f.do(opCommit)
+	return nil
 }
 
 // Abort leaves the file of a run that has failed to those who keep the directory: they may be told no more.

@@ -28,7 +28,7 @@ type Conn interface {
 type Options struct {
 	Conn  Conn
 	RunID string
-	Dir   string
+	Dir   *output.Held
 	Names []string // of the files
 	Log   *zap.Logger
 }
@@ -43,19 +43,19 @@ type server struct {
 	probe output.Partial // proves, where it is seen, that a rank sees the directory
 
 	mu    sync.Mutex
-	open  map[string]output.Partial // by name; nil for those that were committed
+	open  map[string]output.Partial // by name; nil for those that were committed or removed
 	close bool
 }
 
 // Serve lets the ranks of a run write their files into o.Dir until stop is called. What is not complete then is for
-// output.RemovePartials.
+// o.Dir to remove. When stop returns, nothing changes there any more.
 func Serve(o Options) (stop func(), err error) {
-	fail := func(err error) (func(), error) { return nil, fmt.Errorf("serve output.dir %q: %w", o.Dir, err) }
+	fail := func(err error) (func(), error) { return nil, fmt.Errorf("serve output.dir %q: %w", o.Dir.Dir, err) }
 	s := &server{Options: o, open: map[string]output.Partial{}}
 	if s.host, err = os.Hostname(); err != nil {
 		return fail(err)
 	}
-	if s.probe, err = output.Dir(o.Dir).Create("probe", o.RunID, 0); err != nil {
+	if s.probe, err = o.Dir.Create("probe", o.RunID, 0); err != nil {
 		return fail(err)
 	}
 	sub, err := o.Conn.Subscribe(Subject(o.RunID), s.hear) // ranks that come before the server knows of it ask again
@@ -89,7 +89,7 @@ func (s *server) hear(m *nats.Msg) {
 		a, err = s.do(r)
 	}
 	if err != nil {
-		a.Error = err.Error()
+		a.Error, a.Full = err.Error(), output.IsFull(err)
 	}
 	if b, err := json.Marshal(a); err == nil && m.Reply != "" {
 		_ = s.Conn.Publish(m.Reply, b) // a rank that misses it asks again
@@ -105,13 +105,13 @@ func (s *server) do(r request) (answer, error) {
 	if r.Op == opLook {
 		return answer{Probe: s.probe.File(), Host: s.host}, nil
 	}
-	name, err := output.NameOfPartial(r.File, s.RunID)
-	if err != nil {
+	if r.Op == opCommit {
+		return answer{}, s.commit(r.Files)
+	}
+	if err := s.check(r.File); err != nil {
 		return answer{}, err
 	}
-	if !slices.Contains(s.Names, name) {
-		return answer{}, fmt.Errorf("%s is no file of this run", name)
-	}
+	var err error
 	p, known := s.open[r.File]
 	if known && p == nil { // it came again: the answer to the first was lost
 		return answer{}, nil
@@ -120,14 +120,14 @@ func (s *server) do(r request) (answer, error) {
 		return answer{}, nil
 	}
 	if r.Op != opCreate && !known { // a rank that sees the directory has created it
-		if p, err = output.Dir(s.Dir).Reopen(r.File); err != nil {
+		if p, err = s.Dir.Reopen(r.File); err != nil {
 			return answer{}, err
 		}
 		s.open[r.File] = p
 	}
 	switch r.Op {
 	case opCreate:
-		if p, err = output.Dir(s.Dir).CreateAs(r.File, r.Size); err == nil {
+		if p, err = s.Dir.CreateAs(r.File, r.Size); err == nil {
 			s.open[r.File] = p
 		}
 	case opWrite:
@@ -137,10 +137,6 @@ func (s *server) do(r request) (answer, error) {
 		_, err = p.WriteAt(r.data, r.Offset)
 	case opSync:
 		err = p.Sync()
-	case opCommit:
-		if err = p.Commit(); err == nil {
-			s.open[r.File] = nil
-		}
 	case opAbort:
 		if err = p.Abort(); err == nil {
 			s.open[r.File] = nil
@@ -149,4 +145,29 @@ func (s *server) do(r request) (answer, error) {
 		err = fmt.Errorf("nothing can be done as %q", r.Op)
 	}
 	return answer{}, err
+}
+
+// check refuses files that are none of the run's.
+func (s *server) check(file string) error {
+	name, err := output.NameOfPartial(file, s.RunID)
+	if err == nil && !slices.Contains(s.Names, name) {
+		err = fmt.Errorf("%s is no file of this run", name)
+	}
+	return err
+}
+
+// commit puts files in their places. Those that came over NATS are open here.
+func (s *server) commit(files []string) error {
+	for _, file := range files {
+		if err := s.check(file); err != nil {
+			return err
+		}
+		if p := s.open[file]; p != nil {
+			if err := errors.Join(p.Sync(), p.Close()); err != nil {
+				return err
+			}
+			s.open[file] = nil
+		}
+	}
+	return s.Dir.Commit(files)
 }

@@ -6,6 +6,7 @@ package output
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -15,18 +16,23 @@ import (
 	"jacobi/configs"
 )
 
+const probePrefix = ".jacobi-probe-"
+
 // CheckDir creates the output directory if there is none and proves, with a file that it removes again, that
 // it can be written.
 func CheckDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return fmt.Errorf("output.dir %q: cannot be created: %w", dir, err)
 	}
-	f, err := os.CreateTemp(dir, ".jacobi-probe-*"+partialSuffix)
+	f, err := os.CreateTemp(dir, probePrefix+"*"+partialSuffix)
 	if err != nil {
 		return fmt.Errorf("output.dir %q: cannot be written: %w", dir, err)
 	}
-	err = errors.Join(f.Close(), os.Remove(f.Name()))
-	if err != nil {
+	err = os.Remove(f.Name())
+	if errors.Is(err, fs.ErrNotExist) { // a run that begins there takes it for a leftover
+		err = nil
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
 		return fmt.Errorf("output.dir %q: cannot be written: %w", dir, err)
 	}
 	return nil
@@ -36,6 +42,9 @@ func CheckDir(dir string) error {
 // leave output.dir or something that is no file has them already.
 func CheckNames(o configs.Output) error {
 	for _, f := range o.Files() {
+		if f.Name == configs.Stdout {
+			continue
+		}
 		if err := checkName(f.Name); err != nil {
 			return fmt.Errorf("%s: %w inside output.dir", f.Key, err)
 		}

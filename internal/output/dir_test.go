@@ -48,27 +48,3 @@ func TestCheckNames(t *testing.T) {
 		}
 	}
 }
-
-func TestRemovePartials(t *testing.T) {
-	dir := t.TempDir()
-	for _, run := range []string{"mine", "other"} {
-		p, err := Dir(dir).Create("field.npy", run, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer p.Abort()
-	}
-	if err := os.WriteFile(filepath.Join(dir, "field.npy"), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := RemovePartials(dir, "mine"); err != nil {
-		t.Fatal(err)
-	}
-	got := files(t, dir)
-	if len(got) != 2 || !strings.HasPrefix(got[0], ".field.npy.other.") || got[1] != "field.npy" {
-		t.Errorf("files left: %q", got)
-	}
-	if err := RemovePartials(filepath.Join(dir, "absent"), "mine"); err != nil {
-		t.Error(err)
-	}
-}

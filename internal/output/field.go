@@ -17,7 +17,7 @@ import (
 
 // Field is the .npy file of the whole mesh while the ranks write it. One rank creates it and sends the Ticket
 // to the others; every rank opens it with that, writes its rows at their places and closes; once all have, the
-// creator finishes it.
+// creator finishes it, and the place commits it.
 type Field struct {
 	p      Partial
 	ticket Ticket
@@ -53,6 +53,9 @@ func createField(at Place, name, runID string, m solver.Mesh) (*Field, error) {
 	}
 	_, err = p.WriteAt(header, 0)
 	if err == nil {
+		_, err = p.WriteAt([]byte{0}, size-1) // so that all ranks see its size
+	}
+	if err == nil {
 		err = p.Sync() // a network file system shows it to other nodes from here on
 	}
 	if err != nil {
@@ -80,16 +83,21 @@ func fieldBytes(m solver.Mesh, header int) (int64, error) {
 // Ticket returns what OpenField needs, on this rank and on the others.
 func (f *Field) Ticket() Ticket { return f.ticket }
 
-// Finish makes the file durable and gives it its final name. All writers must have been closed without error.
-// If it fails, the partial file is gone.
+// File returns the name of the partial file.
+func (f *Field) File() string { return f.p.File() }
+
+// Finish makes the file durable. All writers must have been closed without error.
 func (f *Field) Finish() error {
-	if err := f.p.Commit(); err != nil {
+	if err := f.p.Sync(); err != nil {
 		return fmt.Errorf("finish field file: %w", err)
 	}
 	return nil
 }
 
-// Abort removes the partial file; after Finish it does nothing.
+// Close ends the writing once the file is in its place.
+func (f *Field) Close() error { return f.p.Close() }
+
+// Abort removes the partial file; after Close it does nothing.
 func (f *Field) Abort() error { return f.p.Abort() }
 
 // FieldWriter writes rows of one rank.
@@ -127,7 +135,7 @@ func openField(dir string, t Ticket) (*FieldWriter, error) {
 		f.Close()
 		return nil, err
 	}
-	return FieldIn(&partial{file: f, path: f.Name()}, t), nil
+	return FieldIn(&partial{file: f}, t), nil
 }
 
 // FieldIn returns a writer of this rank's rows to the partial file of t, which it closes.
@@ -189,32 +197,4 @@ func npyHeader(m solver.Mesh) []byte {
 	b = append(b, dict...)
 	b = append(b, strings.Repeat(" ", total-len(b)-1)...)
 	return append(b, '\n')
-}
-
-// reserve gives f its full size with room on the disk for all of it.
-func reserve(f *os.File, dir string, size int64) error {
-	err := unix.Fallocate(int(f.Fd()), 0, 0, size)
-	for errors.Is(err, unix.EINTR) {
-		err = unix.Fallocate(int(f.Fd()), 0, 0, size)
-	}
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, unix.ENOSPC):
-		// A failed reservation may keep what it got; give it back before asking what there is.
-		if err := f.Truncate(0); err != nil {
-			return err
-		}
-		available, err := AvailableBytes(dir)
-		if err != nil {
-			return err
-		}
-		return noSpace(dir, size, available)
-	case errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS):
-		if err := CheckSpace(dir, size); err != nil {
-			return err
-		}
-		return f.Truncate(size)
-	}
-	return fmt.Errorf("reserve %d bytes for %s: %w", size, f.Name(), err)
 }

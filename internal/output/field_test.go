@@ -90,6 +90,30 @@ func wantFiles(t *testing.T, dir string, want ...string) {
 	}
 }
 
+// place is a directory in which nothing is put in place.
+func place(dir string) Place { return unheld{Dir(dir)} }
+
+type unheld struct{ Dir }
+
+func (unheld) Commit([]string) error { return errors.New("not held") }
+
+// hold holds dir for the run called run.
+func hold(t *testing.T, dir string) *Held {
+	t.Helper()
+	h, notes, err := Hold(dir, "run")
+	if err != nil || len(notes) > 0 {
+		t.Fatal(notes, err)
+	}
+	return h
+}
+
+func release(t *testing.T, h *Held) {
+	t.Helper()
+	if err := h.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // write writes the whole mesh with so many ranks at once and finishes.
 func write(t *testing.T, dir string, m solver.Mesh, ranks int) {
 	t.Helper()
@@ -97,7 +121,9 @@ func write(t *testing.T, dir string, m solver.Mesh, ranks int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := CreateField(Dir(dir), "field.npy", "run", m)
+	h := hold(t, dir)
+	defer release(t, h)
+	f, err := CreateField(h, "field.npy", "run", m)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +145,7 @@ func write(t *testing.T, dir string, m solver.Mesh, ranks int) {
 	if err := errors.Join(fault...); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Finish(); err != nil {
+	if err := errors.Join(f.Finish(), h.Commit([]string{f.File()}), f.Close()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -208,7 +234,7 @@ func TestFieldStaysUntilTheNewOneIsComplete(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := solver.Mesh{NX: 5, NY: 8, DType: solver.Float64}
-	f, err := CreateField(Dir(dir), "field.npy", "run", m)
+	f, err := CreateField(place(dir), "field.npy", "run", m)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -246,20 +272,8 @@ func TestFieldStaysUntilTheNewOneIsComplete(t *testing.T) {
 	}
 }
 
-func TestAbortAfterFinishDoesNothing(t *testing.T) {
-	dir := t.TempDir()
-	f, err := CreateField(Dir(dir), "field.npy", "run", solver.Mesh{NX: 5, NY: 8, DType: solver.Float64})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(f.Finish(), f.Abort()); err != nil {
-		t.Error(err)
-	}
-	wantFiles(t, dir, "field.npy")
-}
-
 func TestOpenFieldWithoutASharedDirectory(t *testing.T) {
-	f, err := CreateField(Dir(t.TempDir()), "field.npy", "run", solver.Mesh{NX: 5, NY: 8, DType: solver.Float64})
+	f, err := CreateField(place(t.TempDir()), "field.npy", "run", solver.Mesh{NX: 5, NY: 8, DType: solver.Float64})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -291,7 +305,7 @@ func TestOpenFieldWithoutASharedDirectory(t *testing.T) {
 func TestWriteRowsRefusesWhatIsNoRow(t *testing.T) {
 	m := solver.Mesh{NX: 5, NY: 8, DType: solver.Float64}
 	dir := t.TempDir()
-	f, err := CreateField(Dir(dir), "field.npy", "run", m)
+	f, err := CreateField(place(dir), "field.npy", "run", m)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -318,7 +332,7 @@ func TestFieldThatDoesNotFit(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	_, err := CreateField(Dir(dir), "field.npy", "run", solver.Mesh{NX: 512, NY: 1024, DType: solver.Float32})
+	_, err := CreateField(place(dir), "field.npy", "run", solver.Mesh{NX: 512, NY: 1024, DType: solver.Float32})
 	const want = `not enough space: 2.0 MiB (2097280 bytes) needed, 1.0 MiB (1048576 bytes) available`
 	if !errors.Is(err, ErrNoSpace) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), dir) {
 		t.Errorf("error %q does not say %q of %s", err, want, dir)

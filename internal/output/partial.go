@@ -15,12 +15,17 @@ import (
 	"jacobi/internal/regular"
 )
 
-const partialSuffix = ".partial"
+const (
+	partialSuffix = ".partial"
+	nonceLength   = 26 // of rand.Text
+)
 
-// Place is where the files of a run go: a directory (Dir), or one of another machine.
+// Place is where the files of a run go: a directory that this process holds (Held), or one of another process.
 type Place interface {
-	// Create begins the file name with room for size bytes; with 0 it grows.
+	// Create begins the file name with room for size bytes.
 	Create(name, runID string, size int64) (Partial, error)
+	// Commit gives partial files, all of them durable, their final names together. It can be asked again.
+	Commit(files []string) error
 }
 
 // Partial is a file that is written beside its final name and takes it only when it is complete, so that
@@ -30,13 +35,11 @@ type Partial interface {
 	io.WriterAt
 	// File returns its name in the place, .<name>.<run>.<nonce>.partial, which belongs to the run alone.
 	File() string
-	// Sync makes what was written durable.
+	// Sync makes what was written durable, and gives back the room that it did not take.
 	Sync() error
+	// Close ends the writing. The file stays.
 	Close() error
-	// Commit makes the file durable under its final name. When that fails nothing is left but a file that had the final
-	// name before.
-	Commit() error
-	// Abort removes the file; after Commit, or a second time, it does nothing.
+	// Abort removes the file; after Close, or a second time, it does nothing.
 	Abort() error
 }
 
@@ -83,7 +86,7 @@ func (d Dir) CreateAs(file string, size int64) (Partial, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := d.partial(f, file)
+	p := &partial{file: f, room: size}
 	if size > 0 {
 		if err := reserve(f, string(d), size); err != nil {
 			return nil, errors.Join(err, p.Abort())
@@ -94,89 +97,107 @@ func (d Dir) CreateAs(file string, size int64) (Partial, error) {
 
 // Reopen opens a partial that another process has created.
 func (d Dir) Reopen(file string) (Partial, error) {
-	path := filepath.Join(string(d), file)
-	f, err := regular.OpenFile(path, os.O_WRONLY|unix.O_NOFOLLOW, 0)
+	f, err := regular.OpenFile(filepath.Join(string(d), file), os.O_WRONLY|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return nil, err
 	}
-	return d.partial(f, file), nil
-}
-
-func (d Dir) partial(f *os.File, file string) *partial {
-	parts := strings.Split(strings.TrimSuffix(strings.TrimPrefix(file, "."), partialSuffix), ".")
-	final := strings.Join(parts[:max(0, len(parts)-2)], ".") // less run and nonce
-	return &partial{file: f, path: filepath.Join(string(d), file), final: filepath.Join(string(d), final)}
+	return &partial{file: f}, nil
 }
 
 // partial is a Partial of this machine.
 type partial struct {
-	file  *os.File
-	path  string
-	final string
+	file *os.File
+	room int64 // that was reserved; 0 once it was given back
 }
 
 func (p *partial) Write(b []byte) (int, error)             { return p.file.Write(b) }
 func (p *partial) WriteAt(b []byte, at int64) (int, error) { return p.file.WriteAt(b, at) }
-func (p *partial) File() string                            { return filepath.Base(p.path) }
-func (p *partial) Sync() error                             { return p.file.Sync() }
+func (p *partial) File() string                            { return filepath.Base(p.file.Name()) }
 func (p *partial) Close() error                            { return p.file.Close() }
 
-func (p *partial) Commit() error {
-	err := p.Sync()
-	if e := p.Close(); err == nil {
-		err = e
+func (p *partial) Sync() error {
+	if p.room > 0 {
+		fi, err := p.file.Stat()
+		if err == nil && fi.Size() < p.room {
+			err = p.file.Truncate(fi.Size())
+		}
+		if err != nil {
+			return err
+		}
+		p.room = 0
 	}
-	if err == nil {
-		err = os.Rename(p.path, p.final)
-	}
-	if err != nil {
-		os.Remove(p.path)
-		return err
-	}
-	return durable.SyncDir(filepath.Dir(p.final))
+	return p.file.Sync()
 }
 
 func (p *partial) Abort() error {
 	if err := p.Close(); errors.Is(err, os.ErrClosed) {
 		return nil
 	}
-	return os.Remove(p.path)
+	return os.Remove(p.file.Name())
 }
 
-// WriteFile writes a file in one go: complete, or not at all. What a run that is killed leaves is for RemovePartials.
-func WriteFile(at Place, name, runID string, data []byte) error {
-	p, err := at.Create(name, runID, 0)
+// reserve makes room on the disk for size bytes of f, whose size it leaves.
+func reserve(f *os.File, dir string, size int64) error {
+	err := unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_KEEP_SIZE, 0, size)
+	for errors.Is(err, unix.EINTR) {
+		err = unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_KEEP_SIZE, 0, size)
+	}
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, unix.ENOSPC):
+		// A failed reservation may keep what it got; give it back before asking what there is.
+		if err := f.Truncate(0); err != nil {
+			return err
+		}
+		available, err := AvailableBytes(dir)
+		if err != nil {
+			return err
+		}
+		return noSpace(dir, size, available)
+	case errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS):
+		return CheckSpace(dir, size)
+	}
+	return fmt.Errorf("reserve %d bytes for %s: %w", size, f.Name(), err)
+}
+
+// WriteFile writes a file of dir in one go: complete, or not at all.
+func WriteFile(dir, name, runID string, data []byte) error {
+	p, err := Dir(dir).Create(name, runID, 0)
 	if err != nil {
 		return err
 	}
 	defer p.Abort()
+	if err := finish(p, data); err != nil {
+		return err
+	}
+	return rename(dir, []string{p.File()}, runID)
+}
+
+// finish writes the whole of a file, makes it durable and closes it.
+func finish(p Partial, data []byte) error {
 	if _, err := p.Write(data); err != nil {
 		return err
 	}
-	return p.Commit()
+	if err := p.Sync(); err != nil {
+		return err
+	}
+	return p.Close()
 }
 
-// RemovePartials removes what a run that was killed has left in dir.
-func RemovePartials(dir, runID string) error {
-	if err := checkName(runID); err != nil {
-		return fmt.Errorf("remove partial files: run id: %w", err)
-	}
-	entries, err := os.ReadDir(dir)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	for _, e := range entries {
-		n := e.Name()
-		if strings.HasPrefix(n, ".") && strings.HasSuffix(n, partialSuffix) && strings.Contains(n, "."+runID+".") {
-			if removeErr := os.Remove(filepath.Join(dir, n)); err == nil && !errors.Is(removeErr, os.ErrNotExist) {
-				err = removeErr
-			}
+// rename gives partials of a run their final names, in this order. One that is not there has its name already.
+func rename(dir string, files []string, runID string) error {
+	for _, file := range files {
+		name, err := NameOfPartial(file, runID)
+		if err != nil {
+			return err
+		}
+		err = os.Rename(filepath.Join(dir, file), filepath.Join(dir, name))
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
 		}
 	}
-	if err != nil {
-		return fmt.Errorf("remove partial files: %w", err)
-	}
-	return nil
+	return durable.SyncDir(dir)
 }
 
 // checkName refuses what is no plain file name.

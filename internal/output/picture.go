@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"github.com/dustin/go-humanize"
+
+	"jacobi/solver"
 )
 
 // Caption is what a picture says of its run, and on which scale its colours are.
@@ -35,20 +37,28 @@ func encode(w io.Writer, name string, img image.Image) error {
 	return jpeg.Encode(w, img, &jpeg.Options{Quality: jpegQuality}) // configs allows no other
 }
 
-// WritePicture draws t, which holds all rows of the mesh, and writes it to the file name.
-func WritePicture(at Place, name, runID string, t *Thumbnail, c Caption) error {
+// pictureBytes returns the most that the picture of a mesh takes: its pixels without compression, with wide margins.
+func pictureBytes(m solver.Mesh) int64 {
+	const margins, overhead = 440, 16 << 10
+	s := newScale(m.NX, m.NY)
+	pixels := int64(s.x.length(m.NX)+margins) * int64(s.y.length(m.NY)+margins)
+	return 3*pixels + overhead
+}
+
+// WritePicture draws t, which holds all rows of the mesh, as the picture name, writes it to p and closes that.
+func WritePicture(p Partial, name string, t *Thumbnail, c Caption) (FileReport, error) {
 	img, err := t.Draw(c)
 	if err != nil {
-		return fmt.Errorf("picture: %w", err)
+		return FileReport{}, fmt.Errorf("picture: %w", err)
 	}
 	var b bytes.Buffer
 	if err := encode(&b, name, img); err != nil {
-		return fmt.Errorf("picture: %w", err)
+		return FileReport{}, fmt.Errorf("picture: %w", err)
 	}
-	if err := WriteFile(at, name, runID, b.Bytes()); err != nil {
-		return fmt.Errorf("write picture: %w", err)
+	if err := finish(p, b.Bytes()); err != nil {
+		return FileReport{}, fmt.Errorf("write picture: %w", err)
 	}
-	return nil
+	return fileOf(name, b.Bytes()), nil
 }
 
 // Distances in pixels.

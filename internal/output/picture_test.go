@@ -193,7 +193,6 @@ func rgb(img image.Image, x, y int) color.RGBA {
 }
 
 func TestPicture(t *testing.T) {
-	dir := t.TempDir()
 	m := solver.Mesh{NX: 800, NY: 400, DType: solver.Float32} // a pixel a point
 	// 1 above, 0 below: white at either end of inferno would show a wrong map.
 	th := thumbnailOf(t, m, func(_, iy int) float64 {
@@ -202,11 +201,7 @@ func TestPicture(t *testing.T) {
 		}
 		return 0
 	})
-	if err := WritePicture(Dir(dir), "field.png", "run", th, Caption{Title: "dirichlet", Sweeps: 1, Norm: 0.5}); err != nil {
-		t.Fatal(err)
-	}
-	wantFiles(t, dir, "field.png")
-	f, err := os.Open(filepath.Join(dir, "field.png"))
+	f, err := os.Open(writePicture(t, "field.png", th))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,16 +231,35 @@ func TestPicture(t *testing.T) {
 	}
 }
 
+// writePicture writes the picture name, whose room suffices, and returns the path of its partial file.
+func writePicture(t *testing.T, name string, th *Thumbnail) string {
+	t.Helper()
+	dir := t.TempDir()
+	p, err := Dir(dir).Create(name, "run", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done, err := WritePicture(p, name, th, Caption{Title: "dirichlet", Sweeps: 1, Norm: 0.5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, p.File())
+	got, err := os.ReadFile(path)
+	if err != nil || done != fileOf(name, got) {
+		t.Errorf("%+v, %v; want %+v", done, err, fileOf(name, got))
+	}
+	if room := pictureBytes(th.mesh); done.Bytes > room {
+		t.Errorf("%s has %d bytes, its room is %d", name, done.Bytes, room)
+	}
+	return path
+}
+
 // The extension chooses the format.
 func TestPictureFormats(t *testing.T) {
-	dir := t.TempDir()
 	m := solver.Mesh{NX: 8, NY: 8, DType: solver.Float32}
 	for name, format := range map[string]string{"a.png": "png", "b.PNG": "png", "c.jpg": "jpeg", "d.jpeg": "jpeg"} {
 		th := thumbnailOf(t, m, func(ix, iy int) float64 { return float64(ix * iy) })
-		if err := WritePicture(Dir(dir), name, "run", th, Caption{Title: "dirichlet", Norm: 0.5}); err != nil {
-			t.Fatal(err)
-		}
-		f, err := os.Open(filepath.Join(dir, name))
+		f, err := os.Open(writePicture(t, name, th))
 		if err != nil {
 			t.Fatal(err)
 		}

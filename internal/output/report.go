@@ -2,7 +2,10 @@ package output
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"path/filepath"
+	"slices"
 	"time"
 
 	"jacobi/solver"
@@ -32,7 +35,11 @@ type Report struct {
 	Times       TimesReport `json:"times"`
 	GLUPS       float64     `json:"glups"`        // 10^9 points of the mesh updated a second
 	FieldSHA256 string      `json:"field_sha256"` // of the interior rows, in order, little-endian
-	Files       []string    `json:"files"`        // paths of what was written
+	Dir         string      `json:"dir"`          // of the files: output.dir
+	// Files are what was written, the report itself last and without its size and hash. Files with other hashes are not
+	// of this run.
+	Files  []FileReport `json:"files"`
+	Failed []FileFault  `json:"failed,omitempty"` // what could not be written
 
 	ResumedAfter int               `json:"resumed_after,omitempty"` // sweeps that an earlier run had done
 	Checkpoints  *CheckpointReport `json:"checkpoints,omitempty"`   // nil if none were to be written
@@ -42,6 +49,19 @@ type Report struct {
 type DecisiveReport struct {
 	Sweep int     `json:"sweep"` // counted from 0, as in the history
 	Norm  float64 `json:"norm"`
+}
+
+// FileReport is a file that the run wrote; configs.Stdout stands for standard output.
+type FileReport struct {
+	Name   string `json:"name"`
+	Bytes  int64  `json:"bytes,omitempty"`
+	SHA256 string `json:"sha256,omitempty"`
+}
+
+// FileFault is a file that the run could not write.
+type FileFault struct {
+	Name  string `json:"name"`
+	Error string `json:"error"`
 }
 
 // CheckpointReport tells of the checkpoints that the run wrote.
@@ -87,6 +107,8 @@ type RankReport struct {
 	Transports map[string]LinkReport `json:"transports"` // by side, "top" and "bottom", as far as there is a neighbour
 
 	Output string `json:"output,omitempty"` // how the rank's rows came to output.dir: WroteFile, or WroteNATS and a host
+	// OutputError says why the rank's rows are not in the field's file.
+	OutputError string `json:"output_error,omitempty"`
 
 	// What the host did in the sweeps, as in solver.Times; docs/gpus.md says what it means on a GPU.
 	Compute  float64  `json:"compute_seconds"`
@@ -145,13 +167,37 @@ func GLUPS(m solver.Mesh, sweeps int, seconds float64) float64 {
 	return float64(m.NX) * float64(m.NY) * float64(sweeps) / seconds / 1e9
 }
 
-// WriteReport writes r to the file name.
-func WriteReport(at Place, name, runID string, r Report) error {
+// Fault says in one error which files could not be written; nil if all could.
+func (r Report) Fault() error {
+	var errs []error
+	for _, f := range r.Failed {
+		errs = append(errs, fmt.Errorf("%s is not written: %s", filepath.Join(r.Dir, f.Name), f.Error))
+	}
+	return errors.Join(errs...)
+}
+
+// With returns r with itself among its files.
+func (r Report) With(name string) Report {
+	r.Files = append(slices.Clone(r.Files), FileReport{Name: name})
+	return r
+}
+
+// Encode returns what report.json holds.
+func (r Report) Encode() ([]byte, error) {
 	b, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
-		return fmt.Errorf("report: %w", err)
+		return nil, fmt.Errorf("report: %w", err)
 	}
-	if err := WriteFile(at, name, runID, append(b, '\n')); err != nil {
+	return append(b, '\n'), nil
+}
+
+// WriteReport writes r to p and closes it.
+func WriteReport(p Partial, r Report) error {
+	b, err := r.Encode()
+	if err != nil {
+		return err
+	}
+	if err := finish(p, b); err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}
 	return nil

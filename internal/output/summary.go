@@ -5,12 +5,14 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/dustin/go-humanize"
 
+	"jacobi/configs"
 	"jacobi/solver"
 )
 
@@ -50,12 +52,17 @@ func Summary(w io.Writer, r Report) error {
 	if far := tally(r.Ranks, func(k RankReport) []string { return sent(k) }); far != "" {
 		row("Rows sent", "%s", far)
 	}
-	for i, f := range r.Files {
-		key := ""
-		if i == 0 {
-			key = "Files"
+	key := "Files"
+	for _, f := range r.Files {
+		if f.Name != configs.Stdout {
+			row(key, "%s", filepath.Join(r.Dir, f.Name))
+			key = ""
 		}
-		row(key, "%s", f)
+	}
+	key = "NOT WRITTEN"
+	for _, f := range r.Failed {
+		row(key, "%s: %s", filepath.Join(r.Dir, f.Name), f.Error)
+		key = ""
 	}
 	if err := t.Flush(); err != nil {
 		return err

@@ -2,10 +2,8 @@ package output
 
 import (
 	"bytes"
-	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"math"
@@ -14,6 +12,8 @@ import (
 	"reflect"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"jacobi/solver"
 )
@@ -39,7 +39,8 @@ func golden(t *testing.T, name string, got []byte) {
 
 func TestHistory(t *testing.T) {
 	dir := t.TempDir()
-	h, err := CreateHistory(Dir(dir), "history.csv", "run")
+	at := hold(t, dir)
+	h, err := CreateHistory(at, "history.csv", "run", 1000)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,12 +56,11 @@ func TestHistory(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, "history.csv")); !os.IsNotExist(err) {
 		t.Errorf("the history is there before its end: %v", err)
 	}
-	if err := h.Commit(); err != nil {
+	done, err := h.Finish()
+	if err := errors.Join(err, h.Abort(), at.Commit([]string{h.File()})); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.Abort(); err != nil {
-		t.Error(err)
-	}
+	release(t, at)
 	wantFiles(t, dir, "history.csv")
 	got, err := os.ReadFile(filepath.Join(dir, "history.csv"))
 	if err != nil {
@@ -79,11 +79,59 @@ func TestHistory(t *testing.T) {
 	if string(got) != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
+	if done != fileOf("history.csv", got) {
+		t.Errorf("%+v, want %+v", done, fileOf("history.csv", got))
+	}
+}
+
+// full is a partial file on a disk that is full for a while.
+type full struct {
+	Partial
+	room int
+}
+
+func (f *full) Write(b []byte) (int, error) {
+	n := min(len(b), f.room)
+	f.room -= n
+	_, _ = f.Partial.Write(b[:n]) // a temporary directory
+	if n < len(b) {
+		return n, unix.ENOSPC
+	}
+	return n, nil
+}
+
+// A disk that is full while the sweeps go on costs nothing once there is room again.
+func TestHistoryOutlastsAFullDisk(t *testing.T) {
+	dir := t.TempDir()
+	h, err := CreateHistory(place(dir), "history.csv", "run", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	disk := &full{h.p, 100}
+	h.p = disk
+	want := historyHeader
+	for i := range 20000 { // several chunks
+		if err := h.Add(0.5); err != nil {
+			t.Fatal(err)
+		}
+		want += fmt.Sprintf("%d,0.5\n", i)
+	}
+	if _, err := h.Finish(); !IsFull(err) {
+		t.Fatalf("%v, want a full disk", err)
+	}
+	disk.room = 1 << 20
+	done, err := h.Finish()
+	if err != nil || done != fileOf("history.csv", []byte(want)) {
+		t.Errorf("%+v, %v; want %+v", done, err, fileOf("history.csv", []byte(want)))
+	}
+	if got, err := os.ReadFile(filepath.Join(dir, h.File())); err != nil || string(got) != want {
+		t.Errorf("%d bytes, want %d: %v", len(got), len(want), err)
+	}
 }
 
 func TestHistoryAbortLeavesNothing(t *testing.T) {
 	dir := t.TempDir()
-	h, err := CreateHistory(Dir(dir), "history.csv", "run")
+	h, err := CreateHistory(place(dir), "history.csv", "run", 1<<20)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +146,8 @@ func TestHistoryAbortLeavesNothing(t *testing.T) {
 	wantFiles(t, dir)
 }
 
-func TestHashRankAfterRank(t *testing.T) {
+// The digest that ranks hand on has the hash of the interior rows and that of the whole file.
+func TestDigestRankAfterRank(t *testing.T) {
 	for _, ranks := range []int{1, 2} {
 		m := solver.Mesh{NX: 700, NY: 1800, DType: solver.Float64} // more than one chunk a rank
 		stripes, err := solver.Partition(m.NY, ranks, 1)
@@ -106,25 +155,37 @@ func TestHashRankAfterRank(t *testing.T) {
 			t.Fatal(err)
 		}
 		var state []byte
-		for _, s := range stripes {
-			if state, err = HashRows(t.Context(), state, memory{m, s, valueAt}, s, m); err != nil {
+		for i, s := range stripes {
+			d, err := NewDigest(state)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if i == 0 {
+				d.Begin(m, testRow(m, 0, valueAt))
+			}
+			if err := d.AddRows(t.Context(), View{Mesh: m, Stripe: s, Rows: memory{m, s, valueAt}}, true); err != nil {
+				t.Fatal(err)
+			}
+			if i == ranks-1 {
+				d.End(testRow(m, m.NY-1, valueAt))
+			}
+			if state, err = d.State(); err != nil {
 				t.Fatal(err)
 			}
 		}
-		got, err := Sum(state)
+		d, err := NewDigest(state)
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := sha256.Sum256(testRows(m, m.Interior(), valueAt))
-		if got != hex.EncodeToString(want[:]) {
-			t.Errorf("%d ranks: %s, want %x", ranks, got, want)
+		rows, file := d.Sums()
+		want := fileOf("", testRows(m, m.Interior(), valueAt)).SHA256
+		whole := append(npyHeader(m), testRows(m, solver.Stripe{Lo: 0, Hi: m.NY}, valueAt)...)
+		if wantFile := fileOf("", whole).SHA256; rows != want || file != wantFile {
+			t.Errorf("%d ranks: %s and %s, want %s and %s", ranks, rows, file, want, wantFile)
 		}
 	}
-	if _, err := Sum([]byte("no state")); err == nil {
-		t.Error("a sum of nothing")
-	}
-	if _, err := HashRows(context.Background(), []byte("no state"), nil, solver.Stripe{}, solver.Mesh{}); err == nil {
-		t.Error("a hash that continues nothing")
+	if _, err := NewDigest([]byte("no state")); err == nil {
+		t.Error("a digest that continues nothing")
 	}
 }
 
@@ -136,7 +197,7 @@ func testReport(ranks int) Report {
 		Started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Ended: time.Date(2026, 1, 2, 3, 4, 7, 0, time.UTC),
 		Mesh: NewMeshReport(m), Depth: 8, Sweeps: 1000, MaxIterations: 1000, Tolerance: 1e-8, StopReason: solver.MaxIterations, Norm: &norm,
 		Times: TimesReport{Setup: 0.25, Sweeps: 0.5, Output: 0.125}, GLUPS: GLUPS(m, 1000, 0.5),
-		FieldSHA256: "4f2a", Files: []string{"out/field.npy", "out/report.json"},
+		FieldSHA256: "4f2a", Dir: "out", Files: []FileReport{{"field.npy", 128, "ab12"}, {Name: "report.json"}},
 	}
 	for i := range ranks {
 		transport := "shm"
@@ -186,6 +247,10 @@ func TestSummary(t *testing.T) {
 			r.Ranks[0].HaloWait = nil
 		}},
 		{"many", 18, func(*Report) {}},
+		{"not_written", 1, func(r *Report) {
+			r.Files = r.Files[1:]
+			r.Failed = []FileFault{{"field.npy", "rank 2 on b: no space left on device"}}
+		}},
 		{"resumed", 2, func(r *Report) {
 			r.ResumedAfter = 400
 			r.Checkpoints = &CheckpointReport{Place: "checkpoints", Written: 5, Failed: 1, Sweeps: 900, Bytes: 3 << 20, Write: 0.25, Copies: 0.0625}
@@ -207,11 +272,15 @@ func TestReport(t *testing.T) {
 	dir := t.TempDir()
 	r := testReport(2)
 	r.Decisive = &DecisiveReport{Sweep: 998, Norm: 0.0078125}
-	if err := WriteReport(Dir(dir), "report.json", "r7", r); err != nil {
+	p, err := Dir(dir).Create("report.json", "r7", 1<<20)
+	if err != nil {
 		t.Fatal(err)
 	}
-	wantFiles(t, dir, "report.json")
-	b, err := os.ReadFile(filepath.Join(dir, "report.json"))
+	if err := WriteReport(p, r); err != nil {
+		t.Fatal(err)
+	}
+	wantFiles(t, dir, p.File())
+	b, err := os.ReadFile(filepath.Join(dir, p.File()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,8 +303,15 @@ func TestReportThatIsNoJSONIsNotWritten(t *testing.T) {
 	dir := t.TempDir()
 	r := testReport(1)
 	r.Tolerance = math.NaN()
-	if err := WriteReport(Dir(dir), "report.json", "r7", r); err == nil {
+	p, err := Dir(dir).Create("report.json", "r7", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := WriteReport(p, r); err == nil {
 		t.Error("a NaN was written")
+	}
+	if err := p.Abort(); err != nil {
+		t.Error(err)
 	}
 	wantFiles(t, dir)
 }

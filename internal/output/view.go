@@ -43,26 +43,35 @@ func (v View) Each(ctx context.Context, do func(lo int, rows []byte) error) erro
 
 // boundary calls do with boundary row iy if it belongs to the view.
 func (v View) boundary(ctx context.Context, iy int, do func(int, []byte) error) error {
+	row, err := v.Boundary(ctx, iy)
+	if err != nil || row == nil {
+		return err
+	}
+	return do(iy, row)
+}
+
+// Boundary returns row 0 or NY-1, or nil if it does not belong to the view.
+func (v View) Boundary(ctx context.Context, iy int) ([]byte, error) {
 	origin := min(max(iy, 1), v.Mesh.NY-2) // the row whose owner has iy
 	if v.Mesh.Periodic {
 		origin, _ = v.Mesh.Canonical(iy)
 	}
 	if origin < v.Stripe.Lo || origin >= v.Stripe.Hi {
-		return nil
+		return nil, nil
 	}
 	row := make([]byte, v.Mesh.RowBytes())
 	if err := v.Initial.Row(iy, row); err != nil {
-		return fmt.Errorf("boundary row %d: %w", iy, err)
+		return nil, fmt.Errorf("boundary row %d: %w", iy, err)
 	}
 	if v.Mesh.Periodic {
 		now := make([]byte, len(row))
 		if err := v.Rows.CopyRows(ctx, solver.Stripe{Lo: origin, Hi: origin + 1}, now); err != nil {
-			return fmt.Errorf("copy row %d: %w", origin, err)
+			return nil, fmt.Errorf("copy row %d: %w", origin, err)
 		}
 		value := v.Mesh.DType.Size()
 		copy(row[value:len(row)-value], now[value:]) // the corners stay fixed
 	}
-	return do(iy, row)
+	return row, nil
 }
 
 // eachChunk calls do with rows [s.Lo, s.Hi) in order, as View.Each.

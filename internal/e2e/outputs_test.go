@@ -1,0 +1,387 @@
+package e2e
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/fsnotify/fsnotify"
+	"golang.org/x/sys/unix"
+)
+
+// fileSet is the part of report.json by which a reader knows whether files belong together.
+type fileSet struct {
+	RunID string `json:"run_id"`
+	Files []struct{ Name, SHA256 string }
+}
+
+// oneSet checks that all four files in dir are of the run of the report, and returns its id.
+func oneSet(t *testing.T, dir string) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(dir, "report.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var set fileSet
+	if err := json.Unmarshal(data, &set); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, f := range set.Files {
+		names = append(names, f.Name)
+		if f.Name == "report.json" {
+			continue
+		}
+		got, err := os.ReadFile(filepath.Join(dir, f.Name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if sum := sha256.Sum256(got); hex.EncodeToString(sum[:]) != f.SHA256 {
+			t.Errorf("%s is not of run %s, of which the report is", f.Name, set.RunID)
+		}
+	}
+	if want := []string{"history.csv", "field.png", "field.npy", "report.json"}; !slices.Equal(names, want) {
+		t.Errorf("files %v, want %v", names, want)
+	}
+	return set.RunID
+}
+
+var short = set("grid.nx=64", "grid.ny=64", "solver.max_iterations=10")
+
+// finished runs a short run in dir, which must succeed, and returns its id.
+func finished(t *testing.T, dir string) string {
+	t.Helper()
+	out := run(t, dir, "launcher", append(short, "-np", "2")...)
+	if out.code != 0 {
+		t.Fatalf("exit code %d\n%s", out.code, out.stderr)
+	}
+	return oneSet(t, filepath.Join(dir, "out"))
+}
+
+// watched returns a watcher of dir, which exists.
+func watched(t *testing.T, dir string) *fsnotify.Watcher {
+	t.Helper()
+	w, err := fsnotify.NewWatcher()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { w.Close() })
+	if err := w.Add(dir); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// awaitMade waits until a file of this name is made in what w watches, or renamed to it.
+func awaitMade(t *testing.T, w *fsnotify.Watcher, name string, l *live) {
+	t.Helper()
+	for {
+		select {
+		case e := <-w.Events:
+			if e.Has(fsnotify.Create) && filepath.Base(e.Name) == name {
+				return
+			}
+		case err := <-w.Errors:
+			t.Fatal(err)
+		case <-l.quiet:
+			t.Fatalf("the run ended without %s", name)
+		}
+	}
+}
+
+// A second Ctrl-C, at any moment of the time in which the outputs get their names, leaves files of one run, and the
+// launcher says truly of which.
+func TestSecondInterruptWhileOutputsGetTheirNames(t *testing.T) {
+	for _, at := range []string{".jacobi-commit", "field.npy", "report.json"} {
+		t.Run(at, func(t *testing.T) {
+			dir := t.TempDir()
+			out := filepath.Join(dir, "out")
+			earlier := finished(t, dir)
+			l := begin(t, dir, "-np", "2")
+			w := watched(t, out)
+			if err := l.cmd.Process.Signal(os.Interrupt); err != nil {
+				t.Fatal(err)
+			}
+			awaitMade(t, w, at, l)
+			_ = l.cmd.Process.Signal(os.Interrupt) // the run may be over
+			code, output := l.end()
+			if code != 130 {
+				t.Errorf("exit code %d, want 130\n%s", code, output)
+			}
+			l.leavesNothing()
+			id := oneSet(t, out)
+			asBefore := strings.Contains(output, "the ranks were killed; outputs of earlier runs are as they were\n")
+			inPlace := strings.Contains(output, "the ranks were killed; the outputs of this run are in place: "+
+				"out/history.csv, out/field.png, out/field.npy, out/report.json\n") ||
+				strings.Contains(output, "Result         INTERRUPTED after ")
+			if asBefore == inPlace || asBefore != (id == earlier) {
+				t.Errorf("the files are of run %s, those of the earlier run of %s\n%s", id, earlier, output)
+			}
+		})
+	}
+}
+
+// A launcher that is killed while the outputs get their names leaves the rest to the next run, and at any other moment
+// files that the next run removes.
+func TestNextRunTidiesUp(t *testing.T) {
+	t.Run("while it sweeps", func(t *testing.T) {
+		dir := t.TempDir()
+		earlier := finished(t, dir)
+		l := begin(t, dir, "-np", "2")
+		if err := l.cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		l.end()
+		left, err := filepath.Glob(filepath.Join(dir, "out", ".*.partial"))
+		if err != nil || len(left) < 5 { // four files, and more that are the launcher's own
+			t.Fatalf("left: %v, %v", left, err)
+		}
+		if id := oneSet(t, filepath.Join(dir, "out")); id != earlier {
+			t.Errorf("the files are of run %s, want %s", id, earlier)
+		}
+		next := run(t, dir, "launcher", append(short, "-np", "2")...)
+		want := regexp.MustCompile(fmt.Sprintf(
+			`launcher: out: removed %d unfinished files \(\d[0-9.]* [KM]iB\) of runs that were killed\n`, len(left)))
+		if next.code != 0 || !want.MatchString(next.stderr) {
+			t.Errorf("exit code %d\n%s\nwant 0 and %v", next.code, next.stderr, want)
+		}
+		if entries, err := os.ReadDir(filepath.Join(dir, "out")); err != nil || len(entries) != 4 {
+			t.Errorf("%v, %v; want four files", entries, err)
+		}
+	})
+	t.Run("while files get their names", func(t *testing.T) {
+		dir := t.TempDir()
+		out := filepath.Join(dir, "out")
+		finished(t, dir)
+		l := begin(t, dir, "-np", "2")
+		w := watched(t, out)
+		if err := l.cmd.Process.Signal(os.Interrupt); err != nil {
+			t.Fatal(err)
+		}
+		awaitMade(t, w, ".jacobi-commit", l)
+		_ = l.cmd.Process.Kill() // the run may be over
+		l.end()
+		// Whoever takes the directory next does the rest, also if it then does nothing else.
+		next := run(t, dir, "launcher", append(set("grid.nx=64", "grid.ny=64"), "doctor", "-np", "1")...)
+		if next.code != 0 {
+			t.Fatalf("exit code %d\n%s%s", next.code, next.stdout, next.stderr)
+		}
+		oneSet(t, out)
+		if r := readReport(t, out); r.StopReason != "interrupted" {
+			t.Errorf("the files are of a run that ended as %s, want interrupted", r.StopReason)
+		}
+		if entries, err := os.ReadDir(out); err != nil || len(entries) != 4 {
+			t.Errorf("%v, %v; want four files", entries, err)
+		}
+	})
+}
+
+// One run at a time has a directory; the others are refused before anything starts, with its holder named.
+func TestOneRunADirectory(t *testing.T) {
+	dir := t.TempDir()
+	l := begin(t, dir, append(set("checkpoint.every=1h", "checkpoint.dir=checkpoints"), "-np", "2")...)
+	holder := fmt.Sprintf(`in use by run \S+, process %d on \S+, since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d; `+
+		`one run at a time can use a directory`, l.cmd.Process.Pid)
+	small := set("grid.nx=64", "grid.ny=64")
+	other := append(small, set("output.field=other.npy", "output.picture=", "output.history=", "output.report=")...)
+	elsewhere := append(set("grid.nx=512", "grid.ny=512", "output.dir=elsewhere"),
+		set("checkpoint.every=1h", "checkpoint.dir=checkpoints")...)
+	for _, c := range []struct {
+		program, key string
+		args         []string
+	}{
+		{"launcher", `output.dir "out": `, append(other, "-np", "2")},
+		{"launcher", `output.dir "out": `, append(small, "-np", "2", "--dry-run")},
+		{"launcher", `output.dir "out": `, append(small, "doctor", "-np", "2")},
+		{"launcher", `output.dir "out": `, append(small, "bench", "--ranks", "1", "--repeat", "1")},
+		{"jacobi-rank", `output.dir "out": `, small},
+		{"launcher", `checkpoint.dir "checkpoints": `, append(elsewhere, "-np", "2")},
+		{"jacobi-rank", `checkpoint.dir "checkpoints": `, elsewhere},
+	} {
+		out := run(t, dir, c.program, c.args...)
+		all := strings.Join(strings.Fields(out.stdout+out.stderr), " ") // doctor breaks its lines
+		want := regexp.MustCompile(c.key + holder)
+		if out.code != 1 || !want.MatchString(all) || strings.Contains(all, "sweeps (") {
+			t.Errorf("%s %v: exit code %d\n%s\nwant 1 and %v", c.program, c.args, out.code, all, want)
+		}
+	}
+	if err := l.cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if code, output := l.end(); code != 130 {
+		t.Errorf("exit code %d, want 130\n%s", code, output)
+	}
+	for _, held := range []string{"out", "checkpoints"} {
+		if _, err := os.Stat(filepath.Join(dir, held, ".jacobi-lock")); err == nil {
+			t.Errorf("%s is still locked", held)
+		}
+	}
+	oneSet(t, filepath.Join(dir, "out"))
+}
+
+// smallDisk returns a directory with an output directory of so many bytes in it.
+func smallDisk(t *testing.T, size string) (dir, out string) {
+	t.Helper()
+	dir = t.TempDir()
+	out = filepath.Join(dir, "out")
+	if err := os.Mkdir(out, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mount("tmpfs", out, "tmpfs", 0, "size="+size); err != nil {
+		t.Skipf("NOT RUN, a tmpfs cannot be mounted: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(out, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir, out
+}
+
+// fill takes all room that is left in dir.
+func fill(t *testing.T, dir string) {
+	t.Helper()
+	f, err := os.Create(filepath.Join(dir, "filler"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for err == nil {
+		_, err = f.Write(make([]byte, 4<<10))
+	}
+}
+
+// emptied takes the room of an unfinished file away from it: all but the header of the field, and what is not used yet
+// of the history.
+func emptied(t *testing.T, out, name string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(out, "."+name+".*.partial"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("%v, %v: want one unfinished %s", files, err, name)
+	}
+	f, err := os.OpenFile(files[0], os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	const page, hole = 4 << 10, unix.FALLOC_FL_PUNCH_HOLE | unix.FALLOC_FL_KEEP_SIZE
+	from := int64(page)
+	if name == "history.csv" {
+		fi, err := f.Stat()
+		if err != nil {
+			t.Fatal(err)
+		}
+		from = (fi.Size() + page - 1) / page * page
+	}
+	if err := unix.Fallocate(int(f.Fd()), hole, from, 64<<20); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A disk that others fill while a run sweeps costs none of its files: their room is reserved. Where it is not, the
+// field gives way to what is dearer, and the run says so.
+func TestFullDiskKeepsReportAndHistory(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		emptied []string
+		code    int
+		want    string
+	}{
+		{"reserved", nil, 130, ""},
+		{"no room for the field", []string{"field.npy"}, 1,
+			`launcher: out/field\.npy is not written: rank \d on \S+: write field rows \[\d+, \d+\): .*` +
+				`: no space left on device\n$`},
+		{"no room for the history", []string{"history.csv"}, 1,
+			`launcher: out/field\.npy is not written: the disk is full, and it gave way to the history\n$`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir, out := smallDisk(t, "12m")
+			l := begin(t, dir, "-np", "2")
+			for _, name := range c.emptied {
+				emptied(t, out, name)
+			}
+			fill(t, out)
+			if err := l.cmd.Process.Signal(os.Interrupt); err != nil {
+				t.Fatal(err)
+			}
+			code, output := l.end()
+			if code != c.code || !regexp.MustCompile(c.want).MatchString(output) {
+				t.Errorf("exit code %d\n%s\nwant %d and %s", code, output, c.code, c.want)
+			}
+			l.leavesNothing()
+			r := readReport(t, out)
+			history, err := os.ReadFile(filepath.Join(out, "history.csv"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if norms := normsOf(t, string(history)); len(norms) != r.Sweeps || r.Sweeps == 0 {
+				t.Errorf("%d norms of %d sweeps", len(norms), r.Sweeps)
+			}
+			if _, err := os.Stat(filepath.Join(out, "field.npy")); (err == nil) != (c.code == 130) {
+				t.Errorf("field.npy: %v", err)
+			}
+			if c.code == 130 {
+				oneSet(t, out)
+			}
+		})
+	}
+}
+
+// A disk without room for all files together is refused before the sweeps.
+func TestSpaceForAllFilesIsWanted(t *testing.T) {
+	dir, _ := smallDisk(t, "2m") // the field alone has 1 MiB
+	out := run(t, dir, "launcher", append(set("grid.nx=512", "grid.ny=512"), "-np", "2")...)
+	const want = `launcher: output.dir "out": not enough space: 7.2 MiB (7564954 bytes) needed, ` +
+		`2.0 MiB (2097152 bytes) available`
+	if out.code != 1 || !strings.Contains(out.stderr, want) {
+		t.Errorf("exit code %d\n%s\nwant 1 and %s", out.code, out.stderr, want)
+	}
+}
+
+// "-" is standard output, with nothing else on it.
+func TestStandardOutput(t *testing.T) {
+	problem := set("grid.nx=64", "grid.ny=64", "solver.max_iterations=20")
+	want, _ := solve(t, append(problem, "-np", "2")...)
+	for _, program := range []string{"launcher", "jacobi-rank"} {
+		dir := t.TempDir()
+		out := run(t, dir, program, append(problem, set("output.history=-", "output.field=", "output.picture=")...)...)
+		summary := strings.Contains(out.stderr, "\n  Field SHA-256  "+want.sha)
+		if out.code != 0 || out.stdout != want.history || !summary {
+			t.Errorf("%s: exit code %d\n%s\n%s", program, out.code, out.stdout, out.stderr)
+		}
+		if entries, err := os.ReadDir(filepath.Join(dir, "out")); err != nil || len(entries) != 1 {
+			t.Errorf("%s: %v, %v; want report.json alone", program, entries, err)
+		}
+		out = run(t, dir, program, append(problem, set("output.report=-", "output.field=", "output.picture=")...)...)
+		var r report
+		if err := json.Unmarshal([]byte(out.stdout), &r); err != nil || out.code != 0 || r.FieldSHA256 != want.sha {
+			t.Errorf("%s: exit code %d, %v\n%s\n%s", program, out.code, err, out.stdout, out.stderr)
+		}
+	}
+}
+
+// A named pipe that somebody planted in output.dir is named, and nobody waits for it.
+func TestPipesInOutputDir(t *testing.T) {
+	for _, name := range []string{".jacobi-lock", ".jacobi-commit", "field.npy"} {
+		dir := t.TempDir()
+		if err := os.Mkdir(filepath.Join(dir, "out"), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join("out", name)
+		if err := syscall.Mkfifo(filepath.Join(dir, path), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		out := run(t, dir, "launcher", append(set("grid.nx=64", "grid.ny=64"), "-np", "2")...)
+		if out.code != 1 || !strings.Contains(out.stderr, path) || !strings.Contains(out.stderr, "regular file") {
+			t.Errorf("%s: exit code %d\n%s", name, out.code, out.stderr)
+		}
+	}
+}

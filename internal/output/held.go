@@ -1,0 +1,191 @@
+package output
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+
+	"jacobi/configs"
+	"jacobi/internal/dirlock"
+)
+
+// Held is output.dir while it belongs to one run: nobody else writes there. The process that holds it, the launcher or
+// rank 0 without one, is the only one that gives files their final names, so that it knows of which run they are,
+// whatever becomes of the ranks.
+type Held struct {
+	Dir
+	runID   string
+	lock    *dirlock.Lock
+	journal Partial
+
+	mu        sync.Mutex
+	committed []string // partials; nil before Commit
+}
+
+// Hold takes dir, which exists, for a run. It first finishes what a run that was killed had begun to put in place, and
+// removes what such runs have left; notes say so. Close gives the directory back.
+func Hold(dir, runID string) (h *Held, notes []string, err error) {
+	fail := func(err error) (*Held, []string, error) { return nil, nil, fmt.Errorf("output.dir %q: %w", dir, err) }
+	h = &Held{Dir: Dir(dir), runID: runID}
+	if h.lock, err = dirlock.Take(dir, runID); err != nil {
+		return fail(err)
+	}
+	finished, err := finishCommit(dir)
+	if err != nil {
+		return fail(errors.Join(err, h.lock.Release()))
+	}
+	removed, err := removeLeftovers(dir)
+	if err != nil {
+		return fail(errors.Join(err, h.lock.Release()))
+	}
+	if h.journal, err = h.Create(journalName, runID, journalRoom); err != nil {
+		return fail(errors.Join(err, h.lock.Release()))
+	}
+	return h, slices.DeleteFunc([]string{finished, removed}, func(s string) bool { return s == "" }), nil
+}
+
+// Commit implements Place: all files get their names, or none but for a fault of the disk or of somebody who meddles,
+// which the error tells. The file configs.Stdout stays for CopyTo.
+func (h *Held) Commit(files []string) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.committed != nil {
+		if slices.Equal(h.committed, files) {
+			return nil
+		}
+		return errors.New("the outputs of this run are in place already")
+	}
+	j := journal{Run: h.runID}
+	for _, file := range files {
+		name, err := NameOfPartial(file, h.runID)
+		if err != nil {
+			return err
+		}
+		if name != configs.Stdout {
+			j.Files = append(j.Files, file)
+		}
+	}
+	if err := j.commit(string(h.Dir), h.journal); err != nil {
+		return fmt.Errorf("put the outputs in place: %w", err)
+	}
+	h.committed = slices.Clone(files)
+	return nil
+}
+
+// Committed returns the names of the files that Commit has put in place.
+func (h *Held) Committed() (names []string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, file := range h.committed {
+		if name, err := NameOfPartial(file, h.runID); err == nil && name != configs.Stdout {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// CopyTo writes to w what Commit was given for standard output, if there is any.
+func (h *Held) CopyTo(w io.Writer) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, file := range h.committed {
+		if name, err := NameOfPartial(file, h.runID); err != nil || name != configs.Stdout {
+			continue
+		}
+		if err := copyFile(w, filepath.Join(string(h.Dir), file)); err != nil {
+			return fmt.Errorf("write standard output: %w", err)
+		}
+	}
+	return nil
+}
+
+func copyFile(w io.Writer, path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = io.Copy(w, f)
+	return err
+}
+
+// Close removes what the run has not put in place and gives the directory back.
+func (h *Held) Close() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	_ = h.journal.Close() // it goes with what the run has left
+	_, err := removeLeftovers(string(h.Dir))
+	if err := errors.Join(err, h.lock.Release()); err != nil {
+		return fmt.Errorf("output.dir %q: %w", string(h.Dir), err)
+	}
+	return nil
+}
+
+// Leftovers returns the unfinished files in dir, and the bytes of the disk that they take. If no run holds dir, they
+// are of runs that were killed.
+func Leftovers(dir string) (names []string, bytes int64, err error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, 0, err
+	}
+	for _, e := range entries {
+		if !isPartial(e.Name()) {
+			continue
+		}
+		fi, err := e.Info()
+		if errors.Is(err, fs.ErrNotExist) || err == nil && !fi.Mode().IsRegular() {
+			continue
+		}
+		if err != nil {
+			return nil, 0, err
+		}
+		names = append(names, e.Name())
+		if st, ok := fi.Sys().(*syscall.Stat_t); ok {
+			bytes += st.Blocks * 512
+		}
+	}
+	return names, bytes, nil
+}
+
+// CheckRoom fails unless the file system of dir has room for so many bytes. Hold gives back what was left there.
+func CheckRoom(dir string, bytes int64) error {
+	_, left, err := Leftovers(dir)
+	if err == nil {
+		err = CheckSpace(dir, bytes-left)
+	}
+	return err
+}
+
+// isPartial says whether a file has a name that NewPartialName or CheckDir makes.
+func isPartial(file string) bool {
+	if strings.HasPrefix(file, probePrefix) && strings.HasSuffix(file, partialSuffix) {
+		return true
+	}
+	parts := strings.Split(file, ".")
+	n := len(parts) // of "", the name, which may have dots, the run, the nonce and "partial"
+	return n >= 5 && parts[0] == "" && "."+parts[n-1] == partialSuffix && len(parts[n-2]) == nonceLength
+}
+
+func removeLeftovers(dir string) (note string, err error) {
+	names, bytes, err := Leftovers(dir)
+	if err != nil {
+		return "", err
+	}
+	for _, name := range names {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return "", err
+		}
+	}
+	if len(names) == 0 {
+		return "", nil
+	}
+	return fmt.Sprintf("%s: removed %s (%s) of runs that were killed", dir, plural(len(names), "unfinished file"),
+		bytesOf(bytes)), nil
+}

@@ -1,0 +1,116 @@
+package output
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"jacobi/internal/durable"
+	"jacobi/internal/regular"
+	"jacobi/internal/show"
+)
+
+// journal says which files of a run get their final names. It is on the disk, in journalFile, before the first of them
+// does and until the last one has, so that whoever comes after a crash can do the rest.
+type journal struct {
+	Run   string   `json:"run"`
+	Files []string `json:"files"` // partials, durable and complete
+}
+
+const (
+	journalName = "commit"
+	journalFile = ".jacobi-commit"
+	journalRoom = 4 << 10 // of four names of at most 255 bytes, and the run's
+)
+
+// commit gives the files their names. p has room for the journal.
+func (j journal) commit(dir string, p Partial) error {
+	if err := j.check(dir); err != nil {
+		return err
+	}
+	b, err := json.Marshal(j)
+	if err == nil {
+		err = finish(p, b)
+	}
+	path := filepath.Join(dir, journalFile)
+	if err == nil {
+		err = os.Rename(filepath.Join(dir, p.File()), path)
+	}
+	if err == nil {
+		err = durable.SyncDir(dir)
+	}
+	if err != nil {
+		return err
+	}
+	if err := rename(dir, j.Files, j.Run); err != nil {
+		return errors.Join(fmt.Errorf("%w; %s", err, j.state(dir)), os.Remove(path))
+	}
+	return os.Remove(path)
+}
+
+// check fails if a file is missing, or cannot get its name because something else has it.
+func (j journal) check(dir string) error {
+	for _, file := range j.Files {
+		name, err := NameOfPartial(file, j.Run)
+		if err != nil {
+			return err
+		}
+		if _, err := os.Lstat(filepath.Join(dir, file)); err != nil {
+			return err
+		}
+		if fi, err := os.Stat(filepath.Join(dir, name)); err == nil && !fi.Mode().IsRegular() {
+			return fmt.Errorf("%s is no regular file any more", filepath.Join(dir, name))
+		}
+	}
+	return nil
+}
+
+// state says which files have their names.
+func (j journal) state(dir string) string {
+	var done, open []string
+	for _, file := range j.Files {
+		name, err := NameOfPartial(file, j.Run)
+		if err != nil {
+			continue
+		}
+		if _, err := os.Lstat(filepath.Join(dir, file)); errors.Is(err, fs.ErrNotExist) {
+			done = append(done, name)
+		} else {
+			open = append(open, name)
+		}
+	}
+	has := strings.Join(done, ", ")
+	if has == "" {
+		has = "none of the files"
+	}
+	text := fmt.Sprintf("%s has %s of run %s", dir, has, show.Text(j.Run))
+	if len(open) > 0 {
+		text += ", and is without its " + strings.Join(open, ", ")
+	}
+	return text
+}
+
+// finishCommit does what a run that was killed has left to do, and says what.
+func finishCommit(dir string) (note string, err error) {
+	path := filepath.Join(dir, journalFile)
+	b, err := regular.ReadFile(path, journalRoom)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	var j journal
+	if err := json.Unmarshal(b, &j); err != nil {
+		return "", fmt.Errorf("%s: %w", path, err)
+	}
+	note = "a run was killed while it put its outputs in place; that is done now: "
+	if err := rename(dir, j.Files, j.Run); err != nil {
+		note = fmt.Sprintf("a run was killed while it put its outputs in place, and the rest cannot be: %v: ", err)
+	}
+	return note + j.state(dir), os.Remove(path)
+}
