@@ -266,7 +266,9 @@ func TestServersThatDoNotWillAreNamedWithoutSecrets(t *testing.T) {
 	n := configs.NATS{URL: "nats://jacobi:hunter2@" + srv.Addr()}
 	h := &hosts{byName: map[string]launch.Host{"here": nil}}
 	_, _, _, err = connect(t.Context(), n, h, "r1", log)
-	if want := "nats.url: connect to the NATS server at nats://" + srv.Addr() + ": nats: Authorization Violation"; err == nil || err.Error() != want {
+	if want := "nats.url: connect to the NATS server at nats://" + srv.Addr() + ": nats: Authorization Violation: " +
+		"the server does not know this user, or wants another password or key " +
+		"(nats.user and nats.password_file, nats.creds, nats.nkey, or nats.url)"; err == nil || err.Error() != want {
 		t.Errorf("error %v\nwant %s", err, want)
 	}
 	n.URL = srv.NATS().URL

@@ -14,9 +14,10 @@ import (
 // Conn is a connection to NATS that seals what it sends and refuses what is not sealed, if its run has a secret.
 // Its methods may be called from several goroutines.
 type Conn struct {
-	nc   *nats.Conn
-	seal *seal // nil: messages go as they are
-	log  *zap.Logger
+	nc     *nats.Conn
+	seal   *seal // nil: messages go as they are
+	log    *zap.Logger
+	faults *faults
 
 	buffers sync.Pool // of *[]byte, for sealed messages on their way to the client, which copies them
 	refused atomic.Uint64
@@ -34,9 +35,11 @@ func (c *Conn) Refused() uint64 { return c.refused.Load() }
 // Publish sends data to those who listen on subject. It keeps no reference to data.
 func (c *Conn) Publish(subject string, data []byte) error {
 	if c.seal == nil {
-		return c.nc.Publish(subject, data)
+		return c.explainPublish(len(data), c.nc.Publish(subject, data))
 	}
-	return c.sealed(subject, "", data, func(b []byte) error { return c.nc.Publish(subject, b) })
+	return c.sealed(subject, "", data, func(b []byte) error {
+		return c.explainPublish(len(b), c.nc.Publish(subject, b))
+	})
 }
 
 // sealed passes the sealed message to send.
@@ -84,7 +87,7 @@ func (c *Conn) Unseal(subject, reply string, data []byte) ([]byte, error) {
 // Between returns c with a seal of its own, for two who have agreed on a key of 32 bytes. Closing it closes c.
 func (c *Conn) Between(key []byte) (*Conn, error) {
 	s, err := sealWith(key)
-	return &Conn{nc: c.nc, seal: s, log: c.log}, err
+	return &Conn{nc: c.nc, seal: s, log: c.log, faults: c.faults}, err
 }
 
 // Shared returns the key of c's seal, for making others of it; nil if messages are not sealed.

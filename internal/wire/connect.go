@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap"
 
 	"jacobi/configs"
+	"jacobi/internal/awake"
 )
 
 const (
@@ -24,6 +25,8 @@ const (
 	lastWait     = time.Second
 	pingInterval = 5 * time.Second // a server that left without a word is noticed after three
 	maxSaid      = 32              // different errors of a connection that are logged, each once
+
+	ours = "jacobi" // begins all subjects
 )
 
 // errRefused is what the client library turns into its error "no servers available".
@@ -37,6 +40,7 @@ type Options struct {
 	Timeout time.Duration // for the first connection, retries included
 	Logger  *zap.Logger   // may be nil
 	Quiet   bool          // do not log that the server went or came back: another connection of the process does
+	Refused func(error)   // gets the first refusal of a subscription or of a subject of ours; may be nil
 }
 
 // Connect connects to a NATS server. Once connected, it reconnects for ever, within a second of the server's return. No
@@ -52,7 +56,8 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 	fail := func(err error) (*Conn, error) {
 		return nil, fmt.Errorf("connect to the NATS server at %s: %w", where, explain(o.Server, err))
 	}
-	opts, err := options(o)
+	f := &faults{server: o.Server, where: where, tell: o.Refused}
+	opts, err := options(o, f)
 	if err != nil {
 		return fail(err)
 	}
@@ -64,12 +69,15 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 	if err != nil {
 		return fail(err)
 	}
-	return &Conn{nc: nc, seal: box, log: o.Logger}, nil
+	f.mu.Lock()
+	f.nc = nc
+	f.mu.Unlock()
+	return &Conn{nc: nc, seal: box, log: o.Logger, faults: f}, nil
 }
 
 // dialUntil tries until the server answers or the timeout ends.
 func dialUntil(ctx context.Context, o Options, opts []nats.Option) (*nats.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
+	ctx, cancel := awake.WithTimeout(ctx, o.Timeout)
 	defer cancel()
 	var before error // why the attempt before did not succeed
 	for wait := firstWait; ; wait = min(2*wait, lastWait) {
@@ -122,34 +130,42 @@ func dial(ctx context.Context, url string, opts []nats.Option) (*nats.Conn, erro
 	}
 }
 
-func options(o Options) ([]nats.Option, error) {
+func options(o Options, f *faults) ([]nats.Option, error) {
 	said := map[string]bool{} // the client calls the handler from one goroutine
 	opts := []nats.Option{
 		nats.Name(o.Name),
 		nats.Timeout(dialTimeout),
 		nats.MaxReconnects(-1),
 		nats.CustomReconnectDelay(func(attempts int) time.Duration {
+			f.look()
 			wait := min(firstWait<<min(attempts-1, 4), lastWait)
 			return wait/2 + rand.N(wait/2)
 		}),
 		nats.PingInterval(pingInterval),
 		nats.CustomInboxPrefix(inboxPrefix(o.RunID)),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+			f.said(err)
 			if text := err.Error(); !said[text] && len(said) < maxSaid {
 				said[text] = true
 				o.Logger.Warn("NATS", zap.Error(err))
 			}
 		}),
 	}
-	if !o.Quiet {
-		opts = append(opts,
-			nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
-				if err != nil {
-					o.Logger.Warn("lost the NATS server, reconnecting", zap.Error(err))
-				}
-			}),
-			nats.ReconnectHandler(func(*nats.Conn) { o.Logger.Info("reconnected to the NATS server") }))
-	}
+	opts = append(opts,
+		nats.IgnoreAuthErrorAbort(), // what says who this is may be renewed, here or there
+		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) { f.failed(err) }),
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
+			f.failed(nil)
+			if err != nil && !o.Quiet {
+				o.Logger.Warn("lost the NATS server, reconnecting", zap.Error(err))
+			}
+		}),
+		nats.ReconnectHandler(func(*nats.Conn) {
+			f.failed(nil)
+			if !o.Quiet {
+				o.Logger.Info("reconnected to the NATS server")
+			}
+		}))
 	more, err := identify(o.Server)
 	return append(opts, more...), err
 }
@@ -157,9 +173,9 @@ func options(o Options) ([]nats.Option, error) {
 // inboxPrefix puts answers under the subjects that are ours anyway, so that a server need not permit more.
 func inboxPrefix(runID string) string {
 	if runID == "" {
-		return "jacobi.inbox"
+		return ours + ".inbox"
 	}
-	return "jacobi." + runID + ".inbox"
+	return ours + "." + runID + ".inbox"
 }
 
 // passing tells whether another attempt may succeed: the network refused, not the server.

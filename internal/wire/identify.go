@@ -142,6 +142,9 @@ func explain(n configs.NATS, err error) error {
 	if errors.Is(err, nats.ErrSecureConnWanted) {
 		return fmt.Errorf("%w: nats.ca or nats.cert is given, and the server has no TLS", err)
 	}
+	if strings.Contains(strings.ToLower(err.Error()), nats.AUTHORIZATION_ERR) { // of which the client makes a new error
+		return fmt.Errorf("%w: %s", err, unknown)
+	}
 	overTLS := errors.Is(err, nats.ErrTLS)
 	_, plain := errors.AsType[tls.RecordHeaderError](err) // which a server says, before TLS, when it has no connection left
 	switch {
@@ -158,6 +161,8 @@ func explain(n configs.NATS, err error) error {
 }
 
 const (
+	unknown = "the server does not know this user, or wants another password or key " +
+		"(nats.user and nats.password_file, nats.creds, nats.nkey, or nats.url)"
 	wantsCertificate = "the server may want a certificate of its clients: nats.cert and nats.key"
 	full             = "the server, or its limit for this account, may have no connection left (max_connections); a rank has one, and one more for each neighbour over NATS"
 )

@@ -56,6 +56,13 @@ func (s *Server) Stop() {
 	s.srv.WaitForShutdown()
 }
 
+// RunChanged is Run with other options.
+func (s *Server) RunChanged(change func(*server.Options)) {
+	s.t.Helper()
+	change(&s.opts)
+	s.Run()
+}
+
 // Restart is Stop and Run.
 func (s *Server) Restart() {
 	s.Stop()

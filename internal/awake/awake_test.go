@@ -1,0 +1,128 @@
+package awake
+
+import (
+	"context"
+	"errors"
+	"os/exec"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// While a process is held, no wait gets nearer to its end; afterwards each has left what it had left before.
+func TestNoTimePassesWhileHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var held atomic.Bool
+		root, stop := context.WithCancel(t.Context())
+		defer stop()
+		root = Start(root, held.Load)
+		clock := Of(root)
+		ctx, cancel := WithTimeout(root, 10*time.Second)
+		defer cancel()
+		timer := clock.NewTimer(12 * time.Second)
+		limit := clock.Limit(11 * time.Second)
+
+		time.Sleep(5*time.Second - time.Millisecond)
+		held.Store(true)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if ctx.Err() != nil || len(timer.C) > 0 || limit.Left() != 6*time.Second {
+			t.Errorf("held: context %v, timer fired %d times, %v left; want none of it over, and 6s",
+				ctx.Err(), len(timer.C), limit.Left())
+		}
+		held.Store(false)
+		begin := time.Now()
+		<-ctx.Done()
+		if took := time.Since(begin); !about(took, 5*time.Second) {
+			t.Errorf("the context ended %v later, want 5s", took)
+		}
+		if !errors.Is(ctx.Err(), context.DeadlineExceeded) || !errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+			t.Errorf("it ended by %v, cause %v", ctx.Err(), context.Cause(ctx))
+		}
+		if left := limit.Left(); !about(left, time.Second) {
+			t.Errorf("%v left, want 1s", left)
+		}
+		<-timer.C
+		if took := time.Since(begin); !about(took, 7*time.Second) {
+			t.Errorf("the timer fired %v later, want 7s", took)
+		}
+	})
+}
+
+// about allows for two ticks on either side.
+func about(got, want time.Duration) bool { return got > want-2*interval && got < want+3*interval }
+
+// A gap in which the process itself did not run counts as a second at most; a busy machine so delays the end of a
+// wait, and does not put it off for ever.
+func TestGapsCountALittle(t *testing.T) {
+	c := &Clock{tick: time.Now().Add(-time.Hour)}
+	if got := c.Now(); got != mostGap {
+		t.Errorf("an hour counts as %v, want %v", got, mostGap)
+	}
+	c.advance(false, false)
+	if got := c.Now(); got < mostGap || got > mostGap+time.Second/2 {
+		t.Errorf("%v are counted, want %v", got, mostGap)
+	}
+	c.advance(false, true)
+	c.tick = c.tick.Add(-time.Hour)
+	if got := c.Now(); got < time.Hour {
+		t.Errorf("%v are counted without ticks, want all time", got)
+	}
+}
+
+// Without a clock all time counts.
+func TestWithoutAClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var clock *Clock
+		timer, limit := clock.NewTimer(time.Hour), clock.Limit(time.Hour)
+		timer.Reset(2 * time.Second)
+		begin := time.Now()
+		<-timer.C
+		if took := time.Since(begin); took != 2*time.Second || limit.Left() != time.Hour-took {
+			t.Errorf("the timer fired after %v, and %v are left", took, limit.Left())
+		}
+		timer.Reset(time.Second)
+		time.Sleep(2 * time.Second)
+		timer.Reset(time.Second) // what it sent is gone
+		timer.Stop()
+		time.Sleep(2 * time.Second)
+		if len(timer.C) > 0 {
+			t.Error("a stopped timer fires")
+		}
+		ctx, cancel := WithTimeoutCause(t.Context(), time.Second, errors.New("late"))
+		defer cancel()
+		<-ctx.Done()
+		if cause := context.Cause(ctx); cause.Error() != "late" {
+			t.Errorf("cause %v", cause)
+		}
+	})
+}
+
+func TestStopped(t *testing.T) {
+	cmd := exec.Command("sleep", "600")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait() // killed: an error by design
+	})
+	if Stopped(cmd.Process.Pid) {
+		t.Error("it runs")
+	}
+	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	var status syscall.WaitStatus
+	if _, err := syscall.Wait4(cmd.Process.Pid, &status, syscall.WUNTRACED, nil); err != nil || !status.Stopped() {
+		t.Fatalf("%v, %v", status, err)
+	}
+	if !Stopped(cmd.Process.Pid) {
+		t.Error("it is stopped")
+	}
+	if Stopped(1 << 30) {
+		t.Error("there is no such process")
+	}
+}

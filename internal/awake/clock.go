@@ -1,0 +1,117 @@
+// Package awake measures how long something waits without the time in which nobody could have done anything about it:
+// while this process, or the launcher that started it, was stopped (Ctrl-Z, kill -STOP, a scheduler that suspends its
+// job) or its machine slept. A context carries the clock, so that all deadlines of a run heed it.
+package awake
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+)
+
+const (
+	interval = 100 * time.Millisecond
+	// mostGap is what counts of the time between two ticks. A busy machine may take longer between them: then time
+	// counts for less, but never for nothing, so that every wait ends.
+	mostGap = time.Second
+)
+
+// Clock counts time as long as its process runs and is not held. A nil one counts all time.
+type Clock struct {
+	mu      sync.Mutex
+	counted time.Duration // up to tick
+	tick    time.Time
+	held    bool // since tick
+	over    bool // nobody ticks any more: all time counts
+}
+
+type key struct{}
+
+// Start returns ctx with a clock, which runs until ctx ends. held says whether this process is held up just now by
+// another one; it may be nil.
+func Start(ctx context.Context, held func() bool) context.Context {
+	c := &Clock{tick: time.Now()}
+	go c.run(ctx, held)
+	return context.WithValue(ctx, key{}, c)
+}
+
+// Of returns the clock of ctx, nil if it has none.
+func Of(ctx context.Context) *Clock {
+	c, _ := ctx.Value(key{}).(*Clock)
+	return c
+}
+
+func (c *Clock) run(ctx context.Context, held func() bool) {
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			c.advance(held != nil && held(), false)
+		case <-ctx.Done():
+			c.advance(false, true)
+			return
+		}
+	}
+}
+
+func (c *Clock) advance(held, over bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	c.counted += c.since(now)
+	c.tick, c.held, c.over = now, held, over
+}
+
+// since returns what counts of the time since the last tick.
+func (c *Clock) since(now time.Time) time.Duration {
+	switch gap := now.Sub(c.tick); {
+	case c.over:
+		return gap
+	case c.held:
+		return 0
+	default:
+		return min(gap, mostGap)
+	}
+}
+
+var epoch = time.Now()
+
+// Now returns the time counted so far; only differences mean something.
+func (c *Clock) Now() time.Duration {
+	if c == nil {
+		return time.Since(epoch)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.counted + c.since(time.Now())
+}
+
+// Limit is a wait of limited length.
+type Limit struct {
+	clock *Clock
+	end   time.Duration
+}
+
+// Limit returns the limit of a wait that begins now.
+func (c *Clock) Limit(d time.Duration) Limit { return Limit{c, c.Now() + d} }
+
+// Left returns what is left; it is not positive once the wait is over.
+func (l Limit) Left() time.Duration { return l.end - l.clock.Now() }
+
+// Deadline returns the earliest time at which the wait can be over.
+func (l Limit) Deadline() time.Time { return time.Now().Add(l.Left()) }
+
+// Stopped says whether a process is stopped, by a signal or by a debugger.
+func Stopped(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return false
+	}
+	stat = stat[max(0, bytes.LastIndexByte(stat, ')')):] // behind the name, which may hold anything
+	_, fields, ok := bytes.Cut(stat, []byte(" "))
+	return ok && len(fields) > 0 && (fields[0] == 'T' || fields[0] == 't')
+}
