@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"jacobi/cuda/driver"
+	"jacobi/internal/awake"
 )
 
 // TimeoutError says that a block of sweeps did not end in time: the device, or a neighbour that it waits for, hangs.
@@ -29,6 +30,7 @@ const (
 // *TimeoutError when nothing came within the timeout.
 func (b *Backend) await(ctx context.Context, e *driver.Event) error {
 	start := time.Now()
+	var limit awake.Limit // from the first nap on
 	for {
 		if done, err := e.Done(); done || err != nil {
 			return err
@@ -37,9 +39,12 @@ func (b *Backend) await(ctx context.Context, e *driver.Event) error {
 			return context.Cause(ctx)
 		}
 		switch waited := time.Since(start); {
-		case b.options.Timeout > 0 && waited > b.options.Timeout:
+		case waited <= spinTime:
+		case limit == awake.Limit{}:
+			limit = awake.Of(ctx).Limit(b.options.Timeout)
+		case b.options.Timeout > 0 && limit.Left() <= 0:
 			return &TimeoutError{After: b.options.Timeout}
-		case waited > spinTime:
+		default:
 			time.Sleep(napTime)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"go.uber.org/zap"
 
+	"jacobi/internal/awake"
 	"jacobi/solver"
 )
 
@@ -63,7 +64,7 @@ func Connect(ctx context.Context, o Options) (*Links, error) {
 	if o.NATS.Log == nil {
 		o.NATS.Log = zap.NewNop()
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, o.NATS.Timeout, &connectTimeout{o.NATS.Timeout})
+	ctx, cancel := awake.WithTimeoutCause(ctx, o.NATS.Timeout, &connectTimeout{o.NATS.Timeout})
 	defer cancel()
 	links := &Links{}
 	if err := connect(ctx, &o, links); err != nil {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"jacobi/internal/awake"
 )
 
 // inbox collects the parts of the two blocks that can be under way: the one that Recv waits for, or will, and
@@ -180,7 +182,8 @@ func (l *NATSLink) Recv(ctx context.Context, block uint64, rows []byte) error {
 	} else if ok {
 		return nil
 	}
-	w := waiter{link: l, block: block, start: time.Now(), patience: l.opts.AskAfter, pending: l.pending.Load()}
+	w := waiter{link: l, block: block, patience: l.opts.AskAfter, pending: l.pending.Load()}
+	w.limit = awake.Of(ctx).Limit(l.opts.Timeout)
 	_, w.progress = l.in.has(block)
 	timer := time.NewTimer(w.nap())
 	defer timer.Stop()
@@ -194,7 +197,7 @@ func (l *NATSLink) Recv(ctx context.Context, block uint64, rows []byte) error {
 			}
 			err = failed
 		case <-timer.C:
-			if time.Since(w.start) >= l.opts.Timeout {
+			if w.limit.Left() <= 0 {
 				return l.end.timeout(false, block, TransportNATS, l.opts.Timeout, w.detail())
 			}
 			err = w.ask()
@@ -214,7 +217,7 @@ func (l *NATSLink) Recv(ctx context.Context, block uint64, rows []byte) error {
 type waiter struct {
 	link     *NATSLink
 	block    uint64
-	start    time.Time
+	limit    awake.Limit
 	patience time.Duration // until the next request
 	asked    int
 	progress uint64 // parts that had come when it last looked
@@ -223,7 +226,7 @@ type waiter struct {
 
 // nap is the time to the next request or the timeout.
 func (w *waiter) nap() time.Duration {
-	return min(w.patience, w.link.opts.Timeout-time.Since(w.start))
+	return min(w.patience, w.limit.Left())
 }
 
 // ask asks the neighbour for the parts that did not come, unless some came since the last time.

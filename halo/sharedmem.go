@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"jacobi/internal/awake"
 	"jacobi/internal/shm"
 )
 
@@ -206,7 +207,12 @@ func (l *sharedLink) wait(ctx context.Context, w *shm.Word, sending bool, block 
 	if ready(w.Load()) {
 		return nil
 	}
-	err := w.Wait(ctx, l.opts.Spin, time.Now().Add(l.opts.Timeout), func(v uint32) bool { return ready(v) || l.closed.Load() })
+	limit := awake.Of(ctx).Limit(l.opts.Timeout)
+	over := func(v uint32) bool { return ready(v) || l.closed.Load() }
+	err := w.Wait(ctx, l.opts.Spin, limit.Deadline(), over)
+	for errors.Is(err, os.ErrDeadlineExceeded) && ctx.Err() == nil && limit.Left() > 0 { // the run was stopped
+		err = w.Wait(ctx, 0, limit.Deadline(), over)
+	}
 	switch {
 	case l.closed.Load():
 		return l.end.wrap(op, block, TransportShared, ErrClosed)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"jacobi/cuda/driver"
+	"jacobi/internal/awake"
 	"jacobi/internal/checkpoint"
 	"jacobi/internal/examine"
 	"jacobi/internal/roster"
@@ -32,7 +33,7 @@ func (r *rank) examine(ctx context.Context) (result solver.Result, err error) {
 	if err != nil {
 		return result, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, r.cfg.Halo.Timeout)
+	ctx, cancel := awake.WithTimeout(ctx, r.cfg.Halo.Timeout)
 	defer cancel()
 	parts, err := r.team.Gather(ctx, "examined", report)
 	if err != nil {
@@ -105,7 +106,7 @@ func (r *rank) peerAccess() (map[string]bool, error) {
 
 // measure times the way to the NATS server, and compares the clocks of the nodes.
 func (r *rank) measure(ctx context.Context, n *examine.Node) error {
-	ctx, cancel := context.WithTimeout(ctx, r.cfg.Halo.Timeout)
+	ctx, cancel := awake.WithTimeout(ctx, r.cfg.Halo.Timeout)
 	defer cancel()
 	best := time.Duration(-1)
 	for range rounds {

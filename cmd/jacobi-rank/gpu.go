@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"jacobi/cuda/driver"
+	"jacobi/internal/awake"
 	"jacobi/internal/device"
 	"jacobi/internal/output"
 	"jacobi/internal/roster"
@@ -113,7 +114,7 @@ func (r *rank) learnOfSharing(ctx context.Context) error {
 	if r.chosen != nil {
 		uuid = []byte(r.chosen.UUID)
 	}
-	ctx, cancel := context.WithTimeout(ctx, r.cfg.Halo.Timeout)
+	ctx, cancel := awake.WithTimeout(ctx, r.cfg.Halo.Timeout)
 	defer cancel()
 	uuids, err := r.team.Gather(ctx, "gpus", uuid)
 	if err != nil {

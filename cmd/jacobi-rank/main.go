@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"jacobi/configs"
+	"jacobi/internal/awake"
 	"jacobi/internal/logging"
 	"jacobi/internal/output"
 	"jacobi/internal/roster"
@@ -135,9 +136,14 @@ func start(options configs.Options, by string) (solver.Result, error) {
 	}
 	defer func() { _ = log.Sync() }() // stderr may refuse to sync; nothing is lost
 
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	r := newRank(origin, cfg, log, watchSignals(ctx))
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	var held func() bool
+	if launcher := os.Getppid(); origin.By == roster.ByLauncher {
+		held = func() bool { return awake.Stopped(launcher) }
+	}
+	ctx = awake.Start(ctx, held)
+	r := newRank(origin, cfg, log, watchSignals(ctx), cancel)
 	defer r.close()
 	result, err := r.solve(ctx)
 	if err == nil && r.by != roster.ByLauncher && r.finished != nil {

@@ -47,13 +47,16 @@ func (r *rank) connect(ctx context.Context) error {
 }
 
 func (r *rank) connectTo(ctx context.Context, server configs.NATS, timeout time.Duration) error {
-	o := wire.Options{Server: server, RunID: r.id.RunID, Name: fmt.Sprintf("jacobi-rank %d", r.id.Rank), Timeout: timeout, Logger: r.log}
+	o := wire.Options{
+		Server: server, RunID: r.id.RunID, Name: fmt.Sprintf("jacobi-rank %d", r.id.Rank), Timeout: timeout,
+		Logger: r.log, Refused: r.end,
+	}
 	conn, err := wire.Connect(ctx, o)
 	if err != nil {
 		return err
 	}
 	r.onClose(func() error { conn.Close(); return nil })
-	r.conn, r.wire = conn, o
+	r.conn, r.wire, r.fault = conn, o, conn.Fault
 	return nil
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"jacobi/cuda"
 	"jacobi/halo"
+	"jacobi/internal/awake"
 	"jacobi/internal/roster"
 	"jacobi/solver"
 )
@@ -41,7 +42,7 @@ func (r *rank) openPeers(ctx context.Context) (peers [2]*cuda.Peer, err error) {
 	if r.cfg.Halo.Transport == string(halo.ModeNATS) {
 		return peers, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, r.cfg.Halo.Timeout)
+	ctx, cancel := awake.WithTimeout(ctx, r.cfg.Halo.Timeout)
 	defer cancel()
 	theirs, err := r.swap(ctx, "offer", r.offers())
 	if err != nil {

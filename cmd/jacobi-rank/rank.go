@@ -15,6 +15,7 @@ import (
 	"jacobi/cuda"
 	"jacobi/cuda/driver"
 	"jacobi/halo"
+	"jacobi/internal/awake"
 	"jacobi/internal/checkpoint"
 	"jacobi/internal/device"
 	"jacobi/internal/examine"
@@ -35,12 +36,15 @@ type rank struct {
 	cfg   configs.Config
 	log   *zap.Logger
 	stop  context.Context // ends with the signal to stop
-	ready func() bool     // from here on a signal is no reason to end before a common sweep; false: one came before
-	node  *examine.Node   // what was found here before the start; nil unless the start is all that is tried
+	// ready says that from here on a signal is no reason to end before a common sweep; false: one came before.
+	ready func() bool
+	end   context.CancelCauseFunc // ends the run of this rank
+	node  *examine.Node           // what was found here before the start; nil unless the start is all that is tried
 
 	problem  *problem.Problem
 	conn     halo.Conn    // nil for a rank alone
 	wire     wire.Options // of conn
+	fault    func() error // what is known to be wrong with conn; nil for a rank alone
 	met      func() error // removes the rendezvous file; nil if there is none
 	team     *roster.Team
 	stripes  []solver.Stripe // of all ranks
@@ -68,8 +72,11 @@ type rank struct {
 	closers []func() error // in the order of opening
 }
 
-func newRank(o roster.Origin, cfg configs.Config, log *zap.Logger, stop context.Context) *rank {
-	r := &rank{id: o.Identity, by: o.By, job: o.Job, alone: o.Size == 1 && o.By != roster.ByLauncher, cfg: cfg, log: log, stop: stop}
+// newRank returns a rank. It calls end when its server refuses what it needs.
+func newRank(o roster.Origin, cfg configs.Config, log *zap.Logger, stop context.Context,
+	end context.CancelCauseFunc) *rank {
+	r := &rank{id: o.Identity, by: o.By, job: o.Job, cfg: cfg, log: log, stop: stop, end: end}
+	r.alone = o.Size == 1 && o.By != roster.ByLauncher
 	if r.alone && r.id.RunID == "" {
 		r.id.RunID = cmp.Or(o.Job, roster.Alone)
 	}
@@ -91,9 +98,9 @@ func (r *rank) solve(ctx context.Context) (solver.Result, error) {
 	r.ready = context.AfterFunc(r.stop, func() { cancel(context.Cause(r.stop)) })
 	if err := r.join(ctx); err != nil {
 		if stop, ok := errors.AsType[*stopped](context.Cause(ctx)); ok {
-			err = stop
+			return solver.Result{}, stop
 		}
-		return solver.Result{}, err
+		return solver.Result{}, r.withFault(err)
 	}
 	work := r.solveInTeam
 	if r.node != nil {
@@ -193,7 +200,7 @@ const slowDisk = 10 << 20
 
 // slowly bounds steps in which ranks wait for each other's files.
 func (r *rank) slowly(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, r.patience())
+	return awake.WithTimeout(ctx, r.patience())
 }
 
 // patience is halo.timeout and the time that the whole field takes on a slow disk.
@@ -325,8 +332,21 @@ func (r *rank) stopRequested() bool {
 	}
 }
 
-// blame returns the reason to report for err: when another rank aborted the run, its abort; when one fell silent, that;
-// when a signal came before the first sweep, that.
+// withFault adds to a wait that was in vain what is wrong with the connection. The error is then no consequence of
+// another rank's any more.
+func (r *rank) withFault(err error) error {
+	_, told := errors.AsType[*roster.AbortError](err)
+	if r.fault == nil || told || !roster.IsConsequence(err) {
+		return err
+	}
+	if fault := r.fault(); fault != nil {
+		return fmt.Errorf("%v; %v", err, fault)
+	}
+	return err
+}
+
+// blame returns the reason to report for err: when another rank aborted the run, its abort; when one, or the server,
+// fell silent, that; when a signal came before the first sweep, that.
 func (r *rank) blame(err error) error {
 	cause := context.Cause(r.team.Context())
 	if abort, ok := errors.AsType[*roster.AbortError](cause); ok {
@@ -335,10 +355,13 @@ func (r *rank) blame(err error) error {
 	if silent, ok := errors.AsType[*roster.SilentError](cause); ok {
 		return silent
 	}
+	if silent, ok := errors.AsType[*roster.ServerError](cause); ok {
+		return silent
+	}
 	if stop, ok := errors.AsType[*stopped](cause); ok {
 		return stop
 	}
-	return err
+	return r.withFault(err)
 }
 
 func (r *rank) onClose(f func() error) { r.closers = append(r.closers, f) }

@@ -92,3 +92,13 @@ func sameServer(h *hosts, n configs.NATS) (map[string]configs.NATS, error) {
 	}
 	return servers, nil
 }
+
+// permitted returns the error with which the server has refused one of the subscriptions of conn.
+func permitted(ctx context.Context, conn *wire.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	if err := conn.FlushWithContext(ctx); err != nil {
+		return fmt.Errorf("no answer from the NATS server: %w", err)
+	}
+	return conn.Fault()
+}

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"jacobi/configs"
+	"jacobi/internal/awake"
 	"jacobi/internal/launch"
 	"jacobi/internal/logging"
 	"jacobi/internal/show"
@@ -26,6 +28,9 @@ func (e exitError) Error() string { return fmt.Sprintf("exit code %d", e.code) }
 
 func run(args []string) int {
 	root := newCommand(os.Stdout, os.Stderr)
+	ctx, cancel := context.WithCancel(root.Context())
+	defer cancel()
+	root.SetContext(awake.Start(ctx, nil)) // whoever stopped this launcher heard of nobody meanwhile
 	root.SetArgs(mpiArgs(args))
 	cmd, err := root.ExecuteC()
 	if err == nil {

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// notifySignals returns a channel of the signals that end a run, until stop is called.
+// notifySignals returns a channel of the signals that end or suspend a run, until stop is called.
 //
 // SIGPIPE is one if nobody reads stdout or stderr any more. It comes with every write to a connection that is gone, which may as well be
 // that to the server of a run that has ended: such a one is passed over.
@@ -18,6 +18,9 @@ func notifySignals() (signals <-chan os.Signal, stop func()) {
 	signal.Notify(all, os.Interrupt, syscall.SIGTERM, syscall.SIGPIPE)
 	if !signal.Ignored(syscall.SIGHUP) { // as nohup has it
 		signal.Notify(all, syscall.SIGHUP)
+	}
+	if !signal.Ignored(syscall.SIGTSTP) {
+		signal.Notify(all, syscall.SIGTSTP)
 	}
 	go func() {
 		for {
@@ -37,6 +40,17 @@ func notifySignals() (signals <-chan os.Signal, stop func()) {
 		}
 	}()
 	return ending, func() { signal.Stop(all); close(done) }
+}
+
+// stopSelf stops this process, as Ctrl-Z does one that does not catch SIGTSTP, and returns once somebody lets it go on.
+func stopSelf() {
+	goesOn := make(chan os.Signal, 1)
+	signal.Notify(goesOn, syscall.SIGCONT)
+	defer signal.Stop(goesOn)
+	// Not SIGTSTP: the kernel ignores it where no shell is there to let the process go on.
+	if err := syscall.Kill(os.Getpid(), syscall.SIGSTOP); err == nil {
+		<-goesOn
+	}
 }
 
 // unread reports whether nobody reads what is written to one of the files.

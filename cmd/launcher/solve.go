@@ -109,6 +109,9 @@ func runRanks(ctx context.Context, p *plan, w way, limit timeLimit, scr *screen,
 		return end, err
 	}
 	defer stopServing() // again, where the job came to its end
+	if err := permitted(ctx, conn); err != nil {
+		return end, err
+	}
 
 	signals, stop := notifySignals()
 	defer stop()
@@ -129,6 +132,7 @@ func runRanks(ctx context.Context, p *plan, w way, limit timeLimit, scr *screen,
 			return roster.AbortAll(ctx, conn, runID, why)
 		},
 		Signals:   signals,
+		StopSelf:  stopSelf,
 		Timeout:   limit.left,
 		Limit:     limit.text,
 		StopGrace: stopGrace + p.writing(),

@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"jacobi/internal/awake"
 	"jacobi/internal/roster"
 	"jacobi/internal/shm"
 	"jacobi/solver"
@@ -99,7 +100,7 @@ func New(ctx context.Context, o Options) (*Reducer, error) {
 	if o.MaxSums < 1 || o.MaxSums > maxSums {
 		return nil, fmt.Errorf("reduction: at most %d sums a block, allowed are 1 to %d", o.MaxSums, maxSums)
 	}
-	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
+	ctx, cancel := awake.WithTimeout(ctx, o.Timeout)
 	defer cancel()
 	p, about, err := open(ctx, &o)
 	if err != nil {
@@ -132,7 +133,11 @@ func (r *Reducer) Wait(ctx context.Context, block uint64) (solver.Contribution, 
 	if block != r.waited || block >= r.posted {
 		return solver.Contribution{}, fmt.Errorf("reduction: wait for block %d when %d blocks were posted and %d waited for", block, r.posted, r.waited)
 	}
-	total, err := r.path.wait(ctx, block, time.Now().Add(r.opts.Timeout))
+	limit := awake.Of(ctx).Limit(r.opts.Timeout)
+	total, err := r.path.wait(ctx, block, limit.Deadline())
+	for errors.Is(err, errLate) && limit.Left() > 0 { // the run was stopped meanwhile
+		total, err = r.path.wait(ctx, block, limit.Deadline())
+	}
 	switch {
 	case errors.Is(err, errLate):
 		return solver.Contribution{}, &TimeoutError{Block: block, Ranks: r.path.missing(block), After: r.opts.Timeout}

@@ -398,9 +398,7 @@ func TestFindNoticesSlotsThatGetFree(t *testing.T) {
 		found <- err
 	}()
 	for i, want := range []string{"node has 1 of 3 slots free", "node has 2 of 3 slots free"} {
-		if got := <-said; got != want {
-			t.Errorf("said %q, want %q", got, want)
-		}
+		hear(t, said, want)
 		if err := hosts[i].Close(); err != nil {
 			t.Error(err)
 		}
@@ -410,6 +408,25 @@ func TestFindNoticesSlotsThatGetFree(t *testing.T) {
 	}
 	if took := time.Since(begin); took > long/2 || len(said) > 0 {
 		t.Errorf("found after %v, and %d more words; want the moment that there were enough, and none", took, len(said))
+	}
+}
+
+// hear waits until want is said. On a busy machine, that nobody has answered may be said before.
+func hear(t *testing.T, said <-chan string, want string) {
+	t.Helper()
+	late := time.After(long)
+	for {
+		select {
+		case got := <-said:
+			if got == want {
+				return
+			}
+			if got != "none answered" {
+				t.Errorf("said %q, want %q", got, want)
+			}
+		case <-late:
+			t.Fatalf("%q was not said within %v", want, long)
+		}
 	}
 }
 
@@ -425,13 +442,9 @@ func TestFindForgetsAnAgentThatIsGone(t *testing.T) {
 		_, err := Find(ctx, conn, 4, long, func(text string) { said <- text })
 		found <- err
 	}()
-	if got := <-said; got != "node has 3 of 3 slots free" {
-		t.Errorf("said %q", got)
-	}
+	hear(t, said, "node has 3 of 3 slots free")
 	_ = end(errors.New("over"))
-	if got := <-said; got != "none answered" {
-		t.Errorf("said %q", got)
-	}
+	hear(t, said, "none answered")
 	cancel()
 	if err := <-found; !errors.Is(err, context.Canceled) {
 		t.Error(err)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"jacobi/internal/awake"
 	"jacobi/internal/output"
 )
 
@@ -88,7 +89,7 @@ func (p *Place) ask(r request) (answer, error) {
 	if err != nil {
 		return fail(err)
 	}
-	ctx, cancel := context.WithTimeout(p.ctx, p.limit)
+	ctx, cancel := awake.WithTimeout(p.ctx, p.limit)
 	defer cancel()
 	for patience := p.first; ; patience = min(2*patience, lastAsk) {
 		var a answer

@@ -68,6 +68,15 @@ func (c *crew) signal(sig syscall.Signal) {
 	}
 }
 
+// suspend stops all ranks that have not ended, until they get SIGCONT.
+func (c *crew) suspend(ctx context.Context) {
+	var wg sync.WaitGroup
+	for _, h := range c.hosts {
+		wg.Go(func() { h.Suspend(ctx) })
+	}
+	wg.Wait()
+}
+
 // note takes what came from exits.
 func (c *crew) note(e Exit) { c.ended[e.Rank] = true }
 

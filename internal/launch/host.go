@@ -18,6 +18,9 @@ type Host interface {
 	Start(ctx context.Context, spec Spec, sink Sink) error
 	// Signal sends sig to the ranks that have not ended, each with its process group. It does not wait.
 	Signal(sig syscall.Signal)
+	// Suspend stops the ranks that have not ended, as SIGSTOP does, until they get SIGCONT. It returns once they are
+	// stopped, or ctx ends; from then on the host bears that nothing is heard of this process, which may stop itself.
+	Suspend(ctx context.Context)
 	// Close kills the ranks that have not ended and lets go of the host, in bounded time. It may be called again.
 	Close() error
 }

@@ -107,6 +107,9 @@ func (l *Local) Signal(sig syscall.Signal) {
 	}
 }
 
+// Suspend implements Host.
+func (l *Local) Suspend(context.Context) { l.Signal(syscall.SIGSTOP) }
+
 // Close implements Host.
 func (l *Local) Close() error {
 	if l.release == nil {

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"time"
 
+	"jacobi/internal/awake"
 	"jacobi/internal/roster"
 )
 
@@ -20,6 +21,8 @@ type Remote struct {
 	wire     Wire
 	patience time.Duration // silence after which the host is lost
 
+	stopped chan struct{} // holds a token after the ranks were stopped
+
 	orders chan Order // buffered; what does not fit is dropped: the wire is stuck, and silence will end it
 	stop   chan struct{}
 	once   sync.Once
@@ -27,7 +30,10 @@ type Remote struct {
 
 // NewRemote returns the host called name behind wire, which it closes at its end.
 func NewRemote(name string, wire Wire) *Remote {
-	r := &Remote{name: name, wire: wire, patience: silenceLimit, orders: make(chan Order, 16), stop: make(chan struct{})}
+	r := &Remote{
+		name: name, wire: wire, patience: silenceLimit,
+		stopped: make(chan struct{}, 1), orders: make(chan Order, 16), stop: make(chan struct{}),
+	}
 	go r.send()
 	return r
 }
@@ -62,7 +68,7 @@ func (r *Remote) Start(ctx context.Context, spec Spec, sink Sink) error {
 	fail := func(err error) error {
 		return errors.Join(fmt.Errorf("start %s on %s: %w", roster.FormatRanks(ranks), r.name, err), r.Close())
 	}
-	silence := time.NewTimer(r.patience)
+	silence := awake.Of(ctx).NewTimer(r.patience)
 	defer silence.Stop()
 	var early []News // ranks may speak, and end, before the word that all were started has come
 	for {
@@ -74,7 +80,7 @@ func (r *Remote) Start(ctx context.Context, spec Spec, sink Sink) error {
 			case n.Refused != "":
 				return fail(errors.New(n.Refused))
 			case n.Started:
-				go r.pump(spec, sink, early)
+				go r.pump(awake.Of(ctx), spec, sink, early)
 				return nil
 			default:
 				early = append(early, n)
@@ -99,7 +105,7 @@ func (r *Remote) broken() string {
 }
 
 // pump passes on what the ranks do until all of them have ended or nothing more is heard of them.
-func (r *Remote) pump(spec Spec, sink Sink, early []News) {
+func (r *Remote) pump(clock *awake.Clock, spec Spec, sink Sink, early []News) {
 	left := map[int]bool{}
 	for _, id := range spec.Ranks {
 		left[id.Rank] = true
@@ -110,6 +116,12 @@ func (r *Remote) pump(spec Spec, sink Sink, early []News) {
 		}
 	}
 	pass := func(n News) {
+		if n.Stopped {
+			select {
+			case r.stopped <- struct{}{}:
+			default:
+			}
+		}
 		if l := n.Line; l != nil && left[l.Rank] {
 			sink.Line(l.Rank, l.Stream, l.Text)
 		}
@@ -121,7 +133,7 @@ func (r *Remote) pump(spec Spec, sink Sink, early []News) {
 	for _, n := range early {
 		pass(n)
 	}
-	silence := time.NewTimer(r.patience)
+	silence := clock.NewTimer(r.patience)
 	defer silence.Stop()
 	for len(left) > 0 {
 		select {
@@ -145,6 +157,20 @@ func (r *Remote) Signal(sig syscall.Signal) {
 	select {
 	case r.orders <- Order{Signal: sig}:
 	default:
+	}
+}
+
+// Suspend implements Host.
+func (r *Remote) Suspend(ctx context.Context) {
+	select {
+	case <-r.stopped: // of another time
+	default:
+	}
+	r.Signal(syscall.SIGSTOP)
+	select {
+	case <-r.stopped:
+	case <-r.stop:
+	case <-ctx.Done():
 	}
 }
 

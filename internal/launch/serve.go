@@ -5,21 +5,33 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
+	"syscall"
 	"time"
+
+	"jacobi/internal/awake"
 )
 
 // errLauncherGone is how the far side ends when its orders do. It is no cause: whoever hears of it ended them, or
 // knows what did.
 var errLauncherGone = errors.New("the launcher is gone")
 
-// Serve is the far side of a wire: it starts ranks on this machine as orders say and tells what becomes of them, until
-// all have ended. When orders end or fall silent, tell fails or ctx ends, it kills the ranks and says why. prepare may be nil. tell is
-// called by one goroutine; it may block.
+// Serve is the far side of a wire: it starts ranks on this machine as orders say and tells what becomes of them,
+// until all have ended. When orders end or fall silent, tell fails or ctx ends, it kills the ranks and says why. A
+// launcher that has suspended its ranks may be silent for longer. prepare may be nil. tell is called by one
+// goroutine; it may block.
 func Serve(ctx context.Context, orders <-chan Order, tell func(News) error, prepare Prepare) error {
 	ctx, cancel := context.WithCancelCause(ctx)
-	a := &announcer{ctx: ctx, news: make(chan News), answer: make(chan News, 1), told: make(chan struct{}, maxSlots)}
+	a := &announcer{ctx: ctx, news: make(chan News), answer: make(chan News, 2), told: make(chan struct{}, maxSlots)}
 	go func() { cancel(a.run(tell)) }()
-	silence := time.AfterFunc(silenceLimit, func() { cancel(fmt.Errorf("the launcher: %s", silent(silenceLimit))) })
+	limit, suspended := silenceLimit, atomic.Bool{}
+	silence := awake.Of(ctx).AfterFunc(limit, func() {
+		if suspended.Load() {
+			cancel(fmt.Errorf("the launcher: it was stopped for more than %v", suspendLimit))
+			return
+		}
+		cancel(fmt.Errorf("the launcher: %s", silent(silenceLimit)))
+	})
 	defer silence.Stop()
 
 	local := &Local{Prepare: prepare}
@@ -40,7 +52,14 @@ func Serve(ctx context.Context, orders <-chan Order, tell func(News) error, prep
 			if !ok {
 				return end(errLauncherGone)
 			}
-			silence.Reset(silenceLimit)
+			switch o.Signal {
+			case syscall.SIGSTOP:
+				limit = suspendLimit
+			case syscall.SIGCONT:
+				limit = silenceLimit
+			}
+			suspended.Store(limit == suspendLimit)
+			silence.Reset(limit)
 			if o.Spec != nil && !begun {
 				begun, starting = true, true
 				go func() { started <- local.Start(ctx, *o.Spec, a.sink()) }()
@@ -48,6 +67,12 @@ func Serve(ctx context.Context, orders <-chan Order, tell func(News) error, prep
 			}
 			if o.Signal != 0 {
 				local.Signal(o.Signal)
+			}
+			if o.Signal == syscall.SIGSTOP {
+				select {
+				case a.answer <- News{Stopped: true}:
+				default: // the launcher does not listen, and waits no longer than it said
+				}
 			}
 		case refused = <-started:
 			starting = false
@@ -71,7 +96,7 @@ func Serve(ctx context.Context, orders <-chan Order, tell func(News) error, prep
 type announcer struct {
 	ctx    context.Context
 	news   chan News     // of ranks
-	answer chan News     // to the Spec
+	answer chan News     // to orders
 	told   chan struct{} // one for each start, end of a rank, and refusal that was told; never full
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"jacobi/internal/awake"
 	"jacobi/internal/roster"
 )
 
@@ -35,8 +36,10 @@ type Job struct {
 	OnEvent func(roster.Event)
 	// Abort tells all ranks that the run has failed.
 	Abort func(context.Context, roster.AbortError) error
-	// Signals brings what the launcher was sent: the first one stops the run, the second one kills it.
-	Signals <-chan os.Signal
+	// Signals brings what the launcher was sent: the first one stops the run, the second one kills it. SIGTSTP suspends
+	// it: the ranks are stopped, then StopSelf is called, then the ranks go on.
+	Signals  <-chan os.Signal
+	StopSelf func() // stops this process and returns once somebody lets it go on
 
 	Timeout   time.Duration // after which the run is stopped; 0 for none
 	Limit     string        // the time limit of which Timeout is left, as the user wrote it
@@ -48,6 +51,8 @@ const (
 	abortTimeout = time.Second
 	// eventDelay is how long the last event of a rank that has ended may be on its way.
 	eventDelay = time.Second
+	// suspendTimeout is how long other machines may take to stop their ranks.
+	suspendTimeout = 2 * time.Second
 )
 
 // supervisor is a run in progress. One goroutine owns it.
@@ -94,9 +99,9 @@ func (s *supervisor) watch(ctx context.Context) {
 		case e := <-s.Events:
 			s.event(ctx, e)
 		case sig := <-s.Signals:
-			s.signalled(sig)
+			s.signalled(ctx, sig)
 		case <-timeout:
-			s.timedOut()
+			s.timedOut(ctx)
 		case <-s.kill:
 			s.kill = nil
 			s.Say(fmt.Sprintf("%s did not end in time: killed", roster.FormatRanks(s.crew.running())))
@@ -167,7 +172,7 @@ func (s *supervisor) fail(ctx context.Context, why roster.AbortError) {
 		return
 	}
 	s.failing = true
-	s.kill = time.After(s.FailGrace)
+	s.kill = awake.Of(ctx).NewTimer(s.FailGrace).C
 	if s.Abort != nil && len(s.crew.running()) > 0 {
 		ctx, cancel := context.WithTimeout(ctx, abortTimeout)
 		defer cancel()
@@ -196,8 +201,12 @@ func (s *supervisor) event(ctx context.Context, e roster.Event) {
 }
 
 // signalled takes a signal that the launcher was sent.
-func (s *supervisor) signalled(sig os.Signal) {
+func (s *supervisor) signalled(ctx context.Context, sig os.Signal) {
 	number, _ := sig.(syscall.Signal)
+	if number == syscall.SIGTSTP {
+		s.suspend(ctx)
+		return
+	}
 	if number == syscall.SIGPIPE && (s.out.signal != 0 || s.out.timedOut || s.failing) {
 		return // every line that nobody reads brings one
 	}
@@ -212,11 +221,22 @@ func (s *supervisor) signalled(sig os.Signal) {
 	s.send(syscall.SIGTERM)
 }
 
-func (s *supervisor) timedOut() {
+// suspend stops the ranks and this process until somebody lets it go on.
+func (s *supervisor) suspend(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, suspendTimeout)
+	defer cancel()
+	s.crew.suspend(ctx)
+	s.Say("SIGTSTP: the ranks are stopped until the launcher goes on")
+	s.StopSelf()
+	s.crew.signal(syscall.SIGCONT)
+	s.Say("SIGCONT: the ranks go on")
+}
+
+func (s *supervisor) timedOut(ctx context.Context) {
 	if s.failing {
 		return
 	}
-	s.kill = time.After(s.StopGrace)
+	s.kill = awake.Of(ctx).NewTimer(s.StopGrace).C
 	if s.out.signal != 0 {
 		return // they were told already
 	}

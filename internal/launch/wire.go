@@ -10,6 +10,9 @@ import (
 const (
 	beatInterval = 2 * time.Second
 	silenceLimit = 12 * time.Second
+	// suspendLimit is how long the far end keeps ranks for a launcher that has suspended them. A launcher that is
+	// killed meanwhile ends an ssh, but not a way over NATS.
+	suspendLimit = time.Hour
 )
 
 // Order is what a launcher tells the side that starts ranks. With nothing set it is a sign of life.
@@ -21,6 +24,7 @@ type Order struct {
 // News is what that side tells the launcher. With nothing set it is a sign of life.
 type News struct {
 	Started bool   `json:"started,omitempty"` // all ranks run
+	Stopped bool   `json:"stopped,omitempty"` // as the order SIGSTOP has asked for
 	Refused string `json:"refused,omitempty"` // none runs, and why
 	Line    *Line  `json:"line,omitempty"`
 	Exit    *Exit  `json:"exit,omitempty"`

@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/nats-io/nats.go"
 
+	"jacobi/internal/awake"
 	"jacobi/internal/roster/rostertest"
 )
 
@@ -44,30 +47,123 @@ func TestSilentRankIsNoticedByAll(t *testing.T) {
 	}
 }
 
-// Silence is counted in ticks of the own clock: a rank that was stopped itself, however long, blames nobody who spoke meanwhile.
+// Silence is counted in ticks of the own clock: a rank that was stopped itself, however long, blames nobody who spoke
+// meanwhile.
 func TestOwnPauseIsNobodysSilence(t *testing.T) {
-	team := &Team{self: member(1, 3), members: all(3), conn: &nats.Conn{}}
-	w := &watch{team: team, limit: time.Minute, heard: map[int]*sign{0: {at: time.Now().Add(-time.Hour)}}}
-	for i := range beatsPerLimit {
-		if err := w.silent(); err != nil {
-			t.Fatalf("tick %d: %v", i, err)
+	w := newWatch(&Team{self: member(1, 3), members: all(3), conn: &nats.Conn{}}, time.Minute)
+	w.heard[0].at = time.Now().Add(-time.Hour)
+	ticks := func(n int, when string) {
+		t.Helper()
+		for i := range n {
+			w.hear(&nats.Msg{Data: []byte(`{"rank": 1}`)}) // the server sends back what this rank says
+			if err := w.look(); err != nil {
+				t.Fatalf("tick %d %s: %v", i, when, err)
+			}
 		}
 	}
+	ticks(beatsPerLimit, "without a sign")
 	w.hear(&nats.Msg{Data: []byte(`{"rank": 2, "sweeps": 9}`)}) // of one that is not watched
 	w.hear(&nats.Msg{Data: []byte(`nonsense`)})
 	w.hear(&nats.Msg{Data: []byte(`{"rank": 0, "sweeps": 7}`)})
-	for i := range beatsPerLimit {
-		if err := w.silent(); err != nil {
-			t.Fatalf("tick %d after a sign: %v", i, err)
-		}
-	}
-	err := error(w.silent())
+	ticks(beatsPerLimit, "after a sign")
+	w.hear(&nats.Msg{Data: []byte(`{"rank": 1}`)})
+	err := w.look()
 	s, ok := errors.AsType[*SilentError](err)
-	if !ok || s.Rank != 0 || s.Sweeps != 7 || !s.CutOff || time.Since(s.Since) > 30*time.Second {
+	if !ok || s.Rank != 0 || s.Sweeps != 7 || time.Since(s.Since) > 30*time.Second {
 		t.Fatalf("%#v", err)
 	}
-	want := "rank 0 on host0 was not heard of for 1m0s, since " + s.Since.Format(time.TimeOnly) + ", when it had done 7 sweeps: this rank is cut off from the NATS server"
+	want := "rank 0 on host0 was not heard of for 1m0s, since " + s.Since.Format(time.TimeOnly) +
+		", when it had done 7 sweeps: it is dead, stopped or cut off"
 	if err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
 }
+
+// faultyConn knows why it has no server.
+type faultyConn struct{ *nats.Conn }
+
+func (faultyConn) Address() string { return "nats://there:4222" }
+func (faultyConn) Fault() error    { return errors.New("no route to it") }
+
+// While the server is silent, nobody is blamed but the server; once it is back, ranks have the whole limit to be
+// heard again.
+func TestSilentServerIsNobodyElsesSilence(t *testing.T) {
+	for _, c := range []struct {
+		conn Conn
+		want string
+	}{
+		{&nats.Conn{}, " at nats.url for 1m0s, since %s: it is gone or stopped, or this rank is cut off from it"},
+		{faultyConn{}, " for 1m0s, since %s: no route to it"},
+	} {
+		w := newWatch(&Team{self: member(0, 3), members: all(3), conn: c.conn}, time.Minute)
+		for range 3 { // away and back, each time for less than the limit
+			w.hear(&nats.Msg{Data: []byte(`{"rank": 0}`)})
+			for i := range beatsPerLimit {
+				if err := w.look(); err != nil {
+					t.Fatalf("tick %d: %v", i, err)
+				}
+			}
+		}
+		err := w.look()
+		s, ok := errors.AsType[*ServerError](err)
+		if !ok || IsConsequence(err) != (s.Why == nil) {
+			t.Fatalf("%#v", err)
+		}
+		want := "nothing was heard from the NATS server" + fmt.Sprintf(c.want, s.Since.Format(time.TimeOnly))
+		if err.Error() != want {
+			t.Errorf("%v\nwant %s", err, want)
+		}
+	}
+}
+
+// A server that goes for good ends every rank with a word for it, not for another rank.
+func TestServerThatGoesIsNoticed(t *testing.T) {
+	srv := rostertest.Start(t, 0)
+	teams := joined(t, plain(srv), 3)
+	for _, team := range teams {
+		if err := team.KeepAlive(time.Second); err != nil {
+			t.Fatal(err)
+		}
+	}
+	srv.Stop()
+	for _, team := range teams {
+		select {
+		case <-team.Context().Done():
+		case <-time.After(time.Minute):
+			t.Fatalf("rank %d does not notice", team.Self().Rank)
+		}
+		if _, ok := errors.AsType[*ServerError](context.Cause(team.Context())); !ok {
+			t.Errorf("rank %d ends with %v", team.Self().Rank, context.Cause(team.Context()))
+		}
+	}
+}
+
+// While the launcher is stopped, and with it the server, silence is not counted.
+func TestSilenceIsNotCountedWhileHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var held atomic.Bool
+		ctx, cancel := context.WithCancelCause(awake.Start(t.Context(), held.Load))
+		team := &Team{self: member(0, 3), members: all(3), conn: deafConn{}, ctx: ctx, cancel: cancel}
+		held.Store(true)
+		go newWatch(team, 10*time.Second).run()
+		time.Sleep(time.Hour)
+		if ctx.Err() != nil {
+			t.Fatalf("held: %v", context.Cause(ctx))
+		}
+		held.Store(false)
+		begin := time.Now()
+		<-ctx.Done()
+		if took := time.Since(begin); took < 9*time.Second || took > 13*time.Second {
+			t.Errorf("the server was missed after %v, want 10s", took)
+		}
+		if _, ok := errors.AsType[*ServerError](context.Cause(ctx)); !ok {
+			t.Errorf("%v", context.Cause(ctx))
+		}
+	})
+}
+
+// deafConn takes what is published and brings nothing.
+type deafConn struct{ Conn }
+
+func (deafConn) Publish(string, []byte) error           { return nil }
+func (deafConn) FlushWithContext(context.Context) error { return nil }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"jacobi/internal/awake"
 )
 
 const (
@@ -26,10 +28,10 @@ const (
 
 // collector is rank 0's side of Join. It answers hellos from the first one to the team's Close.
 type collector struct {
-	team     *Team
-	start    time.Time
-	deadline time.Time
-	changed  chan struct{} // holds a token after a hello changed something
+	team    *Team
+	start   time.Time
+	limit   awake.Limit
+	changed chan struct{} // holds a token after a hello changed something
 
 	mu     sync.Mutex
 	byRank []*hello          // who is rank r; nil: not here yet
@@ -40,9 +42,8 @@ type collector struct {
 
 func (t *Team) collect(timeout time.Duration) ([]Member, error) {
 	self := &hello{ID: t.id, Member: t.self, Heard: true}
-	now := time.Now()
 	c := &collector{
-		team: t, start: now, deadline: now.Add(timeout), changed: make(chan struct{}, 1),
+		team: t, start: time.Now(), limit: awake.Of(t.ctx).Limit(timeout), changed: make(chan struct{}, 1),
 		byRank: make([]*hello, t.self.Size), guests: map[string]*hello{t.id: self},
 	}
 	c.byRank[0] = self
@@ -60,6 +61,9 @@ func (t *Team) collect(timeout time.Duration) ([]Member, error) {
 		}),
 	)
 	if err == nil {
+		err = t.fits("what a rank tells of itself", self)
+	}
+	if err == nil {
 		err = flush(t.ctx, t.conn, timeout)
 	}
 	if err == nil {
@@ -73,7 +77,7 @@ func (t *Team) collect(timeout time.Duration) ([]Member, error) {
 
 // wait returns when all ranks are here, or no more will be waited for.
 func (c *collector) wait(refused <-chan verdict) error {
-	deadline := time.NewTimer(time.Until(c.deadline))
+	deadline := awake.Of(c.team.ctx).NewTimer(c.limit.Left())
 	defer deadline.Stop()
 	again := time.NewTicker(5 * firstAsk)
 	defer again.Stop()
@@ -85,7 +89,7 @@ func (c *collector) wait(refused <-chan verdict) error {
 		}
 		if faulty && faultAt.IsZero() {
 			faultAt = time.Now()
-			deadline.Reset(min(faultGrace, time.Until(c.deadline)))
+			deadline.Reset(min(faultGrace, c.limit.Left()))
 		}
 		select {
 		case <-c.changed:
@@ -122,6 +126,9 @@ func (c *collector) decide() ([]Member, error) {
 			v.Members = append(v.Members, h.Member)
 		}
 		agreeLocal(v.Members)
+		if err := c.team.fits(fmt.Sprintf("the list of %d ranks", len(v.Members)), v); err != nil {
+			v = &verdict{Rank0: c.team.self, Error: clip(err.Error())}
+		}
 	}
 	c.final = v
 	for id := range c.guests {
@@ -130,6 +137,9 @@ func (c *collector) decide() ([]Member, error) {
 	c.mu.Unlock()
 	if v.Error == "" {
 		return v.Members, nil
+	}
+	if err := c.team.fits("the reason", v); err != nil { // nobody else can be told
+		return nil, errors.New(v.Error)
 	}
 	c.waitHeard()
 	return nil, errors.Join(errors.New(v.Error), flush(c.team.ctx, c.team.conn, flushTimeout))
@@ -178,7 +188,7 @@ func (c *collector) hear(m *nats.Msg) {
 	case c.final != nil:
 		c.answer(h.ID, *c.final)
 	default:
-		c.answer(h.ID, verdict{Rank0: c.team.self, Left: max(time.Millisecond, time.Until(c.deadline))})
+		c.answer(h.ID, verdict{Rank0: c.team.self, Left: max(time.Millisecond, c.limit.Left())})
 	}
 	select {
 	case c.changed <- struct{}{}:

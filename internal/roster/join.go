@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"jacobi/internal/awake"
 )
 
 const (
@@ -84,12 +86,15 @@ func (t *Team) ask(timeout time.Duration) ([]Member, error) {
 		}
 	})
 	if err == nil {
+		err = t.fits("what a rank tells of itself", hello{ID: t.id, Member: t.self})
+	}
+	if err == nil {
 		err = flush(t.ctx, t.conn, timeout)
 	}
 	if err != nil {
 		return nil, err
 	}
-	deadline := time.NewTimer(timeout)
+	deadline := awake.Of(t.ctx).NewTimer(timeout)
 	defer deadline.Stop()
 	wait := firstAsk
 	again := time.NewTimer(wait)
@@ -120,6 +125,19 @@ func (t *Team) ask(timeout time.Duration) ([]Member, error) {
 			return nil, &TimeoutError{Op: fmt.Sprintf("%v answered, but not any more", rank0), Ranks: []int{0}}
 		}
 	}
+}
+
+// fits refuses what the server would not take in one message.
+func (t *Team) fits(what string, v any) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	if most := t.conn.MaxPayload(); int64(len(data)) > most {
+		return fmt.Errorf("%s takes %d bytes, and max_payload in the configuration of the NATS server is %d",
+			what, len(data), most)
+	}
+	return nil
 }
 
 // sayHello may fail or be lost: it is said again.

@@ -36,8 +36,8 @@ func TestServerComesBackDifferent(t *testing.T) {
 			"nats: secure connection not available: nats.ca or nats.cert is given, and the server has no TLS"},
 		"another password": {withPassword, configs.NATS{User: "jacobi", PasswordFile: configs.Inline("right")},
 			func(o *server.Options) { o.Password = "changed" },
-			"nats: Authorization Violation: the server does not know this user, or wants another password or key (nats.user and nats.password_file, nats.creds, " +
-				"nats.nkey, or nats.url)"},
+			"nats: Authorization Violation: the server does not know this user, or wants another password or key " +
+				"(nats.user and nats.password_file, nats.creds, nats.nkey, or nats.url)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -76,11 +76,11 @@ func TestServerComesBackDifferent(t *testing.T) {
 	}
 }
 
-// await waits until ok holds for the connection's fault.
+// await waits until ok holds for the connection's fault, of which nothing tells.
 func await(t *testing.T, conn *Conn, ok func(error) bool) {
 	t.Helper()
 	var last error
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) { // nothing tells of it
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if last = conn.Fault(); ok(last) {
 			return
 		}
@@ -97,6 +97,7 @@ func TestServerRefuses(t *testing.T) {
 		_, err := c.Subscribe("jacobi.run.a", func(*nats.Msg) {})
 		return err
 	}
+	twice := func(c *Conn) error { return errors.Join(subscribe(c), subscribe(c)) }
 	const needs = ": the user needs permission to publish and subscribe on jacobi.>"
 	for name, c := range map[string]struct {
 		server server.Options
@@ -107,8 +108,9 @@ func TestServerRefuses(t *testing.T) {
 			`nats: permissions violation: Permissions Violation for Publish to "jacobi.run.event"` + needs},
 		"subscribe": {limited, subscribe,
 			`nats: permissions violation: Permissions Violation for Subscription to "jacobi.run.a"` + needs},
-		"subscriptions": {server.Options{MaxSubs: 1}, func(c *Conn) error { return errors.Join(subscribe(c), subscribe(c)) },
-			"nats: server maximum subscriptions exceeded: raise max_subscriptions in the configuration of the server, or of the account"},
+		"subscriptions": {server.Options{MaxSubs: 1}, twice,
+			"nats: server maximum subscriptions exceeded: " +
+				"raise max_subscriptions in the configuration of the server, or of the account"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := rostertest.StartWith(t, c.server)
@@ -117,7 +119,8 @@ func TestServerRefuses(t *testing.T) {
 				n.User, n.PasswordFile = "u", configs.Inline("p")
 			}
 			told := make(chan error, 10)
-			conn, err := Connect(t.Context(), Options{Server: n, Timeout: 5 * time.Second, Refused: func(err error) { told <- err }})
+			o := Options{Server: n, Timeout: 5 * time.Second, Refused: func(err error) { told <- err }}
+			conn, err := Connect(t.Context(), o)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -151,7 +154,8 @@ func TestMessageTooLarge(t *testing.T) {
 	}
 	defer conn.Close()
 	err = conn.Publish("jacobi.run.x", make([]byte, 1000))
-	want := "nats: maximum payload exceeded: a message of 1028 bytes, and max_payload in the configuration of the NATS server is 1000"
+	want := "nats: maximum payload exceeded: " +
+		"a message of 1028 bytes, and max_payload in the configuration of the NATS server is 1000"
 	if !errors.Is(err, nats.ErrMaxPayload) || err.Error() != want {
 		t.Errorf("error %v\nwant %s", err, want)
 	}
