@@ -60,7 +60,7 @@ func run(args []string) int {
 		if errors.Is(err, pflag.ErrHelp) {
 			return exitOK
 		}
-		fmt.Fprintln(os.Stderr, "jacobi-rank:", err)
+		_ = show.Fprint(os.Stderr, fmt.Sprintf("jacobi-rank: %v\n", err)) // there is nobody to tell of an error
 		return exitUsage
 	}
 	if flags.NArg() > 0 {
@@ -95,11 +95,11 @@ func goodbye(err error, options configs.Options, by string) {
 	origin, unknown := roster.Identify(options.Environ, by)
 	switch {
 	case unknown == nil && origin.By == roster.ByLauncher, configs.LogFormat(options) != "json":
-		fmt.Fprintln(os.Stderr, "jacobi-rank:", text)
+		_ = show.Fprint(os.Stderr, "jacobi-rank: "+text+"\n") // there is nobody to tell of an error
 	case unknown != nil:
-		_, _ = os.Stderr.Write(logging.Line(zapcore.ErrorLevel, -1, text)) // there is nobody to tell of an error
+		_ = show.Fprint(os.Stderr, string(logging.Line(zapcore.ErrorLevel, -1, text)))
 	default:
-		_, _ = os.Stderr.Write(logging.Line(zapcore.ErrorLevel, origin.Rank, text))
+		_ = show.Fprint(os.Stderr, string(logging.Line(zapcore.ErrorLevel, origin.Rank, text)))
 	}
 }
 

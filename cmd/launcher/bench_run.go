@@ -15,6 +15,7 @@ import (
 	"jacobi/internal/output"
 	"jacobi/internal/roster"
 	"jacobi/internal/scaling"
+	"jacobi/internal/show"
 )
 
 // bench is a benchmark that can run.
@@ -100,9 +101,9 @@ func (b *bench) title(w io.Writer) error {
 	if len(p.gpus) > 0 {
 		machine += fmt.Sprintf(", %s (%s)", plural(len(p.gpus), "GPU"), p.gpus[0].Name)
 	}
-	_, err := fmt.Fprintf(w, "%s, %s, %s; the fastest of %s\nOn %s\n%s.\n%s\n\n%s", p.title, p.mesh.DType, plural(p.cfg.Solver.MaxIterations, "sweep"),
-		plural(b.repeat, "run"), machine, b.kind.Definition(), scaling.Legend, scaling.Header())
-	return err
+	return show.Fprint(w, fmt.Sprintf("%s, %s, %s; the fastest of %s\nOn %s\n%s.\n%s\n\n%s", p.title, p.mesh.DType,
+		plural(p.cfg.Solver.MaxIterations, "sweep"), plural(b.repeat, "run"), machine, b.kind.Definition(),
+		scaling.Legend, scaling.Header()))
 }
 
 // add takes a record that is complete.
@@ -120,8 +121,7 @@ func (b *bench) add(p *plan, rec scaling.Record) error {
 			return fmt.Errorf("write %s: %w", b.name+f.ext, err)
 		}
 	}
-	_, err := io.WriteString(b.screen.stdout, rec.Row())
-	return err
+	return show.Fprint(b.screen.stdout, rec.Row())
 }
 
 // measure runs a case as often as is wanted, unless told ends.

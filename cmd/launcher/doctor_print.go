@@ -12,16 +12,21 @@ import (
 
 	"jacobi/internal/examine"
 	"jacobi/internal/roster"
+	"jacobi/internal/show"
 )
 
 // doctorColumns is the width of a diagnosis.
 const doctorColumns = 100
 
 func (d *diagnosis) printJSON(w io.Writer) error {
-	e := json.NewEncoder(w)
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
 	e.SetIndent("", "  ")
 	e.SetEscapeHTML(false)
-	return e.Encode(d)
+	if err := e.Encode(d); err != nil {
+		return err
+	}
+	return show.Fprint(w, b.String())
 }
 
 // print writes the diagnosis for people.
@@ -68,8 +73,7 @@ func (d *diagnosis) print(w io.Writer) error {
 		verdict = "The run would not start."
 	}
 	fmt.Fprintln(&b, verdict)
-	_, err := w.Write(b.Bytes())
-	return err
+	return show.Fprint(w, b.String())
 }
 
 func (f finding) print(b *bytes.Buffer, what string) {

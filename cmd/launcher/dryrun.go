@@ -8,6 +8,7 @@ import (
 	"text/tabwriter"
 
 	"jacobi/configs"
+	"jacobi/internal/show"
 )
 
 // print writes what a run would do. All but the merged configuration stands in comments, so that the whole is a run file.
@@ -58,6 +59,5 @@ func (p *plan) print(w io.Writer) error {
 		fmt.Fprintf(&b, "#   %s", line)
 	}
 	fmt.Fprintf(&b, "#\n# The merged configuration, a run file as it stands:\n%s", merged)
-	_, err = w.Write(b.Bytes())
-	return err
+	return show.Fprint(w, b.String())
 }

@@ -39,7 +39,7 @@ func run(args []string) int {
 	if e, ok := errors.AsType[exitError](err); ok {
 		return e.code
 	}
-	fmt.Fprint(os.Stderr, refusal(err, wantsJSON(cmd)))
+	_ = show.Fprint(os.Stderr, refusal(err, wantsJSON(cmd))) // there is nobody to tell of an error
 	if errors.Is(err, errTimeLimit) {
 		return launch.ExitTimeout
 	}

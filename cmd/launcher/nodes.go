@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 
 	"jacobi/configs"
 	"jacobi/internal/agent"
+	"jacobi/internal/show"
 	"jacobi/internal/wire"
 )
 
@@ -109,11 +111,15 @@ func listNodes(ctx context.Context, w io.Writer, n configs.NATS, wait time.Durat
 	if len(offers) == 0 {
 		return fmt.Errorf("no agent answered at %s within %v", conn.Server(), wait)
 	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	var b bytes.Buffer
+	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "agent\tpid\tfree\tslots\twhat\tversion")
 	names := agent.Names(offers)
 	for i, o := range offers {
 		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%s\t%s\n", names[i], o.PID, o.Free, o.Slots, o.What, o.Version)
 	}
-	return t.Flush()
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	return show.Fprint(w, b.String())
 }

@@ -11,10 +11,11 @@ import (
 
 	"jacobi/internal/launch"
 	"jacobi/internal/logging"
+	"jacobi/internal/show"
 )
 
-// screen is where lines of the ranks and of the launcher go, each one whole. While a progress bar is shown, lines for
-// its terminal go above it.
+// screen is where lines of the ranks and of the launcher go, each one whole and nothing in it but visible text. While a
+// progress bar is shown, lines for its terminal go above it.
 type screen struct {
 	look
 	stdout, stderr io.Writer
@@ -116,6 +117,7 @@ func (s *screen) Sync() error { return nil }
 
 // write does not fail: there is nobody to tell but those who do not listen.
 func (s *screen) write(to launch.Stream, b []byte) {
+	b = show.AppendLines(nil, b)
 	if s.bar != nil && (to == launch.Stderr || s.sameTerminal) && s.bar.above(b) {
 		return
 	}

@@ -12,11 +12,14 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/vbauerster/mpb/v8"
+	"go.uber.org/zap"
 
 	"jacobi/configs"
 	"jacobi/internal/launch"
+	"jacobi/internal/logging"
 	"jacobi/internal/output"
 	"jacobi/internal/roster"
 	"jacobi/solver"
@@ -174,5 +177,34 @@ func TestLeftTellsWhoseFilesThereAre(t *testing.T) {
 	e := ended{files: []string{"history.csv", "report.json"}}
 	if got := e.left(o); got != "the outputs of this run are in place: out/history.csv, out/report.json" {
 		t.Error(got)
+	}
+}
+
+// Nothing that a rank or a server says reaches the terminal but as text.
+func TestScreenShowsTextAlone(t *testing.T) {
+	const evil = "\x1b]0;title\a\x1b[2J\u202eab\u009b1m\xff\x7f"
+	const want = `\x1b]0;title\a\x1b[2J\u202eab\u009b1m\xff\u007f`
+	var out, errs bytes.Buffer
+	s := newScreen(&out, &errs, look{tag: launch.TagRank})
+	s.rankLine(3, launch.Stdout, []byte(evil))
+	s.say(evil)
+	if got := out.String() + errs.String(); got != "[3] "+want+"\nlauncher: "+want+"\n" {
+		t.Errorf("got %q", got)
+	}
+	for _, format := range []string{"console", "json"} {
+		errs.Reset()
+		log, err := logging.NewTo(s, configs.Log{Level: "info", Format: format}, -1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		log.Warn(evil, zap.String("said", evil))
+		got := errs.String()
+		raw := strings.ContainsAny(got, "\x1b\a\u202e\u009b\x7f") || !utf8.ValidString(got)
+		if raw || strings.Count(got, "\n") != 1 {
+			t.Errorf("%s: %q", format, got)
+		}
+		if format == "json" && !json.Valid([]byte(got)) {
+			t.Errorf("no JSON: %s", got)
+		}
 	}
 }

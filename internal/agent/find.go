@@ -3,7 +3,6 @@ package agent
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -75,8 +74,8 @@ func (s *search) run(ctx context.Context, ranks int, wait time.Duration, say fun
 	answers := make(chan Offer, 256)
 	inbox := s.conn.NewInbox()
 	sub, err := s.conn.Subscribe(inbox, func(m *nats.Msg) {
-		var o Offer
-		if json.Unmarshal(m.Data, &o) != nil || o.Slots < 1 || o.Free < 0 || o.Free > o.Slots {
+		o, ok := readOffer(m.Data)
+		if !ok {
 			return
 		}
 		select {

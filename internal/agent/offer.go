@@ -3,9 +3,11 @@
 package agent
 
 import (
+	"encoding/json"
 	"fmt"
 
 	"jacobi/internal/launch"
+	"jacobi/internal/show"
 )
 
 const (
@@ -29,6 +31,17 @@ type Offer struct {
 	Slots   int    `json:"slots"`
 	Free    int    `json:"free"`
 	What    string `json:"what"` // what the slots are: "2 GPUs", "8 cores"
+}
+
+// readOffer reads what somebody who may be no agent sent. What is shown of it is visible and short.
+func readOffer(data []byte) (o Offer, ok bool) {
+	if json.Unmarshal(data, &o) != nil || o.Slots < 1 || o.Free < 0 || o.Free > o.Slots {
+		return o, false
+	}
+	for _, text := range []*string{&o.ID, &o.Host, &o.Version, &o.What} {
+		*text = show.Text(*text)
+	}
+	return o, true
 }
 
 // shortID is the least that names show of an agent's id.

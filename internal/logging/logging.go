@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"jacobi/configs"
+	"jacobi/internal/show"
 )
 
 // New returns a logger to stderr whose entries carry the rank; a negative rank is left out.
@@ -34,9 +35,19 @@ func NewTo(w zapcore.WriteSyncer, c configs.Log, rank int) (*zap.Logger, error) 
 	default:
 		return nil, fmt.Errorf("log.format %q: allowed are console and json", c.Format)
 	}
-	log := zap.New(zapcore.NewCore(encoder, w, level))
+	log := zap.New(zapcore.NewCore(encoder, visible{w}, level))
 	if rank >= 0 && c.Format == "json" { // on a console the launcher tags every line with the rank
 		log = log.With(zap.Int("rank", rank))
 	}
 	return log, nil
+}
+
+// visible shows what others wrote in a message, such as the words of a server, without its control characters.
+type visible struct{ zapcore.WriteSyncer }
+
+func (v visible) Write(entry []byte) (int, error) {
+	if err := show.Fprint(v.WriteSyncer, string(entry)); err != nil {
+		return 0, err
+	}
+	return len(entry), nil
 }

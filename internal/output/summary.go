@@ -13,6 +13,7 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"jacobi/configs"
+	"jacobi/internal/show"
 	"jacobi/solver"
 )
 
@@ -68,8 +69,7 @@ func Summary(w io.Writer, r Report) error {
 		return err
 	}
 	rankTable(&b, r.Ranks)
-	_, err := w.Write(b.Bytes())
-	return err
+	return show.Fprint(w, b.String())
 }
 
 func periodic(m MeshReport) string {

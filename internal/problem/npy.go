@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"jacobi/internal/show"
 )
 
 // npyHeader is what precedes the array.
@@ -60,16 +62,16 @@ func parseHeader(text string) (npyHeader, error) {
 	body, open := strings.CutPrefix(body, "{")
 	body, closed := strings.CutSuffix(body, "}")
 	if !open || !closed {
-		return npyHeader{}, fmt.Errorf("header %q is no dictionary", text)
+		return npyHeader{}, fmt.Errorf(`header "%s" is no dictionary`, show.Text(text))
 	}
 	values := map[string]string{}
 	for strings.TrimSpace(body) != "" {
 		m := item.FindStringSubmatch(body)
 		if m == nil {
-			return npyHeader{}, fmt.Errorf("header %q cannot be understood", text)
+			return npyHeader{}, fmt.Errorf(`header "%s" cannot be understood`, show.Text(text))
 		}
 		if _, twice := values[m[1]]; twice {
-			return npyHeader{}, fmt.Errorf("header %q has %s twice", text, m[1])
+			return npyHeader{}, fmt.Errorf(`header "%s" has %s twice`, show.Text(text), show.Text(m[1]))
 		}
 		values[m[1]] = m[2]
 		body = body[len(m[0]):]
@@ -77,7 +79,7 @@ func parseHeader(text string) (npyHeader, error) {
 	descr, order := values["descr"], values["fortran_order"]
 	shape, err := parseShape(values["shape"])
 	if len(values) != 3 || descr == "" || err != nil || order != "True" && order != "False" {
-		return npyHeader{}, fmt.Errorf("header %q: descr, fortran_order and shape are wanted", text)
+		return npyHeader{}, fmt.Errorf(`header "%s": descr, fortran_order and shape are wanted`, show.Text(text))
 	}
 	return npyHeader{descr: strings.Trim(descr, `'"`), fortran: order == "True", shape: shape}, nil
 }

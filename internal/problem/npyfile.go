@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"jacobi/internal/regular"
+	"jacobi/internal/show"
 	"jacobi/solver"
 )
 
@@ -72,10 +73,10 @@ func (n *npyFile) check() error {
 	}
 	item, ok := npyItems()[h.descr]
 	if !ok {
-		return fmt.Errorf("type %s; <f4, <f8, >f4 or >f8 (float32 or float64) is wanted", h.descr)
+		return fmt.Errorf("type %s; <f4, <f8, >f4 or >f8 (float32 or float64) is wanted", show.Text(h.descr))
 	}
 	if shape := fmt.Sprintf("(%d, %d)", n.mesh.NY, n.mesh.NX); h.shape != shape {
-		return fmt.Errorf("shape %s; %s (grid.ny, grid.nx) is wanted", h.shape, shape)
+		return fmt.Errorf("shape %s; %s (grid.ny, grid.nx) is wanted", show.Text(h.shape), shape)
 	}
 	n.item, n.offset, n.fortran = item, h.size, h.fortran
 	whole := n.at(n.mesh.NY-1, n.mesh.NX-1) + int64(item.dtype.Size())

@@ -503,6 +503,8 @@ func TestBadInitialFile(t *testing.T) {
 		{"trailing", append(good[:len(good):len(good)], 1, 2, 3), "3 bytes behind the end of the array"},
 		{"dictionary", npy(1, "<f4', 'more': '", "False", "(5, 4)", 20, solver.Float32),
 			`header "{'descr': '<f4', 'more': '', 'fortran_order': False, 'shape': (5, 4), }\n": descr, fortran_order and shape are wanted`},
+		{"escape", npy(1, "\x1b]0;x\a\x1b[2J", "False", "(5, 4)", 20, solver.Float32),
+			`type \x1b]0;x\a\x1b[2J; <f4, <f8, >f4 or >f8 (float32 or float64) is wanted`},
 		{"nan", nan, "at row 2, column 1 (x = 0.3333333333333333, y = 0.5): NaN; finite values are wanted"},
 	} {
 		path := filepath.Join(t.TempDir(), c.name+".npy")

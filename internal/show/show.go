@@ -5,8 +5,10 @@ package show
 
 import (
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -56,6 +58,12 @@ func AppendLines[T string | []byte](b []byte, s T) []byte {
 	return b
 }
 
+// Fprint writes Lines(s) to w in one piece.
+func Fprint(w io.Writer, s string) error {
+	_, err := io.WriteString(w, Lines(s))
+	return err
+}
+
 // plain says whether s has nothing but visible ASCII, line ends and tabs.
 func plain(s string) bool {
 	for i := range len(s) {
@@ -66,7 +74,8 @@ func plain(s string) bool {
 	return true
 }
 
-// appendVisible appends one character, which is one byte if it is not UTF-8.
+// appendVisible appends one character, which is one byte if it is not UTF-8. What an encoder of JSON leaves as it is in
+// a string becomes an escape of JSON, so that a line of JSON remains one.
 func appendVisible(b []byte, char string) []byte {
 	r, _ := utf8.DecodeRuneInString(char)
 	switch {
@@ -74,7 +83,12 @@ func appendVisible(b []byte, char string) []byte {
 		return fmt.Appendf(b, `\x%02x`, char[0])
 	case strconv.IsGraphic(r):
 		return append(b, char...)
+	case r < ' ':
+		quoted := strconv.AppendQuoteRune(nil, r)
+		return append(b, quoted[1:len(quoted)-1]...)
 	}
-	quoted := strconv.AppendQuoteRune(nil, r)
-	return append(b, quoted[1:len(quoted)-1]...)
+	for _, unit := range utf16.AppendRune(nil, r) {
+		b = fmt.Appendf(b, `\u%04x`, unit)
+	}
+	return b
 }

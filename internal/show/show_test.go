@@ -14,7 +14,7 @@ func TestText(t *testing.T) {
 		`back\slash "quoted"`:          `back\slash "quoted"`,
 		"\x1b]0;title\a\x1b[2J":        `\x1b]0;title\a\x1b[2J`,
 		"a\r\nb\tc":                    `a\r\nb\tc`,
-		"\u009b31m\x7f":                `\u009b31m\x7f`,
+		"\u009b31m\x7f\U000e0001":      `\u009b31m\u007f\udb40\udc01`,
 		"gpj.\u202eexe":                `gpj.\u202eexe`,
 		"\u2066a\u2069\u200b\u2028":    `\u2066a\u2069\u200b\u2028`,
 		"\xff\xc3":                     `\xff\xc3`,
@@ -41,6 +41,10 @@ func TestLines(t *testing.T) {
 	} {
 		if got := show.Lines(text); got != want {
 			t.Errorf("Lines(%q) = %q, want %q", text, got, want)
+		}
+		var b strings.Builder
+		if err := show.Fprint(&b, text); err != nil || b.String() != want {
+			t.Errorf("Fprint(%q) wrote %q, %v", text, b.String(), err)
 		}
 		if got := string(show.AppendLines([]byte("[0] "), []byte(text))); got != "[0] "+want {
 			t.Errorf("AppendLines(%q) = %q", text, got)
