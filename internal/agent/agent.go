@@ -135,6 +135,9 @@ func (a *Agent) join(ctx context.Context) (micro.Service, error) {
 	a.Log.Info("node agent", zap.String("host", a.Host), zap.String("id", a.offer.ID[:shortID]),
 		zap.Int("slots", a.Slots), zap.String("what", a.What), zap.String("nats", a.Conn.Server()),
 		zap.Bool("secret", a.Conn.Sealed()))
+	if warning := openTo(a.Conn); warning != "" {
+		a.Log.Warn(warning)
+	}
 	return service, nil
 }
 

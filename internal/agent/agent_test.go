@@ -147,7 +147,10 @@ func TestAgentRefuses(t *testing.T) {
 		want  string
 	}{
 		{4, "JACOBI_GRID_NX=1", "start ranks 0-3 on node: 4 slots are wanted, and 3 of 3 are free: none is taken"},
-		{1, "LD_PRELOAD=/evil.so", "start rank 0 on node: variable LD_PRELOAD: an agent takes JACOBI_, CUDA_, NVIDIA_, GOMAXPROCS=, GODEBUG=, GOTRACEBACK=, GOGC=, GOMEMLIMIT= alone"},
+		{1, "LD_PRELOAD=/evil.so", "start rank 0 on node: variable LD_PRELOAD: " +
+			"an agent takes the keys of a run file and CUDA_DEVICE_ORDER, CUDA_FORCE_PTX_JIT, " +
+			"CUDA_LAUNCH_BLOCKING, CUDA_MPS_ACTIVE_THREAD_PERCENTAGE, " +
+			"CUDA_VISIBLE_DEVICES, GOGC, GOMAXPROCS, GOMEMLIMIT alone"},
 	} {
 		if _, err := start(t, host(t, conn), c.ranks, c.env); err == nil || err.Error() != c.want {
 			t.Errorf("error %v\nwant %s", err, c.want)

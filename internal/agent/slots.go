@@ -8,36 +8,17 @@ import (
 	"slices"
 	"strings"
 
-	"jacobi/configs"
 	"jacobi/internal/launch"
 )
-
-// passed begins the names of variables that a launcher may set for ranks of an agent. Others could make the ranks' program
-// another one.
-var passed = []string{"JACOBI_", "CUDA_", "NVIDIA_", "GOMAXPROCS=", "GODEBUG=", "GOTRACEBACK=", "GOGC=", "GOMEMLIMIT="}
 
 // prepare takes slots for the ranks of spec and makes it one for this node: its own program and its own way to the server.
 func (a *Agent) prepare(ctx context.Context, spec *launch.Spec) (done func(), err error) {
 	if len(spec.Ranks) == 0 {
 		return nil, errors.New("no ranks are to be started")
 	}
-	env := make([]string, 0, len(spec.Env))
-	for _, v := range spec.Env {
-		name, _, _ := strings.Cut(v, "=")
-		switch {
-		case strings.HasPrefix(name, "JACOBI_NATS_") && name != "JACOBI_NATS_SECRET_FILE":
-		case slices.ContainsFunc(passed, func(p string) bool { return strings.HasPrefix(v, p) }):
-			env = append(env, v)
-		default:
-			return nil, fmt.Errorf("variable %s: an agent takes %s alone", name, strings.Join(passed, ", "))
-		}
-	}
-	own := a.Server
-	own.SecretFile = "" // the run's own was sent
-	for _, v := range configs.Environ(configs.Config{NATS: own}) {
-		if strings.HasPrefix(v, "JACOBI_NATS_") && !strings.HasPrefix(v, "JACOBI_NATS_SECRET_FILE=") {
-			env = append(env, v)
-		}
+	env, err := environ(spec.Env, a.Server)
+	if err != nil {
+		return nil, err
 	}
 	spec.Path, spec.Args, spec.Dir, spec.Env = a.Path, nil, ".", env
 	if a.Prepare != nil {
