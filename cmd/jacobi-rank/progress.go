@@ -3,6 +3,7 @@ package main
 import (
 	"time"
 
+	"jacobi/internal/outlook"
 	"jacobi/internal/roster"
 	"jacobi/solver"
 )
@@ -19,14 +20,22 @@ type progress struct {
 	first       int     // sweeps done when it began
 	max         int
 	start, told time.Time
+	course      *outlook.Course
+	speed       speed
 	say         func(string) // nil: a launcher does
 	said        time.Time
 }
 
 // newProgress begins. say, if not nil, gets a line on rank 0 now and then.
-func newProgress(team *roster.Team, m solver.Mesh, first, maxIterations int, say func(string)) *progress {
+func newProgress(
+	team *roster.Team, m solver.Mesh, first, maxIterations int, course *outlook.Course, say func(string),
+) *progress {
 	now := time.Now()
-	p := &progress{team: team, points: float64(m.NX) * float64(m.NY), first: first, max: maxIterations, start: now, say: say, said: now}
+	p := &progress{
+		team: team, points: float64(m.NX) * float64(m.NY), first: first, max: maxIterations, start: now,
+		course: course, say: say, said: now,
+	}
+	p.speed.add(now, first)
 	if team.Self().Rank == 0 {
 		p.publish(roster.Event{Kind: roster.Started, Sweeps: first, MaxSweeps: maxIterations})
 	}
@@ -40,21 +49,35 @@ func (p *progress) norms(first int, norms []float64) {
 		return
 	}
 	p.told = now
-	p.tell(first+len(norms), norms[len(norms)-1], now.Sub(p.start))
+	sweeps, norm := first+len(norms), norms[len(norms)-1]
+	e := p.event(sweeps, norm, now.Sub(p.start))
+	p.course.Add(sweeps-1, norm)
+	p.speed.add(now, sweeps)
+	end, reason, ok := p.course.End()
+	if ok {
+		e.End, e.Left = end, p.speed.timeFor(end-sweeps)
+	}
+	e.Rounding = !ok && reason == solver.Stalled
+	p.tell(e)
 }
 
 // last tells the end.
 func (p *progress) last(r solver.Result) {
 	if p.team.Self().Rank == 0 {
-		p.tell(r.Sweeps, r.Norm, r.Times.Total)
+		e := p.event(r.Sweeps, r.Norm, r.Times.Total)
+		e.End = r.Sweeps
+		p.tell(e)
 	}
 }
 
-func (p *progress) tell(sweeps int, norm float64, elapsed time.Duration) {
-	e := roster.Event{
+func (p *progress) event(sweeps int, norm float64, elapsed time.Duration) roster.Event {
+	return roster.Event{
 		Kind: roster.Progress, Sweeps: sweeps, MaxSweeps: p.max, Norm: roster.Number(norm), Elapsed: elapsed,
 		GLUPs: roster.Number(p.points * float64(sweeps-p.first) / elapsed.Seconds() / 1e9),
 	}
+}
+
+func (p *progress) tell(e roster.Event) {
 	p.publish(e)
 	if now := time.Now(); p.say != nil && now.Sub(p.said) >= lineInterval {
 		p.said = now

@@ -19,6 +19,7 @@ import (
 	"jacobi/internal/checkpoint"
 	"jacobi/internal/device"
 	"jacobi/internal/examine"
+	"jacobi/internal/outlook"
 	"jacobi/internal/output"
 	"jacobi/internal/problem"
 	"jacobi/internal/roster"
@@ -66,8 +67,9 @@ type rank struct {
 	saver    *checkpoint.Saver // nil if no state is saved
 	started  time.Time
 
-	held     *output.Held   // output.dir, on rank 0 where there is no launcher; nil elsewhere
-	finished *output.Report // rank 0 only, at the end
+	outlook  *outlook.Outlook // rank 0 only
+	held     *output.Held     // output.dir, on rank 0 where there is no launcher; nil elsewhere
+	finished *output.Report   // rank 0 only, at the end
 
 	closers []func() error // in the order of opening
 }
@@ -140,6 +142,12 @@ func (r *rank) solveInTeam(ctx context.Context) (solver.Result, error) {
 	if err := r.open(ctx); err != nil {
 		return solver.Result{}, err
 	}
+	if r.id.Rank == 0 {
+		var err error
+		if r.outlook, err = outlook.New(ctx, r.problem); err != nil {
+			return solver.Result{}, err
+		}
+	}
 	out, err := r.prepareOutputs(ctx)
 	if err != nil {
 		return solver.Result{}, err
@@ -155,7 +163,8 @@ func (r *rank) solveInTeam(ctx context.Context) (solver.Result, error) {
 	if !r.ready() {
 		return solver.Result{}, context.Cause(r.stop)
 	}
-	progress := newProgress(r.team, r.layout.Mesh, r.resumed.Start.Sweeps, r.cfg.Solver.MaxIterations, say)
+	course := outlook.NewCourse(r.outlook, r.cfg.Solver.Tolerance, r.cfg.Solver.MaxIterations)
+	progress := newProgress(r.team, r.layout.Mesh, r.resumed.Start.Sweeps, r.cfg.Solver.MaxIterations, course, say)
 	result, err := solver.Run(ctx, r.backend, r.exchange, r.reducer, solver.Options{
 		Initial:       r.problem,
 		Start:         r.resumed.Start,

@@ -92,7 +92,8 @@ func (o *outputs) report(result solver.Result, parts [][]byte, hash string) (out
 		Started: o.started, Mesh: output.NewMeshReport(o.layout.Mesh), Depth: o.layout.Depth,
 		Ranks:  make([]output.RankReport, len(parts)),
 		Sweeps: result.Sweeps, MaxIterations: c.Solver.MaxIterations, Tolerance: c.Solver.Tolerance,
-		StopReason: result.Reason, Converged: result.Reason == solver.Converged, Norm: &norm, Decisive: decisive,
+		StopReason: result.Reason, Converged: result.Reason == solver.Converged,
+		Norm: &norm, Decisive: decisive, Accuracy: o.accuracy(result),
 		Times:       output.TimesReport{Setup: o.ready.Sub(o.started).Seconds(), Sweeps: result.Times.Total.Seconds()},
 		GLUPS:       output.GLUPS(o.layout.Mesh, result.Sweeps-o.resumed.Start.Sweeps, result.Times.Total.Seconds()),
 		FieldSHA256: hash, Dir: c.Output.Dir,
@@ -104,6 +105,22 @@ func (o *outputs) report(result solver.Result, parts [][]byte, hash string) (out
 		}
 	}
 	return rep, nil
+}
+
+// accuracy estimates how far the field is from the solution.
+func (o *outputs) accuracy(result solver.Result) *output.AccuracyReport {
+	if result.Sweeps == 0 {
+		return nil
+	}
+	best := o.outlook.Attainable(o.layout.Mesh.DType)
+	rep := &output.AccuracyReport{
+		Error:      o.outlook.Error(result.Sweeps, result.Norm),
+		Attainable: best.Error, Norm: best.Norm, Scale: o.outlook.Largest(),
+	}
+	if better, ok := o.outlook.Better(o.cfg.Solver.Tolerance); ok {
+		rep.Better = better.String()
+	}
+	return rep
 }
 
 // peakResident returns the most memory that this process has had resident, in bytes, by the kernel's count.

@@ -61,8 +61,9 @@ func newDoctorCommand(stdout, stderr io.Writer) *cobra.Command {
 // diagnosis says whether a run would start.
 type diagnosis struct {
 	Starts   bool           `json:"starts"`
-	Run      string         `json:"run,omitempty"` // in words; "" if its places are not known
-	Version  string         `json:"version"`       // of this launcher
+	Run      string         `json:"run,omitempty"`      // in words; "" if its places are not known
+	Expected string         `json:"expected,omitempty"` // of the end of the run, in words
+	Version  string         `json:"version"`            // of this launcher
 	Faults   []finding      `json:"faults"`
 	Warnings []finding      `json:"warnings"`
 	Nodes    []nodeFindings `json:"nodes"`
@@ -172,6 +173,7 @@ func (d *diagnosis) examine(ctx context.Context, o options, scr *screen) error {
 	for _, f := range p.faults(ctx, true) {
 		d.fault(f.error, f.do)
 	}
+	d.outlook(ctx, p)
 	d.server(ctx, cfg)
 	d.reach(ctx, p, w.ssh, scr)
 	if len(d.Faults) > 0 {
@@ -212,6 +214,19 @@ func (d *diagnosis) withoutPlan(ctx context.Context, cfg configs.Config) {
 	}
 	if sound("nats") {
 		d.server(ctx, cfg)
+	}
+}
+
+// outlook tells how the run would end, and warns of a tolerance that its type cannot attain.
+func (d *diagnosis) outlook(ctx context.Context, p *plan) {
+	o, err := p.outlook(ctx)
+	if err != nil {
+		return // the problem's faults are known
+	}
+	s := p.cfg.Solver
+	d.Expected = o.Expected(s.Tolerance, s.MaxIterations)
+	if what, do := o.Warning(s.Tolerance); what != "" {
+		d.warn(do, "%s", what)
 	}
 }
 

@@ -35,6 +35,9 @@ func (d *diagnosis) print(w io.Writer) error {
 	if d.Run != "" {
 		paragraph(&b, "", d.Run)
 	}
+	if d.Expected != "" {
+		paragraph(&b, "", d.Expected)
+	}
 	for _, n := range d.Nodes {
 		n.print(&b)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -23,6 +24,9 @@ func (p *plan) print(w io.Writer) error {
 	}
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "# Dry run: nothing was started.\n# %v\n# It %s\n", p, p.writes())
+	if text := p.expects(context.Background()); text != "" {
+		fmt.Fprintf(&b, "# %s\n", text)
+	}
 	fmt.Fprintf(&b, "# Halo depth %d (%s)\n", p.depth, p.why)
 	if p.whyCPU != nil {
 		fmt.Fprintf(&b, "# The CPU sweeps: %v\n", p.whyCPU)

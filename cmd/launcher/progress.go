@@ -86,6 +86,9 @@ func (p *barProgress) event(e roster.Event) {
 
 func (p *barProgress) close() { p.screen.hide() }
 
+// barSteps is the total of a bar: the sweeps of a run are an estimate that changes.
+const barSteps = 1000
+
 // bar is a progress bar.
 type bar struct {
 	container *mpb.Progress
@@ -97,18 +100,21 @@ func newBar(terminal io.Writer, maxSweeps int, opts ...mpb.ContainerOption) *bar
 	b := &bar{container: mpb.New(append(opts, mpb.WithOutput(terminal))...)}
 	b.last.Store(&roster.Event{MaxSweeps: maxSweeps})
 	style := mpb.BarStyle().Lbound("[").Filler("=").Tip(">").Padding(" ").Rbound("]")
-	b.bar = b.container.New(int64(maxSweeps), style,
+	b.bar = b.container.New(barSteps, style,
 		mpb.BarWidth(32),
 		mpb.PrependDecorators(decor.Any(func(decor.Statistics) string {
 			e := b.last.Load()
-			return fmt.Sprintf("%3d%%", 100*e.Sweeps/max(1, e.MaxSweeps))
+			if e.End == 0 {
+				return "    "
+			}
+			return fmt.Sprintf("%3d%%", int(100*e.Share()))
 		})),
 		mpb.AppendDecorators(decor.Any(func(decor.Statistics) string {
 			e := b.last.Load()
 			if e.Sweeps == 0 {
 				return "starting"
 			}
-			return fmt.Sprintf("%d/%d sweeps, %s", e.Sweeps, e.MaxSweeps, e.Status())
+			return fmt.Sprintf("%d %s, %s", e.Sweeps, e.Goal(), e.Status())
 		})))
 	return b
 }
@@ -116,7 +122,7 @@ func newBar(terminal io.Writer, maxSweeps int, opts ...mpb.ContainerOption) *bar
 func (b *bar) set(e roster.Event) {
 	b.last.Store(&e)
 	// The bar closes itself at its total, which only close may.
-	b.bar.SetCurrent(int64(min(e.Sweeps, e.MaxSweeps-1)))
+	b.bar.SetCurrent(min(int64(e.Share()*barSteps), barSteps-1))
 }
 
 // above writes lines above the bar; false once the bar is closed. The cursor may stand behind the ^C of a user.

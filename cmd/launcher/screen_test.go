@@ -26,7 +26,10 @@ import (
 )
 
 func at(sweeps int, elapsed time.Duration) roster.Event {
-	return roster.Event{Kind: roster.Progress, Sweeps: sweeps, MaxSweeps: 1000, Norm: 0.0721, GLUPs: 5.214, Elapsed: elapsed}
+	return roster.Event{
+		Kind: roster.Progress, Sweeps: sweeps, MaxSweeps: 1000, Norm: 0.0721, GLUPs: 5.214, Elapsed: elapsed,
+		End: 1000, Left: elapsed * time.Duration(1000-sweeps) / time.Duration(sweeps),
+	}
 }
 
 func TestLinesOfProgressComeSoonThenEveryFewSecondsAndAtTheEnd(t *testing.T) {
@@ -41,10 +44,10 @@ func TestLinesOfProgressComeSoonThenEveryFewSecondsAndAtTheEnd(t *testing.T) {
 	p.close()
 	p.close()
 	want := []string{
-		"20 of 1000 sweeps (2%), norm 7.2100e-02, 5.214 GLUP/s, at most 49s left",
-		"120 of 1000 sweeps (12%), norm 7.2100e-02, 5.214 GLUP/s, at most 44s left",
-		"220 of 1000 sweeps (22%), norm 7.2100e-02, 5.214 GLUP/s, at most 39s left",
-		"260 of 1000 sweeps (26%), norm 7.2100e-02, 5.214 GLUP/s, at most 37s left",
+		"20 of 1000 sweeps (2%), norm 7.2100e-02, 5.214 GLUP/s, about 49 s left",
+		"120 of 1000 sweeps (12%), norm 7.2100e-02, 5.214 GLUP/s, about 44 s left",
+		"220 of 1000 sweeps (22%), norm 7.2100e-02, 5.214 GLUP/s, about 39 s left",
+		"260 of 1000 sweeps (26%), norm 7.2100e-02, 5.214 GLUP/s, about 37 s left",
 	}
 	if !slices.Equal(said, want) {
 		t.Errorf("said\n%s\nwant\n%s", strings.Join(said, "\n"), strings.Join(want, "\n"))

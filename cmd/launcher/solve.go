@@ -40,6 +40,9 @@ func solve(ctx context.Context, p *plan, w way, r *restarts, scr *screen) error 
 		end, err := runRanks(ctx, p, w, r.timeLeft(), scr, func() progress {
 			scr.say(p.String())
 			scr.say(p.writes())
+			if text := p.expects(ctx); text != "" {
+				scr.say(text)
+			}
 			return newProgress(scr, p.cfg.Solver.MaxIterations)
 		})
 		if err != nil {

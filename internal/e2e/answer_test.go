@@ -31,7 +31,16 @@ func readField(t *testing.T, path string, nx, ny int) []float64 {
 		t.Fatalf("field.npy: %v, want C order and shape (%d, %d)", r.Header.Descr, ny, nx)
 	}
 	var values []float64
-	if err := r.Read(&values); err != nil {
+	if r.Header.Descr.Type == "<f4" {
+		var narrow []float32
+		err = r.Read(&narrow)
+		for _, v := range narrow {
+			values = append(values, float64(v))
+		}
+	} else {
+		err = r.Read(&values)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	return values

@@ -247,7 +247,7 @@ func TestDoctorOfAgents(t *testing.T) {
 // GPUs are told by UUID, and ranks that share one are warned of.
 func TestDoctorOfGPUs(t *testing.T) {
 	dir, env := t.TempDir(), fakeCUDA(t)
-	args := append(slices.Clone(onGPUs), "-np", "5")
+	args := append(slices.Clone(onGPUs), append(set("solver.tolerance=1e-3"), "-np", "5")...)
 	d := parseDiagnosis(t, runWith(t, env, dir, "launcher", append(args, "doctor", "--json")...))
 	leftNothing(t, dir)
 	want := []finding{{"ranks 0, 4 share one GPU, " + uuid(0), "start one rank a GPU, and give each container GPUs of its own"}}

@@ -115,6 +115,7 @@ type report struct {
 	Norm         float64      `json:"norm"`
 	FieldSHA256  string       `json:"field_sha256"`
 	Decisive     *decisive    `json:"decisive"`
+	Accuracy     accuracy     `json:"accuracy"`
 	Depth        int          `json:"depth"`
 	ResumedAfter int          `json:"resumed_after"`
 	Ranks        []rankReport `json:"ranks"`
@@ -124,6 +125,11 @@ type report struct {
 type decisive struct {
 	Sweep int     `json:"sweep"`
 	Norm  float64 `json:"norm"`
+}
+
+// accuracy estimates the error of the solution.
+type accuracy struct {
+	Error float64 `json:"error"`
 }
 
 // rankReport is what it says of a rank.

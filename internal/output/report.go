@@ -32,10 +32,11 @@ type Report struct {
 	Norm          *float64          `json:"norm"`     // L2, of the last sweep; null if there was none
 	Decisive      *DecisiveReport   `json:"decisive"` // null unless a norm ended the run
 
-	Times       TimesReport `json:"times"`
-	GLUPS       float64     `json:"glups"`        // 10^9 points of the mesh updated a second
-	FieldSHA256 string      `json:"field_sha256"` // of the interior rows, in order, little-endian
-	Dir         string      `json:"dir"`          // of the files: output.dir
+	Accuracy    *AccuracyReport `json:"accuracy"` // null if no sweep was done
+	Times       TimesReport     `json:"times"`
+	GLUPS       float64         `json:"glups"`        // 10^9 points of the mesh updated a second
+	FieldSHA256 string          `json:"field_sha256"` // of the interior rows, in order, little-endian
+	Dir         string          `json:"dir"`          // of the files: output.dir
 	// Files are what was written, the report itself last and without its size and hash. Files with other hashes are not
 	// of this run.
 	Files  []FileReport `json:"files"`
@@ -62,6 +63,15 @@ type FileReport struct {
 type FileFault struct {
 	Name  string `json:"name"`
 	Error string `json:"error"`
+}
+
+// AccuracyReport estimates how far the field is from the solution of the discrete equations; see docs/numerics.md.
+type AccuracyReport struct {
+	Error      float64 `json:"error"`      // at the worst point
+	Attainable float64 `json:"attainable"` // the error that rounding in the field's type leaves at best
+	Norm       float64 `json:"norm"`       // at which that error is reached: a tolerance below it is of no use
+	Scale      float64 `json:"scale"`      // the largest error that the run had, at its start or by rounding
+	Better     string  `json:"better"`     // the type that attains the tolerance where this one does not; may be empty
 }
 
 // CheckpointReport tells of the checkpoints that the run wrote.

@@ -38,6 +38,9 @@ func Summary(w io.Writer, r Report) error {
 	row("Sweeps", "%d of at most %d", r.Sweeps, r.MaxIterations)
 	row("L2 norm", "%s", norm(r))
 	row("Result", "%s", result(r))
+	if a := r.Accuracy; a != nil {
+		row("Error", "%s", accuracy(r.Mesh, a))
+	}
 	row("Time", "%.4f s in the sweeps (set-up %.4f s, output %.4f s)", r.Times.Sweeps, r.Times.Setup, r.Times.Output)
 	if r.ResumedAfter > 0 {
 		row("Resumed", "after %s; times and speed are of the others", plural(r.ResumedAfter, "sweep"))
@@ -89,7 +92,12 @@ func norm(r Report) string {
 func result(r Report) string {
 	switch d := r.Decisive; r.StopReason {
 	case solver.Converged:
-		return fmt.Sprintf("converged: the norm of sweep %d, %.10g, met the tolerance", d.Sweep, d.Norm)
+		text := fmt.Sprintf("converged: the norm of sweep %d, %.10g, met the tolerance", d.Sweep, d.Norm)
+		if a := r.Accuracy; a != nil && r.Tolerance < a.Norm {
+			text = fmt.Sprintf("converged as far as %s goes, a norm of about %.0e; "+
+				"sweep %d met the tolerance with %.10g", r.Mesh.DType, a.Norm, d.Sweep, d.Norm)
+		}
+		return text
 	case solver.Stalled:
 		if d.Norm == 0 {
 			return fmt.Sprintf("stalled: sweep %d changed nothing, so no later one would (%s)", d.Sweep, r.Mesh.DType)
@@ -102,6 +110,22 @@ func result(r Report) string {
 		return fmt.Sprintf("INTERRUPTED after %s: the files hold the state of then", plural(r.Sweeps, "sweep"))
 	}
 	return string(r.StopReason)
+}
+
+func accuracy(m MeshReport, a *AccuracyReport) string {
+	text := fmt.Sprintf("about %.0e at the worst point", a.Error)
+	switch {
+	case a.Error == 0:
+		return "none is known of"
+	case a.Error < 1.5*a.Attainable:
+		text += fmt.Sprintf(", from rounding in %s", m.DType)
+	case a.Error > a.Scale/2:
+		text += ": far from the solution"
+	}
+	if a.Better != "" {
+		text += fmt.Sprintf("; grid.dtype=%s attains the tolerance", a.Better)
+	}
+	return text
 }
 
 func checkpoints(c *CheckpointReport) string {

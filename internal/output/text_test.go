@@ -223,10 +223,18 @@ func TestSummary(t *testing.T) {
 		ranks  int
 		change func(*Report)
 	}{
-		{"max_iterations", 3, func(*Report) {}},
+		{"max_iterations", 3, func(r *Report) {
+			r.Accuracy = &AccuracyReport{Error: 0.5, Attainable: 5e-4, Norm: 4e-6, Scale: 0.5, Better: "float64"}
+		}},
 		{"converged", 2, func(r *Report) {
 			r.Name, r.StopReason, r.Converged, r.Sweeps = "", solver.Converged, true, 731
 			r.Tolerance, r.Decisive = 0.0397, &DecisiveReport{Sweep: 729, Norm: 0.03969}
+			r.Accuracy = &AccuracyReport{Error: 0.012, Attainable: 3e-6, Norm: 2e-7, Scale: 0.5}
+		}},
+		{"rounding", 1, func(r *Report) {
+			r.StopReason, r.Converged, r.Sweeps = solver.Converged, true, 126339
+			r.Decisive = &DecisiveReport{Sweep: 126337, Norm: 9.942729857e-09}
+			r.Accuracy = &AccuracyReport{Error: 1e-4, Attainable: 1e-4, Norm: 1e-6, Scale: 0.5, Better: "float64"}
 		}},
 		{"stalled", 1, func(r *Report) {
 			*r.Norm, r.StopReason, r.Sweeps, r.Decisive = 0, solver.Stalled, 9728, &DecisiveReport{Sweep: 9726}
@@ -272,6 +280,7 @@ func TestReport(t *testing.T) {
 	dir := t.TempDir()
 	r := testReport(2)
 	r.Decisive = &DecisiveReport{Sweep: 998, Norm: 0.0078125}
+	r.Accuracy = &AccuracyReport{Error: 0.5, Attainable: 5e-4, Norm: 4e-6, Scale: 0.5, Better: "float64"}
 	p, err := Dir(dir).Create("report.json", "r7", 1<<20)
 	if err != nil {
 		t.Fatal(err)

@@ -50,8 +50,11 @@ type Event struct {
 	Host        string          `json:"host,omitempty"`
 	Sweeps      int             `json:"sweeps,omitempty"` // done so far
 	MaxSweeps   int             `json:"max_sweeps,omitempty"`
-	Norm        Number          `json:"norm"`  // of sweep Sweeps-2, or as far as it is known
-	GLUPs       Number          `json:"glups"` // 10^9 points updated a second
+	End         int             `json:"end,omitempty"`      // about how many sweeps the run will do in all; 0 unknown
+	Left        time.Duration   `json:"left,omitempty"`     // about how long they will take; 0 unknown
+	Rounding    bool            `json:"rounding,omitempty"` // little more is left of the norm
+	Norm        Number          `json:"norm"`               // of sweep Sweeps-2, or as far as it is known
+	GLUPs       Number          `json:"glups"`              // 10^9 points updated a second
 	Elapsed     time.Duration   `json:"elapsed,omitempty"`
 	Text        string          `json:"text,omitempty"`
 	Consequence bool            `json:"consequence,omitempty"` // of Aborted: see IsConsequence

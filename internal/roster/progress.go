@@ -8,26 +8,69 @@ import (
 
 // Progress says in words how far a run is.
 func (e Event) Progress() string {
-	return fmt.Sprintf("%d of %d sweeps (%d%%), %s", e.Sweeps, e.MaxSweeps, 100*e.Sweeps/max(1, e.MaxSweeps), e.Status())
+	text := fmt.Sprintf("%d %s", e.Sweeps, e.Goal())
+	if e.End > 0 {
+		text += fmt.Sprintf(" (%d%%)", int(100*e.Share()))
+	}
+	return text + ", " + e.Status()
+}
+
+// Goal says in words how many sweeps the run will do.
+func (e Event) Goal() string {
+	switch {
+	case e.End > 0 && e.End < e.MaxSweeps && e.End > e.Sweeps:
+		return fmt.Sprintf("of about %d sweeps", rounded(e.End))
+	case e.End > 0:
+		return fmt.Sprintf("of %d sweeps", e.End)
+	case e.Rounding:
+		return "sweeps"
+	default:
+		return fmt.Sprintf("of at most %d sweeps", e.MaxSweeps)
+	}
+}
+
+// Share returns how much of the sweeps is done, 0 to 1; 0 where it is not known.
+func (e Event) Share() float64 {
+	if e.End <= 0 {
+		return 0
+	}
+	return min(1, float64(e.Sweeps)/float64(e.End))
 }
 
 // Status says in words what is behind the number of sweeps.
 func (e Event) Status() string {
 	text := fmt.Sprintf("norm %.4e, %.3f GLUP/s", float64(e.Norm), float64(e.GLUPs))
-	if left, ok := e.TimeLeft(); ok {
-		text += fmt.Sprintf(", at most %v left", left)
+	if e.Rounding {
+		return text + ", little more than rounding is left"
+	}
+	if e.Left > 0 {
+		text += fmt.Sprintf(", about %s left", coarse(e.Left))
 	}
 	return text
 }
 
-// TimeLeft returns how long all sweeps that are allowed will take; the run may converge earlier.
-func (e Event) TimeLeft() (time.Duration, bool) {
-	if e.Sweeps < 1 || e.MaxSweeps <= e.Sweeps || e.Elapsed <= 0 {
-		return 0, false
+// rounded keeps three digits of an estimate.
+func rounded(n int) int {
+	unit := int(math.Pow(10, max(0, math.Floor(math.Log10(float64(n)))-2)))
+	return (n + unit/2) / unit * unit
+}
+
+// coarse writes a duration as exactly as an estimate is: 18 s, 3m40s, 25m, 1h50m, 3 days.
+func coarse(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", int(max(1, math.Round(d.Seconds()))))
+	case d < 10*time.Minute:
+		d = d.Round(10 * time.Second)
+		return fmt.Sprintf("%dm%02ds", d/time.Minute, d%time.Minute/time.Second)
+	case d < time.Hour-time.Minute/2:
+		return fmt.Sprintf("%dm", d.Round(time.Minute)/time.Minute)
+	case d < 48*time.Hour:
+		d = d.Round(10 * time.Minute)
+		return fmt.Sprintf("%dh%02dm", d/time.Hour, d%time.Hour/time.Minute)
+	case d < 2*365*24*time.Hour:
+		return fmt.Sprintf("%.0f days", d.Hours()/24)
+	default:
+		return fmt.Sprintf("%.0f years", d.Hours()/24/365)
 	}
-	left := float64(e.Elapsed) / float64(e.Sweeps) * float64(e.MaxSweeps-e.Sweeps)
-	if left >= math.MaxInt64 {
-		return 0, false
-	}
-	return time.Duration(left).Round(time.Second), true
 }

@@ -1,0 +1,68 @@
+package e2e
+
+import (
+	"math"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// solution returns the solution of the discrete equations on n x n points, all sides 0 but the top 1: sines in x leave
+// an equation in y whose solutions are hyperbolic sines.
+func solution(n int) [][]float64 {
+	h := math.Pi / float64(n-1)
+	field := make([][]float64, n)
+	for iy := range field {
+		field[iy] = make([]float64, n)
+	}
+	for p := 1; p < n-1; p++ {
+		part := 0.0 // of the top in sin(p pi x)
+		for ix := 1; ix < n-1; ix++ {
+			part += 2 / float64(n-1) * math.Sin(float64(p*ix)*h)
+		}
+		rate := math.Acosh(2 - math.Cos(float64(p)*h))
+		for iy := range n {
+			decay := math.Sinh(rate*float64(n-1-iy)) / math.Sinh(rate*float64(n-1))
+			for ix := 1; ix < n-1; ix++ {
+				field[iy][ix] += part * decay * math.Sin(float64(p*ix)*h)
+			}
+		}
+	}
+	return field
+}
+
+// The error that the report estimates is that of the field within a factor of two: where a tolerance ended the run,
+// where float32 stalled, where the norm met a tolerance that float32 cannot resolve, and far from the solution.
+func TestReportedError(t *testing.T) {
+	const n = 65
+	exact := solution(n)
+	for _, c := range []struct {
+		name, result string
+		args         []string
+	}{
+		{"float64", "converged: the norm of sweep ", []string{"grid.dtype=float64", "solver.tolerance=1e-6"}},
+		{"float32", "converged: the norm of sweep ", []string{"solver.tolerance=1e-5"}},
+		{"below float32", "converged as far as float32 goes, a norm of about 3e-07; sweep ",
+			[]string{"solver.tolerance=1e-7"}},
+		{"stalled", "stalled: sweep ", []string{"solver.tolerance=1e-20"}},
+		{"unfinished", "not converged: stopped at max_iterations", []string{"solver.max_iterations=2000"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			args := []string{"problem.preset=dirichlet", "grid.nx=65", "grid.ny=65", "solver.max_iterations=100000"}
+			out := run(t, dir, "launcher", append(set(append(args, c.args...)...), "-np", "2")...)
+			if out.code != 0 || !strings.Contains(out.stdout, c.result) {
+				t.Errorf("exit code %d, want %q in\n%s%s", out.code, c.result, out.stdout, out.stderr)
+			}
+			worst, field := 0.0, readField(t, filepath.Join(dir, "out", "field.npy"), n, n)
+			for iy := 1; iy < n-1; iy++ {
+				for ix := 1; ix < n-1; ix++ {
+					worst = max(worst, math.Abs(field[iy*n+ix]-exact[iy][ix]))
+				}
+			}
+			if got := readReport(t, filepath.Join(dir, "out")).Accuracy.Error; got < worst/2 || got > 2*worst {
+				t.Errorf("the report says %.3g, the field has %.3g", got, worst)
+			}
+		})
+	}
+}

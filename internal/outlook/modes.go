@@ -1,0 +1,157 @@
+// Package outlook estimates, before a run and while it goes on, how it will end: after how many sweeps, and with which
+// error of the solution. It takes samples of the initial field and its boundary, and works out how far the field is
+// from the solution in each of the slowest modes of the iteration. docs/numerics.md compares the estimates with
+// measurements.
+package outlook
+
+import (
+	"context"
+	"math"
+
+	"jacobi/solver"
+)
+
+const (
+	samples = 64 // most rows, and most columns in each, that are looked at
+	waves   = 8  // most half waves of a mode in each direction; whole ones where the ends are periodic
+)
+
+// Field is the initial field of a run; every problem.Problem is one.
+type Field interface {
+	Mesh() solver.Mesh
+	// Values writes the values of row iy at the columns cols to dst.
+	Values(iy int, cols []int, dst []float64) error
+}
+
+// mode is an eigenvector of the iteration. A sweep multiplies its part of the error by 1-lambda. To each slow mode
+// belongs one that alternates from point to point like a chessboard and falls as slowly, with 2-lambda.
+type mode struct {
+	lambda   float64
+	square   float64 // mean square of the mode over the interior
+	start    float64 // its part of the error of the initial field
+	solution float64 // its part of the solution
+}
+
+// slowness returns by which part a mode shrinks in a sweep.
+func (m mode) slowness() float64 { return min(m.lambda, 2-m.lambda) }
+
+// axis is one direction of the mesh with its modes.
+type axis struct {
+	points int // of the interior
+	at     []int
+	waves  []wave
+}
+
+// wave is a mode along one axis.
+type wave struct {
+	cosine float64                 // half of it is the axis's part of 1-lambda
+	square float64                 // mean square
+	at     func(point int) float64 // the value at a point of the interior, counted from 1
+}
+
+// fixedAxis has the modes sin(p pi x), which are 0 at both ends.
+func fixedAxis(points int) axis {
+	a := axis{points: points, at: spread(points)}
+	step := math.Pi / float64(points+1)
+	for p := 1; p <= min(waves, points); p++ {
+		angle := float64(p) * step
+		a.waves = append(a.waves, wave{math.Cos(angle), float64(points+1) / float64(2*points),
+			func(i int) float64 { return math.Sin(angle * float64(i)) }})
+	}
+	return a
+}
+
+// periodicAxis has a constant mode, and the sines and cosines of whole waves.
+func periodicAxis(points int) axis {
+	a := axis{points: points, at: spread(points)}
+	a.waves = []wave{{1, 1, func(int) float64 { return 1 }}}
+	step := 2 * math.Pi / float64(points)
+	for q := 1; q <= min(waves, (points-1)/2); q++ {
+		angle := float64(q) * step
+		middle := float64(points+1) / 2 // so that sines are odd, and cosines even, about the middle of the samples
+		a.waves = append(a.waves,
+			wave{math.Cos(angle), 0.5, func(i int) float64 { return math.Sin(angle * (float64(i) - middle)) }},
+			wave{math.Cos(angle), 0.5, func(i int) float64 { return math.Cos(angle * (float64(i) - middle)) }})
+	}
+	return a
+}
+
+// spread returns at most samples of the numbers 1 to n, evenly spread and symmetric, so that odd and even functions
+// stay apart.
+func spread(n int) []int {
+	count := min(n, samples)
+	list := make([]int, count)
+	for i := range (count + 1) / 2 {
+		list[i] = 1 + int((float64(i)+0.5)*float64(n)/float64(count))
+		list[count-1-i] = n + 1 - list[i]
+	}
+	return list
+}
+
+// mean returns the mean of values times w over the samples of a.
+func (a axis) mean(values []float64, w wave) (sum float64) {
+	for i, v := range values {
+		sum += v * w.at(a.at[i])
+	}
+	return sum / float64(len(values))
+}
+
+// alternating returns the mean over the interior of values times w with signs that alternate, of which only the ends of
+// smooth values are left: half of what they are half a step before the first point and after the last one.
+func (a axis) alternating(e ends, w wave) float64 {
+	n := a.points
+	first := 1.5*e[0]*w.at(1) - 0.5*e[1]*w.at(2)
+	last := 1.5*e[3]*w.at(n) - 0.5*e[2]*w.at(n-1)
+	if n%2 == 1 {
+		last = -last
+	}
+	return (last - first) / float64(2*n)
+}
+
+// modesOf returns the slowest modes of the mesh, with their parts of the error and of the solution.
+//
+// The solution u satisfies (1-J) u = g, where g is a quarter of the fixed neighbours of each point. A mode's part of u
+// is its part of g over lambda.
+func modesOf(ctx context.Context, f Field) ([]mode, error) {
+	m := f.Mesh()
+	x, y := fixedAxis(m.NX-2), fixedAxis(m.NY-2)
+	if m.Periodic {
+		y = periodicAxis(m.NY - 2)
+	}
+	rows, err := sample(ctx, f, x, y)
+	if err != nil {
+		return nil, err
+	}
+	s, err := sidesOf(f, x, y)
+	if err != nil {
+		return nil, err
+	}
+	nx, ny := x.points, y.points
+	column := make([]float64, len(rows))
+	var modes []mode
+	for _, p := range x.waves {
+		for i, row := range rows {
+			column[i] = x.mean(row, p)
+		}
+		for _, q := range y.waves {
+			md := mode{lambda: 1 - (p.cosine+q.cosine)/2, square: p.square * q.square}
+			g := (p.at(1)*y.mean(s.left.values, q) + p.at(nx)*y.mean(s.right.values, q)) / float64(4*nx)
+			h := (s.left.sign*p.at(1)*y.alternating(s.left.ends, q) +
+				s.right.sign*p.at(nx)*y.alternating(s.right.ends, q)) / float64(4*nx)
+			if !m.Periodic {
+				g += (q.at(1)*x.mean(s.top.values, p) + q.at(ny)*x.mean(s.bottom.values, p)) / float64(4*ny)
+				h += (s.top.sign*q.at(1)*x.alternating(s.top.ends, p) +
+					s.bottom.sign*q.at(ny)*x.alternating(s.bottom.ends, p)) / float64(4*ny)
+			}
+			md.solution = g / md.square / md.lambda
+			md.start = y.mean(column, q)/md.square - md.solution
+			modes = append(modes, md)
+			if !m.Periodic || ny%2 == 0 {
+				partner := mode{lambda: 2 - md.lambda, square: md.square}
+				partner.start = -h / md.square / partner.lambda
+				modes = append(modes, partner)
+			}
+		}
+	}
+	return modes, nil
+}

@@ -1,0 +1,167 @@
+package outlook
+
+import (
+	"context"
+	"errors"
+	"math"
+	"testing"
+
+	"jacobi/configs"
+	"jacobi/internal/problem"
+	"jacobi/solver"
+)
+
+func outlookOf(t *testing.T, nx, ny int, dtype string, p configs.Problem) *Outlook {
+	t.Helper()
+	cfg := configs.Default()
+	cfg.Grid, cfg.Problem = configs.Grid{NX: nx, NY: ny, DType: dtype}, p
+	prob, err := problem.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer prob.Close()
+	o, err := New(t.Context(), prob)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+var (
+	dirichlet = configs.Problem{Preset: "dirichlet"}
+	walls     = configs.Problem{Preset: "dirichlet", Left: "1", Right: "1", Top: "1", Bottom: "1"}
+	periodic  = configs.Problem{Preset: "gtc2019", Left: "1", Right: "1"}
+	gtc2019   = configs.Problem{Preset: "gtc2019"}
+)
+
+// Runs in float64 did so many sweeps to a norm of 1e-8.
+func TestSweepsToATolerance(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		nx, ny  int
+		problem configs.Problem
+		want    float64
+	}{
+		{"gtc2019", 64, 64, gtc2019, 4617},
+		{"gtc2019", 300, 300, gtc2019, 94939},
+		{"gtc2019", 33, 40, gtc2019, 4020},
+		{"dirichlet", 512, 512, dirichlet, 644721},
+	} {
+		end, ok := outlookOf(t, c.nx, c.ny, "float64", c.problem).End(1e-8, 1e9)
+		if !ok || end.Reason != solver.Converged || math.Abs(end.Sweeps/c.want-1) > 0.01 {
+			t.Errorf("%s, %d x %d: %+v, want converged after about %v", c.name, c.nx, c.ny, end, c.want)
+		}
+	}
+}
+
+// Errors of fields that stalled in float32, at the worst point, and the sweeps to there.
+func TestWhatFloat32Attains(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		n       int
+		problem configs.Problem
+		err     float64
+		sweeps  float64
+	}{
+		{"dirichlet", 64, dirichlet, 6.74e-6, 9726}, {"dirichlet", 128, dirichlet, 2.60e-5, 35186},
+		{"dirichlet", 256, dirichlet, 1.02e-4, 126486}, {"dirichlet", 512, dirichlet, 4.10e-4, 433961},
+		{"walls of 1", 64, walls, 1.97e-5, 9226}, {"walls of 1", 256, walls, 3.23e-4, 114612},
+		{"periodic, walls of 1", 64, periodic, 5.91e-5, 16183},
+		{"periodic, walls of 1", 256, periodic, 9.69e-4, 191622},
+		{"gtc2019", 64, gtc2019, 1.36e-6, 4093}, {"gtc2019", 128, gtc2019, 5.69e-6, 15532},
+		{"gtc2019", 256, gtc2019, 2.26e-5, 55721}, {"gtc2019", 512, gtc2019, 9.18e-5, 193177},
+	} {
+		o := outlookOf(t, c.n, c.n, "float32", c.problem)
+		if got := o.Attainable(solver.Float32).Error; got < c.err/1.5 || got > c.err*1.5 {
+			t.Errorf("%s, %d: an error of %.3g, want %.3g within a factor of 1.5", c.name, c.n, got, c.err)
+		}
+		end, ok := o.End(1e-12, 1e9)
+		if !ok || end.Reason != solver.Stalled || math.Abs(end.Sweeps/c.sweeps-1) > 0.25 {
+			t.Errorf("%s, %d: %+v, want stalled after about %v", c.name, c.n, end, c.sweeps)
+		}
+	}
+}
+
+func TestWords(t *testing.T) {
+	for _, c := range []struct {
+		n             int
+		dtype         string
+		problem       configs.Problem
+		tolerance     float64
+		maxIterations int
+		warning, want string
+	}{
+		{16384, "float32", gtc2019, 1e-8, 1000, "solver.tolerance 1e-08 is below what float32 attains on this mesh: " +
+			"a norm of about 6e-05, an error of about 1e-01; grid.dtype=float64 attains it",
+			"expected: an error of about 5e-01 after the 1,000 sweeps of solver.max_iterations; " +
+				"the tolerance takes about 200,000,000"},
+		{512, "float32", dirichlet, 1e-20, 1e9, "solver.tolerance 1e-20 is below what float32 attains on this mesh: " +
+			"a norm of about 2e-06, an error of about 4e-04; no type attains it",
+			"expected: only rounding is left after about 430,000 sweeps, with an error of about 4e-04"},
+		{512, "float64", dirichlet, 1e-8, 1e9, "",
+			"expected: the tolerance is met after about 640,000 sweeps, with an error of about 2e-06"},
+		{512, "float64", dirichlet, 0, 1e9, "", ""},
+		{64, "float64", configs.Problem{Preset: "dirichlet", Top: "0"}, 1e-8, 1000, "", ""},
+	} {
+		o := outlookOf(t, c.n, c.n, c.dtype, c.problem)
+		what, do := o.Warning(c.tolerance)
+		if what != "" {
+			what += "; " + do
+		}
+		if what != c.warning {
+			t.Errorf("%d, %s, %g: warning %q, want %q", c.n, c.dtype, c.tolerance, what, c.warning)
+		}
+		if got := o.Expected(c.tolerance, c.maxIterations); got != c.want {
+			t.Errorf("%d, %s, %g: %q, want %q", c.n, c.dtype, c.tolerance, got, c.want)
+		}
+	}
+}
+
+// From a hundred norms on a course knows how the run ends, also where it went on from a checkpoint.
+func TestCourse(t *testing.T) {
+	o := outlookOf(t, 300, 300, "float64", gtc2019)
+	for _, first := range []int{0, 40000} {
+		c := NewCourse(o, 1e-8, 1e9)
+		for k := first; k < first+200; k++ {
+			c.Add(k, o.norm(float64(k)))
+		}
+		if end, reason, ok := c.End(); !ok || reason != solver.Converged || math.Abs(float64(end)/94939-1) > 0.05 {
+			t.Errorf("from %d: %d, %s, %v; want converged after about 94939", first, end, reason, ok)
+		}
+	}
+
+	c := NewCourse(o, 1e-8, 5000) // which come first
+	c.Add(0, 1)
+	if end, reason, ok := c.End(); end != 5000 || reason != solver.MaxIterations || !ok {
+		t.Errorf("%d, %s, %v; want 5000, max_iterations", end, reason, ok)
+	}
+
+	c = NewCourse(outlookOf(t, 64, 64, "float32", dirichlet), 1e-20, 1e9)
+	c.Add(20000, 1e-9)
+	if end, reason, ok := c.End(); reason != solver.Stalled || ok {
+		t.Errorf("%d, %s, %v; want stalled, at an unknown sweep", end, reason, ok)
+	}
+
+	// A tolerance that is met while many modes fall at once: norms fall with a power of the sweeps.
+	c = NewCourse(outlookOf(t, 16384, 16384, "float32", gtc2019), 1e-3, 1e9)
+	for k := range 2000 {
+		c.Add(k, math.Pow(float64(k+1), -0.75))
+	}
+	if end, reason, ok := c.End(); !ok || reason != solver.Converged || end < 9000 || end > 11000 {
+		t.Errorf("%d, %s, %v; want converged after about 10000", end, reason, ok)
+	}
+}
+
+func TestOutlookHeedsItsContext(t *testing.T) {
+	cfg := configs.Default()
+	prob, err := problem.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("interrupted"))
+	const want = "sample the problem: interrupted"
+	if _, err := New(ctx, prob); err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+}

@@ -1,0 +1,73 @@
+package outlook
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/dustin/go-humanize"
+
+	"jacobi/solver"
+)
+
+// Warning says that the tolerance is below what the type of the field attains, and which type attains it; what and do
+// are empty where it is not.
+func (o *Outlook) Warning(tolerance float64) (what, do string) {
+	a := o.Attainable(o.mesh.DType)
+	if tolerance == 0 || tolerance >= a.Norm {
+		return "", ""
+	}
+	what = fmt.Sprintf("solver.tolerance %g is below what %s attains on this mesh: a norm of %s, an error of %s",
+		tolerance, o.mesh.DType, About(a.Norm), About(min(a.Error, o.Largest())))
+	if better, ok := o.Better(tolerance); ok {
+		return what, fmt.Sprintf("grid.dtype=%s attains it", better)
+	}
+	return what, "no type attains it"
+}
+
+// Better returns the type that attains a tolerance where the field's own does not.
+func (o *Outlook) Better(tolerance float64) (solver.DType, bool) {
+	wide := solver.Float64
+	ok := o.mesh.DType != wide && tolerance > 0 && tolerance < o.Attainable(o.mesh.DType).Norm &&
+		tolerance >= o.Attainable(wide).Norm
+	return wide, ok
+}
+
+// Expected says how a run with this tolerance ends; "" where nobody asked for a tolerance or nobody knows.
+func (o *Outlook) Expected(tolerance float64, maxIterations int) string {
+	end, ok := o.End(tolerance, maxIterations)
+	if tolerance == 0 || !ok {
+		return ""
+	}
+	switch end.Reason {
+	case solver.Converged:
+		return fmt.Sprintf("expected: the tolerance is met after about %s sweeps, with an error of %s",
+			count(end.Sweeps), About(end.Error))
+	case solver.Stalled:
+		return fmt.Sprintf("expected: only rounding is left after about %s sweeps, with an error of %s",
+			count(end.Sweeps), About(end.Error))
+	default:
+		text := fmt.Sprintf("expected: an error of %s after the %s sweeps of solver.max_iterations",
+			About(end.Error), humanize.Comma(int64(maxIterations)))
+		if to := o.sweepsTo(tolerance); to < endless {
+			text += fmt.Sprintf("; the tolerance takes about %s", count(to))
+		}
+		return text
+	}
+}
+
+// About writes an estimate with one digit: "about 4e-04".
+func About(v float64) string {
+	if v == 0 {
+		return "0"
+	}
+	return fmt.Sprintf("about %.0e", v)
+}
+
+// count writes a number of sweeps with the two digits that an estimate has, or all where it has no more than four.
+func count(sweeps float64) string {
+	if sweeps < 1e4 {
+		return humanize.Comma(int64(sweeps))
+	}
+	unit := math.Pow(10, math.Floor(math.Log10(sweeps))-1)
+	return humanize.Comma(int64(math.Round(sweeps/unit) * unit))
+}
