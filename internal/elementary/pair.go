@@ -58,7 +58,7 @@ func (p pair) mulFloat(a float64) pair {
 // scaled returns p * 2^n, n such that nothing underflows or overflows.
 func (p pair) scaled(n int) pair {
 	f := math.Float64frombits(uint64(n+1023) << 52)
-	return pair{p.hi * f, p.lo * f}
+	return pair{float64(p.hi * f), float64(p.lo * f)}
 }
 
 // horner returns c + p*r, the step of Horner's rule, for |p*r| <= |c|. Its lo may be a few last places of hi.

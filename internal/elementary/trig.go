@@ -75,7 +75,7 @@ func fraction(f [4]uint64) pair {
 	}
 	high := f[word]<<shift | f[word+1]>>(64-shift)
 	low := f[word+1]<<shift | next>>(64-shift)
-	p := quickTwoSum(float64(high>>11), float64(high&(1<<11-1)<<42|low>>22)*0x1p-53)
+	p := quickTwoSum(float64(high>>11), float64(float64(high&(1<<11-1)<<42|low>>22)*0x1p-53))
 	return p.scaled(-53 - 64*word - int(shift))
 }
 

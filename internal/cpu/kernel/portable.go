@@ -8,7 +8,7 @@ import (
 type float interface{ float32 | float64 }
 
 // portable is the kernel in plain Go. Its blocks are four columns in dense order. Every product that is added to
-// something is converted first, unless it is exact: else the compiler may fuse the two on some machines.
+// something is converted first: else the compiler may fuse the two on some machines.
 func portable[F float]() Kernel {
 	var f F
 	size := int(unsafe.Sizeof(f))
@@ -95,7 +95,7 @@ func fma[F float](x, y, z F) F {
 	}
 	// The product is exact: 24+24 bits. The sum, rounded to float64 and again to float32, is right unless the first rounding led to the
 	// middle between two values of float32, or the result is denormal.
-	s := float64(x)*float64(y) + float64(z)
+	s := float64(float64(x)*float64(y)) + float64(z)
 	if math.Float64bits(s)&(1<<29-1) != 1<<28 && math.Abs(s) >= smallest32 {
 		return F(s)
 	}
@@ -104,7 +104,7 @@ func fma[F float](x, y, z F) F {
 
 // fma32 returns x*y+z rounded once to float32, whatever the values.
 func fma32(x, y, z float32) float32 {
-	p := float64(x) * float64(y) // exact: 24+24 bits
+	p := float64(float64(x) * float64(y)) // exact: 24+24 bits
 	s := p + float64(z)
 	t := s - p
 	err := (p - (s - t)) + (float64(z) - t) // s+err == p+z exactly
