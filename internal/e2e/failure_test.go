@@ -190,6 +190,31 @@ func killRank(t *testing.T, np int, settings ...string) {
 	l.leavesNothing()
 }
 
+// The cause of a crash is the line that tells it, and is told once.
+func TestCrashedRankIsNamed(t *testing.T) {
+	l := begin(t, t.TempDir(), "-np", "3")
+	if err := syscall.Kill(l.allRanks(3)[1], syscall.SIGABRT); err != nil { // prints stacks, then registers
+		t.Fatal(err)
+	}
+	code, output := l.end()
+	want := regexp.MustCompile(`(?m)^launcher: rank \d on \S+ failed: SIGABRT: abort \(last known sweep: \d+\)$`)
+	if code != 1 || len(want.FindAllString(output, -1)) != 1 || strings.Count(output, "launcher: rank") != 1 {
+		t.Errorf("exit code %d, output\n%s\nwant 1 and one line %s", code, output, want)
+	}
+	l.leavesNothing()
+}
+
+// A failure is told once, by the launcher, and not by the rank as well.
+func TestFailureIsToldOnce(t *testing.T) {
+	l := begin(t, t.TempDir(), append(set("halo.timeout=1h", "run.liveness=2s"), "-np", "3")...)
+	if err := syscall.Kill(l.allRanks(3)[1], syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	if code, output := l.end(); code != 1 || strings.Count(output, " was not heard of for 2s") != 1 {
+		t.Errorf("exit code %d, want 1, and the silence told once\n%s", code, output)
+	}
+}
+
 // A rank that hangs is a clear error in bounded time; those that waited for it are its consequence.
 func TestHangingRankEndsTheRun(t *testing.T) {
 	l := begin(t, t.TempDir(), append(set("halo.timeout=2s"), "-np", "3")...)

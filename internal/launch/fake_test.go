@@ -62,6 +62,10 @@ func fakeRank(id roster.Identity, what string) {
 		os.Exit(1)
 	case "crashes":
 		panic(rest)
+	case "aborts": // as the C library does
+		fmt.Fprintln(os.Stderr, rest)
+		_ = syscall.Kill(os.Getpid(), syscall.SIGABRT)
+		time.Sleep(time.Hour)
 	case "silent":
 		os.Exit(7)
 	case "obeys": // stops when told to

@@ -46,5 +46,6 @@ type Exit struct {
 	Code   int            `json:"code,omitempty"`   // exit code; counts if Signal and Lost are empty
 	Signal syscall.Signal `json:"signal,omitempty"` // that ended the rank
 	Said   string         `json:"said,omitempty"`   // the line of its stderr that says best why
+	OOM    bool           `json:"oom,omitempty"`    // the kernel killed processes meanwhile because memory ran out
 	Lost   string         `json:"lost,omitempty"`   // why nobody knows how it ended: its host cannot be reached any more
 }

@@ -32,7 +32,7 @@ type Local struct {
 // ended or are killed.
 type Prepare func(ctx context.Context, spec *Spec) (done func(), err error)
 
-// Start implements Host. The goodbye of a rank that only follows another one is left out of its lines.
+// Start implements Host. The goodbye of a rank that fails is left out of its lines: its Exit holds it.
 func (l *Local) Start(ctx context.Context, spec Spec, sink Sink) error {
 	l.running, l.release = map[int]int{}, make(chan struct{})
 	if l.Prepare != nil {
@@ -129,6 +129,7 @@ func (l *Local) Close() error {
 // process is one rank.
 type process struct {
 	rank           int
+	oomKills       int // when it started
 	command        *exec.Cmd
 	sink           Sink
 	why            verdict
@@ -136,7 +137,7 @@ type process struct {
 }
 
 func newProcess(c *exec.Cmd, rank int, sink Sink) *process {
-	p := &process{rank: rank, command: c, sink: sink, why: verdict{rank: rank}}
+	p := &process{rank: rank, oomKills: oomKills(), command: c, sink: sink, why: verdict{rank: rank}}
 	p.stdout = &lineWriter{emit: func(line []byte) { sink.Line(rank, Stdout, line) }}
 	p.stderr = &lineWriter{emit: func(line []byte) {
 		if !p.why.see(line) {
@@ -156,14 +157,15 @@ func (p *process) wait(gone func()) Exit {
 	p.stdout.Close()
 	p.stderr.Close()
 	state := p.command.ProcessState
-	if state.ExitCode() != rankConsequence {
+	if code := state.ExitCode(); code == 0 || code == rankInterrupted {
 		for _, line := range p.why.goodbye {
 			p.sink.Line(p.rank, Stderr, []byte(line))
 		}
 	}
 	e := Exit{Rank: p.rank, Said: p.why.String()}
 	if status := state.Sys().(syscall.WaitStatus); status.Signaled() {
-		e.Signal = status.Signal()
+		e.Signal, e.Said = status.Signal(), p.why.whyCrashed()
+		e.OOM = e.Signal == syscall.SIGKILL && oomKills() > p.oomKills
 	} else {
 		e.Code = status.ExitStatus()
 	}

@@ -96,8 +96,13 @@ func (e Exit) String() string {
 		return "was lost with its host: " + e.Lost
 	case e.Signal != 0:
 		text := fmt.Sprintf("was killed by %s (%v)", unix.SignalName(e.Signal), e.Signal)
-		if e.Signal == syscall.SIGKILL {
+		switch {
+		case e.OOM:
+			text += ": the kernel has killed processes because memory ran out"
+		case e.Signal == syscall.SIGKILL:
 			text += "; if nobody did that, memory ran out: see dmesg"
+		case e.Said != "":
+			text += ": " + e.Said
 		}
 		return text
 	case e.Said == "":

@@ -79,6 +79,7 @@ func (j *Job) Run(ctx context.Context) (Outcome, error) {
 	s.watch(ctx)
 	s.settle()
 	s.out.Err = s.firstCause()
+	s.sayOthers()
 	if err := c.close(); err != nil {
 		s.Say(err.Error())
 	}
@@ -248,6 +249,15 @@ func (s *supervisor) timedOut(ctx context.Context) {
 func (s *supervisor) send(sig syscall.Signal) {
 	s.sent[sig] = true
 	s.crew.signal(sig)
+}
+
+// sayOthers tells of failures that are neither the first cause nor consequences.
+func (s *supervisor) sayOthers() {
+	for i := range s.failures {
+		if f := &s.failures[i]; !f.Consequence && s.out.Err != error(f) {
+			s.Say(f.Error())
+		}
+	}
 }
 
 // firstCause returns the failure to blame: the first that is no consequence of another one, else the first.

@@ -145,6 +145,8 @@ func TestRunReportsTheFirstCause(t *testing.T) {
 	}{
 		{"its own words", []string{"follows", "fails:disk full", "follows"}, "rank 1 on here failed: disk full (last known sweep: none)"},
 		{"a panic", []string{"crashes:index 7", "follows"}, "rank 0 on here failed: panic: index 7 (last known sweep: none)"},
+		{"an abort", []string{"aborts:double free or corruption (out)", "follows"},
+			"rank 0 on here failed: double free or corruption (out); SIGABRT: abort (last known sweep: none)"},
 		{"no words", []string{"follows", "silent"}, "rank 1 on here failed with exit code 7 and without a word (last known sweep: none)"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -154,12 +156,19 @@ func TestRunReportsTheFirstCause(t *testing.T) {
 	}
 }
 
-func TestRunShowsTheWordsOfARankThatFailed(t *testing.T) {
+// Each failure is told once: the first cause by the outcome, others by the launcher, consequences not at all.
+func TestRunTellsEachFailureOnce(t *testing.T) {
 	t.Parallel()
-	tr := newTrial("fails:rank 0: disk full")
-	wantOutcome(t, tr.run(t, nil), ExitFailed, "rank 0 on here failed: disk full (last known sweep: none)")
-	if want := []string{"[0]<stderr> jacobi-rank: rank 0: disk full"}; !slices.Equal(tr.lines, want) {
-		t.Errorf("output %q, want %q", tr.lines, want)
+	tr := newTrial("failsWhenTold:rank 0: disk full", "failsWhenTold:no device", "follows")
+	out := tr.run(t, func(pids map[int]int) { _ = syscall.Kill(pids[0], syscall.SIGTERM) })
+	wantOutcome(t, out, ExitFailed, "rank 0 on here failed: disk full (last known sweep: none)")
+	for _, line := range tr.lines {
+		if strings.Contains(line, "<stderr>") {
+			t.Errorf("shown as well: %s", line)
+		}
+	}
+	if want := []string{"rank 1 on here failed: no device (last known sweep: none)"}; !slices.Equal(tr.said, want) {
+		t.Errorf("said %q, want %q", tr.said, want)
 	}
 }
 

@@ -1,0 +1,76 @@
+package launch
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// The cause of a crash is the lines that tell it, not the last one of its stacks and registers.
+func TestVerdictOfACrash(t *testing.T) {
+	for want, dump := range map[string]string{
+		"SIGSEGV: segmentation violation; signal arrived during cgo execution": `SIGSEGV: segmentation violation
+PC=0x7f m=0 sigcode=1 addr=0x8
+signal arrived during cgo execution
+
+goroutine 1 gp=0x1 m=0 mp=0x1 [syscall]:
+runtime.cgocall(0x4, 0x5)
+
+rip    0x7f
+gs     0x0`,
+		"runtime/cgo: pthread_create failed: Resource temporarily unavailable; SIGABRT: abort": `a line of the log
+runtime/cgo: pthread_create failed: Resource temporarily unavailable
+SIGABRT: abort
+PC=0x7f m=3 sigcode=18446744073709551610
+
+goroutine 0 gp=0x1 m=3 mp=0x1 [idle]:
+gs     0x0`,
+		"unexpected fault address 0x7f00; fatal error: fault; [signal SIGBUS: bus error code=0x2 addr=0x7f00 pc=0x4]": `
+unexpected fault address 0x7f00
+fatal error: fault
+[signal SIGBUS: bus error code=0x2 addr=0x7f00 pc=0x4]
+
+goroutine 7 [running]:
+panic: of a stack`,
+		"malloc(): corrupted top size; SIGABRT: abort": `malloc(): corrupted top size
+SIGABRT: abort
+PC=0x7f
+gs     0x0`,
+		"runtime: failed to create new OS thread (have 5 already; errno=11); fatal error: newosproc": `
+runtime: failed to create new OS thread (have 5 already; errno=11)
+fatal error: newosproc
+
+runtime stack:
+runtime.throw({0x1, 0x9})`,
+		"panic: x": `corrupted frames were refused
+more of the log
+panic: x`,
+		"and on": `runtime: a word of no crash
+and on`,
+	} {
+		var v verdict
+		for line := range strings.Lines(dump) {
+			v.see([]byte(strings.TrimSuffix(line, "\n")))
+		}
+		if v.String() != want {
+			t.Errorf("verdict %q\nwant %q", v.String(), want)
+		}
+	}
+}
+
+func TestKilledForWantOfMemory(t *testing.T) {
+	if got := countOf("nr_free_pages 7\noom_kill_x 9\noom_kill 3\n", "oom_kill"); got != 3 {
+		t.Errorf("%d kills, want 3", got)
+	}
+	const killed = "was killed by SIGKILL (killed)"
+	const oom = killed + ": the kernel has killed processes because memory ran out"
+	for e, want := range map[Exit]string{
+		{Signal: syscall.SIGKILL}:                   killed + "; if nobody did that, memory ran out: see dmesg",
+		{Signal: syscall.SIGKILL, OOM: true}:        oom,
+		{Signal: syscall.SIGABRT, Said: "panic: x"}: "was killed by SIGABRT (aborted): panic: x",
+	} {
+		if got := e.String(); got != want {
+			t.Errorf("%s\nwant %s", got, want)
+		}
+	}
+}
