@@ -124,8 +124,16 @@ func (b *Bucket) Sets(ctx context.Context) ([]string, error) {
 func (b *Bucket) Manifest(ctx context.Context, set string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, bucketPatience)
 	defer cancel()
-	data, err := b.objects.GetBytes(ctx, set+"/"+manifestFile)
-	return data, missing(err)
+	object, err := b.objects.Get(ctx, set+"/"+manifestFile)
+	if err != nil {
+		return nil, missing(err)
+	}
+	defer object.Close()
+	data, err := io.ReadAll(io.LimitReader(object, maxManifest+1))
+	if err == nil && len(data) > maxManifest {
+		err = fmt.Errorf("manifest of more than %d bytes", maxManifest)
+	}
+	return data, err
 }
 
 // missing turns the error about an object that is not there into the one about a file.
@@ -137,23 +145,26 @@ func missing(err error) error {
 }
 
 // Open implements Store: it fetches the object to a file without a name, which lasts until Close.
-func (b *Bucket) Open(ctx context.Context, set, file string) (File, error) {
-	info, err := b.objects.GetInfo(ctx, set+"/"+file)
-	if err != nil {
-		return nil, missing(err)
-	}
-	ctx, cancel := context.WithTimeout(ctx, bucketPatience+time.Duration(info.Size/slowBucket)*time.Second)
+func (b *Bucket) Open(ctx context.Context, set string, p Part) (File, error) {
+	ctx, cancel := context.WithTimeout(ctx, bucketPatience+time.Duration(p.Bytes/slowBucket)*time.Second)
 	defer cancel()
-	object, err := b.objects.Get(ctx, set+"/"+file)
+	object, err := b.objects.Get(ctx, set+"/"+p.File)
 	if err != nil {
 		return nil, missing(err)
 	}
 	defer object.Close()
+	info, err := object.Info()
+	if err != nil {
+		return nil, err
+	}
+	if info.Size != uint64(p.Bytes) { // before a disk is filled with it
+		return nil, fmt.Errorf("%d bytes, want %d", info.Size, p.Bytes)
+	}
 	f, err := os.CreateTemp("", "jacobi-part-*")
 	if err != nil {
 		return nil, err
 	}
-	n, err := io.Copy(f, object)
+	n, err := io.Copy(f, io.LimitReader(object, p.Bytes+1)) // whatever it says of its size
 	if err = errors.Join(err, os.Remove(f.Name())); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}

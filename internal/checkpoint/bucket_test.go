@@ -2,6 +2,7 @@ package checkpoint
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -84,6 +85,46 @@ func TestLeftoversInABucketAreRemoved(t *testing.T) {
 	}
 	if info, err := b.stream.Info(t.Context()); err != nil || info.State.Msgs != 0 {
 		t.Errorf("%+v, %v: messages are left", info.State, err)
+	}
+}
+
+// zeros has no end.
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
+}
+
+// An object is fetched no further than what it stands for can be.
+func TestBucketIsReadWithLimits(t *testing.T) {
+	b, _ := openTestBucket(t)
+	write := func(file string, size int64) {
+		t.Helper()
+		err := b.Write(t.Context(), "set", file, size, func(w io.Writer) error {
+			_, err := io.CopyN(w, zeros{}, size)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("part-00000", 1000)
+	if f, err := b.Open(t.Context(), "set", Part{File: "part-00000", Bytes: 1000}); err != nil || f.Size() != 1000 {
+		t.Errorf("%+v, %v", f, err)
+	} else if err := f.Close(); err != nil {
+		t.Error(err)
+	}
+	for _, want := range []int64{999, 1001} {
+		_, err := b.Open(t.Context(), "set", Part{File: "part-00000", Bytes: want})
+		if text := fmt.Sprintf("1000 bytes, want %d", want); err == nil || err.Error() != text {
+			t.Errorf("error %v, want %s", err, text)
+		}
+	}
+	write(manifestFile, maxManifest+1)
+	const want = "manifest of more than 67108864 bytes"
+	if _, err := b.Manifest(t.Context(), "set"); err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
 	}
 }
 

@@ -146,8 +146,8 @@ func (d *Dir) Manifest(_ context.Context, set string) ([]byte, error) {
 }
 
 // Open implements Store.
-func (d *Dir) Open(_ context.Context, set, file string) (File, error) {
-	f, err := regular.Open(filepath.Join(d.path, set, file))
+func (d *Dir) Open(_ context.Context, set string, p Part) (File, error) {
+	f, err := regular.Open(filepath.Join(d.path, set, p.File))
 	if err != nil {
 		return nil, err
 	}

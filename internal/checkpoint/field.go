@@ -25,7 +25,7 @@ func openField(ctx context.Context, s Store, found Found, held solver.Stripe, bo
 		if !ok || part < 0 || f.files[part] != nil {
 			continue
 		}
-		file, err := s.Open(ctx, found.Set, f.m.Parts[part].File)
+		file, err := s.Open(ctx, found.Set, f.m.Parts[part])
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("%s: %w", f.m.Parts[part].File, err), f.Close())
 		}

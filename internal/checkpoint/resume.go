@@ -205,7 +205,7 @@ func verifyPart(ctx context.Context, store Store, f Found, p Part) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	file, err := store.Open(ctx, f.Set, p.File)
+	file, err := store.Open(ctx, f.Set, p)
 	if err != nil {
 		return fmt.Errorf("%s: %w", p.File, err)
 	}
@@ -220,7 +220,7 @@ func readNorms(ctx context.Context, store Store, f Found) ([]float64, error) {
 	if err := verifyPart(ctx, store, f, f.Norms); err != nil {
 		return nil, err
 	}
-	file, err := store.Open(ctx, f.Set, f.Norms.File)
+	file, err := store.Open(ctx, f.Set, f.Norms)
 	if err != nil {
 		return nil, err
 	}

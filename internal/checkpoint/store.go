@@ -19,8 +19,8 @@ type Store interface {
 	Sets(ctx context.Context) ([]string, error)
 	// Manifest returns the manifest of a sealed set.
 	Manifest(ctx context.Context, set string) ([]byte, error)
-	// Open opens a file of a sealed set.
-	Open(ctx context.Context, set, file string) (File, error)
+	// Open opens the file of a part of a sealed set. One that is fetched has to have the part's size.
+	Open(ctx context.Context, set string, p Part) (File, error)
 	// Remove removes a set, sealed or not; a set that does not exist is no error.
 	Remove(ctx context.Context, set string) error
 	// RemoveUnsealed removes what runs that were killed have left. No other run may be using the place.

@@ -326,3 +326,38 @@ func TestNodesAreProvenNotNamed(t *testing.T) {
 		})
 	}
 }
+
+// Rank 0 listens to other machines only where there are some, as far as the scheduler tells.
+func TestServerOfOneNodeStaysOnLoopback(t *testing.T) {
+	t.Parallel()
+	const ranks = "SLURM_JOB_ID=7 SLURM_STEP_ID=0 SLURM_PROCID=0 SLURM_NTASKS=2 SLURM_LOCALID=0"
+	for env, scheme := range map[string]string{
+		ranks + " SLURM_NNODES=1":              "nats://",
+		ranks + " SLURM_STEP_TASKS_PER_NODE=2": "nats://",
+		ranks + " SLURM_NNODES=2":              "tls://",
+	} {
+		t.Run(scheme, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), limit)
+			defer cancel()
+			dir := t.TempDir()
+			cmd := command(ctx, dir, "jacobi-rank", append(scheduled, set("nats.rendezvous="+dir)...)...)
+			cmd.Env = append(cmd.Env, strings.Fields(env)...)
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = cmd.Wait() }() // it was killed
+			defer cancel()
+			file := filepath.Join(dir, ".jacobi-rendezvous-slurm-7-0")
+			(&cluster{t: t}).await("rendezvous file", func() bool { _, err := os.Stat(file); return err == nil })
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			loopback := scheme == "nats://"
+			at127 := strings.Contains(string(text), "@127.0.0.1:")
+			if !strings.Contains(string(text), `"url":"`+scheme) || loopback != at127 {
+				t.Errorf("%s: want a server at %s, on 127.0.0.1: %v", env, scheme, loopback)
+			}
+		})
+	}
+}
