@@ -161,7 +161,7 @@ func TestConcludeTellsWhatIsNotWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out, errOut bytes.Buffer
-	e := ended{Outcome: launch.Outcome{Report: sent}, runID: "r1", unsaid: errors.New("broken pipe")}
+	e := ended{Outcome: launch.Outcome{Report: sent}, runID: "r1", fault: errors.New("broken pipe")}
 	err = conclude(e, configs.Output{Dir: "out"}, newScreen(&out, &errOut, look{tag: launch.TagRank}))
 	code, _ := errors.AsType[exitError](err)
 	const want = "launcher: out/field.npy is not written: disk full\nlauncher: broken pipe\n"

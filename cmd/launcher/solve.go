@@ -107,11 +107,9 @@ func runRanks(ctx context.Context, p *plan, w way, limit timeLimit, scr *screen,
 	defer unwatch()
 	defer close(done)
 
-	stopServing, err := dirs.serve(conn, runID, p.cfg.Output.Names(), log)
-	if err != nil {
+	if err := dirs.serve(conn, runID, p.cfg.Output.Names(), log); err != nil {
 		return end, err
 	}
-	defer stopServing() // again, where the job came to its end
 	if err := permitted(ctx, conn); err != nil {
 		return end, err
 	}
@@ -146,8 +144,7 @@ func runRanks(ctx context.Context, p *plan, w way, limit timeLimit, scr *screen,
 	if err != nil {
 		return end, err
 	}
-	stopServing()
-	end = dirs.end(out, runID, scr.data)
+	end = dirs.end(p, out, runID, scr.data)
 	if err := dirs.close(ctx); err != nil {
 		scr.say(err.Error())
 	}
@@ -175,7 +172,7 @@ func conclude(e ended, o configs.Output, scr *screen) error {
 	if err := output.Summary(scr.stdout, report); err != nil {
 		return fmt.Errorf("summary: %w", err)
 	}
-	if err := errors.Join(report.Fault(), e.unsaid); err != nil {
+	if err := errors.Join(report.Fault(), e.fault); err != nil {
 		for line := range strings.SplitSeq(err.Error(), "\n") {
 			scr.fail(line)
 		}

@@ -62,12 +62,16 @@ var kinds = []struct {
 	{"truncate a part", func(s *storm) string { return s.damage(truncate) }},
 	{"fill the disk", (*storm).fillDisk},
 	{"kill the launcher", func(s *storm) string { return s.damage(nil) }},
+	{"interrupt twice at the outputs", (*storm).interruptAtOutputs},
+	{"kill the launcher at the outputs", (*storm).killAtOutputs},
+	{"start a second run there", (*storm).secondRun},
+	{"plant a pipe among the outputs", (*storm).plantPipe},
 }
 
-// Fifty runs, each with a fault at a random moment, end with the right answer or the right error, within their limit. CHAOS_SEED and
-// CHAOS_RUNS choose others.
+// Three runs of each kind, each with its fault at a random moment, end with the right answer or the right error, within
+// their limit. CHAOS_SEED and CHAOS_RUNS choose others.
 func TestChaos(t *testing.T) {
-	first, runs := fromEnv(t, "CHAOS_SEED", 1), fromEnv(t, "CHAOS_RUNS", 50)
+	first, runs := fromEnv(t, "CHAOS_SEED", 1), fromEnv(t, "CHAOS_RUNS", 3*len(kinds))
 	want, _ := solve(t, append(set(chaosProblem...), "-np", "1")...)
 	var mu sync.Mutex
 	var rows []string

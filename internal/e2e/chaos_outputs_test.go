@@ -1,0 +1,116 @@
+package e2e
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// begun starts a run and interrupts it after a checkpoint. It returns once its outputs get their names.
+func (s *storm) begun() *live {
+	s.Helper()
+	out := filepath.Join(s.dir, "out")
+	if err := os.Mkdir(out, 0o777); err != nil {
+		s.Fatal(err)
+	}
+	w := watched(s.T, out)
+	l := s.start(s.args([]string{s.transport()})...)
+	s.hit = l.cmd.Process.Signal(os.Interrupt) == nil
+	awaitMade(s.T, w, ".jacobi-commit", l)
+	return l
+}
+
+// goOn goes on from the newest checkpoint, with another number of ranks, to the right answer.
+func (s *storm) goOn() string {
+	s.Helper()
+	s.np = 1 + s.rand.IntN(5)
+	out := run(s.T, s.dir, "launcher", s.args([]string{s.transport()}, "--restart")...)
+	return "--restart: " + s.right(out.code, out.stderr)
+}
+
+// together finds that history and report, if they are there, are of one run.
+func (s *storm) together() {
+	s.Helper()
+	data, err := os.ReadFile(filepath.Join(s.dir, "out", "report.json"))
+	if err != nil {
+		s.Fatal(err)
+	}
+	var set fileSet
+	if err := json.Unmarshal(data, &set); err != nil || len(set.Files) != 2 {
+		s.Fatalf("%v: %+v", err, set)
+	}
+	history, err := os.ReadFile(filepath.Join(s.dir, "out", set.Files[0].Name))
+	if err != nil {
+		s.Fatal(err)
+	}
+	if sum := sha256.Sum256(history); hex.EncodeToString(sum[:]) != set.Files[0].SHA256 {
+		s.Errorf("the history is not of run %s", set.RunID)
+	}
+}
+
+// interruptAtOutputs sends the second SIGINT while the outputs get their names.
+func (s *storm) interruptAtOutputs() string {
+	l := s.begun()
+	_ = l.cmd.Process.Signal(os.Interrupt) // the run may be over
+	code, output := l.end()
+	if code == 0 { // it was over before
+		s.hit = false
+		return s.right(code, output)
+	}
+	if code != 130 || strings.Contains(output, "outputs of earlier runs are as they were") {
+		s.Fatalf("exit code %d\n%s\nwant 130, and the outputs of this run", code, output)
+	}
+	l.leavesNothing()
+	s.together()
+	return "one set of files; " + s.goOn()
+}
+
+// killAtOutputs kills the launcher while the outputs get their names.
+func (s *storm) killAtOutputs() string {
+	l := s.begun()
+	_ = l.cmd.Process.Kill() // the run may be over
+	l.end()
+	out := run(s.T, s.dir, "launcher", append(set("grid.nx=64", "grid.ny=64"), "doctor", "-np", "1")...)
+	if out.code != 0 {
+		s.Fatalf("exit code %d\n%s", out.code, out.stdout)
+	}
+	s.together()
+	return "one set of files; " + s.goOn()
+}
+
+// secondRun starts another run in the directories of the first.
+func (s *storm) secondRun() string {
+	l := s.start(s.args([]string{"halo.transport=nats"})...)
+	out := run(s.T, s.dir, "launcher", s.args(nil)...)
+	s.hit = out.code == 1
+	for _, want := range []string{`output.dir "out": in use by run `, `checkpoint.dir "checkpoints": in use by run `} {
+		if s.hit && !strings.Contains(out.stderr, want) {
+			s.Errorf("%s\nwant %s", out.stderr, want)
+		}
+	}
+	return "refused; " + s.right(l.end())
+}
+
+// plantPipe makes a named pipe where an output belongs.
+func (s *storm) plantPipe() string {
+	l := s.start(s.args([]string{s.transport()})...)
+	path := filepath.Join("out", "history.csv")
+	s.hit = syscall.Mkfifo(filepath.Join(s.dir, path), 0o666) == nil
+	code, output := l.end()
+	if !s.hit {
+		return s.right(code, output)
+	}
+	want := "put the outputs in place: " + path + " is no regular file any more"
+	if code != 1 || !strings.Contains(output, want) {
+		s.Fatalf("exit code %d\n%s\nwant 1 and %s", code, output, want)
+	}
+	l.leavesNothing()
+	if err := os.Remove(filepath.Join(s.dir, path)); err != nil {
+		s.Fatal(err)
+	}
+	return "right error; " + s.goOn()
+}
