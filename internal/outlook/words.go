@@ -49,7 +49,7 @@ func (o *Outlook) Expected(tolerance float64, maxIterations int) string {
 		text := fmt.Sprintf("expected: an error of %s after the %s sweeps of solver.max_iterations",
 			About(end.Error), humanize.Comma(int64(maxIterations)))
 		if to := o.sweepsTo(tolerance); to < endless {
-			text += fmt.Sprintf("; the tolerance takes about %s", count(to))
+			text += fmt.Sprintf("; the tolerance takes about %s", count(to+2))
 		}
 		return text
 	}
