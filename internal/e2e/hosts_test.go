@@ -21,7 +21,7 @@ func (c *cluster) begin(dir string, args ...string) *live {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	c.t.Cleanup(cancel)
-	args = append(append(c.ssh("user"), args...), set("grid.nx=512", "grid.ny=512", "solver.max_iterations=100000000", "solver.tolerance=0")...)
+	args = append(append(c.ssh("user"), args...), set(endless...)...)
 	l := startCommand(c.t, c.on(command(ctx, dir, "launcher", args...)))
 	l.waitFor(`sweep`)
 	return l
