@@ -16,6 +16,7 @@ import (
 	"jacobi/internal/roster"
 	"jacobi/internal/scaling"
 	"jacobi/internal/show"
+	"jacobi/internal/style"
 )
 
 // bench is a benchmark that can run.
@@ -101,9 +102,9 @@ func (b *bench) title(w io.Writer) error {
 	if len(p.gpus) > 0 {
 		machine += fmt.Sprintf(", %s (%s)", plural(len(p.gpus), "GPU"), p.gpus[0].Name)
 	}
-	return show.Fprint(w, fmt.Sprintf("%s, %s, %s; the fastest of %s\nOn %s\n%s.\n%s\n\n%s", p.title, p.mesh.DType,
+	return show.Fprint(w, fmt.Sprintf("%s, %s, %s; the fastest of %s\nOn %s\n%s.\n%s\n\n", p.title, p.mesh.DType,
 		plural(p.cfg.Solver.MaxIterations, "sweep"), plural(b.repeat, "run"), machine, b.kind.Definition(),
-		scaling.Legend, scaling.Header()))
+		scaling.Legend))
 }
 
 // add takes a record that is complete.
@@ -121,7 +122,11 @@ func (b *bench) add(p *plan, rec scaling.Record) error {
 			return fmt.Errorf("write %s: %w", b.name+f.ext, err)
 		}
 	}
-	return show.Fprint(b.screen.stdout, rec.Row())
+	row := rec.Row()
+	if len(b.records) == 1 { // below what a first run has to say
+		row = scaling.Header() + row
+	}
+	return show.Fprint(b.screen.stdout, row)
 }
 
 // measure runs a case as often as is wanted, unless told ends.
@@ -192,7 +197,7 @@ func (b *bench) failed(p *plan, err error) error {
 
 // progress shows a bar on a terminal; elsewhere a line a run is enough.
 func (b *bench) progress(p *plan) progress {
-	if isTerminal(b.screen.stderr) {
+	if style.IsTerminal(b.screen.stderr) && !b.screen.quiet && !b.screen.json {
 		return newProgress(b.screen, p.cfg.Solver.MaxIterations)
 	}
 	return noProgress{}

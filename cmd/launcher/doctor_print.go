@@ -13,10 +13,17 @@ import (
 	"jacobi/internal/examine"
 	"jacobi/internal/roster"
 	"jacobi/internal/show"
+	"jacobi/internal/style"
 )
 
-// doctorColumns is the width of a diagnosis.
+// doctorColumns is the width of a diagnosis, where the terminal has as many.
 const doctorColumns = 100
+
+// page is text that is written in lines of a width.
+type page struct {
+	bytes.Buffer
+	columns int
+}
 
 func (d *diagnosis) printJSON(w io.Writer) error {
 	var b bytes.Buffer
@@ -31,12 +38,16 @@ func (d *diagnosis) printJSON(w io.Writer) error {
 
 // print writes the diagnosis for people.
 func (d *diagnosis) print(w io.Writer) error {
-	var b bytes.Buffer
+	look := style.Of(w)
+	b := page{columns: doctorColumns}
+	if look.Width > 0 {
+		b.columns = min(look.Width, doctorColumns)
+	}
 	if d.Run != "" {
-		paragraph(&b, "", d.Run)
+		b.paragraph("", d.Run)
 	}
 	if d.Expected != "" {
-		paragraph(&b, "", d.Expected)
+		b.paragraph("", d.Expected)
 	}
 	for _, n := range d.Nodes {
 		n.print(&b)
@@ -50,11 +61,11 @@ func (d *diagnosis) print(w io.Writer) error {
 			if rep.Output != "" {
 				text += ", output: " + rep.Output
 			}
-			paragraph(&b, fmt.Sprintf("rank %d: ", r.Rank), text)
+			b.paragraph(fmt.Sprintf("rank %d: ", r.Rank), text)
 		}
 	}
 	for _, l := range d.links() {
-		paragraph(&b, fmt.Sprintf("ranks %d and %d: ", l.ranks[0], l.ranks[1]), l.Transport+": "+l.Why+l.access)
+		b.paragraph(fmt.Sprintf("ranks %d and %d: ", l.ranks[0], l.ranks[1]), l.Transport+": "+l.Why+l.access)
 	}
 	places := []*examine.Place{d.Output}
 	for _, r := range d.Ranks {
@@ -62,30 +73,32 @@ func (d *diagnosis) print(w io.Writer) error {
 	}
 	for _, p := range places {
 		if p != nil {
-			paragraph(&b, p.Key+" "+p.Dir+": ", fmt.Sprintf("on %s, %s needed, %s available", p.Host, bytesText(p.Needed), bytesText(p.Available)))
+			b.paragraph(p.Key+" "+p.Dir+": ", fmt.Sprintf("on %s, %s needed, %s available", p.Host,
+				bytesText(p.Needed), bytesText(p.Available)))
 		}
 	}
 	for _, f := range d.Warnings {
-		f.print(&b, "warning: ")
+		f.print(&b, "warning: ", look.Yellow)
 	}
 	for _, f := range d.Faults {
-		f.print(&b, "fault: ")
+		f.print(&b, "fault: ", look.Red)
 	}
-	verdict := "The run would start."
+	verdict := look.Green("The run would start.")
 	if !d.Starts {
-		verdict = "The run would not start."
+		verdict = look.Red("The run would not start.")
 	}
 	fmt.Fprintln(&b, verdict)
-	return show.Fprint(w, b.String())
+	_, err := w.Write(b.Bytes())
+	return err
 }
 
-func (f finding) print(b *bytes.Buffer, what string) {
-	paragraph(b, what, f.What)
-	paragraph(b, "  to do: ", f.Do)
+func (f finding) print(b *page, what string, colour func(string) string) {
+	b.coloured(what, f.What, colour)
+	b.paragraph("  to do: ", f.Do)
 }
 
-func (n *nodeFindings) print(b *bytes.Buffer) {
-	paragraph(b, n.Host+": ", strings.Join([]string{
+func (n *nodeFindings) print(b *page) {
+	b.paragraph(n.Host+": ", strings.Join([]string{
 		fmt.Sprintf("%s (%s), version %s", roster.FormatRanks(n.Ranks), n.Reached, n.Version),
 		fmt.Sprintf("%d cores for %d threads", n.Cores, n.Threads),
 		fmt.Sprintf("memory %s needed, %s available (%s)", bytesText(n.Needed), bytesText(n.MemoryBytes), n.MemoryBound),
@@ -95,7 +108,7 @@ func (n *nodeFindings) print(b *bytes.Buffer) {
 		fmt.Sprintf("NATS round trip %v", seconds(n.NATSRoundTrip).Round(time.Microsecond)),
 	}, "; "))
 	if n.Clock != nil {
-		paragraph(b, strings.Repeat(" ", utf8.RuneCountInString(n.Host)+2), clockText(n.Clock))
+		b.paragraph(strings.Repeat(" ", utf8.RuneCountInString(n.Host)+2), clockText(n.Clock))
 	}
 }
 
@@ -117,24 +130,15 @@ func clockText(c *examine.Clock) string {
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// paragraph writes text behind a head, in lines of doctorColumns; a longer word has its line alone. Further lines begin below the text.
-func paragraph(b *bytes.Buffer, head, text string) {
-	indent := min(utf8.RuneCountInString(head), 16)
-	b.WriteString(head)
-	at := utf8.RuneCountInString(head)
-	for i, word := range strings.Fields(text) {
-		n := utf8.RuneCountInString(word)
-		switch {
-		case i == 0:
-		case at+1+n > doctorColumns:
-			b.WriteString("\n" + strings.Repeat(" ", indent))
-			at = indent
-		default:
-			b.WriteByte(' ')
-			at++
-		}
-		b.WriteString(word)
-		at += n
-	}
-	b.WriteByte('\n')
+// paragraph writes text behind a head; a word that is longer than a line has one alone. Further lines begin below the
+// text.
+func (b *page) paragraph(head, text string) {
+	b.coloured(head, text, func(head string) string { return head })
+}
+
+// coloured is paragraph with the head in a colour.
+func (b *page) coloured(head, text string, colour func(string) string) {
+	head = show.Lines(head) // which may hold the name of a host
+	lines := style.Paragraph(head, show.Lines(text), min(utf8.RuneCountInString(head), 16, b.columns/4), b.columns)
+	b.WriteString(colour(head) + lines[len(head):] + "\n")
 }

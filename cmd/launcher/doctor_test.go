@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"slices"
 	"testing"
 
@@ -35,15 +34,5 @@ func TestDoctorWarns(t *testing.T) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
-	}
-}
-
-func TestParagraph(t *testing.T) {
-	var b bytes.Buffer
-	word := "123456789"
-	paragraph(&b, "head: ", word+" "+word+" "+word+" "+word+" "+word+" "+word+" "+word+" "+word+" "+word+"  abcd efghi")
-	want := "head: 123456789 123456789 123456789 123456789 123456789 123456789 123456789 123456789 123456789 abcd\n      efghi\n"
-	if b.String() != want {
-		t.Errorf("%q, want %q", b.String(), want)
 	}
 }

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -10,6 +12,7 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 
 	"jacobi/internal/roster"
+	"jacobi/internal/style"
 )
 
 // Where there is no bar, the first line of progress comes early and the others at this interval.
@@ -29,7 +32,7 @@ func newProgress(s *screen, maxSweeps int) progress {
 	switch {
 	case s.quiet:
 		return noProgress{}
-	case isTerminal(s.stderr) && !s.json:
+	case style.IsTerminal(s.stderr) && !s.json:
 		b := newBar(s.stderr, maxSweeps)
 		s.show(b)
 		return &barProgress{screen: s, bar: b}
@@ -109,14 +112,33 @@ func newBar(terminal io.Writer, maxSweeps int, opts ...mpb.ContainerOption) *bar
 			}
 			return fmt.Sprintf("%3d%%", int(100*e.Share()))
 		})),
-		mpb.AppendDecorators(decor.Any(func(decor.Statistics) string {
+		mpb.AppendDecorators(decor.Any(func(s decor.Statistics) string {
 			e := b.last.Load()
 			if e.Sweeps == 0 {
 				return "starting"
 			}
-			return fmt.Sprintf("%d %s, %s", e.Sweeps, e.Goal(), e.Status())
+			return besideBar(*e, s.AvailableWidth-leastBar)
 		})))
 	return b
+}
+
+// leastBar is how many columns of a terminal the bar itself takes at least, with its brackets and what separates it.
+const leastBar = 16
+
+// besideBar says where the run is in at most width columns: all of it or, where that is too much, without the speed,
+// the norm and at last the time that is left.
+func besideBar(e roster.Event, width int) string {
+	count, parts := fmt.Sprintf("%d %s", e.Sweeps, e.Goal()), strings.Split(e.Status(), ", ")
+	last := parts[len(parts)-1] // the time that is left, if that is known
+	short := fmt.Sprintf("%d/%d", e.Sweeps, cmp.Or(e.End, e.MaxSweeps))
+	for _, text := range []string{
+		count + ", " + e.Status(), count + ", " + parts[0] + ", " + last, count + ", " + last, count, short,
+	} {
+		if len(text) <= width {
+			return text
+		}
+	}
+	return ""
 }
 
 func (b *bar) set(e roster.Event) {

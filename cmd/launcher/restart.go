@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -158,13 +159,17 @@ func (r *restarts) newest(ctx context.Context) (resume, from string) {
 	return "", "from the start, there is no checkpoint yet"
 }
 
-// hint tells the user of a run that failed from where it can go on.
+// hint tells the user of a run that failed or was stopped from where it can go on, and how.
 func (r *restarts) hint(ctx context.Context, say func(string)) {
 	if !r.cfg.Checkpoint.On() {
 		return
 	}
 	if found, err := r.list(ctx); err == nil && len(found) > 0 {
-		say(fmt.Sprintf("--restart goes on after sweep %d, from %s", found[0].Sweeps-1, r.cfg.Checkpoint.Place()))
+		text := fmt.Sprintf("--restart goes on after sweep %d, from %s", found[0].Sweeps-1, r.cfg.Checkpoint.Place())
+		if r.o.config != configs.StandardInput { // which has been read
+			text += ": " + goOn(os.Args)
+		}
+		say(text)
 	}
 }
 

@@ -2,16 +2,17 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"io"
-	"os"
 	"sync"
 
 	"go.uber.org/zap/zapcore"
-	"golang.org/x/term"
 
 	"jacobi/internal/launch"
 	"jacobi/internal/logging"
+	"jacobi/internal/output"
 	"jacobi/internal/show"
+	"jacobi/internal/style"
 )
 
 // screen is where lines of the ranks and of the launcher go, each one whole and nothing in it but visible text. While a
@@ -22,9 +23,10 @@ type screen struct {
 	data           io.Writer // standard output, for the file that a run writes there
 	sameTerminal   bool      // stdout and stderr are terminals
 
-	mu  sync.Mutex
-	buf []byte
-	bar *bar // nil if there is none
+	mu      sync.Mutex
+	buf     []byte
+	bar     *bar // nil if there is none
+	noticed map[string]bool
 }
 
 // look is how lines are shown.
@@ -37,7 +39,7 @@ type look struct {
 func newScreen(stdout, stderr io.Writer, l look) *screen {
 	return &screen{
 		look: l, stdout: stdout, stderr: stderr, data: stdout,
-		sameTerminal: isTerminal(stdout) && isTerminal(stderr),
+		sameTerminal: style.IsTerminal(stdout) && style.IsTerminal(stderr),
 	}
 }
 
@@ -48,23 +50,17 @@ func (s *screen) onStderr() *screen {
 	return on
 }
 
-// isTerminal says whether w is a terminal that can move its cursor.
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"
-}
-
 // rankLine shows a line of a rank.
 func (s *screen) rankLine(rank int, from launch.Stream, line []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case !s.json:
-		s.buf = s.tag.Append(s.buf[:0], rank, from, line)
+		s.buf = s.tag.Append(s.buf[:0], rank, from, show.AppendLines(nil, line))
 	case logging.IsLine(line, rank):
 		s.buf = append(append(s.buf[:0], line...), '\n')
 	default:
-		s.buf = logging.Line(levelOf(from, line), rank, string(line))
+		s.buf = logging.Line(levelOf(from, line), rank, show.Lines(string(line)))
 	}
 	s.write(from, s.buf)
 }
@@ -83,6 +79,20 @@ func levelOf(from launch.Stream, line []byte) zapcore.Level {
 // say shows a line of the launcher.
 func (s *screen) say(text string) { s.tell(zapcore.InfoLevel, "", text) }
 
+// notice shows a line that several runs of one command would repeat, once.
+func (s *screen) notice(text string) {
+	s.mu.Lock()
+	again := s.noticed[text]
+	if s.noticed == nil {
+		s.noticed = map[string]bool{}
+	}
+	s.noticed[text] = true
+	s.mu.Unlock()
+	if !again {
+		s.say(text)
+	}
+}
+
 // warn shows a line that tells of something which the user may not want.
 func (s *screen) warn(text string) { s.tell(zapcore.WarnLevel, "warning: ", text) }
 
@@ -96,12 +106,36 @@ func (s *screen) tell(level zapcore.Level, prefix, text string) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	text = show.Lines(text)
 	if s.json {
 		s.buf = logging.Line(level, -1, text)
 	} else {
-		s.buf = append(append(append(append(s.buf[:0], "launcher: "...), prefix...), text...), '\n')
+		s.buf = append(append(s.buf[:0], s.coloured(level, "launcher: "+prefix+text)...), '\n')
 	}
 	s.write(launch.Stderr, s.buf)
+}
+
+func (s *screen) coloured(level zapcore.Level, text string) string {
+	switch on := style.Of(s.stderr); level {
+	case zapcore.WarnLevel:
+		return on.Yellow(text)
+	case zapcore.ErrorLevel:
+		return on.Red(text)
+	}
+	return text
+}
+
+// sumUp shows how a run ended.
+func (s *screen) sumUp(r output.Report) (err error) {
+	switch {
+	case s.json && s.stdout == s.stderr: // where every line is JSON
+		_, err = s.Write(logging.Line(zapcore.InfoLevel, -1, output.Result(r)))
+	case s.quiet:
+		_, err = fmt.Fprintln(s.stdout, output.Result(r))
+	default:
+		err = output.Summary(s.stdout, r)
+	}
+	return err
 }
 
 // Write shows lines of the launcher's log.
@@ -117,7 +151,6 @@ func (s *screen) Sync() error { return nil }
 
 // write does not fail: there is nobody to tell but those who do not listen.
 func (s *screen) write(to launch.Stream, b []byte) {
-	b = show.AppendLines(nil, b)
 	if s.bar != nil && (to == launch.Stderr || s.sameTerminal) && s.bar.above(b) {
 		return
 	}

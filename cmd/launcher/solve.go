@@ -51,7 +51,7 @@ func solve(ctx context.Context, p *plan, w way, r *restarts, scr *screen) error 
 		next := r.next(ctx, p, end.Outcome, scr.say)
 		if next == nil {
 			err := conclude(end, p.cfg.Output, scr)
-			if end.Err != nil {
+			if end.Err != nil || end.Stopped() {
 				r.hint(ctx, scr.say)
 			}
 			return err
@@ -67,7 +67,7 @@ func runRanks(ctx context.Context, p *plan, w way, limit timeLimit, scr *screen,
 	if err != nil {
 		return end, err
 	}
-	h, err := reach(ctx, p, w.ssh, scr.say)
+	h, err := reach(ctx, p, w.ssh, scr.notice)
 	if err != nil {
 		return end, err
 	}
@@ -169,7 +169,7 @@ func conclude(e ended, o configs.Output, scr *screen) error {
 		scr.fail("the run ended well, but its report is lost: " + err.Error())
 		return exitError{launch.ExitFailed}
 	}
-	if err := output.Summary(scr.stdout, report); err != nil {
+	if err := scr.sumUp(report); err != nil {
 		return fmt.Errorf("summary: %w", err)
 	}
 	if err := errors.Join(report.Fault(), e.fault); err != nil {

@@ -221,7 +221,8 @@ func (s *storm) killRank() string {
 		s.hit = false
 		return s.right(code, output)
 	}
-	if !regexp.MustCompile(`launcher: --restart goes on after sweep \d+, from checkpoints\n$`).MatchString(output) {
+	if !regexp.MustCompile(`launcher: --restart goes on after sweep \d+, from checkpoints: \S*launcher ` +
+		`.*--restart\n$`).MatchString(output) {
 		s.Errorf("the user is not told of the checkpoint\n%s", output)
 	}
 	return s.killed(code, output)

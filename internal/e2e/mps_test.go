@@ -49,6 +49,19 @@ func useFakeMPS(t *testing.T) (dir string, calls func() string) {
 	return dir, calls
 }
 
+// Of the many runs of a benchmark one says so.
+func TestBenchSaysOnceThatRanksShareGPUs(t *testing.T) {
+	dir, _ := mpstest.Install(t, mpstest.Running)
+	env := append(fakeCUDA(t, "-DFREE=(64ul<<20)"), "PATH="+dir+":"+os.Getenv("PATH"))
+	args := append(set("device.backend=cuda", "solver.max_iterations=2"), "bench", "--sizes", "72", "--ranks", "9",
+		"--repeat", "3")
+	out := runWith(t, env, t.TempDir(), "launcher", args...)
+	const said = "launcher: 9 ranks share 4 GPUs under NVIDIA's multi-process service\n"
+	if out.code != 0 || strings.Count(out.stderr, said) != 1 {
+		t.Errorf("exit code %d, want %q once in\n%s", out.code, said, out.stderr)
+	}
+}
+
 // An agent does so for the ranks that it starts.
 func TestAgentsRanksShareGPUsUnderMPS(t *testing.T) {
 	_, calls := useFakeMPS(t)

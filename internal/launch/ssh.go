@@ -86,7 +86,7 @@ type sshWire struct {
 // dial starts ssh.
 func (s SSH) dial(host string) (*sshWire, error) {
 	args := append(append([]string{}, s.Command[1:]...), sshOptions...)
-	args = append(args, "--", host, shellQuote(s.Program)+" spawn")
+	args = append(args, "--", host, ShellQuote(s.Program)+" spawn")
 	w := &sshWire{
 		command: exec.Command(s.Command[0], args...), greeting: make(chan Greeting, 1), news: make(chan News),
 		stop: make(chan struct{}), ended: make(chan struct{}),
@@ -216,8 +216,8 @@ func (w *sshWire) Close() error {
 	return nil
 }
 
-// shellQuote returns text as one word of any shell.
-func shellQuote(text string) string {
+// ShellQuote returns text as one word of any shell.
+func ShellQuote(text string) string {
 	var b bytes.Buffer
 	b.WriteByte('\'')
 	b.WriteString(strings.ReplaceAll(text, "'", `'\''`))

@@ -14,6 +14,7 @@ import (
 
 	"jacobi/configs"
 	"jacobi/internal/show"
+	"jacobi/internal/style"
 	"jacobi/solver"
 )
 
@@ -71,8 +72,10 @@ func Summary(w io.Writer, r Report) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	rankTable(&b, r.Ranks)
-	return show.Fprint(w, b.String())
+	look := style.Of(w)
+	rankTable(&b, r.Ranks, look.Width)
+	_, err := io.WriteString(w, styled(show.Lines(b.String()), r, look))
+	return err
 }
 
 func periodic(m MeshReport) string {
@@ -196,17 +199,21 @@ func tally(ranks []RankReport, names func(RankReport) []string) string {
 	return strings.Join(keys, ", ")
 }
 
+// lessNeeded are the columns of the table that a narrow terminal does without, in this order. The lines above it sum
+// up the first.
+func lessNeeded() []string { return []string{"Device", "Bottom", "Top", "Host", "Memory", "Rows"} }
+
 // rankTable lists the first ranks, and says how many it leaves to the report.
-func rankTable(w io.Writer, ranks []RankReport) {
+func rankTable(w io.Writer, ranks []RankReport, width int) {
 	fmt.Fprintln(w)
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := new(bytes.Buffer)
 	fmt.Fprintln(t, "  Rank\tHost\tDevice\tRows\tTop\tBottom\tCompute\tHalo wait\tNorm wait\tMemory")
 	for _, k := range ranks[:min(len(ranks), tableRanks)] {
 		fmt.Fprintf(t, "  %d\t%s\t%s\t[%d, %d)\t%s\t%s\t%.4f s\t%s\t%.4f s\t%s\n", k.Rank, k.Host, k.Device,
 			k.Stripe[0], k.Stripe[1], side(k, solver.Top), side(k, solver.Bottom),
 			k.Compute, haloWait(k), k.NormWait, bytesOf(k.MemoryBytes))
 	}
-	t.Flush() // w is a buffer, which does not fail
+	fmt.Fprint(w, fitColumns(t.String(), width, lessNeeded()))
 	if slices.ContainsFunc(ranks, func(k RankReport) bool { return k.GPU != nil }) {
 		fmt.Fprint(w, gpuTimes)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"jacobi/internal/style"
 	"jacobi/internal/suggest"
 )
 
@@ -22,36 +23,13 @@ func Help() string {
   --set problem.initial='hypot(x-0.5, y-0.5) < 0.2 ? 1 : 0'
 
 Values:      x, y (0 to 1 over the whole mesh), ix, iy (column and row, from 0), nx, ny (of the grid), pi, e
-Functions:   %s
+%s
 Operators:   + - * / %% ^ (or **), < <= > >= == !=, && || ! (or and, or, not), condition ? value : value, parentheses
 
 All numbers are float64, also whole ones: 1/2 is 0.5. Angles are in radians. log is the natural logarithm, x %% y and
 mod(x, y) have the sign of x, round takes halves away from 0, and float32(x) rounds x to float32. min and max take two
 arguments or more, pow, atan2, hypot and mod take two, the others one. The value is rounded once to grid.dtype and has
-to be finite.`, wrap(Functions(), 13, 100))
-}
-
-// wrap joins words with commas into lines of at most width columns; all but the first begin with indent spaces.
-func wrap(words []string, indent, width int) string {
-	var b strings.Builder
-	at := indent
-	for i, w := range words {
-		if i < len(words)-1 {
-			w += ","
-		}
-		switch {
-		case i == 0:
-		case at+1+len(w) > width:
-			b.WriteString("\n" + strings.Repeat(" ", indent))
-			at = indent
-		default:
-			b.WriteByte(' ')
-			at++
-		}
-		b.WriteString(w)
-		at += len(w)
-	}
-	return b.String()
+to be finite.`, style.Paragraph("Functions:   ", strings.Join(Functions(), ", "), 13, 100))
 }
 
 // hint says which of the known words is most likely meant, or lists them all where none is near.

@@ -1,0 +1,50 @@
+// Package style says how text is shown on what it is written to: as wide as a terminal is, in colours if it has some.
+package style
+
+import (
+	"io"
+	"os"
+
+	"golang.org/x/term"
+)
+
+// Style is how text is shown. The zero value is plain and of any width, as for a file.
+type Style struct {
+	Width  int // columns; 0: any number
+	colour bool
+}
+
+// Of returns the style of w. A terminal has colours unless NO_COLOR is set or TERM says that it cannot (no-color.org).
+func Of(w io.Writer) Style {
+	if !IsTerminal(w) {
+		return Style{}
+	}
+	s := Style{colour: os.Getenv("NO_COLOR") == ""}
+	if width, _, err := term.GetSize(int(w.(*os.File).Fd())); err == nil {
+		s.Width = width
+	}
+	return s
+}
+
+// IsTerminal says whether w is a terminal that can move its cursor.
+func IsTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb" && os.Getenv("TERM") != ""
+}
+
+// Colours returns s with colours, of any width: for tests.
+func (s Style) Colours() Style { return Style{s.Width, true} }
+
+// Bold, Green, Yellow and Red return text in that way, where there are colours.
+
+func (s Style) Bold(text string) string   { return s.in("1", text) }
+func (s Style) Green(text string) string  { return s.in("32", text) }
+func (s Style) Yellow(text string) string { return s.in("33", text) }
+func (s Style) Red(text string) string    { return s.in("31", text) }
+
+func (s Style) in(code, text string) string {
+	if !s.colour || text == "" {
+		return text
+	}
+	return "\x1b[" + code + "m" + text + "\x1b[0m"
+}
