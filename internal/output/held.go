@@ -12,8 +12,11 @@ import (
 	"sync"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"jacobi/configs"
 	"jacobi/internal/dirlock"
+	"jacobi/internal/regular"
 )
 
 // Held is output.dir while it belongs to one run: nobody else writes there. The process that holds it, the launcher or
@@ -107,7 +110,7 @@ func (h *Held) CopyTo(w io.Writer) error {
 }
 
 func copyFile(w io.Writer, path string) error {
-	f, err := os.Open(path)
+	f, err := regular.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return err
 	}
