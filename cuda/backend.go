@@ -16,8 +16,8 @@ const ring = 4
 // thread until Close.
 //
 // Two streams order the work of block b. The stream of high priority: halos into now, edges of next, then what Exchange
-// does with them. The other one: interior of next, sums to the host. The interior reads no halo unless it does the edges as
-// well, so it runs while rows travel.
+// does with them. The other one: interior of next, sums to the host. The interior reads no halo unless it does the
+// edges as well, so it runs while rows travel.
 type Backend struct {
 	layout  solver.Layout
 	device  *driver.Device
@@ -41,7 +41,7 @@ type Backend struct {
 	staging *driver.HostMemory // rows on their way
 	target  *driver.HostMemory // pinned for rows; nil: none is
 	emptied *driver.Event      // of a stream that is waited for
-	bias    [pieces]float64
+	bias    [limbs]float64
 	flags   driver.DevicePtr // see peer.go; 0 without peers
 
 	whole    int           // blocks of at least so many sweeps are swept at once, edges and all; set by NewExchange
@@ -128,7 +128,8 @@ func (b *Backend) fuses(blk solver.Block, out solver.Stripe) bool {
 	return b.direct != nil && blk.Sweeps > 1 && out.Lo <= b.layout.Stripe.Lo && out.Hi >= b.layout.Stripe.Hi
 }
 
-// settleHalos lets the fast stream wait for the halos of now, unless the pass of blk over the rows out of next does it itself.
+// settleHalos lets the fast stream wait for the halos of now, unless the pass of blk over the rows out of next does it
+// itself.
 func (b *Backend) settleHalos(blk solver.Block, out solver.Stripe) error {
 	if b.fuses(blk, out) {
 		return nil

@@ -14,8 +14,9 @@ const (
 	copyPasses = 4 // copies in a try
 )
 
-// CopyRate measures how fast the GPU copies its own memory: bytes read and written a second by cuMemcpyDtoD, in the fastest of several
-// tries. It is the roofline of one sweep a pass. It takes up to 2 GiB of the GPU's memory, and gives them back.
+// CopyRate measures how fast the GPU copies its own memory: bytes read and written a second by cuMemcpyDtoD, in the
+// fastest of several tries. It is the roofline of one sweep a pass. It takes up to 2 GiB of the GPU's memory, and gives
+// them back.
 func CopyRate(ctx context.Context, gpu *driver.Device) (float64, error) {
 	c, err := gpu.Retain(driver.ScheduleAuto)
 	if err != nil {

@@ -3,15 +3,15 @@ package cuda
 import (
 	"context"
 	"errors"
-	"unsafe"
 
 	"jacobi/cuda/driver"
 	"jacobi/solver"
 )
 
-// direct is the way of rows that kernels write: into the memory of peers, if this rank has its GPU to itself, so that a kernel may
-// wait for neighbours, or into its own halos, if it is its own neighbour. A pass of several sweeps does it all itself; around
-// one of a single sweep, one kernel writes the rows of both sides and one waits for both. See kernels/exchange.cu.
+// direct is the way of rows that kernels write: into the memory of peers, if this rank has its GPU to itself, so that a
+// kernel may wait for neighbours, or into its own halos, if it is its own neighbour. A pass of several sweeps does it
+// all itself; around one of a single sweep, one kernel writes the rows of both sides and one waits for both. See
+// kernels/exchange.cu.
 type direct struct {
 	*Backend
 	push, await         *driver.Function
@@ -40,11 +40,6 @@ type await struct {
 	number uint32
 	_      uint32
 }
-
-var (
-	_ [0]struct{} = [unsafe.Sizeof(push{}) - 88]struct{}{}
-	_ [0]struct{} = [unsafe.Sizeof(await{}) - 24]struct{}{}
-)
 
 // How a push is divided: enough blocks a side to fill the links between two GPUs.
 const (

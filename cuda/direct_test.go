@@ -26,7 +26,8 @@ func middle() *direct {
 func TestFuse(t *testing.T) {
 	d := middle()
 	handed := [2]passSide{
-		// My upper edge begins their lower halo, which is their last 8 rows; my word is their bottom one, and my count the first.
+		// My upper edge begins their lower halo, which is their last 8 rows; my word is their bottom one, and my count
+		// the first.
 		{to: 0x300000 + 8*256, theirs: 0x6000 + cameAt(solver.Bottom), rows: 0x5000 + countAt(solver.Top)},
 		{to: 0x400000, theirs: 0x7000 + cameAt(solver.Top), rows: 0x5000 + countAt(solver.Bottom)},
 	}
@@ -79,7 +80,8 @@ func TestFuseLeavesDeepHalosAlone(t *testing.T) {
 	}
 }
 
-// A rank that is its own neighbour hands its upper edge to its lower halo, and its lower edge to its upper one; nobody waits.
+// A rank that is its own neighbour hands its upper edge to its lower halo, and its lower edge to its upper one; nobody
+// waits.
 func TestFuseOfARankAlone(t *testing.T) {
 	d := middle()
 	d.peers = nil

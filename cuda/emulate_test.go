@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// The kernels' source, compiled for the CPU with a thread for each of the GPU's: right fields and sums, ranks between two others among them, and no race
-// in shared memory or in the exchange of halos.
+// The kernels' source, compiled for the CPU with a thread for each of the GPU's: right fields and sums, ranks between
+// two others among them, and no race in shared memory or in the exchange of halos.
 func TestKernelsOnThreads(t *testing.T) {
 	if testing.Short() {
 		t.Skip("NOT RUN with -short: TestKernelsOnThreads, which takes a minute")

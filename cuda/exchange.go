@@ -16,15 +16,15 @@ type way interface {
 	Close() error
 }
 
-// Exchange implements solver.Exchange for a Backend. Each side has a way of its own, into a peer's memory or over a link through the
-// host; a rank that is its own neighbour, or has its GPU to itself, serves both sides at once.
+// Exchange implements solver.Exchange for a Backend. Each side has a way of its own, into a peer's memory or over a
+// link through the host; a rank that is its own neighbour, or has its GPU to itself, serves both sides at once.
 type Exchange struct {
 	backend *Backend
 	ways    []way
 }
 
-// NewExchange exchanges the halos of b: within the device if the rank is its own neighbour, through peers where they are not
-// nil, else over links.
+// NewExchange exchanges the halos of b: within the device if the rank is its own neighbour, through peers where they
+// are not nil, else over links.
 func NewExchange(b *Backend, self bool, peers [2]*Peer, links [2]solver.RowLink) (*Exchange, error) {
 	x := &Exchange{backend: b}
 	b.whole = 2 // rows reach peers sooner than edges are swept on their own, most of which is filling pipelines
@@ -86,8 +86,8 @@ func (x *Exchange) Close() error {
 	return errors.Join(errs...)
 }
 
-// hostWay goes over a link through the host. Rows take longer there than a pass does, so they go and come beside the other side's, and beside the
-// interior, which is launched after post.
+// hostWay goes over a link through the host. Rows take longer there than a pass does, so they go and come beside the
+// other side's, and beside the interior, which is launched after post.
 type hostWay struct {
 	*Backend
 	side       solver.Side

@@ -6,8 +6,9 @@ import (
 	"jacobi/solver"
 )
 
-// heldWarps says of a kernel of sweep_held.cu what its warps are: the rows of one, how many a block has at most, and what a sweep costs, relative to the
-// other kernels for the type: a fixed part and one for each warp of a scheduler. The costs were fitted to an H200; see docs/performance.md.
+// heldWarps says of a kernel of sweep_held.cu what its warps are: the rows of one, how many a block has at most, and
+// what a sweep costs, relative to the other kernels for the type: a fixed part and one for each warp of a scheduler.
+// The costs were fitted to an H200; see docs/performance.md.
 type heldWarps struct {
 	rows, most int
 	fixed, one float64
@@ -23,10 +24,10 @@ const (
 	heldOuter      = 1.17 // what a tile with fixed columns costs, relative to others
 )
 
-// held describes a kernel of sweep_held.cu for values of so many bytes, that of kinds[kind]. It does passes for which all its tiles are under way at once,
-// unless another one of the kinds does them faster.
+// held describes a kernel of sweep_held.cu for values of so many bytes, that of kinds[kind]. It does passes for which
+// all its tiles are under way at once, unless another one of the kinds does them faster.
 func held(name string, size int, kinds []heldWarps, kind int) shape {
-	return shape{name: name, threads: 32 * kinds[kind].most, most: 16, divide: func(c capacity, p *pass) (division, bool) {
+	return shape{name: name, threads: warpSize * kinds[kind].most, most: 16, divide: func(c capacity, p *pass) (division, bool) {
 		if p.sweeps < 2 {
 			return division{}, false
 		}
@@ -36,7 +37,7 @@ func held(name string, size int, kinds []heldWarps, kind int) shape {
 				best, chosen = t, i
 			}
 		}
-		p.tileRows, p.edge = int32(best.inner), int32(best.outer)
+		best.cut = cut{innerRows: int32(best.inner), outerRows: int32(best.outer)}
 		return best.division, chosen == kind
 	}}
 }
@@ -48,13 +49,13 @@ type tiling struct {
 	cost         float64 // of a sweep; infinite if the mesh does not fit
 }
 
-// tile divides a pass among blocks with such warps. Warps of a scheduler take turns, so a tile costs as much as its busiest scheduler;
-// of tilings that cost the same, that with the lowest tiles is taken.
+// tile divides a pass among blocks with such warps. Warps of a scheduler take turns, so a tile costs as much as its
+// busiest scheduler; of tilings that cost the same, that with the lowest tiles is taken.
 func (w heldWarps) tile(size, sms int, p *pass) tiling {
-	const columns = 4 // a lane
+	const columns = solver.GroupCols // a lane
 	sweeps, groups := int(p.sweeps), p.groups()
-	step := (32 - 2*((sweeps+columns-1)/columns)) * columns
-	across := 1 + (max(int(p.nx)-32*columns, 0)+step-1)/step
+	step := (warpSize - 2*((sweeps+columns-1)/columns)) * columns
+	across := 1 + (max(int(p.nx)-warpSize*columns, 0)+step-1)/step
 	outers := min(across, 2)
 	overlap := (sweeps+solver.GroupRows-1)&^(solver.GroupRows-1) + sweeps
 	height := func(tiles int) int { return (groups + tiles - 1) / tiles * solver.GroupRows }
@@ -86,8 +87,8 @@ func (w heldWarps) tile(size, sms int, p *pass) tiling {
 	n := warps(max(best.inner, best.outer))
 	best.division = division{
 		blocks:  outers*count(best.outer) + (across-outers)*count(best.inner),
-		threads: 32 * n,
-		shared:  (2*2*(n+2)*columns+sweeps*n*w.rows/solver.GroupRows)*32*size + n*sumBytes,
+		threads: warpSize * n,
+		shared:  (2*2*(n+2)*columns+sweeps*n*w.rows/solver.GroupRows)*warpSize*size + n*sumBytes,
 	}
 	return best
 }

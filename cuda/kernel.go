@@ -2,7 +2,6 @@ package cuda
 
 import (
 	_ "embed"
-	"unsafe"
 
 	"jacobi/cuda/driver"
 	"jacobi/solver"
@@ -16,8 +15,8 @@ var (
 	sweep90 []byte
 )
 
-// image returns the kernels for a GPU, as PTX if that is wanted. Those finished ahead load at once, and are faster than what drivers of CUDA 13 make of the
-// PTX, by up to 7%; see docs/performance.md.
+// image returns the kernels for a GPU, as PTX if that is wanted. Those finished ahead load at once, and are faster than
+// what drivers of CUDA 13 make of the PTX, by up to 7%; see docs/performance.md.
 func image(d *driver.Device, ptx bool) []byte {
 	if !ptx && d.Major == 9 && d.Minor == 0 {
 		return sweep90
@@ -25,30 +24,39 @@ func image(d *driver.Device, ptx bool) []byte {
 	return sweepPTX
 }
 
-// pass is the argument of every sweep kernel, laid out as struct Pass in kernels/pass.cuh. Row numbers are global.
+// pass is the argument of every sweep kernel: struct Pass in kernels/pass.cuh, with its names. Row numbers are global.
 type pass struct {
 	now, next         driver.DevicePtr // the first row held
 	sums              driver.DevicePtr // sumWords words a sweep
-	bias              [pieces]float64  // the accumulators of a lane begin here, see sums.go
+	bias              [limbs]float64   // initial values of the limbs of a sum, see sums.go
 	pitch, nx         int32            // in values
 	rowLo, rowHi      int32            // rows held
 	outLo, outHi      int32            // rows to compute
 	countLo, countHi  int32            // of them, those whose squares count
 	fixTop, fixBottom int32            // fixed rows; nowhere and -nowhere if there are none
-	tileRows, sweeps  int32
-	sides             [2]passSide // above and below
-	awaited, posted   uint32
+	sweeps            int32
 	depth             int32 // rows to hand on
-	seam, edge, _     int32 // see kernels/pass.cuh
+	awaited, posted   uint32
+	sides             [2]passSide // above and below
+	cut               cut
+	_                 uint32
+}
+
+// cut is how a pass is divided among blocks: struct Cut. Each kind of kernel reads its own fields.
+type cut struct {
+	tileRows             int32
+	seam, edge           int32
+	innerRows, outerRows int32
 }
 
 // passSide is struct Side in kernels/pass.cuh.
 type passSide struct{ came, to, theirs, rows driver.DevicePtr }
 
+// warpSize is the threads of a warp.
+const warpSize = 32
+
 // nowhere is a row far above all others.
 const nowhere = -1 << 29
-
-var _ [0]struct{} = [unsafe.Sizeof(pass{}) - 184]struct{}{} // the size of struct Pass
 
 // capacity is what a division depends on, of a GPU and for a kernel.
 type capacity struct {
@@ -57,26 +65,36 @@ type capacity struct {
 	held   int // blocks without shared memory of their own that a multiprocessor holds at once
 }
 
-// division is how a kernel divides a pass among blocks.
+// division is how a kernel divides a pass among blocks, and what it must know of that.
 type division struct {
 	blocks, threads int // threads a block
 	shared          int // bytes a block
+	cut             cut
 }
 
-// shape is a kernel in kernels/: its name, the most threads of a block and sweeps of a pass, and how it divides one. divide tells the kernel in the pass
-// what it has to know of that; it reports false for a pass that the kernel cannot do.
+// shape is a kernel in kernels/: its name, the most threads of a block and sweeps of a pass, and how it divides a pass.
+// divide reports false for a pass that the kernel cannot do.
 type shape struct {
 	name          string
 	threads, most int
 	divide        func(c capacity, p *pass) (division, bool)
 }
 
+// The shapes of the kernels, as in kernels/shapes.cuh. The edges were fitted to an H200.
+var (
+	sweepF32 = deepShape{size: 4, columns: 8, levels: 2, step: 2, warps: 24, pipeWarps: 8, edge: 4}
+	sweepF64 = deepShape{size: 8, columns: 4, levels: 2, step: 2, warps: 20, pipeWarps: 4, edge: 6}
+	deepF64  = deepShape{size: 8, columns: 4, levels: 4, step: 4, warps: 12, pipeWarps: 4, edge: 6}
+)
+
 // shapes returns the kernels for a type of field. The first that can do a pass is the fastest.
 func shapes(t solver.DType) []shape {
 	if t == solver.Float64 {
-		return []shape{once("f64"), held("held8_f64", 8, heldFloat64, 0), deep("sweep_f64", 8, 4, 2, 2, 4, 20, 6), deep("deep_f64", 8, 4, 4, 4, 4, 12, 6)}
+		return []shape{once("f64"), held("held8_f64", 8, heldFloat64, 0), deep("sweep_f64", sweepF64), deep("deep_f64", deepF64)}
 	}
-	return []shape{once("f32"), held("held24_f32", 4, heldFloat32, 0), held("held16_f32", 4, heldFloat32, 1), deep("sweep_f32", 4, 8, 2, 2, 8, 24, 4)}
+	return []shape{
+		once("f32"), held("held24_f32", 4, heldFloat32, 0), held("held16_f32", 4, heldFloat32, 1), deep("sweep_f32", sweepF32),
+	}
 }
 
 // MaxSweeps returns the most sweeps in a block of fields of a type.
@@ -112,11 +130,10 @@ type passShape struct {
 	outLo, outHi, countLo, countHi int32
 }
 
-// passPlan is how a kernel divides a pass, and what it has to know of it.
+// passPlan is how a kernel divides a pass, if it can do it.
 type passPlan struct {
 	division
-	ok                   bool
-	tileRows, seam, edge int32
+	ok bool
 }
 
 func loadKernel(m *driver.Module, dev *driver.Device, s shape) (*kernel, error) {
@@ -146,13 +163,13 @@ func (k *kernel) launch(s *driver.Stream, p pass) (bool, error) {
 	plan, known := k.plans[shape]
 	if !known {
 		d, ok := k.divide(k.capacity, &p)
-		plan = passPlan{d, ok, p.tileRows, p.seam, p.edge}
+		plan = passPlan{d, ok}
 		k.plans[shape] = plan
 	}
 	if !plan.ok {
 		return false, nil
 	}
-	p.tileRows, p.seam, p.edge = plan.tileRows, plan.seam, plan.edge
+	p.cut = plan.cut
 	*k.arg = p
 	return true, k.f.Launch(s, driver.Dim{X: plan.blocks}, driver.Dim{X: plan.threads}, plan.shared, k.args)
 }

@@ -61,12 +61,14 @@ func (b *Backend) Offer(rank int, side solver.Side) ([]byte, error) {
 	return json.Marshal(o)
 }
 
-// Peer is the way to a neighbour on the same node: this rank writes its edge rows into the neighbour's halo and then a number
-// into a word of the neighbour's memory, for which the neighbour's stream waits. No kernel waits, so ranks may share a GPU.
+// Peer is the way to a neighbour on the same node: this rank writes its edge rows into the neighbour's halo and then a
+// number into a word of the neighbour's memory, for which the neighbour's stream waits. No kernel waits, so ranks may
+// share a GPU.
 //
-// If every pass ends in an exchange, nothing has to tell the writer that the halo is free: the halo that the rows of exchange n+2 go
-// to was last read by the neighbour's edges before it posted exchange n+1, for whose rows this rank's stream has waited. A halo
-// deeper than a pass is read by passes in between; then each rank says when its next field's halo was read for the last time.
+// If every pass ends in an exchange, nothing has to tell the writer that the halo is free: the halo that the rows of
+// exchange n+2 go to was last read by the neighbour's edges before it posted exchange n+1, for whose rows this rank's
+// stream has waited. A halo deeper than a pass is read by passes in between; then each rank says when its next field's
+// halo was read for the last time.
 type Peer struct {
 	*Backend
 	side   solver.Side

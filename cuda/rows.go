@@ -42,7 +42,8 @@ func (b *Backend) Load(ctx context.Context, rows solver.RowSource) error {
 			return err
 		}
 	}
-	// The first launch of a kernel takes the driver long, so that of nearly all passes comes before the first sweep. What it writes to next is not used.
+	// The first launch of a kernel takes the driver long, so that of nearly all passes comes before the first sweep.
+	// What it writes to next is not used.
 	if err := b.sweep(b.fast, solver.Block{Sweeps: min(b.layout.Depth, b.maxSweeps())}, b.layout.Stripe, b.layout.Stripe, false); err != nil {
 		return err
 	}
@@ -127,8 +128,8 @@ func (b *Backend) CopyRows(ctx context.Context, s solver.Stripe, dst []byte) err
 	return b.copyOut(ctx, b.slow, b.now, s, dst)
 }
 
-// Pin locks the pages of memory, from mmap, to which CopyRows then copies without a detour, until the function that it returns is
-// called. Memory that goes before Close is unpinned before.
+// Pin locks the pages of memory, from mmap, to which CopyRows then copies without a detour, until the function that it
+// returns is called. Memory that goes before Close is unpinned before.
 func (b *Backend) Pin(memory []byte) (unpin func() error, err error) {
 	h, err := b.context.RegisterHost(memory)
 	if err != nil {

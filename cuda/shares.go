@@ -6,35 +6,49 @@ import (
 	"jacobi/solver"
 )
 
-// deep describes sweep_deep.cu for values of so many bytes, with so many columns a lane, sweeps a warp, rows between two barriers, warps a pipeline and
-// warps a block; edge is by how many eighths the outer strips count as longer than they are.
-func deep(name string, size, columns, levels, step, mostWarps, blockWarps, edge int) shape {
-	return shape{name: name, threads: 32 * blockWarps, most: levels * mostWarps, divide: func(c capacity, p *pass) (division, bool) {
-		const barriers = 15 // that a block has, but for the one of __syncthreads
-		sweeps := int(p.sweeps)
-		slot := 32 * columns * size             // a row in shared memory
-		warps := (sweeps + levels - 1) / levels // of a pipeline
-		stale := (sweeps + columns - 1) / columns
-		shared := (solver.GroupRows+2*step*(warps-1))*slot + levels*warps*sumBytes // of a pipeline
-		pipes := min(blockWarps/warps, c.shared/shared)
-		if warps > 1 {
-			pipes = min(pipes, barriers/(warps/2))
-		}
-		if pipes == 0 {
-			return division{}, false
-		}
-		width := (32 - 2*stale) * columns // the columns of the outer lanes are not right in the end
-		l := line{
-			strips: (int(p.nx) + width - 1) / width,
-			groups: p.groups(),
-			seam:   (2*sweeps + 6*solver.GroupRows) / solver.GroupRows,
-			edge:   edge,
-			fill:   2*sweeps + (levels+step)*warps,
-		}
-		p.seam, p.edge = int32(l.seam), int32(l.edge)
-		pipes, blocks := l.share(c.sms, pipes)
-		return division{blocks: blocks, threads: pipes * 32 * warps, shared: pipes * shared}, true
-	}}
+// deepShape is the shape of a kernel in sweep_deep.cu, whose blocks hold pipelines of warps.
+type deepShape struct {
+	size      int // bytes of a value
+	columns   int // a lane
+	levels    int // sweeps a warp
+	step      int // rows between two barriers
+	warps     int // most warps of a block
+	pipeWarps int // most warps of a pipeline
+	edge      int // by how many eighths the outer strips count as longer than they are
+}
+
+// deep describes a kernel in sweep_deep.cu.
+func deep(name string, s deepShape) shape {
+	return shape{name: name, threads: warpSize * s.warps, most: s.levels * s.pipeWarps, divide: s.divide}
+}
+
+func (s deepShape) divide(c capacity, p *pass) (division, bool) {
+	const barriers = 15 // that a block has, but for the one of __syncthreads
+	sweeps := int(p.sweeps)
+	slot := warpSize * s.columns * s.size       // a row in shared memory
+	warps := (sweeps + s.levels - 1) / s.levels // of a pipeline
+	stale := (sweeps + s.columns - 1) / s.columns
+	shared := (solver.GroupRows+2*s.step*(warps-1))*slot + s.levels*warps*sumBytes // of a pipeline
+	pipes := min(s.warps/warps, c.shared/shared)
+	if warps > 1 {
+		pipes = min(pipes, barriers/(warps/2))
+	}
+	if pipes == 0 {
+		return division{}, false
+	}
+	width := (warpSize - 2*stale) * s.columns // the columns of the outer lanes are not right in the end
+	l := line{
+		strips: (int(p.nx) + width - 1) / width,
+		groups: p.groups(),
+		seam:   (2*sweeps + 6*solver.GroupRows) / solver.GroupRows,
+		edge:   s.edge,
+		fill:   2*sweeps + (s.levels+s.step)*warps,
+	}
+	pipes, blocks := l.share(c.sms, pipes)
+	return division{
+		blocks: blocks, threads: pipes * warpSize * warps, shared: pipes * shared,
+		cut: cut{seam: int32(l.seam), edge: int32(l.edge)},
+	}, true
 }
 
 // line is what pipelines of warps share out, see kernels/shares.cuh.
@@ -49,9 +63,9 @@ func (l line) positions() int {
 	return l.strips*(l.groups+l.seam) + min(l.strips, 2)*(l.groups*l.edge/8)
 }
 
-// share chooses the pipelines a block, at most so many, and the blocks. More pipelines have smaller shares, but each share costs its overlap with the
-// next, and pipelines slow each other down. There is a block for each multiprocessor, unless shares would be empty. The constants
-// were fitted to an H200; see docs/performance.md.
+// share chooses the pipelines a block, at most so many, and the blocks. More pipelines have smaller shares, but each
+// share costs its overlap with the next, and pipelines slow each other down. There is a block for each multiprocessor,
+// unless shares would be empty. The constants were fitted to an H200; see docs/performance.md.
 func (l line) share(sms, most int) (pipes, blocks int) {
 	positions := l.positions()
 	best := math.Inf(1)

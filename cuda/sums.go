@@ -9,21 +9,24 @@ import (
 	"jacobi/solver"
 )
 
-// A lane of a kernel adds the sums of its groups to three float64 accumulators that hold multiples of three units 47 bits
-// apart, rounding down; so it cuts each sum into three exact pieces and drops what lies below the lowest unit, which is the
-// unit of solver.Sum. An accumulator begins at 2^52 units: there its unit is its last bit, and the difference of two bit
-// patterns counts units. At the end of a share the counts are added, as integers, to words of the device's memory.
+// A lane of a kernel adds the sums of its groups to three float64 limbs, which hold multiples of units 47 bits apart.
+// Adding toward minus infinity cuts each sum into three exact parts and drops what lies below the lowest unit, which is
+// the unit of solver.Sum. A limb starts at 2^52 units: there its unit is its last bit, and the difference of two bit
+// patterns counts units. At the end of a share the counts are added, as integers, to words of the device's memory
+// (kernels/sum.cuh).
 const (
-	pieces    = 3
-	pieceBits = 47
-	sumWords  = 8 // for each sweep: low 31 bits and the rest of each piece's count, then the number of bad accumulators
-	sumBytes  = 8 * sumWords
+	limbs    = 3
+	limbBits = 47
+	lowBits  = 31        // of a limb's count in the first of its two words
+	badWord  = 2 * limbs // the word that counts limbs that overflowed
+	sumWords = 8         // for each sweep
+	sumBytes = 8 * sumWords
 )
 
-// biases returns what the accumulators begin with: 2^52 units each, the coarsest first.
-func biases(e solver.Magnitude) (b [pieces]float64) {
+// biases returns the initial values of the limbs: 2^52 units each, the coarsest first.
+func biases(e solver.Magnitude) (b [limbs]float64) {
 	for i := range b {
-		shift := pieceBits * (pieces - 1 - i)
+		shift := limbBits * (limbs - 1 - i)
 		b[i] = math.Ldexp(1, 52+shift-solver.UnitBits+2*int(e))
 	}
 	return b
@@ -35,12 +38,12 @@ func decodeSum(words, before []byte) solver.Sum {
 		return binary.LittleEndian.Uint64(words[8*i:]) - binary.LittleEndian.Uint64(before[8*i:])
 	}
 	var s solver.Sum
-	for i := range pieces {
-		shift := pieceBits * (pieces - 1 - i)
+	for i := range limbs {
+		shift := limbBits * (limbs - 1 - i)
 		s.AddScaled(word(2*i), shift)
-		s.AddScaled(word(2*i+1), shift+31)
+		s.AddScaled(word(2*i+1), shift+lowBits)
 	}
-	s.Bad = s.Bad || word(2*pieces) != 0
+	s.Bad = s.Bad || word(badWord) != 0
 	return s
 }
 
@@ -49,7 +52,8 @@ func (b *Backend) slot(blk solver.Block) int {
 	return int(blk.Index%ring) * b.maxSweeps() * sumBytes
 }
 
-// takePlace notes what the words of a block's place are before it. They are never cleared: what it adds is the difference.
+// takePlace notes what the words of a block's place are before it. They are never cleared: what it adds is the
+// difference.
 func (b *Backend) takePlace(ctx context.Context, blk solver.Block) error {
 	if err := b.await(ctx, b.arrived[blk.Index%ring]); err != nil {
 		return err

@@ -19,15 +19,15 @@ func (e *TimeoutError) Error() string {
 // Timeout reports that this is a timeout, as of net.Error.
 func (e *TimeoutError) Timeout() bool { return true }
 
-// How await looks at an event: without pause for a block of usual length, then with pauses that cost no core. A pause is longer
-// than asked for, by up to a millisecond, in which the device may run out of work.
+// How await looks at an event: without pause for a block of usual length, then with pauses that cost no core. A pause
+// is longer than asked for, by up to a millisecond, in which the device may run out of work.
 const (
 	spinTime = 20 * time.Millisecond
 	napTime  = 50 * time.Microsecond
 )
 
-// await waits for an event. The device may itself wait for a neighbour that is gone, so the wait ends with ctx, and with a
-// *TimeoutError when nothing came within the timeout.
+// await waits for an event. The device may itself wait for a neighbour that is gone, so the wait ends with ctx, and
+// with a *TimeoutError when nothing came within the timeout.
 func (b *Backend) await(ctx context.Context, e *driver.Event) error {
 	start := time.Now()
 	var limit awake.Limit // from the first nap on

@@ -1,11 +1,13 @@
 // Checks the sweep kernels against one-point-a-thread kernels and a sum done on the host, bit by bit, and times them,
-// without Go: for work on the kernels, of which it loads the PTX or cubin named by PTX. run.sh builds and runs it, sanitize.sh runs it under
-// compute-sanitizer, prof.sh reads hardware counters.
+// without Go: for work on the kernels, of which it loads the PTX or cubin named by PTX. run.sh builds and runs it,
+// sanitize.sh runs it under compute-sanitizer, prof.sh reads hardware counters.
 //
 //   bench check              many shapes; FEW=1: fewer, for compute-sanitizer
-//   bench time N T B...      an N x N float32 and float64 mesh, T sweeps a pass, B blocks (T = 1: tiles of 8B rows); ROWS=R: N x R;
-//                            HELD=R,I,O (HELD64 for float64): tiles in registers, R rows a warp, I and O below each other in inner and outer columns of tiles;
-//                            PIPES=P: at most P pipelines a block; SEAM=S, EDGE=E: as in shares.cuh; ONCE=1: one launch each
+//   bench time N T B...      an N x N float32 and float64 mesh, T sweeps a pass, B blocks (T = 1: tiles of 8B rows)
+//
+// Variables for time: ROWS=R makes the mesh N x R. HELD=R,I,O (HELD64 for float64) keeps tiles in registers, R rows a warp,
+// I and O tiles below each other in inner and outer columns of tiles. PIPES=P allows P pipelines a block. SEAM and EDGE are
+// those of shares.cuh. ONCE=1 launches each kernel once.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -29,12 +31,13 @@ static void check(cudaError_t e, const char* what, int line) {
 }
 #define CK(x) check((x), #x, __LINE__)
 
-template <class Real> __global__ void naive(const Real* a, Real* b, int pitch, int nx, int rows, int fixTop, int fixBottom) {
+template <class Real>
+__global__ void naive(const Real* a, Real* b, int pitch, int nx, int rows, int fixTop, int fixBottom) {
   const int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
   if (x >= nx || y < 1 || y >= rows - 1) return;
   const size_t i = (size_t)y * pitch + x;
   const bool fixed = x == 0 || x == nx - 1 || y == fixTop || y == fixBottom;
-  b[i] = fixed ? a[i] : Real(0.25) * ((a[i - 1] + a[i + 1]) + (a[i - pitch] + a[i + pitch]));
+  b[i] = fixed ? a[i] : update(a[i], a[i - 1], a[i + 1], a[i - pitch], a[i + pitch]);
 }
 
 enum Kind { noise, tiny, checkers };  // tiny: many magnitudes; checkers: the largest updates that there can be
@@ -59,14 +62,15 @@ constexpr int kNone = 1 << 29;
 template <class Real> Pass<Real> makePass(const Case& c, Real* now, Real* next, unsigned long long* sums, int pitch) {
   Pass<Real> p{};
   p.now = now, p.next = next, p.sums = sums, p.pitch = pitch, p.nx = c.nx;
-  for (int i = 0; i < 3; i++) p.bias[i] = ldexp(1.0, -134 + 52 + 47 * (2 - i));
+  setBias(p);
   p.rowLo = c.lo - c.depth, p.rowHi = c.hi + c.depth, p.outLo = p.countLo = c.lo, p.outHi = p.countHi = c.hi;
-  p.fixTop = c.fixTop, p.fixBottom = c.fixBottom, p.tileRows = kGroup * c.blocks, p.sweeps = c.sweeps;
-  p.seam = getenv("SEAM") ? atoi(getenv("SEAM")) : 10, p.edge = getenv("EDGE") ? atoi(getenv("EDGE")) : sizeof(Real) == 8 ? 6 : 4;
+  p.fixTop = c.fixTop, p.fixBottom = c.fixBottom, p.cut.tileRows = kGroupRows * c.blocks, p.sweeps = c.sweeps;
+  p.cut.seam = getenv("SEAM") ? atoi(getenv("SEAM")) : 10;
+  p.cut.edge = getenv("EDGE") ? atoi(getenv("EDGE")) : sizeof(Real) == 8 ? 6 : 4;
   return p;
 }
 
-static Shape shapeOf(const char* name, Shape otherwise) {  // as in SHAPE_F64=4,2,2
+static DeepShape shapeOf(const char* name, DeepShape otherwise) {  // as in SHAPE_F64=4,2,2
   if (const char* s = getenv(name)) sscanf(s, "%d,%d,%d", &otherwise.columns, &otherwise.levels, &otherwise.step);
   return otherwise;
 }
@@ -74,12 +78,12 @@ template <class Real> struct Type;
 template <> struct Type<float> {
   static constexpr const char* once = "once_f32";
   static const char* deep(int) { return "sweep_f32"; }
-  static Shape shape(int T) { return shapeOf("SHAPE_F32", shapeFor(0.f, T)); }
+  static DeepShape shape(int T) { return shapeOf("SHAPE_F32", shapeFor(0.f, T)); }
 };
 template <> struct Type<double> {
   static constexpr const char* once = "once_f64";
   static const char* deep(int T) { return T > 8 && !getenv("SHAPE_F64") ? "deep_f64" : "sweep_f64"; }
-  static Shape shape(int T) { return shapeOf("SHAPE_F64", shapeFor(0., T)); }
+  static DeepShape shape(int T) { return shapeOf("SHAPE_F64", shapeFor(0., T)); }
 };
 
 static CUmodule module;
@@ -97,7 +101,7 @@ template <class Real> const char* held() { return getenv(sizeof(Real) == 4 ? "HE
 
 template <class Real> void launch(Pass<Real> p, int blocks) {
   const int T = p.sweeps;
-  const Shape s = Type<Real>::shape(T);
+  const DeepShape s = Type<Real>::shape(T);
   CUfunction once, deep;
   CU(cuModuleGetFunction(&once, module, Type<Real>::once)), CU(cuModuleGetFunction(&deep, module, Type<Real>::deep(T)));
   void* args[] = {&p};
@@ -116,7 +120,8 @@ template <class Real> void launch(Pass<Real> p, int blocks) {
     int rows, inner, outer;
     sscanf(held<Real>(), "%d,%d,%d", &rows, &inner, &outer);
     CUfunction kernel;
-    CU(cuModuleGetFunction(&kernel, module, sizeof(Real) == 8 ? "held8_f64" : rows == 24 ? "held24_f32" : "held16_f32"));
+    const char* const float32 = rows == 24 ? "held24_f32" : "held16_f32";
+    CU(cuModuleGetFunction(&kernel, module, sizeof(Real) == 8 ? "held8_f64" : float32));
     return call(kernel, heldLaunchOf(p, rows, inner, outer));
   }
   const int warps = warpsOf(s, T);
@@ -132,7 +137,8 @@ template <class Real> bool right(const Case& c) {
   const size_t n = (size_t)pitch * rows, bytes = n * sizeof(Real);
   Real *now, *next, *ref[2];
   unsigned long long* sums;
-  CK(cudaMalloc(&now, bytes)), CK(cudaMalloc(&next, bytes)), CK(cudaMalloc(&ref[0], bytes)), CK(cudaMalloc(&ref[1], bytes));
+  CK(cudaMalloc(&now, bytes)), CK(cudaMalloc(&next, bytes)), CK(cudaMalloc(&ref[0], bytes)),
+      CK(cudaMalloc(&ref[1], bytes));
   CK(cudaMalloc(&sums, c.sweeps * kSumWords * 8)), CK(cudaMemset(sums, 0, c.sweeps * kSumWords * 8));
   fill<<<256, 256>>>(now, n, pitch, c.kind);
   CK(cudaMemset(next, 0xee, bytes));
@@ -140,7 +146,8 @@ template <class Real> bool right(const Case& c) {
   std::vector<std::vector<Real>> want(c.sweeps + 1, std::vector<Real>(n));
   CK(cudaMemcpy(want[0].data(), now, bytes, cudaMemcpyDeviceToHost));
   for (int k = 0; k < c.sweeps; k++) {
-    naive<<<dim3((c.nx + 31) / 32, (rows + 7) / 8), dim3(32, 8)>>>(ref[k & 1], ref[~k & 1], pitch, c.nx, rows, c.fixTop - base, c.fixBottom - base);
+    naive<<<dim3((c.nx + 31) / 32, (rows + 7) / 8), dim3(32, 8)>>>(ref[k & 1], ref[~k & 1], pitch, c.nx, rows,
+                                                                   c.fixTop - base, c.fixBottom - base);
     CK(cudaMemcpy(want[k + 1].data(), ref[~k & 1], bytes, cudaMemcpyDeviceToHost));
   }
   Pass<Real> p = makePass(c, now, next, sums, pitch);
@@ -152,12 +159,14 @@ template <class Real> bool right(const Case& c) {
   CK(cudaMalloc(&halos, 2 * halo * sizeof(Real))), CK(cudaMemset(halos, 0xee, 2 * halo * sizeof(Real)));
   CK(cudaMalloc(&signals, sizeof said)), CK(cudaMemcpy(signals, said, sizeof said, cudaMemcpyHostToDevice));
   if (hands)
-    for (int i = 0; i < 2; i++) p.sides[i] = {signals + i, halos + i * halo, signals + 2 + i, signals + 4 + i}, p.awaited = 7, p.posted = 8, p.depth = c.sweeps;
+    for (int i = 0; i < 2; i++) p.sides[i] = {signals + i, halos + i * halo, signals + 2 + i, signals + 4 + i};
+  if (hands) p.awaited = 7, p.posted = 8, p.depth = c.sweeps;
   launch(p, c.blocks);
   CK(cudaGetLastError()), CK(cudaDeviceSynchronize());
   std::vector<Real> got(n);
   std::vector<unsigned long long> words(c.sweeps * kSumWords);
-  CK(cudaMemcpy(got.data(), next, bytes, cudaMemcpyDeviceToHost)), CK(cudaMemcpy(words.data(), sums, c.sweeps * kSumWords * 8, cudaMemcpyDeviceToHost));
+  CK(cudaMemcpy(got.data(), next, bytes, cudaMemcpyDeviceToHost)),
+      CK(cudaMemcpy(words.data(), sums, c.sweeps * kSumWords * 8, cudaMemcpyDeviceToHost));
   Real untouched;
   memset(&untouched, 0xee, sizeof untouched);
   size_t bad = 0, outside = 0;
@@ -171,18 +180,25 @@ template <class Real> bool right(const Case& c) {
   size_t unhanded = 0;
   if (hands) {
     std::vector<Real> handed(2 * halo);
-    CK(cudaMemcpy(handed.data(), halos, 2 * halo * sizeof(Real), cudaMemcpyDeviceToHost)), CK(cudaMemcpy(said, signals, sizeof said, cudaMemcpyDeviceToHost));
+    CK(cudaMemcpy(handed.data(), halos, 2 * halo * sizeof(Real), cudaMemcpyDeviceToHost)),
+        CK(cudaMemcpy(said, signals, sizeof said, cudaMemcpyDeviceToHost));
     for (int i = 0; i < 2; i++) {
       unhanded += said[2 + i] != 8 || said[4 + i];
       for (int y = 0; y < c.sweeps; y++)
-        unhanded += memcmp(&handed[i * halo + (size_t)y * pitch], &want[c.sweeps][(size_t)((i ? c.hi - c.sweeps : c.lo) - base + y) * pitch], c.nx * sizeof(Real)) != 0;
+        unhanded += memcmp(&handed[i * halo + (size_t)y * pitch],
+                           &want[c.sweeps][(size_t)((i ? c.hi - c.sweeps : c.lo) - base + y) * pitch],
+                           c.nx * sizeof(Real)) != 0;
     }
   }
   int badSums = 0;
-  for (int k = 0; k < c.sweeps; k++) badSums += !sameSum(&words[k * kSumWords], want[k], want[k + 1], pitch, c.nx, base, c.lo, c.hi);
+  for (int k = 0; k < c.sweeps; k++)
+    badSums += !sameSum(&words[k * kSumWords], want[k], want[k + 1], pitch, c.nx, base, c.lo, c.hi);
   if (bad || outside || badSums || unhanded)
-    printf("BAD %zu-byte nx=%d rows [%d,%d) depth %d sweeps %d fixed %d %d blocks %d kind %d: field %zu outside %zu sums %d handed on %zu\n", sizeof(Real), c.nx, c.lo, c.hi, c.depth,
-           c.sweeps, c.fixTop, c.fixBottom, c.blocks, c.kind, bad, outside, badSums, unhanded);
+    printf(
+        "BAD %zu-byte nx=%d rows [%d,%d) depth %d sweeps %d fixed %d %d blocks %d kind %d: field %zu outside %zu sums "
+        "%d handed on %zu\n",
+        sizeof(Real), c.nx, c.lo, c.hi, c.depth, c.sweeps, c.fixTop, c.fixBottom, c.blocks, c.kind, bad, outside,
+        badSums, unhanded);
   cudaFree(now), cudaFree(next), cudaFree(ref[0]), cudaFree(ref[1]), cudaFree(sums), cudaFree(halos), cudaFree(signals);
   return !(bad || outside || badSums || unhanded);
 }
@@ -194,8 +210,9 @@ template <class Real> bool checkAll() {
     for (Kind kind : {noise, tiny, checkers})
       for (int T : few ? std::vector{1, 3, 16} : std::vector{1, 2, 3, 4, 7, 8, 12, 16}) {
         const int deep = std::max(T, 8);
-        for (const Case& c : {Case{nx, 8, 80, T, T, -kNone, kNone, 5, kind}, Case{nx, 1, 93, T, T, 0, 93, 17, kind},
-                              Case{nx, 1, 9, deep, T, -kNone, kNone, 1, kind}, Case{nx, 16, 301, deep, T, -kNone, 301, 3, kind}}) {
+        for (const Case& c :
+             {Case{nx, 8, 80, T, T, -kNone, kNone, 5, kind}, Case{nx, 1, 93, T, T, 0, 93, 17, kind},
+              Case{nx, 1, 9, deep, T, -kNone, kNone, 1, kind}, Case{nx, 16, 301, deep, T, -kNone, 301, 3, kind}}) {
           if (held<Real>() && T == 1) continue;
           bad += !right<Real>(c), n++;
         }
@@ -229,7 +246,8 @@ template <class Real> void timeAll(int N, int T, const std::vector<int>& counts)
       ms /= reps * T;
       best = std::min(best, ms), worst = std::max(worst, ms);
     }
-    printf("%zu-byte N=%d T=%d blocks=%d: %.2f us/sweep (worst %.2f) %.0f GLUP/s\n", sizeof(Real), N, T, blocks, best * 1e3, worst * 1e3, (double)N * rows / best / 1e6);
+    printf("%zu-byte N=%d T=%d blocks=%d: %.2f us/sweep (worst %.2f) %.0f GLUP/s\n", sizeof(Real), N, T, blocks,
+           best * 1e3, worst * 1e3, (double)N * rows / best / 1e6);
   }
   cudaFree(a), cudaFree(b), cudaFree(sums);
 }
@@ -244,7 +262,8 @@ int main(int argc, char** argv) {
   fclose(f);
   const auto start = std::chrono::steady_clock::now();
   CU(cuModuleLoadData(&module, ptx.c_str()));
-  printf("%s: compiled by the driver in %.2f s\n", path, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  printf("%s: compiled by the driver in %.2f s\n", path,
+         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   if (argc > 1 && std::string(argv[1]) == "check") return !(checkAll<float>() & checkAll<double>());
   if (argc > 4 && std::string(argv[1]) == "time") {
     std::vector<int> counts;

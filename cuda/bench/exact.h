@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "../kernels/pass.cuh"
+#include "../kernels/sum.cuh"
 
 // 256 bits are more than solver.Sum has: what overflows there is seen here.
 struct Big {
@@ -23,7 +24,7 @@ struct Big {
     if (q == 0) return;
     int e;
     const unsigned long long mant = (unsigned long long)ldexp(frexp(q, &e), 53);
-    const int shift = e - 53 + 134 - 2 * E;
+    const int shift = e - 53 + kUnitBits - 2 * E;
     if (shift >= 0) add(mant, shift);
     else if (shift > -64) add(mant >> -shift, 0);
   }
@@ -31,25 +32,30 @@ struct Big {
 inline float fusedHost(float a, float b, float c) { return fmaf(a, b, c); }
 inline double fusedHost(double a, double b, double c) { return fma(a, b, c); }
 
-// sameSum compares a kernel's words for the sweep that made `after` of `before` with the sum over rows [lo, hi). Row `base` is the first of both.
-template <class Real>
-bool sameSum(const unsigned long long* words, const std::vector<Real>& before, const std::vector<Real>& after, int pitch, int nx, int base, int lo, int hi) {
+// sameSum compares a kernel's words for the sweep that made `after` of `before` with the sum over rows [lo, hi). Row
+// `base` is the first of both.
+template <class Real> bool sameSum(const unsigned long long* words, const std::vector<Real>& before,
+                                   const std::vector<Real>& after, int pitch, int nx, int base, int lo, int hi) {
   Big exact, device;
-  for (int g = lo & -8; g < hi; g += 8)
-    for (int x = 0; x < nx; x += 4) {
+  for (int g = lo & -kGroupRows; g < hi; g += kGroupRows)
+    for (int x = 0; x < nx; x += kGroupColumns) {
       Real acc = 0;
       double beyond = 0;
-      for (int y = std::max(g, lo); y < std::min(g + 8, hi); y++) {
-        Real d[4];
-        for (int j = 0; j < 4; j++) {
+      for (int y = std::max(g, lo); y < std::min(g + kGroupRows, hi); y++) {
+        Real d[kGroupColumns];
+        for (int j = 0; j < kGroupColumns; j++) {
           const size_t i = (size_t)(y - base) * pitch + x + j;
           d[j] = x + j > 0 && x + j < nx - 1 ? after[i] - before[i] : 0;
         }
-        acc = acc + (fusedHost(d[1], d[1], fusedHost(d[0], d[0], kSmallest<Real>)) + fusedHost(d[3], d[3], fusedHost(d[2], d[2], kSmallest<Real>)));
+        acc = acc + (fusedHost(d[1], d[1], fusedHost(d[0], d[0], kSmallest<Real>)) +
+                     fusedHost(d[3], d[3], fusedHost(d[2], d[2], kSmallest<Real>)));
         beyond += 2.0 * kSmallest<Real>;
       }
       exact.addTerm(acc - beyond, 0);
     }
-  for (int i = 0; i < 3; i++) device.add(words[2 * i], 47 * (2 - i)), device.add(words[2 * i + 1], 47 * (2 - i) + 31);
-  return !memcmp(exact.w, device.w, sizeof exact.w) && !words[6];
+  for (int i = 0; i < kLimbs; i++) {
+    const int shift = kLimbBits * (kLimbs - 1 - i);
+    device.add(words[2 * i], shift), device.add(words[2 * i + 1], shift + kLowBits);
+  }
+  return !memcmp(exact.w, device.w, sizeof exact.w) && !words[kBadWord];
 }

@@ -1,35 +1,43 @@
-// How the kernels of several sweeps are called, for programs without Go; the same in ../shares.go and ../held.go.
+// How the kernels of several sweeps are launched, for programs without Go. ../shares.go and ../held.go do the same.
 #pragma once
 #include <algorithm>
 
 #include "../kernels/pass.cuh"
+#include "../kernels/sum.cuh"
 
 struct Launch {
-  int blocks, threads, bytes;  // the latter two a block
+  int blocks, threads, bytes;  // threads and bytes of shared memory a block
 };
 
-// Shape of a kernel in sweep_deep.cu: columns a lane, sweeps a warp, rows between two barriers.
-struct Shape {
-  int columns, levels, step;
-};
-inline Shape shapeFor(float, int) { return {8, 2, 2}; }
-inline Shape shapeFor(double, int sweeps) { return sweeps > 8 ? Shape{4, 4, 4} : Shape{4, 2, 2}; }
+inline DeepShape shapeFor(float, int) { return kSweepF32; }
+inline DeepShape shapeFor(double, int sweeps) { return sweeps > 8 ? kDeepF64 : kSweepF64; }
 
-inline int warpsOf(const Shape& s, int sweeps) { return (sweeps + s.levels - 1) / s.levels; }
+inline int warpsOf(const DeepShape& s, int sweeps) { return (sweeps + s.levels - 1) / s.levels; }
 
-template <class Real> Launch launchOf(const Shape& s, int sweeps, int blocks, int pipes) {
-  const int warps = warpsOf(s, sweeps), slot = 32 * s.columns * (int)sizeof(Real);
-  return {blocks, pipes * 32 * warps, pipes * ((kGroup + 2 * s.step * (warps - 1)) * slot + s.levels * warps * kSumWords * 8)};
+// launchOf returns the launch of a kernel in sweep_deep.cu with so many blocks and pipelines a block.
+template <class Real> Launch launchOf(const DeepShape& s, int sweeps, int blocks, int pipes) {
+  const int warps = warpsOf(s, sweeps), slot = kWarp * s.columns * (int)sizeof(Real);
+  const int bytes = (kGroupRows + 2 * s.step * (warps - 1)) * slot + s.levels * warps * kSumWords * 8;
+  return {blocks, pipes * kWarp * warps, pipes * bytes};
 }
 
-// heldLaunchOf divides a pass among tiles in registers, whose warps have so many rows, `inner` and `outer` one below the other in an inner and an outer
-// column of tiles.
+// heldLaunchOf divides a pass among tiles in registers, whose warps have so many rows: `inner` and `outer` tiles one
+// below the other in an inner and an outer column of tiles.
 template <class Real> Launch heldLaunchOf(Pass<Real>& p, int rows, int inner, int outer) {
-  const int T = p.sweeps, step = (32 - 2 * ((T + 3) / 4)) * 4, across = 1 + (std::max(p.nx - 128, 0) + step - 1) / step, outers = std::min(across, 2);
-  const int groups = (p.outHi - (p.outLo & -kGroup) + kGroup - 1) / kGroup;
-  p.tileRows = (groups + inner - 1) / inner * kGroup, p.edge = (groups + outer - 1) / outer * kGroup;
-  const int warps = (std::max(p.tileRows, p.edge) + (T + kGroup - 1) / kGroup * kGroup + T + rows - 1) / rows;
-  auto tiles = [&](int height) { return (groups * kGroup + height - 1) / height; };
-  return {outers * tiles(p.edge) + (across - outers) * tiles(p.tileRows), 32 * warps,
-          ((warps + 2) * 16 + T * warps * rows / kGroup) * 32 * (int)sizeof(Real) + warps * kSumWords * 8};
+  const int T = p.sweeps, width = kWarp * kGroupColumns;
+  const int step = (kWarp - 2 * ((T + kGroupColumns - 1) / kGroupColumns)) * kGroupColumns;
+  const int across = 1 + (std::max(p.nx - width, 0) + step - 1) / step, outers = std::min(across, 2);
+  const int groups = (p.outHi - (p.outLo & -kGroupRows) + kGroupRows - 1) / kGroupRows;
+  Cut& cut = p.cut;
+  cut.innerRows = (groups + inner - 1) / inner * kGroupRows, cut.outerRows = (groups + outer - 1) / outer * kGroupRows;
+  const int overlap = (T + kGroupRows - 1) / kGroupRows * kGroupRows + T;
+  const int warps = (std::max(cut.innerRows, cut.outerRows) + overlap + rows - 1) / rows;
+  auto tiles = [&](int height) { return (groups * kGroupRows + height - 1) / height; };
+  return {outers * tiles(cut.outerRows) + (across - outers) * tiles(cut.innerRows), kWarp * warps,
+          ((warps + 2) * 16 + T * warps * rows / kGroupRows) * kWarp * (int)sizeof(Real) + warps * kSumWords * 8};
+}
+
+// setBias sets the initial values of the limbs for a problem of magnitude E = 0: 2^52 units each.
+template <class Real> void setBias(Pass<Real>& p) {
+  for (int i = 0; i < kLimbs; i++) p.bias[i] = ldexp(1.0, 52 - kUnitBits + kLimbBits * (kLimbs - 1 - i));
 }

@@ -5,7 +5,7 @@
 # nothing else. So sweep_deep.cu goes under it with a barrier for each two (PAIRS): the same accesses, and less order among them.
 set -eu
 cd "$(dirname "$0")"
-nvcc -std=c++17 -O3 -fmad=false bench.cu -lcuda -o /tmp/bench
+nvcc -arch=sm_80 -std=c++17 -O3 -fmad=false bench.cu -lcuda -o /tmp/bench
 nvcc -std=c++17 -O3 -fmad=false -DPAIRS -gencode=arch=compute_80,code=compute_80 -ptx ../kernels/sweep.cu -o /tmp/pairs.ptx
 check() {
 	tool=$1

@@ -1,5 +1,5 @@
-// Enough of CUDA to run the kernels on threads of a CPU, one for each of a GPU's: to see without a GPU that they are right, and
-// under ThreadSanitizer, which knows POSIX barriers, that they hold no race.
+// Enough of CUDA to run the kernels on threads of a CPU, one for each of a GPU's: to see without a GPU that they are
+// right, and under ThreadSanitizer, which knows POSIX barriers, that they hold no race.
 #pragma once
 #include <pthread.h>
 
@@ -14,6 +14,7 @@
 #include <vector>
 
 #define __device__
+#define __host__
 #define __global__
 #define __forceinline__ inline
 #define __grid_constant__
@@ -23,9 +24,15 @@
 using std::max;
 using std::min;
 
-struct float4 { float x, y, z, w; };
-struct double2 { double x, y; };
-struct uint4 { unsigned x, y, z, w; };
+struct float4 {
+  float x, y, z, w;
+};
+struct double2 {
+  double x, y;
+};
+struct uint4 {
+  unsigned x, y, z, w;
+};
 inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
 inline double2 make_double2(double x, double y) { return {x, y}; }
 
@@ -49,7 +56,9 @@ struct Warp {
 // Block is the threads of a block and what they share.
 struct Block {
   Block(int threads, int bytes) : shared(new (std::align_val_t(16)) char[bytes]()), warps(threads / 32) {}
-  struct Free { void operator()(char* p) const { operator delete[](p, std::align_val_t(16)); } };
+  struct Free {
+    void operator()(char* p) const { operator delete[](p, std::align_val_t(16)); }
+  };
   std::unique_ptr<char, Free> shared;
   std::vector<Warp> warps;
   std::mutex mutex;  // of barriers
@@ -63,17 +72,25 @@ struct Block {
       if (!at) at.reset(new Barrier(threads));
       b = at.get();
     }
-    if (barrier < 0 || barrier > 15 || b->threads != threads) printf("barrier %d of %d threads met by %d\n", barrier, b->threads, threads), exit(1);
+    if (barrier < 0 || barrier > 15 || b->threads != threads)
+      printf("barrier %d of %d threads met by %d\n", barrier, b->threads, threads), exit(1);
     b->meet();
   }
 };
 
-struct Index { unsigned x = 0, y = 0, z = 0; };
+struct Index {
+  unsigned x = 0, y = 0, z = 0;
+};
 inline thread_local Index threadIdx, blockIdx, blockDim, gridDim;
-inline thread_local struct { Block* block; Warp* warp; } thread;
+inline thread_local struct {
+  Block* block;
+  Warp* warp;
+} thread;
 
-// launch runs a kernel on so many blocks at once, each of so many threads and bytes of shared memory. The threads are joined by their owner.
-template <class Kernel> void launch(std::vector<std::thread>& threads, std::vector<std::unique_ptr<Block>>& blocks, int grid, int size, int bytes, Kernel kernel) {
+// launch runs a kernel on so many blocks at once, each of so many threads and bytes of shared memory. The threads are
+// joined by their owner.
+template <class Kernel> void launch(std::vector<std::thread>& threads, std::vector<std::unique_ptr<Block>>& blocks,
+                                    int grid, int size, int bytes, Kernel kernel) {
   for (int b = 0; b < grid; b++) {
     blocks.emplace_back(new Block(size, bytes));
     Block* block = blocks.back().get();
@@ -96,8 +113,14 @@ template <class T> T exchange(T v, int from) {
   return got;
 }
 template <class T> T __shfl_sync(unsigned, T v, int from) { return exchange(v, from); }
-template <class T> T __shfl_up_sync(unsigned, T v, int by) { const int lane = threadIdx.x % 32; return exchange(v, lane < by ? lane : lane - by); }
-template <class T> T __shfl_down_sync(unsigned, T v, int by) { const int lane = threadIdx.x % 32; return exchange(v, lane + by > 31 ? lane : lane + by); }
+template <class T> T __shfl_up_sync(unsigned, T v, int by) {
+  const int lane = threadIdx.x % 32;
+  return exchange(v, lane < by ? lane : lane - by);
+}
+template <class T> T __shfl_down_sync(unsigned, T v, int by) {
+  const int lane = threadIdx.x % 32;
+  return exchange(v, lane + by > 31 ? lane : lane + by);
+}
 // warpSum adds up what the threads of a warp have.
 inline uint64_t warpSum(uint64_t v) {
   Warp& w = *thread.warp;
@@ -115,10 +138,14 @@ inline void __syncthreads() { thread.block->meet(0, blockDim.x); }
 template <int kThreads> void meet(int barrier) { thread.block->meet(barrier, kThreads); }
 inline void meet(int barrier, int threads) { thread.block->meet(barrier, threads); }
 
-// peek reads without ThreadSanitizer's knowledge: pipelines fetch more rows than they need, also of halos that a neighbour writes meanwhile,
-// and nothing comes of what they get.
-struct Peeked { uint64_t v[2]; };
-__attribute__((no_sanitize("thread"), noinline)) inline Peeked peek(const volatile uint64_t* from) { return {{from[0], from[1]}}; }
+// peek reads without ThreadSanitizer's knowledge: pipelines fetch more rows than they need, also of halos that a
+// neighbour writes meanwhile, and nothing comes of what they get.
+struct Peeked {
+  uint64_t v[2];
+};
+__attribute__((no_sanitize("thread"), noinline)) inline Peeked peek(const volatile uint64_t* from) {
+  return {{from[0], from[1]}};
+}
 inline void copy16_async(void* to, const void* from) {
   const Peeked p = peek((const volatile uint64_t*)from);
   memcpy(to, &p, sizeof p);
@@ -126,12 +153,14 @@ inline void copy16_async(void* to, const void* from) {
 inline void copies_commit() {}
 template <int N> void copies_wait() {}
 
-inline unsigned anew(unsigned v) { return v; }
+inline unsigned opaque(unsigned v) { return v; }
 
-inline unsigned look(const unsigned* word) { return __atomic_load_n(word, __ATOMIC_ACQUIRE); }
-inline void tell(unsigned* word, unsigned n) { __atomic_store_n(word, n, __ATOMIC_RELEASE); }
+inline unsigned load_acquire(const unsigned* word) { return __atomic_load_n(word, __ATOMIC_ACQUIRE); }
+inline void store_after_fence(unsigned* word, unsigned n) { __atomic_store_n(word, n, __ATOMIC_RELEASE); }
 inline unsigned atomicAdd(unsigned* at, unsigned n) { return __atomic_fetch_add(at, n, __ATOMIC_ACQ_REL); }
-inline unsigned long long atomicAdd(unsigned long long* at, unsigned long long n) { return __atomic_fetch_add(at, n, __ATOMIC_ACQ_REL); }
+inline unsigned long long atomicAdd(unsigned long long* at, unsigned long long n) {
+  return __atomic_fetch_add(at, n, __ATOMIC_ACQ_REL);
+}
 inline void __threadfence_system() {}  // every order that it gives is in the words
 inline void __nanosleep(unsigned) { std::this_thread::yield(); }
 
@@ -142,7 +171,8 @@ inline long long __double_as_longlong(double d) {
   memcpy(&n, &d, sizeof n);
   return n;
 }
-// __dadd_rd rounds toward minus infinity: s is the nearest sum, and the rest, which is exact, tells whether it is above.
+// __dadd_rd rounds toward minus infinity: s is the nearest sum, and the rest, which is exact, tells whether it is
+// above.
 inline double __dadd_rd(double a, double b) {
   const double s = a + b, c = s - a, rest = (a - (s - c)) + (b - c);
   return rest < 0 ? std::nextafter(s, -INFINITY) : s;

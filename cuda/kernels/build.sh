@@ -1,15 +1,31 @@
 #!/bin/sh
-# Compiles the kernels to sweep.ptx, which the driver finishes for the GPU that it finds, and to sweep_90.cubin, finished for compute
-# capability 9.0. Needs nvcc, 11.8 or newer; 11.8 was used, whose code for 9.0 is faster than that of 13.0. files.sha256 records what
-# belongs together; a test compares it with the tree.
+# Compiles the kernels to sweep.ptx, which a driver finishes for the GPU that it finds, to sweep_90.cubin, finished for
+# compute capability 9.0, and layout.cu to layout.ptx, which a test compares with Go. files.sha256 records the sources and
+# what was made of them; a test compares it with the tree.
 #
-# nvcc 13.0 writes PTX ISA 9.0, which drivers before CUDA 13 refuse. The kernels need no instruction beyond ISA 7.0 (CUDA 11),
-# but for a hint to the assembler (.pragma "used_bytes_mask"): without it, the version may be lowered.
+# The same sources and compiler give the same bytes. The compiler is nvcc 11.8: its code for 9.0 is faster than that of
+# 13.0 (docs/performance.md). On Debian 12, component non-free, it is in
+# the package nvidia-cuda-toolkit; on other systems in NVIDIA's CUDA Toolkit 11.8. It needs g++ 11 or older.
 set -eu
 cd "$(dirname "$0")"
-new=$(mktemp)
-trap 'rm -f "$new"' EXIT
-nvcc -std=c++17 -O3 -fmad=false -gencode=arch=compute_80,code=compute_80 -ptx sweep.cu -o "$new"
-ptxas -arch=sm_90 "$new" -o sweep_90.cubin
-sed -e '/used_bytes_mask/d' -e 's/^\.version .*/.version 7.0/' "$new" > sweep.ptx
-sha256sum build.sh *.cu *.cuh sweep.ptx sweep_90.cubin > files.sha256
+want=11.8.89
+if ! command -v nvcc >/dev/null; then
+	echo "build.sh: no nvcc in PATH; $want is needed. On Debian 12, non-free: apt-get install nvidia-cuda-toolkit" >&2
+	exit 1
+fi
+found=$(nvcc --version | sed -n 's/.*, V//p')
+if [ "$found" != "$want" ] && [ "${ANY_NVCC:-}" != 1 ]; then
+	echo "build.sh: nvcc is $found; $want is needed for the same machine code (ANY_NVCC=1 compiles all the same)" >&2
+	exit 1
+fi
+new=$(mktemp -d)
+trap 'rm -rf "$new"' EXIT
+flags='-std=c++17 -O3 -fmad=false -gencode=arch=compute_80,code=compute_80 -ptx'
+nvcc $flags sweep.cu -o "$new/sweep.ptx"
+nvcc $flags layout.cu -o "$new/layout.ptx"
+ptxas -arch=sm_90 "$new/sweep.ptx" -o "$new/sweep_90.cubin"
+# Newer compilers write a newer PTX ISA than the kernels need, and a hint to the assembler that ISA 7.0 does not know.
+sed -e '/used_bytes_mask/d' -e 's/^\.version .*/.version 7.0/' "$new/sweep.ptx" > sweep.ptx
+sed -e '/used_bytes_mask/d' -e 's/^\.version .*/.version 7.0/' "$new/layout.ptx" > layout.ptx
+cp "$new/sweep_90.cubin" sweep_90.cubin
+sha256sum build.sh *.cu *.cuh *.ptx sweep_90.cubin > files.sha256

@@ -1,19 +1,19 @@
-// One sweep a pass. Bound by memory, so the loads of eight rows, four columns a lane, are under way before the first of
-// them is used. A tile is as wide as a block and tileRows high; blocks take tile after tile, row by row of tiles, and add
-// up the sum on the way.
+// One sweep a pass. Memory bounds it, so a thread issues the loads of eight rows, four columns each, before it uses the
+// first. A tile is as wide as a block and Cut.tileRows high. Blocks take tile after tile, along the rows of tiles, and
+// add up the sum on the way.
+#include "pass.cuh"
 #include "sum.cuh"
 
-constexpr int kOnceThreads = 128;
-
 template <class Real> __device__ __forceinline__ void sweep_once(const Pass<Real>& a) {
-  constexpr int W = 4, kWarps = kOnceThreads / 32;
-  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+  constexpr int W = kOnceColumns, kWarps = kOnceThreads / kWarp;
+  const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
   const int across = (a.nx + W * kOnceThreads - 1) / (W * kOnceThreads);
-  const int top = a.outLo & -kGroup;
-  const int tiles = across * ((a.outHi - top + a.tileRows - 1) / a.tileRows);
+  const int top = a.outLo & -kGroupRows;
+  const int tileRows = a.cut.tileRows, tiles = across * ((a.outHi - top + tileRows - 1) / tileRows);
 
-  // The warps' outermost columns of eight rows, for the warps beside them; two sets in turn, so that one barrier does.
-  __shared__ Real outer[2][kGroup][2][kWarps];
+  // The outermost columns of each warp in eight rows, for the warps beside it. There are two sets in turn, so that one
+  // barrier for eight rows is enough.
+  __shared__ Real outer[2][kGroupRows][2][kWarps];
   int turn = 0;
 
   __shared__ unsigned long long words[kWarps][kSumWords];
@@ -26,12 +26,12 @@ template <class Real> __device__ __forceinline__ void sweep_once(const Pass<Real
   for (int tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
     const int x = (tile % across * kOnceThreads + threadIdx.x) * W;
     const bool ok = x < a.nx;
-    const int yTile = top + tile / across * a.tileRows, yEnd = min(yTile + a.tileRows, a.outHi);
-    // The column beside the block's, for its first and last thread.
+    const int yTile = top + tile / across * tileRows, yEnd = min(yTile + tileRows, a.outHi);
+    // The column beside the block, which its first and its last thread load.
     const int besideX = threadIdx.x ? x + W : x - 1;
     const bool beside = (threadIdx.x == 0 || threadIdx.x == kOnceThreads - 1) && besideX >= 0 && besideX < a.nx;
 
-    // Rows that the field does not have are read as the nearest it has.
+    // A row outside the field is read as the nearest row inside.
     const unsigned moves = a.rowHi - 1 - a.rowLo;
     const Real* at = a.now + (ptrdiff_t)(min(max(yTile - 1, a.rowLo), a.rowHi - 1) - a.rowLo) * a.pitch;
     auto below = [&](int y) { at += (unsigned)(y - a.rowLo) < moves ? a.pitch : 0; };  // from row y
@@ -42,37 +42,37 @@ template <class Real> __device__ __forceinline__ void sweep_once(const Pass<Real
         for (int j = 0; j < W; j += kPer16<Real>) load16(r.v + j, at + x + j);
       return r;
     };
-    Row<Real, W> rows[kGroup + 2];  // from y0-1 to y0+8
+    Row<Real, W> rows[kGroupRows + 2];  // from y0-1 to y0+8
     rows[0] = load(), below(yTile - 1), rows[1] = load();
     Real* to = a.next + x + (ptrdiff_t)(yTile - a.rowLo) * a.pitch;
-    for (int y0 = yTile; y0 < yEnd; y0 += kGroup) {
-      Real side[kGroup];
+    for (int y0 = yTile; y0 < yEnd; y0 += kGroupRows) {
+      Real side[kGroupRows];
 #pragma unroll
-      for (int k = 0; k < kGroup; k++) {
+      for (int k = 0; k < kGroupRows; k++) {
         side[k] = beside ? at[besideX] : Real(0);
         below(y0 + k);
         rows[k + 2] = load();
       }
 #pragma unroll
-      for (int k = 0; k < kGroup; k++) {
+      for (int k = 0; k < kGroupRows; k++) {
         if (lane == 0) outer[turn][k][0][warp] = rows[k + 1].v[0];
         if (lane == 31) outer[turn][k][1][warp] = rows[k + 1].v[W - 1];
       }
       __syncthreads();
-      const Real more = surplus<Real>(min(y0 + kGroup, a.countHi) - max(y0, a.countLo));
+      const Real more = surplus<Real>(min(y0 + kGroupRows, a.countHi) - max(y0, a.countLo));
       Real acc = 0;
 #pragma unroll
-      for (int k = 0; k < kGroup; k++) {
+      for (int k = 0; k < kGroupRows; k++) {
         const Row<Real, W>& c = rows[k + 1];
         const int y = y0 + k;
         Real west = __shfl_up_sync(kAll, c.v[W - 1], 1), east = __shfl_down_sync(kAll, c.v[0], 1);
         if (lane == 0) west = warp > 0 ? outer[turn][k][1][warp - 1] : side[k];
         if (lane == 31) east = warp < kWarps - 1 ? outer[turn][k][0][warp + 1] : side[k];
-        Row<Real, W> o = around(rows[k], c, rows[k + 2], west, east);
+        Row<Real, W> o = update_row(rows[k], c, rows[k + 2], west, east);
         Real d[W];
 #pragma unroll
         for (int j = 0; j < W; j++) {
-          o.v[j] = x + j == 0 || x + j >= a.nx - 1 ? c.v[j] : Real(0.25) * o.v[j];
+          o.v[j] = x + j == 0 || x + j >= a.nx - 1 ? c.v[j] : o.v[j];
           d[j] = o.v[j] - c.v[j];
         }
         const Real p = squares(d, kSmallest<Real>);
@@ -83,12 +83,12 @@ template <class Real> __device__ __forceinline__ void sweep_once(const Pass<Real
       turn ^= 1;
       sum.add(ok && more > 0 ? (double)acc - (double)more : 0);
       if (++groups == kMostGroups) sum.drain(a.bias, words[warp], true, lane), sum.clear(a.bias), groups = 0;
-      rows[0] = rows[kGroup], rows[1] = rows[kGroup + 1];
+      rows[0] = rows[kGroupRows], rows[1] = rows[kGroupRows + 1];
     }
   }
   sum.drain(a.bias, words[warp], true, lane);
   flush(words[warp], a.sums, lane);
 }
 
-extern "C" __global__ void __launch_bounds__(kOnceThreads, 4) once_f32(const __grid_constant__ Pass<float> a) { sweep_once(a); }
-extern "C" __global__ void __launch_bounds__(kOnceThreads, 4) once_f64(const __grid_constant__ Pass<double> a) { sweep_once(a); }
+KERNEL(kOnceThreads, 4) once_f32(const __grid_constant__ Pass<float> a) { sweep_once(a); }
+KERNEL(kOnceThreads, 4) once_f64(const __grid_constant__ Pass<double> a) { sweep_once(a); }
