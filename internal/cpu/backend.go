@@ -26,8 +26,8 @@ func Kernels() []string { return kernel.Names() }
 // leastMaxSweeps is what a block may always have; deeper halos allow deeper blocks.
 const leastMaxSweeps = 32
 
-// streamCaches is how many times the cache of its threads a backend's fields, with those of the ranks that share its cores, must exceed
-// for stores past the caches to pay.
+// streamCaches is how many times the cache of its threads a backend's fields, with those of the ranks that share its
+// cores, must exceed for stores past the caches to pay.
 const streamCaches = 48
 
 // Backend implements solver.Backend.

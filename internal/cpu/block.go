@@ -93,7 +93,8 @@ func (b *Backend) begin(blk solver.Block) error {
 
 // sweep computes the rows of the parts, which begin and end at the bounds of norm groups within the stripe.
 func (b *Backend) sweep(ctx context.Context, blk solver.Block, parts []solver.Stripe) error {
-	// Passes of single sweeps go down and up in turn: each begins with the rows that the one before has left in the cache.
+	// Passes of single sweeps go down and up in turn: each begins with the rows that the one before has left in the
+	// cache.
 	upward := blk.Sweeps == 1 && blk.First%2 == 1
 	var jobs []job
 	for _, rows := range parts {

@@ -17,8 +17,9 @@ const (
 )
 
 // CopyRate measures how fast so many threads copy a field of the given bytes to another one: bytes read and written a
-// second, in the fastest of several tries, with stores through the caches and past them. It is the roofline of one sweep a pass.
-// Each thread copies its own part, which it was the first to touch. It takes memory for two fields and up to a few seconds.
+// second, in the fastest of several tries, with stores through the caches and past them. It is the roofline of one
+// sweep a pass. Each thread copies its own part, which it was the first to touch. It takes memory for two fields and up
+// to a few seconds.
 func CopyRate(ctx context.Context, bytes, threads int) (rate float64, err error) {
 	if bytes < 1 || threads < 1 {
 		return 0, fmt.Errorf("copy rate of %d bytes with %d threads: at least 1 of each is wanted", bytes, threads)

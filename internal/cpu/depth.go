@@ -9,8 +9,8 @@ import (
 	"jacobi/solver"
 )
 
-// Blocks of 16 sweeps leave the memory far behind the arithmetic on every machine measured; deeper ones gain little. A pass
-// repeats about depth rows at each end of what a thread sweeps, so low stripes take fewer.
+// Blocks of 16 sweeps leave the memory far behind the arithmetic on every machine measured; deeper ones gain little. A
+// pass repeats about depth rows at each end of what a thread sweeps, so low stripes take fewer.
 const (
 	deepest      = 16
 	rowsPerSweep = 16
@@ -25,8 +25,8 @@ func PreferredDepth(_ solver.Mesh, minRows int) int {
 // defaultCache is the second-level cache to count on when the system does not say.
 const defaultCache = 1 << 20
 
-// scratchCache returns the bytes of cache that a thread's scratch may fill: half of the second level, since the rows that come and
-// go pass through it too.
+// scratchCache returns the bytes of cache that a thread's scratch may fill: half of the second level, since the rows
+// that come and go pass through it too.
 func scratchCache() int { return secondLevelCache("/sys/devices/system/cpu/cpu0/cache") / 2 }
 
 // secondLevelCache reads the size of the second-level cache as Linux describes it under dir.

@@ -8,10 +8,10 @@ import (
 	"jacobi/solver"
 )
 
-// rowLayout places the columns of a row in memory. A row is a sequence of blocks of 4 vectors of lanes values;
-// lane l of vector j of block b holds column 4*(b*lanes+l)+j. So the four neighbouring columns of a norm group
-// stand in one lane, west and east of most columns are other vectors at the same lane, and a group needs no shuffle. With
-// lanes == 1 this is the dense order. Columns from nx on are padding and stay zero.
+// rowLayout places the columns of a row in memory. A row is a sequence of blocks of 4 vectors of lanes values; lane l
+// of vector j of block b holds column 4*(b*lanes+l)+j. So the four neighbouring columns of a norm group stand in one
+// lane, west and east of most columns are other vectors at the same lane, and a group needs no shuffle. With lanes == 1
+// this is the dense order. Columns from nx on are padding and stay zero.
 type rowLayout struct {
 	nx     int
 	size   int // bytes of a value
@@ -22,8 +22,8 @@ type rowLayout struct {
 	packBlocks, unpackBlocks func(dst, src unsafe.Pointer, blocks int) // of the kernel; may be nil
 }
 
-// rowUnit is what a stride is an odd multiple of: so 16 rows in sequence never share the sets of a cache, as those of a mesh of 2^k
-// columns would, and narrow rows waste little of it.
+// rowUnit is what a stride is an odd multiple of: so 16 rows in sequence never share the sets of a cache, as those of a
+// mesh of 2^k columns would, and narrow rows waste little of it.
 const rowUnit = 256
 
 func newRowLayout(m solver.Mesh, k kernel.Kernel) rowLayout {

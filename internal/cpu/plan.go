@@ -2,10 +2,10 @@ package cpu
 
 import "jacobi/internal/cpu/kernel"
 
-// plan is the shape of a pass of a number of sweeps. A thread takes its rows window by window; in a window it goes
-// down in bands of rows and, in a band, from left to right in chunks of blocks, and does all sweeps in a chunk before the next chunk. Each
-// sweep lags the one before by one row and one block, because it reads one row and one column beyond. The rows
-// between two sweeps live in a ring that stays in the cache, however tall the stripe is.
+// plan is the shape of a pass of a number of sweeps. A thread takes its rows window by window; in a window it goes down
+// in bands of rows and, in a band, from left to right in chunks of blocks, and does all sweeps in a chunk before the
+// next chunk. Each sweep lags the one before by one row and one block, because it reads one row and one column beyond.
+// The rows between two sweeps live in a ring that stays in the cache, however tall the stripe is.
 type plan struct {
 	sweeps     int
 	window     int // blocks that a window yields, at most

@@ -106,7 +106,8 @@ func (s *stream) planLevel(level, y int) {
 	}
 }
 
-// groupEnd returns the end of the group sums that row y belongs to. Rows that do not count are kept apart from those that do.
+// groupEnd returns the end of the group sums that row y belongs to. Rows that do not count are kept apart from those
+// that do.
 func (s *stream) groupEnd(y int) int {
 	end := floorMultiple(y, solver.GroupRows) + solver.GroupRows
 	if y < s.counted.Lo {
@@ -117,8 +118,8 @@ func (s *stream) groupEnd(y int) int {
 	return end
 }
 
-// place finds rows y, y+1, ... of a level, at block outerLeft. Rows that are never swept are the same at all levels. The
-// ring slides: a row takes the place of the row above it of the level before, which is of no use any more.
+// place finds rows y, y+1, ... of a level, at block outerLeft. Rows that are never swept are the same at all levels.
+// The ring slides: a row takes the place of the row above it of the level before, which is of no use any more.
 func (s *stream) place(rows []unsafe.Pointer, level, y int) {
 	offset := s.outerLeft * s.blockBytes
 	if level == 0 || level == s.sweeps {
@@ -168,8 +169,8 @@ func (s *stream) band() {
 	}
 }
 
-// carryIn gives a task the vectors left of its window. Left of the overlap they matter only at the first level: what is wrong beyond
-// spreads one column a sweep and does not leave the overlap.
+// carryIn gives a task the vectors left of its window. Left of the overlap they matter only at the first level: what is
+// wrong beyond spreads one column a sweep and does not leave the overlap.
 func (s *stream) carryIn(t *task, block int) {
 	if t.level != 1 && t.level != s.sweeps {
 		return

@@ -43,13 +43,18 @@ func (j *Jacobi) Sweep() solver.Sum {
 		for x := 1; x < nx-1; x++ {
 			i := y*nx + x
 			f := j.field
-			j.next[i] = j.round(0.25 * j.round(j.round(f[i-1]+f[i+1])+j.round(f[i-nx]+f[i+nx])))
+			j.next[i] = j.update(f[i], f[i-1], f[i+1], f[i-nx], f[i+nx])
 		}
 	}
 	sum := j.sum()
 	j.field, j.next = j.next, j.field
 	j.copyPeriodicRows(j.field)
 	return sum
+}
+
+// update returns the new value of a point: the operator (docs/numerics.md).
+func (j *Jacobi) update(_, west, east, north, south float64) float64 {
+	return j.round(0.25 * j.round(j.round(west+east)+j.round(north+south)))
 }
 
 // repeats is how many norms in a row must equal the norm two sweeps before them for a run to end.

@@ -10,8 +10,9 @@ import (
 // Collector gathers the group sums of one sweep on one thread into an exact solver.Sum.
 //
 // SIMD kernels do it in three limbs of 48 bits for each lane. A group sum is scaled to units of solver.Sum; what
-// exceeds 2^96 and 2^48 goes to the upper limbs, the rest, without its fraction, to the lowest one, and each step is exact. A call adds at most
-// 16 terms below 2^48 to a limb's lane, so floating-point limbs stay below 2^52; between calls they are integers.
+// exceeds 2^96 and 2^48 goes to the upper limbs, the rest, without its fraction, to the lowest one, and each step is
+// exact. A call adds at most 16 terms below 2^48 to a limb's lane, so floating-point limbs stay below 2^52; between
+// calls they are integers.
 type Collector struct {
 	Limbs     [3][8]uint64 // units of 2^0, 2^48 and 2^96; by lane
 	Scale     float64      // 1 / unit

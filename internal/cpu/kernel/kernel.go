@@ -1,5 +1,5 @@
-// Package kernel holds the innermost loops of the CPU backend, for each instruction set and type of value: the sweep of a
-// few rows, the exact sum of norm groups, and the change of a row between dense order and that of the sweep.
+// Package kernel holds the innermost loops of the CPU backend, for each instruction set and type of value: the sweep of
+// a few rows, the exact sum of norm groups, and the change of a row between dense order and that of the sweep.
 package kernel
 
 import (
@@ -13,9 +13,10 @@ import (
 // Rows is the most rows of a Span.
 const Rows = solver.GroupRows
 
-// Span is the share of a sweep that one call does: rows x blocks. A block is 4 vectors of Lanes values; lane l of vector
-// j of block b holds column 4*(b*Lanes+l)+j. So the four columns of a norm group stand in one lane, and west and east of
-// most columns are other vectors at the same lane. Rows are given one by one, because they may lie in a ring. Offsets are in bytes.
+// Span is the share of a sweep that one call does: rows x blocks. A block is 4 vectors of Lanes values; lane l of
+// vector j of block b holds column 4*(b*Lanes+l)+j. So the four columns of a norm group stand in one lane, and west and
+// east of most columns are other vectors at the same lane. Rows are given one by one, because they may lie in a ring.
+// Offsets are in bytes.
 type Span struct {
 	Src     [Rows + 2]unsafe.Pointer // of the sweep before: the row above the first, the rows, the row below the last
 	Dst     [Rows]unsafe.Pointer     // Dst[i] may be Src[i], the row above it
@@ -29,22 +30,23 @@ type Span struct {
 	Restart int                      // 1: start Acc from 0 instead of reading it; else 0
 }
 
-// Kernel is one implementation for one type of value. Rows and Acc begin at multiples of a vector. Sweep and Edge read one vector beyond
-// the last block of a source row, of which lane 0 counts if the column before it is swept.
+// Kernel is one implementation for one type of value. Rows and Acc begin at multiples of a vector. Sweep and Edge read
+// one vector beyond the last block of a source row, of which lane 0 counts if the column before it is swept.
 type Kernel struct {
 	Name  string
 	Lanes int
 	// Sweep sweeps whole blocks.
 	Sweep func(*Span)
-	// Stream is Sweep with stores that go past the caches, for a Dst too large for them; nil where there are none. Another thread
-	// sees them after any synchronisation that the Go runtime offers, which drains them.
+	// Stream is Sweep with stores that go past the caches, for a Dst too large for them; nil where there are none.
+	// Another thread sees them after any synchronisation that the Go runtime offers, which drains them.
 	Stream func(*Span)
 	// Edge sweeps one block under masks.
 	Edge func(*Span)
-	// Pack turns 4*Lanes*blocks dense columns into blocks; Unpack is the inverse. They are nil where plain Go is as good.
+	// Pack turns 4*Lanes*blocks dense columns into blocks; Unpack is the inverse. They are nil where plain Go is as
+	// good.
 	Pack, Unpack func(dst, src unsafe.Pointer, blocks int)
-	// collect adds n group sums, a multiple of Lanes and at most collectGroups, to the limbs of c. It adds nothing and returns
-	// false if one of them is not below Bound.
+	// collect adds n group sums, a multiple of Lanes and at most collectGroups, to the limbs of c. It adds nothing and
+	// returns false if one of them is not below Bound.
 	collect func(c *Collector, acc unsafe.Pointer, n int) bool
 }
 
@@ -59,7 +61,8 @@ func families() []family {
 	return append(simdFamilies(), family{name: "portable", usable: true, f32: portable[float32](), f64: portable[float64]()})
 }
 
-// Names returns the names of the kernels that run on this machine, the best first. The last, "portable", runs everywhere.
+// Names returns the names of the kernels that run on this machine, the best first. The last, "portable", runs
+// everywhere.
 func Names() []string {
 	var names []string
 	for _, f := range families() {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestFMA compares fma in float32 with exact arithmetic, at random and where a sum rounded to float64 lands in the middle between two
-// values of float32 or near the denormal ones.
+// TestFMA compares fma in float32 with exact arithmetic, at random and where a sum rounded to float64 lands in the
+// middle between two values of float32 or near the denormal ones.
 func TestFMA(t *testing.T) {
 	exact := func(x, y, z float32) float32 {
 		term := func(v float32) *big.Float { return new(big.Float).SetPrec(1000).SetFloat64(float64(v)) }

@@ -12,7 +12,8 @@ import (
 	"jacobi/solver"
 )
 
-// avx2 has 16 registers of 32 bytes: three rows of a block in 0-11, temporaries in 12-13, sums in 14; constants are in memory.
+// avx2 has 16 registers of 32 bytes: three rows of a block in 0-11, temporaries in 12-13, sums in 14; constants are in
+// memory.
 type avx2 struct {
 	*generator
 	t       solver.DType
@@ -66,7 +67,7 @@ func (m *avx2) greater(a reg.VecPhysical, b operand.Op, r reg.VecPhysical) {
 }
 
 func (m *avx2) prologue(_ variant, masks blockMem) {
-	m.quarter = m.spread("quarter", float(m.t.Size(), 0.25))
+	m.quarter = m.spread("quarter", float(m.t.Size(), quarter))
 	m.masks = masks
 }
 
@@ -102,7 +103,16 @@ func (m *avx2) ifTiny(sample operand.Mem, label operand.LabelRef) {
 	g.JNE(label)
 }
 
-// scaleTiny is x * 0.25, in x, by operations that are fast whatever x is, as for AVX-512.
+// scale is n = x * quarter; n is x where tiny is set.
+func (m *avx2) scale(x, n reg.VecPhysical, tiny bool) {
+	if tiny {
+		m.scaleTiny(x)
+	} else {
+		m.mul(m.quarter, x, n)
+	}
+}
+
+// scaleTiny is x * quarter, in x, by operations that are fast whatever x is, as for AVX-512.
 func (m *avx2) scaleTiny(x reg.VecPhysical) {
 	g, t, u, size := m.generator, m.ymm[12], m.ymm[13], m.t.Size()
 	sign := m.spread("sign", bits(size, math.Copysign(0, -1)))
@@ -135,8 +145,8 @@ func (m *avx2) atLeast(n int, r reg.VecPhysical) {
 	m.greater(r, m.spread(fmt.Sprintf("below%d_", -n), below), r)
 }
 
-// subtractTiny is n = n - c, or 0 where both are so small that the square of the difference is far below the last place of any
-// sum, but the difference may be denormal.
+// subtractTiny is n = n - c, or 0 where both are so small that the square of the difference is far below the last place
+// of any sum, but the difference may be denormal.
 func (m *avx2) subtractTiny(n, c reg.VecPhysical) {
 	t, u := m.ymm[12], m.ymm[13]
 	m.VORPS(n, c, t)
@@ -148,31 +158,28 @@ func (m *avx2) subtractTiny(n, c reg.VecPhysical) {
 }
 
 func (m *avx2) row(n, c, s blockRegs, carry, east operand.Mem, dst blockMem, v variant) {
-	g, t, u := m.generator, m.ymm[12], m.ymm[13]
+	g, t, w := m.generator, m.ymm[12], m.ymm[13]
+	u := operator{add: m.add, scale: m.scale}
 	for j := range n {
-		m.add(s[j], n[j], n[j])
+		u.neighbours(s[j], n[j], n[j])
 	}
 	// West and east neighbours of vector j: vectors j-1 and j+1, at the ends shifted by a lane.
 	size := m.t.Size()
 	g.VPERM2F128(operand.U8(0x03), carry, c[3], t) // upper half of carry, lower half of c[3]
 	g.VPALIGNR(operand.U8(16-size), t, c[3], t)
 	g.VMOVUPS(c[3], carry)
-	g.VPERM2F128(operand.U8(0x21), east, c[0], u) // upper half of c[0], lower half of east
-	g.VPALIGNR(operand.U8(size), c[0], u, u)
-	m.add(c[1], t, t)
-	m.add(t, n[0], n[0])
-	m.add(u, c[2], u)
-	m.add(u, n[3], n[3])
-	m.add(c[2], c[0], t)
-	m.add(t, n[1], n[1])
-	m.add(c[3], c[1], u)
-	m.add(u, n[2], n[2])
+	g.VPERM2F128(operand.U8(0x21), east, c[0], w) // upper half of c[0], lower half of east
+	g.VPALIGNR(operand.U8(size), c[0], w, w)
+	u.neighbours(c[1], t, t)
+	u.sum(t, n[0], n[0])
+	u.neighbours(w, c[2], w)
+	u.sum(w, n[3], n[3])
+	u.neighbours(c[2], c[0], t)
+	u.sum(t, n[1], n[1])
+	u.neighbours(c[3], c[1], w)
+	u.sum(w, n[2], n[2])
 	for j := range n {
-		if v.tiny {
-			m.scaleTiny(n[j])
-		} else {
-			m.mul(m.quarter, n[j], n[j])
-		}
+		u.value(n[j], n[j], v.tiny)
 		if v.masked {
 			g.VMOVUPS(m.masks[j], t)
 			g.VBLENDVPS(t, n[j], c[j], n[j])

@@ -12,7 +12,8 @@ import (
 	"jacobi/solver"
 )
 
-// avx512 has 32 registers of 64 bytes: three rows of a block in 0-11, temporaries in 12-15 and 24-27, sums and constants between.
+// avx512 has 32 registers of 64 bytes: three rows of a block in 0-11, temporaries in 12-15 and 24-27, sums and
+// constants between.
 type avx512 struct {
 	*generator
 	t       solver.DType
@@ -67,7 +68,7 @@ func (m *avx512) spread(name string, v operand.Constant, r reg.VecPhysical) {
 
 func (m *avx512) prologue(v variant, masks blockMem) {
 	g, size := m.generator, m.t.Size()
-	m.spread("quarter", float(size, 0.25), m.quarter)
+	m.spread("quarter", float(size, quarter), m.quarter)
 	m.spread("smallest", float(size, smallest(size)), m.start)
 	// Twice the bits, to be rid of the sign, less one, so that 0 is large.
 	double := func(v float64) operand.Constant {
@@ -134,9 +135,19 @@ func (m *avx512) below(r, limit reg.VecPhysical, k reg.OpmaskPhysical) {
 	}
 }
 
-// scaleTiny is n = x * 0.25 by operations that are fast whatever x is. Where the product may be denormal, |x| < 4*smallest, x is added to
-// 4*smallest of its sign: that rounds it to a multiple of 4 times the least denormal, so that the product is exact and normal. Its
-// distance from smallest, an integer of units of the least denormal, is the bits of the result but for the sign.
+// scale is n = x * quarter.
+func (m *avx512) scale(x, n reg.VecPhysical, tiny bool) {
+	if tiny {
+		m.scaleTiny(x, n)
+	} else {
+		m.ops.mul(m.quarter, x, n)
+	}
+}
+
+// scaleTiny is n = x * quarter by operations that are fast whatever x is. Where the product may be denormal, |x| <
+// 4*smallest, x is added to 4*smallest of its sign: that rounds it to a multiple of 4 times the least denormal, so that
+// the product is exact and normal. Its distance from smallest, an integer of units of the least denormal, is the bits
+// of the result but for the sign.
 func (m *avx512) scaleTiny(x, n reg.VecPhysical) {
 	o, t, u, rest := m.ops, m.zmm[24], m.zmm[25], reg.K7
 	o.mov(x, t)
@@ -156,8 +167,8 @@ func (m *avx512) scaleTiny(x, n reg.VecPhysical) {
 	o.mul(m.quarter, x, rest, n)
 }
 
-// subtractTiny is d = n - c, or 0 where both are so small that the square of d is far below the last place of any sum, but d may be
-// denormal.
+// subtractTiny is d = n - c, or 0 where both are so small that the square of d is far below the last place of any sum,
+// but d may be denormal.
 func (m *avx512) subtractTiny(n, c, d reg.VecPhysical) {
 	t, rest := m.zmm[24], reg.K7
 	m.VPORD(n, c, t)
@@ -182,22 +193,19 @@ func (m *avx512) row(n, c, s blockRegs, carry, east operand.Mem, dst blockMem, v
 	m.align(operand.U8(1), c[0], t[3], t[3])
 	m.align(operand.U8(m.lanes-1), carry, c[3], t[0])
 	o.mov(c[3], carry)
-	o.add(c[1], t[0], t[0])
-	o.add(c[2], c[0], t[1])
-	o.add(c[3], c[1], t[2])
-	o.add(t[3], c[2], t[3])
+	u := operator{add: o.add, scale: m.scale}
+	u.neighbours(c[1], t[0], t[0])
+	u.neighbours(c[2], c[0], t[1])
+	u.neighbours(c[3], c[1], t[2])
+	u.neighbours(t[3], c[2], t[3])
 	for j := range n {
-		o.add(s[j], n[j], n[j])
+		u.neighbours(s[j], n[j], n[j])
 	}
 	for j := range n {
-		o.add(n[j], t[j], t[j])
+		u.sum(n[j], t[j], t[j])
 	}
 	for j := range n {
-		if v.tiny {
-			m.scaleTiny(t[j], n[j])
-		} else {
-			o.mul(m.quarter, t[j], n[j])
-		}
+		u.value(t[j], n[j], v.tiny)
 		if v.masked {
 			m.blend(c[j], n[j], laneMasks[j])
 		}
@@ -228,8 +236,8 @@ func (m *avx512) blend(c, n reg.VecPhysical, k reg.OpmaskPhysical) {
 	}
 }
 
-// collect writes the function that adds group sums to the limbs of a Collector. Adding toward minus infinity to a biased limb cuts a
-// term to multiples of the limb's last place.
+// collect writes the function that adds group sums to the limbs of a Collector. Adding toward minus infinity to a
+// biased limb cuts a term to multiples of the limb's last place.
 func (m *avx512) collect() {
 	var c kernel.Collector
 	g := m.generator
@@ -291,8 +299,8 @@ func (m *avx512) transposes() {
 	})
 }
 
-// transpose writes a function that permutes the values of each block: lane l of vector j comes from place p of vector v,
-// (v, p) = from(j, l).
+// transpose writes a function that permutes the values of each block: lane l of vector j comes from place p of vector
+// v, (v, p) = from(j, l).
 func (m *avx512) transpose(name string, from func(j, lane int) (source, place int)) {
 	g := m.generator
 	g.function(name, "transpose")

@@ -34,8 +34,8 @@ type machine interface {
 	storeAcc(acc operand.Mem)
 	// ifTiny jumps to label if one of the values at sample is tiny and not 0.
 	ifTiny(sample operand.Mem, label operand.LabelRef)
-	// row sweeps the block c of a row between n and s: stores the new values, leaves vector 3 in carry and adds the squares of
-	// the update to the sums. n is overwritten. east is vector 0 of the next block.
+	// row sweeps the block c of a row between n and s: stores the new values, leaves vector 3 in carry and adds the
+	// squares of the update to the sums. n is overwritten. east is vector 0 of the next block.
 	row(n, c, s blockRegs, carry, east operand.Mem, dst blockMem, v variant)
 	collect()
 	transposes()
@@ -44,8 +44,9 @@ type machine interface {
 // variant is a kind of sweep: under masks, with stores that go past the caches, or for tiny values.
 type variant struct{ masked, stream, tiny bool }
 
-// tinyExponent is the exponent, by the size of a value, below which a value counts as tiny. The difference of two values is normal or 0
-// if one of them is not tiny, and the biased exponents of tiny values are below a power of two, so that the bitwise or of two is tiny if both are.
+// tinyExponent is the exponent, by the size of a value, below which a value counts as tiny. The difference of two
+// values is normal or 0 if one of them is not tiny, and the biased exponents of tiny values are below a power of two,
+// so that the bitwise or of two is tiny if both are.
 var tinyExponent = map[int]int{4: 32 - 127, 8: 64 - 1023}
 
 // generator writes functions for one machine.
@@ -94,12 +95,13 @@ func (g *generator) block(base, index reg.Register) blockMem {
 	return m
 }
 
-// sweep writes Sweep, Stream or Edge. It goes from block to block and, in a block, down the rows; the row above, the row
-// and the row below stay in registers. The rows are written out, as many as a span may have, so that registers need not be moved.
+// sweep writes Sweep, Stream or Edge. It goes from block to block and, in a block, down the rows; the row above, the
+// row and the row below stay in registers. The rows are written out, as many as a span may have, so that registers need
+// not be moved.
 //
-// A processor takes over a hundred cycles for an operation with a denormal factor or, most of them, a denormal result. A second
-// body, three times as long, avoids such operations. A block takes it if a row in the middle of the span has a tiny value: that decides about speed alone,
-// as both bodies compute the same.
+// A processor takes over a hundred cycles for an operation with a denormal factor or, most of them, a denormal result.
+// A second body, three times as long, avoids such operations. A block takes it if a row in the middle of the span has a
+// tiny value: that decides about speed alone, as both bodies compute the same.
 func (g *generator) sweep(name string, v variant) {
 	var span kernel.Span
 	g.function(name, "sweep")

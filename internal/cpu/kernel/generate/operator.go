@@ -1,0 +1,29 @@
+package main
+
+import (
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// quarter is the weight of the sum of the four neighbours.
+const quarter = 0.25
+
+// operator writes the update of a vector of points,
+//
+//	new = 0.25 * ((west + east) + (north + south))
+//
+// in three steps, which a machine places where its registers allow. The order of the operations is a contract: see
+// docs/numerics.md. Operands stand as in the assembler's instructions, the result last.
+type operator struct {
+	add   func(...operand.Op)
+	scale func(x, to reg.VecPhysical, tiny bool) // to = quarter * x; tiny: fast also for denormal results
+}
+
+// neighbours adds two opposite neighbours: west and east, or north and south.
+func (o operator) neighbours(a operand.Op, b, to reg.VecPhysical) { o.add(a, b, to) }
+
+// sum adds the two sums of neighbours.
+func (o operator) sum(a operand.Op, b, to reg.VecPhysical) { o.add(a, b, to) }
+
+// value makes the new value from the sum of all four neighbours.
+func (o operator) value(sum, to reg.VecPhysical, tiny bool) { o.scale(sum, to, tiny) }
