@@ -27,7 +27,7 @@ const (
 // held describes a kernel of sweep_held.cu for values of so many bytes, that of kinds[kind]. It does passes for which
 // all its tiles are under way at once, unless another one of the kinds does them faster.
 func held(name string, size int, kinds []heldWarps, kind int) shape {
-	return shape{name: name, threads: warpSize * kinds[kind].most, most: 16, divide: func(c capacity, p *pass) (division, bool) {
+	divide := func(c capacity, p *pass) (division, bool) {
 		if p.sweeps < 2 {
 			return division{}, false
 		}
@@ -39,7 +39,8 @@ func held(name string, size int, kinds []heldWarps, kind int) shape {
 		}
 		best.cut = cut{innerRows: int32(best.inner), outerRows: int32(best.outer)}
 		return best.division, chosen == kind
-	}}
+	}
+	return shape{name: name, threads: warpSize * kinds[kind].most, most: 16, divide: divide}
 }
 
 // tiling is a mesh in tiles, one for each multiprocessor at most.

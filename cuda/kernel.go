@@ -90,10 +90,14 @@ var (
 // shapes returns the kernels for a type of field. The first that can do a pass is the fastest.
 func shapes(t solver.DType) []shape {
 	if t == solver.Float64 {
-		return []shape{once("f64"), held("held8_f64", 8, heldFloat64, 0), deep("sweep_f64", sweepF64), deep("deep_f64", deepF64)}
+		return []shape{
+			once("f64"), held("held8_f64", 8, heldFloat64, 0),
+			deep("sweep_f64", sweepF64), deep("deep_f64", deepF64),
+		}
 	}
 	return []shape{
-		once("f32"), held("held24_f32", 4, heldFloat32, 0), held("held16_f32", 4, heldFloat32, 1), deep("sweep_f32", sweepF32),
+		once("f32"), held("held24_f32", 4, heldFloat32, 0), held("held16_f32", 4, heldFloat32, 1),
+		deep("sweep_f32", sweepF32),
 	}
 }
 

@@ -13,8 +13,8 @@ import (
 	"jacobi/solver"
 )
 
-// The arguments of the kernels have the same fields at the same places in Go and in CUDA, and the shapes and the bits of
-// the sums are the same numbers: kernels/layout.cu makes variables of CUDA's.
+// The arguments of the kernels have the same fields at the same places in Go and in CUDA, and the shapes and the bits
+// of the sums are the same numbers: kernels/layout.cu makes variables of CUDA's.
 func TestLayout(t *testing.T) {
 	got := map[string]int{}
 	fields(got, "Pass", reflect.TypeFor[pass](), 0)
@@ -56,8 +56,8 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-// fields adds the offsets of the fields of a struct or array type, nested ones by their names joined with "_". Padding, named
-// _, is left out.
+// fields adds the offsets of the fields of a struct or array type, nested ones by their names joined with "_". Padding,
+// named _, is left out.
 func fields(to map[string]int, name string, t reflect.Type, offset int) {
 	switch t.Kind() {
 	case reflect.Struct:

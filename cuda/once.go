@@ -9,9 +9,10 @@ const (
 
 // once describes sweep_once.cu, whose blocks do tile after tile, as many at once as the device holds.
 func once(suffix string) shape {
-	return shape{name: "once_" + suffix, threads: onceThreads, most: 1, divide: func(c capacity, p *pass) (division, bool) {
+	divide := func(c capacity, p *pass) (division, bool) {
 		const columns, rows = onceColumns * onceThreads, 2 * solver.GroupRows
 		tiles := (int(p.nx) + columns - 1) / columns * ((p.groups()*solver.GroupRows + rows - 1) / rows)
 		return division{blocks: min(c.held*c.sms, tiles), threads: onceThreads, cut: cut{tileRows: rows}}, true
-	}}
+	}
+	return shape{name: "once_" + suffix, threads: onceThreads, most: 1, divide: divide}
 }

@@ -5,9 +5,9 @@
 //   bench check              many shapes; FEW=1: fewer, for compute-sanitizer
 //   bench time N T B...      an N x N float32 and float64 mesh, T sweeps a pass, B blocks (T = 1: tiles of 8B rows)
 //
-// Variables for time: ROWS=R makes the mesh N x R. HELD=R,I,O (HELD64 for float64) keeps tiles in registers, R rows a warp,
-// I and O tiles below each other in inner and outer columns of tiles. PIPES=P allows P pipelines a block. SEAM and EDGE are
-// those of shares.cuh. ONCE=1 launches each kernel once.
+// Variables for time: ROWS=R makes the mesh N x R. HELD=R,I,O (HELD64 for float64) keeps tiles in registers, R rows a
+// warp, I and O tiles below each other in inner and outer columns of tiles. PIPES=P allows P pipelines a block. SEAM
+// and EDGE are those of shares.cuh. ONCE=1 launches each kernel once.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
