@@ -82,7 +82,8 @@ func cudaNumbers(t *testing.T) map[string]int {
 		t.Fatal(err)
 	}
 	numbers := map[string]int{}
-	for _, m := range regexp.MustCompile(`(?m)^\.global \.align 4 \.u32 (\w+)( = (\d+))?;$`).FindAllStringSubmatch(string(ptx), -1) {
+	variable := regexp.MustCompile(`(?m)^\.global \.align 4 \.u32 (\w+)( = (\d+))?;$`)
+	for _, m := range variable.FindAllStringSubmatch(string(ptx), -1) {
 		n, err := strconv.Atoi("0" + m[3])
 		if err != nil {
 			t.Fatal(err)
