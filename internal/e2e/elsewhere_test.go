@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -100,6 +101,33 @@ func TestSameBitsOnARM64(t *testing.T) {
 	for _, g := range goldens {
 		g.check(t, arm64)
 	}
+
+	// A rank of each architecture: they join only if they agree about every function and about rows of the field.
+	g := goldens[1]
+	g.name, g.args = "both", append(g.args[:len(g.args):len(g.args)], set("run.ranks=2", "halo.transport=nats")...)
+	u := startServer(t)
+	place := func(rank int, cmd *exec.Cmd) *exec.Cmd { // as Open MPI does
+		cmd.Env = append(cmd.Env, fmt.Sprintf("OMPI_COMM_WORLD_RANK=%d", rank), "OMPI_COMM_WORLD_SIZE=2",
+			fmt.Sprintf("OMPI_COMM_WORLD_LOCAL_RANK=%d", rank), "OMPI_COMM_WORLD_LOCAL_SIZE=2",
+			"JACOBI_RUN_ID=both", "JACOBI_NATS_URL="+u.String())
+		return cmd
+	}
+	g.check(t, func(ctx context.Context, dir string, args []string) *exec.Cmd {
+		ctx2, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit) // it may end after rank 0
+		other := place(1, arm64(ctx2, dir, args))
+		var text bytes.Buffer
+		other.Stdout, other.Stderr = &text, &text
+		if err := other.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			defer cancel()
+			if err := other.Wait(); err != nil {
+				t.Errorf("the rank on arm64: %v\n%s", err, &text)
+			}
+		})
+		return place(0, command(ctx, dir, "jacobi-rank", args...))
+	})
 }
 
 // needARM64 says that a test did not run where no program for arm64 can be started. The programs are linked with the C
