@@ -51,6 +51,8 @@ var kinds = []struct {
 	{"kill a rank, restart", (*storm).killAndRestart},
 	{"stop a rank for 3 s", (*storm).stopRank},
 	{"restart the NATS server", (*storm).restartServer},
+	{"stop the launcher", (*storm).stopLauncher},
+	{"a server comes back different", (*storm).changeServer},
 	{"lose a server of a cluster", (*storm).failOver},
 	{"cut a connection", (*storm).cutConnection},
 	{"drop frames", func(s *storm) string { return s.harm(mischief{drop: 0.0005}) }},
@@ -244,6 +246,37 @@ func (s *storm) stopRank() string {
 		_ = syscall.Kill(pid, syscall.SIGCONT)
 	}
 	return s.right(l.end())
+}
+
+// stopLauncher stops the launcher by either signal, for longer than the ranks have patience with each other.
+func (s *storm) stopLauncher() string {
+	sig := []syscall.Signal{syscall.SIGTSTP, syscall.SIGSTOP}[s.rand.IntN(2)]
+	l := s.start(s.args([]string{s.transport(), "run.liveness=1s", "halo.timeout=1s"})...)
+	s.fault += ", " + sig.String()
+	s.hit = len(l.ranks()) > 0
+	if err := l.cmd.Process.Signal(sig); err == nil {
+		time.Sleep(3 * time.Second) // the fault itself
+		_ = l.cmd.Process.Signal(syscall.SIGCONT)
+	}
+	return s.right(l.end())
+}
+
+// changeServer lets the server come back with another password.
+func (s *storm) changeServer() string {
+	srv := rostertest.StartWith(s, server.Options{Username: "jacobi", Password: "right"})
+	url := strings.Replace(srv.URL(), "nats://", "nats://jacobi:right@", 1)
+	l := s.start(s.args(append(overNATS(url), "run.liveness=2s"))...)
+	srv.Stop()
+	srv.RunChanged(func(o *server.Options) { o.Password = "changed" })
+	s.hit = len(l.ranks()) > 0
+	code, output := l.end()
+	if code == 0 {
+		return s.right(code, output)
+	}
+	if code != 1 || !strings.Contains(output, "could not be made again: nats: Authorization Violation: ") {
+		s.Fatalf("exit code %d\n%s\nwant 1 and the refusal", code, output)
+	}
+	return "right error"
 }
 
 // overNATS returns the settings of a run whose frames all pass the server.

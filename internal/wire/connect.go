@@ -144,7 +144,9 @@ func options(o Options, f *faults) ([]nats.Option, error) {
 		nats.PingInterval(pingInterval),
 		nats.CustomInboxPrefix(inboxPrefix(o.RunID)),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
-			f.said(err)
+			if f.said(err) {
+				return // whoever uses the connection tells it
+			}
 			if text := err.Error(); !said[text] && len(said) < maxSaid {
 				said[text] = true
 				o.Logger.Warn("NATS", zap.Error(err))

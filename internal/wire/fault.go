@@ -48,15 +48,16 @@ func (f *faults) look() {
 	}
 }
 
-// said takes an error that the server says of a connection that stays as it is.
-func (f *faults) said(err error) {
+// said takes an error that the server says of a connection that stays as it is. It reports whether it is one that ends
+// what the connection is for.
+func (f *faults) said(err error) (fatal bool) {
 	switch {
 	case errors.Is(err, nats.ErrPermissionViolation) && strings.Contains(err.Error(), `"`+ours+`.`):
 		err = fmt.Errorf("%w: the user needs permission to publish and subscribe on %s.>", err, ours)
 	case errors.Is(err, nats.ErrMaxSubscriptionsExceeded):
 		err = fmt.Errorf("%w: raise max_subscriptions in the configuration of the server, or of the account", err)
 	default:
-		return
+		return false
 	}
 	err = fmt.Errorf("the NATS server at %s: %w", f.where, err)
 	f.mu.Lock()
@@ -68,6 +69,7 @@ func (f *faults) said(err error) {
 	if first && f.tell != nil {
 		f.tell(err)
 	}
+	return true
 }
 
 // Fault says what keeps messages from arriving, as far as is known: why the connection cannot be made again, or what
