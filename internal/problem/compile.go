@@ -168,7 +168,7 @@ func (c *compiler) binary(n *ast.BinaryNode) node {
 	case "%":
 		return apply2(math.Mod, c.number(n.Left), c.number(n.Right))
 	case "^", "**":
-		return apply2(elementary.Pow, c.number(n.Left), c.number(n.Right))
+		return c.dear(apply2(elementary.Pow, c.number(n.Left), c.number(n.Right)))
 	}
 	return c.fail(n, "operator %s has no place among numbers", n.Operator)
 }
@@ -182,7 +182,7 @@ func (c *compiler) call(n ast.Node, name string, list []ast.Node) node {
 		if len(args) != 1 {
 			return c.fail(n, "%s takes 1 argument, not %d", name, len(args))
 		}
-		return apply1(f, args[0])
+		return c.dear(apply1(f, args[0]))
 	}
 	f, variadic, ok := binaryFunction(name)
 	if !ok {
@@ -197,7 +197,13 @@ func (c *compiler) call(n ast.Node, name string, list []ast.Node) node {
 	}
 	out := args[0]
 	for _, a := range args[1:] {
-		out = apply2(f, out, a)
+		out = c.dear(apply2(f, out, a))
 	}
 	return out
+}
+
+// dear marks n as one that calls a function.
+func (c *compiler) dear(n node) node {
+	n.dear = c.mesh.NX
+	return n
 }

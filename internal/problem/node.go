@@ -1,5 +1,7 @@
 package problem
 
+import "sync"
+
 // chunk is how many columns are evaluated at a time: their temporaries stay in the first-level cache.
 const chunk = 512
 
@@ -31,6 +33,26 @@ type node struct {
 	eval     func(s *span, dst []float64)
 	onX, onY bool // what the value depends on
 	isBool   bool
+	// dear is the number of columns of the mesh if the node calls a function, else 0.
+	dear int
+}
+
+// mostKept bounds the columns whose values a node keeps: more than the widest mesh that is usual, and 1 MiB.
+const mostKept = 1 << 17
+
+// kept returns n, or, if it calls a function and depends on x alone, a node that evaluates it once for all rows.
+func (n node) kept() node {
+	if n.dear == 0 || n.dear > mostKept || !n.onX || n.onY {
+		return n
+	}
+	eval, columns := n.eval, n.dear
+	values := sync.OnceValue(func() []float64 {
+		all := make([]float64, columns)
+		eval(&span{}, all)
+		return all
+	})
+	n.eval = func(s *span, dst []float64) { copy(dst, values()[s.col:]) }
+	return n
 }
 
 // fill evaluates n over all of dst.
@@ -76,7 +98,7 @@ func compared(n node) node {
 }
 
 func apply1(f func(float64) float64, a node) node {
-	return node{onX: a.onX, onY: a.onY, eval: func(s *span, dst []float64) {
+	return node{onX: a.onX, onY: a.onY, dear: a.dear, eval: func(s *span, dst []float64) {
 		a.fill(s, dst)
 		for i, v := range dst {
 			dst[i] = f(v)
@@ -86,13 +108,17 @@ func apply1(f func(float64) float64, a node) node {
 
 // pairwise makes the node for an operation on a and b; op puts the result into dst, which holds a's values.
 func pairwise(a, b node, op func(dst, b []float64)) node {
-	return node{onX: a.onX || b.onX, onY: a.onY || b.onY, eval: func(s *span, dst []float64) {
+	if a.onY || b.onY {
+		a, b = a.kept(), b.kept()
+	}
+	eval := func(s *span, dst []float64) {
 		a.fill(s, dst)
 		t := s.temp(len(dst))
 		defer s.release()
 		b.fill(s, t)
 		op(dst, t)
-	}}
+	}
+	return node{eval: eval, onX: a.onX || b.onX, onY: a.onY || b.onY, dear: max(a.dear, b.dear)}
 }
 
 func apply2(f func(a, b float64) float64, a, b node) node {
@@ -131,6 +157,7 @@ func multiply(a, b node) node {
 func choose(cond, yes, no node) node {
 	return node{
 		onX: cond.onX || yes.onX || no.onX, onY: cond.onY || yes.onY || no.onY, isBool: yes.isBool,
+		dear: max(cond.dear, yes.dear, no.dear),
 		eval: func(s *span, dst []float64) {
 			yes.fill(s, dst)
 			c, n := s.temp(len(dst)), s.temp(len(dst))

@@ -149,6 +149,24 @@ func TestRowChunks(t *testing.T) {
 	}
 }
 
+// What depends on x alone is kept for all rows, and has the values that each row alone would have.
+func TestKeptColumns(t *testing.T) {
+	const wide = 2*chunk + 77
+	text := "sin(3*x)*exp(-y) + (cos(ix) + 1)^2 * y + max(tan(x), y)"
+	both := field(t, open(t, config(wide, 5, "float64", configs.Problem{Initial: text})))
+	for iy := 1; iy < 4; iy++ {
+		for ix := 1; ix < wide-1; ix++ {
+			x, y := float64(ix)/float64(wide-1), float64(iy)/4
+			c := elementary.Cos(float64(ix)) + 1
+			a := float64(elementary.Sin(float64(3*x)) * elementary.Exp(-y))
+			want := a + float64(float64(c*c)*y) + max(elementary.Tan(x), y)
+			if got := both[iy][ix]; got != want {
+				t.Fatalf("row %d, column %d: %v, want %v", iy, ix, got, want)
+			}
+		}
+	}
+}
+
 func TestRowArguments(t *testing.T) {
 	p := open(t, config(4, 5, "float32", configs.Problem{}))
 	for _, c := range []struct {
