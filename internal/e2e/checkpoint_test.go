@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -115,7 +116,7 @@ func TestInterruptedRunGoesOn(t *testing.T) {
 	l.leavesNothing()
 	first := readReport(t, filepath.Join(dir, "out"))
 	sweeps := fmt.Sprintf("solver.max_iterations=%d", first.Sweeps+200)
-	problem := set("grid.nx=512", "grid.ny=512", "solver.tolerance=0", sweeps)
+	problem := set(append(slices.Clone(endless), sweeps)...)
 	got, r := solve(t, append(problem, "-np", "2", "--resume", filepath.Join(dir, "checkpoints"))...)
 	if r.ResumedAfter != first.Sweeps {
 		t.Errorf("resumed after %d sweeps, want %d", r.ResumedAfter, first.Sweeps)

@@ -192,7 +192,7 @@ func TestOneRunADirectory(t *testing.T) {
 		`one run at a time can use a directory`, l.cmd.Process.Pid)
 	small := set("grid.nx=64", "grid.ny=64")
 	other := append(small, set("output.field=other.npy", "output.picture=", "output.history=", "output.report=")...)
-	elsewhere := append(set("grid.nx=512", "grid.ny=512", "output.dir=elsewhere"),
+	elsewhere := append(set(append(slices.Clone(endless), "output.dir=elsewhere")...),
 		set("checkpoint.every=1h", "checkpoint.dir=checkpoints")...)
 	for _, c := range []struct {
 		program, key string
