@@ -24,7 +24,10 @@ func (p *plan) print(w io.Writer) error {
 	}
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "# Dry run: nothing was started.\n# %v\n# It %s\n", p, p.writes())
-	if text := p.expects(context.Background()); text != "" {
+	switch text, warning := p.expects(context.Background()); {
+	case warning != "":
+		fmt.Fprintf(&b, "# Warning: %s\n", warning)
+	case text != "":
 		fmt.Fprintf(&b, "# %s\n", text)
 	}
 	fmt.Fprintf(&b, "# Halo depth %d (%s)\n", p.depth, p.why)

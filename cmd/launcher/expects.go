@@ -18,16 +18,16 @@ func (p *plan) outlook(ctx context.Context) (*outlook.Outlook, error) {
 	return o, errors.Join(err, prob.Close())
 }
 
-// expects says in one line how the run will end, or warns of a tolerance that its type cannot attain; "" if that is not
-// known.
-func (p *plan) expects(ctx context.Context) string {
+// expects says in one line how the run will end, or what to say as a warning instead where its type cannot attain the
+// tolerance; "" if that is not known.
+func (p *plan) expects(ctx context.Context) (text, warning string) {
 	o, err := p.outlook(ctx)
 	if err != nil {
-		return "" // check has named the problem's faults
+		return "", "" // check has named the problem's faults
 	}
 	s := p.cfg.Solver
 	if what, do := o.Warning(s.Tolerance); what != "" {
-		return "warning: " + what + "; " + do
+		return "", what + "; " + do
 	}
-	return o.Expected(s.Tolerance, s.MaxIterations)
+	return o.Expected(s.Tolerance, s.MaxIterations), ""
 }

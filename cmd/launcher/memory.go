@@ -31,8 +31,7 @@ func (p *plan) threads(rank int) int {
 }
 
 // workOutMemory returns, by rank, what its report will say: the fields with halos and scratch and, on the CPU, a copy
-// of the stripe
-// for checkpoints.
+// of the stripe for checkpoints.
 func (p *plan) workOutMemory() ([]int64, error) {
 	type shape struct{ held, threads int } // what the need of a rank depends on
 	known := map[shape]int64{}

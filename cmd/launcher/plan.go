@@ -40,8 +40,7 @@ type plan struct {
 }
 
 // newPlan lays out a valid configuration on places for its ranks. Where it returns a plan with an error, the run
-// cannot start, and the
-// plan tells what else is wrong.
+// cannot start, and the plan tells what else is wrong.
 func newPlan(cfg configs.Config, at places) (*plan, error) {
 	if err := configs.Validate(cfg); err != nil {
 		return nil, err
@@ -115,8 +114,7 @@ func (p *plan) faults(ctx context.Context, create bool) (faults []fault) {
 }
 
 // checkProblem looks at the expressions and the file of the problem and, if values says so, at values of them, for
-// which it
-// takes memory.
+// which it takes memory.
 func (p *plan) checkProblem(ctx context.Context, values bool) error {
 	prob, err := problem.New(p.cfg)
 	if err != nil {

@@ -40,7 +40,10 @@ func solve(ctx context.Context, p *plan, w way, r *restarts, scr *screen) error 
 		end, err := runRanks(ctx, p, w, r.timeLeft(), scr, func() progress {
 			scr.say(p.String())
 			scr.say(p.writes())
-			if text := p.expects(ctx); text != "" {
+			switch text, warning := p.expects(ctx); {
+			case warning != "":
+				scr.warn(warning)
+			case text != "":
 				scr.say(text)
 			}
 			return newProgress(scr, p.cfg.Solver.MaxIterations)

@@ -74,6 +74,8 @@ func TestBadInputIsRefused(t *testing.T) {
 		{[]string{"--config", write("d.toml", "[grid]\nnx = \n")}, "d.toml: line 2, column 6: toml: incomplete number"},
 		{[]string{"--config", write("e.yaml", "run:\n  name: caf\xe9\n")},
 			"e.yaml: line 2, column 12: byte 0xe9; text in UTF-8, or in UTF-16 with a byte order mark, is wanted"},
+		{set("problem.left=" + strings.Repeat("a", 400)), `problem.left "` + strings.Repeat("a", 119) + " … " +
+			strings.Repeat("a", 39) + `" (402 characters): column 1: unknown name `},
 		{[]string{"--bogus"}, "unknown flag: --bogus"},
 		{[]string{"sovle"}, `unknown command "sovle"`},
 	} {

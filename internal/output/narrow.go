@@ -7,8 +7,7 @@ import (
 )
 
 // fitColumns aligns lines whose cells are separated by tabs. Columns are left out, in the order of less, until a line
-// has at
-// most width columns of a terminal; all stay if width is 0.
+// has at most width columns of a terminal; all stay if width is 0.
 func fitColumns(table string, width int, less []string) string {
 	lines := strings.Split(strings.TrimSuffix(table, "\n"), "\n")
 	rows := make([][]string, len(lines))

@@ -48,8 +48,7 @@ func (t npyItem) value(raw []byte) float64 {
 }
 
 // openNPY opens the file at path and refuses it unless it holds exactly one field of the mesh: shape (NY, NX), of
-// float32 or
-// float64.
+// float32 or float64.
 func openNPY(path string, mesh solver.Mesh) (*npyFile, error) {
 	f, err := regular.Open(path)
 	if err != nil {

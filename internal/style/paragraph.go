@@ -6,8 +6,7 @@ import (
 )
 
 // Paragraph returns text behind a head in lines of at most width columns, without the end of the last. A longer word
-// has a line
-// alone, and further lines begin behind indent spaces.
+// has a line alone, and further lines begin behind indent spaces.
 func Paragraph(head, text string, indent, width int) string {
 	var b strings.Builder
 	b.WriteString(head)
