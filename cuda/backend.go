@@ -9,13 +9,13 @@ import (
 	"jacobi/solver"
 )
 
-// ring is the number of blocks whose sums may be on their way to the host.
+// ring is the number of passes whose sums may be on their way to the host.
 const ring = 4
 
 // Backend implements solver.Backend on one GPU. All calls come from the goroutine that called New, which stays on its
 // thread until Close.
 //
-// Two streams order the work of block b. The stream of high priority: halos into now, edges of next, then what Exchange
+// Two streams order the work of pass b. The stream of high priority: halos into now, edges of next, then what Exchange
 // does with them. The other one: interior of next, sums to the host. The interior reads no halo unless it does the
 // edges as well, so it runs while rows travel.
 type Backend struct {
@@ -36,7 +36,7 @@ type Backend struct {
 
 	counts  driver.DevicePtr   // ring x MaxSweeps x sumWords
 	pinned  *driver.HostMemory // the same on the host
-	before  []byte             // the same, of a place before the block that has it now
+	before  []byte             // the same, of a place before the pass that has it now
 	arrived [ring]*driver.Event
 	staging *driver.HostMemory // rows on their way
 	target  *driver.HostMemory // pinned for rows; nil: none is
@@ -44,12 +44,12 @@ type Backend struct {
 	bias    [limbs]float64
 	flags   driver.DevicePtr // see peer.go; 0 without peers
 
-	whole    int           // blocks of at least so many sweeps are swept at once, edges and all; set by NewExchange
-	posted   uint64        // number of the newest exchange
-	peers    []*Peer       // neighbours that write into this rank's memory
-	direct   *direct       // how kernels move rows; nil: they do not
-	edged    *solver.Block // the block whose edges are done and whose interior is not
-	middle   solver.Stripe // what its interior has left to do
+	whole    int                   // passes of at least so many sweeps are swept at once, edges and all; set by NewExchange
+	posted   solver.ExchangeNumber // the newest exchange
+	peers    []*Peer               // neighbours that write into this rank's memory
+	direct   *direct               // how kernels move rows; nil: they do not
+	edged    *solver.Pass          // the pass whose edges are done and whose interior is not
+	middle   solver.Stripe         // what its interior has left to do
 	undoable bool
 	sums     []solver.Sum
 	bytes    int64
@@ -67,19 +67,19 @@ func (b *Backend) Limits() solver.Limits {
 func (b *Backend) Describe() string { return fmt.Sprintf("cuda %d, %s", b.device.Index, b.device.Name) }
 
 // Edges implements solver.Backend.
-func (b *Backend) Edges(ctx context.Context, blk solver.Block) error {
-	if err := b.begin(ctx, blk); err != nil {
+func (b *Backend) Edges(ctx context.Context, sp solver.Pass) error {
+	if err := b.begin(ctx, sp); err != nil {
 		return err
 	}
-	if blk.Margin != 0 {
-		return fmt.Errorf("cuda backend: edges of a block with margin %d", blk.Margin)
+	if sp.Margin != 0 {
+		return fmt.Errorf("cuda backend: edges of a pass with margin %d", sp.Margin)
 	}
 	s, middle := b.layout.Stripe, b.layout.Middle()
-	if blk.Sweeps >= b.whole {
+	if sp.Sweeps >= b.whole {
 		middle = solver.Stripe{Lo: s.Hi, Hi: s.Hi}
 	}
 	edges := [2]solver.Stripe{{Lo: s.Lo, Hi: middle.Lo}, {Lo: middle.Hi, Hi: s.Hi}}
-	if err := b.settleHalos(blk, edges[0]); err != nil {
+	if err := b.settleHalos(sp, edges[0]); err != nil {
 		return err
 	}
 	if middle.Rows() > 0 {
@@ -102,63 +102,63 @@ func (b *Backend) Edges(ctx context.Context, blk solver.Block) error {
 		if edge.Rows() <= 0 {
 			continue
 		}
-		if err := b.sweep(b.fast, blk, edge, edge, true); err != nil {
+		if err := b.sweep(b.fast, sp, edge, edge, true); err != nil {
 			return err
 		}
 	}
-	b.edged = &blk
+	b.edged = &sp
 	b.middle = middle
 	return b.edgesOut.Record(b.fast)
 }
 
-// begin checks a block and takes a place for its sums.
-func (b *Backend) begin(ctx context.Context, blk solver.Block) error {
+// begin checks a pass and takes a place for its sums.
+func (b *Backend) begin(ctx context.Context, sp solver.Pass) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if err := b.layout.CheckBlock(blk, b.maxSweeps()); err != nil {
+	if err := b.layout.CheckPass(sp, b.maxSweeps()); err != nil {
 		return fmt.Errorf("cuda backend: %w", err)
 	}
 	b.edged, b.undoable = nil, false
-	return b.takePlace(ctx, blk)
+	return b.takePlace(ctx, sp)
 }
 
-// fuses reports whether a pass of blk over the rows out of next waits for halos, and hands on edges, itself.
-func (b *Backend) fuses(blk solver.Block, out solver.Stripe) bool {
-	return b.direct != nil && blk.Sweeps > 1 && out.Lo <= b.layout.Stripe.Lo && out.Hi >= b.layout.Stripe.Hi
+// fuses reports whether a pass of sp over the rows out of next waits for halos, and hands on edges, itself.
+func (b *Backend) fuses(sp solver.Pass, out solver.Stripe) bool {
+	return b.direct != nil && sp.Sweeps > 1 && out.Lo <= b.layout.Stripe.Lo && out.Hi >= b.layout.Stripe.Hi
 }
 
-// settleHalos lets the fast stream wait for the halos of now, unless the pass of blk over the rows out of next does it
+// settleHalos lets the fast stream wait for the halos of now, unless the pass of sp over the rows out of next does it
 // itself.
-func (b *Backend) settleHalos(blk solver.Block, out solver.Stripe) error {
-	if b.fuses(blk, out) {
+func (b *Backend) settleHalos(sp solver.Pass, out solver.Stripe) error {
+	if b.fuses(sp, out) {
 		return nil
 	}
 	return b.direct.settle()
 }
 
 // Interior implements solver.Backend.
-func (b *Backend) Interior(ctx context.Context, blk solver.Block) error {
+func (b *Backend) Interior(ctx context.Context, sp solver.Pass) error {
 	edged := b.edged
 	out, count := b.middle, b.middle
 	switch {
 	case edged == nil:
-		if err := b.begin(ctx, blk); err != nil {
+		if err := b.begin(ctx, sp); err != nil {
 			return err
 		}
-		out, count = b.layout.Reach(blk.Margin), b.layout.Stripe
-		if err := errors.Join(b.settleHalos(blk, out), b.halosIn.Record(b.fast)); err != nil {
+		out, count = b.layout.Reach(sp.Margin), b.layout.Stripe
+		if err := errors.Join(b.settleHalos(sp, out), b.halosIn.Record(b.fast)); err != nil {
 			return err
 		}
-	case *edged != blk:
-		return fmt.Errorf("cuda backend: interior of block %+v after the edges of block %+v", blk, *edged)
+	case *edged != sp:
+		return fmt.Errorf("cuda backend: interior of pass %+v after the edges of pass %+v", sp, *edged)
 	}
 	if out.Rows() > 0 {
 		if err := b.slow.Wait(b.halosIn); err != nil {
 			return err
 		}
 		b.inside = true
-		if err := errors.Join(b.sweep(b.slow, blk, out, count, false), b.swept.Record(b.slow)); err != nil {
+		if err := errors.Join(b.sweep(b.slow, sp, out, count, false), b.swept.Record(b.slow)); err != nil {
 			return err
 		}
 	}
@@ -169,17 +169,17 @@ func (b *Backend) Interior(ctx context.Context, blk solver.Block) error {
 	}
 	b.edged, b.undoable = nil, true
 	b.now, b.next = b.next, b.now
-	return b.sendSums(blk)
+	return b.sendSums(sp)
 }
 
-// sweep launches the pass of blk over the rows out of next, of which the squares of count are summed, before an
+// sweep launches the pass of sp over the rows out of next, of which the squares of count are summed, before an
 // exchange or not.
-func (b *Backend) sweep(s *driver.Stream, blk solver.Block, out, count solver.Stripe, exchange bool) error {
+func (b *Backend) sweep(s *driver.Stream, sp solver.Pass, out, count solver.Stripe, exchange bool) error {
 	p := pass{
-		now: b.now.base, next: b.next.base, sums: b.counts + driver.DevicePtr(b.slot(blk)), bias: b.bias,
+		now: b.now.base, next: b.next.base, sums: b.counts + driver.DevicePtr(b.slot(sp)), bias: b.bias,
 		pitch: int32(b.now.pitch / b.layout.Mesh.DType.Size()), nx: int32(b.layout.Mesh.NX),
 		rowLo: int32(b.now.rows.Lo), rowHi: int32(b.now.rows.Hi), outLo: int32(out.Lo), outHi: int32(out.Hi),
-		countLo: int32(count.Lo), countHi: int32(count.Hi), fixTop: nowhere, fixBottom: -nowhere, sweeps: int32(blk.Sweeps),
+		countLo: int32(count.Lo), countHi: int32(count.Hi), fixTop: nowhere, fixBottom: -nowhere, sweeps: int32(sp.Sweeps),
 	}
 	if !b.layout.Neighbour[solver.Top] {
 		p.fixTop = 0
@@ -187,7 +187,7 @@ func (b *Backend) sweep(s *driver.Stream, blk solver.Block, out, count solver.St
 	if !b.layout.Neighbour[solver.Bottom] {
 		p.fixBottom = int32(b.layout.Mesh.NY - 1)
 	}
-	if b.fuses(blk, out) {
+	if b.fuses(sp, out) {
 		b.direct.fuse(&p, exchange)
 	}
 	for _, k := range b.kernels {
@@ -195,13 +195,13 @@ func (b *Backend) sweep(s *driver.Stream, blk solver.Block, out, count solver.St
 			return err
 		}
 	}
-	return fmt.Errorf("cuda backend: no kernel does %d sweeps a block with %d bytes of shared memory", blk.Sweeps, b.device.SharedBytes)
+	return fmt.Errorf("cuda backend: no kernel does %d sweeps a pass with %d bytes of shared memory", sp.Sweeps, b.device.SharedBytes)
 }
 
 // Undo implements solver.Backend.
 func (b *Backend) Undo() error {
 	if !b.undoable || b.edged != nil {
-		return errors.New("cuda backend: there is no block to undo")
+		return errors.New("cuda backend: there is no pass to undo")
 	}
 	b.undoable = false
 	if err := errors.Join(b.direct.settle(), b.context.Synchronize()); err != nil {

@@ -70,7 +70,7 @@ func TestOldMemoryDoesNotMatter(t *testing.T) {
 		t.Fatal(err)
 	}
 	backendtest.RunCase(t, func(l solver.Layout) (solver.Backend, error) { return New(d, l, Options{}) },
-		backendtest.Case{Mesh: solver.Mesh{NX: 33, NY: 80, DType: solver.Float32}, Ranks: 2, Depth: 8, Blocks: 2})
+		backendtest.Case{Mesh: solver.Mesh{NX: 33, NY: 80, DType: solver.Float32}, Ranks: 2, Depth: 8, Passes: 2})
 	if err := errors.Join(c.Bind(), s.Close(), c.Unbind(), c.Close()); err != nil {
 		t.Error(err)
 	}
@@ -138,7 +138,7 @@ func TestPTX(t *testing.T) {
 	d := need(t)
 	for _, dtype := range []solver.DType{solver.Float32, solver.Float64} {
 		for _, depth := range []int{1, 5, 8, 16} {
-			c := backendtest.Case{Mesh: solver.Mesh{NX: 301, NY: 200, DType: dtype}, Ranks: 2, Depth: depth, Blocks: 3}
+			c := backendtest.Case{Mesh: solver.Mesh{NX: 301, NY: 200, DType: dtype}, Ranks: 2, Depth: depth, Passes: 3}
 			t.Run(fmt.Sprintf("%v/depth=%d", dtype, depth), func(t *testing.T) {
 				backendtest.RunCase(t, func(l solver.Layout) (solver.Backend, error) { return New(d, l, Options{PTX: true}) }, c)
 				backendtest.RunCase(t, func(l solver.Layout) (solver.Backend, error) { return streaming(New(d, l, Options{PTX: true})) }, c)
@@ -175,7 +175,7 @@ func TestLargestHeldMesh(t *testing.T) {
 		for _, mesh := range []solver.Mesh{{NX: 2046, NY: 2048, DType: solver.Float32}, {NX: 2041, NY: 1000, DType: solver.Float32}, {NX: 1030, NY: 1000, DType: solver.Float64}} {
 			mesh.Periodic = periodic
 			t.Run(fmt.Sprintf("%v/%dx%d/periodic=%v", mesh.DType, mesh.NX, mesh.NY, periodic), func(t *testing.T) {
-				c := backendtest.Case{Mesh: mesh, Ranks: 1, Depth: 16, Blocks: 1}
+				c := backendtest.Case{Mesh: mesh, Ranks: 1, Depth: 16, Passes: 1}
 				backendtest.RunCase(t, func(l solver.Layout) (solver.Backend, error) { return New(d, l, Options{}) }, c)
 			})
 		}

@@ -19,8 +19,8 @@ type direct struct {
 	awaitArg            *await
 	pushArgs, awaitArgs *driver.Args
 
-	handed  uint64 // the newest exchange whose rows a pass hands on
-	awaited uint64 // the one whose rows nothing in the streams waits for yet; 0: none
+	handed  solver.ExchangeNumber // the newest exchange whose rows a pass hands on
+	awaited solver.ExchangeNumber // the one whose rows nothing in the streams waits for yet; 0: none
 }
 
 // push is the argument of push_rows, laid out as struct Push in kernels/exchange.cu.
@@ -101,18 +101,18 @@ func (d *direct) fuse(p *pass, exchange bool) {
 	p.posted, p.depth = uint32(d.handed), int32(d.layout.Depth)
 }
 
-func (d *direct) post(_ context.Context, block uint64) error {
-	d.posted = block
-	if d.handed == block {
+func (d *direct) post(_ context.Context, n solver.ExchangeNumber) error {
+	d.posted = n
+	if d.handed == n {
 		return nil
 	}
-	*d.pushArg = push{sides: d.sides(), number: uint32(block), units: uint32(d.layout.Depth * d.next.pitch / 16)}
+	*d.pushArg = push{sides: d.sides(), number: uint32(n), units: uint32(d.layout.Depth * d.next.pitch / 16)}
 	return d.push.Launch(d.fast, driver.Dim{X: pushBlocks, Y: 2}, driver.Dim{X: pushThreads}, 0, d.pushArgs)
 }
 
-func (d *direct) wait(_ context.Context, block uint64) error {
+func (d *direct) wait(_ context.Context, n solver.ExchangeNumber) error {
 	if len(d.peers) > 0 {
-		d.awaited = block
+		d.awaited = n
 	}
 	return nil
 }

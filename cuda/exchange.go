@@ -9,10 +9,10 @@ import (
 	"jacobi/solver"
 )
 
-// way moves the rows of one side. Both calls put work into the backend's fast stream; block is the exchange's number.
+// way moves the rows of one side. Both calls put work into the backend's fast stream; n is the exchange's number.
 type way interface {
-	post(ctx context.Context, block uint64) error
-	wait(ctx context.Context, block uint64) error
+	post(ctx context.Context, n solver.ExchangeNumber) error
+	wait(ctx context.Context, n solver.ExchangeNumber) error
 	Close() error
 }
 
@@ -58,9 +58,9 @@ func NewExchange(b *Backend, self bool, peers [2]*Peer, links [2]solver.RowLink)
 }
 
 // Post implements solver.Exchange.
-func (x *Exchange) Post(ctx context.Context, block uint64) error {
+func (x *Exchange) Post(ctx context.Context, n solver.ExchangeNumber) error {
 	for _, w := range x.ways {
-		if err := w.post(ctx, block); err != nil {
+		if err := w.post(ctx, n); err != nil {
 			return err
 		}
 	}
@@ -68,9 +68,9 @@ func (x *Exchange) Post(ctx context.Context, block uint64) error {
 }
 
 // Wait implements solver.Exchange.
-func (x *Exchange) Wait(ctx context.Context, block uint64) error {
+func (x *Exchange) Wait(ctx context.Context, n solver.ExchangeNumber) error {
 	for _, w := range x.ways {
-		if err := w.wait(ctx, block); err != nil {
+		if err := w.wait(ctx, n); err != nil {
 			return err
 		}
 	}
@@ -101,21 +101,21 @@ func newHostWay(b *Backend, side solver.Side, link solver.RowLink) *hostWay {
 	return &hostWay{b, side, link, make([]byte, bytes), make([]byte, bytes), make(chan error, 1)}
 }
 
-func (w *hostWay) post(ctx context.Context, block uint64) error {
+func (w *hostWay) post(ctx context.Context, n solver.ExchangeNumber) error {
 	if err := w.CopyEdge(ctx, w.side, w.edge); err != nil {
 		return err
 	}
 	go func() {
-		err := w.link.Send(ctx, block, w.edge)
+		err := w.link.Send(ctx, n, w.edge)
 		if err == nil {
-			err = w.link.Recv(ctx, block, w.halo)
+			err = w.link.Recv(ctx, n, w.halo)
 		}
 		w.done <- err
 	}()
 	return nil
 }
 
-func (w *hostWay) wait(ctx context.Context, _ uint64) error {
+func (w *hostWay) wait(ctx context.Context, _ solver.ExchangeNumber) error {
 	if err := <-w.done; err != nil {
 		return err
 	}

@@ -101,7 +101,7 @@ func shapes(t solver.DType) []shape {
 	}
 }
 
-// MaxSweeps returns the most sweeps in a block of fields of a type.
+// MaxSweeps returns the most sweeps in a pass over fields of a type.
 func MaxSweeps(t solver.DType) int {
 	s := shapes(t)
 	return s[len(s)-1].most

@@ -16,7 +16,7 @@ import (
 type Options struct {
 	Device  int           // index among those that CUDA_VISIBLE_DEVICES leaves
 	Sole    bool          // no other rank uses this GPU, so that kernels may wait for neighbours
-	Timeout time.Duration // for a block of sweeps, neighbours included; 0: none
+	Timeout time.Duration // for a pass, neighbours included; 0: none
 	PTX     bool          // let the driver finish the kernels even where they are finished for the GPU
 }
 

@@ -131,10 +131,10 @@ func (p *Peer) rows() (to, from driver.DevicePtr) {
 	return theirs.at(halo), p.next.at(p.layout.Edge(p.side).Lo)
 }
 
-func (p *Peer) post(_ context.Context, block uint64) error {
-	p.posted = block
+func (p *Peer) post(_ context.Context, n solver.ExchangeNumber) error {
+	p.posted = n
 	if p.deep() {
-		if err := p.fast.WaitValue(p.flags+roomAt(p.side), uint32(block)); err != nil {
+		if err := p.fast.WaitValue(p.flags+roomAt(p.side), uint32(n)); err != nil {
 			return err
 		}
 	}
@@ -142,11 +142,11 @@ func (p *Peer) post(_ context.Context, block uint64) error {
 	if err := p.fast.CopyOnDevice(to, from, p.layout.Depth*p.next.pitch); err != nil {
 		return err
 	}
-	return p.fast.WriteValue(p.words+cameAt(p.side.Opposite()), uint32(block))
+	return p.fast.WriteValue(p.words+cameAt(p.side.Opposite()), uint32(n))
 }
 
-func (p *Peer) wait(_ context.Context, block uint64) error {
-	return p.fast.WaitValue(p.flags+cameAt(p.side), uint32(block))
+func (p *Peer) wait(_ context.Context, n solver.ExchangeNumber) error {
+	return p.fast.WaitValue(p.flags+cameAt(p.side), uint32(n))
 }
 
 // Close unmaps the neighbour's memory.

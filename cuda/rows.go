@@ -44,7 +44,7 @@ func (b *Backend) Load(ctx context.Context, rows solver.RowSource) error {
 	}
 	// The first launch of a kernel takes the driver long, so that of nearly all passes comes before the first sweep.
 	// What it writes to next is not used.
-	if err := b.sweep(b.fast, solver.Block{Sweeps: min(b.layout.Depth, b.maxSweeps())}, b.layout.Stripe, b.layout.Stripe, false); err != nil {
+	if err := b.sweep(b.fast, solver.Pass{Sweeps: min(b.layout.Depth, b.maxSweeps())}, b.layout.Stripe, b.layout.Stripe, false); err != nil {
 		return err
 	}
 	// The fixed rows and columns of next are those of now.

@@ -47,39 +47,39 @@ func decodeSum(words, before []byte) solver.Sum {
 	return s
 }
 
-// slot returns where the sums of a block lie in the ring, in bytes.
-func (b *Backend) slot(blk solver.Block) int {
-	return int(blk.Index%ring) * b.maxSweeps() * sumBytes
+// slot returns where the sums of a pass lie in the ring, in bytes.
+func (b *Backend) slot(sp solver.Pass) int {
+	return int(sp.Index%ring) * b.maxSweeps() * sumBytes
 }
 
-// takePlace notes what the words of a block's place are before it. They are never cleared: what it adds is the
+// takePlace notes what the words of a pass's place are before it. They are never cleared: what it adds is the
 // difference.
-func (b *Backend) takePlace(ctx context.Context, blk solver.Block) error {
-	if err := b.await(ctx, b.arrived[blk.Index%ring]); err != nil {
+func (b *Backend) takePlace(ctx context.Context, sp solver.Pass) error {
+	if err := b.await(ctx, b.arrived[sp.Index%ring]); err != nil {
 		return err
 	}
-	at, n := b.slot(blk), b.maxSweeps()*sumBytes
+	at, n := b.slot(sp), b.maxSweeps()*sumBytes
 	copy(b.before[at:at+n], b.pinned.Bytes()[at:at+n])
 	return nil
 }
 
-// sendSums sends the words of a block to the host, behind its sweeps.
-func (b *Backend) sendSums(blk solver.Block) error {
-	at := b.slot(blk)
-	if err := b.slow.CopyFromDevice(b.pinned, at, b.counts+driver.DevicePtr(at), blk.Sweeps*sumBytes); err != nil {
+// sendSums sends the words of a pass to the host, behind its sweeps.
+func (b *Backend) sendSums(sp solver.Pass) error {
+	at := b.slot(sp)
+	if err := b.slow.CopyFromDevice(b.pinned, at, b.counts+driver.DevicePtr(at), sp.Sweeps*sumBytes); err != nil {
 		return err
 	}
-	return b.arrived[blk.Index%ring].Record(b.slow)
+	return b.arrived[sp.Index%ring].Record(b.slow)
 }
 
 // Sums implements solver.Backend.
-func (b *Backend) Sums(ctx context.Context, blk solver.Block) ([]solver.Sum, error) {
-	if err := b.await(ctx, b.arrived[blk.Index%ring]); err != nil {
+func (b *Backend) Sums(ctx context.Context, sp solver.Pass) ([]solver.Sum, error) {
+	if err := b.await(ctx, b.arrived[sp.Index%ring]); err != nil {
 		return nil, err
 	}
-	at := b.slot(blk)
+	at := b.slot(sp)
 	b.sums = b.sums[:0]
-	for i := range blk.Sweeps {
+	for i := range sp.Sweeps {
 		at := at + i*sumBytes
 		b.sums = append(b.sums, decodeSum(b.pinned.Bytes()[at:], b.before[at:]))
 	}

@@ -9,17 +9,17 @@ import (
 	"jacobi/internal/awake"
 )
 
-// TimeoutError says that a block of sweeps did not end in time: the device, or a neighbour that it waits for, hangs.
+// TimeoutError says that a pass did not end in time: the device, or a neighbour that it waits for, hangs.
 type TimeoutError struct{ After time.Duration }
 
 func (e *TimeoutError) Error() string {
-	return fmt.Sprintf("the GPU did not finish a block of sweeps within %v: it, or a neighbour whose rows it waits for, hangs", e.After)
+	return fmt.Sprintf("the GPU did not finish a pass within %v: it, or a neighbour whose rows it waits for, hangs", e.After)
 }
 
 // Timeout reports that this is a timeout, as of net.Error.
 func (e *TimeoutError) Timeout() bool { return true }
 
-// How await looks at an event: without pause for a block of usual length, then with pauses that cost no core. A pause
+// How await looks at an event: without pause for a pass of usual length, then with pauses that cost no core. A pause
 // is longer than asked for, by up to a millisecond, in which the device may run out of work.
 const (
 	spinTime = 20 * time.Millisecond
@@ -50,7 +50,7 @@ func (b *Backend) await(ctx context.Context, e *driver.Event) error {
 	}
 }
 
-// awaitAll waits for all that a stream holds, no longer than for a block.
+// awaitAll waits for all that a stream holds, no longer than for a pass.
 func (b *Backend) awaitAll(ctx context.Context, s *driver.Stream) error {
 	if err := b.emptied.Record(s); err != nil {
 		return err

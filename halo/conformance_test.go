@@ -35,11 +35,11 @@ func freshEnd(nx, depth int) End {
 	return e
 }
 
-// fill writes the rows of rank for block: every value tells where it comes from.
-func fill(dst []byte, rank int, rows solver.Stripe, nx int, block uint64) {
+// fill writes the rows of rank for exchange: every value tells where it comes from.
+func fill(dst []byte, rank int, rows solver.Stripe, nx int, exchange solver.ExchangeNumber) {
 	for r := rows.Lo; r < rows.Hi; r++ {
 		for c := range nx {
-			v := uint64(rank)<<58 | (block&0xffff)<<42 | uint64(r)<<24 | uint64(c)
+			v := uint64(rank)<<58 | uint64(exchange&0xffff)<<42 | uint64(r)<<24 | uint64(c)
 			binary.LittleEndian.PutUint64(dst, v)
 			dst = dst[8:]
 		}
@@ -47,23 +47,23 @@ func fill(dst []byte, rank int, rows solver.Stripe, nx int, block uint64) {
 }
 
 // verify says where got differs from what fill writes.
-func verify(got []byte, rank int, rows solver.Stripe, nx int, block uint64) error {
+func verify(got []byte, rank int, rows solver.Stripe, nx int, exchange solver.ExchangeNumber) error {
 	want := make([]byte, len(got))
-	fill(want, rank, rows, nx, block)
+	fill(want, rank, rows, nx, exchange)
 	if bytes.Equal(got, want) {
 		return nil
 	}
 	for i := 0; i < len(got); i += 8 {
 		if g, w := binary.LittleEndian.Uint64(got[i:]), binary.LittleEndian.Uint64(want[i:]); g != w {
-			return fmt.Errorf("block %d, row %d, column %d: got rank %d block %d row %d column %d",
-				block, rows.Lo+i/8/nx, i/8%nx, g>>58, g>>42&0xffff, g>>24&0x3ffff, g&0xffffff)
+			return fmt.Errorf("exchange %d, row %d, column %d: got rank %d exchange %d row %d column %d",
+				exchange, rows.Lo+i/8/nx, i/8%nx, g>>58, g>>42&0xffff, g>>24&0x3ffff, g&0xffffff)
 		}
 	}
 	return nil
 }
 
-// play exchanges the blocks [first, first+count) on one end, as a rank does; at is called before each.
-func play(ctx context.Context, l Link, e End, first, count uint64, at func(block uint64)) error {
+// play exchanges the exchanges [first, first+count) on one end, as a rank does; at is called before each.
+func play(ctx context.Context, l Link, e End, first, count solver.ExchangeNumber, at func(exchange solver.ExchangeNumber)) error {
 	out, in := make([]byte, e.SendBytes()), make([]byte, e.RecvBytes())
 	for b := first; b < first+count; b++ {
 		if at != nil {
@@ -84,11 +84,11 @@ func play(ctx context.Context, l Link, e End, first, count uint64, at func(block
 	return nil
 }
 
-// both plays the blocks on both ends at once.
-func both(t *testing.T, a, b Link, e End, first, count uint64, at func(rank int, block uint64)) {
+// both plays the exchanges on both ends at once.
+func both(t *testing.T, a, b Link, e End, first, count solver.ExchangeNumber, at func(rank int, exchange solver.ExchangeNumber)) {
 	t.Helper()
 	if at == nil {
-		at = func(int, uint64) {}
+		at = func(int, solver.ExchangeNumber) {}
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)
@@ -99,7 +99,7 @@ func both(t *testing.T, a, b Link, e End, first, count uint64, at func(rank int,
 			end = e.Facing()
 		}
 		wg.Go(func() {
-			if err := play(ctx, l, end, first, count, func(block uint64) { at(end.Rank, block) }); err != nil {
+			if err := play(ctx, l, end, first, count, func(exchange solver.ExchangeNumber) { at(end.Rank, exchange) }); err != nil {
 				t.Error(err)
 				cancel(err)
 			}
@@ -190,18 +190,18 @@ func TestConformance(t *testing.T) {
 	for _, tr := range transports(t) {
 		t.Run(tr.name, func(t *testing.T) {
 			t.Run("sizes", func(t *testing.T) { testSizes(t, tr) })
-			t.Run("many blocks", func(t *testing.T) {
+			t.Run("many exchanges", func(t *testing.T) {
 				e := freshEnd(100, 3)
 				a, b := tr.must(t, e, long)
 				both(t, a, b, e, 0, 500, nil)
 			})
-			t.Run("first block 1000", func(t *testing.T) {
+			t.Run("first exchange 1000", func(t *testing.T) {
 				e := freshEnd(10, 2)
 				a, b := tr.must(t, e, long)
 				both(t, a, b, e, 1001, 20, nil)
 			})
 			t.Run("slow", func(t *testing.T) { testSlow(t, tr) })
-			t.Run("one block ahead", func(t *testing.T) { testAhead(t, tr) })
+			t.Run("one exchange ahead", func(t *testing.T) { testAhead(t, tr) })
 			t.Run("timeout", func(t *testing.T) { testTimeout(t, tr) })
 			t.Run("cancel", func(t *testing.T) { testCancel(t, tr) })
 			t.Run("close", func(t *testing.T) { testClose(t, tr) })
@@ -241,29 +241,29 @@ func testSlow(t *testing.T, tr transport) {
 	}
 }
 
-// testAhead lets one end send block b+1 before the other one receives block b.
+// testAhead lets one end send exchange b+1 before the other one receives exchange b.
 func testAhead(t *testing.T, tr transport) {
 	e := freshEnd(500, 2)
 	a, b := tr.must(t, e, long)
 	out, in := make([]byte, e.SendBytes()), make([]byte, e.RecvBytes())
-	send := func(l Link, rank int, rows solver.Stripe, block uint64) {
+	send := func(l Link, rank int, rows solver.Stripe, exchange solver.ExchangeNumber) {
 		t.Helper()
-		fill(out, rank, rows, e.NX, block)
-		if err := l.Send(t.Context(), block, out); err != nil {
+		fill(out, rank, rows, e.NX, exchange)
+		if err := l.Send(t.Context(), exchange, out); err != nil {
 			t.Fatal(err)
 		}
 	}
-	recv := func(l Link, rank int, rows solver.Stripe, block uint64) {
+	recv := func(l Link, rank int, rows solver.Stripe, exchange solver.ExchangeNumber) {
 		t.Helper()
-		if err := l.Recv(t.Context(), block, in); err != nil {
+		if err := l.Recv(t.Context(), exchange, in); err != nil {
 			t.Fatal(err)
 		}
-		if err := verify(in, rank, rows, e.NX, block); err != nil {
+		if err := verify(in, rank, rows, e.NX, exchange); err != nil {
 			t.Fatal(err)
 		}
 	}
 	send(a, e.Rank, e.Send, 0)
-	for i := range uint64(50) {
+	for i := range solver.ExchangeNumber(50) {
 		send(b, e.Neighbour, e.Recv, i)
 		recv(a, e.Neighbour, e.Recv, i)
 		send(a, e.Rank, e.Send, i+1)
@@ -279,11 +279,11 @@ func testTimeout(t *testing.T, tr transport) {
 	if !errors.As(err, &timeout) {
 		t.Fatalf("got %v, want a TimeoutError", err)
 	}
-	if timeout.Rank != 3 || timeout.Neighbour != 2 || timeout.Block != 17 || timeout.Sending {
+	if timeout.Rank != 3 || timeout.Neighbour != 2 || timeout.Exchange != 17 || timeout.Sending {
 		t.Errorf("wrong fields: %+v", timeout)
 	}
 	name, _, _ := strings.Cut(tr.name, ",")
-	want := "halo: rank 3 waited 20ms for the rows [120, 128) of block 17 from rank 2 (top side) over " + name
+	want := "halo: rank 3 waited 20ms for the rows [120, 128) of exchange 17 from rank 2 (top side) over " + name
 	if !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("got  %q\nwant %q", err, want)
 	}

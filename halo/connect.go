@@ -157,7 +157,7 @@ func (l *Links) Stats() (stats [2]*NATSStats) {
 	return stats
 }
 
-// Close closes the links. Call it when every rank has received its last block: a neighbour may still need what
+// Close closes the links. Call it when every rank has received its last exchange: a neighbour may still need what
 // this rank sent.
 func (l *Links) Close() error {
 	var errs []error

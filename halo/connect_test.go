@@ -67,7 +67,7 @@ func (w *world) connect(t testing.TB) ([]*Links, []error) {
 	return links, errs
 }
 
-// exchange plays blocks over all links at once.
+// exchange plays exchanges over all links at once.
 func (w *world) exchange(t *testing.T, links []*Links) {
 	t.Helper()
 	var wg sync.WaitGroup

@@ -16,7 +16,7 @@ var ErrClosed = errors.New("link closed")
 type TimeoutError struct {
 	Rank, Neighbour int
 	Side            solver.Side // of Rank
-	Block           uint64
+	Exchange        solver.ExchangeNumber
 	Rows            solver.Stripe // that did not come, or could not be handed over
 	Sending         bool          // the neighbour did not take the rows, rather than not send them
 	Transport       string
@@ -24,14 +24,14 @@ type TimeoutError struct {
 	Detail          string // what else is known; may be empty
 }
 
-// Error names the ranks, the rows, the block and the transport.
+// Error names the ranks, the rows, the exchange and the transport.
 func (e *TimeoutError) Error() string {
 	what, dir := "for", "from"
 	if e.Sending {
 		what, dir = "to hand over", "to"
 	}
-	s := fmt.Sprintf("halo: rank %d waited %v %s the rows %v of block %d %s rank %d (%s side) over %s",
-		e.Rank, e.Waited, what, e.Rows, e.Block, dir, e.Neighbour, e.Side, e.Transport)
+	s := fmt.Sprintf("halo: rank %d waited %v %s the rows %v of exchange %d %s rank %d (%s side) over %s",
+		e.Rank, e.Waited, what, e.Rows, e.Exchange, dir, e.Neighbour, e.Side, e.Transport)
 	if e.Detail != "" {
 		s += ": " + e.Detail
 	}
@@ -59,24 +59,24 @@ func mismatch[T comparable](field string, got, want T) error {
 	return &MismatchError{Field: field, Got: got, Want: want}
 }
 
-// wrap says which link and block err befell.
-func (e End) wrap(op string, block uint64, transport string, err error) error {
-	return fmt.Errorf("halo: rank %d, %s side: %s block %d, rank %d over %s: %w", e.Rank, e.Side, op, block, e.Neighbour, transport, err)
+// wrap says which link and exchange err befell.
+func (e End) wrap(op string, exchange solver.ExchangeNumber, transport string, err error) error {
+	return fmt.Errorf("halo: rank %d, %s side: %s exchange %d, rank %d over %s: %w", e.Rank, e.Side, op, exchange, e.Neighbour, transport, err)
 }
 
-func (e End) timeout(sending bool, block uint64, transport string, waited time.Duration, detail string) error {
+func (e End) timeout(sending bool, exchange solver.ExchangeNumber, transport string, waited time.Duration, detail string) error {
 	rows := e.Recv
 	if sending {
 		rows = e.Send
 	}
-	return &TimeoutError{Rank: e.Rank, Neighbour: e.Neighbour, Side: e.Side, Block: block, Rows: rows,
+	return &TimeoutError{Rank: e.Rank, Neighbour: e.Neighbour, Side: e.Side, Exchange: exchange, Rows: rows,
 		Sending: sending, Transport: transport, Waited: waited, Detail: detail}
 }
 
 // checkLen says whether a caller's buffer has the length that the link carries.
-func (e End) checkLen(op string, block uint64, transport string, got, want int) error {
+func (e End) checkLen(op string, exchange solver.ExchangeNumber, transport string, got, want int) error {
 	if got == want {
 		return nil
 	}
-	return e.wrap(op, block, transport, &MismatchError{Field: "bytes", Got: got, Want: want})
+	return e.wrap(op, exchange, transport, &MismatchError{Field: "bytes", Got: got, Want: want})
 }

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"sync"
 	"time"
+
+	"jacobi/solver"
 )
 
 // Faults are what a bad network does to messages, chosen by a seeded generator: the same seed and the same
@@ -21,7 +23,7 @@ type Faults struct {
 	Corrupt   float64       // one of its bits changes
 	Delay     float64       // it goes out up to MaxDelay later
 	MaxDelay  time.Duration // of a message, or of a call to a Link
-	// From message (or block) CutFrom on, CutCount are lost (CutCount < 0: all): a connection that is cut. A Link
+	// From message (or exchange) CutFrom on, CutCount are lost (CutCount < 0: all): a connection that is cut. A Link
 	// that is cut fails with ErrCut.
 	CutFrom  uint64
 	CutCount int64
@@ -110,7 +112,7 @@ func (p *FaultyPublisher) Close() error {
 	return nil
 }
 
-// Link returns l with calls delayed, and cut from block CutFrom on; the faults of single messages do not apply.
+// Link returns l with calls delayed, and cut from exchange CutFrom on; the faults of single messages do not apply.
 func (f Faults) Link(l Link) Link {
 	g := f
 	g.Seed++
@@ -123,22 +125,22 @@ type faultyLink struct {
 	send, recv *rand.Rand // Send and Recv may run at the same time
 }
 
-func (l *faultyLink) Send(ctx context.Context, block uint64, rows []byte) error {
-	if err := l.harm(ctx, l.send, block); err != nil {
+func (l *faultyLink) Send(ctx context.Context, exchange solver.ExchangeNumber, rows []byte) error {
+	if err := l.harm(ctx, l.send, exchange); err != nil {
 		return err
 	}
-	return l.Link.Send(ctx, block, rows)
+	return l.Link.Send(ctx, exchange, rows)
 }
 
-func (l *faultyLink) Recv(ctx context.Context, block uint64, rows []byte) error {
-	if err := l.harm(ctx, l.recv, block); err != nil {
+func (l *faultyLink) Recv(ctx context.Context, exchange solver.ExchangeNumber, rows []byte) error {
+	if err := l.harm(ctx, l.recv, exchange); err != nil {
 		return err
 	}
-	return l.Link.Recv(ctx, block, rows)
+	return l.Link.Recv(ctx, exchange, rows)
 }
 
-func (l *faultyLink) harm(ctx context.Context, r *rand.Rand, block uint64) error {
-	if l.faults.cut(block) {
+func (l *faultyLink) harm(ctx context.Context, r *rand.Rand, exchange solver.ExchangeNumber) error {
+	if l.faults.cut(uint64(exchange)) {
 		return ErrCut
 	}
 	wait, share := r.Float64() < l.faults.Delay, r.Float64()

@@ -16,11 +16,11 @@ import (
 //	 6 side     u8         44 hi       u32   row after the last one
 //	 7 dtype    u8         48 nx       u32   values a row
 //	 8 run      [16]byte   52 part     u32
-//	24 block    u64        56 parts    u32
+//	24 exchange    u64        56 parts    u32
 //	                       60 length   u32   bytes of the payload
 //	                       64 crc      u32   CRC-32C of the bytes before it and of the payload
 //
-// The rows of a block, total bytes, travel in parts: with size = ceil(total/parts), part i holds the bytes
+// The rows of a exchange, total bytes, travel in parts: with size = ceil(total/parts), part i holds the bytes
 // [i*size, min((i+1)*size, total)).
 const (
 	headerSize   = 68
@@ -35,7 +35,7 @@ type kind uint8
 const (
 	kindRows    kind = 1 // the payload is a part of the rows [lo, hi) of the sender
 	kindAsk     kind = 2 // the sender lacks the rows [lo, hi) of the receiver; the payload is a bitmap of the parts it has, or empty
-	kindPending kind = 3 // answers kindAsk: the sender has not come to that block yet
+	kindPending kind = 3 // answers kindAsk: the sender has not come to that exchange yet
 )
 
 // String returns the kind's name.
@@ -57,7 +57,7 @@ type frame struct {
 	side     solver.Side // of the sender
 	dtype    solver.DType
 	run      RunID
-	block    uint64
+	exchange solver.ExchangeNumber
 	sender   uint32
 	receiver uint32
 	lo, hi   uint32
@@ -82,7 +82,7 @@ func (f *frame) header(dst []byte, length int) {
 	le.PutUint32(dst, frameMagic)
 	dst[4], dst[5], dst[6], dst[7] = frameVersion, byte(f.kind), byte(f.side), byte(f.dtype)
 	copy(dst[8:24], f.run[:])
-	le.PutUint64(dst[24:], f.block)
+	le.PutUint64(dst[24:], uint64(f.exchange))
 	le.PutUint32(dst[32:], f.sender)
 	le.PutUint32(dst[36:], f.receiver)
 	le.PutUint32(dst[40:], f.lo)
@@ -115,7 +115,7 @@ func parseFrame(msg []byte) (f frame, payload []byte, err error) {
 	}
 	f = frame{
 		kind: kind(msg[5]), side: solver.Side(msg[6]), dtype: solver.DType(msg[7]),
-		run: RunID(msg[8:24]), block: le.Uint64(msg[24:]),
+		run: RunID(msg[8:24]), exchange: solver.ExchangeNumber(le.Uint64(msg[24:])),
 		sender: le.Uint32(msg[32:]), receiver: le.Uint32(msg[36:]),
 		lo: le.Uint32(msg[40:]), hi: le.Uint32(msg[44:]), nx: le.Uint32(msg[48:]),
 		part: le.Uint32(msg[52:]), parts: le.Uint32(msg[56:]),
@@ -124,12 +124,12 @@ func parseFrame(msg []byte) (f frame, payload []byte, err error) {
 }
 
 // frame returns the header of a frame that this end sends.
-func (e *End) frame(k kind, block uint64) frame {
+func (e *End) frame(k kind, exchange solver.ExchangeNumber) frame {
 	rows := e.Send
 	if k == kindAsk {
 		rows = e.Recv
 	}
-	return frame{kind: k, side: e.Side, dtype: e.DType, run: e.Run, block: block,
+	return frame{kind: k, side: e.Side, dtype: e.DType, run: e.Run, exchange: exchange,
 		sender: uint32(e.Rank), receiver: uint32(e.Neighbour),
 		lo: uint32(rows.Lo), hi: uint32(rows.Hi), nx: uint32(e.NX), part: 0, parts: 1}
 }

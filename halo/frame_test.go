@@ -26,7 +26,7 @@ func TestFrameRoundTrip(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := frame{kind: kindRows, side: solver.Bottom, dtype: solver.Float64, run: testRun, block: 17,
+	want := frame{kind: kindRows, side: solver.Bottom, dtype: solver.Float64, run: testRun, exchange: 17,
 		sender: 2, receiver: 3, lo: 120, hi: 128, nx: 1024, part: 2, parts: 5}
 	if f != want {
 		t.Errorf("got  %+v\nwant %+v", f, want)

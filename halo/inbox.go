@@ -10,28 +10,29 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"jacobi/internal/awake"
+	"jacobi/solver"
 )
 
-// inbox collects the parts of the two blocks that can be under way: the one that Recv waits for, or will, and
+// inbox collects the parts of the two exchanges that can be under way: the one that Recv waits for, or will, and
 // the one after it.
 type inbox struct {
 	mu         sync.Mutex
-	total      int // bytes of a block's rows
+	total      int // bytes of a exchange's rows
 	sets       [2]inset
-	next       uint64 // the least block that Recv has not returned
-	progress   uint64 // new parts so far
-	broken     error  // the ends do not agree; Recv fails
-	refusal    error  // why a frame was refused last
+	next       solver.ExchangeNumber // the least exchange that Recv has not returned
+	progress   uint64                // new parts so far
+	broken     error                 // the ends do not agree; Recv fails
+	refusal    error                 // why a frame was refused last
 	ready      chan struct{}
 	duplicates atomic.Uint64
 }
 
-// inset is one block. parts hold the payloads of the messages that came, nil where none did.
+// inset is one exchange. parts hold the payloads of the messages that came, nil where none did.
 type inset struct {
-	used  bool
-	block uint64
-	have  int
-	parts [][]byte
+	used     bool
+	exchange solver.ExchangeNumber
+	have     int
+	parts    [][]byte
 }
 
 func (in *inbox) init(total int) {
@@ -87,18 +88,18 @@ func (in *inbox) add(f *frame, payload []byte) error {
 	}
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if f.block < in.next {
+	if f.exchange < in.next {
 		in.duplicates.Add(1)
 		return nil
 	}
-	s := in.at(f.block)
+	s := in.at(f.exchange)
 	switch {
-	case s.used && s.block > f.block:
-		return fmt.Errorf("block %d after block %d", f.block, s.block)
-	case s.used && s.block < f.block:
-		return fmt.Errorf("block %d before block %d was taken: a sender is at most one block ahead", f.block, s.block)
+	case s.used && s.exchange > f.exchange:
+		return fmt.Errorf("exchange %d after exchange %d", f.exchange, s.exchange)
+	case s.used && s.exchange < f.exchange:
+		return fmt.Errorf("exchange %d before exchange %d was taken: a sender is at most one exchange ahead", f.exchange, s.exchange)
 	case !s.used:
-		*s = inset{used: true, block: f.block, parts: append(s.parts[:0], make([][]byte, f.parts)...)}
+		*s = inset{used: true, exchange: f.exchange, parts: append(s.parts[:0], make([][]byte, f.parts)...)}
 	case len(s.parts) != int(f.parts):
 		return &MismatchError{Field: "parts", Got: f.parts, Want: len(s.parts)}
 	}
@@ -115,15 +116,15 @@ func (in *inbox) add(f *frame, payload []byte) error {
 	return nil
 }
 
-// take copies the block into rows if it is all there.
-func (in *inbox) take(block uint64, rows []byte) (bool, error) {
+// take copies the exchange into rows if it is all there.
+func (in *inbox) take(exchange solver.ExchangeNumber, rows []byte) (bool, error) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if in.broken != nil {
 		return false, in.broken
 	}
-	in.next = max(in.next, block)
-	s := in.set(block)
+	in.next = max(in.next, exchange)
+	s := in.set(exchange)
 	if s == nil || s.have < len(s.parts) {
 		return false, nil
 	}
@@ -132,33 +133,33 @@ func (in *inbox) take(block uint64, rows []byte) (bool, error) {
 		s.parts[i] = nil
 	}
 	s.used = false
-	in.next = block + 1
+	in.next = exchange + 1
 	return true, nil
 }
 
-// at returns the place of block; it lets go of a block before next, which nobody will ask for.
-func (in *inbox) at(block uint64) *inset {
-	s := &in.sets[block%2]
-	if s.used && s.block < in.next {
+// at returns the place of exchange; it lets go of a exchange before next, which nobody will ask for.
+func (in *inbox) at(exchange solver.ExchangeNumber) *inset {
+	s := &in.sets[exchange%2]
+	if s.used && s.exchange < in.next {
 		s.used = false
 	}
 	return s
 }
 
-// set returns what has come of block, or nil.
-func (in *inbox) set(block uint64) *inset {
-	s := in.at(block)
-	if !s.used || s.block != block {
+// set returns what has come of exchange, or nil.
+func (in *inbox) set(exchange solver.ExchangeNumber) *inset {
+	s := in.at(exchange)
+	if !s.used || s.exchange != exchange {
 		return nil
 	}
 	return s
 }
 
-// has returns the bitmap of the parts of block that came, nil if none did, and the count of all parts so far.
-func (in *inbox) has(block uint64) (bitmap []byte, progress uint64) {
+// has returns the bitmap of the parts of exchange that came, nil if none did, and the count of all parts so far.
+func (in *inbox) has(exchange solver.ExchangeNumber) (bitmap []byte, progress uint64) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if s := in.set(block); s != nil {
+	if s := in.set(exchange); s != nil {
 		bitmap = make([]byte, (len(s.parts)+7)/8)
 		for i, p := range s.parts {
 			if p != nil {
@@ -170,35 +171,35 @@ func (in *inbox) has(block uint64) (bitmap []byte, progress uint64) {
 }
 
 // Recv waits for the neighbour's rows, and asks for them again and again when nothing comes. One call at a time.
-func (l *NATSLink) Recv(ctx context.Context, block uint64, rows []byte) error {
-	if err := l.end.checkLen("receive", block, TransportNATS, len(rows), l.end.RecvBytes()); err != nil {
+func (l *NATSLink) Recv(ctx context.Context, exchange solver.ExchangeNumber, rows []byte) error {
+	if err := l.end.checkLen("receive", exchange, TransportNATS, len(rows), l.end.RecvBytes()); err != nil {
 		return err
 	}
 	if err := l.usable(ctx); err != nil {
-		return l.end.wrap("receive", block, TransportNATS, err)
+		return l.end.wrap("receive", exchange, TransportNATS, err)
 	}
-	if ok, err := l.in.take(block, rows); err != nil {
-		return l.end.wrap("receive", block, TransportNATS, err)
+	if ok, err := l.in.take(exchange, rows); err != nil {
+		return l.end.wrap("receive", exchange, TransportNATS, err)
 	} else if ok {
 		return nil
 	}
-	w := waiter{link: l, block: block, patience: l.opts.AskAfter, pending: l.pending.Load()}
+	w := waiter{link: l, exchange: exchange, patience: l.opts.AskAfter, pending: l.pending.Load()}
 	w.limit = awake.Of(ctx).Limit(l.opts.Timeout)
-	_, w.progress = l.in.has(block)
+	_, w.progress = l.in.has(exchange)
 	timer := time.NewTimer(w.nap())
 	defer timer.Stop()
 	for {
 		var err error
 		select {
 		case <-l.in.ready:
-			ok, failed := l.in.take(block, rows)
+			ok, failed := l.in.take(exchange, rows)
 			if ok {
 				return nil
 			}
 			err = failed
 		case <-timer.C:
 			if w.limit.Left() <= 0 {
-				return l.end.timeout(false, block, TransportNATS, l.opts.Timeout, w.detail())
+				return l.end.timeout(false, exchange, TransportNATS, l.opts.Timeout, w.detail())
 			}
 			err = w.ask()
 			timer.Reset(w.nap())
@@ -208,7 +209,7 @@ func (l *NATSLink) Recv(ctx context.Context, block uint64, rows []byte) error {
 			err = context.Cause(ctx)
 		}
 		if err != nil {
-			return l.end.wrap("receive", block, TransportNATS, err)
+			return l.end.wrap("receive", exchange, TransportNATS, err)
 		}
 	}
 }
@@ -216,7 +217,7 @@ func (l *NATSLink) Recv(ctx context.Context, block uint64, rows []byte) error {
 // waiter is one Recv that has to wait.
 type waiter struct {
 	link     *NATSLink
-	block    uint64
+	exchange solver.ExchangeNumber
 	limit    awake.Limit
 	patience time.Duration // until the next request
 	asked    int
@@ -235,7 +236,7 @@ func (w *waiter) ask() error {
 	if l.opts.Conn.Status() == nats.CLOSED {
 		return nats.ErrConnectionClosed
 	}
-	has, progress := l.in.has(w.block)
+	has, progress := l.in.has(w.exchange)
 	if progress != w.progress {
 		w.progress = progress
 		return nil
@@ -243,7 +244,7 @@ func (w *waiter) ask() error {
 	w.asked++
 	l.asked.Add(1)
 	w.patience = min(2*w.patience, l.opts.AskMost)
-	f := l.end.frame(kindAsk, w.block)
+	f := l.end.frame(kindAsk, w.exchange)
 	msg := make([]byte, headerSize+len(has))
 	f.put(msg, has)
 	return l.publish(l.ask, msg)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"jacobi/solver"
 )
 
 // TransportMemory is the name of the transport within one process.
@@ -36,10 +38,10 @@ func sameLink(a, b End) error {
 	return b.agrees(&g)
 }
 
-// letter is the rows of one block on their way.
+// letter is the rows of one exchange on their way.
 type letter struct {
-	block uint64
-	rows  []byte
+	exchange solver.ExchangeNumber
+	rows     []byte
 }
 
 // pipe carries rows one way: two buffers, in one channel or the other.
@@ -61,46 +63,46 @@ type memoryLink struct {
 	once    sync.Once
 }
 
-func (l *memoryLink) Send(ctx context.Context, block uint64, rows []byte) error {
-	if err := l.end.checkLen("send", block, TransportMemory, len(rows), l.end.SendBytes()); err != nil {
+func (l *memoryLink) Send(ctx context.Context, exchange solver.ExchangeNumber, rows []byte) error {
+	if err := l.end.checkLen("send", exchange, TransportMemory, len(rows), l.end.SendBytes()); err != nil {
 		return err
 	}
-	m, err := l.take(ctx, l.out.free, true, block)
+	m, err := l.take(ctx, l.out.free, true, exchange)
 	if err != nil {
 		return err
 	}
 	copy(m.rows, rows)
-	m.block = block
+	m.exchange = exchange
 	l.out.full <- m // has room for both buffers
 	return nil
 }
 
-func (l *memoryLink) Recv(ctx context.Context, block uint64, rows []byte) error {
-	if err := l.end.checkLen("receive", block, TransportMemory, len(rows), l.end.RecvBytes()); err != nil {
+func (l *memoryLink) Recv(ctx context.Context, exchange solver.ExchangeNumber, rows []byte) error {
+	if err := l.end.checkLen("receive", exchange, TransportMemory, len(rows), l.end.RecvBytes()); err != nil {
 		return err
 	}
-	m, err := l.take(ctx, l.in.full, false, block)
+	m, err := l.take(ctx, l.in.full, false, exchange)
 	if err != nil {
 		return err
 	}
 	copy(rows, m.rows)
-	err = mismatch("block", m.block, block)
+	err = mismatch("exchange", m.exchange, exchange)
 	l.in.free <- m
 	if err != nil {
-		return l.end.wrap("receive", block, TransportMemory, err)
+		return l.end.wrap("receive", exchange, TransportMemory, err)
 	}
 	return nil
 }
 
 // take receives from c, and ends with ctx, the link or the timeout.
-func (l *memoryLink) take(ctx context.Context, c chan letter, sending bool, block uint64) (letter, error) {
+func (l *memoryLink) take(ctx context.Context, c chan letter, sending bool, exchange solver.ExchangeNumber) (letter, error) {
 	op := "receive"
 	if sending {
 		op = "send"
 	}
 	select {
 	case <-l.closed:
-		return letter{}, l.end.wrap(op, block, TransportMemory, ErrClosed)
+		return letter{}, l.end.wrap(op, exchange, TransportMemory, ErrClosed)
 	default:
 	}
 	select {
@@ -114,11 +116,11 @@ func (l *memoryLink) take(ctx context.Context, c chan letter, sending bool, bloc
 	case m := <-c:
 		return m, nil
 	case <-l.closed:
-		return letter{}, l.end.wrap(op, block, TransportMemory, ErrClosed)
+		return letter{}, l.end.wrap(op, exchange, TransportMemory, ErrClosed)
 	case <-ctx.Done():
-		return letter{}, l.end.wrap(op, block, TransportMemory, context.Cause(ctx))
+		return letter{}, l.end.wrap(op, exchange, TransportMemory, context.Cause(ctx))
 	case <-timer.C:
-		return letter{}, l.end.timeout(sending, block, TransportMemory, l.timeout, "")
+		return letter{}, l.end.timeout(sending, exchange, TransportMemory, l.timeout, "")
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"jacobi/solver"
+
 	"github.com/nats-io/nats.go"
 	"go.uber.org/zap"
 )
@@ -60,7 +62,7 @@ type NATSOptions struct {
 	MaxFrame  int           // bytes; more is split; default DefaultMaxFrame; never above the server's max_payload
 	AskAfter  time.Duration // a receiver asks again when nothing came for so long; default DefaultAskAfter
 	AskMost   time.Duration // and doubles its patience up to this; default DefaultAskMost
-	Pending   int           // bytes of frames that may wait for this rank before the client drops them; default pendingBytes, or 8 blocks
+	Pending   int           // bytes of frames that may wait for this rank before the client drops them; default pendingBytes, or 8 exchanges
 }
 
 // NATSStats counts what befell a link.
@@ -71,19 +73,19 @@ type NATSStats struct {
 	Refused    uint64 // frames that do not belong to the link, or came damaged
 	Lost       uint64 // frames that the client could not take, for instance during a reconnection
 	Dropped    uint64 // frames that came faster than this rank took them
-	// MostBytes is what frames can take at most: those of two blocks kept for the neighbour, and those of two blocks, and the pending
+	// MostBytes is what frames can take at most: those of two exchanges kept for the neighbour, and those of two exchanges, and the pending
 	// ones, that came from it.
 	MostBytes int64
 }
 
 // NATSLink is a Link over core NATS, which delivers at most once and promises order only while the connection
 // lives. Frames go to PREFIX.halo.RECEIVER.SIDE, the receiver's side. Each end keeps what it sent last:
-// because the exchange is symmetric, an end that sends block b+2 has received b+1, so its neighbour has b, and two
-// blocks suffice. A receiver that waits asks again on PREFIX.halo.SENDER.SIDE.ask; the sender's subscription answers, also
+// because the exchange is symmetric, an end that sends exchange b+2 has received b+1, so its neighbour has b, and two
+// exchanges suffice. A receiver that waits asks again on PREFIX.halo.SENDER.SIDE.ask; the sender's subscription answers, also
 // while the sender computes. Duplicates and reorderings change nothing.
 //
-// The last block is the exception: an end may have received it while its neighbour still lacks it. So
-// the owner keeps its links open until all ranks have received their last block (the end of a run is a barrier).
+// The last exchange is the exception: an end may have received it while its neighbour still lacks it. So
+// the owner keeps its links open until all ranks have received their last exchange (the end of a run is a barrier).
 type NATSLink struct {
 	end     End
 	opts    NATSOptions
@@ -205,17 +207,17 @@ func (l *NATSLink) subscribe(ctx context.Context, subject string) error {
 }
 
 // Send hands the rows to the client, and keeps them; it does not wait for the neighbour.
-func (l *NATSLink) Send(ctx context.Context, block uint64, rows []byte) error {
-	if err := l.end.checkLen("send", block, TransportNATS, len(rows), l.end.SendBytes()); err != nil {
+func (l *NATSLink) Send(ctx context.Context, exchange solver.ExchangeNumber, rows []byte) error {
+	if err := l.end.checkLen("send", exchange, TransportNATS, len(rows), l.end.SendBytes()); err != nil {
 		return err
 	}
 	if err := l.usable(ctx); err != nil {
-		return l.end.wrap("send", block, TransportNATS, err)
+		return l.end.wrap("send", exchange, TransportNATS, err)
 	}
 	l.out.mu.Lock()
 	defer l.out.mu.Unlock()
-	if err := l.out.keep(block, rows, func(frame []byte) error { return l.publish(l.subject, frame) }); err != nil {
-		return l.end.wrap("send", block, TransportNATS, err)
+	if err := l.out.keep(exchange, rows, func(frame []byte) error { return l.publish(l.subject, frame) }); err != nil {
+		return l.end.wrap("send", exchange, TransportNATS, err)
 	}
 	return nil
 }
@@ -246,7 +248,7 @@ func (l *NATSLink) publish(subject string, data []byte) error {
 	return nil
 }
 
-// onAsk answers the neighbour that lacks a block. It runs on the subscription's goroutine.
+// onAsk answers the neighbour that lacks a exchange. It runs on the subscription's goroutine.
 func (l *NATSLink) onAsk(m *nats.Msg) {
 	f, has, err := parseFrame(m.Data)
 	if err == nil {
@@ -264,10 +266,10 @@ func (l *NATSLink) onAsk(m *nats.Msg) {
 	}
 	l.out.mu.Lock()
 	defer l.out.mu.Unlock()
-	frames, state := l.out.find(f.block)
+	frames, state := l.out.find(f.exchange)
 	switch state {
 	case outPending:
-		answer := l.end.frame(kindPending, f.block)
+		answer := l.end.frame(kindPending, f.exchange)
 		frames = [][]byte{make([]byte, headerSize)}
 		answer.put(frames[0], nil)
 		has = nil
@@ -280,7 +282,7 @@ func (l *NATSLink) onAsk(m *nats.Msg) {
 		}
 		l.resent.Add(1)
 		if err := l.publish(l.subject, frame); err != nil {
-			l.opts.Log.Warn("cannot send rows again", zap.Error(l.end.wrap("resend", f.block, TransportNATS, err)))
+			l.opts.Log.Warn("cannot send rows again", zap.Error(l.end.wrap("resend", f.exchange, TransportNATS, err)))
 			return
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"jacobi/solver"
+
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"go.uber.org/zap"
@@ -87,7 +89,7 @@ func TestNATSFaults(t *testing.T) {
 	}
 }
 
-// TestNATSRestart stops the server in the middle of an exchange, at a block of one rank, and starts it again.
+// TestNATSRestart stops the server in the middle of an exchange, at a exchange of one rank, and starts it again.
 func TestNATSRestart(t *testing.T) {
 	s := serve(t, &server.Options{})
 	e := freshEnd(1000, 4)
@@ -96,8 +98,8 @@ func TestNATSRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	closeAfter(t, a, b)
-	both(t, a, b, e, 0, 100, func(rank int, block uint64) {
-		if rank == e.Rank && block%30 == 10 {
+	both(t, a, b, e, 0, 100, func(rank int, exchange solver.ExchangeNumber) {
+		if rank == e.Rank && exchange%30 == 10 {
 			s.stop()
 			s.start(t)
 		}
@@ -114,8 +116,8 @@ func TestNATSDisconnect(t *testing.T) {
 		t.Fatal(err)
 	}
 	closeAfter(t, a, b)
-	both(t, a, b, e, 0, 60, func(rank int, block uint64) {
-		if rank == e.Rank && block%10 == 5 {
+	both(t, a, b, e, 0, 60, func(rank int, exchange solver.ExchangeNumber) {
+		if rank == e.Rank && exchange%10 == 5 {
 			if err := cb.ForceReconnect(); err != nil {
 				t.Error(err)
 			}
@@ -379,7 +381,7 @@ func BenchmarkExchange(b *testing.B) {
 			b.Run(fmt.Sprintf("%s/%d", tr.name, 8*values), func(b *testing.B) {
 				e := freshEnd(values, 1)
 				x, y := tr.must(b, e, long)
-				n := uint64(b.N)
+				n := solver.ExchangeNumber(b.N)
 				exchange := func(l Link) {
 					rows := make([]byte, 8*values)
 					for i := range n {
@@ -405,15 +407,15 @@ func BenchmarkExchange(b *testing.B) {
 // for again.
 func TestNATSSlowConsumer(t *testing.T) {
 	s := serve(t, &server.Options{})
-	e := freshEnd(1000, 4) // blocks of 32 KB
+	e := freshEnd(1000, 4) // exchanges of 32 KB
 	o := impatient()
 	o.MaxFrame, o.Pending = 1000, 4000
 	a, b := faulty(t, s, e, o, Faults{})
 	rows := make([]byte, e.SendBytes())
 	b.in.mu.Lock() // the first frame waits here, four more may queue
-	for block := range uint64(2) {
-		fill(rows, e.Rank, e.Send, e.NX, block)
-		if err := a.Send(t.Context(), block, rows); err != nil {
+	for exchange := range solver.ExchangeNumber(2) {
+		fill(rows, e.Rank, e.Send, e.NX, exchange)
+		if err := a.Send(t.Context(), exchange, rows); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -422,14 +424,14 @@ func TestNATSSlowConsumer(t *testing.T) {
 	}
 	b.in.mu.Unlock()
 	got := make([]byte, len(rows))
-	for block := range uint64(2) {
-		fill(rows, e.Rank, e.Send, e.NX, block)
-		if err := b.Recv(t.Context(), block, got); err != nil || !bytes.Equal(got, rows) {
-			t.Fatalf("block %d: %v, or other rows", block, err)
+	for exchange := range solver.ExchangeNumber(2) {
+		fill(rows, e.Rank, e.Send, e.NX, exchange)
+		if err := b.Recv(t.Context(), exchange, got); err != nil || !bytes.Equal(got, rows) {
+			t.Fatalf("exchange %d: %v, or other rows", exchange, err)
 		}
 	}
 	parts := (e.RecvBytes() + 1000 - headerSize - 1) / (1000 - headerSize)
-	most := int64(2*(e.RecvBytes()+parts*headerSize) + 2*e.SendBytes() + 2*4000) // of b: two blocks kept, two received, two queues
+	most := int64(2*(e.RecvBytes()+parts*headerSize) + 2*e.SendBytes() + 2*4000) // of b: two exchanges kept, two received, two queues
 	if n := b.Stats(); n.Asked == 0 || n.Dropped == 0 || n.MostBytes != most {
 		t.Errorf("%+v, want frames dropped and asked for, and at most %d bytes", n, most)
 	}

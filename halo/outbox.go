@@ -3,23 +3,25 @@ package halo
 import (
 	"fmt"
 	"sync"
+
+	"jacobi/solver"
 )
 
-// outbox keeps the frames of the last two blocks sent, for a neighbour that lacks them. Its buffers are made
+// outbox keeps the frames of the last two exchanges sent, for a neighbour that lacks them. Its buffers are made
 // once; mu guards them and is held while they are published.
 type outbox struct {
 	mu   sync.Mutex
 	end  *End
 	size int // bytes of rows in a frame
 	sets [2]outset
-	next uint64 // the least block that was not sent yet
+	next solver.ExchangeNumber // the least exchange that was not sent yet
 }
 
-// outset is one block, ready to send.
+// outset is one exchange, ready to send.
 type outset struct {
-	used   bool
-	block  uint64
-	frames [][]byte
+	used     bool
+	exchange solver.ExchangeNumber
+	frames   [][]byte
 }
 
 func (o *outbox) init(end *End, maxFrame int) error {
@@ -54,12 +56,12 @@ func (o *outbox) bytes() (n int64) {
 	return n
 }
 
-// keep replaces the block before the last by this one, and passes its frames to send, each as soon as it is made.
-func (o *outbox) keep(block uint64, rows []byte, send func(frame []byte) error) error {
-	s := &o.sets[block%2]
-	s.used, s.block = false, block // until all frames are made
-	o.next = block + 1
-	f := o.end.frame(kindRows, block)
+// keep replaces the exchange before the last by this one, and passes its frames to send, each as soon as it is made.
+func (o *outbox) keep(exchange solver.ExchangeNumber, rows []byte, send func(frame []byte) error) error {
+	s := &o.sets[exchange%2]
+	s.used, s.exchange = false, exchange // until all frames are made
+	o.next = exchange + 1
+	f := o.end.frame(kindRows, exchange)
 	f.parts = uint32(len(s.frames))
 	for i, frame := range s.frames {
 		f.part = uint32(i)
@@ -78,15 +80,15 @@ type outState int
 
 const (
 	outKept    outState = iota // the frames are there
-	outPending                 // the block was not sent yet
+	outPending                 // the exchange was not sent yet
 	outGone                    // the neighbour has received it
 )
 
-func (o *outbox) find(block uint64) ([][]byte, outState) {
-	if s := &o.sets[block%2]; s.used && s.block == block {
+func (o *outbox) find(exchange solver.ExchangeNumber) ([][]byte, outState) {
+	if s := &o.sets[exchange%2]; s.used && s.exchange == exchange {
 		return s.frames, outKept
 	}
-	if block >= o.next {
+	if exchange >= o.next {
 		return nil, outPending
 	}
 	return nil, outGone

@@ -10,6 +10,7 @@ import (
 
 	"jacobi/internal/awake"
 	"jacobi/internal/shm"
+	"jacobi/solver"
 )
 
 // TransportShared is the name of the transport between processes of one node.
@@ -19,11 +20,11 @@ const TransportShared = "shared memory"
 //
 //	word ready; the headers of a frame each way (the creator's idea of the link)
 //	for each way, the creator's first:
-//	  word sent: blocks put into the ring so far, modulo 2^32; the sender sets it
-//	  word taken: blocks copied out of it; the receiver sets it
+//	  word sent: exchanges put into the ring so far, modulo 2^32; the sender sets it
+//	  word taken: exchanges copied out of it; the receiver sets it
 //	  2 slots of a frame header and the rows
 //
-// Two slots are enough: a sender is at most one block ahead, so slot b mod 2 is free when block b+2 comes.
+// Two slots are enough: a sender is at most one exchange ahead, so slot b mod 2 is free when exchange b+2 comes.
 const (
 	slots     = 2
 	headerGap = 128 // a frame header, rounded up
@@ -115,7 +116,7 @@ func sameSegment(seg *shm.Segment, end End) error {
 	return mismatch("bytes of a segment", len(seg.Bytes()), want)
 }
 
-// ring is one way of a link. count is the number of blocks that this end has sent or taken, modulo 2^32.
+// ring is one way of a link. count is the number of exchanges that this end has sent or taken, modulo 2^32.
 type ring struct {
 	mu          sync.Mutex // held while a call uses the segment
 	count       uint32
@@ -143,38 +144,38 @@ type sharedLink struct {
 	closed  atomic.Bool
 }
 
-func (l *sharedLink) Send(ctx context.Context, block uint64, rows []byte) error {
-	if err := l.end.checkLen("send", block, TransportShared, len(rows), l.end.SendBytes()); err != nil {
+func (l *sharedLink) Send(ctx context.Context, exchange solver.ExchangeNumber, rows []byte) error {
+	if err := l.end.checkLen("send", exchange, TransportShared, len(rows), l.end.SendBytes()); err != nil {
 		return err
 	}
 	r := l.out
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := l.wait(ctx, r.taken, true, block, func(taken uint32) bool { return r.count-taken < slots }); err != nil {
+	if err := l.wait(ctx, r.taken, true, exchange, func(taken uint32) bool { return r.count-taken < slots }); err != nil {
 		return err
 	}
 	slot := r.count % slots
 	copy(r.rows[slot], rows)
-	f := l.end.frame(kindRows, block)
+	f := l.end.frame(kindRows, exchange)
 	f.put(r.header[slot], nil) // ordered memory needs no checksum of the rows
 	r.count++
 	r.sent.Store(r.count)
 	return nil
 }
 
-func (l *sharedLink) Recv(ctx context.Context, block uint64, rows []byte) error {
-	if err := l.end.checkLen("receive", block, TransportShared, len(rows), l.end.RecvBytes()); err != nil {
+func (l *sharedLink) Recv(ctx context.Context, exchange solver.ExchangeNumber, rows []byte) error {
+	if err := l.end.checkLen("receive", exchange, TransportShared, len(rows), l.end.RecvBytes()); err != nil {
 		return err
 	}
 	r := l.in
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := l.wait(ctx, r.sent, false, block, func(sent uint32) bool { return sent != r.count }); err != nil {
+	if err := l.wait(ctx, r.sent, false, exchange, func(sent uint32) bool { return sent != r.count }); err != nil {
 		return err
 	}
 	slot := r.count % slots
-	if err := l.expect(r.header[slot], block); err != nil {
-		return l.end.wrap("receive", block, TransportShared, err)
+	if err := l.expect(r.header[slot], exchange); err != nil {
+		return l.end.wrap("receive", exchange, TransportShared, err)
 	}
 	copy(rows, r.rows[slot])
 	r.count++
@@ -182,7 +183,7 @@ func (l *sharedLink) Recv(ctx context.Context, block uint64, rows []byte) error 
 	return nil
 }
 
-func (l *sharedLink) expect(header []byte, block uint64) error {
+func (l *sharedLink) expect(header []byte, exchange solver.ExchangeNumber) error {
 	f, _, err := parseFrame(header)
 	if err != nil {
 		return err
@@ -193,16 +194,16 @@ func (l *sharedLink) expect(header []byte, block uint64) error {
 	if err := l.end.agrees(&f); err != nil {
 		return err
 	}
-	return mismatch("block", f.block, block)
+	return mismatch("exchange", f.exchange, exchange)
 }
 
-func (l *sharedLink) wait(ctx context.Context, w *shm.Word, sending bool, block uint64, ready func(uint32) bool) error {
+func (l *sharedLink) wait(ctx context.Context, w *shm.Word, sending bool, exchange solver.ExchangeNumber, ready func(uint32) bool) error {
 	op := "receive"
 	if sending {
 		op = "send"
 	}
 	if l.closed.Load() {
-		return l.end.wrap(op, block, TransportShared, ErrClosed)
+		return l.end.wrap(op, exchange, TransportShared, ErrClosed)
 	}
 	if ready(w.Load()) {
 		return nil
@@ -215,11 +216,11 @@ func (l *sharedLink) wait(ctx context.Context, w *shm.Word, sending bool, block 
 	}
 	switch {
 	case l.closed.Load():
-		return l.end.wrap(op, block, TransportShared, ErrClosed)
+		return l.end.wrap(op, exchange, TransportShared, ErrClosed)
 	case errors.Is(err, os.ErrDeadlineExceeded) && ctx.Err() == nil:
-		return l.end.timeout(sending, block, TransportShared, l.opts.Timeout, "")
+		return l.end.timeout(sending, exchange, TransportShared, l.opts.Timeout, "")
 	case err != nil:
-		return l.end.wrap(op, block, TransportShared, err)
+		return l.end.wrap(op, exchange, TransportShared, err)
 	}
 	return nil
 }

@@ -32,12 +32,13 @@ func (l Layout) Check() error {
 	return nil
 }
 
-// CheckBlock refuses a block of more than most sweeps, or one that reads beyond the halo.
-func (l Layout) CheckBlock(b Block, most int) error {
+// CheckPass refuses a pass of more than most sweeps, or one that reads beyond the halo.
+func (l Layout) CheckPass(p Pass, most int) error {
 	halo := l.Neighbour[Top] || l.Neighbour[Bottom]
-	if b.Sweeps < 1 || b.Sweeps > most || b.Margin < 0 || halo && b.Sweeps+b.Margin > l.Depth {
-		return fmt.Errorf("block of %d sweeps with margin %d: at most %d sweeps, and with the margin at most the halo's %d rows",
-			b.Sweeps, b.Margin, most, l.Depth)
+	if p.Sweeps < 1 || p.Sweeps > most || p.Margin < 0 || halo && p.Sweeps+p.Margin > l.Depth {
+		return fmt.Errorf(
+			"pass of %d sweeps with margin %d: at most %d sweeps, and with the margin at most the halo's %d rows",
+			p.Sweeps, p.Margin, most, l.Depth)
 	}
 	return nil
 }
@@ -54,7 +55,7 @@ func (l Layout) Held() Stripe {
 	return held
 }
 
-// Reach returns the rows that a block with the given margin computes.
+// Reach returns the rows that a pass with the given margin computes.
 func (l Layout) Reach(margin int) Stripe {
 	rows := l.Stripe
 	if l.Neighbour[Top] {
@@ -66,8 +67,8 @@ func (l Layout) Reach(margin int) Stripe {
 	return rows
 }
 
-// Middle returns the rows between the edges, which are whole row groups; if there are none, an empty range at the end of
-// the stripe.
+// Middle returns the rows between the edges, which are whole row groups; if there are none, an empty range at the end
+// of the stripe.
 func (l Layout) Middle() Stripe {
 	middle := l.Stripe
 	if l.Neighbour[Top] {

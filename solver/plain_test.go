@@ -55,7 +55,7 @@ type group struct{ sum, bias float64 }
 func exaggerate(sum *solver.Sum) { sum.AddScaled(1<<40, 120) }
 
 // advance returns what b makes of now: rows [Lo-Margin, Hi+Margin) after its sweeps, and the sums.
-func (p *plain) advance(b solver.Block) (map[int][]float64, []solver.Sum) {
+func (p *plain) advance(b solver.Pass) (map[int][]float64, []solver.Sum) {
 	s := p.layout.Stripe
 	old := p.now
 	var sums []solver.Sum
@@ -107,7 +107,7 @@ func (p *plain) advance(b solver.Block) (map[int][]float64, []solver.Sum) {
 	return old, sums
 }
 
-func (p *plain) Edges(_ context.Context, b solver.Block) error {
+func (p *plain) Edges(_ context.Context, b solver.Pass) error {
 	p.edges, _ = p.advance(b)
 	return nil
 }
@@ -121,7 +121,7 @@ func (p *plain) CopyEdge(_ context.Context, side solver.Side, dst []byte) error 
 	return nil
 }
 
-func (p *plain) Interior(_ context.Context, b solver.Block) error {
+func (p *plain) Interior(_ context.Context, b solver.Pass) error {
 	rows, sums := p.advance(b)
 	p.next, p.now = p.now, rows
 	p.sums[b.Index] = sums
@@ -141,7 +141,7 @@ func (p *plain) SetHalo(_ context.Context, side solver.Side, src []byte) error {
 	return nil
 }
 
-func (p *plain) Sums(_ context.Context, b solver.Block) ([]solver.Sum, error) {
+func (p *plain) Sums(_ context.Context, b solver.Pass) ([]solver.Sum, error) {
 	return p.sums[b.Index], nil
 }
 
@@ -204,20 +204,20 @@ func (h *hub) link(rank int, side solver.Side) solver.RowLink {
 	return link{out: h.rows[[2]int{peer, int(side.Opposite())}], in: h.rows[[2]int{rank, int(side)}]}
 }
 
-func (l link) Send(_ context.Context, block uint64, rows []byte) error {
+func (l link) Send(_ context.Context, n solver.ExchangeNumber, rows []byte) error {
 	select {
-	case l.out <- append(binary.LittleEndian.AppendUint64(nil, block), rows...):
+	case l.out <- append(binary.LittleEndian.AppendUint64(nil, uint64(n)), rows...):
 		return nil
 	default:
-		return errors.New("more than two blocks under way")
+		return errors.New("more than two exchanges under way")
 	}
 }
 
-func (l link) Recv(ctx context.Context, block uint64, rows []byte) error {
+func (l link) Recv(ctx context.Context, n solver.ExchangeNumber, rows []byte) error {
 	select {
 	case b := <-l.in:
-		if binary.LittleEndian.Uint64(b) != block {
-			return errors.New("rows of another block")
+		if binary.LittleEndian.Uint64(b) != uint64(n) {
+			return errors.New("rows of another exchange")
 		}
 		copy(rows, b[8:])
 		return nil
@@ -227,23 +227,23 @@ func (l link) Recv(ctx context.Context, block uint64, rows []byte) error {
 }
 
 // Post implements solver.Reducer for all ranks at once.
-func (h *hub) Post(_ context.Context, block uint64, c solver.Contribution) error {
+func (h *hub) Post(_ context.Context, pass uint64, c solver.Contribution) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.given[block] = append(h.given[block], solver.Contribution{Sums: append([]solver.Sum(nil), c.Sums...), Flags: c.Flags})
+	h.given[pass] = append(h.given[pass], solver.Contribution{Sums: append([]solver.Sum(nil), c.Sums...), Flags: c.Flags})
 	h.cond.Broadcast()
 	return nil
 }
 
 // Wait implements solver.Reducer.
-func (h *hub) Wait(_ context.Context, block uint64) (solver.Contribution, error) {
+func (h *hub) Wait(_ context.Context, pass uint64) (solver.Contribution, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for len(h.given[block]) < h.ranks {
+	for len(h.given[pass]) < h.ranks {
 		h.cond.Wait()
 	}
-	total := solver.Contribution{Sums: make([]solver.Sum, len(h.given[block][0].Sums))}
-	for _, c := range h.given[block] {
+	total := solver.Contribution{Sums: make([]solver.Sum, len(h.given[pass][0].Sums))}
+	for _, c := range h.given[pass] {
 		for i, s := range c.Sums {
 			total.Sums[i].Merge(s)
 		}

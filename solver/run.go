@@ -1,27 +1,26 @@
 // Package solver is the Jacobi iteration over one stripe: what is computed, in which order, and when it ends. It knows
-// no device and no network; it meets them as Backend, Exchange and Reducer.
+// no device and no network; it meets them as Sweeper, Exchange and Reducer.
 package solver
 
 import (
 	"context"
 	"fmt"
-	"math"
 	"time"
 )
 
 // Options of Run. All ranks must be given the same, but for Stop, Saver and the callbacks; all or none have a Saver.
 type Options struct {
 	Initial       RowSource // the field at sweep 0, should it be needed again
-	Start         Start     // where the field that the backend has loaded stands
+	Start         Start     // where the field that the sweeper has loaded stands
 	Magnitude     Magnitude
-	Depth         int     // rows in a halo, as in the backend's Layout
-	MaxSweeps     int     // most sweeps in a block, at most what each rank's backend can
+	Depth         int     // rows in a halo, as in the sweeper's Layout
+	MaxSweeps     int     // most sweeps in a pass, at most what each rank's sweeper can
 	Tolerance     float64 // see StopRule
 	MaxIterations int     // most sweeps
-	// Stop, if not nil, is asked once a block whether this rank was told to stop. All ranks stop at one sweep.
+	// Stop, if not nil, is asked once a pass whether this rank was told to stop. All ranks stop at one sweep.
 	Stop func() bool
-	// Saver, if not nil, saves the state: every SaveEvery sweeps (0: never of itself) and when a rank wishes it, at the end of the
-	// block then, and not before all ranks are done with the state before.
+	// Saver, if not nil, saves the state: every SaveEvery sweeps (0: never of itself), and at the end of the pass in
+	// which a rank wishes it. It does not begin before all ranks are done with the state before.
 	Saver     Saver
 	SaveEvery int
 	// OnNorms, if not nil, gets the norms of sweeps first, first+1, ... once they are final, in order.
@@ -37,99 +36,66 @@ type Result struct {
 	Times    Times
 }
 
-// Decisive is the norm that ended a run. The last sweep is the one after it, unless max_iterations left no room for it.
-type Decisive struct {
-	Sweep int
-	Norm  float64
-}
-
-// Times are wall-clock times of one rank within Run, by the clock of the host: a device may sweep during the waits.
-type Times struct {
-	Total    time.Duration // first sweep to last
-	Compute  time.Duration // in the backend: sweeping, or launching sweeps and waiting for their sums
-	HaloWait time.Duration // sending, and waiting for neighbours' rows
-	NormWait time.Duration // handing sums in, and waiting for those of other ranks
-	Save     time.Duration // copying the state for the Saver
-}
-
-// NotFiniteError says that the norm of a sweep was no finite number.
-type NotFiniteError struct {
-	Sweep int
-	Norm  float64
-}
-
-func (e *NotFiniteError) Error() string {
-	return fmt.Sprintf("sweep %d: the norm is %v: the field has left the range of its type or was damaged", e.Sweep, e.Norm)
-}
-
-// Run sweeps from the initial field, which the backend has loaded, until the run ends. Afterwards the backend's now is the
-// field after exactly Result.Sweeps sweeps. The sequence of calls to Exchange and Reducer is a function of the options and of the
-// reduced sums alone, so all ranks of a run make the same calls.
-func Run(ctx context.Context, b Backend, x Exchange, red Reducer, o Options) (Result, error) {
-	if most := b.Limits().MaxSweeps; o.MaxSweeps < 1 || o.MaxSweeps > most {
-		return Result{}, fmt.Errorf("%d sweeps a block: the backend does 1 to %d", o.MaxSweeps, most)
+// Run sweeps from the field that the sweeper has loaded until the run ends. Afterwards the sweeper's now is the field
+// after exactly Result.Sweeps sweeps. The sequence of calls to Exchange and Reducer is a function of the options and of
+// the reduced sums alone, so all ranks of a run make the same calls.
+func Run(ctx context.Context, s Sweeper, x Exchange, red Reducer, o Options) (Result, error) {
+	var times Times
+	s, x, red = timedSweeper{s, &times}, timedExchange{x, &times}, timedReducer{red, &times}
+	if o.Saver != nil {
+		o.Saver = timedSaver{o.Saver, &times}
 	}
-	r := &run{Options: o, backend: b, exchange: x, reducer: red, lag: b.Limits().Lag, valid: o.Depth, stop: math.MaxInt,
-		rule: StopRule{Tolerance: o.Tolerance}}
+	engine, err := NewEngine(s, x, o.Depth, o.MaxSweeps, o.Start.Sweeps)
+	if err != nil {
+		return Result{}, err
+	}
+	r := &run{Options: o, engine: engine, ending: newEnding(o.Tolerance, o.MaxIterations)}
+	r.norms = norms{sweeper: s, reducer: red, lag: s.Limits().Lag, flags: r.flags}
 	if err := r.begin(); err != nil {
 		return Result{}, err
 	}
 	start := time.Now()
-	err := r.loop(ctx)
+	err = r.loop(ctx)
 	if err == nil {
-		err = r.land(ctx)
+		err = engine.Return(ctx, r.end(), o.Initial)
 	}
-	r.times.Total = time.Since(start)
+	times.Total = time.Since(start)
 	if err != nil {
-		return Result{Sweeps: r.sweeps}, err
+		return Result{Sweeps: engine.Sweeps()}, err
 	}
-	return Result{Sweeps: r.sweeps, Norm: r.norm, Reason: r.reason, Decisive: r.decisive, Times: r.times}, nil
+	sweeps, e := engine.Sweeps(), &r.ending
+	return Result{Sweeps: sweeps, Norm: e.norm, Reason: e.why(sweeps), Decisive: e.decisive, Times: times}, nil
 }
 
 // run is the state of a Run.
-//
-// Blocks pass through three states: swept (Interior was called), posted (its sums were handed to the reducer) and settled
-// (its norms are known here and, the same, everywhere). Settling lags one block behind sweeping, so that no rank waits
-// for a norm, unless the norms of the newest block could end the run inside it: then its source must not be overwritten yet.
 type run struct {
 	Options
-	backend  Backend
-	exchange Exchange
-	reducer  Reducer
-	lag      int
-
-	sweeps   int     // swept so far: now is the field after this many
-	valid    int     // halo rows of now that are right
-	blocks   []Block // swept but not settled, oldest first; at most two
-	last     Block   // the newest swept block
-	index    uint64  // of the next block
-	posted   uint64  // blocks below this were posted
-	sent     uint64  // exchanges posted
-	received uint64  // exchanges waited for
-
-	rule      StopRule
-	decisive  *Decisive // once it has ended the run
-	forecast  forecast
-	norm      float64    // newest final norm
-	stop      int        // sweeps after which the run ends; MaxInt while open
-	reason    StopReason // once stop is set
-	interrupt bool       // a settled block carried a stop request
-	saving    saving
-	times     Times
+	engine *Engine
+	norms  norms
+	ending ending
+	saving saving
 }
 
-// loop sweeps until the end of the run is decided and every norm up to it is settled.
+// end returns the number of sweeps that the run is to do as far as is known.
+func (r *run) end() int { return r.ending.after(r.engine.Sweeps()) }
+
+// loop sweeps until the end of the run is decided and every norm up to it is settled. It may have swept beyond the end
+// then, within the newest pass.
 func (r *run) loop(ctx context.Context) error {
-	for r.sweeps < r.end() {
-		if r.newestMayStop() {
+	for {
+		if r.engine.Sweeps() >= r.end() || r.newestMayEnd() {
 			if err := r.settle(ctx, 0); err != nil {
 				return err
 			}
-			if r.sweeps >= r.end() {
-				break
+			if r.engine.Sweeps() >= r.end() { // the norms may have brought an end one sweep beyond the newest pass
+				return nil
 			}
 		}
-		if err := r.sweep(ctx, r.end()); err != nil {
+		p, err := r.engine.Advance(ctx, r.end())
+		if err != nil {
+			return err
+		}
+		if err := r.norms.add(ctx, p); err != nil {
 			return err
 		}
 		if err := r.settle(ctx, 1); err != nil {
@@ -139,177 +105,35 @@ func (r *run) loop(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := r.settle(ctx, 0); err != nil {
-		return err
-	}
-	if r.sweeps < r.end() { // the last block brought a stop one sweep beyond it
-		return r.loop(ctx)
-	}
-	return nil
 }
 
-// end returns the number of sweeps that the run is to do as far as is known.
-func (r *run) end() int {
-	switch {
-	case r.stop < math.MaxInt:
-		return r.stop
-	case r.interrupt:
-		return r.sweeps
-	default:
-		return r.MaxIterations
-	}
+// newestMayEnd reports whether the newest pass, not settled yet, might hold the end of the run before its last sweep.
+// The next pass would overwrite the field that is needed to replay it.
+func (r *run) newestMayEnd() bool {
+	p, ok := r.norms.newest()
+	return ok && r.ending.mayLieWithin(p)
 }
 
-// newestMayStop reports whether the newest swept block, not settled yet, might hold a sweep after which the run ends
-// before that block's last sweep. Its source field is then needed to replay it.
-func (r *run) newestMayStop() bool {
-	if r.stop < math.MaxInt || len(r.blocks) == 0 {
-		return false
-	}
-	b := r.blocks[len(r.blocks)-1]
-	decisive := b.First + b.Sweeps - 2 // a norm met here or before ends the run within b
-	if decisive < b.First {
-		return false
-	}
-	return !r.forecast.excludes(decisive, r.Tolerance) || r.rule.mayStall(decisive-r.forecast.sweep)
-}
-
-// nextBlock plans the block that follows, which does not go beyond end sweeps.
-func (r *run) nextBlock(end int) Block {
-	valid := r.valid
-	if valid == 0 {
-		valid = r.Depth // after the exchange
-	}
-	t := min(valid, r.MaxSweeps, end-r.sweeps)
-	b := Block{Index: r.index, First: r.sweeps, Sweeps: t, Margin: valid - t}
-	if r.sweeps+t == end {
-		b.Margin = 0 // nobody will read the halo
-	}
-	return b
-}
-
-// sweep does one block of a run that is to do end sweeps: halos in, edges first, edges out, interior.
-func (r *run) sweep(ctx context.Context, end int) error {
-	b := r.nextBlock(end)
-	if r.valid == 0 {
-		if err := r.receive(ctx); err != nil {
-			return fmt.Errorf("sweep %d: halo exchange: %w", b.First, err)
+// settle waits for the norms of all swept passes but the newest keep, and applies the stop rule to them.
+func (r *run) settle(ctx context.Context, keep int) error {
+	for {
+		p, total, ok, err := r.norms.settle(ctx, keep)
+		if err != nil || !ok {
+			return err
 		}
-	}
-	if b.Margin == 0 && b.First+b.Sweeps < end {
-		if err := r.timed(&r.times.Compute, func() error { return r.backend.Edges(ctx, b) }); err != nil {
-			return fmt.Errorf("sweep %d: edges: %w", b.First, err)
+		r.ending.interrupted = r.ending.interrupted || total.Flags&FlagStop != 0
+		r.saving.hear(p, total.Flags)
+		norms, err := r.ending.judgePass(p, total.Sums, r.Magnitude)
+		if err != nil {
+			return err
 		}
-		if err := r.timed(&r.times.HaloWait, func() error { return r.exchange.Post(ctx, r.sent+1) }); err != nil {
-			return fmt.Errorf("sweep %d: halo exchange: %w", b.First, err)
-		}
-		r.sent++
-	}
-	if err := r.timed(&r.times.Compute, func() error { return r.backend.Interior(ctx, b) }); err != nil {
-		return fmt.Errorf("sweep %d: interior: %w", b.First, err)
-	}
-	r.sweeps += b.Sweeps
-	r.valid = b.Margin
-	r.blocks = append(r.blocks, b)
-	r.last = b
-	r.index++
-	return r.post(ctx, r.lag)
-}
-
-// receive fills the halos of now.
-func (r *run) receive(ctx context.Context) error {
-	err := r.timed(&r.times.HaloWait, func() error { return r.exchange.Wait(ctx, r.received+1) })
-	if err != nil {
-		return err
-	}
-	r.received++
-	r.valid = r.Depth
-	return nil
-}
-
-// post hands the sums of all swept blocks but the newest lag to the reducer.
-func (r *run) post(ctx context.Context, lag int) error {
-	for _, b := range r.blocks[:max(0, len(r.blocks)-lag)] {
-		if b.Index < r.posted {
+		if r.OnNorms == nil || len(norms) == 0 {
 			continue
 		}
-		var sums []Sum
-		err := r.timed(&r.times.Compute, func() (err error) {
-			sums, err = r.backend.Sums(ctx, b)
-			return err
-		})
-		if err != nil {
-			return fmt.Errorf("sweep %d: norm: %w", b.First, err)
-		}
-		err = r.timed(&r.times.NormWait, func() error {
-			return r.reducer.Post(ctx, b.Index, Contribution{Sums: sums, Flags: r.flags()})
-		})
-		if err != nil {
-			return fmt.Errorf("sweep %d: norm: %w", b.First, err)
-		}
-		r.posted = b.Index + 1
-	}
-	return nil
-}
-
-// settle waits for the norms of all swept blocks but the newest keep.
-func (r *run) settle(ctx context.Context, keep int) error {
-	if err := r.post(ctx, keep); err != nil {
-		return err
-	}
-	for len(r.blocks) > keep {
-		b := r.blocks[0]
-		var total Contribution
-		err := r.timed(&r.times.NormWait, func() (err error) {
-			total, err = r.reducer.Wait(ctx, b.Index)
-			return err
-		})
-		if err != nil {
-			return fmt.Errorf("sweep %d: norm: %w", b.First, err)
-		}
-		if len(total.Sums) != b.Sweeps {
-			return fmt.Errorf("sweep %d: norm: %d sums for %d sweeps", b.First, len(total.Sums), b.Sweeps)
-		}
-		r.blocks = r.blocks[1:]
-		r.hear(b, total.Flags)
-		if err := r.decide(b, total.Sums); err != nil {
+		if err := r.OnNorms(p.First, norms); err != nil {
 			return err
 		}
 	}
-	return nil
-}
-
-// decide applies the stop rule to the norms of a settled block and passes the final ones on.
-func (r *run) decide(b Block, sums []Sum) error {
-	norms := make([]float64, 0, len(sums))
-	for i, s := range sums {
-		sweep := b.First + i
-		if sweep >= r.stop {
-			break
-		}
-		norm := s.Norm(r.Magnitude)
-		if math.IsNaN(norm) || math.IsInf(norm, 0) {
-			return &NotFiniteError{Sweep: sweep, Norm: norm}
-		}
-		r.judge(sweep, norm)
-		norms = append(norms, norm)
-	}
-	if r.OnNorms == nil || len(norms) == 0 {
-		return nil
-	}
-	return r.OnNorms(b.First, norms)
-}
-
-// judge applies the stop rule to the norm of the next sweep.
-func (r *run) judge(sweep int, norm float64) {
-	if r.stop == math.MaxInt {
-		if reason := r.rule.Add(norm); reason != "" {
-			r.stop, r.reason = min(sweep+2, r.MaxIterations), reason
-			r.decisive = &Decisive{Sweep: sweep, Norm: norm}
-		}
-	}
-	r.forecast.add(sweep, norm)
-	r.norm = norm
 }
 
 // flags returns what this rank says with its sums.
@@ -326,72 +150,32 @@ func (r *run) flags() (f Flags) {
 	return f
 }
 
-// hear takes what ranks said with the sums of a settled block.
-func (r *run) hear(b Block, f Flags) {
-	r.interrupt = r.interrupt || f&FlagStop != 0
-	r.saving.hear(b, f)
+// begin makes the state that of a run which has done the sweeps of Start.
+func (r *run) begin() error {
+	s := r.Start
+	if s.Sweeps < 0 || len(s.Norms) > s.Sweeps || len(s.Norms) < min(s.Sweeps, StopNorms) {
+		return fmt.Errorf("start after sweep %d with %d norms", s.Sweeps, len(s.Norms))
+	}
+	for i, norm := range s.Norms {
+		r.ending.judge(s.Sweeps-len(s.Norms)+i, norm)
+	}
+	if end := min(r.ending.stop, r.MaxIterations); s.Sweeps > end {
+		return fmt.Errorf("start after %d sweeps of a run that ends after %d", s.Sweeps, end)
+	}
+	r.saving.next = nextSave(s.Sweeps, r.SaveEvery)
+	return nil
 }
 
-// land makes now the field after exactly end() sweeps.
-func (r *run) land(ctx context.Context) error {
-	end := r.end()
-	if r.reason == "" {
-		r.reason = MaxIterations
-		if r.interrupt && end < r.MaxIterations {
-			r.reason = Interrupted
-		}
-	}
-	if r.sweeps == end {
+// save saves the state if that is due and nobody is at an earlier one. Norms may still be unknown; a state beyond the
+// end that they turn out to bring is of no use, and the Saver learns of the end.
+func (r *run) save(ctx context.Context) error {
+	sweeps := r.engine.Sweeps()
+	if r.Saver == nil || sweeps > r.end() || !r.saving.due(sweeps, r.SaveEvery) {
 		return nil
 	}
-	if end < r.last.First {
-		return r.rewind(ctx, end)
+	if err := r.Saver.Save(ctx, sweeps); err != nil {
+		return fmt.Errorf("sweep %d: save the state: %w", sweeps-1, err)
 	}
-	if err := r.backend.Undo(); err != nil {
-		return fmt.Errorf("sweep %d: undo: %w", r.last.First, err)
-	}
-	r.sweeps = r.last.First
-	if end > r.sweeps {
-		b := Block{Index: r.last.Index, First: r.sweeps, Sweeps: end - r.sweeps}
-		if err := r.timed(&r.times.Compute, func() error { return r.backend.Interior(ctx, b) }); err != nil {
-			return fmt.Errorf("sweep %d: replay: %w", b.First, err)
-		}
-	}
-	r.sweeps = end
+	r.saving.began(r.engine.next)
 	return nil
-}
-
-// rewind starts again from the initial field and does end sweeps. It serves the rare run whose norm fell to the tolerance
-// faster than the forecast allows, so that the field to replay from is gone.
-func (r *run) rewind(ctx context.Context, end int) error {
-	if r.received < r.sent { // neighbours did send; their rows must not be taken for later ones
-		if err := r.receive(ctx); err != nil {
-			return fmt.Errorf("rewind: halo exchange: %w", err)
-		}
-	}
-	if err := r.backend.Load(ctx, r.Initial); err != nil {
-		return fmt.Errorf("rewind: load the initial field: %w", err)
-	}
-	r.sweeps, r.valid = 0, r.Depth
-	for r.sweeps < end {
-		if err := r.sweepUncounted(ctx, end); err != nil {
-			return fmt.Errorf("rewind: %w", err)
-		}
-	}
-	return nil
-}
-
-// sweepUncounted is sweep for a block whose norms are known already.
-func (r *run) sweepUncounted(ctx context.Context, end int) error {
-	r.posted = r.index + 1
-	err := r.sweep(ctx, end)
-	r.blocks = r.blocks[:0]
-	return err
-}
-
-func (r *run) timed(total *time.Duration, f func() error) error {
-	start := time.Now()
-	err := f()
-	*total += time.Since(start)
-	return err
 }

@@ -176,7 +176,8 @@ func TestRunEndsAtMaxIterations(t *testing.T) {
 	}
 }
 
-// A smooth decay is foreseen. A norm that falls faster than any forecast costs a second run from the start, not the answer.
+// A smooth decay is foreseen. A norm that falls faster than any forecast costs a second run from the start, not the
+// answer.
 func TestRunRewindsWhenTheNormFallsUnforeseen(t *testing.T) {
 	mesh := solver.Mesh{NX: 3, NY: 42, DType: solver.Float64, Periodic: true}
 	f := formula{mesh: mesh, value: bump}
@@ -198,7 +199,7 @@ func TestRunRewindsWhenTheNormFallsUnforeseen(t *testing.T) {
 	}
 
 	// Exaggerated first norms make the forecast wrong; the answer stays right.
-	all, _ := wanted(t, f, 0, 100) // blocks of 4: sweep 17 lies in one whose norms arrive while the next is swept
+	all, _ := wanted(t, f, 0, 100) // passes of 4: sweep 17 lies in one whose norms arrive while the next is swept
 	_, field := wanted(t, f, all[17], 100)
 	out, errs := runRanks(t, f, 2, 16, solver.Limits{MaxSweeps: 4}, solver.Options{Tolerance: all[17], MaxIterations: 100}, func(_ int, _ *solver.Options, p *plain) {
 		p.exaggerateBefore = 16
@@ -225,7 +226,7 @@ func TestRunStopsAtACommonSweep(t *testing.T) {
 		})
 		noErrors(t, errs)
 		if out.result.Reason != solver.Interrupted || out.result.Sweeps < 20 || out.result.Sweeps > 20+3*depth {
-			t.Errorf("depth %d: %+v, want interrupted within three blocks after sweep 20", depth, out.result)
+			t.Errorf("depth %d: %+v, want interrupted within three passes after sweep 20", depth, out.result)
 		}
 		norms, field := wanted(t, f, 0, out.result.Sweeps)
 		if !slices.Equal(out.norms, norms) || !bytes.Equal(out.field, field) {
@@ -252,13 +253,13 @@ func TestRunNamesTheSweepOfANaN(t *testing.T) {
 	}
 }
 
-// While norms are far from the tolerance no rank waits for one before it goes on: blocks are undone only at the end.
+// While norms are far from the tolerance no rank waits for one before it goes on: passes are undone only at the end.
 func TestRunReplaysAtMostOneBlock(t *testing.T) {
 	f := formula{mesh: solver.Mesh{NX: 21, NY: 67, DType: solver.Float64}, value: bump}
 	all, _ := wanted(t, f, 0, 60)
 	out, errs := runRanks(t, f, 2, 8, solver.Limits{MaxSweeps: 8}, solver.Options{Tolerance: all[42], MaxIterations: 60}, nil)
 	noErrors(t, errs)
-	for r, p := range out.backends { // sweep 43 is in block [40, 48): five whole blocks, that one, and 4 of it again
+	for r, p := range out.backends { // sweep 43 is in pass [40, 48): five whole passes, that one, and 4 of it again
 		if p.undone != 1 || p.loaded != 1 || p.swept != 48+4 {
 			t.Errorf("rank %d: %d undone, %d loaded, %d swept; want 1, 1, 52", r, p.undone, p.loaded, p.swept)
 		}

@@ -107,7 +107,7 @@ func TestRunGoesOnFromASavedState(t *testing.T) {
 					t.Fatalf("periodic %v: the state saved after %d sweeps is not the field of then", periodic, at)
 				}
 				if at > len(norms) || testing.Short() && at%4 != 1 {
-					continue // the norms of later blocks brought an end before it
+					continue // the norms of later passes brought an end before it
 				}
 				for _, c := range []struct{ ranks, depth, pass, lag int }{{1, 8, 8, 0}, {4, 8, 8, 1}, {3, 7, 2, 1}, {2, 1, 1, 0}} {
 					for _, last := range []int{solver.StopNorms, at} {
@@ -168,7 +168,8 @@ func TestRunThatGoesOnCanRewind(t *testing.T) {
 	}
 }
 
-// States come every SaveEvery sweeps, at the end of the block; one that falls due while a rank is busy comes when no rank is.
+// States come every SaveEvery sweeps, at the end of the pass; one that falls due while a rank is busy comes when no
+// rank is.
 func TestStatesAreSavedInTime(t *testing.T) {
 	f := formula{mesh: solver.Mesh{NX: 9, NY: 40, DType: solver.Float64}, value: bump}
 	limits := solver.Limits{MaxSweeps: 4}
@@ -188,7 +189,8 @@ func TestStatesAreSavedInTime(t *testing.T) {
 	check("every 16", run(solver.Options{SaveEvery: 16}, nil), 16, 32, 48)
 	check("every 10", run(solver.Options{SaveEvery: 10}, nil), 12, 20, 32, 40, 52, 60)
 	check("every 1000", run(solver.Options{SaveEvery: 1000}, nil))
-	// Rank 2 is busy when it is asked at the end of the next three blocks; the word about the fourth settles a block later.
+	// Rank 2 is busy when it is asked at the end of the next three passes; the word about the fourth settles a pass
+	// later.
 	check("busy", run(solver.Options{SaveEvery: 4}, func(rank int, s *saver) {
 		if rank == 2 {
 			s.patience = 3

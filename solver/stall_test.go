@@ -10,7 +10,7 @@ import (
 
 // A field that only rounding moves ends the run at one sweep for every depth, pass length, lag and restart: where it no
 // longer changes, and where it goes to and fro between two states. No rank computes anything twice but a part of the
-// last block.
+// last pass.
 func TestRunEndsWhenItStalls(t *testing.T) {
 	for _, p := range []struct {
 		mesh   solver.Mesh

@@ -9,13 +9,13 @@ import (
 	"jacobi/solver"
 )
 
-// slow is a backend on a device: launches return at once, and a block's sums come when the device has swept it.
+// slow is a backend on a device: launches return at once, and a pass's sums come when the device has swept it.
 type slow struct {
 	*plain
 	pass time.Duration
 }
 
-func (s slow) Sums(ctx context.Context, b solver.Block) ([]solver.Sum, error) {
+func (s slow) Sums(ctx context.Context, b solver.Pass) ([]solver.Sum, error) {
 	time.Sleep(s.pass)
 	return s.plain.Sums(ctx, b)
 }
@@ -26,9 +26,9 @@ type others struct {
 	wait time.Duration
 }
 
-func (o others) Wait(ctx context.Context, block uint64) (solver.Contribution, error) {
+func (o others) Wait(ctx context.Context, pass uint64) (solver.Contribution, error) {
 	time.Sleep(o.wait)
-	return o.hub.Wait(ctx, block)
+	return o.hub.Wait(ctx, pass)
 }
 
 // A rank that waits for its own device computes; only the wait for other ranks' sums is a wait for norms.

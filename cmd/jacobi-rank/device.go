@@ -26,7 +26,7 @@ func (r *rank) preferredDepth(m solver.Mesh) int {
 	return cpu.PreferredDepth(m, minRows)
 }
 
-// mostSweeps returns the most sweeps of a block on the device.
+// mostSweeps returns the most sweeps of a pass on the device.
 func (r *rank) mostSweeps(m solver.Mesh) int {
 	if r.sweepsOnGPU() {
 		return cuda.MaxSweeps(m.DType)

@@ -310,7 +310,7 @@ func (r *rank) layOut(context.Context) error {
 	return nil
 }
 
-// maxSweeps returns the sweeps of a block: as many as the halo allows and every rank's backend can.
+// maxSweeps returns the sweeps of a pass: as many as the halo allows and every rank's backend can.
 func (r *rank) maxSweeps() int {
 	most := r.layout.Depth
 	for _, m := range r.team.Members() {

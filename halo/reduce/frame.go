@@ -16,16 +16,16 @@ type kind uint8
 const (
 	contribution kind = 1 // of a node, to the root
 	total        kind = 2 // of the root, to a node or to all
-	pending      kind = 3 // the ranks that a block waits for: of a node, to the root, or the other way
+	pending      kind = 3 // the ranks that a pass waits for: of a node, to the root, or the other way
 )
 
 // frame is a message between the leaders of nodes. On the wire, little-endian: magic u32, kind u8, flags u8, count
-// u16, run u64, block u64, rank u32, then count sums (solver.SumBytes each) or, when pending, count ranks (u32
+// u16, run u64, pass u64, rank u32, then count sums (solver.SumBytes each) or, when pending, count ranks (u32
 // each), then CRC-32C of all before u32.
 type frame struct {
 	kind    kind
 	run     uint64 // hash of the run id
-	block   uint64
+	pass    uint64
 	rank    int // of the sender
 	c       solver.Contribution
 	waiting []int
@@ -54,7 +54,7 @@ func (f frame) encode() []byte {
 	b = append(b, byte(f.kind), byte(f.c.Flags))
 	b = binary.LittleEndian.AppendUint16(b, uint16(len(f.c.Sums)+len(waiting)))
 	b = binary.LittleEndian.AppendUint64(b, f.run)
-	b = binary.LittleEndian.AppendUint64(b, f.block)
+	b = binary.LittleEndian.AppendUint64(b, f.pass)
 	b = binary.LittleEndian.AppendUint32(b, uint32(f.rank))
 	for _, s := range f.c.Sums {
 		b = s.AppendBinary(b)
@@ -74,10 +74,10 @@ func decodeFrame(b []byte) (frame, error) {
 		return frame{}, fmt.Errorf("checksum %08x, the frame says %08x", got, sum)
 	}
 	f := frame{
-		kind:  kind(b[4]),
-		run:   binary.LittleEndian.Uint64(b[8:]),
-		block: binary.LittleEndian.Uint64(b[16:]),
-		rank:  int(binary.LittleEndian.Uint32(b[24:])),
+		kind: kind(b[4]),
+		run:  binary.LittleEndian.Uint64(b[8:]),
+		pass: binary.LittleEndian.Uint64(b[16:]),
+		rank: int(binary.LittleEndian.Uint32(b[24:])),
 	}
 	count, rest := int(binary.LittleEndian.Uint16(b[6:])), body[frameHead:]
 	switch {

@@ -14,18 +14,18 @@ import (
 type leader struct {
 	star   *star
 	node   *node
-	blocks chan uint64 // posted by this rank
+	passes chan uint64 // posted by this rank
 	cancel context.CancelFunc
 	done   sync.WaitGroup
 }
 
 func newLeader(s *star, n *node) *leader {
 	ctx, cancel := context.WithCancel(context.Background())
-	l := &leader{star: s, node: n, blocks: make(chan uint64, ahead), cancel: cancel}
+	l := &leader{star: s, node: n, passes: make(chan uint64, ahead), cancel: cancel}
 	s.onTotal = n.putTotal
-	s.onAsk = func(block uint64) {
-		if gone := s.missing(block); len(gone) > 0 {
-			n.setHint(block, gone[0])
+	s.onAsk = func(pass uint64) {
+		if gone := s.missing(pass); len(gone) > 0 {
+			n.setHint(pass, gone[0])
 		}
 	}
 	l.done.Go(func() {
@@ -36,18 +36,18 @@ func newLeader(s *star, n *node) *leader {
 	return l
 }
 
-// pump passes on the node's contributions, block by block.
+// pump passes on the node's contributions, pass by pass.
 func (l *leader) pump(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case block := <-l.blocks:
-			c, err := l.collect(ctx, block)
+		case pass := <-l.passes:
+			c, err := l.collect(ctx, pass)
 			if err != nil {
 				return err
 			}
-			if err := l.star.contribute(block, c); err != nil {
+			if err := l.star.contribute(pass, c); err != nil {
 				return err
 			}
 		}
@@ -55,36 +55,36 @@ func (l *leader) pump(ctx context.Context) error {
 }
 
 // collect waits for the node's ranks; while it does, the root hears who is missing.
-func (l *leader) collect(ctx context.Context, block uint64) (solver.Contribution, error) {
+func (l *leader) collect(ctx context.Context, pass uint64) (solver.Contribution, error) {
 	for pause := l.star.ask; ; pause = min(2*pause, lastAsk) {
-		c, err := l.node.wait(ctx, block, time.Now().Add(pause))
+		c, err := l.node.wait(ctx, pass, time.Now().Add(pause))
 		if !errors.Is(err, errLate) {
 			return c, err
 		}
-		if err := l.star.lack(block, l.node.missing(block)); err != nil {
+		if err := l.star.lack(pass, l.node.missing(pass)); err != nil {
 			return solver.Contribution{}, err
 		}
 	}
 }
 
-func (l *leader) post(block uint64, c solver.Contribution) error {
-	l.star.announce(block)
-	if err := l.node.post(block, c); err != nil {
+func (l *leader) post(pass uint64, c solver.Contribution) error {
+	l.star.announce(pass)
+	if err := l.node.post(pass, c); err != nil {
 		return err
 	}
-	l.blocks <- block // has room: at most ahead blocks are not waited for
+	l.passes <- pass // has room: at most ahead passes are not waited for
 	return nil
 }
 
-func (l *leader) wait(ctx context.Context, block uint64, deadline time.Time) (solver.Contribution, error) {
-	return l.star.wait(ctx, block, deadline)
+func (l *leader) wait(ctx context.Context, pass uint64, deadline time.Time) (solver.Contribution, error) {
+	return l.star.wait(ctx, pass, deadline)
 }
 
-func (l *leader) missing(block uint64) []int {
-	if gone := l.node.missing(block); gone != nil {
+func (l *leader) missing(pass uint64) []int {
+	if gone := l.node.missing(pass); gone != nil {
 		return gone
 	}
-	return l.star.missing(block)
+	return l.star.missing(pass)
 }
 
 func (l *leader) close() error {

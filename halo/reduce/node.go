@@ -22,7 +22,7 @@ var errLate = os.ErrDeadlineExceeded
 //	arrivals  uint64 in a cache line: contributions to the slot since the start
 //	a cell for each rank of the node, and one for the total over all nodes
 //
-// and one line with the leader's hint (see setHint). A cell is its block + 1 (uint64, written last), then the
+// and one line with the leader's hint (see setHint). A cell is its pass + 1 (uint64, written last), then the
 // number of sums (uint32), the flags (uint32) and the sums, each three limbs and its Bad (4 uint64).
 //
 // Who contributes last completes the slot and wakes the others; where all ranks of the run share the node,
@@ -46,71 +46,71 @@ func cellBytes(most int) int { return (cellHead + most*sumCell + line - 1) / lin
 // nodeBytes returns the size of the segment of a node with the given number of ranks.
 func nodeBytes(ranks, most int) int { return line + ring*(3*line+(ranks+1)*cellBytes(most)) }
 
-func (n *node) slot(block uint64) int {
-	return line + int(block%ring)*(3*line+(len(n.ranks)+1)*cellBytes(n.most))
+func (n *node) slot(pass uint64) int {
+	return line + int(pass%ring)*(3*line+(len(n.ranks)+1)*cellBytes(n.most))
 }
 
-func (n *node) complete(block uint64) *shm.Word { return n.seg.Word(n.slot(block)) }
-func (n *node) total(block uint64) *shm.Word    { return n.seg.Word(n.slot(block) + line) }
-func (n *node) arrivals(block uint64) *atomic.Uint64 {
-	return n.seg.Uint64(n.slot(block) + 2*line)
+func (n *node) complete(pass uint64) *shm.Word { return n.seg.Word(n.slot(pass)) }
+func (n *node) total(pass uint64) *shm.Word    { return n.seg.Word(n.slot(pass) + line) }
+func (n *node) arrivals(pass uint64) *atomic.Uint64 {
+	return n.seg.Uint64(n.slot(pass) + 2*line)
 }
 
-func (n *node) cellAt(block uint64, cell int) (mark *atomic.Uint64, body []byte) {
-	at := n.slot(block) + 3*line + cell*cellBytes(n.most)
+func (n *node) cellAt(pass uint64, cell int) (mark *atomic.Uint64, body []byte) {
+	at := n.slot(pass) + 3*line + cell*cellBytes(n.most)
 	return n.seg.Uint64(at), n.seg.Bytes()[at+8 : at+cellBytes(n.most)]
 }
 
-// round is what complete and total say once block has passed.
-func round(block uint64) uint32 { return uint32(block/ring + 1) }
+// round is what complete and total say once pass has passed.
+func round(pass uint64) uint32 { return uint32(pass/ring + 1) }
 
-func (n *node) post(block uint64, c solver.Contribution) error {
-	n.write(block, n.cell, c)
-	if n.arrivals(block).Add(1) == uint64(len(n.ranks))*(block/ring+1) {
-		n.complete(block).Store(round(block))
+func (n *node) post(pass uint64, c solver.Contribution) error {
+	n.write(pass, n.cell, c)
+	if n.arrivals(pass).Add(1) == uint64(len(n.ranks))*(pass/ring+1) {
+		n.complete(pass).Store(round(pass))
 	}
 	return nil
 }
 
 // wait waits for the contributions of all ranks of the node and returns their sum.
-func (n *node) wait(ctx context.Context, block uint64, deadline time.Time) (solver.Contribution, error) {
-	if err := n.await(ctx, n.complete(block), block, deadline); err != nil {
+func (n *node) wait(ctx context.Context, pass uint64, deadline time.Time) (solver.Contribution, error) {
+	if err := n.await(ctx, n.complete(pass), pass, deadline); err != nil {
 		return solver.Contribution{}, err
 	}
 	var sum solver.Contribution
 	for cell, rank := range n.ranks {
-		c, err := n.read(block, cell)
+		c, err := n.read(pass, cell)
 		if err != nil {
 			return solver.Contribution{}, err
 		}
-		if err := merge(&sum, cell == 0, block, rank, c); err != nil {
+		if err := merge(&sum, cell == 0, pass, rank, c); err != nil {
 			return solver.Contribution{}, err
 		}
 	}
 	return sum, nil
 }
 
-func (n *node) await(ctx context.Context, w *shm.Word, block uint64, deadline time.Time) error {
-	want := round(block)
+func (n *node) await(ctx context.Context, w *shm.Word, pass uint64, deadline time.Time) error {
+	want := round(pass)
 	return w.Wait(ctx, n.spin, deadline, func(v uint32) bool { return v == want })
 }
 
 // putTotal hands the total over all nodes to the ranks of this one; the leader alone calls it.
-func (n *node) putTotal(block uint64, c solver.Contribution) {
-	n.write(block, len(n.ranks), c)
-	n.total(block).Store(round(block))
+func (n *node) putTotal(pass uint64, c solver.Contribution) {
+	n.write(pass, len(n.ranks), c)
+	n.total(pass).Store(round(pass))
 }
 
 // waitTotal waits for the total over all nodes.
-func (n *node) waitTotal(ctx context.Context, block uint64, deadline time.Time) (solver.Contribution, error) {
-	if err := n.await(ctx, n.total(block), block, deadline); err != nil {
+func (n *node) waitTotal(ctx context.Context, pass uint64, deadline time.Time) (solver.Contribution, error) {
+	if err := n.await(ctx, n.total(pass), pass, deadline); err != nil {
 		return solver.Contribution{}, err
 	}
-	return n.read(block, len(n.ranks))
+	return n.read(pass, len(n.ranks))
 }
 
-func (n *node) write(block uint64, cell int, c solver.Contribution) {
-	mark, b := n.cellAt(block, cell)
+func (n *node) write(pass uint64, cell int, c solver.Contribution) {
+	mark, b := n.cellAt(pass, cell)
 	binary.NativeEndian.PutUint32(b, uint32(len(c.Sums)))
 	binary.NativeEndian.PutUint32(b[4:], uint32(c.Flags))
 	b = b[8:]
@@ -121,15 +121,15 @@ func (n *node) write(block uint64, cell int, c solver.Contribution) {
 		binary.NativeEndian.PutUint64(b[24:], uint64(flag(s.Bad)))
 		b = b[sumCell:]
 	}
-	mark.Store(block + 1)
+	mark.Store(pass + 1)
 }
 
 var errTorn = errors.New("the shared memory of the node does not hold what its ranks wrote")
 
-func (n *node) read(block uint64, cell int) (solver.Contribution, error) {
-	mark, b := n.cellAt(block, cell)
+func (n *node) read(pass uint64, cell int) (solver.Contribution, error) {
+	mark, b := n.cellAt(pass, cell)
 	count := int(binary.NativeEndian.Uint32(b))
-	if mark.Load() != block+1 || count > n.most {
+	if mark.Load() != pass+1 || count > n.most {
 		return solver.Contribution{}, errTorn
 	}
 	c := solver.Contribution{Sums: make([]solver.Sum, count), Flags: solver.Flags(binary.NativeEndian.Uint32(b[4:]))}
@@ -144,22 +144,22 @@ func (n *node) read(block uint64, cell int) (solver.Contribution, error) {
 	return c, nil
 }
 
-// missing returns the ranks of the node that have not contributed to block.
-func (n *node) missing(block uint64) []int {
+// missing returns the ranks of the node that have not contributed to pass.
+func (n *node) missing(pass uint64) []int {
 	var gone []int
 	for cell, rank := range n.ranks {
-		if mark, _ := n.cellAt(block, cell); mark.Load() != block+1 {
+		if mark, _ := n.cellAt(pass, cell); mark.Load() != pass+1 {
 			gone = append(gone, rank)
 		}
 	}
 	return gone
 }
 
-// setHint lets the ranks of the node know which rank of another node a block waits for; the leader alone calls it.
-func (n *node) setHint(block uint64, rank int) { n.seg.Uint64(0).Store(block<<24 | uint64(rank+1)) }
+// setHint lets the ranks of the node know which rank of another node a pass waits for; the leader alone calls it.
+func (n *node) setHint(pass uint64, rank int) { n.seg.Uint64(0).Store(pass<<24 | uint64(rank+1)) }
 
-func (n *node) hint(block uint64) []int {
-	if h := n.seg.Uint64(0).Load(); h>>24 == block && h&0xffffff != 0 {
+func (n *node) hint(pass uint64) []int {
+	if h := n.seg.Uint64(0).Load(); h>>24 == pass && h&0xffffff != 0 {
 		return []int{int(h&0xffffff) - 1}
 	}
 	return nil
@@ -177,13 +177,13 @@ func flag(b bool) uint32 {
 // member is the path of a rank that is not its node's leader, in a run of several nodes.
 type member struct{ *node }
 
-func (m member) wait(ctx context.Context, block uint64, deadline time.Time) (solver.Contribution, error) {
-	return m.waitTotal(ctx, block, deadline)
+func (m member) wait(ctx context.Context, pass uint64, deadline time.Time) (solver.Contribution, error) {
+	return m.waitTotal(ctx, pass, deadline)
 }
 
-func (m member) missing(block uint64) []int {
-	if gone := m.node.missing(block); gone != nil {
+func (m member) missing(pass uint64) []int {
+	if gone := m.node.missing(pass); gone != nil {
 		return gone
 	}
-	return m.hint(block)
+	return m.hint(pass)
 }

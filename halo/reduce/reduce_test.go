@@ -72,20 +72,20 @@ func plain(t testing.TB) func(int) roster.Conn {
 	return func(int) roster.Conn { return s.Dial() }
 }
 
-// contributionOf returns what rank gives to block: one to testSums sums with all their bits in use.
-func contributionOf(rank int, block uint64) solver.Contribution {
-	rng := rand.New(rand.NewPCG(uint64(rank), block))
-	c := solver.Contribution{Sums: make([]solver.Sum, 1+block*31%testSums), Flags: solver.Flags(rank+int(block)) % 8}
+// contributionOf returns what rank gives to pass: one to testSums sums with all their bits in use.
+func contributionOf(rank int, pass uint64) solver.Contribution {
+	rng := rand.New(rand.NewPCG(uint64(rank), pass))
+	c := solver.Contribution{Sums: make([]solver.Sum, 1+pass*31%testSums), Flags: solver.Flags(rank+int(pass)) % 8}
 	for i := range c.Sums {
 		c.Sums[i] = solver.Sum{Limbs: [3]uint64{rng.Uint64(), rng.Uint64(), rng.Uint64() >> 12}, Bad: rng.IntN(50) == 0}
 	}
 	return c
 }
 
-func totalOf(ranks int, block uint64) solver.Contribution {
-	sum := contributionOf(0, block)
+func totalOf(ranks int, pass uint64) solver.Contribution {
+	sum := contributionOf(0, pass)
 	for r := 1; r < ranks; r++ {
-		c := contributionOf(r, block)
+		c := contributionOf(r, pass)
 		sum.Flags |= c.Flags
 		for i := range sum.Sums {
 			sum.Sums[i].Merge(c.Sums[i])
@@ -94,22 +94,22 @@ func totalOf(ranks int, block uint64) solver.Contribution {
 	return sum
 }
 
-// drive posts and waits for blocks on one rank: by the seed's choice a block behind, or at once.
-func drive(ctx context.Context, r solver.Reducer, rank, ranks int, blocks uint64) error {
+// drive posts and waits for passes on one rank: by the seed's choice a pass behind, or at once.
+func drive(ctx context.Context, r solver.Reducer, rank, ranks int, passes uint64) error {
 	rng := rand.New(rand.NewPCG(uint64(rank), 99))
 	var waited uint64
-	for b := range blocks {
+	for b := range passes {
 		if err := r.Post(ctx, b, contributionOf(rank, b)); err != nil {
 			return err
 		}
-		for waited < b || waited == b && (rng.IntN(2) == 0 || b == blocks-1) {
+		for waited < b || waited == b && (rng.IntN(2) == 0 || b == passes-1) {
 			got, err := r.Wait(ctx, waited)
 			if err != nil {
 				return err
 			}
 			want := totalOf(ranks, waited)
 			if got.Flags != want.Flags || !slices.Equal(got.Sums, want.Sums) {
-				return fmt.Errorf("block %d: total %+v, want %+v", waited, got, want)
+				return fmt.Errorf("pass %d: total %+v, want %+v", waited, got, want)
 			}
 			waited++
 		}
@@ -117,12 +117,12 @@ func drive(ctx context.Context, r solver.Reducer, rank, ranks int, blocks uint64
 	return nil
 }
 
-func driveAll(t *testing.T, reducers []*Reducer, blocks uint64) {
+func driveAll(t *testing.T, reducers []*Reducer, passes uint64) {
 	t.Helper()
 	var wg sync.WaitGroup
 	for rank, r := range reducers {
 		wg.Go(func() {
-			if err := drive(t.Context(), r, rank, len(reducers), blocks); err != nil {
+			if err := drive(t.Context(), r, rank, len(reducers), passes); err != nil {
 				t.Errorf("rank %d: %v", rank, err)
 			}
 		})
@@ -220,18 +220,18 @@ func TestServerRestart(t *testing.T) {
 	wg.Wait()
 }
 
-// signalling closes reached when block at is posted.
+// signalling closes reached when pass at is posted.
 type signalling struct {
 	path
 	at      uint64
 	reached chan struct{}
 }
 
-func (s *signalling) post(block uint64, c solver.Contribution) error {
-	if block == s.at {
+func (s *signalling) post(pass uint64, c solver.Contribution) error {
+	if pass == s.at {
 		close(s.reached)
 	}
-	return s.path.post(block, c)
+	return s.path.post(pass, c)
 }
 
 // TestTimeoutNamesRanks: whoever waits in vain says for whom, on whatever node that one is.
@@ -265,7 +265,7 @@ func TestTimeoutNamesRanks(t *testing.T) {
 						t.Errorf("rank %d: %v", rank, err)
 						return
 					}
-					want := fmt.Sprintf("reduction of block 5: no contribution of rank %d within 500ms", c.gone)
+					want := fmt.Sprintf("reduction of pass 5: no contribution of rank %d within 500ms", c.gone)
 					if err.Error() != want {
 						t.Errorf("rank %d: %q, want %q", rank, err, want)
 					}
@@ -323,20 +323,20 @@ func TestOrder(t *testing.T) {
 	}
 	wait := func(b uint64) error { _, err := r.Wait(ctx, b); return err }
 	post := func(b uint64) error { return r.Post(ctx, b, contributionOf(0, b)) }
-	fails("wait first", wait(0), "wait for block 0 when 0 blocks were posted")
-	fails("block 1 first", post(1), "block 1 posted after 0 blocks")
+	fails("wait first", wait(0), "wait for pass 0 when 0 passes were posted")
+	fails("pass 1 first", post(1), "pass 1 posted after 0 passes")
 	fails("too many sums", r.Post(ctx, 0, solver.Contribution{Sums: make([]solver.Sum, testSums+1)}), "at most 70 were announced")
 	for b := range uint64(2) {
 		if err := post(b); err != nil {
 			t.Fatal(err)
 		}
 	}
-	fails("third block", post(2), "block 2 posted after 2 blocks, of which 0 were waited for")
-	fails("wait out of order", wait(1), "wait for block 1")
+	fails("third pass", post(2), "pass 2 posted after 2 passes, of which 0 were waited for")
+	fails("wait out of order", wait(1), "wait for pass 1")
 	if err := wait(0); err != nil {
 		t.Error(err)
 	}
-	fails("wait twice", wait(0), "wait for block 0")
+	fails("wait twice", wait(0), "wait for pass 0")
 }
 
 // TestForeignFrames: frames of others change nothing, are counted, and logged once.
@@ -349,7 +349,7 @@ func TestForeignFrames(t *testing.T) {
 		}
 	})
 	root := reducers[0].path.(*star)
-	good := frame{kind: contribution, run: root.run, block: 0, rank: 1, c: contributionOf(1, 0)}
+	good := frame{kind: contribution, run: root.run, pass: 0, rank: 1, c: contributionOf(1, 0)}
 	with := func(f func(*frame)) []byte { g := good; f(&g); return g.encode() }
 	cut := good.encode()
 	flipped := good.encode()
@@ -386,7 +386,7 @@ func TestForeignFrames(t *testing.T) {
 }
 
 func FuzzDecodeFrame(f *testing.F) {
-	f.Add(frame{kind: contribution, run: 7, block: 8, rank: 9, c: contributionOf(1, 2)}.encode())
+	f.Add(frame{kind: contribution, run: 7, pass: 8, rank: 9, c: contributionOf(1, 2)}.encode())
 	f.Add(frame{kind: total, c: solver.Contribution{Flags: solver.FlagStop | solver.FlagBusy}}.encode())
 	f.Add(frame{kind: pending, waiting: []int{3, 4}}.encode())
 	f.Fuzz(func(t *testing.T, b []byte) {

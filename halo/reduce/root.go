@@ -15,13 +15,13 @@ type root struct {
 	nodes map[int][]int // the ranks of each node, by its leader
 
 	mu    sync.Mutex
-	next  uint64 // first block without a total
+	next  uint64 // first pass without a total
 	slots [ring]rootSlot
 }
 
-// rootSlot is one block: it collects until all nodes are there, then keeps the total for those that ask again.
+// rootSlot is one pass: it collects until all nodes are there, then keeps the total for those that ask again.
 type rootSlot struct {
-	block uint64
+	pass  uint64
 	have  map[int]bool  // leaders that contributed
 	gone  map[int][]int // by leader: the ranks that its node waits for, as it said
 	sum   solver.Contribution
@@ -31,7 +31,7 @@ type rootSlot struct {
 func newRoot(s *star, nodes map[int][]int) *root {
 	r := &root{star: s, nodes: nodes}
 	for b := range r.slots {
-		r.slots[b] = rootSlot{block: uint64(b), have: map[int]bool{}, gone: map[int][]int{}}
+		r.slots[b] = rootSlot{pass: uint64(b), have: map[int]bool{}, gone: map[int][]int{}}
 	}
 	return r
 }
@@ -56,7 +56,7 @@ func (r *root) hear(f frame) {
 	if done != nil {
 		// What is lost is asked for again.
 		_ = r.star.publish("all", done)
-		r.star.deliver(f.block, sum)
+		r.star.deliver(f.pass, sum)
 	}
 	if again != nil && f.rank != r.star.self {
 		_ = r.star.publish(strconv.Itoa(f.rank), again)
@@ -65,23 +65,23 @@ func (r *root) hear(f frame) {
 
 // add returns the answer to one that asks again, or the total when f was the last contribution.
 func (r *root) add(f frame) (again, done []byte, sum solver.Contribution) {
-	slot := &r.slots[f.block%ring]
-	if f.block >= r.next+ahead || f.block < slot.block {
+	slot := &r.slots[f.pass%ring]
+	if f.pass >= r.next+ahead || f.pass < slot.pass {
 		return nil, nil, sum // no honest leader is there yet, or still there
 	}
-	if f.block > slot.block {
-		*slot = rootSlot{block: f.block, have: map[int]bool{}, gone: map[int][]int{}}
+	if f.pass > slot.pass {
+		*slot = rootSlot{pass: f.pass, have: map[int]bool{}, gone: map[int][]int{}}
 	}
 	switch {
 	case slot.total != nil:
 		return slot.total, nil, sum
 	case f.kind == pending:
 		slot.gone[f.rank] = f.waiting
-		return r.pending(f.block), nil, sum
+		return r.pending(f.pass), nil, sum
 	case slot.have[f.rank]:
-		return r.pending(f.block), nil, sum
+		return r.pending(f.pass), nil, sum
 	}
-	if err := merge(&slot.sum, len(slot.have) == 0, f.block, f.rank, f.c); err != nil {
+	if err := merge(&slot.sum, len(slot.have) == 0, f.pass, f.rank, f.c); err != nil {
 		r.star.fail(err)
 		return nil, nil, sum
 	}
@@ -89,31 +89,31 @@ func (r *root) add(f frame) (again, done []byte, sum solver.Contribution) {
 	if len(slot.have) < len(r.nodes) {
 		return nil, nil, sum
 	}
-	slot.total = frame{kind: total, run: r.star.run, block: f.block, c: slot.sum}.encode()
-	for n := &r.slots[r.next%ring]; n.block == r.next && n.total != nil; n = &r.slots[r.next%ring] {
-		r.next++ // block by block: a later one may be complete first
+	slot.total = frame{kind: total, run: r.star.run, pass: f.pass, c: slot.sum}.encode()
+	for n := &r.slots[r.next%ring]; n.pass == r.next && n.total != nil; n = &r.slots[r.next%ring] {
+		r.next++ // pass by pass: a later one may be complete first
 	}
 	return nil, slot.total, slot.sum
 }
 
-func (r *root) pending(block uint64) []byte {
-	return frame{kind: pending, run: r.star.run, block: block, waiting: r.gone(block)}.encode()
+func (r *root) pending(pass uint64) []byte {
+	return frame{kind: pending, run: r.star.run, pass: pass, waiting: r.gone(pass)}.encode()
 }
 
-func (r *root) missing(block uint64) []int {
+func (r *root) missing(pass uint64) []int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.gone(block)
+	return r.gone(pass)
 }
 
-// gone returns the ranks that block waits for, as far as is known: of a node that did not say who, all.
-func (r *root) gone(block uint64) []int {
-	slot := &r.slots[block%ring]
+// gone returns the ranks that pass waits for, as far as is known: of a node that did not say who, all.
+func (r *root) gone(pass uint64) []int {
+	slot := &r.slots[pass%ring]
 	var ranks []int
 	for leader, members := range r.nodes {
 		switch {
-		case slot.block == block && slot.have[leader]:
-		case slot.block == block && slot.gone[leader] != nil:
+		case slot.pass == pass && slot.have[leader]:
+		case slot.pass == pass && slot.gone[leader] != nil:
 			ranks = append(ranks, slot.gone[leader]...)
 		default:
 			ranks = append(ranks, members...)

@@ -32,9 +32,9 @@ type star struct {
 	most    int // sums in a contribution
 	ask     time.Duration
 	subject func(to string) string
-	root    *root                                     // of rank 0; nil on the others
-	onTotal func(block uint64, c solver.Contribution) // called with mu held; may be nil
-	onAsk   func(block uint64)                        // called while a wait goes on; may be nil
+	root    *root                                    // of rank 0; nil on the others
+	onTotal func(pass uint64, c solver.Contribution) // called with mu held; may be nil
+	onAsk   func(pass uint64)                        // called while a wait goes on; may be nil
 	subs    []*nats.Subscription
 
 	mu      sync.Mutex
@@ -45,10 +45,10 @@ type star struct {
 	failed  chan struct{}
 }
 
-// starSlot is one block of this node: announced, then contributed, then ready.
+// starSlot is one pass of this node: announced, then contributed, then ready.
 type starSlot struct {
-	block   uint64
-	open    bool   // false before the slot's first block
+	pass    uint64
+	open    bool   // false before the slot's first pass
 	mine    []byte // the frame with the node's contribution; nil until it is complete
 	total   solver.Contribution
 	have    bool
@@ -81,28 +81,28 @@ func newStar(ctx context.Context, o *Options, nodes map[int][]int) (*star, error
 }
 
 // post is announce and contribute at once: the path of a node of one rank.
-func (s *star) post(block uint64, c solver.Contribution) error {
-	s.announce(block)
-	return s.contribute(block, c)
+func (s *star) post(pass uint64, c solver.Contribution) error {
+	s.announce(pass)
+	return s.contribute(pass, c)
 }
 
-// announce makes room for block.
-func (s *star) announce(block uint64) {
+// announce makes room for pass.
+func (s *star) announce(pass uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.slots[block%ring] = starSlot{block: block, open: true, ready: make(chan struct{})}
+	s.slots[pass%ring] = starSlot{pass: pass, open: true, ready: make(chan struct{})}
 }
 
 // contribute sends the node's contribution.
-func (s *star) contribute(block uint64, c solver.Contribution) error {
-	f := frame{kind: contribution, run: s.run, block: block, rank: s.self, c: c}
+func (s *star) contribute(pass uint64, c solver.Contribution) error {
+	f := frame{kind: contribution, run: s.run, pass: pass, rank: s.self, c: c}
 	if s.root != nil {
 		s.root.hear(f)
 		return nil
 	}
 	b := f.encode()
 	s.mu.Lock()
-	s.slots[block%ring].mine = b
+	s.slots[pass%ring].mine = b
 	s.mu.Unlock()
 	return s.publish("root", b)
 }
@@ -116,13 +116,13 @@ func (s *star) publish(to string, b []byte) error {
 	return err
 }
 
-func (s *star) wait(ctx context.Context, block uint64, deadline time.Time) (solver.Contribution, error) {
+func (s *star) wait(ctx context.Context, pass uint64, deadline time.Time) (solver.Contribution, error) {
 	s.mu.Lock()
-	ready := s.slots[block%ring].ready
+	ready := s.slots[pass%ring].ready
 	s.mu.Unlock()
 	select {
 	case <-ready:
-		return s.totalOf(block), nil
+		return s.totalOf(pass), nil
 	default:
 	}
 	late := time.NewTimer(time.Until(deadline))
@@ -133,13 +133,13 @@ func (s *star) wait(ctx context.Context, block uint64, deadline time.Time) (solv
 	for {
 		select {
 		case <-ready:
-			return s.totalOf(block), nil
+			return s.totalOf(pass), nil
 		case <-again.C:
-			if err := s.askAgain(block); err != nil {
+			if err := s.askAgain(pass); err != nil {
 				return solver.Contribution{}, err
 			}
 			if s.onAsk != nil {
-				s.onAsk(block)
+				s.onAsk(pass)
 			}
 			pause = min(2*pause, lastAsk)
 			again.Reset(pause)
@@ -153,16 +153,16 @@ func (s *star) wait(ctx context.Context, block uint64, deadline time.Time) (solv
 	}
 }
 
-func (s *star) totalOf(block uint64) solver.Contribution {
+func (s *star) totalOf(pass uint64) solver.Contribution {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.slots[block%ring].total
+	return s.slots[pass%ring].total
 }
 
-// askAgain sends the contribution to block again, if there is one.
-func (s *star) askAgain(block uint64) error {
+// askAgain sends the contribution to pass again, if there is one.
+func (s *star) askAgain(pass uint64) error {
 	s.mu.Lock()
-	b := s.slots[block%ring].mine
+	b := s.slots[pass%ring].mine
 	s.mu.Unlock()
 	if b == nil {
 		return nil
@@ -170,9 +170,9 @@ func (s *star) askAgain(block uint64) error {
 	return s.publish("root", b)
 }
 
-// lack lets the root know which ranks of the node have not contributed to block.
-func (s *star) lack(block uint64, gone []int) error {
-	f := frame{kind: pending, run: s.run, block: block, rank: s.self, waiting: gone}
+// lack lets the root know which ranks of the node have not contributed to pass.
+func (s *star) lack(pass uint64, gone []int) error {
+	f := frame{kind: pending, run: s.run, pass: pass, rank: s.self, waiting: gone}
 	if s.root != nil {
 		s.root.hear(f)
 		return nil
@@ -180,13 +180,13 @@ func (s *star) lack(block uint64, gone []int) error {
 	return s.publish("root", f.encode())
 }
 
-func (s *star) missing(block uint64) []int {
+func (s *star) missing(pass uint64) []int {
 	if s.root != nil {
-		return s.root.missing(block)
+		return s.root.missing(pass)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Clone(s.slots[block%ring].waiting)
+	return slices.Clone(s.slots[pass%ring].waiting)
 }
 
 // hear takes one message from the server. It never waits.
@@ -204,12 +204,12 @@ func (s *star) hear(m *nats.Msg) {
 		return
 	}
 	if f.kind == total {
-		s.deliver(f.block, f.c)
+		s.deliver(f.pass, f.c)
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if slot := &s.slots[f.block%ring]; slot.open && slot.block == f.block {
+	if slot := &s.slots[f.pass%ring]; slot.open && slot.pass == f.pass {
 		slot.waiting = f.waiting
 	}
 }
@@ -241,17 +241,17 @@ func (s *star) refuse(subject string, err error) {
 	}
 }
 
-// deliver takes the total of block; repetitions change nothing.
-func (s *star) deliver(block uint64, c solver.Contribution) {
+// deliver takes the total of pass; repetitions change nothing.
+func (s *star) deliver(pass uint64, c solver.Contribution) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	slot := &s.slots[block%ring]
-	if s.closed || !slot.open || slot.block != block || slot.have {
+	slot := &s.slots[pass%ring]
+	if s.closed || !slot.open || slot.pass != pass || slot.have {
 		return
 	}
 	slot.total, slot.have = c, true
 	if s.onTotal != nil {
-		s.onTotal(block, c)
+		s.onTotal(pass, c)
 	}
 	close(slot.ready)
 }

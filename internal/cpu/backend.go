@@ -23,7 +23,7 @@ type Options struct {
 // Kernels returns the names of the kernels that run on this machine, the best first; "portable" runs everywhere.
 func Kernels() []string { return kernel.Names() }
 
-// leastMaxSweeps is what a block may always have; deeper halos allow deeper blocks.
+// leastMaxSweeps is what a pass may always have; deeper halos allow deeper passes.
 const leastMaxSweeps = 32
 
 // streamCaches is how many times the cache of its threads a backend's fields, with those of the ranks that share its
@@ -42,10 +42,10 @@ type Backend struct {
 	stream    bool   // the fields are too large to be found in a cache in the next pass
 	now, next *field
 	pool      *pool
-	edged     *solver.Block // the block whose edges are done and whose interior is not
+	edged     *solver.Pass  // the pass whose edges are done and whose interior is not
 	middle    solver.Stripe // what its interior has left to do
 	undoable  bool
-	last      solver.Block // the newest block
+	last      solver.Pass // the newest pass
 	sums      []solver.Sum
 }
 

@@ -9,7 +9,7 @@ import (
 	"jacobi/solver"
 )
 
-// Blocks of 16 sweeps leave the memory far behind the arithmetic on every machine measured; deeper ones gain little. A
+// Passes of 16 sweeps leave the memory far behind the arithmetic on every machine measured; deeper ones gain little. A
 // pass repeats about depth rows at each end of what a thread sweeps, so low stripes take fewer.
 const (
 	deepest      = 16

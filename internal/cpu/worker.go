@@ -12,7 +12,7 @@ import (
 type worker struct {
 	b       *Backend
 	scratch memory
-	sums    []kernel.Collector // by sweep of the block
+	sums    []kernel.Collector // by sweep of the pass
 	tasks   []task             // of the band at hand, in the order of sweeps
 }
 
@@ -26,7 +26,7 @@ type job struct {
 // task is what one sweep does in a band between two ends of norm groups.
 type task struct {
 	kernel.Span
-	level     int  // 1 for the first sweep of the block
+	level     int  // 1 for the first sweep of the pass
 	collect   bool // the groups are complete after it and count
 	groupRows int  // then the rows that they have
 }
@@ -42,7 +42,7 @@ func (w *worker) pass(ctx context.Context, p plan, j job) error {
 	return nil
 }
 
-// stream is a pass down one window. Level k is the field after k sweeps of the block: level 0 is now, the
+// stream is a pass down one window. Level k is the field after k sweeps of the pass: level 0 is now, the
 // last one next, those between are in the ring.
 type stream struct {
 	*worker

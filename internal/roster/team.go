@@ -38,7 +38,7 @@ type Member struct {
 	NodeID     string          `json:"node_id"` // two ranks with the same one, not "", may share memory
 	Device     string          `json:"device,omitempty"`
 	Depth      int             `json:"depth,omitempty"`      // the halo depth that its backend prefers
-	MaxSweeps  int             `json:"max_sweeps,omitempty"` // most sweeps that its backend does in a block
+	MaxSweeps  int             `json:"max_sweeps,omitempty"` // most sweeps that its backend does in a pass
 	MaxAbs     float64         `json:"max_abs"`              // largest absolute value of its part of the initial field
 	Extra      json.RawMessage `json:"extra,omitempty"`      // what else a program wants all ranks to know
 }

@@ -25,7 +25,7 @@ func runNotFinite(t *testing.T, factory Factory) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				sums, err := r.block(solver.Block{Sweeps: 2}, false)
+				sums, err := r.pass(solver.Pass{Sweeps: 2}, false)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -62,15 +62,15 @@ func runMisuse(t *testing.T, factory Factory) {
 			t.Errorf("%s was not refused", what)
 		}
 	}
-	refused("Undo before a block", b.Undo())
+	refused("Undo before a pass", b.Undo())
 	refused("CopyEdge before Edges", b.CopyEdge(ctx, solver.Top, rows))
-	refused("a block deeper than the halo", b.Interior(ctx, solver.Block{Sweeps: 4}))
-	refused("a block that reads beyond the halo", b.Interior(ctx, solver.Block{Sweeps: 2, Margin: 2}))
-	refused("a block of no sweeps", b.Interior(ctx, solver.Block{}))
-	refused("edges with a margin", b.Edges(ctx, solver.Block{Sweeps: 1, Margin: 1}))
+	refused("a pass deeper than the halo", b.Interior(ctx, solver.Pass{Sweeps: 4}))
+	refused("a pass that reads beyond the halo", b.Interior(ctx, solver.Pass{Sweeps: 2, Margin: 2}))
+	refused("a pass of no sweeps", b.Interior(ctx, solver.Pass{}))
+	refused("edges with a margin", b.Edges(ctx, solver.Pass{Sweeps: 1, Margin: 1}))
 	refused("a short halo", b.SetHalo(ctx, solver.Top, rows[1:]))
 	refused("rows beyond the stripe", b.CopyRows(ctx, solver.Stripe{Lo: 0, Hi: 3}, rows))
-	if err := b.Interior(ctx, solver.Block{Sweeps: 1}); err != nil {
+	if err := b.Interior(ctx, solver.Pass{Sweeps: 1}); err != nil {
 		t.Error(err)
 	}
 	if err := b.Undo(); err != nil {
@@ -78,5 +78,5 @@ func runMisuse(t *testing.T, factory Factory) {
 	}
 	refused("a second Undo", b.Undo())
 	cancel()
-	refused("a cancelled pass", b.Interior(ctx, solver.Block{Sweeps: 1}))
+	refused("a cancelled pass", b.Interior(ctx, solver.Pass{Sweeps: 1}))
 }

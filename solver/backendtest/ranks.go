@@ -103,9 +103,9 @@ func (r *ranks) neighbour(i int, side solver.Side) int {
 	return n
 }
 
-// block does a block on all ranks, with an exchange of edges if the block leaves no valid halo and more is to
+// pass does a pass on all ranks, with an exchange of edges if the pass leaves no valid halo and more is to
 // come. It returns the sums over all ranks.
-func (r *ranks) block(b solver.Block, exchange bool) ([]solver.Sum, error) {
+func (r *ranks) pass(b solver.Pass, exchange bool) ([]solver.Sum, error) {
 	ctx := context.Background()
 	type message struct {
 		to   int
@@ -141,7 +141,7 @@ func (r *ranks) block(b solver.Block, exchange bool) ([]solver.Sum, error) {
 			return nil, fmt.Errorf("rank %d: sums: %w", i, err)
 		}
 		if len(sums) != b.Sweeps {
-			return nil, fmt.Errorf("rank %d: %d sums of a block of %d sweeps", i, len(sums), b.Sweeps)
+			return nil, fmt.Errorf("rank %d: %d sums of a pass of %d sweeps", i, len(sums), b.Sweeps)
 		}
 		for s := range sums {
 			total[s].Merge(sums[s])
@@ -155,7 +155,7 @@ func (r *ranks) block(b solver.Block, exchange bool) ([]solver.Sum, error) {
 	return total, nil
 }
 
-// undo takes the last block back on all ranks.
+// undo takes the last pass back on all ranks.
 func (r *ranks) undo() error {
 	for i, k := range r.backends {
 		if err := k.Undo(); err != nil {

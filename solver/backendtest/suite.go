@@ -13,14 +13,14 @@ import (
 // Factory opens a backend.
 type Factory func(solver.Layout) (solver.Backend, error)
 
-// Case is one run: Blocks blocks that begin with a full halo of Depth rows, each done in steps of Sweeps sweeps (the last
+// Case is one run: Passes passes that begin with a full halo of Depth rows, each done in steps of Sweeps sweeps (the last
 // step takes what is left), and a shorter one at the end.
 type Case struct {
 	Mesh   solver.Mesh
 	Ranks  int
 	Depth  int
 	Sweeps int // 0: Depth
-	Blocks int
+	Passes int
 }
 
 // String names a case.
@@ -66,16 +66,16 @@ func RunCase(t *testing.T, factory Factory, c Case) {
 	}()
 	c.Sweeps = min(c.step(), r.backends[0].Limits().MaxSweeps)
 	sweep := 0
-	step := func(b solver.Block, exchange bool) {
+	step := func(b solver.Pass, exchange bool) {
 		t.Helper()
 		b.First = sweep
-		got, err := r.block(b, exchange)
+		got, err := r.pass(b, exchange)
 		if err != nil {
 			t.Fatalf("%+v: %v", b, err)
 		}
 		for i := range b.Sweeps {
 			if want := ref.Sweep(); got[i] != want {
-				t.Errorf("%+v: sweep %d of the block: sum %v, want %v", b, i, got[i], want)
+				t.Errorf("%+v: sweep %d of the pass: sum %v, want %v", b, i, got[i], want)
 			}
 		}
 		sweep += b.Sweeps
@@ -83,16 +83,16 @@ func RunCase(t *testing.T, factory Factory, c Case) {
 			t.Fatalf("%+v: %v", b, err)
 		}
 	}
-	for range c.Blocks {
+	for range c.Passes {
 		for left := c.Depth; left > 0; {
 			n := min(c.step(), left)
 			left -= n
-			step(solver.Block{Sweeps: n, Margin: left}, left == 0)
+			step(solver.Pass{Sweeps: n, Margin: left}, left == 0)
 		}
 	}
-	// A deep block, taken back and replayed in part, as when a run ends inside it.
+	// A deep pass, taken back and replayed in part, as when a run ends inside it.
 	n := c.step()
-	if _, err := r.block(solver.Block{First: sweep, Sweeps: n}, n == c.Depth); err != nil {
+	if _, err := r.pass(solver.Pass{First: sweep, Sweeps: n}, n == c.Depth); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.undo(); err != nil {
@@ -101,7 +101,7 @@ func RunCase(t *testing.T, factory Factory, c Case) {
 	if err := r.equal(ref.Rows); err != nil {
 		t.Fatalf("after Undo: %v", err)
 	}
-	step(solver.Block{Sweeps: max(1, n/2)}, false)
+	step(solver.Pass{Sweeps: max(1, n/2)}, false)
 }
 
 // Cases returns the standard cases: each shape of a row that a kernel may treat apart, with ranks, depths and
@@ -119,7 +119,7 @@ func Cases() []Case {
 		}
 		for _, d := range types {
 			for _, periodic := range []bool{false, true} {
-				cases = append(cases, Case{Mesh: solver.Mesh{NX: nx, NY: ny, DType: d, Periodic: periodic}, Ranks: ranks, Depth: depth, Sweeps: min(sweeps, depth), Blocks: 2})
+				cases = append(cases, Case{Mesh: solver.Mesh{NX: nx, NY: ny, DType: d, Periodic: periodic}, Ranks: ranks, Depth: depth, Sweeps: min(sweeps, depth), Passes: 2})
 			}
 		}
 	}

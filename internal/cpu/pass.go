@@ -9,12 +9,12 @@ import (
 )
 
 // Edges implements solver.Backend.
-func (b *Backend) Edges(ctx context.Context, blk solver.Block) error {
-	if err := b.begin(blk); err != nil {
+func (b *Backend) Edges(ctx context.Context, p solver.Pass) error {
+	if err := b.begin(p); err != nil {
 		return err
 	}
-	if blk.Margin != 0 {
-		return fmt.Errorf("cpu backend: edges of a block with margin %d", blk.Margin)
+	if p.Margin != 0 {
+		return fmt.Errorf("cpu backend: edges of a pass with margin %d", p.Margin)
 	}
 	b.middle = b.layout.Middle()
 	if b.whole {
@@ -24,26 +24,26 @@ func (b *Backend) Edges(ctx context.Context, blk solver.Block) error {
 	if b.middle.Rows() == 0 {
 		edges = b.split(b.layout.Stripe)
 	}
-	if err := b.sweep(ctx, blk, edges); err != nil {
+	if err := b.sweep(ctx, p, edges); err != nil {
 		return err
 	}
-	b.edged = &blk
+	b.edged = &p
 	return nil
 }
 
 // Interior implements solver.Backend.
-func (b *Backend) Interior(ctx context.Context, blk solver.Block) error {
+func (b *Backend) Interior(ctx context.Context, p solver.Pass) error {
 	rows := b.middle
 	if b.edged == nil {
-		if err := b.begin(blk); err != nil {
+		if err := b.begin(p); err != nil {
 			return err
 		}
-		rows = b.layout.Reach(blk.Margin)
-	} else if *b.edged != blk {
-		return fmt.Errorf("cpu backend: interior of block %+v after the edges of block %+v", blk, *b.edged)
+		rows = b.layout.Reach(p.Margin)
+	} else if *b.edged != p {
+		return fmt.Errorf("cpu backend: interior of pass %+v after the edges of pass %+v", p, *b.edged)
 	}
 	b.edged = nil
-	if err := b.sweep(ctx, blk, b.split(rows)); err != nil {
+	if err := b.sweep(ctx, p, b.split(rows)); err != nil {
 		return err
 	}
 	b.now, b.next = b.next, b.now
@@ -52,12 +52,12 @@ func (b *Backend) Interior(ctx context.Context, blk solver.Block) error {
 }
 
 // Sums implements solver.Backend.
-func (b *Backend) Sums(_ context.Context, blk solver.Block) ([]solver.Sum, error) {
-	if b.edged != nil || blk != b.last {
-		return nil, fmt.Errorf("cpu backend: sums of block %+v: the last block swept is %+v", blk, b.last)
+func (b *Backend) Sums(_ context.Context, p solver.Pass) ([]solver.Sum, error) {
+	if b.edged != nil || p != b.last {
+		return nil, fmt.Errorf("cpu backend: sums of pass %+v: the last pass swept is %+v", p, b.last)
 	}
 	b.sums = b.sums[:0]
-	for level := range blk.Sweeps {
+	for level := range p.Sweeps {
 		var sum solver.Sum
 		for _, w := range b.pool.workers {
 			sum.Merge(w.sums[level].Total())
@@ -70,16 +70,16 @@ func (b *Backend) Sums(_ context.Context, blk solver.Block) ([]solver.Sum, error
 // Undo implements solver.Backend.
 func (b *Backend) Undo() error {
 	if !b.undoable || b.edged != nil {
-		return errors.New("cpu backend: there is no block to undo")
+		return errors.New("cpu backend: there is no pass to undo")
 	}
 	b.now, b.next = b.next, b.now
 	b.undoable = false
 	return nil
 }
 
-// begin checks a block and forgets the sums of the one before.
-func (b *Backend) begin(blk solver.Block) error {
-	if err := b.layout.CheckBlock(blk, len(b.plans)-1); err != nil {
+// begin checks a pass and forgets the sums of the one before.
+func (b *Backend) begin(p solver.Pass) error {
+	if err := b.layout.CheckPass(p, len(b.plans)-1); err != nil {
 		return fmt.Errorf("cpu backend: %w", err)
 	}
 	for _, w := range b.pool.workers {
@@ -87,15 +87,15 @@ func (b *Backend) begin(blk solver.Block) error {
 			w.sums[i].Reset()
 		}
 	}
-	b.edged, b.undoable, b.last = nil, false, blk
+	b.edged, b.undoable, b.last = nil, false, p
 	return nil
 }
 
 // sweep computes the rows of the parts, which begin and end at the bounds of norm groups within the stripe.
-func (b *Backend) sweep(ctx context.Context, blk solver.Block, parts []solver.Stripe) error {
+func (b *Backend) sweep(ctx context.Context, p solver.Pass, parts []solver.Stripe) error {
 	// Passes of single sweeps go down and up in turn: each begins with the rows that the one before has left in the
 	// cache.
-	upward := blk.Sweeps == 1 && blk.First%2 == 1
+	upward := p.Sweeps == 1 && p.First%2 == 1
 	var jobs []job
 	for _, rows := range parts {
 		if rows.Rows() > 0 {
@@ -105,7 +105,7 @@ func (b *Backend) sweep(ctx context.Context, blk solver.Block, parts []solver.St
 	if n := len(b.pool.workers) / max(len(jobs), 1); n > 1 {
 		jobs = b.splitColumns(jobs, n)
 	}
-	return b.pool.each(len(jobs), func(w *worker, i int) error { return w.pass(ctx, b.plans[blk.Sweeps], jobs[i]) })
+	return b.pool.each(len(jobs), func(w *worker, i int) error { return w.pass(ctx, b.plans[p.Sweeps], jobs[i]) })
 }
 
 // splitColumns splits each job into at most n side by side.

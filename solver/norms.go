@@ -1,0 +1,72 @@
+package solver
+
+import (
+	"context"
+	"fmt"
+)
+
+// norms carries the sums of passes to the other ranks and brings the totals back.
+//
+// A pass goes through three states: swept, posted (its sums were handed to the reducer) and settled (its total is known
+// here and, the same, on every rank). Settling lags one pass behind sweeping, so that no rank waits for a norm.
+type norms struct {
+	sweeper Sweeper
+	reducer Reducer
+	lag     int          // passes after which the sums of one are asked for, as in Limits
+	flags   func() Flags // what this rank says with its sums
+
+	swept  []Pass // not settled, oldest first; at most two
+	posted uint64 // passes below this were posted
+}
+
+// add takes a pass that was swept.
+func (n *norms) add(ctx context.Context, p Pass) error {
+	n.swept = append(n.swept, p)
+	return n.post(ctx, n.lag)
+}
+
+// newest returns the newest pass that is not settled.
+func (n *norms) newest() (Pass, bool) {
+	if len(n.swept) == 0 {
+		return Pass{}, false
+	}
+	return n.swept[len(n.swept)-1], true
+}
+
+// post hands the sums of all swept passes but the newest keep to the reducer.
+func (n *norms) post(ctx context.Context, keep int) error {
+	for _, p := range n.swept[:max(0, len(n.swept)-keep)] {
+		if p.Index < n.posted {
+			continue
+		}
+		sums, err := n.sweeper.Sums(ctx, p)
+		if err != nil {
+			return fmt.Errorf("sweep %d: norm: %w", p.First, err)
+		}
+		if err := n.reducer.Post(ctx, p.Index, Contribution{Sums: sums, Flags: n.flags()}); err != nil {
+			return fmt.Errorf("sweep %d: norm: %w", p.First, err)
+		}
+		n.posted = p.Index + 1
+	}
+	return nil
+}
+
+// settle waits for the total of the oldest pass, unless only the newest keep are not settled; then ok is false.
+func (n *norms) settle(ctx context.Context, keep int) (p Pass, total Contribution, ok bool, err error) {
+	if err := n.post(ctx, keep); err != nil {
+		return Pass{}, Contribution{}, false, err
+	}
+	if len(n.swept) <= keep {
+		return Pass{}, Contribution{}, false, nil
+	}
+	p = n.swept[0]
+	if total, err = n.reducer.Wait(ctx, p.Index); err != nil {
+		return Pass{}, Contribution{}, false, fmt.Errorf("sweep %d: norm: %w", p.First, err)
+	}
+	if len(total.Sums) != p.Sweeps {
+		return Pass{}, Contribution{}, false,
+			fmt.Errorf("sweep %d: norm: %d sums for %d sweeps", p.First, len(total.Sums), p.Sweeps)
+	}
+	n.swept = append(n.swept[:0], n.swept[1:]...)
+	return p, total, true, nil
+}

@@ -1,0 +1,82 @@
+package solver
+
+import (
+	"context"
+	"time"
+)
+
+// Times are wall-clock times of one rank within Run, by the clock of the host: a device may sweep during the waits.
+type Times struct {
+	Total    time.Duration // first sweep to last
+	Compute  time.Duration // in the sweeper: sweeping, or launching sweeps and waiting for their sums
+	HaloWait time.Duration // sending, and waiting for neighbours' rows
+	NormWait time.Duration // handing sums in, and waiting for those of other ranks
+	Save     time.Duration // copying the state for the Saver
+}
+
+// since adds the time since start to total.
+func since(total *time.Duration, start time.Time) { *total += time.Since(start) }
+
+// timedSweeper adds the time of each call of a pass to Times.Compute.
+type timedSweeper struct {
+	Sweeper
+	times *Times
+}
+
+func (s timedSweeper) Edges(ctx context.Context, p Pass) error {
+	defer since(&s.times.Compute, time.Now())
+	return s.Sweeper.Edges(ctx, p)
+}
+
+func (s timedSweeper) Interior(ctx context.Context, p Pass) error {
+	defer since(&s.times.Compute, time.Now())
+	return s.Sweeper.Interior(ctx, p)
+}
+
+func (s timedSweeper) Sums(ctx context.Context, p Pass) ([]Sum, error) {
+	defer since(&s.times.Compute, time.Now())
+	return s.Sweeper.Sums(ctx, p)
+}
+
+// timedExchange adds the time of each call to Times.HaloWait.
+type timedExchange struct {
+	Exchange
+	times *Times
+}
+
+func (x timedExchange) Post(ctx context.Context, n ExchangeNumber) error {
+	defer since(&x.times.HaloWait, time.Now())
+	return x.Exchange.Post(ctx, n)
+}
+
+func (x timedExchange) Wait(ctx context.Context, n ExchangeNumber) error {
+	defer since(&x.times.HaloWait, time.Now())
+	return x.Exchange.Wait(ctx, n)
+}
+
+// timedReducer adds the time of each call to Times.NormWait.
+type timedReducer struct {
+	Reducer
+	times *Times
+}
+
+func (r timedReducer) Post(ctx context.Context, pass uint64, c Contribution) error {
+	defer since(&r.times.NormWait, time.Now())
+	return r.Reducer.Post(ctx, pass, c)
+}
+
+func (r timedReducer) Wait(ctx context.Context, pass uint64) (Contribution, error) {
+	defer since(&r.times.NormWait, time.Now())
+	return r.Reducer.Wait(ctx, pass)
+}
+
+// timedSaver adds the time of Save to Times.Save.
+type timedSaver struct {
+	Saver
+	times *Times
+}
+
+func (s timedSaver) Save(ctx context.Context, sweeps int) error {
+	defer since(&s.times.Save, time.Now())
+	return s.Saver.Save(ctx, sweeps)
+}
