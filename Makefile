@@ -5,8 +5,8 @@ BIN := bin
 TRIM := -trimpath
 LDFLAGS = -X jacobi/internal/version.stamp=$(VERSION)
 
-# With a C compiler the programs hold go-nvml, which tells of GPUs what CUDA does not. The linker leaves NVML's functions to be found
-# when they are called, so that the programs also run where there is no libnvidia-ml.
+# With a C compiler the programs hold go-nvml, which tells of GPUs what CUDA does not. The linker leaves NVML's
+# functions to be found when they are called, so that the programs also run where there is no libnvidia-ml.
 ifeq ($(origin CC),default)
 CC := $(shell $(GO) env CC)
 endif
@@ -23,7 +23,7 @@ build: deps      ## build bin/launcher and bin/jacobi-rank
 ifeq ($(HAS_CC),yes)
 	$(NVML_ENV) $(GO) build $(TRIM) $(NVML) -o $(BIN)/ ./cmd/launcher ./cmd/jacobi-rank
 else
-	@echo "No C compiler ($(CC)): building without NVML, so with neither device.pin nor a device.select but round-robin."
+	@echo "No C compiler ($(CC)): building without NVML, so without device.pin and every device.select but round-robin."
 	CGO_ENABLED=0 $(GO) build $(TRIM) -ldflags '$(LDFLAGS)' -o $(BIN)/ ./cmd/launcher ./cmd/jacobi-rank
 endif
 
@@ -34,15 +34,18 @@ test: deps       ## every test but the race detector's
 	$(GO) test -timeout 15m -skip '^TestChaos$$' ./...
 	cd internal/e2e && $(GO) test -count=1 -timeout 10m -run '^TestChaos$$' # on its own, so that its table is seen
 	$(if $(HAS_CC),$(NVML_ENV) $(GO) test $(NVML) ./internal/device)
-	@{ $(GO) test -count=1 -v -run 'GPU|TestBackend|TestOptionalPrograms|TestFullDisk' ./cuda/... ./internal/e2e ./internal/checkpoint; \
-	  $(if $(HAS_CC),$(NVML_ENV) $(GO) test -count=1 -v -run GPU $(NVML) ./internal/device,true); } | grep 'NOT RUN' | sed 's/^ *[a-z_]*.go:[0-9]*: //' | sort -u || true
+	@{ $(GO) test -count=1 -v -run 'GPU|TestBackend|TestOptionalPrograms|TestFullDisk' \
+	    ./cuda/... ./internal/e2e ./internal/checkpoint; \
+	  $(if $(HAS_CC),$(NVML_ENV) $(GO) test -count=1 -v -run GPU $(NVML) ./internal/device,true); } | \
+	  grep 'NOT RUN' | sed 's/^ *[a-z_]*.go:[0-9]*: //' | sort -u || true
 	@command -v g++ >/dev/null || echo 'NOT RUN: TestKernelsOnThreads needs g++'
 
 kernels:         ## compile the CUDA kernels to the PTX and the machine code that are embedded; needs nvcc
 	cuda/kernels/build.sh
 
 race: deps       ## the concurrent packages under the race detector
-	$(GO) test -race -short -timeout 15m $$($(GO) list ./... | grep -v -E 'internal/(e2e|reference)$$') # programs built without the detector, and a serial oracle
+	$(GO) test -race -short -timeout 15m \
+	  $$($(GO) list ./... | grep -v -E 'internal/(e2e|reference)$$') # programs without the detector, a serial oracle
 
 lint: deps       ## gofmt, go vet, staticcheck
 	@unformatted=$$(gofmt -l .); \
@@ -61,11 +64,13 @@ bench-cpu: build ## compare the CPU backend with its peers in C; QUICK=1 for les
 	else echo "No mpicc that finds mpi.h (on Debian: libopenmpi-dev): without the lines of Open MPI."; fi
 	$(GO) run ./bench/cpu $(if $(QUICK),-quick)
 
-TEST_PACKAGES := g++ openssh-client openssh-server iproute2 util-linux openmpi-bin mpich munge slurm-client slurmctld slurmd
+TEST_PACKAGES := g++ openssh-client openssh-server iproute2 util-linux
+TEST_PACKAGES += openmpi-bin mpich munge slurm-client slurmctld slurmd
 TEST_PACKAGES += qemu-user-static libc6-arm64-cross
 TEST_PACKAGES += $(if $(shell command -v docker),docker-compose busybox-static)
 test-deps:       ## install what tests of hosts, schedulers and arm64 need, on Debian as root; else they did not run
-	@dpkg -s $(TEST_PACKAGES) >/dev/null 2>&1 || { apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends $(TEST_PACKAGES); } >/dev/null
+	@dpkg -s $(TEST_PACKAGES) >/dev/null 2>&1 || { apt-get update -q && DEBIAN_FRONTEND=noninteractive \
+	  apt-get install -qy --no-install-recommends $(TEST_PACKAGES); } >/dev/null
 
 deps:            ## download the Go modules
 	@$(GO) mod download

@@ -62,8 +62,8 @@ const bucketPrefix = "nats:"
 // On says whether states are saved.
 func (c Checkpoint) On() bool { return c.Every != Interval{} }
 
-// Place returns where states are saved: a directory, or "nats:" and a bucket; "" if that is not said. Resume has the same
-// form; a directory there may also be that of a single checkpoint.
+// Place returns where states are saved: a directory, or "nats:" and a bucket; "" if that is not said. Resume has the
+// same form; a directory there may also be that of a single checkpoint.
 func (c Checkpoint) Place() string {
 	if c.NATS != "" {
 		return bucketPrefix + c.NATS
@@ -79,8 +79,8 @@ func SplitPlace(place string) (dir, bucket string) {
 	return place, ""
 }
 
-// FieldKeys returns the keys that determine the field after any number of sweeps, with their values, those that the preset chooses
-// included. A run may go on from a checkpoint whose keys are the same.
+// FieldKeys returns the keys that determine the field after any number of sweeps, with their values, those that the
+// preset chooses included. A run may go on from a checkpoint whose keys are the same.
 func FieldKeys(c Config) (map[string]string, error) {
 	var err error
 	if c.Problem, err = c.Problem.Resolve(c.Grid.DType); err != nil {
@@ -118,7 +118,8 @@ func (v *validator) checkpoint(c Checkpoint, n NATS) {
 	_, resumed := SplitPlace(c.Resume)
 	for _, b := range []struct{ key, bucket string }{{"checkpoint.nats", c.NATS}, {"checkpoint.resume", resumed}} {
 		if b.bucket != "" && n.URL == "" {
-			v.fault("%s %q: nats.url has to name a server with JetStream; the launcher's own keeps nothing", b.key, b.bucket)
+			v.fault("%s %q: nats.url has to name a server with JetStream; the launcher's own keeps nothing", b.key,
+				b.bucket)
 		}
 	}
 	v.atLeast("checkpoint.keep", c.Keep, 1)

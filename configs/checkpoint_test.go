@@ -8,14 +8,16 @@ import (
 
 func TestInterval(t *testing.T) {
 	for text, want := range map[string]Interval{
-		"1": {Sweeps: 1}, "1 sweep": {Sweeps: 1}, "100 sweeps": {Sweeps: 100}, "10m": {Time: 10 * time.Minute}, "1.5s": {Time: 1500 * time.Millisecond}, "": {},
+		"1": {Sweeps: 1}, "1 sweep": {Sweeps: 1}, "100 sweeps": {Sweeps: 100}, "10m": {Time: 10 * time.Minute},
+		"1.5s": {Time: 1500 * time.Millisecond}, "": {},
 	} {
 		c, err := Load(Options{Set: []string{"checkpoint.every=" + text}})
 		if err != nil || c.Checkpoint.Every != want || c.Checkpoint.On() != (text != "") {
 			t.Errorf("%q: %+v, %v", text, c.Checkpoint, err)
 		}
 	}
-	for _, c := range []struct{ file, text string }{{"run.yaml", "checkpoint: {every: 100}"}, {"run.toml", "[checkpoint]\nevery = 100\n"}, {"run.json", `{"checkpoint": {"every": "100 sweeps"}}`}} {
+	for _, c := range []struct{ file, text string }{{"run.yaml", "checkpoint: {every: 100}"},
+		{"run.toml", "[checkpoint]\nevery = 100\n"}, {"run.json", `{"checkpoint": {"every": "100 sweeps"}}`}} {
 		got, err := merge(Options{File: c.file}, []byte(c.text))
 		if err != nil || got.Checkpoint.Every != (Interval{Sweeps: 100}) {
 			t.Errorf("%s: %+v, %v", c.file, got.Checkpoint, err)
@@ -23,7 +25,8 @@ func TestInterval(t *testing.T) {
 	}
 }
 
-// What the preset chooses counts like what is written out, and what only says when a run ends, or how it is computed, does not count.
+// What the preset chooses counts like what is written out, and what only says when a run ends, or how it is computed,
+// does not count.
 func TestFieldKeys(t *testing.T) {
 	base, err := FieldKeys(Default())
 	if err != nil {
@@ -40,7 +43,8 @@ func TestFieldKeys(t *testing.T) {
 		t.Errorf("%v, want %v, %v", same, base, err)
 	}
 	want := map[string]string{
-		"grid.nx": "16384", "grid.ny": "16384", "grid.dtype": "float32", "problem.top": "periodic", "problem.bottom": "periodic", "problem.initial": "0",
+		"grid.nx": "16384", "grid.ny": "16384", "grid.dtype": "float32", "problem.top": "periodic",
+		"problem.bottom": "periodic", "problem.initial": "0",
 		"problem.left": "sin(2 * float32(pi) * iy / (ny - 1))", "problem.right": "sin(2 * float32(pi) * iy / (ny - 1))",
 	}
 	if !maps.Equal(base, want) {
@@ -52,7 +56,8 @@ func TestPlace(t *testing.T) {
 	for _, c := range []struct {
 		checkpoint               Checkpoint
 		place, directory, bucket string
-	}{{Checkpoint{Dir: "a/b"}, "a/b", "a/b", ""}, {Checkpoint{NATS: "b"}, "nats:b", "", "b"}, {Checkpoint{}, "", "", ""}} {
+	}{{Checkpoint{Dir: "a/b"}, "a/b", "a/b", ""}, {Checkpoint{NATS: "b"}, "nats:b", "", "b"},
+		{Checkpoint{}, "", "", ""}} {
 		dir, bucket := SplitPlace(c.checkpoint.Place())
 		if c.checkpoint.Place() != c.place || dir != c.directory || bucket != c.bucket {
 			t.Errorf("%+v: %q, %q, %q", c.checkpoint, c.checkpoint.Place(), dir, bucket)

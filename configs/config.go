@@ -60,18 +60,21 @@ type Device struct {
 	Backend string `mapstructure:"backend" json:"backend" yaml:"backend"` // auto | cpu | cuda
 	Threads int    `mapstructure:"threads" json:"threads" yaml:"threads"` // 0: the node's cores over its ranks
 	Kernel  string `mapstructure:"kernel" json:"kernel" yaml:"kernel"`    // of the CPU: auto | portable | avx2 | avx512
-	Select  string `mapstructure:"select" json:"select" yaml:"select"`    // of a node's GPUs: round-robin | least-utilized | most-free-memory | coolest | least-power
-	Pin     bool   `mapstructure:"pin" json:"pin" yaml:"pin"`             // keep a rank with a GPU on the cores near it
-	MPS     string `mapstructure:"mps" json:"mps" yaml:"mps"`             // NVIDIA's multi-process service where ranks share GPUs: auto | off
+	// of a node's GPUs: round-robin | least-utilized | most-free-memory | coolest | least-power
+	Select string `mapstructure:"select" json:"select" yaml:"select"`
+	Pin    bool   `mapstructure:"pin" json:"pin" yaml:"pin"` // keep a rank with a GPU on the cores near it
+	// NVIDIA's multi-process service where ranks share GPUs: auto | off
+	MPS string `mapstructure:"mps" json:"mps" yaml:"mps"`
 }
 
 // Checkpoint says when the state of a run is saved and where, and from which state it goes on.
 type Checkpoint struct {
-	Every  Interval `mapstructure:"every" json:"every" yaml:"every"`    // zero: never
-	Dir    string   `mapstructure:"dir" json:"dir" yaml:"dir"`          // which all nodes share
-	NATS   string   `mapstructure:"nats" json:"nats" yaml:"nats"`       // bucket of JetStream's object store, instead of dir
-	Keep   int      `mapstructure:"keep" json:"keep" yaml:"keep"`       // newest checkpoints that stay
-	Resume string   `mapstructure:"resume" json:"resume" yaml:"resume"` // "": start at the start; see Checkpoint.Place
+	Every Interval `mapstructure:"every" json:"every" yaml:"every"` // zero: never
+	Dir   string   `mapstructure:"dir" json:"dir" yaml:"dir"`       // which all nodes share
+	// bucket of JetStream's object store, instead of dir
+	NATS   string `mapstructure:"nats" json:"nats" yaml:"nats"`
+	Keep   int    `mapstructure:"keep" json:"keep" yaml:"keep"`       // newest checkpoints that stay
+	Resume string `mapstructure:"resume" json:"resume" yaml:"resume"` // "": start at the start; see Checkpoint.Place
 }
 
 // Log sets up zap.

@@ -21,7 +21,8 @@ func Hash(c Config) string {
 	fmt.Fprintln(h, "jacobi configuration 1")
 	for _, k := range keys() {
 		section, _, _ := strings.Cut(k.name, ".")
-		if slices.Contains([]string{"device", "nats", "log"}, section) || slices.Contains([]string{"run.name", "output.dir", "checkpoint.dir", "checkpoint.resume"}, k.name) {
+		if slices.Contains([]string{"device", "nats", "log"}, section) ||
+			slices.Contains([]string{"run.name", "output.dir", "checkpoint.dir", "checkpoint.resume"}, k.name) {
 			continue
 		}
 		fmt.Fprintf(h, "%s=%q\n", k.name, k.text(c))

@@ -43,7 +43,8 @@ func TestDefaults(t *testing.T) {
 	if err != nil || got != want {
 		t.Errorf("got %+v, %v", got, err)
 	}
-	for name, empty := range map[string]string{"a.yaml": "", "b.yml": "# nothing\n", "c.toml": "", "d.json": "{}", "e.yaml": "grid:\n"} {
+	for name, empty := range map[string]string{"a.yaml": "", "b.yml": "# nothing\n", "c.toml": "", "d.json": "{}",
+		"e.yaml": "grid:\n"} {
 		if got := mustMerge(t, name, empty, Options{}); got != want {
 			t.Errorf("%s: got %+v", name, got)
 		}
@@ -55,7 +56,8 @@ func TestDefaults(t *testing.T) {
 
 func TestPrecedence(t *testing.T) {
 	file := "grid: {nx: 10, ny: 20}\nrun: {ranks: 2, name: file}\n"
-	env := []string{"PATH=/bin", "JACOBI_GRID_NX=11", "JACOBI_RUN_NAME=environment", "JACOBI_GRID_NX=12", "JACOBI_SOLVER_MAX_ITERATIONS=7"}
+	env := []string{"PATH=/bin", "JACOBI_GRID_NX=11", "JACOBI_RUN_NAME=environment", "JACOBI_GRID_NX=12",
+		"JACOBI_SOLVER_MAX_ITERATIONS=7"}
 	set := []string{"grid.nx=13", "run.name=a=b", "grid.nx=14", "HALO.Depth=3"}
 	for _, c := range []struct {
 		name     string
@@ -81,7 +83,8 @@ func TestPrecedence(t *testing.T) {
 
 func TestIdentityIsNoConfiguration(t *testing.T) {
 	got, err := Load(Options{Environ: []string{
-		"JACOBI_RANK=1", "JACOBI_SIZE=2", "JACOBI_LOCAL_RANK=1", "JACOBI_LOCAL_SIZE=2", "JACOBI_RUN_ID=abc", "JACOBI_GRID=4", "JACOBI_OTHER_THING=1", "jacobi_grid_nx=5",
+		"JACOBI_RANK=1", "JACOBI_SIZE=2", "JACOBI_LOCAL_RANK=1", "JACOBI_LOCAL_SIZE=2", "JACOBI_RUN_ID=abc",
+		"JACOBI_GRID=4", "JACOBI_OTHER_THING=1", "jacobi_grid_nx=5",
 	}})
 	if err != nil || got != Default() {
 		t.Errorf("got %+v, %v", got, err)
@@ -96,13 +99,18 @@ func TestSpellings(t *testing.T) {
 	want.Solver.Tolerance = 1e-6
 	want.Halo = Halo{"nats", 8, 90 * time.Second}
 	for _, c := range []struct{ name, data string }{
-		{"numbers.yaml", "grid: {nx: 1e4, ny: 64, dtype: float64}\nproblem: {preset: dirichlet, left: 0.5, right: 1e-3, top: sin(pi*y), bottom: 1, initial: -2e7}\n" +
+		{"numbers.yaml", "grid: {nx: 1e4, ny: 64, dtype: float64}\nproblem: {preset: dirichlet, left: 0.5, right: " +
+			"1e-3, top: sin(pi*y), bottom: 1, initial: -2e7}\n" +
 			"solver: {tolerance: 1e-6}\nhalo: {transport: nats, depth: 8, timeout: 1m30s}"},
-		{"text.yml", "GRID: {NX: '10000', Ny: '64', dtype: 'float64'}\nproblem: {preset: dirichlet, left: '.50', right: '1e-3', top: 'sin(pi*y)', bottom: '1.0', initial: '-20000000'}\n" +
+		{"text.yml", "GRID: {NX: '10000', Ny: '64', dtype: 'float64'}\nproblem: {preset: dirichlet, left: '.50', " +
+			"right: '1e-3', top: 'sin(pi*y)', bottom: '1.0', initial: '-20000000'}\n" +
 			"solver: {tolerance: '0.000001'}\nhalo: {transport: nats, depth: '8', timeout: 90s}"},
-		{"run.toml", "[grid]\nnx = 10_000\nny = 64\ndtype = 'float64'\n[problem]\npreset = 'dirichlet'\nleft = 0.5\nright = 1e-3\ntop = 'sin(pi*y)'\nbottom = 1\ninitial = -2e7\n" +
+		{"run.toml", "[grid]\nnx = 10_000\nny = 64\ndtype = 'float64'\n[problem]\npreset = 'dirichlet'\nleft = " +
+			"0.5\nright = 1e-3\ntop = 'sin(pi*y)'\nbottom = 1\ninitial = -2e7\n" +
 			"[solver]\ntolerance = 1e-6\n[halo]\ntransport = 'nats'\ndepth = 8\ntimeout = '90s'"},
-		{"run.JSON", `{"grid": {"nx": 10000, "ny": 64, "dtype": "float64"}, "problem": {"preset": "dirichlet", "left": 0.5, "right": 1e-3, "top": "sin(pi*y)", "bottom": "1", "initial": -2e7},
+		{"run.JSON", `{"grid": {"nx": 10000, "ny": 64, "dtype": "float64"},
+			"problem": {"preset": "dirichlet", "left": 0.5, "right": 1e-3,
+				"top": "sin(pi*y)", "bottom": "1", "initial": -2e7},
 			"solver": {"tolerance": 1e-6}, "halo": {"transport": "nats", "depth": 8, "timeout": "1.5m"}}`},
 	} {
 		got := mustMerge(t, c.name, c.data, Options{})
@@ -141,7 +149,8 @@ func TestLoadRefuses(t *testing.T) {
 		{"run.yaml", "grid: [1, 2]", Options{}, `grid [1 2] (file run.yaml): a section with keys is wanted`},
 		{"run.yaml", "grid: {nx: 5, NX: 6}", Options{}, `grid.nx (file run.yaml): given twice, also as grid.NX`},
 		{"run.yaml", "5", Options{}, `run file run.yaml: line 1: sections with keys are wanted`},
-		{"run.yaml", "grid: {nx: 5}\n---\ngrid: {nx: 6}\n", Options{}, `run file run.yaml: a second document begins; one is allowed`},
+		{"run.yaml", "grid: {nx: 5}\n---\ngrid: {nx: 6}\n", Options{},
+			`run file run.yaml: a second document begins; one is allowed`},
 		{"run.yaml", "grid: {nx: ten}", Options{}, `grid.nx "ten" (file run.yaml): an integer is wanted`},
 		{"run.yaml", "grid: {nx: 5.5}", Options{}, `grid.nx 5.5 (file run.yaml): an integer is wanted`},
 		{"run.yaml", "grid: {nx: 1e300}", Options{}, `grid.nx 1e+300 (file run.yaml): 3 to 2147483647 are allowed`},
@@ -154,23 +163,44 @@ func TestLoadRefuses(t *testing.T) {
 			`solver.max_iterations 1e+18 (file run.yaml): an integer beyond 9007199254740992 has to be written in ` +
 				`digits`},
 		{"run.yaml", "grid: {nx: true}", Options{}, `grid.nx true (file run.yaml): an integer is wanted`},
-		{"run.yaml", "grid: {nx: }", Options{}, `grid.nx null (file run.yaml): nothing stands behind the key: leave the key out or give a value`},
-		{"run.yaml", "output: {picture: }", Options{}, `output.picture null (file run.yaml): nothing stands behind the key: leave the key out or give a value ("" for none)`},
+		{"run.yaml", "grid: {nx: }", Options{}, `grid.nx null (file run.yaml): nothing stands behind the key: leave ` +
+			`the key out or give a value`},
+		{"run.yaml", "output: {picture: }", Options{},
+			`output.picture null (file run.yaml): nothing stands behind the key: leave the key out or give a value ` +
+				`("" for none)`},
 		{"run.yaml", "run: {name: 5}", Options{}, `run.name 5 (file run.yaml): text is wanted; put it in quotes`},
-		{"run.yaml", "problem: {left: true}", Options{}, `problem.left true (file run.yaml): a number or text is wanted`},
-		{"run.yaml", "problem: {left: .nan}", Options{}, `problem.left NaN (file run.yaml): a number or text is wanted`},
-		{"run.yaml", "solver: {tolerance: small}", Options{}, `solver.tolerance "small" (file run.yaml): a number is wanted`},
-		{"run.yaml", "halo: {timeout: 30}", Options{}, `halo.timeout 30 (file run.yaml): a duration with its unit is wanted, such as 30s or 2m`},
-		{"run.yaml", "checkpoint: {every: 0}", Options{}, `checkpoint.every 0 (file run.yaml): a number of sweeps, such as "100 sweeps", or a duration, such as 10m, is wanted`},
-		{"run.yaml", "checkpoint: {every: -5m}", Options{}, `checkpoint.every "-5m" (file run.yaml): a number of sweeps, such as "100 sweeps", or a duration, such as 10m, is wanted`},
-		{"run.yaml", "checkpoint: {every: 7 minutes}", Options{}, `checkpoint.every "7 minutes" (file run.yaml): a number of sweeps, such as "100 sweeps", or a duration, such as 10m, is wanted`},
-		{"run.yaml", "halo: {timeout: soon}", Options{}, `halo.timeout "soon" (file run.yaml): a duration with its unit is wanted, such as 30s or 2m`},
-		{"run.yaml", "halo: {depth: 0}", Options{}, `halo.depth 0 (file run.yaml): auto or an integer of at least 1 is wanted`},
-		{"run.yaml", "halo: {depth: deep}", Options{}, `halo.depth "deep" (file run.yaml): auto or an integer of at least 1 is wanted`},
-		{"run.yaml", "nats: {url: [nats://user:secret@host]}", Options{}, `nats.url "hidden" (file run.yaml): text is wanted; put it in quotes`},
-		{"run.yaml", "", Options{Environ: []string{"JACOBI_GRID_NXX=5"}}, `unknown key grid.nxx (environment JACOBI_GRID_NXX): did you mean JACOBI_GRID_NX?`},
-		{"run.yaml", "", Options{Environ: []string{"JACOBI_SOLVER_MAXITERATIONS=5"}}, `unknown key solver.maxiterations (environment JACOBI_SOLVER_MAXITERATIONS): did you mean JACOBI_SOLVER_MAX_ITERATIONS?`},
-		{"run.yaml", "", Options{Environ: []string{"JACOBI_GRID_NX="}}, `grid.nx "" (environment JACOBI_GRID_NX): an integer is wanted`},
+		{"run.yaml", "problem: {left: true}", Options{},
+			`problem.left true (file run.yaml): a number or text is wanted`},
+		{"run.yaml", "problem: {left: .nan}", Options{},
+			`problem.left NaN (file run.yaml): a number or text is wanted`},
+		{"run.yaml", "solver: {tolerance: small}", Options{},
+			`solver.tolerance "small" (file run.yaml): a number is wanted`},
+		{"run.yaml", "halo: {timeout: 30}", Options{},
+			`halo.timeout 30 (file run.yaml): a duration with its unit is wanted, such as 30s or 2m`},
+		{"run.yaml", "checkpoint: {every: 0}", Options{},
+			`checkpoint.every 0 (file run.yaml): a number of sweeps, such as "100 sweeps", or a duration, such as ` +
+				`10m, is wanted`},
+		{"run.yaml", "checkpoint: {every: -5m}", Options{},
+			`checkpoint.every "-5m" (file run.yaml): a number of sweeps, such as "100 sweeps", or a duration, such ` +
+				`as 10m, is wanted`},
+		{"run.yaml", "checkpoint: {every: 7 minutes}", Options{},
+			`checkpoint.every "7 minutes" (file run.yaml): a number of sweeps, such as "100 sweeps", or a duration, ` +
+				`such as 10m, is wanted`},
+		{"run.yaml", "halo: {timeout: soon}", Options{},
+			`halo.timeout "soon" (file run.yaml): a duration with its unit is wanted, such as 30s or 2m`},
+		{"run.yaml", "halo: {depth: 0}", Options{},
+			`halo.depth 0 (file run.yaml): auto or an integer of at least 1 is wanted`},
+		{"run.yaml", "halo: {depth: deep}", Options{},
+			`halo.depth "deep" (file run.yaml): auto or an integer of at least 1 is wanted`},
+		{"run.yaml", "nats: {url: [nats://user:secret@host]}", Options{},
+			`nats.url "hidden" (file run.yaml): text is wanted; put it in quotes`},
+		{"run.yaml", "", Options{Environ: []string{"JACOBI_GRID_NXX=5"}},
+			`unknown key grid.nxx (environment JACOBI_GRID_NXX): did you mean JACOBI_GRID_NX?`},
+		{"run.yaml", "", Options{Environ: []string{"JACOBI_SOLVER_MAXITERATIONS=5"}},
+			`unknown key solver.maxiterations (environment JACOBI_SOLVER_MAXITERATIONS): did you mean ` +
+				`JACOBI_SOLVER_MAX_ITERATIONS?`},
+		{"run.yaml", "", Options{Environ: []string{"JACOBI_GRID_NX="}},
+			`grid.nx "" (environment JACOBI_GRID_NX): an integer is wanted`},
 		{"run.yaml", "", Options{Set: []string{"grid.nx"}}, `--set grid.nx: key=value is wanted`},
 		{"run.yaml", "", Options{Set: []string{"grid=5"}}, `unknown key grid (--set): it is a section; its keys ` +
 			`are grid.nx, grid.ny and grid.dtype`},
@@ -179,15 +209,19 @@ func TestLoadRefuses(t *testing.T) {
 			`unknown key log.colours (environment JACOBI_LOG_COLOURS): the keys of log are JACOBI_LOG_LEVEL and ` +
 				`JACOBI_LOG_FORMAT`},
 		{"run.yaml", "", Options{Set: []string{"run.rank=5"}}, `unknown key run.rank (--set): did you mean run.ranks?`},
-		{"run.yaml", "", Options{Set: []string{"run.name=\xff"}}, `run.name "\xff" (--set): text in UTF-8 without zero bytes is wanted`},
+		{"run.yaml", "", Options{Set: []string{"run.name=\xff"}},
+			`run.name "\xff" (--set): text in UTF-8 without zero bytes is wanted`},
 		{"run.yaml", "grid: {nx: a, ny: b}", Options{Set: []string{"x=1"}, Environ: []string{"JACOBI_LOG_LEVL=1"}},
-			"grid.nx \"a\" (file run.yaml): an integer is wanted\ngrid.ny \"b\" (file run.yaml): an integer is wanted\n" +
-				"unknown key log.levl (environment JACOBI_LOG_LEVL): did you mean JACOBI_LOG_LEVEL?\nunknown key x (--set): did you mean grid.nx?"},
+			"grid.nx \"a\" (file run.yaml): an integer is wanted\n" +
+				"grid.ny \"b\" (file run.yaml): an integer is wanted\n" +
+				"unknown key log.levl (environment JACOBI_LOG_LEVL): did you mean JACOBI_LOG_LEVEL?\nunknown key x " +
+				"(--set): did you mean grid.nx?"},
 		{"run.ini", "", Options{}, `run file run.ini: extension ".ini": allowed are .yaml, .yml, .toml and .json`},
 		{"run", "", Options{}, `run file run: extension "": allowed are .yaml, .yml, .toml and .json`},
 		{"run.json", "[]", Options{}, `run file run.json: line 1, column 1: sections with keys are wanted, not array`},
 		{"run.toml", "grid = 5", Options{}, `grid 5 (file run.toml): a section with keys is wanted`},
-		{"run.toml", "[run]\nname = 2020-01-01", Options{}, `run.name 2020-01-01 (file run.toml): text is wanted; put it in quotes`},
+		{"run.toml", "[run]\nname = 2020-01-01", Options{},
+			`run.name 2020-01-01 (file run.toml): text is wanted; put it in quotes`},
 	} {
 		c.o.File = c.name
 		if _, err := merge(c.o, []byte(c.data)); err == nil || err.Error() != c.want {
@@ -210,8 +244,9 @@ func TestUnreadableFile(t *testing.T) {
 		pipe: "run file: open " + pipe + ": a named pipe; a regular file is wanted",
 		"-":  "run file: standard input cannot be shared by ranks: a file is wanted",
 
-		filepath.Join(dir, "absent.yaml"): "run file: open " + filepath.Join(dir, "absent.yaml") + ": no such file or directory",
-		big:                               "run file: read " + big + ": more than 1048576 bytes",
+		filepath.Join(dir, "absent.yaml"): "run file: open " + filepath.Join(dir, "absent.yaml") +
+			": no such file or directory",
+		big: "run file: read " + big + ": more than 1048576 bytes",
 	} {
 		if _, err := Load(Options{File: path}); err == nil || err.Error() != want {
 			t.Errorf("got  %v\nwant %s", err, want)
@@ -295,13 +330,14 @@ func TestStrayVariables(t *testing.T) {
 
 // odd is a configuration in which every key differs from its default.
 var odd = Config{
-	Run:     Run{Name: `a "b": #c`, Ranks: 3, Liveness: time.Minute},
-	Grid:    Grid{NX: 100, NY: 200, DType: "float64"},
-	Problem: Problem{Preset: "dirichlet", Left: "0.5", Right: "sin(pi*y)", Top: "periodic", Bottom: "periodic", Initial: "start.npy"},
-	Solver:  Solver{Tolerance: 1.25e-7, MaxIterations: 12345678},
-	Halo:    Halo{Transport: "p2p", Depth: 5, Timeout: 90*time.Minute + 1500*time.Millisecond},
-	Device:  Device{Backend: "cpu", Threads: 2, Kernel: "portable", Select: "coolest", MPS: "off"},
-	NATS:    NATS{URL: "nats://a:4222,tls://b", CA: "ca.pem"},
+	Run:  Run{Name: `a "b": #c`, Ranks: 3, Liveness: time.Minute},
+	Grid: Grid{NX: 100, NY: 200, DType: "float64"},
+	Problem: Problem{Preset: "dirichlet", Left: "0.5", Right: "sin(pi*y)", Top: "periodic", Bottom: "periodic",
+		Initial: "start.npy"},
+	Solver: Solver{Tolerance: 1.25e-7, MaxIterations: 12345678},
+	Halo:   Halo{Transport: "p2p", Depth: 5, Timeout: 90*time.Minute + 1500*time.Millisecond},
+	Device: Device{Backend: "cpu", Threads: 2, Kernel: "portable", Select: "coolest", MPS: "off"},
+	NATS:   NATS{URL: "nats://a:4222,tls://b", CA: "ca.pem"},
 	Output: Output{
 		Dir: "elsewhere", Field: "f.npy", Picture: "", History: "h.csv", Report: "r.json", PictureScale: "sqrt",
 	},
@@ -326,7 +362,8 @@ func TestRoundTrip(t *testing.T) {
 		if got := mustMerge(t, "run.json", string(j), Options{}); got != c {
 			t.Errorf("JSON:\n%s\ngot %+v", j, got)
 		}
-		c.NATS = NATS{"nats://user:secret@host", "user", "password", "file.creds", "seed", "ca.pem", "cert.pem", "key.pem", Inline("a\nsecret\n"), 4222, "gate", "/tmp"}
+		c.NATS = NATS{"nats://user:secret@host", "user", "password", "file.creds", "seed", "ca.pem", "cert.pem",
+			"key.pem", Inline("a\nsecret\n"), 4222, "gate", "/tmp"}
 		if got, err := Load(Options{Environ: Environ(c)}); err != nil || got != c {
 			t.Errorf("environment:\n%s\ngot %+v, %v", Environ(c), got, err)
 		}
@@ -394,7 +431,8 @@ log:
   format: console
 `
 	c := Default()
-	c.NATS = NATS{URL: "nats://user:secret@host:4222", Creds: "/home/user/secret.creds", CA: Inline("PEM"), Cert: "/etc/cert.pem", Key: "/etc/key.pem",
+	c.NATS = NATS{URL: "nats://user:secret@host:4222", Creds: "/home/user/secret.creds", CA: Inline("PEM"),
+		Cert: "/etc/cert.pem", Key: "/etc/key.pem",
 		SecretFile: Inline("secret")}
 	if got, err := YAML(c); err != nil || string(got) != want {
 		t.Errorf("got\n%s%v", got, err)
@@ -413,7 +451,8 @@ func TestSecretsStayHidden(t *testing.T) {
 		"u:hunter2@b":                            "hidden",
 	} {
 		c := Default()
-		c.NATS = NATS{URL: url, PasswordFile: "hunter2", Creds: "hunter2", NKey: "hunter2", CA: Inline("hunter2"), Key: "hunter2", SecretFile: Inline("hunter2")}
+		c.NATS = NATS{URL: url, PasswordFile: "hunter2", Creds: "hunter2", NKey: "hunter2", CA: Inline("hunter2"),
+			Key: "hunter2", SecretFile: Inline("hunter2")}
 		if got := Redacted(c).NATS; got.URL != want || got.Creds != "hidden" {
 			t.Errorf("%s: %#v", url, got)
 		}
@@ -427,7 +466,8 @@ func TestSecretsStayHidden(t *testing.T) {
 		}
 		invalid := c
 		invalid.NATS.URL = strings.Replace(url, "nats:", "http:", 1)
-		for _, text := range []string{string(j), string(y), fmt.Sprintf("%v %+v %#v", c, c, c), fmt.Sprint(Validate(c), Validate(invalid))} {
+		for _, text := range []string{string(j), string(y), fmt.Sprintf("%v %+v %#v", c, c, c),
+			fmt.Sprint(Validate(c), Validate(invalid))} {
 			if strings.Contains(text, "hunter2") || strings.Contains(text, "ter2@") {
 				t.Errorf("%s: %s", url, text)
 			}
@@ -438,9 +478,12 @@ func TestSecretsStayHidden(t *testing.T) {
 // The hash changes with each key that ranks must agree on and with no other.
 func TestHash(t *testing.T) {
 	free := map[string]bool{
-		"run.name": true, "device.backend": true, "device.threads": true, "device.kernel": true, "device.select": true, "device.pin": true, "device.mps": true,
+		"run.name": true, "device.backend": true, "device.threads": true, "device.kernel": true, "device.select": true,
+		"device.pin": true, "device.mps": true,
 		"nats.url": true, "nats.user": true, "nats.password_file": true, "nats.creds": true, "nats.nkey": true,
-		"nats.ca": true, "nats.cert": true, "nats.key": true, "nats.secret_file": true, "nats.port": true, "nats.advertise": true, "nats.rendezvous": true, "output.dir": true, "checkpoint.dir": true, "checkpoint.resume": true, "log.level": true, "log.format": true,
+		"nats.ca": true, "nats.cert": true, "nats.key": true, "nats.secret_file": true, "nats.port": true,
+		"nats.advertise": true, "nats.rendezvous": true, "output.dir": true, "checkpoint.dir": true,
+		"checkpoint.resume": true, "log.level": true, "log.format": true,
 	}
 	base := Default()
 	base.NATS = NATS{"", "x", "x", "x", "x", "x", "x", "x", "x", 1, "x", "x"}
@@ -471,7 +514,8 @@ func TestHash(t *testing.T) {
 
 func TestFormatDuration(t *testing.T) {
 	for d, want := range map[time.Duration]string{
-		30 * time.Second: "30s", 10 * time.Minute: "10m", 2 * time.Hour: "2h", 90 * time.Minute: "1h30m", time.Hour + time.Second: "1h0m1s",
+		30 * time.Second: "30s", 10 * time.Minute: "10m", 2 * time.Hour: "2h", 90 * time.Minute: "1h30m",
+		time.Hour + time.Second: "1h0m1s",
 		1500 * time.Millisecond: "1.5s", 0: "0s", 10 * time.Hour: "10h", 70 * time.Second: "1m10s",
 	} {
 		if got := formatDuration(d); got != want {
@@ -546,7 +590,8 @@ func TestInlined(t *testing.T) {
 	}
 	n := NATS{URL: "nats://h", User: "u", PasswordFile: filepath.Join(dir, "password"), CA: "inline:PEM"}
 	got, err := n.Inlined()
-	if want := (NATS{URL: "nats://h", User: "u", PasswordFile: "inline:hunter2\n", CA: "inline:PEM"}); err != nil || got != want {
+	if want := (NATS{URL: "nats://h", User: "u", PasswordFile: "inline:hunter2\n", CA: "inline:PEM"}); err != nil ||
+		got != want {
 		t.Errorf("got %#v, %v", got, err)
 	}
 	if n.PasswordFile != filepath.Join(dir, "password") {
@@ -559,7 +604,8 @@ func TestInlined(t *testing.T) {
 		"nowhere": "open ", "empty": " is empty", "pipe": ": a named pipe; a regular file is wanted",
 	} {
 		n.CA = filepath.Join(dir, value)
-		if _, err := n.Inlined(); err == nil || !strings.HasPrefix(err.Error(), "nats.ca: ") || !strings.Contains(err.Error(), want) {
+		if _, err := n.Inlined(); err == nil || !strings.HasPrefix(err.Error(), "nats.ca: ") ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v", value, err)
 		}
 	}

@@ -24,7 +24,8 @@ func checkMemory(root fs.FS, need int64) error {
 		return fmt.Errorf("memory of this machine: %w", err)
 	}
 	if need > have {
-		return fmt.Errorf("memory: %s are needed and %s are available (%s); take a smaller grid, or more machines", gib(need), gib(have), limit)
+		return fmt.Errorf("memory: %s are needed and %s are available (%s); take a smaller grid, or more machines",
+			gib(need), gib(have), limit)
 	}
 	return nil
 }

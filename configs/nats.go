@@ -17,24 +17,27 @@ const hidden = "hidden"
 const inline = "inline:"
 
 // NATS says which server connects the ranks, and who they are to it; an empty URL: the launcher starts one. All but URL
-// and User name a file, or hold its contents after "inline:". It is written, as YAML, as JSON and by fmt, with its secrets
-// hidden.
+// and User name a file, or hold its contents after "inline:". It is written, as YAML, as JSON and by fmt, with its
+// secrets hidden.
 type NATS struct {
 	URL          string `mapstructure:"url" json:"url" yaml:"url"` // one server, or several with commas between them
 	User         string `mapstructure:"user" json:"user" yaml:"user"`
 	PasswordFile string `mapstructure:"password_file" json:"password_file" yaml:"password_file"`
 	Creds        string `mapstructure:"creds" json:"creds" yaml:"creds"` // JWT and seed of a user
 	NKey         string `mapstructure:"nkey" json:"nkey" yaml:"nkey"`    // seed of a user
-	CA           string `mapstructure:"ca" json:"ca" yaml:"ca"`          // whom to trust instead of the system's authorities; PEM
-	Cert         string `mapstructure:"cert" json:"cert" yaml:"cert"`    // of this client; PEM
-	Key          string `mapstructure:"key" json:"key" yaml:"key"`       // of Cert; PEM
-	// SecretFile holds what those who take part in a run share, so that nobody else on the server can read or forge their
-	// messages. The launcher makes one for each run on a server that is not its own.
+	// whom to trust instead of the system's authorities; PEM
+	CA   string `mapstructure:"ca" json:"ca" yaml:"ca"`
+	Cert string `mapstructure:"cert" json:"cert" yaml:"cert"` // of this client; PEM
+	Key  string `mapstructure:"key" json:"key" yaml:"key"`    // of Cert; PEM
+	// SecretFile holds what those who take part in a run share, so that nobody else on the server can read or forge
+	// their messages. The launcher makes one for each run on a server that is not its own.
 	SecretFile string `mapstructure:"secret_file" json:"secret_file" yaml:"secret_file"`
 	// Of the server that a run without a URL starts for itself:
-	Port      int    `mapstructure:"port" json:"port" yaml:"port"`                // 0: any that is free
-	Advertise string `mapstructure:"advertise" json:"advertise" yaml:"advertise"` // names or addresses, with commas between them, at which other machines reach it; "": found out
-	// Rendezvous is the directory of the file through which ranks that no launcher started find that server; "": output.dir.
+	Port int `mapstructure:"port" json:"port" yaml:"port"` // 0: any that is free
+	// names or addresses, with commas between them, at which other machines reach it; "": found out
+	Advertise string `mapstructure:"advertise" json:"advertise" yaml:"advertise"`
+	// Rendezvous is the directory of the file through which ranks that no launcher started find that server; "":
+	// output.dir.
 	Rendezvous string `mapstructure:"rendezvous" json:"rendezvous" yaml:"rendezvous"`
 }
 
@@ -89,7 +92,8 @@ type natsFile struct {
 func (n *NATS) files() []natsFile {
 	return []natsFile{
 		{"nats.password_file", &n.PasswordFile, true}, {"nats.creds", &n.Creds, true}, {"nats.nkey", &n.NKey, true},
-		{"nats.ca", &n.CA, false}, {"nats.cert", &n.Cert, false}, {"nats.key", &n.Key, true}, {"nats.secret_file", &n.SecretFile, true},
+		{"nats.ca", &n.CA, false}, {"nats.cert", &n.Cert, false}, {"nats.key", &n.Key, true},
+		{"nats.secret_file", &n.SecretFile, true},
 	}
 }
 
@@ -159,11 +163,13 @@ func (v *validator) nats(n NATS) {
 	}
 	for _, h := range n.AdvertisedHosts() {
 		if strings.ContainsAny(h, "/@[] ") || strings.Contains(h, ":") && net.ParseIP(h) == nil {
-			v.fault("nats.advertise %q: names or addresses without a port are wanted, with commas between them", n.Advertise)
+			v.fault("nats.advertise %q: names or addresses without a port are wanted, with commas between them",
+				n.Advertise)
 			break
 		}
 	}
-	for _, way := range []struct{ key, value string }{{"nats.user", n.User}, {"nats.creds", n.Creds}, {"nats.nkey", n.NKey}} {
+	for _, way := range []struct{ key, value string }{{"nats.user", n.User}, {"nats.creds", n.Creds},
+		{"nats.nkey", n.NKey}} {
 		if way.value != "" {
 			who = append(who, way.key)
 		}

@@ -47,7 +47,8 @@ func Validate(c Config) error {
 	v.atLeast("device.threads", c.Device.Threads, 0)
 	v.oneOf("device.kernel", c.Device.Kernel, "auto", "portable", "avx2", "avx512")
 	v.oneOf("device.mps", c.Device.MPS, "auto", "off")
-	v.oneOf("device.select", c.Device.Select, "round-robin", "least-utilized", "most-free-memory", "coolest", "least-power")
+	v.oneOf("device.select", c.Device.Select, "round-robin", "least-utilized", "most-free-memory", "coolest",
+		"least-power")
 	v.nats(c.NATS)
 	v.output(c.Output)
 	v.checkpoint(c.Checkpoint, c.NATS)
@@ -92,7 +93,8 @@ func (v *validator) grid(g Grid) {
 func (v *validator) partition(c Config) {
 	ny, ranks := c.Grid.NY, c.Run.Ranks
 	if most := solver.MaxRanks(ny, 1); ranks > most {
-		v.fault("run.ranks %d: grid.ny %d allows at most %d (stripes are whole groups of %d rows)", ranks, ny, most, solver.GroupRows)
+		v.fault("run.ranks %d: grid.ny %d allows at most %d (stripes are whole groups of %d rows)", ranks, ny, most,
+			solver.GroupRows)
 		return
 	}
 	low := solver.MinRows(ny, ranks)
@@ -116,10 +118,12 @@ func (v *validator) problem(c Config) {
 	}
 	for _, side := range []struct{ key, value string }{{"problem.left", p.Left}, {"problem.right", p.Right}} {
 		if side.value == Periodic {
-			v.fault("%s %q: a value or an expression is wanted; only top and bottom can be periodic", side.key, side.value)
+			v.fault("%s %q: a value or an expression is wanted; only top and bottom can be periodic", side.key,
+				side.value)
 		}
 	}
 	if (p.Top == Periodic) != (p.Bottom == Periodic) {
-		v.fault("problem.top %q and problem.bottom %q (with preset %s): both or neither can be periodic", p.Top, p.Bottom, p.Preset)
+		v.fault("problem.top %q and problem.bottom %q (with preset %s): both or neither can be periodic", p.Top,
+			p.Bottom, p.Preset)
 	}
 }

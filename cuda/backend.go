@@ -44,7 +44,8 @@ type Backend struct {
 	bias    [limbs]float64
 	flags   driver.DevicePtr // see peer.go; 0 without peers
 
-	whole    int                   // passes of at least so many sweeps are swept at once, edges and all; set by NewExchange
+	// passes of at least so many sweeps are swept at once, edges and all; set by NewExchange
+	whole    int
 	posted   solver.ExchangeNumber // the newest exchange
 	peers    []*Peer               // neighbours that write into this rank's memory
 	direct   *direct               // how kernels move rows; nil: they do not
@@ -179,7 +180,8 @@ func (b *Backend) sweep(s *driver.Stream, sp solver.Pass, out, count solver.Stri
 		now: b.now.base, next: b.next.base, sums: b.counts + driver.DevicePtr(b.slot(sp)), bias: b.bias,
 		pitch: int32(b.now.pitch / b.layout.Mesh.DType.Size()), nx: int32(b.layout.Mesh.NX),
 		rowLo: int32(b.now.rows.Lo), rowHi: int32(b.now.rows.Hi), outLo: int32(out.Lo), outHi: int32(out.Hi),
-		countLo: int32(count.Lo), countHi: int32(count.Hi), fixTop: nowhere, fixBottom: -nowhere, sweeps: int32(sp.Sweeps),
+		countLo: int32(count.Lo), countHi: int32(count.Hi), fixTop: nowhere, fixBottom: -nowhere,
+		sweeps: int32(sp.Sweeps),
 	}
 	if !b.layout.Neighbour[solver.Top] {
 		p.fixTop = 0
@@ -195,7 +197,8 @@ func (b *Backend) sweep(s *driver.Stream, sp solver.Pass, out, count solver.Stri
 			return err
 		}
 	}
-	return fmt.Errorf("cuda backend: no kernel does %d sweeps a pass with %d bytes of shared memory", sp.Sweeps, b.device.SharedBytes)
+	return fmt.Errorf("cuda backend: no kernel does %d sweeps a pass with %d bytes of shared memory", sp.Sweeps,
+		b.device.SharedBytes)
 }
 
 // Undo implements solver.Backend.

@@ -79,7 +79,8 @@ func TestOldMemoryDoesNotMatter(t *testing.T) {
 // Rows come into pinned memory, at any place in it, as they come into other memory.
 func TestPin(t *testing.T) {
 	d := need(t)
-	ctx, l := t.Context(), solver.Layout{Mesh: solver.Mesh{NX: 37, NY: 50, DType: solver.Float32}, Stripe: solver.Stripe{Lo: 1, Hi: 49}, Depth: 1}
+	ctx, l := t.Context(), solver.Layout{Mesh: solver.Mesh{NX: 37, NY: 50, DType: solver.Float32},
+		Stripe: solver.Stripe{Lo: 1, Hi: 49}, Depth: 1}
 	b, err := New(d, l, Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -140,8 +141,14 @@ func TestPTX(t *testing.T) {
 		for _, depth := range []int{1, 5, 8, 16} {
 			c := backendtest.Case{Mesh: solver.Mesh{NX: 301, NY: 200, DType: dtype}, Ranks: 2, Depth: depth, Passes: 3}
 			t.Run(fmt.Sprintf("%v/depth=%d", dtype, depth), func(t *testing.T) {
-				backendtest.RunCase(t, func(l solver.Layout) (solver.Backend, error) { return New(d, l, Options{PTX: true}) }, c)
-				backendtest.RunCase(t, func(l solver.Layout) (solver.Backend, error) { return streaming(New(d, l, Options{PTX: true})) }, c)
+				backendtest.RunCase(t, func(l solver.Layout) (solver.Backend,
+					error) {
+					return New(d, l, Options{PTX: true})
+				}, c)
+				backendtest.RunCase(t, func(l solver.Layout) (solver.Backend,
+					error) {
+					return streaming(New(d, l, Options{PTX: true}))
+				}, c)
 			})
 		}
 	}
@@ -172,7 +179,8 @@ func streaming(b *Backend, err error) (solver.Backend, error) {
 func TestLargestHeldMesh(t *testing.T) {
 	d := need(t)
 	for _, periodic := range []bool{false, true} {
-		for _, mesh := range []solver.Mesh{{NX: 2046, NY: 2048, DType: solver.Float32}, {NX: 2041, NY: 1000, DType: solver.Float32}, {NX: 1030, NY: 1000, DType: solver.Float64}} {
+		for _, mesh := range []solver.Mesh{{NX: 2046, NY: 2048, DType: solver.Float32},
+			{NX: 2041, NY: 1000, DType: solver.Float32}, {NX: 1030, NY: 1000, DType: solver.Float64}} {
 			mesh.Periodic = periodic
 			t.Run(fmt.Sprintf("%v/%dx%d/periodic=%v", mesh.DType, mesh.NX, mesh.NY, periodic), func(t *testing.T) {
 				c := backendtest.Case{Mesh: mesh, Ranks: 1, Depth: 16, Passes: 1}

@@ -23,7 +23,8 @@ func TestPreferredDepth(t *testing.T) {
 		{solver.Float64, 16384, 7, 7},
 		{solver.Float64, 3, 1, 1},
 	} {
-		if got := PreferredDepth(solver.Mesh{NX: test.columns, NY: 20000, DType: test.dtype}, test.rows); got != test.want {
+		if got := PreferredDepth(solver.Mesh{NX: test.columns, NY: 20000, DType: test.dtype},
+			test.rows); got != test.want {
 			t.Errorf("%v, %d columns, %d rows: depth %d, want %d", test.dtype, test.columns, test.rows, got, test.want)
 		}
 	}

@@ -9,7 +9,8 @@ import (
 
 // middle is rank 1 of three, with rows [8, 24) of 64 values, halos of 8 rows and peers on both sides; no GPU is there.
 func middle() *direct {
-	l := solver.Layout{Mesh: solver.Mesh{NX: 64, NY: 40, DType: solver.Float32}, Stripe: solver.Stripe{Lo: 8, Hi: 24}, Depth: 8, Neighbour: [2]bool{true, true}}
+	l := solver.Layout{Mesh: solver.Mesh{NX: 64, NY: 40, DType: solver.Float32}, Stripe: solver.Stripe{Lo: 8, Hi: 24},
+		Depth: 8, Neighbour: [2]bool{true, true}}
 	b := &Backend{layout: l, flags: 0x5000}
 	f := field{rows: l.Held(), pitch: 256}
 	b.now, b.next = f, f
@@ -74,7 +75,8 @@ func TestFuseLeavesDeepHalosAlone(t *testing.T) {
 	var p pass
 	d.fuse(&p, true)
 	want := pass{awaited: 3}
-	want.sides[solver.Top].came, want.sides[solver.Bottom].came = 0x5000+cameAt(solver.Top), 0x5000+cameAt(solver.Bottom)
+	want.sides[solver.Top].came, want.sides[solver.Bottom].came = 0x5000+cameAt(solver.Top),
+		0x5000+cameAt(solver.Bottom)
 	if p != want || d.handed != 0 {
 		t.Errorf("%+v, handed %d\nwant %+v", p, d.handed, want)
 	}

@@ -141,7 +141,8 @@ type passPlan struct {
 }
 
 func loadKernel(m *driver.Module, dev *driver.Device, s shape) (*kernel, error) {
-	k := &kernel{shape: s, capacity: capacity{sms: dev.SMs, shared: dev.SharedBytes}, arg: new(pass), plans: map[passShape]passPlan{}}
+	k := &kernel{shape: s, capacity: capacity{sms: dev.SMs, shared: dev.SharedBytes}, arg: new(pass),
+		plans: map[passShape]passPlan{}}
 	var err error
 	if k.f, err = m.Function(s.name); err != nil {
 		return nil, err

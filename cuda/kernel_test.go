@@ -21,7 +21,8 @@ func TestDivide(t *testing.T) {
 		{solver.Float32, 16, 16384, 16384, "sweep_f32", 132, 3 * 8},
 		{solver.Float32, 16, 16384, 4096, "sweep_f32", 132, 3 * 8},
 		{solver.Float32, 16, 2048, 2112, "held24_f32", 19*6 + 2*9, 16},
-		{solver.Float32, 16, 2048, 2128, "sweep_f32", 132, 3 * 8}, // too many rows for all tiles to be under way at once
+		// too many rows for all tiles to be under way at once
+		{solver.Float32, 16, 2048, 2128, "sweep_f32", 132, 3 * 8},
 		{solver.Float32, 16, 4096, 1280, "sweep_f32", 132, 3 * 8},
 		{solver.Float32, 16, 130, 3, "held16_f32", 2, 3},
 		{solver.Float32, 8, 16384, 16384, "sweep_f32", 132, 6 * 4},
@@ -38,14 +39,17 @@ func TestDivide(t *testing.T) {
 		{solver.Float64, 8, 16384, 16384, "sweep_f64", 132, 5 * 4},
 	} {
 		for _, s := range shapes(test.dtype) {
-			p := pass{nx: int32(test.columns), outHi: int32(test.rows), countHi: int32(test.rows), sweeps: int32(test.sweeps)}
+			p := pass{nx: int32(test.columns), outHi: int32(test.rows), countHi: int32(test.rows),
+				sweeps: int32(test.sweeps)}
 			if test.sweeps > s.most {
 				continue
 			}
 			if d, ok := s.divide(h200, &p); ok {
 				if s.name != test.kernel || d.blocks != test.blocks || d.threads != 32*test.warps {
-					t.Errorf("%v, %d sweeps, %d columns, %d rows: kernel %s, %d blocks of %d threads; want %s, %d of %d",
-						test.dtype, test.sweeps, test.columns, test.rows, s.name, d.blocks, d.threads, test.kernel, test.blocks, 32*test.warps)
+					t.Errorf(
+						"%v, %d sweeps, %d columns, %d rows: kernel %s, %d blocks of %d threads; want %s, %d of %d",
+						test.dtype, test.sweeps, test.columns, test.rows, s.name, d.blocks, d.threads, test.kernel,
+						test.blocks, 32*test.warps)
 				}
 				break
 			}
@@ -66,7 +70,8 @@ func TestShares(t *testing.T) {
 		p := pass{nx: int32(test.columns), outHi: int32(test.rows), countHi: int32(test.rows), sweeps: 16}
 		d, ok := deep.divide(capacity{sms: 132, shared: 227 << 10}, &p)
 		if pipes := d.threads / (8 * 32); !ok || pipes != test.pipes || d.blocks != test.blocks {
-			t.Errorf("%d columns, %d rows: %v, %d pipelines a block, %d blocks; want %d, %d", test.columns, test.rows, ok, pipes, d.blocks, test.pipes, test.blocks)
+			t.Errorf("%d columns, %d rows: %v, %d pipelines a block, %d blocks; want %d, %d", test.columns, test.rows,
+				ok, pipes, d.blocks, test.pipes, test.blocks)
 		}
 	}
 }

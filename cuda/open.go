@@ -87,7 +87,8 @@ func (b *Backend) openStreams() error {
 		}
 		b.onClose((*s.stream).Close)
 	}
-	for _, e := range []**driver.Event{&b.halosIn, &b.edgesOut, &b.swept, &b.emptied, &b.arrived[0], &b.arrived[1], &b.arrived[2], &b.arrived[3]} {
+	for _, e := range []**driver.Event{&b.halosIn, &b.edgesOut, &b.swept, &b.emptied, &b.arrived[0], &b.arrived[1],
+		&b.arrived[2], &b.arrived[3]} {
 		if *e, err = b.context.NewEvent(false); err != nil {
 			return err
 		}
@@ -102,7 +103,8 @@ func (b *Backend) allocate() error {
 		*p = f
 		base, err := b.alloc(f.bytes())
 		if err != nil {
-			return fmt.Errorf("%s for two fields of %d rows of %d bytes: %w", humanize.IBytes(uint64(2*f.bytes())), f.rows.Rows(), f.pitch, err)
+			return fmt.Errorf("%s for two fields of %d rows of %d bytes: %w", humanize.IBytes(uint64(2*f.bytes())),
+				f.rows.Rows(), f.pitch, err)
 		}
 		p.base = base
 	}
@@ -117,7 +119,8 @@ func (b *Backend) allocate() error {
 	b.onClose(b.pinned.Free)
 	b.before = make([]byte, n)
 	depth := b.layout.Depth * b.layout.Mesh.RowBytes()
-	if b.staging, err = b.context.AllocHost(max(chunkBytes/b.layout.Mesh.RowBytes()*b.layout.Mesh.RowBytes(), 2*depth)); err != nil {
+	if b.staging, err = b.context.AllocHost(max(chunkBytes/b.layout.Mesh.RowBytes()*b.layout.Mesh.RowBytes(),
+		2*depth)); err != nil {
 		return err
 	}
 	b.onClose(b.staging.Free)

@@ -84,7 +84,8 @@ func (b *Backend) OpenPeer(side solver.Side, offer []byte) (p *Peer, err error) 
 		return nil, fmt.Errorf("offer of the neighbour: %w", err)
 	}
 	if o.Depth != b.layout.Depth || o.Pitch != b.now.pitch || o.Side != side.Opposite() {
-		return nil, fmt.Errorf("offer of rank %d: depth %d, pitch %d, %v side; want %d, %d, %v", o.Rank, o.Depth, o.Pitch, o.Side,
+		return nil, fmt.Errorf("offer of rank %d: depth %d, pitch %d, %v side; want %d, %d, %v", o.Rank, o.Depth,
+			o.Pitch, o.Side,
 			b.layout.Depth, b.now.pitch, side.Opposite())
 	}
 	p = &Peer{Backend: b, side: side, mine: b.now.base}

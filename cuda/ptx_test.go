@@ -33,6 +33,7 @@ func TestKernelsComeFromTheSources(t *testing.T) {
 		t.Fatal(err)
 	}
 	if found.String() != string(recorded) {
-		t.Errorf("files.sha256 has\n%sbut the tree has\n%srun make kernels on a machine with nvcc", recorded, found.String())
+		t.Errorf("files.sha256 has\n%sbut the tree has\n%srun make kernels on a machine with nvcc", recorded,
+			found.String())
 	}
 }

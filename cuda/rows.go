@@ -44,7 +44,8 @@ func (b *Backend) Load(ctx context.Context, rows solver.RowSource) error {
 	}
 	// The first launch of a kernel takes the driver long, so that of nearly all passes comes before the first sweep.
 	// What it writes to next is not used.
-	if err := b.sweep(b.fast, solver.Pass{Sweeps: min(b.layout.Depth, b.maxSweeps())}, b.layout.Stripe, b.layout.Stripe, false); err != nil {
+	if err := b.sweep(b.fast, solver.Pass{Sweeps: min(b.layout.Depth, b.maxSweeps())}, b.layout.Stripe, b.layout.Stripe,
+		false); err != nil {
 		return err
 	}
 	// The fixed rows and columns of next are those of now.
@@ -100,13 +101,15 @@ func (b *Backend) copyOut(ctx context.Context, s *driver.Stream, f field, rows s
 func (b *Backend) SetHalo(_ context.Context, side solver.Side, src []byte) error {
 	width, rows := b.layout.Mesh.RowBytes(), b.layout.Halo(side)
 	if !b.layout.Neighbour[side] || len(src) != rows.Rows()*width {
-		return fmt.Errorf("cuda backend: halo at the %v of %d bytes: expected %d, from a neighbour", side, len(src), rows.Rows()*width)
+		return fmt.Errorf("cuda backend: halo at the %v of %d bytes: expected %d, from a neighbour", side, len(src),
+			rows.Rows()*width)
 	}
 	if err := b.fast.Synchronize(); err != nil { // the staging memory may be in use
 		return err
 	}
 	copy(b.staging.Bytes(), src)
-	if err := b.fast.Copy2D(b.now.at(rows.Lo).Rows(b.now.pitch), b.staging.Rows(0, width), width, rows.Rows()); err != nil {
+	if err := b.fast.Copy2D(b.now.at(rows.Lo).Rows(b.now.pitch), b.staging.Rows(0, width), width,
+		rows.Rows()); err != nil {
 		return err
 	}
 	return b.fast.Synchronize()

@@ -13,7 +13,8 @@ import (
 type TimeoutError struct{ After time.Duration }
 
 func (e *TimeoutError) Error() string {
-	return fmt.Sprintf("the GPU did not finish a pass within %v: it, or a neighbour whose rows it waits for, hangs", e.After)
+	return fmt.Sprintf("the GPU did not finish a pass within %v: it, or a neighbour whose rows it waits for, hangs",
+		e.After)
 }
 
 // Timeout reports that this is a timeout, as of net.Error.

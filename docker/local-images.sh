@@ -1,8 +1,10 @@
 #!/bin/sh
-# Makes the images of compose.yaml where no registry can be reached: jacobi:local of the programs in BIN and this machine's C library, nats:local of
-# the Go module whose server the tests use. Needs Go, and Debian's busybox-static for the health check.
+# Makes the images of compose.yaml where no registry can be reached: jacobi:local of the programs in BIN and this
+# machine's C library, nats:local of the Go module whose server the tests use. Needs Go, and Debian's busybox-static for
+# the health check.
 #
-#   docker/local-images.sh bin && JACOBI_IMAGE=jacobi:local NATS_IMAGE=nats:local docker-compose -f docker/compose.yaml up ...
+#   docker/local-images.sh bin
+#   JACOBI_IMAGE=jacobi:local NATS_IMAGE=nats:local docker-compose -f docker/compose.yaml up ...
 set -eu
 bin=$(realpath "${1:-bin}")
 cd "$(dirname "$0")/.."
@@ -14,7 +16,8 @@ chmod 1777 "$tmp/jacobi/tmp"
 cp "$bin/launcher" "$bin/jacobi-rank" "$tmp/jacobi/usr/local/bin"
 libs=$(ldd "$bin/launcher" "$bin/jacobi-rank" | grep -o '/[^ :]*\.so[^ ]*' | sort -u)
 libc=$(dirname "$(echo "$libs" | grep '/libc\.so')")
-for lib in $libs "$libc/libm.so.6" "$libc/libdl.so.2" "$libc/libpthread.so.0" "$libc/librt.so.1"; do # the last four for libcuda
+# The last four are for libcuda.
+for lib in $libs "$libc/libm.so.6" "$libc/libdl.so.2" "$libc/libpthread.so.0" "$libc/librt.so.1"; do
   mkdir -p "$tmp/jacobi$(dirname "$lib")" && cp -L "$lib" "$tmp/jacobi$lib"
 done
 tar -C "$tmp/jacobi" -c . | docker import --change 'WORKDIR /data' --change 'USER 65532:65532' \
@@ -26,4 +29,5 @@ chmod 1777 "$tmp/nats/data" # of volumes that are mounted there, too
 CGO_ENABLED=0 go build -trimpath -o "$tmp/nats/usr/local/bin/nats-server" github.com/nats-io/nats-server/v2
 cp "$(command -v busybox)" "$tmp/nats/bin/busybox"
 ln -s busybox "$tmp/nats/bin/wget"
-tar -C "$tmp/nats" -c . | docker import --change 'USER 65532:65532' --change 'ENTRYPOINT ["/usr/local/bin/nats-server"]' - nats:local
+tar -C "$tmp/nats" -c . | docker import --change 'USER 65532:65532' \
+  --change 'ENTRYPOINT ["/usr/local/bin/nats-server"]' - nats:local

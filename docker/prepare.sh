@@ -1,6 +1,6 @@
 #!/bin/sh
-# Makes, once, what compose.yaml needs: passwords, which never leave this directory, the directories for outputs and checkpoints
-# with their owner, and .env with that owner and the name of the project.
+# Makes, once, what compose.yaml needs: passwords, which never leave this directory, the directories for outputs and
+# checkpoints with their owner, and .env with that owner and the name of the project.
 set -eu
 cd "$(dirname "$0")"
 mkdir -p -m 700 secrets # the files in it may be read by the containers' user, whoever that is
@@ -9,7 +9,11 @@ make_secret() { [ -s "secrets/$1" ] || { cat > "secrets/$1"; chmod 444 "secrets/
 random | make_secret nats_password
 random | make_secret run_secret
 printf 'users: [{user: jacobi, password: "%s"}]\n' "$(cat secrets/nats_password)" | make_secret nats_users
-route() { printf 'authorization {user: route, password: "%s"}\n' "$1"; printf 'routes: [nats://route:%s@nats:6222, nats://route:%s@nats-2:6222, nats://route:%s@nats-3:6222]\n' "$1" "$1" "$1"; }
+route() {
+  printf 'authorization {user: route, password: "%s"}\n' "$1"
+  printf 'routes: [nats://route:%s@nats:6222, nats://route:%s@nats-2:6222, ' "$1" "$1"
+  printf 'nats://route:%s@nats-3:6222]\n' "$1"
+}
 route "$(random)" | make_secret nats_routes
 user=$(id -u):$(id -g)
 [ "$(id -u)" != 0 ] || user=65532:65532 # containers are not root

@@ -63,7 +63,8 @@ func verify(got []byte, rank int, rows solver.Stripe, nx int, exchange solver.Ex
 }
 
 // play exchanges the exchanges [first, first+count) on one end, as a rank does; at is called before each.
-func play(ctx context.Context, l Link, e End, first, count solver.ExchangeNumber, at func(exchange solver.ExchangeNumber)) error {
+func play(ctx context.Context, l Link, e End, first, count solver.ExchangeNumber,
+	at func(exchange solver.ExchangeNumber)) error {
 	out, in := make([]byte, e.SendBytes()), make([]byte, e.RecvBytes())
 	for b := first; b < first+count; b++ {
 		if at != nil {
@@ -85,7 +86,8 @@ func play(ctx context.Context, l Link, e End, first, count solver.ExchangeNumber
 }
 
 // both plays the exchanges on both ends at once.
-func both(t *testing.T, a, b Link, e End, first, count solver.ExchangeNumber, at func(rank int, exchange solver.ExchangeNumber)) {
+func both(t *testing.T, a, b Link, e End, first, count solver.ExchangeNumber,
+	at func(rank int, exchange solver.ExchangeNumber)) {
 	t.Helper()
 	if at == nil {
 		at = func(int, solver.ExchangeNumber) {}
@@ -99,7 +101,8 @@ func both(t *testing.T, a, b Link, e End, first, count solver.ExchangeNumber, at
 			end = e.Facing()
 		}
 		wg.Go(func() {
-			if err := play(ctx, l, end, first, count, func(exchange solver.ExchangeNumber) { at(end.Rank, exchange) }); err != nil {
+			if err := play(ctx, l, end, first, count,
+				func(exchange solver.ExchangeNumber) { at(end.Rank, exchange) }); err != nil {
 				t.Error(err)
 				cancel(err)
 			}
@@ -119,7 +122,8 @@ func transports(t testing.TB) []transport {
 	normal := serve(t, &server.Options{})
 	overNATS := func(s *testServer) func(testing.TB, End, End, time.Duration) (Link, Link, error) {
 		return func(t testing.TB, a, b End, timeout time.Duration) (Link, Link, error) {
-			return openNATS(t, a, b, NATSOptions{Timeout: timeout, AskAfter: 5 * time.Millisecond}, s.connect(t), s.connect(t))
+			return openNATS(t, a, b, NATSOptions{Timeout: timeout, AskAfter: 5 * time.Millisecond}, s.connect(t),
+				s.connect(t))
 		}
 	}
 	return []transport{
@@ -129,10 +133,12 @@ func transports(t testing.TB) []transport {
 		{TransportShared, openShared},
 		{TransportNATS, overNATS(normal)},
 		{TransportNATS + ", max_payload 1500", overNATS(small)},
-		{TransportNATS + ", connections of their own", func(t testing.TB, a, b End, timeout time.Duration) (Link, Link, error) {
-			dial := func(context.Context) (OwnConn, error) { return normal.connect(t), nil }
-			return openNATS(t, a, b, NATSOptions{Dial: dial, Timeout: timeout, AskAfter: 5 * time.Millisecond}, nil, nil)
-		}},
+		{TransportNATS + ", connections of their own",
+			func(t testing.TB, a, b End, timeout time.Duration) (Link, Link, error) {
+				dial := func(context.Context) (OwnConn, error) { return normal.connect(t), nil }
+				return openNATS(t, a, b, NATSOptions{Dial: dial, Timeout: timeout, AskAfter: 5 * time.Millisecond}, nil,
+					nil)
+			}},
 	}
 }
 

@@ -90,7 +90,8 @@ func connect(ctx context.Context, o *Options, links *Links) error {
 			continue
 		}
 		if o.NATS.Conn == nil {
-			return fmt.Errorf("halo: rank %d and rank %d need a connection to NATS to find a transport", o.Rank, end.Neighbour)
+			return fmt.Errorf("halo: rank %d and rank %d need a connection to NATS to find a transport", o.Rank,
+				end.Neighbour)
 		}
 		h := &handshake{opts: o, end: *end, mine: o.Members[o.Rank], theirs: o.Members[end.Neighbour]}
 		hands[side], parts[side] = h, h.propose

@@ -140,14 +140,16 @@ func TestConnectMixed(t *testing.T) {
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
-	for r, want := range [][2]string{{TransportNATS, TransportShared}, {TransportShared, TransportNATS}, {TransportNATS, TransportShared}, {TransportShared, TransportNATS}} {
+	for r, want := range [][2]string{{TransportNATS, TransportShared}, {TransportShared, TransportNATS},
+		{TransportNATS, TransportShared}, {TransportShared, TransportNATS}} {
 		for side := range want {
 			if got := links[r].Info[side]; got.Transport != want[side] {
 				t.Errorf("rank %d, %v: %+v, want %s", r, solver.Side(side), got, want[side])
 			}
 		}
 	}
-	if got, want := links[1].Info[solver.Bottom].Why, "different nodes: rank 1 on host1, rank 2 on host2"; got != want || links[2].Info[solver.Top].Why != want {
+	if got, want := links[1].Info[solver.Bottom].Why,
+		"different nodes: rank 1 on host1, rank 2 on host2"; got != want || links[2].Info[solver.Top].Why != want {
 		t.Errorf("reasons %q and %q, want %q", got, links[2].Info[solver.Top].Why, want)
 	}
 	w.exchange(t, links)
@@ -207,7 +209,8 @@ func TestConnectFallsBack(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, info := range []Info{links[0].Info[solver.Bottom], links[1].Info[solver.Top]} {
-				if info.Transport != TransportNATS || !strings.Contains(info.Why, "broken memory failed: ") || !strings.Contains(info.Why, reason) {
+				if info.Transport != TransportNATS || !strings.Contains(info.Why, "broken memory failed: ") ||
+					!strings.Contains(info.Why, reason) {
 					t.Errorf("got %+v, want nats because %s", info, reason)
 				}
 			}
@@ -220,7 +223,8 @@ func TestConnectFallsBack(t *testing.T) {
 			}
 			_, errs := w.connect(t)
 			for r, err := range errs {
-				if err == nil || !strings.Contains(err.Error(), "halo.transport is p2p: broken memory failed: ") || !strings.Contains(err.Error(), reason) {
+				if err == nil || !strings.Contains(err.Error(), "halo.transport is p2p: broken memory failed: ") ||
+					!strings.Contains(err.Error(), reason) {
 					t.Errorf("rank %d: got %v, want why p2p does not work", r, err)
 				}
 			}
@@ -246,8 +250,9 @@ func TestConnectDisagreement(t *testing.T) {
 		want   string
 	}{
 		"columns": {func(o *Options) { o.Ends[solver.Top].NX = 19 }, "the ranks disagree: columns 20, want 19"},
-		"rows":    {func(o *Options) { o.Ends[solver.Top].Recv.Lo-- }, "the ranks disagree: rows [62, 64), want [61, 64)"},
-		"mode":    {func(o *Options) { o.Mode = ModeNATS }, "the ranks disagree: halo.transport auto, want nats"},
+		"rows": {func(o *Options) { o.Ends[solver.Top].Recv.Lo-- },
+			"the ranks disagree: rows [62, 64), want [61, 64)"},
+		"mode": {func(o *Options) { o.Mode = ModeNATS }, "the ranks disagree: halo.transport auto, want nats"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, s, ModeAuto, 2, false)
@@ -403,7 +408,8 @@ func segments(t *testing.T) (n int) {
 		t.Fatal(err)
 	}
 	for _, f := range files {
-		if target, err := os.Readlink("/proc/self/fd/" + f.Name()); err == nil && strings.HasPrefix(target, "/memfd:jacobi") {
+		if target, err := os.Readlink("/proc/self/fd/" + f.Name()); err == nil &&
+			strings.HasPrefix(target, "/memfd:jacobi") {
 			n++
 		}
 	}
@@ -420,11 +426,13 @@ func TestReachable(t *testing.T) {
 		ok     bool
 		why    string
 	}{
-		"same":      {func(*shm.Node) {}, true, "same node (" + node.String() + "), segment mapped"},
-		"boot":      {func(n *shm.Node) { n.Boot = "b" }, false, "different nodes: rank 1 on one, rank 2 on two"},
-		"namespace": {func(n *shm.Node) { n.PIDNamespace = "7" }, false, "same node, but PID namespaces " + node.PIDNamespace + " and 7"},
-		"user":      {func(n *shm.Node) { n.User = -7 }, false, fmt.Sprintf("same node, but users %d and -7", node.User)},
-		"unknown":   {func(n *shm.Node) { *n = shm.Node{} }, false, "unknown node: rank 1 on one, rank 2 on two"},
+		"same": {func(*shm.Node) {}, true, "same node (" + node.String() + "), segment mapped"},
+		"boot": {func(n *shm.Node) { n.Boot = "b" }, false, "different nodes: rank 1 on one, rank 2 on two"},
+		"namespace": {func(n *shm.Node) { n.PIDNamespace = "7" }, false,
+			"same node, but PID namespaces " + node.PIDNamespace + " and 7"},
+		"user": {func(n *shm.Node) { n.User = -7 }, false,
+			fmt.Sprintf("same node, but users %d and -7", node.User)},
+		"unknown": {func(n *shm.Node) { *n = shm.Node{} }, false, "unknown node: rank 1 on one, rank 2 on two"},
 	} {
 		a, b := Member{1, "one", node}, Member{2, "two", node}
 		c.change(&b.Node)
@@ -462,7 +470,8 @@ func TestEnds(t *testing.T) {
 			for side, e := range Ends(testRun, mesh, stripes, 2, r) {
 				there := Ends(testRun, mesh, stripes, 2, e.Neighbour)[1-side]
 				if e.Facing() != *there {
-					t.Errorf("%d ranks: rank %d, %v faces %+v, want %+v", ranks, r, solver.Side(side), *there, e.Facing())
+					t.Errorf("%d ranks: rank %d, %v faces %+v, want %+v", ranks, r, solver.Side(side), *there,
+						e.Facing())
 				}
 				// The rows beyond the stripe, as the mesh names them.
 				first := stripes[r].Hi
@@ -471,7 +480,8 @@ func TestEnds(t *testing.T) {
 				}
 				for i := range 2 {
 					if want, _ := mesh.Canonical(first + i); e.Recv.Lo+i != want {
-						t.Errorf("%d ranks: rank %d, %v: halo row %d is row %d, want %d", ranks, r, solver.Side(side), i, e.Recv.Lo+i, want)
+						t.Errorf("%d ranks: rank %d, %v: halo row %d is row %d, want %d", ranks, r, solver.Side(side),
+							i, e.Recv.Lo+i, want)
 					}
 				}
 			}

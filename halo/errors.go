@@ -61,10 +61,12 @@ func mismatch[T comparable](field string, got, want T) error {
 
 // wrap says which link and exchange err befell.
 func (e End) wrap(op string, exchange solver.ExchangeNumber, transport string, err error) error {
-	return fmt.Errorf("halo: rank %d, %s side: %s exchange %d, rank %d over %s: %w", e.Rank, e.Side, op, exchange, e.Neighbour, transport, err)
+	return fmt.Errorf("halo: rank %d, %s side: %s exchange %d, rank %d over %s: %w", e.Rank, e.Side, op, exchange,
+		e.Neighbour, transport, err)
 }
 
-func (e End) timeout(sending bool, exchange solver.ExchangeNumber, transport string, waited time.Duration, detail string) error {
+func (e End) timeout(sending bool, exchange solver.ExchangeNumber, transport string, waited time.Duration,
+	detail string) error {
 	rows := e.Recv
 	if sending {
 		rows = e.Send

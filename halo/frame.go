@@ -33,8 +33,9 @@ const (
 type kind uint8
 
 const (
-	kindRows    kind = 1 // the payload is a part of the rows [lo, hi) of the sender
-	kindAsk     kind = 2 // the sender lacks the rows [lo, hi) of the receiver; the payload is a bitmap of the parts it has, or empty
+	kindRows kind = 1 // the payload is a part of the rows [lo, hi) of the sender
+	// the sender lacks the rows [lo, hi) of the receiver; the payload is a bitmap of the parts it has, or empty
+	kindAsk     kind = 2
 	kindPending kind = 3 // answers kindAsk: the sender has not come to that exchange yet
 )
 
@@ -146,7 +147,8 @@ func (e *End) addressed(f *frame) error {
 		return err
 	}
 	if f.side != e.Side.Opposite() {
-		return &MismatchError{Field: "frame from side", Got: fmt.Sprint(uint8(f.side)), Want: fmt.Sprint(uint8(e.Side.Opposite()))}
+		return &MismatchError{Field: "frame from side", Got: fmt.Sprint(uint8(f.side)),
+			Want: fmt.Sprint(uint8(e.Side.Opposite()))}
 	}
 	return nil
 }

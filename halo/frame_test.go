@@ -68,7 +68,8 @@ func TestFrameRefused(t *testing.T) {
 		"longer":    {func(m []byte) []byte { return append(m, 0) }, "length 4, want 5"},
 		"checksum":  {func(m []byte) []byte { m[headerSize]++; return m }, "checksum"},
 	} {
-		if _, _, err := parseFrame(c.change(testFrame([]byte("rows")))); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, _, err := parseFrame(c.change(testFrame([]byte("rows")))); err == nil ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want %q", name, err, c.want)
 		}
 	}
@@ -81,7 +82,8 @@ func TestStrayFrame(t *testing.T) {
 		change func(*frame)
 		want   string
 	}{
-		"run":      {func(f *frame) { f.run = RunID{1} }, "frame of run 01000000000000000000000000000000, want " + testRun.String()},
+		"run": {func(f *frame) { f.run = RunID{1} },
+			"frame of run 01000000000000000000000000000000, want " + testRun.String()},
 		"sender":   {func(f *frame) { f.sender = 4 }, "frame from rank 4, want 3"},
 		"receiver": {func(f *frame) { f.receiver = 4 }, "frame to rank 4, want 2"},
 		"side":     {func(f *frame) { f.side = solver.Bottom }, "frame from side 1, want 0"},

@@ -97,7 +97,8 @@ func (in *inbox) add(f *frame, payload []byte) error {
 	case s.used && s.exchange > f.exchange:
 		return fmt.Errorf("exchange %d after exchange %d", f.exchange, s.exchange)
 	case s.used && s.exchange < f.exchange:
-		return fmt.Errorf("exchange %d before exchange %d was taken: a sender is at most one exchange ahead", f.exchange, s.exchange)
+		return fmt.Errorf("exchange %d before exchange %d was taken: a sender is at most one exchange ahead",
+			f.exchange, s.exchange)
 	case !s.used:
 		*s = inset{used: true, exchange: f.exchange, parts: append(s.parts[:0], make([][]byte, f.parts)...)}
 	case len(s.parts) != int(f.parts):

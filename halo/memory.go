@@ -95,7 +95,8 @@ func (l *memoryLink) Recv(ctx context.Context, exchange solver.ExchangeNumber, r
 }
 
 // take receives from c, and ends with ctx, the link or the timeout.
-func (l *memoryLink) take(ctx context.Context, c chan letter, sending bool, exchange solver.ExchangeNumber) (letter, error) {
+func (l *memoryLink) take(ctx context.Context, c chan letter, sending bool, exchange solver.ExchangeNumber) (letter,
+	error) {
 	op := "receive"
 	if sending {
 		op = "send"

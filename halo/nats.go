@@ -52,8 +52,8 @@ type OwnConn interface {
 // NATSOptions tune a link over NATS; only Conn and Timeout have to be set.
 type NATSOptions struct {
 	Conn Conn
-	// Dial, if not nil, makes a connection for a link alone, in place of Conn: the rows of the two sides then do not wait for each other, nor do
-	// other messages for rows.
+	// Dial, if not nil, makes a connection for a link alone, in place of Conn: the rows of the two sides then do not
+	// wait for each other, nor do other messages for rows.
 	Dial      func(context.Context) (OwnConn, error)
 	Publisher Publisher     // default: the connection
 	Prefix    string        // of the subjects of the run; default jacobi.RUN
@@ -62,7 +62,8 @@ type NATSOptions struct {
 	MaxFrame  int           // bytes; more is split; default DefaultMaxFrame; never above the server's max_payload
 	AskAfter  time.Duration // a receiver asks again when nothing came for so long; default DefaultAskAfter
 	AskMost   time.Duration // and doubles its patience up to this; default DefaultAskMost
-	Pending   int           // bytes of frames that may wait for this rank before the client drops them; default pendingBytes, or 8 exchanges
+	// bytes of frames that may wait for this rank before the client drops them; default pendingBytes, or 8 exchanges
+	Pending int
 }
 
 // NATSStats counts what befell a link.
@@ -73,16 +74,16 @@ type NATSStats struct {
 	Refused    uint64 // frames that do not belong to the link, or came damaged
 	Lost       uint64 // frames that the client could not take, for instance during a reconnection
 	Dropped    uint64 // frames that came faster than this rank took them
-	// MostBytes is what frames can take at most: those of two exchanges kept for the neighbour, and those of two exchanges, and the pending
-	// ones, that came from it.
+	// MostBytes is what frames can take at most: those of two exchanges kept for the neighbour, and those of two
+	// exchanges, and the pending ones, that came from it.
 	MostBytes int64
 }
 
-// NATSLink is a Link over core NATS, which delivers at most once and promises order only while the connection
-// lives. Frames go to PREFIX.halo.RECEIVER.SIDE, the receiver's side. Each end keeps what it sent last:
-// because the exchange is symmetric, an end that sends exchange b+2 has received b+1, so its neighbour has b, and two
-// exchanges suffice. A receiver that waits asks again on PREFIX.halo.SENDER.SIDE.ask; the sender's subscription answers, also
-// while the sender computes. Duplicates and reorderings change nothing.
+// NATSLink is a Link over core NATS, which delivers at most once and promises order only while the connection lives.
+// Frames go to PREFIX.halo.RECEIVER.SIDE, the receiver's side. Each end keeps what it sent last: because the exchange
+// is symmetric, an end that sends exchange b+2 has received b+1, so its neighbour has b, and two exchanges suffice. A
+// receiver that waits asks again on PREFIX.halo.SENDER.SIDE.ask; the sender's subscription answers, also while the
+// sender computes. Duplicates and reorderings change nothing.
 //
 // The last exchange is the exception: an end may have received it while its neighbour still lacks it. So
 // the owner keeps its links open until all ranks have received their last exchange (the end of a run is a barrier).
@@ -240,7 +241,8 @@ func (l *NATSLink) publish(subject string, data []byte) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, nats.ErrMaxPayload), errors.Is(err, nats.ErrConnectionClosed), errors.Is(err, nats.ErrConnectionDraining):
+	case errors.Is(err, nats.ErrMaxPayload), errors.Is(err, nats.ErrConnectionClosed),
+		errors.Is(err, nats.ErrConnectionDraining):
 		return err
 	}
 	l.lost.Add(1)

@@ -60,8 +60,12 @@ func TestNATSFaults(t *testing.T) {
 		{"delay", Faults{Delay: 0.5, MaxDelay: 3 * time.Millisecond}, func(n NATSStats) bool { return n.Asked > 0 }},
 		{"corrupt", Faults{Corrupt: 0.3}, func(n NATSStats) bool { return n.Refused > 0 && n.Resent > 0 }},
 		{"cut", Faults{CutFrom: 10, CutCount: 30}, func(n NATSStats) bool { return n.Resent > 0 }},
-		{"all", Faults{Drop: 0.1, Duplicate: 0.1, Reorder: 0.1, Corrupt: 0.1, Delay: 0.2, MaxDelay: 3 * time.Millisecond,
-			CutFrom: 15, CutCount: 10}, func(n NATSStats) bool { return n.Asked > 0 && n.Duplicates > 0 && n.Refused > 0 }},
+		{"all", Faults{Drop: 0.1, Duplicate: 0.1, Reorder: 0.1, Corrupt: 0.1, Delay: 0.2,
+			MaxDelay: 3 * time.Millisecond,
+			CutFrom:  15, CutCount: 10}, func(n NATSStats) bool {
+			return n.Asked > 0 && n.Duplicates > 0 &&
+				n.Refused > 0
+		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var sum NATSStats
@@ -187,7 +191,8 @@ func TestNATSTimeoutDetail(t *testing.T) {
 	}
 }
 
-// TestNATSStrayFrames sends a link what is not its own: it is refused, counted, logged once, and told when the rows do not come.
+// TestNATSStrayFrames sends a link what is not its own: it is refused, counted, logged once, and told when the rows do
+// not come.
 func TestNATSStrayFrames(t *testing.T) {
 	s := serve(t, &server.Options{})
 	e := freshEnd(8, 8)
@@ -237,7 +242,8 @@ func TestNATSStrayFrames(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = l.Recv(t.Context(), 0, make([]byte, e.RecvBytes()))
-	if want := fmt.Sprintf("%d frames were refused, the last one: bytes of a part 512, want 256", len(messages)); err == nil || !strings.Contains(err.Error(), want) {
+	if want := fmt.Sprintf("%d frames were refused, the last one: bytes of a part 512, want 256",
+		len(messages)); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %q", err, want)
 	}
 	if got := logs.Len(); got != 1 {
@@ -273,7 +279,8 @@ func TestNATSConnectionClosed(t *testing.T) {
 
 func TestNATSRefusesTinyFrames(t *testing.T) {
 	s := serve(t, &server.Options{MaxPayload: headerSize})
-	if _, err := NewNATS(t.Context(), freshEnd(8, 8), NATSOptions{Conn: s.connect(t), Timeout: long}); err == nil || !strings.Contains(err.Error(), "a header alone takes 68") {
+	if _, err := NewNATS(t.Context(), freshEnd(8, 8), NATSOptions{Conn: s.connect(t), Timeout: long}); err == nil ||
+		!strings.Contains(err.Error(), "a header alone takes 68") {
 		t.Errorf("got %v", err)
 	}
 	if _, err := NewNATS(t.Context(), freshEnd(8, 8), NATSOptions{Timeout: long}); err == nil {
@@ -294,7 +301,8 @@ func TestNATSOwnConnection(t *testing.T) {
 		t.Errorf("%d subscriptions on the link's own connection, want 2", n)
 	}
 	if err := l.Close(); err != nil || !own.IsClosed() || shared.IsClosed() {
-		t.Errorf("after Close (%v): own connection closed %v, the other one %v; want true and false", err, own.IsClosed(), shared.IsClosed())
+		t.Errorf("after Close (%v): own connection closed %v, the other one %v; want true and false", err,
+			own.IsClosed(), shared.IsClosed())
 	}
 
 	own, o.MaxFrame = s.connect(t), headerSize
@@ -346,7 +354,8 @@ func (s *sink) Publish(_ string, data []byte) error {
 func TestFaultsAreSeeded(t *testing.T) {
 	harm := func(seed uint64) string {
 		var s sink
-		p := Faults{Seed: seed, Drop: 0.2, Duplicate: 0.2, Reorder: 0.2, Corrupt: 0.2, CutFrom: 50, CutCount: 10}.Publisher(&s)
+		p := Faults{Seed: seed, Drop: 0.2, Duplicate: 0.2, Reorder: 0.2, Corrupt: 0.2, CutFrom: 50,
+			CutCount: 10}.Publisher(&s)
 		for i := range 100 {
 			if err := p.Publish("x", fmt.Append(nil, i)); err != nil {
 				t.Fatal(err)
@@ -403,8 +412,8 @@ func BenchmarkExchange(b *testing.B) {
 	}
 }
 
-// TestNATSSlowConsumer floods a rank that takes nothing: its client drops frames, the memory stays bounded, and what was dropped is asked
-// for again.
+// TestNATSSlowConsumer floods a rank that takes nothing: its client drops frames, the memory stays bounded, and what
+// was dropped is asked for again.
 func TestNATSSlowConsumer(t *testing.T) {
 	s := serve(t, &server.Options{})
 	e := freshEnd(1000, 4) // exchanges of 32 KB
@@ -431,7 +440,8 @@ func TestNATSSlowConsumer(t *testing.T) {
 		}
 	}
 	parts := (e.RecvBytes() + 1000 - headerSize - 1) / (1000 - headerSize)
-	most := int64(2*(e.RecvBytes()+parts*headerSize) + 2*e.SendBytes() + 2*4000) // of b: two exchanges kept, two received, two queues
+	// of b: two exchanges kept, two received, two queues
+	most := int64(2*(e.RecvBytes()+parts*headerSize) + 2*e.SendBytes() + 2*4000)
 	if n := b.Stats(); n.Asked == 0 || n.Dropped == 0 || n.MostBytes != most {
 		t.Errorf("%+v, want frames dropped and asked for, and at most %d bytes", n, most)
 	}

@@ -56,7 +56,8 @@ func (h *handshake) subject() string {
 func (h *handshake) settle(ctx context.Context, part func(context.Context) (Link, Info, error)) (Link, Info, error) {
 	l, info, err := part(ctx)
 	if err != nil {
-		return nil, Info{}, fmt.Errorf("halo: rank %d, %s side: link with rank %d on %s: %w", h.end.Rank, h.end.Side, h.end.Neighbour, h.theirs.Host, err)
+		return nil, Info{}, fmt.Errorf("halo: rank %d, %s side: link with rank %d on %s: %w", h.end.Rank, h.end.Side,
+			h.end.Neighbour, h.theirs.Host, err)
 	}
 	h.opts.NATS.Log.Debug("link open", zap.Stringer("side", h.end.Side), zap.Int("neighbour", h.end.Neighbour),
 		zap.String("transport", info.Transport), zap.String("why", info.Why))

@@ -31,7 +31,8 @@ func (o *outbox) init(end *End, maxFrame int) error {
 	total := end.SendBytes()
 	parts := (total + maxFrame - headerSize - 1) / (maxFrame - headerSize)
 	if parts > maxParts {
-		return fmt.Errorf("%d bytes in frames of at most %d: %d parts, at most %d are allowed", total, maxFrame, parts, maxParts)
+		return fmt.Errorf("%d bytes in frames of at most %d: %d parts, at most %d are allowed", total, maxFrame, parts,
+			maxParts)
 	}
 	o.end = end
 	o.size = partSize(total, parts)

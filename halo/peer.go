@@ -42,9 +42,11 @@ func (SharedMemory) Reachable(mine, theirs Member) (bool, string) {
 	}
 	switch {
 	case a.Boot == "" || b.Boot == "":
-		return false, fmt.Sprintf("unknown node: rank %d on %s, rank %d on %s", mine.Rank, mine.Host, theirs.Rank, theirs.Host)
+		return false, fmt.Sprintf("unknown node: rank %d on %s, rank %d on %s", mine.Rank, mine.Host, theirs.Rank,
+			theirs.Host)
 	case a.Boot != b.Boot:
-		return false, fmt.Sprintf("different nodes: rank %d on %s, rank %d on %s", mine.Rank, mine.Host, theirs.Rank, theirs.Host)
+		return false, fmt.Sprintf("different nodes: rank %d on %s, rank %d on %s", mine.Rank, mine.Host, theirs.Rank,
+			theirs.Host)
 	case a.PIDNamespace != b.PIDNamespace:
 		return false, fmt.Sprintf("same node, but PID namespaces %s and %s", a.PIDNamespace, b.PIDNamespace)
 	case a.User != b.User:

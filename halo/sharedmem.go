@@ -151,7 +151,10 @@ func (l *sharedLink) Send(ctx context.Context, exchange solver.ExchangeNumber, r
 	r := l.out
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := l.wait(ctx, r.taken, true, exchange, func(taken uint32) bool { return r.count-taken < slots }); err != nil {
+	if err := l.wait(ctx, r.taken, true, exchange, func(
+		taken uint32) bool {
+		return r.count-taken < slots
+	}); err != nil {
 		return err
 	}
 	slot := r.count % slots
@@ -197,7 +200,8 @@ func (l *sharedLink) expect(header []byte, exchange solver.ExchangeNumber) error
 	return mismatch("exchange", f.exchange, exchange)
 }
 
-func (l *sharedLink) wait(ctx context.Context, w *shm.Word, sending bool, exchange solver.ExchangeNumber, ready func(uint32) bool) error {
+func (l *sharedLink) wait(ctx context.Context, w *shm.Word, sending bool, exchange solver.ExchangeNumber,
+	ready func(uint32) bool) error {
 	op := "receive"
 	if sending {
 		op = "send"

@@ -25,7 +25,8 @@ func (l Layout) Check() error {
 	case s.Lo < 1 || s.Hi > m.NY-1 || s.Rows() < l.Depth:
 		return fmt.Errorf("stripe %v: it must lie in %v and hold at least %d rows", s, m.Interior(), l.Depth)
 	case s.Lo != 1 && s.Lo%GroupRows != 0 || s.Hi != m.NY-1 && s.Hi%GroupRows != 0:
-		return fmt.Errorf("stripe %v: it must begin and end at multiples of %d or where the interior does", s, GroupRows)
+		return fmt.Errorf("stripe %v: it must begin and end at multiples of %d or where the interior does", s,
+			GroupRows)
 	case !l.Neighbour[Top] && (s.Lo != 1 || m.Periodic), !l.Neighbour[Bottom] && (s.Hi != m.NY-1 || m.Periodic):
 		return fmt.Errorf("stripe %v: the mesh goes on beyond a side without neighbour", s)
 	}

@@ -35,7 +35,8 @@ func Partition(ny, ranks, depth int) ([]Stripe, error) {
 		return nil, fmt.Errorf("ranks %d: at least 1 is needed", ranks)
 	}
 	if !fits(ny, ranks, depth) {
-		return nil, fmt.Errorf("ranks %d: a mesh of %d rows with halo depth %d allows at most %d (stripes are whole groups of %d rows and at least as high as the halo)",
+		return nil, fmt.Errorf("ranks %d: a mesh of %d rows with halo depth %d allows at most %d (stripes are whole "+
+			"groups of %d rows and at least as high as the halo)",
 			ranks, ny, depth, MaxRanks(ny, depth), GroupRows)
 	}
 	stripes := make([]Stripe, ranks)

@@ -33,10 +33,14 @@ func TestPartitionRefusesAndNamesTheLargest(t *testing.T) {
 		ny, ranks, depth int
 		want             string
 	}{
-		{64, 9, 1, "ranks 9: a mesh of 64 rows with halo depth 1 allows at most 8 (stripes are whole groups of 8 rows and at least as high as the halo)"},
-		{64, 8, 8, "ranks 8: a mesh of 64 rows with halo depth 8 allows at most 4 (stripes are whole groups of 8 rows and at least as high as the halo)"},
-		{3, 2, 1, "ranks 2: a mesh of 3 rows with halo depth 1 allows at most 1 (stripes are whole groups of 8 rows and at least as high as the halo)"},
-		{3, 1, 2, "ranks 1: a mesh of 3 rows with halo depth 2 allows at most 0 (stripes are whole groups of 8 rows and at least as high as the halo)"},
+		{64, 9, 1, "ranks 9: a mesh of 64 rows with halo depth 1 allows at most 8 (stripes are whole groups of 8 " +
+			"rows and at least as high as the halo)"},
+		{64, 8, 8, "ranks 8: a mesh of 64 rows with halo depth 8 allows at most 4 (stripes are whole groups of 8 " +
+			"rows and at least as high as the halo)"},
+		{3, 2, 1, "ranks 2: a mesh of 3 rows with halo depth 1 allows at most 1 (stripes are whole groups of 8 rows " +
+			"and at least as high as the halo)"},
+		{3, 1, 2, "ranks 1: a mesh of 3 rows with halo depth 2 allows at most 0 (stripes are whole groups of 8 rows " +
+			"and at least as high as the halo)"},
 		{64, 0, 1, "ranks 0: at least 1 is needed"},
 	} {
 		_, err := Partition(c.ny, c.ranks, c.depth)

@@ -230,7 +230,8 @@ func (l link) Recv(ctx context.Context, n solver.ExchangeNumber, rows []byte) er
 func (h *hub) Post(_ context.Context, pass uint64, c solver.Contribution) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.given[pass] = append(h.given[pass], solver.Contribution{Sums: append([]solver.Sum(nil), c.Sums...), Flags: c.Flags})
+	h.given[pass] = append(h.given[pass], solver.Contribution{Sums: append([]solver.Sum(nil), c.Sums...),
+		Flags: c.Flags})
 	h.cond.Broadcast()
 	return nil
 }

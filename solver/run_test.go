@@ -54,7 +54,8 @@ type outcome struct {
 }
 
 // runRanks runs ranks in this process. mutate may change the options of a rank and its backend.
-func runRanks(t *testing.T, f formula, ranks, depth int, limits solver.Limits, o solver.Options, mutate func(rank int, o *solver.Options, p *plain)) (outcome, []error) {
+func runRanks(t *testing.T, f formula, ranks, depth int, limits solver.Limits, o solver.Options,
+	mutate func(rank int, o *solver.Options, p *plain)) (outcome, []error) {
 	t.Helper()
 	stripes, err := solver.Partition(f.mesh.NY, ranks, depth)
 	if err != nil {
@@ -109,7 +110,8 @@ func runRanks(t *testing.T, f formula, ranks, depth int, limits solver.Limits, o
 			}
 		}
 		out.field = append(out.field, rows...)
-		if r > 0 && errs[0] == nil && (results[r].Sweeps != results[0].Sweeps || results[r].Reason != results[0].Reason) {
+		if r > 0 && errs[0] == nil && (results[r].Sweeps != results[0].Sweeps ||
+			results[r].Reason != results[0].Reason) {
 			t.Errorf("rank %d ended with %+v, rank 0 with %+v", r, results[r], results[0])
 		}
 	}
@@ -138,15 +140,19 @@ func TestRunEndsAfterTheSweepAfterConvergence(t *testing.T) {
 				t.Fatalf("the oracle did %d sweeps for k = %d", len(norms), k)
 			}
 			for _, c := range []struct{ ranks, depth, pass, lag int }{
-				{1, 1, 1, 0}, {1, 8, 8, 0}, {3, 1, 1, 0}, {3, 1, 1, 1}, {3, 2, 2, 0}, {3, 5, 5, 1}, {2, 8, 8, 0}, {4, 8, 8, 1}, {3, 8, 3, 0}, {3, 7, 2, 1}, {2, 16, 5, 0},
+				{1, 1, 1, 0}, {1, 8, 8, 0}, {3, 1, 1, 0}, {3, 1, 1, 1}, {3, 2, 2, 0}, {3, 5, 5, 1}, {2, 8, 8, 0},
+				{4, 8, 8, 1}, {3, 8, 3, 0}, {3, 7, 2, 1}, {2, 16, 5, 0},
 			} {
-				out, errs := runRanks(t, f, c.ranks, c.depth, solver.Limits{MaxSweeps: c.pass, Lag: c.lag}, solver.Options{Tolerance: tolerance, MaxIterations: 60}, nil)
+				out, errs := runRanks(t, f, c.ranks, c.depth, solver.Limits{MaxSweeps: c.pass, Lag: c.lag},
+					solver.Options{Tolerance: tolerance, MaxIterations: 60}, nil)
 				noErrors(t, errs)
 				if out.result.Sweeps != k+2 || out.result.Reason != solver.Converged || out.result.Norm != norms[k+1] {
-					t.Errorf("periodic %v, k %d, %+v: %+v; want %d sweeps, norm %v", periodic, k, c, out.result, k+2, norms[k+1])
+					t.Errorf("periodic %v, k %d, %+v: %+v; want %d sweeps, norm %v", periodic, k, c, out.result, k+2,
+						norms[k+1])
 				}
 				if !slices.Equal(out.norms, norms) {
-					t.Errorf("periodic %v, k %d, %+v: %d norms, want %d; or others", periodic, k, c, len(out.norms), len(norms))
+					t.Errorf("periodic %v, k %d, %+v: %d norms, want %d; or others", periodic, k, c, len(out.norms),
+						len(norms))
 				}
 				if !bytes.Equal(out.field, field) {
 					t.Errorf("periodic %v, k %d, %+v: another field", periodic, k, c)
@@ -163,14 +169,17 @@ func TestRunEndsAtMaxIterations(t *testing.T) {
 	for n := 1; n <= 20; n++ {
 		_, field := wanted(t, f, 0, n)
 		for _, tolerance := range []float64{0, all[n-1]} {
-			out, errs := runRanks(t, f, 2, 8, solver.Limits{MaxSweeps: 5}, solver.Options{Tolerance: tolerance, MaxIterations: n}, nil)
+			out, errs := runRanks(t, f, 2, 8, solver.Limits{MaxSweeps: 5},
+				solver.Options{Tolerance: tolerance, MaxIterations: n}, nil)
 			noErrors(t, errs)
 			reason := solver.MaxIterations
 			if tolerance > 0 {
 				reason = solver.Converged
 			}
-			if out.result.Sweeps != n || out.result.Reason != reason || !slices.Equal(out.norms, all[:n]) || !bytes.Equal(out.field, field) {
-				t.Errorf("max_iterations %d, tolerance %v: %+v, %d norms; want %d sweeps, %s", n, tolerance, out.result, len(out.norms), n, reason)
+			if out.result.Sweeps != n || out.result.Reason != reason || !slices.Equal(out.norms, all[:n]) ||
+				!bytes.Equal(out.field, field) {
+				t.Errorf("max_iterations %d, tolerance %v: %+v, %d norms; want %d sweeps, %s", n, tolerance, out.result,
+					len(out.norms), n, reason)
 			}
 		}
 	}
@@ -185,7 +194,8 @@ func TestRunRewindsWhenTheNormFallsUnforeseen(t *testing.T) {
 	for k := range 60 {
 		all, _ := wanted(t, f, 0, 100)
 		norms, field := wanted(t, f, all[k], 100)
-		out, errs := runRanks(t, f, 2, 16, solver.Limits{MaxSweeps: 4}, solver.Options{Tolerance: all[k], MaxIterations: 100}, nil)
+		out, errs := runRanks(t, f, 2, 16, solver.Limits{MaxSweeps: 4},
+			solver.Options{Tolerance: all[k], MaxIterations: 100}, nil)
 		noErrors(t, errs)
 		if out.result.Sweeps != len(norms) || !slices.Equal(out.norms, norms) || !bytes.Equal(out.field, field) {
 			t.Errorf("k %d: %+v, want %d sweeps", k, out.result, len(norms))
@@ -201,9 +211,10 @@ func TestRunRewindsWhenTheNormFallsUnforeseen(t *testing.T) {
 	// Exaggerated first norms make the forecast wrong; the answer stays right.
 	all, _ := wanted(t, f, 0, 100) // passes of 4: sweep 17 lies in one whose norms arrive while the next is swept
 	_, field := wanted(t, f, all[17], 100)
-	out, errs := runRanks(t, f, 2, 16, solver.Limits{MaxSweeps: 4}, solver.Options{Tolerance: all[17], MaxIterations: 100}, func(_ int, _ *solver.Options, p *plain) {
-		p.exaggerateBefore = 16
-	})
+	out, errs := runRanks(t, f, 2, 16, solver.Limits{MaxSweeps: 4},
+		solver.Options{Tolerance: all[17], MaxIterations: 100}, func(_ int, _ *solver.Options, p *plain) {
+			p.exaggerateBefore = 16
+		})
 	noErrors(t, errs)
 	if out.result.Sweeps != 19 || !bytes.Equal(out.field, field) {
 		t.Errorf("%+v, want 19 sweeps and their field", out.result)
@@ -219,11 +230,12 @@ func TestRunRewindsWhenTheNormFallsUnforeseen(t *testing.T) {
 func TestRunStopsAtACommonSweep(t *testing.T) {
 	f := formula{mesh: solver.Mesh{NX: 21, NY: 67, DType: solver.Float64}, value: bump}
 	for _, depth := range []int{1, 4, 8} {
-		out, errs := runRanks(t, f, 3, depth, solver.Limits{MaxSweeps: depth, Lag: 1}, solver.Options{MaxIterations: 1 << 30}, func(rank int, o *solver.Options, p *plain) {
-			if rank == 1 {
-				o.Stop = func() bool { return p.swept >= 20 }
-			}
-		})
+		out, errs := runRanks(t, f, 3, depth, solver.Limits{MaxSweeps: depth, Lag: 1},
+			solver.Options{MaxIterations: 1 << 30}, func(rank int, o *solver.Options, p *plain) {
+				if rank == 1 {
+					o.Stop = func() bool { return p.swept >= 20 }
+				}
+			})
 		noErrors(t, errs)
 		if out.result.Reason != solver.Interrupted || out.result.Sweeps < 20 || out.result.Sweeps > 20+3*depth {
 			t.Errorf("depth %d: %+v, want interrupted within three passes after sweep 20", depth, out.result)
@@ -239,11 +251,12 @@ func TestRunStopsAtACommonSweep(t *testing.T) {
 func TestRunNamesTheSweepOfANaN(t *testing.T) {
 	f := formula{mesh: solver.Mesh{NX: 21, NY: 67, DType: solver.Float64}, value: bump}
 	for _, depth := range []int{1, 8} {
-		_, errs := runRanks(t, f, 3, depth, solver.Limits{MaxSweeps: depth}, solver.Options{MaxIterations: 100}, func(rank int, _ *solver.Options, p *plain) {
-			if rank == 2 {
-				p.damageAt = 13
-			}
-		})
+		_, errs := runRanks(t, f, 3, depth, solver.Limits{MaxSweeps: depth}, solver.Options{MaxIterations: 100},
+			func(rank int, _ *solver.Options, p *plain) {
+				if rank == 2 {
+					p.damageAt = 13
+				}
+			})
 		for r, err := range errs {
 			const want = "sweep 13: the norm is NaN: the field has left the range of its type or was damaged"
 			if err == nil || err.Error() != want {
@@ -257,7 +270,8 @@ func TestRunNamesTheSweepOfANaN(t *testing.T) {
 func TestRunReplaysAtMostOneBlock(t *testing.T) {
 	f := formula{mesh: solver.Mesh{NX: 21, NY: 67, DType: solver.Float64}, value: bump}
 	all, _ := wanted(t, f, 0, 60)
-	out, errs := runRanks(t, f, 2, 8, solver.Limits{MaxSweeps: 8}, solver.Options{Tolerance: all[42], MaxIterations: 60}, nil)
+	out, errs := runRanks(t, f, 2, 8, solver.Limits{MaxSweeps: 8},
+		solver.Options{Tolerance: all[42], MaxIterations: 60}, nil)
 	noErrors(t, errs)
 	for r, p := range out.backends { // sweep 43 is in pass [40, 48): five whole passes, that one, and 4 of it again
 		if p.undone != 1 || p.loaded != 1 || p.swept != 48+4 {

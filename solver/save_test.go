@@ -76,7 +76,8 @@ func (r rows) Row(iy int, dst []byte) error {
 }
 
 // savingRun runs ranks that save every so many sweeps.
-func savingRun(t *testing.T, f formula, ranks, depth int, limits solver.Limits, o solver.Options, adjust func(rank int, s *saver)) (outcome, *shelf) {
+func savingRun(t *testing.T, f formula, ranks, depth int, limits solver.Limits, o solver.Options,
+	adjust func(rank int, s *saver)) (outcome, *shelf) {
 	t.Helper()
 	h := &shelf{states: map[int]map[int][]byte{}}
 	out, errs := runRanks(t, f, ranks, depth, limits, o, func(rank int, o *solver.Options, p *plain) {
@@ -109,19 +110,23 @@ func TestRunGoesOnFromASavedState(t *testing.T) {
 				if at > len(norms) || testing.Short() && at%4 != 1 {
 					continue // the norms of later passes brought an end before it
 				}
-				for _, c := range []struct{ ranks, depth, pass, lag int }{{1, 8, 8, 0}, {4, 8, 8, 1}, {3, 7, 2, 1}, {2, 1, 1, 0}} {
+				for _, c := range []struct{ ranks, depth, pass, lag int }{{1, 8, 8, 0}, {4, 8, 8, 1}, {3, 7, 2, 1},
+					{2, 1, 1, 0}} {
 					for _, last := range []int{solver.StopNorms, at} {
 						o := o
 						o.Start = solver.Start{Sweeps: at, Norms: norms[at-min(at, last) : at]}
-						out, errs := runRanks(t, f, c.ranks, c.depth, solver.Limits{MaxSweeps: c.pass, Lag: c.lag}, o, func(_ int, _ *solver.Options, p *plain) {
-							if err := p.Load(t.Context(), rows{f, h.field(at)}); err != nil {
-								t.Fatal(err)
-							}
-						})
+						out, errs := runRanks(t, f, c.ranks, c.depth, solver.Limits{MaxSweeps: c.pass, Lag: c.lag}, o,
+							func(_ int, _ *solver.Options, p *plain) {
+								if err := p.Load(t.Context(), rows{f, h.field(at)}); err != nil {
+									t.Fatal(err)
+								}
+							})
 						noErrors(t, errs)
-						if out.result.Sweeps != len(norms) || out.result.Norm != norms[len(norms)-1] || out.result.Reason != saved.result.Reason ||
+						if out.result.Sweeps != len(norms) || out.result.Norm != norms[len(norms)-1] ||
+							out.result.Reason != saved.result.Reason ||
 							!slices.Equal(out.norms, norms[at:]) || !bytes.Equal(out.field, field) {
-							t.Errorf("periodic %v, k %d, %+v, on from %d: %+v, %d norms; want %d sweeps", periodic, k, c, at, out.result, len(out.norms), len(norms))
+							t.Errorf("periodic %v, k %d, %+v, on from %d: %+v, %d norms; want %d sweeps", periodic, k,
+								c, at, out.result, len(out.norms), len(norms))
 						}
 					}
 				}
@@ -215,7 +220,8 @@ func TestStartOutOfRangeIsRefused(t *testing.T) {
 		{solver.Start{Sweeps: 9, Norms: []float64{1, 1, 1, 1, 1, 1, 0.01, 0.01, 0.01}},
 			"start after 9 sweeps of a run that ends after 8"},
 	} {
-		_, errs := runRanks(t, f, 1, 1, solver.Limits{MaxSweeps: 1}, solver.Options{Start: c.start, MaxIterations: 60, Tolerance: 0.1}, nil)
+		_, errs := runRanks(t, f, 1, 1, solver.Limits{MaxSweeps: 1},
+			solver.Options{Start: c.start, MaxIterations: 60, Tolerance: 0.1}, nil)
 		if err := errors.Join(errs...); err == nil || err.Error() != c.want {
 			t.Errorf("%+v: %v, want %s", c.start, err, c.want)
 		}
@@ -225,10 +231,12 @@ func TestStartOutOfRangeIsRefused(t *testing.T) {
 // A state that cannot be taken from the backend ends the run.
 func TestFailingSaverEndsTheRun(t *testing.T) {
 	f := formula{mesh: solver.Mesh{NX: 9, NY: 40, DType: solver.Float64}, value: bump}
-	_, errs := runRanks(t, f, 1, 1, solver.Limits{MaxSweeps: 1}, solver.Options{MaxIterations: 60, SaveEvery: 7}, func(_ int, o *solver.Options, _ *plain) {
-		o.Saver = failing{}
-	})
-	if err := errors.Join(errs...); err == nil || !strings.Contains(err.Error(), "sweep 6: save the state: the device is gone") {
+	_, errs := runRanks(t, f, 1, 1, solver.Limits{MaxSweeps: 1}, solver.Options{MaxIterations: 60, SaveEvery: 7},
+		func(_ int, o *solver.Options, _ *plain) {
+			o.Saver = failing{}
+		})
+	if err := errors.Join(errs...); err == nil || !strings.Contains(err.Error(),
+		"sweep 6: save the state: the device is gone") {
 		t.Error(err)
 	}
 }

@@ -136,7 +136,8 @@ func TestSumOnTheWire(t *testing.T) {
 }
 
 func TestMagnitudeOf(t *testing.T) {
-	for v, want := range map[float64]Magnitude{0: 0, 1: 0, 0.75: 0, 0.5: -1, 1.0000001: 1, 2: 1, 3: 2, 1e-12: -39, 1e18: 60} {
+	for v, want := range map[float64]Magnitude{0: 0, 1: 0, 0.75: 0, 0.5: -1, 1.0000001: 1, 2: 1, 3: 2, 1e-12: -39,
+		1e18: 60} {
 		if got := MagnitudeOf(v); got != want {
 			t.Errorf("MagnitudeOf(%v) = %d, want %d", v, got, want)
 		}

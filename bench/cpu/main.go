@@ -1,5 +1,6 @@
-// Command cpu compares the product, run by its launcher as users run it, with its peers in C (see bench/peers), and prints
-// a table. What is compared is timed in turn, and of each the least time counts. The times are those of the sweeps alone.
+// Command cpu compares the product, run by its launcher as users run it, with its peers in C (see bench/peers), and
+// prints a table. What is compared is timed in turn, and of each the least time counts. The times are those of the
+// sweeps alone.
 //
 //	cpu -launcher bin/launcher -peers bin/peers [-quick]
 package main
@@ -20,7 +21,8 @@ func main() {
 		quick = flag.Bool("quick", false, "less often and without the largest mesh, in a minute or two")
 	)
 	flag.StringVar(&b.launcher, "launcher", "bin/launcher", "the launcher, with jacobi-rank beside it")
-	flag.StringVar(&b.peers, "peers", "bin/peers", "folder of the peers: jacobi_omp, copy and, where there is an MPI, jacobi_mpi")
+	flag.StringVar(&b.peers, "peers", "bin/peers", "folder of the peers: jacobi_omp, copy and, where there is an "+
+		"MPI, jacobi_mpi")
 	flag.Parse()
 	b.cores, b.repeats, b.points, b.sizes = runtime.NumCPU(), 5, 4e9, []int{1024, 4096, 16384}
 	if *quick {
@@ -46,7 +48,8 @@ func (b *bench) run() (err error) {
 		return err
 	}
 	defer os.RemoveAll(b.out)
-	fmt.Printf("%s, %d cores; the least of %d runs each; GLUP/s: 10^9 points a second\n\n", device.Processor(), b.cores, b.repeats)
+	fmt.Printf("%s, %d cores; the least of %d runs each; GLUP/s: 10^9 points a second\n\n", device.Processor(), b.cores,
+		b.repeats)
 	for _, section := range []func() error{b.kernels, b.ranks, b.start} {
 		if err := section(); err != nil {
 			return err
@@ -55,10 +58,13 @@ func (b *bench) run() (err error) {
 	return nil
 }
 
-// kernels compares one rank with the OpenMP peer, both with a thread for each core, and a single sweep a pass with a copy.
+// kernels compares one rank with the OpenMP peer, both with a thread for each core, and a single sweep a pass with a
+// copy.
 func (b *bench) kernels() error {
-	fmt.Printf("One rank of %d threads against OpenMP with as many; %% of copy: of the points that a copy of the field would move\n", b.cores)
-	fmt.Printf("%6s  %-8s %-8s %6s %9s %9s %7s %10s\n", "mesh", "type", "field", "T", "peer", "product", "ratio", "% of copy")
+	fmt.Printf("One rank of %d threads against OpenMP with as many; %% of copy: of the points that a copy of the "+
+		"field would move\n", b.cores)
+	fmt.Printf("%6s  %-8s %-8s %6s %9s %9s %7s %10s\n", "mesh", "type", "field", "T", "peer", "product", "ratio",
+		"% of copy")
 	for _, n := range b.sizes {
 		for _, dtype := range []string{"float32", "float64"} {
 			for _, field := range []string{"plain", "gtc2019"} {
@@ -94,7 +100,8 @@ func (b *bench) kernel(r run) error {
 		if d != 0 {
 			depth = fmt.Sprint(d)
 		}
-		fmt.Printf("%6d  %-8s %-8s %6s %9.2f %9.2f %7.2f %9.0f%%\n", r.n, r.dtype, r.field, depth, peer, speed, speed/peer, 100*speed/roof)
+		fmt.Printf("%6d  %-8s %-8s %6s %9.2f %9.2f %7.2f %9.0f%%\n", r.n, r.dtype, r.field, depth, peer, speed,
+			speed/peer, 100*speed/roof)
 	}
 	return nil
 }
@@ -114,7 +121,8 @@ func (b *bench) ranks() error {
 		against := []int{0, 0, 1, 1}
 		all := []measure{b.product(one), b.product(r), b.product(many), b.product(nats)}
 		if b.hasMPI() {
-			names = append(names, fmt.Sprintf("Open MPI, %d ranks, shared memory", b.cores), fmt.Sprintf("Open MPI, %d ranks, TCP", b.cores))
+			names = append(names, fmt.Sprintf("Open MPI, %d ranks, shared memory", b.cores),
+				fmt.Sprintf("Open MPI, %d ranks, TCP", b.cores))
 			against = append(against, 1, 3)
 			all = append(all, b.mpi(r), b.mpi(r, "--mca", "btl", "tcp,self"))
 		}
@@ -124,7 +132,8 @@ func (b *bench) ranks() error {
 		}
 		for i, name := range names {
 			speed := float64(n) * float64(n) / 1e9 * float64(r.sweeps) / seconds[i]
-			fmt.Printf("%6d  %-44s %9.2f   %.2f of %s\n", n, name, speed, seconds[against[i]]/seconds[i], names[against[i]])
+			fmt.Printf("%6d  %-44s %9.2f   %.2f of %s\n", n, name, speed, seconds[against[i]]/seconds[i],
+				names[against[i]])
 		}
 	}
 	if !b.hasMPI() {
@@ -141,7 +150,8 @@ func (b *bench) start() error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("From the launcher's start to the first sweep, %d ranks, %d x %d: %.2f s\n", r.ranks, r.n, r.n, seconds[0])
+	fmt.Printf("From the launcher's start to the first sweep, %d ranks, %d x %d: %.2f s\n", r.ranks, r.n, r.n,
+		seconds[0])
 	return nil
 }
 

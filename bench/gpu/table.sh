@@ -14,7 +14,8 @@ for case in "$@"; do
 		speed=$(awk '/^  Speed/ {print $2}' out.txt)
 		if awk "BEGIN {exit !($speed > $best)}"; then
 			best=$speed
-			line=$(awk '/^  Time/ {t=$2; s=$8} /^  Ranks/ {d=$NF} /^  Transports/ {$1=""; x=$0} /SHA/ {h=substr($NF,1,12)} END {printf "depth %s, %s s (setup %s),%s, %s", d, t, s, x, h}' out.txt)
+			line=$(awk '/^  Time/ {t=$2; s=$8} /^  Ranks/ {d=$NF} /^  Transports/ {$1=""; x=$0}
+				/SHA/ {h=substr($NF,1,12)} END {printf "depth %s, %s s (setup %s),%s, %s", d, t, s, x, h}' out.txt)
 		fi
 	done
 	printf '%-64s %10.1f GLUP/s  %s\n' "$case" "$best" "$line"

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Compiles the sweep kernels in several shapes and times them, with as many pipelines a block as fit. A shape is columns a
-# lane, sweeps a warp, rows a step, rows a loop and warps a block, as in cuda/kernels/shapes.cuh.
+# Compiles the sweep kernels in several shapes and times them, with as many pipelines a block as fit. A shape is columns
+# a lane, sweeps a warp, rows a step, rows a loop and warps a block, as in cuda/kernels/shapes.cuh.
 cd "$(dirname "$0")/../../cuda/bench" || exit 1
 nvcc -arch=sm_80 -std=c++17 -O3 -fmad=false bench.cu -lcuda -o /tmp/bench || exit 1
 while read -r f32 f64; do

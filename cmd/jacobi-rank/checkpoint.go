@@ -32,7 +32,8 @@ func (r *rank) loadField(ctx context.Context) error {
 		return err
 	}
 	state, err := checkpoint.Resume(ctx, checkpoint.ResumeOptions{
-		Team: r.team, Place: r.cfg.Checkpoint.Resume, Conn: r.rawConn(), Fields: fields, Solver: r.cfg.Solver, Layout: r.layout, Boundary: r.problem, Log: r.log,
+		Team: r.team, Place: r.cfg.Checkpoint.Resume, Conn: r.rawConn(), Fields: fields, Solver: r.cfg.Solver,
+		Layout: r.layout, Boundary: r.problem, Log: r.log,
 	})
 	if err != nil {
 		return err
@@ -79,7 +80,8 @@ func (r *rank) openSaver(ctx context.Context) error {
 		store = keptStore{store}
 	}
 	o := checkpoint.SaverOptions{
-		Team: r.team, Store: store, Layout: r.layout, Stripes: r.stripes, Rows: r.backend, Every: c.Every.Time, Keep: c.Keep,
+		Team: r.team, Store: store, Layout: r.layout, Stripes: r.stripes, Rows: r.backend, Every: c.Every.Time,
+		Keep:  c.Keep,
 		RunID: r.id.RunID, Program: version.String(), Fields: fields, Norms: r.resumed.Norms, Log: r.log,
 	}
 	if r.alone {

@@ -10,7 +10,8 @@ import (
 	"jacobi/internal/roster"
 )
 
-// allowedCores returns the cores that this process may use: a batch system or an mpirun may have bound each rank to some.
+// allowedCores returns the cores that this process may use: a batch system or an mpirun may have bound each rank to
+// some.
 func allowedCores() (unix.CPUSet, error) {
 	var cores unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &cores); err != nil {
@@ -19,8 +20,8 @@ func allowedCores() (unix.CPUSet, error) {
 	return cores, nil
 }
 
-// shareOfCores returns how many cores a rank may call its own: each one that it may use, divided by the ranks of its node
-// that may.
+// shareOfCores returns how many cores a rank may call its own: each one that it may use, divided by the ranks of its
+// node that may.
 func shareOfCores(members []roster.Member, rank int) (share float64, err error) {
 	cores := make([]unix.CPUSet, len(members))
 	for i, m := range members {

@@ -24,7 +24,8 @@ func TestRanksShareTheCoresThatTheyMayUse(t *testing.T) {
 		{"aa", "02", []float64{2, 2}, []int{2, 2}, []int{1, 1}}, // bound one by one
 		{"ab", "99", []float64{4, 4}, []int{4, 4}, []int{1, 1}},
 		{"aaa", "900", []float64{2.0/3 + 2, 2.0 / 3, 2.0 / 3}, []int{2, 1, 1}, []int{1, 2, 2}},
-		{"aaaaaaaa", "99999999", slices.Repeat([]float64{0.5}, 8), slices.Repeat([]int{1}, 8), slices.Repeat([]int{2}, 8)},
+		{"aaaaaaaa", "99999999", slices.Repeat([]float64{0.5}, 8), slices.Repeat([]int{1}, 8),
+			slices.Repeat([]int{2}, 8)},
 	} {
 		t.Run(fmt.Sprintf("%s %s", test.nodes, test.cores), func(t *testing.T) {
 			var members []roster.Member
@@ -51,7 +52,8 @@ func TestRanksShareTheCoresThatTheyMayUse(t *testing.T) {
 				}
 				if threads, perCore := cpu.ThreadsOn(share), cpu.PerCoreOn(cpu.ThreadsOn(share),
 					share); threads != test.threads[i] || perCore != test.perCore[i] {
-					t.Errorf("rank %d: %d threads, %d a core, want %d and %d", i, threads, perCore, test.threads[i], test.perCore[i])
+					t.Errorf("rank %d: %d threads, %d a core, want %d and %d", i, threads, perCore, test.threads[i],
+						test.perCore[i])
 				}
 			}
 		})

@@ -37,7 +37,8 @@ func (r *rank) mostSweeps(m solver.Mesh) int {
 // openBackend opens the backend on the device that was chosen.
 func (r *rank) openBackend(context.Context) error {
 	if r.sweepsOnGPU() {
-		b, err := cuda.New(r.gpus.Driver, r.layout, cuda.Options{Device: r.chosen.Index, Sole: r.soleGPU, Timeout: r.cfg.Halo.Timeout})
+		b, err := cuda.New(r.gpus.Driver, r.layout,
+			cuda.Options{Device: r.chosen.Index, Sole: r.soleGPU, Timeout: r.cfg.Halo.Timeout})
 		if err != nil {
 			return err
 		}

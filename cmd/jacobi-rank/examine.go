@@ -61,7 +61,8 @@ func (r *rank) tryStart(ctx context.Context, found *examine.Rank) error {
 	}
 	if c := r.cfg.Checkpoint; r.id.Rank == 0 && c.On() && c.Dir != "" {
 		mesh := r.layout.Mesh
-		place, err := examine.Place{Key: "checkpoint.dir", Dir: c.Dir, Needed: int64(c.Keep+1) * int64(mesh.NY-2) * int64(mesh.RowBytes())}.Measure()
+		place, err := examine.Place{Key: "checkpoint.dir", Dir: c.Dir,
+			Needed: int64(c.Keep+1) * int64(mesh.NY-2) * int64(mesh.RowBytes())}.Measure()
 		if err != nil {
 			return fmt.Errorf("checkpoint.dir %q: %w", c.Dir, err)
 		}
@@ -155,7 +156,8 @@ func (r *rank) compareClock(ctx context.Context) (*examine.Clock, error) {
 		if err := there.UnmarshalBinary(data); err != nil {
 			return nil, fmt.Errorf("time of rank 0: %w", err)
 		}
-		if c := (examine.Clock{Ahead: start.Add(half).Sub(there).Seconds(), Error: half.Seconds()}); best == nil || c.Error < best.Error {
+		if c := (examine.Clock{Ahead: start.Add(half).Sub(there).Seconds(), Error: half.Seconds()}); best == nil ||
+			c.Error < best.Error {
 			best = &c
 		}
 	}

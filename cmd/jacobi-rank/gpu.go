@@ -20,12 +20,14 @@ import (
 // findDevice opens the GPUs that device.backend and device.select ask for. r.gpus.WhyCPU says whether the CPU sweeps.
 func (r *rank) findDevice() (err error) {
 	c := r.cfg.Device
-	if r.gpus, err = device.Open(device.Options{Backend: c.Backend, Select: device.Policy(c.Select), Pin: c.Pin}); err != nil {
+	if r.gpus, err = device.Open(device.Options{Backend: c.Backend, Select: device.Policy(c.Select),
+		Pin: c.Pin}); err != nil {
 		return err
 	}
 	r.onClose(r.gpus.Close)
 	why := r.gpus.WhyCPU
-	if why != nil && c.Backend == "auto" && r.id.LocalRank == 0 && !errors.Is(why, driver.ErrNoDriver) && !errors.Is(why, driver.ErrNoDevice) {
+	if why != nil && c.Backend == "auto" && r.id.LocalRank == 0 && !errors.Is(why, driver.ErrNoDriver) &&
+		!errors.Is(why, driver.ErrNoDevice) {
 		r.log.Sugar().Warnf("no GPU can be used, the CPU sweeps: %v", why)
 	}
 	return nil
@@ -33,8 +35,9 @@ func (r *rank) findDevice() (err error) {
 
 // memberExtra is what a rank says when it joins, beyond what every program says.
 type memberExtra struct {
-	Cores    unix.CPUSet  `json:"cores"`              // that it may use
-	Readings []device.GPU `json:"readings,omitempty"` // of its node's GPUs; from local rank 0, if device.select orders by readings
+	Cores unix.CPUSet `json:"cores"` // that it may use
+	// of its node's GPUs; from local rank 0, if device.select orders by readings
+	Readings []device.GPU `json:"readings,omitempty"`
 }
 
 // extra returns what this rank says when it joins.
@@ -50,8 +53,8 @@ func (r *rank) extra() (json.RawMessage, error) {
 	return json.Marshal(e)
 }
 
-// nodeReadings returns the readings that local rank 0 of this node took: ranks that ordered the GPUs each by readings of
-// their own might all take the same one.
+// nodeReadings returns the readings that local rank 0 of this node took: ranks that ordered the GPUs each by readings
+// of their own might all take the same one.
 func (r *rank) nodeReadings() ([]device.GPU, error) {
 	if r.cfg.Device.Select == string(device.RoundRobin) {
 		return nil, nil
@@ -65,7 +68,8 @@ func (r *rank) nodeReadings() ([]device.GPU, error) {
 			return nil, err
 		}
 		if e.Readings == nil {
-			return nil, fmt.Errorf("device.select %q: rank %d, the first on this node, has no readings of its GPUs; allowed here is %s",
+			return nil, fmt.Errorf("device.select %q: rank %d, the first on this node, has no readings of its GPUs; "+
+				"allowed here is %s",
 				r.cfg.Device.Select, m.Rank, device.RoundRobin)
 		}
 		return e.Readings, nil
@@ -87,7 +91,8 @@ func (r *rank) takeGPU(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		r.chosen = &output.GPUReport{Index: choice.Index, Name: choice.Name, UUID: choice.UUID, PCIBusID: choice.PCIBusID, Why: choice.Why, Cores: r.pin(choice.Candidate)}
+		r.chosen = &output.GPUReport{Index: choice.Index, Name: choice.Name, UUID: choice.UUID,
+			PCIBusID: choice.PCIBusID, Why: choice.Why, Cores: r.pin(choice.Candidate)}
 		r.log.Debug("GPU", zap.Any("gpu", r.chosen))
 	}
 	return r.learnOfSharing(ctx)
@@ -108,7 +113,8 @@ func (r *rank) pin(c device.Candidate) string {
 	return cores
 }
 
-// learnOfSharing finds out whether another rank uses this rank's GPU. Rank 0 says where there are more ranks with GPUs than GPUs.
+// learnOfSharing finds out whether another rank uses this rank's GPU. Rank 0 says where there are more ranks with GPUs
+// than GPUs.
 func (r *rank) learnOfSharing(ctx context.Context) error {
 	var uuid []byte
 	if r.chosen != nil {
@@ -140,8 +146,8 @@ func (r *rank) learnOfSharing(ctx context.Context) error {
 	return nil
 }
 
-// takenTwice returns the UUIDs of GPUs that more than one rank uses. Ranks that look like ones of different nodes may yet
-// be containers of one.
+// takenTwice returns the UUIDs of GPUs that more than one rank uses. Ranks that look like ones of different nodes may
+// yet be containers of one.
 func takenTwice(uuids [][]byte) []string {
 	ranks, shared := map[string]int{}, []string{}
 	for _, uuid := range uuids {
@@ -152,8 +158,8 @@ func takenTwice(uuids [][]byte) []string {
 	return shared
 }
 
-// sharing says for each node with fewer GPUs than ranks that use them how many there are. uuids are those of the ranks' GPUs,
-// by rank, empty for a rank that sweeps on the CPU.
+// sharing says for each node with fewer GPUs than ranks that use them how many there are. uuids are those of the ranks'
+// GPUs, by rank, empty for a rank that sweeps on the CPU.
 func sharing(members []roster.Member, uuids [][]byte) (warnings []string) {
 	type use struct {
 		host  string

@@ -27,7 +27,8 @@ func TestGPUsTakenTwiceAreFound(t *testing.T) {
 
 func TestSharingIsCountedByNode(t *testing.T) {
 	member := func(host, node string) roster.Member { return roster.Member{Host: host, NodeID: node} }
-	members := []roster.Member{member("a", "1"), member("b", ""), member("a", "1"), member("b", ""), member("a", "1"), member("a", "2")}
+	members := []roster.Member{member("a", "1"), member("b", ""), member("a", "1"), member("b", ""), member("a", "1"),
+		member("a", "2")}
 	for _, test := range []struct {
 		uuids []string // by rank; "" for the CPU
 		want  []string

@@ -80,7 +80,8 @@ func (r *rank) openLinks(ctx context.Context) error {
 		Ends:    halo.Ends(halo.RunIDOf(r.id.RunID), r.layout.Mesh, r.stripes, r.layout.Depth, r.id.Rank),
 		Mode:    mode,
 		Peers:   []halo.Peer{halo.SharedMemory{Options: halo.SharedOptions{Timeout: timeout, Spin: r.spin()}}},
-		NATS:    halo.NATSOptions{Conn: r.conn, Dial: r.dialLink, Prefix: r.team.Prefix(), Log: r.log, Timeout: timeout},
+		NATS: halo.NATSOptions{Conn: r.conn, Dial: r.dialLink, Prefix: r.team.Prefix(), Log: r.log,
+			Timeout: timeout},
 	})
 	if err != nil {
 		return err

@@ -1,5 +1,5 @@
-// Command jacobi-rank is one rank of a run: it joins the others, sweeps its stripe of the mesh and writes its part of the
-// outputs. The launcher starts it; started alone it is a run of one rank.
+// Command jacobi-rank is one rank of a run: it joins the others, sweeps its stripe of the mesh and writes its part of
+// the outputs. The launcher starts it; started alone it is a run of one rank.
 package main
 
 import (
@@ -36,8 +36,8 @@ const usage = `jacobi-rank is one rank of a distributed Jacobi run. The launcher
   srun -n 8 jacobi-rank --config run.yaml
   mpirun -np 8 jacobi-rank --config run.yaml
 
-Ranks that no launcher started meet through nats.url, or through a file that rank 0 writes to output.dir (or nats.rendezvous).
-Started alone it is a run of one rank.
+Ranks that no launcher started meet through nats.url, or through a file that rank 0 writes to output.dir (or
+nats.rendezvous). Started alone it is a run of one rank.
 
 Usage:
   jacobi-rank [--config FILE] [--set key=value]...

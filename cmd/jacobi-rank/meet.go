@@ -23,8 +23,8 @@ const (
 	leaveTimeout = 5 * time.Second
 )
 
-// connect connects this rank to the server of its run: the one that it was given or, without a launcher, the one that rank 0
-// starts.
+// connect connects this rank to the server of its run: the one that it was given or, without a launcher, the one that
+// rank 0 starts.
 func (r *rank) connect(ctx context.Context) error {
 	switch {
 	case r.alone:
@@ -36,7 +36,8 @@ func (r *rank) connect(ctx context.Context) error {
 			r.id.RunID = r.job
 		}
 		if r.id.RunID == "" {
-			return fmt.Errorf("nats.url: %s does not tell the ranks of one run from those of another on the same server; set %s to a name of this run", r.by, roster.EnvRunID)
+			return fmt.Errorf("nats.url: %s does not tell the ranks of one run from those of another on the same "+
+				"server; set %s to a name of this run", r.by, roster.EnvRunID)
 		}
 		return r.connectTo(ctx, r.cfg.NATS, r.cfg.Halo.Timeout)
 	case r.id.Rank == 0:
@@ -92,7 +93,8 @@ func (r *rank) rendezvousFile() string {
 func (r *rank) serve(ctx context.Context) error {
 	path := r.rendezvousFile()
 	if other, err := rendezvous.Read(path); err == nil && r.answers(ctx, other) {
-		return fmt.Errorf("%s: another run, whose rank 0 is process %d on %s, meets there; give each its own output.dir, nats.rendezvous or %s",
+		return fmt.Errorf("%s: another run, whose rank 0 is process %d on %s, meets there; give each its own "+
+			"output.dir, nats.rendezvous or %s",
 			path, other.PID, other.Host, roster.EnvRunID)
 	}
 	if r.id.RunID == "" {
@@ -124,7 +126,8 @@ func (r *rank) serve(ctx context.Context) error {
 	if hosts != nil {
 		at = srv.At(hosts...)
 	}
-	remove, err := rendezvous.Publish(path, rendezvous.Point{RunID: r.id.RunID, Host: name, PID: os.Getpid(), Server: at})
+	remove, err := rendezvous.Publish(path, rendezvous.Point{RunID: r.id.RunID, Host: name, PID: os.Getpid(),
+		Server: at})
 	if err != nil {
 		return err
 	}
@@ -135,7 +138,8 @@ func (r *rank) serve(ctx context.Context) error {
 
 // answers says whether the server at p is alive.
 func (r *rank) answers(ctx context.Context, p rendezvous.Point) bool {
-	conn, err := wire.Connect(ctx, wire.Options{Server: p.Server, RunID: p.RunID, Name: "jacobi-rank", Timeout: tryTimeout / 4})
+	conn, err := wire.Connect(ctx, wire.Options{Server: p.Server, RunID: p.RunID, Name: "jacobi-rank",
+		Timeout: tryTimeout / 4})
 	if err == nil {
 		conn.Close()
 	}
@@ -156,7 +160,8 @@ func (r *rank) findServer(ctx context.Context) error {
 	})
 	if err != nil {
 		return &roster.TimeoutError{
-			Op:    fmt.Sprintf("rank %d: find the server of rank 0 within %v: %v; all ranks have to see output.dir, or nats.rendezvous, or be given nats.url", r.id.Rank, r.cfg.Halo.Timeout, err),
+			Op: fmt.Sprintf("rank %d: find the server of rank 0 within %v: %v; all ranks have to see output.dir, "+
+				"or nats.rendezvous, or be given nats.url", r.id.Rank, r.cfg.Halo.Timeout, err),
 			Ranks: []int{0},
 		}
 	}

@@ -15,7 +15,8 @@ import (
 	"jacobi/internal/roster"
 )
 
-// outputs are the files of the run, as far as this rank has to do with them: every rank writes its rows, rank 0 the rest.
+// outputs are the files of the run, as far as this rank has to do with them: every rank writes its rows, rank 0 the
+// rest.
 type outputs struct {
 	*rank
 	// Rank 0 has these; nil if they are not wanted.

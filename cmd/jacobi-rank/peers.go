@@ -27,8 +27,8 @@ type peerAnswer struct {
 	Fault string          `json:"fault,omitempty"` // why there is no direct way
 }
 
-// openPeers tries, for each neighbour on this node that has a GPU as well, to map its memory. Both ranks of a pair come to
-// the same answer. A nil peer means that rows take a link.
+// openPeers tries, for each neighbour on this node that has a GPU as well, to map its memory. Both ranks of a pair come
+// to the same answer. A nil peer means that rows take a link.
 func (r *rank) openPeers(ctx context.Context) (peers [2]*cuda.Peer, err error) {
 	if r.gpu == nil {
 		return peers, nil
@@ -78,7 +78,8 @@ func (r *rank) openPeers(ctx context.Context) (peers [2]*cuda.Peer, err error) {
 			peers[side] = nil
 		}
 		if r.cfg.Halo.Transport == string(halo.ModeP2P) && to.Device == r.deviceName() {
-			return fmt.Errorf("halo.transport \"p2p\": no peer memory between ranks %d and %d: %s", r.id.Rank, to.Rank, fault)
+			return fmt.Errorf("halo.transport \"p2p\": no peer memory between ranks %d and %d: %s", r.id.Rank, to.Rank,
+				fault)
 		}
 		r.indirect[side] = fault
 		r.log.Sugar().Infof("no peer memory with rank %d: %s", to.Rank, fault)

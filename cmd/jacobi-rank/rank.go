@@ -130,7 +130,8 @@ func (r *rank) tell(err error) error {
 // open does what comes before the outputs.
 func (r *rank) open(ctx context.Context) error {
 	r.resumed = &checkpoint.State{}
-	for _, step := range []func(context.Context) error{r.layOut, r.takeGPU, r.openBackend, r.openExchange, r.openReducer, r.loadField, r.openSaver} {
+	for _, step := range []func(context.Context) error{r.layOut, r.takeGPU, r.openBackend, r.openExchange,
+		r.openReducer, r.loadField, r.openSaver} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -264,7 +265,8 @@ func (r *rank) join(ctx context.Context) (err error) {
 	r.team, err = roster.Join(ctx, r.conn, roster.Member{
 		Identity: r.id, Version: version.String(), ConfigHash: configs.Hash(r.cfg), Host: host, PID: os.Getpid(),
 		Functions: problem.FunctionsHash(), FirstRows: firstRows, Platform: runtime.GOOS + "/" + runtime.GOARCH,
-		NodeID: node, Device: r.deviceName(), MaxAbs: maxAbs, Depth: r.preferredDepth(mesh), MaxSweeps: r.mostSweeps(mesh), Extra: extra,
+		NodeID: node, Device: r.deviceName(), MaxAbs: maxAbs, Depth: r.preferredDepth(mesh),
+		MaxSweeps: r.mostSweeps(mesh), Extra: extra,
 	}, r.cfg.Halo.Timeout)
 	if err != nil {
 		return fmt.Errorf("rank %d: %w", r.id.Rank, err)
@@ -305,7 +307,8 @@ func (r *rank) layOut(context.Context) error {
 	last := r.id.Size - 1
 	r.layout = solver.Layout{
 		Mesh: mesh, Stripe: r.stripes[r.id.Rank], Depth: depth, Magnitude: solver.MagnitudeOf(maxAbs),
-		Neighbour: [2]bool{solver.Top: r.id.Rank > 0 || mesh.Periodic, solver.Bottom: r.id.Rank < last || mesh.Periodic},
+		Neighbour: [2]bool{solver.Top: r.id.Rank > 0 || mesh.Periodic,
+			solver.Bottom: r.id.Rank < last || mesh.Periodic},
 	}
 	return nil
 }
@@ -319,8 +322,8 @@ func (r *rank) maxSweeps() int {
 	return most
 }
 
-// chooseDepth returns the halo depth for halo.depth auto: the least that any rank's backend prefers, as far as the lowest
-// stripe allows.
+// chooseDepth returns the halo depth for halo.depth auto: the least that any rank's backend prefers, as far as the
+// lowest stripe allows.
 func chooseDepth(members []roster.Member, minRows int) int {
 	depth := minRows
 	for _, m := range members {

@@ -18,7 +18,8 @@ import (
 func (o *outputs) rankReport(result solver.Result) output.RankReport {
 	self, s := o.team.Self(), o.layout.Stripe
 	rep := output.RankReport{
-		Rank: o.id.Rank, Node: self.NodeID, Host: self.Host, PID: self.PID, Device: o.describe, GPU: o.chosen, Kernel: o.kernel, Threads: o.threads(),
+		Rank: o.id.Rank, Node: self.NodeID, Host: self.Host, PID: self.PID, Device: o.describe, GPU: o.chosen,
+		Kernel: o.kernel, Threads: o.threads(),
 		Stripe: [2]int{s.Lo, s.Hi}, MemoryBytes: o.memoryBytes(), Transports: map[string]output.LinkReport{},
 		Output: o.way, Compute: result.Times.Compute.Seconds(), NormWait: result.Times.NormWait.Seconds(),
 	}

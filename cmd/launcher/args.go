@@ -44,8 +44,10 @@ func mpiArgs(args []string) []string {
 // flagError says what is wrong with a flag: for an unknown one, which one was most likely meant.
 func flagError(cmd *cobra.Command, err error) error {
 	if bad, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
-		wanted := map[string]string{"int": "an integer", "duration": "a duration with its unit, such as 30s or 10m,", "bool": "true or false"}
-		return fmt.Errorf("--%s %q: %s is wanted", bad.GetFlag().Name, bad.GetValue(), wanted[bad.GetFlag().Value.Type()])
+		wanted := map[string]string{"int": "an integer", "duration": "a duration with its unit, such as 30s or 10m,",
+			"bool": "true or false"}
+		return fmt.Errorf("--%s %q: %s is wanted", bad.GetFlag().Name, bad.GetValue(),
+			wanted[bad.GetFlag().Value.Type()])
 	}
 	unknown, ok := errors.AsType[*pflag.NotExistError](err)
 	if !ok {

@@ -71,7 +71,8 @@ func newBenchCommand(stdout, stderr io.Writer) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.rankList, "ranks", "", "`LIST` of numbers of ranks, as in 1,2,4 (default: 1, 2, 4... up to -np)")
-	f.StringVar(&o.sizeList, "sizes", "", "`LIST` of meshes, N for N x N, as in 2048,16384 (default: grid.nx x grid.ny)")
+	f.StringVar(&o.sizeList, "sizes", "",
+		"`LIST` of meshes, N for N x N, as in 2048,16384 (default: grid.nx x grid.ny)")
 	f.BoolVar(&o.weak, "weak", false, "weak scaling: p ranks get p times the rows")
 	f.IntVar(&o.repeat, "repeat", 5, "runs of each, of which the fastest counts: `N`")
 	f.StringVar(&o.name, "name", "bench", "the files are `NAME`.json and NAME.csv in output.dir")
@@ -125,7 +126,8 @@ func startBench(ctx context.Context, o benchOptions, stdout, stderr io.Writer) e
 	return err
 }
 
-// cases lays out all runs that the flags ask for, size by size, with few ranks first. It refuses them if one cannot run.
+// cases lays out all runs that the flags ask for, size by size, with few ranks first. It refuses them if one cannot
+// run.
 func (o *benchOptions) cases(ctx context.Context, cfg configs.Config, say func(string)) ([]*plan, error) {
 	ranks := upTo(max(1, cfg.Run.Ranks))
 	if o.rankList != "" {

@@ -75,8 +75,8 @@ func (b *bench) measureAll(ctx context.Context) error {
 	return nil
 }
 
-// tellEnd returns a context that ends, with the exit code as its cause, after the timeout, if there is one, or with the first signal.
-// Ranks get neither: they are told to stop, not killed.
+// tellEnd returns a context that ends, with the exit code as its cause, after the timeout, if there is one, or with the
+// first signal. Ranks get neither: they are told to stop, not killed.
 func tellEnd(ctx context.Context, timeout time.Duration) (context.Context, func()) {
 	none := func() {}
 	if timeout > 0 {
@@ -144,7 +144,8 @@ func (b *bench) measure(ctx, told context.Context, p *plan) (scaling.Record, err
 		if runs[i], err = b.once(ctx, told, p); err != nil {
 			return none, err
 		}
-		b.screen.say(fmt.Sprintf("%d x %d, %s: run %d of %d: %.4g s, %.3f GLUP/s", p.mesh.NX, p.mesh.NY, plural(len(p.ranks), "rank"),
+		b.screen.say(fmt.Sprintf("%d x %d, %s: run %d of %d: %.4g s, %.3f GLUP/s", p.mesh.NX, p.mesh.NY,
+			plural(len(p.ranks), "rank"),
 			i+1, b.repeat, runs[i].Times.Sweeps, runs[i].GLUPS))
 	}
 	rec, err := scaling.NewRecord(b.kind, runs)
@@ -183,7 +184,8 @@ func (b *bench) once(ctx, told context.Context, p *plan) (output.Report, error) 
 		return none, b.failed(p, fmt.Errorf("the run ended well, but its report is lost: %w", err))
 	}
 	if want := p.cfg.Solver.MaxIterations; report.Sweeps != want {
-		return none, b.failed(p, fmt.Errorf("nothing changed any more after %d of %d sweeps; take at most as many with solver.max_iterations, or a larger mesh",
+		return none, b.failed(p, fmt.Errorf("nothing changed any more after %d of %d sweeps; take at most as many "+
+			"with solver.max_iterations, or a larger mesh",
 			report.Sweeps, want))
 	}
 	return report, nil

@@ -24,12 +24,16 @@ func TestBenchRefusals(t *testing.T) {
 		{"--ranks 1,2,2", `--ranks "1,2,2": 2 stands there twice`},
 		{"--sizes 2k", `--sizes "2k": "2k": integers of at least 1 are wanted, with commas between them`},
 		{"--sizes 64,64", `--sizes "64,64": 64 stands there twice`},
-		{"--sizes 64,2 --ranks 1", "bench --ranks 1 --sizes 2 (2 x 2): grid.nx 2: 3 to 2147483647 are allowed\ngrid.ny 2: 3 to 2147483647 are allowed"},
-		{"--sizes 64 --ranks 9,1", "bench --ranks 9 --sizes 64 (64 x 64): run.ranks 9: grid.ny 64 allows at most 8 (stripes are whole groups of 8 rows)"},
+		{"--sizes 64,2 --ranks 1", "bench --ranks 1 --sizes 2 (2 x 2): grid.nx 2: 3 to 2147483647 are " +
+			"allowed\ngrid.ny 2: 3 to 2147483647 are allowed"},
+		{"--sizes 64 --ranks 9,1", "bench --ranks 9 --sizes 64 (64 x 64): run.ranks 9: grid.ny 64 allows at most 8 " +
+			"(stripes are whole groups of 8 rows)"},
 		{"--ranks 2 --set halo.depth=64", "bench --ranks 2 (64 x 128): halo.depth 64: with run.ranks 2 on " +
 			"grid.ny 128 the lowest stripe has 63 rows; 1 to 63 are allowed, or run.ranks up to 1"},
-		{"--weak --ranks 100000000", "bench --ranks 100000000 --weak (64 x 12800000000): grid.ny 12800000000: 3 to 2147483647 are allowed"},
-		{"--weak --ranks 9223372036854775807", "bench --ranks 9223372036854775807 --weak (64 x 9223372036854775807): grid.ny 9223372036854775807: 3 to 2147483647 are allowed"},
+		{"--weak --ranks 100000000", "bench --ranks 100000000 --weak (64 x 12800000000): grid.ny 12800000000: 3 to " +
+			"2147483647 are allowed"},
+		{"--weak --ranks 9223372036854775807", "bench --ranks 9223372036854775807 --weak (64 x 9223372036854775807): " +
+			"grid.ny 9223372036854775807: 3 to 2147483647 are allowed"},
 		{"--ranks 3 --host a:2", "bench --ranks 3 (64 x 128): -np 3 ranks need as many slots, and there are 2: a 2"},
 		{"-np 2 --ranks 1", `-np 2 and --ranks "1": one of them is wanted`},
 		{"-np 0", "-np 0: at least 1 is wanted"},
@@ -42,7 +46,8 @@ func TestBenchRefusals(t *testing.T) {
 		{"1,2", `unknown command "1,2"; see launcher --help`},
 		{"--set grid.nz=3", "unknown key grid.nz (--set): did you mean grid.nx?"},
 	} {
-		_, err := command(t, append(append([]string{"bench", "--set", "device.backend=cpu"}, small...), strings.Fields(c.args)...)...)
+		_, err := command(t, append(append([]string{"bench", "--set", "device.backend=cpu"}, small...),
+			strings.Fields(c.args)...)...)
 		if err == nil || err.Error() != c.want {
 			t.Errorf("%s: error %v\nwant %s", c.args, err, c.want)
 		}
@@ -51,7 +56,8 @@ func TestBenchRefusals(t *testing.T) {
 		}
 	}
 	_, err := command(t, "bench", "--ranks", "2", "--sizes", "64,2000000", "--set", "device.backend=cpu")
-	if err == nil || !strings.HasPrefix(err.Error(), "bench --ranks 2 --sizes 2000000 (2000000 x 2000000): grid.nx 2000000, grid.ny 2000000: memory: ") {
+	if err == nil || !strings.HasPrefix(err.Error(),
+		"bench --ranks 2 --sizes 2000000 (2000000 x 2000000): grid.nx 2000000, grid.ny 2000000: memory: ") {
 		t.Errorf("a size beyond the memory: %v", err)
 	}
 }
@@ -75,7 +81,8 @@ func TestCPUCopy(t *testing.T) {
 		want cpuCopy
 	}{
 		{[]string{"run.ranks=2"}, cpuCopy{bytes: 64 * 128 * 4, threads: cores}},
-		{[]string{"run.ranks=2", "grid.dtype=float64", "device.threads=1"}, cpuCopy{bytes: 64 * 128 * 8, threads: min(2, cores)}},
+		{[]string{"run.ranks=2", "grid.dtype=float64", "device.threads=1"},
+			cpuCopy{bytes: 64 * 128 * 8, threads: min(2, cores)}},
 		{[]string{"run.ranks=1", "device.threads=1000"}, cpuCopy{bytes: 64 * 128 * 4, threads: cores}},
 	} {
 		p, err := planOf(t, append([]string{"grid.nx=64", "grid.ny=128", "device.backend=cpu"}, c.set...)...)
@@ -103,7 +110,8 @@ func TestCopyRatesAreKept(t *testing.T) {
 	}
 	gpus := *p // two ranks on GPU 1, one on GPU 0
 	gpus.gpus = make([]driver.Device, 2)
-	gpus.choices = []*device.Choice{{Candidate: device.Candidate{Index: 1}}, {}, {Candidate: device.Candidate{Index: 1}}}
+	gpus.choices = []*device.Choice{{Candidate: device.Candidate{Index: 1}}, {},
+		{Candidate: device.Candidate{Index: 1}}}
 	rates.gpu = map[int]float64{0: 5, 1: 7}
 	if rate, err := rates.of(t.Context(), &gpus); rate != 12 || err != nil {
 		t.Errorf("two GPUs: %v, %v", rate, err)
@@ -126,7 +134,8 @@ func TestTellEnd(t *testing.T) {
 
 func TestBenchmarkHasItsOwnConfiguration(t *testing.T) {
 	o := benchOptions{weak: true}
-	p, err := planOf(t, "grid.nx=64", "grid.ny=128", "checkpoint.every=10m", "checkpoint.dir=there", "checkpoint.keep=5")
+	p, err := planOf(t, "grid.nx=64", "grid.ny=128", "checkpoint.every=10m", "checkpoint.dir=there",
+		"checkpoint.keep=5")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +143,8 @@ func TestBenchmarkHasItsOwnConfiguration(t *testing.T) {
 	if c.Checkpoint != configs.Default().Checkpoint {
 		t.Errorf("checkpoints are written: %+v", c.Checkpoint)
 	}
-	if c.Grid.NX != 64 || c.Grid.NY != 384 || c.Run.Ranks != 3 || c.Solver.Tolerance != 0 || c.Solver.MaxIterations != 1000 ||
+	if c.Grid.NX != 64 || c.Grid.NY != 384 || c.Run.Ranks != 3 || c.Solver.Tolerance != 0 ||
+		c.Solver.MaxIterations != 1000 ||
 		c.Output.Dir != "out" || c.Output.Field+c.Output.Picture+c.Output.History+c.Output.Report != "" {
 		t.Errorf("%+v", c)
 	}

@@ -96,8 +96,10 @@ func newCommand(stdout, stderr io.Writer) *cobra.Command {
 	f := cmd.Flags()
 	o.define(f)
 	o.defineRestart(f)
-	f.BoolVar(&o.dryRun, "dry-run", false, "print placement, stripes, memory and the merged configuration; start nothing")
-	cmd.AddCommand(newBenchCommand(stdout, stderr), newDoctorCommand(stdout, stderr), newSpawnCommand(), newNodeCommand(stderr), newNodesCommand(stdout))
+	f.BoolVar(&o.dryRun, "dry-run", false, "print placement, stripes, memory and the merged configuration; start "+
+		"nothing")
+	cmd.AddCommand(newBenchCommand(stdout, stderr), newDoctorCommand(stdout, stderr), newSpawnCommand(),
+		newNodeCommand(stderr), newNodesCommand(stdout))
 	cmd.AddCommand(newVersionCommand(), newExpressionsTopic())
 	completeFlags(cmd)
 	return cmd
@@ -107,17 +109,21 @@ func newCommand(stdout, stderr io.Writer) *cobra.Command {
 func (o *options) define(f *pflag.FlagSet) {
 	f.SortFlags = false
 	f.IntVarP(&o.ranks, "np", "n", 0, "number of ranks, also as -np `N` (default: run.ranks of the run file, else 4)")
-	f.StringArrayVarP(&o.places.hosts, "host", "H", nil, "`hosts` with their slots, as in a:4,b:4 (default: all ranks on this machine); repeatable")
+	f.StringArrayVarP(&o.places.hosts, "host", "H", nil,
+		"`hosts` with their slots, as in a:4,b:4 (default: all ranks on this machine); repeatable")
 	f.StringVar(&o.places.hostfile, "hostfile", "", "`FILE` with a host a line, as in: a slots=4")
 	f.BoolVar(&o.places.nodes, "nodes", false, "place ranks on the agents at nats.url (launcher node)")
 	f.DurationVar(&o.places.wait, "wait", 30*time.Second, "how long to wait for agents with enough slots")
-	f.StringVar(&o.places.mapBy, "map-by", "slot", "`what` consecutive ranks share: slot (fill one host, then the next) or node (one a host in turn)")
+	f.StringVar(&o.places.mapBy, "map-by", "slot", "`what` consecutive ranks share: slot (fill one host, then the "+
+		"next) or node (one a host in turn)")
 	f.StringVar(&o.ssh, "ssh", "ssh", "`command` that reaches other hosts, as in 'ssh -p 2222'")
-	f.StringVar(&o.remoteBin, "remote-bin", "", "`DIR` of launcher and jacobi-rank on other hosts (default: where this launcher is)")
+	f.StringVar(&o.remoteBin, "remote-bin", "", "`DIR` of launcher and jacobi-rank on other hosts (default: where "+
+		"this launcher is)")
 	f.StringVarP(&o.config, "config", "c", "", "run `FILE`: .yaml, .toml or .json; - reads YAML from standard input")
 	f.StringArrayVar(&o.set, "set", nil, "set a key of the run file, as in `grid.nx=1024`; repeatable")
 	f.StringArrayVarP(&o.export, "export", "x", nil, "environment variable for the ranks, `VAR[=value]`; repeatable")
-	f.StringVar(&o.tagOutput, "tag-output", "rank", "`what` stands before the lines of rank 3: rank ([3]), stream ([3]<stderr>) or none")
+	f.StringVar(&o.tagOutput, "tag-output", "rank",
+		"`what` stands before the lines of rank 3: rank ([3]), stream ([3]<stderr>) or none")
 	f.Lookup("tag-output").NoOptDefVal = "stream"
 	f.Var(&o.timeout, "timeout", "stop the run after this time, as in `10m`, and write what there is (default: none)")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "say more: log.level debug")

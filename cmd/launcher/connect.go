@@ -18,7 +18,8 @@ const connectTimeout = 5 * time.Second
 
 // connect connects to the server that n names, or to one of its own. servers is what the ranks of each host need to do
 // the same.
-func connect(ctx context.Context, n configs.NATS, h *hosts, runID string, log *zap.Logger) (conn *wire.Conn, servers map[string]configs.NATS, stop func(), err error) {
+func connect(ctx context.Context, n configs.NATS, h *hosts, runID string, log *zap.Logger) (conn *wire.Conn,
+	servers map[string]configs.NATS, stop func(), err error) {
 	closeServer := func() {}
 	key := "nats.url: "
 	if n.URL == "" {
@@ -46,7 +47,8 @@ func connect(ctx context.Context, n configs.NATS, h *hosts, runID string, log *z
 }
 
 // ownServer starts a server of this run's own, on loopback unless ranks are elsewhere.
-func ownServer(h *hosts, own configs.NATS, runID string, log *zap.Logger) (*natsserver.Server, map[string]configs.NATS, error) {
+func ownServer(h *hosts, own configs.NATS, runID string, log *zap.Logger) (*natsserver.Server, map[string]configs.NATS,
+	error) {
 	at, err := h.addresses(own.AdvertisedHosts())
 	if err != nil {
 		return nil, nil, fmt.Errorf("addresses of this machine: %w", err)

@@ -27,9 +27,9 @@ import (
 	"jacobi/solver"
 )
 
-const aboutDoctor = `doctor tries the start of a run: put it behind "launcher" in the command line of the run. It starts the ranks on their places as
-the run would; they meet, find their GPUs and the way to each neighbour, take their memory, load the field, reserve the outputs, say
-what they found, and end before the first sweep. What they made is removed.
+const aboutDoctor = `doctor tries the start of a run: put it behind "launcher" in the command line of the run. It starts
+the ranks on their places as the run would; they meet, find their GPUs and the way to each neighbour, take their memory,
+load the field, reserve the outputs, say what they found, and end before the first sweep. What they made is removed.
 
 Exit codes: 0 the run would start, warnings or not; 1 it would not, each fault with what to do.`
 
@@ -106,7 +106,8 @@ func (d *diagnosis) warn(do, format string, args ...any) {
 
 // examineRun tries the start of a run and says what came of it.
 func examineRun(ctx context.Context, o options, asJSON bool, stdout io.Writer, scr *screen) error {
-	d := &diagnosis{Version: version.String(), Faults: []finding{}, Warnings: []finding{}, Nodes: []nodeFindings{}, Ranks: []examine.Rank{}}
+	d := &diagnosis{Version: version.String(), Faults: []finding{}, Warnings: []finding{}, Nodes: []nodeFindings{},
+		Ranks: []examine.Rank{}}
 	if err := d.examine(ctx, o, scr); err != nil {
 		return err
 	}
@@ -124,8 +125,8 @@ func examineRun(ctx context.Context, o options, asJSON bool, stdout io.Writer, s
 	return nil
 }
 
-// examine takes the steps of a run. What needs no rank is looked at as a whole, so that all faults are known at once; ranks are
-// started if there is none. An error is no fault of the run: the examination came to no end.
+// examine takes the steps of a run. What needs no rank is looked at as a whole, so that all faults are known at once;
+// ranks are started if there is none. An error is no fault of the run: the examination came to no end.
 func (d *diagnosis) examine(ctx context.Context, o options, scr *screen) error {
 	cfg, err := o.load()
 	for _, text := range strayVariables(os.Environ()) { // after load, which sets those of -x
@@ -148,7 +149,8 @@ func (d *diagnosis) examine(ctx context.Context, o options, scr *screen) error {
 	scr.look = o.look(cfg)
 	at, err := o.places.place(ctx, cfg, scr.say)
 	if err != nil {
-		d.fault(err, "ask for fewer ranks with -np, or give more places: --host, --hostfile, or agents (launcher node) at nats.url")
+		d.fault(err, "ask for fewer ranks with -np, or give more places: --host, --hostfile, or agents (launcher "+
+			"node) at nats.url")
 		if o.places.nodes { // which were looked for at the server
 			cfg.NATS.URL = ""
 		}
@@ -252,9 +254,11 @@ func (d *diagnosis) server(ctx context.Context, cfg configs.Config) {
 	if cfg.NATS.URL == "" {
 		return
 	}
-	conn, err := wire.Connect(ctx, wire.Options{Server: cfg.NATS, Name: "jacobi launcher (doctor)", Timeout: connectTimeout, Logger: zap.NewNop()})
+	conn, err := wire.Connect(ctx, wire.Options{Server: cfg.NATS, Name: "jacobi launcher (doctor)",
+		Timeout: connectTimeout, Logger: zap.NewNop()})
 	if err != nil {
-		d.fault(fmt.Errorf("nats.url: %w", err), "start a server there, or correct nats.url and the key of its user: nats.password_file, creds, nkey or cert, and ca")
+		d.fault(fmt.Errorf("nats.url: %w", err), "start a server there, or correct nats.url and the key of its user: "+
+			"nats.password_file, creds, nkey or cert, and ca")
 		return
 	}
 	conn.Close()
@@ -264,7 +268,8 @@ func (d *diagnosis) server(ctx context.Context, cfg configs.Config) {
 func (d *diagnosis) reach(ctx context.Context, p *plan, ssh launch.SSH, scr *screen) {
 	h, err := reach(ctx, p, ssh, scr.say)
 	if err != nil {
-		d.fault(err, "ssh HOST has to work without a question, and both programs, of this version, to be there in --remote-bin")
+		d.fault(err, "ssh HOST has to work without a question, and both programs, of this version, to be there in "+
+			"--remote-bin")
 		return
 	}
 	d.fault(h.close(), "look whether the host is still there")
@@ -297,7 +302,8 @@ func (d *diagnosis) conclude(p *plan, out launch.Outcome, c *collected) error {
 	for _, r := range ranks {
 		if r.Fault != "" && !r.Consequence && !said[r.Fault] {
 			said[r.Fault] = true
-			d.fault(fmt.Errorf("rank %d on %s: %s", r.Rank, p.ranks[r.Rank].Host, r.Fault), "correct it on that host, or run elsewhere")
+			d.fault(fmt.Errorf("rank %d on %s: %s", r.Rank, p.ranks[r.Rank].Host, r.Fault),
+				"correct it on that host, or run elsewhere")
 		}
 	}
 	if out.Err != nil && len(d.Faults) == 0 {
@@ -349,7 +355,8 @@ const clockTolerance = time.Second
 func (d *diagnosis) weigh() {
 	for _, n := range d.Nodes {
 		if n.Threads > n.Cores {
-			d.warn("start fewer ranks there, or set device.threads", "%s: %d threads of %s share %d cores", n.Host, n.Threads, roster.FormatRanks(n.Ranks), n.Cores)
+			d.warn("start fewer ranks there, or set device.threads", "%s: %d threads of %s share %d cores", n.Host,
+				n.Threads, roster.FormatRanks(n.Ranks), n.Cores)
 		}
 		if c := n.Clock; c != nil && math.Abs(c.Ahead)-c.Error > clockTolerance.Seconds() {
 			d.warn("let both keep time by NTP: certificates have a begin and an end", "%s: %s", n.Host, clockText(c))
@@ -363,7 +370,8 @@ func (d *diagnosis) weigh() {
 	}
 	for _, uuid := range slices.Sorted(maps.Keys(users)) {
 		if ranks := users[uuid]; len(ranks) > 1 {
-			d.warn("start one rank a GPU, and give each container GPUs of its own", "%s share one GPU, %s", roster.FormatRanks(ranks), uuid)
+			d.warn("start one rank a GPU, and give each container GPUs of its own", "%s share one GPU, %s",
+				roster.FormatRanks(ranks), uuid)
 		}
 	}
 }
@@ -393,7 +401,8 @@ func (d *diagnosis) links() (links []link) {
 		}
 		l := link{ranks: [2]int{r.Rank, t.Neighbour}, LinkReport: t}
 		if can, known := r.PeerAccess[gpus[t.Neighbour]]; known {
-			l.access = map[bool]string{true: "; peer access between the GPUs", false: "; no peer access between the GPUs"}[can]
+			l.access = map[bool]string{true: "; peer access between the GPUs",
+				false: "; no peer access between the GPUs"}[can]
 		}
 		links = append(links, l)
 	}

@@ -101,10 +101,12 @@ func (n *nodeFindings) print(b *page) {
 	b.paragraph(n.Host+": ", strings.Join([]string{
 		fmt.Sprintf("%s (%s), version %s", roster.FormatRanks(n.Ranks), n.Reached, n.Version),
 		fmt.Sprintf("%d cores for %d threads", n.Cores, n.Threads),
-		fmt.Sprintf("memory %s needed, %s available (%s)", bytesText(n.Needed), bytesText(n.MemoryBytes), n.MemoryBound),
+		fmt.Sprintf("memory %s needed, %s available (%s)", bytesText(n.Needed), bytesText(n.MemoryBytes),
+			n.MemoryBound),
 		fmt.Sprintf("/dev/shm %s available", bytesText(n.ShmBytes)),
 		"locked memory " + limitText(n.LockedBytes, bytesText),
-		fmt.Sprintf("%d files open in a rank, limit %s", n.Files, limitText(n.MostFiles, func(n int64) string { return fmt.Sprint(n) })),
+		fmt.Sprintf("%d files open in a rank, limit %s", n.Files,
+			limitText(n.MostFiles, func(n int64) string { return fmt.Sprint(n) })),
 		fmt.Sprintf("NATS round trip %v", seconds(n.NATSRoundTrip).Round(time.Microsecond)),
 	}, "; "))
 	if n.Clock != nil {
@@ -124,7 +126,8 @@ func clockText(c *examine.Clock) string {
 	if c.Ahead < 0 {
 		word = "behind"
 	}
-	return fmt.Sprintf("its clock is %v %s that of rank 0, give or take %v", seconds(math.Abs(c.Ahead)).Round(time.Microsecond), word,
+	return fmt.Sprintf("its clock is %v %s that of rank 0, give or take %v",
+		seconds(math.Abs(c.Ahead)).Round(time.Microsecond), word,
 		seconds(c.Error).Round(time.Microsecond))
 }
 

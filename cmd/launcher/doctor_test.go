@@ -8,14 +8,15 @@ import (
 	"jacobi/internal/output"
 )
 
-// Clocks that lie apart by more than a second beyond doubt, cores with more threads than there are, and a GPU that two ranks use, be it
-// from two nodes as containers of one look, are warned of.
+// Clocks that lie apart by more than a second beyond doubt, cores with more threads than there are, and a GPU that two
+// ranks use, be it from two nodes as containers of one look, are warned of.
 func TestDoctorWarns(t *testing.T) {
 	gpu := func(rank int, uuid string) examine.Rank {
 		return examine.Rank{Rank: rank, Report: &output.RankReport{Rank: rank, GPU: &output.GPUReport{UUID: uuid}}}
 	}
 	node := func(host string, cores, threads int, ahead float64) nodeFindings {
-		return nodeFindings{Host: host, Ranks: []int{0}, Threads: threads, Node: examine.Node{Cores: cores, Clock: &examine.Clock{Ahead: ahead, Error: 0.25}}}
+		return nodeFindings{Host: host, Ranks: []int{0}, Threads: threads,
+			Node: examine.Node{Cores: cores, Clock: &examine.Clock{Ahead: ahead, Error: 0.25}}}
 	}
 	d := diagnosis{
 		Nodes: []nodeFindings{node("a", 4, 4, 1.2), node("b", 4, 5, -1.5), node("c", 1, 1, 90)},

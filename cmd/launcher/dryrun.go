@@ -12,7 +12,8 @@ import (
 	"jacobi/internal/show"
 )
 
-// print writes what a run would do. All but the merged configuration stands in comments, so that the whole is a run file.
+// print writes what a run would do. All but the merged configuration stands in comments, so that the whole is a run
+// file.
 func (p *plan) print(w io.Writer) error {
 	available, bound, err := configs.AvailableMemory()
 	if err != nil {
@@ -41,7 +42,8 @@ func (p *plan) print(w io.Writer) error {
 	if len(p.names()) > 1 {
 		where = " on this machine"
 	}
-	fmt.Fprintf(&b, "# Memory%s: %s for fields and halos, %s available (%s)\n#\n", where, bytesText(p.hereBytes()), bytesText(available), bound)
+	fmt.Fprintf(&b, "# Memory%s: %s for fields and halos, %s available (%s)\n#\n", where, bytesText(p.hereBytes()),
+		bytesText(available), bound)
 
 	var table bytes.Buffer
 	t := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)

@@ -6,8 +6,8 @@ import (
 	"jacobi/internal/device"
 )
 
-// chooseGPUs opens the GPUs that the ranks on this machine will use, and chooses as they will: with readings of its own, if
-// device.select orders by readings.
+// chooseGPUs opens the GPUs that the ranks on this machine will use, and chooses as they will: with readings of its
+// own, if device.select orders by readings.
 func (p *plan) chooseGPUs() error {
 	if len(p.here) == 0 {
 		return nil
@@ -54,7 +54,8 @@ func (p *plan) checkDeviceMemory() error {
 	}
 	for i, gpu := range p.gpus {
 		if need[i] > gpu.TotalBytes {
-			return fmt.Errorf("grid.nx %d, grid.ny %d: memory of GPU %d (%s): %s are needed and there are %s", p.mesh.NX, p.mesh.NY, i, gpu.Name,
+			return fmt.Errorf("grid.nx %d, grid.ny %d: memory of GPU %d (%s): %s are needed and there are %s",
+				p.mesh.NX, p.mesh.NY, i, gpu.Name,
 				bytesText(need[i]), bytesText(gpu.TotalBytes))
 		}
 	}

@@ -50,7 +50,8 @@ func TestNPIsUnderstoodAsMPIUsersTypeIt(t *testing.T) {
 		{[]string{"-n", "8", "--np", "9", "-npx"}, []string{"-n", "8", "--np", "9", "-npx"}},
 		{[]string{"-np8", "--", "-np8"}, []string{"--np=8", "--", "-np8"}},
 		{[]string{"--", "-np"}, []string{"--", "-np"}},
-		{[]string{"-host", "a:4", "-map-by=node", "-hostfile", "f"}, []string{"--host", "a:4", "--map-by=node", "--hostfile", "f"}},
+		{[]string{"-host", "a:4", "-map-by=node", "-hostfile", "f"},
+			[]string{"--host", "a:4", "--map-by=node", "--hostfile", "f"}},
 	} {
 		if got := mpiArgs(c.args); !slices.Equal(got, c.want) {
 			t.Errorf("%q became %q, want %q", c.args, got, c.want)
@@ -76,7 +77,8 @@ func TestRefusals(t *testing.T) {
 		{"-np", "flag needs an argument: --np; see launcher --help"},
 		{"-np x", `--np "x": an integer is wanted`},
 		{"-np 0", "-np 0: at least 1 is wanted"},
-		{"-np 9223372036854775807", "run.ranks 9223372036854775807: grid.ny 128 allows at most 16 (stripes are whole groups of 8 rows)"},
+		{"-np 9223372036854775807", "run.ranks 9223372036854775807: grid.ny 128 allows at most 16 (stripes are whole " +
+			"groups of 8 rows)"},
 		{"-np 4 --host a:2,b", "-np 4 ranks need as many slots, and there are 3: a 2, b 1"},
 		{"--host a:2,b:none", `--host "a:2,b:none": "b:none": 1 to 1048576 slots are allowed`},
 		{"--host a:9 --map-by core", `--map-by "core": allowed are slot and node`},
@@ -96,7 +98,8 @@ func TestRefusals(t *testing.T) {
 		{"--resume=", `--resume "": the directory of a checkpoint is wanted; --restart goes on from where ` +
 			`checkpoints are written`},
 		{"--set grid.nz=3", "unknown key grid.nz (--set): did you mean grid.nx?"},
-		{"-np 1000 --set grid.ny=100", "run.ranks 1000: grid.ny 100 allows at most 13 (stripes are whole groups of 8 rows)"},
+		{"-np 1000 --set grid.ny=100", "run.ranks 1000: grid.ny 100 allows at most 13 (stripes are whole groups of 8 " +
+			"rows)"},
 	} {
 		_, err := command(t, append(small, strings.Fields(c.args)...)...)
 		if err == nil || err.Error() != c.want {
@@ -114,7 +117,8 @@ func TestRefusalsByPartsOfTheirMessage(t *testing.T) {
 		{"--set device.backend=gpu", []string{`device.backend "gpu": allowed are auto, cpu and cuda`}},
 		{"--set problem.top=1/y --set problem.bottom=0", []string{`problem.top "1/y"`}},
 		{"--set output.dir=/proc/nowhere", []string{`output.dir "/proc/nowhere": cannot be created`}},
-		{"--set grid.nx=2000000 --set grid.ny=2000000", []string{"grid.nx 2000000, grid.ny 2000000: memory: ", "are needed", "are available"}},
+		{"--set grid.nx=2000000 --set grid.ny=2000000",
+			[]string{"grid.nx 2000000, grid.ny 2000000: memory: ", "are needed", "are available"}},
 	} {
 		p, err := planOf(t, append(small, strings.Fields(c.args)...)...)
 		if err == nil {
@@ -168,7 +172,8 @@ func TestPlanSaysWhatItWrites(t *testing.T) {
 }
 
 func TestDryRunPrintsARunFileAndStartsNothing(t *testing.T) {
-	args := append(small, "-np", "3", "--dry-run", "--set", "halo.depth=2", "--set", "nats.url=nats://me:hunter2@host:4222", "--set", "problem.preset=dirichlet")
+	args := append(small, "-np", "3", "--dry-run", "--set", "halo.depth=2", "--set",
+		"nats.url=nats://me:hunter2@host:4222", "--set", "problem.preset=dirichlet")
 	out, err := command(t, args...)
 	if err != nil {
 		t.Fatal(err)
@@ -232,7 +237,8 @@ func TestDryRunShowsWhereRanksRun(t *testing.T) {
 
 func TestDryRunOfWhatCannotRunSaysBoth(t *testing.T) {
 	out, err := command(t, "--dry-run", "--set", "grid.nx=2000000", "--set", "grid.ny=2000000")
-	if !strings.Contains(out, "# Memory: 29 TiB for fields and halos") || err == nil || !strings.Contains(err.Error(), "are needed") {
+	if !strings.Contains(out, "# Memory: 29 TiB for fields and halos") || err == nil ||
+		!strings.Contains(err.Error(), "are needed") {
 		t.Errorf("error %v, output\n%s", err, out)
 	}
 }
@@ -247,7 +253,8 @@ func TestExportedKeysReachTheLauncherToo(t *testing.T) {
 
 func TestHelpShowsExamples(t *testing.T) {
 	out, err := command(t, "--help")
-	for _, want := range []string{"launcher -np 8\n", "-n, --np N", "-x, --export VAR[=value]", "--dry-run", "Exit codes:"} {
+	for _, want := range []string{"launcher -np 8\n", "-n, --np N", "-x, --export VAR[=value]", "--dry-run",
+		"Exit codes:"} {
 		if err != nil || !strings.Contains(out, want) {
 			t.Errorf("error %v; want %q in\n%s", err, want, out)
 		}
@@ -321,11 +328,13 @@ func TestConnectStartsAServerOfItsOwn(t *testing.T) {
 		}
 		return addresses
 	}
-	if got := [][]string{at("here"), at("far"), at("behind")}; !reflect.DeepEqual(got, [][]string{{"127.0.0.1"}, own[:1], own}) {
+	if got := [][]string{at("here"), at("far"), at("behind")}; !reflect.DeepEqual(got,
+		[][]string{{"127.0.0.1"}, own[:1], own}) {
 		t.Errorf("addresses %v", got)
 	}
 
-	_, servers, stop, err = connect(t.Context(), configs.NATS{Advertise: "gate, 10.1.2.3"}, h, "r1", zaptest.NewLogger(t))
+	_, servers, stop, err = connect(t.Context(), configs.NATS{Advertise: "gate, 10.1.2.3"}, h, "r1",
+		zaptest.NewLogger(t))
 	if err != nil {
 		t.Fatal(err)
 	}

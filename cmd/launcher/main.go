@@ -1,5 +1,5 @@
-// Command launcher places the ranks of a run on this machine, starts them, watches them and sums the run up. Its flags are
-// those that users of mpirun expect.
+// Command launcher places the ranks of a run on this machine, starts them, watches them and sums the run up. Its flags
+// are those that users of mpirun expect.
 package main
 
 import (

@@ -19,11 +19,11 @@ import (
 	"jacobi/internal/logging"
 )
 
-const aboutNode = `node waits at a NATS server (nats.url) for launchers and starts ranks for them on this machine, until it is ended.
-Users of the nats command see it as the service jacobi-node (nats micro ls).
+const aboutNode = `node waits at a NATS server (nats.url) for launchers and starts ranks for them on this machine, until
+it is ended. Users of the nats command see it as the service jacobi-node (nats micro ls).
 
-It takes as many ranks at a time as it has slots: its GPUs, or its cores where there are none, or --slots. The ranks of a
-launcher that is gone, or that fell silent, are killed; those of an agent that ends, too.`
+It takes as many ranks at a time as it has slots: its GPUs, or its cores where there are none, or --slots. The ranks of
+a launcher that is gone, or that fell silent, are killed; those of an agent that ends, too.`
 
 func newNodeCommand(stderr io.Writer) *cobra.Command {
 	var config string
@@ -52,7 +52,8 @@ func newNodeCommand(stderr io.Writer) *cobra.Command {
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.IntVar(&slots, "slots", 0, "ranks at a time (default: the GPUs of this machine, else its cores)")
-	f.StringVarP(&config, "config", "c", "", "run `FILE` with nats.url and what goes with it; other keys come from the launchers")
+	f.StringVarP(&config, "config", "c", "", "run `FILE` with nats.url and what goes with it; other keys come from "+
+		"the launchers")
 	f.StringArrayVar(&set, "set", nil, "set a key of the run file, as in `nats.url=nats://host:4222`; repeatable")
 	return cmd
 }
@@ -92,7 +93,8 @@ func serveNode(ctx context.Context, cfg configs.Config, slots int, scr *screen) 
 		return err
 	}
 	defer conn.Close()
-	err = agent.Run(ctx, agent.Options{Conn: conn, Server: cfg.NATS, Host: host, Slots: n, What: what, Path: path, Prepare: prepare, Log: log})
+	err = agent.Run(ctx, agent.Options{Conn: conn, Server: cfg.NATS, Host: host, Slots: n, What: what, Path: path,
+		Prepare: prepare, Log: log})
 	if ended, ok := errors.AsType[nodeEnded](err); ok {
 		scr.say(ended.Error())
 		return nil

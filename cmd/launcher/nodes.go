@@ -44,7 +44,8 @@ func connectNodes(ctx context.Context, n configs.NATS, name string, log *zap.Log
 	if n.URL == "" {
 		return nil, errors.New(`nats.url "": the server where the agents are is wanted`)
 	}
-	conn, err := wire.Connect(ctx, wire.Options{Server: n, RunID: agent.Group, Name: name, Timeout: connectTimeout, Logger: log})
+	conn, err := wire.Connect(ctx, wire.Options{Server: n, RunID: agent.Group, Name: name, Timeout: connectTimeout,
+		Logger: log})
 	if err != nil {
 		return nil, fmt.Errorf("nats.url: %w", err)
 	}

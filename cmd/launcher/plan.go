@@ -72,11 +72,12 @@ func (p *plan) haloDepth() (int, string) {
 	if p.sweepOnGPUs() {
 		backend, depth = "CUDA", cuda.PreferredDepth(p.mesh, low)
 	}
-	return min(depth, low), fmt.Sprintf("auto: what the %s backend likes best, at most the %d rows of the lowest stripe", backend, low)
+	return min(depth, low),
+		fmt.Sprintf("auto: what the %s backend likes best, at most the %d rows of the lowest stripe", backend, low)
 }
 
-// check refuses, all at once, what would make the run fail once it is started. It creates the directories of outputs and checkpoints
-// if create says so.
+// check refuses, all at once, what would make the run fail once it is started. It creates the directories of outputs
+// and checkpoints if create says so.
 func (p *plan) check(ctx context.Context, create bool) error {
 	var faults []error
 	for _, f := range p.faults(ctx, create) {
@@ -157,7 +158,8 @@ func (p *plan) room() (output.Room, error) {
 
 // String says in one line what will run.
 func (p *plan) String() string {
-	return fmt.Sprintf("%s on %s: %s, %d x %d %s", plural(len(p.ranks), "rank"), p.hosts(), p.title, p.mesh.NX, p.mesh.NY, p.mesh.DType)
+	return fmt.Sprintf("%s on %s: %s, %d x %d %s", plural(len(p.ranks), "rank"), p.hosts(), p.title, p.mesh.NX,
+		p.mesh.NY, p.mesh.DType)
 }
 
 // largeField is from which size on writes says how to leave the field out.

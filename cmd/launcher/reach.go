@@ -21,8 +21,8 @@ type hosts struct {
 	agents *wire.Conn
 }
 
-// reach opens the machines of a plan: this one directly, others over ssh, all of them by their agents if it says so. The
-// error names all that cannot be reached.
+// reach opens the machines of a plan: this one directly, others over ssh, all of them by their agents if it says so.
+// The error names all that cannot be reached.
 func reach(ctx context.Context, p *plan, ssh launch.SSH, say func(string)) (*hosts, error) {
 	h := &hosts{byName: map[string]launch.Host{}, client: map[string]string{}}
 	if p.agents != nil {
@@ -38,7 +38,10 @@ func reach(ctx context.Context, p *plan, ssh launch.SSH, say func(string)) (*hos
 			if p.places.here[name] {
 				mu.Lock()
 				defer mu.Unlock()
-				prepare := func(ctx context.Context, spec *launch.Spec) (func(), error) { return p.shareGPUs(ctx, spec, say), nil }
+				prepare := func(ctx context.Context, spec *launch.Spec) (func(),
+					error) {
+					return p.shareGPUs(ctx, spec, say), nil
+				}
 				h.byName[name], machines[i] = &launch.Local{Prepare: prepare}, machine()
 				return
 			}
@@ -65,7 +68,8 @@ func reach(ctx context.Context, p *plan, ssh launch.SSH, say func(string)) (*hos
 func oneMachine(names, machines []string) error {
 	for i, m := range machines {
 		if first := slices.Index(machines, m); m != "" && first < i {
-			return fmt.Errorf("hosts %s and %s are one machine: give it one name with the slots of both", names[first], names[i])
+			return fmt.Errorf("hosts %s and %s are one machine: give it one name with the slots of both", names[first],
+				names[i])
 		}
 	}
 	return nil
@@ -90,9 +94,9 @@ func (h *hosts) close() error {
 	return errors.Join(all...)
 }
 
-// addresses returns, for each machine over ssh, the addresses at which it reaches this one: those that the user advertises,
-// else the one from which ssh came to it or, where that is not this machine's (a jump host, a translated address), all that
-// this machine has.
+// addresses returns, for each machine over ssh, the addresses at which it reaches this one: those that the user
+// advertises, else the one from which ssh came to it or, where that is not this machine's (a jump host, a translated
+// address), all that this machine has.
 func (h *hosts) addresses(advertised []string) (map[string][]string, error) {
 	own, err := natsserver.Addresses()
 	if err != nil {

@@ -19,9 +19,12 @@ import (
 
 // defineRestart defines the flags that say where to go on.
 func (o *options) defineRestart(f *pflag.FlagSet) {
-	f.BoolVar(&o.restart, "restart", false, "go on from the newest checkpoint where checkpoint.dir or checkpoint.nats says")
-	f.StringVar(&o.resume, "resume", "", "go on from a checkpoint: `DIR` of one, or of several, of which the newest is taken")
-	f.IntVar(&o.restarts, "max-restarts", 0, "start the run again up to `N` times when a rank or a host dies, from its newest checkpoint")
+	f.BoolVar(&o.restart, "restart", false, "go on from the newest checkpoint where checkpoint.dir or "+
+		"checkpoint.nats says")
+	f.StringVar(&o.resume, "resume", "", "go on from a checkpoint: `DIR` of one, or of several, of which the newest "+
+		"is taken")
+	f.IntVar(&o.restarts, "max-restarts", 0, "start the run again up to `N` times when a rank or a host dies, from "+
+		"its newest checkpoint")
 }
 
 const restartHint = "--restart goes on from where checkpoints are written"
@@ -41,8 +44,8 @@ func (o *options) resumed(cfg configs.Config) (configs.Config, error) {
 	return cfg, nil
 }
 
-// checkCheckpoints refuses a checkpoint from which the run cannot go on, and a place where none can be written. What is in a bucket,
-// the ranks find out. It creates the directory if create says so.
+// checkCheckpoints refuses a checkpoint from which the run cannot go on, and a place where none can be written. What is
+// in a bucket, the ranks find out. It creates the directory if create says so.
 func (p *plan) checkCheckpoints(ctx context.Context, create bool) error {
 	c := p.cfg.Checkpoint
 	fields, err := configs.FieldKeys(p.cfg)

@@ -67,7 +67,8 @@ func TestLinesStayWholeAndTagged(t *testing.T) {
 	}
 	wg.Wait()
 	s.say("done")
-	for name, text := range map[string]string{"stdout": out.String(), "stderr": strings.TrimSuffix(errOut.String(), "launcher: done\n")} {
+	for name, text := range map[string]string{"stdout": out.String(),
+		"stderr": strings.TrimSuffix(errOut.String(), "launcher: done\n")} {
 		count := map[string]int{}
 		for line := range strings.Lines(text) {
 			count[line]++
@@ -109,8 +110,9 @@ func TestBarLeavesLinesWhole(t *testing.T) {
 
 func TestConcludeSumsUpOrSaysWhy(t *testing.T) {
 	norm := 0.5
-	report := output.Report{RunID: "r1", Version: "v1", Problem: "gtc2019", Sweeps: 10, MaxIterations: 10, StopReason: solver.MaxIterations,
-		Norm: &norm, Ranks: []output.RankReport{{Host: "here"}}}
+	report := output.Report{RunID: "r1", Version: "v1", Problem: "gtc2019", Sweeps: 10, MaxIterations: 10,
+		StopReason: solver.MaxIterations,
+		Norm:       &norm, Ranks: []output.RankReport{{Host: "here"}}}
 	sent, err := json.Marshal(report)
 	if err != nil {
 		t.Fatal(err)
@@ -132,10 +134,12 @@ func TestConcludeSumsUpOrSaysWhy(t *testing.T) {
 		{"report sent", launch.Outcome{Report: sent}, configs.Output{}, "r1", 0, true, ""},
 		{"report read", launch.Outcome{}, written, "r1", 0, true, ""},
 		{"report of another run", launch.Outcome{}, written, "r2", 1, false,
-			"launcher: the run ended well, but its report is lost: it was not sent, and " + filepath.Join(dir, "report.json") + " is of run r1\n"},
+			"launcher: the run ended well, but its report is lost: it was not sent, and " +
+				filepath.Join(dir, "report.json") + " is of run r1\n"},
 		{"no report", launch.Outcome{}, configs.Output{}, "r1", 1, false,
 			"launcher: the run ended well, but its report is lost: it was not sent, and output.report names no file\n"},
-		{"failure", launch.Outcome{Err: &launch.RankError{Rank: 2, Host: "here", Text: "failed: disk full", Sweeps: 8}, Report: sent}, configs.Output{}, "r1", 1, false,
+		{"failure", launch.Outcome{Err: &launch.RankError{Rank: 2, Host: "here", Text: "failed: disk full", Sweeps: 8},
+			Report: sent}, configs.Output{}, "r1", 1, false,
 			"launcher: rank 2 on here failed: disk full (last known sweep: 7)\n"},
 	} {
 		var out, errOut bytes.Buffer

@@ -11,8 +11,8 @@ import (
 
 // notifySignals returns a channel of the signals that end or suspend a run, until stop is called.
 //
-// SIGPIPE is one if nobody reads stdout or stderr any more. It comes with every write to a connection that is gone, which may as well be
-// that to the server of a run that has ended: such a one is passed over.
+// SIGPIPE is one if nobody reads stdout or stderr any more. It comes with every write to a connection that is gone,
+// which may as well be that to the server of a run that has ended: such a one is passed over.
 func notifySignals() (signals <-chan os.Signal, stop func()) {
 	all, ending, done := make(chan os.Signal, 16), make(chan os.Signal, 16), make(chan struct{})
 	signal.Notify(all, os.Interrupt, syscall.SIGTERM, syscall.SIGPIPE)

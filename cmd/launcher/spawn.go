@@ -46,7 +46,8 @@ func machine() string {
 	return node.Boot + " " + node.PIDNamespace
 }
 
-// prepare refuses what would make ranks fail on this machine, finds a working directory for them, and starts what they need beside them.
+// prepare refuses what would make ranks fail on this machine, finds a working directory for them, and starts what they
+// need beside them.
 func prepare(ctx context.Context, spec *launch.Spec) (done func(), err error) {
 	if _, err := os.Stat(spec.Dir); err != nil {
 		// As mpirun does. Relative paths of the run file are wrong then; who needs them fails with their names.
@@ -73,7 +74,8 @@ func prepare(ctx context.Context, spec *launch.Spec) (done func(), err error) {
 		at.ranks = append(at.ranks, launch.Placement{Rank: r})
 	}
 	for _, id := range spec.Ranks {
-		at.ranks[id.Rank] = launch.Placement{Rank: id.Rank, Host: here, LocalRank: id.LocalRank, LocalSize: id.LocalSize}
+		at.ranks[id.Rank] = launch.Placement{Rank: id.Rank, Host: here, LocalRank: id.LocalRank,
+			LocalSize: id.LocalSize}
 	}
 	at.here = map[string]bool{here: true}
 	p, err := newPlan(cfg, at)

@@ -1,12 +1,15 @@
 #!/bin/sh
-# memcheck and racecheck of the kernels on small meshes; fails if either finds something or a result is wrong. PTX names other code, as for run.sh.
+# memcheck and racecheck of the kernels on small meshes; fails if either finds something or a result is wrong. PTX names
+# other code, as for run.sh.
 #
-# racecheck follows barriers for two warps, but reports hazards where five or more in a row meet their neighbours three at a barrier, also in a program that does
-# nothing else. So sweep_deep.cu goes under it with a barrier for each two (PAIRS): the same accesses, and less order among them.
+# racecheck follows barriers for two warps, but reports hazards where five or more in a row meet their neighbours three
+# at a barrier, also in a program that does nothing else. So sweep_deep.cu goes under it with a barrier for each two
+# (PAIRS): the same accesses, and less order among them.
 set -eu
 cd "$(dirname "$0")"
 nvcc -arch=sm_80 -std=c++17 -O3 -fmad=false bench.cu -lcuda -o /tmp/bench
-nvcc -std=c++17 -O3 -fmad=false -DPAIRS -gencode=arch=compute_80,code=compute_80 -ptx ../kernels/sweep.cu -o /tmp/pairs.ptx
+nvcc -std=c++17 -O3 -fmad=false -DPAIRS -gencode=arch=compute_80,code=compute_80 -ptx \
+	../kernels/sweep.cu -o /tmp/pairs.ptx
 check() {
 	tool=$1
 	shift

@@ -18,7 +18,8 @@ func BenchmarkCall(b *testing.B) {
 func BenchmarkGPU(b *testing.B) {
 	c := bound(b, gpu(b))
 	m := must(c.Load(testPTX))(b)
-	f, s, h, e := must(m.Function("count"))(b), must(c.NewStream(0))(b), must(c.AllocHost(1<<13))(b), must(c.NewEvent(false))(b)
+	f, s, h, e := must(m.Function("count"))(b), must(c.NewStream(0))(b), must(c.AllocHost(1<<13))(b),
+		must(c.NewEvent(false))(b)
 	p := must(c.Alloc(1 << 20))(b)
 	out, first, scale := p, uint32(5), 0.5
 	args := must(f.Args(&out, &first, &scale))(b)

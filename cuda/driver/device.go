@@ -106,7 +106,8 @@ func (v *Device) Attribute(a Attribute) (int, error) {
 // CanAccessPeer reports whether v can map the memory of peer.
 func (v *Device) CanAccessPeer(peer *Device) (bool, error) {
 	var can int32
-	err := v.driver.call(&v.driver.api.deviceCanAccessPeer, uintptr(unsafe.Pointer(&can)), uintptr(v.handle), uintptr(peer.handle))
+	err := v.driver.call(&v.driver.api.deviceCanAccessPeer, uintptr(unsafe.Pointer(&can)), uintptr(v.handle),
+		uintptr(peer.handle))
 	return can != 0, err
 }
 

@@ -20,10 +20,12 @@ func TestDevices(t *testing.T) {
 	devices := must(d.Devices())(t)
 	want := []Device{{
 		Index: 0, Name: "Fake 10", UUID: "GPU-0a1a2a3a-4a5a-6a7a-8a9a-aabacadaeafa", PCIBusID: "0000:0A:00.0",
-		Major: 10075, Minor: 10076, SMs: 10016, L2Bytes: 10038, TotalBytes: 10 << 30, SharedBytes: 90097, handle: 10, driver: d,
+		Major: 10075, Minor: 10076, SMs: 10016, L2Bytes: 10038, TotalBytes: 10 << 30, SharedBytes: 90097, handle: 10,
+		driver: d,
 	}, {
 		Index: 1, Name: "Fake 11", UUID: "GPU-0b1b2b3b-4b5b-6b7b-8b9b-abbbcbdbebfb", PCIBusID: "0000:0B:00.0",
-		Major: 11075, Minor: 11076, SMs: 11016, L2Bytes: 11038, TotalBytes: 11 << 30, SharedBytes: 91097, handle: 11, driver: d,
+		Major: 11075, Minor: 11076, SMs: 11016, L2Bytes: 11038, TotalBytes: 11 << 30, SharedBytes: 91097, handle: 11,
+		driver: d,
 	}}
 	if !reflect.DeepEqual(devices, want) {
 		t.Errorf("got  %+v\nwant %+v", devices, want)
@@ -41,7 +43,8 @@ func TestDevices(t *testing.T) {
 func TestOutOfMemorySaysHowMuch(t *testing.T) {
 	c := fake(t)
 	_, err := c.Alloc(8 << 30)
-	checkError(t, err, ErrOutOfMemory, "cuMemAlloc: out of memory (CUDA_ERROR_OUT_OF_MEMORY): 8.0 GiB wanted, 1.5 GiB of 10 GiB free")
+	checkError(t, err, ErrOutOfMemory, "cuMemAlloc: out of memory (CUDA_ERROR_OUT_OF_MEMORY): 8.0 GiB wanted, 1.5 "+
+		"GiB of 10 GiB free")
 }
 
 func TestUnboundGoroutine(t *testing.T) {
@@ -91,8 +94,10 @@ func TestCopiesStayInsideHostMemory(t *testing.T) {
 	s, h := must(c.NewStream(0))(t), must(c.AllocHost(64))(t)
 	checkError(t, s.CopyToDevice(1, h, 60, 5), nil, "host memory of 64 bytes has no part [60, 65)")
 	checkError(t, s.CopyFromDevice(h, -1, 1, 5), nil, "host memory of 64 bytes has no part [-1, 4)")
-	checkError(t, s.Copy2D(DevicePtr(1).Rows(8), h.Rows(0, 20), 5, 4), nil, "copy from: host memory of 64 bytes has no part [0, 65)")
-	checkError(t, s.Copy2D(h.Rows(0, 8), DevicePtr(1).Rows(8), 9, 2), nil, "copy to: rows of 9 bytes overlap: their pitch is 8")
+	checkError(t, s.Copy2D(DevicePtr(1).Rows(8), h.Rows(0, 20), 5, 4), nil,
+		"copy from: host memory of 64 bytes has no part [0, 65)")
+	checkError(t, s.Copy2D(h.Rows(0, 8), DevicePtr(1).Rows(8), 9, 2), nil,
+		"copy to: rows of 9 bytes overlap: their pitch is 8")
 	checkError(t, s.Copy2D(h.Rows(0, 8), DevicePtr(1).Rows(8), 8, 0), nil, "copy 0 rows of 8 bytes: nothing to copy")
 	check(t, h.Free())
 	checkError(t, s.CopyToDevice(1, h, 0, 1), nil, "host memory of 0 bytes has no part [0, 1)")
@@ -107,7 +112,8 @@ func TestRegisteredMemory(t *testing.T) {
 		t.Errorf("got %d", n)
 	}
 	check(t, s.WaitValue(h.Device()+8, 77))
-	checkError(t, s.WaitValue(h.Device()+8, 78), ErrInvalidValue, "cuStreamWaitValue32: invalid argument (CUDA_ERROR_INVALID_VALUE)")
+	checkError(t, s.WaitValue(h.Device()+8, 78), ErrInvalidValue,
+		"cuStreamWaitValue32: invalid argument (CUDA_ERROR_INVALID_VALUE)")
 	check(t, h.Free())
 	check(t, unix.Munmap(b))
 }
@@ -162,13 +168,17 @@ func TestModules(t *testing.T) {
 	checkError(t, err, ErrInvalidPTX, "cuModuleLoadDataEx: a PTX JIT compilation failed (CUDA_ERROR_INVALID_PTX): "+
 		"ptxas application ptx input, line 1; fatal: bad")
 	_, err = c.Load([]byte("new"))
-	checkError(t, err, ErrUnsupportedPTX, "cuModuleLoadDataEx: the provided PTX was compiled with an unsupported toolchain. "+
-		"(CUDA_ERROR_UNSUPPORTED_PTX_VERSION): the driver is for CUDA 12.4\nptxas application ptx input, line 1; fatal: new")
+	checkError(t, err, ErrUnsupportedPTX, "cuModuleLoadDataEx: the provided PTX was compiled with an unsupported "+
+		"toolchain. "+
+		"(CUDA_ERROR_UNSUPPORTED_PTX_VERSION): the driver is for CUDA 12.4\nptxas application ptx input, line 1; "+
+		"fatal: new")
 	m := must(c.Load([]byte("good")))(t)
 	_, err = m.Function("product")
-	checkError(t, err, ErrNotFound, "kernel product: cuModuleGetFunction: named symbol not found (CUDA_ERROR_NOT_FOUND)")
+	checkError(t, err, ErrNotFound,
+		"kernel product: cuModuleGetFunction: named symbol not found (CUDA_ERROR_NOT_FOUND)")
 	f := must(m.Function("sum"))(t)
-	if r, want := must(f.Resources())(t), (Resources{MaxThreads: 400, Registers: 404, LocalBytes: 403, SharedBytes: 401}); r != want {
+	if r, want := must(f.Resources())(t), (Resources{MaxThreads: 400, Registers: 404, LocalBytes: 403,
+		SharedBytes: 401}); r != want {
 		t.Errorf("got %+v", r)
 	}
 	if n := must(f.BlocksPerSM(256, 512))(t); n != 8 {
@@ -229,7 +239,8 @@ func TestAFailedKernelLosesTheContext(t *testing.T) {
 	p, a, b := DevicePtr(0), int32(-1), 0.0
 	check(t, f.Launch(s, Dim{}, Dim{}, 0, must(f.Args(&p, &a, &b))(t)))
 	err := s.Synchronize()
-	checkError(t, err, ErrContextLost, "cuStreamSynchronize: an illegal memory access was encountered (CUDA_ERROR_ILLEGAL_ADDRESS)")
+	checkError(t, err, ErrContextLost, "cuStreamSynchronize: an illegal memory access was encountered "+
+		"(CUDA_ERROR_ILLEGAL_ADDRESS)")
 	if isError(err, ErrOutOfMemory) || isError(&Error{Code: ErrOutOfMemory}, ErrContextLost) {
 		t.Error("codes are mixed up")
 	}

@@ -47,7 +47,8 @@ func (f *Function) SetDynamicShared(n int) error {
 // BlocksPerSM returns how many blocks of the given size fit on a multiprocessor at once.
 func (f *Function) BlocksPerSM(threads, dynamicShared int) (int, error) {
 	var n int32
-	err := f.driver.call(&f.driver.api.occupancyMaxBlocks, uintptr(unsafe.Pointer(&n)), f.handle, uintptr(threads), uintptr(dynamicShared))
+	err := f.driver.call(&f.driver.api.occupancyMaxBlocks, uintptr(unsafe.Pointer(&n)), f.handle, uintptr(threads),
+		uintptr(dynamicShared))
 	if err != nil {
 		return 0, fmt.Errorf("kernel %s: %w", f.Name, err)
 	}
@@ -99,7 +100,8 @@ func (f *Function) checkArg(i int, size uintptr) error {
 // paramSize returns the size of argument i; not ok if there is none.
 func (f *Function) paramSize(i int) (size uintptr, ok bool) {
 	var offset uintptr
-	r := f.driver.api.funcGetParamInfo.call(f.handle, uintptr(i), uintptr(unsafe.Pointer(&offset)), uintptr(unsafe.Pointer(&size)))
+	r := f.driver.api.funcGetParamInfo.call(f.handle, uintptr(i), uintptr(unsafe.Pointer(&offset)),
+		uintptr(unsafe.Pointer(&size)))
 	return size, r == 0
 }
 

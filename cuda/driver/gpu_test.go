@@ -95,7 +95,8 @@ func TestGPU(t *testing.T) {
 func testDevices(t *testing.T, d *Driver) {
 	t.Logf("driver for CUDA %v", d.Version())
 	smi := ""
-	if out, err := exec.Command("nvidia-smi", "--query-gpu=uuid,pci.bus_id,name", "--format=csv,noheader").Output(); err == nil {
+	if out, err := exec.Command("nvidia-smi", "--query-gpu=uuid,pci.bus_id,name",
+		"--format=csv,noheader").Output(); err == nil {
 		smi = string(out)
 	} else {
 		t.Logf("NOT RUN: a comparison with nvidia-smi: %v", err)
@@ -105,7 +106,8 @@ func testDevices(t *testing.T, d *Driver) {
 		if v.SMs < 1 || v.Major < 7 || v.L2Bytes < 1<<20 || v.TotalBytes < 1<<30 || v.SharedBytes < 48<<10 {
 			t.Errorf("implausible: %+v", v)
 		}
-		if line := fmt.Sprintf("%s, 0000%s, %s\n", v.UUID, v.PCIBusID, v.Name); smi != "" && !strings.Contains(smi, line) {
+		if line := fmt.Sprintf("%s, 0000%s, %s\n", v.UUID, v.PCIBusID, v.Name); smi != "" &&
+			!strings.Contains(smi, line) {
 			t.Errorf("nvidia-smi has no line %q:\n%s", line, smi)
 		}
 		if n := must(v.Attribute(WarpSize))(t); n != 32 {
@@ -122,7 +124,8 @@ func testMemory(t *testing.T, d *Driver) {
 	}
 	_, err = c.Alloc(1 << 50)
 	t.Log(err)
-	if !isError(err, ErrOutOfMemory) || !strings.HasPrefix(err.Error(), "cuMemAlloc: out of memory (CUDA_ERROR_OUT_OF_MEMORY): 1.0 PiB wanted, ") {
+	if !isError(err, ErrOutOfMemory) || !strings.HasPrefix(err.Error(),
+		"cuMemAlloc: out of memory (CUDA_ERROR_OUT_OF_MEMORY): 1.0 PiB wanted, ") {
 		t.Error("not said so")
 	}
 }
@@ -153,7 +156,8 @@ func testCopies(t *testing.T, d *Driver) {
 	rows := make([]byte, pitch*height)
 	check(t, c.CopyFromDevice(rows, p))
 	for y := range height {
-		if row := rows[y*pitch : (y+1)*pitch]; !bytes.Equal(row[:width], want[y*width:(y+1)*width]) || row[width] != 0xee || row[pitch-1] != 0xee {
+		if row := rows[y*pitch : (y+1)*pitch]; !bytes.Equal(row[:width], want[y*width:(y+1)*width]) ||
+			row[width] != 0xee || row[pitch-1] != 0xee {
 			t.Fatalf("row %d is wrong", y)
 		}
 	}
@@ -165,7 +169,8 @@ func testCopies(t *testing.T, d *Driver) {
 	check(t, s.CopyToDevice(p+21000, m, 100, 1000))
 	check(t, s.Synchronize())
 	check(t, c.CopyFromDevice(rows[:2000], p+20000))
-	if !bytes.Equal(b[100:5100], want[:5000]) || !bytes.Equal(rows[:1000], want[:1000]) || !bytes.Equal(rows[1000:2000], want[:1000]) {
+	if !bytes.Equal(b[100:5100], want[:5000]) || !bytes.Equal(rows[:1000], want[:1000]) ||
+		!bytes.Equal(rows[1000:2000], want[:1000]) {
 		t.Error("registered memory: bytes changed on their way")
 	}
 	check(t, errors.Join(m.Free(), unix.Munmap(b), h.Free(), c.Free(p), s.Close()))
@@ -203,7 +208,8 @@ func testKernel(t *testing.T, d *Driver) {
 		checkError(t, err, nil, "kernel count: argument 1 has 8 bytes, the kernel declares 4")
 	}
 	_, err = m.Function("account")
-	checkError(t, err, ErrNotFound, "kernel account: cuModuleGetFunction: named symbol not found (CUDA_ERROR_NOT_FOUND)")
+	checkError(t, err, ErrNotFound,
+		"kernel account: cuModuleGetFunction: named symbol not found (CUDA_ERROR_NOT_FOUND)")
 	err = f.Launch(s, Dim{X: 1}, Dim{X: 1025}, 0, args)
 	checkError(t, err, ErrInvalidValue, "kernel count, grid {1 0 0}, block {1025 0 0}, 0 bytes shared: "+
 		"cuLaunchKernel: invalid argument (CUDA_ERROR_INVALID_VALUE)")
@@ -214,7 +220,8 @@ func testPTXErrors(t *testing.T, d *Driver) {
 	c := bound(t, d)
 	_, err := c.Load(bytes.Replace(testPTX, []byte("ret;"), []byte("retreat;"), 1))
 	t.Log(err)
-	if e := (*Error)(nil); !isError(err, ErrInvalidPTX) || !errors.As(err, &e) || !strings.Contains(e.Detail, "retreat") {
+	if e := (*Error)(nil); !isError(err, ErrInvalidPTX) || !errors.As(err, &e) ||
+		!strings.Contains(e.Detail, "retreat") {
 		t.Error("the log does not name what is wrong")
 	}
 	_, err = c.Load(bytes.Replace(testPTX, []byte(".version 6.4"), []byte(".version 9.9"), 1))
@@ -240,7 +247,8 @@ func testStreams(t *testing.T, d *Driver) {
 		t.Error("a stream passed a value that nobody has written")
 	}
 	check(t, errors.Join(b.WriteValue(p, 42), b.Wait(plain), b.CopyFromDevice(h, 0, p, 8), b.Synchronize()))
-	if got := [2]uint32{binary.NativeEndian.Uint32(h.Bytes()), binary.NativeEndian.Uint32(h.Bytes()[4:])}; got != [2]uint32{42, 43} {
+	if got := [2]uint32{binary.NativeEndian.Uint32(h.Bytes()),
+		binary.NativeEndian.Uint32(h.Bytes()[4:])}; got != [2]uint32{42, 43} {
 		t.Errorf("got %v", got)
 	}
 	check(t, plain.Synchronize())
@@ -363,7 +371,8 @@ func testNoVisibleDevice(t *testing.T, _ *Driver) {
 	if err := child.Wait(); err == nil {
 		t.Error("the child found a device")
 	}
-	if want := "cuInit: no CUDA-capable device is detected (CUDA_ERROR_NO_DEVICE)\n"; !strings.HasSuffix(output.String(), want) {
+	if want := "cuInit: no CUDA-capable device is detected (CUDA_ERROR_NO_DEVICE)\n"; !strings.HasSuffix(
+		output.String(), want) {
 		t.Errorf("got %q", output)
 	}
 }
@@ -384,7 +393,8 @@ func testPeers(t *testing.T, d *Driver) {
 	check(t, c.Bind())
 	p, s, got, want := must(c.Alloc(1<<20))(t), must(c.NewStream(0))(t), make([]byte, 1<<20), pattern(1<<20)
 	check(t, c.CopyToDevice(p, want))
-	check(t, errors.Join(s.CopyOnDevice(q, p, 1<<20), s.Fill(p, 0, 1<<20), s.CopyOnDevice(p, q, 1<<20), s.Synchronize()))
+	check(t, errors.Join(s.CopyOnDevice(q, p, 1<<20), s.Fill(p, 0, 1<<20), s.CopyOnDevice(p, q, 1<<20),
+		s.Synchronize()))
 	check(t, c.CopyFromDevice(got, p))
 	if !bytes.Equal(got, want) {
 		t.Error("bytes changed on their way to the peer and back")

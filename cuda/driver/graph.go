@@ -28,7 +28,8 @@ func (s *Stream) Capture(work func() error) (*Graph, error) {
 		return nil, err
 	}
 	g := &Graph{driver: s.driver}
-	if err := g.driver.call(&g.driver.api.graphInstantiate, uintptr(unsafe.Pointer(&g.handle)), captured, 0); err != nil {
+	if err := g.driver.call(&g.driver.api.graphInstantiate, uintptr(unsafe.Pointer(&g.handle)), captured,
+		0); err != nil {
 		return nil, err
 	}
 	return g, nil

@@ -33,7 +33,8 @@ func (c *Context) AllocHost(n int) (*HostMemory, error) {
 
 // RegisterHost locks the pages of b, which came from mmap and must not be unmapped before Free, and never from Go.
 func (c *Context) RegisterHost(b []byte) (*HostMemory, error) {
-	err := c.driver.call(&c.driver.api.memHostRegister, uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), hostPortable|hostMapped)
+	err := c.driver.call(&c.driver.api.memHostRegister, uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)),
+		hostPortable|hostMapped)
 	if err != nil {
 		return nil, fmt.Errorf("lock %d bytes of host memory: %w", len(b), err)
 	}
@@ -42,7 +43,8 @@ func (c *Context) RegisterHost(b []byte) (*HostMemory, error) {
 
 func (c *Context) hostMemory(b []byte, registered bool) (*HostMemory, error) {
 	h := &HostMemory{bytes: b, context: c, registered: registered}
-	err := c.driver.call(&c.driver.api.memHostGetDevicePointer, uintptr(unsafe.Pointer(&h.device)), uintptr(unsafe.Pointer(&b[0])), 0)
+	err := c.driver.call(&c.driver.api.memHostGetDevicePointer, uintptr(unsafe.Pointer(&h.device)),
+		uintptr(unsafe.Pointer(&b[0])), 0)
 	if err != nil {
 		_ = h.Free()
 		return nil, err

@@ -39,7 +39,8 @@ func (c *Context) CopyToDevice(dst DevicePtr, src []byte) error {
 	if err != nil {
 		return err
 	}
-	// The driver has read src by now, but what it staged may still be on its way, in a stream that others do not wait for.
+	// The driver has read src by now, but what it staged may still be on its way, in a stream that others do not wait
+	// for.
 	const defaultStream = 0
 	return c.driver.call(&c.driver.api.streamSynchronize, defaultStream)
 }

@@ -20,24 +20,28 @@ type jit struct {
 	log     [8192]byte
 }
 
-// Load loads PTX, which the driver compiles for the context's device, or a cubin, which was. The driver keeps what it compiled in its
-// cache (CUDA_CACHE_PATH, by default ~/.nv/ComputeCache). The error holds the compiler's log in Detail; it is ErrInvalidPTX,
-// ErrUnsupportedPTX if the PTX is for a newer CUDA than the driver, or another.
+// Load loads PTX, which the driver compiles for the context's device, or a cubin, which was. The driver keeps what it
+// compiled in its cache (CUDA_CACHE_PATH, by default ~/.nv/ComputeCache). The error holds the compiler's log in Detail;
+// it is ErrInvalidPTX, ErrUnsupportedPTX if the PTX is for a newer CUDA than the driver, or another.
 func (c *Context) Load(ptx []byte) (*Module, error) {
 	const errorLogBuffer, errorLogBytes = 5, 6 // CUjit_option
 	text := append(ptx[:len(ptx):len(ptx)], 0)
 	m, j := &Module{driver: c.driver}, new(jit)
 	j.options = [2]uint32{errorLogBuffer, errorLogBytes}
-	j.values = [2]uintptr{uintptr(unsafe.Pointer(&j.log)), uintptr(len(j.log))} // j lives on the heap: the call below sees to it
-	err := c.driver.call(&c.driver.api.moduleLoadDataEx, uintptr(unsafe.Pointer(&m.handle)), uintptr(unsafe.Pointer(&text[0])),
+	// j lives on the heap: the call below sees to it
+	j.values = [2]uintptr{uintptr(unsafe.Pointer(&j.log)), uintptr(len(j.log))}
+	err := c.driver.call(&c.driver.api.moduleLoadDataEx, uintptr(unsafe.Pointer(&m.handle)),
+		uintptr(unsafe.Pointer(&text[0])),
 		uintptr(len(j.options)), uintptr(unsafe.Pointer(&j.options)), uintptr(unsafe.Pointer(&j.values)))
 	if e := (*Error)(nil); errors.As(err, &e) {
 		e.Detail = strings.TrimSpace(cString(j.log[:]))
 		if e.Code == ErrUnsupportedPTX {
-			e.Detail = strings.TrimSpace(fmt.Sprintf("the driver is for CUDA %v%s\n%s", c.driver.version, ptxNeeds(ptx), e.Detail))
+			e.Detail = strings.TrimSpace(fmt.Sprintf("the driver is for CUDA %v%s\n%s", c.driver.version, ptxNeeds(ptx),
+				e.Detail))
 		}
 		if need := ptxTarget(ptx); need > 10*c.Device.Major+c.Device.Minor {
-			e.Detail = strings.TrimSpace(fmt.Sprintf("the GPU has compute capability %d.%d, the PTX needs %d.%d\n%s", c.Device.Major, c.Device.Minor, need/10, need%10, e.Detail))
+			e.Detail = strings.TrimSpace(fmt.Sprintf("the GPU has compute capability %d.%d, the PTX needs %d.%d\n%s",
+				c.Device.Major, c.Device.Minor, need/10, need%10, e.Detail))
 		}
 		return nil, err
 	}
@@ -51,7 +55,8 @@ func (m *Module) Close() error { return m.driver.call(&m.driver.api.moduleUnload
 func (m *Module) Function(name string) (*Function, error) {
 	f := &Function{Name: name, driver: m.driver}
 	cName := append([]byte(name), 0)
-	err := m.driver.call(&m.driver.api.moduleGetFunction, uintptr(unsafe.Pointer(&f.handle)), m.handle, uintptr(unsafe.Pointer(&cName[0])))
+	err := m.driver.call(&m.driver.api.moduleGetFunction, uintptr(unsafe.Pointer(&f.handle)), m.handle,
+		uintptr(unsafe.Pointer(&cName[0])))
 	if err != nil {
 		return nil, fmt.Errorf("kernel %s: %w", name, err)
 	}

@@ -48,7 +48,8 @@ func open(name string) (*Driver, error) {
 	// Works before cuInit, and fails only for a nil pointer.
 	d.api.driverGetVersion.call(uintptr(unsafe.Pointer(&d.version)))
 	if d.version < MinVersion {
-		return nil, fmt.Errorf("%w: %s is for CUDA %v; at least %v is needed", ErrDriverTooOld, name, d.version, MinVersion)
+		return nil, fmt.Errorf("%w: %s is for CUDA %v; at least %v is needed", ErrDriverTooOld, name, d.version,
+			MinVersion)
 	}
 	functions := d.api.names()
 	for _, symbol := range slices.Sorted(maps.Keys(functions)) {

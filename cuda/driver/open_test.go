@@ -18,7 +18,8 @@ func TestOpenWithoutDriver(t *testing.T) {
 
 func TestOpenOfAnotherLibrary(t *testing.T) {
 	_, err := open("libm.so.6")
-	if !isError(err, ErrNoDriver) || !strings.HasPrefix(err.Error(), "no CUDA driver: libm.so.6 is something else: no function cuDriverGetVersion: ") {
+	if !isError(err, ErrNoDriver) || !strings.HasPrefix(err.Error(),
+		"no CUDA driver: libm.so.6 is something else: no function cuDriverGetVersion: ") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -32,8 +33,9 @@ func TestOpenOfAnOldDriver(t *testing.T) {
 func TestOpenOfADriverThatLacksAFunction(t *testing.T) {
 	lib := drivertest.Build(t, "-DVERSION=13000", "-DWITHOUT_IPC")
 	_, err := open(lib)
-	checkError(t, err, ErrDriverTooOld, "CUDA driver too old: "+lib+", for CUDA 13.0: no function cuIpcCloseMemHandle: "+
-		lib+": undefined symbol: cuIpcCloseMemHandle")
+	checkError(t, err, ErrDriverTooOld,
+		"CUDA driver too old: "+lib+", for CUDA 13.0: no function cuIpcCloseMemHandle: "+
+			lib+": undefined symbol: cuIpcCloseMemHandle")
 }
 
 func TestOpenWithoutDevice(t *testing.T) {

@@ -40,6 +40,7 @@ func ptxTarget(ptx []byte) int {
 
 // number returns the value of a few digits.
 func number(digits []byte) int {
-	n, _ := strconv.Atoi(string(digits)) // the patterns above let nothing else through; too many digits are the largest int
+	// the patterns above let nothing else through; too many digits are the largest int
+	n, _ := strconv.Atoi(string(digits))
 	return n
 }

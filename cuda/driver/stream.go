@@ -13,7 +13,8 @@ type Stream struct {
 // Priorities returns the range of stream priorities: the lowest, a number not below the highest.
 func (c *Context) Priorities() (lowest, highest int, err error) {
 	var p [2]int32
-	err = c.driver.call(&c.driver.api.ctxGetStreamPriorityRange, uintptr(unsafe.Pointer(&p[0])), uintptr(unsafe.Pointer(&p[1])))
+	err = c.driver.call(&c.driver.api.ctxGetStreamPriorityRange, uintptr(unsafe.Pointer(&p[0])),
+		uintptr(unsafe.Pointer(&p[1])))
 	return int(p[0]), int(p[1]), err
 }
 

@@ -107,8 +107,8 @@ template <class Real> bool right(const Case& c) {
   char work[60];
   if (c.rows) snprintf(work, sizeof work, "%d and %d tiles, %d rows a warp", c.blocks, c.pipes, c.rows);
   else snprintf(work, sizeof work, "%d blocks of %d pipelines", c.blocks, c.pipes);
-  printf("%zu-byte, %d columns, %d rows, %d ranks, %d passes of %d sweeps, %s: %d rows, %d sums, %d words wrong\n",
-         sizeof(Real), c.nx, ny, n, c.passes, c.sweeps, work, field, sums, counts);
+  printf("f%zu, %d columns, %d rows, %d ranks, %d passes of %d sweeps, %s: %d rows, %d sums, %d words wrong\n",
+         8 * sizeof(Real), c.nx, ny, n, c.passes, c.sweeps, work, field, sums, counts);
   return !field && !sums && !counts;
 }
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Compiles the kernels to sweep.ptx, which a driver finishes for the GPU that it finds, to sweep_90.cubin, finished for
-# compute capability 9.0, and layout.cu to layout.ptx, which a test compares with Go. files.sha256 records the sources and
-# what was made of them; a test compares it with the tree.
+# compute capability 9.0, and layout.cu to layout.ptx, which a test compares with Go. files.sha256 records the sources
+# and what was made of them; a test compares it with the tree.
 #
 # The same sources and compiler give the same bytes. The compiler is nvcc 11.8: its code for 9.0 is faster than that of
 # 13.0 (docs/performance.md). On Debian 12, component non-free, it is in

@@ -47,7 +47,8 @@ func process(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	conn, err := wire.Connect(ctx, wire.Options{Server: configs.NATS{URL: os.Getenv(envURL)}, Timeout: 10 * time.Second})
+	conn, err := wire.Connect(ctx, wire.Options{Server: configs.NATS{URL: os.Getenv(envURL)},
+		Timeout: 10 * time.Second})
 	if err != nil {
 		return err
 	}
@@ -57,7 +58,8 @@ func process(ctx context.Context) error {
 		return err
 	}
 	defer team.Close()
-	r, err := New(team.Context(), Options{Team: team, MaxSums: testSums, Timeout: 20 * time.Second, Spin: shm.SpinTime((len(nodes) + 1) / 2)})
+	r, err := New(team.Context(), Options{Team: team, MaxSums: testSums, Timeout: 20 * time.Second,
+		Spin: shm.SpinTime((len(nodes) + 1) / 2)})
 	if err != nil {
 		return err
 	}

@@ -48,7 +48,8 @@ func (e *TimeoutError) Error() string {
 	if len(e.Ranks) == 0 {
 		return fmt.Sprintf("reduction of pass %d: no total from rank 0 within %v", e.Pass, e.After)
 	}
-	return fmt.Sprintf("reduction of pass %d: no contribution of %s within %v", e.Pass, roster.FormatRanks(e.Ranks), e.After)
+	return fmt.Sprintf("reduction of pass %d: no contribution of %s within %v", e.Pass, roster.FormatRanks(e.Ranks),
+		e.After)
 }
 
 // Timeout reports that this is a timeout, as of net.Error.
@@ -115,7 +116,8 @@ func (r *Reducer) Describe() string { return r.about }
 // Post implements solver.Reducer. Passes are numbered 0, 1, 2, ... and at most two are posted and not waited for.
 func (r *Reducer) Post(_ context.Context, pass uint64, c solver.Contribution) error {
 	if pass != r.posted || pass >= r.waited+ahead {
-		return fmt.Errorf("reduction: pass %d posted after %d passes, of which %d were waited for", pass, r.posted, r.waited)
+		return fmt.Errorf("reduction: pass %d posted after %d passes, of which %d were waited for", pass, r.posted,
+			r.waited)
 	}
 	if len(c.Sums) > r.opts.MaxSums {
 		return fmt.Errorf("reduction of pass %d: %d sums, at most %d were announced", pass, len(c.Sums), r.opts.MaxSums)
@@ -131,7 +133,8 @@ func (r *Reducer) Post(_ context.Context, pass uint64, c solver.Contribution) er
 // and with the cause of ctx's end.
 func (r *Reducer) Wait(ctx context.Context, pass uint64) (solver.Contribution, error) {
 	if pass != r.waited || pass >= r.posted {
-		return solver.Contribution{}, fmt.Errorf("reduction: wait for pass %d when %d passes were posted and %d waited for", pass, r.posted, r.waited)
+		return solver.Contribution{}, fmt.Errorf("reduction: wait for pass %d when %d passes were posted and %d "+
+			"waited for", pass, r.posted, r.waited)
 	}
 	limit := awake.Of(ctx).Limit(r.opts.Timeout)
 	total, err := r.path.wait(ctx, pass, limit.Deadline())

@@ -146,7 +146,8 @@ func TestTotals(t *testing.T) {
 		t.Run(name+", NATS only", func(t *testing.T) {
 			reducers := cluster(t, plain(t), nodes, func(_ int, o *Options) { o.NATSOnly = true })
 			driveAll(t, reducers, 30)
-			if want := fmt.Sprintf("NATS, one of %d nodes", len(nodes)); len(nodes) > 1 && reducers[0].Describe() != want {
+			if want := fmt.Sprintf("NATS, one of %d nodes", len(nodes)); len(nodes) > 1 &&
+				reducers[0].Describe() != want {
 				t.Errorf("the path is %q, want %q", reducers[0].Describe(), want)
 			}
 		})
@@ -168,7 +169,8 @@ func TestDescribe(t *testing.T) {
 
 func TestFaults(t *testing.T) {
 	for seed := range uint64(3) {
-		for name, nodes := range map[string][]string{"nodes of one": {"", "", "", ""}, "mixed": {"a", "b", "b", "a", "c"}} {
+		for name, nodes := range map[string][]string{"nodes of one": {"", "", "", ""},
+			"mixed": {"a", "b", "b", "a", "c"}} {
 			t.Run(fmt.Sprint(name, ", seed ", seed), func(t *testing.T) {
 				s := rostertest.Start(t, 0)
 				conns := make([]*rostertest.Faulty, len(nodes))
@@ -278,7 +280,8 @@ func TestTimeoutNamesRanks(t *testing.T) {
 
 func TestWaitEndsWithContext(t *testing.T) {
 	cause := errors.New("rank 1 is gone")
-	for name, nodes := range map[string][]string{"shared memory": {"a", "a"}, "NATS": {"", ""}, "leader": {"a", "b", "a"}} {
+	for name, nodes := range map[string][]string{"shared memory": {"a", "a"}, "NATS": {"", ""},
+		"leader": {"a", "b", "a"}} {
 		t.Run(name, func(t *testing.T) {
 			r := cluster(t, plain(t), nodes)[0]
 			ctx, cancel := context.WithCancelCause(t.Context())
@@ -296,7 +299,8 @@ func TestWaitEndsWithContext(t *testing.T) {
 }
 
 func TestMismatch(t *testing.T) {
-	for name, nodes := range map[string][]string{"shared memory": {"a", "a"}, "NATS": {"", ""}, "leader": {"a", "b", "a"}} {
+	for name, nodes := range map[string][]string{"shared memory": {"a", "a"}, "NATS": {"", ""},
+		"leader": {"a", "b", "a"}} {
 		t.Run(name, func(t *testing.T) {
 			reducers := cluster(t, plain(t), nodes)
 			for rank, r := range reducers {
@@ -325,7 +329,8 @@ func TestOrder(t *testing.T) {
 	post := func(b uint64) error { return r.Post(ctx, b, contributionOf(0, b)) }
 	fails("wait first", wait(0), "wait for pass 0 when 0 passes were posted")
 	fails("pass 1 first", post(1), "pass 1 posted after 0 passes")
-	fails("too many sums", r.Post(ctx, 0, solver.Contribution{Sums: make([]solver.Sum, testSums+1)}), "at most 70 were announced")
+	fails("too many sums", r.Post(ctx, 0, solver.Contribution{Sums: make([]solver.Sum, testSums+1)}),
+		"at most 70 were announced")
 	for b := range uint64(2) {
 		if err := post(b); err != nil {
 			t.Fatal(err)
@@ -356,7 +361,8 @@ func TestForeignFrames(t *testing.T) {
 	flipped[40] ^= 1
 	noise := [][]byte{
 		nil, []byte("hello"), cut[:len(cut)-1], flipped,
-		with(func(f *frame) { f.run++ }), with(func(f *frame) { f.rank = 2 }), with(func(f *frame) { f.rank = 0 }), with(func(f *frame) { f.kind = total }),
+		with(func(f *frame) { f.run++ }), with(func(f *frame) { f.rank = 2 }), with(func(f *frame) { f.rank = 0 }),
+		with(func(f *frame) { f.kind = total }),
 		with(func(f *frame) { f.kind = 9 }), with(func(f *frame) { f.c.Sums = make([]solver.Sum, testSums+1) }),
 		frame{kind: pending, run: root.run, rank: 1, waiting: []int{0}}.encode(),
 	}

@@ -72,7 +72,8 @@ func share(ctx context.Context, o *Options, near []int) (*shm.Segment, error) {
 		}
 		want := nodeBytes(len(near), o.MaxSums)
 		if h.Bytes != want {
-			o.Log.Warn("no shared memory for the norm", zap.Int("leader", near[0]), zap.Int("bytes", h.Bytes), zap.Int("want", want))
+			o.Log.Warn("no shared memory for the norm", zap.Int("leader", near[0]), zap.Int("bytes", h.Bytes),
+				zap.Int("want", want))
 			return nil, nil
 		}
 		seg, err := o.open(h)
@@ -155,7 +156,8 @@ func assemble(ctx context.Context, o *Options, seg *shm.Segment, leaders []int) 
 	case len(nodes) == 1:
 		return n, fmt.Sprintf("shared memory, %d ranks", len(mine)), nil
 	case leaders[self] != self:
-		return member{n}, fmt.Sprintf("shared memory, %d ranks, led by rank %d among %d nodes", len(mine), leaders[self], len(nodes)), nil
+		return member{n}, fmt.Sprintf("shared memory, %d ranks, led by rank %d among %d nodes", len(mine),
+			leaders[self], len(nodes)), nil
 	}
 	s, err := newStar(ctx, o, nodes)
 	if err != nil {

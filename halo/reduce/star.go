@@ -22,8 +22,8 @@ const (
 )
 
 // star adds the contributions of nodes over NATS. Every leader sends its node's contribution to the root, which is rank
-// 0, and the root sends the total to all leaders. NATS may lose either: a leader that waits sends its contribution again,
-// and the root answers with the total, or with the ranks that it waits for itself.
+// 0, and the root sends the total to all leaders. NATS may lose either: a leader that waits sends its contribution
+// again, and the root answers with the total, or with the ranks that it waits for itself.
 type star struct {
 	conn    roster.Conn
 	log     *zap.Logger
@@ -237,7 +237,8 @@ func (s *star) refuse(subject string, err error) {
 	first := s.refused == 1
 	s.mu.Unlock()
 	if first {
-		s.log.Warn("refused a frame of the norm's reduction; further ones are not logged", zap.String("subject", subject), zap.Error(err))
+		s.log.Warn("refused a frame of the norm's reduction; further ones are not logged",
+			zap.String("subject", subject), zap.Error(err))
 	}
 }
 

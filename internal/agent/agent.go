@@ -23,7 +23,8 @@ import (
 )
 
 const (
-	// maxPast bounds the sessions that an agent remembers so that they cannot be played back, maxSessions those at a time.
+	// maxPast bounds the sessions that an agent remembers so that they cannot be played back, maxSessions those at a
+	// time.
 	maxPast     = 1 << 16
 	maxSessions = 1 << 10
 
@@ -72,7 +73,8 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	a := &Agent{Options: o, key: key, free: o.Slots, by: map[string]int{}, sessions: map[string]*session{}}
-	a.offer = Offer{ID: publicID(key), Host: o.Host, PID: os.Getpid(), Version: version.String(), Slots: o.Slots, What: o.What}
+	a.offer = Offer{ID: publicID(key), Host: o.Host, PID: os.Getpid(), Version: version.String(), Slots: o.Slots,
+		What: o.What}
 	ctx, a.cancel = context.WithCancelCause(ctx)
 	defer a.cancel(nil)
 	sub, err := o.Conn.Raw().Subscribe(toAgent(a.offer.ID, "*"), func(m *nats.Msg) { a.hear(ctx, m) })
@@ -105,7 +107,8 @@ func (a *Agent) join(ctx context.Context) (micro.Service, error) {
 	service, err := micro.AddService(a.Conn.Raw(), micro.Config{
 		Name: ServiceName, Version: serviceVersion, Description: "starts ranks of jacobi runs on this node",
 		Metadata: map[string]string{
-			"host": a.Host, "slots": fmt.Sprint(a.Slots), "what": a.What, "program": a.offer.Version, "agent": a.offer.ID,
+			"host": a.Host, "slots": fmt.Sprint(a.Slots), "what": a.What, "program": a.offer.Version,
+			"agent": a.offer.ID,
 		},
 		StatsHandler: func(*micro.Endpoint) any {
 			a.mu.Lock()
@@ -116,7 +119,8 @@ func (a *Agent) join(ctx context.Context) (micro.Service, error) {
 	if err != nil {
 		return nil, fmt.Errorf("join the services of the server: %w", err)
 	}
-	err = service.AddEndpoint("offer", micro.HandlerFunc(a.answer), micro.WithEndpointSubject(offerSubject), micro.WithEndpointQueueGroupDisabled())
+	err = service.AddEndpoint("offer", micro.HandlerFunc(a.answer), micro.WithEndpointSubject(offerSubject),
+		micro.WithEndpointQueueGroupDisabled())
 	if err != nil {
 		return service, fmt.Errorf("join the services of the server: %w", err)
 	}
@@ -129,7 +133,8 @@ func (a *Agent) join(ctx context.Context) (micro.Service, error) {
 			break
 		}
 		if time.Since(begin) > joinTimeout {
-			return service, errors.New("the agent does not hear what it says itself: its user needs the subjects jacobi.> (and $SRV.> to be seen as a service)")
+			return service, errors.New("the agent does not hear what it says itself: its user needs the subjects " +
+				"jacobi.> (and $SRV.> to be seen as a service)")
 		}
 	}
 	a.Log.Info("node agent", zap.String("host", a.Host), zap.String("id", a.offer.ID[:shortID]),
@@ -228,15 +233,16 @@ func (a *Agent) attend(ctx context.Context, s *stream) {
 	}()
 	var run string
 	taken := 0
-	err := launch.Serve(ctx, orders, func(n launch.News) error { return s.send(n) }, func(ctx context.Context, spec *launch.Spec) (func(), error) {
-		prepared, err := a.prepare(ctx, spec)
-		if err != nil {
-			return nil, err
-		}
-		run, taken = spec.Ranks[0].RunID, len(spec.Ranks)
-		a.Log.Info("ranks start", zap.String("run", run), zap.Int("ranks", taken))
-		return prepared, nil
-	})
+	err := launch.Serve(ctx, orders, func(n launch.News) error { return s.send(n) },
+		func(ctx context.Context, spec *launch.Spec) (func(), error) {
+			prepared, err := a.prepare(ctx, spec)
+			if err != nil {
+				return nil, err
+			}
+			run, taken = spec.Ranks[0].RunID, len(spec.Ranks)
+			a.Log.Info("ranks start", zap.String("run", run), zap.Int("ranks", taken))
+			return prepared, nil
+		})
 	close(done)
 	why := ""
 	if err != nil {

@@ -57,7 +57,8 @@ func startAgent(t *testing.T, conn *wire.Conn, script string) (end func(error) e
 	ctx, cancel := context.WithCancelCause(context.Background())
 	done := make(chan error, 1)
 	go func() {
-		done <- Run(ctx, Options{Conn: conn, Server: configs.NATS{URL: "nats://own"}, Host: "node", Slots: 3, What: "3 cores", Path: path, Log: zaptest.NewLogger(t)})
+		done <- Run(ctx, Options{Conn: conn, Server: configs.NATS{URL: "nats://own"}, Host: "node", Slots: 3,
+			What: "3 cores", Path: path, Log: zaptest.NewLogger(t)})
 	}()
 	var once sync.Once
 	var err error
@@ -79,7 +80,8 @@ func start(t *testing.T, h launch.Host, n int, env ...string) (*ranks, error) {
 	t.Helper()
 	spec := launch.Spec{Path: "/bin/false", Env: env}
 	for r := range n {
-		spec.Ranks = append(spec.Ranks, roster.Identity{RunID: "run-" + fmt.Sprint(n), Rank: r, Size: n, LocalRank: r, LocalSize: n})
+		spec.Ranks = append(spec.Ranks, roster.Identity{RunID: "run-" + fmt.Sprint(n), Rank: r, Size: n, LocalRank: r,
+			LocalSize: n})
 	}
 	out := &ranks{make(chan string, 100), make(chan launch.Exit, n)}
 	err := h.Start(t.Context(), spec, launch.Sink{
@@ -110,10 +112,12 @@ func host(t *testing.T, conn *wire.Conn) launch.Host {
 func TestRanksOfAnAgent(t *testing.T) {
 	for _, shared := range []string{"", secret} {
 		s := rostertest.Start(t, 0)
-		startAgent(t, join(t, s, shared), `echo "rank $JACOBI_RANK of $JACOBI_SIZE with $JACOBI_GRID_NX at $JACOBI_NATS_URL, $JACOBI_NATS_SECRET_FILE"; exit $((JACOBI_RANK * 7))`)
+		startAgent(t, join(t, s, shared), `echo "rank $JACOBI_RANK of $JACOBI_SIZE with $JACOBI_GRID_NX at `+
+			`$JACOBI_NATS_URL, $JACOBI_NATS_SECRET_FILE"; exit $((JACOBI_RANK * 7))`)
 		conn := join(t, s, shared)
 		h := host(t, conn)
-		r, err := start(t, h, 2, "JACOBI_GRID_NX=12", "JACOBI_NATS_URL=nats://theirs", "JACOBI_NATS_SECRET_FILE=inline:of the run")
+		r, err := start(t, h, 2, "JACOBI_GRID_NX=12", "JACOBI_NATS_URL=nats://theirs",
+			"JACOBI_NATS_SECRET_FILE=inline:of the run")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -124,7 +128,8 @@ func TestRanksOfAnAgent(t *testing.T) {
 		}
 		got := map[string]bool{<-r.lines: true, <-r.lines: true}
 		for rank := range 2 {
-			if want := fmt.Sprintf("%d stdout rank %d of 2 with 12 at nats://own, inline:of the run", rank, rank); !got[want] {
+			if want := fmt.Sprintf("%d stdout rank %d of 2 with 12 at nats://own, inline:of the run", rank,
+				rank); !got[want] {
 				t.Errorf("lines %v, want %q", got, want)
 			}
 		}
@@ -161,11 +166,13 @@ func TestAgentRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := start(t, host(t, conn), 3); err == nil || err.Error() != "start ranks 0-2 on node: 3 slots are wanted, and 1 of 3 are free: run run-2 has 2" {
+	if _, err := start(t, host(t, conn), 3); err == nil ||
+		err.Error() != "start ranks 0-2 on node: 3 slots are wanted, and 1 of 3 are free: run run-2 has 2" {
 		t.Errorf("error %v", err)
 	}
 	// The end of the agent is that of its ranks, and is told.
-	if err := end(errors.New("the agent ends: power saving")); err == nil || err.Error() != "the agent ends: power saving" {
+	if err := end(errors.New("the agent ends: power saving")); err == nil ||
+		err.Error() != "the agent ends: power saving" {
 		t.Errorf("the agent ended with %v", err)
 	}
 	for range 2 {
@@ -196,8 +203,8 @@ func TestCloseEndsTheRanks(t *testing.T) {
 	}
 }
 
-// An agent with a secret and launchers without it, or with another one, do not know each other, and neither does anybody
-// learn the run's secrets.
+// An agent with a secret and launchers without it, or with another one, do not know each other, and neither does
+// anybody learn the run's secrets.
 func TestSecretsOfAgents(t *testing.T) {
 	s := rostertest.Start(t, 0)
 	startAgent(t, join(t, s, secret), `echo "$JACOBI_NATS_SECRET_FILE"`)
@@ -322,8 +329,10 @@ func TestOtherVersion(t *testing.T) {
 // A server that does not permit what an agent needs ends it with a word.
 func TestAgentWithoutPermission(t *testing.T) {
 	own := &server.SubjectPermission{Allow: []string{"other.>", "jacobi.nodes.inbox.>"}}
-	s := rostertest.StartWith(t, server.Options{Users: []*server.User{{Username: "u", Password: "p", Permissions: &server.Permissions{Publish: own, Subscribe: own}}}})
-	conn, err := wire.Connect(t.Context(), wire.Options{Server: configs.NATS{URL: s.URL(), User: "u", PasswordFile: configs.Inline("p")}, RunID: Group, Timeout: long})
+	s := rostertest.StartWith(t, server.Options{Users: []*server.User{{Username: "u", Password: "p",
+		Permissions: &server.Permissions{Publish: own, Subscribe: own}}}})
+	conn, err := wire.Connect(t.Context(), wire.Options{Server: configs.NATS{URL: s.URL(), User: "u",
+		PasswordFile: configs.Inline("p")}, RunID: Group, Timeout: long})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -331,7 +340,8 @@ func TestAgentWithoutPermission(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), long)
 	defer cancel()
 	err = Run(ctx, Options{Conn: conn, Host: "node", Slots: 1, Log: zaptest.NewLogger(t)})
-	if err == nil || !strings.Contains(err.Error(), "does not hear what it says itself: its user needs the subjects jacobi.> ") {
+	if err == nil || !strings.Contains(err.Error(),
+		"does not hear what it says itself: its user needs the subjects jacobi.> ") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -176,7 +176,8 @@ func (s *search) answers() string {
 	offers, foreign := s.sorted()
 	who := states(offers)
 	for _, o := range foreign {
-		who = append(who, fmt.Sprintf("%s is left out: its version is %s, the launcher's %s", o.Host, o.Version, version.String()))
+		who = append(who, fmt.Sprintf("%s is left out: its version is %s, the launcher's %s", o.Host, o.Version,
+			version.String()))
 	}
 	if len(who) == 0 {
 		who = []string{"none answered"}

@@ -46,7 +46,8 @@ func dial(conn *wire.Conn, o Offer) (*agentWire, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &agentWire{stream: newStream(sender(sealed, toAgent(o.ID, id)), sealed.MaxPayload(), resendAfter), news: make(chan launch.News)}
+	w := &agentWire{stream: newStream(sender(sealed, toAgent(o.ID, id)), sealed.MaxPayload(), resendAfter),
+		news: make(chan launch.News)}
 	w.sub, err = sealed.Subscribe(toLauncher(o.ID, id), func(m *nats.Msg) {
 		var p packet
 		if json.Unmarshal(m.Data, &p) == nil {

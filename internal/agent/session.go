@@ -11,9 +11,9 @@ import (
 	"jacobi/internal/wire"
 )
 
-// A session is one launcher's use of one agent. Each end has a key pair (X25519), made for the session by the launcher and at
-// its start by the agent; their public keys are in the subjects. So the secrets of a run, which travel here, can be read
-// by the agent alone that made the offer, also where launcher and agent share nothing.
+// A session is one launcher's use of one agent. Each end has a key pair (X25519), made for the session by the launcher
+// and at its start by the agent; their public keys are in the subjects. So the secrets of a run, which travel here, can
+// be read by the agent alone that made the offer, also where launcher and agent share nothing.
 
 func newKey() (*ecdh.PrivateKey, error) { return ecdh.X25519().GenerateKey(rand.Reader) }
 
@@ -30,8 +30,8 @@ func sender(conn *wire.Conn, subject string) func([]byte) {
 	return func(b []byte) { _ = conn.Publish(subject, b) } // what the client cannot take is lost, too
 }
 
-// sealSession returns conn for the session between own and the holder of the other key, whose public id is peer. What agents and
-// launchers share, if anything, is part of the key: nobody else can be an agent or a launcher then.
+// sealSession returns conn for the session between own and the holder of the other key, whose public id is peer. What
+// agents and launchers share, if anything, is part of the key: nobody else can be an agent or a launcher then.
 func sealSession(conn *wire.Conn, own *ecdh.PrivateKey, peer, agent, launcher string) (*wire.Conn, error) {
 	raw, err := hex.DecodeString(peer)
 	if err != nil {

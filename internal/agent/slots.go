@@ -11,7 +11,8 @@ import (
 	"jacobi/internal/launch"
 )
 
-// prepare takes slots for the ranks of spec and makes it one for this node: its own program and its own way to the server.
+// prepare takes slots for the ranks of spec and makes it one for this node: its own program and its own way to the
+// server.
 func (a *Agent) prepare(ctx context.Context, spec *launch.Spec) (done func(), err error) {
 	if len(spec.Ranks) == 0 {
 		return nil, errors.New("no ranks are to be started")
@@ -46,7 +47,8 @@ func (a *Agent) take(run string, ranks int) error {
 		if others == nil {
 			others = []string{"none is taken"}
 		}
-		return fmt.Errorf("%d slots are wanted, and %d of %d are free: %s", ranks, a.free, a.Slots, strings.Join(others, ", "))
+		return fmt.Errorf("%d slots are wanted, and %d of %d are free: %s", ranks, a.free, a.Slots,
+			strings.Join(others, ", "))
 	}
 	a.free -= ranks
 	a.by[run] += ranks

@@ -50,7 +50,8 @@ type stream struct {
 }
 
 func newStream(post func([]byte), most int64, wait time.Duration) *stream {
-	s := &stream{post: post, most: most, wait: wait, next: 1, early: map[uint64]json.RawMessage{}, in: make(chan json.RawMessage, room), gone: make(chan struct{}), moved: make(chan struct{}, 1),
+	s := &stream{post: post, most: most, wait: wait, next: 1, early: map[uint64]json.RawMessage{},
+		in: make(chan json.RawMessage, room), gone: make(chan struct{}), moved: make(chan struct{}, 1),
 		closed: make(chan struct{})}
 	s.resend.Go(s.repeat)
 	return s

@@ -49,7 +49,8 @@ func openBucket(ctx context.Context, conn *nats.Conn, name string) (*Bucket, err
 	}
 	objects, err := js.ObjectStore(ctx, name)
 	if errors.Is(err, jetstream.ErrBucketNotFound) {
-		objects, err = js.CreateObjectStore(ctx, jetstream.ObjectStoreConfig{Bucket: name, Description: "checkpoints of jacobi"})
+		objects, err = js.CreateObjectStore(ctx, jetstream.ObjectStoreConfig{Bucket: name,
+			Description: "checkpoints of jacobi"})
 		if errors.Is(err, jetstream.ErrBucketExists) { // another rank was faster
 			objects, err = js.ObjectStore(ctx, name)
 		}
@@ -192,7 +193,8 @@ func (b *Bucket) delete(ctx context.Context, name string) error {
 	if err := b.objects.Delete(ctx, name); err != nil {
 		return err
 	}
-	return b.stream.Purge(ctx, jetstream.WithPurgeSubject(fmt.Sprintf("$O.%s.M.%s", b.name, base64.URLEncoding.EncodeToString([]byte(name)))))
+	return b.stream.Purge(ctx, jetstream.WithPurgeSubject(
+		fmt.Sprintf("$O.%s.M.%s", b.name, base64.URLEncoding.EncodeToString([]byte(name)))))
 }
 
 // RemoveUnsealed implements Store. Of an object whose writer was killed there is no more than pieces.

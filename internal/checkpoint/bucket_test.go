@@ -24,7 +24,8 @@ func openTestBucket(t *testing.T) (*Bucket, *rostertest.Server) {
 	return b, srv
 }
 
-// A bucket serves as a directory does: other ranks go on, a part that is gone is named, and nothing is left of what was removed.
+// A bucket serves as a directory does: other ranks go on, a part that is gone is named, and nothing is left of what was
+// removed.
 func TestBucket(t *testing.T) {
 	b, srv := openTestBucket(t)
 	first := newCrew(t, 4, 2, true)
@@ -47,7 +48,8 @@ func TestBucket(t *testing.T) {
 	if err != nil || state.Start.Sweeps != 20 {
 		t.Fatalf("%+v, %v", state, err)
 	}
-	if logs := c.logs.All(); len(logs) != 1 || !strings.Contains(logs[0].Message, newest+": rank ") || !strings.Contains(logs[0].Message, "part-00002: file does not exist") {
+	if logs := c.logs.All(); len(logs) != 1 || !strings.Contains(logs[0].Message, newest+": rank ") ||
+		!strings.Contains(logs[0].Message, "part-00002: file does not exist") {
 		t.Errorf("logged %v", logs)
 	}
 	for _, sweeps := range []int{20, 30} {
@@ -55,15 +57,18 @@ func TestBucket(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, _, err := next(2); err == nil || !strings.Contains(err.Error(), "go on from nats:checkpoints: there is no checkpoint") {
+	if _, _, err := next(2); err == nil || !strings.Contains(err.Error(),
+		"go on from nats:checkpoints: there is no checkpoint") {
 		t.Error(err)
 	}
-	if info, err := b.stream.Info(t.Context()); err != nil || info.State.Msgs > 1 { // the mark of the part that the test deleted
+	// the mark of the part that the test deleted
+	if info, err := b.stream.Info(t.Context()); err != nil || info.State.Msgs > 1 {
 		t.Errorf("%+v, %v: messages are left", info.State, err)
 	}
 }
 
-// What killed runs left in a bucket goes: objects of a set without manifest, and pieces of an object that was not completed.
+// What killed runs left in a bucket goes: objects of a set without manifest, and pieces of an object that was not
+// completed.
 func TestLeftoversInABucketAreRemoved(t *testing.T) {
 	b, srv := openTestBucket(t)
 	err := b.Write(t.Context(), "sweep-1", "part-00000", 9, func(w io.Writer) error {
@@ -77,7 +82,8 @@ func TestLeftoversInABucketAreRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	failed := b.Write(t.Context(), "sweep-2", "part-00000", 9, func(io.Writer) error { return errors.New("no rows") })
-	if failed == nil || !strings.Contains(failed.Error(), "write part-00000: ") || !strings.Contains(failed.Error(), "no rows") {
+	if failed == nil || !strings.Contains(failed.Error(), "write part-00000: ") ||
+		!strings.Contains(failed.Error(), "no rows") {
 		t.Error(failed)
 	}
 	if err := b.RemoveUnsealed(t.Context()); err != nil {
@@ -129,11 +135,13 @@ func TestBucketIsReadWithLimits(t *testing.T) {
 }
 
 func TestBucketRefusals(t *testing.T) {
-	const want = `bucket "x": the NATS server has no JetStream: it is started with -js, or checkpoint.dir is used instead`
+	const want = `bucket "x": the NATS server has no JetStream: it is started with -js, or checkpoint.dir is used ` +
+		`instead`
 	if _, err := OpenBucket(t.Context(), rostertest.Start(t, 0).Dial(), "x"); err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
-	if _, _, err := Open(t.Context(), "nats:x", nil); err == nil || !strings.HasPrefix(err.Error(), `bucket "x": a rank without a NATS server`) {
+	if _, _, err := Open(t.Context(), "nats:x", nil); err == nil ||
+		!strings.HasPrefix(err.Error(), `bucket "x": a rank without a NATS server`) {
 		t.Error(err)
 	}
 }

@@ -40,8 +40,9 @@ func CheckResume(ctx context.Context, dir string, fields map[string]string, s co
 	return found[0].CheckEnd(s, norms)
 }
 
-// CheckDir refuses a directory in which a run with these keys cannot keep its checkpoints: one that cannot be written, is too
-// small, or holds those of another problem. It creates the directory if create says so, else one that is not there is in order.
+// CheckDir refuses a directory in which a run with these keys cannot keep its checkpoints: one that cannot be written,
+// is too small, or holds those of another problem. It creates the directory if create says so, else one that is not
+// there is in order.
 func CheckDir(ctx context.Context, dir string, fields map[string]string, keep int, m solver.Mesh, create bool) error {
 	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) && !create {
 		return nil
@@ -70,8 +71,8 @@ func CheckDir(ctx context.Context, dir string, fields map[string]string, keep in
 	return checkSpace(dir, there, keep, int64(m.NY-2)*int64(m.RowBytes()))
 }
 
-// checkSpace refuses a file system without room for the checkpoints that stay and the one under way. Those that are there
-// give their room back.
+// checkSpace refuses a file system without room for the checkpoints that stay and the one under way. Those that are
+// there give their room back.
 func checkSpace(dir string, there int64, keep int, each int64) error {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {
@@ -79,7 +80,8 @@ func checkSpace(dir string, there int64, keep int, each int64) error {
 	}
 	have, need := there+int64(st.Bavail)*st.Bsize, int64(keep+1)*each
 	if need > have {
-		return fmt.Errorf("%s (%d bytes) are needed for checkpoint.keep %d and one under way, and %s (%d bytes) are available", humanize.IBytes(uint64(need)), need, keep,
+		return fmt.Errorf("%s (%d bytes) are needed for checkpoint.keep %d and one under way, and %s (%d bytes) are "+
+			"available", humanize.IBytes(uint64(need)), need, keep,
 			humanize.IBytes(uint64(have)), have)
 	}
 	return nil

@@ -21,8 +21,8 @@ const (
 	removedSuffix  = ".removed"
 )
 
-// Dir is a Store in a directory that all nodes share. A set is a directory in it. Until it is sealed, and while it is removed, its
-// name begins with a dot.
+// Dir is a Store in a directory that all nodes share. A set is a directory in it. Until it is sealed, and while it is
+// removed, its name begins with a dot.
 type Dir struct{ path string }
 
 // NewDir returns the store in the directory at path, which is made when something is written.
@@ -186,7 +186,8 @@ func (d *Dir) RemoveUnsealed(context.Context) error {
 		return nil
 	}
 	for _, e := range entries {
-		if n := e.Name(); strings.HasPrefix(n, ".") && (strings.HasSuffix(n, unsealedSuffix) || strings.HasSuffix(n, removedSuffix)) {
+		if n := e.Name(); strings.HasPrefix(n, ".") &&
+			(strings.HasSuffix(n, unsealedSuffix) || strings.HasSuffix(n, removedSuffix)) {
 			err = errors.Join(err, os.RemoveAll(filepath.Join(d.path, n)))
 		}
 	}

@@ -17,7 +17,8 @@ type Field struct {
 }
 
 // openField opens the parts that hold the rows of the given range, which may reach into halos.
-func openField(ctx context.Context, s Store, found Found, held solver.Stripe, boundary solver.RowSource) (*Field, error) {
+func openField(ctx context.Context, s Store, found Found, held solver.Stripe, boundary solver.RowSource) (*Field,
+	error) {
 	f := &Field{m: found.Manifest, files: make([]File, len(found.Parts)), boundary: boundary}
 	for y := held.Lo; y < held.Hi; y++ {
 		row, ok := f.m.Mesh.Canonical(y)

@@ -16,13 +16,14 @@ import (
 	"jacobi/solver"
 )
 
-// Open returns the store at a place (see configs.Checkpoint) and, if the place is the directory of a single set, the name
-// of that. A bucket is reached over conn, which may be nil for directories.
+// Open returns the store at a place (see configs.Checkpoint) and, if the place is the directory of a single set, the
+// name of that. A bucket is reached over conn, which may be nil for directories.
 func Open(ctx context.Context, place string, conn *nats.Conn) (s Store, only string, err error) {
 	dir, bucket := configs.SplitPlace(place)
 	if bucket != "" {
 		if conn == nil {
-			return nil, "", fmt.Errorf("bucket %q: a rank without a NATS server cannot reach it; started by the launcher it can", bucket)
+			return nil, "", fmt.Errorf("bucket %q: a rank without a NATS server cannot reach it; started by the "+
+				"launcher it can", bucket)
 		}
 		b, err := OpenBucket(ctx, conn, bucket)
 		if err != nil {
@@ -82,21 +83,23 @@ func manifest(ctx context.Context, s Store, set string) (Manifest, error) {
 	return DecodeManifest(data)
 }
 
-// CheckFields says whether a run with these keys may go on from m; the error names the key that differs and both values.
+// CheckFields says whether a run with these keys may go on from m; the error names the key that differs and both
+// values.
 func (m *Manifest) CheckFields(fields map[string]string) error {
 	if maps.Equal(m.Fields, fields) {
 		return nil
 	}
 	for _, key := range slices.Sorted(maps.Keys(fields)) {
 		if theirs, ok := m.Fields[key]; !ok || theirs != fields[key] {
-			return fmt.Errorf("%s is %q here and %q in the checkpoint, which is of another problem", key, fields[key], theirs)
+			return fmt.Errorf("%s is %q here and %q in the checkpoint, which is of another problem", key, fields[key],
+				theirs)
 		}
 	}
 	return errors.New("the checkpoint is of another problem")
 }
 
-// CheckEnd says whether a run with this tolerance and max_iterations would have come as far as the checkpoint. norms are
-// those of all sweeps before; nil if they are not known.
+// CheckEnd says whether a run with this tolerance and max_iterations would have come as far as the checkpoint. norms
+// are those of all sweeps before; nil if they are not known.
 func (m *Manifest) CheckEnd(s configs.Solver, norms []float64) error {
 	if s.MaxIterations < m.Sweeps {
 		return fmt.Errorf("solver.max_iterations %d: the checkpoint has %d sweeps behind it", s.MaxIterations, m.Sweeps)

@@ -13,12 +13,15 @@ import (
 	"jacobi/solver"
 )
 
-// Manifest describes a checkpoint. It is written last, and makes the checkpoint valid: all parts it names were complete then.
+// Manifest describes a checkpoint. It is written last, and makes the checkpoint valid: all parts it names were complete
+// then.
 type Manifest struct {
-	Format    string            `json:"format"`
-	Serial    int               `json:"serial"` // of the checkpoints of one place: 1, 2, ...; the greatest is the newest
-	Sweeps    int               `json:"sweeps"` // done before
-	Fields    map[string]string `json:"fields"` // the keys that determine the field (configs.FieldKeys), with their values
+	Format string `json:"format"`
+	// of the checkpoints of one place: 1, 2, ...; the greatest is the newest
+	Serial int `json:"serial"`
+	Sweeps int `json:"sweeps"` // done before
+	// the keys that determine the field (configs.FieldKeys), with their values
+	Fields    map[string]string `json:"fields"`
 	Mesh      solver.Mesh       `json:"mesh"`
 	Magnitude solver.Magnitude  `json:"magnitude"`
 	RunID     string            `json:"run_id"`
@@ -100,7 +103,8 @@ func (m *Manifest) check() error {
 	case m.Sweeps < 1 || m.Serial < 1:
 		return fmt.Errorf("manifest: serial %d, %d sweeps", m.Serial, m.Sweeps)
 	}
-	if want := m.normsPart(); m.Norms.File != want.File || m.Norms.Lo != 0 || m.Norms.Hi != want.Hi || m.Norms.Bytes != want.Bytes {
+	if want := m.normsPart(); m.Norms.File != want.File || m.Norms.Lo != 0 || m.Norms.Hi != want.Hi ||
+		m.Norms.Bytes != want.Bytes {
 		return fmt.Errorf("manifest: norms %+v, want %+v", m.Norms, want)
 	}
 	next := l.Interior().Lo

@@ -12,13 +12,15 @@ import (
 // sample is a manifest in order.
 func sample() Manifest {
 	m := Manifest{Serial: 7, Sweeps: 3, Fields: map[string]string{"grid.nx": "5", "problem.left": "sin(\"<x>\")"},
-		Mesh: solver.Mesh{NX: 5, NY: 20, DType: solver.Float64, Periodic: true}, Magnitude: -2, RunID: "run", Program: "v1",
+		Mesh: solver.Mesh{NX: 5, NY: 20, DType: solver.Float64, Periodic: true}, Magnitude: -2, RunID: "run",
+		Program: "v1",
 		Created: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 	m.Format = manifestFormat
 	m.Norms = m.normsPart()
 	m.Norms.Sum = "00000000"
 	for r, s := range []solver.Stripe{{Lo: 1, Hi: 8}, {Lo: 8, Hi: 19}} {
-		m.Parts = append(m.Parts, Part{File: partFile(r), Lo: s.Lo, Hi: s.Hi, Bytes: m.rowsBytes(s.Lo, s.Hi), Sum: "0123abcd"})
+		m.Parts = append(m.Parts, Part{File: partFile(r), Lo: s.Lo, Hi: s.Hi, Bytes: m.rowsBytes(s.Lo, s.Hi),
+			Sum: "0123abcd"})
 	}
 	return m
 }
@@ -38,7 +40,8 @@ func TestManifestRoundTrip(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !bytes.Equal(encoded(t, m), want) || m.Sweeps != 3 || m.Fields["problem.left"] != "sin(\"<x>\")" || m.Parts[1].Hi != 19 {
+	if !bytes.Equal(encoded(t, m), want) || m.Sweeps != 3 || m.Fields["problem.left"] != "sin(\"<x>\")" ||
+		m.Parts[1].Hi != 19 {
 		t.Errorf("%+v", m)
 	}
 }

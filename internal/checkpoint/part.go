@@ -11,8 +11,8 @@ import (
 	"jacobi/solver"
 )
 
-// A part is a header and a payload: dense rows of the mesh, boundary columns included, or the norms of sweeps as float64.
-// Numbers are little-endian.
+// A part is a header and a payload: dense rows of the mesh, boundary columns included, or the norms of sweeps as
+// float64. Numbers are little-endian.
 //
 //	 0 magic   u32 "JCKP"      16 sweeps  u64  done before
 //	 4 version u8              24 lo      u64  first row; 0 for norms
@@ -82,8 +82,9 @@ func (m *Manifest) header(p Part) header {
 	if p.File == normsFile {
 		kind = kindNorms
 	}
-	return header{kind: kind, dtype: m.Mesh.DType, nx: uint32(m.Mesh.NX), ny: uint32(m.Mesh.NY), sweeps: uint64(m.Sweeps),
-		lo: uint64(p.Lo), hi: uint64(p.Hi), length: uint64(p.Bytes - headerSize)}
+	return header{kind: kind, dtype: m.Mesh.DType, nx: uint32(m.Mesh.NX), ny: uint32(m.Mesh.NY),
+		sweeps: uint64(m.Sweeps),
+		lo:     uint64(p.Lo), hi: uint64(p.Hi), length: uint64(p.Bytes - headerSize)}
 }
 
 // copyBytes is how much is read, or written, at once.

@@ -52,8 +52,8 @@ type offer struct {
 	Start    *solver.Start `json:"start,omitempty"`
 }
 
-// Resume finds the newest checkpoint that is in order and opens it. All ranks call it and come to the same one; they share the reading of
-// its parts. A broken one is named in the log, and the one before it is taken.
+// Resume finds the newest checkpoint that is in order and opens it. All ranks call it and come to the same one; they
+// share the reading of its parts. A broken one is named in the log, and the one before it is taken.
 func Resume(ctx context.Context, o ResumeOptions) (*State, error) {
 	store, only, err := Open(ctx, o.Place, o.Conn)
 	if err != nil {
@@ -187,7 +187,8 @@ func (o *ResumeOptions) look(ctx context.Context, store Store, f Found, start so
 	self := o.Team.Self()
 	where := func(err error) error { return fmt.Errorf("rank %d on %s: %w", self.Rank, self.Host, err) }
 	if f.Mesh != o.Layout.Mesh || f.Magnitude != o.Layout.Magnitude {
-		return nil, where(fmt.Errorf("mesh %+v with magnitude %d, want %+v with %d", f.Mesh, f.Magnitude, o.Layout.Mesh, o.Layout.Magnitude))
+		return nil, where(fmt.Errorf("mesh %+v with magnitude %d, want %+v with %d", f.Mesh, f.Magnitude, o.Layout.Mesh,
+			o.Layout.Magnitude))
 	}
 	for i := self.Rank; i < len(f.Parts); i += self.Size {
 		if err := verifyPart(ctx, store, f, f.Parts[i]); err != nil {

@@ -45,8 +45,8 @@ type SaverOptions struct {
 	Log     *zap.Logger
 }
 
-// Saver is a solver.Saver that writes checkpoints. Save copies the rank's rows; a goroutine writes them, and rank 0's seals the
-// checkpoint once all ranks have, and all norms are known. A checkpoint that fails costs a warning.
+// Saver is a solver.Saver that writes checkpoints. Save copies the rank's rows; a goroutine writes them, and rank 0's
+// seals the checkpoint once all ranks have, and all norms are known. A checkpoint that fails costs a warning.
 type Saver struct {
 	o      SaverOptions
 	rows   buffer
@@ -78,9 +78,11 @@ type Stats struct {
 	Took    time.Duration // from the copy to the seal of the newest one
 }
 
-// NewSaver begins to save a run's states, and removes what earlier runs left unfinished. ctx ends all its work. Close it.
+// NewSaver begins to save a run's states, and removes what earlier runs left unfinished. ctx ends all its work. Close
+// it.
 func NewSaver(ctx context.Context, o SaverOptions) (*Saver, error) {
-	s := &Saver{o: o, jobs: make(chan int, 1), ended: make(chan struct{}), idle: make(chan struct{}, 1), more: make(chan struct{}, 1), taken: time.Now(), norms: o.Norms}
+	s := &Saver{o: o, jobs: make(chan int, 1), ended: make(chan struct{}), idle: make(chan struct{}, 1),
+		more: make(chan struct{}, 1), taken: time.Now(), norms: o.Norms}
 	err := s.settleIn(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("checkpoints in %s: %w", o.Store, err)
@@ -140,7 +142,8 @@ func (s *Saver) settleIn(ctx context.Context) error {
 	self := s.o.Team.Self()
 	var fault error
 	if _, err := s.o.Store.Size(ctx, string(name), probeFile); err != nil {
-		fault = fmt.Errorf("rank %d on %s does not see what rank 0 wrote there; all nodes have to share the place: %w", self.Rank, self.Host, err)
+		fault = fmt.Errorf("rank %d on %s does not see what rank 0 wrote there; all nodes have to share the place: %w",
+			self.Rank, self.Host, err)
 	}
 	words, err := s.o.Team.Gather(ctx, "checkpoints seen", word(fault))
 	if err != nil {
@@ -215,7 +218,8 @@ func (s *Saver) wait(ctx context.Context) bool {
 		select {
 		case <-s.idle:
 		case <-ctx.Done():
-			s.o.Log.Warn(fmt.Sprintf("the checkpoint of sweep %d was not complete in time", s.last-1), zap.Error(context.Cause(ctx)))
+			s.o.Log.Warn(fmt.Sprintf("the checkpoint of sweep %d was not complete in time", s.last-1),
+				zap.Error(context.Cause(ctx)))
 			return false
 		}
 	}
@@ -300,11 +304,13 @@ func (s *Saver) save(sweeps int) {
 
 // manifest returns the manifest of a checkpoint but for the sums.
 func (s *Saver) manifest(sweeps int) *Manifest {
-	m := &Manifest{Serial: s.serial + 1, Sweeps: sweeps, Fields: s.o.Fields, Mesh: s.o.Layout.Mesh, Magnitude: s.o.Layout.Magnitude,
-		RunID: s.o.RunID, Program: s.o.Program, Created: time.Now().UTC().Truncate(time.Second)}
+	m := &Manifest{Serial: s.serial + 1, Sweeps: sweeps, Fields: s.o.Fields, Mesh: s.o.Layout.Mesh,
+		Magnitude: s.o.Layout.Magnitude,
+		RunID:     s.o.RunID, Program: s.o.Program, Created: time.Now().UTC().Truncate(time.Second)}
 	m.Norms = m.normsPart()
 	for r, stripe := range s.o.Stripes {
-		m.Parts = append(m.Parts, Part{File: partFile(r), Lo: stripe.Lo, Hi: stripe.Hi, Bytes: m.rowsBytes(stripe.Lo, stripe.Hi)})
+		m.Parts = append(m.Parts, Part{File: partFile(r), Lo: stripe.Lo, Hi: stripe.Hi,
+			Bytes: m.rowsBytes(stripe.Lo, stripe.Hi)})
 	}
 	return m
 }
@@ -336,7 +342,8 @@ func (s *Saver) fail(sweeps int, set string, err error) {
 	s.stats.Failed++
 	last := "there is none yet"
 	if s.stats.Written > 0 {
-		last = fmt.Sprintf("the last good one is of sweep %d, %v old", s.stats.Sweeps-1, time.Since(s.good).Round(time.Second))
+		last = fmt.Sprintf("the last good one is of sweep %d, %v old", s.stats.Sweeps-1,
+			time.Since(s.good).Round(time.Second))
 	}
 	s.mu.Unlock()
 	s.o.Log.Warn(fmt.Sprintf("the checkpoint of sweep %d failed, the run goes on; %s: %v", sweeps-1, last, err))

@@ -82,7 +82,8 @@ func newCrew(t *testing.T, ranks, depth int, periodic bool) *crew {
 			Neighbour: [2]bool{r > 0 || periodic, r < ranks-1 || periodic}})
 	}
 	c.each(func(r int) (err error) {
-		id := roster.Identity{RunID: strings.ReplaceAll(t.Name(), "/", "-"), Rank: r, Size: ranks, LocalRank: r, LocalSize: ranks}
+		id := roster.Identity{RunID: strings.ReplaceAll(t.Name(), "/", "-"), Rank: r, Size: ranks, LocalRank: r,
+			LocalSize: ranks}
 		c.teams[r], err = roster.Join(t.Context(), srv.Dial(), roster.Member{Identity: id, Host: "h"}, limit)
 		return err
 	})
@@ -116,8 +117,9 @@ func (c *crew) savers(store Store, keep int) []*Saver {
 	c.t.Helper()
 	savers := make([]*Saver, len(c.teams))
 	c.each(func(r int) (err error) {
-		savers[r], err = NewSaver(c.t.Context(), SaverOptions{Team: c.teams[r], Store: store, Layout: c.layouts[r], Stripes: c.stripes,
-			Rows: &rowsAfter{}, Keep: keep, RunID: c.t.Name(), Program: "test", Fields: fields, Log: c.log})
+		savers[r], err = NewSaver(c.t.Context(), SaverOptions{Team: c.teams[r], Store: store, Layout: c.layouts[r],
+			Stripes: c.stripes,
+			Rows:    &rowsAfter{}, Keep: keep, RunID: c.t.Name(), Program: "test", Fields: fields, Log: c.log})
 		return err
 	})
 	c.t.Cleanup(func() {
@@ -161,7 +163,8 @@ func (c *crew) resume(place string, s configs.Solver) (*State, error) {
 	c.t.Helper()
 	states := make([]*State, len(c.teams))
 	err := c.try(func(r int) (err error) {
-		states[r], err = Resume(c.t.Context(), ResumeOptions{Team: c.teams[r], Place: place, Conn: c.bucket, Fields: fields, Solver: s, Layout: c.layouts[r], Boundary: boundary{}, Log: c.log})
+		states[r], err = Resume(c.t.Context(), ResumeOptions{Team: c.teams[r], Place: place, Conn: c.bucket,
+			Fields: fields, Solver: s, Layout: c.layouts[r], Boundary: boundary{}, Log: c.log})
 		if err != nil {
 			_ = c.teams[r].Abort(err) // as a rank does, so that the others end
 		}
@@ -252,8 +255,9 @@ func TestPin(t *testing.T) {
 	for _, fault := range []error{nil, errors.New("no pages to lock")} {
 		c := newCrew(t, 1, 1, false)
 		rows := &pinner{err: fault}
-		s, err := NewSaver(t.Context(), SaverOptions{Team: c.teams[0], Store: NewDir(t.TempDir()), Layout: c.layouts[0], Stripes: c.stripes,
-			Rows: rows, Keep: 1, RunID: t.Name(), Program: "test", Fields: fields, Log: c.log})
+		s, err := NewSaver(t.Context(), SaverOptions{Team: c.teams[0], Store: NewDir(t.TempDir()), Layout: c.layouts[0],
+			Stripes: c.stripes,
+			Rows:    rows, Keep: 1, RunID: t.Name(), Program: "test", Fields: fields, Log: c.log})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -288,7 +292,8 @@ func TestResumeFromOneSet(t *testing.T) {
 	}
 }
 
-// Whatever file is damaged or missing, that is named and the checkpoint before is used; when none is left, the error names all.
+// Whatever file is damaged or missing, that is named and the checkpoint before is used; when none is left, the error
+// names all.
 func TestBrokenCheckpointIsNamedAndPassedOver(t *testing.T) {
 	flip := func(path string) error {
 		b, err := os.ReadFile(path)
@@ -330,14 +335,16 @@ func TestBrokenCheckpointIsNamedAndPassedOver(t *testing.T) {
 				t.Fatalf("%+v, %v; want the checkpoint after 10 sweeps", state, err)
 			}
 			logs := second.logs.All()
-			if want := "a checkpoint cannot be used: " + newest + ": " + c.want; len(logs) != 1 || !strings.HasPrefix(logs[0].Message, want) {
+			if want := "a checkpoint cannot be used: " + newest + ": " + c.want; len(logs) != 1 ||
+				!strings.HasPrefix(logs[0].Message, want) {
 				t.Errorf("logged %v, want %s", logs, want)
 			}
 			if err := os.RemoveAll(filepath.Join(dir, setName(10, t.Name()))); err != nil {
 				t.Fatal(err)
 			}
 			_, err = newCrew(t, 3, 2, false).resume(dir, endless)
-			if want := "go on from " + dir + ": no checkpoint is in order: " + newest + ": " + c.want; err == nil || !strings.Contains(err.Error(), want) {
+			if want := "go on from " + dir + ": no checkpoint is in order: " + newest + ": " + c.want; err == nil ||
+				!strings.Contains(err.Error(), want) {
 				t.Errorf("%v, want %s", err, want)
 			}
 		})
@@ -430,7 +437,8 @@ func TestPlaceHasToBeShared(t *testing.T) {
 	c := newCrew(t, 3, 1, false)
 	dir := t.TempDir()
 	open := func(r int, store Store) (*Saver, error) {
-		return NewSaver(t.Context(), SaverOptions{Team: c.teams[r], Store: store, Layout: c.layouts[r], Stripes: c.stripes, Rows: &rowsAfter{}, Keep: 1, RunID: "x", Fields: fields, Log: c.log})
+		return NewSaver(t.Context(), SaverOptions{Team: c.teams[r], Store: store, Layout: c.layouts[r],
+			Stripes: c.stripes, Rows: &rowsAfter{}, Keep: 1, RunID: "x", Fields: fields, Log: c.log})
 	}
 	err := c.try(func(r int) error {
 		store := NewDir(dir)
@@ -443,14 +451,16 @@ func TestPlaceHasToBeShared(t *testing.T) {
 		}
 		return err
 	})
-	want := "checkpoints in " + dir + ": rank 1 on h does not see what rank 0 wrote there; all nodes have to share the place: "
+	want := "checkpoints in " + dir + ": rank 1 on h does not see what rank 0 wrote there; all nodes have to share " +
+		"the place: "
 	if err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("%v, want %s", err, want)
 	}
 	savers := c.savers(NewDir(dir), 1)
 	savers[1].o.Store = NewDir(filepath.Join(dir, "elsewhere"))
 	c.save(savers, 10)
-	const missed = "the checkpoint of sweep 9 failed, the run goes on; there is none yet: part-00001 of rank 1, as rank 0 sees it: "
+	const missed = "the checkpoint of sweep 9 failed, the run goes on; there is none yet: part-00001 of rank 1, as " +
+		"rank 0 sees it: "
 	if logs := c.logs.All(); len(logs) != 1 || !strings.HasPrefix(logs[0].Message, missed) {
 		t.Errorf("logged %v, want %s", logs, missed)
 	}
@@ -480,13 +490,15 @@ func TestFullDiskCostsACheckpoint(t *testing.T) {
 	}
 	logs := c.logs.All()
 	const want = "the checkpoint of sweep 19 failed, the run goes on; the last good one is of sweep 9, 0s old: rank "
-	if len(logs) != 1 || !strings.HasPrefix(logs[0].Message, want) || !strings.HasSuffix(logs[0].Message, "no space left on device") {
+	if len(logs) != 1 || !strings.HasPrefix(logs[0].Message, want) ||
+		!strings.HasSuffix(logs[0].Message, "no space left on device") {
 		t.Errorf("logged %v, want %s", logs, want)
 	}
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 2 {
 		t.Errorf("%v, %v: the failed one was not removed", entries, err)
 	}
-	if err := CheckDir(t.Context(), dir, fields, 9, mesh, true); err == nil || !strings.Contains(err.Error(), "are needed for checkpoint.keep 9 and one under way") {
+	if err := CheckDir(t.Context(), dir, fields, 9, mesh, true); err == nil ||
+		!strings.Contains(err.Error(), "are needed for checkpoint.keep 9 and one under way") {
 		t.Errorf("the launcher would start: %v", err)
 	}
 	if err := os.Remove(filler); err != nil {

@@ -8,8 +8,8 @@ import (
 // Store is where checkpoints are kept. A checkpoint is a set of files with a manifest; without one it does not count.
 // Several processes use one place at the same time, each through its own Store.
 type Store interface {
-	// Write makes a file of size bytes of a set that is not sealed. When it returns without error the file is durable; with one,
-	// there is no such file.
+	// Write makes a file of size bytes of a set that is not sealed. When it returns without error the file is durable;
+	// with one, there is no such file.
 	Write(ctx context.Context, set, file string, size int64, write func(io.Writer) error) error
 	// Size returns the size of a file of a set that is not sealed; the error wraps os.ErrNotExist if it is not there.
 	Size(ctx context.Context, set, file string) (int64, error)

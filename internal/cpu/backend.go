@@ -38,8 +38,9 @@ type Backend struct {
 	kernel    kernel.Kernel
 	masks     edgeMasks
 	plans     []plan // by number of sweeps
-	whole     bool   // Edges sweeps the interior too: where ranks take turns on a core, nothing goes on while halos travel
-	stream    bool   // the fields are too large to be found in a cache in the next pass
+	// Edges sweeps the interior too: where ranks take turns on a core, nothing goes on while halos travel
+	whole     bool
+	stream    bool // the fields are too large to be found in a cache in the next pass
 	now, next *field
 	pool      *pool
 	edged     *solver.Pass  // the pass whose edges are done and whose interior is not
@@ -55,7 +56,8 @@ func New(l solver.Layout, o Options) (*Backend, error) {
 		return nil, fmt.Errorf("cpu backend: %w", err)
 	}
 	if o.Threads < 0 || o.Cache < 0 || o.ThreadsPerCore < 0 {
-		return nil, fmt.Errorf("cpu backend: %d threads, %d a core, %d bytes of cache: none can be negative", o.Threads, o.ThreadsPerCore, o.Cache)
+		return nil, fmt.Errorf("cpu backend: %d threads, %d a core, %d bytes of cache: none can be negative", o.Threads,
+			o.ThreadsPerCore, o.Cache)
 	}
 	o = o.complete()
 	k, err := kernel.Find(o.Kernel, l.Mesh.DType)
@@ -157,7 +159,8 @@ func (b *Backend) CopyEdge(_ context.Context, side solver.Side, dst []byte) erro
 func (b *Backend) SetHalo(_ context.Context, side solver.Side, src []byte) error {
 	n := b.layout.Mesh.RowBytes()
 	if !b.layout.Neighbour[side] || len(src) != b.layout.Depth*n {
-		return fmt.Errorf("cpu backend: halo at the %v of %d bytes: expected %d, from a neighbour", side, len(src), b.layout.Depth*n)
+		return fmt.Errorf("cpu backend: halo at the %v of %d bytes: expected %d, from a neighbour", side, len(src),
+			b.layout.Depth*n)
 	}
 	top := b.layout.Halo(side).Lo
 	for i := range b.layout.Depth {

@@ -16,7 +16,8 @@ func TestConformance(t *testing.T) {
 			n := 0
 			backendtest.Run(t, func(l solver.Layout) (solver.Backend, error) {
 				n++
-				return New(l, Options{Threads: 1 + n%3, Kernel: kernel, Cache: 1 << (10 + n%7), ThreadsPerCore: 1 + n/3%2})
+				return New(l, Options{Threads: 1 + n%3, Kernel: kernel, Cache: 1 << (10 + n%7),
+					ThreadsPerCore: 1 + n/3%2})
 			})
 		})
 	}
@@ -27,8 +28,10 @@ func TestThreads(t *testing.T) {
 	for _, threads := range []int{1, 2, 3, 7} {
 		for _, periodic := range []bool{false, true} {
 			for _, c := range []backendtest.Case{
-				{Mesh: solver.Mesh{NX: 2500, NY: 70, DType: solver.Float32, Periodic: periodic}, Ranks: 1, Depth: 6, Passes: 1},
-				{Mesh: solver.Mesh{NX: 90, NY: 120, DType: solver.Float64, Periodic: periodic}, Ranks: 2, Depth: 4, Sweeps: 3, Passes: 1},
+				{Mesh: solver.Mesh{NX: 2500, NY: 70, DType: solver.Float32, Periodic: periodic}, Ranks: 1, Depth: 6,
+					Passes: 1},
+				{Mesh: solver.Mesh{NX: 90, NY: 120, DType: solver.Float64, Periodic: periodic}, Ranks: 2, Depth: 4,
+					Sweeps: 3, Passes: 1},
 			} {
 				t.Run(fmt.Sprintf("%d threads %v", threads, c), func(t *testing.T) {
 					backendtest.RunCase(t, func(l solver.Layout) (solver.Backend, error) {

@@ -13,7 +13,8 @@ const (
 	copyTries   = 12              // of all kinds of copy together
 	fewestTries = 4               // however long they take
 	copyTime    = 2 * time.Second // after which no more than the fewest are made
-	copyShare   = 64 << 20        // bytes that a thread copies in a try, at least, so that its begin and end do not count
+	// bytes that a thread copies in a try, at least, so that its begin and end do not count
+	copyShare = 64 << 20
 )
 
 // CopyRate measures how fast so many threads copy a field of the given bytes to another one: bytes read and written a

@@ -41,7 +41,8 @@ func TestCopyRate(t *testing.T) {
 			t.Errorf("%d bytes, %d threads: %v, %v", c.bytes, c.threads, rate, err)
 		}
 	}
-	if _, err := CopyRate(t.Context(), 0, 1); err == nil || err.Error() != "copy rate of 0 bytes with 1 threads: at least 1 of each is wanted" {
+	if _, err := CopyRate(t.Context(), 0, 1); err == nil ||
+		err.Error() != "copy rate of 0 bytes with 1 threads: at least 1 of each is wanted" {
 		t.Errorf("0 bytes: %v", err)
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())

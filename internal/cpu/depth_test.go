@@ -21,7 +21,8 @@ func TestSecondLevelCache(t *testing.T) {
 	if got := secondLevelCache(dir); got != defaultCache {
 		t.Errorf("without any description: %d bytes, want %d", got, defaultCache)
 	}
-	for name, files := range map[string][2]string{"index0": {"1\n", "48K\n"}, "index2": {"2\n", "2048K\n"}, "index3": {"3\n", "491520K\n"}} {
+	for name, files := range map[string][2]string{"index0": {"1\n", "48K\n"}, "index2": {"2\n", "2048K\n"},
+		"index3": {"3\n", "491520K\n"}} {
 		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil {
 			t.Fatal(err)
 		}

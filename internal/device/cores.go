@@ -30,7 +30,8 @@ func Near(inventory Inventory, g GPU) (unix.CPUSet, error) {
 		both[i] &= allowed[i]
 	}
 	if both.Count() == 0 {
-		return unix.CPUSet{}, fmt.Errorf("%w: near are %s, allowed are %s", ErrNoCores, FormatCores(near), FormatCores(allowed))
+		return unix.CPUSet{}, fmt.Errorf("%w: near are %s, allowed are %s", ErrNoCores, FormatCores(near),
+			FormatCores(allowed))
 	}
 	return both, nil
 }

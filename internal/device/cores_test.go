@@ -41,7 +41,8 @@ func TestFormatCores(t *testing.T) {
 		cores []int
 		want  string
 	}{
-		{nil, ""}, {[]int{0}, "0"}, {[]int{0, 1, 2, 3, 8, 10, 11}, "0-3,8,10-11"}, {[]int{63, 64, 1022, 1023}, "63-64,1022-1023"},
+		{nil, ""}, {[]int{0}, "0"}, {[]int{0, 1, 2, 3, 8, 10, 11}, "0-3,8,10-11"},
+		{[]int{63, 64, 1022, 1023}, "63-64,1022-1023"},
 	} {
 		if got := FormatCores(coreSet(test.cores...)); got != test.want {
 			t.Errorf("got %q, want %q", got, test.want)

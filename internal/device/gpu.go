@@ -60,7 +60,8 @@ func Find(c Candidate, gpus []GPU) (GPU, error) {
 			return g, nil
 		}
 	}
-	return GPU{}, fmt.Errorf("CUDA's GPU %d (%s, %s) is none of the %d that NVML lists", c.Index, c.UUID, c.PCIBusID, len(gpus))
+	return GPU{}, fmt.Errorf("CUDA's GPU %d (%s, %s) is none of the %d that NVML lists", c.Index, c.UUID, c.PCIBusID,
+		len(gpus))
 }
 
 // pciKey makes ids comparable: CUDA writes the domain with four digits, NVML with eight.

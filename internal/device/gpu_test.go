@@ -31,7 +31,8 @@ func TestGPU(t *testing.T) {
 		if err != nil || byBus != byUUID {
 			t.Errorf("by bus id %+v, %v; by UUID %+v", byBus, err, byUUID)
 		}
-		if byUUID.Name != v.Name || byUUID.TotalBytes < v.TotalBytes || byUUID.FreeBytes <= 0 || byUUID.FreeBytes > byUUID.TotalBytes {
+		if byUUID.Name != v.Name || byUUID.TotalBytes < v.TotalBytes || byUUID.FreeBytes <= 0 ||
+			byUUID.FreeBytes > byUUID.TotalBytes {
 			t.Errorf("%+v is not %+v", byUUID, v)
 		}
 		t.Logf("%+v", byUUID)

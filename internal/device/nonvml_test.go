@@ -9,7 +9,8 @@ import (
 
 func TestBuiltWithoutNVML(t *testing.T) {
 	_, err := OpenNVML()
-	if want := "NVML is not available: this program was built without it (it takes cgo and -tags nvml)"; !errors.Is(err, ErrNoNVML) || err.Error() != want {
+	if want := "NVML is not available: this program was built without it (it takes cgo and -tags nvml)"; !errors.Is(err,
+		ErrNoNVML) || err.Error() != want {
 		t.Errorf("got %v", err)
 	}
 }

@@ -21,7 +21,8 @@ func openNVML(lib nvml.Interface) (Inventory, error) {
 	case nvml.SUCCESS:
 		return &nvmlInventory{lib}, nil
 	case nvml.ERROR_LIBRARY_NOT_FOUND:
-		return nil, fmt.Errorf("%w: the loader finds no libnvidia-ml.so.1, which comes with the NVIDIA driver", ErrNoNVML)
+		return nil, fmt.Errorf("%w: the loader finds no libnvidia-ml.so.1, which comes with the NVIDIA driver",
+			ErrNoNVML)
 	default:
 		return nil, fmt.Errorf("%w: start NVML: %w", ErrNoNVML, r)
 	}
@@ -81,7 +82,8 @@ func read(d nvml.Device) (GPU, error) {
 	if u, r := d.GetUtilizationRates(); r == nvml.SUCCESS {
 		g.Utilization = int(u.Gpu)
 	}
-	// Not its successor GetTemperatureV: older drivers lack that one, and calling a function that is not there ends the process.
+	// Not its successor GetTemperatureV: older drivers lack that one, and calling a function that is not there ends the
+	// process.
 	if c, r := d.GetTemperature(nvml.TEMPERATURE_GPU); r == nvml.SUCCESS {
 		g.Celsius = int(c)
 	}

@@ -23,10 +23,13 @@ func fakeGPU(uuid string, r nvml.Return) *mock.Device {
 			}
 			return p, nvml.SUCCESS
 		},
-		GetMemoryInfoFunc:       func() (nvml.Memory, nvml.Return) { return nvml.Memory{Total: 100, Free: 60}, r },
-		GetUtilizationRatesFunc: func() (nvml.Utilization, nvml.Return) { return nvml.Utilization{Gpu: 12, Memory: 34}, r },
-		GetTemperatureFunc:      func(nvml.TemperatureSensors) (uint32, nvml.Return) { return 45, r },
-		GetPowerUsageFunc:       func() (uint32, nvml.Return) { return 67000, r },
+		GetMemoryInfoFunc: func() (nvml.Memory, nvml.Return) { return nvml.Memory{Total: 100, Free: 60}, r },
+		GetUtilizationRatesFunc: func() (nvml.Utilization, nvml.Return) {
+			return nvml.Utilization{Gpu: 12, Memory: 34},
+				r
+		},
+		GetTemperatureFunc: func(nvml.TemperatureSensors) (uint32, nvml.Return) { return 45, r },
+		GetPowerUsageFunc:  func() (uint32, nvml.Return) { return 67000, r },
 		GetCpuAffinityFunc: func(cores int) ([]uint, nvml.Return) {
 			words := make([]uint, cores/64)
 			words[0], words[1] = 0b1011, 1
@@ -60,8 +63,10 @@ func TestNVMLReadings(t *testing.T) {
 	}
 	got, err := n.GPUs()
 	want := []GPU{
-		{Index: 0, Name: "Fake", UUID: "GPU-a", PCIBusID: "00000000:0A:00.0", FreeBytes: 60, TotalBytes: 100, Utilization: 12, Celsius: 45, Milliwatts: 67000},
-		{Index: 1, Name: "Fake", UUID: "GPU-b", PCIBusID: "00000000:0A:00.0", FreeBytes: -1, TotalBytes: -1, Utilization: -1, Celsius: -1, Milliwatts: -1},
+		{Index: 0, Name: "Fake", UUID: "GPU-a", PCIBusID: "00000000:0A:00.0", FreeBytes: 60, TotalBytes: 100,
+			Utilization: 12, Celsius: 45, Milliwatts: 67000},
+		{Index: 1, Name: "Fake", UUID: "GPU-b", PCIBusID: "00000000:0A:00.0", FreeBytes: -1, TotalBytes: -1,
+			Utilization: -1, Celsius: -1, Milliwatts: -1},
 	}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v, %v\nwant %+v", got, err, want)
@@ -84,7 +89,8 @@ func TestNVMLReadings(t *testing.T) {
 
 func TestNVMLErrors(t *testing.T) {
 	for r, want := range map[nvml.Return]string{
-		nvml.ERROR_LIBRARY_NOT_FOUND: "NVML is not available: the loader finds no libnvidia-ml.so.1, which comes with the NVIDIA driver",
+		nvml.ERROR_LIBRARY_NOT_FOUND: "NVML is not available: the loader finds no libnvidia-ml.so.1, which comes " +
+			"with the NVIDIA driver",
 		nvml.ERROR_DRIVER_NOT_LOADED: "NVML is not available: start NVML: ERROR_DRIVER_NOT_LOADED",
 	} {
 		_, err := openNVML(&mock.Interface{InitFunc: func() nvml.Return { return r }})
@@ -98,7 +104,8 @@ func TestNVMLErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := n.GPUs(); !errors.Is(err, nvml.ERROR_GPU_IS_LOST) || err.Error() != "NVML: GPU 1: UUID: ERROR_GPU_IS_LOST" {
+	if _, err := n.GPUs(); !errors.Is(err, nvml.ERROR_GPU_IS_LOST) ||
+		err.Error() != "NVML: GPU 1: UUID: ERROR_GPU_IS_LOST" {
 		t.Errorf("got %v", err)
 	}
 }

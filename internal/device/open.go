@@ -27,11 +27,12 @@ type Node struct {
 	nvml   Inventory
 }
 
-// Open opens the GPUs for o: the driver's list, and NVML's readings where o needs them. It is an error if o.Backend is cuda
-// and there are none, and if o.Select needs readings and there are none. Close it after use.
+// Open opens the GPUs for o: the driver's list, and NVML's readings where o needs them. It is an error if o.Backend is
+// cuda and there are none, and if o.Select needs readings and there are none. Close it after use.
 func Open(o Options) (*Node, error) { return open(o, openCUDA, OpenNVML) }
 
-func open(o Options, cuda func() (*driver.Driver, []driver.Device, error), nvml func() (Inventory, error)) (*Node, error) {
+func open(o Options, cuda func() (*driver.Driver, []driver.Device, error), nvml func() (Inventory, error)) (*Node,
+	error) {
 	n := &Node{policy: o.Select}
 	if o.Backend == "cpu" {
 		n.WhyCPU = errors.New(`device.backend "cpu"`)
@@ -47,7 +48,8 @@ func open(o Options, cuda func() (*driver.Driver, []driver.Device, error), nvml 
 		return n, nil
 	}
 	if n.NoNVML = n.read(nvml); n.NoNVML != nil && o.Select != RoundRobin {
-		return nil, errors.Join(fmt.Errorf("device.select %q: %w; allowed here is %s", o.Select, n.NoNVML, RoundRobin), n.Close())
+		return nil, errors.Join(fmt.Errorf("device.select %q: %w; allowed here is %s", o.Select, n.NoNVML, RoundRobin),
+			n.Close())
 	}
 	return n, nil
 }
@@ -72,8 +74,8 @@ func (n *Node) read(open func() (Inventory, error)) (err error) {
 	return err
 }
 
-// Select chooses the GPU of the rank with the given local rank. All ranks of a node give the same readings, those that one of
-// them took.
+// Select chooses the GPU of the rank with the given local rank. All ranks of a node give the same readings, those that
+// one of them took.
 func (n *Node) Select(localRank int, readings []GPU) (Choice, error) {
 	candidates := make([]Candidate, len(n.Devices))
 	for i, d := range n.Devices {
@@ -85,9 +87,9 @@ func (n *Node) Select(localRank int, readings []GPU) (Choice, error) {
 // ErrFewCores says that the ranks of the node would get in each other's way on the cores near a GPU.
 var ErrFewCores = errors.New("too few cores are near the GPU")
 
-// Pin keeps this process on those of its cores that are near the GPU, and returns them as FormatCores writes them. It stays where
-// it is without NVML, where no allowed core is near, and where fewer are than the node has ranks, all of which may have come to
-// these cores: ErrNoNVML, ErrNoCores, ErrFewCores.
+// Pin keeps this process on those of its cores that are near the GPU, and returns them as FormatCores writes them. It
+// stays where it is without NVML, where no allowed core is near, and where fewer are than the node has ranks, all of
+// which may have come to these cores: ErrNoNVML, ErrNoCores, ErrFewCores.
 func (n *Node) Pin(c Candidate, ranks int) (string, error) {
 	if n.NoNVML != nil {
 		return "", n.NoNVML
@@ -101,7 +103,8 @@ func (n *Node) Pin(c Candidate, ranks int) (string, error) {
 		return "", err
 	}
 	if n := cores.Count(); n < ranks {
-		return "", fmt.Errorf("%w: %s (%s) for %s", ErrFewCores, plural(n, "core"), FormatCores(cores), plural(ranks, "rank"))
+		return "", fmt.Errorf("%w: %s (%s) for %s", ErrFewCores, plural(n, "core"), FormatCores(cores),
+			plural(ranks, "rank"))
 	}
 	return FormatCores(cores), Pin(cores)
 }

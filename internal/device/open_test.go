@@ -14,7 +14,8 @@ import (
 var errTest = errors.New("broken")
 
 func twoGPUs() (*driver.Driver, []driver.Device, error) {
-	return new(driver.Driver), []driver.Device{{Index: 0, Name: "C", UUID: "GPU-cc"}, {Index: 1, Name: "A", UUID: "GPU-aa"}}, nil
+	return new(driver.Driver), []driver.Device{{Index: 0, Name: "C", UUID: "GPU-cc"},
+		{Index: 1, Name: "A", UUID: "GPU-aa"}}, nil
 }
 
 func noCUDA() (*driver.Driver, []driver.Device, error) {
@@ -45,9 +46,12 @@ func TestOpen(t *testing.T) {
 		{name: "cuda without CUDA", o: Options{"cuda", RoundRobin, true}, cuda: noCUDA,
 			err: `device.backend "cuda": no CUDA driver: none; allowed here are auto and cpu`},
 		{name: "no readings needed", o: Options{"auto", RoundRobin, false}, cuda: twoGPUs, gpus: 2},
-		{name: "readings to pin", o: Options{"auto", RoundRobin, true}, cuda: twoGPUs, nvml: openFake(coreSet(0)), gpus: 2, read: true},
-		{name: "readings to select", o: Options{"cuda", LeastPower, false}, cuda: twoGPUs, nvml: openFake(coreSet(0)), gpus: 2, read: true},
-		{name: "no NVML to pin", o: Options{"auto", RoundRobin, true}, cuda: twoGPUs, nvml: noNVML, gpus: 2, noNVML: "NVML is not available: none"},
+		{name: "readings to pin", o: Options{"auto", RoundRobin, true}, cuda: twoGPUs, nvml: openFake(coreSet(0)),
+			gpus: 2, read: true},
+		{name: "readings to select", o: Options{"cuda", LeastPower, false}, cuda: twoGPUs, nvml: openFake(coreSet(0)),
+			gpus: 2, read: true},
+		{name: "no NVML to pin", o: Options{"auto", RoundRobin, true}, cuda: twoGPUs, nvml: noNVML, gpus: 2,
+			noNVML: "NVML is not available: none"},
 		{name: "no NVML to select", o: Options{"auto", Coolest, false}, cuda: twoGPUs, nvml: noNVML,
 			err: `device.select "coolest": NVML is not available: none; allowed here is round-robin`},
 		{name: "NVML that cannot read", o: Options{"auto", LeastUtilized, false}, cuda: twoGPUs,
@@ -62,7 +66,8 @@ func TestOpen(t *testing.T) {
 			if err != nil {
 				return
 			}
-			if len(n.Devices) != test.gpus || (n.Readings != nil) != test.read || text(n.WhyCPU) != test.whyCPU || text(n.NoNVML) != test.noNVML {
+			if len(n.Devices) != test.gpus || (n.Readings != nil) != test.read || text(n.WhyCPU) != test.whyCPU ||
+				text(n.NoNVML) != test.noNVML {
 				t.Errorf("got %+v", n)
 			}
 			if err := n.Close(); err != nil {
@@ -98,7 +103,8 @@ func TestNodeSelectsAndPins(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Choice{Candidate{Index: 0, Name: "C", UUID: "GPU-cc"}, "least-utilized: local rank 2, number 1 of 2 by utilization (10%)"}
+	want := Choice{Candidate{Index: 0, Name: "C", UUID: "GPU-cc"},
+		"least-utilized: local rank 2, number 1 of 2 by utilization (10%)"}
 	c, err := n.Select(2, n.Readings)
 	if err != nil || !reflect.DeepEqual(c, want) {
 		t.Errorf("got %+v, %v; want %+v", c, err, want)
@@ -109,7 +115,8 @@ func TestNodeSelectsAndPins(t *testing.T) {
 	}
 	near[1000/64] = 0
 	few := fmt.Sprintf("too few cores are near the GPU: 1 core (%s) for 2 ranks", FormatCores(near))
-	if _, err := n.Pin(c.Candidate, 2); !errors.Is(err, ErrFewCores) || err.Error() != few || allowedCores(t) != allowed {
+	if _, err := n.Pin(c.Candidate, 2); !errors.Is(err, ErrFewCores) || err.Error() != few ||
+		allowedCores(t) != allowed {
 		t.Errorf("got %v, on %s; want %s", err, FormatCores(allowedCores(t)), few)
 	}
 	cores, err := n.Pin(c.Candidate, 1)

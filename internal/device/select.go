@@ -12,8 +12,8 @@ import (
 // Policy says how a rank chooses its GPU.
 type Policy string
 
-// The policies, as device.select writes them. All but RoundRobin need readings, and put the candidates into an order: the
-// rank with local rank r takes the one at place r % n, so that the ranks of a node spread over its GPUs. They take
+// The policies, as device.select writes them. All but RoundRobin need readings, and put the candidates into an order:
+// the rank with local rank r takes the one at place r % n, so that the ranks of a node spread over its GPUs. They take
 // different ones only if they order by the same readings.
 const (
 	RoundRobin     Policy = "round-robin" // CUDA's order
@@ -59,9 +59,13 @@ func Select(p Policy, localRank int, candidates []Candidate, gpus []GPU) (Choice
 			return Choice{}, err
 		}
 	}
-	slices.SortStableFunc(order, func(a, b Candidate) int { return cmp.Compare(loads[a.Index].amount, loads[b.Index].amount) })
+	slices.SortStableFunc(order, func(a, b Candidate) int {
+		return cmp.Compare(loads[a.Index].amount,
+			loads[b.Index].amount)
+	})
 	c := order[place]
-	return Choice{c, fmt.Sprintf("%s: local rank %d, number %d of %d by %s", p, localRank, place+1, n, loads[c.Index].text)}, nil
+	return Choice{c, fmt.Sprintf("%s: local rank %d, number %d of %d by %s", p, localRank, place+1, n,
+		loads[c.Index].text)}, nil
 }
 
 // load is what a policy wants little of, as a number to order by and as text.
@@ -90,7 +94,8 @@ func (p Policy) load(g GPU) (load, error) {
 		return l, fmt.Errorf("device.select %q is unknown", p)
 	}
 	if reading == Unknown {
-		return l, fmt.Errorf("device.select %q: NVML's GPU %d (%s) does not tell; allowed here is %s", p, g.Index, g.Name, RoundRobin)
+		return l, fmt.Errorf("device.select %q: NVML's GPU %d (%s) does not tell; allowed here is %s", p, g.Index,
+			g.Name, RoundRobin)
 	}
 	return l, nil
 }

@@ -16,10 +16,14 @@ var (
 		{Index: 2, UUID: "GPU-bb", PCIBusID: "0000:0B:00.0"},
 	}
 	gpus = []GPU{
-		{Index: 0, Name: "A", UUID: "GPU-aa", PCIBusID: "00000000:0A:00.0", FreeBytes: 30, Utilization: 50, Celsius: 40, Milliwatts: 70000},
-		{Index: 1, Name: "B", UUID: "GPU-bb", PCIBusID: "00000000:0B:00.0", FreeBytes: 20, Utilization: 10, Celsius: 60, Milliwatts: 80000},
-		{Index: 2, Name: "C", UUID: "GPU-cc", PCIBusID: "00000000:0C:00.0", FreeBytes: 10, Utilization: 10, Celsius: 50, Milliwatts: 90000},
-		{Index: 3, Name: "D", UUID: "GPU-dd", PCIBusID: "00000000:0D:00.0", FreeBytes: 99, Utilization: 0, Celsius: 1, Milliwatts: 1},
+		{Index: 0, Name: "A", UUID: "GPU-aa", PCIBusID: "00000000:0A:00.0", FreeBytes: 30, Utilization: 50, Celsius: 40,
+			Milliwatts: 70000},
+		{Index: 1, Name: "B", UUID: "GPU-bb", PCIBusID: "00000000:0B:00.0", FreeBytes: 20, Utilization: 10, Celsius: 60,
+			Milliwatts: 80000},
+		{Index: 2, Name: "C", UUID: "GPU-cc", PCIBusID: "00000000:0C:00.0", FreeBytes: 10, Utilization: 10, Celsius: 50,
+			Milliwatts: 90000},
+		{Index: 3, Name: "D", UUID: "GPU-dd", PCIBusID: "00000000:0D:00.0", FreeBytes: 99, Utilization: 0, Celsius: 1,
+			Milliwatts: 1},
 	}
 )
 
@@ -38,7 +42,8 @@ func TestSelect(t *testing.T) {
 		for rank, want := range test.want {
 			c, err := Select(test.policy, rank, candidates, gpus)
 			if err != nil || c.Candidate != candidates[want] || rank == 4 && c.Why != test.why {
-				t.Errorf("%s, local rank %d: got %+v, %v; want CUDA's GPU %d, %s", test.policy, rank, c, err, want, test.why)
+				t.Errorf("%s, local rank %d: got %+v, %v; want CUDA's GPU %d, %s", test.policy, rank, c, err, want,
+					test.why)
 			}
 		}
 	}
@@ -51,7 +56,8 @@ func TestSelectByRoundRobinNeedsNoReadings(t *testing.T) {
 }
 
 func TestSelectErrors(t *testing.T) {
-	silent := GPU{Index: 7, Name: "S", UUID: "GPU-ss", FreeBytes: Unknown, Utilization: Unknown, Celsius: Unknown, Milliwatts: Unknown}
+	silent := GPU{Index: 7, Name: "S", UUID: "GPU-ss", FreeBytes: Unknown, Utilization: Unknown, Celsius: Unknown,
+		Milliwatts: Unknown}
 	for _, test := range []struct {
 		policy     Policy
 		candidates []Candidate
@@ -60,10 +66,14 @@ func TestSelectErrors(t *testing.T) {
 		{RoundRobin, nil, "no GPU to choose from"},
 		{Coolest, []Candidate{{Index: 5, UUID: "GPU-ee", PCIBusID: "0000:0E:00.0"}},
 			`device.select "coolest": CUDA's GPU 5 (GPU-ee, 0000:0E:00.0) is none of the 1 that NVML lists`},
-		{LeastUtilized, []Candidate{{UUID: "GPU-ss"}}, `device.select "least-utilized": NVML's GPU 7 (S) does not tell; allowed here is round-robin`},
-		{MostFreeMemory, []Candidate{{UUID: "GPU-ss"}}, `device.select "most-free-memory": NVML's GPU 7 (S) does not tell; allowed here is round-robin`},
-		{Coolest, []Candidate{{UUID: "GPU-ss"}}, `device.select "coolest": NVML's GPU 7 (S) does not tell; allowed here is round-robin`},
-		{LeastPower, []Candidate{{UUID: "GPU-ss"}}, `device.select "least-power": NVML's GPU 7 (S) does not tell; allowed here is round-robin`},
+		{LeastUtilized, []Candidate{{UUID: "GPU-ss"}},
+			`device.select "least-utilized": NVML's GPU 7 (S) does not tell; allowed here is round-robin`},
+		{MostFreeMemory, []Candidate{{UUID: "GPU-ss"}},
+			`device.select "most-free-memory": NVML's GPU 7 (S) does not tell; allowed here is round-robin`},
+		{Coolest, []Candidate{{UUID: "GPU-ss"}}, `device.select "coolest": NVML's GPU 7 (S) does not tell; allowed ` +
+			`here is round-robin`},
+		{LeastPower, []Candidate{{UUID: "GPU-ss"}},
+			`device.select "least-power": NVML's GPU 7 (S) does not tell; allowed here is round-robin`},
 		{"nicest", []Candidate{{UUID: "GPU-ss"}}, `device.select "nicest" is unknown`},
 	} {
 		_, err := Select(test.policy, 0, test.candidates, []GPU{silent})

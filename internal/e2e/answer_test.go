@@ -52,7 +52,8 @@ func readField(t *testing.T, path string, nx, ny int) []float64 {
 func TestEigenmodeDecaysByItsEigenvalue(t *testing.T) {
 	const nx, ny, sweeps = 65, 49, 200
 	dir := t.TempDir()
-	out := run(t, dir, "launcher", append(set(fmt.Sprintf("grid.nx=%d", nx), fmt.Sprintf("grid.ny=%d", ny), "grid.dtype=float64",
+	out := run(t, dir, "launcher", append(set(fmt.Sprintf("grid.nx=%d", nx), fmt.Sprintf("grid.ny=%d", ny),
+		"grid.dtype=float64",
 		"problem.preset=dirichlet", "problem.top=0", "problem.initial=sin(pi*x)*sin(pi*y)",
 		fmt.Sprintf("solver.max_iterations=%d", sweeps), "halo.depth=3"), "-np", "3")...)
 	if out.code != 0 {
@@ -79,7 +80,8 @@ func TestEigenmodeDecaysByItsEigenvalue(t *testing.T) {
 	field := readField(t, filepath.Join(dir, "out", "field.npy"), nx, ny)
 	for iy := range ny {
 		for ix := range nx {
-			want := math.Pow(eigenvalue, sweeps) * math.Sin(math.Pi*float64(ix)/(nx-1)) * math.Sin(math.Pi*float64(iy)/(ny-1))
+			want := math.Pow(eigenvalue, sweeps) * math.Sin(math.Pi*float64(ix)/(nx-1)) * math.Sin(
+				math.Pi*float64(iy)/(ny-1))
 			if iy == 0 || iy == ny-1 || ix == 0 || ix == nx-1 {
 				want = 0
 			}
@@ -94,7 +96,8 @@ func TestEigenmodeDecaysByItsEigenvalue(t *testing.T) {
 func TestOutputsAgreeWithEachOther(t *testing.T) {
 	const nx, ny = 90, 71
 	dir := t.TempDir()
-	out := run(t, dir, "launcher", append(set(fmt.Sprintf("grid.nx=%d", nx), fmt.Sprintf("grid.ny=%d", ny), "grid.dtype=float64", "solver.max_iterations=50"), "-np", "3")...)
+	out := run(t, dir, "launcher", append(set(fmt.Sprintf("grid.nx=%d", nx), fmt.Sprintf("grid.ny=%d", ny),
+		"grid.dtype=float64", "solver.max_iterations=50"), "-np", "3")...)
 	if out.code != 0 {
 		t.Fatalf("exit code %d\n%s%s", out.code, out.stdout, out.stderr)
 	}
@@ -132,7 +135,8 @@ func TestOutputsAgreeWithEachOther(t *testing.T) {
 // A rank needs two stripes, halos and little else; the run's own count agrees with the operating system's.
 func TestMemoryOfARank(t *testing.T) {
 	const n = 16384
-	_, r := solve(t, append(set(fmt.Sprintf("grid.nx=%d", n), fmt.Sprintf("grid.ny=%d", n), "solver.max_iterations=8", "output.field=", "output.picture="), "-np", "2")...)
+	_, r := solve(t, append(set(fmt.Sprintf("grid.nx=%d", n), fmt.Sprintf("grid.ny=%d", n), "solver.max_iterations=8",
+		"output.field=", "output.picture="), "-np", "2")...)
 	stripes, err := solver.Partition(n, 2, r.Depth)
 	if err != nil {
 		t.Fatal(err)
@@ -141,7 +145,8 @@ func TestMemoryOfARank(t *testing.T) {
 		need := int64(2*(stripes[i].Rows()+2*r.Depth)) * n * 4
 		for name, bytes := range map[string]int64{"the run": rank.MemoryBytes, "the operating system": rank.RSSBytes} {
 			if bytes < need || float64(bytes) > 1.05*float64(need) {
-				t.Errorf("rank %d: %s counts %d bytes, two stripes with halos are %d: %+.1f%%", i, name, bytes, need, 100*(float64(bytes)/float64(need)-1))
+				t.Errorf("rank %d: %s counts %d bytes, two stripes with halos are %d: %+.1f%%", i, name, bytes, need,
+					100*(float64(bytes)/float64(need)-1))
 			}
 		}
 	}

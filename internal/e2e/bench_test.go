@@ -43,8 +43,10 @@ type benchRecord struct {
 	} `json:"transports"`
 }
 
-// benchmark runs launcher bench, which must succeed, and returns what it printed, its records and the lines of its CSV by column.
-func benchmark(t *testing.T, env []string, args ...string) (table []string, records []benchRecord, lines []map[string]string) {
+// benchmark runs launcher bench, which must succeed, and returns what it printed, its records and the lines of its CSV
+// by column.
+func benchmark(t *testing.T, env []string, args ...string) (table []string, records []benchRecord,
+	lines []map[string]string) {
 	t.Helper()
 	dir := t.TempDir()
 	out := runWith(t, env, dir, "launcher", append([]string{"bench"}, args...)...)
@@ -99,7 +101,8 @@ func number(v *float64) string {
 
 // Table, JSON and CSV have a row for each size and number of ranks, in that order, and say the same.
 func TestBench(t *testing.T) {
-	table, records, lines := benchmark(t, nil, append(set("solver.max_iterations=40", "device.threads=1", "device.kernel=portable"),
+	table, records, lines := benchmark(t, nil, append(
+		set("solver.max_iterations=40", "device.threads=1", "device.kernel=portable"),
 		"--sizes", "48,64", "--ranks", "4,1,2", "--repeat", "2")...)
 	if len(table) != 6 || len(records) != 6 || len(lines) != 6 {
 		t.Fatalf("%d rows, %d records, %d lines; want 6 of each", len(table), len(records), len(lines))
@@ -108,21 +111,26 @@ func TestBench(t *testing.T) {
 	for i, r := range records {
 		size, ranks := []int{48, 64}[i/3], []int{1, 2, 4}[i%3]
 		serial := records[i/3*3].Parallel
-		if r.Scaling != "strong" || r.NX != size || r.NY != size || r.Ranks != ranks || r.Sweeps != 40 || len(r.Seconds) != 2 ||
-			r.Parallel != slices.Min(r.Seconds) || *r.Serial != serial || *r.SpeedUp != serial/r.Parallel || *r.Efficiency != serial/(float64(ranks)*r.Parallel) {
+		if r.Scaling != "strong" || r.NX != size || r.NY != size || r.Ranks != ranks || r.Sweeps != 40 ||
+			len(r.Seconds) != 2 ||
+			r.Parallel != slices.Min(r.Seconds) || *r.Serial != serial || *r.SpeedUp != serial/r.Parallel ||
+			*r.Efficiency != serial/(float64(ranks)*r.Parallel) {
 			t.Errorf("record %d: %+v", i, r)
 		}
 		if ranks == 1 && (*r.Efficiency != 1 || *r.SpeedUp != 1) {
 			t.Errorf("record %d: 1 rank has speed-up %v, efficiency %v", i, *r.SpeedUp, *r.Efficiency)
 		}
 		if r.Traffic != 8*r.GLUPS || !(*r.CopyRate > 0) || *r.CopyFraction != r.Traffic / *r.CopyRate {
-			t.Errorf("record %d: %v GLUP/s, %v GB/s, copy %v GB/s, fraction %v", i, r.GLUPS, r.Traffic, *r.CopyRate, *r.CopyFraction)
+			t.Errorf("record %d: %v GLUP/s, %v GB/s, copy %v GB/s, fraction %v", i, r.GLUPS, r.Traffic, *r.CopyRate,
+				*r.CopyFraction)
 		}
-		if len(r.Devices) != ranks || r.Devices[0] != "cpu portable, 1 thread" || r.Kernel != "portable" || r.Threads != 1 || len(r.Transports) != ranks {
+		if len(r.Devices) != ranks || r.Devices[0] != "cpu portable, 1 thread" || r.Kernel != "portable" ||
+			r.Threads != 1 || len(r.Transports) != ranks {
 			t.Errorf("record %d: %+v", i, r)
 		}
 		for k, p := range r.Transports {
-			if want := map[bool]string{true: "memory", false: "shared memory"}[ranks == 1]; p.Rank != k || p.Neighbour != (k+1)%ranks || p.Transport != want {
+			if want := map[bool]string{true: "memory", false: "shared memory"}[ranks == 1]; p.Rank != k ||
+				p.Neighbour != (k+1)%ranks || p.Transport != want {
 				t.Errorf("record %d: pair %+v, want %d-%d %s", i, p, k, (k+1)%ranks, want)
 			}
 		}
@@ -134,10 +142,14 @@ func TestBench(t *testing.T) {
 		}
 		line := lines[i]
 		for name, want := range map[string]string{
-			"scaling": r.Scaling, "nx": strconv.Itoa(r.NX), "ny": strconv.Itoa(r.NY), "ranks": strconv.Itoa(r.Ranks), "sweeps": "40", "dtype": "float32",
-			"depth": strconv.Itoa(r.Depth), "seconds": number(&r.Seconds[0]) + "; " + number(&r.Seconds[1]), "t_s": number(r.Serial), "t_p": number(&r.Parallel),
-			"speed_up": number(r.SpeedUp), "efficiency": number(r.Efficiency), "glups": number(&r.GLUPS), "gb_s": number(&r.Traffic),
-			"copy_gb_s": number(r.CopyRate), "copy_fraction": number(r.CopyFraction), "field_sha256": r.FieldSHA256, "kernel": "portable", "threads": "1",
+			"scaling": r.Scaling, "nx": strconv.Itoa(r.NX), "ny": strconv.Itoa(r.NY), "ranks": strconv.Itoa(r.Ranks),
+			"sweeps": "40", "dtype": "float32",
+			"depth": strconv.Itoa(r.Depth), "seconds": number(&r.Seconds[0]) + "; " + number(&r.Seconds[1]),
+			"t_s": number(r.Serial), "t_p": number(&r.Parallel),
+			"speed_up": number(r.SpeedUp), "efficiency": number(r.Efficiency), "glups": number(&r.GLUPS),
+			"gb_s":      number(&r.Traffic),
+			"copy_gb_s": number(r.CopyRate), "copy_fraction": number(r.CopyFraction), "field_sha256": r.FieldSHA256,
+			"kernel": "portable", "threads": "1",
 			"devices": strings.Join(r.Devices, "; "),
 		} {
 			if got, ok := line[name]; got != want || !ok {
@@ -145,8 +157,10 @@ func TestBench(t *testing.T) {
 			}
 		}
 		halos := map[bool]string{true: "itself", false: "shared"}[ranks == 1]
-		want := []string{fmt.Sprintf("%dx%d", size, size), strconv.Itoa(ranks), strconv.Itoa(r.Depth), fmt.Sprintf("%.4g", serial), fmt.Sprintf("%.4g", r.Parallel),
-			fmt.Sprintf("%.2f", *r.SpeedUp), fmt.Sprintf("%.3f", *r.Efficiency), fmt.Sprintf("%.3f", r.GLUPS), fmt.Sprintf("%.3f", r.Traffic),
+		want := []string{fmt.Sprintf("%dx%d", size, size), strconv.Itoa(ranks), strconv.Itoa(r.Depth),
+			fmt.Sprintf("%.4g", serial), fmt.Sprintf("%.4g", r.Parallel),
+			fmt.Sprintf("%.2f", *r.SpeedUp), fmt.Sprintf("%.3f", *r.Efficiency), fmt.Sprintf("%.3f", r.GLUPS),
+			fmt.Sprintf("%.3f", r.Traffic),
 			fmt.Sprintf("%.0f%%", 100**r.CopyFraction), halos}
 		if got := strings.Fields(table[i]); !slices.Equal(got, want) {
 			t.Errorf("row %d: %q, want %q", i, got, want)
@@ -169,7 +183,8 @@ func TestBenchWeak(t *testing.T) {
 		}
 	}
 	table, records, lines := benchmark(t, nil, append(args, "--ranks", "2")...)
-	if len(records) != 1 || records[0].Serial != nil || records[0].SpeedUp != nil || records[0].Efficiency != nil || lines[0]["t_s"] != "" || lines[0]["efficiency"] != "" {
+	if len(records) != 1 || records[0].Serial != nil || records[0].SpeedUp != nil || records[0].Efficiency != nil ||
+		lines[0]["t_s"] != "" || lines[0]["efficiency"] != "" {
 		t.Errorf("without 1 rank: %+v, %v", records, lines)
 	}
 	if f := strings.Fields(table[0]); f[3] != "-" || f[5] != "-" || f[6] != "-" {
@@ -177,20 +192,25 @@ func TestBenchWeak(t *testing.T) {
 	}
 }
 
-// On GPUs the roofline is that of the GPUs used. The driver here does nothing in 0.25 ms, its sums are zero, and a run ends after two sweeps.
+// On GPUs the roofline is that of the GPUs used. The driver here does nothing in 0.25 ms, its sums are zero, and a run
+// ends after two sweeps.
 func TestBenchOnGPUs(t *testing.T) {
 	env := fakeCUDA(t, "-DFREE=(64ul<<20)")
-	_, records, _ := benchmark(t, env, append(set("device.backend=cuda", "solver.max_iterations=2"), "--sizes", "64", "--ranks", "1,2,6", "--repeat", "1")...)
+	_, records, _ := benchmark(t, env, append(set("device.backend=cuda", "solver.max_iterations=2"), "--sizes", "64",
+		"--ranks", "1,2,6", "--repeat", "1")...)
 	if len(records) != 3 {
 		t.Fatalf("%d records, want 3", len(records))
 	}
 	const one = 2 * 4 * (16 << 20) / 0.25e-3 / 1e9 // a try is four copies of a quarter of what is free
 	for i, r := range records {
 		ranks, gpus := []int{1, 2, 6}[i], []float64{1, 2, 4}[i]
-		if rate := *r.CopyRate; r.Ranks != ranks || math.Abs(rate/(gpus*one)-1) > 1e-12 || *r.CopyFraction != r.Traffic/rate {
-			t.Errorf("%d ranks: %v GB/s, %v of a copy's %v, want %v of %v", r.Ranks, r.Traffic, *r.CopyFraction, rate, r.Traffic/rate, gpus*one)
+		if rate := *r.CopyRate; r.Ranks != ranks || math.Abs(rate/(gpus*one)-1) > 1e-12 ||
+			*r.CopyFraction != r.Traffic/rate {
+			t.Errorf("%d ranks: %v GB/s, %v of a copy's %v, want %v of %v", r.Ranks, r.Traffic, *r.CopyFraction, rate,
+				r.Traffic/rate, gpus*one)
 		}
-		if want := fmt.Sprintf("cuda %d, Fake %d", (ranks-1)%4, 10+(ranks-1)%4); len(r.Devices) != ranks || r.Devices[ranks-1] != want || r.Kernel != "" {
+		if want := fmt.Sprintf("cuda %d, Fake %d", (ranks-1)%4, 10+(ranks-1)%4); len(r.Devices) != ranks ||
+			r.Devices[ranks-1] != want || r.Kernel != "" {
 			t.Errorf("%d ranks: devices %q, kernel %q; want the last on %q", ranks, r.Devices, r.Kernel, want)
 		}
 	}
@@ -201,7 +221,8 @@ func TestBenchRefusesBadLists(t *testing.T) {
 	dir := t.TempDir()
 	for _, c := range []struct{ args, want string }{
 		{"--ranks 0,x", `launcher: --ranks "0,x": "0": integers of at least 1 are wanted, with commas between them`},
-		{"--ranks 1,9 --sizes 64", "launcher: bench --ranks 9 --sizes 64 (64 x 64): run.ranks 9: grid.ny 64 allows at most 8 (stripes are whole groups of 8 rows)"},
+		{"--ranks 1,9 --sizes 64", "launcher: bench --ranks 9 --sizes 64 (64 x 64): run.ranks 9: grid.ny 64 allows " +
+			"at most 8 (stripes are whole groups of 8 rows)"},
 	} {
 		out := run(t, dir, "launcher", append([]string{"bench"}, strings.Fields(c.args)...)...)
 		if out.code != 1 || out.stdout != "" || out.stderr != c.want+"\n" {
@@ -215,10 +236,13 @@ func TestBenchRefusesBadLists(t *testing.T) {
 
 // A field that no sweep changes any more ends a run; its time is not that of all sweeps.
 func TestBenchRefusesAFieldThatNoLongerChanges(t *testing.T) {
-	out := run(t, t.TempDir(), "launcher", append(set("grid.nx=16", "grid.ny=16", "problem.preset=dirichlet", "problem.top=0", "solver.max_iterations=9"),
+	out := run(t, t.TempDir(), "launcher", append(set("grid.nx=16", "grid.ny=16", "problem.preset=dirichlet",
+		"problem.top=0", "solver.max_iterations=9"),
 		"bench", "--ranks", "1")...)
-	const want = "launcher: 16 x 16, 1 rank: nothing changed any more after 2 of 9 sweeps; take at most as many with solver.max_iterations, or a larger mesh\n"
-	if out.code != 1 || !strings.Contains(out.stderr, want) || !strings.Contains(out.stderr, "launcher: 0 of 1 row complete\n") {
+	const want = "launcher: 16 x 16, 1 rank: nothing changed any more after 2 of 9 sweeps; take at most as many with " +
+		"solver.max_iterations, or a larger mesh\n"
+	if out.code != 1 || !strings.Contains(out.stderr, want) ||
+		!strings.Contains(out.stderr, "launcher: 0 of 1 row complete\n") {
 		t.Errorf("exit code %d\n%s", out.code, out.stderr)
 	}
 }
@@ -226,7 +250,8 @@ func TestBenchRefusesAFieldThatNoLongerChanges(t *testing.T) {
 // Ctrl-C in the second size leaves the row of the first one.
 func TestInterruptedBenchKeepsCompleteRows(t *testing.T) {
 	dir := t.TempDir()
-	l := startLive(t, dir, append(set("solver.max_iterations=2000"), "bench", "--ranks", "1", "--sizes", "64,2048", "--repeat", "20", "--name", "cut")...)
+	l := startLive(t, dir, append(set("solver.max_iterations=2000"), "bench", "--ranks", "1", "--sizes", "64,2048",
+		"--repeat", "20", "--name", "cut")...)
 	l.waitFor(`^ +64x64 `)
 	l.waitFor(`2048 x 2048, 1 rank: run 1 of 20: `)
 	if err := l.cmd.Process.Signal(syscall.SIGINT); err != nil {

@@ -13,7 +13,8 @@ import (
 
 // The norms of the multi-GPU sample's problem, to every digit that is known, for several rank counts.
 func TestNormsOfTheMultiGPUSample(t *testing.T) {
-	want := []string{"0.225864", "0.134109", "0.098835", "0.079573", "0.067244", "0.058592", "0.052145", "0.047130", "0.043104", "0.0397910816"}
+	want := []string{"0.225864", "0.134109", "0.098835", "0.079573", "0.067244", "0.058592", "0.052145", "0.047130",
+		"0.043104", "0.0397910816"}
 	var first answer
 	for _, np := range []string{"1", "3", "8"} {
 		got, _ := solve(t, append(set("grid.nx=1024", "grid.ny=1024", "output.picture="), "-np", np)...)
@@ -25,7 +26,8 @@ func TestNormsOfTheMultiGPUSample(t *testing.T) {
 			}
 		}
 		if got.sweeps != 1000 || got.reason != "max_iterations" || len(norms) != 1000 {
-			t.Errorf("np %s: %d sweeps (%s), %d norms; want 1000 (max_iterations)", np, got.sweeps, got.reason, len(norms))
+			t.Errorf("np %s: %d sweeps (%s), %d norms; want 1000 (max_iterations)", np, got.sweeps, got.reason,
+				len(norms))
 		}
 		if first.sha == "" {
 			first = got
@@ -68,7 +70,8 @@ func TestSameBits(t *testing.T) {
 			t.Run(name+"/"+dtype, func(t *testing.T) {
 				t.Parallel()
 				base := append([]string{"grid.dtype=" + dtype, "output.picture=", "output.field="}, problem...)
-				want, _ := solve(t, append(set(append(base, "device.kernel=portable", "halo.depth=1")...), "-np", "1")...)
+				want, _ := solve(t, append(set(append(base, "device.kernel=portable", "halo.depth=1")...), "-np",
+					"1")...)
 				if name == "converges" && want.reason != "converged" {
 					t.Fatalf("the run ended by %s after %d sweeps", want.reason, want.sweeps)
 				}
@@ -79,11 +82,15 @@ func TestSameBits(t *testing.T) {
 								if np == 1 && transport == "nats" {
 									continue // a rank alone has no neighbour to reach over NATS
 								}
-								args := append(set(append(base, "device.kernel="+kernel, "halo.transport="+transport, fmt.Sprintf("halo.depth=%d", depth))...), "-np", strconv.Itoa(np))
+								args := append(set(
+									append(base, "device.kernel="+kernel, "halo.transport="+transport,
+										fmt.Sprintf("halo.depth=%d", depth))...), "-np", strconv.Itoa(np))
 								got, _ := solve(t, args...)
 								if got != want {
-									t.Errorf("kernel %s, np %d, %s, depth %d: %d sweeps (%s), field %s; want %d (%s), %s; histories equal: %v",
-										kernel, np, transport, depth, got.sweeps, got.reason, got.sha, want.sweeps, want.reason, want.sha, got.history == want.history)
+									t.Errorf("kernel %s, np %d, %s, depth %d: %d sweeps (%s), field %s; want %d "+
+										"(%s), %s; histories equal: %v",
+										kernel, np, transport, depth, got.sweeps, got.reason, got.sha, want.sweeps,
+										want.reason, want.sha, got.history == want.history)
 								}
 							}
 						}

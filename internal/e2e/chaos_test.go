@@ -29,7 +29,8 @@ const (
 	chaosEvery  = 150
 )
 
-var chaosProblem = []string{"grid.nx=97", "grid.ny=131", "solver.tolerance=0", fmt.Sprintf("solver.max_iterations=%d", chaosSweeps), "output.field=", "output.picture="}
+var chaosProblem = []string{"grid.nx=97", "grid.ny=131", "solver.tolerance=0",
+	fmt.Sprintf("solver.max_iterations=%d", chaosSweeps), "output.field=", "output.picture="}
 
 // storm is one run with a fault.
 type storm struct {
@@ -94,7 +95,8 @@ func TestChaos(t *testing.T) {
 					} else {
 						hits[kind.name]++
 					}
-					rows = append(rows, fmt.Sprintf("%4d\t%s\t%d\t%s\t%s\t%.1f s", seed, kind.name, np, s.fault, outcome, time.Since(start).Seconds()))
+					rows = append(rows, fmt.Sprintf("%4d\t%s\t%d\t%s\t%s\t%.1f s", seed, kind.name, np, s.fault,
+						outcome, time.Since(start).Seconds()))
 				}()
 				outcome = kind.run(s)
 			})
@@ -131,7 +133,8 @@ func fromEnv(t *testing.T, variable string, otherwise int) int {
 
 // args returns the launcher's arguments: the problem with checkpoints, and what else is given.
 func (s *storm) args(settings []string, more ...string) []string {
-	all := append(slices.Clone(chaosProblem), fmt.Sprintf("checkpoint.every=%d", chaosEvery), "checkpoint.dir=checkpoints")
+	all := append(slices.Clone(chaosProblem), fmt.Sprintf("checkpoint.every=%d", chaosEvery),
+		"checkpoint.dir=checkpoints")
 	return append(append(set(append(all, settings...)...), "-np", strconv.Itoa(s.np)), more...)
 }
 
@@ -193,7 +196,8 @@ func (s *storm) right(code int, output string) string {
 		s.Fatal(err)
 	}
 	if got := (answer{r.FieldSHA256, string(history), r.Sweeps, r.StopReason}); got != s.want {
-		s.Fatalf("field %s, want %s; histories equal: %v\n%s", got.sha, s.want.sha, got.history == s.want.history, output)
+		s.Fatalf("field %s, want %s; histories equal: %v\n%s", got.sha, s.want.sha, got.history == s.want.history,
+			output)
 	}
 	if r.ResumedAfter > 0 {
 		return fmt.Sprintf("right SHA-256, resumed after %d sweeps", r.ResumedAfter)
@@ -298,7 +302,8 @@ func (s *storm) restartServer() string {
 func (s *storm) failOver() string {
 	cluster := server.ClusterOpts{Name: "pair", Host: "127.0.0.1", Port: server.RANDOM_PORT}
 	first := rostertest.StartWith(s, server.Options{ServerName: "first", Cluster: cluster})
-	second := rostertest.StartWith(s, server.Options{ServerName: "second", Cluster: cluster, Routes: server.RoutesFromStr(first.Route())})
+	second := rostertest.StartWith(s, server.Options{ServerName: "second", Cluster: cluster,
+		Routes: server.RoutesFromStr(first.Route())})
 	l := s.start(s.args(overNATS(first.URL() + "," + second.URL()))...)
 	s.hit = len(l.ranks()) > 0
 	first.Stop()
@@ -340,7 +345,8 @@ func (s *storm) killInCheckpoint() string {
 		args = append(args, "--max-restarts", "3")
 	}
 	l := s.start(args...)
-	awaitName(s.T, filepath.Join(s.dir, "checkpoints"), func(name string) bool { return strings.HasSuffix(name, ".unsealed") }, l)
+	awaitName(s.T, filepath.Join(s.dir, "checkpoints"),
+		func(name string) bool { return strings.HasSuffix(name, ".unsealed") }, l)
 	s.strike(l, syscall.SIGKILL)
 	code, output := l.end()
 	l.leavesNothing()

@@ -11,7 +11,8 @@ import (
 )
 
 // long is a run of a second or so.
-var long = []string{"grid.nx=130", "grid.ny=270", "solver.tolerance=0", "solver.max_iterations=6000", "output.field=", "output.picture="}
+var long = []string{"grid.nx=130", "grid.ny=270", "solver.tolerance=0", "solver.max_iterations=6000", "output.field=",
+	"output.picture="}
 
 // checkpoints returns the sets in a directory, the newest last.
 func checkpoints(t *testing.T, dir string) []string {
@@ -39,7 +40,8 @@ func saved(t *testing.T, dir string, np string, settings ...string) answer {
 	return got
 }
 
-// Contract 1 across a restart: with other ranks, another transport, depth and kernel, the answer is that of a run that never stopped.
+// Contract 1 across a restart: with other ranks, another transport, depth and kernel, the answer is that of a run that
+// never stopped.
 func TestResumeGivesTheSameBits(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "checkpoints")
 	want, _ := solve(t, append(set(long...), "-np", "1")...)
@@ -57,7 +59,8 @@ func TestResumeGivesTheSameBits(t *testing.T) {
 		got, r := solve(t, append(set(append(c.settings, long...)...), "-np", c.np, "--resume", dir)...)
 		if got != want || r.ResumedAfter < 500 {
 			t.Errorf("np %s %v, resumed after %d sweeps: %d sweeps, field %s; want %d, %s; histories equal: %v",
-				c.np, c.settings, r.ResumedAfter, got.sweeps, got.sha, want.sweeps, want.sha, got.history == want.history)
+				c.np, c.settings, r.ResumedAfter, got.sweeps, got.sha, want.sweeps, want.sha,
+				got.history == want.history)
 		}
 	}
 	// A rank alone can go on, too, and more sweeps can be asked for.
@@ -96,9 +99,11 @@ func TestResumePassesOverABrokenPart(t *testing.T) {
 	}
 	r := readReport(t, filepath.Join(work, "out"))
 	if r.FieldSHA256 != want.sha || !strings.Contains(filepath.Base(sets[0]), fmt.Sprintf("%012d", r.ResumedAfter)) {
-		t.Errorf("resumed after %d sweeps, field %s; want that of %s, %s", r.ResumedAfter, r.FieldSHA256, sets[0], want.sha)
+		t.Errorf("resumed after %d sweeps, field %s; want that of %s, %s", r.ResumedAfter, r.FieldSHA256, sets[0],
+			want.sha)
 	}
-	if p := "a checkpoint cannot be used: " + filepath.Base(sets[1]) + ": rank . on .*: part-00002 is broken: checksum "; !regexp.MustCompile(p).MatchString(out.stderr) {
+	if p := "a checkpoint cannot be used: " + filepath.Base(sets[1]) +
+		": rank . on .*: part-00002 is broken: checksum "; !regexp.MustCompile(p).MatchString(out.stderr) {
 		t.Errorf("%s\nwant %s", out.stderr, p)
 	}
 }
@@ -167,9 +172,13 @@ func TestCheckpointRefusals(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"--resume", dir, "--set", "problem.left=0"}, `checkpoint.resume "` + dir + `": problem.left is "0" here and "sin(2 * float32(pi) * iy / (ny - 1))" in the checkpoint`},
-		{[]string{"--resume", dir, "--set", "grid.dtype=float64"}, `grid.dtype is "float64" here and "float32" in the checkpoint`},
-		{[]string{"--resume", dir, "--set", "solver.max_iterations=10"}, `solver.max_iterations 10: the checkpoint has `},
+		{[]string{"--resume", dir, "--set", "problem.left=0"},
+			`checkpoint.resume "` + dir + `": problem.left is "0" here and "sin(2 * float32(pi) * iy / (ny - 1))" in ` +
+				`the checkpoint`},
+		{[]string{"--resume", dir, "--set", "grid.dtype=float64"},
+			`grid.dtype is "float64" here and "float32" in the checkpoint`},
+		{[]string{"--resume", dir, "--set", "solver.max_iterations=10"},
+			`solver.max_iterations 10: the checkpoint has `},
 		{[]string{"--resume", dir, "--set", "solver.tolerance=0.3"},
 			`solver.tolerance 0.3: the run would have ended (converged) after `},
 		{[]string{"--resume", filepath.Join(work, "none")}, "there is no checkpoint"},
@@ -177,11 +186,13 @@ func TestCheckpointRefusals(t *testing.T) {
 		{[]string{"--restart", "--resume", dir}, "--restart and --resume: one of them is wanted"},
 		{set("checkpoint.every=100"), "checkpoint.dir or checkpoint.nats has to say where"},
 		{set("checkpoint.every=100", "checkpoint.dir="+file), `checkpoint.dir "` + file + `": cannot be created: `},
-		{set("checkpoint.every=100", "checkpoint.dir="+dir, "grid.nx=131"), `grid.nx is "131" here and "130" in the checkpoint`},
+		{set("checkpoint.every=100", "checkpoint.dir="+dir, "grid.nx=131"),
+			`grid.nx is "131" here and "130" in the checkpoint`},
 		{set("checkpoint.every=100", "checkpoint.dir=/proc/1"), `checkpoint.dir "/proc/1": cannot be written: `},
 	} {
 		out := run(t, work, "launcher", append(append(set(long...), "-np", "2"), c.args...)...)
-		if out.code != 1 || !strings.Contains(out.stderr, c.want) || strings.Contains(out.stderr, "sweeps") && strings.Contains(out.stderr, "[0]") {
+		if out.code != 1 || !strings.Contains(out.stderr, c.want) || strings.Contains(out.stderr, "sweeps") &&
+			strings.Contains(out.stderr, "[0]") {
 			t.Errorf("%v: exit code %d\n%s\nwant %s", c.args, out.code, out.stderr, c.want)
 		}
 	}
@@ -194,7 +205,8 @@ func TestResumeGivesTheSameBitsOnGPUs(t *testing.T) {
 	onCPU, onGPU := filepath.Join(t.TempDir(), "cpu"), filepath.Join(t.TempDir(), "gpu")
 	saved(t, onCPU, "8")
 	if got := saved(t, onGPU, "4", "device.backend=cuda"); got != want {
-		t.Errorf("GPUs with checkpoints: field %s, want %s; histories equal: %v", got.sha, want.sha, got.history == want.history)
+		t.Errorf("GPUs with checkpoints: field %s, want %s; histories equal: %v", got.sha, want.sha,
+			got.history == want.history)
 	}
 	for _, c := range []struct {
 		dir, np  string
@@ -207,7 +219,8 @@ func TestResumeGivesTheSameBitsOnGPUs(t *testing.T) {
 	} {
 		got, r := solve(t, append(set(append(c.settings, long...)...), "-np", c.np, "--resume", c.dir)...)
 		if got != want || r.ResumedAfter < 500 {
-			t.Errorf("%s, np %s %v, resumed after %d sweeps: field %s, want %s; histories equal: %v", filepath.Base(c.dir), c.np, c.settings, r.ResumedAfter, got.sha, want.sha, got.history == want.history)
+			t.Errorf("%s, np %s %v, resumed after %d sweeps: field %s, want %s; histories equal: %v",
+				filepath.Base(c.dir), c.np, c.settings, r.ResumedAfter, got.sha, want.sha, got.history == want.history)
 		}
 	}
 }

@@ -19,8 +19,9 @@ import (
 	"jacobi/internal/proctest"
 )
 
-// cluster is hosts on one machine: each a network namespace with an address of its own, joined by a bridge. The first one
-// is where launchers are started; the others have PID and UTS namespaces as well, so that they share no memory, and an sshd.
+// cluster is hosts on one machine: each a network namespace with an address of its own, joined by a bridge. The first
+// one is where launchers are started; the others have PID and UTS namespaces as well, so that they share no memory, and
+// an sshd.
 type cluster struct {
 	t      *testing.T
 	prefix string // of the namespaces' names
@@ -44,7 +45,8 @@ func canMakeHosts() string {
 	name := fmt.Sprintf("jacobi-%d-%d", os.Getpid(), clusters.Add(1))
 	out, err := exec.Command("ip", "netns", "add", name).CombinedOutput()
 	if err == nil {
-		out, err = exec.Command("ip", "netns", "exec", name, "unshare", "--uts", "--pid", "--fork", "--mount-proc", "true").CombinedOutput()
+		out, err = exec.Command("ip", "netns", "exec", name, "unshare", "--uts", "--pid", "--fork", "--mount-proc",
+			"true").CombinedOutput()
 		_ = exec.Command("ip", "netns", "del", name).Run()
 	}
 	if err != nil {
@@ -120,7 +122,8 @@ func (c *cluster) network() {
 	c.sh("ip", "-n", c.ns("net"), "link", "set", "bridge", "up")
 	for i, name := range c.names {
 		add(name)
-		c.sh("ip", "-n", c.ns("net"), "link", "add", "name", name, "type", "veth", "peer", "name", "eth0", "netns", c.ns(name))
+		c.sh("ip", "-n", c.ns("net"), "link", "add", "name", name, "type", "veth", "peer", "name", "eth0", "netns",
+			c.ns(name))
 		c.sh("ip", "-n", c.ns("net"), "link", "set", "dev", name, "master", "bridge", "up")
 		c.sh("ip", "-n", c.ns(name), "address", "add", c.address(i)+"/24", "dev", "eth0")
 		c.sh("ip", "-n", c.ns(name), "link", "set", "eth0", "up")
@@ -152,7 +155,8 @@ func (c *cluster) keys() {
 	c.write(file("sshd_config"), "HostKey "+file("host")+"\nAuthorizedKeysFile "+file("user.pub")+
 		"\nStrictModes no\nUsePAM no\nPidFile none\nPermitRootLogin yes\nPasswordAuthentication no\n")
 	for _, who := range []string{"user", "stranger"} {
-		c.write(file(who+".config"), "IdentityFile "+file(who)+"\nIdentitiesOnly yes\nUserKnownHostsFile "+file("known_hosts")+"\nGlobalKnownHostsFile none\n")
+		c.write(file(who+".config"), "IdentityFile "+file(who)+"\nIdentitiesOnly yes\nUserKnownHostsFile "+file(
+			"known_hosts")+"\nGlobalKnownHostsFile none\n")
 	}
 }
 
@@ -171,7 +175,8 @@ func (c *cluster) sshd(name string) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	cmd := c.in(name, exec.Command(path, "-D", "-e", "-f", filepath.Join(c.dir, "sshd_config")), "--uts", "--pid", "--fork", "--kill-child", "--mount-proc")
+	cmd := c.in(name, exec.Command(path, "-D", "-e", "-f", filepath.Join(c.dir, "sshd_config")), "--uts", "--pid",
+		"--fork", "--kill-child", "--mount-proc")
 	log := new(strings.Builder)
 	cmd.Stderr = log
 	if err := cmd.Start(); err != nil {
@@ -185,7 +190,8 @@ func (c *cluster) sshd(name string) {
 		}
 	})
 	c.await("sshd on "+name, func() bool {
-		return exec.Command("ip", "netns", "exec", c.ns(c.names[0]), "ssh", "-F", filepath.Join(c.dir, "user.config"), name, "true").Run() == nil
+		return exec.Command("ip", "netns", "exec", c.ns(c.names[0]), "ssh", "-F", filepath.Join(c.dir, "user.config"),
+			name, "true").Run() == nil
 	})
 }
 
@@ -214,7 +220,8 @@ func through(t *testing.T, cmd *exec.Cmd, words ...string) *exec.Cmd {
 // in turns cmd into the same on a host, in new namespaces as unshare has them.
 func (c *cluster) in(host string, cmd *exec.Cmd, unshare ...string) *exec.Cmd {
 	c.t.Helper()
-	words := slices.Concat([]string{"ip", "netns", "exec", c.ns(host), "unshare"}, unshare, []string{"sh", "-c", "hostname " + host + ` && exec "$0" "$@"`})
+	words := slices.Concat([]string{"ip", "netns", "exec", c.ns(host), "unshare"}, unshare,
+		[]string{"sh", "-c", "hostname " + host + ` && exec "$0" "$@"`})
 	return through(c.t, cmd, words...)
 }
 
@@ -248,7 +255,8 @@ func (c *cluster) processes(host, program string) []int {
 		}
 		var ns unix.Stat_t
 		comm, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
-		if err == nil && strings.TrimSpace(string(comm)) == program && unix.Stat(fmt.Sprintf("/proc/%d/ns/net", pid), &ns) == nil && ns.Ino == own.Ino {
+		if err == nil && strings.TrimSpace(string(comm)) == program &&
+			unix.Stat(fmt.Sprintf("/proc/%d/ns/net", pid), &ns) == nil && ns.Ino == own.Ino {
 			pids = append(pids, pid)
 		}
 	}

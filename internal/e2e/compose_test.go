@@ -111,7 +111,8 @@ func staticBin(t *testing.T) string {
 		return bin
 	}
 	dir := t.TempDir()
-	build := exec.Command("go", "build", "-tags", "netgo,osusergo", "-o", dir+"/", "jacobi/cmd/launcher", "jacobi/cmd/jacobi-rank")
+	build := exec.Command("go", "build", "-tags", "netgo,osusergo", "-o", dir+"/", "jacobi/cmd/launcher",
+		"jacobi/cmd/jacobi-rank")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build the programs: %v\n%s", err, out)
 	}

@@ -59,18 +59,24 @@ func TestDeviceSelect(t *testing.T) {
 			{2, 2, "round-robin: local rank 2, 4 GPUs"}, {3, 3, "round-robin: local rank 3, 4 GPUs"},
 		}},
 		{"least-utilized", "", []row{
-			{1, 1, "least-utilized: local rank 0, number 1 of 4 by utilization (0%)"}, {0, 0, "least-utilized: local rank 1, number 2 of 4 by utilization (10%)"},
-			{3, 3, "least-utilized: local rank 2, number 3 of 4 by utilization (20%)"}, {2, 2, "least-utilized: local rank 3, number 4 of 4 by utilization (30%)"},
+			{1, 1, "least-utilized: local rank 0, number 1 of 4 by utilization (0%)"},
+			{0, 0, "least-utilized: local rank 1, number 2 of 4 by utilization (10%)"},
+			{3, 3, "least-utilized: local rank 2, number 3 of 4 by utilization (20%)"},
+			{2, 2, "least-utilized: local rank 3, number 4 of 4 by utilization (30%)"},
 		}},
 		{"least-utilized", "3,1", []row{
-			{1, 1, "least-utilized: local rank 0, number 1 of 2 by utilization (0%)"}, {0, 3, "least-utilized: local rank 1, number 2 of 2 by utilization (20%)"},
+			{1, 1, "least-utilized: local rank 0, number 1 of 2 by utilization (0%)"},
+			{0, 3, "least-utilized: local rank 1, number 2 of 2 by utilization (20%)"},
 		}},
 		// Each rank reads other temperatures, by which all of them would take GPU 0: those of local rank 0 count.
 		{"coolest", "", []row{
-			{0, 0, "coolest: local rank 0, number 1 of 4 by temperature (40 C)"}, {1, 1, "coolest: local rank 1, number 2 of 4 by temperature (41 C)"},
-			{2, 2, "coolest: local rank 2, number 3 of 4 by temperature (42 C)"}, {3, 3, "coolest: local rank 3, number 4 of 4 by temperature (43 C)"},
+			{0, 0, "coolest: local rank 0, number 1 of 4 by temperature (40 C)"},
+			{1, 1, "coolest: local rank 1, number 2 of 4 by temperature (41 C)"},
+			{2, 2, "coolest: local rank 2, number 3 of 4 by temperature (42 C)"},
+			{3, 3, "coolest: local rank 3, number 4 of 4 by temperature (43 C)"},
 		}},
-		{"most-free-memory", "2", []row{{0, 2, "most-free-memory: local rank 0, number 1 of 1 by free memory (1.5 GiB)"}}},
+		{"most-free-memory", "2",
+			[]row{{0, 2, "most-free-memory: local rank 0, number 1 of 1 by free memory (1.5 GiB)"}}},
 		{"least-power", "2", []row{{0, 2, "least-power: local rank 0, number 1 of 1 by power (100.0 W)"}}},
 	} {
 		t.Run(test.selection+test.visible, func(t *testing.T) {
@@ -81,7 +87,8 @@ func TestDeviceSelect(t *testing.T) {
 			args := append(set("device.select="+test.selection, "device.pin=false"), "-np", fmt.Sprint(len(test.want)))
 			var want []gpu
 			for _, w := range test.want {
-				want = append(want, gpu{w.index, fmt.Sprintf("Fake %d", 10+w.gpu), uuid(w.gpu), fmt.Sprintf("0000:%02X:00.0", 10+w.gpu), w.why, ""})
+				want = append(want, gpu{w.index, fmt.Sprintf("Fake %d", 10+w.gpu), uuid(w.gpu),
+					fmt.Sprintf("0000:%02X:00.0", 10+w.gpu), w.why, ""})
 			}
 			if got, _ := gpusOf(t, env, args...); !slices.Equal(got, want) {
 				t.Errorf("got  %+v\nwant %+v", got, want)
@@ -117,7 +124,8 @@ func TestDryRunShowsTheGPUsOfThisMachine(t *testing.T) {
 // needNVML skips a test whose programs were built without NVML.
 func needNVML(t *testing.T) {
 	t.Helper()
-	out := runWith(t, fakeCUDA(t), t.TempDir(), "launcher", append(set("device.select=coolest", "device.backend=cuda"), "--dry-run")...)
+	out := runWith(t, fakeCUDA(t), t.TempDir(), "launcher",
+		append(set("device.select=coolest", "device.backend=cuda"), "--dry-run")...)
 	if strings.Contains(out.stderr, "this program was built without it") {
 		t.Skipf("NOT RUN: %s needs programs built with a C compiler, for NVML", t.Name())
 	}
@@ -135,7 +143,8 @@ func TestMoreRanksThanGPUs(t *testing.T) {
 			t.Errorf("rank %d took %+v", i, g)
 		}
 	}
-	if warning := "WARN\t9 ranks share 4 GPUs on " + host; strings.Count(said, "ranks share") != 1 || !strings.Contains(said, warning) {
+	if warning := "WARN\t9 ranks share 4 GPUs on " + host; strings.Count(said, "ranks share") != 1 ||
+		!strings.Contains(said, warning) {
 		t.Errorf("want once %q in\n%s", warning, said)
 	}
 	if _, said := gpusOf(t, fakeCUDA(t), "-np", "4"); strings.Contains(said, "share") {
@@ -171,7 +180,8 @@ func TestDevicePin(t *testing.T) {
 	if len(cores) > 1 {
 		args := slices.Concat([]string{"-c", cores[1], filepath.Join(bin, "launcher")}, onGPUs, []string{"-np", "1"})
 		out := runWith(t, env, t.TempDir(), needTaskset(t), args...)
-		want := "INFO\tnot pinned to the cores near GPU 0: no core near the GPU is among those allowed: near are " + cores[0] + ", allowed are " + cores[1]
+		want := "INFO\tnot pinned to the cores near GPU 0: no core near the GPU is among those allowed: near are " +
+			cores[0] + ", allowed are " + cores[1]
 		if out.code != 0 || !strings.Contains(out.stderr, want) {
 			t.Errorf("exit code %d, want 0 and %q in\n%s", out.code, want, out.stderr)
 		}
@@ -179,7 +189,8 @@ func TestDevicePin(t *testing.T) {
 		t.Logf("NOT RUN: a rank with fewer cores than the machine has: there is one core")
 	}
 	env = fakeGPUs(t, "-DCORE=1023")
-	near := "not pinned to the cores near GPU 0: no core near the GPU is among those allowed: near are 1023, allowed are "
+	near := "not pinned to the cores near GPU 0: no core near the GPU is among those allowed: near are 1023, allowed " +
+		"are "
 	if got, said := pinned(); got != "" || !strings.Contains(said, near) {
 		t.Errorf("pinned to %q, want %q in\n%s", got, near, said)
 	}
@@ -187,7 +198,8 @@ func TestDevicePin(t *testing.T) {
 	if driverOfThisMachine(t) != nil {
 		return // it has an NVML, which does not know the fake GPUs
 	}
-	none := "DEBUG\tnot pinned to the cores near GPU 0: NVML is not available: the loader finds no libnvidia-ml.so.1, which comes with the NVIDIA driver"
+	none := "DEBUG\tnot pinned to the cores near GPU 0: NVML is not available: the loader finds no " +
+		"libnvidia-ml.so.1, which comes with the NVIDIA driver"
 	if got, said := pinned(); got != "" || !strings.Contains(said, none) {
 		t.Errorf("pinned to %q, want %q in\n%s", got, none, said)
 	}
@@ -240,7 +252,8 @@ func TestBuildWithoutCompiler(t *testing.T) {
 		t.Errorf("on GPUs: exit code %d\n%s", out.code, out.stderr)
 	}
 	out := runWith(t, env, dir, launcher, append(args, "--set", "device.select=coolest")...)
-	const want = "launcher: device.select \"coolest\": NVML is not available: this program was built without it (it takes cgo and -tags nvml); " +
+	const want = "launcher: device.select \"coolest\": NVML is not available: this program was built without it (it " +
+		"takes cgo and -tags nvml); " +
 		"allowed here is round-robin\n"
 	if out.code != 1 || out.stderr != want {
 		t.Errorf("exit code %d, %s; want 1 and %s", out.code, out.stderr, want)

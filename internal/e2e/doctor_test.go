@@ -91,12 +91,14 @@ func TestDoctorForetellsTheRun(t *testing.T) {
 		args  []string
 		links []string // of rank 1: top, bottom
 	}{
-		{"shared memory", set("checkpoint.every=10m", "checkpoint.dir=new/checkpoints"), []string{"shared memory", "shared memory"}},
+		{"shared memory", set("checkpoint.every=10m", "checkpoint.dir=new/checkpoints"),
+			[]string{"shared memory", "shared memory"}},
 		{"NATS", set("halo.transport=nats"), []string{"nats", "nats"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
-			args := append(set("grid.nx=64", "grid.ny=96", "solver.max_iterations=20", "output.dir=new/out"), append(c.args, "-np", "3")...)
+			args := append(set("grid.nx=64", "grid.ny=96", "solver.max_iterations=20", "output.dir=new/out"),
+				append(c.args, "-np", "3")...)
 			d := parseDiagnosis(t, run(t, dir, "launcher", append([]string{"doctor", "--json"}, args...)...))
 			leftNothing(t, dir)
 			if out := run(t, dir, "launcher", args...); out.code != 0 {
@@ -108,7 +110,8 @@ func TestDoctorForetellsTheRun(t *testing.T) {
 				t.Errorf("rank 1 would use %v, want %v", got, c.links)
 			}
 			n := d.Nodes
-			if len(n) != 1 || n[0].Reached != "this machine" || len(n[0].Ranks) != 3 || n[0].Cores < 1 || n[0].Memory < 1 || n[0].RoundTrip <= 0 || n[0].Clock != nil {
+			if len(n) != 1 || n[0].Reached != "this machine" || len(n[0].Ranks) != 3 || n[0].Cores < 1 ||
+				n[0].Memory < 1 || n[0].RoundTrip <= 0 || n[0].Clock != nil {
 				t.Errorf("nodes %+v", n)
 			}
 		})
@@ -118,15 +121,19 @@ func TestDoctorForetellsTheRun(t *testing.T) {
 // What people read fits in 100 columns and names everything.
 func TestDoctorForPeople(t *testing.T) {
 	dir := t.TempDir()
-	out := run(t, dir, "launcher", append(set("grid.nx=64", "grid.ny=96", "device.threads=4096"), "doctor", "-np", "2")...)
+	out := run(t, dir, "launcher", append(set("grid.nx=64", "grid.ny=96", "device.threads=4096"), "doctor", "-np",
+		"2")...)
 	if out.code != 0 {
 		t.Fatalf("exit code %d\n%s%s", out.code, out.stdout, out.stderr)
 	}
 	for _, want := range []string{
-		`^2 ranks on \S+: gtc2019, 64 x 96 float32\n`, `\n\S+: ranks 0, 1 \(this machine\), version `, `NATS\s+round\s+trip\s+\S+s\n`, `/dev/shm\s+\S+\s+\S+\s+available`,
-		`\nrank 1: cpu .*, 4096 threads`, `\nranks 0 and 1: shared memory: same node`, `\nranks 1 and 0: shared memory: same node`,
+		`^2 ranks on \S+: gtc2019, 64 x 96 float32\n`, `\n\S+: ranks 0, 1 \(this machine\), version `,
+		`NATS\s+round\s+trip\s+\S+s\n`, `/dev/shm\s+\S+\s+\S+\s+available`,
+		`\nrank 1: cpu .*, 4096 threads`, `\nranks 0 and 1: shared memory: same node`,
+		`\nranks 1 and 0: shared memory: same node`,
 		`\noutput.dir out: on \S+, 3.9 MiB needed, \S+ \S+ available\n`,
-		`\nwarning: \S+: 8192 threads of ranks 0, 1 share \d+ cores\n  to do: start fewer ranks there, or set device.threads\n`, `\nThe run would start.\n$`,
+		`\nwarning: \S+: 8192 threads of ranks 0, 1 share \d+ cores\n  to do: start fewer ranks there, or set ` +
+			`device.threads\n`, `\nThe run would start.\n$`,
 	} {
 		if !regexp.MustCompile(want).MatchString(out.stdout) {
 			t.Errorf("no match of %s in\n%s", want, out.stdout)
@@ -160,11 +167,15 @@ func TestDoctorNamesFaults(t *testing.T) {
 		want     []string // patterns, one a fault
 	}{
 		{"key", "launcher", set("grid.nxx=5"), []string{`unknown key grid\.nxx \(--set\): did you mean grid\.nx\?`}},
-		{"slots", "launcher", []string{"-np", "3", "--host", "a:1,b:1"}, []string{`-np 3 ranks need as many slots, and there are 2: a 1, b 1`}},
-		{"no rank", filepath.Join(lonely, "launcher"), nil, []string{`find jacobi-rank: neither beside the launcher in ` + lonely + ` nor on PATH`}},
-		{"memory", "launcher", set("grid.nx=4000000", "grid.ny=4000000", "output.field="), []string{`grid\.nx 4000000, grid\.ny 4000000: memory: \S+ GiB are needed`}},
+		{"slots", "launcher", []string{"-np", "3", "--host", "a:1,b:1"},
+			[]string{`-np 3 ranks need as many slots, and there are 2: a 1, b 1`}},
+		{"no rank", filepath.Join(lonely, "launcher"), nil,
+			[]string{`find jacobi-rank: neither beside the launcher in ` + lonely + ` nor on PATH`}},
+		{"memory", "launcher", set("grid.nx=4000000", "grid.ny=4000000", "output.field="),
+			[]string{`grid\.nx 4000000, grid\.ny 4000000: memory: \S+ GiB are needed`}},
 		{"several", "launcher", set("output.dir=/proc/none", "problem.left=1/(y-y)", "nats.url=nats://127.0.0.1:1"),
-			[]string{`problem\.left "1/\(y-y\)"`, `output\.dir "/proc/none": cannot be created`, `nats\.url: connect to the NATS server at nats://127\.0\.0\.1:1: connection refused`}},
+			[]string{`problem\.left "1/\(y-y\)"`, `output\.dir "/proc/none": cannot be created`,
+				`nats\.url: connect to the NATS server at nats://127\.0\.0\.1:1: connection refused`}},
 		{"an expression and others", "launcher",
 			set("problem.left=sinn(x)", "problem.right=1/(", "output.dir=/proc/none", "nats.url=nats://127.0.0.1:1",
 				"checkpoint.resume=nowhere"),
@@ -183,13 +194,15 @@ func TestDoctorNamesFaults(t *testing.T) {
 			"problem.left=sinn(x)"},
 			[]string{`-np 3 ranks need as many slots, and there are 2: a 1, b 1`,
 				`problem\.left "sinn\(x\)": column 1: `}},
-		{"password", "launcher", set("nats.url=" + wrong.String()), []string{`nats\.url: connect to the NATS server at nats://\S+: (?i).*(authorization|credentials)`}},
+		{"password", "launcher", set("nats.url=" + wrong.String()),
+			[]string{`nats\.url: connect to the NATS server at nats://\S+: (?i).*(authorization|credentials)`}},
 		{"no agents", "launcher", append(set("nats.url="+u.String()), "--nodes", "--wait", "200ms"),
 			[]string{`--nodes: 4 ranks .* there are 0, 4 too few: .*none answered`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
-			out := run(t, dir, c.launcher, slices.Concat([]string{"doctor", "--json"}, set("grid.nx=64", "grid.ny=96"), c.args)...)
+			out := run(t, dir, c.launcher, slices.Concat([]string{"doctor", "--json"}, set("grid.nx=64", "grid.ny=96"),
+				c.args)...)
 			checkFaults(t, parseDiagnosis(t, out), c.want...)
 			if out.code != 1 || strings.Contains(out.stdout+out.stderr, "hunter2") {
 				t.Errorf("exit code %d\n%s%s", out.code, out.stdout, out.stderr)
@@ -219,10 +232,14 @@ func TestDoctorOnAReadOnlyFileSystem(t *testing.T) {
 		t.Skipf("NOT RUN: %s: no file system of its own to mount: %v %s", t.Name(), err, out)
 	}
 	dir := t.TempDir()
-	cmd := command(t.Context(), dir, "launcher", append(set("grid.nx=64", "grid.ny=96", "output.dir=.", "checkpoint.every=10m", "checkpoint.dir=."), "doctor", "--json")...)
-	cmd = through(t, cmd, "unshare", "--mount", "sh", "-c", `mount -t tmpfs -o ro none "$PWD" && cd "$PWD" && exec "$0" "$@"`)
+	cmd := command(t.Context(), dir, "launcher", append(
+		set("grid.nx=64", "grid.ny=96", "output.dir=.", "checkpoint.every=10m", "checkpoint.dir=."), "doctor",
+		"--json")...)
+	cmd = through(t, cmd, "unshare", "--mount", "sh", "-c",
+		`mount -t tmpfs -o ro none "$PWD" && cd "$PWD" && exec "$0" "$@"`)
 	d := parseDiagnosis(t, finish(t, t.Context(), cmd))
-	checkFaults(t, d, `output\.dir "\.": cannot be written: .*read-only file system`, `checkpoint\.dir "\.": cannot be written: .*read-only file system`)
+	checkFaults(t, d, `output\.dir "\.": cannot be written: .*read-only file system`,
+		`checkpoint\.dir "\.": cannot be written: .*read-only file system`)
 }
 
 // Agents are examined as other nodes are, and their slots come back.
@@ -235,7 +252,8 @@ func TestDoctorOfAgents(t *testing.T) {
 	args := append(set("grid.nx=64", "grid.ny=96", "solver.max_iterations=20"), "-np", "4")
 	d := parseDiagnosis(t, run(t, dir, "launcher", onNodes(u, append(args, "doctor", "--json")...)...))
 	leftNothing(t, dir)
-	if len(d.Nodes) != 2 || d.Nodes[0].Reached != "agent" || d.Nodes[1].Reached != "agent" || d.Nodes[0].Clock != nil || d.Nodes[1].Clock == nil {
+	if len(d.Nodes) != 2 || d.Nodes[0].Reached != "agent" || d.Nodes[1].Reached != "agent" || d.Nodes[0].Clock != nil ||
+		d.Nodes[1].Clock == nil {
 		t.Errorf("nodes %+v", d.Nodes)
 	}
 	if out := run(t, dir, "launcher", onNodes(u, args...)...); out.code != 0 {
@@ -250,8 +268,10 @@ func TestDoctorOfGPUs(t *testing.T) {
 	args := append(slices.Clone(onGPUs), append(set("solver.tolerance=1e-3"), "-np", "5")...)
 	d := parseDiagnosis(t, runWith(t, env, dir, "launcher", append(args, "doctor", "--json")...))
 	leftNothing(t, dir)
-	want := []finding{{"ranks 0, 4 share one GPU, " + uuid(0), "start one rank a GPU, and give each container GPUs of its own"}}
-	if !d.Starts || !slices.Equal(slices.DeleteFunc(d.Warnings, func(f finding) bool { return strings.Contains(f.What, "cores") }), want) {
+	want := []finding{{"ranks 0, 4 share one GPU, " + uuid(0),
+		"start one rank a GPU, and give each container GPUs of its own"}}
+	if !d.Starts || !slices.Equal(slices.DeleteFunc(d.Warnings,
+		func(f finding) bool { return strings.Contains(f.What, "cores") }), want) {
 		t.Errorf("starts %v, faults %v, warnings %v, want %v", d.Starts, d.Faults, d.Warnings, want)
 	}
 	for i, r := range d.Ranks {
@@ -266,7 +286,8 @@ func TestDoctorOfGPUs(t *testing.T) {
 	d.foretells(t, filepath.Join(dir, "out"))
 }
 
-// On several hosts the links are those of the run; hosts that will not, and checkpoints that they do not share, are faults.
+// On several hosts the links are those of the run; hosts that will not, and checkpoints that they do not share, are
+// faults.
 func TestDoctorOfHosts(t *testing.T) {
 	c := newCluster(t, 2)
 	dir := t.TempDir()
@@ -300,15 +321,18 @@ func TestDoctorOfHosts(t *testing.T) {
 
 	checkFaults(t, doctor("--host", "a,nowhere", "-np", "2", "--set", "output.dir=/proc/none"),
 		`output\.dir "/proc/none"`, `host nowhere: ssh: Could not resolve hostname nowhere: `)
-	checkFaults(t, doctor("--host", "b", "-np", "1", "--set", "grid.nx=300000", "--set", "grid.ny=300000", "--set", "output.field="), `start rank 0 on b: grid\.nx 300000, grid\.ny 300000: memory: `)
+	checkFaults(t, doctor("--host", "b", "-np", "1", "--set", "grid.nx=300000", "--set", "grid.ny=300000", "--set",
+		"output.field="), `start rank 0 on b: grid\.nx 300000, grid\.ny 300000: memory: `)
 
 	apart := filepath.Join(dir, "apart")
-	c.sh("nsenter", "--mount", "--target", fmt.Sprint(c.processes("b", "sshd")[0]), "mount", "-t", "tmpfs", "none", apart)
+	c.sh("nsenter", "--mount", "--target", fmt.Sprint(c.processes("b", "sshd")[0]), "mount", "-t", "tmpfs", "none",
+		apart)
 	d = doctor("--host", "a,b", "-np", "2", "--set", "output.dir=apart")
 	if len(d.Faults) > 0 || d.Ranks[0].Report.Output != "file" || d.Ranks[1].Report.Output != "nats to a" {
 		t.Errorf("faults %v, ranks %+v", d.Faults, d.Ranks)
 	}
 	d = doctor("--host", "a,b", "-np", "2", "--set", "checkpoint.every=10m", "--set", "checkpoint.dir=apart")
-	checkFaults(t, d, `rank [01] on [ab]: checkpoints in apart: rank 1 on b does not see what rank 0 wrote there; all nodes have to share the place: `)
+	checkFaults(t, d, `rank [01] on [ab]: checkpoints in apart: rank 1 on b does not see what rank 0 wrote there; `+
+		`all nodes have to share the place: `)
 	leftNothing(t, apart)
 }

@@ -239,7 +239,8 @@ func TestHangingRankEndsTheRun(t *testing.T) {
 	l.leavesNothing()
 }
 
-// A rank that falls silent for run.liveness is named with its node, what it had done and since when, long before halo.timeout.
+// A rank that falls silent for run.liveness is named with its node, what it had done and since when, long before
+// halo.timeout.
 func TestSilentRankIsNamed(t *testing.T) {
 	l := begin(t, t.TempDir(), append(set("halo.timeout=1h", "run.liveness=2s"), "-np", "3")...)
 	pids := l.allRanks(3)
@@ -251,7 +252,8 @@ func TestSilentRankIsNamed(t *testing.T) {
 	if took := time.Since(stopped); took > 10*time.Second {
 		t.Errorf("the run ended %v after the stop, want at most 2s for the silence, 5s for the end", took)
 	}
-	want := regexp.MustCompile(`launcher: rank \d on \S+ failed: .*rank \d on \S+ was not heard of for 2s, since \d\d:\d\d:\d\d, when it had done \d+ sweeps: it is dead, stopped or cut off`)
+	want := regexp.MustCompile(`launcher: rank \d on \S+ failed: .*rank \d on \S+ was not heard of for 2s, since ` +
+		`\d\d:\d\d:\d\d, when it had done \d+ sweeps: it is dead, stopped or cut off`)
 	if code != 1 || !want.MatchString(output) {
 		t.Errorf("exit code %d, output\n%s\nwant 1 and %s", code, output, want)
 	}
@@ -298,7 +300,8 @@ func TestInterruptWritesWhatThereIs(t *testing.T) {
 		t.Fatal(err)
 	}
 	if norms := normsOf(t, string(history)); r.StopReason != "interrupted" || len(norms) != r.Sweeps || r.Sweeps == 0 {
-		t.Errorf("%s after %d sweeps with %d norms; want interrupted, as many norms as sweeps", r.StopReason, r.Sweeps, len(norms))
+		t.Errorf("%s after %d sweeps with %d norms; want interrupted, as many norms as sweeps", r.StopReason, r.Sweeps,
+			len(norms))
 	}
 	// The same number of sweeps, asked for, gives the same field.
 	same := append(slices.Clone(endless), fmt.Sprintf("solver.max_iterations=%d", r.Sweeps))
@@ -330,7 +333,8 @@ func TestSecondInterruptKills(t *testing.T) {
 	l.leavesNothing()
 }
 
-// A launcher whose output nobody reads any more, as in `launcher | head -1`, stops the run as for a signal: the ranks write what they have.
+// A launcher whose output nobody reads any more, as in `launcher | head -1`, stops the run as for a signal: the ranks
+// write what they have.
 func TestNobodyReads(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
@@ -352,7 +356,8 @@ func TestNobodyReads(t *testing.T) {
 		t.Error("no line tells of sweeps")
 	}
 	r.Close()
-	if err := cmd.Wait(); err == nil || cmd.ProcessState.Sys().(syscall.WaitStatus).Signal() != syscall.SIGPIPE { // by its last line
+	// by its last line
+	if err := cmd.Wait(); err == nil || cmd.ProcessState.Sys().(syscall.WaitStatus).Signal() != syscall.SIGPIPE {
 		t.Errorf("%v; want the end that a shell calls 141", err)
 	}
 	if pids := (&live{t: t, cmd: cmd}).ranks(); len(pids) > 0 {

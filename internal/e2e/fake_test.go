@@ -13,8 +13,8 @@ import (
 //go:embed testdata/nvml.c
 var nvmlSource []byte
 
-// fakeGPUs returns the environment in which programs find 4 GPUs that sweep nothing, and NVML for them. The macros are those of
-// the two sources.
+// fakeGPUs returns the environment in which programs find 4 GPUs that sweep nothing, and NVML for them. The macros are
+// those of the two sources.
 func fakeGPUs(t *testing.T, macros ...string) []string {
 	t.Helper()
 	macros = append(macros, "-DRUN", "-DGPUS=4")

@@ -14,10 +14,11 @@ import (
 	"jacobi/internal/roster/rostertest"
 )
 
-// Ranks that do not see the launcher's folder send what they have over NATS, whether all do or some, and the files are the same to
-// the byte. Nothing lies on their nodes.
+// Ranks that do not see the launcher's folder send what they have over NATS, whether all do or some, and the files are
+// the same to the byte. Nothing lies on their nodes.
 func TestFilesOverNATS(t *testing.T) {
-	args := set("grid.nx=300", "grid.ny=1200", "grid.dtype=float64", "solver.max_iterations=20") // 2.9 MB, in several messages a rank
+	// 2.9 MB, in several messages a rank
+	args := set("grid.nx=300", "grid.ny=1200", "grid.dtype=float64", "solver.max_iterations=20")
 	want := t.TempDir()
 	if out := run(t, want, "launcher", append(args, "-np", "1")...); out.code != 0 {
 		t.Fatalf("exit code %d\n%s", out.code, out.stderr)
@@ -60,17 +61,21 @@ func TestFilesOverNATS(t *testing.T) {
 					t.Fatal(err)
 				}
 				if one, err := os.ReadFile(filepath.Join(want, "out", name)); err != nil || !bytes.Equal(got, one) {
-					t.Errorf("%s: %d bytes, and %d from one rank here: not the same (%v)", name, len(got), len(one), err)
+					t.Errorf("%s: %d bytes, and %d from one rank here: not the same (%v)", name, len(got), len(one),
+						err)
 				}
 			}
 			ways := map[string]int{}
 			for _, r := range readReport(t, filepath.Join(dir, "out")).Ranks {
 				ways[r.Output]++
 			}
-			if wantWays := map[string]int{"nats to " + host: 4 - 2*c.near, "file": 2 * c.near}; ways["file"] != wantWays["file"] || ways["nats to "+host] != wantWays["nats to "+host] {
+			if wantWays := map[string]int{"nats to " + host: 4 - 2*c.near,
+				"file": 2 * c.near}; ways["file"] != wantWays["file"] ||
+				ways["nats to "+host] != wantWays["nats to "+host] {
 				t.Errorf("ways of the rows %v, want %v", ways, wantWays)
 			}
-			if text := fmt.Sprintf("Rows sent      %d x nats to %s", 4-2*c.near, host); !strings.Contains(out.stdout, text) {
+			if text := fmt.Sprintf("Rows sent      %d x nats to %s", 4-2*c.near, host); !strings.Contains(out.stdout,
+				text) {
 				t.Errorf("no %q in\n%s", text, out.stdout)
 			}
 			entries, err := os.ReadDir(filepath.Join(dir, "out"))

@@ -41,7 +41,8 @@ func TestSameBitsOnGPUs(t *testing.T) {
 				base := append([]string{"grid.dtype=" + dtype, "output.picture=", "output.field="}, problem...)
 				want, _ := solve(t, append(set(append(base, "halo.depth=1")...), "-np", "1")...)
 				for _, np := range []int{1, 2, 3, 5, 8} {
-					depths := map[string][]string{"p2p": {"1", "20", "auto"}, "nats": {"2"}} // few: a process on a GPU takes a while to start
+					// few: a process on a GPU takes a while to start
+					depths := map[string][]string{"p2p": {"1", "20", "auto"}, "nats": {"2"}}
 					if np == 8 {
 						depths["p2p"][1] = "5" // of 16 rows
 					}
@@ -50,10 +51,14 @@ func TestSameBitsOnGPUs(t *testing.T) {
 							if np == 1 && transport == "nats" {
 								continue // a rank alone has no neighbour to reach over NATS
 							}
-							got, r := solve(t, append(set(append(base, "device.backend=cuda", "halo.transport="+transport, "halo.depth="+depth)...), "-np", strconv.Itoa(np))...)
+							got, r := solve(t, append(
+								set(append(base, "device.backend=cuda", "halo.transport="+transport,
+									"halo.depth="+depth)...), "-np", strconv.Itoa(np))...)
 							if got != want {
-								t.Errorf("np %d, %s, depth %s: %d sweeps (%s), field %s; want %d (%s), %s; histories equal: %v",
-									np, transport, depth, got.sweeps, got.reason, got.sha, want.sweeps, want.reason, want.sha, got.history == want.history)
+								t.Errorf("np %d, %s, depth %s: %d sweeps (%s), field %s; want %d (%s), %s; histories "+
+									"equal: %v",
+									np, transport, depth, got.sweeps, got.reason, got.sha, want.sweeps, want.reason,
+									want.sha, got.history == want.history)
 							}
 							for i, rank := range r.Ranks {
 								if device := fmt.Sprintf("cuda %d, ", i%gpus); !strings.HasPrefix(rank.Device, device) {
@@ -94,13 +99,14 @@ func TestTimesOfARankOnGPUs(t *testing.T) {
 	}
 }
 
-// A rank that is killed leaves its neighbours' streams, or kernels where each has a GPU to itself, waiting for a word in their memory;
-// they end all the same.
+// A rank that is killed leaves its neighbours' streams, or kernels where each has a GPU to itself, waiting for a word
+// in their memory; they end all the same.
 func TestKilledRankOnGPUsEndsTheRun(t *testing.T) {
 	gpus := needGPU(t)
 	for _, np := range []int{gpus, 8} {
 		for _, transport := range []string{"p2p", "nats"} {
-			t.Run(fmt.Sprintf("np=%d/%s", np, transport), func(t *testing.T) { killRank(t, np, "device.backend=cuda", "halo.transport="+transport) })
+			t.Run(fmt.Sprintf("np=%d/%s", np, transport),
+				func(t *testing.T) { killRank(t, np, "device.backend=cuda", "halo.transport="+transport) })
 		}
 	}
 }
@@ -110,19 +116,22 @@ func TestNoGPUIsAClearError(t *testing.T) {
 	if _, err := driver.Open(); err == nil {
 		t.Skip("NOT RUN: this machine has a GPU")
 	}
-	out := run(t, t.TempDir(), "launcher", append(set("grid.nx=64", "grid.ny=64", "device.backend=cuda"), "-np", "2")...)
+	out := run(t, t.TempDir(), "launcher", append(set("grid.nx=64", "grid.ny=64", "device.backend=cuda"), "-np",
+		"2")...)
 	const want = `device.backend "cuda": no CUDA driver: the loader looked for libcuda.so.1`
 	if out.code != 1 || !strings.Contains(out.stderr, want) {
 		t.Errorf("exit code %d, %s; want 1 and %s", out.code, out.stderr, want)
 	}
 }
 
-// On real GPUs, ranks spread over them in any order that device.select gives, and each is held on the cores near its own.
+// On real GPUs, ranks spread over them in any order that device.select gives, and each is held on the cores near its
+// own.
 func TestDevicesOnGPUs(t *testing.T) {
 	gpus := needGPU(t)
 	needNVML(t)
 	for _, selection := range []string{"round-robin", "least-utilized", "most-free-memory", "coolest", "least-power"} {
-		_, r := solve(t, append(set("grid.nx=256", "grid.ny=256", "solver.max_iterations=100", "device.backend=cuda", "device.select="+selection), "-np", strconv.Itoa(gpus))...)
+		_, r := solve(t, append(set("grid.nx=256", "grid.ny=256", "solver.max_iterations=100", "device.backend=cuda",
+			"device.select="+selection), "-np", strconv.Itoa(gpus))...)
 		taken := map[string]bool{}
 		for _, rank := range r.Ranks {
 			t.Logf("%+v", rank.GPU)
@@ -138,10 +147,13 @@ func TestDevicesOnGPUs(t *testing.T) {
 
 	l := begin(t, t.TempDir(), append(set("device.backend=cuda"), "-np", strconv.Itoa(gpus+1), "-v")...)
 	pids := l.allRanks(gpus + 1)
-	if want := fmt.Sprintf("%d ranks share %s on ", gpus+1, map[bool]string{true: "1 GPU", false: strconv.Itoa(gpus) + " GPUs"}[gpus == 1]); strings.Count(l.seen.String(), want) != 1 {
+	if want := fmt.Sprintf("%d ranks share %s on ", gpus+1,
+		map[bool]string{true: "1 GPU", false: strconv.Itoa(gpus) + " GPUs"}[gpus == 1]); strings.Count(l.seen.String(),
+		want) != 1 {
 		t.Errorf("want once %q in\n%s", want, l.seen.String())
 	}
-	pinned := regexp.MustCompile(`(?m)^\[(\d+)\] .*"uuid":"[^"]*".*"cores":"([^"]*)"`).FindAllStringSubmatch(l.seen.String(), -1)
+	pinned := regexp.MustCompile(`(?m)^\[(\d+)\] .*"uuid":"[^"]*".*"cores":"([^"]*)"`).FindAllStringSubmatch(
+		l.seen.String(), -1)
 	cores := map[string]string{} // by rank
 	for _, m := range pinned {
 		cores[m[1]] = m[2]

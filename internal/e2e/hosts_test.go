@@ -27,7 +27,8 @@ func (c *cluster) begin(dir string, args ...string) *live {
 	return l
 }
 
-// Eight ranks on three hosts give what one rank gives, and each pair of neighbours goes the shortest way that it can prove.
+// Eight ranks on three hosts give what one rank gives, and each pair of neighbours goes the shortest way that it can
+// prove.
 func TestThreeHostsGiveTheAnswerOfOne(t *testing.T) {
 	c := newCluster(t, 3)
 	problem := set("grid.nx=200", "grid.ny=300", "solver.max_iterations=200")
@@ -53,7 +54,8 @@ func TestThreeHostsGiveTheAnswerOfOne(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := (answer{r.FieldSHA256, string(history), r.Sweeps, r.StopReason}); got != want {
-			t.Errorf("%v: field %s after %d sweeps, want %s after %d, with the same norms", place.args, got.sha, got.sweeps, want.sha, want.sweeps)
+			t.Errorf("%v: field %s after %d sweeps, want %s after %d, with the same norms", place.args, got.sha,
+				got.sweeps, want.sha, want.sweeps)
 		}
 		for rank, on := range r.Ranks {
 			if on.Host != place.where[rank:rank+1] {
@@ -65,7 +67,8 @@ func TestThreeHostsGiveTheAnswerOfOne(t *testing.T) {
 					want = "shared memory"
 				}
 				if link.Transport != want {
-					t.Errorf("%v: rank %d, %s: %s to rank %d (%s), want %s", place.args, rank, side, link.Transport, link.Neighbour, link.Why, want)
+					t.Errorf("%v: rank %d, %s: %s to rank %d (%s), want %s", place.args, rank, side, link.Transport,
+						link.Neighbour, link.Why, want)
 				}
 			}
 		}
@@ -130,7 +133,8 @@ func (c *cluster) hidesSecrets() {
 	}
 	m := regexp.MustCompile(`JACOBI_NATS_URL=tls://jacobi:([^@]{20,})@10\.77\.0\.1:\d+`).FindSubmatch(env)
 	if m == nil {
-		c.t.Fatal("a rank on another host has no password for the server, or another address than that of the launcher's host")
+		c.t.Fatal("a rank on another host has no password for the server, or another address than that of the " +
+			"launcher's host")
 	}
 	for _, pid := range c.all() {
 		line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
@@ -164,7 +168,8 @@ func TestPulledCableEndsTheRun(t *testing.T) {
 func TestPulledCableIsSurvivedWithCheckpoints(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3)
-	problem := set("grid.nx=130", "grid.ny=270", "solver.tolerance=0", "solver.max_iterations=4000", "output.field=", "output.picture=")
+	problem := set("grid.nx=130", "grid.ny=270", "solver.tolerance=0", "solver.max_iterations=4000", "output.field=",
+		"output.picture=")
 	want, _ := solve(t, append(problem, "-np", "1")...)
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "checkpoints"), 0o777); err != nil {
@@ -178,7 +183,8 @@ func TestPulledCableIsSurvivedWithCheckpoints(t *testing.T) {
 	awaitName(t, filepath.Join(dir, "checkpoints"), isCheckpoint, l)
 	c.sh("ip", "-n", c.ns("net"), "link", "set", "dev", "c", "down")
 	code, output := l.end()
-	if code != 0 || !regexp.MustCompile(`rank 2 on c was lost with its host: (?s:.*)restart 1 of 1: on after sweep \d+, from checkpoints\n`).MatchString(output) {
+	if code != 0 || !regexp.MustCompile(`rank 2 on c was lost with its host: (?s:.*)restart 1 of 1: on after sweep `+
+		`\d+, from checkpoints\n`).MatchString(output) {
 		t.Fatalf("exit code %d, want 0 and a restart without c\n%s", code, output)
 	}
 	r := readReport(t, filepath.Join(dir, "out"))
@@ -192,11 +198,13 @@ func TestPulledCableIsSurvivedWithCheckpoints(t *testing.T) {
 	c.leavesNothing(30 * time.Second)
 }
 
-// A host that cannot start ranks is a clear error in bounded time, before any rank starts, and several are named at once.
+// A host that cannot start ranks is a clear error in bounded time, before any rank starts, and several are named at
+// once.
 func TestHostsThatDoNotWillAreNamed(t *testing.T) {
 	c := newCluster(t, 3)
 	other := t.TempDir() // programs of another version
-	build := exec.Command("go", "build", "-ldflags", "-X jacobi/internal/version.stamp=other", "-o", other+"/", "jacobi/cmd/launcher")
+	build := exec.Command("go", "build", "-ldflags", "-X jacobi/internal/version.stamp=other", "-o", other+"/",
+		"jacobi/cmd/launcher")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -214,21 +222,37 @@ func TestHostsThatDoNotWillAreNamed(t *testing.T) {
 		args []string
 		want []string // patterns
 	}{
-		{"too few slots", append(user, "--host", "a:1,b:1", "-np", "3"), []string{`launcher: -np 3 ranks need as many slots, and there are 2: a 1, b 1\n`}},
-		{"unknown", append(user, "--host", "a,nowhere", "-np", "2"), []string{`host nowhere: ssh: Could not resolve hostname nowhere: `}},
-		{"refused", append(stranger, "--host", "a,b,c", "-np", "3"), []string{`host b: .*: Permission denied \(publickey`, `host c: .*: Permission denied`}},
-		{"no server", append(user, "--host", "b,10.77.0.99", "-np", "2"), []string{`host 10\.77\.0\.99: ssh: connect to host 10\.77\.0\.99 port 22: `}},
-		{"no sshd", append([]string{"--ssh", user[1] + " -p 2222"}, "--host", "b", "-np", "1"), []string{`host b: ssh: connect to host b port 2222: Connection refused`}},
-		{"no ssh", []string{"--ssh", "no-such-ssh", "--host", "b", "-np", "1"}, []string{`host b: exec: "no-such-ssh": executable file not found in \$PATH; --ssh says how to start it`}},
-		{"no launcher", append(user, "--host", "a,b", "-np", "2", "--remote-bin", "/no where"), []string{`host b: /no where/launcher cannot be started there \(.*(No such file or directory|not found)\); --remote-bin names`}},
-		{"no rank", append(user, "--host", "a,b", "-np", "2", "--remote-bin", lonely), []string{`start rank 1 on b: find jacobi-rank: neither beside the launcher in ` + lonely + ` nor on PATH`}},
-		{"other version", append(user, "--host", "a,b", "-np", "2", "--remote-bin", other), []string{`host b: ` + other + `/launcher is of version other there, and of version .* here`}},
-		{"other version, doctor", append([]string{"doctor", "--json", "--host", "a,b", "-np", "2", "--remote-bin", other}, user...),
+		{"too few slots", append(user, "--host", "a:1,b:1", "-np", "3"),
+			[]string{`launcher: -np 3 ranks need as many slots, and there are 2: a 1, b 1\n`}},
+		{"unknown", append(user, "--host", "a,nowhere", "-np", "2"),
+			[]string{`host nowhere: ssh: Could not resolve hostname nowhere: `}},
+		{"refused", append(stranger, "--host", "a,b,c", "-np", "3"),
+			[]string{`host b: .*: Permission denied \(publickey`, `host c: .*: Permission denied`}},
+		{"no server", append(user, "--host", "b,10.77.0.99", "-np", "2"),
+			[]string{`host 10\.77\.0\.99: ssh: connect to host 10\.77\.0\.99 port 22: `}},
+		{"no sshd", append([]string{"--ssh", user[1] + " -p 2222"}, "--host", "b", "-np", "1"),
+			[]string{`host b: ssh: connect to host b port 2222: Connection refused`}},
+		{"no ssh", []string{"--ssh", "no-such-ssh", "--host", "b", "-np", "1"},
+			[]string{`host b: exec: "no-such-ssh": executable file not found in \$PATH; --ssh says how to start it`}},
+		{"no launcher", append(user, "--host", "a,b", "-np", "2", "--remote-bin", "/no where"),
+			[]string{`host b: /no where/launcher cannot be started there \(.*(No such file or directory|not ` +
+				`found)\); --remote-bin names`}},
+		{"no rank", append(user, "--host", "a,b", "-np", "2", "--remote-bin", lonely),
+			[]string{`start rank 1 on b: find jacobi-rank: neither beside the launcher in ` + lonely + ` nor on PATH`}},
+		{"other version", append(user, "--host", "a,b", "-np", "2", "--remote-bin", other),
+			[]string{`host b: ` + other + `/launcher is of version other there, and of version .* here`}},
+		{"other version, doctor", append([]string{"doctor", "--json", "--host", "a,b", "-np", "2", "--remote-bin",
+			other}, user...),
 			[]string{`"what": "host b: ` + other + `/launcher is of version other there, and of version .* here"`}},
-		{"one machine twice", append(user, "--host", "b,10.77.0.2", "-np", "2"), []string{`hosts b and 10\.77\.0\.2 are one machine: give it one name`}},
-		{"this machine twice", append(user, "--host", "a,localhost", "-np", "2"), []string{`hosts a and localhost are one machine`}},
-		{"no memory there", append(user, "--host", "b", "-np", "1", "--set", "grid.nx=300000", "--set", "grid.ny=300000", "--set", "output.field="), []string{`start rank 0 on b: grid\.nx 300000, grid\.ny 300000: memory: `}},
-		{"no GPU there", append(user, "--host", "b", "-np", "1", "--set", "device.backend=cuda"), []string{`start rank 0 on b: device.backend "cuda": `}},
+		{"one machine twice", append(user, "--host", "b,10.77.0.2", "-np", "2"),
+			[]string{`hosts b and 10\.77\.0\.2 are one machine: give it one name`}},
+		{"this machine twice", append(user, "--host", "a,localhost", "-np", "2"),
+			[]string{`hosts a and localhost are one machine`}},
+		{"no memory there", append(user, "--host", "b", "-np", "1", "--set", "grid.nx=300000", "--set",
+			"grid.ny=300000", "--set", "output.field="),
+			[]string{`start rank 0 on b: grid\.nx 300000, grid\.ny 300000: memory: `}},
+		{"no GPU there", append(user, "--host", "b", "-np", "1", "--set", "device.backend=cuda"),
+			[]string{`start rank 0 on b: device.backend "cuda": `}},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			out := c.run(t.TempDir(), append(set("grid.nx=64", "grid.ny=80"), x.args...)...)

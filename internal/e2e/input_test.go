@@ -34,21 +34,25 @@ func TestBadInputIsRefused(t *testing.T) {
 		want string
 	}{
 		{[]string{"-np", "0"}, "-np 0: at least 1 is wanted"},
-		{[]string{"-np", "100000"}, "run.ranks 100000: grid.ny 16384 allows at most 2048 (stripes are whole groups of 8 rows)"},
+		{[]string{"-np", "100000"}, "run.ranks 100000: grid.ny 16384 allows at most 2048 (stripes are whole groups " +
+			"of 8 rows)"},
 		{set("grid.nx=2"), "grid.nx 2: 3 to 2147483647 are allowed"},
 		{set("grid.ny=abc"), `grid.ny "abc" (--set): an integer is wanted`},
 		{set("grid.nxx=5"), "unknown key grid.nxx (--set): did you mean grid.nx?"},
 		{set("solver.tolerance=-1"), "solver.tolerance -1: a finite number of at least 0 is wanted"},
 		{set("solver.tolerance=nan"), "solver.tolerance NaN: a finite number of at least 0 is wanted"},
 		{set("problem.left=sin(x"), `problem.left "sin(x": column 5: unexpected token EOF`},
-		{set("problem.left=1/(y-y)"), `problem.left "1/(y-y)" at row 0, column 0 (x = 0, y = 0): +Inf; finite values are wanted`},
+		{set("problem.left=1/(y-y)"), `problem.left "1/(y-y)" at row 0, column 0 (x = 0, y = 0): +Inf; finite values ` +
+			`are wanted`},
 		{set("problem.initial=nope.npy"), `problem.initial "nope.npy": no such file or directory`},
 		{set("output.dir=" + readOnly), `output.dir "` + readOnly + `"`},
 		{set("output.picture=a.gif"), `output.picture "a.gif": the name has to end in .png, .jpg or .jpeg`},
 		{set("output.field=a.txt"), `output.field "a.txt": the name has to end in .npy`},
-		{set("nats.url=nats://127.0.0.1:1"), "nats.url: connect to the NATS server at nats://127.0.0.1:1: connection refused"},
+		{set("nats.url=nats://127.0.0.1:1"), "nats.url: connect to the NATS server at nats://127.0.0.1:1: connection " +
+			"refused"},
 		{set("device.backend=cuda"), `device.backend "cuda"`},
-		{set("device.select=hottest"), `device.select "hottest": allowed are round-robin, least-utilized, most-free-memory, coolest and least-power`},
+		{set("device.select=hottest"), `device.select "hottest": allowed are round-robin, least-utilized, ` +
+			`most-free-memory, coolest and least-power`},
 		{set("device.backend=gpu"), `device.backend "gpu": allowed are auto, cpu and cuda`},
 		{set("halo.transport=ucx"), `halo.transport "ucx": allowed are auto, nats and p2p`},
 		{set("grid.dtype=float16"), "grid.dtype"},
@@ -95,7 +99,8 @@ func TestBadInputIsRefused(t *testing.T) {
 // A dry run says what would run, starts nothing, and prints a configuration that can be used again.
 func TestDryRun(t *testing.T) {
 	dir := t.TempDir()
-	args := append(set("grid.nx=100", "grid.ny=100", "halo.depth=4", "nats.url=nats://user:hunter2@127.0.0.1:4222"), "-np", "3", "--dry-run")
+	args := append(set("grid.nx=100", "grid.ny=100", "halo.depth=4", "nats.url=nats://user:hunter2@127.0.0.1:4222"),
+		"-np", "3", "--dry-run")
 	out := run(t, dir, "launcher", args...)
 	if out.code != 0 {
 		t.Fatalf("exit code %d\n%s", out.code, out.stderr)
@@ -118,7 +123,8 @@ func TestRankAloneRefusesHalfAnIdentity(t *testing.T) {
 	cmd := command(t.Context(), t.TempDir(), "jacobi-rank", set("grid.nx=8", "grid.ny=8")...)
 	cmd.Env = append(cmd.Env, "JACOBI_RANK=0")
 	out, err := cmd.CombinedOutput()
-	const want = "JACOBI_RANK is set but JACOBI_SIZE, JACOBI_LOCAL_RANK, JACOBI_LOCAL_SIZE, JACOBI_RUN_ID is not: all are needed, or none"
+	const want = "JACOBI_RANK is set but JACOBI_SIZE, JACOBI_LOCAL_RANK, JACOBI_LOCAL_SIZE, JACOBI_RUN_ID is not: " +
+		"all are needed, or none"
 	if err == nil || !strings.Contains(string(out), want) {
 		t.Errorf("%v, %s; want %s", err, out, want)
 	}

@@ -45,8 +45,10 @@ func TestServerOfTheUser(t *testing.T) {
 func TestWrongPasswordIsRefusedAndNotShown(t *testing.T) {
 	u := startServer(t)
 	u.User = url.UserPassword(u.User.Username(), "hunter2")
-	out := run(t, t.TempDir(), "launcher", append(set("grid.nx=64", "grid.ny=80", "nats.url="+u.String()), "-np", "2")...)
-	if out.code != 1 || !strings.Contains(out.stderr, "nats.url: ") || !regexp.MustCompile(`(?i)credentials|authorization`).MatchString(out.stderr) {
+	out := run(t, t.TempDir(), "launcher", append(set("grid.nx=64", "grid.ny=80", "nats.url="+u.String()), "-np",
+		"2")...)
+	if out.code != 1 || !strings.Contains(out.stderr, "nats.url: ") ||
+		!regexp.MustCompile(`(?i)credentials|authorization`).MatchString(out.stderr) {
 		t.Errorf("exit code %d\n%s", out.code, out.stderr)
 	}
 	if strings.Contains(out.stdout+out.stderr, "hunter2") {
@@ -55,7 +57,8 @@ func TestWrongPasswordIsRefusedAndNotShown(t *testing.T) {
 }
 
 // startRanks starts ranks by hand, as a scheduler would, and returns their exit codes and outputs.
-func startRanks(t *testing.T, u *url.URL, size int, ranks []int, args func(i int) []string) (codes []int, outputs []string) {
+func startRanks(t *testing.T, u *url.URL, size int, ranks []int, args func(i int) []string) (codes []int,
+	outputs []string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
@@ -64,8 +67,10 @@ func startRanks(t *testing.T, u *url.URL, size int, ranks []int, args func(i int
 	texts := make([]bytes.Buffer, len(ranks))
 	for i, rank := range ranks {
 		cmds[i] = command(ctx, dir, "jacobi-rank", args(i)...)
-		cmds[i].Env = append(cmds[i].Env, fmt.Sprintf("JACOBI_RANK=%d", rank), fmt.Sprintf("JACOBI_SIZE=%d", size), fmt.Sprintf("JACOBI_LOCAL_RANK=%d", rank),
-			fmt.Sprintf("JACOBI_LOCAL_SIZE=%d", size), "JACOBI_RUN_ID="+strings.ReplaceAll(t.Name(), "/", "-"), "JACOBI_NATS_URL="+u.String())
+		cmds[i].Env = append(cmds[i].Env, fmt.Sprintf("JACOBI_RANK=%d", rank), fmt.Sprintf("JACOBI_SIZE=%d", size),
+			fmt.Sprintf("JACOBI_LOCAL_RANK=%d", rank),
+			fmt.Sprintf("JACOBI_LOCAL_SIZE=%d", size), "JACOBI_RUN_ID="+strings.ReplaceAll(t.Name(), "/", "-"),
+			"JACOBI_NATS_URL="+u.String())
 		cmds[i].Stdout, cmds[i].Stderr = &texts[i], &texts[i]
 		if err := cmds[i].Start(); err != nil {
 			t.Fatal(err)
@@ -79,7 +84,8 @@ func startRanks(t *testing.T, u *url.URL, size int, ranks []int, args func(i int
 	return codes, outputs
 }
 
-// A missing, a doubled and a foreign rank, and another configuration, end every rank with a clear error in bounded time.
+// A missing, a doubled and a foreign rank, and another configuration, end every rank with a clear error in bounded
+// time.
 func TestRanksThatDoNotFit(t *testing.T) {
 	base := set("grid.nx=64", "grid.ny=80", "solver.max_iterations=30", "halo.timeout=3s")
 	for _, c := range []struct {
@@ -92,7 +98,10 @@ func TestRanksThatDoNotFit(t *testing.T) {
 		{"missing", 3, []int{0, 2}, nil, `rank 1 of 3 did not join within 3s`},
 		{"no rank 0", 3, []int{1, 2}, nil, `rank 0`},
 		{"doubled", 3, []int{0, 1, 1}, nil, `rank 1`},
-		{"other configuration", 2, []int{0, 1}, func(i int) []string { return set(fmt.Sprintf("solver.max_iterations=%d", 30+i)) }, `configuration`},
+		{"other configuration", 2, []int{0, 1}, func(
+			i int) []string {
+			return set(fmt.Sprintf("solver.max_iterations=%d", 30+i))
+		}, `configuration`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -107,7 +116,8 @@ func TestRanksThatDoNotFit(t *testing.T) {
 			})
 			for i, code := range codes {
 				if code == 0 || !regexp.MustCompile(c.want).MatchString(outputs[i]) {
-					t.Errorf("rank %d: exit code %d, want a failure that matches %q:\n%s", c.ranks[i], code, c.want, outputs[i])
+					t.Errorf("rank %d: exit code %d, want a failure that matches %q:\n%s", c.ranks[i], code, c.want,
+						outputs[i])
 				}
 			}
 			if took := time.Since(start); took > 15*time.Second {

@@ -38,8 +38,8 @@ type job struct {
 	}
 }
 
-// The ranks of the manifest, as processes with its arguments, variables and run file, give the answer of one rank. Paths and the
-// server are those of this machine.
+// The ranks of the manifest, as processes with its arguments, variables and run file, give the answer of one rank.
+// Paths and the server are those of this machine.
 func TestKubernetesJobAsProcesses(t *testing.T) {
 	f, err := os.Open("../../docker/kubernetes.yaml")
 	if err != nil {
@@ -55,19 +55,22 @@ func TestKubernetesJobAsProcesses(t *testing.T) {
 		byKind[j.Kind] = j
 	}
 	spec := byKind["Job"].Spec
-	if spec.CompletionMode != "Indexed" || spec.Completions != 4 || spec.Parallelism != 4 || len(spec.Template.Spec.Containers) != 1 {
+	if spec.CompletionMode != "Indexed" || spec.Completions != 4 || spec.Parallelism != 4 ||
+		len(spec.Template.Spec.Containers) != 1 {
 		t.Fatalf("Job %+v", spec)
 	}
 	container := spec.Template.Spec.Containers[0]
 	u := startServer(t)
 	password, _ := u.User.Password()
 	dir := t.TempDir()
-	for name, text := range map[string]string{"run.yaml": byKind["ConfigMap"].Data["run.yaml"], "nats_password": password, "run_secret": "a secret of the namespace"} {
+	for name, text := range map[string]string{"run.yaml": byKind["ConfigMap"].Data["run.yaml"],
+		"nats_password": password, "run_secret": "a secret of the namespace"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	here := strings.NewReplacer("/etc/jacobi/", dir+"/", "/run/secrets/", dir+"/", "nats://jacobi-nats:4222", "nats://"+u.Host, "/data/out", dir+"/out")
+	here := strings.NewReplacer("/etc/jacobi/", dir+"/", "/run/secrets/", dir+"/", "nats://jacobi-nats:4222",
+		"nats://"+u.Host, "/data/out", dir+"/out")
 	small := set("grid.nx=64", "grid.ny=96", "solver.max_iterations=30", "output.dir="+dir+"/out")
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()

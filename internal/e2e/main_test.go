@@ -39,9 +39,11 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// makeBuild builds the programs as users do, but for paths of their own in them, so that what the tests have compiled is used again.
+// makeBuild builds the programs as users do, but for paths of their own in them, so that what the tests have compiled
+// is used again.
 func makeBuild(dir string, variables ...string) error {
-	out, err := exec.Command("make", append([]string{"-C", "../..", "build", "BIN=" + dir, "TRIM="}, variables...)...).CombinedOutput()
+	out, err := exec.Command("make", append([]string{"-C", "../..", "build", "BIN=" + dir, "TRIM="},
+		variables...)...).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("build the programs: %w\n%s", err, out)
 	}
@@ -58,8 +60,8 @@ type outcome struct {
 // limit bounds every command of the tests; none should come near it.
 const limit = 2 * time.Minute
 
-// command prepares a program in dir, in an environment whose only JACOBI_ variable makes the CPU sweep unless a flag says
-// otherwise, so that the tests are the same with and without a GPU.
+// command prepares a program in dir, in an environment whose only JACOBI_ variable makes the CPU sweep unless a flag
+// says otherwise, so that the tests are the same with and without a GPU.
 func command(ctx context.Context, dir, program string, args ...string) *exec.Cmd {
 	if !filepath.IsAbs(program) {
 		program = filepath.Join(bin, program)

@@ -22,8 +22,11 @@ func TestRanksShareGPUsUnderMPS(t *testing.T) {
 		calls  string
 		says   string
 	}{
-		{mpstest.Running, []string{"-np", "9"}, "daemon, GPUs all\nget_server_list\nquit\n", "launcher: 9 " + said + "\n"},
-		{"exit 1", []string{"-np", "5"}, "daemon, GPUs all\n", "ranks take turns on the GPUs, without NVIDIA's multi-process service: nvidia-cuda-mps-control ended: no daemon\n"},
+		{mpstest.Running, []string{"-np", "9"}, "daemon, GPUs all\nget_server_list\nquit\n",
+			"launcher: 9 " + said + "\n"},
+		{"exit 1", []string{"-np", "5"}, "daemon, GPUs all\n",
+			"ranks take turns on the GPUs, without NVIDIA's multi-process service: nvidia-cuda-mps-control ended: no " +
+				"daemon\n"},
 		{mpstest.Running, []string{"-np", "9", "--set", "device.mps=off"}, "", "9 ranks share 4 GPUs on"},
 		{mpstest.Running, []string{"-np", "4"}, "", ""},
 	} {

@@ -29,7 +29,8 @@ type agentProcess struct {
 func startAgent(t *testing.T, dir string, u *url.URL, args ...string) *agentProcess {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	a := &agentProcess{cmd: command(ctx, dir, "launcher", append([]string{"node"}, args...)...), lines: make(chan string, 1000)}
+	a := &agentProcess{cmd: command(ctx, dir, "launcher", append([]string{"node"}, args...)...),
+		lines: make(chan string, 1000)}
 	a.cmd.Env = append(a.cmd.Env, "JACOBI_NATS_URL="+u.String())
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -103,7 +104,8 @@ func TestNodesGiveTheSameAnswer(t *testing.T) {
 		t.Errorf("answer %+v\nwant %+v", got, want)
 	}
 	list := run(t, dir, "launcher", "nodes", "--here", "--set", "nats.url="+u.String())
-	if got := regexp.MustCompile(`(?m)^\S+ +\d+ +2 +2 +--slots `).FindAllString(list.stdout, -1); list.code != 0 || len(got) != 3 {
+	if got := regexp.MustCompile(`(?m)^\S+ +\d+ +2 +2 +--slots `).FindAllString(list.stdout, -1); list.code != 0 ||
+		len(got) != 3 {
 		t.Errorf("launcher nodes: exit code %d\n%s%s", list.code, list.stdout, list.stderr)
 	}
 }
@@ -129,7 +131,8 @@ func services(t *testing.T, u *url.URL, pids []int) {
 			t.Fatal(err)
 		}
 		var info micro.Info
-		if err := json.Unmarshal(m.Data, &info); err != nil || info.Name != "jacobi-node" || info.Metadata["slots"] != "2" {
+		if err := json.Unmarshal(m.Data, &info); err != nil || info.Name != "jacobi-node" ||
+			info.Metadata["slots"] != "2" {
 			t.Errorf("service %+v, %v", info, err)
 		}
 	}
@@ -164,7 +167,8 @@ func TestTooFewSlots(t *testing.T) {
 		t.Errorf("exit code %d\n%s", out.code, out.stderr)
 	}
 	<-started
-	if out := run(t, dir, "launcher", append(base, "--nodes")...); out.code != 1 || !strings.Contains(out.stderr, `nats.url "": the server where the agents are is wanted`) {
+	if out := run(t, dir, "launcher", append(base, "--nodes")...); out.code != 1 ||
+		!strings.Contains(out.stderr, `nats.url "": the server where the agents are is wanted`) {
 		t.Errorf("no server: exit code %d\n%s", out.code, out.stderr)
 	}
 }
@@ -244,7 +248,8 @@ func TestAgentThatEndsEndsTheRun(t *testing.T) {
 		signal syscall.Signal
 		want   string
 	}{
-		{syscall.SIGTERM, `rank [01] on \S+ (was lost with its host: its agent says: the agent on \S+ ends: terminated)`},
+		{syscall.SIGTERM,
+			`rank [01] on \S+ (was lost with its host: its agent says: the agent on \S+ ends: terminated)`},
 		{syscall.SIGKILL, `rank [01] on \S+ (was lost with its host: nothing was heard of it for 12s|failed: .*)`},
 	} {
 		t.Run(c.signal.String(), func(t *testing.T) {

@@ -20,8 +20,8 @@ type mischief struct {
 	most                     time.Duration // of a delay
 }
 
-// proxy stands between the ranks and their NATS server. It knows as much of the protocol as it takes to lose, double, delay and
-// reorder whole messages from the ranks.
+// proxy stands between the ranks and their NATS server. It knows as much of the protocol as it takes to lose, double,
+// delay and reorder whole messages from the ranks.
 type proxy struct {
 	t        *testing.T
 	listener net.Listener
@@ -42,7 +42,8 @@ func newProxy(t *testing.T, server string, seed uint64, m mischief) *proxy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &proxy{t: t, listener: l, server: server, mischief: m, rand: rand.New(rand.NewPCG(seed, 2)), conns: map[string]net.Conn{}}
+	p := &proxy{t: t, listener: l, server: server, mischief: m, rand: rand.New(rand.NewPCG(seed, 2)),
+		conns: map[string]net.Conn{}}
 	p.wait.Go(p.accept)
 	t.Cleanup(func() {
 		l.Close()
@@ -130,9 +131,11 @@ func (p *proxy) forward(server io.Writer, client *bufio.Reader, key string) erro
 	}
 }
 
-// judge says how often a message goes out, and whether it goes after the next one. It waits where the message is delayed.
+// judge says how often a message goes out, and whether it goes after the next one. It waits where the message is
+// delayed.
 func (p *proxy) judge(subject string) (times int, later bool) {
-	if !strings.Contains(subject, ".halo.") && !strings.Contains(subject, ".x.sum.") && !strings.Contains(subject, ".post.") {
+	if !strings.Contains(subject, ".halo.") && !strings.Contains(subject, ".x.sum.") &&
+		!strings.Contains(subject, ".post.") {
 		return 1, false
 	}
 	p.mu.Lock()

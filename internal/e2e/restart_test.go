@@ -56,9 +56,11 @@ func awaitName(t *testing.T, dir string, do func(name string) bool, l *live) {
 func isCheckpoint(name string) bool { return strings.HasPrefix(name, "sweep-") }
 
 // lasting is a run of a few seconds with eight ranks.
-var lasting = []string{"grid.nx=130", "grid.ny=270", "solver.tolerance=0", "solver.max_iterations=8000", "output.field=", "output.picture="}
+var lasting = []string{"grid.nx=130", "grid.ny=270", "solver.tolerance=0", "solver.max_iterations=8000",
+	"output.field=", "output.picture="}
 
-// With --max-restarts a run outlives its killed rank: right bits, and at most the sweeps since the checkpoint done again.
+// With --max-restarts a run outlives its killed rank: right bits, and at most the sweeps since the checkpoint done
+// again.
 func TestKilledRankIsRestarted(t *testing.T) {
 	want, _ := solve(t, append(set(lasting...), "-np", "1")...)
 	for transport, np := range map[string]int{"p2p": 8, "nats": 3} { // over NATS eight of them take long on few cores
@@ -68,7 +70,8 @@ func TestKilledRankIsRestarted(t *testing.T) {
 			if err := os.Mkdir(checkpoints, 0o777); err != nil {
 				t.Fatal(err)
 			}
-			l := startLive(t, dir, append(set(append(lasting, "checkpoint.every=200", "checkpoint.dir=checkpoints", "halo.transport="+transport)...),
+			l := startLive(t, dir, append(set(append(lasting, "checkpoint.every=200", "checkpoint.dir=checkpoints",
+				"halo.transport="+transport)...),
 				"-np", strconv.Itoa(np), "--max-restarts", "1")...)
 			awaitName(t, checkpoints, isCheckpoint, l)
 			pids := l.allRanks(np)
@@ -76,7 +79,8 @@ func TestKilledRankIsRestarted(t *testing.T) {
 				t.Fatal(err)
 			}
 			code, output := l.end()
-			m := regexp.MustCompile(`launcher: rank \d on \S+ was killed by SIGKILL .*\nlauncher: restart 1 of 1: on after sweep (\d+), from checkpoints\n`).FindStringSubmatch(output)
+			m := regexp.MustCompile(`launcher: rank \d on \S+ was killed by SIGKILL .*\nlauncher: restart 1 of 1: on ` +
+				`after sweep (\d+), from checkpoints\n`).FindStringSubmatch(output)
 			if code != 0 || m == nil {
 				t.Fatalf("exit code %d\n%s\nwant 0 and a restart", code, output)
 			}
@@ -87,8 +91,10 @@ func TestKilledRankIsRestarted(t *testing.T) {
 				t.Fatal(err)
 			}
 			sweep, _ := strconv.Atoi(m[1]) // digits
-			if got := (answer{r.FieldSHA256, string(history), r.Sweeps, r.StopReason}); got != want || r.ResumedAfter != sweep+1 {
-				t.Errorf("field %s, want %s; histories equal: %v; resumed after %d sweeps, want %d", got.sha, want.sha, got.history == want.history, r.ResumedAfter, sweep+1)
+			if got := (answer{r.FieldSHA256, string(history), r.Sweeps, r.StopReason}); got != want ||
+				r.ResumedAfter != sweep+1 {
+				t.Errorf("field %s, want %s; histories equal: %v; resumed after %d sweeps, want %d", got.sha, want.sha,
+					got.history == want.history, r.ResumedAfter, sweep+1)
 			}
 		})
 	}
@@ -110,7 +116,8 @@ func TestRestartsAreCounted(t *testing.T) {
 		l.waitFor(fmt.Sprintf(`launcher: restart %d of 2: from the start, there is no checkpoint yet`, i+1))
 	}
 	kill()
-	if code, output := l.end(); code != 1 || !regexp.MustCompile(`launcher: rank \d on \S+ was killed by SIGKILL[^\n]*\n$`).MatchString(output) {
+	if code, output := l.end(); code != 1 || !regexp.MustCompile(
+		`launcher: rank \d on \S+ was killed by SIGKILL[^\n]*\n$`).MatchString(output) {
 		t.Errorf("exit code %d\n%s\nwant 1 and the killed rank last", code, output)
 	}
 	l.leavesNothing()
@@ -125,7 +132,8 @@ func TestLostHostIsReplaced(t *testing.T) {
 	if err := os.Mkdir(checkpoints, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	args := append(append(c.ssh("user"), set(append(lasting, "checkpoint.every=200", "checkpoint.dir=checkpoints")...)...),
+	args := append(append(c.ssh("user"), set(append(lasting, "checkpoint.every=200",
+		"checkpoint.dir=checkpoints")...)...),
 		"--host", "a:2,b:2,c:2", "--map-by", "node", "-np", "3", "--max-restarts", "1")
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
@@ -133,7 +141,8 @@ func TestLostHostIsReplaced(t *testing.T) {
 	awaitName(t, checkpoints, isCheckpoint, l)
 	c.sh("ip", "-n", c.ns("net"), "link", "set", "dev", "c", "down")
 	code, output := l.end()
-	if code != 0 || !regexp.MustCompile(`launcher: restart 1 of 1: on after sweep \d+, from checkpoints\nlauncher: 3 ranks on a, b: `).MatchString(output) {
+	if code != 0 || !regexp.MustCompile(`launcher: restart 1 of 1: on after sweep \d+, from checkpoints\nlauncher: 3 `+
+		`ranks on a, b: `).MatchString(output) {
 		t.Fatalf("exit code %d\n%s\nwant 0 and a restart on a and b", code, output)
 	}
 	r := readReport(t, filepath.Join(dir, "out"))
@@ -142,7 +151,8 @@ func TestLostHostIsReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := (answer{r.FieldSHA256, string(history), r.Sweeps, r.StopReason}); got != want || r.ResumedAfter == 0 {
-		t.Errorf("field %s, want %s; histories equal: %v; resumed after %d sweeps", got.sha, want.sha, got.history == want.history, r.ResumedAfter)
+		t.Errorf("field %s, want %s; histories equal: %v; resumed after %d sweeps", got.sha, want.sha,
+			got.history == want.history, r.ResumedAfter)
 	}
 	c.leavesNothing(30 * time.Second)
 }
@@ -173,7 +183,8 @@ func TestRestartFromABucket(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, output := l.end()
-	if code != 0 || !regexp.MustCompile(`launcher: restart 1 of 1: on after sweep \d+, from nats:jacobi\n`).MatchString(output) {
+	if code != 0 || !regexp.MustCompile(`launcher: restart 1 of 1: on after sweep \d+, from nats:jacobi\n`).MatchString(
+		output) {
 		t.Fatalf("exit code %d\n%s\nwant 0 and a restart", code, output)
 	}
 	if r := readReport(t, filepath.Join(dir, "out")); r.FieldSHA256 != want.sha || r.ResumedAfter == 0 {

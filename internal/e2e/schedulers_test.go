@@ -64,14 +64,15 @@ func TestMPIRunStartsRanks(t *testing.T) {
 			dir := t.TempDir()
 			ctx, cancel := context.WithTimeout(t.Context(), limit)
 			defer cancel()
-			cmd := through(t, command(ctx, dir, "jacobi-rank", scheduled...), append([]string{path, "-np", "4"}, c.args...)...)
+			cmd := through(t, command(ctx, dir, "jacobi-rank", scheduled...),
+				append([]string{path, "-np", "4"}, c.args...)...)
 			answersAs(t, want, filepath.Join(dir, "out"), finish(t, ctx, cmd), 4)
 		})
 	}
 }
 
-// srun starts ranks, in a terminal and in the batch file of docker/; a batch script without srun is a run of one rank, although
-// Slurm's variables are there.
+// srun starts ranks, in a terminal and in the batch file of docker/; a batch script without srun is a run of one rank,
+// although Slurm's variables are there.
 func TestSlurmStartsRanks(t *testing.T) {
 	t.Parallel()
 	needHosts(t)
@@ -97,7 +98,8 @@ wait $!`
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
-	out := finish(t, ctx, through(t, command(ctx, dir, "jacobi-rank", scheduled...), "unshare", "--fork", "--pid", "--kill-child", "--mount-proc", "--net", "--uts",
+	out := finish(t, ctx, through(t, command(ctx, dir, "jacobi-rank", scheduled...), "unshare", "--fork", "--pid",
+		"--kill-child", "--mount-proc", "--net", "--uts",
 		"sh", slurm, state, "sh", "-euc", fmt.Sprintf(script, batch), "sh"))
 	if out.code != 0 {
 		for _, name := range []string{"slurmctld.log", "slurmd.log"} {
@@ -128,7 +130,8 @@ func byHand(t *testing.T, dir string, env [][]string, args ...string) []outcome 
 }
 
 // wrapped is byHand with each rank's command changed by wrap.
-func wrapped(t *testing.T, dir string, env [][]string, wrap func(rank int, cmd *exec.Cmd) *exec.Cmd, args ...string) []outcome {
+func wrapped(t *testing.T, dir string, env [][]string, wrap func(rank int, cmd *exec.Cmd) *exec.Cmd,
+	args ...string) []outcome {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
@@ -182,7 +185,8 @@ func TestVariablesOfSchedulersStartRanks(t *testing.T) {
 		{"Kubernetes", "JOB_COMPLETION_INDEX=%d", set("run.ranks=3")},
 		{"Flux", "FLUX_TASK_RANK=%[1]d FLUX_JOB_SIZE=3 FLUX_TASK_LOCAL_ID=%[1]d FLUX_JOB_ID=f2", nil},
 		{"PALS", "PALS_RANKID=%[1]d PALS_LOCAL_RANKID=%[1]d PMI_SIZE=3 PALS_APID=9", nil},
-		{"Slurm", "SLURM_JOB_ID=7 SLURM_STEP_ID=0 SLURM_PROCID=%[1]d SLURM_NTASKS=3 SLURM_LOCALID=%[1]d SLURM_NODEID=0 SLURM_STEP_TASKS_PER_NODE=3", nil},
+		{"Slurm", "SLURM_JOB_ID=7 SLURM_STEP_ID=0 SLURM_PROCID=%[1]d SLURM_NTASKS=3 SLURM_LOCALID=%[1]d " +
+			"SLURM_NODEID=0 SLURM_STEP_TASKS_PER_NODE=3", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -203,7 +207,8 @@ func TestScheduledRanksMeetOnAServerOfTheUser(t *testing.T) {
 	url := "nats.url=" + startServer(t).String()
 	dir := t.TempDir()
 	for _, o := range byHand(t, dir, pmi(2), append(scheduled, set(url)...)...) {
-		const want = "nats.url: pmi does not tell the ranks of one run from those of another on the same server; set JACOBI_RUN_ID to a name of this run"
+		const want = "nats.url: pmi does not tell the ranks of one run from those of another on the same server; set " +
+			"JACOBI_RUN_ID to a name of this run"
 		if o.code != 1 || !strings.Contains(o.stderr, want) {
 			t.Errorf("exit code %d, %s; want %s", o.code, o.stderr, want)
 		}
@@ -216,8 +221,8 @@ func TestScheduledRanksMeetOnAServerOfTheUser(t *testing.T) {
 	answersAs(t, want, filepath.Join(dir, "out"), together(outs), 2)
 }
 
-// A rendezvous file that a killed run has left misleads nobody, one of a run that lives is respected, and without rank 0 the
-// others say so.
+// A rendezvous file that a killed run has left misleads nobody, one of a run that lives is respected, and without rank
+// 0 the others say so.
 func TestRendezvousFiles(t *testing.T) {
 	t.Parallel()
 	two := pmi(2)
@@ -242,7 +247,8 @@ func TestRendezvousFiles(t *testing.T) {
 		t.Errorf("mode %v of %s, want 0600", info.Mode(), file)
 	}
 	second := byHand(t, dir, rank0, scheduled...)[0]
-	if want := fmt.Sprintf("another run, whose rank 0 is process %d on ", first.Process.Pid); second.code != 1 || !strings.Contains(second.stderr, want) {
+	if want := fmt.Sprintf("another run, whose rank 0 is process %d on ", first.Process.Pid); second.code != 1 ||
+		!strings.Contains(second.stderr, want) {
 		t.Errorf("exit code %d, %s; want %s", second.code, second.stderr, want)
 	}
 	if err := first.Process.Kill(); err != nil {
@@ -254,13 +260,15 @@ func TestRendezvousFiles(t *testing.T) {
 	}
 
 	late := byHand(t, dir, rank1, append(scheduled, set("halo.timeout=2s")...)...)[0]
-	want := regexp.MustCompile(`rank 1: find the server of rank 0 within 2s: ` + file + ` names rank 0 as process \d+ on .*: connection refused; all ranks have to see`)
+	want := regexp.MustCompile(`rank 1: find the server of rank 0 within 2s: ` +
+		file + ` names rank 0 as process \d+ on .*: connection refused; all ranks have to see`)
 	if late.code != 3 || !want.MatchString(late.stderr) || late.took > 10*time.Second {
 		t.Errorf("exit code %d after %v, %s; want 3 and %v", late.code, late.took, late.stderr, want)
 	}
 	outs := byHand(t, dir, [][]string{two[1], two[0]}, scheduled...)
 	if outs[0].code != 0 || outs[1].code != 0 {
-		t.Errorf("with a file of an earlier run: exit codes %d, %d\n%s%s", outs[0].code, outs[1].code, outs[0].stderr, outs[1].stderr)
+		t.Errorf("with a file of an earlier run: exit codes %d, %d\n%s%s", outs[0].code, outs[1].code, outs[0].stderr,
+			outs[1].stderr)
 	}
 	if _, err := os.Stat(file); err == nil {
 		t.Errorf("%s was left", file)
@@ -268,7 +276,8 @@ func TestRendezvousFiles(t *testing.T) {
 
 	elsewhere := t.TempDir()
 	gone := byHand(t, dir, rank1, append(scheduled, set("halo.timeout=1s", "nats.rendezvous="+elsewhere)...)...)[0]
-	if want := "there is no file " + elsewhere + "/.jacobi-rendezvous"; gone.code != 3 || !strings.Contains(gone.stderr, want) {
+	if want := "there is no file " + elsewhere + "/.jacobi-rendezvous"; gone.code != 3 ||
+		!strings.Contains(gone.stderr, want) {
 		t.Errorf("exit code %d, %s; want %s", gone.code, gone.stderr, want)
 	}
 }
@@ -285,7 +294,8 @@ func TestScheduledRanksMeetOverHosts(t *testing.T) {
 	for rank, on := range r.Ranks {
 		for side, link := range on.Transports {
 			if on.Host != c.names[rank] || link.Transport != "nats" {
-				t.Errorf("rank %d on %s, %s: %s, want host %s and nats", rank, on.Host, side, link.Transport, c.names[rank])
+				t.Errorf("rank %d on %s, %s: %s, want host %s and nats", rank, on.Host, side, link.Transport,
+					c.names[rank])
 			}
 		}
 	}
@@ -303,7 +313,8 @@ func TestNodesAreProvenNotNamed(t *testing.T) {
 			return []string{"--uts", "sh", "-c", fmt.Sprintf(`hostname rank%d && exec "$0" "$@"`, rank)}
 		}, "shared memory"},
 		{"two PID namespaces, one name", func(int) []string {
-			return []string{"--uts", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", `hostname same && exec "$0" "$@"`}
+			return []string{"--uts", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c",
+				`hostname same && exec "$0" "$@"`}
 		}, "nats"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -16,7 +16,8 @@ import (
 // stop and abort, and floods. The run's answer does not change, and none of its rows can be read.
 func TestUninvitedClientChangesNothing(t *testing.T) {
 	u := startServer(t)
-	args := append(set("grid.nx=64", "grid.ny=80", "solver.max_iterations=200", "halo.transport=nats", "halo.depth=2"), "-np", "3")
+	args := append(set("grid.nx=64", "grid.ny=80", "solver.max_iterations=200", "halo.transport=nats", "halo.depth=2"),
+		"-np", "3")
 	want, _ := solve(t, args...)
 
 	closed := make(chan struct{})
@@ -33,7 +34,8 @@ func TestUninvitedClientChangesNothing(t *testing.T) {
 			return
 		}
 		heard++
-		if bytes.Contains(m.Data, []byte("JHLO")) || bytes.Contains(m.Data, []byte("{")) && bytes.Contains(m.Data, []byte("rank")) {
+		if bytes.Contains(m.Data, []byte("JHLO")) || bytes.Contains(m.Data, []byte("{")) &&
+			bytes.Contains(m.Data, []byte("rank")) {
 			readable++
 		}
 		if heard == 100 { // in the middle of the run, more than a link or a rank can take at once
@@ -95,7 +97,8 @@ func TestSecretsStaySecret(t *testing.T) {
 				if err := os.WriteFile(file, []byte(password+"\n"), 0o600); err != nil {
 					t.Fatal(err)
 				}
-				args = append(args, set("nats.url=nats://"+u.Host, "nats.user="+u.User.Username(), "nats.password_file="+file)...)
+				args = append(args, set("nats.url=nats://"+u.Host, "nats.user="+u.User.Username(),
+					"nats.password_file="+file)...)
 			}
 			dry := run(t, dir, "launcher", append(args, "--dry-run")...)
 			l := begin(t, dir, args...)
@@ -122,7 +125,8 @@ func TestSecretsStaySecret(t *testing.T) {
 				t.Fatal("the run has no secrets")
 			}
 			for secret := range secrets {
-				for where, text := range map[string]string{"a command line": string(lines), "the output": output, "the report": string(report), "the dry run": dry.stdout + dry.stderr} {
+				for where, text := range map[string]string{"a command line": string(lines), "the output": output,
+					"the report": string(report), "the dry run": dry.stdout + dry.stderr} {
 					if strings.Contains(text, secret) {
 						t.Errorf("%s shows %q:\n%s", where, secret, text)
 					}

@@ -1,4 +1,5 @@
-// Package examine holds what ranks tell of themselves and of their nodes when a run only tries its start, as launcher doctor has it.
+// Package examine holds what ranks tell of themselves and of their nodes when a run only tries its start, as launcher
+// doctor has it.
 package examine
 
 import (
@@ -24,8 +25,9 @@ type Rank struct {
 	Rank int  `json:"rank"`
 	Node Node `json:"node"`
 
-	Report      *output.RankReport `json:"report,omitempty"`      // nil if the rank did not come so far
-	Checkpoints *Place             `json:"checkpoints,omitempty"` // checkpoint.dir as rank 0 sees it; nil if there is none
+	Report *output.RankReport `json:"report,omitempty"` // nil if the rank did not come so far
+	// checkpoint.dir as rank 0 sees it; nil if there is none
+	Checkpoints *Place `json:"checkpoints,omitempty"`
 	// PeerAccess says, for the UUID of each GPU that this rank sees, whether its own one can reach the memory there.
 	PeerAccess map[string]bool `json:"peer_access,omitempty"`
 

@@ -46,14 +46,16 @@ func serve(t *testing.T, conn Conn) (string, func()) {
 // eager finds the place and asks again soon.
 func eager(t *testing.T, conn Conn) *Place {
 	t.Helper()
-	p, err := find(&Place{ctx: t.Context(), conn: conn, runID: run, limit: 30 * time.Second, first: 5 * time.Millisecond})
+	p, err := find(&Place{ctx: t.Context(), conn: conn, runID: run, limit: 30 * time.Second,
+		first: 5 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return p
 }
 
-// Files that two ranks write by turns, with answers lost, doubled and late, are complete, once, and nothing else is left.
+// Files that two ranks write by turns, with answers lost, doubled and late, are complete, once, and nothing else is
+// left.
 func TestFilesArriveWhole(t *testing.T) {
 	s := rostertest.Start(t, 100<<10)
 	dir, stop := serve(t, rostertest.NewFaulty(s.Dial(), 1, 0.3))
@@ -102,7 +104,8 @@ func TestFilesArriveWhole(t *testing.T) {
 	if err != nil || !bytes.Equal(got, data) {
 		t.Errorf("%d bytes arrived changed, or not all of %d: %v", len(got), len(data), err)
 	}
-	if text, err := os.ReadFile(filepath.Join(dir, "history.csv")); err != nil || string(text) != "iteration,l2_norm\n0,1\n" {
+	if text, err := os.ReadFile(filepath.Join(dir, "history.csv")); err != nil ||
+		string(text) != "iteration,l2_norm\n0,1\n" {
 		t.Errorf("history %q, %v", text, err)
 	}
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 2 {
@@ -136,7 +139,8 @@ func TestServerRefuses(t *testing.T) {
 		{request{Op: opCommit, Files: []string{".passwd.r1.x.partial"}}, `passwd is no file of this run`},
 		{request{Op: opCommit, Files: []string{foreign}}, `is not a partial file of run r1`},
 		{request{Op: opCommit, Files: []string{mine}}, `put the outputs in place: `},
-		{request{Op: opCreate, File: mine, Size: 1 << 60}, ` bytes`}, // not enough space, or too large for the file system
+		// not enough space, or too large for the file system
+		{request{Op: opCreate, File: mine, Size: 1 << 60}, ` bytes`},
 		{request{Op: "read", File: ".field.npy.r1.x.partial"}, `no such file`},
 	} {
 		if _, err := p.ask(c.r); err == nil || !strings.Contains(err.Error(), c.want) {
@@ -152,7 +156,8 @@ func TestServerRefuses(t *testing.T) {
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 0 {
 		t.Errorf("files left: %v, %v", entries, err)
 	}
-	if _, err := Find(t.Context(), s.Dial(), run, 50*time.Millisecond); err == nil || !strings.HasSuffix(err.Error(), "no answer within 50ms") {
+	if _, err := Find(t.Context(), s.Dial(), run, 50*time.Millisecond); err == nil ||
+		!strings.HasSuffix(err.Error(), "no answer within 50ms") {
 		t.Errorf("nobody serves: error %v", err)
 	}
 	ended := errors.New("the run has failed")

@@ -1,6 +1,6 @@
-// Package farfiles lets ranks write the files of a run into a directory of another machine, over NATS: into the launcher's, where the
-// nodes share no file system with it. A message holds one piece, each piece is answered, and may come again: what is in memory is a piece
-// for each rank.
+// Package farfiles lets ranks write the files of a run into a directory of another machine, over NATS: into the
+// launcher's, where the nodes share no file system with it. A message holds one piece, each piece is answered, and may
+// come again: what is in memory is a piece for each rank.
 package farfiles
 
 import (
@@ -15,7 +15,8 @@ const (
 	pieceBytes = 512 << 10
 	// headBytes is what a message has besides, at most.
 	headBytes = 2 << 10
-	// A piece is sent again after firstAsk without an answer, then after twice as long and so on up to lastAsk: a disk may be slow.
+	// A piece is sent again after firstAsk without an answer, then after twice as long and so on up to lastAsk: a disk
+	// may be slow.
 	firstAsk = 250 * time.Millisecond
 	lastAsk  = 10 * time.Second
 )

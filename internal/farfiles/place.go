@@ -27,8 +27,8 @@ type Place struct {
 	near  string // path of the directory on this machine; "" if it is not seen here
 }
 
-// Find returns the place that a run's server keeps, once it has answered. ctx ends everything that waits for the server later;
-// limit bounds each such wait.
+// Find returns the place that a run's server keeps, once it has answered. ctx ends everything that waits for the server
+// later; limit bounds each such wait.
 func Find(ctx context.Context, conn Conn, runID string, limit time.Duration) (*Place, error) {
 	return find(&Place{ctx: ctx, conn: conn, runID: runID, limit: limit, first: firstAsk})
 }

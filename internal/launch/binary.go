@@ -38,7 +38,8 @@ func findBinary(name, dir string) (string, error) {
 	}
 	path, err := exec.LookPath(name)
 	if err != nil {
-		return "", fmt.Errorf("find %s: neither beside the launcher in %s nor on PATH (%s)", name, dir, os.Getenv("PATH"))
+		return "", fmt.Errorf("find %s: neither beside the launcher in %s nor on PATH (%s)", name, dir,
+			os.Getenv("PATH"))
 	}
 	return filepath.Abs(path)
 }

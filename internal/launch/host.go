@@ -10,8 +10,8 @@ import (
 // Host is a place where ranks can be started: this machine (Local), one that is reached over ssh (SSH), one with an
 // agent. A supervisor starts the ranks of a run on one Host or several and needs nothing else to end them.
 //
-// Implement it directly, or hand NewRemote a Wire to the other side and let Serve answer there: these two keep ranks and
-// launcher from outliving each other, whatever the wire is made of.
+// Implement it directly, or hand NewRemote a Wire to the other side and let Serve answer there: these two keep ranks
+// and launcher from outliving each other, whatever the wire is made of.
 type Host interface {
 	// Start starts the ranks of spec, all or none, and returns once they run. It is called once. What becomes of
 	// them goes to sink, until each of them has had its Exit.
@@ -27,7 +27,8 @@ type Host interface {
 
 // Spec says what to start on one host. It holds secrets (in Env): it travels over the wire, never on a command line.
 type Spec struct {
-	Path  string            `json:"path,omitempty"` // of the ranks' program; empty: RankBinary where the starter finds it
+	// of the ranks' program; empty: RankBinary where the starter finds it
+	Path  string            `json:"path,omitempty"`
 	Args  []string          `json:"args,omitempty"`
 	Dir   string            `json:"dir,omitempty"` // working directory; empty: that of the starter
 	Env   []string          `json:"env"`           // VAR=value, over the environment of the starter
@@ -47,5 +48,6 @@ type Exit struct {
 	Signal syscall.Signal `json:"signal,omitempty"` // that ended the rank
 	Said   string         `json:"said,omitempty"`   // the line of its stderr that says best why
 	OOM    bool           `json:"oom,omitempty"`    // the kernel killed processes meanwhile because memory ran out
-	Lost   string         `json:"lost,omitempty"`   // why nobody knows how it ended: its host cannot be reached any more
+	// why nobody knows how it ended: its host cannot be reached any more
+	Lost string `json:"lost,omitempty"`
 }

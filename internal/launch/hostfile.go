@@ -18,7 +18,8 @@ const maxHostfile = 16 << 20
 
 // hostName is what ssh takes as a destination: a name or an address, after the name of a user or not. It never begins
 // with a dash, which ssh would read as an option.
-var hostName = regexp.MustCompile(`^([A-Za-z0-9_][A-Za-z0-9_.-]*@)?([A-Za-z0-9_][A-Za-z0-9_.-]*|[0-9A-Fa-f]*:[0-9A-Fa-f:.]*(%[A-Za-z0-9_.-]+)?)$`)
+var hostName = regexp.MustCompile(
+	`^([A-Za-z0-9_][A-Za-z0-9_.-]*@)?([A-Za-z0-9_][A-Za-z0-9_.-]*|[0-9A-Fa-f]*:[0-9A-Fa-f:.]*(%[A-Za-z0-9_.-]+)?)$`)
 
 // ParseHosts reads the values of --host: "a:4,b:4". A host without a number has one slot; one that is named again
 // has the slots of both.
@@ -85,7 +86,8 @@ func hostLine(words []string) (host string, slots int, err error) {
 		}
 	}
 	if slots > most {
-		return "", 0, fmt.Errorf("%s has slots=%d and max_slots=%d: at most as many slots as max_slots are wanted", host, slots, most)
+		return "", 0, fmt.Errorf("%s has slots=%d and max_slots=%d: at most as many slots as max_slots are wanted",
+			host, slots, most)
 	}
 	return host, slots, nil
 }

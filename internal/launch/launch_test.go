@@ -128,7 +128,8 @@ func TestVerdictPrefersTheLastWords(t *testing.T) {
 			}
 		}
 		if v.String() != c.want || held != c.held {
-			t.Errorf("%.100q: verdict %.100q, %d lines held, want %.100q, %d", c.lines, v.String(), held, c.want, c.held)
+			t.Errorf("%.100q: verdict %.100q, %d lines held, want %.100q, %d", c.lines, v.String(), held, c.want,
+				c.held)
 		}
 	}
 }

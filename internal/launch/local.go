@@ -28,8 +28,8 @@ type Local struct {
 	running map[int]int // process by rank
 }
 
-// Prepare completes a spec before its ranks start, starts what they need beside them, or refuses. done, if not nil, is called once the ranks have
-// ended or are killed.
+// Prepare completes a spec before its ranks start, starts what they need beside them, or refuses. done, if not nil, is
+// called once the ranks have ended or are killed.
 type Prepare func(ctx context.Context, spec *Spec) (done func(), err error)
 
 // Start implements Host. The goodbye of a rank that fails is left out of its lines: its Exit holds it.

@@ -45,8 +45,9 @@ func (o Outcome) Stopped() bool { return o.stopped }
 // Killed says whether ranks ended by a signal of the launcher, so that they could not write what they had.
 func (o Outcome) Killed() bool { return o.killed }
 
-// MayRestart says whether another start may end better: a rank died, hung or was cut off, or something failed once the ranks
-// swept. What fails before, fails again; and who was told to stop, or was killed by the launcher, is not started again.
+// MayRestart says whether another start may end better: a rank died, hung or was cut off, or something failed once the
+// ranks swept. What fails before, fails again; and who was told to stop, or was killed by the launcher, is not started
+// again.
 func (o Outcome) MayRestart() bool {
 	if o.Err == nil || o.signal != 0 || o.timedOut {
 		return false

@@ -52,7 +52,8 @@ func TestParseHosts(t *testing.T) {
 	}{
 		{[]string{"a:4,b:2"}, []Slots{{"a", 4}, {"b", 2}}},
 		{[]string{"a,a", "b , a:3"}, []Slots{{"a", 5}, {"b", 1}}},
-		{[]string{"me@10.0.0.1:2,fe80::1%eth0,[::1]:3,[::2]"}, []Slots{{"me@10.0.0.1", 2}, {"fe80::1%eth0", 1}, {"::1", 3}, {"::2", 1}}},
+		{[]string{"me@10.0.0.1:2,fe80::1%eth0,[::1]:3,[::2]"},
+			[]Slots{{"me@10.0.0.1", 2}, {"fe80::1%eth0", 1}, {"::1", 3}, {"::2", 1}}},
 	} {
 		if got, err := ParseHosts(c.values); err != nil || !slices.Equal(got, c.want) {
 			t.Errorf("%q: %v, %v; want %v", c.values, got, err, c.want)
@@ -91,9 +92,10 @@ func TestReadHostfile(t *testing.T) {
 		"a slots=4\nb slots=none\n": `, line 2: "slots=none": 1 to 1048576 slots are allowed`,
 		"a slots 4":                 `, line 1: "slots": 1 to 1048576 slots are allowed`,
 		"a cpus=4":                  `, line 1: "cpus=4": allowed behind a host are slots=N and max_slots=N`,
-		"a slots=4 max_slots=2":     `, line 1: a has slots=4 and max_slots=2: at most as many slots as max_slots are wanted`,
-		"--oops slots=1":            `, line 1: "--oops" is no name or address of a host`,
-		"# nothing\n":               `: no host in it; a line looks like: node1 slots=4`,
+		"a slots=4 max_slots=2": `, line 1: a has slots=4 and max_slots=2: at most as many slots as max_slots ` +
+			`are wanted`,
+		"--oops slots=1": `, line 1: "--oops" is no name or address of a host`,
+		"# nothing\n":    `: no host in it; a line looks like: node1 slots=4`,
 	} {
 		if _, err := read(text); err == nil || err.Error() != "--hostfile "+path+want {
 			t.Errorf("%q: error %v, want %s", text, err, want)
@@ -109,7 +111,8 @@ func TestReadHostfile(t *testing.T) {
 			t.Errorf("error %v, want %s", err, want)
 		}
 	}
-	if _, err := ReadHostfile("/nowhere/hosts"); err == nil || err.Error() != "--hostfile: open /nowhere/hosts: no such file or directory" {
+	if _, err := ReadHostfile("/nowhere/hosts"); err == nil ||
+		err.Error() != "--hostfile: open /nowhere/hosts: no such file or directory" {
 		t.Errorf("error %v", err)
 	}
 }

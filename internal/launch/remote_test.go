@@ -79,7 +79,8 @@ func TestRemoteRanksLiveAndEndAsLocalOnes(t *testing.T) {
 		a, b := tr.overPipes(t.Context())
 		wantOutcome(t, tr.run(t, nil), ExitOK, "")
 		lines := strings.Join(tr.lines, "\n")
-		for _, want := range []string{"JACOBI_RANK=2 JACOBI_SIZE=3 JACOBI_LOCAL_RANK=1 JACOBI_LOCAL_SIZE=2 extra", "JACOBI_RANK=1 JACOBI_SIZE=3 JACOBI_LOCAL_RANK=0 JACOBI_LOCAL_SIZE=1 extra"} {
+		for _, want := range []string{"JACOBI_RANK=2 JACOBI_SIZE=3 JACOBI_LOCAL_RANK=1 JACOBI_LOCAL_SIZE=2 extra",
+			"JACOBI_RANK=1 JACOBI_SIZE=3 JACOBI_LOCAL_RANK=0 JACOBI_LOCAL_SIZE=1 extra"} {
 			if len(tr.lines) != 3 || !strings.Contains(lines, want) {
 				t.Errorf("no %q in\n%s", want, lines)
 			}
@@ -104,7 +105,8 @@ func TestRemoteRanksLiveAndEndAsLocalOnes(t *testing.T) {
 		tr := newTrial("obeys", "obeys")
 		tr.overPipes(t.Context())
 		out := tr.run(t, func(pids map[int]int) { _ = syscall.Kill(pids[0], syscall.SIGKILL) })
-		wantOutcome(t, out, ExitFailed, "rank 0 on a was killed by SIGKILL (killed); if nobody did that, memory ran out: see dmesg (last known sweep: none)")
+		wantOutcome(t, out, ExitFailed, "rank 0 on a was killed by SIGKILL (killed); if nobody did that, memory ran "+
+			"out: see dmesg (last known sweep: none)")
 	})
 	t.Run("stop", func(t *testing.T) {
 		t.Parallel()
@@ -135,7 +137,8 @@ func TestALostHostIsAFailureAndItsRanksEnd(t *testing.T) {
 		}
 		cut(errors.New("cut"))
 	})
-	if out.Err == nil || !strings.HasSuffix(out.Err.Error(), " on b was lost with its host: the pipe broke (last known sweep: none)") || out.ExitCode() != ExitFailed {
+	if out.Err == nil || !strings.HasSuffix(out.Err.Error(),
+		" on b was lost with its host: the pipe broke (last known sweep: none)") || out.ExitCode() != ExitFailed {
 		t.Errorf("error %v, exit code %d", out.Err, out.ExitCode())
 	}
 	if err := <-lost.ended; err == nil || err.Error() != "cut" {
@@ -179,8 +182,10 @@ func TestAStartThatIsRefusedSaysWhereAndWhy(t *testing.T) {
 		prepare Prepare
 		want    string
 	}{
-		{"/nowhere/rank", nil, "start ranks 0, 1 on there: start rank 0: fork/exec /nowhere/rank: no such file or directory"},
-		{testBinary, func(context.Context, *Spec) (func(), error) { return nil, errors.New("no memory") }, "start ranks 0, 1 on there: no memory"},
+		{"/nowhere/rank", nil, "start ranks 0, 1 on there: start rank 0: fork/exec /nowhere/rank: no such file or " +
+			"directory"},
+		{testBinary, func(context.Context, *Spec) (func(), error) { return nil, errors.New("no memory") },
+			"start ranks 0, 1 on there: no memory"},
 	} {
 		p := newPipe(t.Context(), c.prepare)
 		r := NewRemote("there", p)

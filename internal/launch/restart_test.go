@@ -38,7 +38,8 @@ func TestRunTellsDeathFromFailure(t *testing.T) {
 	if !ok || !f.Died || f.Rank != 1 || !out.MayRestart() || out.LostHosts != nil {
 		t.Errorf("%+v, %+v", out, f)
 	}
-	s := &supervisor{Job: &Job{Ranks: []Placement{{Rank: 0, Host: "a"}, {Rank: 1, Host: "b"}, {Rank: 2, Host: "b"}}, Say: func(string) {}},
+	s := &supervisor{Job: &Job{Ranks: []Placement{{Rank: 0, Host: "a"}, {Rank: 1, Host: "b"}, {Rank: 2, Host: "b"}},
+		Say: func(string) {}},
 		crew: &crew{ended: make([]bool, 3)}, sent: map[syscall.Signal]bool{}}
 	for _, e := range []Exit{{Rank: 1, Lost: "silent"}, {Rank: 2, Lost: "silent"}, {Rank: 0, Code: rankConsequence}} {
 		s.ended(t.Context(), e)

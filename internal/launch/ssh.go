@@ -24,9 +24,11 @@ const (
 	leaveLimit = 5 * time.Second
 )
 
-// sshOptions let ssh fail in bounded time and without questions. Whatever else it does, the user's own configuration says.
+// sshOptions let ssh fail in bounded time and without questions. Whatever else it does, the user's own configuration
+// says.
 var sshOptions = []string{
-	"-T", "-x", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=2",
+	"-T", "-x", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o", "ServerAliveInterval=5", "-o",
+	"ServerAliveCountMax=2",
 	"-o", "ClearAllForwardings=yes", "-o", "RemoteCommand=none",
 }
 
@@ -164,7 +166,8 @@ func (w *sshWire) unreached(program string) error {
 	said := w.last
 	switch code := w.command.ProcessState.ExitCode(); {
 	case code == 127 || code == 126: // as every shell has it
-		return fmt.Errorf("%s cannot be started there (%s); --remote-bin names the folder of the programs on other hosts", program, said)
+		return fmt.Errorf("%s cannot be started there (%s); --remote-bin names the folder of the programs on other "+
+			"hosts", program, said)
 	case code == 255 && said != "":
 		return errors.New(said)
 	case said == "":

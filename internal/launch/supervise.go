@@ -151,7 +151,8 @@ func (s *supervisor) ended(ctx context.Context, e Exit) {
 		}
 		return
 	}
-	f := RankError{Rank: e.Rank, Host: s.Ranks[e.Rank].Host, Text: e.String(), Sweeps: s.sweeps, Died: e.Lost != "" || e.Signal != 0,
+	f := RankError{Rank: e.Rank, Host: s.Ranks[e.Rank].Host, Text: e.String(), Sweeps: s.sweeps,
+		Died:        e.Lost != "" || e.Signal != 0,
 		Consequence: e.Lost == "" && e.Signal == 0 && e.Code == rankConsequence}
 	s.failed(ctx, f)
 }
@@ -192,7 +193,8 @@ func (s *supervisor) event(ctx context.Context, e roster.Event) {
 		}
 	case roster.Aborted:
 		if e.Rank >= 0 && e.Rank < len(s.Ranks) {
-			s.failed(ctx, RankError{Rank: e.Rank, Host: s.Ranks[e.Rank].Host, Text: "failed: " + e.Text, Sweeps: s.sweeps,
+			s.failed(ctx, RankError{Rank: e.Rank, Host: s.Ranks[e.Rank].Host, Text: "failed: " + e.Text,
+				Sweeps:      s.sweeps,
 				Consequence: e.Consequence})
 		}
 	}

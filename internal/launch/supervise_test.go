@@ -143,11 +143,14 @@ func TestRunReportsTheFirstCause(t *testing.T) {
 		ranks []string
 		want  string
 	}{
-		{"its own words", []string{"follows", "fails:disk full", "follows"}, "rank 1 on here failed: disk full (last known sweep: none)"},
-		{"a panic", []string{"crashes:index 7", "follows"}, "rank 0 on here failed: panic: index 7 (last known sweep: none)"},
+		{"its own words", []string{"follows", "fails:disk full", "follows"},
+			"rank 1 on here failed: disk full (last known sweep: none)"},
+		{"a panic", []string{"crashes:index 7", "follows"},
+			"rank 0 on here failed: panic: index 7 (last known sweep: none)"},
 		{"an abort", []string{"aborts:double free or corruption (out)", "follows"},
 			"rank 0 on here failed: double free or corruption (out); SIGABRT: abort (last known sweep: none)"},
-		{"no words", []string{"follows", "silent"}, "rank 1 on here failed with exit code 7 and without a word (last known sweep: none)"},
+		{"no words", []string{"follows", "silent"},
+			"rank 1 on here failed with exit code 7 and without a word (last known sweep: none)"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -188,7 +191,8 @@ func TestRunLooksBehindConsequences(t *testing.T) {
 	} {
 		t.Run(c.other, func(t *testing.T) {
 			t.Parallel()
-			out := newTrial("misses", c.other).run(t, func(pids map[int]int) { _ = syscall.Kill(pids[0], syscall.SIGTERM) })
+			out := newTrial("misses", c.other).run(t,
+				func(pids map[int]int) { _ = syscall.Kill(pids[0], syscall.SIGTERM) })
 			wantOutcome(t, out, ExitFailed, c.want)
 		})
 	}
@@ -249,7 +253,8 @@ func TestRunForwardsTheFirstSignalAndKillsAtTheSecond(t *testing.T) {
 		out := tr.run(t, func(map[int]int) { tr.signals <- syscall.SIGINT })
 		wantOutcome(t, out, 130, "")
 		if !out.Stopped() || out.Killed() || out.Report == nil {
-			t.Errorf("stopped %v, killed %v, report %q; want an interrupted run with its report", out.Stopped(), out.Killed(), out.Report)
+			t.Errorf("stopped %v, killed %v, report %q; want an interrupted run with its report", out.Stopped(),
+				out.Killed(), out.Report)
 		}
 		if !slices.Equal(tr.said, []string{first}) {
 			t.Errorf("said %q", tr.said)
@@ -321,7 +326,8 @@ func TestRunNamesWhatDoesNotStart(t *testing.T) {
 	tr := newTrial("good", "good")
 	tr.job.Path = "/nowhere/jacobi-rank"
 	_, err := tr.job.Run(t.Context())
-	if !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "start rank 0: fork/exec /nowhere/jacobi-rank") {
+	if !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(),
+		"start rank 0: fork/exec /nowhere/jacobi-rank") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -1,5 +1,5 @@
-// Package mps runs NVIDIA's multi-process service, under which processes that share a GPU use it side by side. Without it the GPU turns from one to
-// the other, each alone on it for a while.
+// Package mps runs NVIDIA's multi-process service, under which processes that share a GPU use it side by side. Without
+// it the GPU turns from one to the other, each alone on it for a while.
 package mps
 
 import (
@@ -19,7 +19,8 @@ import (
 // MaxClients is the most processes that a GPU takes under the service.
 const MaxClients = 48
 
-// The program, the variables that lead to a service, and where one is without them, as NVIDIA's documentation of the service has them.
+// The program, the variables that lead to a service, and where one is without them, as NVIDIA's documentation of the
+// service has them.
 const (
 	program     = "nvidia-cuda-mps-control"
 	pipeVar     = "CUDA_MPS_PIPE_DIRECTORY"
@@ -39,14 +40,15 @@ type Service struct {
 	ended chan struct{}
 }
 
-// Start starts a service of this process's user for all GPUs, and waits until it answers. The kernel ends it with this process. env is what its clients get
-// besides this process's environment.
+// Start starts a service of this process's user for all GPUs, and waits until it answers. The kernel ends it with this
+// process. env is what its clients get besides this process's environment.
 func Start(ctx context.Context, env []string) (*Service, error) {
 	path, err := exec.LookPath(program)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNone, err)
 	}
-	if slices.ContainsFunc(append(os.Environ(), env...), func(v string) bool { return strings.HasPrefix(v, pipeVar+"=") }) {
+	if slices.ContainsFunc(append(os.Environ(), env...),
+		func(v string) bool { return strings.HasPrefix(v, pipeVar+"=") }) {
 		return nil, fmt.Errorf("%w: %s is set", ErrNone, pipeVar)
 	}
 	if _, err := os.Stat(filepath.Join(usualPlace, "control")); err == nil {
@@ -69,10 +71,14 @@ func Start(ctx context.Context, env []string) (*Service, error) {
 // Environ returns the variables that lead to the service.
 func (s *Service) Environ() []string { return []string{pipeVar + "=" + s.dir, logVar + "=" + s.dir} }
 
-// command returns a call of the program for this service. The service must see all GPUs: processes name theirs from among those that it sees.
+// command returns a call of the program for this service. The service must see all GPUs: processes name theirs from
+// among those that it sees.
 func (s *Service) command(ctx context.Context, path string, args ...string) *exec.Cmd {
 	c := exec.CommandContext(ctx, path, args...)
-	c.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "CUDA_VISIBLE_DEVICES=") }), s.Environ()...)
+	c.Env = append(slices.DeleteFunc(os.Environ(), func(
+		v string) bool {
+		return strings.HasPrefix(v, "CUDA_VISIBLE_DEVICES=")
+	}), s.Environ()...)
 	return c
 }
 

@@ -28,7 +28,8 @@ func TestService(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := strings.Join(s.Environ(), " "), "CUDA_MPS_PIPE_DIRECTORY="+s.dir+" CUDA_MPS_LOG_DIRECTORY="+s.dir; got != want {
+	if got, want := strings.Join(s.Environ(), " "),
+		"CUDA_MPS_PIPE_DIRECTORY="+s.dir+" CUDA_MPS_LOG_DIRECTORY="+s.dir; got != want {
 		t.Errorf("variables %q, want %q", got, want)
 	}
 	p, err := proctest.Watch(t, proctest.PIDIn(t, filepath.Join(s.dir, "server")))
@@ -65,7 +66,8 @@ func TestServiceThatDoesNotAnswer(t *testing.T) {
 	install(t, "exec sleep 1000")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("no patience"))
-	if _, err := Start(ctx, nil); err == nil || !strings.HasPrefix(err.Error(), "nvidia-cuda-mps-control does not answer: no patience") {
+	if _, err := Start(ctx, nil); err == nil || !strings.HasPrefix(err.Error(),
+		"nvidia-cuda-mps-control does not answer: no patience") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -77,7 +79,8 @@ func TestNoService(t *testing.T) {
 	}
 	calls := install(t, mpstest.Running)
 	const set = "no service to start: CUDA_MPS_PIPE_DIRECTORY is set"
-	if _, err := Start(t.Context(), []string{"A=b", pipeVar + "=/elsewhere"}); !errors.Is(err, ErrNone) || err.Error() != set {
+	if _, err := Start(t.Context(), []string{"A=b", pipeVar + "=/elsewhere"}); !errors.Is(err, ErrNone) ||
+		err.Error() != set {
 		t.Errorf("for clients of another service: %v", err)
 	}
 	t.Setenv(pipeVar, "/elsewhere")

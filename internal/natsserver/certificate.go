@@ -20,8 +20,8 @@ const (
 	certificateLife = 10 * 365 * 24 * time.Hour
 )
 
-// newCertificate makes a certificate for a server at the given names and addresses. It is its own authority: pemCert is what
-// clients trust, and nothing but it. The key never leaves this process.
+// newCertificate makes a certificate for a server at the given names and addresses. It is its own authority: pemCert is
+// what clients trust, and nothing but it. The key never leaves this process.
 func newCertificate(hosts []string, now time.Time) (cert tls.Certificate, pemCert []byte, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -37,8 +37,8 @@ const (
 type Options struct {
 	// RunID limits clients to the subjects of this run; "": to none, for tests.
 	RunID string
-	// Hosts are names and addresses of this machine by which ranks on others reach it. Without any the server listens on
-	// 127.0.0.1; with some, on all interfaces and with TLS, under a certificate made for this server alone.
+	// Hosts are names and addresses of this machine by which ranks on others reach it. Without any the server listens
+	// on 127.0.0.1; with some, on all interfaces and with TLS, under a certificate made for this server alone.
 	Hosts []string
 	Port  int         // 0: any that is free
 	Log   *zap.Logger // gets the server's errors
@@ -132,8 +132,8 @@ func (s *Server) Addr() string { return s.srv.Addr().String() }
 // NATS returns how ranks on this machine reach the server: a secret, not for logs or command lines.
 func (s *Server) NATS() configs.NATS { return s.At(loopback) }
 
-// At returns how ranks reach the server at some of Options.Hosts, of which they try all: a secret, not for logs or command
-// lines.
+// At returns how ranks reach the server at some of Options.Hosts, of which they try all: a secret, not for logs or
+// command lines.
 func (s *Server) At(hosts ...string) configs.NATS {
 	port := s.srv.Addr().(*net.TCPAddr).Port
 	n, scheme := configs.NATS{}, "nats"
@@ -143,7 +143,8 @@ func (s *Server) At(hosts ...string) configs.NATS {
 	}
 	urls := make([]string, len(hosts))
 	for i, host := range hosts {
-		u := url.URL{Scheme: scheme, User: url.UserPassword(user, s.password), Host: net.JoinHostPort(host, strconv.Itoa(port))}
+		u := url.URL{Scheme: scheme, User: url.UserPassword(user, s.password),
+			Host: net.JoinHostPort(host, strconv.Itoa(port))}
 		urls[i] = u.String()
 	}
 	n.URL = strings.Join(urls, ",")
@@ -214,8 +215,8 @@ func kind(text string) string {
 // Fatalf reports why the server cannot start; Start returns it as an error.
 func (l *logger) Fatalf(format string, v ...any) { _ = l.remember(fmt.Sprintf(format, v...)) }
 
-// remember keeps text as the last error, and says whether a client caused one of its kind before: whoever tries passwords
-// is reported once.
+// remember keeps text as the last error, and says whether a client caused one of its kind before: whoever tries
+// passwords is reported once.
 func (l *logger) remember(text string) (again bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

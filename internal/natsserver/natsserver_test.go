@@ -155,7 +155,8 @@ func isUnknownAuthority(err error) bool {
 func TestSubjectsOfTheRunAlone(t *testing.T) {
 	s := start(t, Options{RunID: "mine"})
 	denied := make(chan error, 10)
-	c, err := nats.Connect(s.NATS().URL, nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { denied <- err }))
+	c, err := nats.Connect(s.NATS().URL, nats.ErrorHandler(
+		func(_ *nats.Conn, _ *nats.Subscription, err error) { denied <- err }))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,9 +20,11 @@ func TestCheckDir(t *testing.T) {
 		t.Fatal(err)
 	}
 	// What root cannot do either: a directory in place of a file, and below /proc.
-	for bad, why := range map[string]string{file: "not a directory", filepath.Join(file, "x"): "not a directory", "/proc/self": ""} {
+	for bad, why := range map[string]string{file: "not a directory", filepath.Join(file, "x"): "not a directory",
+		"/proc/self": ""} {
 		err := CheckDir(bad)
-		if err == nil || !strings.HasPrefix(err.Error(), `output.dir "`+bad+`": cannot be`) || !strings.Contains(err.Error(), why) {
+		if err == nil || !strings.HasPrefix(err.Error(), `output.dir "`+bad+`": cannot be`) ||
+			!strings.Contains(err.Error(), why) {
 			t.Errorf("CheckDir(%q): %v", bad, err)
 		}
 	}
@@ -43,7 +45,8 @@ func TestCheckNames(t *testing.T) {
 	} {
 		o := good
 		o.Picture = name
-		if err := CheckNames(o); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), name) {
+		if err := CheckNames(o); err == nil || !strings.Contains(err.Error(), want) ||
+			!strings.Contains(err.Error(), name) {
 			t.Errorf("output.picture %q: %v, want %q", name, err, want)
 		}
 	}

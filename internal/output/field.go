@@ -156,7 +156,8 @@ func notShared(dir string, t Ticket, why string) error {
 		here = "this node"
 	}
 	return fmt.Errorf("output.dir %q: %w: %s has created %s with %d bytes, but on %s in %s %s; "+
-		"use a file system that all nodes share, or set output.field to an empty name", dir, ErrNotShared, t.Host, t.File, t.Size, here, abs, why)
+		"use a file system that all nodes share, or set output.field to an empty name", dir, ErrNotShared, t.Host,
+		t.File, t.Size, here, abs, why)
 }
 
 // WriteRows writes dense rows [lo, lo + len(rows)/RowBytes) of the mesh. Writers do not disturb each other.
@@ -164,7 +165,8 @@ func (w *FieldWriter) WriteRows(lo int, rows []byte) error {
 	row := w.mesh.RowBytes()
 	n := len(rows) / row
 	if len(rows)%row != 0 || lo < 0 || lo+n > w.mesh.NY {
-		return fmt.Errorf("write field: %d bytes at row %d are no rows of a mesh of %d x %d %v", len(rows), lo, w.mesh.NX, w.mesh.NY, w.mesh.DType)
+		return fmt.Errorf("write field: %d bytes at row %d are no rows of a mesh of %d x %d %v", len(rows), lo,
+			w.mesh.NX, w.mesh.NY, w.mesh.DType)
 	}
 	if _, err := w.file.WriteAt(rows, w.data+int64(lo)*int64(row)); err != nil {
 		return fmt.Errorf("write field rows [%d, %d): %w", lo, lo+n, err)

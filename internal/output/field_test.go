@@ -137,7 +137,8 @@ func write(t *testing.T, dir string, m solver.Mesh, ranks int) {
 				fault[i] = err
 				return
 			}
-			v := View{Mesh: m, Stripe: s, Rows: memory{m, s, valueAt}, Initial: initial{m, func(ix, iy int) float64 { return -valueAt(ix, iy) }}}
+			v := View{Mesh: m, Stripe: s, Rows: memory{m, s, valueAt},
+				Initial: initial{m, func(ix, iy int) float64 { return -valueAt(ix, iy) }}}
 			fault[i] = errors.Join(v.Each(t.Context(), w.WriteRows), w.Close())
 		})
 	}
@@ -156,8 +157,10 @@ func TestNpyHeaderIsNumpys(t *testing.T) {
 		m    solver.Mesh
 		dict string
 	}{
-		{solver.Mesh{NX: 4, NY: 3, DType: solver.Float32}, "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }"},
-		{solver.Mesh{NX: 16384, NY: 12345, DType: solver.Float64}, "{'descr': '<f8', 'fortran_order': False, 'shape': (12345, 16384), }"},
+		{solver.Mesh{NX: 4, NY: 3, DType: solver.Float32},
+			"{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }"},
+		{solver.Mesh{NX: 16384, NY: 12345, DType: solver.Float64},
+			"{'descr': '<f8', 'fortran_order': False, 'shape': (12345, 16384), }"},
 	} {
 		want := "\x93NUMPY\x01\x00\x76\x00" + c.dict + strings.Repeat(" ", 117-len(c.dict)) + "\n"
 		if got := string(npyHeader(c.m)); got != want {
@@ -179,7 +182,8 @@ func TestFieldBytes(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				// Rows 0 and NY-1 are the negative ones of the initial field; periodic, they copy rows NY-2 and 1 but at their ends.
+				// Rows 0 and NY-1 are the negative ones of the initial field; periodic, they copy rows NY-2 and 1 but
+				// at their ends.
 				want := testRows(m, solver.Stripe{Lo: 0, Hi: m.NY}, func(ix, iy int) float64 {
 					row, ok := m.Canonical(iy)
 					switch {
@@ -280,13 +284,15 @@ func TestOpenFieldWithoutASharedDirectory(t *testing.T) {
 	defer f.Abort()
 	other := t.TempDir()
 	_, err = OpenField(other, f.Ticket())
-	if !errors.Is(err, ErrNotShared) || !strings.Contains(err.Error(), other) || !strings.Contains(err.Error(), "output.dir") {
+	if !errors.Is(err, ErrNotShared) || !strings.Contains(err.Error(), other) ||
+		!strings.Contains(err.Error(), "output.dir") {
 		t.Errorf("without the file: %v", err)
 	}
 	if err := os.WriteFile(filepath.Join(other, f.Ticket().File), []byte("short"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := OpenField(other, f.Ticket()); !errors.Is(err, ErrNotShared) || !strings.Contains(err.Error(), "5 bytes") {
+	if _, err := OpenField(other, f.Ticket()); !errors.Is(err, ErrNotShared) ||
+		!strings.Contains(err.Error(), "5 bytes") {
 		t.Errorf("with another file: %v", err)
 	}
 	path := filepath.Join(other, f.Ticket().File)
@@ -352,7 +358,8 @@ func TestEachStopsWithItsContext(t *testing.T) {
 	m := solver.Mesh{NX: 5, NY: 8, DType: solver.Float64}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	v := View{Mesh: m, Stripe: solver.Stripe{Lo: 1, Hi: 7}, Rows: memory{m, m.Interior(), valueAt}, Initial: initial{m, valueAt}}
+	v := View{Mesh: m, Stripe: solver.Stripe{Lo: 1, Hi: 7}, Rows: memory{m, m.Interior(), valueAt},
+		Initial: initial{m, valueAt}}
 	if err := v.Each(ctx, func(lo int, _ []byte) error {
 		if lo > 0 {
 			t.Errorf("row %d came", lo)

@@ -61,7 +61,8 @@ func TestScale(t *testing.T) {
 }
 
 func TestThumbnailAverages(t *testing.T) {
-	m := solver.Mesh{NX: 2561, NY: 2562, DType: solver.Float32} // cells of 3 x 3 points, the last column of cells 2 wide
+	// cells of 3 x 3 points, the last column of cells 2 wide
+	m := solver.Mesh{NX: 2561, NY: 2562, DType: solver.Float32}
 	th := thumbnailOf(t, m, func(ix, iy int) float64 { return float64(ix + 4*iy) })
 	cells, err := th.cells()
 	if err != nil {
@@ -329,7 +330,9 @@ func TestPictureSizes(t *testing.T) {
 		{4096, 64, 1024, 192}, {64, 4096, 192, 1024}, {3, 3, 801, 801}, {1281, 1281, 641, 641},
 	} {
 		m := solver.Mesh{NX: c.nx, NY: c.ny, DType: solver.Float64}
-		img, err := thumbnailOf(t, m, valueAt).Draw(Caption{Title: "a name much longer than any picture is wide, and with no end in sight, and no end at all", Sweeps: 1e9, Norm: math.NaN(), Interrupted: true})
+		img, err := thumbnailOf(t, m, valueAt).Draw(
+			Caption{Title: "a name much longer than any picture is wide, and with no end in sight, and no end at all",
+				Sweeps: 1e9, Norm: math.NaN(), Interrupted: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -376,7 +379,8 @@ func TestPictureSaysStalled(t *testing.T) {
 func TestColours(t *testing.T) {
 	inf := math.Inf(1)
 	for _, c := range []struct{ min, max, wantMin, wantMax float64 }{
-		{0, 1, 0, 1}, {-3, -1, -3, -1}, {-1, 3, -3, 3}, {-3, 1, -3, 3}, {0, 0, -0.5, 0.5}, {5, 5, 2.5, 7.5}, {-2, -2, -3, -1},
+		{0, 1, 0, 1}, {-3, -1, -3, -1}, {-1, 3, -3, 3}, {-3, 1, -3, 3}, {0, 0, -0.5, 0.5}, {5, 5, 2.5, 7.5},
+		{-2, -2, -3, -1},
 		{inf, -inf, -0.5, 0.5}, // no finite value
 		{-math.MaxFloat64, math.MaxFloat64, -math.MaxFloat64, math.MaxFloat64},
 	} {

@@ -116,7 +116,8 @@ type RankReport struct {
 
 	Transports map[string]LinkReport `json:"transports"` // by side, "top" and "bottom", as far as there is a neighbour
 
-	Output string `json:"output,omitempty"` // how the rank's rows came to output.dir: WroteFile, or WroteNATS and a host
+	// how the rank's rows came to output.dir: WroteFile, or WroteNATS and a host
+	Output string `json:"output,omitempty"`
 	// OutputError says why the rank's rows are not in the field's file.
 	OutputError string `json:"output_error,omitempty"`
 

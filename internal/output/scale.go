@@ -1,7 +1,7 @@
 package output
 
-// The area of a picture that shows the mesh, in pixels along its longer side: between about minPixels and maxPixels, and
-// at most flattest times the shorter side, so that a very wide or very tall mesh still shows something.
+// The area of a picture that shows the mesh, in pixels along its longer side: between about minPixels and maxPixels,
+// and at most flattest times the shorter side, so that a very wide or very tall mesh still shows something.
 const (
 	minPixels = 800
 	maxPixels = 1280

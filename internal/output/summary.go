@@ -134,7 +134,8 @@ func accuracy(m MeshReport, a *AccuracyReport) string {
 func checkpoints(c *CheckpointReport) string {
 	text := fmt.Sprintf("%d in %s", c.Written, c.Place)
 	if c.Written > 0 {
-		text += fmt.Sprintf(", the last after %s (%s, written in %.2f s)", plural(c.Sweeps, "sweep"), bytesOf(c.Bytes), c.Write)
+		text += fmt.Sprintf(", the last after %s (%s, written in %.2f s)", plural(c.Sweeps, "sweep"), bytesOf(c.Bytes),
+			c.Write)
 	}
 	if c.Failed > 0 {
 		text += fmt.Sprintf("; %d FAILED", c.Failed)
@@ -147,7 +148,8 @@ func memoryOf(ranks []RankReport) string {
 	for _, k := range ranks {
 		fields, resident = max(fields, k.MemoryBytes), max(resident, k.RSSBytes)
 	}
-	return fmt.Sprintf("%s per rank for fields and halos, %s resident (largest of all ranks)", bytesOf(fields), bytesOf(resident))
+	return fmt.Sprintf("%s per rank for fields and halos, %s resident (largest of all ranks)", bytesOf(fields),
+		bytesOf(resident))
 }
 
 func bytesOf(n int64) string { return humanize.IBytes(uint64(max(n, 0))) }

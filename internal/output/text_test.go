@@ -193,9 +193,11 @@ func testReport(ranks int) Report {
 	norm := 0.039791081599999999
 	m := solver.Mesh{NX: 1024, NY: 1024, DType: solver.Float32, Periodic: true}
 	r := Report{
-		Name: "first light", RunID: "r7", Version: "v0.1.0", Config: json.RawMessage(`{"grid":{"nx":1024}}`), Problem: "gtc2019",
+		Name: "first light", RunID: "r7", Version: "v0.1.0", Config: json.RawMessage(`{"grid":{"nx":1024}}`),
+		Problem: "gtc2019",
 		Started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Ended: time.Date(2026, 1, 2, 3, 4, 7, 0, time.UTC),
-		Mesh: NewMeshReport(m), Depth: 8, Sweeps: 1000, MaxIterations: 1000, Tolerance: 1e-8, StopReason: solver.MaxIterations, Norm: &norm,
+		Mesh: NewMeshReport(m), Depth: 8, Sweeps: 1000, MaxIterations: 1000, Tolerance: 1e-8,
+		StopReason: solver.MaxIterations, Norm: &norm,
 		Times: TimesReport{Setup: 0.25, Sweeps: 0.5, Output: 0.125}, GLUPS: GLUPS(m, 1000, 0.5),
 		FieldSHA256: "4f2a", Dir: "out", Files: []FileReport{{"field.npy", 128, "ab12"}, {Name: "report.json"}},
 	}
@@ -205,7 +207,8 @@ func testReport(ranks int) Report {
 			transport = "nats"
 		}
 		r.Ranks = append(r.Ranks, RankReport{
-			Rank: i, Node: fmt.Sprint("id", i/2), Host: fmt.Sprint("node", i/2), PID: 100 + i, Device: "cpu avx512, 1 thread",
+			Rank: i, Node: fmt.Sprint("id", i/2), Host: fmt.Sprint("node", i/2), PID: 100 + i,
+			Device: "cpu avx512, 1 thread",
 			Stripe: [2]int{max(1, i*8), i*8 + 8}, MemoryBytes: 3 << 20, RSSBytes: int64(17+i) << 20,
 			Transports: map[string]LinkReport{
 				"top":    {Neighbour: (i + ranks - 1) % ranks, Transport: "shm", Why: "same node"},
@@ -244,7 +247,8 @@ func TestSummary(t *testing.T) {
 			r.Decisive = &DecisiveReport{Sweep: 4193, Norm: 1.625e-8}
 		}},
 		{"interrupted", 1, func(r *Report) {
-			r.StopReason, r.Sweeps, r.Norm, r.Ranks[0].Transports, r.Files, r.FieldSHA256 = solver.Interrupted, 0, nil, nil, nil, ""
+			r.StopReason, r.Sweeps, r.Norm, r.Ranks[0].Transports, r.Files, r.FieldSHA256 = solver.Interrupted, 0, nil,
+				nil, nil, ""
 			r.Mesh.Periodic = false
 		}},
 		{"gpus", 2, func(r *Report) {
@@ -261,7 +265,8 @@ func TestSummary(t *testing.T) {
 		}},
 		{"resumed", 2, func(r *Report) {
 			r.ResumedAfter = 400
-			r.Checkpoints = &CheckpointReport{Place: "checkpoints", Written: 5, Failed: 1, Sweeps: 900, Bytes: 3 << 20, Write: 0.25, Copies: 0.0625}
+			r.Checkpoints = &CheckpointReport{Place: "checkpoints", Written: 5, Failed: 1, Sweeps: 900, Bytes: 3 << 20,
+				Write: 0.25, Copies: 0.0625}
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -37,7 +37,8 @@ func NewThumbnail(m solver.Mesh) *Thumbnail {
 func (t *Thumbnail) AddRows(lo int, rows []byte) error {
 	size := t.mesh.RowBytes()
 	if n := len(rows) / size; len(rows)%size != 0 || lo < 0 || lo+n > t.mesh.NY {
-		return fmt.Errorf("thumbnail: %d bytes at row %d are no rows of a mesh of %d x %d %v", len(rows), lo, t.mesh.NX, t.mesh.NY, t.mesh.DType)
+		return fmt.Errorf("thumbnail: %d bytes at row %d are no rows of a mesh of %d x %d %v", len(rows), lo, t.mesh.NX,
+			t.mesh.NY, t.mesh.DType)
 	}
 	if t.row == nil {
 		t.row = make([]float64, t.mesh.NX)

@@ -11,8 +11,8 @@ import (
 	"jacobi/solver"
 )
 
-// A thumbnail on the wire, all little-endian: NX, NY (8 bytes each), DType, Periodic (1 byte each), min, max (float64), then
-// records of [row or line (8 bytes), kind (1 byte), sums (float64 each)] until the end.
+// A thumbnail on the wire, all little-endian: NX, NY (8 bytes each), DType, Periodic (1 byte each), min, max (float64),
+// then records of [row or line (8 bytes), kind (1 byte), sums (float64 each)] until the end.
 const (
 	thumbHeader  = 8 + 8 + 1 + 1 + 8 + 8
 	recordHeader = 8 + 1
@@ -61,7 +61,8 @@ func (t *Thumbnail) UnmarshalBinary(b []byte) error {
 	nx, ny := binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:])
 	m := solver.Mesh{NX: int(nx), NY: int(ny), DType: solver.DType(b[16]), Periodic: b[17] == 1}
 	const most = 1 << 40 // points along a side
-	if nx < 3 || nx > most || ny < 3 || ny > most || m.DType != solver.Float32 && m.DType != solver.Float64 || b[17] > 1 {
+	if nx < 3 || nx > most || ny < 3 || ny > most || m.DType != solver.Float32 && m.DType != solver.Float64 ||
+		b[17] > 1 {
 		return errThumbnail
 	}
 	*t = *NewThumbnail(m)
@@ -86,7 +87,8 @@ func (t *Thumbnail) addRecord(number uint64, kind byte, data []byte) error {
 	switch {
 	case kind == kindRow && number < uint64(t.mesh.NY):
 		return t.add(int(number), sums)
-	case kind == kindLine && number < uint64(len(t.lines)) && t.lines[number].sums == nil && t.lines[number].waiting == nil:
+	case kind == kindLine && number < uint64(len(t.lines)) && t.lines[number].sums == nil &&
+		t.lines[number].waiting == nil:
 		t.lines[number].sums = sums
 		return nil
 	}

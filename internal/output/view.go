@@ -75,7 +75,8 @@ func (v View) Boundary(ctx context.Context, iy int) ([]byte, error) {
 }
 
 // eachChunk calls do with rows [s.Lo, s.Hi) in order, as View.Each.
-func eachChunk(ctx context.Context, m solver.Mesh, s solver.Stripe, rows Rows, do func(lo int, rows []byte) error) error {
+func eachChunk(ctx context.Context, m solver.Mesh, s solver.Stripe, rows Rows,
+	do func(lo int, rows []byte) error) error {
 	height := min(max(1, chunkBytes/m.RowBytes()), s.Rows())
 	buf := make([]byte, height*m.RowBytes())
 	for lo := s.Lo; lo < s.Hi; lo += height {

@@ -97,7 +97,8 @@ func spread(n int) []int {
 // rows. It evaluates each value once, and each constant once in all, and ends with ctx.
 func (p *Problem) MaxAbs(ctx context.Context, lo, hi int) (float64, error) {
 	if lo < 0 || hi > p.mesh.NY {
-		return 0, fmt.Errorf("rows %s: the mesh has rows %s", solver.Stripe{Lo: lo, Hi: hi}, solver.Stripe{Lo: 0, Hi: p.mesh.NY})
+		return 0, fmt.Errorf("rows %s: the mesh has rows %s", solver.Stripe{Lo: lo, Hi: hi},
+			solver.Stripe{Lo: 0, Hi: p.mesh.NY})
 	}
 	largest := 0.0
 	for iy := lo; iy < hi; iy++ {
@@ -191,10 +192,12 @@ func (p *Problem) CheckMagnitude(maxAbs float64) error {
 		return nil
 	}
 	advice := "scale the problem"
-	if wideLow, wideHigh := limits(solver.Float64); p.mesh.DType == solver.Float32 && maxAbs >= wideLow && maxAbs <= wideHigh {
+	if wideLow, wideHigh := limits(solver.Float64); p.mesh.DType == solver.Float32 && maxAbs >= wideLow &&
+		maxAbs <= wideHigh {
 		advice += " or use grid.dtype float64"
 	}
-	return fmt.Errorf("problem: its largest absolute value is %g; with %s 0 or %.3g to %.3g is allowed, because the norm squares it: %s",
+	return fmt.Errorf("problem: its largest absolute value is %g; with %s 0 or %.3g to %.3g is allowed, because the "+
+		"norm squares it: %s",
 		maxAbs, p.mesh.DType, low, high, advice)
 }
 

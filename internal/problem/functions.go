@@ -46,7 +46,8 @@ func binaryFunction(name string) (f func(a, b float64) float64, variadic, ok boo
 // functions lists the names of all functions.
 func functions() []string {
 	return []string{
-		"sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "exp", "log", "log10", "sqrt", "cbrt",
+		"sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "exp", "log", "log10", "sqrt",
+		"cbrt",
 		"abs", "min", "max", "floor", "ceil", "round", "pow", "hypot", "mod", "float32",
 	}
 }

@@ -61,7 +61,8 @@ func New(cfg configs.Config) (*Problem, error) {
 		p.name = def.Preset
 	}
 	if p.mesh.Periodic != (def.Bottom == configs.Periodic) {
-		return nil, fmt.Errorf("problem.top %q and problem.bottom %q: both or neither can be periodic", def.Top, def.Bottom)
+		return nil, fmt.Errorf("problem.top %q and problem.bottom %q: both or neither can be periodic", def.Top,
+			def.Bottom)
 	}
 
 	var faults []error

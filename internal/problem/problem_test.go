@@ -87,7 +87,8 @@ func TestGTC2019(t *testing.T) {
 }
 
 func TestCorners(t *testing.T) {
-	parts := configs.Problem{Left: "10 + iy", Right: "20 + iy", Top: "30 + ix", Bottom: "40 + ix", Initial: "100 * iy + ix"}
+	parts := configs.Problem{Left: "10 + iy", Right: "20 + iy", Top: "30 + ix", Bottom: "40 + ix",
+		Initial: "100 * iy + ix"}
 	for _, dtype := range []string{"float32", "float64"} {
 		got := field(t, open(t, config(4, 5, dtype, parts)))
 		want := [][]float64{
@@ -137,7 +138,8 @@ func TestRowChunks(t *testing.T) {
 		p := open(t, config(nx, 4, "float32", configs.Problem{Initial: "ix + 0.25 * y", Top: "7", Left: "1.1"}))
 		for iy, got := range field(t, p) {
 			for ix, v := range got[1 : nx-1] {
-				want := []float64{7, float64(float32(float64(ix+1) + 0.25*(1.0/3))), float64(float32(float64(ix+1) + 0.25*(2.0/3))), 0}[iy]
+				want := []float64{7, float64(float32(float64(ix+1) + 0.25*(1.0/3))),
+					float64(float32(float64(ix+1) + 0.25*(2.0/3))), 0}[iy]
 				if v != want {
 					t.Fatalf("nx %d, row %d, column %d: %v, want %v", nx, iy, ix+1, v, want)
 				}
@@ -188,7 +190,8 @@ func TestExpressions(t *testing.T) {
 	mesh := solver.Mesh{NX: 9, NY: 5, DType: solver.Float64}
 	x, y := 0.375, 0.5
 	for text, want := range map[string]float64{
-		"1/2": 0.5, "7 % 4": 3, "-7 % 4": -3, "2^10": 1024, "2**-1": 0.5, "-2^2": -4, "1e-3": 1e-3, ".5": 0.5, "0x10": 16,
+		"1/2": 0.5, "7 % 4": 3, "-7 % 4": -3, "2^10": 1024, "2**-1": 0.5, "-2^2": -4, "1e-3": 1e-3, ".5": 0.5,
+		"0x10":                    16,
 		"9223372036854775807 + 1": 9223372036854775808, "4611686018427387904 * 4": 18446744073709551616,
 		"x": x, "y": y, "ix": 3, "iy": 2, "nx": 9, "ny": 5, "pi": math.Pi, "e": math.E,
 		"sin(x)": elementary.Sin(x), "cos(x)": elementary.Cos(x), "tan(x)": elementary.Tan(x),
@@ -199,7 +202,8 @@ func TestExpressions(t *testing.T) {
 		"min(x, y)": x, "max(x, y, 2)": 2, "min(3, x, 1, y)": x,
 		"floor(-1.5)": -2, "ceil(1.2)": 2, "round(2.5)": 3, "pow(x, 2)": 0.140625, "hypot(3, 4)": 5, "mod(ix, 2)": 1,
 		"float32(pi)":   float64(float32(math.Pi)),
-		"x < y ? 1 : 2": 1, "x >= y ? 1 : 2": 2, "x == 0.375 ? 10 : 20": 10, "x != 0.375 ? 10 : 20": 20, "x <= y ? x : y": x, "x > y ? x : y": y,
+		"x < y ? 1 : 2": 1, "x >= y ? 1 : 2": 2, "x == 0.375 ? 10 : 20": 10, "x != 0.375 ? 10 : 20": 20,
+		"x <= y ? x : y": x, "x > y ? x : y": y,
 		"0.25 < x < 0.5 ? 1 : 0": 1, "x < 0.1 or y == 0.5 ? 1 : 0": 1, "x < 0.1 && y == 0.5 ? 1 : 0": 0,
 		"not (x < 0.1) ? 1 : 0": 1, "!(x < 0.1) ? 1 : 0": 1, "(ix + iy) % 2 == 0 ? 1 : -1": -1,
 		"x == 0.375 ? 4 : 1 / 0": 4, "true ? 1 : 0": 1, "(x < y ? y < x : true) ? 1 : 0": 0,
@@ -289,7 +293,8 @@ func TestBadExpressions(t *testing.T) {
 		"nil":                            `column 1: nil has no place among numbers`,
 		strings.Repeat("1+", 3000) + "1": `6001 characters; at most 4096 are allowed`,
 	} {
-		if _, err := compile(text, solver.Mesh{NX: 9, NY: 5, DType: solver.Float64}); err == nil || err.Error() != want {
+		if _, err := compile(text, solver.Mesh{NX: 9, NY: 5, DType: solver.Float64}); err == nil ||
+			err.Error() != want {
 			t.Errorf("%s:\ngot  %v\nwant %s", text, err, want)
 		}
 	}
@@ -301,9 +306,11 @@ func TestBadProblems(t *testing.T) {
 		want string
 	}{
 		{configs.Problem{Preset: "none"}, `problem.preset "none": allowed are gtc2019 and dirichlet`},
-		{configs.Problem{Left: "siny", Initial: "1 +"}, `problem.left "siny": column 1: unknown name siny; did you mean sin?` + "\n" +
-			`problem.initial "1 +": column 3: unexpected token EOF`},
-		{configs.Problem{Preset: "gtc2019", Top: "1"}, `problem.top "1" and problem.bottom "periodic": both or neither can be periodic`},
+		{configs.Problem{Left: "siny", Initial: "1 +"},
+			`problem.left "siny": column 1: unknown name siny; did you mean sin?` + "\n" +
+				`problem.initial "1 +": column 3: unexpected token EOF`},
+		{configs.Problem{Preset: "gtc2019", Top: "1"},
+			`problem.top "1" and problem.bottom "periodic": both or neither can be periodic`},
 		{configs.Problem{Left: "periodic"}, `problem.left "periodic": column 1: unknown name periodic; known are ` +
 			knownWords},
 		{configs.Problem{Initial: "absent.npy"}, `problem.initial "absent.npy": no such file or directory`},
@@ -343,9 +350,11 @@ func TestValuesNotFinite(t *testing.T) {
 		{configs.Problem{Bottom: "1e39"}, 100, true,
 			`problem.bottom "1e39" at row 100, column 1 (x = 0.005, y = 1): 1e+39 is too large for float32`},
 		{configs.Problem{Initial: "1/(ix - 199)"}, 1, true,
-			`problem.initial "1/(ix - 199)" at row 1, column 199 (x = 0.995, y = 0.01): +Inf; finite values are wanted`},
+			`problem.initial "1/(ix - 199)" at row 1, column 199 (x = 0.995, y = 0.01): +Inf; finite values are ` +
+				`wanted`},
 		{configs.Problem{Initial: "ix == 3 and iy == 50 ? -1e39 : 0"}, 50, false,
-			`problem.initial "ix == 3 and iy == 50 ? -1e39 : 0" at row 50, column 3 (x = 0.015, y = 0.5): -1e+39 is too large for float32`},
+			`problem.initial "ix == 3 and iy == 50 ? -1e39 : 0" at row 50, column 3 (x = 0.015, y = 0.5): -1e+39 is ` +
+				`too large for float32`},
 	} {
 		p := open(t, config(201, 101, "float32", c.p))
 		if err := p.Row(c.row, make([]byte, 201*4)); err == nil || err.Error() != c.want {
@@ -410,14 +419,18 @@ func TestMagnitude(t *testing.T) {
 	}{
 		{"float32", "0", ""},
 		{"float32", "1e-12", ""},
-		{"float32", "9e-13", `problem: its largest absolute value is 9.000000180878209e-13; with float32 0 or 1e-12 to 1e+18 is allowed, because the norm squares it: scale the problem or use grid.dtype float64`},
+		{"float32", "9e-13", `problem: its largest absolute value is 9.000000180878209e-13; with float32 0 or 1e-12 ` +
+			`to 1e+18 is allowed, because the norm squares it: scale the problem or use grid.dtype float64`},
 		{"float32", "1e18", ""},
-		{"float32", "-2e18", `problem: its largest absolute value is 1.999999968613499e+18; with float32 0 or 1e-12 to 1e+18 is allowed, because the norm squares it: scale the problem or use grid.dtype float64`},
+		{"float32", "-2e18", `problem: its largest absolute value is 1.999999968613499e+18; with float32 0 or 1e-12 ` +
+			`to 1e+18 is allowed, because the norm squares it: scale the problem or use grid.dtype float64`},
 		{"float64", "2e18", ""},
 		{"float64", "1e150", ""},
 		{"float64", "1e-120", ""},
-		{"float64", "1e151", `problem: its largest absolute value is 1e+151; with float64 0 or 1e-120 to 1e+150 is allowed, because the norm squares it: scale the problem`},
-		{"float64", "1e-121", `problem: its largest absolute value is 1e-121; with float64 0 or 1e-120 to 1e+150 is allowed, because the norm squares it: scale the problem`},
+		{"float64", "1e151", `problem: its largest absolute value is 1e+151; with float64 0 or 1e-120 to 1e+150 is ` +
+			`allowed, because the norm squares it: scale the problem`},
+		{"float64", "1e-121", `problem: its largest absolute value is 1e-121; with float64 0 or 1e-120 to 1e+150 is ` +
+			`allowed, because the norm squares it: scale the problem`},
 	} {
 		p := open(t, config(9, 9, c.dtype, configs.Problem{Top: c.top}))
 		got := ""
@@ -478,7 +491,8 @@ func TestInitialFile(t *testing.T) {
 				t.Fatal(err)
 			}
 			p := open(t, config(4, 5, dtype, configs.Problem{Initial: path, Left: "-1", Right: "-2"}))
-			equal(t, field(t, p), [][]float64{{-1, 1, 1, -2}, {-1, 5, 6, -2}, {-1, 9, 10, -2}, {-1, 13, 14, -2}, {-1, 0, 0, -2}})
+			equal(t, field(t, p), [][]float64{{-1, 1, 1, -2}, {-1, 5, 6, -2}, {-1, 9, 10, -2}, {-1, 13, 14, -2},
+				{-1, 0, 0, -2}})
 			if m, err := p.MaxAbs(t.Context(), 0, 5); m != 14 || err != nil {
 				t.Errorf("MaxAbs %v, %v", m, err)
 			}
@@ -489,7 +503,8 @@ func TestInitialFile(t *testing.T) {
 				t.Error(err)
 			}
 			p = open(t, config(4, 5, dtype, configs.Problem{Preset: "gtc2019", Initial: path, Left: "-1", Right: "-2"}))
-			equal(t, field(t, p), [][]float64{{-1, 13, 14, -2}, {-1, 5, 6, -2}, {-1, 9, 10, -2}, {-1, 13, 14, -2}, {-1, 5, 6, -2}})
+			equal(t, field(t, p), [][]float64{{-1, 13, 14, -2}, {-1, 5, 6, -2}, {-1, 9, 10, -2}, {-1, 13, 14, -2},
+				{-1, 5, 6, -2}})
 		}
 	}
 }
@@ -507,20 +522,25 @@ func TestBadInitialFile(t *testing.T) {
 	}{
 		{"empty", nil, "not a .npy file"},
 		{"other", []byte("iteration,l2_norm\n0,1\n"), "not a .npy file"},
-		{"version", append([]byte("\x93NUMPY\x04\x00"), good[8:]...), "format version 4.0; 1.0, 2.0 and 3.0 can be read"},
-		{"long", []byte("\x93NUMPY\x02\x00\xff\xff\xff\xff"), "a header of 4294967295 bytes; at most 65536 are allowed"},
+		{"version", append([]byte("\x93NUMPY\x04\x00"), good[8:]...),
+			"format version 4.0; 1.0, 2.0 and 3.0 can be read"},
+		{"long", []byte("\x93NUMPY\x02\x00\xff\xff\xff\xff"),
+			"a header of 4294967295 bytes; at most 65536 are allowed"},
 		{"header", good[:40], "truncated in its header"},
 		{"integers", npy(1, "<i4", "False", "(5, 4)", 20, solver.Float32),
 			"type <i4; <f4, <f8, >f4 or >f8 (float32 or float64) is wanted"},
 		{"half", npy(1, "<f2", "False", "(5, 4)", 20, solver.Float32),
 			"type <f2; <f4, <f8, >f4 or >f8 (float32 or float64) is wanted"},
 		{"huge", huge, "at row 2, column 1 (x = 0.3333333333333333, y = 0.5): 1e+300 is too large for float32"},
-		{"transposed", npy(1, "<f4", "False", "(4, 5)", 20, solver.Float32), "shape (4, 5); (5, 4) (grid.ny, grid.nx) is wanted"},
-		{"flat", npy(1, "<f4", "False", "(20,)", 20, solver.Float32), "shape (20,); (5, 4) (grid.ny, grid.nx) is wanted"},
+		{"transposed", npy(1, "<f4", "False", "(4, 5)", 20, solver.Float32),
+			"shape (4, 5); (5, 4) (grid.ny, grid.nx) is wanted"},
+		{"flat", npy(1, "<f4", "False", "(20,)", 20, solver.Float32),
+			"shape (20,); (5, 4) (grid.ny, grid.nx) is wanted"},
 		{"truncated", good[:len(good)-1], "truncated: 149 bytes, 150 are wanted"},
 		{"trailing", append(good[:len(good):len(good)], 1, 2, 3), "3 bytes behind the end of the array"},
 		{"dictionary", npy(1, "<f4', 'more': '", "False", "(5, 4)", 20, solver.Float32),
-			`header "{'descr': '<f4', 'more': '', 'fortran_order': False, 'shape': (5, 4), }\n": descr, fortran_order and shape are wanted`},
+			`header "{'descr': '<f4', 'more': '', 'fortran_order': False, 'shape': (5, 4), }\n": descr, ` +
+				`fortran_order and shape are wanted`},
 		{"escape", npy(1, "\x1b]0;x\a\x1b[2J", "False", "(5, 4)", 20, solver.Float32),
 			`type \x1b]0;x\a\x1b[2J; <f4, <f8, >f4 or >f8 (float32 or float64) is wanted`},
 		{"nan", nan, "at row 2, column 1 (x = 0.3333333333333333, y = 0.5): NaN; finite values are wanted"},
@@ -662,7 +682,8 @@ func FuzzHeader(f *testing.F) {
 }
 
 func FuzzExpression(f *testing.F) {
-	for _, s := range []string{"sin(2 * float32(pi) * iy / (ny - 1))", "x < 0.5 ? min(x, y, 1) : -x^2", "not (x > y) and true", "((1", "a.b[0]", "x ?? y"} {
+	for _, s := range []string{"sin(2 * float32(pi) * iy / (ny - 1))", "x < 0.5 ? min(x, y, 1) : -x^2",
+		"not (x > y) and true", "((1", "a.b[0]", "x ?? y"} {
 		f.Add(s)
 	}
 	mesh := solver.Mesh{NX: 9, NY: 5, DType: solver.Float64}

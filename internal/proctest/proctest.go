@@ -48,7 +48,8 @@ func PIDIn(t *testing.T, path string) int {
 func (p *Process) AwaitEnd(within time.Duration) error {
 	deadline := time.Now().Add(within)
 	for {
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(p.fd), Events: unix.POLLIN}}, int(max(0, time.Until(deadline)).Milliseconds()))
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(p.fd), Events: unix.POLLIN}},
+			int(max(0, time.Until(deadline)).Milliseconds()))
 		switch {
 		case errors.Is(err, unix.EINTR):
 		case err != nil:

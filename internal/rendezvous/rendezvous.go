@@ -1,5 +1,5 @@
-// Package rendezvous lets ranks that no launcher started find the server of rank 0: through a file that nobody but their
-// user can read.
+// Package rendezvous lets ranks that no launcher started find the server of rank 0: through a file that nobody but
+// their user can read.
 package rendezvous
 
 import (
@@ -96,8 +96,8 @@ func Read(path string) (Point, error) {
 	return data.Point, nil
 }
 
-// Await reads path again and again until join succeeds with what is there. A file may be left of a run that was killed: then
-// join fails, and the next look may find another one. The error, at ctx's end, says what was wrong last.
+// Await reads path again and again until join succeeds with what is there. A file may be left of a run that was killed:
+// then join fails, and the next look may find another one. The error, at ctx's end, says what was wrong last.
 func Await(ctx context.Context, path string, join func(context.Context, Point) error) error {
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()

@@ -16,7 +16,8 @@ import (
 )
 
 func point(runID string) Point {
-	return Point{RunID: runID, Host: "h", PID: 7, Server: configs.NATS{URL: "tls://u:secret@h:1", CA: configs.Inline("PEM")}}
+	return Point{RunID: runID, Host: "h", PID: 7, Server: configs.NATS{URL: "tls://u:secret@h:1",
+		CA: configs.Inline("PEM")}}
 }
 
 func TestPublishAndRead(t *testing.T) {
@@ -65,11 +66,12 @@ func TestReadRefusesWhatOthersMayHaveTouched(t *testing.T) {
 		want  string
 	}{
 		"open to others": {func(p string) error { return os.Chmod(p, 0o640) }, "mode 0640: its owner alone"},
-		"of a stranger":  {func(p string) error { return os.Chown(p, 12345, -1) }, "it belongs to user 12345, and this is user "},
-		"a link":         {linkInPlace, "a symbolic link; a regular file is wanted"},
-		"half":           {func(p string) error { return os.Truncate(p, 20) }, "unexpected end of JSON input"},
-		"a flood":        {func(p string) error { return os.Truncate(p, 1<<30) }, "more than 65536 bytes"},
-		"a named pipe":   {pipeInPlace, "a named pipe; a regular file is wanted"},
+		"of a stranger": {func(p string) error { return os.Chown(p, 12345, -1) },
+			"it belongs to user 12345, and this is user "},
+		"a link":       {linkInPlace, "a symbolic link; a regular file is wanted"},
+		"half":         {func(p string) error { return os.Truncate(p, 20) }, "unexpected end of JSON input"},
+		"a flood":      {func(p string) error { return os.Truncate(p, 1<<30) }, "more than 65536 bytes"},
+		"a named pipe": {pipeInPlace, "a named pipe; a regular file is wanted"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := Path(t.TempDir(), "")

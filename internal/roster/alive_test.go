@@ -39,7 +39,8 @@ func TestSilentRankIsNoticedByAll(t *testing.T) {
 					t.Fatalf("rank %d does not notice", team.Self().Rank)
 				}
 				// Who found it out has the error itself, who was told an abort that holds its text.
-				if cause := context.Cause(team.Context()); !IsConsequence(cause) || !strings.Contains(cause.Error(), want) {
+				if cause := context.Cause(team.Context()); !IsConsequence(cause) ||
+					!strings.Contains(cause.Error(), want) {
 					t.Errorf("rank %d ends with %v, want %s", team.Self().Rank, cause, want)
 				}
 			}

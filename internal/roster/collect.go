@@ -215,7 +215,8 @@ func (c *collector) admit(h *hello) {
 }
 
 func doubled(a, b Member) string {
-	return fmt.Sprintf("rank %d is there twice: pid %d on host %s and pid %d on host %s", a.Rank, a.PID, a.Host, b.PID, b.Host)
+	return fmt.Sprintf("rank %d is there twice: pid %d on host %s and pid %d on host %s", a.Rank, a.PID, a.Host, b.PID,
+		b.Host)
 }
 
 // tooLate says why a process that comes after the verdict has no place.

@@ -40,9 +40,9 @@ const soloRunID = "solo"
 
 var runIDs = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// FromEnv reads the Identity that the launcher gives, from an environment of "NAME=value" entries. All five variables are
-// set or none is (EnvRunID may be set for a scheduler's rank); with none, ok is false and the Identity is that of a run of
-// one rank.
+// FromEnv reads the Identity that the launcher gives, from an environment of "NAME=value" entries. All five variables
+// are set or none is (EnvRunID may be set for a scheduler's rank); with none, ok is false and the Identity is that of a
+// run of one rank.
 func FromEnv(environ []string) (id Identity, ok bool, err error) {
 	values := variables(environ)
 	var set, missing []string

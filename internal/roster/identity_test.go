@@ -35,7 +35,8 @@ func TestFromEnvRefuses(t *testing.T) {
 		env  []string
 		want string
 	}{
-		{[]string{"JACOBI_RANK=0", "JACOBI_SIZE=1"}, "JACOBI_RANK, JACOBI_SIZE is set but JACOBI_LOCAL_RANK, JACOBI_LOCAL_SIZE, JACOBI_RUN_ID is not"},
+		{[]string{"JACOBI_RANK=0", "JACOBI_SIZE=1"},
+			"JACOBI_RANK, JACOBI_SIZE is set but JACOBI_LOCAL_RANK, JACOBI_LOCAL_SIZE, JACOBI_RUN_ID is not"},
 		{with(EnvRank, "4"), `JACOBI_RANK="4": allowed is an integer from 0 to 3, below JACOBI_SIZE`},
 		{with(EnvRank, ""), `JACOBI_RANK="": allowed is an integer from 0 to 3`},
 		{with(EnvSize, "many"), `JACOBI_SIZE="many": allowed is an integer from 1 to`},

@@ -35,10 +35,10 @@ type verdict struct {
 	Error   string        `json:"error,omitempty"`
 }
 
-// Join meets the other ranks of self's run: all of them call it, in any order. Every rank gets the same roster, or every
-// rank that can be reached gets the same error: ranks that did not come within timeout (counted from rank 0's
-// call), that came twice, that belong to a run of another size, or that have another version or
-// configuration. The team lives until its Close, or the end of ctx. conn may be nil for a run of one rank.
+// Join meets the other ranks of self's run: all of them call it, in any order. Every rank gets the same roster, or
+// every rank that can be reached gets the same error: ranks that did not come within timeout (counted from rank 0's
+// call), that came twice, that belong to a run of another size, or that have another version or configuration. The team
+// lives until its Close, or the end of ctx. conn may be nil for a run of one rank.
 func Join(ctx context.Context, conn Conn, self Member, timeout time.Duration) (*Team, error) {
 	fail := func(err error) (*Team, error) {
 		return nil, fmt.Errorf("join run %s: %w", self.RunID, err)
@@ -120,7 +120,8 @@ func (t *Team) ask(timeout time.Duration) ([]Member, error) {
 			return nil, context.Cause(t.ctx)
 		case <-deadline.C:
 			if rank0 == nil {
-				return nil, &TimeoutError{Op: fmt.Sprintf("no answer from rank 0 of %d within %v", t.self.Size, timeout), Ranks: []int{0}}
+				return nil, &TimeoutError{Op: fmt.Sprintf("no answer from rank 0 of %d within %v", t.self.Size,
+					timeout), Ranks: []int{0}}
 			}
 			return nil, &TimeoutError{Op: fmt.Sprintf("%v answered, but not any more", rank0), Ranks: []int{0}}
 		}

@@ -88,7 +88,8 @@ func TestJoinAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer team.Close()
-	if _, err := Join(t.Context(), nil, member(0, 2), time.Second); err == nil || !strings.Contains(err.Error(), "needs a NATS server") {
+	if _, err := Join(t.Context(), nil, member(0, 2), time.Second); err == nil ||
+		!strings.Contains(err.Error(), "needs a NATS server") {
 		t.Errorf("two ranks without a server: %v", err)
 	}
 }
@@ -115,13 +116,23 @@ func TestJoinRefuses(t *testing.T) {
 		members []Member
 		want    []string
 	}{
-		"missing":          {without(5, 7), []string{"ranks 5, 7 of 8 did not join within ", "; joined: 0-4, 6"}},
-		"doubled":          {append(all(4)[:3], double), []string{"rank 2 is there twice: pid ", "1002 on host host2", "pid 77 on host elsewhere"}},
-		"doubled rank 0":   {[]Member{member(0, 4), double0, member(1, 4)}, []string{"rank 0 is there twice: pid ", "1000 on host host0", "pid 77 on host elsewhere"}},
-		"another size":     {append(all(4)[:3], member(3, 5)), []string{"rank 3 (host host3, pid 1003) belongs to a run of 5 ranks, not of 4"}},
-		"another version":  {append(all(4)[:3], with(member(3, 4), func(m *Member) { m.Version = "v2" })), []string{`the ranks differ in version: "v1" on ranks 0-2, "v2" on rank 3`}},
-		"another config":   {append(all(4)[:2], with(member(2, 4), func(m *Member) { m.ConfigHash = "f00" }), with(member(3, 4), func(m *Member) { m.ConfigHash = "f00" })), []string{`configuration hash: "c0ffee" on ranks 0, 1, "f00" on ranks 2, 3`}},
-		"missing and more": {[]Member{member(0, 4), member(1, 4), with(member(3, 4), func(m *Member) { m.Version = "v2" })}, []string{`the ranks differ in version: "v1" on ranks 0, 1, "v2" on rank 3; rank 2 of 4 did not join within `}},
+		"missing": {without(5, 7), []string{"ranks 5, 7 of 8 did not join within ", "; joined: 0-4, 6"}},
+		"doubled": {append(all(4)[:3], double),
+			[]string{"rank 2 is there twice: pid ", "1002 on host host2", "pid 77 on host elsewhere"}},
+		"doubled rank 0": {[]Member{member(0, 4), double0, member(1, 4)},
+			[]string{"rank 0 is there twice: pid ", "1000 on host host0", "pid 77 on host elsewhere"}},
+		"another size": {append(all(4)[:3], member(3, 5)),
+			[]string{"rank 3 (host host3, pid 1003) belongs to a run of 5 ranks, not of 4"}},
+		"another version": {append(all(4)[:3], with(member(3, 4), func(m *Member) { m.Version = "v2" })),
+			[]string{`the ranks differ in version: "v1" on ranks 0-2, "v2" on rank 3`}},
+		"another config": {append(all(4)[:2], with(member(2, 4), func(m *Member) { m.ConfigHash = "f00" }),
+			with(member(3, 4), func(m *Member) { m.ConfigHash = "f00" })),
+			[]string{`configuration hash: "c0ffee" on ranks 0, 1, "f00" on ranks 2, 3`}},
+		"missing and more": {
+			[]Member{member(0, 4), member(1, 4), with(member(3, 4), func(m *Member) { m.Version = "v2" })},
+			[]string{`the ranks differ in version: "v1" on ranks 0, 1, "v2" on rank 3; ` +
+				`rank 2 of 4 did not join within `},
+		},
 
 		"other functions": {
 			append(all(4)[:3], with(member(3, 4), func(m *Member) { m.Functions, m.Platform = "f00", "linux/arm64" })),
@@ -173,7 +184,8 @@ func TestJoinWithoutRank0(t *testing.T) {
 	s := rostertest.Start(t, 0)
 	_, errs := joinAll(t, plain(s), 200*time.Millisecond, all(4)[1:]...)
 	for i, err := range errs {
-		if err == nil || !strings.Contains(err.Error(), "no answer from rank 0 of 4 within 200ms") || !IsConsequence(err) {
+		if err == nil || !strings.Contains(err.Error(), "no answer from rank 0 of 4 within 200ms") ||
+			!IsConsequence(err) {
 			t.Errorf("rank %d: %v", i+1, err)
 		}
 	}
@@ -185,7 +197,8 @@ func TestJoinTooLate(t *testing.T) {
 	late := member(1, 2)
 	late.PID = 9
 	_, err := Join(t.Context(), s.Dial(), late, 5*time.Second)
-	if want := "rank 1 is there twice: pid 1001 on host host1 and pid 9 on host host1, which came when the run had started"; err == nil || !strings.Contains(err.Error(), want) {
+	if want := "rank 1 is there twice: pid 1001 on host host1 and pid 9 on host host1, which came when the run had " +
+		"started"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("error %v, want %q", err, want)
 	}
 }
@@ -222,7 +235,8 @@ func TestJoinIgnoresNoise(t *testing.T) {
 		}
 	}
 	teams := joined(t, plain(s), 3)
-	for _, subject := range []string{joinSubject("test"), abortSubject("test"), postSubject("test", 0), postSubject("test", 1)} {
+	for _, subject := range []string{joinSubject("test"), abortSubject("test"), postSubject("test", 0),
+		postSubject("test", 1)} {
 		for _, noise := range []string{"", "{", "\x00\xff", `{"rank":99}`, `{"rank":-7}`} {
 			if err := conn.Publish(subject, []byte(noise)); err != nil {
 				t.Fatal(err)

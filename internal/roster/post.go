@@ -138,8 +138,9 @@ func (p *post) send(ctx context.Context, to int, tag string, data []byte) error 
 		acked := make(chan struct{})
 		p.mu.Lock()
 		o.chunk, o.acked = uint32(c), acked
-		f := frame{from: p.id.Rank, tag: tag, seq: o.seq, chunk: uint32(c), chunks: uint32(chunks), total: uint64(len(data)),
-			data: data[c*size : min(len(data), (c+1)*size)]}
+		f := frame{from: p.id.Rank, tag: tag, seq: o.seq, chunk: uint32(c), chunks: uint32(chunks),
+			total: uint64(len(data)),
+			data:  data[c*size : min(len(data), (c+1)*size)]}
 		p.mu.Unlock()
 		if err := p.repeat(ctx, to, f.encode(), acked); err != nil {
 			return err
@@ -157,7 +158,8 @@ func (p *post) repeat(ctx context.Context, to int, b []byte, acked <-chan struct
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	for {
-		if err := p.conn.Publish(postSubject(p.id.RunID, to), b); err != nil && !errors.Is(err, nats.ErrReconnectBufExceeded) {
+		if err := p.conn.Publish(postSubject(p.id.RunID, to), b); err != nil &&
+			!errors.Is(err, nats.ErrReconnectBufExceeded) {
 			return err
 		}
 		select {
@@ -203,7 +205,8 @@ func (p *post) take(in *inbox) (frame, []byte, error) {
 		in.data = make([]byte, 0, f.total)
 	}
 	if len(in.data)+len(f.data) > cap(in.data) {
-		return f, nil, fmt.Errorf("chunk %d of %d has more than the %d bytes that were said before", f.chunk, f.chunks, cap(in.data))
+		return f, nil, fmt.Errorf("chunk %d of %d has more than the %d bytes that were said before", f.chunk, f.chunks,
+			cap(in.data))
 	}
 	in.data = append(in.data, f.data...)
 	f.data = nil

@@ -18,8 +18,8 @@ const (
 // Origin says who started a rank, and what that says of it.
 type Origin struct {
 	By string // ByLauncher, Alone or the name of a scheduler
-	// Identity, as far as it is known. Of a scheduler that does not say it, Size is 0, and so is LocalSize; LocalRank is
-	// -1; RunID is empty unless EnvRunID is set.
+	// Identity, as far as it is known. Of a scheduler that does not say it, Size is 0, and so is LocalSize; LocalRank
+	// is -1; RunID is empty unless EnvRunID is set.
 	Identity
 	// Job names what the scheduler runs, the same on all ranks and another one the next time; "" if it does not say.
 	Job string
@@ -34,20 +34,25 @@ type scheduler struct {
 
 const slurm = "slurm"
 
-// schedulers are asked in this order. Slurm comes last: its variables are also in the environment of a batch script that
-// starts ranks in another way.
+// schedulers are asked in this order. Slurm comes last: its variables are also in the environment of a batch script
+// that starts ranks in another way.
 func schedulers() []scheduler {
 	return []scheduler{
-		{"openmpi", []string{"OMPI_COMM_WORLD_RANK"}, []string{"OMPI_COMM_WORLD_SIZE"}, []string{"OMPI_COMM_WORLD_LOCAL_RANK"}, []string{"OMPI_COMM_WORLD_LOCAL_SIZE"},
+		{"openmpi", []string{"OMPI_COMM_WORLD_RANK"}, []string{"OMPI_COMM_WORLD_SIZE"},
+			[]string{"OMPI_COMM_WORLD_LOCAL_RANK"}, []string{"OMPI_COMM_WORLD_LOCAL_SIZE"},
 			[]string{"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"}},
-		{"pals", []string{"PALS_RANKID"}, []string{"PMI_SIZE"}, []string{"PALS_LOCAL_RANKID"}, []string{"PMI_LOCAL_SIZE"}, []string{"PALS_APID"}},
-		{"flux", []string{"FLUX_TASK_RANK"}, []string{"FLUX_JOB_SIZE"}, []string{"FLUX_TASK_LOCAL_ID"}, nil, []string{"FLUX_JOB_ID"}},
-		{"pmi", []string{"PMI_RANK"}, []string{"PMI_SIZE"}, []string{"MPI_LOCALRANKID", "PMI_LOCAL_RANK"}, []string{"MPI_LOCALNRANKS", "PMI_LOCAL_SIZE"},
+		{"pals", []string{"PALS_RANKID"}, []string{"PMI_SIZE"}, []string{"PALS_LOCAL_RANKID"},
+			[]string{"PMI_LOCAL_SIZE"}, []string{"PALS_APID"}},
+		{"flux", []string{"FLUX_TASK_RANK"}, []string{"FLUX_JOB_SIZE"}, []string{"FLUX_TASK_LOCAL_ID"}, nil,
+			[]string{"FLUX_JOB_ID"}},
+		{"pmi", []string{"PMI_RANK"}, []string{"PMI_SIZE"}, []string{"MPI_LOCALRANKID", "PMI_LOCAL_RANK"},
+			[]string{"MPI_LOCALNRANKS", "PMI_LOCAL_SIZE"},
 			[]string{"SLURM_JOB_ID", "SLURM_STEP_ID"}},
 		{"torchrun", []string{"RANK"}, []string{"WORLD_SIZE"}, []string{"LOCAL_RANK"}, []string{"LOCAL_WORLD_SIZE"},
 			[]string{"TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "MASTER_PORT"}},
 		{"kubernetes", []string{"JOB_COMPLETION_INDEX"}, nil, nil, nil, nil},
-		{slurm, []string{"SLURM_PROCID"}, []string{"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"}, []string{"SLURM_LOCALID"}, nil,
+		{slurm, []string{"SLURM_PROCID"}, []string{"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"}, []string{"SLURM_LOCALID"},
+			nil,
 			[]string{"SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT"}},
 	}
 }
@@ -61,9 +66,9 @@ func Origins() []string {
 	return names
 }
 
-// Identify says who a rank is and who started it, from an environment of "NAME=value" entries. by chooses whom to believe,
-// one of Origins; "" believes the launcher, then the schedulers, unless several are there that contradict each other, and
-// takes a rank of whom nobody says anything for a run of one rank.
+// Identify says who a rank is and who started it, from an environment of "NAME=value" entries. by chooses whom to
+// believe, one of Origins; "" believes the launcher, then the schedulers, unless several are there that contradict each
+// other, and takes a rank of whom nobody says anything for a run of one rank.
 func Identify(environ []string, by string) (Origin, error) {
 	if by != "" && !slices.Contains(Origins(), by) {
 		return Origin{}, fmt.Errorf("--launched-by %q: allowed are %s", by, strings.Join(Origins(), ", "))
@@ -94,7 +99,8 @@ func Identify(environ []string, by string) (Origin, error) {
 	}
 	for _, o := range found[1:] {
 		if o.Rank != found[0].Rank || o.Size != found[0].Size {
-			return Origin{}, fmt.Errorf("the environment says that this is %v and that it is %v; --launched-by %s or %s chooses", found[0], o, found[0].By, o.By)
+			return Origin{}, fmt.Errorf("the environment says that this is %v and that it is %v; --launched-by %s or "+
+				"%s chooses", found[0], o, found[0].By, o.By)
 		}
 	}
 	o := found[0]
@@ -145,7 +151,8 @@ func (s scheduler) here(env map[string]string, others bool) bool {
 		_, _, ok = first(env, s.size)
 	case slurm:
 		// srun sets variables of its step; a batch script has rank 0 without them.
-		_, _, step := first(env, []string{"SLURM_STEP_ID", "SLURM_STEPID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_TASKS_PER_NODE"})
+		_, _, step := first(env, []string{"SLURM_STEP_ID", "SLURM_STEPID", "SLURM_STEP_NUM_TASKS",
+			"SLURM_STEP_TASKS_PER_NODE"})
 		ok = !others && (step || rank != "0")
 	}
 	return ok

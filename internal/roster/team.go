@@ -141,7 +141,8 @@ func (t *Team) Cause() *AbortError {
 // Abort ends the run of all ranks because this one failed with cause. A cause that is another rank's abort is
 // told to the launcher alone. It returns when the server has the message, after at most 2 s.
 func (t *Team) Abort(cause error) error {
-	abort := &AbortError{Rank: t.self.Rank, Host: t.self.Host, Cause: clip(cause.Error()), Consequence: IsConsequence(cause)}
+	abort := &AbortError{Rank: t.self.Rank, Host: t.self.Host, Cause: clip(cause.Error()),
+		Consequence: IsConsequence(cause)}
 	defer t.cancel(abort)
 	_, told := errors.AsType[*AbortError](cause)
 	if !told {

@@ -115,7 +115,10 @@ func relayHash(ctx context.Context, team *Team) error {
 
 func TestCollectives(t *testing.T) {
 	t.Run("alone", func(t *testing.T) { exercise(t, alone(t), 1000) })
-	t.Run("two ranks, 20 MB", func(t *testing.T) { exercise(t, joined(t, plain(rostertest.Start(t, 0)), 2), 20_000_001) })
+	t.Run("two ranks, 20 MB", func(t *testing.T) {
+		exercise(t, joined(t, plain(rostertest.Start(t, 0)), 2),
+			20_000_001)
+	})
 	t.Run("five ranks", func(t *testing.T) { exercise(t, joined(t, plain(rostertest.Start(t, 0)), 5), 2*chunkBytes) })
 	t.Run("small messages", func(t *testing.T) { exercise(t, joined(t, plain(rostertest.Start(t, 2048)), 3), 10_000) })
 }
@@ -170,7 +173,8 @@ func TestTimeoutsNameRanks(t *testing.T) {
 	go func() { _, err := teams[2].Gather(ctx, "parts", nil); done <- err }()
 	_, err := teams[0].Gather(ctx, "parts", nil)
 	var late *TimeoutError
-	if want := `gather "parts": timed out waiting for ranks 1, 3`; err == nil || err.Error() != want || !errors.As(err, &late) {
+	if want := `gather "parts": timed out waiting for ranks 1, 3`; err == nil || err.Error() != want ||
+		!errors.As(err, &late) {
 		t.Errorf("error %v, want %q", err, want)
 	}
 	if err := <-done; err != nil {
@@ -180,10 +184,12 @@ func TestTimeoutsNameRanks(t *testing.T) {
 	if want := "timed out waiting for rank 0"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("error %v, want %q in it", err, want)
 	}
-	if err := teams[3].Send(ctx, 4, "x", nil); err == nil || !strings.Contains(err.Error(), "rank 4 is no other rank of a run of 4") {
+	if err := teams[3].Send(ctx, 4, "x", nil); err == nil ||
+		!strings.Contains(err.Error(), "rank 4 is no other rank of a run of 4") {
 		t.Errorf("send to rank 4 of 4: %v", err)
 	}
-	if err := teams[3].Send(ctx, 0, "x", make([]byte, MaxMessage+1)); err == nil || !strings.Contains(err.Error(), "at most") {
+	if err := teams[3].Send(ctx, 0, "x", make([]byte, MaxMessage+1)); err == nil ||
+		!strings.Contains(err.Error(), "at most") {
 		t.Errorf("send of too much: %v", err)
 	}
 }
@@ -220,7 +226,8 @@ func TestAbortEndsAll(t *testing.T) {
 			}
 			err := team.Barrier(context.Background(), "never")
 			abort, ok := errors.AsType[*AbortError](err)
-			if want := (AbortError{Rank: 2, Host: "host2", Cause: "sweep 17: the norm is no number"}); !ok || *abort != want {
+			if want := (AbortError{Rank: 2, Host: "host2", Cause: "sweep 17: the norm is no number"}); !ok ||
+				*abort != want {
 				t.Errorf("rank %d: %v, want %v", team.Self().Rank, err, want)
 			}
 			if !IsConsequence(err) {
@@ -285,12 +292,14 @@ func TestLauncherAbortsAndStops(t *testing.T) {
 			t.Errorf("a stop ended the context: %v", err)
 		}
 	}
-	if err := AbortAll(t.Context(), launcher, "test", AbortError{Rank: 1, Host: "b", Cause: "killed by signal 9"}); err != nil {
+	if err := AbortAll(t.Context(), launcher, "test",
+		AbortError{Rank: 1, Host: "b", Cause: "killed by signal 9"}); err != nil {
 		t.Fatal(err)
 	}
 	for _, team := range teams {
 		<-team.Context().Done()
-		if got, want := context.Cause(team.Context()).Error(), "run aborted by rank 1 on b: killed by signal 9"; got != want {
+		if got, want := context.Cause(team.Context()).Error(),
+			"run aborted by rank 1 on b: killed by signal 9"; got != want {
 			t.Errorf("cause %q, want %q", got, want)
 		}
 	}
@@ -319,7 +328,8 @@ func TestEvents(t *testing.T) {
 	if err := teams[1].Conn().Publish(eventSubject("test", "1"), []byte(`nonsense`)); err != nil {
 		t.Fatal(err)
 	}
-	sent := Event{Kind: Progress, Rank: 1, Host: "host1", Sweeps: 100, MaxSweeps: 1000, Norm: 0.25, GLUPs: 3, Elapsed: time.Second, Report: []byte(`{"a":1}`)}
+	sent := Event{Kind: Progress, Rank: 1, Host: "host1", Sweeps: 100, MaxSweeps: 1000, Norm: 0.25, GLUPs: 3,
+		Elapsed: time.Second, Report: []byte(`{"a":1}`)}
 	if err := teams[1].Publish(sent); err != nil {
 		t.Fatal(err)
 	}
@@ -327,7 +337,8 @@ func TestEvents(t *testing.T) {
 	if fmt.Sprint(e) != fmt.Sprint(sent) {
 		t.Errorf("got %+v, want %+v", e, sent)
 	}
-	if err := teams[1].Publish(Event{Kind: Finished, Norm: Number(math.NaN()), Text: strings.Repeat("x", 10*maxText)}); err != nil {
+	if err := teams[1].Publish(Event{Kind: Finished, Norm: Number(math.NaN()),
+		Text: strings.Repeat("x", 10*maxText)}); err != nil {
 		t.Fatal(err)
 	}
 	if e = <-got; !math.IsNaN(float64(e.Norm)) || len(e.Text) > maxText+10 {

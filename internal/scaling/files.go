@@ -20,8 +20,8 @@ func JSON(records []Record) ([]byte, error) {
 	return append(b, '\n'), nil
 }
 
-// CSV writes the records with the names that JSON has as a header. A list stands in one cell, with "; " between its elements; what
-// was not measured is an empty cell.
+// CSV writes the records with the names that JSON has as a header. A list stands in one cell, with "; " between its
+// elements; what was not measured is an empty cell.
 func CSV(records []Record) ([]byte, error) {
 	var b bytes.Buffer
 	w := csv.NewWriter(&b)

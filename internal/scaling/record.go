@@ -8,8 +8,8 @@ import (
 	"jacobi/solver"
 )
 
-// Record is one mesh on one number of ranks: the fastest of its runs. Times are those of the sweeps (first sweep to last norm), in
-// seconds. A nil pointer is a number that was not measured.
+// Record is one mesh on one number of ranks: the fastest of its runs. Times are those of the sweeps (first sweep to
+// last norm), in seconds. A nil pointer is a number that was not measured.
 type Record struct {
 	Scaling Kind      `json:"scaling"`
 	Problem string    `json:"problem"`
@@ -54,8 +54,8 @@ type Pair struct {
 // String returns the pair as "0-1 shared memory".
 func (p Pair) String() string { return fmt.Sprintf("%d-%d %s", p.Rank, p.Neighbour, p.Transport) }
 
-// NewRecord returns the record of runs, at least one, that differ in nothing but their time. It is an error if they did not all do
-// the same number of sweeps to the same field, or took no time.
+// NewRecord returns the record of runs, at least one, that differ in nothing but their time. It is an error if they did
+// not all do the same number of sweeps to the same field, or took no time.
 func NewRecord(k Kind, runs []output.Report) (Record, error) {
 	best, seconds := runs[0], make([]float64, len(runs))
 	for i, r := range runs {
@@ -64,7 +64,8 @@ func NewRecord(k Kind, runs []output.Report) (Record, error) {
 				i+1, r.Sweeps, r.FieldSHA256, runs[0].Sweeps, runs[0].FieldSHA256)
 		}
 		if !(r.Times.Sweeps > 0) {
-			return Record{}, fmt.Errorf("run %d took %v s for %d sweeps: too short to be measured", i+1, r.Times.Sweeps, r.Sweeps)
+			return Record{}, fmt.Errorf("run %d took %v s for %d sweeps: too short to be measured", i+1, r.Times.Sweeps,
+				r.Sweeps)
 		}
 		seconds[i] = r.Times.Sweeps
 		if r.Times.Sweeps < best.Times.Sweeps {
@@ -76,10 +77,12 @@ func NewRecord(k Kind, runs []output.Report) (Record, error) {
 		return Record{}, err
 	}
 	rec := Record{
-		Scaling: k, Problem: best.Problem, NX: best.Mesh.NX, NY: best.Mesh.NY, DType: best.Mesh.DType, Ranks: len(best.Ranks),
+		Scaling: k, Problem: best.Problem, NX: best.Mesh.NX, NY: best.Mesh.NY, DType: best.Mesh.DType,
+		Ranks:  len(best.Ranks),
 		Sweeps: best.Sweeps, Depth: best.Depth, Seconds: seconds, Parallel: best.Times.Sweeps, GLUPS: best.GLUPS,
-		Traffic: Traffic(best.GLUPS, dtype.Size()), FieldSHA256: best.FieldSHA256, Version: best.Version, Started: best.Started,
-		Kernel: best.Ranks[0].Kernel, Threads: best.Ranks[0].Threads,
+		Traffic: Traffic(best.GLUPS, dtype.Size()), FieldSHA256: best.FieldSHA256, Version: best.Version,
+		Started: best.Started,
+		Kernel:  best.Ranks[0].Kernel, Threads: best.Ranks[0].Threads,
 	}
 	for _, r := range best.Ranks {
 		rec.Devices = append(rec.Devices, r.Device)
@@ -93,7 +96,8 @@ func NewRecord(k Kind, runs []output.Report) (Record, error) {
 // SameField fails unless r has the field of other, a record of the same mesh: ranks do not change the answer.
 func (r *Record) SameField(other Record) error {
 	if r.FieldSHA256 != other.FieldSHA256 {
-		return fmt.Errorf("%d ranks gave the field %s, %d gave %s: they must be the same", r.Ranks, r.FieldSHA256, other.Ranks, other.FieldSHA256)
+		return fmt.Errorf("%d ranks gave the field %s, %d gave %s: they must be the same", r.Ranks, r.FieldSHA256,
+			other.Ranks, other.FieldSHA256)
 	}
 	return nil
 }
@@ -101,7 +105,8 @@ func (r *Record) SameField(other Record) error {
 // Against compares r with the record of one rank.
 func (r *Record) Against(one Record) {
 	serial := one.Parallel
-	speedUp, efficiency := r.Scaling.SpeedUp(serial, r.Parallel, r.Ranks), r.Scaling.Efficiency(serial, r.Parallel, r.Ranks)
+	speedUp, efficiency := r.Scaling.SpeedUp(serial, r.Parallel, r.Ranks),
+		r.Scaling.Efficiency(serial, r.Parallel, r.Ranks)
 	r.Serial, r.SpeedUp, r.Efficiency = &serial, &speedUp, &efficiency
 }
 

@@ -26,12 +26,14 @@ const (
 
 // Header returns the line above the rows.
 func Header() string {
-	return fmt.Sprintf(headFormat, "nx x ny", "ranks", "depth", "T_s", "T_p", "speed-up", "effic.", "GLUP/s", "GB/s", "of copy", "halos by")
+	return fmt.Sprintf(headFormat, "nx x ny", "ranks", "depth", "T_s", "T_p", "speed-up", "effic.", "GLUP/s", "GB/s",
+		"of copy", "halos by")
 }
 
 // Row returns r as a line.
 func (r Record) Row() string {
-	return fmt.Sprintf(rowFormat, fmt.Sprintf("%dx%d", r.NX, r.NY), r.Ranks, r.Depth, optional(r.Serial, 1, "%.4g"), r.Parallel,
+	return fmt.Sprintf(rowFormat, fmt.Sprintf("%dx%d", r.NX, r.NY), r.Ranks, r.Depth, optional(r.Serial, 1, "%.4g"),
+		r.Parallel,
 		optional(r.SpeedUp, 1, "%.2f"), optional(r.Efficiency, 1, "%.3f"), decimals(r.GLUPS), decimals(r.Traffic),
 		optional(r.CopyFraction, 100, "%.0f%%"), r.halos())
 }

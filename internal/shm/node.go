@@ -9,9 +9,10 @@ import (
 // Node is where a process can share memory: processes with equal Nodes can try to open each other's
 // segments. Whether it works, only Open tells.
 type Node struct {
-	Boot         string `json:"boot"`          // the running kernel's boot id
-	PIDNamespace string `json:"pid_namespace"` // the number of the PID namespace, in which process numbers mean the same
-	User         int    `json:"user"`          // effective user id: /proc/PID/fd is closed to others
+	Boot string `json:"boot"` // the running kernel's boot id
+	// the number of the PID namespace, in which process numbers mean the same
+	PIDNamespace string `json:"pid_namespace"`
+	User         int    `json:"user"` // effective user id: /proc/PID/fd is closed to others
 }
 
 // LocalNode returns the Node of this process.

@@ -20,9 +20,10 @@ import (
 )
 
 const (
-	memfdName  = "jacobi"
-	magic      = 0x6d68732d6a61636f // tells a segment of this layout from any other file
-	headerSize = 64                 // magic u64, bytes u64, nonce [16]byte; a cache line, so that Bytes is aligned to one
+	memfdName = "jacobi"
+	magic     = 0x6d68732d6a61636f // tells a segment of this layout from any other file
+	// magic u64, bytes u64, nonce [16]byte; a cache line, so that Bytes is aligned to one
+	headerSize = 64
 	nonceSize  = 16
 	seals      = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
 )

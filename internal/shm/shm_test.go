@@ -210,7 +210,8 @@ func TestCreateRefusesEmpty(t *testing.T) {
 func TestWaitEnds(t *testing.T) {
 	s := create(t, WordSize)
 	never := func(uint32) bool { return false }
-	if err := s.Word(0).Wait(t.Context(), 0, time.Now().Add(time.Millisecond), never); !errors.Is(err, os.ErrDeadlineExceeded) {
+	if err := s.Word(0).Wait(t.Context(), 0, time.Now().Add(time.Millisecond), never); !errors.Is(err,
+		os.ErrDeadlineExceeded) {
 		t.Errorf("after the deadline: %v, want %v", err, os.ErrDeadlineExceeded)
 	}
 	cause := errors.New("rank 3 is gone")
@@ -219,7 +220,8 @@ func TestWaitEnds(t *testing.T) {
 	done := make(chan error)
 	go func() {
 		var once sync.Once
-		done <- s.Word(0).Wait(ctx, 0, time.Time{}, func(uint32) bool { once.Do(func() { close(asleep) }); return false })
+		done <- s.Word(0).Wait(ctx, 0, time.Time{},
+			func(uint32) bool { once.Do(func() { close(asleep) }); return false })
 	}()
 	<-asleep
 	cancel(cause)
@@ -238,7 +240,8 @@ func TestManyWaiters(t *testing.T) {
 	for k := 1; k <= n; k++ {
 		wg.Go(func() {
 			for i := uint32(1); i <= 100; i++ {
-				if err := s.Word(0).Wait(t.Context(), 0, time.Time{}, func(v uint32) bool { return v == i }); err != nil {
+				if err := s.Word(0).Wait(t.Context(), 0, time.Time{},
+					func(v uint32) bool { return v == i }); err != nil {
 					t.Error(err)
 				}
 				s.Word(k * WordSize).Store(i)
@@ -248,7 +251,8 @@ func TestManyWaiters(t *testing.T) {
 	for i := uint32(1); i <= 100; i++ {
 		s.Word(0).Store(i)
 		for k := 1; k <= n; k++ {
-			if err := s.Word(k*WordSize).Wait(t.Context(), 0, time.Time{}, func(v uint32) bool { return v == i }); err != nil {
+			if err := s.Word(k*WordSize).Wait(t.Context(), 0, time.Time{},
+				func(v uint32) bool { return v == i }); err != nil {
 				t.Error(err)
 			}
 		}
@@ -299,7 +303,8 @@ func BenchmarkPingPong(b *testing.B) {
 			n := uint32(b.N)
 			wg.Go(func() {
 				for i := uint32(1); i <= n; i++ {
-					if err := s.Word(0).Wait(b.Context(), spin, time.Time{}, func(v uint32) bool { return v == i }); err != nil {
+					if err := s.Word(0).Wait(b.Context(), spin, time.Time{},
+						func(v uint32) bool { return v == i }); err != nil {
 						b.Error(err)
 					}
 					s.Word(WordSize).Store(i)
@@ -307,7 +312,8 @@ func BenchmarkPingPong(b *testing.B) {
 			})
 			for i := uint32(1); i <= n; i++ {
 				s.Word(0).Store(i)
-				if err := s.Word(WordSize).Wait(b.Context(), spin, time.Time{}, func(v uint32) bool { return v == i }); err != nil {
+				if err := s.Word(WordSize).Wait(b.Context(), spin, time.Time{},
+					func(v uint32) bool { return v == i }); err != nil {
 					b.Error(err)
 				}
 			}

@@ -18,8 +18,9 @@ const WordSize = 64
 // Word is a number in a segment that processes wait on. Its operations are atomic and sequentially
 // consistent, and order plain accesses to the segment as those of sync/atomic do. It starts as 0.
 type Word struct {
-	value   atomic.Uint32
-	waiters atomic.Uint32 // processes asleep, or about to be; one that was killed asleep stays counted, which costs a system call a Wake
+	value atomic.Uint32
+	// processes asleep, or about to be; one that was killed asleep stays counted, which costs a system call a Wake
+	waiters atomic.Uint32
 	_       [WordSize - 8]byte
 }
 
@@ -84,8 +85,8 @@ func (w *Word) Wait(ctx context.Context, spin time.Duration, deadline time.Time,
 	}
 }
 
-// SpinTime returns how long a Wait should spin where so many busy threads take turns on a core: about what a sleep
-// and a wake cost where every thread has one to itself, nothing where spinning would take it from the thread waited for.
+// SpinTime returns how long a Wait should spin where so many busy threads take turns on a core: about what a sleep and
+// a wake cost where every thread has one to itself, nothing where spinning would take it from the thread waited for.
 func SpinTime(threadsPerCore int) time.Duration {
 	if threadsPerCore > 1 {
 		return 0
@@ -102,7 +103,8 @@ const (
 // futexWait sleeps while *addr is v, at most for d; it may return early.
 func futexWait(addr *atomic.Uint32, v uint32, d time.Duration) error {
 	t := unix.NsecToTimespec(d.Nanoseconds())
-	_, _, errno := unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(addr)), opWait, uintptr(v), uintptr(unsafe.Pointer(&t)), 0, 0)
+	_, _, errno := unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(addr)), opWait, uintptr(v),
+		uintptr(unsafe.Pointer(&t)), 0, 0)
 	switch errno {
 	case 0, unix.EAGAIN, unix.EINTR, unix.ETIMEDOUT:
 		return nil

@@ -106,8 +106,8 @@ func (c *Conn) open(m *nats.Msg) (err error) {
 	return err
 }
 
-// RequestWithContext sends data and waits for an answer, which comes by Publish to the message's Reply. Answers that are
-// not sealed are passed over: one from the run may still come.
+// RequestWithContext sends data and waits for an answer, which comes by Publish to the message's Reply. Answers that
+// are not sealed are passed over: one from the run may still come.
 func (c *Conn) RequestWithContext(ctx context.Context, subject string, data []byte) (*nats.Msg, error) {
 	if c.seal == nil {
 		return c.nc.RequestWithContext(ctx, subject, data)

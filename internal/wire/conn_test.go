@@ -104,11 +104,14 @@ func TestOnlyTheRunIsHeard(t *testing.T) {
 	other := listen(t, a, "jacobi.r1.y")
 	flipped := append([]byte{}, m.Data...)
 	flipped[len(flipped)/2] ^= 1
-	if err := errors.Join(stranger.Publish("jacobi.r1.y", m.Data), stranger.Publish("jacobi.r1.y", nil), stranger.PublishRequest("jacobi.r1.x", "jacobi.r1.y", m.Data),
-		stranger.Publish("jacobi.r1.x", []byte("abort")), stranger.Publish("jacobi.r1.x", flipped), stranger.Flush()); err != nil {
+	if err := errors.Join(stranger.Publish("jacobi.r1.y", m.Data), stranger.Publish("jacobi.r1.y", nil),
+		stranger.PublishRequest("jacobi.r1.x", "jacobi.r1.y", m.Data),
+		stranger.Publish("jacobi.r1.x", []byte("abort")), stranger.Publish("jacobi.r1.x", flipped),
+		stranger.Flush()); err != nil {
 		t.Fatal(err)
 	}
-	for _, foreign := range []struct{ run, secret string }{{"r1", "another secret of a run"}, {"r2", secret}, {"r1", ""}} {
+	for _, foreign := range []struct{ run, secret string }{{"r1", "another secret of a run"}, {"r2", secret},
+		{"r1", ""}} {
 		c, _ := join(t, s, foreign.run, foreign.secret)
 		publish(t, c, "jacobi.r1.x", "abort")
 	}

@@ -1,5 +1,5 @@
-// Package wire connects to NATS: how a process finds the server, who it is there, and what of its messages others on the
-// same server can read or forge, which is nothing where a secret is shared.
+// Package wire connects to NATS: how a process finds the server, who it is there, and what of its messages others on
+// the same server can read or forge, which is nothing where a secret is shared.
 package wire
 
 import (
@@ -34,8 +34,9 @@ var errRefused = errors.New("connection refused")
 
 // Options say how to reach a NATS server and for what.
 type Options struct {
-	Server  configs.NATS
-	RunID   string        // whose messages are sealed with the server's secret, if there is one; "": of no run, never sealed
+	Server configs.NATS
+	// whose messages are sealed with the server's secret, if there is one; "": of no run, never sealed
+	RunID   string
 	Name    string        // of this connection, for the server's operator
 	Timeout time.Duration // for the first connection, retries included
 	Logger  *zap.Logger   // may be nil
@@ -200,7 +201,8 @@ func publicURL(list string) (string, error) {
 		}
 		u, err := url.Parse(s)
 		if err != nil || u.Host == "" {
-			return "", errors.New("connect to the NATS server: the URL does not parse (it may hold a secret and is not shown); it looks like nats://user:password@host:4222")
+			return "", errors.New("connect to the NATS server: the URL does not parse (it may hold a secret and is " +
+				"not shown); it looks like nats://user:password@host:4222")
 		}
 		public = append(public, u.Scheme+"://"+u.Host)
 	}

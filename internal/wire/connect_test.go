@@ -62,14 +62,19 @@ func TestConnectRefused(t *testing.T) {
 		o    Options
 		want []string
 	}{
-		"nobody there":   {Options{Server: configs.NATS{URL: "nats://u:hunter2@" + dead}, Timeout: 300 * time.Millisecond}, []string{"nats://" + dead, "connection refused"}},
-		"wrong password": {Options{Server: configs.NATS{URL: "nats://jacobi:hunter2@" + addr}}, []string{addr, "Authorization Violation"}},
-		"no password":    {Options{Server: configs.NATS{URL: addr}}, []string{addr, "Authorization Violation"}},
-		"mute server":    {Options{Server: configs.NATS{URL: "hunter2@" + mute.Addr().String()}, Timeout: 300 * time.Millisecond}, []string{mute.Addr().String(), "no answer in time"}},
-		"no URL":         {Options{}, []string{"the URL is empty"}},
-		"bad URL":        {Options{Server: configs.NATS{URL: "nats://u:hunter2%zz@h:1"}}, []string{"the URL does not parse"}},
-		"no creds file":  {Options{Server: configs.NATS{URL: addr, Creds: "/nowhere/x.creds"}}, []string{"/nowhere/x.creds"}},
-		"bad CA file":    {Options{Server: configs.NATS{URL: "nats://jacobi:right@" + addr, CA: ca}}, []string{ca}},
+		"nobody there": {Options{Server: configs.NATS{URL: "nats://u:hunter2@" + dead},
+			Timeout: 300 * time.Millisecond}, []string{"nats://" + dead, "connection refused"}},
+		"wrong password": {Options{Server: configs.NATS{URL: "nats://jacobi:hunter2@" + addr}},
+			[]string{addr, "Authorization Violation"}},
+		"no password": {Options{Server: configs.NATS{URL: addr}}, []string{addr, "Authorization Violation"}},
+		"mute server": {Options{Server: configs.NATS{URL: "hunter2@" + mute.Addr().String()},
+			Timeout: 300 * time.Millisecond}, []string{mute.Addr().String(), "no answer in time"}},
+		"no URL": {Options{}, []string{"the URL is empty"}},
+		"bad URL": {Options{Server: configs.NATS{URL: "nats://u:hunter2%zz@h:1"}},
+			[]string{"the URL does not parse"}},
+		"no creds file": {Options{Server: configs.NATS{URL: addr, Creds: "/nowhere/x.creds"}},
+			[]string{"/nowhere/x.creds"}},
+		"bad CA file": {Options{Server: configs.NATS{URL: "nats://jacobi:right@" + addr, CA: ca}}, []string{ca}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			start := time.Now()
@@ -99,7 +104,8 @@ func TestConnectEndsWithContext(t *testing.T) {
 	cause := errors.New("the user is gone")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(cause)
-	if _, err := Connect(ctx, Options{Server: configs.NATS{URL: freeAddr(t)}, Timeout: time.Minute}); !errors.Is(err, cause) {
+	if _, err := Connect(ctx, Options{Server: configs.NATS{URL: freeAddr(t)}, Timeout: time.Minute}); !errors.Is(err,
+		cause) {
 		t.Errorf("error %v, want %v", err, cause)
 	}
 }
@@ -157,7 +163,8 @@ func TestQuiet(t *testing.T) {
 	s := rostertest.Start(t, 0)
 	open := func(quiet bool) (*Conn, *observer.ObservedLogs) {
 		core, logs := observer.New(zap.InfoLevel)
-		conn, err := Connect(t.Context(), Options{Server: configs.NATS{URL: s.URL()}, Timeout: 5 * time.Second, Logger: zap.New(core), Quiet: quiet})
+		conn, err := Connect(t.Context(), Options{Server: configs.NATS{URL: s.URL()}, Timeout: 5 * time.Second,
+			Logger: zap.New(core), Quiet: quiet})
 		if err != nil {
 			t.Fatal(err)
 		}

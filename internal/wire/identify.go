@@ -50,7 +50,10 @@ func identify(n configs.NATS) ([]nats.Option, error) {
 		if err != nil {
 			return nil, fmt.Errorf("nats.nkey: %w", err)
 		}
-		opts = append(opts, nats.Nkey(public, func(nonce []byte) ([]byte, error) { return sign(n.NKey, nonce, seedKey) }))
+		opts = append(opts, nats.Nkey(public, func(nonce []byte) ([]byte,
+			error) {
+			return sign(n.NKey, nonce, seedKey)
+		}))
 	}
 	more, err := trust(n)
 	return append(opts, more...), err
@@ -146,15 +149,18 @@ func explain(n configs.NATS, err error) error {
 		return fmt.Errorf("%w: %s", err, unknown)
 	}
 	overTLS := errors.Is(err, nats.ErrTLS)
-	_, plain := errors.AsType[tls.RecordHeaderError](err) // which a server says, before TLS, when it has no connection left
+	// which a server says, before TLS, when it has no connection left
+	_, plain := errors.AsType[tls.RecordHeaderError](err)
 	switch {
-	case n.Cert == "" && strings.Contains(err.Error(), "tls: certificate required"): // the type of an alert is not exported
+	// the type of an alert is not exported
+	case n.Cert == "" && strings.Contains(err.Error(), "tls: certificate required"):
 		return fmt.Errorf("%w: %s", err, wantsCertificate)
 	case ended(err) && overTLS && n.Cert == "":
 		return fmt.Errorf("%w: %s; or %s", err, wantsCertificate, full)
 	case ended(err) && overTLS:
 		return fmt.Errorf("%w: the server may not trust the certificate in nats.cert; or %s", err, full)
-	case plain, ended(err), strings.Contains(err.Error(), "connections exceeded"): // the client makes new errors of what a server says while it connects
+	// the client makes new errors of what a server says while it connects
+	case plain, ended(err), strings.Contains(err.Error(), "connections exceeded"):
 		return fmt.Errorf("%w: %s", err, full)
 	}
 	return err
@@ -164,11 +170,13 @@ const (
 	unknown = "the server does not know this user, or wants another password or key " +
 		"(nats.user and nats.password_file, nats.creds, nats.nkey, or nats.url)"
 	wantsCertificate = "the server may want a certificate of its clients: nats.cert and nats.key"
-	full             = "the server, or its limit for this account, may have no connection left (max_connections); a rank has one, and one more for each neighbour over NATS"
+	full             = "the server, or its limit for this account, may have no connection left (max_connections); a " +
+		"rank has one, and one more for each neighbour over NATS"
 )
 
-// ended says whether the server ended a connection that was in order on this side. What it says then may come too late to be read: that it has no
-// connection left, or, in TLS 1.3, that it wants another certificate, at which it looks only after the handshake.
+// ended says whether the server ended a connection that was in order on this side. What it says then may come too late
+// to be read: that it has no connection left, or, in TLS 1.3, that it wants another certificate, at which it looks only
+// after the handshake.
 func ended(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET)
 }

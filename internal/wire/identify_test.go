@@ -34,8 +34,9 @@ type authority struct {
 func newAuthority(t *testing.T) *authority {
 	a := &authority{t: t}
 	now := time.Now()
-	cert, key := a.sign(&x509.Certificate{NotBefore: now.Add(-time.Hour), NotAfter: now.Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageCertSign, Subject: pkix.Name{CommonName: "own authority"}})
+	cert, key := a.sign(&x509.Certificate{NotBefore: now.Add(-time.Hour), NotAfter: now.Add(time.Hour), IsCA: true,
+		BasicConstraintsValid: true,
+		KeyUsage:              x509.KeyUsageCertSign, Subject: pkix.Name{CommonName: "own authority"}})
 	parsed, err := x509.ParseCertificate(block(t, cert))
 	if err != nil {
 		t.Fatal(err)
@@ -74,8 +75,10 @@ func (a *authority) sign(template *x509.Certificate) (string, *ecdsa.PrivateKey)
 // issue returns a certificate for 127.0.0.1 and its key, in PEM, valid from now+from to now+to.
 func (a *authority) issue(from, to time.Duration) (cert, key string) {
 	now := time.Now()
-	cert, k := a.sign(&x509.Certificate{NotBefore: now.Add(from), NotAfter: now.Add(to), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}, Subject: pkix.Name{CommonName: "leaf"}})
+	cert, k := a.sign(&x509.Certificate{NotBefore: now.Add(from), NotAfter: now.Add(to),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		Subject:     pkix.Name{CommonName: "leaf"}})
 	der, err := x509.MarshalPKCS8PrivateKey(k)
 	if err != nil {
 		a.t.Fatal(err)
@@ -131,18 +134,29 @@ func TestTLS(t *testing.T) {
 	}{
 		"own authority":           {configs.NATS{URL: tlsServer, CA: ca}, nil},
 		"own authority in a file": {configs.NATS{URL: tlsServer, CA: file(t, a.pem())}, nil},
-		"client certificate":      {configs.NATS{URL: mutual, CA: ca, Cert: file(t, good), Key: configs.Inline(goodKey)}, nil},
-		"no client certificate":   {configs.NATS{URL: mutual, CA: ca}, []string{"the server may want a certificate of its clients: nats.cert and nats.key"}},
-		"no authority":            {configs.NATS{URL: tlsServer}, []string{"x509: certificate signed by unknown authority", "nats.ca names the authority to trust"}},
-		"another authority":       {configs.NATS{URL: tlsServer, CA: configs.Inline(other.pem())}, []string{"unknown authority"}},
+		"client certificate": {configs.NATS{URL: mutual, CA: ca, Cert: file(t, good),
+			Key: configs.Inline(goodKey)}, nil},
+		"no client certificate": {configs.NATS{URL: mutual, CA: ca},
+			[]string{"the server may want a certificate of its clients: nats.cert and nats.key"}},
+		"no authority": {configs.NATS{URL: tlsServer},
+			[]string{"x509: certificate signed by unknown authority", "nats.ca names the authority to trust"}},
+		"another authority": {configs.NATS{URL: tlsServer, CA: configs.Inline(other.pem())},
+			[]string{"unknown authority"}},
 		"expired certificate": {configs.NATS{URL: serveTLS(t, expired, expiredKey, nil).URL(), CA: ca},
-			[]string{"certificate has expired or is not yet valid: current time ", " is after ", "renew the server's certificate, or set the clock of this machine"}},
+			[]string{"certificate has expired or is not yet valid: current time ", " is after ",
+				"renew the server's certificate, or set the clock of this machine"}},
 		"a clock that is off": {configs.NATS{URL: serveTLS(t, early, earlyKey, nil).URL(), CA: ca},
-			[]string{"certificate has expired or is not yet valid: current time ", " is before ", "set the clock of this machine"}},
-		"a server without TLS":    {configs.NATS{URL: rostertest.Start(t, 0).URL(), CA: ca}, []string{"secure connection not available", "nats.ca or nats.cert is given, and the server has no TLS"}},
-		"key of another":          {configs.NATS{URL: mutual, CA: ca, Cert: configs.Inline(good), Key: configs.Inline(expiredKey)}, []string{"nats.cert and nats.key: tls: private key does not match public key"}},
-		"no PEM":                  {configs.NATS{URL: tlsServer, CA: configs.Inline("hunter2")}, []string{"nats.ca hidden: no certificate in PEM"}},
-		"no file of an authority": {configs.NATS{URL: tlsServer, CA: "/nowhere"}, []string{"nats.ca: open /nowhere: no such file or directory"}},
+			[]string{"certificate has expired or is not yet valid: current time ", " is before ",
+				"set the clock of this machine"}},
+		"a server without TLS": {configs.NATS{URL: rostertest.Start(t, 0).URL(), CA: ca},
+			[]string{"secure connection not available", "nats.ca or nats.cert is given, and the server has no TLS"}},
+		"key of another": {configs.NATS{URL: mutual, CA: ca, Cert: configs.Inline(good),
+			Key: configs.Inline(expiredKey)}, []string{"nats.cert and nats.key: tls: private key does not match " +
+			"public key"}},
+		"no PEM": {configs.NATS{URL: tlsServer, CA: configs.Inline("hunter2")},
+			[]string{"nats.ca hidden: no certificate in PEM"}},
+		"no file of an authority": {configs.NATS{URL: tlsServer, CA: "/nowhere"},
+			[]string{"nats.ca: open /nowhere: no such file or directory"}},
 	} {
 		t.Run(name, func(t *testing.T) { check(t, c.n, c.want) })
 	}
@@ -157,9 +171,10 @@ func TestFullServer(t *testing.T) {
 		server server.Options
 		n      configs.NATS
 	}{
-		"plain":              {server.Options{}, configs.NATS{}},
-		"TLS":                {overTLS(t, cert, key, nil), configs.NATS{CA: ca}},
-		"TLS, a certificate": {overTLS(t, cert, key, nil), configs.NATS{CA: ca, Cert: configs.Inline(cert), Key: configs.Inline(key)}},
+		"plain": {server.Options{}, configs.NATS{}},
+		"TLS":   {overTLS(t, cert, key, nil), configs.NATS{CA: ca}},
+		"TLS, a certificate": {overTLS(t, cert, key, nil),
+			configs.NATS{CA: ca, Cert: configs.Inline(cert), Key: configs.Inline(key)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.server.MaxConn = 1
@@ -171,7 +186,8 @@ func TestFullServer(t *testing.T) {
 			}
 			defer first.Close()
 			check(t, n, []string{"connect to the NATS server at " + n.URL + ": ",
-				"the server, or its limit for this account, may have no connection left (max_connections); a rank has one, and one more for each neighbour over NATS"})
+				"the server, or its limit for this account, may have no connection left (max_connections); a rank " +
+					"has one, and one more for each neighbour over NATS"})
 		})
 	}
 }
@@ -224,22 +240,29 @@ func TestUsersAndSeeds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := rostertest.StartWith(t, server.Options{Users: []*server.User{{Username: "jacobi", Password: "right"}}, Nkeys: []*server.NkeyUser{{Nkey: public}}})
+	s := rostertest.StartWith(t, server.Options{Users: []*server.User{{Username: "jacobi", Password: "right"}},
+		Nkeys: []*server.NkeyUser{{Nkey: public}}})
 	operated, creds := operatedServer(t)
 	for name, c := range map[string]struct {
 		n    configs.NATS
 		want []string
 	}{
-		"password file":        {configs.NATS{URL: s.URL(), User: "jacobi", PasswordFile: file(t, "right\n")}, nil},
-		"wrong password":       {configs.NATS{URL: s.URL(), User: "jacobi", PasswordFile: configs.Inline("hunter2")}, []string{"Authorization Violation"}},
-		"no password file":     {configs.NATS{URL: s.URL(), User: "jacobi", PasswordFile: "/nowhere"}, []string{"nats.password_file: open /nowhere"}},
-		"seed":                 {configs.NATS{URL: s.URL(), NKey: file(t, string(seed)+"\n")}, nil},
-		"seed of another":      {configs.NATS{URL: s.URL(), NKey: configs.Inline(string(strange))}, []string{"Authorization Violation"}},
-		"no seed":              {configs.NATS{URL: s.URL(), NKey: configs.Inline("hunter2")}, []string{"nats.nkey: no seed of a user"}},
+		"password file": {configs.NATS{URL: s.URL(), User: "jacobi", PasswordFile: file(t, "right\n")}, nil},
+		"wrong password": {configs.NATS{URL: s.URL(), User: "jacobi", PasswordFile: configs.Inline("hunter2")},
+			[]string{"Authorization Violation"}},
+		"no password file": {configs.NATS{URL: s.URL(), User: "jacobi", PasswordFile: "/nowhere"},
+			[]string{"nats.password_file: open /nowhere"}},
+		"seed": {configs.NATS{URL: s.URL(), NKey: file(t, string(seed)+"\n")}, nil},
+		"seed of another": {configs.NATS{URL: s.URL(), NKey: configs.Inline(string(strange))},
+			[]string{"Authorization Violation"}},
+		"no seed": {configs.NATS{URL: s.URL(), NKey: configs.Inline("hunter2")},
+			[]string{"nats.nkey: no seed of a user"}},
 		"credentials":          {configs.NATS{URL: operated.URL(), Creds: file(t, creds)}, nil},
 		"credentials, inlined": {configs.NATS{URL: operated.URL(), Creds: configs.Inline(creds)}, nil},
-		"no credentials":       {configs.NATS{URL: operated.URL(), Creds: configs.Inline("hunter2")}, []string{"nats.creds: no credentials of a user"}},
-		"other's credentials":  {configs.NATS{URL: operated.URL(), NKey: configs.Inline(string(seed))}, []string{"Authorization Violation"}},
+		"no credentials": {configs.NATS{URL: operated.URL(), Creds: configs.Inline("hunter2")},
+			[]string{"nats.creds: no credentials of a user"}},
+		"other's credentials": {configs.NATS{URL: operated.URL(), NKey: configs.Inline(string(seed))},
+			[]string{"Authorization Violation"}},
 	} {
 		t.Run(name, func(t *testing.T) { check(t, c.n, c.want) })
 	}

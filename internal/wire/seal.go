@@ -16,14 +16,15 @@ import (
 const leastSecret = 16
 
 // seal makes a message unreadable and unforgeable for those who do not have the secret of the run: AES-256-GCM with a
-// random nonce. A message is bound to its subject and to the subject of its answer, so that it cannot be played back elsewhere.
+// random nonce. A message is bound to its subject and to the subject of its answer, so that it cannot be played back
+// elsewhere.
 type seal struct {
 	aead cipher.AEAD
 	key  []byte
 }
 
-// newSeal returns the seal of a run, nil if there is no secret or no run. The version in the key's name sets programs with
-// another seal apart.
+// newSeal returns the seal of a run, nil if there is no secret or no run. The version in the key's name sets programs
+// with another seal apart.
 func newSeal(secretFile, runID string) (*seal, error) {
 	if secretFile == "" || runID == "" {
 		return nil, nil
@@ -33,7 +34,8 @@ func newSeal(secretFile, runID string) (*seal, error) {
 		return nil, fmt.Errorf("nats.secret_file: %w", err)
 	}
 	if secret = bytes.TrimSpace(secret); len(secret) < leastSecret {
-		return nil, fmt.Errorf("nats.secret_file: a secret of %d bytes, at least %d are wanted", len(secret), leastSecret)
+		return nil, fmt.Errorf("nats.secret_file: a secret of %d bytes, at least %d are wanted", len(secret),
+			leastSecret)
 	}
 	key, err := hkdf.Key(sha256.New, secret, nil, "jacobi seal 1, run "+runID, 32)
 	if err != nil {

@@ -51,7 +51,8 @@ func newField(mesh solver.Mesh, seed uint64) *field {
 
 func (f *field) Row(iy int, dst []byte) error {
 	if iy < 0 || iy >= len(f.rows) || len(dst) != f.mesh.RowBytes() {
-		return fmt.Errorf("row %d of %d bytes asked for: the mesh has %d rows of %d bytes", iy, len(dst), len(f.rows), f.mesh.RowBytes())
+		return fmt.Errorf("row %d of %d bytes asked for: the mesh has %d rows of %d bytes", iy, len(dst), len(f.rows),
+			f.mesh.RowBytes())
 	}
 	copy(dst, f.rows[iy])
 	return nil
@@ -177,7 +178,8 @@ func (r *ranks) equal(want func(solver.Stripe) []byte) error {
 		if expected := want(s); !bytes.Equal(got, expected) {
 			for y := range s.Rows() {
 				if g, w := got[y*n:(y+1)*n], expected[y*n:(y+1)*n]; !bytes.Equal(g, w) {
-					return fmt.Errorf("rank %d: row %d differs, first at column %d", i, s.Lo+y, differs(g, w)/r.mesh.DType.Size())
+					return fmt.Errorf("rank %d: row %d differs, first at column %d", i, s.Lo+y,
+						differs(g, w)/r.mesh.DType.Size())
 				}
 			}
 		}

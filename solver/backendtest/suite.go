@@ -13,8 +13,8 @@ import (
 // Factory opens a backend.
 type Factory func(solver.Layout) (solver.Backend, error)
 
-// Case is one run: Passes passes that begin with a full halo of Depth rows, each done in steps of Sweeps sweeps (the last
-// step takes what is left), and a shorter one at the end.
+// Case is one run: Passes passes that begin with a full halo of Depth rows, each done in steps of Sweeps sweeps (the
+// last step takes what is left), and a shorter one at the end.
 type Case struct {
 	Mesh   solver.Mesh
 	Ranks  int
@@ -29,7 +29,8 @@ func (c Case) String() string {
 	if c.Mesh.Periodic {
 		periodic = " periodic"
 	}
-	return fmt.Sprintf("%dx%d %v%s ranks %d depth %d by %d", c.Mesh.NX, c.Mesh.NY, c.Mesh.DType, periodic, c.Ranks, c.Depth, c.step())
+	return fmt.Sprintf("%dx%d %v%s ranks %d depth %d by %d", c.Mesh.NX, c.Mesh.NY, c.Mesh.DType, periodic, c.Ranks,
+		c.Depth, c.step())
 }
 
 func (c Case) step() int {
@@ -119,12 +120,14 @@ func Cases() []Case {
 		}
 		for _, d := range types {
 			for _, periodic := range []bool{false, true} {
-				cases = append(cases, Case{Mesh: solver.Mesh{NX: nx, NY: ny, DType: d, Periodic: periodic}, Ranks: ranks, Depth: depth, Sweeps: min(sweeps, depth), Passes: 2})
+				cases = append(cases, Case{Mesh: solver.Mesh{NX: nx, NY: ny, DType: d, Periodic: periodic},
+					Ranks: ranks, Depth: depth, Sweeps: min(sweeps, depth), Passes: 2})
 			}
 		}
 	}
 	depths := []int{1, 2, 3, 5, 8}
-	for i, nx := range []int{3, 4, 5, 6, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 66, 68, 100, 127, 128, 129, 130, 191, 193, 257, 300} {
+	for i, nx := range []int{3, 4, 5, 6, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 66, 68, 100, 127, 128, 129, 130,
+		191, 193, 257, 300} {
 		add(both, nx, 41+i%9, 1+i%5, depths[i%len(depths)], 0)
 	}
 	for i, ny := range []int{3, 4, 5, 7, 8, 9, 10, 11, 15, 16, 17, 18, 23, 24, 25, 26, 33, 64, 67} {

@@ -12,8 +12,8 @@ import (
 //go:embed testdata/fake.c
 var source []byte
 
-// Build builds the driver with the given macros (-DNAME=value, see testdata/fake.c) and returns its path, which ends in libcuda.so.1:
-// its folder in LD_LIBRARY_PATH gives it to a program. A test skips, and says so, where there is no gcc.
+// Build builds the driver with the given macros (-DNAME=value, see testdata/fake.c) and returns its path, which ends in
+// libcuda.so.1: its folder in LD_LIBRARY_PATH gives it to a program. A test skips, and says so, where there is no gcc.
 func Build(t testing.TB, macros ...string) string {
 	t.Helper()
 	return Compile(t, "libcuda.so.1", source, macros...)

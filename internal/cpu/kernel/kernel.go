@@ -18,16 +18,17 @@ const Rows = solver.GroupRows
 // east of most columns are other vectors at the same lane. Rows are given one by one, because they may lie in a ring.
 // Offsets are in bytes.
 type Span struct {
-	Src     [Rows + 2]unsafe.Pointer // of the sweep before: the row above the first, the rows, the row below the last
-	Dst     [Rows]unsafe.Pointer     // Dst[i] may be Src[i], the row above it
-	Off     int                      // from a row's pointer to its first block
-	AccOff  int                      // from Acc to the first block's groups
-	Acc     unsafe.Pointer           // one value a norm group: running sums of squares, read and written
-	Carry   unsafe.Pointer           // a vector a row: in Src, vector 3 of the block before; left behind for the block after
-	Masks   unsafe.Pointer           // for Edge, a block: all bits set in the columns to sweep, clear in those to keep
-	Rows    int                      // 1 to Rows
-	Blocks  int                      // >= 1; Edge does one
-	Restart int                      // 1: start Acc from 0 instead of reading it; else 0
+	Src    [Rows + 2]unsafe.Pointer // of the sweep before: the row above the first, the rows, the row below the last
+	Dst    [Rows]unsafe.Pointer     // Dst[i] may be Src[i], the row above it
+	Off    int                      // from a row's pointer to its first block
+	AccOff int                      // from Acc to the first block's groups
+	Acc    unsafe.Pointer           // one value a norm group: running sums of squares, read and written
+	// a vector a row: in Src, vector 3 of the block before; left behind for the block after
+	Carry   unsafe.Pointer
+	Masks   unsafe.Pointer // for Edge, a block: all bits set in the columns to sweep, clear in those to keep
+	Rows    int            // 1 to Rows
+	Blocks  int            // >= 1; Edge does one
+	Restart int            // 1: start Acc from 0 instead of reading it; else 0
 }
 
 // Kernel is one implementation for one type of value. Rows and Acc begin at multiples of a vector. Sweep and Edge read
@@ -58,7 +59,8 @@ type family struct {
 }
 
 func families() []family {
-	return append(simdFamilies(), family{name: "portable", usable: true, f32: portable[float32](), f64: portable[float64]()})
+	return append(simdFamilies(), family{name: "portable", usable: true, f32: portable[float32](),
+		f64: portable[float64]()})
 }
 
 // Names returns the names of the kernels that run on this machine, the best first. The last, "portable", runs

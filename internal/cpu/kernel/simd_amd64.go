@@ -15,14 +15,18 @@ func simdFamilies() []family {
 		{
 			name:   "avx512",
 			usable: x.HasAVX512F && x.HasAVX512BW && x.HasAVX512DQ && x.HasAVX512VL,
-			f32:    Kernel{Lanes: 16, Sweep: sweepAVX512F32, Stream: streamAVX512F32, Edge: edgeAVX512F32, Pack: packAVX512F32, Unpack: unpackAVX512F32, collect: collectAVX512F32},
-			f64:    Kernel{Lanes: 8, Sweep: sweepAVX512F64, Stream: streamAVX512F64, Edge: edgeAVX512F64, Pack: packAVX512F64, Unpack: unpackAVX512F64, collect: collectAVX512F64},
+			f32: Kernel{Lanes: 16, Sweep: sweepAVX512F32, Stream: streamAVX512F32, Edge: edgeAVX512F32,
+				Pack: packAVX512F32, Unpack: unpackAVX512F32, collect: collectAVX512F32},
+			f64: Kernel{Lanes: 8, Sweep: sweepAVX512F64, Stream: streamAVX512F64, Edge: edgeAVX512F64,
+				Pack: packAVX512F64, Unpack: unpackAVX512F64, collect: collectAVX512F64},
 		},
 		{
 			name:   "avx2",
 			usable: x.HasAVX2 && x.HasFMA,
-			f32:    Kernel{Lanes: 8, Sweep: sweepAVX2F32, Stream: streamAVX2F32, Edge: edgeAVX2F32, collect: collectAVX2F32},
-			f64:    Kernel{Lanes: 4, Sweep: sweepAVX2F64, Stream: streamAVX2F64, Edge: edgeAVX2F64, collect: collectAVX2F64},
+			f32: Kernel{Lanes: 8, Sweep: sweepAVX2F32, Stream: streamAVX2F32, Edge: edgeAVX2F32,
+				collect: collectAVX2F32},
+			f64: Kernel{Lanes: 4, Sweep: sweepAVX2F64, Stream: streamAVX2F64, Edge: edgeAVX2F64,
+				collect: collectAVX2F64},
 		},
 	}
 }

@@ -1,5 +1,5 @@
-# Starts a Slurm of one node and four slots in new namespaces (unshare --pid --mount-proc --net --uts), keeps its state in the
-# directory $1, and becomes the command behind it.
+# Starts a Slurm of one node and four slots in new namespaces (unshare --pid --mount-proc --net --uts), keeps its state
+# in the directory $1, and becomes the command behind it.
 set -eu
 dir=$1
 shift
@@ -36,8 +36,8 @@ NodeName=localhost CPUs=4 State=UNKNOWN
 PartitionName=all Nodes=localhost Default=YES MaxTime=INFINITE State=UP
 CONF
 export SLURM_CONF="$dir/slurm.conf"
-munged --force --key-file="$dir/munge/key" --socket="$dir/munge/socket" --pid-file="$dir/munge/pid" --log-file="$dir/munge/log" \
-	--seed-file="$dir/munge/seed"
+munged --force --key-file="$dir/munge/key" --socket="$dir/munge/socket" \
+	--pid-file="$dir/munge/pid" --log-file="$dir/munge/log" --seed-file="$dir/munge/seed"
 slurmctld
 slurmd
 exec "$@"

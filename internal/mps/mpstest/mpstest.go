@@ -13,8 +13,8 @@ const Running = `sleep 1000 & echo $! >"$CUDA_MPS_PIPE_DIRECTORY/server"
   echo $$ >"$CUDA_MPS_PIPE_DIRECTORY/new"; mv "$CUDA_MPS_PIPE_DIRECTORY/new" "$CUDA_MPS_PIPE_DIRECTORY/pid"
   wait`
 
-// Install makes a control program, of which daemon is what it does as a daemon (sh), in a directory for PATH; its process id goes to the file
-// daemon there. calls tells what it was called for, a line each.
+// Install makes a control program, of which daemon is what it does as a daemon (sh), in a directory for PATH; its
+// process id goes to the file daemon there. calls tells what it was called for, a line each.
 func Install(t *testing.T, daemon string) (dir string, calls func() string) {
 	t.Helper()
 	dir = t.TempDir()

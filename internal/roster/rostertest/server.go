@@ -78,7 +78,8 @@ func (s *Server) Route() string { return "nats-route://" + s.srv.ClusterAddr().S
 // Dial connects to the server; the connection reconnects quickly and ends with the test.
 func (s *Server) Dial() *nats.Conn {
 	s.t.Helper()
-	c, err := nats.Connect(s.URL(), nats.MaxReconnects(-1), nats.ReconnectWait(5*time.Millisecond), nats.ReconnectJitter(0, 0))
+	c, err := nats.Connect(s.URL(), nats.MaxReconnects(-1), nats.ReconnectWait(5*time.Millisecond),
+		nats.ReconnectJitter(0, 0))
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -32,7 +32,8 @@ type avx2 struct {
 func newAVX2(t solver.DType) machine {
 	m := &avx2{t: t}
 	m.ymm = [16]reg.VecPhysical{
-		reg.Y0, reg.Y1, reg.Y2, reg.Y3, reg.Y4, reg.Y5, reg.Y6, reg.Y7, reg.Y8, reg.Y9, reg.Y10, reg.Y11, reg.Y12, reg.Y13, reg.Y14, reg.Y15,
+		reg.Y0, reg.Y1, reg.Y2, reg.Y3, reg.Y4, reg.Y5, reg.Y6, reg.Y7, reg.Y8, reg.Y9, reg.Y10, reg.Y11, reg.Y12,
+		reg.Y13, reg.Y14, reg.Y15,
 	}
 	m.acc = m.ymm[14]
 	return m

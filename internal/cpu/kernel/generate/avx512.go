@@ -34,8 +34,10 @@ type arithmetic struct{ add, sub, mul, fma, fmaStart, mov func(...operand.Op) }
 func newAVX512(t solver.DType) machine {
 	m := &avx512{t: t, lanes: 64 / t.Size()}
 	m.zmm = [32]reg.VecPhysical{
-		reg.Z0, reg.Z1, reg.Z2, reg.Z3, reg.Z4, reg.Z5, reg.Z6, reg.Z7, reg.Z8, reg.Z9, reg.Z10, reg.Z11, reg.Z12, reg.Z13, reg.Z14, reg.Z15,
-		reg.Z16, reg.Z17, reg.Z18, reg.Z19, reg.Z20, reg.Z21, reg.Z22, reg.Z23, reg.Z24, reg.Z25, reg.Z26, reg.Z27, reg.Z28, reg.Z29, reg.Z30, reg.Z31,
+		reg.Z0, reg.Z1, reg.Z2, reg.Z3, reg.Z4, reg.Z5, reg.Z6, reg.Z7, reg.Z8, reg.Z9, reg.Z10, reg.Z11, reg.Z12,
+		reg.Z13, reg.Z14, reg.Z15,
+		reg.Z16, reg.Z17, reg.Z18, reg.Z19, reg.Z20, reg.Z21, reg.Z22, reg.Z23, reg.Z24, reg.Z25, reg.Z26, reg.Z27,
+		reg.Z28, reg.Z29, reg.Z30, reg.Z31,
 	}
 	m.acc, m.quarter, m.start, m.ones, m.limit = m.zmm[16], m.zmm[17], m.zmm[19], m.zmm[20], m.zmm[21]
 	return m
