@@ -27,12 +27,30 @@ func TestBadInputIsRefused(t *testing.T) {
 	}
 	defer taken.Close()
 	_, port, _ := net.SplitHostPort(taken.Addr().String())
-	readOnly := filepath.Join(dir, "file")
-	write("file", "")
-	for _, c := range []struct {
-		args []string
-		want string
-	}{
+	for _, c := range badInput(dir, port, write) {
+		out := run(t, dir, "launcher", c.args...)
+		if out.code == 0 || !strings.Contains(out.stderr, "launcher: ") || !strings.Contains(out.stderr, c.want) {
+			t.Errorf("launcher %v: exit code %d, stderr\n%s\nwant %s", c.args, out.code, out.stderr, c.want)
+		}
+		if out.took > 15*time.Second {
+			t.Errorf("launcher %v took %v to refuse", c.args, out.took)
+		}
+	}
+	if entries, err := os.ReadDir(filepath.Join(dir, "out")); err == nil && len(entries) > 0 {
+		t.Errorf("a refused run wrote %v", entries)
+	}
+}
+
+// refusal is a command line of the launcher and a part of the message that refuses it.
+type refusal struct {
+	args []string
+	want string
+}
+
+// badInput returns command lines that the launcher must refuse. port is taken, and write makes a file in dir.
+func badInput(dir, port string, write func(name, text string) string) []refusal {
+	file := write("file", "")
+	return []refusal{
 		{[]string{"-np", "0"}, "-np 0: at least 1 is wanted"},
 		{[]string{"-np", "100000"}, "run.ranks 100000: grid.ny 16384 allows at most 2048 (stripes are whole groups " +
 			"of 8 rows)"},
@@ -45,7 +63,7 @@ func TestBadInputIsRefused(t *testing.T) {
 		{set("problem.left=1/(y-y)"), `problem.left "1/(y-y)" at row 0, column 0 (x = 0, y = 0): +Inf; finite values ` +
 			`are wanted`},
 		{set("problem.initial=nope.npy"), `problem.initial "nope.npy": no such file or directory`},
-		{set("output.dir=" + readOnly), `output.dir "` + readOnly + `"`},
+		{set("output.dir=" + file), `output.dir "` + file + `"`},
 		{set("output.picture=a.gif"), `output.picture "a.gif": the name has to end in .png, .jpg or .jpeg`},
 		{set("output.field=a.txt"), `output.field "a.txt": the name has to end in .npy`},
 		{set("nats.url=nats://127.0.0.1:1"), "nats.url: connect to the NATS server at nats://127.0.0.1:1: connection " +
@@ -82,17 +100,6 @@ func TestBadInputIsRefused(t *testing.T) {
 			strings.Repeat("a", 39) + `" (402 characters): column 1: unknown name `},
 		{[]string{"--bogus"}, "unknown flag: --bogus"},
 		{[]string{"sovle"}, `unknown command "sovle"`},
-	} {
-		out := run(t, dir, "launcher", c.args...)
-		if out.code == 0 || !strings.Contains(out.stderr, "launcher: ") || !strings.Contains(out.stderr, c.want) {
-			t.Errorf("launcher %v: exit code %d, stderr\n%s\nwant %s", c.args, out.code, out.stderr, c.want)
-		}
-		if out.took > 15*time.Second {
-			t.Errorf("launcher %v took %v to refuse", c.args, out.took)
-		}
-	}
-	if entries, err := os.ReadDir(filepath.Join(dir, "out")); err == nil && len(entries) > 0 {
-		t.Errorf("a refused run wrote %v", entries)
 	}
 }
 

@@ -1,0 +1,84 @@
+package e2e
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"jacobi/internal/roster/rostertest"
+)
+
+// changeServer lets the server come back with another password.
+func (s *storm) changeServer() string {
+	srv := rostertest.StartWith(s, server.Options{Username: "jacobi", Password: "right"})
+	url := strings.Replace(srv.URL(), "nats://", "nats://jacobi:right@", 1)
+	l := s.start(s.args(append(overNATS(url), "run.liveness=2s"))...)
+	srv.Stop()
+	srv.RunChanged(func(o *server.Options) { o.Password = "changed" })
+	s.hit = len(l.ranks()) > 0
+	code, output := l.end()
+	if code == 0 {
+		return s.right(code, output)
+	}
+	if code != 1 || !strings.Contains(output, "could not be made again: nats: Authorization Violation: ") {
+		s.Fatalf("exit code %d\n%s\nwant 1 and the refusal", code, output)
+	}
+	return "right error"
+}
+
+// overNATS returns the settings of a run whose frames all pass the server.
+func overNATS(url string) []string { return []string{"halo.transport=nats", "nats.url=" + url} }
+
+func (s *storm) restartServer() string {
+	srv := rostertest.Start(s, 0)
+	l := s.start(s.args(overNATS(srv.URL()))...)
+	srv.Stop()
+	s.hit = len(l.ranks()) > 0
+	away := time.Duration(s.rand.IntN(1000)) * time.Millisecond
+	s.fault += fmt.Sprintf(", away for %v", away)
+	time.Sleep(away) // the fault itself
+	srv.Run()
+	return s.right(l.end())
+}
+
+// failOver stops one of two servers, on each of which there are likely to be ranks.
+func (s *storm) failOver() string {
+	cluster := server.ClusterOpts{Name: "pair", Host: "127.0.0.1", Port: server.RANDOM_PORT}
+	first := rostertest.StartWith(s, server.Options{ServerName: "first", Cluster: cluster})
+	second := rostertest.StartWith(s, server.Options{ServerName: "second", Cluster: cluster,
+		Routes: server.RoutesFromStr(first.Route())})
+	l := s.start(s.args(overNATS(first.URL() + "," + second.URL()))...)
+	s.hit = len(l.ranks()) > 0
+	first.Stop()
+	return s.right(l.end())
+}
+
+// behindProxy returns a proxy in front of a server of its own.
+func (s *storm) behindProxy(m mischief) *proxy {
+	u, err := url.Parse(rostertest.Start(s, 0).URL())
+	if err != nil {
+		s.Fatal(err)
+	}
+	return newProxy(s.T, u.Host, s.rand.Uint64(), m)
+}
+
+func (s *storm) cutConnection() string {
+	p := s.behindProxy(mischief{})
+	l := s.start(s.args(overNATS(p.url()))...)
+	rank := s.rand.IntN(s.np)
+	s.fault += fmt.Sprintf(", of rank %d", rank)
+	s.hit = p.cut(rank) == nil && len(l.ranks()) > 0
+	return s.right(l.end())
+}
+
+func (s *storm) harm(m mischief) string {
+	p := s.behindProxy(m)
+	l := startLive(s.T, s.dir, s.args(overNATS(p.url()))...)
+	code, output := l.end()
+	s.fault = fmt.Sprintf("%d frames", p.harmed())
+	s.hit = p.harmed() > 0
+	return s.right(code, output)
+}

@@ -1,0 +1,164 @@
+package e2e
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// SIGINT stops all ranks at one sweep; what they have is written and marked.
+func TestInterruptWritesWhatThereIs(t *testing.T) {
+	dir := t.TempDir()
+	l := begin(t, dir, "-np", "3")
+	if err := l.cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	code, output := l.end()
+	if code != 130 {
+		t.Errorf("exit code %d, want 130\n%s", code, output)
+	}
+	l.leavesNothing()
+	r := readReport(t, filepath.Join(dir, "out"))
+	history, err := os.ReadFile(filepath.Join(dir, "out", "history.csv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if norms := normsOf(t, string(history)); r.StopReason != "interrupted" || len(norms) != r.Sweeps || r.Sweeps == 0 {
+		t.Errorf("%s after %d sweeps with %d norms; want interrupted, as many norms as sweeps", r.StopReason, r.Sweeps,
+			len(norms))
+	}
+	// The same number of sweeps, asked for, gives the same field.
+	same := append(slices.Clone(endless), fmt.Sprintf("solver.max_iterations=%d", r.Sweeps))
+	again, _ := solve(t, append(set(same...), "-np", "1")...)
+	if again.sha != r.FieldSHA256 || again.history != string(history) {
+		t.Errorf("interrupted after %d sweeps: field %s; that many sweeps give %s", r.Sweeps, r.FieldSHA256, again.sha)
+	}
+}
+
+// A second signal kills.
+func TestSecondInterruptKills(t *testing.T) {
+	l := begin(t, t.TempDir(), "-np", "2")
+	pids := l.ranks()
+	for _, pid := range pids {
+		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil { // so that the first signal cannot end them
+			t.Fatal(err)
+		}
+	}
+	if err := l.cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	l.waitFor(`once more kills`)
+	if err := l.cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if code, output := l.end(); code != 130 {
+		t.Errorf("exit code %d, want 130\n%s", code, output)
+	}
+	l.leavesNothing()
+}
+
+// A launcher whose output nobody reads any more, as in `launcher | head -1`, stops the run as for a signal: the ranks
+// write what they have.
+func TestNobodyReads(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	cmd := command(ctx, dir, "launcher", append(set(endless...), "-np", "2")...)
+	cmd.Stdout, cmd.Stderr = w, w
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	s := bufio.NewScanner(r)
+	for s.Scan() && !strings.Contains(s.Text(), " sweeps (") { // before, there is nothing to write
+	}
+	if s.Text() == "" {
+		t.Error("no line tells of sweeps")
+	}
+	r.Close()
+	// by its last line
+	if err := cmd.Wait(); err == nil || cmd.ProcessState.Sys().(syscall.WaitStatus).Signal() != syscall.SIGPIPE {
+		t.Errorf("%v; want the end that a shell calls 141", err)
+	}
+	if pids := (&live{t: t, cmd: cmd}).ranks(); len(pids) > 0 {
+		t.Errorf("ranks still run: %v", pids)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "out", "report.json")); err != nil {
+		t.Error(err)
+	}
+}
+
+// --timeout stops a run like a signal.
+func TestTimeoutStopsTheRun(t *testing.T) {
+	dir := t.TempDir()
+	out := run(t, dir, "launcher", append(set(endless...), "-np", "2", "--timeout", "1s")...)
+	if out.code != 124 {
+		t.Errorf("exit code %d, want 124\n%s%s", out.code, out.stdout, out.stderr)
+	}
+	if r := readReport(t, filepath.Join(dir, "out")); r.StopReason != "interrupted" {
+		t.Errorf("stop reason %s, want interrupted", r.StopReason)
+	}
+}
+
+// slowStart is a problem whose initial field takes minutes to work out.
+func slowStart() []string {
+	deep := strings.Repeat("sin(", 300) + "x*y" + strings.Repeat(")", 300)
+	return append(set("grid.nx=20000", "grid.ny=4000", "problem.initial="+deep), "-np", "2")
+}
+
+// A run that is still working out its initial field ends at its time limit and at a signal, as it does later.
+func TestSetupIsInterrupted(t *testing.T) {
+	dir := t.TempDir()
+	out := run(t, dir, "launcher", append(slowStart(), "--timeout", "2s")...)
+	if out.code != 124 || !strings.Contains(out.stderr, "time limit of 2s reached") || out.took > 12*time.Second {
+		t.Errorf("exit code %d after %v, want 124 soon after 2s\n%s", out.code, out.took, out.stderr)
+	}
+	l := startLive(t, dir, slowStart()...)
+	l.waitFor(`2 ranks on `)
+	(&cluster{t: t}).await("two ranks", func() bool { return len(l.ranks()) == 2 })
+	interrupted := time.Now()
+	if err := l.cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	code, output := l.end()
+	if took := time.Since(interrupted); code != 130 || took > 10*time.Second {
+		t.Errorf("exit code %d after %v, want 130 at once\n%s", code, took, output)
+	}
+	l.leavesNothing()
+}
+
+// A rank that waits for others heeds a signal as well, and takes its rendezvous file with it.
+func TestWaitingRankIsInterrupted(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "out", ".jacobi-rendezvous")
+	cmd := command(ctx, dir, "jacobi-rank", append(scheduled, set("halo.timeout=1h")...)...)
+	cmd.Env = append(cmd.Env, pmi(2)[0]...)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	(&cluster{t: t}).await("rendezvous file", func() bool { _, err := os.Stat(file); return err == nil })
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // its state is looked at
+	if s, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || s.Signal() != syscall.SIGTERM || ctx.Err() != nil {
+		t.Errorf("ended with %v, want SIGTERM", cmd.ProcessState)
+	}
+	if _, err := os.Stat(file); err == nil {
+		t.Errorf("%s was left", file)
+	}
+}

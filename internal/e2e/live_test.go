@@ -1,0 +1,167 @@
+package e2e
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// live is a launcher that is still running.
+type live struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	lines  chan string   // of stdout and stderr
+	quiet  chan struct{} // closed when no more lines come: all processes have ended
+	seen   strings.Builder
+	before map[string]bool // what lay in /dev/shm
+}
+
+// endless is a run that would last for minutes: in float32, or on a smaller mesh, it stalls before long.
+var endless = []string{
+	"grid.nx=512", "grid.ny=512", "grid.dtype=float64", "solver.max_iterations=1000000000", "solver.tolerance=0",
+}
+
+// begin starts a run that would last for minutes and waits until it sweeps.
+func begin(t *testing.T, dir string, args ...string) *live {
+	t.Helper()
+	l := startLive(t, dir, append(args, set(endless...)...)...)
+	l.waitFor(`sweep`)
+	return l
+}
+
+// startLive starts a launcher.
+func startLive(t *testing.T, dir string, args ...string) *live {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	t.Cleanup(cancel)
+	return startCommand(t, command(ctx, dir, "launcher", args...))
+}
+
+// startCommand starts a command that is, or becomes, a launcher.
+func startCommand(t *testing.T, cmd *exec.Cmd) *live {
+	t.Helper()
+	l := &live{t: t, cmd: cmd, lines: make(chan string, 1000), quiet: make(chan struct{}), before: sharedFiles(t)}
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.cmd.Stdout, l.cmd.Stderr = w, w
+	if err := l.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	go func() {
+		defer close(l.lines)
+		defer close(l.quiet)
+		for s := bufio.NewScanner(r); s.Scan(); {
+			l.lines <- s.Text()
+		}
+	}()
+	return l
+}
+
+// waitFor reads output until a line matches.
+func (l *live) waitFor(pattern string) string {
+	l.t.Helper()
+	re := regexp.MustCompile(pattern)
+	for line := range l.lines {
+		l.seen.WriteString(line + "\n")
+		if re.MatchString(line) {
+			return line
+		}
+	}
+	l.t.Fatalf("no line matches %q in\n%s", pattern, l.seen.String())
+	return ""
+}
+
+// end waits for the launcher's end and returns its exit code and all its output.
+func (l *live) end() (int, string) {
+	l.t.Helper()
+	for line := range l.lines {
+		l.seen.WriteString(line + "\n")
+	}
+	err := l.cmd.Wait()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		l.t.Fatal(err)
+	}
+	return l.cmd.ProcessState.ExitCode(), l.seen.String()
+}
+
+// ranks returns the process ids of the ranks of this test's launcher, by the marker in their environment.
+func (l *live) ranks() []int {
+	l.t.Helper()
+	var pids []int
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
+		if err != nil || exe != filepath.Join(bin, "jacobi-rank") {
+			continue
+		}
+		if cwd, err := os.Readlink(fmt.Sprintf("/proc/%d/cwd", pid)); err == nil && cwd == l.cmd.Dir {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// allRanks returns the process ids of the ranks, of which there must be n.
+func (l *live) allRanks(n int) []int {
+	l.t.Helper()
+	pids := l.ranks()
+	if len(pids) != n {
+		l.t.Fatalf("%d ranks run, want %d", len(pids), n)
+	}
+	return pids
+}
+
+// leavesNothing checks that no process, no shared memory file and no partial output is left.
+func (l *live) leavesNothing() {
+	l.t.Helper()
+	if pids := l.ranks(); len(pids) > 0 {
+		l.t.Errorf("ranks still run: %v", pids)
+	}
+	for name := range sharedFiles(l.t) {
+		if !l.before[name] && strings.Contains(name, "jacobi") {
+			l.t.Errorf("/dev/shm/%s was left", name)
+		}
+	}
+	err := filepath.WalkDir(l.cmd.Dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && strings.Contains(d.Name(), "partial") {
+			l.t.Errorf("%s was left", path)
+		}
+		return err
+	})
+	if err != nil {
+		l.t.Error(err)
+	}
+}
+
+func sharedFiles(t *testing.T) map[string]bool {
+	t.Helper()
+	entries, err := os.ReadDir("/dev/shm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]bool{}
+	for _, e := range entries {
+		names[e.Name()] = true
+	}
+	return names
+}
