@@ -183,10 +183,10 @@ func (b *bench) once(ctx, told context.Context, p *plan) (output.Report, error) 
 	if err != nil {
 		return none, b.failed(p, fmt.Errorf("the run ended well, but its report is lost: %w", err))
 	}
+	// The tolerance of a benchmark is 0, so only a stall ends a run early.
 	if want := p.cfg.Solver.MaxIterations; report.Sweeps != want {
-		return none, b.failed(p, fmt.Errorf("nothing changed any more after %d of %d sweeps; take at most as many "+
-			"with solver.max_iterations, or a larger mesh",
-			report.Sweeps, want))
+		return none, b.failed(p, fmt.Errorf("the field stalled after %d of %d sweeps; set solver.max_iterations to %d "+
+			"or less, or take a larger mesh", report.Sweeps, want, report.Sweeps))
 	}
 	return report, nil
 }

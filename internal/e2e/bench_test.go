@@ -234,16 +234,24 @@ func TestBenchRefusesBadLists(t *testing.T) {
 	}
 }
 
-// A field that no sweep changes any more ends a run; its time is not that of all sweeps.
-func TestBenchRefusesAFieldThatNoLongerChanges(t *testing.T) {
-	out := run(t, t.TempDir(), "launcher", append(set("grid.nx=16", "grid.ny=16", "problem.preset=dirichlet",
-		"problem.top=0", "solver.max_iterations=9"),
-		"bench", "--ranks", "1")...)
-	const want = "launcher: 16 x 16, 1 rank: nothing changed any more after 2 of 9 sweeps; take at most as many with " +
-		"solver.max_iterations, or a larger mesh\n"
-	if out.code != 1 || !strings.Contains(out.stderr, want) ||
-		!strings.Contains(out.stderr, "launcher: 0 of 1 row complete\n") {
-		t.Errorf("exit code %d\n%s", out.code, out.stderr)
+// A stall ends a run early, so its time is not the time of all sweeps. The first field stalls at a fixed point, the
+// second one in two states that follow each other.
+func TestBenchRefusesAFieldThatStalls(t *testing.T) {
+	for _, c := range []struct {
+		settings []string
+		want     string
+	}{
+		{[]string{"grid.nx=16", "grid.ny=16", "problem.preset=dirichlet", "problem.top=0", "solver.max_iterations=9"},
+			"16 x 16, 1 rank: the field stalled after 2 of 9 sweeps; set solver.max_iterations to 2 or less"},
+		{[]string{"grid.nx=33", "grid.ny=40", "solver.max_iterations=9999"},
+			"33 x 40, 1 rank: the field stalled after 1641 of 9999 sweeps; set solver.max_iterations to 1641 or less"},
+	} {
+		out := run(t, t.TempDir(), "launcher", append(set(c.settings...), "bench", "--ranks", "1")...)
+		want := "launcher: " + c.want + ", or take a larger mesh\n"
+		if out.code != 1 || !strings.Contains(out.stderr, want) ||
+			!strings.Contains(out.stderr, "launcher: 0 of 1 row complete\n") {
+			t.Errorf("exit code %d\n%swant %s", out.code, out.stderr, want)
+		}
 	}
 }
 
