@@ -5,13 +5,13 @@ import (
 	"math"
 )
 
-// Decisive is the norm that ended a run. The last sweep is the one after it, unless max_iterations left no room for it.
+// Decisive is the norm that ended a run. The run does one sweep more after it, unless max_iterations leaves no room.
 type Decisive struct {
 	Sweep int
 	Norm  float64
 }
 
-// NotFiniteError says that the norm of a sweep was no finite number.
+// NotFiniteError reports that the norm of a sweep is not a finite number.
 type NotFiniteError struct {
 	Sweep int
 	Norm  float64
@@ -22,14 +22,14 @@ func (e *NotFiniteError) Error() string {
 		e.Sweep, e.Norm)
 }
 
-// ending decides after which sweep a run ends. It knows settled norms and flags alone, so all ranks come to the same.
+// ending decides after which sweep a run ends. It sees settled norms and flags only, so all ranks decide alike.
 type ending struct {
 	maxIterations int
 	rule          StopRule
 	forecast      forecast
-	norm          float64   // the newest
-	decisive      *Decisive // once a norm has ended the run
-	stop          int       // sweeps after which the run ends; MaxInt while no norm has ended it
+	norm          float64   // the newest one
+	decisive      *Decisive // the norm that ended the run; nil while there is none
+	stop          int       // sweeps after which that norm ends the run; MaxInt while there is none
 	reason        StopReason
 	interrupted   bool // a rank was asked to stop
 }
@@ -50,7 +50,8 @@ func (e *ending) judge(sweep int, norm float64) {
 	e.norm = norm
 }
 
-// judgePass applies the stop rule to the norms of a settled pass, and returns those of sweeps that the run does.
+// judgePass applies the stop rule to the norms of a settled pass. It returns the norms of the sweeps up to the end of
+// the run.
 func (e *ending) judgePass(p Pass, sums []Sum, m Magnitude) ([]float64, error) {
 	norms := make([]float64, 0, len(sums))
 	for i, s := range sums {
@@ -68,8 +69,8 @@ func (e *ending) judgePass(p Pass, sums []Sum, m Magnitude) ([]float64, error) {
 	return norms, nil
 }
 
-// after returns the number of sweeps that the run is to do as far as is known, if it has done the given number.
-func (e *ending) after(sweeps int) int {
+// end returns the number of sweeps that the run is to do, as far as is known after the given number of sweeps.
+func (e *ending) end(sweeps int) int {
 	switch {
 	case e.stop < math.MaxInt:
 		return e.stop
@@ -80,21 +81,21 @@ func (e *ending) after(sweeps int) int {
 	}
 }
 
-// mayLieWithin reports whether the norms of a pass, not known yet, might end the run before the pass's last sweep. The
-// field before the pass is then needed to replay it.
-func (e *ending) mayLieWithin(p Pass) bool {
+// mayEndWithin reports whether a norm of pass p, not yet known, might end the run by the end of p. The field before p
+// must then be kept, so that p can be replayed in part.
+func (e *ending) mayEndWithin(p Pass) bool {
 	if e.stop < math.MaxInt {
 		return false
 	}
-	decisive := p.First + p.Sweeps - 2 // a norm that ends the run here or before ends it within p
+	decisive := p.First + p.Sweeps - 2 // a norm of this sweep or an earlier one ends the run by the end of p
 	if decisive < p.First {
 		return false
 	}
 	return !e.forecast.excludes(decisive, e.rule.Tolerance) || e.rule.mayStall(decisive-e.forecast.sweep)
 }
 
-// why returns the reason for which a run ends after so many sweeps.
-func (e *ending) why(sweeps int) StopReason {
+// reasonAfter returns why a run ends after the given number of sweeps.
+func (e *ending) reasonAfter(sweeps int) StopReason {
 	switch {
 	case e.reason != "":
 		return e.reason

@@ -5,37 +5,38 @@ import (
 	"fmt"
 )
 
-// Engine advances a field by sweeps, one pass after the other, and keeps its halos. It knows no norm and no end: its
-// caller says how far to go. A rank may have several, each with a mesh, a sweeper and links of its own.
+// Engine advances a field pass by pass and keeps its halos filled. It knows neither norms nor the end of the run: its
+// caller says how far to go. A rank may have several engines, each with its own mesh, sweeper and links.
 type Engine struct {
 	sweeper   Sweeper
 	exchange  Exchange
 	depth     int // rows in a halo
-	maxSweeps int // most sweeps in a pass
+	maxSweeps int // largest number of sweeps in a pass
 
-	sweeps   int // done: now is the field after this many
-	valid    int // halo rows of now that are right
-	next     uint64
+	sweeps   int            // done so far: now is the field after this many
+	valid    int            // halo rows of now that hold current values
+	next     uint64         // index of the next pass
 	last     Pass           // the newest pass
-	sent     ExchangeNumber // the newest exchange that was posted
-	received ExchangeNumber // the newest exchange that was waited for
+	sent     ExchangeNumber // the newest exchange posted
+	received ExchangeNumber // the newest exchange waited for
 }
 
-// NewEngine returns an Engine for a field that stands after the given number of sweeps and whose halos are filled.
-// Passes have at most maxSweeps sweeps, which every rank's sweeper must be able to do; all ranks must be given the same
-// numbers.
+// NewEngine returns an Engine for a loaded field that has been through the given number of sweeps and whose halos are
+// filled. A pass has at most maxSweeps sweeps, which every rank's sweeper must be able to do. All ranks must be given
+// the same numbers.
 func NewEngine(s Sweeper, x Exchange, depth, maxSweeps, sweeps int) (*Engine, error) {
-	if most := s.Limits().MaxSweeps; maxSweeps < 1 || maxSweeps > most {
-		return nil, fmt.Errorf("%d sweeps a pass: the backend does 1 to %d", maxSweeps, most)
+	if limit := s.Limits().MaxSweeps; maxSweeps < 1 || maxSweeps > limit {
+		return nil, fmt.Errorf("%d sweeps a pass: the backend does 1 to %d", maxSweeps, limit)
 	}
 	return &Engine{sweeper: s, exchange: x, depth: depth, maxSweeps: maxSweeps, sweeps: sweeps, valid: depth}, nil
 }
 
-// Sweeps returns how many sweeps were done: now is the field after this many.
+// Sweeps returns the number of sweeps done: now is the field after that many.
 func (e *Engine) Sweeps() int { return e.sweeps }
 
-// Advance does the next pass of a field that is to go on to end sweeps, and returns it: halos in, edges, edges out,
-// interior. The sequence of exchanges depends on the sequence of ends alone, so all ranks must be given the same.
+// Advance does the next pass of a run that ends after end sweeps, and returns the pass. If the halos are used up, it
+// first waits for new ones. Before an exchange it computes the edges and sends them while the interior is computed. The
+// sequence of exchanges depends only on the sequence of ends, so all ranks must pass the same ends.
 func (e *Engine) Advance(ctx context.Context, end int) (Pass, error) {
 	p := e.plan(end)
 	if e.valid == 0 {
@@ -62,7 +63,7 @@ func (e *Engine) Advance(ctx context.Context, end int) (Pass, error) {
 	return p, nil
 }
 
-// plan returns the next pass of a field that is to go on to end sweeps.
+// plan returns the next pass of a run that ends after end sweeps.
 func (e *Engine) plan(end int) Pass {
 	valid := e.valid
 	if valid == 0 {
@@ -71,7 +72,7 @@ func (e *Engine) plan(end int) Pass {
 	sweeps := min(valid, e.maxSweeps, end-e.sweeps)
 	p := Pass{Index: e.next, First: e.sweeps, Sweeps: sweeps, Margin: valid - sweeps}
 	if e.sweeps+sweeps == end {
-		p.Margin = 0 // nobody will read the halo
+		p.Margin = 0 // no later pass reads the halo
 	}
 	return p
 }
@@ -86,9 +87,10 @@ func (e *Engine) receive(ctx context.Context) error {
 	return nil
 }
 
-// Return makes now the field after end sweeps, where end is no more than were done. The newest pass is undone and, if
-// need be, replayed with fewer sweeps. For an earlier end the field is loaded again from initial, the field at sweep 0.
-func (e *Engine) Return(ctx context.Context, end int, initial RowSource) error {
+// Rewind makes now the field after end sweeps, where end is at most the number done. It undoes the newest pass and, if
+// need be, replays it with fewer sweeps. If end lies before the newest pass, it starts again from initial, the field at
+// sweep 0.
+func (e *Engine) Rewind(ctx context.Context, end int, initial RowSource) error {
 	if e.sweeps == end {
 		return nil
 	}
@@ -111,7 +113,7 @@ func (e *Engine) Return(ctx context.Context, end int, initial RowSource) error {
 
 // restart loads the field at sweep 0 and does end sweeps.
 func (e *Engine) restart(ctx context.Context, end int, initial RowSource) error {
-	if e.received < e.sent { // neighbours did send; their rows must not be taken for later ones
+	if e.received < e.sent { // the neighbours have sent these rows, so a later Wait must not find them
 		if err := e.receive(ctx); err != nil {
 			return fmt.Errorf("rewind: halo exchange: %w", err)
 		}

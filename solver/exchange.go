@@ -5,37 +5,41 @@ import (
 	"fmt"
 )
 
-// ExchangeNumber counts the exchanges of halos of a field: 1, 2, ... The halos that the loaded field came with are no
-// exchange. It is not the index of a pass: where halos are deeper than a pass, several passes follow one exchange.
+// ExchangeNumber counts the exchanges of a field's halos: 1, 2, ... Loading a field, which fills its halos too, is not
+// an exchange. The number differs from the index of a pass: where halos are deeper than a pass, several passes follow
+// one exchange.
 type ExchangeNumber uint64
 
-// Exchange moves edge rows between neighbours. Writing mine and theirs for two ranks' fields, the rank below owning
-// rows [h, ...): after Post(n) on both ranks and Wait(n) on mine,
+// Exchange moves edge rows between neighbours. Let mine and theirs be the fields of two ranks, of which the one below
+// owns rows [h, ...). After Post(n) on both ranks and Wait(n) on mine,
 //
-//	mine.now[h+i] == theirs.now[h+i], 0 <= i < Depth, and so for every side that has a neighbour.
+//	mine.now[h+i] == theirs.now[h+i], 0 <= i < Depth
+//
+// The same holds for every side that has a neighbour.
 type Exchange interface {
-	// Post sends the edge rows of exchange n; called between Edges and Interior of the last pass before it.
+	// Post sends the edge rows of exchange n. It is called between Edges and Interior of the last pass before the
+	// exchange.
 	Post(ctx context.Context, n ExchangeNumber) error
-	// Wait fills the halos by exchange n; called before the pass that reads them.
+	// Wait fills the halos with the rows of exchange n. It is called before the pass that reads them.
 	Wait(ctx context.Context, n ExchangeNumber) error
 }
 
-// RowLink carries rows between one side of this rank and the facing side of its neighbour there. Rows given to
-// Send(n) on one end are what Recv(n) yields on the other.
+// RowLink carries rows between one side of this rank and the facing side of its neighbour: Recv(n) on one end yields
+// the rows given to Send(n) on the other.
 type RowLink interface {
 	Send(ctx context.Context, n ExchangeNumber, rows []byte) error
 	Recv(ctx context.Context, n ExchangeNumber, rows []byte) error
 }
 
-// HostExchange is an Exchange through the host's memory, over one link a side.
+// HostExchange is an Exchange through the host's memory, with one link for each side.
 type HostExchange struct {
 	backend HaloRows
 	links   [2]RowLink // by Side; nil where the mesh ends
 	rows    []byte     // Depth dense rows
 }
 
-// NewHostExchange exchanges the halos of a backend with the given layout over links, by Side. A side has a link
-// exactly if the layout has a neighbour there.
+// NewHostExchange returns an exchange of the halos of b, whose layout is l, over links, indexed by Side. A side must
+// have a link if and only if the layout has a neighbour there.
 func NewHostExchange(b HaloRows, l Layout, links [2]RowLink) (*HostExchange, error) {
 	for side, link := range links {
 		if (link != nil) != l.Neighbour[side] {

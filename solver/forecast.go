@@ -2,29 +2,29 @@ package solver
 
 import "jacobi/internal/elementary"
 
-// forecastMargin is how far above the tolerance a forecast norm must lie to rule a stop out.
+// forecastMargin is the factor by which a forecast norm must exceed the tolerance to rule out a stop.
 const forecastMargin = 16
 
-// forecast bounds norms that have not arrived yet. The update r of a sweep obeys r(k+1) = J r(k) with the symmetric
-// matrix J of the Jacobi iteration, so |r(k)|^2 = sum c(i)^2 lambda(i)^(2k): a sequence of moments, whose
-// logarithm is convex in k. Two consecutive norms thus bound all later ones from below:
+// forecast bounds norms that are not known yet from below. The update r of a sweep obeys r(k+1) = J r(k) with the
+// symmetric matrix J of the Jacobi iteration, so |r(k)|^2 = sum c(i)^2 lambda(i)^(2k). That is a sequence of moments,
+// whose logarithm is convex in k. Two consecutive norms therefore bound all later ones:
 //
 //	|r(k+m)| >= |r(k)| (|r(k)| / |r(k-1)|)^m
 //
-// Rounding breaks the bound when little more than rounding is left of r: norms then fall in leaps, to 0 in the end.
-// Three norms whose logarithm is not convex tell of that, and the forecast excludes nothing for a while. It only
-// decides whether the run may go on before a norm is known; a stop that it missed costs time (see run.rewind), never
-// the answer.
+// The bound fails once little more than rounding is left of r: norms then fall in jumps, to 0 in the end. Three norms
+// whose logarithm is not convex reveal that state, and the forecast then excludes nothing for doubtSweeps sweeps. The
+// forecast only decides whether a rank may sweep on before a norm is known. A stop that it missed costs time (see
+// Engine.restart) but does not change the result.
 type forecast struct {
-	sweep      int // of last
+	sweep      int // the sweep of last
 	last, prev float64
-	have       int
-	doubt      int // sweeps below this one are not forecast
+	have       int // norms added
+	doubt      int // the forecast says nothing about sweeps below this one
 }
 
 const (
-	bend        = 1e-3 // relative fall of the ratio of two norms that only rounding can make
-	doubtSweeps = 1000 // for which one such fall counts
+	bend        = 1e-3 // relative fall of the ratio of consecutive norms that only rounding can cause
+	doubtSweeps = 1000 // sweeps without a forecast after such a fall
 )
 
 // add takes the norm of the next sweep.

@@ -29,11 +29,11 @@ func TestForecastIsALowerBoundForAnySpectrum(t *testing.T) {
 func TestForecastExcludesOnlyWithTwoNorms(t *testing.T) {
 	var f forecast
 	if f.excludes(1, 1e-9) {
-		t.Error("no norm yet, but a stop is excluded")
+		t.Error("without a norm: a stop is excluded")
 	}
 	f.add(0, 1)
 	if f.excludes(1, 1e-9) {
-		t.Error("one norm yet, but a stop is excluded")
+		t.Error("after one norm: a stop is excluded")
 	}
 	f.add(1, 0.9)
 	if !f.excludes(8, 1e-9) || f.excludes(8, 0.1) || f.excludes(400, 1e-9) {

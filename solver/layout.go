@@ -2,17 +2,17 @@ package solver
 
 import "fmt"
 
-// Layout says what a backend holds: rows [Stripe.Lo-Depth, Stripe.Hi+Depth) of the mesh, less those that
-// do not exist (Mesh.Canonical), in two fields, now and next.
+// Layout describes what a backend holds: rows [Stripe.Lo-Depth, Stripe.Hi+Depth) of the mesh, without those that do not
+// exist (Mesh.Canonical), in two fields called now and next.
 type Layout struct {
 	Mesh      Mesh
 	Stripe    Stripe
 	Depth     int       // rows in a halo, >= 1
-	Neighbour [2]bool   // by Side: rows beyond that side belong to a rank (perhaps this one), not to the boundary
+	Neighbour [2]bool   // by Side: the rows beyond belong to a rank (perhaps this one), not to the boundary
 	Magnitude Magnitude // for the unit of Sums
 }
 
-// Check refuses a layout that no run has.
+// Check returns an error for a layout that no run can have.
 func (l Layout) Check() error {
 	m, s := l.Mesh, l.Stripe
 	switch {
@@ -33,13 +33,13 @@ func (l Layout) Check() error {
 	return nil
 }
 
-// CheckPass refuses a pass of more than most sweeps, or one that reads beyond the halo.
-func (l Layout) CheckPass(p Pass, most int) error {
+// CheckPass returns an error for a pass of more than maxSweeps sweeps, or one that reads beyond the halo.
+func (l Layout) CheckPass(p Pass, maxSweeps int) error {
 	halo := l.Neighbour[Top] || l.Neighbour[Bottom]
-	if p.Sweeps < 1 || p.Sweeps > most || p.Margin < 0 || halo && p.Sweeps+p.Margin > l.Depth {
+	if p.Sweeps < 1 || p.Sweeps > maxSweeps || p.Margin < 0 || halo && p.Sweeps+p.Margin > l.Depth {
 		return fmt.Errorf(
 			"pass of %d sweeps with margin %d: at most %d sweeps, and with the margin at most the halo's %d rows",
-			p.Sweeps, p.Margin, most, l.Depth)
+			p.Sweeps, p.Margin, maxSweeps, l.Depth)
 	}
 	return nil
 }
@@ -68,8 +68,8 @@ func (l Layout) Reach(margin int) Stripe {
 	return rows
 }
 
-// Middle returns the rows between the edges, which are whole row groups; if there are none, an empty range at the end
-// of the stripe.
+// Middle returns the rows of the stripe outside its edges. Toward a neighbour it is cut back to a multiple of
+// GroupRows. If no rows are left, it is an empty range at the end of the stripe.
 func (l Layout) Middle() Stripe {
 	middle := l.Stripe
 	if l.Neighbour[Top] {
@@ -84,7 +84,7 @@ func (l Layout) Middle() Stripe {
 	return middle
 }
 
-// Edge returns the rows of the stripe that fill the halo of the neighbour at a side.
+// Edge returns the rows of the stripe that fill the halo of the neighbour on a side.
 func (l Layout) Edge(side Side) Stripe {
 	if side == Top {
 		return Stripe{l.Stripe.Lo, l.Stripe.Lo + l.Depth}
@@ -92,7 +92,7 @@ func (l Layout) Edge(side Side) Stripe {
 	return Stripe{l.Stripe.Hi - l.Depth, l.Stripe.Hi}
 }
 
-// Halo returns the rows beyond a side.
+// Halo returns the halo rows beyond a side.
 func (l Layout) Halo(side Side) Stripe {
 	if side == Top {
 		return Stripe{l.Stripe.Lo - l.Depth, l.Stripe.Lo}

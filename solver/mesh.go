@@ -54,9 +54,9 @@ func (m Mesh) RowBytes() int { return m.NX * m.DType.Size() }
 // Interior returns the rows that a sweep updates, [1, NY-1).
 func (m Mesh) Interior() Stripe { return Stripe{1, m.NY - 1} }
 
-// Canonical maps row, which may lie in a halo above row 1 or below row NY-2, to the row of the mesh
-// whose values it holds: with periodic top and bottom the interior repeats every NY-2 rows. ok is
-// false for a row that does not exist because the mesh ends there.
+// Canonical returns the row of the mesh that holds the values of row, which may lie in a halo above row 1 or below row
+// NY-2: with periodic top and bottom the interior repeats every NY-2 rows. ok is false for a row beyond the end of the
+// mesh.
 func (m Mesh) Canonical(row int) (canonical int, ok bool) {
 	if m.Periodic {
 		n := m.NY - 2
@@ -67,8 +67,8 @@ func (m Mesh) Canonical(row int) (canonical int, ok bool) {
 
 // RowSource yields the initial field.
 type RowSource interface {
-	// Row writes row iy, 0 <= iy < NY, boundary included, into dst: NX values of the mesh's type,
-	// little-endian, dense. It may be called from several goroutines at once.
+	// Row writes row iy, 0 <= iy < NY, boundary included, into dst: NX values of the mesh's type, little-endian, dense.
+	// Several goroutines may call it at once.
 	Row(iy int, dst []byte) error
 }
 
@@ -77,7 +77,7 @@ type RowSource interface {
 // later value exceeds 2^E either; the unit of the exact norm follows from it (see Sum).
 type Magnitude int
 
-// MagnitudeOf returns the exponent for a largest absolute value of maxAbs; 0 for a field of zeros.
+// MagnitudeOf returns the exponent for a field whose largest absolute value is maxAbs; 0 for a field of zeros.
 func MagnitudeOf(maxAbs float64) Magnitude {
 	if maxAbs == 0 {
 		return 0

@@ -5,35 +5,35 @@ import (
 	"fmt"
 )
 
-// norms carries the sums of passes to the other ranks and brings the totals back.
+// norms sends the sums of passes to the reducer and gets the totals over all ranks back.
 //
-// A pass goes through three states: swept, posted (its sums were handed to the reducer) and settled (its total is known
-// here and, the same, on every rank). Settling lags one pass behind sweeping, so that no rank waits for a norm.
+// A pass goes through three states: swept, posted (its sums were handed to the reducer) and settled (its total, the
+// same on every rank, is known here). Settling lags one pass behind sweeping, so that no rank waits for a norm.
 type norms struct {
 	sweeper Sweeper
 	reducer Reducer
-	lag     int          // passes after which the sums of one are asked for, as in Limits
-	flags   func() Flags // what this rank says with its sums
+	lag     int          // passes between a pass and the call of its Sums, as in Limits
+	flags   func() Flags // of this rank, sent along with its sums
 
-	swept  []Pass // not settled, oldest first; at most two
+	swept  []Pass // those not settled, oldest first; at most two
 	posted uint64 // passes below this were posted
 }
 
-// add takes a pass that was swept.
+// add records a swept pass.
 func (n *norms) add(ctx context.Context, p Pass) error {
 	n.swept = append(n.swept, p)
 	return n.post(ctx, n.lag)
 }
 
-// newest returns the newest pass that is not settled.
-func (n *norms) newest() (Pass, bool) {
+// newest returns the newest pass that is not settled; ok is false if there is none.
+func (n *norms) newest() (p Pass, ok bool) {
 	if len(n.swept) == 0 {
 		return Pass{}, false
 	}
 	return n.swept[len(n.swept)-1], true
 }
 
-// post hands the sums of all swept passes but the newest keep to the reducer.
+// post hands the sums of all swept passes except the newest keep to the reducer.
 func (n *norms) post(ctx context.Context, keep int) error {
 	for _, p := range n.swept[:max(0, len(n.swept)-keep)] {
 		if p.Index < n.posted {
@@ -51,7 +51,7 @@ func (n *norms) post(ctx context.Context, keep int) error {
 	return nil
 }
 
-// settle waits for the total of the oldest pass, unless only the newest keep are not settled; then ok is false.
+// settle waits for the total of the oldest pass that is not settled. ok is false if no more than keep passes are left.
 func (n *norms) settle(ctx context.Context, keep int) (p Pass, total Contribution, ok bool, err error) {
 	if err := n.post(ctx, keep); err != nil {
 		return Pass{}, Contribution{}, false, err

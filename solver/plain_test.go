@@ -11,7 +11,7 @@ import (
 	"jacobi/solver"
 )
 
-// plain is a float64 backend in its plainest form: rows by their number, a level at a time.
+// plain is a simple float64 backend: rows in maps by row number, computed one sweep at a time.
 type plain struct {
 	layout    solver.Layout
 	limits    solver.Limits
@@ -20,10 +20,10 @@ type plain struct {
 	sums      map[uint64][]solver.Sum
 	undone    int
 	loaded    int
-	swept     int // sweeps, replays included
+	swept     int // sweeps done, replays included
 	damageAt  int // sweep at which a value becomes NaN; 0 for never
 
-	exaggerateBefore int // sweeps before this report far too large a sum, which no sweep could make
+	exaggerateBefore int // sweeps before this one report a sum far larger than a sweep can make
 }
 
 func newPlain(l solver.Layout, limits solver.Limits) *plain {
@@ -48,13 +48,13 @@ func (p *plain) Load(_ context.Context, rows solver.RowSource) error {
 	return nil
 }
 
-// group is a group's sum, and how much of it the smallest normal numbers are that were added.
+// group is a group's sum and the part of it that is bias: the smallest normal numbers added along with the squares.
 type group struct{ sum, bias float64 }
 
-// exaggerate makes of sum one that no sweep could make.
+// exaggerate makes sum larger than any sweep could.
 func exaggerate(sum *solver.Sum) { sum.AddScaled(1<<40, 120) }
 
-// advance returns what b makes of now: rows [Lo-Margin, Hi+Margin) after its sweeps, and the sums.
+// advance returns the result of pass b on now: rows [Lo-Margin, Hi+Margin) after its sweeps, and the sums.
 func (p *plain) advance(b solver.Pass) (map[int][]float64, []solver.Sum) {
 	s := p.layout.Stripe
 	old := p.now
@@ -165,7 +165,7 @@ func decode(b []byte) []float64 {
 	return row
 }
 
-// encode fills dst with rows from lo on.
+// encode fills dst with the rows from lo on.
 func encode(rows map[int][]float64, lo int, dst []byte) {
 	for i := 0; len(dst) > 0; i++ {
 		for _, v := range rows[lo+i] {
@@ -175,7 +175,7 @@ func encode(rows map[int][]float64, lo int, dst []byte) {
 	}
 }
 
-// hub joins ranks of one process: links and reduction.
+// hub connects the ranks of one process: links and reduction.
 type hub struct {
 	ranks int
 	rows  map[[2]int]chan []byte // by receiver and side
@@ -226,7 +226,7 @@ func (l link) Recv(ctx context.Context, n solver.ExchangeNumber, rows []byte) er
 	}
 }
 
-// Post implements solver.Reducer for all ranks at once.
+// Post implements solver.Reducer; all ranks share it.
 func (h *hub) Post(_ context.Context, pass uint64, c solver.Contribution) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

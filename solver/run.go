@@ -1,5 +1,6 @@
-// Package solver is the Jacobi iteration over one stripe: what is computed, in which order, and when it ends. It knows
-// no device and no network; it meets them as Sweeper, Exchange and Reducer.
+// Package solver is the Jacobi iteration over one stripe: what a sweep computes, in which order the steps of a run
+// follow one another, and when the run ends. It knows neither devices nor networks, only the interfaces Sweeper,
+// Exchange and Reducer.
 package solver
 
 import (
@@ -8,37 +9,39 @@ import (
 	"time"
 )
 
-// Options of Run. All ranks must be given the same, but for Stop, Saver and the callbacks; all or none have a Saver.
+// Options are the parameters of Run. All ranks must be given the same, except for Stop, Saver and the callbacks. Either
+// all ranks have a Saver or none has.
 type Options struct {
-	Initial       RowSource // the field at sweep 0, should it be needed again
-	Start         Start     // where the field that the sweeper has loaded stands
+	Initial       RowSource // the field at sweep 0, loaded again if the run must be restarted
+	Start         Start     // the sweeps done before, by the field that the sweeper has loaded
 	Magnitude     Magnitude
 	Depth         int     // rows in a halo, as in the sweeper's Layout
-	MaxSweeps     int     // most sweeps in a pass, at most what each rank's sweeper can
+	MaxSweeps     int     // largest number of sweeps in a pass; every rank's sweeper must be able to do it
 	Tolerance     float64 // see StopRule
-	MaxIterations int     // most sweeps
-	// Stop, if not nil, is asked once a pass whether this rank was told to stop. All ranks stop at one sweep.
+	MaxIterations int     // largest number of sweeps
+	// Stop, if not nil, reports whether this rank was asked to stop. Run calls it once a pass. If it returns true on
+	// any rank, all ranks stop after the same sweep.
 	Stop func() bool
-	// Saver, if not nil, saves the state: every SaveEvery sweeps (0: never of itself), and at the end of the pass in
-	// which a rank wishes it. It does not begin before all ranks are done with the state before.
+	// Saver, if not nil, saves the state every SaveEvery sweeps (0: only on request), and at the end of a pass soon
+	// after a rank requests it. No save begins before all ranks have finished the previous one.
 	Saver     Saver
 	SaveEvery int
-	// OnNorms, if not nil, gets the norms of sweeps first, first+1, ... once they are final, in order.
+	// OnNorms, if not nil, is called in order with the norms of sweeps first, first+1, ... once they are final.
 	OnNorms func(first int, norms []float64) error
 }
 
-// Result of Run.
+// Result is the result of Run.
 type Result struct {
 	Sweeps   int
 	Norm     float64 // of the last sweep
 	Reason   StopReason
-	Decisive *Decisive // the norm that ended the run; nil if none did
+	Decisive *Decisive // the norm that ended the run; nil if no norm did
 	Times    Times
 }
 
-// Run sweeps from the field that the sweeper has loaded until the run ends. Afterwards the sweeper's now is the field
-// after exactly Result.Sweeps sweeps. The sequence of calls to Exchange and Reducer is a function of the options and of
-// the reduced sums alone, so all ranks of a run make the same calls.
+// Run sweeps the field that the sweeper has loaded until the run ends. Afterwards the sweeper's now is the field after
+// exactly Result.Sweeps sweeps. The sequence of calls to Exchange and Reducer depends only on the options and the
+// reduced contributions, so all ranks of a run make the same calls.
 func Run(ctx context.Context, s Sweeper, x Exchange, red Reducer, o Options) (Result, error) {
 	var times Times
 	s, x, red = timedSweeper{s, &times}, timedExchange{x, &times}, timedReducer{red, &times}
@@ -57,14 +60,14 @@ func Run(ctx context.Context, s Sweeper, x Exchange, red Reducer, o Options) (Re
 	start := time.Now()
 	err = r.loop(ctx)
 	if err == nil {
-		err = engine.Return(ctx, r.end(), o.Initial)
+		err = engine.Rewind(ctx, r.end(), o.Initial)
 	}
 	times.Total = time.Since(start)
 	if err != nil {
 		return Result{Sweeps: engine.Sweeps()}, err
 	}
 	sweeps, e := engine.Sweeps(), &r.ending
-	return Result{Sweeps: sweeps, Norm: e.norm, Reason: e.why(sweeps), Decisive: e.decisive, Times: times}, nil
+	return Result{Sweeps: sweeps, Norm: e.norm, Reason: e.reasonAfter(sweeps), Decisive: e.decisive, Times: times}, nil
 }
 
 // run is the state of a Run.
@@ -76,18 +79,18 @@ type run struct {
 	saving saving
 }
 
-// end returns the number of sweeps that the run is to do as far as is known.
-func (r *run) end() int { return r.ending.after(r.engine.Sweeps()) }
+// end returns the number of sweeps that the run is to do, as far as is known.
+func (r *run) end() int { return r.ending.end(r.engine.Sweeps()) }
 
-// loop sweeps until the end of the run is decided and every norm up to it is settled. It may have swept beyond the end
-// then, within the newest pass.
+// loop sweeps until the end of the run is decided and every norm up to it is settled. The newest pass may go beyond
+// that end; Engine.Rewind then takes the excess back.
 func (r *run) loop(ctx context.Context) error {
 	for {
 		if r.engine.Sweeps() >= r.end() || r.newestMayEnd() {
 			if err := r.settle(ctx, 0); err != nil {
 				return err
 			}
-			if r.engine.Sweeps() >= r.end() { // the norms may have brought an end one sweep beyond the newest pass
+			if r.engine.Sweeps() >= r.end() { // false if a norm put the end one sweep after the newest pass
 				return nil
 			}
 		}
@@ -107,14 +110,14 @@ func (r *run) loop(ctx context.Context) error {
 	}
 }
 
-// newestMayEnd reports whether the newest pass, not settled yet, might hold the end of the run before its last sweep.
-// The next pass would overwrite the field that is needed to replay it.
+// newestMayEnd reports whether the newest pass, if not settled, might contain the end of the run. The next pass would
+// overwrite the field from which to replay it.
 func (r *run) newestMayEnd() bool {
 	p, ok := r.norms.newest()
-	return ok && r.ending.mayLieWithin(p)
+	return ok && r.ending.mayEndWithin(p)
 }
 
-// settle waits for the norms of all swept passes but the newest keep, and applies the stop rule to them.
+// settle waits for the norms of all swept passes except the newest keep, and applies the stop rule to them.
 func (r *run) settle(ctx context.Context, keep int) error {
 	for {
 		p, total, ok, err := r.norms.settle(ctx, keep)
@@ -122,7 +125,7 @@ func (r *run) settle(ctx context.Context, keep int) error {
 			return err
 		}
 		r.ending.interrupted = r.ending.interrupted || total.Flags&FlagStop != 0
-		r.saving.hear(p, total.Flags)
+		r.saving.receive(p, total.Flags)
 		norms, err := r.ending.judgePass(p, total.Sums, r.Magnitude)
 		if err != nil {
 			return err
@@ -136,7 +139,7 @@ func (r *run) settle(ctx context.Context, keep int) error {
 	}
 }
 
-// flags returns what this rank says with its sums.
+// flags returns the flags that this rank sends with its sums.
 func (r *run) flags() (f Flags) {
 	if r.Stop != nil && r.Stop() {
 		f |= FlagStop
@@ -150,7 +153,7 @@ func (r *run) flags() (f Flags) {
 	return f
 }
 
-// begin makes the state that of a run which has done the sweeps of Start.
+// begin sets the state to that of a run which has done the sweeps of Start.
 func (r *run) begin() error {
 	s := r.Start
 	if s.Sweeps < 0 || len(s.Norms) > s.Sweeps || len(s.Norms) < min(s.Sweeps, StopNorms) {
@@ -166,8 +169,8 @@ func (r *run) begin() error {
 	return nil
 }
 
-// save saves the state if that is due and nobody is at an earlier one. Norms may still be unknown; a state beyond the
-// end that they turn out to bring is of no use, and the Saver learns of the end.
+// save saves the state if a save is due and no rank is busy with an earlier one. Norms of recent sweeps may still be
+// unknown. If they end the run at an earlier sweep, the saved state is of no use, and the Saver learns of the end.
 func (r *run) save(ctx context.Context) error {
 	sweeps := r.engine.Sweeps()
 	if r.Saver == nil || sweeps > r.end() || !r.saving.due(sweeps, r.SaveEvery) {

@@ -28,7 +28,7 @@ func (f formula) Row(iy int, dst []byte) error {
 	return nil
 }
 
-// wanted is what the definition says: sweep by sweep with the naive oracle, until sweep k+1.
+// wanted returns the norms and the field of a run by its definition: the naive oracle, sweep by sweep, until sweep k+1.
 func wanted(t *testing.T, f formula, tolerance float64, maxIterations int) (norms []float64, field []byte) {
 	t.Helper()
 	j, err := reference.New(f.mesh, f, 0)
@@ -45,7 +45,7 @@ func wanted(t *testing.T, f formula, tolerance float64, maxIterations int) (norm
 	return norms, j.Rows(f.mesh.Interior())
 }
 
-// outcome of a run of several ranks.
+// outcome is the result of a run of several ranks.
 type outcome struct {
 	result   solver.Result
 	norms    []float64 // of rank 0
@@ -53,7 +53,7 @@ type outcome struct {
 	backends []*plain
 }
 
-// runRanks runs ranks in this process. mutate may change the options of a rank and its backend.
+// runRanks runs ranks in this process. mutate, if not nil, may change the options and the backend of a rank.
 func runRanks(t *testing.T, f formula, ranks, depth int, limits solver.Limits, o solver.Options,
 	mutate func(rank int, o *solver.Options, p *plain)) (outcome, []error) {
 	t.Helper()
@@ -128,7 +128,7 @@ func noErrors(t *testing.T, errs []error) {
 
 var bump = func(x, y int) float64 { return math.Sin(0.3*float64(x)) * math.Cos(0.2*float64(y*y%17)) }
 
-// For every depth, pass length and lag the run ends after exactly sweep k+1, with its norms and its field.
+// For every depth, pass length and lag the run ends exactly after sweep k+1, with the right norms and field.
 func TestRunEndsAfterTheSweepAfterConvergence(t *testing.T) {
 	for _, periodic := range []bool{false, true} {
 		f := formula{mesh: solver.Mesh{NX: 21, NY: 67, DType: solver.Float64, Periodic: periodic}, value: bump}
@@ -185,12 +185,12 @@ func TestRunEndsAtMaxIterations(t *testing.T) {
 	}
 }
 
-// A smooth decay is foreseen. A norm that falls faster than any forecast costs a second run from the start, not the
-// answer.
-func TestRunRewindsWhenTheNormFallsUnforeseen(t *testing.T) {
+// A smooth decay is forecast. A norm that falls faster than the forecast costs a restart from the initial field but
+// does not change the result.
+func TestRunRestartsWhenTheForecastIsWrong(t *testing.T) {
 	mesh := solver.Mesh{NX: 3, NY: 42, DType: solver.Float64, Periodic: true}
 	f := formula{mesh: mesh, value: bump}
-	var rewound bool
+	var restarted bool
 	for k := range 60 {
 		all, _ := wanted(t, f, 0, 100)
 		norms, field := wanted(t, f, all[k], 100)
@@ -201,15 +201,16 @@ func TestRunRewindsWhenTheNormFallsUnforeseen(t *testing.T) {
 			t.Errorf("k %d: %+v, want %d sweeps", k, out.result, len(norms))
 		}
 		for _, p := range out.backends {
-			rewound = rewound || p.loaded > 1
+			restarted = restarted || p.loaded > 1
 		}
 	}
-	if rewound {
-		t.Error("a smooth decay was not foreseen")
+	if restarted {
+		t.Error("a smooth decay was not forecast")
 	}
 
-	// Exaggerated first norms make the forecast wrong; the answer stays right.
-	all, _ := wanted(t, f, 0, 100) // passes of 4: sweep 17 lies in one whose norms arrive while the next is swept
+	// Exaggerated first norms make the forecast wrong; the result stays right.
+	// Passes have 4 sweeps: the norms of the pass with sweep 17 arrive while the next pass is swept.
+	all, _ := wanted(t, f, 0, 100)
 	_, field := wanted(t, f, all[17], 100)
 	out, errs := runRanks(t, f, 2, 16, solver.Limits{MaxSweeps: 4},
 		solver.Options{Tolerance: all[17], MaxIterations: 100}, func(_ int, _ *solver.Options, p *plain) {
@@ -221,12 +222,12 @@ func TestRunRewindsWhenTheNormFallsUnforeseen(t *testing.T) {
 	}
 	for r, p := range out.backends {
 		if p.loaded != 2 {
-			t.Errorf("rank %d loaded %d times, want 2: the case did not need a rewind", r, p.loaded)
+			t.Errorf("rank %d loaded %d times, want 2: the case did not need a restart", r, p.loaded)
 		}
 	}
 }
 
-// One rank is asked to stop; all stop after the same sweep and their fields fit together.
+// If one rank is asked to stop, all ranks stop after the same sweep and their rows make up one field.
 func TestRunStopsAtACommonSweep(t *testing.T) {
 	f := formula{mesh: solver.Mesh{NX: 21, NY: 67, DType: solver.Float64}, value: bump}
 	for _, depth := range []int{1, 4, 8} {
@@ -247,7 +248,7 @@ func TestRunStopsAtACommonSweep(t *testing.T) {
 	}
 }
 
-// A damaged value ends the run on every rank, with the number of its sweep.
+// A damaged value ends the run on every rank with an error that names the sweep.
 func TestRunNamesTheSweepOfANaN(t *testing.T) {
 	f := formula{mesh: solver.Mesh{NX: 21, NY: 67, DType: solver.Float64}, value: bump}
 	for _, depth := range []int{1, 8} {
@@ -266,14 +267,14 @@ func TestRunNamesTheSweepOfANaN(t *testing.T) {
 	}
 }
 
-// While norms are far from the tolerance no rank waits for one before it goes on: passes are undone only at the end.
-func TestRunReplaysAtMostOneBlock(t *testing.T) {
+// While norms are far from the tolerance no rank waits for one, so passes are undone only at the end.
+func TestRunReplaysAtMostOnePass(t *testing.T) {
 	f := formula{mesh: solver.Mesh{NX: 21, NY: 67, DType: solver.Float64}, value: bump}
 	all, _ := wanted(t, f, 0, 60)
 	out, errs := runRanks(t, f, 2, 8, solver.Limits{MaxSweeps: 8},
 		solver.Options{Tolerance: all[42], MaxIterations: 60}, nil)
 	noErrors(t, errs)
-	for r, p := range out.backends { // sweep 43 is in pass [40, 48): five whole passes, that one, and 4 of it again
+	for r, p := range out.backends { // sweep 43 is the fourth of pass [40, 48): 48 sweeps, and 4 of them replayed
 		if p.undone != 1 || p.loaded != 1 || p.swept != 48+4 {
 			t.Errorf("rank %d: %d undone, %d loaded, %d swept; want 1, 1, 52", r, p.undone, p.loaded, p.swept)
 		}
@@ -282,7 +283,7 @@ func TestRunReplaysAtMostOneBlock(t *testing.T) {
 
 func TestRunFailsWhenItsContextEnds(t *testing.T) {
 	f := formula{mesh: solver.Mesh{NX: 9, NY: 40, DType: solver.Float64}, value: bump}
-	h := newHub(2) // its other rank never comes
+	h := newHub(2) // rank 1 never starts
 	l := solver.Layout{Mesh: f.mesh, Stripe: solver.Stripe{Lo: 1, Hi: 16}, Depth: 1, Neighbour: [2]bool{false, true}}
 	p := newPlain(l, solver.Limits{MaxSweeps: 1})
 	if err := p.Load(t.Context(), f); err != nil {

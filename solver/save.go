@@ -5,37 +5,38 @@ import (
 	"math"
 )
 
-// Saver keeps the state of a rank so that a later Run can go on from it (see Start). Its calls come from the goroutine
-// of Run.
+// Saver saves the state of a rank so that a later Run can continue from it (see Start). Run calls it from its own
+// goroutine.
 type Saver interface {
-	// Wanted says whether this rank wishes the state to be saved; once one does, all ranks save.
+	// Wanted reports whether this rank asks for the state to be saved. All ranks save if any rank asks.
 	Wanted() bool
-	// Busy says whether this rank is still saving an earlier state; while one is, no rank begins another one.
+	// Busy reports whether this rank is still saving an earlier state. No rank begins a save while any rank is busy.
 	Busy() bool
-	// Save takes the rows of the stripe, the field after sweeps sweeps, from the backend, and returns as soon as the
-	// sweeps may go on. All ranks are called for the same sweeps. An error ends the run: what goes wrong later, in
-	// writing, does not.
+	// Save copies the rows of the stripe, the field after the given number of sweeps, from the backend, and returns as
+	// soon as the sweeps may continue. It is called after the same sweeps on all ranks. An error ends the run; errors
+	// after the return, in writing the state, do not.
 	Save(ctx context.Context, sweeps int) error
 }
 
-// Start is where the loaded field stands: the zero value is the initial field.
+// Start describes the loaded field. The zero value is the initial field.
 type Start struct {
 	Sweeps int
-	// Norms are those of the last sweeps done, at least StopNorms or all. Earlier ones did not end the run.
+	// Norms are the norms of the last sweeps done: at least StopNorms, or all there are. The norms before them did not
+	// end the run.
 	Norms []float64
 }
 
-// saving decides when to save. It is a function of the sweeps and of what settled passes told, so all ranks come to the
-// same.
+// saving decides when to save. It depends only on the number of sweeps and on the flags of settled passes, so all ranks
+// decide alike.
 type saving struct {
-	next   int    // sweeps after which a state is due of itself; MaxInt for never
-	wanted bool   // a state is due as soon as nobody is busy
-	busy   bool   // a rank may be at the state before
-	since  uint64 // passes from this one on were swept after the state before was taken, so they speak of the next one
+	next   int    // sweeps after which the next regular save is due; MaxInt for never
+	wanted bool   // a save is due as soon as no rank is busy
+	busy   bool   // a rank may still be busy with the previous save
+	since  uint64 // index of the first pass after the previous save; flags of earlier passes are out of date
 }
 
-// hear takes the flags of all ranks that came with a settled pass.
-func (s *saving) hear(p Pass, f Flags) {
+// receive takes the flags that any rank sent with a settled pass.
+func (s *saving) receive(p Pass, f Flags) {
 	if p.Index < s.since {
 		return
 	}
@@ -43,7 +44,7 @@ func (s *saving) hear(p Pass, f Flags) {
 	s.wanted = s.wanted || f&FlagSave != 0
 }
 
-// due reports whether the state after so many sweeps is to be saved now, where one is saved every so many.
+// due reports whether to save now, after the given number of sweeps, with a regular save every so many sweeps.
 func (s *saving) due(sweeps, every int) bool {
 	if sweeps >= s.next {
 		s.wanted = true
@@ -52,10 +53,10 @@ func (s *saving) due(sweeps, every int) bool {
 	return s.wanted && !s.busy
 }
 
-// began notes that a state was taken before the pass with the given index.
+// began records that a save was begun before the pass with the given index.
 func (s *saving) began(pass uint64) { s.wanted, s.busy, s.since = false, true, pass }
 
-// nextSave returns after how many sweeps the next state is due, if one is every so many.
+// nextSave returns the number of sweeps after which the next regular save is due; every is the interval, 0 for never.
 func nextSave(sweeps, every int) int {
 	if every == 0 || sweeps > math.MaxInt-every {
 		return math.MaxInt

@@ -14,13 +14,13 @@ import (
 	"jacobi/solver"
 )
 
-// shelf keeps the states that ranks save, by sweeps and first row.
+// shelf keeps the saved states of all ranks, by number of sweeps and first row.
 type shelf struct {
 	mu     sync.Mutex
 	states map[int]map[int][]byte
 }
 
-// saver is one rank's. It is busy for as many questions as patience says.
+// saver is the Saver of one rank. Busy returns true on its first patience calls, and again after each save.
 type saver struct {
 	shelf    *shelf
 	backend  *plain
@@ -52,7 +52,7 @@ func (s *saver) Save(ctx context.Context, sweeps int) error {
 	return nil
 }
 
-// field returns the interior after sweeps sweeps.
+// field returns the saved interior after the given number of sweeps.
 func (h *shelf) field(sweeps int) []byte {
 	var all []byte
 	for _, lo := range slices.Sorted(maps.Keys(h.states[sweeps])) {
@@ -61,7 +61,7 @@ func (h *shelf) field(sweeps int) []byte {
 	return all
 }
 
-// rows is a field as a RowSource, with the rows beyond the interior from elsewhere.
+// rows is a field as a RowSource: a saved interior, and the boundary of the formula.
 type rows struct {
 	formula
 	interior []byte
@@ -75,7 +75,7 @@ func (r rows) Row(iy int, dst []byte) error {
 	return nil
 }
 
-// savingRun runs ranks that save every so many sweeps.
+// savingRun runs ranks with a Saver each, which adjust may change.
 func savingRun(t *testing.T, f formula, ranks, depth int, limits solver.Limits, o solver.Options,
 	adjust func(rank int, s *saver)) (outcome, *shelf) {
 	t.Helper()
@@ -91,7 +91,7 @@ func savingRun(t *testing.T, f formula, ranks, depth int, limits solver.Limits, 
 	return out, h
 }
 
-// From every state that was saved a run goes on to the same end, whatever its ranks, depth, pass length and lag.
+// A run that continues from any saved state comes to the same end, for any ranks, depth, pass length and lag.
 func TestRunGoesOnFromASavedState(t *testing.T) {
 	for _, periodic := range []bool{false, true} {
 		f := formula{mesh: solver.Mesh{NX: 21, NY: 67, DType: solver.Float64, Periodic: periodic}, value: bump}
@@ -108,7 +108,7 @@ func TestRunGoesOnFromASavedState(t *testing.T) {
 					t.Fatalf("periodic %v: the state saved after %d sweeps is not the field of then", periodic, at)
 				}
 				if at > len(norms) || testing.Short() && at%4 != 1 {
-					continue // the norms of later passes brought an end before it
+					continue // the run ended before this state
 				}
 				for _, c := range []struct{ ranks, depth, pass, lag int }{{1, 8, 8, 0}, {4, 8, 8, 1}, {3, 7, 2, 1},
 					{2, 1, 1, 0}} {
@@ -144,7 +144,7 @@ func wantedAfter(t *testing.T, f formula, sweeps int) []byte {
 	return field
 }
 
-// A run that goes on and whose norm then falls unforeseen begins again from the initial field.
+// A continued run whose forecast turns out wrong restarts from the initial field.
 func TestRunThatGoesOnCanRewind(t *testing.T) {
 	f := formula{mesh: solver.Mesh{NX: 3, NY: 42, DType: solver.Float64, Periodic: true}, value: bump}
 	all, _ := wanted(t, f, 0, 100)
@@ -168,13 +168,13 @@ func TestRunThatGoesOnCanRewind(t *testing.T) {
 	}
 	for r, p := range out.backends {
 		if p.loaded != 3 { // the initial field, the state, the initial field again
-			t.Errorf("rank %d loaded %d times, want 3: the case did not need a rewind", r, p.loaded)
+			t.Errorf("rank %d loaded %d times, want 3: the case did not need a restart", r, p.loaded)
 		}
 	}
 }
 
-// States come every SaveEvery sweeps, at the end of the pass; one that falls due while a rank is busy comes when no
-// rank is.
+// A state is saved every SaveEvery sweeps, at the end of the pass. A save that falls due while a rank is busy waits
+// until no rank is.
 func TestStatesAreSavedInTime(t *testing.T) {
 	f := formula{mesh: solver.Mesh{NX: 9, NY: 40, DType: solver.Float64}, value: bump}
 	limits := solver.Limits{MaxSweeps: 4}
@@ -194,8 +194,7 @@ func TestStatesAreSavedInTime(t *testing.T) {
 	check("every 16", run(solver.Options{SaveEvery: 16}, nil), 16, 32, 48)
 	check("every 10", run(solver.Options{SaveEvery: 10}, nil), 12, 20, 32, 40, 52, 60)
 	check("every 1000", run(solver.Options{SaveEvery: 1000}, nil))
-	// Rank 2 is busy when it is asked at the end of the next three passes; the word about the fourth settles a pass
-	// later.
+	// Rank 2 is busy at the end of the next three passes; its flags of the fourth settle one pass later.
 	check("busy", run(solver.Options{SaveEvery: 4}, func(rank int, s *saver) {
 		if rank == 2 {
 			s.patience = 3
@@ -228,7 +227,7 @@ func TestStartOutOfRangeIsRefused(t *testing.T) {
 	}
 }
 
-// A state that cannot be taken from the backend ends the run.
+// An error of Save ends the run.
 func TestFailingSaverEndsTheRun(t *testing.T) {
 	f := formula{mesh: solver.Mesh{NX: 9, NY: 40, DType: solver.Float64}, value: bump}
 	_, errs := runRanks(t, f, 1, 1, solver.Limits{MaxSweeps: 1}, solver.Options{MaxIterations: 60, SaveEvery: 7},

@@ -8,13 +8,13 @@ import (
 	"jacobi/solver"
 )
 
-// A field that only rounding moves ends the run at one sweep for every depth, pass length, lag and restart: where it no
-// longer changes, and where it goes to and fro between two states. No rank computes anything twice but a part of the
-// last pass.
+// A field that only rounding changes ends the run at the same sweep for every depth, pass length, lag and restart, both
+// where it stays the same and where it alternates between two states. No rank computes anything twice except a part of
+// the last pass.
 func TestRunEndsWhenItStalls(t *testing.T) {
 	for _, p := range []struct {
 		mesh   solver.Mesh
-		sweeps int // of which the last one changes nothing, or repeats another
+		sweeps int // until the run stalls
 		zero   bool
 	}{
 		{solver.Mesh{NX: 9, NY: 42, DType: solver.Float64}, 836, true},
@@ -64,7 +64,7 @@ func TestRunEndsWhenItStalls(t *testing.T) {
 	}
 }
 
-// A norm of 0 is no norm that met the tolerance.
+// A norm of 0 counts as a stall, not as a norm that met the tolerance.
 func TestStopRule(t *testing.T) {
 	repeat := func(n int, norms ...float64) (all []float64) {
 		for range n {

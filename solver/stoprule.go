@@ -6,34 +6,34 @@ type StopReason string
 // The reasons.
 const (
 	Converged     StopReason = "converged"      // a norm met the tolerance
-	Stalled       StopReason = "stalled"        // only rounding is left: the field does not change, or repeats itself
-	MaxIterations StopReason = "max_iterations" //
-	Interrupted   StopReason = "interrupted"    //
+	Stalled       StopReason = "stalled"        // only rounding is left: the field stays the same or alternates
+	MaxIterations StopReason = "max_iterations" // the configured number of sweeps was done
+	Interrupted   StopReason = "interrupted"    // a rank was asked to stop
 )
 
-// stallSweeps is how many norms in a row must equal the norm two sweeps before them.
+// stallSweeps is the number of consecutive norms that must each equal the norm two sweeps earlier for a run to stall.
 const stallSweeps = 100
 
-// StopNorms is how many norms before it a StopRule has to see to judge the next one.
+// StopNorms is the number of preceding norms that a StopRule needs to judge the next one.
 const StopNorms = stallSweeps + 1
 
-// StopRule says, from the norms of a run alone, whether they end it. A run ends after sweep k+1, where k is the first
+// StopRule decides from the norms of a run alone when the run ends. A run ends after sweep k+1, where k is the first
 // sweep
-//   - whose norm is exactly 0: the field has not changed, and will not;
+//   - whose norm is exactly 0: the field did not change, and never will;
 //   - or whose norm is at most Tolerance;
-//   - or whose norm equals that of two sweeps before to the last bit, as the stallSweeps-1 norms before it do.
+//   - or whose norm and the stallSweeps-1 norms before it each equal, to the bit, the norm two sweeps earlier.
 //
-// Exact norms fall with every sweep. Where rounding has the last word, the field ends in a fixed point or goes to and
-// fro between two states, and never meets a tolerance below the norm of that.
+// In exact arithmetic norms fall with every sweep. Once only rounding is left, the field reaches a fixed point or
+// alternates between two states, and its norm never meets a smaller tolerance.
 type StopRule struct {
 	Tolerance float64
 
-	last, before float64 // norms; only those of seen sweeps count
-	seen         int
-	repeats      int // latest norms that equal the norm two sweeps before them
+	last, before float64 // the two newest norms
+	seen         int     // norms added
+	repeats      int     // newest norms in a row that equal the norm two sweeps before them
 }
 
-// Add takes the norm of the next sweep, and says why it ends the run; "" if it does not.
+// Add takes the norm of the next sweep. It returns the reason why this norm ends the run, or "" if it does not.
 func (s *StopRule) Add(norm float64) StopReason {
 	s.repeats++
 	if s.seen < 2 || norm != s.before {
@@ -52,5 +52,5 @@ func (s *StopRule) Add(norm float64) StopReason {
 	return ""
 }
 
-// mayStall reports whether norms that repeat may end the run within the next n sweeps.
+// mayStall reports whether repeated norms may end the run within the next n sweeps.
 func (s *StopRule) mayStall(n int) bool { return s.repeats > 0 && s.repeats+n >= stallSweeps }

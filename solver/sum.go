@@ -11,25 +11,25 @@ import (
 // UnitBits places the unit of a Sum: 2^(2E - UnitBits), where E is the Magnitude of the problem.
 const UnitBits = 134
 
-// Sum is a sum of squares, exact and hence independent of the order of its terms: a 192-bit unsigned
-// integer, least significant limb first, in units of 2^(2E-134) with E the Magnitude of the problem.
+// Sum is an exact sum of squares, independent of the order of its terms: a 192-bit unsigned integer, least significant
+// limb first, in units of 2^(2E-134) with E the Magnitude of the problem.
 //
-// Each term is the sum of one group (see GroupRows) in the field's type; Add cuts it to a multiple
-// of the unit. A group holds 32 points with |new-old| <= 2^(E+1), so a term is at most 2^141 units
-// and 2^50 groups fit. The error bound and its proof are in docs/numerics.md.
+// Each term is the sum of one group (see GroupRows) in the field's type, which Add truncates to a multiple of the unit.
+// A group holds 32 points with |new-old| <= 2^(E+1), so a term is at most 2^141 units, and 2^50 terms fit. The error
+// bound and its proof are in docs/numerics.md.
 type Sum struct {
 	Limbs [3]uint64
-	// Bad says that a term was not a number, infinite, or larger than any sweep can make it.
+	// Bad is set if a term was not a number, infinite, or larger than any sweep can make it.
 	Bad bool
 }
 
 // SumBytes is the length of a Sum on the wire.
 const SumBytes = 25
 
-// maxTermBits is the bits of the largest term of a correct sweep, 2^141 units.
+// maxTermBits is the length in bits of the largest term of a correct sweep, 2^141 units.
 const maxTermBits = 142
 
-// Add adds the term group >= 0, the sum of one group's squares, cut to a multiple of the unit.
+// Add adds the term group >= 0, the sum of one group's squares, truncated to a multiple of the unit.
 func (s *Sum) Add(group float64, e Magnitude) {
 	b := math.Float64bits(group)
 	exp := int(b >> 52 & 0x7ff)
@@ -57,8 +57,8 @@ func (s *Sum) Add(group float64, e Magnitude) {
 	s.addShifted(mant, shift)
 }
 
-// AddScaled adds n * 2^shift units, n >= 0: how a kernel that collects terms in fixed-point pieces of
-// its own hands them over. shift is at most 127.
+// AddScaled adds n * 2^shift units, 0 <= shift <= 127. Kernels that collect terms in fixed-point limbs of their own use
+// it.
 func (s *Sum) AddScaled(n uint64, shift int) { s.addShifted(n, shift) }
 
 func (s *Sum) addShifted(n uint64, shift int) {
@@ -102,7 +102,8 @@ func (s Sum) float(exp int) float64 {
 	for top > 0 && s.Limbs[top] == 0 {
 		top--
 	}
-	// The upper 64 bits, of which the last one also says that there is more below: rounding to 53 needs no more.
+	// Round from the upper 64 bits, the last of which is also set if any lower bit is. Rounding to 53 bits needs no
+	// more.
 	shift := bits.LeadingZeros64(s.Limbs[top]) % 64
 	upper := s.Limbs[top] << shift
 	if top > 0 {
@@ -115,7 +116,7 @@ func (s Sum) float(exp int) float64 {
 	if v := math.Ldexp(float64(upper), 64*top-shift+exp); v >= 0x1p-1022 || upper == 0 {
 		return v
 	}
-	// A denormal number has fewer bits, so the above rounds twice.
+	// A denormal result has fewer bits, so the code above would round twice.
 	var b [24]byte
 	for i, limb := range s.Limbs {
 		binary.BigEndian.PutUint64(b[16-8*i:], limb)

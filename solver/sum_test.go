@@ -45,9 +45,9 @@ func TestSumIsIndependentOfOrderAndPartition(t *testing.T) {
 	for i := range terms {
 		terms[i] = math.Ldexp(rng.Float64(), -rng.IntN(140))
 	}
-	var whole, left, right Sum
+	var all, left, right Sum
 	for i, v := range terms {
-		whole.Add(v, 0)
+		all.Add(v, 0)
 		if i < 300 {
 			left.Add(v, 0)
 		}
@@ -57,8 +57,8 @@ func TestSumIsIndependentOfOrderAndPartition(t *testing.T) {
 		right.Add(v, 0)
 	}
 	right.Merge(left)
-	if right != whole {
-		t.Errorf("%v != %v", right, whole)
+	if right != all {
+		t.Errorf("%v != %v", right, all)
 	}
 }
 
@@ -147,7 +147,7 @@ func TestMagnitudeOf(t *testing.T) {
 	}
 }
 
-// Sums become numbers with one rounding, denormal ones too.
+// A sum is rounded once when it becomes a float64, also where the result is denormal.
 func TestSumRoundsOnce(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 100000 {

@@ -5,12 +5,13 @@ import (
 	"time"
 )
 
-// Times are wall-clock times of one rank within Run, by the clock of the host: a device may sweep during the waits.
+// Times are the wall-clock times of one rank within Run, by the clock of the host. A device may sweep while the host
+// waits.
 type Times struct {
-	Total    time.Duration // first sweep to last
+	Total    time.Duration // from the first sweep to the last
 	Compute  time.Duration // in the sweeper: sweeping, or launching sweeps and waiting for their sums
-	HaloWait time.Duration // sending, and waiting for neighbours' rows
-	NormWait time.Duration // handing sums in, and waiting for those of other ranks
+	HaloWait time.Duration // sending edge rows, and waiting for those of neighbours
+	NormWait time.Duration // posting sums, and waiting for those of other ranks
 	Save     time.Duration // copying the state for the Saver
 }
 

@@ -9,7 +9,7 @@ import (
 	"jacobi/solver"
 )
 
-// slow is a backend on a device: launches return at once, and a pass's sums come when the device has swept it.
+// slow is a backend on a device: launches return at once, and Sums returns when the device has swept the pass.
 type slow struct {
 	*plain
 	pass time.Duration
@@ -20,7 +20,7 @@ func (s slow) Sums(ctx context.Context, b solver.Pass) ([]solver.Sum, error) {
 	return s.plain.Sums(ctx, b)
 }
 
-// others is a reducer that waits for other ranks.
+// others is a reducer whose Wait takes the time that other ranks need.
 type others struct {
 	*hub
 	wait time.Duration
@@ -31,7 +31,7 @@ func (o others) Wait(ctx context.Context, pass uint64) (solver.Contribution, err
 	return o.hub.Wait(ctx, pass)
 }
 
-// A rank that waits for its own device computes; only the wait for other ranks' sums is a wait for norms.
+// Waiting for the own device counts as computing; only waiting for other ranks' sums counts as waiting for norms.
 func TestTimesTellTheDeviceFromTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const passes = 5
