@@ -1,14 +1,10 @@
 package halo
 
 import (
-	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,100 +14,7 @@ import (
 	"jacobi/solver"
 )
 
-var testRun = RunIDOf("conformance")
-
-// testEnd returns the lower side of rank 2 towards rank 3, with halos of depth rows.
-func testEnd(nx, depth int) End {
-	return End{Run: testRun, Rank: 2, Neighbour: 3, Side: solver.Bottom, NX: nx, DType: solver.Float64,
-		Send: solver.Stripe{Lo: 128 - depth, Hi: 128}, Recv: solver.Stripe{Lo: 128, Hi: 128 + depth}}
-}
-
-var runs atomic.Uint64
-
-// freshEnd is testEnd in a run of its own: no frame of one test reaches another.
-func freshEnd(nx, depth int) End {
-	e := testEnd(nx, depth)
-	e.Run = RunIDOf(fmt.Sprint("run ", runs.Add(1)))
-	return e
-}
-
-// fill writes the rows of rank for exchange: every value tells where it comes from.
-func fill(dst []byte, rank int, rows solver.Stripe, nx int, exchange solver.ExchangeNumber) {
-	for r := rows.Lo; r < rows.Hi; r++ {
-		for c := range nx {
-			v := uint64(rank)<<58 | uint64(exchange&0xffff)<<42 | uint64(r)<<24 | uint64(c)
-			binary.LittleEndian.PutUint64(dst, v)
-			dst = dst[8:]
-		}
-	}
-}
-
-// verify says where got differs from what fill writes.
-func verify(got []byte, rank int, rows solver.Stripe, nx int, exchange solver.ExchangeNumber) error {
-	want := make([]byte, len(got))
-	fill(want, rank, rows, nx, exchange)
-	if bytes.Equal(got, want) {
-		return nil
-	}
-	for i := 0; i < len(got); i += 8 {
-		if g, w := binary.LittleEndian.Uint64(got[i:]), binary.LittleEndian.Uint64(want[i:]); g != w {
-			return fmt.Errorf("exchange %d, row %d, column %d: got rank %d exchange %d row %d column %d",
-				exchange, rows.Lo+i/8/nx, i/8%nx, g>>58, g>>42&0xffff, g>>24&0x3ffff, g&0xffffff)
-		}
-	}
-	return nil
-}
-
-// play exchanges the exchanges [first, first+count) on one end, as a rank does; at is called before each.
-func play(ctx context.Context, l Link, e End, first, count solver.ExchangeNumber,
-	at func(exchange solver.ExchangeNumber)) error {
-	out, in := make([]byte, e.SendBytes()), make([]byte, e.RecvBytes())
-	for b := first; b < first+count; b++ {
-		if at != nil {
-			at(b)
-		}
-		fill(out, e.Rank, e.Send, e.NX, b)
-		if err := l.Send(ctx, b, out); err != nil {
-			return err
-		}
-		clear(out) // the link must not need it any more
-		if err := l.Recv(ctx, b, in); err != nil {
-			return err
-		}
-		if err := verify(in, e.Neighbour, e.Recv, e.NX, b); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// both plays the exchanges on both ends at once.
-func both(t *testing.T, a, b Link, e End, first, count solver.ExchangeNumber,
-	at func(rank int, exchange solver.ExchangeNumber)) {
-	t.Helper()
-	if at == nil {
-		at = func(int, solver.ExchangeNumber) {}
-	}
-	ctx, cancel := context.WithCancelCause(t.Context())
-	defer cancel(nil)
-	var wg sync.WaitGroup
-	for i, l := range []Link{a, b} {
-		end := e
-		if i == 1 {
-			end = e.Facing()
-		}
-		wg.Go(func() {
-			if err := play(ctx, l, end, first, count,
-				func(exchange solver.ExchangeNumber) { at(end.Rank, exchange) }); err != nil {
-				t.Error(err)
-				cancel(err)
-			}
-		})
-	}
-	wg.Wait()
-}
-
-// transport is one way to make the two ends of a link for the suite.
+// transport opens the two ends of a link for the suite.
 type transport struct {
 	name string
 	open func(t testing.TB, a, b End, timeout time.Duration) (Link, Link, error)
@@ -169,7 +72,7 @@ func openNATS(t testing.TB, a, b End, o NATSOptions, ca, cb *nats.Conn) (Link, L
 	return la, lb, nil
 }
 
-// must opens both ends and closes them after the test.
+// must opens both ends. It closes them after the test.
 func (tr transport) must(t testing.TB, e End, timeout time.Duration) (Link, Link) {
 	t.Helper()
 	a, b, err := tr.open(t, e, e.Facing(), timeout)
@@ -180,6 +83,7 @@ func (tr transport) must(t testing.TB, e End, timeout time.Duration) (Link, Link
 	return a, b
 }
 
+// closeAfter closes links after the test.
 func closeAfter(t testing.TB, links ...Link) {
 	t.Cleanup(func() {
 		for _, l := range links {
@@ -190,7 +94,7 @@ func closeAfter(t testing.TB, links ...Link) {
 	})
 }
 
-const long = 30 * time.Second // a timeout that ends a test only when something is wrong
+const long = 30 * time.Second // a timeout that is reached only when something is wrong
 
 func TestConformance(t *testing.T) {
 	for _, tr := range transports(t) {
@@ -226,7 +130,7 @@ func testSizes(t *testing.T, tr transport) {
 			both(t, a, b, e, 0, 2, nil)
 		})
 	}
-	t.Run("unlike ways", func(t *testing.T) {
+	t.Run("different rows each way", func(t *testing.T) {
 		e := freshEnd(33, 4)
 		e.Send.Lo = e.Send.Hi - 1
 		a, b := tr.must(t, e, long)
@@ -234,7 +138,7 @@ func testSizes(t *testing.T, tr transport) {
 	})
 }
 
-// testSlow delays calls on both ends by chance.
+// testSlow delays calls on both ends at random.
 func testSlow(t *testing.T, tr transport) {
 	e := freshEnd(64, 2)
 	for seed := range uint64(5) {
@@ -247,7 +151,7 @@ func testSlow(t *testing.T, tr transport) {
 	}
 }
 
-// testAhead lets one end send exchange b+1 before the other one receives exchange b.
+// testAhead lets one end send exchange n+1 before the other one receives exchange n.
 func testAhead(t *testing.T, tr transport) {
 	e := freshEnd(500, 2)
 	a, b := tr.must(t, e, long)
@@ -344,7 +248,7 @@ func testLengths(t *testing.T, tr transport) {
 	}
 }
 
-// testMismatch opens ends that do not fit: it fails then, or at the first exchange.
+// testMismatch opens two ends that do not match. It expects an error then, or at the first exchange.
 func testMismatch(t *testing.T, tr transport) {
 	for name, change := range map[string]func(*End){
 		"columns": func(e *End) { e.NX = 9 },
@@ -386,52 +290,4 @@ func testBadEnds(t *testing.T, tr transport) {
 			t.Errorf("%s: opened", name)
 		}
 	}
-}
-
-// testServer is an embedded NATS server that keeps its port when it restarts.
-type testServer struct {
-	opts *server.Options
-	srv  *server.Server
-}
-
-func serve(t testing.TB, o *server.Options) *testServer {
-	t.Helper()
-	o.Host, o.Port, o.NoLog, o.NoSigs = "127.0.0.1", server.RANDOM_PORT, true, true
-	s := &testServer{opts: o}
-	s.start(t)
-	_, port, _ := strings.Cut(strings.TrimPrefix(s.srv.ClientURL(), "nats://"), ":")
-	if _, err := fmt.Sscan(port, &o.Port); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.stop() })
-	return s
-}
-
-func (s *testServer) start(t testing.TB) {
-	t.Helper()
-	srv, err := server.NewServer(s.opts.Clone())
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv.Start()
-	if !srv.ReadyForConnections(10 * time.Second) {
-		t.Fatal("the NATS server does not start")
-	}
-	s.srv = srv
-}
-
-func (s *testServer) stop() {
-	s.srv.Shutdown()
-	s.srv.WaitForShutdown()
-}
-
-func (s *testServer) connect(t testing.TB) *nats.Conn {
-	t.Helper()
-	nc, err := nats.Connect(s.srv.ClientURL(), nats.MaxReconnects(-1), nats.ReconnectWait(5*time.Millisecond),
-		nats.ReconnectJitter(time.Millisecond, time.Millisecond))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(nc.Close)
-	return nc
 }

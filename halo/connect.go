@@ -33,17 +33,17 @@ func ParseMode(name string) (Mode, error) {
 	return "", fmt.Errorf("halo.transport %q: allowed are auto, nats and p2p", name)
 }
 
-// Options say what Connect needs to know.
+// Options are the arguments of Connect.
 type Options struct {
 	Rank    int
 	Members []Member // of all ranks, by rank
 	Ends    [2]*End  // by side of this rank (see Ends); nil where there is no neighbour
 	Mode    Mode
-	Peers   []Peer      // direct transports, the one to be preferred first
-	NATS    NATSOptions // of the links over NATS; Conn also carries the negotiation, Timeout bounds it
+	Peers   []Peer      // direct transports, in order of preference
+	NATS    NATSOptions // of links over NATS; Conn also carries the negotiation, and Timeout bounds it
 }
 
-// Info says what a side uses.
+// Info names the transport of a side.
 type Info struct {
 	Transport string
 	Why       string // for the report
@@ -57,9 +57,9 @@ type Links struct {
 	subs []*nats.Subscription
 }
 
-// Connect opens the links of this rank. All ranks call it, at any times within the timeout, and the two ends of
-// every link come to the same transport: of two ranks the lower one proposes, the other one tries and answers.
-// It needs a connection unless the rank has no neighbour but itself and the mode is not ModeNATS.
+// Connect opens the links of this rank. Every rank must call it within the timeout. The two ends of a link agree on a
+// transport: the lower rank proposes one, and the higher rank tries it and answers. NATS.Conn may be nil if no other
+// rank is a neighbour and the mode is not ModeNATS.
 func Connect(ctx context.Context, o Options) (*Links, error) {
 	if o.NATS.Log == nil {
 		o.NATS.Log = zap.NewNop()
@@ -83,7 +83,7 @@ func connect(ctx context.Context, o *Options, links *Links) error {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	var hands [2]*handshake
+	var handshakes [2]*handshake
 	var parts [2]func(context.Context) (Link, Info, error)
 	for side, end := range o.Ends {
 		if end == nil {
@@ -94,7 +94,7 @@ func connect(ctx context.Context, o *Options, links *Links) error {
 				end.Neighbour)
 		}
 		h := &handshake{opts: o, end: *end, mine: o.Members[o.Rank], theirs: o.Members[end.Neighbour]}
-		hands[side], parts[side] = h, h.propose
+		handshakes[side], parts[side] = h, h.propose
 		if o.Rank > end.Neighbour {
 			r := newResponder(ctx, h)
 			sub, err := r.listen()
@@ -107,7 +107,7 @@ func connect(ctx context.Context, o *Options, links *Links) error {
 	}
 	var wg sync.WaitGroup
 	var errs [2]error
-	for side, h := range hands {
+	for side, h := range handshakes {
 		if h == nil {
 			continue
 		}
@@ -147,7 +147,7 @@ func own(ctx context.Context, o *Options, links *Links) (err error) {
 	return err
 }
 
-// Stats returns what befell the links over NATS, by side; nil for other ones.
+// Stats returns the counters of the links over NATS, by side; nil for other links.
 func (l *Links) Stats() (stats [2]*NATSStats) {
 	for side, link := range l.Link {
 		if n, ok := link.(*NATSLink); ok {
@@ -158,8 +158,8 @@ func (l *Links) Stats() (stats [2]*NATSStats) {
 	return stats
 }
 
-// Close closes the links. Call it when every rank has received its last exchange: a neighbour may still need what
-// this rank sent.
+// Close closes the links. Call it only after every rank has received its last exchange: until then a neighbour may ask
+// for rows again.
 func (l *Links) Close() error {
 	var errs []error
 	for _, s := range l.subs {

@@ -2,10 +2,8 @@ package halo
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -13,81 +11,8 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
-	"jacobi/internal/shm"
 	"jacobi/solver"
 )
-
-// world is the ranks of a negotiation, each with a connection of its own.
-type world struct {
-	opts []Options
-}
-
-func newWorld(t testing.TB, s *testServer, mode Mode, ranks int, periodic bool) *world {
-	t.Helper()
-	node, err := shm.LocalNode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	mesh := solver.Mesh{NX: 20, NY: 130, DType: solver.Float64, Periodic: periodic}
-	stripes, err := solver.Partition(mesh.NY, ranks, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	members := make([]Member, ranks)
-	for r := range members {
-		members[r] = Member{Rank: r, Host: fmt.Sprintf("host%d", r), Node: node}
-	}
-	w, run := &world{}, RunIDOf(fmt.Sprint("world ", runs.Add(1)))
-	for r := range ranks {
-		w.opts = append(w.opts, Options{Rank: r, Members: members, Mode: mode,
-			Ends:  Ends(run, mesh, stripes, 2, r),
-			Peers: []Peer{SharedMemory{SharedOptions{Timeout: long}}},
-			NATS:  NATSOptions{Conn: s.connect(t), Timeout: long}})
-	}
-	return w
-}
-
-// connect connects all ranks at once.
-func (w *world) connect(t testing.TB) ([]*Links, []error) {
-	links, errs := make([]*Links, len(w.opts)), make([]error, len(w.opts))
-	var wg sync.WaitGroup
-	for r := range w.opts {
-		wg.Go(func() { links[r], errs[r] = Connect(t.Context(), w.opts[r]) })
-	}
-	wg.Wait()
-	t.Cleanup(func() {
-		for _, l := range links {
-			if l != nil {
-				if err := l.Close(); err != nil {
-					t.Error(err)
-				}
-			}
-		}
-	})
-	return links, errs
-}
-
-// exchange plays exchanges over all links at once.
-func (w *world) exchange(t *testing.T, links []*Links) {
-	t.Helper()
-	var wg sync.WaitGroup
-	for r, o := range w.opts {
-		for side, end := range o.Ends {
-			if (end == nil) != (links[r].Link[side] == nil) {
-				t.Errorf("rank %d, %v: end %v, link %v", r, solver.Side(side), end, links[r].Link[side])
-				continue
-			}
-			if end != nil {
-				wg.Go(func() {
-					if err := play(t.Context(), links[r].Link[side], *end, 0, 10, nil); err != nil {
-						t.Error(err)
-					}
-				})
-			}
-		}
-	}
-	wg.Wait()
-}
 
 func TestConnect(t *testing.T) {
 	s := serve(t, &server.Options{})
@@ -134,7 +59,7 @@ func TestConnectMixed(t *testing.T) {
 	s := serve(t, &server.Options{})
 	w := newWorld(t, s, ModeAuto, 4, true)
 	for r := 2; r < 4; r++ {
-		w.opts[0].Members[r].Node.Boot = "another" // ranks 0 1 and 2 3 share a node; all have one slice of members
+		w.opts[0].Members[r].Node.Boot = "another" // ranks 0 and 1 share a node, so do 2 and 3; all ranks use one slice
 	}
 	links, errs := w.connect(t)
 	if err := errors.Join(errs...); err != nil {
@@ -153,94 +78,6 @@ func TestConnectMixed(t *testing.T) {
 		t.Errorf("reasons %q and %q, want %q", got, links[2].Info[solver.Top].Why, want)
 	}
 	w.exchange(t, links)
-}
-
-// brokenPeer fails on one end or the other.
-type brokenPeer struct {
-	SharedMemory
-	offer, accept error
-}
-
-func (brokenPeer) Name() string { return "broken memory" }
-
-func (p brokenPeer) Offer(end End) (Link, json.RawMessage, error) {
-	if p.offer != nil {
-		return nil, nil, p.offer
-	}
-	return p.SharedMemory.Offer(end)
-}
-
-func (p brokenPeer) Accept(end End, offer json.RawMessage) (Link, error) {
-	if p.accept != nil {
-		return nil, p.accept
-	}
-	return p.SharedMemory.Accept(end, offer)
-}
-
-func TestConnectFallsBack(t *testing.T) {
-	s := serve(t, &server.Options{})
-	shared := SharedMemory{SharedOptions{Timeout: long}}
-	for name, broken := range map[string]brokenPeer{
-		"offer":  {shared, errors.New("no memory"), nil},
-		"accept": {shared, nil, errors.New("no map")},
-	} {
-		reason := "no m"
-		t.Run(name+", to the next peer", func(t *testing.T) {
-			w := newWorld(t, s, ModeP2P, 2, true)
-			for r := range w.opts {
-				w.opts[r].Peers = []Peer{broken, shared}
-			}
-			links, errs := w.connect(t)
-			if err := errors.Join(errs...); err != nil {
-				t.Fatal(err)
-			}
-			if got := links[1].Info[solver.Top].Transport; got != TransportShared {
-				t.Errorf("transport %s, want %s", got, TransportShared)
-			}
-			w.exchange(t, links)
-		})
-		t.Run(name+", to NATS", func(t *testing.T) {
-			w := newWorld(t, s, ModeAuto, 3, false)
-			for r := range w.opts {
-				w.opts[r].Peers = []Peer{broken}
-			}
-			links, errs := w.connect(t)
-			if err := errors.Join(errs...); err != nil {
-				t.Fatal(err)
-			}
-			for _, info := range []Info{links[0].Info[solver.Bottom], links[1].Info[solver.Top]} {
-				if info.Transport != TransportNATS || !strings.Contains(info.Why, "broken memory failed: ") ||
-					!strings.Contains(info.Why, reason) {
-					t.Errorf("got %+v, want nats because %s", info, reason)
-				}
-			}
-			w.exchange(t, links)
-		})
-		t.Run(name+", to an error", func(t *testing.T) {
-			w := newWorld(t, s, ModeP2P, 2, false)
-			for r := range w.opts {
-				w.opts[r].Peers = []Peer{broken}
-			}
-			_, errs := w.connect(t)
-			for r, err := range errs {
-				if err == nil || !strings.Contains(err.Error(), "halo.transport is p2p: broken memory failed: ") ||
-					!strings.Contains(err.Error(), reason) {
-					t.Errorf("rank %d: got %v, want why p2p does not work", r, err)
-				}
-			}
-		})
-	}
-}
-
-func TestConnectP2POnTwoNodes(t *testing.T) {
-	w := newWorld(t, serve(t, &server.Options{}), ModeP2P, 2, true)
-	w.opts[0].Members[1].Node.PIDNamespace = "7"
-	_, errs := w.connect(t)
-	for r, err := range errs {
-		if err == nil || !strings.Contains(err.Error(), "halo.transport is p2p: same node, but PID namespaces ") {
-			t.Errorf("rank %d: got %v", r, err)
-		}
-	}
 }
 
 func TestConnectDisagreement(t *testing.T) {
@@ -267,7 +104,7 @@ func TestConnectDisagreement(t *testing.T) {
 	}
 }
 
-// TestConnectLate starts each rank only when the other one has asked, or has waited, for a while.
+// TestConnectLate starts the two ranks one after the other. Where rank 0 is first, rank 1 starts after three proposals.
 func TestConnectLate(t *testing.T) {
 	s := serve(t, &server.Options{})
 	for first := range 2 {
@@ -380,74 +217,6 @@ func TestConnectWithoutNATS(t *testing.T) {
 	}
 }
 
-// TestConnectLeavesNothing counts this process's open files before and after: segments are closed with the links.
-func TestConnectLeavesNothing(t *testing.T) {
-	s := serve(t, &server.Options{})
-	w := newWorld(t, s, ModeP2P, 3, true)
-	before := segments(t)
-	links, errs := w.connect(t)
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
-	if got, want := segments(t), before+3; got != want {
-		t.Errorf("%d segments with 3 links, want %d", got, want)
-	}
-	for _, l := range links {
-		if err := l.Close(); err != nil {
-			t.Error(err)
-		}
-	}
-	if got := segments(t); got != before {
-		t.Errorf("%d segments after Close, want %d", got, before)
-	}
-}
-
-func segments(t *testing.T) (n int) {
-	files, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range files {
-		if target, err := os.Readlink("/proc/self/fd/" + f.Name()); err == nil &&
-			strings.HasPrefix(target, "/memfd:jacobi") {
-			n++
-		}
-	}
-	return n
-}
-
-func TestReachable(t *testing.T) {
-	node, err := shm.LocalNode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, c := range map[string]struct {
-		change func(*shm.Node)
-		ok     bool
-		why    string
-	}{
-		"same": {func(*shm.Node) {}, true, "same node (" + node.String() + "), segment mapped"},
-		"boot": {func(n *shm.Node) { n.Boot = "b" }, false, "different nodes: rank 1 on one, rank 2 on two"},
-		"namespace": {func(n *shm.Node) { n.PIDNamespace = "7" }, false,
-			"same node, but PID namespaces " + node.PIDNamespace + " and 7"},
-		"user": {func(n *shm.Node) { n.User = -7 }, false,
-			fmt.Sprintf("same node, but users %d and -7", node.User)},
-		"unknown": {func(n *shm.Node) { *n = shm.Node{} }, false, "unknown node: rank 1 on one, rank 2 on two"},
-	} {
-		a, b := Member{1, "one", node}, Member{2, "two", node}
-		c.change(&b.Node)
-		for _, pair := range [][2]Member{{a, b}, {b, a}} {
-			if ok, why := (SharedMemory{}).Reachable(pair[0], pair[1]); ok != c.ok || why != c.why {
-				t.Errorf("%s: %v, %s; want %v, %s", name, ok, why, c.ok, c.why)
-			}
-		}
-	}
-	unknown := Member{Rank: 3}
-	if ok, _ := (SharedMemory{}).Reachable(unknown, unknown); ok {
-		t.Error("two unknown nodes are taken for one")
-	}
-}
-
 func TestParseMode(t *testing.T) {
 	for _, m := range []Mode{ModeAuto, ModeNATS, ModeP2P} {
 		if got, err := ParseMode(string(m)); got != m || err != nil {
@@ -456,43 +225,5 @@ func TestParseMode(t *testing.T) {
 	}
 	if _, err := ParseMode("mpi"); err == nil {
 		t.Error("mpi was accepted")
-	}
-}
-
-func TestEnds(t *testing.T) {
-	mesh := solver.Mesh{NX: 4, NY: 34, DType: solver.Float32, Periodic: true}
-	for ranks := 1; ranks <= 4; ranks++ {
-		stripes, err := solver.Partition(mesh.NY, ranks, 2)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for r := range ranks {
-			for side, e := range Ends(testRun, mesh, stripes, 2, r) {
-				there := Ends(testRun, mesh, stripes, 2, e.Neighbour)[1-side]
-				if e.Facing() != *there {
-					t.Errorf("%d ranks: rank %d, %v faces %+v, want %+v", ranks, r, solver.Side(side), *there,
-						e.Facing())
-				}
-				// The rows beyond the stripe, as the mesh names them.
-				first := stripes[r].Hi
-				if solver.Side(side) == solver.Top {
-					first = stripes[r].Lo - 2
-				}
-				for i := range 2 {
-					if want, _ := mesh.Canonical(first + i); e.Recv.Lo+i != want {
-						t.Errorf("%d ranks: rank %d, %v: halo row %d is row %d, want %d", ranks, r, solver.Side(side),
-							i, e.Recv.Lo+i, want)
-					}
-				}
-			}
-		}
-	}
-	mesh.Periodic = false
-	stripes, _ := solver.Partition(mesh.NY, 2, 2)
-	if e := Ends(testRun, mesh, stripes, 2, 0); e[solver.Top] != nil || e[solver.Bottom] == nil {
-		t.Errorf("ends of the first rank: %v", e)
-	}
-	if e := Ends(testRun, mesh, stripes, 2, 1); e[solver.Bottom] != nil || e[solver.Top] == nil {
-		t.Errorf("ends of the last rank: %v", e)
 	}
 }

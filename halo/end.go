@@ -12,8 +12,8 @@ import (
 // RunID tells one start of a run from every other.
 type RunID [16]byte
 
-// RunIDOf returns the id of the run called name: the beginning of the name's SHA-256. The name is a new one at
-// every start, restarts included.
+// RunIDOf returns the id of the run called name: the first 16 bytes of the SHA-256 of name. Every start of a run has a
+// new name, a restart included.
 func RunIDOf(name string) RunID {
 	sum := sha256.Sum256([]byte(name))
 	return RunID(sum[:len(RunID{})])
@@ -22,12 +22,12 @@ func RunIDOf(name string) RunID {
 // String returns the id as 32 hexadecimal digits, which fit into a NATS subject.
 func (id RunID) String() string { return hex.EncodeToString(id[:]) }
 
-// End is one end of a link: one side of a rank, and what passes there. The two ends of a link mirror each
-// other (see Facing); every transport checks that they do.
+// End describes one end of a link: a side of a rank, and the rows sent and received there. The two ends of a link
+// mirror each other (see Facing); every transport checks that they do.
 type End struct {
 	Run       RunID
 	Rank      int
-	Neighbour int         // may be Rank: with periodic sides and one rank
+	Neighbour int         // equals Rank for a single rank with periodic top and bottom
 	Side      solver.Side // of Rank; the neighbour's is the opposite one
 	NX        int         // values a row
 	DType     solver.DType
@@ -35,7 +35,7 @@ type End struct {
 	Recv      solver.Stripe // rows of Neighbour that fill Rank's halo
 }
 
-// Ends returns the ends of rank, by side, for a mesh divided in stripes with halos of depth rows; nil where
+// Ends returns the ends of rank, by side, for a mesh divided into stripes with halos of depth rows. An end is nil where
 // the mesh ends.
 func Ends(run RunID, mesh solver.Mesh, stripes []solver.Stripe, depth, rank int) [2]*End {
 	n := len(stripes)
@@ -69,10 +69,10 @@ func (e End) Facing() End {
 	return e
 }
 
-// SendBytes returns the length of what Send takes: the rows Send, dense.
+// SendBytes returns the size of the rows Send, stored without gaps.
 func (e End) SendBytes() int { return e.Send.Rows() * e.NX * e.DType.Size() }
 
-// RecvBytes returns the length of what Recv fills: the rows Recv, dense.
+// RecvBytes returns the size of the rows Recv, stored without gaps.
 func (e End) RecvBytes() int { return e.Recv.Rows() * e.NX * e.DType.Size() }
 
 func (e End) check() error {

@@ -8,17 +8,17 @@ import (
 	"jacobi/solver"
 )
 
-// ErrClosed says that a link was closed before or during the call.
+// ErrClosed reports that a link was closed before or during the call.
 var ErrClosed = errors.New("link closed")
 
-// TimeoutError says that a neighbour did not do its part of an exchange in time. It is mostly the consequence
-// of what befell that neighbour, or one farther on.
+// TimeoutError reports that a neighbour did not send rows, or did not free a buffer for them, in time. The cause is
+// usually a failure of that neighbour, or of a rank beyond it.
 type TimeoutError struct {
 	Rank, Neighbour int
 	Side            solver.Side // of Rank
 	Exchange        solver.ExchangeNumber
-	Rows            solver.Stripe // that did not come, or could not be handed over
-	Sending         bool          // the neighbour did not take the rows, rather than not send them
+	Rows            solver.Stripe // not received, or not sent
+	Sending         bool          // Send timed out; false: Recv did
 	Transport       string
 	Waited          time.Duration
 	Detail          string // what else is known; may be empty
@@ -38,10 +38,10 @@ func (e *TimeoutError) Error() string {
 	return s
 }
 
-// Timeout reports that this is a timeout, as of net.Error.
+// Timeout reports that the error is a timeout, as net.Error has it.
 func (e *TimeoutError) Timeout() bool { return true }
 
-// MismatchError says that the two ends of a link, or an end and a frame, do not agree.
+// MismatchError reports that the two ends of a link, or an end and a frame, disagree.
 type MismatchError struct {
 	Field     string
 	Got, Want any
@@ -59,7 +59,7 @@ func mismatch[T comparable](field string, got, want T) error {
 	return &MismatchError{Field: field, Got: got, Want: want}
 }
 
-// wrap says which link and exchange err befell.
+// wrap adds the operation, the link and the exchange to err.
 func (e End) wrap(op string, exchange solver.ExchangeNumber, transport string, err error) error {
 	return fmt.Errorf("halo: rank %d, %s side: %s exchange %d, rank %d over %s: %w", e.Rank, e.Side, op, exchange,
 		e.Neighbour, transport, err)
@@ -75,7 +75,7 @@ func (e End) timeout(sending bool, exchange solver.ExchangeNumber, transport str
 		Sending: sending, Transport: transport, Waited: waited, Detail: detail}
 }
 
-// checkLen says whether a caller's buffer has the length that the link carries.
+// checkLen returns an error unless got, the length of a caller's buffer, is want.
 func (e End) checkLen(op string, exchange solver.ExchangeNumber, transport string, got, want int) error {
 	if got == want {
 		return nil

@@ -10,26 +10,26 @@ import (
 	"jacobi/solver"
 )
 
-// Faults are what a bad network does to messages, chosen by a seeded generator: the same seed and the same
-// messages give the same faults. The numbers are probabilities, 0 to 1.
+// Faults describe what a bad network does to messages. A seeded generator chooses the faults: the same seed and the
+// same messages give the same ones. Drop, Duplicate, Reorder, Corrupt and Delay are probabilities, 0 to 1.
 //
-// A Publisher made by them harms single messages, so that recovery is put to the test. Shared memory and the
-// memory of one process lose nothing; there, Link delays calls and cuts.
+// Publisher applies the faults to single messages, to test recovery. Links through memory lose no messages, so Link
+// only delays calls and cuts the link.
 type Faults struct {
 	Seed      uint64
 	Drop      float64       // the message is lost
-	Duplicate float64       // it goes out twice
-	Reorder   float64       // it goes out after the next one
-	Corrupt   float64       // one of its bits changes
-	Delay     float64       // it goes out up to MaxDelay later
+	Duplicate float64       // the message is sent twice
+	Reorder   float64       // the message is sent after the next one
+	Corrupt   float64       // one bit of the message changes
+	Delay     float64       // the message is sent up to MaxDelay later
 	MaxDelay  time.Duration // of a message, or of a call to a Link
-	// From message (or exchange) CutFrom on, CutCount are lost (CutCount < 0: all): a connection that is cut. A Link
-	// that is cut fails with ErrCut.
+	// CutCount messages (exchanges, for a Link) are lost from number CutFrom on, or all of them if CutCount < 0: the
+	// connection is cut. A Link returns ErrCut for them.
 	CutFrom  uint64
 	CutCount int64
 }
 
-// ErrCut says that Faults cut a link.
+// ErrCut reports that Faults cut a link.
 var ErrCut = errors.New("link cut by fault injection")
 
 func (f Faults) cut(n uint64) bool {
@@ -38,7 +38,8 @@ func (f Faults) cut(n uint64) bool {
 
 func (f Faults) rand() *rand.Rand { return rand.New(rand.NewPCG(f.Seed, 0)) }
 
-// Publisher returns a publisher that harms messages on their way to p. Its Close waits for delayed ones.
+// Publisher returns a publisher that applies the faults to messages and passes them to p. Its Close waits for delayed
+// messages.
 func (f Faults) Publisher(p Publisher) *FaultyPublisher {
 	return &FaultyPublisher{faults: f, next: p, rand: f.rand()}
 }
@@ -60,13 +61,13 @@ type message struct {
 	data    []byte
 }
 
-// Publish sends the message, or what the faults make of it.
+// Publish sends the message, with faults.
 func (p *FaultyPublisher) Publish(subject string, data []byte) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	f, n := p.faults, p.n
 	p.n++
-	// Every message takes the same number of draws, so that one fault does not shift the others.
+	// Draw the same number of values for every message, so that one fault does not shift the others.
 	hit := func(probability float64) bool { return p.rand.Float64() < probability }
 	drop, twice, later, flip, wait := hit(f.Drop), hit(f.Duplicate), hit(f.Reorder), hit(f.Corrupt), hit(f.Delay)
 	bit, share := p.rand.IntN(max(1, 8*len(data))), p.rand.Float64()
@@ -90,7 +91,7 @@ func (p *FaultyPublisher) Publish(subject string, data []byte) error {
 		p.delayed.Add(1)
 		time.AfterFunc(time.Duration(share*float64(f.MaxDelay)), func() {
 			defer p.delayed.Done()
-			_ = p.send(out) // a late failure is a loss, which the receiver has to survive anyway
+			_ = p.send(out) // an error here is one more lost message
 		})
 		return nil
 	}
@@ -112,7 +113,7 @@ func (p *FaultyPublisher) Close() error {
 	return nil
 }
 
-// Link returns l with calls delayed, and cut from exchange CutFrom on; the faults of single messages do not apply.
+// Link returns l with calls delayed, and cut from exchange CutFrom on. The other faults do not apply.
 func (f Faults) Link(l Link) Link {
 	g := f
 	g.Seed++
@@ -126,20 +127,20 @@ type faultyLink struct {
 }
 
 func (l *faultyLink) Send(ctx context.Context, exchange solver.ExchangeNumber, rows []byte) error {
-	if err := l.harm(ctx, l.send, exchange); err != nil {
+	if err := l.inject(ctx, l.send, exchange); err != nil {
 		return err
 	}
 	return l.Link.Send(ctx, exchange, rows)
 }
 
 func (l *faultyLink) Recv(ctx context.Context, exchange solver.ExchangeNumber, rows []byte) error {
-	if err := l.harm(ctx, l.recv, exchange); err != nil {
+	if err := l.inject(ctx, l.recv, exchange); err != nil {
 		return err
 	}
 	return l.Link.Recv(ctx, exchange, rows)
 }
 
-func (l *faultyLink) harm(ctx context.Context, r *rand.Rand, exchange solver.ExchangeNumber) error {
+func (l *faultyLink) inject(ctx context.Context, r *rand.Rand, exchange solver.ExchangeNumber) error {
 	if l.faults.cut(uint64(exchange)) {
 		return ErrCut
 	}

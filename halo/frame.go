@@ -16,27 +16,28 @@ import (
 //	 6 side     u8         44 hi       u32   row after the last one
 //	 7 dtype    u8         48 nx       u32   values a row
 //	 8 run      [16]byte   52 part     u32
-//	24 exchange    u64        56 parts    u32
+//	24 exchange u64        56 parts    u32
 //	                       60 length   u32   bytes of the payload
 //	                       64 crc      u32   CRC-32C of the bytes before it and of the payload
 //
-// The rows of a exchange, total bytes, travel in parts: with size = ceil(total/parts), part i holds the bytes
+// The rows of an exchange, total bytes long, travel in parts: with size = ceil(total/parts), part i holds the bytes
 // [i*size, min((i+1)*size, total)).
 const (
 	headerSize   = 68
 	crcAt        = 64
 	frameMagic   = 0x4f4c484a // "JHLO"
 	frameVersion = 1
-	maxParts     = 1 << 16 // bounds what a receiver keeps account of
+	maxParts     = 1 << 16 // bounds the memory in which a receiver keeps track of parts
 )
 
 type kind uint8
 
 const (
 	kindRows kind = 1 // the payload is a part of the rows [lo, hi) of the sender
-	// the sender lacks the rows [lo, hi) of the receiver; the payload is a bitmap of the parts it has, or empty
+	// asks for the rows [lo, hi) of the receiver; the payload is a bitmap of the parts that the sender has, empty for
+	// none
 	kindAsk     kind = 2
-	kindPending kind = 3 // answers kindAsk: the sender has not come to that exchange yet
+	kindPending kind = 3 // answers kindAsk: the sender has not sent that exchange yet
 )
 
 // String returns the kind's name.
@@ -69,7 +70,8 @@ type frame struct {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// put writes the frame to dst, which has room for headerSize + len(payload) bytes, and returns its length.
+// put writes the frame to dst, which must have room for headerSize + len(payload) bytes, and returns the frame's
+// length.
 func (f *frame) put(dst, payload []byte) int {
 	n := headerSize + copy(dst[headerSize:], payload)
 	f.header(dst, len(payload))
@@ -94,7 +96,7 @@ func (f *frame) header(dst []byte, length int) {
 	le.PutUint32(dst[60:], uint32(length))
 }
 
-// parseFrame decodes msg, a whole frame. The payload is a part of msg. It accepts exactly what put writes.
+// parseFrame decodes msg, which must be exactly one frame as put writes it. The payload shares msg's memory.
 func parseFrame(msg []byte) (f frame, payload []byte, err error) {
 	if len(msg) < headerSize {
 		return f, nil, fmt.Errorf("frame of %d bytes, want at least %d", len(msg), headerSize)
@@ -135,7 +137,7 @@ func (e *End) frame(k kind, exchange solver.ExchangeNumber) frame {
 		lo: uint32(rows.Lo), hi: uint32(rows.Hi), nx: uint32(e.NX), part: 0, parts: 1}
 }
 
-// addressed says whether f comes from the other end of the link; a stray frame does not.
+// addressed returns an error unless the other end of this link sent f.
 func (e *End) addressed(f *frame) error {
 	if f.run != e.Run {
 		return &MismatchError{Field: "frame of run", Got: f.run, Want: e.Run}
@@ -153,7 +155,8 @@ func (e *End) addressed(f *frame) error {
 	return nil
 }
 
-// agrees says whether the sender of f, which is the other end of the link, has the same idea of it.
+// agrees returns an error unless f names the type, columns and rows that e has. The other end of the link must have
+// sent f.
 func (e *End) agrees(f *frame) error {
 	rows := e.Recv
 	if f.kind == kindAsk {
@@ -168,10 +171,10 @@ func (e *End) agrees(f *frame) error {
 	return mismatch("rows", solver.Stripe{Lo: int(f.lo), Hi: int(f.hi)}, rows)
 }
 
-// partSize returns the bytes of every part but perhaps the last one.
+// partSize returns the size in bytes of every part but the last, which may be smaller.
 func partSize(total, parts int) int { return (total + parts - 1) / parts }
 
-// partAt returns where the payload of f, of n bytes, belongs in the rows, total bytes long.
+// partAt returns the offset of the payload of f, n bytes long, in the rows of an exchange, total bytes long.
 func partAt(f *frame, n, total int) (offset int, err error) {
 	parts, part := int(f.parts), int(f.part)
 	if parts < 1 || parts > maxParts || part >= parts {

@@ -36,7 +36,7 @@ func TestFrameRoundTrip(t *testing.T) {
 	}
 }
 
-// TestFrameLayout holds the bytes on the wire still: ranks of two builds with one version understand each other.
+// TestFrameLayout checks the bytes of a known frame: two builds with the same frameVersion must understand each other.
 func TestFrameLayout(t *testing.T) {
 	msg := testFrame([]byte{1, 2, 3})
 	if got, want := crc32.ChecksumIEEE(msg), uint32(0x5905f702); got != want {
@@ -111,7 +111,7 @@ func TestPartAt(t *testing.T) {
 		{5, 6, 2, 10, 0, false},       // begins at the end
 		{3, 3, 2, 10, 0, false},       // no such part
 		{0, 0, 10, 10, 0, false},      // no parts
-		{0, 1 << 31, 1, 10, 0, false}, // would take memory
+		{0, 1 << 31, 1, 10, 0, false}, // would take too much memory
 	} {
 		f := frame{part: c.part, parts: c.parts}
 		got, err := partAt(&f, c.n, c.total)
@@ -121,7 +121,7 @@ func TestPartAt(t *testing.T) {
 	}
 }
 
-// TestOutboxParts holds the sender's parts against the receiver's arithmetic.
+// TestOutboxParts checks that the receiver puts every part where the sender took it from.
 func TestOutboxParts(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for range 300 {
@@ -156,7 +156,7 @@ func FuzzFrame(f *testing.F) {
 	f.Add(testFrame([]byte("rows")))
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, data []byte) {
-		// A checksum made right lets the fuzzer come behind it.
+		// With a correct checksum the fuzzer gets past the check of it.
 		msg := bytes.Clone(data)
 		if len(msg) >= headerSize {
 			crc := crc32.Update(crc32.Checksum(msg[:crcAt], castagnoli), castagnoli, msg[headerSize:])

@@ -13,22 +13,22 @@ import (
 	"jacobi/solver"
 )
 
-// inbox collects the parts of the two exchanges that can be under way: the one that Recv waits for, or will, and
-// the one after it.
+// inbox collects the parts of the two exchanges of which frames can arrive: the next one that Recv returns, and the one
+// after it.
 type inbox struct {
 	mu         sync.Mutex
-	total      int // bytes of a exchange's rows
-	sets       [2]inset
-	next       solver.ExchangeNumber // the least exchange that Recv has not returned
-	progress   uint64                // new parts so far
-	broken     error                 // the ends do not agree; Recv fails
-	refusal    error                 // why a frame was refused last
+	total      int // bytes in the rows of an exchange
+	slots      [2]inSlot
+	next       solver.ExchangeNumber // the lowest exchange that Recv has not returned
+	progress   uint64                // parts received so far, without duplicates
+	broken     error                 // the two ends do not agree; Recv returns it
+	refusal    error                 // why the last refused frame was refused
 	ready      chan struct{}
 	duplicates atomic.Uint64
 }
 
-// inset is one exchange. parts hold the payloads of the messages that came, nil where none did.
-type inset struct {
+// inSlot holds the parts of one exchange: the payload of each part that has arrived, nil for the others.
+type inSlot struct {
 	used     bool
 	exchange solver.ExchangeNumber
 	have     int
@@ -40,7 +40,8 @@ func (in *inbox) init(total int) {
 	in.ready = make(chan struct{}, 1)
 }
 
-// onRows takes in a frame from the neighbour. It runs on the subscription's goroutine.
+// onRows handles a message from the neighbour: rows, or word that they are not there yet. It runs on the subscription's
+// goroutine.
 func (l *NATSLink) onRows(m *nats.Msg) {
 	f, payload, err := parseFrame(m.Data)
 	if err == nil {
@@ -81,7 +82,7 @@ func (in *inbox) signal() {
 	}
 }
 
-// add keeps the payload of f unless it is an old or a known one.
+// add keeps the payload of f, unless its part has come before or Recv has returned its exchange.
 func (in *inbox) add(f *frame, payload []byte) error {
 	if _, err := partAt(f, len(payload), in.total); err != nil {
 		return err
@@ -92,7 +93,7 @@ func (in *inbox) add(f *frame, payload []byte) error {
 		in.duplicates.Add(1)
 		return nil
 	}
-	s := in.at(f.exchange)
+	s := in.slot(f.exchange)
 	switch {
 	case s.used && s.exchange > f.exchange:
 		return fmt.Errorf("exchange %d after exchange %d", f.exchange, s.exchange)
@@ -100,7 +101,7 @@ func (in *inbox) add(f *frame, payload []byte) error {
 		return fmt.Errorf("exchange %d before exchange %d was taken: a sender is at most one exchange ahead",
 			f.exchange, s.exchange)
 	case !s.used:
-		*s = inset{used: true, exchange: f.exchange, parts: append(s.parts[:0], make([][]byte, f.parts)...)}
+		*s = inSlot{used: true, exchange: f.exchange, parts: append(s.parts[:0], make([][]byte, f.parts)...)}
 	case len(s.parts) != int(f.parts):
 		return &MismatchError{Field: "parts", Got: f.parts, Want: len(s.parts)}
 	}
@@ -117,15 +118,15 @@ func (in *inbox) add(f *frame, payload []byte) error {
 	return nil
 }
 
-// take copies the exchange into rows if it is all there.
-func (in *inbox) take(exchange solver.ExchangeNumber, rows []byte) (bool, error) {
+// receive copies the rows of exchange into rows and returns true if all their parts have arrived.
+func (in *inbox) receive(exchange solver.ExchangeNumber, rows []byte) (bool, error) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if in.broken != nil {
 		return false, in.broken
 	}
 	in.next = max(in.next, exchange)
-	s := in.set(exchange)
+	s := in.arrived(exchange)
 	if s == nil || s.have < len(s.parts) {
 		return false, nil
 	}
@@ -138,29 +139,30 @@ func (in *inbox) take(exchange solver.ExchangeNumber, rows []byte) (bool, error)
 	return true, nil
 }
 
-// at returns the place of exchange; it lets go of a exchange before next, which nobody will ask for.
-func (in *inbox) at(exchange solver.ExchangeNumber) *inset {
-	s := &in.sets[exchange%2]
+// slot returns the slot for exchange. It frees the slot first if that holds an exchange that Recv has returned.
+func (in *inbox) slot(exchange solver.ExchangeNumber) *inSlot {
+	s := &in.slots[exchange%2]
 	if s.used && s.exchange < in.next {
 		s.used = false
 	}
 	return s
 }
 
-// set returns what has come of exchange, or nil.
-func (in *inbox) set(exchange solver.ExchangeNumber) *inset {
-	s := in.at(exchange)
+// arrived returns the slot of exchange, or nil if no part of exchange has arrived.
+func (in *inbox) arrived(exchange solver.ExchangeNumber) *inSlot {
+	s := in.slot(exchange)
 	if !s.used || s.exchange != exchange {
 		return nil
 	}
 	return s
 }
 
-// has returns the bitmap of the parts of exchange that came, nil if none did, and the count of all parts so far.
+// has returns the bitmap of the parts of exchange that have arrived, nil if none has, and the number of parts of all
+// exchanges so far.
 func (in *inbox) has(exchange solver.ExchangeNumber) (bitmap []byte, progress uint64) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if s := in.set(exchange); s != nil {
+	if s := in.arrived(exchange); s != nil {
 		bitmap = make([]byte, (len(s.parts)+7)/8)
 		for i, p := range s.parts {
 			if p != nil {
@@ -171,7 +173,7 @@ func (in *inbox) has(exchange solver.ExchangeNumber) (bitmap []byte, progress ui
 	return bitmap, in.progress
 }
 
-// Recv waits for the neighbour's rows, and asks for them again and again when nothing comes. One call at a time.
+// Recv waits for the neighbour's rows. While none arrive it asks for them, with growing pauses. Calls must not overlap.
 func (l *NATSLink) Recv(ctx context.Context, exchange solver.ExchangeNumber, rows []byte) error {
 	if err := l.end.checkLen("receive", exchange, TransportNATS, len(rows), l.end.RecvBytes()); err != nil {
 		return err
@@ -179,7 +181,7 @@ func (l *NATSLink) Recv(ctx context.Context, exchange solver.ExchangeNumber, row
 	if err := l.usable(ctx); err != nil {
 		return l.end.wrap("receive", exchange, TransportNATS, err)
 	}
-	if ok, err := l.in.take(exchange, rows); err != nil {
+	if ok, err := l.in.receive(exchange, rows); err != nil {
 		return l.end.wrap("receive", exchange, TransportNATS, err)
 	} else if ok {
 		return nil
@@ -193,7 +195,7 @@ func (l *NATSLink) Recv(ctx context.Context, exchange solver.ExchangeNumber, row
 		var err error
 		select {
 		case <-l.in.ready:
-			ok, failed := l.in.take(exchange, rows)
+			ok, failed := l.in.receive(exchange, rows)
 			if ok {
 				return nil
 			}
@@ -215,23 +217,23 @@ func (l *NATSLink) Recv(ctx context.Context, exchange solver.ExchangeNumber, row
 	}
 }
 
-// waiter is one Recv that has to wait.
+// waiter is the state of a Recv that has to wait.
 type waiter struct {
 	link     *NATSLink
 	exchange solver.ExchangeNumber
 	limit    awake.Limit
 	patience time.Duration // until the next request
 	asked    int
-	progress uint64 // parts that had come when it last looked
-	pending  uint64 // answers "not yet" before it began
+	progress uint64 // the inbox's progress at the last look
+	pending  uint64 // answers of kindPending before the wait began
 }
 
-// nap is the time to the next request or the timeout.
+// nap returns the time until the next request or the timeout, if that is earlier.
 func (w *waiter) nap() time.Duration {
 	return min(w.patience, w.limit.Left())
 }
 
-// ask asks the neighbour for the parts that did not come, unless some came since the last time.
+// ask requests the missing parts from the neighbour, unless a part has arrived since the last call.
 func (w *waiter) ask() error {
 	l := w.link
 	if l.opts.Conn.Status() == nats.CLOSED {
@@ -244,14 +246,14 @@ func (w *waiter) ask() error {
 	}
 	w.asked++
 	l.asked.Add(1)
-	w.patience = min(2*w.patience, l.opts.AskMost)
+	w.patience = min(2*w.patience, l.opts.MaxAskAfter)
 	f := l.end.frame(kindAsk, w.exchange)
 	msg := make([]byte, headerSize+len(has))
 	f.put(msg, has)
 	return l.publish(l.ask, msg)
 }
 
-// detail tells a neighbour that is slow from one that is silent.
+// detail says whether the neighbour was slow or silent, for the error of a timeout.
 func (w *waiter) detail() string {
 	l := w.link
 	s := fmt.Sprintf("asked %d times; rank %d ", w.asked, l.end.Neighbour)

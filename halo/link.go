@@ -7,19 +7,19 @@ import (
 	"jacobi/solver"
 )
 
-// Link carries rows between one side of this rank and the facing side of the neighbour there; the two ends
-// are two Links. For every exchange b:
+// Link is one end of the connection between a side of this rank and the facing side of its neighbour. It carries rows
+// both ways. For every exchange n:
 //
-//	bytes given to Send(b) on one end == bytes that Recv(b) yields on the other
+//	bytes given to Send(n) on one end == bytes that Recv(n) yields on the other
 //
-// Exchanges are sent in order. Send may be up to one exchange ahead of Recv on the other end; the exchange is
-// symmetric, so a rank that received exchange b+1 knows that its neighbour has received exchange b.
-// Send and Recv may run at the same time.
+// A rank sends its rows of exchange n+1 only after it has received its neighbour's rows of exchange n. So Send is at
+// most one exchange ahead of Recv on the other end, and a rank that has received exchange n+1 knows that its neighbour
+// has received exchange n. Send and Recv may run at the same time.
 type Link interface {
-	// Send hands over the rows that the neighbour's exchange reads. rows may be reused once it returns.
+	// Send sends rows for the neighbour's halo. The caller may reuse rows once it returns.
 	Send(ctx context.Context, exchange solver.ExchangeNumber, rows []byte) error
-	// Recv waits for the neighbour's rows for exchange and copies them into rows, which has their exact length. It
-	// fails when they are not there within the link's timeout.
+	// Recv waits for the neighbour's rows of exchange and copies them into rows, which must have their exact length. It
+	// fails when they have not arrived within the link's timeout.
 	Recv(ctx context.Context, exchange solver.ExchangeNumber, rows []byte) error
 	Close() error
 }

@@ -11,8 +11,8 @@ import (
 // TransportMemory is the name of the transport within one process.
 const TransportMemory = "memory"
 
-// NewMemory returns the two ends of a link within one process: of a rank that is its own neighbour, or of the
-// ranks of a test. Send copies the rows, and Recv copies them again. timeout bounds both.
+// NewMemory returns the two ends of a link within one process: for a rank that is its own neighbour, and for tests.
+// Send and Recv each copy the rows, and each fails after timeout.
 func NewMemory(a, b End, timeout time.Duration) (Link, Link, error) {
 	if err := a.check(); err != nil {
 		return nil, nil, err
@@ -25,7 +25,7 @@ func NewMemory(a, b End, timeout time.Duration) (Link, Link, error) {
 		&memoryLink{end: b, timeout: timeout, out: up, in: down, closed: make(chan struct{})}, nil
 }
 
-// sameLink says whether a and b are the two ends of one link.
+// sameLink returns an error unless a and b are the two ends of one link.
 func sameLink(a, b End) error {
 	f := b.frame(kindRows, 0)
 	if err := a.addressed(&f); err != nil {
@@ -38,19 +38,20 @@ func sameLink(a, b End) error {
 	return b.agrees(&g)
 }
 
-// letter is the rows of one exchange on their way.
-type letter struct {
+// buffer holds the rows of one exchange.
+type buffer struct {
 	exchange solver.ExchangeNumber
 	rows     []byte
 }
 
-// pipe carries rows one way: two buffers, in one channel or the other.
-type pipe struct{ full, free chan letter }
+// pipe carries rows in one direction. Each of its two buffers is in one of the channels, or in the hands of Send or
+// Recv.
+type pipe struct{ full, free chan buffer }
 
 func newPipe(size int) pipe {
-	p := pipe{make(chan letter, 2), make(chan letter, 2)}
+	p := pipe{make(chan buffer, 2), make(chan buffer, 2)}
 	for range 2 {
-		p.free <- letter{rows: make([]byte, size)}
+		p.free <- buffer{rows: make([]byte, size)}
 	}
 	return p
 }
@@ -67,13 +68,13 @@ func (l *memoryLink) Send(ctx context.Context, exchange solver.ExchangeNumber, r
 	if err := l.end.checkLen("send", exchange, TransportMemory, len(rows), l.end.SendBytes()); err != nil {
 		return err
 	}
-	m, err := l.take(ctx, l.out.free, true, exchange)
+	b, err := l.receive(ctx, l.out.free, true, exchange)
 	if err != nil {
 		return err
 	}
-	copy(m.rows, rows)
-	m.exchange = exchange
-	l.out.full <- m // has room for both buffers
+	copy(b.rows, rows)
+	b.exchange = exchange
+	l.out.full <- b // has room for both buffers
 	return nil
 }
 
@@ -81,47 +82,47 @@ func (l *memoryLink) Recv(ctx context.Context, exchange solver.ExchangeNumber, r
 	if err := l.end.checkLen("receive", exchange, TransportMemory, len(rows), l.end.RecvBytes()); err != nil {
 		return err
 	}
-	m, err := l.take(ctx, l.in.full, false, exchange)
+	b, err := l.receive(ctx, l.in.full, false, exchange)
 	if err != nil {
 		return err
 	}
-	copy(rows, m.rows)
-	err = mismatch("exchange", m.exchange, exchange)
-	l.in.free <- m
+	copy(rows, b.rows)
+	err = mismatch("exchange", b.exchange, exchange)
+	l.in.free <- b
 	if err != nil {
 		return l.end.wrap("receive", exchange, TransportMemory, err)
 	}
 	return nil
 }
 
-// take receives from c, and ends with ctx, the link or the timeout.
-func (l *memoryLink) take(ctx context.Context, c chan letter, sending bool, exchange solver.ExchangeNumber) (letter,
-	error) {
+// receive receives a buffer from c. It fails when ctx ends, the link is closed, or the timeout is over.
+func (l *memoryLink) receive(ctx context.Context, c chan buffer, sending bool,
+	exchange solver.ExchangeNumber) (buffer, error) {
 	op := "receive"
 	if sending {
 		op = "send"
 	}
 	select {
 	case <-l.closed:
-		return letter{}, l.end.wrap(op, exchange, TransportMemory, ErrClosed)
+		return buffer{}, l.end.wrap(op, exchange, TransportMemory, ErrClosed)
 	default:
 	}
 	select {
-	case m := <-c:
-		return m, nil
+	case b := <-c:
+		return b, nil
 	default:
 	}
 	timer := time.NewTimer(l.timeout)
 	defer timer.Stop()
 	select {
-	case m := <-c:
-		return m, nil
+	case b := <-c:
+		return b, nil
 	case <-l.closed:
-		return letter{}, l.end.wrap(op, exchange, TransportMemory, ErrClosed)
+		return buffer{}, l.end.wrap(op, exchange, TransportMemory, ErrClosed)
 	case <-ctx.Done():
-		return letter{}, l.end.wrap(op, exchange, TransportMemory, context.Cause(ctx))
+		return buffer{}, l.end.wrap(op, exchange, TransportMemory, context.Cause(ctx))
 	case <-timer.C:
-		return letter{}, l.end.timeout(sending, exchange, TransportMemory, l.timeout, "")
+		return buffer{}, l.end.timeout(sending, exchange, TransportMemory, l.timeout, "")
 	}
 }
 

@@ -19,21 +19,21 @@ const TransportNATS = "nats"
 
 // The defaults of NATSOptions.
 const (
-	DefaultMaxFrame = 512 << 10
-	DefaultAskAfter = 200 * time.Millisecond
-	DefaultAskMost  = 2 * time.Second
+	DefaultMaxFrame    = 512 << 10
+	DefaultAskAfter    = 200 * time.Millisecond
+	DefaultMaxAskAfter = 2 * time.Second
 )
 
-// pendingBytes is the least that a subscription may have pending, by default, before the client drops messages.
+// pendingBytes is the smallest default of NATSOptions.Pending.
 const pendingBytes = 64 << 20
 
-// Publisher is what a link sends through; *nats.Conn is one, and Faults makes another. It keeps no reference
-// to data after it returns.
+// Publisher sends the messages of a link. *nats.Conn is a Publisher, and Faults.Publisher returns one with faults.
+// Publish must not keep a reference to data.
 type Publisher interface {
 	Publish(subject string, data []byte) error
 }
 
-// Conn is what links need of a connection to NATS; *nats.Conn is one.
+// Conn is the part of *nats.Conn that links need.
 type Conn interface {
 	Publisher
 	Subscribe(subject string, f nats.MsgHandler) (*nats.Subscription, error)
@@ -43,7 +43,7 @@ type Conn interface {
 	Status() nats.Status
 }
 
-// OwnConn is a connection that a link has for itself.
+// OwnConn is a connection that one link uses alone, and closes.
 type OwnConn interface {
 	Conn
 	Close()
@@ -52,41 +52,43 @@ type OwnConn interface {
 // NATSOptions tune a link over NATS; only Conn and Timeout have to be set.
 type NATSOptions struct {
 	Conn Conn
-	// Dial, if not nil, makes a connection for a link alone, in place of Conn: the rows of the two sides then do not
-	// wait for each other, nor do other messages for rows.
-	Dial      func(context.Context) (OwnConn, error)
-	Publisher Publisher     // default: the connection
-	Prefix    string        // of the subjects of the run; default jacobi.RUN
-	Log       *zap.Logger   // default: none
-	Timeout   time.Duration // bounds Recv
-	MaxFrame  int           // bytes; more is split; default DefaultMaxFrame; never above the server's max_payload
-	AskAfter  time.Duration // a receiver asks again when nothing came for so long; default DefaultAskAfter
-	AskMost   time.Duration // and doubles its patience up to this; default DefaultAskMost
-	// bytes of frames that may wait for this rank before the client drops them; default pendingBytes, or 8 exchanges
+	// Dial, if not nil, makes a connection for this link alone, used in place of Conn. The rows of one side then do not
+	// wait behind those of the other, nor rows behind other messages.
+	Dial        func(context.Context) (OwnConn, error)
+	Publisher   Publisher     // default: the connection
+	Prefix      string        // of the subjects of the run; default jacobi.RUN
+	Log         *zap.Logger   // default: none
+	Timeout     time.Duration // bounds Recv
+	MaxFrame    int           // bytes; default DefaultMaxFrame; never above the server's max_payload
+	AskAfter    time.Duration // how long a receiver waits before it asks; default DefaultAskAfter
+	MaxAskAfter time.Duration // the wait doubles up to this; default DefaultMaxAskAfter
+	// bytes of frames that may queue for this rank before the client drops them; default: the larger of pendingBytes
+	// and 8 exchanges
 	Pending int
 }
 
-// NATSStats counts what befell a link.
+// NATSStats counts the events of a link over NATS.
 type NATSStats struct {
-	Asked      uint64 // requests for rows that did not come
-	Resent     uint64 // frames sent again for the neighbour
-	Duplicates uint64 // frames that came again
-	Refused    uint64 // frames that do not belong to the link, or came damaged
-	Lost       uint64 // frames that the client could not take, for instance during a reconnection
-	Dropped    uint64 // frames that came faster than this rank took them
-	// MostBytes is what frames can take at most: those of two exchanges kept for the neighbour, and those of two
-	// exchanges, and the pending ones, that came from it.
+	Asked      uint64 // requests for missing rows
+	Resent     uint64 // frames sent again on request
+	Duplicates uint64 // frames received again
+	Refused    uint64 // frames received that do not belong to the link, or were damaged
+	Lost       uint64 // frames that the client did not accept, for instance during a reconnection
+	Dropped    uint64 // frames that the client dropped because this rank handled them too slowly
+	// MostBytes bounds the memory of frames: two exchanges kept for the neighbour, two exchanges received, and the
+	// client's queues.
 	MostBytes int64
 }
 
-// NATSLink is a Link over core NATS, which delivers at most once and promises order only while the connection lives.
-// Frames go to PREFIX.halo.RECEIVER.SIDE, the receiver's side. Each end keeps what it sent last: because the exchange
-// is symmetric, an end that sends exchange b+2 has received b+1, so its neighbour has b, and two exchanges suffice. A
-// receiver that waits asks again on PREFIX.halo.SENDER.SIDE.ask; the sender's subscription answers, also while the
-// sender computes. Duplicates and reorderings change nothing.
+// NATSLink is a Link over core NATS, which delivers at most once and keeps the order only while the connection lives.
+// Frames go to the subject PREFIX.halo.RECEIVER.SIDE, with the receiver's side. Each end keeps the frames of the last
+// two exchanges that it sent. Two are enough: an end that sends exchange n+2 has received exchange n+1, and its
+// neighbour sent that only after it had received exchange n. A receiver that waits for too long asks on
+// PREFIX.halo.SENDER.SIDE.ask. The sender's subscription answers, even while the sender computes. Duplicates and
+// reorderings change nothing.
 //
-// The last exchange is the exception: an end may have received it while its neighbour still lacks it. So
-// the owner keeps its links open until all ranks have received their last exchange (the end of a run is a barrier).
+// Nothing confirms the last exchange: an end may have received it while its neighbour still waits for it. So the owner
+// of a link keeps it open until all ranks have received their last exchange (a run ends with a barrier).
 type NATSLink struct {
 	end     End
 	opts    NATSOptions
@@ -103,10 +105,10 @@ type NATSLink struct {
 	logOnce   sync.Once
 
 	asked, resent, refused, lost atomic.Uint64
-	pending                      atomic.Uint64 // answers that say that the neighbour has not come so far
+	pending                      atomic.Uint64 // answers of kindPending from the neighbour
 }
 
-// subject returns where a rank of the run listens.
+// subject returns the subject on which a rank of the run listens.
 func (o *NATSOptions) subject(run RunID, what string, receiver int, side fmt.Stringer) string {
 	prefix := o.Prefix
 	if prefix == "" {
@@ -115,8 +117,8 @@ func (o *NATSOptions) subject(run RunID, what string, receiver int, side fmt.Str
 	return fmt.Sprintf("%s.%s.%d.%s", prefix, what, receiver, side)
 }
 
-// NewNATS opens one end of a link. When it returns, the server knows the subscriptions of this end: the
-// neighbour may send.
+// NewNATS opens one end of a link. When it returns, the server knows the subscriptions of this end, so the neighbour
+// may send.
 func NewNATS(ctx context.Context, end End, o NATSOptions) (*NATSLink, error) {
 	if err := end.check(); err != nil {
 		return nil, err
@@ -154,15 +156,15 @@ func openLink(ctx context.Context, end End, o NATSOptions) (*NATSLink, error) {
 	if o.AskAfter == 0 {
 		o.AskAfter = DefaultAskAfter
 	}
-	if o.AskMost == 0 {
-		o.AskMost = DefaultAskMost
+	if o.MaxAskAfter == 0 {
+		o.MaxAskAfter = DefaultMaxAskAfter
 	}
-	o.AskMost = max(o.AskMost, o.AskAfter)
+	o.MaxAskAfter = max(o.MaxAskAfter, o.AskAfter)
 	if o.Pending == 0 {
 		o.Pending = max(pendingBytes, 8*end.RecvBytes())
 	}
-	if most := o.Conn.MaxPayload(); most > 0 {
-		o.MaxFrame = min(o.MaxFrame, int(min(most, 1<<30)))
+	if limit := o.Conn.MaxPayload(); limit > 0 {
+		o.MaxFrame = min(o.MaxFrame, int(min(limit, 1<<30)))
 	}
 	there := end.Facing()
 	mine := o.subject(end.Run, "halo", end.Rank, end.Side)
@@ -199,7 +201,7 @@ func (l *NATSLink) subscribe(ctx context.Context, subject string) error {
 		if ctx.Err() != nil || l.opts.Conn.Status() == nats.CLOSED {
 			return fmt.Errorf("flush the subscriptions: %w", err)
 		}
-		// The connection broke meanwhile; the client makes it anew.
+		// The connection broke; the client reconnects.
 		select {
 		case <-ctx.Done():
 		case <-time.After(pauseNeighbour):
@@ -207,7 +209,7 @@ func (l *NATSLink) subscribe(ctx context.Context, subject string) error {
 	}
 }
 
-// Send hands the rows to the client, and keeps them; it does not wait for the neighbour.
+// Send publishes the rows and keeps them for a request. It does not wait for the neighbour.
 func (l *NATSLink) Send(ctx context.Context, exchange solver.ExchangeNumber, rows []byte) error {
 	if err := l.end.checkLen("send", exchange, TransportNATS, len(rows), l.end.SendBytes()); err != nil {
 		return err
@@ -234,8 +236,8 @@ func (l *NATSLink) usable(ctx context.Context) error {
 	}
 }
 
-// publish returns an error only if the message will never go out. What is lost while the client reconnects,
-// the neighbour asks for.
+// publish returns an error only if sending again would fail, too. A message that is lost while the client reconnects is
+// counted, and the neighbour asks for it.
 func (l *NATSLink) publish(subject string, data []byte) error {
 	err := l.opts.Publisher.Publish(subject, data)
 	switch {
@@ -250,7 +252,7 @@ func (l *NATSLink) publish(subject string, data []byte) error {
 	return nil
 }
 
-// onAsk answers the neighbour that lacks a exchange. It runs on the subscription's goroutine.
+// onAsk answers a neighbour that asks for an exchange. It runs on the subscription's goroutine.
 func (l *NATSLink) onAsk(m *nats.Msg) {
 	f, has, err := parseFrame(m.Data)
 	if err == nil {
@@ -275,7 +277,7 @@ func (l *NATSLink) onAsk(m *nats.Msg) {
 		frames = [][]byte{make([]byte, headerSize)}
 		answer.put(frames[0], nil)
 		has = nil
-	case outGone: // a request that was overtaken
+	case outGone: // a late request: the neighbour has received the exchange
 		return
 	}
 	for i, frame := range frames {
@@ -290,7 +292,7 @@ func (l *NATSLink) onAsk(m *nats.Msg) {
 	}
 }
 
-// refuse counts a frame that is not for this link, and logs the first one.
+// refuse counts a frame that does not belong to this link, and logs the first one.
 func (l *NATSLink) refuse(err error) {
 	l.refused.Add(1)
 	l.in.mu.Lock()

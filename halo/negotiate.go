@@ -11,34 +11,35 @@ import (
 	"go.uber.org/zap"
 )
 
-// A handshake settles one link. The lower rank goes through its peers and, at last, NATS: it opens its end, sends a
-// proposal and waits for the answer, sending it again while none comes. The higher rank opens its
-// end and answers. A step that fails on either end leads to the next one; both ends remember why.
+// handshake chooses the transport of one link. The lower rank tries its peers in order, and NATS last. For each it
+// opens its end, sends a proposal, and repeats the proposal until an answer comes. The higher rank opens its end and
+// answers. If either end fails, the lower rank goes on to the next transport. Both ends keep the reason for the choice.
 type handshake struct {
 	opts         *Options
 	end          End
 	mine, theirs Member
 }
 
-// proposal is one step of the lower rank.
+// proposal is one step of a handshake, sent by the lower rank.
 type proposal struct {
 	Step      int             `json:"step"`
 	End       End             `json:"end"` // of the lower rank
 	Mode      Mode            `json:"mode"`
-	Transport string          `json:"transport"` // empty: there is none, give up
+	Transport string          `json:"transport"` // empty: no transport works
 	Why       string          `json:"why"`
 	Offer     json.RawMessage `json:"offer,omitempty"`
 }
 
-// answer is what the higher rank says to a step.
+// answer is the higher rank's answer to a proposal.
 type answer struct {
 	Step  int    `json:"step"`
 	OK    bool   `json:"ok"`
 	Error string `json:"error,omitempty"`
-	Fatal bool   `json:"fatal,omitempty"` // no other step will help
+	Fatal bool   `json:"fatal,omitempty"` // no other transport will work either
 }
 
-// How long the lower rank waits for an answer before it asks again: the neighbour may not be there yet.
+// The lower rank waits askNeighbour for an answer, and pauseNeighbour more before it asks again: the neighbour may not
+// listen yet.
 const (
 	askNeighbour   = 250 * time.Millisecond
 	pauseNeighbour = 20 * time.Millisecond
@@ -64,7 +65,7 @@ func (h *handshake) settle(ctx context.Context, part func(context.Context) (Link
 	return l, info, nil
 }
 
-// propose is the part of the lower rank.
+// propose is the lower rank's part of a handshake.
 func (h *handshake) propose(ctx context.Context) (Link, Info, error) {
 	step := 0
 	why := "halo.transport is nats"
@@ -95,7 +96,7 @@ func (h *handshake) propose(ctx context.Context) (Link, Info, error) {
 		}
 	}
 	if h.opts.Mode == ModeP2P {
-		// The neighbour has to hear it too.
+		// Without a last proposal the neighbour would wait until its timeout.
 		err := fmt.Errorf("halo.transport is p2p: %s", why)
 		return nil, Info{}, errors.Join(err, h.ask(ctx, proposal{Step: step, Why: why}))
 	}
@@ -118,7 +119,7 @@ type refusal struct {
 
 func (r *refusal) Error() string { return fmt.Sprintf("rank %d: %s", r.rank, r.text) }
 
-// ask sends p until it is answered.
+// ask sends p, repeatedly, until an answer comes or ctx ends.
 func (h *handshake) ask(ctx context.Context, p proposal) error {
 	p.End, p.Mode = h.end, h.opts.Mode
 	msg, err := json.Marshal(p)
@@ -147,7 +148,7 @@ func (h *handshake) ask(ctx context.Context, p proposal) error {
 		case h.opts.NATS.Conn.Status() == nats.CLOSED:
 			return err
 		}
-		// Nobody listens yet, or the message was lost.
+		// The neighbour does not listen yet, or the message was lost.
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)

@@ -7,18 +7,18 @@ import (
 	"jacobi/solver"
 )
 
-// outbox keeps the frames of the last two exchanges sent, for a neighbour that lacks them. Its buffers are made
-// once; mu guards them and is held while they are published.
+// outbox keeps the frames of the last two exchanges sent, in case the neighbour asks for them. The buffers are
+// allocated once. mu guards them, and is held while they are published.
 type outbox struct {
-	mu   sync.Mutex
-	end  *End
-	size int // bytes of rows in a frame
-	sets [2]outset
-	next solver.ExchangeNumber // the least exchange that was not sent yet
+	mu    sync.Mutex
+	end   *End
+	size  int // bytes of rows in a frame
+	slots [2]outSlot
+	next  solver.ExchangeNumber // the lowest exchange not sent yet
 }
 
-// outset is one exchange, ready to send.
-type outset struct {
+// outSlot holds the frames of one exchange.
+type outSlot struct {
 	used     bool
 	exchange solver.ExchangeNumber
 	frames   [][]byte
@@ -36,20 +36,20 @@ func (o *outbox) init(end *End, maxFrame int) error {
 	}
 	o.end = end
 	o.size = partSize(total, parts)
-	for i := range o.sets {
+	for i := range o.slots {
 		buf := make([]byte, total+parts*headerSize)
 		for left := total; left > 0; left -= o.size {
 			n := headerSize + min(o.size, left)
-			o.sets[i].frames = append(o.sets[i].frames, buf[:n:n])
+			o.slots[i].frames = append(o.slots[i].frames, buf[:n:n])
 			buf = buf[n:]
 		}
 	}
 	return nil
 }
 
-// bytes returns the memory of the frames.
+// bytes returns the size of the buffers.
 func (o *outbox) bytes() (n int64) {
-	for _, s := range o.sets {
+	for _, s := range o.slots {
 		for _, f := range s.frames {
 			n += int64(len(f))
 		}
@@ -57,10 +57,11 @@ func (o *outbox) bytes() (n int64) {
 	return n
 }
 
-// keep replaces the exchange before the last by this one, and passes its frames to send, each as soon as it is made.
+// keep stores the frames of exchange in place of those of exchange-2. It passes each frame to send as soon as it is
+// encoded.
 func (o *outbox) keep(exchange solver.ExchangeNumber, rows []byte, send func(frame []byte) error) error {
-	s := &o.sets[exchange%2]
-	s.used, s.exchange = false, exchange // until all frames are made
+	s := &o.slots[exchange%2]
+	s.used, s.exchange = false, exchange // unused until all frames are encoded
 	o.next = exchange + 1
 	f := o.end.frame(kindRows, exchange)
 	f.parts = uint32(len(s.frames))
@@ -81,12 +82,13 @@ type outState int
 
 const (
 	outKept    outState = iota // the frames are there
-	outPending                 // the exchange was not sent yet
+	outPending                 // the exchange has not been sent yet
 	outGone                    // the neighbour has received it
 )
 
+// find returns the frames of exchange if they are kept, and their state.
 func (o *outbox) find(exchange solver.ExchangeNumber) ([][]byte, outState) {
-	if s := &o.sets[exchange%2]; s.used && s.exchange == exchange {
+	if s := &o.slots[exchange%2]; s.used && s.exchange == exchange {
 		return s.frames, outKept
 	}
 	if exchange >= o.next {

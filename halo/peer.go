@@ -7,19 +7,19 @@ import (
 	"jacobi/internal/shm"
 )
 
-// Member is what a rank knows of another one when it chooses a transport.
+// Member describes a rank to the ranks that choose a transport to it.
 type Member struct {
 	Rank int
 	Host string   // for messages
-	Node shm.Node // zero: unknown, so no memory is shared
+	Node shm.Node // zero if unknown: then no memory is shared
 }
 
-// Peer is a direct transport between two ranks. Connect tries its peers in order before NATS; both ranks of a
-// pair have the same ones.
+// Peer is a direct transport between two ranks. Connect tries the peers in order, and NATS after them. Both ranks of a
+// pair must have the same peers in the same order.
 type Peer interface {
 	// Name returns the transport's name, the same on both ends.
 	Name() string
-	// Reachable says whether to try at all, and why or why not; both ends come to the same answer.
+	// Reachable reports whether Offer is worth trying, and why or why not. Both ends get the same result.
 	Reachable(mine, theirs Member) (bool, string)
 	// Offer opens the first end and returns what Accept needs.
 	Offer(end End) (Link, json.RawMessage, error)

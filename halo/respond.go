@@ -10,11 +10,11 @@ import (
 	"go.uber.org/zap"
 )
 
-// responder is the higher rank's part of a handshake. Its subscription lives as long as the links, so that a
-// proposal whose answer was lost gets the same answer again.
+// responder is the higher rank's part of a handshake. Its subscription lives as long as the links, so that a proposal
+// whose answer was lost gets the same answer again.
 type responder struct {
 	*handshake
-	ctx  context.Context // of Connect: for what a proposal makes it open
+	ctx  context.Context // of Connect; bounds the opening of a link over NATS
 	done chan struct{}   // closed once settled
 
 	mu      sync.Mutex
@@ -37,7 +37,7 @@ func (r *responder) listen() (*nats.Subscription, error) {
 	return sub, nil
 }
 
-// wait returns what the proposals led to.
+// wait waits until the proposals have settled the link, or ctx ends.
 func (r *responder) wait(ctx context.Context) (Link, Info, error) {
 	select {
 	case <-r.done:
@@ -61,7 +61,7 @@ func (r *responder) onProposal(m *nats.Msg) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
-	case r.last != nil && p.Step == r.last.Step: // the answer was lost or late
+	case r.last != nil && p.Step == r.last.Step: // a repetition: the answer was lost or late
 	case r.settled || r.last != nil && p.Step < r.last.Step:
 		return
 	default:
@@ -76,7 +76,7 @@ func (r *responder) onProposal(m *nats.Msg) {
 	}
 }
 
-// try takes the step that p proposes and sets the answer.
+// try opens the link that p proposes and sets r.last, the answer.
 func (r *responder) try(p *proposal) {
 	r.last = &answer{Step: p.Step}
 	if err := r.compatible(p); err != nil {

@@ -16,15 +16,16 @@ import (
 // TransportShared is the name of the transport between processes of one node.
 const TransportShared = "shared memory"
 
-// A segment of a link holds, each part aligned to 64 bytes:
+// The segment of a link holds the following, each item aligned to 64 bytes:
 //
-//	word ready; the headers of a frame each way (the creator's idea of the link)
-//	for each way, the creator's first:
-//	  word sent: exchanges put into the ring so far, modulo 2^32; the sender sets it
-//	  word taken: exchanges copied out of it; the receiver sets it
-//	  2 slots of a frame header and the rows
+//	word ready; a frame header for each direction, which describes the link as the creator knows it
+//	for each direction, the one in which the creator sends first:
+//	  word sent: number of exchanges written to the ring, modulo 2^32; the sender sets it
+//	  word received: number of exchanges copied out of it, modulo 2^32; the receiver sets it
+//	  2 slots, each a frame header and the rows
 //
-// Two slots are enough: a sender is at most one exchange ahead, so slot b mod 2 is free when exchange b+2 comes.
+// Two slots are enough: a sender is at most one exchange ahead, so the slot of exchange n is free again when the sender
+// comes to exchange n+2.
 const (
 	slots     = 2
 	headerGap = 128 // a frame header, rounded up
@@ -38,11 +39,11 @@ func ringSize(rows int) int { return 2*shm.WordSize + slots*(headerGap+align(row
 // SharedOptions tune a link through shared memory.
 type SharedOptions struct {
 	Timeout time.Duration // bounds Send and Recv
-	Spin    time.Duration // how long to look for the neighbour before sleeping; see shm.SpinTime
+	Spin    time.Duration // how long a wait polls before it sleeps; see shm.SpinTime
 }
 
-// CreateShared makes the segment of a link and returns its own end, and the handle with which OpenShared in
-// the neighbour's process makes the other one.
+// CreateShared creates the segment of a link and returns this end and a handle. In the neighbour's process OpenShared
+// makes the other end from the handle.
 func CreateShared(end End, o SharedOptions) (Link, shm.Handle, error) {
 	if err := end.check(); err != nil {
 		return nil, shm.Handle{}, err
@@ -63,8 +64,8 @@ func CreateShared(end End, o SharedOptions) (Link, shm.Handle, error) {
 	return l, seg.Handle(), nil
 }
 
-// OpenShared makes the second end of a link from the handle of the first. It fails if the neighbour's memory
-// cannot be mapped, or if the creator had another idea of the link.
+// OpenShared makes the second end of a link from the handle of the first. It fails if the neighbour's memory cannot be
+// mapped, or if the two ends do not match.
 func OpenShared(end End, h shm.Handle, o SharedOptions) (Link, error) {
 	if err := end.check(); err != nil {
 		return nil, err
@@ -116,17 +117,18 @@ func sameSegment(seg *shm.Segment, end End) error {
 	return mismatch("bytes of a segment", len(seg.Bytes()), want)
 }
 
-// ring is one way of a link. count is the number of exchanges that this end has sent or taken, modulo 2^32.
+// ring is one direction of a link. count is the number of exchanges that this end has written to it or copied out of
+// it, modulo 2^32.
 type ring struct {
-	mu          sync.Mutex // held while a call uses the segment
-	count       uint32
-	sent, taken *shm.Word
-	header      [slots][]byte
-	rows        [slots][]byte
+	mu             sync.Mutex // held while a call uses the segment
+	count          uint32
+	sent, received *shm.Word
+	header         [slots][]byte
+	rows           [slots][]byte
 }
 
 func newRing(seg *shm.Segment, at, size int) *ring {
-	r := &ring{sent: seg.Word(at), taken: seg.Word(at + shm.WordSize)}
+	r := &ring{sent: seg.Word(at), received: seg.Word(at + shm.WordSize)}
 	at += 2 * shm.WordSize
 	for i := range slots {
 		r.header[i] = seg.Bytes()[at : at+headerSize]
@@ -151,16 +153,15 @@ func (l *sharedLink) Send(ctx context.Context, exchange solver.ExchangeNumber, r
 	r := l.out
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := l.wait(ctx, r.taken, true, exchange, func(
-		taken uint32) bool {
-		return r.count-taken < slots
+	if err := l.wait(ctx, r.received, true, exchange, func(received uint32) bool {
+		return r.count-received < slots
 	}); err != nil {
 		return err
 	}
 	slot := r.count % slots
 	copy(r.rows[slot], rows)
 	f := l.end.frame(kindRows, exchange)
-	f.put(r.header[slot], nil) // ordered memory needs no checksum of the rows
+	f.put(r.header[slot], nil) // without a checksum of the rows: memory does not damage them
 	r.count++
 	r.sent.Store(r.count)
 	return nil
@@ -182,7 +183,7 @@ func (l *sharedLink) Recv(ctx context.Context, exchange solver.ExchangeNumber, r
 	}
 	copy(rows, r.rows[slot])
 	r.count++
-	r.taken.Store(r.count)
+	r.received.Store(r.count)
 	return nil
 }
 
@@ -215,7 +216,8 @@ func (l *sharedLink) wait(ctx context.Context, w *shm.Word, sending bool, exchan
 	limit := awake.Of(ctx).Limit(l.opts.Timeout)
 	over := func(v uint32) bool { return ready(v) || l.closed.Load() }
 	err := w.Wait(ctx, l.opts.Spin, limit.Deadline(), over)
-	for errors.Is(err, os.ErrDeadlineExceeded) && ctx.Err() == nil && limit.Left() > 0 { // the run was stopped
+	// The limit does not count time in which the run was stopped.
+	for errors.Is(err, os.ErrDeadlineExceeded) && ctx.Err() == nil && limit.Left() > 0 {
 		err = w.Wait(ctx, 0, limit.Deadline(), over)
 	}
 	switch {
@@ -229,12 +231,12 @@ func (l *sharedLink) wait(ctx context.Context, w *shm.Word, sending bool, exchan
 	return nil
 }
 
-// Close ends calls in progress, then unmaps the segment. What was sent stays there for the neighbour.
+// Close ends calls in progress, then unmaps the segment. The neighbour can still read rows that were sent.
 func (l *sharedLink) Close() error {
 	if l.closed.Swap(true) {
 		return nil
 	}
-	l.out.taken.Wake()
+	l.out.received.Wake()
 	l.in.sent.Wake()
 	l.out.mu.Lock()
 	defer l.out.mu.Unlock()

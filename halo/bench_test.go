@@ -1,0 +1,50 @@
+package halo
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"jacobi/solver"
+
+	"github.com/nats-io/nats-server/v2/server"
+)
+
+func BenchmarkExchange(b *testing.B) {
+	s := serve(b, &server.Options{MaxPayload: 8 << 20})
+	for _, tr := range []transport{
+		{TransportMemory, func(_ testing.TB, a, b End, timeout time.Duration) (Link, Link, error) {
+			return NewMemory(a, b, timeout)
+		}},
+		{TransportShared, openShared},
+		{TransportNATS, func(t testing.TB, a, b End, timeout time.Duration) (Link, Link, error) {
+			return openNATS(t, a, b, NATSOptions{Timeout: timeout}, s.connect(t), s.connect(t))
+		}},
+	} {
+		for _, values := range []int{1, 8 << 10, 128 << 10} {
+			b.Run(fmt.Sprintf("%s/%d", tr.name, 8*values), func(b *testing.B) {
+				e := freshEnd(values, 1)
+				x, y := tr.must(b, e, long)
+				n := solver.ExchangeNumber(b.N)
+				exchange := func(l Link) {
+					rows := make([]byte, 8*values)
+					for i := range n {
+						if err := errors.Join(l.Send(b.Context(), i, rows), l.Recv(b.Context(), i, rows)); err != nil {
+							b.Error(err)
+							return
+						}
+					}
+				}
+				b.SetBytes(int64(16 * values))
+				b.ReportAllocs()
+				b.ResetTimer()
+				var wg sync.WaitGroup
+				wg.Go(func() { exchange(y) })
+				exchange(x)
+				wg.Wait()
+			})
+		}
+	}
+}

@@ -1,0 +1,45 @@
+package halo
+
+import (
+	"testing"
+
+	"jacobi/solver"
+)
+
+func TestEnds(t *testing.T) {
+	mesh := solver.Mesh{NX: 4, NY: 34, DType: solver.Float32, Periodic: true}
+	for ranks := 1; ranks <= 4; ranks++ {
+		stripes, err := solver.Partition(mesh.NY, ranks, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for r := range ranks {
+			for side, e := range Ends(testRun, mesh, stripes, 2, r) {
+				there := Ends(testRun, mesh, stripes, 2, e.Neighbour)[1-side]
+				if e.Facing() != *there {
+					t.Errorf("%d ranks: rank %d, %v faces %+v, want %+v", ranks, r, solver.Side(side), *there,
+						e.Facing())
+				}
+				// The halo's rows by their numbers in the mesh.
+				first := stripes[r].Hi
+				if solver.Side(side) == solver.Top {
+					first = stripes[r].Lo - 2
+				}
+				for i := range 2 {
+					if want, _ := mesh.Canonical(first + i); e.Recv.Lo+i != want {
+						t.Errorf("%d ranks: rank %d, %v: halo row %d is row %d, want %d", ranks, r, solver.Side(side),
+							i, e.Recv.Lo+i, want)
+					}
+				}
+			}
+		}
+	}
+	mesh.Periodic = false
+	stripes, _ := solver.Partition(mesh.NY, 2, 2)
+	if e := Ends(testRun, mesh, stripes, 2, 0); e[solver.Top] != nil || e[solver.Bottom] == nil {
+		t.Errorf("ends of the first rank: %v", e)
+	}
+	if e := Ends(testRun, mesh, stripes, 2, 1); e[solver.Bottom] != nil || e[solver.Top] == nil {
+		t.Errorf("ends of the last rank: %v", e)
+	}
+}

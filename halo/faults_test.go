@@ -1,0 +1,69 @@
+package halo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// TestLinkFaults checks that Faults.Link delays and cuts, and does nothing else.
+func TestLinkFaults(t *testing.T) {
+	e := freshEnd(8, 1)
+	a, b, err := NewMemory(e, e.Facing(), long)
+	if err != nil {
+		t.Fatal(err)
+	}
+	closeAfter(t, a, b)
+	cut := Faults{Delay: 1, MaxDelay: time.Millisecond, CutFrom: 10, CutCount: -1}
+	both(t, cut.Link(a), b, e, 0, 10, nil)
+	if err := cut.Link(a).Send(t.Context(), 10, make([]byte, e.SendBytes())); !errors.Is(err, ErrCut) {
+		t.Errorf("got %v, want %v", err, ErrCut)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	slow := Faults{Delay: 1, MaxDelay: time.Hour}
+	if err := slow.Link(a).Recv(ctx, 10, make([]byte, e.RecvBytes())); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want %v", err, context.Canceled)
+	}
+}
+
+// sink is a Publisher that keeps the messages.
+type sink struct {
+	mu   sync.Mutex
+	sent []string
+}
+
+func (s *sink) Publish(_ string, data []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sent = append(s.sent, string(data))
+	return nil
+}
+
+func TestFaultsAreSeeded(t *testing.T) {
+	harm := func(seed uint64) string {
+		var s sink
+		p := Faults{Seed: seed, Drop: 0.2, Duplicate: 0.2, Reorder: 0.2, Corrupt: 0.2, CutFrom: 50,
+			CutCount: 10}.Publisher(&s)
+		for i := range 100 {
+			if err := p.Publish("x", fmt.Append(nil, i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := p.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(s.sent, " ")
+	}
+	first := harm(1)
+	if again := harm(1); again != first {
+		t.Errorf("one seed, two outcomes: %s and %s", first, again)
+	}
+	if harm(2) == first {
+		t.Error("two seeds, one outcome")
+	}
+}

@@ -1,0 +1,82 @@
+package halo
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+
+	"jacobi/internal/shm"
+	"jacobi/solver"
+)
+
+// world holds the ranks of a negotiation, each with a connection of its own.
+type world struct {
+	opts []Options
+}
+
+func newWorld(t testing.TB, s *testServer, mode Mode, ranks int, periodic bool) *world {
+	t.Helper()
+	node, err := shm.LocalNode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	mesh := solver.Mesh{NX: 20, NY: 130, DType: solver.Float64, Periodic: periodic}
+	stripes, err := solver.Partition(mesh.NY, ranks, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	members := make([]Member, ranks)
+	for r := range members {
+		members[r] = Member{Rank: r, Host: fmt.Sprintf("host%d", r), Node: node}
+	}
+	w, run := &world{}, RunIDOf(fmt.Sprint("world ", runs.Add(1)))
+	for r := range ranks {
+		w.opts = append(w.opts, Options{Rank: r, Members: members, Mode: mode,
+			Ends:  Ends(run, mesh, stripes, 2, r),
+			Peers: []Peer{SharedMemory{SharedOptions{Timeout: long}}},
+			NATS:  NATSOptions{Conn: s.connect(t), Timeout: long}})
+	}
+	return w
+}
+
+// connect connects all ranks at once.
+func (w *world) connect(t testing.TB) ([]*Links, []error) {
+	links, errs := make([]*Links, len(w.opts)), make([]error, len(w.opts))
+	var wg sync.WaitGroup
+	for r := range w.opts {
+		wg.Go(func() { links[r], errs[r] = Connect(t.Context(), w.opts[r]) })
+	}
+	wg.Wait()
+	t.Cleanup(func() {
+		for _, l := range links {
+			if l != nil {
+				if err := l.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	})
+	return links, errs
+}
+
+// exchange sends and receives rows over all links at once.
+func (w *world) exchange(t *testing.T, links []*Links) {
+	t.Helper()
+	var wg sync.WaitGroup
+	for r, o := range w.opts {
+		for side, end := range o.Ends {
+			if (end == nil) != (links[r].Link[side] == nil) {
+				t.Errorf("rank %d, %v: end %v, link %v", r, solver.Side(side), end, links[r].Link[side])
+				continue
+			}
+			if end != nil {
+				wg.Go(func() {
+					if err := play(t.Context(), links[r].Link[side], *end, 0, 10, nil); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+		}
+	}
+	wg.Wait()
+}
