@@ -14,14 +14,14 @@ import (
 type kind uint8
 
 const (
-	contribution kind = 1 // of a node, to the root
-	total        kind = 2 // of the root, to a node or to all
-	pending      kind = 3 // the ranks that a pass waits for: of a node, to the root, or the other way
+	contribution kind = 1 // from a node to the root
+	total        kind = 2 // from the root to one node or to all
+	pending      kind = 3 // names the ranks that a pass waits for; from a node to the root, or from the root to a node
 )
 
-// frame is a message between the leaders of nodes. On the wire, little-endian: magic u32, kind u8, flags u8, count
-// u16, run u64, pass u64, rank u32, then count sums (solver.SumBytes each) or, when pending, count ranks (u32
-// each), then CRC-32C of all before u32.
+// frame is a message between the leaders of nodes. It is encoded, little-endian, as magic u32, kind u8, flags u8, count
+// u16, run u64, pass u64, rank u32, then count sums (solver.SumBytes each) or, in a pending frame, count ranks (u32
+// each), then u32, the CRC-32C of all bytes before it.
 type frame struct {
 	kind    kind
 	run     uint64 // hash of the run id

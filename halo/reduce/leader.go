@@ -9,8 +9,8 @@ import (
 	"jacobi/solver"
 )
 
-// leader is the path of a rank that joins its node to the others. A goroutine of its own waits for the node's
-// ranks, so that the way over the network begins as soon as the last of them has posted.
+// leader is the path of a rank that connects its node to the others. A goroutine waits for the node's ranks, so that
+// the node's contribution is sent as soon as the last of them has posted.
 type leader struct {
 	star   *star
 	node   *node
@@ -36,7 +36,7 @@ func newLeader(s *star, n *node) *leader {
 	return l
 }
 
-// pump passes on the node's contributions, pass by pass.
+// pump sends the node's contributions to the root, pass by pass.
 func (l *leader) pump(ctx context.Context) error {
 	for {
 		select {
@@ -54,14 +54,14 @@ func (l *leader) pump(ctx context.Context) error {
 	}
 }
 
-// collect waits for the node's ranks; while it does, the root hears who is missing.
+// collect waits for the node's ranks. While it waits, it tells the root which of them are missing.
 func (l *leader) collect(ctx context.Context, pass uint64) (solver.Contribution, error) {
 	for pause := l.star.ask; ; pause = min(2*pause, lastAsk) {
 		c, err := l.node.wait(ctx, pass, time.Now().Add(pause))
 		if !errors.Is(err, errLate) {
 			return c, err
 		}
-		if err := l.star.lack(pass, l.node.missing(pass)); err != nil {
+		if err := l.star.sendMissing(pass, l.node.missing(pass)); err != nil {
 			return solver.Contribution{}, err
 		}
 	}

@@ -12,27 +12,27 @@ import (
 	"jacobi/solver"
 )
 
-// errLate is the end of a wait by its deadline.
+// errLate is the error of a wait that reached its deadline.
 var errLate = os.ErrDeadlineExceeded
 
 // node adds the contributions of the ranks of one node. Their segment holds, for every slot of the ring,
 //
-//	complete  word: number of times that all ranks have contributed to the slot, modulo 2^32
-//	total     word: number of times that the leader wrote a total over all nodes into the slot
-//	arrivals  uint64 in a cache line: contributions to the slot since the start
+//	complete  word: how often all ranks have contributed to the slot, modulo 2^32
+//	total     word: how often the leader has written a total over all nodes to the slot, modulo 2^32
+//	arrivals  uint64 in a cache line of its own: contributions to the slot since the start
 //	a cell for each rank of the node, and one for the total over all nodes
 //
-// and one line with the leader's hint (see setHint). A cell is its pass + 1 (uint64, written last), then the
-// number of sums (uint32), the flags (uint32) and the sums, each three limbs and its Bad (4 uint64).
+// and one cache line with the leader's hint (see setHint). A cell is its pass + 1 (uint64, written last), then the
+// number of sums (uint32), the flags (uint32) and the sums, each with three limbs and Bad (4 uint64).
 //
-// Who contributes last completes the slot and wakes the others; where all ranks of the run share the node,
-// each of them then adds all cells on its own. No step makes a system call unless somebody sleeps.
+// The rank that contributes last completes the slot and wakes the others. If all ranks of the run share the node, each
+// rank then adds all cells itself. Posting and waiting make no system call unless a rank sleeps.
 type node struct {
-	seg   *shm.Segment
-	ranks []int // by cell, ascending
-	cell  int   // of this rank
-	most  int   // sums in a cell
-	spin  time.Duration
+	seg     *shm.Segment
+	ranks   []int // by cell, ascending
+	cell    int   // of this rank
+	maxSums int   // in a cell
+	spin    time.Duration
 }
 
 const (
@@ -41,13 +41,13 @@ const (
 	sumCell  = 32
 )
 
-func cellBytes(most int) int { return (cellHead + most*sumCell + line - 1) / line * line }
+func cellBytes(sums int) int { return (cellHead + sums*sumCell + line - 1) / line * line }
 
-// nodeBytes returns the size of the segment of a node with the given number of ranks.
-func nodeBytes(ranks, most int) int { return line + ring*(3*line+(ranks+1)*cellBytes(most)) }
+// nodeBytes returns the size of the segment of a node with the given number of ranks, and of sums in a cell.
+func nodeBytes(ranks, sums int) int { return line + ring*(3*line+(ranks+1)*cellBytes(sums)) }
 
 func (n *node) slot(pass uint64) int {
-	return line + int(pass%ring)*(3*line+(len(n.ranks)+1)*cellBytes(n.most))
+	return line + int(pass%ring)*(3*line+(len(n.ranks)+1)*cellBytes(n.maxSums))
 }
 
 func (n *node) complete(pass uint64) *shm.Word { return n.seg.Word(n.slot(pass)) }
@@ -57,11 +57,11 @@ func (n *node) arrivals(pass uint64) *atomic.Uint64 {
 }
 
 func (n *node) cellAt(pass uint64, cell int) (mark *atomic.Uint64, body []byte) {
-	at := n.slot(pass) + 3*line + cell*cellBytes(n.most)
-	return n.seg.Uint64(at), n.seg.Bytes()[at+8 : at+cellBytes(n.most)]
+	at := n.slot(pass) + 3*line + cell*cellBytes(n.maxSums)
+	return n.seg.Uint64(at), n.seg.Bytes()[at+8 : at+cellBytes(n.maxSums)]
 }
 
-// round is what complete and total say once pass has passed.
+// round is the value of complete and total once pass is done.
 func round(pass uint64) uint32 { return uint32(pass/ring + 1) }
 
 func (n *node) post(pass uint64, c solver.Contribution) error {
@@ -95,7 +95,7 @@ func (n *node) await(ctx context.Context, w *shm.Word, pass uint64, deadline tim
 	return w.Wait(ctx, n.spin, deadline, func(v uint32) bool { return v == want })
 }
 
-// putTotal hands the total over all nodes to the ranks of this one; the leader alone calls it.
+// putTotal gives the total over all nodes to the ranks of this node. Only the leader calls it.
 func (n *node) putTotal(pass uint64, c solver.Contribution) {
 	n.write(pass, len(n.ranks), c)
 	n.total(pass).Store(round(pass))
@@ -129,7 +129,7 @@ var errTorn = errors.New("the shared memory of the node does not hold what its r
 func (n *node) read(pass uint64, cell int) (solver.Contribution, error) {
 	mark, b := n.cellAt(pass, cell)
 	count := int(binary.NativeEndian.Uint32(b))
-	if mark.Load() != pass+1 || count > n.most {
+	if mark.Load() != pass+1 || count > n.maxSums {
 		return solver.Contribution{}, errTorn
 	}
 	c := solver.Contribution{Sums: make([]solver.Sum, count), Flags: solver.Flags(binary.NativeEndian.Uint32(b[4:]))}
@@ -155,9 +155,10 @@ func (n *node) missing(pass uint64) []int {
 	return gone
 }
 
-// setHint lets the ranks of the node know which rank of another node a pass waits for; the leader alone calls it.
+// setHint tells the ranks of the node which rank of another node is missing from pass. Only the leader calls it.
 func (n *node) setHint(pass uint64, rank int) { n.seg.Uint64(0).Store(pass<<24 | uint64(rank+1)) }
 
+// hint returns the rank that setHint named for pass, or nil.
 func (n *node) hint(pass uint64) []int {
 	if h := n.seg.Uint64(0).Load(); h>>24 == pass && h&0xffffff != 0 {
 		return []int{int(h&0xffffff) - 1}
@@ -174,7 +175,7 @@ func flag(b bool) uint32 {
 	return 0
 }
 
-// member is the path of a rank that is not its node's leader, in a run of several nodes.
+// member is the path of a rank that does not lead its node, in a run of several nodes.
 type member struct{ *node }
 
 func (m member) wait(ctx context.Context, pass uint64, deadline time.Time) (solver.Contribution, error) {

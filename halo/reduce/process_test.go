@@ -19,14 +19,14 @@ import (
 	"jacobi/internal/wire"
 )
 
-// The ranks of TestProcesses are this binary, started with the run's server, nodes, and rank in its environment.
+// The ranks of TestProcesses are this binary, started with the server, the nodes and the rank in the environment.
 const (
 	envURL   = "JACOBI_REDUCE_TEST_URL"
 	envNodes = "JACOBI_REDUCE_TEST_NODES"
 	envRank  = "JACOBI_REDUCE_TEST_RANK"
 )
 
-const processBlocks = 500
+const processPasses = 500
 
 func TestMain(m *testing.M) {
 	if os.Getenv(envURL) == "" {
@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// process is the life of one rank.
+// process runs one rank.
 func process(ctx context.Context) error {
 	nodes := strings.Split(os.Getenv(envNodes), ",")
 	rank, err := strconv.Atoi(os.Getenv(envRank))
@@ -63,7 +63,7 @@ func process(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = drive(team.Context(), r, rank, len(nodes), processBlocks)
+	err = drive(team.Context(), r, rank, len(nodes), processPasses)
 	if err == nil {
 		err = team.Barrier(ctx, "end")
 	} else {

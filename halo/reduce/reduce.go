@@ -16,31 +16,31 @@ import (
 	"jacobi/solver"
 )
 
-// ring is the number of passes that every buffer holds: pass b lies in slot b%ring. A rank posts pass b only after
-// its Wait(b-2), which needed everybody's Post(b-2), which came after everybody's Wait(b-4). So nobody
-// looks any more at what pass b overwrites.
+// ring is the number of passes that every buffer holds: pass n lies in slot n%ring. Four slots are enough. A rank posts
+// pass n only after its Wait(n-2) has returned. That needed the Post(n-2) of every rank, and each rank posted pass n-2
+// only after its Wait(n-4). So no rank reads pass n-4 any more when pass n overwrites it.
 const ring = 4
 
-// ahead is the number of passes that may be posted and not waited for.
+// ahead is the number of passes that a rank may have posted and not yet waited for.
 const ahead = 2
 
-// Options say what New needs to know. All ranks give the same MaxSums and NATSOnly.
+// Options are the arguments of New. All ranks must give the same MaxSums and NATSOnly.
 type Options struct {
 	Team     *roster.Team
-	MaxSums  int           // most sums in a contribution: the most sweeps in a pass
+	MaxSums  int           // maximum number of sums in a contribution (of sweeps in a pass)
 	NATSOnly bool          // every rank is a node of its own
 	Timeout  time.Duration // of every Wait, and of New
-	Spin     time.Duration // how long to look before sleeping, see shm.SpinTime
+	Spin     time.Duration // how long a wait polls before it sleeps; see shm.SpinTime
 	Log      *zap.Logger   // may be nil
 
-	ask  time.Duration                          // before the first repetition; 0: firstAsk
+	ask  time.Duration                          // wait before the first repetition; 0: firstAsk
 	open func(shm.Handle) (*shm.Segment, error) // nil: shm.Open
 }
 
-// TimeoutError says that a total was not there in time.
+// TimeoutError reports that a total did not arrive in time.
 type TimeoutError struct {
 	Pass  uint64
-	Ranks []int // those known not to have contributed; empty when only the total did not come
+	Ranks []int // ranks known not to have contributed; empty if only the total is missing
 	After time.Duration
 }
 
@@ -52,10 +52,10 @@ func (e *TimeoutError) Error() string {
 		e.After)
 }
 
-// Timeout reports that this is a timeout, as of net.Error.
+// Timeout reports that the error is a timeout, as net.Error has it.
 func (e *TimeoutError) Timeout() bool { return true }
 
-// MismatchError says that two ranks contributed different numbers of sums to one pass.
+// MismatchError reports that two ranks contributed different numbers of sums to one pass.
 type MismatchError struct {
 	Pass uint64
 	Rank int // the one that differs
@@ -67,18 +67,18 @@ func (e *MismatchError) Error() string {
 	return fmt.Sprintf("reduction of pass %d: %d sums from rank %d, %d from others", e.Pass, e.Sums, e.Rank, e.Want)
 }
 
-// path is one way to a total.
+// path is a rank's way to the totals: through memory, over NATS, or both.
 type path interface {
-	// post hands in a contribution; it does not wait for others and keeps nothing of c.
+	// post adds the contribution of this rank. It does not wait for other ranks, and it copies c.
 	post(pass uint64, c solver.Contribution) error
-	// wait returns the total of a pass posted before.
+	// wait returns the total of a pass that was posted.
 	wait(ctx context.Context, pass uint64, deadline time.Time) (solver.Contribution, error)
-	// missing returns the ranks that are known not to have contributed.
+	// missing returns the ranks that are known not to have contributed to pass.
 	missing(pass uint64) []int
 	close() error
 }
 
-// Reducer is a solver.Reducer over the ranks of a team. Its calls come from one goroutine.
+// Reducer is a solver.Reducer over the ranks of a team. One goroutine calls its methods.
 type Reducer struct {
 	opts   Options
 	path   path
@@ -87,7 +87,7 @@ type Reducer struct {
 	waited uint64 // passes below this were waited for
 }
 
-// New opens the reduction among all ranks of the team; all of them call it.
+// New opens the reduction among all ranks of the team. All ranks must call it.
 func New(ctx context.Context, o Options) (*Reducer, error) {
 	if o.Log == nil {
 		o.Log = zap.NewNop()
@@ -110,10 +110,11 @@ func New(ctx context.Context, o Options) (*Reducer, error) {
 	return &Reducer{opts: o, path: p, about: about}, nil
 }
 
-// Describe says in a few words how this rank takes part, for reports.
+// Describe returns the path of this rank in a few words, for reports.
 func (r *Reducer) Describe() string { return r.about }
 
-// Post implements solver.Reducer. Passes are numbered 0, 1, 2, ... and at most two are posted and not waited for.
+// Post implements solver.Reducer. Passes are numbered 0, 1, 2, ... A rank may post two passes before it waits for the
+// first of them.
 func (r *Reducer) Post(_ context.Context, pass uint64, c solver.Contribution) error {
 	if pass != r.posted || pass >= r.waited+ahead {
 		return fmt.Errorf("reduction: pass %d posted after %d passes, of which %d were waited for", pass, r.posted,
@@ -129,8 +130,8 @@ func (r *Reducer) Post(_ context.Context, pass uint64, c solver.Contribution) er
 	return nil
 }
 
-// Wait implements solver.Reducer. It fails with a *TimeoutError when the total is not there within the timeout,
-// and with the cause of ctx's end.
+// Wait implements solver.Reducer. It fails with a *TimeoutError if the total does not arrive within the timeout, and
+// with the cause of ctx if ctx ends.
 func (r *Reducer) Wait(ctx context.Context, pass uint64) (solver.Contribution, error) {
 	if pass != r.waited || pass >= r.posted {
 		return solver.Contribution{}, fmt.Errorf("reduction: wait for pass %d when %d passes were posted and %d "+
@@ -138,7 +139,7 @@ func (r *Reducer) Wait(ctx context.Context, pass uint64) (solver.Contribution, e
 	}
 	limit := awake.Of(ctx).Limit(r.opts.Timeout)
 	total, err := r.path.wait(ctx, pass, limit.Deadline())
-	for errors.Is(err, errLate) && limit.Left() > 0 { // the run was stopped meanwhile
+	for errors.Is(err, errLate) && limit.Left() > 0 { // the limit does not count time in which the run was stopped
 		total, err = r.path.wait(ctx, pass, limit.Deadline())
 	}
 	switch {
@@ -151,11 +152,11 @@ func (r *Reducer) Wait(ctx context.Context, pass uint64) (solver.Contribution, e
 	return total, nil
 }
 
-// Close ends this rank's part. Ranks that still wait for a total may ask in vain from then on: a Barrier comes
-// before it.
+// Close ends this rank's part. Call it after a Barrier: a rank that still waits for a total may need an answer of this
+// rank.
 func (r *Reducer) Close() error { return r.path.close() }
 
-// merge adds c, which rank contributed, to total; the first contribution sets the number of sums.
+// merge adds c, the contribution of rank, to total. The first contribution of a pass sets the number of sums.
 func merge(total *solver.Contribution, first bool, pass uint64, rank int, c solver.Contribution) error {
 	if first {
 		total.Sums = append(total.Sums[:0], c.Sums...)

@@ -9,7 +9,7 @@ import (
 	"jacobi/solver"
 )
 
-// root adds what the nodes send. It lives in rank 0, which leads a node too.
+// root adds the contributions of the nodes. It lives in rank 0, which also leads a node.
 type root struct {
 	star  *star
 	nodes map[int][]int // the ranks of each node, by its leader
@@ -19,13 +19,14 @@ type root struct {
 	slots [ring]rootSlot
 }
 
-// rootSlot is one pass: it collects until all nodes are there, then keeps the total for those that ask again.
+// rootSlot is one pass. It collects contributions until those of all nodes have arrived, then keeps the total for
+// leaders that ask again.
 type rootSlot struct {
 	pass  uint64
 	have  map[int]bool  // leaders that contributed
-	gone  map[int][]int // by leader: the ranks that its node waits for, as it said
+	gone  map[int][]int // by leader: the missing ranks of its node, as the leader last named them
 	sum   solver.Contribution
-	total []byte // the frame with the total, once all are there
+	total []byte // the frame with the total, once all have contributed
 }
 
 func newRoot(s *star, nodes map[int][]int) *root {
@@ -48,13 +49,13 @@ func (r *root) check(f frame) error {
 	return nil
 }
 
-// hear takes a node's contribution, or its word that it has none yet, and answers one that asks again.
-func (r *root) hear(f frame) {
+// receive handles a node's contribution, or its list of missing ranks. It answers a leader that asks again.
+func (r *root) receive(f frame) {
 	r.mu.Lock()
 	again, done, sum := r.add(f)
 	r.mu.Unlock()
 	if done != nil {
-		// What is lost is asked for again.
+		// A leader that misses the total asks for it.
 		_ = r.star.publish("all", done)
 		r.star.deliver(f.pass, sum)
 	}
@@ -63,11 +64,11 @@ func (r *root) hear(f frame) {
 	}
 }
 
-// add returns the answer to one that asks again, or the total when f was the last contribution.
+// add enters f. It returns the answer to a leader that asks again, or the total if f was the last contribution.
 func (r *root) add(f frame) (again, done []byte, sum solver.Contribution) {
 	slot := &r.slots[f.pass%ring]
 	if f.pass >= r.next+ahead || f.pass < slot.pass {
-		return nil, nil, sum // no honest leader is there yet, or still there
+		return nil, nil, sum // outside the passes that a leader can be at
 	}
 	if f.pass > slot.pass {
 		*slot = rootSlot{pass: f.pass, have: map[int]bool{}, gone: map[int][]int{}}
@@ -91,7 +92,7 @@ func (r *root) add(f frame) (again, done []byte, sum solver.Contribution) {
 	}
 	slot.total = frame{kind: total, run: r.star.run, pass: f.pass, c: slot.sum}.encode()
 	for n := &r.slots[r.next%ring]; n.pass == r.next && n.total != nil; n = &r.slots[r.next%ring] {
-		r.next++ // pass by pass: a later one may be complete first
+		r.next++ // only past complete passes: a later one may be complete first
 	}
 	return nil, slot.total, slot.sum
 }
@@ -106,7 +107,8 @@ func (r *root) missing(pass uint64) []int {
 	return r.gone(pass)
 }
 
-// gone returns the ranks that pass waits for, as far as is known: of a node that did not say who, all.
+// gone returns the ranks that have not contributed to pass, as far as is known. It assumes that all ranks of a node are
+// missing if their leader has not named the missing ones.
 func (r *root) gone(pass uint64) []int {
 	slot := &r.slots[pass%ring]
 	var ranks []int

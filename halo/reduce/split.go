@@ -12,8 +12,8 @@ import (
 	"jacobi/internal/shm"
 )
 
-// open settles which ranks share a node and opens this rank's path. The lowest rank with a node id leads its
-// node; ranks that cannot map the leader's segment become nodes of their own.
+// open decides which ranks share a node and opens this rank's path. Among the ranks with one node id, the lowest leads.
+// A rank that cannot map its leader's segment becomes a node of its own.
 func open(ctx context.Context, o *Options) (path, string, error) {
 	t := o.Team
 	members, self := t.Members(), t.Self().Rank
@@ -43,7 +43,7 @@ func open(ctx context.Context, o *Options) (path, string, error) {
 	return p, about, nil
 }
 
-// neighbours returns the ranks that say that they are on the node of self, ascending.
+// neighbours returns the ranks with the node id of self, ascending; self alone if alone is set or its id is not known.
 func neighbours(members []roster.Member, self int, alone bool) []int {
 	var near []int
 	for r, m := range members {
@@ -54,8 +54,8 @@ func neighbours(members []roster.Member, self int, alone bool) []int {
 	return near
 }
 
-// share makes the lowest rank of near offer a segment to the others. It returns nil, and no error, for a
-// rank that has nobody to share with or cannot map what it is offered.
+// share makes the lowest rank of near offer a segment to the others. It returns nil and no error for a rank that is
+// alone on its node, or that cannot map the segment.
 func share(ctx context.Context, o *Options, near []int) (*shm.Segment, error) {
 	const tag = "reduction/segment"
 	if len(near) == 1 {
@@ -83,9 +83,9 @@ func share(ctx context.Context, o *Options, near []int) (*shm.Segment, error) {
 		}
 		return seg, nil
 	}
-	// The cells of ranks that fall away stay unused.
+	// The cells of ranks that cannot map the segment stay unused.
 	seg, err := shm.Create(nodeBytes(len(near), o.MaxSums))
-	var h shm.Handle // with 0 bytes: there is none
+	var h shm.Handle // 0 bytes if there is no segment
 	if err != nil {
 		o.Log.Warn("no shared memory for the norm", zap.Error(err))
 	} else {
@@ -101,7 +101,7 @@ func share(ctx context.Context, o *Options, near []int) (*shm.Segment, error) {
 	return seg, nil
 }
 
-// agree returns, by rank, who leads the node of that rank.
+// agree returns, by rank, the leader of that rank's node.
 func agree(ctx context.Context, t *roster.Team, leader int) ([]int, error) {
 	own, err := json.Marshal(leader)
 	if err != nil {
@@ -133,7 +133,7 @@ func agree(ctx context.Context, t *roster.Team, leader int) ([]int, error) {
 	return leaders, nil
 }
 
-// assemble opens the path that follows from who leads whom.
+// assemble opens this rank's path, given the leader of every rank's node.
 func assemble(ctx context.Context, o *Options, seg *shm.Segment, leaders []int) (path, string, error) {
 	self := o.Team.Self().Rank
 	nodes := map[int][]int{} // by leader
@@ -143,7 +143,7 @@ func assemble(ctx context.Context, o *Options, seg *shm.Segment, leaders []int) 
 	mine := nodes[leaders[self]]
 	var n *node
 	if len(mine) > 1 {
-		n = &node{seg: seg, ranks: mine, most: o.MaxSums, spin: o.Spin}
+		n = &node{seg: seg, ranks: mine, maxSums: o.MaxSums, spin: o.Spin}
 		for cell, r := range mine {
 			if r == self {
 				n.cell = cell

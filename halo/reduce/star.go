@@ -22,30 +22,30 @@ const (
 )
 
 // star adds the contributions of nodes over NATS. Every leader sends its node's contribution to the root, which is rank
-// 0, and the root sends the total to all leaders. NATS may lose either: a leader that waits sends its contribution
-// again, and the root answers with the total, or with the ranks that it waits for itself.
+// 0, and the root sends the total to all leaders. NATS may lose either. A leader that waits sends its contribution
+// again, and the root answers with the total, or with the ranks that are missing.
 type star struct {
 	conn    roster.Conn
 	log     *zap.Logger
 	run     uint64
 	self    int // this rank, a leader
-	most    int // sums in a contribution
+	maxSums int // in a contribution
 	ask     time.Duration
 	subject func(to string) string
 	root    *root                                    // of rank 0; nil on the others
 	onTotal func(pass uint64, c solver.Contribution) // called with mu held; may be nil
-	onAsk   func(pass uint64)                        // called while a wait goes on; may be nil
+	onAsk   func(pass uint64)                        // called by a wait whenever it asks again; may be nil
 	subs    []*nats.Subscription
 
 	mu      sync.Mutex
 	closed  bool
 	slots   [ring]starSlot
-	refused int   // frames that are not of this run, or make no sense
+	refused int   // frames that are damaged, or not of this run
 	err     error // ends every wait
 	failed  chan struct{}
 }
 
-// starSlot is one pass of this node: announced, then contributed, then ready.
+// starSlot is one pass of this node. announce opens it, contribute sets mine, and deliver sets the total.
 type starSlot struct {
 	pass    uint64
 	open    bool   // false before the slot's first pass
@@ -53,13 +53,13 @@ type starSlot struct {
 	total   solver.Contribution
 	have    bool
 	ready   chan struct{} // closed once have is true
-	waiting []int         // the ranks that the root last said to be missing
+	waiting []int         // the missing ranks, as the root last named them
 }
 
 func newStar(ctx context.Context, o *Options, nodes map[int][]int) (*star, error) {
 	t := o.Team
 	s := &star{
-		conn: t.Conn(), log: o.Log, run: hashRun(t.Self().RunID), self: t.Self().Rank, most: o.MaxSums, ask: o.ask,
+		conn: t.Conn(), log: o.Log, run: hashRun(t.Self().RunID), self: t.Self().Rank, maxSums: o.MaxSums, ask: o.ask,
 		subject: func(to string) string { return t.Subject("sum." + to) }, failed: make(chan struct{}),
 	}
 	listen := []string{"all", strconv.Itoa(s.self)}
@@ -68,7 +68,7 @@ func newStar(ctx context.Context, o *Options, nodes map[int][]int) (*star, error
 		listen = []string{"root"}
 	}
 	for _, to := range listen {
-		sub, err := s.conn.Subscribe(s.subject(to), s.hear)
+		sub, err := s.conn.Subscribe(s.subject(to), s.receive)
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("subscribe: %w", err), s.close())
 		}
@@ -80,13 +80,13 @@ func newStar(ctx context.Context, o *Options, nodes map[int][]int) (*star, error
 	return s, nil
 }
 
-// post is announce and contribute at once: the path of a node of one rank.
+// post announces and contributes at once. It serves a node of one rank.
 func (s *star) post(pass uint64, c solver.Contribution) error {
 	s.announce(pass)
 	return s.contribute(pass, c)
 }
 
-// announce makes room for pass.
+// announce makes the slot of pass ready for its total.
 func (s *star) announce(pass uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,7 +97,7 @@ func (s *star) announce(pass uint64) {
 func (s *star) contribute(pass uint64, c solver.Contribution) error {
 	f := frame{kind: contribution, run: s.run, pass: pass, rank: s.self, c: c}
 	if s.root != nil {
-		s.root.hear(f)
+		s.root.receive(f)
 		return nil
 	}
 	b := f.encode()
@@ -107,7 +107,7 @@ func (s *star) contribute(pass uint64, c solver.Contribution) error {
 	return s.publish("root", b)
 }
 
-// publish hands b to the server. A connection that is being made again is no error: what is lost is sent again.
+// publish sends b. It ignores that the client's buffer is full while it reconnects: lost messages are sent again.
 func (s *star) publish(to string, b []byte) error {
 	err := s.conn.Publish(s.subject(to), b)
 	if errors.Is(err, nats.ErrReconnectBufExceeded) {
@@ -159,7 +159,7 @@ func (s *star) totalOf(pass uint64) solver.Contribution {
 	return s.slots[pass%ring].total
 }
 
-// askAgain sends the contribution to pass again, if there is one.
+// askAgain sends the node's contribution to pass again, if it is complete.
 func (s *star) askAgain(pass uint64) error {
 	s.mu.Lock()
 	b := s.slots[pass%ring].mine
@@ -170,11 +170,11 @@ func (s *star) askAgain(pass uint64) error {
 	return s.publish("root", b)
 }
 
-// lack lets the root know which ranks of the node have not contributed to pass.
-func (s *star) lack(pass uint64, gone []int) error {
+// sendMissing tells the root which ranks of the node have not contributed to pass.
+func (s *star) sendMissing(pass uint64, gone []int) error {
 	f := frame{kind: pending, run: s.run, pass: pass, rank: s.self, waiting: gone}
 	if s.root != nil {
-		s.root.hear(f)
+		s.root.receive(f)
 		return nil
 	}
 	return s.publish("root", f.encode())
@@ -189,8 +189,8 @@ func (s *star) missing(pass uint64) []int {
 	return slices.Clone(s.slots[pass%ring].waiting)
 }
 
-// hear takes one message from the server. It never waits.
-func (s *star) hear(m *nats.Msg) {
+// receive handles a message from the server. It never blocks.
+func (s *star) receive(m *nats.Msg) {
 	f, err := decodeFrame(m.Data)
 	if err == nil {
 		err = s.check(f)
@@ -200,7 +200,7 @@ func (s *star) hear(m *nats.Msg) {
 		return
 	}
 	if s.root != nil {
-		s.root.hear(f)
+		s.root.receive(f)
 		return
 	}
 	if f.kind == total {
@@ -218,8 +218,8 @@ func (s *star) check(f frame) error {
 	if f.run != s.run {
 		return fmt.Errorf("a frame of another run (%016x, this one is %016x)", f.run, s.run)
 	}
-	if len(f.c.Sums) > s.most {
-		return fmt.Errorf("%d sums from rank %d, at most %d were announced", len(f.c.Sums), f.rank, s.most)
+	if len(f.c.Sums) > s.maxSums {
+		return fmt.Errorf("%d sums from rank %d, at most %d were announced", len(f.c.Sums), f.rank, s.maxSums)
 	}
 	if s.root != nil {
 		return s.root.check(f)
@@ -230,7 +230,7 @@ func (s *star) check(f frame) error {
 	return nil
 }
 
-// refuse counts a frame and logs the first one.
+// refuse counts a refused frame and logs the first one.
 func (s *star) refuse(subject string, err error) {
 	s.mu.Lock()
 	s.refused++
@@ -242,7 +242,7 @@ func (s *star) refuse(subject string, err error) {
 	}
 }
 
-// deliver takes the total of pass; repetitions change nothing.
+// deliver sets the total of pass. Repetitions change nothing.
 func (s *star) deliver(pass uint64, c solver.Contribution) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -267,13 +267,13 @@ func (s *star) fail(err error) {
 	}
 }
 
-// close returns when nothing that is heard later has an effect.
+// close unsubscribes. A message that arrives later has no effect.
 func (s *star) close() error {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
 	for _, sub := range s.subs {
-		_ = sub.Unsubscribe() // fails on a closed connection alone, which hears nothing either
+		_ = sub.Unsubscribe() // fails only on a closed connection
 	}
 	return nil
 }

@@ -1,0 +1,127 @@
+package reduce
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"jacobi/internal/roster"
+	"jacobi/internal/roster/rostertest"
+	"jacobi/solver"
+)
+
+func TestFaults(t *testing.T) {
+	for seed := range uint64(3) {
+		for name, nodes := range map[string][]string{"nodes of one": {"", "", "", ""},
+			"mixed": {"a", "b", "b", "a", "c"}} {
+			t.Run(fmt.Sprint(name, ", seed ", seed), func(t *testing.T) {
+				s := rostertest.Start(t, 0)
+				conns := make([]*rostertest.Faulty, len(nodes))
+				for r := range conns {
+					conns[r] = rostertest.NewFaulty(s.Dial(), 100*seed+uint64(r), 0)
+				}
+				reducers := cluster(t, func(r int) roster.Conn { return conns[r] }, nodes)
+				for _, c := range conns {
+					c.Misbehave(0.15)
+				}
+				driveAll(t, reducers, 60)
+				if conns[0].Lost() == 0 {
+					t.Error("no message was lost")
+				}
+			})
+		}
+	}
+}
+
+func TestServerRestart(t *testing.T) {
+	s := rostertest.Start(t, 0)
+	reducers := cluster(t, func(int) roster.Conn { return s.Dial() }, []string{"a", "a", "b", ""})
+	half := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		<-half
+		s.Restart()
+	})
+	reducers[3].path = &signalling{path: reducers[3].path, at: 50, reached: half}
+	driveAll(t, reducers, 300)
+	wg.Wait()
+}
+
+// signalling is a path that closes reached when pass at is posted.
+type signalling struct {
+	path
+	at      uint64
+	reached chan struct{}
+}
+
+func (s *signalling) post(pass uint64, c solver.Contribution) error {
+	if pass == s.at {
+		close(s.reached)
+	}
+	return s.path.post(pass, c)
+}
+
+// TestTimeoutNamesRanks checks that every rank that waits names the missing rank, whatever node that is on.
+func TestTimeoutNamesRanks(t *testing.T) {
+	for _, c := range []struct {
+		nodes []string
+		gone  int
+	}{
+		{[]string{"a", "a", "a"}, 1},
+		{[]string{"", "", ""}, 2},
+		{[]string{"", "", ""}, 0},
+		{[]string{"a", "a", "b", "b"}, 3},
+		{[]string{"a", "a", "b", "b"}, 1},
+	} {
+		t.Run(fmt.Sprint(c.nodes, " without ", c.gone), func(t *testing.T) {
+			t.Parallel()
+			reducers := cluster(t, plain(t), c.nodes, func(_ int, o *Options) { o.Timeout = 500 * time.Millisecond })
+			driveAll(t, reducers, 5)
+			var wg sync.WaitGroup
+			for rank, r := range reducers {
+				if rank == c.gone {
+					continue
+				}
+				wg.Go(func() {
+					if err := r.Post(t.Context(), 5, contributionOf(rank, 5)); err != nil {
+						t.Error(err)
+						return
+					}
+					_, err := r.Wait(t.Context(), 5)
+					if _, ok := errors.AsType[*TimeoutError](err); !ok || !roster.IsConsequence(err) {
+						t.Errorf("rank %d: %v", rank, err)
+						return
+					}
+					want := fmt.Sprintf("reduction of pass 5: no contribution of rank %d within 500ms", c.gone)
+					if err.Error() != want {
+						t.Errorf("rank %d: %q, want %q", rank, err, want)
+					}
+				})
+			}
+			wg.Wait()
+		})
+	}
+}
+
+func TestWaitEndsWithContext(t *testing.T) {
+	cause := errors.New("rank 1 is gone")
+	for name, nodes := range map[string][]string{"shared memory": {"a", "a"}, "NATS": {"", ""},
+		"leader": {"a", "b", "a"}} {
+		t.Run(name, func(t *testing.T) {
+			r := cluster(t, plain(t), nodes)[0]
+			ctx, cancel := context.WithCancelCause(t.Context())
+			if err := r.Post(ctx, 0, contributionOf(0, 0)); err != nil {
+				t.Fatal(err)
+			}
+			done := make(chan error)
+			go func() { _, err := r.Wait(ctx, 0); done <- err }()
+			cancel(cause)
+			if err := <-done; !errors.Is(err, cause) {
+				t.Errorf("error %v, want %v", err, cause)
+			}
+		})
+	}
+}
