@@ -8,7 +8,7 @@ import (
 
 // heldWarps says of a kernel of sweep_held.cu what its warps are: the rows of one, how many a block has at most, and
 // what a sweep costs, relative to the other kernels for the type: a fixed part and one for each warp of a scheduler.
-// The costs were fitted to an H200; see docs/performance.md.
+// The costs were fitted to an H200; see docs/notebook/gpu-registers.md.
 type heldWarps struct {
 	rows, most int
 	fixed, one float64

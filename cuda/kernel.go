@@ -16,7 +16,7 @@ var (
 )
 
 // image returns the kernels for a GPU, as PTX if that is wanted. Those finished ahead load at once, and are faster than
-// what drivers of CUDA 13 make of the PTX, by up to 7%; see docs/performance.md.
+// what drivers of CUDA 13 make of the PTX, by up to 7%; see docs/notebook/gpu-deep-kernel.md.
 func image(d *driver.Device, ptx bool) []byte {
 	if !ptx && d.Major == 9 && d.Minor == 0 {
 		return sweep90

@@ -65,7 +65,7 @@ func (l line) positions() int {
 
 // share chooses the pipelines a block, at most so many, and the blocks. More pipelines have smaller shares, but each
 // share costs its overlap with the next, and pipelines slow each other down. There is a block for each multiprocessor,
-// unless shares would be empty. The constants were fitted to an H200; see docs/performance.md.
+// unless shares would be empty. The constants were fitted to an H200; see docs/notebook/gpu-deep-kernel.md.
 func (l line) share(sms, most int) (pipes, blocks int) {
 	positions := l.positions()
 	best := math.Inf(1)
