@@ -10,8 +10,7 @@ import (
 // RankBinary is the name of the program that the launcher starts for each rank.
 const RankBinary = "jacobi-rank"
 
-// FindRankBinary returns the path of RankBinary: beside the running executable, else on PATH. The error
-// says where it looked.
+// FindRankBinary returns the path of RankBinary. It looks in the directory of the running executable, then on PATH.
 func FindRankBinary() (string, error) {
 	self, err := Self()
 	if err != nil {

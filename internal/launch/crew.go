@@ -11,11 +11,11 @@ import (
 	"jacobi/internal/roster"
 )
 
-// crew is all ranks of a run, wherever they are. One goroutine owns it.
+// crew holds all ranks of a run, on all hosts. One goroutine owns it.
 type crew struct {
 	hosts map[string]Host
-	ended []bool    // by rank; as the reader of exits sees it
-	exits chan Exit // one for each rank
+	ended []bool    // by rank; set by note
+	exits chan Exit // receives one Exit for each rank
 }
 
 // startCrew starts the ranks on their hosts. If one does not start, the others are killed.
@@ -77,10 +77,10 @@ func (c *crew) suspend(ctx context.Context) {
 	wg.Wait()
 }
 
-// note takes what came from exits.
+// note records an Exit that was received from exits.
 func (c *crew) note(e Exit) { c.ended[e.Rank] = true }
 
-// running returns the ranks whose end was not noted.
+// running returns the ranks that note has not recorded.
 func (c *crew) running() []int {
 	var ranks []int
 	for r, ended := range c.ended {
@@ -91,7 +91,7 @@ func (c *crew) running() []int {
 	return ranks
 }
 
-// close lets go of the hosts, all at the same time.
+// close closes all hosts at the same time.
 func (c *crew) close() error {
 	var wg sync.WaitGroup
 	var mu sync.Mutex

@@ -22,7 +22,7 @@ func NewRunID() string {
 	return hex.EncodeToString(id[:])
 }
 
-// Variables turns the values of -x, "VAR=value" or "VAR" for one that lookup knows, into "VAR=value".
+// Variables turns the values of -x into "VAR=value". It looks up the value of a plain "VAR" with lookup.
 func Variables(flags []string, lookup func(string) (string, bool)) ([]string, error) {
 	var vars []string
 	for _, f := range flags {

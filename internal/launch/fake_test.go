@@ -13,15 +13,15 @@ import (
 	"jacobi/internal/roster"
 )
 
-// envFake makes the test binary a fake rank, which does what its rank's entry in the list says.
+// envFake makes the test binary a fake rank. Its value lists the behaviour of each rank (see fakeRank).
 const envFake = "FAKE_RANKS"
 
-// envFakeLauncher makes the test binary a launcher of fake ranks.
+// envFakeLauncher makes the test binary a launcher that starts fake ranks.
 const envFakeLauncher = "FAKE_LAUNCHER"
 
 var testBinary = os.Args[0]
 
-// identities returns those of a run on one host.
+// identities returns the identities of a run's ranks on one host.
 func identities(size int) []roster.Identity {
 	ids := make([]roster.Identity, size)
 	for r := range ids {
@@ -77,7 +77,7 @@ func fakeRank(id roster.Identity, what string) {
 		<-signals
 		fmt.Fprintln(os.Stderr, RankBinary+": run aborted by another rank")
 		os.Exit(rankConsequence)
-	case "told": // fails because another rank did, of which it hears by SIGUSR1, as if over NATS
+	case "told": // fails because another rank did; SIGUSR1 stands for the message over NATS
 		told := make(chan os.Signal, 1)
 		signal.Notify(told, syscall.SIGUSR1)
 		ready()
@@ -93,12 +93,12 @@ func fakeRank(id roster.Identity, what string) {
 		<-signals
 		fmt.Fprintln(os.Stderr, RankBinary+": "+rest)
 		os.Exit(1)
-	case "deaf": // listens to nothing
+	case "deaf": // ignores all signals
 		ready()
 		for range signals {
 			fmt.Println("ignored a signal")
 		}
-	case "unready": // has not begun to listen
+	case "unready": // does not handle signals yet
 		signal.Reset(syscall.SIGTERM)
 		ready()
 		time.Sleep(time.Hour)

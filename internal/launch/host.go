@@ -7,47 +7,47 @@ import (
 	"jacobi/internal/roster"
 )
 
-// Host is a place where ranks can be started: this machine (Local), one that is reached over ssh (SSH), one with an
-// agent. A supervisor starts the ranks of a run on one Host or several and needs nothing else to end them.
+// Host is a place where ranks can be started: this machine (Local), a machine reached over ssh (SSH), or a node with an
+// agent. A supervisor starts, signals and ends the ranks of a run through this interface alone.
 //
-// Implement it directly, or hand NewRemote a Wire to the other side and let Serve answer there: these two keep ranks
-// and launcher from outliving each other, whatever the wire is made of.
+// Implement it directly, or pass NewRemote a Wire whose other end is answered by Serve. NewRemote and Serve ensure that
+// neither the ranks nor the launcher outlive each other, whatever the Wire is.
 type Host interface {
-	// Start starts the ranks of spec, all or none, and returns once they run. It is called once. What becomes of
-	// them goes to sink, until each of them has had its Exit.
+	// Start starts the ranks of spec, all or none, and returns once they run. It is called once. It passes output
+	// lines and exits to sink until each rank has had its Exit.
 	Start(ctx context.Context, spec Spec, sink Sink) error
 	// Signal sends sig to the ranks that have not ended, each with its process group. It does not wait.
 	Signal(sig syscall.Signal)
-	// Suspend stops the ranks that have not ended, as SIGSTOP does, until they get SIGCONT. It returns once they are
-	// stopped, or ctx ends; from then on the host bears that nothing is heard of this process, which may stop itself.
+	// Suspend stops the ranks that have not ended, as SIGSTOP does, until they get SIGCONT. It returns once they
+	// are stopped or ctx ends. From then on the host tolerates silence from this process, which may stop itself.
 	Suspend(ctx context.Context)
-	// Close kills the ranks that have not ended and lets go of the host, in bounded time. It may be called again.
+	// Close kills the ranks that have not ended and releases the host, in bounded time. It may be called again.
 	Close() error
 }
 
-// Spec says what to start on one host. It holds secrets (in Env): it travels over the wire, never on a command line.
+// Spec says what to start on one host. Env may hold secrets, so a Spec travels over the wire, never on a command line.
 type Spec struct {
-	// of the ranks' program; empty: RankBinary where the starter finds it
+	// Path is the program of the ranks. If it is empty, the starting process looks for RankBinary.
 	Path  string            `json:"path,omitempty"`
 	Args  []string          `json:"args,omitempty"`
-	Dir   string            `json:"dir,omitempty"` // working directory; empty: that of the starter
-	Env   []string          `json:"env"`           // VAR=value, over the environment of the starter
-	Ranks []roster.Identity `json:"ranks"`         // each joins Env
+	Dir   string            `json:"dir,omitempty"` // working directory; empty: that of the starting process
+	Env   []string          `json:"env"`           // VAR=value; overrides the environment of the starting process
+	Ranks []roster.Identity `json:"ranks"`         // the variables of an identity are added to Env
 }
 
-// Sink gets what ranks of a host say and how they end, from several goroutines.
+// Sink receives the output and the exits of a host's ranks. Several goroutines call it.
 type Sink struct {
-	Line func(rank int, s Stream, line []byte) // whole lines; the slice is the callee's until it returns
+	Line func(rank int, s Stream, line []byte) // one whole line; the callee must not keep the slice
 	Exit func(Exit)                            // once for each rank, after its last line
 }
 
 // Exit is the end of a rank.
 type Exit struct {
 	Rank   int            `json:"rank"`
-	Code   int            `json:"code,omitempty"`   // exit code; counts if Signal and Lost are empty
-	Signal syscall.Signal `json:"signal,omitempty"` // that ended the rank
-	Said   string         `json:"said,omitempty"`   // the line of its stderr that says best why
+	Code   int            `json:"code,omitempty"`   // exit code; valid if Signal and Lost are empty
+	Signal syscall.Signal `json:"signal,omitempty"` // the signal that ended the rank
+	Said   string         `json:"said,omitempty"`   // the reason that the rank gave on stderr, in one line
 	OOM    bool           `json:"oom,omitempty"`    // the kernel killed processes meanwhile because memory ran out
-	// why nobody knows how it ended: its host cannot be reached any more
+	// Lost says why the end of the rank is unknown: its host cannot be reached any more.
 	Lost string `json:"lost,omitempty"`
 }

@@ -10,19 +10,19 @@ import (
 	"jacobi/internal/regular"
 )
 
-// maxSlots is far above the ranks of any run.
+// maxSlots is far more than any run has ranks.
 const maxSlots = 1 << 20
 
-// maxHostfile is far above any hostfile, in bytes.
+// maxHostfile is far larger than any hostfile, in bytes.
 const maxHostfile = 16 << 20
 
-// hostName is what ssh takes as a destination: a name or an address, after the name of a user or not. It never begins
-// with a dash, which ssh would read as an option.
+// hostName matches a destination of ssh: a name or an address, with an optional user name before it. A destination
+// never begins with a dash, which ssh would read as an option.
 var hostName = regexp.MustCompile(
 	`^([A-Za-z0-9_][A-Za-z0-9_.-]*@)?([A-Za-z0-9_][A-Za-z0-9_.-]*|[0-9A-Fa-f]*:[0-9A-Fa-f:.]*(%[A-Za-z0-9_.-]+)?)$`)
 
-// ParseHosts reads the values of --host: "a:4,b:4". A host without a number has one slot; one that is named again
-// has the slots of both.
+// ParseHosts reads the values of --host: "a:4,b:4". A host without a number has one slot. The slots of a host that is
+// named several times are added up.
 func ParseHosts(values []string) ([]Slots, error) {
 	var list hostList
 	for _, value := range values {
@@ -37,8 +37,8 @@ func ParseHosts(values []string) ([]Slots, error) {
 	return list, nil
 }
 
-// ReadHostfile reads a file in the form that mpirun's users have: one host a line with slots=N (1 without), # before a
-// comment. A host that is named again has the slots of all its lines.
+// ReadHostfile reads a hostfile as mpirun does: one host a line, followed by slots=N (default 1); # begins a comment.
+// The slots of a host that is named several times are added up.
 func ReadHostfile(path string) ([]Slots, error) {
 	data, err := regular.ReadFile(path, maxHostfile)
 	if err != nil {
@@ -70,14 +70,14 @@ func hostLine(words []string) (host string, slots int, err error) {
 	if host, slots, err = splitHost(words[0]); err != nil {
 		return "", 0, err
 	}
-	most := maxSlots
+	limit := maxSlots
 	for _, w := range words[1:] {
 		name, value, _ := strings.Cut(w, "=")
 		switch strings.ReplaceAll(name, "-", "_") {
 		case "slots":
 			slots, err = parseSlots(w, value)
-		case "max_slots": // nothing is ever placed beyond slots
-			most, err = parseSlots(w, value)
+		case "max_slots": // only checked: no rank is ever placed beyond slots
+			limit, err = parseSlots(w, value)
 		default:
 			err = fmt.Errorf("%q: allowed behind a host are slots=N and max_slots=N", w)
 		}
@@ -85,9 +85,9 @@ func hostLine(words []string) (host string, slots int, err error) {
 			return "", 0, err
 		}
 	}
-	if slots > most {
+	if slots > limit {
 		return "", 0, fmt.Errorf("%s has slots=%d and max_slots=%d: at most as many slots as max_slots are wanted",
-			host, slots, most)
+			host, slots, limit)
 	}
 	return host, slots, nil
 }

@@ -105,12 +105,12 @@ func TestTags(t *testing.T) {
 	}
 }
 
-func TestVerdictPrefersTheLastWords(t *testing.T) {
+func TestVerdictPrefersTheFinalMessage(t *testing.T) {
 	long := strings.Repeat("x", maxVerdict)
 	for _, c := range []struct {
 		lines []string
 		want  string
-		held  int // lines of the goodbye
+		held  int // lines of the final message
 	}{
 		{nil, "", 0},
 		{[]string{"a", "", "b", " "}, "b", 0},
@@ -123,7 +123,7 @@ func TestVerdictPrefersTheLastWords(t *testing.T) {
 		v := verdict{rank: 2}
 		held := 0
 		for _, l := range c.lines {
-			if v.see([]byte(l)) {
+			if v.add([]byte(l)) {
 				held++
 			}
 		}

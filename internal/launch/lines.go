@@ -22,14 +22,13 @@ func (s Stream) String() string {
 	return "stderr"
 }
 
-// maxLine is the longest piece of a line, in bytes, that is passed on at once; longer lines come in pieces.
+// maxLine is the length, in bytes, above which a line is passed on in pieces.
 const maxLine = 64 << 10
 
-// lineWriter cuts what is written to it into lines and passes each one, without its end, to emit. It is
-// used by one goroutine.
+// lineWriter splits its input into lines and passes each one, without its line end, to emit. One goroutine uses it.
 type lineWriter struct {
 	emit func(line []byte)
-	rest []byte // the begin of a line whose end has not come
+	rest []byte // the beginning of an unfinished line
 }
 
 // Write never fails.
@@ -54,14 +53,14 @@ func (w *lineWriter) flush() {
 	w.rest = w.rest[:0]
 }
 
-// Close passes on a last line that has no end.
+// Close passes on an unfinished last line.
 func (w *lineWriter) Close() {
 	if len(w.rest) > 0 {
 		w.flush()
 	}
 }
 
-// Tag says what stands before a line of a rank's output.
+// Tag says which tag precedes a line of a rank's output.
 type Tag uint8
 
 // The tags.
@@ -84,7 +83,7 @@ func ParseTag(name string) (Tag, error) {
 	return 0, fmt.Errorf("%q: allowed are rank, stream and none", name)
 }
 
-// Append appends to b the line of a rank with its tag and a line end.
+// Append appends the line of a rank, with its tag and a line end, to b.
 func (t Tag) Append(b []byte, rank int, stream Stream, line []byte) []byte {
 	switch t {
 	case TagRank:

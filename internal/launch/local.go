@@ -11,28 +11,28 @@ import (
 	"time"
 )
 
-// pipeDelay is how long the output of a rank that has ended may still be on its way.
+// pipeDelay bounds the wait for output of a rank that has ended, since a child of the rank may hold its pipes open.
 const pipeDelay = time.Second
 
-// Local is this machine. Its ranks are processes, each the leader of its own process group. All are started by one
-// OS thread, because the kernel kills a child with Pdeathsig when the thread that started it ends.
+// Local is this machine. Each rank is a process that leads its own process group. One OS thread starts all ranks
+// because the kernel kills a child with Pdeathsig when the thread that started it ends.
 type Local struct {
 	Prepare Prepare // may be nil
 
-	done    func() // undoes Prepare
+	done    func() // returned by Prepare; may be nil
 	ended   sync.WaitGroup
 	once    sync.Once
 	release chan struct{} // nil before Start
 
 	mu      sync.Mutex
-	running map[int]int // process by rank
+	running map[int]int // rank to process id
 }
 
-// Prepare completes a spec before its ranks start, starts what they need beside them, or refuses. done, if not nil, is
-// called once the ranks have ended or are killed.
+// Prepare completes a spec before its ranks start and starts any service that they need, or refuses the spec. If done
+// is not nil, it is called after the ranks have ended or were killed.
 type Prepare func(ctx context.Context, spec *Spec) (done func(), err error)
 
-// Start implements Host. The goodbye of a rank that fails is left out of its lines: its Exit holds it.
+// Start implements Host. It withholds the final message of a rank that fails from sink.Line: the Exit holds it.
 func (l *Local) Start(ctx context.Context, spec Spec, sink Sink) error {
 	l.running, l.release = map[int]int{}, make(chan struct{})
 	if l.Prepare != nil {
@@ -68,7 +68,7 @@ func (l *Local) Start(ctx context.Context, spec Spec, sink Sink) error {
 	return nil
 }
 
-// startAll starts the processes. If one does not start, the others are killed without a word.
+// startAll starts the processes. If one does not start, the others are killed and their exits are not reported.
 func (l *Local) startAll(processes []*process) error {
 	var err error
 	for _, p := range processes {
@@ -129,7 +129,7 @@ func (l *Local) Close() error {
 // process is one rank.
 type process struct {
 	rank           int
-	oomKills       int // when it started
+	oomKills       int // count of the kernel when the rank started
 	command        *exec.Cmd
 	sink           Sink
 	why            verdict
@@ -140,7 +140,7 @@ func newProcess(c *exec.Cmd, rank int, sink Sink) *process {
 	p := &process{rank: rank, oomKills: oomKills(), command: c, sink: sink, why: verdict{rank: rank}}
 	p.stdout = &lineWriter{emit: func(line []byte) { sink.Line(rank, Stdout, line) }}
 	p.stderr = &lineWriter{emit: func(line []byte) {
-		if !p.why.see(line) {
+		if !p.why.add(line) {
 			sink.Line(rank, Stderr, line)
 		}
 	}}
@@ -150,21 +150,22 @@ func newProcess(c *exec.Cmd, rank int, sink Sink) *process {
 	return p
 }
 
-// wait returns how the process has ended, once its last line was passed on. It calls gone as soon as it has ended.
+// wait waits for the process and returns its Exit after its last line was passed on. It calls gone when the process
+// has ended.
 func (p *process) wait(gone func()) Exit {
-	_ = p.command.Wait() // ProcessState says it all
+	_ = p.command.Wait() // the error repeats ProcessState
 	gone()
 	p.stdout.Close()
 	p.stderr.Close()
 	state := p.command.ProcessState
 	if code := state.ExitCode(); code == 0 || code == rankInterrupted {
-		for _, line := range p.why.goodbye {
+		for _, line := range p.why.final {
 			p.sink.Line(p.rank, Stderr, []byte(line))
 		}
 	}
 	e := Exit{Rank: p.rank, Said: p.why.String()}
 	if status := state.Sys().(syscall.WaitStatus); status.Signaled() {
-		e.Signal, e.Said = status.Signal(), p.why.whyCrashed()
+		e.Signal, e.Said = status.Signal(), p.why.crashReason()
 		e.OOM = e.Signal == syscall.SIGKILL && oomKills() > p.oomKills
 	} else {
 		e.Code = status.ExitStatus()

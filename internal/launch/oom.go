@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// oomKills returns how many processes the kernel has killed for want of memory so far, 0 where it does not say.
+// oomKills returns how many processes the kernel has killed so far because memory ran out; 0 if the kernel does not
+// say.
 func oomKills() int {
 	stat, err := os.ReadFile("/proc/vmstat")
 	if err != nil {
@@ -15,11 +16,11 @@ func oomKills() int {
 	return countOf(string(stat), "oom_kill")
 }
 
-// countOf returns the number behind name in lines of names and numbers.
+// countOf returns the number that follows name in lines of names and numbers; 0 if there is none.
 func countOf(stat, name string) int {
 	for line := range strings.Lines(stat) {
 		if value, ok := strings.CutPrefix(line, name+" "); ok {
-			n, _ := strconv.Atoi(strings.TrimSpace(value)) // 0 for what is no number
+			n, _ := strconv.Atoi(strings.TrimSpace(value)) // 0 if it is not a number
 			return n
 		}
 	}

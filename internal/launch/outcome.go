@@ -26,28 +26,28 @@ const (
 
 // Outcome is how a run ended.
 type Outcome struct {
-	// Err is the first cause of a failure, nil if the ranks did what they were told.
+	// Err is the first cause of a failure; nil if the ranks ended as they were told to.
 	Err error
-	// Report is the report of the run; nil if none came, although a run that did not fail sends one.
+	// Report is the report of the run; nil if it was lost or the run failed.
 	Report json.RawMessage
-	// LostHosts are those that could not be reached any more.
+	// LostHosts are the hosts that became unreachable.
 	LostHosts []string
 
-	signal   syscall.Signal // the first that the launcher got; 0 for none
+	signal   syscall.Signal // the first signal sent to the launcher; 0 for none
 	timedOut bool
-	stopped  bool // ranks ended before their work was done, because they were told to
-	killed   bool // ranks did not live to write what they had
+	stopped  bool // ranks were told to end early and did
+	killed   bool // ranks were killed before they could write their results
 }
 
-// Stopped says whether the run was ended before its time by a signal or by its time limit.
+// Stopped reports whether a signal or the time limit ended the run early.
 func (o Outcome) Stopped() bool { return o.stopped }
 
-// Killed says whether ranks ended by a signal of the launcher, so that they could not write what they had.
+// Killed reports whether a signal of the launcher ended ranks before they could write their results.
 func (o Outcome) Killed() bool { return o.killed }
 
-// MayRestart says whether another start may end better: a rank died, hung or was cut off, or something failed once the
-// ranks swept. What fails before, fails again; and who was told to stop, or was killed by the launcher, is not started
-// again.
+// MayRestart reports whether a restart may succeed: a rank died, hung or was cut off, or a failure came after the first
+// sweep. A failure before the first sweep would repeat itself. A run that was told to stop, or whose ranks the launcher
+// killed, is not restarted.
 func (o Outcome) MayRestart() bool {
 	if o.Err == nil || o.signal != 0 || o.timedOut {
 		return false
@@ -65,7 +65,7 @@ func (o Outcome) ExitCode() int {
 		return ExitTimeout
 	case o.stopped && o.signal != 0:
 		return ExitSignal + int(o.signal)
-	case o.stopped: // somebody else told a rank to stop
+	case o.stopped: // a signal from elsewhere told a rank to stop
 		return rankInterrupted
 	}
 	return ExitOK
@@ -76,9 +76,9 @@ type RankError struct {
 	Rank   int
 	Host   string
 	Text   string // what happened: "failed: ...", "was killed by SIGKILL ..."
-	Sweeps int    // that the run had done, as far as the launcher knows
-	Died   bool   // it was killed, or lost with its host, rather than having failed by itself
-	// Consequence says that the rank failed because of another one, which nobody has heard of.
+	Sweeps int    // sweeps that the run had done, as far as the launcher knows
+	Died   bool   // the rank was killed or lost with its host; it did not fail by itself
+	// Consequence says that the rank failed because another one did, and no failure of that one has been reported.
 	Consequence bool
 }
 

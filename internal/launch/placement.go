@@ -1,4 +1,4 @@
-// Package launch starts the ranks of a run, on this machine and on others, watches them, and sees to it that none
+// Package launch starts the ranks of a run, on this machine and on others, watches them, and ensures that none of them
 // outlives the run.
 package launch
 
@@ -11,11 +11,11 @@ import (
 type Placement struct {
 	Rank      int
 	Host      string
-	LocalRank int // 0 <= LocalRank < LocalSize: the rank's number among those of its host
+	LocalRank int // index among the ranks of the same host: 0 <= LocalRank < LocalSize
 	LocalSize int
 }
 
-// Slots is how many ranks a host takes.
+// Slots is the number of ranks that a host takes.
 type Slots struct {
 	Host  string
 	Slots int
@@ -26,8 +26,8 @@ type MapBy uint8
 
 // The orders.
 const (
-	MapBySlot MapBy = iota // one host is filled before the next
-	MapByNode              // one rank a host in turn
+	MapBySlot MapBy = iota // fill each host before the next
+	MapByNode              // place one rank on each host in turn
 )
 
 // ParseMapBy reads "slot" or "node".
@@ -47,7 +47,7 @@ func OneHost(host string, ranks int) []Placement {
 	return ps
 }
 
-// Place gives each rank a slot. The error of too few slots says how many there are.
+// Place gives each rank a slot. If there are too few slots, the error lists them.
 func Place(hosts []Slots, ranks int, by MapBy) ([]Placement, error) {
 	total := 0
 	for _, h := range hosts {
@@ -56,15 +56,15 @@ func Place(hosts []Slots, ranks int, by MapBy) ([]Placement, error) {
 	if ranks > total {
 		return nil, fmt.Errorf("%d ranks need as many slots, and there are %d: %s", ranks, total, FormatSlots(hosts))
 	}
-	most := total // that a host gets in its turn
+	turn := total // slots of a host that are filled before the next host
 	if by == MapByNode {
-		most = 1
+		turn = 1
 	}
 	ps := make([]Placement, 0, ranks)
 	taken := make([]int, len(hosts))
 	for len(ps) < ranks {
 		for i, h := range hosts {
-			for range min(most, h.Slots-taken[i], ranks-len(ps)) {
+			for range min(turn, h.Slots-taken[i], ranks-len(ps)) {
 				ps = append(ps, Placement{Rank: len(ps), Host: h.Host, LocalRank: taken[i]})
 				taken[i]++
 			}

@@ -12,23 +12,23 @@ import (
 	"jacobi/internal/roster"
 )
 
-// startLimit bounds the wait for ranks to be started.
+// startLimit bounds the wait for an answer to the order to start ranks.
 const startLimit = time.Minute
 
-// Remote is a Host at the other end of a wire, where Serve answers.
+// Remote is a Host whose ranks are started by Serve at the other end of a wire.
 type Remote struct {
 	name     string
 	wire     Wire
-	patience time.Duration // silence after which the host is lost
+	patience time.Duration // the host counts as lost after so long a silence
 
-	stopped chan struct{} // holds a token after the ranks were stopped
+	stopped chan struct{} // holds a token after the other end has said that the ranks are stopped
 
-	orders chan Order // buffered; what does not fit is dropped: the wire is stuck, and silence will end it
+	orders chan Order // an order that finds it full is dropped: the wire is stuck, and the silence will end the host
 	stop   chan struct{}
 	once   sync.Once
 }
 
-// NewRemote returns the host called name behind wire, which it closes at its end.
+// NewRemote returns the host called name at the other end of wire. Close closes the wire.
 func NewRemote(name string, wire Wire) *Remote {
 	r := &Remote{
 		name: name, wire: wire, patience: silenceLimit,
@@ -38,7 +38,8 @@ func NewRemote(name string, wire Wire) *Remote {
 	return r
 }
 
-// send sends orders, and signs of life between them. It may hang in Send until the wire is closed.
+// send sends orders, and an empty Order as a sign of life every beatInterval. It may block in wire.Send until the wire
+// is closed.
 func (r *Remote) send() {
 	beat := time.NewTicker(beatInterval)
 	defer beat.Stop()
@@ -70,7 +71,7 @@ func (r *Remote) Start(ctx context.Context, spec Spec, sink Sink) error {
 	}
 	silence := awake.Of(ctx).NewTimer(r.patience)
 	defer silence.Stop()
-	var early []News // ranks may speak, and end, before the word that all were started has come
+	var early []News // news that arrived before Started: ranks may write, and end, before all of them run
 	for {
 		select {
 		case n, ok := <-r.wire.News():
@@ -104,7 +105,7 @@ func (r *Remote) broken() string {
 	return "the connection ended"
 }
 
-// pump passes on what the ranks do until all of them have ended or nothing more is heard of them.
+// pump passes news on to sink until all ranks have ended or the host is lost.
 func (r *Remote) pump(clock *awake.Clock, spec Spec, sink Sink, early []News) {
 	left := map[int]bool{}
 	for _, id := range spec.Ranks {
@@ -142,7 +143,7 @@ func (r *Remote) pump(clock *awake.Clock, spec Spec, sink Sink, early []News) {
 				lost(r.broken())
 				return
 			}
-			silence.Stop() // who reads the output may take any time
+			silence.Stop() // sink may block for any time on a slow reader of the output
 			pass(n)
 			silence.Reset(r.patience)
 		case <-silence.C:
@@ -163,7 +164,7 @@ func (r *Remote) Signal(sig syscall.Signal) {
 // Suspend implements Host.
 func (r *Remote) Suspend(ctx context.Context) {
 	select {
-	case <-r.stopped: // of another time
+	case <-r.stopped: // left over from an earlier suspension
 	default:
 	}
 	r.Signal(syscall.SIGSTOP)
@@ -174,7 +175,7 @@ func (r *Remote) Suspend(ctx context.Context) {
 	}
 }
 
-// Close implements Host: the other side kills the ranks when its orders end.
+// Close implements Host. The other end kills the ranks when its orders end.
 func (r *Remote) Close() error {
 	var err error
 	r.once.Do(func() {

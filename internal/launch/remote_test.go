@@ -12,7 +12,7 @@ import (
 	"jacobi/internal/proctest"
 )
 
-// pipe is a wire within a process, to a Serve of its own.
+// pipe is a Wire to a Serve in the same process.
 type pipe struct {
 	orders chan Order
 	news   chan News
@@ -63,7 +63,7 @@ func (p *pipe) News() <-chan News { return p.news }
 func (p *pipe) Reason() string    { return "the pipe broke" }
 func (p *pipe) Close() error      { p.once.Do(func() { close(p.done) }); return nil }
 
-// overPipes moves the ranks of tr to two hosts behind pipes, rank by rank.
+// overPipes moves the ranks of tr to two hosts behind pipes, in turn.
 func (tr *trial) overPipes(ctx context.Context) (a, b *pipe) {
 	a, b = newPipe(ctx, nil), newPipe(ctx, nil)
 	tr.job.Ranks, _ = Place([]Slots{{"a", 9}, {"b", 9}}, len(tr.job.Ranks), MapByNode)
@@ -199,7 +199,7 @@ func TestAStartThatIsRefusedSaysWhereAndWhy(t *testing.T) {
 	}
 }
 
-// Ranks may end before the word that they have started is out.
+// Ranks may end before Started is told.
 func TestShortRanksAreStartedAndEnd(t *testing.T) {
 	t.Parallel()
 	for range 50 {
@@ -221,12 +221,12 @@ func TestShortRanksAreStartedAndEnd(t *testing.T) {
 	}
 }
 
-// A host of which nothing is heard is lost; one whose output nobody reads for as long is not.
+// A host that is silent for the whole limit is lost. A host whose output is not read for as long is not.
 func TestSilenceIsALoss(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name string
-		slow time.Duration // that a line takes to be read
+		slow time.Duration // how long reading a line takes
 		want Exit
 	}{
 		{"silence", 0, Exit{Lost: "nothing was heard of it for 200ms"}},

@@ -8,7 +8,7 @@ import (
 	"jacobi/internal/roster"
 )
 
-// A run that failed is started again if that may help, and never against the will of who told it to stop.
+// A failed run is restarted if that may help, but never after it was told to stop.
 func TestMayRestart(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -30,7 +30,7 @@ func TestMayRestart(t *testing.T) {
 	}
 }
 
-// The outcome says that a rank was killed, and which hosts were lost.
+// The outcome tells a rank that was killed, and names the lost hosts.
 func TestRunTellsDeathFromFailure(t *testing.T) {
 	tr := newTrial("obeys", "deaf")
 	out := tr.run(t, func(pids map[int]int) { _ = syscall.Kill(pids[1], syscall.SIGKILL) })

@@ -12,14 +12,14 @@ import (
 	"jacobi/internal/awake"
 )
 
-// errLauncherGone is how the far side ends when its orders do. It is no cause: whoever hears of it ended them, or
-// knows what did.
+// errLauncherGone is the error of a far end whose orders have ended. It is never the cause of a failure: the launcher
+// closed the wire on purpose, or knows why the wire broke.
 var errLauncherGone = errors.New("the launcher is gone")
 
-// Serve is the far side of a wire: it starts ranks on this machine as orders say and tells what becomes of them,
-// until all have ended. When orders end or fall silent, tell fails or ctx ends, it kills the ranks and says why. A
-// launcher that has suspended its ranks may be silent for longer. prepare may be nil. tell is called by one
-// goroutine; it may block.
+// Serve is the far end of a wire. It starts ranks on this machine as orders say, and passes their news to tell until
+// all have ended. It kills the ranks and returns the reason if orders ends or falls silent for silenceLimit, if tell
+// fails, or if ctx ends. After SIGSTOP the limit on silence is suspendLimit. prepare may be nil. One goroutine calls
+// tell, which may block.
 func Serve(ctx context.Context, orders <-chan Order, tell func(News) error, prepare Prepare) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	a := &announcer{ctx: ctx, news: make(chan News), answer: make(chan News, 2), told: make(chan struct{}, maxSlots)}
@@ -38,14 +38,14 @@ func Serve(ctx context.Context, orders <-chan Order, tell func(News) error, prep
 	started := make(chan error, 1)
 	begun, starting := false, false
 	end := func(err error) error {
-		cancel(err) // nobody waits for the announcer from here on
+		cancel(err) // the announcer's channels are not read from here on: its senders must not block
 		if starting {
 			<-started
 		}
 		return errors.Join(err, local.Close())
 	}
 	var refused error
-	want, told := -1, 0 // what has to be told before it ends: the start and the end of each rank, or a refusal
+	want, told := -1, 0 // news to tell before the end: Started and one Exit for each rank, or Refused
 	for told != want {
 		select {
 		case o, ok := <-orders:
@@ -71,7 +71,7 @@ func Serve(ctx context.Context, orders <-chan Order, tell func(News) error, prep
 			if o.Signal == syscall.SIGSTOP {
 				select {
 				case a.answer <- News{Stopped: true}:
-				default: // the launcher does not listen, and waits no longer than it said
+				default: // an answer is pending already; the launcher's wait is bounded
 				}
 			}
 		case refused = <-started:
@@ -92,15 +92,15 @@ func Serve(ctx context.Context, orders <-chan Order, tell func(News) error, prep
 	return errors.Join(refused, local.Close())
 }
 
-// announcer tells news, and signs of life between them.
+// announcer passes news to the launcher, and an empty News as a sign of life every beatInterval.
 type announcer struct {
 	ctx    context.Context
-	news   chan News     // of ranks
+	news   chan News     // from ranks
 	answer chan News     // to orders
-	told   chan struct{} // one for each start, end of a rank, and refusal that was told; never full
+	told   chan struct{} // receives a token for each Started, Exit and Refused that was told; never full
 }
 
-// run returns when ctx ends or tell fails.
+// run returns when ctx ends or tell fails, with the reason.
 func (a *announcer) run(tell func(News) error) error {
 	beat := time.NewTicker(beatInterval)
 	defer beat.Stop()
@@ -122,7 +122,7 @@ func (a *announcer) run(tell func(News) error) error {
 	}
 }
 
-// sink returns what turns into news. It waits for nobody once ctx has ended.
+// sink returns a Sink that sends news. It does not block once ctx has ended.
 func (a *announcer) sink() Sink {
 	say := func(n News) {
 		select {

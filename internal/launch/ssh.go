@@ -18,14 +18,13 @@ import (
 )
 
 const (
-	// reachLimit bounds the way from the start of ssh to the greeting of the launcher at its other end.
+	// reachLimit bounds the time from the start of ssh to the greeting of the launcher at its other end.
 	reachLimit = 30 * time.Second
-	// leaveLimit is how long ssh may take to end once its input has.
+	// leaveLimit is how long ssh may take to end after its input has ended.
 	leaveLimit = 5 * time.Second
 )
 
-// sshOptions let ssh fail in bounded time and without questions. Whatever else it does, the user's own configuration
-// says.
+// sshOptions make ssh fail in bounded time and ask no questions. The user's own configuration decides everything else.
 var sshOptions = []string{
 	"-T", "-x", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o", "ServerAliveInterval=5", "-o",
 	"ServerAliveCountMax=2",
@@ -34,13 +33,13 @@ var sshOptions = []string{
 
 // SSH reaches other machines through the system's ssh.
 type SSH struct {
-	Command []string // ssh with options of the user's
-	Program string   // path of the launcher on the other machines, whose command "spawn" answers
-	// Say gets what ssh, or the launcher over there, has to say meanwhile.
+	Command []string // ssh and the user's options
+	Program string   // path of the launcher on the other machines; its command "spawn" answers
+	// Say receives messages of ssh, and of the launcher at the other end.
 	Say func(text string)
 }
 
-// Reach returns the machine called host, once a launcher of this version has answered there.
+// Reach connects to host and returns it once a launcher of the same version has answered there.
 func (s SSH) Reach(ctx context.Context, host string) (*Remote, Greeting, error) {
 	fail := func(err error) (*Remote, Greeting, error) {
 		return nil, Greeting{}, fmt.Errorf("host %s: %w", host, err)
@@ -54,7 +53,7 @@ func (s SSH) Reach(ctx context.Context, host string) (*Remote, Greeting, error) 
 	select {
 	case g, ok := <-w.greeting:
 		if !ok {
-			_ = w.Close() // it has ended
+			_ = w.Close() // ssh has ended
 			return fail(w.unreached(s.Program))
 		}
 		if own := version.String(); g.Version != own {
@@ -72,17 +71,17 @@ func (s SSH) Reach(ctx context.Context, host string) (*Remote, Greeting, error) 
 type sshWire struct {
 	command  *exec.Cmd
 	stdin    io.WriteCloser
-	greeting chan Greeting // one, or closed if none came
+	greeting chan Greeting // receives one greeting; closed without one if none came
 	news     chan News
-	stop     chan struct{} // closed when nobody wants news any more
+	stop     chan struct{} // closed by Close: news is not read any more
 	ended    chan struct{} // closed when ssh has ended
 	once     sync.Once
 
 	sending sync.Mutex
 
 	mu     sync.Mutex
-	last   string // line of ssh's stderr
-	answer bool   // the other side has greeted
+	last   string // last line of ssh's stderr
+	answer bool   // the greeting has come
 }
 
 // dial starts ssh.
@@ -93,10 +92,10 @@ func (s SSH) dial(host string) (*sshWire, error) {
 		command: exec.Command(s.Command[0], args...), greeting: make(chan Greeting, 1), news: make(chan News),
 		stop: make(chan struct{}), ended: make(chan struct{}),
 	}
-	// A terminal's Ctrl-C is for the launcher alone, which tells the ranks.
+	// Ctrl-C on a terminal must reach the launcher alone, which tells the ranks.
 	w.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	w.command.WaitDelay = pipeDelay // a connection that ssh shares may hold stderr open
-	stderr := &lineWriter{emit: func(line []byte) { w.hear(strings.TrimSpace(string(line)), s.Say) }}
+	w.command.WaitDelay = pipeDelay // the master process of a shared connection may hold stderr open
+	stderr := &lineWriter{emit: func(line []byte) { w.stderrLine(strings.TrimSpace(string(line)), s.Say) }}
 	w.command.Stderr = stderr
 	stdin, err := w.command.StdinPipe()
 	if err != nil {
@@ -113,7 +112,7 @@ func (s SSH) dial(host string) (*sshWire, error) {
 	go func() {
 		w.receive(stdout)
 		time.AfterFunc(leaveLimit, func() { _ = w.command.Process.Kill() })
-		_ = w.command.Wait() // ProcessState says it all
+		_ = w.command.Wait() // the error repeats ProcessState
 		stderr.Close()
 		close(w.ended)
 		close(w.greeting)
@@ -122,7 +121,7 @@ func (s SSH) dial(host string) (*sshWire, error) {
 	return w, nil
 }
 
-// receive passes on what comes until nothing more does.
+// receive passes the greeting and the news on until stdout ends.
 func (w *sshWire) receive(stdout io.Reader) {
 	r := bufio.NewReader(stdout)
 	g, err := readGreeting(r)
@@ -141,15 +140,16 @@ func (w *sshWire) receive(stdout io.Reader) {
 		select {
 		case w.news <- n:
 		case <-w.stop:
-			_, _ = io.Copy(io.Discard, r) // so that the other side can end
+			_, _ = io.Copy(io.Discard, r) // lets the other side write its last news and end
 			return
 		}
 	}
 }
 
-// hear takes a line of ssh's stderr. What comes before the greeting matters only if none comes.
-func (w *sshWire) hear(line string, say func(string)) {
-	if line == "" || strings.HasSuffix(line, errLauncherGone.Error()) { // ssh says why, before or after it
+// stderrLine takes a line of ssh's stderr. Lines before the greeting are shown only if the greeting never comes.
+func (w *sshWire) stderrLine(line string, say func(string)) {
+	// The far end says errLauncherGone when ssh breaks. The cause is what ssh says, before or after this line.
+	if line == "" || strings.HasSuffix(line, errLauncherGone.Error()) {
 		return
 	}
 	w.mu.Lock()
@@ -161,19 +161,19 @@ func (w *sshWire) hear(line string, say func(string)) {
 	}
 }
 
-// unreached says why there was no greeting, once ssh has ended.
+// unreached returns the reason why no greeting came. It is called after ssh has ended.
 func (w *sshWire) unreached(program string) error {
-	said := w.last
+	last := w.last
 	switch code := w.command.ProcessState.ExitCode(); {
-	case code == 127 || code == 126: // as every shell has it
+	case code == 127 || code == 126: // a shell's codes for a program that is missing or cannot be executed
 		return fmt.Errorf("%s cannot be started there (%s); --remote-bin names the folder of the programs on other "+
-			"hosts", program, said)
-	case code == 255 && said != "":
-		return errors.New(said)
-	case said == "":
+			"hosts", program, last)
+	case code == 255 && last != "":
+		return errors.New(last)
+	case last == "":
 		return fmt.Errorf("ssh ended with exit code %d and without a word", code)
 	default:
-		return fmt.Errorf("%s did not answer: exit code %d: %s", program, code, said)
+		return fmt.Errorf("%s did not answer: exit code %d: %s", program, code, last)
 	}
 }
 
@@ -206,7 +206,7 @@ func (w *sshWire) Reason() string {
 func (w *sshWire) Close() error {
 	w.once.Do(func() {
 		close(w.stop)
-		_ = w.stdin.Close() // may have been closed by ssh's end
+		_ = w.stdin.Close() // fails if ssh has ended
 		limit := time.NewTimer(leaveLimit)
 		defer limit.Stop()
 		select {
@@ -219,7 +219,7 @@ func (w *sshWire) Close() error {
 	return nil
 }
 
-// ShellQuote returns text as one word of any shell.
+// ShellQuote quotes text so that a POSIX shell reads it as one word.
 func ShellQuote(text string) string {
 	var b bytes.Buffer
 	b.WriteByte('\'')

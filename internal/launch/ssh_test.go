@@ -10,7 +10,7 @@ import (
 	"jacobi/internal/version"
 )
 
-// The far side ends because ssh broke; the cause is what ssh says, be it before or after the far side's last word.
+// When ssh breaks, the far end ends, too. The cause is ssh's own message, before or after the last one of the far end.
 func TestABrokenSSHIsTheCause(t *testing.T) {
 	const gone, broken = "echo 'launcher: the launcher is gone' >&2",
 		"echo 'client_loop: send disconnect: Broken pipe' >&2"

@@ -10,21 +10,21 @@ import (
 	"strings"
 )
 
-// Greeting is the first thing that a far side says over a byte stream. What the stream brought before, a login shell's
-// chatter, does not count.
+// Greeting is the first message of a far end over a byte stream. Anything before it, such as the output of a login
+// shell, is skipped.
 type Greeting struct {
 	Version string `json:"version"`
-	Host    string `json:"host"`             // as it calls itself
-	Node    string `json:"node,omitempty"`   // tells machines apart, whatever they are called; "" if it does not know
-	Client  string `json:"client,omitempty"` // address from which it was reached; "" if it does not know
+	Host    string `json:"host"`             // the machine's own host name
+	Node    string `json:"node,omitempty"`   // identifies the machine independently of its names; "" if unknown
+	Client  string `json:"client,omitempty"` // address from which ssh came; "" if unknown
 }
 
 const (
 	greetingPrefix = "jacobi-launcher "
-	maxChatter     = 1 << 20 // bytes before the greeting
+	maxChatter     = 1 << 20 // bytes that may precede the greeting
 )
 
-// ServeStream is Serve over a pair of byte streams, after a greeting.
+// ServeStream writes the greeting to out, then runs Serve with orders from in and news to out, as JSON.
 func ServeStream(ctx context.Context, in io.Reader, out io.Writer, g Greeting, prepare Prepare) error {
 	greeting, err := json.Marshal(g)
 	if err != nil {
@@ -54,10 +54,10 @@ func ServeStream(ctx context.Context, in io.Reader, out io.Writer, g Greeting, p
 	return Serve(ctx, orders, func(n News) error { return e.Encode(n) }, prepare)
 }
 
-// errNoGreeting says that a stream ended, or went on for too long, without a greeting.
+// errNoGreeting is the error of a stream that ended, or brought maxChatter bytes, without a greeting.
 var errNoGreeting = errors.New("no launcher answered")
 
-// readGreeting returns the greeting in r, which holds news from there on.
+// readGreeting reads r up to and including the greeting. The rest of r is news.
 func readGreeting(r *bufio.Reader) (g Greeting, err error) {
 	for chatter := 0; chatter < maxChatter; {
 		line, err := r.ReadSlice('\n')

@@ -14,44 +14,44 @@ import (
 	"jacobi/internal/roster"
 )
 
-// Job is the ranks to start and how to watch them.
+// Job describes the ranks to start and how to watch them.
 type Job struct {
-	Path  string   // of the program of a rank; empty: RankBinary, which every host finds for itself
-	Args  []string // of each rank
-	Dir   string   // working directory of each rank; empty: that of what starts it
-	Env   []string // of each rank, over the environment of what starts it; HostEnv and its identity join it
+	Path  string   // program of a rank; empty: each host looks for RankBinary
+	Args  []string // arguments of each rank
+	Dir   string   // working directory of each rank; empty: that of the process that starts it
+	Env   []string // of each rank, before HostEnv and its identity; overrides the starting process's environment
 	RunID string
 	Ranks []Placement // by rank
 	// Hosts are the hosts in Ranks, by name; Run closes them. nil: all ranks run on this machine.
 	Hosts map[string]Host
-	// HostEnv is what the ranks of a host get besides Env.
+	// HostEnv holds further variables for the ranks of a host.
 	HostEnv map[string][]string
 
-	// Output gets whole lines of a rank's output, from several goroutines.
+	// Output receives whole lines of a rank's output. Several goroutines call it.
 	Output func(rank int, s Stream, line []byte)
-	// Say gets the launcher's own announcements.
+	// Say receives the launcher's own announcements.
 	Say func(text string)
-	// Events brings what ranks say of themselves, and OnEvent, if not nil, gets it in turn.
+	// Events delivers the events that ranks publish. Each one is passed on to OnEvent if that is not nil.
 	Events  <-chan roster.Event
 	OnEvent func(roster.Event)
 	// Abort tells all ranks that the run has failed.
 	Abort func(context.Context, roster.AbortError) error
-	// Signals brings what the launcher was sent: the first one stops the run, the second one kills it. SIGTSTP suspends
-	// it: the ranks are stopped, then StopSelf is called, then the ranks go on.
+	// Signals delivers the signals sent to the launcher. The first one stops the run, the second one kills it. SIGTSTP
+	// suspends the run: the ranks are stopped, StopSelf is called, and the ranks continue when StopSelf returns.
 	Signals  <-chan os.Signal
-	StopSelf func() // stops this process and returns once somebody lets it go on
+	StopSelf func() // stops this process and returns after SIGCONT
 
-	Timeout   time.Duration // after which the run is stopped; 0 for none
-	Limit     string        // the time limit of which Timeout is left, as the user wrote it
+	Timeout   time.Duration // the run is stopped after so long; 0 for no limit
+	Limit     string        // the whole time limit as the user wrote it; Timeout is the rest of it
 	StopGrace time.Duration // how long ranks may take to stop at the timeout before they are killed
 	FailGrace time.Duration // how long ranks may take to end after the failure of another one
 }
 
 const (
 	abortTimeout = time.Second
-	// eventDelay is how long the last event of a rank that has ended may be on its way.
+	// eventDelay bounds the wait for the last event of a rank that has ended.
 	eventDelay = time.Second
-	// suspendTimeout is how long other machines may take to stop their ranks.
+	// suspendTimeout bounds the wait for other machines to stop their ranks.
 	suspendTimeout = 2 * time.Second
 )
 
@@ -59,17 +59,17 @@ const (
 type supervisor struct {
 	*Job
 	crew     *crew
-	failures []RankError // in the order in which they were seen
-	sweeps   int         // that the run has done, as far as is known
+	failures []RankError // in the order in which they became known
+	sweeps   int         // sweeps that the run has done, as far as known
 	failing  bool
-	lost     bool // a rank ended by a signal of ours, so that the others can only be ended as well
+	lost     bool // a signal of the launcher ended a rank, so the others cannot finish
 	sent     map[syscall.Signal]bool
-	kill     <-chan time.Time // when patience ends
+	kill     <-chan time.Time // fires when the grace period is over
 	out      Outcome
 }
 
-// Run starts the ranks and returns when all of them have ended. An error means that they could not be started.
-// The end of ctx kills them.
+// Run starts the ranks and returns when all of them have ended. An error means that they could not be started. When ctx
+// ends, the ranks are killed.
 func (j *Job) Run(ctx context.Context) (Outcome, error) {
 	c, err := startCrew(ctx, j)
 	if err != nil {
@@ -114,7 +114,7 @@ func (s *supervisor) watch(ctx context.Context) {
 	}
 }
 
-// settle waits for the report, which may still be on its way.
+// settle waits up to eventDelay for the report, which may arrive after the last rank has ended.
 func (s *supervisor) settle() {
 	late := time.After(eventDelay)
 	for s.out.Report == nil && len(s.failures) == 0 && !s.lost {
@@ -127,7 +127,7 @@ func (s *supervisor) settle() {
 	}
 }
 
-// ended takes the end of a rank.
+// ended handles the end of a rank.
 func (s *supervisor) ended(ctx context.Context, e Exit) {
 	s.crew.note(e)
 	switch {
@@ -146,7 +146,7 @@ func (s *supervisor) ended(ctx context.Context, e Exit) {
 			return
 		}
 		s.lost, s.out.stopped = true, true
-		if e.Signal == syscall.SIGTERM { // it did not listen yet; without it the others wait in vain
+		if e.Signal == syscall.SIGTERM { // the rank did not handle signals yet, so the others wait for it in vain
 			s.fail(ctx, roster.AbortError{Rank: -1, Cause: "the run was stopped before all ranks had begun"})
 		}
 		return
@@ -157,7 +157,7 @@ func (s *supervisor) ended(ctx context.Context, e Exit) {
 	s.failed(ctx, f)
 }
 
-// failed takes the failure of a rank, from whichever source it is known first.
+// failed records the failure of a rank. An Exit and an event may both report it: the first one counts.
 func (s *supervisor) failed(ctx context.Context, f RankError) {
 	for _, known := range s.failures {
 		if known.Rank == f.Rank {
@@ -168,7 +168,7 @@ func (s *supervisor) failed(ctx context.Context, f RankError) {
 	s.fail(ctx, roster.AbortError{Rank: f.Rank, Host: f.Host, Cause: f.Text, Consequence: f.Consequence})
 }
 
-// fail ends the other ranks, once one has failed.
+// fail tells the other ranks to end.
 func (s *supervisor) fail(ctx context.Context, why roster.AbortError) {
 	if s.failing {
 		return
@@ -178,12 +178,12 @@ func (s *supervisor) fail(ctx context.Context, why roster.AbortError) {
 	if s.Abort != nil && len(s.crew.running()) > 0 {
 		ctx, cancel := context.WithTimeout(ctx, abortTimeout)
 		defer cancel()
-		_ = s.Abort(ctx, why) // ranks that do not hear it hear the signal
+		_ = s.Abort(ctx, why) // a rank that the message does not reach gets the signal below
 	}
 	s.send(syscall.SIGTERM)
 }
 
-// event takes what a rank says of itself.
+// event handles an event that a rank published.
 func (s *supervisor) event(ctx context.Context, e roster.Event) {
 	s.sweeps = max(s.sweeps, e.Sweeps)
 	switch e.Kind {
@@ -203,7 +203,7 @@ func (s *supervisor) event(ctx context.Context, e roster.Event) {
 	}
 }
 
-// signalled takes a signal that the launcher was sent.
+// signalled handles a signal sent to the launcher.
 func (s *supervisor) signalled(ctx context.Context, sig os.Signal) {
 	number, _ := sig.(syscall.Signal)
 	if number == syscall.SIGTSTP {
@@ -211,7 +211,7 @@ func (s *supervisor) signalled(ctx context.Context, sig os.Signal) {
 		return
 	}
 	if number == syscall.SIGPIPE && (s.out.signal != 0 || s.out.timedOut || s.failing) {
-		return // every line that nobody reads brings one
+		return // each line written to a pipe without a reader raises another one
 	}
 	name := unix.SignalName(number)
 	if s.out.signal != 0 || s.out.timedOut || s.failing {
@@ -224,7 +224,7 @@ func (s *supervisor) signalled(ctx context.Context, sig os.Signal) {
 	s.send(syscall.SIGTERM)
 }
 
-// suspend stops the ranks and this process until somebody lets it go on.
+// suspend stops the ranks, then this process, and lets the ranks go on after SIGCONT.
 func (s *supervisor) suspend(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, suspendTimeout)
 	defer cancel()
@@ -241,7 +241,7 @@ func (s *supervisor) timedOut(ctx context.Context) {
 	}
 	s.kill = awake.Of(ctx).NewTimer(s.StopGrace).C
 	if s.out.signal != 0 {
-		return // they were told already
+		return // the ranks were already told to stop
 	}
 	s.out.timedOut = true
 	s.Say(fmt.Sprintf("time limit of %s reached: the ranks stop at a common sweep and write what they have", s.Limit))
@@ -253,7 +253,7 @@ func (s *supervisor) send(sig syscall.Signal) {
 	s.crew.signal(sig)
 }
 
-// sayOthers tells of failures that are neither the first cause nor consequences.
+// sayOthers reports the failures that are neither the first cause nor consequences.
 func (s *supervisor) sayOthers() {
 	for i := range s.failures {
 		if f := &s.failures[i]; !f.Consequence && s.out.Err != error(f) {
@@ -262,14 +262,14 @@ func (s *supervisor) sayOthers() {
 	}
 }
 
-// firstCause returns the failure to blame: the first that is no consequence of another one, else the first.
+// firstCause returns the first failure that is not a consequence of another one, else the first failure.
 func (s *supervisor) firstCause() error {
 	for i := range s.failures {
 		if !s.failures[i].Consequence {
 			return &s.failures[i]
 		}
 	}
-	if s.lost || len(s.failures) == 0 { // lost: consequences of what the launcher did
+	if s.lost || len(s.failures) == 0 { // lost: these are consequences of the launcher's own signal
 		return nil
 	}
 	return &s.failures[0]

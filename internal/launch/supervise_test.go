@@ -20,12 +20,12 @@ import (
 	"jacobi/internal/roster"
 )
 
-// trial runs fake ranks and keeps what a launcher would see.
+// trial runs fake ranks and records what a launcher would see.
 type trial struct {
 	job     Job
 	events  chan roster.Event
 	signals chan os.Signal
-	pids    chan map[int]int // brings the process of each rank once all have said that they are ready
+	pids    chan map[int]int // delivers the process id of each rank once all are ready
 
 	mu     sync.Mutex
 	lines  []string
@@ -33,7 +33,7 @@ type trial struct {
 	aborts []roster.AbortError
 }
 
-// newTrial prepares one rank for each entry of ranks, which says what it does (see fakeRank).
+// newTrial prepares one rank for each entry of ranks, the rank's behaviour (see fakeRank).
 func newTrial(ranks ...string) *trial {
 	tr := &trial{
 		events:  make(chan roster.Event, 16),
@@ -70,12 +70,12 @@ func newTrial(ranks ...string) *trial {
 	return tr
 }
 
-// report is what rank 0 sends when it has finished.
+// report is the report that rank 0 sends when it has finished.
 func (tr *trial) report() {
 	tr.events <- roster.Event{Kind: roster.Finished, Sweeps: 10, Report: json.RawMessage(`{"sweeps":10}`)}
 }
 
-// run runs the ranks; when, if not nil, is called once all are ready.
+// run runs the ranks. It calls when, if that is not nil, once all are ready.
 func (tr *trial) run(t *testing.T, when func(pids map[int]int)) Outcome {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -159,7 +159,7 @@ func TestRunReportsTheFirstCause(t *testing.T) {
 	}
 }
 
-// Each failure is told once: the first cause by the outcome, others by the launcher, consequences not at all.
+// Each failure is reported once: the first cause by the outcome, others by the launcher, consequences not at all.
 func TestRunTellsEachFailureOnce(t *testing.T) {
 	t.Parallel()
 	tr := newTrial("failsWhenTold:rank 0: disk full", "failsWhenTold:no device", "follows")

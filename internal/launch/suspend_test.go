@@ -9,7 +9,7 @@ import (
 	"jacobi/internal/awake"
 )
 
-// SIGTSTP stops the ranks, wherever they are, before the launcher stops itself; they go on when it does.
+// SIGTSTP stops the ranks on all hosts before the launcher stops itself. They continue when the launcher does.
 func TestSuspendedRanksGoOn(t *testing.T) {
 	for _, far := range []bool{false, true} {
 		tr := newTrial("obeys", "obeys", "obeys")
@@ -45,7 +45,7 @@ func TestSuspendedRanksGoOn(t *testing.T) {
 	}
 }
 
-// becomes waits until a process is stopped, or is not; the kernel tells nobody but its parent.
+// becomes waits until a process is stopped, or is not. It polls: the kernel notifies the parent alone.
 func becomes(pid int, stopped bool) bool {
 	for range 1000 {
 		if awake.Stopped(pid) == stopped {
@@ -56,7 +56,7 @@ func becomes(pid int, stopped bool) bool {
 	return false
 }
 
-// The far end bears the silence of a launcher that has suspended its ranks for an hour, of one that goes on for 12 s.
+// The far end tolerates an hour of silence from a launcher that has suspended its ranks, otherwise 12 s.
 func TestFarEndOfASuspendedLauncher(t *testing.T) {
 	const (
 		silent  = "the launcher: nothing was heard of it for 12s"
@@ -69,7 +69,7 @@ func TestFarEndOfASuspendedLauncher(t *testing.T) {
 	}{
 		{nil, silenceLimit, silent},
 		{[]syscall.Signal{syscall.SIGSTOP}, suspendLimit, stopped},
-		{[]syscall.Signal{syscall.SIGSTOP, 0, 0}, suspendLimit, stopped}, // signs of life were under way
+		{[]syscall.Signal{syscall.SIGSTOP, 0, 0}, suspendLimit, stopped}, // the zero Orders were under way
 		{[]syscall.Signal{syscall.SIGSTOP, syscall.SIGCONT}, silenceLimit, silent},
 	} {
 		synctest.Test(t, func(t *testing.T) {

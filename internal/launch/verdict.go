@@ -6,48 +6,48 @@ import (
 	"strings"
 )
 
-// maxVerdict bounds what a verdict keeps, in bytes.
+// maxVerdict bounds the text that a verdict keeps, in bytes.
 const maxVerdict = 8 << 10
 
-// maxTelling bounds the lines of a crash that tell why.
-const maxTelling = 4
+// maxReasons bounds the lines of a crash that a verdict keeps.
+const maxReasons = 4
 
-// telling are the lines of a crash that tell why: those of the Go runtime before its stacks and registers, and of the C
-// library, which says what is wrong and then calls abort.
-var telling = regexp.MustCompile(`^(panic: |fatal error: |runtime: |runtime/cgo: |unexpected fault address |` +
+// reasonLine matches the lines of a crash that give the reason: lines of the Go runtime before its stacks and
+// registers, and lines of the C library before it calls abort.
+var reasonLine = regexp.MustCompile(`^(panic: |fatal error: |runtime: |runtime/cgo: |unexpected fault address |` +
 	`SIG[A-Z]+: |signal arrived during cgo execution|\[signal SIG[A-Z]+: |` +
 	`terminate called |\*\*\* .* \*\*\*: terminated|` +
 	`(malloc|calloc|realloc|free|munmap_chunk|malloc_consolidate)\(\): |corrupted |double free or corruption|` +
 	`.*: Assertion .* failed\.$)`)
 
-// crashed are the telling lines of which one at least stands in every crash; the others may also be said by a rank that
-// goes on.
-var crashed = regexp.MustCompile(`^(panic: |fatal error: |SIG[A-Z]+: )`)
+// crashLine matches the reason lines that prove a crash: each crash has at least one. A rank that goes on may write any
+// of the others.
+var crashLine = regexp.MustCompile(`^(panic: |fatal error: |SIG[A-Z]+: )`)
 
-// verdict keeps what of a rank's stderr says best why it ended: the goodbye of the program, else the lines of a crash
-// that tell why, else the last line.
+// verdict finds the reason for a rank's end in its stderr: the final message of the program, else the reason lines of a
+// crash, else the last line.
 type verdict struct {
 	rank    int
-	goodbye []string // the line with which the program says goodbye, and those after it
-	size    int      // of goodbye, in bytes
-	told    []string // telling lines, without a line between them that says something else
-	crash   bool     // one of them is of a crash
-	stacks  bool     // the crash has come to its stacks: no line tells more
+	final   []string // the final message of the program: a line that begins with its name, and all lines after it
+	size    int      // of final, in bytes
+	reasons []string // consecutive reason lines
+	crash   bool     // one of the reasons proves a crash
+	stacks  bool     // the stacks of the crash have begun: no reason follows
 	last    string
 }
 
-// see takes a line. It reports whether the line is part of a goodbye, which nobody needs to see: whoever gets the
-// verdict tells it.
-func (v *verdict) see(line []byte) (goodbye bool) {
+// add takes a line of stderr. It reports whether the line belongs to the final message, which must not be shown: the
+// receiver of the verdict reports it.
+func (v *verdict) add(line []byte) (final bool) {
 	text := strings.TrimRight(string(line), " \t\r")
-	if v.goodbye == nil && !strings.HasPrefix(text, RankBinary+": ") {
+	if v.final == nil && !strings.HasPrefix(text, RankBinary+": ") {
 		v.remember(text[:min(len(text), maxVerdict)])
 		return false
 	}
 	if v.size += len(text); v.size > maxVerdict {
 		return false
 	}
-	v.goodbye = append(v.goodbye, text)
+	v.final = append(v.final, text)
 	return true
 }
 
@@ -55,37 +55,37 @@ func (v *verdict) remember(text string) {
 	switch {
 	case text == "":
 	case v.stacks:
-	case telling.MatchString(text):
-		v.crash = v.crash || crashed.MatchString(text)
-		if len(v.told) < maxTelling {
-			v.told = append(v.told, text)
+	case reasonLine.MatchString(text):
+		v.crash = v.crash || crashLine.MatchString(text)
+		if len(v.reasons) < maxReasons {
+			v.reasons = append(v.reasons, text)
 		}
 	case v.crash && strings.HasPrefix(text, "goroutine "):
 		v.stacks = true
 	default:
 		v.last = text
 		if !v.crash {
-			v.told = nil
+			v.reasons = nil
 		}
 	}
 }
 
-// String returns the reason in one line, without the names of program and rank.
+// String returns the reason in one line, without the names of the program and the rank.
 func (v *verdict) String() string {
-	if v.goodbye != nil {
-		text := strings.TrimPrefix(strings.Join(v.goodbye, "; "), RankBinary+": ")
+	if v.final != nil {
+		text := strings.TrimPrefix(strings.Join(v.final, "; "), RankBinary+": ")
 		return strings.TrimPrefix(text, fmt.Sprintf("rank %d: ", v.rank))
 	}
-	if text := v.whyCrashed(); text != "" {
+	if text := v.crashReason(); text != "" {
 		return text
 	}
 	return v.last
 }
 
-// whyCrashed returns the telling lines of a crash, "" if there was none.
-func (v *verdict) whyCrashed() string {
+// crashReason returns the reason lines of a crash; "" if there was no crash.
+func (v *verdict) crashReason() string {
 	if !v.crash {
 		return ""
 	}
-	return strings.Join(v.told, "; ")
+	return strings.Join(v.reasons, "; ")
 }

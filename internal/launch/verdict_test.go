@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The cause of a crash is the lines that tell it, not the last one of its stacks and registers.
+// The reason for a crash is its reason lines, not the last line of its stacks and registers.
 func TestVerdictOfACrash(t *testing.T) {
 	for want, dump := range map[string]string{
 		"SIGSEGV: segmentation violation; signal arrived during cgo execution": `SIGSEGV: segmentation violation
@@ -50,7 +50,7 @@ and on`,
 	} {
 		var v verdict
 		for line := range strings.Lines(dump) {
-			v.see([]byte(strings.TrimSuffix(line, "\n")))
+			v.add([]byte(strings.TrimSuffix(line, "\n")))
 		}
 		if v.String() != want {
 			t.Errorf("verdict %q\nwant %q", v.String(), want)

@@ -5,27 +5,27 @@ import (
 	"time"
 )
 
-// Both ends of a wire say something every beatInterval, and give the other one up after silenceLimit: a cable that is
-// pulled says nothing for hours.
+// Both ends of a wire send something every beatInterval, and each gives the other up after silenceLimit. TCP alone
+// would not notice a pulled cable for hours.
 const (
 	beatInterval = 2 * time.Second
 	silenceLimit = 12 * time.Second
-	// suspendLimit is how long the far end keeps ranks for a launcher that has suspended them. A launcher that is
-	// killed meanwhile ends an ssh, but not a way over NATS.
+	// suspendLimit is how long the far end keeps ranks that the launcher has suspended. A launcher that is killed
+	// meanwhile ends its ssh, but not its connection to an agent over NATS.
 	suspendLimit = time.Hour
 )
 
-// Order is what a launcher tells the side that starts ranks. With nothing set it is a sign of life.
+// Order is a message of the launcher to the far end, which starts ranks. The zero Order is a sign of life.
 type Order struct {
-	Spec   *Spec          `json:"spec,omitempty"` // start these; once
+	Spec   *Spec          `json:"spec,omitempty"` // start these ranks; sent once
 	Signal syscall.Signal `json:"signal,omitempty"`
 }
 
-// News is what that side tells the launcher. With nothing set it is a sign of life.
+// News is a message of the far end to the launcher. The zero News is a sign of life.
 type News struct {
 	Started bool   `json:"started,omitempty"` // all ranks run
-	Stopped bool   `json:"stopped,omitempty"` // as the order SIGSTOP has asked for
-	Refused string `json:"refused,omitempty"` // none runs, and why
+	Stopped bool   `json:"stopped,omitempty"` // the ranks are stopped, as the order SIGSTOP asked
+	Refused string `json:"refused,omitempty"` // why no rank was started
 	Line    *Line  `json:"line,omitempty"`
 	Exit    *Exit  `json:"exit,omitempty"`
 }
@@ -37,14 +37,14 @@ type Line struct {
 	Text   []byte `json:"text"`
 }
 
-// Wire is a launcher's way to one side that starts ranks. It keeps the order of what it carries.
+// Wire connects a launcher with one far end. It delivers messages in order.
 type Wire interface {
-	// Send may be called by several goroutines. It may block as long as the wire is stuck; Close ends that.
+	// Send sends an order. Several goroutines may call it. It may block while the wire is stuck; Close unblocks it.
 	Send(Order) error
-	// News is closed when nothing more will come.
+	// News returns the channel of news. It is closed after the last one.
 	News() <-chan News
-	// Close ends the wire, in bounded time: the orders of the other side end. It may be called again.
+	// Close closes the wire in bounded time, which ends the orders at the far end. It may be called again.
 	Close() error
-	// Reason says, once News is closed, why the wire broke; "" if it does not know.
+	// Reason returns, once News is closed, why the wire broke; "" if that is unknown.
 	Reason() string
 }
