@@ -23,24 +23,24 @@ import (
 )
 
 const (
-	// maxPast bounds the sessions that an agent remembers so that they cannot be played back, maxSessions those at a
-	// time.
-	maxPast     = 1 << 16
+	// maxPast bounds the ended sessions that an agent remembers, so that they cannot be replayed.
+	maxPast = 1 << 16
+	// maxSessions bounds the sessions that are open at one time.
 	maxSessions = 1 << 10
 
 	joinTimeout = 3 * time.Second
 	checkTime   = 100 * time.Millisecond
 )
 
-// Options say what an agent offers.
+// Options configure an agent.
 type Options struct {
-	Conn   *wire.Conn   // of the run Group
+	Conn   *wire.Conn   // connection whose run id is Group
 	Server configs.NATS // how the ranks of this node reach the server
 	Host   string
 	Slots  int
-	What   string // what the slots are, as "8 cores"
-	Path   string // of the ranks' program
-	// Prepare may refuse ranks that this node cannot run. It may be nil.
+	What   string // what the slots are: "2 GPUs", "8 cores"
+	Path   string // the ranks' program
+	// Prepare completes the spec of ranks or refuses those that this node cannot run. It may be nil.
 	Prepare launch.Prepare
 	Log     *zap.Logger
 }
@@ -55,9 +55,9 @@ type Agent struct {
 
 	mu       sync.Mutex
 	free     int
-	by       map[string]int // slots that runs have taken, by run
+	by       map[string]int // slots taken, by run
 	sessions map[string]*session
-	past     []string // sessions that have ended, the latest last
+	past     []string // ids of ended sessions, the latest last
 }
 
 // session is one launcher's ranks on this node.
@@ -66,7 +66,7 @@ type session struct {
 	stream *stream
 }
 
-// Run offers the slots until ctx ends, with its cause, or the server refuses. The ranks that run are then killed.
+// Run offers the slots until ctx ends or the server refuses, and returns the cause. It then kills the ranks that run.
 func Run(ctx context.Context, o Options) error {
 	key, err := newKey()
 	if err != nil {
@@ -77,7 +77,7 @@ func Run(ctx context.Context, o Options) error {
 		What: o.What}
 	ctx, a.cancel = context.WithCancelCause(ctx)
 	defer a.cancel(nil)
-	sub, err := o.Conn.Raw().Subscribe(toAgent(a.offer.ID, "*"), func(m *nats.Msg) { a.hear(ctx, m) })
+	sub, err := o.Conn.Raw().Subscribe(toAgent(a.offer.ID, "*"), func(m *nats.Msg) { a.receive(ctx, m) })
 	if err != nil {
 		return err
 	}
@@ -89,20 +89,20 @@ func Run(ctx context.Context, o Options) error {
 	a.end(err)
 	a.running.Wait()
 	if service != nil {
-		_ = service.Stop() // fails on a lost connection alone, which offers nothing either
+		_ = service.Stop() // fails only on a lost connection, which ends the service anyway
 	}
 	_ = sub.Unsubscribe()
 	return err
 }
 
-// end ends all sessions. One that is just beginning is among them, or does not begin.
+// end ends all sessions. It holds mu so that a session that is being opened sees the end, or is ended with the others.
 func (a *Agent) end(why error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.cancel(why)
 }
 
-// join joins the services of the server, and returns once a launcher's question would be answered.
+// join registers the agent as a service of the server. It returns once the agent has received an offer of its own.
 func (a *Agent) join(ctx context.Context) (micro.Service, error) {
 	service, err := micro.AddService(a.Conn.Raw(), micro.Config{
 		Name: ServiceName, Version: serviceVersion, Description: "starts ranks of jacobi runs on this node",
@@ -146,7 +146,7 @@ func (a *Agent) join(ctx context.Context) (micro.Service, error) {
 	return service, nil
 }
 
-// answer tells a launcher what there is.
+// answer sends the agent's offer to a launcher.
 func (a *Agent) answer(r micro.Request) {
 	if _, err := a.Conn.Unseal(r.Subject(), r.Reply(), r.Data()); err != nil {
 		a.Log.Debug("refused a question", zap.Error(err))
@@ -157,12 +157,12 @@ func (a *Agent) answer(r micro.Request) {
 	o.Free = a.free
 	a.mu.Unlock()
 	if data, err := json.Marshal(o); err == nil {
-		_ = a.Conn.Publish(r.Reply(), data) // a launcher that misses it asks again
+		_ = a.Conn.Publish(r.Reply(), data) // if the offer is lost, the launcher asks again
 	}
 }
 
-// hear takes a message of a launcher.
-func (a *Agent) hear(ctx context.Context, m *nats.Msg) {
+// receive handles a message of a launcher.
+func (a *Agent) receive(ctx context.Context, m *nats.Msg) {
 	launcher := strings.Split(m.Subject, ".")[3]
 	a.mu.Lock()
 	s := a.sessions[launcher]
@@ -185,16 +185,16 @@ func (a *Agent) hear(ctx context.Context, m *nats.Msg) {
 			return
 		}
 	}
-	s.stream.hear(p)
+	s.stream.receive(p)
 }
 
-// begin starts the session that p opens, if it does.
+// begin opens the session of a launcher whose first packet is p. It returns nil if p opens no session.
 func (a *Agent) begin(ctx context.Context, launcher string, conn *wire.Conn, p packet) *session {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	s := &session{conn: conn}
 	if p.Bye || p.Seq != 1 || ctx.Err() != nil || len(a.sessions) >= maxSessions || slices.Contains(a.past, launcher) {
-		// Whoever waits for a goodbye has it.
+		// A launcher that leaves a session that is not open still waits for a goodbye.
 		if b, err := json.Marshal(packet{Bye: true, Why: "the agent knows of no such session"}); err == nil && p.Bye {
 			_ = conn.Publish(toLauncher(a.offer.ID, launcher), b)
 		}
@@ -214,7 +214,7 @@ func (a *Agent) begin(ctx context.Context, launcher string, conn *wire.Conn, p p
 	return s
 }
 
-// attend serves one launcher to the end of its ranks.
+// attend serves one launcher until its ranks have ended.
 func (a *Agent) attend(ctx context.Context, s *stream) {
 	orders := make(chan launch.Order)
 	done := make(chan struct{})
@@ -223,7 +223,7 @@ func (a *Agent) attend(ctx context.Context, s *stream) {
 		for data := range s.in {
 			var o launch.Order
 			if json.Unmarshal(data, &o) != nil {
-				return // no launcher speaks so
+				return // no launcher sends this
 			}
 			select {
 			case orders <- o:

@@ -9,14 +9,15 @@ import (
 	"jacobi/internal/examine"
 )
 
-// passed are the variables that a launcher may set for ranks of an agent, besides the keys of the run file. They say
-// how a rank computes. None makes it load a library or read a file. docs/security.md lists them.
+// passed are the variables that a launcher may set for ranks of an agent, besides the keys of the run file. They change
+// how a rank computes; none makes it load a library or read a file. docs/security.md lists them.
 var passed = []string{
 	"CUDA_DEVICE_ORDER", "CUDA_FORCE_PTX_JIT", "CUDA_LAUNCH_BLOCKING", "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE",
 	"CUDA_VISIBLE_DEVICES", "GOGC", "GOMAXPROCS", "GOMEMLIMIT",
 }
 
-// environ returns the variables of a launcher for a rank of this node, which has its own way to the server, own.
+// environ returns the variables that a launcher sent, for a rank of this node. own, the node's access to the server,
+// replaces the launcher's.
 func environ(sent []string, own configs.NATS) ([]string, error) {
 	keys := map[string]bool{examine.Env: true}
 	for _, v := range configs.Environ(configs.Config{}) {
@@ -43,8 +44,8 @@ func environ(sent []string, own configs.NATS) ([]string, error) {
 	return env, nil
 }
 
-// ofServer tells the variables that say how the server is reached, for which an agent has its own. The secret is of the
-// run.
+// ofServer reports whether a variable says how the server is reached. An agent has its own values for these. The secret
+// file is not among them: it belongs to the run.
 func ofServer(name string) bool {
 	return strings.HasPrefix(name, "JACOBI_NATS_") && name != "JACOBI_NATS_SECRET_FILE"
 }

@@ -10,7 +10,7 @@ import (
 	"jacobi/configs"
 )
 
-// Nothing passes that makes a rank load or run something else.
+// Variables that make a rank load or run something else are refused.
 func TestEnviron(t *testing.T) {
 	own := configs.NATS{URL: "nats://own", SecretFile: "own"}
 	for _, v := range []string{
@@ -44,7 +44,7 @@ func TestEnviron(t *testing.T) {
 	}
 }
 
-// docs/security.md lists exactly what passes.
+// docs/security.md lists exactly the variables in passed.
 func TestDocumentedVariables(t *testing.T) {
 	text, err := os.ReadFile("../../docs/security.md")
 	if err != nil {

@@ -16,16 +16,17 @@ import (
 
 const (
 	askAgain = 500 * time.Millisecond
-	// settle is how long a launcher still listens once there are enough slots, so that placement does not depend on who
-	// answers first. It is also how long it listens before it says that there are too few.
+	// settle is how long a launcher goes on collecting offers once there are enough slots, so that placement does not
+	// depend on who answers first. It is also how long it collects them before it reports that there are too few.
 	settle = 200 * time.Millisecond
-	// missed is how many questions an agent may leave without an answer before its offer counts no more.
+	// missed is how many questions in a row an agent may leave unanswered before its offer is dropped.
 	missed = 4
 )
 
-// Find asks the agents at the server, again and again, until those that answer have slots for ranks or wait is over. It
-// says what there is while that is too little, at first and at every change. It returns all offers of this version, by
-// host, and says in an error how many slots there are and who answered. conn is of the run Group.
+// Find asks the agents at the server repeatedly until their free slots suffice for ranks or wait is over. While there
+// are too few, it calls say with the offers at first and after every change. It returns all offers of this version,
+// sorted by host. If there are too few slots, the error says how many there are and who answered. The run id of conn is
+// Group.
 func Find(ctx context.Context, conn *wire.Conn, ranks int, wait time.Duration, say func(string)) ([]Offer, error) {
 	s := newSearch(conn)
 	if err := s.run(ctx, ranks, wait, say); err != nil {
@@ -44,7 +45,8 @@ func Find(ctx context.Context, conn *wire.Conn, ranks int, wait time.Duration, s
 		"all agents at %s were asked; %s%s", ranks, wait, n, ranks-n, conn.Server(), s.answers(), foreign)
 }
 
-// List returns the offers of all agents that answer within wait, by host, whatever their version.
+// List returns the offers of all agents that answer within wait, of any version: first those of this version, each part
+// sorted by host.
 func List(ctx context.Context, conn *wire.Conn, wait time.Duration) ([]Offer, error) {
 	s := newSearch(conn)
 	if err := s.run(ctx, 0, wait, nil); err != nil {
@@ -54,22 +56,23 @@ func List(ctx context.Context, conn *wire.Conn, wait time.Duration) ([]Offer, er
 	return append(offers, foreign...), nil
 }
 
-// search is what a launcher knows of the agents while it asks.
+// search collects the offers of agents.
 type search struct {
 	conn   *wire.Conn
-	asked  int
+	asked  int                 // questions so far
 	offers map[string]answered // by the agents' ids
 }
 
-// answered is the last answer of an agent.
+// answered is the last offer of an agent.
 type answered struct {
 	Offer
-	asked int // the question that it answers, or a later one
+	asked int // number of questions asked when it came
 }
 
 func newSearch(conn *wire.Conn) *search { return &search{conn: conn, offers: map[string]answered{}} }
 
-// run collects offers until they have enough slots and no more come; with ranks 0 until wait is over.
+// run collects offers until they have had enough slots for settle, or wait is over. With ranks 0 it always collects for
+// wait.
 func (s *search) run(ctx context.Context, ranks int, wait time.Duration, say func(string)) error {
 	answers := make(chan Offer, 256)
 	inbox := s.conn.NewInbox()
@@ -80,18 +83,18 @@ func (s *search) run(ctx context.Context, ranks int, wait time.Duration, say fun
 		}
 		select {
 		case answers <- o:
-		default: // asked again
+		default: // the next question brings the offer again
 		}
 	})
 	if err != nil {
 		return err
 	}
-	defer func() { _ = sub.Unsubscribe() }() // fails on a closed connection alone
+	defer func() { _ = sub.Unsubscribe() }() // fails only on a closed connection
 	late := time.NewTimer(wait)
 	defer late.Stop()
 	again := time.NewTicker(askAgain)
 	defer again.Stop()
-	var settled <-chan time.Time // until the slots that there are are taken; nil while there are too few
+	var settled <-chan time.Time // fires settle after there were enough slots; nil while there are too few
 	listened := time.NewTimer(settle)
 	defer listened.Stop()
 	mayTell, told := false, ""
@@ -137,7 +140,7 @@ func (s *search) ask(inbox string) error {
 	return s.conn.PublishRequest(offerSubject, inbox, nil)
 }
 
-// forget drops the offers of agents that do not answer any more.
+// forget drops the offers of agents that have not answered the last questions.
 func (s *search) forget() {
 	for id, o := range s.offers {
 		if s.asked-o.asked >= missed {
@@ -146,7 +149,7 @@ func (s *search) forget() {
 	}
 }
 
-// sorted returns the offers by host, those of another version apart.
+// sorted returns the offers by host, those of other versions separately.
 func (s *search) sorted() (offers, foreign []Offer) {
 	for _, o := range s.offers {
 		if o.Version == version.String() {
@@ -171,7 +174,7 @@ func freeSlots(offers []Offer) int {
 	return free
 }
 
-// answers says who answered.
+// answers describes the offers.
 func (s *search) answers() string {
 	offers, foreign := s.sorted()
 	who := states(offers)

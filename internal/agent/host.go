@@ -10,7 +10,7 @@ import (
 	"jacobi/internal/wire"
 )
 
-// Hosts returns, by the names that Names gives them, the places behind those offers that are used.
+// Hosts returns a host for each offer whose name, as Names gives it, is used.
 func Hosts(conn *wire.Conn, offers []Offer, used func(name string) bool) (map[string]launch.Host, error) {
 	hosts := map[string]launch.Host{}
 	for i, name := range Names(offers) {
@@ -29,7 +29,7 @@ func Hosts(conn *wire.Conn, offers []Offer, used func(name string) bool) (map[st
 	return hosts, nil
 }
 
-// agentWire is a launcher's way to an agent.
+// agentWire is a launcher's end of the wire to an agent.
 type agentWire struct {
 	stream *stream
 	sub    *nats.Subscription
@@ -51,7 +51,7 @@ func dial(conn *wire.Conn, o Offer) (*agentWire, error) {
 	w.sub, err = sealed.Subscribe(toLauncher(o.ID, id), func(m *nats.Msg) {
 		var p packet
 		if json.Unmarshal(m.Data, &p) == nil {
-			w.stream.hear(p)
+			w.stream.receive(p)
 		}
 	})
 	if err != nil {
@@ -62,13 +62,13 @@ func dial(conn *wire.Conn, o Offer) (*agentWire, error) {
 	return w, nil
 }
 
-// read passes on what the agent says.
+// read passes on the news of the agent.
 func (w *agentWire) read() {
 	defer close(w.news)
 	for data := range w.stream.in {
 		var n launch.News
 		if json.Unmarshal(data, &n) != nil {
-			return // no agent speaks so
+			return // no agent sends this
 		}
 		select {
 		case w.news <- n:
@@ -89,7 +89,7 @@ func (w *agentWire) Reason() string {
 	return ""
 }
 
-// Close returns when the agent has killed the ranks, or does not answer.
+// Close returns once the agent has killed the ranks, or after lastWords if it does not answer.
 func (w *agentWire) Close() error {
 	w.stream.leave("", w.stream.used())
 	return w.sub.Unsubscribe()

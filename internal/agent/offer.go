@@ -1,5 +1,5 @@
-// Package agent starts ranks on nodes where an agent waits for them at a NATS server: the agent, how a launcher finds
-// agents, and the way between the two. To users of the nats command an agent is a service like any other.
+// Package agent starts ranks on nodes through agents that wait at a NATS server. It has the agent, the search of a
+// launcher for agents, and the stream between the two. For the nats command an agent is a service like any other.
 package agent
 
 import (
@@ -13,27 +13,27 @@ import (
 const (
 	// ServiceName is the name of agents among the services of a NATS server.
 	ServiceName = "jacobi-node"
-	// serviceVersion is that of the messages between agents and launchers.
+	// serviceVersion is the version of the messages between agents and launchers.
 	serviceVersion = "1.0.0"
 
-	// Group stands where others have a run's id: what agents and launchers share, if anything, is sealed for it.
+	// Group is the run id of connections between agents and launchers. Any secret that they share is bound to it.
 	Group        = "nodes"
 	prefix       = "jacobi." + Group
 	offerSubject = prefix + ".offer"
 )
 
-// Offer is what an agent tells a launcher that asks.
+// Offer is an agent's answer to a launcher.
 type Offer struct {
-	ID      string `json:"id"` // public key of the agent, new at every start, in hexadecimal digits
+	ID      string `json:"id"` // public key of the agent, made at its start, in hexadecimal digits
 	Host    string `json:"host"`
 	PID     int    `json:"pid"`
-	Version string `json:"version"` // of the program
+	Version string `json:"version"` // version of the agent's program
 	Slots   int    `json:"slots"`
 	Free    int    `json:"free"`
 	What    string `json:"what"` // what the slots are: "2 GPUs", "8 cores"
 }
 
-// readOffer reads what somebody who may be no agent sent. What is shown of it is visible and short.
+// readOffer decodes an offer. Its sender is not trusted: the texts are made safe and short for a terminal.
 func readOffer(data []byte) (o Offer, ok bool) {
 	if json.Unmarshal(data, &o) != nil || o.Slots < 1 || o.Free < 0 || o.Free > o.Slots {
 		return o, false
@@ -44,29 +44,29 @@ func readOffer(data []byte) (o Offer, ok bool) {
 	return o, true
 }
 
-// shortID is the least that names show of an agent's id.
+// shortID is the least number of digits that a name shows of an agent's id.
 const shortID = 8
 
-// Names gives each offer a name of its own: its host and, where several agents are on hosts of that name, as much of
-// its id as tells them apart. Process numbers would not do: in containers all agents are process 1.
+// Names gives each offer a unique name: its host and, if several agents have that host name, the shortest part of its
+// id that tells them apart. Process ids would not do: in containers each agent is process 1.
 func Names(offers []Offer) []string {
 	list := make([]string, len(offers))
 	for i, o := range offers {
 		list[i] = o.Host
-		most := -1 // digits that the id shares with those of other agents on hosts of that name
+		longest := -1 // digits that the id shares with that of another agent with this host name; -1: there is none
 		for j, other := range offers {
 			if j != i && other.Host == o.Host {
-				most = max(most, shared(o.ID, other.ID))
+				longest = max(longest, shared(o.ID, other.ID))
 			}
 		}
-		if most >= 0 {
-			list[i] += "/" + o.ID[:min(len(o.ID), max(shortID, most+1))]
+		if longest >= 0 {
+			list[i] += "/" + o.ID[:min(len(o.ID), max(shortID, longest+1))]
 		}
 	}
 	return list
 }
 
-// shared returns the length of the prefix that a and b share.
+// shared returns the length of the common prefix of a and b.
 func shared(a, b string) int {
 	n := 0
 	for n < len(a) && n < len(b) && a[n] == b[n] {
@@ -75,7 +75,7 @@ func shared(a, b string) int {
 	return n
 }
 
-// states says of each offer how much is free: "host has 2 of 4 slots free".
+// states describes the free slots of each offer: "host has 2 of 4 slots free".
 func states(offers []Offer) []string {
 	list := Names(offers)
 	for i, o := range offers {

@@ -11,27 +11,28 @@ import (
 	"jacobi/internal/wire"
 )
 
-// A session is one launcher's use of one agent. Each end has a key pair (X25519), made for the session by the launcher
-// and at its start by the agent; their public keys are in the subjects. So the secrets of a run, which travel here, can
-// be read by the agent alone that made the offer, also where launcher and agent share nothing.
+// A session is one launcher's use of one agent. Each end has an X25519 key pair: the launcher makes one for each
+// session, the agent makes one at its start. The public keys are parts of the subjects. So only the agent that made the
+// offer can read the secrets of a run, even if launcher and agent share no secret.
 
 func newKey() (*ecdh.PrivateKey, error) { return ecdh.X25519().GenerateKey(rand.Reader) }
 
 func publicID(key *ecdh.PrivateKey) string { return hex.EncodeToString(key.PublicKey().Bytes()) }
 
-// toAgent and toLauncher are the subjects of a session; the first with "*" as the launcher is all sessions of an agent.
+// toAgent and toLauncher are the subjects of a session. toAgent with "*" for the launcher matches all sessions of an
+// agent.
 func toAgent(agent, launcher string) string { return prefix + "." + agent + "." + launcher + ".orders" }
 func toLauncher(agent, launcher string) string {
 	return prefix + "." + agent + "." + launcher + ".news"
 }
 
-// sender returns what posts a stream's packets on a subject.
+// sender returns a function that publishes a stream's packets on a subject.
 func sender(conn *wire.Conn, subject string) func([]byte) {
-	return func(b []byte) { _ = conn.Publish(subject, b) } // what the client cannot take is lost, too
+	return func(b []byte) { _ = conn.Publish(subject, b) } // a packet that fails is sent again like one that is lost
 }
 
-// sealSession returns conn for the session between own and the holder of the other key, whose public id is peer. What
-// agents and launchers share, if anything, is part of the key: nobody else can be an agent or a launcher then.
+// sealSession returns conn sealed with the key of the session between own and peer, the public key of the other end. A
+// secret that agents and launchers share enters the key, so that a stranger can pose as neither.
 func sealSession(conn *wire.Conn, own *ecdh.PrivateKey, peer, agent, launcher string) (*wire.Conn, error) {
 	raw, err := hex.DecodeString(peer)
 	if err != nil {

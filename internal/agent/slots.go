@@ -11,8 +11,8 @@ import (
 	"jacobi/internal/launch"
 )
 
-// prepare takes slots for the ranks of spec and makes it one for this node: its own program and its own way to the
-// server.
+// prepare takes slots for the ranks of spec and adapts spec to this node: the agent's own program and its own access to
+// the server.
 func (a *Agent) prepare(ctx context.Context, spec *launch.Spec) (done func(), err error) {
 	if len(spec.Ranks) == 0 {
 		return nil, errors.New("no ranks are to be started")

@@ -9,62 +9,62 @@ import (
 )
 
 const (
-	window      = 64                     // messages under way that the other side has not acknowledged
-	room        = 256                    // messages that wait for the reader; what finds no room is sent again
-	resendAfter = 250 * time.Millisecond // without an acknowledgement; tests are less patient
-	packetHead  = 256                    // bytes of a packet but for its data and its words
-	lastWords   = 5 * time.Second        // for what is under way at the end, and for the other side's goodbye
+	window      = 64                     // messages that may be unacknowledged at a time
+	room        = 256                    // messages that wait for the reader; the other side resends any beyond that
+	resendAfter = 250 * time.Millisecond // without an acknowledgement; tests use less
+	packetHead  = 256                    // bytes of a packet without Data and Why
+	lastWords   = 5 * time.Second        // bounds the waits for the last acknowledgements and the other side's goodbye
 )
 
-// packet is what travels. Core NATS may lose it, or deliver it twice after a reconnection.
+// packet is one message over NATS. Core NATS may lose it, or deliver it twice after a reconnection.
 type packet struct {
-	Seq  uint64          `json:"seq,omitempty"` // of Data: 1, 2, ...; 0: no data
-	Ack  uint64          `json:"ack,omitempty"` // all up to this one have arrived
+	Seq  uint64          `json:"seq,omitempty"` // number of Data: 1, 2, ...; 0: no data
+	Ack  uint64          `json:"ack,omitempty"` // all packets up to this number have arrived
 	Data json.RawMessage `json:"data,omitempty"`
-	Bye  bool            `json:"bye,omitempty"` // the sender has left, Why in words
+	Bye  bool            `json:"bye,omitempty"` // the sender has left, for the reason Why
 	Why  string          `json:"why,omitempty"`
 }
 
 var errLeft = errors.New("the other side has left")
 
-// stream is one end of a reliable way between a launcher and an agent: what is sent arrives once and in order.
+// stream is one end of a reliable connection between a launcher and an agent: messages arrive once and in order.
 type stream struct {
-	post func([]byte)  // to the other side; what gets lost is sent again
-	most int64         // bytes of a packet
+	post func([]byte)  // sends a packet, which may be lost
+	max  int64         // bytes of a packet
 	wait time.Duration // for an acknowledgement
 
-	in     chan json.RawMessage // closed at the other side's goodbye, or by leave
+	in     chan json.RawMessage // closed when the other side or this one has left
 	gone   chan struct{}        // closed together with in
 	moved  chan struct{}        // holds a token after an acknowledgement
-	closed chan struct{}        // by leave
+	closed chan struct{}        // closed by leave
 	resend sync.WaitGroup
 
 	mu       sync.Mutex
-	next     uint64 // sequence number of what is sent next
+	next     uint64 // sequence number of the next message
 	unacked  []packet
-	received uint64                     // all up to this one are in in
-	early    map[uint64]json.RawMessage // came, but not all before them
+	received uint64                     // all messages up to this one are in in
+	early    map[uint64]json.RawMessage // messages that came before an earlier one, or found no room
 	ended    bool                       // in is closed
 	left     bool                       // leave was called
-	why      string                     // the other side's last words
+	why      string                     // reason of the other side's goodbye
 }
 
-func newStream(post func([]byte), most int64, wait time.Duration) *stream {
-	s := &stream{post: post, most: most, wait: wait, next: 1, early: map[uint64]json.RawMessage{},
+func newStream(post func([]byte), max int64, wait time.Duration) *stream {
+	s := &stream{post: post, max: max, wait: wait, next: 1, early: map[uint64]json.RawMessage{},
 		in: make(chan json.RawMessage, room), gone: make(chan struct{}), moved: make(chan struct{}, 1),
 		closed: make(chan struct{})}
 	s.resend.Go(s.repeat)
 	return s
 }
 
-// send waits for room in the window, not for the other side's acknowledgement.
+// send waits for room in the window, but not for the acknowledgement.
 func (s *stream) send(v any) error {
 	data, err := json.Marshal(v)
 	if err != nil {
 		return err
 	}
-	if int64(len(data)) > s.most-packetHead {
-		return fmt.Errorf("a message of %d bytes, the server takes %d", len(data), s.most-packetHead)
+	if int64(len(data)) > s.max-packetHead {
+		return fmt.Errorf("a message of %d bytes, the server takes %d", len(data), s.max-packetHead)
 	}
 	for {
 		s.mu.Lock()
@@ -95,11 +95,11 @@ func (s *stream) publish(p packet) {
 	}
 }
 
-// repeat sends again what is not acknowledged.
+// repeat resends all unacknowledged packets whenever the oldest of them has waited for at least s.wait.
 func (s *stream) repeat() {
 	tick := time.NewTicker(s.wait)
 	defer tick.Stop()
-	var oldest uint64 // that was under way a tick ago
+	var oldest uint64 // first unacknowledged packet at the tick before
 	for {
 		select {
 		case <-tick.C:
@@ -121,8 +121,8 @@ func (s *stream) repeat() {
 	}
 }
 
-// hear takes a packet of the other side. It never waits.
-func (s *stream) hear(p packet) {
+// receive handles a packet of the other side. It never waits.
+func (s *stream) receive(p packet) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.left && !p.Bye {
@@ -151,7 +151,7 @@ func (s *stream) hear(p packet) {
 	}
 }
 
-// deliver passes on what is next, as far as there is room: the sender comes again with what was not acknowledged.
+// deliver passes on the next messages, in order, as far as in has room. The other side resends the rest.
 func (s *stream) deliver() {
 	for data, ok := s.early[s.received+1]; ok; data, ok = s.early[s.received+1] {
 		select {
@@ -170,21 +170,21 @@ func (s *stream) end() {
 	close(s.gone)
 }
 
-// used says whether anything was sent.
+// used reports whether anything was sent.
 func (s *stream) used() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.next > 1
 }
 
-// reason returns the other side's last words.
+// reason returns the reason that the other side gave for leaving.
 func (s *stream) reason() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.why
 }
 
-// drain waits, in bounded time, until the other side has all that was sent.
+// drain waits, for at most lastWords, until the other side has acknowledged everything.
 func (s *stream) drain() {
 	late := time.After(lastWords)
 	for {
@@ -204,7 +204,7 @@ func (s *stream) drain() {
 	}
 }
 
-// leave says goodbye. With wait it returns when the other side has left too, or does not answer.
+// leave says goodbye. With wait it returns when the other side has left too, or after lastWords.
 func (s *stream) leave(why string, wait bool) {
 	s.mu.Lock()
 	first := !s.left

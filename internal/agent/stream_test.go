@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// lossy connects two streams by a way that loses, doubles and reorders packets by chance, from a seed.
+// lossy carries packets to a stream. It loses, duplicates and reorders them at random, from a seed.
 type lossy struct {
 	mu   sync.Mutex
 	rng  *rand.Rand
 	kept []byte
 	to   func() *stream
 	lost int
-	calm bool // nothing is lost any more
+	calm bool // every packet arrives once, in order
 }
 
 func (l *lossy) calmDown() {
@@ -51,7 +51,7 @@ func (l *lossy) post(b []byte) {
 		if err := json.Unmarshal(b, &p); err != nil {
 			panic(err)
 		}
-		go l.to().hear(p) // the other side may be sending as well
+		go l.to().receive(p) // not in this goroutine, which holds the sender's lock
 	}
 }
 
@@ -59,12 +59,12 @@ func TestStreamDeliversOnceAndInOrder(t *testing.T) {
 	const messages = 300
 	for seed := range uint64(3) {
 		var a, b *stream
-		ways := [2]*lossy{{rng: rand.New(rand.NewPCG(seed, 1))}, {rng: rand.New(rand.NewPCG(seed, 2))}}
+		paths := [2]*lossy{{rng: rand.New(rand.NewPCG(seed, 1))}, {rng: rand.New(rand.NewPCG(seed, 2))}}
 		var ready sync.WaitGroup
 		ready.Add(1)
-		ways[0].to = func() *stream { ready.Wait(); return b }
-		ways[1].to = func() *stream { ready.Wait(); return a }
-		a, b = newStream(ways[0].post, 1000, time.Millisecond), newStream(ways[1].post, 1000, time.Millisecond)
+		paths[0].to = func() *stream { ready.Wait(); return b }
+		paths[1].to = func() *stream { ready.Wait(); return a }
+		a, b = newStream(paths[0].post, 1000, time.Millisecond), newStream(paths[1].post, 1000, time.Millisecond)
 		ready.Done()
 		var wg sync.WaitGroup
 		for _, ends := range [][2]*stream{{a, b}, {b, a}} {
@@ -85,19 +85,19 @@ func TestStreamDeliversOnceAndInOrder(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		ways[0].calmDown() // an agent says goodbye again to whoever asks; see begin
-		ways[1].calmDown()
+		paths[0].calmDown() // an agent repeats its goodbye when asked (see begin), these streams do not
+		paths[1].calmDown()
 		wg.Go(func() { a.leave("that is all", true) })
 		<-b.gone
 		if _, more := <-b.in; more || b.reason() != "that is all" {
-			t.Errorf("seed %d: more than was sent, or other words than %q", seed, b.reason())
+			t.Errorf("seed %d: a message after the last one, or the reason %q", seed, b.reason())
 		}
 		b.leave("", true)
 		wg.Wait()
 		if err := a.send(1); !errors.Is(err, errLeft) {
 			t.Errorf("send after leave: %v", err)
 		}
-		if ways[0].lost == 0 || ways[1].lost == 0 {
+		if paths[0].lost == 0 || paths[1].lost == 0 {
 			t.Error("nothing was lost")
 		}
 	}

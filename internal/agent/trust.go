@@ -8,8 +8,8 @@ import (
 	"jacobi/internal/wire"
 )
 
-// openTo says who may use an agent at the server of conn, if that is more than the processes of its machine and those
-// who share a secret; else it says nothing.
+// openTo returns a warning that says who may use an agent at the server of conn. It returns "" if only processes of
+// this machine, or holders of a shared secret, may.
 func openTo(conn *wire.Conn) string {
 	host, _, err := net.SplitHostPort(conn.Raw().ConnectedAddr())
 	if ip := net.ParseIP(host); conn.Sealed() || err == nil && ip != nil && ip.IsLoopback() {

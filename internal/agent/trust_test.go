@@ -12,7 +12,7 @@ import (
 	"jacobi/internal/wire"
 )
 
-// An agent says who may use it only where that is everybody at a server that other machines reach.
+// An agent warns only if every user of a server that other machines reach may use it.
 func TestOpenTo(t *testing.T) {
 	others, err := natsserver.Addresses()
 	if err != nil {
