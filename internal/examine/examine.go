@@ -1,5 +1,5 @@
-// Package examine holds what ranks tell of themselves and of their nodes when a run only tries its start, as launcher
-// doctor has it.
+// Package examine holds the findings of ranks that only try the start of a run, for launcher doctor: what each rank
+// found out about itself and its node.
 package examine
 
 import (
@@ -17,34 +17,36 @@ import (
 	"jacobi/internal/version"
 )
 
-// Env, set to anything, makes ranks do all that comes before the sweeps, tell what they found, and end.
+// Env names the environment variable that, set to any value, makes ranks do everything up to the sweeps, report their
+// findings, and end.
 const Env = "JACOBI_EXAMINE"
 
-// Rank is what one rank found.
+// Rank holds the findings of one rank.
 type Rank struct {
 	Rank int  `json:"rank"`
 	Node Node `json:"node"`
 
-	Report *output.RankReport `json:"report,omitempty"` // nil if the rank did not come so far
-	// checkpoint.dir as rank 0 sees it; nil if there is none
+	Report *output.RankReport `json:"report,omitempty"` // nil if the rank failed earlier
+	// Checkpoints is checkpoint.dir as rank 0 sees it; nil on other ranks and if there is none.
 	Checkpoints *Place `json:"checkpoints,omitempty"`
-	// PeerAccess says, for the UUID of each GPU that this rank sees, whether its own one can reach the memory there.
+	// PeerAccess says, by the UUID of each other GPU that this rank sees, whether the rank's own GPU can access its
+	// memory.
 	PeerAccess map[string]bool `json:"peer_access,omitempty"`
 
 	Fault       string `json:"fault,omitempty"`       // why this rank cannot sweep
-	Consequence bool   `json:"consequence,omitempty"` // of the fault of another rank
+	Consequence bool   `json:"consequence,omitempty"` // the fault follows from that of another rank
 }
 
 // Place is a directory that a run writes to.
 type Place struct {
 	Key       string `json:"key"` // output.dir or checkpoint.dir
 	Dir       string `json:"dir"`
-	Host      string `json:"host"` // that sees it so
+	Host      string `json:"host"` // host on which Available was measured
 	Needed    int64  `json:"needed_bytes"`
 	Available int64  `json:"available_bytes"`
 }
 
-// Measure returns p with what is available on this host.
+// Measure returns p with Host and Available set for this host.
 func (p Place) Measure() (*Place, error) {
 	var err error
 	if p.Host, err = os.Hostname(); err != nil {
@@ -54,31 +56,31 @@ func (p Place) Measure() (*Place, error) {
 	return &p, err
 }
 
-// Unlimited stands for a limit that is none.
+// Unlimited is the value of a resource limit that is not set.
 const Unlimited = -1
 
-// Node is what a rank found on its node before it took anything of it.
+// Node describes a node before a rank takes any of its resources.
 type Node struct {
 	Version     string `json:"version"`
-	Cores       int    `json:"cores"` // that this process may use, as far as a container's limit allows
+	Cores       int    `json:"cores"` // cores that this process may use, within the limit of its container
 	MemoryBytes int64  `json:"memory_available_bytes"`
-	MemoryBound string `json:"memory_bound"`         // what sets it
-	ShmBytes    int64  `json:"shm_available_bytes"`  // of /dev/shm
+	MemoryBound string `json:"memory_bound"`         // what limits MemoryBytes
+	ShmBytes    int64  `json:"shm_available_bytes"`  // free in /dev/shm
 	LockedBytes int64  `json:"locked_memory_bytes"`  // RLIMIT_MEMLOCK, or Unlimited
 	MostFiles   int64  `json:"open_files_limit"`     // RLIMIT_NOFILE, or Unlimited
-	Files       int    `json:"open_files,omitempty"` // once the rank was ready to sweep
+	Files       int    `json:"open_files,omitempty"` // open files of a rank that is ready to sweep
 
-	NATSRoundTrip float64 `json:"nats_round_trip_seconds"` // the shortest of some
-	Clock         *Clock  `json:"clock,omitempty"`         // from local rank 0 of the nodes without rank 0
+	NATSRoundTrip float64 `json:"nats_round_trip_seconds"` // shortest of several
+	Clock         *Clock  `json:"clock,omitempty"`         // set by local rank 0 of each node without rank 0
 }
 
-// Clock compares two clocks, in seconds.
+// Clock compares this node's clock with that of rank 0, in seconds.
 type Clock struct {
-	Ahead float64 `json:"ahead_seconds"` // of rank 0's
-	Error float64 `json:"error_seconds"` // at most
+	Ahead float64 `json:"ahead_seconds"` // this node's time minus that of rank 0
+	Error float64 `json:"error_seconds"` // bound on the error of Ahead
 }
 
-// Here returns what can be told of this node without a connection.
+// Here returns all findings about this node that need no connection.
 func Here() (Node, error) {
 	n := Node{Version: version.String(), Cores: runtime.GOMAXPROCS(0)}
 	var locked, files unix.Rlimit
@@ -87,7 +89,7 @@ func Here() (Node, error) {
 	n.ShmBytes, errs[1] = output.AvailableBytes("/dev/shm")
 	errs[2] = unix.Getrlimit(unix.RLIMIT_MEMLOCK, &locked)
 	errs[3] = unix.Getrlimit(unix.RLIMIT_NOFILE, &files)
-	if errors.Is(errs[1], fs.ErrNotExist) { // nothing here needs it
+	if errors.Is(errs[1], fs.ErrNotExist) { // a node without /dev/shm can run ranks
 		errs[1] = nil
 	}
 	n.LockedBytes, n.MostFiles = int64(locked.Cur), int64(files.Cur) // RLIM_INFINITY becomes Unlimited
@@ -100,7 +102,8 @@ func OpenFiles() (int, error) {
 	return len(entries), err
 }
 
-// Undo returns a function that removes dir, and what is above it, as far as it is not there yet and will be empty.
+// Undo notes which of dir and its parents do not exist yet. The function that it returns removes these directories,
+// innermost first, as long as they are empty.
 func Undo(dir string) func() {
 	var missing []string
 	for d := filepath.Clean(dir); ; d = filepath.Dir(d) {

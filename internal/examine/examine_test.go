@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Undo removes what was made, but neither what was there nor what is in use.
+// Undo removes new directories, but neither earlier ones nor those that are not empty.
 func TestUndo(t *testing.T) {
 	dir := t.TempDir()
 	for _, c := range []struct{ there, use, left string }{

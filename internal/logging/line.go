@@ -8,8 +8,8 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// Line returns a line of a log in JSON, with the end of the line, as the loggers of this package write it. A negative
-// rank is left out.
+// Line returns a log entry in JSON with a line end, in the form that the loggers of this package write. A negative rank
+// is left out.
 func Line(level zapcore.Level, rank int, text string) []byte {
 	var fields []zapcore.Field
 	if rank >= 0 {
@@ -17,14 +17,14 @@ func Line(level zapcore.Level, rank int, text string) []byte {
 	}
 	entry := zapcore.Entry{Level: level, Time: time.Now(), Message: text}
 	line, err := zapcore.NewJSONEncoder(zap.NewProductionEncoderConfig()).EncodeEntry(entry, fields)
-	if err != nil { // text and a number can always be encoded
+	if err != nil { // a text and a number can always be encoded
 		panic(err)
 	}
 	defer line.Free()
 	return append([]byte(nil), line.Bytes()...)
 }
 
-// IsLine says whether a line of a rank's output, without its end, is one that its logger wrote in JSON.
+// IsLine reports whether line, without its line end, is a JSON log entry of the rank.
 func IsLine(line []byte, rank int) bool {
 	var entry struct {
 		Level *zapcore.Level `json:"level"`

@@ -12,12 +12,12 @@ import (
 	"jacobi/internal/show"
 )
 
-// New returns a logger to stderr whose entries carry the rank; a negative rank is left out.
+// New returns a logger that writes to stderr. Its JSON entries carry the rank unless that is negative.
 func New(c configs.Log, rank int) (*zap.Logger, error) {
 	return NewTo(zapcore.Lock(os.Stderr), c, rank)
 }
 
-// NewTo is New for another place than stderr.
+// NewTo is like New, but the logger writes to w.
 func NewTo(w zapcore.WriteSyncer, c configs.Log, rank int) (*zap.Logger, error) {
 	level, err := zapcore.ParseLevel(c.Level)
 	if err != nil {
@@ -42,7 +42,7 @@ func NewTo(w zapcore.WriteSyncer, c configs.Log, rank int) (*zap.Logger, error) 
 	return log, nil
 }
 
-// visible shows what others wrote in a message, such as the words of a server, without its control characters.
+// visible escapes control characters, since entries may quote text of other programs, such as a server's error.
 type visible struct{ zapcore.WriteSyncer }
 
 func (v visible) Write(entry []byte) (int, error) {

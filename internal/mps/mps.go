@@ -1,5 +1,5 @@
-// Package mps runs NVIDIA's multi-process service, under which processes that share a GPU use it side by side. Without
-// it the GPU turns from one to the other, each alone on it for a while.
+// Package mps runs NVIDIA's multi-process service, under which processes use a shared GPU at the same time. Without the
+// service the GPU runs one process at a time, in turns.
 package mps
 
 import (
@@ -16,32 +16,31 @@ import (
 	"time"
 )
 
-// MaxClients is the most processes that a GPU takes under the service.
+// MaxClients is the largest number of processes that the service lets use one GPU.
 const MaxClients = 48
 
-// The program, the variables that lead to a service, and where one is without them, as NVIDIA's documentation of the
-// service has them.
+// The control program, its environment variables and its default directory, as NVIDIA documents them.
 const (
 	program     = "nvidia-cuda-mps-control"
 	pipeVar     = "CUDA_MPS_PIPE_DIRECTORY"
 	logVar      = "CUDA_MPS_LOG_DIRECTORY"
-	usualPlace  = "/tmp/nvidia-mps"
-	answerLimit = 10 * time.Second // for the service to begin or end
-	look        = 20 * time.Millisecond
+	defaultDir  = "/tmp/nvidia-mps"
+	answerLimit = 10 * time.Second // bounds the start and the end of the service
+	pollEvery   = 20 * time.Millisecond
 )
 
-// ErrNone says that there is nothing to start: the program is not installed, or a service is there already.
+// ErrNone says that no service was started: the program is not installed, or a service runs already.
 var ErrNone = errors.New("no service to start")
 
-// Service is a running service, for processes with its variables.
+// Service is a running service. Processes use it if they have the variables of Environ.
 type Service struct {
 	dir   string
 	group int // process group of the control daemon and its servers
 	ended chan struct{}
 }
 
-// Start starts a service of this process's user for all GPUs, and waits until it answers. The kernel ends it with this
-// process. env is what its clients get besides this process's environment.
+// Start starts a service for all GPUs, as the user of this process, and waits until it answers. The kernel kills the
+// service when this process ends. env holds the variables that clients get in addition to this process's environment.
 func Start(ctx context.Context, env []string) (*Service, error) {
 	path, err := exec.LookPath(program)
 	if err != nil {
@@ -51,8 +50,8 @@ func Start(ctx context.Context, env []string) (*Service, error) {
 		func(v string) bool { return strings.HasPrefix(v, pipeVar+"=") }) {
 		return nil, fmt.Errorf("%w: %s is set", ErrNone, pipeVar)
 	}
-	if _, err := os.Stat(filepath.Join(usualPlace, "control")); err == nil {
-		return nil, fmt.Errorf("%w: one is in %s", ErrNone, usualPlace)
+	if _, err := os.Stat(filepath.Join(defaultDir, "control")); err == nil {
+		return nil, fmt.Errorf("%w: one is in %s", ErrNone, defaultDir)
 	}
 	dir, err := os.MkdirTemp("", "jacobi-mps-")
 	if err != nil {
@@ -68,15 +67,14 @@ func Start(ctx context.Context, env []string) (*Service, error) {
 	return s, nil
 }
 
-// Environ returns the variables that lead to the service.
+// Environ returns the variables that make a process use the service.
 func (s *Service) Environ() []string { return []string{pipeVar + "=" + s.dir, logVar + "=" + s.dir} }
 
-// command returns a call of the program for this service. The service must see all GPUs: processes name theirs from
-// among those that it sees.
+// command returns a call of the program for this service. CUDA_VISIBLE_DEVICES is removed: the service must see all
+// GPUs, because its clients choose theirs among the GPUs that the service sees.
 func (s *Service) command(ctx context.Context, path string, args ...string) *exec.Cmd {
 	c := exec.CommandContext(ctx, path, args...)
-	c.Env = append(slices.DeleteFunc(os.Environ(), func(
-		v string) bool {
+	c.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool {
 		return strings.HasPrefix(v, "CUDA_VISIBLE_DEVICES=")
 	}), s.Environ()...)
 	return c
@@ -92,7 +90,7 @@ func (s *Service) run(path string) error {
 		err := c.Start()
 		started <- err
 		if err == nil {
-			_ = c.Wait() // how it ended does not matter: whoever needed it says so
+			_ = c.Wait() // a failure shows in the ranks that use the service
 			close(s.ended)
 		}
 	}()
@@ -103,7 +101,7 @@ func (s *Service) run(path string) error {
 	return nil
 }
 
-// await returns once the service answers.
+// await waits until the service answers.
 func (s *Service) await(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
@@ -113,7 +111,7 @@ func (s *Service) await(ctx context.Context) error {
 			return nil
 		}
 		select {
-		case <-time.After(look): // it has no event to wait for
+		case <-time.After(pollEvery): // the program cannot notify
 		case <-s.ended:
 			return fmt.Errorf("%s ended: %s", program, out)
 		case <-ctx.Done():
@@ -122,7 +120,7 @@ func (s *Service) await(ctx context.Context) error {
 	}
 }
 
-// tell gives the control daemon a command and returns what the program says.
+// tell sends the control daemon a command and returns the output of the program.
 func (s *Service) tell(ctx context.Context, command string) (string, error) {
 	c := s.command(ctx, program)
 	c.Stdin = strings.NewReader(command + "\n")
@@ -130,7 +128,7 @@ func (s *Service) tell(ctx context.Context, command string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// Close ends the service. No process may use it any more.
+// Close ends the service. Its clients must have ended.
 func (s *Service) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), answerLimit)
 	defer cancel()
@@ -140,7 +138,7 @@ func (s *Service) Close() error {
 		case <-ctx.Done():
 		}
 	}
-	_ = syscall.Kill(-s.group, syscall.SIGKILL) // what is left of it
+	_ = syscall.Kill(-s.group, syscall.SIGKILL) // servers may outlive the daemon
 	<-s.ended
 	if err := os.RemoveAll(s.dir); err != nil {
 		return fmt.Errorf("directory of %s: %w", program, err)

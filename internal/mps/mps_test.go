@@ -13,7 +13,7 @@ import (
 	"jacobi/internal/proctest"
 )
 
-// install puts a stand-in for the control program into PATH.
+// install puts a stand-in for the control program on PATH.
 func install(t *testing.T, daemon string) (calls func() string) {
 	t.Helper()
 	dir, calls := mpstest.Install(t, daemon)
@@ -61,7 +61,7 @@ func TestServiceThatDoesNotStart(t *testing.T) {
 	}
 }
 
-// A service that starts but never answers is given up with the context, and killed.
+// A service that never answers is killed when the context ends.
 func TestServiceThatDoesNotAnswer(t *testing.T) {
 	install(t, "exec sleep 1000")
 	ctx, cancel := context.WithCancelCause(t.Context())

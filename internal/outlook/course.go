@@ -7,17 +7,17 @@ import (
 )
 
 const (
-	settled = 100 // sweeps that norms have to fall before their ratio counts
-	growth  = 1.1 // the ratio is taken over the last tenth of the sweeps, or settled
+	settled = 100 // sweeps over which the norm must have fallen before its rate is used
+	growth  = 1.1 // the rate is taken over about the last tenth of the sweeps, or over settled if that is more
 )
 
-// Course forecasts the end of a run from the norms that it has.
+// Course forecasts the end of a run from the norms computed so far.
 type Course struct {
 	outlook       *Outlook
 	tolerance     float64
 	maxIterations int
 
-	from, next point // norms that the ratio is, and will be, taken from
+	from, next point // the rate is taken between from and now; next replaces from later
 	now        point
 }
 
@@ -26,12 +26,12 @@ type point struct {
 	norm  float64
 }
 
-// NewCourse forecasts a run.
+// NewCourse returns a Course for a run with this outlook.
 func NewCourse(outlook *Outlook, tolerance float64, maxIterations int) *Course {
 	return &Course{outlook: outlook, tolerance: tolerance, maxIterations: maxIterations}
 }
 
-// Add takes the norm of a sweep.
+// Add adds the norm of a sweep.
 func (c *Course) Add(sweep int, norm float64) {
 	c.now = point{sweep, norm}
 	if c.next == (point{}) {
@@ -42,15 +42,15 @@ func (c *Course) Add(sweep int, norm float64) {
 	}
 }
 
-// End returns about how many sweeps the run will do in all, and why it ends then. ok is false where that is not known:
-// before norms have fallen for a while, and where little more than rounding is left of them.
+// End estimates how many sweeps the run will do in all, and why it will end. ok is false where that is unknown: before
+// the norm has fallen for a while, and once little more than rounding is left of it.
 func (c *Course) End() (sweeps int, reason solver.StopReason, ok bool) {
-	most := float64(c.maxIterations)
+	max := float64(c.maxIterations)
 	target, reason := c.outlook.target(c.tolerance)
 	if c.now.norm <= target && reason == solver.Stalled {
 		return 0, reason, false
 	}
-	end := most
+	end := max
 	if target > 0 {
 		left, known := c.left(target)
 		if !known {
@@ -58,15 +58,15 @@ func (c *Course) End() (sweeps int, reason solver.StopReason, ok bool) {
 		}
 		end = float64(c.now.sweep) + left + 2
 	}
-	if end >= most {
+	if end >= max {
 		return c.maxIterations, solver.MaxIterations, true
 	}
 	return int(math.Ceil(end)), reason, true
 }
 
-// left returns about how many sweeps the norm still takes to fall to target. Exact norms fall ever more slowly, so the
-// ratio of the latest ones tells the least number of sweeps; how the slowest modes fall is the outlook's to say. While
-// many modes fall at once, norms follow a power of the sweeps.
+// left estimates how many sweeps the norm needs to fall to target. The exact norm falls ever more slowly, so its latest
+// rate gives a lower bound on the sweeps; the outlook predicts how the slowest modes fall. While many modes fall at
+// once, the norm follows a power of the number of sweeps.
 func (c *Course) left(target float64) (sweeps float64, ok bool) {
 	if c.now.norm <= target {
 		return 0, true

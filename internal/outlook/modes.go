@@ -1,7 +1,6 @@
-// Package outlook estimates, before a run and while it goes on, how it will end: after how many sweeps, and with which
-// error of the solution. It takes samples of the initial field and its boundary, and works out how far the field is
-// from the solution in each of the slowest modes of the iteration. docs/numerics.md compares the estimates with
-// measurements.
+// Package outlook estimates how a run will end, before the run and while it goes on: after how many sweeps, and with
+// which error of the solution. It samples the initial field and its boundary, and computes the error of the initial
+// field in each of the slowest modes of the iteration. docs/numerics.md compares the estimates with measurements.
 package outlook
 
 import (
@@ -12,41 +11,42 @@ import (
 )
 
 const (
-	samples = 64 // most rows, and most columns in each, that are looked at
-	waves   = 8  // most half waves of a mode in each direction; whole ones where the ends are periodic
+	samples = 64 // largest number of sampled rows, and of sampled columns in each
+	waves   = 8  // largest number of half waves of a mode in each direction; of whole waves in a periodic one
 )
 
-// Field is the initial field of a run; every problem.Problem is one.
+// Field is the initial field of a run. Every problem.Problem is a Field.
 type Field interface {
 	Mesh() solver.Mesh
 	// Values writes the values of row iy at the columns cols to dst.
 	Values(iy int, cols []int, dst []float64) error
 }
 
-// mode is an eigenvector of the iteration. A sweep multiplies its part of the error by 1-lambda. To each slow mode
-// belongs one that alternates from point to point like a chessboard and falls as slowly, with 2-lambda.
+// mode is an eigenvector of the iteration. A sweep multiplies the error's component along it by 1-lambda. Each slow
+// mode has a partner that alternates in sign from point to point like a chessboard, and that has 2-lambda for lambda, so
+// it falls as slowly.
 type mode struct {
 	lambda   float64
 	square   float64 // mean square of the mode over the interior
-	start    float64 // its part of the error of the initial field
-	solution float64 // its part of the solution
+	start    float64 // component of the initial field's error along the mode
+	solution float64 // component of the solution along the mode
 }
 
-// slowness returns by which part a mode shrinks in a sweep.
+// slowness returns the fraction by which the mode shrinks in a sweep.
 func (m mode) slowness() float64 { return min(m.lambda, 2-m.lambda) }
 
-// axis is one direction of the mesh with its modes.
+// axis is one direction of the mesh and its modes.
 type axis struct {
-	points int // of the interior
-	at     []int
+	points int   // interior points
+	at     []int // sampled points
 	waves  []wave
 }
 
 // wave is a mode along one axis.
 type wave struct {
-	cosine float64                 // half of it is the axis's part of 1-lambda
+	cosine float64                 // the axis contributes half of it to 1-lambda
 	square float64                 // mean square
-	at     func(point int) float64 // the value at a point of the interior, counted from 1
+	at     func(point int) float64 // value at an interior point, counted from 1
 }
 
 // fixedAxis has the modes sin(p pi x), which are 0 at both ends.
@@ -61,14 +61,14 @@ func fixedAxis(points int) axis {
 	return a
 }
 
-// periodicAxis has a constant mode, and the sines and cosines of whole waves.
+// periodicAxis has a constant mode and the sines and cosines of whole waves.
 func periodicAxis(points int) axis {
 	a := axis{points: points, at: spread(points)}
 	a.waves = []wave{{1, 1, func(int) float64 { return 1 }}}
 	step := 2 * math.Pi / float64(points)
 	for q := 1; q <= min(waves, (points-1)/2); q++ {
 		angle := float64(q) * step
-		middle := float64(points+1) / 2 // so that sines are odd, and cosines even, about the middle of the samples
+		middle := float64(points+1) / 2 // sines are odd and cosines even about the middle of the samples
 		a.waves = append(a.waves,
 			wave{math.Cos(angle), 0.5, func(i int) float64 { return math.Sin(angle * (float64(i) - middle)) }},
 			wave{math.Cos(angle), 0.5, func(i int) float64 { return math.Cos(angle * (float64(i) - middle)) }})
@@ -76,8 +76,8 @@ func periodicAxis(points int) axis {
 	return a
 }
 
-// spread returns at most samples of the numbers 1 to n, evenly spread and symmetric, so that odd and even functions
-// stay apart.
+// spread returns at most samples of the numbers 1 to n. They are evenly spread and symmetric about the middle, so that
+// the means of odd functions are 0.
 func spread(n int) []int {
 	count := min(n, samples)
 	list := make([]int, count)
@@ -96,8 +96,9 @@ func (a axis) mean(values []float64, w wave) (sum float64) {
 	return sum / float64(len(values))
 }
 
-// alternating returns the mean over the interior of values times w with signs that alternate, of which only the ends of
-// smooth values are left: half of what they are half a step before the first point and after the last one.
+// alternating returns the mean over the interior of values times w with signs that alternate from point to point. For
+// smooth values only the ends contribute: half of the product half a step before the first point, and half a step after
+// the last one.
 func (a axis) alternating(e ends, w wave) float64 {
 	n := a.points
 	first := 1.5*e[0]*w.at(1) - 0.5*e[1]*w.at(2)
@@ -108,10 +109,10 @@ func (a axis) alternating(e ends, w wave) float64 {
 	return (last - first) / float64(2*n)
 }
 
-// modesOf returns the slowest modes of the mesh, with their parts of the error and of the solution.
+// modesOf returns the slowest modes of the mesh, with their components of the initial error and of the solution.
 //
-// The solution u satisfies (1-J) u = g, where g is a quarter of the fixed neighbours of each point. A mode's part of u
-// is its part of g over lambda.
+// The solution u satisfies (1-J) u = g, where g is a quarter of the sum of the fixed neighbours of each point. So the
+// component of u along a mode is that of g divided by lambda.
 func modesOf(ctx context.Context, f Field) ([]mode, error) {
 	m := f.Mesh()
 	x, y := fixedAxis(m.NX-2), fixedAxis(m.NY-2)

@@ -7,23 +7,23 @@ import (
 	"jacobi/solver"
 )
 
-// Outlook is what a run will come to.
+// Outlook estimates how a run will end.
 type Outlook struct {
 	mesh  solver.Mesh
 	modes []mode
-	slow  float64 // least lambda of the modes that the initial error has
-	early float64 // sweeps before this one have norms with much of modes that are not known
+	slow  float64 // least slowness of the modes that the initial error has
+	early float64 // before this sweep, modes that were not computed contribute much to the norm
 }
 
 const (
-	faint    = 1e-9 // of the largest part of the error: below it a part is the rounding of samples
-	peak     = 2    // the largest value of a mode over its root mean square
-	rounding = 0.6  // of half a unit in the last place of the solution: what rounding keeps from its point in a sweep
-	lull     = 4    // norms fall by about so much below the attainable one before the field stalls
-	endless  = 1e15 // sweeps that nobody will do
+	faint    = 1e-9 // components below this fraction of the largest are rounding of the samples, taken as 0
+	peak     = 2    // largest value of a mode over its root mean square
+	rounding = 0.6  // of half a unit in the last place of the solution: the update that rounding swallows in a sweep
+	lull     = 4    // the field stalls once the norm is about the attainable one divided by this
+	endless  = 1e15 // more sweeps than any run does
 )
 
-// New looks at samples of the field.
+// New samples f and computes its outlook.
 func New(ctx context.Context, f Field) (*Outlook, error) {
 	modes, err := modesOf(ctx, f)
 	if err != nil {
@@ -48,11 +48,11 @@ func New(ctx context.Context, f Field) (*Outlook, error) {
 	return o, nil
 }
 
-// points returns the points of the interior.
+// points returns the number of interior points.
 func (o *Outlook) points() float64 { return float64(o.mesh.NX-2) * float64(o.mesh.NY-2) }
 
-// after returns, but for rounding, the root mean squares of the error and of the update of sweep k, both over the k-th
-// power of 1-slow, which may be too small for a float64.
+// after returns the root mean squares of the error and of the update of sweep k, apart from rounding. Both are divided
+// by the k-th power of 1-slow, which may be too small for a float64.
 func (o *Outlook) after(k float64) (fault, update float64) {
 	for _, m := range o.modes {
 		if m.start == 0 {
@@ -64,14 +64,14 @@ func (o *Outlook) after(k float64) (fault, update float64) {
 	return math.Sqrt(fault), math.Sqrt(update)
 }
 
-// norm returns the norm of sweep k, but for rounding.
+// norm returns the norm of sweep k, apart from rounding.
 func (o *Outlook) norm(k float64) float64 {
 	_, update := o.after(k)
 	return update * math.Sqrt(o.points()) * math.Exp(k*math.Log1p(-o.slow))
 }
 
-// sweepsTo returns the first sweep whose norm is at most norm, but for rounding; endless if none is. It is too low
-// where it is below early.
+// sweepsTo returns the first sweep whose norm is at most norm, apart from rounding; endless if there is none. A result
+// below early is too low.
 func (o *Outlook) sweepsTo(norm float64) float64 {
 	high := 1.0
 	for o.norm(high) > norm {
@@ -93,14 +93,14 @@ func (o *Outlook) sweepsTo(norm float64) float64 {
 	return high
 }
 
-// Accuracy is what a type of field can attain: below Norm, the norm of an update tells no more of the error.
+// Accuracy is the accuracy that a field type can attain. A norm below Norm says nothing more about the error.
 type Accuracy struct {
 	Norm  float64 `json:"norm"`
 	Error float64 `json:"error"` // of the solution, at the worst point
 }
 
 // Attainable returns the accuracy of a type. A field stalls where the updates are below half a unit in the last place
-// of its values; in each mode that leaves an error of 1/lambda times as much.
+// of its values. In each mode this leaves an error of 1/lambda times such an update.
 func (o *Outlook) Attainable(d solver.DType) Accuracy {
 	unit := 0x1p-24
 	if d == solver.Float64 {
@@ -119,7 +119,7 @@ func (o *Outlook) Attainable(d solver.DType) Accuracy {
 	return Accuracy{Norm: updates / squares * rms * math.Sqrt(o.points()), Error: peak * rms}
 }
 
-// Error returns the error, at the worst point, of a field after so many sweeps, the last with that norm.
+// Error estimates the error, at the worst point, of a field after sweeps sweeps, the last of which had the given norm.
 func (o *Outlook) Error(sweeps int, norm float64) float64 {
 	least := o.Attainable(o.mesh.DType).Error
 	fault, update := o.after(float64(max(0, sweeps-1)))
@@ -129,7 +129,7 @@ func (o *Outlook) Error(sweeps int, norm float64) float64 {
 	return max(least, min(peak*norm/math.Sqrt(o.points())*fault/update, o.Largest()))
 }
 
-// Largest returns about the largest error of the initial field.
+// Largest estimates the largest error of the initial field.
 func (o *Outlook) Largest() float64 {
 	fault := 0.0
 	for _, m := range o.modes {
@@ -138,14 +138,14 @@ func (o *Outlook) Largest() float64 {
 	return peak * math.Sqrt(fault)
 }
 
-// End is how a run will end.
+// End describes how a run will end.
 type End struct {
 	Sweeps float64
 	Reason solver.StopReason
 	Error  float64
 }
 
-// End returns how a run with this tolerance will end; false where that is not known.
+// End estimates how a run with this tolerance will end; false if that is unknown.
 func (o *Outlook) End(tolerance float64, maxIterations int) (End, bool) {
 	target, reason := o.target(tolerance)
 	end := End{Sweeps: o.sweepsTo(target) + 2, Reason: reason}
@@ -159,7 +159,7 @@ func (o *Outlook) End(tolerance float64, maxIterations int) (End, bool) {
 	return end, true
 }
 
-// target returns the norm at which a run ends, and why it does.
+// target returns the norm at which a run ends, and the reason.
 func (o *Outlook) target(tolerance float64) (float64, solver.StopReason) {
 	if least := o.Attainable(o.mesh.DType).Norm / lull; least > tolerance {
 		return least, solver.Stalled

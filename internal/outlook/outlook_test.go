@@ -34,7 +34,7 @@ var (
 	gtc2019   = configs.Problem{Preset: "gtc2019"}
 )
 
-// Runs in float64 did so many sweeps to a norm of 1e-8.
+// Runs in float64 needed so many sweeps to a norm of 1e-8.
 func TestSweepsToATolerance(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -54,7 +54,7 @@ func TestSweepsToATolerance(t *testing.T) {
 	}
 }
 
-// Errors of fields that stalled in float32, at the worst point, and the sweeps to there.
+// Fields in float32 stalled with such an error, at the worst point, after so many sweeps.
 func TestWhatFloat32Attains(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -117,7 +117,7 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// From a hundred norms on a course knows how the run ends, also where it went on from a checkpoint.
+// A course knows the end of the run from its hundredth norm on, also after a restart from a checkpoint.
 func TestCourse(t *testing.T) {
 	o := outlookOf(t, 300, 300, "float64", gtc2019)
 	for _, first := range []int{0, 40000} {
@@ -130,7 +130,7 @@ func TestCourse(t *testing.T) {
 		}
 	}
 
-	c := NewCourse(o, 1e-8, 5000) // which come first
+	c := NewCourse(o, 1e-8, 5000) // which the run reaches first
 	c.Add(0, 1)
 	if end, reason, ok := c.End(); end != 5000 || reason != solver.MaxIterations || !ok {
 		t.Errorf("%d, %s, %v; want 5000, max_iterations", end, reason, ok)
@@ -142,7 +142,7 @@ func TestCourse(t *testing.T) {
 		t.Errorf("%d, %s, %v; want stalled, at an unknown sweep", end, reason, ok)
 	}
 
-	// A tolerance that is met while many modes fall at once: norms fall with a power of the sweeps.
+	// The tolerance is met while many modes fall at once, and the norm follows a power of the number of sweeps.
 	c = NewCourse(outlookOf(t, 16384, 16384, "float32", gtc2019), 1e-3, 1e9)
 	for k := range 2000 {
 		c.Add(k, math.Pow(float64(k+1), -0.75))

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// sample returns the values of the interior at the rows of y and the columns of x that are looked at.
+// sample returns the values of the interior at the sampled rows of y and columns of x.
 func sample(ctx context.Context, f Field, x, y axis) ([][]float64, error) {
 	var rows [][]float64
 	for _, iy := range y.at {
@@ -21,20 +21,20 @@ func sample(ctx context.Context, f Field, x, y axis) ([][]float64, error) {
 	return rows, nil
 }
 
-// ends are the values of the first two and the last two points of an axis; of its only point where it has one.
+// ends holds the values at the first two and the last two points of an axis. On an axis with one point all are equal.
 type ends [4]float64
 
 // side is one side of the boundary.
 type side struct {
-	values []float64 // at the points that are looked at
+	values []float64 // at the sampled points
 	ends   ends
-	sign   float64 // of the chessboard at the neighbours of the side, at a point with an even number
+	sign   float64 // sign of the chessboard at the interior neighbour of an even-numbered point of the side
 }
 
-// sides are the sides; top and bottom are empty where they are periodic.
+// sides holds the four sides; top and bottom are empty if they are periodic.
 type sides struct{ left, right, top, bottom side }
 
-// sidesOf looks at the sides.
+// sidesOf samples the sides.
 func sidesOf(f Field, x, y axis) (s sides, err error) {
 	m := f.Mesh()
 	vertical := func(ix int) (side, error) {
@@ -56,7 +56,7 @@ func sidesOf(f Field, x, y axis) (s sides, err error) {
 	return s, err
 }
 
-// sideOf looks at the side at a place along the other axis: 0, or the last one.
+// sideOf samples the side at place along the other axis: 0 or the last point.
 func sideOf(a axis, place int, read func(at int, v []float64) error) (side, error) {
 	var err error
 	value := func(at int) float64 {

@@ -9,8 +9,8 @@ import (
 	"jacobi/solver"
 )
 
-// Warning says that the tolerance is below what the type of the field attains, and which type attains it; what and do
-// are empty where it is not.
+// Warning warns of a tolerance that the type of the field cannot attain, and says which type attains it. Otherwise what
+// and do are empty.
 func (o *Outlook) Warning(tolerance float64) (what, do string) {
 	a := o.Attainable(o.mesh.DType)
 	if tolerance == 0 || tolerance >= a.Norm {
@@ -24,7 +24,7 @@ func (o *Outlook) Warning(tolerance float64) (what, do string) {
 	return what, "no type attains it"
 }
 
-// Better returns the type that attains a tolerance where the field's own does not.
+// Better returns the type that attains a tolerance which the field's own type does not attain.
 func (o *Outlook) Better(tolerance float64) (solver.DType, bool) {
 	wide := solver.Float64
 	ok := o.mesh.DType != wide && tolerance > 0 && tolerance < o.Attainable(o.mesh.DType).Norm &&
@@ -32,7 +32,7 @@ func (o *Outlook) Better(tolerance float64) (solver.DType, bool) {
 	return wide, ok
 }
 
-// Expected says how a run with this tolerance ends; "" where nobody asked for a tolerance or nobody knows.
+// Expected says how a run with this tolerance will end; "" without a tolerance, or if the end is unknown.
 func (o *Outlook) Expected(tolerance float64, maxIterations int) string {
 	end, ok := o.End(tolerance, maxIterations)
 	if tolerance == 0 || !ok {
@@ -55,7 +55,7 @@ func (o *Outlook) Expected(tolerance float64, maxIterations int) string {
 	}
 }
 
-// About writes an estimate with one digit: "about 4e-04".
+// About formats an estimate with one digit: "about 4e-04".
 func About(v float64) string {
 	if v == 0 {
 		return "0"
@@ -63,7 +63,7 @@ func About(v float64) string {
 	return fmt.Sprintf("about %.0e", v)
 }
 
-// count writes a number of sweeps with the two digits that an estimate has, or all where it has no more than four.
+// count formats a number of sweeps: to two significant digits, or exactly if it has at most four digits.
 func count(sweeps float64) string {
 	if sweeps < 1e4 {
 		return humanize.Comma(int64(sweeps))

@@ -1,7 +1,7 @@
-// Package regular opens files that somebody else may have written, or replaced, and that have to be regular files. An
-// ordinary open waits at a named pipe until somebody opens its other end, and no signal or deadline of a program ends
-// that wait; a device may have no end. Every file whose name a user gives, or which lies in a directory that others
-// share, is opened here.
+// Package regular opens files that must be regular files although another program may have written or replaced them. An
+// ordinary open of a named pipe waits until another process opens its other end, and no signal or deadline of the
+// program ends that wait. A device may have no end. This package opens each file whose name a user gives, and each file
+// in a directory that others share.
 package regular
 
 import (
@@ -18,9 +18,10 @@ import (
 // Open opens the file at path for reading.
 func Open(path string) (*os.File, error) { return OpenFile(path, os.O_RDONLY, 0) }
 
-// OpenFile is os.OpenFile that neither waits nor returns anything but a regular file. Its error is an *fs.PathError.
+// OpenFile is like os.OpenFile, but it never waits, and it refuses files that are not regular. Its error is an
+// *fs.PathError.
 func OpenFile(path string, flag int, perm fs.FileMode) (*os.File, error) {
-	// A regular file does not know O_NONBLOCK, save that a lease which somebody holds on it is no cause to wait.
+	// On a regular file O_NONBLOCK has one effect: open does not wait for the holder of a lease.
 	f, err := os.OpenFile(path, flag|unix.O_NONBLOCK|unix.O_NOCTTY, perm)
 	if err != nil {
 		return nil, explain(path, flag, err)
@@ -36,13 +37,13 @@ func OpenFile(path string, flag int, perm fs.FileMode) (*os.File, error) {
 	return f, nil
 }
 
-// explain says of what kind a file is that cannot be opened because of its kind.
+// explain replaces the error of a failed open by a KindError if the file is not regular.
 func explain(path string, flag int, err error) error {
 	look := os.Stat
 	switch {
 	case errors.Is(err, unix.ELOOP) && flag&unix.O_NOFOLLOW != 0:
 		look = os.Lstat
-	case errors.Is(err, unix.ENXIO), errors.Is(err, unix.EISDIR): // a socket, or a named pipe that nobody reads
+	case errors.Is(err, unix.ENXIO), errors.Is(err, unix.EISDIR): // a socket, a pipe without a reader, a directory
 	default:
 		return err
 	}
@@ -61,7 +62,7 @@ func check(path string, info fs.FileInfo) error {
 	return &fs.PathError{Op: "open", Path: path, Err: KindError{info.Mode().Type()}}
 }
 
-// KindError says of what kind a file is that is not regular.
+// KindError is the error for a file that is not regular.
 type KindError struct{ Type fs.FileMode }
 
 func (e KindError) Error() string { return e.kind() + "; a regular file is wanted" }
@@ -82,7 +83,7 @@ func (e KindError) kind() string {
 	return "a special file"
 }
 
-// ReadFile returns what the file at path holds, at most limit bytes. A larger file is an error.
+// ReadFile returns the contents of the file at path. A file of more than limit bytes is an error.
 func ReadFile(path string, limit int64) ([]byte, error) {
 	f, err := Open(path)
 	if err != nil {
@@ -92,8 +93,8 @@ func ReadFile(path string, limit int64) ([]byte, error) {
 	return read(f, limit)
 }
 
-// ReadPrivate is ReadFile for a file that holds a secret of this user's: it refuses a symbolic link, and a file that
-// belongs to somebody else or to which others have any right.
+// ReadPrivate is like ReadFile for a file that holds a secret of this user. It refuses a symbolic link, a file of
+// another user, and a file to which others have any right.
 func ReadPrivate(path string, limit int64) ([]byte, error) {
 	f, err := OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW, 0)
 	if err != nil {
@@ -116,7 +117,7 @@ func ReadPrivate(path string, limit int64) ([]byte, error) {
 	return read(f, limit)
 }
 
-// read does not trust the size that a file says it has: those of /proc say 0.
+// read ignores the size that the file system reports: files in /proc report 0.
 func read(f *os.File, limit int64) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(f, limit+1))
 	if err == nil && int64(len(data)) > limit {

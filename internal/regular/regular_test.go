@@ -12,7 +12,7 @@ import (
 	"jacobi/internal/regular"
 )
 
-// Nothing but a regular file is opened, and nothing is waited for: a wait would end the test by its deadline.
+// Only regular files are opened, without a wait: an open that waits would run into the deadline of the test.
 func TestOnlyRegularFiles(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if err := syscall.Mkfifo("pipe", 0o600); err != nil {
@@ -55,7 +55,7 @@ func TestOnlyRegularFiles(t *testing.T) {
 		if err == nil || err.Error() != c.want || f != nil {
 			t.Errorf("%s, flags %#x: error %v, want %s", c.path, c.flag, err, c.want)
 		}
-		if _, ok := err.(*fs.PathError); !ok { // callers unwrap it
+		if _, ok := err.(*fs.PathError); !ok { // callers rely on this type
 			t.Errorf("%s: error of type %T", c.path, err)
 		}
 	}

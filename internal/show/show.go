@@ -1,6 +1,6 @@
-// Package show makes text that others wrote fit to be shown: names of hosts and files, words of a server, lines of
-// another program. On a terminal, control characters change the title, move the cursor over what was said before, or
-// answer in the user's place, and characters that turn the direction of writing make a name look like another one.
+// Package show makes text from other programs and users safe to show: names of hosts and files, messages of a server,
+// lines of another program. Control characters in such text can change a terminal's title, overwrite earlier lines or
+// make the terminal type input. Characters that change the direction of writing can disguise a name.
 package show
 
 import (
@@ -12,14 +12,14 @@ import (
 	"unicode/utf8"
 )
 
-// most is how many characters of others' text stand within a message.
-const most = 200
+// maxText is how many characters of such text a message shows.
+const maxText = 200
 
-// Text returns s for the inside of a message, on one line: what is not a visible character or a space as an escape of
-// Go (\x1b, \n, \u202e), bytes that are not UTF-8 as well, and long text cut.
-func Text(s string) string { return Cut(s, most) }
+// Text returns s in one line for use within a message. Everything but visible characters and spaces, bytes that are not
+// UTF-8 included, becomes an escape of Go (\x1b, \n, \u202e), and a long text is cut.
+func Text(s string) string { return Cut(s, maxText) }
 
-// Cut is Text with at most n characters of s, with an ellipsis behind them if s has more.
+// Cut is Text with at most n characters of s; an ellipsis replaces the rest.
 func Cut(s string, n int) string {
 	var b strings.Builder
 	for i := 0; len(s) > 0; i++ {
@@ -33,7 +33,7 @@ func Cut(s string, n int) string {
 	return b.String()
 }
 
-// Lines returns s whole, its line ends and tabs kept and everything else as Text has it.
+// Lines returns all of s. It keeps line ends and tabs and escapes other characters as Text does.
 func Lines(s string) string {
 	if plain(s) {
 		return s
@@ -58,13 +58,13 @@ func AppendLines[T string | []byte](b []byte, s T) []byte {
 	return b
 }
 
-// Fprint writes Lines(s) to w in one piece.
+// Fprint writes Lines(s) to w in one write.
 func Fprint(w io.Writer, s string) error {
 	_, err := io.WriteString(w, Lines(s))
 	return err
 }
 
-// plain says whether s has nothing but visible ASCII, line ends and tabs.
+// plain reports whether s consists of visible ASCII characters, spaces, line ends and tabs.
 func plain(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; (c < ' ' && c != '\n' && c != '\t') || c >= 0x7f {
@@ -74,8 +74,8 @@ func plain(s string) bool {
 	return true
 }
 
-// appendVisible appends one character, which is one byte if it is not UTF-8. What an encoder of JSON leaves as it is in
-// a string becomes an escape of JSON, so that a line of JSON remains one.
+// appendVisible appends char, which is one character, or one byte that is not UTF-8. The escapes of characters that may
+// stand unescaped in a JSON string are valid in JSON, so a line of JSON remains valid.
 func appendVisible(b []byte, char string) []byte {
 	r, _ := utf8.DecodeRuneInString(char)
 	switch {

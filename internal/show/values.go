@@ -6,17 +6,17 @@ import (
 	"unicode/utf8"
 )
 
-// The longest value that a message shows whole, and what it shows of a longer one.
+// Bounds in characters: Values keeps a value of at most wholeValue whole, and the head and tail of a longer one.
 const (
 	wholeValue = 250
 	valueHead  = 120
 	valueTail  = 40
 )
 
-// values are what a message may repeat of its reader's input: text in quotes, and words.
+// values matches the parts of a message that may repeat the user's input: quoted text, and words.
 var values = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|[^\s"]+`)
 
-// Values returns a message with the middle of overlong values cut out, so that what is wrong with them can be seen.
+// Values cuts the middle out of overlong values in a message, which keeps the message readable.
 func Values(message string) string {
 	return values.ReplaceAllStringFunc(message, func(v string) string {
 		n := utf8.RuneCountInString(v)

@@ -1,4 +1,4 @@
-// Package mpstest is a stand-in for NVIDIA's multi-process service that needs no GPU.
+// Package mpstest provides a stand-in for NVIDIA's multi-process service that needs no GPU.
 package mpstest
 
 import (
@@ -8,13 +8,13 @@ import (
 	"testing"
 )
 
-// Running is a daemon that waits for the command to quit, with a server that outlives it.
+// Running is the script of a daemon that runs until the command quit; its server outlives it.
 const Running = `sleep 1000 & echo $! >"$CUDA_MPS_PIPE_DIRECTORY/server"
   echo $$ >"$CUDA_MPS_PIPE_DIRECTORY/new"; mv "$CUDA_MPS_PIPE_DIRECTORY/new" "$CUDA_MPS_PIPE_DIRECTORY/pid"
   wait`
 
-// Install makes a control program, of which daemon is what it does as a daemon (sh), in a directory for PATH; its
-// process id goes to the file daemon there. calls tells what it was called for, a line each.
+// Install writes a control program to dir, which the caller puts on PATH. As a daemon it runs daemon, a shell script, and
+// writes its process id to the file daemon in dir. calls returns what the program was called for, one line a call.
 func Install(t *testing.T, daemon string) (dir string, calls func() string) {
 	t.Helper()
 	dir = t.TempDir()
