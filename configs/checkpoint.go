@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Interval is a number of sweeps or a time; the zero value is never.
+// Interval is a number of sweeps or a time. The zero value means never.
 type Interval struct {
 	Sweeps int
 	Time   time.Duration
@@ -56,14 +56,14 @@ func parseInterval(s string) (Interval, error) {
 	return Interval{}, errInterval
 }
 
-// bucketPrefix marks a bucket where a directory may stand as well.
+// bucketPrefix marks a bucket in a value that may also name a directory.
 const bucketPrefix = "nats:"
 
-// On says whether states are saved.
+// On reports whether states are saved.
 func (c Checkpoint) On() bool { return c.Every != Interval{} }
 
-// Place returns where states are saved: a directory, or "nats:" and a bucket; "" if that is not said. Resume has the
-// same form; a directory there may also be that of a single checkpoint.
+// Place returns where states are saved: a directory, "nats:" followed by a bucket, or "" if neither is set. Resume has
+// the same form; its directory may also be that of a single checkpoint.
 func (c Checkpoint) Place() string {
 	if c.NATS != "" {
 		return bucketPrefix + c.NATS
@@ -71,7 +71,7 @@ func (c Checkpoint) Place() string {
 	return c.Dir
 }
 
-// SplitPlace returns the directory or the bucket of a place.
+// SplitPlace returns the directory or the bucket that place names. The other result is "".
 func SplitPlace(place string) (dir, bucket string) {
 	if b, ok := strings.CutPrefix(place, bucketPrefix); ok {
 		return "", b
@@ -79,8 +79,8 @@ func SplitPlace(place string) (dir, bucket string) {
 	return place, ""
 }
 
-// FieldKeys returns the keys that determine the field after any number of sweeps, with their values, those that the
-// preset chooses included. A run may go on from a checkpoint whose keys are the same.
+// FieldKeys returns the keys that determine the field after any number of sweeps, with their values; a key that is not
+// set has the preset's value. A run may go on from a checkpoint with the same values.
 func FieldKeys(c Config) (map[string]string, error) {
 	var err error
 	if c.Problem, err = c.Problem.Resolve(c.Grid.DType); err != nil {
@@ -96,7 +96,7 @@ func FieldKeys(c Config) (map[string]string, error) {
 	return fields, nil
 }
 
-// bucketName is what JetStream takes for the name of a bucket.
+// bucketName matches the names that JetStream allows for a bucket.
 var bucketName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,200}$`)
 
 func (v *validator) checkpoint(c Checkpoint, n NATS) {

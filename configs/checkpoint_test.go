@@ -25,8 +25,8 @@ func TestInterval(t *testing.T) {
 	}
 }
 
-// What the preset chooses counts like what is written out, and what only says when a run ends, or how it is computed,
-// does not count.
+// A value chosen by the preset counts like one in the file. Keys that only say when a run ends, or how it is computed,
+// do not count.
 func TestFieldKeys(t *testing.T) {
 	base, err := FieldKeys(Default())
 	if err != nil {

@@ -3,7 +3,8 @@ package configs
 
 import "time"
 
-// Config is one run, merged from flags, environment, file and defaults in that order of precedence.
+// Config is the configuration of one run, merged from flags, environment, file and defaults, in that order of
+// precedence.
 type Config struct {
 	Run        Run        `mapstructure:"run" json:"run" yaml:"run"`
 	Grid       Grid       `mapstructure:"grid" json:"grid" yaml:"grid"`
@@ -17,11 +18,11 @@ type Config struct {
 	Log        Log        `mapstructure:"log" json:"log" yaml:"log"`
 }
 
-// Run names a run and says how many ranks share it. It is written with the duration as text.
+// Run names a run and says how many ranks share it. Its JSON and YAML forms write the duration as text.
 type Run struct {
 	Name     string        `mapstructure:"name"`
 	Ranks    int           `mapstructure:"ranks"`
-	Liveness time.Duration `mapstructure:"liveness"` // a rank that is silent for so long counts as dead
+	Liveness time.Duration `mapstructure:"liveness"` // a rank that is silent for this long counts as dead
 }
 
 // Grid is the whole mesh, boundary included.
@@ -31,7 +32,7 @@ type Grid struct {
 	DType string `mapstructure:"dtype" json:"dtype" yaml:"dtype"` // float32 | float64
 }
 
-// Problem is a preset and what replaces parts of it; an empty string leaves the preset's choice (see Resolve).
+// Problem is a preset and the values that replace parts of it; an empty string keeps the preset's value (see Resolve).
 // A number is kept as its shortest decimal text, however it was written.
 type Problem struct {
 	Preset  string `mapstructure:"preset" json:"preset" yaml:"preset"` // gtc2019 | dirichlet
@@ -48,42 +49,43 @@ type Solver struct {
 	MaxIterations int     `mapstructure:"max_iterations" json:"max_iterations" yaml:"max_iterations"`
 }
 
-// Halo says how rows travel between neighbours. It is written with depth "auto" for 0 and the timeout as text.
+// Halo says how rows travel between neighbours. Its JSON and YAML forms write depth 0 as "auto", and the timeout as
+// text.
 type Halo struct {
 	Transport string        `mapstructure:"transport"` // auto | nats | p2p
 	Depth     int           `mapstructure:"depth"`     // 0: auto
 	Timeout   time.Duration `mapstructure:"timeout"`
 }
 
-// Device says what sweeps.
+// Device says which device sweeps, and how.
 type Device struct {
 	Backend string `mapstructure:"backend" json:"backend" yaml:"backend"` // auto | cpu | cuda
-	Threads int    `mapstructure:"threads" json:"threads" yaml:"threads"` // 0: the node's cores over its ranks
+	Threads int    `mapstructure:"threads" json:"threads" yaml:"threads"` // 0: the node's cores divided by its ranks
 	Kernel  string `mapstructure:"kernel" json:"kernel" yaml:"kernel"`    // of the CPU: auto | portable | avx2 | avx512
-	// of a node's GPUs: round-robin | least-utilized | most-free-memory | coolest | least-power
+	// Select chooses among a node's GPUs: round-robin | least-utilized | most-free-memory | coolest | least-power
 	Select string `mapstructure:"select" json:"select" yaml:"select"`
 	Pin    bool   `mapstructure:"pin" json:"pin" yaml:"pin"` // keep a rank with a GPU on the cores near it
-	// NVIDIA's multi-process service where ranks share GPUs: auto | off
+	// MPS is NVIDIA's multi-process service, used if ranks share GPUs: auto | off
 	MPS string `mapstructure:"mps" json:"mps" yaml:"mps"`
 }
 
-// Checkpoint says when the state of a run is saved and where, and from which state it goes on.
+// Checkpoint says when and where the state of a run is saved, and from which state the run starts.
 type Checkpoint struct {
 	Every Interval `mapstructure:"every" json:"every" yaml:"every"` // zero: never
-	Dir   string   `mapstructure:"dir" json:"dir" yaml:"dir"`       // which all nodes share
-	// bucket of JetStream's object store, instead of dir
+	Dir   string   `mapstructure:"dir" json:"dir" yaml:"dir"`       // must be shared by all nodes
+	// NATS is a bucket of JetStream's object store; it replaces Dir.
 	NATS   string `mapstructure:"nats" json:"nats" yaml:"nats"`
-	Keep   int    `mapstructure:"keep" json:"keep" yaml:"keep"`       // newest checkpoints that stay
-	Resume string `mapstructure:"resume" json:"resume" yaml:"resume"` // "": start at the start; see Checkpoint.Place
+	Keep   int    `mapstructure:"keep" json:"keep" yaml:"keep"`       // number of newest checkpoints to keep
+	Resume string `mapstructure:"resume" json:"resume" yaml:"resume"` // "": start with the initial field; see Place
 }
 
-// Log sets up zap.
+// Log configures zap.
 type Log struct {
 	Level  string `mapstructure:"level" json:"level" yaml:"level"`    // debug | info | warn | error
 	Format string `mapstructure:"format" json:"format" yaml:"format"` // console | json
 }
 
-// Default returns the run that an empty run file describes.
+// Default returns the configuration of an empty run file.
 func Default() Config {
 	return Config{
 		Run:     Run{Ranks: 4, Liveness: 10 * time.Second},

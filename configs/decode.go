@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/viper"
 )
 
-// decode reads a run file by the format that its name says.
+// decode reads a run file in the format that its extension names.
 func decode(path string, data []byte) (map[string]any, error) {
 	format := strings.ToLower(strings.TrimPrefix(filepath.Ext(path), "."))
 	if path == StandardInput {
@@ -46,7 +46,8 @@ func decode(path string, data []byte) (map[string]any, error) {
 	return tree, nil
 }
 
-// toUTF8 returns the text in data: as it is, or of UTF-16 with a byte order mark, which Windows writes.
+// toUTF8 returns data as UTF-8 without a byte order mark. It converts UTF-16 with a byte order mark, as Windows writes
+// it.
 func toUTF8(data []byte) ([]byte, error) {
 	var order binary.ByteOrder
 	switch {
@@ -77,10 +78,10 @@ func toUTF8(data []byte) ([]byte, error) {
 	return data, nil
 }
 
-// locate puts the place before the error of a decoder that knows it apart from its text.
+// locate adds the position to errors of decoders that do not print it.
 func locate(data []byte, err error) error {
 	if e, ok := errors.AsType[*json.SyntaxError](err); ok {
-		return fmt.Errorf("%s: %w", position(data, max(0, int(e.Offset)-1)), err) // Offset counts the byte at fault
+		return fmt.Errorf("%s: %w", position(data, max(0, int(e.Offset)-1)), err) // Offset counts the wrong byte
 	}
 	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return fmt.Errorf("%s: sections with keys are wanted, not %s", position(data, max(0, int(e.Offset)-1)), e.Value)
@@ -92,7 +93,7 @@ func locate(data []byte, err error) error {
 	return err
 }
 
-// position returns the line and the column of the byte at offset, both from 1.
+// position returns the line and the column, both from 1, of the byte at offset.
 func position(data []byte, offset int) string {
 	before := data[:min(offset, len(data))]
 	line := bytes.Count(before, []byte{'\n'})

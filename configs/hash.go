@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// Hash returns the SHA-256, in hexadecimal, of what all ranks of a run must agree on: all keys but these.
-//   - run.name: a title.
-//   - device: ranks of one run may sweep with different backends and numbers of threads; the bits are the same.
-//   - nats: nodes may reach the same servers by different names and keep their credentials in different places.
-//   - output.dir: nodes may see the same directory at different paths. The names in it do count, since all ranks write
+// Hash returns the SHA-256, in hexadecimal, of the keys on which all ranks of a run must agree: all keys but these.
+//   - run.name is a title.
+//   - device: ranks of one run may use different backends and numbers of threads; the bits are the same.
+//   - nats: nodes may reach the same servers under different names and keep their credentials in different places.
+//   - output.dir: nodes may see the same directory at different paths. The file names do count, since all ranks write
 //     one field.
-//   - checkpoint.dir and checkpoint.resume, likewise.
-//   - log: what a rank says changes nothing that it does.
+//   - checkpoint.dir and checkpoint.resume, for the same reason.
+//   - log: messages of a rank do not affect its results.
 func Hash(c Config) string {
 	h := sha256.New()
 	fmt.Fprintln(h, "jacobi configuration 1")

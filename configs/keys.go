@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// kind says what values a key takes.
+// kind is the kind of values that a key takes.
 type kind uint8
 
 const (
@@ -21,7 +21,7 @@ const (
 	boolean
 	duration
 	depth      // an integer >= 1, or auto
-	expression // text, or a number that becomes its shortest text
+	expression // text, or a number, which becomes its shortest text
 	interval   // sweeps or a duration
 )
 
@@ -32,7 +32,7 @@ type key struct {
 	index []int // for reflect.Value.FieldByIndex
 }
 
-// keys lists the leaves of Config in the order in which it declares them.
+// keys lists the leaves of Config in the order of their declarations.
 func keys() []key {
 	var list []key
 	root := reflect.TypeFor[Config]()
@@ -66,12 +66,12 @@ func keys() []key {
 	return list
 }
 
-// value returns what c holds for k.
+// value returns the value of k in c.
 func (k key) value(c Config) any {
 	return reflect.ValueOf(c).FieldByIndex(k.index).Interface()
 }
 
-// text returns the value of k in c as --set and the environment write it.
+// text returns the value of k in c as text for --set or the environment.
 func (k key) text(c Config) string {
 	switch v := k.value(c).(type) {
 	case float64:
@@ -86,7 +86,7 @@ func (k key) text(c Config) string {
 	}
 }
 
-// convert turns what a source holds for k into the type of the field; an error says what is wanted instead.
+// convert converts a value from a source to the type of the field. The error says which values are allowed.
 func (k key) convert(raw any) (any, error) {
 	if raw == nil {
 		return nil, fmt.Errorf("nothing stands behind the key: leave the key out or give a value%s", k.emptyHint())
@@ -154,10 +154,10 @@ func (k key) emptyHint() string {
 	return ""
 }
 
-// maxExact is the largest float64 that says which integer was written.
+// maxExact bounds the integers that a float64 represents exactly, by their magnitude.
 const maxExact = 1 << 53
 
-// integer converts raw. The error tells a value that is out of range from one that is no integer.
+// integer converts raw to an int. Its errors distinguish a value out of range from one that is not an integer.
 func (k key) integer(raw any) (any, error) {
 	if n, ok := toInt(raw); ok {
 		return n, nil
@@ -186,7 +186,7 @@ func (k key) bounds() (low, high int) {
 	return 0, math.MaxInt
 }
 
-// toInt accepts integers in any of the forms that files and text have, 1e4 included.
+// toInt accepts an integer in all forms of files and text, such as 1e4.
 func toInt(raw any) (int, bool) {
 	switch v := raw.(type) {
 	case int:
@@ -219,7 +219,7 @@ func toFloat(raw any) (float64, bool) {
 	case float64:
 		return v, true
 	case string:
-		// Not the hexadecimal and underscored forms, which ParseFloat would take as well.
+		// ParseFloat would also accept hexadecimal and underscored forms.
 		if strings.ContainsAny(v, "xX_") {
 			return 0, false
 		}

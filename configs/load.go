@@ -16,20 +16,20 @@ import (
 
 // Options are the sources of a configuration.
 type Options struct {
-	File    string    // run file, .yaml, .yml, .toml or .json; "" for none, StandardInput for what Stdin holds
-	Set     []string  // key=value, from flags: the strongest; of two with the same key the later one
-	Environ []string  // NAME=value as os.Environ gives them; JACOBI_<SECTION>_<KEY> counts, in upper case
-	Stdin   io.Reader // YAML, or JSON, which YAML includes; nil where there is none to read
+	File    string    // run file, .yaml, .yml, .toml or .json; "" for none, StandardInput to read Stdin
+	Set     []string  // key=value from flags, with the highest precedence; the last one of a key counts
+	Environ []string  // NAME=value as from os.Environ; JACOBI_<SECTION>_<KEY>, in upper case, sets a key
+	Stdin   io.Reader // YAML, or JSON, a subset of YAML; nil if there is none
 }
 
-// StandardInput is the name of a run file that stands for standard input.
+// StandardInput as the name of a run file stands for standard input.
 const StandardInput = "-"
 
-// maxFile is far above any run file, and far below a field given by mistake.
+// maxFile is far larger than any run file, and far smaller than a field that is given by mistake.
 const maxFile = 1 << 20
 
-// Load merges flags over environment over file over Default. It refuses unknown keys and values of the wrong type,
-// all of them at once; whether the values make a run is for Validate to say.
+// Load merges flags over environment over file over Default. It reports all unknown keys and values of the wrong type
+// in one error. Validate checks whether the values are allowed.
 func Load(o Options) (Config, error) {
 	var data []byte
 	if o.File != "" {
@@ -59,13 +59,13 @@ func (o Options) runFile() ([]byte, error) {
 	return data, err
 }
 
-// LogFormat returns log.format as Load would merge it, also where Load refuses other keys: for the words with which
-// it does.
+// LogFormat returns log.format as Load merges it, even if Load refuses other keys. The error of Load is shown in that
+// format.
 func LogFormat(o Options) string {
 	m := merger{v: viper.New(), keys: keys()}
 	m.v.SetDefault("log.format", Default().Log.Format)
 	if data, err := readFile(o.File); o.File != "" && err == nil {
-		_ = m.file(o.File, data) // what is wrong with it, Load says
+		_ = m.file(o.File, data) // Load reports the error
 	}
 	_ = m.environ(o.Environ)
 	m.set(o.Set)
@@ -74,7 +74,7 @@ func LogFormat(o Options) string {
 
 func readFile(path string) ([]byte, error) { return regular.ReadFile(path, maxFile) }
 
-// merge is Load with the contents of the run file at hand.
+// merge is Load after the run file was read.
 func merge(o Options, data []byte) (Config, error) {
 	m := merger{v: viper.New(), keys: keys()}
 	for _, k := range m.keys {
@@ -105,10 +105,10 @@ type merger struct {
 	faults []error
 }
 
-// origin says where a value came from.
+// origin describes the source of a value.
 type origin struct {
 	source string                  // "--set", "environment JACOBI_GRID_NX", "file run.yaml"
-	spell  func(key string) string // how that source writes a key
+	spell  func(key string) string // returns a key as the source writes it
 }
 
 func asKey(key string) string { return key }
@@ -117,7 +117,7 @@ func envName(key string) string {
 	return "JACOBI_" + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
 }
 
-// file merges the run file at path, whose contents are data.
+// file merges data, the contents of the run file at path.
 func (m *merger) file(path string, data []byte) error {
 	tree, err := decode(path, data)
 	if err != nil {
@@ -128,7 +128,7 @@ func (m *merger) file(path string, data []byte) error {
 	return m.v.MergeConfigMap(nested(flat))
 }
 
-// walk checks the leaves of tree and puts them into flat. Names are compared without regard to case.
+// walk checks the leaves of tree and adds them to flat. Names are case-insensitive.
 func (m *merger) walk(tree map[string]any, prefix string, from origin, flat map[string]any) {
 	seen := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(tree)) {
@@ -158,7 +158,7 @@ func (m *merger) isSection(name string) bool {
 	return slices.ContainsFunc(m.keys, func(k key) bool { return strings.HasPrefix(k.name, name+".") })
 }
 
-// put converts the value of one key and puts it into flat.
+// put converts the value of one key and adds it to flat.
 func (m *merger) put(name string, raw any, from origin, flat map[string]any) {
 	i := slices.IndexFunc(m.keys, func(k key) bool { return k.name == name })
 	if i < 0 {
@@ -177,8 +177,8 @@ func (m *merger) fault(format string, args ...any) {
 	m.faults = append(m.faults, fmt.Errorf(format, args...))
 }
 
-// environ merges the variables whose names begin with a section. Others, such as JACOBI_RANK, are a rank's identity
-// or none of ours.
+// environ merges the variables that begin with JACOBI_ and a section. Other variables, such as JACOBI_RANK, are no
+// keys.
 func (m *merger) environ(list []string) error {
 	flat := map[string]any{}
 	for _, line := range list {
@@ -212,7 +212,7 @@ func (m *merger) set(list []string) {
 	}
 }
 
-// nested turns section.key into a map of maps.
+// nested turns keys of the form section.key into a map of maps.
 func nested(flat map[string]any) map[string]any {
 	tree := map[string]any{}
 	for name, value := range flat {
@@ -227,7 +227,7 @@ func nested(flat map[string]any) map[string]any {
 	return tree
 }
 
-// quote writes a value for an error message: text in quotes, secrets hidden.
+// quote formats a value for an error message: text in quotes, secrets hidden.
 func quote(name string, v any) string {
 	if strings.HasPrefix(name, "nats") && name != "nats.port" {
 		return `"` + hidden + `"`

@@ -11,11 +11,11 @@ import (
 	"strings"
 )
 
-// CheckMemory says whether this machine, and the control group of this process, have need bytes to give. The error
-// says how much is needed and there is.
+// CheckMemory checks whether this machine and the control group of this process have need bytes available. The error
+// says how many bytes are needed and available.
 func CheckMemory(need int64) error { return checkMemory(os.DirFS("/"), need) }
 
-// AvailableMemory returns the bytes that CheckMemory compares with, and what sets that bound.
+// AvailableMemory returns the bytes that CheckMemory compares with, and the source of that bound.
 func AvailableMemory() (int64, string, error) { return availableMemory(os.DirFS("/")) }
 
 func checkMemory(root fs.FS, need int64) error {
@@ -32,13 +32,13 @@ func checkMemory(root fs.FS, need int64) error {
 
 func gib(n int64) string { return fmt.Sprintf("%.2f GiB", float64(n)/(1<<30)) }
 
-// availableMemory returns the bytes that can be had without swapping, and what sets that bound.
+// availableMemory returns the bytes that are available without swapping, and the source of that bound.
 func availableMemory(root fs.FS) (int64, string, error) {
 	have, err := field(root, "proc/meminfo", "MemAvailable:")
 	if err != nil {
 		return 0, "", err
 	}
-	have *= 1024 // the file counts in kB
+	have *= 1024 // the unit of the file is kB
 	bound := "MemAvailable"
 	group, err := ownGroup(root)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -47,7 +47,7 @@ func availableMemory(root fs.FS) (int64, string, error) {
 	if err != nil {
 		return 0, "", err
 	}
-	// A limit on any ancestor holds as well.
+	// The limit of any ancestor applies, too.
 	for dir := path.Join("sys/fs/cgroup", group); strings.HasPrefix(dir, "sys/fs/cgroup"); dir = path.Dir(dir) {
 		left, ok, err := groupLeft(root, dir)
 		if err != nil {
@@ -74,11 +74,11 @@ func ownGroup(root fs.FS) (string, error) {
 	return "", fs.ErrNotExist
 }
 
-// groupLeft returns what the group may still take: its limit less what it uses, not counting file pages, which the
-// kernel gives back. ok is false for a group without a limit.
+// groupLeft returns how many more bytes the group may use: its limit less its use. Inactive file pages do not count as
+// used because the kernel reclaims them. ok is false if the group has no limit.
 func groupLeft(root fs.FS, dir string) (left int64, ok bool, err error) {
 	limit, err := integerFile(root, path.Join(dir, "memory.max"))
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, strconv.ErrSyntax) { // the root group has none; "max"
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, strconv.ErrSyntax) { // the root group has no file; "max"
 		return 0, false, nil
 	}
 	if err != nil {
@@ -103,7 +103,7 @@ func integerFile(root fs.FS, name string) (int64, error) {
 	return strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64)
 }
 
-// field returns the number behind label in a file of lines "label number ...".
+// field returns the number that follows label in a file of lines "label number ...".
 func field(root fs.FS, name, label string) (int64, error) {
 	f, err := root.Open(name)
 	if err != nil {

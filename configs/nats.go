@@ -10,38 +10,38 @@ import (
 	"strings"
 )
 
-// hidden stands where a secret is.
+// hidden replaces a secret.
 const hidden = "hidden"
 
-// inline begins a value that is the contents of a file and not its name.
+// inline precedes the contents of a file in a value that otherwise names a file.
 const inline = "inline:"
 
-// NATS says which server connects the ranks, and who they are to it; an empty URL: the launcher starts one. All but URL
-// and User name a file, or hold its contents after "inline:". It is written, as YAML, as JSON and by fmt, with its
-// secrets hidden.
+// NATS says which server connects the ranks, and with which credentials. With an empty URL the launcher starts a
+// server. PasswordFile, Creds, NKey, CA, Cert, Key and SecretFile name a file, or hold its contents after "inline:".
+// All written forms (YAML, JSON, fmt) hide the secrets.
 type NATS struct {
-	URL          string `mapstructure:"url" json:"url" yaml:"url"` // one server, or several with commas between them
+	URL          string `mapstructure:"url" json:"url" yaml:"url"` // one server, or several separated by commas
 	User         string `mapstructure:"user" json:"user" yaml:"user"`
 	PasswordFile string `mapstructure:"password_file" json:"password_file" yaml:"password_file"`
 	Creds        string `mapstructure:"creds" json:"creds" yaml:"creds"` // JWT and seed of a user
 	NKey         string `mapstructure:"nkey" json:"nkey" yaml:"nkey"`    // seed of a user
-	// whom to trust instead of the system's authorities; PEM
+	// CA holds the certificate authorities to trust, in PEM; "" for the system's.
 	CA   string `mapstructure:"ca" json:"ca" yaml:"ca"`
-	Cert string `mapstructure:"cert" json:"cert" yaml:"cert"` // of this client; PEM
-	Key  string `mapstructure:"key" json:"key" yaml:"key"`    // of Cert; PEM
-	// SecretFile holds what those who take part in a run share, so that nobody else on the server can read or forge
-	// their messages. The launcher makes one for each run on a server that is not its own.
+	Cert string `mapstructure:"cert" json:"cert" yaml:"cert"` // certificate of this client, in PEM
+	Key  string `mapstructure:"key" json:"key" yaml:"key"`    // key of Cert, in PEM
+	// SecretFile holds a secret that all participants of a run share, so that other users of the server can neither
+	// read nor forge their messages. The launcher makes one for each run on a server that it did not start.
 	SecretFile string `mapstructure:"secret_file" json:"secret_file" yaml:"secret_file"`
-	// Of the server that a run without a URL starts for itself:
-	Port int `mapstructure:"port" json:"port" yaml:"port"` // 0: any that is free
-	// names or addresses, with commas between them, at which other machines reach it; "": found out
+	// Port, Advertise and Rendezvous apply to the server that a run without a URL starts.
+	Port int `mapstructure:"port" json:"port" yaml:"port"` // 0: any free port
+	// Advertise holds names or addresses, separated by commas, at which other machines reach the server; "": found
+	// automatically.
 	Advertise string `mapstructure:"advertise" json:"advertise" yaml:"advertise"`
-	// Rendezvous is the directory of the file through which ranks that no launcher started find that server; "":
-	// output.dir.
+	// Rendezvous is the directory of the file through which ranks without a launcher find the server; "": output.dir.
 	Rendezvous string `mapstructure:"rendezvous" json:"rendezvous" yaml:"rendezvous"`
 }
 
-// AdvertisedHosts returns the names and addresses of Advertise.
+// AdvertisedHosts returns the list in Advertise.
 func (n NATS) AdvertisedHosts() []string {
 	var hosts []string
 	for h := range strings.SplitSeq(n.Advertise, ",") {
@@ -52,10 +52,10 @@ func (n NATS) AdvertisedHosts() []string {
 	return hosts
 }
 
-// Inline returns the value of a key that holds contents in the place of a file's name.
+// Inline returns the value of a key that holds contents instead of the name of a file.
 func Inline(contents string) string { return inline + contents }
 
-// Contents returns what a key of NATS stands for: what follows "inline:", or what the file of that name holds.
+// Contents returns the text after "inline:", or the contents of the file that value names.
 func Contents(value string) ([]byte, error) {
 	if text, ok := strings.CutPrefix(value, inline); ok {
 		return []byte(text), nil
@@ -67,7 +67,7 @@ func Contents(value string) ([]byte, error) {
 	return f, err
 }
 
-// Inlined returns n with all files read, for ranks on machines that do not have them.
+// Inlined returns n with the contents of all its files, for ranks on machines without these files.
 func (n NATS) Inlined() (NATS, error) {
 	for _, f := range n.files() {
 		if *f.value == "" {
@@ -108,8 +108,8 @@ func (n NATS) Public() NATS {
 	return n
 }
 
-// redactURLs hides the user information of each URL in a list with commas; all of the list where it is not clear
-// which part is secret, since a password may hold a comma.
+// redactURLs hides the user information of each URL in a list separated by commas. It hides the whole list if the
+// secret part is ambiguous, since a password may contain a comma.
 func redactURLs(list string) string {
 	if !strings.Contains(list, "@") {
 		return list
@@ -128,7 +128,7 @@ func redactURLs(list string) string {
 	return strings.Join(urls, ",")
 }
 
-// natsText is NATS as it is written.
+// natsText is NATS without methods, for marshalling.
 type natsText NATS
 
 // MarshalJSON writes n with its secrets hidden.
@@ -144,7 +144,7 @@ func (n NATS) String() string { return fmt.Sprint(natsText(n.Public())) }
 func (n NATS) GoString() string { return fmt.Sprintf("%#v", natsText(n.Public())) }
 
 func (v *validator) nats(n NATS) {
-	var who []string // ways to say who this is
+	var who []string // keys that identify this client
 	for s := range strings.SplitSeq(n.URL, ",") {
 		if n.URL == "" {
 			break
@@ -168,10 +168,10 @@ func (v *validator) nats(n NATS) {
 			break
 		}
 	}
-	for _, way := range []struct{ key, value string }{{"nats.user", n.User}, {"nats.creds", n.Creds},
+	for _, id := range []struct{ key, value string }{{"nats.user", n.User}, {"nats.creds", n.Creds},
 		{"nats.nkey", n.NKey}} {
-		if way.value != "" {
-			who = append(who, way.key)
+		if id.value != "" {
+			who = append(who, id.key)
 		}
 	}
 	if len(who) > 1 {

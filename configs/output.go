@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Output names the files of a run; an empty name: not written.
+// Output names the files of a run. A file with an empty name is not written.
 type Output struct {
 	Dir     string `mapstructure:"dir" json:"dir" yaml:"dir"`
 	Field   string `mapstructure:"field" json:"field" yaml:"field"`
@@ -18,20 +18,20 @@ type Output struct {
 	PictureScale string `mapstructure:"picture_scale" json:"picture_scale" yaml:"picture_scale"`
 }
 
-// Stdout is the name of a history or a report that goes to standard output.
+// Stdout as the name of a history or a report stands for standard output.
 const Stdout = "-"
 
-// ToStdout says whether one of the files goes to standard output.
+// ToStdout reports whether one of the files goes to standard output.
 func (o Output) ToStdout() bool { return slices.Contains(o.Names(), Stdout) }
 
 // OutputFile is one file that a run writes.
 type OutputFile struct {
-	Key        string // as in "output.field"
+	Key        string // "output.field" and so on
 	Name       string
-	extensions []string // Stdout among them: it may go to standard output
+	extensions []string // allowed extensions; Stdout among them allows standard output
 }
 
-// Files returns the files that are to be written, the report last.
+// Files returns the files to write, the report last.
 func (o Output) Files() []OutputFile {
 	all := []OutputFile{
 		{"output.field", o.Field, []string{".npy"}},
@@ -42,7 +42,7 @@ func (o Output) Files() []OutputFile {
 	return slices.DeleteFunc(all, func(f OutputFile) bool { return f.Name == "" })
 }
 
-// Names returns the names of the files that are to be written.
+// Names returns the names of the files to write.
 func (o Output) Names() (names []string) {
 	for _, f := range o.Files() {
 		names = append(names, f.Name)
@@ -50,7 +50,7 @@ func (o Output) Names() (names []string) {
 	return names
 }
 
-// maxOutputName leaves room for what the hidden name of an unfinished file has besides.
+// maxOutputName leaves room for the prefix and suffix of an unfinished file's hidden name.
 const maxOutputName = 120
 
 func (v *validator) output(o Output) {

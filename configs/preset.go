@@ -2,18 +2,18 @@ package configs
 
 import "fmt"
 
-// Periodic, as the top and bottom of a problem, makes row 0 the copy of row ny-2 and row ny-1 the copy of row 1.
+// Periodic, as the top and bottom of a problem, makes row 0 a copy of row ny-2 and row ny-1 a copy of row 1.
 const Periodic = "periodic"
 
 // Presets lists the names of the presets.
 func Presets() []string { return []string{"gtc2019", "dirichlet"} }
 
-// Resolve returns p with the preset's choice wherever p leaves it open; dtype is the field's type.
+// Resolve returns p with the preset's values for its empty strings; dtype is the type of the field.
 func (p Problem) Resolve(dtype string) (Problem, error) {
 	var base Problem
 	switch p.Preset {
 	case "gtc2019":
-		// The well-known sample computes with a pi of the field's type; its norms depend on it.
+		// NVIDIA's sample computes with a pi of the field's type, and its norms depend on it.
 		side := "sin(2 * float32(pi) * iy / (ny - 1))"
 		if dtype == "float64" {
 			side = "sin(2 * pi * iy / (ny - 1))"

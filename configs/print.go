@@ -12,7 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// YAML writes c as a run file. Loading it gives c again, but for the secrets, which are hidden.
+// YAML returns c as a run file. Loading it gives c again, except for the secrets, which are hidden.
 func YAML(c Config) ([]byte, error) {
 	var b bytes.Buffer
 	e := yaml.NewEncoder(&b)
@@ -23,8 +23,8 @@ func YAML(c Config) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// Environ writes c as NAME=value pairs that Load understands, secrets included: how one process hands its whole
-// configuration to another without a trace on a command line.
+// Environ returns c as NAME=value pairs for Load, secrets included. A process passes its configuration to another one
+// this way because secrets on a command line would be visible.
 func Environ(c Config) []string {
 	list := keys()
 	env := make([]string, len(list))
@@ -34,13 +34,13 @@ func Environ(c Config) []string {
 	return env
 }
 
-// Redacted returns c with its secrets hidden: user, password and token in the server's URL, and where others are kept.
+// Redacted returns c with its secrets hidden: credentials in the server's URL, and keys that hold or name a secret.
 func Redacted(c Config) Config {
 	c.NATS = c.NATS.Public()
 	return c
 }
 
-// runText is Run as it is written.
+// runText is the written form of Run.
 type runText struct {
 	Name     string `json:"name" yaml:"name"`
 	Ranks    int    `json:"ranks" yaml:"ranks"`
@@ -55,7 +55,7 @@ func (r Run) MarshalJSON() ([]byte, error) { return json.Marshal(r.text()) }
 // MarshalYAML writes the duration as text.
 func (r Run) MarshalYAML() (any, error) { return r.text(), nil }
 
-// haloText is Halo as it is written.
+// haloText is the written form of Halo.
 type haloText struct {
 	Transport string `json:"transport" yaml:"transport"`
 	Depth     any    `json:"depth" yaml:"depth"` // "auto" or an integer
@@ -76,7 +76,7 @@ func (h Halo) MarshalJSON() ([]byte, error) { return json.Marshal(h.text()) }
 // MarshalYAML writes the depth as auto or an integer and the timeout as text.
 func (h Halo) MarshalYAML() (any, error) { return h.text(), nil }
 
-// formatDuration writes 30s and 10m where time.Duration says 30s and 10m0s.
+// formatDuration is like time.Duration.String without zero units at the end: 10m instead of 10m0s.
 func formatDuration(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
@@ -88,7 +88,7 @@ func formatDuration(d time.Duration) string {
 	return s
 }
 
-// oneDocument refuses a YAML file with a second document, which a decoder would leave unread.
+// oneDocument refuses a YAML file with a second document, which the decoder would ignore.
 func oneDocument(data []byte) error {
 	d := yaml.NewDecoder(bytes.NewReader(data))
 	var n yaml.Node

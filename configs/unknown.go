@@ -9,7 +9,7 @@ import (
 	"jacobi/internal/suggest"
 )
 
-// unknown says what was most likely meant by name, which is no key.
+// unknown returns the error for name, which is not a key, with the key that was most likely meant.
 func (m *merger) unknown(name string, from origin) error {
 	section, leaf, dotted := strings.Cut(name, ".")
 	hint := "the sections are " + list(sections(m.keys)) + "; launcher --dry-run prints all keys"
@@ -23,30 +23,30 @@ func (m *merger) unknown(name string, from origin) error {
 	return fmt.Errorf("unknown key %s (%s): %s", name, from.source, hint)
 }
 
-// nearest returns the key or the section that name most likely means. ok is false if none is near.
+// nearest returns the key or section that name most likely means. ok is false if none is close.
 func nearest(name string, keys []key) (best string, ok bool) {
 	_, leaf, _ := strings.Cut(name, ".")
 	if leaf == "" {
 		leaf = name
 	}
 	low := math.MaxInt
-	take := func(candidate string, distance int, near bool) {
+	consider := func(candidate string, distance int, near bool) {
 		if distance < low {
 			best, low, ok = candidate, distance, near
 		}
 	}
 	for _, k := range keys {
 		section, l, _ := strings.Cut(k.name, ".")
-		whole, part, own := suggest.Distance(name, k.name), suggest.Distance(name, section), suggest.Distance(leaf, l)
-		take(k.name, whole, suggest.Near(leaf, whole))
-		take(section, part, suggest.Near(name, part))
-		// The right leaf in the wrong section is nearer than a stranger in the right one.
-		take(k.name, 1+own, suggest.Near(leaf, own))
+		full, part, own := suggest.Distance(name, k.name), suggest.Distance(name, section), suggest.Distance(leaf, l)
+		consider(k.name, full, suggest.Near(leaf, full))
+		consider(section, part, suggest.Near(name, part))
+		// The right leaf in the wrong section is closer than another leaf in the right section.
+		consider(k.name, 1+own, suggest.Near(leaf, own))
 	}
 	return best, ok
 }
 
-// Names returns all keys, as --set takes them.
+// Names returns all keys in the form that --set takes.
 func Names() []string {
 	var names []string
 	for _, k := range keys() {
@@ -55,8 +55,8 @@ func Names() []string {
 	return names
 }
 
-// StrayVariables returns a line for each variable of environ that begins as those of keys do and sets none. others are
-// variables with another meaning.
+// StrayVariables returns a warning for each variable of environ that begins with JACOBI_ but sets no key. others lists
+// variables that have another meaning.
 func StrayVariables(environ, others []string) []string {
 	const prefix = "JACOBI_"
 	m := merger{keys: keys()}
@@ -98,7 +98,7 @@ func sections(keys []key) (names []string) {
 	return slices.Compact(names)
 }
 
-// spelled returns the keys of a section as their source writes them.
+// spelled returns the keys of a section in the spelling of their source.
 func spelled(keys []key, section string, from origin) (names []string) {
 	for _, k := range keys {
 		if strings.HasPrefix(k.name, section+".") {
@@ -108,7 +108,7 @@ func spelled(keys []key, section string, from origin) (names []string) {
 	return names
 }
 
-// list returns words with commas, and an "and" before the last.
+// list joins words with commas, and "and" before the last.
 func list(words []string) string {
 	last := len(words) - 1
 	if last < 1 {

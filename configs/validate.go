@@ -10,17 +10,17 @@ import (
 	"jacobi/solver"
 )
 
-// maxSide bounds nx and ny, so that their product and a row's bytes are far from overflow.
+// maxSide bounds nx and ny so that their product and the bytes of a row cannot overflow.
 const (
 	minSide = 3
 	maxSide = math.MaxInt32
 )
 
-// minLiveness is the least run.liveness: ranks give a sign of life a few times in it, and an honest one may be late.
+// minLiveness is the least run.liveness. Ranks give several signs of life in that time, some of which may be late.
 const minLiveness = time.Second
 
-// Validate says whether c makes a run. The error holds one line a fault, each with the key, the value and what is
-// allowed. Expressions, initial files and memory are checked elsewhere.
+// Validate checks whether c describes a run. The error has one line for each fault, with the key, its value and the
+// allowed values. Expressions, initial files and memory are checked elsewhere.
 func Validate(c Config) error {
 	var v validator
 	v.grid(c.Grid)
@@ -85,7 +85,7 @@ func (v *validator) grid(g Grid) {
 		}
 	}
 	v.oneOf("grid.dtype", g.DType, "float32", "float64")
-	if len(v.faults) == 0 && g.NX > math.MaxInt64/64/g.NY { // far enough below for the sums that are made of it
+	if len(v.faults) == 0 && g.NX > math.MaxInt64/64/g.NY { // leaves room for sums over sizes
 		v.fault("grid.nx %d: with grid.ny %d a field has more bytes than 64 bits can count", g.NX, g.NY)
 	}
 }

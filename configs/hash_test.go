@@ -1,0 +1,42 @@
+package configs
+
+import (
+	"testing"
+)
+
+// The hash changes with each key on which ranks must agree, and with no other.
+func TestHash(t *testing.T) {
+	free := map[string]bool{
+		"run.name": true, "device.backend": true, "device.threads": true, "device.kernel": true, "device.select": true,
+		"device.pin": true, "device.mps": true,
+		"nats.url": true, "nats.user": true, "nats.password_file": true, "nats.creds": true, "nats.nkey": true,
+		"nats.ca": true, "nats.cert": true, "nats.key": true, "nats.secret_file": true, "nats.port": true,
+		"nats.advertise": true, "nats.rendezvous": true, "output.dir": true, "checkpoint.dir": true,
+		"checkpoint.resume": true, "log.level": true, "log.format": true,
+	}
+	base := Default()
+	base.NATS = NATS{"", "x", "x", "x", "x", "x", "x", "x", "x", 1, "x", "x"}
+	base.Checkpoint.Dir = "x"
+	other := odd
+	seen := map[string]string{Hash(base): "the default"}
+	for i, line := range Environ(other) {
+		key := keys()[i].name
+		c, err := Load(Options{Environ: append(Environ(base), line)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c == base {
+			t.Errorf("%s: the test changes nothing", key)
+		}
+		first, same := seen[Hash(c)]
+		if same != free[key] {
+			t.Errorf("%s: hash of %s, free %v", key, first, free[key])
+		}
+		if !same {
+			seen[Hash(c)] = key
+		}
+	}
+	if got, want := Hash(Default()), "ef7562c23f67ce9329efe9b2a30d4cfeaafa44f786ce895eff89584b96fffcd5"; got != want {
+		t.Errorf("hash of the default %s, want %s", got, want)
+	}
+}
