@@ -89,7 +89,7 @@ func Take(dir, run string) (*Lock, error) {
 func Check(dir string) error {
 	path := filepath.Join(dir, File)
 	f, err := regular.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW, 0)
-	if errors.Is(err, os.ErrNotExist) {
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ENOTDIR) { // a dir that is no directory has no run either
 		return nil
 	}
 	if err == nil {

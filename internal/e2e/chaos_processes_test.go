@@ -63,7 +63,7 @@ func (s *storm) stopRank() string {
 // stopLauncher stops the launcher by either signal, for longer than the ranks have patience with each other.
 func (s *storm) stopLauncher() string {
 	sig := []syscall.Signal{syscall.SIGTSTP, syscall.SIGSTOP}[s.rand.IntN(2)]
-	l := s.start(s.args([]string{s.transport(), "run.liveness=1s", "halo.timeout=1s"})...)
+	l := s.start(s.args([]string{s.transport(), "run.liveness=1s", "halo.timeout=2s"})...)
 	s.fault += ", " + sig.String()
 	s.hit = len(l.ranks()) > 0
 	if err := l.cmd.Process.Signal(sig); err == nil {
