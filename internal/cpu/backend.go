@@ -1,5 +1,5 @@
-// Package cpu is the backend that sweeps a stripe on the processor: several sweeps in one pass through the memory, by
-// SIMD kernels, on one or more threads. See plan for the order of the work and rowLayout for that of the data.
+// Package cpu is the backend that sweeps a stripe on the processor: SIMD kernels on one or more threads do several
+// sweeps in one pass over the memory. See plan for the order of the work and rowLayout for the order of the data.
 package cpu
 
 import (
@@ -11,46 +11,47 @@ import (
 	"jacobi/solver"
 )
 
-// Options choose how a Backend works. Nothing in it changes a result.
+// Options choose how a Backend works. They do not change any result.
 type Options struct {
 	Threads int    // 0: one for each core
 	Kernel  string // one of Kernels(); "": the best
-	Cache   int    // bytes of cache that a thread may fill with its scratch; 0: as much as the machine suggests
-	// ThreadsPerCore is how many busy threads, of all ranks of the node, take turns on a core; 0: 1.
+	Cache   int    // bytes of cache that a thread's scratch may fill; 0: half of the second-level cache
+	// ThreadsPerCore is the number of busy threads, of all ranks of the node, that take turns on a core; 0: 1.
 	ThreadsPerCore int
 }
 
-// Kernels returns the names of the kernels that run on this machine, the best first; "portable" runs everywhere.
+// Kernels returns the names of the kernels that run on this machine, the best first. "portable" runs everywhere.
 func Kernels() []string { return kernel.Names() }
 
-// leastMaxSweeps is what a pass may always have; deeper halos allow deeper passes.
-const leastMaxSweeps = 32
+// minMaxSweeps is the number of sweeps that a pass may always have. A deeper halo allows deeper passes.
+const minMaxSweeps = 32
 
-// streamCaches is how many times the cache of its threads a backend's fields, with those of the ranks that share its
-// cores, must exceed for stores past the caches to pay.
+// Stores that bypass the caches pay if the backend's fields, with those of the ranks that share its cores, are larger
+// than streamCaches times the cache of its threads.
 const streamCaches = 48
 
 // Backend implements solver.Backend.
 type Backend struct {
 	layout    solver.Layout
 	columns   rowLayout
-	sweepable solver.Stripe // rows that a sweep may update: all but fixed ones and the outermost of a halo
+	sweepable solver.Stripe // rows that a sweep may update: all but the fixed rows and the outermost row of a halo
 	kernel    kernel.Kernel
 	masks     edgeMasks
 	plans     []plan // by number of sweeps
-	// Edges sweeps the interior too: where ranks take turns on a core, nothing goes on while halos travel
-	whole     bool
-	stream    bool // the fields are too large to be found in a cache in the next pass
+	// sweepAll makes Edges sweep the whole stripe. Where ranks take turns on a core, there is no free core to sweep the
+	// interior while halos travel.
+	sweepAll  bool
+	stream    bool // stores bypass the caches: the fields are too large to stay in them until the next pass
 	now, next *field
 	pool      *pool
-	edged     *solver.Pass  // the pass whose edges are done and whose interior is not
-	middle    solver.Stripe // what its interior has left to do
-	undoable  bool
-	last      solver.Pass // the newest pass
+	edged     *solver.Pass  // the pass whose edges are done and whose interior is not; nil if there is none
+	middle    solver.Stripe // the rows left to its Interior
+	undoable  bool          // Undo can take the newest pass back
+	last      solver.Pass   // the newest pass
 	sums      []solver.Sum
 }
 
-// New allocates a backend. Its memory is touched, and so given, only by Load.
+// New allocates a backend. Its memory is not touched, and so not provided by the system, before Load.
 func New(l solver.Layout, o Options) (*Backend, error) {
 	if err := l.Check(); err != nil {
 		return nil, fmt.Errorf("cpu backend: %w", err)
@@ -64,7 +65,7 @@ func New(l solver.Layout, o Options) (*Backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Backend{layout: l, kernel: k, whole: o.ThreadsPerCore > 1}
+	b := &Backend{layout: l, kernel: k, sweepAll: o.ThreadsPerCore > 1}
 	b.columns = newRowLayout(l.Mesh, k)
 	b.masks = newEdgeMasks(b.columns)
 	rows := l.Held()
@@ -105,7 +106,7 @@ func (b *Backend) Limits() solver.Limits {
 	return solver.Limits{MaxSweeps: len(b.plans) - 1, Bytes: int64(bytes)}
 }
 
-// Close stops the threads and gives the memory back.
+// Close stops the threads and frees the memory.
 func (b *Backend) Close() error {
 	var errs []error
 	if b.pool != nil {
@@ -121,7 +122,8 @@ func (b *Backend) Close() error {
 	return errors.Join(errs...)
 }
 
-// Load implements solver.Backend. Each thread writes, and so places in memory, the rows that it will sweep.
+// Load implements solver.Backend. Each thread is the first to write the rows that it will sweep, so the system places
+// them near it.
 func (b *Backend) Load(ctx context.Context, source solver.RowSource) error {
 	b.edged, b.undoable = nil, false
 	stored := b.now.rows

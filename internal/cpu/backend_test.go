@@ -8,8 +8,8 @@ import (
 	"jacobi/solver/backendtest"
 )
 
-// TestConformance runs the suite over every kernel of this machine. Threads, windows and whether ranks share cores vary
-// with the case.
+// TestConformance runs the conformance suite over every kernel of this machine. The number of threads, the width of
+// windows and whether ranks share cores vary from case to case.
 func TestConformance(t *testing.T) {
 	for _, kernel := range Kernels() {
 		t.Run(kernel, func(t *testing.T) {

@@ -10,17 +10,18 @@ import (
 
 const (
 	page        = 4096
-	copyTries   = 12              // of all kinds of copy together
-	fewestTries = 4               // however long they take
-	copyTime    = 2 * time.Second // after which no more than the fewest are made
-	// bytes that a thread copies in a try, at least, so that its begin and end do not count
+	maxCopyTries = 12              // of all kinds of copy together
+	minCopyTries = 4               // made however long they take
+	copyTime     = 2 * time.Second // no try beyond minCopyTries begins after it
+	// copyShare is the least number of bytes that a thread copies in a try, so that starting and joining the threads
+	// does not count.
 	copyShare = 64 << 20
 )
 
-// CopyRate measures how fast so many threads copy a field of the given bytes to another one: bytes read and written a
-// second, in the fastest of several tries, with stores through the caches and past them. It is the roofline of one
-// sweep a pass. Each thread copies its own part, which it was the first to touch. It takes memory for two fields and up
-// to a few seconds.
+// CopyRate measures how fast the given number of threads copies a field of the given size to another one, in bytes read
+// and written a second. It returns the fastest of several tries with stores through the caches and with stores that
+// bypass them. The rate is the roofline of a pass of one sweep. Each thread copies its own part, which it was the first
+// to touch. CopyRate allocates two fields and takes up to a few seconds.
 func CopyRate(ctx context.Context, bytes, threads int) (rate float64, err error) {
 	if bytes < 1 || threads < 1 {
 		return 0, fmt.Errorf("copy rate of %d bytes with %d threads: at least 1 of each is wanted", bytes, threads)
@@ -51,7 +52,7 @@ func CopyRate(ctx context.Context, bytes, threads int) (rate float64, err error)
 	})
 	passes := max(1, threads*copyShare/(pages*page))
 	begin := time.Now()
-	for try := 0; try < fewestTries || try < copyTries && time.Since(begin) < copyTime; try++ {
+	for try := 0; try < minCopyTries || try < maxCopyTries && time.Since(begin) < copyTime; try++ {
 		if ctx.Err() != nil {
 			return 0, context.Cause(ctx)
 		}
@@ -67,7 +68,7 @@ func CopyRate(ctx context.Context, bytes, threads int) (rate float64, err error)
 	return rate, nil
 }
 
-// copyTeam is goroutines that each do their own part of what they are given.
+// copyTeam is a set of goroutines that run a function together.
 type copyTeam struct {
 	work []chan func(i int)
 	busy sync.WaitGroup
@@ -88,7 +89,7 @@ func newCopyTeam(threads int) *copyTeam {
 	return t
 }
 
-// each calls f on all goroutines, each with its number, and waits for them.
+// each calls f(i) on every goroutine, where i is its number, and waits for all calls.
 func (t *copyTeam) each(f func(i int)) {
 	t.busy.Add(len(t.work))
 	for _, w := range t.work {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The copy past the caches copies, and nothing else.
+// The copy with stores that bypass the caches copies its pages and writes nothing else.
 func TestStreamCopy(t *testing.T) {
 	stream := streamCopy()
 	if stream == nil {

@@ -9,24 +9,25 @@ import (
 	"jacobi/solver"
 )
 
-// Passes of 16 sweeps leave the memory far behind the arithmetic on every machine measured; deeper ones gain little. A
-// pass repeats about depth rows at each end of what a thread sweeps, so low stripes take fewer.
+// With 16 sweeps a pass, arithmetic rather than memory limited the speed on every machine measured; deeper passes
+// gained little. A pass repeats about as many rows as it has sweeps at each end of a thread's rows, so stripes of few
+// rows get fewer sweeps.
 const (
-	deepest      = 16
+	maxDepth     = 16
 	rowsPerSweep = 16
 )
 
-// PreferredDepth returns the number of sweeps in a pass, and so of rows in a halo, that is fast for a mesh whose lowest
-// stripe has minRows rows.
+// PreferredDepth returns a fast number of sweeps in a pass, and so of rows in a halo, for a mesh whose smallest stripe
+// has minRows rows.
 func PreferredDepth(_ solver.Mesh, minRows int) int {
-	return max(1, min(deepest, minRows/rowsPerSweep))
+	return max(1, min(maxDepth, minRows/rowsPerSweep))
 }
 
-// defaultCache is the second-level cache to count on when the system does not say.
+// defaultCache is the assumed size of the second-level cache where the system does not tell it.
 const defaultCache = 1 << 20
 
 // scratchCache returns the bytes of cache that a thread's scratch may fill: half of the second level, since the rows
-// that come and go pass through it too.
+// read and written pass through it too.
 func scratchCache() int { return secondLevelCache("/sys/devices/system/cpu/cpu0/cache") / 2 }
 
 // secondLevelCache reads the size of the second-level cache as Linux describes it under dir.

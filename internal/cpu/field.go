@@ -6,8 +6,8 @@ import (
 	"jacobi/solver"
 )
 
-// field holds rows [rows.Lo, rows.Hi) of the mesh, numbered as in solver.Layout (halo rows may be negative or beyond
-// the mesh). A vector before and after is readable.
+// field holds rows [rows.Lo, rows.Hi) of the mesh, numbered as in solver.Layout: halo rows may be negative or beyond
+// the mesh. A vector before the first row and one after the last are readable.
 type field struct {
 	memory memory
 	rows   solver.Stripe

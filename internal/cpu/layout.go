@@ -9,9 +9,9 @@ import (
 )
 
 // rowLayout places the columns of a row in memory. A row is a sequence of blocks of 4 vectors of lanes values; lane l
-// of vector j of block b holds column 4*(b*lanes+l)+j. So the four neighbouring columns of a norm group stand in one
-// lane, west and east of most columns are other vectors at the same lane, and a group needs no shuffle. With lanes == 1
-// this is the dense order. Columns from nx on are padding and stay zero.
+// of vector j of block b holds column 4*(b*lanes+l)+j. The four neighbouring columns of a norm group are therefore in
+// one lane, so a group needs no shuffle, and the west and east neighbours of most columns are in other vectors at the
+// same lane. With lanes == 1 this is the dense order. Columns from nx on are padding and stay zero.
 type rowLayout struct {
 	nx     int
 	size   int // bytes of a value
@@ -19,11 +19,11 @@ type rowLayout struct {
 	blocks int // blocks in a row
 	stride int // bytes from one row to the next
 
-	packBlocks, unpackBlocks func(dst, src unsafe.Pointer, blocks int) // of the kernel; may be nil
+	packBlocks, unpackBlocks func(dst, src unsafe.Pointer, blocks int) // Pack and Unpack of the kernel; may be nil
 }
 
-// rowUnit is what a stride is an odd multiple of: so 16 rows in sequence never share the sets of a cache, as those of a
-// mesh of 2^k columns would, and narrow rows waste little of it.
+// rowUnit is a stride's unit in bytes: every stride is an odd multiple of it. Thus 16 consecutive rows never share the
+// sets of a cache, as rows of a mesh with 2^k columns otherwise would, and narrow rows waste little memory.
 const rowUnit = 256
 
 func newRowLayout(m solver.Mesh, k kernel.Kernel) rowLayout {
@@ -38,13 +38,13 @@ func paddedStride(bytes int) int { return (ceilDiv(bytes, rowUnit) | 1) * rowUni
 func (l rowLayout) vectorBytes() int { return l.lanes * l.size }
 func (l rowLayout) blockBytes() int  { return 4 * l.vectorBytes() }
 
-// index returns the place of a column in its row, in values.
+// index returns the position of a column in its row, in values.
 func (l rowLayout) index(column int) int {
 	q := column / 4
 	return q/l.lanes*4*l.lanes + column%4*l.lanes + q%l.lanes
 }
 
-// pack writes the dense little-endian row src to the row at dst, by the kernel as far as whole blocks go.
+// pack writes the dense little-endian row src to the row at dst. The kernel's Pack does the whole blocks.
 func (l rowLayout) pack(dst unsafe.Pointer, src []byte) {
 	from := 0
 	if n := l.nx / (4 * l.lanes); l.packBlocks != nil && n > 0 {

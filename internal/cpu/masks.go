@@ -2,8 +2,8 @@ package cpu
 
 import "unsafe"
 
-// edgeMasks say which columns of the first and of the last block of a row are swept: for each block a row of
-// values, all bits set or clear. The fixed columns and the padding are not swept.
+// edgeMasks mark the columns of a row's first and last block that are swept: for each value of the block all bits set,
+// or all clear. The fixed columns and the padding are not swept.
 type edgeMasks struct{ first, last []byte }
 
 func newEdgeMasks(l rowLayout) edgeMasks {

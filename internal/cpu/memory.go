@@ -7,11 +7,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// memory is anonymous zeroed memory outside the Go heap: the collector neither scans nor counts it, and a page lands
-// near the thread that touches it first.
+// memory is anonymous, zeroed memory outside the Go heap: the garbage collector neither scans nor counts it, and a page
+// lands near the thread that first touches it.
 type memory []byte
 
-// hugePage is the size from which asking for huge pages can pay.
+// hugePage is the size of a huge page. Memory of twice that size is certain to hold an aligned one.
 const hugePage = 2 << 20
 
 func newMemory(bytes int) (memory, error) {

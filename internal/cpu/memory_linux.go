@@ -2,5 +2,5 @@ package cpu
 
 import "golang.org/x/sys/unix"
 
-// adviseHuge asks for huge pages. A system that gives none is slower, not wrong, so its answer does not matter.
+// adviseHuge asks for huge pages. Without them a run is slower but still right, so an error does not matter.
 func adviseHuge(m memory) { _ = unix.Madvise(m, unix.MADV_HUGEPAGE) }

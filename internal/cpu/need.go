@@ -8,18 +8,18 @@ import (
 	"jacobi/solver"
 )
 
-// slack makes up for the rounding of a sum of fractions.
+// slack allows for the rounding of a sum of fractions.
 const slack = 1e-6
 
-// ThreadsOn returns how many threads suit a share of cores.
+// ThreadsOn returns the number of threads for a share of the cores.
 func ThreadsOn(cores float64) int { return max(1, int(cores+slack)) }
 
-// PerCoreOn returns how many busy threads take turns on a core if so many share the cores.
+// PerCoreOn returns how many of the busy threads take turns on a core if they share the given number of cores.
 func PerCoreOn(threads int, cores float64) int {
 	return max(1, int(math.Ceil(float64(threads)/cores-slack)))
 }
 
-// MemoryBytes returns how many bytes New takes: two fields, and the scratch of each thread.
+// MemoryBytes returns the number of bytes that New allocates: two fields, and the scratch of each thread.
 func MemoryBytes(l solver.Layout, o Options) (int64, error) {
 	o = o.complete()
 	k, err := kernel.Find(o.Kernel, l.Mesh.DType)
@@ -31,7 +31,7 @@ func MemoryBytes(l solver.Layout, o Options) (int64, error) {
 	return 2*int64(fieldBytes(l.Held(), columns)) + int64(o.Threads)*int64(scratch), nil
 }
 
-// complete returns o with the choices of this machine for those that it leaves open.
+// complete returns o with defaults for this machine in place of zeros.
 func (o Options) complete() Options {
 	if o.Threads == 0 {
 		o.Threads = runtime.GOMAXPROCS(0)
@@ -43,10 +43,10 @@ func (o Options) complete() Options {
 	return o
 }
 
-// newPlans returns the plans by number of sweeps, for halos of the given depth, and the most scratch that one of them
-// needs.
+// newPlans returns the plans for halos of the given depth, indexed by the number of sweeps, and the largest scratch in
+// bytes that any of them needs.
 func newPlans(columns rowLayout, depth, cache int) (plans []plan, scratch int) {
-	for t := range max(leastMaxSweeps, depth) + 1 {
+	for t := range max(minMaxSweeps, depth) + 1 {
 		plans = append(plans, newPlan(columns, max(t, 1), cache))
 		scratch = max(scratch, plans[t].bytes())
 	}

@@ -17,7 +17,7 @@ func (b *Backend) Edges(ctx context.Context, p solver.Pass) error {
 		return fmt.Errorf("cpu backend: edges of a pass with margin %d", p.Margin)
 	}
 	b.middle = b.layout.Middle()
-	if b.whole {
+	if b.sweepAll {
 		b.middle = solver.Stripe{Lo: b.layout.Stripe.Hi, Hi: b.layout.Stripe.Hi}
 	}
 	edges := []solver.Stripe{{Lo: b.layout.Stripe.Lo, Hi: b.middle.Lo}, {Lo: b.middle.Hi, Hi: b.layout.Stripe.Hi}}
@@ -77,7 +77,7 @@ func (b *Backend) Undo() error {
 	return nil
 }
 
-// begin checks a pass and forgets the sums of the one before.
+// begin checks a pass and resets the sums.
 func (b *Backend) begin(p solver.Pass) error {
 	if err := b.layout.CheckPass(p, len(b.plans)-1); err != nil {
 		return fmt.Errorf("cpu backend: %w", err)
@@ -91,10 +91,10 @@ func (b *Backend) begin(p solver.Pass) error {
 	return nil
 }
 
-// sweep computes the rows of the parts, which begin and end at the bounds of norm groups within the stripe.
+// sweep computes the rows of the parts. Within the stripe parts begin and end at the bounds of norm groups.
 func (b *Backend) sweep(ctx context.Context, p solver.Pass, parts []solver.Stripe) error {
-	// Passes of single sweeps go down and up in turn: each begins with the rows that the one before has left in the
-	// cache.
+	// Passes of a single sweep alternate between downward and upward, so each begins with the rows that the previous
+	// one left in the cache.
 	upward := p.Sweeps == 1 && p.First%2 == 1
 	var jobs []job
 	for _, rows := range parts {
@@ -108,7 +108,7 @@ func (b *Backend) sweep(ctx context.Context, p solver.Pass, parts []solver.Strip
 	return b.pool.each(len(jobs), func(w *worker, i int) error { return w.pass(ctx, b.plans[p.Sweeps], jobs[i]) })
 }
 
-// splitColumns splits each job into at most n side by side.
+// splitColumns splits each job into at most n jobs side by side.
 func (b *Backend) splitColumns(jobs []job, n int) []job {
 	width := max(ceilDiv(b.columns.blocks, n), ceilDiv(minSplitColumns, 4*b.columns.lanes))
 	var split []job
@@ -120,10 +120,10 @@ func (b *Backend) splitColumns(jobs []job, n int) []job {
 	return split
 }
 
-// minSplitColumns is the least width that threads share out.
+// minSplitColumns is the smallest number of columns in such a job.
 const minSplitColumns = 512
 
-// split divides rows among the threads at the bounds of norm groups. There is at least one part.
+// split divides rows among the threads at the bounds of norm groups. It returns at least one part.
 func (b *Backend) split(rows solver.Stripe) []solver.Stripe {
 	n := len(b.pool.workers)
 	parts := make([]solver.Stripe, 0, n)
@@ -131,7 +131,7 @@ func (b *Backend) split(rows solver.Stripe) []solver.Stripe {
 	for i := range n {
 		hi := floorMultiple(rows.Lo+rows.Rows()*(i+1)/n, solver.GroupRows)
 		if i == n-1 || hi >= b.layout.Stripe.Hi {
-			hi = rows.Hi // rows beyond the stripe go with its last ones, those above it with its first ones
+			hi = rows.Hi // halo rows below the stripe belong to the last part, those above it to the first
 		}
 		if hi > max(lo, b.layout.Stripe.Lo) {
 			parts = append(parts, solver.Stripe{Lo: lo, Hi: hi})

@@ -11,11 +11,11 @@ import (
 	"jacobi/solver"
 )
 
-// pool is the threads of a backend. The first of them is the caller's, the others are helpers.
+// pool is the threads of a backend. The first worker runs on the calling goroutine, the others on helpers.
 type pool struct {
 	workers []*worker
 	helpers []*helper
-	done    chan error // an answer of each helper that was given work
+	done    chan error // one result from each helper that was given work
 	running sync.WaitGroup
 }
 
@@ -23,13 +23,13 @@ type pool struct {
 type helper struct {
 	work   atomic.Pointer[work]
 	asleep atomic.Bool
-	wake   chan struct{} // holds at most one call
+	wake   chan struct{} // holds at most one wake-up
 }
 
-// work is a share of what each does; without do it ends a helper.
+// work is the function that a helper calls next. Without do it ends the helper.
 type work struct{ do func(*worker) error }
 
-// spin is how long a thread looks out for work before it sleeps. To be woken takes about as long.
+// spin is how long a thread polls before it sleeps. Waking a thread takes about as long.
 const spin = 50 * time.Microsecond
 
 func newPool(b *Backend, threads, scratch int, e solver.Magnitude) (*pool, error) {
@@ -61,7 +61,7 @@ func newPool(b *Backend, threads, scratch int, e solver.Magnitude) (*pool, error
 func (h *helper) wait() *work {
 	for {
 		spinUntil(func() bool { return h.work.Load() != nil })
-		h.asleep.Store(true) // before the last look: whoever gives work after it sees this
+		h.asleep.Store(true) // before the last check, so that give sees it if the check misses its work
 		if h.work.Load() == nil {
 			<-h.wake
 		}
@@ -78,12 +78,12 @@ func (h *helper) give(f *work) {
 	if h.asleep.Load() {
 		select {
 		case h.wake <- struct{}{}:
-		default: // it was called before and will look again
+		default: // a wake-up is pending, and the helper will check again
 		}
 	}
 }
 
-// spinUntil waits for a condition, but not long.
+// spinUntil polls until the condition is met, for at most about spin.
 func spinUntil(met func() bool) {
 	for start := time.Now(); time.Since(start) < spin; runtime.Gosched() {
 		for range 32 {
@@ -94,7 +94,8 @@ func spinUntil(met func() bool) {
 	}
 }
 
-// each calls f for 0 <= i < n, i on worker i modulo their number, and waits for all. It returns the errors.
+// each calls f(w, i) for 0 <= i < n, where w is worker i modulo their number, and waits for all calls. It returns their
+// errors. A worker stops at its first error.
 func (p *pool) each(n int, f func(w *worker, i int) error) error {
 	share := func(k int) func(*worker) error {
 		return func(w *worker) error {

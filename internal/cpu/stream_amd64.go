@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/cpu"
 )
 
-// streamCopy copies whole pages with stores that go past the caches; nil where there are none. The runtime's own copy
-// does so on some processors only, and above a size of its choice.
+// streamCopy returns a function that copies whole pages with stores that bypass the caches, or nil if the processor has
+// none. The runtime's own copy uses such stores on some processors only, and only above a size that it chooses.
 func streamCopy() func(dst, src []byte) {
 	if !cpu.X86.HasAVX {
 		return nil

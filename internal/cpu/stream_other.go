@@ -2,5 +2,5 @@
 
 package cpu
 
-// streamCopy returns nil: there is no copy but the runtime's.
+// streamCopy returns nil: only the runtime's copy is available.
 func streamCopy() func(dst, src []byte) { return nil }

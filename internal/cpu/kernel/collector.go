@@ -7,27 +7,27 @@ import (
 	"jacobi/solver"
 )
 
-// Collector gathers the group sums of one sweep on one thread into an exact solver.Sum.
+// Collector adds the group sums of one sweep on one thread into an exact solver.Sum.
 //
-// SIMD kernels do it in three limbs of 48 bits for each lane. A group sum is scaled to units of solver.Sum; what
-// exceeds 2^96 and 2^48 goes to the upper limbs, the rest, without its fraction, to the lowest one, and each step is
-// exact. A call adds at most 16 terms below 2^48 to a limb's lane, so floating-point limbs stay below 2^52; between
-// calls they are integers.
+// SIMD kernels add them in three limbs of 48 bits for each lane. They scale a group sum to units of solver.Sum and
+// split it: its multiples of 2^96 and of 2^48 go to the two upper limbs, the rest, without its fraction, to the lowest
+// limb. Each step is exact. A call adds at most 16 terms below 2^48 to a lane of a limb, so floating-point limbs stay
+// below 2^52. Between calls the limbs are integers.
 type Collector struct {
 	Limbs     [3][8]uint64 // units of 2^0, 2^48 and 2^96; by lane
 	Scale     float64      // 1 / unit
-	Bias      float64      // what is to be taken from every group's sum, in units
+	Bias      float64      // to be subtracted from every group sum, in units
 	calls     int          // since Limbs was emptied
 	magnitude solver.Magnitude
 	dtype     solver.DType
 	sum       solver.Sum
 }
 
-// Constants of the collecting kernels. Bound is the least term that solver.Sum refuses, in units.
+// Constants of the collecting kernels. Bound is the smallest term that solver.Sum refuses, in units.
 const (
 	Bound         = 1 << 142
-	collectGroups = 64      // a call
-	maxCalls      = 1 << 11 // of at most 2^52 units each
+	collectGroups = 64      // largest number of groups in a call
+	maxCalls      = 1 << 11 // each adds at most 2^52 units to a lane of a limb
 )
 
 // NewCollector returns an empty Collector for a problem's magnitude and type.
@@ -35,7 +35,7 @@ func NewCollector(e solver.Magnitude, t solver.DType) Collector {
 	return Collector{Scale: math.Ldexp(1, 134-2*int(e)), magnitude: e, dtype: t}
 }
 
-// bias returns what the sum of a group holds beyond the squares: the smallest normal number twice a row.
+// bias returns the part of a group sum that is not squares: the smallest normal number, twice for each row.
 func bias(t solver.DType, rows int) float64 {
 	if t == solver.Float32 {
 		return 2 * float64(rows) * smallest32
@@ -73,15 +73,15 @@ func (c *Collector) empty() {
 	c.calls = 0
 }
 
-// Collect adds n complete groups of the given number of rows, n a multiple of k.Lanes.
+// Collect adds the sums of n complete groups with the given number of rows; n is a multiple of k.Lanes.
 func (k *Kernel) Collect(c *Collector, acc unsafe.Pointer, n, rows int) {
-	more := bias(c.dtype, rows)
-	c.Bias = more * c.Scale
+	groupBias := bias(c.dtype, rows)
+	c.Bias = groupBias * c.Scale
 	for n > 0 {
 		part := min(n, collectGroups)
-		// Scale is a normal number but for absurd magnitudes.
+		// Scale is a normal number unless the magnitude is absurd.
 		if k.collect == nil || c.Scale < 0x1p-1000 || c.Scale > 0x1p1000 || !k.collect(c, acc, part) {
-			c.add(acc, part, more)
+			c.add(acc, part, groupBias)
 		} else if c.calls++; c.calls == maxCalls {
 			c.empty()
 		}
@@ -90,7 +90,7 @@ func (k *Kernel) Collect(c *Collector, acc unsafe.Pointer, n, rows int) {
 	}
 }
 
-// add adds groups, less the bias, one by one.
+// add adds groups one by one, with the bias subtracted from each.
 func (c *Collector) add(acc unsafe.Pointer, n int, bias float64) {
 	if c.dtype == solver.Float32 {
 		for _, v := range unsafe.Slice((*float32)(acc), n) {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestGenerated fails when the assembly does not come from the generator in the tree.
+// TestGenerated fails if the assembly in the tree differs from the generator's output.
 func TestGenerated(t *testing.T) {
 	dir := t.TempDir()
 	generate := filepath.Join(dir, "generate")
@@ -30,7 +30,7 @@ func TestGenerated(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The first line names the command, which is built here.
+		// The first line names the command, which lies elsewhere here.
 		if !bytes.Equal(afterLine(got), afterLine(want)) {
 			t.Errorf("%s does not come from the generator: run go generate", name)
 		}

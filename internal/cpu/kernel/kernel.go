@@ -1,5 +1,5 @@
 // Package kernel holds the innermost loops of the CPU backend, for each instruction set and type of value: the sweep of
-// a few rows, the exact sum of norm groups, and the change of a row between dense order and that of the sweep.
+// a few rows, the exact sum of norm groups, and the conversion of rows between dense order and the order of the sweep.
 package kernel
 
 import (
@@ -10,48 +10,49 @@ import (
 	"jacobi/solver"
 )
 
-// Rows is the most rows of a Span.
+// Rows is the largest number of rows of a Span.
 const Rows = solver.GroupRows
 
-// Span is the share of a sweep that one call does: rows x blocks. A block is 4 vectors of Lanes values; lane l of
-// vector j of block b holds column 4*(b*Lanes+l)+j. So the four columns of a norm group stand in one lane, and west and
-// east of most columns are other vectors at the same lane. Rows are given one by one, because they may lie in a ring.
-// Offsets are in bytes.
+// Span describes the work of one call: a few rows of a range of blocks. A block is 4 vectors of Lanes values; lane l of
+// vector j of block b holds column 4*(b*Lanes+l)+j. The four columns of a norm group are therefore in one lane, and the
+// west and east neighbours of most columns are in other vectors at the same lane. Each row has a pointer of its own,
+// because rows may lie in a ring. Offsets are in bytes.
 type Span struct {
-	Src    [Rows + 2]unsafe.Pointer // of the sweep before: the row above the first, the rows, the row below the last
+	Src    [Rows + 2]unsafe.Pointer // previous sweep: the row above the first row, the rows, the row below the last
 	Dst    [Rows]unsafe.Pointer     // Dst[i] may be Src[i], the row above it
 	Off    int                      // from a row's pointer to its first block
 	AccOff int                      // from Acc to the first block's groups
-	Acc    unsafe.Pointer           // one value a norm group: running sums of squares, read and written
-	// a vector a row: in Src, vector 3 of the block before; left behind for the block after
+	Acc    unsafe.Pointer           // running sums of squares, one value for each norm group; read and written
+	// Carry holds one vector for each row: vector 3 of the block to the left, as in Src. The call replaces it with that
+	// of its last block.
 	Carry   unsafe.Pointer
-	Masks   unsafe.Pointer // for Edge, a block: all bits set in the columns to sweep, clear in those to keep
+	Masks   unsafe.Pointer // for Edge, one block: all bits set in the columns to sweep, clear in those to keep
 	Rows    int            // 1 to Rows
 	Blocks  int            // >= 1; Edge does one
 	Restart int            // 1: start Acc from 0 instead of reading it; else 0
 }
 
-// Kernel is one implementation for one type of value. Rows and Acc begin at multiples of a vector. Sweep and Edge read
-// one vector beyond the last block of a source row, of which lane 0 counts if the column before it is swept.
+// Kernel is one implementation for one type of value. Rows and Acc are aligned to vectors. Sweep and Edge read one
+// vector beyond the last block of a source row; its lane 0 matters if the column before it is swept.
 type Kernel struct {
 	Name  string
 	Lanes int
 	// Sweep sweeps whole blocks.
 	Sweep func(*Span)
-	// Stream is Sweep with stores that go past the caches, for a Dst too large for them; nil where there are none.
-	// Another thread sees them after any synchronisation that the Go runtime offers, which drains them.
+	// Stream is Sweep with stores that bypass the caches, for a Dst too large for them; nil if the processor has no
+	// such stores. Any synchronisation of the Go runtime drains them, so another thread sees them after it.
 	Stream func(*Span)
 	// Edge sweeps one block under masks.
 	Edge func(*Span)
-	// Pack turns 4*Lanes*blocks dense columns into blocks; Unpack is the inverse. They are nil where plain Go is as
-	// good.
+	// Pack converts 4*Lanes*blocks dense columns into blocks; Unpack is the inverse. They are nil where plain Go is as
+	// fast.
 	Pack, Unpack func(dst, src unsafe.Pointer, blocks int)
-	// collect adds n group sums, a multiple of Lanes and at most collectGroups, to the limbs of c. It adds nothing and
-	// returns false if one of them is not below Bound.
+	// collect adds n group sums, a multiple of Lanes and at most collectGroups, to the limbs of c. If a group sum is
+	// not below Bound, collect adds nothing and returns false.
 	collect func(c *Collector, acc unsafe.Pointer, n int) bool
 }
 
-// family is a kernel for either type.
+// family is a kernel for both types of value.
 type family struct {
 	name     string
 	usable   bool

@@ -7,8 +7,8 @@ import (
 
 type float interface{ float32 | float64 }
 
-// portable is the kernel in plain Go. Its blocks are four columns in dense order. Every product that is added to
-// something is converted first: else the compiler may fuse the two on some machines.
+// portable returns the kernel in plain Go. Its blocks are four columns in dense order. Every product that is added to
+// another value is converted first, since otherwise the compiler may fuse the two on some machines.
 func portable[F float]() Kernel {
 	var f F
 	size := int(unsafe.Sizeof(f))
@@ -20,7 +20,7 @@ func portable[F float]() Kernel {
 }
 
 // update returns the new value of a point: the operator (docs/numerics.md). The conversion keeps the compiler from
-// fusing the product with what the caller does.
+// fusing the product with an operation of the caller.
 func update[F float](_, west, east, north, south F) F {
 	return F(F(0.25) * ((west + east) + (north + south)))
 }
@@ -82,7 +82,8 @@ func edgePortable[F float](s *Span, size int) {
 	}
 }
 
-// smallest returns the smallest normal number, where every sum of squares begins: no product is denormal then.
+// smallest returns the smallest normal number. Every sum of squares begins with it, so that no fused result is
+// denormal.
 func smallest[F float]() F {
 	least := smallest64
 	if unsafe.Sizeof(F(0)) == 4 {
@@ -91,7 +92,7 @@ func smallest[F float]() F {
 	return F(least)
 }
 
-// swept says whether the mask of value i, of the given size, is set.
+// swept reports whether the mask of value i, of the given size, is set.
 func (s *Span) swept(i, size int) bool { return *(*byte)(unsafe.Add(s.Masks, i*size)) != 0 }
 
 // fma returns x*y+z rounded once.
@@ -99,8 +100,8 @@ func fma[F float](x, y, z F) F {
 	if unsafe.Sizeof(x) == 8 {
 		return F(math.FMA(float64(x), float64(y), float64(z)))
 	}
-	// The product is exact: 24+24 bits. The sum, rounded to float64 and again to float32, is right unless the first
-	// rounding led to the middle between two values of float32, or the result is denormal.
+	// The product is exact: 24+24 bits. Rounding the sum to float64 and then to float32 is right, unless the first
+	// rounding led to the middle between two float32 values, or the result is denormal.
 	s := float64(float64(x)*float64(y)) + float64(z)
 	if math.Float64bits(s)&(1<<29-1) != 1<<28 && math.Abs(s) >= smallest32 {
 		return F(s)
@@ -108,7 +109,7 @@ func fma[F float](x, y, z F) F {
 	return F(fma32(float32(x), float32(y), float32(z)))
 }
 
-// fma32 returns x*y+z rounded once to float32, whatever the values.
+// fma32 returns x*y+z rounded once to float32, for all values.
 func fma32(x, y, z float32) float32 {
 	p := float64(float64(x) * float64(y)) // exact: 24+24 bits
 	s := p + float64(z)

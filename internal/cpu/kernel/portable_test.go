@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestFMA compares fma in float32 with exact arithmetic, at random and where a sum rounded to float64 lands in the
-// middle between two values of float32 or near the denormal ones.
+// TestFMA compares fma in float32 with exact arithmetic: at random values, where a sum rounded to float64 lies in the
+// middle between two float32 values, and near the denormal numbers.
 func TestFMA(t *testing.T) {
 	exact := func(x, y, z float32) float32 {
 		term := func(v float32) *big.Float { return new(big.Float).SetPrec(1000).SetFloat64(float64(v)) }
@@ -32,7 +32,7 @@ func TestFMA(t *testing.T) {
 		tiny := value(3) * 0x1p-63
 		check(tiny, tiny, smallest32)
 		check(tiny, -tiny, smallest32)
-		// z + half an ulp of z, and a little more or less that float64 does not hold.
+		// z plus half an ulp of z, and plus a little more or less by an amount that float64 does not hold.
 		z = float32(math.Ldexp(float64(1<<23+random.IntN(1<<23)), -23))
 		half := float32(0x1p-12)
 		check(half, half, z)

@@ -12,8 +12,8 @@ import (
 	"jacobi/solver"
 )
 
-// avx2 has 16 registers of 32 bytes: three rows of a block in 0-11, temporaries in 12-13, sums in 14; constants are in
-// memory.
+// avx2 writes for 16 registers of 32 bytes: three rows of a block are in 0-11, temporaries in 12-13, sums in 14.
+// Constants are in memory.
 type avx2 struct {
 	*generator
 	t       solver.DType
@@ -53,12 +53,12 @@ func (m *avx2) vectorBytes() int { return 32 }
 
 func (m *avx2) line(i int) blockRegs { return blockRegs(m.ymm[i%3*4 : i%3*4+4]) }
 
-// spread declares a constant of the type, a vector of it.
+// spread declares a vector whose lanes all hold v.
 func (m *avx2) spread(name string, v operand.Constant) operand.Mem {
 	return m.constant(name, 32/m.t.Size(), v)
 }
 
-// greater is r = a > b, as signed integers; all bits set for true.
+// greater sets r = a > b for signed integers: all bits set for true.
 func (m *avx2) greater(a reg.VecPhysical, b operand.Op, r reg.VecPhysical) {
 	if m.t == solver.Float32 {
 		m.VPCMPGTD(b, a, r)
@@ -85,7 +85,7 @@ func (m *avx2) loadAcc(acc operand.Mem, restart reg.GPVirtual) {
 
 func (m *avx2) storeAcc(acc operand.Mem) { m.VMOVUPS(m.acc, acc) }
 
-// magnitude is the mask of all bits but the sign.
+// magnitude returns a mask of all bits except the sign.
 func (m *avx2) magnitude() operand.Mem {
 	if m.t == solver.Float32 {
 		return m.spread("magnitude", operand.U32(1<<31-1))
@@ -104,7 +104,7 @@ func (m *avx2) ifTiny(sample operand.Mem, label operand.LabelRef) {
 	g.JNE(label)
 }
 
-// scale is n = x * quarter; n is x where tiny is set.
+// scale sets n = x * quarter. If tiny is set, n must be x.
 func (m *avx2) scale(x, n reg.VecPhysical, tiny bool) {
 	if tiny {
 		m.scaleTiny(x)
@@ -113,7 +113,7 @@ func (m *avx2) scale(x, n reg.VecPhysical, tiny bool) {
 	}
 }
 
-// scaleTiny is x * quarter, in x, by operations that are fast whatever x is, as for AVX-512.
+// scaleTiny sets x = x * quarter by operations that are fast for every x, as for AVX-512.
 func (m *avx2) scaleTiny(x reg.VecPhysical) {
 	g, t, u, size := m.generator, m.ymm[12], m.ymm[13], m.t.Size()
 	sign := m.spread("sign", bits(size, math.Copysign(0, -1)))
@@ -146,8 +146,8 @@ func (m *avx2) atLeast(n int, r reg.VecPhysical) {
 	m.greater(r, m.spread(fmt.Sprintf("below%d_", -n), below), r)
 }
 
-// subtractTiny is n = n - c, or 0 where both are so small that the square of the difference is far below the last place
-// of any sum, but the difference may be denormal.
+// subtractTiny sets n = n - c, or 0 where both are so small that the square of the difference is far below the last
+// place of any sum but the difference may be denormal.
 func (m *avx2) subtractTiny(n, c reg.VecPhysical) {
 	t, u := m.ymm[12], m.ymm[13]
 	m.VORPS(n, c, t)

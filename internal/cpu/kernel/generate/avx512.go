@@ -12,8 +12,8 @@ import (
 	"jacobi/solver"
 )
 
-// avx512 has 32 registers of 64 bytes: three rows of a block in 0-11, temporaries in 12-15 and 24-27, sums and
-// constants between.
+// avx512 writes for 32 registers of 64 bytes: three rows of a block are in 0-11, temporaries in 12-15 and 24-27, sums
+// and constants between.
 type avx512 struct {
 	*generator
 	t       solver.DType
@@ -28,7 +28,7 @@ type avx512 struct {
 	lanes   int
 }
 
-// arithmetic is the instructions of a type of value.
+// arithmetic holds the instructions for a type of value.
 type arithmetic struct{ add, sub, mul, fma, fmaStart, mov func(...operand.Op) }
 
 func newAVX512(t solver.DType) machine {
@@ -72,7 +72,7 @@ func (m *avx512) prologue(v variant, masks blockMem) {
 	g, size := m.generator, m.t.Size()
 	m.spread("quarter", float(size, quarter), m.quarter)
 	m.spread("smallest", float(size, smallest(size)), m.start)
-	// Twice the bits, to be rid of the sign, less one, so that 0 is large.
+	// Twice the bits drops the sign; less one makes 0 large.
 	double := func(v float64) operand.Constant {
 		if size == 4 {
 			return operand.U32(2*math.Float32bits(float32(v)) - 1)
@@ -124,7 +124,7 @@ func (m *avx512) ifTiny(sample operand.Mem, label operand.LabelRef) {
 	m.JNE(label)
 }
 
-// below sets k where twice the bits of r, less one, are below limit: where r is not 0 and small. It overwrites r.
+// below sets k where r is not 0 and small: where twice its bits, less one, are below limit. It overwrites r.
 func (m *avx512) below(r, limit reg.VecPhysical, k reg.OpmaskPhysical) {
 	if m.t == solver.Float32 {
 		m.VPADDD(r, r, r)
@@ -137,7 +137,7 @@ func (m *avx512) below(r, limit reg.VecPhysical, k reg.OpmaskPhysical) {
 	}
 }
 
-// scale is n = x * quarter.
+// scale sets n = x * quarter.
 func (m *avx512) scale(x, n reg.VecPhysical, tiny bool) {
 	if tiny {
 		m.scaleTiny(x, n)
@@ -146,10 +146,10 @@ func (m *avx512) scale(x, n reg.VecPhysical, tiny bool) {
 	}
 }
 
-// scaleTiny is n = x * quarter by operations that are fast whatever x is. Where the product may be denormal, |x| <
-// 4*smallest, x is added to 4*smallest of its sign: that rounds it to a multiple of 4 times the least denormal, so that
-// the product is exact and normal. Its distance from smallest, an integer of units of the least denormal, is the bits
-// of the result but for the sign.
+// scaleTiny sets n = x * quarter by operations that are fast for every x. The product may be denormal where |x| <
+// 4*smallest. There x is added to 4*smallest of its sign, which rounds x to a multiple of 4 times the smallest denormal
+// number, so that a quarter of the sum is exact and normal. The distance of that quarter from smallest is an integer in
+// units of the smallest denormal number, and this integer is the bit pattern of the result without its sign.
 func (m *avx512) scaleTiny(x, n reg.VecPhysical) {
 	o, t, u, rest := m.ops, m.zmm[24], m.zmm[25], reg.K7
 	o.mov(x, t)
@@ -169,7 +169,7 @@ func (m *avx512) scaleTiny(x, n reg.VecPhysical) {
 	o.mul(m.quarter, x, rest, n)
 }
 
-// subtractTiny is d = n - c, or 0 where both are so small that the square of d is far below the last place of any sum,
+// subtractTiny sets d = n - c, or 0 where both are so small that the square of d is far below the last place of any sum
 // but d may be denormal.
 func (m *avx512) subtractTiny(n, c, d reg.VecPhysical) {
 	t, rest := m.zmm[24], reg.K7
@@ -238,8 +238,8 @@ func (m *avx512) blend(c, n reg.VecPhysical, k reg.OpmaskPhysical) {
 	}
 }
 
-// collect writes the function that adds group sums to the limbs of a Collector. Adding toward minus infinity to a
-// biased limb cuts a term to multiples of the limb's last place.
+// collect writes the function that adds group sums to the limbs of a Collector. Adding to a biased limb toward minus
+// infinity truncates a term to a multiple of the limb's last place.
 func (m *avx512) collect() {
 	var c kernel.Collector
 	g := m.generator
@@ -280,7 +280,7 @@ func (m *avx512) collect() {
 	g.CMPB(n.As8(), operand.U8(0xff))
 	g.JNE(operand.LabelRef("refused"))
 	for i := range limb {
-		// Of two floats with one exponent the bits differ by the difference in units of the last place.
+		// The bits of two floats with the same exponent differ by their difference in units of the last place.
 		to := field(p, unsafe.Offsetof(c.Limbs)+uintptr(i)*unsafe.Sizeof(c.Limbs[0]))
 		g.VPSUBQ(bias[i], limb[i], limb[i])
 		g.VPADDQ(to, limb[i], limb[i])
@@ -307,7 +307,7 @@ func (m *avx512) transpose(name string, from func(j, lane int) (source, place in
 	g := m.generator
 	g.function(name, "transpose")
 	dst, src, blocks := g.param("dst"), g.param("src"), g.param("blocks")
-	// Each vector is a permutation of vectors 0 and 1, and one of 2 and 3, blended.
+	// Each vector blends a permutation of vectors 0 and 1 with one of vectors 2 and 3.
 	for j := range 4 {
 		var index []operand.Constant
 		var mask uint32

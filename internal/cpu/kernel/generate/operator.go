@@ -12,11 +12,11 @@ const quarter = 0.25
 //
 //	new = 0.25 * ((west + east) + (north + south))
 //
-// in three steps, which a machine places where its registers allow. The order of the operations is a contract: see
-// docs/numerics.md. Operands stand as in the assembler's instructions, the result last.
+// in three steps, which a machine places where its registers allow. The order of the operations is fixed: see
+// docs/numerics.md. Operands are in the order of the assembler's instructions, the result last.
 type operator struct {
 	add   func(...operand.Op)
-	scale func(x, to reg.VecPhysical, tiny bool) // to = quarter * x; tiny: fast also for denormal results
+	scale func(x, to reg.VecPhysical, tiny bool) // to = quarter * x; with tiny it is fast for denormal results too
 }
 
 // neighbours adds two opposite neighbours: west and east, or north and south.
@@ -25,5 +25,5 @@ func (o operator) neighbours(a operand.Op, b, to reg.VecPhysical) { o.add(a, b, 
 // sum adds the two sums of neighbours.
 func (o operator) sum(a operand.Op, b, to reg.VecPhysical) { o.add(a, b, to) }
 
-// value makes the new value from the sum of all four neighbours.
+// value computes the new value from the sum of all four neighbours.
 func (o operator) value(sum, to reg.VecPhysical, tiny bool) { o.scale(sum, to, tiny) }

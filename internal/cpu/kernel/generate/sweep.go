@@ -14,39 +14,39 @@ import (
 	"jacobi/internal/cpu/kernel"
 )
 
-// block is the registers or the places in memory of the four vectors of a block.
+// The four vectors of a block, in registers or in memory.
 type (
 	blockRegs [4]reg.VecPhysical
 	blockMem  [4]operand.Mem
 )
 
-// machine is what differs between instruction sets and types of value.
+// machine writes the parts that differ between instruction sets and types of value.
 type machine interface {
 	use(g *generator)
 	suffix() string   // of the names of functions
 	vectorBytes() int // of a vector
-	// line returns the registers of one of the three rows that are live at a time: above, at, below.
+	// line returns the registers of one of the three rows that are live at a time: above, current and below.
 	line(i int) blockRegs
 	prologue(v variant, masks blockMem)
 	load(r reg.VecPhysical, m operand.Mem)
-	// loadAcc takes the sums of the groups from acc, or starts them from 0 if restart is 1.
+	// loadAcc loads the sums of the groups from acc, or sets them to 0 if restart is 1.
 	loadAcc(acc operand.Mem, restart reg.GPVirtual)
 	storeAcc(acc operand.Mem)
-	// ifTiny jumps to label if one of the values at sample is tiny and not 0.
+	// ifTiny jumps to label if a value at sample is tiny and not 0.
 	ifTiny(sample operand.Mem, label operand.LabelRef)
-	// row sweeps the block c of a row between n and s: stores the new values, leaves vector 3 in carry and adds the
-	// squares of the update to the sums. n is overwritten. east is vector 0 of the next block.
+	// row sweeps block c of a row between n and s. It stores the new values, leaves vector 3 in carry, adds the squares
+	// of the update to the sums and overwrites n. east is vector 0 of the next block.
 	row(n, c, s blockRegs, carry, east operand.Mem, dst blockMem, v variant)
 	collect()
 	transposes()
 }
 
-// variant is a kind of sweep: under masks, with stores that go past the caches, or for tiny values.
+// variant is a kind of sweep: under masks, with stores that bypass the caches, or for tiny values.
 type variant struct{ masked, stream, tiny bool }
 
-// tinyExponent is the exponent, by the size of a value, below which a value counts as tiny. The difference of two
-// values is normal or 0 if one of them is not tiny, and the biased exponents of tiny values are below a power of two,
-// so that the bitwise or of two is tiny if both are.
+// tinyExponent is the exponent, by the size of a value in bytes, below which a value counts as tiny. The difference of
+// two values is normal or 0 if at least one of them is not tiny. The biased exponents of tiny values are below a power
+// of two, so the bitwise or of two values is tiny if and only if both are.
 var tinyExponent = map[int]int{4: 32 - 127, 8: 64 - 1023}
 
 // generator writes functions for one machine.
@@ -95,13 +95,13 @@ func (g *generator) block(base, index reg.Register) blockMem {
 	return m
 }
 
-// sweep writes Sweep, Stream or Edge. It goes from block to block and, in a block, down the rows; the row above, the
-// row and the row below stay in registers. The rows are written out, as many as a span may have, so that registers need
-// not be moved.
+// sweep writes Sweep, Stream or Edge. The function goes from block to block and, in a block, down the rows; the row
+// above, the current row and the row below stay in registers. The rows are unrolled up to the largest number of a span,
+// so that no registers need to be moved.
 //
-// A processor takes over a hundred cycles for an operation with a denormal factor or, most of them, a denormal result.
-// A second body, three times as long, avoids such operations. A block takes it if a row in the middle of the span has a
-// tiny value: that decides about speed alone, as both bodies compute the same.
+// Processors take over a hundred cycles for an operation with a denormal factor, and most also for one with a denormal
+// result. A second body, three times as long, avoids such operations. A block takes it if a row in the middle of the
+// span has a tiny value. The choice affects speed alone, since both bodies compute the same.
 func (g *generator) sweep(name string, v variant) {
 	var span kernel.Span
 	g.function(name, "sweep")
@@ -143,13 +143,13 @@ func (g *generator) sweep(name string, v variant) {
 	g.JMP(operand.LabelRef("rows_done"))
 }
 
-// pass is the registers that the rows of a block need.
+// pass holds the registers that the rows of a block need.
 type pass struct {
 	variant
 	span, off, acc, carry reg.GPVirtual
 }
 
-// rows writes the rows of a block, one after the other, and a jump to rows_done after each but the last.
+// rows writes the rows of a block one after another, with a jump to rows_done after each but the last.
 func (g *generator) rows(p pass) {
 	var span kernel.Span
 	src := func(i int) reg.Register {
@@ -207,7 +207,7 @@ func smallest(size int) float64 {
 // power returns 2^n.
 func power(n int) float64 { return math.Ldexp(1, n) }
 
-// verdict writes the end of collect: true, and false from the label refused on.
+// verdict writes the end of collect: it returns true, or false from the label refused on.
 func (g *generator) verdict() {
 	ok, err := g.ReturnIndex(0).Resolve()
 	if err != nil {
@@ -231,7 +231,7 @@ func (g *generator) constant(name string, n int, v operand.Constant) operand.Mem
 	return g.table(name, values)
 }
 
-// table declares read-only data, once, and returns its place.
+// table declares read-only data once and returns its place.
 func (g *generator) table(name string, values []operand.Constant) operand.Mem {
 	if m, ok := g.tables[name]; ok {
 		return m
