@@ -11,11 +11,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrNoCores says that none of the cores near a GPU is among those that this process may use.
+// ErrNoCores reports that this process may use none of the cores near a GPU.
 var ErrNoCores = errors.New("no core near the GPU is among those allowed")
 
-// Near returns the cores near a GPU that this process may use. It is ErrNoCores where a container, a batch system or
-// taskset keeps the process away from all of them: it is then best left where it is.
+// Near returns the cores near a GPU that this process may use. The error is ErrNoCores where a container, a batch
+// system or taskset keeps the process away from all of them. The process is then best not pinned.
 func Near(inventory Inventory, g GPU) (unix.CPUSet, error) {
 	near, err := inventory.Cores(g)
 	if err != nil {
@@ -36,10 +36,10 @@ func Near(inventory Inventory, g GPU) (unix.CPUSet, error) {
 	return both, nil
 }
 
-// Pin keeps all threads of this process, and so all that they start later, on the given cores.
+// Pin restricts all threads of this process, and all that they start later, to the given cores.
 func Pin(cores unix.CPUSet) error {
 	pinned := map[int]bool{}
-	for again := true; again; { // a thread that has not been pinned yet may start another meanwhile
+	for again := true; again; { // a thread not pinned yet may have started another one meanwhile
 		again = false
 		tasks, err := os.ReadDir("/proc/self/task")
 		if err != nil {
@@ -60,7 +60,7 @@ func Pin(cores unix.CPUSet) error {
 	return nil
 }
 
-// FormatCores writes a set of cores as "0-3,8,10-11".
+// FormatCores formats a set of cores as "0-3,8,10-11".
 func FormatCores(cores unix.CPUSet) string {
 	var b strings.Builder
 	size := len(cores) * bits.UintSize

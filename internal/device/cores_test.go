@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fakeInventory is a node whose GPUs are near the same cores.
+// fakeInventory is a node whose GPUs are all near the same cores.
 type fakeInventory struct {
 	gpus  []GPU
 	cores unix.CPUSet
@@ -82,7 +82,7 @@ func TestPinPinsAllThreads(t *testing.T) {
 			break
 		}
 	}
-	// Some threads more, which stay until the end.
+	// More threads, which run until the end of the test.
 	const threads = 8
 	up, end, down := make(chan bool), make(chan bool), make(chan bool)
 	for range threads {

@@ -1,6 +1,6 @@
-// Package device knows this node's GPUs: how busy, full and warm they are, which of them a rank should take, and which
-// cores lie near it. What it reads comes from NVML, the management library of the NVIDIA driver; choosing
-// by local rank alone needs none. NVML is compiled in with cgo and the build tag nvml.
+// Package device reads the load, free memory and temperature of this node's GPUs, selects the GPU of a rank, and finds
+// the cores near it. The readings come from NVML, the management library of the NVIDIA driver; selecting by local rank
+// alone needs none. NVML is compiled in with cgo and the build tag nvml.
 package device
 
 import (
@@ -11,26 +11,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrNoNVML says that NVML cannot be used on this machine, or not by this program.
+// ErrNoNVML reports that this machine or this program lacks NVML.
 var ErrNoNVML = errors.New("NVML is not available")
 
-// Unknown stands for a reading that a GPU does not give.
+// Unknown is the value of a reading that a GPU does not support.
 const Unknown = -1
 
-// GPU is a GPU of this node as NVML saw it at one moment, whether or not CUDA_VISIBLE_DEVICES hides it.
+// GPU is a GPU of this node as NVML saw it at one moment, even if CUDA_VISIBLE_DEVICES hides it.
 type GPU struct {
-	Index       int // NVML's: by PCI bus id
+	Index       int // NVML's, in the order of PCI bus ids
 	Name        string
 	UUID        string // "GPU-" and hexadecimal digits
 	PCIBusID    string // as "00000000:0A:00.0"
-	FreeBytes   int64  // of memory; or Unknown, as all that follow
+	FreeBytes   int64  // of memory; this and all fields below may be Unknown
 	TotalBytes  int64
-	Utilization int // percent of the last second or so in which a kernel ran
+	Utilization int // percent of about the last second in which a kernel ran
 	Celsius     int
 	Milliwatts  int
 }
 
-// Inventory reads GPUs. NVML is one, tests have another.
+// Inventory reads the GPUs of a node. NVML is one implementation; tests have another.
 type Inventory interface {
 	// GPUs reads all GPUs of the node.
 	GPUs() ([]GPU, error)
@@ -47,8 +47,8 @@ type Candidate struct {
 	PCIBusID string // as "0000:0a:00.0"
 }
 
-// Find returns the GPU that is c: the one with its UUID, else with its PCI bus id, which is all that a slice of a GPU
-// (MIG) shares with it.
+// Find returns the reading for candidate c: the GPU with its UUID, else the one with its PCI bus id. A slice of a GPU
+// (MIG) shares only the bus id with the whole GPU.
 func Find(c Candidate, gpus []GPU) (GPU, error) {
 	for _, g := range gpus {
 		if strings.EqualFold(g.UUID, c.UUID) {
@@ -64,7 +64,7 @@ func Find(c Candidate, gpus []GPU) (GPU, error) {
 		len(gpus))
 }
 
-// pciKey makes ids comparable: CUDA writes the domain with four digits, NVML with eight.
+// pciKey makes PCI bus ids comparable: CUDA writes the domain with four digits, NVML with eight.
 func pciKey(id string) string {
 	return strings.TrimLeft(strings.ToLower(id), "0")
 }

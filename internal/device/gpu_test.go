@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestGPU opens what ranks open, and compares what NVML and CUDA say of the same GPUs.
+// TestGPU opens the devices as ranks do, and compares the readings of NVML with CUDA's for the same GPUs.
 func TestGPU(t *testing.T) {
 	n, err := Open(Options{Backend: "auto", Select: RoundRobin, Pin: true})
 	if err != nil {
@@ -73,7 +73,7 @@ func TestGPU(t *testing.T) {
 	t.Logf("cores %s of %s", cores, FormatCores(before))
 }
 
-// NVML's UUIDs are those that the driver's own tool shows.
+// NVML's UUIDs equal those of nvidia-smi.
 func TestGPUUUIDs(t *testing.T) {
 	smi, err := exec.LookPath("nvidia-smi")
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 // nvmlInventory reads GPUs through NVML.
 type nvmlInventory struct{ lib nvml.Interface }
 
-// OpenNVML loads and starts NVML. The error is ErrNoNVML if there is no library or no driver for it.
+// OpenNVML loads and initialises NVML. The error is ErrNoNVML if there is no library or no driver for it.
 func OpenNVML() (Inventory, error) { return openNVML(nvml.New()) }
 
 func openNVML(lib nvml.Interface) (Inventory, error) {
@@ -56,7 +56,7 @@ func (n *nvmlInventory) GPUs() ([]GPU, error) {
 	return gpus, nil
 }
 
-// read reads one GPU. Only what identifies it has to be there.
+// read reads one GPU. It fails without the GPU's identity; other readings may be Unknown.
 func read(d nvml.Device) (GPU, error) {
 	g := GPU{FreeBytes: Unknown, TotalBytes: Unknown, Utilization: Unknown, Celsius: Unknown, Milliwatts: Unknown}
 	var r nvml.Return
@@ -82,7 +82,7 @@ func read(d nvml.Device) (GPU, error) {
 	if u, r := d.GetUtilizationRates(); r == nvml.SUCCESS {
 		g.Utilization = int(u.Gpu)
 	}
-	// Not its successor GetTemperatureV: older drivers lack that one, and calling a function that is not there ends the
+	// Not its successor GetTemperatureV: older drivers lack it, and calling a function that does not exist ends the
 	// process.
 	if c, r := d.GetTemperature(nvml.TEMPERATURE_GPU); r == nvml.SUCCESS {
 		g.Celsius = int(c)

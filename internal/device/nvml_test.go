@@ -11,7 +11,7 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml/mock"
 )
 
-// fakeGPU is a GPU as NVML gives it; r is what every reading returns.
+// fakeGPU is a GPU as NVML presents it. All its readings return r.
 func fakeGPU(uuid string, r nvml.Return) *mock.Device {
 	return &mock.Device{
 		GetUUIDFunc: func() (string, nvml.Return) { return uuid, nvml.SUCCESS },

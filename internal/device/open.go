@@ -7,28 +7,28 @@ import (
 	"jacobi/cuda/driver"
 )
 
-// Options are the keys device.backend, device.select and device.pin.
+// Options holds the keys device.backend, device.select and device.pin.
 type Options struct {
 	Backend string // auto | cpu | cuda
 	Select  Policy
 	Pin     bool
 }
 
-// Node is the GPUs of this node, as this process may use them.
+// Node describes the GPUs of this node that this process may use.
 type Node struct {
 	Driver  *driver.Driver
-	Devices []driver.Device // without those that CUDA_VISIBLE_DEVICES hides, in its order; none where the CPU sweeps
+	Devices []driver.Device // those that CUDA_VISIBLE_DEVICES lists, in its order; empty where the CPU sweeps
 	WhyCPU  error           // why the CPU sweeps; nil where GPUs do
 
-	Readings []GPU // hidden GPUs too, when Open was called; nil where Options need none
-	NoNVML   error // why Options got no readings
+	Readings []GPU // taken by Open, of hidden GPUs too; nil where Options need none
+	NoNVML   error // why there are no readings although Options need them
 
 	policy Policy
 	nvml   Inventory
 }
 
-// Open opens the GPUs for o: the driver's list, and NVML's readings where o needs them. It is an error if o.Backend is
-// cuda and there are none, and if o.Select needs readings and there are none. Close it after use.
+// Open lists the GPUs for o through the CUDA driver, and reads them through NVML where o needs readings. It is an error
+// if o.Backend is cuda and there is no GPU, or if o.Select needs readings and there are none. Close the Node after use.
 func Open(o Options) (*Node, error) { return open(o, openCUDA, OpenNVML) }
 
 func open(o Options, cuda func() (*driver.Driver, []driver.Device, error), nvml func() (Inventory, error)) (*Node,
@@ -54,7 +54,7 @@ func open(o Options, cuda func() (*driver.Driver, []driver.Device, error), nvml 
 	return n, nil
 }
 
-// openCUDA returns the driver and its GPUs, of which there is at least one.
+// openCUDA returns the driver and at least one GPU, or an error.
 func openCUDA() (*driver.Driver, []driver.Device, error) {
 	d, err := driver.Open()
 	if err != nil {
@@ -74,8 +74,8 @@ func (n *Node) read(open func() (Inventory, error)) (err error) {
 	return err
 }
 
-// Select chooses the GPU of the rank with the given local rank. All ranks of a node give the same readings, those that
-// one of them took.
+// Select chooses the GPU of the rank with the given local rank. All ranks of a node must pass the same readings, taken
+// by one of them.
 func (n *Node) Select(localRank int, readings []GPU) (Choice, error) {
 	candidates := make([]Candidate, len(n.Devices))
 	for i, d := range n.Devices {
@@ -84,12 +84,12 @@ func (n *Node) Select(localRank int, readings []GPU) (Choice, error) {
 	return Select(n.policy, localRank, candidates, readings)
 }
 
-// ErrFewCores says that the ranks of the node would get in each other's way on the cores near a GPU.
+// ErrFewCores reports that the cores near a GPU are too few for the ranks of the node.
 var ErrFewCores = errors.New("too few cores are near the GPU")
 
-// Pin keeps this process on those of its cores that are near the GPU, and returns them as FormatCores writes them. It
-// stays where it is without NVML, where no allowed core is near, and where fewer are than the node has ranks, all of
-// which may have come to these cores: ErrNoNVML, ErrNoCores, ErrFewCores.
+// Pin restricts this process to those of its cores that are near the GPU, and returns them in the format of
+// FormatCores. It leaves the process where it is without NVML (ErrNoNVML), if no allowed core is near (ErrNoCores), and
+// if fewer cores are near than the node has ranks, since all ranks may be pinned to these cores (ErrFewCores).
 func (n *Node) Pin(c Candidate, ranks int) (string, error) {
 	if n.NoNVML != nil {
 		return "", n.NoNVML
@@ -109,7 +109,7 @@ func (n *Node) Pin(c Candidate, ranks int) (string, error) {
 	return FormatCores(cores), Pin(cores)
 }
 
-// Close gives NVML back. Driver and Devices stay.
+// Close shuts NVML down. Driver and Devices stay usable.
 func (n *Node) Close() error {
 	if n.nvml == nil {
 		return nil

@@ -35,7 +35,7 @@ func TestOpen(t *testing.T) {
 		o      Options
 		cuda   func() (*driver.Driver, []driver.Device, error)
 		nvml   func() (Inventory, error)
-		gpus   int // that the process may use
+		gpus   int // GPUs that the process may use
 		read   bool
 		whyCPU string
 		noNVML string
@@ -84,7 +84,7 @@ func text(err error) string {
 	return err.Error()
 }
 
-// A rank selects among its own GPUs by the readings of another, and is pinned near the GPU that it takes.
+// A rank selects among its own GPUs by the readings that another rank took, and is pinned near the GPU selected.
 func TestNodeSelectsAndPins(t *testing.T) {
 	allowed := allowedCores(t)
 	defer func() {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Processor returns the name of this machine's processor, as far as the system tells it, else "processor".
+// Processor returns the name of this machine's processor, or "processor" if the system does not tell it.
 func Processor() string {
 	text, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {

@@ -9,12 +9,12 @@ import (
 	"github.com/dustin/go-humanize"
 )
 
-// Policy says how a rank chooses its GPU.
+// Policy is the rule by which a rank selects its GPU.
 type Policy string
 
-// The policies, as device.select writes them. All but RoundRobin need readings, and put the candidates into an order:
-// the rank with local rank r takes the one at place r % n, so that the ranks of a node spread over its GPUs. They take
-// different ones only if they order by the same readings.
+// The policies, as device.select names them. All except RoundRobin need readings and sort the candidates by them. The
+// rank with local rank r then takes the one at position r % n, so that the ranks of a node spread over its GPUs. Ranks
+// take different GPUs only if they sort by the same readings.
 const (
 	RoundRobin     Policy = "round-robin" // CUDA's order
 	LeastUtilized  Policy = "least-utilized"
@@ -28,17 +28,17 @@ func Policies() []Policy {
 	return []Policy{RoundRobin, LeastUtilized, MostFreeMemory, Coolest, LeastPower}
 }
 
-// ErrNoCandidate says that there is no GPU to choose from.
+// ErrNoCandidate reports that there is no GPU to select from.
 var ErrNoCandidate = errors.New("no GPU to choose from")
 
 // Choice is the GPU that a rank takes.
 type Choice struct {
 	Candidate
-	Why string // for people
+	Why string // for the user
 }
 
 // Select chooses the GPU of the rank with the given local rank (its number on its node) among the candidates. gpus are
-// the readings of the node; RoundRobin does without. GPUs with equal readings keep CUDA's order.
+// the readings of the node; RoundRobin ignores them. GPUs with equal readings keep CUDA's order.
 func Select(p Policy, localRank int, candidates []Candidate, gpus []GPU) (Choice, error) {
 	n := len(candidates)
 	if n == 0 {
@@ -68,7 +68,7 @@ func Select(p Policy, localRank int, candidates []Candidate, gpus []GPU) (Choice
 		loads[c.Index].text)}, nil
 }
 
-// load is what a policy wants little of, as a number to order by and as text.
+// load is the reading that a policy minimises, as a number to sort by and as text.
 type load struct {
 	amount int64
 	text   string

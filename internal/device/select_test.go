@@ -8,7 +8,7 @@ import (
 	"jacobi/configs"
 )
 
-// CUDA lists the node's GPUs 2, 0 and 1 of NVML, and not 3.
+// CUDA lists the node's GPUs 2, 0 and 1 of NVML, but not 3.
 var (
 	candidates = []Candidate{
 		{Index: 0, UUID: "GPU-cc", PCIBusID: "0000:0C:00.0"},
@@ -104,7 +104,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// The run file knows these policies and no others.
+// The run file accepts exactly these policies.
 func TestPoliciesAreThoseOfTheRunFile(t *testing.T) {
 	c := configs.Default()
 	var names []string

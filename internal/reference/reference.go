@@ -1,5 +1,5 @@
-// Package reference is the oracle of the tests: the Jacobi iteration over the whole mesh in the plainest form,
-// with the norm by its definition. It shares no code with any backend.
+// Package reference is the oracle of the tests: the Jacobi iteration over the whole mesh in its simplest form, with the
+// norm computed by its definition. It shares no code with any backend.
 package reference
 
 import (
@@ -14,8 +14,8 @@ import (
 type Jacobi struct {
 	mesh solver.Mesh
 	e    solver.Magnitude
-	// field holds every value as float64; a float32 mesh's values are float32 values, and each operation is rounded
-	// to float32.
+	// field holds every value as float64. In a float32 mesh all values are float32 values, and each operation is
+	// rounded to float32.
 	field, next []float64
 }
 
@@ -36,7 +36,7 @@ func New(mesh solver.Mesh, rows solver.RowSource, e solver.Magnitude) (*Jacobi, 
 	return j, nil
 }
 
-// Sweep does one sweep and returns the sum of squares of its update.
+// Sweep does one sweep and returns the sum of squares of its updates.
 func (j *Jacobi) Sweep() solver.Sum {
 	nx, ny := j.mesh.NX, j.mesh.NY
 	for y := 1; y < ny-1; y++ {
@@ -57,10 +57,10 @@ func (j *Jacobi) update(_, west, east, north, south float64) float64 {
 	return j.round(0.25 * j.round(j.round(west+east)+j.round(north+south)))
 }
 
-// repeats is how many norms in a row must equal the norm two sweeps before them for a run to end.
+// repeats is the number of consecutive norms that must each equal the norm two sweeps earlier for a run to end.
 const repeats = 100
 
-// Ends says whether the last of norms ends a run, after the sweep that follows.
+// Ends reports whether the last of norms ends a run after one more sweep.
 func Ends(norms []float64, tolerance float64) bool {
 	n := len(norms)
 	if norms[n-1] <= tolerance {
@@ -77,7 +77,7 @@ func Ends(norms []float64, tolerance float64) bool {
 	return true
 }
 
-// Rows returns rows [s.Lo, s.Hi), dense.
+// Rows returns rows [s.Lo, s.Hi), dense, little-endian.
 func (j *Jacobi) Rows(s solver.Stripe) []byte {
 	var b []byte
 	for _, v := range j.field[s.Lo*j.mesh.NX : s.Hi*j.mesh.NX] {
@@ -101,7 +101,7 @@ func (j *Jacobi) sum() solver.Sum {
 }
 
 // group adds the squares of the group whose first row and column are y0 and x0. Each pair of squares is added to the
-// smallest normal number, which is taken away in the end.
+// smallest normal number; the sum of these numbers is subtracted at the end.
 func (j *Jacobi) group(y0, x0 int) float64 {
 	smallest := 0x1p-1022
 	if j.mesh.DType == solver.Float32 {
@@ -123,7 +123,7 @@ func (j *Jacobi) group(y0, x0 int) float64 {
 	return acc - bias
 }
 
-// copyPeriodicRows makes row 0 the copy of row NY-2 and row NY-1 the copy of row 1, but for the fixed columns.
+// copyPeriodicRows makes row 0 the copy of row NY-2 and row NY-1 the copy of row 1, except in the fixed columns.
 func (j *Jacobi) copyPeriodicRows(f []float64) {
 	if !j.mesh.Periodic {
 		return
@@ -140,9 +140,9 @@ func (j *Jacobi) value(row []byte, x int) float64 {
 	return math.Float64frombits(binary.LittleEndian.Uint64(row[8*x:]))
 }
 
-// round rounds v to the field's type. For the sum, difference or product of two float32 values it yields the
-// correctly rounded float32 result although v was rounded to float64 before: 53 >= 2*24+2 bits
-// (Figueroa, "When is double rounding innocuous?", 1995). The conversion also keeps the compiler from fusing.
+// round rounds v to the field's type. For the sum, difference or product of two float32 values it returns the correctly
+// rounded float32 result although v was already rounded to float64: 53 >= 2*24+2 bits (Figueroa, "When is double
+// rounding innocuous?", 1995). The conversion also keeps the compiler from fusing.
 func (j *Jacobi) round(v float64) float64 {
 	if j.mesh.DType == solver.Float32 {
 		return float64(float32(v))

@@ -22,7 +22,7 @@ func (g gtc2019) Row(iy int, dst []byte) error {
 	return nil
 }
 
-// The published norms of the multi-GPU sample, and one more with nine digits.
+// The norms agree with those published for the multi-GPU sample, and one of them with nine significant digits.
 func TestNormsOfTheMultiGPUSample(t *testing.T) {
 	mesh := solver.Mesh{NX: 1024, NY: 1024, DType: solver.Float32, Periodic: true}
 	sweeps, want := 300, []string{"0.225864", "0.134109", "0.098835"}
@@ -49,7 +49,7 @@ func TestNormsOfTheMultiGPUSample(t *testing.T) {
 	}
 }
 
-// fma in float32 agrees with exact arithmetic rounded once.
+// fma in float32 equals exact arithmetic rounded once.
 func TestFMA32RoundsOnce(t *testing.T) {
 	j := &Jacobi{mesh: solver.Mesh{DType: solver.Float32}}
 	rng := rand.New(rand.NewPCG(1, 2))

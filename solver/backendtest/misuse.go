@@ -9,7 +9,7 @@ import (
 	"jacobi/solver"
 )
 
-// runNotFinite checks that a value that is no number makes the sum bad, wherever it stands.
+// runNotFinite checks that a value that is not finite, or too large, makes the sums bad in every column.
 func runNotFinite(t *testing.T, factory Factory) {
 	for _, bad := range []float64{math.NaN(), math.Inf(1), 1e30} {
 		for _, d := range []solver.DType{solver.Float32, solver.Float64} {
@@ -40,7 +40,7 @@ func runNotFinite(t *testing.T, factory Factory) {
 	}
 }
 
-// runMisuse checks that calls out of order or out of range are refused and that a cancelled context ends a pass.
+// runMisuse checks that a backend refuses calls out of order or out of range, and that a cancelled context ends a pass.
 func runMisuse(t *testing.T, factory Factory) {
 	c := Case{Mesh: solver.Mesh{NX: 40, NY: 40, DType: solver.Float32, Periodic: true}, Ranks: 1, Depth: 3}
 	f := newField(c.Mesh, 1)

@@ -11,7 +11,7 @@ import (
 	"jacobi/solver"
 )
 
-// field is a random initial field with a few values far from the others, denormals among them.
+// field is a random initial field with some values of much smaller magnitude, denormal numbers among them.
 type field struct {
 	mesh solver.Mesh
 	rows [][]byte
@@ -58,7 +58,7 @@ func (f *field) Row(iy int, dst []byte) error {
 	return nil
 }
 
-// ranks drives one backend a stripe as solver.Run does, and moves the edges itself.
+// ranks drives one backend for each stripe as solver.Run does, and moves the edges itself.
 type ranks struct {
 	mesh     solver.Mesh
 	depth    int
@@ -89,7 +89,7 @@ func open(c Case, f *field, factory Factory) (*ranks, error) {
 	return r, nil
 }
 
-// neighbour returns the rank beyond a side of rank i, -1 if there is none.
+// neighbour returns the rank beyond a side of rank i, or -1 if there is none.
 func (r *ranks) neighbour(i int, side solver.Side) int {
 	n := i - 1
 	if side == solver.Bottom {
@@ -104,8 +104,8 @@ func (r *ranks) neighbour(i int, side solver.Side) int {
 	return n
 }
 
-// pass does a pass on all ranks, with an exchange of edges if the pass leaves no valid halo and more is to
-// come. It returns the sums over all ranks.
+// pass does pass b on all ranks, followed by an exchange of edges if exchange is set. It returns the sums over all
+// ranks.
 func (r *ranks) pass(b solver.Pass, exchange bool) ([]solver.Sum, error) {
 	ctx := context.Background()
 	type message struct {
@@ -166,7 +166,7 @@ func (r *ranks) undo() error {
 	return nil
 }
 
-// equal compares the interior with the rows that want yields and names the first row that differs.
+// equal compares the interior with the rows that want returns. The error names the first row and column that differ.
 func (r *ranks) equal(want func(solver.Stripe) []byte) error {
 	n := r.mesh.RowBytes()
 	for i, k := range r.backends {

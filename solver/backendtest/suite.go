@@ -1,5 +1,5 @@
-// Package backendtest is the conformance suite of solver.Backend: several backends are driven as ranks of one run and
-// compared, bit for bit, with the iteration over the whole mesh.
+// Package backendtest is the conformance suite of solver.Backend. It drives several backends as the ranks of one run
+// and compares them, bit for bit, with the iteration over the whole mesh.
 package backendtest
 
 import (
@@ -13,14 +13,14 @@ import (
 // Factory opens a backend.
 type Factory func(solver.Layout) (solver.Backend, error)
 
-// Case is one run: Passes passes that begin with a full halo of Depth rows, each done in steps of Sweeps sweeps (the
-// last step takes what is left), and a shorter one at the end.
+// Case is one run. It uses up a full halo of Depth rows in passes of Sweeps sweeps (the last pass takes the rest) and
+// exchanges edges, Passes times over. A shorter pass follows at the end.
 type Case struct {
 	Mesh   solver.Mesh
 	Ranks  int
 	Depth  int
-	Sweeps int // 0: Depth
-	Passes int
+	Sweeps int // in a pass; 0: Depth
+	Passes int // exchanges
 }
 
 // String names a case.
@@ -49,7 +49,8 @@ func Run(t *testing.T, factory Factory) {
 	t.Run("misuse", func(t *testing.T) { runMisuse(t, factory) })
 }
 
-// RunCase checks a backend on one case: the sums of every sweep, the field after every step, Undo and replay of a part.
+// RunCase checks a backend on one case: the sums of every sweep, the field after every pass, Undo, and the replay of
+// part of a pass.
 func RunCase(t *testing.T, factory Factory, c Case) {
 	f := newField(c.Mesh, uint64(c.Mesh.NX*1000+c.Mesh.NY))
 	ref, err := reference.New(c.Mesh, f, f.e)
@@ -91,7 +92,7 @@ func RunCase(t *testing.T, factory Factory, c Case) {
 			step(solver.Pass{Sweeps: n, Margin: left}, left == 0)
 		}
 	}
-	// A deep pass, taken back and replayed in part, as when a run ends inside it.
+	// Undo a deep pass and replay part of it, as when a run ends inside it.
 	n := c.step()
 	if _, err := r.pass(solver.Pass{First: sweep, Sweeps: n}, n == c.Depth); err != nil {
 		t.Fatal(err)
@@ -105,13 +106,13 @@ func RunCase(t *testing.T, factory Factory, c Case) {
 	step(solver.Pass{Sweeps: max(1, n/2)}, false)
 }
 
-// Cases returns the standard cases: each shape of a row that a kernel may treat apart, with ranks, depths and
-// sides varied along.
+// Cases returns the standard cases. They cover each row width that a kernel may treat differently, with varied ranks,
+// depths and boundaries.
 func Cases() []Case {
 	var cases []Case
 	both := []solver.DType{solver.Float32, solver.Float64}
 	add := func(types []solver.DType, nx, ny, ranks, depth, sweeps int) {
-		// A lower stripe holds fewer sweeps than asked for when the mesh is small.
+		// Stripes of a small mesh have too few rows for the requested ranks and depth, so both are reduced.
 		for ranks > 1 && solver.MaxRanks(ny, depth) < ranks {
 			ranks--
 		}
@@ -134,7 +135,7 @@ func Cases() []Case {
 		add(both[i%2:i%2+1], 70, ny, 1+i%3, depths[i%len(depths)], 0)
 		add(both[(i+1)%2:(i+1)%2+1], 13, ny, 1, depths[(i+2)%len(depths)], 0)
 	}
-	// A halo used up in several steps, and deep ones.
+	// Halos used up in several passes, and deep halos.
 	add(both, 77, 50, 2, 8, 3)
 	add(both, 77, 50, 3, 5, 2)
 	add(both, 140, 60, 2, 7, 1)
