@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	page        = 4096
+	page         = 4096
 	maxCopyTries = 12              // of all kinds of copy together
 	minCopyTries = 4               // made however long they take
 	copyTime     = 2 * time.Second // no try beyond minCopyTries begins after it
