@@ -12,15 +12,16 @@ import (
 	"jacobi/internal/awake"
 )
 
-// beatsPerLimit is how many signs of life a rank gives within the limit, so that a few may be lost.
+// beatsPerLimit is the number of beats that a rank sends within the limit, so that a few may be lost.
 const beatsPerLimit = 10
 
-// SilentError says that a rank gave no sign of life for longer than the limit, while the server was heard.
+// SilentError reports that a rank sent no beat for longer than the limit, although the server delivered this rank's
+// own.
 type SilentError struct {
 	Rank   int
 	Host   string
-	Since  time.Time // of the last sign, or when the watch began
-	Sweeps int       // that the rank had done then
+	Since  time.Time // time of the last beat, or of the start of the watch
+	Sweeps int       // done by the rank at that time
 	Limit  time.Duration
 }
 
@@ -29,10 +30,11 @@ func (e *SilentError) Error() string {
 		"it is dead, stopped or cut off", e.Rank, e.Host, e.Limit, e.Since.Format(time.TimeOnly), e.Sweeps)
 }
 
-// Timeout reports that this is a timeout, as of net.Error: what befell the silent rank comes first.
+// Timeout reports that the error is a timeout: the failure of the silent rank is the cause.
 func (e *SilentError) Timeout() bool { return true }
 
-// ServerError says that this rank did not hear the server for longer than the limit, not even its own signs of life.
+// ServerError reports that this rank received nothing from the server for longer than the limit, not even its own
+// beats.
 type ServerError struct {
 	Server string // its address
 	Since  time.Time
@@ -49,19 +51,20 @@ func (e *ServerError) Error() string {
 		"this rank is cut off from it", e.Server, since)
 }
 
-// Timeout reports that this is a timeout, as of net.Error, unless it is known why: what befell the server comes first.
+// Timeout reports that the error is a timeout, unless its reason is known: then it is the first cause.
 func (e *ServerError) Timeout() bool { return e.Why == nil }
 
-// beat is a sign of life.
+// beat is a sign of life of a rank.
 type beat struct {
 	Rank   int `json:"rank"`
 	Sweeps int `json:"sweeps"`
 }
 
-// watch is a rank's look at others: rank 0 looks at all, the others at rank 0. Each also listens to its own beats,
-// which the server sends back: while they do not come, the server is silent, and nobody can be heard over it. So
-// silence of the others is counted in those ticks alone in which the server was heard. Ticks are of the clock of the
-// team's context, and a rank that was stopped itself has few of them however long that took: it blames nobody.
+// watch checks the beats of other ranks: rank 0 checks all, the others check rank 0. Each rank also listens to its own
+// beats, which the server sends back. While they are missing, the server is silent, and beats of other ranks cannot
+// arrive either. So the silence of ranks is counted only in ticks in which the server was heard. Ticks follow the clock
+// of the team's context: a rank that was stopped counts few of them, however long it was stopped, and blames no other
+// rank.
 type watch struct {
 	team  *Team
 	limit time.Duration
@@ -70,12 +73,12 @@ type watch struct {
 	tick   int
 	served int // ticks in which the server was heard
 	server sign
-	heard  map[int]*sign // by rank
+	heard  map[int]*sign // the last beats of other ranks, by rank
 }
 
-// sign is the last that was heard.
+// sign is the last beat received.
 type sign struct {
-	tick   int // of served; for the server, of tick
+	tick   int // value of served at the time; for the server, of tick
 	at     time.Time
 	sweeps int
 }
@@ -91,8 +94,9 @@ func newWatch(t *Team, limit time.Duration) *watch {
 	return w
 }
 
-// KeepAlive makes this rank give signs of life. After one that has called it falls silent, every rank ends with a
-// *SilentError within a little more than the limit; when the server does, with a *ServerError. It returns at once.
+// KeepAlive starts to send beats and to check those of other ranks. If a rank that has called it falls silent, every
+// rank ends with a *SilentError within a little more than the limit; if the server does, with a *ServerError. It
+// returns at once.
 func (t *Team) KeepAlive(limit time.Duration) error {
 	if t.self.Size == 1 {
 		return nil
@@ -103,7 +107,7 @@ func (t *Team) KeepAlive(limit time.Duration) error {
 		from = []string{"0", strconv.Itoa(t.self.Rank)}
 	}
 	for _, r := range from {
-		if err := t.subscribe(beatSubject(t.self.RunID, r), w.hear); err != nil {
+		if err := t.subscribe(beatSubject(t.self.RunID, r), w.receive); err != nil {
 			return err
 		}
 	}
@@ -111,10 +115,10 @@ func (t *Team) KeepAlive(limit time.Duration) error {
 	return nil
 }
 
-// SetSweeps says how far this rank is.
+// SetSweeps sets the number of sweeps that this rank's beats report.
 func (t *Team) SetSweeps(n int) { t.sweeps.Store(int64(n)) }
 
-func (w *watch) hear(m *nats.Msg) {
+func (w *watch) receive(m *nats.Msg) {
 	var b beat
 	if json.Unmarshal(m.Data, &b) != nil {
 		return
@@ -142,19 +146,19 @@ func (w *watch) run() {
 			return
 		}
 		now := clock.Now()
-		if now-last < interval/2 { // the launcher is stopped, and with it maybe the server
+		if now-last < interval/2 { // the launcher is stopped, and so may the server be
 			continue
 		}
 		last = now
 		if silent := w.look(); silent != nil && t.ctx.Err() == nil {
 			t.cancel(silent)
-			_ = t.Abort(silent) // who cannot be reached finds out as this rank did
+			_ = t.Abort(silent) // ranks that it does not reach find out as this one did
 			return
 		}
 	}
 }
 
-// beat may be lost: the next one comes soon.
+// beat sends a beat. It may be lost: the next one follows soon.
 func (w *watch) beat() {
 	t := w.team
 	if data, err := json.Marshal(beat{Rank: t.self.Rank, Sweeps: int(t.sweeps.Load())}); err == nil {
@@ -162,7 +166,7 @@ func (w *watch) beat() {
 	}
 }
 
-// look counts a tick and says who was not heard of for the limit, the server or the lowest of the ranks.
+// look counts a tick. It returns an error if the server was silent for the limit, or else the lowest rank that was.
 func (w *watch) look() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

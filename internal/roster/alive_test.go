@@ -16,7 +16,7 @@ import (
 	"jacobi/internal/roster/rostertest"
 )
 
-// A rank that falls silent is found out by all others, which say who it was, where, how far and since when.
+// A rank that falls silent ends all others. They name it, its host, its sweeps and the time of its last beat.
 func TestSilentRankIsNoticedByAll(t *testing.T) {
 	for _, silent := range []int{0, 2} {
 		t.Run(fmt.Sprint(silent), func(t *testing.T) {
@@ -27,7 +27,7 @@ func TestSilentRankIsNoticedByAll(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			teams[silent].Close() // it neither speaks nor listens any more
+			teams[silent].Close() // it neither sends nor receives any more
 			want := fmt.Sprintf("rank %d on host%d was not heard of for 1s, since ", silent, silent)
 			for _, team := range teams {
 				if team.Self().Rank == silent {
@@ -38,7 +38,7 @@ func TestSilentRankIsNoticedByAll(t *testing.T) {
 				case <-time.After(time.Minute):
 					t.Fatalf("rank %d does not notice", team.Self().Rank)
 				}
-				// Who found it out has the error itself, who was told an abort that holds its text.
+				// A rank that noticed has the error itself; a rank that was told has an abort with its text.
 				if cause := context.Cause(team.Context()); !IsConsequence(cause) ||
 					!strings.Contains(cause.Error(), want) {
 					t.Errorf("rank %d ends with %v, want %s", team.Self().Rank, cause, want)
@@ -48,26 +48,26 @@ func TestSilentRankIsNoticedByAll(t *testing.T) {
 	}
 }
 
-// Silence is counted in ticks of the own clock: a rank that was stopped itself, however long, blames nobody who spoke
-// meanwhile.
+// Silence is counted in ticks of the rank's own clock. A rank that was itself stopped, however long, blames no rank
+// whose beats came meanwhile.
 func TestOwnPauseIsNobodysSilence(t *testing.T) {
 	w := newWatch(&Team{self: member(1, 3), members: all(3), conn: &nats.Conn{}}, time.Minute)
 	w.heard[0].at = time.Now().Add(-time.Hour)
 	ticks := func(n int, when string) {
 		t.Helper()
 		for i := range n {
-			w.hear(&nats.Msg{Data: []byte(`{"rank": 1}`)}) // the server sends back what this rank says
+			w.receive(&nats.Msg{Data: []byte(`{"rank": 1}`)}) // this rank's own beat, sent back by the server
 			if err := w.look(); err != nil {
 				t.Fatalf("tick %d %s: %v", i, when, err)
 			}
 		}
 	}
 	ticks(beatsPerLimit, "without a sign")
-	w.hear(&nats.Msg{Data: []byte(`{"rank": 2, "sweeps": 9}`)}) // of one that is not watched
-	w.hear(&nats.Msg{Data: []byte(`nonsense`)})
-	w.hear(&nats.Msg{Data: []byte(`{"rank": 0, "sweeps": 7}`)})
+	w.receive(&nats.Msg{Data: []byte(`{"rank": 2, "sweeps": 9}`)}) // of a rank that is not watched
+	w.receive(&nats.Msg{Data: []byte(`nonsense`)})
+	w.receive(&nats.Msg{Data: []byte(`{"rank": 0, "sweeps": 7}`)})
 	ticks(beatsPerLimit, "after a sign")
-	w.hear(&nats.Msg{Data: []byte(`{"rank": 1}`)})
+	w.receive(&nats.Msg{Data: []byte(`{"rank": 1}`)})
 	err := w.look()
 	s, ok := errors.AsType[*SilentError](err)
 	if !ok || s.Rank != 0 || s.Sweeps != 7 || time.Since(s.Since) > 30*time.Second {
@@ -80,14 +80,14 @@ func TestOwnPauseIsNobodysSilence(t *testing.T) {
 	}
 }
 
-// faultyConn knows why it has no server.
+// faultyConn is a connection that knows why it has no server.
 type faultyConn struct{ *nats.Conn }
 
 func (faultyConn) Address() string { return "nats://there:4222" }
 func (faultyConn) Fault() error    { return errors.New("no route to it") }
 
-// While the server is silent, nobody is blamed but the server; once it is back, ranks have the whole limit to be
-// heard again.
+// While the server is silent, only the server is blamed. Once it is back, ranks have the whole limit for their next
+// beat.
 func TestSilentServerIsNobodyElsesSilence(t *testing.T) {
 	for _, c := range []struct {
 		conn Conn
@@ -98,7 +98,7 @@ func TestSilentServerIsNobodyElsesSilence(t *testing.T) {
 	} {
 		w := newWatch(&Team{self: member(0, 3), members: all(3), conn: c.conn}, time.Minute)
 		for range 3 { // away and back, each time for less than the limit
-			w.hear(&nats.Msg{Data: []byte(`{"rank": 0}`)})
+			w.receive(&nats.Msg{Data: []byte(`{"rank": 0}`)})
 			for i := range beatsPerLimit {
 				if err := w.look(); err != nil {
 					t.Fatalf("tick %d: %v", i, err)
@@ -117,7 +117,7 @@ func TestSilentServerIsNobodyElsesSilence(t *testing.T) {
 	}
 }
 
-// A server that goes for good ends every rank with a word for it, not for another rank.
+// A server that does not come back ends every rank with an error about the server, not about another rank.
 func TestServerThatGoesIsNoticed(t *testing.T) {
 	srv := rostertest.Start(t, 0)
 	teams := joined(t, plain(srv), 3)
@@ -139,7 +139,7 @@ func TestServerThatGoesIsNoticed(t *testing.T) {
 	}
 }
 
-// While the launcher is stopped, and with it the server, silence is not counted.
+// While the launcher is stopped, and the server with it, silence is not counted.
 func TestSilenceIsNotCountedWhileHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var held atomic.Bool
@@ -163,7 +163,7 @@ func TestSilenceIsNotCountedWhileHeld(t *testing.T) {
 	})
 }
 
-// deafConn takes what is published and brings nothing.
+// deafConn accepts messages and delivers none.
 type deafConn struct{ Conn }
 
 func (deafConn) Publish(string, []byte) error           { return nil }

@@ -17,26 +17,26 @@ import (
 )
 
 const (
-	// faultGrace is how long rank 0 still waits for ranks that have not come once it knows that the run cannot
-	// start, so that the error names all that is wrong, and all get it.
+	// faultGrace is how long rank 0 waits for missing ranks once it knows that the run cannot start. The error then
+	// names all faults, and all ranks get it.
 	faultGrace = time.Second
-	// hearGrace is how long it waits, when the run cannot start, for ranks to say that they know.
-	hearGrace = time.Second
-	// maxGuests bounds whom rank 0 remembers beyond one process a rank.
+	// ackGrace is how long rank 0 then waits for ranks to confirm the verdict.
+	ackGrace = time.Second
+	// maxGuests bounds the processes that rank 0 remembers, beyond one for each rank.
 	maxGuests = 1024
 )
 
-// collector is rank 0's side of Join. It answers hellos from the first one to the team's Close.
+// collector is rank 0's part of Join. It answers hellos from the first one until the team's Close.
 type collector struct {
 	team    *Team
 	start   time.Time
 	limit   awake.Limit
-	changed chan struct{} // holds a token after a hello changed something
+	changed chan struct{} // holds a token after a hello
 
 	mu     sync.Mutex
-	byRank []*hello          // who is rank r; nil: not here yet
-	guests map[string]*hello // all who spoke, by process
-	faults []string          // why the run cannot start: a foreign or a doubled rank
+	byRank []*hello          // the first process to join as each rank; nil if none has
+	guests map[string]*hello // all processes that said hello, by ID
+	faults []string          // reasons why the run cannot start: foreign and duplicate ranks
 	final  *verdict
 }
 
@@ -49,7 +49,7 @@ func (t *Team) collect(timeout time.Duration) ([]Member, error) {
 	c.byRank[0] = self
 	refused := make(chan verdict, 1)
 	err := errors.Join(
-		t.subscribe(joinSubject(t.self.RunID), c.hear),
+		t.subscribe(joinSubject(t.self.RunID), c.receive),
 		t.subscribe(verdictSubject(t.self.RunID, t.id), func(m *nats.Msg) {
 			var v verdict
 			if json.Unmarshal(m.Data, &v) == nil && v.Error != "" {
@@ -75,7 +75,7 @@ func (t *Team) collect(timeout time.Duration) ([]Member, error) {
 	return c.decide()
 }
 
-// wait returns when all ranks are here, or no more will be waited for.
+// wait returns when all ranks have joined, or when the time to wait for more is over.
 func (c *collector) wait(refused <-chan verdict) error {
 	deadline := awake.Of(c.team.ctx).NewTimer(c.limit.Left())
 	defer deadline.Stop()
@@ -111,7 +111,7 @@ func (c *collector) state() (complete, faulty bool) {
 	return !slices.Contains(c.byRank, nil), len(c.problems()) > 0
 }
 
-// decide tells all ranks the roster or the error.
+// decide sends the roster or the error to all ranks.
 func (c *collector) decide() ([]Member, error) {
 	c.mu.Lock()
 	v := &verdict{Rank0: c.team.self}
@@ -138,16 +138,16 @@ func (c *collector) decide() ([]Member, error) {
 	if v.Error == "" {
 		return v.Members, nil
 	}
-	if err := c.team.fits("the reason", v); err != nil { // nobody else can be told
+	if err := c.team.fits("the reason", v); err != nil { // too long to be sent to the other ranks
 		return nil, errors.New(v.Error)
 	}
-	c.waitHeard()
+	c.waitAcks()
 	return nil, errors.Join(errors.New(v.Error), flush(c.team.ctx, c.team.conn, flushTimeout))
 }
 
-// waitHeard waits, within hearGrace, until all who came know the verdict.
-func (c *collector) waitHeard() {
-	timer := time.NewTimer(hearGrace)
+// waitAcks waits, at most for ackGrace, until all processes have confirmed the verdict.
+func (c *collector) waitAcks() {
+	timer := time.NewTimer(ackGrace)
 	defer timer.Stop()
 	for {
 		c.mu.Lock()
@@ -169,7 +169,7 @@ func (c *collector) waitHeard() {
 	}
 }
 
-func (c *collector) hear(m *nats.Msg) {
+func (c *collector) receive(m *nats.Msg) {
 	h := new(hello)
 	if json.Unmarshal(m.Data, h) != nil || !runIDs.MatchString(h.ID) || h.ID == c.team.id {
 		return
@@ -196,7 +196,7 @@ func (c *collector) hear(m *nats.Msg) {
 	}
 }
 
-// admit enters a process that speaks for the first time.
+// admit enters a process that says hello for the first time.
 func (c *collector) admit(h *hello) {
 	c.guests[h.ID] = h
 	m, own := h.Member, c.team.self
@@ -219,7 +219,7 @@ func doubled(a, b Member) string {
 		b.Host)
 }
 
-// tooLate says why a process that comes after the verdict has no place.
+// tooLate returns why a process that joins after the verdict has no place.
 func (c *collector) tooLate(m Member) string {
 	if m.Rank >= 0 && m.Rank < len(c.byRank) {
 		return doubled(c.byRank[m.Rank].Member, m) + ", which came when the run had started"
@@ -227,7 +227,7 @@ func (c *collector) tooLate(m Member) string {
 	return fmt.Sprintf("%v does not belong to this run of %d ranks, which has started", m, c.team.self.Size)
 }
 
-// problems returns what keeps the run from starting, but for ranks that are missing.
+// problems returns the reasons why the run cannot start, except for missing ranks.
 func (c *collector) problems() []string {
 	p := slices.Clone(c.faults)
 	p = c.differing(p, "version", func(m Member) string { return m.Version })
@@ -238,8 +238,8 @@ func (c *collector) problems() []string {
 		func(m Member) string { return m.FirstRows })
 }
 
-// computing adds a problem if get, a hash of values that ranks have computed, is not the same for all ranks that are
-// here. It names the first rank and the first one that differs from it.
+// computing adds a problem if get, a hash of computed values, differs among the ranks that have joined. It names the
+// first rank and the first one that differs from it.
 func (c *collector) computing(p []string, what, why string, get func(Member) string) []string {
 	var first *Member
 	for _, h := range c.byRank {
@@ -255,7 +255,7 @@ func (c *collector) computing(p []string, what, why string, get func(Member) str
 	return p
 }
 
-// differing adds a problem if what get returns is not the same for all ranks that are here.
+// differing adds a problem if get differs among the ranks that have joined.
 func (c *collector) differing(p []string, what string, get func(Member) string) []string {
 	ranks := map[string][]int{}
 	for r, h := range c.byRank {
@@ -282,7 +282,7 @@ func (c *collector) differing(p []string, what string, get func(Member) string) 
 	return append(p, "the ranks differ in "+what+": "+strings.Join(parts, ", "))
 }
 
-// missing returns "ranks 5, 7 of 8 did not join within 30s; joined: 0-4, 6", or "" if all are here.
+// missing returns "ranks 5, 7 of 8 did not join within 30s; joined: 0-4, 6", or "" if all have joined.
 func (c *collector) missing() string {
 	var gone, here []int
 	for r, h := range c.byRank {
@@ -299,7 +299,7 @@ func (c *collector) missing() string {
 		time.Since(c.start).Round(10*time.Millisecond), formatRuns(here))
 }
 
-// answer may be lost: the other side asks again.
+// answer sends v to the process id. It may be lost: the process then asks again.
 func (c *collector) answer(id string, v verdict) {
 	if data, err := json.Marshal(v); err == nil {
 		_ = c.team.conn.Publish(verdictSubject(c.team.self.RunID, id), data)

@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// releaseTimeout is how long rank 0 lingers at the end of a barrier for ranks that have not said that they know
-// of its end: they may have left since.
+// releaseTimeout is how long rank 0 waits at the end of a barrier for ranks to acknowledge its end. Ranks that do not
+// may have left.
 const releaseTimeout = 2 * time.Second
 
-// Send gives data, at most MaxMessage bytes, to rank to, and returns when a Recv there has taken it. Messages with
-// one tag (up to 200 bytes, and better used again than made anew) arrive in order; two Sends with one tag to one
-// rank must not run at the same time. Like everything that waits here, it ends with ctx, which should have a
+// Send sends data, at most MaxMessage bytes, to rank to, and returns when a Recv there has taken it. Messages with one
+// tag arrive in order. A tag has up to 200 bytes; reuse tags, since each takes memory for the rest of the run. Two Sends with one
+// tag to one rank must not run at the same time. Like all waits of a Team, Send ends with ctx, which should have a
 // deadline, and with the team's context.
 func (t *Team) Send(ctx context.Context, to int, tag string, data []byte) error {
 	if err := t.checkLine(to, tag); err != nil {
@@ -32,8 +32,8 @@ func (t *Team) Send(ctx context.Context, to int, tag string, data []byte) error 
 	return nil
 }
 
-// Recv waits for the next message that rank from sends with tag. Two Recvs with one tag from one rank must not
-// run at the same time.
+// Recv waits for the next message with tag from rank from. Two Recvs with one tag from one rank must not run at the
+// same time.
 func (t *Team) Recv(ctx context.Context, from int, tag string) ([]byte, error) {
 	if err := t.checkLine(from, tag); err != nil {
 		return nil, fmt.Errorf("receive %q: %w", tag, err)
@@ -64,13 +64,13 @@ func waitError(op string, peer int, err error) error {
 	return fmt.Errorf("%s, rank %d: %w", op, peer, err)
 }
 
-// Barrier returns when all ranks have called it with this name.
+// Barrier returns when all ranks have called it with the same name.
 func (t *Team) Barrier(ctx context.Context, name string) error {
 	if _, err := t.gather(ctx, "barrier", name, nil); err != nil {
 		return err
 	}
 	if t.self.Rank == 0 {
-		// All are here, which is what a barrier says: a rank that takes the word and leaves at once is no error.
+		// All ranks have arrived. A rank that leaves without an acknowledgement is no error.
 		ctx, cancel := context.WithTimeout(ctx, releaseTimeout)
 		defer cancel()
 		err := t.tell(ctx, "barrier", name, nil)
@@ -79,11 +79,11 @@ func (t *Team) Barrier(ctx context.Context, name string) error {
 		}
 		return err
 	}
-	_, err := t.hearTold(ctx, "barrier", name)
+	_, err := t.recvTold(ctx, "barrier", name)
 	return err
 }
 
-// Gather brings the data of all ranks to rank 0, which gets them by rank; the others get nil.
+// Gather sends the data of all ranks to rank 0, which gets them by rank. The other ranks get nil.
 func (t *Team) Gather(ctx context.Context, name string, data []byte) ([][]byte, error) {
 	return t.gather(ctx, "gather", name, data)
 }
@@ -108,10 +108,10 @@ func (t *Team) gather(ctx context.Context, op, name string, data []byte) ([][]by
 	return all, nil
 }
 
-// Broadcast gives all ranks the data of rank 0; what the others pass is not looked at.
+// Broadcast gives all ranks the data of rank 0. It ignores the data of the other ranks.
 func (t *Team) Broadcast(ctx context.Context, name string, data []byte) ([]byte, error) {
 	if t.self.Rank != 0 {
-		return t.hearTold(ctx, "broadcast", name)
+		return t.recvTold(ctx, "broadcast", name)
 	}
 	return data, t.tell(ctx, "broadcast", name, data)
 }
@@ -122,7 +122,7 @@ func (t *Team) tell(ctx context.Context, op, name string, data []byte) error {
 	})
 }
 
-func (t *Team) hearTold(ctx context.Context, op, name string) ([]byte, error) {
+func (t *Team) recvTold(ctx context.Context, op, name string) ([]byte, error) {
 	data, err := t.Recv(ctx, 0, op+">"+name)
 	if err != nil {
 		return nil, fmt.Errorf("%s %q: %w", op, name, err)
@@ -130,8 +130,8 @@ func (t *Team) hearTold(ctx context.Context, op, name string) ([]byte, error) {
 	return data, nil
 }
 
-// Relay passes a state from rank to rank: rank 0 calls f(nil), rank r calls f with what f returned on rank r-1, and
-// rank 0 gets what it returned on the last rank; the others get nil.
+// Relay passes a state from rank to rank. Rank 0 calls f(nil), and rank r calls f with the result of f on rank r-1.
+// Rank 0 gets the result of the last rank; the other ranks get nil.
 func (t *Team) Relay(ctx context.Context, name string, f func(state []byte) ([]byte, error)) ([]byte, error) {
 	fail := func(err error) ([]byte, error) { return nil, fmt.Errorf("relay %q: %w", name, err) }
 	tag := "relay:" + name
@@ -161,8 +161,8 @@ func (t *Team) Relay(ctx context.Context, name string, f func(state []byte) ([]b
 	return state, nil
 }
 
-// each runs f for all other ranks at once. Its error names every rank that was not there in time; any other
-// error ends the rest.
+// each runs f for all other ranks at once. Ranks that time out are all named in its error. Any other error ends the
+// calls that still run.
 func (t *Team) each(ctx context.Context, op string, f func(ctx context.Context, rank int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -10,28 +10,28 @@ import (
 	"strings"
 )
 
-// TimeoutError says that ranks were not heard of in time.
+// TimeoutError reports that ranks did not answer in time.
 type TimeoutError struct {
-	Op    string // what waited, such as `gather "stripes"`
-	Ranks []int  // those that were missing
+	Op    string // the operation that waited, such as `gather "stripes"`
+	Ranks []int  // the ranks that were missing
 }
 
 func (e *TimeoutError) Error() string {
 	return fmt.Sprintf("%s: timed out waiting for %s", e.Op, FormatRanks(e.Ranks))
 }
 
-// Timeout reports that this is a timeout, as of net.Error.
+// Timeout reports that the error is a timeout, as net.Error has it.
 func (e *TimeoutError) Timeout() bool { return true }
 
 // Unwrap makes errors.Is(err, context.DeadlineExceeded) true.
 func (e *TimeoutError) Unwrap() error { return context.DeadlineExceeded }
 
-// AbortError is why a run ended before its time: the rank that failed and what happened to it.
+// AbortError says why a run ended early: which rank failed, and what happened to it.
 type AbortError struct {
-	Rank  int    `json:"rank"` // -1: no rank, but the launcher
+	Rank  int    `json:"rank"` // -1: the launcher
 	Host  string `json:"host,omitempty"`
 	Cause string `json:"cause"`
-	// Consequence says that the rank only missed others (a timeout): their failure comes first.
+	// Consequence means that the rank failed because others had failed before (see IsConsequence).
 	Consequence bool `json:"consequence,omitempty"`
 }
 
@@ -46,8 +46,8 @@ func (e *AbortError) Error() string {
 	return "run aborted by " + who + ": " + e.Cause
 }
 
-// IsConsequence tells whether a rank that fails with err follows others: it was told to end, or it waited in
-// vain for somebody. The first cause of a run's end is looked for among the other errors.
+// IsConsequence reports whether err is the consequence of another rank's failure: the rank was told to end, or it timed
+// out waiting for another rank. The first cause of a run's end is one of the other errors.
 func IsConsequence(err error) bool {
 	if a, ok := errors.AsType[*AbortError](err); ok && a != nil {
 		return true
@@ -61,7 +61,7 @@ func IsConsequence(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// FormatRanks returns ranks as "rank 4" or "ranks 0-4, 6", whatever their order.
+// FormatRanks returns ranks, which may be in any order, as "rank 4" or "ranks 0-4, 6".
 func FormatRanks(ranks []int) string {
 	if len(ranks) == 0 {
 		return "no rank"

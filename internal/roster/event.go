@@ -19,10 +19,10 @@ const (
 	Progress = "progress"
 	Aborted  = "aborted"
 	Finished = "finished"
-	Examined = "examined" // of a run that only tries its start; Report is an examine.Rank
+	Examined = "examined" // in a run that only tries its start; Report is an examine.Rank
 )
 
-// Number is a float64 that JSON carries also when it is no number: as null, read back as NaN.
+// Number is a float64 that JSON carries even if it is infinite or NaN: as null, which is read back as NaN.
 type Number float64
 
 // MarshalJSON implements json.Marshaler.
@@ -42,7 +42,7 @@ func (n *Number) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*float64)(n))
 }
 
-// Event is what a rank tells the launcher. Events may be lost: they inform, and nothing is decided by them
+// Event is a message from a rank to the launcher. Events may be lost: they inform, and no decision may rest on them
 // alone.
 type Event struct {
 	Kind        string          `json:"kind"`
@@ -50,14 +50,14 @@ type Event struct {
 	Host        string          `json:"host,omitempty"`
 	Sweeps      int             `json:"sweeps,omitempty"` // done so far
 	MaxSweeps   int             `json:"max_sweeps,omitempty"`
-	End         int             `json:"end,omitempty"`      // about how many sweeps the run will do in all; 0 unknown
-	Left        time.Duration   `json:"left,omitempty"`     // about how long they will take; 0 unknown
-	Rounding    bool            `json:"rounding,omitempty"` // little more is left of the norm
-	Norm        Number          `json:"norm"`               // of sweep Sweeps-2, or as far as it is known
+	End         int             `json:"end,omitempty"`      // estimate of the run's sweeps in all; 0 if unknown
+	Left        time.Duration   `json:"left,omitempty"`     // estimate of the time until then; 0 if unknown
+	Rounding    bool            `json:"rounding,omitempty"` // the norm is little more than rounding
+	Norm        Number          `json:"norm"`               // of sweep Sweeps-2, or of the newest sweep with a norm
 	GLUPs       Number          `json:"glups"`              // 10^9 points updated a second
 	Elapsed     time.Duration   `json:"elapsed,omitempty"`
 	Text        string          `json:"text,omitempty"`
-	Consequence bool            `json:"consequence,omitempty"` // of Aborted: see IsConsequence
+	Consequence bool            `json:"consequence,omitempty"` // for Aborted: see IsConsequence
 	Report      json.RawMessage `json:"report,omitempty"`
 }
 
@@ -71,7 +71,7 @@ func clip(text string) string {
 	return strings.ToValidUTF8(text[:maxText], "") + " …"
 }
 
-// Publish sends e, with this rank's number and host, to those who watch. It does not wait for them.
+// Publish sends e, with this rank's number and host, to all that watch. It does not wait for them.
 func (t *Team) Publish(e Event) error {
 	if t.conn == nil {
 		return nil
@@ -87,9 +87,8 @@ func (t *Team) Publish(e Event) error {
 	return nil
 }
 
-// WatchEvents calls f for every event of the run's ranks, one at a time, until stop is called. What is not an
-// event, or not of the rank whose subject it came on, is dropped. The server knows of the interest when
-// WatchEvents returns.
+// WatchEvents calls f for every event of the run's ranks, one at a time, until stop is called. It drops messages that
+// are no events, or that came on another rank's subject. When it returns, the server has the subscription.
 func WatchEvents(ctx context.Context, conn Conn, runID string, f func(Event)) (stop func(), err error) {
 	before := eventSubject(runID, "")
 	sub, err := conn.Subscribe(eventSubject(runID, "*"), func(m *nats.Msg) {
@@ -107,8 +106,8 @@ func WatchEvents(ctx context.Context, conn Conn, runID string, f func(Event)) (s
 	return func() { _ = sub.Unsubscribe() }, nil
 }
 
-// FirstCause returns, of the aborts among events in the order of their arrival, the one to blame: the first that is
-// no consequence of others, else the first.
+// FirstCause returns the abort among events, in the order of their arrival, that explains the end of the run: the first
+// one that is no consequence of others, else the first.
 func FirstCause(events []Event) (Event, bool) {
 	var first Event
 	var found bool
@@ -126,7 +125,7 @@ func FirstCause(events []Event) (Event, bool) {
 	return first, found
 }
 
-// AbortAll ends every rank of the run with cause: how a launcher tells the others of a rank that died.
+// AbortAll ends every rank of the run with cause. A launcher calls it when a rank has died.
 func AbortAll(ctx context.Context, conn Conn, runID string, cause AbortError) error {
 	cause.Cause = clip(cause.Cause)
 	data, err := json.Marshal(cause)
@@ -139,7 +138,7 @@ func AbortAll(ctx context.Context, conn Conn, runID string, cause AbortError) er
 	return nil
 }
 
-// RequestStop asks every rank of the run to stop at a common sweep and to write what it has.
+// RequestStop asks every rank of the run to stop at a common sweep and to write its results.
 func RequestStop(ctx context.Context, conn Conn, runID string) error {
 	if err := publishAndFlush(ctx, conn, stopSubject(runID), nil); err != nil {
 		return fmt.Errorf("stop run %s: %w", runID, err)

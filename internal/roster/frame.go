@@ -7,14 +7,14 @@ import (
 	"hash/crc32"
 )
 
-// frame is one chunk of a message between two ranks, or, with ack set, the word that it was taken. On the wire,
-// little-endian: magic u32, ack u8, length of tag u8, chunk u32, chunks u32, from u32, seq u64, total u64, tag, data,
-// CRC-32C of all before u32.
+// frame is one chunk of a message between two ranks or, with ack set, the acknowledgement of a chunk. It is encoded,
+// little-endian, as magic u32, ack u8, length of tag u8, chunk u32, chunks u32, from u32, seq u64, total u64, tag,
+// data, then u32, the CRC-32C of all bytes before it.
 type frame struct {
 	ack    bool
 	from   int
 	tag    string
-	seq    uint64 // of the messages with this tag from this sender to this receiver: 0, 1, 2, ...
+	seq    uint64 // numbers the messages with this tag from this sender to this receiver: 0, 1, 2, ...
 	chunk  uint32 // 0 <= chunk < chunks
 	chunks uint32
 	total  uint64 // bytes of the message
@@ -48,7 +48,7 @@ func (f frame) encode() []byte {
 	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
 
-// decodeFrame reads b; the frame's data is a part of it.
+// decodeFrame decodes b. The frame's data shares b's memory.
 func decodeFrame(b []byte) (frame, error) {
 	if len(b) < frameHead+4 || binary.LittleEndian.Uint32(b) != frameMagic {
 		return frame{}, errors.New("not a frame")

@@ -1,5 +1,5 @@
-// Package roster knows the ranks of a run: how a rank learns which one it is, how all of them meet over NATS,
-// and how they speak while the run lasts (a failure that ends all of them, barriers, small gathers).
+// Package roster knows the ranks of a run: how a rank learns its number, how all ranks meet over NATS, and how they
+// communicate during the run (aborts, signs of life, barriers, small gathers).
 package roster
 
 import (
@@ -14,8 +14,8 @@ type Identity struct {
 	RunID     string `json:"run_id"`
 	Rank      int    `json:"rank"` // 0 <= Rank < Size
 	Size      int    `json:"size"`
-	LocalRank int    `json:"local_rank"` // 0 <= LocalRank < LocalSize: among the ranks of its node; -1: Join finds out
-	LocalSize int    `json:"local_size"` // 0: Join finds out
+	LocalRank int    `json:"local_rank"` // 0 <= LocalRank < LocalSize: among the ranks of its node; -1: Join sets it
+	LocalSize int    `json:"local_size"` // 0: Join sets it
 }
 
 // The variables that carry an Identity from the launcher to a rank.
@@ -27,22 +27,22 @@ const (
 	EnvRunID     = "JACOBI_RUN_ID"
 )
 
-// EnvLaunchedBy says who started a rank, where the environment speaks of several.
+// EnvLaunchedBy names the program that started a rank, where the environment fits several.
 const EnvLaunchedBy = "JACOBI_LAUNCHED_BY"
 
-// Variables returns the names of the variables that say who a rank is.
+// Variables returns the names of the variables from which a rank learns its Identity.
 func Variables() []string {
 	return []string{EnvRank, EnvSize, EnvLocalRank, EnvLocalSize, EnvRunID, EnvLaunchedBy}
 }
 
-// soloRunID names the run of a rank that was started alone.
+// soloRunID is the run id of a rank that was started alone.
 const soloRunID = "solo"
 
 var runIDs = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// FromEnv reads the Identity that the launcher gives, from an environment of "NAME=value" entries. All five variables
-// are set or none is (EnvRunID may be set for a scheduler's rank); with none, ok is false and the Identity is that of a
-// run of one rank.
+// FromEnv reads the Identity that the launcher set in environ, a list of "NAME=value" entries. Either all five
+// variables are set or none is; EnvRunID alone may be set for a scheduler's rank. With none, ok is false and the
+// Identity is that of a run of one rank.
 func FromEnv(environ []string) (id Identity, ok bool, err error) {
 	values := variables(environ)
 	var set, missing []string
@@ -60,7 +60,7 @@ func FromEnv(environ []string) (id Identity, ok bool, err error) {
 		return Identity{}, false, fmt.Errorf("%s is set but %s is not: all are needed, or none",
 			strings.Join(set, ", "), strings.Join(missing, ", "))
 	}
-	const most = 1 << 20
+	const maxRanks = 1 << 20
 	number := func(name string, low, high int, why string) int {
 		n, e := strconv.Atoi(values[name])
 		if err == nil && (e != nil || n < low || n > high) {
@@ -69,7 +69,7 @@ func FromEnv(environ []string) (id Identity, ok bool, err error) {
 		return n
 	}
 	id.RunID = values[EnvRunID]
-	id.Size = number(EnvSize, 1, most, "")
+	id.Size = number(EnvSize, 1, maxRanks, "")
 	id.Rank = number(EnvRank, 0, id.Size-1, ", below "+EnvSize)
 	id.LocalSize = number(EnvLocalSize, 1, id.Size, ", at most "+EnvSize)
 	id.LocalRank = number(EnvLocalRank, 0, id.LocalSize-1, ", below "+EnvLocalSize)
@@ -86,7 +86,7 @@ func badRunID(id string) error {
 	return fmt.Errorf("%s=%q: allowed are 1 to 64 letters, digits, - and _", EnvRunID, id)
 }
 
-// Environ returns the entries that FromEnv reads back.
+// Environ returns the entries from which FromEnv reads id.
 func (id Identity) Environ() []string {
 	return []string{
 		EnvRunID + "=" + id.RunID,
@@ -107,7 +107,7 @@ func (id Identity) check() error {
 	return nil
 }
 
-// The subjects of a run. Everything that its ranks say lies under prefix(runID) + ".".
+// The subjects of a run all begin with prefix(runID) + ".".
 func prefix(runID string) string          { return "jacobi." + runID }
 func joinSubject(runID string) string     { return prefix(runID) + ".join" }
 func abortSubject(runID string) string    { return prefix(runID) + ".abort" }

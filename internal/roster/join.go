@@ -15,14 +15,14 @@ import (
 const (
 	firstAsk = 50 * time.Millisecond
 	lastAsk  = time.Second
-	// joinGrace is how much longer a rank waits for the verdict than rank 0 said that it would take.
+	// joinGrace is how much longer than the time that rank 0 announced a rank waits for the verdict.
 	joinGrace = 2 * time.Second
 )
 
-// hello is what a rank says to rank 0 until it has its verdict. Rank 0 says it too, so that a second rank 0
-// hears it.
+// hello is the message that a rank repeats to rank 0 until it has the verdict. Rank 0 sends it too, so that a second
+// rank 0 receives it.
 type hello struct {
-	ID     string `json:"id"` // of the process; tells a repetition from a double
+	ID     string `json:"id"` // of the process; tells a repetition from a duplicate rank
 	Member Member `json:"member"`
 	Heard  bool   `json:"heard,omitempty"` // the verdict has arrived
 }
@@ -30,15 +30,15 @@ type hello struct {
 // verdict is rank 0's answer to a hello. It is final when Members or Error is set.
 type verdict struct {
 	Rank0   Member        `json:"rank0"`
-	Left    time.Duration `json:"left,omitempty"` // before rank 0 gives up
+	Left    time.Duration `json:"left,omitempty"` // until rank 0 gives up
 	Members []Member      `json:"members,omitempty"`
 	Error   string        `json:"error,omitempty"`
 }
 
-// Join meets the other ranks of self's run: all of them call it, in any order. Every rank gets the same roster, or
-// every rank that can be reached gets the same error: ranks that did not come within timeout (counted from rank 0's
-// call), that came twice, that belong to a run of another size, or that have another version or configuration. The team
-// lives until its Close, or the end of ctx. conn may be nil for a run of one rank.
+// Join meets the other ranks of self's run. All ranks call it, in any order. Every rank gets the same roster, or every
+// rank that can be reached gets the same error: a rank did not join within timeout (counted from rank 0's call), joined
+// twice, belongs to a run of another size, or has another version or configuration, or computes other values. The team
+// lives until its Close or the end of ctx. conn may be nil for a run of one rank.
 func Join(ctx context.Context, conn Conn, self Member, timeout time.Duration) (*Team, error) {
 	fail := func(err error) (*Team, error) {
 		return nil, fmt.Errorf("join run %s: %w", self.RunID, err)
@@ -72,7 +72,7 @@ func Join(ctx context.Context, conn Conn, self Member, timeout time.Duration) (*
 	return t, nil
 }
 
-// ask says hello to rank 0 until it answers for good.
+// ask repeats hello to rank 0 until the verdict is final.
 func (t *Team) ask(timeout time.Duration) ([]Member, error) {
 	answers := make(chan verdict, 16)
 	err := t.subscribe(verdictSubject(t.self.RunID, t.id), func(m *nats.Msg) {
@@ -82,7 +82,7 @@ func (t *Team) ask(timeout time.Duration) ([]Member, error) {
 		}
 		select {
 		case answers <- v:
-		default: // a flood; what is needed is asked for again
+		default: // more than are read: the next hello brings another
 		}
 	})
 	if err == nil {
@@ -128,20 +128,20 @@ func (t *Team) ask(timeout time.Duration) ([]Member, error) {
 	}
 }
 
-// fits refuses what the server would not take in one message.
+// fits returns an error if v, encoded as JSON, is too large for one message.
 func (t *Team) fits(what string, v any) error {
 	data, err := json.Marshal(v)
 	if err != nil {
 		return err
 	}
-	if most := t.conn.MaxPayload(); int64(len(data)) > most {
+	if limit := t.conn.MaxPayload(); int64(len(data)) > limit {
 		return fmt.Errorf("%s takes %d bytes, and max_payload in the configuration of the NATS server is %d",
-			what, len(data), most)
+			what, len(data), limit)
 	}
 	return nil
 }
 
-// sayHello may fail or be lost: it is said again.
+// sayHello sends a hello. It may fail or be lost: the caller repeats it.
 func (t *Team) sayHello(heard bool) {
 	if data, err := json.Marshal(hello{ID: t.id, Member: t.self, Heard: heard}); err == nil {
 		_ = t.conn.Publish(joinSubject(t.self.RunID), data)

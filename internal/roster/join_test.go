@@ -20,7 +20,7 @@ func member(rank, size int) Member {
 	}
 }
 
-// dialer gives every rank a connection.
+// dialer returns a connection for a rank.
 type dialer func(i int) Conn
 
 func plain(s *rostertest.Server) dialer { return func(int) Conn { return s.Dial() } }
@@ -29,7 +29,7 @@ func faulty(s *rostertest.Server, seed uint64, p float64) dialer {
 	return func(i int) Conn { return rostertest.NewFaulty(s.Dial(), seed*1000+uint64(i), p) }
 }
 
-// joinAll lets all members join at once and returns what each got.
+// joinAll joins all members at once and returns the result of each.
 func joinAll(t *testing.T, dial dialer, timeout time.Duration, members ...Member) ([]*Team, []error) {
 	t.Helper()
 	teams, errs := make([]*Team, len(members)), make([]error, len(members))
@@ -94,7 +94,7 @@ func TestJoinAlone(t *testing.T) {
 	}
 }
 
-// TestJoinRefuses: every rank that is there gets the same words, in time.
+// TestJoinRefuses checks that every rank that joins gets the same error, in time.
 func TestJoinRefuses(t *testing.T) {
 	with := func(m Member, f func(*Member)) Member { f(&m); return m }
 	double := with(member(2, 4), func(m *Member) { m.Host, m.PID = "elsewhere", 77 })
@@ -149,34 +149,41 @@ func TestJoinRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := rostertest.Start(t, 0)
-			start := time.Now()
-			_, errs := joinAll(t, plain(s), 700*time.Millisecond, c.members...)
-			if took := time.Since(start); took > 6*time.Second {
-				t.Errorf("took %v", took)
-			}
-			text := func(err error) string {
-				if err == nil {
-					return ""
-				}
-				_, after, _ := strings.Cut(err.Error(), "join run test: ")
-				return after
-			}
-			for i, err := range errs {
-				if err == nil {
-					t.Errorf("%v joined", c.members[i])
-					continue
-				}
-				for _, want := range c.want {
-					if !strings.Contains(err.Error(), want) {
-						t.Errorf("%v: error %q, want %q in it", c.members[i], err, want)
-					}
-				}
-				if name != "doubled rank 0" && text(err) != text(errs[0]) {
-					t.Errorf("%v: error %q, rank 0 has %q", c.members[i], text(err), text(errs[0]))
-				}
-			}
+			checkRefused(t, c.members, c.want, name != "doubled rank 0")
 		})
+	}
+}
+
+// checkRefused joins members, and checks that each of them gets an error with all of wants, and the same one if same is
+// set.
+func checkRefused(t *testing.T, members []Member, wants []string, same bool) {
+	t.Helper()
+	s := rostertest.Start(t, 0)
+	start := time.Now()
+	_, errs := joinAll(t, plain(s), 700*time.Millisecond, members...)
+	if took := time.Since(start); took > 6*time.Second {
+		t.Errorf("took %v", took)
+	}
+	text := func(err error) string {
+		if err == nil {
+			return ""
+		}
+		_, after, _ := strings.Cut(err.Error(), "join run test: ")
+		return after
+	}
+	for i, err := range errs {
+		if err == nil {
+			t.Errorf("%v joined", members[i])
+			continue
+		}
+		for _, want := range wants {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%v: error %q, want %q in it", members[i], err, want)
+			}
+		}
+		if same && text(err) != text(errs[0]) {
+			t.Errorf("%v: error %q, rank 0 has %q", members[i], text(err), text(errs[0]))
+		}
 	}
 }
 
@@ -225,7 +232,7 @@ func TestJoinEndsWithContext(t *testing.T) {
 	}
 }
 
-// TestJoinIgnoresNoise: what is no hello changes nothing.
+// TestJoinIgnoresNoise checks that messages that are no hello change nothing.
 func TestJoinIgnoresNoise(t *testing.T) {
 	s := rostertest.Start(t, 0)
 	conn := s.Dial()

@@ -1,8 +1,8 @@
 package roster
 
-// agreeLocal gives the members that do not know it their place among the ranks of their node: in the order of ranks,
-// where nothing is known, among the free numbers. Two ranks share a node if they have the same NodeID, never by the
-// name of their host; a rank without a NodeID is alone.
+// agreeLocal sets LocalRank and LocalSize of the members that lack them. It gives the free local ranks of a node to
+// them in the order of ranks. Two ranks share a node only if they have the same NodeID; the name of the host does not
+// count. A rank without a NodeID is alone.
 func agreeLocal(members []Member) {
 	nodes := map[string][]*Member{}
 	for i := range members {

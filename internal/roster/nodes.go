@@ -2,17 +2,17 @@ package roster
 
 import "strings"
 
-// OneNode says whether the scheduler of a rank tells, in an environment of "NAME=value" entries, that all ranks are on
-// one node. A server that they meet at need not listen to other machines then.
+// OneNode reports whether the scheduler's variables in environ, a list of "NAME=value" entries, say that all ranks are
+// on one node. The ranks' server then need not listen to other machines.
 func (o Origin) OneNode(environ []string) bool {
 	if o.Size > 0 && o.LocalSize == o.Size {
 		return true
 	}
 	env := variables(environ)
-	if env["SLURM_HET_SIZE"] != "" { // what Slurm tells is of one component of the job
+	if env["SLURM_HET_SIZE"] != "" { // Slurm's variables describe only one component of the job
 		return false
 	}
-	var nodes, tasks []string // how many nodes there are, and how many ranks each has
+	var nodes, tasks []string // variables: number of nodes, and ranks on each node
 	switch o.By {
 	case slurm, "pmi": // srun speaks PMI, too
 		nodes = []string{"SLURM_STEP_NUM_NODES", "SLURM_NNODES", "SLURM_JOB_NUM_NODES"}

@@ -11,18 +11,18 @@ import (
 )
 
 const (
-	// MaxMessage is the most bytes of one message between ranks.
+	// MaxMessage is the maximum size of a message between ranks, in bytes.
 	MaxMessage = 64 << 20
 
-	chunkBytes = 256 << 10 // NATS flows best with it
+	chunkBytes = 256 << 10 // near the size with the best throughput over NATS
 	firstRetry = 100 * time.Millisecond
 	lastRetry  = time.Second
-	maxLines   = 1 << 16 // lines that others may open here
+	maxLines   = 1 << 16 // lines that other ranks may open here
 )
 
-// post carries messages between ranks over core NATS, which may lose them, deliver them twice or out of order.
-// A sender has one chunk under way a line and repeats it until the receiver has said that it took it; so a
-// receiver holds one chunk, however much is sent to it before it asks.
+// post carries messages between ranks over core NATS, which may lose, duplicate or reorder them. On each line a sender
+// repeats one chunk until the receiver acknowledges it, and then sends the next. The receiver acknowledges a chunk only
+// when Recv has taken it, so until Recv is called it holds at most one chunk a line.
 type post struct {
 	conn  Conn
 	id    Identity
@@ -33,38 +33,38 @@ type post struct {
 	out map[line]*outbox
 }
 
-// line is one direction between this rank and a peer, under one tag.
+// line is one direction between this rank and another one, under one tag.
 type line struct {
 	peer int
 	tag  string
 }
 
 type inbox struct {
-	seq   uint64        // of the message that is next or under way
-	next  uint32        // its chunk that is next
-	held  *frame        // that chunk, once it came
+	seq   uint64        // of the current message, or of the next one
+	next  uint32        // the next chunk of that message
+	held  *frame        // that chunk, once it has arrived
 	data  []byte        // the chunks before it
-	ready chan struct{} // holds a token after held was set
+	ready chan struct{} // holds a token once held is set
 }
 
 type outbox struct {
 	seq   uint64
 	chunk uint32
-	acked chan struct{} // closed when the receiver has taken chunk; replaced with every chunk
+	acked chan struct{} // closed when the receiver has acknowledged chunk; a new one for each chunk
 }
 
 func newPost(conn Conn, id Identity) *post {
 	return &post{conn: conn, id: id, retry: firstRetry, in: map[line]*inbox{}, out: map[line]*outbox{}}
 }
 
-// hear takes one message from the server. It never waits.
-func (p *post) hear(m *nats.Msg) {
+// receive handles a message from the server. It never blocks.
+func (p *post) receive(m *nats.Msg) {
 	f, err := decodeFrame(m.Data)
 	if err != nil || f.from >= p.id.Size || f.from == p.id.Rank {
-		return // the sender of an honest one repeats it
+		return // a sender repeats its chunk if this one was damaged
 	}
 	if f.ack {
-		p.hearAck(f)
+		p.receiveAck(f)
 		return
 	}
 	if p.hold(f) {
@@ -72,7 +72,7 @@ func (p *post) hear(m *nats.Msg) {
 	}
 }
 
-func (p *post) hearAck(f frame) {
+func (p *post) receiveAck(f frame) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	o := p.out[line{f.from, f.tag}]
@@ -83,7 +83,7 @@ func (p *post) hearAck(f frame) {
 	o.acked = nil
 }
 
-// hold keeps f if it is the next chunk. It reports whether f was taken before, so that its sender missed the
+// hold keeps f if it is the next chunk. It reports whether f was taken before: then the sender has missed the
 // acknowledgement.
 func (p *post) hold(f frame) (before bool) {
 	p.mu.Lock()
@@ -105,6 +105,7 @@ func (p *post) hold(f frame) (before bool) {
 	return false
 }
 
+// inbox returns the inbox of l. It makes one if need be, but for a foreign message at most maxLines.
 func (p *post) inbox(l line, foreign bool) *inbox {
 	in := p.in[l]
 	if in == nil && !(foreign && len(p.in) >= maxLines) {
@@ -114,7 +115,7 @@ func (p *post) inbox(l line, foreign bool) *inbox {
 	return in
 }
 
-// acknowledge need not succeed: the sender asks again.
+// acknowledge acknowledges f. The acknowledgement may be lost: the sender then repeats f.
 func (p *post) acknowledge(f frame) {
 	_ = p.conn.Publish(postSubject(p.id.RunID, f.from),
 		frame{ack: true, from: p.id.Rank, tag: f.tag, seq: f.seq, chunk: f.chunk, chunks: f.chunks}.encode())
@@ -195,7 +196,8 @@ func (p *post) recv(ctx context.Context, from int, tag string) ([]byte, error) {
 	}
 }
 
-// take moves the chunk that in holds to the end of its data, and starts the next message after the last one.
+// take moves the chunk that in holds to the end of in.data. After the last chunk it returns the message and prepares in
+// for the next one.
 func (p *post) take(in *inbox) (frame, []byte, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

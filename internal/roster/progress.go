@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Progress says in words how far a run is.
+// Progress returns how far the run is, in words.
 func (e Event) Progress() string {
 	text := fmt.Sprintf("%d %s", e.Sweeps, e.Goal())
 	if e.End > 0 {
@@ -15,7 +15,7 @@ func (e Event) Progress() string {
 	return text + ", " + e.Status()
 }
 
-// Goal says in words how many sweeps the run will do.
+// Goal returns how many sweeps the run will do, in words.
 func (e Event) Goal() string {
 	switch {
 	case e.End > 0 && e.End < e.MaxSweeps && e.End > e.Sweeps:
@@ -29,7 +29,7 @@ func (e Event) Goal() string {
 	}
 }
 
-// Share returns how much of the sweeps is done, 0 to 1; 0 where it is not known.
+// Share returns the share of the run's sweeps that is done, 0 to 1; 0 if the end is not known.
 func (e Event) Share() float64 {
 	if e.End <= 0 {
 		return 0
@@ -37,7 +37,7 @@ func (e Event) Share() float64 {
 	return min(1, float64(e.Sweeps)/float64(e.End))
 }
 
-// Status says in words what is behind the number of sweeps.
+// Status returns the part of Progress after the number of sweeps: norm, speed and time left.
 func (e Event) Status() string {
 	text := fmt.Sprintf("norm %.4e, %.3f GLUP/s", float64(e.Norm), float64(e.GLUPs))
 	if e.Rounding {
@@ -49,13 +49,13 @@ func (e Event) Status() string {
 	return text
 }
 
-// rounded keeps three digits of an estimate.
+// rounded rounds an estimate to three digits.
 func rounded(n int) int {
 	unit := int(math.Pow(10, max(0, math.Floor(math.Log10(float64(n)))-2)))
 	return (n + unit/2) / unit * unit
 }
 
-// coarse writes a duration as exactly as an estimate is: 18 s, 3m40s, 25m, 1h50m, 3 days.
+// coarse formats an estimated duration with as many digits as it deserves: 18 s, 3m40s, 25m, 1h50m, 3 days.
 func coarse(d time.Duration) string {
 	switch {
 	case d < time.Minute:

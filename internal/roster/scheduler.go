@@ -9,27 +9,29 @@ import (
 	"strings"
 )
 
-// The ways in which a rank comes to run, besides the schedulers.
+// ByLauncher and Alone are the values of Origin.By besides the names of schedulers.
 const (
 	ByLauncher = "launcher"
 	Alone      = "alone"
 )
 
-// Origin says who started a rank, and what that says of it.
+// Origin names the program that started a rank, and the rank's Identity as that program gave it.
 type Origin struct {
 	By string // ByLauncher, Alone or the name of a scheduler
-	// Identity, as far as it is known. Of a scheduler that does not say it, Size is 0, and so is LocalSize; LocalRank
-	// is -1; RunID is empty unless EnvRunID is set.
+	// Identity, as far as it is known. Size and LocalSize are 0 and LocalRank is -1 if the scheduler does not set them.
+	// RunID is empty unless EnvRunID is set.
 	Identity
-	// Job names what the scheduler runs, the same on all ranks and another one the next time; "" if it does not say.
+	// Job names the scheduler's job: it is the same on all ranks and differs from one start to the next. It is "" if
+	// the scheduler does not set it.
 	Job string
 }
 
-// scheduler is a program that starts ranks. Of each list of variables the first that is set counts.
+// scheduler describes a program that starts ranks by the variables that it sets. Of each list the first one that is set
+// counts.
 type scheduler struct {
 	name                             string
 	rank, size, localRank, localSize []string
-	job                              []string // together they name a job
+	job                              []string // joined, they name a job
 }
 
 const slurm = "slurm"
@@ -57,7 +59,7 @@ func schedulers() []scheduler {
 	}
 }
 
-// Origins are the values that Identify takes for by, besides "".
+// Origins returns the values that Identify takes for by, besides "".
 func Origins() []string {
 	names := []string{ByLauncher, Alone}
 	for _, s := range schedulers() {
@@ -66,9 +68,9 @@ func Origins() []string {
 	return names
 }
 
-// Identify says who a rank is and who started it, from an environment of "NAME=value" entries. by chooses whom to
-// believe, one of Origins; "" believes the launcher, then the schedulers, unless several are there that contradict each
-// other, and takes a rank of whom nobody says anything for a run of one rank.
+// Identify returns the Identity of a rank and the program that started it, from environ, a list of "NAME=value"
+// entries. by, one of Origins, chooses the program. With "" the launcher's variables count first, then those of the
+// schedulers; it is an error if several schedulers contradict each other. Without any the rank is a run of its own.
 func Identify(environ []string, by string) (Origin, error) {
 	if by != "" && !slices.Contains(Origins(), by) {
 		return Origin{}, fmt.Errorf("--launched-by %q: allowed are %s", by, strings.Join(Origins(), ", "))
@@ -110,7 +112,7 @@ func Identify(environ []string, by string) (Origin, error) {
 	return o, nil
 }
 
-// String says who it is: "rank 3 of 8 of openmpi".
+// String returns the origin as in "rank 3 of 8 of openmpi".
 func (o Origin) String() string {
 	if o.Size == 0 {
 		return fmt.Sprintf("rank %d of %s", o.Rank, o.By)
@@ -130,7 +132,7 @@ func variables(environ []string) map[string]string {
 	return values
 }
 
-// first returns the first of the variables that is set.
+// first returns the name and the value of the first variable in names that is set.
 func first(env map[string]string, names []string) (name, value string, ok bool) {
 	for _, name := range names {
 		if value, ok := env[name]; ok {
@@ -140,17 +142,17 @@ func first(env map[string]string, names []string) (name, value string, ok bool) 
 	return "", "", false
 }
 
-// here says whether the environment is that of a rank which s started. others: another one has been found.
+// here reports whether s started the rank, by env. others says that another scheduler has been found.
 func (s scheduler) here(env map[string]string, others bool) bool {
 	_, rank, ok := first(env, s.rank)
 	if !ok {
 		return false
 	}
 	switch s.name {
-	case "torchrun": // RANK alone is anybody's
+	case "torchrun": // RANK alone may have another meaning
 		_, _, ok = first(env, s.size)
 	case slurm:
-		// srun sets variables of its step; a batch script has rank 0 without them.
+		// srun sets the variables of a step. In a batch script they are missing, and SLURM_PROCID is 0.
 		_, _, step := first(env, []string{"SLURM_STEP_ID", "SLURM_STEPID", "SLURM_STEP_NUM_TASKS",
 			"SLURM_STEP_TASKS_PER_NODE"})
 		ok = !others && (step || rank != "0")
@@ -158,10 +160,10 @@ func (s scheduler) here(env map[string]string, others bool) bool {
 	return ok
 }
 
-// origin reads what s says of this rank.
+// origin reads the variables that s has set for this rank.
 func (s scheduler) origin(env map[string]string) (o Origin, err error) {
 	o = Origin{By: s.name, Identity: Identity{LocalRank: -1}, Job: s.jobName(env)}
-	const most = 1 << 20
+	const maxRanks = 1 << 20
 	number := func(names []string, low, high, missing int, why string) int {
 		name, value, ok := first(env, names)
 		if !ok {
@@ -176,34 +178,34 @@ func (s scheduler) origin(env map[string]string) (o Origin, err error) {
 	if _, _, ok := first(env, s.rank); !ok {
 		return o, fmt.Errorf("--launched-by %s: %s is not set", s.name, s.rank[0])
 	}
-	if o.Size = number(s.size, 1, most, 0, ""); o.Size == 0 && len(s.size) > 0 && s.name != "pals" && err == nil {
+	if o.Size = number(s.size, 1, maxRanks, 0, ""); o.Size == 0 && len(s.size) > 0 && s.name != "pals" && err == nil {
 		return o, fmt.Errorf("%s is set but %s is not", s.rank[0], strings.Join(s.size, " or "))
 	}
-	highest, why := most-1, ""
+	highest, why := maxRanks-1, ""
 	if o.Size > 0 {
 		highest, why = o.Size-1, ", below the number of ranks"
 	}
 	o.Rank = number(s.rank, 0, highest, 0, why)
-	o.LocalSize = number(s.localSize, 1, most, 0, "")
+	o.LocalSize = number(s.localSize, 1, maxRanks, 0, "")
 	if s.name == slurm && err == nil {
 		o.LocalSize, err = slurmLocalSize(env)
 	}
-	highest, why = most-1, ""
+	highest, why = maxRanks-1, ""
 	if o.LocalSize > 0 {
 		highest, why = o.LocalSize-1, ", below the number of ranks on this node"
 	}
 	o.LocalRank = number(s.localRank, 0, highest, -1, why)
 	if o.LocalRank < 0 {
-		o.LocalSize = 0 // half of it is of no use
+		o.LocalSize = 0 // the size alone is of no use
 	}
 	return o, err
 }
 
-// jobName joins the variables that name a job into what can be part of a file's name and of a run id.
+// jobName joins the variables that name a job into a string that can be part of a file name and of a run id.
 func (s scheduler) jobName(env map[string]string) string {
 	var parts []string
 	for _, name := range s.job {
-		if value := env[name]; value != "" && value != "none" { // as torchrun calls a run without a name
+		if value := env[name]; value != "" && value != "none" { // torchrun's name for a run without one
 			parts = append(parts, value)
 		}
 	}
@@ -218,8 +220,8 @@ func (s scheduler) jobName(env map[string]string) string {
 	return s.name + "-" + hex.EncodeToString(sum[:16])
 }
 
-// slurmLocalSize reads this node's number from SLURM_STEP_TASKS_PER_NODE, "4(x2),3" for nodes of 4, 4 and 3 tasks; 0 if
-// Slurm does not say it.
+// slurmLocalSize returns the number of ranks on this node from SLURM_STEP_TASKS_PER_NODE, "4(x2),3" for nodes of 4, 4
+// and 3 tasks; 0 if Slurm has not set it.
 func slurmLocalSize(env map[string]string) (int, error) {
 	name, list, ok := first(env, []string{"SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE"})
 	node, err := strconv.Atoi(env["SLURM_NODEID"])

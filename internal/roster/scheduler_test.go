@@ -100,10 +100,10 @@ func TestLocalRanksAreAgreedByNode(t *testing.T) {
 			Host: "same"}
 	}
 	ms := []Member{
-		member("x", 0, -1, 0), member("y", 1, -1, 0), member("x", 2, -1, 0), // nothing is known
-		member("", 3, -1, 0), member("", 4, 2, 0), // nothing can be proven
-		member("z", 5, 1, 0), member("z", 6, -1, 0), member("z", 7, 4, 0), // something is known
-		member("k", 8, 3, 9), // all is known, of ranks that share nothing
+		member("x", 0, -1, 0), member("y", 1, -1, 0), member("x", 2, -1, 0), // no local rank is known
+		member("", 3, -1, 0), member("", 4, 2, 0), // no node is known
+		member("z", 5, 1, 0), member("z", 6, -1, 0), member("z", 7, 4, 0), // some local ranks are known
+		member("k", 8, 3, 9), // known, on a node of its own
 	}
 	agreeLocal(ms)
 	for r, want := range [][2]int{{0, 2}, {0, 1}, {1, 2}, {0, 1}, {2, 3}, {1, 5}, {0, 5}, {4, 5}, {3, 9}} {

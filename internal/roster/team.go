@@ -14,10 +14,10 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// flushTimeout bounds the wait for the server to have taken a last message.
+// flushTimeout bounds the wait for the server's answer to a flush.
 const flushTimeout = 2 * time.Second
 
-// Conn is what ranks need of a connection to NATS; *nats.Conn is one.
+// Conn is the part of *nats.Conn that this package needs.
 type Conn interface {
 	Publish(subject string, data []byte) error
 	Subscribe(subject string, f nats.MsgHandler) (*nats.Subscription, error)
@@ -25,22 +25,22 @@ type Conn interface {
 	MaxPayload() int64
 }
 
-// Member is what a rank tells the others of itself when it joins.
+// Member describes a rank to the others. A rank sends it when it joins.
 type Member struct {
 	Identity
-	Version    string          `json:"version"`     // of the program; equal on all ranks
-	ConfigHash string          `json:"config_hash"` // equal on all ranks
-	Functions  string          `json:"functions"`   // hash of what its functions return; equal on all ranks
-	FirstRows  string          `json:"first_rows"`  // hash of rows of the initial field; equal on all ranks
+	Version    string          `json:"version"`     // of the program; must be equal on all ranks
+	ConfigHash string          `json:"config_hash"` // must be equal on all ranks
+	Functions  string          `json:"functions"`   // hash of elementary functions' values; must be equal on all ranks
+	FirstRows  string          `json:"first_rows"`  // hash of rows of the initial field; must be equal on all ranks
 	Platform   string          `json:"platform"`    // operating system and architecture, as in linux/arm64
 	Host       string          `json:"host"`
 	PID        int             `json:"pid"`
-	NodeID     string          `json:"node_id"` // two ranks with the same one, not "", may share memory
+	NodeID     string          `json:"node_id"` // ranks with the same NodeID, not "", may share memory
 	Device     string          `json:"device,omitempty"`
 	Depth      int             `json:"depth,omitempty"`      // the halo depth that its backend prefers
-	MaxSweeps  int             `json:"max_sweeps,omitempty"` // most sweeps that its backend does in a pass
+	MaxSweeps  int             `json:"max_sweeps,omitempty"` // maximum number of sweeps in a pass of its backend
 	MaxAbs     float64         `json:"max_abs"`              // largest absolute value of its part of the initial field
-	Extra      json.RawMessage `json:"extra,omitempty"`      // what else a program wants all ranks to know
+	Extra      json.RawMessage `json:"extra,omitempty"`      // whatever else the program wants all ranks to know
 }
 
 func (m Member) String() string {
@@ -69,7 +69,7 @@ type Team struct {
 	stopOn sync.Once
 }
 
-// newTeam listens on the subjects that all ranks have; it has no members yet.
+// newTeam subscribes to the subjects that every rank reads. The team has no members yet.
 func newTeam(ctx context.Context, conn Conn, self Member) (*Team, error) {
 	t := &Team{self: self, conn: conn, id: rand.Text(), stop: make(chan struct{})}
 	t.ctx, t.cancel = context.WithCancelCause(ctx)
@@ -78,9 +78,9 @@ func newTeam(ctx context.Context, conn Conn, self Member) (*Team, error) {
 	}
 	t.post = newPost(conn, self.Identity)
 	err := errors.Join(
-		t.subscribe(abortSubject(self.RunID), t.hearAbort),
+		t.subscribe(abortSubject(self.RunID), t.receiveAbort),
 		t.subscribe(stopSubject(self.RunID), func(*nats.Msg) { t.stopOn.Do(func() { close(t.stop) }) }),
-		t.subscribe(postSubject(self.RunID, self.Rank), t.post.hear),
+		t.subscribe(postSubject(self.RunID, self.Rank), t.post.receive),
 	)
 	if err != nil {
 		t.Close()
@@ -100,30 +100,30 @@ func (t *Team) subscribe(subject string, f nats.MsgHandler) error {
 	return nil
 }
 
-// Self returns this rank's entry.
+// Self returns the entry of this rank.
 func (t *Team) Self() Member { return t.members[t.self.Rank] }
 
-// Members returns all ranks' entries, by rank.
+// Members returns the entries of all ranks, by rank.
 func (t *Team) Members() []Member { return slices.Clone(t.members) }
 
-// Conn returns the connection that the ranks speak over; nil for a run of one rank without a server.
+// Conn returns the connection of this rank; nil for a run of one rank without a server.
 func (t *Team) Conn() Conn { return t.conn }
 
-// Subject returns a subject of this run for a user outside of this package.
+// Subject returns the subject called name of this run, for users outside this package.
 func (t *Team) Subject(name string) string { return t.Prefix() + ".x." + name }
 
-// Prefix returns what all subjects of this run begin with. Server permissions are given by it.
+// Prefix returns the prefix of all subjects of this run, in whose terms a server's permissions are given.
 func (t *Team) Prefix() string { return prefix(t.self.RunID) }
 
-// Context ends with the context given to Join, with an *AbortError as its cause when a rank or the launcher
-// aborts the run, and with ErrClosed after Close.
+// Context returns a context that ends with the one given to Join. Its cause is an *AbortError if a rank or the launcher
+// aborted the run, and ErrClosed after Close.
 func (t *Team) Context() context.Context { return t.ctx }
 
-// StopRequested is closed once the launcher has asked all ranks to stop.
+// StopRequested returns a channel that is closed when the launcher asks all ranks to stop.
 func (t *Team) StopRequested() <-chan struct{} { return t.stop }
 
-// Cause returns the abort to blame for the end of the run, or nil: the first that is no consequence of others,
-// else the first. It may improve while messages of failing ranks still arrive.
+// Cause returns the abort that explains the end of the run, or nil: the first one that is no consequence of others,
+// else the first. The result may change while messages of failing ranks arrive.
 func (t *Team) Cause() *AbortError {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -138,8 +138,8 @@ func (t *Team) Cause() *AbortError {
 	return nil
 }
 
-// Abort ends the run of all ranks because this one failed with cause. A cause that is another rank's abort is
-// told to the launcher alone. It returns when the server has the message, after at most 2 s.
+// Abort ends the run of all ranks because this rank failed with cause. If cause is another rank's abort, Abort tells
+// the launcher alone. It returns when the server has the message, after at most 2 s.
 func (t *Team) Abort(cause error) error {
 	abort := &AbortError{Rank: t.self.Rank, Host: t.self.Host, Cause: clip(cause.Error()),
 		Consequence: IsConsequence(cause)}
@@ -159,7 +159,7 @@ func (t *Team) Abort(cause error) error {
 	return errors.Join(err, flush(ctx, t.conn, flushTimeout))
 }
 
-func (t *Team) hearAbort(m *nats.Msg) {
+func (t *Team) receiveAbort(m *nats.Msg) {
 	a := new(AbortError)
 	if json.Unmarshal(m.Data, a) != nil || a.Rank < -1 || a.Rank >= t.self.Size {
 		return
@@ -168,7 +168,8 @@ func (t *Team) hearAbort(m *nats.Msg) {
 	t.cancel(a)
 }
 
-// keepAbort bounds what it keeps: an honest run has at most one abort a rank and one of the launcher.
+// keepAbort keeps a. It bounds the number it keeps: a correct run has at most one abort from each rank and one from the
+// launcher.
 func (t *Team) keepAbort(a *AbortError) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -177,18 +178,18 @@ func (t *Team) keepAbort(a *AbortError) {
 	}
 }
 
-// Close leaves the run: no message is heard any more. The connection stays open.
+// Close leaves the run: this rank receives no more messages. The connection stays open.
 func (t *Team) Close() {
 	t.cancel(ErrClosed)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, s := range t.subs {
-		_ = s.Unsubscribe() // fails on a closed connection alone, which hears nothing either
+		_ = s.Unsubscribe() // fails only on a closed connection
 	}
 	t.subs = nil
 }
 
-// flush waits until the server has taken what was published and subscribed, at most for d.
+// flush waits, at most for d, until the server has all that was published and subscribed.
 func flush(ctx context.Context, conn Conn, d time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
@@ -198,7 +199,7 @@ func flush(ctx context.Context, conn Conn, d time.Duration) error {
 	return nil
 }
 
-// within returns ctx, ended also by the end of the team, with its cause.
+// within returns ctx, which also ends when the team's context does, with the same cause.
 func (t *Team) within(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(t.ctx, func() { cancel(context.Cause(t.ctx)) })

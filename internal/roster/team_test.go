@@ -51,7 +51,7 @@ func alone(t *testing.T) []*Team {
 	return []*Team{team}
 }
 
-// exercise lets the teams use every collective operation, several times under one name.
+// exercise calls every collective operation of the teams, several times with one name.
 func exercise(t *testing.T, teams []*Team, largest int) {
 	t.Helper()
 	together(t, teams, func(ctx context.Context, team *Team) error {
@@ -251,7 +251,7 @@ func TestAbortEndsAll(t *testing.T) {
 	}
 }
 
-// TestFirstCause: whoever failed on its own comes before those who missed it, in whatever order they speak.
+// TestFirstCause checks that the abort of a rank that failed first is the cause, in whatever order the aborts arrive.
 func TestFirstCause(t *testing.T) {
 	teams := joined(t, plain(rostertest.Start(t, 0)), 3)
 	late := fmt.Errorf("sweep 9: %w", &TimeoutError{Op: "halo", Ranks: []int{2}})
@@ -265,7 +265,7 @@ func TestFirstCause(t *testing.T) {
 	if err := teams[2].Abort(errors.New("disk full")); err != nil {
 		t.Fatal(err)
 	}
-	// Rank 2's own list shows what rank 0's shows when both messages have arrived.
+	// Rank 2's list is the same as rank 0's once both messages have arrived.
 	if c := teams[2].Cause(); c == nil || c.Rank != 2 {
 		t.Errorf("rank 2 blames %v", c)
 	}
@@ -310,7 +310,7 @@ func TestEvents(t *testing.T) {
 	teams := joined(t, plain(s), 2)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	for _, team := range teams { // what they said when they joined is past
+	for _, team := range teams { // the events of joining have been delivered
 		if err := team.Conn().FlushWithContext(ctx); err != nil {
 			t.Fatal(err)
 		}
@@ -321,7 +321,7 @@ func TestEvents(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer stop()
-	// An event on another rank's subject, and one that is none, are dropped.
+	// A message on another rank's subject, and one that is no event, are dropped.
 	if err := teams[1].Conn().Publish(eventSubject("test", "0"), []byte(`{"kind":"finished","rank":1}`)); err != nil {
 		t.Fatal(err)
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// Faulty is a connection that mistreats the messages that it publishes: each is lost, sent twice, or kept back
-// until after the next one, with one probability for each of the three. The choices follow from the seed.
+// Faulty is a connection with faults in the messages that it publishes. Each message may be lost, sent twice, or held
+// back until after the next one; each of these has the same probability. The choices follow from the seed.
 type Faulty struct {
 	*nats.Conn
 
@@ -24,21 +24,21 @@ func NewFaulty(conn *nats.Conn, seed uint64, p float64) *Faulty {
 	return &Faulty{Conn: conn, p: p, rng: rand.New(rand.NewPCG(seed, 0))}
 }
 
-// Misbehave sets the probability from now on.
+// Misbehave sets the probability of each fault from now on.
 func (f *Faulty) Misbehave(p float64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.p = p
 }
 
-// Lost returns how many messages were lost so far.
+// Lost returns the number of messages lost so far.
 func (f *Faulty) Lost() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.lost
 }
 
-// Publish publishes the message, or does what chance says.
+// Publish publishes the message, with faults.
 func (f *Faulty) Publish(subject string, data []byte) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -46,17 +46,17 @@ func (f *Faulty) Publish(subject string, data []byte) error {
 		f.lost++
 		return nil
 	}
-	now := []*nats.Msg{{Subject: subject, Data: data}}
+	out := []*nats.Msg{{Subject: subject, Data: data}}
 	if f.rng.Float64() < f.p {
-		now = append(now, now[0])
+		out = append(out, out[0])
 	}
 	if f.rng.Float64() < f.p {
 		f.kept = append(f.kept, &nats.Msg{Subject: subject, Data: append([]byte(nil), data...)})
 		return nil
 	}
-	now = append(now, f.kept...)
+	out = append(out, f.kept...)
 	f.kept = nil
-	for _, m := range now {
+	for _, m := range out {
 		if err := f.Conn.Publish(m.Subject, m.Data); err != nil {
 			return err
 		}

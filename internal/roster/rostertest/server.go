@@ -1,5 +1,5 @@
-// Package rostertest helps to test what ranks do over NATS: a server in the process that can be restarted, and
-// connections that lose, double and reorder messages.
+// Package rostertest helps to test the communication of ranks over NATS: with a server in the process that can be
+// restarted, and with connections that lose, duplicate and reorder messages.
 package rostertest
 
 import (
@@ -17,8 +17,8 @@ type Server struct {
 	srv  *server.Server
 }
 
-// Start starts a server that takes messages of up to maxPayload bytes; 0: NATS's own default. It ends with
-// the test.
+// Start starts a server that accepts messages of up to maxPayload bytes; 0 stands for NATS's default. The server ends
+// with the test.
 func Start(t testing.TB, maxPayload int32) *Server {
 	t.Helper()
 	return StartWith(t, server.Options{MaxPayload: maxPayload, NoSystemAccount: true})
@@ -50,20 +50,20 @@ func (s *Server) Run() {
 	s.srv, s.opts.Port = srv, opts.Port
 }
 
-// Stop ends the server, with all that it had under way.
+// Stop ends the server. Messages on their way are lost.
 func (s *Server) Stop() {
 	s.srv.Shutdown()
 	s.srv.WaitForShutdown()
 }
 
-// RunChanged is Run with other options.
+// RunChanged is Run with changed options.
 func (s *Server) RunChanged(change func(*server.Options)) {
 	s.t.Helper()
 	change(&s.opts)
 	s.Run()
 }
 
-// Restart is Stop and Run.
+// Restart calls Stop and Run.
 func (s *Server) Restart() {
 	s.Stop()
 	s.Run()
@@ -72,7 +72,8 @@ func (s *Server) Restart() {
 // URL returns the server's address.
 func (s *Server) URL() string { return s.srv.ClientURL() }
 
-// Route returns the address at which other servers join this one's cluster, of which StartWith was told.
+// Route returns the address at which other servers join this server's cluster. StartWith must have been given the
+// cluster's options.
 func (s *Server) Route() string { return "nats-route://" + s.srv.ClusterAddr().String() }
 
 // Dial connects to the server; the connection reconnects quickly and ends with the test.
