@@ -11,28 +11,28 @@ import (
 	"go.uber.org/zap"
 )
 
-// Conn is a connection to NATS that seals what it sends and refuses what is not sealed, if its run has a secret.
-// Its methods may be called from several goroutines.
+// Conn is a connection to NATS. If its run has a secret, it seals the messages that it sends and refuses messages that
+// are not sealed. Its methods may be called from several goroutines.
 type Conn struct {
 	nc     *nats.Conn
-	seal   *seal // nil: messages go as they are
+	seal   *seal // nil: messages are not sealed
 	log    *zap.Logger
 	faults *faults
 
-	buffers sync.Pool // of *[]byte, for sealed messages on their way to the client, which copies them
+	buffers sync.Pool // of *[]byte, for sealed messages; the client copies them
 	refused atomic.Uint64
 }
 
-// Sealed says whether messages are sealed.
+// Sealed reports whether messages are sealed.
 func (c *Conn) Sealed() bool { return c.seal != nil }
 
-// Raw returns the connection beneath, whose messages are not sealed.
+// Raw returns the underlying connection, whose messages are not sealed.
 func (c *Conn) Raw() *nats.Conn { return c.nc }
 
-// Refused returns how many messages were not sealed with the run's secret.
+// Refused returns the number of messages refused because they were not sealed with the run's secret.
 func (c *Conn) Refused() uint64 { return c.refused.Load() }
 
-// Publish sends data to those who listen on subject. It keeps no reference to data.
+// Publish sends data to the subscribers of subject. It keeps no reference to data.
 func (c *Conn) Publish(subject string, data []byte) error {
 	if c.seal == nil {
 		return c.explainPublish(len(data), c.nc.Publish(subject, data))
@@ -42,7 +42,7 @@ func (c *Conn) Publish(subject string, data []byte) error {
 	})
 }
 
-// sealed passes the sealed message to send.
+// sealed seals data and passes it to send.
 func (c *Conn) sealed(subject, reply string, data []byte, send func([]byte) error) error {
 	b, ok := c.buffers.Get().(*[]byte)
 	if !ok {
@@ -53,7 +53,7 @@ func (c *Conn) sealed(subject, reply string, data []byte, send func([]byte) erro
 	return send(*b)
 }
 
-// PublishRequest sends data to those who listen on subject; they answer by Publish to reply.
+// PublishRequest sends data to the subscribers of subject, who answer by Publish to reply.
 func (c *Conn) PublishRequest(subject, reply string, data []byte) error {
 	if c.seal == nil {
 		return c.nc.PublishRequest(subject, reply, data)
@@ -61,7 +61,7 @@ func (c *Conn) PublishRequest(subject, reply string, data []byte) error {
 	return c.sealed(subject, reply, data, func(b []byte) error { return c.nc.PublishRequest(subject, reply, b) })
 }
 
-// NewInbox returns a subject for answers that nobody else has.
+// NewInbox returns a unique subject for answers.
 func (c *Conn) NewInbox() string { return c.nc.NewInbox() }
 
 // Subscribe calls f for every message on subject, one at a time.
@@ -76,7 +76,7 @@ func (c *Conn) Subscribe(subject string, f nats.MsgHandler) (*nats.Subscription,
 	})
 }
 
-// Unseal returns what a message that came past Subscribe says, in its place.
+// Unseal decrypts, in place, a message that was received by other means than Subscribe.
 func (c *Conn) Unseal(subject, reply string, data []byte) ([]byte, error) {
 	if c.seal == nil {
 		return data, nil
@@ -84,13 +84,13 @@ func (c *Conn) Unseal(subject, reply string, data []byte) ([]byte, error) {
 	return c.seal.open(subject, reply, data)
 }
 
-// Between returns c with a seal of its own, for two who have agreed on a key of 32 bytes. Closing it closes c.
+// Between returns c with another seal, for two processes that have agreed on a key of 32 bytes. Closing it closes c.
 func (c *Conn) Between(key []byte) (*Conn, error) {
 	s, err := sealWith(key)
 	return &Conn{nc: c.nc, seal: s, log: c.log, faults: c.faults}, err
 }
 
-// Shared returns the key of c's seal, for making others of it; nil if messages are not sealed.
+// Shared returns the key of c's seal, from which other keys can be derived; nil if messages are not sealed.
 func (c *Conn) Shared() []byte {
 	if c.seal == nil {
 		return nil
@@ -98,7 +98,7 @@ func (c *Conn) Shared() []byte {
 	return c.seal.key
 }
 
-// open unseals m; what cannot be is counted, and the first one logged.
+// open unseals m. It counts messages that it refuses, and logs the first one.
 func (c *Conn) open(m *nats.Msg) (err error) {
 	if m.Data, err = c.seal.open(m.Subject, m.Reply, m.Data); err != nil && c.refused.Add(1) == 1 {
 		c.log.Warn("refused a message; more are only counted", zap.String("subject", m.Subject), zap.Error(err))
@@ -106,8 +106,8 @@ func (c *Conn) open(m *nats.Msg) (err error) {
 	return err
 }
 
-// RequestWithContext sends data and waits for an answer, which comes by Publish to the message's Reply. Answers that
-// are not sealed are passed over: one from the run may still come.
+// RequestWithContext sends data and waits for an answer, which is published to the message's Reply. It ignores answers
+// that are not sealed: the right one may still come.
 func (c *Conn) RequestWithContext(ctx context.Context, subject string, data []byte) (*nats.Msg, error) {
 	if c.seal == nil {
 		return c.nc.RequestWithContext(ctx, subject, data)
@@ -117,13 +117,13 @@ func (c *Conn) RequestWithContext(ctx context.Context, subject string, data []by
 	if err != nil {
 		return nil, fmt.Errorf("subscribe for an answer: %w", err)
 	}
-	defer func() { _ = sub.Unsubscribe() }() // fails on a closed connection alone
+	defer func() { _ = sub.Unsubscribe() }() // fails only on a closed connection
 	if err := c.PublishRequest(subject, reply, data); err != nil {
 		return nil, err
 	}
 	for {
 		m, err := sub.NextMsgWithContext(ctx)
-		if err != nil && !errors.Is(err, nats.ErrNoResponders) { // anybody can say that there is none
+		if err != nil && !errors.Is(err, nats.ErrNoResponders) { // that there are no responders is not sealed either
 			return nil, err
 		}
 		if err == nil && c.open(m) == nil {
@@ -132,16 +132,16 @@ func (c *Conn) RequestWithContext(ctx context.Context, subject string, data []by
 	}
 }
 
-// FlushWithContext returns when the server has what was sent and subscribed to before.
+// FlushWithContext returns when the server has everything that was published and subscribed before.
 func (c *Conn) FlushWithContext(ctx context.Context) error { return c.nc.FlushWithContext(ctx) }
 
-// MaxPayload returns the most bytes of a message.
+// MaxPayload returns the maximum size of a message, in bytes.
 func (c *Conn) MaxPayload() int64 {
-	most := c.nc.MaxPayload()
+	size := c.nc.MaxPayload()
 	if c.seal != nil {
-		most -= int64(c.seal.aead.Overhead())
+		size -= int64(c.seal.aead.Overhead())
 	}
-	return most
+	return size
 }
 
 // Status returns the state of the connection.
@@ -156,5 +156,5 @@ func (c *Conn) Server() string {
 	return where
 }
 
-// Close ends the connection; what was published may be lost without a flush before.
+// Close closes the connection. Without a flush before, published messages may be lost.
 func (c *Conn) Close() { c.nc.Close() }

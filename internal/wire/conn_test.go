@@ -21,7 +21,7 @@ import (
 
 const secret = "0123456789abcdef"
 
-// join connects to s as a member of a run, and returns what it logs.
+// join connects to s as a member of a run. It returns the connection and its log.
 func join(t *testing.T, s *rostertest.Server, runID, secret string) (*Conn, *observer.ObservedLogs) {
 	t.Helper()
 	core, logs := observer.New(zap.WarnLevel)
@@ -37,7 +37,7 @@ func join(t *testing.T, s *rostertest.Server, runID, secret string) (*Conn, *obs
 	return c, logs
 }
 
-// listen returns what arrives on subject.
+// listen returns the messages that arrive on subject.
 func listen(t *testing.T, c *Conn, subject string) <-chan string {
 	t.Helper()
 	got := make(chan string, 100)
@@ -77,11 +77,11 @@ func want(t *testing.T, got <-chan string, text string) {
 	}
 }
 
-// Only those who have the run's secret are heard, and nobody else can read what they say.
+// Messages without the run's secret are refused, and others on the server cannot read the run's messages.
 func TestOnlyTheRunIsHeard(t *testing.T) {
 	s := rostertest.Start(t, 0)
 	a, logs := join(t, s, "r1", secret)
-	b, _ := join(t, s, "r1", secret+"\n") // as an editor leaves it
+	b, _ := join(t, s, "r1", secret+"\n") // with the line end that an editor adds
 	got := listen(t, a, "jacobi.r1.x")
 	stranger := s.Dial()
 	overheard, err := stranger.SubscribeSync("jacobi.r1.x")
@@ -100,7 +100,7 @@ func TestOnlyTheRunIsHeard(t *testing.T) {
 	if strings.Contains(string(m.Data), "halo") || len(m.Data) != len("halo rows")+28 {
 		t.Errorf("a stranger reads %q", m.Data)
 	}
-	// A copy on the same subject is as good as a duplicate of NATS, and nothing new; on another subject it is refused.
+	// A copy on the same subject is accepted like a duplicate of NATS. On another subject it is refused.
 	other := listen(t, a, "jacobi.r1.y")
 	flipped := append([]byte{}, m.Data...)
 	flipped[len(flipped)/2] ^= 1
@@ -127,7 +127,7 @@ func TestOnlyTheRunIsHeard(t *testing.T) {
 	}
 }
 
-// A request finds its answer among those of strangers, and an answer goes where the asker said, nowhere else.
+// A request ignores answers that are not sealed, and an answer goes only to the subject that the request named.
 func TestRequest(t *testing.T) {
 	s := rostertest.Start(t, 0)
 	for _, runSecret := range []string{"", secret} {
@@ -158,7 +158,7 @@ func TestRequest(t *testing.T) {
 		if reply := <-seen; !strings.HasPrefix(reply, "jacobi.r1.inbox.") {
 			t.Errorf("answers go to %s, want a subject of the run", reply)
 		}
-		// With nobody there it ends with its context.
+		// Without a responder the request ends with its context.
 		short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
 		if _, err := a.RequestWithContext(short, "jacobi.r1.nobody", nil); err == nil {
@@ -182,7 +182,7 @@ func TestMaxPayloadLeavesRoomForTheSeal(t *testing.T) {
 	}
 }
 
-// No key of nats makes a connection wait for a named pipe.
+// No key of nats makes Connect wait for a named pipe.
 func TestKeysThatNamePipes(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
@@ -222,7 +222,7 @@ func TestSecretsThatAreNone(t *testing.T) {
 	}
 }
 
-// What sealing costs: one message of a row block, sent and received by one process.
+// BenchmarkSeal measures the cost of sealing: one message with the rows of a halo, sent and received by one process.
 func BenchmarkSeal(b *testing.B) {
 	for _, size := range []int{1 << 10, 64 << 10, 512 << 10} {
 		b.Run(fmt.Sprint(size), func(b *testing.B) {

@@ -1,5 +1,5 @@
-// Package wire connects to NATS: how a process finds the server, who it is there, and what of its messages others on
-// the same server can read or forge, which is nothing where a secret is shared.
+// Package wire connects to NATS: it finds the server, identifies this process to it and, if there is a secret, seals
+// messages so that other users of the server can neither read nor forge them.
 package wire
 
 import (
@@ -23,29 +23,29 @@ const (
 	dialTimeout  = 2 * time.Second
 	firstWait    = 100 * time.Millisecond
 	lastWait     = time.Second
-	pingInterval = 5 * time.Second // a server that left without a word is noticed after three
-	maxSaid      = 32              // different errors of a connection that are logged, each once
+	pingInterval = 5 * time.Second // a server that is gone without closing is noticed after three
+	maxLogged    = 32              // different errors of a connection that are logged, each once
 
-	ours = "jacobi" // begins all subjects
+	ours = "jacobi" // first token of all subjects
 )
 
-// errRefused is what the client library turns into its error "no servers available".
+// errRefused replaces the client library's "no servers available".
 var errRefused = errors.New("connection refused")
 
-// Options say how to reach a NATS server and for what.
+// Options describe the server and the use of a connection.
 type Options struct {
 	Server configs.NATS
-	// whose messages are sealed with the server's secret, if there is one; "": of no run, never sealed
+	// messages are sealed for this run if Server has a secret; "": never sealed
 	RunID   string
-	Name    string        // of this connection, for the server's operator
+	Name    string        // of this connection, shown to the server's operator
 	Timeout time.Duration // for the first connection, retries included
 	Logger  *zap.Logger   // may be nil
-	Quiet   bool          // do not log that the server went or came back: another connection of the process does
-	Refused func(error)   // gets the first refusal of a subscription or of a subject of ours; may be nil
+	Quiet   bool          // do not log a lost server or its return: another connection of the process does
+	Refused func(error)   // receives the first refusal of a subscription or of a subject of this program; may be nil
 }
 
-// Connect connects to a NATS server. Once connected, it reconnects for ever, within a second of the server's return. No
-// error and no log line holds user, password or token.
+// Connect connects to a NATS server. The connection reconnects for ever, within a second of the server's return. No
+// error and no log line holds a user, a password or a token.
 func Connect(ctx context.Context, o Options) (*Conn, error) {
 	where, err := publicURL(o.Server.URL)
 	if err != nil {
@@ -76,11 +76,11 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 	return &Conn{nc: nc, seal: box, log: o.Logger, faults: f}, nil
 }
 
-// dialUntil tries until the server answers or the timeout ends.
+// dialUntil repeats dial until the server answers or the timeout is over.
 func dialUntil(ctx context.Context, o Options, opts []nats.Option) (*nats.Conn, error) {
 	ctx, cancel := awake.WithTimeout(ctx, o.Timeout)
 	defer cancel()
-	var before error // why the attempt before did not succeed
+	var before error // of the last attempt that ended before ctx, or else of the first one
 	for wait := firstWait; ; wait = min(2*wait, lastWait) {
 		conn, err := dial(ctx, o.Server.URL, opts)
 		switch {
@@ -132,7 +132,7 @@ func dial(ctx context.Context, url string, opts []nats.Option) (*nats.Conn, erro
 }
 
 func options(o Options, f *faults) ([]nats.Option, error) {
-	said := map[string]bool{} // the client calls the handler from one goroutine
+	logged := map[string]bool{} // the client calls the handler from one goroutine
 	opts := []nats.Option{
 		nats.Name(o.Name),
 		nats.Timeout(dialTimeout),
@@ -145,17 +145,17 @@ func options(o Options, f *faults) ([]nats.Option, error) {
 		nats.PingInterval(pingInterval),
 		nats.CustomInboxPrefix(inboxPrefix(o.RunID)),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
-			if f.said(err) {
-				return // whoever uses the connection tells it
+			if f.refuse(err) {
+				return // the user of the connection reports it
 			}
-			if text := err.Error(); !said[text] && len(said) < maxSaid {
-				said[text] = true
+			if text := err.Error(); !logged[text] && len(logged) < maxLogged {
+				logged[text] = true
 				o.Logger.Warn("NATS", zap.Error(err))
 			}
 		}),
 	}
 	opts = append(opts,
-		nats.IgnoreAuthErrorAbort(), // what says who this is may be renewed, here or there
+		nats.IgnoreAuthErrorAbort(), // credentials may be renewed, here or at the server
 		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) { f.failed(err) }),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			f.failed(nil)
@@ -173,7 +173,8 @@ func options(o Options, f *faults) ([]nats.Option, error) {
 	return append(opts, more...), err
 }
 
-// inboxPrefix puts answers under the subjects that are ours anyway, so that a server need not permit more.
+// inboxPrefix returns the prefix of subjects for answers. It lies under this program's subjects, so that a server need
+// not permit others.
 func inboxPrefix(runID string) string {
 	if runID == "" {
 		return ours + ".inbox"
@@ -181,14 +182,14 @@ func inboxPrefix(runID string) string {
 	return ours + "." + runID + ".inbox"
 }
 
-// passing tells whether another attempt may succeed: the network refused, not the server.
+// passing reports whether another attempt may succeed: the network refused the connection, not the server.
 func passing(err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
 	return ok && op.Op == "dial" || errors.Is(err, errRefused) || errors.Is(err, nats.ErrTimeout) ||
 		errors.Is(err, context.DeadlineExceeded)
 }
 
-// publicURL returns the addresses of a list of URLs without what may be secret. Its errors do not quote them.
+// publicURL returns a list of URLs without their users and passwords. Its errors do not quote the URLs.
 func publicURL(list string) (string, error) {
 	var public []string
 	for s := range strings.SplitSeq(list, ",") {

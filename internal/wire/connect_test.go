@@ -34,7 +34,7 @@ func connect(t *testing.T, o Options) error {
 	return err
 }
 
-// freeAddr returns an address where nothing listens.
+// freeAddr returns an address on which no process listens.
 func freeAddr(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -158,7 +158,7 @@ func TestReconnect(t *testing.T) {
 	}
 }
 
-// TestQuiet: of the connections of one process, one says that the server went and came back.
+// TestQuiet checks that only one of the connections of a process logs that the server was lost and came back.
 func TestQuiet(t *testing.T) {
 	s := rostertest.Start(t, 0)
 	open := func(quiet bool) (*Conn, *observer.ObservedLogs) {

@@ -11,27 +11,27 @@ import (
 	"jacobi/configs"
 )
 
-// faults keeps what the server, or the way to it, has refused to a connection.
+// faults keeps the errors of a connection: why it could not be made again, and what the server refused.
 type faults struct {
 	server configs.NATS
 	where  string      // the server's addresses, without secrets
-	tell   func(error) // gets the first refusal of a subject of ours; may be nil
+	tell   func(error) // receives the first refusal; may be nil
 
 	mu        sync.Mutex
-	nc        *nats.Conn // nil while it is made for the first time
-	reconnect error      // of the last attempt to connect again; nil while connected
+	nc        *nats.Conn // nil until the first connection is made
+	reconnect error      // error of the last attempt to reconnect; nil while connected
 	refused   error
 }
 
-// failed notes why an attempt to connect again has failed; nil: none has yet, or one has succeeded.
+// failed sets the error of the last attempt to reconnect; nil if there was none, or it succeeded.
 func (f *faults) failed(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.reconnect = err
 }
 
-// look notes the client's last error. Of attempts to connect again in which the server answered, and refused, the
-// client tells no handler; of other errors it tells one later.
+// look takes over the client's last error. The client calls no handler when the server answers an attempt to reconnect
+// with a refusal, and calls it late for other errors.
 func (f *faults) look() {
 	f.mu.Lock()
 	nc := f.nc
@@ -42,15 +42,15 @@ func (f *faults) look() {
 	switch err := nc.LastError(); {
 	case err == nil:
 	case nc.IsConnected():
-		f.said(err)
+		f.refuse(err)
 	default:
 		f.failed(err)
 	}
 }
 
-// said takes an error that the server says of a connection that stays as it is. It reports whether it is one that ends
-// what the connection is for.
-func (f *faults) said(err error) (fatal bool) {
+// refuse handles an error that the server reports on a connection that stays open. It keeps the first one that makes
+// the connection useless, and reports whether err is such an error.
+func (f *faults) refuse(err error) (fatal bool) {
 	switch {
 	case errors.Is(err, nats.ErrPermissionViolation) && strings.Contains(err.Error(), `"`+ours+`.`):
 		err = fmt.Errorf("%w: the user needs permission to publish and subscribe on %s.>", err, ours)
@@ -72,8 +72,8 @@ func (f *faults) said(err error) (fatal bool) {
 	return true
 }
 
-// Fault says what keeps messages from arriving, as far as is known: why the connection cannot be made again, or what
-// the server refuses to this user.
+// Fault returns the reason why messages do not arrive, if it is known: why the connection could not be made again, or
+// what the server refuses to this user.
 func (c *Conn) Fault() error {
 	c.faults.look()
 	f := c.faults
@@ -86,10 +86,10 @@ func (c *Conn) Fault() error {
 	return f.refused
 }
 
-// Address returns the addresses of the server, as they were given, without secrets.
+// Address returns the addresses of the server as they were given, without secrets.
 func (c *Conn) Address() string { return c.faults.where }
 
-// explainPublish names the server's limit to an error of a message of so many bytes.
+// explainPublish adds the server's limit to an error about a message of size bytes.
 func (c *Conn) explainPublish(size int, err error) error {
 	if errors.Is(err, nats.ErrMaxPayload) {
 		return fmt.Errorf("%w: a message of %d bytes, and max_payload in the configuration of the NATS server is %d",

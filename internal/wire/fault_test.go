@@ -14,7 +14,7 @@ import (
 	"jacobi/internal/roster/rostertest"
 )
 
-// A connection whose server comes back different says why it cannot be made again, and is made as soon as it can.
+// A connection whose server comes back changed says why it cannot be made again, and is made as soon as it can be.
 func TestServerComesBackDifferent(t *testing.T) {
 	a := newAuthority(t)
 	good, goodKey := a.issue(-time.Hour, time.Hour)
@@ -76,7 +76,7 @@ func TestServerComesBackDifferent(t *testing.T) {
 	}
 }
 
-// await waits until ok holds for the connection's fault, of which nothing tells.
+// await polls the connection's Fault until ok holds: no event announces it.
 func await(t *testing.T, conn *Conn, ok func(error) bool) {
 	t.Helper()
 	var last error
@@ -88,7 +88,7 @@ func await(t *testing.T, conn *Conn, ok func(error) bool) {
 	t.Fatalf("fault: %v", last)
 }
 
-// What the server refuses to a connection is told once, in words that name the limit or the permission to change.
+// A refusal by the server is reported once. The error names the limit or the permission to change.
 func TestServerRefuses(t *testing.T) {
 	own := &server.SubjectPermission{Allow: []string{"other.>"}}
 	limited := server.Options{Users: []*server.User{{Username: "u", Password: "p",
@@ -144,7 +144,7 @@ func TestServerRefuses(t *testing.T) {
 	}
 }
 
-// A message that is too large for the server names the limit.
+// The error for a message that is too large names the server's limit.
 func TestMessageTooLarge(t *testing.T) {
 	s := rostertest.Start(t, 1000)
 	n := configs.NATS{URL: s.URL(), SecretFile: configs.Inline("a secret that is long enough")}

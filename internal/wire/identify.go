@@ -16,8 +16,8 @@ import (
 	"jacobi/configs"
 )
 
-// identify returns the options that say who this client is, and whom it trusts. Files are read at every connection, so
-// that they may be renewed during a run, but checked now.
+// identify returns the options for this client's identity and for the servers it trusts. Files are read at every
+// connection, so that they may be renewed during a run, but they are checked at once.
 func identify(n configs.NATS) ([]nats.Option, error) {
 	var opts []nats.Option
 	if n.User != "" {
@@ -29,7 +29,7 @@ func identify(n configs.NATS) ([]nats.Option, error) {
 			return nil, fmt.Errorf("nats.password_file: %w", err)
 		}
 		opts = append(opts, nats.UserInfoHandler(func() (string, string) {
-			p, _ := password() // an empty one is refused by the server
+			p, _ := password() // on an error the password is empty, and the server refuses it
 			return n.User, p
 		}))
 	}
@@ -50,10 +50,8 @@ func identify(n configs.NATS) ([]nats.Option, error) {
 		if err != nil {
 			return nil, fmt.Errorf("nats.nkey: %w", err)
 		}
-		opts = append(opts, nats.Nkey(public, func(nonce []byte) ([]byte,
-			error) {
-			return sign(n.NKey, nonce, seedKey)
-		}))
+		opts = append(opts, nats.Nkey(public,
+			func(nonce []byte) ([]byte, error) { return sign(n.NKey, nonce, seedKey) }))
 	}
 	more, err := trust(n)
 	return append(opts, more...), err
@@ -93,7 +91,7 @@ func sign(value string, nonce []byte, parse func([]byte) (nkeys.KeyPair, error))
 	return key.Sign(nonce)
 }
 
-// trust returns the options for TLS. With nats.ca, or a certificate of this client, a server without TLS is refused.
+// trust returns the options for TLS. With nats.ca or nats.cert a server without TLS is refused.
 func trust(n configs.NATS) ([]nats.Option, error) {
 	authorities := func() (*x509.CertPool, error) {
 		if n.CA == "" {
@@ -145,21 +143,21 @@ func explain(n configs.NATS, err error) error {
 	if errors.Is(err, nats.ErrSecureConnWanted) {
 		return fmt.Errorf("%w: nats.ca or nats.cert is given, and the server has no TLS", err)
 	}
-	if strings.Contains(strings.ToLower(err.Error()), nats.AUTHORIZATION_ERR) { // of which the client makes a new error
+	// The client does not wrap the errors that a server reports while it connects, so they are told by their text.
+	if strings.Contains(strings.ToLower(err.Error()), nats.AUTHORIZATION_ERR) {
 		return fmt.Errorf("%w: %s", err, unknown)
 	}
 	overTLS := errors.Is(err, nats.ErrTLS)
-	// which a server says, before TLS, when it has no connection left
+	// A server without free connections says so before TLS.
 	_, plain := errors.AsType[tls.RecordHeaderError](err)
 	switch {
-	// the type of an alert is not exported
+	// crypto/tls does not export the type of an alert.
 	case n.Cert == "" && strings.Contains(err.Error(), "tls: certificate required"):
 		return fmt.Errorf("%w: %s", err, wantsCertificate)
 	case ended(err) && overTLS && n.Cert == "":
 		return fmt.Errorf("%w: %s; or %s", err, wantsCertificate, full)
 	case ended(err) && overTLS:
 		return fmt.Errorf("%w: the server may not trust the certificate in nats.cert; or %s", err, full)
-	// the client makes new errors of what a server says while it connects
 	case plain, ended(err), strings.Contains(err.Error(), "connections exceeded"):
 		return fmt.Errorf("%w: %s", err, full)
 	}
@@ -174,9 +172,9 @@ const (
 		"rank has one, and one more for each neighbour over NATS"
 )
 
-// ended says whether the server ended a connection that was in order on this side. What it says then may come too late
-// to be read: that it has no connection left, or, in TLS 1.3, that it wants another certificate, at which it looks only
-// after the handshake.
+// ended reports whether the server closed a connection that was in order on this side. Its reason may come too late to
+// be read: it has no connection left or, in TLS 1.3, it wants another certificate, which it checks only after the
+// handshake.
 func ended(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET)
 }

@@ -24,7 +24,7 @@ import (
 	"jacobi/internal/roster/rostertest"
 )
 
-// authority is a certificate authority of a user's own.
+// authority is a certificate authority for tests.
 type authority struct {
 	t    *testing.T
 	cert *x509.Certificate
@@ -53,7 +53,7 @@ func block(t *testing.T, text string) []byte {
 	return b.Bytes
 }
 
-// sign returns a certificate in PEM, signed by a or, for its own, by itself.
+// sign returns a certificate in PEM, signed by a, or by itself for a's own.
 func (a *authority) sign(template *x509.Certificate) (string, *ecdsa.PrivateKey) {
 	a.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -130,7 +130,7 @@ func TestTLS(t *testing.T) {
 	mutual := serveTLS(t, good, goodKey, clients).URL()
 	for name, c := range map[string]struct {
 		n    configs.NATS
-		want []string // in the error; nil: none
+		want []string // substrings of the error; nil for no error
 	}{
 		"own authority":           {configs.NATS{URL: tlsServer, CA: ca}, nil},
 		"own authority in a file": {configs.NATS{URL: tlsServer, CA: file(t, a.pem())}, nil},
@@ -162,7 +162,8 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// TestFullServer: what the server says may come too late to be read, so the error says what it may mean.
+// TestFullServer checks that the error says what a server without free connections may have said: its reason may come
+// too late to be read.
 func TestFullServer(t *testing.T) {
 	a := newAuthority(t)
 	cert, key := a.issue(-time.Hour, time.Hour)
@@ -192,7 +193,7 @@ func TestFullServer(t *testing.T) {
 	}
 }
 
-// check connects to n and compares the error. None may take long, or show a secret.
+// check connects to n and compares the error. The attempt must not take long, and the error must not hold a secret.
 func check(t *testing.T, n configs.NATS, want []string) {
 	t.Helper()
 	start := time.Now()

@@ -12,19 +12,18 @@ import (
 	"jacobi/configs"
 )
 
-// leastSecret is the fewest bytes of a secret that is worth the name.
-const leastSecret = 16
+// minSecret is the minimum length of a secret, in bytes.
+const minSecret = 16
 
-// seal makes a message unreadable and unforgeable for those who do not have the secret of the run: AES-256-GCM with a
-// random nonce. A message is bound to its subject and to the subject of its answer, so that it cannot be played back
-// elsewhere.
+// seal encrypts and authenticates messages with the secret of a run: AES-256-GCM with a random nonce. A message is
+// bound to its subject and to the subject of its answer, so that it cannot be replayed on another subject.
 type seal struct {
 	aead cipher.AEAD
 	key  []byte
 }
 
-// newSeal returns the seal of a run, nil if there is no secret or no run. The version in the key's name sets programs
-// with another seal apart.
+// newSeal returns the seal of a run, nil if there is no secret or no run. The version in the key's label separates
+// programs with another kind of seal.
 func newSeal(secretFile, runID string) (*seal, error) {
 	if secretFile == "" || runID == "" {
 		return nil, nil
@@ -33,9 +32,9 @@ func newSeal(secretFile, runID string) (*seal, error) {
 	if err != nil {
 		return nil, fmt.Errorf("nats.secret_file: %w", err)
 	}
-	if secret = bytes.TrimSpace(secret); len(secret) < leastSecret {
+	if secret = bytes.TrimSpace(secret); len(secret) < minSecret {
 		return nil, fmt.Errorf("nats.secret_file: a secret of %d bytes, at least %d are wanted", len(secret),
-			leastSecret)
+			minSecret)
 	}
 	key, err := hkdf.Key(sha256.New, secret, nil, "jacobi seal 1, run "+runID, 32)
 	if err != nil {
@@ -53,7 +52,8 @@ func sealWith(key []byte) (*seal, error) {
 	return &seal{aead, key}, err
 }
 
-// envelope is what a message is bound to; a subject holds no zero byte.
+// envelope returns the additional data that a message is bound to. A subject holds no zero byte, so the two are
+// separate.
 func envelope(subject, reply string) []byte { return []byte(subject + "\x00" + reply) }
 
 // close appends the sealed message to dst.
@@ -63,7 +63,7 @@ func (s *seal) close(dst []byte, subject, reply string, data []byte) []byte {
 
 var errSeal = errors.New("not sealed with this run's secret")
 
-// open returns the message, which takes the place of the sealed one.
+// open decrypts sealed in place and returns the message.
 func (s *seal) open(subject, reply string, sealed []byte) ([]byte, error) {
 	data, err := s.aead.Open(sealed[:0], nil, sealed, envelope(subject, reply))
 	if err != nil {
