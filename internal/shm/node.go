@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// Node is where a process can share memory: processes with equal Nodes can try to open each other's
-// segments. Whether it works, only Open tells.
+// Node identifies where a process can share memory. Processes with equal Nodes can try to open each other's segments;
+// only Open tells whether that works.
 type Node struct {
 	Boot string `json:"boot"` // the running kernel's boot id
-	// the number of the PID namespace, in which process numbers mean the same
+	// number of the PID namespace; process numbers mean the same within it
 	PIDNamespace string `json:"pid_namespace"`
-	User         int    `json:"user"` // effective user id: /proc/PID/fd is closed to others
+	User         int    `json:"user"` // effective user id; other users cannot read /proc/PID/fd
 }
 
 // LocalNode returns the Node of this process.
@@ -29,7 +29,7 @@ func LocalNode() (Node, error) {
 	return Node{Boot: strings.TrimSpace(string(boot)), PIDNamespace: ns, User: os.Geteuid()}, nil
 }
 
-// String returns the Node for messages.
+// String returns the Node in words, for messages.
 func (n Node) String() string {
 	return fmt.Sprintf("boot id %s, PID namespace %s, user %d", n.Boot, n.PIDNamespace, n.User)
 }

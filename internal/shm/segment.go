@@ -28,17 +28,17 @@ const (
 	seals      = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
 )
 
-// Handle tells another process of the node where a segment is. It is valid while the process that created
-// the segment keeps it open.
+// Handle tells another process of the node where a segment is. It is valid as long as the process that created the
+// segment keeps it open.
 type Handle struct {
 	PID   int    `json:"pid"`
 	FD    int    `json:"fd"`
 	Bytes int    `json:"bytes"`
-	Nonce string `json:"nonce"` // hexadecimal; also lies in the segment, and so tells a PID of another namespace
+	Nonce string `json:"nonce"` // hexadecimal; also in the segment, to detect a PID of another namespace
 }
 
-// Segment is memory that several processes map. Its bytes start as zeros, aligned to 64. The owner sees to it
-// that nobody touches them after Close.
+// Segment is memory that several processes map. Its bytes start as zeros and are aligned to 64. The owner must make
+// sure that they are not used after Close.
 type Segment struct {
 	handle Handle
 	file   *os.File // nil in a process that opened the segment
@@ -47,8 +47,8 @@ type Segment struct {
 	err    error
 }
 
-// Create makes a segment of size bytes, size > 0, and reserves its memory. Its size is sealed: no process
-// can make an access of another one fault.
+// Create creates a segment of size bytes, size > 0, and reserves its memory. The size is sealed, so no process can
+// shrink the segment and make accesses of another process fault.
 func Create(size int) (*Segment, error) {
 	if size <= 0 {
 		return nil, fmt.Errorf("shm: segment of %d bytes: at least 1 is needed", size)
@@ -95,8 +95,8 @@ func fill(file *os.File, size int) (*Segment, error) {
 	return &Segment{handle: h, file: file, mapped: mapped}, nil
 }
 
-// Open maps the segment of another process (or of this one). It fails when the handle leads to anything but
-// that very segment: another PID namespace, another user, or a creator that has gone.
+// Open maps the segment of another process, or of this one. It fails if the handle does not lead to exactly that
+// segment: with another PID namespace, another user, or a creator that has ended.
 func Open(h Handle) (*Segment, error) {
 	mapped, err := open(h)
 	if err != nil {
@@ -110,7 +110,7 @@ func open(h Handle) ([]byte, error) {
 		return nil, errors.New("not a handle")
 	}
 	path := fmt.Sprintf("/proc/%d/fd/%d", h.PID, h.FD)
-	// Looking at the link first keeps a wrong handle from opening somebody's terminal, pipe or device.
+	// The link is checked first, so that a wrong handle does not open a terminal, a pipe or a device.
 	target, err := os.Readlink(path)
 	if err != nil {
 		return nil, err
@@ -158,8 +158,8 @@ func check(mapped []byte, h Handle) error {
 // Handle returns what another process needs to open the segment.
 func (s *Segment) Handle() Handle { return s.handle }
 
-// Bytes returns the segment's memory. Plain reads and writes of it need an order made by atomic operations
-// on a word of the segment.
+// Bytes returns the segment's memory. Plain accesses by several processes must be ordered by atomic operations on a
+// word of the segment.
 func (s *Segment) Bytes() []byte { return s.mapped[headerSize:] }
 
 // Uint64 returns the word at byte offset off of Bytes, a multiple of 8.
@@ -172,7 +172,7 @@ func (s *Segment) Word(off int) *Word {
 	return (*Word)(s.at(off, WordSize, WordSize))
 }
 
-// at panics, as an index out of range does, when off is none of the segment's: that is a fault of the program.
+// at panics if off lies outside the segment or is not aligned, as an index out of range does.
 func (s *Segment) at(off, size, align int) unsafe.Pointer {
 	b := s.Bytes()[off : off+size]
 	if off%align != 0 {
@@ -181,8 +181,8 @@ func (s *Segment) at(off, size, align int) unsafe.Pointer {
 	return unsafe.Pointer(unsafe.SliceData(b))
 }
 
-// Close unmaps the segment. Processes that have it mapped keep it; none can open it any more once its
-// creator has closed it. Further calls do nothing.
+// Close unmaps the segment. Processes that have mapped it keep it. No process can open it any more once its creator has
+// closed it. Further calls do nothing.
 func (s *Segment) Close() error {
 	s.once.Do(func() {
 		s.err = unix.Munmap(s.mapped)

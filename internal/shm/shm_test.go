@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// The peer process of the tests is this binary, started with a handle in peerEnv.
+// The tests start this binary again as their peer, with a handle in peerEnv.
 const peerEnv = "JACOBI_SHM_TEST_PEER"
 
 const rounds = 2000
@@ -29,7 +29,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// peer answers each round: it waits for the first word, adds one to the byte there and sets the second word.
+// peer answers each round: it waits for the first word, adds one to the byte after the two words, and sets the second
+// word.
 func peer(handle string) error {
 	var h Handle
 	if err := json.Unmarshal([]byte(handle), &h); err != nil {
@@ -260,7 +261,7 @@ func TestManyWaiters(t *testing.T) {
 	wg.Wait()
 }
 
-// TestUint64 counts from several goroutines, through two mappings.
+// TestUint64 increments a word from several goroutines, through two mappings.
 func TestUint64(t *testing.T) {
 	a := create(t, 16)
 	b, err := Open(a.Handle())

@@ -12,48 +12,48 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// WordSize is the bytes of a Word: a cache line, so that two words never share one.
+// WordSize is the size of a Word in bytes: a cache line, so that two words never share one.
 const WordSize = 64
 
-// Word is a number in a segment that processes wait on. Its operations are atomic and sequentially
-// consistent, and order plain accesses to the segment as those of sync/atomic do. It starts as 0.
+// Word is a number in a segment that processes can wait on. Its operations are atomic and sequentially consistent, and
+// order plain accesses to the segment as those of sync/atomic do. It starts as 0.
 type Word struct {
 	value atomic.Uint32
-	// processes asleep, or about to be; one that was killed asleep stays counted, which costs a system call a Wake
+	// number of processes that sleep or are about to; one that is killed asleep stays counted, at the cost of a system
+	// call in each Wake
 	waiters atomic.Uint32
 	_       [WordSize - 8]byte
 }
 
-// slice is the longest sleep: after it, a waiter looks at its context and its deadline again.
-const slice = 40 * time.Millisecond
+// maxSleep is the longest sleep. After it a waiter checks its context and its deadline.
+const maxSleep = 40 * time.Millisecond
 
 // Load returns the number.
 func (w *Word) Load() uint32 { return w.value.Load() }
 
-// Store sets the number and wakes those who wait for it.
+// Store sets the number and wakes all that wait for it.
 func (w *Word) Store(v uint32) {
 	w.value.Store(v)
 	w.Wake()
 }
 
-// Wake makes all who wait look again. It makes no system call when nobody sleeps.
+// Wake makes all waiters check the number again. It makes no system call if none sleeps.
 func (w *Word) Wake() {
-	// A waiter counts itself, then looks at the number, then sleeps; who changes the number does so before
-	// looking at the count. So one of the two sees the other.
+	// A waiter counts itself before it loads the number and sleeps. A writer changes the number before it loads the
+	// count. So either the waiter sees the new number, or the writer sees the waiter.
 	if w.waiters.Load() != 0 {
 		futexWake(&w.value)
 	}
 }
 
-// Wait returns nil as soon as until(number) is true. It looks again and again for the time spin (see
-// SpinTime), then sleeps. It fails with the cause of ctx's end, within 50 ms of it, or, when deadline is not
-// zero, with os.ErrDeadlineExceeded after deadline.
+// Wait returns nil as soon as until(number) is true. It polls for the time spin (see SpinTime), then sleeps. It fails
+// with the cause of ctx within 50 ms of ctx's end, and with os.ErrDeadlineExceeded after deadline, unless that is zero.
 func (w *Word) Wait(ctx context.Context, spin time.Duration, deadline time.Time, until func(uint32) bool) error {
 	if until(w.value.Load()) {
 		return nil
 	}
 	if spin > 0 {
-		// No runtime.Gosched here: on a goroutine locked to its thread it costs more than a sleep.
+		// No runtime.Gosched here: in a goroutine locked to its thread it costs more than a sleep.
 		for start := time.Now(); time.Since(start) < spin; {
 			for range 32 {
 				if until(w.value.Load()) {
@@ -72,7 +72,7 @@ func (w *Word) Wait(ctx context.Context, spin time.Duration, deadline time.Time,
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		nap := slice
+		nap := maxSleep
 		if !deadline.IsZero() {
 			nap = min(nap, time.Until(deadline))
 			if nap <= 0 {
@@ -85,8 +85,9 @@ func (w *Word) Wait(ctx context.Context, spin time.Duration, deadline time.Time,
 	}
 }
 
-// SpinTime returns how long a Wait should spin where so many busy threads take turns on a core: about what a sleep and
-// a wake cost where every thread has one to itself, nothing where spinning would take it from the thread waited for.
+// SpinTime returns how long a Wait should spin if threadsPerCore busy threads share a core. With one thread a core it
+// is about the cost of a sleep and a wake. With more it is 0, since spinning would take the core from the thread waited
+// for.
 func SpinTime(threadsPerCore int) time.Duration {
 	if threadsPerCore > 1 {
 		return 0
@@ -94,7 +95,7 @@ func SpinTime(threadsPerCore int) time.Duration {
 	return 50 * time.Microsecond
 }
 
-// The operations of futex(2), shared between processes, hence without FUTEX_PRIVATE_FLAG.
+// The operations of futex(2). They lack FUTEX_PRIVATE_FLAG because processes share the words.
 const (
 	opWait = 0
 	opWake = 1
@@ -113,6 +114,6 @@ func futexWait(addr *atomic.Uint32, v uint32, d time.Duration) error {
 }
 
 func futexWake(addr *atomic.Uint32) {
-	// It fails for an address that is not mapped alone, and that faulted when the count was read.
+	// It fails only for an address that is not mapped, and loading the count would have faulted there.
 	_, _, _ = unix.Syscall(unix.SYS_FUTEX, uintptr(unsafe.Pointer(addr)), opWake, math.MaxInt32)
 }
