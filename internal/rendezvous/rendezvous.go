@@ -1,4 +1,4 @@
-// Package rendezvous lets ranks that no launcher started find the server of rank 0: through a file that nobody but
+// Package rendezvous lets ranks without a launcher find the NATS server that rank 0 starts: through a file that only
 // their user can read.
 package rendezvous
 
@@ -17,13 +17,13 @@ import (
 	"jacobi/internal/regular"
 )
 
-// pollInterval is the time between two looks at a file: file systems that nodes share tell nobody of changes.
+// pollInterval is the time between two reads of the file. Shared file systems do not report the changes of other nodes.
 const pollInterval = 100 * time.Millisecond
 
-// maxFile is far above the size of any rendezvous file.
+// maxFile bounds the size of a rendezvous file, in bytes; it is far above what one has.
 const maxFile = 64 << 10
 
-// Point is where the ranks of a run meet. It holds secrets.
+// Point says where the ranks of a run meet. It holds secrets.
 type Point struct {
 	RunID  string       `json:"run_id"`
 	Host   string       `json:"host"` // of rank 0
@@ -31,16 +31,16 @@ type Point struct {
 	Server configs.NATS `json:"-"`
 }
 
-// file is a Point as it is written, secrets included.
+// file is a Point as it is written, with its secrets.
 type file struct {
 	Point
 	Server server `json:"server"`
 }
 
-// server is configs.NATS without its habit of hiding secrets.
+// server is configs.NATS without the methods that hide its secrets.
 type server configs.NATS
 
-// Path returns the file of a job in dir; job may be empty.
+// Path returns the path of a job's file in dir; job may be empty.
 func Path(dir, job string) string {
 	name := ".jacobi-rendezvous"
 	if job != "" {
@@ -49,7 +49,8 @@ func Path(dir, job string) string {
 	return filepath.Join(dir, name)
 }
 
-// Publish writes p to path, in the place of what is there. remove removes it, unless another run has taken the place.
+// Publish writes p to path and replaces a file that is there. remove removes the file, unless another run has replaced
+// it.
 func Publish(path string, p Point) (remove func() error, err error) {
 	fail := func(err error) (func() error, error) {
 		return nil, fmt.Errorf("rendezvous file %s: %w", path, err)
@@ -81,7 +82,7 @@ func Publish(path string, p Point) (remove func() error, err error) {
 	}, nil
 }
 
-// Read returns what path holds. It refuses a file that another user may have written or read.
+// Read returns the Point in path. It refuses a file that another user may have written or read.
 func Read(path string) (Point, error) {
 	fail := func(err error) (Point, error) { return Point{}, fmt.Errorf("rendezvous file %s: %w", path, err) }
 	text, err := regular.ReadPrivate(path, maxFile)
@@ -96,8 +97,8 @@ func Read(path string) (Point, error) {
 	return data.Point, nil
 }
 
-// Await reads path again and again until join succeeds with what is there. A file may be left of a run that was killed:
-// then join fails, and the next look may find another one. The error, at ctx's end, says what was wrong last.
+// Await reads path repeatedly until join succeeds with its Point. A run that was killed may have left a file: then join
+// fails, and a later read may find another file. When ctx ends, Await returns the last error.
 func Await(ctx context.Context, path string, join func(context.Context, Point) error) error {
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
@@ -110,7 +111,7 @@ func Await(ctx context.Context, path string, join func(context.Context, Point) e
 			}
 			err = fmt.Errorf("%s names rank 0 as process %d on %s: %w", path, p.PID, p.Host, err)
 		}
-		// What failed because the time is over says less than what failed before.
+		// An error caused by the end of ctx tells less than an earlier one.
 		if !errors.Is(err, fs.ErrNotExist) && (ctx.Err() == nil || !found) {
 			last, found = err, true
 		}
@@ -122,7 +123,8 @@ func Await(ctx context.Context, path string, join func(context.Context, Point) e
 	}
 }
 
-// look reads path. An NFS client believes for a minute that a file is not there, unless its directory is opened.
+// look reads path. It opens the directory first: an NFS client otherwise believes for a minute that a missing file is
+// still missing.
 func look(path string) (Point, error) {
 	if dir, err := os.OpenFile(filepath.Dir(path), os.O_RDONLY|syscall.O_DIRECTORY, 0); err == nil {
 		_ = dir.Close()

@@ -53,7 +53,7 @@ func TestPublishAndRead(t *testing.T) {
 	}
 }
 
-// pipeInPlace puts a named pipe, at which an ordinary open waits for ever, in the place of a file.
+// pipeInPlace replaces a file by a named pipe, at which an ordinary open blocks for ever.
 func pipeInPlace(path string) error { return errors.Join(os.Remove(path), syscall.Mkfifo(path, 0o600)) }
 
 func linkInPlace(path string) error {
@@ -90,7 +90,7 @@ func TestReadRefusesWhatOthersMayHaveTouched(t *testing.T) {
 	}
 }
 
-// Await passes over a file of an earlier run, and says at the end what was wrong.
+// Await skips the file of an earlier run, and returns the last error at the end.
 func TestAwait(t *testing.T) {
 	path := Path(t.TempDir(), "")
 	if _, err := Publish(path, point("old")); err != nil {
