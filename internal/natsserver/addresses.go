@@ -2,7 +2,7 @@ package natsserver
 
 import "net"
 
-// Addresses returns the addresses of this machine that others may reach.
+// Addresses returns the addresses of this machine that other machines may reach.
 func Addresses() ([]string, error) {
 	list, err := net.InterfaceAddrs()
 	if err != nil {

@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	// clockSkew is how far behind the clock of another node may be.
+	// clockSkew is how far another node's clock may be behind.
 	clockSkew = 24 * time.Hour
-	// certificateLife is longer than any run: a rank that reconnects checks it again.
+	// certificateLife is longer than any run: a rank that reconnects verifies the certificate again.
 	certificateLife = 10 * 365 * 24 * time.Hour
 )
 
-// newCertificate makes a certificate for a server at the given names and addresses. It is its own authority: pemCert is
-// what clients trust, and nothing but it. The key never leaves this process.
+// newCertificate makes a self-signed certificate for a server at the given names and addresses. Clients trust pemCert
+// and no other certificate. The key never leaves this process.
 func newCertificate(hosts []string, now time.Time) (cert tls.Certificate, pemCert []byte, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package natsserver runs the NATS server that a launcher gives to its own run.
+// Package natsserver runs the embedded NATS server of a run.
 package natsserver
 
 import (
@@ -21,38 +21,39 @@ import (
 )
 
 const (
-	// MaxPayload is the largest message that the server takes: the most that NATS advises.
+	// MaxPayload is the maximum size of a message, in bytes: the largest that NATS recommends.
 	MaxPayload = 8 << 20
-	// maxPending is what may wait for one client before the server drops it. Producers are not stalled,
-	// so it must hold the frames of the deepest halos that two neighbours have in flight.
+	// maxPending is the number of bytes that may wait for one client before the server drops it. Producers are not
+	// stalled, so it must hold the frames of the deepest halos that two neighbours have in flight.
 	maxPending = 512 << 20
 
 	user         = "jacobi"
 	loopback     = "127.0.0.1"
 	startTimeout = 10 * time.Second
-	leavePoll    = 5 * time.Millisecond // the server tells nobody when a client leaves
+	leavePoll    = 5 * time.Millisecond // the server reports no event when a client leaves
 )
 
-// Options say whom a server is for.
+// Options are the arguments of Start.
 type Options struct {
-	// RunID limits clients to the subjects of this run; "": to none, for tests.
+	// RunID limits clients to the subjects of this run; "" sets no limit, for tests.
 	RunID string
-	// Hosts are names and addresses of this machine by which ranks on others reach it. Without any the server listens
-	// on 127.0.0.1; with some, on all interfaces and with TLS, under a certificate made for this server alone.
+	// Hosts are the names and addresses of this machine by which ranks on other machines reach it. Without any, the
+	// server listens on 127.0.0.1. Otherwise it listens on all interfaces, with TLS and a certificate made for this
+	// server alone.
 	Hosts []string
-	Port  int         // 0: any that is free
-	Log   *zap.Logger // gets the server's errors
+	Port  int         // 0: any free port
+	Log   *zap.Logger // receives the server's errors
 }
 
-// Server is a running NATS server. It admits one user, whose password is made for this server alone.
+// Server is a running NATS server. It admits one user, with a password made for this server alone.
 type Server struct {
 	srv       *server.Server
 	password  string
-	authority []byte // certificate to trust, in PEM; nil without TLS
+	authority []byte // the certificate that clients trust, in PEM; nil without TLS
 	close     sync.Once
 }
 
-// Start starts a server. It returns once the server takes connections.
+// Start starts a server. When it returns, the server accepts connections.
 func Start(o Options) (*Server, error) {
 	s := &Server{password: rand.Text()}
 	opts := &server.Options{
@@ -62,12 +63,12 @@ func Start(o Options) (*Server, error) {
 		Users:      []*server.User{{Username: user, Password: s.password, Permissions: permissions(o.RunID)}},
 		MaxPayload: MaxPayload,
 		MaxPending: maxPending,
-		// A machine that is busy with other ranks may be slow to say who it is.
+		// Ranks on a busy machine may be slow to authenticate.
 		AuthTimeout: startTimeout.Seconds(),
 		TLSTimeout:  startTimeout.Seconds(),
-		// A stall costs every rank 2 to 5 ms; what a rank may send ahead is bounded anyway.
+		// A stall would cost every rank 2 to 5 ms, and what a rank may send ahead is bounded anyway.
 		NoFastProducerStall: true,
-		// The launcher handles signals, and its ranks have ended when it closes the server.
+		// The launcher handles signals. Its ranks have ended when it closes the server.
 		NoSigs:                true,
 		LameDuckGracePeriod:   time.Millisecond,
 		LameDuckDuration:      time.Second,
@@ -109,12 +110,12 @@ func permissions(runID string) *server.Permissions {
 	return &server.Permissions{Publish: own, Subscribe: own}
 }
 
-// serve makes opts those of a server that other machines reach at hosts.
+// serve sets opts for a server that other machines reach at hosts.
 func (s *Server) serve(opts *server.Options, hosts []string) error {
 	opts.Host = "0.0.0.0"
 	for _, h := range hosts {
 		if ip := net.ParseIP(h); ip != nil && ip.To4() == nil {
-			opts.Host = "::" // all of both families
+			opts.Host = "::" // all interfaces, IPv4 and IPv6
 		}
 	}
 	cert, authority, err := newCertificate(append([]string{loopback}, hosts...), time.Now())
@@ -126,14 +127,15 @@ func (s *Server) serve(opts *server.Options, hosts []string) error {
 	return nil
 }
 
-// Addr returns host and port, which are no secret.
+// Addr returns the server's host and port, which are not secret.
 func (s *Server) Addr() string { return s.srv.Addr().String() }
 
-// NATS returns how ranks on this machine reach the server: a secret, not for logs or command lines.
+// NATS returns the configuration with which ranks on this machine reach the server. It is secret and must not appear in
+// logs or command lines.
 func (s *Server) NATS() configs.NATS { return s.At(loopback) }
 
-// At returns how ranks reach the server at some of Options.Hosts, of which they try all: a secret, not for logs or
-// command lines.
+// At returns the configuration with which ranks reach the server at hosts, some of Options.Hosts; they try all of them.
+// It is secret and must not appear in logs or command lines.
 func (s *Server) At(hosts ...string) configs.NATS {
 	port := s.srv.Addr().(*net.TCPAddr).Port
 	n, scheme := configs.NATS{}, "nats"
@@ -158,7 +160,7 @@ func (s *Server) AwaitLeave(limit time.Duration) {
 	}
 }
 
-// Close ends the server and waits until it has. It may be called again.
+// Close shuts the server down and waits until it has ended. It may be called more than once.
 func (s *Server) Close() {
 	s.close.Do(func() {
 		s.srv.Shutdown()
@@ -166,21 +168,21 @@ func (s *Server) Close() {
 	})
 }
 
-// logger hands the server's errors to zap and drops what is of no interest to a run.
+// logger passes the server's errors to zap and drops messages that do not matter to a run.
 type logger struct {
 	log *zap.Logger
 
 	mu   sync.Mutex
 	last string
-	seen map[string]bool // kinds of errors that clients caused
+	seen map[string]bool // kinds of errors that clients have caused
 }
 
 func (l *logger) Noticef(string, ...any) {}
 func (l *logger) Debugf(string, ...any)  {}
 func (l *logger) Tracef(string, ...any)  {}
 
-// Warnf keeps slow consumers for those who ask. That the password is no hash is as it should be: it never leaves
-// the run.
+// Warnf logs warnings, such as of slow consumers, for debugging only. It drops the one about plaintext passwords: the
+// password never leaves the run.
 func (l *logger) Warnf(format string, v ...any) {
 	if text := fmt.Sprintf(format, v...); !strings.HasPrefix(text, "Plaintext passwords") {
 		l.log.Debug("NATS server: " + text)
@@ -190,7 +192,7 @@ func (l *logger) Warnf(format string, v ...any) {
 func (l *logger) Errorf(format string, v ...any) {
 	text := fmt.Sprintf(format, v...)
 	again := l.remember(text)
-	// A rank that was killed leaves its connection without a word; the launcher reports the rank.
+	// A killed rank resets its connection; the launcher reports the rank.
 	if again || strings.Contains(text, "read: connection reset by peer") {
 		l.log.Debug("NATS server: " + text)
 		return
@@ -198,10 +200,10 @@ func (l *logger) Errorf(format string, v ...any) {
 	l.log.Error("NATS server: " + text)
 }
 
-// client begins what the server says of one of its clients.
+// client matches the beginning of a message about a client.
 var client = regexp.MustCompile(`^\S+ - cid:\d+ - `)
 
-// kind returns what kind of error text is, without what a stranger can choose.
+// kind returns the kind of error that text reports, without the parts that a client can choose.
 func kind(text string) string {
 	prefix := client.FindString(text)
 	if prefix == "" {
@@ -212,11 +214,11 @@ func kind(text string) string {
 	return text
 }
 
-// Fatalf reports why the server cannot start; Start returns it as an error.
+// Fatalf keeps the reason why the server cannot start; Start returns it as an error.
 func (l *logger) Fatalf(format string, v ...any) { _ = l.remember(fmt.Sprintf(format, v...)) }
 
-// remember keeps text as the last error, and says whether a client caused one of its kind before: whoever tries
-// passwords is reported once.
+// remember keeps text as the last error, and reports whether a client has caused an error of the same kind before. A
+// client that tries many passwords is so logged once.
 func (l *logger) remember(text string) (again bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -230,7 +232,7 @@ func (l *logger) remember(text string) (again bool) {
 	return again
 }
 
-// reason says why the server did not start.
+// reason returns why the server did not start.
 func (l *logger) reason() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -93,7 +93,7 @@ func TestServerIsOnLoopbackAndAdmitsOnlyTheRun(t *testing.T) {
 	}
 }
 
-// refuses checks that s admits neither a client without a password nor one with that of another run.
+// refuses checks that s admits no client without a password, nor with the password of another run.
 func refuses(t *testing.T, s, other *Server, opts ...nats.Option) {
 	t.Helper()
 	own := s.NATS().URL
@@ -114,7 +114,7 @@ func refuses(t *testing.T, s, other *Server, opts ...nats.Option) {
 	}
 }
 
-// For ranks on other hosts the server has TLS, with a certificate that no other server has.
+// For ranks on other hosts the server has TLS, with a certificate of its own.
 func TestServerForOtherHosts(t *testing.T) {
 	s, other := start(t, Options{Hosts: []string{"node-a", "::1"}}), start(t, Options{Hosts: []string{"127.0.0.1"}})
 	if host, _, err := net.SplitHostPort(s.Addr()); err != nil || host != "::" {
@@ -151,7 +151,7 @@ func isUnknownAuthority(err error) bool {
 	return ok
 }
 
-// The credential of a run opens its own subjects and nothing else.
+// The credentials of a run permit its own subjects and no others.
 func TestSubjectsOfTheRunAlone(t *testing.T) {
 	s := start(t, Options{RunID: "mine"})
 	denied := make(chan error, 10)
@@ -197,7 +197,7 @@ func wantDenied(t *testing.T, denied <-chan error, want string) {
 	}
 }
 
-// Whoever tries many passwords is reported once.
+// A client that tries many passwords is logged once.
 func TestStrangersAreReportedOnce(t *testing.T) {
 	core, logs := observer.New(zap.ErrorLevel)
 	s, err := Start(Options{Log: zap.New(core)})
@@ -210,7 +210,7 @@ func TestStrangersAreReportedOnce(t *testing.T) {
 			t.Error("admitted")
 		}
 	}
-	s.Close() // all it had to say was said
+	s.Close() // everything has been logged then
 	if all := logs.All(); len(all) != 1 || !strings.Contains(all[0].Message, "authentication error") {
 		t.Errorf("log: %v", all)
 	}
