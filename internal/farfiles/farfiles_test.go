@@ -43,7 +43,7 @@ func serve(t *testing.T, conn Conn) (string, func()) {
 	return dir, end
 }
 
-// eager finds the place and asks again soon.
+// eager finds the place, with a short first wait.
 func eager(t *testing.T, conn Conn) *Place {
 	t.Helper()
 	p, err := find(&Place{ctx: t.Context(), conn: conn, runID: run, limit: 30 * time.Second,
@@ -54,7 +54,7 @@ func eager(t *testing.T, conn Conn) *Place {
 	return p
 }
 
-// Files that two ranks write by turns, with answers lost, doubled and late, are complete, once, and nothing else is
+// Files that two ranks write by turns are complete, although answers are lost, doubled and late, and no other files are
 // left.
 func TestFilesArriveWhole(t *testing.T) {
 	s := rostertest.Start(t, 100<<10)
@@ -113,7 +113,7 @@ func TestFilesArriveWhole(t *testing.T) {
 	}
 }
 
-// Only files of the run can be written, each with its own name.
+// Ranks can write only the files of the run, each with its own name.
 func TestServerRefuses(t *testing.T) {
 	s := rostertest.Start(t, 0)
 	dir, stop := serve(t, s.Dial())
@@ -139,7 +139,7 @@ func TestServerRefuses(t *testing.T) {
 		{request{Op: opCommit, Files: []string{".passwd.r1.x.partial"}}, `passwd is no file of this run`},
 		{request{Op: opCommit, Files: []string{foreign}}, `is not a partial file of run r1`},
 		{request{Op: opCommit, Files: []string{mine}}, `put the outputs in place: `},
-		// not enough space, or too large for the file system
+		// no space, or too large for the file system
 		{request{Op: opCreate, File: mine, Size: 1 << 60}, ` bytes`},
 		{request{Op: "read", File: ".field.npy.r1.x.partial"}, `no such file`},
 	} {

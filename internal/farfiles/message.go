@@ -1,6 +1,6 @@
 // Package farfiles lets ranks write the files of a run into a directory of another machine, over NATS: into the
-// launcher's, where the nodes share no file system with it. A message holds one piece, each piece is answered, and may
-// come again: what is in memory is a piece for each rank.
+// launcher's, if the nodes share no file system with it. A message holds one piece of a file. Each piece is answered,
+// and may be sent again. Only one piece a rank is in memory.
 package farfiles
 
 import (
@@ -11,27 +11,27 @@ import (
 )
 
 const (
-	// pieceBytes is the most of a file in a message; NATS flows best with 256 to 512 KiB.
+	// pieceBytes is the maximum size of a piece. NATS has its best throughput with 256 to 512 KiB.
 	pieceBytes = 512 << 10
-	// headBytes is what a message has besides, at most.
+	// headBytes is the maximum size of the rest of a message.
 	headBytes = 2 << 10
-	// A piece is sent again after firstAsk without an answer, then after twice as long and so on up to lastAsk: a disk
-	// may be slow.
+	// A request is sent again after firstAsk without an answer, then after twice as long and so on up to lastAsk: a
+	// disk may be slow.
 	firstAsk = 250 * time.Millisecond
 	lastAsk  = 10 * time.Second
 )
 
-// The things to do with partial files.
+// The operations on partial files.
 const (
-	opLook   = "look" // whether it is there
+	opLook   = "look" // ask for host and probe of the directory
 	opCreate = "create"
 	opWrite  = "write"
 	opSync   = "sync"
-	opCommit = "commit" // all at once
+	opCommit = "commit" // all files at once
 	opAbort  = "abort"
 )
 
-// request is what a rank wants. All but opWrite can be done twice with the same result, and opWrite says where.
+// request is one operation that a rank asks for. A repetition changes nothing: opWrite carries its offset.
 type request struct {
 	Op     string   `json:"op"`
 	File   string   `json:"file,omitempty"`  // the partial's name
@@ -41,15 +41,15 @@ type request struct {
 	data   []byte
 }
 
-// answer is what became of it.
+// answer is the result of a request.
 type answer struct {
 	Error string `json:"error,omitempty"`
-	Full  bool   `json:"full,omitempty"`  // the disk is, which is the error
+	Full  bool   `json:"full,omitempty"`  // Error is that the disk is full
 	Probe string `json:"probe,omitempty"` // of opLook: a file in the directory
-	Host  string `json:"host,omitempty"`  // of opLook: where the directory is
+	Host  string `json:"host,omitempty"`  // of opLook: the host of the directory
 }
 
-// encode returns the length of the request in JSON (u32, little-endian), the JSON and the data.
+// encode returns the length of the request's JSON (u32, little-endian), the JSON and the data.
 func (r request) encode() ([]byte, error) {
 	head, err := json.Marshal(r)
 	if err != nil {

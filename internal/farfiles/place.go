@@ -15,20 +15,20 @@ import (
 	"jacobi/internal/output"
 )
 
-// Place is the directory of a run, which another process holds. It is an output.Place.
+// Place is the directory of a run, which another process holds. It implements output.Place.
 type Place struct {
-	ctx   context.Context // of the rank's part in the run: everything that waits ends with it
+	ctx   context.Context // of the rank's part in the run; ends all waits
 	conn  Conn
 	runID string
 	limit time.Duration
-	first time.Duration // firstAsk, but for tests
+	first time.Duration // firstAsk, except in tests
 	host  string
 	probe string
-	near  string // path of the directory on this machine; "" if it is not seen here
+	local string // path of the directory on this machine; "" if this machine does not see it
 }
 
-// Find returns the place that a run's server keeps, once it has answered. ctx ends everything that waits for the server
-// later; limit bounds each such wait.
+// Find returns the directory that a run's server holds, once the server has answered. ctx ends all later waits for the
+// server; limit bounds each of them.
 func Find(ctx context.Context, conn Conn, runID string, limit time.Duration) (*Place, error) {
 	return find(&Place{ctx: ctx, conn: conn, runID: runID, limit: limit, first: firstAsk})
 }
@@ -42,23 +42,23 @@ func find(p *Place) (*Place, error) {
 	return p, nil
 }
 
-// Host returns where the directory is.
+// Host returns the host of the directory.
 func (p *Place) Host() string { return p.host }
 
-// See says whether dir, of this machine, is the same directory: it holds the server's probe, whose name nobody can
-// guess. Files are then written there, and not over NATS.
+// See reports whether dir, on this machine, is the same directory: it holds the server's probe, whose name cannot be
+// guessed. If so, files are written to dir and not over NATS.
 func (p *Place) See(dir string) bool {
 	if _, err := os.Stat(filepath.Join(dir, p.probe)); err != nil {
 		return false
 	}
-	p.near = dir
+	p.local = dir
 	return true
 }
 
 // Create implements output.Place.
 func (p *Place) Create(name, runID string, size int64) (output.Partial, error) {
-	if p.near != "" {
-		return output.Dir(p.near).Create(name, runID, size)
+	if p.local != "" {
+		return output.Dir(p.local).Create(name, runID, size)
 	}
 	file, err := output.NewPartialName(name, runID)
 	if err != nil {
@@ -70,16 +70,17 @@ func (p *Place) Create(name, runID string, size int64) (output.Partial, error) {
 	return &partial{place: p, file: file}, nil
 }
 
-// Commit implements output.Place. The process that holds the directory does it, so that it knows what is there.
+// Commit implements output.Place. The process that holds the directory commits the files, so that it knows which are
+// there.
 func (p *Place) Commit(files []string) error {
 	_, err := p.ask(request{Op: opCommit, Files: files})
 	return err
 }
 
-// Open returns the partial that another rank has created.
+// Open returns the partial file that another rank has created.
 func (p *Place) Open(file string) output.Partial { return &partial{place: p, file: file} }
 
-// ask sends a request until it is answered.
+// ask repeats a request until an answer comes or p.limit is over.
 func (p *Place) ask(r request) (answer, error) {
 	fail := func(err error) (answer, error) {
 		what := cmp.Or(r.File, strings.Join(r.Files, ", "))
@@ -111,18 +112,18 @@ func (p *Place) ask(r request) (answer, error) {
 		case ctx.Err() != nil:
 			return fail(fmt.Errorf("no answer within %v", p.limit))
 		}
-		select { // nobody serves yet, or the connection is made again
+		select { // the server is not there yet, or the client reconnects
 		case <-time.After(p.first / 4):
 		case <-ctx.Done():
 		}
 	}
 }
 
-// partial is a file there. Its methods are called by one goroutine.
+// partial is a file in the place. One goroutine calls its methods.
 type partial struct {
 	place  *Place
 	file   string
-	end    int64 // of what Write has written
+	end    int64 // end of what Write has written
 	closed bool
 }
 
@@ -150,13 +151,14 @@ func (f *partial) WriteAt(b []byte, at int64) (int, error) {
 
 func (f *partial) Sync() error { return f.do(opSync) }
 
-// Close leaves the file open there, for others.
+// Close leaves the file open at the server, for other ranks.
 func (f *partial) Close() error {
 	f.closed = true
 	return nil
 }
 
-// Abort leaves the file of a run that has failed to those who keep the directory: they may be told no more.
+// Abort removes the file, unless it was closed. After the end of ctx it leaves that to the process that holds the
+// directory: the server may not be reachable any more.
 func (f *partial) Abort() error {
 	if f.closed || f.place.ctx.Err() != nil {
 		return nil

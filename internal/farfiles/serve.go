@@ -16,7 +16,7 @@ import (
 	"jacobi/internal/output"
 )
 
-// Conn is what this package needs of a connection to NATS.
+// Conn is the part of *nats.Conn that this package needs.
 type Conn interface {
 	Publish(subject string, data []byte) error
 	Subscribe(subject string, f nats.MsgHandler) (*nats.Subscription, error)
@@ -24,31 +24,31 @@ type Conn interface {
 	MaxPayload() int64
 }
 
-// Options say who may write what where.
+// Options are the arguments of Serve.
 type Options struct {
 	Conn  Conn
 	RunID string
 	Dir   *output.Held
-	Names []string // of the files
+	Names []string // of the files that ranks may write
 	Log   *zap.Logger
 }
 
-// Subject returns where the files of a run are served.
+// Subject returns the subject on which the files of a run are served.
 func Subject(runID string) string { return "jacobi." + runID + ".files" }
 
 // server serves one run.
 type server struct {
 	Options
 	host  string
-	probe output.Partial // proves, where it is seen, that a rank sees the directory
+	probe output.Partial // a rank that finds it sees the directory
 
 	mu    sync.Mutex
-	open  map[string]output.Partial // by name; nil for those that were committed or removed
+	open  map[string]output.Partial // by name; nil for files that were committed or removed
 	close bool
 }
 
-// Serve lets the ranks of a run write their files into o.Dir until stop is called. What is not complete then is for
-// o.Dir to remove. When stop returns, nothing changes there any more.
+// Serve lets the ranks of a run write their files into o.Dir until stop is called. After stop returns, it changes
+// nothing there. o.Dir removes incomplete files.
 func Serve(o Options) (stop func(), err error) {
 	fail := func(err error) (func(), error) { return nil, fmt.Errorf("serve output.dir %q: %w", o.Dir.Dir, err) }
 	s := &server{Options: o, open: map[string]output.Partial{}}
@@ -58,12 +58,12 @@ func Serve(o Options) (stop func(), err error) {
 	if s.probe, err = o.Dir.Create("probe", o.RunID, 0); err != nil {
 		return fail(err)
 	}
-	sub, err := o.Conn.Subscribe(Subject(o.RunID), s.hear) // ranks that come before the server knows of it ask again
+	sub, err := o.Conn.Subscribe(Subject(o.RunID), s.receive) // ranks that ask before the server has it ask again
 	if err != nil {
 		return fail(errors.Join(err, s.probe.Abort()))
 	}
 	return func() {
-		_ = sub.Unsubscribe() // fails on a closed connection alone
+		_ = sub.Unsubscribe() // fails only on a closed connection
 		s.end()
 	}, nil
 }
@@ -74,7 +74,7 @@ func (s *server) end() {
 	s.close = true
 	for _, p := range s.open {
 		if p != nil {
-			_ = p.Close() // what is not committed does not count
+			_ = p.Close() // files that were not committed are discarded
 		}
 	}
 	if err := s.probe.Abort(); err != nil {
@@ -82,7 +82,7 @@ func (s *server) end() {
 	}
 }
 
-func (s *server) hear(m *nats.Msg) {
+func (s *server) receive(m *nats.Msg) {
 	var a answer
 	r, err := decode(m.Data)
 	if err == nil {
@@ -113,13 +113,13 @@ func (s *server) do(r request) (answer, error) {
 	}
 	var err error
 	p, known := s.open[r.File]
-	if known && p == nil { // it came again: the answer to the first was lost
+	if known && p == nil { // a repetition: the first answer was lost
 		return answer{}, nil
 	}
 	if r.Op == opCreate && known {
 		return answer{}, nil
 	}
-	if r.Op != opCreate && !known { // a rank that sees the directory has created it
+	if r.Op != opCreate && !known { // created by a rank that sees the directory
 		if p, err = s.Dir.Reopen(r.File); err != nil {
 			return answer{}, err
 		}
@@ -147,7 +147,7 @@ func (s *server) do(r request) (answer, error) {
 	return answer{}, err
 }
 
-// check refuses files that are none of the run's.
+// check returns an error unless file is a partial file of this run.
 func (s *server) check(file string) error {
 	name, err := output.NameOfPartial(file, s.RunID)
 	if err == nil && !slices.Contains(s.Names, name) {
@@ -156,7 +156,7 @@ func (s *server) check(file string) error {
 	return err
 }
 
-// commit puts files in their places. Those that came over NATS are open here.
+// commit gives files their final names. Files that came over NATS are open here.
 func (s *server) commit(files []string) error {
 	for _, file := range files {
 		if err := s.check(file); err != nil {
