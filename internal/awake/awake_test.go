@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// While a process is held, no wait gets nearer to its end; afterwards each has left what it had left before.
+// While a process is held, the time left of its waits does not change.
 func TestNoTimePassesWhileHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var held atomic.Bool
@@ -51,19 +51,19 @@ func TestNoTimePassesWhileHeld(t *testing.T) {
 	})
 }
 
-// about allows for two ticks on either side.
+// about allows a difference of two ticks either way.
 func about(got, want time.Duration) bool { return got > want-2*interval && got < want+3*interval }
 
-// A gap in which the process itself did not run counts as a second at most; a busy machine so delays the end of a
-// wait, and does not put it off for ever.
+// A gap in which the process itself did not run counts as one second at most. So a busy machine delays the end of a
+// wait, but does not prevent it.
 func TestGapsCountALittle(t *testing.T) {
 	c := &Clock{tick: time.Now().Add(-time.Hour)}
-	if got := c.Now(); got != mostGap {
-		t.Errorf("an hour counts as %v, want %v", got, mostGap)
+	if got := c.Now(); got != maxGap {
+		t.Errorf("an hour counts as %v, want %v", got, maxGap)
 	}
 	c.advance(false, false)
-	if got := c.Now(); got < mostGap || got > mostGap+time.Second/2 {
-		t.Errorf("%v are counted, want %v", got, mostGap)
+	if got := c.Now(); got < maxGap || got > maxGap+time.Second/2 {
+		t.Errorf("%v are counted, want %v", got, maxGap)
 	}
 	c.advance(false, true)
 	c.tick = c.tick.Add(-time.Hour)
@@ -85,7 +85,7 @@ func TestWithoutAClock(t *testing.T) {
 		}
 		timer.Reset(time.Second)
 		time.Sleep(2 * time.Second)
-		timer.Reset(time.Second) // what it sent is gone
+		timer.Reset(time.Second) // discards what it sent
 		timer.Stop()
 		time.Sleep(2 * time.Second)
 		if len(timer.C) > 0 {
@@ -107,7 +107,7 @@ func TestStopped(t *testing.T) {
 	}
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
-		_ = cmd.Wait() // killed: an error by design
+		_ = cmd.Wait() // it was killed, so this is an error
 	})
 	if Stopped(cmd.Process.Pid) {
 		t.Error("it runs")

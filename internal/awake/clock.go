@@ -1,6 +1,6 @@
-// Package awake measures how long something waits without the time in which nobody could have done anything about it:
-// while this process, or the launcher that started it, was stopped (Ctrl-Z, kill -STOP, a scheduler that suspends its
-// job) or its machine slept. A context carries the clock, so that all deadlines of a run heed it.
+// Package awake measures waits without the time in which the run could make no progress: while this process or the
+// launcher that started it was stopped (Ctrl-Z, kill -STOP, a scheduler that suspends its job), or their machine slept.
+// A context carries the clock, so that all deadlines of a run follow it.
 package awake
 
 import (
@@ -14,24 +14,24 @@ import (
 
 const (
 	interval = 100 * time.Millisecond
-	// mostGap is what counts of the time between two ticks. A busy machine may take longer between them: then time
-	// counts for less, but never for nothing, so that every wait ends.
-	mostGap = time.Second
+	// maxGap is the most that counts of the time between two ticks. On a busy machine ticks may be further apart: then
+	// time counts for less, but never for nothing, so that every wait ends.
+	maxGap = time.Second
 )
 
-// Clock counts time as long as its process runs and is not held. A nil one counts all time.
+// Clock counts the time in which its process runs and is not held. A nil Clock counts all time.
 type Clock struct {
 	mu      sync.Mutex
 	counted time.Duration // up to tick
 	tick    time.Time
 	held    bool // since tick
-	over    bool // nobody ticks any more: all time counts
+	over    bool // the ticks have ended: all time counts
 }
 
 type key struct{}
 
-// Start returns ctx with a clock, which runs until ctx ends. held says whether this process is held up just now by
-// another one; it may be nil.
+// Start returns ctx with a clock, which runs until ctx ends. held reports whether another process holds up this one at
+// the moment; it may be nil.
 func Start(ctx context.Context, held func() bool) context.Context {
 	c := &Clock{tick: time.Now()}
 	go c.run(ctx, held)
@@ -66,7 +66,7 @@ func (c *Clock) advance(held, over bool) {
 	c.tick, c.held, c.over = now, held, over
 }
 
-// since returns what counts of the time since the last tick.
+// since returns how much of the time since the last tick counts.
 func (c *Clock) since(now time.Time) time.Duration {
 	switch gap := now.Sub(c.tick); {
 	case c.over:
@@ -74,13 +74,13 @@ func (c *Clock) since(now time.Time) time.Duration {
 	case c.held:
 		return 0
 	default:
-		return min(gap, mostGap)
+		return min(gap, maxGap)
 	}
 }
 
 var epoch = time.Now()
 
-// Now returns the time counted so far; only differences mean something.
+// Now returns the time counted so far. Only differences of its values have a meaning.
 func (c *Clock) Now() time.Duration {
 	if c == nil {
 		return time.Since(epoch)
@@ -90,28 +90,28 @@ func (c *Clock) Now() time.Duration {
 	return c.counted + c.since(time.Now())
 }
 
-// Limit is a wait of limited length.
+// Limit is the limit of a wait, in the time of a clock.
 type Limit struct {
 	clock *Clock
 	end   time.Duration
 }
 
-// Limit returns the limit of a wait that begins now.
+// Limit returns the limit of a wait of length d that begins now.
 func (c *Clock) Limit(d time.Duration) Limit { return Limit{c, c.Now() + d} }
 
-// Left returns what is left; it is not positive once the wait is over.
+// Left returns the time that is left. It is not positive once the wait is over.
 func (l Limit) Left() time.Duration { return l.end - l.clock.Now() }
 
 // Deadline returns the earliest time at which the wait can be over.
 func (l Limit) Deadline() time.Time { return time.Now().Add(l.Left()) }
 
-// Stopped says whether a process is stopped, by a signal or by a debugger.
+// Stopped reports whether a signal or a debugger has stopped the process pid.
 func Stopped(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return false
 	}
-	stat = stat[max(0, bytes.LastIndexByte(stat, ')')):] // behind the name, which may hold anything
+	stat = stat[max(0, bytes.LastIndexByte(stat, ')')):] // after the name, which may hold any byte
 	_, fields, ok := bytes.Cut(stat, []byte(" "))
 	return ok && len(fields) > 0 && (fields[0] == 'T' || fields[0] == 't')
 }

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// Timer is a time.Timer by a clock.
+// Timer is a time.Timer that follows a clock.
 type Timer struct {
-	C <-chan time.Time // of a Timer of NewTimer
+	C <-chan time.Time // nil unless made by NewTimer
 
 	fire  func()
 	drain func()
@@ -40,16 +40,16 @@ func (c *Clock) NewTimer(d time.Duration) *Timer {
 	return t
 }
 
-// AfterFunc calls f, which must not wait, after d.
+// AfterFunc calls f, which must not block, after d.
 func (c *Clock) AfterFunc(d time.Duration, f func()) *Timer {
 	t := &Timer{fire: f, limit: c.Limit(d), armed: true}
-	t.mu.Lock() // until timer is set
+	t.mu.Lock() // look waits until t.timer is set
 	defer t.mu.Unlock()
 	t.timer = time.AfterFunc(d, t.look)
 	return t
 }
 
-// look fires if the time is over by the clock, else it comes again.
+// look fires if the time is over by the clock. Otherwise it sets the timer again.
 func (t *Timer) look() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -64,7 +64,7 @@ func (t *Timer) look() {
 	t.fire()
 }
 
-// Stop makes sure that the timer does not fire later.
+// Stop keeps the timer from firing later.
 func (t *Timer) Stop() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -72,7 +72,7 @@ func (t *Timer) Stop() {
 	t.timer.Stop()
 }
 
-// Reset makes the timer fire after d from now, and not for what was before.
+// Reset makes the timer fire after d from now, and discards a value that it has sent before.
 func (t *Timer) Reset(d time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -83,12 +83,12 @@ func (t *Timer) Reset(d time.Duration) {
 	t.timer.Reset(d)
 }
 
-// WithTimeout is context.WithTimeout by the clock of ctx.
+// WithTimeout is context.WithTimeout with the clock of ctx.
 func WithTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	return WithTimeoutCause(ctx, d, context.DeadlineExceeded)
 }
 
-// WithTimeoutCause is context.WithTimeoutCause by the clock of ctx.
+// WithTimeoutCause is context.WithTimeoutCause with the clock of ctx.
 func WithTimeoutCause(ctx context.Context, d time.Duration, cause error) (context.Context, context.CancelFunc) {
 	c := Of(ctx)
 	if c == nil {
@@ -113,7 +113,7 @@ type limited struct {
 	late  atomic.Bool
 }
 
-// Deadline returns the earliest time at which the context ends.
+// Deadline returns the earliest time at which the context can end.
 func (l *limited) Deadline() (time.Time, bool) {
 	l.timer.mu.Lock()
 	at := l.timer.limit.Deadline()
@@ -124,7 +124,7 @@ func (l *limited) Deadline() (time.Time, bool) {
 	return at, true
 }
 
-// Err returns context.DeadlineExceeded when the time is over.
+// Err returns context.DeadlineExceeded if the timer ended the context.
 func (l *limited) Err() error {
 	err := l.Context.Err()
 	if errors.Is(err, context.Canceled) && l.late.Load() {
