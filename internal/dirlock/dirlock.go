@@ -16,16 +16,16 @@ import (
 	"jacobi/internal/show"
 )
 
-// File is the name of the lock in a directory. The kernel drops the lock when the process that holds it ends, however
-// that comes about, so a file that was left behind keeps nobody out.
+// File is the name of the lock file in a directory. The kernel releases the lock when its process ends in any way, so a
+// file that was left behind locks no run out.
 const File = ".jacobi-lock"
 
-// Holder is who has a directory.
+// Holder describes the process that has locked a directory.
 type Holder struct {
 	Run   string    `json:"run"`
 	Host  string    `json:"host"`
 	PID   int       `json:"pid"`
-	Begun uint64    `json:"begun"` // when the process began, in ticks of the host's clock since it booted
+	Begun uint64    `json:"begun"` // start of the process, in ticks since the host booted
 	Since time.Time `json:"since"`
 }
 
@@ -35,7 +35,7 @@ func (h Holder) String() string {
 		show.Text(h.Run), h.PID, show.Text(h.Host), h.Since.Local().Format(time.DateTime))
 }
 
-// HeldError says that another run has the directory.
+// HeldError reports that another run has locked the directory.
 type HeldError struct{ Holder Holder }
 
 func (e *HeldError) Error() string {
@@ -45,19 +45,19 @@ func (e *HeldError) Error() string {
 	return "in use by " + e.Holder.String() + "; one run at a time can use a directory"
 }
 
-// Lock is a directory that this process holds.
+// Lock is a lock on a directory, held by this process.
 type Lock struct {
 	file *os.File
 	path string
 }
 
 const (
-	// A look at a lock holds it for a moment.
+	// Check holds the lock for a moment, so Take tries again.
 	tries = 5
 	pause = 20 * time.Millisecond
 )
 
-// Take locks dir for a run, or returns a HeldError.
+// Take locks dir for a run. It returns a *HeldError if another run has locked it.
 func Take(dir, run string) (*Lock, error) {
 	path := filepath.Join(dir, File)
 	var err error
@@ -69,11 +69,11 @@ func Take(dir, run string) (*Lock, error) {
 		if f, err = regular.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o666); err != nil {
 			return nil, fmt.Errorf("lock: %w", err)
 		}
-		if err = grasp(f, unix.LOCK_EX); err == nil && !isAt(f, path) {
+		if err = tryLock(f, unix.LOCK_EX); err == nil && !isAt(f, path) {
 			err = errors.New("it is taken and released again and again")
 		}
 		if err == nil {
-			if err = note(f, run); err == nil {
+			if err = writeHolder(f, run); err == nil {
 				return &Lock{f, path}, nil
 			}
 		}
@@ -85,7 +85,7 @@ func Take(dir, run string) (*Lock, error) {
 	return nil, fmt.Errorf("lock %s: %w", path, err)
 }
 
-// Check returns a HeldError if a run has dir. It makes nothing.
+// Check returns a *HeldError if a run has locked dir. It creates no file.
 func Check(dir string) error {
 	path := filepath.Join(dir, File)
 	f, err := regular.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW, 0)
@@ -93,8 +93,8 @@ func Check(dir string) error {
 		return nil
 	}
 	if err == nil {
-		defer f.Close() // which releases it
-		err = grasp(f, unix.LOCK_SH)
+		defer f.Close() // releases the lock
+		err = tryLock(f, unix.LOCK_SH)
 	}
 	if held, ok := errors.AsType[*HeldError](err); ok {
 		return held
@@ -105,14 +105,15 @@ func Check(dir string) error {
 	return nil
 }
 
-// Release gives the directory back.
+// Release unlocks the directory.
 func (l *Lock) Release() error {
-	// Removed first: whoever opens the file afterwards sees that it is not the one at the path any more.
+	// The file is removed first: a process that has opened it, and locks it next, sees that it is no longer at the
+	// path.
 	return errors.Join(os.Remove(l.path), l.file.Close())
 }
 
-// grasp takes the kernel's lock on f. Where the file system has none, it judges by what the holder wrote.
-func grasp(f *os.File, how int) error {
+// tryLock takes the kernel's lock on f. If the file system has no locks, it decides by the holder that is written in f.
+func tryLock(f *os.File, how int) error {
 	err := unix.Flock(int(f.Fd()), how|unix.LOCK_NB)
 	for errors.Is(err, unix.EINTR) {
 		err = unix.Flock(int(f.Fd()), how|unix.LOCK_NB)
@@ -121,10 +122,10 @@ func grasp(f *os.File, how int) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, unix.EWOULDBLOCK):
-		holder, _ := read(f) // if it has not noted itself yet, it has no name
+		holder, _ := readHolder(f) // empty if the holder has not written it yet
 		return &HeldError{holder}
 	case errors.Is(err, unix.ENOLCK), errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EOPNOTSUPP):
-		if holder, ok := read(f); ok && holder.mayLive() {
+		if holder, ok := readHolder(f); ok && holder.mayLive() {
 			return &HeldError{holder}
 		}
 		return nil
@@ -132,7 +133,7 @@ func grasp(f *os.File, how int) error {
 	return err
 }
 
-// isAt says whether f is still the file at path.
+// isAt reports whether f is still the file at path.
 func isAt(f *os.File, path string) bool {
 	mine, err := f.Stat()
 	if err != nil {
@@ -142,8 +143,8 @@ func isAt(f *os.File, path string) bool {
 	return err == nil && os.SameFile(mine, there)
 }
 
-// note writes into f who holds it.
-func note(f *os.File, run string) error {
+// writeHolder writes the holder of the lock, this process, to f.
+func writeHolder(f *os.File, run string) error {
 	host, err := os.Hostname()
 	if err != nil {
 		return err
@@ -163,15 +164,15 @@ func note(f *os.File, run string) error {
 	return err
 }
 
-// maxNote is more than a note has.
-const maxNote = 64 << 10
+// maxHolder bounds the size of a written Holder, in bytes; it is far above what one has.
+const maxHolder = 64 << 10
 
-func read(f *os.File) (h Holder, ok bool) {
-	b, err := io.ReadAll(io.NewSectionReader(f, 0, maxNote))
+func readHolder(f *os.File) (h Holder, ok bool) {
+	b, err := io.ReadAll(io.NewSectionReader(f, 0, maxHolder))
 	return h, err == nil && json.Unmarshal(b, &h) == nil
 }
 
-// mayLive says whether the process may still be there: on another host that cannot be known.
+// mayLive reports whether the holder may still run. A process on another host always may.
 func (h Holder) mayLive() bool {
 	host, err := os.Hostname()
 	if err != nil || host != h.Host {

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestMain lets this program stand in for a run in another process: it takes a lock, says so and waits to be killed.
+// TestMain lets this binary act as a run in another process: it takes a lock, reports it, and waits until it is killed.
 func TestMain(m *testing.M) {
 	if dir := os.Getenv("DIRLOCK_TEST_TAKE"); dir != "" {
 		l, err := Take(dir, "other")
@@ -31,7 +31,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A directory is refused while another process has it, whose name the error tells, and free once that is killed.
+// While another process holds a directory, Take fails with an error that names it. Take succeeds once that process is
+// killed.
 func TestLockLivesAsLongAsItsProcess(t *testing.T) {
 	dir := t.TempDir()
 	other := exec.Command(os.Args[0])
@@ -46,7 +47,7 @@ func TestLockLivesAsLongAsItsProcess(t *testing.T) {
 	if err := other.Start(); err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = other.Wait() }() // killed
+	defer func() { _ = other.Wait() }() // it was killed, so this is an error
 	defer func() { _ = other.Process.Kill() }()
 	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "taken\n" {
 		t.Fatalf("%q, %v", line, err)
@@ -62,7 +63,7 @@ func TestLockLivesAsLongAsItsProcess(t *testing.T) {
 	if err := other.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = other.Wait() // killed: an error by design
+	_ = other.Wait() // it was killed, so this is an error
 	if _, err := os.Stat(filepath.Join(dir, File)); err != nil {
 		t.Errorf("what was killed cannot have removed its file: %v", err)
 	}
@@ -81,7 +82,7 @@ func TestLockLivesAsLongAsItsProcess(t *testing.T) {
 	}
 }
 
-// Where a file system has no locks, a holder is judged by its host, its number and when it began.
+// On a file system without locks, a holder is judged by its host, its process number and its start time.
 func TestHolderMayLive(t *testing.T) {
 	host, err := os.Hostname()
 	if err != nil {
@@ -96,7 +97,7 @@ func TestHolderMayLive(t *testing.T) {
 		want bool
 	}{
 		{Holder{Host: host, PID: os.Getpid(), Begun: begun}, true},
-		{Holder{Host: host, PID: os.Getpid(), Begun: begun - 1}, false}, // another process had the number
+		{Holder{Host: host, PID: os.Getpid(), Begun: begun - 1}, false}, // another process has the number now
 		{Holder{Host: host, PID: 1 << 30, Begun: begun}, false},
 		{Holder{Host: host + "x", PID: 1 << 30}, true},
 	} {
@@ -106,7 +107,8 @@ func TestHolderMayLive(t *testing.T) {
 	}
 }
 
-// What a stranger planted in the place of the lock is named, and neither waited for nor followed.
+// A pipe, a link or a directory in place of the lock file is named in the error. Neither Take nor Check blocks on it or
+// follows it.
 func TestPlantedLocks(t *testing.T) {
 	for name, plant := range map[string]func(path string) error{
 		"FIFO": func(path string) error { return unix.Mkfifo(path, 0o666) },
