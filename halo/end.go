@@ -9,7 +9,7 @@ import (
 	"jacobi/solver"
 )
 
-// RunID tells one start of a run from every other.
+// RunID identifies one start of a run.
 type RunID [16]byte
 
 // RunIDOf returns the id of the run called name: the first 16 bytes of the SHA-256 of name. Every start of a run has a

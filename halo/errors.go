@@ -21,7 +21,7 @@ type TimeoutError struct {
 	Sending         bool          // Send timed out; false: Recv did
 	Transport       string
 	Waited          time.Duration
-	Detail          string // what else is known; may be empty
+	Detail          string // more about the wait; may be empty
 }
 
 // Error names the ranks, the rows, the exchange and the transport.

@@ -13,8 +13,8 @@ import (
 	"jacobi/solver"
 )
 
-// inbox collects the parts of the two exchanges of which frames can arrive: the next one that Recv returns, and the one
-// after it.
+// inbox collects the parts of the two exchanges that can be under way at a time: the next one that Recv returns, and
+// the one after it.
 type inbox struct {
 	mu         sync.Mutex
 	total      int // bytes in the rows of an exchange
@@ -98,7 +98,7 @@ func (in *inbox) add(f *frame, payload []byte) error {
 	case s.used && s.exchange > f.exchange:
 		return fmt.Errorf("exchange %d after exchange %d", f.exchange, s.exchange)
 	case s.used && s.exchange < f.exchange:
-		return fmt.Errorf("exchange %d before exchange %d was taken: a sender is at most one exchange ahead",
+		return fmt.Errorf("exchange %d came before exchange %d was received: a sender is at most one exchange ahead",
 			f.exchange, s.exchange)
 	case !s.used:
 		*s = inSlot{used: true, exchange: f.exchange, parts: append(s.parts[:0], make([][]byte, f.parts)...)}
@@ -258,7 +258,7 @@ func (w *waiter) detail() string {
 	l := w.link
 	s := fmt.Sprintf("asked %d times; rank %d ", w.asked, l.end.Neighbour)
 	if n := l.pending.Load() - w.pending; n > 0 {
-		s += fmt.Sprintf("answered %d times that it has not come so far", n)
+		s += fmt.Sprintf("answered %d times that it has not sent them yet", n)
 	} else {
 		s += "did not answer"
 	}

@@ -21,7 +21,7 @@ func TestNATSTimeoutDetail(t *testing.T) {
 		faults Faults
 		want   string
 	}{
-		{"slow neighbour", Faults{}, "times that it has not come so far"},
+		{"slow neighbour", Faults{}, "times that it has not sent them yet"},
 		{"silent neighbour", Faults{CutCount: -1}, "rank 2 did not answer"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

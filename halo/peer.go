@@ -21,7 +21,7 @@ type Peer interface {
 	Name() string
 	// Reachable reports whether Offer is worth trying, and why or why not. Both ends get the same result.
 	Reachable(mine, theirs Member) (bool, string)
-	// Offer opens the first end and returns what Accept needs.
+	// Offer opens the first end. Accept in the neighbour's process makes the second one from the returned offer.
 	Offer(end End) (Link, json.RawMessage, error)
 	// Accept opens the second end.
 	Accept(end End, offer json.RawMessage) (Link, error)
@@ -55,7 +55,7 @@ func (SharedMemory) Reachable(mine, theirs Member) (bool, string) {
 	return true, fmt.Sprintf("same node (%v), segment mapped", a)
 }
 
-// Offer makes a segment.
+// Offer creates the segment of a link.
 func (s SharedMemory) Offer(end End) (Link, json.RawMessage, error) {
 	l, h, err := CreateShared(end, s.Options)
 	if err != nil {

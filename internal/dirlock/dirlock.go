@@ -1,4 +1,4 @@
-// Package dirlock gives a directory to one run at a time.
+// Package dirlock locks a directory for one run at a time.
 package dirlock
 
 import (
@@ -70,7 +70,7 @@ func Take(dir, run string) (*Lock, error) {
 			return nil, fmt.Errorf("lock: %w", err)
 		}
 		if err = tryLock(f, unix.LOCK_EX); err == nil && !isAt(f, path) {
-			err = errors.New("it is taken and released again and again")
+			err = errors.New("other processes lock and release it all the time")
 		}
 		if err == nil {
 			if err = writeHolder(f, run); err == nil {

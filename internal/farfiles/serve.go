@@ -142,7 +142,7 @@ func (s *server) do(r request) (answer, error) {
 			s.open[r.File] = nil
 		}
 	default:
-		err = fmt.Errorf("nothing can be done as %q", r.Op)
+		err = fmt.Errorf("unknown operation %q", r.Op)
 	}
 	return answer{}, err
 }

@@ -66,7 +66,7 @@ func Start(o Options) (*Server, error) {
 		// Ranks on a busy machine may be slow to authenticate.
 		AuthTimeout: startTimeout.Seconds(),
 		TLSTimeout:  startTimeout.Seconds(),
-		// A stall would cost every rank 2 to 5 ms, and what a rank may send ahead is bounded anyway.
+		// A stall would cost every rank 2 to 5 ms, and the bytes that a rank sends ahead are bounded anyway.
 		NoFastProducerStall: true,
 		// The launcher handles signals. Its ranks have ended when it closes the server.
 		NoSigs:                true,

@@ -22,8 +22,8 @@ const (
 	faultGrace = time.Second
 	// ackGrace is how long rank 0 then waits for ranks to confirm the verdict.
 	ackGrace = time.Second
-	// maxGuests bounds the processes that rank 0 remembers, beyond one for each rank.
-	maxGuests = 1024
+	// maxExtra bounds the processes that rank 0 remembers, beyond one for each rank.
+	maxExtra = 1024
 )
 
 // collector is rank 0's part of Join. It answers hellos from the first one until the team's Close.
@@ -33,18 +33,18 @@ type collector struct {
 	limit   awake.Limit
 	changed chan struct{} // holds a token after a hello
 
-	mu     sync.Mutex
-	byRank []*hello          // the first process to join as each rank; nil if none has
-	guests map[string]*hello // all processes that said hello, by ID
-	faults []string          // reasons why the run cannot start: foreign and duplicate ranks
-	final  *verdict
+	mu        sync.Mutex
+	byRank    []*hello          // the first process to join as each rank; nil if none has
+	processes map[string]*hello // all processes that said hello, by ID
+	faults    []string          // reasons why the run cannot start: foreign and duplicate ranks
+	final     *verdict
 }
 
 func (t *Team) collect(timeout time.Duration) ([]Member, error) {
 	self := &hello{ID: t.id, Member: t.self, Heard: true}
 	c := &collector{
 		team: t, start: time.Now(), limit: awake.Of(t.ctx).Limit(timeout), changed: make(chan struct{}, 1),
-		byRank: make([]*hello, t.self.Size), guests: map[string]*hello{t.id: self},
+		byRank: make([]*hello, t.self.Size), processes: map[string]*hello{t.id: self},
 	}
 	c.byRank[0] = self
 	refused := make(chan verdict, 1)
@@ -131,7 +131,7 @@ func (c *collector) decide() ([]Member, error) {
 		}
 	}
 	c.final = v
-	for id := range c.guests {
+	for id := range c.processes {
 		c.answer(id, *v)
 	}
 	c.mu.Unlock()
@@ -152,7 +152,7 @@ func (c *collector) waitAcks() {
 	for {
 		c.mu.Lock()
 		all := true
-		for _, h := range c.guests {
+		for _, h := range c.processes {
 			all = all && h.Heard
 		}
 		c.mu.Unlock()
@@ -176,12 +176,12 @@ func (c *collector) receive(m *nats.Msg) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if known := c.guests[h.ID]; known != nil {
+	if known := c.processes[h.ID]; known != nil {
 		known.Heard = known.Heard || h.Heard
 	} else if c.final != nil && c.final.Error == "" {
 		c.answer(h.ID, verdict{Rank0: c.team.self, Error: c.tooLate(h.Member)})
 		return
-	} else if len(c.guests) < c.team.self.Size+maxGuests {
+	} else if len(c.processes) < c.team.self.Size+maxExtra {
 		c.admit(h)
 	}
 	switch {
@@ -198,7 +198,7 @@ func (c *collector) receive(m *nats.Msg) {
 
 // admit enters a process that says hello for the first time.
 func (c *collector) admit(h *hello) {
-	c.guests[h.ID] = h
+	c.processes[h.ID] = h
 	m, own := h.Member, c.team.self
 	switch {
 	case m.RunID != own.RunID:
@@ -208,21 +208,21 @@ func (c *collector) admit(h *hello) {
 	case m.Rank < 0 || m.Rank >= own.Size:
 		c.faults = append(c.faults, fmt.Sprintf("%v does not belong to a run of %d ranks", m, own.Size))
 	case c.byRank[m.Rank] != nil:
-		c.faults = append(c.faults, doubled(c.byRank[m.Rank].Member, m))
+		c.faults = append(c.faults, duplicate(c.byRank[m.Rank].Member, m))
 	default:
 		c.byRank[m.Rank] = h
 	}
 }
 
-func doubled(a, b Member) string {
-	return fmt.Sprintf("rank %d is there twice: pid %d on host %s and pid %d on host %s", a.Rank, a.PID, a.Host, b.PID,
+func duplicate(a, b Member) string {
+	return fmt.Sprintf("rank %d joined twice: pid %d on host %s and pid %d on host %s", a.Rank, a.PID, a.Host, b.PID,
 		b.Host)
 }
 
 // tooLate returns why a process that joins after the verdict has no place.
 func (c *collector) tooLate(m Member) string {
 	if m.Rank >= 0 && m.Rank < len(c.byRank) {
-		return doubled(c.byRank[m.Rank].Member, m) + ", which came when the run had started"
+		return duplicate(c.byRank[m.Rank].Member, m) + ", which came after the start of the run"
 	}
 	return fmt.Sprintf("%v does not belong to this run of %d ranks, which has started", m, c.team.self.Size)
 }

@@ -123,7 +123,7 @@ func (t *Team) ask(timeout time.Duration) ([]Member, error) {
 				return nil, &TimeoutError{Op: fmt.Sprintf("no answer from rank 0 of %d within %v", t.self.Size,
 					timeout), Ranks: []int{0}}
 			}
-			return nil, &TimeoutError{Op: fmt.Sprintf("%v answered, but not any more", rank0), Ranks: []int{0}}
+			return nil, &TimeoutError{Op: fmt.Sprintf("%v answered before, and no longer does", rank0), Ranks: []int{0}}
 		}
 	}
 }

@@ -118,9 +118,9 @@ func TestJoinRefuses(t *testing.T) {
 	}{
 		"missing": {without(5, 7), []string{"ranks 5, 7 of 8 did not join within ", "; joined: 0-4, 6"}},
 		"doubled": {append(all(4)[:3], double),
-			[]string{"rank 2 is there twice: pid ", "1002 on host host2", "pid 77 on host elsewhere"}},
+			[]string{"rank 2 joined twice: pid ", "1002 on host host2", "pid 77 on host elsewhere"}},
 		"doubled rank 0": {[]Member{member(0, 4), double0, member(1, 4)},
-			[]string{"rank 0 is there twice: pid ", "1000 on host host0", "pid 77 on host elsewhere"}},
+			[]string{"rank 0 joined twice: pid ", "1000 on host host0", "pid 77 on host elsewhere"}},
 		"another size": {append(all(4)[:3], member(3, 5)),
 			[]string{"rank 3 (host host3, pid 1003) belongs to a run of 5 ranks, not of 4"}},
 		"another version": {append(all(4)[:3], with(member(3, 4), func(m *Member) { m.Version = "v2" })),
@@ -204,8 +204,8 @@ func TestJoinTooLate(t *testing.T) {
 	late := member(1, 2)
 	late.PID = 9
 	_, err := Join(t.Context(), s.Dial(), late, 5*time.Second)
-	if want := "rank 1 is there twice: pid 1001 on host host1 and pid 9 on host host1, which came when the run had " +
-		"started"; err == nil || !strings.Contains(err.Error(), want) {
+	if want := "rank 1 joined twice: pid 1001 on host host1 and pid 9 on host host1, which came after the " +
+		"start of the run"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("error %v, want %q", err, want)
 	}
 }

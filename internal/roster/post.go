@@ -207,7 +207,7 @@ func (p *post) take(in *inbox) (frame, []byte, error) {
 		in.data = make([]byte, 0, f.total)
 	}
 	if len(in.data)+len(f.data) > cap(in.data) {
-		return f, nil, fmt.Errorf("chunk %d of %d has more than the %d bytes that were said before", f.chunk, f.chunks,
+		return f, nil, fmt.Errorf("chunk %d of %d goes beyond the %d bytes that were announced", f.chunk, f.chunks,
 			cap(in.data))
 	}
 	in.data = append(in.data, f.data...)
@@ -220,7 +220,7 @@ func (p *post) take(in *inbox) (frame, []byte, error) {
 	in.data, in.next = nil, 0
 	in.seq++
 	if uint64(len(data)) != f.total {
-		return f, nil, fmt.Errorf("%d bytes came of the %d that were said before", len(data), f.total)
+		return f, nil, fmt.Errorf("%d bytes came of the %d that were announced", len(data), f.total)
 	}
 	return f, data, nil
 }

@@ -142,7 +142,7 @@ func first(env map[string]string, names []string) (name, value string, ok bool) 
 	return "", "", false
 }
 
-// here reports whether s started the rank, by env. others says that another scheduler has been found.
+// here reports whether env is that of a rank that s started. others says that another scheduler has been found.
 func (s scheduler) here(env map[string]string, others bool) bool {
 	_, rank, ok := first(env, s.rank)
 	if !ok {
@@ -242,5 +242,5 @@ func slurmLocalSize(env map[string]string) (int, error) {
 			return n, nil
 		}
 	}
-	return 0, fmt.Errorf("%s=%q says nothing of node SLURM_NODEID=%q", name, list, env["SLURM_NODEID"])
+	return 0, fmt.Errorf("%s=%q has no entry for node SLURM_NODEID=%q", name, list, env["SLURM_NODEID"])
 }

@@ -63,10 +63,10 @@ type Team struct {
 	stop   chan struct{}
 	sweeps atomic.Int64
 
-	mu     sync.Mutex
-	subs   []*nats.Subscription
-	aborts []*AbortError
-	stopOn sync.Once
+	mu       sync.Mutex
+	subs     []*nats.Subscription
+	aborts   []*AbortError
+	stopOnce sync.Once
 }
 
 // newTeam subscribes to the subjects that every rank reads. The team has no members yet.
@@ -79,7 +79,7 @@ func newTeam(ctx context.Context, conn Conn, self Member) (*Team, error) {
 	t.post = newPost(conn, self.Identity)
 	err := errors.Join(
 		t.subscribe(abortSubject(self.RunID), t.receiveAbort),
-		t.subscribe(stopSubject(self.RunID), func(*nats.Msg) { t.stopOn.Do(func() { close(t.stop) }) }),
+		t.subscribe(stopSubject(self.RunID), func(*nats.Msg) { t.stopOnce.Do(func() { close(t.stop) }) }),
 		t.subscribe(postSubject(self.RunID, self.Rank), t.post.receive),
 	)
 	if err != nil {

@@ -185,7 +185,7 @@ func TestTimeoutsNameRanks(t *testing.T) {
 		t.Errorf("error %v, want %q in it", err, want)
 	}
 	if err := teams[3].Send(ctx, 4, "x", nil); err == nil ||
-		!strings.Contains(err.Error(), "rank 4 is no other rank of a run of 4") {
+		!strings.Contains(err.Error(), "rank 4 is not another rank of a run of 4") {
 		t.Errorf("send to rank 4 of 4: %v", err)
 	}
 	if err := teams[3].Send(ctx, 0, "x", make([]byte, MaxMessage+1)); err == nil ||

@@ -26,7 +26,7 @@ const (
 	pingInterval = 5 * time.Second // a server that is gone without closing is noticed after three
 	maxLogged    = 32              // different errors of a connection that are logged, each once
 
-	ours = "jacobi" // first token of all subjects
+	subjectRoot = "jacobi" // first token of all subjects
 )
 
 // errRefused replaces the client library's "no servers available".
@@ -57,12 +57,12 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 	fail := func(err error) (*Conn, error) {
 		return nil, fmt.Errorf("connect to the NATS server at %s: %w", where, explain(o.Server, err))
 	}
-	f := &faults{server: o.Server, where: where, tell: o.Refused}
+	f := &faults{server: o.Server, where: where, notify: o.Refused}
 	opts, err := options(o, f)
 	if err != nil {
 		return fail(err)
 	}
-	box, err := newSeal(o.Server.SecretFile, o.RunID)
+	s, err := newSeal(o.Server.SecretFile, o.RunID)
 	if err != nil {
 		return fail(err)
 	}
@@ -73,7 +73,7 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 	f.mu.Lock()
 	f.nc = nc
 	f.mu.Unlock()
-	return &Conn{nc: nc, seal: box, log: o.Logger, faults: f}, nil
+	return &Conn{nc: nc, seal: s, log: o.Logger, faults: f}, nil
 }
 
 // dialUntil repeats dial until the server answers or the timeout is over.
@@ -86,7 +86,7 @@ func dialUntil(ctx context.Context, o Options, opts []nats.Option) (*nats.Conn, 
 		switch {
 		case err == nil:
 			return conn, nil
-		case ctx.Err() == nil && !passing(err):
+		case ctx.Err() == nil && !temporary(err):
 			return nil, err
 		case ctx.Err() == nil || before == nil:
 			before = err
@@ -177,13 +177,13 @@ func options(o Options, f *faults) ([]nats.Option, error) {
 // not permit others.
 func inboxPrefix(runID string) string {
 	if runID == "" {
-		return ours + ".inbox"
+		return subjectRoot + ".inbox"
 	}
-	return ours + "." + runID + ".inbox"
+	return subjectRoot + "." + runID + ".inbox"
 }
 
-// passing reports whether another attempt may succeed: the network refused the connection, not the server.
-func passing(err error) bool {
+// temporary reports whether another attempt may succeed: the network refused the connection, not the server.
+func temporary(err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
 	return ok && op.Op == "dial" || errors.Is(err, errRefused) || errors.Is(err, nats.ErrTimeout) ||
 		errors.Is(err, context.DeadlineExceeded)

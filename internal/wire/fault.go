@@ -15,7 +15,7 @@ import (
 type faults struct {
 	server configs.NATS
 	where  string      // the server's addresses, without secrets
-	tell   func(error) // receives the first refusal; may be nil
+	notify func(error) //  receives the first refusal; may be nil
 
 	mu        sync.Mutex
 	nc        *nats.Conn // nil until the first connection is made
@@ -52,8 +52,8 @@ func (f *faults) look() {
 // the connection useless, and reports whether err is such an error.
 func (f *faults) refuse(err error) (fatal bool) {
 	switch {
-	case errors.Is(err, nats.ErrPermissionViolation) && strings.Contains(err.Error(), `"`+ours+`.`):
-		err = fmt.Errorf("%w: the user needs permission to publish and subscribe on %s.>", err, ours)
+	case errors.Is(err, nats.ErrPermissionViolation) && strings.Contains(err.Error(), `"`+subjectRoot+`.`):
+		err = fmt.Errorf("%w: the user needs permission to publish and subscribe on %s.>", err, subjectRoot)
 	case errors.Is(err, nats.ErrMaxSubscriptionsExceeded):
 		err = fmt.Errorf("%w: raise max_subscriptions in the configuration of the server, or of the account", err)
 	default:
@@ -66,8 +66,8 @@ func (f *faults) refuse(err error) (fatal bool) {
 		f.refused = err
 	}
 	f.mu.Unlock()
-	if first && f.tell != nil {
-		f.tell(err)
+	if first && f.notify != nil {
+		f.notify(err)
 	}
 	return true
 }
