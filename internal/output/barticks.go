@@ -6,10 +6,11 @@ import (
 	"strings"
 )
 
-// barSlack is how far, relative to the bar, a tick may lie beyond its end, where it is drawn: less than a pixel.
+// barSlack is how far a tick may lie beyond the end of the bar, as a fraction of the bar: less than a pixel. Such a
+// tick is drawn at the end.
 const barSlack = 5e-4
 
-// ticks returns round values for a bar with room for about n, and their labels.
+// ticks returns about n round values on the bar, and their labels.
 func (s colourScale) ticks(n int) (values []float64, labels []string) {
 	if s.kind == ScaleLinear {
 		return ticks(s.min, s.max, n)
@@ -23,8 +24,8 @@ func (s colourScale) ticks(n int) (values []float64, labels []string) {
 	return values, labels
 }
 
-// roundDistances returns 0, and round distances from the centre of which no two are closer than gap on the bar. A
-// scale that lies below its centre has negative ones.
+// roundDistances returns 0 and round distances from the centre. No two are closer than gap on the bar. The distances
+// are negative on a scale whose values lie mostly below the centre.
 func (s colourScale) roundDistances(gap float64) []float64 {
 	far, sign := s.max-s.centre, 1.0
 	if s.centre-s.min > far {
@@ -35,11 +36,11 @@ func (s colourScale) roundDistances(gap float64) []float64 {
 		steps = []float64{5, 2, 1}
 	}
 	list, zero, last := []float64{0}, s.at(s.centre), math.Inf(1)
-	most := far * (1 + barSlack)
-	for e := decade(most); ; e-- {
+	limit := far * (1 + barSlack)
+	for e := decade(limit); ; e-- {
 		for _, m := range steps {
 			d := m * math.Pow(10, float64(e))
-			if d > most {
+			if d > limit {
 				continue
 			}
 			at := math.Abs(s.at(s.centre+sign*d) - zero)
@@ -53,8 +54,8 @@ func (s colourScale) roundDistances(gap float64) []float64 {
 	}
 }
 
-// label returns the label of the tick at distance d from the centre: the value, or how it comes from the centre where
-// six digits do not tell them apart.
+// label returns the label of the tick at distance d from the centre: the value, or "centre + d" where six digits do not
+// tell the value from the centre.
 func (s colourScale) label(d float64) string {
 	format, digits, size := byte('e'), 0, math.Abs(d)
 	if size >= 1e-3*(1-1e-6) && size < 1e5 {

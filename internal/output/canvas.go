@@ -47,16 +47,16 @@ func newTypefaces() (typefaces, error) {
 	return t, nil
 }
 
-// width returns the pixels that s takes.
+// width returns the width of s in pixels.
 func (t typeface) width(s string) int { return font.MeasureString(t.Face, s).Ceil() }
 
-// capHeight returns the pixels from the baseline to the top of a digit.
+// capHeight returns the height of a capital letter or digit above the baseline, in pixels.
 func (t typeface) capHeight() int { return t.Metrics().CapHeight.Round() }
 
-// lineHeight returns the pixels from one baseline to the next.
+// lineHeight returns the distance between baselines in pixels.
 func (t typeface) lineHeight() int { return t.Metrics().Height.Ceil() + 4 }
 
-// fit returns s, shortened at its end until it fits in so many pixels.
+// fit returns s, cut at its end so that it is at most so many pixels wide.
 func (t typeface) fit(s string, pixels int) string {
 	if t.width(s) <= pixels {
 		return s
@@ -88,7 +88,7 @@ func (c canvas) frame(r image.Rectangle) {
 	c.fill(image.Rect(r.Max.X, o.Min.Y, o.Max.X, o.Max.Y), ink)
 }
 
-// alignment places a text relative to its point: 0 to the right of it, 1 to the left, 0.5 in the middle.
+// alignment places a text relative to a point: 0 right of the point, 1 left of it, 0.5 centred on it.
 type alignment float64
 
 const (
@@ -99,7 +99,7 @@ const (
 	tickGap            = 6 // between a tick and its label
 )
 
-// text writes s with its baseline at y and returns where it ends.
+// text writes s with its baseline at y and returns the x coordinate of its end.
 func (c canvas) text(t typeface, s string, x, y int, a alignment, col color.Color) int {
 	start := x - int(float64(t.width(s))*float64(a))
 	d := font.Drawer{Dst: c.RGBA, Src: image.NewUniform(col), Face: t.Face, Dot: fixed.P(start, y)}

@@ -10,16 +10,16 @@ import (
 
 const shades = 1024
 
-// colours maps values to colours by a table of shades. Both maps are made for perceived differences in proportion to
-// the values on the scale: inferno (black, violet, red, orange, pale yellow) for a field on one side of its centre;
-// Moreland's cool and warm, with a pale centre, for one on both sides, so that equal amounts below and above look
-// equally strong.
+// colours maps values to colours by a table of shades. A field on one side of its centre gets inferno (black, violet,
+// red, orange, pale yellow). A field on both sides gets Moreland's cool and warm map, whose centre is pale: equal
+// distances below and above the centre look equally strong. In both maps equal steps on the scale look like equal
+// steps.
 type colours struct {
 	colourScale
 	table [shades]color.RGBA
 }
 
-// inferno is matplotlib's map of that name at ten places of equal distance in lightness.
+// inferno is matplotlib's map of that name at ten points, equally spaced in lightness.
 var inferno = []color.Color{
 	color.RGBA{0x00, 0x00, 0x04, 0xff}, color.RGBA{0x1b, 0x0c, 0x42, 0xff}, color.RGBA{0x4b, 0x0c, 0x6b, 0xff},
 	color.RGBA{0x78, 0x1c, 0x6d, 0xff}, color.RGBA{0xa5, 0x2c, 0x60, 0xff}, color.RGBA{0xcf, 0x44, 0x46, 0xff},
@@ -27,7 +27,7 @@ var inferno = []color.Color{
 	color.RGBA{0xfc, 0xff, 0xa4, 0xff},
 }
 
-// undefined is the colour of what is no finite number.
+// undefined is the colour of NaN and infinities.
 var undefined = color.RGBA{0, 255, 0, 255}
 
 // newColours returns the colours for values on the scale s.

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// near forgives the rounding of colour spaces.
+// near reports whether two colours are equal up to the rounding of colour spaces.
 func near(a, b color.RGBA) bool {
 	d := func(x, y uint8) bool { return max(x, y)-min(x, y) <= 2 }
 	return d(a.R, b.R) && d(a.G, b.G) && d(a.B, b.B) && a.A == b.A

@@ -14,35 +14,35 @@ const (
 	ScaleSqrt   = "sqrt"
 )
 
-// When auto leaves the linear scale: at these distances of the median cell from the centre, in units of the largest
-// distance.
+// The automatic scale is logarithmic or a square root when more than half of the cells lie within these distances of
+// the centre, in units of the largest distance.
 const (
 	logBelow  = 1e-3
 	sqrtBelow = 1.0 / 30
 )
 
-// mostDecades bounds a logarithmic scale. What is nearer to the centre is shown as next to nothing.
-const mostDecades = 12
+// maxDecades bounds the range of a logarithmic scale. Values nearer to the centre have nearly its colour.
+const maxDecades = 12
 
-// colourScale maps values to places on the colour bar, from 0 at min to 1 at max. The logarithm and the square root
-// are of the distance from centre, on both sides of it: of 0, or of the value that most of the field has. Up to near
-// the logarithmic scale is linear, at the length of one decade.
+// colourScale maps values to positions on the colour bar, from 0 at min to 1 at max. A logarithmic and a square-root
+// scale apply to the distance from centre, on both sides of it; centre is 0 or the value of most of the field. Up to
+// the distance near, a logarithmic scale is linear; that part is as long as one decade.
 type colourScale struct {
 	kind           string // ScaleLinear, ScaleLog or ScaleSqrt
 	min, max       float64
 	centre, near   float64
-	diverging      bool    // there are values on both sides of centre, which is in the middle then
-	close, closeBy float64 // share of the cells within closeBy, a thousandth of the largest distance, of the centre
+	diverging      bool    // values lie on both sides of centre, which is then the middle of the bar
+	close, closeBy float64 // share of the cells within closeBy of centre; closeBy is 1/1000 of the largest distance
 }
 
-// newColourScale returns the scale called kind for cells with values in [min, max]. It depends on the cells alone,
-// which do not depend on the ranks.
+// newColourScale returns the scale called kind for cells with values in [min, max]. The scale depends on the cells
+// alone, so it is the same for any number of ranks.
 func newColourScale(kind string, cells [][]float64, min, max, rounding float64) colourScale {
-	if !(min <= max) || max-min < 1e-300 && math.Abs(min) < 1e-300 { // no finite value at all, or as good as 0
+	if !(min <= max) || max-min < 1e-300 && math.Abs(min) < 1e-300 { // no finite value, or all nearly 0
 		min, max = 0, 0
 	}
 	if max-min <= 1e-12*math.Max(math.Abs(min), math.Abs(max)) {
-		// A constant field, but for rounding: any interval around it will do.
+		// The field is constant up to rounding, so any interval around it will do.
 		half := math.Abs(min) / 2
 		if half == 0 {
 			half = 0.5
@@ -81,7 +81,7 @@ func newColourScale(kind string, cells [][]float64, min, max, rounding float64) 
 	return s
 }
 
-// sampled returns about a hundred thousand finite values of cells, or all if there are fewer, sorted.
+// sampled returns about a hundred thousand finite values of cells, or all if there are fewer, in ascending order.
 func sampled(cells [][]float64) (values []float64) {
 	step := 1 + len(cells)*len(cells[0])>>17
 	for y, line := range cells {
@@ -95,8 +95,8 @@ func sampled(cells [][]float64) (values []float64) {
 	return values
 }
 
-// centre returns the value that more than half of the field has, give or take a thousandth of its range, else what is
-// nearest to 0. It is 0 wherever it is 0 within that tolerance.
+// centre returns the value shared by more than half of the field within a tolerance of a thousandth of its range.
+// Without such a value it returns the number in [lo, hi] nearest to 0. A result within the tolerance of 0 becomes 0.
 func centre(sorted []float64, lo, hi float64) float64 {
 	slack := (hi/2 - lo/2) * logBelow * 2
 	c := math.Min(math.Max(0, lo), hi)
@@ -113,7 +113,7 @@ func centre(sorted []float64, lo, hi float64) float64 {
 	return c
 }
 
-// share returns the part of the sorted values that is at most limit.
+// share returns the fraction of the sorted values that are at most limit.
 func share(sorted []float64, limit float64) float64 {
 	n, _ := slices.BinarySearchFunc(sorted, limit, func(v, limit float64) int {
 		if v <= limit {
@@ -124,24 +124,24 @@ func share(sorted []float64, limit float64) float64 {
 	return float64(n) / math.Max(1, float64(len(sorted)))
 }
 
-// nearest returns where a logarithmic scale up to far begins: a power of ten with all but 2% of the distances that
-// are not 0 above it, that is at least two and at most mostDecades decades below far, and not in the rounding.
+// nearest returns the distance at which a logarithmic scale up to far begins. This is a power of ten with all but 2% of
+// the nonzero distances above it, two to maxDecades decades below far, and above the rounding.
 func nearest(distances []float64, far, rounding float64) float64 {
 	top := decade(far)
-	least, most := top-mostDecades, top-2
+	lowest, highest := top-maxDecades, top-2
 	if rounding > 0 {
-		least = max(least, decade(rounding)+1)
+		lowest = max(lowest, decade(rounding)+1)
 	}
-	low := least
+	low := lowest
 	if zeros, _ := slices.BinarySearch(distances, math.SmallestNonzeroFloat64); zeros < len(distances) {
 		low = decade(distances[zeros+(len(distances)-zeros)/50])
 	}
-	return math.Pow(10, float64(max(least, min(low, most))))
+	return math.Pow(10, float64(max(lowest, min(low, highest))))
 }
 
-// warp is a growing function of v.
+// warp maps v to the scale before it is normalised to [0, 1]. It grows with v.
 func (s colourScale) warp(v float64) float64 {
-	half := v/2 - s.centre/2 // for v - s.centre may overflow
+	half := v/2 - s.centre/2 // v - s.centre may overflow
 	switch s.kind {
 	case ScaleSqrt:
 		return math.Copysign(math.Sqrt(math.Abs(half)), half)
@@ -155,13 +155,13 @@ func (s colourScale) warp(v float64) float64 {
 	return half
 }
 
-// at returns the place of v on the bar.
+// at returns the position of v on the bar, from 0 to 1.
 func (s colourScale) at(v float64) float64 {
 	low := s.warp(s.min)
-	return math.Min(math.Max((s.warp(v)-low)/(s.warp(s.max)-low), 0), 1) // averages may leave [min, max] by a rounding
+	return math.Min(math.Max((s.warp(v)-low)/(s.warp(s.max)-low), 0), 1) // rounding may put averages outside [min, max]
 }
 
-// caption says what the scale is, where it is not linear.
+// caption describes a scale that is not linear.
 func (s colourScale) caption() string {
 	text := map[string]string{ScaleLog: "log scale", ScaleSqrt: "square-root scale"}[s.kind]
 	if text == "" || s.close <= 0.5 {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// fieldOf returns a hundred by a hundred cells and their range; x is 0 to 1.
+// fieldOf returns 100 by 100 cells and the range of their values; x goes from 0 to 1.
 func fieldOf(f func(x float64) float64) (cells [][]float64, lo, hi float64) {
 	lo, hi = math.Inf(1), math.Inf(-1)
 	for range 100 {
@@ -33,7 +33,7 @@ func TestAutoScaleShowsSomething(t *testing.T) {
 		f       func(x float64) float64
 		kind    string
 		caption string
-		ticks   string // in their order on the bar
+		ticks   string // in the order of the bar
 	}{
 		{"even", decay(1), ScaleLinear, "", "[0.4 0.5 0.6 0.7 0.8 0.9 1.0]"},
 		{"hundredths", decay(0.125), ScaleSqrt, "square-root scale", "[0 0.02 0.05 0.1 0.2 0.5 1]"},
@@ -52,7 +52,7 @@ func TestAutoScaleShowsSomething(t *testing.T) {
 		{"no number", func(float64) float64 { return math.NaN() }, ScaleLinear, "", "[−0.4 −0.2 0 0.2 0.4]"},
 	} {
 		cells, lo, hi := fieldOf(c.f)
-		if math.IsNaN(lo) { // a thumbnail leaves what is not finite out
+		if math.IsNaN(lo) { // a thumbnail's range has finite values only
 			lo, hi = math.Inf(1), math.Inf(-1)
 		}
 		s := newColourScale(ScaleAuto, cells, lo, hi, 0x1p-18)
@@ -75,7 +75,7 @@ func TestAutoScaleShowsSomething(t *testing.T) {
 	}
 }
 
-// The scale grows with the value, from one end of the bar to the other, whatever the field is.
+// For every field the position on the bar grows with the value, from one end to the other.
 func TestColourScaleGrows(t *testing.T) {
 	for _, c := range []struct{ lo, hi float64 }{
 		{0, 1}, {-1, 1}, {-1e-3, 7}, {-9, -2}, {1e-300, 1e300}, {0, 1e-310}, {0, math.SmallestNonzeroFloat64},

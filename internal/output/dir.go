@@ -1,6 +1,5 @@
-// Package output writes the files of a run: field, picture, history and report. Each of them is complete or
-// absent: written beside its final name and renamed, so that an existing file is replaced by a complete one
-// alone.
+// Package output writes the files of a run: field, picture, history and report. Each file is written under a temporary
+// name and renamed when it is complete, so an existing file is only ever replaced by a complete one.
 package output
 
 import (
@@ -18,8 +17,8 @@ import (
 
 const probePrefix = ".jacobi-probe-"
 
-// CheckDir creates the output directory if there is none and proves, with a file that it removes again, that
-// it can be written.
+// CheckDir creates the output directory if it does not exist. It creates and removes a file there to prove that the
+// directory is writable.
 func CheckDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return fmt.Errorf("output.dir %q: cannot be created: %w", dir, err)
@@ -29,7 +28,7 @@ func CheckDir(dir string) error {
 		return fmt.Errorf("output.dir %q: cannot be written: %w", dir, err)
 	}
 	err = os.Remove(f.Name())
-	if errors.Is(err, fs.ErrNotExist) { // a run that begins there takes it for a leftover
+	if errors.Is(err, fs.ErrNotExist) { // a run that starts there may have removed the probe as a leftover
 		err = nil
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
@@ -38,8 +37,8 @@ func CheckDir(dir string) error {
 	return nil
 }
 
-// CheckNames refuses names of output files that could not be renamed into place at the end of the run, because they
-// leave output.dir or something that is no file has them already.
+// CheckNames refuses names of output files to which no file could be renamed at the end of the run: names that lead out
+// of output.dir, and names of something other than a regular file.
 func CheckNames(o configs.Output) error {
 	for _, f := range o.Files() {
 		if f.Name == configs.Stdout {
@@ -56,7 +55,7 @@ func CheckNames(o configs.Output) error {
 	return nil
 }
 
-// CheckSpace fails unless the file system of dir has room for so many bytes more.
+// CheckSpace fails unless the file system of dir has room for this many more bytes.
 func CheckSpace(dir string, bytes int64) error {
 	available, err := AvailableBytes(dir)
 	if err != nil {
@@ -76,7 +75,7 @@ func noSpace(dir string, needed, available int64) error {
 		dir, ErrNoSpace, humanize.IBytes(uint64(needed)), needed, humanize.IBytes(uint64(available)), available)
 }
 
-// AvailableBytes returns how much more the file system of dir takes.
+// AvailableBytes returns the free space on the file system of dir.
 func AvailableBytes(dir string) (int64, error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {

@@ -19,7 +19,7 @@ func TestCheckDir(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	// What root cannot do either: a directory in place of a file, and below /proc.
+	// These fail for root, too: a directory below a file, and one in /proc.
 	for bad, why := range map[string]string{file: "not a directory", filepath.Join(file, "x"): "not a directory",
 		"/proc/self": ""} {
 		err := CheckDir(bad)

@@ -15,24 +15,24 @@ import (
 	"jacobi/solver"
 )
 
-// Field is the .npy file of the whole mesh while the ranks write it. One rank creates it and sends the Ticket
-// to the others; every rank opens it with that, writes its rows at their places and closes; once all have, the
-// creator finishes it, and the place commits it.
+// Field is the .npy file of the whole mesh while the ranks write it. One rank creates the file and sends its Ticket to
+// the others. Every rank opens the file with the ticket, writes its rows at their offsets and closes it. After all
+// ranks have closed it, the creator calls Finish, and the Place commits it.
 type Field struct {
 	p      Partial
 	ticket Ticket
 }
 
-// Ticket leads every rank to the same partial file.
+// Ticket identifies the partial file to every rank.
 type Ticket struct {
-	File string      `json:"file"` // name in output.dir; random in part, so that no other file can have it
+	File string      `json:"file"` // name in output.dir; partly random, so that it is unique
 	Size int64       `json:"size"` // bytes, header included
 	Host string      `json:"host"` // of the creator, for messages
 	Mesh solver.Mesh `json:"mesh"`
 }
 
-// CreateField creates the file name of mesh m in partial form, with its header written and room for all rows
-// reserved: a disk too full gives ErrNoSpace now and not after the sweeps.
+// CreateField creates the partial file for name and mesh m, writes its header and reserves room for all rows. A disk
+// that is too full therefore gives ErrNoSpace before the sweeps, not after them.
 func CreateField(at Place, name, runID string, m solver.Mesh) (*Field, error) {
 	f, err := createField(at, name, runID, m)
 	if err != nil {
@@ -53,10 +53,10 @@ func createField(at Place, name, runID string, m solver.Mesh) (*Field, error) {
 	}
 	_, err = p.WriteAt(header, 0)
 	if err == nil {
-		_, err = p.WriteAt([]byte{0}, size-1) // so that all ranks see its size
+		_, err = p.WriteAt([]byte{0}, size-1) // gives the file its final size, which OpenField checks
 	}
 	if err == nil {
-		err = p.Sync() // a network file system shows it to other nodes from here on
+		err = p.Sync() // from here on other nodes see the file on a network file system
 	}
 	if err != nil {
 		p.Abort()
@@ -80,7 +80,7 @@ func fieldBytes(m solver.Mesh, header int) (int64, error) {
 	return int64(header) + int64(m.NY)*row, nil
 }
 
-// Ticket returns what OpenField needs, on this rank and on the others.
+// Ticket returns the argument of OpenField for this rank and the others.
 func (f *Field) Ticket() Ticket { return f.ticket }
 
 // File returns the name of the partial file.
@@ -94,21 +94,21 @@ func (f *Field) Finish() error {
 	return nil
 }
 
-// Close ends the writing once the file is in its place.
+// Close closes the file. The partial stays, so that the Place can commit it.
 func (f *Field) Close() error { return f.p.Close() }
 
 // Abort removes the partial file; after Close it does nothing.
 func (f *Field) Abort() error { return f.p.Abort() }
 
-// FieldWriter writes rows of one rank.
+// FieldWriter writes the rows of one rank.
 type FieldWriter struct {
 	file Partial
 	mesh solver.Mesh
 	data int64 // offset of row 0
 }
 
-// OpenField opens the partial file that t names in dir, this rank's path of output.dir. When the file is not there, or
-// not as its creator left it, the ranks do not share the directory, and the error says so.
+// OpenField opens the partial file of t in dir, this rank's path of output.dir. If the file is missing or has another
+// size, the ranks do not share the directory, and the error wraps ErrNotShared.
 func OpenField(dir string, t Ticket) (*FieldWriter, error) {
 	w, err := openField(dir, t)
 	if err != nil {
@@ -118,8 +118,8 @@ func OpenField(dir string, t Ticket) (*FieldWriter, error) {
 }
 
 func openField(dir string, t Ticket) (*FieldWriter, error) {
-	// The name holds a nonce: finding the file proves that it is the creator's. It is opened for writing alone, for
-	// an NFS client that has read a page writes all of it, and with it a neighbour's bytes as they were.
+	// The name contains a nonce, so a file of this name is the creator's. The file is opened for writing only: an NFS
+	// client that has read a page writes back the whole page, with stale bytes of a neighbour's rows.
 	f, err := regular.OpenFile(filepath.Join(dir, t.File), os.O_WRONLY|unix.O_NOFOLLOW, 0)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, notShared(dir, t, "the file is not there")
@@ -138,7 +138,7 @@ func openField(dir string, t Ticket) (*FieldWriter, error) {
 	return FieldIn(&partial{file: f}, t), nil
 }
 
-// FieldIn returns a writer of this rank's rows to the partial file of t, which it closes.
+// FieldIn returns a writer of this rank's rows to p, the partial file of t. The writer closes p.
 func FieldIn(p Partial, t Ticket) *FieldWriter {
 	return &FieldWriter{p, t.Mesh, t.Size - int64(t.Mesh.NY)*int64(t.Mesh.RowBytes())}
 }
@@ -160,7 +160,8 @@ func notShared(dir string, t Ticket, why string) error {
 		t.File, t.Size, here, abs, why)
 }
 
-// WriteRows writes dense rows [lo, lo + len(rows)/RowBytes) of the mesh. Writers do not disturb each other.
+// WriteRows writes dense rows [lo, lo + len(rows)/RowBytes) of the mesh. Writers of different rows may run at the same
+// time.
 func (w *FieldWriter) WriteRows(lo int, rows []byte) error {
 	row := w.mesh.RowBytes()
 	n := len(rows) / row
@@ -174,7 +175,7 @@ func (w *FieldWriter) WriteRows(lo int, rows []byte) error {
 	return nil
 }
 
-// Close makes the rows durable and closes the file. Only a nil error says that the rows are written.
+// Close makes the rows durable and closes the file. The rows are written only if it returns nil.
 func (w *FieldWriter) Close() error {
 	err := w.file.Sync()
 	if e := w.file.Close(); err == nil {
@@ -186,10 +187,10 @@ func (w *FieldWriter) Close() error {
 	return nil
 }
 
-// Abandon closes the file, whose rows will not count.
+// Abandon closes the file without syncing, because its rows will not be used.
 func (w *FieldWriter) Abandon() error { return w.file.Close() }
 
-// npyHeader returns the header of a C-ordered (NY, NX) array in numpy format 1.0, padded to whole 64 bytes.
+// npyHeader returns the header of a C-ordered (NY, NX) array in numpy format 1.0, padded to a multiple of 64 bytes.
 func npyHeader(m solver.Mesh) []byte {
 	dict := fmt.Sprintf("{'descr': '<f%d', 'fortran_order': False, 'shape': (%d, %d), }", m.DType.Size(), m.NY, m.NX)
 	const before = 10 // magic, version, length

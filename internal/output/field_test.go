@@ -20,10 +20,10 @@ import (
 	"jacobi/solver"
 )
 
-// valueAt encodes its coordinates, so that a value in the wrong place shows.
+// valueAt encodes its coordinates, so that a value in the wrong place is detected.
 func valueAt(ix, iy int) float64 { return float64(iy) + float64(ix)/1024 }
 
-// testRow returns the dense row of f at y.
+// testRow returns the dense row of f at row y.
 func testRow(m solver.Mesh, iy int, f func(ix, iy int) float64) []byte {
 	var b []byte
 	for ix := range m.NX {
@@ -90,7 +90,7 @@ func wantFiles(t *testing.T, dir string, want ...string) {
 	}
 }
 
-// place is a directory in which nothing is put in place.
+// place is a directory that commits nothing.
 func place(dir string) Place { return unheld{Dir(dir)} }
 
 type unheld struct{ Dir }
@@ -114,7 +114,7 @@ func release(t *testing.T, h *Held) {
 	}
 }
 
-// write writes the whole mesh with so many ranks at once and finishes.
+// write writes the whole mesh with this many concurrent ranks and finishes the file.
 func write(t *testing.T, dir string, m solver.Mesh, ranks int) {
 	t.Helper()
 	stripes, err := solver.Partition(m.NY, ranks, 1)
@@ -152,7 +152,7 @@ func write(t *testing.T, dir string, m solver.Mesh, ranks int) {
 }
 
 func TestNpyHeaderIsNumpys(t *testing.T) {
-	// As numpy.save writes it (format 1.0): 10 bytes, then a dict padded with spaces to a multiple of 64.
+	// The header as numpy.save writes it (format 1.0): 10 bytes, then a dict padded with spaces to a multiple of 64.
 	for _, c := range []struct {
 		m    solver.Mesh
 		dict string
@@ -182,8 +182,8 @@ func TestFieldBytes(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				// Rows 0 and NY-1 are the negative ones of the initial field; periodic, they copy rows NY-2 and 1 but
-				// at their ends.
+				// Fixed rows 0 and NY-1 are the negative values of the initial field. Periodic ones are copies of rows
+				// NY-2 and 1 except at their ends.
 				want := testRows(m, solver.Stripe{Lo: 0, Hi: m.NY}, func(ix, iy int) float64 {
 					row, ok := m.Canonical(iy)
 					switch {

@@ -12,19 +12,19 @@ import (
 	"jacobi/solver"
 )
 
-// Digest makes two SHA-256s of a field: that of its interior rows [1, NY-1), in order, each NX values little-endian,
-// and that of its .npy file. Each rank adds its rows and hands the digest on to the rank below.
+// Digest computes two SHA-256s of a field: one of its interior rows [1, NY-1), in order, each NX little-endian values,
+// and one of its .npy file. Each rank adds its rows and passes the digest to the rank below.
 type Digest struct {
 	rows, file hash.Hash
 }
 
-// digestWire is a Digest between two ranks.
+// digestWire is the form in which a Digest travels between ranks.
 type digestWire struct {
 	Rows []byte `json:"rows"`
 	File []byte `json:"file"`
 }
 
-// NewDigest returns the digest that another rank handed on; nil: one that no rank has added to.
+// NewDigest returns the digest with the state that another rank passed on, or an empty digest if state is nil.
 func NewDigest(state []byte) (*Digest, error) {
 	d := &Digest{sha256.New(), sha256.New()}
 	if state == nil {
@@ -44,7 +44,7 @@ func NewDigest(state []byte) (*Digest, error) {
 	return d, nil
 }
 
-// State returns what NewDigest reads.
+// State returns the state of d for NewDigest on the next rank.
 func (d *Digest) State() (state []byte, err error) {
 	var w digestWire
 	if w.Rows, err = d.rows.(encoding.BinaryMarshaler).MarshalBinary(); err != nil {
@@ -56,17 +56,17 @@ func (d *Digest) State() (state []byte, err error) {
 	return json.Marshal(w)
 }
 
-// Begin adds what the file has before row 1.
+// Begin adds the part of the file before row 1: the header and row 0.
 func (d *Digest) Begin(m solver.Mesh, row0 []byte) {
 	d.file.Write(npyHeader(m)) // never fails
 	d.file.Write(row0)
 }
 
-// AddRows adds the rows of a rank's stripe, to the rows and, if withFile says so, to the file.
+// AddRows adds the rows of a rank's stripe to the hash of the rows and, if withFile is set, to the hash of the file.
 func (d *Digest) AddRows(ctx context.Context, v View, withFile bool) error {
 	err := eachChunk(ctx, v.Mesh, v.Stripe, v.Rows, func(_ int, rows []byte) error {
 		both := make(chan struct{})
-		go func() { // beside the other one, which takes as long
+		go func() { // in parallel with the other hash, which takes as long
 			defer close(both)
 			if withFile {
 				d.file.Write(rows)
@@ -82,15 +82,15 @@ func (d *Digest) AddRows(ctx context.Context, v View, withFile bool) error {
 	return nil
 }
 
-// End adds row NY-1.
+// End adds row NY-1 to the hash of the file.
 func (d *Digest) End(row []byte) { d.file.Write(row) }
 
-// Sums returns both, in hexadecimal digits.
+// Sums returns both hashes in hexadecimal digits.
 func (d *Digest) Sums() (rows, file string) { return sumOf(d.rows), sumOf(d.file) }
 
 func sumOf(h hash.Hash) string { return hex.EncodeToString(h.Sum(nil)) }
 
-// fileOf describes a file of this contents.
+// fileOf returns the report of a file with these contents.
 func fileOf(name string, data []byte) FileReport {
 	sum := sha256.Sum256(data)
 	return FileReport{Name: name, Bytes: int64(len(data)), SHA256: hex.EncodeToString(sum[:])}

@@ -19,9 +19,9 @@ import (
 	"jacobi/internal/regular"
 )
 
-// Held is output.dir while it belongs to one run: nobody else writes there. The process that holds it, the launcher or
-// rank 0 without one, is the only one that gives files their final names, so that it knows of which run they are,
-// whatever becomes of the ranks.
+// Held is output.dir while one run has exclusive use of it. Only the process that holds it gives files their final
+// names: the launcher, or rank 0 if there is no launcher. That process therefore knows which run the files belong to
+// even if ranks die.
 type Held struct {
 	Dir
 	runID   string
@@ -29,11 +29,11 @@ type Held struct {
 	journal Partial
 
 	mu        sync.Mutex
-	committed []string // partials; nil before Commit
+	committed []string // partial files; nil before Commit
 }
 
-// Hold takes dir, which exists, for a run. It first finishes what a run that was killed had begun to put in place, and
-// removes what such runs have left; notes say so. Close gives the directory back.
+// Hold locks dir, which must exist, for a run. If an earlier run was killed during its commit, Hold first completes the
+// commit. It then removes the partial files of killed runs. The notes report both. Close unlocks the directory.
 func Hold(dir, runID string) (h *Held, notes []string, err error) {
 	fail := func(err error) (*Held, []string, error) { return nil, nil, fmt.Errorf("output.dir %q: %w", dir, err) }
 	h = &Held{Dir: Dir(dir), runID: runID}
@@ -54,8 +54,8 @@ func Hold(dir, runID string) (h *Held, notes []string, err error) {
 	return h, slices.DeleteFunc([]string{finished, removed}, func(s string) bool { return s == "" }), nil
 }
 
-// Commit implements Place: all files get their names, or none but for a fault of the disk or of somebody who meddles,
-// which the error tells. The file configs.Stdout stays for CopyTo.
+// Commit implements Place. Either all files get their names or none. Only a disk fault or another process that changes
+// the directory can leave some of them renamed; the error then says which. The file configs.Stdout stays for CopyTo.
 func (h *Held) Commit(files []string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -82,7 +82,7 @@ func (h *Held) Commit(files []string) error {
 	return nil
 }
 
-// Committed returns the names of the files that Commit has put in place.
+// Committed returns the final names of the committed files.
 func (h *Held) Committed() (names []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -94,7 +94,7 @@ func (h *Held) Committed() (names []string) {
 	return names
 }
 
-// CopyTo writes to w what Commit was given for standard output, if there is any.
+// CopyTo writes to w the file that Commit was given for standard output, if any.
 func (h *Held) CopyTo(w io.Writer) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -119,11 +119,11 @@ func copyFile(w io.Writer, path string) error {
 	return err
 }
 
-// Close removes what the run has not put in place and gives the directory back.
+// Close removes the files that the run has not committed and unlocks the directory.
 func (h *Held) Close() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	_ = h.journal.Close() // it goes with what the run has left
+	_ = h.journal.Close() // removeLeftovers removes the file
 	_, err := removeLeftovers(string(h.Dir))
 	if err := errors.Join(err, h.lock.Release()); err != nil {
 		return fmt.Errorf("output.dir %q: %w", string(h.Dir), err)
@@ -131,8 +131,8 @@ func (h *Held) Close() error {
 	return nil
 }
 
-// Leftovers returns the unfinished files in dir, and the bytes of the disk that they take. If no run holds dir, they
-// are of runs that were killed.
+// Leftovers returns the partial files in dir and the disk space that they take. If no run holds dir, killed runs have
+// left them.
 func Leftovers(dir string) (names []string, bytes int64, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -157,7 +157,8 @@ func Leftovers(dir string) (names []string, bytes int64, err error) {
 	return names, bytes, nil
 }
 
-// CheckRoom fails unless the file system of dir has room for so many bytes. Hold gives back what was left there.
+// CheckRoom fails unless the file system of dir has room for this many bytes. The space of leftovers counts as free,
+// because Hold removes them.
 func CheckRoom(dir string, bytes int64) error {
 	_, left, err := Leftovers(dir)
 	if err == nil {
@@ -166,13 +167,13 @@ func CheckRoom(dir string, bytes int64) error {
 	return err
 }
 
-// isPartial says whether a file has a name that NewPartialName or CheckDir makes.
+// isPartial reports whether NewPartialName or CheckDir makes files of this name.
 func isPartial(file string) bool {
 	if strings.HasPrefix(file, probePrefix) && strings.HasSuffix(file, partialSuffix) {
 		return true
 	}
 	parts := strings.Split(file, ".")
-	n := len(parts) // of "", the name, which may have dots, the run, the nonce and "partial"
+	n := len(parts) // "", the name, which may contain dots, the run, the nonce and "partial"
 	return n >= 5 && parts[0] == "" && "."+parts[n-1] == partialSuffix && len(parts[n-2]) == nonceLength
 }
 

@@ -16,7 +16,7 @@ import (
 	"jacobi/internal/dirlock"
 )
 
-// partialsOf makes complete partial files of a run, each with its own name in it.
+// partialsOf makes complete partial files of a run. Each contains its own name.
 func partialsOf(t *testing.T, dir, run string, names ...string) (files []string) {
 	t.Helper()
 	for _, name := range names {
@@ -39,7 +39,7 @@ func wantText(t *testing.T, dir, name, want string) {
 	}
 }
 
-// Files get their names together, once, and what is for standard output gets none.
+// Commit names all files together, and only once. The file for standard output gets no name.
 func TestCommit(t *testing.T) {
 	dir := t.TempDir()
 	h := hold(t, dir)
@@ -52,7 +52,7 @@ func TestCommit(t *testing.T) {
 	}
 	files := partialsOf(t, dir, "run", "field.npy", configs.Stdout, "report.json")
 	unfinished := partialsOf(t, dir, "run", "field.png")
-	for range 2 { // the answer to the first request may have been lost
+	for range 2 { // the reply to the first request may have been lost
 		if err := h.Commit(files); err != nil {
 			t.Fatal(err)
 		}
@@ -72,7 +72,7 @@ func TestCommit(t *testing.T) {
 	wantText(t, dir, "field.npy", "run field.npy")
 }
 
-// Nothing is replaced if one of the files cannot get its name.
+// If one file cannot get its name, no file is replaced.
 func TestCommitAllOrNothing(t *testing.T) {
 	for name, fault := range map[string]func(dir string, files []string) error{
 		"a directory": func(dir string, _ []string) error {
@@ -105,7 +105,7 @@ func TestCommitAllOrNothing(t *testing.T) {
 	}
 }
 
-// A run that was killed while its files got their names has them all in the end, wherever that was.
+// If a run is killed during its commit, at any point, the next run completes the commit.
 func TestHoldFinishesACommit(t *testing.T) {
 	const names = "field.npy, history.csv, report.json"
 	for done := range 4 {
@@ -136,7 +136,7 @@ func TestHoldFinishesACommit(t *testing.T) {
 	}
 }
 
-// What runs that were killed left is removed, with its size told; files of the user stay.
+// The leftovers of killed runs are removed, and their size is reported. Files of the user stay.
 func TestHoldRemovesLeftovers(t *testing.T) {
 	dir := t.TempDir()
 	p, err := Dir(dir).Create("field.npy", "killed", 1<<20)
@@ -168,7 +168,7 @@ func TestHoldRemovesLeftovers(t *testing.T) {
 	wantFiles(t, dir, kept...)
 }
 
-// A stranger cannot have a run wait at a FIFO, or rename what is none of its files.
+// Another user cannot make a run wait at a FIFO or rename a file that is not the run's.
 func TestPlantedJournals(t *testing.T) {
 	for name, plant := range map[string]func(path string) error{
 		"FIFO": func(path string) error { return unix.Mkfifo(path, 0o666) },

@@ -7,29 +7,29 @@ import (
 	"strconv"
 )
 
-// History writes the norm of every sweep: the line iteration,l2_norm and then one line a sweep, counted
-// from 0, with all digits (%.17g).
+// History writes the norm of every sweep as CSV: the header iteration,l2_norm, then one line per sweep, counted from 0.
+// Norms have all digits (%.17g).
 type History struct {
 	p       Partial
 	name    string
 	sum     hash.Hash
 	bytes   int64  // written
-	pending []byte // lines that are not written yet
-	next    int    // length of pending at which it is written
+	pending []byte // lines not yet written
+	next    int    // length of pending at which to write it
 	sweeps  int
 }
 
 const (
 	historyHeader = "iteration,l2_norm\n"
-	// A sweep's line is at most its number, a comma, 23 characters of %.17g and the end of the line.
+	// A line is at most the number of the sweep plus normBytes: a comma, 23 characters of %.17g and a newline.
 	normBytes = 1 + 23 + 1
-	// The lines are written historyChunk bytes at a time. A disk that is full may have room again later, or at the end,
-	// when the field gives way: until then, mostPending bytes wait in memory.
+	// Lines are written about historyChunk bytes at a time. A full disk may have room again later, at the latest when
+	// the field is given up at the end of the run. Until then up to maxPending bytes wait in memory.
 	historyChunk = 64 << 10
-	mostPending  = 64 << 20
+	maxPending   = 64 << 20
 )
 
-// CreateHistory begins the file name, for which it reserves so many bytes.
+// CreateHistory creates the partial file for name and reserves room bytes for it.
 func CreateHistory(at Place, name, runID string, room int64) (*History, error) {
 	p, err := at.Create(name, runID, room)
 	if err != nil {
@@ -38,7 +38,7 @@ func CreateHistory(at Place, name, runID string, room int64) (*History, error) {
 	return &History{p: p, name: name, sum: sha256.New(), pending: []byte(historyHeader), next: historyChunk}, nil
 }
 
-// Add appends the norms of the next sweeps. They must be final: nothing is taken back.
+// Add appends the norms of the next sweeps. Norms must be final, because lines are not rewritten.
 func (h *History) Add(norms ...float64) error {
 	for _, norm := range norms {
 		h.pending = strconv.AppendInt(h.pending, int64(h.sweeps), 10)
@@ -50,7 +50,7 @@ func (h *History) Add(norms ...float64) error {
 	if len(h.pending) < h.next {
 		return nil
 	}
-	if err := h.flush(); err != nil && (!IsFull(err) || len(h.pending) > mostPending) {
+	if err := h.flush(); err != nil && (!IsFull(err) || len(h.pending) > maxPending) {
 		return fmt.Errorf("history of sweep %d: %w", h.sweeps-1, err)
 	}
 	return nil
@@ -65,13 +65,14 @@ func (h *History) flush() error {
 	return err
 }
 
-// Sweeps returns how many norms the history has.
+// Sweeps returns the number of norms in the history.
 func (h *History) Sweeps() int { return h.sweeps }
 
 // File returns the name of the partial file.
 func (h *History) File() string { return h.p.File() }
 
-// Finish makes the file durable. When it fails because the disk is full, it can be called again.
+// Finish writes the pending lines and makes the file durable. If it fails because the disk is full, it can be called
+// again.
 func (h *History) Finish() (FileReport, error) {
 	err := h.flush()
 	if err == nil {
@@ -86,5 +87,5 @@ func (h *History) Finish() (FileReport, error) {
 	return FileReport{Name: h.name, Bytes: h.bytes, SHA256: sumOf(h.sum)}, nil
 }
 
-// Abort removes what was written; after Finish it does nothing.
+// Abort removes the partial file; after Finish it does nothing.
 func (h *History) Abort() error { return h.p.Abort() }

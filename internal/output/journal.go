@@ -14,20 +14,20 @@ import (
 	"jacobi/internal/show"
 )
 
-// journal says which files of a run get their final names. It is on the disk, in journalFile, before the first of them
-// does and until the last one has, so that whoever comes after a crash can do the rest.
+// journal lists the files of a run that get their final names. It is on disk, in journalFile, from before the first
+// rename until after the last one, so that the next run can complete the renames after a crash.
 type journal struct {
 	Run   string   `json:"run"`
-	Files []string `json:"files"` // partials, durable and complete
+	Files []string `json:"files"` // partial files, complete and durable
 }
 
 const (
 	journalName = "commit"
 	journalFile = ".jacobi-commit"
-	journalRoom = 4 << 10 // of four names of at most 255 bytes, and the run's
+	journalRoom = 4 << 10 // enough for four names of at most 255 bytes each and the run id
 )
 
-// commit gives the files their names. p has room for the journal.
+// commit gives the files their final names. p is the partial file reserved for the journal.
 func (j journal) commit(dir string, p Partial) error {
 	if err := j.check(dir); err != nil {
 		return err
@@ -52,7 +52,7 @@ func (j journal) commit(dir string, p Partial) error {
 	return os.Remove(path)
 }
 
-// check fails if a file is missing, or cannot get its name because something else has it.
+// check fails if a file is missing or if its final name belongs to something other than a regular file.
 func (j journal) check(dir string) error {
 	for _, file := range j.Files {
 		name, err := NameOfPartial(file, j.Run)
@@ -69,7 +69,7 @@ func (j journal) check(dir string) error {
 	return nil
 }
 
-// state says which files have their names.
+// state says which files have their final names and which do not.
 func (j journal) state(dir string) string {
 	var done, open []string
 	for _, file := range j.Files {
@@ -94,7 +94,7 @@ func (j journal) state(dir string) string {
 	return text
 }
 
-// finishCommit does what a run that was killed has left to do, and says what.
+// finishCommit completes the commit of a killed run, if there is one, and describes it in note.
 func finishCommit(dir string) (note string, err error) {
 	path := filepath.Join(dir, journalFile)
 	b, err := regular.ReadFile(path, journalRoom)

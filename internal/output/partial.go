@@ -20,33 +20,34 @@ const (
 	nonceLength   = 26 // of rand.Text
 )
 
-// Place is where the files of a run go: a directory that this process holds (Held), or one of another process.
+// Place is the destination of a run's files: a directory held by this process (Held) or by another one.
 type Place interface {
-	// Create begins the file name with room for size bytes.
+	// Create creates the partial file for name and reserves size bytes for it.
 	Create(name, runID string, size int64) (Partial, error)
-	// Commit gives partial files, all of them durable, their final names together. It can be asked again.
+	// Commit gives partial files, which must be durable, their final names together. A repeated call with the same
+	// files succeeds.
 	Commit(files []string) error
 }
 
-// Partial is a file that is written beside its final name and takes it only when it is complete, so that
-// an existing file stays until then.
+// Partial is a file under a temporary name. It gets its final name only when it is complete, so an existing file of
+// that name stays until then.
 type Partial interface {
 	io.Writer
 	io.WriterAt
-	// File returns its name in the place, .<name>.<run>.<nonce>.partial, which belongs to the run alone.
+	// File returns the temporary name, .<name>.<run>.<nonce>.partial, which is unique to the run.
 	File() string
-	// Sync makes what was written durable, and gives back the room that it did not take.
+	// Sync makes the written bytes durable and releases unused reserved space.
 	Sync() error
-	// Close ends the writing. The file stays.
+	// Close closes the file and keeps it.
 	Close() error
-	// Abort removes the file; after Close, or a second time, it does nothing.
+	// Abort closes and removes the file. After Close or Abort it does nothing.
 	Abort() error
 }
 
 // Dir is a directory of this machine.
 type Dir string
 
-// Create implements Place. It fails if name leaves the directory.
+// Create implements Place. It fails if name leads out of the directory.
 func (d Dir) Create(name, runID string, size int64) (Partial, error) {
 	file, err := NewPartialName(name, runID)
 	if err != nil {
@@ -55,7 +56,7 @@ func (d Dir) Create(name, runID string, size int64) (Partial, error) {
 	return d.CreateAs(file, size)
 }
 
-// NewPartialName returns a name for the partial of the file name.
+// NewPartialName returns a new temporary name for the file name.
 func NewPartialName(name, runID string) (string, error) {
 	for what, s := range map[string]string{"name": name, "run id": runID} {
 		if err := checkName(s); err != nil {
@@ -65,7 +66,7 @@ func NewPartialName(name, runID string) (string, error) {
 	return "." + name + "." + runID + "." + rand.Text() + partialSuffix, nil
 }
 
-// NameOfPartial returns the final name of the file whose partial of the run is called file.
+// NameOfPartial returns the final name of the partial file called file. It fails if the file is not of the run.
 func NameOfPartial(file, runID string) (string, error) {
 	rest, dot := strings.CutPrefix(file, ".")
 	rest, suffix := strings.CutSuffix(rest, partialSuffix)
@@ -80,7 +81,7 @@ func NameOfPartial(file, runID string) (string, error) {
 	return name, nil
 }
 
-// CreateAs begins the file whose partial is to be called file, a name of NewPartialName.
+// CreateAs creates a partial file called file, which NewPartialName has returned, and reserves size bytes for it.
 func (d Dir) CreateAs(file string, size int64) (Partial, error) {
 	f, err := os.OpenFile(filepath.Join(string(d), file), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
@@ -95,7 +96,7 @@ func (d Dir) CreateAs(file string, size int64) (Partial, error) {
 	return p, nil
 }
 
-// Reopen opens a partial that another process has created.
+// Reopen opens a partial file that another process has created.
 func (d Dir) Reopen(file string) (Partial, error) {
 	f, err := regular.OpenFile(filepath.Join(string(d), file), os.O_WRONLY|unix.O_NOFOLLOW, 0)
 	if err != nil {
@@ -104,10 +105,10 @@ func (d Dir) Reopen(file string) (Partial, error) {
 	return &partial{file: f}, nil
 }
 
-// partial is a Partial of this machine.
+// partial is a Partial on a file system of this machine.
 type partial struct {
 	file *os.File
-	room int64 // that was reserved; 0 once it was given back
+	room int64 // reserved bytes; 0 once the unused ones are released
 }
 
 func (p *partial) Write(b []byte) (int, error)             { return p.file.Write(b) }
@@ -136,7 +137,8 @@ func (p *partial) Abort() error {
 	return os.Remove(p.file.Name())
 }
 
-// reserve makes room on the disk for size bytes of f, whose size it leaves.
+// reserve allocates disk space for size bytes of f without changing its size. On a file system that cannot reserve
+// space it only checks that the space is free.
 func reserve(f *os.File, dir string, size int64) error {
 	err := unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_KEEP_SIZE, 0, size)
 	for errors.Is(err, unix.EINTR) {
@@ -146,7 +148,7 @@ func reserve(f *os.File, dir string, size int64) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, unix.ENOSPC):
-		// A failed reservation may keep what it got; give it back before asking what there is.
+		// A failed fallocate may keep some space. Release it before AvailableBytes measures what is free.
 		if err := f.Truncate(0); err != nil {
 			return err
 		}
@@ -161,7 +163,7 @@ func reserve(f *os.File, dir string, size int64) error {
 	return fmt.Errorf("reserve %d bytes for %s: %w", size, f.Name(), err)
 }
 
-// WriteFile writes a file of dir in one go: complete, or not at all.
+// WriteFile writes the file name in dir, either completely or not at all.
 func WriteFile(dir, name, runID string, data []byte) error {
 	p, err := Dir(dir).Create(name, runID, 0)
 	if err != nil {
@@ -174,7 +176,7 @@ func WriteFile(dir, name, runID string, data []byte) error {
 	return rename(dir, []string{p.File()}, runID)
 }
 
-// finish writes the whole of a file, makes it durable and closes it.
+// finish writes data to p, makes it durable and closes p.
 func finish(p Partial, data []byte) error {
 	if _, err := p.Write(data); err != nil {
 		return err
@@ -185,7 +187,7 @@ func finish(p Partial, data []byte) error {
 	return p.Close()
 }
 
-// rename gives partials of a run their final names, in this order. One that is not there has its name already.
+// rename gives partial files of a run their final names, in this order. A missing file counts as renamed already.
 func rename(dir string, files []string, runID string) error {
 	for _, file := range files {
 		name, err := NameOfPartial(file, runID)
@@ -200,7 +202,7 @@ func rename(dir string, files []string, runID string) error {
 	return durable.SyncDir(dir)
 }
 
-// checkName refuses what is no plain file name.
+// checkName refuses a name that is not a plain file name.
 func checkName(name string) error {
 	if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00") {
 		return fmt.Errorf("%q is not a plain file name", name)

@@ -16,7 +16,7 @@ import (
 	"jacobi/solver"
 )
 
-// Caption is what a picture says of its run, and on which scale its colours are.
+// Caption is the text of a picture about its run, and the scale of its colours.
 type Caption struct {
 	Title       string // the problem's name
 	Sweeps      int
@@ -26,18 +26,18 @@ type Caption struct {
 	Scale       string // ScaleAuto, ScaleLinear, ScaleLog or ScaleSqrt
 }
 
-// jpegQuality keeps the lines and the letters of a picture sharp.
+// jpegQuality is high enough to keep lines and letters sharp.
 const jpegQuality = 95
 
-// encode writes img in the format that the name's extension stands for.
+// encode writes img as PNG or JPEG, according to the extension of name.
 func encode(w io.Writer, name string, img image.Image) error {
 	if strings.EqualFold(filepath.Ext(name), ".png") {
 		return png.Encode(w, img)
 	}
-	return jpeg.Encode(w, img, &jpeg.Options{Quality: jpegQuality}) // configs allows no other
+	return jpeg.Encode(w, img, &jpeg.Options{Quality: jpegQuality}) // configs allows no other extension
 }
 
-// pictureBytes returns the most that the picture of a mesh takes: its pixels without compression, with wide margins.
+// pictureBytes returns an upper bound on the size of a mesh's picture: uncompressed pixels with wide margins.
 func pictureBytes(m solver.Mesh) int64 {
 	const margins, overhead = 440, 16 << 10
 	s := newScale(m.NX, m.NY)
@@ -45,7 +45,8 @@ func pictureBytes(m solver.Mesh) int64 {
 	return 3*pixels + overhead
 }
 
-// WritePicture draws t, which holds all rows of the mesh, as the picture name, writes it to p and closes that.
+// WritePicture draws t, which must have all rows of the mesh, writes the picture to p and closes p. The extension of
+// name chooses the format.
 func WritePicture(p Partial, name string, t *Thumbnail, c Caption) (FileReport, error) {
 	img, err := t.Draw(c)
 	if err != nil {
@@ -63,23 +64,23 @@ func WritePicture(p Partial, name string, t *Thumbnail, c Caption) (FileReport, 
 
 // Distances in pixels.
 const (
-	margin    = 32
-	barGap    = 36 // between the mesh and the colour bar
-	barWidth  = 28
-	narrowest = 440 // least width of the text above the mesh
+	margin       = 32
+	barGap       = 36 // between the mesh and the colour bar
+	barWidth     = 28
+	minTextWidth = 440 // of the text above the mesh
 )
 
-// layout says where the parts of a picture are.
+// layout holds the positions of the parts of a picture.
 type layout struct {
 	size  image.Point
 	mesh  image.Rectangle
 	bar   image.Rectangle
 	title string
-	lines [][]string // the caption, in parts
+	lines [][]string // the caption: the parts of each line
 }
 
-// Draw returns the heat map of t, which holds all rows of the mesh: row 0 on top, with axes, a colour bar and a
-// caption.
+// Draw returns the heat map of t, which must have all rows of the mesh. Row 0 is on top. The picture has axes, a colour
+// bar and a caption.
 func (t *Thumbnail) Draw(c Caption) (*image.RGBA, error) {
 	cells, err := t.cells()
 	if err != nil {
@@ -113,7 +114,7 @@ func (t *Thumbnail) layout(title string, caption []string, faces typefaces, mesh
 		labelWidth = max(labelWidth, faces.tick.width(s))
 	}
 	right := tickSize + tickGap + labelWidth + margin
-	width := max(left+meshSize.X+barGap+barWidth+right, left+narrowest+margin)
+	width := max(left+meshSize.X+barGap+barWidth+right, left+minTextWidth+margin)
 
 	l := layout{lines: wrap(caption, faces.caption, width-left-margin)}
 	l.title = faces.title.fit(title, width-left-margin)
@@ -162,7 +163,7 @@ func plural(n int, what string) string {
 	return humanize.Comma(int64(n)) + " " + what
 }
 
-// wrap divides parts into lines of at most so many pixels.
+// wrap arranges parts into lines of at most so many pixels. A part that is wider gets its own line.
 func wrap(parts []string, t typeface, pixels int) [][]string {
 	var lines [][]string
 	for _, p := range parts {
@@ -209,7 +210,7 @@ func (pic canvas) mesh(r image.Rectangle, cells [][]float64, s scale, col *colou
 	pic.frame(r)
 }
 
-// axes draws the axes of x and y, 0 to 1 over the mesh; y runs down, as the rows do.
+// axes draws the x and y axes, from 0 to 1 over the mesh. Like the rows, y increases downwards.
 func (pic canvas) axes(r image.Rectangle, t *Thumbnail, face typeface) {
 	below := r.Max.Y + tickSize + tickGap + face.capHeight()
 	values, labels := axisTicks(r.Dx())

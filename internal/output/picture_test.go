@@ -21,8 +21,8 @@ func rgb(img image.Image, x, y int) color.RGBA {
 }
 
 func TestPicture(t *testing.T) {
-	m := solver.Mesh{NX: 800, NY: 400, DType: solver.Float32} // a pixel a point
-	// 1 above, 0 below: white at either end of inferno would show a wrong map.
+	m := solver.Mesh{NX: 800, NY: 400, DType: solver.Float32} // one pixel per point
+	// 1 above, 0 below: the two ends of inferno.
 	th := thumbnailOf(t, m, func(_, iy int) float64 {
 		if iy < 200 {
 			return 1
@@ -59,7 +59,7 @@ func TestPicture(t *testing.T) {
 	}
 }
 
-// writePicture writes the picture name, whose room suffices, and returns the path of its partial file.
+// writePicture writes the picture name, checks that it fits in its room, and returns the path of its partial file.
 func writePicture(t *testing.T, name string, th *Thumbnail) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -98,7 +98,8 @@ func TestPictureFormats(t *testing.T) {
 	}
 }
 
-// meshArea finds the first long line of ink in img, the frame's upper side, and follows the frame.
+// meshArea returns the area inside the frame of the mesh. It finds the first long line of ink, which is the top of the
+// frame, and follows the frame.
 func meshArea(t *testing.T, img image.Image) image.Rectangle {
 	t.Helper()
 	b := img.Bounds()
@@ -109,7 +110,7 @@ func meshArea(t *testing.T, img image.Image) image.Rectangle {
 				right++
 			}
 			if right-x > 60 {
-				// Ticks of the axis of y join the frame at its left: begin where the frame goes down.
+				// A tick of the y axis extends the line to the left, so the frame begins where ink continues downwards.
 				down := y
 				for rgb(img, right-1, down) == ink {
 					down++
@@ -125,7 +126,7 @@ func meshArea(t *testing.T, img image.Image) image.Rectangle {
 	return image.Rectangle{}
 }
 
-// The longest beginning of a title that has room is kept, and found without trying each.
+// A title is cut to the longest prefix that fits.
 func TestTitleFits(t *testing.T) {
 	faces, err := newTypefaces()
 	if err != nil {

@@ -11,10 +11,10 @@ import (
 	"jacobi/solver"
 )
 
-// Report is what a run tells of itself: the contents of report.json.
+// Report is the contents of report.json.
 type Report struct {
-	Name    string          `json:"name"`   // run.name, may be empty
-	RunID   string          `json:"run_id"` //
+	Name    string          `json:"name"` // run.name, may be empty
+	RunID   string          `json:"run_id"`
 	Version string          `json:"version"`
 	Config  json.RawMessage `json:"config"` // merged from flags, environment, file and defaults, without secrets
 	Problem string          `json:"problem"`
@@ -29,24 +29,25 @@ type Report struct {
 	Tolerance     float64           `json:"tolerance"`
 	StopReason    solver.StopReason `json:"stop_reason"`
 	Converged     bool              `json:"converged"`
-	Norm          *float64          `json:"norm"`     // L2, of the last sweep; null if there was none
+	Norm          *float64          `json:"norm"`     // L2 norm of the last sweep; null without sweeps
 	Decisive      *DecisiveReport   `json:"decisive"` // null unless a norm ended the run
 
 	Accuracy    *AccuracyReport `json:"accuracy"` // null if no sweep was done
 	Times       TimesReport     `json:"times"`
-	GLUPS       float64         `json:"glups"`        // 10^9 points of the mesh updated a second
+	GLUPS       float64         `json:"glups"`        // 10^9 points of the mesh updated per second
 	FieldSHA256 string          `json:"field_sha256"` // of the interior rows, in order, little-endian
-	Dir         string          `json:"dir"`          // of the files: output.dir
-	// Files are what was written, the report itself last and without its size and hash. Files with other hashes are not
-	// of this run.
+	Dir         string          `json:"dir"`          // output.dir, which has the files
+	// Files are the written files. The report itself is the last one, without size and hash. A file with another hash
+	// is not of this run.
 	Files  []FileReport `json:"files"`
-	Failed []FileFault  `json:"failed,omitempty"` // what could not be written
+	Failed []FileFault  `json:"failed,omitempty"` // files that could not be written
 
-	ResumedAfter int               `json:"resumed_after,omitempty"` // sweeps that an earlier run had done
-	Checkpoints  *CheckpointReport `json:"checkpoints,omitempty"`   // nil if none were to be written
+	ResumedAfter int               `json:"resumed_after,omitempty"` // sweeps done by earlier runs
+	Checkpoints  *CheckpointReport `json:"checkpoints,omitempty"`   // nil if the run writes none
 }
 
-// DecisiveReport is the norm that ended the run: by the delayed check, mostly not that of the last sweep.
+// DecisiveReport is the norm that ended the run. The check is delayed, so this is usually not the norm of the last
+// sweep.
 type DecisiveReport struct {
 	Sweep int     `json:"sweep"` // counted from 0, as in the history
 	Norm  float64 `json:"norm"`
@@ -68,21 +69,21 @@ type FileFault struct {
 // AccuracyReport estimates how far the field is from the solution of the discrete equations; see docs/numerics.md.
 type AccuracyReport struct {
 	Error      float64 `json:"error"`      // at the worst point
-	Attainable float64 `json:"attainable"` // the error that rounding in the field's type leaves at best
-	Norm       float64 `json:"norm"`       // at which that error is reached: a tolerance below it is of no use
-	Scale      float64 `json:"scale"`      // the largest error that the run had, at its start or by rounding
-	Better     string  `json:"better"`     // the type that attains the tolerance where this one does not; may be empty
+	Attainable float64 `json:"attainable"` // the least error that rounding in the field's type allows
+	Norm       float64 `json:"norm"`       // at which the error is Attainable; a tolerance below it gains nothing
+	Scale      float64 `json:"scale"`      // the larger of the error at the start and the error by rounding
+	Better     string  `json:"better"`     // a type that attains the tolerance where this one does not; may be empty
 }
 
-// CheckpointReport tells of the checkpoints that the run wrote.
+// CheckpointReport describes the checkpoints that the run wrote.
 type CheckpointReport struct {
-	Place   string  `json:"place"` // directory, or "nats:" and a bucket
+	Place   string  `json:"place"` // a directory, or "nats:" and a bucket
 	Written int     `json:"written"`
 	Failed  int     `json:"failed"`
 	Sweeps  int     `json:"sweeps"`               // done before the newest one; 0 if there is none
 	Bytes   int64   `json:"bytes"`                // of the newest one
-	Write   float64 `json:"write_seconds"`        // of the newest one, from its copy on, beside the sweeps
-	Copies  float64 `json:"copies_total_seconds"` // for which the sweeps stood still on rank 0
+	Write   float64 `json:"write_seconds"`        // from copy to seal of the newest one, while the sweeps go on
+	Copies  float64 `json:"copies_total_seconds"` // for which copies delayed the sweeps of rank 0
 }
 
 // MeshReport is a solver.Mesh.
@@ -98,36 +99,36 @@ func NewMeshReport(m solver.Mesh) MeshReport {
 	return MeshReport{NX: m.NX, NY: m.NY, DType: m.DType.String(), Periodic: m.Periodic}
 }
 
-// RankReport is one rank's part.
+// RankReport describes one rank.
 type RankReport struct {
 	Rank    int    `json:"rank"`
-	Node    string `json:"node"` // what tells nodes apart
+	Node    string `json:"node"` // identifies the node; equal for ranks of one node
 	Host    string `json:"host"`
 	PID     int    `json:"pid"`
 	Device  string `json:"device"`
 	Kernel  string `json:"kernel"`  // of the CPU; "" on a GPU
-	Threads int    `json:"threads"` // of the CPU that are kept busy
+	Threads int    `json:"threads"` // CPU threads that the rank keeps busy
 	Stripe  [2]int `json:"stripe"`  // rows [lo, hi)
 
 	GPU *GPUReport `json:"gpu,omitempty"` // nil if the CPU swept
 
 	MemoryBytes int64 `json:"memory_bytes"` // fields, halos, scratch and, on the CPU, the copy for checkpoints
-	RSSBytes    int64 `json:"rss_bytes"`    // resident memory of the process, by the operating system's
+	RSSBytes    int64 `json:"rss_bytes"`    // resident memory of the process according to the operating system
 
-	Transports map[string]LinkReport `json:"transports"` // by side, "top" and "bottom", as far as there is a neighbour
+	Transports map[string]LinkReport `json:"transports"` // by side, "top" and "bottom"; none without a neighbour
 
-	// how the rank's rows came to output.dir: WroteFile, or WroteNATS and a host
+	// Output is how the rank's rows reached output.dir: WroteFile, or WroteNATS and a host.
 	Output string `json:"output,omitempty"`
 	// OutputError says why the rank's rows are not in the field's file.
 	OutputError string `json:"output_error,omitempty"`
 
-	// What the host did in the sweeps, as in solver.Times; docs/gpus.md says what it means on a GPU.
+	// The host's times during the sweeps, as in solver.Times. docs/gpus.md explains their meaning on a GPU.
 	Compute  float64  `json:"compute_seconds"`
-	HaloWait *float64 `json:"halo_wait_seconds"` // nil where a GPU waits itself
+	HaloWait *float64 `json:"halo_wait_seconds"` // nil if the GPU itself waits for halos
 	NormWait float64  `json:"norm_wait_seconds"`
 }
 
-// The ways of a rank's rows to output.dir.
+// The ways by which a rank's rows reach output.dir.
 const (
 	WroteFile = "file"
 	WroteNATS = "nats to " // the host follows
@@ -135,12 +136,12 @@ const (
 
 // GPUReport is the GPU that swept a rank's stripe.
 type GPUReport struct {
-	Index    int    `json:"index"` // CUDA's, among those that CUDA_VISIBLE_DEVICES left
+	Index    int    `json:"index"` // CUDA's, among the devices in CUDA_VISIBLE_DEVICES
 	Name     string `json:"name"`
 	UUID     string `json:"uuid"`
 	PCIBusID string `json:"pci_bus_id"`
-	Why      string `json:"why"`             // it was chosen
-	Cores    string `json:"cores,omitempty"` // near it, to which the rank was pinned, as "0-3,8"; none if it was not
+	Why      string `json:"why"`             // the reason for the choice
+	Cores    string `json:"cores,omitempty"` // near the GPU, to which the rank was pinned, as "0-3,8"; "" if not pinned
 }
 
 // LinkReport is one side of a rank.
@@ -149,28 +150,29 @@ type LinkReport struct {
 	Transport string `json:"transport"`
 	Why       string `json:"why"`
 
-	NATS *NATSReport `json:"nats,omitempty"` // of a link over NATS
+	NATS *NATSReport `json:"nats,omitempty"` // nil unless the link uses NATS
 }
 
-// NATSReport tells what befell a link over NATS, in frames, and what it costs.
+// NATSReport counts frames of a link over NATS and bounds their memory.
 type NATSReport struct {
-	Asked      uint64 `json:"asked"`      // requests for frames that did not come
-	Resent     uint64 `json:"resent"`     // sent again for the neighbour
-	Duplicates uint64 `json:"duplicates"` // that came again
-	Refused    uint64 `json:"refused"`    // that did not belong to the link, or came damaged
-	Lost       uint64 `json:"lost"`       // that the client could not send
-	Dropped    uint64 `json:"dropped"`    // that came faster than they were taken
-	MostBytes  int64  `json:"most_bytes"` // bound of the memory for frames that wait, or are kept for the neighbour
+	Asked      uint64 `json:"asked"`      // requests for frames that did not arrive
+	Resent     uint64 `json:"resent"`     // frames sent again at the neighbour's request
+	Duplicates uint64 `json:"duplicates"` // frames received more than once
+	Refused    uint64 `json:"refused"`    // frames received that were damaged or of another link
+	Lost       uint64 `json:"lost"`       // frames that the client could not send
+	Dropped    uint64 `json:"dropped"`    // frames received faster than they were processed
+	MostBytes  int64  `json:"most_bytes"` // bound on the memory for frames that wait or are kept for the neighbour
 }
 
-// TimesReport is in seconds, as rank 0 saw them.
+// TimesReport holds times in seconds, measured by rank 0.
 type TimesReport struct {
 	Setup  float64 `json:"setup_seconds"`  // until all ranks were ready to sweep
-	Sweeps float64 `json:"sweeps_seconds"` // first sweep to last norm
+	Sweeps float64 `json:"sweeps_seconds"` // from the first sweep to the last norm
 	Output float64 `json:"output_seconds"` // hash, field and picture
 }
 
-// GLUPS returns 10^9 points updated a second, points being NX * NY; 0 when no time has passed.
+// GLUPS returns how many 10^9 points are updated per second, at NX * NY points a sweep. It returns 0 if seconds is not
+// positive.
 func GLUPS(m solver.Mesh, sweeps int, seconds float64) float64 {
 	if seconds <= 0 {
 		return 0
@@ -178,7 +180,7 @@ func GLUPS(m solver.Mesh, sweeps int, seconds float64) float64 {
 	return float64(m.NX) * float64(m.NY) * float64(sweeps) / seconds / 1e9
 }
 
-// Fault says in one error which files could not be written; nil if all could.
+// Fault returns an error that names all files that could not be written, or nil.
 func (r Report) Fault() error {
 	var errs []error
 	for _, f := range r.Failed {
@@ -187,13 +189,13 @@ func (r Report) Fault() error {
 	return errors.Join(errs...)
 }
 
-// With returns r with itself among its files.
+// With returns a copy of r that lists the report itself, called name, among its files.
 func (r Report) With(name string) Report {
 	r.Files = append(slices.Clone(r.Files), FileReport{Name: name})
 	return r
 }
 
-// Encode returns what report.json holds.
+// Encode returns the contents of report.json.
 func (r Report) Encode() ([]byte, error) {
 	b, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {

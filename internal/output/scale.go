@@ -1,24 +1,24 @@
 package output
 
-// The area of a picture that shows the mesh, in pixels along its longer side: between about minPixels and maxPixels,
-// and at most flattest times the shorter side, so that a very wide or very tall mesh still shows something.
+// The longer side of the mesh in a picture has between about minPixels and maxPixels pixels. It is at most maxAspect
+// times the shorter side, so that a very wide or very tall mesh remains visible.
 const (
 	minPixels = 800
 	maxPixels = 1280
-	flattest  = 6
+	maxAspect = 6
 )
 
-// axis says how the points along one side of a mesh become pixels: a cell has so many points and so many pixels
-// along it, one of which is 1. The last cell may have fewer points.
+// axis maps the points along one side of a mesh to pixels. It is the number of points and of pixels in one cell along
+// that side; one of the two is 1. The last cell may have fewer points.
 type axis struct{ points, pixels int }
 
 // cells returns the number of cells along a side of n points.
 func (a axis) cells(n int) int { return (n + a.points - 1) / a.points }
 
-// length returns the pixels of a side of n points.
+// length returns the length in pixels of a side of n points.
 func (a axis) length(n int) int { return a.cells(n) * a.pixels }
 
-// scale is how a mesh becomes a picture. Both axes are the same unless the mesh is flatter than flattest.
+// scale maps a mesh to a picture. Both axes are the same unless the ratio of the mesh's sides exceeds maxAspect.
 type scale struct{ x, y axis }
 
 func newScale(nx, ny int) scale {
@@ -30,7 +30,7 @@ func newScale(nx, ny int) scale {
 		a.pixels = max(1, min((minPixels+long-1)/long, maxPixels/long))
 	}
 	s := scale{a, a}
-	if shortest := a.length(long) / flattest; a.length(min(nx, ny)) < shortest {
+	if shortest := a.length(long) / maxAspect; a.length(min(nx, ny)) < shortest {
 		b := stretched(min(nx, ny), shortest)
 		if nx < ny {
 			s.x = b
@@ -41,7 +41,7 @@ func newScale(nx, ny int) scale {
 	return s
 }
 
-// stretched returns the axis along which n points get at least so many pixels, and less than twice as many.
+// stretched returns the axis on which n points take at least this many pixels and less than twice as many.
 func stretched(n, pixels int) axis {
 	if n >= pixels {
 		return axis{n / pixels, 1}
@@ -49,7 +49,7 @@ func stretched(n, pixels int) axis {
 	return axis{1, (pixels + n - 1) / n}
 }
 
-// pixel returns where in a side of n points the coordinate v, from 0 at the first point to 1 at the last, lies.
+// pixel returns the pixel of the coordinate v on a side of n points; v is 0 at the first point and 1 at the last.
 func (a axis) pixel(v float64, n int) int {
 	return int((v*float64(n-1) + 0.5) * float64(a.pixels) / float64(a.points))
 }

@@ -8,7 +8,7 @@ import (
 	"jacobi/solver"
 )
 
-// keyColumns is how wide the column of keys in a summary is; values begin behind it.
+// keyColumns returns the column at which the value begins in a "  key  value" line of a summary, or 0 for other lines.
 func keyColumns(line string) int {
 	text := strings.TrimLeft(line, " ")
 	gap := strings.Index(text, "  ")
@@ -18,7 +18,7 @@ func keyColumns(line string) int {
 	return len(line) - len(strings.TrimLeft(text[gap:], " "))
 }
 
-// styled folds the rows of a summary and colours what is looked for first: title, result and the head of the table.
+// styled wraps the rows of a summary and highlights the title, the result and the header of the table.
 func styled(text string, r Report, s style.Style) string {
 	if s == (style.Style{}) {
 		return text
@@ -37,7 +37,7 @@ func styled(text string, r Report, s style.Style) string {
 		if s.Width > 0 && utf8.RuneCountInString(line) > s.Width && n < s.Width/2 {
 			folded = style.Paragraph(line[:n], line[n:], n, s.Width)
 			if word := line[n:]; !strings.Contains(word, " ") && len("    "+word) <= s.Width {
-				// Whole, so that it can be copied.
+				// A single word stays on one line, so that it can be copied.
 				folded = strings.TrimRight(line[:n], " ") + "\n    " + word
 			}
 		}

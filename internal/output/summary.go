@@ -18,10 +18,10 @@ import (
 	"jacobi/solver"
 )
 
-// tableRanks is how many ranks the summary lists one by one.
+// tableRanks is the largest number of ranks that the summary lists.
 const tableRanks = 16
 
-// Summary writes the end of a run as text for people.
+// Summary writes a summary of the run as text.
 func Summary(w io.Writer, r Report) error {
 	var b bytes.Buffer
 	title := r.Problem
@@ -156,7 +156,7 @@ func bytesOf(n int64) string { return humanize.IBytes(uint64(max(n, 0))) }
 
 func node(k RankReport) string { return k.Node }
 
-// sent returns how a rank's rows left its node, if they did.
+// sent returns where a rank sent its rows, if they left its node.
 func sent(k RankReport) []string {
 	if strings.HasPrefix(k.Output, WroteNATS) {
 		return []string{k.Output}
@@ -164,7 +164,7 @@ func sent(k RankReport) []string {
 	return nil
 }
 
-// transports returns what the rank uses at its bottom, so that every pair of neighbours counts once.
+// transports returns the transport at the bottom of the rank, so that each pair of neighbours counts once.
 func transports(k RankReport) []string {
 	if l, ok := k.Transports[solver.Bottom.String()]; ok {
 		return []string{l.Transport}
@@ -172,7 +172,7 @@ func transports(k RankReport) []string {
 	return nil
 }
 
-// distinct returns the different keys of ranks, sorted.
+// distinct returns the distinct keys of ranks, sorted.
 func distinct(ranks []RankReport, key func(RankReport) string) []string {
 	var keys []string
 	for _, k := range ranks {
@@ -201,11 +201,11 @@ func tally(ranks []RankReport, names func(RankReport) []string) string {
 	return strings.Join(keys, ", ")
 }
 
-// lessNeeded are the columns of the table that a narrow terminal does without, in this order. The lines above it sum
-// up the first.
-func lessNeeded() []string { return []string{"Device", "Bottom", "Top", "Host", "Memory", "Rows"} }
+// optionalColumns returns the columns that are dropped on a narrow terminal, in this order. The lines above the table
+// summarise the first ones.
+func optionalColumns() []string { return []string{"Device", "Bottom", "Top", "Host", "Memory", "Rows"} }
 
-// rankTable lists the first ranks, and says how many it leaves to the report.
+// rankTable lists the first tableRanks ranks, and says how many more are in the report.
 func rankTable(w io.Writer, ranks []RankReport, width int) {
 	fmt.Fprintln(w)
 	t := new(bytes.Buffer)
@@ -215,7 +215,7 @@ func rankTable(w io.Writer, ranks []RankReport, width int) {
 			k.Stripe[0], k.Stripe[1], side(k, solver.Top), side(k, solver.Bottom),
 			k.Compute, haloWait(k), k.NormWait, bytesOf(k.MemoryBytes))
 	}
-	fmt.Fprint(w, fitColumns(t.String(), width, lessNeeded()))
+	fmt.Fprint(w, fitColumns(t.String(), width, optionalColumns()))
 	if slices.ContainsFunc(ranks, func(k RankReport) bool { return k.GPU != nil }) {
 		fmt.Fprint(w, gpuTimes)
 	}
@@ -224,7 +224,7 @@ func rankTable(w io.Writer, ranks []RankReport, width int) {
 	}
 }
 
-// gpuTimes says below the table what its times are on a GPU.
+// gpuTimes explains, below the table, the times on a GPU.
 const gpuTimes = `  On a GPU, Compute is its host launching passes and waiting for them to end.
   While the host waits for halos or norms, the GPU sweeps on. "-": it waits for
   halos itself, and Compute has that time.
@@ -237,7 +237,7 @@ func haloWait(k RankReport) string {
 	return fmt.Sprintf("%.4f s", *k.HaloWait)
 }
 
-// side says where a side of a rank leads: "rank 3, shm", or "boundary".
+// side describes the neighbour at a side of a rank: "rank 3, shared memory", or "boundary".
 func side(k RankReport, s solver.Side) string {
 	l, ok := k.Transports[s.String()]
 	if !ok {

@@ -84,7 +84,7 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// full is a partial file on a disk that is full for a while.
+// full is a partial file on a disk that is temporarily full.
 type full struct {
 	Partial
 	room int
@@ -93,14 +93,14 @@ type full struct {
 func (f *full) Write(b []byte) (int, error) {
 	n := min(len(b), f.room)
 	f.room -= n
-	_, _ = f.Partial.Write(b[:n]) // a temporary directory
+	_, _ = f.Partial.Write(b[:n]) // a write to a temporary directory does not fail
 	if n < len(b) {
 		return n, unix.ENOSPC
 	}
 	return n, nil
 }
 
-// A disk that is full while the sweeps go on costs nothing once there is room again.
+// A history loses nothing to a disk that is full for some time.
 func TestHistoryOutlastsAFullDisk(t *testing.T) {
 	dir := t.TempDir()
 	h, err := CreateHistory(place(dir), "history.csv", "run", 0)
@@ -146,10 +146,10 @@ func TestHistoryAbortLeavesNothing(t *testing.T) {
 	wantFiles(t, dir)
 }
 
-// The digest that ranks hand on has the hash of the interior rows and that of the whole file.
+// The digest that ranks pass on yields the hash of the interior rows and the hash of the whole file.
 func TestDigestRankAfterRank(t *testing.T) {
 	for _, ranks := range []int{1, 2} {
-		m := solver.Mesh{NX: 700, NY: 1800, DType: solver.Float64} // more than one chunk a rank
+		m := solver.Mesh{NX: 700, NY: 1800, DType: solver.Float64} // more than one chunk per rank
 		stripes, err := solver.Partition(m.NY, ranks, 1)
 		if err != nil {
 			t.Fatal(err)

@@ -8,32 +8,32 @@ import (
 	"jacobi/solver"
 )
 
-// Thumbnail is a mesh averaged over cells of whole points, as many as a picture has room for. Each rank adds its
-// own rows; one rank merges the thumbnails of all. The cells come out the same, to the bit, however the rows
-// were divided and in whatever order they came: the points of a row are added from left to right, and the rows of
-// a cell from top to bottom once all of them are there.
+// Thumbnail is a mesh averaged over cells of several points each, as many cells as a picture has room for. Each rank
+// adds its own rows, and one rank merges the thumbnails of all ranks. The averages have the same bits for any division
+// into ranks and any order of arrival: the points of a row are added from left to right, and the rows of a cell from
+// top to bottom after all of them have arrived.
 type Thumbnail struct {
 	mesh     solver.Mesh
 	scale    scale
 	lines    []line    // from top to bottom
-	min, max float64   // of all finite values; +Inf and -Inf when there is none
+	min, max float64   // of all finite values; +Inf and -Inf if there are none
 	row      []float64 // scratch, NX values
 }
 
-// line is one row of cells. Without sums and waiting it has seen no rows.
+// line is one row of cells. Both fields are nil until the first row is added.
 type line struct {
-	sums    []float64         // over all points of each cell, once all rows are there
-	waiting map[int][]float64 // before: by row of the mesh, the sums over its points in each cell
+	sums    []float64         // over all points of each cell, once all rows are added
+	waiting map[int][]float64 // until then: by row of the mesh, the sums over its points in each cell
 }
 
-// NewThumbnail returns the thumbnail of mesh m without any rows.
+// NewThumbnail returns an empty thumbnail of mesh m.
 func NewThumbnail(m solver.Mesh) *Thumbnail {
 	t := &Thumbnail{mesh: m, scale: newScale(m.NX, m.NY), min: math.Inf(1), max: math.Inf(-1)}
 	t.lines = make([]line, t.scale.y.cells(m.NY))
 	return t
 }
 
-// AddRows adds dense rows [lo, lo + len(rows)/RowBytes) of the mesh. A row may be added once.
+// AddRows adds dense rows [lo, lo + len(rows)/RowBytes) of the mesh. Each row may be added only once.
 func (t *Thumbnail) AddRows(lo int, rows []byte) error {
 	size := t.mesh.RowBytes()
 	if n := len(rows) / size; len(rows)%size != 0 || lo < 0 || lo+n > t.mesh.NY {
@@ -65,7 +65,7 @@ func decodeRow(dst []float64, row []byte, d solver.DType) {
 	}
 }
 
-// sumRow returns the sums over t.row in each cell, and widens the range by its finite values.
+// sumRow returns the sum of t.row over each cell, and extends t.min and t.max to its finite values.
 func (t *Thumbnail) sumRow() []float64 {
 	sums := make([]float64, t.scale.x.cells(t.mesh.NX))
 	for c := range sums {
@@ -86,13 +86,13 @@ func (t *Thumbnail) sumRow() []float64 {
 	return sums
 }
 
-// lineRows returns the rows of the mesh in line i.
+// lineRows returns the rows of the mesh that line i averages.
 func (t *Thumbnail) lineRows(i int) solver.Stripe {
 	p := t.scale.y.points
 	return solver.Stripe{Lo: i * p, Hi: min((i+1)*p, t.mesh.NY)}
 }
 
-// add adds row iy, whose sums it keeps.
+// add adds row iy with its sums over each cell, and keeps sums.
 func (t *Thumbnail) add(iy int, sums []float64) error {
 	i := iy / t.scale.y.points
 	l, rows := &t.lines[i], t.lineRows(i)
@@ -138,7 +138,7 @@ func (t *Thumbnail) Merge(other *Thumbnail) error {
 	return nil
 }
 
-// rounding returns the least relative difference of two values of the field that is more than noise.
+// rounding returns the relative difference below which two values of the field differ only by rounding.
 func (t *Thumbnail) rounding() float64 {
 	if t.mesh.DType == solver.Float32 {
 		return 0x1p-18
@@ -146,7 +146,7 @@ func (t *Thumbnail) rounding() float64 {
 	return 0x1p-47
 }
 
-// cells returns the averages, line by line, or an error if rows are missing.
+// cells returns the averages, line by line. It fails if rows are missing.
 func (t *Thumbnail) cells() ([][]float64, error) {
 	cells := make([][]float64, len(t.lines))
 	for i, l := range t.lines {

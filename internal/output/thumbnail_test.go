@@ -46,7 +46,7 @@ func TestScale(t *testing.T) {
 		for _, m := range []int{3, 50, 1000, 1281, 70000} {
 			s := newScale(n, m)
 			w, h := s.x.length(n), s.y.length(m)
-			if long, short := max(w, h), min(w, h); long < minPixels/2 || long > maxPixels || short < long/flattest {
+			if long, short := max(w, h), min(w, h); long < minPixels/2 || long > maxPixels || short < long/maxAspect {
 				t.Errorf("%d x %d points become %d x %d pixels", n, m, w, h)
 			}
 		}

@@ -11,17 +11,18 @@ import (
 	"jacobi/solver"
 )
 
-// A thumbnail on the wire, all little-endian: NX, NY (8 bytes each), DType, Periodic (1 byte each), min, max (float64),
-// then records of [row or line (8 bytes), kind (1 byte), sums (float64 each)] until the end.
+// A marshalled thumbnail, little-endian: NX, NY (8 bytes each), DType, Periodic (1 byte each), min, max (float64), then
+// records of [row or line (8 bytes), kind (1 byte), sums (float64 each)] until the end.
 const (
 	thumbHeader  = 8 + 8 + 1 + 1 + 8 + 8
 	recordHeader = 8 + 1
 
 	kindLine = 0 // the sums of a complete line
-	kindRow  = 1 // the sums of one row of the mesh in a line that waits for others
+	kindRow  = 1 // the sums of one row of the mesh in an incomplete line
 )
 
-// MarshalBinary returns the thumbnail for another rank: at most some 8 bytes for each cell of the rank's rows.
+// MarshalBinary encodes the thumbnail for another rank. A complete line takes 8 bytes per cell, and so does each row of
+// an incomplete one.
 func (t *Thumbnail) MarshalBinary() ([]byte, error) {
 	b := make([]byte, 0, thumbHeader+len(t.lines))
 	b = binary.LittleEndian.AppendUint64(b, uint64(t.mesh.NX))
@@ -60,8 +61,8 @@ func (t *Thumbnail) UnmarshalBinary(b []byte) error {
 	}
 	nx, ny := binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:])
 	m := solver.Mesh{NX: int(nx), NY: int(ny), DType: solver.DType(b[16]), Periodic: b[17] == 1}
-	const most = 1 << 40 // points along a side
-	if nx < 3 || nx > most || ny < 3 || ny > most || m.DType != solver.Float32 && m.DType != solver.Float64 ||
+	const maxSide = 1 << 40 // points
+	if nx < 3 || nx > maxSide || ny < 3 || ny > maxSide || m.DType != solver.Float32 && m.DType != solver.Float64 ||
 		b[17] > 1 {
 		return errThumbnail
 	}

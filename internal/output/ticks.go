@@ -5,9 +5,9 @@ import (
 	"strconv"
 )
 
-// ticks returns round values from lo to hi, at most about n steps apart, and labels of equal precision.
+// ticks returns round values from lo to hi, about n steps at most, and labels of equal precision.
 func ticks(lo, hi float64, n int) (values []float64, labels []string) {
-	step := roundStep((hi/2 - lo/2) / float64(n) * 2) // halves, for hi-lo may overflow
+	step := roundStep((hi/2 - lo/2) / float64(n) * 2) // hi-lo may overflow
 	const slack = 5e-3                                // of a step, less than a pixel: a bar to 0.99999 has a tick at 1
 	for i := math.Ceil(lo/step - slack); i*step-hi <= step*slack && len(values) <= n; i++ {
 		values = append(values, i*step)
@@ -36,7 +36,7 @@ func label(v float64, format byte, digits int) string {
 	return s
 }
 
-// decade returns the largest e with 10^e <= v, forgiving a rounding.
+// decade returns the largest e with 10^e <= v, with some tolerance for rounding.
 func decade(v float64) int { return int(math.Floor(math.Log10(v) + 1e-9)) }
 
 // roundStep returns the smallest of 1, 2 and 5 times a power of ten that is at least step.

@@ -7,21 +7,21 @@ import (
 	"jacobi/solver"
 )
 
-// Rows reads the field of one rank; every solver.Backend is one.
+// Rows reads the field of one rank. Every solver.Backend implements it.
 type Rows interface {
 	// CopyRows copies rows [s.Lo, s.Hi), which lie in the rank's stripe, to dst: dense, NX values a row.
 	CopyRows(ctx context.Context, s solver.Stripe, dst []byte) error
 }
 
-// chunkBytes bounds the memory in which rows travel from a field to its outputs. A chunk is at least one row.
+// chunkBytes bounds the buffer in which rows are copied from a field to its outputs. A chunk is at least one row.
 const chunkBytes = 4 << 20
 
-// View is what one rank tells of the whole mesh: the rows of its stripe, and boundary rows. The views of all ranks
-// together hold each of the NY rows once.
+// View is one rank's part of the whole mesh: the rows of its stripe and some boundary rows. The views of all ranks
+// together contain each of the NY rows once.
 //
-// With fixed top and bottom, row 0 belongs to the rank that owns row 1, and row NY-1 to the one that owns row NY-2.
-// With periodic ones row 0 is, between its corners, the copy of row NY-2 and belongs to the owner of that, and
-// row NY-1 to the owner of row 1.
+// With fixed top and bottom, row 0 belongs to the owner of row 1, and row NY-1 to the owner of row NY-2. With periodic
+// top and bottom, row 0 is a copy of row NY-2 except at its corners and belongs to the owner of row NY-2; row NY-1 is a
+// copy of row 1 and belongs to its owner.
 type View struct {
 	Mesh    solver.Mesh
 	Stripe  solver.Stripe
@@ -29,8 +29,8 @@ type View struct {
 	Initial solver.RowSource // for the fixed values of rows 0 and NY-1
 }
 
-// Each calls do with all rows of the view, a few MiB at a time: dense rows [lo, lo + len(rows)/Mesh.RowBytes()).
-// rows is valid during the call.
+// Each calls do with all rows of the view, a few MiB at a time: dense rows [lo, lo + len(rows)/Mesh.RowBytes()). The
+// slice rows is valid only during the call.
 func (v View) Each(ctx context.Context, do func(lo int, rows []byte) error) error {
 	if err := v.boundary(ctx, 0, do); err != nil {
 		return err
@@ -50,9 +50,9 @@ func (v View) boundary(ctx context.Context, iy int, do func(int, []byte) error) 
 	return do(iy, row)
 }
 
-// Boundary returns row 0 or NY-1, or nil if it does not belong to the view.
+// Boundary returns boundary row iy, 0 or NY-1, or nil if the row does not belong to the view.
 func (v View) Boundary(ctx context.Context, iy int) ([]byte, error) {
-	origin := min(max(iy, 1), v.Mesh.NY-2) // the row whose owner has iy
+	origin := min(max(iy, 1), v.Mesh.NY-2) // iy belongs to the owner of this row
 	if v.Mesh.Periodic {
 		origin, _ = v.Mesh.Canonical(iy)
 	}
@@ -74,7 +74,7 @@ func (v View) Boundary(ctx context.Context, iy int) ([]byte, error) {
 	return row, nil
 }
 
-// eachChunk calls do with rows [s.Lo, s.Hi) in order, as View.Each.
+// eachChunk calls do with rows [s.Lo, s.Hi) in order, like View.Each.
 func eachChunk(ctx context.Context, m solver.Mesh, s solver.Stripe, rows Rows,
 	do func(lo int, rows []byte) error) error {
 	height := min(max(1, chunkBytes/m.RowBytes()), s.Rows())
