@@ -15,22 +15,24 @@ import (
 )
 
 // Bucket is a Store in a bucket of JetStream's object store, for nodes that share no file system. An object is called
-// SET/FILE; it appears when it is complete. What is in a bucket is not sealed: who may read it, reads the field.
+// SET/FILE and appears when it is complete. Objects are not encrypted: every client that may read the bucket can read
+// the field.
 type Bucket struct {
 	name    string
 	objects jetstream.ObjectStore
-	stream  jetstream.Stream // that holds the objects
+	stream  jetstream.Stream // holds the objects
 }
 
 const (
-	// bucketPatience bounds a request to JetStream, and objects get slowBucket bytes a second besides.
-	bucketPatience = 30 * time.Second
-	slowBucket     = 10 << 20
+	// bucketTimeout bounds a request to JetStream. The transfer of an object may take one second more for each
+	// minBucketRate bytes.
+	bucketTimeout = 30 * time.Second
+	minBucketRate = 10 << 20
 )
 
-// OpenBucket returns the store in a bucket, which it makes if there is none.
+// OpenBucket returns the store in a bucket, which it creates if it does not exist.
 func OpenBucket(ctx context.Context, conn *nats.Conn, name string) (*Bucket, error) {
-	ctx, cancel := context.WithTimeout(ctx, bucketPatience)
+	ctx, cancel := context.WithTimeout(ctx, bucketTimeout)
 	defer cancel()
 	b, err := openBucket(ctx, conn, name)
 	if errors.Is(err, jetstream.ErrJetStreamNotEnabled) || errors.Is(err, nats.ErrNoResponders) {
@@ -67,12 +69,12 @@ func (b *Bucket) String() string { return "nats:" + b.name }
 
 // Write implements Store.
 func (b *Bucket) Write(ctx context.Context, set, file string, size int64, write func(io.Writer) error) error {
-	ctx, cancel := context.WithTimeout(ctx, bucketPatience+time.Duration(size/slowBucket)*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, bucketTimeout+time.Duration(size/minBucketRate)*time.Second)
 	defer cancel()
 	r, w := io.Pipe()
 	go func() { w.CloseWithError(write(w)) }()
 	_, err := b.objects.Put(ctx, jetstream.ObjectMeta{Name: set + "/" + file}, r)
-	r.CloseWithError(err) // ends the writer, should it still be at it
+	r.CloseWithError(err) // ends the writer if it is still running
 	if err != nil {
 		return fmt.Errorf("write %s: %w", file, err)
 	}
@@ -81,11 +83,11 @@ func (b *Bucket) Write(ctx context.Context, set, file string, size int64, write 
 
 // Size implements Store.
 func (b *Bucket) Size(ctx context.Context, set, file string) (int64, error) {
-	ctx, cancel := context.WithTimeout(ctx, bucketPatience)
+	ctx, cancel := context.WithTimeout(ctx, bucketTimeout)
 	defer cancel()
 	info, err := b.objects.GetInfo(ctx, set+"/"+file)
 	if err != nil {
-		return 0, missing(err)
+		return 0, notExist(err)
 	}
 	return int64(info.Size), nil
 }
@@ -100,7 +102,7 @@ func (b *Bucket) Seal(ctx context.Context, set string, manifest []byte) error {
 
 // list returns all objects.
 func (b *Bucket) list(ctx context.Context) ([]*jetstream.ObjectInfo, error) {
-	ctx, cancel := context.WithTimeout(ctx, bucketPatience)
+	ctx, cancel := context.WithTimeout(ctx, bucketTimeout)
 	defer cancel()
 	all, err := b.objects.List(ctx)
 	if errors.Is(err, jetstream.ErrNoObjectsFound) {
@@ -123,11 +125,11 @@ func (b *Bucket) Sets(ctx context.Context) ([]string, error) {
 
 // Manifest implements Store.
 func (b *Bucket) Manifest(ctx context.Context, set string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, bucketPatience)
+	ctx, cancel := context.WithTimeout(ctx, bucketTimeout)
 	defer cancel()
 	object, err := b.objects.Get(ctx, set+"/"+manifestFile)
 	if err != nil {
-		return nil, missing(err)
+		return nil, notExist(err)
 	}
 	defer object.Close()
 	data, err := io.ReadAll(io.LimitReader(object, maxManifest+1))
@@ -137,42 +139,42 @@ func (b *Bucket) Manifest(ctx context.Context, set string) ([]byte, error) {
 	return data, err
 }
 
-// missing turns the error about an object that is not there into the one about a file.
-func missing(err error) error {
+// notExist makes the error about a missing object wrap os.ErrNotExist.
+func notExist(err error) error {
 	if errors.Is(err, jetstream.ErrObjectNotFound) {
 		return fmt.Errorf("%w: %w", os.ErrNotExist, err)
 	}
 	return err
 }
 
-// Open implements Store: it fetches the object to a file without a name, which lasts until Close.
+// Open implements Store. It downloads the object to a file without a name, which exists until Close.
 func (b *Bucket) Open(ctx context.Context, set string, p Part) (File, error) {
-	ctx, cancel := context.WithTimeout(ctx, bucketPatience+time.Duration(p.Bytes/slowBucket)*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, bucketTimeout+time.Duration(p.Bytes/minBucketRate)*time.Second)
 	defer cancel()
 	object, err := b.objects.Get(ctx, set+"/"+p.File)
 	if err != nil {
-		return nil, missing(err)
+		return nil, notExist(err)
 	}
 	defer object.Close()
 	info, err := object.Info()
 	if err != nil {
 		return nil, err
 	}
-	if info.Size != uint64(p.Bytes) { // before a disk is filled with it
+	if info.Size != uint64(p.Bytes) { // checked first, so that a wrong object does not fill the disk
 		return nil, fmt.Errorf("%d bytes, want %d", info.Size, p.Bytes)
 	}
 	f, err := os.CreateTemp("", "jacobi-part-*")
 	if err != nil {
 		return nil, err
 	}
-	n, err := io.Copy(f, io.LimitReader(object, p.Bytes+1)) // whatever it says of its size
+	n, err := io.Copy(f, io.LimitReader(object, p.Bytes+1)) // the object may be longer than its info says
 	if err = errors.Join(err, os.Remove(f.Name())); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return sizedFile{f, n}, nil
 }
 
-// Remove implements Store: the manifest goes first, so that no half of a set looks like a whole one.
+// Remove implements Store. It deletes the manifest first, so that a partly removed set does not look complete.
 func (b *Bucket) Remove(ctx context.Context, set string) error {
 	all, err := b.list(ctx)
 	errs := []error{err}
@@ -186,9 +188,9 @@ func (b *Bucket) Remove(ctx context.Context, set string) error {
 	return errors.Join(errs...)
 }
 
-// delete removes an object and the mark that JetStream leaves in its place.
+// delete removes an object and the deletion marker that JetStream leaves in its place.
 func (b *Bucket) delete(ctx context.Context, name string) error {
-	ctx, cancel := context.WithTimeout(ctx, bucketPatience)
+	ctx, cancel := context.WithTimeout(ctx, bucketTimeout)
 	defer cancel()
 	if err := b.objects.Delete(ctx, name); err != nil {
 		return err
@@ -197,7 +199,7 @@ func (b *Bucket) delete(ctx context.Context, name string) error {
 		fmt.Sprintf("$O.%s.M.%s", b.name, base64.URLEncoding.EncodeToString([]byte(name)))))
 }
 
-// RemoveUnsealed implements Store. Of an object whose writer was killed there is no more than pieces.
+// RemoveUnsealed implements Store. It also purges chunks without an object, which a killed writer leaves.
 func (b *Bucket) RemoveUnsealed(ctx context.Context) error {
 	all, err := b.list(ctx)
 	if err != nil {
@@ -216,7 +218,7 @@ func (b *Bucket) RemoveUnsealed(ctx context.Context) error {
 			errs = append(errs, b.delete(ctx, o.Name))
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, bucketPatience)
+	ctx, cancel := context.WithTimeout(ctx, bucketTimeout)
 	defer cancel()
 	info, err := b.stream.Info(ctx, jetstream.WithSubjectFilter(fmt.Sprintf("$O.%s.C.>", b.name)))
 	if err != nil {

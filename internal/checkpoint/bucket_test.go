@@ -13,7 +13,7 @@ import (
 	"jacobi/internal/roster/rostertest"
 )
 
-// openTestBucket returns a bucket on a server of its own.
+// openTestBucket returns a bucket on its own server.
 func openTestBucket(t *testing.T) (*Bucket, *rostertest.Server) {
 	t.Helper()
 	srv := rostertest.StartWith(t, server.Options{JetStream: true, StoreDir: t.TempDir()})
@@ -24,8 +24,8 @@ func openTestBucket(t *testing.T) (*Bucket, *rostertest.Server) {
 	return b, srv
 }
 
-// A bucket serves as a directory does: other ranks go on, a part that is gone is named, and nothing is left of what was
-// removed.
+// A bucket works like a directory: another number of ranks resumes, a missing part is named, and removed sets leave
+// nothing behind.
 func TestBucket(t *testing.T) {
 	b, srv := openTestBucket(t)
 	first := newCrew(t, 4, 2, true)
@@ -61,14 +61,14 @@ func TestBucket(t *testing.T) {
 		"go on from nats:checkpoints: there is no checkpoint") {
 		t.Error(err)
 	}
-	// the mark of the part that the test deleted
+	// The deletion marker of the part that the test has deleted.
 	if info, err := b.stream.Info(t.Context()); err != nil || info.State.Msgs > 1 {
 		t.Errorf("%+v, %v: messages are left", info.State, err)
 	}
 }
 
-// What killed runs left in a bucket goes: objects of a set without manifest, and pieces of an object that was not
-// completed.
+// The leftovers of killed runs in a bucket are removed: objects of a set without a manifest, and chunks of an
+// incomplete object.
 func TestLeftoversInABucketAreRemoved(t *testing.T) {
 	b, srv := openTestBucket(t)
 	err := b.Write(t.Context(), "sweep-1", "part-00000", 9, func(w io.Writer) error {
@@ -94,7 +94,7 @@ func TestLeftoversInABucketAreRemoved(t *testing.T) {
 	}
 }
 
-// zeros has no end.
+// zeros is an endless stream of zero bytes.
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) {
@@ -102,7 +102,7 @@ func (zeros) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// An object is fetched no further than what it stands for can be.
+// A download stops at the largest size that the object may have.
 func TestBucketIsReadWithLimits(t *testing.T) {
 	b, _ := openTestBucket(t)
 	write := func(file string, size int64) {

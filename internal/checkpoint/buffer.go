@@ -4,7 +4,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// buffer is anonymous memory outside the Go heap.
+// buffer is anonymous memory outside the Go heap. It must be freed.
 type buffer []byte
 
 func newBuffer(bytes int) (buffer, error) {

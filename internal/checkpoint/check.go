@@ -14,7 +14,8 @@ import (
 	"jacobi/solver"
 )
 
-// CheckResume refuses a directory from which a run with these keys cannot go on. Parts are not read, but the norms are.
+// CheckResume refuses a directory from which a run with these keys cannot resume. It reads manifests and norms, but no
+// rows.
 func CheckResume(ctx context.Context, dir string, fields map[string]string, s configs.Solver) error {
 	store, only, err := Open(ctx, dir, nil)
 	if err != nil {
@@ -35,14 +36,14 @@ func CheckResume(ctx context.Context, dir string, fields map[string]string, s co
 	}
 	norms, err := readNorms(ctx, store, found[0])
 	if err != nil {
-		return nil // the ranks say so, and take the one before
+		return nil // the ranks report the fault and fall back to an older checkpoint
 	}
 	return found[0].CheckEnd(s, norms)
 }
 
 // CheckDir refuses a directory in which a run with these keys cannot keep its checkpoints: one that cannot be written,
-// is too small, or holds those of another problem. It creates the directory if create says so, else one that is not
-// there is in order.
+// is too small, or has checkpoints of another problem. It creates a missing directory if create is set, and accepts it
+// otherwise.
 func CheckDir(ctx context.Context, dir string, fields map[string]string, keep int, m solver.Mesh, create bool) error {
 	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) && !create {
 		return nil
@@ -61,24 +62,24 @@ func CheckDir(ctx context.Context, dir string, fields map[string]string, keep in
 	if err != nil {
 		return err
 	}
-	var there int64
+	var existing int64
 	for _, f := range found {
 		if err := f.CheckFields(fields); err != nil {
 			return err
 		}
-		there += f.bytes()
+		existing += f.bytes()
 	}
-	return checkSpace(dir, there, keep, int64(m.NY-2)*int64(m.RowBytes()))
+	return checkSpace(dir, existing, keep, int64(m.NY-2)*int64(m.RowBytes()))
 }
 
-// checkSpace refuses a file system without room for the checkpoints that stay and the one under way. Those that are
-// there give their room back.
-func checkSpace(dir string, there int64, keep int, each int64) error {
+// checkSpace refuses a file system without room for keep checkpoints and the one being written. The space of existing
+// checkpoints counts as free, because new ones replace them.
+func checkSpace(dir string, existing int64, keep int, each int64) error {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {
 		return fmt.Errorf("free space: %w", err)
 	}
-	have, need := there+int64(st.Bavail)*st.Bsize, int64(keep+1)*each
+	have, need := existing+int64(st.Bavail)*st.Bsize, int64(keep+1)*each
 	if need > have {
 		return fmt.Errorf("%s (%d bytes) are needed for checkpoint.keep %d and one under way, and %s (%d bytes) are "+
 			"available", humanize.IBytes(uint64(need)), need, keep,

@@ -25,10 +25,10 @@ var mesh = solver.Mesh{NX: 9, NY: 100, DType: solver.Float32}
 
 var fields = map[string]string{"grid.nx": "9"}
 
-// value is what the field holds after some sweeps.
+// value returns the bits of the field at (y, x) after some sweeps.
 func value(sweeps, y, x int) uint32 { return uint32(sweeps*1_000_000 + y*100 + x) }
 
-// rowsAfter is a field after some sweeps.
+// rowsAfter is the field after some sweeps.
 type rowsAfter struct{ sweeps int }
 
 func (r *rowsAfter) CopyRows(_ context.Context, s solver.Stripe, dst []byte) error {
@@ -40,7 +40,7 @@ func (r *rowsAfter) CopyRows(_ context.Context, s solver.Stripe, dst []byte) err
 	return nil
 }
 
-// boundary is the initial field: nobody may ask it for the interior.
+// boundary is an initial field that has boundary rows only: a resumed run must not read its interior.
 type boundary struct{}
 
 func (boundary) Row(iy int, dst []byte) error {
@@ -50,14 +50,14 @@ func (boundary) Row(iy int, dst []byte) error {
 	return (&rowsAfter{}).CopyRows(context.Background(), solver.Stripe{Lo: iy, Hi: iy + 1}, dst)
 }
 
-// crew is the ranks of a run in this process.
+// crew is all ranks of a run in this process.
 type crew struct {
 	t       *testing.T
 	teams   []*roster.Team
 	layouts []solver.Layout
 	stripes []solver.Stripe
 	logs    *observer.ObservedLogs // of all ranks
-	bucket  *nats.Conn             // to the server with buckets; nil where none is used
+	bucket  *nats.Conn             // to the server of the bucket; nil if the test uses none
 	log     *zap.Logger
 }
 
@@ -91,7 +91,7 @@ func newCrew(t *testing.T, ranks, depth int, periodic bool) *crew {
 	return c
 }
 
-// each runs f for all ranks at once.
+// each runs f for all ranks concurrently.
 func (c *crew) each(f func(rank int) error) {
 	c.t.Helper()
 	if err := c.try(f); err != nil {
@@ -128,7 +128,7 @@ func (c *crew) savers(store Store, keep int) []*Saver {
 	return savers
 }
 
-// save lets all ranks save the states after the given sweeps, one after the other.
+// save has all ranks save the states after the given sweeps, one after another.
 func (c *crew) save(savers []*Saver, sweeps ...int) {
 	c.t.Helper()
 	for _, n := range sweeps {
@@ -154,7 +154,7 @@ func normsTo(sweeps int) []float64 {
 	return norms
 }
 
-// resume lets all ranks go on, and returns rank 0's state once all were found right.
+// resume has all ranks resume, checks their states, and returns the state of rank 0.
 func (c *crew) resume(place string, s configs.Solver) (*State, error) {
 	c.t.Helper()
 	states := make([]*State, len(c.teams))
@@ -162,7 +162,7 @@ func (c *crew) resume(place string, s configs.Solver) (*State, error) {
 		states[r], err = Resume(c.t.Context(), ResumeOptions{Team: c.teams[r], Place: place, Conn: c.bucket,
 			Fields: fields, Solver: s, Layout: c.layouts[r], Boundary: boundary{}, Log: c.log})
 		if err != nil {
-			_ = c.teams[r].Abort(err) // as a rank does, so that the others end
+			_ = c.teams[r].Abort(err) // ends the other ranks, as a failing rank does
 		}
 		return err
 	})
@@ -181,7 +181,7 @@ func (c *crew) resume(place string, s configs.Solver) (*State, error) {
 	return states[0], nil
 }
 
-// check compares all rows that a rank holds.
+// check checks all rows that a rank holds.
 func (c *crew) check(r int, state *State) {
 	c.t.Helper()
 	got, want := make([]byte, mesh.RowBytes()), make([]byte, mesh.RowBytes())
@@ -202,7 +202,7 @@ func (c *crew) check(r int, state *State) {
 	}
 }
 
-// limit bounds what takes far less.
+// limit is a timeout, in nanoseconds, far above the time that a join takes.
 const limit = 60_000_000_000
 
 var endless = configs.Solver{MaxIterations: 1 << 30}

@@ -21,11 +21,11 @@ const (
 	removedSuffix  = ".removed"
 )
 
-// Dir is a Store in a directory that all nodes share. A set is a directory in it. Until it is sealed, and while it is
-// removed, its name begins with a dot.
+// Dir is a Store in a directory that all nodes share. A set is a subdirectory. The name of a set begins with a dot
+// until it is sealed and while it is being removed.
 type Dir struct{ path string }
 
-// NewDir returns the store in the directory at path, which is made when something is written.
+// NewDir returns the store in the directory at path. The first write creates the directory.
 func NewDir(path string) *Dir { return &Dir{path} }
 
 // String returns the path.
@@ -60,7 +60,8 @@ func (d *Dir) Write(ctx context.Context, set, file string, size int64, write fun
 	return f.Sync()
 }
 
-// reserve finds out early that a disk is full.
+// reserve allocates size bytes for f, so that a full disk is detected before the write. It does nothing on a file
+// system that cannot reserve space.
 func reserve(f *os.File, size int64) error {
 	err := unix.Fallocate(int(f.Fd()), 0, 0, size)
 	for errors.Is(err, unix.EINTR) {
@@ -72,7 +73,7 @@ func reserve(f *os.File, size int64) error {
 	return err
 }
 
-// contextWriter is a writer that ends with its context.
+// contextWriter is a writer that fails once its context has ended.
 type contextWriter struct {
 	ctx context.Context
 	w   io.Writer
@@ -108,7 +109,7 @@ func (d *Dir) Seal(ctx context.Context, set string, manifest []byte) error {
 	}
 	sealed := filepath.Join(d.path, set)
 	err = os.Rename(d.unsealed(set), sealed)
-	if errors.Is(err, os.ErrExist) { // of an earlier start with the same run id: the same state
+	if errors.Is(err, os.ErrExist) { // an earlier start with the same run id has sealed the same state
 		if err = d.removeSealed(set); err == nil {
 			err = os.Rename(d.unsealed(set), sealed)
 		}
@@ -172,7 +173,7 @@ func (d *Dir) Remove(_ context.Context, set string) error {
 
 func (d *Dir) removeSealed(set string) error {
 	removed := filepath.Join(d.path, "."+set+removedSuffix)
-	// Renamed first, so that no half of a set looks like a whole one.
+	// The rename comes first, so that a partly removed set does not look complete.
 	if err := os.Rename(filepath.Join(d.path, set), removed); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}

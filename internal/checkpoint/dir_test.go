@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// What a killed run left is removed, and a set that another start with the same run id wrote is replaced.
+// The leftovers of a killed run are removed, and a set of an earlier start with the same run id is replaced.
 func TestLeftoversAreRemoved(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{".sweep-1-x.unsealed", ".sweep-2-x.removed"} {
@@ -30,7 +30,7 @@ func TestLeftoversAreRemoved(t *testing.T) {
 	}
 }
 
-// Another user of a shared directory may have put something else in the place of a file that is to be written.
+// Another user of a shared directory may have put something else where a file is to be written.
 func TestWriteToNothingButARegularFile(t *testing.T) {
 	dir := t.TempDir()
 	unsealed := NewDir(dir).unsealed("set")

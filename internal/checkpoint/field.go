@@ -9,14 +9,14 @@ import (
 	"jacobi/solver"
 )
 
-// Field is the field of a checkpoint: the initial field of a run that goes on from it.
+// Field is the field of a checkpoint, and the initial field of a run that resumes from it.
 type Field struct {
 	m        Manifest
-	files    []File           // by part; nil for parts without a row that is needed
+	files    []File           // by part; nil for parts of which this rank needs no row
 	boundary solver.RowSource // for rows 0 and NY-1
 }
 
-// openField opens the parts that hold the rows of the given range, which may reach into halos.
+// openField opens the parts that contain the rows in held, which may include halos.
 func openField(ctx context.Context, s Store, found Found, held solver.Stripe, boundary solver.RowSource) (*Field,
 	error) {
 	f := &Field{m: found.Manifest, files: make([]File, len(found.Parts)), boundary: boundary}
@@ -35,7 +35,7 @@ func openField(ctx context.Context, s Store, found Found, held solver.Stripe, bo
 	return f, nil
 }
 
-// part returns the number of the part that holds a row, -1 for rows beyond the interior.
+// part returns the index of the part that contains a row, or -1 for a row outside the interior.
 func (f *Field) part(row int) int {
 	interior := f.m.Mesh.Interior()
 	if row < interior.Lo || row >= interior.Hi {
@@ -44,7 +44,7 @@ func (f *Field) part(row int) int {
 	return sort.Search(len(f.m.Parts), func(i int) bool { return f.m.Parts[i].Hi > row })
 }
 
-// Row implements solver.RowSource for the rows that the field was opened for.
+// Row implements solver.RowSource for the rows that were given to openField.
 func (f *Field) Row(iy int, dst []byte) error {
 	part := f.part(iy)
 	if part < 0 {

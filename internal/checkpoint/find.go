@@ -16,8 +16,8 @@ import (
 	"jacobi/solver"
 )
 
-// Open returns the store at a place (see configs.Checkpoint) and, if the place is the directory of a single set, the
-// name of that. A bucket is reached over conn, which may be nil for directories.
+// Open returns the store at a place (see configs.Checkpoint). If the place is the directory of a single set, the store
+// is its parent and only is the name of the set. A bucket is reached over conn, which may be nil for directories.
 func Open(ctx context.Context, place string, conn *nats.Conn) (s Store, only string, err error) {
 	dir, bucket := configs.SplitPlace(place)
 	if bucket != "" {
@@ -40,16 +40,17 @@ func Open(ctx context.Context, place string, conn *nats.Conn) (s Store, only str
 	return NewDir(filepath.Dir(dir)), filepath.Base(dir), nil
 }
 
-// Found is a checkpoint whose manifest is in order. Its parts may still be broken.
+// Found is a checkpoint with a valid manifest. Its parts may still be broken.
 type Found struct {
 	Set string
 	Manifest
 }
 
-// Faults are sets that cannot be used, with the reason, for a user to read.
+// Faults describe, for the user, which sets cannot be used and why.
 type Faults []string
 
-// List returns the sets of a place whose manifests are in order, the newest first, and what is wrong with the others.
+// List returns the sets of a place with valid manifests, the newest first, and the faults of the others. It looks only
+// at the set called only, unless that is empty.
 func List(ctx context.Context, s Store, only string) ([]Found, Faults, error) {
 	sets := []string{only}
 	if only == "" {
@@ -63,7 +64,7 @@ func List(ctx context.Context, s Store, only string) ([]Found, Faults, error) {
 	for _, set := range sets {
 		m, err := manifest(ctx, s, set)
 		if errors.Is(err, os.ErrNotExist) {
-			continue // pruned meanwhile
+			continue // removed since Sets listed it
 		}
 		if err != nil {
 			faults = append(faults, fmt.Sprintf("%s: %v", set, err))
@@ -83,8 +84,7 @@ func manifest(ctx context.Context, s Store, set string) (Manifest, error) {
 	return DecodeManifest(data)
 }
 
-// CheckFields says whether a run with these keys may go on from m; the error names the key that differs and both
-// values.
+// CheckFields fails unless a run with these keys may resume from m. The error names a key that differs and both values.
 func (m *Manifest) CheckFields(fields map[string]string) error {
 	if maps.Equal(m.Fields, fields) {
 		return nil
@@ -98,8 +98,8 @@ func (m *Manifest) CheckFields(fields map[string]string) error {
 	return errors.New("the checkpoint is of another problem")
 }
 
-// CheckEnd says whether a run with this tolerance and max_iterations would have come as far as the checkpoint. norms
-// are those of all sweeps before; nil if they are not known.
+// CheckEnd fails if a run with this tolerance and max_iterations would have ended before the checkpoint. norms are the
+// norms of all sweeps before the checkpoint, or nil if they are not known.
 func (m *Manifest) CheckEnd(s configs.Solver, norms []float64) error {
 	if s.MaxIterations < m.Sweeps {
 		return fmt.Errorf("solver.max_iterations %d: the checkpoint has %d sweeps behind it", s.MaxIterations, m.Sweeps)

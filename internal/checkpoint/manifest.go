@@ -1,5 +1,5 @@
-// Package checkpoint keeps states of a run from which it can go on: with any number of ranks, on any devices, over any
-// transport. docs/checkpoints.md describes the format and what is guaranteed.
+// Package checkpoint saves the state of a run, so that a run can resume from it with any number of ranks, any devices
+// and any transport. docs/checkpoints.md describes the format and the guarantees.
 package checkpoint
 
 import (
@@ -13,26 +13,26 @@ import (
 	"jacobi/solver"
 )
 
-// Manifest describes a checkpoint. It is written last, and makes the checkpoint valid: all parts it names were complete
-// then.
+// Manifest describes a checkpoint. It is written last, after all parts that it names are complete, and so makes the
+// checkpoint valid.
 type Manifest struct {
 	Format string `json:"format"`
-	// of the checkpoints of one place: 1, 2, ...; the greatest is the newest
+	// Serial numbers the checkpoints of one place 1, 2, ...; the greatest is the newest.
 	Serial int `json:"serial"`
-	Sweeps int `json:"sweeps"` // done before
-	// the keys that determine the field (configs.FieldKeys), with their values
+	Sweeps int `json:"sweeps"` // done before the checkpoint
+	// Fields are the keys that determine the field (configs.FieldKeys), with their values.
 	Fields    map[string]string `json:"fields"`
 	Mesh      solver.Mesh       `json:"mesh"`
 	Magnitude solver.Magnitude  `json:"magnitude"`
 	RunID     string            `json:"run_id"`
-	Program   string            `json:"program"` // its version
+	Program   string            `json:"program"` // version of the program
 	Created   time.Time         `json:"created"`
-	Norms     Part              `json:"norms"` // of all sweeps before
-	Parts     []Part            `json:"parts"` // in the order of their rows; together the interior
+	Norms     Part              `json:"norms"` // of all sweeps before the checkpoint
+	Parts     []Part            `json:"parts"` // in the order of their rows; together they are the interior
 	Sum       string            `json:"sum"`   // CRC-32C of the manifest with an empty sum
 }
 
-// Part is one file of a checkpoint. Of the norms, Lo is 0 and Hi the number of sweeps.
+// Part is one file of a checkpoint. For the norms, Lo is 0 and Hi is the number of sweeps.
 type Part struct {
 	File  string `json:"file"`
 	Lo    int    `json:"lo"` // rows [Lo, Hi)
@@ -43,7 +43,7 @@ type Part struct {
 
 const (
 	manifestFormat = "jacobi checkpoint 1"
-	// maxManifest is far above the manifest of the most ranks that a mesh can have.
+	// maxManifest is far above the size of any manifest, even with the largest number of ranks that a mesh allows.
 	maxManifest = 64 << 20
 )
 
@@ -56,7 +56,7 @@ func partFile(rank int) string { return fmt.Sprintf("part-%05d", rank) }
 
 const normsFile = "norms"
 
-// Encode returns the manifest's bytes; it fills Format and Sum.
+// Encode returns the manifest as JSON, with Format and Sum filled in.
 func (m Manifest) Encode() ([]byte, error) {
 	m.Format, m.Sum = manifestFormat, ""
 	b, err := json.MarshalIndent(m, "", " ")
@@ -70,7 +70,7 @@ func (m Manifest) Encode() ([]byte, error) {
 	return append(b, '\n'), nil
 }
 
-// DecodeManifest reads what Encode wrote, and nothing else: any other byte is found out.
+// DecodeManifest decodes the output of Encode. It fails if any byte differs from what Encode would write.
 func DecodeManifest(data []byte) (Manifest, error) {
 	var m Manifest
 	if len(data) > maxManifest {
@@ -94,7 +94,7 @@ func DecodeManifest(data []byte) (Manifest, error) {
 	return m, m.check()
 }
 
-// check refuses a manifest that no run writes.
+// check refuses a manifest that no run could have written.
 func (m *Manifest) check() error {
 	l := m.Mesh
 	switch {
@@ -120,12 +120,12 @@ func (m *Manifest) check() error {
 	return nil
 }
 
-// normsPart returns the part of the norms but for its sum.
+// normsPart returns the part of the norms without its sum.
 func (m *Manifest) normsPart() Part {
 	return Part{File: normsFile, Hi: m.Sweeps, Bytes: headerSize + normBytes*int64(m.Sweeps)}
 }
 
-// rowsBytes returns the size of the file that holds rows [lo, hi).
+// rowsBytes returns the size of a file with rows [lo, hi).
 func (m *Manifest) rowsBytes(lo, hi int) int64 {
 	return headerSize + int64(hi-lo)*int64(m.Mesh.RowBytes())
 }

@@ -9,7 +9,7 @@ import (
 	"jacobi/solver"
 )
 
-// sample is a manifest in order.
+// sample returns a valid manifest.
 func sample() Manifest {
 	m := Manifest{Serial: 7, Sweeps: 3, Fields: map[string]string{"grid.nx": "5", "problem.left": "sin(\"<x>\")"},
 		Mesh: solver.Mesh{NX: 5, NY: 20, DType: solver.Float64, Periodic: true}, Magnitude: -2, RunID: "run",
@@ -46,7 +46,7 @@ func TestManifestRoundTrip(t *testing.T) {
 	}
 }
 
-// No byte can change, go or be added unseen.
+// Every changed, removed or added byte is detected.
 func TestManifestFindsEveryDamage(t *testing.T) {
 	good := encoded(t, sample())
 	for i := range good {
@@ -66,7 +66,7 @@ func TestManifestFindsEveryDamage(t *testing.T) {
 	}
 }
 
-// A manifest with a right checksum that no run writes is refused, too.
+// A manifest that no run could have written is refused even if its checksum is right.
 func TestManifestRefusesWhatNoRunWrites(t *testing.T) {
 	for _, c := range []struct {
 		change func(*Manifest)
@@ -121,7 +121,7 @@ func TestCheckFieldsNamesTheKey(t *testing.T) {
 	}
 }
 
-// FuzzManifest: no bytes make the decoder panic, and what it accepts is exactly what is written.
+// The decoder of manifests never panics, and it accepts only the output of Encode.
 func FuzzManifest(f *testing.F) {
 	f.Add(encoded(f, sample()))
 	f.Add([]byte("{}"))
@@ -142,7 +142,7 @@ type memoryFile struct{ *bytes.Reader }
 
 func (memoryFile) Close() error { return nil }
 
-// FuzzPart: no bytes make the reader of a part panic, and none but those that were written pass.
+// The reader of a part never panics, and it accepts only the bytes that were written.
 func FuzzPart(f *testing.F) {
 	m := sample()
 	payload := bytes.Repeat([]byte{1, 2, 3, 4, 5, 6, 7}, 200)[:m.Parts[1].Bytes-headerSize]

@@ -14,7 +14,7 @@ import (
 // A part is a header and a payload: dense rows of the mesh, boundary columns included, or the norms of sweeps as
 // float64. Numbers are little-endian.
 //
-//	 0 magic   u32 "JCKP"      16 sweeps  u64  done before
+//	 0 magic   u32 "JCKP"      16 sweeps  u64  done before the checkpoint
 //	 4 version u8              24 lo      u64  first row; 0 for norms
 //	 5 kind    u8              32 hi      u64  row after the last one; sweeps for norms
 //	 6 dtype   u8              40 length  u64  bytes of the payload
@@ -56,7 +56,7 @@ func (h header) encode() []byte {
 	return b
 }
 
-// decodeHeader accepts exactly what encode writes.
+// decodeHeader accepts only the output of encode.
 func decodeHeader(b []byte) (header, error) {
 	le := binary.LittleEndian
 	if len(b) != headerSize || le.Uint32(b) != partMagic {
@@ -76,7 +76,7 @@ func decodeHeader(b []byte) (header, error) {
 	return h, nil
 }
 
-// header returns what the header of p holds.
+// header returns the header of part p.
 func (m *Manifest) header(p Part) header {
 	kind := uint8(kindRows)
 	if p.File == normsFile {
@@ -87,10 +87,10 @@ func (m *Manifest) header(p Part) header {
 		lo:     uint64(p.Lo), hi: uint64(p.Hi), length: uint64(p.Bytes - headerSize)}
 }
 
-// copyBytes is how much is read, or written, at once.
+// copyBytes is the size of one read or write.
 const copyBytes = 1 << 20
 
-// writePart writes the header of p and the payload to w and returns the sum of both.
+// writePart writes the header of p and the payload to w and returns the checksum of both.
 func (m *Manifest) writePart(w io.Writer, p Part, payload []byte) (string, error) {
 	head := m.header(p).encode()
 	crc := crc32.Checksum(head, castagnoli)
@@ -108,7 +108,7 @@ func (m *Manifest) writePart(w io.Writer, p Part, payload []byte) (string, error
 	return sumText(crc), nil
 }
 
-// verify reads all of p's file and compares it with the manifest. The error does not name the file.
+// verify reads the whole file of p and checks it against the manifest. The error does not name the file.
 func (m *Manifest) verify(p Part, f File) error {
 	if f.Size() != p.Bytes {
 		return fmt.Errorf("%d bytes, want %d", f.Size(), p.Bytes)
@@ -150,7 +150,7 @@ func encodeNorms(norms []float64) []byte {
 	return b
 }
 
-// readNorms reads the norms from a file that was verified.
+// readNorms reads the norms from a verified file.
 func (m *Manifest) readNorms(f File) ([]float64, error) {
 	b := make([]byte, m.Norms.Bytes-headerSize)
 	if _, err := f.ReadAt(b, headerSize); err != nil {

@@ -15,7 +15,7 @@ import (
 	"jacobi/solver"
 )
 
-// Team is what checkpoints need of a *roster.Team.
+// Team is the part of a *roster.Team that checkpoints use.
 type Team interface {
 	Self() roster.Member
 	Send(ctx context.Context, to int, tag string, data []byte) error
@@ -24,7 +24,7 @@ type Team interface {
 	Broadcast(ctx context.Context, name string, data []byte) ([]byte, error)
 }
 
-// ResumeOptions say from where a run goes on, and what it is.
+// ResumeOptions describe the run that resumes and the place of its checkpoints.
 type ResumeOptions struct {
 	Team     Team
 	Place    string            // see configs.Checkpoint
@@ -36,24 +36,24 @@ type ResumeOptions struct {
 	Log      *zap.Logger
 }
 
-// State is a checkpoint from which all ranks go on.
+// State is a checkpoint from which all ranks resume.
 type State struct {
 	Set   string
 	Field *Field       // for Backend.Load; the caller closes it
 	Start solver.Start // for solver.Options
-	Norms []float64    // of all sweeps before; on rank 0 alone
+	Norms []float64    // of all sweeps before the checkpoint; on rank 0 only
 }
 
-// offer is a checkpoint that rank 0 found, for all ranks to look at.
+// offer is rank 0's message to the other ranks: a checkpoint for them to inspect, or the decision to use it.
 type offer struct {
-	Use      bool          `json:"use,omitempty"` // the one before is in order: go on from it
+	Use      bool          `json:"use,omitempty"` // resume from the checkpoint of the previous offer
 	Set      string        `json:"set,omitempty"`
 	Manifest string        `json:"manifest,omitempty"`
 	Start    *solver.Start `json:"start,omitempty"`
 }
 
-// Resume finds the newest checkpoint that is in order and opens it. All ranks call it and come to the same one; they
-// share the reading of its parts. A broken one is named in the log, and the one before it is taken.
+// Resume finds the newest intact checkpoint and opens it. All ranks call Resume and agree on the checkpoint; each of
+// them verifies a share of the parts. A broken checkpoint is named in the log, and the next older one is tried.
 func Resume(ctx context.Context, o ResumeOptions) (*State, error) {
 	store, only, err := Open(ctx, o.Place, o.Conn)
 	if err != nil {
@@ -74,7 +74,7 @@ func Resume(ctx context.Context, o ResumeOptions) (*State, error) {
 	return state, nil
 }
 
-// lead is rank 0's part.
+// lead runs on rank 0: it offers checkpoints, the newest first, until one is intact.
 func (o *ResumeOptions) lead(ctx context.Context, store Store, only string) (*State, error) {
 	found, faults, err := List(ctx, store, only)
 	if err != nil {
@@ -94,7 +94,7 @@ func (o *ResumeOptions) lead(ctx context.Context, store Store, only string) (*St
 			return nil, err
 		}
 		if fault == nil {
-			return state, o.tell(ctx, offer{Use: true})
+			return state, o.broadcast(ctx, offer{Use: true})
 		}
 		o.Log.Warn("a checkpoint cannot be used: " + f.Set + ": " + fault.Error())
 		faults = append(faults, f.Set+": "+fault.Error())
@@ -105,7 +105,7 @@ func (o *ResumeOptions) lead(ctx context.Context, store Store, only string) (*St
 	return nil, fmt.Errorf("no checkpoint is in order: %s", strings.Join(faults, "; "))
 }
 
-// offer lets all ranks look at f. A fault says that it is broken.
+// offer has all ranks inspect f. A fault means that f is broken.
 func (o *ResumeOptions) offer(ctx context.Context, store Store, f Found) (state *State, fault, err error) {
 	norms, fault := readNorms(ctx, store, f)
 	if fault != nil {
@@ -119,13 +119,13 @@ func (o *ResumeOptions) offer(ctx context.Context, store Store, f Found) (state 
 		return nil, nil, err
 	}
 	start := solver.Start{Sweeps: f.Sweeps, Norms: norms[max(0, len(norms)-solver.StopNorms):]}
-	if err := o.tell(ctx, offer{Set: f.Set, Manifest: string(data), Start: &start}); err != nil {
+	if err := o.broadcast(ctx, offer{Set: f.Set, Manifest: string(data), Start: &start}); err != nil {
 		return nil, nil, err
 	}
-	state, fault = o.look(ctx, store, f, start)
-	words, err := o.Team.Gather(ctx, "checkpoint looked at", word(fault))
+	state, fault = o.inspect(ctx, store, f, start)
+	faults, err := o.Team.Gather(ctx, "checkpoint looked at", encodeFault(fault))
 	if err == nil {
-		fault = firstFault(words)
+		fault = firstFault(faults)
 	}
 	if err != nil || fault != nil {
 		if state != nil {
@@ -137,8 +137,8 @@ func (o *ResumeOptions) offer(ctx context.Context, store Store, f Found) (state 
 	return state, nil, nil
 }
 
-func (o *ResumeOptions) tell(ctx context.Context, what offer) error {
-	data, err := json.Marshal(what)
+func (o *ResumeOptions) broadcast(ctx context.Context, message offer) error {
+	data, err := json.Marshal(message)
 	if err != nil {
 		return err
 	}
@@ -146,7 +146,7 @@ func (o *ResumeOptions) tell(ctx context.Context, what offer) error {
 	return err
 }
 
-// follow is the other ranks' part: they look at what rank 0 offers.
+// follow runs on the other ranks: it inspects the checkpoints that rank 0 offers.
 func (o *ResumeOptions) follow(ctx context.Context, store Store) (state *State, err error) {
 	defer func() {
 		if err != nil && state != nil {
@@ -159,11 +159,11 @@ func (o *ResumeOptions) follow(ctx context.Context, store Store) (state *State, 
 		if err != nil {
 			return state, err
 		}
-		var what offer
-		if err := json.Unmarshal(data, &what); err != nil {
+		var message offer
+		if err := json.Unmarshal(data, &message); err != nil {
 			return state, fmt.Errorf("offer of rank 0: %w", err)
 		}
-		if what.Use {
+		if message.Use {
 			return state, nil
 		}
 		if state != nil {
@@ -172,18 +172,18 @@ func (o *ResumeOptions) follow(ctx context.Context, store Store) (state *State, 
 			}
 			state = nil
 		}
-		m, fault := DecodeManifest([]byte(what.Manifest))
+		m, fault := DecodeManifest([]byte(message.Manifest))
 		if fault == nil {
-			state, fault = o.look(ctx, store, Found{what.Set, m}, *what.Start)
+			state, fault = o.inspect(ctx, store, Found{message.Set, m}, *message.Start)
 		}
-		if _, err := o.Team.Gather(ctx, "checkpoint looked at", word(fault)); err != nil {
+		if _, err := o.Team.Gather(ctx, "checkpoint looked at", encodeFault(fault)); err != nil {
 			return state, err
 		}
 	}
 }
 
-// look reads this rank's share of the parts of f, and opens what its stripe needs.
-func (o *ResumeOptions) look(ctx context.Context, store Store, f Found, start solver.Start) (*State, error) {
+// inspect verifies this rank's share of the parts of f, and opens the parts that its stripe needs.
+func (o *ResumeOptions) inspect(ctx context.Context, store Store, f Found, start solver.Start) (*State, error) {
 	self := o.Team.Self()
 	where := func(err error) error { return fmt.Errorf("rank %d on %s: %w", self.Rank, self.Host, err) }
 	if f.Mesh != o.Layout.Mesh || f.Magnitude != o.Layout.Magnitude {
@@ -229,18 +229,19 @@ func readNorms(ctx context.Context, store Store, f Found) ([]float64, error) {
 	return f.readNorms(file)
 }
 
-// word is what a rank says of a checkpoint it looked at: nothing if it is in order.
-func word(fault error) []byte {
+// encodeFault encodes a rank's verdict for rank 0: the text of the fault, or nothing if there is none.
+func encodeFault(fault error) []byte {
 	if fault == nil {
 		return nil
 	}
 	return []byte(fault.Error())
 }
 
-func firstFault(words [][]byte) error {
-	for _, w := range words {
-		if len(w) > 0 {
-			return errors.New(string(w))
+// firstFault returns the first fault among the verdicts of all ranks.
+func firstFault(faults [][]byte) error {
+	for _, f := range faults {
+		if len(f) > 0 {
+			return errors.New(string(f))
 		}
 	}
 	return nil

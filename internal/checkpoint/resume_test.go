@@ -12,7 +12,7 @@ import (
 	"jacobi/configs"
 )
 
-// What some ranks save, any other number of ranks goes on from, with the norms of all sweeps before.
+// Any number of ranks resumes from a checkpoint of another number of ranks, with the norms of all sweeps before.
 func TestResumeWithOtherRanks(t *testing.T) {
 	for _, periodic := range []bool{false, true} {
 		dir := t.TempDir()
@@ -38,7 +38,7 @@ func TestResumeWithOtherRanks(t *testing.T) {
 	}
 }
 
-// A directory of one checkpoint can be named, also when it is not the newest.
+// A run can resume from the directory of one checkpoint, even if that is not the newest.
 func TestResumeFromOneSet(t *testing.T) {
 	dir := t.TempDir()
 	c := newCrew(t, 2, 1, false)
@@ -49,8 +49,8 @@ func TestResumeFromOneSet(t *testing.T) {
 	}
 }
 
-// Whatever file is damaged or missing, that is named and the checkpoint before is used; when none is left, the error
-// names all.
+// If a file is damaged or missing, the log names it and the run resumes from the checkpoint before. If no checkpoint is
+// left, the error names all faults.
 func TestBrokenCheckpointIsNamedAndPassedOver(t *testing.T) {
 	flip := func(path string) error {
 		b, err := os.ReadFile(path)
@@ -131,7 +131,7 @@ func TestResumeRefuses(t *testing.T) {
 			t.Errorf("launcher: %v, want %s", err, k.want)
 		}
 	}
-	// norms fall to 1/10 with sweep 9: the run may end with sweep 10, after the checkpoint
+	// The norm of sweep 9 is 1/10, so the run ends after sweep 10 at the earliest: not before the checkpoint.
 	if _, err := newCrew(t, 2, 1, false).resume(dir, configs.Solver{MaxIterations: 10, Tolerance: 0.1}); err != nil {
 		t.Error(err)
 	}

@@ -18,72 +18,74 @@ import (
 	"jacobi/solver"
 )
 
-// Rows reads the field of this rank; every solver.Backend is one.
+// Rows reads the field of this rank. Every solver.Backend implements it.
 type Rows interface {
 	CopyRows(ctx context.Context, s solver.Stripe, dst []byte) error
 }
 
-// Pinner is what Rows may be as well, if it copies faster to memory that it knows.
+// Pinner is an optional interface of Rows that copy faster to prepared memory.
 type Pinner interface {
-	// Pin prepares memory, until the function that it returns is called.
+	// Pin prepares memory for copies until unpin is called.
 	Pin(memory []byte) (unpin func() error, err error)
 }
 
-// SaverOptions say what a Saver needs to know. All ranks give the same, but for Layout, Rows and Log.
+// SaverOptions are the options of a Saver. They describe the same run and the same place on all ranks. Layout, Rows and
+// Log are the rank's own.
 type SaverOptions struct {
 	Team    Team
 	Store   Store
 	Layout  solver.Layout
 	Stripes []solver.Stripe // of all ranks
 	Rows    Rows
-	Every   time.Duration // 0: no checkpoint is due by the clock
-	Keep    int           // newest checkpoints that stay
+	Every   time.Duration // 0: no checkpoints by the clock
+	Keep    int           // how many of the newest checkpoints to keep
 	RunID   string
 	Program string
 	Fields  map[string]string
-	Norms   []float64 // of the sweeps before this run; on rank 0 alone
+	Norms   []float64 // of the sweeps before this run; on rank 0 only
 	Log     *zap.Logger
 }
 
-// Saver is a solver.Saver that writes checkpoints. Save copies the rank's rows; a goroutine writes them, and rank 0's
-// seals the checkpoint once all ranks have, and all norms are known. A checkpoint that fails costs a warning.
+// Saver is a solver.Saver that writes checkpoints. Save copies the rank's rows, and a goroutine writes them. Rank 0's
+// goroutine seals the checkpoint after all ranks have written and all norms are known. A checkpoint that fails is only
+// a warning.
 type Saver struct {
 	o      SaverOptions
 	rows   buffer
-	unpin  func() error // before rows are freed
+	unpin  func() error // called before rows is freed
 	ctx    context.Context
 	cancel context.CancelFunc
-	jobs   chan int // sweeps of the state in rows
+	jobs   chan int // number of sweeps of the state in rows
 	ended  chan struct{}
 	busy   atomic.Bool
 	idle   chan struct{} // holds a token after a job
-	last   int           // sweeps of the newest state taken; 0 for none
-	taken  time.Time     // when it was, or when the run began
+	last   int           // sweeps of the newest state copied; 0 if there is none
+	copied time.Time     // time of the newest copy, or of the start of the run
 
-	mu     sync.Mutex
-	norms  []float64
-	over   bool // no more norms will come
-	more   chan struct{}
-	good   time.Time // of the newest sealed one
-	serial int
-	stats  Stats
+	mu        sync.Mutex
+	norms     []float64
+	normsDone bool          // no more norms will come
+	normsNew  chan struct{} // holds a token after norms or normsDone has changed
+	sealed    time.Time     // time of the newest seal
+	serial    int
+	stats     Stats
 }
 
-// Stats count the checkpoints of a run, on rank 0.
+// Stats count the checkpoints of a run. They are kept on rank 0.
 type Stats struct {
 	Written int
 	Failed  int
-	Sweeps  int           // of the newest one; 0 for none
-	Bytes   int64         // of the newest one
-	Took    time.Duration // from the copy to the seal of the newest one
+	Sweeps  int           // of the newest checkpoint; 0 if there is none
+	Bytes   int64         // of the newest checkpoint
+	Took    time.Duration // from the copy to the seal of the newest checkpoint
 }
 
-// NewSaver begins to save a run's states, and removes what earlier runs left unfinished. ctx ends all its work. Close
-// it.
+// NewSaver returns a Saver for a run. It removes unsealed checkpoints that earlier runs have left. The Saver works
+// until ctx ends. The caller closes it.
 func NewSaver(ctx context.Context, o SaverOptions) (*Saver, error) {
 	s := &Saver{o: o, jobs: make(chan int, 1), ended: make(chan struct{}), idle: make(chan struct{}, 1),
-		more: make(chan struct{}, 1), taken: time.Now(), norms: o.Norms}
-	err := s.settleIn(ctx)
+		normsNew: make(chan struct{}, 1), copied: time.Now(), norms: o.Norms}
+	err := s.openPlace(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("checkpoints in %s: %w", o.Store, err)
 	}
@@ -103,8 +105,9 @@ func NewSaver(ctx context.Context, o SaverOptions) (*Saver, error) {
 	return s, nil
 }
 
-// tidy finds out what is there, and removes what is not complete.
-func (s *Saver) tidy(ctx context.Context) error {
+// clean sets the serial from the existing checkpoints and removes unsealed ones. It fails if the checkpoints are of
+// another problem.
+func (s *Saver) clean(ctx context.Context) error {
 	found, _, err := List(ctx, s.o.Store, "")
 	if err != nil {
 		return err
@@ -118,14 +121,14 @@ func (s *Saver) tidy(ctx context.Context) error {
 	return s.o.Store.RemoveUnsealed(ctx)
 }
 
-// probeFile is what rank 0 writes so that the others can prove that they see the same place.
+// probeFile is written by rank 0 and looked up by the others, which proves that they see the same place.
 const probeFile = "probe"
 
-// settleIn makes the place ready, and fails on all ranks unless they all see the same one.
-func (s *Saver) settleIn(ctx context.Context) error {
+// openPlace cleans the place and fails on all ranks unless all of them see the same one.
+func (s *Saver) openPlace(ctx context.Context) error {
 	var name []byte
 	if s.o.Team.Self().Rank == 0 {
-		if err := s.tidy(ctx); err != nil {
+		if err := s.clean(ctx); err != nil {
 			return err
 		}
 		name = []byte("probe-" + rand.Text())
@@ -133,7 +136,7 @@ func (s *Saver) settleIn(ctx context.Context) error {
 		if err := s.o.Store.Write(ctx, string(name), probeFile, int64(len(name)), write); err != nil {
 			return err
 		}
-		defer func() { _ = s.o.Store.Remove(ctx, string(name)) }() // what stays, the next run removes
+		defer func() { _ = s.o.Store.Remove(ctx, string(name)) }() // if this fails, the next run removes the probe
 	}
 	name, err := s.o.Team.Broadcast(ctx, "checkpoints", name)
 	if err != nil {
@@ -145,19 +148,19 @@ func (s *Saver) settleIn(ctx context.Context) error {
 		fault = fmt.Errorf("rank %d on %s does not see what rank 0 wrote there; all nodes have to share the place: %w",
 			self.Rank, self.Host, err)
 	}
-	words, err := s.o.Team.Gather(ctx, "checkpoints seen", word(fault))
+	faults, err := s.o.Team.Gather(ctx, "checkpoints seen", encodeFault(fault))
 	if err != nil {
 		return err
 	}
 	if self.Rank == 0 {
-		fault = firstFault(words)
+		fault = firstFault(faults)
 	}
 	return fault
 }
 
-// Wanted implements solver.Saver: rank 0 has the clock.
+// Wanted implements solver.Saver. Only the clock of rank 0 counts.
 func (s *Saver) Wanted() bool {
-	return s.o.Every > 0 && s.o.Team.Self().Rank == 0 && time.Since(s.taken) >= s.o.Every
+	return s.o.Every > 0 && s.o.Team.Self().Rank == 0 && time.Since(s.copied) >= s.o.Every
 }
 
 // Busy implements solver.Saver.
@@ -168,7 +171,7 @@ func (s *Saver) Save(ctx context.Context, sweeps int) error {
 	if s.busy.Load() {
 		return fmt.Errorf("the state after sweep %d is not saved yet", s.last-1)
 	}
-	s.taken = time.Now()
+	s.copied = time.Now()
 	if err := s.o.Rows.CopyRows(ctx, s.o.Layout.Stripe, s.rows); err != nil {
 		return err
 	}
@@ -178,7 +181,7 @@ func (s *Saver) Save(ctx context.Context, sweeps int) error {
 	return nil
 }
 
-// AddNorms takes the norms of the next sweeps; rank 0 alone.
+// AddNorms appends the norms of the next sweeps. Only rank 0 calls it.
 func (s *Saver) AddNorms(norms []float64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -188,21 +191,21 @@ func (s *Saver) AddNorms(norms []float64) {
 
 func (s *Saver) signal() {
 	select {
-	case s.more <- struct{}{}:
+	case s.normsNew <- struct{}{}:
 	default:
 	}
 }
 
-// Finish completes the newest checkpoint. A run that may go on, because it was interrupted or because max_iterations
-// ended it, gets one of its end, whose state the backend holds. All ranks call it. It fails only if the rows cannot be
-// copied.
+// Finish completes the newest checkpoint. If the run was interrupted or ended at max_iterations, a later run may resume
+// from its end, so Finish also saves the final state, which the backend still has. All ranks call Finish. It fails only
+// if the rows cannot be copied.
 func (s *Saver) Finish(ctx context.Context, r solver.Result) error {
 	s.mu.Lock()
-	s.over = true
+	s.normsDone = true
 	s.signal()
 	s.mu.Unlock()
-	mayGoOn := r.Reason == solver.Interrupted || r.Reason == solver.MaxIterations
-	if !s.wait(ctx) || !mayGoOn || s.last == r.Sweeps {
+	mayResume := r.Reason == solver.Interrupted || r.Reason == solver.MaxIterations
+	if !s.wait(ctx) || !mayResume || s.last == r.Sweeps {
 		return nil
 	}
 	if err := s.Save(ctx, r.Sweeps); err != nil {
@@ -212,7 +215,7 @@ func (s *Saver) Finish(ctx context.Context, r solver.Result) error {
 	return nil
 }
 
-// wait waits until the newest state is saved.
+// wait waits until the newest state is saved and reports whether that happened before ctx ended.
 func (s *Saver) wait(ctx context.Context) bool {
 	for s.busy.Load() {
 		select {
@@ -226,17 +229,17 @@ func (s *Saver) wait(ctx context.Context) bool {
 	return true
 }
 
-// Stats returns the counts so far.
+// Stats returns the current counts.
 func (s *Saver) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.stats
 }
 
-// closeGrace is how long Close waits for a write that cannot be interrupted.
+// closeGrace bounds how long Close waits for a write that cannot be interrupted.
 const closeGrace = 2 * time.Second
 
-// Close ends what is under way.
+// Close cancels a checkpoint in progress and frees the buffer.
 func (s *Saver) Close() error {
 	s.cancel()
 	timer := time.NewTimer(closeGrace)
@@ -244,12 +247,12 @@ func (s *Saver) Close() error {
 	select {
 	case <-s.ended:
 		return errors.Join(s.unpin(), s.rows.free())
-	case <-timer.C: // the disk holds it; the process ends, and the buffer with it
+	case <-timer.C: // a write blocks and still uses the buffer, which is freed with the process
 		return errors.New("checkpoint: a write is still under way")
 	}
 }
 
-// work saves the states one after the other.
+// work saves states one after another.
 func (s *Saver) work() {
 	defer close(s.ended)
 	for {
@@ -271,7 +274,7 @@ func (s *Saver) save(sweeps int) {
 	begin := time.Now()
 	self := s.o.Team.Self()
 	m := s.manifest(sweeps)
-	mine := parcel{Set: setName(sweeps, s.o.RunID), Host: self.Host}
+	mine := partReport{Set: setName(sweeps, s.o.RunID), Host: self.Host}
 	p := m.Parts[self.Rank]
 	err := s.o.Store.Write(s.ctx, mine.Set, p.File, p.Bytes, func(w io.Writer) (err error) {
 		mine.Sum, err = m.writePart(w, p, s.rows)
@@ -281,9 +284,9 @@ func (s *Saver) save(sweeps int) {
 		mine.Error = err.Error()
 	}
 	if self.Rank != 0 {
-		// It fails only with the run: rank 0 takes every parcel.
+		// Rank 0 receives every report, so sending fails only if the run does.
 		if data, err := json.Marshal(mine); err == nil {
-			_ = s.o.Team.Send(s.ctx, 0, parcelTag, data)
+			_ = s.o.Team.Send(s.ctx, 0, partReportTag, data)
 		}
 		return
 	}
@@ -292,17 +295,17 @@ func (s *Saver) save(sweeps int) {
 		return
 	}
 	if err == nil {
-		s.note(m, time.Since(begin))
+		s.countWritten(m, time.Since(begin))
 		err = s.prune()
 		if err != nil {
 			s.o.Log.Warn("old checkpoints were not removed", zap.Error(err))
 		}
 		return
 	}
-	s.fail(sweeps, mine.Set, err)
+	s.discard(sweeps, mine.Set, err)
 }
 
-// manifest returns the manifest of a checkpoint but for the sums.
+// manifest returns the manifest of a checkpoint without the checksums.
 func (s *Saver) manifest(sweeps int) *Manifest {
 	m := &Manifest{Serial: s.serial + 1, Sweeps: sweeps, Fields: s.o.Fields, Mesh: s.o.Layout.Mesh,
 		Magnitude: s.o.Layout.Magnitude,
@@ -315,27 +318,27 @@ func (s *Saver) manifest(sweeps int) *Manifest {
 	return m
 }
 
-// setName names a set after its sweeps and, in a few digits, its run.
+// setName returns the name of a set: its sweeps and eight digits of a hash of the run id.
 func setName(sweeps int, runID string) string {
 	sum := sha256.Sum256([]byte(runID))
 	return fmt.Sprintf("sweep-%012d-%s", sweeps, hex.EncodeToString(sum[:4]))
 }
 
-func (s *Saver) note(m *Manifest, took time.Duration) {
+func (s *Saver) countWritten(m *Manifest, took time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.serial = m.Serial
-	s.good = time.Now()
+	s.sealed = time.Now()
 	s.stats.Written++
 	s.stats.Sweeps, s.stats.Took, s.stats.Bytes = m.Sweeps, took, m.bytes()
 }
 
-// fail removes what there is of a checkpoint and warns.
-func (s *Saver) fail(sweeps int, set string, err error) {
+// discard removes a checkpoint that failed and logs a warning, unless the run ended before the state.
+func (s *Saver) discard(sweeps int, set string, err error) {
 	if removed := s.o.Store.Remove(s.ctx, set); removed != nil {
 		err = errors.Join(err, removed)
 	}
-	if errors.Is(err, errBeyond) {
+	if errors.Is(err, errRunEnded) {
 		return
 	}
 	s.mu.Lock()
@@ -343,13 +346,13 @@ func (s *Saver) fail(sweeps int, set string, err error) {
 	last := "there is none yet"
 	if s.stats.Written > 0 {
 		last = fmt.Sprintf("the last good one is of sweep %d, %v old", s.stats.Sweeps-1,
-			time.Since(s.good).Round(time.Second))
+			time.Since(s.sealed).Round(time.Second))
 	}
 	s.mu.Unlock()
 	s.o.Log.Warn(fmt.Sprintf("the checkpoint of sweep %d failed, the run goes on; %s: %v", sweeps-1, last, err))
 }
 
-// prune removes all but the newest checkpoints.
+// prune removes all but the newest Keep checkpoints.
 func (s *Saver) prune() error {
 	found, _, err := List(s.ctx, s.o.Store, "")
 	if err != nil {

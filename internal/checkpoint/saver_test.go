@@ -11,7 +11,7 @@ import (
 	"jacobi/solver"
 )
 
-// pinner is Rows that want to know where they are copied to.
+// pinner is Rows with Pin.
 type pinner struct {
 	rowsAfter
 	err    error
@@ -24,7 +24,7 @@ func (p *pinner) Pin(memory []byte) (func() error, error) {
 	return func() error { p.unpins++; return nil }, p.err
 }
 
-// Rows learn of the memory that they are copied to, and that it goes; a checkpoint needs neither.
+// A Saver pins its buffer and unpins it when it is closed. Checkpoints work even if Pin fails.
 func TestPin(t *testing.T) {
 	for _, fault := range []error{nil, errors.New("no pages to lock")} {
 		c := newCrew(t, 1, 1, false)
@@ -55,7 +55,7 @@ func TestPin(t *testing.T) {
 	}
 }
 
-// A state beyond the end that late norms bring is dropped; one that waits for its norms is sealed when they come.
+// A state is sealed when its norms arrive. If late norms end the run before the state, the state is discarded.
 func TestStateIsSealedOnceItsNormsAreKnown(t *testing.T) {
 	for _, known := range []int{10, 9} {
 		dir := t.TempDir()
@@ -82,7 +82,7 @@ func TestStateIsSealedOnceItsNormsAreKnown(t *testing.T) {
 	}
 }
 
-// A run that is interrupted leaves a checkpoint of its last sweep.
+// An interrupted run leaves a checkpoint of its last sweep.
 func TestInterruptedRunIsSaved(t *testing.T) {
 	dir := t.TempDir()
 	c := newCrew(t, 3, 1, false)
@@ -99,7 +99,8 @@ func TestInterruptedRunIsSaved(t *testing.T) {
 	}
 }
 
-// A directory that not all nodes share is refused at the start; a part that rank 0 cannot see later is no part.
+// A directory that not all nodes share is refused at the start. If rank 0 later does not see a part, the checkpoint
+// fails.
 func TestPlaceHasToBeShared(t *testing.T) {
 	c := newCrew(t, 3, 1, false)
 	dir := t.TempDir()
@@ -133,7 +134,7 @@ func TestPlaceHasToBeShared(t *testing.T) {
 	}
 }
 
-// A full disk costs the checkpoint, not the run; the warning says how old the last good one is.
+// On a full disk the checkpoint fails and the run goes on. The warning says how old the last good checkpoint is.
 func TestFullDiskCostsACheckpoint(t *testing.T) {
 	dir := t.TempDir()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=48k"); err != nil {

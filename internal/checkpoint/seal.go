@@ -8,26 +8,26 @@ import (
 	"io"
 )
 
-// parcel is what a rank tells rank 0 of its part.
-type parcel struct {
+// partReport is a rank's report to rank 0 about its part.
+type partReport struct {
 	Set   string `json:"set"`
 	Host  string `json:"host"`
 	Sum   string `json:"sum,omitempty"`
 	Error string `json:"error,omitempty"`
 }
 
-const parcelTag = "checkpoint part"
+const partReportTag = "checkpoint part"
 
-// errBeyond says that the run ended before the state, which is of no use then.
-var errBeyond = errors.New("the run ended before")
+// errRunEnded says that, by late norms, the run ended before the saved state, which is therefore useless.
+var errRunEnded = errors.New("the run ended before")
 
-// seal collects the parts of all ranks and makes the checkpoint valid; rank 0 alone.
-func (s *Saver) seal(m *Manifest, mine parcel) error {
+// seal collects the reports of all ranks, writes the norms and seals the checkpoint. Only rank 0 calls it.
+func (s *Saver) seal(m *Manifest, mine partReport) error {
 	var faults []error
 	for r := range m.Parts {
 		p := mine
 		if r != 0 {
-			data, err := s.o.Team.Recv(s.ctx, r, parcelTag)
+			data, err := s.o.Team.Recv(s.ctx, r, partReportTag)
 			if err != nil {
 				return err
 			}
@@ -44,7 +44,7 @@ func (s *Saver) seal(m *Manifest, mine parcel) error {
 		m.Parts[r].Sum = p.Sum
 	}
 	if len(faults) > 0 {
-		return faults[0] // the others are mostly of the same disk
+		return faults[0] // the others mostly have the same cause, such as one full disk
 	}
 	for r, p := range m.Parts {
 		n, err := s.o.Store.Size(s.ctx, mine.Set, p.File)
@@ -73,20 +73,20 @@ func (s *Saver) seal(m *Manifest, mine parcel) error {
 	return s.o.Store.Seal(s.ctx, mine.Set, data)
 }
 
-// normsBefore waits for the norms of the first sweeps.
+// normsBefore waits until the norms of the first sweeps are known and returns them.
 func (s *Saver) normsBefore(sweeps int) ([]float64, error) {
 	for {
 		s.mu.Lock()
-		norms, over := s.norms, s.over
+		norms, done := s.norms, s.normsDone
 		s.mu.Unlock()
 		switch {
 		case len(norms) >= sweeps:
 			return norms[:sweeps], nil
-		case over:
-			return nil, errBeyond
+		case done:
+			return nil, errRunEnded
 		}
 		select {
-		case <-s.more:
+		case <-s.normsNew:
 		case <-s.ctx.Done():
 			return nil, context.Cause(s.ctx)
 		}

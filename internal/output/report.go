@@ -71,7 +71,7 @@ type AccuracyReport struct {
 	Error      float64 `json:"error"`      // at the worst point
 	Attainable float64 `json:"attainable"` // the least error that rounding in the field's type allows
 	Norm       float64 `json:"norm"`       // at which the error is Attainable; a tolerance below it gains nothing
-	Scale      float64 `json:"scale"`      // the larger of the error at the start and the error by rounding
+	Scale      float64 `json:"scale"`      // about the largest error of the initial field
 	Better     string  `json:"better"`     // a type that attains the tolerance where this one does not; may be empty
 }
 
