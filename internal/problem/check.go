@@ -8,11 +8,11 @@ import (
 	"jacobi/solver"
 )
 
-// samples is how many rows, and how many columns in each, Check looks at inside.
+// samples is the number of interior rows, and of columns in each row, that Check evaluates.
 const samples = 64
 
-// Check evaluates every value of the boundary and the initial field at 64 by 64 points, the corners of the interior
-// among them, so that a bad problem is refused before any rank starts. Row refuses what a sample cannot find.
+// Check evaluates every value of the boundary, and the initial field at 64 by 64 points that include the corners of the
+// interior. It finds most bad problems before any rank starts. Row finds the others.
 func (p *Problem) Check(ctx context.Context) error {
 	largest := 0.0
 	for iy := range p.mesh.NY {
@@ -39,7 +39,7 @@ func (p *Problem) Check(ctx context.Context) error {
 		return err
 	}
 	largest = max(largest, m)
-	// A sample may miss the largest value, so that it cannot tell that the problem is too small.
+	// A sample may miss the largest value, so a small value in the sample does not mean that the problem is too small.
 	if low, _ := p.magnitudes(); p.file == nil && p.initial.constant() || largest >= low {
 		return p.CheckMagnitude(largest)
 	}
@@ -64,7 +64,7 @@ func (p *Problem) maxSample(ctx context.Context) (float64, error) {
 		for _, ix := range spread(p.mesh.NX - 2) {
 			var v float64
 			var err error
-			if p.file != nil && p.file.fortran { // whose rows lie all over the file
+			if p.file != nil && p.file.fortran { // a row is spread over the whole file, so read single values
 				if v, err = p.file.exact(iy, ix); err == nil {
 					err = p.finite(p.initial, iy, ix, v)
 				}
@@ -83,7 +83,7 @@ func (p *Problem) maxSample(ctx context.Context) (float64, error) {
 	return largest, nil
 }
 
-// spread returns at most samples of the numbers 1 to n, evenly spread, the first and the last among them.
+// spread returns at most samples of the numbers 1 to n, evenly spread and including 1 and n.
 func spread(n int) []int {
 	count := min(n, samples)
 	list := make([]int, count)
@@ -93,8 +93,9 @@ func spread(n int) []int {
 	return list
 }
 
-// MaxAbs returns the largest absolute value in rows [lo, hi), boundary included, rounded to the field's type; 0 for no
-// rows. It evaluates each value once, and each constant once in all, and ends with ctx.
+// MaxAbs returns the largest absolute value in rows [lo, hi), including the boundary, rounded to the field's type.
+// Without rows it returns 0. It evaluates each value once, and a constant only once for all rows. It stops when ctx
+// ends.
 func (p *Problem) MaxAbs(ctx context.Context, lo, hi int) (float64, error) {
 	if lo < 0 || hi > p.mesh.NY {
 		return 0, fmt.Errorf("rows %s: the mesh has rows %s", solver.Stripe{Lo: lo, Hi: hi},
@@ -119,13 +120,13 @@ func (p *Problem) MaxAbs(ctx context.Context, lo, hi int) (float64, error) {
 		}
 		largest = max(largest, m)
 		if constant && iy > 0 {
-			iy = max(iy, min(hi, p.mesh.NY-1)-1) // on to the bottom row
+			iy = max(iy, min(hi, p.mesh.NY-1)-1) // skip to the bottom row
 		}
 	}
 	return largest, nil
 }
 
-// ended says why ctx has ended, nil if it has not.
+// ended returns an error with the cause if ctx has ended, else nil.
 func ended(ctx context.Context) error {
 	if ctx.Err() == nil {
 		return nil
@@ -171,7 +172,7 @@ func (p *Problem) maxInner(ctx context.Context, iy int) (float64, error) {
 			return err
 		}
 		for i, v := range values {
-			// Written so that NaN is caught: it fails every comparison.
+			// The negated comparison also catches NaN.
 			if a := math.Abs(v); !(a <= largest) {
 				if err := p.finite(q, from, col+i, v); err != nil {
 					return err
@@ -184,8 +185,8 @@ func (p *Problem) maxInner(ctx context.Context, iy int) (float64, error) {
 	return p.round(largest), err // rounding is monotone
 }
 
-// CheckMagnitude refuses a problem whose largest absolute value, over all its rows, would drive the squares of updates
-// out of the range of the field's type.
+// CheckMagnitude refuses a problem with the largest absolute value maxAbs if the squares of updates would leave the
+// range of the field's type.
 func (p *Problem) CheckMagnitude(maxAbs float64) error {
 	low, high := p.magnitudes()
 	if maxAbs == 0 || maxAbs >= low && maxAbs <= high {
@@ -203,10 +204,10 @@ func (p *Problem) CheckMagnitude(maxAbs float64) error {
 
 func (p *Problem) magnitudes() (low, high float64) { return limits(p.mesh.DType) }
 
-// limits bounds the largest absolute value of a problem of type d.
+// limits returns the range of the largest absolute value of a problem of type d.
 func limits(d solver.DType) (low, high float64) {
 	if d == solver.Float32 {
-		return float64(float32(1e-12)), 1e18 // the values are rounded as well
+		return float64(float32(1e-12)), 1e18 // rounded like the values that are compared with it
 	}
 	return 1e-120, 1e150
 }

@@ -9,7 +9,7 @@ import (
 	"jacobi/configs"
 )
 
-// A value that a field cannot hold is found by Check where it looks, by Row and MaxAbs everywhere.
+// Check finds a value that is not finite at the points that it evaluates. Row and MaxAbs find it everywhere.
 func TestValuesNotFinite(t *testing.T) {
 	for _, c := range []struct {
 		p     configs.Problem
@@ -91,7 +91,7 @@ func TestMaxAbs(t *testing.T) {
 func TestMagnitude(t *testing.T) {
 	for _, c := range []struct {
 		dtype, top string
-		want       string // "" for accepted
+		want       string // "" if accepted
 	}{
 		{"float32", "0", ""},
 		{"float32", "1e-12", ""},

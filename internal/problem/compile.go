@@ -14,18 +14,18 @@ import (
 	"jacobi/solver"
 )
 
-// maxText bounds an expression, and with it how deep the parser goes.
+// maxText bounds the length of an expression, and so the depth of the parser's recursion.
 const maxText = 4096
 
-// compiler turns the syntax tree of an expression into a node that evaluates whole spans of a row: some ten
-// nanoseconds a point, where a machine that interprets point by point needs hundreds.
+// compiler turns the syntax tree of an expression into a node that evaluates a whole span of a row at once. That takes
+// some ten nanoseconds a point; an interpreter that works point by point takes hundreds.
 type compiler struct {
 	mesh   solver.Mesh
 	consts map[string]float64
-	err    error // the first
+	err    error // the first one
 }
 
-// compile parses text. Numbers are float64 throughout, integers included: 1/2 is 0.5.
+// compile parses and compiles text. All numbers are float64, including integers: 1/2 is 0.5.
 func compile(text string, mesh solver.Mesh) (node, error) {
 	if len(text) > maxText {
 		return node{}, fmt.Errorf("%d characters; at most %d are allowed", len(text), maxText)
@@ -55,7 +55,7 @@ func (c *compiler) fail(n ast.Node, format string, args ...any) node {
 	return node{eval: func(*span, []float64) {}}
 }
 
-// node compiles n and evaluates it at once if it is the same everywhere.
+// node compiles n. A constant expression is evaluated immediately.
 func (c *compiler) node(n ast.Node) node {
 	out := c.build(n)
 	if c.err == nil && !out.onX && !out.onY {
@@ -93,7 +93,7 @@ func (c *compiler) build(n ast.Node) node {
 			return c.call(n, callee.Value, n.Arguments)
 		}
 	}
-	return c.fail(n, "%s has no place among numbers", n)
+	return c.fail(n, "%s is not supported in an expression", n)
 }
 
 // number and boolean compile an operand of the given kind.
@@ -143,7 +143,7 @@ func (c *compiler) unary(n *ast.UnaryNode) node {
 	case "!", "not":
 		return compared(apply1(func(a float64) float64 { return 1 - a }, c.boolean(n.Node)))
 	}
-	return c.fail(n, "operator %s has no place among numbers", n.Operator)
+	return c.fail(n, "operator %s is not supported in an expression", n.Operator)
 }
 
 func (c *compiler) binary(n *ast.BinaryNode) node {
@@ -168,9 +168,9 @@ func (c *compiler) binary(n *ast.BinaryNode) node {
 	case "%":
 		return apply2(math.Mod, c.number(n.Left), c.number(n.Right))
 	case "^", "**":
-		return c.dear(apply2(elementary.Pow, c.number(n.Left), c.number(n.Right)))
+		return c.callsFunction(apply2(elementary.Pow, c.number(n.Left), c.number(n.Right)))
 	}
-	return c.fail(n, "operator %s has no place among numbers", n.Operator)
+	return c.fail(n, "operator %s is not supported in an expression", n.Operator)
 }
 
 func (c *compiler) call(n ast.Node, name string, list []ast.Node) node {
@@ -182,7 +182,7 @@ func (c *compiler) call(n ast.Node, name string, list []ast.Node) node {
 		if len(args) != 1 {
 			return c.fail(n, "%s takes 1 argument, not %d", name, len(args))
 		}
-		return c.dear(apply1(f, args[0]))
+		return c.callsFunction(apply1(f, args[0]))
 	}
 	f, variadic, ok := binaryFunction(name)
 	if !ok {
@@ -197,13 +197,13 @@ func (c *compiler) call(n ast.Node, name string, list []ast.Node) node {
 	}
 	out := args[0]
 	for _, a := range args[1:] {
-		out = c.dear(apply2(f, out, a))
+		out = c.callsFunction(apply2(f, out, a))
 	}
 	return out
 }
 
-// dear marks n as one that calls a function.
-func (c *compiler) dear(n node) node {
-	n.dear = c.mesh.NX
+// callsFunction marks n as a node that calls a function.
+func (c *compiler) callsFunction(n node) node {
+	n.callColumns = c.mesh.NX
 	return n
 }

@@ -13,7 +13,7 @@ import (
 )
 
 func TestExpressions(t *testing.T) {
-	// At column 3 of 9, row 2 of 5: x = 0.375, y = 0.5.
+	// Expressions are evaluated at column 3 of 9, row 2 of 5: x = 0.375, y = 0.5.
 	mesh := solver.Mesh{NX: 9, NY: 5, DType: solver.Float64}
 	x, y := 0.375, 0.5
 	for text, want := range map[string]float64{
@@ -44,7 +44,7 @@ func TestExpressions(t *testing.T) {
 		if got := n.at(&span{}, 2, 3); got != want {
 			t.Errorf("%s: %v, want %v", text, got, want)
 		}
-		// The same as one of several columns.
+		// The value is the same as part of a span of several columns.
 		var columns [5]float64
 		n.fill(&span{row: 2, col: 1}, columns[:])
 		if columns[2] != want {
@@ -59,7 +59,7 @@ const (
 	knownWords = "x, y, ix, iy, nx, ny, pi, e, " + knownFunctions
 )
 
-// The help and the documents name every function and value, and each of them can be compiled.
+// The help text and the documentation name every function and value, and each of them compiles.
 func TestWordsAreDocumented(t *testing.T) {
 	doc, err := os.ReadFile("../../docs/expressions.md")
 	if err != nil {
@@ -109,15 +109,15 @@ func TestBadExpressions(t *testing.T) {
 		"x ? 1 : 2":                      `column 1: x is a number; a condition is wanted, such as x < 0.5`,
 		"x and y":                        `column 1: x is a number; a condition is wanted, such as x < 0.5`,
 		"x < 1 ? 1 : y < 1":              `column 17: one branch gives a number and the other true or false`,
-		`"text"`:                         `column 1: "text" has no place among numbers`,
-		"[1, 2]":                         `column 1: [1, 2] has no place among numbers`,
-		"x in [1]":                       `column 3: operator in has no place among numbers`,
-		"1..5":                           `column 2: operator .. has no place among numbers`,
-		"x.y":                            `column 3: x.y has no place among numbers`,
-		"math.sin(x)":                    `column 6: math.sin(x) has no place among numbers`,
-		"let a = 1; a":                   `column 5: let a = 1; a has no place among numbers`,
-		"1; 2":                           `column 1: 1; 2 has no place among numbers`,
-		"nil":                            `column 1: nil has no place among numbers`,
+		`"text"`:                         `column 1: "text" is not supported in an expression`,
+		"[1, 2]":                         `column 1: [1, 2] is not supported in an expression`,
+		"x in [1]":                       `column 3: operator in is not supported in an expression`,
+		"1..5":                           `column 2: operator .. is not supported in an expression`,
+		"x.y":                            `column 3: x.y is not supported in an expression`,
+		"math.sin(x)":                    `column 6: math.sin(x) is not supported in an expression`,
+		"let a = 1; a":                   `column 5: let a = 1; a is not supported in an expression`,
+		"1; 2":                           `column 1: 1; 2 is not supported in an expression`,
+		"nil":                            `column 1: nil is not supported in an expression`,
 		strings.Repeat("1+", 3000) + "1": `6001 characters; at most 4096 are allowed`,
 	} {
 		if _, err := compile(text, solver.Mesh{NX: 9, NY: 5, DType: solver.Float64}); err == nil ||

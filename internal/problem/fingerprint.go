@@ -10,8 +10,8 @@ import (
 	"math"
 )
 
-// FunctionsHash returns the start of a SHA-256 over the values of all functions at fixed arguments. It is equal on all
-// machines that give an expression the same bits.
+// FunctionsHash returns the start of a SHA-256 over the values of all functions at fixed arguments. It is equal on
+// machines that compute the same bits.
 func FunctionsHash() string {
 	h := sha256.New()
 	args := arguments(64)
@@ -30,7 +30,7 @@ func FunctionsHash() string {
 }
 
 // RowsHash returns the start of a SHA-256 over four rows of the initial field: the first two, the middle one and the
-// last. Ranks with the same problem get the same, unless they read different files or compute different values.
+// last. If it differs between ranks with the same run file, they read different files or compute different values.
 func (p *Problem) RowsHash(ctx context.Context) (string, error) {
 	h := sha256.New()
 	row := make([]byte, p.mesh.RowBytes())
@@ -46,8 +46,8 @@ func (p *Problem) RowsHash(ctx context.Context) (string, error) {
 	return shortHash(h), nil
 }
 
-// arguments returns n numbers of both signs, a few of which are large, and most of which lie between 2^-10 and 2^10.
-// They come from integers (the sequence of SplitMix64), so that they are the same everywhere.
+// arguments returns n numbers of both signs. Most absolute values lie between 2^-10 and 2^10, and a few are extreme.
+// The numbers are made from integers (the sequence of SplitMix64), so they are the same on every machine.
 func arguments(n int) []float64 {
 	list := []float64{0, 1, -1, 0.5, 2, 3, 10, 1e22, -1e300, 1e-310}
 	state := uint64(0)
@@ -63,8 +63,8 @@ func arguments(n int) []float64 {
 	return list
 }
 
-// hashFloat adds v to h. NaN has one form there: which one an operation gives differs between architectures, and the
-// field never holds it.
+// hashFloat adds v to h. All NaNs count as one: their bits differ between architectures, and the field never contains a
+// NaN.
 func hashFloat(h hash.Hash, v float64) {
 	b := math.Float64bits(v)
 	if math.IsNaN(v) {

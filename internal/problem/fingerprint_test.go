@@ -10,7 +10,7 @@ import (
 	"jacobi/configs"
 )
 
-// The values of all functions, here and in a process without FMA, where those of math differ.
+// The hash has the expected value in this process and in one without FMA, where functions of math differ.
 func TestFunctionsHash(t *testing.T) {
 	const want = "34537e56672b88a5"
 	if got := FunctionsHash(); got != want {

@@ -6,8 +6,8 @@ import (
 	"jacobi/internal/elementary"
 )
 
-// Functions whose values are rounded come from package elementary, which gives the same bits everywhere. Those of math
-// differ between processors.
+// Functions whose values are rounded come from package elementary, which computes the same bits on every processor. The
+// functions of package math do not.
 
 // unaryFunction returns the function of one argument called name.
 func unaryFunction(name string) (func(float64) float64, bool) {
@@ -23,8 +23,8 @@ func unaryFunction(name string) (func(float64) float64, bool) {
 	return f, ok
 }
 
-// binaryFunction returns the function of two arguments called name; a variadic one is applied to the first two, then
-// to that and the third, and so on.
+// binaryFunction returns the function of two arguments called name. A variadic function is applied to the first two
+// arguments, then to the result and the third, and so on.
 func binaryFunction(name string) (f func(a, b float64) float64, variadic, ok bool) {
 	switch name {
 	case "min":
@@ -65,7 +65,7 @@ func truth(b bool) float64 {
 	return 0
 }
 
-// comparison returns the operator of two numbers that gives 1 for true and 0 for false.
+// comparison returns the comparison of two numbers as a function that returns 1 for true and 0 for false.
 func comparison(operator string) (func(a, b float64) float64, bool) {
 	switch operator {
 	case "<":

@@ -2,17 +2,17 @@ package problem
 
 import "sync"
 
-// chunk is how many columns are evaluated at a time: their temporaries stay in the first-level cache.
+// chunk is the number of columns evaluated at a time. It is small enough for temporaries to stay in the L1 cache.
 const chunk = 512
 
-// span is where a node is evaluated: columns col, col+1, ... of row row. A span belongs to one goroutine.
+// span is the place where a node is evaluated: columns col, col+1, ... of row row. A span belongs to one goroutine.
 type span struct {
 	row, col int
 	scratch  [][]float64
-	depth    int
+	depth    int // buffers of scratch in use
 }
 
-// temp borrows n values until the release that follows.
+// temp borrows a buffer of n values until the matching call of release.
 func (s *span) temp(n int) []float64 {
 	if s.depth == len(s.scratch) {
 		s.scratch = append(s.scratch, nil)
@@ -28,24 +28,26 @@ func (s *span) release() { s.depth-- }
 
 // node is a compiled expression. True and false are 1 and 0.
 type node struct {
-	// eval writes the values of the span's first len(dst) columns to dst; if the node is not onX, dst has length 1.
-	// Each operation stores its result, so that none is fused with the next and every machine gets the same bits.
+	// eval writes the values of the span's first len(dst) columns to dst. If the node is not onX, dst has length 1.
+	// Each operation stores its result in memory, so the compiler cannot fuse it with the next one and every machine
+	// computes the same bits.
 	eval     func(s *span, dst []float64)
-	onX, onY bool // what the value depends on
+	onX, onY bool // whether the value depends on the column, on the row
 	isBool   bool
-	// dear is the number of columns of the mesh if the node calls a function, else 0.
-	dear int
+	// callColumns is the number of columns of the mesh if the node calls a function, else 0.
+	callColumns int
 }
 
-// mostKept bounds the columns whose values a node keeps: more than the widest mesh that is usual, and 1 MiB.
-const mostKept = 1 << 17
+// maxCached bounds the columns whose values a node caches. It is wider than usual meshes, and takes 1 MiB.
+const maxCached = 1 << 17
 
-// kept returns n, or, if it calls a function and depends on x alone, a node that evaluates it once for all rows.
-func (n node) kept() node {
-	if n.dear == 0 || n.dear > mostKept || !n.onX || n.onY {
+// cached returns a node that evaluates n once for all rows if n calls a function and depends only on x. Otherwise it
+// returns n.
+func (n node) cached() node {
+	if n.callColumns == 0 || n.callColumns > maxCached || !n.onX || n.onY {
 		return n
 	}
-	eval, columns := n.eval, n.dear
+	eval, columns := n.eval, n.callColumns
 	values := sync.OnceValue(func() []float64 {
 		all := make([]float64, columns)
 		eval(&span{}, all)
@@ -91,14 +93,14 @@ func row(f func(iy float64) float64) node {
 	return node{onY: true, eval: func(s *span, dst []float64) { dst[0] = f(float64(s.row)) }}
 }
 
-// compared marks n as true or false.
+// compared marks the value of n as true or false.
 func compared(n node) node {
 	n.isBool = true
 	return n
 }
 
 func apply1(f func(float64) float64, a node) node {
-	return node{onX: a.onX, onY: a.onY, dear: a.dear, eval: func(s *span, dst []float64) {
+	return node{onX: a.onX, onY: a.onY, callColumns: a.callColumns, eval: func(s *span, dst []float64) {
 		a.fill(s, dst)
 		for i, v := range dst {
 			dst[i] = f(v)
@@ -106,10 +108,10 @@ func apply1(f func(float64) float64, a node) node {
 	}}
 }
 
-// pairwise makes the node for an operation on a and b; op puts the result into dst, which holds a's values.
+// pairwise returns the node of an operation on a and b. op replaces the values of a in dst by the results.
 func pairwise(a, b node, op func(dst, b []float64)) node {
 	if a.onY || b.onY {
-		a, b = a.kept(), b.kept()
+		a, b = a.cached(), b.cached()
 	}
 	eval := func(s *span, dst []float64) {
 		a.fill(s, dst)
@@ -118,7 +120,7 @@ func pairwise(a, b node, op func(dst, b []float64)) node {
 		b.fill(s, t)
 		op(dst, t)
 	}
-	return node{eval: eval, onX: a.onX || b.onX, onY: a.onY || b.onY, dear: max(a.dear, b.dear)}
+	return node{eval: eval, onX: a.onX || b.onX, onY: a.onY || b.onY, callColumns: max(a.callColumns, b.callColumns)}
 }
 
 func apply2(f func(a, b float64) float64, a, b node) node {
@@ -153,11 +155,11 @@ func multiply(a, b node) node {
 	})
 }
 
-// choose evaluates both branches everywhere; what the one not taken gives, be it NaN, is dropped.
+// choose evaluates both branches at all points and discards the values of the branch not taken, even NaN.
 func choose(cond, yes, no node) node {
 	return node{
 		onX: cond.onX || yes.onX || no.onX, onY: cond.onY || yes.onY || no.onY, isBool: yes.isBool,
-		dear: max(cond.dear, yes.dear, no.dear),
+		callColumns: max(cond.callColumns, yes.callColumns, no.callColumns),
 		eval: func(s *span, dst []float64) {
 			yes.fill(s, dst)
 			c, n := s.temp(len(dst)), s.temp(len(dst))

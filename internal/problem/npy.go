@@ -12,15 +12,15 @@ import (
 	"jacobi/internal/show"
 )
 
-// npyHeader is what precedes the array.
+// npyHeader is the header of a .npy file.
 type npyHeader struct {
 	descr   string // "<f4"
 	fortran bool
 	shape   string // "(ny, nx)", in Python's spelling
-	size    int64  // bytes up to the array
+	size    int64  // bytes before the array
 }
 
-// maxHeader is far above the header of any array of numbers.
+// maxHeader is far above the size of a header of an array of numbers.
 const maxHeader = 1 << 16
 
 var errNotNPY = errors.New("not a .npy file")
@@ -56,7 +56,7 @@ func readHeader(r io.Reader) (npyHeader, error) {
 
 // parseHeader reads a Python dictionary such as {'descr': '<f4', 'fortran_order': False, 'shape': (4, 3), }.
 func parseHeader(text string) (npyHeader, error) {
-	// Compiled here: one file is opened in a run.
+	// Compiled here and not once per program, because a run opens at most one file.
 	item := regexp.MustCompile(`^\s*['"](\w+)['"]\s*:\s*(True|False|'[^']*'|"[^"]*"|\([^()]*\)|\[.*\])\s*(,|$)`)
 	body := strings.TrimSpace(text)
 	body, open := strings.CutPrefix(body, "{")
@@ -84,7 +84,7 @@ func parseHeader(text string) (npyHeader, error) {
 	return npyHeader{descr: strings.Trim(descr, `'"`), fortran: order == "True", shape: shape}, nil
 }
 
-// parseShape returns the tuple in Python's spelling.
+// parseShape returns the tuple in Python's canonical spelling.
 func parseShape(tuple string) (string, error) {
 	inner, open := strings.CutPrefix(tuple, "(")
 	inner, closed := strings.CutSuffix(inner, ")")
@@ -96,7 +96,7 @@ func parseShape(tuple string) (string, error) {
 	for i, word := range words {
 		word = strings.TrimSpace(word)
 		if word == "" && i == len(words)-1 {
-			break // a comma behind the last one
+			break // a trailing comma
 		}
 		n, err := strconv.ParseUint(word, 10, 63)
 		if err != nil {

@@ -16,7 +16,7 @@ import (
 	"jacobi/solver"
 )
 
-// npy returns a .npy file of the given format version with values 0, 1, 2, ... in count elements of the type.
+// npy returns a .npy file of the given format version with count values 0, 1, 2, ... of type size.
 func npy(version byte, descr, order, shape string, count int, size solver.DType) []byte {
 	head := "{'descr': '" + descr + "', 'fortran_order': " + order + ", 'shape': " + shape + ", }\n"
 	b := []byte("\x93NUMPY" + string([]byte{version, 0}))
@@ -131,7 +131,7 @@ func TestBadInitialFile(t *testing.T) {
 	}
 }
 
-// Values of either type and byte order, and columns one after another, give the field that the plain file gives.
+// Files of either type and byte order, in C or Fortran order, give the same field.
 func TestInitialFileIsConverted(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "start.npy")
 	rows := [][]float64{{-1, 1, 1, -2}, {-1, 5.1, 6.1, -2}, {-1, 9.1, 10.1, -2}, {-1, 13.1, 14.1, -2}, {-1, 0, 0, -2}}
@@ -191,7 +191,7 @@ func TestInitialFileIsConverted(t *testing.T) {
 	}
 }
 
-// A mapped file that becomes shorter is an error, and not the end of the process.
+// Reading a mapped file that has been truncated is an error, not a crash.
 func TestMappedInitialFileShrinks(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "start.npy")
 	if err := os.WriteFile(path, npy(1, "<f8", "True", "(5000, 4)", 20000, solver.Float64), 0o600); err != nil {
@@ -207,7 +207,7 @@ func TestMappedInitialFileShrinks(t *testing.T) {
 	}
 }
 
-// Reading a row that a shrunken file no longer has is an error of that row.
+// Reading a row that a truncated file no longer has is an error.
 func TestInitialFileShrinks(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "start.npy")
 	if err := os.WriteFile(path, npy(1, "<f4", "False", "(5, 4)", 20, solver.Float32), 0o600); err != nil {

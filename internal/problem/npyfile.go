@@ -15,23 +15,25 @@ import (
 	"jacobi/solver"
 )
 
-// npyFile is an open .npy file that holds a field of the mesh. Its rows are read in place, never the whole of it.
+// npyFile is an open .npy file with a field of the mesh. Rows are read one at a time; the whole field is never in
+// memory.
 type npyFile struct {
 	f       *os.File
 	mesh    solver.Mesh
 	item    npyItem
 	fortran bool
-	offset  int64  // of the first value
-	mapped  []byte // the whole file if it is in Fortran order, where a row lies on as many pages as it has values
+	offset  int64 // of the first value
+	// mapped is the file if it is in Fortran order, where a row may be spread over as many pages as it has values.
+	mapped []byte
 }
 
-// npyItem is how a file holds its values.
+// npyItem is the type and byte order of a file's values.
 type npyItem struct {
 	dtype solver.DType
 	order binary.ByteOrder
 }
 
-// npyItems are the types of values that can be read, by their names in a header.
+// npyItems returns the supported types of values by their names in a header.
 func npyItems() map[string]npyItem {
 	return map[string]npyItem{
 		"<f4": {solver.Float32, binary.LittleEndian}, ">f4": {solver.Float32, binary.BigEndian},
@@ -47,8 +49,8 @@ func (t npyItem) value(raw []byte) float64 {
 	return math.Float64frombits(t.order.Uint64(raw))
 }
 
-// openNPY opens the file at path and refuses it unless it holds exactly one field of the mesh: shape (NY, NX), of
-// float32 or float64.
+// openNPY opens the file at path. It fails unless the file has exactly one array of shape (NY, NX) and type float32 or
+// float64.
 func openNPY(path string, mesh solver.Mesh) (*npyFile, error) {
 	f, err := regular.Open(path)
 	if err != nil {
@@ -100,7 +102,7 @@ func (n *npyFile) close() error {
 	return errors.Join(unix.Munmap(mapped), n.f.Close())
 }
 
-// at returns the offset of a value.
+// at returns the offset of a value in the file.
 func (n *npyFile) at(iy, ix int) int64 {
 	i := int64(iy)*int64(n.mesh.NX) + int64(ix)
 	if n.fortran {
@@ -109,7 +111,7 @@ func (n *npyFile) at(iy, ix int) int64 {
 	return n.offset + i*int64(n.item.dtype.Size())
 }
 
-// read fills dst with the values of row iy from column ix on, rounded to the type of the mesh.
+// read fills dst with values of row iy, starting at column ix, rounded to the type of the mesh.
 func (n *npyFile) read(dst []byte, iy, ix int) error {
 	if n.fortran {
 		return n.gather(dst, iy, ix)
@@ -130,7 +132,8 @@ func (n *npyFile) read(dst []byte, iy, ix int) error {
 	return nil
 }
 
-// gather is read for a file that is mapped. One that becomes shorter meanwhile faults, which is an error and no crash.
+// gather is read for a mapped file. If the file has been truncated, the access faults; gather turns the fault into an
+// error.
 func (n *npyFile) gather(dst []byte, iy, ix int) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -153,7 +156,7 @@ func (n *npyFile) put(dst []byte, i int, v float64) {
 	binary.LittleEndian.PutUint64(dst[8*i:], math.Float64bits(v))
 }
 
-// exact returns a value as the file has it.
+// exact returns a value of the file without rounding it to the type of the mesh.
 func (n *npyFile) exact(iy, ix int) (float64, error) {
 	wide := *n
 	wide.mesh.DType = solver.Float64
@@ -162,7 +165,7 @@ func (n *npyFile) exact(iy, ix int) (float64, error) {
 	return math.Float64frombits(binary.LittleEndian.Uint64(b[:])), err
 }
 
-// warnings says what a user may not expect of the file.
+// warnings describes properties of the file that a user may not expect.
 func (n *npyFile) warnings() (lines []string) {
 	if n.item.dtype == solver.Float64 && n.mesh.DType == solver.Float32 {
 		lines = append(lines, "its values are float64, and are rounded to grid.dtype float32")

@@ -1,9 +1,9 @@
 // Package problem turns the grid and problem sections of a run file into the values of the initial field.
 //
-// Values come from numbers, from expressions in x, y, ix and iy, or, inside, from a .npy file. They are computed in
-// float64 and rounded once to the field's type. Columns 0 and NX-1 belong to the left and right side in every row;
-// rows 0 and NY-1 own columns 1 to NX-2 alone. With periodic top and bottom those columns of row 0 are the copy of row
-// NY-2 and those of row NY-1 the copy of row 1.
+// Values come from numbers, from expressions in x, y, ix and iy, or, in the interior, from a .npy file. They are
+// computed in float64 and rounded once to the field's type. Columns 0 and NX-1 belong to the left and right side in
+// every row, corners included. The top and bottom side are columns 1 to NX-2 of rows 0 and NY-1. If they are periodic,
+// those columns of row 0 are a copy of row NY-2, and those of row NY-1 a copy of row 1.
 package problem
 
 import (
@@ -16,8 +16,8 @@ import (
 	"jacobi/solver"
 )
 
-// Problem is the initial field of a run and its boundary. It implements solver.RowSource and may be used by several
-// goroutines at once.
+// Problem is the initial field of a run, including its boundary. It implements solver.RowSource and may be used
+// concurrently.
 type Problem struct {
 	mesh solver.Mesh
 	name string
@@ -28,19 +28,19 @@ type Problem struct {
 	file        *npyFile
 }
 
-// part is one of the expressions that a problem consists of.
+// part is one of the expressions of a problem.
 type part struct {
 	key  string // "problem.left"
 	text string
 	node node
 }
 
-// constant says whether the part has the same value everywhere.
+// constant reports whether the part has the same value at all points.
 func (p part) constant() bool { return !p.node.onX && !p.node.onY }
 
-// New parses the expressions of cfg and opens its initial file, if there is one. The error holds one line a fault,
-// each with the key, its value and the cause; a problem beside it tells Mesh and Name, and nothing else. Values are
-// looked at by Check, Row and MaxAbs.
+// New parses the expressions of cfg and opens the initial file, if there is one. The error has one line per fault with
+// the key, its value and the cause. A problem returned with an error has only Mesh and Name. New does not evaluate
+// expressions; Check, Row and MaxAbs do.
 func New(cfg configs.Config) (*Problem, error) {
 	dtype, err := solver.ParseDType(cfg.Grid.DType)
 	if err != nil {
@@ -98,10 +98,10 @@ func New(cfg configs.Config) (*Problem, error) {
 // Mesh returns the whole grid.
 func (p *Problem) Mesh() solver.Mesh { return p.mesh }
 
-// Name returns the title of the run: run.name, or else the preset.
+// Name returns the title of the run: run.name, or the preset if that is empty.
 func (p *Problem) Name() string { return p.name }
 
-// Warnings returns a line for each thing that a user may not expect of the problem, though it can be solved.
+// Warnings returns a line for each property of the problem that a user may not expect. None of them prevents a run.
 func (p *Problem) Warnings() (lines []string) {
 	if p.file == nil {
 		return nil
@@ -128,7 +128,7 @@ func (p *Problem) round(v float64) float64 {
 	return v
 }
 
-// finite refuses a value that the field cannot hold; v has not been rounded yet.
+// finite refuses a value that is not finite in the field's type. v is the value before rounding.
 func (p *Problem) finite(q part, iy, ix int, v float64) error {
 	if r := p.round(v); !math.IsNaN(r) && !math.IsInf(r, 0) {
 		return nil

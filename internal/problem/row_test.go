@@ -7,7 +7,7 @@ import (
 	"jacobi/internal/elementary"
 )
 
-// Rows that need several chunks, columns that are no multiple of anything.
+// Rows are right for widths below, at and above multiples of a chunk.
 func TestRowChunks(t *testing.T) {
 	for _, nx := range []int{3, chunk, chunk + 1, chunk + 2, chunk + 3, 2*chunk + 2, 1999} {
 		p := open(t, config(nx, 4, "float32", configs.Problem{Initial: "ix + 0.25 * y", Top: "7", Left: "1.1"}))
@@ -26,8 +26,8 @@ func TestRowChunks(t *testing.T) {
 	}
 }
 
-// What depends on x alone is kept for all rows, and has the values that each row alone would have.
-func TestKeptColumns(t *testing.T) {
+// Values that depend only on x are cached for all rows, and equal those computed for each row.
+func TestCachedColumns(t *testing.T) {
 	const wide = 2*chunk + 77
 	text := "sin(3*x)*exp(-y) + (cos(ix) + 1)^2 * y + max(tan(x), y)"
 	both := field(t, open(t, config(wide, 5, "float64", configs.Problem{Initial: text})))

@@ -2,7 +2,7 @@ package problem
 
 import "fmt"
 
-// Values writes the values of row iy at the columns cols, rounded to the field's type, to dst.
+// Values stores the values of row iy at the columns cols in dst, rounded to the field's type.
 func (p *Problem) Values(iy int, cols []int, dst []float64) error {
 	var s span
 	q, from := p.inner(iy)

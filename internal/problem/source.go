@@ -21,8 +21,8 @@ func (p *Problem) value(q part, s *span, iy, ix int) (float64, error) {
 	return p.round(v), p.finite(q, iy, ix, v)
 }
 
-// Row writes row iy, boundary included, into dst: NX values of the mesh's type, little-endian, dense. A value that is
-// not finite in that type is an error. Row may be called from several goroutines at once.
+// Row writes row iy, including the boundary, to dst: NX dense little-endian values of the mesh's type. A value that is
+// not finite in that type is an error. Row may be called concurrently.
 func (p *Problem) Row(iy int, dst []byte) error {
 	if iy < 0 || iy >= p.mesh.NY || len(dst) != p.mesh.RowBytes() {
 		return fmt.Errorf("row %d of %d into %d bytes: %d bytes are wanted", iy, p.mesh.NY, len(dst), p.mesh.RowBytes())
@@ -46,7 +46,7 @@ func (p *Problem) Row(iy int, dst []byte) error {
 	return p.partRow(q, from, dst[size:end])
 }
 
-// inner returns the part that gives columns 1 to NX-2 of row iy, and the row to take them from.
+// inner returns the part that defines columns 1 to NX-2 of row iy, and the row at which to evaluate the part.
 func (p *Problem) inner(iy int) (part, int) {
 	switch {
 	case iy > 0 && iy < p.mesh.NY-1:
@@ -61,7 +61,7 @@ func (p *Problem) inner(iy int) (part, int) {
 	}
 }
 
-// partRow writes q in columns 1 to NX-2 of row iy to dst.
+// partRow writes the values of q in columns 1 to NX-2 of row iy to dst.
 func (p *Problem) partRow(q part, iy int, dst []byte) error {
 	size := p.mesh.DType.Size()
 	if !q.node.onX {
@@ -83,7 +83,7 @@ func (p *Problem) partRow(q part, iy int, dst []byte) error {
 	})
 }
 
-// chunks evaluates q in columns 1 to NX-2 of row iy and hands over the values, not yet rounded, piece by piece.
+// chunks evaluates q in columns 1 to NX-2 of row iy and calls do with the unrounded values, chunk by chunk.
 func (p *Problem) chunks(q part, iy int, do func(col int, values []float64) error) error {
 	s := &span{row: iy}
 	var buf [chunk]float64
@@ -97,7 +97,7 @@ func (p *Problem) chunks(q part, iy int, do func(col int, values []float64) erro
 	return nil
 }
 
-// put writes v, rounded to the field's type, to dst and says whether it is finite there.
+// put writes v, rounded to the field's type, to dst and reports whether the rounded value is finite.
 func (p *Problem) put(dst []byte, v float64) bool {
 	if p.mesh.DType == solver.Float32 {
 		bits := math.Float32bits(float32(v))
@@ -109,7 +109,7 @@ func (p *Problem) put(dst []byte, v float64) bool {
 	return bits&0x7ff0000000000000 != 0x7ff0000000000000
 }
 
-// repeat fills dst with v at the speed of memory.
+// repeat fills dst with v by copies of doubling length, which run at the speed of memory.
 func (p *Problem) repeat(dst []byte, v float64) {
 	if math.Float64bits(v) == 0 {
 		clear(dst)
@@ -139,7 +139,7 @@ func (p *Problem) fileRow(iy int, dst []byte) error {
 	for i := 0; i < len(dst); i += size {
 		v := p.get(dst[i:])
 		if math.IsNaN(v) || math.IsInf(v, 0) {
-			exact, err := p.file.exact(iy, 1+i/size) // before it was rounded
+			exact, err := p.file.exact(iy, 1+i/size) // the value before rounding, for the message
 			if err == nil {
 				err = p.finite(p.initial, iy, 1+i/size, exact)
 			}

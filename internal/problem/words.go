@@ -14,7 +14,7 @@ func Names() []string { return []string{"x", "y", "ix", "iy", "nx", "ny", "pi", 
 // Functions returns the names of the functions that an expression may call.
 func Functions() []string { return functions() }
 
-// Help says what an expression may hold, for people.
+// Help returns the help text on expressions.
 func Help() string {
 	return fmt.Sprintf(`problem.left, right, top, bottom and initial take a number or an expression: the value at `+
 		`each point.
@@ -32,7 +32,7 @@ arguments or more, pow, atan2, hypot and mod take two, the others one. The value
 to be finite.`, style.Paragraph("Functions:   ", strings.Join(Functions(), ", "), 13, 100))
 }
 
-// hint says which of the known words is most likely meant, or lists them all where none is near.
+// hint suggests the known word nearest to word, or lists all known words if none is near.
 func hint(word string, known []string) string {
 	if near, ok := suggest.Nearest(word, known); ok {
 		return "did you mean " + near + "?"
