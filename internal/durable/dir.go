@@ -1,4 +1,4 @@
-// Package durable makes changes of a file system outlive a crash of the machine.
+// Package durable makes changes to a file system survive a crash of the machine.
 package durable
 
 import (
@@ -8,7 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SyncDir makes what was done in a directory, renames above all, durable on file systems that know how to.
+// SyncDir makes changes in a directory, such as renames, durable. It does nothing on file systems that cannot sync a
+// directory.
 func SyncDir(path string) error {
 	d, err := os.OpenFile(path, os.O_RDONLY|unix.O_DIRECTORY, 0)
 	if err != nil {

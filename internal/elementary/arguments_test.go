@@ -5,16 +5,16 @@ import (
 	"math/rand/v2"
 )
 
-// univariate holds the functions of one argument, by name.
+// univariate has the functions of one argument, by name.
 var univariate = map[string]func(float64) float64{
 	"sin": Sin, "cos": Cos, "tan": Tan, "asin": Asin, "acos": Acos, "atan": Atan,
 	"sinh": Sinh, "cosh": Cosh, "tanh": Tanh, "exp": Exp, "log": Log, "log10": Log10, "cbrt": Cbrt,
 }
 
-// bivariate holds those of two.
+// bivariate has the functions of two arguments.
 var bivariate = map[string]func(a, b float64) float64{"atan2": Atan2, "pow": Pow, "hypot": Hypot}
 
-// specials are arguments at the ends of what functions do.
+// specials returns arguments near the limits of ranges in which functions behave differently.
 func specials() []float64 {
 	list := []float64{
 		0, 5e-324, 1e-323, 0x1p-1022, 0x1.fffffffffffffp-1023, 1e-300, 0x1p-60, 0x1p-54, 0x1p-53, 0x1p-28,
@@ -38,7 +38,7 @@ func specials() []float64 {
 	return list
 }
 
-// random returns one of numbers of all sizes, of common sizes, near 1, and short ones.
+// random returns a random number: of any magnitude, of a common magnitude, near 1, or with few bits.
 func random(rng *rand.Rand) float64 {
 	switch rng.IntN(8) {
 	case 0:

@@ -1,28 +1,29 @@
-// Package elementary has the functions of the standard library's math, correctly rounded: each returns the float64 that
-// is nearest to the true value, and the even one of two that are equally near. The value therefore does not depend on
-// the processor, the architecture, the compiler or the version of Go. Those of math do.
+// Package elementary provides functions of the standard library's math, correctly rounded: each returns the float64
+// nearest to the true value, and of two equally near ones the even one. The result therefore does not depend on the
+// processor, the architecture, the compiler or the version of Go. The results of package math do.
 //
-// A function first computes a pair: the unevaluated sum of two float64, with a relative error below 2^-71. If all
-// numbers within that error round to the same float64, that is the value. Otherwise, about once in 100,000 times, the
-// function computes with math/big, in 160 bits, then in 320, and so on until all numbers within the error round alike.
-// This is Ziv's strategy ("Fast evaluation of elementary mathematical functions with correctly rounded last bit", ACM
-// TOMS 17, 1991). It ends, because the true value is transcendental (Lindemann) but for a few arguments. There it is a
-// float64, which any precision finds, or the functions with algebraic values, pow and hypot, decide in integers.
+// A function first computes a pair: the unevaluated sum of two float64s, with a relative error below 2^-71. If all
+// numbers within that error round to the same float64, that is the result. Otherwise, about once in 100,000 times, the
+// function computes with math/big in 160 bits, then in 320, and so on, until all numbers within the error round to the
+// same float64. This is Ziv's strategy ("Fast evaluation of elementary mathematical functions with correctly rounded
+// last bit", ACM TOMS 17, 1991). The loop ends because the true value is transcendental (Lindemann) except at a few
+// arguments. There the value is either a float64, which any precision finds, or an algebraic value of pow or hypot,
+// which these functions round with integer arithmetic.
 //
-// Two series are behind all functions: that of exp and that of sine and cosine. An inverse function starts from the
-// value that math returns, whatever its last bits are, and corrects it by one step of Newton's method, which doubles
-// the number of correct bits.
+// All functions use two series: one for exp and one for sine and cosine. An inverse function starts from the value of
+// package math, whose last bits may be wrong, and corrects it by one step of Newton's method, which doubles the number
+// of correct bits.
 //
-// The special cases (NaN, infinities, zeros) are those of math.
+// Special cases (NaN, infinities, zeros) give the results of package math.
 package elementary
 
 import "math"
 
-// errPair bounds the relative error of pairs. The tests measure less than a quarter of it.
+// errPair bounds the relative error of pairs. The tests measure errors below a quarter of it.
 const errPair = 0x1p-71
 
-// rounded returns the float64 nearest to p * 2^exp, and whether that is certain with a relative error of p up to err. p
-// lies between 2^-500 and 2^500 and is positive where the result may be denormal.
+// rounded returns the float64 nearest to p * 2^exp, and whether it is certain given a relative error of p up to err.
+// |p| must lie between 2^-500 and 2^500, and p must be positive if the result may be denormal.
 func (p pair) rounded(exp int, err float64) (v float64, certain bool) {
 	margin := float64(math.Abs(p.hi) * err)
 	low, high := p.lo-margin, p.lo+margin
@@ -34,7 +35,7 @@ func (p pair) rounded(exp int, err float64) (v float64, certain bool) {
 		v = p.hi + low
 		return math.Ldexp(v, exp), v == p.hi+high
 	}
-	// The last place of a denormal number is 2^-1074. Beside 2^-1022, p * 2^exp is rounded to it.
+	// The last place of a denormal number is 2^-1074. Adding 2^-1022 rounds p * 2^exp to that place.
 	base := math.Ldexp(1, -1022-exp)
 	s := twoSum(base, p.hi)
 	low, high = s.hi+(s.lo+low), s.hi+(s.lo+high)

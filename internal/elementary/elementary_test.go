@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// check reports whether the function called name gives the float64 v, finite and not 0, at x (and y), which are finite
-// and not 0, and no special case. Functions that the reference has are rounded; inverse ones are compared with it in
-// the middles beside v.
+// check reports whether v is the correctly rounded value of the function called name at x (and y). v, x and y must be
+// finite and not 0, and no special case. The value of a function that the reference has is rounded and compared with v.
+// For an inverse function, the reference is evaluated at the midpoints between v and its neighbours.
 func check(name string, x, y, v float64) bool {
 	p := ref(refBits)
 	bx, by := p.float(x), p.float(y)
@@ -39,7 +39,7 @@ func check(name string, x, y, v float64) bool {
 	case "asin":
 		return nearest(v, func(m *big.Float) int {
 			if quarter := p.half(p.pi(), 1); p.of().Abs(m).Cmp(quarter) > 0 {
-				return m.Sign() // beyond what an arc sine can be
+				return m.Sign() // outside the range of the arc sine
 			}
 			s, _ := p.sinCos(m)
 			return s.Cmp(bx)
@@ -77,7 +77,7 @@ func check(name string, x, y, v float64) bool {
 
 func abs(n int) int { return max(n, -n) }
 
-// ordinary says whether check can tell about an argument with value v.
+// ordinary reports whether check applies to the arguments args with value v.
 func ordinary(v float64, args ...float64) bool {
 	for _, a := range append(args, v) {
 		if math.IsInf(a, 0) || math.IsNaN(a) || a == 0 {
@@ -87,7 +87,7 @@ func ordinary(v float64, args ...float64) bool {
 	return true
 }
 
-// The contract: the value is the true one, rounded to nearest even.
+// Every value is the true one, rounded to nearest even.
 func TestCorrectlyRounded(t *testing.T) {
 	for name, f := range univariate {
 		t.Run(name, func(t *testing.T) {

@@ -5,14 +5,13 @@ import (
 	"math/big"
 )
 
-// working is a precision, in bits, to compute with. What its methods return has a relative error of less than
-// 2^(guard-working).
+// working is a working precision in bits. The results of its methods have a relative error below 2^(guard-working).
 type working uint
 
-// guard is how many bits the roundings of a computation may cost.
+// guard is the number of bits that the rounding errors of a computation may cost.
 const guard = 64
 
-// exactly returns the float64 nearest to f's value.
+// exactly returns the float64 nearest to the value that f computes in increasing precision.
 func exactly(f func(w working) *big.Float) float64 {
 	for bits := 160; ; bits *= 2 {
 		w := working(bits + guard)
@@ -35,7 +34,7 @@ func (w working) div(a, b *big.Float) *big.Float        { return w.new().Quo(a, 
 func (w working) sqrt(a *big.Float) *big.Float          { return w.new().Sqrt(a) }
 func (w working) scaled(a *big.Float, n int) *big.Float { return w.new().SetMantExp(a, n) }
 
-// arcs returns the sum over n of c atan(1/n), or of c atanh(1/n), for pairs of c and n.
+// arcs returns the sum of c atan(1/n), or of c atanh(1/n), over the pairs (c, n) in terms.
 func (w working) arcs(hyperbolic bool, terms ...int64) *big.Float {
 	total := new(big.Int)
 	for i := 0; i < len(terms); i += 2 {
@@ -55,7 +54,7 @@ func (w working) arcs(hyperbolic bool, terms ...int64) *big.Float {
 	return w.scaled(w.new().SetInt(total), -int(w)-guard)
 }
 
-// pi is Machin's 16 atan(1/5) - 4 atan(1/239).
+// pi computes Machin's formula, 16 atan(1/5) - 4 atan(1/239).
 func (w working) pi() *big.Float { return w.arcs(false, 16, 5, -4, 239) }
 
 func (w working) ln2() *big.Float { return w.arcs(true, 18, 26, -2, 4801, 8, 8749) }
@@ -70,8 +69,8 @@ func round(a *big.Float) *big.Int {
 	return n
 }
 
-// series returns the sum of terms that begins with 1. Each term is the one before, times x, divided by the next step
-// integers, of which the first is next.
+// series returns a sum of terms, the first of which is 1. Each further term is the previous one times x, divided by the
+// following step integers; the first of these integers is next.
 func (w working) series(x *big.Float, next, step int64) *big.Float {
 	sum, term := w.float(1), w.float(1)
 	for term.Sign() != 0 && term.MantExp(nil) > -int(w) {
@@ -98,7 +97,7 @@ func (w working) exp(x *big.Float) *big.Float {
 	return w.scaled(e, int(k.Int64()))
 }
 
-// sinh and its kin lose the bits that e^x and e^-x share: less than 60, for x > 2^-29.
+// sinh, cosh and tanh lose the leading bits that e^x and e^-x share: fewer than 60 for x > 2^-29.
 func (w working) sinh(x *big.Float) *big.Float {
 	e := (w + guard).exp(x)
 	return w.scaled((w+guard).sub(e, (w+guard).div(w.float(1), e)), -1)
@@ -111,8 +110,8 @@ func (w working) cosh(x *big.Float) *big.Float {
 
 func (w working) tanh(x *big.Float) *big.Float { return w.div(w.sinh(x), w.cosh(x)) }
 
-// log returns ln x, x > 0, by y + 2 (x - e^y) / (x + e^y), which triples the digits that are right. Near 1, x - e^y
-// loses as many bits as y is small.
+// log returns ln x for x > 0. It iterates y + 2 (x - e^y) / (x + e^y), which triples the number of correct digits. Near
+// x = 1, x - e^y loses about -log2 |y| bits.
 func (w working) log(x *big.Float) *big.Float {
 	more := w + 2*guard
 	m := more.new()
@@ -132,8 +131,8 @@ func (w working) log(x *big.Float) *big.Float {
 
 func (w working) log10(x *big.Float) *big.Float { return w.div(w.log(x), w.log(w.float(10))) }
 
-// sinCos returns sine and cosine of x. Reduced by multiples of pi/2, x loses as many bits as it has before its point,
-// and less than 64 more.
+// sinCos returns the sine and the cosine of x. The reduction by multiples of pi/2 loses as many bits as x has before
+// the binary point, and fewer than 64 more.
 func (w working) sinCos(x *big.Float) (s, c *big.Float) {
 	more := w + guard + working(max(0, x.MantExp(nil)))
 	half := more.scaled(more.pi(), -1)
@@ -153,8 +152,8 @@ func (w working) sinCos(x *big.Float) (s, c *big.Float) {
 	return s, c
 }
 
-// angle returns the angle of the point (x, y), y > 0: one that is nearly right, and the tangent of what is left, which
-// is small.
+// angle returns the angle of the point (x, y), y > 0. It repeatedly corrects an approximate angle by the tangent of the
+// remaining angle, which is small.
 func (w working) angle(y, x *big.Float) *big.Float {
 	ny, nx := new(big.Float), new(big.Float)
 	ey, ex := y.MantExp(ny), x.MantExp(nx)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// fallbacks hold what functions do where their pair does not decide.
+// fallbacks has the computations that functions use if their pair does not decide the rounding.
 var fallbacks = map[string]func(w working, x *big.Float) *big.Float{
 	"sin":  func(w working, x *big.Float) *big.Float { s, _ := w.sinCos(x); return s },
 	"cos":  func(w working, x *big.Float) *big.Float { _, c := w.sinCos(x); return c },
@@ -17,7 +17,7 @@ var fallbacks = map[string]func(w working, x *big.Float) *big.Float{
 	"exp":  working.exp, "log": working.log, "log10": working.log10, "cbrt": working.cbrt,
 }
 
-// The fallback is needed so seldom that it is tried on its own, where functions use it.
+// Functions need the fallback so rarely that it is tested separately, at arguments for which they would use it.
 func TestFallback(t *testing.T) {
 	for name, f := range univariate {
 		rng := rand.New(rand.NewPCG(5, 6))
@@ -42,7 +42,7 @@ func TestFallback(t *testing.T) {
 	}
 }
 
-// The pairs keep their bound with room to spare.
+// The relative errors of pairs are below a quarter of errPair.
 func TestPairs(t *testing.T) {
 	const w = working(300)
 	rng := rand.New(rand.NewPCG(7, 8))
@@ -105,7 +105,7 @@ func TestPairs(t *testing.T) {
 	}
 }
 
-// Where the value lies in the middle between two, it goes to the even one.
+// A value midway between two float64s is rounded to the even one.
 func TestTies(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 10))
 	power := func(x, y float64, root, n int64) {
@@ -117,10 +117,10 @@ func TestTies(t *testing.T) {
 		}
 	}
 	for range 500 {
-		o := float64(1<<17 + rng.IntN(1<<16)*2 + 1) // odd; its cube has 52 to 54 bits
+		o := float64(1<<17 + rng.IntN(1<<16)*2 + 1) // odd; the cube has 52 to 54 bits
 		power(o, 3, int64(o), 3)
 		power(o*o, 1.5, int64(o), 3)
-		o = float64(11585 + 2*rng.IntN(200)) // to the fourth 54 or 55
+		o = float64(11585 + 2*rng.IntN(200)) // odd; the fourth power has 54 or 55 bits
 		power(o, 4, int64(o), 4)
 		power(o*o*o*o, 0.75, int64(o), 3)
 	}
@@ -151,7 +151,7 @@ func TestTies(t *testing.T) {
 	}
 }
 
-// Special cases are those of math.
+// Special cases give the results of package math.
 func TestSpecialCases(t *testing.T) {
 	same := func(a, b float64) bool {
 		near := b != 0 && math.Abs(a-b) <= 1e-15*math.Abs(b)

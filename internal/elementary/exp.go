@@ -5,7 +5,7 @@ import (
 	"math/big"
 )
 
-// The reciprocals of n!, but for those that a float64 holds. Constants are exact until they are stored.
+// Reciprocals of n! that a float64 cannot represent. Constant expressions are exact until they are stored.
 var (
 	reciprocal3 = pair{1.0 / 6, 1.0/6 - 0x1.5555555555555p-3}
 	reciprocal4 = pair{1.0 / 24, 1.0/24 - 0x1.5555555555555p-5}
@@ -16,7 +16,7 @@ var (
 	reciprocal9 = pair{1.0 / 362880, 1.0/362880 - 0x1.71de3a556c734p-19}
 )
 
-// ln2 is ln2High + ln2: ln2High has 41 bits, so that its product with an exponent is exact.
+// ln 2 is ln2High + ln2. ln2High has 41 bits, so its product with an exponent is exact.
 const ln2High = 0x1.62e42fefa3p-1
 
 var (
@@ -30,8 +30,9 @@ func reduceExp(p pair) (r pair, k int) {
 	return p.addFloat(float64(-n * ln2High)).sub(ln2.mulFloat(n)), int(n)
 }
 
-// expm1 returns e^r - 1 for |r| < 0.35: r (1/1! + r (1/2! + r (1/3! + ...))), up to r^18/18!; what comes after is below
-// 2^-84 of it. From r^7 on, 2^-22.5 of the sum, float64 suffices; even and odd powers apart are faster.
+// expm1 returns e^r - 1 for |r| < 0.35: r (1/1! + r (1/2! + r (1/3! + ...))), up to r^18/18!. The omitted terms are
+// below 2^-84 of the sum. The terms from r^7 on are 2^-22.5 of the sum, so float64 suffices for them; summing even and
+// odd powers separately is faster.
 func expm1(r pair) pair {
 	x := r.hi
 	xx := float64(x * x)
@@ -51,7 +52,7 @@ func expm1(r pair) pair {
 	return s.mul(r)
 }
 
-// expPair returns e^p as a pair times 2^k, |p| < 1100.
+// expPair returns e^p, |p| < 1100, as a pair and an exponent k: the pair times 2^k.
 func expPair(p pair) (pair, int) {
 	r, k := reduceExp(p)
 	return expm1(r).addFloat(1), k
@@ -93,7 +94,7 @@ func Sinh(x float64) float64 {
 	return math.Copysign(v, x)
 }
 
-// sinhPair returns e^a - e^-a as a pair times 2^k, for 2^-28 <= a <= 711.
+// sinhPair returns e^a - e^-a for 2^-28 <= a <= 711 as a pair and an exponent k: the pair times 2^k.
 func sinhPair(a float64) (pair, int) {
 	if a < 0.34 {
 		u := expm1(pair{a, 0})

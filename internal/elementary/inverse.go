@@ -5,8 +5,8 @@ import (
 	"math/big"
 )
 
-// asinPair returns the arc sine of q, 0 < q < 0.71: what math says, y, and a correction by Newton's step. What is left
-// of it is of second order, below 2^-95.
+// asinPair returns the arc sine of q, 0 < q < 0.71: the value y of package math plus one step of Newton's method. The
+// remaining error is of second order, below 2^-95.
 func asinPair(q pair) pair {
 	y := math.Asin(q.hi)
 	r := pair{y, 0}
@@ -35,7 +35,7 @@ func Asin(x float64) float64 {
 	return math.Copysign(v, x)
 }
 
-// acosNear1 returns the arc cosine of a, 0.5 < a <= 1: twice the arc sine of sqrt((1-a)/2).
+// acosNear1 returns the arc cosine of a, 0.5 < a <= 1, as twice the arc sine of sqrt((1-a)/2).
 func acosNear1(a float64) pair {
 	if a == 1 {
 		return pair{}
@@ -96,7 +96,7 @@ func angle(y, x float64) float64 {
 	lesser, greater := min(a, y), max(a, y)
 	m, e := math.Frexp(lesser)
 	n, f := math.Frexp(greater)
-	// The angle is turn -+ the one whose tangent is lesser/greater.
+	// The angle is turn plus or minus the arc tangent of lesser/greater.
 	var turn pair
 	subtract := true
 	switch {
@@ -112,7 +112,7 @@ func angle(y, x float64) float64 {
 			return turn.hi
 		}
 		if q := y / x; q > 0x1p-1021 {
-			return q // a hair less than the quotient, which no two values have in their middle
+			return q // the angle is slightly less than the quotient, which is never midway between two float64s
 		}
 	} else {
 		p := atanPair(math.Ldexp(m, e-f), n)
@@ -126,8 +126,8 @@ func angle(y, x float64) float64 {
 	return exactly(func(w working) *big.Float { return w.angle(w.float(y), w.float(x)) })
 }
 
-// atanPair returns the arc tangent of m/n, 2^-102 < m <= n < 1. The tangent of what the angle y that math says leaves
-// of it is that of the point (n, m), turned back by y.
+// atanPair returns the arc tangent of m/n, 2^-102 < m <= n < 1: the value y of package math plus a correction. The
+// tangent of the remaining angle is that of the point (n, m) rotated by -y.
 func atanPair(m, n float64) pair {
 	y := math.Atan(m / n)
 	s, c := sinPair(pair{y, 0}), cosPair(pair{y, 0})

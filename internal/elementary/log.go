@@ -8,7 +8,7 @@ import (
 // perLn10 is 1 / ln 10.
 var perLn10 = pair{0x1.bcb7b1526e50ep-2, 0x1.95355baaafad3p-57}
 
-// logPair returns ln x for x > 0: k ln 2 + ln m with x = m 2^k and m near 1. ln m is what math.Log says, y, and a
+// logPair returns ln x for x > 0 as k ln 2 + ln m, where x = m 2^k and m is near 1. ln m is y = math.Log(m) plus a
 // correction: ln m - y = ln(1 + d) with d = (m - e^y) / e^y, which is below 2^-48 y.
 func logPair(x float64) pair {
 	m, k := math.Frexp(x)

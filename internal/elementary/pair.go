@@ -2,11 +2,12 @@ package elementary
 
 import "math"
 
-// pair is the unevaluated sum hi + lo, with |lo| at most half of the last place of hi: a number of about 106 bits.
+// pair is the unevaluated sum hi + lo, with |lo| at most half a unit in the last place of hi: a number of about 106
+// bits.
 //
-// The operations are those of Dekker (1971) and Knuth (TAOCP 2, 4.2.2), with a fused multiply-add, which is the same
-// everywhere, for the error of a product. Their relative errors are below 2^-101. An explicit conversion keeps the
-// compiler from fusing a product with the sum that it enters.
+// The operations are those of Dekker (1971) and Knuth (TAOCP 2, 4.2.2). The error of a product is computed with
+// math.FMA, which gives the same bits on every processor. The relative errors of operations are below 2^-101. Explicit
+// conversions to float64 keep the compiler from fusing a product with a following sum.
 type pair struct{ hi, lo float64 }
 
 // twoSum returns a + b exactly.
@@ -22,7 +23,7 @@ func quickTwoSum(a, b float64) pair {
 	return pair{s, b - (s - a)}
 }
 
-// twoProduct returns a * b exactly, if nothing underflows.
+// twoProduct returns a * b exactly unless it underflows.
 func twoProduct(a, b float64) pair {
 	p := float64(a * b)
 	return pair{p, math.FMA(a, b, -p)}
@@ -55,13 +56,14 @@ func (p pair) mulFloat(a float64) pair {
 	return quickTwoSum(t.hi, math.FMA(p.lo, a, t.lo))
 }
 
-// scaled returns p * 2^n, n such that nothing underflows or overflows.
+// scaled returns p * 2^n. The result must not underflow or overflow.
 func (p pair) scaled(n int) pair {
 	f := math.Float64frombits(uint64(n+1023) << 52)
 	return pair{float64(p.hi * f), float64(p.lo * f)}
 }
 
-// horner returns c + p*r, the step of Horner's rule, for |p*r| <= |c|. Its lo may be a few last places of hi.
+// horner returns c + p*r, a step of Horner's rule, for |p*r| <= |c|. The lo of the result may be a few units in the
+// last place of its hi.
 func (p pair) horner(r, c pair) pair {
 	t := float64(p.hi * r.hi)
 	low := math.FMA(p.hi, r.hi, -t) + math.FMA(p.hi, r.lo, float64(p.lo*r.hi))
@@ -72,7 +74,7 @@ func (p pair) horner(r, c pair) pair {
 func (p pair) div(q pair) pair {
 	a := p.hi / q.hi
 	t := twoProduct(a, q.hi)
-	rest := (p.hi - t.hi) - t.lo + p.lo // what a * q.hi leaves: the difference is exact
+	rest := (p.hi - t.hi) - t.lo + p.lo // p - a * q.hi; the difference p.hi - t.hi is exact
 	return quickTwoSum(a, math.FMA(-a, q.lo, rest)/q.hi)
 }
 

@@ -8,7 +8,7 @@ import (
 // Pow returns x^y.
 func Pow(x, y float64) float64 {
 	if x == 0 || y == 0 || x == 1 || y == 1 || math.IsInf(x, 0) || math.IsInf(y, 0) || math.IsNaN(x) || math.IsNaN(y) {
-		return math.Pow(x, y) // a special case, as C has them
+		return math.Pow(x, y) // the special cases of C
 	}
 	a, sign := math.Abs(x), 1.0
 	if x < 0 {
@@ -33,8 +33,8 @@ func Pow(x, y float64) float64 {
 	return sign * powPositive(a, y)
 }
 
-// powPositive returns e^(y ln x) for finite x > 0, neither 1, and finite y, not 0. The error of the logarithm, which is
-// relative, counts y ln x times.
+// powPositive returns e^(y ln x) for finite x > 0 other than 1 and finite y other than 0 and 1. The relative error of
+// the logarithm is multiplied by y ln x.
 func powPositive(x, y float64) float64 {
 	l := logPair(x)
 	size := float64(y * l.hi)
@@ -56,9 +56,9 @@ func powPositive(x, y float64) float64 {
 	return exactly(func(w working) *big.Float { return w.exp(w.mul(w.float(y), w.log(w.float(x)))) })
 }
 
-// powRational returns x^y, and true, where the value is rational and may be a float64 or lie in the middle between two:
-// such a value has at most 54 bits. With y = n/2^k, x must then be the 2^k-th power of some o 2^i, o odd. Either o is
-// 1, or o^n has at most 54 bits, so that 0 < n < 35 and k < 6.
+// powRational returns x^y, and true, if the value is rational and may be a float64 or the midpoint of two. Such a value
+// has at most 54 bits. With y = n/2^k, x must then be the 2^k-th power of some o 2^i, o odd. Either o is 1, or o^n has
+// at most 54 bits, so that 0 < n < 35 and k < 6.
 func powRational(x, y float64) (float64, bool) {
 	root := x
 	k := 0
@@ -124,10 +124,10 @@ func Hypot(x, y float64) float64 {
 	return hypotInteger(x, y)
 }
 
-// hypotInteger returns sqrt(x*x + y*y) by the square root of an integer, which is exact: the value may lie in the
-// middle between two.
+// hypotInteger returns sqrt(x*x + y*y) by an integer square root, which is exact. No working precision suffices,
+// because the value may be the midpoint of two float64s.
 func hypotInteger(x, y float64) float64 {
-	const unit = 1200 // bits behind the point: a float64 has 1074
+	const unit = 1200 // bits after the binary point; a float64 has at most 1074
 	square := func(v float64) *big.Int {
 		n, _ := new(big.Float).SetMantExp(big.NewFloat(v), unit).Int(nil)
 		return n.Mul(n, n)

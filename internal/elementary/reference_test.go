@@ -5,8 +5,8 @@ import (
 	"math/big"
 )
 
-// The reference computes with math/big in another way than the package does: series without tables and constants,
-// halved arguments, pi from an arithmetic-geometric mean. refBits suffices for all arguments that are tried.
+// The reference uses math/big with other methods than the package: series without tables and constants, halved
+// arguments, and pi from an arithmetic-geometric mean. refBits suffices for all tested arguments.
 const refBits = 420
 
 // ref is a precision in bits.
@@ -33,7 +33,7 @@ func (p ref) exp(x *big.Float) *big.Float {
 	return sum
 }
 
-// pi is the arithmetic-geometric mean of Gauss and Legendre.
+// pi computes the arithmetic-geometric mean of Gauss and Legendre.
 func (p ref) pi() *big.Float {
 	a, b, t := p.float(1), p.of().Sqrt(p.float(0.5)), p.float(0.25)
 	for k := 0; 1<<k < int(p); k++ {
@@ -47,7 +47,7 @@ func (p ref) pi() *big.Float {
 	return p.half(sum.Quo(sum.Mul(sum, sum), t), 2)
 }
 
-// sinCos takes off whole turns, halves what is left six times, sums both series, and doubles the angle.
+// sinCos subtracts whole turns, halves the rest six times, sums both series, and doubles the angle again.
 func (p ref) sinCos(x *big.Float) (s, c *big.Float) {
 	p += 64 + ref(max(0, x.MantExp(nil)))
 	r := p.of().Set(x)
@@ -82,7 +82,7 @@ func (p ref) sinCos(x *big.Float) (s, c *big.Float) {
 	return s, c
 }
 
-// log solves e^y = x, bit by bit twice as many, from a start of some 40.
+// log solves e^y = x by Newton's method, which starts from some 40 correct bits and doubles them in each step.
 func (p ref) log(x *big.Float) *big.Float {
 	m := new(big.Float)
 	exp := x.MantExp(m)
@@ -96,11 +96,11 @@ func (p ref) log(x *big.Float) *big.Float {
 	return y
 }
 
-// nearest reports whether v is the float64 nearest to a value of which below(m) says whether m lies below it; m has up
-// to 54 bits. A value in the middle between two is below neither and goes to the even one.
+// nearest reports whether v is the float64 nearest to a value. compare(m) is negative, 0 or positive if m, a number of
+// up to 54 bits, is below, equal to or above the value. A value midway between two float64s goes to the even one.
 func nearest(v float64, compare func(m *big.Float) int) bool {
 	middle := func(other float64) *big.Float {
-		if math.IsInf(other, 0) { // the number that would follow the largest one
+		if math.IsInf(other, 0) { // replaced by the number that would follow the largest one
 			other = math.Copysign(math.MaxFloat64, other)
 			m := new(big.Float).SetPrec(60).SetMantExp(big.NewFloat(math.Copysign(1, other)), 1024)
 			m.Add(m, big.NewFloat(other))

@@ -9,7 +9,7 @@ import (
 // halfPi is pi/2.
 var halfPi = pair{0x1.921fb54442d18p+0, 0x1.1a62633145c07p-54}
 
-// twoOverPi holds the bits of 2/pi behind 64 zeros, most significant first.
+// twoOverPi holds 64 zero bits and then the bits of 2/pi, most significant first.
 var twoOverPi = [...]uint64{
 	0,
 	0xa2f9836e4e441529, 0xfc2757d1f534ddc0, 0xdb6295993c439041, 0xfe5163abdebbc561,
@@ -21,9 +21,9 @@ var twoOverPi = [...]uint64{
 
 // reduce returns r and the low two bits of k with x = r + k pi/2 and |r| <= pi/4, for a finite x >= 0.
 //
-// x is m 2^e with an integer m, so x 2/pi is m times bits of 2/pi of which those that only add multiples of 4 are left
-// out (Payne and Hanek, 1983). 256 bits of 2/pi are used, and 62 at most cancel, so that more than a pair holds is
-// right.
+// With x = m 2^e and an integer m, x 2/pi is m times a window of the bits of 2/pi: bits that only add multiples of 4
+// are left out (Payne and Hanek, 1983). The window has 256 bits and at most 62 cancel, so more bits are correct than a
+// pair holds.
 func reduce(x float64) (r pair, k uint64) {
 	if x <= math.Pi/4 {
 		return pair{x, 0}, 0
@@ -47,7 +47,7 @@ func reduce(x float64) (r pair, k uint64) {
 		f[i] = f[i]<<2 | f[i+1]>>62
 	}
 	f[3] <<= 2
-	negative := f[0]>>63 != 0 // beyond the middle: count from the next multiple
+	negative := f[0]>>63 != 0 // more than half: count from the next multiple
 	if negative {
 		k++
 		c := uint64(1)
@@ -79,8 +79,8 @@ func fraction(f [4]uint64) pair {
 	return p.scaled(-53 - 64*word - int(shift))
 }
 
-// sinPair returns the sine of r, |r| < 0.79: r - r^3/3! + ... + r^23/23!; what comes after is below 2^-90 of it. From
-// r^11 on, 2^-28 of the sum, float64 suffices.
+// sinPair returns the sine of r, |r| < 0.79: r - r^3/3! + ... up to r^23/23!. The omitted terms are below 2^-90 of the
+// sum. The terms from r^11 on are 2^-28 of the sum, so float64 suffices for them.
 func sinPair(r pair) pair {
 	rr := r.mul(r)
 	x := rr.hi
@@ -96,8 +96,8 @@ func sinPair(r pair) pair {
 	return s.mul(r)
 }
 
-// cosPair returns the cosine of r, |r| < 0.79: 1 - r^2/2! + ... - r^22/22!; what comes after is below 2^-86. From r^10
-// on, 2^-25 of the sum, float64 suffices.
+// cosPair returns the cosine of r, |r| < 0.79: 1 - r^2/2! + ... - r^22/22!. The omitted terms are below 2^-86. The
+// terms from r^10 on are 2^-25 of the sum, so float64 suffices for them.
 func cosPair(r pair) pair {
 	rr := r.mul(r)
 	x := rr.hi
@@ -140,7 +140,7 @@ func Cos(x float64) float64 {
 	return sineAfter(math.Abs(x), 1)
 }
 
-// sineAfter returns the sine of a + quarter pi/2, a >= 2^-27.
+// sineAfter returns the sine of a + quarter * pi/2 for a >= 2^-27.
 func sineAfter(a float64, quarter uint64) float64 {
 	r, k := reduce(a)
 	k += quarter

@@ -1,4 +1,4 @@
-// Package proctest awaits, in tests, the end of processes that need not be children of the test.
+// Package proctest lets tests wait for the end of processes that are not their children.
 package proctest
 
 import (
@@ -13,13 +13,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Process is a process that may have ended since; its number is never taken for that of another one.
+// Process is a process that is running or has ended. It never refers to another process that reuses its id.
 type Process struct {
 	PID int
 	fd  int // becomes readable when the process ends
 }
 
-// Watch returns the process of that number, or unix.ESRCH if there is none.
+// Watch returns the process with this id. The error is unix.ESRCH if there is none.
 func Watch(t *testing.T, pid int) (*Process, error) {
 	t.Helper()
 	fd, err := unix.PidfdOpen(pid, 0)
@@ -30,7 +30,7 @@ func Watch(t *testing.T, pid int) (*Process, error) {
 	return &Process{PID: pid, fd: fd}, nil
 }
 
-// PIDIn reads a file that holds the number of a process.
+// PIDIn reads a process id from a file.
 func PIDIn(t *testing.T, path string) int {
 	t.Helper()
 	b, err := os.ReadFile(path)
@@ -44,7 +44,7 @@ func PIDIn(t *testing.T, path string) int {
 	return pid
 }
 
-// AwaitEnd returns nil once the process has ended, and an error if it lives for longer than that.
+// AwaitEnd waits until the process has ended. It returns an error if the process still runs after the time within.
 func (p *Process) AwaitEnd(within time.Duration) error {
 	deadline := time.Now().Add(within)
 	for {

@@ -20,8 +20,8 @@ func JSON(records []Record) ([]byte, error) {
 	return append(b, '\n'), nil
 }
 
-// CSV writes the records with the names that JSON has as a header. A list stands in one cell, with "; " between its
-// elements; what was not measured is an empty cell.
+// CSV writes the records with the names of the JSON fields as header. A list is one cell with "; " between its
+// elements. A number that was not measured is an empty cell.
 func CSV(records []Record) ([]byte, error) {
 	var b bytes.Buffer
 	w := csv.NewWriter(&b)
@@ -41,7 +41,7 @@ func CSV(records []Record) ([]byte, error) {
 	return b.Bytes(), w.Error()
 }
 
-// cell writes a value of a Record.
+// cell returns the text of a field of a Record.
 func cell(v reflect.Value) string {
 	switch v.Kind() {
 	case reflect.Pointer:

@@ -8,8 +8,8 @@ import (
 	"jacobi/solver"
 )
 
-// Record is one mesh on one number of ranks: the fastest of its runs. Times are those of the sweeps (first sweep to
-// last norm), in seconds. A nil pointer is a number that was not measured.
+// Record is the measurement of one mesh on one number of ranks: the fastest of its runs. Times are in seconds, from the
+// first sweep to the last norm. A nil pointer is a number that was not measured.
 type Record struct {
 	Scaling Kind      `json:"scaling"`
 	Problem string    `json:"problem"`
@@ -26,24 +26,24 @@ type Record struct {
 	SpeedUp    *float64 `json:"speed_up"`
 	Efficiency *float64 `json:"efficiency"`
 
-	GLUPS        float64  `json:"glups"`         // 10^9 points updated a second
-	Traffic      float64  `json:"gb_s"`          // effective, see Traffic
-	CopyRate     *float64 `json:"copy_gb_s"`     // of a copy on the devices used: read and written
-	CopyFraction *float64 `json:"copy_fraction"` // Traffic over CopyRate; above 1 where one pass does several sweeps
+	GLUPS        float64  `json:"glups"`         // 10^9 points updated per second
+	Traffic      float64  `json:"gb_s"`          // effective; see the function Traffic
+	CopyRate     *float64 `json:"copy_gb_s"`     // of a copy on the devices used, bytes read and written
+	CopyFraction *float64 `json:"copy_fraction"` // Traffic over CopyRate; may pass 1 if a pass does several sweeps
 
 	FieldSHA256 string    `json:"field_sha256"`
 	Transports  []Pair    `json:"transports"` // of all pairs of neighbours
 	Devices     []string  `json:"devices"`    // by rank
 	Kernel      string    `json:"kernel"`     // of the CPU; "" on GPUs
-	Threads     int       `json:"threads"`    // of the CPU that a rank keeps busy
-	Host        string    `json:"host"`       // of the launcher, as the two that follow
+	Threads     int       `json:"threads"`    // CPU threads that a rank keeps busy
+	Host        string    `json:"host"`       // of the launcher, like Processor and Cores
 	Processor   string    `json:"processor"`
 	Cores       int       `json:"cores"`
 	Version     string    `json:"version"`
-	Started     time.Time `json:"started"` // the fastest run
+	Started     time.Time `json:"started"` // start of the fastest run
 }
 
-// Pair is two neighbours: the bottom of Rank meets the top of Neighbour.
+// Pair is a pair of neighbours: Neighbour is below Rank.
 type Pair struct {
 	Rank      int    `json:"rank"`
 	Neighbour int    `json:"neighbour"`
@@ -54,8 +54,8 @@ type Pair struct {
 // String returns the pair as "0-1 shared memory".
 func (p Pair) String() string { return fmt.Sprintf("%d-%d %s", p.Rank, p.Neighbour, p.Transport) }
 
-// NewRecord returns the record of runs, at least one, that differ in nothing but their time. It is an error if they did
-// not all do the same number of sweeps to the same field, or took no time.
+// NewRecord returns the record of one or more runs of the same configuration. It fails if the runs differ in their
+// number of sweeps or their field, or if a run took no time.
 func NewRecord(k Kind, runs []output.Report) (Record, error) {
 	best, seconds := runs[0], make([]float64, len(runs))
 	for i, r := range runs {
@@ -93,7 +93,7 @@ func NewRecord(k Kind, runs []output.Report) (Record, error) {
 	return rec, nil
 }
 
-// SameField fails unless r has the field of other, a record of the same mesh: ranks do not change the answer.
+// SameField fails unless r and other, a record of the same mesh, have the same field: ranks must not change the answer.
 func (r *Record) SameField(other Record) error {
 	if r.FieldSHA256 != other.FieldSHA256 {
 		return fmt.Errorf("%d ranks gave the field %s, %d gave %s: they must be the same", r.Ranks, r.FieldSHA256,
@@ -102,7 +102,7 @@ func (r *Record) SameField(other Record) error {
 	return nil
 }
 
-// Against compares r with the record of one rank.
+// Against sets the speed-up and efficiency of r against the record of one rank.
 func (r *Record) Against(one Record) {
 	serial := one.Parallel
 	speedUp, efficiency := r.Scaling.SpeedUp(serial, r.Parallel, r.Ranks),
@@ -110,7 +110,7 @@ func (r *Record) Against(one Record) {
 	r.Serial, r.SpeedUp, r.Efficiency = &serial, &speedUp, &efficiency
 }
 
-// Roofline compares r with a copy of so many bytes, read and written, a second.
+// Roofline sets the copy rate and fraction of r. rate is the speed of a copy in bytes per second, read and written.
 func (r *Record) Roofline(rate float64) {
 	rate /= 1e9
 	fraction := r.Traffic / rate

@@ -36,7 +36,7 @@ func TestSpeedUpAndEfficiency(t *testing.T) {
 	}
 }
 
-// report is a run of 128 x 512 points in float64.
+// report returns the report of a run on 128 x 512 points in float64.
 func report(ranks int, seconds float64) output.Report {
 	r := output.Report{
 		Version: "v1", Problem: "gtc2019", Mesh: output.MeshReport{NX: 128, NY: 512, DType: "float64"}, Depth: 3,
@@ -55,7 +55,7 @@ func report(ranks int, seconds float64) output.Report {
 	return r
 }
 
-// records returns those of 1 and 2 ranks, the first one without a roofline.
+// records returns records of 1 and 2 ranks. The first one has no roofline.
 func records(t *testing.T) []Record {
 	t.Helper()
 	one, err := NewRecord(Strong, []output.Report{report(1, 4), report(1, 2), report(1, 3)})
@@ -169,7 +169,7 @@ func TestTable(t *testing.T) {
 		Transports: []Pair{{0, 1, "peer memory", ""}, {1, 0, "nats", ""}}}
 	for line := range strings.Lines(wide.Row() + Header() + Strong.Definition() + ".\n" + Weak.Definition() + ".\n" +
 		Legend + "\n") {
-		if len(line) > 101 { // with its end
+		if len(line) > 101 { // with the newline
 			t.Errorf("%d columns: %s", len(line)-1, line)
 		}
 	}

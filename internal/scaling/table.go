@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// Legend says what the columns of the table are.
-const Legend = `T_s, T_p: seconds in the sweeps with 1 rank and with these. GLUP/s: 10^9 points (nx * ny) a second.
-GB/s: one value read and one written for each point. "of copy": that over the speed of a copy on the
-same devices; it passes 100% where one pass does several sweeps (depth).`
+// Legend explains the columns of the table.
+const Legend = `T_s, T_p: seconds in the sweeps with 1 and with p ranks. GLUP/s: 10^9 points (nx * ny) a second.
+GB/s: one value read and one written per point. "of copy": GB/s over the speed of a copy on the
+same devices. It may pass 100% if a pass does several sweeps (depth).`
 
-// Definition says what speed-up and efficiency mean for the kind.
+// Definition defines speed-up and efficiency for the kind.
 func (k Kind) Definition() string {
 	if k == Weak {
 		return "Weak scaling (rows grow with the ranks): speed-up p T_s/T_p, efficiency T_s/T_p"
@@ -18,19 +18,19 @@ func (k Kind) Definition() string {
 	return "Strong scaling (the mesh stays): speed-up T_s/T_p, efficiency T_s/(p T_p)"
 }
 
-// The columns fit into 100.
+// A line of the table has at most 100 columns.
 const (
 	headFormat = "%13s %5s %5s %9s %9s %8s %6s %9s %8s %7s  %s\n"
 	rowFormat  = "%13s %5d %5d %9s %9.4g %8s %6s %9s %8s %7s  %s\n"
 )
 
-// Header returns the line above the rows.
+// Header returns the header line of the table.
 func Header() string {
 	return fmt.Sprintf(headFormat, "nx x ny", "ranks", "depth", "T_s", "T_p", "speed-up", "effic.", "GLUP/s", "GB/s",
 		"of copy", "halos by")
 }
 
-// Row returns r as a line.
+// Row returns the line of r in the table.
 func (r Record) Row() string {
 	return fmt.Sprintf(rowFormat, fmt.Sprintf("%dx%d", r.NX, r.NY), r.Ranks, r.Depth, optional(r.Serial, 1, "%.4g"),
 		r.Parallel,
@@ -38,7 +38,7 @@ func (r Record) Row() string {
 		optional(r.CopyFraction, 100, "%.0f%%"), r.halos())
 }
 
-// optional writes a number times a factor, or a dash for none.
+// optional formats a number times a factor, or "-" if there is none.
 func optional(v *float64, factor float64, format string) string {
 	if v == nil {
 		return "-"
@@ -46,7 +46,7 @@ func optional(v *float64, factor float64, format string) string {
 	return fmt.Sprintf(format, factor**v)
 }
 
-// decimals writes a speed with three decimals where it is low, and one where it is high.
+// decimals formats a speed with three decimals below 100, and with one from there on.
 func decimals(v float64) string {
 	if v < 100 {
 		return fmt.Sprintf("%.3f", v)
@@ -54,7 +54,7 @@ func decimals(v float64) string {
 	return fmt.Sprintf("%.1f", v)
 }
 
-// halos says in a word what carries the halos.
+// halos returns one word for the transport of the halos, "mixed" if there are several.
 func (r Record) halos() string {
 	short := map[string]string{"shared memory": "shared", "peer memory": "peer"}
 	var kinds []string

@@ -1,4 +1,4 @@
-// Package version says which build this is. All ranks of a run must be of one version.
+// Package version reports the version of the build. All ranks of a run must have the same version.
 package version
 
 import "runtime/debug"
@@ -6,7 +6,7 @@ import "runtime/debug"
 // stamp is set by the linker; see the Makefile.
 var stamp string
 
-// String returns the stamped version, or what the Go build recorded, or "devel".
+// String returns the stamped version, or the version that the Go build recorded, or "devel".
 func String() string {
 	if stamp != "" {
 		return stamp
