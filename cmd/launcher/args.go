@@ -17,13 +17,13 @@ import (
 	"jacobi/internal/suggest"
 )
 
-// mpiFlags are the flags that users of mpirun type with one dash.
+// mpiFlags are the flags that users of mpirun write with one dash.
 var mpiFlags = []string{"-np", "-host", "-hostfile", "-map-by"}
 
-// attached is -np with its number behind it, as in -np2.
+// attached matches -np with its number attached, as in -np2.
 var attached = regexp.MustCompile(`^-np(\d+)$`)
 
-// mpiArgs gives mpiFlags their second dash.
+// mpiArgs adds the second dash to mpiFlags.
 func mpiArgs(args []string) []string {
 	out := slices.Clone(args)
 	for i, a := range out {
@@ -41,7 +41,7 @@ func mpiArgs(args []string) []string {
 	return out
 }
 
-// flagError says what is wrong with a flag: for an unknown one, which one was most likely meant.
+// flagError explains an error of the flag parser. For an unknown flag it suggests the one that was most likely meant.
 func flagError(cmd *cobra.Command, err error) error {
 	if bad, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		wanted := map[string]string{"int": "an integer", "duration": "a duration with its unit, such as 30s or 10m,",
@@ -63,7 +63,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	return fmt.Errorf("unknown flag --%s: did you mean --%s?", name, best)
 }
 
-// noArguments refuses arguments that belong to no flag, with what was most likely meant.
+// noArguments refuses arguments that belong to no flag and suggests what was most likely meant.
 func noArguments(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -87,7 +87,7 @@ func noArguments(cmd *cobra.Command, args []string) error {
 // timeLimit is the value of --timeout.
 type timeLimit struct {
 	left time.Duration // 0: no limit
-	text string        // as it was typed
+	text string        // as the user wrote it
 }
 
 // Set implements pflag.Value.
@@ -97,10 +97,10 @@ func (l *timeLimit) Set(text string) (err error) {
 	return err
 }
 
-// errTimeLimit is why the checks before a run ended.
+// errTimeLimit says that the time limit ended the checks before a run.
 var errTimeLimit = errors.New("the time is over")
 
-// bound returns a context that ends with the limit.
+// bound returns a context that ends at the limit.
 func (l *timeLimit) bound(ctx context.Context) (context.Context, context.CancelFunc) {
 	if l.left == 0 {
 		return ctx, func() {}

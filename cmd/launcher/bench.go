@@ -27,24 +27,23 @@ type benchOptions struct {
 }
 
 const aboutBench = `launcher bench runs the mesh of the run file, or the squares of --sizes, on each number of
-ranks, prints a table, and writes it to output.dir as JSON and CSV. Each run is one as launcher
-does it alone, on the same devices and transports. It does solver.max_iterations sweeps, whatever
-the tolerance, and writes no field, picture, history, report or checkpoint. Of --repeat runs the
-fastest counts; the first one warms up, too. All runs of a mesh must give the same field, else the
-benchmark fails.
+ranks. It prints a table and writes it to output.dir as JSON and CSV. Each run uses the devices and
+transports that launcher uses. It does solver.max_iterations sweeps, whatever the tolerance, and
+writes no field, picture, history, report or checkpoint. The fastest of --repeat runs counts; the
+first one warms up, too. All runs of a mesh must give the same field, else the benchmark fails.
 
 Times are those of the sweeps (first sweep to last norm), without set-up: T_s of 1 rank, T_p of p.
 Strong scaling, one mesh for all ranks: speed-up T_s/T_p, efficiency T_s/(p T_p).
 Weak scaling, --weak, p times the rows for p ranks: speed-up p T_s/T_p, efficiency T_s/T_p.
-Without 1 in the list of ranks there is no T_s, and neither of the two.
+Without 1 in the list of ranks there is no T_s, and no speed-up or efficiency.
 
 GLUP/s are 10^9 points (nx * ny) updated a second. GB/s are effective: one value read and one
-written for each point. "of copy" is that over the speed of a copy, measured before the runs: on
-CPUs of a field of the same size by as many threads as the ranks have together, on GPUs of memory
-on each GPU used, summed over them. It passes 100% where one pass does several sweeps (halo.depth).
+written for each point. "of copy" is their ratio to the speed of a copy, measured before the runs:
+on CPUs of a field of the same size, with as many threads as all ranks have; on GPUs of memory on
+each GPU used, added up. It exceeds 100% where one pass does several sweeps (halo.depth).
 On the CPU a rank alone takes all cores; device.threads=1 shows how the work scales with cores.
 
-Ctrl-C ends it; rows that are complete stay. Exit codes are those of launcher.`
+Ctrl-C ends the benchmark; complete rows stay. Exit codes are those of launcher.`
 
 const benchExamples = `  launcher bench --ranks 1,2,4,8
   launcher bench --ranks 1,2,4 --sizes 2048,16384 --set device.backend=cuda
@@ -80,7 +79,7 @@ func newBenchCommand(stdout, stderr io.Writer) *cobra.Command {
 	return cmd
 }
 
-// startBench refuses what cannot run, then runs the benchmark.
+// startBench checks the flags and all cases, then runs the benchmark.
 func startBench(ctx context.Context, o benchOptions, stdout, stderr io.Writer) error {
 	if o.repeat < 1 {
 		return fmt.Errorf("--repeat %d: at least 1 is wanted", o.repeat)
@@ -100,7 +99,7 @@ func startBench(ctx context.Context, o benchOptions, stdout, stderr io.Writer) e
 	if b.cases, err = o.cases(ctx, cfg, b.screen.say); err != nil {
 		return err
 	}
-	if b.way, err = o.way(b.cases[0]); err != nil {
+	if b.starter, err = o.starter(b.cases[0]); err != nil {
 		return err
 	}
 	dir := cfg.Output.Dir
@@ -126,8 +125,8 @@ func startBench(ctx context.Context, o benchOptions, stdout, stderr io.Writer) e
 	return err
 }
 
-// cases lays out all runs that the flags ask for, size by size, with few ranks first. It refuses them if one cannot
-// run.
+// cases returns the plans of all runs that the flags ask for, by size and then by number of ranks. It fails if any of
+// them cannot run.
 func (o *benchOptions) cases(ctx context.Context, cfg configs.Config, say func(string)) ([]*plan, error) {
 	ranks := upTo(max(1, cfg.Run.Ranks))
 	if o.rankList != "" {
@@ -160,7 +159,7 @@ func (o *benchOptions) cases(ctx context.Context, cfg configs.Config, say func(s
 	return cases, nil
 }
 
-// benchConfig returns the configuration of a run: all sweeps from the start, and no files.
+// benchConfig returns the configuration of one case: all sweeps from the initial field, and no files.
 func (o *benchOptions) benchConfig(c configs.Config, size, ranks int) configs.Config {
 	if size > 0 {
 		c.Grid.NX, c.Grid.NY = size, size
@@ -174,7 +173,7 @@ func (o *benchOptions) benchConfig(c configs.Config, size, ranks int) configs.Co
 	return c
 }
 
-// describe says which of the runs it is, in the words of the flags.
+// describe names a case by the flags that lead to it.
 func (o *benchOptions) describe(c configs.Config, size, ranks int) string {
 	grid := o.benchConfig(c, size, ranks).Grid
 	from := ""

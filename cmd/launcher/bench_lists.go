@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// parseList reads the value of a flag that holds different integers of at least 1.
+// parseList reads the value of a flag that holds distinct integers of at least 1.
 func parseList(flag, text string) ([]int, error) {
 	var list []int
 	for word := range strings.SplitSeq(text, ",") {
@@ -25,7 +25,7 @@ func parseList(flag, text string) ([]int, error) {
 	return list, nil
 }
 
-// upTo returns 1, 2, 4... as far as n, and n.
+// upTo returns 1, 2, 4... below n, and n.
 func upTo(n int) []int {
 	var list []int
 	for k := 1; k < n; k *= 2 {
@@ -34,7 +34,7 @@ func upTo(n int) []int {
 	return append(list, n)
 }
 
-// times multiplies positive numbers, and gives the largest one there is where the product is beyond it.
+// times multiplies positive numbers. If the product overflows, it returns math.MaxInt.
 func times(a, b int) int {
 	if a > math.MaxInt/b {
 		return math.MaxInt

@@ -9,16 +9,16 @@ import (
 	"jacobi/internal/cpu"
 )
 
-// copyRates are the copies that were measured, in bytes read and written a second.
+// copyRates are the measured speeds of copies, in bytes read and written a second.
 type copyRates struct {
 	cpu map[cpuCopy]float64
 	gpu map[int]float64 // by CUDA's index
 }
 
-// cpuCopy is what the speed of a copy on the CPU depends on.
+// cpuCopy holds the parameters of a copy on the CPU.
 type cpuCopy struct{ bytes, threads int }
 
-// of returns the speed of a copy on the devices of p; 0 where it cannot be measured, since ranks are on other machines.
+// of returns the speed of a copy on the devices of p; 0 if ranks are on other machines, where it cannot be measured.
 func (c *copyRates) of(ctx context.Context, p *plan) (rate float64, err error) {
 	switch {
 	case len(p.here) < len(p.names()):
@@ -34,7 +34,7 @@ func (c *copyRates) of(ctx context.Context, p *plan) (rate float64, err error) {
 	return rate, nil
 }
 
-// ofGPUs sums over the GPUs that ranks use.
+// ofGPUs returns the sum over the GPUs that ranks use.
 func (c *copyRates) ofGPUs(ctx context.Context, p *plan) (sum float64, err error) {
 	if c.gpu == nil {
 		c.gpu = map[int]float64{}
@@ -71,7 +71,7 @@ func (c *copyRates) ofCPU(ctx context.Context, key cpuCopy) (rate float64, err e
 	return rate, nil
 }
 
-// cpuCopy returns the copy on the CPU that is to be compared with p: of a field, by the threads of all ranks.
+// cpuCopy returns the copy on the CPU to compare with p: of a field, by the threads of all ranks.
 func (p *plan) cpuCopy() cpuCopy {
 	threads := runtime.NumCPU()
 	if t := p.cfg.Device.Threads; t > 0 {

@@ -19,21 +19,21 @@ import (
 	"jacobi/internal/style"
 )
 
-// bench is a benchmark that can run.
+// bench is a benchmark whose cases have been checked.
 type bench struct {
-	cases  []*plan
-	kind   scaling.Kind
-	repeat int
-	name   string // of the files
-	way    way
-	limit  timeLimit // of all runs together
-	screen *screen
+	cases   []*plan
+	kind    scaling.Kind
+	repeat  int
+	name    string // name of the files, without extension
+	starter starter
+	limit   timeLimit // for all runs together
+	screen  *screen
 
 	rates   copyRates
-	records []scaling.Record // those that are complete
+	records []scaling.Record // of the complete rows
 }
 
-// run measures all cases. Each row is printed, and the files are written, as soon as it is complete.
+// run measures all cases. It prints each row, and rewrites the files, as soon as the row is complete.
 func (b *bench) run(ctx context.Context) error {
 	err := b.title(b.screen.stdout)
 	if err == nil {
@@ -51,14 +51,14 @@ func (b *bench) run(ctx context.Context) error {
 func (b *bench) measureAll(ctx context.Context) error {
 	told, cancel := tellEnd(ctx, b.limit.left)
 	defer cancel()
-	var first scaling.Record // of the mesh, or of the size that grows
+	var first scaling.Record // the case with the fewest ranks of the current size
 	for i, p := range b.cases {
 		rec, err := b.measure(ctx, told, p)
 		if err != nil {
 			return err
 		}
 		if i == 0 || p.cfg.Run.Ranks <= b.cases[i-1].cfg.Run.Ranks {
-			first = rec // ranks go up until the next size begins
+			first = rec // the number of ranks fell: a new size begins
 		}
 		if b.kind == scaling.Strong {
 			if err := rec.SameField(first); err != nil {
@@ -75,8 +75,8 @@ func (b *bench) measureAll(ctx context.Context) error {
 	return nil
 }
 
-// tellEnd returns a context that ends, with the exit code as its cause, after the timeout, if there is one, or with the
-// first signal. Ranks get neither: they are told to stop, not killed.
+// tellEnd returns a context that ends at the timeout, if there is one, or with the first signal. Its cause is the exit
+// code. Ranks do not get this context, because its end would kill them: they are told to stop.
 func tellEnd(ctx context.Context, timeout time.Duration) (context.Context, func()) {
 	none := func() {}
 	if timeout > 0 {
@@ -95,7 +95,7 @@ func tellEnd(ctx context.Context, timeout time.Duration) (context.Context, func(
 	return told, func() { stop(); cancel(nil); none() }
 }
 
-// title prints what stands above the rows.
+// title prints the lines above the table.
 func (b *bench) title(w io.Writer) error {
 	p := b.cases[0]
 	machine := fmt.Sprintf("%s: %s, %s", p.hosts(), device.Processor(), plural(runtime.NumCPU(), "core"))
@@ -107,7 +107,7 @@ func (b *bench) title(w io.Writer) error {
 		scaling.Legend))
 }
 
-// add takes a record that is complete.
+// add adds a complete record to the files and prints its row.
 func (b *bench) add(p *plan, rec scaling.Record) error {
 	b.records = append(b.records, rec)
 	for _, f := range []struct {
@@ -123,13 +123,13 @@ func (b *bench) add(p *plan, rec scaling.Record) error {
 		}
 	}
 	row := rec.Row()
-	if len(b.records) == 1 { // below what a first run has to say
+	if len(b.records) == 1 { // the first run may print lines before its row
 		row = scaling.Header() + row
 	}
 	return show.Fprint(b.screen.stdout, row)
 }
 
-// measure runs a case as often as is wanted, unless told ends.
+// measure runs a case b.repeat times, unless told ends.
 func (b *bench) measure(ctx, told context.Context, p *plan) (scaling.Record, error) {
 	var none scaling.Record
 	rate, err := b.rates.of(told, p)
@@ -165,12 +165,11 @@ func (b *bench) measure(ctx, told context.Context, p *plan) (scaling.Record, err
 // once does one run and returns its report.
 func (b *bench) once(ctx, told context.Context, p *plan) (output.Report, error) {
 	var none output.Report
-	own := *p // a run writes its server there
 	limit := b.limit
 	if end, ok := told.Deadline(); ok {
 		limit.left = max(1, time.Until(end))
 	}
-	end, err := runRanks(ctx, &own, b.way, limit, b.screen, func() progress { return b.progress(p) })
+	end, err := runRanks(ctx, p, b.starter, limit, b.screen, func() progress { return b.progress(p) })
 	switch {
 	case err != nil:
 		return none, err
@@ -179,7 +178,7 @@ func (b *bench) once(ctx, told context.Context, p *plan) (output.Report, error) 
 	case end.ExitCode() != launch.ExitOK:
 		return none, exitError{end.ExitCode()}
 	}
-	report, err := readReport(end.Report, own.cfg.Output, end.runID)
+	report, err := readReport(end.Report, p.cfg.Output, end.runID)
 	if err != nil {
 		return none, b.failed(p, fmt.Errorf("the run ended well, but its report is lost: %w", err))
 	}
@@ -191,13 +190,13 @@ func (b *bench) once(ctx, told context.Context, p *plan) (output.Report, error) 
 	return report, nil
 }
 
-// failed ends the benchmark once it has begun: not everything that was asked for could be measured.
+// failed reports a failure of one case, which ends the benchmark.
 func (b *bench) failed(p *plan, err error) error {
 	b.screen.fail(fmt.Sprintf("%d x %d, %s: %v", p.mesh.NX, p.mesh.NY, plural(len(p.ranks), "rank"), err))
 	return exitError{launch.ExitFailed}
 }
 
-// progress shows a bar on a terminal; elsewhere a line a run is enough.
+// progress shows a bar on a terminal. Elsewhere the line that follows each run suffices.
 func (b *bench) progress(p *plan) progress {
 	if style.IsTerminal(b.screen.stderr) && !b.screen.quiet && !b.screen.json {
 		return newProgress(b.screen, p.cfg.Solver.MaxIterations)

@@ -108,7 +108,7 @@ func TestCopyRatesAreKept(t *testing.T) {
 	if rate, err := rates.of(t.Context(), p); rate != 123 || err != nil {
 		t.Errorf("%v, %v", rate, err)
 	}
-	gpus := *p // two ranks on GPU 1, one on GPU 0
+	gpus := *p // two ranks share GPU 1, one has GPU 0
 	gpus.gpus = make([]driver.Device, 2)
 	gpus.choices = []*device.Choice{{Candidate: device.Candidate{Index: 1}}, {},
 		{Candidate: device.Candidate{Index: 1}}}

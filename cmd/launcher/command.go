@@ -18,21 +18,21 @@ import (
 	"jacobi/internal/version"
 )
 
-// options are the flags.
+// options are the flags of a run.
 type options struct {
 	ranks     int // 0: not given
 	places    placeFlags
 	ssh       string
-	remoteBin string // folder of the programs on other hosts
+	remoteBin string // directory of the programs on other hosts
 	config    string
 	set       []string
 	export    []string
 	tagOutput string
-	tag       launch.Tag // of tagOutput
+	tag       launch.Tag // parsed tagOutput
 	timeout   timeLimit
 	restart   bool
 	resume    string
-	restarts  int // most starts after the first
+	restarts  int // maximal number of restarts
 	dryRun    bool
 	verbose   bool
 	quiet     bool
@@ -40,14 +40,14 @@ type options struct {
 
 const about = `launcher solves the Laplace equation on a 2D mesh by Jacobi's iteration, with one process a rank.
 
-It starts the ranks, on this machine or over ssh on those of --host and --hostfile, connects them through
-a NATS server of its own (or the one that the run file names), shows how far they are, and sums the run up.
-Keys of the run file come from, the strongest first: --set and -np, the environment (JACOBI_GRID_NX for
-grid.nx), the file, the defaults. --dry-run prints them all.
+It starts the ranks on this machine, or over ssh on the machines of --host and --hostfile. It connects them
+through a NATS server of its own (or the one that the run file names), shows their progress, and prints a
+summary. Sources of keys, the strongest first: --set and -np, the environment (JACOBI_GRID_NX for grid.nx),
+the run file, the defaults. --dry-run prints all keys.
 
-launcher help expressions lists what problem.left and the like may hold.
+launcher help expressions describes the values of problem.left and the other keys of the problem.
 
-The first Ctrl-C stops all ranks at a common sweep and writes what they have; the second one kills them.
+The first Ctrl-C stops all ranks at a common sweep, and they write what they have; the second one kills them.
 
 Exit codes: 0 solved, or as many sweeps as were allowed; 1 refused or failed; 124 ended by --timeout;
 130 and 143 ended by SIGINT and SIGTERM.`
@@ -105,7 +105,7 @@ func newCommand(stdout, stderr io.Writer) *cobra.Command {
 	return cmd
 }
 
-// define defines the flags that all commands have.
+// define defines the flags that all commands which plan a run have.
 func (o *options) define(f *pflag.FlagSet) {
 	f.SortFlags = false
 	f.IntVarP(&o.ranks, "np", "n", 0, "number of ranks, also as -np `N` (default: run.ranks of the run file, else 4)")
@@ -130,7 +130,7 @@ func (o *options) define(f *pflag.FlagSet) {
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "print failures and, at the end, the result in one line; log.level error")
 }
 
-// check refuses flags with values that they cannot have, and turns those that stand for keys into keys.
+// check checks the values of flags, and turns flags that stand for keys into keys.
 func (o *options) check(cmd *cobra.Command) (err error) {
 	if cmd.Flags().Changed("np") {
 		if o.ranks < 1 {
@@ -162,12 +162,12 @@ func (o *options) check(cmd *cobra.Command) (err error) {
 	return nil
 }
 
-// look returns how lines are shown.
+// look returns the style of the lines on the screen.
 func (o *options) look(cfg configs.Config) look {
 	return look{tag: o.tag, json: cfg.Log.Format == "json", quiet: o.quiet}
 }
 
-// load returns the merged configuration. Variables of -x count, and are set in this process.
+// load returns the merged configuration. It sets the variables of -x in this process, since they may set keys.
 func (o *options) load() (configs.Config, error) {
 	if err := exportAll(o.export); err != nil {
 		return configs.Config{}, err
@@ -175,9 +175,9 @@ func (o *options) load() (configs.Config, error) {
 	return configs.Load(configs.Options{File: o.config, Set: o.set, Environ: os.Environ(), Stdin: os.Stdin})
 }
 
-// plan lays out a configuration on the places that the flags give. While it waits for these, it says for what.
+// plan places the ranks of a configuration as the flags say. While it waits for agents, it tells say what it waits for.
 func (o *options) plan(ctx context.Context, cfg configs.Config, say func(string)) (*plan, error) {
-	if err := configs.Validate(cfg); err != nil { // before memory is taken for each of the ranks
+	if err := configs.Validate(cfg); err != nil { // before memory is allocated for each rank
 		return nil, err
 	}
 	at, err := o.places.place(ctx, cfg, say)
@@ -187,7 +187,7 @@ func (o *options) plan(ctx context.Context, cfg configs.Config, say func(string)
 	return newPlan(cfg, at)
 }
 
-// start does what the flags say.
+// start executes the command.
 func start(ctx context.Context, o options, stdout, stderr io.Writer) error {
 	cfg, err := o.load()
 	if err != nil {
@@ -210,7 +210,7 @@ func start(ctx context.Context, o options, stdout, stderr io.Writer) error {
 	if o.dryRun {
 		return errors.Join(p.print(stdout), p.check(limited, false))
 	}
-	w, err := o.way(p)
+	w, err := o.starter(p)
 	if err != nil {
 		return err
 	}
@@ -223,9 +223,9 @@ func start(ctx context.Context, o options, stdout, stderr io.Writer) error {
 	return solve(ctx, p, w, &restarts{o: o, cfg: cfg, start: began}, scr)
 }
 
-// way says how the ranks of p come to run.
-func (o *options) way(p *plan) (way, error) {
-	w := way{ssh: launch.SSH{Command: strings.Fields(o.ssh)}}
+// starter returns how to start the ranks of p.
+func (o *options) starter(p *plan) (starter, error) {
+	w := starter{ssh: launch.SSH{Command: strings.Fields(o.ssh)}}
 	if len(w.ssh.Command) == 0 {
 		return w, fmt.Errorf("--ssh %q: a command is wanted, as in 'ssh -p 2222'", o.ssh)
 	}
@@ -248,8 +248,8 @@ func (o *options) way(p *plan) (way, error) {
 	return w, err
 }
 
-// exportAll sets the variables of -x in this process: a JACOBI_ variable so means the same to the launcher as to the
-// ranks.
+// exportAll sets the variables of -x in this process, so that a JACOBI_ variable means the same to the launcher and to
+// the ranks.
 func exportAll(flags []string) error {
 	vars, err := launch.Variables(flags, os.LookupEnv)
 	if err != nil {

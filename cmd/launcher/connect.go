@@ -16,8 +16,8 @@ import (
 
 const connectTimeout = 5 * time.Second
 
-// connect connects to the server that n names, or to one of its own. servers is what the ranks of each host need to do
-// the same.
+// connect connects to the server that n names, or starts one for this run. servers holds, by host, the configuration
+// with which its ranks connect to the same server.
 func connect(ctx context.Context, n configs.NATS, h *hosts, runID string, log *zap.Logger) (conn *wire.Conn,
 	servers map[string]configs.NATS, stop func(), err error) {
 	closeServer := func() {}
@@ -29,7 +29,7 @@ func connect(ctx context.Context, n configs.NATS, h *hosts, runID string, log *z
 		}
 		n, closeServer, key = srv.NATS(), srv.Close, ""
 	} else {
-		if n.SecretFile == "" { // others may share the server
+		if n.SecretFile == "" { // other users may have access to the server
 			n.SecretFile = configs.Inline(rand.Text())
 		}
 		if servers, err = sameServer(h, n); err != nil {
@@ -46,7 +46,7 @@ func connect(ctx context.Context, n configs.NATS, h *hosts, runID string, log *z
 	return conn, servers, func() { conn.Close(); closeServer() }, nil
 }
 
-// ownServer starts a server of this run's own, on loopback unless ranks are elsewhere.
+// ownServer starts a server for this run. It listens on loopback only, unless ranks run elsewhere.
 func ownServer(h *hosts, own configs.NATS, runID string, log *zap.Logger) (*natsserver.Server, map[string]configs.NATS,
 	error) {
 	at, err := h.addresses(own.AdvertisedHosts())
@@ -72,12 +72,12 @@ func ownServer(h *hosts, own configs.NATS, runID string, log *zap.Logger) (*nats
 	return srv, servers, nil
 }
 
-// sameServer gives all hosts n; other machines get what its files hold.
+// sameServer returns n for all hosts. Other machines get the contents of its files, and agents the secret alone.
 func sameServer(h *hosts, n configs.NATS) (map[string]configs.NATS, error) {
 	servers := map[string]configs.NATS{}
 	for name := range h.byName {
 		servers[name] = n
-		if h.agents != nil { // which have their own way to the server
+		if h.agents != nil { // an agent has its own access to the server
 			secret, err := configs.NATS{SecretFile: n.SecretFile}.Inlined()
 			if err != nil {
 				return nil, err
@@ -95,7 +95,7 @@ func sameServer(h *hosts, n configs.NATS) (map[string]configs.NATS, error) {
 	return servers, nil
 }
 
-// permitted returns the error with which the server has refused one of the subscriptions of conn.
+// permitted returns the server's error if it has refused a subscription of conn.
 func permitted(ctx context.Context, conn *wire.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()

@@ -16,10 +16,10 @@ import (
 	"jacobi/internal/style"
 )
 
-// doctorColumns is the width of a diagnosis, where the terminal has as many.
+// doctorColumns is the width of a diagnosis; a narrower terminal reduces it.
 const doctorColumns = 100
 
-// page is text that is written in lines of a width.
+// page is text whose lines have at most columns columns.
 type page struct {
 	bytes.Buffer
 	columns int
@@ -36,7 +36,7 @@ func (d *diagnosis) printJSON(w io.Writer) error {
 	return show.Fprint(w, b.String())
 }
 
-// print writes the diagnosis for people.
+// print writes the diagnosis as text.
 func (d *diagnosis) print(w io.Writer) error {
 	look := style.Of(w)
 	b := page{columns: doctorColumns}
@@ -133,15 +133,15 @@ func clockText(c *examine.Clock) string {
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// paragraph writes text behind a head; a word that is longer than a line has one alone. Further lines begin below the
-// text.
+// paragraph writes head and text in lines of the page's width. A word that is longer than a line gets its own line.
+// Further lines are indented.
 func (b *page) paragraph(head, text string) {
 	b.coloured(head, text, func(head string) string { return head })
 }
 
-// coloured is paragraph with the head in a colour.
+// coloured is paragraph with a coloured head.
 func (b *page) coloured(head, text string, colour func(string) string) {
-	head = show.Lines(head) // which may hold the name of a host
+	head = show.Lines(head) // may hold the name of a host
 	lines := style.Paragraph(head, show.Lines(text), min(utf8.RuneCountInString(head), 16, b.columns/4), b.columns)
 	b.WriteString(colour(head) + lines[len(head):] + "\n")
 }

@@ -12,8 +12,7 @@ import (
 	"jacobi/internal/show"
 )
 
-// print writes what a run would do. All but the merged configuration stands in comments, so that the whole is a run
-// file.
+// print describes the run in comments, followed by the merged configuration, so that the output is a valid run file.
 func (p *plan) print(w io.Writer) error {
 	available, bound, err := configs.AvailableMemory()
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"jacobi/internal/problem"
 )
 
-// outlook returns what the run will come to.
+// outlook estimates how the run will end.
 func (p *plan) outlook(ctx context.Context) (*outlook.Outlook, error) {
 	prob, err := problem.New(p.cfg)
 	if err != nil {
@@ -18,12 +18,12 @@ func (p *plan) outlook(ctx context.Context) (*outlook.Outlook, error) {
 	return o, errors.Join(err, prob.Close())
 }
 
-// expects says in one line how the run will end, or what to say as a warning instead where its type cannot attain the
-// tolerance; "" if that is not known.
+// expects says in one line how the run will end. If its type cannot attain the tolerance, it returns a warning instead.
+// Both are "" if the end is unknown.
 func (p *plan) expects(ctx context.Context) (text, warning string) {
 	o, err := p.outlook(ctx)
 	if err != nil {
-		return "", "" // check has named the problem's faults
+		return "", "" // check has reported the problem's faults
 	}
 	s := p.cfg.Solver
 	if what, do := o.Warning(s.Tolerance); what != "" {

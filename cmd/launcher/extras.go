@@ -11,7 +11,7 @@ import (
 	"jacobi/internal/version"
 )
 
-// newVersionCommand returns the command that says the same as --version.
+// newVersionCommand returns the command that prints the version, as --version does.
 func newVersionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
@@ -24,12 +24,12 @@ func newVersionCommand() *cobra.Command {
 	}
 }
 
-// newExpressionsTopic returns a topic of launcher help; it does nothing else.
+// newExpressionsTopic returns the help topic "expressions", a command that does nothing.
 func newExpressionsTopic() *cobra.Command {
 	return &cobra.Command{Use: "expressions", Short: "What an expression of the problem may hold", Long: problem.Help()}
 }
 
-// completeFlags tells shells what the values of flags can be.
+// completeFlags defines how shells complete the values of flags.
 func completeFlags(cmd *cobra.Command) {
 	values := map[string][]string{"map-by": {"slot", "node"}, "tag-output": {"rank", "stream", "none"}}
 	for _, c := range append(cmd.Commands(), cmd) {
@@ -48,14 +48,14 @@ func completeFlags(cmd *cobra.Command) {
 	}
 }
 
-// must panics: a flag that was just looked up has no completion yet.
+// must panics on an error. The calls above cannot fail: the flags exist and have no completion yet.
 func must(err error) {
 	if err != nil {
 		panic(err)
 	}
 }
 
-// completeKey offers the keys of the run file, each with the = that follows it.
+// completeKey completes the keys of the run file, each followed by "=".
 func completeKey(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
 	var found []string
 	for _, name := range configs.Names() {

@@ -6,8 +6,8 @@ import (
 	"jacobi/internal/device"
 )
 
-// chooseGPUs opens the GPUs that the ranks on this machine will use, and chooses as they will: with readings of its
-// own, if device.select orders by readings.
+// chooseGPUs opens the GPUs of this machine and chooses one for each rank here, as the ranks will. If device.select
+// orders GPUs by readings, it takes readings of its own, so the ranks may choose otherwise.
 func (p *plan) chooseGPUs() error {
 	if len(p.here) == 0 {
 		return nil
@@ -34,7 +34,7 @@ func (p *plan) chooseGPUs() error {
 	return node.Close()
 }
 
-// gpu returns the columns of rank r in the table of a dry run.
+// gpu returns the GPU columns of rank r in the table of a dry run.
 func (p *plan) gpu(r int) string {
 	c := p.choices[r]
 	if c == nil {
@@ -43,8 +43,8 @@ func (p *plan) gpu(r int) string {
 	return fmt.Sprintf("\t%d\t%s\t%s\t%s", c.Index, c.Name, c.UUID, c.Why)
 }
 
-// checkDeviceMemory compares what the ranks of each GPU need with all that it has; how much of that is free shows when
-// they start.
+// checkDeviceMemory compares the needs of the ranks on each GPU with the GPU's total memory. Whether enough of it is
+// free turns out when the ranks start.
 func (p *plan) checkDeviceMemory() error {
 	need := make([]int64, len(p.gpus))
 	for r, c := range p.choices {

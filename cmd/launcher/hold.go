@@ -22,15 +22,15 @@ import (
 	"jacobi/internal/output"
 )
 
-// holdings are the directories that belong to a run while it is under way.
+// holdings are the directories that a run holds exclusively.
 type holdings struct {
 	out         *output.Held // nil if the run writes no files
 	checkpoints *dirlock.Lock
-	tidy        func(context.Context) error // removes what is not complete in checkpoints
-	stop        func()                      // ends what the ranks do in out; nil if they do nothing
+	tidy        func(context.Context) error // removes incomplete checkpoints
+	stop        func()                      // stops serving out to ranks; nil if it is not served
 }
 
-// hold takes the directories that a run writes to.
+// hold takes the directories to which a run writes.
 func (p *plan) hold(runID string, say func(string)) (h holdings, err error) {
 	if o := p.cfg.Output; len(o.Names()) > 0 {
 		var notes []string
@@ -50,7 +50,7 @@ func (p *plan) hold(runID string, say func(string)) (h holdings, err error) {
 	return h, nil
 }
 
-// serve lets the ranks write to output.dir.
+// serve lets the ranks write files in output.dir over NATS.
 func (h *holdings) serve(conn farfiles.Conn, runID string, names []string, log *zap.Logger) (err error) {
 	if h.out != nil {
 		h.stop, err = farfiles.Serve(farfiles.Options{Conn: conn, RunID: runID, Dir: h.out, Names: names, Log: log})
@@ -58,7 +58,7 @@ func (h *holdings) serve(conn farfiles.Conn, runID string, names []string, log *
 	return err
 }
 
-// close removes what the ranks did not live to complete and gives the directories back. A second time it does nothing.
+// close removes incomplete files and checkpoints and releases the directories. A second call does nothing.
 func (h *holdings) close(ctx context.Context) error {
 	mine := *h
 	*h = holdings{}
@@ -77,10 +77,10 @@ func (h *holdings) close(ctx context.Context) error {
 	})
 }
 
-// closeGrace is how long a disk may take once the ranks have ended.
+// closeGrace bounds the wait for a disk after the ranks have ended.
 const closeGrace = 30 * time.Second
 
-// within does what waits for a disk, which may answer no more.
+// within calls do, which waits for a disk, and fails if that takes longer than closeGrace.
 func (h *holdings) within(do func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- do() }()
@@ -93,15 +93,15 @@ func (h *holdings) within(do func() error) error {
 	}
 }
 
-// ended is a run that has come to its end.
+// ended describes a run that has ended.
 type ended struct {
 	launch.Outcome
 	runID string
-	files []string // that are in their places
-	fault error    // why that is not known, or what belongs on standard output is not there
+	files []string // files that are in place
+	fault error    // why files is unknown, or why a file for standard output could not be written there
 }
 
-// end takes stock once the ranks have ended: nobody changes output.dir any more.
+// end collects what the run left in output.dir. It is called after the ranks have ended, so the files do not change.
 func (h *holdings) end(p *plan, out launch.Outcome, runID string, stdout io.Writer) ended {
 	e := ended{Outcome: out, runID: runID}
 	if h.out == nil {
@@ -109,19 +109,19 @@ func (h *holdings) end(p *plan, out launch.Outcome, runID string, stdout io.Writ
 	}
 	e.fault = h.within(func() error { h.stop(); return nil })
 	if e.fault != nil {
-		*h = holdings{} // they end with this process
+		*h = holdings{} // the locks end with this process
 		return e
 	}
 	h.stop = nil
 	e.files = h.out.Committed()
 	if p.cfg.Output.ToStdout() {
-		signal.Reset(os.Interrupt, syscall.SIGTERM) // whoever reads there may take his time
+		signal.Reset(os.Interrupt, syscall.SIGTERM) // a slow reader may block the copy; Ctrl-C must end it
 		e.fault = h.out.CopyTo(stdout)
 	}
 	return e
 }
 
-// left says what is in output.dir after a run that did not end well.
+// left describes the contents of output.dir after a run that failed.
 func (e ended) left(o configs.Output) string {
 	if len(e.files) == 0 && e.fault != nil {
 		return fmt.Sprintf("output.dir %q: %v", o.Dir, e.fault)

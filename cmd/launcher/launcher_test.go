@@ -25,7 +25,7 @@ func command(t *testing.T, args ...string) (stdout string, err error) {
 	t.Helper()
 	for _, kv := range os.Environ() {
 		if name, _, _ := strings.Cut(kv, "="); strings.HasPrefix(name, "JACOBI_") {
-			t.Setenv(name, "") // so that it is restored
+			t.Setenv(name, "") // restores the value after the test
 			os.Unsetenv(name)
 		}
 	}

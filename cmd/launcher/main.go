@@ -1,5 +1,5 @@
-// Command launcher places the ranks of a run on this machine, starts them, watches them and sums the run up. Its flags
-// are those that users of mpirun expect.
+// Command launcher places the ranks of a run, starts them, watches them and prints a summary. Its flags are those that
+// users of mpirun expect.
 package main
 
 import (
@@ -21,7 +21,7 @@ import (
 
 func main() { os.Exit(run(os.Args[1:])) }
 
-// exitError is a run that was started and did not end well; what there is to say was said.
+// exitError ends the launcher with an exit code. The reason has been printed already.
 type exitError struct{ code int }
 
 func (e exitError) Error() string { return fmt.Sprintf("exit code %d", e.code) }
@@ -30,7 +30,7 @@ func run(args []string) int {
 	root := newCommand(os.Stdout, os.Stderr)
 	ctx, cancel := context.WithCancel(root.Context())
 	defer cancel()
-	root.SetContext(awake.Start(ctx, nil)) // whoever stopped this launcher heard of nobody meanwhile
+	root.SetContext(awake.Start(ctx, nil)) // time in which this process is stopped does not count for its timeouts
 	root.SetArgs(mpiArgs(args))
 	cmd, err := root.ExecuteC()
 	if err == nil {
@@ -39,21 +39,21 @@ func run(args []string) int {
 	if e, ok := errors.AsType[exitError](err); ok {
 		return e.code
 	}
-	_ = show.Fprint(os.Stderr, refusal(err, wantsJSON(cmd))) // there is nobody to tell of an error
+	_ = show.Fprint(os.Stderr, refusal(err, wantsJSON(cmd))) // a failed write to stderr cannot be reported
 	if errors.Is(err, errTimeLimit) {
 		return launch.ExitTimeout
 	}
 	return launch.ExitFailed
 }
 
-// wantsJSON says whether the flags and files that cmd was given ask for a log in JSON.
+// wantsJSON reports whether the flags and files of cmd ask for a log in JSON.
 func wantsJSON(cmd *cobra.Command) bool {
-	file, _ := cmd.Flags().GetString("config") // a command without these flags has none
+	file, _ := cmd.Flags().GetString("config") // "" if cmd does not have the flag
 	set, _ := cmd.Flags().GetStringArray("set")
 	return configs.LogFormat(configs.Options{File: file, Set: set, Environ: os.Environ()}) == "json"
 }
 
-// refusal says why nothing was started: one line a fault.
+// refusal formats the error of a command that started nothing, one line for each fault.
 func refusal(err error, asJSON bool) string {
 	lines := strings.Split(show.Values(err.Error()), "\n")
 	if asJSON {

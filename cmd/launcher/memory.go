@@ -10,7 +10,7 @@ import (
 	"jacobi/solver"
 )
 
-// layout returns what a rank will hold.
+// layout returns the layout of a rank's stripe.
 func (p *plan) layout(rank int) solver.Layout {
 	l := solver.Layout{Mesh: p.mesh, Stripe: p.stripes[rank], Depth: p.depth}
 	l.Neighbour[solver.Top] = rank > 0 || p.mesh.Periodic
@@ -18,11 +18,11 @@ func (p *plan) layout(rank int) solver.Layout {
 	return l
 }
 
-// sweepOnGPUs says whether the ranks sweep on GPUs, also where all of them are on other hosts.
+// sweepOnGPUs reports whether the ranks sweep on GPUs, which may all be on other hosts.
 func (p *plan) sweepOnGPUs() bool { return len(p.gpus) > 0 || p.cfg.Device.Backend == "cuda" }
 
-// threads returns how many threads of the CPU a rank keeps busy. Other hosts are taken to have as many cores as this
-// machine.
+// threads returns the number of CPU threads that a rank keeps busy. It assumes that other hosts have as many cores as
+// this machine.
 func (p *plan) threads(rank int) int {
 	if n := p.cfg.Device.Threads; n > 0 {
 		return n
@@ -30,10 +30,10 @@ func (p *plan) threads(rank int) int {
 	return cpu.ThreadsOn(float64(runtime.NumCPU()) / float64(p.ranks[rank].LocalSize))
 }
 
-// workOutMemory returns, by rank, what its report will say: the fields with halos and scratch and, on the CPU, a copy
-// of the stripe for checkpoints.
+// workOutMemory returns, by rank, the memory that its report will state: fields with halos, scratch and, on the CPU, a
+// copy of the stripe for checkpoints.
 func (p *plan) workOutMemory() ([]int64, error) {
-	type shape struct{ held, threads int } // what the need of a rank depends on
+	type shape struct{ held, threads int } // determines the need of a rank
 	known := map[shape]int64{}
 	need := make([]int64, len(p.ranks))
 	for r := range p.ranks {
@@ -56,7 +56,7 @@ func (p *plan) backendBytes(l solver.Layout, threads int) (int64, error) {
 		return cuda.MemoryBytes(l, len(p.ranks) > 1 && p.cfg.Halo.Transport != "nats"), nil
 	}
 	kernel := p.cfg.Device.Kernel
-	if kernel == "auto" || len(p.here) == 0 { // other hosts may have what this one lacks
+	if kernel == "auto" || len(p.here) == 0 { // other hosts may support kernels that this one does not
 		kernel = ""
 	}
 	bytes, err := cpu.MemoryBytes(l, cpu.Options{Threads: threads, Kernel: kernel})
@@ -66,7 +66,7 @@ func (p *plan) backendBytes(l solver.Layout, threads int) (int64, error) {
 	return bytes, nil
 }
 
-// hereBytes returns what the ranks of this machine need.
+// hereBytes returns the memory that the ranks on this machine need.
 func (p *plan) hereBytes() int64 {
 	var total int64
 	for r, at := range p.ranks {
@@ -82,7 +82,7 @@ func (p *plan) checkMemory() error {
 		return p.checkDeviceMemory()
 	}
 	if p.sweepOnGPUs() {
-		return nil // of other hosts, or of GPUs that cannot be opened
+		return nil // GPUs of other hosts, or GPUs that cannot be opened
 	}
 	if err := configs.CheckMemory(p.hereBytes()); err != nil {
 		return fmt.Errorf("grid.nx %d, grid.ny %d: %w", p.mesh.NX, p.mesh.NY, err)

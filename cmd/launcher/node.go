@@ -19,11 +19,11 @@ import (
 	"jacobi/internal/logging"
 )
 
-const aboutNode = `node waits at a NATS server (nats.url) for launchers and starts ranks for them on this machine, until
-it is ended. Users of the nats command see it as the service jacobi-node (nats micro ls).
+const aboutNode = `node waits at a NATS server (nats.url) for launchers, and starts ranks for them on this machine. It
+runs until it gets SIGINT or SIGTERM. The nats command lists it as the service jacobi-node (nats micro ls).
 
-It takes as many ranks at a time as it has slots: its GPUs, or its cores where there are none, or --slots. The ranks of
-a launcher that is gone, or that fell silent, are killed; those of an agent that ends, too.`
+It runs as many ranks at a time as it has slots: its GPUs, or its cores if it has none, or --slots. It kills ranks
+whose launcher has ended or fallen silent. When it ends itself, it kills all its ranks.`
 
 func newNodeCommand(stderr io.Writer) *cobra.Command {
 	var config string
@@ -58,7 +58,7 @@ func newNodeCommand(stderr io.Writer) *cobra.Command {
 	return cmd
 }
 
-// serveNode runs an agent until it is told to end.
+// serveNode runs an agent until a signal ends it.
 func serveNode(ctx context.Context, cfg configs.Config, slots int, scr *screen) error {
 	log, err := logging.NewTo(scr, cfg.Log, -1)
 	if err != nil {
@@ -102,7 +102,7 @@ func serveNode(ctx context.Context, cfg configs.Config, slots int, scr *screen) 
 	return err
 }
 
-// nodeEnded says why an agent ends: somebody told it to.
+// nodeEnded is the cause of an agent's end by a signal.
 type nodeEnded struct {
 	signal syscall.Signal
 	host   string
@@ -110,7 +110,7 @@ type nodeEnded struct {
 
 func (e nodeEnded) Error() string { return fmt.Sprintf("the agent on %s ends: %v", e.host, e.signal) }
 
-// countSlots returns how many ranks suit this machine, and what they run on.
+// countSlots returns how many ranks suit this machine, and what the slots are.
 func countSlots(backend string) (int, string) {
 	if backend != "cpu" {
 		if d, err := driver.Open(); err == nil {
@@ -119,6 +119,6 @@ func countSlots(backend string) (int, string) {
 			}
 		}
 	}
-	cores := runtime.GOMAXPROCS(0) // as far as a container's limit allows
+	cores := runtime.GOMAXPROCS(0) // respects a container's limit
 	return cores, plural(cores, "core")
 }

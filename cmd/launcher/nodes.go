@@ -20,7 +20,7 @@ import (
 	"jacobi/internal/wire"
 )
 
-// findNodes asks the agents at the server of cfg for slots, and says what it waits for.
+// findNodes asks the agents at the server of cfg for slots. While it waits, it tells say what it waits for.
 func findNodes(ctx context.Context, cfg configs.Config, wait time.Duration, say func(string)) ([]agent.Offer, error) {
 	if wait <= 0 {
 		return nil, fmt.Errorf("--wait %v: a positive duration is wanted, as in 30s", wait)
@@ -39,7 +39,7 @@ func findNodes(ctx context.Context, cfg configs.Config, wait time.Duration, say 
 	return offers, nil
 }
 
-// connectNodes connects to the server where the agents are.
+// connectNodes connects to the server of the agents.
 func connectNodes(ctx context.Context, n configs.NATS, name string, log *zap.Logger) (*wire.Conn, error) {
 	if n.URL == "" {
 		return nil, errors.New(`nats.url "": the server where the agents are is wanted`)
@@ -52,7 +52,7 @@ func connectNodes(ctx context.Context, n configs.NATS, name string, log *zap.Log
 	return conn, nil
 }
 
-// reachAgents opens the hosts of a plan that are agents. What they offered is taken when the ranks start.
+// reachAgents opens the hosts of a plan that uses agents. The agents' slots are taken when the ranks start.
 func (h *hosts) reachAgents(ctx context.Context, p *plan) (err error) {
 	if h.agents, err = connectNodes(ctx, p.cfg.NATS, "jacobi launcher (nodes)", zap.NewNop()); err != nil {
 		return err

@@ -15,24 +15,24 @@ import (
 	"jacobi/internal/launch"
 )
 
-// lookupLimit bounds the search for the addresses of all hosts.
+// lookupLimit bounds the address look-ups of all hosts together.
 const lookupLimit = 5 * time.Second
 
-// placeFlags say where ranks run.
+// placeFlags are the flags that say where ranks run.
 type placeFlags struct {
 	hosts    []string
 	hostfile string
 	mapBy    string
 	nodes    bool
 	wait     time.Duration // for agents with enough slots
-	lost     []string      // hosts that are not to be used any more
+	lost     []string      // hosts that earlier starts lost; they are not used again
 }
 
 // places are the hosts of the ranks.
 type places struct {
 	ranks []launch.Placement // by rank
-	here  map[string]bool    // the hosts that are this machine
-	// agents are behind all hosts if there are any, in the place of ssh.
+	here  map[string]bool    // names of this machine among the hosts
+	// agents are the offers behind the hosts; empty if the hosts are this machine or reached over ssh.
 	agents []agent.Offer
 }
 
@@ -45,7 +45,7 @@ func onThisHost(ranks int) (places, error) {
 	return places{ranks: launch.OneHost(name, ranks), here: map[string]bool{name: true}}, nil
 }
 
-// place gives each rank a host. While it waits for agents, it says for what.
+// place gives each rank a host. While it waits for agents, it tells say what it waits for.
 func (f placeFlags) place(ctx context.Context, cfg configs.Config, say func(string)) (places, error) {
 	by, err := launch.ParseMapBy(f.mapBy)
 	if err != nil {
@@ -72,14 +72,14 @@ func (f placeFlags) place(ctx context.Context, cfg configs.Config, say func(stri
 	if err != nil {
 		return places{}, err
 	}
-	if !f.nodes { // an agent that was lost does not answer; one that does is another one
+	if !f.nodes { // a lost agent does not answer; an agent that answers on the same host is a new one
 		slots = slices.DeleteFunc(slots, func(s launch.Slots) bool { return slices.Contains(f.lost, s.Host) })
 	}
 	if p.ranks, err = launch.Place(slots, ranks, by); err != nil {
 		return places{}, fmt.Errorf("-np %w", err)
 	}
 	if f.nodes {
-		return p, nil // also on this machine, agents start the ranks
+		return p, nil // agents start the ranks on this machine, too
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookupLimit)
 	defer cancel()
@@ -104,11 +104,11 @@ func (p places) names() []string {
 	return names
 }
 
-// hosts returns the hosts for messages.
+// hosts returns the names of the hosts, for messages.
 func (p places) hosts() string { return strings.Join(p.names(), ", ") }
 
-// isHere says whether host is a name or an address of this machine, whose ranks need no ssh. A name that is not found
-// may be one of ssh's.
+// isHere reports whether host is a name or an address of this machine, whose ranks need no ssh. A name that cannot be
+// resolved may be an alias in the ssh configuration.
 func isHere(ctx context.Context, host string) bool {
 	name, err := os.Hostname()
 	if err == nil && strings.EqualFold(host, name) || host == "localhost" {

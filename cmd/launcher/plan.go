@@ -22,25 +22,25 @@ import (
 	"jacobi/solver"
 )
 
-// plan is a run before it starts.
+// plan describes a run before it starts.
 type plan struct {
 	cfg   configs.Config
 	mesh  solver.Mesh
 	title string // of the problem
 	places
 	stripes []solver.Stripe
-	gpus    []driver.Device  // of this machine; none: the ranks sweep on the CPU
-	whyCPU  error            // why they do
-	choices []*device.Choice // of the GPUs, by rank; nil for ranks on other hosts; none: the ranks sweep on the CPU
+	gpus    []driver.Device  // of this machine; empty if the ranks sweep on the CPU
+	whyCPU  error            // why the CPU sweeps; nil if GPUs do
+	choices []*device.Choice // GPUs by rank, nil for ranks on other hosts; empty if the ranks sweep on the CPU
 	depth   int
-	why     string   // of the depth
+	why     string   // reason for the depth
 	memory  []int64  // bytes, by rank
-	notes   []string // of the problem: what users may not expect
-	trial   bool     // the ranks end before they sweep
+	notes   []string // warnings about the problem
+	trial   bool     // the ranks end before the first sweep
 }
 
-// newPlan lays out a valid configuration on places for its ranks. Where it returns a plan with an error, the run
-// cannot start, and the plan tells what else is wrong.
+// newPlan plans a valid configuration on places. If it returns a plan together with an error, the run cannot start, but
+// the plan's other parts can be checked for further faults.
 func newPlan(cfg configs.Config, at places) (*plan, error) {
 	if err := configs.Validate(cfg); err != nil {
 		return nil, err
@@ -62,7 +62,7 @@ func newPlan(cfg configs.Config, at places) (*plan, error) {
 	return p, bad
 }
 
-// haloDepth returns the depth that the ranks will take and why.
+// haloDepth returns the depth that the ranks will choose, and the reason.
 func (p *plan) haloDepth() (int, string) {
 	if p.cfg.Halo.Depth > 0 {
 		return p.cfg.Halo.Depth, "halo.depth"
@@ -76,8 +76,8 @@ func (p *plan) haloDepth() (int, string) {
 		fmt.Sprintf("auto: what the %s backend likes best, at most the %d rows of the lowest stripe", backend, low)
 }
 
-// check refuses, all at once, what would make the run fail once it is started. It creates the directories of outputs
-// and checkpoints if create says so.
+// check reports, in one error, everything that would make the run fail after its start. With create it creates the
+// directories of outputs and checkpoints.
 func (p *plan) check(ctx context.Context, create bool) error {
 	var faults []error
 	for _, f := range p.faults(ctx, create) {
@@ -86,19 +86,19 @@ func (p *plan) check(ctx context.Context, create bool) error {
 	return errors.Join(faults...)
 }
 
-// fault is why a run would fail once it is started, and what to do about it.
+// fault is a reason why a run would fail after its start, and the remedy.
 type fault struct {
 	error
 	do string
 }
 
-// What to do about faults.
+// Remedies.
 const (
 	correctProblem = "correct the expression or file that it names"
 	correctOutput  = "make it a directory that you may write, with room, or set output.dir to another one"
 )
 
-// faults returns what check refuses.
+// faults returns the faults that check reports.
 func (p *plan) faults(ctx context.Context, create bool) (faults []fault) {
 	tooLarge := p.checkMemory()
 	for _, f := range []fault{
@@ -114,8 +114,8 @@ func (p *plan) faults(ctx context.Context, create bool) (faults []fault) {
 	return faults
 }
 
-// checkProblem looks at the expressions and the file of the problem and, if values says so, at values of them, for
-// which it takes memory.
+// checkProblem checks the expressions and the file of the problem. With values it also checks values of the field,
+// which takes memory.
 func (p *plan) checkProblem(ctx context.Context, values bool) error {
 	prob, err := problem.New(p.cfg)
 	if err != nil {
@@ -151,21 +151,21 @@ func (p *plan) checkOutput(create bool) error {
 	return output.CheckRoom(o.Dir, room.Bytes())
 }
 
-// room returns what the files of the run take at most.
+// room returns an upper bound on the size of the run's files.
 func (p *plan) room() (output.Room, error) {
 	return output.RoomFor(p.cfg.Output, p.mesh, p.cfg.Run.Ranks, p.cfg.Solver.MaxIterations)
 }
 
-// String says in one line what will run.
+// String describes the run in one line.
 func (p *plan) String() string {
 	return fmt.Sprintf("%s on %s: %s, %d x %d %s", plural(len(p.ranks), "rank"), p.hosts(), p.title, p.mesh.NX,
 		p.mesh.NY, p.mesh.DType)
 }
 
-// largeField is from which size on writes says how to leave the field out.
+// largeField is the size from which on writes says how to omit the field.
 const largeField = 256 << 20
 
-// writes says in one line which files the run will write.
+// writes names in one line the files that the run will write.
 func (p *plan) writes() string {
 	o := p.cfg.Output
 	names := slices.DeleteFunc(o.Names(), func(name string) bool { return name == configs.Stdout })

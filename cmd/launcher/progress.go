@@ -15,7 +15,7 @@ import (
 	"jacobi/internal/style"
 )
 
-// Where there is no bar, the first line of progress comes early and the others at this interval.
+// Without a bar, the first line of progress comes early and the others at this interval.
 const (
 	firstLine    = time.Second
 	lineInterval = 5 * time.Second
@@ -37,16 +37,16 @@ func newProgress(s *screen, maxSweeps int) progress {
 		s.show(b)
 		return &barProgress{screen: s, bar: b}
 	}
-	return &lineProgress{say: s.say, now: time.Now} // the first event is told at once: the run is under way
+	return &lineProgress{say: s.say, now: time.Now} // the first event is shown at once: it tells that the run began
 }
 
-// lineProgress says where the run is every few seconds.
+// lineProgress prints a line every few seconds.
 type lineProgress struct {
-	say  func(string)
-	now  func() time.Time
-	next time.Time    // of the next line
-	last roster.Event // with progress; Sweeps is 0 before the first
-	said int          // sweeps that were said last
+	say   func(string)
+	now   func() time.Time
+	next  time.Time    // time of the next line
+	last  roster.Event // last progress; Sweeps is 0 before the first
+	shown int          // sweeps in the last line
 }
 
 func newLineProgress(say func(string), now func() time.Time) *lineProgress {
@@ -60,22 +60,22 @@ func (p *lineProgress) event(e roster.Event) {
 	p.last = e
 	if now := p.now(); !now.Before(p.next) {
 		p.next = now.Add(lineInterval)
-		p.tell()
+		p.show()
 	}
 }
 
-func (p *lineProgress) tell() {
-	p.said = p.last.Sweeps
+func (p *lineProgress) show() {
+	p.shown = p.last.Sweeps
 	p.say(p.last.Progress())
 }
 
 func (p *lineProgress) close() {
-	if p.last.Sweeps > p.said {
-		p.tell()
+	if p.last.Sweeps > p.shown {
+		p.show()
 	}
 }
 
-// barProgress draws a bar at the foot of the terminal.
+// barProgress draws a bar on the last line of the terminal.
 type barProgress struct {
 	screen *screen
 	bar    *bar
@@ -89,7 +89,7 @@ func (p *barProgress) event(e roster.Event) {
 
 func (p *barProgress) close() { p.screen.hide() }
 
-// barSteps is the total of a bar: the sweeps of a run are an estimate that changes.
+// barSteps is the fixed total of a bar. The sweeps of a run cannot be the total because their estimate changes.
 const barSteps = 1000
 
 // bar is a progress bar.
@@ -117,19 +117,19 @@ func newBar(terminal io.Writer, maxSweeps int, opts ...mpb.ContainerOption) *bar
 			if e.Sweeps == 0 {
 				return "starting"
 			}
-			return besideBar(*e, s.AvailableWidth-leastBar)
+			return besideBar(*e, s.AvailableWidth-minBar)
 		})))
 	return b
 }
 
-// leastBar is how many columns of a terminal the bar itself takes at least, with its brackets and what separates it.
-const leastBar = 16
+// minBar is the least number of columns for the bar itself, with its brackets and spaces.
+const minBar = 16
 
-// besideBar says where the run is in at most width columns: all of it or, where that is too much, without the speed,
-// the norm and at last the time that is left.
+// besideBar describes the progress in at most width columns. If not all parts fit, it drops first the speed, then the
+// norm, then the time that is left.
 func besideBar(e roster.Event, width int) string {
 	count, parts := fmt.Sprintf("%d %s", e.Sweeps, e.Goal()), strings.Split(e.Status(), ", ")
-	last := parts[len(parts)-1] // the time that is left, if that is known
+	last := parts[len(parts)-1] // the time that is left, if it is known
 	short := fmt.Sprintf("%d/%d", e.Sweeps, cmp.Or(e.End, e.MaxSweeps))
 	for _, text := range []string{
 		count + ", " + e.Status(), count + ", " + parts[0] + ", " + last, count + ", " + last, count, short,
@@ -143,17 +143,17 @@ func besideBar(e roster.Event, width int) string {
 
 func (b *bar) set(e roster.Event) {
 	b.last.Store(&e)
-	// The bar closes itself at its total, which only close may.
+	// At its total the bar would complete itself, but it must stay until close.
 	b.bar.SetCurrent(min(int64(e.Share()*barSteps), barSteps-1))
 }
 
-// above writes lines above the bar; false once the bar is closed. The cursor may stand behind the ^C of a user.
+// above writes lines above the bar; false once the bar is closed. "\r" overwrites a ^C that the terminal has echoed.
 func (b *bar) above(lines []byte) bool {
 	_, err := b.container.Write(append([]byte{'\r'}, lines...))
 	return err == nil
 }
 
-// close takes the bar away; what was written above it stays.
+// close removes the bar; the lines above it stay.
 func (b *bar) close() {
 	b.bar.Abort(true)
 	b.container.Wait()

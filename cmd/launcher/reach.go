@@ -12,17 +12,17 @@ import (
 	"jacobi/internal/wire"
 )
 
-// hosts are the machines of a run, reached and ready to start ranks.
+// hosts are the machines of a run, connected and ready to start ranks.
 type hosts struct {
 	byName map[string]launch.Host
-	// client is, for each machine over ssh, the address of this one as seen from there; "" if it could not tell.
+	// client is, by machine reached over ssh, the address of this machine as seen from there; "" if unknown.
 	client map[string]string
 	// agents is the connection to the agents, if these are the hosts.
 	agents *wire.Conn
 }
 
-// reach opens the machines of a plan: this one directly, others over ssh, all of them by their agents if it says so.
-// The error names all that cannot be reached.
+// reach connects to the machines of a plan: over ssh, or through their agents if the plan has any. This machine needs
+// no connection. The error names all machines that cannot be reached.
 func reach(ctx context.Context, p *plan, ssh launch.SSH, say func(string)) (*hosts, error) {
 	h := &hosts{byName: map[string]launch.Host{}, client: map[string]string{}}
 	if p.agents != nil {
@@ -31,15 +31,14 @@ func reach(ctx context.Context, p *plan, ssh launch.SSH, say func(string)) (*hos
 	names := p.places.names()
 	errs := make([]error, len(names))
 	machines := make([]string, len(names))
-	var mu sync.Mutex // of h
+	var mu sync.Mutex // guards h
 	var wg sync.WaitGroup
 	for i, name := range names {
 		wg.Go(func() {
 			if p.places.here[name] {
 				mu.Lock()
 				defer mu.Unlock()
-				prepare := func(ctx context.Context, spec *launch.Spec) (func(),
-					error) {
+				prepare := func(ctx context.Context, spec *launch.Spec) (func(), error) {
 					return p.shareGPUs(ctx, spec, say), nil
 				}
 				h.byName[name], machines[i] = &launch.Local{Prepare: prepare}, machine()
@@ -64,7 +63,7 @@ func reach(ctx context.Context, p *plan, ssh launch.SSH, say func(string)) (*hos
 	return h, nil
 }
 
-// oneMachine refuses two names for one machine: each would count local ranks, and with them GPUs and cores, from 0.
+// oneMachine refuses two names for one machine: ranks under each name would count GPUs and cores from 0.
 func oneMachine(names, machines []string) error {
 	for i, m := range machines {
 		if first := slices.Index(machines, m); m != "" && first < i {
@@ -75,7 +74,7 @@ func oneMachine(names, machines []string) error {
 	return nil
 }
 
-// close lets go of all machines; their ranks have ended or are killed.
+// close closes all machines, which kills ranks that have not ended.
 func (h *hosts) close() error {
 	var wg sync.WaitGroup
 	errs := make(chan error, len(h.byName))
@@ -94,9 +93,9 @@ func (h *hosts) close() error {
 	return errors.Join(all...)
 }
 
-// addresses returns, for each machine over ssh, the addresses at which it reaches this one: those that the user
-// advertises, else the one from which ssh came to it or, where that is not this machine's (a jump host, a translated
-// address), all that this machine has.
+// addresses returns, by machine reached over ssh, the addresses at which it reaches this one: the advertised ones if
+// there are any, else the address from which ssh came. If that address is not this machine's, because of a jump host or
+// address translation, all addresses of this machine are returned.
 func (h *hosts) addresses(advertised []string) (map[string][]string, error) {
 	own, err := natsserver.Addresses()
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"jacobi/internal/wire"
 )
 
-// defineRestart defines the flags that say where to go on.
+// defineRestart defines the flags that say from which state a run starts.
 func (o *options) defineRestart(f *pflag.FlagSet) {
 	f.BoolVar(&o.restart, "restart", false, "go on from the newest checkpoint where checkpoint.dir or "+
 		"checkpoint.nats says")
@@ -29,7 +29,7 @@ func (o *options) defineRestart(f *pflag.FlagSet) {
 
 const restartHint = "--restart goes on from where checkpoints are written"
 
-// resumed returns cfg with what --restart and --resume say.
+// resumed returns cfg with the choice of --restart or --resume.
 func (o *options) resumed(cfg configs.Config) (configs.Config, error) {
 	switch {
 	case o.restart && o.resume != "":
@@ -44,8 +44,8 @@ func (o *options) resumed(cfg configs.Config) (configs.Config, error) {
 	return cfg, nil
 }
 
-// checkCheckpoints refuses a checkpoint from which the run cannot go on, and a place where none can be written. What is
-// in a bucket, the ranks find out. It creates the directory if create says so.
+// checkCheckpoints refuses a checkpoint from which the run cannot go on, and a directory to which no checkpoint can be
+// written. With create it creates the directory. It does not check buckets: the ranks do.
 func (p *plan) checkCheckpoints(ctx context.Context, create bool) error {
 	c := p.cfg.Checkpoint
 	fields, err := configs.FieldKeys(p.cfg)
@@ -73,7 +73,7 @@ func (p *plan) checkCheckpoints(ctx context.Context, create bool) error {
 	return errors.Join(faults...)
 }
 
-// checkpointBytes returns what a rank on the CPU needs for checkpoints beside its fields: a copy of its stripe.
+// checkpointBytes returns the extra memory that a rank on the CPU needs for checkpoints: a copy of its stripe.
 func (p *plan) checkpointBytes(rank int) int64 {
 	if !p.cfg.Checkpoint.On() || p.sweepOnGPUs() {
 		return 0
@@ -85,7 +85,7 @@ func (p *plan) stripeBytes(rank int) int64 {
 	return int64(p.stripes[rank].Rows()) * int64(p.mesh.RowBytes())
 }
 
-// copyBytes returns what ranks with GPUs need of this machine's own memory for checkpoints.
+// copyBytes returns the host memory that the ranks with GPUs on this machine need for checkpoints.
 func (p *plan) copyBytes() (n int64) {
 	for _, at := range p.ranks {
 		if p.here[at.Host] {
@@ -95,10 +95,10 @@ func (p *plan) copyBytes() (n int64) {
 	return n
 }
 
-// slowDisk is the slowest file system, in bytes a second, that a run waits for.
+// slowDisk is the speed, in bytes a second, of the slowest file system that a run supports.
 const slowDisk = 10 << 20
 
-// writing is how long the ranks may take to write the field and, where checkpoints are on, one of those.
+// writing bounds the time in which the ranks write the field and, if checkpoints are on, one checkpoint.
 func (p *plan) writing() time.Duration {
 	bytes := time.Duration(p.mesh.NY) * time.Duration(p.mesh.RowBytes())
 	if p.cfg.Checkpoint.On() {
@@ -107,15 +107,15 @@ func (p *plan) writing() time.Duration {
 	return bytes / slowDisk * time.Second
 }
 
-// restarts are the starts that a run has left after its first.
+// restarts counts the restarts of a run.
 type restarts struct {
-	o     options        // places lose the hosts that were lost
-	cfg   configs.Config // as it was given
+	o     options        // its places exclude hosts that were lost
+	cfg   configs.Config // configuration of the first start
 	done  int
-	start time.Time // of the time limit
+	start time.Time // when the time limit began
 }
 
-// timeLeft returns the time limit with what is left of it.
+// timeLeft returns the rest of the time limit.
 func (r *restarts) timeLeft() timeLimit {
 	limit := r.o.timeout
 	if limit.left > 0 {
@@ -124,9 +124,9 @@ func (r *restarts) timeLeft() timeLimit {
 	return limit
 }
 
-// next returns the plan of another start after one that ended so, or nil if there is to be none.
+// next returns the plan of the next start after a start that ended with out; nil if there is none.
 func (r *restarts) next(ctx context.Context, p *plan, out launch.Outcome, say func(string)) *plan {
-	// A start that could not go on from its checkpoint is followed by one from where the run first began.
+	// If a start failed before its first sweep, its checkpoint may be unusable: the next one starts as the first did.
 	failed, ok := errors.AsType[*launch.RankError](out.Err)
 	stuck := ok && failed.Sweeps == 0 && p.cfg.Checkpoint.Resume != r.cfg.Checkpoint.Resume
 	if r.done == r.o.restarts || !out.MayRestart() && !stuck {
@@ -148,7 +148,7 @@ func (r *restarts) next(ctx context.Context, p *plan, out launch.Outcome, say fu
 	return next
 }
 
-// newest returns the place from which the next start goes on, and says so in words.
+// newest returns the place from which the next start resumes, and describes it.
 func (r *restarts) newest(ctx context.Context) (resume, from string) {
 	c := r.cfg.Checkpoint
 	if c.On() {
@@ -162,21 +162,21 @@ func (r *restarts) newest(ctx context.Context) (resume, from string) {
 	return "", "from the start, there is no checkpoint yet"
 }
 
-// hint tells the user of a run that failed or was stopped from where it can go on, and how.
+// hint tells the user of a run that failed or was stopped how to resume it.
 func (r *restarts) hint(ctx context.Context, say func(string)) {
 	if !r.cfg.Checkpoint.On() {
 		return
 	}
 	if found, err := r.list(ctx); err == nil && len(found) > 0 {
 		text := fmt.Sprintf("--restart goes on after sweep %d, from %s", found[0].Sweeps-1, r.cfg.Checkpoint.Place())
-		if r.o.config != configs.StandardInput { // which has been read
-			text += ": " + goOn(os.Args)
+		if r.o.config != configs.StandardInput { // standard input cannot be read a second time
+			text += ": " + restartCommand(os.Args)
 		}
 		say(text)
 	}
 }
 
-// list returns the checkpoints where the run writes them, the newest first.
+// list returns the checkpoints of the run, the newest first.
 func (r *restarts) list(ctx context.Context) ([]checkpoint.Found, error) {
 	var conn *nats.Conn
 	if r.cfg.Checkpoint.NATS != "" {

@@ -15,13 +15,13 @@ import (
 	"jacobi/internal/style"
 )
 
-// screen is where lines of the ranks and of the launcher go, each one whole and nothing in it but visible text. While a
-// progress bar is shown, lines for its terminal go above it.
+// screen shows lines of the ranks and of the launcher, each one whole and with control characters escaped. While a
+// progress bar is shown, lines on the same terminal appear above it.
 type screen struct {
 	look
 	stdout, stderr io.Writer
-	data           io.Writer // standard output, for the file that a run writes there
-	sameTerminal   bool      // stdout and stderr are terminals
+	data           io.Writer // standard output for the file that a run writes there
+	sameTerminal   bool      // both stdout and stderr are terminals
 
 	mu      sync.Mutex
 	buf     []byte
@@ -29,11 +29,11 @@ type screen struct {
 	noticed map[string]bool
 }
 
-// look is how lines are shown.
+// look is the style of lines.
 type look struct {
 	tag   launch.Tag // of lines of ranks
-	json  bool       // every line is an entry of a log in JSON, without tags
-	quiet bool       // the launcher speaks of nothing but failures
+	json  bool       // each line is a JSON log entry, without a tag
+	quiet bool       // the launcher shows failures only
 }
 
 func newScreen(stdout, stderr io.Writer, l look) *screen {
@@ -43,7 +43,7 @@ func newScreen(stdout, stderr io.Writer, l look) *screen {
 	}
 }
 
-// onStderr returns a screen that shows everything on standard error, so that standard output has nothing but data.
+// onStderr returns a screen that shows all lines on standard error, so that standard output holds only data.
 func (s *screen) onStderr() *screen {
 	on := newScreen(s.stderr, s.stderr, s.look)
 	on.data = s.data
@@ -65,12 +65,12 @@ func (s *screen) rankLine(rank int, from launch.Stream, line []byte) {
 	s.write(from, s.buf)
 }
 
-// levelOf returns the level of what a rank printed past its logger.
+// levelOf returns the log level for a line that a rank printed without its logger.
 func levelOf(from launch.Stream, line []byte) zapcore.Level {
 	switch {
 	case from == launch.Stdout:
 		return zapcore.InfoLevel
-	case bytes.HasPrefix(line, []byte(launch.RankBinary+": ")): // its last words
+	case bytes.HasPrefix(line, []byte(launch.RankBinary+": ")): // its final message
 		return zapcore.ErrorLevel
 	}
 	return zapcore.WarnLevel
@@ -79,7 +79,7 @@ func levelOf(from launch.Stream, line []byte) zapcore.Level {
 // say shows a line of the launcher.
 func (s *screen) say(text string) { s.tell(zapcore.InfoLevel, "", text) }
 
-// notice shows a line that several runs of one command would repeat, once.
+// notice shows a line only once, although each run of a command may repeat it.
 func (s *screen) notice(text string) {
 	s.mu.Lock()
 	again := s.noticed[text]
@@ -93,13 +93,13 @@ func (s *screen) notice(text string) {
 	}
 }
 
-// warn shows a line that tells of something which the user may not want.
+// warn shows a warning.
 func (s *screen) warn(text string) { s.tell(zapcore.WarnLevel, "warning: ", text) }
 
 // fail shows why the run failed.
 func (s *screen) fail(text string) { s.tell(zapcore.ErrorLevel, "", text) }
 
-// tell shows a line of the launcher; prefix tells its level where a log does not.
+// tell shows a line of the launcher. prefix shows its level; a JSON entry has a field for that.
 func (s *screen) tell(level zapcore.Level, prefix, text string) {
 	if s.quiet && level < zapcore.ErrorLevel {
 		return
@@ -125,10 +125,10 @@ func (s *screen) coloured(level zapcore.Level, text string) string {
 	return text
 }
 
-// sumUp shows how a run ended.
+// sumUp prints the summary of a run.
 func (s *screen) sumUp(r output.Report) (err error) {
 	switch {
-	case s.json && s.stdout == s.stderr: // where every line is JSON
+	case s.json && s.stdout == s.stderr: // all lines on stderr are JSON
 		_, err = s.Write(logging.Line(zapcore.InfoLevel, -1, output.Result(r)))
 	case s.quiet:
 		_, err = fmt.Fprintln(s.stdout, output.Result(r))
@@ -138,7 +138,7 @@ func (s *screen) sumUp(r output.Report) (err error) {
 	return err
 }
 
-// Write shows lines of the launcher's log.
+// Write writes lines of the launcher's log.
 func (s *screen) Write(lines []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -149,7 +149,7 @@ func (s *screen) Write(lines []byte) (int, error) {
 // Sync does nothing: every line is written at once.
 func (s *screen) Sync() error { return nil }
 
-// write does not fail: there is nobody to tell but those who do not listen.
+// write ignores errors: there is no other place to report them.
 func (s *screen) write(to launch.Stream, b []byte) {
 	if s.bar != nil && (to == launch.Stderr || s.sameTerminal) && s.bar.above(b) {
 		return
@@ -161,14 +161,14 @@ func (s *screen) write(to launch.Stream, b []byte) {
 	_, _ = w.Write(b)
 }
 
-// show puts a bar at the foot of the terminal.
+// show shows a bar on the last line of the terminal.
 func (s *screen) show(b *bar) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.bar = b
 }
 
-// hide takes the bar away; lines wait meanwhile.
+// hide removes the bar. Lines wait until it is gone.
 func (s *screen) hide() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

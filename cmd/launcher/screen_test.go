@@ -83,7 +83,7 @@ func TestLinesStayWholeAndTagged(t *testing.T) {
 
 // What a terminal gets while a bar is shown: every line once and whole, with the bar below.
 func TestBarLeavesLinesWhole(t *testing.T) {
-	var terminal bytes.Buffer // written by the bar's goroutine, read after close
+	var terminal bytes.Buffer // the bar's goroutine writes it until close
 	b := newBar(&terminal, 1000, mpb.WithAutoRefresh(), mpb.WithRefreshRate(time.Millisecond))
 	s := newScreen(&terminal, &terminal, look{tag: launch.TagRank})
 	s.sameTerminal = true
@@ -128,7 +128,7 @@ func TestConcludeSumsUpOrSaysWhy(t *testing.T) {
 		o      configs.Output
 		run    string
 		code   int
-		stdout bool // a summary
+		stdout bool // the line is a summary
 		stderr string
 	}{
 		{"report sent", launch.Outcome{Report: sent}, configs.Output{}, "r1", 0, true, ""},

@@ -9,8 +9,8 @@ import (
 	"jacobi/internal/mps"
 )
 
-// shareGPUs starts NVIDIA's multi-process service for ranks of this machine that share GPUs, unless device.mps is off
-// or there is none to start. Without it they sweep as well, but slower.
+// shareGPUs starts NVIDIA's multi-process service if ranks on this machine share GPUs, unless device.mps is off, there
+// are too many ranks for it or it cannot be started. Without the service the ranks sweep more slowly.
 func (p *plan) shareGPUs(ctx context.Context, spec *launch.Spec, say func(string)) (done func()) {
 	ranks := len(spec.Ranks)
 	if p.cfg.Device.MPS == "off" || len(p.gpus) == 0 || ranks <= len(p.gpus) || ranks > mps.MaxClients*len(p.gpus) {

@@ -11,12 +11,12 @@ import (
 
 // notifySignals returns a channel of the signals that end or suspend a run, until stop is called.
 //
-// SIGPIPE is one if nobody reads stdout or stderr any more. It comes with every write to a connection that is gone,
-// which may as well be that to the server of a run that has ended: such a one is passed over.
+// SIGPIPE ends a run if stdout or stderr has no reader. A write to a closed connection raises it as well, for example
+// to the server of a run that has ended; such a SIGPIPE is ignored.
 func notifySignals() (signals <-chan os.Signal, stop func()) {
 	all, ending, done := make(chan os.Signal, 16), make(chan os.Signal, 16), make(chan struct{})
 	signal.Notify(all, os.Interrupt, syscall.SIGTERM, syscall.SIGPIPE)
-	if !signal.Ignored(syscall.SIGHUP) { // as nohup has it
+	if !signal.Ignored(syscall.SIGHUP) { // nohup ignores it
 		signal.Notify(all, syscall.SIGHUP)
 	}
 	if !signal.Ignored(syscall.SIGTSTP) {
@@ -42,18 +42,18 @@ func notifySignals() (signals <-chan os.Signal, stop func()) {
 	return ending, func() { signal.Stop(all); close(done) }
 }
 
-// stopSelf stops this process, as Ctrl-Z does one that does not catch SIGTSTP, and returns once somebody lets it go on.
+// stopSelf stops this process, as Ctrl-Z stops one that does not catch SIGTSTP, and returns after SIGCONT.
 func stopSelf() {
 	goesOn := make(chan os.Signal, 1)
 	signal.Notify(goesOn, syscall.SIGCONT)
 	defer signal.Stop(goesOn)
-	// Not SIGTSTP: the kernel ignores it where no shell is there to let the process go on.
+	// SIGTSTP would not do: the kernel ignores it for a process group that no shell can continue.
 	if err := syscall.Kill(os.Getpid(), syscall.SIGSTOP); err == nil {
 		<-goesOn
 	}
 }
 
-// unread reports whether nobody reads what is written to one of the files.
+// unread reports whether one of the files is a pipe or terminal without a reader.
 func unread(fds ...int) bool {
 	var polls []unix.PollFd
 	for _, fd := range fds {

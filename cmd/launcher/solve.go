@@ -19,23 +19,24 @@ import (
 	"jacobi/internal/output"
 	"jacobi/internal/regular"
 	"jacobi/internal/roster"
+	"jacobi/internal/wire"
 )
 
 const (
 	failGrace = 3 * time.Second
 	stopGrace = 30 * time.Second
-	// maxReport is far above the report of the most ranks, in bytes.
+	// maxReport is far larger than the report of the largest run, in bytes.
 	maxReport = 256 << 20
 )
 
-// way is how ranks come to run: what reaches other machines, and the variables that ranks get there too.
-type way struct {
-	ssh  launch.SSH
-	vars []string
+// starter holds the flags that the start of ranks needs.
+type starter struct {
+	ssh  launch.SSH // reaches other machines
+	vars []string   // environment of the ranks on all machines
 }
 
-// solve starts the ranks, watches them to their end, starts them again as often as r allows, and sums the run up.
-func solve(ctx context.Context, p *plan, w way, r *restarts, scr *screen) error {
+// solve runs the ranks, restarts them as often as r allows, and prints the summary.
+func solve(ctx context.Context, p *plan, w starter, r *restarts, scr *screen) error {
 	for {
 		end, err := runRanks(ctx, p, w, r.timeLeft(), scr, func() progress {
 			scr.say(p.String())
@@ -63,8 +64,8 @@ func solve(ctx context.Context, p *plan, w way, r *restarts, scr *screen) error 
 	}
 }
 
-// runRanks starts the ranks and watches them to their end. show is called once they are about to start.
-func runRanks(ctx context.Context, p *plan, w way, limit timeLimit, scr *screen,
+// runRanks starts the ranks and watches them until all have ended. It calls show right before they start.
+func runRanks(ctx context.Context, p *plan, w starter, limit timeLimit, scr *screen,
 	show func() progress) (end ended, err error) {
 	log, err := logging.NewTo(scr, p.cfg.Log, -1)
 	if err != nil {
@@ -74,49 +75,33 @@ func runRanks(ctx context.Context, p *plan, w way, limit timeLimit, scr *screen,
 	if err != nil {
 		return end, err
 	}
-	defer h.close() // again, where the job came to its end
+	defer h.close() // job.Run has closed the hosts already if it was reached
 	runID := launch.NewRunID()
 	dirs, err := p.hold(runID, scr.say)
 	if err != nil {
 		return end, err
 	}
-	defer dirs.close(ctx) // again, where the job came to its end
+	defer dirs.close(ctx) // does nothing after the call below
 	conn, servers, closeNATS, err := connect(ctx, p.cfg.NATS, h, runID, log)
 	if err != nil {
 		return end, err
 	}
 	defer closeNATS()
-	env := map[string][]string{}
-	for name, server := range servers {
-		cfg := p.cfg
-		cfg.NATS = server
-		env[name] = append(slices.Clone(w.vars), configs.Environ(cfg)...)
-	}
 	dir, err := os.Getwd()
 	if err != nil {
 		return end, fmt.Errorf("working directory: %w", err)
 	}
-
-	events, done := make(chan roster.Event, 64), make(chan struct{})
-	unwatch, err := roster.WatchEvents(ctx, conn, runID, func(e roster.Event) {
-		select {
-		case events <- e:
-		case <-done:
-		}
-	})
+	events, unwatch, err := watchEvents(ctx, conn, runID)
 	if err != nil {
 		return end, err
 	}
 	defer unwatch()
-	defer close(done)
-
 	if err := dirs.serve(conn, runID, p.cfg.Output.Names(), log); err != nil {
 		return end, err
 	}
 	if err := permitted(ctx, conn); err != nil {
 		return end, err
 	}
-
 	signals, stop := notifySignals()
 	defer stop()
 
@@ -124,7 +109,7 @@ func runRanks(ctx context.Context, p *plan, w way, limit timeLimit, scr *screen,
 	prog := show()
 	job := launch.Job{
 		Dir:     dir,
-		HostEnv: env,
+		HostEnv: hostEnv(p.cfg, servers, w.vars),
 		RunID:   runID,
 		Ranks:   p.ranks,
 		Hosts:   h.byName,
@@ -154,7 +139,32 @@ func runRanks(ctx context.Context, p *plan, w way, limit timeLimit, scr *screen,
 	return end, nil
 }
 
-// conclude says how the run ended.
+// hostEnv returns the environment of the ranks on each host: vars and cfg with the host's access to the server.
+func hostEnv(cfg configs.Config, servers map[string]configs.NATS, vars []string) map[string][]string {
+	env := map[string][]string{}
+	for name, server := range servers {
+		cfg.NATS = server
+		env[name] = append(slices.Clone(vars), configs.Environ(cfg)...)
+	}
+	return env
+}
+
+// watchEvents returns a channel of the events that ranks publish, until stop is called.
+func watchEvents(ctx context.Context, conn *wire.Conn, runID string) (_ <-chan roster.Event, stop func(), err error) {
+	events, done := make(chan roster.Event, 64), make(chan struct{})
+	unwatch, err := roster.WatchEvents(ctx, conn, runID, func(e roster.Event) {
+		select {
+		case events <- e:
+		case <-done:
+		}
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return events, func() { close(done); unwatch() }, nil
+}
+
+// conclude prints how the run ended, and returns its exit code as an error.
 func conclude(e ended, o configs.Output, scr *screen) error {
 	if e.Err != nil {
 		scr.fail(e.Err.Error())
@@ -187,7 +197,7 @@ func conclude(e ended, o configs.Output, scr *screen) error {
 	return nil
 }
 
-// readReport reads the report that a rank sent, or, if that got lost, the one that it wrote.
+// readReport decodes the report that a rank sent or, if that was lost, reads its file.
 func readReport(sent json.RawMessage, o configs.Output, runID string) (output.Report, error) {
 	var r output.Report
 	if sent == nil {

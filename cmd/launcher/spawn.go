@@ -16,7 +16,7 @@ import (
 	"jacobi/internal/version"
 )
 
-// newSpawnCommand returns what a launcher on another machine starts over ssh.
+// newSpawnCommand returns the command that a launcher on another machine starts over ssh.
 func newSpawnCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "spawn",
@@ -24,7 +24,7 @@ func newSpawnCommand() *cobra.Command {
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			// A broken connection shall end the ranks in order, and not this process first.
+			// These signals of a broken connection must not end this process before it has killed the ranks.
 			signal.Ignore(syscall.SIGPIPE, syscall.SIGHUP)
 			host, err := os.Hostname()
 			if err != nil {
@@ -37,7 +37,7 @@ func newSpawnCommand() *cobra.Command {
 	}
 }
 
-// machine tells machines apart, and containers on one; "" if this one cannot be told.
+// machine identifies this machine, and a container on it; "" if that fails.
 func machine() string {
 	node, err := shm.LocalNode()
 	if err != nil {
@@ -46,11 +46,11 @@ func machine() string {
 	return node.Boot + " " + node.PIDNamespace
 }
 
-// prepare refuses what would make ranks fail on this machine, finds a working directory for them, and starts what they
-// need beside them.
+// prepare checks whether ranks can run on this machine, sets their working directory, and starts services that they
+// need.
 func prepare(ctx context.Context, spec *launch.Spec) (done func(), err error) {
 	if _, err := os.Stat(spec.Dir); err != nil {
-		// As mpirun does. Relative paths of the run file are wrong then; who needs them fails with their names.
+		// mpirun does the same. Relative paths of the run file are wrong then; an error about one names the path.
 		home, homeErr := os.UserHomeDir()
 		if homeErr != nil {
 			return nil, fmt.Errorf("working directory: %w; %w", err, homeErr)

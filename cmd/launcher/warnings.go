@@ -10,12 +10,12 @@ import (
 	"jacobi/internal/roster"
 )
 
-// strayVariables returns a warning for each variable of environ that looks like a key's and is none.
+// strayVariables returns a warning for each variable of environ that looks like a key's but is not.
 func strayVariables(environ []string) []string {
 	return configs.StrayVariables(environ, append(roster.Variables(), examine.Env))
 }
 
-// busyCores returns a warning if the ranks of this machine have more threads than it has cores.
+// busyCores returns a warning if the ranks on this machine have more threads than it has cores.
 func (p *plan) busyCores() []string {
 	if p.cfg.Device.Threads == 0 || p.sweepOnGPUs() {
 		return nil
@@ -34,7 +34,7 @@ func (p *plan) busyCores() []string {
 	return nil
 }
 
-// warnings returns what users should know before the run starts, a line each.
+// warnings returns warnings for the user before the run starts, one line each.
 func (p *plan) warnings(environ []string) []string {
 	return slices.Concat(strayVariables(environ), p.notes, p.busyCores())
 }

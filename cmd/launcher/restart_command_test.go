@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestTheCommandThatGoesOn(t *testing.T) {
+func TestRestartCommand(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
 		{"bin/launcher|-np|8", "bin/launcher -np 8 --restart"},
 		{"launcher|--restart|--set|problem.top=sin(pi*x)", "launcher --set 'problem.top=sin(pi*x)' --restart"},
@@ -15,12 +15,12 @@ func TestTheCommandThatGoesOn(t *testing.T) {
 		{"launcher|--set|output.field=", "launcher --set output.field= --restart"},
 	} {
 		args := strings.Split(c.args, "|")
-		if got := goOn(args); got != c.want {
+		if got := restartCommand(args); got != c.want {
 			t.Errorf("%q: %s, want %s", args, got, c.want)
 		}
 	}
 	args := []string{"printf", `%s\n`, "a b", `"$(echo x)"`, "", "~", "\\", "*", "é", "'"}
-	out, err := exec.Command("sh", "-c", goOn(args)).Output()
+	out, err := exec.Command("sh", "-c", restartCommand(args)).Output()
 	if want := strings.Join(append(args[2:], "--restart", ""), "\n"); err != nil || string(out) != want {
 		t.Errorf("a shell reads %q, want %q; %v", out, want, err)
 	}

@@ -7,11 +7,11 @@ import (
 	"jacobi/internal/launch"
 )
 
-// plainWord is what no shell takes for anything but itself.
+// plainWord matches a word that needs no quotes in a shell.
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:=,@%+-]+$`)
 
-// goOn returns the command line that goes on where the one of args left a checkpoint, as a shell takes it.
-func goOn(args []string) string {
+// restartCommand returns the shell command that restarts the run of args from its newest checkpoint.
+func restartCommand(args []string) string {
 	var words []string
 	for i := 0; i < len(args); i++ {
 		switch a := args[i]; {
