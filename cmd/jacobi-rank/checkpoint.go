@@ -17,7 +17,7 @@ import (
 	"jacobi/solver"
 )
 
-// loadField fills the backend: with the initial field, or with that of the checkpoint from which the run goes on.
+// loadField loads the initial field into the backend, or the field of the checkpoint from which the run goes on.
 func (r *rank) loadField(ctx context.Context) error {
 	if r.cfg.Checkpoint.Resume == "" {
 		if err := r.backend.Load(ctx, r.problem); err != nil {
@@ -25,7 +25,7 @@ func (r *rank) loadField(ctx context.Context) error {
 		}
 		return nil
 	}
-	ctx, cancel := r.slowly(ctx)
+	ctx, cancel := r.withFileTimeout(ctx)
 	defer cancel()
 	fields, err := configs.FieldKeys(r.cfg)
 	if err != nil {
@@ -49,7 +49,7 @@ func (r *rank) loadField(ctx context.Context) error {
 	return nil
 }
 
-// rawConn returns the connection for what is no message of the run; nil for a rank alone.
+// rawConn returns the connection for messages that do not belong to the run; nil for a rank alone.
 func (r *rank) rawConn() *nats.Conn {
 	if c, ok := r.conn.(interface{ Raw() *nats.Conn }); ok {
 		return c.Raw()
@@ -57,7 +57,7 @@ func (r *rank) rawConn() *nats.Conn {
 	return nil
 }
 
-// openSaver begins to save states, if that is wanted.
+// openSaver starts the saver if states are to be saved.
 func (r *rank) openSaver(ctx context.Context) error {
 	c := r.cfg.Checkpoint
 	if !c.On() {
@@ -67,7 +67,7 @@ func (r *rank) openSaver(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if c.Dir != "" && r.id.Rank == 0 && r.by != roster.ByLauncher { // which holds it else
+	if c.Dir != "" && r.id.Rank == 0 && r.by != roster.ByLauncher { // a launcher holds the directory itself
 		if err := r.holdCheckpoints(c.Dir); err != nil {
 			return fmt.Errorf("checkpoint.dir %q: %w", c.Dir, err)
 		}
@@ -85,7 +85,7 @@ func (r *rank) openSaver(ctx context.Context) error {
 		RunID: r.id.RunID, Program: version.String(), Fields: fields, Norms: r.resumed.Norms, Log: r.log,
 	}
 	if r.alone {
-		o.RunID += fmt.Sprint(time.Now().UnixNano()) // which is the same at every start
+		o.RunID += fmt.Sprint(time.Now().UnixNano()) // RunID alone is the same at every start
 	}
 	if r.saver, err = checkpoint.NewSaver(ctx, o); err != nil {
 		return err
@@ -94,7 +94,7 @@ func (r *rank) openSaver(ctx context.Context) error {
 	return nil
 }
 
-// holdCheckpoints takes the directory of the checkpoints for this run.
+// holdCheckpoints locks the directory of the checkpoints for this run.
 func (r *rank) holdCheckpoints(dir string) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
@@ -107,7 +107,7 @@ func (r *rank) holdCheckpoints(dir string) error {
 	return nil
 }
 
-// solverSaver returns the saver as the solver wants it: nil, and not a nil *checkpoint.Saver, where there is none.
+// solverSaver returns the saver as a solver.Saver: a nil interface, not a nil *checkpoint.Saver, if there is none.
 func (r *rank) solverSaver() solver.Saver {
 	if r.saver == nil {
 		return nil
@@ -115,12 +115,12 @@ func (r *rank) solverSaver() solver.Saver {
 	return r.saver
 }
 
-// finishSaver completes what is being saved.
+// finishSaver completes the checkpoint that is being saved.
 func (r *rank) finishSaver(ctx context.Context, result solver.Result) error {
 	if r.saver == nil {
 		return nil
 	}
-	ctx, cancel := r.slowly(ctx)
+	ctx, cancel := r.withFileTimeout(ctx)
 	defer cancel()
 	if err := r.saver.Finish(ctx, result); err != nil {
 		return r.onGPU(fmt.Errorf("checkpoint of the last sweep: %w", err))
@@ -128,7 +128,7 @@ func (r *rank) finishSaver(ctx context.Context, result solver.Result) error {
 	return nil
 }
 
-// checkpointReport tells of the checkpoints, on rank 0; nil if there is nothing to tell.
+// checkpointReport describes the checkpoints; nil without a saver. Rank 0 calls it.
 func (r *rank) checkpointReport(times solver.Times) *output.CheckpointReport {
 	if r.saver == nil {
 		return nil

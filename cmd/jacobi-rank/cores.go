@@ -10,8 +10,7 @@ import (
 	"jacobi/internal/roster"
 )
 
-// allowedCores returns the cores that this process may use: a batch system or an mpirun may have bound each rank to
-// some.
+// allowedCores returns the cores that this process may use. A batch system or an mpirun may have bound it to some.
 func allowedCores() (unix.CPUSet, error) {
 	var cores unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &cores); err != nil {
@@ -20,8 +19,8 @@ func allowedCores() (unix.CPUSet, error) {
 	return cores, nil
 }
 
-// shareOfCores returns how many cores a rank may call its own: each one that it may use, divided by the ranks of its
-// node that may.
+// shareOfCores returns the rank's share of its node's cores: the sum, over the cores that it may use, of 1 over the
+// number of ranks of the node that may use the core.
 func shareOfCores(members []roster.Member, rank int) (share float64, err error) {
 	cores := make([]unix.CPUSet, len(members))
 	for i, m := range members {
@@ -46,7 +45,7 @@ func shareOfCores(members []roster.Member, rank int) (share float64, err error) 
 	return share, nil
 }
 
-// extraOf returns what a member said beyond what every program says.
+// extraOf decodes the member's memberExtra.
 func extraOf(m roster.Member) (e memberExtra, err error) {
 	if err := json.Unmarshal(m.Extra, &e); err != nil {
 		return e, fmt.Errorf("rank %d: what it said when it joined: %w", m.Rank, err)
@@ -54,7 +53,7 @@ func extraOf(m roster.Member) (e memberExtra, err error) {
 	return e, nil
 }
 
-// threads returns how many threads of the CPU this rank keeps busy.
+// threads returns the number of CPU threads that this rank keeps busy.
 func (r *rank) threads() int {
 	switch {
 	case r.sweepsOnGPU():
@@ -66,5 +65,5 @@ func (r *rank) threads() int {
 	}
 }
 
-// threadsPerCore returns how many busy threads, of all ranks of the node, take turns on a core of this rank.
+// threadsPerCore returns how many busy threads, of all ranks on the node, share a core of this rank.
 func (r *rank) threadsPerCore() int { return cpu.PerCoreOn(r.threads(), r.cores) }

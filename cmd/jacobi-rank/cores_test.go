@@ -15,13 +15,13 @@ import (
 
 func TestRanksShareTheCoresThatTheyMayUse(t *testing.T) {
 	for _, test := range []struct {
-		nodes, cores string // a letter and a digit a rank: its node, and the first core of two, or 9 for all four
+		nodes, cores string // a letter and a digit a rank: the node; the first of two cores, or 9 for all four
 		want         []float64
 		threads      []int
 		perCore      []int
 	}{
 		{"aa", "99", []float64{2, 2}, []int{2, 2}, []int{1, 1}},
-		{"aa", "02", []float64{2, 2}, []int{2, 2}, []int{1, 1}}, // bound one by one
+		{"aa", "02", []float64{2, 2}, []int{2, 2}, []int{1, 1}}, // each rank is bound to its own cores
 		{"ab", "99", []float64{4, 4}, []int{4, 4}, []int{1, 1}},
 		{"aaa", "900", []float64{2.0/3 + 2, 2.0 / 3, 2.0 / 3}, []int{2, 1, 1}, []int{1, 2, 2}},
 		{"aaaaaaaa", "99999999", slices.Repeat([]float64{0.5}, 8), slices.Repeat([]int{1}, 8),

@@ -9,7 +9,7 @@ import (
 	"jacobi/solver"
 )
 
-// deviceName returns the kind of device that sweeps, as ranks tell each other.
+// deviceName returns the kind of this rank's device, as the roster names it.
 func (r *rank) deviceName() string {
 	if r.sweepsOnGPU() {
 		return "cuda"
@@ -17,7 +17,7 @@ func (r *rank) deviceName() string {
 	return "cpu"
 }
 
-// preferredDepth returns the halo depth that suits the device.
+// preferredDepth returns the halo depth that suits this rank's device.
 func (r *rank) preferredDepth(m solver.Mesh) int {
 	minRows := solver.MinRows(m.NY, r.id.Size)
 	if r.sweepsOnGPU() {
@@ -26,15 +26,15 @@ func (r *rank) preferredDepth(m solver.Mesh) int {
 	return cpu.PreferredDepth(m, minRows)
 }
 
-// mostSweeps returns the most sweeps of a pass on the device.
-func (r *rank) mostSweeps(m solver.Mesh) int {
+// maxPassSweeps returns the largest number of sweeps that the device does in a pass.
+func (r *rank) maxPassSweeps(m solver.Mesh) int {
 	if r.sweepsOnGPU() {
 		return cuda.MaxSweeps(m.DType)
 	}
-	return math.MaxInt32 // whatever the depth
+	return math.MaxInt32 // the CPU has no limit
 }
 
-// openBackend opens the backend on the device that was chosen.
+// openBackend opens the backend on the chosen device.
 func (r *rank) openBackend(context.Context) error {
 	if r.sweepsOnGPU() {
 		b, err := cuda.New(r.gpus.Driver, r.layout,

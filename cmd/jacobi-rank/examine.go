@@ -16,16 +16,16 @@ import (
 	"jacobi/solver"
 )
 
-// rounds is how often a round trip is measured; the shortest counts.
+// rounds is the number of measurements of a round trip; the shortest counts.
 const rounds = 8
 
-// examine does all that a run does before it sweeps, tells the launcher what it found, and leaves no file.
+// examine takes all steps of a run before the sweeps, reports the findings to the launcher, and leaves no files.
 func (r *rank) examine(ctx context.Context) (result solver.Result, err error) {
 	found := &examine.Rank{Rank: r.id.Rank, Node: *r.node}
 	if err := r.tryStart(ctx, found); err != nil {
 		found.Fault, found.Consequence = r.blame(err).Error(), roster.IsConsequence(r.blame(err))
 		if report, told := json.Marshal(found); told == nil {
-			_ = r.team.Publish(roster.Event{Kind: roster.Examined, Report: report}) // the abort says the same
+			_ = r.team.Publish(roster.Event{Kind: roster.Examined, Report: report}) // the abort reports the fault, too
 		}
 		return result, err
 	}
@@ -48,7 +48,7 @@ func (r *rank) examine(ctx context.Context) (result solver.Result, err error) {
 	return result, r.team.Barrier(ctx, "end")
 }
 
-// tryStart takes the steps of solveInTeam up to the sweeps and fills found.
+// tryStart takes the steps of solveInTeam before the sweeps, and fills found.
 func (r *rank) tryStart(ctx context.Context, found *examine.Rank) error {
 	if err := r.measure(ctx, &found.Node); err != nil {
 		return err
@@ -84,7 +84,7 @@ func (r *rank) tryStart(ctx context.Context, found *examine.Rank) error {
 	return nil
 }
 
-// peerAccess asks the driver which GPUs this rank's own one can reach.
+// peerAccess returns, by UUID, whether this rank's GPU can access the memory of each other GPU, as the driver says.
 func (r *rank) peerAccess() (map[string]bool, error) {
 	if r.chosen == nil {
 		return nil, nil
@@ -105,7 +105,7 @@ func (r *rank) peerAccess() (map[string]bool, error) {
 	return can, nil
 }
 
-// measure times the way to the NATS server, and compares the clocks of the nodes.
+// measure measures the round trip to the NATS server and compares the clocks of the nodes.
 func (r *rank) measure(ctx context.Context, n *examine.Node) error {
 	ctx, cancel := awake.WithTimeout(ctx, r.cfg.Halo.Timeout)
 	defer cancel()
@@ -139,7 +139,7 @@ func (r *rank) measure(ctx context.Context, n *examine.Node) error {
 	return nil
 }
 
-// compareClock asks rank 0 for the time. The shorter the way, the closer the answer.
+// compareClock asks rank 0 for the time. The error of an answer is at most half its round trip.
 func (r *rank) compareClock(ctx context.Context) (*examine.Clock, error) {
 	var best *examine.Clock
 	for range rounds {
@@ -164,7 +164,7 @@ func (r *rank) compareClock(ctx context.Context) (*examine.Clock, error) {
 	return best, nil
 }
 
-// tellTime answers the questions of a rank.
+// tellTime answers the questions of rank to.
 func (r *rank) tellTime(ctx context.Context, to int) error {
 	for range rounds {
 		if _, err := r.team.Recv(ctx, to, "time?"); err != nil {
@@ -181,7 +181,7 @@ func (r *rank) tellTime(ctx context.Context, to int) error {
 	return nil
 }
 
-// keptStore is a Store in which another run may be at work: what that one has not completed stays.
+// keptStore is a Store that another run may be using. It keeps the incomplete checkpoints of that run.
 type keptStore struct{ checkpoint.Store }
 
 func (keptStore) RemoveUnsealed(context.Context) error { return nil }

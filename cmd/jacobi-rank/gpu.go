@@ -17,7 +17,7 @@ import (
 	"jacobi/internal/roster"
 )
 
-// findDevice opens the GPUs that device.backend and device.select ask for. r.gpus.WhyCPU says whether the CPU sweeps.
+// findDevice opens the GPUs as device.backend and device.select say. If the CPU sweeps, r.gpus.WhyCPU is not nil.
 func (r *rank) findDevice() (err error) {
 	c := r.cfg.Device
 	if r.gpus, err = device.Open(device.Options{Backend: c.Backend, Select: device.Policy(c.Select),
@@ -33,28 +33,28 @@ func (r *rank) findDevice() (err error) {
 	return nil
 }
 
-// memberExtra is what a rank says when it joins, beyond what every program says.
+// memberExtra is the part of a roster.Member that only this program uses.
 type memberExtra struct {
-	Cores unix.CPUSet `json:"cores"` // that it may use
-	// of its node's GPUs; from local rank 0, if device.select orders by readings
+	Cores unix.CPUSet `json:"cores"` // cores that the rank may use
+	// Readings of the node's GPUs come from local rank 0 if device.select orders by readings.
 	Readings []device.GPU `json:"readings,omitempty"`
 }
 
-// extra returns what this rank says when it joins.
+// extra returns this rank's memberExtra.
 func (r *rank) extra() (json.RawMessage, error) {
 	cores, err := allowedCores()
 	if err != nil {
 		return nil, err
 	}
 	e := memberExtra{Cores: cores}
-	if r.id.LocalRank <= 0 && r.cfg.Device.Select != string(device.RoundRobin) { // below 0 until ranks have met
+	if r.id.LocalRank <= 0 && r.cfg.Device.Select != string(device.RoundRobin) { // -1: not known before the join
 		e.Readings = r.gpus.Readings
 	}
 	return json.Marshal(e)
 }
 
-// nodeReadings returns the readings that local rank 0 of this node took: ranks that ordered the GPUs each by readings
-// of their own might all take the same one.
+// nodeReadings returns the readings that local rank 0 of this node took. With readings of their own, all ranks of a
+// node might choose the same GPU.
 func (r *rank) nodeReadings() ([]device.GPU, error) {
 	if r.cfg.Device.Select == string(device.RoundRobin) {
 		return nil, nil
@@ -77,10 +77,10 @@ func (r *rank) nodeReadings() ([]device.GPU, error) {
 	return nil, fmt.Errorf("device.select %q: no rank on this node has local rank 0", r.cfg.Device.Select)
 }
 
-// nodeOf tells nodes apart.
+// nodeOf returns a key that identifies the member's node.
 func nodeOf(m roster.Member) [2]string { return [2]string{m.Host, m.NodeID} }
 
-// takeGPU chooses this rank's GPU and goes near it.
+// takeGPU chooses this rank's GPU and pins the rank to the cores near it.
 func (r *rank) takeGPU(ctx context.Context) error {
 	if r.sweepsOnGPU() {
 		readings, err := r.nodeReadings()
@@ -95,10 +95,10 @@ func (r *rank) takeGPU(ctx context.Context) error {
 			PCIBusID: choice.PCIBusID, Why: choice.Why, Cores: r.pin(choice.Candidate)}
 		r.log.Debug("GPU", zap.Any("gpu", r.chosen))
 	}
-	return r.learnOfSharing(ctx)
+	return r.findSharing(ctx)
 }
 
-// pin keeps this rank on the cores near its GPU and returns them; "" if it stays where it is.
+// pin keeps this rank on the cores near its GPU and returns them; "" if it was not pinned.
 func (r *rank) pin(c device.Candidate) string {
 	if !r.cfg.Device.Pin {
 		return ""
@@ -113,9 +113,9 @@ func (r *rank) pin(c device.Candidate) string {
 	return cores
 }
 
-// learnOfSharing finds out whether another rank uses this rank's GPU. Rank 0 says where there are more ranks with GPUs
-// than GPUs.
-func (r *rank) learnOfSharing(ctx context.Context) error {
+// findSharing finds out whether another rank uses this rank's GPU. Rank 0 warns of nodes with fewer GPUs than ranks
+// that use them.
+func (r *rank) findSharing(ctx context.Context) error {
 	var uuid []byte
 	if r.chosen != nil {
 		uuid = []byte(r.chosen.UUID)
@@ -146,8 +146,8 @@ func (r *rank) learnOfSharing(ctx context.Context) error {
 	return nil
 }
 
-// takenTwice returns the UUIDs of GPUs that more than one rank uses. Ranks that look like ones of different nodes may
-// yet be containers of one.
+// takenTwice returns the UUIDs of GPUs that several ranks use. It ignores the ranks' nodes, because containers on one
+// machine look like different nodes.
 func takenTwice(uuids [][]byte) []string {
 	ranks, shared := map[string]int{}, []string{}
 	for _, uuid := range uuids {
@@ -158,8 +158,8 @@ func takenTwice(uuids [][]byte) []string {
 	return shared
 }
 
-// sharing says for each node with fewer GPUs than ranks that use them how many there are. uuids are those of the ranks'
-// GPUs, by rank, empty for a rank that sweeps on the CPU.
+// sharing returns a warning for each node with fewer GPUs than ranks that use them. uuids has the UUID of each rank's
+// GPU; it is empty for a rank that sweeps on the CPU.
 func sharing(members []roster.Member, uuids [][]byte) (warnings []string) {
 	type use struct {
 		host  string
@@ -196,7 +196,7 @@ func sharing(members []roster.Member, uuids [][]byte) (warnings []string) {
 // sweepsOnGPU reports whether a GPU sweeps this rank's stripe.
 func (r *rank) sweepsOnGPU() bool { return r.gpus.WhyCPU == nil }
 
-// onGPU adds to a driver's error which GPU it speaks of.
+// onGPU names this rank's GPU in an error of the driver.
 func (r *rank) onGPU(err error) error {
 	var fault *driver.Error
 	if r.chosen == nil || !errors.As(err, &fault) {

@@ -34,7 +34,7 @@ func TestSharingIsCountedByNode(t *testing.T) {
 		want  []string
 	}{
 		{[]string{"", "", "", "", "", ""}, nil},
-		{[]string{"A", "A", "B", "B", "C", "A"}, nil}, // a UUID of node b is another GPU there
+		{[]string{"A", "A", "B", "B", "C", "A"}, nil}, // the same UUID on node b is another GPU
 		{[]string{"A", "B", "A", "B", "C", "A"}, []string{"3 ranks share 2 GPUs on a", "2 ranks share 1 GPU on b"}},
 		{[]string{"A", "", "A", "B", "", "A"}, []string{"2 ranks share 1 GPU on a"}},
 	} {

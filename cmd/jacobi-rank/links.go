@@ -14,7 +14,7 @@ import (
 	"jacobi/solver"
 )
 
-// nodeID returns this node as ranks tell each other of it; "" with an error where no node can be proven.
+// nodeID returns the identity of this node as ranks exchange it; "" with an error if it cannot be determined.
 func nodeID() (string, error) {
 	node, err := shm.LocalNode()
 	if err != nil {
@@ -24,7 +24,7 @@ func nodeID() (string, error) {
 	return string(b), err
 }
 
-// haloMember returns what the negotiation of links needs to know of m.
+// haloMember converts m for the negotiation of links.
 func haloMember(m roster.Member) (halo.Member, error) {
 	h := halo.Member{Rank: m.Rank, Host: m.Host}
 	if m.NodeID == "" {
@@ -36,7 +36,7 @@ func haloMember(m roster.Member) (halo.Member, error) {
 	return h, nil
 }
 
-// openExchange finds a way for the rows to each neighbour.
+// openExchange opens the exchange of rows with the neighbours.
 func (r *rank) openExchange(ctx context.Context) error {
 	peers, err := r.openPeers(ctx)
 	if err != nil {
@@ -71,7 +71,7 @@ func (r *rank) openLinks(ctx context.Context) error {
 		}
 	}
 	if r.id.Size == 1 {
-		mode = halo.ModeAuto // a rank alone is its own neighbour, or has none
+		mode = halo.ModeAuto // a single rank is its own neighbour or has none
 	}
 	timeout := r.cfg.Halo.Timeout
 	r.links, err = halo.Connect(ctx, halo.Options{
@@ -90,12 +90,12 @@ func (r *rank) openLinks(ctx context.Context) error {
 	return nil
 }
 
-// spin returns how long to look for a message in shared memory before sleeping.
+// spin returns how long to poll shared memory for a message before sleeping.
 func (r *rank) spin() time.Duration {
 	return shm.SpinTime(r.threadsPerCore())
 }
 
-// rowLinks returns the links as the solver wants them: nil, and not a nil halo.Link, where there is none.
+// rowLinks returns the links as solver.RowLinks: a nil interface, not a nil halo.Link, on a side without one.
 func (r *rank) rowLinks() [2]solver.RowLink {
 	var links [2]solver.RowLink
 	for side, l := range r.links.Link {
@@ -106,7 +106,7 @@ func (r *rank) rowLinks() [2]solver.RowLink {
 	return links
 }
 
-// openReducer opens the sum over all ranks.
+// openReducer opens the reduction over all ranks.
 func (r *rank) openReducer(ctx context.Context) error {
 	reducer, err := reduce.New(ctx, reduce.Options{
 		Team: r.team, MaxSums: r.layout.Depth, NATSOnly: r.cfg.Halo.Transport == string(halo.ModeNATS),

@@ -1,5 +1,5 @@
-// Command jacobi-rank is one rank of a run: it joins the others, sweeps its stripe of the mesh and writes its part of
-// the outputs. The launcher starts it; started alone it is a run of one rank.
+// Command jacobi-rank is one rank of a run. It joins the other ranks, sweeps its stripe of the mesh and writes its part
+// of the outputs. The launcher or a scheduler starts it. Started alone, it is a run of one rank.
 package main
 
 import (
@@ -22,7 +22,7 @@ import (
 	"jacobi/solver"
 )
 
-// Exit codes, which the launcher reads.
+// Exit codes. The launcher interprets them.
 const (
 	exitOK          = 0
 	exitFailed      = 1
@@ -60,7 +60,7 @@ func run(args []string) int {
 		if errors.Is(err, pflag.ErrHelp) {
 			return exitOK
 		}
-		_ = show.Fprint(os.Stderr, fmt.Sprintf("jacobi-rank: %v\n", err)) // there is nobody to tell of an error
+		_ = show.Fprint(os.Stderr, fmt.Sprintf("jacobi-rank: %v\n", err)) // a failed write to stderr cannot be reported
 		return exitUsage
 	}
 	if flags.NArg() > 0 {
@@ -78,10 +78,10 @@ func run(args []string) int {
 	case isStop:
 		return stop.die()
 	case err != nil && roster.IsConsequence(err):
-		goodbye(err, options, *by)
+		reportFailure(err, options, *by)
 		return exitConsequence
 	case err != nil:
-		goodbye(err, options, *by)
+		reportFailure(err, options, *by)
 		return exitFailed
 	case result.Reason == solver.Interrupted:
 		return exitInterrupted
@@ -89,13 +89,14 @@ func run(args []string) int {
 	return exitOK
 }
 
-// goodbye says why this rank ends. A launcher reads the line, and shows it as its log is.
-func goodbye(err error, options configs.Options, by string) {
+// reportFailure prints the error that ends this rank. A launcher parses the line and shows it in the format of its log;
+// without a launcher the line has that format already.
+func reportFailure(err error, options configs.Options, by string) {
 	text := show.Values(err.Error())
 	origin, unknown := roster.Identify(options.Environ, by)
 	switch {
 	case unknown == nil && origin.By == roster.ByLauncher, configs.LogFormat(options) != "json":
-		_ = show.Fprint(os.Stderr, "jacobi-rank: "+text+"\n") // there is nobody to tell of an error
+		_ = show.Fprint(os.Stderr, "jacobi-rank: "+text+"\n") // a failed write to stderr cannot be reported
 	case unknown != nil:
 		_ = show.Fprint(os.Stderr, string(logging.Line(zapcore.ErrorLevel, -1, text)))
 	default:
@@ -103,13 +104,13 @@ func goodbye(err error, options configs.Options, by string) {
 	}
 }
 
-// start reads who this rank is and what to solve, and solves it.
+// start determines the rank's identity and configuration, and solves its part of the run.
 func start(options configs.Options, by string) (solver.Result, error) {
 	origin, err := roster.Identify(options.Environ, by)
 	if err != nil {
 		return solver.Result{}, err
 	}
-	if origin.Size > 0 && origin.By != roster.ByLauncher { // whose run.ranks must be the same
+	if origin.Size > 0 && origin.By != roster.ByLauncher { // a launcher passes an equal run.ranks
 		options.Set = append(options.Set, fmt.Sprintf("run.ranks=%d", origin.Size))
 	}
 	cfg, err := configs.Load(options)
@@ -134,7 +135,7 @@ func start(options configs.Options, by string) (solver.Result, error) {
 			log.Warn(text)
 		}
 	}
-	defer func() { _ = log.Sync() }() // stderr may refuse to sync; nothing is lost
+	defer func() { _ = log.Sync() }() // stderr may not support it; the log is unbuffered
 
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
@@ -152,8 +153,8 @@ func start(options configs.Options, by string) (solver.Result, error) {
 	return result, err
 }
 
-// sumUp says how the run ended, on rank 0 where there is no launcher to do so. Standard output is left to the file that
-// is to go there.
+// sumUp prints the summary on rank 0 of a run without a launcher. If a file goes to standard output, the summary goes
+// to standard error.
 func (r *rank) sumUp() error {
 	if !r.cfg.Output.ToStdout() {
 		return errors.Join(output.Summary(os.Stdout, *r.finished), r.finished.Fault())

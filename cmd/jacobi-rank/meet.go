@@ -17,13 +17,13 @@ import (
 )
 
 const (
-	// tryTimeout bounds one attempt to connect to a server that may be of an earlier run.
+	// tryTimeout bounds one attempt to connect to a server, which may belong to an earlier run and be gone.
 	tryTimeout = 2 * time.Second
-	// leaveTimeout is how long rank 0 waits for the others to leave its server.
+	// leaveTimeout bounds rank 0's wait for the other ranks to disconnect from its server.
 	leaveTimeout = 5 * time.Second
 )
 
-// connect connects this rank to the server of its run: the one that it was given or, without a launcher, the one that
+// connect connects this rank to the server of its run: the launcher's, the one that nats.url names, or the one that
 // rank 0 starts.
 func (r *rank) connect(ctx context.Context) error {
 	switch {
@@ -61,7 +61,7 @@ func (r *rank) connectTo(ctx context.Context, server configs.NATS, timeout time.
 	return nil
 }
 
-// dialLink makes a connection for the rows of one side alone.
+// dialLink opens a separate connection for the rows of one side.
 func (r *rank) dialLink(ctx context.Context) (halo.OwnConn, error) {
 	o := r.wire
 	o.Name += " halo"
@@ -69,12 +69,12 @@ func (r *rank) dialLink(ctx context.Context) (halo.OwnConn, error) {
 	o.Quiet = true
 	conn, err := wire.Connect(ctx, o)
 	if err != nil {
-		return nil, err // and not a nil *wire.Conn
+		return nil, err // not conn: a nil *wire.Conn is a non-nil interface
 	}
 	return conn, nil
 }
 
-// rendezvousFile returns the file in which rank 0 says where its server is.
+// rendezvousFile returns the path of the file in which rank 0 publishes the address of its server.
 func (r *rank) rendezvousFile() string {
 	dir := r.cfg.NATS.Rendezvous
 	if dir == "" {
@@ -89,7 +89,7 @@ func (r *rank) rendezvousFile() string {
 	return rendezvous.Path(dir, r.job)
 }
 
-// serve starts the run's server on rank 0 and says where it is.
+// serve starts the run's server on rank 0 and publishes its address.
 func (r *rank) serve(ctx context.Context) error {
 	path := r.rendezvousFile()
 	if other, err := rendezvous.Read(path); err == nil && r.answers(ctx, other) {
@@ -102,7 +102,7 @@ func (r *rank) serve(ctx context.Context) error {
 	}
 	hosts := r.cfg.NATS.AdvertisedHosts()
 	if (roster.Origin{By: r.by, Identity: r.id}).OneNode(os.Environ()) {
-		hosts = nil // all ranks are here
+		hosts = nil // all ranks are on this node
 	} else if hosts == nil {
 		var err error
 		if hosts, err = natsserver.Addresses(); err != nil {
@@ -114,7 +114,7 @@ func (r *rank) serve(ctx context.Context) error {
 		return err
 	}
 	r.onClose(func() error {
-		srv.AwaitLeave(leaveTimeout) // what was sent last is still on its way
+		srv.AwaitLeave(leaveTimeout) // the last messages may still be on their way
 		srv.Close()
 		return nil
 	})
@@ -131,12 +131,12 @@ func (r *rank) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.met = remove
+	r.removeRendezvous = remove
 	r.onClose(remove)
 	return r.connectTo(ctx, srv.NATS(), r.cfg.Halo.Timeout)
 }
 
-// answers says whether the server at p is alive.
+// answers reports whether the server at p accepts a connection.
 func (r *rank) answers(ctx context.Context, p rendezvous.Point) bool {
 	conn, err := wire.Connect(ctx, wire.Options{Server: p.Server, RunID: p.RunID, Name: "jacobi-rank",
 		Timeout: tryTimeout / 4})
@@ -146,7 +146,7 @@ func (r *rank) answers(ctx context.Context, p rendezvous.Point) bool {
 	return err == nil
 }
 
-// findServer waits until rank 0 says where its server is, and connects to that.
+// findServer waits until rank 0 has published the address of its server, and connects to it.
 func (r *rank) findServer(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, r.cfg.Halo.Timeout)
 	defer cancel()

@@ -15,28 +15,27 @@ import (
 	"jacobi/internal/roster"
 )
 
-// outputs are the files of the run, as far as this rank has to do with them: every rank writes its rows, rank 0 the
-// rest.
+// outputs are the files of the run on one rank. Each rank writes its rows of the field, rank 0 everything else.
 type outputs struct {
 	*rank
-	// Rank 0 has these; nil if they are not wanted.
+	// Only rank 0 has these; a file that is not written is nil.
 	field   *output.Field
 	picture output.Partial
 	history *output.History
-	text    output.Partial // of the report
-	place   output.Place   // of all files, as rank 0 has them
+	text    output.Partial // the report
+	place   output.Place   // where rank 0 creates the files
 
-	rows     *output.FieldWriter // nil if not wanted
+	rows     *output.FieldWriter // nil if no field is written
 	rowFault error               // why this rank's rows are not in the field
 	far      *farfiles.Place     // output.dir, if another process holds it
-	way      string              // by which this rank's rows go
+	path     string              // how this rank's rows reach the field's file, for the report
 	ready    time.Time
 }
 
-// prepareOutputs reserves what can be reserved before the sweeps, so that a full disk is found out now.
+// prepareOutputs creates the files and reserves their space, so that a full disk is found before the sweeps.
 func (r *rank) prepareOutputs(ctx context.Context) (o *outputs, err error) {
 	o = &outputs{rank: r}
-	ctx, cancel := r.slowly(ctx)
+	ctx, cancel := r.withFileTimeout(ctx)
 	defer cancel()
 	defer func() {
 		if err != nil {
@@ -63,7 +62,7 @@ func (r *rank) prepareOutputs(ctx context.Context) (o *outputs, err error) {
 	return o, nil
 }
 
-// create begins rank 0's files, with room for what they will hold at most.
+// create creates rank 0's files and reserves their maximal sizes.
 func (o *outputs) create() error {
 	c := o.cfg.Output
 	room, err := output.RoomFor(c, o.layout.Mesh, o.id.Size, o.cfg.Solver.MaxIterations)
@@ -91,8 +90,8 @@ func (o *outputs) create() error {
 	return err
 }
 
-// findPlace finds out where the files go. The launcher holds output.dir, or rank 0 where there is none. A rank that
-// sees that directory writes there, another one over NATS.
+// findPlace determines where the files go. The launcher holds output.dir; without a launcher rank 0 does. A rank that
+// sees that directory writes to it directly, any other rank writes over NATS.
 func (o *outputs) findPlace() error {
 	c := o.cfg.Output
 	names := c.Names()
@@ -117,7 +116,7 @@ func (o *outputs) findPlace() error {
 		return nil
 	}
 	var err error
-	if o.far, err = farfiles.Find(o.team.Context(), o.conn, o.id.RunID, o.patience()); err != nil {
+	if o.far, err = farfiles.Find(o.team.Context(), o.conn, o.id.RunID, o.fileTimeout()); err != nil {
 		return err
 	}
 	o.place = o.far
@@ -127,7 +126,7 @@ func (o *outputs) findPlace() error {
 	return nil
 }
 
-// hold takes output.dir for this run.
+// hold locks output.dir for this run.
 func (o *outputs) hold(c configs.Output) (*output.Held, error) {
 	if err := errors.Join(output.CheckDir(c.Dir), output.CheckNames(c)); err != nil {
 		return nil, err
@@ -144,7 +143,7 @@ func (o *outputs) hold(c configs.Output) (*output.Held, error) {
 	return held, nil
 }
 
-// openField opens the field's file, which rank 0 has created, on all ranks.
+// openField opens, on all ranks, the field's file that rank 0 has created.
 func (o *outputs) openField(ctx context.Context) (err error) {
 	var ticket []byte
 	if o.id.Rank == 0 {
@@ -159,15 +158,15 @@ func (o *outputs) openField(ctx context.Context) (err error) {
 	if err := json.Unmarshal(ticket, &t); err != nil {
 		return fmt.Errorf("ticket of the field's file: %w", err)
 	}
-	o.way = output.WroteFile
+	o.path = output.WroteFile
 	o.rows, err = output.OpenField(o.cfg.Output.Dir, t)
 	if errors.Is(err, output.ErrNotShared) && o.far != nil {
-		o.rows, o.way, err = output.FieldIn(o.far.Open(t.File), t), output.WroteNATS+o.far.Host(), nil
+		o.rows, o.path, err = output.FieldIn(o.far.Open(t.File), t), output.WroteNATS+o.far.Host(), nil
 	}
 	return err
 }
 
-// addNorms takes the norms of the next sweeps; rank 0 only.
+// addNorms appends norms to the history. Rank 0 calls it.
 func (o *outputs) addNorms(norms []float64) error {
 	if o.history == nil {
 		return nil
@@ -175,7 +174,7 @@ func (o *outputs) addNorms(norms []float64) error {
 	return o.history.Add(norms...)
 }
 
-// abort removes what is not complete.
+// abort removes incomplete files.
 func (o *outputs) abort() {
 	var errs []error
 	if o.rows != nil {

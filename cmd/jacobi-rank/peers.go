@@ -15,20 +15,21 @@ import (
 	"jacobi/solver"
 )
 
-// The transports of ranks with GPUs.
+// The transports between ranks with GPUs that need no link.
 const (
-	transportPeer = "peer memory" // CUDA IPC: rows are written straight into the neighbour's device memory
+	transportPeer = "peer memory" // CUDA IPC: a rank writes rows into the neighbour's device memory
 	transportSelf = "device memory"
 )
 
-// peerAnswer is what a rank tells a neighbour: first its offer, then whether it could map the neighbour's.
+// peerAnswer is a message to a neighbour: the first has the rank's offer, the second says whether the rank could map
+// the neighbour's offer.
 type peerAnswer struct {
 	Offer json.RawMessage `json:"offer,omitempty"`
-	Fault string          `json:"fault,omitempty"` // why there is no direct way
+	Fault string          `json:"fault,omitempty"` // why peer memory cannot be used
 }
 
-// openPeers tries, for each neighbour on this node that has a GPU as well, to map its memory. Both ranks of a pair come
-// to the same answer. A nil peer means that rows take a link.
+// openPeers tries to map the memory of each neighbour that has a GPU on this node. Both ranks of a pair reach the same
+// result. On a side with a nil peer the rows use a link.
 func (r *rank) openPeers(ctx context.Context) (peers [2]*cuda.Peer, err error) {
 	if r.gpu == nil {
 		return peers, nil
@@ -87,7 +88,7 @@ func (r *rank) openPeers(ctx context.Context) (peers [2]*cuda.Peer, err error) {
 	})
 }
 
-// offers returns what this rank tells the neighbours at its sides.
+// offers returns the offers to the neighbours at both sides.
 func (r *rank) offers() (offers [2]peerAnswer) {
 	flags := r.gpu.OpenFlags()
 	for side := range offers {
@@ -105,7 +106,7 @@ func (r *rank) offers() (offers [2]peerAnswer) {
 	return offers
 }
 
-// noPeer says why a member's device memory cannot be reached, or "".
+// noPeer returns why the member's device memory cannot be reached; "" if it may be.
 func (r *rank) noPeer(m roster.Member) string {
 	switch self := r.team.Self(); {
 	case m.Device != "cuda":
@@ -131,12 +132,12 @@ func (r *rank) eachNeighbour(f func(side solver.Side, to roster.Member) error) e
 	return nil
 }
 
-// swap gives each neighbour that may be a peer this rank's word for it and takes theirs.
+// swap sends mine to each neighbour that may be a peer, and receives theirs.
 func (r *rank) swap(ctx context.Context, what string, mine [2]peerAnswer) (theirs [2]peerAnswer, err error) {
 	g, ctx := errgroup.WithContext(ctx)
 	err = r.eachNeighbour(func(side solver.Side, to roster.Member) error {
 		if r.noPeer(to) != "" {
-			return nil // both know
+			return nil // the neighbour comes to the same conclusion
 		}
 		b, err := json.Marshal(mine[side])
 		if err != nil {

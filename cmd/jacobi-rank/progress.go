@@ -9,24 +9,24 @@ import (
 )
 
 const (
-	progressInterval = 200 * time.Millisecond // between two events of progress
-	lineInterval     = 5 * time.Second        // between two lines, where no launcher shows progress
+	progressInterval = 200 * time.Millisecond // between events
+	lineInterval     = 5 * time.Second        // between lines of a run without a launcher
 )
 
-// progress tells those who watch the run how far it is.
+// progress publishes the progress of the run.
 type progress struct {
-	team        *roster.Team
-	points      float64 // of the mesh
-	first       int     // sweeps done when it began
-	max         int
-	start, told time.Time
-	course      *outlook.Course
-	speed       speed
-	say         func(string) // nil: a launcher does
-	said        time.Time
+	team             *roster.Team
+	points           float64 // of the mesh
+	first            int     // sweeps done before this start
+	max              int
+	start, published time.Time
+	course           *outlook.Course
+	speed            speed
+	say              func(string) // nil under a launcher, which shows progress itself
+	said             time.Time
 }
 
-// newProgress begins. say, if not nil, gets a line on rank 0 now and then.
+// newProgress returns the progress of a run that starts now. If say is not nil, it gets a line every lineInterval.
 func newProgress(
 	team *roster.Team, m solver.Mesh, first, maxIterations int, course *outlook.Course, say func(string),
 ) *progress {
@@ -42,13 +42,13 @@ func newProgress(
 	return p
 }
 
-// norms takes the final norms of sweeps first, first+1, ...
+// norms handles the final norms of sweeps first, first+1, ...
 func (p *progress) norms(first int, norms []float64) {
 	now := time.Now()
-	if now.Sub(p.told) < progressInterval {
+	if now.Sub(p.published) < progressInterval {
 		return
 	}
-	p.told = now
+	p.published = now
 	sweeps, norm := first+len(norms), norms[len(norms)-1]
 	e := p.event(sweeps, norm, now.Sub(p.start))
 	p.course.Add(sweeps-1, norm)
@@ -61,7 +61,7 @@ func (p *progress) norms(first int, norms []float64) {
 	p.tell(e)
 }
 
-// last tells the end.
+// last publishes the final state.
 func (p *progress) last(r solver.Result) {
 	if p.team.Self().Rank == 0 {
 		e := p.event(r.Sweeps, r.Norm, r.Times.Total)
@@ -85,5 +85,5 @@ func (p *progress) tell(e roster.Event) {
 	}
 }
 
-// publish sends e; progress that nobody can hear is no reason to fail.
+// publish sends e. A failure to send progress does not fail the run.
 func (p *progress) publish(e roster.Event) { _ = p.team.Publish(e) }

@@ -28,53 +28,56 @@ import (
 	"jacobi/solver"
 )
 
-// rank composes the pieces of one rank.
+// rank holds the parts of one rank.
 type rank struct {
 	id    roster.Identity
-	by    string // who started it
-	job   string // what its scheduler runs; may be empty
+	by    string // what started the rank
+	job   string // the scheduler's name for the run; may be empty
 	alone bool   // a run of one rank, without a server
 	cfg   configs.Config
 	log   *zap.Logger
 	stop  context.Context // ends with the signal to stop
-	// ready says that from here on a signal is no reason to end before a common sweep; false: one came before.
+	// ready is called before the first sweep. From then on a signal ends the run at a common sweep only. ready returns
+	// false if a signal has come before.
 	ready func() bool
-	end   context.CancelCauseFunc // ends the run of this rank
-	node  *examine.Node           // what was found here before the start; nil unless the start is all that is tried
+	end   context.CancelCauseFunc // ends this rank
+	node  *examine.Node           // findings before the start, for launcher doctor; nil in a run
 
-	problem  *problem.Problem
-	conn     halo.Conn    // nil for a rank alone
-	wire     wire.Options // of conn
-	fault    func() error // what is known to be wrong with conn; nil for a rank alone
-	met      func() error // removes the rendezvous file; nil if there is none
+	problem *problem.Problem
+	conn    halo.Conn    // nil for a rank alone
+	wire    wire.Options // options of conn
+	fault   func() error // returns a known fault of conn; nil for a rank alone
+
+	removeRendezvous func() error // removes the rendezvous file; nil if this rank published none
+
 	team     *roster.Team
 	stripes  []solver.Stripe // of all ranks
 	layout   solver.Layout
-	cores    float64 // of the node, that this rank may call its own
+	cores    float64 // this rank's share of the node's cores
 	gpus     *device.Node
-	chosen   *output.GPUReport // the GPU that sweeps; nil: the CPU does
-	soleGPU  bool              // no other rank uses it
+	chosen   *output.GPUReport // the GPU that sweeps; nil if the CPU does
+	soleGPU  bool              // no other rank uses the GPU
 	backend  solver.Backend
-	gpu      *cuda.Backend // the backend, if it is one
+	gpu      *cuda.Backend // backend, if that is a *cuda.Backend
 	describe string
 	kernel   string // of the CPU
 	links    *halo.Links
 	exchange solver.Exchange
-	direct   [2]halo.Info // by side: what goes without a link; empty where a link is used
-	indirect [2]string    // by side: why a GPU has a link there and no peer memory
+	direct   [2]halo.Info // by side: how rows travel without a link; empty if they use a link
+	indirect [2]string    // by side: why a rank with a GPU uses a link and not peer memory
 	reducer  solver.Reducer
-	resumed  *checkpoint.State // where the run goes on; the zero State for one that starts at the start
+	resumed  *checkpoint.State // state from which the run goes on; the zero State for the initial field
 	saver    *checkpoint.Saver // nil if no state is saved
 	started  time.Time
 
 	outlook  *outlook.Outlook // rank 0 only
-	held     *output.Held     // output.dir, on rank 0 where there is no launcher; nil elsewhere
+	held     *output.Held     // output.dir, on rank 0 of a run without a launcher; otherwise nil
 	finished *output.Report   // rank 0 only, at the end
 
 	closers []func() error // in the order of opening
 }
 
-// newRank returns a rank. It calls end when its server refuses what it needs.
+// newRank returns a rank that calls end if its server refuses a permission that it needs.
 func newRank(o roster.Origin, cfg configs.Config, log *zap.Logger, stop context.Context,
 	end context.CancelCauseFunc) *rank {
 	r := &rank{id: o.Identity, by: o.By, job: o.Job, cfg: cfg, log: log, stop: stop, end: end}
@@ -85,7 +88,7 @@ func newRank(o roster.Origin, cfg configs.Config, log *zap.Logger, stop context.
 	return r
 }
 
-// solve does the whole run. An error has reached the other ranks when it returns.
+// solve does the whole run. When it returns an error, the other ranks have been told.
 func (r *rank) solve(ctx context.Context) (solver.Result, error) {
 	r.started = time.Now()
 	if r.by == roster.ByLauncher && os.Getenv(examine.Env) != "" {
@@ -111,7 +114,7 @@ func (r *rank) solve(ctx context.Context) (solver.Result, error) {
 	result, err := work(r.team.Context())
 	if err != nil {
 		err = r.blame(err)
-		if told := r.tell(err); told != nil {
+		if told := r.abortOthers(err); told != nil {
 			r.log.Warn("the other ranks could not be told", zap.Error(told))
 		}
 		return result, fmt.Errorf("rank %d: %w", r.id.Rank, err)
@@ -119,15 +122,16 @@ func (r *rank) solve(ctx context.Context) (solver.Result, error) {
 	return result, nil
 }
 
-// tell tells the other ranks why this one ends. Of a signal, which all of them got, the launcher tells.
-func (r *rank) tell(err error) error {
+// abortOthers tells the other ranks why this one ends. After a signal under a launcher it does nothing: the launcher
+// has signalled all ranks, and it reports the end of the run.
+func (r *rank) abortOthers(err error) error {
 	if _, stop := errors.AsType[*stopped](err); stop && r.by == roster.ByLauncher {
 		return nil
 	}
 	return r.team.Abort(err)
 }
 
-// open does what comes before the outputs.
+// open takes the steps of the start up to the outputs.
 func (r *rank) open(ctx context.Context) error {
 	r.resumed = &checkpoint.State{}
 	for _, step := range []func(context.Context) error{r.layOut, r.takeGPU, r.openBackend, r.openExchange,
@@ -199,22 +203,22 @@ func (r *rank) solveInTeam(ctx context.Context) (solver.Result, error) {
 	if err := out.write(ctx, result); err != nil {
 		return result, r.onGPU(err)
 	}
-	// Links serve neighbours that ask again until here.
-	ctx, cancel := r.slowly(ctx)
+	// Until all ranks arrive here, neighbours may ask the links for rows again.
+	ctx, cancel := r.withFileTimeout(ctx)
 	defer cancel()
 	return result, r.team.Barrier(ctx, "end")
 }
 
-// slowDisk is the slowest file system, in bytes a second, that a run waits for.
+// slowDisk is the speed, in bytes a second, of the slowest file system that a run supports.
 const slowDisk = 10 << 20
 
-// slowly bounds steps in which ranks wait for each other's files.
-func (r *rank) slowly(ctx context.Context) (context.Context, context.CancelFunc) {
-	return awake.WithTimeout(ctx, r.patience())
+// withFileTimeout bounds a step in which ranks wait for each other's files.
+func (r *rank) withFileTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
+	return awake.WithTimeout(ctx, r.fileTimeout())
 }
 
-// patience is halo.timeout and the time that the whole field takes on a slow disk.
-func (r *rank) patience() time.Duration {
+// fileTimeout is halo.timeout plus the time for writing the whole field to a slow disk.
+func (r *rank) fileTimeout() time.Duration {
 	mesh := r.problem.Mesh()
 	bytes := time.Duration(mesh.NY) * time.Duration(mesh.RowBytes())
 	return r.cfg.Halo.Timeout + bytes/slowDisk*time.Second
@@ -226,7 +230,7 @@ func (r *rank) join(ctx context.Context) (err error) {
 		return err
 	}
 	r.onClose(r.problem.Close)
-	if r.by != roster.ByLauncher && r.id.Rank == 0 { // a launcher warns before it starts the ranks
+	if r.by != roster.ByLauncher && r.id.Rank == 0 { // a launcher gives these warnings itself
 		for _, text := range r.problem.Warnings() {
 			r.log.Warn(text)
 		}
@@ -266,18 +270,18 @@ func (r *rank) join(ctx context.Context) (err error) {
 		Identity: r.id, Version: version.String(), ConfigHash: configs.Hash(r.cfg), Host: host, PID: os.Getpid(),
 		Functions: problem.FunctionsHash(), FirstRows: firstRows, Platform: runtime.GOOS + "/" + runtime.GOARCH,
 		NodeID: node, Device: r.deviceName(), MaxAbs: maxAbs, Depth: r.preferredDepth(mesh),
-		MaxSweeps: r.mostSweeps(mesh), Extra: extra,
+		MaxSweeps: r.maxPassSweeps(mesh), Extra: extra,
 	}, r.cfg.Halo.Timeout)
 	if err != nil {
 		return fmt.Errorf("rank %d: %w", r.id.Rank, err)
 	}
 	r.onClose(func() error { r.team.Close(); return nil })
-	r.id = r.team.Self().Identity // local rank and size are known now
+	r.id = r.team.Self().Identity // the join has set the local rank and size
 	if r.cores, err = shareOfCores(r.team.Members(), r.id.Rank); err != nil {
 		return err
 	}
-	if r.met != nil {
-		if err := r.met(); err != nil {
+	if r.removeRendezvous != nil {
+		if err := r.removeRendezvous(); err != nil {
 			return fmt.Errorf("remove the rendezvous file: %w", err)
 		}
 	}
@@ -287,7 +291,7 @@ func (r *rank) join(ctx context.Context) (err error) {
 	return nil
 }
 
-// layOut settles, from what all ranks said when they joined, what this rank holds.
+// layOut computes this rank's layout from the values with which all ranks joined.
 func (r *rank) layOut(context.Context) error {
 	mesh := r.problem.Mesh()
 	depth, maxAbs := r.cfg.Halo.Depth, 0.0
@@ -313,17 +317,17 @@ func (r *rank) layOut(context.Context) error {
 	return nil
 }
 
-// maxSweeps returns the sweeps of a pass: as many as the halo allows and every rank's backend can.
+// maxSweeps returns the number of sweeps in a pass: the halo depth, or the least limit of any rank's backend if lower.
 func (r *rank) maxSweeps() int {
-	most := r.layout.Depth
+	limit := r.layout.Depth
 	for _, m := range r.team.Members() {
-		most = min(most, m.MaxSweeps)
+		limit = min(limit, m.MaxSweeps)
 	}
-	return most
+	return limit
 }
 
-// chooseDepth returns the halo depth for halo.depth auto: the least that any rank's backend prefers, as far as the
-// lowest stripe allows.
+// chooseDepth returns the depth for halo.depth auto: the least depth that any rank's backend prefers, at most the rows
+// of the lowest stripe.
 func chooseDepth(members []roster.Member, minRows int) int {
 	depth := minRows
 	for _, m := range members {
@@ -344,8 +348,8 @@ func (r *rank) stopRequested() bool {
 	}
 }
 
-// withFault adds to a wait that was in vain what is wrong with the connection. The error is then no consequence of
-// another rank's any more.
+// withFault adds a known fault of the connection to the error of a wait that it may explain. The result is no longer a
+// consequence of another rank's failure.
 func (r *rank) withFault(err error) error {
 	_, told := errors.AsType[*roster.AbortError](err)
 	if r.fault == nil || told || !roster.IsConsequence(err) {
@@ -357,8 +361,8 @@ func (r *rank) withFault(err error) error {
 	return err
 }
 
-// blame returns the reason to report for err: when another rank aborted the run, its abort; when one, or the server,
-// fell silent, that; when a signal came before the first sweep, that.
+// blame returns the error to report for err. The cause of the team's end replaces it: the abort of another rank, the
+// silence of a rank or the server, or a signal before the first sweep.
 func (r *rank) blame(err error) error {
 	cause := context.Cause(r.team.Context())
 	if abort, ok := errors.AsType[*roster.AbortError](cause); ok {
@@ -378,7 +382,8 @@ func (r *rank) blame(err error) error {
 
 func (r *rank) onClose(f func() error) { r.closers = append(r.closers, f) }
 
-// close closes what was opened, newest first. A lost context has been reported, and closing it fails with every call.
+// close closes everything that was opened, newest first. It does not report errors that follow from a lost CUDA
+// context, which every call returns and which has been reported.
 func (r *rank) close() {
 	for i := len(r.closers) - 1; i >= 0; i-- {
 		if err := r.closers[i](); err != nil && !errors.Is(err, driver.ErrContextLost) {

@@ -21,7 +21,7 @@ func (o *outputs) rankReport(result solver.Result) output.RankReport {
 		Rank: o.id.Rank, Node: self.NodeID, Host: self.Host, PID: self.PID, Device: o.describe, GPU: o.chosen,
 		Kernel: o.kernel, Threads: o.threads(),
 		Stripe: [2]int{s.Lo, s.Hi}, MemoryBytes: o.memoryBytes(), Transports: map[string]output.LinkReport{},
-		Output: o.way, Compute: result.Times.Compute.Seconds(), NormWait: result.Times.NormWait.Seconds(),
+		Output: o.path, Compute: result.Times.Compute.Seconds(), NormWait: result.Times.NormWait.Seconds(),
 	}
 	if !o.gpuWaits() {
 		rep.HaloWait = new(result.Times.HaloWait.Seconds())
@@ -55,16 +55,16 @@ func (o *outputs) rankReport(result solver.Result) output.RankReport {
 	return rep
 }
 
-// memoryBytes returns what this rank takes of the memory in which it sweeps.
+// memoryBytes returns the bytes that this rank uses of the memory in which it sweeps.
 func (o *outputs) memoryBytes() int64 {
 	bytes := o.backend.Limits().Bytes
-	if o.saver != nil && o.gpu == nil { // which keeps a copy of the stripe
+	if o.saver != nil && o.gpu == nil { // the saver copies the stripe into host memory
 		bytes += int64(o.layout.Stripe.Rows()) * int64(o.layout.Mesh.RowBytes())
 	}
 	return bytes
 }
 
-// gpuWaits reports whether the GPU waits for the rows of all neighbours, so that the host does not know how long.
+// gpuWaits reports whether the GPU itself waits for the rows of all neighbours. The host cannot measure such waits.
 func (o *outputs) gpuWaits() bool {
 	waits := false
 	for side, has := range o.layout.Neighbour {
@@ -76,7 +76,7 @@ func (o *outputs) gpuWaits() bool {
 	return waits
 }
 
-// report returns the report of the run from the parts of all ranks, on rank 0.
+// report combines the parts of all ranks into the report of the run. Rank 0 calls it.
 func (o *outputs) report(result solver.Result, parts [][]byte, hash string) (output.Report, error) {
 	config, err := json.Marshal(configs.Redacted(o.cfg))
 	if err != nil {
@@ -108,7 +108,7 @@ func (o *outputs) report(result solver.Result, parts [][]byte, hash string) (out
 	return rep, nil
 }
 
-// accuracy estimates how far the field is from the solution.
+// accuracy estimates the error of the field.
 func (o *outputs) accuracy(result solver.Result) *output.AccuracyReport {
 	if result.Sweeps == 0 {
 		return nil
@@ -124,7 +124,7 @@ func (o *outputs) accuracy(result solver.Result) *output.AccuracyReport {
 	return rep
 }
 
-// peakResident returns the most memory that this process has had resident, in bytes, by the kernel's count.
+// peakResident returns the peak resident memory of this process in bytes, as the kernel reports it.
 func peakResident() (int64, error) {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {

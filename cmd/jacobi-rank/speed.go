@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// recent is over how long a speed is taken: what happened before does not tell how long the rest will take.
+// recent is the time over which a speed is measured. Earlier sweeps say little about the speed of later ones.
 const recent = 5 * time.Second
 
-// speed is how fast a run has swept of late.
+// speed measures the recent speed of a run.
 type speed struct{ marks []mark }
 
-// mark is when a run had done so many sweeps.
+// mark records the number of sweeps done at a time.
 type mark struct {
 	at     time.Time
 	sweeps int
 }
 
-// add takes a mark. The newest mark that is older than recent stays.
+// add adds a mark. Of the marks older than recent it keeps only the newest.
 func (s *speed) add(at time.Time, sweeps int) {
 	s.marks = append(s.marks, mark{at, sweeps})
 	for len(s.marks) > 2 && at.Sub(s.marks[1].at) >= recent {
@@ -25,7 +25,7 @@ func (s *speed) add(at time.Time, sweeps int) {
 	}
 }
 
-// timeFor returns how long so many sweeps will take; 0 where that is not known.
+// timeFor estimates the time for further sweeps; 0 if it is unknown.
 func (s *speed) timeFor(sweeps int) time.Duration {
 	if len(s.marks) < 2 || sweeps <= 0 {
 		return 0

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Time is told from the last seconds, whatever was done before: a run that goes on from 40,000 sweeps, and then slows.
+// The time is estimated from the last seconds alone. The run goes on from 40,000 sweeps, and then slows down.
 func TestTimeIsToldFromRecentSweeps(t *testing.T) {
 	var s speed
 	at := time.Unix(0, 0)

@@ -13,11 +13,11 @@ import (
 	"jacobi/solver"
 )
 
-// write writes everything that is wanted and tells those who watch. A file that cannot be written is noted in the
-// report and costs no other one.
+// write writes all files and publishes the report. If a file cannot be written, the report says so, and the others are
+// written all the same.
 func (o *outputs) write(ctx context.Context, result solver.Result) error {
 	begin := time.Now()
-	ctx, cancel := o.slowly(ctx)
+	ctx, cancel := o.withFileTimeout(ctx)
 	defer cancel()
 	view := output.View{Mesh: o.layout.Mesh, Stripe: o.layout.Stripe, Rows: o.backend, Initial: o.problem}
 	picture, err := o.writeRows(ctx, view)
@@ -46,10 +46,11 @@ func (o *outputs) write(ctx context.Context, result solver.Result) error {
 		return err
 	}
 	o.finished = &report
-	return o.tell(report)
+	return o.publish(report)
 }
 
-// writeRows writes this rank's rows to the field and averages them for the picture, which rank 0 gets whole.
+// writeRows writes this rank's rows to the field and averages them for the picture. On rank 0 it returns the whole
+// picture.
 func (o *outputs) writeRows(ctx context.Context, view output.View) (*output.Thumbnail, error) {
 	c := o.cfg.Output
 	thumbnail := output.NewThumbnail(o.layout.Mesh)
@@ -98,7 +99,7 @@ func (o *outputs) writeRows(ctx context.Context, view output.View) (*output.Thum
 	return thumbnail, nil
 }
 
-// digest passes the hashes of the field from rank to rank; rank 0 gets them.
+// digest passes the hash of the field from rank to rank and returns it on rank 0.
 func (o *outputs) digest(ctx context.Context, view output.View) (*output.Digest, error) {
 	withFile := o.cfg.Output.Field != ""
 	var first, last []byte
@@ -130,7 +131,8 @@ func (o *outputs) digest(ctx context.Context, view output.View) (*output.Digest,
 	return output.NewDigest(state)
 }
 
-// boundaryRows returns row 0 on the first rank and row NY-1 on the last. With periodic ones the other of them has it.
+// boundaryRows returns row 0 on the first rank and row NY-1 on the last. If these rows are periodic, each of the two
+// ranks gets its row from the other.
 func (o *outputs) boundaryRows(ctx context.Context, view output.View) (first, last []byte, err error) {
 	if first, err = view.Boundary(ctx, 0); err != nil {
 		return nil, nil, err
@@ -177,14 +179,15 @@ func (o *outputs) receiveRow(ctx context.Context, from int) (row []byte, err err
 	return row, nil
 }
 
-// outputSet is rank 0's files on their way to their places. All ranks have written their rows: their reports are here.
+// outputSet completes rank 0's files. It is used once all ranks have written their rows and sent their reports.
 type outputSet struct {
 	*outputs
 	report *output.Report
-	files  []string // partials, complete and durable
+	files  []string // partial files that are complete and durable
 }
 
-// finish completes the files and puts them in place together. What is small goes first, and the field gives way to it.
+// finish completes the files and puts them in place together. Small files come first: on a full disk the field is
+// removed to make room for them.
 func (s *outputSet) finish(picture *output.Thumbnail, fieldSum string, begin time.Time) error {
 	c := s.cfg.Output
 	s.finishHistory()
@@ -195,7 +198,7 @@ func (s *outputSet) finish(picture *output.Thumbnail, fieldSum string, begin tim
 			Interrupted: s.report.StopReason == solver.Interrupted,
 		}
 		done, err := output.WritePicture(s.picture, c.Picture, picture, caption)
-		s.took(s.picture.File(), c.Picture, done, err)
+		s.record(s.picture.File(), c.Picture, done, err)
 	}
 	s.finishField(fieldSum)
 	s.report.Ended = time.Now()
@@ -213,8 +216,8 @@ func (s *outputSet) finish(picture *output.Thumbnail, fieldSum string, begin tim
 	return nil
 }
 
-// took notes what became of a file.
-func (s *outputSet) took(file, name string, done output.FileReport, err error) {
+// record adds a file to the set, or its error to the report.
+func (s *outputSet) record(file, name string, done output.FileReport, err error) {
 	if err != nil {
 		s.failed(name, err)
 		return
@@ -228,7 +231,7 @@ func (s *outputSet) failed(name string, err error) {
 	s.report.Failed = append(s.report.Failed, output.FileFault{Name: name, Error: err.Error()})
 }
 
-// giveWay removes the field to make room for something that is dearer; false if there is none to remove.
+// giveWay removes the field to make room for a smaller file. It reports whether that made room.
 func (s *outputSet) giveWay(to string) bool {
 	if s.field == nil {
 		return false
@@ -250,7 +253,7 @@ func (s *outputSet) finishHistory() {
 	if output.IsFull(err) && s.giveWay("history") {
 		done, err = s.history.Finish()
 	}
-	s.took(s.history.File(), s.cfg.Output.History, done, err)
+	s.record(s.history.File(), s.cfg.Output.History, done, err)
 }
 
 func (s *outputSet) finishField(sum string) {
@@ -265,10 +268,10 @@ func (s *outputSet) finishField(sum string) {
 		}
 	}
 	done := output.FileReport{Name: name, Bytes: s.field.Ticket().Size, SHA256: sum}
-	s.took(s.field.File(), name, done, s.field.Finish())
+	s.record(s.field.File(), name, done, s.field.Finish())
 }
 
-// finishReport writes the report, which says what was written and what was not.
+// finishReport writes the report, which lists the files that were written and those that were not.
 func (s *outputSet) finishReport() {
 	if s.text == nil {
 		return
@@ -284,11 +287,11 @@ func (s *outputSet) finishReport() {
 			err = output.WriteReport(s.text, s.report.With(name))
 		}
 	}
-	s.took(s.text.File(), name, output.FileReport{Name: name}, err)
+	s.record(s.text.File(), name, output.FileReport{Name: name}, err)
 }
 
-// tell gives the report to the launcher.
-func (o *outputs) tell(report output.Report) error {
+// publish sends the report to the launcher.
+func (o *outputs) publish(report output.Report) error {
 	b, err := json.Marshal(report)
 	if err != nil {
 		return err

@@ -73,7 +73,7 @@ func TestUpTo(t *testing.T) {
 	}
 }
 
-// The copy to compare with has the field's bytes and the threads that all ranks have together.
+// The copy that a run is compared with has the field's size and as many threads as all ranks together.
 func TestCPUCopy(t *testing.T) {
 	cores := runtime.NumCPU()
 	for _, c := range []struct {
@@ -95,7 +95,7 @@ func TestCPUCopy(t *testing.T) {
 	}
 }
 
-// A copy is measured once, and not at all where ranks are elsewhere.
+// Each copy is measured once, and none is measured if ranks are on other machines.
 func TestCopyRatesAreKept(t *testing.T) {
 	p, err := planOf(t, "grid.nx=64", "grid.ny=128", "device.backend=cpu", "run.ranks=2")
 	if err != nil {
@@ -122,7 +122,7 @@ func TestCopyRatesAreKept(t *testing.T) {
 	}
 }
 
-// The end of the time limit is the cause of the context's end.
+// At the time limit the context's cause is the exit code.
 func TestTellEnd(t *testing.T) {
 	told, cancel := tellEnd(t.Context(), time.Nanosecond)
 	defer cancel()

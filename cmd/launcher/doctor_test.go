@@ -8,8 +8,8 @@ import (
 	"jacobi/internal/output"
 )
 
-// Clocks that lie apart by more than a second beyond doubt, cores with more threads than there are, and a GPU that two
-// ranks use, be it from two nodes as containers of one look, are warned of.
+// The doctor warns of clocks that certainly differ by more than a second, of more threads than cores, and of a GPU that
+// two ranks use. The two may seem to be on different nodes if they run in containers of one machine.
 func TestDoctorWarns(t *testing.T) {
 	gpu := func(rank int, uuid string) examine.Rank {
 		return examine.Rank{Rank: rank, Report: &output.RankReport{Rank: rank, GPU: &output.GPUReport{UUID: uuid}}}

@@ -20,7 +20,7 @@ import (
 	"jacobi/internal/natsserver"
 )
 
-// command runs the command line in an empty directory and an environment without keys.
+// command runs a command line in an empty directory, without keys in the environment.
 func command(t *testing.T, args ...string) (stdout string, err error) {
 	t.Helper()
 	for _, kv := range os.Environ() {
@@ -40,10 +40,10 @@ func command(t *testing.T, args ...string) (stdout string, err error) {
 	return out.String(), err
 }
 
-// small makes the default mesh small.
+// small are flags for a small mesh.
 var small = []string{"--set", "grid.nx=64", "--set", "grid.ny=128"}
 
-func TestNPIsUnderstoodAsMPIUsersTypeIt(t *testing.T) {
+func TestNPAcceptsTheSpellingsOfMPI(t *testing.T) {
 	for _, c := range []struct{ args, want []string }{
 		{[]string{"-np", "8"}, []string{"--np", "8"}},
 		{[]string{"-np=8", "--config", "f"}, []string{"--np=8", "--config", "f"}},
@@ -108,7 +108,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-func TestRefusalsByPartsOfTheirMessage(t *testing.T) {
+func TestRefusalsWithLongMessages(t *testing.T) {
 	for _, c := range []struct {
 		args string
 		want []string
@@ -132,7 +132,7 @@ func TestRefusalsByPartsOfTheirMessage(t *testing.T) {
 	}
 }
 
-// planOf lays out the run of --set arguments.
+// planOf returns the plan for arguments of --set.
 func planOf(t *testing.T, args ...string) (*plan, error) {
 	t.Helper()
 	t.Chdir(t.TempDir())
@@ -235,7 +235,7 @@ func TestDryRunShowsWhereRanksRun(t *testing.T) {
 	}
 }
 
-func TestDryRunOfWhatCannotRunSaysBoth(t *testing.T) {
+func TestDryRunOfARunThatCannotStart(t *testing.T) {
 	out, err := command(t, "--dry-run", "--set", "grid.nx=2000000", "--set", "grid.ny=2000000")
 	if !strings.Contains(out, "# Memory: 29 TiB for fields and halos") || err == nil ||
 		!strings.Contains(err.Error(), "are needed") {
@@ -264,7 +264,7 @@ func TestHelpShowsExamples(t *testing.T) {
 	}
 }
 
-func TestServersThatDoNotWillAreNamedWithoutSecrets(t *testing.T) {
+func TestFailedConnectionsDoNotRevealSecrets(t *testing.T) {
 	log := zaptest.NewLogger(t)
 	srv, err := natsserver.Start(natsserver.Options{Log: log})
 	if err != nil {
@@ -293,7 +293,7 @@ func TestServersThatDoNotWillAreNamedWithoutSecrets(t *testing.T) {
 	srv.Close()
 }
 
-func TestConnectStartsAServerOfItsOwn(t *testing.T) {
+func TestConnectStartsAServer(t *testing.T) {
 	own, err := natsserver.Addresses()
 	if err != nil || len(own) == 0 {
 		t.Fatalf("addresses %v, error %v", own, err)

@@ -32,7 +32,7 @@ func at(sweeps int, elapsed time.Duration) roster.Event {
 	}
 }
 
-func TestLinesOfProgressComeSoonThenEveryFewSecondsAndAtTheEnd(t *testing.T) {
+func TestLineProgressInterval(t *testing.T) {
 	var said []string
 	now := time.Unix(0, 0)
 	p := newLineProgress(func(s string) { said = append(said, s) }, func() time.Time { return now })
@@ -81,7 +81,7 @@ func TestLinesStayWholeAndTagged(t *testing.T) {
 	}
 }
 
-// What a terminal gets while a bar is shown: every line once and whole, with the bar below.
+// While a bar is shown, a terminal gets every line once and whole, with the bar below.
 func TestBarLeavesLinesWhole(t *testing.T) {
 	var terminal bytes.Buffer // the bar's goroutine writes it until close
 	b := newBar(&terminal, 1000, mpb.WithAutoRefresh(), mpb.WithRefreshRate(time.Millisecond))
@@ -108,7 +108,7 @@ func TestBarLeavesLinesWhole(t *testing.T) {
 	}
 }
 
-func TestConcludeSumsUpOrSaysWhy(t *testing.T) {
+func TestConclude(t *testing.T) {
 	norm := 0.5
 	report := output.Report{RunID: "r1", Version: "v1", Problem: "gtc2019", Sweeps: 10, MaxIterations: 10,
 		StopReason: solver.MaxIterations,
@@ -156,8 +156,8 @@ func TestConcludeSumsUpOrSaysWhy(t *testing.T) {
 	}
 }
 
-// What could not be written is told and counts as a failure.
-func TestConcludeTellsWhatIsNotWritten(t *testing.T) {
+// A file that could not be written is reported and makes the run fail.
+func TestConcludeReportsMissingFiles(t *testing.T) {
 	report := output.Report{RunID: "r1", Dir: "out", Ranks: []output.RankReport{{Host: "here"}},
 		Failed: []output.FileFault{{Name: "field.npy", Error: "disk full"}}}
 	sent, err := json.Marshal(report)
@@ -175,8 +175,8 @@ func TestConcludeTellsWhatIsNotWritten(t *testing.T) {
 	}
 }
 
-// What is in output.dir after the ranks were killed is what the launcher has put there.
-func TestLeftTellsWhoseFilesThereAre(t *testing.T) {
+// After the ranks were killed, output.dir holds the files that the launcher has put there.
+func TestLeft(t *testing.T) {
 	o := configs.Output{Dir: "out"}
 	if got := (ended{}).left(o); got != "outputs of earlier runs are as they were" {
 		t.Error(got)
@@ -187,8 +187,8 @@ func TestLeftTellsWhoseFilesThereAre(t *testing.T) {
 	}
 }
 
-// Nothing that a rank or a server says reaches the terminal but as text.
-func TestScreenShowsTextAlone(t *testing.T) {
+// Control characters in messages of ranks and servers do not reach the terminal.
+func TestScreenEscapesControlCharacters(t *testing.T) {
 	const evil = "\x1b]0;title\a\x1b[2J\u202eab\u009b1m\xff\x7f"
 	const want = `\x1b]0;title\a\x1b[2J\u202eab\u009b1m\xff\u007f`
 	var out, errs bytes.Buffer

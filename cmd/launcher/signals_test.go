@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// brokenPipe returns the end of a pipe that nobody reads.
+// brokenPipe returns the write end of a pipe without a reader.
 func brokenPipe(t *testing.T) *os.File {
 	t.Helper()
 	r, w, err := os.Pipe()
@@ -20,8 +20,8 @@ func brokenPipe(t *testing.T) *os.File {
 	return w
 }
 
-// A write to a connection that is gone, other than stdout and stderr, ends no run.
-func TestSignalsPassOverABrokenConnection(t *testing.T) {
+// A write to a broken connection, other than stdout and stderr, does not end a run.
+func TestSignalsIgnoreABrokenConnection(t *testing.T) {
 	signals, stop := notifySignals()
 	defer stop()
 	came := make(chan os.Signal, 1)
