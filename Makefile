@@ -47,7 +47,8 @@ race: deps       ## the concurrent packages under the race detector
 	$(GO) test -race -short -timeout 15m \
 	  $$($(GO) list ./... | grep -v -E 'internal/(e2e|reference)$$') # programs without the detector, a serial oracle
 
-lint: deps       ## gofmt, go vet, staticcheck
+lint: deps       ## gofmt, go vet, staticcheck, lines of at most 120 columns
+	@.ci/columns
 	@unformatted=$$(gofmt -l .); \
 	  if [ -n "$$unformatted" ]; then echo "gofmt would change:"; echo "$$unformatted"; exit 1; fi
 	$(GO) vet ./...

@@ -23,8 +23,8 @@ type Field interface {
 }
 
 // mode is an eigenvector of the iteration. A sweep multiplies the error's component along it by 1-lambda. Each slow
-// mode has a partner that alternates in sign from point to point like a chessboard, and that has 2-lambda for lambda, so
-// it falls as slowly.
+// mode has a partner that alternates in sign from point to point like a chessboard, and that has 2-lambda for lambda,
+// so it falls as slowly.
 type mode struct {
 	lambda   float64
 	square   float64 // mean square of the mode over the interior

@@ -13,8 +13,8 @@ const Running = `sleep 1000 & echo $! >"$CUDA_MPS_PIPE_DIRECTORY/server"
   echo $$ >"$CUDA_MPS_PIPE_DIRECTORY/new"; mv "$CUDA_MPS_PIPE_DIRECTORY/new" "$CUDA_MPS_PIPE_DIRECTORY/pid"
   wait`
 
-// Install writes a control program to dir, which the caller puts on PATH. As a daemon it runs daemon, a shell script, and
-// writes its process id to the file daemon in dir. calls returns what the program was called for, one line a call.
+// Install writes a control program to dir, which the caller puts on PATH. As a daemon it runs daemon, a shell script,
+// and writes its process id to the file daemon in dir. calls returns what the program was called for, one line a call.
 func Install(t *testing.T, daemon string) (dir string, calls func() string) {
 	t.Helper()
 	dir = t.TempDir()
