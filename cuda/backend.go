@@ -9,15 +9,15 @@ import (
 	"jacobi/solver"
 )
 
-// ring is the number of passes whose sums may be on their way to the host.
+// ring is the number of passes whose sums may be in flight to the host.
 const ring = 4
 
-// Backend implements solver.Backend on one GPU. All calls come from the goroutine that called New, which stays on its
-// thread until Close.
+// Backend implements solver.Backend on one GPU. All calls must come from the goroutine that called New, which stays on
+// its thread until Close.
 //
-// Two streams order the work of pass b. The stream of high priority: halos into now, edges of next, then what Exchange
-// does with them. The other one: interior of next, sums to the host. The interior reads no halo unless it does the
-// edges as well, so it runs while rows travel.
+// Two streams order the work of a pass. The stream of high priority, fast, fills the halos of now, sweeps the edges of
+// next, and then does what Exchange puts into it. The other stream, slow, sweeps the interior of next and copies the
+// sums to the host. The interior reads no halo unless it includes the edges, so it runs while rows travel.
 type Backend struct {
 	layout  solver.Layout
 	device  *driver.Device
@@ -29,32 +29,33 @@ type Backend struct {
 	now, next field
 	fast      *driver.Stream // edges and halos
 	slow      *driver.Stream // the interior
-	halosIn   *driver.Event  // on fast: the halos of now are there, and the edges before
-	edgesOut  *driver.Event  // on fast: the edges of next
-	swept     *driver.Event  // on slow: the interior of now
-	inside    bool           // a pass into now, or beyond it, went into slow that fast has not waited for
+	halosIn   *driver.Event  // on fast: the halos of now are filled, and the edges of the previous pass are swept
+	edgesOut  *driver.Event  // on fast: the edges of next are swept
+	swept     *driver.Event  // on slow: the interior of now is swept
+	// interiorPending is set if slow holds a pass, into now or a later field, that fast has not waited for.
+	interiorPending bool
 
 	counts  driver.DevicePtr   // ring x MaxSweeps x sumWords
-	pinned  *driver.HostMemory // the same on the host
-	before  []byte             // the same, of a place before the pass that has it now
+	pinned  *driver.HostMemory // counts on the host
+	before  []byte             // counts as they were before the pass that now uses the place in the ring
 	arrived [ring]*driver.Event
-	staging *driver.HostMemory // rows on their way
-	target  *driver.HostMemory // pinned for rows; nil: none is
-	emptied *driver.Event      // of a stream that is waited for
+	staging *driver.HostMemory // rows between host and device
+	target  *driver.HostMemory // host memory pinned by Pin; nil if there is none
+	emptied *driver.Event      // end of the stream that awaitAll waits for
 	bias    [limbs]float64
 	flags   driver.DevicePtr // see peer.go; 0 without peers
 
-	// passes of at least so many sweeps are swept at once, edges and all; set by NewExchange
-	whole    int
-	posted   solver.ExchangeNumber // the newest exchange
-	peers    []*Peer               // neighbours that write into this rank's memory
-	direct   *direct               // how kernels move rows; nil: they do not
-	edged    *solver.Pass          // the pass whose edges are done and whose interior is not
-	middle   solver.Stripe         // what its interior has left to do
-	undoable bool
-	sums     []solver.Sum
-	bytes    int64
-	closers  []func() error
+	// Edges sweeps the whole stripe in passes of at least sweepAllFrom sweeps. NewExchange sets it.
+	sweepAllFrom int
+	posted       solver.ExchangeNumber // the newest exchange
+	peers        []*Peer               // neighbours that write into this rank's memory
+	direct       *direct               // nil if kernels do not move rows
+	edged        *solver.Pass          // the pass whose edges are done and whose interior is not; nil if there is none
+	middle       solver.Stripe         // the rows left to its Interior
+	undoable     bool                  // Undo can take the newest pass back
+	sums         []solver.Sum
+	bytes        int64
+	closers      []func() error
 }
 
 func (b *Backend) maxSweeps() int { return MaxSweeps(b.layout.Mesh.DType) }
@@ -76,7 +77,7 @@ func (b *Backend) Edges(ctx context.Context, sp solver.Pass) error {
 		return fmt.Errorf("cuda backend: edges of a pass with margin %d", sp.Margin)
 	}
 	s, middle := b.layout.Stripe, b.layout.Middle()
-	if sp.Sweeps >= b.whole {
+	if sp.Sweeps >= b.sweepAllFrom {
 		middle = solver.Stripe{Lo: s.Hi, Hi: s.Hi}
 	}
 	edges := [2]solver.Stripe{{Lo: s.Lo, Hi: middle.Lo}, {Lo: middle.Hi, Hi: s.Hi}}
@@ -88,11 +89,11 @@ func (b *Backend) Edges(ctx context.Context, sp solver.Pass) error {
 			return err
 		}
 	}
-	if b.inside { // else all passes are in this stream, and a wait would cost them two microseconds each
+	if b.interiorPending { // otherwise all passes are in this stream, and a wait would cost each two microseconds
 		if err := b.fast.Wait(b.swept); err != nil {
 			return err
 		}
-		b.inside = false
+		b.interiorPending = false
 	}
 	for _, p := range b.peers {
 		if err := p.allow(); err != nil {
@@ -112,7 +113,7 @@ func (b *Backend) Edges(ctx context.Context, sp solver.Pass) error {
 	return b.edgesOut.Record(b.fast)
 }
 
-// begin checks a pass and takes a place for its sums.
+// begin checks a pass and reserves a place for its sums.
 func (b *Backend) begin(ctx context.Context, sp solver.Pass) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -124,13 +125,13 @@ func (b *Backend) begin(ctx context.Context, sp solver.Pass) error {
 	return b.takePlace(ctx, sp)
 }
 
-// fuses reports whether a pass of sp over the rows out of next waits for halos, and hands on edges, itself.
+// fuses reports whether the kernel of pass sp over the rows out of next itself waits for halos and hands edges on.
 func (b *Backend) fuses(sp solver.Pass, out solver.Stripe) bool {
 	return b.direct != nil && sp.Sweeps > 1 && out.Lo <= b.layout.Stripe.Lo && out.Hi >= b.layout.Stripe.Hi
 }
 
-// settleHalos lets the fast stream wait for the halos of now, unless the pass of sp over the rows out of next does it
-// itself.
+// settleHalos makes the fast stream wait for the halos of now, unless the kernel of pass sp over the rows out of next
+// waits itself.
 func (b *Backend) settleHalos(sp solver.Pass, out solver.Stripe) error {
 	if b.fuses(sp, out) {
 		return nil
@@ -158,7 +159,7 @@ func (b *Backend) Interior(ctx context.Context, sp solver.Pass) error {
 		if err := b.slow.Wait(b.halosIn); err != nil {
 			return err
 		}
-		b.inside = true
+		b.interiorPending = true
 		if err := errors.Join(b.sweep(b.slow, sp, out, count, false), b.swept.Record(b.slow)); err != nil {
 			return err
 		}
@@ -173,8 +174,8 @@ func (b *Backend) Interior(ctx context.Context, sp solver.Pass) error {
 	return b.sendSums(sp)
 }
 
-// sweep launches the pass of sp over the rows out of next, of which the squares of count are summed, before an
-// exchange or not.
+// sweep launches pass sp over the rows out of next and sums the squares of the rows in count. exchange tells whether an
+// exchange follows.
 func (b *Backend) sweep(s *driver.Stream, sp solver.Pass, out, count solver.Stripe, exchange bool) error {
 	p := pass{
 		now: b.now.base, next: b.next.base, sums: b.counts + driver.DevicePtr(b.slot(sp)), bias: b.bias,

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// need skips a test without a GPU; any other fault of the driver fails it.
+// need returns the driver. It skips the test if there is no GPU, and fails it if the driver has another fault.
 func need(t *testing.T) *driver.Driver {
 	t.Helper()
 	switch {
@@ -43,7 +43,7 @@ func need(t *testing.T) *driver.Driver {
 	return nil
 }
 
-// What memory held before does not matter: rows are padded, and kernels read the padding.
+// The old contents of memory do not matter: rows are padded, and kernels read the padding.
 func TestOldMemoryDoesNotMatter(t *testing.T) {
 	d := need(t)
 	devices, err := d.Devices()
@@ -76,7 +76,7 @@ func TestOldMemoryDoesNotMatter(t *testing.T) {
 	}
 }
 
-// Rows come into pinned memory, at any place in it, as they come into other memory.
+// CopyRows copies the same rows into pinned memory, at any offset, as into other memory.
 func TestPin(t *testing.T) {
 	d := need(t)
 	ctx, l := t.Context(), solver.Layout{Mesh: solver.Mesh{NX: 37, NY: 50, DType: solver.Float32},
@@ -124,7 +124,7 @@ func TestPin(t *testing.T) {
 	}
 }
 
-// numbered is a field whose bytes are the numbers of its rows.
+// numbered is a field whose bytes are its row numbers.
 type numbered struct{}
 
 func (numbered) Row(y int, dst []byte) error {
@@ -134,7 +134,7 @@ func (numbered) Row(y int, dst []byte) error {
 	return nil
 }
 
-// The kernels as the driver finishes them give the same bits too.
+// The kernels give the same bits when the driver compiles them from PTX.
 func TestPTX(t *testing.T) {
 	d := need(t)
 	for _, dtype := range []solver.DType{solver.Float32, solver.Float64} {
@@ -147,27 +147,28 @@ func TestPTX(t *testing.T) {
 				}, c)
 				backendtest.RunCase(t, func(l solver.Layout) (solver.Backend,
 					error) {
-					return streaming(New(d, l, Options{PTX: true}))
+					return withoutHeld(New(d, l, Options{PTX: true}))
 				}, c)
 			})
 		}
 	}
 }
 
-// The CUDA backend passes the suite of all backends: the same bits as the iteration over the whole mesh.
+// The CUDA backend passes the conformance suite: it computes the same bits as the iteration over the whole mesh.
 func TestBackend(t *testing.T) {
 	d := need(t)
 	backendtest.Run(t, func(l solver.Layout) (solver.Backend, error) { return New(d, l, Options{}) })
 }
 
-// So does it without the kernels for meshes that fit into registers, as all meshes of the suite do.
-func TestStreamingKernels(t *testing.T) {
+// The backend passes the suite without the kernels that hold a mesh in registers, as they would all meshes of the
+// suite.
+func TestWithoutHeldKernels(t *testing.T) {
 	d := need(t)
-	backendtest.Run(t, func(l solver.Layout) (solver.Backend, error) { return streaming(New(d, l, Options{})) })
+	backendtest.Run(t, func(l solver.Layout) (solver.Backend, error) { return withoutHeld(New(d, l, Options{})) })
 }
 
-// streaming takes those kernels away.
-func streaming(b *Backend, err error) (solver.Backend, error) {
+// withoutHeld removes the kernels that hold a mesh in registers.
+func withoutHeld(b *Backend, err error) (solver.Backend, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -175,7 +176,7 @@ func streaming(b *Backend, err error) (solver.Backend, error) {
 	return b, nil
 }
 
-// Meshes as large as the GPU's registers hold, which are in tiles of all kinds; the suite's are small.
+// The largest meshes that fit into the GPU's registers use tiles of all kinds; the meshes of the suite are small.
 func TestLargestHeldMesh(t *testing.T) {
 	d := need(t)
 	for _, periodic := range []bool{false, true} {

@@ -9,14 +9,14 @@ import (
 )
 
 const (
-	copyBytes  = 1 << 30 // that one copy moves, far more than a cache; less where memory is short
+	copyBytes  = 1 << 30 // size of one copy, far more than a cache holds; less where memory is short
 	copyTries  = 20
 	copyPasses = 4 // copies in a try
 )
 
-// CopyRate measures how fast the GPU copies its own memory: bytes read and written a second by cuMemcpyDtoD, in the
-// fastest of several tries. It is the roofline of one sweep a pass. It takes up to 2 GiB of the GPU's memory, and gives
-// them back.
+// CopyRate measures how fast the GPU copies its own memory with cuMemcpyDtoD, in bytes read and written a second, and
+// returns the fastest of several tries. The rate is the roofline of a pass of one sweep. CopyRate allocates up to 2 GiB
+// of the GPU's memory and frees it.
 func CopyRate(ctx context.Context, gpu *driver.Device) (float64, error) {
 	c, err := gpu.Retain(driver.ScheduleAuto)
 	if err != nil {
@@ -33,7 +33,7 @@ func CopyRate(ctx context.Context, gpu *driver.Device) (float64, error) {
 	return rate, nil
 }
 
-// copyRun is what a measurement holds.
+// copyRun holds the resources of a measurement.
 type copyRun struct {
 	context *driver.Context
 	closers []func() error

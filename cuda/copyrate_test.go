@@ -9,14 +9,14 @@ import (
 	"jacobi/cuda/driver"
 )
 
-// The roofline of each GPU is a number, and its memory is given back.
+// CopyRate returns a finite positive rate for each GPU and frees its memory.
 func TestGPUCopyRate(t *testing.T) {
 	devices, err := need(t).Devices()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range devices {
-		c, err := devices[i].Retain(driver.ScheduleAuto) // so that what a context takes does not count
+		c, err := devices[i].Retain(driver.ScheduleAuto) // so that the memory of a context does not count
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -25,12 +25,12 @@ func TestGPUCopyRate(t *testing.T) {
 		}
 		var free [3]int64
 		var rate float64
-		for k := range free { // the first copy may leave something that the driver keeps
+		for k := range free { // the driver may keep memory after the first copy
 			if k > 0 {
 				if rate, err = CopyRate(t.Context(), &devices[i]); err != nil || !(rate > 0) || math.IsInf(rate, 0) {
 					t.Fatalf("%v: %v, %v", &devices[i], rate, err)
 				}
-				if err := c.Bind(); err != nil { // CopyRate leaves the thread without one
+				if err := c.Bind(); err != nil { // CopyRate leaves the thread without a context
 					t.Fatal(err)
 				}
 			}

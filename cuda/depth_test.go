@@ -6,8 +6,8 @@ import (
 	"jacobi/solver"
 )
 
-// Meshes of float64 that registers hold do 16 sweeps a pass, larger ones 12, and no pass has more sweeps than the
-// lowest stripe rows.
+// Meshes of float64 that fit into registers do 16 sweeps a pass, larger ones 12. No pass has more sweeps than the
+// smallest stripe has rows.
 func TestPreferredDepth(t *testing.T) {
 	for _, test := range []struct {
 		dtype         solver.DType

@@ -8,10 +8,10 @@ import (
 	"jacobi/solver"
 )
 
-// direct is the way of rows that kernels write: into the memory of peers, if this rank has its GPU to itself, so that a
-// kernel may wait for neighbours, or into its own halos, if it is its own neighbour. A pass of several sweeps does it
-// all itself; around one of a single sweep, one kernel writes the rows of both sides and one waits for both. See
-// kernels/exchange.cu.
+// direct is the path on which kernels write rows: into the memory of peers, if this rank has its GPU to itself, so that
+// a kernel may wait for neighbours; or into the rank's own halos, if it is its own neighbour. The kernel of a pass of
+// several sweeps waits for halos and hands rows on itself. For a pass of one sweep, one more kernel writes the rows of
+// both sides and another waits for both halos. See kernels/exchange.cu.
 type direct struct {
 	*Backend
 	push, await         *driver.Function
@@ -20,13 +20,13 @@ type direct struct {
 	pushArgs, awaitArgs *driver.Args
 
 	handed  solver.ExchangeNumber // the newest exchange whose rows a pass hands on
-	awaited solver.ExchangeNumber // the one whose rows nothing in the streams waits for yet; 0: none
+	awaited solver.ExchangeNumber // the exchange whose rows no work in the streams waits for yet; 0: none
 }
 
 // push is the argument of push_rows, laid out as struct Push in kernels/exchange.cu.
 type push struct {
 	sides  [2]pushSide
-	units  uint32 // of 16 bytes, a side
+	units  uint32 // of 16 bytes, for each side
 	number uint32
 }
 
@@ -41,7 +41,7 @@ type await struct {
 	_      uint32
 }
 
-// How a push is divided: enough blocks a side to fill the links between two GPUs.
+// A push has enough blocks for each side to saturate the links between two GPUs.
 const (
 	pushThreads = 256
 	pushBlocks  = 32
@@ -63,7 +63,7 @@ func newDirect(b *Backend) (*direct, error) {
 	return d, err
 }
 
-// sides returns where the edges of next lie and go.
+// sides returns the addresses of the edges of next and of the halos that they fill.
 func (d *direct) sides() (sides [2]pushSide) {
 	if len(d.peers) == 0 {
 		for side := range sides {
@@ -83,7 +83,7 @@ func (d *direct) sides() (sides [2]pushSide) {
 	return sides
 }
 
-// fuse lets a pass of several sweeps wait for the halos of now and, before an exchange, hand on the edges of next.
+// fuse makes a pass of several sweeps wait for the halos of now and, before an exchange, hand on the edges of next.
 func (d *direct) fuse(p *pass, exchange bool) {
 	if d.awaited > 0 {
 		for _, peer := range d.peers {
@@ -91,7 +91,7 @@ func (d *direct) fuse(p *pass, exchange bool) {
 		}
 		p.awaited, d.awaited = uint32(d.awaited), 0
 	}
-	if !exchange || d.layout.Depth > d.maxSweeps() { // a deeper halo may not be free yet
+	if !exchange || d.layout.Depth > d.maxSweeps() { // a halo deeper than a pass may not be free yet
 		return
 	}
 	for side, s := range d.sides() {
@@ -117,7 +117,7 @@ func (d *direct) wait(_ context.Context, n solver.ExchangeNumber) error {
 	return nil
 }
 
-// settle lets the fast stream wait for rows that are still awaited.
+// settle makes the fast stream wait for rows that are still awaited.
 func (d *direct) settle() error {
 	if d == nil || d.awaited == 0 {
 		return nil

@@ -7,7 +7,7 @@ import (
 	"jacobi/solver"
 )
 
-// middle is rank 1 of three, with rows [8, 24) of 64 values, halos of 8 rows and peers on both sides; no GPU is there.
+// middle is rank 1 of three: rows [8, 24) of 64 values, halos of 8 rows, and peers on both sides. It has no GPU.
 func middle() *direct {
 	l := solver.Layout{Mesh: solver.Mesh{NX: 64, NY: 40, DType: solver.Float32}, Stripe: solver.Stripe{Lo: 8, Hi: 24},
 		Depth: 8, Neighbour: [2]bool{true, true}}
@@ -23,12 +23,13 @@ func middle() *direct {
 	return &direct{Backend: b}
 }
 
-// A pass is told where rows go and whose words say so: numbers follow one another, each is awaited once.
+// A pass gets the addresses of the rows to fill and of the words to set. Exchanges are numbered in order, and each is
+// awaited once.
 func TestFuse(t *testing.T) {
 	d := middle()
 	handed := [2]passSide{
-		// My upper edge begins their lower halo, which is their last 8 rows; my word is their bottom one, and my count
-		// the first.
+		// This rank's upper edge fills the lower halo of the rank above: its last 8 rows. The word to set is that
+		// rank's bottom one, and the count is this rank's top one.
 		{to: 0x300000 + 8*256, theirs: 0x6000 + cameAt(solver.Bottom), rows: 0x5000 + countAt(solver.Top)},
 		{to: 0x400000, theirs: 0x7000 + cameAt(solver.Top), rows: 0x5000 + countAt(solver.Bottom)},
 	}
@@ -60,14 +61,14 @@ func TestFuse(t *testing.T) {
 		t.Errorf("second pass: %+v\nwant %+v", second, want)
 	}
 	if d.fuse(&again, false); again != (pass{}) {
-		t.Errorf("a pass that no exchange follows, after rows have come: %+v", again)
+		t.Errorf("a pass without an exchange after it, with no rows awaited: %+v", again)
 	}
 	if err := d.settle(); err != nil { // launches nothing
 		t.Fatal(err)
 	}
 }
 
-// A halo deeper than a pass may not be free when the pass ends, so rows are handed on by a kernel that asks.
+// A halo deeper than a pass may not be free when the pass ends, so push_rows, which checks, hands the rows on.
 func TestFuseLeavesDeepHalosAlone(t *testing.T) {
 	d := middle()
 	d.layout.Depth = 20
@@ -82,8 +83,8 @@ func TestFuseLeavesDeepHalosAlone(t *testing.T) {
 	}
 }
 
-// A rank that is its own neighbour hands its upper edge to its lower halo, and its lower edge to its upper one; nobody
-// waits.
+// A rank that is its own neighbour hands its upper edge to its lower halo, and its lower edge to its upper one, without
+// any waiting.
 func TestFuseOfARankAlone(t *testing.T) {
 	d := middle()
 	d.peers = nil

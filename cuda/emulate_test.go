@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// The kernels' source, compiled for the CPU with a thread for each of the GPU's: right fields and sums, ranks between
-// two others among them, and no race in shared memory or in the exchange of halos.
+// The kernels' source, compiled for the CPU with a thread for each GPU thread, computes the right fields and sums, also
+// for ranks between two others, and has no race in shared memory or in the exchange of halos.
 func TestKernelsOnThreads(t *testing.T) {
 	if testing.Short() {
 		t.Skip("NOT RUN with -short: TestKernelsOnThreads, which takes a minute")
@@ -22,7 +22,7 @@ func TestKernelsOnThreads(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range sources { // for go's cache of results; the kernels are known to it through files.sha256's test
+	for _, f := range sources { // so that go's test cache depends on them
 		if _, err := os.Stat(f); err != nil {
 			t.Fatal(err)
 		}

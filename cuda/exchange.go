@@ -9,27 +9,28 @@ import (
 	"jacobi/solver"
 )
 
-// way moves the rows of one side. Both calls put work into the backend's fast stream; n is the exchange's number.
-type way interface {
+// path moves the rows of one side or of both. Both calls put work into the backend's fast stream; n is the number of
+// the exchange.
+type path interface {
 	post(ctx context.Context, n solver.ExchangeNumber) error
 	wait(ctx context.Context, n solver.ExchangeNumber) error
 	Close() error
 }
 
-// Exchange implements solver.Exchange for a Backend. Each side has a way of its own, into a peer's memory or over a
-// link through the host; a rank that is its own neighbour, or has its GPU to itself, serves both sides at once.
+// Exchange implements solver.Exchange for a Backend. Each side has a path of its own, into a peer's memory or over a
+// link through the host. If the rank is its own neighbour, or has its GPU to itself, one path serves both sides.
 type Exchange struct {
 	backend *Backend
-	ways    []way
+	paths   []path
 }
 
-// NewExchange exchanges the halos of b: within the device if the rank is its own neighbour, through peers where they
-// are not nil, else over links.
+// NewExchange returns an exchange of the halos of b: within the device if the rank is its own neighbour, through peers
+// where they are not nil, and over links elsewhere.
 func NewExchange(b *Backend, self bool, peers [2]*Peer, links [2]solver.RowLink) (*Exchange, error) {
 	x := &Exchange{backend: b}
-	b.whole = 2 // rows reach peers sooner than edges are swept on their own, most of which is filling pipelines
+	b.sweepAllFrom = 2 // sweeping edges separately, which is mostly filling pipelines, takes longer than sending rows
 	if self {
-		b.whole = 1 // nobody waits for the edges
+		b.sweepAllFrom = 1 // no other rank waits for the edges
 	}
 	for side, has := range b.layout.Neighbour {
 		side := solver.Side(side)
@@ -38,11 +39,11 @@ func NewExchange(b *Backend, self bool, peers [2]*Peer, links [2]solver.RowLink)
 		case peers[side] != nil:
 			b.peers = append(b.peers, peers[side])
 			if !b.options.Sole {
-				x.ways = append(x.ways, peers[side])
+				x.paths = append(x.paths, peers[side])
 			}
 		case links[side] != nil:
-			b.whole = math.MaxInt
-			x.ways = append(x.ways, newHostWay(b, side, links[side]))
+			b.sweepAllFrom = math.MaxInt
+			x.paths = append(x.paths, newHostPath(b, side, links[side]))
 		default:
 			return nil, fmt.Errorf("cuda exchange: no way to the neighbour at the %v side", side)
 		}
@@ -52,15 +53,15 @@ func NewExchange(b *Backend, self bool, peers [2]*Peer, links [2]solver.RowLink)
 		if b.direct, err = newDirect(b); err != nil {
 			return nil, err
 		}
-		x.ways = append(x.ways, b.direct)
+		x.paths = append(x.paths, b.direct)
 	}
 	return x, nil
 }
 
 // Post implements solver.Exchange.
 func (x *Exchange) Post(ctx context.Context, n solver.ExchangeNumber) error {
-	for _, w := range x.ways {
-		if err := w.post(ctx, n); err != nil {
+	for _, p := range x.paths {
+		if err := p.post(ctx, n); err != nil {
 			return err
 		}
 	}
@@ -69,59 +70,59 @@ func (x *Exchange) Post(ctx context.Context, n solver.ExchangeNumber) error {
 
 // Wait implements solver.Exchange.
 func (x *Exchange) Wait(ctx context.Context, n solver.ExchangeNumber) error {
-	for _, w := range x.ways {
-		if err := w.wait(ctx, n); err != nil {
+	for _, p := range x.paths {
+		if err := p.wait(ctx, n); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// Close ends the exchange. No rank may write to another's memory any more: a barrier comes before it.
+// Close ends the exchange. No rank may write to another's memory any more, so a barrier must come before it.
 func (x *Exchange) Close() error {
 	errs := []error{x.backend.release()} // after a failure a stream may wait for a neighbour
-	for _, w := range x.ways {
-		errs = append(errs, w.Close())
+	for _, p := range x.paths {
+		errs = append(errs, p.Close())
 	}
 	return errors.Join(errs...)
 }
 
-// hostWay goes over a link through the host. Rows take longer there than a pass does, so they go and come beside the
-// other side's, and beside the interior, which is launched after post.
-type hostWay struct {
+// hostPath moves rows over a link through the host. That takes longer than a pass, so a goroutine sends and receives
+// the rows while the other side's rows travel and the interior, which is launched after post, is swept.
+type hostPath struct {
 	*Backend
 	side       solver.Side
 	link       solver.RowLink
-	edge, halo []byte     // rows to send and to receive, of the link from post to wait
-	done       chan error // what came of it
+	edge, halo []byte     // rows to send and to receive; the link's from post to wait
+	done       chan error // result of the goroutine
 }
 
-func newHostWay(b *Backend, side solver.Side, link solver.RowLink) *hostWay {
+func newHostPath(b *Backend, side solver.Side, link solver.RowLink) *hostPath {
 	bytes := b.layout.Depth * b.layout.Mesh.RowBytes()
-	return &hostWay{b, side, link, make([]byte, bytes), make([]byte, bytes), make(chan error, 1)}
+	return &hostPath{b, side, link, make([]byte, bytes), make([]byte, bytes), make(chan error, 1)}
 }
 
-func (w *hostWay) post(ctx context.Context, n solver.ExchangeNumber) error {
-	if err := w.CopyEdge(ctx, w.side, w.edge); err != nil {
+func (h *hostPath) post(ctx context.Context, n solver.ExchangeNumber) error {
+	if err := h.CopyEdge(ctx, h.side, h.edge); err != nil {
 		return err
 	}
 	go func() {
-		err := w.link.Send(ctx, n, w.edge)
+		err := h.link.Send(ctx, n, h.edge)
 		if err == nil {
-			err = w.link.Recv(ctx, n, w.halo)
+			err = h.link.Recv(ctx, n, h.halo)
 		}
-		w.done <- err
+		h.done <- err
 	}()
 	return nil
 }
 
-func (w *hostWay) wait(ctx context.Context, _ solver.ExchangeNumber) error {
-	if err := <-w.done; err != nil {
+func (h *hostPath) wait(ctx context.Context, _ solver.ExchangeNumber) error {
+	if err := <-h.done; err != nil {
 		return err
 	}
-	return w.SetHalo(ctx, w.side, w.halo)
+	return h.SetHalo(ctx, h.side, h.halo)
 }
 
-func (w *hostWay) Close() error { return nil }
+func (h *hostPath) Close() error { return nil }
 
 var _ solver.Exchange = (*Exchange)(nil)

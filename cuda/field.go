@@ -5,13 +5,13 @@ import (
 	"jacobi/solver"
 )
 
-// pitchAlign is the multiple, in bytes, of the distance of two rows: that of the widest access of a warp.
+// pitchAlign is the multiple, in bytes, to which the distance of two rows is rounded: the widest access of a warp.
 const pitchAlign = 128
 
-// field places rows of a mesh in device memory: row y, rows.Lo <= y < rows.Hi, at base + (y-rows.Lo)*pitch.
+// field describes rows of a mesh in device memory: row y, rows.Lo <= y < rows.Hi, is at base + (y-rows.Lo)*pitch.
 type field struct {
 	base  driver.DevicePtr
-	rows  solver.Stripe // the stripe, its halos, and the fixed rows next to it
+	rows  solver.Stripe // the stripe, its halos, and fixed rows next to it
 	pitch int           // bytes
 }
 

@@ -6,26 +6,29 @@ import (
 	"jacobi/solver"
 )
 
-// heldWarps says of a kernel of sweep_held.cu what its warps are: the rows of one, how many a block has at most, and
-// what a sweep costs, relative to the other kernels for the type: a fixed part and one for each warp of a scheduler.
-// The costs were fitted to an H200; see docs/notebook/gpu-registers.md.
+// heldWarps describes the warps of a kernel in sweep_held.cu: the rows of a warp, the largest number of warps in a
+// block, and the cost of a sweep relative to the other kernels for the type, which is a fixed part and a part for each
+// warp of a scheduler. The costs were fitted to an H200; see docs/performance.md.
 type heldWarps struct {
-	rows, most int
-	fixed, one float64
+	rows, maxWarps int
+	fixed, one     float64
 }
 
 var (
-	heldFloat32 = []heldWarps{{rows: 24, most: 16, fixed: 600, one: 735}, {rows: 16, most: 20, fixed: 330, one: 510}}
-	heldFloat64 = []heldWarps{{rows: 8, most: 16, fixed: 200, one: 500}}
+	heldFloat32 = []heldWarps{
+		{rows: 24, maxWarps: 16, fixed: 600, one: 735},
+		{rows: 16, maxWarps: 20, fixed: 330, one: 510},
+	}
+	heldFloat64 = []heldWarps{{rows: 8, maxWarps: 16, fixed: 200, one: 500}}
 )
 
 const (
 	heldSchedulers = 4    // of a multiprocessor
-	heldOuter      = 1.17 // what a tile with fixed columns costs, relative to others
+	heldOuter      = 1.17 // cost of a tile with fixed columns, relative to other tiles
 )
 
-// held describes a kernel of sweep_held.cu for values of so many bytes, that of kinds[kind]. It does passes for which
-// all its tiles are under way at once, unless another one of the kinds does them faster.
+// held describes the kernel of sweep_held.cu for kinds[kind] and values of the given size in bytes. It does a pass if
+// all its tiles run at once and no other of the kinds is faster.
 func held(name string, size int, kinds []heldWarps, kind int) shape {
 	divide := func(c capacity, p *pass) (division, bool) {
 		if p.sweeps < 2 {
@@ -40,18 +43,18 @@ func held(name string, size int, kinds []heldWarps, kind int) shape {
 		best.cut = cut{innerRows: int32(best.inner), outerRows: int32(best.outer)}
 		return best.division, chosen == kind
 	}
-	return shape{name: name, threads: warpSize * kinds[kind].most, most: 16, divide: divide}
+	return shape{name: name, maxThreads: warpSize * kinds[kind].maxWarps, maxSweeps: 16, divide: divide}
 }
 
-// tiling is a mesh in tiles, one for each multiprocessor at most.
+// tiling is a division of a mesh into tiles, at most one for each multiprocessor.
 type tiling struct {
 	division
-	inner, outer int     // rows of a tile, without its overlap, in an inner and an outer column of tiles
-	cost         float64 // of a sweep; infinite if the mesh does not fit
+	inner, outer int     // rows of a tile, without its overlap, in inner and outer columns of tiles
+	cost         float64 // cost of a sweep; infinite if the mesh does not fit
 }
 
-// tile divides a pass among blocks with such warps. Warps of a scheduler take turns, so a tile costs as much as its
-// busiest scheduler; of tilings that cost the same, that with the lowest tiles is taken.
+// tile divides a pass among blocks of such warps. The warps of a scheduler take turns, so a tile costs as much as its
+// busiest scheduler. Of tilings with equal cost, it returns the one with the fewest rows in a tile.
 func (w heldWarps) tile(size, sms int, p *pass) tiling {
 	const columns = solver.GroupCols // a lane
 	sweeps, groups := int(p.sweeps), p.groups()
@@ -62,7 +65,7 @@ func (w heldWarps) tile(size, sms int, p *pass) tiling {
 	height := func(tiles int) int { return (groups + tiles - 1) / tiles * solver.GroupRows }
 	warps := func(rows int) int { return (rows + overlap + w.rows - 1) / w.rows }
 	cost := func(rows int) float64 {
-		if warps(rows) > w.most {
+		if warps(rows) > w.maxWarps {
 			return math.Inf(1)
 		}
 		return w.fixed + w.one*float64((warps(rows)+heldSchedulers-1)/heldSchedulers) + float64(warps(rows))
@@ -72,7 +75,7 @@ func (w heldWarps) tile(size, sms int, p *pass) tiling {
 		outer := min((sms-(across-outers)*inner)/outers, groups)
 		t := tiling{inner: height(inner), outer: height(outer)}
 		if across == outers {
-			t.inner = t.outer // there are none
+			t.inner = t.outer // there are no inner columns
 		}
 		if t.cost = max(cost(t.inner), heldOuter*cost(t.outer)); t.cost < best.cost {
 			best = t

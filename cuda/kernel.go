@@ -7,7 +7,7 @@ import (
 	"jacobi/solver"
 )
 
-// The kernels: for any GPU of compute capability 8.0 and up, finished by the driver, and finished for 9.0.
+// The kernels: PTX for any GPU of compute capability 8.0 and up, and machine code for 9.0.
 var (
 	//go:embed kernels/sweep.ptx
 	sweepPTX []byte
@@ -15,8 +15,8 @@ var (
 	sweep90 []byte
 )
 
-// image returns the kernels for a GPU, as PTX if that is wanted. Those finished ahead load at once, and are faster than
-// what drivers of CUDA 13 make of the PTX, by up to 7%; see docs/notebook/gpu-deep-kernel.md.
+// image returns the kernels for a GPU, as PTX if ptx is set. The machine code loads at once and is up to 7% faster than
+// what drivers of CUDA 13 compile from the PTX; see docs/performance.md.
 func image(d *driver.Device, ptx bool) []byte {
 	if !ptx && d.Major == 9 && d.Minor == 0 {
 		return sweep90
@@ -24,15 +24,16 @@ func image(d *driver.Device, ptx bool) []byte {
 	return sweepPTX
 }
 
-// pass is the argument of every sweep kernel: struct Pass in kernels/pass.cuh, with its names. Row numbers are global.
+// pass is the argument of every sweep kernel, with the names of struct Pass in kernels/pass.cuh. Row numbers are
+// global.
 type pass struct {
 	now, next         driver.DevicePtr // the first row held
-	sums              driver.DevicePtr // sumWords words a sweep
+	sums              driver.DevicePtr // sumWords words for each sweep
 	bias              [limbs]float64   // initial values of the limbs of a sum, see sums.go
 	pitch, nx         int32            // in values
 	rowLo, rowHi      int32            // rows held
 	outLo, outHi      int32            // rows to compute
-	countLo, countHi  int32            // of them, those whose squares count
+	countLo, countHi  int32            // rows whose squares count
 	fixTop, fixBottom int32            // fixed rows; nowhere and -nowhere if there are none
 	sweeps            int32
 	depth             int32 // rows to hand on
@@ -42,7 +43,7 @@ type pass struct {
 	_                 uint32
 }
 
-// cut is how a pass is divided among blocks: struct Cut. Each kind of kernel reads its own fields.
+// cut tells the kernel how a pass is divided among blocks: struct Cut. Each kind of kernel reads its own fields.
 type cut struct {
 	tileRows             int32
 	seam, edge           int32
@@ -52,32 +53,32 @@ type cut struct {
 // passSide is struct Side in kernels/pass.cuh.
 type passSide struct{ came, to, theirs, rows driver.DevicePtr }
 
-// warpSize is the threads of a warp.
+// warpSize is the number of threads in a warp.
 const warpSize = 32
 
 // nowhere is a row far above all others.
 const nowhere = -1 << 29
 
-// capacity is what a division depends on, of a GPU and for a kernel.
+// capacity holds the properties of a GPU and a kernel on which a division depends.
 type capacity struct {
 	sms    int // multiprocessors
-	shared int // bytes of shared memory that a block may have
-	held   int // blocks without shared memory of their own that a multiprocessor holds at once
+	shared int // bytes of dynamic shared memory that a block may have
+	held   int // blocks without dynamic shared memory that a multiprocessor holds at once
 }
 
-// division is how a kernel divides a pass among blocks, and what it must know of that.
+// division is the division of a pass among blocks.
 type division struct {
-	blocks, threads int // threads a block
-	shared          int // bytes a block
+	blocks, threads int // number of blocks, and of threads in a block
+	shared          int // bytes of dynamic shared memory of a block
 	cut             cut
 }
 
-// shape is a kernel in kernels/: its name, the most threads of a block and sweeps of a pass, and how it divides a pass.
-// divide reports false for a pass that the kernel cannot do.
+// shape describes a kernel in kernels/: its name, the largest numbers of threads in a block and of sweeps in a pass,
+// and how it divides a pass. divide reports false for a pass that the kernel cannot do.
 type shape struct {
-	name          string
-	threads, most int
-	divide        func(c capacity, p *pass) (division, bool)
+	name                  string
+	maxThreads, maxSweeps int
+	divide                func(c capacity, p *pass) (division, bool)
 }
 
 // The shapes of the kernels, as in kernels/shapes.cuh. The edges were fitted to an H200.
@@ -101,19 +102,19 @@ func shapes(t solver.DType) []shape {
 	}
 }
 
-// MaxSweeps returns the most sweeps in a pass over fields of a type.
+// MaxSweeps returns the largest number of sweeps in a pass over fields of a type.
 func MaxSweeps(t solver.DType) int {
 	s := shapes(t)
-	return s[len(s)-1].most
+	return s[len(s)-1].maxSweeps
 }
 
-// PreferredDepth returns the number of sweeps in a pass, and so of rows in a halo, that is fast for a mesh whose lowest
-// stripe has minRows rows.
+// PreferredDepth returns a fast number of sweeps in a pass, and so of rows in a halo, for a mesh whose smallest stripe
+// has minRows rows.
 func PreferredDepth(m solver.Mesh, minRows int) int {
-	const small = 1 << 20 // points that an H200 keeps in registers for 16 sweeps
+	const small = 1 << 20 // points that an H200 holds in registers for 16 sweeps
 	depth := 16
 	if m.DType == solver.Float64 && m.NX*minRows > small {
-		depth = 12 // of the columns of a strip, 16 sweeps would make a quarter stale
+		depth = 12 // 16 sweeps would make a quarter of a strip's columns stale
 	}
 	return max(1, min(depth, minRows))
 }
@@ -125,16 +126,16 @@ type kernel struct {
 	capacity capacity
 	arg      *pass
 	args     *driver.Args
-	plans    map[passShape]passPlan // of passes that there were: finding one takes microseconds, and a run has few
+	plans    map[passShape]passPlan // of passes so far: making one takes microseconds, and a run has few
 }
 
-// passShape is what the division of a pass depends on.
+// passShape holds the properties of a pass on which its division depends.
 type passShape struct {
 	nx, sweeps                     int32
 	outLo, outHi, countLo, countHi int32
 }
 
-// passPlan is how a kernel divides a pass, if it can do it.
+// passPlan is a kernel's division of a pass. ok is false if the kernel cannot do the pass.
 type passPlan struct {
 	division
 	ok bool
@@ -147,10 +148,10 @@ func loadKernel(m *driver.Module, dev *driver.Device, s shape) (*kernel, error) 
 	if k.f, err = m.Function(s.name); err != nil {
 		return nil, err
 	}
-	if k.capacity.held, err = k.f.BlocksPerSM(s.threads, 0); err != nil {
+	if k.capacity.held, err = k.f.BlocksPerSM(s.maxThreads, 0); err != nil {
 		return nil, err
 	}
-	if s.most > 1 {
+	if s.maxSweeps > 1 {
 		if err = k.f.SetDynamicShared(k.capacity.shared); err != nil {
 			return nil, err
 		}
@@ -159,9 +160,9 @@ func loadKernel(m *driver.Module, dev *driver.Device, s shape) (*kernel, error) 
 	return k, err
 }
 
-// launch puts a pass into the stream, if the kernel can do it. p says everything but how it is divided.
+// launch puts a pass into the stream and returns true, unless the kernel cannot do it. p is complete except for cut.
 func (k *kernel) launch(s *driver.Stream, p pass) (bool, error) {
-	if int(p.sweeps) > k.most {
+	if int(p.sweeps) > k.maxSweeps {
 		return false, nil
 	}
 	shape := passShape{p.nx, p.sweeps, p.outLo, p.outHi, p.countLo, p.countHi}
@@ -179,7 +180,7 @@ func (k *kernel) launch(s *driver.Stream, p pass) (bool, error) {
 	return true, k.f.Launch(s, driver.Dim{X: plan.blocks}, driver.Dim{X: plan.threads}, plan.shared, k.args)
 }
 
-// groups returns how many groups of rows a pass writes to.
+// groups returns the number of row groups that a pass writes to.
 func (p *pass) groups() int {
 	top := int(p.outLo) &^ (solver.GroupRows - 1)
 	return (int(p.outHi) - top + solver.GroupRows - 1) / solver.GroupRows

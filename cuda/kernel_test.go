@@ -6,7 +6,7 @@ import (
 	"jacobi/solver"
 )
 
-// What was fastest, or within 3% of it, of what was tried on an H200 with 132 multiprocessors.
+// The divisions are the fastest of those tried on an H200 with 132 multiprocessors, or within 3% of it.
 func TestDivide(t *testing.T) {
 	h200 := capacity{sms: 132, shared: 227 << 10, held: 4}
 	for _, test := range []struct {
@@ -21,7 +21,7 @@ func TestDivide(t *testing.T) {
 		{solver.Float32, 16, 16384, 16384, "sweep_f32", 132, 3 * 8},
 		{solver.Float32, 16, 16384, 4096, "sweep_f32", 132, 3 * 8},
 		{solver.Float32, 16, 2048, 2112, "held24_f32", 19*6 + 2*9, 16},
-		// too many rows for all tiles to be under way at once
+		// too many rows for all tiles to run at once
 		{solver.Float32, 16, 2048, 2128, "sweep_f32", 132, 3 * 8},
 		{solver.Float32, 16, 4096, 1280, "sweep_f32", 132, 3 * 8},
 		{solver.Float32, 16, 130, 3, "held16_f32", 2, 3},
@@ -41,7 +41,7 @@ func TestDivide(t *testing.T) {
 		for _, s := range shapes(test.dtype) {
 			p := pass{nx: int32(test.columns), outHi: int32(test.rows), countHi: int32(test.rows),
 				sweeps: int32(test.sweeps)}
-			if test.sweeps > s.most {
+			if test.sweeps > s.maxSweeps {
 				continue
 			}
 			if d, ok := s.divide(h200, &p); ok {
@@ -57,7 +57,8 @@ func TestDivide(t *testing.T) {
 	}
 }
 
-// The same of sweep_deep.cu for low meshes, which it is left where a multiprocessor cannot hold a tile.
+// The divisions of sweep_deep.cu for meshes of few rows, which it gets where a multiprocessor cannot hold a tile, are
+// among the fastest too.
 func TestShares(t *testing.T) {
 	all := shapes(solver.Float32)
 	deep := all[len(all)-1]

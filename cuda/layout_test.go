@@ -13,8 +13,8 @@ import (
 	"jacobi/solver"
 )
 
-// The arguments of the kernels have the same fields at the same places in Go and in CUDA, and the shapes and the bits
-// of the sums are the same numbers: kernels/layout.cu makes variables of CUDA's.
+// The arguments of the kernels have the same fields at the same offsets in Go and in CUDA, and the shapes and the
+// constants of the sums are the same numbers. kernels/layout.cu turns CUDA's numbers into variables.
 func TestLayout(t *testing.T) {
 	got := map[string]int{}
 	fields(got, "Pass", reflect.TypeFor[pass](), 0)
@@ -33,7 +33,7 @@ func TestLayout(t *testing.T) {
 	for name, w := range map[string]heldWarps{
 		"held24_f32": heldFloat32[0], "held16_f32": heldFloat32[1], "held8_f64": heldFloat64[0],
 	} {
-		got[name+"_rows"], got[name+"_warps"] = w.rows, w.most
+		got[name+"_rows"], got[name+"_warps"] = w.rows, w.maxWarps
 	}
 	maps.Copy(got, map[string]int{
 		"const_GroupRows": solver.GroupRows, "const_GroupColumns": solver.GroupCols, "const_UnitBits": solver.UnitBits,
@@ -56,8 +56,8 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-// fields adds the offsets of the fields of a struct or array type, nested ones by their names joined with "_". Padding,
-// named _, is left out.
+// fields adds the offsets of the fields of a struct or array type. It joins the names of nested fields with "_" and
+// leaves out padding, which is named _.
 func fields(to map[string]int, name string, t reflect.Type, offset int) {
 	switch t.Kind() {
 	case reflect.Struct:

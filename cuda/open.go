@@ -12,15 +12,15 @@ import (
 	"jacobi/solver"
 )
 
-// Options choose a GPU.
+// Options choose a GPU and how it is used.
 type Options struct {
-	Device  int           // index among those that CUDA_VISIBLE_DEVICES leaves
-	Sole    bool          // no other rank uses this GPU, so that kernels may wait for neighbours
-	Timeout time.Duration // for a pass, neighbours included; 0: none
-	PTX     bool          // let the driver finish the kernels even where they are finished for the GPU
+	Device  int           // index among the GPUs that CUDA_VISIBLE_DEVICES lists
+	Sole    bool          // no other rank uses this GPU, so kernels may wait for neighbours
+	Timeout time.Duration // of a pass, waits for neighbours included; 0: none
+	PTX     bool          // let the driver compile the kernels even if there is machine code for the GPU
 }
 
-// chunkBytes is the pinned memory through which rows travel between host and device.
+// chunkBytes is the size of the pinned memory through which rows travel between host and device.
 const chunkBytes = 8 << 20
 
 // New opens the GPU and allocates the fields.
@@ -35,7 +35,8 @@ func New(d *driver.Driver, l solver.Layout, o Options) (b *Backend, err error) {
 	if o.Device < 0 || o.Device >= len(devices) {
 		return nil, fmt.Errorf("cuda backend: device %d: there are %d", o.Device, len(devices))
 	}
-	b = &Backend{layout: l, device: &devices[o.Device], options: o, whole: math.MaxInt, bias: biases(l.Magnitude)}
+	b = &Backend{layout: l, device: &devices[o.Device], options: o, sweepAllFrom: math.MaxInt,
+		bias: biases(l.Magnitude)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(fmt.Errorf("cuda backend on device %d (%s): %w", o.Device, b.device.Name, err), b.Close())
@@ -127,10 +128,10 @@ func (b *Backend) allocate() error {
 	return nil
 }
 
-// countBytes returns the size of the sums that wait to be read.
+// countBytes returns the size of the sums in the ring.
 func countBytes(m solver.Mesh) int { return ring * MaxSweeps(m.DType) * sumBytes }
 
-// MemoryBytes returns how many bytes of a GPU New takes, and OpenFlags where there are peers.
+// MemoryBytes returns the bytes of GPU memory that New allocates, and OpenFlags if there are peers.
 func MemoryBytes(l solver.Layout, peers bool) int64 {
 	bytes := 2*field{rows: l.Held(), pitch: pitchOf(l.Mesh)}.bytes() + int64(countBytes(l.Mesh))
 	if peers {
@@ -151,12 +152,12 @@ func (b *Backend) alloc(n int64) (driver.DevicePtr, error) {
 
 func (b *Backend) onClose(f func() error) { b.closers = append(b.closers, f) }
 
-// Close gives everything back.
+// Close frees all resources.
 func (b *Backend) Close() error {
 	if len(b.closers) == 0 {
 		return nil
 	}
-	errs := []error{b.context.Bind()} // another backend of this goroutine may have let it go
+	errs := []error{b.context.Bind()} // another backend of this goroutine may have unbound it
 	for i := len(b.closers) - 1; i >= 0; i-- {
 		errs = append(errs, b.closers[i]())
 	}

@@ -9,7 +9,8 @@ import (
 	"jacobi/solver"
 )
 
-// Offer is what a rank tells a neighbour on its node, so that this one can write halo rows straight into its memory.
+// Offer is a rank's message to a neighbour on its node that lets the neighbour write halo rows straight into the rank's
+// memory.
 type Offer struct {
 	Rank   int                 `json:"rank"`
 	Side   solver.Side         `json:"side"` // of the rank that offers
@@ -20,10 +21,10 @@ type Offer struct {
 	Flags  driver.IPCHandle    `json:"flags"`
 }
 
-// flags is device memory with two 32-bit words a side: the number of the newest exchange whose rows have come from the
-// neighbour there, and that of the newest exchange for which the neighbour has room.
+// flags is device memory with two 32-bit words for each side: the number of the newest exchange whose rows have come
+// from the neighbour, and the number of the newest exchange for which the neighbour's halo is free.
 //
-// Two more count blocks of push_rows, see direct.go.
+// Two more words, one for each side, count the progress of a kernel that hands rows on; see direct.go.
 const (
 	flagStride = 128
 	flagsBytes = 2 << 20 // an allocation of its own, so that a neighbour maps nothing else
@@ -35,7 +36,7 @@ func countAt(side solver.Side) driver.DevicePtr {
 	return driver.DevicePtr((4 + int(side)) * flagStride)
 }
 
-// OpenFlags allocates the words that neighbours write; before Offer.
+// OpenFlags allocates the words that neighbours write. It must be called before Offer.
 func (b *Backend) OpenFlags() (err error) {
 	if b.flags, err = b.alloc(flagsBytes); err != nil {
 		return err
@@ -46,7 +47,7 @@ func (b *Backend) OpenFlags() (err error) {
 	return b.fast.Synchronize()
 }
 
-// Offer returns what the neighbour at a side needs.
+// Offer returns the encoded Offer for the neighbour at a side.
 func (b *Backend) Offer(rank int, side solver.Side) ([]byte, error) {
 	o := Offer{Rank: rank, Side: side, Rows: b.now.rows, Pitch: b.now.pitch, Depth: b.layout.Depth}
 	var err error
@@ -61,20 +62,20 @@ func (b *Backend) Offer(rank int, side solver.Side) ([]byte, error) {
 	return json.Marshal(o)
 }
 
-// Peer is the way to a neighbour on the same node: this rank writes its edge rows into the neighbour's halo and then a
-// number into a word of the neighbour's memory, for which the neighbour's stream waits. No kernel waits, so ranks may
-// share a GPU.
+// Peer is the path to a neighbour on the same node. This rank writes its edge rows into the neighbour's halo and then
+// the number of the exchange into a word of the neighbour's memory, for which the neighbour's stream waits. No kernel
+// waits, so ranks may share a GPU.
 //
-// If every pass ends in an exchange, nothing has to tell the writer that the halo is free: the halo that the rows of
-// exchange n+2 go to was last read by the neighbour's edges before it posted exchange n+1, for whose rows this rank's
-// stream has waited. A halo deeper than a pass is read by passes in between; then each rank says when its next field's
-// halo was read for the last time.
+// If every pass ends in an exchange, the writer need not ask whether the halo is free: the halo for the rows of
+// exchange n+2 was last read by edges that the neighbour swept before it posted exchange n+1, and this rank's stream
+// has waited for the rows of exchange n+1. A halo deeper than a pass is read by the passes in between too; each rank
+// then tells its neighbours when the halo of its next field has been read for the last time.
 type Peer struct {
 	*Backend
 	side   solver.Side
-	theirs [2]field // their fields: the one that was now when mine was now, first
-	mine   driver.DevicePtr
-	words  driver.DevicePtr // their flags
+	theirs [2]field         // the neighbour's fields; the first was its now when mine was this rank's now
+	mine   driver.DevicePtr // base of the field that was now when Peer was opened
+	words  driver.DevicePtr // the neighbour's flags
 }
 
 // OpenPeer maps the memory that the neighbour at a side offers.
@@ -111,7 +112,7 @@ func (b *Backend) OpenPeer(side solver.Side, offer []byte) (p *Peer, err error) 
 // deep reports whether some passes do not end in an exchange.
 func (p *Peer) deep() bool { return p.layout.Depth > p.maxSweeps() }
 
-// allow tells the neighbour that the halo of next is free for the next exchange, once what the stream holds is done.
+// allow tells the neighbour, after all earlier work of the stream, that the halo of next is free for the next exchange.
 func (p *Peer) allow() error {
 	if !p.deep() {
 		return nil
@@ -119,13 +120,13 @@ func (p *Peer) allow() error {
 	return p.fast.WriteValue(p.words+roomAt(p.side.Opposite()), uint32(p.posted+1))
 }
 
-// rows returns where the edge of next lies, and the neighbour's halo for it.
+// rows returns the addresses of the neighbour's halo and of the edge of next that fills it.
 func (p *Peer) rows() (to, from driver.DevicePtr) {
-	theirs := p.theirs[1] // their next is the field that goes with mine
+	theirs := p.theirs[1] // the neighbour's field that pairs with next
 	if p.next.base == p.mine {
 		theirs = p.theirs[0]
 	}
-	halo := theirs.rows.Lo // their upper halo is the first they hold, their lower one the last
+	halo := theirs.rows.Lo // the upper halo comes first among the rows held, the lower one last
 	if p.side == solver.Top {
 		halo = theirs.rows.Hi - p.layout.Depth
 	}
@@ -163,7 +164,8 @@ func (p *Peer) Close() error {
 	return nil
 }
 
-// release lets the streams of a backend go on that wait for a neighbour, so that it can be closed after a failure.
+// release unblocks the streams of a backend that wait for a neighbour, so that the backend can be closed after a
+// failure.
 func (b *Backend) release() error {
 	if b.flags == 0 {
 		return nil

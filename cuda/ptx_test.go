@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// The embedded PTX and cubin were made from the kernels in the tree, by the build script in the tree.
+// The embedded PTX and machine code were built from the kernels in the tree, by the build script in the tree.
 func TestKernelsComeFromTheSources(t *testing.T) {
 	paths, err := filepath.Glob("kernels/*")
 	if err != nil {

@@ -12,10 +12,10 @@ import (
 
 // Load implements solver.Backend.
 func (b *Backend) Load(ctx context.Context, rows solver.RowSource) error {
-	if err := b.direct.settle(); err != nil { // rows on their way must not come later
+	if err := b.direct.settle(); err != nil { // rows in flight must not arrive after the load
 		return err
 	}
-	// Kernels read the padding behind a row as well; whatever number it holds cancels, but it must be one.
+	// Kernels also read the padding after a row. Its value cancels out, but it must be a number.
 	if err := b.fast.Fill(b.now.base, 0, int(b.now.bytes())); err != nil {
 		return err
 	}
@@ -42,8 +42,8 @@ func (b *Backend) Load(ctx context.Context, rows solver.RowSource) error {
 			return err
 		}
 	}
-	// The first launch of a kernel takes the driver long, so that of nearly all passes comes before the first sweep.
-	// What it writes to next is not used.
+	// The driver takes long for the first launch of a kernel, so launch the kernel of nearly all passes before the
+	// first sweep. Its output in next is not used.
 	if err := b.sweep(b.fast, solver.Pass{Sweeps: min(b.layout.Depth, b.maxSweeps())}, b.layout.Stripe, b.layout.Stripe,
 		false); err != nil {
 		return err
@@ -71,7 +71,7 @@ func (b *Backend) CopyEdge(ctx context.Context, side solver.Side, dst []byte) er
 	return b.copyOut(ctx, b.fast, b.next, b.layout.Edge(side), dst)
 }
 
-// copyOut copies rows of f to dst, behind what the stream holds, and waits.
+// copyOut copies rows of f to dst after the earlier work of the stream, and waits.
 func (b *Backend) copyOut(ctx context.Context, s *driver.Stream, f field, rows solver.Stripe, dst []byte) error {
 	width := b.layout.Mesh.RowBytes()
 	if len(dst) != rows.Rows()*width {
@@ -123,7 +123,8 @@ func (b *Backend) CopyRows(ctx context.Context, s solver.Stripe, dst []byte) err
 	if s.Lo < b.layout.Stripe.Lo || s.Hi > b.layout.Stripe.Hi || s.Lo > s.Hi {
 		return fmt.Errorf("cuda backend: rows %v: the stripe is %v", s, b.layout.Stripe)
 	}
-	for _, s := range []*driver.Stream{b.fast, b.slow} { // a copy must not stand behind what never ends: dst may go
+	// A copy must not be queued behind work that never ends: dst may be unmapped meanwhile.
+	for _, s := range []*driver.Stream{b.fast, b.slow} {
 		if err := b.awaitAll(ctx, s); err != nil {
 			return err
 		}
@@ -131,8 +132,8 @@ func (b *Backend) CopyRows(ctx context.Context, s solver.Stripe, dst []byte) err
 	return b.copyOut(ctx, b.slow, b.now, s, dst)
 }
 
-// Pin locks the pages of memory, from mmap, to which CopyRows then copies without a detour, until the function that it
-// returns is called. Memory that goes before Close is unpinned before.
+// Pin locks the pages of memory, from mmap, so that CopyRows copies straight into it, until the returned function is
+// called. Memory that is unmapped before Close must be unpinned first.
 func (b *Backend) Pin(memory []byte) (unpin func() error, err error) {
 	h, err := b.context.RegisterHost(memory)
 	if err != nil {
@@ -145,7 +146,7 @@ func (b *Backend) Pin(memory []byte) (unpin func() error, err error) {
 	}, nil
 }
 
-// inPinned returns where in the pinned memory dst begins, if it lies in it.
+// inPinned returns the offset of dst in the pinned memory; ok is false if dst does not lie in it.
 func (b *Backend) inPinned(dst []byte) (at int, ok bool) {
 	if b.target == nil || len(dst) == 0 {
 		return 0, false

@@ -9,23 +9,23 @@ import (
 // deepShape is the shape of a kernel in sweep_deep.cu, whose blocks hold pipelines of warps.
 type deepShape struct {
 	size      int // bytes of a value
-	columns   int // a lane
-	levels    int // sweeps a warp
+	columns   int // of a lane
+	levels    int // sweeps that a warp does
 	step      int // rows between two barriers
-	warps     int // most warps of a block
-	pipeWarps int // most warps of a pipeline
-	edge      int // by how many eighths the outer strips count as longer than they are
+	warps     int // largest number of warps in a block
+	pipeWarps int // largest number of warps in a pipeline
+	edge      int // eighths of their length that are added to the outer strips when they are shared out
 }
 
 // deep describes a kernel in sweep_deep.cu.
 func deep(name string, s deepShape) shape {
-	return shape{name: name, threads: warpSize * s.warps, most: s.levels * s.pipeWarps, divide: s.divide}
+	return shape{name: name, maxThreads: warpSize * s.warps, maxSweeps: s.levels * s.pipeWarps, divide: s.divide}
 }
 
 func (s deepShape) divide(c capacity, p *pass) (division, bool) {
-	const barriers = 15 // that a block has, but for the one of __syncthreads
+	const barriers = 15 // of a block, without the one of __syncthreads
 	sweeps := int(p.sweeps)
-	slot := warpSize * s.columns * s.size       // a row in shared memory
+	slot := warpSize * s.columns * s.size       // bytes of a row in shared memory
 	warps := (sweeps + s.levels - 1) / s.levels // of a pipeline
 	stale := (sweeps + s.columns - 1) / s.columns
 	shared := (solver.GroupRows+2*s.step*(warps-1))*slot + s.levels*warps*sumBytes // of a pipeline
@@ -36,7 +36,7 @@ func (s deepShape) divide(c capacity, p *pass) (division, bool) {
 	if pipes == 0 {
 		return division{}, false
 	}
-	width := (warpSize - 2*stale) * s.columns // the columns of the outer lanes are not right in the end
+	width := (warpSize - 2*stale) * s.columns // the columns of the outer lanes are stale after the last sweep
 	l := line{
 		strips: (int(p.nx) + width - 1) / width,
 		groups: p.groups(),
@@ -51,28 +51,29 @@ func (s deepShape) divide(c capacity, p *pass) (division, bool) {
 	}, true
 }
 
-// line is what pipelines of warps share out, see kernels/shares.cuh.
+// line is the sequence of positions that the pipelines of warps share out, see kernels/shares.cuh.
 type line struct {
 	strips, groups int
 	seam, edge     int
-	fill           int // rows that a share costs besides its own: overlap, and filling the pipeline
+	fill           int // rows that a share costs in addition to its own: overlap, and filling the pipeline
 }
 
-// positions returns its length.
+// positions returns the number of positions in the line.
 func (l line) positions() int {
 	return l.strips*(l.groups+l.seam) + min(l.strips, 2)*(l.groups*l.edge/8)
 }
 
-// share chooses the pipelines a block, at most so many, and the blocks. More pipelines have smaller shares, but each
-// share costs its overlap with the next, and pipelines slow each other down. There is a block for each multiprocessor,
-// unless shares would be empty. The constants were fitted to an H200; see docs/notebook/gpu-deep-kernel.md.
-func (l line) share(sms, most int) (pipes, blocks int) {
+// share chooses the number of pipelines in a block, at most maxPipes, and the number of blocks. With more pipelines
+// shares are smaller, but each share costs its overlap with the next, and pipelines slow each other down. There is one
+// block for each multiprocessor, unless some shares would be empty. The constants were fitted to an H200; see
+// docs/performance.md.
+func (l line) share(sms, maxPipes int) (pipes, blocks int) {
 	positions := l.positions()
 	best := math.Inf(1)
-	for n := 1; n <= most; n++ {
-		full := float64(n) / float64(most)
+	for n := 1; n <= maxPipes; n++ {
+		full := float64(n) / float64(maxPipes)
 		rows := float64(positions*solver.GroupRows) / float64(sms*n)
-		// What a row and a row of filling cost, relative to a row on a full multiprocessor.
+		// The costs of a row and of a row of filling, relative to a row on a full multiprocessor.
 		row, fill := max(0.35, 1-1.09*(1-full)*(1-full)), 0.6+0.34*full*full*full
 		if cost := row*rows + fill*float64(l.fill); cost < best {
 			best, pipes = cost, n

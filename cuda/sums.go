@@ -10,9 +10,9 @@ import (
 )
 
 // A lane of a kernel adds the sums of its groups to three float64 limbs, which hold multiples of units 47 bits apart.
-// Adding toward minus infinity cuts each sum into three exact parts and drops what lies below the lowest unit, which is
-// the unit of solver.Sum. A limb starts at 2^52 units: there its unit is its last bit, and the difference of two bit
-// patterns counts units. At the end of a share the counts are added, as integers, to words of the device's memory
+// Adding toward minus infinity splits each sum into three exact parts and drops the rest below the lowest unit, which
+// is the unit of solver.Sum. A limb starts at 2^52 units, where its last bit is its unit, so the difference of two bit
+// patterns counts units. At the end of a share the counts are added, as integers, to words in the device's memory
 // (kernels/sum.cuh).
 const (
 	limbs    = 3
@@ -32,7 +32,7 @@ func biases(e solver.Magnitude) (b [limbs]float64) {
 	return b
 }
 
-// decodeSum reads the words of one sweep, less what they were before.
+// decodeSum returns the sum of one sweep: the difference of its words and their values before the pass.
 func decodeSum(words, before []byte) solver.Sum {
 	word := func(i int) uint64 {
 		return binary.LittleEndian.Uint64(words[8*i:]) - binary.LittleEndian.Uint64(before[8*i:])
@@ -47,12 +47,12 @@ func decodeSum(words, before []byte) solver.Sum {
 	return s
 }
 
-// slot returns where the sums of a pass lie in the ring, in bytes.
+// slot returns the offset in bytes of a pass's sums in the ring.
 func (b *Backend) slot(sp solver.Pass) int {
 	return int(sp.Index%ring) * b.maxSweeps() * sumBytes
 }
 
-// takePlace notes what the words of a pass's place are before it. They are never cleared: what it adds is the
+// takePlace saves the words of a pass's place in the ring. They are never cleared, so the pass's sums are the
 // difference.
 func (b *Backend) takePlace(ctx context.Context, sp solver.Pass) error {
 	if err := b.await(ctx, b.arrived[sp.Index%ring]); err != nil {
@@ -63,7 +63,7 @@ func (b *Backend) takePlace(ctx context.Context, sp solver.Pass) error {
 	return nil
 }
 
-// sendSums sends the words of a pass to the host, behind its sweeps.
+// sendSums copies the words of a pass to the host after its sweeps.
 func (b *Backend) sendSums(sp solver.Pass) error {
 	at := b.slot(sp)
 	if err := b.slow.CopyFromDevice(b.pinned, at, b.counts+driver.DevicePtr(at), sp.Sweeps*sumBytes); err != nil {

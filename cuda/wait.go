@@ -9,7 +9,7 @@ import (
 	"jacobi/internal/awake"
 )
 
-// TimeoutError says that a pass did not end in time: the device, or a neighbour that it waits for, hangs.
+// TimeoutError reports that a pass did not end in time: the device hangs, or a neighbour that it waits for.
 type TimeoutError struct{ After time.Duration }
 
 func (e *TimeoutError) Error() string {
@@ -17,18 +17,18 @@ func (e *TimeoutError) Error() string {
 		e.After)
 }
 
-// Timeout reports that this is a timeout, as of net.Error.
+// Timeout returns true, as for a net.Error that is a timeout.
 func (e *TimeoutError) Timeout() bool { return true }
 
-// How await looks at an event: without pause for a pass of usual length, then with pauses that cost no core. A pause
-// is longer than asked for, by up to a millisecond, in which the device may run out of work.
+// await polls an event without pause for the length of a usual pass, and then with pauses, which leave the core free. A
+// pause may last up to a millisecond longer than asked for, in which the device may run out of work.
 const (
 	spinTime = 20 * time.Millisecond
 	napTime  = 50 * time.Microsecond
 )
 
 // await waits for an event. The device may itself wait for a neighbour that is gone, so the wait ends with ctx, and
-// with a *TimeoutError when nothing came within the timeout.
+// with a *TimeoutError after the timeout.
 func (b *Backend) await(ctx context.Context, e *driver.Event) error {
 	start := time.Now()
 	var limit awake.Limit // from the first nap on
@@ -51,7 +51,7 @@ func (b *Backend) await(ctx context.Context, e *driver.Event) error {
 	}
 }
 
-// awaitAll waits for all that a stream holds, no longer than for a pass.
+// awaitAll waits for all work in a stream, for at most the timeout of a pass.
 func (b *Backend) awaitAll(ctx context.Context, s *driver.Stream) error {
 	if err := b.emptied.Record(s); err != nil {
 		return err

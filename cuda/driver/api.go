@@ -12,9 +12,8 @@ type function struct {
 	addr uintptr
 }
 
-// call calls the function. An argument uintptr(unsafe.Pointer(&x)) keeps x alive, on the heap, for the call; the
-// arguments are allocated on the heap for that.
-//
+// call calls the function. An argument uintptr(unsafe.Pointer(&x)) keeps x alive, and on the heap, during the call. For
+// that, the arguments are allocated on the heap.
 //go:uintptrescapes
 func (f *function) call(args ...uintptr) Code {
 	r, _, _ := purego.SyscallN(f.addr, args...)
@@ -32,7 +31,7 @@ func (d *Driver) call(f *function, args ...uintptr) error {
 	return nil
 }
 
-// arguments is scratch for the arguments of one call: as many as the longest list has.
+// arguments is scratch for the arguments of one call, with room for the longest list.
 type arguments [11]uintptr
 
 // query calls f as function.call does, but allocates nothing and keeps nothing alive: Go memory whose address is
@@ -157,12 +156,12 @@ func (a *api) names() map[string]*function {
 	}
 }
 
-// optional pairs the functions that came after MinVersion; without one its address is 0.
+// optional pairs the functions that came after MinVersion with their symbols. The address of a missing one is 0.
 func (a *api) optional() map[string]*function {
 	return map[string]*function{"cuFuncGetParamInfo": &a.funcGetParamInfo} // 12.4
 }
 
-// lookUp finds name in a library.
+// lookUp looks name up in a library.
 func (f *function) lookUp(lib uintptr, name string) error {
 	addr, err := purego.Dlsym(lib, name)
 	if err != nil {

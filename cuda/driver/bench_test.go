@@ -2,7 +2,7 @@ package driver
 
 import "testing"
 
-// BenchmarkCall measures what the way from Go to the driver and back costs, less the driver.
+// BenchmarkCall measures the cost of a call from Go to the driver and back, without the driver's own work.
 func BenchmarkCall(b *testing.B) {
 	s := must(fake(b).NewStream(0))(b)
 	b.ReportAllocs()
@@ -13,8 +13,8 @@ func BenchmarkCall(b *testing.B) {
 	}
 }
 
-// BenchmarkGPU measures what calls cost the host. Times include the device's where the stream is longer than the work
-// that the host could put into it.
+// BenchmarkGPU measures the cost of calls to the host. A time includes the device's where the work takes the device
+// longer than the host takes to queue it.
 func BenchmarkGPU(b *testing.B) {
 	c := bound(b, gpu(b))
 	m := must(c.Load(testPTX))(b)
@@ -32,7 +32,7 @@ func BenchmarkGPU(b *testing.B) {
 		}
 		return nil
 	}))(b)
-	// The host alone: the stream waits meanwhile. It holds 1,024 launches before it makes the host wait.
+	// The host's cost alone: the stream is held back. It takes 1,024 launches before a launch blocks the host.
 	b.Run("LaunchHeld", func(b *testing.B) {
 		check(b, c.Bind()) // each benchmark is a goroutine of its own
 		defer c.Unbind()

@@ -5,10 +5,10 @@ import (
 	"unsafe"
 )
 
-// Schedule says how a thread waits for the device in Synchronize.
+// Schedule is the way in which a thread waits for the device in Synchronize.
 type Schedule uint32
 
-// The schedules. Spin answers soonest and holds a core; Block sleeps and answers some 20 us later.
+// The schedules. Spin returns soonest but occupies a core; Block sleeps and returns about 20 us later.
 const (
 	ScheduleAuto  Schedule = 0 // the driver spins if there are more cores than contexts
 	ScheduleSpin  Schedule = 1
@@ -23,7 +23,8 @@ type Context struct {
 	handle uintptr
 }
 
-// Retain makes the device's context, if this process has none yet, with the given schedule. Close it after use.
+// Retain returns the device's context, which it creates with the given schedule if this process has none yet. Close it
+// after use.
 func (v *Device) Retain(s Schedule) (*Context, error) {
 	d := v.driver
 	if err := d.call(&d.api.primaryCtxSetFlags, uintptr(v.handle), uintptr(s)); err != nil {
@@ -36,12 +37,12 @@ func (v *Device) Retain(s Schedule) (*Context, error) {
 	return c, nil
 }
 
-// Close lets the context go. The last Close of a device's context frees all that was made in it.
+// Close releases the context. The last Close of a device's context frees all resources created in it.
 func (c *Context) Close() error {
 	return c.driver.call(&c.driver.api.primaryCtxRelease, uintptr(c.Device.handle))
 }
 
-// Bind locks the goroutine to its thread and makes the context current there. Each Bind wants an Unbind.
+// Bind locks the goroutine to its thread and makes the context current there. Each Bind needs an Unbind.
 func (c *Context) Bind() error {
 	runtime.LockOSThread()
 	if err := c.driver.call(&c.driver.api.ctxSetCurrent, c.handle); err != nil {
@@ -58,10 +59,11 @@ func (c *Context) Unbind() error {
 	return err
 }
 
-// Synchronize waits until the device has done all that was asked of it in this context.
+// Synchronize waits until the device has done all work queued in this context.
 func (c *Context) Synchronize() error { return c.driver.call(&c.driver.api.ctxSynchronize) }
 
-// EnablePeer lets kernels and copies of this context reach the memory of peer's. Once for each pair and direction.
+// EnablePeer lets kernels and copies of this context access the memory of peer. Call it once for each pair and
+// direction.
 func (c *Context) EnablePeer(peer *Context) error {
 	return c.driver.call(&c.driver.api.ctxEnablePeerAccess, peer.handle, 0)
 }

@@ -6,7 +6,7 @@ import (
 	"unsafe"
 )
 
-// CopyToDevice copies n bytes of h from offset on to the device.
+// CopyToDevice copies n bytes of h, starting at offset, to the device.
 func (s *Stream) CopyToDevice(dst DevicePtr, h *HostMemory, offset, n int) error {
 	src, err := h.part(offset, n)
 	if err != nil {
@@ -15,7 +15,7 @@ func (s *Stream) CopyToDevice(dst DevicePtr, h *HostMemory, offset, n int) error
 	return s.driver.do(&s.driver.api.memcpyHtoDAsync, uintptr(dst), src, uintptr(n), s.handle)
 }
 
-// CopyFromDevice copies n bytes from the device to h from offset on.
+// CopyFromDevice copies n bytes from the device to h, starting at offset.
 func (s *Stream) CopyFromDevice(h *HostMemory, offset int, src DevicePtr, n int) error {
 	dst, err := h.part(offset, n)
 	if err != nil {
@@ -24,7 +24,7 @@ func (s *Stream) CopyFromDevice(h *HostMemory, offset int, src DevicePtr, n int)
 	return s.driver.do(&s.driver.api.memcpyDtoHAsync, dst, uintptr(src), uintptr(n), s.handle)
 }
 
-// CopyOnDevice copies n bytes between two places in this device's memory or in that of peers it has mapped.
+// CopyOnDevice copies n bytes within this device's memory and the memory of peers mapped into it.
 func (s *Stream) CopyOnDevice(dst, src DevicePtr, n int) error {
 	return s.driver.do(&s.driver.api.memcpyDtoDAsync, uintptr(dst), uintptr(src), uintptr(n), s.handle)
 }
@@ -39,7 +39,7 @@ func (s *Stream) Fill32(p DevicePtr, v uint32, n int) error {
 	return s.driver.do(&s.driver.api.memsetD32Async, uintptr(p), uintptr(v), uintptr(n), s.handle)
 }
 
-// Rows is where the rows of a rectangle lie, pitch bytes apart.
+// Rows locates the rows of a rectangle, which are pitch bytes apart.
 type Rows struct {
 	device DevicePtr
 	host   *HostMemory
@@ -47,10 +47,10 @@ type Rows struct {
 	pitch  int
 }
 
-// Rows places rows at p, with pitch bytes from one to the next.
+// Rows returns rows that begin at p, with pitch bytes from one to the next.
 func (p DevicePtr) Rows(pitch int) Rows { return Rows{device: p, pitch: pitch} }
 
-// Rows places rows at offset in the memory, with pitch bytes from one to the next.
+// Rows returns rows that begin at offset in the memory, with pitch bytes from one to the next.
 func (h *HostMemory) Rows(offset, pitch int) Rows { return Rows{host: h, offset: offset, pitch: pitch} }
 
 // copy2D is the driver's CUDA_MEMCPY2D.
@@ -70,7 +70,7 @@ type end2D struct {
 	pitch  uintptr
 }
 
-// end describes height rows of width bytes, or says why they are not there.
+// end describes height rows of width bytes, or returns an error if the rows do not exist.
 func (r Rows) end(width, height int) (end2D, error) {
 	const onHost, onDevice = 1, 2
 	if height > 1 && r.pitch < width {

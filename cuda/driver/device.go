@@ -6,19 +6,19 @@ import (
 	"unsafe"
 )
 
-// Device is a GPU. Index counts the GPUs that CUDA_VISIBLE_DEVICES lets this process see, in its order: the driver
-// itself honours the variable, read when it starts.
+// Device is a GPU. Index counts the GPUs that CUDA_VISIBLE_DEVICES lists, in its order. The driver itself reads the
+// variable when it starts.
 type Device struct {
 	Index       int
 	Name        string
-	UUID        string // as NVML and nvidia-smi write it: "GPU-" and 8-4-4-4-12 hexadecimal digits
+	UUID        string // in the format of NVML and nvidia-smi: "GPU-" and 8-4-4-4-12 hexadecimal digits
 	PCIBusID    string // as "0000:0a:00.0"; NVML writes a longer domain
 	Major       int    // compute capability
 	Minor       int
 	SMs         int
 	L2Bytes     int
 	TotalBytes  int64 // memory
-	SharedBytes int   // most dynamic shared memory a block may ask for, see Function.SetDynamicShared
+	SharedBytes int   // largest dynamic shared memory of a block, see Function.SetDynamicShared
 
 	handle int32
 	driver *Driver
@@ -27,11 +27,11 @@ type Device struct {
 // Attribute is a CUdevice_attribute.
 type Attribute int32
 
-// The attributes that callers ask for; the others are in Device or can be given by number.
+// The attributes that callers use. Others are fields of Device or can be given by number.
 const (
 	WarpSize               Attribute = 10
 	ClockKHz               Attribute = 13
-	AsyncEngines           Attribute = 40 // copies that run beside kernels, and beside each other
+	AsyncEngines           Attribute = 40 // number of copies that can run at once, and beside kernels
 	ThreadsPerSM           Attribute = 39
 	SharedBytesPerSM       Attribute = 81
 	RegistersPerSM         Attribute = 82
@@ -59,7 +59,7 @@ func (d *Driver) Devices() ([]Device, error) {
 	return devices, nil
 }
 
-// describe fills in what Index says.
+// describe fills in the properties of the GPU with v.Index.
 func (v *Device) describe() error {
 	api, call := &v.driver.api, v.driver.call
 	if err := call(&api.deviceGet, uintptr(unsafe.Pointer(&v.handle)), uintptr(v.Index)); err != nil {

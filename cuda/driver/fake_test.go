@@ -6,7 +6,7 @@ import (
 	"jacobi/cuda/driver/drivertest"
 )
 
-// bound opens a driver and returns the context of its first device, bound to the test's thread.
+// bound returns the context of d's first device, bound to the test's thread.
 func bound(t testing.TB, d *Driver) *Context {
 	t.Helper()
 	devices := must(d.Devices())(t)
@@ -25,7 +25,7 @@ func fake(t testing.TB, macros ...string) *Context {
 	return bound(t, must(open(drivertest.Build(t, macros...)))(t))
 }
 
-// must returns a function that returns v, or ends the test with err.
+// must returns a function that returns v, or ends the test if err is not nil.
 func must[T any](v T, err error) func(testing.TB) T {
 	return func(t testing.TB) T {
 		t.Helper()
@@ -41,7 +41,7 @@ func check(t testing.TB, err error) {
 	}
 }
 
-// checkError fails the test unless err is target and reads like text.
+// checkError fails the test unless err matches target and has the given text.
 func checkError(t testing.TB, err, target error, text string) {
 	t.Helper()
 	if !isError(err, target) || err.Error() != text {

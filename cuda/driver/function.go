@@ -14,15 +14,15 @@ type Function struct {
 	handle uintptr
 }
 
-// Resources are what a thread or block of a kernel uses.
+// Resources are the resources that a thread or block of a kernel uses.
 type Resources struct {
-	MaxThreads  int // largest block
-	Registers   int // a thread
-	LocalBytes  int // a thread: registers spilled, and arrays
-	SharedBytes int // a block, static
+	MaxThreads  int // of the largest block
+	Registers   int // of a thread
+	LocalBytes  int // of a thread: spilled registers, and arrays
+	SharedBytes int // of a block, static
 }
 
-// Resources returns what the compiled kernel uses.
+// Resources returns the resources that the compiled kernel uses.
 func (f *Function) Resources() (Resources, error) {
 	const maxThreads, sharedBytes, localBytes, registers = 0, 1, 3, 4 // CUfunction_attribute
 	var n [5]int32
@@ -35,7 +35,8 @@ func (f *Function) Resources() (Resources, error) {
 	return Resources{int(n[maxThreads]), int(n[registers]), int(n[localBytes]), int(n[sharedBytes])}, nil
 }
 
-// SetDynamicShared allows launches with up to n bytes of dynamic shared memory; without it, 48 KiB less the static.
+// SetDynamicShared allows launches with up to n bytes of dynamic shared memory. The default limit is 48 KiB less the
+// static shared memory.
 func (f *Function) SetDynamicShared(n int) error {
 	const maxDynamicShared = 8
 	if err := f.driver.call(&f.driver.api.funcSetAttribute, f.handle, maxDynamicShared, uintptr(n)); err != nil {
@@ -55,13 +56,13 @@ func (f *Function) BlocksPerSM(threads, dynamicShared int) (int, error) {
 	return int(n), nil
 }
 
-// Args are pointers to the arguments of a kernel. Each Launch passes the values that the variables hold then, so one
-// Args serves many launches.
+// Args holds pointers to the arguments of a kernel. Each Launch passes the values that the variables have at that
+// moment, so one Args serves many launches.
 type Args struct{ pointers []unsafe.Pointer }
 
-// Args takes a pointer to each argument of the kernel, in order: variables of the size that the kernel declares,
-// fixed-size numbers, DevicePtr, or structs of such laid out as in C. Their number and sizes are checked where the
-// driver tells them (since CUDA 12.4).
+// Args takes a pointer to each argument of the kernel, in order. An argument has the size that the kernel declares: it
+// is a fixed-size number, a DevicePtr, or a struct of them laid out as in C. Drivers for CUDA 12.4 and later tell the
+// number and sizes of the arguments, and Args checks them there.
 func (f *Function) Args(pointers ...any) (*Args, error) {
 	a := &Args{make([]unsafe.Pointer, len(pointers))}
 	for i, p := range pointers {
@@ -82,7 +83,7 @@ func (f *Function) Args(pointers ...any) (*Args, error) {
 	return a, nil
 }
 
-// checkArg returns an error if the kernel has no argument i or one that is not of the given size.
+// checkArg returns an error if the kernel has no argument i or if that argument has another size.
 func (f *Function) checkArg(i int, size uintptr) error {
 	if f.driver.api.funcGetParamInfo.addr == 0 {
 		return nil
@@ -97,7 +98,7 @@ func (f *Function) checkArg(i int, size uintptr) error {
 	return nil
 }
 
-// paramSize returns the size of argument i; not ok if there is none.
+// paramSize returns the size of argument i; ok is false if there is none.
 func (f *Function) paramSize(i int) (size uintptr, ok bool) {
 	var offset uintptr
 	r := f.driver.api.funcGetParamInfo.call(f.handle, uintptr(i), uintptr(unsafe.Pointer(&offset)),
@@ -108,8 +109,8 @@ func (f *Function) paramSize(i int) (size uintptr, ok bool) {
 // Dim is the extent of a grid in blocks or of a block in threads.
 type Dim struct{ X, Y, Z int }
 
-// Launch puts the kernel into the stream: grid blocks of block threads with shared bytes of dynamic shared memory
-// each. It allocates nothing; a is free again when it returns. Zero extents count as 1.
+// Launch puts the kernel into the stream: grid blocks of block threads, with shared bytes of dynamic shared memory for
+// each block. It allocates nothing. The caller may change the arguments when it returns. Zero extents count as 1.
 func (f *Function) Launch(s *Stream, grid, block Dim, shared int, a *Args) error {
 	var args uintptr
 	if len(a.pointers) > 0 {

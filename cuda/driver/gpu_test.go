@@ -4,11 +4,8 @@ import (
 	"bytes"
 	_ "embed"
 	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -20,53 +17,7 @@ import (
 //go:embed testdata/test.ptx
 var testPTX []byte
 
-// childVariable makes the test binary run one of children instead of the tests.
-const childVariable = "DRIVER_TEST_CHILD"
-
-var children = map[string]func(c *Context) error{"stray": strayChild, "ipc": ipcChild}
-
-func TestMain(m *testing.M) {
-	if child := os.Getenv(childVariable); child != "" {
-		if err := runChild(child); err != nil {
-			fmt.Println(err)
-			os.Exit(3)
-		}
-		os.Exit(0)
-	}
-	os.Exit(m.Run())
-}
-
-func runChild(name string) error {
-	d, err := Open()
-	if err != nil {
-		return err
-	}
-	devices, err := d.Devices()
-	if err != nil {
-		return err
-	}
-	c, err := devices[0].Retain(ScheduleAuto)
-	if err != nil {
-		return err
-	}
-	if err := c.Bind(); err != nil {
-		return err
-	}
-	return children[name](c)
-}
-
-// startChild starts this binary as a child that gets input.
-func startChild(t *testing.T, input string, env ...string) (cmd *exec.Cmd, output *bytes.Buffer) {
-	t.Helper()
-	cmd = exec.Command(must(os.Executable())(t))
-	cmd.Env = append(os.Environ(), env...)
-	output = new(bytes.Buffer)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(input), output, output
-	check(t, cmd.Start())
-	return cmd, output
-}
-
-// gpu opens the driver, or skips the test with one line.
+// gpu opens the driver. It skips the test, with one line, if there is no GPU.
 func gpu(t testing.TB) *Driver {
 	t.Helper()
 	d, err := Open()
@@ -77,7 +28,7 @@ func gpu(t testing.TB) *Driver {
 	return d
 }
 
-// TestGPU holds what takes a GPU.
+// TestGPU holds the tests that need a GPU.
 func TestGPU(t *testing.T) {
 	d := gpu(t)
 	for _, test := range []struct {
@@ -126,11 +77,11 @@ func testMemory(t *testing.T, d *Driver) {
 	t.Log(err)
 	if !isError(err, ErrOutOfMemory) || !strings.HasPrefix(err.Error(),
 		"cuMemAlloc: out of memory (CUDA_ERROR_OUT_OF_MEMORY): 1.0 PiB wanted, ") {
-		t.Error("not said so")
+		t.Error("the error does not tell the size")
 	}
 }
 
-// pattern returns n bytes that tell their place.
+// pattern returns n bytes whose values depend on their place.
 func pattern(n int) []byte {
 	b := make([]byte, n)
 	for i := range b {
@@ -151,7 +102,7 @@ func testCopies(t *testing.T, d *Driver) {
 	check(t, s.Copy2D(h.Rows(width*height, width), p.Rows(pitch), width, height))
 	check(t, s.Synchronize())
 	if !bytes.Equal(h.Bytes()[width*height:], want) {
-		t.Error("rows changed on their way")
+		t.Error("rows changed in the copy")
 	}
 	rows := make([]byte, pitch*height)
 	check(t, c.CopyFromDevice(rows, p))
@@ -171,7 +122,7 @@ func testCopies(t *testing.T, d *Driver) {
 	check(t, c.CopyFromDevice(rows[:2000], p+20000))
 	if !bytes.Equal(b[100:5100], want[:5000]) || !bytes.Equal(rows[:1000], want[:1000]) ||
 		!bytes.Equal(rows[1000:2000], want[:1000]) {
-		t.Error("registered memory: bytes changed on their way")
+		t.Error("registered memory: bytes changed in the copy")
 	}
 	check(t, errors.Join(m.Free(), unix.Munmap(b), h.Free(), c.Free(p), s.Close()))
 }
@@ -227,7 +178,7 @@ func testPTXErrors(t *testing.T, d *Driver) {
 	_, err = c.Load(bytes.Replace(testPTX, []byte(".version 6.4"), []byte(".version 9.9"), 1))
 	t.Log(err)
 	if !isError(err, ErrUnsupportedPTX) {
-		t.Error("not said to be too new")
+		t.Error("the error is not ErrUnsupportedPTX")
 	}
 }
 
@@ -241,10 +192,10 @@ func testStreams(t *testing.T, d *Driver) {
 	h, p := must(c.AllocHost(8))(t), must(c.Alloc(1<<20))(t)
 	from, to, plain := must(c.NewEvent(true))(t), must(c.NewEvent(true))(t), must(c.NewEvent(false))(t)
 	check(t, errors.Join(a.Fill32(p, 0, 2), a.Synchronize()))
-	// a waits for b's value, b's last work for a's event.
+	// Stream a waits for the value that b writes, and the last work of b for the event of a.
 	check(t, errors.Join(from.Record(a), a.WaitValue(p, 41), a.WriteValue(p+4, 43), to.Record(a), plain.Record(a)))
 	if must(a.Done())(t) || must(plain.Done())(t) {
-		t.Error("a stream passed a value that nobody has written")
+		t.Error("a stream passed a value that was not written")
 	}
 	check(t, errors.Join(b.WriteValue(p, 42), b.Wait(plain), b.CopyFromDevice(h, 0, p, 8), b.Synchronize()))
 	if got := [2]uint32{binary.NativeEndian.Uint32(h.Bytes()),
@@ -260,121 +211,6 @@ func testStreams(t *testing.T, d *Driver) {
 	}
 	check(t, c.Synchronize())
 	check(t, errors.Join(from.Close(), to.Close(), plain.Close(), a.Close(), b.Close(), h.Free(), c.Free(p)))
-}
-
-// The layout of the memory that the two processes of testIPC share, in 32-bit words: the parent's flag, the child's
-// flag, and the data.
-const ipcGo, ipcDone, ipcData, ipcWords = 0, 4, 8, 1024
-
-func testIPC(t *testing.T, d *Driver) {
-	c := bound(t, d)
-	p, s, h := must(c.Alloc(2<<20))(t), must(c.NewStream(0))(t), must(c.AllocHost(4*ipcWords))(t)
-	check(t, errors.Join(s.Fill32(p, 0, 2), s.Fill32(p+ipcData, 0xabcd, ipcWords), s.Synchronize()))
-	handle := must(c.IPCHandle(p))(t)
-	_, err := c.OpenIPC(handle)
-	t.Log(err)
-	if !isError(err, ErrInvalidContext) {
-		t.Error("a process opened its own handle")
-	}
-	raw := must(binary.Append(nil, binary.LittleEndian, handle))(t)
-	child, output := startChild(t, hex.EncodeToString(raw), childVariable+"=ipc")
-	check(t, errors.Join(s.WriteValue(p+ipcGo, 1), s.WaitValue(p+ipcDone, 1)))
-	if err := child.Wait(); err != nil {
-		check(t, must(c.NewStream(0))(t).WriteValue(p+ipcDone, 1)) // or else s waits for a dead child
-		t.Fatalf("child: %v\n%s", err, output)
-	}
-	check(t, errors.Join(s.CopyFromDevice(h, 0, p+ipcData, 4*ipcWords), s.Synchronize()))
-	for i := range ipcWords {
-		if got := binary.NativeEndian.Uint32(h.Bytes()[4*i:]); got != 0xdcba {
-			t.Fatalf("word %d: %#x", i, got)
-		}
-	}
-	check(t, errors.Join(c.Free(p), s.Close(), h.Free()))
-}
-
-// ipcChild maps the parent's memory, waits for its flag, checks and overwrites the data and sets its own flag.
-func ipcChild(c *Context) error {
-	text, err := io.ReadAll(os.Stdin)
-	if err != nil {
-		return err
-	}
-	raw, err := hex.DecodeString(string(text))
-	if err != nil {
-		return err
-	}
-	var handle IPCHandle
-	if _, err := binary.Decode(raw, binary.LittleEndian, &handle); err != nil {
-		return err
-	}
-	p, err := c.OpenIPC(handle)
-	if err != nil {
-		return err
-	}
-	s, err := c.NewStream(0)
-	if err != nil {
-		return err
-	}
-	h, err := c.AllocHost(4 * ipcWords)
-	if err != nil {
-		return err
-	}
-	err = errors.Join(s.WaitValue(p+ipcGo, 1), s.CopyFromDevice(h, 0, p+ipcData, 4*ipcWords),
-		s.Fill32(p+ipcData, 0xdcba, ipcWords), s.WriteValue(p+ipcDone, 1), s.Synchronize())
-	for i := range ipcWords {
-		if got := binary.NativeEndian.Uint32(h.Bytes()[4*i:]); got != 0xabcd && err == nil {
-			err = fmt.Errorf("word %d: %#x", i, got)
-		}
-	}
-	return errors.Join(err, c.CloseIPC(p))
-}
-
-func testContextLost(t *testing.T, _ *Driver) {
-	child, output := startChild(t, "", childVariable+"=stray")
-	if err := child.Wait(); err != nil {
-		t.Errorf("%v", err)
-	}
-	t.Log(output)
-}
-
-// strayChild runs a kernel that writes where no memory is, and looks at what follows.
-func strayChild(c *Context) error {
-	m, err := c.Load(testPTX)
-	if err != nil {
-		return err
-	}
-	f, err := m.Function("stray")
-	if err != nil {
-		return err
-	}
-	s, err := c.NewStream(0)
-	if err != nil {
-		return err
-	}
-	a, err := f.Args()
-	if err != nil {
-		return err
-	}
-	if err := f.Launch(s, Dim{}, Dim{}, 0, a); err != nil {
-		return err
-	}
-	sync := s.Synchronize()
-	_, alloc := c.Alloc(8)
-	fmt.Printf("after the stray write: %v\nafter that: %v", sync, alloc)
-	if !errors.Is(sync, ErrContextLost) || !errors.Is(alloc, ErrContextLost) {
-		return errors.New(": these are not ErrContextLost")
-	}
-	return nil
-}
-
-func testNoVisibleDevice(t *testing.T, _ *Driver) {
-	child, output := startChild(t, "", childVariable+"=stray", "CUDA_VISIBLE_DEVICES=")
-	if err := child.Wait(); err == nil {
-		t.Error("the child found a device")
-	}
-	if want := "cuInit: no CUDA-capable device is detected (CUDA_ERROR_NO_DEVICE)\n"; !strings.HasSuffix(
-		output.String(), want) {
-		t.Errorf("got %q", output)
-	}
 }
 
 func testPeers(t *testing.T, d *Driver) {
@@ -397,7 +233,7 @@ func testPeers(t *testing.T, d *Driver) {
 		s.Synchronize()))
 	check(t, c.CopyFromDevice(got, p))
 	if !bytes.Equal(got, want) {
-		t.Error("bytes changed on their way to the peer and back")
+		t.Error("bytes changed in the copies to the peer and back")
 	}
 	check(t, errors.Join(c.Free(p), s.Close(), c.Unbind(), peer.Close()))
 }

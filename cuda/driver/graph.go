@@ -2,16 +2,16 @@ package driver
 
 import "unsafe"
 
-// Graph is work captured from a stream, ready to be launched again and again at the cost of one launch.
+// Graph is work captured from a stream. It can be launched many times, each time at the cost of one launch.
 type Graph struct {
 	driver *Driver
 	handle uintptr
 }
 
-// Capture records what work puts into the stream, and into streams that wait for its events and that it waits for
-// again, instead of doing it.
+// Capture records the work that the function work puts into the stream, instead of doing it. It includes the work of
+// other streams that wait for events of s and for which s waits in turn.
 func (s *Stream) Capture(work func() error) (*Graph, error) {
-	const threadLocal = 1 // other threads may call what would disturb a capture
+	const threadLocal = 1 // other threads may call functions that are illegal during a capture
 	if err := s.driver.call(&s.driver.api.streamBeginCapture, s.handle, threadLocal); err != nil {
 		return nil, err
 	}

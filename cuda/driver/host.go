@@ -5,9 +5,9 @@ import (
 	"unsafe"
 )
 
-// HostMemory is page-locked memory of the host, outside the Go heap, that the device reaches too. Go sees what the
-// device wrote after an event or a stream has been synchronized; before that, only through sync/atomic on single words
-// that a kernel wrote last, after a system-wide fence.
+// HostMemory is page-locked memory of the host, outside the Go heap, that the device can access too. Go sees the
+// device's writes after an event or a stream has been synchronized. Before that it sees only single words, through
+// sync/atomic, that a kernel wrote last, after a system-wide fence.
 type HostMemory struct {
 	bytes      []byte
 	device     DevicePtr
@@ -31,7 +31,7 @@ func (c *Context) AllocHost(n int) (*HostMemory, error) {
 	return c.hostMemory(unsafe.Slice(p, n), false)
 }
 
-// RegisterHost locks the pages of b, which came from mmap and must not be unmapped before Free, and never from Go.
+// RegisterHost locks the pages of b, which must come from mmap, never from Go, and must stay mapped until Free.
 func (c *Context) RegisterHost(b []byte) (*HostMemory, error) {
 	err := c.driver.call(&c.driver.api.memHostRegister, uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)),
 		hostPortable|hostMapped)
@@ -52,13 +52,13 @@ func (c *Context) hostMemory(b []byte, registered bool) (*HostMemory, error) {
 	return h, nil
 }
 
-// Bytes returns the memory itself. It is gone after Free.
+// Bytes returns the memory itself, which must not be used after Free.
 func (h *HostMemory) Bytes() []byte { return h.bytes }
 
-// Device returns the address by which kernels reach the memory.
+// Device returns the address of the memory on the device.
 func (h *HostMemory) Device() DevicePtr { return h.device }
 
-// Free unlocks the memory, and frees it if AllocHost allocated it. No copy or kernel may be using it.
+// Free unlocks the memory, and frees it if AllocHost allocated it. No copy or kernel may still use it.
 func (h *HostMemory) Free() error {
 	f := &h.context.driver.api.memFreeHost
 	if h.registered {
@@ -69,7 +69,7 @@ func (h *HostMemory) Free() error {
 	return h.context.driver.call(f, uintptr(unsafe.Pointer(p)))
 }
 
-// part returns the address of bytes [offset, offset+n), or an error if there are no such bytes.
+// part returns the address of bytes [offset, offset+n), or an error if the memory does not have them.
 func (h *HostMemory) part(offset, n int) (uintptr, error) {
 	if offset < 0 || n < 0 || n > len(h.bytes)-offset {
 		return 0, fmt.Errorf("host memory of %d bytes has no part [%d, %d)", len(h.bytes), offset, offset+n)

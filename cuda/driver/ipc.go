@@ -2,7 +2,7 @@ package driver
 
 import "unsafe"
 
-// IPCHandle lets another process of the same node map device memory of this one. It is plain data.
+// IPCHandle lets another process of the same node map device memory of this process. It is plain data.
 type IPCHandle struct{ Words [8]uint64 }
 
 // IPCHandle returns the handle of memory that Alloc returned. The memory must live until the last process that opened
@@ -14,8 +14,8 @@ func (c *Context) IPCHandle(p DevicePtr) (IPCHandle, error) {
 }
 
 // OpenIPC maps the memory of another process, on this device or on a peer that this process can see too. It fails in
-// the process that made the handle (ErrInvalidContext), if the devices are not peers (ErrPeerAccessUnsupported), and
-// where the two processes do not share a PID and IPC namespace or the system has no CUDA IPC.
+// the process that made the handle (ErrInvalidContext), if the devices are not peers (ErrPeerAccessUnsupported), if the
+// two processes do not share a PID and IPC namespace, and if the system has no CUDA IPC.
 func (c *Context) OpenIPC(h IPCHandle) (DevicePtr, error) {
 	const enablePeerAccess = 1
 	var p DevicePtr
@@ -25,7 +25,7 @@ func (c *Context) OpenIPC(h IPCHandle) (DevicePtr, error) {
 	return p, nil
 }
 
-// CloseIPC unmaps what OpenIPC mapped.
+// CloseIPC unmaps memory that OpenIPC mapped.
 func (c *Context) CloseIPC(p DevicePtr) error {
 	return c.driver.call(&c.driver.api.ipcCloseMemHandle, uintptr(p))
 }

@@ -8,11 +8,11 @@ import (
 	"github.com/dustin/go-humanize"
 )
 
-// DevicePtr is an address that the device can use: of its own memory, of a peer's, or of host memory mapped into it.
+// DevicePtr is an address that the device can use: in its own memory, in a peer's, or in host memory mapped into it.
 type DevicePtr uint64
 
-// Alloc allocates n bytes on the device, aligned to at least 256. Their content is undefined. If they are not there,
-// the error (ErrOutOfMemory) says how much was wanted and how much is free.
+// Alloc allocates n bytes on the device, aligned to at least 256. Their content is undefined. If there is not enough
+// memory, the error (ErrOutOfMemory) tells how much was wanted and how much is free.
 func (c *Context) Alloc(n int64) (DevicePtr, error) {
 	var p DevicePtr
 	err := c.driver.call(&c.driver.api.memAlloc, uintptr(unsafe.Pointer(&p)), uintptr(n))
@@ -30,7 +30,7 @@ func (c *Context) Free(p DevicePtr) error {
 	return c.driver.call(&c.driver.api.memFree, uintptr(p))
 }
 
-// CopyToDevice copies src, which may be Go memory, and waits until that is done.
+// CopyToDevice copies src, which may be Go memory, and waits for the copy.
 func (c *Context) CopyToDevice(dst DevicePtr, src []byte) error {
 	if len(src) == 0 {
 		return nil
@@ -39,13 +39,13 @@ func (c *Context) CopyToDevice(dst DevicePtr, src []byte) error {
 	if err != nil {
 		return err
 	}
-	// The driver has read src by now, but what it staged may still be on its way, in a stream that others do not wait
-	// for.
+	// The driver has read src by now, but its staged copy may still be in flight, in a stream that other streams do not
+	// wait for.
 	const defaultStream = 0
 	return c.driver.call(&c.driver.api.streamSynchronize, defaultStream)
 }
 
-// CopyFromDevice fills dst, which may be Go memory, and waits until that is done.
+// CopyFromDevice copies device memory to dst, which may be Go memory, and waits for the copy.
 func (c *Context) CopyFromDevice(dst []byte, src DevicePtr) error {
 	if len(dst) == 0 {
 		return nil

@@ -13,22 +13,22 @@ type Module struct {
 	handle uintptr
 }
 
-// jit is what the driver's PTX compiler is given to write its error log to.
+// jit holds the options of the driver's PTX compiler and the buffer for its error log.
 type jit struct {
 	options [2]uint32
 	values  [2]uintptr
 	log     [8192]byte
 }
 
-// Load loads PTX, which the driver compiles for the context's device, or a cubin, which was. The driver keeps what it
-// compiled in its cache (CUDA_CACHE_PATH, by default ~/.nv/ComputeCache). The error holds the compiler's log in Detail;
-// it is ErrInvalidPTX, ErrUnsupportedPTX if the PTX is for a newer CUDA than the driver, or another.
+// Load loads PTX, which the driver compiles for the context's device, or a cubin, which was compiled before. The driver
+// caches its results (in CUDA_CACHE_PATH, by default ~/.nv/ComputeCache). The error is ErrInvalidPTX, ErrUnsupportedPTX
+// if the PTX is for a newer CUDA than the driver, or another; its Detail holds the compiler's log.
 func (c *Context) Load(ptx []byte) (*Module, error) {
 	const errorLogBuffer, errorLogBytes = 5, 6 // CUjit_option
 	text := append(ptx[:len(ptx):len(ptx)], 0)
 	m, j := &Module{driver: c.driver}, new(jit)
 	j.options = [2]uint32{errorLogBuffer, errorLogBytes}
-	// j lives on the heap: the call below sees to it
+	// j is on the heap, since its address is an argument of the call below.
 	j.values = [2]uintptr{uintptr(unsafe.Pointer(&j.log)), uintptr(len(j.log))}
 	err := c.driver.call(&c.driver.api.moduleLoadDataEx, uintptr(unsafe.Pointer(&m.handle)),
 		uintptr(unsafe.Pointer(&text[0])),
@@ -51,7 +51,7 @@ func (c *Context) Load(ptx []byte) (*Module, error) {
 // Close unloads the module.
 func (m *Module) Close() error { return m.driver.call(&m.driver.api.moduleUnload, m.handle) }
 
-// Function returns the kernel called name, as PTX names it.
+// Function returns the kernel that PTX calls name.
 func (m *Module) Function(name string) (*Function, error) {
 	f := &Function{Name: name, driver: m.driver}
 	cName := append([]byte(name), 0)

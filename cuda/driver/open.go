@@ -16,13 +16,13 @@ const MinVersion Version = 12000
 
 const library = "libcuda.so.1"
 
-// Version is a version of CUDA as the driver gives it: 13000 is 13.0.
+// Version is a version of CUDA in the driver's format: 13000 is 13.0.
 type Version int32
 
 // String returns the version as "13.0".
 func (v Version) String() string { return fmt.Sprintf("%d.%d", v/1000, v%1000/10) }
 
-// Driver is the CUDA driver of this machine. It may be used by several goroutines.
+// Driver is the CUDA driver of this machine. Several goroutines may use it.
 type Driver struct {
 	api       api
 	ipcOpen   func(p *DevicePtr, h IPCHandle, flags uint32) int32
@@ -30,12 +30,12 @@ type Driver struct {
 	arguments sync.Pool // of *arguments
 }
 
-// Open loads the driver, checks that it is new enough and starts it. The error is ErrNoDriver if there is none,
+// Open loads the driver, checks that it is new enough and starts it. The error is ErrNoDriver if there is no driver,
 // ErrDriverTooOld if it is older than MinVersion, and ErrNoDevice if it finds no GPU.
 func Open() (*Driver, error) { return open(library) }
 
 func open(name string) (*Driver, error) {
-	runtime.LockOSThread() // dlerror speaks of the thread's last call
+	runtime.LockOSThread() // dlerror describes the last error of its thread
 	defer runtime.UnlockOSThread()
 	lib, err := purego.Dlopen(name, purego.RTLD_NOW|purego.RTLD_LOCAL)
 	if err != nil {
@@ -45,7 +45,7 @@ func open(name string) (*Driver, error) {
 	if err := d.api.driverGetVersion.lookUp(lib, "cuDriverGetVersion"); err != nil {
 		return nil, fmt.Errorf("%w: %s is something else: %w", ErrNoDriver, name, err)
 	}
-	// Works before cuInit, and fails only for a nil pointer.
+	// The call works before cuInit, and fails only for a nil pointer.
 	d.api.driverGetVersion.call(uintptr(unsafe.Pointer(&d.version)))
 	if d.version < MinVersion {
 		return nil, fmt.Errorf("%w: %s is for CUDA %v; at least %v is needed", ErrDriverTooOld, name, d.version,
@@ -67,5 +67,5 @@ func open(name string) (*Driver, error) {
 	return d, nil
 }
 
-// Version returns the newest CUDA that the driver serves. PTX of a newer one does not load.
+// Version returns the newest CUDA version that the driver supports. PTX of a newer version does not load.
 func (d *Driver) Version() Version { return d.version }

@@ -11,7 +11,8 @@ var (
 	ptxTargets  = regexp.MustCompile(`(?m)^\.target\s+sm_(\d+)`)
 )
 
-// ptxNeeds says, to follow "the driver is for CUDA 12.4", which CUDA the PTX is for; empty if it does not tell.
+// ptxNeeds returns text to follow "the driver is for CUDA 12.4": the CUDA version that the PTX is for, or "" if the PTX
+// does not tell.
 func ptxNeeds(ptx []byte) string {
 	m := ptxVersions.FindSubmatch(ptx)
 	if m == nil {
@@ -21,7 +22,7 @@ func ptxNeeds(ptx []byte) string {
 	// From the release notes in NVIDIA's "Parallel Thread Execution ISA".
 	switch {
 	case major == 8 && minor > 5:
-		minor++ // CUDA 12.6 had that of 12.5
+		minor++ // CUDA 12.6 had the PTX version of 12.5
 		fallthrough
 	case major >= 7 && major <= 9:
 		return fmt.Sprintf(", the PTX needs %d.%d", major+4, minor)
@@ -29,7 +30,7 @@ func ptxNeeds(ptx []byte) string {
 	return fmt.Sprintf(", the PTX is version %d.%d", major, minor)
 }
 
-// ptxTarget returns ten times the lowest compute capability that the PTX runs on; 0 if it does not tell.
+// ptxTarget returns ten times the lowest compute capability that the PTX runs on, or 0 if the PTX does not tell.
 func ptxTarget(ptx []byte) int {
 	m := ptxTargets.FindSubmatch(ptx)
 	if m == nil {
@@ -38,9 +39,9 @@ func ptxTarget(ptx []byte) int {
 	return number(m[1])
 }
 
-// number returns the value of a few digits.
+// number returns the value of a string of digits.
 func number(digits []byte) int {
-	// the patterns above let nothing else through; too many digits are the largest int
+	// The patterns above match nothing but digits. For too many digits Atoi returns the largest int.
 	n, _ := strconv.Atoi(string(digits))
 	return n
 }

@@ -2,7 +2,7 @@ package driver
 
 import "unsafe"
 
-// Stream is a queue of work on the device. Streams run beside each other; none waits for the legacy default stream.
+// Stream is a queue of work on the device. Streams run concurrently, and none waits for the legacy default stream.
 type Stream struct {
 	context *Context
 	driver  *Driver
@@ -10,7 +10,8 @@ type Stream struct {
 	copy2D  copy2D // scratch of Copy2D, so that it allocates nothing
 }
 
-// Priorities returns the range of stream priorities: the lowest, a number not below the highest.
+// Priorities returns the range of stream priorities. The number of the lowest priority is not below that of the
+// highest.
 func (c *Context) Priorities() (lowest, highest int, err error) {
 	var p [2]int32
 	err = c.driver.call(&c.driver.api.ctxGetStreamPriorityRange, uintptr(unsafe.Pointer(&p[0])),
@@ -18,7 +19,7 @@ func (c *Context) Priorities() (lowest, highest int, err error) {
 	return int(p[0]), int(p[1]), err
 }
 
-// NewStream makes a stream with a priority out of Priorities; 0 is the usual one.
+// NewStream creates a stream with a priority in the range of Priorities; 0 is the default.
 func (c *Context) NewStream(priority int) (*Stream, error) {
 	const nonBlocking = 1
 	s := &Stream{context: c, driver: c.driver}
@@ -29,7 +30,7 @@ func (c *Context) NewStream(priority int) (*Stream, error) {
 	return s, nil
 }
 
-// Close frees the stream; what it holds is still done.
+// Close frees the stream. Work queued in it is still done.
 func (s *Stream) Close() error { return s.driver.call(&s.driver.api.streamDestroy, s.handle) }
 
 // Synchronize waits until the stream is empty.
@@ -38,25 +39,25 @@ func (s *Stream) Synchronize() error { return s.driver.do(&s.driver.api.streamSy
 // Done reports whether the stream is empty. It does not wait.
 func (s *Stream) Done() (bool, error) { return s.driver.done(&s.driver.api.streamQuery, s.handle) }
 
-// Wait holds the stream's further work back until the last Record of e before this call has passed.
+// Wait holds back later work of the stream until the last Record of e before this call has passed.
 func (s *Stream) Wait(e *Event) error {
 	return s.driver.do(&s.driver.api.streamWaitEvent, s.handle, e.handle, 0)
 }
 
-// WaitValue holds the stream's further work back until int32(*p - v) >= 0, with *p the 32-bit word at p. The word lies
-// in this device's memory, or in host memory, and anybody may write it. No kernel spins meanwhile.
+// WaitValue holds back later work of the stream until int32(*p - v) >= 0, with *p the 32-bit word at p. The word lies
+// in this device's memory or in host memory. Any device or process may write it. No kernel spins meanwhile.
 func (s *Stream) WaitValue(p DevicePtr, v uint32) error {
 	const greaterOrEqual = 0
 	return s.driver.do(&s.driver.api.streamWaitValue32, s.handle, uintptr(p), uintptr(v), greaterOrEqual)
 }
 
-// WriteValue writes v to the 32-bit word at p, which may be a peer's, after all earlier work of the stream and with
-// its memory writes visible before it.
+// WriteValue writes v to the 32-bit word at p, which may be a peer's, after all earlier work of the stream. The memory
+// writes of that work are visible before v is.
 func (s *Stream) WriteValue(p DevicePtr, v uint32) error {
 	return s.driver.do(&s.driver.api.streamWriteValue32, s.handle, uintptr(p), uintptr(v), 0)
 }
 
-// done calls a query: not ready is no error.
+// done calls a query of a stream or an event. Not being ready is not an error.
 func (d *Driver) done(f *function, handle uintptr) (bool, error) {
 	switch r := d.query(f, handle); r {
 	case 0:
