@@ -14,7 +14,7 @@ import (
 
 // Options choose a GPU and how it is used.
 type Options struct {
-	Device  int           // index among the GPUs that CUDA_VISIBLE_DEVICES lists
+	Device  int           // index among the GPUs that CUDA_VISIBLE_DEVICES leaves visible
 	Sole    bool          // no other rank uses this GPU, so kernels may wait for neighbours
 	Timeout time.Duration // of a pass, waits for neighbours included; 0: none
 	PTX     bool          // let the driver compile the kernels even if there is machine code for the GPU

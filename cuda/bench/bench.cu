@@ -1,13 +1,13 @@
-// Checks the sweep kernels against one-point-a-thread kernels and a sum done on the host, bit by bit, and times them,
-// without Go: for work on the kernels, of which it loads the PTX or cubin named by PTX. run.sh builds and runs it,
-// sanitize.sh runs it under compute-sanitizer, prof.sh reads hardware counters.
+// Checks the sweep kernels, bit by bit, against kernels of one point a thread and sums computed on the host, and times
+// them, without Go. It is for work on the kernels and loads the PTX or cubin named by the variable PTX. run.sh builds
+// and runs it, sanitize.sh runs it under compute-sanitizer, and prof.sh reads hardware counters.
 //
 //   bench check              many shapes; FEW=1: fewer, for compute-sanitizer
 //   bench time N T B...      an N x N float32 and float64 mesh, T sweeps a pass, B blocks (T = 1: tiles of 8B rows)
 //
-// Variables for time: ROWS=R makes the mesh N x R. HELD=R,I,O (HELD64 for float64) keeps tiles in registers, R rows a
-// warp, I and O tiles below each other in inner and outer columns of tiles. PIPES=P allows P pipelines a block. SEAM
-// and EDGE are those of shares.cuh. ONCE=1 launches each kernel once.
+// Variables for time: ROWS=R makes the mesh N x R. HELD=R,I,O (HELD64 for float64) keeps tiles in registers, with R
+// rows for each warp and I and O tiles in the inner and outer columns of tiles. PIPES=P allows P pipelines in a block.
+// SEAM and EDGE are those of shares.cuh. ONCE=1 launches each kernel once.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -40,7 +40,7 @@ __global__ void naive(const Real* a, Real* b, int pitch, int nx, int rows, int f
   b[i] = fixed ? a[i] : update(a[i], a[i - 1], a[i + 1], a[i - pitch], a[i + pitch]);
 }
 
-enum Kind { noise, tiny, checkers };  // tiny: many magnitudes; checkers: the largest updates that there can be
+enum Kind { noise, tiny, checkers };  // tiny: many magnitudes; checkers: the largest possible updates
 
 template <class Real> __global__ void fill(Real* a, size_t n, int pitch, Kind kind) {
   for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n; i += (size_t)gridDim.x * blockDim.x) {
@@ -151,13 +151,13 @@ template <class Real> bool right(const Case& c) {
     CK(cudaMemcpy(want[k + 1].data(), ref[~k & 1], bytes, cudaMemcpyDeviceToHost));
   }
   Pass<Real> p = makePass(c, now, next, sums, pitch);
-  // The outer rows go to halos[0] and halos[1]; words are those looked at, those set and the counts.
+  // The outer rows go to halos[0] and halos[1]. The kernel reads two of the words, sets two, and counts in two.
   const bool hands = c.sweeps > 1 && c.hi - c.lo >= c.sweeps;
   const size_t halo = (size_t)c.sweeps * pitch;
   Real* halos;
-  unsigned *signals, said[6] = {7, 7, 0, 0, 0, 0};
+  unsigned *signals, words32[6] = {7, 7, 0, 0, 0, 0};
   CK(cudaMalloc(&halos, 2 * halo * sizeof(Real))), CK(cudaMemset(halos, 0xee, 2 * halo * sizeof(Real)));
-  CK(cudaMalloc(&signals, sizeof said)), CK(cudaMemcpy(signals, said, sizeof said, cudaMemcpyHostToDevice));
+  CK(cudaMalloc(&signals, sizeof words32)), CK(cudaMemcpy(signals, words32, sizeof words32, cudaMemcpyHostToDevice));
   if (hands)
     for (int i = 0; i < 2; i++) p.sides[i] = {signals + i, halos + i * halo, signals + 2 + i, signals + 4 + i};
   if (hands) p.awaited = 7, p.posted = 8, p.depth = c.sweeps;
@@ -177,30 +177,30 @@ template <class Real> bool right(const Case& c) {
       if (in && x < c.nx) bad += memcmp(&got[i], &want[c.sweeps][i], sizeof(Real)) != 0;
       if (!in) outside += memcmp(&got[i], &untouched, sizeof(Real)) != 0;
     }
-  size_t unhanded = 0;
+  size_t wrongHalos = 0;
   if (hands) {
-    std::vector<Real> handed(2 * halo);
-    CK(cudaMemcpy(handed.data(), halos, 2 * halo * sizeof(Real), cudaMemcpyDeviceToHost)),
-        CK(cudaMemcpy(said, signals, sizeof said, cudaMemcpyDeviceToHost));
+    std::vector<Real> sent(2 * halo);
+    CK(cudaMemcpy(sent.data(), halos, 2 * halo * sizeof(Real), cudaMemcpyDeviceToHost)),
+        CK(cudaMemcpy(words32, signals, sizeof words32, cudaMemcpyDeviceToHost));
     for (int i = 0; i < 2; i++) {
-      unhanded += said[2 + i] != 8 || said[4 + i];
+      wrongHalos += words32[2 + i] != 8 || words32[4 + i];
       for (int y = 0; y < c.sweeps; y++)
-        unhanded += memcmp(&handed[i * halo + (size_t)y * pitch],
-                           &want[c.sweeps][(size_t)((i ? c.hi - c.sweeps : c.lo) - base + y) * pitch],
-                           c.nx * sizeof(Real)) != 0;
+        wrongHalos += memcmp(&sent[i * halo + (size_t)y * pitch],
+                             &want[c.sweeps][(size_t)((i ? c.hi - c.sweeps : c.lo) - base + y) * pitch],
+                             c.nx * sizeof(Real)) != 0;
     }
   }
   int badSums = 0;
   for (int k = 0; k < c.sweeps; k++)
     badSums += !sameSum(&words[k * kSumWords], want[k], want[k + 1], pitch, c.nx, base, c.lo, c.hi);
-  if (bad || outside || badSums || unhanded)
+  if (bad || outside || badSums || wrongHalos)
     printf(
         "BAD %zu-byte nx=%d rows [%d,%d) depth %d sweeps %d fixed %d %d blocks %d kind %d: field %zu outside %zu sums "
         "%d handed on %zu\n",
         sizeof(Real), c.nx, c.lo, c.hi, c.depth, c.sweeps, c.fixTop, c.fixBottom, c.blocks, c.kind, bad, outside,
-        badSums, unhanded);
+        badSums, wrongHalos);
   cudaFree(now), cudaFree(next), cudaFree(ref[0]), cudaFree(ref[1]), cudaFree(sums), cudaFree(halos), cudaFree(signals);
-  return !(bad || outside || badSums || unhanded);
+  return !(bad || outside || badSums || wrongHalos);
 }
 
 template <class Real> bool checkAll() {

@@ -1,4 +1,5 @@
-// The sum of a sweep's squares, done on the host with more bits than it needs, for comparison with the kernels'.
+// The sum of a sweep's squares, computed on the host with more bits than needed, for comparison with the sums of the
+// kernels.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -8,7 +9,7 @@
 #include "../kernels/pass.cuh"
 #include "../kernels/sum.cuh"
 
-// 256 bits are more than solver.Sum has: what overflows there is seen here.
+// 256 bits are more than solver.Sum has, so an overflow there shows as a difference.
 struct Big {
   unsigned long long w[4] = {};
   void add(unsigned long long n, int shift) {
@@ -32,8 +33,8 @@ struct Big {
 inline float fusedHost(float a, float b, float c) { return fmaf(a, b, c); }
 inline double fusedHost(double a, double b, double c) { return fma(a, b, c); }
 
-// sameSum compares a kernel's words for the sweep that made `after` of `before` with the sum over rows [lo, hi). Row
-// `base` is the first of both.
+// sameSum compares a kernel's words for the sweep from `before` to `after` with the sum over rows [lo, hi). Row `base`
+// is the first row of both arrays.
 template <class Real> bool sameSum(const unsigned long long* words, const std::vector<Real>& before,
                                    const std::vector<Real>& after, int pitch, int nx, int base, int lo, int hi) {
   Big exact, device;

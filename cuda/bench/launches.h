@@ -1,4 +1,4 @@
-// How the kernels of several sweeps are launched, for programs without Go. ../shares.go and ../held.go do the same.
+// Launches of the kernels of several sweeps, for programs without Go. ../shares.go and ../held.go do the same.
 #pragma once
 #include <algorithm>
 
@@ -6,7 +6,7 @@
 #include "../kernels/sum.cuh"
 
 struct Launch {
-  int blocks, threads, bytes;  // threads and bytes of shared memory a block
+  int blocks, threads, bytes;  // number of blocks; threads, and bytes of shared memory, of a block
 };
 
 inline DeepShape shapeFor(float, int) { return kSweepF32; }
@@ -14,15 +14,16 @@ inline DeepShape shapeFor(double, int sweeps) { return sweeps > 8 ? kDeepF64 : k
 
 inline int warpsOf(const DeepShape& s, int sweeps) { return (sweeps + s.levels - 1) / s.levels; }
 
-// launchOf returns the launch of a kernel in sweep_deep.cu with so many blocks and pipelines a block.
+// launchOf returns the launch of a kernel in sweep_deep.cu with the given numbers of blocks and of pipelines in a
+// block.
 template <class Real> Launch launchOf(const DeepShape& s, int sweeps, int blocks, int pipes) {
   const int warps = warpsOf(s, sweeps), slot = kWarp * s.columns * (int)sizeof(Real);
   const int bytes = (kGroupRows + 2 * s.step * (warps - 1)) * slot + s.levels * warps * kSumWords * 8;
   return {blocks, pipes * kWarp * warps, pipes * bytes};
 }
 
-// heldLaunchOf divides a pass among tiles in registers, whose warps have so many rows: `inner` and `outer` tiles one
-// below the other in an inner and an outer column of tiles.
+// heldLaunchOf divides a pass among tiles in registers, with `rows` rows for each warp. An inner column has `inner`
+// tiles, an outer one `outer`.
 template <class Real> Launch heldLaunchOf(Pass<Real>& p, int rows, int inner, int outer) {
   const int T = p.sweeps, width = kWarp * kGroupColumns;
   const int step = (kWarp - 2 * ((T + kGroupColumns - 1) / kGroupColumns)) * kGroupColumns;

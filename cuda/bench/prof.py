@@ -1,4 +1,4 @@
-# Prints ncu's table of metrics, one line a launch.
+# Prints ncu's table of metrics, one line for each launch.
 import csv, sys
 launches = {}
 for r in csv.DictReader(line for line in sys.stdin if line.startswith('"')):

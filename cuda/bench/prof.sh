@@ -1,5 +1,6 @@
 #!/bin/sh
-# Hardware counters of the kernels: cuda/bench/prof.sh N T B..., after run.sh. On a GPU whose counters may be read.
+# Prints hardware counters of the kernels: cuda/bench/prof.sh N T B..., after run.sh. Needs a GPU whose counters may be
+# read.
 s=smsp__average_warps_issue_stalled
 M=gpu__time_duration.sum,smsp__issue_active.avg.pct_of_peak_sustained_active,smsp__inst_executed.sum
 M=$M,dram__bytes.sum,smsp__warps_active.avg.per_cycle_active

@@ -1,10 +1,10 @@
 #!/bin/sh
-# memcheck and racecheck of the kernels on small meshes; fails if either finds something or a result is wrong. PTX names
-# other code, as for run.sh.
+# Runs memcheck and racecheck on the kernels with small meshes. Fails if either reports an error or a result is wrong.
+# The variable PTX names other code, as for run.sh.
 #
-# racecheck follows barriers for two warps, but reports hazards where five or more in a row meet their neighbours three
-# at a barrier, also in a program that does nothing else. So sweep_deep.cu goes under it with a barrier for each two
-# (PAIRS): the same accesses, and less order among them.
+# racecheck handles barriers of two warps. It reports false hazards where, of five or more warps in a row, three
+# neighbours meet at each barrier, even in a program that does nothing else. It therefore checks sweep_deep.cu built
+# with a barrier for each pair of warps (PAIRS), which has the same accesses and fewer ordering constraints.
 set -eu
 cd "$(dirname "$0")"
 nvcc -arch=sm_80 -std=c++17 -O3 -fmad=false bench.cu -lcuda -o /tmp/bench

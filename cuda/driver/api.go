@@ -14,6 +14,7 @@ type function struct {
 
 // call calls the function. An argument uintptr(unsafe.Pointer(&x)) keeps x alive, and on the heap, during the call. For
 // that, the arguments are allocated on the heap.
+//
 //go:uintptrescapes
 func (f *function) call(args ...uintptr) Code {
 	r, _, _ := purego.SyscallN(f.addr, args...)

@@ -6,8 +6,8 @@ import (
 	"unsafe"
 )
 
-// Device is a GPU. Index counts the GPUs that CUDA_VISIBLE_DEVICES lists, in its order. The driver itself reads the
-// variable when it starts.
+// Device is a GPU. Index counts the GPUs that CUDA_VISIBLE_DEVICES leaves visible, in its order. The driver itself
+// reads the variable when it starts.
 type Device struct {
 	Index       int
 	Name        string

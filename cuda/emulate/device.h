@@ -1,5 +1,5 @@
-// Enough of CUDA to run the kernels on threads of a CPU, one for each of a GPU's: to see without a GPU that they are
-// right, and under ThreadSanitizer, which knows POSIX barriers, that they hold no race.
+// Enough of CUDA to run the kernels on threads of a CPU, one for each GPU thread. Tests can then check without a GPU
+// that the kernels are right and, under ThreadSanitizer, which knows POSIX barriers, that they have no data race.
 #pragma once
 #include <pthread.h>
 
@@ -47,13 +47,13 @@ class Barrier {
   pthread_barrier_t barrier;
 };
 
-// Warp is 32 threads; what they exchange goes through slots.
+// Warp is 32 threads, which exchange values through slots.
 struct Warp {
   Barrier barrier{32};
   uint64_t slots[32];
 };
 
-// Block is the threads of a block and what they share.
+// Block is the warps of a block and the memory and barriers that they share.
 struct Block {
   Block(int threads, int bytes) : shared(new (std::align_val_t(16)) char[bytes]()), warps(threads / 32) {}
   struct Free {
@@ -61,7 +61,7 @@ struct Block {
   };
   std::unique_ptr<char, Free> shared;
   std::vector<Warp> warps;
-  std::mutex mutex;  // of barriers
+  std::mutex mutex;  // guards barriers
   std::map<int, std::unique_ptr<Barrier>> barriers;
 
   void meet(int barrier, int threads) {
@@ -87,8 +87,8 @@ inline thread_local struct {
   Warp* warp;
 } thread;
 
-// launch runs a kernel on so many blocks at once, each of so many threads and bytes of shared memory. The threads are
-// joined by their owner.
+// launch starts a kernel on grid blocks at once, each of size threads and with bytes of shared memory. The caller joins
+// the threads.
 template <class Kernel> void launch(std::vector<std::thread>& threads, std::vector<std::unique_ptr<Block>>& blocks,
                                     int grid, int size, int bytes, Kernel kernel) {
   for (int b = 0; b < grid; b++) {
@@ -121,7 +121,7 @@ template <class T> T __shfl_down_sync(unsigned, T v, int by) {
   const int lane = threadIdx.x % 32;
   return exchange(v, lane + by > 31 ? lane : lane + by);
 }
-// warpSum adds up what the threads of a warp have.
+// warpSum returns the sum of the values of a warp's threads.
 inline uint64_t warpSum(uint64_t v) {
   Warp& w = *thread.warp;
   w.slots[threadIdx.x % 32] = v;
@@ -138,8 +138,8 @@ inline void __syncthreads() { thread.block->meet(0, blockDim.x); }
 template <int kThreads> void meet(int barrier) { thread.block->meet(barrier, kThreads); }
 inline void meet(int barrier, int threads) { thread.block->meet(barrier, threads); }
 
-// peek reads without ThreadSanitizer's knowledge: pipelines fetch more rows than they need, also of halos that a
-// neighbour writes meanwhile, and nothing comes of what they get.
+// peek reads memory unseen by ThreadSanitizer. Pipelines fetch more rows than they need, among them rows of halos that
+// a neighbour is writing, and do not use these values.
 struct Peeked {
   uint64_t v[2];
 };
@@ -161,7 +161,7 @@ inline unsigned atomicAdd(unsigned* at, unsigned n) { return __atomic_fetch_add(
 inline unsigned long long atomicAdd(unsigned long long* at, unsigned long long n) {
   return __atomic_fetch_add(at, n, __ATOMIC_ACQ_REL);
 }
-inline void __threadfence_system() {}  // every order that it gives is in the words
+inline void __threadfence_system() {}  // the atomic accesses to the words order memory enough
 inline void __nanosleep(unsigned) { std::this_thread::yield(); }
 
 inline float __fmaf_rn(float a, float b, float c) { return std::fma(a, b, c); }
@@ -171,8 +171,7 @@ inline long long __double_as_longlong(double d) {
   memcpy(&n, &d, sizeof n);
   return n;
 }
-// __dadd_rd rounds toward minus infinity: s is the nearest sum, and the rest, which is exact, tells whether it is
-// above.
+// __dadd_rd rounds toward minus infinity: s is the nearest sum, and the exact remainder tells whether s is too large.
 inline double __dadd_rd(double a, double b) {
   const double s = a + b, c = s - a, rest = (a - (s - c)) + (b - c);
   return rest < 0 ? std::nextafter(s, -INFINITY) : s;

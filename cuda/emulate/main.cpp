@@ -1,5 +1,5 @@
-// Runs the kernels of several sweeps a pass on threads of the CPU, for ranks that exchange halos as those of one node
-// do, and compares fields and sums bit by bit with sweeps done one by one. Prints a line a case.
+// Runs the kernels of several sweeps a pass on threads of the CPU, for ranks that exchange halos as ranks of one node
+// do, and compares fields and sums bit by bit with single sweeps. Prints a line for each case.
 #include <cstdio>
 #include <cstdlib>
 
@@ -10,18 +10,19 @@
 #include "../kernels/sweep_deep.cu"
 #include "../kernels/sweep_held.cu"
 
-// Case is a mesh of nx columns whose rows are divided among ranks at cuts, the last of which is the number of rows.
-// Rows go round, unless the first and the last are fixed, and there is one rank then.
+// Case is a mesh of nx columns whose rows are divided among ranks at cuts, the last of which is the number of rows. The
+// rows are periodic unless `fixed` is set. Then the first and the last row are fixed, and there is one rank.
 struct Case {
   int nx;
   std::vector<int> cuts;
   bool fixed;
   int sweeps, passes, blocks, pipes;
-  int rows = 0;  // if not 0, tiles in registers, with so many rows a warp: `blocks` and `pipes` of them in an inner and
-                 // an outer column of tiles
+  int rows = 0;  // if not 0, tiles in registers with this many rows for each warp: `blocks` tiles in an inner column
+                 // of tiles and `pipes` in an outer one
 };
 
-// kernelFor returns the kernel for so many sweeps, in tiles of warps of so many rows if rows is not 0.
+// kernelFor returns the kernel for the given number of sweeps: if rows is not 0, the one for tiles of warps with that
+// many rows.
 static void (*kernelFor(float, int, int rows))(Pass<float>) {
   return rows == 24 ? held24_f32 : rows ? held16_f32 : sweep_f32;
 }
@@ -74,7 +75,7 @@ template <class Real> bool right(const Case& c) {
       for (int i = 0; i < 2; i++) {
         Rank<Real>& o = *neighbours[i];
         a.sides[i].to = o.field[(p + 1) % 2].data() +
-                        (i ? 0 : (size_t)(o.hi - o.lo + depth) * pitch);  // mine above is their lower halo
+                        (i ? 0 : (size_t)(o.hi - o.lo + depth) * pitch);  // k's upper edge fills o's lower halo
         if (n == 1) continue;
         a.sides[i].came = p ? &k.came[i] : nullptr, a.sides[i].theirs = &o.came[1 - i], a.sides[i].rows = &k.rows[i];
       }
@@ -116,7 +117,7 @@ int main() {
   bool ok = true;
   for (const Case& c : {
            Case{250, {16}, false, 16, 2, 1, 2},         // a rank that is its own neighbour
-           Case{250, {33}, true, 5, 1, 2, 2},           // fixed rows, a warp with one sweep
+           Case{250, {33}, true, 5, 1, 2, 2},           // fixed rows, a warp that does one sweep
            Case{250, {13, 30, 45}, false, 6, 2, 2, 2},  // ranks between two others, groups cut by stripes
            Case{5, {4, 7, 10, 14}, false, 3, 4, 1, 2},  // stripes as low as the halo, shares without rows
            Case{130, {20, 36}, false, 9, 2, 1, 1}, Case{260, {24}, false, 16, 2, 1, 2, 16},  // three tiles side by side

@@ -17,7 +17,7 @@ type Options struct {
 // Node describes the GPUs of this node that this process may use.
 type Node struct {
 	Driver  *driver.Driver
-	Devices []driver.Device // those that CUDA_VISIBLE_DEVICES lists, in its order; empty where the CPU sweeps
+	Devices []driver.Device // those that CUDA_VISIBLE_DEVICES leaves visible, in its order; none if the CPU sweeps
 	WhyCPU  error           // why the CPU sweeps; nil where GPUs do
 
 	Readings []GPU // taken by Open, of hidden GPUs too; nil where Options need none

@@ -1,4 +1,4 @@
-// Package drivertest builds a CUDA driver that needs no GPU, for tests.
+// Package drivertest builds a fake CUDA driver that needs no GPU, for tests.
 package drivertest
 
 import (
@@ -13,13 +13,14 @@ import (
 var source []byte
 
 // Build builds the driver with the given macros (-DNAME=value, see testdata/fake.c) and returns its path, which ends in
-// libcuda.so.1: its folder in LD_LIBRARY_PATH gives it to a program. A test skips, and says so, where there is no gcc.
+// libcuda.so.1. A program finds the driver if LD_LIBRARY_PATH has the path's directory. Without gcc Build skips the
+// test.
 func Build(t testing.TB, macros ...string) string {
 	t.Helper()
 	return Compile(t, "libcuda.so.1", source, macros...)
 }
 
-// Compile builds a shared library from C source in a folder of its own and returns its path.
+// Compile builds a shared library from C source in a directory of its own and returns its path.
 func Compile(t testing.TB, name string, source []byte, macros ...string) string {
 	t.Helper()
 	cc, err := exec.LookPath("gcc")
