@@ -87,8 +87,9 @@ type NATSStats struct {
 // PREFIX.halo.SENDER.SIDE.ask. The sender's subscription answers, even while the sender computes. Duplicates and
 // reorderings change nothing.
 //
-// Nothing confirms the last exchange: an end may have received it while its neighbour still waits for it. So the owner
-// of a link keeps it open until all ranks have received their last exchange (a run ends with a barrier).
+// Nothing confirms the last exchange: an end that has received its neighbour's rows does not know whether the neighbour
+// has received its own. So the owner of a link keeps it open until all ranks have received their last exchange (a run
+// ends with a barrier).
 type NATSLink struct {
 	end     End
 	opts    NATSOptions

@@ -17,8 +17,8 @@ var errLate = os.ErrDeadlineExceeded
 
 // node adds the contributions of the ranks of one node. Their segment holds, for every slot of the ring,
 //
-//	complete  word: how often all ranks have contributed to the slot, modulo 2^32
-//	total     word: how often the leader has written a total over all nodes to the slot, modulo 2^32
+//	complete  word: number of times that all ranks have contributed to the slot, modulo 2^32
+//	total     word: number of times that the leader has written a total over all nodes to the slot, modulo 2^32
 //	arrivals  uint64 in a cache line of its own: contributions to the slot since the start
 //	a cell for each rank of the node, and one for the total over all nodes
 //

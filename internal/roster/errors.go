@@ -47,7 +47,7 @@ func (e *AbortError) Error() string {
 }
 
 // IsConsequence reports whether err is the consequence of another rank's failure: the rank was told to end, or it timed
-// out waiting for another rank. The first cause of a run's end is one of the other errors.
+// out. The first cause of a run's end is one of the other errors.
 func IsConsequence(err error) bool {
 	if a, ok := errors.AsType[*AbortError](err); ok && a != nil {
 		return true

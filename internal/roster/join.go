@@ -15,7 +15,7 @@ import (
 const (
 	firstAsk = 50 * time.Millisecond
 	lastAsk  = time.Second
-	// joinGrace is how much longer than the time that rank 0 announced a rank waits for the verdict.
+	// joinGrace is added to the time that rank 0 has announced when a rank waits for the verdict.
 	joinGrace = 2 * time.Second
 )
 
@@ -82,7 +82,7 @@ func (t *Team) ask(timeout time.Duration) ([]Member, error) {
 		}
 		select {
 		case answers <- v:
-		default: // more than are read: the next hello brings another
+		default: // too many at once: the next hello brings another
 		}
 	})
 	if err == nil {

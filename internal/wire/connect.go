@@ -23,7 +23,7 @@ const (
 	dialTimeout  = 2 * time.Second
 	firstWait    = 100 * time.Millisecond
 	lastWait     = time.Second
-	pingInterval = 5 * time.Second // a server that is gone without closing is noticed after three
+	pingInterval = 5 * time.Second // a server that leaves without closing its connections is noticed after three
 	maxLogged    = 32              // different errors of a connection that are logged, each once
 
 	subjectRoot = "jacobi" // first token of all subjects

@@ -15,7 +15,7 @@ import (
 type faults struct {
 	server configs.NATS
 	where  string      // the server's addresses, without secrets
-	notify func(error) //  receives the first refusal; may be nil
+	notify func(error) // receives the first refusal; may be nil
 
 	mu        sync.Mutex
 	nc        *nats.Conn // nil until the first connection is made
