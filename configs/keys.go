@@ -89,7 +89,7 @@ func (k key) text(c Config) string {
 // convert converts a value from a source to the type of the field. The error says which values are allowed.
 func (k key) convert(raw any) (any, error) {
 	if raw == nil {
-		return nil, fmt.Errorf("nothing stands behind the key: leave the key out or give a value%s", k.emptyHint())
+		return nil, fmt.Errorf("the key has no value: leave it out or give one%s", k.emptyHint())
 	}
 	if s, ok := raw.(string); ok && (!utf8.ValidString(s) || strings.ContainsRune(s, 0)) {
 		return nil, fmt.Errorf("text in UTF-8 without zero bytes is wanted")

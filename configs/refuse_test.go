@@ -39,10 +39,10 @@ var refusedFiles = []struct {
 		`solver.max_iterations 1e+18 (file run.yaml): an integer beyond 9007199254740992 has to be written in ` +
 			`digits`},
 	{"run.yaml", "grid: {nx: true}", Options{}, `grid.nx true (file run.yaml): an integer is wanted`},
-	{"run.yaml", "grid: {nx: }", Options{}, `grid.nx null (file run.yaml): nothing stands behind the key: leave ` +
-		`the key out or give a value`},
+	{"run.yaml", "grid: {nx: }", Options{}, `grid.nx null (file run.yaml): the key has no value: leave it out ` +
+		`or give one`},
 	{"run.yaml", "output: {picture: }", Options{},
-		`output.picture null (file run.yaml): nothing stands behind the key: leave the key out or give a value ` +
+		`output.picture null (file run.yaml): the key has no value: leave it out or give one ` +
 			`("" for none)`},
 	{"run.yaml", "run: {name: 5}", Options{}, `run.name 5 (file run.yaml): text is wanted; put it in quotes`},
 	{"run.yaml", "problem: {left: true}", Options{},

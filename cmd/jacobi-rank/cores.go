@@ -48,7 +48,7 @@ func shareOfCores(members []roster.Member, rank int) (share float64, err error) 
 // extraOf decodes the member's memberExtra.
 func extraOf(m roster.Member) (e memberExtra, err error) {
 	if err := json.Unmarshal(m.Extra, &e); err != nil {
-		return e, fmt.Errorf("rank %d: what it said when it joined: %w", m.Rank, err)
+		return e, fmt.Errorf("rank %d: data of its join: %w", m.Rank, err)
 	}
 	return e, nil
 }

@@ -30,7 +30,7 @@ func (d *diagnosis) conclude(p *plan, out launch.Outcome, c *collected) error {
 	ranks := c.ranks
 	if out.Err == nil {
 		if err := json.Unmarshal(out.Report, &ranks); err != nil {
-			return fmt.Errorf("the ranks were ready to sweep, but what they found was lost: %w", err)
+			return fmt.Errorf("the ranks were ready to sweep, but their findings were lost: %w", err)
 		}
 	}
 	known := map[string]bool{} // several ranks may report the same fault
@@ -42,7 +42,7 @@ func (d *diagnosis) conclude(p *plan, out launch.Outcome, c *collected) error {
 		}
 	}
 	if out.Err != nil && len(d.Faults) == 0 {
-		d.fault(out.Err, "correct it on that host, or run elsewhere; -v shows what the ranks say")
+		d.fault(out.Err, "correct it on that host, or run elsewhere; -v shows the output of the ranks")
 	}
 	d.Ranks = slices.DeleteFunc(ranks, func(r examine.Rank) bool { return r.Node.Version == "" })
 	d.nodes(p)

@@ -73,7 +73,7 @@ func (p *plan) haloDepth() (int, string) {
 		backend, depth = "CUDA", cuda.PreferredDepth(p.mesh, low)
 	}
 	return min(depth, low),
-		fmt.Sprintf("auto: what the %s backend likes best, at most the %d rows of the lowest stripe", backend, low)
+		fmt.Sprintf("auto: preferred by the %s backend, at most the %d rows of the lowest stripe", backend, low)
 }
 
 // check reports, in one error, everything that would make the run fail after its start. With create it creates the

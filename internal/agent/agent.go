@@ -133,7 +133,7 @@ func (a *Agent) join(ctx context.Context) (micro.Service, error) {
 			break
 		}
 		if time.Since(begin) > joinTimeout {
-			return service, errors.New("the agent does not hear what it says itself: its user needs the subjects " +
+			return service, errors.New("the agent does not receive its own messages: its user needs the subjects " +
 				"jacobi.> (and $SRV.> to be seen as a service)")
 		}
 	}
@@ -195,7 +195,7 @@ func (a *Agent) begin(ctx context.Context, launcher string, conn *wire.Conn, p p
 	s := &session{conn: conn}
 	if p.Bye || p.Seq != 1 || ctx.Err() != nil || len(a.sessions) >= maxSessions || slices.Contains(a.past, launcher) {
 		// A launcher that leaves a session that is not open still waits for a goodbye.
-		if b, err := json.Marshal(packet{Bye: true, Why: "the agent knows of no such session"}); err == nil && p.Bye {
+		if b, err := json.Marshal(packet{Bye: true, Why: "the agent has no such session"}); err == nil && p.Bye {
 			_ = conn.Publish(toLauncher(a.offer.ID, launcher), b)
 		}
 		return nil

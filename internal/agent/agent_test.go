@@ -214,7 +214,7 @@ func TestAgentWithoutPermission(t *testing.T) {
 	defer cancel()
 	err = Run(ctx, Options{Conn: conn, Host: "node", Slots: 1, Log: zaptest.NewLogger(t)})
 	if err == nil || !strings.Contains(err.Error(),
-		"does not hear what it says itself: its user needs the subjects jacobi.> ") {
+		"does not receive its own messages: its user needs the subjects jacobi.> ") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -110,7 +110,7 @@ func TestDryRunShowsTheGPUsOfThisMachine(t *testing.T) {
 	args := append(slices.Clone(onGPUs), "-np", "2", "--dry-run", "--host")
 	for hosts, want := range map[string][]string{
 		"localhost:1,node7:1": {uuid(0) + "  round-robin: local rank 0, 4 GPUs\n", "  chosen on its host\n"},
-		"node7:2":             {"(auto: what the CUDA backend likes best, "},
+		"node7:2":             {"(auto: preferred by the CUDA backend, "},
 	} {
 		out := runWith(t, env, t.TempDir(), "launcher", append(slices.Clone(args), hosts)...)
 		for _, w := range want {
