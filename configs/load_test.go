@@ -79,7 +79,7 @@ func TestPrecedence(t *testing.T) {
 	}
 }
 
-func TestIdentityIsNoConfiguration(t *testing.T) {
+func TestIdentityVariablesAreNotKeys(t *testing.T) {
 	got, err := Load(Options{Environ: []string{
 		"JACOBI_RANK=1", "JACOBI_SIZE=2", "JACOBI_LOCAL_RANK=1", "JACOBI_LOCAL_SIZE=2", "JACOBI_RUN_ID=abc",
 		"JACOBI_GRID=4", "JACOBI_OTHER_THING=1", "jacobi_grid_nx=5",

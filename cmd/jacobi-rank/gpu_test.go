@@ -7,7 +7,7 @@ import (
 	"jacobi/internal/roster"
 )
 
-func TestGPUsTakenTwiceAreFound(t *testing.T) {
+func TestTakenTwice(t *testing.T) {
 	for _, test := range []struct {
 		uuids []string // by rank; "" for the CPU
 		want  []string
@@ -25,7 +25,7 @@ func TestGPUsTakenTwiceAreFound(t *testing.T) {
 	}
 }
 
-func TestSharingIsCountedByNode(t *testing.T) {
+func TestSharingCountsByNode(t *testing.T) {
 	member := func(host, node string) roster.Member { return roster.Member{Host: host, NodeID: node} }
 	members := []roster.Member{member("a", "1"), member("b", ""), member("a", "1"), member("b", ""), member("a", "1"),
 		member("a", "2")}

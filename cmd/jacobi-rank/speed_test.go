@@ -6,7 +6,7 @@ import (
 )
 
 // The time is estimated from the last seconds alone. The run goes on from 40,000 sweeps, and then slows down.
-func TestTimeIsToldFromRecentSweeps(t *testing.T) {
+func TestTimeForUsesRecentSweeps(t *testing.T) {
 	var s speed
 	at := time.Unix(0, 0)
 	s.add(at, 40000)

@@ -42,7 +42,7 @@ func TestSecretsOfAgents(t *testing.T) {
 }
 
 // A stranger who records a launch can neither read nor replay it.
-func TestRecordedLaunchIsWorthless(t *testing.T) {
+func TestRecordedLaunchCannotBeReplayed(t *testing.T) {
 	s := rostertest.Start(t, 0)
 	startAgent(t, join(t, s, ""), `echo "$JACOBI_NATS_SECRET_FILE"`)
 	stranger := s.Dial()

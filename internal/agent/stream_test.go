@@ -103,7 +103,7 @@ func TestStreamDeliversOnceAndInOrder(t *testing.T) {
 	}
 }
 
-func TestStreamRefusesWhatTheServerDoes(t *testing.T) {
+func TestStreamRefusesLargeMessages(t *testing.T) {
 	s := newStream(func([]byte) { t.Error("sent") }, 300, time.Hour)
 	if err := s.send("0123456789012345678901234567890123456789012345"); err == nil ||
 		err.Error() != "a message of 48 bytes, the server takes 44" {

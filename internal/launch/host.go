@@ -10,8 +10,8 @@ import (
 // Host is a place where ranks can be started: this machine (Local), a machine reached over ssh (SSH), or a node with an
 // agent. A supervisor starts, signals and ends the ranks of a run through this interface alone.
 //
-// Implement it directly, or pass NewRemote a Wire whose other end is answered by Serve. NewRemote and Serve ensure that
-// neither the ranks nor the launcher outlive each other, whatever the Wire is.
+// Implement it directly, or pass NewRemote a Wire whose other end Serve answers. NewRemote and Serve ensure, over any
+// Wire, that the ranks do not outlive the launcher and that the launcher notices the loss of the ranks.
 type Host interface {
 	// Start starts the ranks of spec, all or none, and returns once they run. It is called once. It passes output
 	// lines and exits to sink until each rank has had its Exit.

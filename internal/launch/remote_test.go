@@ -117,7 +117,7 @@ func TestRemoteRanksLiveAndEndAsLocalOnes(t *testing.T) {
 	})
 }
 
-func TestALostHostIsAFailureAndItsRanksEnd(t *testing.T) {
+func TestLostHostFailsTheRunAndItsRanksEnd(t *testing.T) {
 	t.Parallel()
 	tr := newTrial("follows", "deaf", "follows", "deaf")
 	ctx, cut := context.WithCancelCause(t.Context())
@@ -151,7 +151,7 @@ func TestALostHostIsAFailureAndItsRanksEnd(t *testing.T) {
 	}
 }
 
-func TestRanksAreKilledWhenTheirLauncherGoes(t *testing.T) {
+func TestRanksAreKilledWhenTheWireEnds(t *testing.T) {
 	t.Parallel()
 	p := newPipe(t.Context(), nil)
 	r := NewRemote("there", p)
@@ -175,7 +175,7 @@ func TestRanksAreKilledWhenTheirLauncherGoes(t *testing.T) {
 	}
 }
 
-func TestAStartThatIsRefusedSaysWhereAndWhy(t *testing.T) {
+func TestRefusedStartNamesHostAndReason(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		path    string
@@ -200,7 +200,7 @@ func TestAStartThatIsRefusedSaysWhereAndWhy(t *testing.T) {
 }
 
 // Ranks may end before Started is told.
-func TestShortRanksAreStartedAndEnd(t *testing.T) {
+func TestRanksMayEndBeforeStarted(t *testing.T) {
 	t.Parallel()
 	for range 50 {
 		p := newPipe(t.Context(), nil)

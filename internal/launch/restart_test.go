@@ -30,8 +30,8 @@ func TestMayRestart(t *testing.T) {
 	}
 }
 
-// The outcome tells a rank that was killed, and names the lost hosts.
-func TestRunTellsDeathFromFailure(t *testing.T) {
+// The outcome distinguishes a rank that died from one that failed, and names the lost hosts.
+func TestRunDistinguishesDeathFromFailure(t *testing.T) {
 	tr := newTrial("obeys", "deaf")
 	out := tr.run(t, func(pids map[int]int) { _ = syscall.Kill(pids[1], syscall.SIGKILL) })
 	f, ok := errors.AsType[*RankError](out.Err)

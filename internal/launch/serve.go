@@ -38,7 +38,7 @@ func Serve(ctx context.Context, orders <-chan Order, tell func(News) error, prep
 	started := make(chan error, 1)
 	begun, starting := false, false
 	end := func(err error) error {
-		cancel(err) // the announcer's channels are not read from here on: its senders must not block
+		cancel(err) // ends the announcer, and unblocks the ranks' output
 		if starting {
 			<-started
 		}

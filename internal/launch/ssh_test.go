@@ -11,7 +11,7 @@ import (
 )
 
 // When ssh breaks, the far end ends, too. The cause is ssh's own message, before or after the last one of the far end.
-func TestABrokenSSHIsTheCause(t *testing.T) {
+func TestBrokenSSHIsTheCause(t *testing.T) {
 	const gone, broken = "echo 'launcher: the launcher is gone' >&2",
 		"echo 'client_loop: send disconnect: Broken pipe' >&2"
 	for _, end := range []string{broken + "\n" + gone, gone + "\n" + broken} {

@@ -19,7 +19,7 @@ type Job struct {
 	Path  string   // program of a rank; empty: each host looks for RankBinary
 	Args  []string // arguments of each rank
 	Dir   string   // working directory of each rank; empty: that of the process that starts it
-	Env   []string // of each rank, before HostEnv and its identity; overrides the starting process's environment
+	Env   []string // of each rank; overrides the starting process's environment; HostEnv and the identity override Env
 	RunID string
 	Ranks []Placement // by rank
 	// Hosts are the hosts in Ranks, by name; Run closes them. nil: all ranks run on this machine.

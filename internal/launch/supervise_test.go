@@ -160,7 +160,7 @@ func TestRunReportsTheFirstCause(t *testing.T) {
 }
 
 // Each failure is reported once: the first cause by the outcome, others by the launcher, consequences not at all.
-func TestRunTellsEachFailureOnce(t *testing.T) {
+func TestRunReportsEachFailureOnce(t *testing.T) {
 	t.Parallel()
 	tr := newTrial("failsWhenTold:rank 0: disk full", "failsWhenTold:no device", "follows")
 	out := tr.run(t, func(pids map[int]int) { _ = syscall.Kill(pids[0], syscall.SIGTERM) })
@@ -184,7 +184,7 @@ func TestRunDoesNotWaitForEverForALostReport(t *testing.T) {
 	}
 }
 
-func TestRunLooksBehindConsequences(t *testing.T) {
+func TestRunPrefersCausesToConsequences(t *testing.T) {
 	for _, c := range []struct{ other, want string }{
 		{"failsWhenTold:no device", "rank 1 on here failed: no device (last known sweep: none)"},
 		{"follows", "rank 0 on here failed: timed out waiting for rank 1 (last known sweep: none)"},
@@ -198,7 +198,7 @@ func TestRunLooksBehindConsequences(t *testing.T) {
 	}
 }
 
-func TestRunTellsTheOthersOfAKilledRank(t *testing.T) {
+func TestRunAbortsTheOthersAfterAKilledRank(t *testing.T) {
 	t.Parallel()
 	tr := newTrial("follows", "follows", "obeys")
 	known := make(chan struct{})
@@ -230,7 +230,7 @@ func TestRunBelievesARankThatSaysItFailed(t *testing.T) {
 	wantOutcome(t, out, ExitFailed, "rank 1 on here failed: sweep 3: the norm is NaN (last known sweep: 3)")
 }
 
-func TestRunKillsWhatOutlivesAFailure(t *testing.T) {
+func TestRunKillsRanksThatOutliveAFailure(t *testing.T) {
 	t.Parallel()
 	tr := newTrial("failsWhenTold:late", "deaf", "deaf")
 	tr.job.FailGrace = 200 * time.Millisecond
@@ -322,7 +322,7 @@ func TestRunEndsAtItsTimeLimit(t *testing.T) {
 	})
 }
 
-func TestRunNamesWhatDoesNotStart(t *testing.T) {
+func TestRunNamesTheRankThatDoesNotStart(t *testing.T) {
 	tr := newTrial("good", "good")
 	tr.job.Path = "/nowhere/jacobi-rank"
 	_, err := tr.job.Run(t.Context())

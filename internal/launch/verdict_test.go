@@ -58,7 +58,7 @@ and on`,
 	}
 }
 
-func TestKilledForWantOfMemory(t *testing.T) {
+func TestExitKilledForMemory(t *testing.T) {
 	if got := countOf("nr_free_pages 7\noom_kill_x 9\noom_kill 3\n", "oom_kill"); got != 3 {
 		t.Errorf("%d kills, want 3", got)
 	}

@@ -55,7 +55,7 @@ func TestSweepsToATolerance(t *testing.T) {
 }
 
 // Fields in float32 stalled with such an error, at the worst point, after so many sweeps.
-func TestWhatFloat32Attains(t *testing.T) {
+func TestAttainable(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		n       int
