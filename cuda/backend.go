@@ -32,16 +32,16 @@ type Backend struct {
 	halosIn   *driver.Event  // on fast: the halos of now are filled, and the edges of the previous pass are swept
 	edgesOut  *driver.Event  // on fast: the edges of next are swept
 	swept     *driver.Event  // on slow: the interior of now is swept
-	// interiorPending is set if slow holds a pass, into now or a later field, that fast has not waited for.
+	// interiorPending is set if slow holds the interior of a pass that fast has not waited for.
 	interiorPending bool
 
-	counts  driver.DevicePtr   // ring x MaxSweeps x sumWords
-	pinned  *driver.HostMemory // counts on the host
-	before  []byte             // counts as they were before the pass that now uses the place in the ring
-	arrived [ring]*driver.Event
-	staging *driver.HostMemory // rows between host and device
-	target  *driver.HostMemory // host memory pinned by Pin; nil if there is none
-	emptied *driver.Event      // end of the stream that awaitAll waits for
+	counts  driver.DevicePtr    // ring x MaxSweeps x sumWords
+	pinned  *driver.HostMemory  // counts on the host
+	before  []byte              // counts as they were before the pass that now uses the place in the ring
+	arrived [ring]*driver.Event // on slow: the sums at this place are on the host
+	staging *driver.HostMemory  // rows between host and device
+	target  *driver.HostMemory  // host memory pinned by Pin; nil if there is none
+	emptied *driver.Event       // end of the stream that awaitAll waits for
 	bias    [limbs]float64
 	flags   driver.DevicePtr // see peer.go; 0 without peers
 

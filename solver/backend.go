@@ -37,8 +37,8 @@ type Sweeper interface {
 	Edges(ctx context.Context, p Pass) error
 	// Interior computes the rows of the pass that Edges did not. Then it swaps now and next.
 	Interior(ctx context.Context, p Pass) error
-	// Sums returns, for each sweep of the pass, the sum of squares of new-old over the interior points of rows [Lo,
-	// Hi). It waits until the pass is done. The slice is valid until the next call.
+	// Sums returns, for each sweep of the pass, the sum of squares of new-old over the interior points of rows
+	// [Lo, Hi). It waits until the pass is done. The slice is valid until the next call.
 	Sums(ctx context.Context, p Pass) ([]Sum, error)
 	// Undo takes the last Interior back: it swaps now and next again, halos included.
 	Undo() error
@@ -46,7 +46,7 @@ type Sweeper interface {
 	Limits() Limits
 }
 
-// HaloRows moves the edge rows and halos of a stripe through the host's memory: what a HostExchange needs.
+// HaloRows moves the edge rows and halos of a stripe through the host's memory, for a HostExchange.
 type HaloRows interface {
 	// CopyEdge copies the Depth rows of next at the given end of [Lo, Hi) to dst: dense, NX values a row. It may be
 	// called only between Edges and Interior.

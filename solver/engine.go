@@ -35,8 +35,9 @@ func NewEngine(s Sweeper, x Exchange, depth, maxSweeps, sweeps int) (*Engine, er
 func (e *Engine) Sweeps() int { return e.sweeps }
 
 // Advance does the next pass of a run that ends after end sweeps, and returns the pass. If the halos are used up, it
-// first waits for new ones. Before an exchange it computes the edges and sends them while the interior is computed. The
-// sequence of exchanges depends only on the sequence of ends, so all ranks must pass the same ends.
+// first waits for new ones. In the last pass before an exchange it sweeps the edges first and sends them before it
+// sweeps the interior. The sequence of exchanges depends only on the sequence of ends, so all ranks must pass the same
+// ends.
 func (e *Engine) Advance(ctx context.Context, end int) (Pass, error) {
 	p := e.plan(end)
 	if e.valid == 0 {
@@ -113,7 +114,7 @@ func (e *Engine) Rewind(ctx context.Context, end int, initial RowSource) error {
 
 // restart loads the field at sweep 0 and does end sweeps.
 func (e *Engine) restart(ctx context.Context, end int, initial RowSource) error {
-	if e.received < e.sent { // the neighbours have sent these rows, so a later Wait must not find them
+	if e.received < e.sent { // receive the rows in flight, or a later Wait would get them
 		if err := e.receive(ctx); err != nil {
 			return fmt.Errorf("rewind: halo exchange: %w", err)
 		}

@@ -1,6 +1,5 @@
-// Package solver is the Jacobi iteration over one stripe: what a sweep computes, in which order the steps of a run
-// follow one another, and when the run ends. It knows neither devices nor networks, only the interfaces Sweeper,
-// Exchange and Reducer.
+// Package solver is the Jacobi iteration over one stripe: it defines a sweep, orders the steps of a run, and decides
+// when the run ends. It knows neither devices nor networks, only the interfaces Sweeper, Exchange and Reducer.
 package solver
 
 import (
@@ -13,7 +12,7 @@ import (
 // all ranks have a Saver or none has.
 type Options struct {
 	Initial       RowSource // the field at sweep 0, loaded again if the run must be restarted
-	Start         Start     // the sweeps done before, by the field that the sweeper has loaded
+	Start         Start     // sweeps that the loaded field has been through
 	Magnitude     Magnitude
 	Depth         int     // rows in a halo, as in the sweeper's Layout
 	MaxSweeps     int     // largest number of sweeps in a pass; every rank's sweeper must be able to do it
@@ -82,15 +81,15 @@ type run struct {
 // end returns the number of sweeps that the run is to do, as far as is known.
 func (r *run) end() int { return r.ending.end(r.engine.Sweeps()) }
 
-// loop sweeps until the end of the run is decided and every norm up to it is settled. The newest pass may go beyond
-// that end; Engine.Rewind then takes the excess back.
+// loop sweeps until the end of the run is decided and every norm up to it is settled. The field may then be beyond that
+// end; Engine.Rewind returns it there.
 func (r *run) loop(ctx context.Context) error {
 	for {
 		if r.engine.Sweeps() >= r.end() || r.newestMayEnd() {
 			if err := r.settle(ctx, 0); err != nil {
 				return err
 			}
-			if r.engine.Sweeps() >= r.end() { // false if a norm put the end one sweep after the newest pass
+			if r.engine.Sweeps() >= r.end() { // the norms just settled may have moved the end
 				return nil
 			}
 		}

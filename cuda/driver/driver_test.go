@@ -209,7 +209,7 @@ func TestArgs(t *testing.T) {
 	}
 	must(f.Args(&p, &a, &b))(t)
 	old := must(must(fake(t, "-DVERSION=12030").Load([]byte("good")))(t).Function("sum"))(t)
-	must(old.Args(&p))(t) // the driver does not tell
+	must(old.Args(&p))(t) // this driver does not tell the arguments of a kernel
 }
 
 func TestLaunch(t *testing.T) {
@@ -219,7 +219,7 @@ func TestLaunch(t *testing.T) {
 	p, a, b := h.Device(), int32(3), 0.5
 	args := must(f.Args(&p, &a, &b))(t)
 	check(t, f.Launch(s, Dim{2, 3, 4}, Dim{X: 32}, 48, args))
-	a = 4 // a launch passes what the variables hold
+	a = 4 // the next launch passes the new value
 	h2 := must(c.AllocHost(64))(t)
 	p = h2.Device()
 	check(t, f.Launch(s, Dim{2, 3, 4}, Dim{5, 6, 7}, 0, args))

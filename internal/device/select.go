@@ -94,8 +94,8 @@ func (p Policy) load(g GPU) (load, error) {
 		return l, fmt.Errorf("device.select %q is unknown", p)
 	}
 	if reading == Unknown {
-		return l, fmt.Errorf("device.select %q: NVML's GPU %d (%s) does not tell; allowed here is %s", p, g.Index,
-			g.Name, RoundRobin)
+		return l, fmt.Errorf("device.select %q: NVML has no such reading of GPU %d (%s); allowed here is %s", p,
+			g.Index, g.Name, RoundRobin)
 	}
 	return l, nil
 }

@@ -67,13 +67,13 @@ func TestSelectErrors(t *testing.T) {
 		{Coolest, []Candidate{{Index: 5, UUID: "GPU-ee", PCIBusID: "0000:0E:00.0"}},
 			`device.select "coolest": CUDA's GPU 5 (GPU-ee, 0000:0E:00.0) is none of the 1 that NVML lists`},
 		{LeastUtilized, []Candidate{{UUID: "GPU-ss"}},
-			`device.select "least-utilized": NVML's GPU 7 (S) does not tell; allowed here is round-robin`},
+			`device.select "least-utilized": NVML has no such reading of GPU 7 (S); allowed here is round-robin`},
 		{MostFreeMemory, []Candidate{{UUID: "GPU-ss"}},
-			`device.select "most-free-memory": NVML's GPU 7 (S) does not tell; allowed here is round-robin`},
-		{Coolest, []Candidate{{UUID: "GPU-ss"}}, `device.select "coolest": NVML's GPU 7 (S) does not tell; allowed ` +
-			`here is round-robin`},
+			`device.select "most-free-memory": NVML has no such reading of GPU 7 (S); allowed here is round-robin`},
+		{Coolest, []Candidate{{UUID: "GPU-ss"}},
+			`device.select "coolest": NVML has no such reading of GPU 7 (S); allowed here is round-robin`},
 		{LeastPower, []Candidate{{UUID: "GPU-ss"}},
-			`device.select "least-power": NVML's GPU 7 (S) does not tell; allowed here is round-robin`},
+			`device.select "least-power": NVML has no such reading of GPU 7 (S); allowed here is round-robin`},
 		{"nicest", []Candidate{{UUID: "GPU-ss"}}, `device.select "nicest" is unknown`},
 	} {
 		_, err := Select(test.policy, 0, test.candidates, []GPU{silent})

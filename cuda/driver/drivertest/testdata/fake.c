@@ -1,10 +1,10 @@
 // A driver without a GPU: device memory is host memory, and streams do their work at once. It checks the binding's
-// argument lists. Build with -DVERSION=..., -DINIT=... (what cuInit returns), -DFREE=... (bytes of memory said to be
-// free), -DWITHOUT_IPC.
+// argument lists. Build it with -DVERSION=..., -DINIT=... (the result of cuInit), -DFREE=... (bytes of free memory that
+// it reports), -DWITHOUT_IPC.
 //
-// With -DRUN whole programs run on it: it takes any PTX and any kernel, and kernels do nothing. -DGPUS=... is how many
-// it has, of which CUDA_VISIBLE_DEVICES hides some; -DPTX=... what loading PTX returns; -DLOSE=n loses the context of
-// GPU 11 in the n-th launch there, as an illegal access of a kernel does.
+// With -DRUN it serves whole programs: it accepts any PTX and any kernel, and kernels do nothing. -DGPUS=... is the
+// number of GPUs, some of which CUDA_VISIBLE_DEVICES may hide. -DPTX=... is the result of loading PTX. -DLOSE=n loses
+// the context of GPU 11 in the n-th launch there, as an illegal access of a kernel does.
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -95,7 +95,7 @@ int cuGetErrorString(int code, const char** s) {
   return i < 0;
 }
 
-// visible returns the i-th GPU that CUDA_VISIBLE_DEVICES, a list of single digits, leaves; 0 after the last.
+// visible returns the i-th GPU of CUDA_VISIBLE_DEVICES, a list of single digits, or 0 after the last.
 static int visible(int i) {
   const char* list = getenv("CUDA_VISIBLE_DEVICES");
   if (!list) return i < GPUS ? 10 + i : 0;
@@ -294,7 +294,7 @@ int cuFuncGetParamInfo(intptr_t f, size_t i, size_t* offset, size_t* size) {  //
   return 0;
 }
 #endif
-// sum writes a + b and what it was launched with; a == -1 makes it reach for an illegal address.
+// sum writes a + b and its launch parameters. If a == -1, it accesses an illegal address.
 int cuLaunchKernel(intptr_t f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                    unsigned shared, intptr_t stream, void** args, void** extra) {
   if (f != 40 || stream != 7 || extra) return 1;
