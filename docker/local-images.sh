@@ -1,7 +1,7 @@
 #!/bin/sh
-# Makes the images of compose.yaml where no registry can be reached: jacobi:local of the programs in BIN and this
-# machine's C library, nats:local of the Go module whose server the tests use. Needs Go, and Debian's busybox-static for
-# the health check.
+# Builds the images of compose.yaml without a registry: jacobi:local from the programs in BIN and this machine's C
+# library, nats:local from the Go module of the NATS server that the tests use. Needs Go, and Debian's busybox-static
+# for the health check.
 #
 #   docker/local-images.sh bin
 #   JACOBI_IMAGE=jacobi:local NATS_IMAGE=nats:local docker-compose -f docker/compose.yaml up ...
@@ -16,7 +16,7 @@ chmod 1777 "$tmp/jacobi/tmp"
 cp "$bin/launcher" "$bin/jacobi-rank" "$tmp/jacobi/usr/local/bin"
 libs=$(ldd "$bin/launcher" "$bin/jacobi-rank" | grep -o '/[^ :]*\.so[^ ]*' | sort -u)
 libc=$(dirname "$(echo "$libs" | grep '/libc\.so')")
-# The last four are for libcuda.
+# libcuda needs the last four libraries.
 for lib in $libs "$libc/libm.so.6" "$libc/libdl.so.2" "$libc/libpthread.so.0" "$libc/librt.so.1"; do
   mkdir -p "$tmp/jacobi$(dirname "$lib")" && cp -L "$lib" "$tmp/jacobi$lib"
 done
@@ -25,7 +25,7 @@ tar -C "$tmp/jacobi" -c . | docker import --change 'WORKDIR /data' --change 'USE
   --change 'ENTRYPOINT ["/usr/local/bin/launcher"]' --change 'CMD ["--help"]' - jacobi:local
 
 mkdir -p "$tmp/nats/bin" "$tmp/nats/usr/local/bin" "$tmp/nats/etc/nats" "$tmp/nats/tmp" "$tmp/nats/data"
-chmod 1777 "$tmp/nats/data" # of volumes that are mounted there, too
+chmod 1777 "$tmp/nats/data" # a volume mounted there inherits the mode
 CGO_ENABLED=0 go build -trimpath -o "$tmp/nats/usr/local/bin/nats-server" github.com/nats-io/nats-server/v2
 cp "$(command -v busybox)" "$tmp/nats/bin/busybox"
 ln -s busybox "$tmp/nats/bin/wget"

@@ -1,9 +1,9 @@
 #!/bin/sh
-# Makes, once, what compose.yaml needs: passwords, which never leave this directory, the directories for outputs and
-# checkpoints with their owner, and .env with that owner and the name of the project.
+# Prepares the files that compose.yaml needs, once: passwords, which never leave this directory; directories for outputs
+# and checkpoints, with their owner; and .env with that owner and the project's name.
 set -eu
 cd "$(dirname "$0")"
-mkdir -p -m 700 secrets # the files in it may be read by the containers' user, whoever that is
+mkdir -p -m 700 secrets # closed, because its files are readable by all: the containers may run as any user
 random() { head -c 24 /dev/urandom | base64 | tr '+/' '-_'; }
 make_secret() { [ -s "secrets/$1" ] || { cat > "secrets/$1"; chmod 444 "secrets/$1"; }; }
 random | make_secret nats_password
@@ -21,5 +21,5 @@ for dir in "${OUT_DIR:-out}" "${CHECKPOINT_DIR:-checkpoints}"; do
   mkdir -p "$dir"
   [ "$(id -u)" != 0 ] || chown "$user" "$dir"
 done
-# The name of the project stands here because Debian's docker-compose takes none in compose.yaml.
+# The project's name is set here because Debian's docker-compose does not read it from compose.yaml.
 printf 'JACOBI_USER=%s\nCOMPOSE_PROJECT_NAME=jacobi\n' "$user" > .env

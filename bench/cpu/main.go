@@ -1,6 +1,6 @@
-// Command cpu compares the product, run by its launcher as users run it, with its peers in C (see bench/peers), and
-// prints a table. What is compared is timed in turn, and of each the least time counts. The times are those of the
-// sweeps alone.
+// Command cpu compares the product, started by its launcher as users start it, with peers in C (see bench/peers) and
+// prints a table. The programs that are compared run in turn, and the shortest time of each counts. Times are of the
+// sweeps only.
 //
 //	cpu -launcher bin/launcher -peers bin/peers [-quick]
 package main
@@ -38,9 +38,9 @@ type bench struct {
 	launcher, peers string
 	cores           int
 	repeats         int
-	points          float64 // points updated in a measurement, about
+	points          float64 // approximate number of points updated in a measurement
 	sizes           []int
-	out             string // folder of reports
+	out             string // directory of reports
 }
 
 func (b *bench) run() (err error) {
@@ -58,7 +58,7 @@ func (b *bench) run() (err error) {
 	return nil
 }
 
-// kernels compares one rank with the OpenMP peer, both with a thread for each core, and a single sweep a pass with a
+// kernels compares one rank with the OpenMP peer, both with one thread per core, and also one sweep per pass with a
 // copy.
 func (b *bench) kernels() error {
 	fmt.Printf("One rank of %d threads against OpenMP with as many; %% of copy: of the points that a copy of the "+
@@ -106,7 +106,7 @@ func (b *bench) kernel(r run) error {
 	return nil
 }
 
-// ranks compares ways to share the cores out.
+// ranks compares divisions of the cores into ranks and threads.
 func (b *bench) ranks() error {
 	fmt.Printf("Ranks, float32, field plain, T auto; ratio: to the line named\n")
 	fmt.Printf("%6s  %-44s %9s   %s\n", "mesh", "", "GLUP/s", "ratio")
@@ -143,7 +143,7 @@ func (b *bench) ranks() error {
 	return nil
 }
 
-// start tells how long a run takes from the launcher's start to the first sweep.
+// start measures the time from the launcher's start to the first sweep.
 func (b *bench) start() error {
 	r := run{n: 2048, dtype: "float32", field: "gtc2019", ranks: 4, sweeps: 16}
 	seconds, err := least(b.repeats, b.first(r))
@@ -155,7 +155,7 @@ func (b *bench) start() error {
 	return nil
 }
 
-// sweeps returns the sweeps of one measurement, a multiple of every likely depth.
+// sweeps returns the number of sweeps of one measurement, a multiple of 16 and so of the usual depths.
 func (b *bench) sweeps(n int) int {
 	return max(2, int(b.points/float64(n)/float64(n)/16)) * 16
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// run is what a program is to compute.
+// run describes a computation.
 type run struct {
 	n            int // columns and rows
 	dtype, field string
@@ -21,10 +21,10 @@ type run struct {
 	sweeps       int
 }
 
-// measure runs a program once and returns seconds.
+// measure runs a program once and returns the measured time in seconds.
 type measure func() (float64, error)
 
-// least measures all in turn, repeats times, and returns the least seconds of each.
+// least measures all in turn, repeats times, and returns the shortest time of each in seconds.
 func least(repeats int, all ...measure) ([]float64, error) {
 	best := make([]float64, len(all))
 	for i := range repeats {
@@ -63,7 +63,7 @@ func (b *bench) mpi(r run, options ...string) measure {
 	return func() (float64, error) { return b.firstNumber("mpirun", args...) }
 }
 
-// firstNumber runs a peer with a thread for each core and returns the first number that it prints.
+// firstNumber runs a peer with one thread per core and returns the first number that it prints.
 func (b *bench) firstNumber(path string, args ...string) (float64, error) {
 	cmd := exec.Command(path, args...)
 	cmd.Env = append(os.Environ(), "OMP_NUM_THREADS="+strconv.Itoa(b.cores))
@@ -80,7 +80,7 @@ func (b *bench) firstNumber(path string, args ...string) (float64, error) {
 	return seconds, nil
 }
 
-// report is what is read of a run's report.
+// report is the part of a run's report that is used here.
 type report struct {
 	Started time.Time `json:"started"`
 	Times   struct {
@@ -90,7 +90,7 @@ type report struct {
 	Sweeps int `json:"sweeps"`
 }
 
-// product measures the sweeps of a run of the launcher.
+// product measures the time of the sweeps of a run.
 func (b *bench) product(r run) measure {
 	return func() (float64, error) {
 		rep, err := b.launch(r)

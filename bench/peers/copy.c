@@ -1,9 +1,9 @@
-// The memory's speed: a field copied to another by all threads, with stores through the caches and, where there are
-// such, past them.
+// Measures the speed of memory: all threads copy one field to another, with ordinary stores and, where the processor
+// has them, with non-temporal stores, which bypass the caches.
 //
 //	copy BYTES
 //
-// prints the least time of a copy in seconds, of either kind.
+// prints the shortest time of a copy of either kind in seconds.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-// The peer with ranks: the sweep of jacobi_omp.c in float32, one thread a rank, halo rows by MPI_Sendrecv and the norm
-// by MPI_Allreduce, both in every sweep. The field is plain, as in jacobi_omp.c.
+// The MPI peer: the sweep of jacobi_omp.c in float32 with one thread per rank. Every sweep exchanges halo rows by
+// MPI_Sendrecv and computes the norm by MPI_Allreduce. The field is plain, as in jacobi_omp.c.
 //
 //	mpirun -n RANKS jacobi_mpi NX NY SWEEPS
 //

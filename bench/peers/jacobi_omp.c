@@ -1,12 +1,12 @@
-// The peer of the CPU backend: the same update and norm as a good C programmer writes them with OpenMP, one sweep a
-// pass over two arrays. The norm is a float reduction over a row, which the compiler vectorises, summed in double; it
-// is not reproducible, and so cheaper than the one that it is compared with.
+// The peer of the CPU backend: the same update and norm as a good C programmer writes them with OpenMP, one sweep per
+// pass over two arrays. The norm is a float reduction over each row, which the compiler vectorises, summed in double.
+// Unlike the product's norm it is not reproducible, and so cheaper.
 //
 //	jacobi_omp NX NY SWEEPS float32|float64 plain|gtc2019
 //
-// prints the time of the sweeps in seconds and the last norm. The field plain is 0.5 inside and sin(2 pi y) at the
-// sides, between fixed rows; gtc2019 is 0 inside, with the same sides, periodic from top to bottom: its front passes
-// through denormal values.
+// prints the time of the sweeps in seconds and the last norm. The field plain is 0.5 in the interior and sin(2 pi y) at
+// the sides, with fixed top and bottom rows. The field gtc2019 is 0 in the interior with the same sides and periodic
+// top and bottom; its front has denormal values.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
