@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// solution returns the solution of the discrete equations on n x n points, all sides 0 but the top 1: sines in x leave
-// an equation in y whose solutions are hyperbolic sines.
+// solution returns the solution of the discrete equations on n x n points with top 1 and the other sides 0. It is a sum
+// of sines in x, each times a hyperbolic sine in y.
 func solution(n int) [][]float64 {
 	h := math.Pi / float64(n-1)
 	field := make([][]float64, n)
@@ -16,7 +16,7 @@ func solution(n int) [][]float64 {
 		field[iy] = make([]float64, n)
 	}
 	for p := 1; p < n-1; p++ {
-		part := 0.0 // of the top in sin(p pi x)
+		part := 0.0 // coefficient of sin(p pi x) in the top side
 		for ix := 1; ix < n-1; ix++ {
 			part += 2 / float64(n-1) * math.Sin(float64(p*ix)*h)
 		}
@@ -31,8 +31,8 @@ func solution(n int) [][]float64 {
 	return field
 }
 
-// The error that the report estimates is that of the field within a factor of two: where a tolerance ended the run,
-// where float32 stalled, where the norm met a tolerance that float32 cannot resolve, and far from the solution.
+// The error that the report estimates is within a factor of two of the error of the field: when a tolerance ended the
+// run, when float32 stalled, when the norm met a tolerance below the resolution of float32, and far from the solution.
 func TestReportedError(t *testing.T) {
 	const n = 65
 	exact := solution(n)

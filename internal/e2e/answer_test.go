@@ -47,8 +47,8 @@ func readField(t *testing.T, path string, nx, ny int) []float64 {
 	return values
 }
 
-// With zero sides, sin(pi x) sin(pi y) is an eigenvector of the sweep: field and norm shrink by the eigenvalue
-// (cos(pi/(nx-1)) + cos(pi/(ny-1))) / 2 each time.
+// With zero sides, sin(pi x) sin(pi y) is an eigenvector of the sweep. Each sweep multiplies field and norm by the
+// eigenvalue (cos(pi/(nx-1)) + cos(pi/(ny-1))) / 2.
 func TestEigenmodeDecaysByItsEigenvalue(t *testing.T) {
 	const nx, ny, sweeps = 65, 49, 200
 	dir := t.TempDir()
@@ -71,7 +71,7 @@ func TestEigenmodeDecaysByItsEigenvalue(t *testing.T) {
 	// The update of sweep 0 is (1 - eigenvalue) times the mode, whose norm is sqrt((nx-1)(ny-1))/2.
 	want := (1 - eigenvalue) * math.Sqrt((nx-1)*(ny-1)) / 2
 	for k, norm := range norms {
-		// new-old cancels: its rounding is that of values of order 1 against differences of order 1-eigenvalue.
+		// In new-old, the rounding errors of values of order 1 remain in a difference of order 1-eigenvalue.
 		if math.Abs(norm/want-1) > 1e-12 {
 			t.Fatalf("sweep %d: norm %.17g, want %.17g", k, norm, want)
 		}
@@ -92,7 +92,8 @@ func TestEigenmodeDecaysByItsEigenvalue(t *testing.T) {
 	}
 }
 
-// The SHA-256 in the report is that of the interior rows of field.npy; periodic rows are copies; the picture is there.
+// The SHA-256 in the report is the hash of the interior rows of field.npy. Periodic rows are copies. The picture
+// exists.
 func TestOutputsAgreeWithEachOther(t *testing.T) {
 	const nx, ny = 90, 71
 	dir := t.TempDir()
@@ -132,7 +133,7 @@ func TestOutputsAgreeWithEachOther(t *testing.T) {
 	}
 }
 
-// A rank needs two stripes, halos and little else; the run's own count agrees with the operating system's.
+// A rank needs memory for two stripes and halos and for little else. The report agrees with the operating system.
 func TestMemoryOfARank(t *testing.T) {
 	const n = 16384
 	_, r := solve(t, append(set(fmt.Sprintf("grid.nx=%d", n), fmt.Sprintf("grid.ny=%d", n), "solver.max_iterations=8",
@@ -152,7 +153,7 @@ func TestMemoryOfARank(t *testing.T) {
 	}
 }
 
-// Started alone, a rank is a run of one rank, with the same answer.
+// A rank that is started alone is a run of one rank, with the same answer.
 func TestRankAlone(t *testing.T) {
 	args := set("grid.nx=64", "grid.ny=80", "solver.max_iterations=30")
 	want, _ := solve(t, append(args, "-np", "3")...)

@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// benchRecord is the part of a record in bench.json that tests look at.
+// benchRecord is the part of a record in bench.json that tests check.
 type benchRecord struct {
 	Scaling      string    `json:"scaling"`
 	NX           int       `json:"nx"`
@@ -43,8 +43,8 @@ type benchRecord struct {
 	} `json:"transports"`
 }
 
-// benchmark runs launcher bench, which must succeed, and returns what it printed, its records and the lines of its CSV
-// by column.
+// benchmark runs launcher bench, which must succeed. It returns the rows of the table, the records, and the lines of
+// the CSV by column.
 func benchmark(t *testing.T, env []string, args ...string) (table []string, records []benchRecord,
 	lines []map[string]string) {
 	t.Helper()
@@ -91,7 +91,7 @@ func benchmark(t *testing.T, env []string, args ...string) (table []string, reco
 	return strings.Split(strings.TrimSuffix(rows, "\n"), "\n"), records, lines
 }
 
-// number writes a number as the CSV does; empty for none.
+// number formats a number as the CSV does; "" stands for no number.
 func number(v *float64) string {
 	if v == nil {
 		return ""
@@ -99,7 +99,7 @@ func number(v *float64) string {
 	return strconv.FormatFloat(*v, 'g', -1, 64)
 }
 
-// Table, JSON and CSV have a row for each size and number of ranks, in that order, and say the same.
+// Table, JSON and CSV have a row for each size and number of ranks, in that order, and agree.
 func TestBench(t *testing.T) {
 	table, records, lines := benchmark(t, nil, append(
 		set("solver.max_iterations=40", "device.threads=1", "device.kernel=portable"),
@@ -168,7 +168,7 @@ func TestBench(t *testing.T) {
 	}
 }
 
-// With --weak, p ranks get p times the rows; without 1 rank there is nothing to compare with.
+// With --weak, p ranks get p times the rows. Without a run of 1 rank there is no speed-up.
 func TestBenchWeak(t *testing.T) {
 	args := append(set("grid.nx=32", "grid.ny=40", "solver.max_iterations=30"), "--weak", "--repeat", "1")
 	_, records, _ := benchmark(t, nil, append(args, "-np", "3")...)
@@ -192,8 +192,8 @@ func TestBenchWeak(t *testing.T) {
 	}
 }
 
-// On GPUs the roofline is that of the GPUs used. The driver here does nothing in 0.25 ms, its sums are zero, and a run
-// ends after two sweeps.
+// On GPUs the roofline is the copy speed of the GPUs used. The fake driver takes 0.25 ms for any work, and its sums are
+// zero, so a run ends after two sweeps.
 func TestBenchOnGPUs(t *testing.T) {
 	env := fakeCUDA(t, "-DFREE=(64ul<<20)")
 	_, records, _ := benchmark(t, env, append(set("device.backend=cuda", "solver.max_iterations=2"), "--sizes", "64",
@@ -201,7 +201,7 @@ func TestBenchOnGPUs(t *testing.T) {
 	if len(records) != 3 {
 		t.Fatalf("%d records, want 3", len(records))
 	}
-	const one = 2 * 4 * (16 << 20) / 0.25e-3 / 1e9 // a try is four copies of a quarter of what is free
+	const one = 2 * 4 * (16 << 20) / 0.25e-3 / 1e9 // each try is four copies of a quarter of the free memory
 	for i, r := range records {
 		ranks, gpus := []int{1, 2, 6}[i], []float64{1, 2, 4}[i]
 		if rate := *r.CopyRate; r.Ranks != ranks || math.Abs(rate/(gpus*one)-1) > 1e-12 ||
@@ -255,7 +255,7 @@ func TestBenchRefusesAFieldThatStalls(t *testing.T) {
 	}
 }
 
-// Ctrl-C in the second size leaves the row of the first one.
+// Ctrl-C during the second size keeps the row of the first one.
 func TestInterruptedBenchKeepsCompleteRows(t *testing.T) {
 	dir := t.TempDir()
 	l := startLive(t, dir, append(set("solver.max_iterations=2000"), "bench", "--ranks", "1", "--sizes", "64,2048",

@@ -11,7 +11,7 @@ import (
 	"jacobi/internal/cpu"
 )
 
-// The norms of the multi-GPU sample's problem, to every digit that is known, for several rank counts.
+// The norms of the multi-GPU sample's problem match all known digits, for several numbers of ranks.
 func TestNormsOfTheMultiGPUSample(t *testing.T) {
 	want := []string{"0.225864", "0.134109", "0.098835", "0.079573", "0.067244", "0.058592", "0.052145", "0.047130",
 		"0.043104", "0.0397910816"}
@@ -55,15 +55,15 @@ func normsOf(t *testing.T, history string) []float64 {
 	return norms
 }
 
-// problems of the matrix: one is periodic and meets its tolerance in the middle of blocks of every depth, one has fixed
-// sides, an odd width, and runs to max_iterations.
+// The problems of the matrix. One is periodic and meets its tolerance in the middle of a pass for every depth. The
+// other has fixed sides and an odd width, and runs to max_iterations.
 var problems = map[string][]string{
 	"converges": {"grid.nx=97", "grid.ny=131", "solver.tolerance=0.31", "solver.max_iterations=400"},
 	"fixed": {"grid.nx=130", "grid.ny=141", "problem.preset=dirichlet", "problem.initial=sin(7*x)*y - 0.3",
 		"problem.left=y*y", "solver.max_iterations=43"},
 }
 
-// Contract 1: one answer for any number of ranks, transport, depth and kernel.
+// The answer is the same for any number of ranks, transport, depth and kernel.
 func TestSameBits(t *testing.T) {
 	for name, problem := range problems {
 		for _, dtype := range []string{"float32", "float64"} {

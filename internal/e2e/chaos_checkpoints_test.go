@@ -10,7 +10,7 @@ import (
 )
 
 // killInCheckpoint kills a rank while a checkpoint is being written, without or with a restart.
-func (s *storm) killInCheckpoint() string {
+func (s *chaosRun) killInCheckpoint() string {
 	restart := s.rand.IntN(2) == 0
 	args := s.args([]string{s.transport()})
 	if restart {
@@ -31,7 +31,7 @@ func (s *storm) killInCheckpoint() string {
 	if restart {
 		s.Fatalf("exit code %d\n%s", code, output)
 	}
-	// It goes on by hand, with another number of ranks.
+	// The user resumes it with another number of ranks.
 	first := s.killed(code, output)
 	s.np = 1 + s.rand.IntN(5)
 	out := run(s.T, s.dir, "launcher", s.args([]string{s.transport()}, "--restart")...)
@@ -57,8 +57,8 @@ func truncate(r *rand.Rand, path string) (string, error) {
 	return fmt.Sprintf("%s to %d bytes", filepath.Base(path), n), os.Truncate(path, n)
 }
 
-// damage kills the launcher, damages the newest checkpoint, or both that are kept, and goes on.
-func (s *storm) damage(how func(r *rand.Rand, path string) (string, error)) string {
+// damage kills the launcher, damages the newest checkpoint or both of them, and resumes.
+func (s *chaosRun) damage(how func(r *rand.Rand, path string) (string, error)) string {
 	l := s.start(s.args([]string{s.transport()})...)
 	s.hit = len(l.ranks()) > 0
 	if err := l.cmd.Process.Kill(); err != nil {
@@ -66,7 +66,7 @@ func (s *storm) damage(how func(r *rand.Rand, path string) (string, error)) stri
 	}
 	code, output := l.end()
 	sets := checkpoints(s.T, filepath.Join(s.dir, "checkpoints"))
-	if len(sets) == 0 { // a slow disk and a fast run
+	if len(sets) == 0 { // on a slow disk, a fast run may end before its first checkpoint
 		return s.right(code, output)
 	}
 	all := how != nil && s.rand.IntN(3) == 0
@@ -100,14 +100,14 @@ func (s *storm) damage(how func(r *rand.Rand, path string) (string, error)) stri
 	return s.right(out.code, out.stderr)
 }
 
-// fillDisk fills the small file system on which the checkpoints are.
-func (s *storm) fillDisk() string {
+// fillDisk fills a small file system that has the checkpoints.
+func (s *chaosRun) fillDisk() string {
 	dir := filepath.Join(s.dir, "checkpoints")
 	if err := os.Mkdir(dir, 0o777); err != nil {
 		s.Fatal(err)
 	}
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=400k"); err != nil {
-		s.hit = true // nothing that a table of faults could blame on the fault
+		s.hit = true // TestChaos must not report that the fault never happened
 		return fmt.Sprintf("NOT RUN: a tmpfs cannot be mounted: %v", err)
 	}
 	defer func() {

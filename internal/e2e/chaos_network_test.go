@@ -11,8 +11,8 @@ import (
 	"jacobi/internal/roster/rostertest"
 )
 
-// changeServer lets the server come back with another password.
-func (s *storm) changeServer() string {
+// changeServer restarts the server with another password.
+func (s *chaosRun) changeServer() string {
 	srv := rostertest.StartWith(s, server.Options{Username: "jacobi", Password: "right"})
 	url := strings.Replace(srv.URL(), "nats://", "nats://jacobi:right@", 1)
 	l := s.start(s.args(append(overNATS(url), "run.liveness=2s"))...)
@@ -29,10 +29,10 @@ func (s *storm) changeServer() string {
 	return "right error"
 }
 
-// overNATS returns the settings of a run whose frames all pass the server.
+// overNATS returns the settings of a run whose frames all go through the server at url.
 func overNATS(url string) []string { return []string{"halo.transport=nats", "nats.url=" + url} }
 
-func (s *storm) restartServer() string {
+func (s *chaosRun) restartServer() string {
 	srv := rostertest.Start(s, 0)
 	l := s.start(s.args(overNATS(srv.URL()))...)
 	srv.Stop()
@@ -44,8 +44,8 @@ func (s *storm) restartServer() string {
 	return s.right(l.end())
 }
 
-// failOver stops one of two servers, on each of which there are likely to be ranks.
-func (s *storm) failOver() string {
+// failOver stops one of two servers. Ranks are likely to be connected to each of them.
+func (s *chaosRun) failOver() string {
 	cluster := server.ClusterOpts{Name: "pair", Host: "127.0.0.1", Port: server.RANDOM_PORT}
 	first := rostertest.StartWith(s, server.Options{ServerName: "first", Cluster: cluster})
 	second := rostertest.StartWith(s, server.Options{ServerName: "second", Cluster: cluster,
@@ -56,8 +56,8 @@ func (s *storm) failOver() string {
 	return s.right(l.end())
 }
 
-// behindProxy returns a proxy in front of a server of its own.
-func (s *storm) behindProxy(m mischief) *proxy {
+// behindProxy starts a server and returns a proxy in front of it.
+func (s *chaosRun) behindProxy(m frameFaults) *proxy {
 	u, err := url.Parse(rostertest.Start(s, 0).URL())
 	if err != nil {
 		s.Fatal(err)
@@ -65,8 +65,8 @@ func (s *storm) behindProxy(m mischief) *proxy {
 	return newProxy(s.T, u.Host, s.rand.Uint64(), m)
 }
 
-func (s *storm) cutConnection() string {
-	p := s.behindProxy(mischief{})
+func (s *chaosRun) cutConnection() string {
+	p := s.behindProxy(frameFaults{})
 	l := s.start(s.args(overNATS(p.url()))...)
 	rank := s.rand.IntN(s.np)
 	s.fault += fmt.Sprintf(", of rank %d", rank)
@@ -74,7 +74,7 @@ func (s *storm) cutConnection() string {
 	return s.right(l.end())
 }
 
-func (s *storm) harm(m mischief) string {
+func (s *chaosRun) harm(m frameFaults) string {
 	p := s.behindProxy(m)
 	l := startLive(s.T, s.dir, s.args(overNATS(p.url()))...)
 	code, output := l.end()

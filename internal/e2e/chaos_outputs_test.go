@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// begun starts a run and interrupts it after a checkpoint. It returns once its outputs get their names.
-func (s *storm) begun() *live {
+// begun starts a run and interrupts it after a checkpoint. It returns when the launcher begins to commit the outputs.
+func (s *chaosRun) begun() *live {
 	s.Helper()
 	out := filepath.Join(s.dir, "out")
 	if err := os.Mkdir(out, 0o777); err != nil {
@@ -24,16 +24,16 @@ func (s *storm) begun() *live {
 	return l
 }
 
-// goOn goes on from the newest checkpoint, with another number of ranks, to the right answer.
-func (s *storm) goOn() string {
+// goOn resumes from the newest checkpoint with another number of ranks and checks the answer.
+func (s *chaosRun) goOn() string {
 	s.Helper()
 	s.np = 1 + s.rand.IntN(5)
 	out := run(s.T, s.dir, "launcher", s.args([]string{s.transport()}, "--restart")...)
 	return "--restart: " + s.right(out.code, out.stderr)
 }
 
-// together finds that history and report, if they are there, are of one run.
-func (s *storm) together() {
+// together checks that history and report, if they exist, are of one run.
+func (s *chaosRun) together() {
 	s.Helper()
 	data, err := os.ReadFile(filepath.Join(s.dir, "out", "report.json"))
 	if err != nil {
@@ -52,12 +52,12 @@ func (s *storm) together() {
 	}
 }
 
-// interruptAtOutputs sends the second SIGINT while the outputs get their names.
-func (s *storm) interruptAtOutputs() string {
+// interruptAtOutputs sends the second SIGINT while the outputs are committed.
+func (s *chaosRun) interruptAtOutputs() string {
 	l := s.begun()
 	_ = l.cmd.Process.Signal(os.Interrupt) // the run may be over
 	code, output := l.end()
-	if code == 0 { // it was over before
+	if code == 0 { // it had ended before
 		s.hit = false
 		return s.right(code, output)
 	}
@@ -69,8 +69,8 @@ func (s *storm) interruptAtOutputs() string {
 	return "one set of files; " + s.goOn()
 }
 
-// killAtOutputs kills the launcher while the outputs get their names.
-func (s *storm) killAtOutputs() string {
+// killAtOutputs kills the launcher while the outputs are committed.
+func (s *chaosRun) killAtOutputs() string {
 	l := s.begun()
 	_ = l.cmd.Process.Kill() // the run may be over
 	l.end()
@@ -82,8 +82,8 @@ func (s *storm) killAtOutputs() string {
 	return "one set of files; " + s.goOn()
 }
 
-// secondRun starts another run in the directories of the first.
-func (s *storm) secondRun() string {
+// secondRun starts another run in the directories of the first one.
+func (s *chaosRun) secondRun() string {
 	l := s.start(s.args([]string{"halo.transport=nats"})...)
 	out := run(s.T, s.dir, "launcher", s.args(nil)...)
 	s.hit = out.code == 1
@@ -95,8 +95,8 @@ func (s *storm) secondRun() string {
 	return "refused; " + s.right(l.end())
 }
 
-// plantPipe makes a named pipe where an output belongs.
-func (s *storm) plantPipe() string {
+// plantPipe creates a named pipe with the name of an output.
+func (s *chaosRun) plantPipe() string {
 	l := s.start(s.args([]string{s.transport()})...)
 	path := filepath.Join("out", "history.csv")
 	s.hit = syscall.Mkfifo(filepath.Join(s.dir, path), 0o666) == nil

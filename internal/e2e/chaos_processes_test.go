@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// victim chooses one of the ranks that run; 0 if there is none any more.
-func (s *storm) victim(l *live) int {
+// victim returns the process id of a random rank, or 0 if none is running.
+func (s *chaosRun) victim(l *live) int {
 	pids := l.ranks()
 	if len(pids) == 0 {
 		return 0
@@ -15,14 +15,14 @@ func (s *storm) victim(l *live) int {
 	return pids[s.rand.IntN(len(pids))]
 }
 
-// strike sends a signal to a rank.
-func (s *storm) strike(l *live, sig syscall.Signal) (pid int) {
+// strike sends a signal to a random rank.
+func (s *chaosRun) strike(l *live, sig syscall.Signal) (pid int) {
 	pid = s.victim(l)
 	s.hit = pid != 0 && syscall.Kill(pid, sig) == nil
 	return pid
 }
 
-func (s *storm) killRank() string {
+func (s *chaosRun) killRank() string {
 	l := s.start(s.args([]string{s.transport()})...)
 	s.strike(l, syscall.SIGKILL)
 	begin := time.Now()
@@ -31,7 +31,7 @@ func (s *storm) killRank() string {
 		s.Errorf("the run ended %v after the kill, want at most 10s", took)
 	}
 	l.leavesNothing()
-	if code == 0 { // it had all but ended
+	if code == 0 { // the run had nearly ended before the kill
 		s.hit = false
 		return s.right(code, output)
 	}
@@ -42,7 +42,7 @@ func (s *storm) killRank() string {
 	return s.killed(code, output)
 }
 
-func (s *storm) killAndRestart() string {
+func (s *chaosRun) killAndRestart() string {
 	l := s.start(s.args([]string{s.transport()}, "--max-restarts", "3")...)
 	s.strike(l, syscall.SIGKILL)
 	outcome := s.right(l.end())
@@ -50,8 +50,8 @@ func (s *storm) killAndRestart() string {
 	return outcome
 }
 
-// stopRank uses NATS, over which the run lasts long enough.
-func (s *storm) stopRank() string {
+// stopRank stops a rank for three seconds. It uses NATS, because the run is then slow enough to be hit.
+func (s *chaosRun) stopRank() string {
 	l := s.start(s.args([]string{"halo.transport=nats"})...)
 	if pid := s.strike(l, syscall.SIGSTOP); s.hit {
 		time.Sleep(3 * time.Second) // the fault itself
@@ -60,8 +60,8 @@ func (s *storm) stopRank() string {
 	return s.right(l.end())
 }
 
-// stopLauncher stops the launcher by either signal, for longer than the ranks have patience with each other.
-func (s *storm) stopLauncher() string {
+// stopLauncher stops the launcher by SIGTSTP or SIGSTOP for longer than run.liveness and halo.timeout.
+func (s *chaosRun) stopLauncher() string {
 	sig := []syscall.Signal{syscall.SIGTSTP, syscall.SIGSTOP}[s.rand.IntN(2)]
 	l := s.start(s.args([]string{s.transport(), "run.liveness=1s", "halo.timeout=2s"})...)
 	s.fault += ", " + sig.String()

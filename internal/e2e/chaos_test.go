@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// chaosSweeps is how many sweeps the runs of TestChaos do, and chaosEvery how often they save their state.
+// Runs of TestChaos do chaosSweeps sweeps, and save their state every chaosEvery sweeps.
 const (
 	chaosSweeps = 4000
 	chaosEvery  = 150
@@ -26,47 +26,47 @@ const (
 var chaosProblem = []string{"grid.nx=97", "grid.ny=131", "solver.tolerance=0",
 	fmt.Sprintf("solver.max_iterations=%d", chaosSweeps), "output.field=", "output.picture="}
 
-// storm is one run with a fault.
-type storm struct {
+// chaosRun is one run with a fault.
+type chaosRun struct {
 	*testing.T
 	rand  *rand.Rand
 	dir   string
 	np    int
 	want  answer
-	fault string // what was done, for the table
-	hit   bool   // the fault struck before the run had ended
+	fault string // description of the fault, for the table
+	hit   bool   // whether the fault happened before the run had ended
 }
 
-// kinds are the faults; each returns how the run ended, once it has found that right.
+// kinds are the faults. run causes the fault, checks how the run ended, and describes that.
 var kinds = []struct {
 	name string
-	run  func(s *storm) string
+	run  func(s *chaosRun) string
 }{
-	{"kill a rank", (*storm).killRank},
-	{"kill a rank, restart", (*storm).killAndRestart},
-	{"stop a rank for 3 s", (*storm).stopRank},
-	{"restart the NATS server", (*storm).restartServer},
-	{"stop the launcher", (*storm).stopLauncher},
-	{"a server comes back different", (*storm).changeServer},
-	{"lose a server of a cluster", (*storm).failOver},
-	{"cut a connection", (*storm).cutConnection},
-	{"drop frames", func(s *storm) string { return s.harm(mischief{drop: 0.0005}) }},
-	{"delay frames", func(s *storm) string { return s.harm(mischief{delay: 0.01, most: 20 * time.Millisecond}) }},
-	{"duplicate frames", func(s *storm) string { return s.harm(mischief{twice: 0.3}) }},
-	{"reorder frames", func(s *storm) string { return s.harm(mischief{late: 0.05}) }},
-	{"kill during a checkpoint", (*storm).killInCheckpoint},
-	{"corrupt a checkpoint byte", func(s *storm) string { return s.damage(flipByte) }},
-	{"truncate a part", func(s *storm) string { return s.damage(truncate) }},
-	{"fill the disk", (*storm).fillDisk},
-	{"kill the launcher", func(s *storm) string { return s.damage(nil) }},
-	{"interrupt twice at the outputs", (*storm).interruptAtOutputs},
-	{"kill the launcher at the outputs", (*storm).killAtOutputs},
-	{"start a second run there", (*storm).secondRun},
-	{"plant a pipe among the outputs", (*storm).plantPipe},
+	{"kill a rank", (*chaosRun).killRank},
+	{"kill a rank, restart", (*chaosRun).killAndRestart},
+	{"stop a rank for 3 s", (*chaosRun).stopRank},
+	{"restart the NATS server", (*chaosRun).restartServer},
+	{"stop the launcher", (*chaosRun).stopLauncher},
+	{"a server comes back different", (*chaosRun).changeServer},
+	{"lose a server of a cluster", (*chaosRun).failOver},
+	{"cut a connection", (*chaosRun).cutConnection},
+	{"drop frames", func(s *chaosRun) string { return s.harm(frameFaults{drop: 0.0005}) }},
+	{"delay frames", func(s *chaosRun) string { return s.harm(frameFaults{delay: 0.01, maxDelay: 20 * time.Millisecond}) }},
+	{"duplicate frames", func(s *chaosRun) string { return s.harm(frameFaults{duplicate: 0.3}) }},
+	{"reorder frames", func(s *chaosRun) string { return s.harm(frameFaults{reorder: 0.05}) }},
+	{"kill during a checkpoint", (*chaosRun).killInCheckpoint},
+	{"corrupt a checkpoint byte", func(s *chaosRun) string { return s.damage(flipByte) }},
+	{"truncate a part", func(s *chaosRun) string { return s.damage(truncate) }},
+	{"fill the disk", (*chaosRun).fillDisk},
+	{"kill the launcher", func(s *chaosRun) string { return s.damage(nil) }},
+	{"interrupt twice at the outputs", (*chaosRun).interruptAtOutputs},
+	{"kill the launcher at the outputs", (*chaosRun).killAtOutputs},
+	{"start a second run there", (*chaosRun).secondRun},
+	{"plant a pipe among the outputs", (*chaosRun).plantPipe},
 }
 
-// Three runs of each kind, each with its fault at a random moment, end with the right answer or the right error, within
-// their limit. CHAOS_SEED and CHAOS_RUNS choose others.
+// Three runs of each kind, each with its fault at a random moment, end with the right answer or the right error within
+// their time limit. CHAOS_SEED and CHAOS_RUNS choose other runs.
 func TestChaos(t *testing.T) {
 	first, runs := fromEnv(t, "CHAOS_SEED", 1), fromEnv(t, "CHAOS_RUNS", 3*len(kinds))
 	want, _ := solve(t, append(set(chaosProblem...), "-np", "1")...)
@@ -78,7 +78,7 @@ func TestChaos(t *testing.T) {
 			kind := kinds[seed%len(kinds)]
 			t.Run(fmt.Sprintf("%d %s", seed, kind.name), func(t *testing.T) {
 				t.Parallel()
-				s := &storm{T: t, rand: rand.New(rand.NewPCG(uint64(seed), 1)), dir: t.TempDir(), want: want}
+				s := &chaosRun{T: t, rand: rand.New(rand.NewPCG(uint64(seed), 1)), dir: t.TempDir(), want: want}
 				s.np = 2 + s.rand.IntN(3)
 				np, outcome, start := s.np, "FAILED", time.Now()
 				defer func() {
@@ -104,7 +104,7 @@ func TestChaos(t *testing.T) {
 		fmt.Fprintln(w, r)
 	}
 	w.Flush()                // a buffer does not fail
-	fmt.Printf("%s", &table) // which nobody would see of a test that passes, were it logged
+	fmt.Printf("%s", &table) // go test does not show the log of a test that passes
 	for _, k := range kinds {
 		if runs >= 3*len(kinds) && hits[k.name] == 0 {
 			t.Errorf("%s: no such fault struck before its run had ended", k.name)
@@ -125,20 +125,20 @@ func fromEnv(t *testing.T, variable string, otherwise int) int {
 	return n
 }
 
-// args returns the launcher's arguments: the problem with checkpoints, and what else is given.
-func (s *storm) args(settings []string, more ...string) []string {
+// args returns the launcher's arguments: the problem with checkpoints, the settings and more.
+func (s *chaosRun) args(settings []string, more ...string) []string {
 	all := append(slices.Clone(chaosProblem), fmt.Sprintf("checkpoint.every=%d", chaosEvery),
 		"checkpoint.dir=checkpoints")
 	return append(append(set(append(all, settings...)...), "-np", strconv.Itoa(s.np)), more...)
 }
 
-// transport chooses one.
-func (s *storm) transport() string {
+// transport chooses a transport at random.
+func (s *chaosRun) transport() string {
 	return "halo.transport=" + []string{"p2p", "nats"}[s.rand.IntN(2)]
 }
 
-// start starts a run and waits until a checkpoint of a random sweep is there.
-func (s *storm) start(args ...string) *live {
+// start starts a run and waits for the checkpoint of a random sweep or a later one.
+func (s *chaosRun) start(args ...string) *live {
 	s.Helper()
 	checkpoints := filepath.Join(s.dir, "checkpoints")
 	if err := os.MkdirAll(checkpoints, 0o777); err != nil {
@@ -162,8 +162,8 @@ func sweepsOf(name string) (int, bool) {
 	return n, ok && err == nil
 }
 
-// right finds that a run has ended well and with the right answer.
-func (s *storm) right(code int, output string) string {
+// right checks that a run has succeeded with the right answer.
+func (s *chaosRun) right(code int, output string) string {
 	s.Helper()
 	if code != 0 {
 		s.Fatalf("exit code %d\n%s", code, output)
@@ -183,8 +183,8 @@ func (s *storm) right(code int, output string) string {
 	return "right SHA-256"
 }
 
-// killed finds that a run has ended by the error of a killed rank.
-func (s *storm) killed(code int, output string) string {
+// killed checks that a run has ended with the error of a killed rank.
+func (s *chaosRun) killed(code int, output string) string {
 	s.Helper()
 	if code != 1 || !regexp.MustCompile(`launcher: rank \d on \S+ was killed by SIGKILL`).MatchString(output) {
 		s.Fatalf("exit code %d\n%s\nwant 1 and the killed rank", code, output)

@@ -10,11 +10,11 @@ import (
 	"testing"
 )
 
-// long is a run of a second or so.
+// long is the problem of a run that lasts about a second.
 var long = []string{"grid.nx=130", "grid.ny=270", "solver.tolerance=0", "solver.max_iterations=6000", "output.field=",
 	"output.picture="}
 
-// checkpoints returns the sets in a directory, the newest last.
+// checkpoints returns the sets in a directory, the oldest first.
 func checkpoints(t *testing.T, dir string) []string {
 	t.Helper()
 	sets, err := filepath.Glob(filepath.Join(dir, "sweep-*"))
@@ -24,8 +24,8 @@ func checkpoints(t *testing.T, dir string) []string {
 	return sets
 }
 
-// saved runs np ranks to the end of long, with checkpoints in dir, and returns the answer. It leaves the newest
-// checkpoint that has sweeps left, and the one before.
+// saved runs long with np ranks and checkpoints in dir, and returns the answer. It keeps the newest checkpoint from
+// which sweeps remain, and the one before it.
 func saved(t *testing.T, dir string, np string, settings ...string) answer {
 	t.Helper()
 	every := append(append(settings, long...), "checkpoint.every=500", "checkpoint.keep=3", "checkpoint.dir="+dir)
@@ -40,8 +40,8 @@ func saved(t *testing.T, dir string, np string, settings ...string) answer {
 	return got
 }
 
-// Contract 1 across a restart: with other ranks, another transport, depth and kernel, the answer is that of a run that
-// never stopped.
+// A run that is resumed with another number of ranks, transport, depth and kernel has the answer of a run that never
+// stopped.
 func TestResumeGivesTheSameBits(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "checkpoints")
 	want, _ := solve(t, append(set(long...), "-np", "1")...)
@@ -63,7 +63,7 @@ func TestResumeGivesTheSameBits(t *testing.T) {
 				got.history == want.history)
 		}
 	}
-	// A rank alone can go on, too, and more sweeps can be asked for.
+	// A single rank can resume, too, and max_iterations may be larger.
 	more := append(long[:len(long):len(long)], "solver.max_iterations=6100")
 	want, _ = solve(t, append(set(more...), "-np", "2")...)
 	out := t.TempDir()
@@ -75,7 +75,7 @@ func TestResumeGivesTheSameBits(t *testing.T) {
 	}
 }
 
-// A damaged part is named, and the run goes on from the checkpoint before it.
+// A damaged part is named, and the run resumes from the checkpoint before it.
 func TestResumePassesOverABrokenPart(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "checkpoints")
 	want := saved(t, dir, "4")
@@ -108,7 +108,7 @@ func TestResumePassesOverABrokenPart(t *testing.T) {
 	}
 }
 
-// SIGINT, or the time limit, leaves a checkpoint of the last sweep; the run goes on from there.
+// SIGINT and the time limit leave a checkpoint of the last sweep, from which the run resumes.
 func TestInterruptedRunGoesOn(t *testing.T) {
 	dir := t.TempDir()
 	l := begin(t, dir, append(set("checkpoint.every=1h", "checkpoint.dir=checkpoints"), "-np", "3")...)
@@ -131,7 +131,7 @@ func TestInterruptedRunGoesOn(t *testing.T) {
 	}
 }
 
-// The end at max_iterations leaves a checkpoint, from which --restart does the sweeps that a larger number allows.
+// A run that ends at max_iterations leaves a checkpoint, from which --restart continues with a larger max_iterations.
 func TestMaxIterationsLeavesACheckpoint(t *testing.T) {
 	dir := t.TempDir()
 	mesh := []string{"grid.nx=130", "grid.ny=150"}
@@ -159,7 +159,7 @@ func TestMaxIterationsLeavesACheckpoint(t *testing.T) {
 	}
 }
 
-// What cannot be gone on from, and where nothing can be written, is refused before a rank starts.
+// A checkpoint from which the run cannot resume, and a place that cannot be written, are refused before a rank starts.
 func TestCheckpointRefusals(t *testing.T) {
 	work := t.TempDir()
 	dir := filepath.Join(work, "checkpoints")
@@ -198,7 +198,7 @@ func TestCheckpointRefusals(t *testing.T) {
 	}
 }
 
-// GPUs go on from what the CPU saved, and the CPU from what GPUs saved, peer to peer and over NATS.
+// GPUs resume from a checkpoint of the CPU, and the CPU from one of GPUs, with peer memory and over NATS.
 func TestResumeGivesTheSameBitsOnGPUs(t *testing.T) {
 	needGPU(t)
 	want, _ := solve(t, append(set(long...), "-np", "1")...)

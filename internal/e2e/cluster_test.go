@@ -19,9 +19,9 @@ import (
 	"jacobi/internal/proctest"
 )
 
-// cluster is hosts on one machine: each a network namespace with an address of its own, joined by a bridge. The first
-// one is where launchers are started; the others have PID and UTS namespaces as well, so that they share no memory, and
-// an sshd.
+// cluster is a set of hosts on one machine. Each host is a network namespace with its own address, connected by a
+// bridge. Launchers run on the first host. The others also have their own PID and UTS namespaces, so that they share no
+// memory, and an sshd.
 type cluster struct {
 	t      *testing.T
 	prefix string // of the namespaces' names
@@ -29,10 +29,10 @@ type cluster struct {
 	names  []string
 }
 
-// clusters counts them, for their names.
+// clusters counts clusters, to give each its own name.
 var clusters atomic.Int32
 
-// canMakeHosts says why there can be no cluster on this machine, or "".
+// canMakeHosts returns the reason why this machine cannot have a cluster, or "".
 func canMakeHosts() string {
 	if os.Geteuid() != 0 {
 		return "not root"
@@ -55,7 +55,8 @@ func canMakeHosts() string {
 	return ""
 }
 
-// What tests of several hosts and of schedulers need and Debian has. make test shows what is missing.
+// Each subtest is skipped visibly if programs are missing that tests of several hosts or of schedulers need and that
+// Debian provides.
 func TestOptionalPrograms(t *testing.T) {
 	t.Run("hosts", func(t *testing.T) { needHosts(t) })
 	t.Run("arm64", func(t *testing.T) { needARM64(t) })
@@ -64,7 +65,7 @@ func TestOptionalPrograms(t *testing.T) {
 	}
 }
 
-// needHosts says that a test did not run where there can be no hosts.
+// needHosts skips a test visibly on a machine that cannot have a cluster.
 func needHosts(t *testing.T) {
 	t.Helper()
 	if why := canMakeHosts(); why != "" {
@@ -72,7 +73,7 @@ func needHosts(t *testing.T) {
 	}
 }
 
-// newCluster makes hosts a, b, c, ...: the first one for launchers, an sshd on the others.
+// newCluster makes hosts a, b, c, ...: the first one for launchers, the others with an sshd.
 func newCluster(t *testing.T, hosts int) *cluster {
 	t.Helper()
 	needHosts(t)
@@ -99,7 +100,7 @@ func (c *cluster) sh(words ...string) {
 	}
 }
 
-// network makes the namespaces, their cables and their name services.
+// network makes the namespaces, their network links and their name resolution.
 func (c *cluster) network() {
 	c.t.Helper()
 	hostsFile := "127.0.0.1 localhost\n"
@@ -113,9 +114,9 @@ func (c *cluster) network() {
 			os.RemoveAll("/etc/netns/" + c.ns(name))
 		})
 		c.sh("ip", "-n", c.ns(name), "link", "set", "lo", "up")
-		etc := "/etc/netns/" + c.ns(name) // ip netns exec puts its files over those of /etc
+		etc := "/etc/netns/" + c.ns(name) // ip netns exec mounts its files over those of /etc
 		c.write(filepath.Join(etc, "hosts"), hostsFile)
-		c.write(filepath.Join(etc, "resolv.conf"), "nameserver 127.0.0.1\n") // nobody answers there, at once
+		c.write(filepath.Join(etc, "resolv.conf"), "nameserver 127.0.0.1\n") // refuses at once: no server listens there
 	}
 	add("net")
 	c.sh("ip", "-n", c.ns("net"), "link", "add", "bridge", "type", "bridge")
@@ -140,7 +141,7 @@ func (c *cluster) write(path, text string) {
 	}
 }
 
-// keys makes the keys of the hosts, of the user and of a stranger, and the configurations of ssh and sshd.
+// keys makes the keys of the hosts, of the user and of an unknown user, and the configurations of ssh and sshd.
 func (c *cluster) keys() {
 	c.t.Helper()
 	file := func(name string) string { return filepath.Join(c.dir, name) }
@@ -160,7 +161,7 @@ func (c *cluster) keys() {
 	}
 }
 
-// ssh returns the launcher's flag to reach hosts as user or stranger.
+// ssh returns the launcher's flag to reach hosts with the keys of who: user or stranger.
 func (c *cluster) ssh(who string) []string {
 	return []string{"--ssh", "ssh -F " + filepath.Join(c.dir, who+".config")}
 }
@@ -183,7 +184,7 @@ func (c *cluster) sshd(name string) {
 		c.t.Fatal(err)
 	}
 	c.t.Cleanup(func() {
-		_ = cmd.Process.Kill() // and with it the whole namespace
+		_ = cmd.Process.Kill() // this ends the whole PID namespace
 		_ = cmd.Wait()
 		if c.t.Failed() {
 			c.t.Logf("sshd on %s:\n%s", name, log)
@@ -195,7 +196,7 @@ func (c *cluster) sshd(name string) {
 	})
 }
 
-// await asks until the answer is yes: some things that others do cannot be waited for in another way.
+// await polls until done returns true, for events of which the test gets no notification.
 func (c *cluster) await(what string, done func() bool) {
 	c.t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); !done(); time.Sleep(20 * time.Millisecond) {
@@ -205,7 +206,7 @@ func (c *cluster) await(what string, done func() bool) {
 	}
 }
 
-// through turns cmd into what words start with it as the last arguments.
+// through makes cmd run by way of another command: words, followed by the arguments of cmd.
 func through(t *testing.T, cmd *exec.Cmd, words ...string) *exec.Cmd {
 	t.Helper()
 	path, err := exec.LookPath(words[0])
@@ -217,7 +218,7 @@ func through(t *testing.T, cmd *exec.Cmd, words ...string) *exec.Cmd {
 	return cmd
 }
 
-// in turns cmd into the same on a host, in new namespaces as unshare has them.
+// in makes cmd run on a host, in new namespaces as unshare creates them.
 func (c *cluster) in(host string, cmd *exec.Cmd, unshare ...string) *exec.Cmd {
 	c.t.Helper()
 	words := slices.Concat([]string{"ip", "netns", "exec", c.ns(host), "unshare"}, unshare,
@@ -225,10 +226,10 @@ func (c *cluster) in(host string, cmd *exec.Cmd, unshare ...string) *exec.Cmd {
 	return through(c.t, cmd, words...)
 }
 
-// on turns cmd into the same on the first host, in its very process.
+// on makes cmd run on the first host, as the same process.
 func (c *cluster) on(cmd *exec.Cmd) *exec.Cmd { return c.in(c.names[0], cmd, "--uts") }
 
-// run runs the launcher on the first host, to its end.
+// run runs the launcher on the first host and waits for its end.
 func (c *cluster) run(dir string, args ...string) outcome {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(c.t.Context(), limit)
@@ -236,7 +237,7 @@ func (c *cluster) run(dir string, args ...string) outcome {
 	return finish(c.t, ctx, c.on(command(ctx, dir, "launcher", args...)))
 }
 
-// processes returns the processes called program on a host, by its network namespace.
+// processes returns the processes called program in the network namespace of a host.
 func (c *cluster) processes(host, program string) []int {
 	c.t.Helper()
 	var own unix.Stat_t
@@ -264,7 +265,7 @@ func (c *cluster) processes(host, program string) []int {
 	return pids
 }
 
-// all returns the processes of runs on all hosts.
+// all returns the processes of all runs on all hosts.
 func (c *cluster) all() (pids []int) {
 	for _, host := range c.names {
 		for _, program := range []string{"launcher", "jacobi-rank", "ssh"} {
@@ -274,7 +275,7 @@ func (c *cluster) all() (pids []int) {
 	return pids
 }
 
-// leavesNothing checks that the processes of runs are gone on all hosts, within limit.
+// leavesNothing checks that all processes of runs have ended on all hosts within limit.
 func (c *cluster) leavesNothing(limit time.Duration) {
 	c.t.Helper()
 	deadline := time.Now().Add(limit)

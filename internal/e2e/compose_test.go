@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// composed is a compose project of the files in docker/, with images made on this machine.
+// composed is a Compose project of the files in docker/, with images built on this machine.
 type composed struct {
 	t       *testing.T
 	project string
@@ -23,7 +23,7 @@ type composed struct {
 	env     []string
 }
 
-// composeWords returns how Compose is called here: Compose v2, else Debian's docker-compose.
+// composeWords returns the command of Compose: Compose v2, or Debian's docker-compose if that is missing.
 func composeWords(t *testing.T) []string {
 	t.Helper()
 	if out, err := exec.Command("docker", "info").CombinedOutput(); err != nil {
@@ -46,7 +46,7 @@ func firstLine(b []byte) string {
 	return line
 }
 
-// startCluster brings four agents up, with the NATS servers of the given files of docker/.
+// startCluster starts four agents, with the NATS servers of the given files in docker/.
 func startCluster(t *testing.T, files ...string) *composed {
 	t.Helper()
 	project := fmt.Sprintf("jacobi-test-%d", os.Getpid())
@@ -54,7 +54,7 @@ func startCluster(t *testing.T, files ...string) *composed {
 	if err := os.CopyFS(c.dir, os.DirFS("../../docker")); err != nil {
 		t.Fatal(err)
 	}
-	for _, secret := range []string{"secrets", ".env", "out", "checkpoints"} { // of somebody who uses the folder
+	for _, secret := range []string{"secrets", ".env", "out", "checkpoints"} { // from a user of the folder
 		if err := os.RemoveAll(filepath.Join(c.dir, secret)); err != nil {
 			t.Fatal(err)
 		}
@@ -85,8 +85,8 @@ func startCluster(t *testing.T, files ...string) *composed {
 	return c
 }
 
-// rename gives the project, whose name prepare.sh has chosen, one of its own, so that it meets no other on this
-// machine.
+// rename replaces the project name that prepare.sh has chosen, so that the project does not clash with another one on
+// this machine.
 func (c *composed) rename() {
 	c.t.Helper()
 	file := filepath.Join(c.dir, ".env")
@@ -104,7 +104,7 @@ func (c *composed) rename() {
 	}
 }
 
-// staticBin builds the programs for containers: names are looked up without the C library's modules.
+// staticBin builds the programs for containers. They resolve names without the modules of the C library.
 func staticBin(t *testing.T) string {
 	t.Helper()
 	if os.Getenv("E2E_BIN") != "" {
@@ -125,7 +125,7 @@ func (c *composed) compose(args ...string) *exec.Cmd {
 	return exec.CommandContext(ctx, c.words[0], append(c.words[1:len(c.words):len(c.words)], args...)...)
 }
 
-// must runs a command that has to succeed and returns its output.
+// must runs a command, which must succeed, and returns its output.
 func (c *composed) must(cmd *exec.Cmd) string {
 	c.t.Helper()
 	cmd.Env = c.env
@@ -137,7 +137,7 @@ func (c *composed) must(cmd *exec.Cmd) string {
 	return out.String()
 }
 
-// launch returns what runs the launcher service with these arguments.
+// launch returns the command that runs the launcher service with these arguments.
 func (c *composed) launch(args ...string) []string {
 	return append([]string{"run", "--rm", "-T", "launcher", "--nodes", "--config", "/run.yaml"}, args...)
 }
@@ -155,10 +155,10 @@ func (c *composed) begin(args ...string) *live {
 // killNodes kills the containers of n of the four nodes and returns their host names.
 func (c *composed) killNodes(n int) (hosts []string) {
 	c.t.Helper()
-	// Compose itself takes seconds for the list while all cores sweep.
+	// Compose takes seconds for this list while all cores are busy, so docker is used.
 	list := exec.Command("docker", "ps", "--quiet", "--filter", "label=com.docker.compose.service=node",
 		"--filter", "label=com.docker.compose.project="+c.project)
-	hosts = strings.Fields(c.must(list)) // a host's name is the short form of its container's
+	hosts = strings.Fields(c.must(list)) // the host name is the container's short id
 	if len(hosts) != 4 {
 		c.t.Fatalf("containers %v, want 4", hosts)
 	}
@@ -173,13 +173,12 @@ func (c *composed) sha() string {
 
 var composeRun = slices.Clip(set("grid.nx=256", "grid.ny=256"))
 
-// images makes the images once for all tests.
+// images builds the images once for all tests.
 var images sync.Once
 
-// When two of four nodes die, a run goes on from its checkpoint if the slots that are left suffice for its ranks;
-// else it ends and says how many are missing, and goes on once they are there. Checkpoints are in JetStream, or in
-// the directory that all containers share. The answer is that of one rank, and nothing is left when the cluster goes
-// down.
+// When two of four nodes die, a run resumes from its checkpoint if the remaining slots suffice for its ranks. Otherwise
+// it ends, says how many slots are missing, and resumes when they are back. Checkpoints are in JetStream or in a
+// directory that all containers share. The answer is the answer of one rank, and the cluster leaves nothing behind.
 func TestComposeCluster(t *testing.T) {
 	c := startCluster(t, "compose.yaml")
 	problem := slices.Clip(append(composeRun, set("solver.max_iterations=10000", "checkpoint.every=200")...))
@@ -192,7 +191,7 @@ func TestComposeCluster(t *testing.T) {
 		}
 	}
 
-	// Eight ranks need all slots.
+	// Eight ranks need all slots of the four nodes.
 	eight := append(problem, "-np", "8", "--set", "checkpoint.nats=jacobi", "--max-restarts", "1", "--wait", "2s")
 	l := c.begin(eight...)
 	l.waitFor(`\d{3,} of 10000 sweeps`)
@@ -211,7 +210,7 @@ func TestComposeCluster(t *testing.T) {
 	c.must(c.compose(c.launch(append(eight, "--restart")...)...))
 	check()
 
-	// Four ranks, one on each node, find as many slots on the two nodes that are left.
+	// Four ranks, one on each node, find four slots on the two remaining nodes.
 	four := append(problem, "-np", "4", "--set", "checkpoint.dir=checkpoints", "--max-restarts", "1")
 	l = c.begin(append(four, "--map-by", "node")...)
 	awaitName(t, filepath.Join(c.dir, "checkpoints"), isCheckpoint, l)
@@ -223,7 +222,7 @@ func TestComposeCluster(t *testing.T) {
 	check()
 }
 
-// A run goes on, to the same answer, when one of three NATS servers dies.
+// When one of three NATS servers dies, a run continues and has the same answer.
 func TestComposeClusterOfServers(t *testing.T) {
 	long := append(composeRun, set("solver.max_iterations=4000", "halo.depth=8")...)
 	c := startCluster(t, "compose.yaml", "compose.cluster.yaml")

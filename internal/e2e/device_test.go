@@ -15,10 +15,10 @@ import (
 	"jacobi/cuda/driver"
 )
 
-// onGPUs are the arguments of a short run on GPUs.
+// onGPUs returns the arguments of a short run on GPUs.
 var onGPUs = set("grid.nx=64", "grid.ny=128", "device.backend=cuda")
 
-// gpusOf runs the launcher on fake GPUs and returns what the report tells of each rank's, and what was said.
+// gpusOf runs the launcher on fake GPUs. It returns the GPU of each rank from the report, and the launcher's output.
 func gpusOf(t *testing.T, env []string, args ...string) ([]gpu, string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -42,12 +42,12 @@ func uuid(i int) string {
 	return fmt.Sprintf("GPU-%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// Ranks spread over the GPUs of their node in the order that device.select says, whatever NVML's order is.
+// Ranks are spread over the GPUs of their node in the order of device.select. NVML's order of devices does not matter.
 func TestDeviceSelect(t *testing.T) {
 	needNVML(t)
 	env := fakeGPUs(t)
 	type row struct {
-		index, gpu int // among those visible; of all
+		index, gpu int // among the visible GPUs; among all GPUs
 		why        string
 	}
 	for _, test := range []struct {
@@ -68,7 +68,8 @@ func TestDeviceSelect(t *testing.T) {
 			{1, 1, "least-utilized: local rank 0, number 1 of 2 by utilization (0%)"},
 			{0, 3, "least-utilized: local rank 1, number 2 of 2 by utilization (20%)"},
 		}},
-		// Each rank reads other temperatures, by which all of them would take GPU 0: those of local rank 0 count.
+		// Each rank reads different temperatures, by which every rank would choose GPU 0. The readings of local rank 0
+		// decide.
 		{"coolest", "", []row{
 			{0, 0, "coolest: local rank 0, number 1 of 4 by temperature (40 C)"},
 			{1, 1, "coolest: local rank 1, number 2 of 4 by temperature (41 C)"},
@@ -104,7 +105,7 @@ func TestDeviceSelect(t *testing.T) {
 	}
 }
 
-// The GPUs of this machine say nothing of those of another.
+// A dry run shows the GPUs of this machine, and only for ranks on this machine.
 func TestDryRunShowsTheGPUsOfThisMachine(t *testing.T) {
 	env := fakeCUDA(t)
 	args := append(slices.Clone(onGPUs), "-np", "2", "--dry-run", "--host")
@@ -131,7 +132,7 @@ func needNVML(t *testing.T) {
 	}
 }
 
-// More ranks than GPUs share them, which is said once.
+// If there are more ranks than GPUs, ranks share GPUs, and one message says so.
 func TestMoreRanksThanGPUs(t *testing.T) {
 	host, err := os.Hostname()
 	if err != nil {
@@ -152,7 +153,7 @@ func TestMoreRanksThanGPUs(t *testing.T) {
 	}
 }
 
-// A rank goes to the cores near its GPU, of those that it was given.
+// A rank is pinned to those of its allowed cores that are near its GPU.
 func TestDevicePin(t *testing.T) {
 	needNVML(t)
 	var cores []string
@@ -196,7 +197,7 @@ func TestDevicePin(t *testing.T) {
 	}
 	env = fakeCUDA(t)
 	if driverOfThisMachine(t) != nil {
-		return // it has an NVML, which does not know the fake GPUs
+		return // the machine has a real NVML, which does not know the fake GPUs
 	}
 	none := "DEBUG\tnot pinned to the cores near GPU 0: NVML is not available: the loader finds no " +
 		"libnvidia-ml.so.1, which comes with the NVIDIA driver"
@@ -209,12 +210,12 @@ func needTaskset(t *testing.T) string {
 	t.Helper()
 	path, err := exec.LookPath("taskset")
 	if err != nil {
-		t.Fatal(err) // it comes with every Linux that CI runs on
+		t.Fatal(err) // every Linux on which CI runs has it
 	}
 	return path
 }
 
-// driverOfThisMachine returns the driver of real GPUs; nil if there is none.
+// driverOfThisMachine returns the driver of real GPUs, or nil if there is none.
 func driverOfThisMachine(t *testing.T) *driver.Driver {
 	t.Helper()
 	d, err := driver.Open()
@@ -224,7 +225,7 @@ func driverOfThisMachine(t *testing.T) *driver.Driver {
 	return d
 }
 
-// A build without a C compiler says so, runs, and refuses what takes NVML.
+// A build without a C compiler says so and runs, but refuses settings that need NVML.
 func TestBuildWithoutCompiler(t *testing.T) {
 	if os.Getenv("E2E_BIN") != "" {
 		t.Skip("NOT RUN: TestBuildWithoutCompiler builds the programs, which are given here")

@@ -19,7 +19,7 @@ import (
 // finding is a fault or a warning of launcher doctor.
 type finding struct{ What, Do string }
 
-// diagnosis is the part of launcher doctor --json that tests look at.
+// diagnosis is the part of the output of launcher doctor --json that tests check.
 type diagnosis struct {
 	Starts           bool
 	Faults, Warnings []finding
@@ -40,7 +40,7 @@ type diagnosis struct {
 	}
 }
 
-// parseDiagnosis reads what a doctor said, with which its exit code has to agree.
+// parseDiagnosis parses the output of doctor and checks that the exit code agrees with it.
 func parseDiagnosis(t *testing.T, out outcome) (d diagnosis) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(out.stdout), &d); err != nil {
@@ -52,7 +52,7 @@ func parseDiagnosis(t *testing.T, out outcome) (d diagnosis) {
 	return d
 }
 
-// foretells compares what a doctor says of each rank with the report of the run in dir.
+// foretells checks that the diagnosis of each rank agrees with the report of the run in dir.
 func (d diagnosis) foretells(t *testing.T, dir string) {
 	t.Helper()
 	r := readReport(t, dir)
@@ -68,7 +68,7 @@ func (d diagnosis) foretells(t *testing.T, dir string) {
 	}
 }
 
-// leftNothing checks that a doctor left no file and no rank in dir.
+// leftNothing checks that doctor has left no file and no rank in dir.
 func leftNothing(t *testing.T, dir string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -84,7 +84,7 @@ func leftNothing(t *testing.T, dir string) {
 	}
 }
 
-// Doctor says what a run then does, and leaves no trace.
+// Doctor predicts what a run will do, and leaves nothing behind.
 func TestDoctorForetellsTheRun(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -118,7 +118,7 @@ func TestDoctorForetellsTheRun(t *testing.T) {
 	}
 }
 
-// What people read fits in 100 columns and names everything.
+// The text output fits in 100 columns and has all findings.
 func TestDoctorForPeople(t *testing.T) {
 	dir := t.TempDir()
 	out := run(t, dir, "launcher", append(set("grid.nx=64", "grid.ny=96", "device.threads=4096"), "doctor", "-np",
@@ -147,12 +147,12 @@ func TestDoctorForPeople(t *testing.T) {
 	leftNothing(t, dir)
 }
 
-// What keeps a run from starting is named, all of it that can be known at once, with what to do.
+// Doctor names everything that would keep a run from starting, as far as it can be found at once, and says what to do.
 func TestDoctorNamesFaults(t *testing.T) {
 	u := startServer(t)
 	wrong := *u
 	wrong.User = url.UserPassword(u.User.Username(), "hunter2")
-	lonely := t.TempDir() // a launcher without ranks
+	lonely := t.TempDir() // has a launcher without jacobi-rank
 	data, err := os.ReadFile(filepath.Join(bin, "launcher"))
 	if err != nil {
 		t.Fatal(err)
@@ -164,7 +164,7 @@ func TestDoctorNamesFaults(t *testing.T) {
 		name     string
 		launcher string
 		args     []string
-		want     []string // patterns, one a fault
+		want     []string // one pattern per fault
 	}{
 		{"key", "launcher", set("grid.nxx=5"), []string{`unknown key grid\.nxx \(--set\): did you mean grid\.nx\?`}},
 		{"slots", "launcher", []string{"-np", "3", "--host", "a:1,b:1"},
@@ -226,7 +226,7 @@ func checkFaults(t *testing.T, d diagnosis, want ...string) {
 	}
 }
 
-// A place that cannot be written is a fault also for root, who may write where the file system lets anybody.
+// A read-only file system is a fault even for root, who may write regardless of permissions.
 func TestDoctorOnAReadOnlyFileSystem(t *testing.T) {
 	if out, err := exec.Command("unshare", "--mount", "true").CombinedOutput(); err != nil {
 		t.Skipf("NOT RUN: %s: no file system of its own to mount: %v %s", t.Name(), err, out)
@@ -242,7 +242,7 @@ func TestDoctorOnAReadOnlyFileSystem(t *testing.T) {
 		`checkpoint\.dir "\.": cannot be written: .*read-only file system`)
 }
 
-// Agents are examined as other nodes are, and their slots come back.
+// Doctor examines agents like other nodes, and then releases their slots.
 func TestDoctorOfAgents(t *testing.T) {
 	u := startServer(t)
 	dir := t.TempDir()
@@ -262,7 +262,7 @@ func TestDoctorOfAgents(t *testing.T) {
 	d.foretells(t, filepath.Join(dir, "out"))
 }
 
-// GPUs are told by UUID, and ranks that share one are warned of.
+// Doctor lists GPUs by UUID and warns of ranks that share one.
 func TestDoctorOfGPUs(t *testing.T) {
 	dir, env := t.TempDir(), fakeCUDA(t)
 	args := append(slices.Clone(onGPUs), append(set("solver.tolerance=1e-3"), "-np", "5")...)
@@ -286,8 +286,8 @@ func TestDoctorOfGPUs(t *testing.T) {
 	d.foretells(t, filepath.Join(dir, "out"))
 }
 
-// On several hosts the links are those of the run; hosts that will not, and checkpoints that they do not share, are
-// faults.
+// On several hosts doctor predicts the links of the run. Hosts that cannot start ranks, and a checkpoint directory that
+// they do not share, are faults.
 func TestDoctorOfHosts(t *testing.T) {
 	c := newCluster(t, 2)
 	dir := t.TempDir()

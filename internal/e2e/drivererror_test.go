@@ -7,12 +7,12 @@ import (
 	"testing"
 )
 
-// What goes wrong with GPUs is said so that it can be helped: docs/gpus.md holds these messages.
+// Messages about GPU faults say what to do. docs/gpus.md has these messages.
 func TestDriverErrors(t *testing.T) {
 	const launcherSays = `(?m)^launcher: `
 	for _, test := range []struct {
 		name   string
-		macros []string // of the driver
+		macros []string // of the fake driver
 		args   []string
 		want   string // a regular expression
 	}{
@@ -46,7 +46,7 @@ func TestDriverErrors(t *testing.T) {
 	}
 }
 
-// With device.backend auto the CPU sweeps where the driver cannot be used, and one rank says why.
+// With device.backend auto the CPU sweeps if the driver cannot be used, and one rank says why.
 func TestDriverTooOldForAutoMeansTheCPU(t *testing.T) {
 	args := append(set("grid.nx=64", "grid.ny=128", "device.backend=auto", "solver.max_iterations=10"), "-np", "3")
 	out := runWith(t, fakeCUDA(t, "-DVERSION=11080"), t.TempDir(), "launcher", args...)
@@ -57,8 +57,8 @@ func TestDriverTooOldForAutoMeansTheCPU(t *testing.T) {
 	}
 }
 
-// Without NVML what takes its readings is refused before anything starts; the rest runs, in programs that hold NVML
-// too.
+// Without NVML, settings that need its readings are refused before anything starts. Other runs work, also in programs
+// that were built with NVML.
 func TestWithoutNVMLSelectIsRefused(t *testing.T) {
 	needNVML(t)
 	if driverOfThisMachine(t) != nil {

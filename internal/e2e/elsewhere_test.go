@@ -12,13 +12,13 @@ import (
 	"testing"
 )
 
-// golden is a run and its answer, which is the same on every processor and architecture.
+// golden is a run and its answer, which must be the same on every processor and architecture.
 type golden struct {
 	name   string
 	args   []string
 	sweeps int
 	reason string
-	field  string // SHA-256 of its interior rows
+	field  string // SHA-256 of the interior rows
 	norms  string // SHA-256 of history.csv
 }
 
@@ -54,7 +54,7 @@ var goldens = []golden{
 	},
 }
 
-// check runs jacobi-rank alone, started by what command prepares.
+// check runs a single jacobi-rank, prepared by command, and checks its answer.
 func (g golden) check(t *testing.T, command func(ctx context.Context, dir string, args []string) *exec.Cmd) report {
 	t.Helper()
 	dir := t.TempDir()
@@ -78,8 +78,8 @@ func (g golden) check(t *testing.T, command func(ctx context.Context, dir string
 	return r
 }
 
-// Contract 1 on this processor: with all that it has, and without FMA and SIMD, where the standard library takes other
-// ways to some functions.
+// The answer is the same on this processor with all its features, and without FMA and SIMD, where the standard library
+// computes some functions differently.
 func TestSameBitsOnOtherProcessors(t *testing.T) {
 	for _, g := range goldens {
 		for _, godebug := range []string{"", "cpu.fma=off", "cpu.fma=off,cpu.avx2=off,cpu.avx512f=off"} {
@@ -95,14 +95,14 @@ func TestSameBitsOnOtherProcessors(t *testing.T) {
 	}
 }
 
-// Contract 1 on another architecture.
+// The answer is the same on another architecture.
 func TestSameBitsOnARM64(t *testing.T) {
 	arm64 := buildForARM64(t)
 	for _, g := range goldens {
 		g.check(t, arm64)
 	}
 
-	// A rank of each architecture: they join only if they agree about every function and about rows of the field.
+	// Ranks of two architectures join only if they agree about every function and about rows of the field.
 	g := goldens[1]
 	g.name, g.args = "both", append(g.args[:len(g.args):len(g.args)], set("run.ranks=2", "halo.transport=nats")...)
 	u := startServer(t)
@@ -113,7 +113,7 @@ func TestSameBitsOnARM64(t *testing.T) {
 		return cmd
 	}
 	g.check(t, func(ctx context.Context, dir string, args []string) *exec.Cmd {
-		ctx2, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit) // it may end after rank 0
+		ctx2, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit) // this rank may end after rank 0
 		other := place(1, arm64(ctx2, dir, args))
 		var text bytes.Buffer
 		other.Stdout, other.Stderr = &text, &text
@@ -130,8 +130,8 @@ func TestSameBitsOnARM64(t *testing.T) {
 	})
 }
 
-// needARM64 says that a test did not run where no program for arm64 can be started. The programs are linked with the C
-// library because they open CUDA's driver by it.
+// needARM64 skips a test visibly if no program for arm64 can be started. The programs are linked with the C library,
+// which they need to open CUDA's driver.
 func needARM64(t *testing.T) (qemu, libc string) {
 	t.Helper()
 	qemu, err := exec.LookPath("qemu-aarch64-static")
@@ -145,7 +145,7 @@ func needARM64(t *testing.T) (qemu, libc string) {
 	return qemu, libc
 }
 
-// buildForARM64 builds jacobi-rank for arm64 and returns what prepares to run it.
+// buildForARM64 builds jacobi-rank for arm64 and returns a function that prepares commands that run it.
 func buildForARM64(t *testing.T) func(ctx context.Context, dir string, args []string) *exec.Cmd {
 	t.Helper()
 	qemu, libc := needARM64(t)

@@ -12,7 +12,8 @@ import (
 	"jacobi/internal/proctest"
 )
 
-// A rank that is killed ends the run within five seconds, and the launcher names it, not those that missed it.
+// A killed rank ends the run within five seconds. The launcher names that rank and not the ranks that lost their
+// neighbour.
 func TestKilledRankEndsTheRun(t *testing.T) {
 	for _, transport := range []string{"p2p", "nats"} {
 		t.Run(transport, func(t *testing.T) { killRank(t, 8, "halo.transport="+transport) })
@@ -37,10 +38,10 @@ func killRank(t *testing.T, np int, settings ...string) {
 	l.leavesNothing()
 }
 
-// The cause of a crash is the line that tells it, and is told once.
+// The launcher reports a crash once, with the line of the rank's output that has the cause.
 func TestCrashedRankIsNamed(t *testing.T) {
 	l := begin(t, t.TempDir(), "-np", "3")
-	if err := syscall.Kill(l.allRanks(3)[1], syscall.SIGABRT); err != nil { // prints stacks, then registers
+	if err := syscall.Kill(l.allRanks(3)[1], syscall.SIGABRT); err != nil { // Go prints stacks, then registers
 		t.Fatal(err)
 	}
 	code, output := l.end()
@@ -51,7 +52,7 @@ func TestCrashedRankIsNamed(t *testing.T) {
 	l.leavesNothing()
 }
 
-// A failure is told once, by the launcher, and not by the rank as well.
+// A failure is printed once, by the launcher and not also by the rank.
 func TestFailureIsToldOnce(t *testing.T) {
 	l := begin(t, t.TempDir(), append(set("halo.timeout=1h", "run.liveness=2s"), "-np", "3")...)
 	if err := syscall.Kill(l.allRanks(3)[1], syscall.SIGSTOP); err != nil {
@@ -62,7 +63,7 @@ func TestFailureIsToldOnce(t *testing.T) {
 	}
 }
 
-// A rank that hangs is a clear error in bounded time; those that waited for it are its consequence.
+// A rank that hangs ends the run in bounded time with an error that names the timeout.
 func TestHangingRankEndsTheRun(t *testing.T) {
 	l := begin(t, t.TempDir(), append(set("halo.timeout=2s"), "-np", "3")...)
 	pids := l.allRanks(3)
@@ -80,8 +81,8 @@ func TestHangingRankEndsTheRun(t *testing.T) {
 	l.leavesNothing()
 }
 
-// A rank that falls silent for run.liveness is named with its node, what it had done and since when, long before
-// halo.timeout.
+// If a rank is silent for run.liveness, the error has its rank, node, number of sweeps and the time of its last sign,
+// long before halo.timeout.
 func TestSilentRankIsNamed(t *testing.T) {
 	l := begin(t, t.TempDir(), append(set("halo.timeout=1h", "run.liveness=2s"), "-np", "3")...)
 	pids := l.allRanks(3)
@@ -101,19 +102,19 @@ func TestSilentRankIsNamed(t *testing.T) {
 	l.leavesNothing()
 }
 
-// A rank that is stopped for less than run.liveness costs time alone.
+// A rank that is stopped for less than run.liveness only delays the run.
 func TestStoppedRankCostsOnlyTime(t *testing.T) {
 	l := begin(t, t.TempDir(), append(set("run.liveness=10s"), "-np", "3")...)
 	pids := l.allRanks(3)
-	for _, pid := range pids { // rank 0, to which all others listen, is among them
+	for _, pid := range pids { // including rank 0, whose signs of life all others expect
 		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(2 * time.Second) // the fault itself, not a wait for something
+		time.Sleep(2 * time.Second) // the fault itself, not a wait for an event
 		if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
 			t.Fatal(err)
 		}
-		l.waitFor(`sweeps`) // it goes on
+		l.waitFor(`sweeps`) // the run goes on
 	}
 	if err := l.cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
@@ -123,7 +124,7 @@ func TestStoppedRankCostsOnlyTime(t *testing.T) {
 	}
 }
 
-// The kernel ends the ranks of a launcher that was killed.
+// The kernel kills the ranks of a killed launcher.
 func TestKilledLauncherLeavesNoOrphan(t *testing.T) {
 	l := begin(t, t.TempDir(), "-np", "3")
 	pids := l.allRanks(3)
@@ -138,9 +139,9 @@ func TestKilledLauncherLeavesNoOrphan(t *testing.T) {
 	if err := l.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	for range l.lines { // the pipe ends with the launcher
+	for range l.lines { // until the end of the output
 	}
-	_ = l.cmd.Wait() // killed: an error by design
+	_ = l.cmd.Wait() // always an error: the launcher was killed
 	for _, p := range ranks {
 		if err := p.AwaitEnd(5 * time.Second); err != nil {
 			t.Errorf("a rank outlives its launcher: %v", err)

@@ -13,8 +13,8 @@ import (
 //go:embed testdata/nvml.c
 var nvmlSource []byte
 
-// fakeGPUs returns the environment in which programs find 4 GPUs that sweep nothing, and NVML for them. The macros are
-// those of the two sources.
+// fakeGPUs returns the environment in which programs find 4 fake GPUs, which compute nothing, and an NVML for them. The
+// macros configure the C sources of both.
 func fakeGPUs(t *testing.T, macros ...string) []string {
 	t.Helper()
 	macros = append(macros, "-DRUN", "-DGPUS=4")
@@ -22,13 +22,13 @@ func fakeGPUs(t *testing.T, macros ...string) []string {
 	return libraryPath(drivertest.Build(t, macros...), nvml)
 }
 
-// fakeCUDA returns the environment in which programs find GPUs as those of fakeGPUs, but no NVML.
+// fakeCUDA returns the environment in which programs find the GPUs of fakeGPUs, but no NVML.
 func fakeCUDA(t *testing.T, macros ...string) []string {
 	t.Helper()
 	return libraryPath(drivertest.Build(t, append(macros, "-DRUN", "-DGPUS=4")...))
 }
 
-// libraryPath returns the environment in which the loader finds the libraries first.
+// libraryPath returns the environment in which the loader searches the directories of these libraries first.
 func libraryPath(libraries ...string) []string {
 	path := ""
 	for _, l := range libraries {

@@ -14,10 +14,10 @@ import (
 	"jacobi/internal/roster/rostertest"
 )
 
-// Ranks that do not see the launcher's folder send what they have over NATS, whether all do or some, and the files are
-// the same to the byte. Nothing lies on their nodes.
+// Ranks that do not see the launcher's directory send their rows over NATS. The files have the same bytes whether all
+// ranks do so or only some. Their nodes keep no files.
 func TestFilesOverNATS(t *testing.T) {
-	// 2.9 MB, in several messages a rank
+	// 2.9 MB: several messages per rank
 	args := set("grid.nx=300", "grid.ny=1200", "grid.dtype=float64", "solver.max_iterations=20")
 	want := t.TempDir()
 	if out := run(t, want, "launcher", append(args, "-np", "1")...); out.code != 0 {
@@ -29,8 +29,8 @@ func TestFilesOverNATS(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name string
-		near int // agents that start in the launcher's folder
-		max  int // max_payload of the server; 0: the default
+		near int // agents that start in the launcher's directory
+		max  int // max_payload of the server; 0 for the default
 	}{{"all far", 0, 0}, {"one near", 1, 0}, {"all far, small messages", 0, 64 << 10}} {
 		t.Run(c.name, func(t *testing.T) {
 			u := startServer(t)

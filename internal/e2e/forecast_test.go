@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A run that converges long before max_iterations is forecast to end where it does, from its first line on, also where
-// it goes on from a checkpoint.
+// A run that converges long before max_iterations predicts its end correctly from its first line on, even if it resumes
+// from a checkpoint.
 func TestForecast(t *testing.T) {
 	dir := t.TempDir()
 	args := append(set("grid.nx=64", "grid.ny=64", "grid.dtype=float64", "solver.max_iterations=100000000",

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// counted are the packages whose numbers enter the field, a norm or the decision to stop.
+// counted has the packages whose numbers enter the field, a norm or the decision to stop.
 var counted = []string{
 	"./solver", "./internal/problem", "./internal/elementary", "./internal/cpu/...", "./internal/reference",
 	"./internal/checkpoint", "./halo/...",
@@ -17,8 +17,9 @@ var counted = []string{
 
 var fusedInstruction = regexp.MustCompile(`\((\S+\.go):(\d+)\)\s+(FN?M(?:ADD|SUB)[SD])\s`)
 
-// On arm64 the compiler may fuse a product with a sum that follows, which rounds once in place of twice. In packages
-// that count it does so only where math.FMA says it: other products are converted first.
+// On arm64 the compiler may fuse a product with a following sum, which rounds once instead of twice. The code of the
+// counted packages must have fused operations only where the source calls math.FMA: all other products are converted
+// explicitly.
 func TestNothingIsFused(t *testing.T) {
 	if os.Getenv("E2E_BIN") != "" {
 		t.Skipf("NOT RUN: %s compiles, and these programs were built elsewhere", t.Name())

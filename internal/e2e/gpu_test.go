@@ -15,7 +15,7 @@ import (
 	"jacobi/internal/output"
 )
 
-// needGPU returns the number of GPUs, or says visibly that the test did not run.
+// needGPU returns the number of GPUs, or skips the test visibly if there are none.
 func needGPU(t *testing.T) int {
 	t.Helper()
 	d, err := driver.Open()
@@ -32,7 +32,7 @@ func needGPU(t *testing.T) int {
 	return len(devices)
 }
 
-// GPUs give the bits of the CPU, for any number of ranks and GPUs, depth, transport and type.
+// GPUs compute the same bits as the CPU, for any number of ranks and GPUs, depth, transport and type.
 func TestSameBitsOnGPUs(t *testing.T) {
 	gpus := needGPU(t)
 	for name, problem := range problems {
@@ -41,7 +41,7 @@ func TestSameBitsOnGPUs(t *testing.T) {
 				base := append([]string{"grid.dtype=" + dtype, "output.picture=", "output.field="}, problem...)
 				want, _ := solve(t, append(set(append(base, "halo.depth=1")...), "-np", "1")...)
 				for _, np := range []int{1, 2, 3, 5, 8} {
-					// few: a process on a GPU takes a while to start
+					// Few cases, because a process on a GPU starts slowly.
 					depths := map[string][]string{"p2p": {"1", "20", "auto"}, "nats": {"2"}}
 					if np == 8 {
 						depths["p2p"][1] = "5" // of 16 rows
@@ -49,7 +49,7 @@ func TestSameBitsOnGPUs(t *testing.T) {
 					for transport := range depths {
 						for _, depth := range depths[transport] {
 							if np == 1 && transport == "nats" {
-								continue // a rank alone has no neighbour to reach over NATS
+								continue // a single rank has no neighbour to reach over NATS
 							}
 							got, r := solve(t, append(
 								set(append(base, "device.backend=cuda", "halo.transport="+transport,
@@ -73,7 +73,7 @@ func TestSameBitsOnGPUs(t *testing.T) {
 	}
 }
 
-// The time in which a GPU sweeps is no wait for norms: a rank alone waits for nobody's.
+// The time in which a GPU sweeps does not count as a wait for norms: a single rank waits for no other.
 func TestTimesOfARankOnGPUs(t *testing.T) {
 	needGPU(t)
 	dir := t.TempDir()
@@ -99,8 +99,8 @@ func TestTimesOfARankOnGPUs(t *testing.T) {
 	}
 }
 
-// A rank that is killed leaves its neighbours' streams, or kernels where each has a GPU to itself, waiting for a word
-// in their memory; they end all the same.
+// The streams of a killed rank's neighbours wait for a word in memory that never comes; if each rank has its own GPU,
+// their kernels do. The neighbours must end all the same.
 func TestKilledRankOnGPUsEndsTheRun(t *testing.T) {
 	gpus := needGPU(t)
 	for _, np := range []int{gpus, 8} {
@@ -124,8 +124,8 @@ func TestNoGPUIsAClearError(t *testing.T) {
 	}
 }
 
-// On real GPUs, ranks spread over them in any order that device.select gives, and each is held on the cores near its
-// own.
+// On real GPUs, ranks are spread over the GPUs for every device.select, and each rank is pinned to the cores near its
+// GPU.
 func TestDevicesOnGPUs(t *testing.T) {
 	gpus := needGPU(t)
 	needNVML(t)
@@ -185,7 +185,7 @@ func TestDevicesOnGPUs(t *testing.T) {
 	}
 }
 
-// environ returns a variable of a process.
+// environ returns an environment variable of a process.
 func environ(t *testing.T, pid int, name string) string {
 	t.Helper()
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
@@ -201,7 +201,7 @@ func environ(t *testing.T, pid int, name string) string {
 	return ""
 }
 
-// allowedList returns the cores that a thread may use, as the kernel writes them; "" if the thread has ended.
+// allowedList returns the cores that a thread may use, in the kernel's notation, or "" if the thread has ended.
 func allowedList(pid int, thread string) string {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%s/status", pid, thread))
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// begin starts a run on the cluster that would last for minutes and waits until it sweeps.
+// begin starts an endless run on the cluster and waits until it sweeps.
 func (c *cluster) begin(dir string, args ...string) *live {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
@@ -27,8 +27,8 @@ func (c *cluster) begin(dir string, args ...string) *live {
 	return l
 }
 
-// Eight ranks on three hosts give what one rank gives, and each pair of neighbours goes the shortest way that it can
-// prove.
+// Eight ranks on three hosts have the answer of one rank, and each pair of neighbours uses the fastest transport that
+// it can verify.
 func TestThreeHostsGiveTheAnswerOfOne(t *testing.T) {
 	c := newCluster(t, 3)
 	problem := set("grid.nx=200", "grid.ny=300", "solver.max_iterations=200")
@@ -76,7 +76,7 @@ func TestThreeHostsGiveTheAnswerOfOne(t *testing.T) {
 	}
 }
 
-// What the user's eyes and hands have on one machine, they have on three: output, signals, and whom to blame.
+// Output, signals and the naming of failed ranks work on three hosts as on one.
 func TestRunOverHostsEndsAsOneOnThisMachine(t *testing.T) {
 	c := newCluster(t, 3)
 	three := []string{"--host", "a:1,b:2,c:1", "-np", "4"}
@@ -124,7 +124,7 @@ func TestRunOverHostsEndsAsOneOnThisMachine(t *testing.T) {
 	})
 }
 
-// hidesSecrets checks that no process of a run has a secret of the run on its command line.
+// hidesSecrets checks that no command line of a run's processes has a secret of the run.
 func (c *cluster) hidesSecrets() {
 	c.t.Helper()
 	env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", c.processes("c", "jacobi-rank")[0]))
@@ -147,7 +147,7 @@ func (c *cluster) hidesSecrets() {
 	}
 }
 
-// A cable that is pulled ends the run on all hosts, in bounded time, and the launcher says which host was lost.
+// A broken network link ends the run on all hosts in bounded time, and the launcher names the lost host.
 func TestPulledCableEndsTheRun(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3)
@@ -164,7 +164,8 @@ func TestPulledCableEndsTheRun(t *testing.T) {
 	c.leavesNothing(30 * time.Second)
 }
 
-// With checkpoints and free slots elsewhere the run goes on without the host behind a pulled cable, to the same answer.
+// With checkpoints and free slots on other hosts, a run continues without the host behind a broken link and has the
+// same answer.
 func TestPulledCableIsSurvivedWithCheckpoints(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3)
@@ -198,8 +199,7 @@ func TestPulledCableIsSurvivedWithCheckpoints(t *testing.T) {
 	c.leavesNothing(30 * time.Second)
 }
 
-// A host that cannot start ranks is a clear error in bounded time, before any rank starts, and several are named at
-// once.
+// Hosts that cannot start ranks are an error in bounded time, before any rank starts. The error names all of them.
 func TestHostsThatDoNotWillAreNamed(t *testing.T) {
 	c := newCluster(t, 3)
 	other := t.TempDir() // programs of another version
@@ -212,7 +212,7 @@ func TestHostsThatDoNotWillAreNamed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lonely := t.TempDir() // a launcher without ranks
+	lonely := t.TempDir() // has a launcher without jacobi-rank
 	if err := os.WriteFile(filepath.Join(lonely, "launcher"), data, 0o755); err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Bad input is refused before any rank starts, with the key or argument, the value and what is allowed.
+// Bad input is refused before any rank starts. The error has the key or argument, its value, and the allowed values.
 func TestBadInputIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
@@ -103,7 +103,7 @@ func badInput(dir, port string, write func(name, text string) string) []refusal 
 	}
 }
 
-// A dry run says what would run, starts nothing, and prints a configuration that can be used again.
+// A dry run says what would run and starts nothing.
 func TestDryRun(t *testing.T) {
 	dir := t.TempDir()
 	args := append(set("grid.nx=100", "grid.ny=100", "halo.depth=4", "nats.url=nats://user:hunter2@127.0.0.1:4222"),
@@ -125,7 +125,7 @@ func TestDryRun(t *testing.T) {
 	}
 }
 
-// A rank needs its whole identity or none of it.
+// A rank needs all variables of its identity or none.
 func TestRankAloneRefusesHalfAnIdentity(t *testing.T) {
 	cmd := command(t.Context(), t.TempDir(), "jacobi-rank", set("grid.nx=8", "grid.ny=8")...)
 	cmd.Env = append(cmd.Env, "JACOBI_RANK=0")
@@ -137,9 +137,9 @@ func TestRankAloneRefusesHalfAnIdentity(t *testing.T) {
 	}
 }
 
-// Nobody waits at a named pipe that stands where a file should: every program says so and ends. A rendezvous file may
-// yet be replaced, so a rank looks again until its limit.
-func TestNamedPipesHangNobody(t *testing.T) {
+// No program waits at a named pipe in the place of a file: it names the pipe and ends. A rendezvous file may still be
+// replaced, so a rank retries until its timeout.
+func TestNamedPipesAreRefused(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	pipe := filepath.Join(dir, "pipe.npy")
@@ -177,13 +177,13 @@ func TestNamedPipesHangNobody(t *testing.T) {
 	if late.code != 3 || !strings.Contains(late.stderr, want) || late.took > 15*time.Second {
 		t.Errorf("exit code %d after %v, %s; want 3 and %s", late.code, late.took, late.stderr, want)
 	}
-	// Rank 0 replaces what is there, and the run goes on.
+	// Rank 0 replaces the pipe, and the run succeeds.
 	if out := together(byHand(t, dir, pmi(2), scheduled...)); out.code != 0 {
 		t.Errorf("exit code %d\n%s", out.code, out.stderr)
 	}
 }
 
-// A run file may come through standard input.
+// A run file may come from standard input.
 func TestRunFileFromStandardInput(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)

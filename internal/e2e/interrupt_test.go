@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// SIGINT stops all ranks at one sweep; what they have is written and marked.
+// SIGINT stops all ranks after the same sweep. They write their files, and the report is marked as interrupted.
 func TestInterruptWritesWhatThereIs(t *testing.T) {
 	dir := t.TempDir()
 	l := begin(t, dir, "-np", "3")
@@ -34,7 +34,7 @@ func TestInterruptWritesWhatThereIs(t *testing.T) {
 		t.Errorf("%s after %d sweeps with %d norms; want interrupted, as many norms as sweeps", r.StopReason, r.Sweeps,
 			len(norms))
 	}
-	// The same number of sweeps, asked for, gives the same field.
+	// A run with max_iterations at that number of sweeps has the same field.
 	same := append(slices.Clone(endless), fmt.Sprintf("solver.max_iterations=%d", r.Sweeps))
 	again, _ := solve(t, append(set(same...), "-np", "1")...)
 	if again.sha != r.FieldSHA256 || again.history != string(history) {
@@ -42,12 +42,12 @@ func TestInterruptWritesWhatThereIs(t *testing.T) {
 	}
 }
 
-// A second signal kills.
+// A second signal kills the ranks.
 func TestSecondInterruptKills(t *testing.T) {
 	l := begin(t, t.TempDir(), "-np", "2")
 	pids := l.ranks()
 	for _, pid := range pids {
-		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil { // so that the first signal cannot end them
+		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil { // a stopped rank does not end at the first signal
 			t.Fatal(err)
 		}
 	}
@@ -64,9 +64,9 @@ func TestSecondInterruptKills(t *testing.T) {
 	l.leavesNothing()
 }
 
-// A launcher whose output nobody reads any more, as in `launcher | head -1`, stops the run as for a signal: the ranks
-// write what they have.
-func TestNobodyReads(t *testing.T) {
+// If the reader of its output has gone, as in `launcher | head -1`, a launcher stops the run as it does for a signal:
+// the ranks write their files.
+func TestReaderOfTheOutputIsGone(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	r, w, err := os.Pipe()
@@ -81,15 +81,15 @@ func TestNobodyReads(t *testing.T) {
 	}
 	w.Close()
 	s := bufio.NewScanner(r)
-	for s.Scan() && !strings.Contains(s.Text(), " sweeps (") { // before, there is nothing to write
+	for s.Scan() && !strings.Contains(s.Text(), " sweeps (") { // before the first sweep there is nothing to write
 	}
 	if s.Text() == "" {
 		t.Error("no line tells of sweeps")
 	}
 	r.Close()
-	// by its last line
+	// The launcher dies of SIGPIPE at its last line.
 	if err := cmd.Wait(); err == nil || cmd.ProcessState.Sys().(syscall.WaitStatus).Signal() != syscall.SIGPIPE {
-		t.Errorf("%v; want the end that a shell calls 141", err)
+		t.Errorf("%v; want the end by SIGPIPE", err)
 	}
 	if pids := (&live{t: t, cmd: cmd}).ranks(); len(pids) > 0 {
 		t.Errorf("ranks still run: %v", pids)
@@ -99,7 +99,7 @@ func TestNobodyReads(t *testing.T) {
 	}
 }
 
-// --timeout stops a run like a signal.
+// --timeout stops a run as a signal does.
 func TestTimeoutStopsTheRun(t *testing.T) {
 	dir := t.TempDir()
 	out := run(t, dir, "launcher", append(set(endless...), "-np", "2", "--timeout", "1s")...)
@@ -111,13 +111,13 @@ func TestTimeoutStopsTheRun(t *testing.T) {
 	}
 }
 
-// slowStart is a problem whose initial field takes minutes to work out.
+// slowStart returns the arguments of a run whose initial field takes minutes to compute.
 func slowStart() []string {
 	deep := strings.Repeat("sin(", 300) + "x*y" + strings.Repeat(")", 300)
 	return append(set("grid.nx=20000", "grid.ny=4000", "problem.initial="+deep), "-np", "2")
 }
 
-// A run that is still working out its initial field ends at its time limit and at a signal, as it does later.
+// The time limit and a signal end a run that is still computing its initial field, as they end one that sweeps.
 func TestSetupIsInterrupted(t *testing.T) {
 	dir := t.TempDir()
 	out := run(t, dir, "launcher", append(slowStart(), "--timeout", "2s")...)
@@ -138,7 +138,7 @@ func TestSetupIsInterrupted(t *testing.T) {
 	l.leavesNothing()
 }
 
-// A rank that waits for others heeds a signal as well, and takes its rendezvous file with it.
+// A signal also ends a rank that waits for others. The rank removes its rendezvous file.
 func TestWaitingRankIsInterrupted(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
@@ -154,7 +154,7 @@ func TestWaitingRankIsInterrupted(t *testing.T) {
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	_ = cmd.Wait() // its state is looked at
+	_ = cmd.Wait() // ProcessState is checked below
 	if s, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || s.Signal() != syscall.SIGTERM || ctx.Err() != nil {
 		t.Errorf("ended with %v, want SIGTERM", cmd.ProcessState)
 	}

@@ -16,7 +16,7 @@ import (
 	"jacobi/internal/natsserver"
 )
 
-// startServer starts a NATS server of the user's.
+// startServer starts a NATS server as a user would.
 func startServer(t *testing.T) *url.URL {
 	t.Helper()
 	s, err := natsserver.Start(natsserver.Options{Log: zap.NewNop()})
@@ -31,7 +31,7 @@ func startServer(t *testing.T) *url.URL {
 	return u
 }
 
-// A server of the user's serves as well as the launcher's own, with the same answer.
+// A run over the user's NATS server has the same answer as a run over the launcher's own.
 func TestServerOfTheUser(t *testing.T) {
 	u := startServer(t)
 	args := append(set("grid.nx=64", "grid.ny=80", "solver.max_iterations=30", "halo.transport=nats"), "-np", "3")
@@ -56,7 +56,7 @@ func TestWrongPasswordIsRefusedAndNotShown(t *testing.T) {
 	}
 }
 
-// startRanks starts ranks by hand, as a scheduler would, and returns their exit codes and outputs.
+// startRanks starts ranks without a launcher, as a scheduler would, and returns their exit codes and outputs.
 func startRanks(t *testing.T, u *url.URL, size int, ranks []int, args func(i int) []string) (codes []int,
 	outputs []string) {
 	t.Helper()
@@ -77,15 +77,15 @@ func startRanks(t *testing.T, u *url.URL, size int, ranks []int, args func(i int
 		}
 	}
 	for i, cmd := range cmds {
-		_ = cmd.Wait() // the exit code is looked at
+		_ = cmd.Wait() // ProcessState is checked below
 		codes = append(codes, cmd.ProcessState.ExitCode())
 		outputs = append(outputs, texts[i].String())
 	}
 	return codes, outputs
 }
 
-// A missing, a doubled and a foreign rank, and another configuration, end every rank with a clear error in bounded
-// time.
+// A missing rank, a duplicate rank, a rank of another run and a different configuration each end all ranks with a clear
+// error in bounded time.
 func TestRanksThatDoNotFit(t *testing.T) {
 	base := set("grid.nx=64", "grid.ny=80", "solver.max_iterations=30", "halo.timeout=3s")
 	for _, c := range []struct {

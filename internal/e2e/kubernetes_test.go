@@ -13,7 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// job is what the test needs of the Job in docker/kubernetes.yaml.
+// job is the part of the Job in docker/kubernetes.yaml that the test uses.
 type job struct {
 	Kind string
 	Data map[string]string
@@ -38,8 +38,8 @@ type job struct {
 	}
 }
 
-// The ranks of the manifest, as processes with its arguments, variables and run file, give the answer of one rank.
-// Paths and the server are those of this machine.
+// Processes with the arguments, variables and run file of the manifest have the answer of one rank. Paths and the
+// server are replaced by those of this machine.
 func TestKubernetesJobAsProcesses(t *testing.T) {
 	f, err := os.Open("../../docker/kubernetes.yaml")
 	if err != nil {
@@ -50,7 +50,7 @@ func TestKubernetesJobAsProcesses(t *testing.T) {
 	for d := yaml.NewDecoder(f); ; {
 		var j job
 		if err := d.Decode(&j); err != nil {
-			break // the end: what is missing is found below
+			break // the end of the file; missing documents are detected below
 		}
 		byKind[j.Kind] = j
 	}

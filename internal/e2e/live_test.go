@@ -15,22 +15,22 @@ import (
 	"testing"
 )
 
-// live is a launcher that is still running.
+// live is a launcher that runs while the test goes on.
 type live struct {
 	t      *testing.T
 	cmd    *exec.Cmd
 	lines  chan string   // of stdout and stderr
-	quiet  chan struct{} // closed when no more lines come: all processes have ended
+	quiet  chan struct{} // closed at the end of the output: all processes have ended
 	seen   strings.Builder
-	before map[string]bool // what lay in /dev/shm
+	before map[string]bool // the files in /dev/shm at the start
 }
 
-// endless is a run that would last for minutes: in float32, or on a smaller mesh, it stalls before long.
+// endless is a run that would last for minutes. In float32 or on a smaller mesh it would stall too soon.
 var endless = []string{
 	"grid.nx=512", "grid.ny=512", "grid.dtype=float64", "solver.max_iterations=1000000000", "solver.tolerance=0",
 }
 
-// begin starts a run that would last for minutes and waits until it sweeps.
+// begin starts an endless run and waits until it sweeps.
 func begin(t *testing.T, dir string, args ...string) *live {
 	t.Helper()
 	l := startLive(t, dir, append(args, set(endless...)...)...)
@@ -46,7 +46,7 @@ func startLive(t *testing.T, dir string, args ...string) *live {
 	return startCommand(t, command(ctx, dir, "launcher", args...))
 }
 
-// startCommand starts a command that is, or becomes, a launcher.
+// startCommand starts a command that is a launcher or executes one.
 func startCommand(t *testing.T, cmd *exec.Cmd) *live {
 	t.Helper()
 	l := &live{t: t, cmd: cmd, lines: make(chan string, 1000), quiet: make(chan struct{}), before: sharedFiles(t)}
@@ -83,7 +83,7 @@ func (l *live) waitFor(pattern string) string {
 	return ""
 }
 
-// end waits for the launcher's end and returns its exit code and all its output.
+// end waits until the launcher has ended and returns its exit code and all its output.
 func (l *live) end() (int, string) {
 	l.t.Helper()
 	for line := range l.lines {
@@ -97,7 +97,7 @@ func (l *live) end() (int, string) {
 	return l.cmd.ProcessState.ExitCode(), l.seen.String()
 }
 
-// ranks returns the process ids of the ranks of this test's launcher, by the marker in their environment.
+// ranks returns the process ids of the ranks of this launcher, which have its working directory.
 func (l *live) ranks() []int {
 	l.t.Helper()
 	var pids []int
@@ -121,7 +121,7 @@ func (l *live) ranks() []int {
 	return pids
 }
 
-// allRanks returns the process ids of the ranks, of which there must be n.
+// allRanks returns the process ids of all n ranks. It fails the test if there are more or fewer.
 func (l *live) allRanks(n int) []int {
 	l.t.Helper()
 	pids := l.ranks()

@@ -1,4 +1,5 @@
-// Package e2e tests the two programs as a user runs them: built, started, read, interrupted, killed.
+// Package e2e tests the two programs as a user runs them: it builds, starts, interrupts and kills them, and reads their
+// output.
 package e2e
 
 import (
@@ -19,7 +20,7 @@ import (
 var bin string
 
 func TestMain(m *testing.M) {
-	os.Setenv("PATH", os.Getenv("PATH")+":/usr/sbin:/sbin") // where Debian has what tests of several hosts use
+	os.Setenv("PATH", os.Getenv("PATH")+":/usr/sbin:/sbin") // has Debian's programs for tests of several hosts
 	os.Exit(func() int {
 		if bin = os.Getenv("E2E_BIN"); bin != "" { // built elsewhere, for machines without Go
 			return m.Run()
@@ -39,8 +40,8 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// makeBuild builds the programs as users do, but for paths of their own in them, so that what the tests have compiled
-// is used again.
+// makeBuild builds the programs as users do, but without trimming paths, so that the packages compiled for the tests
+// are reused.
 func makeBuild(dir string, variables ...string) error {
 	out, err := exec.Command("make", append([]string{"-C", "../..", "build", "BIN=" + dir, "TRIM="},
 		variables...)...).CombinedOutput()
@@ -50,18 +51,18 @@ func makeBuild(dir string, variables ...string) error {
 	return nil
 }
 
-// outcome is what a user sees of a finished command.
+// outcome is the result of a finished command as a user sees it.
 type outcome struct {
 	code           int
 	stdout, stderr string
 	took           time.Duration
 }
 
-// limit bounds every command of the tests; none should come near it.
+// limit bounds the time of every command. No command should come near it.
 const limit = 2 * time.Minute
 
-// command prepares a program in dir, in an environment whose only JACOBI_ variable makes the CPU sweep unless a flag
-// says otherwise, so that the tests are the same with and without a GPU.
+// command prepares a program in dir. The only JACOBI_ variable in its environment makes the CPU sweep by default, so
+// that the tests are the same with and without a GPU.
 func command(ctx context.Context, dir, program string, args ...string) *exec.Cmd {
 	if !filepath.IsAbs(program) {
 		program = filepath.Join(bin, program)
@@ -77,13 +78,13 @@ func command(ctx context.Context, dir, program string, args ...string) *exec.Cmd
 	return cmd
 }
 
-// run runs a program to its end.
+// run runs a program and waits for its end.
 func run(t *testing.T, dir, program string, args ...string) outcome {
 	t.Helper()
 	return runWith(t, nil, dir, program, args...)
 }
 
-// runWith runs a program to its end with more variables in its environment.
+// runWith is run with additional environment variables.
 func runWith(t *testing.T, env []string, dir, program string, args ...string) outcome {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
@@ -93,7 +94,7 @@ func runWith(t *testing.T, env []string, dir, program string, args ...string) ou
 	return finish(t, ctx, cmd)
 }
 
-// finish runs a command to its end.
+// finish runs a command and waits for its end.
 func finish(t *testing.T, ctx context.Context, cmd *exec.Cmd) outcome {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -110,7 +111,7 @@ func finish(t *testing.T, ctx context.Context, cmd *exec.Cmd) outcome {
 	return outcome{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String(), time.Since(start)}
 }
 
-// report is the part of report.json that tests look at.
+// report is the part of report.json that tests check.
 type report struct {
 	Sweeps       int          `json:"sweeps"`
 	StopReason   string       `json:"stop_reason"`
@@ -129,12 +130,12 @@ type decisive struct {
 	Norm  float64 `json:"norm"`
 }
 
-// accuracy estimates the error of the solution.
+// accuracy is the estimated error of the solution.
 type accuracy struct {
 	Error float64 `json:"error"`
 }
 
-// rankReport is what it says of a rank.
+// rankReport is the part of a report about one rank.
 type rankReport struct {
 	Rank        int    `json:"rank"`
 	Device      string `json:"device"`
@@ -152,7 +153,7 @@ type rankReport struct {
 	} `json:"transports"`
 }
 
-// gpu is what a report tells of a rank's GPU.
+// gpu is the part of a report about a rank's GPU.
 type gpu struct {
 	Index    int    `json:"index"`
 	Name     string `json:"name"`
@@ -162,14 +163,14 @@ type gpu struct {
 	Cores    string `json:"cores"`
 }
 
-// answer is what contract 1 speaks of.
+// answer is the part of a run's result that must not depend on ranks, placement, transport, depth, backend or restarts.
 type answer struct {
 	sha, history string
 	sweeps       int
 	reason       string
 }
 
-// solve runs the launcher, which must succeed, and returns its answer and report.
+// solve runs the launcher, which must succeed, and returns the run's answer and report.
 func solve(t *testing.T, args ...string) (answer, report) {
 	t.Helper()
 	dir := t.TempDir()

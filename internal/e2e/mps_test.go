@@ -13,7 +13,7 @@ import (
 	"jacobi/internal/proctest"
 )
 
-// Where ranks share GPUs, the launcher starts the multi-process service for them, and ends it after them.
+// If ranks share GPUs, the launcher starts the multi-process service before them and ends it after them.
 func TestRanksShareGPUsUnderMPS(t *testing.T) {
 	const said = "ranks share 4 GPUs under NVIDIA's multi-process service"
 	for _, test := range []struct {
@@ -41,7 +41,7 @@ func TestRanksShareGPUsUnderMPS(t *testing.T) {
 	}
 }
 
-// useFakeMPS gives fake GPUs, and a fake service for them in dir, to all programs of a test.
+// useFakeMPS provides all programs of a test with fake GPUs and, in dir, a fake multi-process service.
 func useFakeMPS(t *testing.T) (dir string, calls func() string) {
 	t.Helper()
 	dir, calls = mpstest.Install(t, mpstest.Running)
@@ -52,7 +52,7 @@ func useFakeMPS(t *testing.T) (dir string, calls func() string) {
 	return dir, calls
 }
 
-// Of the many runs of a benchmark one says so.
+// Only one of a benchmark's many runs reports the service.
 func TestBenchSaysOnceThatRanksShareGPUs(t *testing.T) {
 	dir, _ := mpstest.Install(t, mpstest.Running)
 	env := append(fakeCUDA(t, "-DFREE=(64ul<<20)"), "PATH="+dir+":"+os.Getenv("PATH"))
@@ -65,7 +65,7 @@ func TestBenchSaysOnceThatRanksShareGPUs(t *testing.T) {
 	}
 }
 
-// An agent does so for the ranks that it starts.
+// An agent starts the service for its ranks.
 func TestAgentsRanksShareGPUsUnderMPS(t *testing.T) {
 	_, calls := useFakeMPS(t)
 	u := startServer(t)
@@ -83,7 +83,7 @@ func TestAgentsRanksShareGPUsUnderMPS(t *testing.T) {
 
 // The service ends with a launcher that is killed.
 func TestKilledLauncherLeavesNoService(t *testing.T) {
-	t.Setenv("TMPDIR", t.TempDir()) // the directory of the service stays behind
+	t.Setenv("TMPDIR", t.TempDir()) // the service's directory is left behind
 	dir, _ := useFakeMPS(t)
 	l := startLive(t, t.TempDir(), append(slices.Clone(onGPUs), "-np", "9")...)
 	l.waitFor("9 ranks share 4 GPUs under")
@@ -94,9 +94,9 @@ func TestKilledLauncherLeavesNoService(t *testing.T) {
 	if err := l.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	for range l.lines { // the pipe ends with the launcher
+	for range l.lines { // until the end of the output
 	}
-	_ = l.cmd.Wait() // killed: an error by design
+	_ = l.cmd.Wait() // always an error: the launcher was killed
 	if err := daemon.AwaitEnd(5 * time.Second); err != nil {
 		t.Errorf("the service outlives its launcher: %v", err)
 	}
@@ -104,5 +104,5 @@ func TestKilledLauncherLeavesNoService(t *testing.T) {
 	if err != nil || len(servers) != 1 {
 		t.Fatalf("servers %v, %v", servers, err)
 	}
-	_ = syscall.Kill(proctest.PIDIn(t, servers[0]), syscall.SIGKILL) // a real one ends by itself
+	_ = syscall.Kill(proctest.PIDIn(t, servers[0]), syscall.SIGKILL) // a real server ends by itself
 }

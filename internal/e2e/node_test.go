@@ -18,14 +18,14 @@ import (
 	"github.com/nats-io/nats.go/micro"
 )
 
-// agentProcess is a node agent that runs.
+// agentProcess is a running node agent.
 type agentProcess struct {
 	cmd   *exec.Cmd
 	lines chan string
 	seen  []string
 }
 
-// startAgent starts an agent in dir and returns once it offers its slots.
+// startAgent starts an agent in dir and waits until it offers its slots.
 func startAgent(t *testing.T, dir string, u *url.URL, args ...string) *agentProcess {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -75,19 +75,19 @@ func (a *agentProcess) waitFor(t *testing.T, pattern string) {
 	}
 }
 
-// onNodes returns the flags of a launcher that uses agents.
+// onNodes returns the arguments of a launcher that uses agents.
 func onNodes(u *url.URL, args ...string) []string {
 	return append(args, "--nodes", "--set", "nats.url="+u.String())
 }
 
-// The agents' ranks give the same answer as one rank here; the services of the server show the agents.
+// Ranks of agents have the answer of one local rank. The server's services include the agents.
 func TestNodesGiveTheSameAnswer(t *testing.T) {
 	args := set("grid.nx=64", "grid.ny=96", "solver.max_iterations=60", "halo.depth=2", "halo.transport=nats")
 	want, _ := solve(t, append(args, "-np", "1")...)
 	u := startServer(t)
 	dir := t.TempDir()
 	var pids []int
-	for range 3 { // in folders of their own, as on nodes that share none
+	for range 3 { // in separate directories, as on nodes without a shared file system
 		pids = append(pids, startAgent(t, t.TempDir(), u, "--slots", "2").cmd.Process.Pid)
 	}
 	services(t, u, pids)
@@ -110,7 +110,7 @@ func TestNodesGiveTheSameAnswer(t *testing.T) {
 	}
 }
 
-// services asks for all services, as nats micro ls does.
+// services requests all services, as nats micro ls does.
 func services(t *testing.T, u *url.URL, pids []int) {
 	t.Helper()
 	nc, err := nats.Connect(u.String())
@@ -138,7 +138,8 @@ func services(t *testing.T, u *url.URL, pids []int) {
 	}
 }
 
-// Too few slots, agents of others, and no agents at all: said within --wait, with who was asked and who answered.
+// Too few slots and missing agents are reported within --wait. The error says which agents were asked and which
+// answered.
 func TestTooFewSlots(t *testing.T) {
 	u := startServer(t)
 	dir := t.TempDir()
@@ -160,7 +161,7 @@ func TestTooFewSlots(t *testing.T) {
 			t.Errorf("%d agents: exit code %d, want a match of %s in\n%s", c.agents, out.code, c.want, out.stderr)
 		}
 	}
-	// An agent that comes while the launcher waits is taken.
+	// The launcher uses an agent that starts while it waits.
 	started := make(chan *agentProcess, 1)
 	go func() { started <- startAgent(t, dir, u, "--slots", "2") }()
 	if out := run(t, dir, "launcher", onNodes(u, append(base, "-np", "3")...)...); out.code != 0 {
@@ -173,7 +174,7 @@ func TestTooFewSlots(t *testing.T) {
 	}
 }
 
-// A run that waits for slots says for what, and starts when the run that has them ends.
+// A run that waits for slots says so, and starts when the run that has the slots ends.
 func TestRunWaitsForSlots(t *testing.T) {
 	u := startServer(t)
 	dir := t.TempDir()
@@ -195,7 +196,7 @@ func TestRunWaitsForSlots(t *testing.T) {
 	}
 }
 
-// A second run takes the slots that are left; slots come back at the end of a run.
+// A second run uses the remaining slots. Slots are free again at the end of a run.
 func TestSlotsAreTakenOnce(t *testing.T) {
 	u := startServer(t)
 	dir := t.TempDir()
@@ -222,7 +223,7 @@ func TestSlotsAreTakenOnce(t *testing.T) {
 	}
 }
 
-// The ranks of a launcher that was killed do not outlive it by more than the agent's patience.
+// An agent ends the ranks of a killed launcher after its timeout.
 func TestAgentEndsRanksOfAKilledLauncher(t *testing.T) {
 	t.Parallel()
 	u := startServer(t)
@@ -242,7 +243,8 @@ func TestAgentEndsRanksOfAKilledLauncher(t *testing.T) {
 	}
 }
 
-// An agent that is told to end takes its ranks with it, and the launcher says so. One that is killed is missed in time.
+// An agent that gets a signal ends its ranks, and the launcher says so. The launcher detects a killed agent in bounded
+// time.
 func TestAgentThatEndsEndsTheRun(t *testing.T) {
 	for _, c := range []struct {
 		signal syscall.Signal

@@ -17,13 +17,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fileSet is the part of report.json by which a reader knows whether files belong together.
+// fileSet is the part of report.json that says which files belong together.
 type fileSet struct {
 	RunID string `json:"run_id"`
 	Files []struct{ Name, SHA256 string }
 }
 
-// oneSet checks that all four files in dir are of the run of the report, and returns its id.
+// oneSet checks that all four files in dir are of the report's run, and returns the id of the run.
 func oneSet(t *testing.T, dir string) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(dir, "report.json"))
@@ -66,7 +66,7 @@ func finished(t *testing.T, dir string) string {
 	return oneSet(t, filepath.Join(dir, "out"))
 }
 
-// watched returns a watcher of dir, which exists.
+// watched returns a watcher of dir, which must exist.
 func watched(t *testing.T, dir string) *fsnotify.Watcher {
 	t.Helper()
 	w, err := fsnotify.NewWatcher()
@@ -80,7 +80,7 @@ func watched(t *testing.T, dir string) *fsnotify.Watcher {
 	return w
 }
 
-// awaitMade waits until a file of this name is made in what w watches, or renamed to it.
+// awaitMade waits until a file of this name is created, or a file renamed to it, in the directory that w watches.
 func awaitMade(t *testing.T, w *fsnotify.Watcher, name string, l *live) {
 	t.Helper()
 	for {
@@ -97,8 +97,7 @@ func awaitMade(t *testing.T, w *fsnotify.Watcher, name string, l *live) {
 	}
 }
 
-// A second Ctrl-C, at any moment of the time in which the outputs get their names, leaves files of one run, and the
-// launcher says truly of which.
+// A second Ctrl-C at any moment of the commit leaves files of one run only, and the launcher says correctly of which.
 func TestSecondInterruptWhileOutputsGetTheirNames(t *testing.T) {
 	for _, at := range []string{".jacobi-commit", "field.npy", "report.json"} {
 		t.Run(at, func(t *testing.T) {
@@ -129,8 +128,8 @@ func TestSecondInterruptWhileOutputsGetTheirNames(t *testing.T) {
 	}
 }
 
-// A launcher that is killed while the outputs get their names leaves the rest to the next run, and at any other moment
-// files that the next run removes.
+// If a launcher is killed during the commit, the next run completes it. If it is killed at another moment, the next run
+// removes its files.
 func TestNextRunTidiesUp(t *testing.T) {
 	t.Run("while it sweeps", func(t *testing.T) {
 		dir := t.TempDir()
@@ -141,7 +140,7 @@ func TestNextRunTidiesUp(t *testing.T) {
 		}
 		l.end()
 		left, err := filepath.Glob(filepath.Join(dir, "out", ".*.partial"))
-		if err != nil || len(left) < 5 { // four files, and more that are the launcher's own
+		if err != nil || len(left) < 5 { // four outputs, and files of the launcher itself
 			t.Fatalf("left: %v, %v", left, err)
 		}
 		if id := oneSet(t, filepath.Join(dir, "out")); id != earlier {
@@ -169,7 +168,7 @@ func TestNextRunTidiesUp(t *testing.T) {
 		awaitMade(t, w, ".jacobi-commit", l)
 		_ = l.cmd.Process.Kill() // the run may be over
 		l.end()
-		// Whoever takes the directory next does the rest, also if it then does nothing else.
+		// The next run in the directory completes the commit, even if it then fails.
 		next := run(t, dir, "launcher", append(set("grid.nx=64", "grid.ny=64"), "doctor", "-np", "1")...)
 		if next.code != 0 {
 			t.Fatalf("exit code %d\n%s%s", next.code, next.stdout, next.stderr)
@@ -184,7 +183,8 @@ func TestNextRunTidiesUp(t *testing.T) {
 	})
 }
 
-// One run at a time has a directory; the others are refused before anything starts, with its holder named.
+// Only one run at a time may use a directory. Others are refused before anything starts, and the error names the
+// holder.
 func TestOneRunADirectory(t *testing.T) {
 	dir := t.TempDir()
 	l := begin(t, dir, append(set("checkpoint.every=1h", "checkpoint.dir=checkpoints"), "-np", "2")...)
@@ -227,7 +227,7 @@ func TestOneRunADirectory(t *testing.T) {
 	oneSet(t, filepath.Join(dir, "out"))
 }
 
-// smallDisk returns a directory with an output directory of so many bytes in it.
+// smallDisk returns a directory and an output directory in it on a file system of this size.
 func smallDisk(t *testing.T, size string) (dir, out string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -246,7 +246,7 @@ func smallDisk(t *testing.T, size string) (dir, out string) {
 	return dir, out
 }
 
-// fill takes all room that is left in dir.
+// fill uses up the free space of dir.
 func fill(t *testing.T, dir string) {
 	t.Helper()
 	f, err := os.Create(filepath.Join(dir, "filler"))
@@ -259,8 +259,8 @@ func fill(t *testing.T, dir string) {
 	}
 }
 
-// emptied takes the room of an unfinished file away from it: all but the header of the field, and what is not used yet
-// of the history.
+// emptied releases the reserved space of a partial file: all but the header of the field, and the unused part of the
+// history.
 func emptied(t *testing.T, out, name string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(out, "."+name+".*.partial"))
@@ -286,8 +286,8 @@ func emptied(t *testing.T, out, name string) {
 	}
 }
 
-// A disk that others fill while a run sweeps costs none of its files: their room is reserved. Where it is not, the
-// field gives way to what is dearer, and the run says so.
+// A disk that other programs fill while a run sweeps costs none of the run's files, because their space is reserved.
+// Without reserved space the run gives up the field to save the other files, and says so.
 func TestFullDiskKeepsReportAndHistory(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -337,7 +337,7 @@ func TestFullDiskKeepsReportAndHistory(t *testing.T) {
 
 // A disk without room for all files together is refused before the sweeps.
 func TestSpaceForAllFilesIsWanted(t *testing.T) {
-	dir, _ := smallDisk(t, "2m") // the field alone has 1 MiB
+	dir, _ := smallDisk(t, "2m") // the field alone takes 1 MiB
 	out := run(t, dir, "launcher", append(set("grid.nx=512", "grid.ny=512"), "-np", "2")...)
 	const want = `launcher: output.dir "out": not enough space: 7.2 MiB (7564954 bytes) needed, ` +
 		`2.0 MiB (2097152 bytes) available`
@@ -346,7 +346,7 @@ func TestSpaceForAllFilesIsWanted(t *testing.T) {
 	}
 }
 
-// "-" is standard output, with nothing else on it.
+// "-" stands for standard output, which then has nothing else.
 func TestStandardOutput(t *testing.T) {
 	problem := set("grid.nx=64", "grid.ny=64", "solver.max_iterations=20")
 	want, _ := solve(t, append(problem, "-np", "2")...)
@@ -368,7 +368,7 @@ func TestStandardOutput(t *testing.T) {
 	}
 }
 
-// A named pipe that somebody planted in output.dir is named, and nobody waits for it.
+// A named pipe in output.dir is reported, and no program waits for it.
 func TestPipesInOutputDir(t *testing.T) {
 	for _, name := range []string{".jacobi-lock", ".jacobi-commit", "field.npy"} {
 		dir := t.TempDir()

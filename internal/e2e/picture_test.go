@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// A field of which most is 0 still is no blank picture, and the picture has the same bits for any number of ranks.
-// What will be written, and how large, is said at the start.
+// The picture of a field that is mostly 0 is not blank, and has the same bits for any number of ranks. The start of the
+// run says which files will be written and how large they will be.
 func TestPictureOfAFieldThatIsMostly0(t *testing.T) {
 	draw := func(said string, args ...string) (data []byte) {
 		t.Helper()

@@ -14,35 +14,35 @@ import (
 	"time"
 )
 
-// mischief is what a proxy does to the frames that ranks publish. The numbers are probabilities.
-type mischief struct {
-	drop, twice, late, delay float64
-	most                     time.Duration // of a delay
+// frameFaults are the probabilities of faults that a proxy causes in frames from ranks.
+type frameFaults struct {
+	drop, duplicate, reorder, delay float64
+	maxDelay                        time.Duration
 }
 
-// proxy stands between the ranks and their NATS server. It knows as much of the protocol as it takes to lose, double,
-// delay and reorder whole messages from the ranks.
+// proxy is between the ranks and their NATS server. It parses enough of the protocol to drop, duplicate, delay and
+// reorder whole messages from the ranks.
 type proxy struct {
 	t        *testing.T
 	listener net.Listener
 	server   string // host:port
-	mischief mischief
+	faults   frameFaults
 
 	mu    sync.Mutex
 	rand  *rand.Rand
-	conns map[string]net.Conn // of clients, by their names
-	hits  int                 // messages that were harmed
+	conns map[string]net.Conn // of clients, by name
+	hits  int                 // messages and connections with a fault
 	wait  sync.WaitGroup
 }
 
-// newProxy starts a proxy in front of server. It ends with the test.
-func newProxy(t *testing.T, server string, seed uint64, m mischief) *proxy {
+// newProxy starts a proxy in front of server. The proxy ends with the test.
+func newProxy(t *testing.T, server string, seed uint64, f frameFaults) *proxy {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &proxy{t: t, listener: l, server: server, mischief: m, rand: rand.New(rand.NewPCG(seed, 2)),
+	p := &proxy{t: t, listener: l, server: server, faults: f, rand: rand.New(rand.NewPCG(seed, 2)),
 		conns: map[string]net.Conn{}}
 	p.wait.Go(p.accept)
 	t.Cleanup(func() {
@@ -66,7 +66,7 @@ func (p *proxy) accept() {
 			return
 		}
 		server, err := net.Dial("tcp", p.server)
-		if err != nil { // the server is being started again
+		if err != nil { // the server is restarting
 			client.Close()
 			continue
 		}
@@ -86,9 +86,9 @@ func (p *proxy) accept() {
 	}
 }
 
-// forward passes on what a client says.
+// forward forwards the messages of a client to the server.
 func (p *proxy) forward(server io.Writer, client *bufio.Reader, key string) error {
-	var held []byte // a message that goes out after the next one
+	var held []byte // a message to send after the next one
 	for {
 		line, err := client.ReadBytes('\n')
 		if err != nil {
@@ -131,8 +131,8 @@ func (p *proxy) forward(server io.Writer, client *bufio.Reader, key string) erro
 	}
 }
 
-// judge says how often a message goes out, and whether it goes after the next one. It waits where the message is
-// delayed.
+// judge decides how many times to send a message and whether to send it after the next one. It sleeps if the message is
+// to be delayed.
 func (p *proxy) judge(subject string) (times int, later bool) {
 	if !strings.Contains(subject, ".halo.") && !strings.Contains(subject, ".x.sum.") &&
 		!strings.Contains(subject, ".post.") {
@@ -140,10 +140,10 @@ func (p *proxy) judge(subject string) (times int, later bool) {
 	}
 	p.mu.Lock()
 	hit := func(probability float64) bool { return p.rand.Float64() < probability }
-	m := p.mischief
-	drop, twice, late, delay := hit(m.drop), hit(m.twice), hit(m.late), hit(m.delay)
-	wait := time.Duration(p.rand.Float64() * float64(m.most))
-	if drop || twice || late || delay {
+	f := p.faults
+	drop, duplicate, reorder, delay := hit(f.drop), hit(f.duplicate), hit(f.reorder), hit(f.delay)
+	wait := time.Duration(p.rand.Float64() * float64(f.maxDelay))
+	if drop || duplicate || reorder || delay {
 		p.hits++
 	}
 	p.mu.Unlock()
@@ -152,13 +152,13 @@ func (p *proxy) judge(subject string) (times int, later bool) {
 		return 0, false
 	case delay:
 		time.Sleep(wait) // the fault itself
-	case twice:
+	case duplicate:
 		return 2, false
 	}
-	return 1, late
+	return 1, reorder
 }
 
-// remember files a connection under the name that the client gives in CONNECT.
+// remember stores a connection under the name in the client's CONNECT.
 func (p *proxy) remember(options, key string) {
 	_, rest, _ := strings.Cut(options, `"name":"`)
 	name, _, _ := strings.Cut(rest, `"`)
@@ -182,7 +182,7 @@ func (p *proxy) cut(rank int) error {
 	return c.Close()
 }
 
-// harmed returns how many messages or connections were harmed.
+// harmed returns the number of messages and connections with a fault.
 func (p *proxy) harmed() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -20,8 +20,8 @@ import (
 	"jacobi/internal/roster/rostertest"
 )
 
-// awaitName waits until dir, which exists, has an entry that will do, or l is over.
-func awaitName(t *testing.T, dir string, do func(name string) bool, l *live) {
+// awaitName waits until dir, which must exist, has an entry that match accepts, or l has ended.
+func awaitName(t *testing.T, dir string, match func(name string) bool, l *live) {
 	t.Helper()
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -37,7 +37,7 @@ func awaitName(t *testing.T, dir string, do func(name string) bool, l *live) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if slices.ContainsFunc(entries, func(e os.DirEntry) bool { return do(e.Name()) }) {
+		if slices.ContainsFunc(entries, func(e os.DirEntry) bool { return match(e.Name()) }) {
 			return
 		}
 		select {
@@ -47,23 +47,23 @@ func awaitName(t *testing.T, dir string, do func(name string) bool, l *live) {
 		case err := <-w.Errors:
 			t.Fatal(err)
 		case <-late:
-			t.Fatalf("what was waited for does not come in %s", dir)
+			t.Fatalf("no matching entry appears in %s", dir)
 		}
 	}
 }
 
-// isCheckpoint says whether the name is that of a checkpoint that is complete.
+// isCheckpoint reports whether name is the name of a sealed checkpoint.
 func isCheckpoint(name string) bool { return strings.HasPrefix(name, "sweep-") }
 
-// lasting is a run of a few seconds with eight ranks.
+// lasting is the problem of a run that lasts a few seconds with eight ranks.
 var lasting = []string{"grid.nx=130", "grid.ny=270", "solver.tolerance=0", "solver.max_iterations=8000",
 	"output.field=", "output.picture="}
 
-// With --max-restarts a run outlives its killed rank: right bits, and at most the sweeps since the checkpoint done
-// again.
+// With --max-restarts a run survives a killed rank. It has the same bits and repeats at most the sweeps since the
+// checkpoint.
 func TestKilledRankIsRestarted(t *testing.T) {
 	want, _ := solve(t, append(set(lasting...), "-np", "1")...)
-	for transport, np := range map[string]int{"p2p": 8, "nats": 3} { // over NATS eight of them take long on few cores
+	for transport, np := range map[string]int{"p2p": 8, "nats": 3} { // eight ranks over NATS are slow on few cores
 		t.Run(transport, func(t *testing.T) {
 			dir := t.TempDir()
 			checkpoints := filepath.Join(dir, "checkpoints")
@@ -100,7 +100,8 @@ func TestKilledRankIsRestarted(t *testing.T) {
 	}
 }
 
-// Without a checkpoint yet, the restart begins at the start; when no restart is left, the run ends with the error.
+// Before the first checkpoint a restart begins at the first sweep. When no restart is left, the run ends with the
+// error.
 func TestRestartsAreCounted(t *testing.T) {
 	dir := t.TempDir()
 	l := startLive(t, dir, append(set(endless...), "-np", "3", "--max-restarts", "2")...)
@@ -123,7 +124,7 @@ func TestRestartsAreCounted(t *testing.T) {
 	l.leavesNothing()
 }
 
-// A host that is lost gets no ranks any more: the run goes on on the slots of the others.
+// A lost host gets no more ranks: the run continues on the slots of the others.
 func TestLostHostIsReplaced(t *testing.T) {
 	c := newCluster(t, 3)
 	want, _ := solve(t, append(set(lasting...), "-np", "1")...)
@@ -157,7 +158,7 @@ func TestLostHostIsReplaced(t *testing.T) {
 	c.leavesNothing(30 * time.Second)
 }
 
-// Where nodes share no file system, checkpoints go to a bucket of JetStream's.
+// Nodes without a shared file system keep checkpoints in a JetStream bucket.
 func TestRestartFromABucket(t *testing.T) {
 	want, _ := solve(t, append(set(lasting...), "-np", "1")...)
 	srv := rostertest.StartWith(t, server.Options{JetStream: true, StoreDir: t.TempDir()})

@@ -15,7 +15,7 @@ import (
 
 var scheduled = set("grid.nx=200", "grid.ny=300", "solver.max_iterations=200")
 
-// answersAs checks the outcome of a run of the problem scheduled with its files in dir.
+// answersAs checks the outcome of a run of the problem scheduled, whose files are in dir.
 func answersAs(t *testing.T, want answer, dir string, out outcome, ranks int) report {
 	t.Helper()
 	if out.code != 0 {
@@ -39,7 +39,7 @@ func answersAs(t *testing.T, want answer, dir string, out outcome, ranks int) re
 	return r
 }
 
-// installed finds a program of Debian's that is optional.
+// installed returns the path of an optional Debian program.
 func installed(t *testing.T, program string) string {
 	t.Helper()
 	path, err := exec.LookPath(program)
@@ -49,7 +49,7 @@ func installed(t *testing.T, program string) string {
 	return path
 }
 
-// The mpirun of the two MPIs starts ranks as well as the launcher, with no more said.
+// The mpirun of either MPI starts ranks as well as the launcher does, without further options.
 func TestMPIRunStartsRanks(t *testing.T) {
 	want, _ := solve(t, append(scheduled, "-np", "1")...)
 	for _, c := range []struct {
@@ -71,8 +71,8 @@ func TestMPIRunStartsRanks(t *testing.T) {
 	}
 }
 
-// srun starts ranks, in a terminal and in the batch file of docker/; a batch script without srun is a run of one rank,
-// although Slurm's variables are there.
+// srun starts ranks in a terminal and in the batch file of docker/. A batch script without srun is a run of one rank,
+// although Slurm's variables are set.
 func TestSlurmStartsRanks(t *testing.T) {
 	t.Parallel()
 	needHosts(t)
@@ -123,13 +123,13 @@ wait $!`
 	}
 }
 
-// byHand starts ranks as a scheduler would, each with variables of its own.
+// byHand starts ranks as a scheduler would, each with its own variables.
 func byHand(t *testing.T, dir string, env [][]string, args ...string) []outcome {
 	t.Helper()
 	return wrapped(t, dir, env, func(_ int, cmd *exec.Cmd) *exec.Cmd { return cmd }, args...)
 }
 
-// wrapped is byHand with each rank's command changed by wrap.
+// wrapped is byHand with the command of each rank changed by wrap.
 func wrapped(t *testing.T, dir string, env [][]string, wrap func(rank int, cmd *exec.Cmd) *exec.Cmd,
 	args ...string) []outcome {
 	t.Helper()
@@ -149,13 +149,13 @@ func wrapped(t *testing.T, dir string, env [][]string, wrap func(rank int, cmd *
 	}
 	outs := make([]outcome, len(env))
 	for i, cmd := range cmds {
-		_ = cmd.Wait() // the exit code is looked at
+		_ = cmd.Wait() // ProcessState is checked below
 		outs[i] = outcome{cmd.ProcessState.ExitCode(), texts[i][0].String(), texts[i][1].String(), time.Since(start)}
 	}
 	return outs
 }
 
-// together is what a user sees of several ranks.
+// together merges the outcomes of several ranks into one.
 func together(outs []outcome) (all outcome) {
 	for _, o := range outs {
 		all.code = max(all.code, o.code)
@@ -165,7 +165,7 @@ func together(outs []outcome) (all outcome) {
 	return all
 }
 
-// pmi returns the variables of ranks whose place on their nodes nobody knows.
+// pmi returns the variables of ranks without a local rank.
 func pmi(ranks int) (env [][]string) {
 	for r := range ranks {
 		env = append(env, []string{fmt.Sprintf("PMI_RANK=%d", r), fmt.Sprintf("PMI_SIZE=%d", ranks)})
@@ -173,7 +173,7 @@ func pmi(ranks int) (env [][]string) {
 	return env
 }
 
-// Environments of schedulers that no test has at hand.
+// Ranks work in the environments of schedulers that the tests cannot run.
 func TestVariablesOfSchedulersStartRanks(t *testing.T) {
 	want, _ := solve(t, append(scheduled, "-np", "1")...)
 	for _, c := range []struct {
@@ -201,7 +201,7 @@ func TestVariablesOfSchedulersStartRanks(t *testing.T) {
 	}
 }
 
-// A server of the user's serves ranks without a launcher, once they know which of its messages are theirs.
+// Ranks without a launcher can use the user's NATS server if they know the id of their run.
 func TestScheduledRanksMeetOnAServerOfTheUser(t *testing.T) {
 	want, _ := solve(t, append(scheduled, "-np", "1")...)
 	url := "nats.url=" + startServer(t).String()
@@ -221,8 +221,8 @@ func TestScheduledRanksMeetOnAServerOfTheUser(t *testing.T) {
 	answersAs(t, want, filepath.Join(dir, "out"), together(outs), 2)
 }
 
-// A rendezvous file that a killed run has left misleads nobody, one of a run that lives is respected, and without rank
-// 0 the others say so.
+// A rendezvous file of a killed run does no harm, and one of a running run is respected. Without rank 0 the others say
+// that it is missing.
 func TestRendezvousFiles(t *testing.T) {
 	t.Parallel()
 	two := pmi(2)
@@ -230,7 +230,7 @@ func TestRendezvousFiles(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "out", ".jacobi-rendezvous")
 
-	// Rank 0 alone waits for rank 1, and leaves its file when it is killed.
+	// Rank 0 waits for rank 1, which is not started. Killed, it leaves its file.
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	first := command(ctx, dir, "jacobi-rank", scheduled...)
@@ -301,7 +301,7 @@ func TestScheduledRanksMeetOverHosts(t *testing.T) {
 	}
 }
 
-// Two ranks share a node if they can prove it, whatever their hosts are called.
+// Two ranks share a node if they can prove it. Host names do not count.
 func TestNodesAreProvenNotNamed(t *testing.T) {
 	needHosts(t)
 	for _, c := range []struct {
@@ -338,7 +338,7 @@ func TestNodesAreProvenNotNamed(t *testing.T) {
 	}
 }
 
-// Rank 0 listens to other machines only where there are some, as far as the scheduler tells.
+// Rank 0 accepts connections from other machines only if the scheduler says that the run has several.
 func TestServerOfOneNodeStaysOnLoopback(t *testing.T) {
 	t.Parallel()
 	const ranks = "SLURM_JOB_ID=7 SLURM_STEP_ID=0 SLURM_PROCID=0 SLURM_NTASKS=2 SLURM_LOCALID=0"
@@ -356,7 +356,7 @@ func TestServerOfOneNodeStaysOnLoopback(t *testing.T) {
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
-			defer func() { _ = cmd.Wait() }() // it was killed
+			defer func() { _ = cmd.Wait() }() // always an error: the rank was killed
 			defer cancel()
 			file := filepath.Join(dir, ".jacobi-rendezvous-slurm-7-0")
 			(&cluster{t: t}).await("rendezvous file", func() bool { _, err := os.Stat(file); return err == nil })

@@ -12,8 +12,8 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// A client that may do everything on the user's server sees every message of a run, plays them back, damages them, says
-// stop and abort, and floods. The run's answer does not change, and none of its rows can be read.
+// A client with all permissions on the user's server sees every message of a run, replays and damages messages, sends
+// stop and abort, and floods the server. The answer of the run does not change, and the client cannot read any rows.
 func TestUninvitedClientChangesNothing(t *testing.T) {
 	u := startServer(t)
 	args := append(set("grid.nx=64", "grid.ny=80", "solver.max_iterations=200", "halo.transport=nats", "halo.depth=2"),
@@ -38,7 +38,7 @@ func TestUninvitedClientChangesNothing(t *testing.T) {
 			bytes.Contains(m.Data, []byte("rank")) {
 			readable++
 		}
-		if heard == 100 { // in the middle of the run, more than a link or a rank can take at once
+		if heard == 100 { // in the middle of the run, more messages than a link or a rank can queue
 			for range 20000 {
 				if err := stranger.PublishMsg(&nats.Msg{Subject: m.Subject, Header: own, Data: flood}); err != nil {
 					t.Error(err)
@@ -82,7 +82,7 @@ func TestUninvitedClientChangesNothing(t *testing.T) {
 	}
 }
 
-// What a run keeps secret is in no command line, no log, no report and no dry run.
+// No command line, log, report or dry run has a secret of the run.
 func TestSecretsStaySecret(t *testing.T) {
 	for _, name := range []string{"own server", "server of the user"} {
 		t.Run(name, func(t *testing.T) {
@@ -136,7 +136,7 @@ func TestSecretsStaySecret(t *testing.T) {
 	}
 }
 
-// environSecrets returns what the launcher handed to a process and nobody else may know.
+// environSecrets returns the secrets that the launcher has passed to a process in its environment.
 func environSecrets(t *testing.T, pid int) map[string]bool {
 	t.Helper()
 	environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))

@@ -10,7 +10,7 @@ import (
 	"jacobi/internal/roster/rostertest"
 )
 
-// A run whose server comes back with another password ends with that as the reason, not with a rank that it misses.
+// A run whose server restarts with another password ends with the refused login as the reason, not with a silent rank.
 func TestServerComesBackDifferent(t *testing.T) {
 	t.Parallel()
 	srv := rostertest.StartWith(t, server.Options{Username: "jacobi", Password: "right"})
@@ -33,7 +33,7 @@ func TestServerComesBackDifferent(t *testing.T) {
 	l.leavesNothing()
 }
 
-// What the server does not allow ends a run at its start, and the error names the limit or the permission.
+// A missing permission or a low limit of the server ends a run at its start, and the error names it.
 func TestServerThatAllowsTooLittle(t *testing.T) {
 	half := &server.SubjectPermission{Allow: []string{"jacobi.*.event.>", "jacobi.*.files", "jacobi.*.inbox.>"}}
 	other := &server.SubjectPermission{Allow: []string{"other.>"}}

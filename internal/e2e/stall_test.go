@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// The periodic problem in float32 ends in two states that follow each other, above the tolerance. The run ends at one
-// sweep, with one field, for all ranks, depths and transports, also from a checkpoint amid the norms that tell.
+// The periodic problem in float32 ends in two alternating states above the tolerance. The run ends at the same sweep
+// with the same field for any number of ranks, depth and transport, even if it resumes from a checkpoint among the
+// norms that decide.
 func TestStalledRunEnds(t *testing.T) {
 	problem := []string{"grid.nx=33", "grid.ny=40", "output.picture=", "solver.max_iterations=1000000"}
 	want, r := solve(t, append(set(append(problem, "device.kernel=portable", "halo.depth=1")...), "-np", "1")...)

@@ -14,14 +14,14 @@ import (
 	"jacobi/internal/proctest"
 )
 
-// pausable are the settings of a run that lasts for some seconds, with less patience than these tests pause for.
+// pausable has the settings of a run that lasts some seconds. Its timeouts are shorter than the pauses of these tests.
 func pausable(sweeps int) []string {
 	return set("grid.nx=97", "grid.ny=131", "solver.tolerance=0", "output.field=", "output.picture=",
 		"halo.transport=nats", "halo.depth=1", "run.liveness=2s", "halo.timeout=2s",
 		fmt.Sprintf("solver.max_iterations=%d", sweeps))
 }
 
-// awaitState waits until a process is stopped, or is not; the kernel tells nobody but its parent.
+// awaitState polls until a process is stopped or is not stopped, because the kernel notifies only its parent.
 func awaitState(t *testing.T, pid int, stopped bool) {
 	t.Helper()
 	for end := time.Now().Add(limit); awake.Stopped(pid) != stopped; time.Sleep(10 * time.Millisecond) {
@@ -31,13 +31,13 @@ func awaitState(t *testing.T, pid int, stopped bool) {
 	}
 }
 
-// A launcher that is stopped, by Ctrl-Z or by SIGSTOP, for longer than anybody's patience, costs time alone.
+// A launcher that is stopped by Ctrl-Z or SIGSTOP for longer than all timeouts only delays the run.
 func TestStoppedLauncherCostsOnlyTime(t *testing.T) {
 	const sweeps = 8000
 	want, _ := solve(t, append(pausable(sweeps), "-np", "1")...)
 	for _, c := range []struct {
 		signal  syscall.Signal
-		stopped bool // the ranks are, too
+		stopped bool // whether the ranks are stopped, too
 	}{{syscall.SIGTSTP, true}, {syscall.SIGSTOP, false}} {
 		t.Run(c.signal.String(), func(t *testing.T) {
 			t.Parallel()
@@ -78,7 +78,7 @@ func TestStoppedLauncherCostsOnlyTime(t *testing.T) {
 	}
 }
 
-// A launcher that is ended while it is stopped leaves no rank.
+// A launcher that is killed while it is stopped leaves no rank.
 func TestEndOfAStoppedLauncher(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -121,7 +121,7 @@ func TestEndOfAStoppedLauncher(t *testing.T) {
 	}
 }
 
-// Ranks of agents are stopped with their launcher, for longer than an agent bears silence, and go on.
+// Ranks of agents are stopped with their launcher, and continue after more silence than an agent normally allows.
 func TestStoppedLauncherOfAgents(t *testing.T) {
 	t.Parallel()
 	const sweeps = 4000

@@ -19,15 +19,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// terminal is a pseudoterminal and what came to it.
+// terminal is a pseudoterminal and the output that it has received.
 type terminal struct {
 	t       *testing.T
 	master  *os.File
 	slave   *os.File
 	mu      sync.Mutex
 	came    bytes.Buffer
-	changed chan struct{} // holds a token when something has come
-	done    chan struct{} // closed when all programs have left it
+	changed chan struct{} // holds a token after new output
+	done    chan struct{} // closed when all programs have closed the terminal
 }
 
 func openTerminal(t *testing.T, columns uint16) *terminal {
@@ -69,7 +69,7 @@ func (term *terminal) start(cmd *exec.Cmd) {
 		defer close(term.done)
 		buf := make([]byte, 4096)
 		for {
-			n, err := term.master.Read(buf) // fails when nobody has the other side open
+			n, err := term.master.Read(buf) // fails when no process has the other side open
 			term.mu.Lock()
 			term.came.Write(buf[:n])
 			term.mu.Unlock()
@@ -90,7 +90,7 @@ func (term *terminal) text() string {
 	return term.came.String()
 }
 
-// waitFor waits until what came matches.
+// waitFor waits until the output matches.
 func (term *terminal) waitFor(pattern string) {
 	term.t.Helper()
 	for re := regexp.MustCompile(pattern); !re.MatchString(term.text()); {
@@ -104,7 +104,7 @@ func (term *terminal) waitFor(pattern string) {
 	}
 }
 
-// onTerminal runs the launcher on a terminal to its end, and calls meanwhile.
+// onTerminal runs the launcher on a terminal, calls meanwhile, and waits for the launcher's end.
 func onTerminal(t *testing.T, columns uint16, env, args []string, meanwhile func(*terminal)) (code int, text string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
@@ -127,13 +127,13 @@ func onTerminal(t *testing.T, columns uint16, env, args []string, meanwhile func
 	return cmd.ProcessState.ExitCode(), term.text()
 }
 
-// escapes are the orders of a terminal; colours are those for colours and weights.
+// escapes matches all escape sequences; colours matches those for colours and weights.
 var (
 	escapes = regexp.MustCompile(`\x1b\[[0-9;?]*[A-Za-z]`)
 	colours = regexp.MustCompile(`\x1b\[[0-9;]*m`)
 )
 
-// fits checks that the lines that match fit a terminal, and that there are some.
+// fits checks that there are matching lines and that they fit the width of a terminal.
 func fits(t *testing.T, text, pattern string, columns int) {
 	t.Helper()
 	re, found := regexp.MustCompile(pattern), 0
@@ -151,7 +151,7 @@ func fits(t *testing.T, text, pattern string, columns int) {
 	}
 }
 
-// Bar, summary and table fit the terminal, in colours unless these are not wanted.
+// Bar, summary and table fit the terminal, and have colours unless NO_COLOR is set.
 func TestTerminal(t *testing.T) {
 	args := append(set("grid.nx=256", "grid.ny=256", "solver.max_iterations=100000000", "checkpoint.every=10m",
 		"checkpoint.dir=cps"), "-np", "2")
@@ -203,7 +203,7 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
-// --quiet leaves the result in one line, and failures.
+// With --quiet the launcher prints only failures and the result in one line.
 func TestQuiet(t *testing.T) {
 	dir := t.TempDir()
 	args := append(set("grid.nx=64", "grid.ny=64", "solver.max_iterations=20", "device.threads=64"), "-np", "2",
@@ -220,7 +220,7 @@ func TestQuiet(t *testing.T) {
 	}
 }
 
-// Shells complete keys, flags and commands, and the version can be asked for as a command.
+// Shells complete keys, flags and commands. The version is also a command.
 func TestCompletionAndVersion(t *testing.T) {
 	dir := t.TempDir()
 	for _, c := range []struct{ args, want string }{

@@ -12,10 +12,10 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// escape retitles a terminal and changes its colours.
+// escape changes the title and the colours of a terminal.
 const escape = "\x1b]0;owned\a\x1b[31m"
 
-// What others wrote reaches nobody's terminal as anything but text: files, servers, agents, other machines, names.
+// Text from files, servers, agents, other machines and names reaches a terminal without control sequences.
 func TestEscapeSequencesAreShownAsText(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -62,7 +62,8 @@ func TestEscapeSequencesAreShownAsText(t *testing.T) {
 	}
 }
 
-// falseServer greets as a NATS server, refuses every client in its own words, and returns its address.
+// falseServer starts a server that greets like a NATS server and refuses every client with a message of its own. It
+// returns the address.
 func falseServer(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -88,7 +89,7 @@ func falseServer(t *testing.T) string {
 	return "nats://" + l.Addr().String()
 }
 
-// falseAgent offers slots at a server under a name that no host has.
+// falseAgent offers slots at a server under a host name with control characters.
 func falseAgent(t *testing.T, url string) {
 	t.Helper()
 	conn, err := nats.Connect(url)

@@ -13,7 +13,8 @@ import (
 	"github.com/dustin/go-humanize"
 )
 
-// What a user may not want is told before the run, in a dry run and by doctor, and does not keep it from starting.
+// The launcher warns of settings that a user may not want before a run, in a dry run and in doctor. Warnings do not
+// prevent the run.
 func TestWarnings(t *testing.T) {
 	dir := t.TempDir()
 	size := append(set("grid.nx=40", "grid.ny=48", "solver.max_iterations=3", "solver.tolerance=1e-4"), "-np", "2")
@@ -58,7 +59,7 @@ func coresText() string {
 	return "1 core"
 }
 
-// A dry run, doctor and the report of the run tell the same memory.
+// A dry run, doctor and the report of the run agree about memory.
 func TestMemoryIsTheSameEverywhere(t *testing.T) {
 	for _, more := range [][]string{nil, set("checkpoint.every=10m", "checkpoint.dir=checkpoints", "halo.depth=5",
 		"device.threads=3")} {
@@ -88,7 +89,7 @@ func TestMemoryIsTheSameEverywhere(t *testing.T) {
 	}
 }
 
-// checkJSON parses every line as an entry of a log, in which no key stands twice, and returns the messages.
+// checkJSON parses every line as a log entry without duplicate keys, and returns the messages.
 func checkJSON(t *testing.T, text string) (messages []string) {
 	t.Helper()
 	for line := range strings.Lines(text) {
@@ -124,7 +125,7 @@ func checkJSON(t *testing.T, text string) (messages []string) {
 	return messages
 }
 
-// With log.format json every line on stderr is JSON: of ranks, of the launcher, of what refuses a run, of a crash.
+// With log.format json every line on stderr is JSON: lines of ranks, of the launcher, of a refused run and of a crash.
 func TestEveryLineIsJSON(t *testing.T) {
 	size := set("grid.nx=64", "grid.ny=64", "solver.max_iterations=20", "log.format=json", "run.ranks=2")
 	dir := t.TempDir()
@@ -151,7 +152,7 @@ func TestEveryLineIsJSON(t *testing.T) {
 	}
 	l := begin(t, dir, size...)
 	rank := l.allRanks(2)[1]
-	if err := syscall.Kill(rank, syscall.SIGQUIT); err != nil { // Go says where its goroutines are, and ends
+	if err := syscall.Kill(rank, syscall.SIGQUIT); err != nil { // Go prints its goroutines and exits
 		t.Fatal(err)
 	}
 	code, text := l.end()
