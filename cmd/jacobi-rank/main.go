@@ -52,7 +52,7 @@ func run(args []string) int {
 	file := flags.String("config", "", "run file (YAML, TOML or JSON)")
 	set := flags.StringArray("set", nil, "set a key of the run file, as in grid.nx=1024; repeatable")
 	by := flags.String("launched-by", os.Getenv(roster.EnvLaunchedBy),
-		"`who` started this rank, where the environment speaks of several: "+
+		"`WHO` started this rank, needed if the environment names several: "+
 			strings.Join(roster.Origins(), ", ")+" (also "+roster.EnvLaunchedBy+")")
 	showVersion := flags.Bool("version", false, "print the version")
 	flags.Usage = func() { fmt.Fprint(os.Stderr, usage, flags.FlagUsages()) }

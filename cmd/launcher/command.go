@@ -111,11 +111,11 @@ func (o *options) define(f *pflag.FlagSet) {
 	f.IntVarP(&o.ranks, "np", "n", 0, "number of ranks, also as -np `N` (default: run.ranks of the run file, else 4)")
 	f.StringArrayVarP(&o.places.hosts, "host", "H", nil,
 		"`hosts` with their slots, as in a:4,b:4 (default: all ranks on this machine); repeatable")
-	f.StringVar(&o.places.hostfile, "hostfile", "", "`FILE` with a host a line, as in: a slots=4")
+	f.StringVar(&o.places.hostfile, "hostfile", "", "`FILE` with one host a line, as in: a slots=4")
 	f.BoolVar(&o.places.nodes, "nodes", false, "place ranks on the agents at nats.url (launcher node)")
 	f.DurationVar(&o.places.wait, "wait", 30*time.Second, "how long to wait for agents with enough slots")
-	f.StringVar(&o.places.mapBy, "map-by", "slot", "`what` consecutive ranks share: slot (fill one host, then the "+
-		"next) or node (one a host in turn)")
+	f.StringVar(&o.places.mapBy, "map-by", "slot", "`ORDER` of the ranks: slot (fill one host, then the next) or "+
+		"node (one rank on each host in turn)")
 	f.StringVar(&o.ssh, "ssh", "ssh", "`command` that reaches other hosts, as in 'ssh -p 2222'")
 	f.StringVar(&o.remoteBin, "remote-bin", "", "`DIR` of launcher and jacobi-rank on other hosts (default: where "+
 		"this launcher is)")
@@ -123,10 +123,10 @@ func (o *options) define(f *pflag.FlagSet) {
 	f.StringArrayVar(&o.set, "set", nil, "set a key of the run file, as in `grid.nx=1024`; repeatable")
 	f.StringArrayVarP(&o.export, "export", "x", nil, "environment variable for the ranks, `VAR[=value]`; repeatable")
 	f.StringVar(&o.tagOutput, "tag-output", "rank",
-		"`what` stands before the lines of rank 3: rank ([3]), stream ([3]<stderr>) or none")
+		"`TAG` before each line of rank 3: rank ([3]), stream ([3]<stderr>) or none")
 	f.Lookup("tag-output").NoOptDefVal = "stream"
 	f.Var(&o.timeout, "timeout", "stop the run after this time, as in `10m`, and write what there is (default: none)")
-	f.BoolVarP(&o.verbose, "verbose", "v", false, "say more: log.level debug")
+	f.BoolVarP(&o.verbose, "verbose", "v", false, "print more messages: log.level debug")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "print failures and, at the end, the result in one line; log.level error")
 }
 
@@ -175,7 +175,7 @@ func (o *options) load() (configs.Config, error) {
 	return configs.Load(configs.Options{File: o.config, Set: o.set, Environ: os.Environ(), Stdin: os.Stdin})
 }
 
-// plan places the ranks of a configuration as the flags say. While it waits for agents, it tells say what it waits for.
+// plan places the ranks of a configuration as the flags say. While it waits for agents, it reports that to say.
 func (o *options) plan(ctx context.Context, cfg configs.Config, say func(string)) (*plan, error) {
 	if err := configs.Validate(cfg); err != nil { // before memory is allocated for each rank
 		return nil, err

@@ -26,7 +26,7 @@ func newDoctorCommand(stdout, stderr io.Writer) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "doctor [-np N] [--config FILE] [--set key=value]...",
-		Short: "Say whether a run would start, and what each node and each pair of ranks would use",
+		Short: "Test whether a run would start, and show what each node and pair of ranks would use",
 		Long:  aboutDoctor,
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -10,7 +10,7 @@ import (
 	"jacobi/internal/roster"
 )
 
-// collected is a progress that collects the findings of ranks, some of which remain when another rank fails.
+// collected is a progress that collects the findings that ranks publish when one of them fails.
 type collected struct{ ranks []examine.Rank }
 
 func (c *collected) event(e roster.Event) {

@@ -20,7 +20,7 @@ import (
 	"jacobi/internal/wire"
 )
 
-// findNodes asks the agents at the server of cfg for slots. While it waits, it tells say what it waits for.
+// findNodes asks the agents at the server of cfg for slots. While it waits, it reports that to say.
 func findNodes(ctx context.Context, cfg configs.Config, wait time.Duration, say func(string)) ([]agent.Offer, error) {
 	if wait <= 0 {
 		return nil, fmt.Errorf("--wait %v: a positive duration is wanted, as in 30s", wait)

@@ -45,7 +45,7 @@ func onThisHost(ranks int) (places, error) {
 	return places{ranks: launch.OneHost(name, ranks), here: map[string]bool{name: true}}, nil
 }
 
-// place gives each rank a host. While it waits for agents, it tells say what it waits for.
+// place gives each rank a host. While it waits for agents, it reports that to say.
 func (f placeFlags) place(ctx context.Context, cfg configs.Config, say func(string)) (places, error) {
 	by, err := launch.ParseMapBy(f.mapBy)
 	if err != nil {

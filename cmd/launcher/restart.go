@@ -19,10 +19,9 @@ import (
 
 // defineRestart defines the flags that say from which state a run starts.
 func (o *options) defineRestart(f *pflag.FlagSet) {
-	f.BoolVar(&o.restart, "restart", false, "go on from the newest checkpoint where checkpoint.dir or "+
-		"checkpoint.nats says")
-	f.StringVar(&o.resume, "resume", "", "go on from a checkpoint: `DIR` of one, or of several, of which the newest "+
-		"is taken")
+	f.BoolVar(&o.restart, "restart", false, "go on from the newest checkpoint in checkpoint.dir or "+
+		"checkpoint.nats")
+	f.StringVar(&o.resume, "resume", "", "go on from the checkpoint in `DIR`, or from the newest of several there")
 	f.IntVar(&o.restarts, "max-restarts", 0, "start the run again up to `N` times when a rank or a host dies, from "+
 		"its newest checkpoint")
 }
