@@ -56,7 +56,7 @@ type tiling struct {
 // tile divides a pass among blocks of such warps. The warps of a scheduler take turns, so a tile costs as much as its
 // busiest scheduler. Of tilings with equal cost, it returns the one with the fewest rows in a tile.
 func (w heldWarps) tile(size, sms int, p *pass) tiling {
-	const columns = solver.GroupCols // a lane
+	const columns = solver.GroupCols // of a lane
 	sweeps, groups := int(p.sweeps), p.groups()
 	step := (warpSize - 2*((sweeps+columns-1)/columns)) * columns
 	across := 1 + (max(int(p.nx)-warpSize*columns, 0)+step-1)/step

@@ -5,7 +5,7 @@ import "jacobi/internal/elementary"
 // forecastMargin is the factor by which a forecast norm must exceed the tolerance to rule out a stop.
 const forecastMargin = 16
 
-// forecast bounds norms that are not known yet from below. The update r of a sweep obeys r(k+1) = J r(k) with the
+// forecast gives lower bounds for norms that are not known yet. The update r of a sweep obeys r(k+1) = J r(k) with the
 // symmetric matrix J of the Jacobi iteration, so |r(k)|^2 = sum c(i)^2 lambda(i)^(2k). That is a sequence of moments,
 // whose logarithm is convex in k. Two consecutive norms therefore bound all later ones:
 //

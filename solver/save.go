@@ -44,7 +44,8 @@ func (s *saving) receive(p Pass, f Flags) {
 	s.wanted = s.wanted || f&FlagSave != 0
 }
 
-// due reports whether to save now, after the given number of sweeps, with a regular save every so many sweeps.
+// due reports whether to save now, after the given number of sweeps; every is the interval of regular saves, 0 for
+// never.
 func (s *saving) due(sweeps, every int) bool {
 	if sweeps >= s.next {
 		s.wanted = true

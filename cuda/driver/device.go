@@ -31,7 +31,7 @@ type Attribute int32
 const (
 	WarpSize               Attribute = 10
 	ClockKHz               Attribute = 13
-	AsyncEngines           Attribute = 40 // number of copies that can run at once, and beside kernels
+	AsyncEngines           Attribute = 40 // number of copies that can run at once, and concurrently with kernels
 	ThreadsPerSM           Attribute = 39
 	SharedBytesPerSM       Attribute = 81
 	RegistersPerSM         Attribute = 82
