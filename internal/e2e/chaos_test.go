@@ -51,7 +51,9 @@ var kinds = []struct {
 	{"lose a server of a cluster", (*chaosRun).failOver},
 	{"cut a connection", (*chaosRun).cutConnection},
 	{"drop frames", func(s *chaosRun) string { return s.harm(frameFaults{drop: 0.0005}) }},
-	{"delay frames", func(s *chaosRun) string { return s.harm(frameFaults{delay: 0.01, maxDelay: 20 * time.Millisecond}) }},
+	{"delay frames", func(s *chaosRun) string {
+		return s.harm(frameFaults{delay: 0.01, maxDelay: 20 * time.Millisecond})
+	}},
 	{"duplicate frames", func(s *chaosRun) string { return s.harm(frameFaults{duplicate: 0.3}) }},
 	{"reorder frames", func(s *chaosRun) string { return s.harm(frameFaults{reorder: 0.05}) }},
 	{"kill during a checkpoint", (*chaosRun).killInCheckpoint},

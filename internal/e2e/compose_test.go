@@ -54,7 +54,7 @@ func startCluster(t *testing.T, files ...string) *composed {
 	if err := os.CopyFS(c.dir, os.DirFS("../../docker")); err != nil {
 		t.Fatal(err)
 	}
-	for _, secret := range []string{"secrets", ".env", "out", "checkpoints"} { // from a user of the folder
+	for _, secret := range []string{"secrets", ".env", "out", "checkpoints"} { // present if the folder has been used
 		if err := os.RemoveAll(filepath.Join(c.dir, secret)); err != nil {
 			t.Fatal(err)
 		}
