@@ -110,7 +110,7 @@ func result(r Report) string {
 	case solver.MaxIterations:
 		return "not converged: stopped at max_iterations"
 	case solver.Interrupted:
-		return fmt.Sprintf("INTERRUPTED after %s: the files hold the state of then", plural(r.Sweeps, "sweep"))
+		return fmt.Sprintf("INTERRUPTED after %s: the files hold the field at that point", plural(r.Sweeps, "sweep"))
 	}
 	return string(r.StopReason)
 }
@@ -119,7 +119,7 @@ func accuracy(m MeshReport, a *AccuracyReport) string {
 	text := fmt.Sprintf("about %.0e at the worst point", a.Error)
 	switch {
 	case a.Error == 0:
-		return "none is known of"
+		return "none known"
 	case a.Error < 1.5*a.Attainable:
 		text += fmt.Sprintf(", from rounding in %s", m.DType)
 	case a.Error > a.Scale/2:
