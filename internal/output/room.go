@@ -10,7 +10,7 @@ import (
 	"jacobi/solver"
 )
 
-// Room holds upper bounds on the sizes of a run's files, in bytes.
+// Room is the number of bytes to reserve for each file of a run.
 type Room struct{ Field, Picture, History, Report int64 }
 
 // The room for the report, an estimate: a report may be longer, and then takes more space than was reserved.
