@@ -19,23 +19,23 @@ func (s *chaosRun) killInCheckpoint() string {
 	l := s.start(args...)
 	awaitName(s.T, filepath.Join(s.dir, "checkpoints"),
 		func(name string) bool { return strings.HasSuffix(name, ".unsealed") }, l)
-	s.strike(l, syscall.SIGKILL)
+	s.signalRank(l, syscall.SIGKILL)
 	code, output := l.end()
 	l.leavesNothing()
 	if left, err := filepath.Glob(filepath.Join(s.dir, "checkpoints", ".*")); err != nil || len(left) > 0 {
 		s.Errorf("%v, %v: half a checkpoint was left", left, err)
 	}
 	if code == 0 {
-		return s.right(code, output)
+		return s.checkAnswer(code, output)
 	}
 	if restart {
 		s.Fatalf("exit code %d\n%s", code, output)
 	}
 	// The user resumes it with another number of ranks.
-	first := s.killed(code, output)
+	first := s.checkKilled(code, output)
 	s.np = 1 + s.rand.IntN(5)
 	out := run(s.T, s.dir, "launcher", s.args([]string{s.transport()}, "--restart")...)
-	return first + "; --restart: " + s.right(out.code, out.stderr)
+	return first + "; --restart: " + s.checkAnswer(out.code, out.stderr)
 }
 
 func flipByte(r *rand.Rand, path string) (string, error) {
@@ -67,7 +67,7 @@ func (s *chaosRun) damage(how func(r *rand.Rand, path string) (string, error)) s
 	code, output := l.end()
 	sets := checkpoints(s.T, filepath.Join(s.dir, "checkpoints"))
 	if len(sets) == 0 { // on a slow disk, a fast run may end before its first checkpoint
-		return s.right(code, output)
+		return s.checkAnswer(code, output)
 	}
 	all := how != nil && s.rand.IntN(3) == 0
 	var damaged []string
@@ -97,7 +97,7 @@ func (s *chaosRun) damage(how func(r *rand.Rand, path string) (string, error)) s
 		}
 		return "right error: no checkpoint is in order"
 	}
-	return s.right(out.code, out.stderr)
+	return s.checkAnswer(out.code, out.stderr)
 }
 
 // fillDisk fills a small file system that has the checkpoints.
@@ -128,5 +128,5 @@ func (s *chaosRun) fillDisk() string {
 	filler.Close()
 	code, output := l.end()
 	s.hit = strings.Contains(output, "failed, the run goes on; the last good one is of sweep ")
-	return s.right(code, output)
+	return s.checkAnswer(code, output)
 }

@@ -21,7 +21,7 @@ func (s *chaosRun) changeServer() string {
 	s.hit = len(l.ranks()) > 0
 	code, output := l.end()
 	if code == 0 {
-		return s.right(code, output)
+		return s.checkAnswer(code, output)
 	}
 	if code != 1 || !strings.Contains(output, "could not be made again: nats: Authorization Violation: ") {
 		s.Fatalf("exit code %d\n%s\nwant 1 and the refusal", code, output)
@@ -41,7 +41,7 @@ func (s *chaosRun) restartServer() string {
 	s.fault += fmt.Sprintf(", away for %v", away)
 	time.Sleep(away) // the fault itself
 	srv.Run()
-	return s.right(l.end())
+	return s.checkAnswer(l.end())
 }
 
 // failOver stops one of two servers. Ranks are likely to be connected to each of them.
@@ -53,7 +53,7 @@ func (s *chaosRun) failOver() string {
 	l := s.start(s.args(overNATS(first.URL() + "," + second.URL()))...)
 	s.hit = len(l.ranks()) > 0
 	first.Stop()
-	return s.right(l.end())
+	return s.checkAnswer(l.end())
 }
 
 // behindProxy starts a server and returns a proxy in front of it.
@@ -71,14 +71,14 @@ func (s *chaosRun) cutConnection() string {
 	rank := s.rand.IntN(s.np)
 	s.fault += fmt.Sprintf(", of rank %d", rank)
 	s.hit = p.cut(rank) == nil && len(l.ranks()) > 0
-	return s.right(l.end())
+	return s.checkAnswer(l.end())
 }
 
-func (s *chaosRun) harm(m frameFaults) string {
+func (s *chaosRun) damageFrames(m frameFaults) string {
 	p := s.behindProxy(m)
 	l := startLive(s.T, s.dir, s.args(overNATS(p.url()))...)
 	code, output := l.end()
 	s.fault = fmt.Sprintf("%d frames", p.harmed())
 	s.hit = p.harmed() > 0
-	return s.right(code, output)
+	return s.checkAnswer(code, output)
 }

@@ -10,8 +10,9 @@ import (
 	"syscall"
 )
 
-// begun starts a run and interrupts it after a checkpoint. It returns when the launcher begins to commit the outputs.
-func (s *chaosRun) begun() *live {
+// startCommit starts a run and interrupts it after a checkpoint. It returns when the launcher begins to commit the
+// outputs.
+func (s *chaosRun) startCommit() *live {
 	s.Helper()
 	out := filepath.Join(s.dir, "out")
 	if err := os.Mkdir(out, 0o777); err != nil {
@@ -24,16 +25,16 @@ func (s *chaosRun) begun() *live {
 	return l
 }
 
-// goOn resumes from the newest checkpoint with another number of ranks and checks the answer.
-func (s *chaosRun) goOn() string {
+// restart resumes from the newest checkpoint with another number of ranks and checks the answer.
+func (s *chaosRun) restart() string {
 	s.Helper()
 	s.np = 1 + s.rand.IntN(5)
 	out := run(s.T, s.dir, "launcher", s.args([]string{s.transport()}, "--restart")...)
-	return "--restart: " + s.right(out.code, out.stderr)
+	return "--restart: " + s.checkAnswer(out.code, out.stderr)
 }
 
-// together checks that history and report, if they exist, are of one run.
-func (s *chaosRun) together() {
+// checkOneRun checks that history and report are of one run.
+func (s *chaosRun) checkOneRun() {
 	s.Helper()
 	data, err := os.ReadFile(filepath.Join(s.dir, "out", "report.json"))
 	if err != nil {
@@ -54,32 +55,32 @@ func (s *chaosRun) together() {
 
 // interruptAtOutputs sends the second SIGINT while the outputs are committed.
 func (s *chaosRun) interruptAtOutputs() string {
-	l := s.begun()
+	l := s.startCommit()
 	_ = l.cmd.Process.Signal(os.Interrupt) // the run may be over
 	code, output := l.end()
 	if code == 0 { // it had ended before
 		s.hit = false
-		return s.right(code, output)
+		return s.checkAnswer(code, output)
 	}
 	if code != 130 || strings.Contains(output, "outputs of earlier runs are as they were") {
 		s.Fatalf("exit code %d\n%s\nwant 130, and the outputs of this run", code, output)
 	}
 	l.leavesNothing()
-	s.together()
-	return "one set of files; " + s.goOn()
+	s.checkOneRun()
+	return "one set of files; " + s.restart()
 }
 
 // killAtOutputs kills the launcher while the outputs are committed.
 func (s *chaosRun) killAtOutputs() string {
-	l := s.begun()
+	l := s.startCommit()
 	_ = l.cmd.Process.Kill() // the run may be over
 	l.end()
 	out := run(s.T, s.dir, "launcher", append(set("grid.nx=64", "grid.ny=64"), "doctor", "-np", "1")...)
 	if out.code != 0 {
 		s.Fatalf("exit code %d\n%s", out.code, out.stdout)
 	}
-	s.together()
-	return "one set of files; " + s.goOn()
+	s.checkOneRun()
+	return "one set of files; " + s.restart()
 }
 
 // secondRun starts another run in the directories of the first one.
@@ -92,7 +93,7 @@ func (s *chaosRun) secondRun() string {
 			s.Errorf("%s\nwant %s", out.stderr, want)
 		}
 	}
-	return "refused; " + s.right(l.end())
+	return "refused; " + s.checkAnswer(l.end())
 }
 
 // plantPipe creates a named pipe with the name of an output.
@@ -102,7 +103,7 @@ func (s *chaosRun) plantPipe() string {
 	s.hit = syscall.Mkfifo(filepath.Join(s.dir, path), 0o666) == nil
 	code, output := l.end()
 	if !s.hit {
-		return s.right(code, output)
+		return s.checkAnswer(code, output)
 	}
 	want := "put the outputs in place: " + path + " is no regular file any more"
 	if code != 1 || !strings.Contains(output, want) {
@@ -112,5 +113,5 @@ func (s *chaosRun) plantPipe() string {
 	if err := os.Remove(filepath.Join(s.dir, path)); err != nil {
 		s.Fatal(err)
 	}
-	return "right error; " + s.goOn()
+	return "right error; " + s.restart()
 }

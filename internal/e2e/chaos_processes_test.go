@@ -15,8 +15,8 @@ func (s *chaosRun) victim(l *live) int {
 	return pids[s.rand.IntN(len(pids))]
 }
 
-// strike sends a signal to a random rank.
-func (s *chaosRun) strike(l *live, sig syscall.Signal) (pid int) {
+// signalRank sends a signal to a random rank.
+func (s *chaosRun) signalRank(l *live, sig syscall.Signal) (pid int) {
 	pid = s.victim(l)
 	s.hit = pid != 0 && syscall.Kill(pid, sig) == nil
 	return pid
@@ -24,7 +24,7 @@ func (s *chaosRun) strike(l *live, sig syscall.Signal) (pid int) {
 
 func (s *chaosRun) killRank() string {
 	l := s.start(s.args([]string{s.transport()})...)
-	s.strike(l, syscall.SIGKILL)
+	s.signalRank(l, syscall.SIGKILL)
 	begin := time.Now()
 	code, output := l.end()
 	if took := time.Since(begin); took > 10*time.Second {
@@ -33,19 +33,19 @@ func (s *chaosRun) killRank() string {
 	l.leavesNothing()
 	if code == 0 { // the run had nearly ended before the kill
 		s.hit = false
-		return s.right(code, output)
+		return s.checkAnswer(code, output)
 	}
 	if !regexp.MustCompile(`launcher: --restart goes on after sweep \d+, from checkpoints: \S*launcher ` +
 		`.*--restart\n$`).MatchString(output) {
 		s.Errorf("the user is not told of the checkpoint\n%s", output)
 	}
-	return s.killed(code, output)
+	return s.checkKilled(code, output)
 }
 
 func (s *chaosRun) killAndRestart() string {
 	l := s.start(s.args([]string{s.transport()}, "--max-restarts", "3")...)
-	s.strike(l, syscall.SIGKILL)
-	outcome := s.right(l.end())
+	s.signalRank(l, syscall.SIGKILL)
+	outcome := s.checkAnswer(l.end())
 	l.leavesNothing()
 	return outcome
 }
@@ -53,11 +53,11 @@ func (s *chaosRun) killAndRestart() string {
 // stopRank stops a rank for three seconds. It uses NATS, because the run is then slow enough to be hit.
 func (s *chaosRun) stopRank() string {
 	l := s.start(s.args([]string{"halo.transport=nats"})...)
-	if pid := s.strike(l, syscall.SIGSTOP); s.hit {
+	if pid := s.signalRank(l, syscall.SIGSTOP); s.hit {
 		time.Sleep(3 * time.Second) // the fault itself
 		_ = syscall.Kill(pid, syscall.SIGCONT)
 	}
-	return s.right(l.end())
+	return s.checkAnswer(l.end())
 }
 
 // stopLauncher stops the launcher by SIGTSTP or SIGSTOP for longer than run.liveness and halo.timeout.
@@ -70,5 +70,5 @@ func (s *chaosRun) stopLauncher() string {
 		time.Sleep(3 * time.Second) // the fault itself
 		_ = l.cmd.Process.Signal(syscall.SIGCONT)
 	}
-	return s.right(l.end())
+	return s.checkAnswer(l.end())
 }

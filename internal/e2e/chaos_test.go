@@ -50,12 +50,12 @@ var kinds = []struct {
 	{"a server comes back different", (*chaosRun).changeServer},
 	{"lose a server of a cluster", (*chaosRun).failOver},
 	{"cut a connection", (*chaosRun).cutConnection},
-	{"drop frames", func(s *chaosRun) string { return s.harm(frameFaults{drop: 0.0005}) }},
+	{"drop frames", func(s *chaosRun) string { return s.damageFrames(frameFaults{drop: 0.0005}) }},
 	{"delay frames", func(s *chaosRun) string {
-		return s.harm(frameFaults{delay: 0.01, maxDelay: 20 * time.Millisecond})
+		return s.damageFrames(frameFaults{delay: 0.01, maxDelay: 20 * time.Millisecond})
 	}},
-	{"duplicate frames", func(s *chaosRun) string { return s.harm(frameFaults{duplicate: 0.3}) }},
-	{"reorder frames", func(s *chaosRun) string { return s.harm(frameFaults{reorder: 0.05}) }},
+	{"duplicate frames", func(s *chaosRun) string { return s.damageFrames(frameFaults{duplicate: 0.3}) }},
+	{"reorder frames", func(s *chaosRun) string { return s.damageFrames(frameFaults{reorder: 0.05}) }},
 	{"kill during a checkpoint", (*chaosRun).killInCheckpoint},
 	{"corrupt a checkpoint byte", func(s *chaosRun) string { return s.damage(flipByte) }},
 	{"truncate a part", func(s *chaosRun) string { return s.damage(truncate) }},
@@ -164,8 +164,8 @@ func sweepsOf(name string) (int, bool) {
 	return n, ok && err == nil
 }
 
-// right checks that a run has succeeded with the right answer.
-func (s *chaosRun) right(code int, output string) string {
+// checkAnswer checks that a run has succeeded with the right answer.
+func (s *chaosRun) checkAnswer(code int, output string) string {
 	s.Helper()
 	if code != 0 {
 		s.Fatalf("exit code %d\n%s", code, output)
@@ -185,8 +185,8 @@ func (s *chaosRun) right(code int, output string) string {
 	return "right SHA-256"
 }
 
-// killed checks that a run has ended with the error of a killed rank.
-func (s *chaosRun) killed(code int, output string) string {
+// checkKilled checks that a run has ended with the error of a killed rank.
+func (s *chaosRun) checkKilled(code int, output string) string {
 	s.Helper()
 	if code != 1 || !regexp.MustCompile(`launcher: rank \d on \S+ was killed by SIGKILL`).MatchString(output) {
 		s.Fatalf("exit code %d\n%s\nwant 1 and the killed rank", code, output)
