@@ -215,7 +215,7 @@ func (l *sharedLink) wait(ctx context.Context, w *shm.Word, sending bool, exchan
 	}
 	limit := awake.Of(ctx).Limit(l.opts.Timeout)
 	over := func(v uint32) bool { return ready(v) || l.closed.Load() }
-	err := w.Wait(ctx, l.opts.Spin, limit.Deadline(), over)
+	err := w.Wait(ctx, l.opts.Spin, limit.Earliest(), over)
 	// The limit does not count time in which the run was stopped.
 	for errors.Is(err, os.ErrDeadlineExceeded) && ctx.Err() == nil && limit.Left() > 0 {
 		err = w.Wait(ctx, 0, limit.Deadline(), over)

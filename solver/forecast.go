@@ -1,7 +1,5 @@
 package solver
 
-import "jacobi/internal/elementary"
-
 // forecastMargin is the factor by which a forecast norm must exceed the tolerance to rule out a stop.
 const forecastMargin = 16
 
@@ -42,5 +40,18 @@ func (f *forecast) excludes(sweep int, tolerance float64) bool {
 		return false
 	}
 	ratio := min(1, f.last/f.prev)
-	return f.last*elementary.Pow(ratio, float64(sweep-f.sweep)) > forecastMargin*tolerance
+	return f.last*power(ratio, sweep-f.sweep) > forecastMargin*tolerance
+}
+
+// power returns x^n for n >= 0 by squaring. It takes products alone, which every processor rounds in the same way, so
+// all ranks get the same value.
+func power(x float64, n int) float64 {
+	p := 1.0
+	for ; n > 0; n >>= 1 {
+		if n&1 != 0 {
+			p *= x
+		}
+		x *= x
+	}
+	return p
 }

@@ -138,7 +138,7 @@ func (r *Reducer) Wait(ctx context.Context, pass uint64) (solver.Contribution, e
 			"waited for", pass, r.posted, r.waited)
 	}
 	limit := awake.Of(ctx).Limit(r.opts.Timeout)
-	total, err := r.path.wait(ctx, pass, limit.Deadline())
+	total, err := r.path.wait(ctx, pass, limit.Earliest())
 	for errors.Is(err, errLate) && limit.Left() > 0 { // the limit does not count time in which the run was stopped
 		total, err = r.path.wait(ctx, pass, limit.Deadline())
 	}

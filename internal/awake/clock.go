@@ -81,23 +81,33 @@ func (c *Clock) since(now time.Time) time.Duration {
 var epoch = time.Now()
 
 // Now returns the time counted so far. Only differences of its values have a meaning.
-func (c *Clock) Now() time.Duration {
+func (c *Clock) Now() time.Duration { return c.at(time.Now()) }
+
+// at returns the time counted up to now.
+func (c *Clock) at(now time.Time) time.Duration {
 	if c == nil {
-		return time.Since(epoch)
+		return now.Sub(epoch)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.counted + c.since(time.Now())
+	return c.counted + c.since(now)
 }
 
 // Limit is the limit of a wait, in the time of a clock.
 type Limit struct {
-	clock *Clock
-	end   time.Duration
+	clock    *Clock
+	end      time.Duration
+	earliest time.Time
 }
 
 // Limit returns the limit of a wait of length d that begins now.
-func (c *Clock) Limit(d time.Duration) Limit { return Limit{c, c.Now() + d} }
+func (c *Clock) Limit(d time.Duration) Limit {
+	now := time.Now()
+	return Limit{c, c.at(now) + d, now.Add(d)}
+}
+
+// Earliest returns the time at which the wait is over if all time counts.
+func (l Limit) Earliest() time.Time { return l.earliest }
 
 // Left returns the time that is left. It is not positive once the wait is over.
 func (l Limit) Left() time.Duration { return l.end - l.clock.Now() }

@@ -35,7 +35,9 @@ func CreateHistory(at Place, name, runID string, room int64) (*History, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create history: %w", err)
 	}
-	return &History{p: p, name: name, sum: sha256.New(), pending: []byte(historyHeader), next: historyChunk}, nil
+	h := &History{p: p, name: name, sum: sha256.New(), next: historyChunk}
+	h.pending = append(make([]byte, 0, historyChunk+1<<10), historyHeader...) // room for the norms of a pass more
+	return h, nil
 }
 
 // Add appends the norms of the next sweeps. Norms must be final, because lines are not rewritten.
