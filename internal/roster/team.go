@@ -193,7 +193,11 @@ func (t *Team) Close() {
 func flush(ctx context.Context, conn Conn, d time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
-	if err := conn.FlushWithContext(ctx); err != nil {
+	err := conn.FlushWithContext(ctx)
+	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
+		err = context.Cause(ctx) // what the server refused, for instance
+	}
+	if err != nil {
 		return fmt.Errorf("no answer from the NATS server: %w", err)
 	}
 	return nil
