@@ -170,6 +170,11 @@ func (r *rank) solveInTeam(ctx context.Context) (solver.Result, error) {
 	}
 	course := outlook.NewCourse(r.outlook, r.cfg.Solver.Tolerance, r.cfg.Solver.MaxIterations)
 	progress := newProgress(r.team, r.layout.Mesh, r.resumed.Start.Sweeps, r.cfg.Solver.MaxIterations, course, say)
+	recorder := newRecorder(func(first int, norms []float64) error {
+		progress.norms(first, norms)
+		return out.addNorms(norms)
+	})
+	defer recorder.close(ctx)
 	result, err := solver.Run(ctx, r.backend, r.exchange, r.reducer, solver.Options{
 		Initial:       r.problem,
 		Start:         r.resumed.Start,
@@ -186,15 +191,17 @@ func (r *rank) solveInTeam(ctx context.Context) (solver.Result, error) {
 			if r.id.Rank != 0 {
 				return nil
 			}
-			progress.norms(first, norms)
 			if r.saver != nil {
 				r.saver.AddNorms(norms)
 			}
-			return out.addNorms(norms)
+			return recorder.add(ctx, first, norms)
 		},
 	})
 	if err != nil {
 		return result, r.onGPU(err)
+	}
+	if err := recorder.close(ctx); err != nil {
+		return result, err
 	}
 	progress.last(result)
 	if err := r.finishSaver(ctx, result); err != nil {
