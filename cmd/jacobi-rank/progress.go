@@ -3,6 +3,7 @@ package main
 import (
 	"time"
 
+	"jacobi/internal/awake"
 	"jacobi/internal/outlook"
 	"jacobi/internal/roster"
 	"jacobi/solver"
@@ -21,6 +22,7 @@ type progress struct {
 	max              int
 	start, published time.Time
 	course           *outlook.Course
+	clock            *awake.Clock
 	speed            speed
 	say              func(string) // nil under a launcher, which shows progress itself
 	said             time.Time
@@ -28,14 +30,15 @@ type progress struct {
 
 // newProgress returns the progress of a run that starts now. If say is not nil, it gets a line every lineInterval.
 func newProgress(
-	team *roster.Team, m solver.Mesh, first, maxIterations int, course *outlook.Course, say func(string),
+	team *roster.Team, m solver.Mesh, first, maxIterations int, course *outlook.Course, clock *awake.Clock,
+	say func(string),
 ) *progress {
 	now := time.Now()
 	p := &progress{
 		team: team, points: float64(m.NX) * float64(m.NY), first: first, max: maxIterations, start: now,
-		course: course, say: say, said: now,
+		course: course, clock: clock, say: say, said: now,
 	}
-	p.speed.add(now, first)
+	p.speed.add(clock.Now(), first)
 	if team.Self().Rank == 0 {
 		p.publish(roster.Event{Kind: roster.Started, Sweeps: first, MaxSweeps: maxIterations})
 	}
@@ -52,7 +55,7 @@ func (p *progress) norms(first int, norms []float64) {
 	sweeps, norm := first+len(norms), norms[len(norms)-1]
 	e := p.event(sweeps, norm, now.Sub(p.start))
 	p.course.Add(sweeps-1, norm)
-	p.speed.add(now, sweeps)
+	p.speed.add(p.clock.Now(), sweeps)
 	end, reason, ok := p.course.End()
 	if ok {
 		e.End, e.Left = end, p.speed.timeFor(end-sweeps)

@@ -169,7 +169,8 @@ func (r *rank) solveInTeam(ctx context.Context) (solver.Result, error) {
 		return solver.Result{}, context.Cause(r.stop)
 	}
 	course := outlook.NewCourse(r.outlook, r.cfg.Solver.Tolerance, r.cfg.Solver.MaxIterations)
-	progress := newProgress(r.team, r.layout.Mesh, r.resumed.Start.Sweeps, r.cfg.Solver.MaxIterations, course, say)
+	progress := newProgress(r.team, r.layout.Mesh, r.resumed.Start.Sweeps, r.cfg.Solver.MaxIterations, course,
+		awake.Of(ctx), say)
 	recorder := newRecorder(func(first int, norms []float64) error {
 		progress.norms(first, norms)
 		return out.addNorms(norms)

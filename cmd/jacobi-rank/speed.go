@@ -11,16 +11,16 @@ const recent = 5 * time.Second
 // speed measures the recent speed of a run.
 type speed struct{ marks []mark }
 
-// mark records the number of sweeps done at a time.
+// mark records the number of sweeps done at a time of the run's clock, which does not count while the run is stopped.
 type mark struct {
-	at     time.Time
+	at     time.Duration
 	sweeps int
 }
 
 // add adds a mark. Of the marks older than recent it keeps only the newest.
-func (s *speed) add(at time.Time, sweeps int) {
+func (s *speed) add(at time.Duration, sweeps int) {
 	s.marks = append(s.marks, mark{at, sweeps})
-	for len(s.marks) > 2 && at.Sub(s.marks[1].at) >= recent {
+	for len(s.marks) > 2 && at-s.marks[1].at >= recent {
 		s.marks = s.marks[1:]
 	}
 }
@@ -34,6 +34,6 @@ func (s *speed) timeFor(sweeps int) time.Duration {
 	if last.sweeps <= first.sweeps {
 		return 0
 	}
-	t := float64(last.at.Sub(first.at)) / float64(last.sweeps-first.sweeps) * float64(sweeps)
+	t := float64(last.at-first.at) / float64(last.sweeps-first.sweeps) * float64(sweeps)
 	return time.Duration(min(t, math.MaxInt64/2))
 }
