@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
-	"github.com/nats-io/nats.go"
 
 	"jacobi/solver"
 )
@@ -58,7 +57,7 @@ func openShared(_ testing.TB, a, b End, timeout time.Duration) (Link, Link, erro
 	return la, lb, nil
 }
 
-func openNATS(t testing.TB, a, b End, o NATSOptions, ca, cb *nats.Conn) (Link, Link, error) {
+func openNATS(t testing.TB, a, b End, o NATSOptions, ca, cb Conn) (Link, Link, error) {
 	oa, ob := o, o
 	oa.Conn, ob.Conn = ca, cb
 	la, err := NewNATS(t.Context(), a, oa)

@@ -7,10 +7,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"go.uber.org/zap"
 
 	"jacobi/internal/awake"
+	"jacobi/internal/pubsub"
 	"jacobi/solver"
 )
 
@@ -54,7 +54,7 @@ type Links struct {
 	Link [2]Link
 	Info [2]Info
 
-	subs []*nats.Subscription
+	subs []pubsub.Subscription
 }
 
 // Connect opens the links of this rank. Every rank must call it within the timeout. The two ends of a link agree on a
@@ -163,8 +163,8 @@ func (l *Links) Stats() (stats [2]*NATSStats) {
 func (l *Links) Close() error {
 	var errs []error
 	for _, s := range l.subs {
-		if err := s.Unsubscribe(); err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
-			errs = append(errs, fmt.Errorf("halo: unsubscribe from %s: %w", s.Subject, err))
+		if err := s.Unsubscribe(); err != nil {
+			errs = append(errs, fmt.Errorf("halo: %w", err))
 		}
 	}
 	l.subs = nil

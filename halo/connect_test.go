@@ -110,7 +110,7 @@ func TestConnectLate(t *testing.T) {
 	for first := range 2 {
 		t.Run(fmt.Sprintf("rank %d first", first), func(t *testing.T) {
 			w := newWorld(t, s, ModeAuto, 2, true)
-			observer := s.connect(t)
+			observer := s.dial(t)
 			asked, err := observer.SubscribeSync("jacobi.*.link.*.*")
 			if err != nil {
 				t.Fatal(err)
@@ -146,7 +146,7 @@ func TestConnectRestart(t *testing.T) {
 	for _, mode := range []Mode{ModeP2P, ModeNATS} {
 		s := serve(t, &server.Options{})
 		w := newWorld(t, s, mode, 2, true)
-		observer := s.connect(t)
+		observer := s.dial(t)
 		asked, err := observer.SubscribeSync("jacobi.*.link.*.*")
 		if err != nil {
 			t.Fatal(err)

@@ -7,9 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/nats-io/nats.go"
-
 	"jacobi/internal/awake"
+	"jacobi/internal/pubsub"
 	"jacobi/solver"
 )
 
@@ -42,7 +41,7 @@ func (in *inbox) init(total int) {
 
 // onRows handles a message from the neighbour: rows, or word that they are not there yet. It runs on the subscription's
 // goroutine.
-func (l *NATSLink) onRows(m *nats.Msg) {
+func (l *NATSLink) onRows(m pubsub.Message) {
 	f, payload, err := parseFrame(m.Data)
 	if err == nil {
 		err = l.end.addressed(&f)
@@ -236,8 +235,8 @@ func (w *waiter) nap() time.Duration {
 // ask requests the missing parts from the neighbour, unless a part has arrived since the last call.
 func (w *waiter) ask() error {
 	l := w.link
-	if l.opts.Conn.Status() == nats.CLOSED {
-		return nats.ErrConnectionClosed
+	if l.opts.Conn.Status() == pubsub.Closed {
+		return pubsub.ErrClosed
 	}
 	has, progress := l.in.has(w.exchange)
 	if progress != w.progress {
@@ -262,7 +261,7 @@ func (w *waiter) detail() string {
 	} else {
 		s += "did not answer"
 	}
-	if status := l.opts.Conn.Status(); status != nats.CONNECTED {
+	if status := l.opts.Conn.Status(); status != pubsub.Connected {
 		s += fmt.Sprintf("; the connection to NATS is %s", status)
 	}
 	l.in.mu.Lock()

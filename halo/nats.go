@@ -8,10 +8,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"jacobi/solver"
-
-	"github.com/nats-io/nats.go"
 	"go.uber.org/zap"
+
+	"jacobi/internal/pubsub"
+	"jacobi/solver"
 )
 
 // TransportNATS is the name of the transport between any two ranks.
@@ -27,21 +27,11 @@ const (
 // pendingBytes is the smallest default of NATSOptions.Pending.
 const pendingBytes = 64 << 20
 
-// Publisher sends the messages of a link. *nats.Conn is a Publisher, and Faults.Publisher returns one with faults.
-// Publish must not keep a reference to data.
-type Publisher interface {
-	Publish(subject string, data []byte) error
-}
+// Publisher sends the messages of a link. Faults.Publisher returns one with faults.
+type Publisher = pubsub.Publisher
 
-// Conn is the part of *nats.Conn that links need.
-type Conn interface {
-	Publisher
-	Subscribe(subject string, f nats.MsgHandler) (*nats.Subscription, error)
-	RequestWithContext(ctx context.Context, subject string, data []byte) (*nats.Msg, error)
-	FlushWithContext(ctx context.Context) error
-	MaxPayload() int64
-	Status() nats.Status
-}
+// Conn is a connection to NATS; *wire.Conn is one.
+type Conn = pubsub.Conn
 
 // OwnConn is a connection that one link uses alone, and closes.
 type OwnConn interface {
@@ -96,7 +86,7 @@ type NATSLink struct {
 	subject string  // of the frames sent
 	ask     string  // of the requests sent
 	own     OwnConn // nil: Conn is shared
-	subs    []*nats.Subscription
+	subs    []pubsub.Subscription
 	out     outbox
 	in      inbox
 
@@ -182,7 +172,7 @@ func openLink(ctx context.Context, end End, o NATSOptions) (*NATSLink, error) {
 }
 
 func (l *NATSLink) subscribe(ctx context.Context, subject string) error {
-	for s, handle := range map[string]nats.MsgHandler{subject: l.onRows, subject + ".ask": l.onAsk} {
+	for s, handle := range map[string]func(pubsub.Message){subject: l.onRows, subject + ".ask": l.onAsk} {
 		sub, err := l.opts.Conn.Subscribe(s, handle)
 		if err != nil {
 			return fmt.Errorf("subscribe to %s: %w", s, err)
@@ -199,7 +189,7 @@ func (l *NATSLink) subscribe(ctx context.Context, subject string) error {
 		if err == nil {
 			return nil
 		}
-		if ctx.Err() != nil || l.opts.Conn.Status() == nats.CLOSED {
+		if ctx.Err() != nil || l.opts.Conn.Status() == pubsub.Closed {
 			return fmt.Errorf("flush the subscriptions: %w", err)
 		}
 		// The connection broke; the client reconnects.
@@ -241,11 +231,7 @@ func (l *NATSLink) usable(ctx context.Context) error {
 // counted, and the neighbour asks for it.
 func (l *NATSLink) publish(subject string, data []byte) error {
 	err := l.opts.Publisher.Publish(subject, data)
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, nats.ErrMaxPayload), errors.Is(err, nats.ErrConnectionClosed),
-		errors.Is(err, nats.ErrConnectionDraining):
+	if !errors.Is(err, pubsub.ErrLost) {
 		return err
 	}
 	l.lost.Add(1)
@@ -254,7 +240,7 @@ func (l *NATSLink) publish(subject string, data []byte) error {
 }
 
 // onAsk answers a neighbour that asks for an exchange. It runs on the subscription's goroutine.
-func (l *NATSLink) onAsk(m *nats.Msg) {
+func (l *NATSLink) onAsk(m pubsub.Message) {
 	f, has, err := parseFrame(m.Data)
 	if err == nil {
 		err = l.end.addressed(&f)
@@ -323,8 +309,8 @@ func (l *NATSLink) Close() error {
 	l.closeOnce.Do(func() {
 		close(l.closed)
 		for _, s := range l.subs {
-			if err := s.Unsubscribe(); err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
-				l.closeErr = errors.Join(l.closeErr, fmt.Errorf("halo: unsubscribe from %s: %w", s.Subject, err))
+			if err := s.Unsubscribe(); err != nil {
+				l.closeErr = errors.Join(l.closeErr, fmt.Errorf("halo: %w", err))
 			}
 		}
 		if l.own != nil {

@@ -7,9 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"jacobi/solver"
-
 	"github.com/nats-io/nats-server/v2/server"
+
+	"jacobi/internal/wire"
+	"jacobi/solver"
 )
 
 // impatient are options for tests in which rows get lost.
@@ -107,15 +108,15 @@ func TestNATSRestart(t *testing.T) {
 func TestNATSDisconnect(t *testing.T) {
 	s := serve(t, &server.Options{})
 	e := freshEnd(1000, 4)
-	ca, cb := s.connect(t), s.connect(t)
-	a, b, err := openNATS(t, e, e.Facing(), impatient(), ca, cb)
+	nc := s.dial(t)
+	a, b, err := openNATS(t, e, e.Facing(), impatient(), s.connect(t), wire.Over(nc))
 	if err != nil {
 		t.Fatal(err)
 	}
 	closeAfter(t, a, b)
 	both(t, a, b, e, 0, 60, func(rank int, exchange solver.ExchangeNumber) {
 		if rank == e.Rank && exchange%10 == 5 {
-			if err := cb.ForceReconnect(); err != nil {
+			if err := nc.ForceReconnect(); err != nil {
 				t.Error(err)
 			}
 		}

@@ -9,9 +9,11 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
-	"github.com/nats-io/nats.go"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
+
+	"jacobi/internal/pubsub"
+	"jacobi/internal/wire"
 )
 
 func TestNATSTimeoutDetail(t *testing.T) {
@@ -113,12 +115,12 @@ func TestNATSConnectionClosed(t *testing.T) {
 		t.Fatal(err)
 	}
 	closeAfter(t, l)
-	o.Conn.(*nats.Conn).Close()
-	if err := l.Recv(t.Context(), 0, make([]byte, e.RecvBytes())); !errors.Is(err, nats.ErrConnectionClosed) {
-		t.Errorf("Recv: %v, want %v", err, nats.ErrConnectionClosed)
+	o.Conn.(OwnConn).Close()
+	if err := l.Recv(t.Context(), 0, make([]byte, e.RecvBytes())); !errors.Is(err, pubsub.ErrClosed) {
+		t.Errorf("Recv: %v, want %v", err, pubsub.ErrClosed)
 	}
-	if err := l.Send(t.Context(), 0, make([]byte, e.SendBytes())); !errors.Is(err, nats.ErrConnectionClosed) {
-		t.Errorf("Send: %v, want %v", err, nats.ErrConnectionClosed)
+	if err := l.Send(t.Context(), 0, make([]byte, e.SendBytes())); !errors.Is(err, pubsub.ErrClosed) {
+		t.Errorf("Send: %v, want %v", err, pubsub.ErrClosed)
 	}
 }
 
@@ -136,23 +138,26 @@ func TestNATSRefusesTinyFrames(t *testing.T) {
 // TestNATSOwnConnection checks that a link closes its own connection, even when the link cannot be opened.
 func TestNATSOwnConnection(t *testing.T) {
 	s := serve(t, &server.Options{})
-	own, shared := s.connect(t), s.connect(t)
+	nc, shared := s.dial(t), s.connect(t)
+	own := wire.Over(nc)
 	o := NATSOptions{Conn: shared, Timeout: long, Dial: func(context.Context) (OwnConn, error) { return own, nil }}
 	l, err := NewNATS(t.Context(), freshEnd(8, 8), o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := own.NumSubscriptions(); n != 2 {
+	if n := nc.NumSubscriptions(); n != 2 {
 		t.Errorf("%d subscriptions on the link's own connection, want 2", n)
 	}
-	if err := l.Close(); err != nil || !own.IsClosed() || shared.IsClosed() {
-		t.Errorf("after Close (%v): own connection closed %v, the other one %v; want true and false", err,
-			own.IsClosed(), shared.IsClosed())
+	if err := l.Close(); err != nil || own.Status() != pubsub.Closed || shared.Status() != pubsub.Connected {
+		t.Errorf("after Close (%v): own connection %v, the other one %v; want %v and %v", err, own.Status(),
+			shared.Status(), pubsub.Closed, pubsub.Connected)
 	}
 
 	own, o.MaxFrame = s.connect(t), headerSize
-	if _, err := NewNATS(t.Context(), freshEnd(8, 8), o); err == nil || !own.IsClosed() {
-		t.Errorf("frames without room for rows: %v; own connection closed %v, want true", err, own.IsClosed())
+	if _, err := NewNATS(t.Context(), freshEnd(8, 8), o); err == nil ||
+		own.Status() != pubsub.Closed {
+		t.Errorf("frames without room for rows: %v; own connection %v, want %v", err, own.Status(),
+			pubsub.Closed)
 	}
 
 	refused := errors.New("connection refused")

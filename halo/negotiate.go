@@ -7,8 +7,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"go.uber.org/zap"
+
+	"jacobi/internal/pubsub"
 )
 
 // handshake chooses the transport of one link. The lower rank tries its peers in order, and NATS last. For each it
@@ -145,7 +146,7 @@ func (h *handshake) ask(ctx context.Context, p proposal) error {
 			return nil
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case h.opts.NATS.Conn.Status() == nats.CLOSED:
+		case h.opts.NATS.Conn.Status() == pubsub.Closed:
 			return err
 		}
 		// The neighbour does not listen yet, or the message was lost.

@@ -6,8 +6,9 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/nats-io/nats.go"
 	"go.uber.org/zap"
+
+	"jacobi/internal/pubsub"
 )
 
 // responder is the higher rank's part of a handshake. Its subscription lives as long as the links, so that a proposal
@@ -29,7 +30,7 @@ func newResponder(ctx context.Context, h *handshake) *responder {
 	return &responder{handshake: h, ctx: ctx, done: make(chan struct{})}
 }
 
-func (r *responder) listen() (*nats.Subscription, error) {
+func (r *responder) listen() (pubsub.Subscription, error) {
 	sub, err := r.opts.NATS.Conn.Subscribe(r.subject(), r.onProposal)
 	if err != nil {
 		return nil, fmt.Errorf("halo: rank %d: subscribe to %s: %w", r.end.Rank, r.subject(), err)
@@ -52,7 +53,7 @@ func (r *responder) wait(ctx context.Context) (Link, Info, error) {
 	return r.link, r.info, r.err
 }
 
-func (r *responder) onProposal(m *nats.Msg) {
+func (r *responder) onProposal(m pubsub.Message) {
 	var p proposal
 	if err := json.Unmarshal(m.Data, &p); err != nil {
 		r.opts.NATS.Log.Warn("refused a proposal", zap.Error(err))

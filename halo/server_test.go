@@ -8,6 +8,8 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
+
+	"jacobi/internal/wire"
 )
 
 // testServer is an embedded NATS server that keeps its port when it restarts.
@@ -47,7 +49,10 @@ func (s *testServer) stop() {
 	s.srv.WaitForShutdown()
 }
 
-func (s *testServer) connect(t testing.TB) *nats.Conn {
+func (s *testServer) connect(t testing.TB) *wire.Conn { return wire.Over(s.dial(t)) }
+
+// dial makes a connection for tests that break it.
+func (s *testServer) dial(t testing.TB) *nats.Conn {
 	t.Helper()
 	nc, err := nats.Connect(s.srv.ClientURL(), nats.MaxReconnects(-1), nats.ReconnectWait(5*time.Millisecond),
 		nats.ReconnectJitter(time.Millisecond, time.Millisecond))

@@ -12,12 +12,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nats-io/nats.go"
 	"go.uber.org/zap/zaptest"
 
 	"jacobi/configs"
 	"jacobi/internal/launch"
 	"jacobi/internal/natsserver"
+	"jacobi/internal/pubsub"
 )
 
 // command runs a command line in an empty directory, without keys in the environment.
@@ -286,7 +286,7 @@ func TestFailedConnectionsDoNotRevealSecrets(t *testing.T) {
 	if got := servers["here"]; got.URL != n.URL || got.SecretFile == "" {
 		t.Errorf("the ranks get %v", got)
 	}
-	if conn.Status() != nats.CONNECTED || !conn.Sealed() {
+	if conn.Status() != pubsub.Connected || !conn.Sealed() {
 		t.Errorf("status %v, sealed: %v", conn.Status(), conn.Sealed())
 	}
 	stop()
@@ -307,7 +307,7 @@ func TestConnectStartsAServer(t *testing.T) {
 		t.Errorf("max payload %d, URL for the ranks %q", conn.MaxPayload(), servers["here"].URL)
 	}
 	stop()
-	if conn.Status() != nats.CLOSED {
+	if conn.Status() != pubsub.Closed {
 		t.Error("the connection is still open")
 	}
 

@@ -11,6 +11,7 @@ import (
 
 	"jacobi/internal/roster"
 	"jacobi/internal/roster/rostertest"
+	"jacobi/internal/wire"
 	"jacobi/solver"
 )
 
@@ -63,7 +64,7 @@ func cluster(t testing.TB, dial func(rank int) roster.Conn, nodes []string, tune
 
 func plain(t testing.TB) func(int) roster.Conn {
 	s := rostertest.Start(t, 0)
-	return func(int) roster.Conn { return s.Dial() }
+	return func(int) roster.Conn { return wire.Over(s.Dial()) }
 }
 
 // contributionOf returns the contribution of rank to pass: one to testSums sums with all their bits in use.

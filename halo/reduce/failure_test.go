@@ -10,6 +10,7 @@ import (
 
 	"jacobi/internal/roster"
 	"jacobi/internal/roster/rostertest"
+	"jacobi/internal/wire"
 	"jacobi/solver"
 )
 
@@ -21,7 +22,7 @@ func TestFaults(t *testing.T) {
 				s := rostertest.Start(t, 0)
 				conns := make([]*rostertest.Faulty, len(nodes))
 				for r := range conns {
-					conns[r] = rostertest.NewFaulty(s.Dial(), 100*seed+uint64(r), 0)
+					conns[r] = rostertest.NewFaulty(wire.Over(s.Dial()), 100*seed+uint64(r), 0)
 				}
 				reducers := cluster(t, func(r int) roster.Conn { return conns[r] }, nodes)
 				for _, c := range conns {
@@ -38,7 +39,7 @@ func TestFaults(t *testing.T) {
 
 func TestServerRestart(t *testing.T) {
 	s := rostertest.Start(t, 0)
-	reducers := cluster(t, func(int) roster.Conn { return s.Dial() }, []string{"a", "a", "b", ""})
+	reducers := cluster(t, func(int) roster.Conn { return wire.Over(s.Dial()) }, []string{"a", "a", "b", ""})
 	half := make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {

@@ -9,6 +9,7 @@ import (
 
 	"jacobi/internal/roster"
 	"jacobi/internal/roster/rostertest"
+	"jacobi/internal/wire"
 	"jacobi/solver"
 )
 
@@ -16,7 +17,8 @@ import (
 func TestForeignFrames(t *testing.T) {
 	s := rostertest.Start(t, 0)
 	core, logs := observer.New(zap.InfoLevel)
-	reducers := cluster(t, func(int) roster.Conn { return s.Dial() }, []string{"", "a", "a"}, func(r int, o *Options) {
+	dial := func(int) roster.Conn { return wire.Over(s.Dial()) }
+	reducers := cluster(t, dial, []string{"", "a", "a"}, func(r int, o *Options) {
 		if r == 0 {
 			o.Log = zap.New(core)
 		}

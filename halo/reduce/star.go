@@ -9,9 +9,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"go.uber.org/zap"
 
+	"jacobi/internal/pubsub"
 	"jacobi/internal/roster"
 	"jacobi/solver"
 )
@@ -35,7 +35,7 @@ type star struct {
 	root    *root                                    // of rank 0; nil on the others
 	onTotal func(pass uint64, c solver.Contribution) // called with mu held; may be nil
 	onAsk   func(pass uint64)                        // called by a wait whenever it asks again; may be nil
-	subs    []*nats.Subscription
+	subs    []pubsub.Subscription
 
 	mu      sync.Mutex
 	closed  bool
@@ -107,10 +107,10 @@ func (s *star) contribute(pass uint64, c solver.Contribution) error {
 	return s.publish("root", b)
 }
 
-// publish sends b. It ignores that the client's buffer is full while it reconnects: lost messages are sent again.
+// publish sends b. It ignores that b is lost while the client reconnects: a rank that waits sends its part again.
 func (s *star) publish(to string, b []byte) error {
 	err := s.conn.Publish(s.subject(to), b)
-	if errors.Is(err, nats.ErrReconnectBufExceeded) {
+	if errors.Is(err, pubsub.ErrLost) {
 		return nil
 	}
 	return err
@@ -190,7 +190,7 @@ func (s *star) missing(pass uint64) []int {
 }
 
 // receive handles a message from the server. It never blocks.
-func (s *star) receive(m *nats.Msg) {
+func (s *star) receive(m pubsub.Message) {
 	f, err := decodeFrame(m.Data)
 	if err == nil {
 		err = s.check(f)

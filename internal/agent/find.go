@@ -8,8 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nats-io/nats.go"
-
+	"jacobi/internal/pubsub"
 	"jacobi/internal/version"
 	"jacobi/internal/wire"
 )
@@ -76,7 +75,7 @@ func newSearch(conn *wire.Conn) *search { return &search{conn: conn, offers: map
 func (s *search) run(ctx context.Context, ranks int, wait time.Duration, say func(string)) error {
 	answers := make(chan Offer, 256)
 	inbox := s.conn.NewInbox()
-	sub, err := s.conn.Subscribe(inbox, func(m *nats.Msg) {
+	sub, err := s.conn.Subscribe(inbox, func(m pubsub.Message) {
 		o, ok := readOffer(m.Data)
 		if !ok {
 			return

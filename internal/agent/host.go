@@ -4,9 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/nats-io/nats.go"
-
 	"jacobi/internal/launch"
+	"jacobi/internal/pubsub"
 	"jacobi/internal/wire"
 )
 
@@ -32,7 +31,7 @@ func Hosts(conn *wire.Conn, offers []Offer, used func(name string) bool) (map[st
 // agentWire is a launcher's end of the wire to an agent.
 type agentWire struct {
 	stream *stream
-	sub    *nats.Subscription
+	sub    pubsub.Subscription
 	news   chan launch.News
 }
 
@@ -48,7 +47,7 @@ func dial(conn *wire.Conn, o Offer) (*agentWire, error) {
 	}
 	w := &agentWire{stream: newStream(sender(sealed, toAgent(o.ID, id)), sealed.MaxPayload(), resendAfter),
 		news: make(chan launch.News)}
-	w.sub, err = sealed.Subscribe(toLauncher(o.ID, id), func(m *nats.Msg) {
+	w.sub, err = sealed.Subscribe(toLauncher(o.ID, id), func(m pubsub.Message) {
 		var p packet
 		if json.Unmarshal(m.Data, &p) == nil {
 			w.stream.receive(p)

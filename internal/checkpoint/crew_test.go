@@ -18,6 +18,7 @@ import (
 	"jacobi/configs"
 	"jacobi/internal/roster"
 	"jacobi/internal/roster/rostertest"
+	"jacobi/internal/wire"
 	"jacobi/solver"
 )
 
@@ -80,7 +81,7 @@ func newCrew(t *testing.T, ranks, depth int, periodic bool) *crew {
 	c.each(func(r int) (err error) {
 		id := roster.Identity{RunID: strings.ReplaceAll(t.Name(), "/", "-"), Rank: r, Size: ranks, LocalRank: r,
 			LocalSize: ranks}
-		c.teams[r], err = roster.Join(t.Context(), srv.Dial(), roster.Member{Identity: id, Host: "h"}, limit)
+		c.teams[r], err = roster.Join(t.Context(), wire.Over(srv.Dial()), roster.Member{Identity: id, Host: "h"}, limit)
 		return err
 	})
 	t.Cleanup(func() {

@@ -17,6 +17,7 @@ import (
 
 	"jacobi/internal/output"
 	"jacobi/internal/roster/rostertest"
+	"jacobi/internal/wire"
 )
 
 const run = "r1"
@@ -58,9 +59,9 @@ func eager(t *testing.T, conn Conn) *Place {
 // left.
 func TestFilesArriveWhole(t *testing.T) {
 	s := rostertest.Start(t, 100<<10)
-	dir, stop := serve(t, rostertest.NewFaulty(s.Dial(), 1, 0.3))
-	a, b := eager(t, s.Dial()), eager(t, s.Dial())
-	if a.See(t.TempDir()) || !eager(t, s.Dial()).See(dir) {
+	dir, stop := serve(t, rostertest.NewFaulty(wire.Over(s.Dial()), 1, 0.3))
+	a, b := eager(t, wire.Over(s.Dial())), eager(t, wire.Over(s.Dial()))
+	if a.See(t.TempDir()) || !eager(t, wire.Over(s.Dial())).See(dir) {
 		t.Error("the wrong directory is taken for the server's, or the right one is not")
 	}
 	data := make([]byte, 1<<20)
@@ -116,8 +117,8 @@ func TestFilesArriveWhole(t *testing.T) {
 // Ranks can write only the files of the run, each with its own name.
 func TestServerRefuses(t *testing.T) {
 	s := rostertest.Start(t, 0)
-	dir, stop := serve(t, s.Dial())
-	p := eager(t, s.Dial())
+	dir, stop := serve(t, wire.Over(s.Dial()))
+	p := eager(t, wire.Over(s.Dial()))
 	foreign, err := output.NewPartialName("field.npy", "other")
 	if err != nil {
 		t.Fatal(err)
@@ -156,14 +157,14 @@ func TestServerRefuses(t *testing.T) {
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 0 {
 		t.Errorf("files left: %v, %v", entries, err)
 	}
-	if _, err := Find(t.Context(), s.Dial(), run, 50*time.Millisecond); err == nil ||
+	if _, err := Find(t.Context(), wire.Over(s.Dial()), run, 50*time.Millisecond); err == nil ||
 		!strings.HasSuffix(err.Error(), "no answer within 50ms") {
 		t.Errorf("nobody serves: error %v", err)
 	}
 	ended := errors.New("the run has failed")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(ended)
-	if _, err := Find(ctx, s.Dial(), run, time.Minute); !errors.Is(err, ended) {
+	if _, err := Find(ctx, wire.Over(s.Dial()), run, time.Minute); !errors.Is(err, ended) {
 		t.Errorf("error %v, want %v", err, ended)
 	}
 }

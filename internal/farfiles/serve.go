@@ -10,17 +10,17 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/nats-io/nats.go"
 	"go.uber.org/zap"
 
 	"jacobi/internal/output"
+	"jacobi/internal/pubsub"
 )
 
-// Conn is the part of *nats.Conn that this package needs.
+// Conn is the part of a connection to NATS that this package needs.
 type Conn interface {
-	Publish(subject string, data []byte) error
-	Subscribe(subject string, f nats.MsgHandler) (*nats.Subscription, error)
-	RequestWithContext(ctx context.Context, subject string, data []byte) (*nats.Msg, error)
+	pubsub.Publisher
+	Subscribe(subject string, handle func(pubsub.Message)) (pubsub.Subscription, error)
+	RequestWithContext(ctx context.Context, subject string, data []byte) (pubsub.Message, error)
 	MaxPayload() int64
 }
 
@@ -82,7 +82,7 @@ func (s *server) end() {
 	}
 }
 
-func (s *server) receive(m *nats.Msg) {
+func (s *server) receive(m pubsub.Message) {
 	var a answer
 	r, err := decode(m.Data)
 	if err == nil {

@@ -7,9 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/nats-io/nats.go"
-
 	"jacobi/internal/awake"
+	"jacobi/internal/pubsub"
 )
 
 // beatsPerLimit is the number of beats that a rank sends within the limit, so that a few may be lost.
@@ -118,7 +117,7 @@ func (t *Team) KeepAlive(limit time.Duration) error {
 // SetSweeps sets the number of sweeps that this rank's beats report.
 func (t *Team) SetSweeps(n int) { t.sweeps.Store(int64(n)) }
 
-func (w *watch) receive(m *nats.Msg) {
+func (w *watch) receive(m pubsub.Message) {
 	var b beat
 	if json.Unmarshal(m.Data, &b) != nil {
 		return

@@ -10,9 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/nats-io/nats.go"
-
 	"jacobi/internal/awake"
+	"jacobi/internal/pubsub"
 	"jacobi/internal/roster/rostertest"
 )
 
@@ -51,23 +50,23 @@ func TestSilentRankIsNoticedByAll(t *testing.T) {
 // Silence is counted in ticks of the rank's own clock. A rank that was itself stopped, however long, blames no rank
 // whose beats came meanwhile.
 func TestOwnPauseIsNobodysSilence(t *testing.T) {
-	w := newWatch(&Team{self: member(1, 3), members: all(3), conn: &nats.Conn{}}, time.Minute)
+	w := newWatch(&Team{self: member(1, 3), members: all(3), conn: deafConn{}}, time.Minute)
 	w.heard[0].at = time.Now().Add(-time.Hour)
 	ticks := func(n int, when string) {
 		t.Helper()
 		for i := range n {
-			w.receive(&nats.Msg{Data: []byte(`{"rank": 1}`)}) // this rank's own beat, sent back by the server
+			w.receive(pubsub.Message{Data: []byte(`{"rank": 1}`)}) // this rank's own beat, sent back by the server
 			if err := w.look(); err != nil {
 				t.Fatalf("tick %d %s: %v", i, when, err)
 			}
 		}
 	}
 	ticks(beatsPerLimit, "without a sign")
-	w.receive(&nats.Msg{Data: []byte(`{"rank": 2, "sweeps": 9}`)}) // of a rank that is not watched
-	w.receive(&nats.Msg{Data: []byte(`nonsense`)})
-	w.receive(&nats.Msg{Data: []byte(`{"rank": 0, "sweeps": 7}`)})
+	w.receive(pubsub.Message{Data: []byte(`{"rank": 2, "sweeps": 9}`)}) // of a rank that is not watched
+	w.receive(pubsub.Message{Data: []byte(`nonsense`)})
+	w.receive(pubsub.Message{Data: []byte(`{"rank": 0, "sweeps": 7}`)})
 	ticks(beatsPerLimit, "after a sign")
-	w.receive(&nats.Msg{Data: []byte(`{"rank": 1}`)})
+	w.receive(pubsub.Message{Data: []byte(`{"rank": 1}`)})
 	err := w.look()
 	s, ok := errors.AsType[*SilentError](err)
 	if !ok || s.Rank != 0 || s.Sweeps != 7 || time.Since(s.Since) > 30*time.Second {
@@ -81,7 +80,7 @@ func TestOwnPauseIsNobodysSilence(t *testing.T) {
 }
 
 // faultyConn is a connection that knows why it has no server.
-type faultyConn struct{ *nats.Conn }
+type faultyConn struct{ Conn }
 
 func (faultyConn) Address() string { return "nats://there:4222" }
 func (faultyConn) Fault() error    { return errors.New("no route to it") }
@@ -93,12 +92,12 @@ func TestSilentServerIsNobodyElsesSilence(t *testing.T) {
 		conn Conn
 		want string
 	}{
-		{&nats.Conn{}, " at nats.url for 1m0s, since %s: it is gone or stopped, or this rank is cut off from it"},
+		{deafConn{}, " at nats.url for 1m0s, since %s: it is gone or stopped, or this rank is cut off from it"},
 		{faultyConn{}, " for 1m0s, since %s: no route to it"},
 	} {
 		w := newWatch(&Team{self: member(0, 3), members: all(3), conn: c.conn}, time.Minute)
 		for range 3 { // away and back, each time for less than the limit
-			w.receive(&nats.Msg{Data: []byte(`{"rank": 0}`)})
+			w.receive(pubsub.Message{Data: []byte(`{"rank": 0}`)})
 			for i := range beatsPerLimit {
 				if err := w.look(); err != nil {
 					t.Fatalf("tick %d: %v", i, err)

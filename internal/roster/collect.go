@@ -11,9 +11,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/nats-io/nats.go"
-
 	"jacobi/internal/awake"
+	"jacobi/internal/pubsub"
 )
 
 const (
@@ -50,7 +49,7 @@ func (t *Team) collect(timeout time.Duration) ([]Member, error) {
 	refused := make(chan verdict, 1)
 	err := errors.Join(
 		t.subscribe(joinSubject(t.self.RunID), c.receive),
-		t.subscribe(verdictSubject(t.self.RunID, t.id), func(m *nats.Msg) {
+		t.subscribe(verdictSubject(t.self.RunID, t.id), func(m pubsub.Message) {
 			var v verdict
 			if json.Unmarshal(m.Data, &v) == nil && v.Error != "" {
 				select {
@@ -169,7 +168,7 @@ func (c *collector) waitAcks() {
 	}
 }
 
-func (c *collector) receive(m *nats.Msg) {
+func (c *collector) receive(m pubsub.Message) {
 	h := new(hello)
 	if json.Unmarshal(m.Data, h) != nil || !runIDs.MatchString(h.ID) || h.ID == c.team.id {
 		return

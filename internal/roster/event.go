@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nats-io/nats.go"
+	"jacobi/internal/pubsub"
 )
 
 // The kinds of Event.
@@ -91,7 +91,7 @@ func (t *Team) Publish(e Event) error {
 // are no events, or that came on another rank's subject. When it returns, the server has the subscription.
 func WatchEvents(ctx context.Context, conn Conn, runID string, f func(Event)) (stop func(), err error) {
 	before := eventSubject(runID, "")
-	sub, err := conn.Subscribe(eventSubject(runID, "*"), func(m *nats.Msg) {
+	sub, err := conn.Subscribe(eventSubject(runID, "*"), func(m pubsub.Message) {
 		var e Event
 		if json.Unmarshal(m.Data, &e) == nil && m.Subject == before+strconv.Itoa(e.Rank) {
 			f(e)

@@ -7,9 +7,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/nats-io/nats.go"
-
 	"jacobi/internal/awake"
+	"jacobi/internal/pubsub"
 )
 
 const (
@@ -75,7 +74,7 @@ func Join(ctx context.Context, conn Conn, self Member, timeout time.Duration) (*
 // ask repeats hello to rank 0 until the verdict is final.
 func (t *Team) ask(timeout time.Duration) ([]Member, error) {
 	answers := make(chan verdict, 16)
-	err := t.subscribe(verdictSubject(t.self.RunID, t.id), func(m *nats.Msg) {
+	err := t.subscribe(verdictSubject(t.self.RunID, t.id), func(m pubsub.Message) {
 		var v verdict
 		if json.Unmarshal(m.Data, &v) != nil {
 			return

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"jacobi/internal/roster/rostertest"
+	"jacobi/internal/wire"
 )
 
 func member(rank, size int) Member {
@@ -23,10 +24,10 @@ func member(rank, size int) Member {
 // dialer returns a connection for a rank.
 type dialer func(i int) Conn
 
-func plain(s *rostertest.Server) dialer { return func(int) Conn { return s.Dial() } }
+func plain(s *rostertest.Server) dialer { return func(int) Conn { return wire.Over(s.Dial()) } }
 
 func faulty(s *rostertest.Server, seed uint64, p float64) dialer {
-	return func(i int) Conn { return rostertest.NewFaulty(s.Dial(), seed*1000+uint64(i), p) }
+	return func(i int) Conn { return rostertest.NewFaulty(wire.Over(s.Dial()), seed*1000+uint64(i), p) }
 }
 
 // joinAll joins all members at once and returns the result of each.
@@ -203,7 +204,7 @@ func TestJoinTooLate(t *testing.T) {
 	joined(t, plain(s), 2)
 	late := member(1, 2)
 	late.PID = 9
-	_, err := Join(t.Context(), s.Dial(), late, 5*time.Second)
+	_, err := Join(t.Context(), wire.Over(s.Dial()), late, 5*time.Second)
 	if want := "rank 1 joined twice: pid 1001 on host host1 and pid 9 on host host1, which came after the " +
 		"start of the run"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("error %v, want %q", err, want)
@@ -215,7 +216,7 @@ func TestJoinEndsWithContext(t *testing.T) {
 	cause := errors.New("the user is gone")
 	for rank := range 2 {
 		ctx, cancel := context.WithCancelCause(t.Context())
-		conn := s.Dial()
+		conn := wire.Over(s.Dial())
 		done := make(chan error)
 		watch, err := s.Dial().SubscribeSync(joinSubject("test"))
 		if err != nil {

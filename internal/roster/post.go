@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/nats-io/nats.go"
+	"jacobi/internal/pubsub"
 )
 
 const (
@@ -58,7 +58,7 @@ func newPost(conn Conn, id Identity) *post {
 }
 
 // receive handles a message from the server. It never blocks.
-func (p *post) receive(m *nats.Msg) {
+func (p *post) receive(m pubsub.Message) {
 	f, err := decodeFrame(m.Data)
 	if err != nil || f.from >= p.id.Size || f.from == p.id.Rank {
 		return // a sender repeats its chunk if this one was damaged
@@ -160,7 +160,7 @@ func (p *post) repeat(ctx context.Context, to int, b []byte, acked <-chan struct
 	defer timer.Stop()
 	for {
 		if err := p.conn.Publish(postSubject(p.id.RunID, to), b); err != nil &&
-			!errors.Is(err, nats.ErrReconnectBufExceeded) {
+			!errors.Is(err, pubsub.ErrLost) {
 			return err
 		}
 		select {

@@ -11,16 +11,16 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/nats-io/nats.go"
+	"jacobi/internal/pubsub"
 )
 
 // flushTimeout bounds the wait for the server's answer to a flush.
 const flushTimeout = 2 * time.Second
 
-// Conn is the part of *nats.Conn that this package needs.
+// Conn is the part of a connection to NATS that this package needs.
 type Conn interface {
-	Publish(subject string, data []byte) error
-	Subscribe(subject string, f nats.MsgHandler) (*nats.Subscription, error)
+	pubsub.Publisher
+	Subscribe(subject string, handle func(pubsub.Message)) (pubsub.Subscription, error)
 	FlushWithContext(ctx context.Context) error
 	MaxPayload() int64
 }
@@ -64,7 +64,7 @@ type Team struct {
 	sweeps atomic.Int64
 
 	mu       sync.Mutex
-	subs     []*nats.Subscription
+	subs     []pubsub.Subscription
 	aborts   []*AbortError
 	stopOnce sync.Once
 }
@@ -79,7 +79,7 @@ func newTeam(ctx context.Context, conn Conn, self Member) (*Team, error) {
 	t.post = newPost(conn, self.Identity)
 	err := errors.Join(
 		t.subscribe(abortSubject(self.RunID), t.receiveAbort),
-		t.subscribe(stopSubject(self.RunID), func(*nats.Msg) { t.stopOnce.Do(func() { close(t.stop) }) }),
+		t.subscribe(stopSubject(self.RunID), func(pubsub.Message) { t.stopOnce.Do(func() { close(t.stop) }) }),
 		t.subscribe(postSubject(self.RunID, self.Rank), t.post.receive),
 	)
 	if err != nil {
@@ -89,8 +89,8 @@ func newTeam(ctx context.Context, conn Conn, self Member) (*Team, error) {
 	return t, nil
 }
 
-func (t *Team) subscribe(subject string, f nats.MsgHandler) error {
-	sub, err := t.conn.Subscribe(subject, f)
+func (t *Team) subscribe(subject string, handle func(pubsub.Message)) error {
+	sub, err := t.conn.Subscribe(subject, handle)
 	if err != nil {
 		return fmt.Errorf("subscribe to %s: %w", subject, err)
 	}
@@ -159,7 +159,7 @@ func (t *Team) Abort(cause error) error {
 	return errors.Join(err, flush(ctx, t.conn, flushTimeout))
 }
 
-func (t *Team) receiveAbort(m *nats.Msg) {
+func (t *Team) receiveAbort(m pubsub.Message) {
 	a := new(AbortError)
 	if json.Unmarshal(m.Data, a) != nil || a.Rank < -1 || a.Rank >= t.self.Size {
 		return

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"jacobi/internal/roster/rostertest"
+	"jacobi/internal/wire"
 )
 
 // together runs f on all teams at once.
@@ -200,7 +201,7 @@ func TestAbortEndsAll(t *testing.T) {
 	var mu sync.Mutex
 	var events []Event
 	told := make(chan struct{}, 10)
-	stop, err := WatchEvents(t.Context(), s.Dial(), "test", func(e Event) {
+	stop, err := WatchEvents(t.Context(), wire.Over(s.Dial()), "test", func(e Event) {
 		mu.Lock()
 		defer mu.Unlock()
 		events = append(events, e)
@@ -282,7 +283,7 @@ func TestFirstCause(t *testing.T) {
 func TestLauncherAbortsAndStops(t *testing.T) {
 	s := rostertest.Start(t, 0)
 	teams := joined(t, plain(s), 3)
-	launcher := s.Dial()
+	launcher := wire.Over(s.Dial())
 	if err := RequestStop(t.Context(), launcher, "test"); err != nil {
 		t.Fatal(err)
 	}
@@ -316,7 +317,7 @@ func TestEvents(t *testing.T) {
 		}
 	}
 	got := make(chan Event, 10)
-	stop, err := WatchEvents(t.Context(), s.Dial(), "test", func(e Event) { got <- e })
+	stop, err := WatchEvents(t.Context(), wire.Over(s.Dial()), "test", func(e Event) { got <- e })
 	if err != nil {
 		t.Fatal(err)
 	}

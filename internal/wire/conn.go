@@ -9,10 +9,12 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"go.uber.org/zap"
+
+	"jacobi/internal/pubsub"
 )
 
-// Conn is a connection to NATS. If its run has a secret, it seals the messages that it sends and refuses messages that
-// are not sealed. Its methods may be called from several goroutines.
+// Conn is a connection to NATS, a pubsub.Conn. If its run has a secret, it seals the messages that it sends and refuses
+// messages that are not sealed.
 type Conn struct {
 	nc     *nats.Conn
 	seal   *seal // nil: messages are not sealed
@@ -21,6 +23,13 @@ type Conn struct {
 
 	buffers sync.Pool // of *[]byte, for sealed messages; the client copies them
 	refused atomic.Uint64
+}
+
+var _ pubsub.Conn = (*Conn)(nil)
+
+// Over returns a Conn that does not seal messages, over a connection that was made in another way.
+func Over(nc *nats.Conn) *Conn {
+	return &Conn{nc: nc, log: zap.NewNop(), faults: &faults{nc: nc, where: nc.ConnectedUrlRedacted()}}
 }
 
 // Sealed reports whether messages are sealed.
@@ -32,13 +41,13 @@ func (c *Conn) Raw() *nats.Conn { return c.nc }
 // Refused returns the number of messages refused because they were not sealed with the run's secret.
 func (c *Conn) Refused() uint64 { return c.refused.Load() }
 
-// Publish sends data to the subscribers of subject. It keeps no reference to data.
+// Publish implements pubsub.Publisher.
 func (c *Conn) Publish(subject string, data []byte) error {
 	if c.seal == nil {
-		return c.explainPublish(len(data), c.nc.Publish(subject, data))
+		return c.published(len(data), c.nc.Publish(subject, data))
 	}
 	return c.sealed(subject, "", data, func(b []byte) error {
-		return c.explainPublish(len(b), c.nc.Publish(subject, b))
+		return c.published(len(b), c.nc.Publish(subject, b))
 	})
 }
 
@@ -56,24 +65,41 @@ func (c *Conn) sealed(subject, reply string, data []byte, send func([]byte) erro
 // PublishRequest sends data to the subscribers of subject, who answer by Publish to reply.
 func (c *Conn) PublishRequest(subject, reply string, data []byte) error {
 	if c.seal == nil {
-		return c.nc.PublishRequest(subject, reply, data)
+		return c.published(len(data), c.nc.PublishRequest(subject, reply, data))
 	}
-	return c.sealed(subject, reply, data, func(b []byte) error { return c.nc.PublishRequest(subject, reply, b) })
+	return c.sealed(subject, reply, data, func(b []byte) error {
+		return c.published(len(b), c.nc.PublishRequest(subject, reply, b))
+	})
 }
 
 // NewInbox returns a unique subject for answers.
 func (c *Conn) NewInbox() string { return c.nc.NewInbox() }
 
-// Subscribe calls f for every message on subject, one at a time.
-func (c *Conn) Subscribe(subject string, f nats.MsgHandler) (*nats.Subscription, error) {
-	if c.seal == nil {
-		return c.nc.Subscribe(subject, f)
-	}
-	return c.nc.Subscribe(subject, func(m *nats.Msg) {
-		if c.open(m) == nil {
-			f(m)
+// Subscribe implements pubsub.Conn.
+func (c *Conn) Subscribe(subject string, handle func(pubsub.Message)) (pubsub.Subscription, error) {
+	sub, err := c.nc.Subscribe(subject, func(m *nats.Msg) {
+		if c.seal == nil || c.open(m) == nil {
+			handle(message(m))
 		}
 	})
+	if err != nil {
+		return nil, err
+	}
+	return subscription{sub}, nil
+}
+
+func message(m *nats.Msg) pubsub.Message {
+	return pubsub.Message{Subject: m.Subject, Reply: m.Reply, Data: m.Data}
+}
+
+// subscription is a pubsub.Subscription.
+type subscription struct{ *nats.Subscription }
+
+func (s subscription) Unsubscribe() error {
+	if err := s.Subscription.Unsubscribe(); err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
+		return fmt.Errorf("unsubscribe from %s: %w", s.Subject, err)
+	}
+	return nil
 }
 
 // Unseal decrypts, in place, a message that was received by other means than Subscribe.
@@ -106,28 +132,31 @@ func (c *Conn) open(m *nats.Msg) (err error) {
 	return err
 }
 
-// RequestWithContext sends data and waits for an answer, which is published to the message's Reply. It ignores answers
-// that are not sealed: the right one may still come.
-func (c *Conn) RequestWithContext(ctx context.Context, subject string, data []byte) (*nats.Msg, error) {
+// RequestWithContext implements pubsub.Conn. It ignores answers that are not sealed: the right one may still come.
+func (c *Conn) RequestWithContext(ctx context.Context, subject string, data []byte) (answer pubsub.Message, err error) {
 	if c.seal == nil {
-		return c.nc.RequestWithContext(ctx, subject, data)
+		m, err := c.nc.RequestWithContext(ctx, subject, data)
+		if err != nil {
+			return answer, err
+		}
+		return message(m), nil
 	}
 	reply := c.nc.NewInbox()
 	sub, err := c.nc.SubscribeSync(reply)
 	if err != nil {
-		return nil, fmt.Errorf("subscribe for an answer: %w", err)
+		return answer, fmt.Errorf("subscribe for an answer: %w", err)
 	}
 	defer func() { _ = sub.Unsubscribe() }() // fails only on a closed connection
 	if err := c.PublishRequest(subject, reply, data); err != nil {
-		return nil, err
+		return answer, err
 	}
 	for {
 		m, err := sub.NextMsgWithContext(ctx)
 		if err != nil && !errors.Is(err, nats.ErrNoResponders) { // that there are no responders is not sealed either
-			return nil, err
+			return answer, err
 		}
 		if err == nil && c.open(m) == nil {
-			return m, nil
+			return message(m), nil
 		}
 	}
 }
@@ -144,8 +173,8 @@ func (c *Conn) MaxPayload() int64 {
 	return size
 }
 
-// Status returns the state of the connection.
-func (c *Conn) Status() nats.Status { return c.nc.Status() }
+// Status implements pubsub.Conn.
+func (c *Conn) Status() pubsub.Status { return pubsub.Status(c.nc.Status().String()) }
 
 // Server returns the address of the server, without secrets.
 func (c *Conn) Server() string {

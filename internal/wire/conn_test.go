@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"jacobi/configs"
+	"jacobi/internal/pubsub"
 	"jacobi/internal/roster/rostertest"
 )
 
@@ -41,7 +42,7 @@ func join(t *testing.T, s *rostertest.Server, runID, secret string) (*Conn, *obs
 func listen(t *testing.T, c *Conn, subject string) <-chan string {
 	t.Helper()
 	got := make(chan string, 100)
-	if _, err := c.Subscribe(subject, func(m *nats.Msg) { got <- string(m.Data) }); err != nil {
+	if _, err := c.Subscribe(subject, func(m pubsub.Message) { got <- string(m.Data) }); err != nil {
 		t.Fatal(err)
 	}
 	flush(t, c)
@@ -135,7 +136,7 @@ func TestRequest(t *testing.T) {
 		b, _ := join(t, s, "r1", runSecret)
 		stranger := s.Dial()
 		seen := make(chan string, 10)
-		_, err := b.Subscribe("jacobi.r1.ask", func(m *nats.Msg) {
+		_, err := b.Subscribe("jacobi.r1.ask", func(m pubsub.Message) {
 			seen <- m.Reply
 			var fake error
 			if runSecret != "" {

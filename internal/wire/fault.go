@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"jacobi/configs"
+	"jacobi/internal/pubsub"
 )
 
 // faults keeps the errors of a connection: why it could not be made again, and what the server refused.
@@ -89,11 +90,26 @@ func (c *Conn) Fault() error {
 // Address returns the addresses of the server as they were given, without secrets.
 func (c *Conn) Address() string { return c.faults.where }
 
-// explainPublish adds the server's limit to an error about a message of size bytes.
-func (c *Conn) explainPublish(size int, err error) error {
-	if errors.Is(err, nats.ErrMaxPayload) {
+// published turns err, the client's error about a message of size bytes, into the error of pubsub.Publisher.
+func (c *Conn) published(size int, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, nats.ErrMaxPayload):
 		return fmt.Errorf("%w: a message of %d bytes, and max_payload in the configuration of the NATS server is %d",
 			err, size, c.nc.MaxPayload())
+	case errors.Is(err, nats.ErrConnectionClosed):
+		return pubsub.ErrClosed
+	case errors.Is(err, nats.ErrConnectionDraining), errors.Is(err, nats.ErrBadSubject):
+		return err
 	}
-	return err
+	return lost{err}
 }
+
+// lost is the error about a message that may be sent again.
+type lost struct{ error }
+
+func (l lost) Unwrap() error { return l.error }
+
+// Is makes errors.Is(l, pubsub.ErrLost) true.
+func (lost) Is(target error) bool { return target == pubsub.ErrLost }

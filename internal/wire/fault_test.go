@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"jacobi/configs"
+	"jacobi/internal/pubsub"
 	"jacobi/internal/roster/rostertest"
 )
 
@@ -94,7 +95,7 @@ func TestServerRefuses(t *testing.T) {
 	limited := server.Options{Users: []*server.User{{Username: "u", Password: "p",
 		Permissions: &server.Permissions{Publish: own, Subscribe: own}}}}
 	subscribe := func(c *Conn) error {
-		_, err := c.Subscribe("jacobi.run.a", func(*nats.Msg) {})
+		_, err := c.Subscribe("jacobi.run.a", func(pubsub.Message) {})
 		return err
 	}
 	twice := func(c *Conn) error { return errors.Join(subscribe(c), subscribe(c)) }
@@ -161,5 +162,29 @@ func TestMessageTooLarge(t *testing.T) {
 	}
 	if err := conn.Publish("jacobi.run.x", make([]byte, 972)); err != nil {
 		t.Error(err)
+	}
+}
+
+// An error tells whether the message may be sent again.
+func TestMessageLost(t *testing.T) {
+	s := rostertest.Start(t, 0)
+	for _, runSecret := range []string{"", secret} {
+		c, _ := join(t, s, "run", runSecret)
+		s.Stop()
+		var err error
+		for err == nil { // the client keeps messages while it reconnects, up to a bound
+			err = c.Publish("jacobi.run.x", make([]byte, 1<<19))
+		}
+		if !errors.Is(err, pubsub.ErrLost) || !errors.Is(err, nats.ErrReconnectBufExceeded) || c.Status() == "CONNECTED" {
+			t.Errorf("sealed %v, %v: %v, want %v", c.Sealed(), c.Status(), err, pubsub.ErrLost)
+		}
+		c.Close()
+		if err := c.Publish("jacobi.run.x", nil); err != pubsub.ErrClosed || err.Error() != nats.ErrConnectionClosed.Error() {
+			t.Errorf("sealed %v: %v, want %v", c.Sealed(), err, pubsub.ErrClosed)
+		}
+		if c.Status() != pubsub.Closed {
+			t.Errorf("%v, want %v", c.Status(), pubsub.Closed)
+		}
+		s.Run()
 	}
 }

@@ -4,23 +4,23 @@ import (
 	"math/rand/v2"
 	"sync"
 
-	"github.com/nats-io/nats.go"
+	"jacobi/internal/pubsub"
 )
 
 // Faulty is a connection with faults in the messages that it publishes. Each message may be lost, sent twice, or held
 // back until after the next one; each of these has the same probability. The choices follow from the seed.
 type Faulty struct {
-	*nats.Conn
+	pubsub.Conn
 
 	mu   sync.Mutex
 	p    float64
 	rng  *rand.Rand
-	kept []*nats.Msg
+	kept []pubsub.Message
 	lost int
 }
 
 // NewFaulty returns a connection over conn with the given seed and probability.
-func NewFaulty(conn *nats.Conn, seed uint64, p float64) *Faulty {
+func NewFaulty(conn pubsub.Conn, seed uint64, p float64) *Faulty {
 	return &Faulty{Conn: conn, p: p, rng: rand.New(rand.NewPCG(seed, 0))}
 }
 
@@ -46,12 +46,12 @@ func (f *Faulty) Publish(subject string, data []byte) error {
 		f.lost++
 		return nil
 	}
-	out := []*nats.Msg{{Subject: subject, Data: data}}
+	out := []pubsub.Message{{Subject: subject, Data: data}}
 	if f.rng.Float64() < f.p {
 		out = append(out, out[0])
 	}
 	if f.rng.Float64() < f.p {
-		f.kept = append(f.kept, &nats.Msg{Subject: subject, Data: append([]byte(nil), data...)})
+		f.kept = append(f.kept, pubsub.Message{Subject: subject, Data: append([]byte(nil), data...)})
 		return nil
 	}
 	out = append(out, f.kept...)
