@@ -92,19 +92,20 @@ func (v *validator) grid(g Grid) {
 
 func (v *validator) partition(c Config) {
 	ny, ranks := c.Grid.NY, c.Run.Ranks
-	if most := solver.MaxRanks(ny, 1); ranks > most {
+	interior := solver.Mesh{NX: c.Grid.NX, NY: ny}.Interior()
+	if most := solver.MaxRanks(interior, 1); ranks > most {
 		v.fault("run.ranks %d: grid.ny %d allows at most %d (stripes are whole groups of %d rows)", ranks, ny, most,
 			solver.GroupRows)
 		return
 	}
-	low := solver.MinRows(ny, ranks)
+	low := solver.MinRows(interior, ranks)
 	if c.Halo.Depth <= low {
 		return
 	}
 	text := fmt.Sprintf("halo.depth %d: with run.ranks %d on grid.ny %d the lowest stripe has %d rows; 1 to %d "+
 		"are allowed",
 		c.Halo.Depth, ranks, ny, low, low)
-	if most := solver.MaxRanks(ny, c.Halo.Depth); most > 0 {
+	if most := solver.MaxRanks(interior, c.Halo.Depth); most > 0 {
 		text += fmt.Sprintf(", or run.ranks up to %d", most)
 	}
 	v.fault("%s", text)

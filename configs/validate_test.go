@@ -41,7 +41,7 @@ func TestValidatePartition(t *testing.T) {
 			for depth := 1; depth < 20; depth++ {
 				c := Default()
 				c.Grid.NY, c.Run.Ranks, c.Halo.Depth = ny, ranks, depth
-				stripes, perr := solver.Partition(ny, ranks, depth)
+				stripes, perr := solver.Partition(solver.Stripe{Lo: 1, Hi: ny - 1}, ranks, depth)
 				if err := Validate(c); (err == nil) != (perr == nil) {
 					t.Fatalf("ny %d, ranks %d, depth %d: %v, Partition %v", ny, ranks, depth, err, perr)
 				}
@@ -49,9 +49,9 @@ func TestValidatePartition(t *testing.T) {
 				for _, s := range stripes {
 					low = min(low, s.Rows())
 				}
-				if perr == nil && low != solver.MinRows(ny, ranks) {
+				if perr == nil && low != solver.MinRows(solver.Stripe{Lo: 1, Hi: ny - 1}, ranks) {
 					t.Fatalf("ny %d, ranks %d: lowest stripe %d rows, MinRows says %d", ny, ranks, low,
-						solver.MinRows(ny, ranks))
+						solver.MinRows(solver.Stripe{Lo: 1, Hi: ny - 1}, ranks))
 				}
 			}
 		}

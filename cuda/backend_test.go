@@ -182,7 +182,7 @@ func TestLargestHeldMesh(t *testing.T) {
 	for _, periodic := range []bool{false, true} {
 		for _, mesh := range []solver.Mesh{{NX: 2046, NY: 2048, DType: solver.Float32},
 			{NX: 2041, NY: 1000, DType: solver.Float32}, {NX: 1030, NY: 1000, DType: solver.Float64}} {
-			mesh.Periodic = periodic
+			mesh.Walls = solver.WrapRows(periodic)
 			t.Run(fmt.Sprintf("%v/%dx%d/periodic=%v", mesh.DType, mesh.NX, mesh.NY, periodic), func(t *testing.T) {
 				c := backendtest.Case{Mesh: mesh, Ranks: 1, Depth: 16, Passes: 1}
 				backendtest.RunCase(t, func(l solver.Layout) (solver.Backend, error) { return New(d, l, Options{}) }, c)

@@ -52,10 +52,10 @@ func Ends(run RunID, mesh solver.Mesh, stripes []solver.Stripe, depth, rank int)
 		return e
 	}
 	var ends [2]*End
-	if rank > 0 || mesh.Periodic {
+	if rank > 0 || mesh.PeriodicRows() {
 		ends[solver.Top] = end(solver.Top, (rank+n-1)%n)
 	}
-	if rank < n-1 || mesh.Periodic {
+	if rank < n-1 || mesh.PeriodicRows() {
 		ends[solver.Bottom] = end(solver.Bottom, (rank+1)%n)
 	}
 	return ends

@@ -7,9 +7,9 @@ import (
 )
 
 func TestEnds(t *testing.T) {
-	mesh := solver.Mesh{NX: 4, NY: 34, DType: solver.Float32, Periodic: true}
+	mesh := solver.Mesh{NX: 4, NY: 34, DType: solver.Float32, Walls: solver.WrapRows(true)}
 	for ranks := 1; ranks <= 4; ranks++ {
-		stripes, err := solver.Partition(mesh.NY, ranks, 2)
+		stripes, err := solver.Partition(mesh.Interior(), ranks, 2)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -34,8 +34,8 @@ func TestEnds(t *testing.T) {
 			}
 		}
 	}
-	mesh.Periodic = false
-	stripes, _ := solver.Partition(mesh.NY, 2, 2)
+	mesh.Walls = solver.Walls{}
+	stripes, _ := solver.Partition(mesh.Interior(), 2, 2)
 	if e := Ends(testRun, mesh, stripes, 2, 0); e[solver.Top] != nil || e[solver.Bottom] == nil {
 		t.Errorf("ends of the first rank: %v", e)
 	}

@@ -20,8 +20,8 @@ func newWorld(t testing.TB, s *testServer, mode Mode, ranks int, periodic bool) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	mesh := solver.Mesh{NX: 20, NY: 130, DType: solver.Float64, Periodic: periodic}
-	stripes, err := solver.Partition(mesh.NY, ranks, 2)
+	mesh := solver.Mesh{NX: 20, NY: 130, DType: solver.Float64, Walls: solver.WrapRows(periodic)}
+	stripes, err := solver.Partition(mesh.Interior(), ranks, 2)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,11 +10,12 @@ type Layout struct {
 	Depth     int       // rows in a halo, >= 1
 	Neighbour [2]bool   // by Side: the rows beyond belong to a rank (perhaps this one), not to the boundary
 	Magnitude Magnitude // for the unit of Sums
+	Operator  Operator  // the update of a point
 }
 
 // Check returns an error for a layout that no run can have.
 func (l Layout) Check() error {
-	m, s := l.Mesh, l.Stripe
+	m, s, interior := l.Mesh, l.Stripe, l.Mesh.Interior()
 	switch {
 	case m.NX < 3 || m.NY < 3:
 		return fmt.Errorf("mesh %d x %d: at least 3 x 3 is needed", m.NX, m.NY)
@@ -22,15 +23,16 @@ func (l Layout) Check() error {
 		return fmt.Errorf("%v: allowed are float32 and float64", m.DType)
 	case l.Depth < 1:
 		return fmt.Errorf("halo depth %d: at least 1 is needed", l.Depth)
-	case s.Lo < 1 || s.Hi > m.NY-1 || s.Rows() < l.Depth:
-		return fmt.Errorf("stripe %v: it must lie in %v and hold at least %d rows", s, m.Interior(), l.Depth)
-	case s.Lo != 1 && s.Lo%GroupRows != 0 || s.Hi != m.NY-1 && s.Hi%GroupRows != 0:
+	case s.Lo < interior.Lo || s.Hi > interior.Hi || s.Rows() < l.Depth:
+		return fmt.Errorf("stripe %v: it must lie in %v and hold at least %d rows", s, interior, l.Depth)
+	case s.Lo != interior.Lo && s.Lo%GroupRows != 0 || s.Hi != interior.Hi && s.Hi%GroupRows != 0:
 		return fmt.Errorf("stripe %v: it must begin and end at multiples of %d or where the interior does", s,
 			GroupRows)
-	case !l.Neighbour[Top] && (s.Lo != 1 || m.Periodic), !l.Neighbour[Bottom] && (s.Hi != m.NY-1 || m.Periodic):
+	case !l.Neighbour[Top] && (s.Lo != interior.Lo || m.PeriodicRows()),
+		!l.Neighbour[Bottom] && (s.Hi != interior.Hi || m.PeriodicRows()):
 		return fmt.Errorf("stripe %v: the mesh goes on beyond a side without neighbour", s)
 	}
-	return nil
+	return l.Operator.Check(m.DType)
 }
 
 // CheckPass returns an error for a pass of more than maxSweeps sweeps, or one that reads beyond the halo.
@@ -44,9 +46,9 @@ func (l Layout) CheckPass(p Pass, maxSweeps int) error {
 	return nil
 }
 
-// Held returns the rows that a rank holds: its stripe and, on each side, the halo or the fixed row.
+// Held returns the rows that a rank holds: its stripe and, on each side, the halo or the row of a fixed wall.
 func (l Layout) Held() Stripe {
-	held := Stripe{l.Stripe.Lo - 1, l.Stripe.Hi + 1}
+	held := Stripe{l.Stripe.Lo - first(l.Mesh.Walls.Top), l.Stripe.Hi + first(l.Mesh.Walls.Bottom)}
 	if l.Neighbour[Top] {
 		held.Lo = l.Stripe.Lo - l.Depth
 	}

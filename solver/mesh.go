@@ -39,26 +39,23 @@ func (d DType) String() string {
 	return fmt.Sprintf("DType(%d)", uint8(d))
 }
 
-// Mesh is the whole grid: NY rows of NX columns, row-major, row 0 on top, boundary included.
-// Columns 0 and NX-1 are fixed. Rows 0 and NY-1 are fixed, or, when Periodic, row 0 is the copy
-// of row NY-2 and row NY-1 the copy of row 1.
+// Mesh is the whole grid: NY rows of NX columns, row-major, row 0 on top, walls included. Where top and bottom are
+// periodic, row 0 is the copy of row NY-2 and row NY-1 the copy of row 1. Where left and right are periodic, column 0
+// is the copy of column NX-2 and column NX-1 the copy of column 1.
 type Mesh struct {
-	NX, NY   int
-	DType    DType
-	Periodic bool
+	NX, NY int
+	DType  DType
+	Walls  Walls
 }
 
 // RowBytes returns the bytes of one dense row of NX values.
 func (m Mesh) RowBytes() int { return m.NX * m.DType.Size() }
 
-// Interior returns the rows that a sweep updates, [1, NY-1).
-func (m Mesh) Interior() Stripe { return Stripe{1, m.NY - 1} }
-
 // Canonical returns the row of the mesh that holds the values of row, which may lie in a halo above row 1 or below row
 // NY-2: with periodic top and bottom the interior repeats every NY-2 rows. ok is false for a row beyond the end of the
 // mesh.
 func (m Mesh) Canonical(row int) (canonical int, ok bool) {
-	if m.Periodic {
+	if m.PeriodicRows() {
 		n := m.NY - 2
 		return 1 + ((row-1)%n+n)%n, true
 	}

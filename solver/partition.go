@@ -22,50 +22,51 @@ func (s Stripe) Rows() int { return s.Hi - s.Lo }
 // String returns the stripe as "[Lo, Hi)".
 func (s Stripe) String() string { return fmt.Sprintf("[%d, %d)", s.Lo, s.Hi) }
 
-// rowGroups returns the number of row groups that hold interior rows, which are [1, ny-1).
-func rowGroups(ny int) int { return (ny - 1 + GroupRows - 1) / GroupRows }
+// rowGroups returns the number of row groups that hold interior rows.
+func rowGroups(interior Stripe) int { return (interior.Hi + GroupRows - 1) / GroupRows }
 
-// Partition divides the interior rows [1, ny-1) of a mesh among ranks. Stripes are contiguous and in rank order, begin
-// at multiples of GroupRows (the first one at row 1) and differ by at most one row group. Every stripe holds at least
-// depth rows, so that a halo comes from one neighbour alone. If that is impossible, the error names the largest number
-// of ranks that works.
-func Partition(ny, ranks, depth int) ([]Stripe, error) {
+// Partition divides the interior rows of a mesh among ranks. Stripes are contiguous and in rank order, begin at
+// multiples of GroupRows (the first one at the first interior row) and differ by at most one row group. Every stripe
+// holds at least depth rows, so that a halo comes from one neighbour alone. If that is impossible, the error names the
+// largest number of ranks that works.
+func Partition(interior Stripe, ranks, depth int) ([]Stripe, error) {
 	if ranks < 1 {
 		return nil, fmt.Errorf("ranks %d: at least 1 is needed", ranks)
 	}
-	if !fits(ny, ranks, depth) {
-		return nil, fmt.Errorf("ranks %d: a mesh of %d rows with halo depth %d allows at most %d (stripes are whole "+
-			"groups of %d rows and at least as high as the halo)",
-			ranks, ny, depth, MaxRanks(ny, depth), GroupRows)
+	if !fits(interior, ranks, depth) {
+		return nil,
+			fmt.Errorf("ranks %d: a mesh of %d interior rows with halo depth %d allows at most %d (stripes are whole "+
+				"groups of %d rows and at least as high as the halo)",
+				ranks, interior.Rows(), depth, MaxRanks(interior, depth), GroupRows)
 	}
 	stripes := make([]Stripe, ranks)
 	for r := range stripes {
-		stripes[r] = stripe(ny, ranks, r)
+		stripes[r] = stripe(interior, ranks, r)
 	}
 	return stripes, nil
 }
 
 // MaxRanks returns the largest number of ranks that Partition accepts, or 0 if even one rank is too many for the depth.
-func MaxRanks(ny, depth int) int {
+func MaxRanks(interior Stripe, depth int) int {
 	// The stripe with the fewest rows never grows with the number of ranks.
-	return sort.Search(rowGroups(ny), func(n int) bool { return !fits(ny, n+1, depth) })
+	return sort.Search(rowGroups(interior), func(n int) bool { return !fits(interior, n+1, depth) })
 }
 
-// MinRows returns the number of rows in the smallest stripe when ranks share ny rows. That is the first stripe, which
-// has the fewest groups and lacks row 0, or the last one, whose last group may be cut short.
-func MinRows(ny, ranks int) int {
-	first, last := stripe(ny, ranks, 0), stripe(ny, ranks, ranks-1)
+// MinRows returns the number of rows in the smallest stripe when ranks share the interior. That is the first stripe,
+// which has the fewest groups and lacks row 0, or the last one, whose last group may be cut short.
+func MinRows(interior Stripe, ranks int) int {
+	first, last := stripe(interior, ranks, 0), stripe(interior, ranks, ranks-1)
 	return min(first.Rows(), last.Rows())
 }
 
-func fits(ny, ranks, depth int) bool {
-	return ranks <= rowGroups(ny) && MinRows(ny, ranks) >= depth
+func fits(interior Stripe, ranks, depth int) bool {
+	return ranks <= rowGroups(interior) && MinRows(interior, ranks) >= depth
 }
 
-func stripe(ny, ranks, r int) Stripe {
-	g := rowGroups(ny)
+func stripe(interior Stripe, ranks, r int) Stripe {
+	g := rowGroups(interior)
 	return Stripe{
-		Lo: max(1, r*g/ranks*GroupRows),
-		Hi: min(ny-1, (r+1)*g/ranks*GroupRows),
+		Lo: max(interior.Lo, r*g/ranks*GroupRows),
+		Hi: min(interior.Hi, (r+1)*g/ranks*GroupRows),
 	}
 }

@@ -4,8 +4,8 @@ import "testing"
 
 func TestPartitionTilesTheInterior(t *testing.T) {
 	for ny := 3; ny < 200; ny++ {
-		for ranks := 1; ranks <= MaxRanks(ny, 1); ranks++ {
-			stripes, err := Partition(ny, ranks, 1)
+		for ranks := 1; ranks <= MaxRanks(Stripe{1, ny - 1}, 1); ranks++ {
+			stripes, err := Partition(Stripe{1, ny - 1}, ranks, 1)
 			if err != nil {
 				t.Fatalf("ny %d, ranks %d: %v", ny, ranks, err)
 			}
@@ -33,17 +33,21 @@ func TestPartitionRefusesAndNamesTheLargest(t *testing.T) {
 		ny, ranks, depth int
 		want             string
 	}{
-		{64, 9, 1, "ranks 9: a mesh of 64 rows with halo depth 1 allows at most 8 (stripes are whole groups of 8 " +
-			"rows and at least as high as the halo)"},
-		{64, 8, 8, "ranks 8: a mesh of 64 rows with halo depth 8 allows at most 4 (stripes are whole groups of 8 " +
-			"rows and at least as high as the halo)"},
-		{3, 2, 1, "ranks 2: a mesh of 3 rows with halo depth 1 allows at most 1 (stripes are whole groups of 8 rows " +
-			"and at least as high as the halo)"},
-		{3, 1, 2, "ranks 1: a mesh of 3 rows with halo depth 2 allows at most 0 (stripes are whole groups of 8 rows " +
-			"and at least as high as the halo)"},
+		{64, 9, 1,
+			"ranks 9: a mesh of 62 interior rows with halo depth 1 allows at most 8 (stripes are whole groups of 8 " +
+				"rows and at least as high as the halo)"},
+		{64, 8, 8,
+			"ranks 8: a mesh of 62 interior rows with halo depth 8 allows at most 4 (stripes are whole groups of 8 " +
+				"rows and at least as high as the halo)"},
+		{3, 2, 1,
+			"ranks 2: a mesh of 1 interior rows with halo depth 1 allows at most 1 (stripes are whole groups of 8 " +
+				"rows and at least as high as the halo)"},
+		{3, 1, 2,
+			"ranks 1: a mesh of 1 interior rows with halo depth 2 allows at most 0 (stripes are whole groups of 8 " +
+				"rows and at least as high as the halo)"},
 		{64, 0, 1, "ranks 0: at least 1 is needed"},
 	} {
-		_, err := Partition(c.ny, c.ranks, c.depth)
+		_, err := Partition(Stripe{1, c.ny - 1}, c.ranks, c.depth)
 		if err == nil || err.Error() != c.want {
 			t.Errorf("Partition(%d, %d, %d): %v, want %s", c.ny, c.ranks, c.depth, err, c.want)
 		}
@@ -55,11 +59,11 @@ func TestMaxRanksIsTheLargestThatWorks(t *testing.T) {
 		for depth := 1; depth < 20; depth++ {
 			want := 0
 			for n := 1; n <= ny; n++ {
-				if _, err := Partition(ny, n, depth); err == nil {
+				if _, err := Partition(Stripe{1, ny - 1}, n, depth); err == nil {
 					want = n
 				}
 			}
-			if got := MaxRanks(ny, depth); got != want {
+			if got := MaxRanks(Stripe{1, ny - 1}, depth); got != want {
 				t.Fatalf("MaxRanks(%d, %d) = %d, want %d", ny, depth, got, want)
 			}
 		}
@@ -67,7 +71,7 @@ func TestMaxRanksIsTheLargestThatWorks(t *testing.T) {
 }
 
 func TestCanonicalRows(t *testing.T) {
-	periodic := Mesh{NX: 3, NY: 10, Periodic: true} // rows 1..8 repeat
+	periodic := Mesh{NX: 3, NY: 10, Walls: WrapRows(true)} // rows 1..8 repeat
 	for row, want := range map[int]int{0: 8, 1: 1, 8: 8, 9: 1, -1: 7, -8: 8, 17: 1, 10: 2} {
 		if got, ok := periodic.Canonical(row); !ok || got != want {
 			t.Errorf("row %d: %d, %v; want %d", row, got, ok, want)

@@ -65,7 +65,7 @@ func (p *plain) advance(b solver.Pass) (map[int][]float64, []solver.Sum) {
 		var sum solver.Sum
 		groups := map[[2]int]group{}
 		for y := s.Lo - reach; y < s.Hi+reach; y++ {
-			if !p.layout.Mesh.Periodic && (y < 1 || y > p.layout.Mesh.NY-2) {
+			if !p.layout.Mesh.PeriodicRows() && (y < 1 || y > p.layout.Mesh.NY-2) {
 				continue
 			}
 			o := old[y]
@@ -94,7 +94,7 @@ func (p *plain) advance(b solver.Pass) (map[int][]float64, []solver.Sum) {
 			sum.Add(g.sum-g.bias, p.layout.Magnitude)
 		}
 		for y, row := range old { // fixed rows
-			if _, ok := fresh[y]; !ok && !p.layout.Mesh.Periodic && (y == 0 || y == p.layout.Mesh.NY-1) {
+			if _, ok := fresh[y]; !ok && !p.layout.Mesh.PeriodicRows() && (y == 0 || y == p.layout.Mesh.NY-1) {
 				fresh[y] = row
 			}
 		}

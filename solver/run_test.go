@@ -57,7 +57,7 @@ type outcome struct {
 func runRanks(t *testing.T, f formula, ranks, depth int, limits solver.Limits, o solver.Options,
 	mutate func(rank int, o *solver.Options, p *plain)) (outcome, []error) {
 	t.Helper()
-	stripes, err := solver.Partition(f.mesh.NY, ranks, depth)
+	stripes, err := solver.Partition(f.mesh.Interior(), ranks, depth)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func runRanks(t *testing.T, f formula, ranks, depth int, limits solver.Limits, o
 	var wg sync.WaitGroup
 	for r := range ranks {
 		l := solver.Layout{Mesh: f.mesh, Stripe: stripes[r], Depth: depth,
-			Neighbour: [2]bool{r > 0 || f.mesh.Periodic, r < ranks-1 || f.mesh.Periodic}}
+			Neighbour: [2]bool{r > 0 || f.mesh.PeriodicRows(), r < ranks-1 || f.mesh.PeriodicRows()}}
 		p := newPlain(l, limits)
 		backends[r] = p
 		if err := p.Load(t.Context(), f); err != nil {
@@ -131,7 +131,8 @@ var bump = func(x, y int) float64 { return math.Sin(0.3*float64(x)) * math.Cos(0
 // For every depth, pass length and lag the run ends exactly after sweep k+1, with the right norms and field.
 func TestRunEndsAfterTheSweepAfterConvergence(t *testing.T) {
 	for _, periodic := range []bool{false, true} {
-		f := formula{mesh: solver.Mesh{NX: 21, NY: 67, DType: solver.Float64, Periodic: periodic}, value: bump}
+		f := formula{mesh: solver.Mesh{NX: 21, NY: 67, DType: solver.Float64, Walls: solver.WrapRows(periodic)},
+			value: bump}
 		all, _ := wanted(t, f, 0, 60)
 		for _, k := range []int{0, 1, 6, 7, 8, 9, 30, 31, 55} {
 			tolerance := all[k]
@@ -188,7 +189,7 @@ func TestRunEndsAtMaxIterations(t *testing.T) {
 // A smooth decay is forecast. A norm that falls faster than the forecast costs a restart from the initial field but
 // does not change the result.
 func TestRunRestartsWhenTheForecastIsWrong(t *testing.T) {
-	mesh := solver.Mesh{NX: 3, NY: 42, DType: solver.Float64, Periodic: true}
+	mesh := solver.Mesh{NX: 3, NY: 42, DType: solver.Float64, Walls: solver.WrapRows(true)}
 	f := formula{mesh: mesh, value: bump}
 	var restarted bool
 	for k := range 60 {

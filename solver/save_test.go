@@ -94,7 +94,8 @@ func savingRun(t *testing.T, f formula, ranks, depth int, limits solver.Limits, 
 // A run that continues from any saved state comes to the same end, for any ranks, depth, pass length and lag.
 func TestRunGoesOnFromASavedState(t *testing.T) {
 	for _, periodic := range []bool{false, true} {
-		f := formula{mesh: solver.Mesh{NX: 21, NY: 67, DType: solver.Float64, Periodic: periodic}, value: bump}
+		f := formula{mesh: solver.Mesh{NX: 21, NY: 67, DType: solver.Float64, Walls: solver.WrapRows(periodic)},
+			value: bump}
 		all, _ := wanted(t, f, 0, 60)
 		for _, k := range []int{9, 30, 44, 58} {
 			o := solver.Options{Tolerance: all[k], MaxIterations: 60, SaveEvery: 1}
@@ -146,7 +147,7 @@ func wantedAfter(t *testing.T, f formula, sweeps int) []byte {
 
 // A continued run whose forecast turns out wrong restarts from the initial field.
 func TestRunThatGoesOnCanRewind(t *testing.T) {
-	f := formula{mesh: solver.Mesh{NX: 3, NY: 42, DType: solver.Float64, Periodic: true}, value: bump}
+	f := formula{mesh: solver.Mesh{NX: 3, NY: 42, DType: solver.Float64, Walls: solver.WrapRows(true)}, value: bump}
 	all, _ := wanted(t, f, 0, 100)
 	_, field := wanted(t, f, all[17], 100)
 	// Exaggerated norms make the forecast wrong.

@@ -19,8 +19,8 @@ func TestRunEndsWhenItStalls(t *testing.T) {
 	}{
 		{solver.Mesh{NX: 9, NY: 42, DType: solver.Float64}, 836, true},
 		{solver.Mesh{NX: 7, NY: 42, DType: solver.Float64}, 582, false},
-		{solver.Mesh{NX: 7, NY: 42, DType: solver.Float64, Periodic: true}, 505, true},
-		{solver.Mesh{NX: 5, NY: 42, DType: solver.Float64, Periodic: true}, 318, false},
+		{solver.Mesh{NX: 7, NY: 42, DType: solver.Float64, Walls: solver.WrapRows(true)}, 505, true},
+		{solver.Mesh{NX: 5, NY: 42, DType: solver.Float64, Walls: solver.WrapRows(true)}, 318, false},
 	} {
 		f := formula{mesh: p.mesh, value: bump}
 		for _, tolerance := range []float64{0, 1e-20} {

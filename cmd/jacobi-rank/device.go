@@ -19,7 +19,7 @@ func (r *rank) deviceName() string {
 
 // preferredDepth returns the halo depth that suits this rank's device.
 func (r *rank) preferredDepth(m solver.Mesh) int {
-	minRows := solver.MinRows(m.NY, r.id.Size)
+	minRows := solver.MinRows(m.Interior(), r.id.Size)
 	if r.sweepsOnGPU() {
 		return cuda.PreferredDepth(m, minRows)
 	}

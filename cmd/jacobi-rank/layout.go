@@ -12,7 +12,7 @@ func (r *rank) layOut(context.Context) error {
 	mesh := r.problem.Mesh()
 	depth, maxAbs := r.cfg.Halo.Depth, 0.0
 	if depth == 0 {
-		depth = chooseDepth(r.team.Members(), solver.MinRows(mesh.NY, r.id.Size))
+		depth = chooseDepth(r.team.Members(), solver.MinRows(mesh.Interior(), r.id.Size))
 	}
 	for _, m := range r.team.Members() {
 		maxAbs = max(maxAbs, m.MaxAbs)
@@ -21,14 +21,14 @@ func (r *rank) layOut(context.Context) error {
 		return err
 	}
 	var err error
-	if r.stripes, err = solver.Partition(mesh.NY, r.id.Size, depth); err != nil {
+	if r.stripes, err = solver.Partition(mesh.Interior(), r.id.Size, depth); err != nil {
 		return err
 	}
 	last := r.id.Size - 1
 	r.layout = solver.Layout{
 		Mesh: mesh, Stripe: r.stripes[r.id.Rank], Depth: depth, Magnitude: solver.MagnitudeOf(maxAbs),
-		Neighbour: [2]bool{solver.Top: r.id.Rank > 0 || mesh.Periodic,
-			solver.Bottom: r.id.Rank < last || mesh.Periodic},
+		Neighbour: [2]bool{solver.Top: r.id.Rank > 0 || mesh.PeriodicRows(),
+			solver.Bottom: r.id.Rank < last || mesh.PeriodicRows()},
 	}
 	return nil
 }

@@ -243,7 +243,7 @@ func (r *rank) join(ctx context.Context) (err error) {
 			r.log.Warn(text)
 		}
 	}
-	stripes, err := solver.Partition(r.cfg.Grid.NY, r.id.Size, max(1, r.cfg.Halo.Depth))
+	stripes, err := solver.Partition(r.problem.Mesh().Interior(), r.id.Size, max(1, r.cfg.Halo.Depth))
 	if err != nil {
 		return err
 	}

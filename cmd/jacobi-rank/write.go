@@ -140,7 +140,7 @@ func (o *outputs) boundaryRows(ctx context.Context, view output.View) (first, la
 	if last, err = view.Boundary(ctx, view.Mesh.NY-1); err != nil {
 		return nil, nil, err
 	}
-	if !view.Mesh.Periodic || o.id.Size == 1 {
+	if !view.Mesh.PeriodicRows() || o.id.Size == 1 {
 		return first, last, nil
 	}
 	switch o.id.Rank {

@@ -13,8 +13,8 @@ import (
 // layout returns the layout of a rank's stripe.
 func (p *plan) layout(rank int) solver.Layout {
 	l := solver.Layout{Mesh: p.mesh, Stripe: p.stripes[rank], Depth: p.depth}
-	l.Neighbour[solver.Top] = rank > 0 || p.mesh.Periodic
-	l.Neighbour[solver.Bottom] = rank < len(p.stripes)-1 || p.mesh.Periodic
+	l.Neighbour[solver.Top] = rank > 0 || p.mesh.PeriodicRows()
+	l.Neighbour[solver.Bottom] = rank < len(p.stripes)-1 || p.mesh.PeriodicRows()
 	return l
 }
 

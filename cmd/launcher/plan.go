@@ -53,7 +53,7 @@ func newPlan(cfg configs.Config, at places) (*plan, error) {
 	bad = errors.Join(bad, prob.Close(), p.chooseGPUs())
 	p.depth, p.why = p.haloDepth()
 	var err error
-	if p.stripes, err = solver.Partition(p.mesh.NY, cfg.Run.Ranks, p.depth); err != nil {
+	if p.stripes, err = solver.Partition(p.mesh.Interior(), cfg.Run.Ranks, p.depth); err != nil {
 		return nil, errors.Join(bad, err)
 	}
 	if p.memory, err = p.workOutMemory(); err != nil {
@@ -67,7 +67,7 @@ func (p *plan) haloDepth() (int, string) {
 	if p.cfg.Halo.Depth > 0 {
 		return p.cfg.Halo.Depth, "halo.depth"
 	}
-	low := solver.MinRows(p.mesh.NY, p.cfg.Run.Ranks)
+	low := solver.MinRows(p.mesh.Interior(), p.cfg.Run.Ranks)
 	backend, depth := "CPU", cpu.PreferredDepth(p.mesh, low)
 	if p.sweepOnGPUs() {
 		backend, depth = "CUDA", cuda.PreferredDepth(p.mesh, low)

@@ -68,12 +68,12 @@ func newCrew(t *testing.T, ranks, depth int, periodic bool) *crew {
 	core, logs := observer.New(zapcore.WarnLevel)
 	c.log, c.logs = zap.New(core), logs
 	var err error
-	if c.stripes, err = solver.Partition(mesh.NY, ranks, depth); err != nil {
+	if c.stripes, err = solver.Partition(mesh.Interior(), ranks, depth); err != nil {
 		t.Fatal(err)
 	}
 	srv := rostertest.Start(t, 0)
 	m := mesh
-	m.Periodic = periodic
+	m.Walls = solver.WrapRows(periodic)
 	for r := range ranks {
 		c.layouts = append(c.layouts, solver.Layout{Mesh: m, Stripe: c.stripes[r], Depth: depth,
 			Neighbour: [2]bool{r > 0 || periodic, r < ranks-1 || periodic}})

@@ -12,7 +12,8 @@ import (
 // sample returns a valid manifest.
 func sample() Manifest {
 	m := Manifest{Serial: 7, Sweeps: 3, Fields: map[string]string{"grid.nx": "5", "problem.left": "sin(\"<x>\")"},
-		Mesh: solver.Mesh{NX: 5, NY: 20, DType: solver.Float64, Periodic: true}, Magnitude: -2, RunID: "run",
+		Mesh: solver.Mesh{NX: 5, NY: 20, DType: solver.Float64, Walls: solver.WrapRows(true)}, Magnitude: -2,
+		RunID:   "run",
 		Program: "v1",
 		Created: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 	m.Format = manifestFormat

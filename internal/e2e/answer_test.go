@@ -138,7 +138,7 @@ func TestMemoryOfARank(t *testing.T) {
 	const n = 16384
 	_, r := solve(t, append(set(fmt.Sprintf("grid.nx=%d", n), fmt.Sprintf("grid.ny=%d", n), "solver.max_iterations=8",
 		"output.field=", "output.picture="), "-np", "2")...)
-	stripes, err := solver.Partition(n, 2, r.Depth)
+	stripes, err := solver.Partition(solver.Stripe{Lo: 1, Hi: n - 1}, 2, r.Depth)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -116,7 +116,7 @@ func (a axis) alternating(e ends, w wave) float64 {
 func modesOf(ctx context.Context, f Field) ([]mode, error) {
 	m := f.Mesh()
 	x, y := fixedAxis(m.NX-2), fixedAxis(m.NY-2)
-	if m.Periodic {
+	if m.PeriodicRows() {
 		y = periodicAxis(m.NY - 2)
 	}
 	rows, err := sample(ctx, f, x, y)
@@ -139,7 +139,7 @@ func modesOf(ctx context.Context, f Field) ([]mode, error) {
 			g := (p.at(1)*y.mean(s.left.values, q) + p.at(nx)*y.mean(s.right.values, q)) / float64(4*nx)
 			h := (s.left.sign*p.at(1)*y.alternating(s.left.ends, q) +
 				s.right.sign*p.at(nx)*y.alternating(s.right.ends, q)) / float64(4*nx)
-			if !m.Periodic {
+			if !m.PeriodicRows() {
 				g += (q.at(1)*x.mean(s.top.values, p) + q.at(ny)*x.mean(s.bottom.values, p)) / float64(4*ny)
 				h += (s.top.sign*q.at(1)*x.alternating(s.top.ends, p) +
 					s.bottom.sign*q.at(ny)*x.alternating(s.bottom.ends, p)) / float64(4*ny)
@@ -147,7 +147,7 @@ func modesOf(ctx context.Context, f Field) ([]mode, error) {
 			md.solution = g / md.square / md.lambda
 			md.start = y.mean(column, q)/md.square - md.solution
 			modes = append(modes, md)
-			if !m.Periodic || ny%2 == 0 {
+			if !m.PeriodicRows() || ny%2 == 0 {
 				partner := mode{lambda: 2 - md.lambda, square: md.square}
 				partner.start = -h / md.square / partner.lambda
 				modes = append(modes, partner)

@@ -46,7 +46,7 @@ func sidesOf(f Field, x, y axis) (s sides, err error) {
 	if s.left, err = vertical(0); err != nil {
 		return s, err
 	}
-	if s.right, err = vertical(m.NX - 1); err != nil || m.Periodic {
+	if s.right, err = vertical(m.NX - 1); err != nil || m.PeriodicRows() {
 		return s, err
 	}
 	if s.top, err = horizontal(0); err != nil {

@@ -117,7 +117,7 @@ func release(t *testing.T, h *Held) {
 // write writes the whole mesh with this many concurrent ranks and finishes the file.
 func write(t *testing.T, dir string, m solver.Mesh, ranks int) {
 	t.Helper()
-	stripes, err := solver.Partition(m.NY, ranks, 1)
+	stripes, err := solver.Partition(m.Interior(), ranks, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +174,7 @@ func TestFieldBytes(t *testing.T) {
 	for _, periodic := range []bool{false, true} {
 		for _, d := range []solver.DType{solver.Float32, solver.Float64} {
 			for _, ranks := range []int{1, 2, 3} {
-				m := solver.Mesh{NX: 5, NY: 26, DType: d, Periodic: periodic}
+				m := solver.Mesh{NX: 5, NY: 26, DType: d, Walls: solver.WrapRows(periodic)}
 				dir := t.TempDir()
 				write(t, dir, m, ranks)
 				wantFiles(t, dir, "field.npy")

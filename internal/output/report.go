@@ -96,7 +96,7 @@ type MeshReport struct {
 
 // NewMeshReport returns the report of m.
 func NewMeshReport(m solver.Mesh) MeshReport {
-	return MeshReport{NX: m.NX, NY: m.NY, DType: m.DType.String(), Periodic: m.Periodic}
+	return MeshReport{NX: m.NX, NY: m.NY, DType: m.DType.String(), Periodic: m.PeriodicRows()}
 }
 
 // RankReport describes one rank.

@@ -150,7 +150,7 @@ func TestHistoryAbortLeavesNothing(t *testing.T) {
 func TestDigestRankAfterRank(t *testing.T) {
 	for _, ranks := range []int{1, 2} {
 		m := solver.Mesh{NX: 700, NY: 1800, DType: solver.Float64} // more than one chunk per rank
-		stripes, err := solver.Partition(m.NY, ranks, 1)
+		stripes, err := solver.Partition(m.Interior(), ranks, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -191,7 +191,7 @@ func TestDigestRankAfterRank(t *testing.T) {
 
 func testReport(ranks int) Report {
 	norm := 0.039791081599999999
-	m := solver.Mesh{NX: 1024, NY: 1024, DType: solver.Float32, Periodic: true}
+	m := solver.Mesh{NX: 1024, NY: 1024, DType: solver.Float32, Walls: solver.WrapRows(true)}
 	r := Report{
 		Name: "first light", RunID: "r7", Version: "v0.1.0", Config: json.RawMessage(`{"grid":{"nx":1024}}`),
 		Problem: "gtc2019",

@@ -94,7 +94,7 @@ func TestThumbnailDoesNotDependOnRanks(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, ranks := range []int{2, 5, 300} {
-		stripes, err := solver.Partition(m.NY, ranks, 1)
+		stripes, err := solver.Partition(m.Interior(), ranks, 1)
 		if err != nil {
 			t.Fatal(err)
 		}

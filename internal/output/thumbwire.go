@@ -28,7 +28,7 @@ func (t *Thumbnail) MarshalBinary() ([]byte, error) {
 	b = binary.LittleEndian.AppendUint64(b, uint64(t.mesh.NX))
 	b = binary.LittleEndian.AppendUint64(b, uint64(t.mesh.NY))
 	b = append(b, byte(t.mesh.DType), 0)
-	if t.mesh.Periodic {
+	if t.mesh.PeriodicRows() {
 		b[len(b)-1] = 1
 	}
 	b = appendFloats(b, t.min, t.max)
@@ -60,7 +60,7 @@ func (t *Thumbnail) UnmarshalBinary(b []byte) error {
 		return errThumbnail
 	}
 	nx, ny := binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:])
-	m := solver.Mesh{NX: int(nx), NY: int(ny), DType: solver.DType(b[16]), Periodic: b[17] == 1}
+	m := solver.Mesh{NX: int(nx), NY: int(ny), DType: solver.DType(b[16]), Walls: solver.WrapRows(b[17] == 1)}
 	const maxSide = 1 << 40 // points
 	if nx < 3 || nx > maxSide || ny < 3 || ny > maxSide || m.DType != solver.Float32 && m.DType != solver.Float64 ||
 		b[17] > 1 {

@@ -53,7 +53,7 @@ func (v View) boundary(ctx context.Context, iy int, do func(int, []byte) error) 
 // Boundary returns boundary row iy, 0 or NY-1, or nil if the row does not belong to the view.
 func (v View) Boundary(ctx context.Context, iy int) ([]byte, error) {
 	origin := min(max(iy, 1), v.Mesh.NY-2) // iy belongs to the owner of this row
-	if v.Mesh.Periodic {
+	if v.Mesh.PeriodicRows() {
 		origin, _ = v.Mesh.Canonical(iy)
 	}
 	if origin < v.Stripe.Lo || origin >= v.Stripe.Hi {
@@ -63,7 +63,7 @@ func (v View) Boundary(ctx context.Context, iy int) ([]byte, error) {
 	if err := v.Initial.Row(iy, row); err != nil {
 		return nil, fmt.Errorf("boundary row %d: %w", iy, err)
 	}
-	if v.Mesh.Periodic {
+	if v.Mesh.PeriodicRows() {
 		now := make([]byte, len(row))
 		if err := v.Rows.CopyRows(ctx, solver.Stripe{Lo: origin, Hi: origin + 1}, now); err != nil {
 			return nil, fmt.Errorf("copy row %d: %w", origin, err)

@@ -25,7 +25,7 @@ func (p *Problem) Check(ctx context.Context) error {
 			break
 		}
 	}
-	if !p.mesh.Periodic {
+	if !p.mesh.PeriodicRows() {
 		for _, iy := range []int{0, p.mesh.NY - 1} {
 			m, err := p.maxInner(ctx, iy)
 			if err != nil {

@@ -54,13 +54,14 @@ func New(cfg configs.Config) (*Problem, error) {
 		return nil, err
 	}
 	p := &Problem{
-		mesh: solver.Mesh{NX: cfg.Grid.NX, NY: cfg.Grid.NY, DType: dtype, Periodic: def.Top == configs.Periodic},
+		mesh: solver.Mesh{NX: cfg.Grid.NX, NY: cfg.Grid.NY, DType: dtype,
+			Walls: solver.WrapRows(def.Top == configs.Periodic)},
 		name: cfg.Run.Name,
 	}
 	if p.name == "" {
 		p.name = def.Preset
 	}
-	if p.mesh.Periodic != (def.Bottom == configs.Periodic) {
+	if p.mesh.PeriodicRows() != (def.Bottom == configs.Periodic) {
 		return nil, fmt.Errorf("problem.top %q and problem.bottom %q: both or neither can be periodic", def.Top,
 			def.Bottom)
 	}
@@ -75,7 +76,7 @@ func New(cfg configs.Config) (*Problem, error) {
 	}
 	parse(&p.left, "problem.left", def.Left)
 	parse(&p.right, "problem.right", def.Right)
-	if !p.mesh.Periodic {
+	if !p.mesh.PeriodicRows() {
 		parse(&p.top, "problem.top", def.Top)
 		parse(&p.bottom, "problem.bottom", def.Bottom)
 	}

@@ -59,7 +59,8 @@ func TestGTC2019(t *testing.T) {
 	for _, size := range []int{3, 1024, 16384} {
 		for _, dtype := range []string{"float32", "float64"} {
 			p := open(t, config(5, size, dtype, configs.Problem{Preset: "gtc2019"}))
-			if want := (solver.Mesh{NX: 5, NY: size, DType: p.mesh.DType, Periodic: true}); p.Mesh() != want {
+			if want := (solver.Mesh{NX: 5, NY: size, DType: p.mesh.DType,
+				Walls: solver.WrapRows(true)}); p.Mesh() != want {
 				t.Fatalf("mesh %+v, want %+v", p.Mesh(), want)
 			}
 			for iy, got := range field(t, p) {

@@ -51,7 +51,7 @@ func (p *Problem) inner(iy int) (part, int) {
 	switch {
 	case iy > 0 && iy < p.mesh.NY-1:
 		return p.initial, iy
-	case p.mesh.Periodic:
+	case p.mesh.PeriodicRows():
 		canonical, _ := p.mesh.Canonical(iy)
 		return p.initial, canonical
 	case iy == 0:

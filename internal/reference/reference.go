@@ -125,7 +125,7 @@ func (j *Jacobi) group(y0, x0 int) float64 {
 
 // copyPeriodicRows makes row 0 the copy of row NY-2 and row NY-1 the copy of row 1, except in the fixed columns.
 func (j *Jacobi) copyPeriodicRows(f []float64) {
-	if !j.mesh.Periodic {
+	if !j.mesh.PeriodicRows() {
 		return
 	}
 	nx, ny := j.mesh.NX, j.mesh.NY

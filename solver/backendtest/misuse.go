@@ -42,7 +42,8 @@ func runNotFinite(t *testing.T, factory Factory) {
 
 // runMisuse checks that a backend refuses calls out of order or out of range, and that a cancelled context ends a pass.
 func runMisuse(t *testing.T, factory Factory) {
-	c := Case{Mesh: solver.Mesh{NX: 40, NY: 40, DType: solver.Float32, Periodic: true}, Ranks: 1, Depth: 3}
+	c := Case{Mesh: solver.Mesh{NX: 40, NY: 40, DType: solver.Float32, Walls: solver.Walls{Top: solver.Periodic,
+		Bottom: solver.Periodic}}, Ranks: 1, Depth: 3}
 	f := newField(c.Mesh, 1)
 	r, err := open(c, f, factory)
 	if err != nil {

@@ -68,7 +68,7 @@ type ranks struct {
 }
 
 func open(c Case, f *field, factory Factory) (*ranks, error) {
-	stripes, err := solver.Partition(c.Mesh.NY, c.Ranks, c.Depth)
+	stripes, err := solver.Partition(c.Mesh.Interior(), c.Ranks, c.Depth)
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +95,7 @@ func (r *ranks) neighbour(i int, side solver.Side) int {
 	if side == solver.Bottom {
 		n = i + 1
 	}
-	if r.mesh.Periodic {
+	if r.mesh.PeriodicRows() {
 		return (n + len(r.stripes)) % len(r.stripes)
 	}
 	if n == len(r.stripes) {

@@ -26,7 +26,7 @@ type Case struct {
 // String names a case.
 func (c Case) String() string {
 	periodic := ""
-	if c.Mesh.Periodic {
+	if c.Mesh.PeriodicRows() {
 		periodic = " periodic"
 	}
 	return fmt.Sprintf("%dx%d %v%s ranks %d depth %d by %d", c.Mesh.NX, c.Mesh.NY, c.Mesh.DType, periodic, c.Ranks,
@@ -112,16 +112,18 @@ func Cases() []Case {
 	var cases []Case
 	both := []solver.DType{solver.Float32, solver.Float64}
 	add := func(types []solver.DType, nx, ny, ranks, depth, sweeps int) {
+		interior := solver.Mesh{NX: nx, NY: ny}.Interior()
 		// Stripes of a small mesh have too few rows for the requested ranks and depth, so both are reduced.
-		for ranks > 1 && solver.MaxRanks(ny, depth) < ranks {
+		for ranks > 1 && solver.MaxRanks(interior, depth) < ranks {
 			ranks--
 		}
-		for depth > 1 && solver.MaxRanks(ny, depth) < ranks {
+		for depth > 1 && solver.MaxRanks(interior, depth) < ranks {
 			depth--
 		}
 		for _, d := range types {
 			for _, periodic := range []bool{false, true} {
-				cases = append(cases, Case{Mesh: solver.Mesh{NX: nx, NY: ny, DType: d, Periodic: periodic},
+				cases = append(cases, Case{Mesh: solver.Mesh{NX: nx, NY: ny, DType: d,
+					Walls: solver.WrapRows(periodic)},
 					Ranks: ranks, Depth: depth, Sweeps: min(sweeps, depth), Passes: 2})
 			}
 		}
