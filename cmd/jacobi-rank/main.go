@@ -14,8 +14,10 @@ import (
 
 	"jacobi/configs"
 	"jacobi/internal/awake"
+	"jacobi/internal/examine"
 	"jacobi/internal/logging"
 	"jacobi/internal/output"
+	"jacobi/internal/rank"
 	"jacobi/internal/roster"
 	"jacobi/internal/show"
 	"jacobi/internal/version"
@@ -45,8 +47,10 @@ Usage:
 Flags:
 `
 
+// main exits with the code of run.
 func main() { os.Exit(run(os.Args[1:])) }
 
+// run does what the arguments say and returns the exit code.
 func run(args []string) int {
 	flags := pflag.NewFlagSet("jacobi-rank", pflag.ContinueOnError)
 	file := flags.String("config", "", "run file (YAML, TOML or JSON)")
@@ -73,10 +77,10 @@ func run(args []string) int {
 	}
 	options := configs.Options{File: *file, Set: *set, Environ: os.Environ()}
 	result, err := start(options, *by)
-	stop, isStop := errors.AsType[*stopped](err)
+	stop, isStop := errors.AsType[*rank.StopError](err)
 	switch {
 	case isStop:
-		return stop.die()
+		return die(stop.Signal)
 	case err != nil && roster.IsConsequence(err):
 		reportFailure(err, options, *by)
 		return exitConsequence
@@ -144,20 +148,19 @@ func start(options configs.Options, by string) (solver.Result, error) {
 		held = func() bool { return awake.Stopped(launcher) }
 	}
 	ctx = awake.Start(ctx, held)
-	r := newRank(origin, cfg, log, watchSignals(ctx), cancel)
-	defer r.close()
-	result, err := r.solve(ctx)
-	if err == nil && r.by != roster.ByLauncher && r.finished != nil {
-		err = r.sumUp()
-	}
-	return result, err
+	return rank.Run(ctx, rank.Options{
+		Origin: origin, Environ: options.Environ, Config: cfg, Log: log, Stop: watchSignals(ctx), End: cancel,
+		Examine: origin.By == roster.ByLauncher && os.Getenv(examine.Env) != "",
+		Summarize: func(report output.Report, outputs *output.Held) error {
+			return summarize(report, outputs, cfg.Output.ToStdout())
+		},
+	})
 }
 
-// sumUp prints the summary on rank 0 of a run without a launcher. If a file goes to standard output, the summary goes
-// to standard error.
-func (r *rank) sumUp() error {
-	if !r.cfg.Output.ToStdout() {
-		return errors.Join(output.Summary(os.Stdout, *r.finished), r.finished.Fault())
+// summarize prints the summary of a run. If a file goes to standard output, the summary goes to standard error.
+func summarize(report output.Report, outputs *output.Held, toStdout bool) error {
+	if !toStdout {
+		return errors.Join(output.Summary(os.Stdout, report), report.Fault())
 	}
-	return errors.Join(r.held.CopyTo(os.Stdout), output.Summary(os.Stderr, *r.finished), r.finished.Fault())
+	return errors.Join(outputs.CopyTo(os.Stdout), output.Summary(os.Stderr, report), report.Fault())
 }

@@ -1,13 +1,14 @@
-package main
+package rank
 
 import (
-	"encoding/json"
 	"fmt"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"jacobi/internal/cpu"
 	"jacobi/internal/roster"
+	"jacobi/internal/shm"
 )
 
 // allowedCores returns the cores that this process may use. A batch system or an mpirun may have bound it to some.
@@ -45,25 +46,20 @@ func shareOfCores(members []roster.Member, rank int) (share float64, err error) 
 	return share, nil
 }
 
-// extraOf decodes the member's memberExtra.
-func extraOf(m roster.Member) (e memberExtra, err error) {
-	if err := json.Unmarshal(m.Extra, &e); err != nil {
-		return e, fmt.Errorf("rank %d: data of its join: %w", m.Rank, err)
-	}
-	return e, nil
-}
-
 // threads returns the number of CPU threads that this rank keeps busy.
-func (r *rank) threads() int {
+func (j *joined) threads() int {
 	switch {
-	case r.sweepsOnGPU():
+	case j.sweepsOnGPU():
 		return 1
-	case r.cfg.Device.Threads > 0:
-		return r.cfg.Device.Threads
+	case j.Config.Device.Threads > 0:
+		return j.Config.Device.Threads
 	default:
-		return cpu.ThreadsOn(r.cores)
+		return cpu.ThreadsOn(j.cores)
 	}
 }
 
 // threadsPerCore returns how many busy threads, of all ranks on the node, share a core of this rank.
-func (r *rank) threadsPerCore() int { return cpu.PerCoreOn(r.threads(), r.cores) }
+func (j *joined) threadsPerCore() int { return cpu.PerCoreOn(j.threads(), j.cores) }
+
+// spin returns how long to poll shared memory for a message before sleeping.
+func (j *joined) spin() time.Duration { return shm.SpinTime(j.threadsPerCore()) }

@@ -1,0 +1,49 @@
+package rank
+
+import (
+	"context"
+
+	"jacobi/cuda"
+	"jacobi/internal/cpu"
+	"jacobi/solver"
+)
+
+// opened is a rank whose backend is open.
+type opened struct {
+	*laidOut
+	takenGPU
+	backend  solver.Backend
+	gpu      *cuda.Backend // backend, if that is a *cuda.Backend
+	describe string        // of the device, for the report
+	kernel   string        // of the CPU; "" on a GPU
+}
+
+// openBackend chooses this rank's GPU, if one sweeps, and opens the backend.
+func (l *laidOut) openBackend(ctx context.Context, open *closers) (*opened, error) {
+	taken, err := l.takeGPU(ctx)
+	if err != nil {
+		return nil, err
+	}
+	o := &opened{laidOut: l, takenGPU: taken}
+	if l.sweepsOnGPU() {
+		b, err := cuda.New(l.gpus.Driver, l.layout,
+			cuda.Options{Device: taken.chosen.Index, Sole: taken.sole, Timeout: l.Config.Halo.Timeout})
+		if err != nil {
+			return nil, err
+		}
+		open.add(b.Close)
+		o.backend, o.gpu, o.describe = b, b, b.Describe()
+		return o, nil
+	}
+	kernel := l.Config.Device.Kernel
+	if kernel == "auto" {
+		kernel = ""
+	}
+	b, err := cpu.New(l.layout, cpu.Options{Threads: l.threads(), Kernel: kernel, ThreadsPerCore: l.threadsPerCore()})
+	if err != nil {
+		return nil, err
+	}
+	open.add(b.Close)
+	o.backend, o.describe, o.kernel = b, b.Describe(), b.Kernel()
+	return o, nil
+}

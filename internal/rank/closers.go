@@ -1,0 +1,30 @@
+package rank
+
+import (
+	"errors"
+
+	"go.uber.org/zap"
+
+	"jacobi/cuda/driver"
+)
+
+// closers close what the phases of a rank have opened. A phase that fails leaves its part to them, because the other
+// ranks have to hear of the failure before they see this rank's connections and memory go.
+type closers struct {
+	log   *zap.Logger
+	funcs []func() error // in the order of opening
+}
+
+// add enters f, which closes what was opened last.
+func (c *closers) add(f func() error) { c.funcs = append(c.funcs, f) }
+
+// close closes everything, newest first. It does not report errors that follow from a lost CUDA context, which every
+// call returns and which has been reported.
+func (c *closers) close() {
+	for i := len(c.funcs) - 1; i >= 0; i-- {
+		if err := c.funcs[i](); err != nil && !errors.Is(err, driver.ErrContextLost) {
+			c.log.Warn("close", zap.Error(err))
+		}
+	}
+	c.funcs = nil
+}

@@ -1,0 +1,92 @@
+package rank
+
+import (
+	"context"
+	"slices"
+
+	"jacobi/internal/output"
+	"jacobi/internal/roster"
+)
+
+// digest passes the hash of the field from rank to rank and returns it on rank 0.
+func (r *ready) digest(ctx context.Context, view output.View) (*output.Digest, error) {
+	withFile := r.Config.Output.Field != ""
+	var first, last []byte
+	var err error
+	if withFile {
+		if first, last, err = r.boundaryRows(ctx, view); err != nil {
+			return nil, err
+		}
+	}
+	state, err := r.team.Relay(ctx, "hash", func(state []byte) ([]byte, error) {
+		d, err := output.NewDigest(state)
+		if err != nil {
+			return nil, err
+		}
+		if withFile && r.id.Rank == 0 {
+			d.Begin(view.Mesh, first)
+		}
+		if err := d.AddRows(ctx, view, withFile); err != nil {
+			return nil, err
+		}
+		if withFile && r.id.Rank == r.id.Size-1 {
+			d.End(last)
+		}
+		return d.State()
+	})
+	if err != nil || r.id.Rank != 0 {
+		return nil, err
+	}
+	return output.NewDigest(state)
+}
+
+// boundaryRows returns row 0 on the first rank and row NY-1 on the last. If these rows are periodic, each of the two
+// ranks gets its row from the other.
+func (r *ready) boundaryRows(ctx context.Context, view output.View) (first, last []byte, err error) {
+	if first, err = view.Boundary(ctx, 0); err != nil {
+		return nil, nil, err
+	}
+	if last, err = view.Boundary(ctx, view.Mesh.NY-1); err != nil {
+		return nil, nil, err
+	}
+	if !view.Mesh.PeriodicRows() || r.id.Size == 1 {
+		return first, last, nil
+	}
+	switch r.id.Rank {
+	case 0:
+		if err = r.sendRow(ctx, r.id.Size-1, last); err == nil {
+			first, err = r.receiveRow(ctx, r.id.Size-1)
+		}
+	case r.id.Size - 1:
+		row := first
+		if last, err = r.receiveRow(ctx, 0); err == nil {
+			err = r.sendRow(ctx, 0, row)
+		}
+	}
+	return first, last, err
+}
+
+// rowTag names the messages that carry a boundary row.
+const rowTag = "boundary row"
+
+// sendRow sends a row to another rank, in several messages if it is long.
+func (r *ready) sendRow(ctx context.Context, to int, row []byte) error {
+	for part := range slices.Chunk(row, roster.MaxMessage) {
+		if err := r.team.Send(ctx, to, rowTag, part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// receiveRow receives what sendRow has sent.
+func (r *ready) receiveRow(ctx context.Context, from int) (row []byte, err error) {
+	for len(row) < r.layout.Mesh.RowBytes() {
+		part, err := r.team.Recv(ctx, from, rowTag)
+		if err != nil {
+			return nil, err
+		}
+		row = append(row, part...)
+	}
+	return row, nil
+}

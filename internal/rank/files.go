@@ -1,0 +1,60 @@
+package rank
+
+import (
+	"fmt"
+
+	"jacobi/internal/output"
+)
+
+// runFiles are the files that rank 0 creates. A file that is not written is nil.
+type runFiles struct {
+	field   *output.Field
+	picture output.Partial
+	history *output.History
+	report  output.Partial
+}
+
+// createFiles creates the files and reserves their maximal sizes. With an error it returns those that it has created.
+func (l *laidOut) createFiles(place output.Place) (f runFiles, err error) {
+	c := l.Config.Output
+	room, err := output.RoomFor(c, l.layout.Mesh, l.id.Size, l.Config.Solver.MaxIterations)
+	if err != nil {
+		return f, err
+	}
+	if c.History != "" {
+		if f.history, err = output.CreateHistory(place, c.History, l.id.RunID, room.History); err != nil {
+			return f, err
+		}
+	}
+	if c.Report != "" {
+		if f.report, err = place.Create(c.Report, l.id.RunID, room.Report); err != nil {
+			return f, fmt.Errorf("create report: %w", err)
+		}
+	}
+	if c.Picture != "" {
+		if f.picture, err = place.Create(c.Picture, l.id.RunID, room.Picture); err != nil {
+			return f, fmt.Errorf("create picture: %w", err)
+		}
+	}
+	if c.Field != "" {
+		f.field, err = output.CreateField(place, c.Field, l.id.RunID, l.layout.Mesh)
+	}
+	return f, err
+}
+
+// abort removes the files that are incomplete.
+func (f *runFiles) abort() (errs []error) {
+	if f.field != nil {
+		errs = append(errs, f.field.Abort())
+	}
+	if f.picture != nil {
+		errs = append(errs, f.picture.Abort())
+	}
+	if f.history != nil {
+		errs = append(errs, f.history.Abort())
+	}
+	if f.report != nil {
+		errs = append(errs, f.report.Abort())
+	}
+	return errs
+}

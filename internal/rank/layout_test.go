@@ -1,0 +1,81 @@
+package rank
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"jacobi/internal/roster"
+	"jacobi/solver"
+)
+
+// The least preference of any rank counts, but no more rows than the lowest stripe has, and always one.
+func TestChooseDepth(t *testing.T) {
+	for _, test := range []struct {
+		preferred []int // by rank
+		minRows   int
+		want      int
+	}{
+		{[]int{32, 12, 20}, 100, 12},
+		{[]int{32, 12, 20}, 8, 8},
+		{[]int{0, 12}, 8, 1},
+		{[]int{16}, 0, 1},
+	} {
+		var members []roster.Member
+		for _, depth := range test.preferred {
+			members = append(members, roster.Member{Depth: depth})
+		}
+		if got := chooseDepth(members, test.minRows); got != test.want {
+			t.Errorf("preferred %v, at least %d rows: depth %d, want %d", test.preferred, test.minRows, got, test.want)
+		}
+	}
+}
+
+// All ranks compute the same stripes, depth and magnitude from their roster, and each its own stripe and neighbours.
+func TestPlanFollowsFromTheMembers(t *testing.T) {
+	members := []roster.Member{
+		{Depth: 12, MaxSweeps: math.MaxInt32, MaxAbs: 0.25},
+		{Depth: 16, MaxSweeps: 10, MaxAbs: 3},
+		{Depth: 16, MaxSweeps: math.MaxInt32, MaxAbs: 1},
+	}
+	for _, periodic := range []bool{false, true} {
+		mesh := solver.Mesh{NX: 66, NY: 98, DType: solver.Float32, Walls: solver.WrapRows(periodic)}
+		want := []solver.Stripe{{Lo: 1, Hi: 32}, {Lo: 32, Hi: 64}, {Lo: 64, Hi: 97}}
+		for rank := range members {
+			p, err := newPlan(mesh, 0, rank, members)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(p.stripes, want) || p.layout.Stripe != want[rank] {
+				t.Errorf("rank %d: stripes %v, its own %v, want %v", rank, p.stripes, p.layout.Stripe, want)
+			}
+			if p.layout.Depth != 12 || p.passSweeps != 10 {
+				t.Errorf("rank %d: depth %d and %d sweeps a pass, want 12 and 10", rank, p.layout.Depth, p.passSweeps)
+			}
+			if m := solver.MagnitudeOf(3); p.layout.Magnitude != m {
+				t.Errorf("rank %d: magnitude %v, want %v", rank, p.layout.Magnitude, m)
+			}
+			if n := [2]bool{periodic || rank > 0, periodic || rank < 2}; p.layout.Neighbour != n {
+				t.Errorf("rank %d, periodic %t: neighbours %v, want %v", rank, periodic, p.layout.Neighbour, n)
+			}
+		}
+	}
+}
+
+// halo.depth from the run file counts, whatever the backends prefer. One that does not fit the stripes is refused.
+func TestPlanTakesTheDepthOfTheRunFile(t *testing.T) {
+	mesh := solver.Mesh{NX: 66, NY: 98, DType: solver.Float64}
+	members := slices.Repeat([]roster.Member{{Depth: 12, MaxSweeps: 16}}, 3)
+	p, err := newPlan(mesh, 24, 1, members)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.layout.Depth != 24 || p.passSweeps != 16 {
+		t.Errorf("depth %d and %d sweeps a pass, want 24 and 16", p.layout.Depth, p.passSweeps)
+	}
+	_, err = newPlan(mesh, 33, 1, members)
+	_, want := solver.Partition(mesh.Interior(), 3, 33)
+	if err == nil || err.Error() != want.Error() {
+		t.Errorf("depth 33: %v, want %v", err, want)
+	}
+}

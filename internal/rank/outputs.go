@@ -1,0 +1,99 @@
+package rank
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"jacobi/internal/output"
+)
+
+// ready is a rank that has created its output files and knows that the others have, too.
+type ready struct {
+	*loaded
+	place   outputPlace
+	files   runFiles // rank 0 only
+	rows    fieldRows
+	readyAt time.Time
+}
+
+// fieldRows is the file to which a rank writes its rows of the field.
+type fieldRows struct {
+	*output.FieldWriter        // nil if no field is written
+	path                string // how the rows reach the file, for the report
+}
+
+// prepareOutputs creates the files and reserves their space, so that a full disk is found before the sweeps. Each rank
+// writes its rows of the field, rank 0 everything else. All ranks call it.
+func (l *loaded) prepareOutputs(ctx context.Context, open *closers) (_ *ready, err error) {
+	r := &ready{loaded: l}
+	ctx, cancel := l.withFileTimeout(ctx)
+	defer cancel()
+	defer func() {
+		if err != nil {
+			r.abort()
+		}
+	}()
+	if r.place, err = l.findPlace(open); err != nil {
+		return nil, err
+	}
+	if l.id.Rank == 0 {
+		if r.files, err = l.createFiles(r.place.Place); err != nil {
+			return nil, err
+		}
+	}
+	if l.Config.Output.Field != "" {
+		if r.rows, err = r.openField(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if err := l.team.Barrier(ctx, "ready"); err != nil {
+		return nil, err
+	}
+	r.readyAt = time.Now()
+	return r, nil
+}
+
+// openField opens, on all ranks, the field's file that rank 0 has created.
+func (r *ready) openField(ctx context.Context) (fieldRows, error) {
+	var ticket []byte
+	var err error
+	if r.id.Rank == 0 {
+		if ticket, err = json.Marshal(r.files.field.Ticket()); err != nil {
+			return fieldRows{}, err
+		}
+	}
+	if ticket, err = r.team.Broadcast(ctx, "field", ticket); err != nil {
+		return fieldRows{}, err
+	}
+	var t output.Ticket
+	if err := json.Unmarshal(ticket, &t); err != nil {
+		return fieldRows{}, fmt.Errorf("ticket of the field's file: %w", err)
+	}
+	w, err := output.OpenField(r.Config.Output.Dir, t)
+	if far := r.place.far; errors.Is(err, output.ErrNotShared) && far != nil {
+		return fieldRows{output.FieldIn(far.Open(t.File), t), output.WroteNATS + far.Host()}, nil
+	}
+	return fieldRows{w, output.WroteFile}, err
+}
+
+// addNorms appends norms to the history. Rank 0 calls it.
+func (r *ready) addNorms(norms []float64) error {
+	if r.files.history == nil {
+		return nil
+	}
+	return r.files.history.Add(norms...)
+}
+
+// abort removes incomplete files.
+func (r *ready) abort() {
+	var errs []error
+	if r.rows.FieldWriter != nil {
+		errs = append(errs, r.rows.Abandon())
+	}
+	if err := errors.Join(append(errs, r.files.abort()...)...); err != nil {
+		r.Log.Sugar().Warnf("remove incomplete outputs: %v", err)
+	}
+}

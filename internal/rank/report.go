@@ -1,0 +1,140 @@
+package rank
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"jacobi/configs"
+	"jacobi/halo"
+	"jacobi/internal/output"
+	"jacobi/internal/version"
+	"jacobi/solver"
+)
+
+// rankReport returns this rank's part of the report. fault says why its rows are not in the field.
+func (r *ready) rankReport(result solver.Result, fault error) output.RankReport {
+	self, s := r.team.Self(), r.layout.Stripe
+	rep := output.RankReport{
+		Rank: r.id.Rank, Node: self.NodeID, Host: self.Host, PID: self.PID, Device: r.describe, GPU: r.chosen,
+		Kernel: r.kernel, Threads: r.threads(),
+		Stripe: [2]int{s.Lo, s.Hi}, MemoryBytes: r.memoryBytes(), Transports: map[string]output.LinkReport{},
+		Output: r.rows.path, Compute: result.Times.Compute.Seconds(), NormWait: result.Times.NormWait.Seconds(),
+	}
+	if !r.gpuWaits() {
+		rep.HaloWait = new(result.Times.HaloWait.Seconds())
+	}
+	if fault != nil {
+		rep.OutputError = fault.Error()
+	}
+	var err error
+	if rep.RSSBytes, err = peakResident(); err != nil {
+		r.Log.Sugar().Warnf("memory of this process: %v", err)
+	}
+	stats := r.links.Stats()
+	for side, has := range r.layout.Neighbour {
+		if !has {
+			continue
+		}
+		info := r.links.Info[side]
+		if r.direct[side].Transport != "" {
+			info = r.direct[side]
+		}
+		if why := r.indirect[side]; why != "" {
+			info.Why += "; no peer memory: " + why
+		}
+		link := output.LinkReport{Neighbour: r.neighbour(solver.Side(side)).Rank, Transport: info.Transport,
+			Why: info.Why}
+		if s := stats[side]; s != nil && info.Transport == halo.TransportNATS {
+			link.NATS = (*output.NATSReport)(s)
+		}
+		rep.Transports[solver.Side(side).String()] = link
+	}
+	return rep
+}
+
+// memoryBytes returns the bytes that this rank uses of the memory in which it sweeps.
+func (l *loaded) memoryBytes() int64 {
+	bytes := l.backend.Limits().Bytes
+	if l.saver != nil && l.gpu == nil { // the saver copies the stripe into host memory
+		bytes += int64(l.layout.Stripe.Rows()) * int64(l.layout.Mesh.RowBytes())
+	}
+	return bytes
+}
+
+// gpuWaits reports whether the GPU itself waits for the rows of all neighbours. The host cannot measure such waits.
+func (w *wired) gpuWaits() bool {
+	waits := false
+	for side, has := range w.layout.Neighbour {
+		if has && w.direct[side].Transport == "" {
+			return false
+		}
+		waits = waits || has
+	}
+	return waits
+}
+
+// report combines the parts of all ranks into the report of the run. Rank 0 calls it.
+func (s *solved) report(parts [][]byte, hash string) (output.Report, error) {
+	config, err := json.Marshal(configs.Redacted(s.Config))
+	if err != nil {
+		return output.Report{}, err
+	}
+	c := s.Config
+	norm, total := s.result.Norm, s.result.Times.Total
+	var decisive *output.DecisiveReport
+	if d := s.result.Decisive; d != nil {
+		decisive = &output.DecisiveReport{Sweep: d.Sweep, Norm: d.Norm}
+	}
+	rep := output.Report{
+		Name: c.Run.Name, RunID: s.id.RunID, Version: version.String(), Config: config, Problem: c.Problem.Preset,
+		Started: s.startedAt, Mesh: output.NewMeshReport(s.layout.Mesh), Depth: s.layout.Depth,
+		Ranks:  make([]output.RankReport, len(parts)),
+		Sweeps: s.result.Sweeps, MaxIterations: c.Solver.MaxIterations, Tolerance: c.Solver.Tolerance,
+		StopReason: s.result.Reason, Converged: s.result.Reason == solver.Converged,
+		Norm: &norm, Decisive: decisive, Accuracy: s.accuracy(),
+		Times:       output.TimesReport{Setup: s.readyAt.Sub(s.startedAt).Seconds(), Sweeps: total.Seconds()},
+		GLUPS:       output.GLUPS(s.layout.Mesh, s.result.Sweeps-s.resumed.Start.Sweeps, total.Seconds()),
+		FieldSHA256: hash, Dir: c.Output.Dir,
+		ResumedAfter: s.resumed.Start.Sweeps, Checkpoints: s.checkpointReport(s.result.Times),
+	}
+	for i, part := range parts {
+		if err := json.Unmarshal(part, &rep.Ranks[i]); err != nil {
+			return rep, fmt.Errorf("report of rank %d: %w", i, err)
+		}
+	}
+	return rep, nil
+}
+
+// accuracy estimates the error of the field.
+func (s *solved) accuracy() *output.AccuracyReport {
+	if s.result.Sweeps == 0 {
+		return nil
+	}
+	best := s.forecast.Attainable(s.layout.Mesh.DType)
+	rep := &output.AccuracyReport{
+		Error:      s.forecast.Error(s.result.Sweeps, s.result.Norm),
+		Attainable: best.Error, Norm: best.Norm, Scale: s.forecast.Largest(),
+	}
+	if better, ok := s.forecast.Better(s.Config.Solver.Tolerance); ok {
+		rep.Better = better.String()
+	}
+	return rep
+}
+
+// peakResident returns the peak resident memory of this process in bytes, as the kernel reports it.
+func peakResident() (int64, error) {
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(status)) {
+		if f := strings.Fields(line); len(f) == 3 && f[0] == "VmHWM:" && f[2] == "kB" {
+			kib, err := strconv.ParseInt(f[1], 10, 64)
+			return kib << 10, err
+		}
+	}
+	return 0, fmt.Errorf("/proc/self/status has no VmHWM")
+}

@@ -1,0 +1,90 @@
+package rank
+
+import (
+	"context"
+
+	"jacobi/internal/awake"
+	"jacobi/internal/outlook"
+	"jacobi/solver"
+)
+
+// solved is a rank that has swept.
+type solved struct {
+	*ready
+	forecast *outlook.Outlook // rank 0 only
+	result   solver.Result
+}
+
+// outlook estimates how the run will end. Only rank 0 needs that; the others return nil.
+func (l *loaded) outlook(ctx context.Context) (*outlook.Outlook, error) {
+	if l.id.Rank != 0 {
+		return nil, nil
+	}
+	return outlook.New(ctx, l.problem)
+}
+
+// solve sweeps until the run ends, and completes the history of norms and the last checkpoint. All ranks call it.
+func (r *ready) solve(ctx context.Context, forecast *outlook.Outlook) (*solved, error) {
+	if err := r.addNorms(r.resumed.Norms); err != nil {
+		return nil, err
+	}
+	if !r.keepOn() {
+		return nil, context.Cause(r.Stop)
+	}
+	progress := r.newProgress(ctx, forecast)
+	recorder := newRecorder(func(first int, norms []float64) error {
+		progress.norms(first, norms)
+		return r.addNorms(norms)
+	})
+	defer recorder.close(ctx)
+	result, err := r.sweep(ctx, func(first int, norms []float64) error { return recorder.add(ctx, first, norms) })
+	if err != nil {
+		return nil, r.onGPU(err)
+	}
+	if err := recorder.close(ctx); err != nil {
+		return nil, err
+	}
+	progress.last(result)
+	if err := r.finishSaver(ctx, result); err != nil {
+		return nil, err
+	}
+	return &solved{ready: r, forecast: forecast, result: result}, nil
+}
+
+// newProgress returns the progress of a run that starts now.
+func (r *ready) newProgress(ctx context.Context, forecast *outlook.Outlook) *progress {
+	var say func(string)
+	if !r.launched() {
+		say = func(line string) { r.Log.Info(line) }
+	}
+	c := r.Config.Solver
+	course := outlook.NewCourse(forecast, c.Tolerance, c.MaxIterations)
+	return newProgress(r.team, r.layout.Mesh, r.resumed.Start.Sweeps, c.MaxIterations, course, awake.Of(ctx), say)
+}
+
+// sweep runs the solver. record gets the norms on rank 0.
+func (r *ready) sweep(ctx context.Context, record func(first int, norms []float64) error) (solver.Result, error) {
+	team, saver, first := r.team, r.saver, r.id.Rank == 0 // the callbacks run once a pass
+	return solver.Run(ctx, r.backend, r.exchange, r.reducer, solver.Options{
+		Initial:       r.problem,
+		Start:         r.resumed.Start,
+		Magnitude:     r.layout.Magnitude,
+		Depth:         r.layout.Depth,
+		MaxSweeps:     r.passSweeps,
+		Tolerance:     r.Config.Solver.Tolerance,
+		MaxIterations: r.Config.Solver.MaxIterations,
+		Stop:          r.stopRequested(),
+		Saver:         r.solverSaver(),
+		SaveEvery:     r.Config.Checkpoint.Every.Sweeps,
+		OnNorms: func(sweep int, norms []float64) error {
+			team.SetSweeps(sweep + len(norms))
+			if !first {
+				return nil
+			}
+			if saver != nil {
+				saver.AddNorms(norms)
+			}
+			return record(sweep, norms)
+		},
+	})
+}

@@ -1,0 +1,122 @@
+package rank
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"jacobi/internal/output"
+	"jacobi/internal/roster"
+	"jacobi/solver"
+)
+
+// written is the end of a rank.
+type written struct {
+	result solver.Result
+	report *output.Report // of the run; rank 0 only
+	held   *output.Held   // output.dir, on rank 0 of a run without a launcher; otherwise nil
+}
+
+// write writes all files and publishes the report. If a file cannot be written, the report says so, and the others are
+// written all the same. All ranks call it.
+func (s *solved) write(ctx context.Context) (written, error) {
+	w, begin := written{result: s.result, held: s.place.held}, time.Now()
+	ctx, cancel := s.withFileTimeout(ctx)
+	defer cancel()
+	view := output.View{Mesh: s.layout.Mesh, Stripe: s.layout.Stripe, Rows: s.backend, Initial: s.problem}
+	picture, fault, err := s.writeRows(ctx, view)
+	if err != nil {
+		return w, s.onGPU(err)
+	}
+	digest, err := s.digest(ctx, view)
+	if err != nil {
+		return w, s.onGPU(err)
+	}
+	part, err := json.Marshal(s.rankReport(s.result, fault))
+	if err != nil {
+		return w, err
+	}
+	parts, err := s.team.Gather(ctx, "reports", part)
+	if err != nil || s.id.Rank != 0 {
+		return w, err
+	}
+	rows, file := digest.Sums()
+	report, err := s.report(parts, rows)
+	if err != nil {
+		return w, err
+	}
+	set := &outputSet{ready: s.ready, report: &report}
+	if err := set.finish(picture, file, begin); err != nil {
+		return w, err
+	}
+	w.report = &report
+	return w, s.publish(report)
+}
+
+// writeRows writes this rank's rows to the field and averages them for the picture. On rank 0 it returns the whole
+// picture. fault says why the rows are not in the field.
+func (r *ready) writeRows(ctx context.Context, view output.View) (picture *output.Thumbnail, fault, err error) {
+	c := r.Config.Output
+	thumbnail := output.NewThumbnail(r.layout.Mesh)
+	if c.Field != "" || c.Picture != "" {
+		err := view.Each(ctx, func(lo int, rows []byte) error {
+			if c.Picture != "" {
+				if err := thumbnail.AddRows(lo, rows); err != nil {
+					return err
+				}
+			}
+			if c.Field != "" && fault == nil {
+				fault = r.rows.WriteRows(lo, rows)
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	if r.rows.FieldWriter != nil {
+		if err := r.rows.Close(); fault == nil {
+			fault = err
+		}
+		r.rows.FieldWriter = nil // abort has nothing to abandon any more
+	}
+	if c.Picture != "" {
+		picture, err = r.mergePicture(ctx, thumbnail)
+	}
+	return picture, fault, err
+}
+
+// mergePicture adds the pictures of all ranks. It returns the whole picture on rank 0, and nil elsewhere.
+func (j *joined) mergePicture(ctx context.Context, own *output.Thumbnail) (*output.Thumbnail, error) {
+	data, err := own.MarshalBinary()
+	if err != nil {
+		return nil, err
+	}
+	parts, err := j.team.Gather(ctx, "picture", data)
+	if err != nil || j.id.Rank != 0 {
+		return nil, err
+	}
+	for rank, part := range parts {
+		if rank == 0 {
+			continue
+		}
+		var t output.Thumbnail
+		if err := t.UnmarshalBinary(part); err != nil {
+			return nil, fmt.Errorf("picture of rank %d: %w", rank, err)
+		}
+		if err := own.Merge(&t); err != nil {
+			return nil, fmt.Errorf("picture of rank %d: %w", rank, err)
+		}
+	}
+	return own, nil
+}
+
+// publish sends the report to the launcher.
+func (j *joined) publish(report output.Report) error {
+	b, err := json.Marshal(report)
+	if err != nil {
+		return err
+	}
+	return j.team.Publish(roster.Event{Kind: roster.Finished, Report: b})
+}
