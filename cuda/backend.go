@@ -12,6 +12,9 @@ import (
 // ring is the number of passes whose sums may be in flight to the host.
 const ring = 4
 
+// lag is that of the Limits: Sums waits for the device.
+const lag = 1
+
 // Backend implements solver.Backend on one GPU. All calls must come from the goroutine that called New, which stays on
 // its thread until Close.
 //
@@ -50,9 +53,8 @@ type Backend struct {
 	posted       solver.ExchangeNumber // the newest exchange
 	peers        []*Peer               // neighbours that write into this rank's memory
 	direct       *direct               // nil if kernels do not move rows
-	edged        *solver.Pass          // the pass whose edges are done and whose interior is not; nil if there is none
-	middle       solver.Stripe         // the rows left to its Interior
-	undoable     bool                  // Undo can take the newest pass back
+	calls        solver.Calls
+	middle       solver.Stripe // the rows that Edges has left to Interior
 	sums         []solver.Sum
 	bytes        int64
 	closers      []func() error
@@ -62,7 +64,7 @@ func (b *Backend) maxSweeps() int { return MaxSweeps(b.layout.Mesh.DType) }
 
 // Limits implements solver.Backend.
 func (b *Backend) Limits() solver.Limits {
-	return solver.Limits{MaxSweeps: b.maxSweeps(), Lag: 1, Bytes: b.bytes}
+	return solver.Limits{MaxSweeps: b.maxSweeps(), Lag: lag, Bytes: b.bytes}
 }
 
 // Describe names the GPU.
@@ -70,11 +72,14 @@ func (b *Backend) Describe() string { return fmt.Sprintf("cuda %d, %s", b.device
 
 // Edges implements solver.Backend.
 func (b *Backend) Edges(ctx context.Context, sp solver.Pass) error {
-	if err := b.begin(ctx, sp); err != nil {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err := b.calls.Edges(sp); err != nil {
 		return err
 	}
-	if sp.Margin != 0 {
-		return fmt.Errorf("cuda backend: edges of a pass with margin %d", sp.Margin)
+	if err := b.takePlace(ctx, sp); err != nil {
+		return err
 	}
 	s, middle := b.layout.Stripe, b.layout.Middle()
 	if sp.Sweeps >= b.sweepAllFrom {
@@ -108,21 +113,12 @@ func (b *Backend) Edges(ctx context.Context, sp solver.Pass) error {
 			return err
 		}
 	}
-	b.edged = &sp
 	b.middle = middle
-	return b.edgesOut.Record(b.fast)
-}
-
-// begin checks a pass and reserves a place for its sums.
-func (b *Backend) begin(ctx context.Context, sp solver.Pass) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
+	if err := b.edgesOut.Record(b.fast); err != nil {
+		return err
 	}
-	if err := b.layout.CheckPass(sp, b.maxSweeps()); err != nil {
-		return fmt.Errorf("cuda backend: %w", err)
-	}
-	b.edged, b.undoable = nil, false
-	return b.takePlace(ctx, sp)
+	b.calls.Done()
+	return nil
 }
 
 // fuses reports whether the kernel of pass sp over the rows out of next itself waits for halos and hands edges on.
@@ -141,19 +137,22 @@ func (b *Backend) settleHalos(sp solver.Pass, out solver.Stripe) error {
 
 // Interior implements solver.Backend.
 func (b *Backend) Interior(ctx context.Context, sp solver.Pass) error {
-	edged := b.edged
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	edged, err := b.calls.Interior(sp)
+	if err != nil {
+		return err
+	}
 	out, count := b.middle, b.middle
-	switch {
-	case edged == nil:
-		if err := b.begin(ctx, sp); err != nil {
+	if !edged {
+		if err := b.takePlace(ctx, sp); err != nil {
 			return err
 		}
 		out, count = b.layout.Reach(sp.Margin), b.layout.Stripe
 		if err := errors.Join(b.settleHalos(sp, out), b.halosIn.Record(b.fast)); err != nil {
 			return err
 		}
-	case *edged != sp:
-		return fmt.Errorf("cuda backend: interior of pass %+v after the edges of pass %+v", sp, *edged)
 	}
 	if out.Rows() > 0 {
 		if err := b.slow.Wait(b.halosIn); err != nil {
@@ -164,14 +163,17 @@ func (b *Backend) Interior(ctx context.Context, sp solver.Pass) error {
 			return err
 		}
 	}
-	if edged != nil {
+	if edged {
 		if err := b.slow.Wait(b.edgesOut); err != nil {
 			return err
 		}
 	}
-	b.edged, b.undoable = nil, true
 	b.now, b.next = b.next, b.now
-	return b.sendSums(sp)
+	if err := b.sendSums(sp); err != nil {
+		return err
+	}
+	b.calls.Done()
+	return nil
 }
 
 // sweep launches pass sp over the rows out of next and sums the squares of the rows in count. exchange tells whether an
@@ -204,13 +206,13 @@ func (b *Backend) sweep(s *driver.Stream, sp solver.Pass, out, count solver.Stri
 
 // Undo implements solver.Backend.
 func (b *Backend) Undo() error {
-	if !b.undoable || b.edged != nil {
-		return errors.New("cuda backend: there is no pass to undo")
+	if err := b.calls.Undo(); err != nil {
+		return err
 	}
-	b.undoable = false
 	if err := errors.Join(b.direct.settle(), b.context.Synchronize()); err != nil {
 		return err
 	}
 	b.now, b.next = b.next, b.now
+	b.calls.Done()
 	return nil
 }

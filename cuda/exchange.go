@@ -20,6 +20,7 @@ type path interface {
 // Exchange implements solver.Exchange for a Backend. Each side has a path of its own, into a peer's memory or over a
 // link through the host. If the rank is its own neighbour, or has its GPU to itself, one path serves both sides.
 type Exchange struct {
+	calls   solver.ExchangeCalls
 	backend *Backend
 	paths   []path
 }
@@ -60,21 +61,35 @@ func NewExchange(b *Backend, self bool, peers [2]*Peer, links [2]solver.RowLink)
 
 // Post implements solver.Exchange.
 func (x *Exchange) Post(ctx context.Context, n solver.ExchangeNumber) error {
+	if err := x.calls.Post(n); err != nil {
+		return err
+	}
+	if err := x.backend.calls.Post(); err != nil {
+		return fmt.Errorf("exchange %d: %w", n, err)
+	}
 	for _, p := range x.paths {
 		if err := p.post(ctx, n); err != nil {
 			return err
 		}
 	}
+	x.calls.Done()
 	return nil
 }
 
 // Wait implements solver.Exchange.
 func (x *Exchange) Wait(ctx context.Context, n solver.ExchangeNumber) error {
+	if err := x.calls.Wait(n); err != nil {
+		return err
+	}
+	if err := x.backend.calls.Wait(); err != nil {
+		return fmt.Errorf("exchange %d: %w", n, err)
+	}
 	for _, p := range x.paths {
 		if err := p.wait(ctx, n); err != nil {
 			return err
 		}
 	}
+	x.calls.Done()
 	return nil
 }
 

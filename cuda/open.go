@@ -36,7 +36,8 @@ func New(d *driver.Driver, l solver.Layout, o Options) (b *Backend, err error) {
 		return nil, fmt.Errorf("cuda backend: device %d: there are %d", o.Device, len(devices))
 	}
 	b = &Backend{layout: l, device: &devices[o.Device], options: o, sweepAllFrom: math.MaxInt,
-		bias: biases(l.Magnitude)}
+		bias: biases(l.Magnitude), calls: solver.NewCalls("cuda backend", l,
+			solver.Limits{MaxSweeps: MaxSweeps(l.Mesh.DType), Lag: lag})}
 	defer func() {
 		if err != nil {
 			err = errors.Join(fmt.Errorf("cuda backend on device %d (%s): %w", o.Device, b.device.Name, err), b.Close())

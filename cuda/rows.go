@@ -12,6 +12,7 @@ import (
 
 // Load implements solver.Backend.
 func (b *Backend) Load(ctx context.Context, rows solver.RowSource) error {
+	b.calls.Load()
 	if err := b.direct.settle(); err != nil { // rows in flight must not arrive after the load
 		return err
 	}
@@ -55,18 +56,18 @@ func (b *Backend) Load(ctx context.Context, rows solver.RowSource) error {
 	if err := b.fast.Fill(b.counts, 0, ring*b.maxSweeps()*sumBytes); err != nil {
 		return err
 	}
-	b.edged, b.undoable = nil, false
 	if err := b.context.Synchronize(); err != nil {
 		return err
 	}
 	clear(b.pinned.Bytes()) // as the words on the device
+	b.calls.Done()
 	return nil
 }
 
 // CopyEdge implements solver.Backend.
 func (b *Backend) CopyEdge(ctx context.Context, side solver.Side, dst []byte) error {
-	if b.edged == nil || !b.layout.Neighbour[side] {
-		return fmt.Errorf("cuda backend: edge at the %v: there is none before Edges, or no neighbour", side)
+	if err := b.calls.CopyEdge(side, len(dst)); err != nil {
+		return err
 	}
 	return b.copyOut(ctx, b.fast, b.next, b.layout.Edge(side), dst)
 }
@@ -74,9 +75,6 @@ func (b *Backend) CopyEdge(ctx context.Context, side solver.Side, dst []byte) er
 // copyOut copies rows of f to dst after the earlier work of the stream, and waits.
 func (b *Backend) copyOut(ctx context.Context, s *driver.Stream, f field, rows solver.Stripe, dst []byte) error {
 	width := b.layout.Mesh.RowBytes()
-	if len(dst) != rows.Rows()*width {
-		return fmt.Errorf("cuda backend: rows %v need %d bytes, not %d", rows, rows.Rows()*width, len(dst))
-	}
 	if at, ok := b.inPinned(dst); ok {
 		if err := s.Copy2D(b.target.Rows(at, width), f.at(rows.Lo).Rows(f.pitch), width, rows.Rows()); err != nil {
 			return err
@@ -99,11 +97,10 @@ func (b *Backend) copyOut(ctx context.Context, s *driver.Stream, f field, rows s
 
 // SetHalo implements solver.Backend.
 func (b *Backend) SetHalo(_ context.Context, side solver.Side, src []byte) error {
-	width, rows := b.layout.Mesh.RowBytes(), b.layout.Halo(side)
-	if !b.layout.Neighbour[side] || len(src) != rows.Rows()*width {
-		return fmt.Errorf("cuda backend: halo at the %v of %d bytes: expected %d, from a neighbour", side, len(src),
-			rows.Rows()*width)
+	if err := b.calls.SetHalo(side, len(src)); err != nil {
+		return err
 	}
+	width, rows := b.layout.Mesh.RowBytes(), b.layout.Halo(side)
 	if err := b.fast.Synchronize(); err != nil { // the staging memory may be in use
 		return err
 	}
@@ -120,8 +117,8 @@ func (b *Backend) CopyRows(ctx context.Context, s solver.Stripe, dst []byte) err
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if s.Lo < b.layout.Stripe.Lo || s.Hi > b.layout.Stripe.Hi || s.Lo > s.Hi {
-		return fmt.Errorf("cuda backend: rows %v: the stripe is %v", s, b.layout.Stripe)
+	if err := b.calls.CopyRows(s, len(dst)); err != nil {
+		return err
 	}
 	// A copy must not be queued behind work that never ends: dst may be unmapped meanwhile.
 	for _, s := range []*driver.Stream{b.fast, b.slow} {

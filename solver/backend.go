@@ -23,8 +23,9 @@ func (s Side) String() string {
 }
 
 // Sweeper sweeps one stripe; Engine and the norms of a Run need no more of a Backend. For each pass the caller calls
-// Edges (only if Margin is 0 and an exchange follows), Interior, and Sums (if it needs them), in that order and from
-// one goroutine. A sweep computes
+// Edges (only if Margin is 0 and an exchange follows), Interior, and Sums (if it needs them), from one goroutine. A
+// call in another order gets an *OrderError and changes nothing; every backend checks that with a Calls, which lists
+// what is allowed when. A sweep computes
 //
 //	new[y][x] = 0.25 * ((old[y][x-1] + old[y][x+1]) + (old[y-1][x] + old[y+1][x]))
 //
@@ -48,11 +49,11 @@ type Sweeper interface {
 
 // HaloRows moves the edge rows and halos of a stripe through the host's memory, for a HostExchange.
 type HaloRows interface {
-	// CopyEdge copies the Depth rows of next at the given end of [Lo, Hi) to dst: dense, NX values a row. It may be
-	// called only between Edges and Interior.
+	// CopyEdge copies the Depth rows of next at the given end of [Lo, Hi) to dst: dense, NX values a row. It gets an
+	// *OrderError except between Edges and Interior.
 	CopyEdge(ctx context.Context, side Side, dst []byte) error
-	// SetHalo fills the halo of now beyond side from src: Depth dense rows, from top to bottom. It may be called only
-	// between Interior and the next Edges or Interior.
+	// SetHalo fills the halo of now beyond side from src: Depth dense rows, from top to bottom. It gets an
+	// *OrderError except between Interior and the next Edges or Interior.
 	SetHalo(ctx context.Context, side Side, src []byte) error
 }
 

@@ -15,6 +15,7 @@ import (
 type plain struct {
 	layout    solver.Layout
 	limits    solver.Limits
+	calls     solver.Calls
 	now, next map[int][]float64
 	edges     map[int][]float64
 	sums      map[uint64][]solver.Sum
@@ -27,10 +28,12 @@ type plain struct {
 }
 
 func newPlain(l solver.Layout, limits solver.Limits) *plain {
-	return &plain{layout: l, limits: limits, sums: map[uint64][]solver.Sum{}}
+	return &plain{layout: l, limits: limits, calls: solver.NewCalls("plain backend", l, limits),
+		sums: map[uint64][]solver.Sum{}}
 }
 
 func (p *plain) Load(_ context.Context, rows solver.RowSource) error {
+	p.calls.Load()
 	p.now, p.next = map[int][]float64{}, map[int][]float64{}
 	p.loaded++
 	for y := p.layout.Stripe.Lo - p.layout.Depth; y < p.layout.Stripe.Hi+p.layout.Depth; y++ {
@@ -45,6 +48,7 @@ func (p *plain) Load(_ context.Context, rows solver.RowSource) error {
 		p.now[y] = decode(b)
 		p.next[y] = decode(b)
 	}
+	p.calls.Done()
 	return nil
 }
 
@@ -108,32 +112,39 @@ func (p *plain) advance(b solver.Pass) (map[int][]float64, []solver.Sum) {
 }
 
 func (p *plain) Edges(_ context.Context, b solver.Pass) error {
+	if err := p.calls.Edges(b); err != nil {
+		return err
+	}
 	p.edges, _ = p.advance(b)
+	p.calls.Done()
 	return nil
 }
 
 func (p *plain) CopyEdge(_ context.Context, side solver.Side, dst []byte) error {
-	lo := p.layout.Stripe.Lo
-	if side == solver.Bottom {
-		lo = p.layout.Stripe.Hi - p.layout.Depth
+	if err := p.calls.CopyEdge(side, len(dst)); err != nil {
+		return err
 	}
-	encode(p.edges, lo, dst)
+	encode(p.edges, p.layout.Edge(side).Lo, dst)
 	return nil
 }
 
 func (p *plain) Interior(_ context.Context, b solver.Pass) error {
+	if _, err := p.calls.Interior(b); err != nil {
+		return err
+	}
 	rows, sums := p.advance(b)
 	p.next, p.now = p.now, rows
 	p.sums[b.Index] = sums
 	p.swept += b.Sweeps
+	p.calls.Done()
 	return nil
 }
 
 func (p *plain) SetHalo(_ context.Context, side solver.Side, src []byte) error {
-	lo := p.layout.Stripe.Lo - p.layout.Depth
-	if side == solver.Bottom {
-		lo = p.layout.Stripe.Hi
+	if err := p.calls.SetHalo(side, len(src)); err != nil {
+		return err
 	}
+	lo := p.layout.Halo(side).Lo
 	width := p.layout.Mesh.RowBytes()
 	for i := range p.layout.Depth {
 		p.now[lo+i] = decode(src[i*width : (i+1)*width])
@@ -142,16 +153,23 @@ func (p *plain) SetHalo(_ context.Context, side solver.Side, src []byte) error {
 }
 
 func (p *plain) Sums(_ context.Context, b solver.Pass) ([]solver.Sum, error) {
-	return p.sums[b.Index], nil
+	return p.sums[b.Index], p.calls.Sums(b)
 }
 
 func (p *plain) Undo() error {
+	if err := p.calls.Undo(); err != nil {
+		return err
+	}
 	p.now, p.next = p.next, p.now
 	p.undone++
+	p.calls.Done()
 	return nil
 }
 
 func (p *plain) CopyRows(_ context.Context, s solver.Stripe, dst []byte) error {
+	if err := p.calls.CopyRows(s, len(dst)); err != nil {
+		return err
+	}
 	encode(p.now, s.Lo, dst)
 	return nil
 }

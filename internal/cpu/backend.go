@@ -44,10 +44,8 @@ type Backend struct {
 	stream    bool // stores bypass the caches: the fields are too large to stay in them until the next pass
 	now, next *field
 	pool      *pool
-	edged     *solver.Pass  // the pass whose edges are done and whose interior is not; nil if there is none
-	middle    solver.Stripe // the rows left to its Interior
-	undoable  bool          // Undo can take the newest pass back
-	last      solver.Pass   // the newest pass
+	calls     solver.Calls
+	middle    solver.Stripe // the rows that Edges has left to Interior
 	sums      []solver.Sum
 }
 
@@ -72,6 +70,7 @@ func New(l solver.Layout, o Options) (*Backend, error) {
 	b.sweepable = solver.Stripe{Lo: rows.Lo + 1, Hi: rows.Hi - 1}
 	var scratch int
 	b.plans, scratch = newPlans(b.columns, l.Depth, o.Cache)
+	b.calls = solver.NewCalls("cpu backend", l, solver.Limits{MaxSweeps: len(b.plans) - 1})
 	b.stream = k.Stream != nil && 2*o.ThreadsPerCore*fieldBytes(rows, b.columns) > o.Threads*streamCaches*o.Cache
 	if b.now, err = newField(rows, b.columns); err == nil {
 		b.next, err = newField(rows, b.columns)
@@ -125,15 +124,15 @@ func (b *Backend) Close() error {
 // Load implements solver.Backend. Each thread is the first to write the rows that it will sweep, so the system places
 // them near it.
 func (b *Backend) Load(ctx context.Context, source solver.RowSource) error {
-	b.edged, b.undoable = nil, false
+	b.calls.Load()
 	stored := b.now.rows
 	parts := b.split(b.layout.Stripe)
 	parts[0].Lo, parts[len(parts)-1].Hi = stored.Lo, stored.Hi
-	return b.pool.each(len(parts), func(_ *worker, i int) error {
+	if err := b.pool.each(len(parts), func(_ *worker, i int) error {
 		buf := make([]byte, b.layout.Mesh.RowBytes())
 		for y := parts[i].Lo; y < parts[i].Hi; y++ {
-			if err := ctx.Err(); err != nil {
-				return err
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
 			}
 			row, ok := b.layout.Mesh.Canonical(y)
 			if !ok {
@@ -146,25 +145,28 @@ func (b *Backend) Load(ctx context.Context, source solver.RowSource) error {
 			b.columns.pack(b.next.row(y), buf)
 		}
 		return nil
-	})
+	}); err != nil {
+		return err
+	}
+	b.calls.Done()
+	return nil
 }
 
 // CopyEdge implements solver.Backend.
 func (b *Backend) CopyEdge(_ context.Context, side solver.Side, dst []byte) error {
-	if b.edged == nil {
-		return errors.New("cpu backend: an edge was asked for that is not computed")
+	if err := b.calls.CopyEdge(side, len(dst)); err != nil {
+		return err
 	}
-	return b.unpack(b.next, b.layout.Edge(side), dst)
+	b.unpack(b.next, b.layout.Edge(side), dst)
+	return nil
 }
 
 // SetHalo implements solver.Backend.
 func (b *Backend) SetHalo(_ context.Context, side solver.Side, src []byte) error {
-	n := b.layout.Mesh.RowBytes()
-	if !b.layout.Neighbour[side] || len(src) != b.layout.Depth*n {
-		return fmt.Errorf("cpu backend: halo at the %v of %d bytes: expected %d, from a neighbour", side, len(src),
-			b.layout.Depth*n)
+	if err := b.calls.SetHalo(side, len(src)); err != nil {
+		return err
 	}
-	top := b.layout.Halo(side).Lo
+	n, top := b.layout.Mesh.RowBytes(), b.layout.Halo(side).Lo
 	for i := range b.layout.Depth {
 		b.columns.pack(b.now.row(top+i), src[i*n:(i+1)*n])
 	}
@@ -173,19 +175,17 @@ func (b *Backend) SetHalo(_ context.Context, side solver.Side, src []byte) error
 
 // CopyRows implements solver.Backend.
 func (b *Backend) CopyRows(_ context.Context, s solver.Stripe, dst []byte) error {
-	if s.Lo < b.layout.Stripe.Lo || s.Hi > b.layout.Stripe.Hi || s.Lo > s.Hi {
-		return fmt.Errorf("cpu backend: rows %v: the stripe is %v", s, b.layout.Stripe)
+	if err := b.calls.CopyRows(s, len(dst)); err != nil {
+		return err
 	}
-	return b.unpack(b.now, s, dst)
+	b.unpack(b.now, s, dst)
+	return nil
 }
 
-func (b *Backend) unpack(f *field, s solver.Stripe, dst []byte) error {
+// unpack copies rows of f to dst, dense.
+func (b *Backend) unpack(f *field, s solver.Stripe, dst []byte) {
 	n := b.layout.Mesh.RowBytes()
-	if len(dst) != s.Rows()*n {
-		return fmt.Errorf("cpu backend: rows %v need %d bytes, not %d", s, s.Rows()*n, len(dst))
-	}
 	for i := range s.Rows() {
 		b.columns.unpack(dst[i*n:(i+1)*n], f.row(s.Lo+i))
 	}
-	return nil
 }

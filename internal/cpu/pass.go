@@ -2,20 +2,16 @@ package cpu
 
 import (
 	"context"
-	"errors"
-	"fmt"
 
 	"jacobi/solver"
 )
 
 // Edges implements solver.Backend.
 func (b *Backend) Edges(ctx context.Context, p solver.Pass) error {
-	if err := b.begin(p); err != nil {
+	if err := b.calls.Edges(p); err != nil {
 		return err
 	}
-	if p.Margin != 0 {
-		return fmt.Errorf("cpu backend: edges of a pass with margin %d", p.Margin)
-	}
+	b.resetSums()
 	b.middle = b.layout.Middle()
 	if b.sweepAll {
 		b.middle = solver.Stripe{Lo: b.layout.Stripe.Hi, Hi: b.layout.Stripe.Hi}
@@ -27,34 +23,33 @@ func (b *Backend) Edges(ctx context.Context, p solver.Pass) error {
 	if err := b.sweep(ctx, p, edges); err != nil {
 		return err
 	}
-	b.edged = &p
+	b.calls.Done()
 	return nil
 }
 
 // Interior implements solver.Backend.
 func (b *Backend) Interior(ctx context.Context, p solver.Pass) error {
-	rows := b.middle
-	if b.edged == nil {
-		if err := b.begin(p); err != nil {
-			return err
-		}
-		rows = b.layout.Reach(p.Margin)
-	} else if *b.edged != p {
-		return fmt.Errorf("cpu backend: interior of pass %+v after the edges of pass %+v", p, *b.edged)
+	edged, err := b.calls.Interior(p)
+	if err != nil {
+		return err
 	}
-	b.edged = nil
+	rows := b.middle
+	if !edged {
+		b.resetSums()
+		rows = b.layout.Reach(p.Margin)
+	}
 	if err := b.sweep(ctx, p, b.split(rows)); err != nil {
 		return err
 	}
 	b.now, b.next = b.next, b.now
-	b.undoable = true
+	b.calls.Done()
 	return nil
 }
 
 // Sums implements solver.Backend.
 func (b *Backend) Sums(_ context.Context, p solver.Pass) ([]solver.Sum, error) {
-	if b.edged != nil || p != b.last {
-		return nil, fmt.Errorf("cpu backend: sums of pass %+v: the last pass swept is %+v", p, b.last)
+	if err := b.calls.Sums(p); err != nil {
+		return nil, err
 	}
 	b.sums = b.sums[:0]
 	for level := range p.Sweeps {
@@ -69,26 +64,21 @@ func (b *Backend) Sums(_ context.Context, p solver.Pass) ([]solver.Sum, error) {
 
 // Undo implements solver.Backend.
 func (b *Backend) Undo() error {
-	if !b.undoable || b.edged != nil {
-		return errors.New("cpu backend: there is no pass to undo")
+	if err := b.calls.Undo(); err != nil {
+		return err
 	}
 	b.now, b.next = b.next, b.now
-	b.undoable = false
+	b.calls.Done()
 	return nil
 }
 
-// begin checks a pass and resets the sums.
-func (b *Backend) begin(p solver.Pass) error {
-	if err := b.layout.CheckPass(p, len(b.plans)-1); err != nil {
-		return fmt.Errorf("cpu backend: %w", err)
-	}
+// resetSums sets the sums of a new pass to 0.
+func (b *Backend) resetSums() {
 	for _, w := range b.pool.workers {
 		for i := range w.sums {
 			w.sums[i].Reset()
 		}
 	}
-	b.edged, b.undoable, b.last = nil, false, p
-	return nil
 }
 
 // sweep computes the rows of the parts. Within the stripe parts begin and end at the bounds of norm groups.

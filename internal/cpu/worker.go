@@ -67,8 +67,8 @@ func (w *windowPass) run(ctx context.Context) error {
 	top := floorMultiple(w.rows.Lo-w.sweeps+1, kernel.Rows) + 1
 	bands := ceilDiv(w.rows.Hi+w.sweeps-top, kernel.Rows)
 	for i := range bands {
-		if err := ctx.Err(); err != nil {
-			return err
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
 		}
 		if w.upward {
 			i = bands - 1 - i

@@ -60,6 +60,7 @@ func (f *field) Row(iy int, dst []byte) error {
 
 // ranks drives one backend for each stripe as solver.Run does, and moves the edges itself.
 type ranks struct {
+	field    *field
 	mesh     solver.Mesh
 	depth    int
 	stripes  []solver.Stripe
@@ -72,7 +73,7 @@ func open(c Case, f *field, factory Factory) (*ranks, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &ranks{mesh: c.Mesh, depth: c.Depth, stripes: stripes}
+	r := &ranks{field: f, mesh: c.Mesh, depth: c.Depth, stripes: stripes}
 	for i, s := range stripes {
 		b, err := factory(solver.Layout{
 			Mesh: c.Mesh, Stripe: s, Depth: c.Depth, Magnitude: f.e,

@@ -47,6 +47,8 @@ func Run(t *testing.T, factory Factory) {
 	}
 	t.Run("not finite", func(t *testing.T) { runNotFinite(t, factory) })
 	t.Run("misuse", func(t *testing.T) { runMisuse(t, factory) })
+	t.Run("order", func(t *testing.T) { runOrder(t, factory) })
+	t.Run("not loaded", func(t *testing.T) { runNotLoaded(t, factory) })
 }
 
 // RunCase checks a backend on one case: the sums of every sweep, the field after every pass, Undo, and the replay of
