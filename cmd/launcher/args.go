@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"jacobi/internal/attempt"
 	"jacobi/internal/suggest"
 )
 
@@ -85,15 +86,12 @@ func noArguments(cmd *cobra.Command, args []string) error {
 }
 
 // timeLimit is the value of --timeout.
-type timeLimit struct {
-	left time.Duration // 0: no limit
-	text string        // as the user wrote it
-}
+type timeLimit struct{ attempt.Limit }
 
 // Set implements pflag.Value.
 func (l *timeLimit) Set(text string) (err error) {
-	l.text = text
-	l.left, err = time.ParseDuration(text)
+	l.Text = text
+	l.Left, err = time.ParseDuration(text)
 	return err
 }
 
@@ -102,14 +100,14 @@ var errTimeLimit = errors.New("the time is over")
 
 // bound returns a context that ends at the limit.
 func (l *timeLimit) bound(ctx context.Context) (context.Context, context.CancelFunc) {
-	if l.left == 0 {
+	if l.Left == 0 {
 		return ctx, func() {}
 	}
-	return context.WithTimeoutCause(ctx, l.left, fmt.Errorf("--timeout %s: %w", l.text, errTimeLimit))
+	return context.WithTimeoutCause(ctx, l.Left, fmt.Errorf("--timeout %s: %w", l.Text, errTimeLimit))
 }
 
 // String implements pflag.Value.
-func (l *timeLimit) String() string { return l.text }
+func (l *timeLimit) String() string { return l.Text }
 
 // Type implements pflag.Value.
 func (l *timeLimit) Type() string { return "duration" }

@@ -13,6 +13,7 @@ import (
 	"jacobi/configs"
 	"jacobi/internal/dirlock"
 	"jacobi/internal/output"
+	"jacobi/internal/plan"
 	"jacobi/internal/scaling"
 )
 
@@ -91,12 +92,12 @@ func startBench(ctx context.Context, o benchOptions, stdout, stderr io.Writer) e
 	if err != nil {
 		return err
 	}
-	b := &bench{repeat: o.repeat, name: o.name, kind: scaling.Strong, limit: o.timeout,
+	b := &bench{repeat: o.repeat, name: o.name, kind: scaling.Strong, limit: o.timeout.Limit,
 		screen: newScreen(stdout, stderr, o.look(cfg))}
 	if o.weak {
 		b.kind = scaling.Weak
 	}
-	if b.cases, err = o.cases(ctx, cfg, b.screen.say); err != nil {
+	if b.cases, err = o.cases(ctx, cfg, b.screen.Say); err != nil {
 		return err
 	}
 	if b.starter, err = o.starter(b.cases[0]); err != nil {
@@ -108,7 +109,7 @@ func startBench(ctx context.Context, o benchOptions, stdout, stderr io.Writer) e
 	}
 	var warnings []string
 	for _, p := range b.cases {
-		warnings = append(warnings, p.warnings(os.Environ())...)
+		warnings = append(warnings, p.Warnings(os.Environ())...)
 	}
 	slices.Sort(warnings)
 	for _, text := range slices.Compact(warnings) {
@@ -127,7 +128,7 @@ func startBench(ctx context.Context, o benchOptions, stdout, stderr io.Writer) e
 
 // cases returns the plans of all runs that the flags ask for, by size and then by number of ranks. It fails if any of
 // them cannot run.
-func (o *benchOptions) cases(ctx context.Context, cfg configs.Config, say func(string)) ([]*plan, error) {
+func (o *benchOptions) cases(ctx context.Context, cfg configs.Config, say func(string)) ([]*plan.Plan, error) {
 	ranks := upTo(max(1, cfg.Run.Ranks))
 	if o.rankList != "" {
 		var err error
@@ -143,12 +144,12 @@ func (o *benchOptions) cases(ctx context.Context, cfg configs.Config, say func(s
 			return nil, err
 		}
 	}
-	var cases []*plan
+	var cases []*plan.Plan
 	for _, size := range sizes {
 		for _, n := range ranks {
-			p, err := o.plan(ctx, o.benchConfig(cfg, size, n), say)
+			p, err := plan.Make(ctx, o.benchConfig(cfg, size, n), o.where, say)
 			if err == nil {
-				err = p.check(ctx, false)
+				err = p.Check(ctx, false)
 			}
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", o.describe(cfg, size, n), err)
@@ -165,7 +166,7 @@ func (o *benchOptions) benchConfig(c configs.Config, size, ranks int) configs.Co
 		c.Grid.NX, c.Grid.NY = size, size
 	}
 	if o.weak {
-		c.Grid.NY = times(c.Grid.NY, ranks)
+		c.Grid.NY = plan.Times(c.Grid.NY, ranks)
 	}
 	c.Run.Ranks, c.Solver.Tolerance = ranks, 0
 	c.Output = configs.Output{Dir: c.Output.Dir, PictureScale: c.Output.PictureScale}

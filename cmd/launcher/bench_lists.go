@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,12 +31,4 @@ func upTo(n int) []int {
 		list = append(list, k)
 	}
 	return append(list, n)
-}
-
-// times multiplies positive numbers. If the product overflows, it returns math.MaxInt.
-func times(a, b int) int {
-	if a > math.MaxInt/b {
-		return math.MaxInt
-	}
-	return a * b
 }

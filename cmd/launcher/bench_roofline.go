@@ -7,6 +7,7 @@ import (
 
 	"jacobi/cuda"
 	"jacobi/internal/cpu"
+	"jacobi/internal/plan"
 )
 
 // copyRates are the measured speeds of copies, in bytes read and written a second.
@@ -19,14 +20,14 @@ type copyRates struct {
 type cpuCopy struct{ bytes, threads int }
 
 // of returns the speed of a copy on the devices of p; 0 if ranks are on other machines, where it cannot be measured.
-func (c *copyRates) of(ctx context.Context, p *plan) (rate float64, err error) {
+func (c *copyRates) of(ctx context.Context, p *plan.Plan) (rate float64, err error) {
 	switch {
-	case len(p.here) < len(p.names()):
+	case len(p.Here) < len(p.Names()):
 		return 0, nil
-	case len(p.gpus) > 0:
+	case len(p.GPUs) > 0:
 		rate, err = c.ofGPUs(ctx, p)
 	default:
-		rate, err = c.ofCPU(ctx, p.cpuCopy())
+		rate, err = c.ofCPU(ctx, cpuCopyOf(p))
 	}
 	if err != nil {
 		return 0, fmt.Errorf("measure the roofline: %w", err)
@@ -35,19 +36,19 @@ func (c *copyRates) of(ctx context.Context, p *plan) (rate float64, err error) {
 }
 
 // ofGPUs returns the sum over the GPUs that ranks use.
-func (c *copyRates) ofGPUs(ctx context.Context, p *plan) (sum float64, err error) {
+func (c *copyRates) ofGPUs(ctx context.Context, p *plan.Plan) (sum float64, err error) {
 	if c.gpu == nil {
 		c.gpu = map[int]float64{}
 	}
 	counted := map[int]bool{}
-	for _, choice := range p.choices {
+	for _, choice := range p.Choices {
 		i := choice.Index
 		if counted[i] {
 			continue
 		}
 		counted[i] = true
 		if _, known := c.gpu[i]; !known {
-			if c.gpu[i], err = cuda.CopyRate(ctx, &p.gpus[i]); err != nil {
+			if c.gpu[i], err = cuda.CopyRate(ctx, &p.GPUs[i]); err != nil {
 				return 0, err
 			}
 		}
@@ -71,11 +72,11 @@ func (c *copyRates) ofCPU(ctx context.Context, key cpuCopy) (rate float64, err e
 	return rate, nil
 }
 
-// cpuCopy returns the copy on the CPU to compare with p: of a field, by the threads of all ranks.
-func (p *plan) cpuCopy() cpuCopy {
+// cpuCopyOf returns the copy on the CPU to compare with p: of a field, by the threads of all ranks.
+func cpuCopyOf(p *plan.Plan) cpuCopy {
 	threads := runtime.NumCPU()
-	if t := p.cfg.Device.Threads; t > 0 {
-		threads = min(threads, len(p.ranks)*t)
+	if t := p.Config.Device.Threads; t > 0 {
+		threads = min(threads, len(p.Ranks)*t)
 	}
-	return cpuCopy{bytes: p.mesh.NY * p.mesh.RowBytes(), threads: threads}
+	return cpuCopy{bytes: p.Mesh.NY * p.Mesh.RowBytes(), threads: threads}
 }

@@ -10,9 +10,13 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
+
+	"jacobi/internal/attempt"
 	"jacobi/internal/device"
 	"jacobi/internal/launch"
 	"jacobi/internal/output"
+	"jacobi/internal/plan"
 	"jacobi/internal/roster"
 	"jacobi/internal/scaling"
 	"jacobi/internal/show"
@@ -21,12 +25,12 @@ import (
 
 // bench is a benchmark whose cases have been checked.
 type bench struct {
-	cases   []*plan
+	cases   []*plan.Plan
 	kind    scaling.Kind
 	repeat  int
 	name    string // name of the files, without extension
-	starter starter
-	limit   timeLimit // for all runs together
+	starter attempt.Starter
+	limit   attempt.Limit // for all runs together
 	screen  *screen
 
 	rates   copyRates
@@ -39,17 +43,17 @@ func (b *bench) run(ctx context.Context) error {
 	if err == nil {
 		err = b.measureAll(ctx)
 	}
-	done := fmt.Sprintf("%d of %s complete", len(b.records), plural(len(b.cases), "row"))
+	done := fmt.Sprintf("%d of %s complete", len(b.records), english.Plural(len(b.cases), "row", ""))
 	if len(b.records) > 0 {
-		file := filepath.Join(b.cases[0].cfg.Output.Dir, b.name)
+		file := filepath.Join(b.cases[0].Config.Output.Dir, b.name)
 		done += fmt.Sprintf(": %s.json, %s.csv", file, file)
 	}
-	b.screen.say(done)
+	b.screen.Say(done)
 	return err
 }
 
 func (b *bench) measureAll(ctx context.Context) error {
-	told, cancel := tellEnd(ctx, b.limit.left)
+	told, cancel := tellEnd(ctx, b.limit.Left)
 	defer cancel()
 	var first scaling.Record // the case with the fewest ranks of the current size
 	for i, p := range b.cases {
@@ -57,7 +61,7 @@ func (b *bench) measureAll(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if i == 0 || p.cfg.Run.Ranks <= b.cases[i-1].cfg.Run.Ranks {
+		if i == 0 || p.Config.Run.Ranks <= b.cases[i-1].Config.Run.Ranks {
 			first = rec // the number of ranks fell: a new size begins
 		}
 		if b.kind == scaling.Strong {
@@ -80,15 +84,15 @@ func (b *bench) measureAll(ctx context.Context) error {
 func tellEnd(ctx context.Context, timeout time.Duration) (context.Context, func()) {
 	none := func() {}
 	if timeout > 0 {
-		ctx, none = context.WithTimeoutCause(ctx, timeout, exitError{launch.ExitTimeout})
+		ctx, none = context.WithTimeoutCause(ctx, timeout, launch.ExitError{Code: launch.ExitTimeout})
 	}
 	told, cancel := context.WithCancelCause(ctx)
-	signals, stop := notifySignals()
+	signals, stop := launch.NotifySignals()
 	go func() {
 		select {
 		case sig := <-signals:
 			number, _ := sig.(syscall.Signal)
-			cancel(exitError{launch.ExitSignal + int(number)})
+			cancel(launch.ExitError{Code: launch.ExitSignal + int(number)})
 		case <-told.Done():
 		}
 	}()
@@ -98,17 +102,18 @@ func tellEnd(ctx context.Context, timeout time.Duration) (context.Context, func(
 // title prints the lines above the table.
 func (b *bench) title(w io.Writer) error {
 	p := b.cases[0]
-	machine := fmt.Sprintf("%s: %s, %s", p.hosts(), device.Processor(), plural(runtime.NumCPU(), "core"))
-	if len(p.gpus) > 0 {
-		machine += fmt.Sprintf(", %s (%s)", plural(len(p.gpus), "GPU"), p.gpus[0].Name)
+	machine := fmt.Sprintf("%s: %s, %s", p.Hosts(), device.Processor(), english.Plural(runtime.NumCPU(), "core", ""))
+	if len(p.GPUs) > 0 {
+		machine += fmt.Sprintf(", %s (%s)", english.Plural(len(p.GPUs), "GPU", ""), p.GPUs[0].Name)
 	}
-	return show.Fprint(w, fmt.Sprintf("%s, %s, %s; the fastest of %s\nOn %s\n%s.\n%s\n\n", p.title, p.mesh.DType,
-		plural(p.cfg.Solver.MaxIterations, "sweep"), plural(b.repeat, "run"), machine, b.kind.Definition(),
+	return show.Fprint(w, fmt.Sprintf("%s, %s, %s; the fastest of %s\nOn %s\n%s.\n%s\n\n", p.Title, p.Mesh.DType,
+		english.Plural(p.Config.Solver.MaxIterations, "sweep", ""), english.Plural(b.repeat, "run", ""),
+		machine, b.kind.Definition(),
 		scaling.Legend))
 }
 
 // add adds a complete record to the files and prints its row.
-func (b *bench) add(p *plan, rec scaling.Record) error {
+func (b *bench) add(p *plan.Plan, rec scaling.Record) error {
 	b.records = append(b.records, rec)
 	for _, f := range []struct {
 		ext   string
@@ -116,7 +121,7 @@ func (b *bench) add(p *plan, rec scaling.Record) error {
 	}{{".json", scaling.JSON}, {".csv", scaling.CSV}} {
 		data, err := f.write(b.records)
 		if err == nil {
-			err = output.WriteFile(p.cfg.Output.Dir, b.name+f.ext, launch.NewRunID(), data)
+			err = output.WriteFile(p.Config.Output.Dir, b.name+f.ext, launch.NewRunID(), data)
 		}
 		if err != nil {
 			return fmt.Errorf("write %s: %w", b.name+f.ext, err)
@@ -130,7 +135,7 @@ func (b *bench) add(p *plan, rec scaling.Record) error {
 }
 
 // measure runs a case b.repeat times, unless told ends.
-func (b *bench) measure(ctx, told context.Context, p *plan) (scaling.Record, error) {
+func (b *bench) measure(ctx, told context.Context, p *plan.Plan) (scaling.Record, error) {
 	var none scaling.Record
 	rate, err := b.rates.of(told, p)
 	if err != nil {
@@ -144,8 +149,8 @@ func (b *bench) measure(ctx, told context.Context, p *plan) (scaling.Record, err
 		if runs[i], err = b.once(ctx, told, p); err != nil {
 			return none, err
 		}
-		b.screen.say(fmt.Sprintf("%d x %d, %s: run %d of %d: %.4g s, %.3f GLUP/s", p.mesh.NX, p.mesh.NY,
-			plural(len(p.ranks), "rank"),
+		b.screen.Say(fmt.Sprintf("%d x %d, %s: run %d of %d: %.4g s, %.3f GLUP/s", p.Mesh.NX, p.Mesh.NY,
+			english.Plural(len(p.Ranks), "rank", ""),
 			i+1, b.repeat, runs[i].Times.Sweeps, runs[i].GLUPS))
 	}
 	rec, err := scaling.NewRecord(b.kind, runs)
@@ -163,27 +168,28 @@ func (b *bench) measure(ctx, told context.Context, p *plan) (scaling.Record, err
 }
 
 // once does one run and returns its report.
-func (b *bench) once(ctx, told context.Context, p *plan) (output.Report, error) {
+func (b *bench) once(ctx, told context.Context, p *plan.Plan) (output.Report, error) {
 	var none output.Report
 	limit := b.limit
 	if end, ok := told.Deadline(); ok {
-		limit.left = max(1, time.Until(end))
+		limit.Left = max(1, time.Until(end))
 	}
-	end, err := runRanks(ctx, p, b.starter, limit, b.screen, func() progress { return b.progress(p) })
+	end, err := attempt.Run(ctx, p, attempt.Options{Starter: b.starter, Limit: limit, Screen: b.screen,
+		Stdout: b.screen.data, Show: func() attempt.Progress { return b.progress(p) }})
 	switch {
 	case err != nil:
 		return none, err
 	case end.Err != nil:
 		return none, b.failed(p, end.Err)
 	case end.ExitCode() != launch.ExitOK:
-		return none, exitError{end.ExitCode()}
+		return none, launch.ExitError{Code: end.ExitCode()}
 	}
-	report, err := readReport(end.Report, p.cfg.Output, end.runID)
+	report, err := end.ReadReport(p.Config.Output)
 	if err != nil {
 		return none, b.failed(p, fmt.Errorf("the run ended well, but its report is lost: %w", err))
 	}
 	// The tolerance of a benchmark is 0, so only a stall ends a run early.
-	if want := p.cfg.Solver.MaxIterations; report.Sweeps != want {
+	if want := p.Config.Solver.MaxIterations; report.Sweeps != want {
 		return none, b.failed(p, fmt.Errorf("the field stalled after %d of %d sweeps; set solver.max_iterations to %d "+
 			"or less, or take a larger mesh", report.Sweeps, want, report.Sweeps))
 	}
@@ -191,15 +197,15 @@ func (b *bench) once(ctx, told context.Context, p *plan) (output.Report, error) 
 }
 
 // failed reports a failure of one case, which ends the benchmark.
-func (b *bench) failed(p *plan, err error) error {
-	b.screen.fail(fmt.Sprintf("%d x %d, %s: %v", p.mesh.NX, p.mesh.NY, plural(len(p.ranks), "rank"), err))
-	return exitError{launch.ExitFailed}
+func (b *bench) failed(p *plan.Plan, err error) error {
+	b.screen.fail(fmt.Sprintf("%d x %d, %s: %v", p.Mesh.NX, p.Mesh.NY, english.Plural(len(p.Ranks), "rank", ""), err))
+	return launch.ExitError{Code: launch.ExitFailed}
 }
 
 // progress shows a bar on a terminal. Elsewhere the line that follows each run suffices.
-func (b *bench) progress(p *plan) progress {
+func (b *bench) progress(p *plan.Plan) attempt.Progress {
 	if style.IsTerminal(b.screen.stderr) && !b.screen.quiet && !b.screen.json {
-		return newProgress(b.screen, p.cfg.Solver.MaxIterations)
+		return newProgress(b.screen, p.Config.Solver.MaxIterations)
 	}
 	return noProgress{}
 }
@@ -207,5 +213,5 @@ func (b *bench) progress(p *plan) progress {
 // noProgress shows nothing.
 type noProgress struct{}
 
-func (noProgress) event(roster.Event) {}
-func (noProgress) close()             {}
+func (noProgress) Event(roster.Event) {}
+func (noProgress) Close()             {}

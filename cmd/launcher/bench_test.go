@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"math"
 	"os"
 	"runtime"
 	"slices"
@@ -14,7 +13,9 @@ import (
 	"jacobi/configs"
 	"jacobi/cuda/driver"
 	"jacobi/internal/device"
+	"jacobi/internal/hosts"
 	"jacobi/internal/launch"
+	"jacobi/internal/plan"
 )
 
 func TestBenchRefusals(t *testing.T) {
@@ -68,9 +69,6 @@ func TestUpTo(t *testing.T) {
 			t.Errorf("up to %d: %v, want %v", n, got, want)
 		}
 	}
-	if got := times(math.MaxInt/2, 3); got != math.MaxInt {
-		t.Errorf("a product beyond all integers: %d", got)
-	}
 }
 
 // The copy that a run is compared with has the field's size and as many threads as all ranks together.
@@ -89,7 +87,7 @@ func TestCPUCopy(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := p.cpuCopy(); got != c.want {
+		if got := cpuCopyOf(p); got != c.want {
 			t.Errorf("%v: %+v, want %+v", c.set, got, c.want)
 		}
 	}
@@ -101,22 +99,22 @@ func TestCopyRatesAreKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.places, err = onThisHost(2); err != nil {
+	if p.Places, err = hosts.OnThisHost(2); err != nil {
 		t.Fatal(err)
 	}
-	rates := copyRates{cpu: map[cpuCopy]float64{p.cpuCopy(): 123}}
+	rates := copyRates{cpu: map[cpuCopy]float64{cpuCopyOf(p): 123}}
 	if rate, err := rates.of(t.Context(), p); rate != 123 || err != nil {
 		t.Errorf("%v, %v", rate, err)
 	}
 	gpus := *p // two ranks share GPU 1, one has GPU 0
-	gpus.gpus = make([]driver.Device, 2)
-	gpus.choices = []*device.Choice{{Candidate: device.Candidate{Index: 1}}, {},
+	gpus.GPUs = make([]driver.Device, 2)
+	gpus.Choices = []*device.Choice{{Candidate: device.Candidate{Index: 1}}, {},
 		{Candidate: device.Candidate{Index: 1}}}
 	rates.gpu = map[int]float64{0: 5, 1: 7}
 	if rate, err := rates.of(t.Context(), &gpus); rate != 12 || err != nil {
 		t.Errorf("two GPUs: %v, %v", rate, err)
 	}
-	p.places = places{ranks: launch.OneHost("elsewhere.invalid", 2)}
+	p.Places = hosts.Places{Ranks: launch.OneHost("elsewhere.invalid", 2)}
 	if rate, err := rates.of(t.Context(), p); rate != 0 || err != nil {
 		t.Errorf("another host: %v, %v", rate, err)
 	}
@@ -127,7 +125,7 @@ func TestTellEnd(t *testing.T) {
 	told, cancel := tellEnd(t.Context(), time.Nanosecond)
 	defer cancel()
 	<-told.Done()
-	if e, ok := errors.AsType[exitError](context.Cause(told)); !ok || e.code != launch.ExitTimeout {
+	if e, ok := errors.AsType[launch.ExitError](context.Cause(told)); !ok || e.Code != launch.ExitTimeout {
 		t.Errorf("cause %v", context.Cause(told))
 	}
 }
@@ -139,7 +137,7 @@ func TestBenchmarkHasItsOwnConfiguration(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := o.benchConfig(p.cfg, 0, 3)
+	c := o.benchConfig(p.Config, 0, 3)
 	if c.Checkpoint != configs.Default().Checkpoint {
 		t.Errorf("checkpoints are written: %+v", c.Checkpoint)
 	}
@@ -148,4 +146,15 @@ func TestBenchmarkHasItsOwnConfiguration(t *testing.T) {
 		c.Output.Dir != "out" || c.Output.Field+c.Output.Picture+c.Output.History+c.Output.Report != "" {
 		t.Errorf("%+v", c)
 	}
+}
+
+// planOf returns the plan of a run on this machine, for arguments of --set.
+func planOf(t *testing.T, set ...string) (*plan.Plan, error) {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	cfg, err := configs.Load(configs.Options{Set: set})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return plan.Make(t.Context(), cfg, hosts.Where{MapBy: "slot"}, func(text string) { t.Error(text) })
 }

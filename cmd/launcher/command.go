@@ -14,14 +14,17 @@ import (
 	"github.com/spf13/pflag"
 
 	"jacobi/configs"
+	"jacobi/internal/attempt"
+	"jacobi/internal/hosts"
 	"jacobi/internal/launch"
+	"jacobi/internal/plan"
 	"jacobi/internal/version"
 )
 
 // options are the flags of a run.
 type options struct {
 	ranks     int // 0: not given
-	places    placeFlags
+	where     hosts.Where
 	ssh       string
 	remoteBin string // directory of the programs on other hosts
 	config    string
@@ -109,12 +112,12 @@ func newCommand(stdout, stderr io.Writer) *cobra.Command {
 func (o *options) define(f *pflag.FlagSet) {
 	f.SortFlags = false
 	f.IntVarP(&o.ranks, "np", "n", 0, "number of ranks, also as -np `N` (default: run.ranks of the run file, else 4)")
-	f.StringArrayVarP(&o.places.hosts, "host", "H", nil,
+	f.StringArrayVarP(&o.where.Hosts, "host", "H", nil,
 		"`hosts` with their slots, as in a:4,b:4 (default: all ranks on this machine); repeatable")
-	f.StringVar(&o.places.hostfile, "hostfile", "", "`FILE` with one host a line, as in: a slots=4")
-	f.BoolVar(&o.places.nodes, "nodes", false, "place ranks on the agents at nats.url (launcher node)")
-	f.DurationVar(&o.places.wait, "wait", 30*time.Second, "how long to wait for agents with enough slots")
-	f.StringVar(&o.places.mapBy, "map-by", "slot", "`ORDER` of the ranks: slot (fill one host, then the next) or "+
+	f.StringVar(&o.where.Hostfile, "hostfile", "", "`FILE` with one host a line, as in: a slots=4")
+	f.BoolVar(&o.where.Agents, "nodes", false, "place ranks on the agents at nats.url (launcher node)")
+	f.DurationVar(&o.where.Wait, "wait", 30*time.Second, "how long to wait for agents with enough slots")
+	f.StringVar(&o.where.MapBy, "map-by", "slot", "`ORDER` of the ranks: slot (fill one host, then the next) or "+
 		"node (one rank on each host in turn)")
 	f.StringVar(&o.ssh, "ssh", "ssh", "`command` that reaches other hosts, as in 'ssh -p 2222'")
 	f.StringVar(&o.remoteBin, "remote-bin", "", "`DIR` of launcher and jacobi-rank on other hosts (default: where "+
@@ -154,10 +157,10 @@ func (o *options) check(cmd *cobra.Command) (err error) {
 		return fmt.Errorf("--max-restarts %d: at least 0 is wanted", o.restarts)
 	}
 	if cmd.Flags().Changed("resume") && o.resume == "" {
-		return errors.New(`--resume "": the directory of a checkpoint is wanted; ` + restartHint)
+		return errors.New(`--resume "": the directory of a checkpoint is wanted; ` + aboutRestart)
 	}
-	if cmd.Flags().Changed("timeout") && o.timeout.left <= 0 {
-		return fmt.Errorf("--timeout %s: a positive duration is wanted, as in 10m", o.timeout.text)
+	if cmd.Flags().Changed("timeout") && o.timeout.Left <= 0 {
+		return fmt.Errorf("--timeout %s: a positive duration is wanted, as in 10m", o.timeout.Text)
 	}
 	return nil
 }
@@ -173,18 +176,6 @@ func (o *options) load() (configs.Config, error) {
 		return configs.Config{}, err
 	}
 	return configs.Load(configs.Options{File: o.config, Set: o.set, Environ: os.Environ(), Stdin: os.Stdin})
-}
-
-// plan places the ranks of a configuration as the flags say. While it waits for agents, it reports that to say.
-func (o *options) plan(ctx context.Context, cfg configs.Config, say func(string)) (*plan, error) {
-	if err := configs.Validate(cfg); err != nil { // before memory is allocated for each rank
-		return nil, err
-	}
-	at, err := o.places.place(ctx, cfg, say)
-	if err != nil {
-		return nil, err
-	}
-	return newPlan(cfg, at)
 }
 
 // start executes the command.
@@ -203,33 +194,33 @@ func start(ctx context.Context, o options, stdout, stderr io.Writer) error {
 	if cfg.Output.ToStdout() {
 		scr = scr.onStderr()
 	}
-	p, err := o.plan(limited, cfg, scr.say)
+	p, err := plan.Make(limited, cfg, o.where, scr.Say)
 	if err != nil {
 		return err
 	}
 	if o.dryRun {
-		return errors.Join(p.print(stdout), p.check(limited, false))
+		return errors.Join(printPlan(stdout, p), p.Check(limited, false))
 	}
 	w, err := o.starter(p)
 	if err != nil {
 		return err
 	}
-	if err := p.check(limited, true); err != nil {
+	if err := p.Check(limited, true); err != nil {
 		return err
 	}
-	for _, text := range p.warnings(os.Environ()) {
+	for _, text := range p.Warnings(os.Environ()) {
 		scr.warn(text)
 	}
-	return solve(ctx, p, w, &restarts{o: o, cfg: cfg, start: began}, scr)
+	return solve(ctx, o, cfg, p, w, began, scr)
 }
 
 // starter returns how to start the ranks of p.
-func (o *options) starter(p *plan) (starter, error) {
-	w := starter{ssh: launch.SSH{Command: strings.Fields(o.ssh)}}
-	if len(w.ssh.Command) == 0 {
+func (o *options) starter(p *plan.Plan) (attempt.Starter, error) {
+	w := attempt.Starter{SSH: launch.SSH{Command: strings.Fields(o.ssh)}}
+	if len(w.SSH.Command) == 0 {
 		return w, fmt.Errorf("--ssh %q: a command is wanted, as in 'ssh -p 2222'", o.ssh)
 	}
-	if len(p.here) > 0 {
+	if len(p.Here) > 0 {
 		if _, err := launch.FindRankBinary(); err != nil {
 			return w, err
 		}
@@ -242,9 +233,9 @@ func (o *options) starter(p *plan) (starter, error) {
 		}
 		dir = filepath.Dir(self)
 	}
-	w.ssh.Program = filepath.Join(dir, "launcher")
+	w.SSH.Program = filepath.Join(dir, "launcher")
 	var err error
-	w.vars, err = launch.Variables(o.export, os.LookupEnv)
+	w.Vars, err = launch.Variables(o.export, os.LookupEnv)
 	return w, err
 }
 
@@ -255,5 +246,11 @@ func exportAll(flags []string) error {
 	if err != nil {
 		return err
 	}
-	return setAll(vars)
+	for _, v := range vars {
+		name, value, _ := strings.Cut(v, "=")
+		if err := os.Setenv(name, value); err != nil {
+			return fmt.Errorf("-x %s: %w", name, err)
+		}
+	}
+	return nil
 }

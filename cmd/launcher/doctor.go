@@ -8,10 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"jacobi/configs"
-	"jacobi/internal/examine"
+	"jacobi/internal/doctor"
 	"jacobi/internal/launch"
-	"jacobi/internal/version"
 )
 
 const aboutDoctor = `doctor tests the start of a run: write doctor after launcher in the command line of the run. It
@@ -33,11 +31,7 @@ func newDoctorCommand(stdout, stderr io.Writer) *cobra.Command {
 			if err := o.check(cmd); err != nil {
 				return err
 			}
-			quiet := io.Discard // the diagnosis repeats the faults that ranks report
-			if o.verbose {
-				quiet = stderr
-			}
-			return examineRun(cmd.Context(), o, asJSON, stdout, newScreen(quiet, quiet, look{tag: o.tag}))
+			return examineRun(cmd.Context(), o, asJSON, stdout, stderr)
 		},
 	}
 	o.define(cmd.Flags())
@@ -47,94 +41,43 @@ func newDoctorCommand(stdout, stderr io.Writer) *cobra.Command {
 }
 
 // examineRun tests the start of a run and prints the diagnosis.
-func examineRun(ctx context.Context, o options, asJSON bool, stdout io.Writer, scr *screen) error {
-	d := &diagnosis{Version: version.String(), Faults: []finding{}, Warnings: []finding{}, Nodes: []nodeFindings{},
-		Ranks: []examine.Rank{}}
-	if err := d.examine(ctx, o, scr); err != nil {
+func examineRun(ctx context.Context, o options, asJSON bool, stdout, stderr io.Writer) error {
+	d, err := o.diagnose(ctx, stderr)
+	if err != nil {
 		return err
 	}
-	d.Starts = len(d.Faults) == 0
-	write := d.print
+	write := printDiagnosis
 	if asJSON {
-		write = d.printJSON
+		write = printJSON
 	}
-	if err := write(stdout); err != nil {
+	if err := write(stdout, d); err != nil {
 		return fmt.Errorf("print the diagnosis: %w", err)
 	}
 	if !d.Starts {
-		return exitError{launch.ExitFailed}
+		return launch.ExitError{Code: launch.ExitFailed}
 	}
 	return nil
 }
 
-// examine takes the steps of a run. It first makes all checks that need no ranks, so that it reports all their faults
-// at once, and starts ranks only if there are none. It returns an error if it could not complete, not for a fault of
-// the run.
-func (d *diagnosis) examine(ctx context.Context, o options, scr *screen) error {
+// diagnose tests the start of the run. It shows the lines of the launcher and the ranks on stderr with --verbose only,
+// because the diagnosis repeats their faults.
+func (o *options) diagnose(ctx context.Context, stderr io.Writer) (doctor.Diagnosis, error) {
 	cfg, err := o.load()
-	for _, text := range strayVariables(os.Environ()) { // after load, which sets the variables of -x
-		d.warn("unset it, or set the variable that was meant", "%s", text)
-	}
 	if err == nil {
 		cfg, err = o.resumed(cfg)
 	}
 	if err != nil {
-		d.fault(err, correctKey)
-		return nil
+		return doctor.Refused(err, os.Environ()), nil
 	}
-	defer examine.Undo(cfg.Output.Dir)()
-	defer examine.Undo(cfg.Checkpoint.Dir)()
-	if err := configs.Validate(cfg); err != nil {
-		d.fault(err, correctKey)
-		d.withoutPlan(ctx, cfg)
-		return nil
+	if !o.verbose {
+		stderr = io.Discard
 	}
-	scr.look = o.look(cfg)
-	at, err := o.places.place(ctx, cfg, scr.say)
-	if err != nil {
-		d.fault(err, "ask for fewer ranks with -np, or give more places: --host, --hostfile, or agents (launcher "+
-			"node) at nats.url")
-		if o.places.nodes { // the search for agents has tested the server
-			cfg.NATS.URL = ""
-		}
-		d.withoutPlan(ctx, cfg)
-		return nil
-	}
-	p, err := newPlan(cfg, at)
-	d.fault(err, "correct the key that it names")
-	if p == nil {
-		return nil
-	}
-	p.trial = true
-	d.Run = p.String()
-	for _, text := range p.notes {
-		d.warn("give another file or grid.dtype if that is not wanted", "%s", text)
-	}
-	w, err := o.starter(p)
-	if err != nil {
-		d.fault(err, "build both programs (make build) and keep them in one folder")
-		return nil
-	}
-	for _, f := range p.faults(ctx, true) {
-		d.fault(f.error, f.do)
-	}
-	d.outlook(ctx, p)
-	d.server(ctx, cfg)
-	d.reach(ctx, p, w.ssh, scr)
-	if len(d.Faults) > 0 {
-		return nil
-	}
-	if err := d.output(p); err != nil {
-		return err
-	}
-	w.vars = append(w.vars, examine.Env+"=1")
-	c := &collected{ranks: make([]examine.Rank, len(p.ranks))}
-	end, err := runRanks(ctx, p, w, o.timeout, scr, func() progress { return c })
-	if err != nil {
-		d.fault(err, "correct it on the host that it names")
-		return nil
-	}
-	return d.conclude(p, end.Outcome, c)
+	return doctor.Examine(ctx, doctor.Run{
+		Config:  cfg,
+		Where:   o.where,
+		Environ: os.Environ(), // after load, which sets the variables of -x
+		Starter: o.starter,
+		Limit:   o.timeout.Limit,
+		Screen:  newScreen(stderr, stderr, o.look(cfg)),
+	})
 }
-
-const correctKey = "correct the key or flag; launcher --dry-run prints all keys"

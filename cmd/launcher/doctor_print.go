@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math"
 	"strings"
 	"time"
 	"unicode/utf8"
 
+	"jacobi/internal/doctor"
 	"jacobi/internal/examine"
 	"jacobi/internal/roster"
 	"jacobi/internal/show"
@@ -25,7 +25,7 @@ type page struct {
 	columns int
 }
 
-func (d *diagnosis) printJSON(w io.Writer) error {
+func printJSON(w io.Writer, d doctor.Diagnosis) error {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetIndent("", "  ")
@@ -36,8 +36,8 @@ func (d *diagnosis) printJSON(w io.Writer) error {
 	return show.Fprint(w, b.String())
 }
 
-// print writes the diagnosis as text.
-func (d *diagnosis) print(w io.Writer) error {
+// printDiagnosis writes the diagnosis as text.
+func printDiagnosis(w io.Writer, d doctor.Diagnosis) error {
 	look := style.Of(w)
 	b := page{columns: doctorColumns}
 	if look.Width > 0 {
@@ -50,7 +50,7 @@ func (d *diagnosis) print(w io.Writer) error {
 		b.paragraph("", d.Expected)
 	}
 	for _, n := range d.Nodes {
-		n.print(&b)
+		b.node(n)
 	}
 	for _, r := range d.Ranks {
 		if rep := r.Report; rep != nil {
@@ -64,8 +64,8 @@ func (d *diagnosis) print(w io.Writer) error {
 			b.paragraph(fmt.Sprintf("rank %d: ", r.Rank), text)
 		}
 	}
-	for _, l := range d.links() {
-		b.paragraph(fmt.Sprintf("ranks %d and %d: ", l.ranks[0], l.ranks[1]), l.Transport+": "+l.Why+l.access)
+	for _, l := range d.Links() {
+		b.paragraph(fmt.Sprintf("ranks %d and %d: ", l.Ranks[0], l.Ranks[1]), l.Transport+": "+l.Why+l.Access)
 	}
 	places := []*examine.Place{d.Output}
 	for _, r := range d.Ranks {
@@ -78,10 +78,10 @@ func (d *diagnosis) print(w io.Writer) error {
 		}
 	}
 	for _, f := range d.Warnings {
-		f.print(&b, "warning: ", look.Yellow)
+		b.finding("warning: ", look.Yellow, f)
 	}
 	for _, f := range d.Faults {
-		f.print(&b, "fault: ", look.Red)
+		b.finding("fault: ", look.Red, f)
 	}
 	verdict := look.Green("The run would start.")
 	if !d.Starts {
@@ -92,12 +92,13 @@ func (d *diagnosis) print(w io.Writer) error {
 	return err
 }
 
-func (f finding) print(b *page, what string, colour func(string) string) {
+func (b *page) finding(what string, colour func(string) string, f doctor.Finding) {
 	b.coloured(what, f.What, colour)
 	b.paragraph("  to do: ", f.Do)
 }
 
-func (n *nodeFindings) print(b *page) {
+func (b *page) node(n doctor.Node) {
+	roundTrip := time.Duration(n.NATSRoundTrip * float64(time.Second))
 	b.paragraph(n.Host+": ", strings.Join([]string{
 		fmt.Sprintf("%s (%s), version %s", roster.FormatRanks(n.Ranks), n.Reached, n.Version),
 		fmt.Sprintf("%d cores for %d threads", n.Cores, n.Threads),
@@ -107,10 +108,10 @@ func (n *nodeFindings) print(b *page) {
 		"locked memory " + limitText(n.LockedBytes, bytesText),
 		fmt.Sprintf("%d files open in a rank, limit %s", n.Files,
 			limitText(n.MostFiles, func(n int64) string { return fmt.Sprint(n) })),
-		fmt.Sprintf("NATS round trip %v", seconds(n.NATSRoundTrip).Round(time.Microsecond)),
+		fmt.Sprintf("NATS round trip %v", roundTrip.Round(time.Microsecond)),
 	}, "; "))
 	if n.Clock != nil {
-		b.paragraph(strings.Repeat(" ", utf8.RuneCountInString(n.Host)+2), clockText(n.Clock))
+		b.paragraph(strings.Repeat(" ", utf8.RuneCountInString(n.Host)+2), n.Clock.String())
 	}
 }
 
@@ -120,18 +121,6 @@ func limitText(n int64, text func(int64) string) string {
 	}
 	return text(n)
 }
-
-func clockText(c *examine.Clock) string {
-	word := "ahead of"
-	if c.Ahead < 0 {
-		word = "behind"
-	}
-	return fmt.Sprintf("its clock is %v %s that of rank 0, give or take %v",
-		seconds(math.Abs(c.Ahead)).Round(time.Microsecond), word,
-		seconds(c.Error).Round(time.Microsecond))
-}
-
-func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
 // paragraph writes head and text in lines of the page's width. A word that is longer than a line gets its own line.
 // Further lines are indented.

@@ -8,64 +8,85 @@ import (
 	"os"
 	"text/tabwriter"
 
+	"github.com/dustin/go-humanize"
+
 	"jacobi/configs"
+	"jacobi/internal/plan"
 	"jacobi/internal/show"
 )
 
-// print describes the run in comments, followed by the merged configuration, so that the output is a valid run file.
-func (p *plan) print(w io.Writer) error {
+// printPlan describes the run in comments, followed by the merged configuration, so that the output is a valid run
+// file.
+func printPlan(w io.Writer, p *plan.Plan) error {
 	available, bound, err := configs.AvailableMemory()
 	if err != nil {
 		return fmt.Errorf("memory of this machine: %w", err)
 	}
-	merged, err := configs.YAML(configs.Redacted(p.cfg))
+	merged, err := configs.YAML(configs.Redacted(p.Config))
 	if err != nil {
 		return err
 	}
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "# Dry run: nothing was started.\n# %v\n# It %s\n", p, p.writes())
-	switch text, warning := p.expects(context.Background()); {
-	case warning != "":
-		fmt.Fprintf(&b, "# Warning: %s\n", warning)
-	case text != "":
-		fmt.Fprintf(&b, "# %s\n", text)
+	fmt.Fprintf(&b, "# Dry run: nothing was started.\n# %v\n# It %s\n", p, p.Writes())
+	switch e := p.Expects(context.Background()); {
+	case e.Warning != "":
+		fmt.Fprintf(&b, "# Warning: %s; %s\n", e.Warning, e.Do)
+	case e.Text != "":
+		fmt.Fprintf(&b, "# %s\n", e.Text)
 	}
-	fmt.Fprintf(&b, "# Halo depth %d (%s)\n", p.depth, p.why)
-	if p.whyCPU != nil {
-		fmt.Fprintf(&b, "# The CPU sweeps: %v\n", p.whyCPU)
+	fmt.Fprintf(&b, "# Halo depth %d (%s)\n", p.Depth, p.WhyDepth)
+	if p.WhyCPU != nil {
+		fmt.Fprintf(&b, "# The CPU sweeps: %v\n", p.WhyCPU)
 	}
-	for _, text := range p.warnings(os.Environ()) {
+	for _, text := range p.Warnings(os.Environ()) {
 		fmt.Fprintf(&b, "# Warning: %s\n", text)
 	}
 	where := ""
-	if len(p.names()) > 1 {
+	if len(p.Names()) > 1 {
 		where = " on this machine"
 	}
-	fmt.Fprintf(&b, "# Memory%s: %s for fields and halos, %s available (%s)\n#\n", where, bytesText(p.hereBytes()),
+	fmt.Fprintf(&b, "# Memory%s: %s for fields and halos, %s available (%s)\n#\n", where, bytesText(p.BytesHere()),
 		bytesText(available), bound)
-
-	var table bytes.Buffer
-	t := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
-	heading := "rank\thost\tlocal rank\trows\theight\tmemory"
-	if p.choices != nil {
-		heading += "\tGPU\tname\tUUID\twhy"
-	}
-	fmt.Fprintln(t, heading)
-	for r, at := range p.ranks {
-		s := p.stripes[r]
-		fmt.Fprintf(t, "%d\t%s\t%d of %d\t%v\t%d\t%s", r, at.Host, at.LocalRank, at.LocalSize, s, s.Rows(),
-			bytesText(p.memory[r]))
-		if p.choices != nil {
-			fmt.Fprint(t, p.gpu(r))
-		}
-		fmt.Fprintln(t)
-	}
-	if err := t.Flush(); err != nil {
+	table, err := rankTable(p)
+	if err != nil {
 		return err
 	}
-	for line := range bytes.Lines(table.Bytes()) {
+	for line := range bytes.Lines(table) {
 		fmt.Fprintf(&b, "#   %s", line)
 	}
 	fmt.Fprintf(&b, "#\n# The merged configuration, a run file as it stands:\n%s", merged)
 	return show.Fprint(w, b.String())
 }
+
+// rankTable returns a table of the ranks, one a line.
+func rankTable(p *plan.Plan) ([]byte, error) {
+	var table bytes.Buffer
+	t := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
+	heading := "rank\thost\tlocal rank\trows\theight\tmemory"
+	if p.Choices != nil {
+		heading += "\tGPU\tname\tUUID\twhy"
+	}
+	fmt.Fprintln(t, heading)
+	for r, at := range p.Ranks {
+		s := p.Stripes[r]
+		fmt.Fprintf(t, "%d\t%s\t%d of %d\t%v\t%d\t%s", r, at.Host, at.LocalRank, at.LocalSize, s, s.Rows(),
+			bytesText(p.Memory[r]))
+		if p.Choices != nil {
+			fmt.Fprint(t, gpuColumns(p, r))
+		}
+		fmt.Fprintln(t)
+	}
+	err := t.Flush()
+	return table.Bytes(), err
+}
+
+// gpuColumns returns the columns of the table that describe the GPU of rank r.
+func gpuColumns(p *plan.Plan, r int) string {
+	c := p.Choices[r]
+	if c == nil {
+		return "\t\t\t\tchosen on its host"
+	}
+	return fmt.Sprintf("\t%d\t%s\t%s\t%s", c.Index, c.Name, c.UUID, c.Why)
+}
+
+func bytesText(n int64) string { return humanize.IBytes(uint64(n)) }

@@ -3,21 +3,12 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"net/url"
 	"os"
 	"path/filepath"
-	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
-
-	"go.uber.org/zap/zaptest"
-
-	"jacobi/configs"
-	"jacobi/internal/launch"
-	"jacobi/internal/natsserver"
-	"jacobi/internal/pubsub"
 )
 
 // command runs a command line in an empty directory, without keys in the environment.
@@ -104,69 +95,6 @@ func TestRefusals(t *testing.T) {
 		_, err := command(t, append(small, strings.Fields(c.args)...)...)
 		if err == nil || err.Error() != c.want {
 			t.Errorf("%s: error %v\nwant %s", c.args, err, c.want)
-		}
-	}
-}
-
-func TestRefusalsWithLongMessages(t *testing.T) {
-	for _, c := range []struct {
-		args string
-		want []string
-	}{
-		{"--set problem.left=foo(x)", []string{`problem.left "foo(x)": `}},
-		{"--set device.backend=gpu", []string{`device.backend "gpu": allowed are auto, cpu and cuda`}},
-		{"--set problem.top=1/y --set problem.bottom=0", []string{`problem.top "1/y"`}},
-		{"--set output.dir=/proc/nowhere", []string{`output.dir "/proc/nowhere": cannot be created`}},
-		{"--set grid.nx=2000000 --set grid.ny=2000000",
-			[]string{"grid.nx 2000000, grid.ny 2000000: memory: ", "are needed", "are available"}},
-	} {
-		p, err := planOf(t, append(small, strings.Fields(c.args)...)...)
-		if err == nil {
-			err = p.check(t.Context(), true)
-		}
-		for _, want := range c.want {
-			if err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("%s: error %v\nwant %q in it", c.args, err, want)
-			}
-		}
-	}
-}
-
-// planOf returns the plan for arguments of --set.
-func planOf(t *testing.T, args ...string) (*plan, error) {
-	t.Helper()
-	t.Chdir(t.TempDir())
-	var set []string
-	for _, a := range args {
-		if a != "--set" {
-			set = append(set, a)
-		}
-	}
-	cfg, err := configs.Load(configs.Options{Set: set})
-	if err != nil {
-		t.Fatal(err)
-	}
-	here, err := onThisHost(cfg.Run.Ranks)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return newPlan(cfg, here)
-}
-
-func TestPlanSaysWhatItWrites(t *testing.T) {
-	for _, c := range []struct{ args, want string }{
-		{"grid.nx=16384", "writes out/field.npy (1.0 GiB), field.png, history.csv, report.json; " +
-			"--set output.field= leaves the field out"},
-		{"grid.nx=64", "writes out/field.npy (4.0 MiB), field.png, history.csv, report.json"},
-		{"output.field= output.dir=there", "writes there/field.png, history.csv, report.json"},
-		{"output.field= output.picture= output.history= output.report=", "writes no files"},
-	} {
-		p, err := planOf(t, strings.Fields(c.args)...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := p.writes(); got != c.want {
-			t.Errorf("%s: %q, want %q", c.args, got, c.want)
 		}
 	}
 }
@@ -261,85 +189,5 @@ func TestHelpShowsExamples(t *testing.T) {
 	}
 	if out, err := command(t, "--version"); err != nil || !strings.HasPrefix(out, "launcher ") {
 		t.Errorf("version %q, error %v", out, err)
-	}
-}
-
-func TestFailedConnectionsDoNotRevealSecrets(t *testing.T) {
-	log := zaptest.NewLogger(t)
-	srv, err := natsserver.Start(natsserver.Options{Log: log})
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := configs.NATS{URL: "nats://jacobi:hunter2@" + srv.Addr()}
-	h := &hosts{byName: map[string]launch.Host{"here": nil}}
-	_, _, _, err = connect(t.Context(), n, h, "r1", log)
-	if want := "nats.url: connect to the NATS server at nats://" + srv.Addr() + ": nats: Authorization Violation: " +
-		"the server does not know this user, or wants another password or key " +
-		"(nats.user and nats.password_file, nats.creds, nats.nkey, or nats.url)"; err == nil || err.Error() != want {
-		t.Errorf("error %v\nwant %s", err, want)
-	}
-	n.URL = srv.NATS().URL
-	conn, servers, stop, err := connect(t.Context(), n, h, "r1", log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := servers["here"]; got.URL != n.URL || got.SecretFile == "" {
-		t.Errorf("the ranks get %v", got)
-	}
-	if conn.Status() != pubsub.Connected || !conn.Sealed() {
-		t.Errorf("status %v, sealed: %v", conn.Status(), conn.Sealed())
-	}
-	stop()
-	srv.Close()
-}
-
-func TestConnectStartsAServer(t *testing.T) {
-	own, err := natsserver.Addresses()
-	if err != nil || len(own) == 0 {
-		t.Fatalf("addresses %v, error %v", own, err)
-	}
-	h := &hosts{byName: map[string]launch.Host{"here": nil}}
-	conn, servers, stop, err := connect(t.Context(), configs.NATS{}, h, "r1", zaptest.NewLogger(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if conn.MaxPayload() != natsserver.MaxPayload || !strings.HasPrefix(servers["here"].URL, "nats://jacobi:") {
-		t.Errorf("max payload %d, URL for the ranks %q", conn.MaxPayload(), servers["here"].URL)
-	}
-	stop()
-	if conn.Status() != pubsub.Closed {
-		t.Error("the connection is still open")
-	}
-
-	h.byName["far"], h.byName["behind"] = nil, nil
-	h.client = map[string]string{"far": own[0], "behind": "192.0.2.1"}
-	_, servers, stop, err = connect(t.Context(), configs.NATS{}, h, "r1", zaptest.NewLogger(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer stop()
-	at := func(name string) (addresses []string) {
-		for s := range strings.SplitSeq(servers[name].URL, ",") {
-			u, err := url.Parse(s)
-			if err != nil || u.Scheme != "tls" {
-				t.Fatalf("%s: URL %v, error %v", name, u, err)
-			}
-			addresses = append(addresses, u.Hostname())
-		}
-		return addresses
-	}
-	if got := [][]string{at("here"), at("far"), at("behind")}; !reflect.DeepEqual(got,
-		[][]string{{"127.0.0.1"}, own[:1], own}) {
-		t.Errorf("addresses %v", got)
-	}
-
-	_, servers, stop, err = connect(t.Context(), configs.NATS{Advertise: "gate, 10.1.2.3"}, h, "r1",
-		zaptest.NewLogger(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer stop()
-	if got := at("far"); !slices.Equal(got, []string{"gate", "10.1.2.3"}) {
-		t.Errorf("addresses %v, want those that are advertised", got)
 	}
 }

@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"strings"
 
@@ -21,11 +20,6 @@ import (
 
 func main() { os.Exit(run(os.Args[1:])) }
 
-// exitError ends the launcher with an exit code. The reason has been printed already.
-type exitError struct{ code int }
-
-func (e exitError) Error() string { return fmt.Sprintf("exit code %d", e.code) }
-
 func run(args []string) int {
 	root := newCommand(os.Stdout, os.Stderr)
 	ctx, cancel := context.WithCancel(root.Context())
@@ -36,8 +30,8 @@ func run(args []string) int {
 	if err == nil {
 		return launch.ExitOK
 	}
-	if e, ok := errors.AsType[exitError](err); ok {
-		return e.code
+	if e, ok := errors.AsType[launch.ExitError](err); ok {
+		return e.Code
 	}
 	_ = show.Fprint(os.Stderr, refusal(err, wantsJSON(cmd))) // a failed write to stderr cannot be reported
 	if errors.Is(err, errTimeLimit) {

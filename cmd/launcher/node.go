@@ -10,13 +10,16 @@ import (
 	"runtime"
 	"syscall"
 
+	"github.com/dustin/go-humanize/english"
 	"github.com/spf13/cobra"
 
 	"jacobi/configs"
 	"jacobi/cuda/driver"
 	"jacobi/internal/agent"
+	"jacobi/internal/hosts"
 	"jacobi/internal/launch"
 	"jacobi/internal/logging"
+	"jacobi/internal/plan"
 )
 
 const aboutNode = `node waits at a NATS server (nats.url) for launchers, and starts ranks for them on this machine. It
@@ -88,15 +91,15 @@ func serveNode(ctx context.Context, cfg configs.Config, slots int, scr *screen) 
 		case <-ctx.Done():
 		}
 	}()
-	conn, err := connectNodes(ctx, cfg.NATS, "jacobi node "+host, log)
+	conn, err := hosts.ConnectAgents(ctx, cfg.NATS, "jacobi node "+host, log)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
 	err = agent.Run(ctx, agent.Options{Conn: conn, Server: cfg.NATS, Host: host, Slots: n, What: what, Path: path,
-		Prepare: prepare, Log: log})
+		Prepare: plan.Prepare, Log: log})
 	if ended, ok := errors.AsType[nodeEnded](err); ok {
-		scr.say(ended.Error())
+		scr.Say(ended.Error())
 		return nil
 	}
 	return err
@@ -115,10 +118,10 @@ func countSlots(backend string) (int, string) {
 	if backend != "cpu" {
 		if d, err := driver.Open(); err == nil {
 			if gpus, err := d.Devices(); err == nil {
-				return len(gpus), plural(len(gpus), "GPU")
+				return len(gpus), english.Plural(len(gpus), "GPU", "")
 			}
 		}
 	}
 	cores := runtime.GOMAXPROCS(0) // respects a container's limit
-	return cores, plural(cores, "core")
+	return cores, english.Plural(cores, "core", "")
 }

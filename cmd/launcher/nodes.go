@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -16,51 +15,9 @@ import (
 
 	"jacobi/configs"
 	"jacobi/internal/agent"
+	"jacobi/internal/hosts"
 	"jacobi/internal/show"
-	"jacobi/internal/wire"
 )
-
-// findNodes asks the agents at the server of cfg for slots. While it waits, it reports that to say.
-func findNodes(ctx context.Context, cfg configs.Config, wait time.Duration, say func(string)) ([]agent.Offer, error) {
-	if wait <= 0 {
-		return nil, fmt.Errorf("--wait %v: a positive duration is wanted, as in 30s", wait)
-	}
-	conn, err := connectNodes(ctx, cfg.NATS, "jacobi launcher (nodes)", zap.NewNop())
-	if err != nil {
-		return nil, err
-	}
-	defer conn.Close()
-	offers, err := agent.Find(ctx, conn, cfg.Run.Ranks, wait, func(there string) {
-		say(fmt.Sprintf("waiting up to %v for %s: %s", wait, plural(cfg.Run.Ranks, "slot"), there))
-	})
-	if err != nil {
-		return nil, fmt.Errorf("--nodes: %w", err)
-	}
-	return offers, nil
-}
-
-// connectNodes connects to the server of the agents.
-func connectNodes(ctx context.Context, n configs.NATS, name string, log *zap.Logger) (*wire.Conn, error) {
-	if n.URL == "" {
-		return nil, errors.New(`nats.url "": the server where the agents are is wanted`)
-	}
-	conn, err := wire.Connect(ctx, wire.Options{Server: n, RunID: agent.Group, Name: name, Timeout: connectTimeout,
-		Logger: log})
-	if err != nil {
-		return nil, fmt.Errorf("nats.url: %w", err)
-	}
-	return conn, nil
-}
-
-// reachAgents opens the hosts of a plan that uses agents. The agents' slots are taken when the ranks start.
-func (h *hosts) reachAgents(ctx context.Context, p *plan) (err error) {
-	if h.agents, err = connectNodes(ctx, p.cfg.NATS, "jacobi launcher (nodes)", zap.NewNop()); err != nil {
-		return err
-	}
-	used := p.names()
-	h.byName, err = agent.Hosts(h.agents, p.agents, func(name string) bool { return slices.Contains(used, name) })
-	return err
-}
 
 func newNodesCommand(stdout io.Writer) *cobra.Command {
 	var config string
@@ -93,7 +50,7 @@ func newNodesCommand(stdout io.Writer) *cobra.Command {
 }
 
 func listNodes(ctx context.Context, w io.Writer, n configs.NATS, wait time.Duration, here bool) error {
-	conn, err := connectNodes(ctx, n, "jacobi nodes", zap.NewNop())
+	conn, err := hosts.ConnectAgents(ctx, n, "jacobi nodes", zap.NewNop())
 	if err != nil {
 		return err
 	}

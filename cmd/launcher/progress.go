@@ -11,6 +11,7 @@ import (
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
 
+	"jacobi/internal/attempt"
 	"jacobi/internal/roster"
 	"jacobi/internal/style"
 )
@@ -21,14 +22,8 @@ const (
 	lineInterval = 5 * time.Second
 )
 
-// progress shows how far a run is.
-type progress interface {
-	event(roster.Event)
-	close()
-}
-
 // newProgress shows progress on s: as a bar on a terminal, else in lines.
-func newProgress(s *screen, maxSweeps int) progress {
+func newProgress(s *screen, maxSweeps int) attempt.Progress {
 	switch {
 	case s.quiet:
 		return noProgress{}
@@ -37,7 +32,7 @@ func newProgress(s *screen, maxSweeps int) progress {
 		s.show(b)
 		return &barProgress{screen: s, bar: b}
 	}
-	return &lineProgress{say: s.say, now: time.Now} // the first event is shown at once: it tells that the run began
+	return &lineProgress{say: s.Say, now: time.Now} // the first event is shown at once: it tells that the run began
 }
 
 // lineProgress prints a line every few seconds.
@@ -53,7 +48,8 @@ func newLineProgress(say func(string), now func() time.Time) *lineProgress {
 	return &lineProgress{say: say, now: now, next: now().Add(firstLine)}
 }
 
-func (p *lineProgress) event(e roster.Event) {
+// Event implements attempt.Progress.
+func (p *lineProgress) Event(e roster.Event) {
 	if e.Kind != roster.Progress {
 		return
 	}
@@ -69,7 +65,8 @@ func (p *lineProgress) show() {
 	p.say(p.last.Progress())
 }
 
-func (p *lineProgress) close() {
+// Close implements attempt.Progress.
+func (p *lineProgress) Close() {
 	if p.last.Sweeps > p.shown {
 		p.show()
 	}
@@ -81,13 +78,15 @@ type barProgress struct {
 	bar    *bar
 }
 
-func (p *barProgress) event(e roster.Event) {
+// Event implements attempt.Progress.
+func (p *barProgress) Event(e roster.Event) {
 	if e.Kind == roster.Progress {
 		p.bar.set(e)
 	}
 }
 
-func (p *barProgress) close() { p.screen.hide() }
+// Close implements attempt.Progress.
+func (p *barProgress) Close() { p.screen.hide() }
 
 // barSteps is the fixed total of a bar. The sweeps of a run cannot be the total because their estimate changes.
 const barSteps = 1000

@@ -50,8 +50,8 @@ func (s *screen) onStderr() *screen {
 	return on
 }
 
-// rankLine shows a line of a rank.
-func (s *screen) rankLine(rank int, from launch.Stream, line []byte) {
+// RankLine shows a line of a rank.
+func (s *screen) RankLine(rank int, from launch.Stream, line []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -76,11 +76,11 @@ func levelOf(from launch.Stream, line []byte) zapcore.Level {
 	return zapcore.WarnLevel
 }
 
-// say shows a line of the launcher.
-func (s *screen) say(text string) { s.tell(zapcore.InfoLevel, "", text) }
+// Say shows a line of the launcher.
+func (s *screen) Say(text string) { s.tell(zapcore.InfoLevel, "", text) }
 
-// notice shows a line only once, although each run of a command may repeat it.
-func (s *screen) notice(text string) {
+// Notice shows a line only once, although each run of a command may repeat it.
+func (s *screen) Notice(text string) {
 	s.mu.Lock()
 	again := s.noticed[text]
 	if s.noticed == nil {
@@ -89,7 +89,7 @@ func (s *screen) notice(text string) {
 	s.noticed[text] = true
 	s.mu.Unlock()
 	if !again {
-		s.say(text)
+		s.Say(text)
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"go.uber.org/zap"
 
 	"jacobi/configs"
+	"jacobi/internal/attempt"
 	"jacobi/internal/launch"
 	"jacobi/internal/logging"
 	"jacobi/internal/output"
@@ -36,13 +37,13 @@ func TestLineProgressInterval(t *testing.T) {
 	var said []string
 	now := time.Unix(0, 0)
 	p := newLineProgress(func(s string) { said = append(said, s) }, func() time.Time { return now })
-	p.event(roster.Event{Kind: roster.Started})
+	p.Event(roster.Event{Kind: roster.Started})
 	for s := 1; s <= 13; s++ {
 		now = now.Add(time.Second)
-		p.event(at(20*s, time.Duration(s)*time.Second))
+		p.Event(at(20*s, time.Duration(s)*time.Second))
 	}
-	p.close()
-	p.close()
+	p.Close()
+	p.Close()
 	want := []string{
 		"20 of 1000 sweeps (2%), norm 7.2100e-02, 5.214 GLUP/s, about 49 s left",
 		"120 of 1000 sweeps (12%), norm 7.2100e-02, 5.214 GLUP/s, about 44 s left",
@@ -61,12 +62,12 @@ func TestLinesStayWholeAndTagged(t *testing.T) {
 	for rank := range 4 {
 		wg.Go(func() {
 			for i := range 200 {
-				s.rankLine(rank, launch.Stream(i%2), []byte(strings.Repeat(fmt.Sprint(rank), 50)))
+				s.RankLine(rank, launch.Stream(i%2), []byte(strings.Repeat(fmt.Sprint(rank), 50)))
 			}
 		})
 	}
 	wg.Wait()
-	s.say("done")
+	s.Say("done")
 	for name, text := range map[string]string{"stdout": out.String(),
 		"stderr": strings.TrimSuffix(errOut.String(), "launcher: done\n")} {
 		count := map[string]int{}
@@ -89,12 +90,12 @@ func TestBarLeavesLinesWhole(t *testing.T) {
 	s.sameTerminal = true
 	s.show(b)
 	p := &barProgress{screen: s, bar: b}
-	p.event(at(500, 10*time.Second))
-	s.rankLine(2, launch.Stdout, []byte("from rank 2"))
-	s.say("from the launcher")
-	p.event(at(1000, 20*time.Second))
-	p.close()
-	s.say("after the bar")
+	p.Event(at(500, 10*time.Second))
+	s.RankLine(2, launch.Stdout, []byte("from rank 2"))
+	s.Say("from the launcher")
+	p.Event(at(1000, 20*time.Second))
+	p.Close()
+	s.Say("after the bar")
 
 	text := terminal.String()
 	for _, line := range []string{"\r[2] from rank 2\n", "\rlauncher: from the launcher\n"} {
@@ -143,10 +144,11 @@ func TestConclude(t *testing.T) {
 			"launcher: rank 2 on here failed: disk full (last known sweep: 7)\n"},
 	} {
 		var out, errOut bytes.Buffer
-		err := conclude(ended{Outcome: c.out, runID: c.run}, c.o, newScreen(&out, &errOut, look{tag: launch.TagRank}))
+		ended := attempt.Ended{Outcome: c.out, RunID: c.run}
+		err := conclude(ended, c.o, newScreen(&out, &errOut, look{tag: launch.TagRank}))
 		code := 0
-		if e, ok := errors.AsType[exitError](err); ok {
-			code = e.code
+		if e, ok := errors.AsType[launch.ExitError](err); ok {
+			code = e.Code
 		} else if err != nil {
 			t.Errorf("%s: %v", c.name, err)
 		}
@@ -165,25 +167,13 @@ func TestConcludeReportsMissingFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out, errOut bytes.Buffer
-	e := ended{Outcome: launch.Outcome{Report: sent}, runID: "r1", fault: errors.New("broken pipe")}
+	e := attempt.Ended{Outcome: launch.Outcome{Report: sent}, RunID: "r1", Fault: errors.New("broken pipe")}
 	err = conclude(e, configs.Output{Dir: "out"}, newScreen(&out, &errOut, look{tag: launch.TagRank}))
-	code, _ := errors.AsType[exitError](err)
+	code, _ := errors.AsType[launch.ExitError](err)
 	const want = "launcher: out/field.npy is not written: disk full\nlauncher: broken pipe\n"
 	told := strings.Contains(out.String(), "  NOT WRITTEN  out/field.npy: disk full\n")
-	if code.code != 1 || errOut.String() != want || !told {
-		t.Errorf("code %d\n%s%s\nwant 1 and %s", code.code, &out, &errOut, want)
-	}
-}
-
-// After the ranks were killed, output.dir holds the files that the launcher has put there.
-func TestLeft(t *testing.T) {
-	o := configs.Output{Dir: "out"}
-	if got := (ended{}).left(o); got != "outputs of earlier runs are as they were" {
-		t.Error(got)
-	}
-	e := ended{files: []string{"history.csv", "report.json"}}
-	if got := e.left(o); got != "the outputs of this run are in place: out/history.csv, out/report.json" {
-		t.Error(got)
+	if code.Code != 1 || errOut.String() != want || !told {
+		t.Errorf("code %d\n%s%s\nwant 1 and %s", code.Code, &out, &errOut, want)
 	}
 }
 
@@ -193,8 +183,8 @@ func TestScreenEscapesControlCharacters(t *testing.T) {
 	const want = `\x1b]0;title\a\x1b[2J\u202eab\u009b1m\xff\u007f`
 	var out, errs bytes.Buffer
 	s := newScreen(&out, &errs, look{tag: launch.TagRank})
-	s.rankLine(3, launch.Stdout, []byte(evil))
-	s.say(evil)
+	s.RankLine(3, launch.Stdout, []byte(evil))
+	s.Say(evil)
 	if got := out.String() + errs.String(); got != "[3] "+want+"\nlauncher: "+want+"\n" {
 		t.Errorf("got %q", got)
 	}

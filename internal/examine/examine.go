@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -78,6 +80,19 @@ type Node struct {
 type Clock struct {
 	Ahead float64 `json:"ahead_seconds"` // this node's time minus that of rank 0
 	Error float64 `json:"error_seconds"` // bound on the error of Ahead
+}
+
+// String describes the clock, relative to that of rank 0.
+func (c Clock) String() string {
+	word := "ahead of"
+	if c.Ahead < 0 {
+		word = "behind"
+	}
+	seconds := func(s float64) time.Duration {
+		return time.Duration(s * float64(time.Second)).Round(time.Microsecond)
+	}
+	return fmt.Sprintf("its clock is %v %s that of rank 0, give or take %v", seconds(math.Abs(c.Ahead)), word,
+		seconds(c.Error))
 }
 
 // Here returns all findings about this node that need no connection.

@@ -24,6 +24,11 @@ const (
 	rankInterrupted = 130
 )
 
+// ExitError ends the launcher with an exit code. The reason has been printed already.
+type ExitError struct{ Code int }
+
+func (e ExitError) Error() string { return fmt.Sprintf("exit code %d", e.Code) }
+
 // Outcome is how a run ended.
 type Outcome struct {
 	// Err is the first cause of a failure; nil if the ranks ended as they were told to.

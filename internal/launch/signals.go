@@ -1,4 +1,4 @@
-package main
+package launch
 
 import (
 	"errors"
@@ -9,11 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// notifySignals returns a channel of the signals that end or suspend a run, until stop is called.
+// NotifySignals returns a channel of the signals that end or suspend a run, until stop is called.
 //
 // SIGPIPE ends a run if stdout or stderr has no reader. A write to a closed connection raises it as well, for example
 // to the server of a run that has ended; such a SIGPIPE is ignored.
-func notifySignals() (signals <-chan os.Signal, stop func()) {
+func NotifySignals() (signals <-chan os.Signal, stop func()) {
 	all, ending, done := make(chan os.Signal, 16), make(chan os.Signal, 16), make(chan struct{})
 	signal.Notify(all, os.Interrupt, syscall.SIGTERM, syscall.SIGPIPE)
 	if !signal.Ignored(syscall.SIGHUP) { // nohup ignores it
@@ -42,8 +42,8 @@ func notifySignals() (signals <-chan os.Signal, stop func()) {
 	return ending, func() { signal.Stop(all); close(done) }
 }
 
-// stopSelf stops this process, as Ctrl-Z stops one that does not catch SIGTSTP, and returns after SIGCONT.
-func stopSelf() {
+// StopSelf stops this process, as Ctrl-Z stops one that does not catch SIGTSTP, and returns after SIGCONT.
+func StopSelf() {
 	goesOn := make(chan os.Signal, 1)
 	signal.Notify(goesOn, syscall.SIGCONT)
 	defer signal.Stop(goesOn)

@@ -1,4 +1,4 @@
-package main
+package launch
 
 import (
 	"errors"
@@ -22,7 +22,7 @@ func brokenPipe(t *testing.T) *os.File {
 
 // A write to a broken connection, other than stdout and stderr, does not end a run.
 func TestSignalsIgnoreABrokenConnection(t *testing.T) {
-	signals, stop := notifySignals()
+	signals, stop := NotifySignals()
 	defer stop()
 	came := make(chan os.Signal, 1)
 	signal.Notify(came, syscall.SIGPIPE)

@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"slices"
@@ -14,17 +14,15 @@ func TestDoctorWarns(t *testing.T) {
 	gpu := func(rank int, uuid string) examine.Rank {
 		return examine.Rank{Rank: rank, Report: &output.RankReport{Rank: rank, GPU: &output.GPUReport{UUID: uuid}}}
 	}
-	node := func(host string, cores, threads int, ahead float64) nodeFindings {
-		return nodeFindings{Host: host, Ranks: []int{0}, Threads: threads,
+	node := func(host string, cores, threads int, ahead float64) Node {
+		return Node{Host: host, Ranks: []int{0}, Threads: threads,
 			Node: examine.Node{Cores: cores, Clock: &examine.Clock{Ahead: ahead, Error: 0.25}}}
 	}
-	d := diagnosis{
-		Nodes: []nodeFindings{node("a", 4, 4, 1.2), node("b", 4, 5, -1.5), node("c", 1, 1, 90)},
-		Ranks: []examine.Rank{gpu(0, "GPU-x"), gpu(1, "GPU-y"), gpu(2, "GPU-x"), gpu(3, ""), gpu(4, ""), {Rank: 5}},
-	}
-	d.weigh()
+	warnings := weigh(
+		[]Node{node("a", 4, 4, 1.2), node("b", 4, 5, -1.5), node("c", 1, 1, 90)},
+		[]examine.Rank{gpu(0, "GPU-x"), gpu(1, "GPU-y"), gpu(2, "GPU-x"), gpu(3, ""), gpu(4, ""), {Rank: 5}})
 	var got []string
-	for _, w := range d.Warnings {
+	for _, w := range warnings {
 		got = append(got, w.What)
 	}
 	want := []string{

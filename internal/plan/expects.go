@@ -1,0 +1,37 @@
+package plan
+
+import (
+	"context"
+	"errors"
+
+	"jacobi/internal/outlook"
+	"jacobi/internal/problem"
+)
+
+// Expectation says how a run will end. What is not known is "".
+type Expectation struct {
+	Text    string // the expected end, in one line
+	Warning string // the type of the field cannot attain the tolerance
+	Do      string // the remedy of Warning
+}
+
+// Expects estimates how the run will end. The Expectation is empty if the problem has faults.
+func (p *Plan) Expects(ctx context.Context) (e Expectation) {
+	o, err := p.outlook(ctx)
+	if err != nil {
+		return e // Check reports the problem's faults
+	}
+	s := p.Config.Solver
+	e.Warning, e.Do = o.Warning(s.Tolerance)
+	e.Text = o.Expected(s.Tolerance, s.MaxIterations)
+	return e
+}
+
+func (p *Plan) outlook(ctx context.Context) (*outlook.Outlook, error) {
+	prob, err := problem.New(p.Config)
+	if err != nil {
+		return nil, err
+	}
+	o, err := outlook.New(ctx, prob)
+	return o, errors.Join(err, prob.Close())
+}

@@ -1,0 +1,119 @@
+package plan
+
+import (
+	"fmt"
+	"runtime"
+
+	"github.com/dustin/go-humanize"
+
+	"jacobi/configs"
+	"jacobi/cuda"
+	"jacobi/internal/cpu"
+	"jacobi/internal/hosts"
+	"jacobi/solver"
+)
+
+// rankMemory returns, by rank, the memory that its report will state: fields with halos, scratch and, on the CPU, a
+// copy of the stripe for checkpoints.
+func rankMemory(cfg configs.Config, at hosts.Places, ranks []solver.Layout, onGPUs bool) ([]int64, error) {
+	type shape struct{ held, threads int } // determines the need of a rank
+	known := map[shape]int64{}
+	need := make([]int64, len(ranks))
+	for r, l := range ranks {
+		threads := threadsOf(cfg.Device, at.Ranks[r].LocalSize)
+		s := shape{l.Held().Rows(), threads}
+		if _, ok := known[s]; !ok {
+			bytes, err := backendBytes(cfg, at, l, threads, onGPUs)
+			if err != nil {
+				return nil, err
+			}
+			known[s] = bytes
+		}
+		need[r] = known[s]
+		if cfg.Checkpoint.On() && !onGPUs {
+			need[r] += stripeBytes(l.Mesh, l.Stripe)
+		}
+	}
+	return need, nil
+}
+
+// threadsOf returns the number of CPU threads that a rank keeps busy on a host with localSize ranks. It assumes that
+// other hosts have as many cores as this machine.
+func threadsOf(d configs.Device, localSize int) int {
+	if d.Threads > 0 {
+		return d.Threads
+	}
+	return cpu.ThreadsOn(float64(runtime.NumCPU()) / float64(localSize))
+}
+
+func backendBytes(cfg configs.Config, at hosts.Places, l solver.Layout, threads int, onGPUs bool) (int64, error) {
+	if onGPUs {
+		return cuda.MemoryBytes(l, len(at.Ranks) > 1 && cfg.Halo.Transport != "nats"), nil
+	}
+	kernel := cfg.Device.Kernel
+	if kernel == "auto" || len(at.Here) == 0 { // other hosts may support kernels that this one does not
+		kernel = ""
+	}
+	bytes, err := cpu.MemoryBytes(l, cpu.Options{Threads: threads, Kernel: kernel})
+	if err != nil {
+		return 0, fmt.Errorf("device.kernel %q: %w", cfg.Device.Kernel, err)
+	}
+	return bytes, nil
+}
+
+func stripeBytes(mesh solver.Mesh, s solver.Stripe) int64 {
+	return int64(s.Rows()) * int64(mesh.RowBytes())
+}
+
+// BytesHere returns the memory that the ranks on this machine need.
+func (p *Plan) BytesHere() int64 {
+	return p.sumHere(func(rank int) int64 { return p.Memory[rank] })
+}
+
+// copyBytes returns the host memory that the ranks with GPUs on this machine need for checkpoints.
+func (p *Plan) copyBytes() int64 {
+	return p.sumHere(func(rank int) int64 { return stripeBytes(p.Mesh, p.Stripes[rank]) })
+}
+
+// sumHere adds up of over the ranks on this machine.
+func (p *Plan) sumHere(of func(rank int) int64) (sum int64) {
+	for r, at := range p.Ranks {
+		if p.Here[at.Host] {
+			sum += of(r)
+		}
+	}
+	return sum
+}
+
+// checkMemory compares the needs of the ranks on this machine with what there is.
+func (p *Plan) checkMemory() error {
+	if len(p.GPUs) > 0 {
+		return p.checkDeviceMemory()
+	}
+	if p.OnGPUs {
+		return nil // GPUs of other hosts, or GPUs that cannot be opened
+	}
+	if err := configs.CheckMemory(p.BytesHere()); err != nil {
+		return fmt.Errorf("grid.nx %d, grid.ny %d: %w", p.Mesh.NX, p.Mesh.NY, err)
+	}
+	return nil
+}
+
+// checkDeviceMemory compares the needs of the ranks on each GPU with the GPU's total memory. Whether enough of it is
+// free turns out when the ranks start.
+func (p *Plan) checkDeviceMemory() error {
+	need := make([]int64, len(p.GPUs))
+	for r, c := range p.Choices {
+		if c != nil {
+			need[c.Index] += p.Memory[r]
+		}
+	}
+	for i, gpu := range p.GPUs {
+		if need[i] > gpu.TotalBytes {
+			return fmt.Errorf("grid.nx %d, grid.ny %d: memory of GPU %d (%s): %s are needed and there are %s",
+				p.Mesh.NX, p.Mesh.NY, i, gpu.Name,
+				humanize.IBytes(uint64(need[i])), humanize.IBytes(uint64(gpu.TotalBytes)))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,74 @@
+package plan
+
+import (
+	"strings"
+	"testing"
+
+	"jacobi/configs"
+	"jacobi/internal/hosts"
+)
+
+// planOf returns the plan for arguments of --set.
+func planOf(t *testing.T, args ...string) (*Plan, error) {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	var set []string
+	for _, a := range args {
+		if a != "--set" {
+			set = append(set, a)
+		}
+	}
+	cfg, err := configs.Load(configs.Options{Set: set})
+	if err != nil {
+		t.Fatal(err)
+	}
+	here, err := hosts.OnThisHost(cfg.Run.Ranks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return New(cfg, here)
+}
+
+// What would end a run after its start is refused before it.
+func TestRefusals(t *testing.T) {
+	small := []string{"grid.nx=64", "grid.ny=128"}
+	for _, c := range []struct {
+		args string
+		want []string
+	}{
+		{"--set problem.left=foo(x)", []string{`problem.left "foo(x)": `}},
+		{"--set device.backend=gpu", []string{`device.backend "gpu": allowed are auto, cpu and cuda`}},
+		{"--set problem.top=1/y --set problem.bottom=0", []string{`problem.top "1/y"`}},
+		{"--set output.dir=/proc/nowhere", []string{`output.dir "/proc/nowhere": cannot be created`}},
+		{"--set grid.nx=2000000 --set grid.ny=2000000",
+			[]string{"grid.nx 2000000, grid.ny 2000000: memory: ", "are needed", "are available"}},
+	} {
+		p, err := planOf(t, append(small, strings.Fields(c.args)...)...)
+		if err == nil {
+			err = p.Check(t.Context(), true)
+		}
+		for _, want := range c.want {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: error %v\nwant %q in it", c.args, err, want)
+			}
+		}
+	}
+}
+
+func TestWrites(t *testing.T) {
+	for _, c := range []struct{ args, want string }{
+		{"grid.nx=16384", "writes out/field.npy (1.0 GiB), field.png, history.csv, report.json; " +
+			"--set output.field= leaves the field out"},
+		{"grid.nx=64", "writes out/field.npy (4.0 MiB), field.png, history.csv, report.json"},
+		{"output.field= output.dir=there", "writes there/field.png, history.csv, report.json"},
+		{"output.field= output.picture= output.history= output.report=", "writes no files"},
+	} {
+		p, err := planOf(t, strings.Fields(c.args)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := p.Writes(); got != c.want {
+			t.Errorf("%s: %q, want %q", c.args, got, c.want)
+		}
+	}
+}
