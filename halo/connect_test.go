@@ -27,11 +27,11 @@ func TestConnect(t *testing.T) {
 		{ModeAuto, 1, true, TransportMemory, "own neighbour"},
 		{ModeP2P, 1, true, TransportMemory, "own neighbour"},
 		{ModeNATS, 1, true, TransportNATS, "halo.transport is nats"},
-		{ModeAuto, 2, false, TransportShared, "same node (boot id "},
+		{ModeAuto, 2, false, TransportShared, "same node, segment mapped"},
 		{ModeAuto, 2, true, TransportShared, "segment mapped"},
 		{ModeNATS, 2, true, TransportNATS, "halo.transport is nats"},
-		{ModeP2P, 3, true, TransportShared, "same node (boot id "},
-		{ModeAuto, 8, true, TransportShared, "same node (boot id "},
+		{ModeP2P, 3, true, TransportShared, "same node, segment mapped"},
+		{ModeAuto, 8, true, TransportShared, "same node, segment mapped"},
 		{ModeNATS, 8, false, TransportNATS, "halo.transport is nats"},
 	} {
 		t.Run(fmt.Sprintf("%s, %d ranks, periodic %v", c.mode, c.ranks, c.periodic), func(t *testing.T) {
@@ -58,9 +58,8 @@ func TestConnect(t *testing.T) {
 func TestConnectMixed(t *testing.T) {
 	s := serve(t, &server.Options{})
 	w := newWorld(t, s, ModeAuto, 4, true)
-	for r := 2; r < 4; r++ {
-		w.opts[0].Members[r].Node.Boot = "another" // ranks 0 and 1 share a node, so do 2 and 3; all ranks use one slice
-	}
+	w.separate(1, 2, "different nodes") // ranks 0 and 1 share a node, so do 2 and 3
+	w.separate(3, 0, "different nodes")
 	links, errs := w.connect(t)
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
@@ -74,7 +73,7 @@ func TestConnectMixed(t *testing.T) {
 		}
 	}
 	if got, want := links[1].Info[solver.Bottom].Why,
-		"different nodes: rank 1 on host1, rank 2 on host2"; got != want || links[2].Info[solver.Top].Why != want {
+		"different nodes"; got != want || links[2].Info[solver.Top].Why != want {
 		t.Errorf("reasons %q and %q, want %q", got, links[2].Info[solver.Top].Why, want)
 	}
 	w.exchange(t, links)

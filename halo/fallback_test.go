@@ -90,10 +90,10 @@ func TestConnectFallsBack(t *testing.T) {
 
 func TestConnectP2POnTwoNodes(t *testing.T) {
 	w := newWorld(t, serve(t, &server.Options{}), ModeP2P, 2, true)
-	w.opts[0].Members[1].Node.PIDNamespace = "7"
+	w.separate(0, 1, "two nodes")
 	_, errs := w.connect(t)
 	for r, err := range errs {
-		if err == nil || !strings.Contains(err.Error(), "halo.transport is p2p: same node, but PID namespaces ") {
+		if err == nil || !strings.Contains(err.Error(), "halo.transport is p2p: two nodes") {
 			t.Errorf("rank %d: got %v", r, err)
 		}
 	}

@@ -16,9 +16,9 @@ import (
 // opens its end, sends a proposal, and repeats the proposal until an answer comes. The higher rank opens its end and
 // answers. If either end fails, the lower rank goes on to the next transport. Both ends keep the reason for the choice.
 type handshake struct {
-	opts         *Options
-	end          End
-	mine, theirs Member
+	opts   *Options
+	end    End
+	theirs Member
 }
 
 // proposal is one step of a handshake, sent by the lower rank.
@@ -73,7 +73,7 @@ func (h *handshake) propose(ctx context.Context) (Link, Info, error) {
 	if h.opts.Mode != ModeNATS {
 		why = "no direct transport"
 		for _, peer := range h.opts.Peers {
-			ok, reason := peer.Reachable(h.mine, h.theirs)
+			ok, reason := peer.Reachable(h.theirs)
 			if !ok {
 				why = reason
 				continue

@@ -7,11 +7,12 @@ import (
 	"jacobi/internal/shm"
 )
 
-// Member describes a rank to the ranks that choose a transport to it.
+// Member describes a rank to a rank that chooses a transport to it. Both ranks of a pair must be given the same
+// SharesMemory and Why.
 type Member struct {
-	Rank int
-	Host string   // for messages
-	Node shm.Node // zero if unknown: then no memory is shared
+	Host         string // for messages
+	SharesMemory bool   // with the rank that is given the Member
+	Why          string // why it does or does not
 }
 
 // Peer is a direct transport between two ranks. Connect tries the peers in order, and NATS after them. Both ranks of a
@@ -19,8 +20,9 @@ type Member struct {
 type Peer interface {
 	// Name returns the transport's name, the same on both ends.
 	Name() string
-	// Reachable reports whether Offer is worth trying, and why or why not. Both ends get the same result.
-	Reachable(mine, theirs Member) (bool, string)
+	// Reachable reports whether Offer to the neighbour is worth trying, and why or why not. Both ends get the same
+	// result.
+	Reachable(neighbour Member) (bool, string)
 	// Offer opens the first end. Accept in the neighbour's process makes the second one from the returned offer.
 	Offer(end End) (Link, json.RawMessage, error)
 	// Accept opens the second end.
@@ -33,26 +35,12 @@ type SharedMemory struct{ Options SharedOptions }
 // Name returns TransportShared.
 func (SharedMemory) Name() string { return TransportShared }
 
-// Reachable compares the members' nodes.
-func (SharedMemory) Reachable(mine, theirs Member) (bool, string) {
-	a, b := mine.Node, theirs.Node
-	if mine.Rank > theirs.Rank { // the same words on both ends
-		a, b = b, a
-		mine, theirs = theirs, mine
+// Reachable reports whether the two ranks share memory.
+func (SharedMemory) Reachable(neighbour Member) (bool, string) {
+	if !neighbour.SharesMemory {
+		return false, neighbour.Why
 	}
-	switch {
-	case a.Boot == "" || b.Boot == "":
-		return false, fmt.Sprintf("unknown node: rank %d on %s, rank %d on %s", mine.Rank, mine.Host, theirs.Rank,
-			theirs.Host)
-	case a.Boot != b.Boot:
-		return false, fmt.Sprintf("different nodes: rank %d on %s, rank %d on %s", mine.Rank, mine.Host, theirs.Rank,
-			theirs.Host)
-	case a.PIDNamespace != b.PIDNamespace:
-		return false, fmt.Sprintf("same node, but PID namespaces %s and %s", a.PIDNamespace, b.PIDNamespace)
-	case a.User != b.User:
-		return false, fmt.Sprintf("same node, but users %d and %d", a.User, b.User)
-	}
-	return true, fmt.Sprintf("same node (%v), segment mapped", a)
+	return true, neighbour.Why + ", segment mapped"
 }
 
 // Offer creates the segment of a link.

@@ -2,14 +2,11 @@ package halo
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"strings"
 	"testing"
 
 	"github.com/nats-io/nats-server/v2/server"
-
-	"jacobi/internal/shm"
 )
 
 // TestConnectLeavesNothing checks by this process's open files that segments are closed with the links.
@@ -48,34 +45,17 @@ func segments(t *testing.T) (n int) {
 	return n
 }
 
+// Shared memory goes by what the caller has decided, in its words.
 func TestReachable(t *testing.T) {
-	node, err := shm.LocalNode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, c := range map[string]struct {
-		change func(*shm.Node)
-		ok     bool
+	for _, c := range []struct {
+		theirs Member
 		why    string
 	}{
-		"same": {func(*shm.Node) {}, true, "same node (" + node.String() + "), segment mapped"},
-		"boot": {func(n *shm.Node) { n.Boot = "b" }, false, "different nodes: rank 1 on one, rank 2 on two"},
-		"namespace": {func(n *shm.Node) { n.PIDNamespace = "7" }, false,
-			"same node, but PID namespaces " + node.PIDNamespace + " and 7"},
-		"user": {func(n *shm.Node) { n.User = -7 }, false,
-			fmt.Sprintf("same node, but users %d and -7", node.User)},
-		"unknown": {func(n *shm.Node) { *n = shm.Node{} }, false, "unknown node: rank 1 on one, rank 2 on two"},
+		{Member{"two", true, "same node (7)"}, "same node (7), segment mapped"},
+		{Member{"two", false, "same node, but users 1 and 2"}, "same node, but users 1 and 2"},
 	} {
-		a, b := Member{1, "one", node}, Member{2, "two", node}
-		c.change(&b.Node)
-		for _, pair := range [][2]Member{{a, b}, {b, a}} {
-			if ok, why := (SharedMemory{}).Reachable(pair[0], pair[1]); ok != c.ok || why != c.why {
-				t.Errorf("%s: %v, %s; want %v, %s", name, ok, why, c.ok, c.why)
-			}
+		if ok, why := (SharedMemory{}).Reachable(c.theirs); ok != c.theirs.SharesMemory || why != c.why {
+			t.Errorf("%+v: %v, %s; want %v, %s", c.theirs, ok, why, c.theirs.SharesMemory, c.why)
 		}
-	}
-	unknown := Member{Rank: 3}
-	if ok, _ := (SharedMemory{}).Reachable(unknown, unknown); ok {
-		t.Error("two unknown nodes are taken for one")
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"sync"
 	"testing"
 
-	"jacobi/internal/shm"
 	"jacobi/solver"
 )
 
@@ -16,27 +15,31 @@ type world struct {
 
 func newWorld(t testing.TB, s *testServer, mode Mode, ranks int, periodic bool) *world {
 	t.Helper()
-	node, err := shm.LocalNode()
-	if err != nil {
-		t.Fatal(err)
-	}
 	mesh := solver.Mesh{NX: 20, NY: 130, DType: solver.Float64, Walls: solver.WrapRows(periodic)}
 	stripes, err := solver.Partition(mesh.Interior(), ranks, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
-	members := make([]Member, ranks)
-	for r := range members {
-		members[r] = Member{Rank: r, Host: fmt.Sprintf("host%d", r), Node: node}
-	}
 	w, run := &world{}, RunIDOf(fmt.Sprint("world ", runs.Add(1)))
 	for r := range ranks {
+		members := make([]Member, ranks)
+		for i := range members {
+			members[i] = Member{Host: fmt.Sprintf("host%d", i), SharesMemory: true, Why: "same node"}
+		}
 		w.opts = append(w.opts, Options{Rank: r, Members: members, Mode: mode,
 			Ends:  Ends(run, mesh, stripes, 2, r),
 			Peers: []Peer{SharedMemory{SharedOptions{Timeout: long}}},
 			NATS:  NATSOptions{Conn: s.connect(t), Timeout: long}})
 	}
 	return w
+}
+
+// separate takes away the memory that ranks a and b share.
+func (w *world) separate(a, b int, why string) {
+	for _, pair := range [][2]int{{a, b}, {b, a}} {
+		m := &w.opts[pair[0]].Members[pair[1]]
+		m.SharesMemory, m.Why = false, why
+	}
 }
 
 // connect connects all ranks at once.

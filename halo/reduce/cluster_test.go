@@ -11,6 +11,7 @@ import (
 
 	"jacobi/internal/roster"
 	"jacobi/internal/roster/rostertest"
+	"jacobi/internal/shm"
 	"jacobi/internal/wire"
 	"jacobi/solver"
 )
@@ -20,7 +21,7 @@ const testSums = 70
 func testMember(rank, size int, node string) roster.Member {
 	return roster.Member{
 		Identity: roster.Identity{RunID: "test", Rank: rank, Size: size, LocalSize: 1}, Version: "v", ConfigHash: "c",
-		Host: "host" + node, PID: 1000 + rank, NodeID: node,
+		Host: "host" + node, PID: 1000 + rank, Node: shm.Node{Boot: node},
 	}
 }
 

@@ -12,7 +12,8 @@ import (
 	"jacobi/internal/shm"
 )
 
-// open decides which ranks share a node and opens this rank's path. Among the ranks with one node id, the lowest leads.
+// open decides which ranks share a node and opens this rank's path. Among the ranks that share memory, the lowest
+// leads.
 // A rank that cannot map its leader's segment becomes a node of its own.
 func open(ctx context.Context, o *Options) (path, string, error) {
 	t := o.Team
@@ -43,11 +44,12 @@ func open(ctx context.Context, o *Options) (path, string, error) {
 	return p, about, nil
 }
 
-// neighbours returns the ranks with the node id of self, ascending; self alone if alone is set or its id is not known.
+// neighbours returns the ranks that share memory with self, and self, ascending; self alone if alone is set.
 func neighbours(members []roster.Member, self int, alone bool) []int {
 	var near []int
 	for r, m := range members {
-		if r == self || !alone && m.NodeID != "" && m.NodeID == members[self].NodeID {
+		shares, _ := roster.SharesMemory(m, members[self])
+		if r == self || !alone && shares {
 			near = append(near, r)
 		}
 	}

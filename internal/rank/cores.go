@@ -37,7 +37,7 @@ func shareOfCores(members []roster.Member, rank int) (share float64, err error) 
 		}
 		ranks := 0
 		for i, m := range members {
-			if nodeOf(m) == nodeOf(members[rank]) && cores[i].IsSet(core) {
+			if roster.SharesDevices(m, members[rank]) && cores[i].IsSet(core) {
 				ranks++
 			}
 		}

@@ -11,6 +11,7 @@ import (
 
 	"jacobi/internal/cpu"
 	"jacobi/internal/roster"
+	"jacobi/internal/shm"
 )
 
 func TestRanksShareTheCoresThatTheyMayUse(t *testing.T) {
@@ -40,7 +41,8 @@ func TestRanksShareTheCoresThatTheyMayUse(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				members = append(members, roster.Member{Host: "h", NodeID: test.nodes[i : i+1], Extra: extra})
+				members = append(members, roster.Member{Host: "h", Node: shm.Node{Boot: test.nodes[i : i+1]},
+					Extra: extra})
 			}
 			for i := range members {
 				share, err := shareOfCores(members, i)

@@ -10,6 +10,7 @@ import (
 	"jacobi/cuda/driver"
 	"jacobi/internal/device"
 	"jacobi/internal/output"
+	"jacobi/internal/roster"
 )
 
 // takenGPU is the GPU of a rank.
@@ -45,7 +46,7 @@ func (j *joined) nodeReadings() ([]device.GPU, error) {
 		return nil, nil
 	}
 	for _, m := range j.team.Members() {
-		if m.LocalRank > 0 || nodeOf(m) != nodeOf(j.team.Self()) {
+		if m.LocalRank > 0 || !roster.SharesDevices(m, j.team.Self()) {
 			continue
 		}
 		e, err := extraOf(m)

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"jacobi/internal/roster"
+	"jacobi/internal/shm"
 )
 
 func TestTakenTwice(t *testing.T) {
@@ -26,7 +27,7 @@ func TestTakenTwice(t *testing.T) {
 }
 
 func TestSharingCountsByNode(t *testing.T) {
-	member := func(host, node string) roster.Member { return roster.Member{Host: host, NodeID: node} }
+	member := func(host, node string) roster.Member { return roster.Member{Host: host, Node: shm.Node{Boot: node}} }
 	members := []roster.Member{member("a", "1"), member("b", ""), member("a", "1"), member("b", ""), member("a", "1"),
 		member("a", "2")}
 	for _, test := range []struct {

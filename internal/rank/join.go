@@ -58,7 +58,7 @@ func (c *connected) member() (roster.Member, error) {
 	if err != nil {
 		return roster.Member{}, fmt.Errorf("host name: %w", err)
 	}
-	node, err := nodeID()
+	node, err := shm.LocalNode()
 	if err != nil {
 		c.Log.Info("this node cannot be identified: no shared memory with other ranks", zap.Error(err))
 	}
@@ -71,23 +71,10 @@ func (c *connected) member() (roster.Member, error) {
 	return roster.Member{
 		Identity: id, Version: version.String(), ConfigHash: configs.Hash(c.Config), Host: host, PID: os.Getpid(),
 		Functions: problem.FunctionsHash(), FirstRows: c.firstRows, Platform: runtime.GOOS + "/" + runtime.GOARCH,
-		NodeID: node, Device: c.deviceName(), MaxAbs: c.maxAbs, Depth: c.preferredDepth(mesh),
+		Node: node, Device: c.deviceName(), MaxAbs: c.maxAbs, Depth: c.preferredDepth(mesh),
 		MaxSweeps: c.maxPassSweeps(mesh), Extra: extra,
 	}, nil
 }
-
-// nodeID returns the identity of this node as ranks exchange it; "" with an error if it cannot be determined.
-func nodeID() (string, error) {
-	node, err := shm.LocalNode()
-	if err != nil {
-		return "", err
-	}
-	b, err := json.Marshal(node)
-	return string(b), err
-}
-
-// nodeOf returns a key that identifies the member's node.
-func nodeOf(m roster.Member) [2]string { return [2]string{m.Host, m.NodeID} }
 
 // memberExtra is the part of a roster.Member that only this program uses.
 type memberExtra struct {

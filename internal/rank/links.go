@@ -2,8 +2,6 @@ package rank
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 
 	"jacobi/halo"
 	"jacobi/internal/roster"
@@ -18,9 +16,8 @@ func (l *laidOut) openLinks(ctx context.Context, open *closers) (*halo.Links, er
 	}
 	members := make([]halo.Member, l.id.Size)
 	for i, m := range l.team.Members() {
-		if members[i], err = haloMember(m); err != nil {
-			return nil, err
-		}
+		shares, why := roster.SharesMemory(l.team.Self(), m)
+		members[i] = halo.Member{Host: m.Host, SharesMemory: shares, Why: why}
 	}
 	if l.id.Size == 1 {
 		mode = halo.ModeAuto // a single rank is its own neighbour or has none
@@ -40,18 +37,6 @@ func (l *laidOut) openLinks(ctx context.Context, open *closers) (*halo.Links, er
 	}
 	open.add(links.Close)
 	return links, nil
-}
-
-// haloMember converts m for the negotiation of links.
-func haloMember(m roster.Member) (halo.Member, error) {
-	h := halo.Member{Rank: m.Rank, Host: m.Host}
-	if m.NodeID == "" {
-		return h, nil
-	}
-	if err := json.Unmarshal([]byte(m.NodeID), &h.Node); err != nil {
-		return h, fmt.Errorf("node of rank %d: %w", m.Rank, err)
-	}
-	return h, nil
 }
 
 // rowLinks returns the links as solver.RowLinks: a nil interface, not a nil halo.Link, on a side without one.

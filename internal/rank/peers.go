@@ -121,10 +121,10 @@ func (o *opened) offers() (offers [2]peerAnswer) {
 
 // noPeer returns why the member's device memory cannot be reached; "" if it may be.
 func (j *joined) noPeer(m roster.Member) string {
-	switch self := j.team.Self(); {
-	case m.Device != "cuda":
+	if m.Device != "cuda" {
 		return fmt.Sprintf("rank %d has no GPU", m.Rank)
-	case self.NodeID == "" || self.NodeID != m.NodeID:
+	}
+	if shares, _ := roster.SharesMemory(j.team.Self(), m); !shares {
 		return fmt.Sprintf("rank %d is on another node, or in another container", m.Rank)
 	}
 	return ""

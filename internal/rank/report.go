@@ -18,7 +18,7 @@ import (
 func (r *ready) rankReport(result solver.Result, fault error) output.RankReport {
 	self, s := r.team.Self(), r.layout.Stripe
 	rep := output.RankReport{
-		Rank: r.id.Rank, Node: self.NodeID, Host: self.Host, PID: self.PID, Device: r.describe, GPU: r.chosen,
+		Rank: r.id.Rank, Node: self.NodeID(), Host: self.Host, PID: self.PID, Device: r.describe, GPU: r.chosen,
 		Kernel: r.kernel, Threads: r.threads(),
 		Stripe: [2]int{s.Lo, s.Hi}, MemoryBytes: r.memoryBytes(), Transports: map[string]output.LinkReport{},
 		Output: r.rows.path, Compute: result.Times.Compute.Seconds(), NormWait: result.Times.NormWait.Seconds(),

@@ -59,32 +59,31 @@ func takenTwice(uuids [][]byte) []string {
 // GPU; it is empty for a rank that sweeps on the CPU.
 func sharing(members []roster.Member, uuids [][]byte) (warnings []string) {
 	type use struct {
-		host  string
+		first roster.Member
 		ranks int
 		gpus  map[string]bool
 	}
-	uses := map[[2]string]*use{}
-	var order []*use
+	var uses []*use
 	for i, uuid := range uuids {
 		if len(uuid) == 0 {
 			continue
 		}
-		u := uses[nodeOf(members[i])]
-		if u == nil {
-			u = &use{host: members[i].Host, gpus: map[string]bool{}}
-			uses[nodeOf(members[i])] = u
-			order = append(order, u)
+		at := slices.IndexFunc(uses, func(u *use) bool { return roster.SharesDevices(u.first, members[i]) })
+		if at < 0 {
+			at = len(uses)
+			uses = append(uses, &use{first: members[i], gpus: map[string]bool{}})
 		}
+		u := uses[at]
 		u.ranks++
 		u.gpus[string(uuid)] = true
 	}
-	for _, u := range order {
+	for _, u := range uses {
 		if n := len(u.gpus); n < u.ranks {
 			gpus := "1 GPU"
 			if n > 1 {
 				gpus = fmt.Sprintf("%d GPUs", n)
 			}
-			warnings = append(warnings, fmt.Sprintf("%d ranks share %s on %s", u.ranks, gpus, u.host))
+			warnings = append(warnings, fmt.Sprintf("%d ranks share %s on %s", u.ranks, gpus, u.first.Host))
 		}
 	}
 	return warnings

@@ -1,17 +1,19 @@
 package roster
 
+import "jacobi/internal/shm"
+
 // agreeLocal sets LocalRank and LocalSize of the members that lack them. It gives the free local ranks of a node to
-// them in the order of ranks. Two ranks share a node only if they have the same NodeID; the name of the host does not
-// count. A rank without a NodeID is alone.
+// them in the order of ranks. Two ranks are on one node only if they share memory; the name of the host does not count.
+// A rank whose node is not known is alone.
 func agreeLocal(members []Member) {
-	nodes := map[string][]*Member{}
+	nodes := map[shm.Node][]*Member{}
 	for i := range members {
 		m := &members[i]
-		if m.NodeID == "" {
+		if known, _ := SharesMemory(*m, *m); !known {
 			m.LocalRank, m.LocalSize = max(0, m.LocalRank), max(1, m.LocalRank+1, m.LocalSize)
 			continue
 		}
-		nodes[m.NodeID] = append(nodes[m.NodeID], m)
+		nodes[m.Node] = append(nodes[m.Node], m)
 	}
 	for _, here := range nodes {
 		taken := map[int]bool{}

@@ -3,6 +3,8 @@ package roster
 import (
 	"strings"
 	"testing"
+
+	"jacobi/internal/shm"
 )
 
 func TestIdentify(t *testing.T) {
@@ -96,8 +98,8 @@ func TestIdentifyRefuses(t *testing.T) {
 
 func TestLocalRanksAreAgreedByNode(t *testing.T) {
 	member := func(node string, rank, localRank, localSize int) Member {
-		return Member{Identity: Identity{Rank: rank, LocalRank: localRank, LocalSize: localSize}, NodeID: node,
-			Host: "same"}
+		return Member{Identity: Identity{Rank: rank, LocalRank: localRank, LocalSize: localSize}, Host: "same",
+			Node: shm.Node{Boot: node}}
 	}
 	ms := []Member{
 		member("x", 0, -1, 0), member("y", 1, -1, 0), member("x", 2, -1, 0), // no local rank is known

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"jacobi/internal/pubsub"
+	"jacobi/internal/shm"
 )
 
 // flushTimeout bounds the wait for the server's answer to a flush.
@@ -35,7 +36,7 @@ type Member struct {
 	Platform   string          `json:"platform"`    // operating system and architecture, as in linux/arm64
 	Host       string          `json:"host"`
 	PID        int             `json:"pid"`
-	NodeID     string          `json:"node_id"` // ranks with the same NodeID, not "", may share memory
+	Node       shm.Node        `json:"node"` // zero if it is not known; see SharesMemory
 	Device     string          `json:"device,omitempty"`
 	Depth      int             `json:"depth,omitempty"`      // the halo depth that its backend prefers
 	MaxSweeps  int             `json:"max_sweeps,omitempty"` // maximum number of sweeps in a pass of its backend
