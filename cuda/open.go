@@ -28,6 +28,9 @@ func New(d *driver.Driver, l solver.Layout, o Options) (b *Backend, err error) {
 	if err := l.Check(); err != nil {
 		return nil, fmt.Errorf("cuda backend: %w", err)
 	}
+	if err := supported(l); err != nil {
+		return nil, fmt.Errorf("cuda backend: %w", err)
+	}
 	devices, err := d.Devices()
 	if err != nil {
 		return nil, fmt.Errorf("cuda backend: %w", err)
@@ -58,6 +61,15 @@ func New(d *driver.Driver, l solver.Layout, o Options) (b *Backend, err error) {
 		}
 	}
 	return b, nil
+}
+
+// supported returns an error for an operator or walls that the kernels do not compute yet.
+func supported(l solver.Layout) error {
+	if !l.Operator.Plain() || l.Operator.Fixed != nil ||
+		l.Mesh.Walls != (solver.Walls{}) && l.Mesh.Walls != solver.WrapRows(true) {
+		return errors.New("sources, screening, unequal spacings, fixed points and these walls: not supported yet")
+	}
+	return nil
 }
 
 func (b *Backend) openKernels() (err error) {

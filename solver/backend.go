@@ -25,13 +25,12 @@ func (s Side) String() string {
 // Sweeper sweeps one stripe; Engine and the norms of a Run need no more of a Backend. For each pass the caller calls
 // Edges (only if Margin is 0 and an exchange follows), Interior, and Sums (if it needs them), from one goroutine. A
 // call in another order gets an *OrderError and changes nothing; every backend checks that with a Calls, which lists
-// what is allowed when. A sweep computes
-//
-//	new[y][x] = 0.25 * ((old[y][x-1] + old[y][x+1]) + (old[y-1][x] + old[y+1][x]))
-//
-// with each operation rounded separately in the field's type, and with denormals kept.
+// what is allowed when. A sweep computes the layout's Operator at every interior point that is not fixed, with
+// denormals kept, and leaves all other points as they are. Where left and right are periodic, columns 0 and NX-1 are
+// copies (see Mesh) after every sweep, and a pass has one sweep.
 type Sweeper interface {
-	// Load fills the rows of now, halos included, and the fixed rows and columns of both fields.
+	// Load fills the rows of now, halos included, and the fixed points, rows and columns of both fields. It reads the
+	// operator's source and fixed points of these rows. Of periodic columns it makes copies, whatever rows yields.
 	Load(ctx context.Context, rows RowSource) error
 	// Edges computes at least rows [Lo, Lo+Depth) and [Hi-Depth, Hi) of next where there is a neighbour: their values
 	// after p.Sweeps sweeps. A sweeper may compute more rows.

@@ -31,7 +31,7 @@ func (f formula) Row(iy int, dst []byte) error {
 // wanted returns the norms and the field of a run by its definition: the naive oracle, sweep by sweep, until sweep k+1.
 func wanted(t *testing.T, f formula, tolerance float64, maxIterations int) (norms []float64, field []byte) {
 	t.Helper()
-	j, err := reference.New(f.mesh, f, 0)
+	j, err := reference.New(f.mesh, solver.Operator{}, f, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,48 +13,102 @@ import (
 // Jacobi is a whole mesh in memory.
 type Jacobi struct {
 	mesh solver.Mesh
+	op   solver.Operator
 	e    solver.Magnitude
 	// field holds every value as float64. In a float32 mesh all values are float32 values, and each operation is
 	// rounded to float32.
 	field, next []float64
+	source      []float64 // b of every point
+	fixed       []bool    // the fixed points of the operator
 }
 
-// New loads the initial field.
-func New(mesh solver.Mesh, rows solver.RowSource, e solver.Magnitude) (*Jacobi, error) {
-	j := &Jacobi{mesh: mesh, e: e, field: make([]float64, mesh.NX*mesh.NY)}
-	row := make([]byte, mesh.RowBytes())
+// New loads the initial field and the operator.
+func New(mesh solver.Mesh, op solver.Operator, rows solver.RowSource, e solver.Magnitude) (*Jacobi, error) {
+	n := mesh.NX * mesh.NY
+	j := &Jacobi{mesh: mesh, op: op, e: e, field: make([]float64, n), source: make([]float64, n),
+		fixed: make([]bool, n)}
 	for y := range mesh.NY {
-		if err := rows.Row(y, row); err != nil {
+		if err := j.load(y, rows); err != nil {
 			return nil, fmt.Errorf("reference: row %d: %w", y, err)
-		}
-		for x := range mesh.NX {
-			j.field[y*mesh.NX+x] = j.value(row, x)
 		}
 	}
 	j.next = append([]float64(nil), j.field...)
-	j.copyPeriodicRows(j.field)
+	j.copyPeriodic(j.field)
 	return j, nil
+}
+
+// load reads row y of the field, of the source and of the fixed points.
+func (j *Jacobi) load(y int, rows solver.RowSource) error {
+	nx := j.mesh.NX
+	at, row := y*nx, make([]byte, j.mesh.RowBytes())
+	if err := rows.Row(y, row); err != nil {
+		return err
+	}
+	for x := range nx {
+		j.field[at+x] = j.value(row, x)
+	}
+	if j.op.Source != nil {
+		if err := j.op.Source.SourceRow(y, row); err != nil {
+			return fmt.Errorf("source: %w", err)
+		}
+		for x := range nx {
+			j.source[at+x] = j.value(row, x)
+		}
+	}
+	if j.op.Fixed != nil {
+		if err := j.op.Fixed.FixedRow(y, j.fixed[at:at+nx]); err != nil {
+			return fmt.Errorf("fixed points: %w", err)
+		}
+	}
+	return nil
 }
 
 // Sweep does one sweep and returns the sum of squares of its updates.
 func (j *Jacobi) Sweep() solver.Sum {
-	nx, ny := j.mesh.NX, j.mesh.NY
-	for y := 1; y < ny-1; y++ {
-		for x := 1; x < nx-1; x++ {
-			i := y*nx + x
-			f := j.field
-			j.next[i] = j.update(f[i], f[i-1], f[i+1], f[i-nx], f[i+nx])
+	nx, ny, f := j.mesh.NX, j.mesh.NY, j.field
+	for y := range ny {
+		for x := range nx {
+			if !j.swept(y, x) {
+				continue
+			}
+			west, east := beside(x, nx)
+			north, south := beside(y, ny)
+			j.next[y*nx+x] = j.update(f[y*nx+west], f[y*nx+east], f[north*nx+x], f[south*nx+x], j.source[y*nx+x])
 		}
 	}
 	sum := j.sum()
 	j.field, j.next = j.next, j.field
-	j.copyPeriodicRows(j.field)
+	j.copyPeriodic(j.field)
 	return sum
 }
 
+// swept reports whether a sweep updates a point.
+func (j *Jacobi) swept(y, x int) bool {
+	lo, hi := j.mesh.InteriorColumns()
+	rows := j.mesh.Interior()
+	return x >= lo && x < hi && y >= rows.Lo && y < rows.Hi && !j.fixed[y*j.mesh.NX+x]
+}
+
+// beside returns the neighbours of place i of n in one direction. At the ends, which only a Neumann wall sweeps, the
+// one beyond the wall is the mirror point.
+func beside(i, n int) (before, after int) {
+	before, after = i-1, i+1
+	if i == 0 {
+		before = after
+	}
+	if i == n-1 {
+		after = before
+	}
+	return before, after
+}
+
 // update returns the new value of a point: the operator (docs/numerics.md).
-func (j *Jacobi) update(_, west, east, north, south float64) float64 {
-	return j.round(0.25 * j.round(j.round(west+east)+j.round(north+south)))
+func (j *Jacobi) update(west, east, north, south, b float64) float64 {
+	s, t := j.round(west+east), j.round(north+south)
+	if j.op.Plain() {
+		return j.round(0.25 * j.round(s+t))
+	}
+	return j.fma(j.op.Scale, j.fma(j.op.Blend, j.round(t-s), s), b)
 }
 
 // repeats is the number of consecutive norms that must each equal the norm two sweeps earlier for a run to end.
@@ -108,10 +162,11 @@ func (j *Jacobi) group(y0, x0 int) float64 {
 		smallest = 0x1p-126
 	}
 	acc, bias := 0.0, 0.0
-	for y := max(1, y0); y < min(j.mesh.NY-1, y0+solver.GroupRows); y++ {
+	rows := j.mesh.Interior()
+	for y := max(rows.Lo, y0); y < min(rows.Hi, y0+solver.GroupRows); y++ {
 		var d [solver.GroupCols]float64
 		for c := range d {
-			if x := x0 + c; x >= 1 && x < j.mesh.NX-1 {
+			if x := x0 + c; x < j.mesh.NX && j.swept(y, x) {
 				d[c] = j.round(j.next[y*j.mesh.NX+x] - j.field[y*j.mesh.NX+x])
 			}
 		}
@@ -123,14 +178,25 @@ func (j *Jacobi) group(y0, x0 int) float64 {
 	return acc - bias
 }
 
-// copyPeriodicRows makes row 0 the copy of row NY-2 and row NY-1 the copy of row 1, except in the fixed columns.
-func (j *Jacobi) copyPeriodicRows(f []float64) {
+// copyPeriodic makes column 0 of every row that is swept the copy of column NX-2, and column NX-1 that of column 1,
+// where left and right are periodic. Then it does the same with rows where top and bottom are, except in the columns of
+// fixed walls.
+func (j *Jacobi) copyPeriodic(f []float64) {
+	nx, ny, rows := j.mesh.NX, j.mesh.NY, j.mesh.Interior()
+	if j.mesh.PeriodicColumns() {
+		for y := rows.Lo; y < rows.Hi; y++ {
+			f[y*nx], f[y*nx+nx-1] = f[y*nx+nx-2], f[y*nx+1]
+		}
+	}
 	if !j.mesh.PeriodicRows() {
 		return
 	}
-	nx, ny := j.mesh.NX, j.mesh.NY
-	copy(f[1:nx-1], f[(ny-2)*nx+1:(ny-1)*nx-1])
-	copy(f[(ny-1)*nx+1:ny*nx-1], f[nx+1:2*nx-1])
+	for x := range nx {
+		if x == 0 && j.mesh.Walls.Left == solver.Fixed || x == nx-1 && j.mesh.Walls.Right == solver.Fixed {
+			continue
+		}
+		f[x], f[(ny-1)*nx+x] = f[(ny-2)*nx+x], f[nx+x]
+	}
 }
 
 func (j *Jacobi) value(row []byte, x int) float64 {

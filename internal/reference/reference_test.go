@@ -30,7 +30,7 @@ func TestNormsOfTheMultiGPUSample(t *testing.T) {
 		sweeps = 1000
 		want = append(want, "0.079573", "0.067244", "0.058592", "0.052145", "0.047130", "0.043104", "0.039791")
 	}
-	j, err := New(mesh, gtc2019{1024, 1024}, 0)
+	j, err := New(mesh, solver.Operator{}, gtc2019{1024, 1024}, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

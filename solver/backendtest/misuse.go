@@ -23,7 +23,7 @@ func runNotFinite(t *testing.T, factory Factory) {
 				} else {
 					binary.LittleEndian.PutUint64(f.rows[9][8*column:], math.Float64bits(bad))
 				}
-				r, err := open(c, f, factory)
+				r, err := open(c, f, solver.Operator{}, factory)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -90,11 +90,11 @@ func openAlone(t *testing.T, factory Factory) (*ranks, *reference.Jacobi) {
 	mesh := solver.Mesh{NX: 40, NY: 42, DType: solver.Float32, Walls: solver.WrapRows(true)}
 	c := Case{Mesh: mesh, Ranks: 1, Depth: 3}
 	f := newField(c.Mesh, 1)
-	ref, err := reference.New(c.Mesh, f, f.e)
+	ref, err := reference.New(c.Mesh, solver.Operator{}, f, magnitude(solver.Operator{}, f.largest))
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := open(c, f, factory)
+	r, err := open(c, f, solver.Operator{}, factory)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,40 +13,48 @@ import (
 
 // field is a random initial field with some values of much smaller magnitude, denormal numbers among them.
 type field struct {
-	mesh solver.Mesh
-	rows [][]byte
-	e    solver.Magnitude
+	mesh    solver.Mesh
+	rows    [][]byte
+	largest float64 // absolute value
 }
 
 func newField(mesh solver.Mesh, seed uint64) *field {
 	r := rand.New(rand.NewPCG(seed, 1))
 	f := &field{mesh: mesh}
-	largest := 0.0
 	for range mesh.NY {
 		row := make([]byte, 0, mesh.RowBytes())
 		for range mesh.NX {
-			v := float64(float32(2*r.Float64() - 1))
-			switch r.IntN(16) {
-			case 0:
-				v = 0
-			case 1:
-				v *= 0x1p-140 // a denormal of float32; its squares vanish
-			case 2:
-				v *= 0x1p-70
-			case 3:
-				v *= 0x1p-20
-			}
-			largest = max(largest, math.Abs(v))
-			if mesh.DType == solver.Float32 {
-				row = binary.LittleEndian.AppendUint32(row, math.Float32bits(float32(v)))
-			} else {
-				row = binary.LittleEndian.AppendUint64(row, math.Float64bits(v))
-			}
+			v := value(r)
+			f.largest = max(f.largest, math.Abs(v))
+			row = appendValue(row, mesh.DType, v)
 		}
 		f.rows = append(f.rows, row)
 	}
-	f.e = solver.MagnitudeOf(largest)
 	return f
+}
+
+// value returns a random float32 value in [-1, 1].
+func value(r *rand.Rand) float64 {
+	v := float64(float32(2*r.Float64() - 1))
+	switch r.IntN(16) {
+	case 0:
+		v = 0
+	case 1:
+		v *= 0x1p-140 // a denormal of float32; its squares vanish
+	case 2:
+		v *= 0x1p-70
+	case 3:
+		v *= 0x1p-20
+	}
+	return v
+}
+
+// appendValue appends v in a type.
+func appendValue(row []byte, t solver.DType, v float64) []byte {
+	if t == solver.Float32 {
+		return binary.LittleEndian.AppendUint32(row, math.Float32bits(float32(v)))
+	}
+	return binary.LittleEndian.AppendUint64(row, math.Float64bits(v))
 }
 
 func (f *field) Row(iy int, dst []byte) error {
@@ -68,7 +76,7 @@ type ranks struct {
 	index    uint64
 }
 
-func open(c Case, f *field, factory Factory) (*ranks, error) {
+func open(c Case, f *field, op solver.Operator, factory Factory) (*ranks, error) {
 	stripes, err := solver.Partition(c.Mesh.Interior(), c.Ranks, c.Depth)
 	if err != nil {
 		return nil, err
@@ -76,7 +84,7 @@ func open(c Case, f *field, factory Factory) (*ranks, error) {
 	r := &ranks{field: f, mesh: c.Mesh, depth: c.Depth, stripes: stripes}
 	for i, s := range stripes {
 		b, err := factory(solver.Layout{
-			Mesh: c.Mesh, Stripe: s, Depth: c.Depth, Magnitude: f.e,
+			Mesh: c.Mesh, Stripe: s, Depth: c.Depth, Magnitude: magnitude(op, f.largest), Operator: op,
 			Neighbour: [2]bool{r.neighbour(i, solver.Top) >= 0, r.neighbour(i, solver.Bottom) >= 0},
 		})
 		if err == nil {

@@ -16,7 +16,8 @@ type Factory func(solver.Layout) (solver.Backend, error)
 // Case is one run. It uses up a full halo of Depth rows in passes of Sweeps sweeps (the last pass takes the rest) and
 // exchanges edges, Passes times over. A shorter pass follows at the end.
 type Case struct {
-	Mesh   solver.Mesh
+	Mesh solver.Mesh
+	Update
 	Ranks  int
 	Depth  int
 	Sweeps int // in a pass; 0: Depth
@@ -25,11 +26,19 @@ type Case struct {
 
 // String names a case.
 func (c Case) String() string {
-	periodic := ""
-	if c.Mesh.PeriodicRows() {
-		periodic = " periodic"
+	kind := ""
+	switch w := c.Mesh.Walls; w {
+	case solver.Walls{}:
+	case solver.WrapRows(true):
+		kind = " periodic"
+	default:
+		const letters = "fpn"
+		kind = fmt.Sprintf(" walls %c%c%c%c", letters[w.Left], letters[w.Right], letters[w.Top], letters[w.Bottom])
 	}
-	return fmt.Sprintf("%dx%d %v%s ranks %d depth %d by %d", c.Mesh.NX, c.Mesh.NY, c.Mesh.DType, periodic, c.Ranks,
+	if u := c.Update.String(); u != "" {
+		kind += " " + u
+	}
+	return fmt.Sprintf("%dx%d %v%s ranks %d depth %d by %d", c.Mesh.NX, c.Mesh.NY, c.Mesh.DType, kind, c.Ranks,
 		c.Depth, c.step())
 }
 
@@ -40,7 +49,7 @@ func (c Case) step() int {
 	return c.Depth
 }
 
-// Run checks a backend on the standard cases.
+// Run checks a backend on the standard cases: the plain average between fixed walls, or with periodic top and bottom.
 func Run(t *testing.T, factory Factory) {
 	for _, c := range Cases() {
 		t.Run(c.String(), func(t *testing.T) { RunCase(t, factory, c) })
@@ -51,15 +60,24 @@ func Run(t *testing.T, factory Factory) {
 	t.Run("not loaded", func(t *testing.T) { runNotLoaded(t, factory) })
 }
 
+// RunOperators checks a backend on all operators and walls (OperatorCases).
+func RunOperators(t *testing.T, factory Factory) {
+	for _, c := range OperatorCases() {
+		t.Run(c.String(), func(t *testing.T) { RunCase(t, factory, c) })
+	}
+	t.Run("unreadable", func(t *testing.T) { runUnreadable(t, factory) })
+}
+
 // RunCase checks a backend on one case: the sums of every sweep, the field after every pass, Undo, and the replay of
 // part of a pass.
 func RunCase(t *testing.T, factory Factory, c Case) {
-	f := newField(c.Mesh, uint64(c.Mesh.NX*1000+c.Mesh.NY))
-	ref, err := reference.New(c.Mesh, f, f.e)
+	seed := uint64(c.Mesh.NX*1000 + c.Mesh.NY)
+	f, op := newField(c.Mesh, seed), newOperator(c, seed)
+	ref, err := reference.New(c.Mesh, op, f, magnitude(op, f.largest))
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := open(c, f, factory)
+	r, err := open(c, f, op, factory)
 	if err != nil {
 		t.Fatal(err)
 	}
