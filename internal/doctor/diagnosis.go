@@ -36,7 +36,7 @@ type Finding struct {
 // diagnosis returns the diagnosis of a run that was not planned, or whose ranks were not started. Each fault counts
 // once.
 func diagnosis(faults, warnings []Finding) Diagnosis {
-	d := Diagnosis{Version: version.String(), Faults: []Finding{}, Warnings: slices.Concat([]Finding{}, warnings),
+	d := Diagnosis{Version: version.String(), Faults: []Finding{}, Warnings: append([]Finding{}, warnings...),
 		Nodes: []Node{}, Ranks: []examine.Rank{}}
 	for _, f := range faults {
 		known := func(k Finding) bool { return k.What == f.What }
