@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/dustin/go-humanize/english"
+
 	"jacobi/cuda/driver"
 )
 
@@ -103,8 +105,8 @@ func (n *Node) Pin(c Candidate, ranks int) (string, error) {
 		return "", err
 	}
 	if n := cores.Count(); n < ranks {
-		return "", fmt.Errorf("%w: %s (%s) for %s", ErrFewCores, plural(n, "core"), FormatCores(cores),
-			plural(ranks, "rank"))
+		return "", fmt.Errorf("%w: %s (%s) for %s", ErrFewCores, english.Plural(n, "core", ""), FormatCores(cores),
+			english.Plural(ranks, "rank", ""))
 	}
 	return FormatCores(cores), Pin(cores)
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/dustin/go-humanize"
+	"github.com/dustin/go-humanize/english"
 )
 
 // Policy is the rule by which a rank selects its GPU.
@@ -46,7 +47,8 @@ func Select(p Policy, localRank int, candidates []Candidate, gpus []GPU) (Choice
 	}
 	place := localRank % n
 	if p == RoundRobin {
-		return Choice{candidates[place], fmt.Sprintf("%s: local rank %d, %s", p, localRank, plural(n, "GPU"))}, nil
+		return Choice{candidates[place], fmt.Sprintf("%s: local rank %d, %s", p, localRank,
+			english.Plural(n, "GPU", ""))}, nil
 	}
 	order := slices.Clone(candidates)
 	loads := make(map[int]load, n) // by CUDA's index
@@ -98,11 +100,4 @@ func (p Policy) load(g GPU) (load, error) {
 			g.Index, g.Name, RoundRobin)
 	}
 	return l, nil
-}
-
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
