@@ -33,7 +33,7 @@ type bench struct {
 	limit   attempt.Limit // for all runs together
 	screen  *screen
 
-	rates   copyRates
+	rates   scaling.CopyRates
 	records []scaling.Record // of the complete rows
 }
 
@@ -137,7 +137,7 @@ func (b *bench) add(p *plan.Plan, rec scaling.Record) error {
 // measure runs a case b.repeat times, unless told ends.
 func (b *bench) measure(ctx, told context.Context, p *plan.Plan) (scaling.Record, error) {
 	var none scaling.Record
-	rate, err := b.rates.of(told, p)
+	rate, err := b.rates.Of(told, p)
 	if err != nil {
 		return none, err
 	}

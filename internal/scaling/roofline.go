@@ -1,4 +1,4 @@
-package main
+package scaling
 
 import (
 	"context"
@@ -10,8 +10,8 @@ import (
 	"jacobi/internal/plan"
 )
 
-// copyRates are the measured speeds of copies, in bytes read and written a second.
-type copyRates struct {
+// CopyRates are the speeds of copies that were measured, in bytes read and written a second. The zero value holds none.
+type CopyRates struct {
 	cpu map[cpuCopy]float64
 	gpu map[int]float64 // by CUDA's index
 }
@@ -19,8 +19,8 @@ type copyRates struct {
 // cpuCopy holds the parameters of a copy on the CPU.
 type cpuCopy struct{ bytes, threads int }
 
-// of returns the speed of a copy on the devices of p; 0 if ranks are on other machines, where it cannot be measured.
-func (c *copyRates) of(ctx context.Context, p *plan.Plan) (rate float64, err error) {
+// Of returns the speed of a copy on the devices of p; 0 if ranks are on other machines, where it cannot be measured.
+func (c *CopyRates) Of(ctx context.Context, p *plan.Plan) (rate float64, err error) {
 	switch {
 	case len(p.Here) < len(p.Names()):
 		return 0, nil
@@ -36,7 +36,7 @@ func (c *copyRates) of(ctx context.Context, p *plan.Plan) (rate float64, err err
 }
 
 // ofGPUs returns the sum over the GPUs that ranks use.
-func (c *copyRates) ofGPUs(ctx context.Context, p *plan.Plan) (sum float64, err error) {
+func (c *CopyRates) ofGPUs(ctx context.Context, p *plan.Plan) (sum float64, err error) {
 	if c.gpu == nil {
 		c.gpu = map[int]float64{}
 	}
@@ -57,7 +57,7 @@ func (c *copyRates) ofGPUs(ctx context.Context, p *plan.Plan) (sum float64, err 
 	return sum, nil
 }
 
-func (c *copyRates) ofCPU(ctx context.Context, key cpuCopy) (rate float64, err error) {
+func (c *CopyRates) ofCPU(ctx context.Context, key cpuCopy) (rate float64, err error) {
 	if c.cpu == nil {
 		c.cpu = map[cpuCopy]float64{}
 	}
