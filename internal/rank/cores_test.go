@@ -14,6 +14,7 @@ import (
 	"jacobi/internal/shm"
 )
 
+// A core counts for each rank that may use it by its share.
 func TestRanksShareTheCoresThatTheyMayUse(t *testing.T) {
 	for _, test := range []struct {
 		nodes, cores string // a letter and a digit a rank: the node; the first of two cores, or 9 for all four

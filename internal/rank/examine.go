@@ -52,7 +52,7 @@ func (j *joined) tryStart(ctx context.Context, open *closers, found *examine.Ran
 	if j.id.Rank == 0 {
 		defer examine.Undo(j.Config.Checkpoint.Dir)()
 	}
-	l, err := j.open(ctx, open)
+	l, err := j.setUp(ctx, open)
 	if err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ type takenGPU struct {
 // they find out together which GPUs are shared.
 func (j *joined) takeGPU(ctx context.Context) (taken takenGPU, err error) {
 	if j.sweepsOnGPU() {
-		readings, err := j.nodeReadings()
+		readings, err := nodeReadings(device.Policy(j.Config.Device.Select), j.team.Self(), j.team.Members())
 		if err != nil {
 			return taken, err
 		}
@@ -39,14 +39,14 @@ func (j *joined) takeGPU(ctx context.Context) (taken takenGPU, err error) {
 	return taken, err
 }
 
-// nodeReadings returns the readings that local rank 0 of this node took. With readings of their own, all ranks of a
-// node might choose the same GPU.
-func (j *joined) nodeReadings() ([]device.GPU, error) {
-	if j.Config.Device.Select == string(device.RoundRobin) {
+// nodeReadings returns the readings that local rank 0 of self's node took; nil if policy needs none. With readings of
+// their own, all ranks of a node might choose the same GPU.
+func nodeReadings(policy device.Policy, self roster.Member, members []roster.Member) ([]device.GPU, error) {
+	if policy == device.RoundRobin {
 		return nil, nil
 	}
-	for _, m := range j.team.Members() {
-		if m.LocalRank > 0 || !roster.SharesDevices(m, j.team.Self()) {
+	for _, m := range members {
+		if m.LocalRank > 0 || !roster.SharesDevices(m, self) {
 			continue
 		}
 		e, err := extraOf(m)
@@ -55,12 +55,11 @@ func (j *joined) nodeReadings() ([]device.GPU, error) {
 		}
 		if e.Readings == nil {
 			return nil, fmt.Errorf("device.select %q: rank %d, the first on this node, has no readings of its GPUs; "+
-				"allowed here is %s",
-				j.Config.Device.Select, m.Rank, device.RoundRobin)
+				"allowed here is %s", policy, m.Rank, device.RoundRobin)
 		}
 		return e.Readings, nil
 	}
-	return nil, fmt.Errorf("device.select %q: no rank on this node has local rank 0", j.Config.Device.Select)
+	return nil, fmt.Errorf("device.select %q: no rank on this node has local rank 0", policy)
 }
 
 // pin keeps this rank on the cores near its GPU and returns them; "" if it was not pinned.

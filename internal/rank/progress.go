@@ -1,6 +1,7 @@
 package rank
 
 import (
+	"context"
 	"time"
 
 	"jacobi/internal/awake"
@@ -24,23 +25,23 @@ type progress struct {
 	course           *outlook.Course
 	clock            *awake.Clock
 	speed            speed
-	say              func(string) // nil under a launcher, which shows progress itself
+	say              func(string) // gets a line every lineInterval; nil under a launcher, which shows progress itself
 	said             time.Time
 }
 
-// newProgress returns the progress of a run that starts now. If say is not nil, it gets a line every lineInterval.
-func newProgress(
-	team *roster.Team, m solver.Mesh, first, maxIterations int, course *outlook.Course, clock *awake.Clock,
-	say func(string),
-) *progress {
-	now := time.Now()
+// newProgress returns the progress of a run that starts now.
+func (r *ready) newProgress(ctx context.Context, forecast *outlook.Outlook) *progress {
+	c, m, now := r.Config.Solver, r.layout.Mesh, time.Now()
 	p := &progress{
-		team: team, points: float64(m.NX) * float64(m.NY), first: first, max: maxIterations, start: now,
-		course: course, clock: clock, say: say, said: now,
+		team: r.team, points: float64(m.NX) * float64(m.NY), first: r.resumed.Start.Sweeps, max: c.MaxIterations,
+		start: now, course: outlook.NewCourse(forecast, c.Tolerance, c.MaxIterations), clock: awake.Of(ctx), said: now,
 	}
-	p.speed.add(clock.Now(), first)
-	if team.Self().Rank == 0 {
-		p.publish(roster.Event{Kind: roster.Started, Sweeps: first, MaxSweeps: maxIterations})
+	if !r.launched() {
+		p.say = func(line string) { r.Log.Info(line) }
+	}
+	p.speed.add(p.clock.Now(), p.first)
+	if r.id.Rank == 0 {
+		p.publish(roster.Event{Kind: roster.Started, Sweeps: p.first, MaxSweeps: p.max})
 	}
 	return p
 }
@@ -73,6 +74,7 @@ func (p *progress) last(r solver.Result) {
 	}
 }
 
+// event returns the event for a number of sweeps, the last of which had the given norm.
 func (p *progress) event(sweeps int, norm float64, elapsed time.Duration) roster.Event {
 	return roster.Event{
 		Kind: roster.Progress, Sweeps: sweeps, MaxSweeps: p.max, Norm: roster.Number(norm), Elapsed: elapsed,
@@ -80,6 +82,7 @@ func (p *progress) event(sweeps int, norm float64, elapsed time.Duration) roster
 	}
 }
 
+// tell publishes e, and says it if it is time for a line.
 func (p *progress) tell(e roster.Event) {
 	p.publish(e)
 	if now := time.Now(); p.say != nil && now.Sub(p.said) >= lineInterval {

@@ -81,17 +81,12 @@ func Run(ctx context.Context, o Options) (solver.Result, error) {
 
 // live takes a rank through all phases.
 func live(ctx context.Context, o Options, open *closers) (written, error) {
-	s := &started{Options: o, startedAt: time.Now()}
-	if o.Examine {
-		here, err := examine.Here()
-		if err != nil {
-			return written{}, fmt.Errorf("examine this node: %w", err)
-		}
-		s.node = &here
-	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	s.keepOn = context.AfterFunc(o.Stop, func() { cancel(context.Cause(o.Stop)) })
+	s, err := o.start(cancel)
+	if err != nil {
+		return written{}, err
+	}
 	j, err := s.meet(ctx, open)
 	if err != nil {
 		if stop, ok := errors.AsType[*StopError](context.Cause(ctx)); ok {
@@ -108,6 +103,20 @@ func live(ctx context.Context, o Options, open *closers) (written, error) {
 		return w, j.fail(err)
 	}
 	return w, nil
+}
+
+// start returns a rank whose cancel is called when Stop ends, until keepOn is called.
+func (o Options) start(cancel context.CancelCauseFunc) (*started, error) {
+	s := &started{Options: o, startedAt: time.Now()}
+	if o.Examine {
+		here, err := examine.Here()
+		if err != nil {
+			return nil, fmt.Errorf("examine this node: %w", err)
+		}
+		s.node = &here
+	}
+	s.keepOn = context.AfterFunc(o.Stop, func() { cancel(context.Cause(o.Stop)) })
+	return s, nil
 }
 
 // meet takes the phases up to the join. If one fails, the other ranks learn of it when the join times out.
@@ -127,8 +136,8 @@ func (s *started) meet(ctx context.Context, open *closers) (*joined, error) {
 	return j, nil
 }
 
-// open takes the phases from the layout to the field.
-func (j *joined) open(ctx context.Context, open *closers) (*loaded, error) {
+// setUp takes the phases from the layout to the field.
+func (j *joined) setUp(ctx context.Context, open *closers) (*loaded, error) {
 	l, err := j.layOut()
 	if err != nil {
 		return nil, err
@@ -146,7 +155,7 @@ func (j *joined) open(ctx context.Context, open *closers) (*loaded, error) {
 
 // run takes the phases from the layout to the outputs.
 func (j *joined) run(ctx context.Context, open *closers) (written, error) {
-	l, err := j.open(ctx, open)
+	l, err := j.setUp(ctx, open)
 	if err != nil {
 		return written{}, err
 	}

@@ -29,12 +29,14 @@ type batch struct {
 	norms []float64
 }
 
+// newRecorder returns a recorder for consume, which is called in order and by one goroutine.
 func newRecorder(consume func(first int, norms []float64) error) *recorder {
 	r := &recorder{consume: consume, batches: make(chan batch, recordAhead), done: make(chan struct{})}
 	go r.run(r.batches)
 	return r
 }
 
+// run calls consume until batches is closed or consume returns an error.
 func (r *recorder) run(batches <-chan batch) {
 	defer close(r.done)
 	for b := range batches {
@@ -59,6 +61,7 @@ func (r *recorder) add(ctx context.Context, first int, norms []float64) error {
 	return r.hand(ctx)
 }
 
+// hand hands over the pending norms. It waits while recordAhead hand-overs are waiting.
 func (r *recorder) hand(ctx context.Context) error {
 	if len(r.pending.norms) == 0 {
 		return nil

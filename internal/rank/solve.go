@@ -3,7 +3,6 @@ package rank
 import (
 	"context"
 
-	"jacobi/internal/awake"
 	"jacobi/internal/outlook"
 	"jacobi/solver"
 )
@@ -49,17 +48,6 @@ func (r *ready) solve(ctx context.Context, forecast *outlook.Outlook) (*solved, 
 		return nil, err
 	}
 	return &solved{ready: r, forecast: forecast, result: result}, nil
-}
-
-// newProgress returns the progress of a run that starts now.
-func (r *ready) newProgress(ctx context.Context, forecast *outlook.Outlook) *progress {
-	var say func(string)
-	if !r.launched() {
-		say = func(line string) { r.Log.Info(line) }
-	}
-	c := r.Config.Solver
-	course := outlook.NewCourse(forecast, c.Tolerance, c.MaxIterations)
-	return newProgress(r.team, r.layout.Mesh, r.resumed.Start.Sweeps, c.MaxIterations, course, awake.Of(ctx), say)
 }
 
 // sweep runs the solver. record gets the norms on rank 0.
