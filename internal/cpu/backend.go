@@ -23,9 +23,6 @@ type Options struct {
 // Kernels returns the names of the kernels that run on this machine, the best first. "portable" runs everywhere.
 func Kernels() []string { return kernel.Names() }
 
-// minMaxSweeps is the number of sweeps that a pass may always have. A deeper halo allows deeper passes.
-const minMaxSweeps = 32
-
 // Stores that bypass the caches pay if the backend's fields, with those of the ranks that share its cores, are larger
 // than streamCaches times the cache of its threads.
 const streamCaches = 48
@@ -37,6 +34,7 @@ type Backend struct {
 	sweepable solver.Stripe // rows that a sweep may update: all but the fixed rows and the outermost row of a halo
 	kernel    kernel.Kernel
 	masks     edgeMasks
+	operator  *operator
 	plans     []plan // by number of sweeps
 	// sweepAll makes Edges sweep the whole stripe. Where ranks take turns on a core, there is no free core to sweep the
 	// interior while halos travel.
@@ -59,21 +57,25 @@ func New(l solver.Layout, o Options) (*Backend, error) {
 			o.ThreadsPerCore, o.Cache)
 	}
 	o = o.complete()
-	k, err := kernel.Find(o.Kernel, l.Mesh.DType)
+	k, err := findKernel(l, o.Kernel)
 	if err != nil {
 		return nil, err
 	}
 	b := &Backend{layout: l, kernel: k, sweepAll: o.ThreadsPerCore > 1}
 	b.columns = newRowLayout(l.Mesh, k)
-	b.masks = newEdgeMasks(b.columns)
+	b.masks = newEdgeMasks(l.Mesh, b.columns)
 	rows := l.Held()
-	b.sweepable = solver.Stripe{Lo: rows.Lo + 1, Hi: rows.Hi - 1}
+	b.sweepable = sweepable(l)
 	var scratch int
-	b.plans, scratch = newPlans(b.columns, l.Depth, o.Cache)
+	b.plans, scratch = newPlans(l, b.columns, o.Cache)
 	b.calls = solver.NewCalls("cpu backend", l, solver.Limits{MaxSweeps: len(b.plans) - 1})
-	b.stream = k.Stream != nil && 2*o.ThreadsPerCore*fieldBytes(rows, b.columns) > o.Threads*streamCaches*o.Cache
-	if b.now, err = newField(rows, b.columns); err == nil {
-		b.next, err = newField(rows, b.columns)
+	b.stream = k.Stream != nil && 2*o.ThreadsPerCore*fieldBytes(rows, b.columns.stride) >
+		o.Threads*streamCaches*o.Cache
+	if b.now, err = newField(rows, b.columns.stride); err == nil {
+		b.next, err = newField(rows, b.columns.stride)
+	}
+	if err == nil {
+		b.operator, err = newOperator(l, b.sweepable, b.columns)
 	}
 	if err == nil {
 		b.pool, err = newPool(b, o.Threads, scratch, l.Magnitude)
@@ -98,7 +100,7 @@ func (b *Backend) Kernel() string { return b.kernel.Name }
 
 // Limits implements solver.Backend.
 func (b *Backend) Limits() solver.Limits {
-	bytes := len(b.now.memory) + len(b.next.memory)
+	bytes := len(b.now.memory) + len(b.next.memory) + b.operator.bytes()
 	for _, w := range b.pool.workers {
 		bytes += len(w.scratch)
 	}
@@ -118,6 +120,9 @@ func (b *Backend) Close() error {
 			*f = nil
 		}
 	}
+	if b.operator != nil {
+		errs = append(errs, b.operator.close())
+	}
 	return errors.Join(errs...)
 }
 
@@ -129,7 +134,7 @@ func (b *Backend) Load(ctx context.Context, source solver.RowSource) error {
 	parts := b.split(b.layout.Stripe)
 	parts[0].Lo, parts[len(parts)-1].Hi = stored.Lo, stored.Hi
 	if err := b.pool.each(len(parts), func(_ *worker, i int) error {
-		buf := make([]byte, b.layout.Mesh.RowBytes())
+		buf, points := make([]byte, b.layout.Mesh.RowBytes()), make([]bool, b.layout.Mesh.NX)
 		for y := parts[i].Lo; y < parts[i].Hi; y++ {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
@@ -143,6 +148,12 @@ func (b *Backend) Load(ctx context.Context, source solver.RowSource) error {
 			}
 			b.columns.pack(b.now.row(y), buf)
 			b.columns.pack(b.next.row(y), buf)
+			if y < b.sweepable.Lo || y >= b.sweepable.Hi {
+				continue
+			}
+			if err := b.operator.load(y, row, buf, points); err != nil {
+				return err
+			}
 		}
 		return nil
 	}); err != nil {

@@ -23,6 +23,67 @@ func TestConformance(t *testing.T) {
 	}
 }
 
+// TestOperators runs all operators and walls over every kernel of this machine, varied as in TestConformance.
+func TestOperators(t *testing.T) {
+	for _, kernel := range Kernels() {
+		t.Run(kernel, func(t *testing.T) {
+			n := 0
+			backendtest.RunOperators(t, func(l solver.Layout) (solver.Backend, error) {
+				n++
+				return New(l, Options{Threads: 1 + n%3, Kernel: kernel, Cache: 1 << (10 + n%7),
+					ThreadsPerCore: 1 + n/3%2})
+			})
+		})
+	}
+}
+
+// rows is a source of zeros and no fixed points.
+type rows struct{}
+
+func (rows) SourceRow(_ int, dst []byte) error { clear(dst); return nil }
+func (rows) FixedRow(_ int, dst []bool) error  { clear(dst); return nil }
+
+// MemoryBytes states what New allocates, with what each part of an operator adds.
+func TestMemoryBytes(t *testing.T) {
+	mesh := solver.Mesh{NX: 2000, NY: 500, DType: solver.Float32, Walls: solver.Walls{Right: solver.Neumann}}
+	l := solver.Layout{Mesh: mesh, Stripe: solver.Stripe{Lo: 8, Hi: 256}, Depth: 4, Neighbour: [2]bool{true, true}}
+	o := Options{Threads: 2, Kernel: "portable", Cache: 1 << 18}
+	const stride, masks, rowsHeld = 33 * 256, 2048, 248 + 2*4 // 2,000 columns and one beyond the wall; a byte a mask
+	var plain int64
+	for _, test := range []struct {
+		operator solver.Operator
+		more     int64
+	}{
+		{solver.Operator{}, 0},
+		{solver.Operator{Fixed: rows{}}, (rowsHeld-2)*masks + 128},
+		{solver.Operator{Scale: 0.5, Blend: 0.5}, stride + masks + 2*128},
+		{solver.Operator{Scale: 0.5, Blend: 0.5, Source: rows{}, Fixed: rows{}}, (rowsHeld-2)*(stride+masks) + 2*128},
+	} {
+		l.Operator = test.operator
+		need, err := MemoryBytes(l, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := New(l, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := b.Limits().Bytes; got != need {
+			t.Errorf("%+v: New allocates %d bytes, MemoryBytes says %d", test.operator, got, need)
+		}
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+		_, scratch := newPlans(l, b.columns, o.Cache)
+		if need -= 2 * int64(scratch); plain == 0 {
+			plain = need
+		}
+		if need-plain != test.more {
+			t.Errorf("%+v: %d bytes more than the plain average, want %d", test.operator, need-plain, test.more)
+		}
+	}
+}
+
 // TestThreads runs some cases with more threads than there is work for.
 func TestThreads(t *testing.T) {
 	for _, threads := range []int{1, 2, 3, 7} {

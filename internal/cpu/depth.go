@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -17,10 +18,22 @@ const (
 	rowsPerSweep = 16
 )
 
+// minMaxSweeps is the number of sweeps that a pass may always have. A deeper halo allows deeper passes.
+const minMaxSweeps = 32
+
+// MaxSweeps returns the largest number of sweeps in a pass on a mesh. Periodic columns are copied between sweeps, so
+// their passes have one sweep; others have no limit but the depth of their halos.
+func MaxSweeps(m solver.Mesh) int {
+	if m.PeriodicColumns() {
+		return 1
+	}
+	return math.MaxInt32
+}
+
 // PreferredDepth returns a fast number of sweeps in a pass, and so of rows in a halo, for a mesh whose smallest stripe
 // has minRows rows.
-func PreferredDepth(_ solver.Mesh, minRows int) int {
-	return max(1, min(maxDepth, minRows/rowsPerSweep))
+func PreferredDepth(m solver.Mesh, minRows int) int {
+	return max(1, min(maxDepth, minRows/rowsPerSweep, MaxSweeps(m)))
 }
 
 // defaultCache is the assumed size of the second-level cache where the system does not tell it.

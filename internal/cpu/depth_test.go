@@ -16,6 +16,15 @@ func TestPreferredDepth(t *testing.T) {
 	}
 }
 
+// Copies of periodic columns are made between sweeps.
+func TestPeriodicColumnsHaveOneSweepAPass(t *testing.T) {
+	mesh := solver.Mesh{NX: 100, NY: 2000, DType: solver.Float32,
+		Walls: solver.Walls{Left: solver.Periodic, Right: solver.Periodic}}
+	if depth, sweeps := PreferredDepth(mesh, 1998), MaxSweeps(mesh); depth != 1 || sweeps != 1 {
+		t.Errorf("preferred depth %d, at most %d sweeps, want 1 and 1", depth, sweeps)
+	}
+}
+
 func TestSecondLevelCache(t *testing.T) {
 	dir := t.TempDir()
 	if got := secondLevelCache(dir); got != defaultCache {

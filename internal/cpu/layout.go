@@ -18,6 +18,9 @@ type rowLayout struct {
 	lanes  int // values in a vector
 	blocks int // blocks in a row
 	stride int // bytes from one row to the next
+	// periodic makes columns 0 and nx-1 copies of columns nx-2 and 1. mirrored has a column nx, which repeats column
+	// nx-2, for the point beyond a Neumann wall on the right.
+	periodic, mirrored bool
 
 	packBlocks, unpackBlocks func(dst, src unsafe.Pointer, blocks int) // Pack and Unpack of the kernel; may be nil
 }
@@ -28,9 +31,20 @@ const rowUnit = 256
 
 func newRowLayout(m solver.Mesh, k kernel.Kernel) rowLayout {
 	l := rowLayout{nx: m.NX, size: m.DType.Size(), lanes: k.Lanes, packBlocks: k.Pack, unpackBlocks: k.Unpack}
+	l.periodic, l.mirrored = m.PeriodicColumns(), m.Walls.Right == solver.Neumann
 	l.blocks = ceilDiv(m.NX, 4*k.Lanes)
-	l.stride = paddedStride(l.blocks * l.blockBytes())
+	l.stride = l.strideOf(l.blocks)
 	return l
+}
+
+// strideOf returns the stride of rows of the given number of blocks. A mirrored column may lie in the vector after
+// them.
+func (l rowLayout) strideOf(blocks int) int {
+	bytes := blocks * l.blockBytes()
+	if l.mirrored {
+		bytes += l.vectorBytes()
+	}
+	return paddedStride(bytes)
 }
 
 func paddedStride(bytes int) int { return (ceilDiv(bytes, rowUnit) | 1) * rowUnit }
@@ -44,8 +58,37 @@ func (l rowLayout) index(column int) int {
 	return q/l.lanes*4*l.lanes + column%4*l.lanes + q%l.lanes
 }
 
+// repeat sets the columns of a row that repeat others.
+func (l rowLayout) repeat(row unsafe.Pointer) {
+	if l.periodic {
+		l.copyColumn(row, 0, l.nx-2)
+		l.copyColumn(row, l.nx-1, 1)
+	}
+	if l.mirrored {
+		l.copyColumn(row, l.nx, l.nx-2)
+	}
+}
+
+func (l rowLayout) copyColumn(row unsafe.Pointer, to, from int) {
+	copyValue(unsafe.Add(row, l.index(to)*l.size), unsafe.Add(row, l.index(from)*l.size), l.size)
+}
+
+// copyValue copies a value of 4 or 8 bytes.
+func copyValue(to, from unsafe.Pointer, size int) {
+	if size == 4 {
+		*(*uint32)(to) = *(*uint32)(from)
+	} else {
+		*(*uint64)(to) = *(*uint64)(from)
+	}
+}
+
 // pack writes the dense little-endian row src to the row at dst. The kernel's Pack does the whole blocks.
 func (l rowLayout) pack(dst unsafe.Pointer, src []byte) {
+	l.packColumns(dst, src)
+	l.repeat(dst)
+}
+
+func (l rowLayout) packColumns(dst unsafe.Pointer, src []byte) {
 	from := 0
 	if n := l.nx / (4 * l.lanes); l.packBlocks != nil && n > 0 {
 		l.packBlocks(dst, unsafe.Pointer(unsafe.SliceData(src)), n)

@@ -19,16 +19,41 @@ func PerCoreOn(threads int, cores float64) int {
 	return max(1, int(math.Ceil(float64(threads)/cores-slack)))
 }
 
-// MemoryBytes returns the number of bytes that New allocates: two fields, and the scratch of each thread.
+// MemoryBytes returns the number of bytes that New allocates: two fields, the source and the fixed points of the
+// operator, and the scratch of each thread.
 func MemoryBytes(l solver.Layout, o Options) (int64, error) {
 	o = o.complete()
-	k, err := kernel.Find(o.Kernel, l.Mesh.DType)
+	k, err := findKernel(l, o.Kernel)
 	if err != nil {
 		return 0, err
 	}
 	columns := newRowLayout(l.Mesh, k)
-	_, scratch := newPlans(columns, l.Depth, o.Cache)
-	return 2*int64(fieldBytes(l.Held(), columns)) + int64(o.Threads)*int64(scratch), nil
+	_, scratch := newPlans(l, columns, o.Cache)
+	fields := 2*fieldBytes(l.Held(), columns.stride) + operatorBytes(l.Operator, sweepable(l), columns)
+	return int64(fields) + int64(o.Threads)*int64(scratch), nil
+}
+
+// findKernel returns the kernel of a name for a layout. Kernels without masked sweeps leave other operators than the
+// plain average to the portable one.
+func findKernel(l solver.Layout, name string) (kernel.Kernel, error) {
+	k, err := kernel.Find(name, l.Mesh.DType)
+	if err == nil && k.Fixed.Sweep == nil && (!l.Operator.Plain() || l.Operator.Fixed != nil) {
+		return kernel.Find("portable", l.Mesh.DType)
+	}
+	return k, err
+}
+
+// sweepable returns the rows that a sweep may update: all that a rank holds, but the rows of fixed walls and the
+// outermost rows of halos.
+func sweepable(l solver.Layout) solver.Stripe {
+	rows := l.Held()
+	if l.Neighbour[solver.Top] || l.Mesh.Walls.Top == solver.Fixed {
+		rows.Lo++
+	}
+	if l.Neighbour[solver.Bottom] || l.Mesh.Walls.Bottom == solver.Fixed {
+		rows.Hi--
+	}
+	return rows
 }
 
 // complete returns o with defaults for this machine in place of zeros.
@@ -43,11 +68,18 @@ func (o Options) complete() Options {
 	return o
 }
 
-// newPlans returns the plans for halos of the given depth, indexed by the number of sweeps, and the largest scratch in
-// bytes that any of them needs.
-func newPlans(columns rowLayout, depth, cache int) (plans []plan, scratch int) {
-	for t := range max(minMaxSweeps, depth) + 1 {
-		plans = append(plans, newPlan(columns, max(t, 1), cache))
+// newPlans returns the plans for a layout, indexed by the number of sweeps, and the largest scratch in bytes that any
+// of them needs.
+func newPlans(l solver.Layout, columns rowLayout, cache int) (plans []plan, scratch int) {
+	constant := 0 // bytes for each block of a row that sweeps read besides the field
+	if l.Operator.Source != nil {
+		constant += columns.blockBytes()
+	}
+	if l.Operator.Fixed != nil {
+		constant += columns.maskBytes()
+	}
+	for t := range min(MaxSweeps(l.Mesh), max(minMaxSweeps, l.Depth)) + 1 {
+		plans = append(plans, newPlan(columns, max(t, 1), cache, constant))
 		scratch = max(scratch, plans[t].bytes())
 	}
 	return plans, scratch

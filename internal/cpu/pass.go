@@ -95,7 +95,25 @@ func (b *Backend) sweep(ctx context.Context, p solver.Pass, parts []solver.Strip
 	if n := len(b.pool.workers) / max(len(jobs), 1); n > 1 {
 		jobs = b.splitColumns(jobs, n)
 	}
-	return b.pool.each(len(jobs), func(w *worker, i int) error { return w.pass(ctx, b.plans[p.Sweeps], jobs[i]) })
+	if err := b.pool.each(len(jobs), func(w *worker, i int) error {
+		return w.pass(ctx, b.plans[p.Sweeps], jobs[i])
+	}); err != nil {
+		return err
+	}
+	b.repeatColumns(parts)
+	return nil
+}
+
+// repeatColumns sets the columns of next that repeat others, in the rows of the parts.
+func (b *Backend) repeatColumns(parts []solver.Stripe) {
+	if !b.columns.periodic && !b.columns.mirrored {
+		return
+	}
+	for _, rows := range parts {
+		for y := rows.Lo; y < rows.Hi; y++ {
+			b.columns.repeat(b.next.row(y))
+		}
+	}
 }
 
 // splitColumns splits each job into at most n jobs side by side.

@@ -19,19 +19,21 @@ type plan struct {
 // chunkColumns is the width of a chunk. The rows that a sweep reads and writes in a chunk fit the first-level cache.
 const chunkColumns = 512
 
-// newPlan returns the plan with the widest windows whose scratch fits in cache bytes.
-func newPlan(l rowLayout, sweeps, cache int) plan {
+// newPlan returns the plan with the widest windows whose scratch fits in cache bytes, together with the rows of a band
+// that all its sweeps read: of these, constant bytes for each block.
+func newPlan(l rowLayout, sweeps, cache, constant int) plan {
 	p := plan{sweeps: sweeps, window: l.blocks}
 	p.overlap = ceilDiv(sweeps-1, 4*l.lanes)
 	if sweeps > 1 {
 		p.ringRows = 2*sweeps + kernel.Rows
 	}
 	columns := p.ringRows*l.blockBytes() + sweeps*l.vectorBytes() // bytes for each block of width
+	columns += (sweeps + kernel.Rows) * constant
 	if fit := cache/columns - 2*p.overlap; fit < l.blocks {
 		p.window = ceilDiv(l.blocks, ceilDiv(l.blocks, max(fit, minWindow*p.overlap, 1)))
 	}
 	width := min(p.window+2*p.overlap, l.blocks)
-	p.ringStride = paddedStride(width * l.blockBytes())
+	p.ringStride = l.strideOf(width)
 	p.accStride = ceilDiv(width*l.vectorBytes(), cacheLine)*cacheLine + cacheLine
 	return p
 }

@@ -26,9 +26,10 @@ type job struct {
 // task is the work of one sweep on rows of a band that lie in the same norm groups.
 type task struct {
 	kernel.Span
-	level     int  // 1 for the first sweep of the pass
-	collect   bool // the task completes its norm groups, and they count
-	groupRows int  // rows of these groups if collect is set
+	level     int        // 1 for the first sweep of the pass
+	collect   bool       // the task completes its norm groups, and they count
+	groupRows int        // rows of these groups if collect is set
+	masked    blockRange // the blocks that are swept under the masks of the operator
 }
 
 // pass does a job window by window.
@@ -98,7 +99,9 @@ func (w *windowPass) planLevel(level, y int) {
 		}
 		t.Rows = next - y
 		w.place(t.Src[:t.Rows+2], level-1, y-1)
+		w.mirrorRows(t, y)
 		w.place(t.Dst[:t.Rows], level, y)
+		w.b.operator.place(t, y, w.outerLeft)
 		p := unsafe.Add(w.scratch.pointer(), w.ringBytes())
 		t.Acc = unsafe.Add(p, (level-1)*w.accStride)
 		place := mod(y+level-1, kernel.Rows) // of the row in the band
@@ -169,58 +172,6 @@ func (w *windowPass) band() {
 			}
 		}
 	}
-}
-
-// carryIn gives a task the vectors to the left of its range. The first level takes them from now, the last level from
-// the overlap. The levels between have none: their wrong values at the end of the overlap spread by one column a sweep
-// and do not leave the overlap.
-func (w *windowPass) carryIn(t *task, block int) {
-	if t.level != 1 && t.level != w.sweeps {
-		return
-	}
-	n := w.vectorBytes
-	for r := range t.Rows {
-		from := unsafe.Add(t.Src[r+1], (block-w.outerLeft)*w.blockBytes-n)
-		copy(unsafe.Slice((*byte)(unsafe.Add(t.Carry, r*n)), n), unsafe.Slice((*byte)(from), n))
-	}
-}
-
-// do runs a task on blocks [from, to).
-func (w *windowPass) do(t *task, from, to int) {
-	k := &w.b.kernel
-	x, end, blocks := from, to, w.b.columns.blocks
-	if x == 0 {
-		t.Masks = w.b.firstMask()
-		w.call(k.Edge, t, x, 1)
-		x++
-	}
-	if end == blocks && blocks > 1 {
-		end--
-	}
-	if x < end {
-		sweep := k.Sweep
-		if t.level == w.sweeps && w.b.stream {
-			sweep = k.Stream
-		}
-		w.call(sweep, t, x, end-x)
-	}
-	if end < to {
-		t.Masks = w.b.lastMask()
-		w.call(k.Edge, t, end, 1)
-	}
-	if t.collect {
-		if from, to = max(from, w.left), min(to, w.right); from < to {
-			acc := unsafe.Add(t.Acc, (from-w.outerLeft)*w.vectorBytes)
-			k.Collect(&w.sums[t.level-1], acc, (to-from)*k.Lanes, t.groupRows)
-		}
-	}
-}
-
-func (w *windowPass) call(f func(*kernel.Span), t *task, block, blocks int) {
-	t.Off = (block - w.outerLeft) * w.blockBytes
-	t.AccOff = (block - w.outerLeft) * w.vectorBytes
-	t.Blocks = blocks
-	f(&t.Span)
 }
 
 func mod(a, n int) int { return (a%n + n) % n }

@@ -2,7 +2,6 @@ package rank
 
 import (
 	"errors"
-	"math"
 
 	"jacobi/cuda"
 	"jacobi/cuda/driver"
@@ -51,5 +50,5 @@ func (p *prepared) maxPassSweeps(m solver.Mesh) int {
 	if p.sweepsOnGPU() {
 		return cuda.MaxSweeps(m.DType)
 	}
-	return math.MaxInt32 // the CPU has no limit
+	return cpu.MaxSweeps(m)
 }

@@ -167,9 +167,9 @@ func OperatorCases() []Case {
 					continue // Cases has them
 				}
 				for _, t := range []solver.DType{solver.Float32, solver.Float64} {
-					for range 3 {
+					for range 2 {
 						depth := depths[r.IntN(len(depths))]
-						add(Case{Mesh: solver.Mesh{NX: widths[r.IntN(len(widths))], NY: 3 + r.IntN(68), DType: t,
+						add(Case{Mesh: solver.Mesh{NX: widths[r.IntN(len(widths))], NY: 3 + r.IntN(60), DType: t,
 							Walls: walls}, Update: u, Ranks: 1 + r.IntN(4), Depth: depth, Sweeps: 1 + r.IntN(depth),
 							Passes: 2})
 					}

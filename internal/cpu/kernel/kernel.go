@@ -30,7 +30,21 @@ type Span struct {
 	Rows    int            // 1 to Rows
 	Blocks  int            // >= 1; Edge does one
 	Restart int            // 1: start Acc from 0 instead of reading it; else 0
+
+	// The rest is for Fixed and General. Swept has a row of masks for each row: for each block 4 masks of MaskBytes,
+	// one for each vector, whose bit l is set if lane l is swept. SweptOff is the offset to the first block's masks.
+	// Source has a row of b for each row, in the order of the field. Weights is h in every lane of a vector, then q.
+	Swept    [Rows]unsafe.Pointer
+	Source   [Rows]unsafe.Pointer
+	SweptOff int
+	Weights  unsafe.Pointer
 }
+
+// MaxVector is the largest number of bytes of a vector.
+const MaxVector = 64
+
+// MaskBytes returns the bytes of a mask for a vector of the given number of lanes.
+func MaskBytes(lanes int) int { return max(1, lanes/8) }
 
 // Kernel is one implementation for one type of value. Rows and Acc are aligned to vectors. Sweep and Edge read one
 // vector beyond the last block of a source row; its lane 0 matters if the column before it is swept.
@@ -44,6 +58,8 @@ type Kernel struct {
 	Stream func(*Span)
 	// Edge sweeps one block under masks.
 	Edge func(*Span)
+	// Fixed sweeps blocks, edges among them, under the masks in Swept. General also has the general operator.
+	Fixed, General Masked
 	// Pack converts 4*Lanes*blocks dense columns into blocks; Unpack is the inverse. They are nil where plain Go is as
 	// fast.
 	Pack, Unpack func(dst, src unsafe.Pointer, blocks int)
@@ -51,6 +67,9 @@ type Kernel struct {
 	// not below Bound, collect adds nothing and returns false.
 	collect func(c *Collector, acc unsafe.Pointer, n int) bool
 }
+
+// Masked are the functions for blocks that are swept under masks. Stream is Sweep with stores that bypass the caches.
+type Masked struct{ Sweep, Stream func(*Span) }
 
 // family is a kernel for both types of value.
 type family struct {

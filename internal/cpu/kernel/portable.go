@@ -16,13 +16,28 @@ func portable[F float]() Kernel {
 		Lanes: 1,
 		Sweep: sweepPortable[F],
 		Edge:  func(s *Span) { edgePortable[F](s, size) },
+		Fixed: Masked{Sweep: func(s *Span) {
+			maskedPortable(s, func(west, east, north, south, _ F) F { return update(west, east, north, south) })
+		}},
+		General: Masked{Sweep: func(s *Span) {
+			w := (*[2]F)(s.Weights)
+			maskedPortable(s, func(west, east, north, south, b F) F {
+				return updateGeneral(west, east, north, south, w[0], w[1], b)
+			})
+		}},
 	}
 }
 
 // update returns the new value of a point: the operator (docs/numerics.md). The conversion keeps the compiler from
 // fusing the product with an operation of the caller.
-func update[F float](_, west, east, north, south F) F {
+func update[F float](west, east, north, south F) F {
 	return F(F(0.25) * ((west + east) + (north + south)))
+}
+
+// updateGeneral returns the new value of a point with weights h and q and source b: the general operator.
+func updateGeneral[F float](west, east, north, south, h, q, b F) F {
+	s, t := west+east, north+south
+	return fma(h, fma(q, t-s, s), b)
 }
 
 func sweepPortable[F float](s *Span) {
@@ -43,7 +58,7 @@ func sweepPortable[F float](s *Span) {
 			var d [4]F
 			for j := range d {
 				i := 4*b + j
-				v := update(row[i], west, row[i+1], north[i], south[i])
+				v := update(west, row[i+1], north[i], south[i])
 				west = row[i]
 				d[j] = v - row[i]
 				dst[i] = v
@@ -71,13 +86,51 @@ func edgePortable[F float](s *Span, size int) {
 		for j := range d {
 			v := row[j]
 			if s.swept(j, size) {
-				v = update(row[j], west, row[j+1], north[j], south[j])
+				v = update(west, row[j+1], north[j], south[j])
 			}
 			west = row[j]
 			d[j] = v - row[j]
 			dst[j] = v
 		}
 		*acc += fma(d[1], d[1], fma(d[0], d[0], least)) + fma(d[3], d[3], fma(d[2], d[2], least))
+		carry[r] = west
+	}
+}
+
+// maskedPortable sweeps blocks under the masks in Swept.
+func maskedPortable[F float](s *Span, update func(west, east, north, south, b F) F) {
+	n := 4 * s.Blocks
+	acc := unsafe.Slice((*F)(unsafe.Add(s.Acc, s.AccOff)), s.Blocks)
+	if s.Restart != 0 {
+		clear(acc)
+	}
+	least := smallest[F]()
+	carry := unsafe.Slice((*F)(s.Carry), s.Rows)
+	for r := range s.Rows {
+		north := unsafe.Slice((*F)(unsafe.Add(s.Src[r], s.Off)), n)
+		row := unsafe.Slice((*F)(unsafe.Add(s.Src[r+1], s.Off)), n+1)
+		south := unsafe.Slice((*F)(unsafe.Add(s.Src[r+2], s.Off)), n)
+		dst := unsafe.Slice((*F)(unsafe.Add(s.Dst[r], s.Off)), n)
+		swept := unsafe.Slice((*byte)(unsafe.Add(s.Swept[r], s.SweptOff)), n)
+		source := north // not read
+		if s.Source[r] != nil {
+			source = unsafe.Slice((*F)(unsafe.Add(s.Source[r], s.Off)), n)
+		}
+		west := carry[r]
+		for k := range acc {
+			var d [4]F
+			for j := range d {
+				i := 4*k + j
+				v := row[i]
+				if swept[i] != 0 {
+					v = update(west, row[i+1], north[i], south[i], source[i])
+				}
+				west = row[i]
+				d[j] = v - row[i]
+				dst[i] = v
+			}
+			acc[k] += fma(d[1], d[1], fma(d[0], d[0], least)) + fma(d[3], d[3], fma(d[2], d[2], least))
+		}
 		carry[r] = west
 	}
 }

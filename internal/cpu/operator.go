@@ -1,0 +1,155 @@
+package cpu
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"unsafe"
+
+	"jacobi/internal/cpu/kernel"
+	"jacobi/solver"
+)
+
+// operator is a solver.Operator in the order of the kernels: rows of b and of the points that are swept, of all rows
+// that a sweep may update. The zero operator is the plain average without fixed points.
+type operator struct {
+	solver.Operator
+	general bool
+	weights [2 * kernel.MaxVector]byte // h in every lane of a vector, then q
+	source  *field                     // rows of b; all are one row of zeros if there is no source
+	swept   sweptRows                  // all are one row if there are no fixed points
+	fixed   []blockRange               // by row: the blocks that hold fixed points; nil if there are none
+	first   int                        // row of fixed[0]
+}
+
+// newOperator allocates the rows of the operator of l.
+func newOperator(l solver.Layout, rows solver.Stripe, columns rowLayout) (*operator, error) {
+	o := &operator{Operator: l.Operator, general: !l.Operator.Plain(), first: rows.Lo}
+	if !o.general && o.Fixed == nil {
+		return o, nil
+	}
+	o.swept.columns = columns
+	o.swept.lo, o.swept.hi = l.Mesh.InteriorColumns()
+	var err error
+	if o.Fixed != nil {
+		o.fixed = make([]blockRange, rows.Rows())
+		o.swept.field, err = newField(rows, columns.maskStride())
+	} else if o.swept.field, err = newSharedRow(columns.maskStride()); err == nil {
+		o.swept.set(rows.Lo, nil)
+	}
+	if err != nil || !o.general {
+		return o, err
+	}
+	if o.Source != nil {
+		o.source, err = newField(rows, columns.stride)
+	} else {
+		o.source, err = newSharedRow(columns.stride)
+	}
+	weights := o.weights[:0]
+	for _, w := range []float64{o.Scale, o.Blend} {
+		for range columns.lanes {
+			if columns.size == 4 {
+				weights = binary.LittleEndian.AppendUint32(weights, math.Float32bits(float32(w)))
+			} else {
+				weights = binary.LittleEndian.AppendUint64(weights, math.Float64bits(w))
+			}
+		}
+	}
+	return o, err
+}
+
+// operatorBytes returns the number of bytes that newOperator allocates.
+func operatorBytes(op solver.Operator, rows solver.Stripe, columns rowLayout) (bytes int) {
+	one := solver.Stripe{Hi: 1}
+	switch {
+	case op.Fixed != nil:
+		bytes = fieldBytes(rows, columns.maskStride())
+	case !op.Plain():
+		bytes = fieldBytes(one, columns.maskStride())
+	}
+	switch {
+	case op.Source != nil:
+		bytes += fieldBytes(rows, columns.stride)
+	case !op.Plain():
+		bytes += fieldBytes(one, columns.stride)
+	}
+	return bytes
+}
+
+// load reads row y of the source and of the fixed points, which is row canonical of the mesh. buf and points have room
+// for a row.
+func (o *operator) load(y, canonical int, buf []byte, points []bool) error {
+	if o.Source != nil {
+		if err := o.Source.SourceRow(canonical, buf); err != nil {
+			return fmt.Errorf("source of row %d: %w", canonical, err)
+		}
+		o.swept.columns.packColumns(o.source.row(y), buf)
+	}
+	if o.Fixed != nil {
+		if err := o.Fixed.FixedRow(canonical, points); err != nil {
+			return fmt.Errorf("fixed points of row %d: %w", canonical, err)
+		}
+		o.fixed[y-o.first] = o.swept.set(y, points)
+	}
+	return nil
+}
+
+// masked returns the blocks of n rows from y on that have to be swept under masks: all for a general operator, else
+// those that hold fixed points.
+func (o *operator) masked(y, n int) (blocks blockRange) {
+	if o.general {
+		return blockRange{0, o.swept.columns.blocks}
+	}
+	if o.fixed != nil {
+		for _, r := range o.fixed[y-o.first : y-o.first+n] {
+			blocks = blocks.union(r)
+		}
+	}
+	return blocks
+}
+
+// place gives a task for rows from y on, with pointers to block left, what masked sweeps need.
+func (o *operator) place(t *task, y, left int) {
+	t.masked = o.masked(y, t.Rows)
+	if t.masked == (blockRange{}) {
+		return
+	}
+	columns := o.swept.columns
+	for i := range t.Rows {
+		t.Swept[i] = unsafe.Add(o.swept.row(y+i), left*columns.maskBytes())
+		if o.general {
+			t.Source[i] = unsafe.Add(o.source.row(y+i), left*columns.blockBytes())
+		}
+	}
+	t.Weights = unsafe.Pointer(&o.weights)
+}
+
+// sweeps returns the kernel's functions for masked blocks.
+func (o *operator) sweeps(k *kernel.Kernel) kernel.Masked {
+	if o.general {
+		return k.General
+	}
+	return k.Fixed
+}
+
+// bytes returns the bytes of memory that the operator holds.
+func (o *operator) bytes() (n int) {
+	for _, f := range []*field{o.source, o.swept.field} {
+		if f != nil {
+			n += len(f.memory)
+		}
+	}
+	return n
+}
+
+func (o *operator) close() error {
+	var errs []error
+	for _, f := range []**field{&o.source, &o.swept.field} {
+		if *f != nil {
+			errs = append(errs, (*f).memory.free())
+			*f = nil
+		}
+	}
+	return errors.Join(errs...)
+}
