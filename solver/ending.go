@@ -27,6 +27,7 @@ type ending struct {
 	maxIterations int
 	rule          StopRule
 	forecast      forecast
+	judged        int       // the norms of sweeps below this one are known
 	norm          float64   // the newest one
 	decisive      *Decisive // the norm that ended the run; nil while there is none
 	stop          int       // sweeps after which that norm ends the run; MaxInt while there is none
@@ -47,7 +48,7 @@ func (e *ending) judge(sweep int, norm float64) {
 		}
 	}
 	e.forecast.add(sweep, norm)
-	e.norm = norm
+	e.norm, e.judged = norm, sweep+1
 }
 
 // judgePass applies the stop rule to the norms of a settled pass. It returns the norms of the sweeps up to the end of
@@ -81,17 +82,14 @@ func (e *ending) end(sweeps int) int {
 	}
 }
 
-// mayEndWithin reports whether a norm of pass p, not yet known, might end the run by the end of p. The field before p
-// must then be kept, so that p can be replayed in part.
-func (e *ending) mayEndWithin(p Pass) bool {
-	if e.stop < math.MaxInt {
+// mayEndBefore reports whether a norm that is not yet known might end the run after fewer than the given number of
+// sweeps.
+func (e *ending) mayEndBefore(sweeps int) bool {
+	decisive := sweeps - 3 // the last sweep whose norm would do so
+	if e.stop < math.MaxInt || decisive < e.judged {
 		return false
 	}
-	decisive := p.First + p.Sweeps - 2 // a norm of this sweep or an earlier one ends the run by the end of p
-	if decisive < p.First {
-		return false
-	}
-	return !e.forecast.excludes(decisive, e.rule.Tolerance) || e.rule.mayStall(decisive-e.forecast.sweep)
+	return !e.forecast.excludes(decisive, e.rule.Tolerance) || e.rule.mayStall(decisive+1-e.judged)
 }
 
 // reasonAfter returns why a run ends after the given number of sweeps.

@@ -1,7 +1,9 @@
 package solver
 
-// forecastMargin is the factor by which a forecast norm must exceed the tolerance to rule out a stop.
-const forecastMargin = 16
+const (
+	forecastMargin = 16 // factor by which a forecast norm must exceed the tolerance to rule out a stop
+	forecastReach  = 16 // a forecast norm below the newest one by this factor rules out nothing
+)
 
 // forecast gives lower bounds for norms that are not known yet. The update r of a sweep obeys r(k+1) = J r(k) with the
 // symmetric matrix J of the Jacobi iteration, so |r(k)|^2 = sum c(i)^2 lambda(i)^(2k). That is a sequence of moments,
@@ -11,13 +13,14 @@ const forecastMargin = 16
 //
 // The bound fails once little more than rounding is left of r: norms then fall in jumps, to 0 in the end. Three norms
 // whose logarithm is not convex reveal that state, and the forecast then excludes nothing for doubtSweeps sweeps. The
-// forecast only decides whether a rank may sweep on before a norm is known. A stop that it missed costs time (see
-// Engine.restart) but does not change the result.
+// state begins while norms are over a hundred times as large as the last one in all runs examined, so forecastReach
+// keeps the forecast from looking across it. The forecast only decides whether a rank may sweep on before a norm is
+// known. A stop that it missed costs time (see Engine.restart) but does not change the result.
 type forecast struct {
 	sweep      int // the sweep of last
 	last, prev float64
 	have       int // norms added
-	doubt      int // the forecast says nothing about sweeps below this one
+	doubt      int // there is no forecast before the norm of this sweep
 }
 
 const (
@@ -36,11 +39,11 @@ func (f *forecast) add(sweep int, norm float64) {
 
 // excludes reports whether the norms of all sweeps up to and including sweep lie above tolerance.
 func (f *forecast) excludes(sweep int, tolerance float64) bool {
-	if f.have < 2 || f.last <= 0 || f.prev <= 0 || sweep < f.doubt {
+	if f.have < 2 || f.last <= 0 || f.prev <= 0 || f.sweep < f.doubt {
 		return false
 	}
-	ratio := min(1, f.last/f.prev)
-	return f.last*power(ratio, sweep-f.sweep) > forecastMargin*tolerance
+	fall := power(min(1, f.last/f.prev), sweep-f.sweep)
+	return fall > 1./forecastReach && f.last*fall > forecastMargin*tolerance
 }
 
 // power returns x^n for n >= 0 by squaring. It takes products alone, which every processor rounds in the same way, so

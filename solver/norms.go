@@ -8,14 +8,15 @@ import (
 // norms sends the sums of passes to the reducer and gets the totals over all ranks back.
 //
 // A pass goes through three states: swept, posted (its sums were handed to the reducer) and settled (its total, the
-// same on every rank, is known here). Settling lags one pass behind sweeping, so that no rank waits for a norm.
+// same on every rank, is known here). Settling lags behind sweeping by up to Options.Ahead passes, so that no rank
+// waits for a norm.
 type norms struct {
 	sweeper Sweeper
 	reducer Reducer
 	lag     int          // passes between a pass and the call of its Sums, as in Limits
 	flags   func() Flags // of this rank, sent along with its sums
 
-	swept  []Pass // those not settled, oldest first; at most two
+	swept  []Pass // those not settled, oldest first; at most Options.Ahead+1
 	posted uint64 // passes below this were posted
 }
 
@@ -25,13 +26,8 @@ func (n *norms) add(ctx context.Context, p Pass) error {
 	return n.post(ctx, n.lag)
 }
 
-// newest returns the newest pass that is not settled; ok is false if there is none.
-func (n *norms) newest() (p Pass, ok bool) {
-	if len(n.swept) == 0 {
-		return Pass{}, false
-	}
-	return n.swept[len(n.swept)-1], true
-}
+// waiting returns the number of swept passes that are not settled.
+func (n *norms) waiting() int { return len(n.swept) }
 
 // post hands the sums of all swept passes except the newest keep to the reducer.
 func (n *norms) post(ctx context.Context, keep int) error {
@@ -53,7 +49,7 @@ func (n *norms) post(ctx context.Context, keep int) error {
 
 // settle waits for the total of the oldest pass that is not settled. ok is false if no more than keep passes are left.
 func (n *norms) settle(ctx context.Context, keep int) (p Pass, total Contribution, ok bool, err error) {
-	if err := n.post(ctx, keep); err != nil {
+	if err := n.post(ctx, min(keep, n.lag)); err != nil {
 		return Pass{}, Contribution{}, false, err
 	}
 	if len(n.swept) <= keep {

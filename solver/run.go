@@ -18,6 +18,9 @@ type Options struct {
 	MaxSweeps     int     // largest number of sweeps in a pass; every rank's sweeper must be able to do it
 	Tolerance     float64 // see StopRule
 	MaxIterations int     // largest number of sweeps
+	// Ahead is the number of passes that may be swept before the norms of the oldest of them are waited for, at least
+	// 1; 0 counts as 1. The reducer must admit Ahead+1 posted passes that were not waited for. See PassesAhead.
+	Ahead int
 	// Stop, if not nil, reports whether this rank was asked to stop. Run calls it once a pass. If it returns true on
 	// any rank, all ranks stop after the same sweep.
 	Stop func() bool
@@ -51,6 +54,7 @@ func Run(ctx context.Context, s Sweeper, x Exchange, red Reducer, o Options) (Re
 	if err != nil {
 		return Result{}, err
 	}
+	o.Ahead = max(1, o.Ahead)
 	r := &run{Options: o, engine: engine, ending: newEnding(o.Tolerance, o.MaxIterations)}
 	r.norms = norms{sweeper: s, reducer: red, lag: s.Limits().Lag, flags: r.flags}
 	if err := r.begin(); err != nil {
@@ -85,13 +89,13 @@ func (r *run) end() int { return r.ending.end(r.engine.Sweeps()) }
 // end; Engine.Rewind returns it there.
 func (r *run) loop(ctx context.Context) error {
 	for {
-		if r.engine.Sweeps() >= r.end() || r.newestMayEnd() {
-			if err := r.settle(ctx, 0); err != nil {
+		for r.norms.waiting() > 0 && r.needsNorms() {
+			if err := r.settle(ctx, r.norms.waiting()-1); err != nil {
 				return err
 			}
-			if r.engine.Sweeps() >= r.end() { // the norms just settled may have moved the end
-				return nil
-			}
+		}
+		if r.engine.Sweeps() >= r.end() { // norms may have moved the end
+			return nil
 		}
 		p, err := r.engine.Advance(ctx, r.end())
 		if err != nil {
@@ -100,7 +104,7 @@ func (r *run) loop(ctx context.Context) error {
 		if err := r.norms.add(ctx, p); err != nil {
 			return err
 		}
-		if err := r.settle(ctx, 1); err != nil {
+		if err := r.settle(ctx, r.Ahead); err != nil {
 			return err
 		}
 		if err := r.save(ctx); err != nil {
@@ -109,11 +113,11 @@ func (r *run) loop(ctx context.Context) error {
 	}
 }
 
-// newestMayEnd reports whether the newest pass, if not settled, might contain the end of the run. The next pass would
-// overwrite the field from which to replay it.
-func (r *run) newestMayEnd() bool {
-	p, ok := r.norms.newest()
-	return ok && r.ending.mayEndWithin(p)
+// needsNorms reports whether the next pass must wait for norms: because the run is over unless they move its end, or
+// because they might end it before that pass. Engine.Rewind goes back to the beginning of the newest pass at most.
+func (r *run) needsNorms() bool {
+	sweeps := r.engine.Sweeps()
+	return sweeps >= r.end() || r.ending.mayEndBefore(sweeps)
 }
 
 // settle waits for the norms of all swept passes except the newest keep, and applies the stop rule to them.
@@ -172,7 +176,15 @@ func (r *run) begin() error {
 // unknown. If they end the run at an earlier sweep, the saved state is of no use, and the Saver learns of the end.
 func (r *run) save(ctx context.Context) error {
 	sweeps := r.engine.Sweeps()
-	if r.Saver == nil || sweeps > r.end() || !r.saving.due(sweeps, r.SaveEvery) {
+	if r.Saver == nil {
+		return nil
+	}
+	if sweeps >= r.saving.next { // flags that are on their way may say that no rank is busy any more
+		if err := r.settle(ctx, 1); err != nil {
+			return err
+		}
+	}
+	if sweeps > r.end() || !r.saving.due(sweeps, r.SaveEvery) {
 		return nil
 	}
 	if err := r.Saver.Save(ctx, sweeps); err != nil {

@@ -57,6 +57,14 @@ type outcome struct {
 func runRanks(t *testing.T, f formula, ranks, depth int, limits solver.Limits, o solver.Options,
 	mutate func(rank int, o *solver.Options, p *plain)) (outcome, []error) {
 	t.Helper()
+	return runRanksOver(t, f, ranks, depth, limits, o, mutate, func(_ int, h *hub) solver.Reducer { return h })
+}
+
+// runRanksOver is runRanks with a reducer for each rank, made from the hub.
+func runRanksOver(t *testing.T, f formula, ranks, depth int, limits solver.Limits, o solver.Options,
+	mutate func(rank int, o *solver.Options, p *plain),
+	reducer func(rank int, h *hub) solver.Reducer) (outcome, []error) {
+	t.Helper()
 	stripes, err := solver.Partition(f.mesh.Interior(), ranks, depth)
 	if err != nil {
 		t.Fatal(err)
@@ -97,8 +105,9 @@ func runRanks(t *testing.T, f formula, ranks, depth int, limits solver.Limits, o
 		if mutate != nil {
 			mutate(r, &opts, p)
 		}
+		red := reducer(r, h)
 		wg.Go(func() {
-			results[r], errs[r] = solver.Run(t.Context(), p, x, h, opts)
+			results[r], errs[r] = solver.Run(t.Context(), p, x, red, opts)
 		})
 	}
 	wg.Wait()

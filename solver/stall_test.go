@@ -29,11 +29,13 @@ func TestRunEndsWhenItStalls(t *testing.T) {
 			if len(norms) != p.sweeps || (decisive.Norm == 0) != p.zero {
 				t.Fatalf("%+v: the oracle did %d sweeps, to a norm of %v", p, len(norms), decisive.Norm)
 			}
-			for _, c := range []struct{ ranks, depth, pass, lag, start int }{
-				{1, 1, 1, 0, 0}, {2, 8, 8, 0, 0}, {2, 5, 5, 1, 0}, {2, 8, 3, 1, 0},
-				{2, 8, 8, 1, 50}, {1, 7, 7, 0, p.sweeps - 103}, {2, 8, 8, 0, p.sweeps - 60}, {2, 5, 2, 1, p.sweeps - 3},
+			for _, c := range []struct{ ranks, depth, pass, lag, ahead, start int }{
+				{1, 1, 1, 0, 1, 0}, {2, 8, 8, 0, 1, 0}, {2, 5, 5, 1, 1, 0}, {2, 8, 3, 1, 1, 0}, {1, 1, 1, 0, 32, 0},
+				{2, 8, 8, 0, 32, 0}, {2, 5, 5, 1, 32, 0}, {2, 8, 3, 1, 9, 0}, {2, 8, 8, 1, 1, 50},
+				{2, 8, 8, 1, 32, 50}, {1, 7, 7, 0, 1, p.sweeps - 103}, {1, 7, 7, 1, 32, p.sweeps - 103},
+				{2, 8, 8, 0, 32, p.sweeps - 60}, {2, 5, 2, 1, 32, p.sweeps - 3},
 			} {
-				o := solver.Options{Tolerance: tolerance, MaxIterations: 5000}
+				o := solver.Options{Tolerance: tolerance, MaxIterations: 5000, Ahead: c.ahead}
 				o.Start = solver.Start{Sweeps: c.start, Norms: norms[c.start-min(c.start, solver.StopNorms) : c.start]}
 				limits := solver.Limits{MaxSweeps: c.pass, Lag: c.lag}
 				out, errs := runRanks(t, f, c.ranks, c.depth, limits, o, func(_ int, _ *solver.Options, b *plain) {

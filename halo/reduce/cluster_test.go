@@ -16,7 +16,10 @@ import (
 	"jacobi/solver"
 )
 
-const testSums = 70
+const (
+	testSums   = 70
+	testWindow = 5
+)
 
 func testMember(rank, size int, node string) roster.Member {
 	return roster.Member{
@@ -42,7 +45,8 @@ func cluster(t testing.TB, dial func(rank int) roster.Conn, nodes []string, tune
 				return
 			}
 			t.Cleanup(team.Close)
-			o := Options{Team: team, MaxSums: testSums, Timeout: 20 * time.Second, ask: 2 * time.Millisecond}
+			o := Options{Team: team, MaxSums: testSums, Window: testWindow, Timeout: 20 * time.Second,
+				ask: 2 * time.Millisecond}
 			for _, f := range tunes {
 				f(r, &o)
 			}
@@ -91,7 +95,7 @@ func totalOf(ranks int, pass uint64) solver.Contribution {
 	return sum
 }
 
-// drive posts passes on one rank and waits for them. The seed decides whether it waits at once, or after the next post.
+// drive posts passes on one rank and waits for them, later by a number of passes that changes with every pass.
 func drive(ctx context.Context, r solver.Reducer, rank, ranks int, passes uint64) error {
 	rng := rand.New(rand.NewPCG(uint64(rank), 99))
 	var waited uint64
@@ -99,7 +103,11 @@ func drive(ctx context.Context, r solver.Reducer, rank, ranks int, passes uint64
 		if err := r.Post(ctx, b, contributionOf(rank, b)); err != nil {
 			return err
 		}
-		for waited < b || waited == b && (rng.IntN(2) == 0 || b == passes-1) {
+		late := uint64(rng.IntN(testWindow))
+		if b == passes-1 {
+			late = 0
+		}
+		for waited+late <= b {
 			got, err := r.Wait(ctx, waited)
 			if err != nil {
 				return err

@@ -21,7 +21,7 @@ type leader struct {
 
 func newLeader(s *star, n *node) *leader {
 	ctx, cancel := context.WithCancel(context.Background())
-	l := &leader{star: s, node: n, passes: make(chan uint64, ahead), cancel: cancel}
+	l := &leader{star: s, node: n, passes: make(chan uint64, s.window), cancel: cancel}
 	s.onTotal = n.putTotal
 	s.onAsk = func(pass uint64) {
 		if gone := s.missing(pass); len(gone) > 0 {
@@ -72,7 +72,7 @@ func (l *leader) post(pass uint64, c solver.Contribution) error {
 	if err := l.node.post(pass, c); err != nil {
 		return err
 	}
-	l.passes <- pass // has room: at most ahead passes are not waited for
+	l.passes <- pass // has room: at most window passes are not waited for
 	return nil
 }
 

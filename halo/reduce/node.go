@@ -31,7 +31,8 @@ type node struct {
 	seg     *shm.Segment
 	ranks   []int // by cell, ascending
 	cell    int   // of this rank
-	maxSums int   // in a cell
+	window  window
+	maxSums int // in a cell
 	spin    time.Duration
 }
 
@@ -44,10 +45,12 @@ const (
 func cellBytes(sums int) int { return (cellHead + sums*sumCell + line - 1) / line * line }
 
 // nodeBytes returns the size of the segment of a node with the given number of ranks, and of sums in a cell.
-func nodeBytes(ranks, sums int) int { return line + ring*(3*line+(ranks+1)*cellBytes(sums)) }
+func nodeBytes(w window, ranks, sums int) int {
+	return line + int(w.ring())*(3*line+(ranks+1)*cellBytes(sums))
+}
 
 func (n *node) slot(pass uint64) int {
-	return line + int(pass%ring)*(3*line+(len(n.ranks)+1)*cellBytes(n.maxSums))
+	return line + n.window.slot(pass)*(3*line+(len(n.ranks)+1)*cellBytes(n.maxSums))
 }
 
 func (n *node) complete(pass uint64) *shm.Word { return n.seg.Word(n.slot(pass)) }
@@ -62,12 +65,12 @@ func (n *node) cellAt(pass uint64, cell int) (mark *atomic.Uint64, body []byte) 
 }
 
 // round is the value of complete and total once pass is done.
-func round(pass uint64) uint32 { return uint32(pass/ring + 1) }
+func (n *node) round(pass uint64) uint32 { return uint32(pass/n.window.ring() + 1) }
 
 func (n *node) post(pass uint64, c solver.Contribution) error {
 	n.write(pass, n.cell, c)
-	if n.arrivals(pass).Add(1) == uint64(len(n.ranks))*(pass/ring+1) {
-		n.complete(pass).Store(round(pass))
+	if n.arrivals(pass).Add(1) == uint64(len(n.ranks))*(pass/n.window.ring()+1) {
+		n.complete(pass).Store(n.round(pass))
 	}
 	return nil
 }
@@ -91,14 +94,14 @@ func (n *node) wait(ctx context.Context, pass uint64, deadline time.Time) (solve
 }
 
 func (n *node) await(ctx context.Context, w *shm.Word, pass uint64, deadline time.Time) error {
-	want := round(pass)
+	want := n.round(pass)
 	return w.Wait(ctx, n.spin, deadline, func(v uint32) bool { return v == want })
 }
 
 // putTotal gives the total over all nodes to the ranks of this node. Only the leader calls it.
 func (n *node) putTotal(pass uint64, c solver.Contribution) {
 	n.write(pass, len(n.ranks), c)
-	n.total(pass).Store(round(pass))
+	n.total(pass).Store(n.round(pass))
 }
 
 // waitTotal waits for the total over all nodes.

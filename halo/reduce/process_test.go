@@ -58,7 +58,7 @@ func process(ctx context.Context) error {
 		return err
 	}
 	defer team.Close()
-	r, err := New(team.Context(), Options{Team: team, MaxSums: testSums, Timeout: 20 * time.Second,
+	r, err := New(team.Context(), Options{Team: team, MaxSums: testSums, Window: testWindow, Timeout: 20 * time.Second,
 		Spin: shm.SpinTime((len(nodes) + 1) / 2)})
 	if err != nil {
 		return err

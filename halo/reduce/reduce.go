@@ -16,18 +16,25 @@ import (
 	"jacobi/solver"
 )
 
-// ring is the number of passes that every buffer holds: pass n lies in slot n%ring. Four slots are enough. A rank posts
-// pass n only after its Wait(n-2) has returned. That needed the Post(n-2) of every rank, and each rank posted pass n-2
-// only after its Wait(n-4). So no rank reads pass n-4 any more when pass n overwrites it.
-const ring = 4
+// window is the number of passes that a rank may have posted and not yet waited for.
+type window uint64
 
-// ahead is the number of passes that a rank may have posted and not yet waited for.
-const ahead = 2
+// ring returns the number of passes that every buffer holds: pass n lies in slot n%ring. Twice the window is enough. A
+// rank posts pass n only after its Wait(n-window) has returned. That needed the Post(n-window) of every rank, and each
+// rank posted that pass only after its Wait(n-ring). So no rank reads pass n-ring any more when pass n overwrites it.
+func (w window) ring() uint64 { return 2 * uint64(w) }
 
-// Options are the arguments of New. All ranks must give the same MaxSums and NATSOnly.
+// slot returns the slot of a pass.
+func (w window) slot(pass uint64) int { return int(pass % w.ring()) }
+
+// maxWindow bounds the memory of a node: a slot takes 32 bytes for each sum of each rank.
+const maxWindow = 1024
+
+// Options are the arguments of New. All ranks must give the same MaxSums, Window and NATSOnly.
 type Options struct {
 	Team     *roster.Team
 	MaxSums  int           // maximum number of sums in a contribution (of sweeps in a pass)
+	Window   int           // maximum number of passes posted and not waited for, 1 to 1024
 	NATSOnly bool          // every rank is a node of its own
 	Timeout  time.Duration // of every Wait, and of New
 	Spin     time.Duration // how long a wait polls before it sleeps; see shm.SpinTime
@@ -103,6 +110,9 @@ func New(ctx context.Context, o Options) (*Reducer, error) {
 	}
 	ctx, cancel := awake.WithTimeout(ctx, o.Timeout)
 	defer cancel()
+	if o.Window < 1 || o.Window > maxWindow {
+		return nil, fmt.Errorf("reduction: window of %d passes, allowed are 1 to %d", o.Window, maxWindow)
+	}
 	p, about, err := open(ctx, &o)
 	if err != nil {
 		return nil, fmt.Errorf("open the reduction: %w", err)
@@ -113,10 +123,10 @@ func New(ctx context.Context, o Options) (*Reducer, error) {
 // Describe returns the path of this rank in a few words, for reports.
 func (r *Reducer) Describe() string { return r.about }
 
-// Post implements solver.Reducer. Passes are numbered 0, 1, 2, ... A rank may post two passes before it waits for the
-// first of them.
+// Post implements solver.Reducer. Passes are numbered 0, 1, 2, ... A rank may post Options.Window passes before it
+// waits for the first of them.
 func (r *Reducer) Post(_ context.Context, pass uint64, c solver.Contribution) error {
-	if pass != r.posted || pass >= r.waited+ahead {
+	if pass != r.posted || pass >= r.waited+uint64(r.opts.Window) {
 		return fmt.Errorf("reduction: pass %d posted after %d passes, of which %d were waited for", pass, r.posted,
 			r.waited)
 	}
@@ -174,14 +184,17 @@ func merge(total *solver.Contribution, first bool, pass uint64, rank int, c solv
 }
 
 // solo is the path of a run of one rank.
-type solo struct{ kept [ring]solver.Contribution }
+type solo struct {
+	window window
+	kept   []solver.Contribution // by slot
+}
 
 func (s *solo) post(pass uint64, c solver.Contribution) error {
-	return merge(&s.kept[pass%ring], true, pass, 0, c)
+	return merge(&s.kept[s.window.slot(pass)], true, pass, 0, c)
 }
 
 func (s *solo) wait(_ context.Context, pass uint64, _ time.Time) (solver.Contribution, error) {
-	return s.kept[pass%ring], nil
+	return s.kept[s.window.slot(pass)], nil
 }
 
 func (s *solo) missing(uint64) []int { return nil }

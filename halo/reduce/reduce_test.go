@@ -101,12 +101,12 @@ func TestOrder(t *testing.T) {
 	fails("pass 1 first", post(1), "pass 1 posted after 0 passes")
 	fails("too many sums", r.Post(ctx, 0, solver.Contribution{Sums: make([]solver.Sum, testSums+1)}),
 		"at most 70 were announced")
-	for b := range uint64(2) {
+	for b := range uint64(testWindow) {
 		if err := post(b); err != nil {
 			t.Fatal(err)
 		}
 	}
-	fails("third pass", post(2), "pass 2 posted after 2 passes, of which 0 were waited for")
+	fails("pass beyond the window", post(testWindow), "pass 5 posted after 5 passes, of which 0 were waited for")
 	fails("wait out of order", wait(1), "wait for pass 1")
 	if err := wait(0); err != nil {
 		t.Error(err)

@@ -16,7 +16,7 @@ type root struct {
 
 	mu    sync.Mutex
 	next  uint64 // first pass without a total
-	slots [ring]rootSlot
+	slots []rootSlot
 }
 
 // rootSlot is one pass. It collects contributions until those of all nodes have arrived, then keeps the total for
@@ -30,12 +30,14 @@ type rootSlot struct {
 }
 
 func newRoot(s *star, nodes map[int][]int) *root {
-	r := &root{star: s, nodes: nodes}
+	r := &root{star: s, nodes: nodes, slots: make([]rootSlot, s.window.ring())}
 	for b := range r.slots {
 		r.slots[b] = rootSlot{pass: uint64(b), have: map[int]bool{}, gone: map[int][]int{}}
 	}
 	return r
 }
+
+func (r *root) slot(pass uint64) *rootSlot { return &r.slots[r.star.window.slot(pass)] }
 
 func (r *root) check(f frame) error {
 	if _, leads := r.nodes[f.rank]; !leads || f.rank == 0 || f.kind == total {
@@ -66,8 +68,8 @@ func (r *root) receive(f frame) {
 
 // add enters f. It returns the answer to a leader that asks again, or the total if f was the last contribution.
 func (r *root) add(f frame) (again, done []byte, sum solver.Contribution) {
-	slot := &r.slots[f.pass%ring]
-	if f.pass >= r.next+ahead || f.pass < slot.pass {
+	slot := r.slot(f.pass)
+	if f.pass >= r.next+uint64(r.star.window) || f.pass < slot.pass {
 		return nil, nil, sum // outside the passes that a leader can be at
 	}
 	if f.pass > slot.pass {
@@ -91,7 +93,7 @@ func (r *root) add(f frame) (again, done []byte, sum solver.Contribution) {
 		return nil, nil, sum
 	}
 	slot.total = frame{kind: total, run: r.star.run, pass: f.pass, c: slot.sum}.encode()
-	for n := &r.slots[r.next%ring]; n.pass == r.next && n.total != nil; n = &r.slots[r.next%ring] {
+	for n := r.slot(r.next); n.pass == r.next && n.total != nil; n = r.slot(r.next) {
 		r.next++ // only past complete passes: a later one may be complete first
 	}
 	return nil, slot.total, slot.sum
@@ -110,7 +112,7 @@ func (r *root) missing(pass uint64) []int {
 // gone returns the ranks that have not contributed to pass, as far as is known. It assumes that all ranks of a node are
 // missing if their leader has not named the missing ones.
 func (r *root) gone(pass uint64) []int {
-	slot := &r.slots[pass%ring]
+	slot := r.slot(pass)
 	var ranks []int
 	for leader, members := range r.nodes {
 		switch {

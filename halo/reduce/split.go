@@ -10,6 +10,7 @@ import (
 
 	"jacobi/internal/roster"
 	"jacobi/internal/shm"
+	"jacobi/solver"
 )
 
 // open decides which ranks share a node and opens this rank's path. Among the ranks that share memory, the lowest
@@ -19,7 +20,8 @@ func open(ctx context.Context, o *Options) (path, string, error) {
 	t := o.Team
 	members, self := t.Members(), t.Self().Rank
 	if len(members) == 1 {
-		return &solo{}, "one rank", nil
+		w := window(o.Window)
+		return &solo{window: w, kept: make([]solver.Contribution, w.ring())}, "one rank", nil
 	}
 	near := neighbours(members, self, o.NATSOnly)
 	seg, err := share(ctx, o, near)
@@ -72,7 +74,7 @@ func share(ctx context.Context, o *Options, near []int) (*shm.Segment, error) {
 		if err := json.Unmarshal(data, &h); err != nil {
 			return nil, fmt.Errorf("offer of shared memory from rank %d: %w", near[0], err)
 		}
-		want := nodeBytes(len(near), o.MaxSums)
+		want := nodeBytes(window(o.Window), len(near), o.MaxSums)
 		if h.Bytes != want {
 			o.Log.Warn("no shared memory for the norm", zap.Int("leader", near[0]), zap.Int("bytes", h.Bytes),
 				zap.Int("want", want))
@@ -86,7 +88,7 @@ func share(ctx context.Context, o *Options, near []int) (*shm.Segment, error) {
 		return seg, nil
 	}
 	// The cells of ranks that cannot map the segment stay unused.
-	seg, err := shm.Create(nodeBytes(len(near), o.MaxSums))
+	seg, err := shm.Create(nodeBytes(window(o.Window), len(near), o.MaxSums))
 	var h shm.Handle // 0 bytes if there is no segment
 	if err != nil {
 		o.Log.Warn("no shared memory for the norm", zap.Error(err))
@@ -145,7 +147,7 @@ func assemble(ctx context.Context, o *Options, seg *shm.Segment, leaders []int) 
 	mine := nodes[leaders[self]]
 	var n *node
 	if len(mine) > 1 {
-		n = &node{seg: seg, ranks: mine, maxSums: o.MaxSums, spin: o.Spin}
+		n = &node{seg: seg, ranks: mine, window: window(o.Window), maxSums: o.MaxSums, spin: o.Spin}
 		for cell, r := range mine {
 			if r == self {
 				n.cell = cell

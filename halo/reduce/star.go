@@ -30,6 +30,7 @@ type star struct {
 	run     uint64
 	self    int // this rank, a leader
 	maxSums int // in a contribution
+	window  window
 	ask     time.Duration
 	subject func(to string) string
 	root    *root                                    // of rank 0; nil on the others
@@ -39,7 +40,7 @@ type star struct {
 
 	mu      sync.Mutex
 	closed  bool
-	slots   [ring]starSlot
+	slots   []starSlot
 	refused int   // frames that are damaged, or not of this run
 	err     error // ends every wait
 	failed  chan struct{}
@@ -60,6 +61,7 @@ func newStar(ctx context.Context, o *Options, nodes map[int][]int) (*star, error
 	t := o.Team
 	s := &star{
 		conn: t.Conn(), log: o.Log, run: hashRun(t.Self().RunID), self: t.Self().Rank, maxSums: o.MaxSums, ask: o.ask,
+		window: window(o.Window), slots: make([]starSlot, window(o.Window).ring()),
 		subject: func(to string) string { return t.Subject("sum." + to) }, failed: make(chan struct{}),
 	}
 	listen := []string{"all", strconv.Itoa(s.self)}
@@ -90,7 +92,7 @@ func (s *star) post(pass uint64, c solver.Contribution) error {
 func (s *star) announce(pass uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.slots[pass%ring] = starSlot{pass: pass, open: true, ready: make(chan struct{})}
+	s.slots[s.window.slot(pass)] = starSlot{pass: pass, open: true, ready: make(chan struct{})}
 }
 
 // contribute sends the node's contribution.
@@ -102,7 +104,7 @@ func (s *star) contribute(pass uint64, c solver.Contribution) error {
 	}
 	b := f.encode()
 	s.mu.Lock()
-	s.slots[pass%ring].mine = b
+	s.slots[s.window.slot(pass)].mine = b
 	s.mu.Unlock()
 	return s.publish("root", b)
 }
@@ -118,7 +120,7 @@ func (s *star) publish(to string, b []byte) error {
 
 func (s *star) wait(ctx context.Context, pass uint64, deadline time.Time) (solver.Contribution, error) {
 	s.mu.Lock()
-	ready := s.slots[pass%ring].ready
+	ready := s.slots[s.window.slot(pass)].ready
 	s.mu.Unlock()
 	select {
 	case <-ready:
@@ -156,13 +158,13 @@ func (s *star) wait(ctx context.Context, pass uint64, deadline time.Time) (solve
 func (s *star) totalOf(pass uint64) solver.Contribution {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.slots[pass%ring].total
+	return s.slots[s.window.slot(pass)].total
 }
 
 // askAgain sends the node's contribution to pass again, if it is complete.
 func (s *star) askAgain(pass uint64) error {
 	s.mu.Lock()
-	b := s.slots[pass%ring].mine
+	b := s.slots[s.window.slot(pass)].mine
 	s.mu.Unlock()
 	if b == nil {
 		return nil
@@ -186,7 +188,7 @@ func (s *star) missing(pass uint64) []int {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Clone(s.slots[pass%ring].waiting)
+	return slices.Clone(s.slots[s.window.slot(pass)].waiting)
 }
 
 // receive handles a message from the server. It never blocks.
@@ -209,7 +211,7 @@ func (s *star) receive(m pubsub.Message) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if slot := &s.slots[f.pass%ring]; slot.open && slot.pass == f.pass {
+	if slot := &s.slots[s.window.slot(f.pass)]; slot.open && slot.pass == f.pass {
 		slot.waiting = f.waiting
 	}
 }
@@ -246,7 +248,7 @@ func (s *star) refuse(subject string, err error) {
 func (s *star) deliver(pass uint64, c solver.Contribution) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	slot := &s.slots[pass%ring]
+	slot := &s.slots[s.window.slot(pass)]
 	if s.closed || !slot.open || slot.pass != pass || slot.have {
 		return
 	}

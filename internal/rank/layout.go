@@ -16,6 +16,7 @@ type plan struct {
 	stripes    []solver.Stripe // of all ranks
 	layout     solver.Layout   // of this rank
 	passSweeps int             // largest number of sweeps in a pass
+	ahead      int             // see solver.PassesAhead
 }
 
 // layOut computes the plan from the values with which all ranks joined.
@@ -49,6 +50,7 @@ func newPlan(mesh solver.Mesh, depth, rank int, members []roster.Member) (plan, 
 	for _, m := range members {
 		p.passSweeps = min(p.passSweeps, m.MaxSweeps)
 	}
+	p.ahead = solver.PassesAhead(mesh, stripes, p.passSweeps)
 	return p, nil
 }
 

@@ -59,6 +59,7 @@ func (r *ready) sweep(ctx context.Context, record func(first int, norms []float6
 		Magnitude:     r.layout.Magnitude,
 		Depth:         r.layout.Depth,
 		MaxSweeps:     r.passSweeps,
+		Ahead:         r.ahead,
 		Tolerance:     r.Config.Solver.Tolerance,
 		MaxIterations: r.Config.Solver.MaxIterations,
 		Stop:          r.stopRequested(),

@@ -1,0 +1,225 @@
+package solver_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"jacobi/solver"
+)
+
+// late is the reducer of one rank whose total of a pass arrives when the rank has posted delay further passes.
+type late struct {
+	*hub
+	delay  int
+	posted int
+	waits  []int // passes whose total had not arrived when it was waited for
+}
+
+func (l *late) Post(ctx context.Context, pass uint64, c solver.Contribution) error {
+	l.posted++
+	return l.hub.Post(ctx, pass, c)
+}
+
+func (l *late) Wait(ctx context.Context, pass uint64) (solver.Contribution, error) {
+	if l.posted <= int(pass)+l.delay {
+		l.waits = append(l.waits, int(pass))
+	}
+	return l.hub.Wait(ctx, pass)
+}
+
+// lateRun runs ranks whose totals arrive delay passes late, and returns the passes for whose totals rank 0 waited.
+func lateRun(t *testing.T, f formula, ranks, delay int, limits solver.Limits, o solver.Options,
+	mutate func(rank int, o *solver.Options, p *plain)) (outcome, []int, []error) {
+	t.Helper()
+	reducers := make([]*late, ranks)
+	out, errs := runRanksOver(t, f, ranks, o.Depth, limits, o, mutate, func(rank int, h *hub) solver.Reducer {
+		reducers[rank] = &late{hub: h, delay: delay}
+		return reducers[rank]
+	})
+	for r := range reducers {
+		if !slices.Equal(reducers[r].waits, reducers[0].waits) {
+			t.Errorf("rank %d waited for passes %v, rank 0 for %v", r, reducers[r].waits, reducers[0].waits)
+		}
+	}
+	return out, reducers[0].waits, errs
+}
+
+// tall is a mesh that five ranks with halos of 16 rows can share.
+var tall = formula{mesh: solver.Mesh{NX: 13, NY: 114, DType: solver.Float64}, value: bump}
+
+// depths calls check for depths 1 to 16 with other numbers of ranks, passes ahead, lags and sweeps a pass.
+func depths(check func(ranks int, limits solver.Limits, o solver.Options)) {
+	for depth := 1; depth <= 16; depth++ {
+		for i, ahead := range []int{2, 3, 8, 32} {
+			sweeps := depth
+			if i%2 == 1 {
+				sweeps = (depth + 1) / 2
+			}
+			check(1+(depth+i)%5, solver.Limits{MaxSweeps: sweeps, Lag: (depth + i/2) % 2},
+				solver.Options{Depth: depth, Ahead: ahead})
+		}
+	}
+}
+
+// However far norms lag behind the sweeps, a run ends after the same sweep, with the same norms and field.
+func TestRunEndsAlikeHoweverLateTheNorms(t *testing.T) {
+	all, _ := wanted(t, tall, 0, 90)
+	for _, end := range []struct {
+		k             int // the sweep whose norm is the tolerance; -1 for none
+		maxIterations int
+	}{{0, 90}, {7, 90}, {30, 90}, {63, 90}, {88, 90}, {-1, 77}, {-1, 1}} {
+		tolerance, reason := 0.0, solver.MaxIterations
+		if end.k >= 0 {
+			tolerance, reason = all[end.k], solver.Converged
+		}
+		norms, field := wanted(t, tall, tolerance, end.maxIterations)
+		depths(func(ranks int, limits solver.Limits, o solver.Options) {
+			o.Tolerance, o.MaxIterations = tolerance, end.maxIterations
+			out, _, errs := lateRun(t, tall, ranks, o.Ahead, limits, o, nil)
+			noErrors(t, errs)
+			if out.result.Sweeps != len(norms) || out.result.Reason != reason || !slices.Equal(out.norms, norms) ||
+				!bytes.Equal(out.field, field) {
+				t.Errorf("%+v, %d ranks, depth %d, %+v, %d ahead: %+v, %d norms; want %d sweeps, %s", end, ranks,
+					o.Depth, limits, o.Ahead, out.result, len(out.norms), len(norms), reason)
+			}
+			for r, p := range out.backends {
+				if p.loaded != 1 || p.swept >= len(norms)+2*limits.MaxSweeps {
+					t.Errorf("%+v, depth %d: rank %d loaded %d times and did %d sweeps for %d", end, o.Depth, r,
+						p.loaded, p.swept, len(norms))
+				}
+			}
+		})
+	}
+}
+
+// A request of one rank to stop ends the run on all ranks after the same sweep, at most Ahead+2 passes later.
+func TestRequestsToStopArriveThoughNormsAreLate(t *testing.T) {
+	all, _ := wanted(t, tall, 0, 1000)
+	depths(func(ranks int, limits solver.Limits, o solver.Options) {
+		o.MaxIterations = 1 << 30
+		out, _, errs := lateRun(t, tall, ranks, o.Ahead, limits, o, func(rank int, o *solver.Options, p *plain) {
+			if rank == ranks/2 {
+				o.Stop = func() bool { return p.swept >= 40 }
+			}
+		})
+		noErrors(t, errs)
+		sweeps, latest := out.result.Sweeps, 40+(o.Ahead+2)*limits.MaxSweeps
+		if out.result.Reason != solver.Interrupted || sweeps < 40 || sweeps > latest {
+			t.Errorf("depth %d, %d ahead: %+v, want interrupted after 40 to %d sweeps", o.Depth, o.Ahead, out.result,
+				latest)
+		}
+		if !slices.Equal(out.norms, all[:sweeps]) || !bytes.Equal(out.field, wantedAfter(t, tall, sweeps)) {
+			t.Errorf("depth %d, %d ahead: not the state after %d sweeps", o.Depth, o.Ahead, sweeps)
+		}
+	})
+}
+
+// States are saved after the same sweeps on all ranks: regular ones when they are due, and one that a rank requests at
+// most Ahead+2 passes later.
+func TestStatesAreSavedThoughNormsAreLate(t *testing.T) {
+	depths(func(ranks int, limits solver.Limits, o solver.Options) {
+		for _, every := range []int{0, 32} {
+			o.MaxIterations, o.SaveEvery = 200, every
+			h := &shelf{states: map[int]map[int][]byte{}}
+			_, _, errs := lateRun(t, tall, ranks, o.Ahead, limits, o, func(rank int, o *solver.Options, p *plain) {
+				s := &saver{shelf: h, backend: p}
+				if every == 0 && rank == ranks-1 {
+					s.wanted = func() bool { return p.swept >= 40 && p.swept < 40+limits.MaxSweeps }
+				}
+				o.Saver = s
+			})
+			noErrors(t, errs)
+			at := slices.Sorted(maps.Keys(h.states))
+			what := fmt.Sprintf("depth %d, %+v, %d ahead, every %d: saved after sweeps %v", o.Depth, limits, o.Ahead,
+				every, at)
+			for _, sweeps := range at {
+				if !bytes.Equal(h.field(sweeps), wantedAfter(t, tall, sweeps)) {
+					t.Fatalf("%s: not the field after %d", what, sweeps)
+				}
+			}
+			if every == 0 {
+				if latest := 40 + (o.Ahead+3)*limits.MaxSweeps; len(at) != 1 || at[0] < 40 || at[0] > latest {
+					t.Errorf("%s; want one state after 40 to %d", what, latest)
+				}
+				continue
+			}
+			o.Ahead = 1
+			_, prompt := savingRun(t, tall, ranks, o.Depth, limits, o, nil)
+			if want := slices.Sorted(maps.Keys(prompt.states)); !slices.Equal(at, want) {
+				t.Errorf("%s; want %v", what, want)
+			}
+		}
+	})
+}
+
+// A damaged value ends the run with the same error on all ranks.
+func TestDamageIsNamedThoughNormsAreLate(t *testing.T) {
+	depths(func(ranks int, limits solver.Limits, o solver.Options) {
+		o.MaxIterations = 1000
+		_, _, errs := lateRun(t, tall, ranks, o.Ahead, limits, o, func(rank int, _ *solver.Options, p *plain) {
+			if rank == ranks-1 {
+				p.damageAt = 43
+			}
+		})
+		for r, err := range errs {
+			const want = "sweep 43: the norm is NaN: the field has left the range of its type or was damaged"
+			if err == nil || err.Error() != want {
+				t.Errorf("depth %d, %d ahead, rank %d: %v, want %s", o.Depth, o.Ahead, r, err, want)
+			}
+		}
+	})
+}
+
+// As long as the forecast rules out an end, no rank waits for norms that arrive up to Ahead passes late, or one less
+// where Sums lags. Ranks wait for the first norms, whose fall is too steep for a forecast that reaches far, and for the
+// last ones.
+func TestNoRankWaitsForNormsFarFromTheEnd(t *testing.T) {
+	for _, c := range []struct {
+		ranks, delay int
+		limits       solver.Limits
+		o            solver.Options
+		first, last  int // passes that are waited for: the first ones and the last ones
+	}{
+		{2, 3, solver.Limits{MaxSweeps: 4}, solver.Options{Depth: 4, Ahead: 3}, 2, 3},
+		{2, 4, solver.Limits{MaxSweeps: 4}, solver.Options{Depth: 4, Ahead: 3}, 80, 0},
+		{3, 7, solver.Limits{MaxSweeps: 8, Lag: 1}, solver.Options{Depth: 8, Ahead: 8}, 9, 8},
+		{1, 32, solver.Limits{MaxSweeps: 1}, solver.Options{Depth: 1, Ahead: 32}, 11, 32},
+		{5, 16, solver.Limits{MaxSweeps: 4}, solver.Options{Depth: 16, Ahead: 16}, 17, 16},
+	} {
+		c.o.MaxIterations = 320
+		var want []int
+		for pass, passes := 0, 320/c.limits.MaxSweeps; pass < passes; pass++ {
+			if pass < c.first || pass >= passes-c.last {
+				want = append(want, pass)
+			}
+		}
+		out, waits, errs := lateRun(t, tall, c.ranks, c.delay, c.limits, c.o, nil)
+		noErrors(t, errs)
+		if out.result.Sweeps != 320 || !slices.Equal(waits, want) {
+			t.Errorf("%d ranks, delay %d, %+v, %d ahead: %d sweeps, waited for passes %v, want %v", c.ranks, c.delay,
+				c.limits, c.o.Ahead, out.result.Sweeps, waits, want)
+		}
+	}
+}
+
+// Norms may be ahead by less work than takes seconds, by passes that the reducer's memory holds, and by sweeps that a
+// forecast reaches.
+func TestPassesAhead(t *testing.T) {
+	for _, c := range []struct{ n, ranks, sweeps, want int }{
+		{512, 2, 1, 33}, {2048, 4, 16, 33}, {2048, 4, 64, 9}, {64, 1, 1024, 1}, {16384, 4, 1, 33}, {16384, 4, 16, 3},
+		{16384, 2, 16, 2}, {65536, 2, 16, 1},
+	} {
+		mesh := solver.Mesh{NX: c.n, NY: c.n, DType: solver.Float32}
+		stripes, err := solver.Partition(mesh.Interior(), c.ranks, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := solver.PassesAhead(mesh, stripes, c.sweeps); got != c.want {
+			t.Errorf("%+v: %d passes", c, got)
+		}
+	}
+}
