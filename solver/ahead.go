@@ -2,8 +2,8 @@ package solver
 
 const (
 	// These bound the passes ahead beyond the first: in number, in sweeps, and in updates of points of the largest
-	// stripe. A GPU does maxWorkAhead updates in about a millisecond, the time of several messages between nodes. A core
-	// takes 0.3 s in float32 and 0.7 s in float64; a request to stop is as late.
+	// stripe. A GPU does maxWorkAhead updates in about a millisecond, the time of several messages between nodes. A
+	// core takes 0.3 s in float32 and 0.7 s in float64; a request to stop is as late.
 	maxAhead       = 32
 	maxSweepsAhead = 512
 	maxWorkAhead   = 1 << 31

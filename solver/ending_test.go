@@ -11,7 +11,8 @@ func TestNormsThatMayEndTheRunBeforeAPass(t *testing.T) {
 	}
 	for sweeps, want := range map[int]bool{5: false, 6: false, 7: false, 8: true, 9: true, 30: true} {
 		if got := e.mayEndBefore(sweeps); got != want {
-			t.Errorf("norms of sweeps 0 to 4 known: one may end the run before sweep %d: %v, want %v", sweeps, got, want)
+			t.Errorf("norms of sweeps 0 to 4 known: one may end the run before sweep %d: %v, want %v", sweeps, got,
+				want)
 		}
 	}
 	e.judge(5, 0.5)
