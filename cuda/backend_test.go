@@ -104,10 +104,10 @@ func TestPin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, ok := b.inPinned(want); ok {
+	if _, ok := b.dev.inPinned(want); ok {
 		t.Error("memory of Go passes for pinned")
 	}
-	if at, ok := b.inPinned(got); !ok || at != 148 {
+	if at, ok := b.dev.inPinned(got); !ok || at != 148 {
 		t.Errorf("pinned memory lies at %d, %v", at, ok)
 	}
 	if err := errors.Join(b.CopyRows(ctx, rows, want), b.CopyRows(ctx, rows, got)); err != nil {

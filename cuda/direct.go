@@ -2,7 +2,6 @@ package cuda
 
 import (
 	"context"
-	"errors"
 
 	"jacobi/cuda/driver"
 	"jacobi/solver"
@@ -13,7 +12,8 @@ import (
 // several sweeps waits for halos and hands rows on itself. For a pass of one sweep, one more kernel writes the rows of
 // both sides and another waits for both halos. See kernels/exchange.cu.
 type direct struct {
-	*Backend
+	dev                 *device
+	peers               []*Peer // none if the rank is its own neighbour
 	push, await         *driver.Function
 	pushArg             *push
 	awaitArg            *await
@@ -47,13 +47,13 @@ const (
 	pushBlocks  = 32
 )
 
-func newDirect(b *Backend) (*direct, error) {
-	d := &direct{Backend: b, pushArg: new(push), awaitArg: new(await)}
+func newDirect(dev *device, peers []*Peer) (*direct, error) {
+	d := &direct{dev: dev, peers: peers, pushArg: new(push), awaitArg: new(await)}
 	var err error
-	if d.push, err = b.module.Function("push_rows"); err != nil {
+	if d.push, err = dev.module.Function("push_rows"); err != nil {
 		return nil, err
 	}
-	if d.await, err = b.module.Function("await_rows"); err != nil {
+	if d.await, err = dev.module.Function("await_rows"); err != nil {
 		return nil, err
 	}
 	if d.pushArgs, err = d.push.Args(d.pushArg); err != nil {
@@ -65,52 +65,55 @@ func newDirect(b *Backend) (*direct, error) {
 
 // sides returns the addresses of the edges of next and of the halos that they fill.
 func (d *direct) sides() (sides [2]pushSide) {
-	if len(d.peers) == 0 {
-		for side := range sides {
-			s := solver.Side(side)
-			sides[side] = pushSide{from: d.next.at(d.layout.Edge(s).Lo), to: d.next.at(d.layout.Halo(s.Opposite()).Lo)}
+	next, layout := d.dev.next, d.dev.layout
+	for side := range sides {
+		s := solver.Side(side)
+		if len(d.peers) == 0 {
+			sides[side] = pushSide{from: next.at(layout.Edge(s).Lo), to: next.at(layout.Halo(s.Opposite()).Lo)}
 		}
-		return sides
 	}
 	for _, p := range d.peers {
 		s := &sides[p.side]
-		s.to, s.from = p.rows()
-		s.came, s.blocks = p.words+cameAt(p.side.Opposite()), d.flags+countAt(p.side)
-		if p.deep() {
-			s.room = d.flags + roomAt(p.side)
+		s.from, s.to = next.at(layout.Edge(p.side).Lo), p.halo(next.index)
+		s.came, s.blocks = p.came(), d.dev.flags.count(p.side)
+		if d.dev.deep() {
+			s.room = d.dev.flags.room(p.side)
 		}
 	}
 	return sides
 }
 
-// fuse makes a pass of several sweeps wait for the halos of now and, before an exchange, hand on the edges of next.
-func (d *direct) fuse(p *pass, exchange bool) {
-	if d.awaited > 0 {
-		for _, peer := range d.peers {
-			p.sides[peer.side].came = d.flags + cameAt(peer.side)
+// inKernel returns what the kernel of a pass of several sweeps does with halos: it waits for those of now and hands the
+// edges of next on for exchange n. n is 0 if no exchange follows.
+func (d *direct) inKernel(n solver.ExchangeNumber) (h halos) {
+	if h.awaited = d.awaited; h.awaited > 0 {
+		for _, p := range d.peers {
+			h.sides[p.side].came = d.dev.flags.came(p.side)
 		}
-		p.awaited, d.awaited = uint32(d.awaited), 0
+		d.awaited = 0
 	}
-	if !exchange || d.layout.Depth > d.maxSweeps() { // a halo deeper than a pass may not be free yet
-		return
+	if n == 0 || d.dev.deep() { // a halo deeper than a pass may not be free yet
+		return h
 	}
 	for side, s := range d.sides() {
-		p.sides[side].to, p.sides[side].theirs, p.sides[side].rows = s.to, s.came, s.blocks
+		h.sides[side].to, h.sides[side].theirs, h.sides[side].rows = s.to, s.came, s.blocks
 	}
-	d.handed = d.posted + 1
-	p.posted, p.depth = uint32(d.handed), int32(d.layout.Depth)
+	h.posted, d.handed = n, n
+	return h
 }
 
-func (d *direct) post(_ context.Context, n solver.ExchangeNumber) error {
-	d.posted = n
+// Post implements solver.Exchange.
+func (d *direct) Post(_ context.Context, n solver.ExchangeNumber) error {
 	if d.handed == n {
 		return nil
 	}
-	*d.pushArg = push{sides: d.sides(), number: uint32(n), units: uint32(d.layout.Depth * d.next.pitch / 16)}
-	return d.push.Launch(d.fast, driver.Dim{X: pushBlocks, Y: 2}, driver.Dim{X: pushThreads}, 0, d.pushArgs)
+	units := uint32(d.dev.layout.Depth * d.dev.next.pitch / 16)
+	*d.pushArg = push{sides: d.sides(), number: uint32(n), units: units}
+	return d.push.Launch(d.dev.fast, driver.Dim{X: pushBlocks, Y: 2}, driver.Dim{X: pushThreads}, 0, d.pushArgs)
 }
 
-func (d *direct) wait(_ context.Context, n solver.ExchangeNumber) error {
+// Wait implements solver.Exchange. It leaves the waiting to the next work that reads halos.
+func (d *direct) Wait(_ context.Context, n solver.ExchangeNumber) error {
 	if len(d.peers) > 0 {
 		d.awaited = n
 	}
@@ -119,21 +122,13 @@ func (d *direct) wait(_ context.Context, n solver.ExchangeNumber) error {
 
 // settle makes the fast stream wait for rows that are still awaited.
 func (d *direct) settle() error {
-	if d == nil || d.awaited == 0 {
+	if d.awaited == 0 {
 		return nil
 	}
 	a := await{number: uint32(d.awaited)}
 	for _, p := range d.peers {
-		a.came[p.side] = d.flags + cameAt(p.side)
+		a.came[p.side] = d.dev.flags.came(p.side)
 	}
 	*d.awaitArg, d.awaited = a, 0
-	return d.await.Launch(d.fast, driver.Dim{}, driver.Dim{X: 32}, 0, d.awaitArgs)
-}
-
-func (d *direct) Close() error {
-	var errs []error
-	for _, p := range d.peers {
-		errs = append(errs, p.Close())
-	}
-	return errors.Join(errs...)
+	return d.await.Launch(d.dev.fast, driver.Dim{}, driver.Dim{X: 32}, 0, d.awaitArgs)
 }

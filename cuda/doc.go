@@ -2,12 +2,18 @@
 //
 //	kernels/      CUDA C++, PTX that the driver compiles for the GPU it finds, and machine code for Hopper
 //	driver/       the CUDA driver API, opened at run time
+//	device.go     a stripe on a GPU: memory, streams; opening and closing
 //	field.go      where rows lie in device memory
-//	kernel.go     a pass of a sweep kernel over some rows; once.go, held.go and shares.go divide it among blocks
-//	rows.go       rows between host and device
-//	sums.go       from the kernel's counters to solver.Sum
-//	open.go       opening and closing the GPU
+//	copies.go     rows between host and device
+//	flags.go      the words by which ranks wait for each other
+//	peer.go       the mapped memory of a neighbour
 //	wait.go       waiting for the GPU, with a timeout
-//	backend.go    solver.Backend: edges on a stream of high priority, the interior on another
-//	exchange.go   solver.Exchange: by kernels (direct.go), through a peer's memory (peer.go), or over links
+//	kernel.go     a pass of a sweep kernel over some rows; once.go, held.go and shares.go divide it among blocks
+//
+// On these stand, beside each other, solver.Backend and solver.Exchange:
+//
+//	backend.go    edges on a stream of high priority, the interior on another; open.go, rows.go
+//	sums.go       from the kernel's counters to solver.Sum
+//	halos.go      what the kernel of a pass does with halos: the value that Exchange gives to Backend
+//	exchange.go   rows moved by kernels (direct.go), copied to a peer (peercopy.go), or over links through the host
 package cuda

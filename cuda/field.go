@@ -13,6 +13,7 @@ type field struct {
 	base  driver.DevicePtr
 	rows  solver.Stripe // the stripe, its halos, and fixed rows next to it
 	pitch int           // bytes
+	index int           // 0 or 1: the neighbours' fields with this index are swept in the same passes
 }
 
 func pitchOf(m solver.Mesh) int { return (m.RowBytes() + pitchAlign - 1) / pitchAlign * pitchAlign }

@@ -1,7 +1,6 @@
 package cuda
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 
@@ -17,79 +16,50 @@ type Offer struct {
 	Rows   solver.Stripe       `json:"rows"` // held in each field
 	Pitch  int                 `json:"pitch"`
 	Depth  int                 `json:"depth"`
-	Fields [2]driver.IPCHandle `json:"fields"` // now first, as after Load
+	Fields [2]driver.IPCHandle `json:"fields"` // by index
 	Flags  driver.IPCHandle    `json:"flags"`
 }
 
-// flags is device memory with two 32-bit words for each side: the number of the newest exchange whose rows have come
-// from the neighbour, and the number of the newest exchange for which the neighbour's halo is free.
-//
-// Two more words, one for each side, count the progress of a kernel that hands rows on; see direct.go.
-const (
-	flagStride = 128
-	flagsBytes = 2 << 20 // an allocation of its own, so that a neighbour maps nothing else
-)
-
-func cameAt(side solver.Side) driver.DevicePtr { return driver.DevicePtr(int(side) * flagStride) }
-func roomAt(side solver.Side) driver.DevicePtr { return driver.DevicePtr((2 + int(side)) * flagStride) }
-func countAt(side solver.Side) driver.DevicePtr {
-	return driver.DevicePtr((4 + int(side)) * flagStride)
-}
-
 // OpenFlags allocates the words that neighbours write. It must be called before Offer.
-func (b *Backend) OpenFlags() (err error) {
-	if b.flags, err = b.alloc(flagsBytes); err != nil {
-		return err
-	}
-	if err := b.fast.Fill(b.flags, 0, flagsBytes); err != nil {
-		return err
-	}
-	return b.fast.Synchronize()
-}
+func (b *Backend) OpenFlags() error { return b.dev.openFlags() }
 
 // Offer returns the encoded Offer for the neighbour at a side.
 func (b *Backend) Offer(rank int, side solver.Side) ([]byte, error) {
-	o := Offer{Rank: rank, Side: side, Rows: b.now.rows, Pitch: b.now.pitch, Depth: b.layout.Depth}
+	d := b.dev
+	o := Offer{Rank: rank, Side: side, Rows: d.now.rows, Pitch: d.now.pitch, Depth: d.layout.Depth}
 	var err error
-	for i, f := range []field{b.now, b.next} {
-		if o.Fields[i], err = b.context.IPCHandle(f.base); err != nil {
+	for _, f := range []field{d.now, d.next} {
+		if o.Fields[f.index], err = d.context.IPCHandle(f.base); err != nil {
 			return nil, fmt.Errorf("offer a field to the neighbour: %w", err)
 		}
 	}
-	if o.Flags, err = b.context.IPCHandle(b.flags); err != nil {
+	if o.Flags, err = d.context.IPCHandle(driver.DevicePtr(d.flags)); err != nil {
 		return nil, fmt.Errorf("offer flags to the neighbour: %w", err)
 	}
 	return json.Marshal(o)
 }
 
-// Peer is the path to a neighbour on the same node. This rank writes its edge rows into the neighbour's halo and then
-// the number of the exchange into a word of the neighbour's memory, for which the neighbour's stream waits. No kernel
-// waits, so ranks may share a GPU.
-//
-// If every pass ends in an exchange, the writer need not ask whether the halo is free: the halo for the rows of
-// exchange n+2 was last read by edges that the neighbour swept before it posted exchange n+1, and this rank's stream
-// has waited for the rows of exchange n+1. A halo deeper than a pass is read by the passes in between too; each rank
-// then tells its neighbours when the halo of its next field has been read for the last time.
+// Peer is the mapped memory of a neighbour on the same node.
 type Peer struct {
-	*Backend
-	side   solver.Side
-	theirs [2]field         // the neighbour's fields; the first was its now when mine was this rank's now
-	mine   driver.DevicePtr // base of the field that was now when Peer was opened
-	words  driver.DevicePtr // the neighbour's flags
+	context *driver.Context
+	side    solver.Side // at which the neighbour lies
+	depth   int
+	theirs  [2]field // by index
+	words   flags    // the neighbour's
 }
 
 // OpenPeer maps the memory that the neighbour at a side offers.
 func (b *Backend) OpenPeer(side solver.Side, offer []byte) (p *Peer, err error) {
+	d := b.dev
 	var o Offer
 	if err := json.Unmarshal(offer, &o); err != nil {
 		return nil, fmt.Errorf("offer of the neighbour: %w", err)
 	}
-	if o.Depth != b.layout.Depth || o.Pitch != b.now.pitch || o.Side != side.Opposite() {
+	if o.Depth != d.layout.Depth || o.Pitch != d.now.pitch || o.Side != side.Opposite() {
 		return nil, fmt.Errorf("offer of rank %d: depth %d, pitch %d, %v side; want %d, %d, %v", o.Rank, o.Depth,
-			o.Pitch, o.Side,
-			b.layout.Depth, b.now.pitch, side.Opposite())
+			o.Pitch, o.Side, d.layout.Depth, d.now.pitch, side.Opposite())
 	}
-	p = &Peer{Backend: b, side: side, mine: b.now.base}
+	p = &Peer{context: d.context, side: side, depth: o.Depth}
 	defer func() {
 		if err != nil {
 			_ = p.Close() // the first error counts
@@ -97,63 +67,39 @@ func (b *Backend) OpenPeer(side solver.Side, offer []byte) (p *Peer, err error) 
 		}
 	}()
 	for i, h := range o.Fields {
-		base, err := b.context.OpenIPC(h)
+		base, err := d.context.OpenIPC(h)
 		if err != nil {
 			return p, fmt.Errorf("map the memory of rank %d: %w", o.Rank, err)
 		}
-		p.theirs[i] = field{base: base, rows: o.Rows, pitch: o.Pitch}
+		p.theirs[i] = field{base: base, rows: o.Rows, pitch: o.Pitch, index: i}
 	}
-	if p.words, err = b.context.OpenIPC(o.Flags); err != nil {
+	words, err := d.context.OpenIPC(o.Flags)
+	if err != nil {
 		return p, fmt.Errorf("map the flags of rank %d: %w", o.Rank, err)
 	}
+	p.words = flags(words)
 	return p, nil
 }
 
-// deep reports whether some passes do not end in an exchange.
-func (p *Peer) deep() bool { return p.layout.Depth > p.maxSweeps() }
-
-// allow tells the neighbour, after all earlier work of the stream, that the halo of next is free for the next exchange.
-func (p *Peer) allow() error {
-	if !p.deep() {
-		return nil
-	}
-	return p.fast.WriteValue(p.words+roomAt(p.side.Opposite()), uint32(p.posted+1))
-}
-
-// rows returns the addresses of the neighbour's halo and of the edge of next that fills it.
-func (p *Peer) rows() (to, from driver.DevicePtr) {
-	theirs := p.theirs[1] // the neighbour's field that pairs with next
-	if p.next.base == p.mine {
-		theirs = p.theirs[0]
-	}
-	halo := theirs.rows.Lo // the upper halo comes first among the rows held, the lower one last
+// halo returns the address of the neighbour's halo that this rank's edge fills, in the field with the given index.
+func (p *Peer) halo(index int) driver.DevicePtr {
+	theirs := p.theirs[index]
+	first := theirs.rows.Lo // the upper halo comes first among the rows held, the lower one last
 	if p.side == solver.Top {
-		halo = theirs.rows.Hi - p.layout.Depth
+		first = theirs.rows.Hi - p.depth
 	}
-	return theirs.at(halo), p.next.at(p.layout.Edge(p.side).Lo)
+	return theirs.at(first)
 }
 
-func (p *Peer) post(_ context.Context, n solver.ExchangeNumber) error {
-	p.posted = n
-	if p.deep() {
-		if err := p.fast.WaitValue(p.flags+roomAt(p.side), uint32(n)); err != nil {
-			return err
-		}
-	}
-	to, from := p.rows()
-	if err := p.fast.CopyOnDevice(to, from, p.layout.Depth*p.next.pitch); err != nil {
-		return err
-	}
-	return p.fast.WriteValue(p.words+cameAt(p.side.Opposite()), uint32(n))
-}
+// came is the neighbour's word that says which rows of this rank have come.
+func (p *Peer) came() driver.DevicePtr { return p.words.came(p.side.Opposite()) }
 
-func (p *Peer) wait(_ context.Context, n solver.ExchangeNumber) error {
-	return p.fast.WaitValue(p.flags+cameAt(p.side), uint32(n))
-}
+// room is the neighbour's word that says for which exchange this rank's halo is free.
+func (p *Peer) room() driver.DevicePtr { return p.words.room(p.side.Opposite()) }
 
 // Close unmaps the neighbour's memory.
 func (p *Peer) Close() error {
-	for _, m := range []driver.DevicePtr{p.theirs[0].base, p.theirs[1].base, p.words} {
+	for _, m := range []driver.DevicePtr{p.theirs[0].base, p.theirs[1].base, driver.DevicePtr(p.words)} {
 		if m == 0 {
 			continue
 		}
@@ -162,25 +108,4 @@ func (p *Peer) Close() error {
 		}
 	}
 	return nil
-}
-
-// release unblocks the streams of a backend that wait for a neighbour, so that the backend can be closed after a
-// failure.
-func (b *Backend) release() error {
-	if b.flags == 0 {
-		return nil
-	}
-	const last = 1 << 30 // beyond the number of any exchange
-	s, err := b.context.NewStream(0)
-	if err != nil {
-		return err
-	}
-	for _, side := range []solver.Side{solver.Top, solver.Bottom} {
-		for _, at := range []driver.DevicePtr{cameAt(side), roomAt(side)} {
-			if err := s.WriteValue(b.flags+at, last); err != nil {
-				return err
-			}
-		}
-	}
-	return s.Synchronize()
 }

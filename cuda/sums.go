@@ -49,16 +49,16 @@ func decodeSum(words, before []byte) solver.Sum {
 
 // slot returns the offset in bytes of a pass's sums in the ring.
 func (b *Backend) slot(sp solver.Pass) int {
-	return int(sp.Index%ring) * b.maxSweeps() * sumBytes
+	return int(sp.Index%ring) * b.dev.maxSweeps() * sumBytes
 }
 
 // takePlace saves the words of a pass's place in the ring. They are never cleared, so the pass's sums are the
 // difference.
 func (b *Backend) takePlace(ctx context.Context, sp solver.Pass) error {
-	if err := b.await(ctx, b.arrived[sp.Index%ring]); err != nil {
+	if err := b.dev.await(ctx, b.arrived[sp.Index%ring]); err != nil {
 		return err
 	}
-	at, n := b.slot(sp), b.maxSweeps()*sumBytes
+	at, n := b.slot(sp), b.dev.maxSweeps()*sumBytes
 	copy(b.before[at:at+n], b.pinned.Bytes()[at:at+n])
 	return nil
 }
@@ -66,10 +66,10 @@ func (b *Backend) takePlace(ctx context.Context, sp solver.Pass) error {
 // sendSums copies the words of a pass to the host after its sweeps.
 func (b *Backend) sendSums(sp solver.Pass) error {
 	at := b.slot(sp)
-	if err := b.slow.CopyFromDevice(b.pinned, at, b.counts+driver.DevicePtr(at), sp.Sweeps*sumBytes); err != nil {
+	if err := b.dev.slow.CopyFromDevice(b.pinned, at, b.counts+driver.DevicePtr(at), sp.Sweeps*sumBytes); err != nil {
 		return err
 	}
-	return b.arrived[sp.Index%ring].Record(b.slow)
+	return b.arrived[sp.Index%ring].Record(b.dev.slow)
 }
 
 // Sums implements solver.Backend.
@@ -77,7 +77,7 @@ func (b *Backend) Sums(ctx context.Context, sp solver.Pass) ([]solver.Sum, error
 	if err := b.calls.Sums(sp); err != nil {
 		return nil, err
 	}
-	if err := b.await(ctx, b.arrived[sp.Index%ring]); err != nil {
+	if err := b.dev.await(ctx, b.arrived[sp.Index%ring]); err != nil {
 		return nil, err
 	}
 	at := b.slot(sp)

@@ -29,7 +29,7 @@ const (
 
 // await waits for an event. The device may itself wait for a neighbour that is gone, so the wait ends with ctx, and
 // with a *TimeoutError after the timeout.
-func (b *Backend) await(ctx context.Context, e *driver.Event) error {
+func (d *device) await(ctx context.Context, e *driver.Event) error {
 	start := time.Now()
 	var limit awake.Limit // from the first nap on
 	for {
@@ -42,9 +42,9 @@ func (b *Backend) await(ctx context.Context, e *driver.Event) error {
 		switch waited := time.Since(start); {
 		case waited <= spinTime:
 		case limit == awake.Limit{}:
-			limit = awake.Of(ctx).Limit(b.options.Timeout)
-		case b.options.Timeout > 0 && limit.Left() <= 0:
-			return &TimeoutError{After: b.options.Timeout}
+			limit = awake.Of(ctx).Limit(d.timeout)
+		case d.timeout > 0 && limit.Left() <= 0:
+			return &TimeoutError{After: d.timeout}
 		default:
 			time.Sleep(napTime)
 		}
@@ -52,9 +52,9 @@ func (b *Backend) await(ctx context.Context, e *driver.Event) error {
 }
 
 // awaitAll waits for all work in a stream, for at most the timeout of a pass.
-func (b *Backend) awaitAll(ctx context.Context, s *driver.Stream) error {
-	if err := b.emptied.Record(s); err != nil {
+func (d *device) awaitAll(ctx context.Context, s *driver.Stream) error {
+	if err := d.emptied.Record(s); err != nil {
 		return err
 	}
-	return b.await(ctx, b.emptied)
+	return d.await(ctx, d.emptied)
 }

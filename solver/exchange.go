@@ -36,20 +36,53 @@ type RowLink interface {
 type HostExchange struct {
 	calls   ExchangeCalls
 	backend HaloRows
-	links   [2]RowLink // by Side; nil where the mesh ends
-	rows    []byte     // Depth dense rows
+	sides   [2]*hostSide // by Side; nil where the mesh ends
+}
+
+// hostSide is one side of a HostExchange.
+type hostSide struct {
+	side       Side
+	link       RowLink
+	edge, halo []byte     // Depth dense rows to send, and to receive
+	done       chan error // result of the goroutine that has edge and halo from Post to Wait; nil if there is none
 }
 
 // NewHostExchange returns an exchange of the halos of b, whose layout is l, over links, indexed by Side. A side must
 // have a link if and only if the layout has a neighbour there.
 func NewHostExchange(b HaloRows, l Layout, links [2]RowLink) (*HostExchange, error) {
+	x := &HostExchange{backend: b}
+	var rows []byte // of all sides, so that they stay in the cache
 	for side, link := range links {
 		if (link != nil) != l.Neighbour[side] {
 			return nil, fmt.Errorf("exchange: %v side: link %v, neighbour %v",
 				Side(side), link != nil, l.Neighbour[side])
 		}
+		if link == nil {
+			continue
+		}
+		if rows == nil {
+			rows = make([]byte, l.Depth*l.Mesh.RowBytes())
+		}
+		x.sides[side] = &hostSide{side: Side(side), link: link, edge: rows, halo: rows}
 	}
-	return &HostExchange{backend: b, links: links, rows: make([]byte, l.Depth*l.Mesh.RowBytes())}, nil
+	return x, nil
+}
+
+// NewOverlappedExchange returns an exchange as NewHostExchange does, in which a goroutine for each side sends and
+// receives the rows. Post returns before the rows are sent, so the interior can be swept meanwhile. That pays where the
+// backend sweeps on a device, and the host would only wait.
+func NewOverlappedExchange(b HaloRows, l Layout, links [2]RowLink) (*HostExchange, error) {
+	x, err := NewHostExchange(b, l, links)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range x.sides {
+		if s != nil {
+			n := len(s.edge)
+			s.edge, s.halo, s.done = make([]byte, n), make([]byte, n), make(chan error, 1)
+		}
+	}
+	return x, nil
 }
 
 // Post implements Exchange.
@@ -57,14 +90,16 @@ func (x *HostExchange) Post(ctx context.Context, n ExchangeNumber) error {
 	if err := x.calls.Post(n); err != nil {
 		return err
 	}
-	for side, link := range x.links {
-		if link == nil {
+	for _, s := range x.sides {
+		if s == nil {
 			continue
 		}
-		if err := x.backend.CopyEdge(ctx, Side(side), x.rows); err != nil {
+		if err := x.backend.CopyEdge(ctx, s.side, s.edge); err != nil {
 			return fmt.Errorf("exchange %d: %w", n, err)
 		}
-		if err := link.Send(ctx, n, x.rows); err != nil {
+		if s.done != nil {
+			go s.swap(ctx, n)
+		} else if err := s.link.Send(ctx, n, s.edge); err != nil {
 			return err
 		}
 	}
@@ -72,22 +107,39 @@ func (x *HostExchange) Post(ctx context.Context, n ExchangeNumber) error {
 	return nil
 }
 
+// swap sends the edge and receives the halo.
+func (s *hostSide) swap(ctx context.Context, n ExchangeNumber) {
+	err := s.link.Send(ctx, n, s.edge)
+	if err == nil {
+		err = s.link.Recv(ctx, n, s.halo)
+	}
+	s.done <- err
+}
+
 // Wait implements Exchange.
 func (x *HostExchange) Wait(ctx context.Context, n ExchangeNumber) error {
 	if err := x.calls.Wait(n); err != nil {
 		return err
 	}
-	for side, link := range x.links {
-		if link == nil {
+	for _, s := range x.sides {
+		if s == nil {
 			continue
 		}
-		if err := link.Recv(ctx, n, x.rows); err != nil {
+		if err := s.receive(ctx, n); err != nil {
 			return err
 		}
-		if err := x.backend.SetHalo(ctx, Side(side), x.rows); err != nil {
+		if err := x.backend.SetHalo(ctx, s.side, s.halo); err != nil {
 			return fmt.Errorf("exchange %d: %w", n, err)
 		}
 	}
 	x.calls.Done()
 	return nil
+}
+
+// receive waits for the rows of exchange n.
+func (s *hostSide) receive(ctx context.Context, n ExchangeNumber) error {
+	if s.done != nil {
+		return <-s.done // ends with the context of Post
+	}
+	return s.link.Recv(ctx, n, s.halo)
 }

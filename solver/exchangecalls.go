@@ -41,6 +41,9 @@ func (c *ExchangeCalls) Wait(n ExchangeNumber) error {
 	return nil
 }
 
+// Next returns the number of the next exchange to be posted.
+func (c *ExchangeCalls) Next() ExchangeNumber { return c.posted + 1 }
+
 // Done ends the call that was begun: it has succeeded.
 func (c *ExchangeCalls) Done() {
 	if c.begun == CallPost {

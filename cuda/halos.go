@@ -1,0 +1,30 @@
+package cuda
+
+import "jacobi/solver"
+
+// halos says what the kernel of a pass does with halos besides reading them. Its Exchange makes it, and Backend hands
+// it to the kernel. The zero value stands for nothing.
+type halos struct {
+	awaited solver.ExchangeNumber // rows that the kernel waits for; 0: none
+	posted  solver.ExchangeNumber // the exchange whose rows it hands on; 0: none
+	sides   [2]passSide           // where rows go, and the words of both
+}
+
+// mover is what Backend asks of its Exchange.
+type mover interface {
+	// beforeEdges tells neighbours, after all earlier work of the fast stream, that the halo of next is free for the
+	// next exchange, if they cannot know.
+	beforeEdges() error
+	// inKernel returns what the kernel of a pass over the whole stripe does with halos; exchange tells whether an
+	// exchange follows the pass. ok is false if kernels do not move rows.
+	inKernel(exchange bool) (h halos, ok bool)
+	// settle makes the fast stream wait for halos for which no work waits yet.
+	settle() error
+}
+
+// alone is the mover of a Backend without an Exchange.
+type alone struct{}
+
+func (alone) beforeEdges() error          { return nil }
+func (alone) inKernel(bool) (halos, bool) { return halos{}, false }
+func (alone) settle() error               { return nil }

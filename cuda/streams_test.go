@@ -1,0 +1,224 @@
+package cuda
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"jacobi/cuda/driver"
+	"jacobi/cuda/driver/drivertest"
+	"jacobi/solver"
+)
+
+var update = flag.Bool("update", false, "write testdata/streams.txt anew")
+
+// traceFile is the variable that names the file to which the driver of testdata/trace.c writes.
+const traceFile = "CUDA_TRACE"
+
+// The work of a rank goes into its streams in exactly this order, for each way of exchanging halos and for halos of one
+// pass, of one sweep, and of more than a pass. The speed of small meshes depends on every call, so whoever changes the
+// order measures it on GPUs, and then writes testdata/streams.txt with -update.
+func TestOrderOnStreams(t *testing.T) {
+	if os.Getenv(traceFile) != "" {
+		traceAll(t)
+		return
+	}
+	source, err := os.ReadFile("testdata/trace.c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fake, err := filepath.Abs("driver/drivertest/testdata/fake.c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lib := drivertest.Compile(t, "libcuda.so.1", source, fmt.Sprintf("-DFAKE=%q", fake), "-Wno-unused-function")
+	file := filepath.Join(t.TempDir(), "trace")
+	cmd := exec.Command(os.Args[0], "-test.run=^TestOrderOnStreams$")
+	cmd.Env = append(os.Environ(), "LD_LIBRARY_PATH="+filepath.Dir(lib), traceFile+"="+file)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	got, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const golden = "testdata/streams.txt"
+	if *update {
+		if err := os.WriteFile(golden, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) == string(want) {
+		return
+	}
+	g, w := strings.Split(string(got), "\n"), strings.Split(string(want), "\n")
+	part := ""
+	for i := range min(len(g), len(w)) {
+		if strings.HasPrefix(w[i], "=") {
+			part = w[i]
+		}
+		if g[i] != w[i] {
+			t.Fatalf("%s\nline %d of %s: got\n%s\nwant\n%s", part, i+1, golden, g[i], w[i])
+		}
+	}
+	t.Fatalf("%d lines, want %d", len(g), len(w))
+}
+
+// traced is a rank whose work on streams is written down.
+type traced struct {
+	name  string
+	self  bool
+	sole  bool
+	sides [2]string // "peer", "link", or "" for none
+	depth int
+}
+
+// traceAll writes down the work of several ranks, in a process whose driver is that of testdata/trace.c.
+func traceAll(t *testing.T) {
+	if noGPU != nil {
+		t.Fatal(noGPU)
+	}
+	both := func(way string) [2]string { return [2]string{way, way} }
+	for _, r := range []traced{
+		{"no neighbours", false, false, both(""), 8},
+		{"its own neighbour", true, true, both(""), 8},
+		{"its own neighbour", true, true, both(""), 1},
+		{"its own neighbour", true, true, both(""), 20},
+		{"a GPU for each rank", false, true, both("peer"), 8},
+		{"a GPU for each rank", false, true, both("peer"), 1},
+		{"a GPU for each rank", false, true, both("peer"), 20},
+		{"a GPU for each rank, peer above", false, true, [2]string{"peer", ""}, 8},
+		{"a GPU for each rank, peer above, link below", false, true, [2]string{"peer", "link"}, 8},
+		{"a GPU for each rank, link above, peer below", false, true, [2]string{"link", "peer"}, 20},
+		{"ranks share a GPU", false, false, both("peer"), 8},
+		{"ranks share a GPU", false, false, both("peer"), 20},
+		{"ranks share a GPU, link above, peer below", false, false, [2]string{"link", "peer"}, 8},
+		{"links", false, false, both("link"), 8},
+		{"links", false, false, both("link"), 20},
+	} {
+		if err := r.trace(t.Context(), r.depth == 20); err != nil {
+			t.Fatalf("%s, depth %d: %v", r.name, r.depth, err)
+		}
+	}
+}
+
+// write adds a line to the file.
+func (r traced) write(format string, a ...any) error {
+	f, err := os.OpenFile(os.Getenv(traceFile), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(f, format+"\n", a...)
+	return errors.Join(err, f.Close())
+}
+
+// trace does a few passes, and then either goes back by half a pass or begins again.
+func (r traced) trace(ctx context.Context, restart bool) (err error) {
+	if err := r.write("== %s, depth %d", r.name, r.depth); err != nil {
+		return err
+	}
+	b, err := New(gpu, r.layout(), Options{Sole: r.sole})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.Close()) }()
+	x, err := r.exchange(b)
+	if err != nil {
+		return err
+	}
+	e, err := solver.NewEngine(b, x, r.depth, min(r.depth, b.Limits().MaxSweeps), 0)
+	if err != nil {
+		return err
+	}
+	passes, end := 3, 0
+	if restart {
+		passes = 2
+	}
+	errs := []error{r.write("-- Load"), b.Load(ctx, numbered{})}
+	for i := range passes {
+		errs = append(errs, r.write("-- pass %d", i))
+		p, err := e.Advance(ctx, 1000)
+		errs = append(errs, err, r.write("-- Sums"))
+		_, err = b.Sums(ctx, p)
+		errs = append(errs, err)
+	}
+	if !restart {
+		end = e.Sweeps() - max(1, r.depth%16/2)
+	}
+	lo := b.dev.layout.Stripe.Lo
+	rows := make([]byte, 8*b.dev.layout.Mesh.RowBytes())
+	errs = append(errs, r.write("-- CopyRows"), b.CopyRows(ctx, solver.Stripe{Lo: lo, Hi: lo + 8}, rows),
+		r.write("-- Rewind from %d to %d sweeps", e.Sweeps(), end), e.Rewind(ctx, end, numbered{}))
+	if restart {
+		errs = append(errs, r.write("-- last pass"))
+		_, err := e.Advance(ctx, 1)
+		errs = append(errs, err)
+	}
+	return errors.Join(append(errs, r.write("-- Close"), x.Close())...)
+}
+
+func (r traced) layout() solver.Layout {
+	l := solver.Layout{Mesh: solver.Mesh{NX: 64, NY: 258, DType: solver.Float32},
+		Stripe: solver.Stripe{Lo: 64, Hi: 128}, Depth: r.depth,
+		Neighbour: [2]bool{r.self || r.sides[0] != "", r.self || r.sides[1] != ""}}
+	l.Mesh.Walls = solver.WrapRows(r.self)
+	if r.self || !l.Neighbour[solver.Top] {
+		l.Stripe.Lo = 1
+	}
+	if r.self || !l.Neighbour[solver.Bottom] {
+		l.Stripe.Hi = 257
+	}
+	return l
+}
+
+func (r traced) exchange(b *Backend) (*Exchange, error) {
+	var peers [2]*Peer
+	var links [2]solver.RowLink
+	if err := b.OpenFlags(); err != nil {
+		return nil, err
+	}
+	for side, way := range r.sides {
+		switch way {
+		case "link":
+			links[side] = silent{}
+		case "peer":
+			at := uint64(side+1) << 32
+			o := Offer{Rank: side, Side: solver.Side(side).Opposite(), Rows: solver.Stripe{Lo: 10, Hi: 60},
+				Pitch: pitchOf(b.dev.layout.Mesh), Depth: r.depth,
+				Fields: [2]driver.IPCHandle{fakeHandle(at), fakeHandle(at + 1<<24)}, Flags: fakeHandle(at + 2<<24)}
+			offer, err := json.Marshal(o)
+			if err != nil {
+				return nil, err
+			}
+			if peers[side], err = b.OpenPeer(solver.Side(side), offer); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return NewExchange(b, r.self, peers, links)
+}
+
+// fakeHandle returns the handle by which the fake driver maps memory at an address.
+func fakeHandle(address uint64) (h driver.IPCHandle) {
+	for i := range h.Words {
+		h.Words[i] = address + uint64(i)
+	}
+	return h
+}
+
+// silent is a link that drops what it is given and receives rows of zeros at once.
+type silent struct{}
+
+func (silent) Send(context.Context, solver.ExchangeNumber, []byte) error { return nil }
+func (silent) Recv(context.Context, solver.ExchangeNumber, []byte) error { return nil }
