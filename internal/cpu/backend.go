@@ -57,7 +57,7 @@ func New(l solver.Layout, o Options) (*Backend, error) {
 			o.ThreadsPerCore, o.Cache)
 	}
 	o = o.complete()
-	k, err := findKernel(l, o.Kernel)
+	k, err := kernel.Find(o.Kernel, l.Mesh.DType)
 	if err != nil {
 		return nil, err
 	}

@@ -23,7 +23,7 @@ func PerCoreOn(threads int, cores float64) int {
 // operator, and the scratch of each thread.
 func MemoryBytes(l solver.Layout, o Options) (int64, error) {
 	o = o.complete()
-	k, err := findKernel(l, o.Kernel)
+	k, err := kernel.Find(o.Kernel, l.Mesh.DType)
 	if err != nil {
 		return 0, err
 	}
@@ -31,16 +31,6 @@ func MemoryBytes(l solver.Layout, o Options) (int64, error) {
 	_, scratch := newPlans(l, columns, o.Cache)
 	fields := 2*fieldBytes(l.Held(), columns.stride) + operatorBytes(l.Operator, sweepable(l), columns)
 	return int64(fields) + int64(o.Threads)*int64(scratch), nil
-}
-
-// findKernel returns the kernel of a name for a layout. Kernels without masked sweeps leave other operators than the
-// plain average to the portable one.
-func findKernel(l solver.Layout, name string) (kernel.Kernel, error) {
-	k, err := kernel.Find(name, l.Mesh.DType)
-	if err == nil && k.Fixed.Sweep == nil && (!l.Operator.Plain() || l.Operator.Fixed != nil) {
-		return kernel.Find("portable", l.Mesh.DType)
-	}
-	return k, err
 }
 
 // sweepable returns the rows that a sweep may update: all that a rank holds, but the rows of fixed walls and the

@@ -4276,6 +4276,4414 @@ tiny:
 	VADDPS      Y4, Y14, Y14
 	JMP         rows_done
 
+// func fixedAVX2F32(s *Span)
+// Requires: AVX, AVX2, FMA3
+TEXT ·fixedAVX2F32(SB), NOSPLIT, $0-8
+	MOVQ s+0(FP), AX
+	MOVQ 144(AX), CX
+	MOVQ 160(AX), DX
+	ADDQ 152(AX), DX
+	MOVQ 168(AX), BX
+	MOVQ 200(AX), SI
+	MOVQ 192(AX), DI
+	MOVQ 184(AX), R8
+	SHRQ $0x01, R8
+	MOVQ 8(AX)(R8*8), R8
+	MOVQ 336(AX), R9
+
+block:
+	LEAQ         -1(SI), R10
+	VMOVQ        R10, X12
+	VPBROADCASTQ X12, Y12
+	VANDPS       (DX), Y12, Y14
+	VMOVUPS      (R8)(CX*1), Y12
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VMOVUPS      tinyAVX2F32<>+0(SB), Y13
+	VPCMPGTD     Y12, Y13, Y13
+	VPCMPGTD     zeroAVX2F32<>+0(SB), Y12, Y12
+	VPTEST       Y12, Y13
+	JNE          tiny
+	MOVQ         (AX), R10
+	MOVQ         8(AX), R11
+	VMOVUPS      (R10)(CX*1), Y0
+	VMOVUPS      32(R10)(CX*1), Y1
+	VMOVUPS      64(R10)(CX*1), Y2
+	VMOVUPS      96(R10)(CX*1), Y3
+	VMOVUPS      (R11)(CX*1), Y4
+	VMOVUPS      32(R11)(CX*1), Y5
+	VMOVUPS      64(R11)(CX*1), Y6
+	VMOVUPS      96(R11)(CX*1), Y7
+
+	// row 0
+	MOVQ         16(AX), R10
+	VMOVUPS      (R10)(CX*1), Y8
+	VMOVUPS      32(R10)(CX*1), Y9
+	VMOVUPS      64(R10)(CX*1), Y10
+	VMOVUPS      96(R10)(CX*1), Y11
+	MOVQ         80(AX), R12
+	MOVQ         208(AX), R13
+	VADDPS       Y8, Y0, Y0
+	VADDPS       Y9, Y1, Y1
+	VADDPS       Y10, Y2, Y2
+	VADDPS       Y11, Y3, Y3
+	VPERM2F128   $0x03, (BX), Y7, Y12
+	VPALIGNR     $0x0c, Y12, Y7, Y12
+	VMOVUPS      Y7, (BX)
+	VPERM2F128   $0x21, 128(R11)(CX*1), Y4, Y13
+	VPALIGNR     $0x04, Y4, Y13, Y13
+	VADDPS       Y5, Y12, Y12
+	VADDPS       Y12, Y0, Y0
+	VADDPS       Y13, Y6, Y13
+	VADDPS       Y13, Y3, Y3
+	VADDPS       Y6, Y4, Y12
+	VADDPS       Y12, Y1, Y1
+	VADDPS       Y7, Y5, Y13
+	VADDPS       Y13, Y2, Y2
+	VMULPS       quarterAVX2F32<>+0(SB), Y0, Y0
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y0, Y4, Y0
+	VMOVUPS      Y0, (R12)(CX*1)
+	VMULPS       quarterAVX2F32<>+0(SB), Y1, Y1
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y1, Y5, Y1
+	VMOVUPS      Y1, 32(R12)(CX*1)
+	VMULPS       quarterAVX2F32<>+0(SB), Y2, Y2
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y2, Y6, Y2
+	VMOVUPS      Y2, 64(R12)(CX*1)
+	VMULPS       quarterAVX2F32<>+0(SB), Y3, Y3
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y3, Y7, Y3
+	VMOVUPS      Y3, 96(R12)(CX*1)
+	VSUBPS       Y4, Y0, Y0
+	VSUBPS       Y5, Y1, Y1
+	VSUBPS       Y6, Y2, Y2
+	VSUBPS       Y7, Y3, Y3
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y0, Y0
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y2, Y2
+	VFMADD231PS  Y1, Y1, Y0
+	VFMADD231PS  Y3, Y3, Y2
+	VADDPS       Y2, Y0, Y0
+	VADDPS       Y0, Y14, Y14
+	CMPQ         184(AX), $0x01
+	JE           rows_done
+
+	// row 1
+	MOVQ         24(AX), R11
+	VMOVUPS      (R11)(CX*1), Y0
+	VMOVUPS      32(R11)(CX*1), Y1
+	VMOVUPS      64(R11)(CX*1), Y2
+	VMOVUPS      96(R11)(CX*1), Y3
+	MOVQ         88(AX), R12
+	MOVQ         216(AX), R13
+	VADDPS       Y0, Y4, Y4
+	VADDPS       Y1, Y5, Y5
+	VADDPS       Y2, Y6, Y6
+	VADDPS       Y3, Y7, Y7
+	VPERM2F128   $0x03, 32(BX), Y11, Y12
+	VPALIGNR     $0x0c, Y12, Y11, Y12
+	VMOVUPS      Y11, 32(BX)
+	VPERM2F128   $0x21, 128(R10)(CX*1), Y8, Y13
+	VPALIGNR     $0x04, Y8, Y13, Y13
+	VADDPS       Y9, Y12, Y12
+	VADDPS       Y12, Y4, Y4
+	VADDPS       Y13, Y10, Y13
+	VADDPS       Y13, Y7, Y7
+	VADDPS       Y10, Y8, Y12
+	VADDPS       Y12, Y5, Y5
+	VADDPS       Y11, Y9, Y13
+	VADDPS       Y13, Y6, Y6
+	VMULPS       quarterAVX2F32<>+0(SB), Y4, Y4
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y4, Y8, Y4
+	VMOVUPS      Y4, (R12)(CX*1)
+	VMULPS       quarterAVX2F32<>+0(SB), Y5, Y5
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y5, Y9, Y5
+	VMOVUPS      Y5, 32(R12)(CX*1)
+	VMULPS       quarterAVX2F32<>+0(SB), Y6, Y6
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y6, Y10, Y6
+	VMOVUPS      Y6, 64(R12)(CX*1)
+	VMULPS       quarterAVX2F32<>+0(SB), Y7, Y7
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y7, Y11, Y7
+	VMOVUPS      Y7, 96(R12)(CX*1)
+	VSUBPS       Y8, Y4, Y4
+	VSUBPS       Y9, Y5, Y5
+	VSUBPS       Y10, Y6, Y6
+	VSUBPS       Y11, Y7, Y7
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y4, Y4
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y6, Y6
+	VFMADD231PS  Y5, Y5, Y4
+	VFMADD231PS  Y7, Y7, Y6
+	VADDPS       Y6, Y4, Y4
+	VADDPS       Y4, Y14, Y14
+	CMPQ         184(AX), $0x02
+	JE           rows_done
+
+	// row 2
+	MOVQ         32(AX), R10
+	VMOVUPS      (R10)(CX*1), Y4
+	VMOVUPS      32(R10)(CX*1), Y5
+	VMOVUPS      64(R10)(CX*1), Y6
+	VMOVUPS      96(R10)(CX*1), Y7
+	MOVQ         96(AX), R12
+	MOVQ         224(AX), R13
+	VADDPS       Y4, Y8, Y8
+	VADDPS       Y5, Y9, Y9
+	VADDPS       Y6, Y10, Y10
+	VADDPS       Y7, Y11, Y11
+	VPERM2F128   $0x03, 64(BX), Y3, Y12
+	VPALIGNR     $0x0c, Y12, Y3, Y12
+	VMOVUPS      Y3, 64(BX)
+	VPERM2F128   $0x21, 128(R11)(CX*1), Y0, Y13
+	VPALIGNR     $0x04, Y0, Y13, Y13
+	VADDPS       Y1, Y12, Y12
+	VADDPS       Y12, Y8, Y8
+	VADDPS       Y13, Y2, Y13
+	VADDPS       Y13, Y11, Y11
+	VADDPS       Y2, Y0, Y12
+	VADDPS       Y12, Y9, Y9
+	VADDPS       Y3, Y1, Y13
+	VADDPS       Y13, Y10, Y10
+	VMULPS       quarterAVX2F32<>+0(SB), Y8, Y8
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y8, Y0, Y8
+	VMOVUPS      Y8, (R12)(CX*1)
+	VMULPS       quarterAVX2F32<>+0(SB), Y9, Y9
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y9, Y1, Y9
+	VMOVUPS      Y9, 32(R12)(CX*1)
+	VMULPS       quarterAVX2F32<>+0(SB), Y10, Y10
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y10, Y2, Y10
+	VMOVUPS      Y10, 64(R12)(CX*1)
+	VMULPS       quarterAVX2F32<>+0(SB), Y11, Y11
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y11, Y3, Y11
+	VMOVUPS      Y11, 96(R12)(CX*1)
+	VSUBPS       Y0, Y8, Y8
+	VSUBPS       Y1, Y9, Y9
+	VSUBPS       Y2, Y10, Y10
+	VSUBPS       Y3, Y11, Y11
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y8, Y8
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y10, Y10
+	VFMADD231PS  Y9, Y9, Y8
+	VFMADD231PS  Y11, Y11, Y10
+	VADDPS       Y10, Y8, Y8
+	VADDPS       Y8, Y14, Y14
+	CMPQ         184(AX), $0x03
+	JE           rows_done
+
+	// row 3
+	MOVQ         40(AX), R11
+	VMOVUPS      (R11)(CX*1), Y8
+	VMOVUPS      32(R11)(CX*1), Y9
+	VMOVUPS      64(R11)(CX*1), Y10
+	VMOVUPS      96(R11)(CX*1), Y11
+	MOVQ         104(AX), R12
+	MOVQ         232(AX), R13
+	VADDPS       Y8, Y0, Y0
+	VADDPS       Y9, Y1, Y1
+	VADDPS       Y10, Y2, Y2
+	VADDPS       Y11, Y3, Y3
+	VPERM2F128   $0x03, 96(BX), Y7, Y12
+	VPALIGNR     $0x0c, Y12, Y7, Y12
+	VMOVUPS      Y7, 96(BX)
+	VPERM2F128   $0x21, 128(R10)(CX*1), Y4, Y13
+	VPALIGNR     $0x04, Y4, Y13, Y13
+	VADDPS       Y5, Y12, Y12
+	VADDPS       Y12, Y0, Y0
+	VADDPS       Y13, Y6, Y13
+	VADDPS       Y13, Y3, Y3
+	VADDPS       Y6, Y4, Y12
+	VADDPS       Y12, Y1, Y1
+	VADDPS       Y7, Y5, Y13
+	VADDPS       Y13, Y2, Y2
+	VMULPS       quarterAVX2F32<>+0(SB), Y0, Y0
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y0, Y4, Y0
+	VMOVUPS      Y0, (R12)(CX*1)
+	VMULPS       quarterAVX2F32<>+0(SB), Y1, Y1
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y1, Y5, Y1
+	VMOVUPS      Y1, 32(R12)(CX*1)
+	VMULPS       quarterAVX2F32<>+0(SB), Y2, Y2
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y2, Y6, Y2
+	VMOVUPS      Y2, 64(R12)(CX*1)
+	VMULPS       quarterAVX2F32<>+0(SB), Y3, Y3
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y3, Y7, Y3
+	VMOVUPS      Y3, 96(R12)(CX*1)
+	VSUBPS       Y4, Y0, Y0
+	VSUBPS       Y5, Y1, Y1
+	VSUBPS       Y6, Y2, Y2
+	VSUBPS       Y7, Y3, Y3
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y0, Y0
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y2, Y2
+	VFMADD231PS  Y1, Y1, Y0
+	VFMADD231PS  Y3, Y3, Y2
+	VADDPS       Y2, Y0, Y0
+	VADDPS       Y0, Y14, Y14
+	CMPQ         184(AX), $0x04
+	JE           rows_done
+
+	// row 4
+	MOVQ         48(AX), R10
+	VMOVUPS      (R10)(CX*1), Y0
+	VMOVUPS      32(R10)(CX*1), Y1
+	VMOVUPS      64(R10)(CX*1), Y2
+	VMOVUPS      96(R10)(CX*1), Y3
+	MOVQ         112(AX), R12
+	MOVQ         240(AX), R13
+	VADDPS       Y0, Y4, Y4
+	VADDPS       Y1, Y5, Y5
+	VADDPS       Y2, Y6, Y6
+	VADDPS       Y3, Y7, Y7
+	VPERM2F128   $0x03, 128(BX), Y11, Y12
+	VPALIGNR     $0x0c, Y12, Y11, Y12
+	VMOVUPS      Y11, 128(BX)
+	VPERM2F128   $0x21, 128(R11)(CX*1), Y8, Y13
+	VPALIGNR     $0x04, Y8, Y13, Y13
+	VADDPS       Y9, Y12, Y12
+	VADDPS       Y12, Y4, Y4
+	VADDPS       Y13, Y10, Y13
+	VADDPS       Y13, Y7, Y7
+	VADDPS       Y10, Y8, Y12
+	VADDPS       Y12, Y5, Y5
+	VADDPS       Y11, Y9, Y13
+	VADDPS       Y13, Y6, Y6
+	VMULPS       quarterAVX2F32<>+0(SB), Y4, Y4
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y4, Y8, Y4
+	VMOVUPS      Y4, (R12)(CX*1)
+	VMULPS       quarterAVX2F32<>+0(SB), Y5, Y5
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y5, Y9, Y5
+	VMOVUPS      Y5, 32(R12)(CX*1)
+	VMULPS       quarterAVX2F32<>+0(SB), Y6, Y6
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y6, Y10, Y6
+	VMOVUPS      Y6, 64(R12)(CX*1)
+	VMULPS       quarterAVX2F32<>+0(SB), Y7, Y7
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y7, Y11, Y7
+	VMOVUPS      Y7, 96(R12)(CX*1)
+	VSUBPS       Y8, Y4, Y4
+	VSUBPS       Y9, Y5, Y5
+	VSUBPS       Y10, Y6, Y6
+	VSUBPS       Y11, Y7, Y7
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y4, Y4
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y6, Y6
+	VFMADD231PS  Y5, Y5, Y4
+	VFMADD231PS  Y7, Y7, Y6
+	VADDPS       Y6, Y4, Y4
+	VADDPS       Y4, Y14, Y14
+	CMPQ         184(AX), $0x05
+	JE           rows_done
+
+	// row 5
+	MOVQ         56(AX), R11
+	VMOVUPS      (R11)(CX*1), Y4
+	VMOVUPS      32(R11)(CX*1), Y5
+	VMOVUPS      64(R11)(CX*1), Y6
+	VMOVUPS      96(R11)(CX*1), Y7
+	MOVQ         120(AX), R12
+	MOVQ         248(AX), R13
+	VADDPS       Y4, Y8, Y8
+	VADDPS       Y5, Y9, Y9
+	VADDPS       Y6, Y10, Y10
+	VADDPS       Y7, Y11, Y11
+	VPERM2F128   $0x03, 160(BX), Y3, Y12
+	VPALIGNR     $0x0c, Y12, Y3, Y12
+	VMOVUPS      Y3, 160(BX)
+	VPERM2F128   $0x21, 128(R10)(CX*1), Y0, Y13
+	VPALIGNR     $0x04, Y0, Y13, Y13
+	VADDPS       Y1, Y12, Y12
+	VADDPS       Y12, Y8, Y8
+	VADDPS       Y13, Y2, Y13
+	VADDPS       Y13, Y11, Y11
+	VADDPS       Y2, Y0, Y12
+	VADDPS       Y12, Y9, Y9
+	VADDPS       Y3, Y1, Y13
+	VADDPS       Y13, Y10, Y10
+	VMULPS       quarterAVX2F32<>+0(SB), Y8, Y8
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y8, Y0, Y8
+	VMOVUPS      Y8, (R12)(CX*1)
+	VMULPS       quarterAVX2F32<>+0(SB), Y9, Y9
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y9, Y1, Y9
+	VMOVUPS      Y9, 32(R12)(CX*1)
+	VMULPS       quarterAVX2F32<>+0(SB), Y10, Y10
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y10, Y2, Y10
+	VMOVUPS      Y10, 64(R12)(CX*1)
+	VMULPS       quarterAVX2F32<>+0(SB), Y11, Y11
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y11, Y3, Y11
+	VMOVUPS      Y11, 96(R12)(CX*1)
+	VSUBPS       Y0, Y8, Y8
+	VSUBPS       Y1, Y9, Y9
+	VSUBPS       Y2, Y10, Y10
+	VSUBPS       Y3, Y11, Y11
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y8, Y8
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y10, Y10
+	VFMADD231PS  Y9, Y9, Y8
+	VFMADD231PS  Y11, Y11, Y10
+	VADDPS       Y10, Y8, Y8
+	VADDPS       Y8, Y14, Y14
+	CMPQ         184(AX), $0x06
+	JE           rows_done
+
+	// row 6
+	MOVQ         64(AX), R10
+	VMOVUPS      (R10)(CX*1), Y8
+	VMOVUPS      32(R10)(CX*1), Y9
+	VMOVUPS      64(R10)(CX*1), Y10
+	VMOVUPS      96(R10)(CX*1), Y11
+	MOVQ         128(AX), R12
+	MOVQ         256(AX), R13
+	VADDPS       Y8, Y0, Y0
+	VADDPS       Y9, Y1, Y1
+	VADDPS       Y10, Y2, Y2
+	VADDPS       Y11, Y3, Y3
+	VPERM2F128   $0x03, 192(BX), Y7, Y12
+	VPALIGNR     $0x0c, Y12, Y7, Y12
+	VMOVUPS      Y7, 192(BX)
+	VPERM2F128   $0x21, 128(R11)(CX*1), Y4, Y13
+	VPALIGNR     $0x04, Y4, Y13, Y13
+	VADDPS       Y5, Y12, Y12
+	VADDPS       Y12, Y0, Y0
+	VADDPS       Y13, Y6, Y13
+	VADDPS       Y13, Y3, Y3
+	VADDPS       Y6, Y4, Y12
+	VADDPS       Y12, Y1, Y1
+	VADDPS       Y7, Y5, Y13
+	VADDPS       Y13, Y2, Y2
+	VMULPS       quarterAVX2F32<>+0(SB), Y0, Y0
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y0, Y4, Y0
+	VMOVUPS      Y0, (R12)(CX*1)
+	VMULPS       quarterAVX2F32<>+0(SB), Y1, Y1
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y1, Y5, Y1
+	VMOVUPS      Y1, 32(R12)(CX*1)
+	VMULPS       quarterAVX2F32<>+0(SB), Y2, Y2
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y2, Y6, Y2
+	VMOVUPS      Y2, 64(R12)(CX*1)
+	VMULPS       quarterAVX2F32<>+0(SB), Y3, Y3
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y3, Y7, Y3
+	VMOVUPS      Y3, 96(R12)(CX*1)
+	VSUBPS       Y4, Y0, Y0
+	VSUBPS       Y5, Y1, Y1
+	VSUBPS       Y6, Y2, Y2
+	VSUBPS       Y7, Y3, Y3
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y0, Y0
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y2, Y2
+	VFMADD231PS  Y1, Y1, Y0
+	VFMADD231PS  Y3, Y3, Y2
+	VADDPS       Y2, Y0, Y0
+	VADDPS       Y0, Y14, Y14
+	CMPQ         184(AX), $0x07
+	JE           rows_done
+
+	// row 7
+	MOVQ         72(AX), R11
+	VMOVUPS      (R11)(CX*1), Y0
+	VMOVUPS      32(R11)(CX*1), Y1
+	VMOVUPS      64(R11)(CX*1), Y2
+	VMOVUPS      96(R11)(CX*1), Y3
+	MOVQ         136(AX), R11
+	MOVQ         264(AX), R12
+	VADDPS       Y0, Y4, Y4
+	VADDPS       Y1, Y5, Y5
+	VADDPS       Y2, Y6, Y6
+	VADDPS       Y3, Y7, Y7
+	VPERM2F128   $0x03, 224(BX), Y11, Y12
+	VPALIGNR     $0x0c, Y12, Y11, Y12
+	VMOVUPS      Y11, 224(BX)
+	VPERM2F128   $0x21, 128(R10)(CX*1), Y8, Y13
+	VPALIGNR     $0x04, Y8, Y13, Y13
+	VADDPS       Y9, Y12, Y12
+	VADDPS       Y12, Y4, Y4
+	VADDPS       Y13, Y10, Y13
+	VADDPS       Y13, Y7, Y7
+	VADDPS       Y10, Y8, Y12
+	VADDPS       Y12, Y5, Y5
+	VADDPS       Y11, Y9, Y13
+	VADDPS       Y13, Y6, Y6
+	VMULPS       quarterAVX2F32<>+0(SB), Y4, Y4
+	VPBROADCASTB (R12)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y4, Y8, Y4
+	VMOVUPS      Y4, (R11)(CX*1)
+	VMULPS       quarterAVX2F32<>+0(SB), Y5, Y5
+	VPBROADCASTB 1(R12)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y5, Y9, Y5
+	VMOVUPS      Y5, 32(R11)(CX*1)
+	VMULPS       quarterAVX2F32<>+0(SB), Y6, Y6
+	VPBROADCASTB 2(R12)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y6, Y10, Y6
+	VMOVUPS      Y6, 64(R11)(CX*1)
+	VMULPS       quarterAVX2F32<>+0(SB), Y7, Y7
+	VPBROADCASTB 3(R12)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y7, Y11, Y7
+	VMOVUPS      Y7, 96(R11)(CX*1)
+	VSUBPS       Y8, Y4, Y4
+	VSUBPS       Y9, Y5, Y5
+	VSUBPS       Y10, Y6, Y6
+	VSUBPS       Y11, Y7, Y7
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y4, Y4
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y6, Y6
+	VFMADD231PS  Y5, Y5, Y4
+	VFMADD231PS  Y7, Y7, Y6
+	VADDPS       Y6, Y4, Y4
+	VADDPS       Y4, Y14, Y14
+
+rows_done:
+	VMOVUPS Y14, (DX)
+	ADDQ    $0x00000020, DX
+	ADDQ    $0x00000080, CX
+	ADDQ    $0x04, R9
+	DECQ    DI
+	JNZ     block
+	VZEROUPPER
+	RET
+
+tiny:
+	MOVQ    (AX), R10
+	MOVQ    8(AX), R11
+	VMOVUPS (R10)(CX*1), Y0
+	VMOVUPS 32(R10)(CX*1), Y1
+	VMOVUPS 64(R10)(CX*1), Y2
+	VMOVUPS 96(R10)(CX*1), Y3
+	VMOVUPS (R11)(CX*1), Y4
+	VMOVUPS 32(R11)(CX*1), Y5
+	VMOVUPS 64(R11)(CX*1), Y6
+	VMOVUPS 96(R11)(CX*1), Y7
+
+	// row 0
+	MOVQ         16(AX), R10
+	VMOVUPS      (R10)(CX*1), Y8
+	VMOVUPS      32(R10)(CX*1), Y9
+	VMOVUPS      64(R10)(CX*1), Y10
+	VMOVUPS      96(R10)(CX*1), Y11
+	MOVQ         80(AX), R12
+	MOVQ         208(AX), R13
+	VADDPS       Y8, Y0, Y0
+	VADDPS       Y9, Y1, Y1
+	VADDPS       Y10, Y2, Y2
+	VADDPS       Y11, Y3, Y3
+	VPERM2F128   $0x03, (BX), Y7, Y12
+	VPALIGNR     $0x0c, Y12, Y7, Y12
+	VMOVUPS      Y7, (BX)
+	VPERM2F128   $0x21, 128(R11)(CX*1), Y4, Y13
+	VPALIGNR     $0x04, Y4, Y13, Y13
+	VADDPS       Y5, Y12, Y12
+	VADDPS       Y12, Y0, Y0
+	VADDPS       Y13, Y6, Y13
+	VADDPS       Y13, Y3, Y3
+	VADDPS       Y6, Y4, Y12
+	VADDPS       Y12, Y1, Y1
+	VADDPS       Y7, Y5, Y13
+	VADDPS       Y13, Y2, Y2
+	VANDPS       signAVX2F32<>+0(SB), Y0, Y12
+	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS       Y0, Y13, Y13
+	VMULPS       quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD       Y12, Y13, Y13
+	VANDPS       signAVX2F32<>+0(SB), Y0, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y0, Y12
+	VPCMPGTD     below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y0, Y0
+	VMULPS       quarterAVX2F32<>+0(SB), Y0, Y0
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y0, Y0
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y0, Y4, Y0
+	VMOVUPS      Y0, (R12)(CX*1)
+	VANDPS       signAVX2F32<>+0(SB), Y1, Y12
+	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS       Y1, Y13, Y13
+	VMULPS       quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD       Y12, Y13, Y13
+	VANDPS       signAVX2F32<>+0(SB), Y1, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y1, Y12
+	VPCMPGTD     below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y1, Y1
+	VMULPS       quarterAVX2F32<>+0(SB), Y1, Y1
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y1, Y1
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y1, Y5, Y1
+	VMOVUPS      Y1, 32(R12)(CX*1)
+	VANDPS       signAVX2F32<>+0(SB), Y2, Y12
+	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS       Y2, Y13, Y13
+	VMULPS       quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD       Y12, Y13, Y13
+	VANDPS       signAVX2F32<>+0(SB), Y2, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y2, Y12
+	VPCMPGTD     below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y2, Y2
+	VMULPS       quarterAVX2F32<>+0(SB), Y2, Y2
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y2, Y2
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y2, Y6, Y2
+	VMOVUPS      Y2, 64(R12)(CX*1)
+	VANDPS       signAVX2F32<>+0(SB), Y3, Y12
+	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS       Y3, Y13, Y13
+	VMULPS       quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD       Y12, Y13, Y13
+	VANDPS       signAVX2F32<>+0(SB), Y3, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y3, Y12
+	VPCMPGTD     below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y3, Y3
+	VMULPS       quarterAVX2F32<>+0(SB), Y3, Y3
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y3, Y3
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y3, Y7, Y3
+	VMOVUPS      Y3, 96(R12)(CX*1)
+	VORPS        Y0, Y4, Y12
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y0, Y0
+	VANDPS       Y12, Y4, Y13
+	VSUBPS       Y13, Y0, Y0
+	VORPS        Y1, Y5, Y12
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y1, Y1
+	VANDPS       Y12, Y5, Y13
+	VSUBPS       Y13, Y1, Y1
+	VORPS        Y2, Y6, Y12
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y2, Y2
+	VANDPS       Y12, Y6, Y13
+	VSUBPS       Y13, Y2, Y2
+	VORPS        Y3, Y7, Y12
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y3, Y3
+	VANDPS       Y12, Y7, Y13
+	VSUBPS       Y13, Y3, Y3
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y0, Y0
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y2, Y2
+	VFMADD231PS  Y1, Y1, Y0
+	VFMADD231PS  Y3, Y3, Y2
+	VADDPS       Y2, Y0, Y0
+	VADDPS       Y0, Y14, Y14
+	CMPQ         184(AX), $0x01
+	JE           rows_done
+
+	// row 1
+	MOVQ         24(AX), R11
+	VMOVUPS      (R11)(CX*1), Y0
+	VMOVUPS      32(R11)(CX*1), Y1
+	VMOVUPS      64(R11)(CX*1), Y2
+	VMOVUPS      96(R11)(CX*1), Y3
+	MOVQ         88(AX), R12
+	MOVQ         216(AX), R13
+	VADDPS       Y0, Y4, Y4
+	VADDPS       Y1, Y5, Y5
+	VADDPS       Y2, Y6, Y6
+	VADDPS       Y3, Y7, Y7
+	VPERM2F128   $0x03, 32(BX), Y11, Y12
+	VPALIGNR     $0x0c, Y12, Y11, Y12
+	VMOVUPS      Y11, 32(BX)
+	VPERM2F128   $0x21, 128(R10)(CX*1), Y8, Y13
+	VPALIGNR     $0x04, Y8, Y13, Y13
+	VADDPS       Y9, Y12, Y12
+	VADDPS       Y12, Y4, Y4
+	VADDPS       Y13, Y10, Y13
+	VADDPS       Y13, Y7, Y7
+	VADDPS       Y10, Y8, Y12
+	VADDPS       Y12, Y5, Y5
+	VADDPS       Y11, Y9, Y13
+	VADDPS       Y13, Y6, Y6
+	VANDPS       signAVX2F32<>+0(SB), Y4, Y12
+	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS       Y4, Y13, Y13
+	VMULPS       quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD       Y12, Y13, Y13
+	VANDPS       signAVX2F32<>+0(SB), Y4, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y4, Y12
+	VPCMPGTD     below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y4, Y4
+	VMULPS       quarterAVX2F32<>+0(SB), Y4, Y4
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y4, Y4
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y4, Y8, Y4
+	VMOVUPS      Y4, (R12)(CX*1)
+	VANDPS       signAVX2F32<>+0(SB), Y5, Y12
+	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS       Y5, Y13, Y13
+	VMULPS       quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD       Y12, Y13, Y13
+	VANDPS       signAVX2F32<>+0(SB), Y5, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y5, Y12
+	VPCMPGTD     below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y5, Y5
+	VMULPS       quarterAVX2F32<>+0(SB), Y5, Y5
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y5, Y5
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y5, Y9, Y5
+	VMOVUPS      Y5, 32(R12)(CX*1)
+	VANDPS       signAVX2F32<>+0(SB), Y6, Y12
+	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS       Y6, Y13, Y13
+	VMULPS       quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD       Y12, Y13, Y13
+	VANDPS       signAVX2F32<>+0(SB), Y6, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y6, Y12
+	VPCMPGTD     below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y6, Y6
+	VMULPS       quarterAVX2F32<>+0(SB), Y6, Y6
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y6, Y6
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y6, Y10, Y6
+	VMOVUPS      Y6, 64(R12)(CX*1)
+	VANDPS       signAVX2F32<>+0(SB), Y7, Y12
+	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS       Y7, Y13, Y13
+	VMULPS       quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD       Y12, Y13, Y13
+	VANDPS       signAVX2F32<>+0(SB), Y7, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y7, Y12
+	VPCMPGTD     below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y7, Y7
+	VMULPS       quarterAVX2F32<>+0(SB), Y7, Y7
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y7, Y7
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y7, Y11, Y7
+	VMOVUPS      Y7, 96(R12)(CX*1)
+	VORPS        Y4, Y8, Y12
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y4, Y4
+	VANDPS       Y12, Y8, Y13
+	VSUBPS       Y13, Y4, Y4
+	VORPS        Y5, Y9, Y12
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y5, Y5
+	VANDPS       Y12, Y9, Y13
+	VSUBPS       Y13, Y5, Y5
+	VORPS        Y6, Y10, Y12
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y6, Y6
+	VANDPS       Y12, Y10, Y13
+	VSUBPS       Y13, Y6, Y6
+	VORPS        Y7, Y11, Y12
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y7, Y7
+	VANDPS       Y12, Y11, Y13
+	VSUBPS       Y13, Y7, Y7
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y4, Y4
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y6, Y6
+	VFMADD231PS  Y5, Y5, Y4
+	VFMADD231PS  Y7, Y7, Y6
+	VADDPS       Y6, Y4, Y4
+	VADDPS       Y4, Y14, Y14
+	CMPQ         184(AX), $0x02
+	JE           rows_done
+
+	// row 2
+	MOVQ         32(AX), R10
+	VMOVUPS      (R10)(CX*1), Y4
+	VMOVUPS      32(R10)(CX*1), Y5
+	VMOVUPS      64(R10)(CX*1), Y6
+	VMOVUPS      96(R10)(CX*1), Y7
+	MOVQ         96(AX), R12
+	MOVQ         224(AX), R13
+	VADDPS       Y4, Y8, Y8
+	VADDPS       Y5, Y9, Y9
+	VADDPS       Y6, Y10, Y10
+	VADDPS       Y7, Y11, Y11
+	VPERM2F128   $0x03, 64(BX), Y3, Y12
+	VPALIGNR     $0x0c, Y12, Y3, Y12
+	VMOVUPS      Y3, 64(BX)
+	VPERM2F128   $0x21, 128(R11)(CX*1), Y0, Y13
+	VPALIGNR     $0x04, Y0, Y13, Y13
+	VADDPS       Y1, Y12, Y12
+	VADDPS       Y12, Y8, Y8
+	VADDPS       Y13, Y2, Y13
+	VADDPS       Y13, Y11, Y11
+	VADDPS       Y2, Y0, Y12
+	VADDPS       Y12, Y9, Y9
+	VADDPS       Y3, Y1, Y13
+	VADDPS       Y13, Y10, Y10
+	VANDPS       signAVX2F32<>+0(SB), Y8, Y12
+	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS       Y8, Y13, Y13
+	VMULPS       quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD       Y12, Y13, Y13
+	VANDPS       signAVX2F32<>+0(SB), Y8, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y8, Y12
+	VPCMPGTD     below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y8, Y8
+	VMULPS       quarterAVX2F32<>+0(SB), Y8, Y8
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y8, Y8
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y8, Y0, Y8
+	VMOVUPS      Y8, (R12)(CX*1)
+	VANDPS       signAVX2F32<>+0(SB), Y9, Y12
+	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS       Y9, Y13, Y13
+	VMULPS       quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD       Y12, Y13, Y13
+	VANDPS       signAVX2F32<>+0(SB), Y9, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y9, Y12
+	VPCMPGTD     below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y9, Y9
+	VMULPS       quarterAVX2F32<>+0(SB), Y9, Y9
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y9, Y9
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y9, Y1, Y9
+	VMOVUPS      Y9, 32(R12)(CX*1)
+	VANDPS       signAVX2F32<>+0(SB), Y10, Y12
+	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS       Y10, Y13, Y13
+	VMULPS       quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD       Y12, Y13, Y13
+	VANDPS       signAVX2F32<>+0(SB), Y10, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y10, Y12
+	VPCMPGTD     below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y10, Y10
+	VMULPS       quarterAVX2F32<>+0(SB), Y10, Y10
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y10, Y10
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y10, Y2, Y10
+	VMOVUPS      Y10, 64(R12)(CX*1)
+	VANDPS       signAVX2F32<>+0(SB), Y11, Y12
+	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS       Y11, Y13, Y13
+	VMULPS       quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD       Y12, Y13, Y13
+	VANDPS       signAVX2F32<>+0(SB), Y11, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y11, Y12
+	VPCMPGTD     below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y11, Y11
+	VMULPS       quarterAVX2F32<>+0(SB), Y11, Y11
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y11, Y11
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y11, Y3, Y11
+	VMOVUPS      Y11, 96(R12)(CX*1)
+	VORPS        Y8, Y0, Y12
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y8, Y8
+	VANDPS       Y12, Y0, Y13
+	VSUBPS       Y13, Y8, Y8
+	VORPS        Y9, Y1, Y12
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y9, Y9
+	VANDPS       Y12, Y1, Y13
+	VSUBPS       Y13, Y9, Y9
+	VORPS        Y10, Y2, Y12
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y10, Y10
+	VANDPS       Y12, Y2, Y13
+	VSUBPS       Y13, Y10, Y10
+	VORPS        Y11, Y3, Y12
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y11, Y11
+	VANDPS       Y12, Y3, Y13
+	VSUBPS       Y13, Y11, Y11
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y8, Y8
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y10, Y10
+	VFMADD231PS  Y9, Y9, Y8
+	VFMADD231PS  Y11, Y11, Y10
+	VADDPS       Y10, Y8, Y8
+	VADDPS       Y8, Y14, Y14
+	CMPQ         184(AX), $0x03
+	JE           rows_done
+
+	// row 3
+	MOVQ         40(AX), R11
+	VMOVUPS      (R11)(CX*1), Y8
+	VMOVUPS      32(R11)(CX*1), Y9
+	VMOVUPS      64(R11)(CX*1), Y10
+	VMOVUPS      96(R11)(CX*1), Y11
+	MOVQ         104(AX), R12
+	MOVQ         232(AX), R13
+	VADDPS       Y8, Y0, Y0
+	VADDPS       Y9, Y1, Y1
+	VADDPS       Y10, Y2, Y2
+	VADDPS       Y11, Y3, Y3
+	VPERM2F128   $0x03, 96(BX), Y7, Y12
+	VPALIGNR     $0x0c, Y12, Y7, Y12
+	VMOVUPS      Y7, 96(BX)
+	VPERM2F128   $0x21, 128(R10)(CX*1), Y4, Y13
+	VPALIGNR     $0x04, Y4, Y13, Y13
+	VADDPS       Y5, Y12, Y12
+	VADDPS       Y12, Y0, Y0
+	VADDPS       Y13, Y6, Y13
+	VADDPS       Y13, Y3, Y3
+	VADDPS       Y6, Y4, Y12
+	VADDPS       Y12, Y1, Y1
+	VADDPS       Y7, Y5, Y13
+	VADDPS       Y13, Y2, Y2
+	VANDPS       signAVX2F32<>+0(SB), Y0, Y12
+	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS       Y0, Y13, Y13
+	VMULPS       quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD       Y12, Y13, Y13
+	VANDPS       signAVX2F32<>+0(SB), Y0, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y0, Y12
+	VPCMPGTD     below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y0, Y0
+	VMULPS       quarterAVX2F32<>+0(SB), Y0, Y0
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y0, Y0
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y0, Y4, Y0
+	VMOVUPS      Y0, (R12)(CX*1)
+	VANDPS       signAVX2F32<>+0(SB), Y1, Y12
+	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS       Y1, Y13, Y13
+	VMULPS       quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD       Y12, Y13, Y13
+	VANDPS       signAVX2F32<>+0(SB), Y1, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y1, Y12
+	VPCMPGTD     below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y1, Y1
+	VMULPS       quarterAVX2F32<>+0(SB), Y1, Y1
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y1, Y1
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y1, Y5, Y1
+	VMOVUPS      Y1, 32(R12)(CX*1)
+	VANDPS       signAVX2F32<>+0(SB), Y2, Y12
+	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS       Y2, Y13, Y13
+	VMULPS       quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD       Y12, Y13, Y13
+	VANDPS       signAVX2F32<>+0(SB), Y2, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y2, Y12
+	VPCMPGTD     below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y2, Y2
+	VMULPS       quarterAVX2F32<>+0(SB), Y2, Y2
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y2, Y2
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y2, Y6, Y2
+	VMOVUPS      Y2, 64(R12)(CX*1)
+	VANDPS       signAVX2F32<>+0(SB), Y3, Y12
+	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS       Y3, Y13, Y13
+	VMULPS       quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD       Y12, Y13, Y13
+	VANDPS       signAVX2F32<>+0(SB), Y3, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y3, Y12
+	VPCMPGTD     below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y3, Y3
+	VMULPS       quarterAVX2F32<>+0(SB), Y3, Y3
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y3, Y3
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y3, Y7, Y3
+	VMOVUPS      Y3, 96(R12)(CX*1)
+	VORPS        Y0, Y4, Y12
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y0, Y0
+	VANDPS       Y12, Y4, Y13
+	VSUBPS       Y13, Y0, Y0
+	VORPS        Y1, Y5, Y12
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y1, Y1
+	VANDPS       Y12, Y5, Y13
+	VSUBPS       Y13, Y1, Y1
+	VORPS        Y2, Y6, Y12
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y2, Y2
+	VANDPS       Y12, Y6, Y13
+	VSUBPS       Y13, Y2, Y2
+	VORPS        Y3, Y7, Y12
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y3, Y3
+	VANDPS       Y12, Y7, Y13
+	VSUBPS       Y13, Y3, Y3
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y0, Y0
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y2, Y2
+	VFMADD231PS  Y1, Y1, Y0
+	VFMADD231PS  Y3, Y3, Y2
+	VADDPS       Y2, Y0, Y0
+	VADDPS       Y0, Y14, Y14
+	CMPQ         184(AX), $0x04
+	JE           rows_done
+
+	// row 4
+	MOVQ         48(AX), R10
+	VMOVUPS      (R10)(CX*1), Y0
+	VMOVUPS      32(R10)(CX*1), Y1
+	VMOVUPS      64(R10)(CX*1), Y2
+	VMOVUPS      96(R10)(CX*1), Y3
+	MOVQ         112(AX), R12
+	MOVQ         240(AX), R13
+	VADDPS       Y0, Y4, Y4
+	VADDPS       Y1, Y5, Y5
+	VADDPS       Y2, Y6, Y6
+	VADDPS       Y3, Y7, Y7
+	VPERM2F128   $0x03, 128(BX), Y11, Y12
+	VPALIGNR     $0x0c, Y12, Y11, Y12
+	VMOVUPS      Y11, 128(BX)
+	VPERM2F128   $0x21, 128(R11)(CX*1), Y8, Y13
+	VPALIGNR     $0x04, Y8, Y13, Y13
+	VADDPS       Y9, Y12, Y12
+	VADDPS       Y12, Y4, Y4
+	VADDPS       Y13, Y10, Y13
+	VADDPS       Y13, Y7, Y7
+	VADDPS       Y10, Y8, Y12
+	VADDPS       Y12, Y5, Y5
+	VADDPS       Y11, Y9, Y13
+	VADDPS       Y13, Y6, Y6
+	VANDPS       signAVX2F32<>+0(SB), Y4, Y12
+	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS       Y4, Y13, Y13
+	VMULPS       quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD       Y12, Y13, Y13
+	VANDPS       signAVX2F32<>+0(SB), Y4, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y4, Y12
+	VPCMPGTD     below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y4, Y4
+	VMULPS       quarterAVX2F32<>+0(SB), Y4, Y4
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y4, Y4
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y4, Y8, Y4
+	VMOVUPS      Y4, (R12)(CX*1)
+	VANDPS       signAVX2F32<>+0(SB), Y5, Y12
+	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS       Y5, Y13, Y13
+	VMULPS       quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD       Y12, Y13, Y13
+	VANDPS       signAVX2F32<>+0(SB), Y5, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y5, Y12
+	VPCMPGTD     below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y5, Y5
+	VMULPS       quarterAVX2F32<>+0(SB), Y5, Y5
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y5, Y5
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y5, Y9, Y5
+	VMOVUPS      Y5, 32(R12)(CX*1)
+	VANDPS       signAVX2F32<>+0(SB), Y6, Y12
+	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS       Y6, Y13, Y13
+	VMULPS       quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD       Y12, Y13, Y13
+	VANDPS       signAVX2F32<>+0(SB), Y6, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y6, Y12
+	VPCMPGTD     below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y6, Y6
+	VMULPS       quarterAVX2F32<>+0(SB), Y6, Y6
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y6, Y6
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y6, Y10, Y6
+	VMOVUPS      Y6, 64(R12)(CX*1)
+	VANDPS       signAVX2F32<>+0(SB), Y7, Y12
+	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS       Y7, Y13, Y13
+	VMULPS       quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD       Y12, Y13, Y13
+	VANDPS       signAVX2F32<>+0(SB), Y7, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y7, Y12
+	VPCMPGTD     below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y7, Y7
+	VMULPS       quarterAVX2F32<>+0(SB), Y7, Y7
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y7, Y7
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y7, Y11, Y7
+	VMOVUPS      Y7, 96(R12)(CX*1)
+	VORPS        Y4, Y8, Y12
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y4, Y4
+	VANDPS       Y12, Y8, Y13
+	VSUBPS       Y13, Y4, Y4
+	VORPS        Y5, Y9, Y12
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y5, Y5
+	VANDPS       Y12, Y9, Y13
+	VSUBPS       Y13, Y5, Y5
+	VORPS        Y6, Y10, Y12
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y6, Y6
+	VANDPS       Y12, Y10, Y13
+	VSUBPS       Y13, Y6, Y6
+	VORPS        Y7, Y11, Y12
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y7, Y7
+	VANDPS       Y12, Y11, Y13
+	VSUBPS       Y13, Y7, Y7
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y4, Y4
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y6, Y6
+	VFMADD231PS  Y5, Y5, Y4
+	VFMADD231PS  Y7, Y7, Y6
+	VADDPS       Y6, Y4, Y4
+	VADDPS       Y4, Y14, Y14
+	CMPQ         184(AX), $0x05
+	JE           rows_done
+
+	// row 5
+	MOVQ         56(AX), R11
+	VMOVUPS      (R11)(CX*1), Y4
+	VMOVUPS      32(R11)(CX*1), Y5
+	VMOVUPS      64(R11)(CX*1), Y6
+	VMOVUPS      96(R11)(CX*1), Y7
+	MOVQ         120(AX), R12
+	MOVQ         248(AX), R13
+	VADDPS       Y4, Y8, Y8
+	VADDPS       Y5, Y9, Y9
+	VADDPS       Y6, Y10, Y10
+	VADDPS       Y7, Y11, Y11
+	VPERM2F128   $0x03, 160(BX), Y3, Y12
+	VPALIGNR     $0x0c, Y12, Y3, Y12
+	VMOVUPS      Y3, 160(BX)
+	VPERM2F128   $0x21, 128(R10)(CX*1), Y0, Y13
+	VPALIGNR     $0x04, Y0, Y13, Y13
+	VADDPS       Y1, Y12, Y12
+	VADDPS       Y12, Y8, Y8
+	VADDPS       Y13, Y2, Y13
+	VADDPS       Y13, Y11, Y11
+	VADDPS       Y2, Y0, Y12
+	VADDPS       Y12, Y9, Y9
+	VADDPS       Y3, Y1, Y13
+	VADDPS       Y13, Y10, Y10
+	VANDPS       signAVX2F32<>+0(SB), Y8, Y12
+	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS       Y8, Y13, Y13
+	VMULPS       quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD       Y12, Y13, Y13
+	VANDPS       signAVX2F32<>+0(SB), Y8, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y8, Y12
+	VPCMPGTD     below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y8, Y8
+	VMULPS       quarterAVX2F32<>+0(SB), Y8, Y8
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y8, Y8
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y8, Y0, Y8
+	VMOVUPS      Y8, (R12)(CX*1)
+	VANDPS       signAVX2F32<>+0(SB), Y9, Y12
+	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS       Y9, Y13, Y13
+	VMULPS       quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD       Y12, Y13, Y13
+	VANDPS       signAVX2F32<>+0(SB), Y9, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y9, Y12
+	VPCMPGTD     below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y9, Y9
+	VMULPS       quarterAVX2F32<>+0(SB), Y9, Y9
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y9, Y9
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y9, Y1, Y9
+	VMOVUPS      Y9, 32(R12)(CX*1)
+	VANDPS       signAVX2F32<>+0(SB), Y10, Y12
+	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS       Y10, Y13, Y13
+	VMULPS       quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD       Y12, Y13, Y13
+	VANDPS       signAVX2F32<>+0(SB), Y10, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y10, Y12
+	VPCMPGTD     below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y10, Y10
+	VMULPS       quarterAVX2F32<>+0(SB), Y10, Y10
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y10, Y10
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y10, Y2, Y10
+	VMOVUPS      Y10, 64(R12)(CX*1)
+	VANDPS       signAVX2F32<>+0(SB), Y11, Y12
+	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS       Y11, Y13, Y13
+	VMULPS       quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD       Y12, Y13, Y13
+	VANDPS       signAVX2F32<>+0(SB), Y11, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y11, Y12
+	VPCMPGTD     below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y11, Y11
+	VMULPS       quarterAVX2F32<>+0(SB), Y11, Y11
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y11, Y11
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y11, Y3, Y11
+	VMOVUPS      Y11, 96(R12)(CX*1)
+	VORPS        Y8, Y0, Y12
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y8, Y8
+	VANDPS       Y12, Y0, Y13
+	VSUBPS       Y13, Y8, Y8
+	VORPS        Y9, Y1, Y12
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y9, Y9
+	VANDPS       Y12, Y1, Y13
+	VSUBPS       Y13, Y9, Y9
+	VORPS        Y10, Y2, Y12
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y10, Y10
+	VANDPS       Y12, Y2, Y13
+	VSUBPS       Y13, Y10, Y10
+	VORPS        Y11, Y3, Y12
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y11, Y11
+	VANDPS       Y12, Y3, Y13
+	VSUBPS       Y13, Y11, Y11
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y8, Y8
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y10, Y10
+	VFMADD231PS  Y9, Y9, Y8
+	VFMADD231PS  Y11, Y11, Y10
+	VADDPS       Y10, Y8, Y8
+	VADDPS       Y8, Y14, Y14
+	CMPQ         184(AX), $0x06
+	JE           rows_done
+
+	// row 6
+	MOVQ         64(AX), R10
+	VMOVUPS      (R10)(CX*1), Y8
+	VMOVUPS      32(R10)(CX*1), Y9
+	VMOVUPS      64(R10)(CX*1), Y10
+	VMOVUPS      96(R10)(CX*1), Y11
+	MOVQ         128(AX), R12
+	MOVQ         256(AX), R13
+	VADDPS       Y8, Y0, Y0
+	VADDPS       Y9, Y1, Y1
+	VADDPS       Y10, Y2, Y2
+	VADDPS       Y11, Y3, Y3
+	VPERM2F128   $0x03, 192(BX), Y7, Y12
+	VPALIGNR     $0x0c, Y12, Y7, Y12
+	VMOVUPS      Y7, 192(BX)
+	VPERM2F128   $0x21, 128(R11)(CX*1), Y4, Y13
+	VPALIGNR     $0x04, Y4, Y13, Y13
+	VADDPS       Y5, Y12, Y12
+	VADDPS       Y12, Y0, Y0
+	VADDPS       Y13, Y6, Y13
+	VADDPS       Y13, Y3, Y3
+	VADDPS       Y6, Y4, Y12
+	VADDPS       Y12, Y1, Y1
+	VADDPS       Y7, Y5, Y13
+	VADDPS       Y13, Y2, Y2
+	VANDPS       signAVX2F32<>+0(SB), Y0, Y12
+	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS       Y0, Y13, Y13
+	VMULPS       quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD       Y12, Y13, Y13
+	VANDPS       signAVX2F32<>+0(SB), Y0, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y0, Y12
+	VPCMPGTD     below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y0, Y0
+	VMULPS       quarterAVX2F32<>+0(SB), Y0, Y0
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y0, Y0
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y0, Y4, Y0
+	VMOVUPS      Y0, (R12)(CX*1)
+	VANDPS       signAVX2F32<>+0(SB), Y1, Y12
+	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS       Y1, Y13, Y13
+	VMULPS       quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD       Y12, Y13, Y13
+	VANDPS       signAVX2F32<>+0(SB), Y1, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y1, Y12
+	VPCMPGTD     below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y1, Y1
+	VMULPS       quarterAVX2F32<>+0(SB), Y1, Y1
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y1, Y1
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y1, Y5, Y1
+	VMOVUPS      Y1, 32(R12)(CX*1)
+	VANDPS       signAVX2F32<>+0(SB), Y2, Y12
+	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS       Y2, Y13, Y13
+	VMULPS       quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD       Y12, Y13, Y13
+	VANDPS       signAVX2F32<>+0(SB), Y2, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y2, Y12
+	VPCMPGTD     below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y2, Y2
+	VMULPS       quarterAVX2F32<>+0(SB), Y2, Y2
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y2, Y2
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y2, Y6, Y2
+	VMOVUPS      Y2, 64(R12)(CX*1)
+	VANDPS       signAVX2F32<>+0(SB), Y3, Y12
+	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS       Y3, Y13, Y13
+	VMULPS       quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD       Y12, Y13, Y13
+	VANDPS       signAVX2F32<>+0(SB), Y3, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y3, Y12
+	VPCMPGTD     below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y3, Y3
+	VMULPS       quarterAVX2F32<>+0(SB), Y3, Y3
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y3, Y3
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y3, Y7, Y3
+	VMOVUPS      Y3, 96(R12)(CX*1)
+	VORPS        Y0, Y4, Y12
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y0, Y0
+	VANDPS       Y12, Y4, Y13
+	VSUBPS       Y13, Y0, Y0
+	VORPS        Y1, Y5, Y12
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y1, Y1
+	VANDPS       Y12, Y5, Y13
+	VSUBPS       Y13, Y1, Y1
+	VORPS        Y2, Y6, Y12
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y2, Y2
+	VANDPS       Y12, Y6, Y13
+	VSUBPS       Y13, Y2, Y2
+	VORPS        Y3, Y7, Y12
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y3, Y3
+	VANDPS       Y12, Y7, Y13
+	VSUBPS       Y13, Y3, Y3
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y0, Y0
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y2, Y2
+	VFMADD231PS  Y1, Y1, Y0
+	VFMADD231PS  Y3, Y3, Y2
+	VADDPS       Y2, Y0, Y0
+	VADDPS       Y0, Y14, Y14
+	CMPQ         184(AX), $0x07
+	JE           rows_done
+
+	// row 7
+	MOVQ         72(AX), R11
+	VMOVUPS      (R11)(CX*1), Y0
+	VMOVUPS      32(R11)(CX*1), Y1
+	VMOVUPS      64(R11)(CX*1), Y2
+	VMOVUPS      96(R11)(CX*1), Y3
+	MOVQ         136(AX), R11
+	MOVQ         264(AX), R12
+	VADDPS       Y0, Y4, Y4
+	VADDPS       Y1, Y5, Y5
+	VADDPS       Y2, Y6, Y6
+	VADDPS       Y3, Y7, Y7
+	VPERM2F128   $0x03, 224(BX), Y11, Y12
+	VPALIGNR     $0x0c, Y12, Y11, Y12
+	VMOVUPS      Y11, 224(BX)
+	VPERM2F128   $0x21, 128(R10)(CX*1), Y8, Y13
+	VPALIGNR     $0x04, Y8, Y13, Y13
+	VADDPS       Y9, Y12, Y12
+	VADDPS       Y12, Y4, Y4
+	VADDPS       Y13, Y10, Y13
+	VADDPS       Y13, Y7, Y7
+	VADDPS       Y10, Y8, Y12
+	VADDPS       Y12, Y5, Y5
+	VADDPS       Y11, Y9, Y13
+	VADDPS       Y13, Y6, Y6
+	VANDPS       signAVX2F32<>+0(SB), Y4, Y12
+	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS       Y4, Y13, Y13
+	VMULPS       quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD       Y12, Y13, Y13
+	VANDPS       signAVX2F32<>+0(SB), Y4, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y4, Y12
+	VPCMPGTD     below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y4, Y4
+	VMULPS       quarterAVX2F32<>+0(SB), Y4, Y4
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y4, Y4
+	VPBROADCASTB (R12)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y4, Y8, Y4
+	VMOVUPS      Y4, (R11)(CX*1)
+	VANDPS       signAVX2F32<>+0(SB), Y5, Y12
+	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS       Y5, Y13, Y13
+	VMULPS       quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD       Y12, Y13, Y13
+	VANDPS       signAVX2F32<>+0(SB), Y5, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y5, Y12
+	VPCMPGTD     below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y5, Y5
+	VMULPS       quarterAVX2F32<>+0(SB), Y5, Y5
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y5, Y5
+	VPBROADCASTB 1(R12)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y5, Y9, Y5
+	VMOVUPS      Y5, 32(R11)(CX*1)
+	VANDPS       signAVX2F32<>+0(SB), Y6, Y12
+	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS       Y6, Y13, Y13
+	VMULPS       quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD       Y12, Y13, Y13
+	VANDPS       signAVX2F32<>+0(SB), Y6, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y6, Y12
+	VPCMPGTD     below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y6, Y6
+	VMULPS       quarterAVX2F32<>+0(SB), Y6, Y6
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y6, Y6
+	VPBROADCASTB 2(R12)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y6, Y10, Y6
+	VMOVUPS      Y6, 64(R11)(CX*1)
+	VANDPS       signAVX2F32<>+0(SB), Y7, Y12
+	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS       Y7, Y13, Y13
+	VMULPS       quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD       Y12, Y13, Y13
+	VANDPS       signAVX2F32<>+0(SB), Y7, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y7, Y12
+	VPCMPGTD     below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y7, Y7
+	VMULPS       quarterAVX2F32<>+0(SB), Y7, Y7
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y7, Y7
+	VPBROADCASTB 3(R12)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y7, Y11, Y7
+	VMOVUPS      Y7, 96(R11)(CX*1)
+	VORPS        Y4, Y8, Y12
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y4, Y4
+	VANDPS       Y12, Y8, Y13
+	VSUBPS       Y13, Y4, Y4
+	VORPS        Y5, Y9, Y12
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y5, Y5
+	VANDPS       Y12, Y9, Y13
+	VSUBPS       Y13, Y5, Y5
+	VORPS        Y6, Y10, Y12
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y6, Y6
+	VANDPS       Y12, Y10, Y13
+	VSUBPS       Y13, Y6, Y6
+	VORPS        Y7, Y11, Y12
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y7, Y7
+	VANDPS       Y12, Y11, Y13
+	VSUBPS       Y13, Y7, Y7
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y4, Y4
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y6, Y6
+	VFMADD231PS  Y5, Y5, Y4
+	VFMADD231PS  Y7, Y7, Y6
+	VADDPS       Y6, Y4, Y4
+	VADDPS       Y4, Y14, Y14
+	JMP          rows_done
+
+DATA lanesAVX2F32<>+0(SB)/4, $0x00000001
+DATA lanesAVX2F32<>+4(SB)/4, $0x00000002
+DATA lanesAVX2F32<>+8(SB)/4, $0x00000004
+DATA lanesAVX2F32<>+12(SB)/4, $0x00000008
+DATA lanesAVX2F32<>+16(SB)/4, $0x00000010
+DATA lanesAVX2F32<>+20(SB)/4, $0x00000020
+DATA lanesAVX2F32<>+24(SB)/4, $0x00000040
+DATA lanesAVX2F32<>+28(SB)/4, $0x00000080
+GLOBL lanesAVX2F32<>(SB), RODATA|NOPTR, $32
+
+// func streamFixedAVX2F32(s *Span)
+// Requires: AVX, AVX2, FMA3
+TEXT ·streamFixedAVX2F32(SB), NOSPLIT, $0-8
+	MOVQ s+0(FP), AX
+	MOVQ 144(AX), CX
+	MOVQ 160(AX), DX
+	ADDQ 152(AX), DX
+	MOVQ 168(AX), BX
+	MOVQ 200(AX), SI
+	MOVQ 192(AX), DI
+	MOVQ 184(AX), R8
+	SHRQ $0x01, R8
+	MOVQ 8(AX)(R8*8), R8
+	MOVQ 336(AX), R9
+
+block:
+	LEAQ         -1(SI), R10
+	VMOVQ        R10, X12
+	VPBROADCASTQ X12, Y12
+	VANDPS       (DX), Y12, Y14
+	VMOVUPS      (R8)(CX*1), Y12
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VMOVUPS      tinyAVX2F32<>+0(SB), Y13
+	VPCMPGTD     Y12, Y13, Y13
+	VPCMPGTD     zeroAVX2F32<>+0(SB), Y12, Y12
+	VPTEST       Y12, Y13
+	JNE          tiny
+	MOVQ         (AX), R10
+	MOVQ         8(AX), R11
+	VMOVUPS      (R10)(CX*1), Y0
+	VMOVUPS      32(R10)(CX*1), Y1
+	VMOVUPS      64(R10)(CX*1), Y2
+	VMOVUPS      96(R10)(CX*1), Y3
+	VMOVUPS      (R11)(CX*1), Y4
+	VMOVUPS      32(R11)(CX*1), Y5
+	VMOVUPS      64(R11)(CX*1), Y6
+	VMOVUPS      96(R11)(CX*1), Y7
+
+	// row 0
+	MOVQ         16(AX), R10
+	VMOVUPS      (R10)(CX*1), Y8
+	VMOVUPS      32(R10)(CX*1), Y9
+	VMOVUPS      64(R10)(CX*1), Y10
+	VMOVUPS      96(R10)(CX*1), Y11
+	MOVQ         80(AX), R12
+	MOVQ         208(AX), R13
+	VADDPS       Y8, Y0, Y0
+	VADDPS       Y9, Y1, Y1
+	VADDPS       Y10, Y2, Y2
+	VADDPS       Y11, Y3, Y3
+	VPERM2F128   $0x03, (BX), Y7, Y12
+	VPALIGNR     $0x0c, Y12, Y7, Y12
+	VMOVUPS      Y7, (BX)
+	VPERM2F128   $0x21, 128(R11)(CX*1), Y4, Y13
+	VPALIGNR     $0x04, Y4, Y13, Y13
+	VADDPS       Y5, Y12, Y12
+	VADDPS       Y12, Y0, Y0
+	VADDPS       Y13, Y6, Y13
+	VADDPS       Y13, Y3, Y3
+	VADDPS       Y6, Y4, Y12
+	VADDPS       Y12, Y1, Y1
+	VADDPS       Y7, Y5, Y13
+	VADDPS       Y13, Y2, Y2
+	VMULPS       quarterAVX2F32<>+0(SB), Y0, Y0
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y0, Y4, Y0
+	VMOVNTPS     Y0, (R12)(CX*1)
+	VMULPS       quarterAVX2F32<>+0(SB), Y1, Y1
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y1, Y5, Y1
+	VMOVNTPS     Y1, 32(R12)(CX*1)
+	VMULPS       quarterAVX2F32<>+0(SB), Y2, Y2
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y2, Y6, Y2
+	VMOVNTPS     Y2, 64(R12)(CX*1)
+	VMULPS       quarterAVX2F32<>+0(SB), Y3, Y3
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y3, Y7, Y3
+	VMOVNTPS     Y3, 96(R12)(CX*1)
+	VSUBPS       Y4, Y0, Y0
+	VSUBPS       Y5, Y1, Y1
+	VSUBPS       Y6, Y2, Y2
+	VSUBPS       Y7, Y3, Y3
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y0, Y0
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y2, Y2
+	VFMADD231PS  Y1, Y1, Y0
+	VFMADD231PS  Y3, Y3, Y2
+	VADDPS       Y2, Y0, Y0
+	VADDPS       Y0, Y14, Y14
+	CMPQ         184(AX), $0x01
+	JE           rows_done
+
+	// row 1
+	MOVQ         24(AX), R11
+	VMOVUPS      (R11)(CX*1), Y0
+	VMOVUPS      32(R11)(CX*1), Y1
+	VMOVUPS      64(R11)(CX*1), Y2
+	VMOVUPS      96(R11)(CX*1), Y3
+	MOVQ         88(AX), R12
+	MOVQ         216(AX), R13
+	VADDPS       Y0, Y4, Y4
+	VADDPS       Y1, Y5, Y5
+	VADDPS       Y2, Y6, Y6
+	VADDPS       Y3, Y7, Y7
+	VPERM2F128   $0x03, 32(BX), Y11, Y12
+	VPALIGNR     $0x0c, Y12, Y11, Y12
+	VMOVUPS      Y11, 32(BX)
+	VPERM2F128   $0x21, 128(R10)(CX*1), Y8, Y13
+	VPALIGNR     $0x04, Y8, Y13, Y13
+	VADDPS       Y9, Y12, Y12
+	VADDPS       Y12, Y4, Y4
+	VADDPS       Y13, Y10, Y13
+	VADDPS       Y13, Y7, Y7
+	VADDPS       Y10, Y8, Y12
+	VADDPS       Y12, Y5, Y5
+	VADDPS       Y11, Y9, Y13
+	VADDPS       Y13, Y6, Y6
+	VMULPS       quarterAVX2F32<>+0(SB), Y4, Y4
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y4, Y8, Y4
+	VMOVNTPS     Y4, (R12)(CX*1)
+	VMULPS       quarterAVX2F32<>+0(SB), Y5, Y5
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y5, Y9, Y5
+	VMOVNTPS     Y5, 32(R12)(CX*1)
+	VMULPS       quarterAVX2F32<>+0(SB), Y6, Y6
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y6, Y10, Y6
+	VMOVNTPS     Y6, 64(R12)(CX*1)
+	VMULPS       quarterAVX2F32<>+0(SB), Y7, Y7
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y7, Y11, Y7
+	VMOVNTPS     Y7, 96(R12)(CX*1)
+	VSUBPS       Y8, Y4, Y4
+	VSUBPS       Y9, Y5, Y5
+	VSUBPS       Y10, Y6, Y6
+	VSUBPS       Y11, Y7, Y7
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y4, Y4
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y6, Y6
+	VFMADD231PS  Y5, Y5, Y4
+	VFMADD231PS  Y7, Y7, Y6
+	VADDPS       Y6, Y4, Y4
+	VADDPS       Y4, Y14, Y14
+	CMPQ         184(AX), $0x02
+	JE           rows_done
+
+	// row 2
+	MOVQ         32(AX), R10
+	VMOVUPS      (R10)(CX*1), Y4
+	VMOVUPS      32(R10)(CX*1), Y5
+	VMOVUPS      64(R10)(CX*1), Y6
+	VMOVUPS      96(R10)(CX*1), Y7
+	MOVQ         96(AX), R12
+	MOVQ         224(AX), R13
+	VADDPS       Y4, Y8, Y8
+	VADDPS       Y5, Y9, Y9
+	VADDPS       Y6, Y10, Y10
+	VADDPS       Y7, Y11, Y11
+	VPERM2F128   $0x03, 64(BX), Y3, Y12
+	VPALIGNR     $0x0c, Y12, Y3, Y12
+	VMOVUPS      Y3, 64(BX)
+	VPERM2F128   $0x21, 128(R11)(CX*1), Y0, Y13
+	VPALIGNR     $0x04, Y0, Y13, Y13
+	VADDPS       Y1, Y12, Y12
+	VADDPS       Y12, Y8, Y8
+	VADDPS       Y13, Y2, Y13
+	VADDPS       Y13, Y11, Y11
+	VADDPS       Y2, Y0, Y12
+	VADDPS       Y12, Y9, Y9
+	VADDPS       Y3, Y1, Y13
+	VADDPS       Y13, Y10, Y10
+	VMULPS       quarterAVX2F32<>+0(SB), Y8, Y8
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y8, Y0, Y8
+	VMOVNTPS     Y8, (R12)(CX*1)
+	VMULPS       quarterAVX2F32<>+0(SB), Y9, Y9
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y9, Y1, Y9
+	VMOVNTPS     Y9, 32(R12)(CX*1)
+	VMULPS       quarterAVX2F32<>+0(SB), Y10, Y10
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y10, Y2, Y10
+	VMOVNTPS     Y10, 64(R12)(CX*1)
+	VMULPS       quarterAVX2F32<>+0(SB), Y11, Y11
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y11, Y3, Y11
+	VMOVNTPS     Y11, 96(R12)(CX*1)
+	VSUBPS       Y0, Y8, Y8
+	VSUBPS       Y1, Y9, Y9
+	VSUBPS       Y2, Y10, Y10
+	VSUBPS       Y3, Y11, Y11
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y8, Y8
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y10, Y10
+	VFMADD231PS  Y9, Y9, Y8
+	VFMADD231PS  Y11, Y11, Y10
+	VADDPS       Y10, Y8, Y8
+	VADDPS       Y8, Y14, Y14
+	CMPQ         184(AX), $0x03
+	JE           rows_done
+
+	// row 3
+	MOVQ         40(AX), R11
+	VMOVUPS      (R11)(CX*1), Y8
+	VMOVUPS      32(R11)(CX*1), Y9
+	VMOVUPS      64(R11)(CX*1), Y10
+	VMOVUPS      96(R11)(CX*1), Y11
+	MOVQ         104(AX), R12
+	MOVQ         232(AX), R13
+	VADDPS       Y8, Y0, Y0
+	VADDPS       Y9, Y1, Y1
+	VADDPS       Y10, Y2, Y2
+	VADDPS       Y11, Y3, Y3
+	VPERM2F128   $0x03, 96(BX), Y7, Y12
+	VPALIGNR     $0x0c, Y12, Y7, Y12
+	VMOVUPS      Y7, 96(BX)
+	VPERM2F128   $0x21, 128(R10)(CX*1), Y4, Y13
+	VPALIGNR     $0x04, Y4, Y13, Y13
+	VADDPS       Y5, Y12, Y12
+	VADDPS       Y12, Y0, Y0
+	VADDPS       Y13, Y6, Y13
+	VADDPS       Y13, Y3, Y3
+	VADDPS       Y6, Y4, Y12
+	VADDPS       Y12, Y1, Y1
+	VADDPS       Y7, Y5, Y13
+	VADDPS       Y13, Y2, Y2
+	VMULPS       quarterAVX2F32<>+0(SB), Y0, Y0
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y0, Y4, Y0
+	VMOVNTPS     Y0, (R12)(CX*1)
+	VMULPS       quarterAVX2F32<>+0(SB), Y1, Y1
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y1, Y5, Y1
+	VMOVNTPS     Y1, 32(R12)(CX*1)
+	VMULPS       quarterAVX2F32<>+0(SB), Y2, Y2
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y2, Y6, Y2
+	VMOVNTPS     Y2, 64(R12)(CX*1)
+	VMULPS       quarterAVX2F32<>+0(SB), Y3, Y3
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y3, Y7, Y3
+	VMOVNTPS     Y3, 96(R12)(CX*1)
+	VSUBPS       Y4, Y0, Y0
+	VSUBPS       Y5, Y1, Y1
+	VSUBPS       Y6, Y2, Y2
+	VSUBPS       Y7, Y3, Y3
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y0, Y0
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y2, Y2
+	VFMADD231PS  Y1, Y1, Y0
+	VFMADD231PS  Y3, Y3, Y2
+	VADDPS       Y2, Y0, Y0
+	VADDPS       Y0, Y14, Y14
+	CMPQ         184(AX), $0x04
+	JE           rows_done
+
+	// row 4
+	MOVQ         48(AX), R10
+	VMOVUPS      (R10)(CX*1), Y0
+	VMOVUPS      32(R10)(CX*1), Y1
+	VMOVUPS      64(R10)(CX*1), Y2
+	VMOVUPS      96(R10)(CX*1), Y3
+	MOVQ         112(AX), R12
+	MOVQ         240(AX), R13
+	VADDPS       Y0, Y4, Y4
+	VADDPS       Y1, Y5, Y5
+	VADDPS       Y2, Y6, Y6
+	VADDPS       Y3, Y7, Y7
+	VPERM2F128   $0x03, 128(BX), Y11, Y12
+	VPALIGNR     $0x0c, Y12, Y11, Y12
+	VMOVUPS      Y11, 128(BX)
+	VPERM2F128   $0x21, 128(R11)(CX*1), Y8, Y13
+	VPALIGNR     $0x04, Y8, Y13, Y13
+	VADDPS       Y9, Y12, Y12
+	VADDPS       Y12, Y4, Y4
+	VADDPS       Y13, Y10, Y13
+	VADDPS       Y13, Y7, Y7
+	VADDPS       Y10, Y8, Y12
+	VADDPS       Y12, Y5, Y5
+	VADDPS       Y11, Y9, Y13
+	VADDPS       Y13, Y6, Y6
+	VMULPS       quarterAVX2F32<>+0(SB), Y4, Y4
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y4, Y8, Y4
+	VMOVNTPS     Y4, (R12)(CX*1)
+	VMULPS       quarterAVX2F32<>+0(SB), Y5, Y5
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y5, Y9, Y5
+	VMOVNTPS     Y5, 32(R12)(CX*1)
+	VMULPS       quarterAVX2F32<>+0(SB), Y6, Y6
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y6, Y10, Y6
+	VMOVNTPS     Y6, 64(R12)(CX*1)
+	VMULPS       quarterAVX2F32<>+0(SB), Y7, Y7
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y7, Y11, Y7
+	VMOVNTPS     Y7, 96(R12)(CX*1)
+	VSUBPS       Y8, Y4, Y4
+	VSUBPS       Y9, Y5, Y5
+	VSUBPS       Y10, Y6, Y6
+	VSUBPS       Y11, Y7, Y7
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y4, Y4
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y6, Y6
+	VFMADD231PS  Y5, Y5, Y4
+	VFMADD231PS  Y7, Y7, Y6
+	VADDPS       Y6, Y4, Y4
+	VADDPS       Y4, Y14, Y14
+	CMPQ         184(AX), $0x05
+	JE           rows_done
+
+	// row 5
+	MOVQ         56(AX), R11
+	VMOVUPS      (R11)(CX*1), Y4
+	VMOVUPS      32(R11)(CX*1), Y5
+	VMOVUPS      64(R11)(CX*1), Y6
+	VMOVUPS      96(R11)(CX*1), Y7
+	MOVQ         120(AX), R12
+	MOVQ         248(AX), R13
+	VADDPS       Y4, Y8, Y8
+	VADDPS       Y5, Y9, Y9
+	VADDPS       Y6, Y10, Y10
+	VADDPS       Y7, Y11, Y11
+	VPERM2F128   $0x03, 160(BX), Y3, Y12
+	VPALIGNR     $0x0c, Y12, Y3, Y12
+	VMOVUPS      Y3, 160(BX)
+	VPERM2F128   $0x21, 128(R10)(CX*1), Y0, Y13
+	VPALIGNR     $0x04, Y0, Y13, Y13
+	VADDPS       Y1, Y12, Y12
+	VADDPS       Y12, Y8, Y8
+	VADDPS       Y13, Y2, Y13
+	VADDPS       Y13, Y11, Y11
+	VADDPS       Y2, Y0, Y12
+	VADDPS       Y12, Y9, Y9
+	VADDPS       Y3, Y1, Y13
+	VADDPS       Y13, Y10, Y10
+	VMULPS       quarterAVX2F32<>+0(SB), Y8, Y8
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y8, Y0, Y8
+	VMOVNTPS     Y8, (R12)(CX*1)
+	VMULPS       quarterAVX2F32<>+0(SB), Y9, Y9
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y9, Y1, Y9
+	VMOVNTPS     Y9, 32(R12)(CX*1)
+	VMULPS       quarterAVX2F32<>+0(SB), Y10, Y10
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y10, Y2, Y10
+	VMOVNTPS     Y10, 64(R12)(CX*1)
+	VMULPS       quarterAVX2F32<>+0(SB), Y11, Y11
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y11, Y3, Y11
+	VMOVNTPS     Y11, 96(R12)(CX*1)
+	VSUBPS       Y0, Y8, Y8
+	VSUBPS       Y1, Y9, Y9
+	VSUBPS       Y2, Y10, Y10
+	VSUBPS       Y3, Y11, Y11
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y8, Y8
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y10, Y10
+	VFMADD231PS  Y9, Y9, Y8
+	VFMADD231PS  Y11, Y11, Y10
+	VADDPS       Y10, Y8, Y8
+	VADDPS       Y8, Y14, Y14
+	CMPQ         184(AX), $0x06
+	JE           rows_done
+
+	// row 6
+	MOVQ         64(AX), R10
+	VMOVUPS      (R10)(CX*1), Y8
+	VMOVUPS      32(R10)(CX*1), Y9
+	VMOVUPS      64(R10)(CX*1), Y10
+	VMOVUPS      96(R10)(CX*1), Y11
+	MOVQ         128(AX), R12
+	MOVQ         256(AX), R13
+	VADDPS       Y8, Y0, Y0
+	VADDPS       Y9, Y1, Y1
+	VADDPS       Y10, Y2, Y2
+	VADDPS       Y11, Y3, Y3
+	VPERM2F128   $0x03, 192(BX), Y7, Y12
+	VPALIGNR     $0x0c, Y12, Y7, Y12
+	VMOVUPS      Y7, 192(BX)
+	VPERM2F128   $0x21, 128(R11)(CX*1), Y4, Y13
+	VPALIGNR     $0x04, Y4, Y13, Y13
+	VADDPS       Y5, Y12, Y12
+	VADDPS       Y12, Y0, Y0
+	VADDPS       Y13, Y6, Y13
+	VADDPS       Y13, Y3, Y3
+	VADDPS       Y6, Y4, Y12
+	VADDPS       Y12, Y1, Y1
+	VADDPS       Y7, Y5, Y13
+	VADDPS       Y13, Y2, Y2
+	VMULPS       quarterAVX2F32<>+0(SB), Y0, Y0
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y0, Y4, Y0
+	VMOVNTPS     Y0, (R12)(CX*1)
+	VMULPS       quarterAVX2F32<>+0(SB), Y1, Y1
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y1, Y5, Y1
+	VMOVNTPS     Y1, 32(R12)(CX*1)
+	VMULPS       quarterAVX2F32<>+0(SB), Y2, Y2
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y2, Y6, Y2
+	VMOVNTPS     Y2, 64(R12)(CX*1)
+	VMULPS       quarterAVX2F32<>+0(SB), Y3, Y3
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y3, Y7, Y3
+	VMOVNTPS     Y3, 96(R12)(CX*1)
+	VSUBPS       Y4, Y0, Y0
+	VSUBPS       Y5, Y1, Y1
+	VSUBPS       Y6, Y2, Y2
+	VSUBPS       Y7, Y3, Y3
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y0, Y0
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y2, Y2
+	VFMADD231PS  Y1, Y1, Y0
+	VFMADD231PS  Y3, Y3, Y2
+	VADDPS       Y2, Y0, Y0
+	VADDPS       Y0, Y14, Y14
+	CMPQ         184(AX), $0x07
+	JE           rows_done
+
+	// row 7
+	MOVQ         72(AX), R11
+	VMOVUPS      (R11)(CX*1), Y0
+	VMOVUPS      32(R11)(CX*1), Y1
+	VMOVUPS      64(R11)(CX*1), Y2
+	VMOVUPS      96(R11)(CX*1), Y3
+	MOVQ         136(AX), R11
+	MOVQ         264(AX), R12
+	VADDPS       Y0, Y4, Y4
+	VADDPS       Y1, Y5, Y5
+	VADDPS       Y2, Y6, Y6
+	VADDPS       Y3, Y7, Y7
+	VPERM2F128   $0x03, 224(BX), Y11, Y12
+	VPALIGNR     $0x0c, Y12, Y11, Y12
+	VMOVUPS      Y11, 224(BX)
+	VPERM2F128   $0x21, 128(R10)(CX*1), Y8, Y13
+	VPALIGNR     $0x04, Y8, Y13, Y13
+	VADDPS       Y9, Y12, Y12
+	VADDPS       Y12, Y4, Y4
+	VADDPS       Y13, Y10, Y13
+	VADDPS       Y13, Y7, Y7
+	VADDPS       Y10, Y8, Y12
+	VADDPS       Y12, Y5, Y5
+	VADDPS       Y11, Y9, Y13
+	VADDPS       Y13, Y6, Y6
+	VMULPS       quarterAVX2F32<>+0(SB), Y4, Y4
+	VPBROADCASTB (R12)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y4, Y8, Y4
+	VMOVNTPS     Y4, (R11)(CX*1)
+	VMULPS       quarterAVX2F32<>+0(SB), Y5, Y5
+	VPBROADCASTB 1(R12)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y5, Y9, Y5
+	VMOVNTPS     Y5, 32(R11)(CX*1)
+	VMULPS       quarterAVX2F32<>+0(SB), Y6, Y6
+	VPBROADCASTB 2(R12)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y6, Y10, Y6
+	VMOVNTPS     Y6, 64(R11)(CX*1)
+	VMULPS       quarterAVX2F32<>+0(SB), Y7, Y7
+	VPBROADCASTB 3(R12)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y7, Y11, Y7
+	VMOVNTPS     Y7, 96(R11)(CX*1)
+	VSUBPS       Y8, Y4, Y4
+	VSUBPS       Y9, Y5, Y5
+	VSUBPS       Y10, Y6, Y6
+	VSUBPS       Y11, Y7, Y7
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y4, Y4
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y6, Y6
+	VFMADD231PS  Y5, Y5, Y4
+	VFMADD231PS  Y7, Y7, Y6
+	VADDPS       Y6, Y4, Y4
+	VADDPS       Y4, Y14, Y14
+
+rows_done:
+	VMOVUPS Y14, (DX)
+	ADDQ    $0x00000020, DX
+	ADDQ    $0x00000080, CX
+	ADDQ    $0x04, R9
+	DECQ    DI
+	JNZ     block
+	VZEROUPPER
+	RET
+
+tiny:
+	MOVQ    (AX), R10
+	MOVQ    8(AX), R11
+	VMOVUPS (R10)(CX*1), Y0
+	VMOVUPS 32(R10)(CX*1), Y1
+	VMOVUPS 64(R10)(CX*1), Y2
+	VMOVUPS 96(R10)(CX*1), Y3
+	VMOVUPS (R11)(CX*1), Y4
+	VMOVUPS 32(R11)(CX*1), Y5
+	VMOVUPS 64(R11)(CX*1), Y6
+	VMOVUPS 96(R11)(CX*1), Y7
+
+	// row 0
+	MOVQ         16(AX), R10
+	VMOVUPS      (R10)(CX*1), Y8
+	VMOVUPS      32(R10)(CX*1), Y9
+	VMOVUPS      64(R10)(CX*1), Y10
+	VMOVUPS      96(R10)(CX*1), Y11
+	MOVQ         80(AX), R12
+	MOVQ         208(AX), R13
+	VADDPS       Y8, Y0, Y0
+	VADDPS       Y9, Y1, Y1
+	VADDPS       Y10, Y2, Y2
+	VADDPS       Y11, Y3, Y3
+	VPERM2F128   $0x03, (BX), Y7, Y12
+	VPALIGNR     $0x0c, Y12, Y7, Y12
+	VMOVUPS      Y7, (BX)
+	VPERM2F128   $0x21, 128(R11)(CX*1), Y4, Y13
+	VPALIGNR     $0x04, Y4, Y13, Y13
+	VADDPS       Y5, Y12, Y12
+	VADDPS       Y12, Y0, Y0
+	VADDPS       Y13, Y6, Y13
+	VADDPS       Y13, Y3, Y3
+	VADDPS       Y6, Y4, Y12
+	VADDPS       Y12, Y1, Y1
+	VADDPS       Y7, Y5, Y13
+	VADDPS       Y13, Y2, Y2
+	VANDPS       signAVX2F32<>+0(SB), Y0, Y12
+	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS       Y0, Y13, Y13
+	VMULPS       quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD       Y12, Y13, Y13
+	VANDPS       signAVX2F32<>+0(SB), Y0, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y0, Y12
+	VPCMPGTD     below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y0, Y0
+	VMULPS       quarterAVX2F32<>+0(SB), Y0, Y0
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y0, Y0
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y0, Y4, Y0
+	VMOVNTPS     Y0, (R12)(CX*1)
+	VANDPS       signAVX2F32<>+0(SB), Y1, Y12
+	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS       Y1, Y13, Y13
+	VMULPS       quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD       Y12, Y13, Y13
+	VANDPS       signAVX2F32<>+0(SB), Y1, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y1, Y12
+	VPCMPGTD     below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y1, Y1
+	VMULPS       quarterAVX2F32<>+0(SB), Y1, Y1
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y1, Y1
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y1, Y5, Y1
+	VMOVNTPS     Y1, 32(R12)(CX*1)
+	VANDPS       signAVX2F32<>+0(SB), Y2, Y12
+	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS       Y2, Y13, Y13
+	VMULPS       quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD       Y12, Y13, Y13
+	VANDPS       signAVX2F32<>+0(SB), Y2, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y2, Y12
+	VPCMPGTD     below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y2, Y2
+	VMULPS       quarterAVX2F32<>+0(SB), Y2, Y2
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y2, Y2
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y2, Y6, Y2
+	VMOVNTPS     Y2, 64(R12)(CX*1)
+	VANDPS       signAVX2F32<>+0(SB), Y3, Y12
+	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS       Y3, Y13, Y13
+	VMULPS       quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD       Y12, Y13, Y13
+	VANDPS       signAVX2F32<>+0(SB), Y3, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y3, Y12
+	VPCMPGTD     below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y3, Y3
+	VMULPS       quarterAVX2F32<>+0(SB), Y3, Y3
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y3, Y3
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y3, Y7, Y3
+	VMOVNTPS     Y3, 96(R12)(CX*1)
+	VORPS        Y0, Y4, Y12
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y0, Y0
+	VANDPS       Y12, Y4, Y13
+	VSUBPS       Y13, Y0, Y0
+	VORPS        Y1, Y5, Y12
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y1, Y1
+	VANDPS       Y12, Y5, Y13
+	VSUBPS       Y13, Y1, Y1
+	VORPS        Y2, Y6, Y12
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y2, Y2
+	VANDPS       Y12, Y6, Y13
+	VSUBPS       Y13, Y2, Y2
+	VORPS        Y3, Y7, Y12
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y3, Y3
+	VANDPS       Y12, Y7, Y13
+	VSUBPS       Y13, Y3, Y3
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y0, Y0
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y2, Y2
+	VFMADD231PS  Y1, Y1, Y0
+	VFMADD231PS  Y3, Y3, Y2
+	VADDPS       Y2, Y0, Y0
+	VADDPS       Y0, Y14, Y14
+	CMPQ         184(AX), $0x01
+	JE           rows_done
+
+	// row 1
+	MOVQ         24(AX), R11
+	VMOVUPS      (R11)(CX*1), Y0
+	VMOVUPS      32(R11)(CX*1), Y1
+	VMOVUPS      64(R11)(CX*1), Y2
+	VMOVUPS      96(R11)(CX*1), Y3
+	MOVQ         88(AX), R12
+	MOVQ         216(AX), R13
+	VADDPS       Y0, Y4, Y4
+	VADDPS       Y1, Y5, Y5
+	VADDPS       Y2, Y6, Y6
+	VADDPS       Y3, Y7, Y7
+	VPERM2F128   $0x03, 32(BX), Y11, Y12
+	VPALIGNR     $0x0c, Y12, Y11, Y12
+	VMOVUPS      Y11, 32(BX)
+	VPERM2F128   $0x21, 128(R10)(CX*1), Y8, Y13
+	VPALIGNR     $0x04, Y8, Y13, Y13
+	VADDPS       Y9, Y12, Y12
+	VADDPS       Y12, Y4, Y4
+	VADDPS       Y13, Y10, Y13
+	VADDPS       Y13, Y7, Y7
+	VADDPS       Y10, Y8, Y12
+	VADDPS       Y12, Y5, Y5
+	VADDPS       Y11, Y9, Y13
+	VADDPS       Y13, Y6, Y6
+	VANDPS       signAVX2F32<>+0(SB), Y4, Y12
+	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS       Y4, Y13, Y13
+	VMULPS       quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD       Y12, Y13, Y13
+	VANDPS       signAVX2F32<>+0(SB), Y4, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y4, Y12
+	VPCMPGTD     below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y4, Y4
+	VMULPS       quarterAVX2F32<>+0(SB), Y4, Y4
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y4, Y4
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y4, Y8, Y4
+	VMOVNTPS     Y4, (R12)(CX*1)
+	VANDPS       signAVX2F32<>+0(SB), Y5, Y12
+	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS       Y5, Y13, Y13
+	VMULPS       quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD       Y12, Y13, Y13
+	VANDPS       signAVX2F32<>+0(SB), Y5, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y5, Y12
+	VPCMPGTD     below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y5, Y5
+	VMULPS       quarterAVX2F32<>+0(SB), Y5, Y5
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y5, Y5
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y5, Y9, Y5
+	VMOVNTPS     Y5, 32(R12)(CX*1)
+	VANDPS       signAVX2F32<>+0(SB), Y6, Y12
+	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS       Y6, Y13, Y13
+	VMULPS       quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD       Y12, Y13, Y13
+	VANDPS       signAVX2F32<>+0(SB), Y6, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y6, Y12
+	VPCMPGTD     below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y6, Y6
+	VMULPS       quarterAVX2F32<>+0(SB), Y6, Y6
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y6, Y6
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y6, Y10, Y6
+	VMOVNTPS     Y6, 64(R12)(CX*1)
+	VANDPS       signAVX2F32<>+0(SB), Y7, Y12
+	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS       Y7, Y13, Y13
+	VMULPS       quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD       Y12, Y13, Y13
+	VANDPS       signAVX2F32<>+0(SB), Y7, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y7, Y12
+	VPCMPGTD     below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y7, Y7
+	VMULPS       quarterAVX2F32<>+0(SB), Y7, Y7
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y7, Y7
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y7, Y11, Y7
+	VMOVNTPS     Y7, 96(R12)(CX*1)
+	VORPS        Y4, Y8, Y12
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y4, Y4
+	VANDPS       Y12, Y8, Y13
+	VSUBPS       Y13, Y4, Y4
+	VORPS        Y5, Y9, Y12
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y5, Y5
+	VANDPS       Y12, Y9, Y13
+	VSUBPS       Y13, Y5, Y5
+	VORPS        Y6, Y10, Y12
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y6, Y6
+	VANDPS       Y12, Y10, Y13
+	VSUBPS       Y13, Y6, Y6
+	VORPS        Y7, Y11, Y12
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y7, Y7
+	VANDPS       Y12, Y11, Y13
+	VSUBPS       Y13, Y7, Y7
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y4, Y4
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y6, Y6
+	VFMADD231PS  Y5, Y5, Y4
+	VFMADD231PS  Y7, Y7, Y6
+	VADDPS       Y6, Y4, Y4
+	VADDPS       Y4, Y14, Y14
+	CMPQ         184(AX), $0x02
+	JE           rows_done
+
+	// row 2
+	MOVQ         32(AX), R10
+	VMOVUPS      (R10)(CX*1), Y4
+	VMOVUPS      32(R10)(CX*1), Y5
+	VMOVUPS      64(R10)(CX*1), Y6
+	VMOVUPS      96(R10)(CX*1), Y7
+	MOVQ         96(AX), R12
+	MOVQ         224(AX), R13
+	VADDPS       Y4, Y8, Y8
+	VADDPS       Y5, Y9, Y9
+	VADDPS       Y6, Y10, Y10
+	VADDPS       Y7, Y11, Y11
+	VPERM2F128   $0x03, 64(BX), Y3, Y12
+	VPALIGNR     $0x0c, Y12, Y3, Y12
+	VMOVUPS      Y3, 64(BX)
+	VPERM2F128   $0x21, 128(R11)(CX*1), Y0, Y13
+	VPALIGNR     $0x04, Y0, Y13, Y13
+	VADDPS       Y1, Y12, Y12
+	VADDPS       Y12, Y8, Y8
+	VADDPS       Y13, Y2, Y13
+	VADDPS       Y13, Y11, Y11
+	VADDPS       Y2, Y0, Y12
+	VADDPS       Y12, Y9, Y9
+	VADDPS       Y3, Y1, Y13
+	VADDPS       Y13, Y10, Y10
+	VANDPS       signAVX2F32<>+0(SB), Y8, Y12
+	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS       Y8, Y13, Y13
+	VMULPS       quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD       Y12, Y13, Y13
+	VANDPS       signAVX2F32<>+0(SB), Y8, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y8, Y12
+	VPCMPGTD     below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y8, Y8
+	VMULPS       quarterAVX2F32<>+0(SB), Y8, Y8
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y8, Y8
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y8, Y0, Y8
+	VMOVNTPS     Y8, (R12)(CX*1)
+	VANDPS       signAVX2F32<>+0(SB), Y9, Y12
+	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS       Y9, Y13, Y13
+	VMULPS       quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD       Y12, Y13, Y13
+	VANDPS       signAVX2F32<>+0(SB), Y9, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y9, Y12
+	VPCMPGTD     below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y9, Y9
+	VMULPS       quarterAVX2F32<>+0(SB), Y9, Y9
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y9, Y9
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y9, Y1, Y9
+	VMOVNTPS     Y9, 32(R12)(CX*1)
+	VANDPS       signAVX2F32<>+0(SB), Y10, Y12
+	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS       Y10, Y13, Y13
+	VMULPS       quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD       Y12, Y13, Y13
+	VANDPS       signAVX2F32<>+0(SB), Y10, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y10, Y12
+	VPCMPGTD     below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y10, Y10
+	VMULPS       quarterAVX2F32<>+0(SB), Y10, Y10
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y10, Y10
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y10, Y2, Y10
+	VMOVNTPS     Y10, 64(R12)(CX*1)
+	VANDPS       signAVX2F32<>+0(SB), Y11, Y12
+	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS       Y11, Y13, Y13
+	VMULPS       quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD       Y12, Y13, Y13
+	VANDPS       signAVX2F32<>+0(SB), Y11, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y11, Y12
+	VPCMPGTD     below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y11, Y11
+	VMULPS       quarterAVX2F32<>+0(SB), Y11, Y11
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y11, Y11
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y11, Y3, Y11
+	VMOVNTPS     Y11, 96(R12)(CX*1)
+	VORPS        Y8, Y0, Y12
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y8, Y8
+	VANDPS       Y12, Y0, Y13
+	VSUBPS       Y13, Y8, Y8
+	VORPS        Y9, Y1, Y12
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y9, Y9
+	VANDPS       Y12, Y1, Y13
+	VSUBPS       Y13, Y9, Y9
+	VORPS        Y10, Y2, Y12
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y10, Y10
+	VANDPS       Y12, Y2, Y13
+	VSUBPS       Y13, Y10, Y10
+	VORPS        Y11, Y3, Y12
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y11, Y11
+	VANDPS       Y12, Y3, Y13
+	VSUBPS       Y13, Y11, Y11
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y8, Y8
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y10, Y10
+	VFMADD231PS  Y9, Y9, Y8
+	VFMADD231PS  Y11, Y11, Y10
+	VADDPS       Y10, Y8, Y8
+	VADDPS       Y8, Y14, Y14
+	CMPQ         184(AX), $0x03
+	JE           rows_done
+
+	// row 3
+	MOVQ         40(AX), R11
+	VMOVUPS      (R11)(CX*1), Y8
+	VMOVUPS      32(R11)(CX*1), Y9
+	VMOVUPS      64(R11)(CX*1), Y10
+	VMOVUPS      96(R11)(CX*1), Y11
+	MOVQ         104(AX), R12
+	MOVQ         232(AX), R13
+	VADDPS       Y8, Y0, Y0
+	VADDPS       Y9, Y1, Y1
+	VADDPS       Y10, Y2, Y2
+	VADDPS       Y11, Y3, Y3
+	VPERM2F128   $0x03, 96(BX), Y7, Y12
+	VPALIGNR     $0x0c, Y12, Y7, Y12
+	VMOVUPS      Y7, 96(BX)
+	VPERM2F128   $0x21, 128(R10)(CX*1), Y4, Y13
+	VPALIGNR     $0x04, Y4, Y13, Y13
+	VADDPS       Y5, Y12, Y12
+	VADDPS       Y12, Y0, Y0
+	VADDPS       Y13, Y6, Y13
+	VADDPS       Y13, Y3, Y3
+	VADDPS       Y6, Y4, Y12
+	VADDPS       Y12, Y1, Y1
+	VADDPS       Y7, Y5, Y13
+	VADDPS       Y13, Y2, Y2
+	VANDPS       signAVX2F32<>+0(SB), Y0, Y12
+	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS       Y0, Y13, Y13
+	VMULPS       quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD       Y12, Y13, Y13
+	VANDPS       signAVX2F32<>+0(SB), Y0, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y0, Y12
+	VPCMPGTD     below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y0, Y0
+	VMULPS       quarterAVX2F32<>+0(SB), Y0, Y0
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y0, Y0
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y0, Y4, Y0
+	VMOVNTPS     Y0, (R12)(CX*1)
+	VANDPS       signAVX2F32<>+0(SB), Y1, Y12
+	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS       Y1, Y13, Y13
+	VMULPS       quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD       Y12, Y13, Y13
+	VANDPS       signAVX2F32<>+0(SB), Y1, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y1, Y12
+	VPCMPGTD     below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y1, Y1
+	VMULPS       quarterAVX2F32<>+0(SB), Y1, Y1
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y1, Y1
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y1, Y5, Y1
+	VMOVNTPS     Y1, 32(R12)(CX*1)
+	VANDPS       signAVX2F32<>+0(SB), Y2, Y12
+	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS       Y2, Y13, Y13
+	VMULPS       quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD       Y12, Y13, Y13
+	VANDPS       signAVX2F32<>+0(SB), Y2, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y2, Y12
+	VPCMPGTD     below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y2, Y2
+	VMULPS       quarterAVX2F32<>+0(SB), Y2, Y2
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y2, Y2
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y2, Y6, Y2
+	VMOVNTPS     Y2, 64(R12)(CX*1)
+	VANDPS       signAVX2F32<>+0(SB), Y3, Y12
+	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS       Y3, Y13, Y13
+	VMULPS       quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD       Y12, Y13, Y13
+	VANDPS       signAVX2F32<>+0(SB), Y3, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y3, Y12
+	VPCMPGTD     below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y3, Y3
+	VMULPS       quarterAVX2F32<>+0(SB), Y3, Y3
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y3, Y3
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y3, Y7, Y3
+	VMOVNTPS     Y3, 96(R12)(CX*1)
+	VORPS        Y0, Y4, Y12
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y0, Y0
+	VANDPS       Y12, Y4, Y13
+	VSUBPS       Y13, Y0, Y0
+	VORPS        Y1, Y5, Y12
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y1, Y1
+	VANDPS       Y12, Y5, Y13
+	VSUBPS       Y13, Y1, Y1
+	VORPS        Y2, Y6, Y12
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y2, Y2
+	VANDPS       Y12, Y6, Y13
+	VSUBPS       Y13, Y2, Y2
+	VORPS        Y3, Y7, Y12
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y3, Y3
+	VANDPS       Y12, Y7, Y13
+	VSUBPS       Y13, Y3, Y3
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y0, Y0
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y2, Y2
+	VFMADD231PS  Y1, Y1, Y0
+	VFMADD231PS  Y3, Y3, Y2
+	VADDPS       Y2, Y0, Y0
+	VADDPS       Y0, Y14, Y14
+	CMPQ         184(AX), $0x04
+	JE           rows_done
+
+	// row 4
+	MOVQ         48(AX), R10
+	VMOVUPS      (R10)(CX*1), Y0
+	VMOVUPS      32(R10)(CX*1), Y1
+	VMOVUPS      64(R10)(CX*1), Y2
+	VMOVUPS      96(R10)(CX*1), Y3
+	MOVQ         112(AX), R12
+	MOVQ         240(AX), R13
+	VADDPS       Y0, Y4, Y4
+	VADDPS       Y1, Y5, Y5
+	VADDPS       Y2, Y6, Y6
+	VADDPS       Y3, Y7, Y7
+	VPERM2F128   $0x03, 128(BX), Y11, Y12
+	VPALIGNR     $0x0c, Y12, Y11, Y12
+	VMOVUPS      Y11, 128(BX)
+	VPERM2F128   $0x21, 128(R11)(CX*1), Y8, Y13
+	VPALIGNR     $0x04, Y8, Y13, Y13
+	VADDPS       Y9, Y12, Y12
+	VADDPS       Y12, Y4, Y4
+	VADDPS       Y13, Y10, Y13
+	VADDPS       Y13, Y7, Y7
+	VADDPS       Y10, Y8, Y12
+	VADDPS       Y12, Y5, Y5
+	VADDPS       Y11, Y9, Y13
+	VADDPS       Y13, Y6, Y6
+	VANDPS       signAVX2F32<>+0(SB), Y4, Y12
+	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS       Y4, Y13, Y13
+	VMULPS       quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD       Y12, Y13, Y13
+	VANDPS       signAVX2F32<>+0(SB), Y4, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y4, Y12
+	VPCMPGTD     below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y4, Y4
+	VMULPS       quarterAVX2F32<>+0(SB), Y4, Y4
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y4, Y4
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y4, Y8, Y4
+	VMOVNTPS     Y4, (R12)(CX*1)
+	VANDPS       signAVX2F32<>+0(SB), Y5, Y12
+	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS       Y5, Y13, Y13
+	VMULPS       quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD       Y12, Y13, Y13
+	VANDPS       signAVX2F32<>+0(SB), Y5, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y5, Y12
+	VPCMPGTD     below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y5, Y5
+	VMULPS       quarterAVX2F32<>+0(SB), Y5, Y5
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y5, Y5
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y5, Y9, Y5
+	VMOVNTPS     Y5, 32(R12)(CX*1)
+	VANDPS       signAVX2F32<>+0(SB), Y6, Y12
+	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS       Y6, Y13, Y13
+	VMULPS       quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD       Y12, Y13, Y13
+	VANDPS       signAVX2F32<>+0(SB), Y6, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y6, Y12
+	VPCMPGTD     below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y6, Y6
+	VMULPS       quarterAVX2F32<>+0(SB), Y6, Y6
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y6, Y6
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y6, Y10, Y6
+	VMOVNTPS     Y6, 64(R12)(CX*1)
+	VANDPS       signAVX2F32<>+0(SB), Y7, Y12
+	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS       Y7, Y13, Y13
+	VMULPS       quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD       Y12, Y13, Y13
+	VANDPS       signAVX2F32<>+0(SB), Y7, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y7, Y12
+	VPCMPGTD     below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y7, Y7
+	VMULPS       quarterAVX2F32<>+0(SB), Y7, Y7
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y7, Y7
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y7, Y11, Y7
+	VMOVNTPS     Y7, 96(R12)(CX*1)
+	VORPS        Y4, Y8, Y12
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y4, Y4
+	VANDPS       Y12, Y8, Y13
+	VSUBPS       Y13, Y4, Y4
+	VORPS        Y5, Y9, Y12
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y5, Y5
+	VANDPS       Y12, Y9, Y13
+	VSUBPS       Y13, Y5, Y5
+	VORPS        Y6, Y10, Y12
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y6, Y6
+	VANDPS       Y12, Y10, Y13
+	VSUBPS       Y13, Y6, Y6
+	VORPS        Y7, Y11, Y12
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y7, Y7
+	VANDPS       Y12, Y11, Y13
+	VSUBPS       Y13, Y7, Y7
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y4, Y4
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y6, Y6
+	VFMADD231PS  Y5, Y5, Y4
+	VFMADD231PS  Y7, Y7, Y6
+	VADDPS       Y6, Y4, Y4
+	VADDPS       Y4, Y14, Y14
+	CMPQ         184(AX), $0x05
+	JE           rows_done
+
+	// row 5
+	MOVQ         56(AX), R11
+	VMOVUPS      (R11)(CX*1), Y4
+	VMOVUPS      32(R11)(CX*1), Y5
+	VMOVUPS      64(R11)(CX*1), Y6
+	VMOVUPS      96(R11)(CX*1), Y7
+	MOVQ         120(AX), R12
+	MOVQ         248(AX), R13
+	VADDPS       Y4, Y8, Y8
+	VADDPS       Y5, Y9, Y9
+	VADDPS       Y6, Y10, Y10
+	VADDPS       Y7, Y11, Y11
+	VPERM2F128   $0x03, 160(BX), Y3, Y12
+	VPALIGNR     $0x0c, Y12, Y3, Y12
+	VMOVUPS      Y3, 160(BX)
+	VPERM2F128   $0x21, 128(R10)(CX*1), Y0, Y13
+	VPALIGNR     $0x04, Y0, Y13, Y13
+	VADDPS       Y1, Y12, Y12
+	VADDPS       Y12, Y8, Y8
+	VADDPS       Y13, Y2, Y13
+	VADDPS       Y13, Y11, Y11
+	VADDPS       Y2, Y0, Y12
+	VADDPS       Y12, Y9, Y9
+	VADDPS       Y3, Y1, Y13
+	VADDPS       Y13, Y10, Y10
+	VANDPS       signAVX2F32<>+0(SB), Y8, Y12
+	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS       Y8, Y13, Y13
+	VMULPS       quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD       Y12, Y13, Y13
+	VANDPS       signAVX2F32<>+0(SB), Y8, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y8, Y12
+	VPCMPGTD     below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y8, Y8
+	VMULPS       quarterAVX2F32<>+0(SB), Y8, Y8
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y8, Y8
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y8, Y0, Y8
+	VMOVNTPS     Y8, (R12)(CX*1)
+	VANDPS       signAVX2F32<>+0(SB), Y9, Y12
+	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS       Y9, Y13, Y13
+	VMULPS       quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD       Y12, Y13, Y13
+	VANDPS       signAVX2F32<>+0(SB), Y9, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y9, Y12
+	VPCMPGTD     below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y9, Y9
+	VMULPS       quarterAVX2F32<>+0(SB), Y9, Y9
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y9, Y9
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y9, Y1, Y9
+	VMOVNTPS     Y9, 32(R12)(CX*1)
+	VANDPS       signAVX2F32<>+0(SB), Y10, Y12
+	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS       Y10, Y13, Y13
+	VMULPS       quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD       Y12, Y13, Y13
+	VANDPS       signAVX2F32<>+0(SB), Y10, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y10, Y12
+	VPCMPGTD     below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y10, Y10
+	VMULPS       quarterAVX2F32<>+0(SB), Y10, Y10
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y10, Y10
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y10, Y2, Y10
+	VMOVNTPS     Y10, 64(R12)(CX*1)
+	VANDPS       signAVX2F32<>+0(SB), Y11, Y12
+	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS       Y11, Y13, Y13
+	VMULPS       quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD       Y12, Y13, Y13
+	VANDPS       signAVX2F32<>+0(SB), Y11, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y11, Y12
+	VPCMPGTD     below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y11, Y11
+	VMULPS       quarterAVX2F32<>+0(SB), Y11, Y11
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y11, Y11
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y11, Y3, Y11
+	VMOVNTPS     Y11, 96(R12)(CX*1)
+	VORPS        Y8, Y0, Y12
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y8, Y8
+	VANDPS       Y12, Y0, Y13
+	VSUBPS       Y13, Y8, Y8
+	VORPS        Y9, Y1, Y12
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y9, Y9
+	VANDPS       Y12, Y1, Y13
+	VSUBPS       Y13, Y9, Y9
+	VORPS        Y10, Y2, Y12
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y10, Y10
+	VANDPS       Y12, Y2, Y13
+	VSUBPS       Y13, Y10, Y10
+	VORPS        Y11, Y3, Y12
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y11, Y11
+	VANDPS       Y12, Y3, Y13
+	VSUBPS       Y13, Y11, Y11
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y8, Y8
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y10, Y10
+	VFMADD231PS  Y9, Y9, Y8
+	VFMADD231PS  Y11, Y11, Y10
+	VADDPS       Y10, Y8, Y8
+	VADDPS       Y8, Y14, Y14
+	CMPQ         184(AX), $0x06
+	JE           rows_done
+
+	// row 6
+	MOVQ         64(AX), R10
+	VMOVUPS      (R10)(CX*1), Y8
+	VMOVUPS      32(R10)(CX*1), Y9
+	VMOVUPS      64(R10)(CX*1), Y10
+	VMOVUPS      96(R10)(CX*1), Y11
+	MOVQ         128(AX), R12
+	MOVQ         256(AX), R13
+	VADDPS       Y8, Y0, Y0
+	VADDPS       Y9, Y1, Y1
+	VADDPS       Y10, Y2, Y2
+	VADDPS       Y11, Y3, Y3
+	VPERM2F128   $0x03, 192(BX), Y7, Y12
+	VPALIGNR     $0x0c, Y12, Y7, Y12
+	VMOVUPS      Y7, 192(BX)
+	VPERM2F128   $0x21, 128(R11)(CX*1), Y4, Y13
+	VPALIGNR     $0x04, Y4, Y13, Y13
+	VADDPS       Y5, Y12, Y12
+	VADDPS       Y12, Y0, Y0
+	VADDPS       Y13, Y6, Y13
+	VADDPS       Y13, Y3, Y3
+	VADDPS       Y6, Y4, Y12
+	VADDPS       Y12, Y1, Y1
+	VADDPS       Y7, Y5, Y13
+	VADDPS       Y13, Y2, Y2
+	VANDPS       signAVX2F32<>+0(SB), Y0, Y12
+	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS       Y0, Y13, Y13
+	VMULPS       quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD       Y12, Y13, Y13
+	VANDPS       signAVX2F32<>+0(SB), Y0, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y0, Y12
+	VPCMPGTD     below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y0, Y0
+	VMULPS       quarterAVX2F32<>+0(SB), Y0, Y0
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y0, Y0
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y0, Y4, Y0
+	VMOVNTPS     Y0, (R12)(CX*1)
+	VANDPS       signAVX2F32<>+0(SB), Y1, Y12
+	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS       Y1, Y13, Y13
+	VMULPS       quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD       Y12, Y13, Y13
+	VANDPS       signAVX2F32<>+0(SB), Y1, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y1, Y12
+	VPCMPGTD     below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y1, Y1
+	VMULPS       quarterAVX2F32<>+0(SB), Y1, Y1
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y1, Y1
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y1, Y5, Y1
+	VMOVNTPS     Y1, 32(R12)(CX*1)
+	VANDPS       signAVX2F32<>+0(SB), Y2, Y12
+	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS       Y2, Y13, Y13
+	VMULPS       quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD       Y12, Y13, Y13
+	VANDPS       signAVX2F32<>+0(SB), Y2, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y2, Y12
+	VPCMPGTD     below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y2, Y2
+	VMULPS       quarterAVX2F32<>+0(SB), Y2, Y2
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y2, Y2
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y2, Y6, Y2
+	VMOVNTPS     Y2, 64(R12)(CX*1)
+	VANDPS       signAVX2F32<>+0(SB), Y3, Y12
+	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS       Y3, Y13, Y13
+	VMULPS       quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD       Y12, Y13, Y13
+	VANDPS       signAVX2F32<>+0(SB), Y3, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y3, Y12
+	VPCMPGTD     below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y3, Y3
+	VMULPS       quarterAVX2F32<>+0(SB), Y3, Y3
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y3, Y3
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y3, Y7, Y3
+	VMOVNTPS     Y3, 96(R12)(CX*1)
+	VORPS        Y0, Y4, Y12
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y0, Y0
+	VANDPS       Y12, Y4, Y13
+	VSUBPS       Y13, Y0, Y0
+	VORPS        Y1, Y5, Y12
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y1, Y1
+	VANDPS       Y12, Y5, Y13
+	VSUBPS       Y13, Y1, Y1
+	VORPS        Y2, Y6, Y12
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y2, Y2
+	VANDPS       Y12, Y6, Y13
+	VSUBPS       Y13, Y2, Y2
+	VORPS        Y3, Y7, Y12
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y3, Y3
+	VANDPS       Y12, Y7, Y13
+	VSUBPS       Y13, Y3, Y3
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y0, Y0
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y2, Y2
+	VFMADD231PS  Y1, Y1, Y0
+	VFMADD231PS  Y3, Y3, Y2
+	VADDPS       Y2, Y0, Y0
+	VADDPS       Y0, Y14, Y14
+	CMPQ         184(AX), $0x07
+	JE           rows_done
+
+	// row 7
+	MOVQ         72(AX), R11
+	VMOVUPS      (R11)(CX*1), Y0
+	VMOVUPS      32(R11)(CX*1), Y1
+	VMOVUPS      64(R11)(CX*1), Y2
+	VMOVUPS      96(R11)(CX*1), Y3
+	MOVQ         136(AX), R11
+	MOVQ         264(AX), R12
+	VADDPS       Y0, Y4, Y4
+	VADDPS       Y1, Y5, Y5
+	VADDPS       Y2, Y6, Y6
+	VADDPS       Y3, Y7, Y7
+	VPERM2F128   $0x03, 224(BX), Y11, Y12
+	VPALIGNR     $0x0c, Y12, Y11, Y12
+	VMOVUPS      Y11, 224(BX)
+	VPERM2F128   $0x21, 128(R10)(CX*1), Y8, Y13
+	VPALIGNR     $0x04, Y8, Y13, Y13
+	VADDPS       Y9, Y12, Y12
+	VADDPS       Y12, Y4, Y4
+	VADDPS       Y13, Y10, Y13
+	VADDPS       Y13, Y7, Y7
+	VADDPS       Y10, Y8, Y12
+	VADDPS       Y12, Y5, Y5
+	VADDPS       Y11, Y9, Y13
+	VADDPS       Y13, Y6, Y6
+	VANDPS       signAVX2F32<>+0(SB), Y4, Y12
+	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS       Y4, Y13, Y13
+	VMULPS       quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD       Y12, Y13, Y13
+	VANDPS       signAVX2F32<>+0(SB), Y4, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y4, Y12
+	VPCMPGTD     below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y4, Y4
+	VMULPS       quarterAVX2F32<>+0(SB), Y4, Y4
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y4, Y4
+	VPBROADCASTB (R12)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y4, Y8, Y4
+	VMOVNTPS     Y4, (R11)(CX*1)
+	VANDPS       signAVX2F32<>+0(SB), Y5, Y12
+	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS       Y5, Y13, Y13
+	VMULPS       quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD       Y12, Y13, Y13
+	VANDPS       signAVX2F32<>+0(SB), Y5, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y5, Y12
+	VPCMPGTD     below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y5, Y5
+	VMULPS       quarterAVX2F32<>+0(SB), Y5, Y5
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y5, Y5
+	VPBROADCASTB 1(R12)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y5, Y9, Y5
+	VMOVNTPS     Y5, 32(R11)(CX*1)
+	VANDPS       signAVX2F32<>+0(SB), Y6, Y12
+	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS       Y6, Y13, Y13
+	VMULPS       quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD       Y12, Y13, Y13
+	VANDPS       signAVX2F32<>+0(SB), Y6, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y6, Y12
+	VPCMPGTD     below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y6, Y6
+	VMULPS       quarterAVX2F32<>+0(SB), Y6, Y6
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y6, Y6
+	VPBROADCASTB 2(R12)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y6, Y10, Y6
+	VMOVNTPS     Y6, 64(R11)(CX*1)
+	VANDPS       signAVX2F32<>+0(SB), Y7, Y12
+	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS       Y7, Y13, Y13
+	VMULPS       quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD       Y12, Y13, Y13
+	VANDPS       signAVX2F32<>+0(SB), Y7, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y7, Y12
+	VPCMPGTD     below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y7, Y7
+	VMULPS       quarterAVX2F32<>+0(SB), Y7, Y7
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y7, Y7
+	VPBROADCASTB 3(R12)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y7, Y11, Y7
+	VMOVNTPS     Y7, 96(R11)(CX*1)
+	VORPS        Y4, Y8, Y12
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y4, Y4
+	VANDPS       Y12, Y8, Y13
+	VSUBPS       Y13, Y4, Y4
+	VORPS        Y5, Y9, Y12
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y5, Y5
+	VANDPS       Y12, Y9, Y13
+	VSUBPS       Y13, Y5, Y5
+	VORPS        Y6, Y10, Y12
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y6, Y6
+	VANDPS       Y12, Y10, Y13
+	VSUBPS       Y13, Y6, Y6
+	VORPS        Y7, Y11, Y12
+	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y7, Y7
+	VANDPS       Y12, Y11, Y13
+	VSUBPS       Y13, Y7, Y7
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y4, Y4
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y6, Y6
+	VFMADD231PS  Y5, Y5, Y4
+	VFMADD231PS  Y7, Y7, Y6
+	VADDPS       Y6, Y4, Y4
+	VADDPS       Y4, Y14, Y14
+	JMP          rows_done
+
+// func generalAVX2F32(s *Span)
+// Requires: AVX, AVX2, FMA3
+TEXT ·generalAVX2F32(SB), NOSPLIT, $0-8
+	MOVQ    s+0(FP), AX
+	MOVQ    144(AX), CX
+	MOVQ    160(AX), DX
+	ADDQ    152(AX), DX
+	MOVQ    168(AX), BX
+	MOVQ    200(AX), SI
+	MOVQ    192(AX), DI
+	MOVQ    344(AX), R8
+	VMOVUPS (R8), Y15
+	MOVQ    336(AX), R9
+
+block:
+	LEAQ         -1(SI), R10
+	VMOVQ        R10, X12
+	VPBROADCASTQ X12, Y12
+	VANDPS       (DX), Y12, Y14
+	MOVQ         (AX), R10
+	MOVQ         8(AX), R11
+	VMOVUPS      (R10)(CX*1), Y0
+	VMOVUPS      32(R10)(CX*1), Y1
+	VMOVUPS      64(R10)(CX*1), Y2
+	VMOVUPS      96(R10)(CX*1), Y3
+	VMOVUPS      (R11)(CX*1), Y4
+	VMOVUPS      32(R11)(CX*1), Y5
+	VMOVUPS      64(R11)(CX*1), Y6
+	VMOVUPS      96(R11)(CX*1), Y7
+
+	// row 0
+	MOVQ         16(AX), R10
+	VMOVUPS      (R10)(CX*1), Y8
+	VMOVUPS      32(R10)(CX*1), Y9
+	VMOVUPS      64(R10)(CX*1), Y10
+	VMOVUPS      96(R10)(CX*1), Y11
+	MOVQ         80(AX), R12
+	MOVQ         208(AX), R13
+	MOVQ         272(AX), R14
+	VADDPS       Y8, Y0, Y0
+	VADDPS       Y9, Y1, Y1
+	VADDPS       Y10, Y2, Y2
+	VADDPS       Y11, Y3, Y3
+	VPERM2F128   $0x03, (BX), Y7, Y12
+	VPALIGNR     $0x0c, Y12, Y7, Y12
+	VMOVUPS      Y7, (BX)
+	VPERM2F128   $0x21, 128(R11)(CX*1), Y4, Y13
+	VPALIGNR     $0x04, Y4, Y13, Y13
+	VADDPS       Y5, Y12, Y12
+	VSUBPS       Y12, Y0, Y0
+	VFMADD132PS  32(R8), Y12, Y0
+	VFMADD213PS  (R14)(CX*1), Y15, Y0
+	VADDPS       Y13, Y6, Y13
+	VSUBPS       Y13, Y3, Y3
+	VFMADD132PS  32(R8), Y13, Y3
+	VFMADD213PS  96(R14)(CX*1), Y15, Y3
+	VADDPS       Y6, Y4, Y12
+	VSUBPS       Y12, Y1, Y1
+	VFMADD132PS  32(R8), Y12, Y1
+	VFMADD213PS  32(R14)(CX*1), Y15, Y1
+	VADDPS       Y7, Y5, Y13
+	VSUBPS       Y13, Y2, Y2
+	VFMADD132PS  32(R8), Y13, Y2
+	VFMADD213PS  64(R14)(CX*1), Y15, Y2
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y0, Y4, Y0
+	VMOVUPS      Y0, (R12)(CX*1)
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y1, Y5, Y1
+	VMOVUPS      Y1, 32(R12)(CX*1)
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y2, Y6, Y2
+	VMOVUPS      Y2, 64(R12)(CX*1)
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y3, Y7, Y3
+	VMOVUPS      Y3, 96(R12)(CX*1)
+	VSUBPS       Y4, Y0, Y0
+	VSUBPS       Y5, Y1, Y1
+	VSUBPS       Y6, Y2, Y2
+	VSUBPS       Y7, Y3, Y3
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y0, Y0
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y2, Y2
+	VFMADD231PS  Y1, Y1, Y0
+	VFMADD231PS  Y3, Y3, Y2
+	VADDPS       Y2, Y0, Y0
+	VADDPS       Y0, Y14, Y14
+	CMPQ         184(AX), $0x01
+	JE           rows_done
+
+	// row 1
+	MOVQ         24(AX), R11
+	VMOVUPS      (R11)(CX*1), Y0
+	VMOVUPS      32(R11)(CX*1), Y1
+	VMOVUPS      64(R11)(CX*1), Y2
+	VMOVUPS      96(R11)(CX*1), Y3
+	MOVQ         88(AX), R12
+	MOVQ         216(AX), R13
+	MOVQ         280(AX), R14
+	VADDPS       Y0, Y4, Y4
+	VADDPS       Y1, Y5, Y5
+	VADDPS       Y2, Y6, Y6
+	VADDPS       Y3, Y7, Y7
+	VPERM2F128   $0x03, 32(BX), Y11, Y12
+	VPALIGNR     $0x0c, Y12, Y11, Y12
+	VMOVUPS      Y11, 32(BX)
+	VPERM2F128   $0x21, 128(R10)(CX*1), Y8, Y13
+	VPALIGNR     $0x04, Y8, Y13, Y13
+	VADDPS       Y9, Y12, Y12
+	VSUBPS       Y12, Y4, Y4
+	VFMADD132PS  32(R8), Y12, Y4
+	VFMADD213PS  (R14)(CX*1), Y15, Y4
+	VADDPS       Y13, Y10, Y13
+	VSUBPS       Y13, Y7, Y7
+	VFMADD132PS  32(R8), Y13, Y7
+	VFMADD213PS  96(R14)(CX*1), Y15, Y7
+	VADDPS       Y10, Y8, Y12
+	VSUBPS       Y12, Y5, Y5
+	VFMADD132PS  32(R8), Y12, Y5
+	VFMADD213PS  32(R14)(CX*1), Y15, Y5
+	VADDPS       Y11, Y9, Y13
+	VSUBPS       Y13, Y6, Y6
+	VFMADD132PS  32(R8), Y13, Y6
+	VFMADD213PS  64(R14)(CX*1), Y15, Y6
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y4, Y8, Y4
+	VMOVUPS      Y4, (R12)(CX*1)
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y5, Y9, Y5
+	VMOVUPS      Y5, 32(R12)(CX*1)
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y6, Y10, Y6
+	VMOVUPS      Y6, 64(R12)(CX*1)
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y7, Y11, Y7
+	VMOVUPS      Y7, 96(R12)(CX*1)
+	VSUBPS       Y8, Y4, Y4
+	VSUBPS       Y9, Y5, Y5
+	VSUBPS       Y10, Y6, Y6
+	VSUBPS       Y11, Y7, Y7
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y4, Y4
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y6, Y6
+	VFMADD231PS  Y5, Y5, Y4
+	VFMADD231PS  Y7, Y7, Y6
+	VADDPS       Y6, Y4, Y4
+	VADDPS       Y4, Y14, Y14
+	CMPQ         184(AX), $0x02
+	JE           rows_done
+
+	// row 2
+	MOVQ         32(AX), R10
+	VMOVUPS      (R10)(CX*1), Y4
+	VMOVUPS      32(R10)(CX*1), Y5
+	VMOVUPS      64(R10)(CX*1), Y6
+	VMOVUPS      96(R10)(CX*1), Y7
+	MOVQ         96(AX), R12
+	MOVQ         224(AX), R13
+	MOVQ         288(AX), R14
+	VADDPS       Y4, Y8, Y8
+	VADDPS       Y5, Y9, Y9
+	VADDPS       Y6, Y10, Y10
+	VADDPS       Y7, Y11, Y11
+	VPERM2F128   $0x03, 64(BX), Y3, Y12
+	VPALIGNR     $0x0c, Y12, Y3, Y12
+	VMOVUPS      Y3, 64(BX)
+	VPERM2F128   $0x21, 128(R11)(CX*1), Y0, Y13
+	VPALIGNR     $0x04, Y0, Y13, Y13
+	VADDPS       Y1, Y12, Y12
+	VSUBPS       Y12, Y8, Y8
+	VFMADD132PS  32(R8), Y12, Y8
+	VFMADD213PS  (R14)(CX*1), Y15, Y8
+	VADDPS       Y13, Y2, Y13
+	VSUBPS       Y13, Y11, Y11
+	VFMADD132PS  32(R8), Y13, Y11
+	VFMADD213PS  96(R14)(CX*1), Y15, Y11
+	VADDPS       Y2, Y0, Y12
+	VSUBPS       Y12, Y9, Y9
+	VFMADD132PS  32(R8), Y12, Y9
+	VFMADD213PS  32(R14)(CX*1), Y15, Y9
+	VADDPS       Y3, Y1, Y13
+	VSUBPS       Y13, Y10, Y10
+	VFMADD132PS  32(R8), Y13, Y10
+	VFMADD213PS  64(R14)(CX*1), Y15, Y10
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y8, Y0, Y8
+	VMOVUPS      Y8, (R12)(CX*1)
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y9, Y1, Y9
+	VMOVUPS      Y9, 32(R12)(CX*1)
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y10, Y2, Y10
+	VMOVUPS      Y10, 64(R12)(CX*1)
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y11, Y3, Y11
+	VMOVUPS      Y11, 96(R12)(CX*1)
+	VSUBPS       Y0, Y8, Y8
+	VSUBPS       Y1, Y9, Y9
+	VSUBPS       Y2, Y10, Y10
+	VSUBPS       Y3, Y11, Y11
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y8, Y8
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y10, Y10
+	VFMADD231PS  Y9, Y9, Y8
+	VFMADD231PS  Y11, Y11, Y10
+	VADDPS       Y10, Y8, Y8
+	VADDPS       Y8, Y14, Y14
+	CMPQ         184(AX), $0x03
+	JE           rows_done
+
+	// row 3
+	MOVQ         40(AX), R11
+	VMOVUPS      (R11)(CX*1), Y8
+	VMOVUPS      32(R11)(CX*1), Y9
+	VMOVUPS      64(R11)(CX*1), Y10
+	VMOVUPS      96(R11)(CX*1), Y11
+	MOVQ         104(AX), R12
+	MOVQ         232(AX), R13
+	MOVQ         296(AX), R14
+	VADDPS       Y8, Y0, Y0
+	VADDPS       Y9, Y1, Y1
+	VADDPS       Y10, Y2, Y2
+	VADDPS       Y11, Y3, Y3
+	VPERM2F128   $0x03, 96(BX), Y7, Y12
+	VPALIGNR     $0x0c, Y12, Y7, Y12
+	VMOVUPS      Y7, 96(BX)
+	VPERM2F128   $0x21, 128(R10)(CX*1), Y4, Y13
+	VPALIGNR     $0x04, Y4, Y13, Y13
+	VADDPS       Y5, Y12, Y12
+	VSUBPS       Y12, Y0, Y0
+	VFMADD132PS  32(R8), Y12, Y0
+	VFMADD213PS  (R14)(CX*1), Y15, Y0
+	VADDPS       Y13, Y6, Y13
+	VSUBPS       Y13, Y3, Y3
+	VFMADD132PS  32(R8), Y13, Y3
+	VFMADD213PS  96(R14)(CX*1), Y15, Y3
+	VADDPS       Y6, Y4, Y12
+	VSUBPS       Y12, Y1, Y1
+	VFMADD132PS  32(R8), Y12, Y1
+	VFMADD213PS  32(R14)(CX*1), Y15, Y1
+	VADDPS       Y7, Y5, Y13
+	VSUBPS       Y13, Y2, Y2
+	VFMADD132PS  32(R8), Y13, Y2
+	VFMADD213PS  64(R14)(CX*1), Y15, Y2
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y0, Y4, Y0
+	VMOVUPS      Y0, (R12)(CX*1)
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y1, Y5, Y1
+	VMOVUPS      Y1, 32(R12)(CX*1)
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y2, Y6, Y2
+	VMOVUPS      Y2, 64(R12)(CX*1)
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y3, Y7, Y3
+	VMOVUPS      Y3, 96(R12)(CX*1)
+	VSUBPS       Y4, Y0, Y0
+	VSUBPS       Y5, Y1, Y1
+	VSUBPS       Y6, Y2, Y2
+	VSUBPS       Y7, Y3, Y3
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y0, Y0
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y2, Y2
+	VFMADD231PS  Y1, Y1, Y0
+	VFMADD231PS  Y3, Y3, Y2
+	VADDPS       Y2, Y0, Y0
+	VADDPS       Y0, Y14, Y14
+	CMPQ         184(AX), $0x04
+	JE           rows_done
+
+	// row 4
+	MOVQ         48(AX), R10
+	VMOVUPS      (R10)(CX*1), Y0
+	VMOVUPS      32(R10)(CX*1), Y1
+	VMOVUPS      64(R10)(CX*1), Y2
+	VMOVUPS      96(R10)(CX*1), Y3
+	MOVQ         112(AX), R12
+	MOVQ         240(AX), R13
+	MOVQ         304(AX), R14
+	VADDPS       Y0, Y4, Y4
+	VADDPS       Y1, Y5, Y5
+	VADDPS       Y2, Y6, Y6
+	VADDPS       Y3, Y7, Y7
+	VPERM2F128   $0x03, 128(BX), Y11, Y12
+	VPALIGNR     $0x0c, Y12, Y11, Y12
+	VMOVUPS      Y11, 128(BX)
+	VPERM2F128   $0x21, 128(R11)(CX*1), Y8, Y13
+	VPALIGNR     $0x04, Y8, Y13, Y13
+	VADDPS       Y9, Y12, Y12
+	VSUBPS       Y12, Y4, Y4
+	VFMADD132PS  32(R8), Y12, Y4
+	VFMADD213PS  (R14)(CX*1), Y15, Y4
+	VADDPS       Y13, Y10, Y13
+	VSUBPS       Y13, Y7, Y7
+	VFMADD132PS  32(R8), Y13, Y7
+	VFMADD213PS  96(R14)(CX*1), Y15, Y7
+	VADDPS       Y10, Y8, Y12
+	VSUBPS       Y12, Y5, Y5
+	VFMADD132PS  32(R8), Y12, Y5
+	VFMADD213PS  32(R14)(CX*1), Y15, Y5
+	VADDPS       Y11, Y9, Y13
+	VSUBPS       Y13, Y6, Y6
+	VFMADD132PS  32(R8), Y13, Y6
+	VFMADD213PS  64(R14)(CX*1), Y15, Y6
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y4, Y8, Y4
+	VMOVUPS      Y4, (R12)(CX*1)
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y5, Y9, Y5
+	VMOVUPS      Y5, 32(R12)(CX*1)
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y6, Y10, Y6
+	VMOVUPS      Y6, 64(R12)(CX*1)
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y7, Y11, Y7
+	VMOVUPS      Y7, 96(R12)(CX*1)
+	VSUBPS       Y8, Y4, Y4
+	VSUBPS       Y9, Y5, Y5
+	VSUBPS       Y10, Y6, Y6
+	VSUBPS       Y11, Y7, Y7
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y4, Y4
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y6, Y6
+	VFMADD231PS  Y5, Y5, Y4
+	VFMADD231PS  Y7, Y7, Y6
+	VADDPS       Y6, Y4, Y4
+	VADDPS       Y4, Y14, Y14
+	CMPQ         184(AX), $0x05
+	JE           rows_done
+
+	// row 5
+	MOVQ         56(AX), R11
+	VMOVUPS      (R11)(CX*1), Y4
+	VMOVUPS      32(R11)(CX*1), Y5
+	VMOVUPS      64(R11)(CX*1), Y6
+	VMOVUPS      96(R11)(CX*1), Y7
+	MOVQ         120(AX), R12
+	MOVQ         248(AX), R13
+	MOVQ         312(AX), R14
+	VADDPS       Y4, Y8, Y8
+	VADDPS       Y5, Y9, Y9
+	VADDPS       Y6, Y10, Y10
+	VADDPS       Y7, Y11, Y11
+	VPERM2F128   $0x03, 160(BX), Y3, Y12
+	VPALIGNR     $0x0c, Y12, Y3, Y12
+	VMOVUPS      Y3, 160(BX)
+	VPERM2F128   $0x21, 128(R10)(CX*1), Y0, Y13
+	VPALIGNR     $0x04, Y0, Y13, Y13
+	VADDPS       Y1, Y12, Y12
+	VSUBPS       Y12, Y8, Y8
+	VFMADD132PS  32(R8), Y12, Y8
+	VFMADD213PS  (R14)(CX*1), Y15, Y8
+	VADDPS       Y13, Y2, Y13
+	VSUBPS       Y13, Y11, Y11
+	VFMADD132PS  32(R8), Y13, Y11
+	VFMADD213PS  96(R14)(CX*1), Y15, Y11
+	VADDPS       Y2, Y0, Y12
+	VSUBPS       Y12, Y9, Y9
+	VFMADD132PS  32(R8), Y12, Y9
+	VFMADD213PS  32(R14)(CX*1), Y15, Y9
+	VADDPS       Y3, Y1, Y13
+	VSUBPS       Y13, Y10, Y10
+	VFMADD132PS  32(R8), Y13, Y10
+	VFMADD213PS  64(R14)(CX*1), Y15, Y10
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y8, Y0, Y8
+	VMOVUPS      Y8, (R12)(CX*1)
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y9, Y1, Y9
+	VMOVUPS      Y9, 32(R12)(CX*1)
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y10, Y2, Y10
+	VMOVUPS      Y10, 64(R12)(CX*1)
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y11, Y3, Y11
+	VMOVUPS      Y11, 96(R12)(CX*1)
+	VSUBPS       Y0, Y8, Y8
+	VSUBPS       Y1, Y9, Y9
+	VSUBPS       Y2, Y10, Y10
+	VSUBPS       Y3, Y11, Y11
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y8, Y8
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y10, Y10
+	VFMADD231PS  Y9, Y9, Y8
+	VFMADD231PS  Y11, Y11, Y10
+	VADDPS       Y10, Y8, Y8
+	VADDPS       Y8, Y14, Y14
+	CMPQ         184(AX), $0x06
+	JE           rows_done
+
+	// row 6
+	MOVQ         64(AX), R10
+	VMOVUPS      (R10)(CX*1), Y8
+	VMOVUPS      32(R10)(CX*1), Y9
+	VMOVUPS      64(R10)(CX*1), Y10
+	VMOVUPS      96(R10)(CX*1), Y11
+	MOVQ         128(AX), R12
+	MOVQ         256(AX), R13
+	MOVQ         320(AX), R14
+	VADDPS       Y8, Y0, Y0
+	VADDPS       Y9, Y1, Y1
+	VADDPS       Y10, Y2, Y2
+	VADDPS       Y11, Y3, Y3
+	VPERM2F128   $0x03, 192(BX), Y7, Y12
+	VPALIGNR     $0x0c, Y12, Y7, Y12
+	VMOVUPS      Y7, 192(BX)
+	VPERM2F128   $0x21, 128(R11)(CX*1), Y4, Y13
+	VPALIGNR     $0x04, Y4, Y13, Y13
+	VADDPS       Y5, Y12, Y12
+	VSUBPS       Y12, Y0, Y0
+	VFMADD132PS  32(R8), Y12, Y0
+	VFMADD213PS  (R14)(CX*1), Y15, Y0
+	VADDPS       Y13, Y6, Y13
+	VSUBPS       Y13, Y3, Y3
+	VFMADD132PS  32(R8), Y13, Y3
+	VFMADD213PS  96(R14)(CX*1), Y15, Y3
+	VADDPS       Y6, Y4, Y12
+	VSUBPS       Y12, Y1, Y1
+	VFMADD132PS  32(R8), Y12, Y1
+	VFMADD213PS  32(R14)(CX*1), Y15, Y1
+	VADDPS       Y7, Y5, Y13
+	VSUBPS       Y13, Y2, Y2
+	VFMADD132PS  32(R8), Y13, Y2
+	VFMADD213PS  64(R14)(CX*1), Y15, Y2
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y0, Y4, Y0
+	VMOVUPS      Y0, (R12)(CX*1)
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y1, Y5, Y1
+	VMOVUPS      Y1, 32(R12)(CX*1)
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y2, Y6, Y2
+	VMOVUPS      Y2, 64(R12)(CX*1)
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y3, Y7, Y3
+	VMOVUPS      Y3, 96(R12)(CX*1)
+	VSUBPS       Y4, Y0, Y0
+	VSUBPS       Y5, Y1, Y1
+	VSUBPS       Y6, Y2, Y2
+	VSUBPS       Y7, Y3, Y3
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y0, Y0
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y2, Y2
+	VFMADD231PS  Y1, Y1, Y0
+	VFMADD231PS  Y3, Y3, Y2
+	VADDPS       Y2, Y0, Y0
+	VADDPS       Y0, Y14, Y14
+	CMPQ         184(AX), $0x07
+	JE           rows_done
+
+	// row 7
+	MOVQ         72(AX), R11
+	VMOVUPS      (R11)(CX*1), Y0
+	VMOVUPS      32(R11)(CX*1), Y1
+	VMOVUPS      64(R11)(CX*1), Y2
+	VMOVUPS      96(R11)(CX*1), Y3
+	MOVQ         136(AX), R11
+	MOVQ         264(AX), R12
+	MOVQ         328(AX), R13
+	VADDPS       Y0, Y4, Y4
+	VADDPS       Y1, Y5, Y5
+	VADDPS       Y2, Y6, Y6
+	VADDPS       Y3, Y7, Y7
+	VPERM2F128   $0x03, 224(BX), Y11, Y12
+	VPALIGNR     $0x0c, Y12, Y11, Y12
+	VMOVUPS      Y11, 224(BX)
+	VPERM2F128   $0x21, 128(R10)(CX*1), Y8, Y13
+	VPALIGNR     $0x04, Y8, Y13, Y13
+	VADDPS       Y9, Y12, Y12
+	VSUBPS       Y12, Y4, Y4
+	VFMADD132PS  32(R8), Y12, Y4
+	VFMADD213PS  (R13)(CX*1), Y15, Y4
+	VADDPS       Y13, Y10, Y13
+	VSUBPS       Y13, Y7, Y7
+	VFMADD132PS  32(R8), Y13, Y7
+	VFMADD213PS  96(R13)(CX*1), Y15, Y7
+	VADDPS       Y10, Y8, Y12
+	VSUBPS       Y12, Y5, Y5
+	VFMADD132PS  32(R8), Y12, Y5
+	VFMADD213PS  32(R13)(CX*1), Y15, Y5
+	VADDPS       Y11, Y9, Y13
+	VSUBPS       Y13, Y6, Y6
+	VFMADD132PS  32(R8), Y13, Y6
+	VFMADD213PS  64(R13)(CX*1), Y15, Y6
+	VPBROADCASTB (R12)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y4, Y8, Y4
+	VMOVUPS      Y4, (R11)(CX*1)
+	VPBROADCASTB 1(R12)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y5, Y9, Y5
+	VMOVUPS      Y5, 32(R11)(CX*1)
+	VPBROADCASTB 2(R12)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y6, Y10, Y6
+	VMOVUPS      Y6, 64(R11)(CX*1)
+	VPBROADCASTB 3(R12)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y7, Y11, Y7
+	VMOVUPS      Y7, 96(R11)(CX*1)
+	VSUBPS       Y8, Y4, Y4
+	VSUBPS       Y9, Y5, Y5
+	VSUBPS       Y10, Y6, Y6
+	VSUBPS       Y11, Y7, Y7
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y4, Y4
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y6, Y6
+	VFMADD231PS  Y5, Y5, Y4
+	VFMADD231PS  Y7, Y7, Y6
+	VADDPS       Y6, Y4, Y4
+	VADDPS       Y4, Y14, Y14
+
+rows_done:
+	VMOVUPS Y14, (DX)
+	ADDQ    $0x00000020, DX
+	ADDQ    $0x00000080, CX
+	ADDQ    $0x04, R9
+	DECQ    DI
+	JNZ     block
+	VZEROUPPER
+	RET
+
+// func streamGeneralAVX2F32(s *Span)
+// Requires: AVX, AVX2, FMA3
+TEXT ·streamGeneralAVX2F32(SB), NOSPLIT, $0-8
+	MOVQ    s+0(FP), AX
+	MOVQ    144(AX), CX
+	MOVQ    160(AX), DX
+	ADDQ    152(AX), DX
+	MOVQ    168(AX), BX
+	MOVQ    200(AX), SI
+	MOVQ    192(AX), DI
+	MOVQ    344(AX), R8
+	VMOVUPS (R8), Y15
+	MOVQ    336(AX), R9
+
+block:
+	LEAQ         -1(SI), R10
+	VMOVQ        R10, X12
+	VPBROADCASTQ X12, Y12
+	VANDPS       (DX), Y12, Y14
+	MOVQ         (AX), R10
+	MOVQ         8(AX), R11
+	VMOVUPS      (R10)(CX*1), Y0
+	VMOVUPS      32(R10)(CX*1), Y1
+	VMOVUPS      64(R10)(CX*1), Y2
+	VMOVUPS      96(R10)(CX*1), Y3
+	VMOVUPS      (R11)(CX*1), Y4
+	VMOVUPS      32(R11)(CX*1), Y5
+	VMOVUPS      64(R11)(CX*1), Y6
+	VMOVUPS      96(R11)(CX*1), Y7
+
+	// row 0
+	MOVQ         16(AX), R10
+	VMOVUPS      (R10)(CX*1), Y8
+	VMOVUPS      32(R10)(CX*1), Y9
+	VMOVUPS      64(R10)(CX*1), Y10
+	VMOVUPS      96(R10)(CX*1), Y11
+	MOVQ         80(AX), R12
+	MOVQ         208(AX), R13
+	MOVQ         272(AX), R14
+	VADDPS       Y8, Y0, Y0
+	VADDPS       Y9, Y1, Y1
+	VADDPS       Y10, Y2, Y2
+	VADDPS       Y11, Y3, Y3
+	VPERM2F128   $0x03, (BX), Y7, Y12
+	VPALIGNR     $0x0c, Y12, Y7, Y12
+	VMOVUPS      Y7, (BX)
+	VPERM2F128   $0x21, 128(R11)(CX*1), Y4, Y13
+	VPALIGNR     $0x04, Y4, Y13, Y13
+	VADDPS       Y5, Y12, Y12
+	VSUBPS       Y12, Y0, Y0
+	VFMADD132PS  32(R8), Y12, Y0
+	VFMADD213PS  (R14)(CX*1), Y15, Y0
+	VADDPS       Y13, Y6, Y13
+	VSUBPS       Y13, Y3, Y3
+	VFMADD132PS  32(R8), Y13, Y3
+	VFMADD213PS  96(R14)(CX*1), Y15, Y3
+	VADDPS       Y6, Y4, Y12
+	VSUBPS       Y12, Y1, Y1
+	VFMADD132PS  32(R8), Y12, Y1
+	VFMADD213PS  32(R14)(CX*1), Y15, Y1
+	VADDPS       Y7, Y5, Y13
+	VSUBPS       Y13, Y2, Y2
+	VFMADD132PS  32(R8), Y13, Y2
+	VFMADD213PS  64(R14)(CX*1), Y15, Y2
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y0, Y4, Y0
+	VMOVNTPS     Y0, (R12)(CX*1)
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y1, Y5, Y1
+	VMOVNTPS     Y1, 32(R12)(CX*1)
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y2, Y6, Y2
+	VMOVNTPS     Y2, 64(R12)(CX*1)
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y3, Y7, Y3
+	VMOVNTPS     Y3, 96(R12)(CX*1)
+	VSUBPS       Y4, Y0, Y0
+	VSUBPS       Y5, Y1, Y1
+	VSUBPS       Y6, Y2, Y2
+	VSUBPS       Y7, Y3, Y3
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y0, Y0
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y2, Y2
+	VFMADD231PS  Y1, Y1, Y0
+	VFMADD231PS  Y3, Y3, Y2
+	VADDPS       Y2, Y0, Y0
+	VADDPS       Y0, Y14, Y14
+	CMPQ         184(AX), $0x01
+	JE           rows_done
+
+	// row 1
+	MOVQ         24(AX), R11
+	VMOVUPS      (R11)(CX*1), Y0
+	VMOVUPS      32(R11)(CX*1), Y1
+	VMOVUPS      64(R11)(CX*1), Y2
+	VMOVUPS      96(R11)(CX*1), Y3
+	MOVQ         88(AX), R12
+	MOVQ         216(AX), R13
+	MOVQ         280(AX), R14
+	VADDPS       Y0, Y4, Y4
+	VADDPS       Y1, Y5, Y5
+	VADDPS       Y2, Y6, Y6
+	VADDPS       Y3, Y7, Y7
+	VPERM2F128   $0x03, 32(BX), Y11, Y12
+	VPALIGNR     $0x0c, Y12, Y11, Y12
+	VMOVUPS      Y11, 32(BX)
+	VPERM2F128   $0x21, 128(R10)(CX*1), Y8, Y13
+	VPALIGNR     $0x04, Y8, Y13, Y13
+	VADDPS       Y9, Y12, Y12
+	VSUBPS       Y12, Y4, Y4
+	VFMADD132PS  32(R8), Y12, Y4
+	VFMADD213PS  (R14)(CX*1), Y15, Y4
+	VADDPS       Y13, Y10, Y13
+	VSUBPS       Y13, Y7, Y7
+	VFMADD132PS  32(R8), Y13, Y7
+	VFMADD213PS  96(R14)(CX*1), Y15, Y7
+	VADDPS       Y10, Y8, Y12
+	VSUBPS       Y12, Y5, Y5
+	VFMADD132PS  32(R8), Y12, Y5
+	VFMADD213PS  32(R14)(CX*1), Y15, Y5
+	VADDPS       Y11, Y9, Y13
+	VSUBPS       Y13, Y6, Y6
+	VFMADD132PS  32(R8), Y13, Y6
+	VFMADD213PS  64(R14)(CX*1), Y15, Y6
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y4, Y8, Y4
+	VMOVNTPS     Y4, (R12)(CX*1)
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y5, Y9, Y5
+	VMOVNTPS     Y5, 32(R12)(CX*1)
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y6, Y10, Y6
+	VMOVNTPS     Y6, 64(R12)(CX*1)
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y7, Y11, Y7
+	VMOVNTPS     Y7, 96(R12)(CX*1)
+	VSUBPS       Y8, Y4, Y4
+	VSUBPS       Y9, Y5, Y5
+	VSUBPS       Y10, Y6, Y6
+	VSUBPS       Y11, Y7, Y7
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y4, Y4
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y6, Y6
+	VFMADD231PS  Y5, Y5, Y4
+	VFMADD231PS  Y7, Y7, Y6
+	VADDPS       Y6, Y4, Y4
+	VADDPS       Y4, Y14, Y14
+	CMPQ         184(AX), $0x02
+	JE           rows_done
+
+	// row 2
+	MOVQ         32(AX), R10
+	VMOVUPS      (R10)(CX*1), Y4
+	VMOVUPS      32(R10)(CX*1), Y5
+	VMOVUPS      64(R10)(CX*1), Y6
+	VMOVUPS      96(R10)(CX*1), Y7
+	MOVQ         96(AX), R12
+	MOVQ         224(AX), R13
+	MOVQ         288(AX), R14
+	VADDPS       Y4, Y8, Y8
+	VADDPS       Y5, Y9, Y9
+	VADDPS       Y6, Y10, Y10
+	VADDPS       Y7, Y11, Y11
+	VPERM2F128   $0x03, 64(BX), Y3, Y12
+	VPALIGNR     $0x0c, Y12, Y3, Y12
+	VMOVUPS      Y3, 64(BX)
+	VPERM2F128   $0x21, 128(R11)(CX*1), Y0, Y13
+	VPALIGNR     $0x04, Y0, Y13, Y13
+	VADDPS       Y1, Y12, Y12
+	VSUBPS       Y12, Y8, Y8
+	VFMADD132PS  32(R8), Y12, Y8
+	VFMADD213PS  (R14)(CX*1), Y15, Y8
+	VADDPS       Y13, Y2, Y13
+	VSUBPS       Y13, Y11, Y11
+	VFMADD132PS  32(R8), Y13, Y11
+	VFMADD213PS  96(R14)(CX*1), Y15, Y11
+	VADDPS       Y2, Y0, Y12
+	VSUBPS       Y12, Y9, Y9
+	VFMADD132PS  32(R8), Y12, Y9
+	VFMADD213PS  32(R14)(CX*1), Y15, Y9
+	VADDPS       Y3, Y1, Y13
+	VSUBPS       Y13, Y10, Y10
+	VFMADD132PS  32(R8), Y13, Y10
+	VFMADD213PS  64(R14)(CX*1), Y15, Y10
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y8, Y0, Y8
+	VMOVNTPS     Y8, (R12)(CX*1)
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y9, Y1, Y9
+	VMOVNTPS     Y9, 32(R12)(CX*1)
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y10, Y2, Y10
+	VMOVNTPS     Y10, 64(R12)(CX*1)
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y11, Y3, Y11
+	VMOVNTPS     Y11, 96(R12)(CX*1)
+	VSUBPS       Y0, Y8, Y8
+	VSUBPS       Y1, Y9, Y9
+	VSUBPS       Y2, Y10, Y10
+	VSUBPS       Y3, Y11, Y11
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y8, Y8
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y10, Y10
+	VFMADD231PS  Y9, Y9, Y8
+	VFMADD231PS  Y11, Y11, Y10
+	VADDPS       Y10, Y8, Y8
+	VADDPS       Y8, Y14, Y14
+	CMPQ         184(AX), $0x03
+	JE           rows_done
+
+	// row 3
+	MOVQ         40(AX), R11
+	VMOVUPS      (R11)(CX*1), Y8
+	VMOVUPS      32(R11)(CX*1), Y9
+	VMOVUPS      64(R11)(CX*1), Y10
+	VMOVUPS      96(R11)(CX*1), Y11
+	MOVQ         104(AX), R12
+	MOVQ         232(AX), R13
+	MOVQ         296(AX), R14
+	VADDPS       Y8, Y0, Y0
+	VADDPS       Y9, Y1, Y1
+	VADDPS       Y10, Y2, Y2
+	VADDPS       Y11, Y3, Y3
+	VPERM2F128   $0x03, 96(BX), Y7, Y12
+	VPALIGNR     $0x0c, Y12, Y7, Y12
+	VMOVUPS      Y7, 96(BX)
+	VPERM2F128   $0x21, 128(R10)(CX*1), Y4, Y13
+	VPALIGNR     $0x04, Y4, Y13, Y13
+	VADDPS       Y5, Y12, Y12
+	VSUBPS       Y12, Y0, Y0
+	VFMADD132PS  32(R8), Y12, Y0
+	VFMADD213PS  (R14)(CX*1), Y15, Y0
+	VADDPS       Y13, Y6, Y13
+	VSUBPS       Y13, Y3, Y3
+	VFMADD132PS  32(R8), Y13, Y3
+	VFMADD213PS  96(R14)(CX*1), Y15, Y3
+	VADDPS       Y6, Y4, Y12
+	VSUBPS       Y12, Y1, Y1
+	VFMADD132PS  32(R8), Y12, Y1
+	VFMADD213PS  32(R14)(CX*1), Y15, Y1
+	VADDPS       Y7, Y5, Y13
+	VSUBPS       Y13, Y2, Y2
+	VFMADD132PS  32(R8), Y13, Y2
+	VFMADD213PS  64(R14)(CX*1), Y15, Y2
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y0, Y4, Y0
+	VMOVNTPS     Y0, (R12)(CX*1)
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y1, Y5, Y1
+	VMOVNTPS     Y1, 32(R12)(CX*1)
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y2, Y6, Y2
+	VMOVNTPS     Y2, 64(R12)(CX*1)
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y3, Y7, Y3
+	VMOVNTPS     Y3, 96(R12)(CX*1)
+	VSUBPS       Y4, Y0, Y0
+	VSUBPS       Y5, Y1, Y1
+	VSUBPS       Y6, Y2, Y2
+	VSUBPS       Y7, Y3, Y3
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y0, Y0
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y2, Y2
+	VFMADD231PS  Y1, Y1, Y0
+	VFMADD231PS  Y3, Y3, Y2
+	VADDPS       Y2, Y0, Y0
+	VADDPS       Y0, Y14, Y14
+	CMPQ         184(AX), $0x04
+	JE           rows_done
+
+	// row 4
+	MOVQ         48(AX), R10
+	VMOVUPS      (R10)(CX*1), Y0
+	VMOVUPS      32(R10)(CX*1), Y1
+	VMOVUPS      64(R10)(CX*1), Y2
+	VMOVUPS      96(R10)(CX*1), Y3
+	MOVQ         112(AX), R12
+	MOVQ         240(AX), R13
+	MOVQ         304(AX), R14
+	VADDPS       Y0, Y4, Y4
+	VADDPS       Y1, Y5, Y5
+	VADDPS       Y2, Y6, Y6
+	VADDPS       Y3, Y7, Y7
+	VPERM2F128   $0x03, 128(BX), Y11, Y12
+	VPALIGNR     $0x0c, Y12, Y11, Y12
+	VMOVUPS      Y11, 128(BX)
+	VPERM2F128   $0x21, 128(R11)(CX*1), Y8, Y13
+	VPALIGNR     $0x04, Y8, Y13, Y13
+	VADDPS       Y9, Y12, Y12
+	VSUBPS       Y12, Y4, Y4
+	VFMADD132PS  32(R8), Y12, Y4
+	VFMADD213PS  (R14)(CX*1), Y15, Y4
+	VADDPS       Y13, Y10, Y13
+	VSUBPS       Y13, Y7, Y7
+	VFMADD132PS  32(R8), Y13, Y7
+	VFMADD213PS  96(R14)(CX*1), Y15, Y7
+	VADDPS       Y10, Y8, Y12
+	VSUBPS       Y12, Y5, Y5
+	VFMADD132PS  32(R8), Y12, Y5
+	VFMADD213PS  32(R14)(CX*1), Y15, Y5
+	VADDPS       Y11, Y9, Y13
+	VSUBPS       Y13, Y6, Y6
+	VFMADD132PS  32(R8), Y13, Y6
+	VFMADD213PS  64(R14)(CX*1), Y15, Y6
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y4, Y8, Y4
+	VMOVNTPS     Y4, (R12)(CX*1)
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y5, Y9, Y5
+	VMOVNTPS     Y5, 32(R12)(CX*1)
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y6, Y10, Y6
+	VMOVNTPS     Y6, 64(R12)(CX*1)
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y7, Y11, Y7
+	VMOVNTPS     Y7, 96(R12)(CX*1)
+	VSUBPS       Y8, Y4, Y4
+	VSUBPS       Y9, Y5, Y5
+	VSUBPS       Y10, Y6, Y6
+	VSUBPS       Y11, Y7, Y7
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y4, Y4
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y6, Y6
+	VFMADD231PS  Y5, Y5, Y4
+	VFMADD231PS  Y7, Y7, Y6
+	VADDPS       Y6, Y4, Y4
+	VADDPS       Y4, Y14, Y14
+	CMPQ         184(AX), $0x05
+	JE           rows_done
+
+	// row 5
+	MOVQ         56(AX), R11
+	VMOVUPS      (R11)(CX*1), Y4
+	VMOVUPS      32(R11)(CX*1), Y5
+	VMOVUPS      64(R11)(CX*1), Y6
+	VMOVUPS      96(R11)(CX*1), Y7
+	MOVQ         120(AX), R12
+	MOVQ         248(AX), R13
+	MOVQ         312(AX), R14
+	VADDPS       Y4, Y8, Y8
+	VADDPS       Y5, Y9, Y9
+	VADDPS       Y6, Y10, Y10
+	VADDPS       Y7, Y11, Y11
+	VPERM2F128   $0x03, 160(BX), Y3, Y12
+	VPALIGNR     $0x0c, Y12, Y3, Y12
+	VMOVUPS      Y3, 160(BX)
+	VPERM2F128   $0x21, 128(R10)(CX*1), Y0, Y13
+	VPALIGNR     $0x04, Y0, Y13, Y13
+	VADDPS       Y1, Y12, Y12
+	VSUBPS       Y12, Y8, Y8
+	VFMADD132PS  32(R8), Y12, Y8
+	VFMADD213PS  (R14)(CX*1), Y15, Y8
+	VADDPS       Y13, Y2, Y13
+	VSUBPS       Y13, Y11, Y11
+	VFMADD132PS  32(R8), Y13, Y11
+	VFMADD213PS  96(R14)(CX*1), Y15, Y11
+	VADDPS       Y2, Y0, Y12
+	VSUBPS       Y12, Y9, Y9
+	VFMADD132PS  32(R8), Y12, Y9
+	VFMADD213PS  32(R14)(CX*1), Y15, Y9
+	VADDPS       Y3, Y1, Y13
+	VSUBPS       Y13, Y10, Y10
+	VFMADD132PS  32(R8), Y13, Y10
+	VFMADD213PS  64(R14)(CX*1), Y15, Y10
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y8, Y0, Y8
+	VMOVNTPS     Y8, (R12)(CX*1)
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y9, Y1, Y9
+	VMOVNTPS     Y9, 32(R12)(CX*1)
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y10, Y2, Y10
+	VMOVNTPS     Y10, 64(R12)(CX*1)
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y11, Y3, Y11
+	VMOVNTPS     Y11, 96(R12)(CX*1)
+	VSUBPS       Y0, Y8, Y8
+	VSUBPS       Y1, Y9, Y9
+	VSUBPS       Y2, Y10, Y10
+	VSUBPS       Y3, Y11, Y11
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y8, Y8
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y10, Y10
+	VFMADD231PS  Y9, Y9, Y8
+	VFMADD231PS  Y11, Y11, Y10
+	VADDPS       Y10, Y8, Y8
+	VADDPS       Y8, Y14, Y14
+	CMPQ         184(AX), $0x06
+	JE           rows_done
+
+	// row 6
+	MOVQ         64(AX), R10
+	VMOVUPS      (R10)(CX*1), Y8
+	VMOVUPS      32(R10)(CX*1), Y9
+	VMOVUPS      64(R10)(CX*1), Y10
+	VMOVUPS      96(R10)(CX*1), Y11
+	MOVQ         128(AX), R12
+	MOVQ         256(AX), R13
+	MOVQ         320(AX), R14
+	VADDPS       Y8, Y0, Y0
+	VADDPS       Y9, Y1, Y1
+	VADDPS       Y10, Y2, Y2
+	VADDPS       Y11, Y3, Y3
+	VPERM2F128   $0x03, 192(BX), Y7, Y12
+	VPALIGNR     $0x0c, Y12, Y7, Y12
+	VMOVUPS      Y7, 192(BX)
+	VPERM2F128   $0x21, 128(R11)(CX*1), Y4, Y13
+	VPALIGNR     $0x04, Y4, Y13, Y13
+	VADDPS       Y5, Y12, Y12
+	VSUBPS       Y12, Y0, Y0
+	VFMADD132PS  32(R8), Y12, Y0
+	VFMADD213PS  (R14)(CX*1), Y15, Y0
+	VADDPS       Y13, Y6, Y13
+	VSUBPS       Y13, Y3, Y3
+	VFMADD132PS  32(R8), Y13, Y3
+	VFMADD213PS  96(R14)(CX*1), Y15, Y3
+	VADDPS       Y6, Y4, Y12
+	VSUBPS       Y12, Y1, Y1
+	VFMADD132PS  32(R8), Y12, Y1
+	VFMADD213PS  32(R14)(CX*1), Y15, Y1
+	VADDPS       Y7, Y5, Y13
+	VSUBPS       Y13, Y2, Y2
+	VFMADD132PS  32(R8), Y13, Y2
+	VFMADD213PS  64(R14)(CX*1), Y15, Y2
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y0, Y4, Y0
+	VMOVNTPS     Y0, (R12)(CX*1)
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y1, Y5, Y1
+	VMOVNTPS     Y1, 32(R12)(CX*1)
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y2, Y6, Y2
+	VMOVNTPS     Y2, 64(R12)(CX*1)
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y3, Y7, Y3
+	VMOVNTPS     Y3, 96(R12)(CX*1)
+	VSUBPS       Y4, Y0, Y0
+	VSUBPS       Y5, Y1, Y1
+	VSUBPS       Y6, Y2, Y2
+	VSUBPS       Y7, Y3, Y3
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y0, Y0
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y2, Y2
+	VFMADD231PS  Y1, Y1, Y0
+	VFMADD231PS  Y3, Y3, Y2
+	VADDPS       Y2, Y0, Y0
+	VADDPS       Y0, Y14, Y14
+	CMPQ         184(AX), $0x07
+	JE           rows_done
+
+	// row 7
+	MOVQ         72(AX), R11
+	VMOVUPS      (R11)(CX*1), Y0
+	VMOVUPS      32(R11)(CX*1), Y1
+	VMOVUPS      64(R11)(CX*1), Y2
+	VMOVUPS      96(R11)(CX*1), Y3
+	MOVQ         136(AX), R11
+	MOVQ         264(AX), R12
+	MOVQ         328(AX), R13
+	VADDPS       Y0, Y4, Y4
+	VADDPS       Y1, Y5, Y5
+	VADDPS       Y2, Y6, Y6
+	VADDPS       Y3, Y7, Y7
+	VPERM2F128   $0x03, 224(BX), Y11, Y12
+	VPALIGNR     $0x0c, Y12, Y11, Y12
+	VMOVUPS      Y11, 224(BX)
+	VPERM2F128   $0x21, 128(R10)(CX*1), Y8, Y13
+	VPALIGNR     $0x04, Y8, Y13, Y13
+	VADDPS       Y9, Y12, Y12
+	VSUBPS       Y12, Y4, Y4
+	VFMADD132PS  32(R8), Y12, Y4
+	VFMADD213PS  (R13)(CX*1), Y15, Y4
+	VADDPS       Y13, Y10, Y13
+	VSUBPS       Y13, Y7, Y7
+	VFMADD132PS  32(R8), Y13, Y7
+	VFMADD213PS  96(R13)(CX*1), Y15, Y7
+	VADDPS       Y10, Y8, Y12
+	VSUBPS       Y12, Y5, Y5
+	VFMADD132PS  32(R8), Y12, Y5
+	VFMADD213PS  32(R13)(CX*1), Y15, Y5
+	VADDPS       Y11, Y9, Y13
+	VSUBPS       Y13, Y6, Y6
+	VFMADD132PS  32(R8), Y13, Y6
+	VFMADD213PS  64(R13)(CX*1), Y15, Y6
+	VPBROADCASTB (R12)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y4, Y8, Y4
+	VMOVNTPS     Y4, (R11)(CX*1)
+	VPBROADCASTB 1(R12)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y5, Y9, Y5
+	VMOVNTPS     Y5, 32(R11)(CX*1)
+	VPBROADCASTB 2(R12)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y6, Y10, Y6
+	VMOVNTPS     Y6, 64(R11)(CX*1)
+	VPBROADCASTB 3(R12)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y7, Y11, Y7
+	VMOVNTPS     Y7, 96(R11)(CX*1)
+	VSUBPS       Y8, Y4, Y4
+	VSUBPS       Y9, Y5, Y5
+	VSUBPS       Y10, Y6, Y6
+	VSUBPS       Y11, Y7, Y7
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y4, Y4
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y6, Y6
+	VFMADD231PS  Y5, Y5, Y4
+	VFMADD231PS  Y7, Y7, Y6
+	VADDPS       Y6, Y4, Y4
+	VADDPS       Y4, Y14, Y14
+
+rows_done:
+	VMOVUPS Y14, (DX)
+	ADDQ    $0x00000020, DX
+	ADDQ    $0x00000080, CX
+	ADDQ    $0x04, R9
+	DECQ    DI
+	JNZ     block
+	VZEROUPPER
+	RET
+
 // func collectAVX2F32(c *Collector, acc unsafe.Pointer, n int) bool
 // Requires: AVX, AVX2, FMA3
 TEXT ·collectAVX2F32(SB), NOSPLIT, $0-25
@@ -8597,6 +13005,4410 @@ tiny:
 	VADDPD      Y6, Y4, Y4
 	VADDPD      Y4, Y14, Y14
 	JMP         rows_done
+
+// func fixedAVX2F64(s *Span)
+// Requires: AVX, AVX2, FMA3
+TEXT ·fixedAVX2F64(SB), NOSPLIT, $0-8
+	MOVQ s+0(FP), AX
+	MOVQ 144(AX), CX
+	MOVQ 160(AX), DX
+	ADDQ 152(AX), DX
+	MOVQ 168(AX), BX
+	MOVQ 200(AX), SI
+	MOVQ 192(AX), DI
+	MOVQ 184(AX), R8
+	SHRQ $0x01, R8
+	MOVQ 8(AX)(R8*8), R8
+	MOVQ 336(AX), R9
+
+block:
+	LEAQ         -1(SI), R10
+	VMOVQ        R10, X12
+	VPBROADCASTQ X12, Y12
+	VANDPS       (DX), Y12, Y14
+	VMOVUPS      (R8)(CX*1), Y12
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VMOVUPS      tinyAVX2F64<>+0(SB), Y13
+	VPCMPGTQ     Y12, Y13, Y13
+	VPCMPGTQ     zeroAVX2F64<>+0(SB), Y12, Y12
+	VPTEST       Y12, Y13
+	JNE          tiny
+	MOVQ         (AX), R10
+	MOVQ         8(AX), R11
+	VMOVUPS      (R10)(CX*1), Y0
+	VMOVUPS      32(R10)(CX*1), Y1
+	VMOVUPS      64(R10)(CX*1), Y2
+	VMOVUPS      96(R10)(CX*1), Y3
+	VMOVUPS      (R11)(CX*1), Y4
+	VMOVUPS      32(R11)(CX*1), Y5
+	VMOVUPS      64(R11)(CX*1), Y6
+	VMOVUPS      96(R11)(CX*1), Y7
+
+	// row 0
+	MOVQ         16(AX), R10
+	VMOVUPS      (R10)(CX*1), Y8
+	VMOVUPS      32(R10)(CX*1), Y9
+	VMOVUPS      64(R10)(CX*1), Y10
+	VMOVUPS      96(R10)(CX*1), Y11
+	MOVQ         80(AX), R12
+	MOVQ         208(AX), R13
+	VADDPD       Y8, Y0, Y0
+	VADDPD       Y9, Y1, Y1
+	VADDPD       Y10, Y2, Y2
+	VADDPD       Y11, Y3, Y3
+	VPERM2F128   $0x03, (BX), Y7, Y12
+	VPALIGNR     $0x08, Y12, Y7, Y12
+	VMOVUPS      Y7, (BX)
+	VPERM2F128   $0x21, 128(R11)(CX*1), Y4, Y13
+	VPALIGNR     $0x08, Y4, Y13, Y13
+	VADDPD       Y5, Y12, Y12
+	VADDPD       Y12, Y0, Y0
+	VADDPD       Y13, Y6, Y13
+	VADDPD       Y13, Y3, Y3
+	VADDPD       Y6, Y4, Y12
+	VADDPD       Y12, Y1, Y1
+	VADDPD       Y7, Y5, Y13
+	VADDPD       Y13, Y2, Y2
+	VMULPD       quarterAVX2F64<>+0(SB), Y0, Y0
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y0, Y4, Y0
+	VMOVUPS      Y0, (R12)(CX*1)
+	VMULPD       quarterAVX2F64<>+0(SB), Y1, Y1
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y1, Y5, Y1
+	VMOVUPS      Y1, 32(R12)(CX*1)
+	VMULPD       quarterAVX2F64<>+0(SB), Y2, Y2
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y2, Y6, Y2
+	VMOVUPS      Y2, 64(R12)(CX*1)
+	VMULPD       quarterAVX2F64<>+0(SB), Y3, Y3
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y3, Y7, Y3
+	VMOVUPS      Y3, 96(R12)(CX*1)
+	VSUBPD       Y4, Y0, Y0
+	VSUBPD       Y5, Y1, Y1
+	VSUBPD       Y6, Y2, Y2
+	VSUBPD       Y7, Y3, Y3
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y0, Y0
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y2, Y2
+	VFMADD231PD  Y1, Y1, Y0
+	VFMADD231PD  Y3, Y3, Y2
+	VADDPD       Y2, Y0, Y0
+	VADDPD       Y0, Y14, Y14
+	CMPQ         184(AX), $0x01
+	JE           rows_done
+
+	// row 1
+	MOVQ         24(AX), R11
+	VMOVUPS      (R11)(CX*1), Y0
+	VMOVUPS      32(R11)(CX*1), Y1
+	VMOVUPS      64(R11)(CX*1), Y2
+	VMOVUPS      96(R11)(CX*1), Y3
+	MOVQ         88(AX), R12
+	MOVQ         216(AX), R13
+	VADDPD       Y0, Y4, Y4
+	VADDPD       Y1, Y5, Y5
+	VADDPD       Y2, Y6, Y6
+	VADDPD       Y3, Y7, Y7
+	VPERM2F128   $0x03, 32(BX), Y11, Y12
+	VPALIGNR     $0x08, Y12, Y11, Y12
+	VMOVUPS      Y11, 32(BX)
+	VPERM2F128   $0x21, 128(R10)(CX*1), Y8, Y13
+	VPALIGNR     $0x08, Y8, Y13, Y13
+	VADDPD       Y9, Y12, Y12
+	VADDPD       Y12, Y4, Y4
+	VADDPD       Y13, Y10, Y13
+	VADDPD       Y13, Y7, Y7
+	VADDPD       Y10, Y8, Y12
+	VADDPD       Y12, Y5, Y5
+	VADDPD       Y11, Y9, Y13
+	VADDPD       Y13, Y6, Y6
+	VMULPD       quarterAVX2F64<>+0(SB), Y4, Y4
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y4, Y8, Y4
+	VMOVUPS      Y4, (R12)(CX*1)
+	VMULPD       quarterAVX2F64<>+0(SB), Y5, Y5
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y5, Y9, Y5
+	VMOVUPS      Y5, 32(R12)(CX*1)
+	VMULPD       quarterAVX2F64<>+0(SB), Y6, Y6
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y6, Y10, Y6
+	VMOVUPS      Y6, 64(R12)(CX*1)
+	VMULPD       quarterAVX2F64<>+0(SB), Y7, Y7
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y7, Y11, Y7
+	VMOVUPS      Y7, 96(R12)(CX*1)
+	VSUBPD       Y8, Y4, Y4
+	VSUBPD       Y9, Y5, Y5
+	VSUBPD       Y10, Y6, Y6
+	VSUBPD       Y11, Y7, Y7
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y4, Y4
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y6, Y6
+	VFMADD231PD  Y5, Y5, Y4
+	VFMADD231PD  Y7, Y7, Y6
+	VADDPD       Y6, Y4, Y4
+	VADDPD       Y4, Y14, Y14
+	CMPQ         184(AX), $0x02
+	JE           rows_done
+
+	// row 2
+	MOVQ         32(AX), R10
+	VMOVUPS      (R10)(CX*1), Y4
+	VMOVUPS      32(R10)(CX*1), Y5
+	VMOVUPS      64(R10)(CX*1), Y6
+	VMOVUPS      96(R10)(CX*1), Y7
+	MOVQ         96(AX), R12
+	MOVQ         224(AX), R13
+	VADDPD       Y4, Y8, Y8
+	VADDPD       Y5, Y9, Y9
+	VADDPD       Y6, Y10, Y10
+	VADDPD       Y7, Y11, Y11
+	VPERM2F128   $0x03, 64(BX), Y3, Y12
+	VPALIGNR     $0x08, Y12, Y3, Y12
+	VMOVUPS      Y3, 64(BX)
+	VPERM2F128   $0x21, 128(R11)(CX*1), Y0, Y13
+	VPALIGNR     $0x08, Y0, Y13, Y13
+	VADDPD       Y1, Y12, Y12
+	VADDPD       Y12, Y8, Y8
+	VADDPD       Y13, Y2, Y13
+	VADDPD       Y13, Y11, Y11
+	VADDPD       Y2, Y0, Y12
+	VADDPD       Y12, Y9, Y9
+	VADDPD       Y3, Y1, Y13
+	VADDPD       Y13, Y10, Y10
+	VMULPD       quarterAVX2F64<>+0(SB), Y8, Y8
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y8, Y0, Y8
+	VMOVUPS      Y8, (R12)(CX*1)
+	VMULPD       quarterAVX2F64<>+0(SB), Y9, Y9
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y9, Y1, Y9
+	VMOVUPS      Y9, 32(R12)(CX*1)
+	VMULPD       quarterAVX2F64<>+0(SB), Y10, Y10
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y10, Y2, Y10
+	VMOVUPS      Y10, 64(R12)(CX*1)
+	VMULPD       quarterAVX2F64<>+0(SB), Y11, Y11
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y11, Y3, Y11
+	VMOVUPS      Y11, 96(R12)(CX*1)
+	VSUBPD       Y0, Y8, Y8
+	VSUBPD       Y1, Y9, Y9
+	VSUBPD       Y2, Y10, Y10
+	VSUBPD       Y3, Y11, Y11
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y8, Y8
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y10, Y10
+	VFMADD231PD  Y9, Y9, Y8
+	VFMADD231PD  Y11, Y11, Y10
+	VADDPD       Y10, Y8, Y8
+	VADDPD       Y8, Y14, Y14
+	CMPQ         184(AX), $0x03
+	JE           rows_done
+
+	// row 3
+	MOVQ         40(AX), R11
+	VMOVUPS      (R11)(CX*1), Y8
+	VMOVUPS      32(R11)(CX*1), Y9
+	VMOVUPS      64(R11)(CX*1), Y10
+	VMOVUPS      96(R11)(CX*1), Y11
+	MOVQ         104(AX), R12
+	MOVQ         232(AX), R13
+	VADDPD       Y8, Y0, Y0
+	VADDPD       Y9, Y1, Y1
+	VADDPD       Y10, Y2, Y2
+	VADDPD       Y11, Y3, Y3
+	VPERM2F128   $0x03, 96(BX), Y7, Y12
+	VPALIGNR     $0x08, Y12, Y7, Y12
+	VMOVUPS      Y7, 96(BX)
+	VPERM2F128   $0x21, 128(R10)(CX*1), Y4, Y13
+	VPALIGNR     $0x08, Y4, Y13, Y13
+	VADDPD       Y5, Y12, Y12
+	VADDPD       Y12, Y0, Y0
+	VADDPD       Y13, Y6, Y13
+	VADDPD       Y13, Y3, Y3
+	VADDPD       Y6, Y4, Y12
+	VADDPD       Y12, Y1, Y1
+	VADDPD       Y7, Y5, Y13
+	VADDPD       Y13, Y2, Y2
+	VMULPD       quarterAVX2F64<>+0(SB), Y0, Y0
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y0, Y4, Y0
+	VMOVUPS      Y0, (R12)(CX*1)
+	VMULPD       quarterAVX2F64<>+0(SB), Y1, Y1
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y1, Y5, Y1
+	VMOVUPS      Y1, 32(R12)(CX*1)
+	VMULPD       quarterAVX2F64<>+0(SB), Y2, Y2
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y2, Y6, Y2
+	VMOVUPS      Y2, 64(R12)(CX*1)
+	VMULPD       quarterAVX2F64<>+0(SB), Y3, Y3
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y3, Y7, Y3
+	VMOVUPS      Y3, 96(R12)(CX*1)
+	VSUBPD       Y4, Y0, Y0
+	VSUBPD       Y5, Y1, Y1
+	VSUBPD       Y6, Y2, Y2
+	VSUBPD       Y7, Y3, Y3
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y0, Y0
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y2, Y2
+	VFMADD231PD  Y1, Y1, Y0
+	VFMADD231PD  Y3, Y3, Y2
+	VADDPD       Y2, Y0, Y0
+	VADDPD       Y0, Y14, Y14
+	CMPQ         184(AX), $0x04
+	JE           rows_done
+
+	// row 4
+	MOVQ         48(AX), R10
+	VMOVUPS      (R10)(CX*1), Y0
+	VMOVUPS      32(R10)(CX*1), Y1
+	VMOVUPS      64(R10)(CX*1), Y2
+	VMOVUPS      96(R10)(CX*1), Y3
+	MOVQ         112(AX), R12
+	MOVQ         240(AX), R13
+	VADDPD       Y0, Y4, Y4
+	VADDPD       Y1, Y5, Y5
+	VADDPD       Y2, Y6, Y6
+	VADDPD       Y3, Y7, Y7
+	VPERM2F128   $0x03, 128(BX), Y11, Y12
+	VPALIGNR     $0x08, Y12, Y11, Y12
+	VMOVUPS      Y11, 128(BX)
+	VPERM2F128   $0x21, 128(R11)(CX*1), Y8, Y13
+	VPALIGNR     $0x08, Y8, Y13, Y13
+	VADDPD       Y9, Y12, Y12
+	VADDPD       Y12, Y4, Y4
+	VADDPD       Y13, Y10, Y13
+	VADDPD       Y13, Y7, Y7
+	VADDPD       Y10, Y8, Y12
+	VADDPD       Y12, Y5, Y5
+	VADDPD       Y11, Y9, Y13
+	VADDPD       Y13, Y6, Y6
+	VMULPD       quarterAVX2F64<>+0(SB), Y4, Y4
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y4, Y8, Y4
+	VMOVUPS      Y4, (R12)(CX*1)
+	VMULPD       quarterAVX2F64<>+0(SB), Y5, Y5
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y5, Y9, Y5
+	VMOVUPS      Y5, 32(R12)(CX*1)
+	VMULPD       quarterAVX2F64<>+0(SB), Y6, Y6
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y6, Y10, Y6
+	VMOVUPS      Y6, 64(R12)(CX*1)
+	VMULPD       quarterAVX2F64<>+0(SB), Y7, Y7
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y7, Y11, Y7
+	VMOVUPS      Y7, 96(R12)(CX*1)
+	VSUBPD       Y8, Y4, Y4
+	VSUBPD       Y9, Y5, Y5
+	VSUBPD       Y10, Y6, Y6
+	VSUBPD       Y11, Y7, Y7
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y4, Y4
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y6, Y6
+	VFMADD231PD  Y5, Y5, Y4
+	VFMADD231PD  Y7, Y7, Y6
+	VADDPD       Y6, Y4, Y4
+	VADDPD       Y4, Y14, Y14
+	CMPQ         184(AX), $0x05
+	JE           rows_done
+
+	// row 5
+	MOVQ         56(AX), R11
+	VMOVUPS      (R11)(CX*1), Y4
+	VMOVUPS      32(R11)(CX*1), Y5
+	VMOVUPS      64(R11)(CX*1), Y6
+	VMOVUPS      96(R11)(CX*1), Y7
+	MOVQ         120(AX), R12
+	MOVQ         248(AX), R13
+	VADDPD       Y4, Y8, Y8
+	VADDPD       Y5, Y9, Y9
+	VADDPD       Y6, Y10, Y10
+	VADDPD       Y7, Y11, Y11
+	VPERM2F128   $0x03, 160(BX), Y3, Y12
+	VPALIGNR     $0x08, Y12, Y3, Y12
+	VMOVUPS      Y3, 160(BX)
+	VPERM2F128   $0x21, 128(R10)(CX*1), Y0, Y13
+	VPALIGNR     $0x08, Y0, Y13, Y13
+	VADDPD       Y1, Y12, Y12
+	VADDPD       Y12, Y8, Y8
+	VADDPD       Y13, Y2, Y13
+	VADDPD       Y13, Y11, Y11
+	VADDPD       Y2, Y0, Y12
+	VADDPD       Y12, Y9, Y9
+	VADDPD       Y3, Y1, Y13
+	VADDPD       Y13, Y10, Y10
+	VMULPD       quarterAVX2F64<>+0(SB), Y8, Y8
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y8, Y0, Y8
+	VMOVUPS      Y8, (R12)(CX*1)
+	VMULPD       quarterAVX2F64<>+0(SB), Y9, Y9
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y9, Y1, Y9
+	VMOVUPS      Y9, 32(R12)(CX*1)
+	VMULPD       quarterAVX2F64<>+0(SB), Y10, Y10
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y10, Y2, Y10
+	VMOVUPS      Y10, 64(R12)(CX*1)
+	VMULPD       quarterAVX2F64<>+0(SB), Y11, Y11
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y11, Y3, Y11
+	VMOVUPS      Y11, 96(R12)(CX*1)
+	VSUBPD       Y0, Y8, Y8
+	VSUBPD       Y1, Y9, Y9
+	VSUBPD       Y2, Y10, Y10
+	VSUBPD       Y3, Y11, Y11
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y8, Y8
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y10, Y10
+	VFMADD231PD  Y9, Y9, Y8
+	VFMADD231PD  Y11, Y11, Y10
+	VADDPD       Y10, Y8, Y8
+	VADDPD       Y8, Y14, Y14
+	CMPQ         184(AX), $0x06
+	JE           rows_done
+
+	// row 6
+	MOVQ         64(AX), R10
+	VMOVUPS      (R10)(CX*1), Y8
+	VMOVUPS      32(R10)(CX*1), Y9
+	VMOVUPS      64(R10)(CX*1), Y10
+	VMOVUPS      96(R10)(CX*1), Y11
+	MOVQ         128(AX), R12
+	MOVQ         256(AX), R13
+	VADDPD       Y8, Y0, Y0
+	VADDPD       Y9, Y1, Y1
+	VADDPD       Y10, Y2, Y2
+	VADDPD       Y11, Y3, Y3
+	VPERM2F128   $0x03, 192(BX), Y7, Y12
+	VPALIGNR     $0x08, Y12, Y7, Y12
+	VMOVUPS      Y7, 192(BX)
+	VPERM2F128   $0x21, 128(R11)(CX*1), Y4, Y13
+	VPALIGNR     $0x08, Y4, Y13, Y13
+	VADDPD       Y5, Y12, Y12
+	VADDPD       Y12, Y0, Y0
+	VADDPD       Y13, Y6, Y13
+	VADDPD       Y13, Y3, Y3
+	VADDPD       Y6, Y4, Y12
+	VADDPD       Y12, Y1, Y1
+	VADDPD       Y7, Y5, Y13
+	VADDPD       Y13, Y2, Y2
+	VMULPD       quarterAVX2F64<>+0(SB), Y0, Y0
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y0, Y4, Y0
+	VMOVUPS      Y0, (R12)(CX*1)
+	VMULPD       quarterAVX2F64<>+0(SB), Y1, Y1
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y1, Y5, Y1
+	VMOVUPS      Y1, 32(R12)(CX*1)
+	VMULPD       quarterAVX2F64<>+0(SB), Y2, Y2
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y2, Y6, Y2
+	VMOVUPS      Y2, 64(R12)(CX*1)
+	VMULPD       quarterAVX2F64<>+0(SB), Y3, Y3
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y3, Y7, Y3
+	VMOVUPS      Y3, 96(R12)(CX*1)
+	VSUBPD       Y4, Y0, Y0
+	VSUBPD       Y5, Y1, Y1
+	VSUBPD       Y6, Y2, Y2
+	VSUBPD       Y7, Y3, Y3
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y0, Y0
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y2, Y2
+	VFMADD231PD  Y1, Y1, Y0
+	VFMADD231PD  Y3, Y3, Y2
+	VADDPD       Y2, Y0, Y0
+	VADDPD       Y0, Y14, Y14
+	CMPQ         184(AX), $0x07
+	JE           rows_done
+
+	// row 7
+	MOVQ         72(AX), R11
+	VMOVUPS      (R11)(CX*1), Y0
+	VMOVUPS      32(R11)(CX*1), Y1
+	VMOVUPS      64(R11)(CX*1), Y2
+	VMOVUPS      96(R11)(CX*1), Y3
+	MOVQ         136(AX), R11
+	MOVQ         264(AX), R12
+	VADDPD       Y0, Y4, Y4
+	VADDPD       Y1, Y5, Y5
+	VADDPD       Y2, Y6, Y6
+	VADDPD       Y3, Y7, Y7
+	VPERM2F128   $0x03, 224(BX), Y11, Y12
+	VPALIGNR     $0x08, Y12, Y11, Y12
+	VMOVUPS      Y11, 224(BX)
+	VPERM2F128   $0x21, 128(R10)(CX*1), Y8, Y13
+	VPALIGNR     $0x08, Y8, Y13, Y13
+	VADDPD       Y9, Y12, Y12
+	VADDPD       Y12, Y4, Y4
+	VADDPD       Y13, Y10, Y13
+	VADDPD       Y13, Y7, Y7
+	VADDPD       Y10, Y8, Y12
+	VADDPD       Y12, Y5, Y5
+	VADDPD       Y11, Y9, Y13
+	VADDPD       Y13, Y6, Y6
+	VMULPD       quarterAVX2F64<>+0(SB), Y4, Y4
+	VPBROADCASTB (R12)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y4, Y8, Y4
+	VMOVUPS      Y4, (R11)(CX*1)
+	VMULPD       quarterAVX2F64<>+0(SB), Y5, Y5
+	VPBROADCASTB 1(R12)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y5, Y9, Y5
+	VMOVUPS      Y5, 32(R11)(CX*1)
+	VMULPD       quarterAVX2F64<>+0(SB), Y6, Y6
+	VPBROADCASTB 2(R12)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y6, Y10, Y6
+	VMOVUPS      Y6, 64(R11)(CX*1)
+	VMULPD       quarterAVX2F64<>+0(SB), Y7, Y7
+	VPBROADCASTB 3(R12)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y7, Y11, Y7
+	VMOVUPS      Y7, 96(R11)(CX*1)
+	VSUBPD       Y8, Y4, Y4
+	VSUBPD       Y9, Y5, Y5
+	VSUBPD       Y10, Y6, Y6
+	VSUBPD       Y11, Y7, Y7
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y4, Y4
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y6, Y6
+	VFMADD231PD  Y5, Y5, Y4
+	VFMADD231PD  Y7, Y7, Y6
+	VADDPD       Y6, Y4, Y4
+	VADDPD       Y4, Y14, Y14
+
+rows_done:
+	VMOVUPS Y14, (DX)
+	ADDQ    $0x00000020, DX
+	ADDQ    $0x00000080, CX
+	ADDQ    $0x04, R9
+	DECQ    DI
+	JNZ     block
+	VZEROUPPER
+	RET
+
+tiny:
+	MOVQ    (AX), R10
+	MOVQ    8(AX), R11
+	VMOVUPS (R10)(CX*1), Y0
+	VMOVUPS 32(R10)(CX*1), Y1
+	VMOVUPS 64(R10)(CX*1), Y2
+	VMOVUPS 96(R10)(CX*1), Y3
+	VMOVUPS (R11)(CX*1), Y4
+	VMOVUPS 32(R11)(CX*1), Y5
+	VMOVUPS 64(R11)(CX*1), Y6
+	VMOVUPS 96(R11)(CX*1), Y7
+
+	// row 0
+	MOVQ         16(AX), R10
+	VMOVUPS      (R10)(CX*1), Y8
+	VMOVUPS      32(R10)(CX*1), Y9
+	VMOVUPS      64(R10)(CX*1), Y10
+	VMOVUPS      96(R10)(CX*1), Y11
+	MOVQ         80(AX), R12
+	MOVQ         208(AX), R13
+	VADDPD       Y8, Y0, Y0
+	VADDPD       Y9, Y1, Y1
+	VADDPD       Y10, Y2, Y2
+	VADDPD       Y11, Y3, Y3
+	VPERM2F128   $0x03, (BX), Y7, Y12
+	VPALIGNR     $0x08, Y12, Y7, Y12
+	VMOVUPS      Y7, (BX)
+	VPERM2F128   $0x21, 128(R11)(CX*1), Y4, Y13
+	VPALIGNR     $0x08, Y4, Y13, Y13
+	VADDPD       Y5, Y12, Y12
+	VADDPD       Y12, Y0, Y0
+	VADDPD       Y13, Y6, Y13
+	VADDPD       Y13, Y3, Y3
+	VADDPD       Y6, Y4, Y12
+	VADDPD       Y12, Y1, Y1
+	VADDPD       Y7, Y5, Y13
+	VADDPD       Y13, Y2, Y2
+	VANDPS       signAVX2F64<>+0(SB), Y0, Y12
+	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD       Y0, Y13, Y13
+	VMULPD       quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ       Y12, Y13, Y13
+	VANDPS       signAVX2F64<>+0(SB), Y0, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y0, Y12
+	VPCMPGTQ     below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y0, Y0
+	VMULPD       quarterAVX2F64<>+0(SB), Y0, Y0
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y0, Y0
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y0, Y4, Y0
+	VMOVUPS      Y0, (R12)(CX*1)
+	VANDPS       signAVX2F64<>+0(SB), Y1, Y12
+	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD       Y1, Y13, Y13
+	VMULPD       quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ       Y12, Y13, Y13
+	VANDPS       signAVX2F64<>+0(SB), Y1, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y1, Y12
+	VPCMPGTQ     below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y1, Y1
+	VMULPD       quarterAVX2F64<>+0(SB), Y1, Y1
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y1, Y1
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y1, Y5, Y1
+	VMOVUPS      Y1, 32(R12)(CX*1)
+	VANDPS       signAVX2F64<>+0(SB), Y2, Y12
+	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD       Y2, Y13, Y13
+	VMULPD       quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ       Y12, Y13, Y13
+	VANDPS       signAVX2F64<>+0(SB), Y2, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y2, Y12
+	VPCMPGTQ     below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y2, Y2
+	VMULPD       quarterAVX2F64<>+0(SB), Y2, Y2
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y2, Y2
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y2, Y6, Y2
+	VMOVUPS      Y2, 64(R12)(CX*1)
+	VANDPS       signAVX2F64<>+0(SB), Y3, Y12
+	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD       Y3, Y13, Y13
+	VMULPD       quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ       Y12, Y13, Y13
+	VANDPS       signAVX2F64<>+0(SB), Y3, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y3, Y12
+	VPCMPGTQ     below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y3, Y3
+	VMULPD       quarterAVX2F64<>+0(SB), Y3, Y3
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y3, Y3
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y3, Y7, Y3
+	VMOVUPS      Y3, 96(R12)(CX*1)
+	VORPS        Y0, Y4, Y12
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y0, Y0
+	VANDPS       Y12, Y4, Y13
+	VSUBPD       Y13, Y0, Y0
+	VORPS        Y1, Y5, Y12
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y1, Y1
+	VANDPS       Y12, Y5, Y13
+	VSUBPD       Y13, Y1, Y1
+	VORPS        Y2, Y6, Y12
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y2, Y2
+	VANDPS       Y12, Y6, Y13
+	VSUBPD       Y13, Y2, Y2
+	VORPS        Y3, Y7, Y12
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y3, Y3
+	VANDPS       Y12, Y7, Y13
+	VSUBPD       Y13, Y3, Y3
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y0, Y0
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y2, Y2
+	VFMADD231PD  Y1, Y1, Y0
+	VFMADD231PD  Y3, Y3, Y2
+	VADDPD       Y2, Y0, Y0
+	VADDPD       Y0, Y14, Y14
+	CMPQ         184(AX), $0x01
+	JE           rows_done
+
+	// row 1
+	MOVQ         24(AX), R11
+	VMOVUPS      (R11)(CX*1), Y0
+	VMOVUPS      32(R11)(CX*1), Y1
+	VMOVUPS      64(R11)(CX*1), Y2
+	VMOVUPS      96(R11)(CX*1), Y3
+	MOVQ         88(AX), R12
+	MOVQ         216(AX), R13
+	VADDPD       Y0, Y4, Y4
+	VADDPD       Y1, Y5, Y5
+	VADDPD       Y2, Y6, Y6
+	VADDPD       Y3, Y7, Y7
+	VPERM2F128   $0x03, 32(BX), Y11, Y12
+	VPALIGNR     $0x08, Y12, Y11, Y12
+	VMOVUPS      Y11, 32(BX)
+	VPERM2F128   $0x21, 128(R10)(CX*1), Y8, Y13
+	VPALIGNR     $0x08, Y8, Y13, Y13
+	VADDPD       Y9, Y12, Y12
+	VADDPD       Y12, Y4, Y4
+	VADDPD       Y13, Y10, Y13
+	VADDPD       Y13, Y7, Y7
+	VADDPD       Y10, Y8, Y12
+	VADDPD       Y12, Y5, Y5
+	VADDPD       Y11, Y9, Y13
+	VADDPD       Y13, Y6, Y6
+	VANDPS       signAVX2F64<>+0(SB), Y4, Y12
+	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD       Y4, Y13, Y13
+	VMULPD       quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ       Y12, Y13, Y13
+	VANDPS       signAVX2F64<>+0(SB), Y4, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y4, Y12
+	VPCMPGTQ     below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y4, Y4
+	VMULPD       quarterAVX2F64<>+0(SB), Y4, Y4
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y4, Y4
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y4, Y8, Y4
+	VMOVUPS      Y4, (R12)(CX*1)
+	VANDPS       signAVX2F64<>+0(SB), Y5, Y12
+	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD       Y5, Y13, Y13
+	VMULPD       quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ       Y12, Y13, Y13
+	VANDPS       signAVX2F64<>+0(SB), Y5, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y5, Y12
+	VPCMPGTQ     below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y5, Y5
+	VMULPD       quarterAVX2F64<>+0(SB), Y5, Y5
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y5, Y5
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y5, Y9, Y5
+	VMOVUPS      Y5, 32(R12)(CX*1)
+	VANDPS       signAVX2F64<>+0(SB), Y6, Y12
+	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD       Y6, Y13, Y13
+	VMULPD       quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ       Y12, Y13, Y13
+	VANDPS       signAVX2F64<>+0(SB), Y6, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y6, Y12
+	VPCMPGTQ     below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y6, Y6
+	VMULPD       quarterAVX2F64<>+0(SB), Y6, Y6
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y6, Y6
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y6, Y10, Y6
+	VMOVUPS      Y6, 64(R12)(CX*1)
+	VANDPS       signAVX2F64<>+0(SB), Y7, Y12
+	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD       Y7, Y13, Y13
+	VMULPD       quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ       Y12, Y13, Y13
+	VANDPS       signAVX2F64<>+0(SB), Y7, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y7, Y12
+	VPCMPGTQ     below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y7, Y7
+	VMULPD       quarterAVX2F64<>+0(SB), Y7, Y7
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y7, Y7
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y7, Y11, Y7
+	VMOVUPS      Y7, 96(R12)(CX*1)
+	VORPS        Y4, Y8, Y12
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y4, Y4
+	VANDPS       Y12, Y8, Y13
+	VSUBPD       Y13, Y4, Y4
+	VORPS        Y5, Y9, Y12
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y5, Y5
+	VANDPS       Y12, Y9, Y13
+	VSUBPD       Y13, Y5, Y5
+	VORPS        Y6, Y10, Y12
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y6, Y6
+	VANDPS       Y12, Y10, Y13
+	VSUBPD       Y13, Y6, Y6
+	VORPS        Y7, Y11, Y12
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y7, Y7
+	VANDPS       Y12, Y11, Y13
+	VSUBPD       Y13, Y7, Y7
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y4, Y4
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y6, Y6
+	VFMADD231PD  Y5, Y5, Y4
+	VFMADD231PD  Y7, Y7, Y6
+	VADDPD       Y6, Y4, Y4
+	VADDPD       Y4, Y14, Y14
+	CMPQ         184(AX), $0x02
+	JE           rows_done
+
+	// row 2
+	MOVQ         32(AX), R10
+	VMOVUPS      (R10)(CX*1), Y4
+	VMOVUPS      32(R10)(CX*1), Y5
+	VMOVUPS      64(R10)(CX*1), Y6
+	VMOVUPS      96(R10)(CX*1), Y7
+	MOVQ         96(AX), R12
+	MOVQ         224(AX), R13
+	VADDPD       Y4, Y8, Y8
+	VADDPD       Y5, Y9, Y9
+	VADDPD       Y6, Y10, Y10
+	VADDPD       Y7, Y11, Y11
+	VPERM2F128   $0x03, 64(BX), Y3, Y12
+	VPALIGNR     $0x08, Y12, Y3, Y12
+	VMOVUPS      Y3, 64(BX)
+	VPERM2F128   $0x21, 128(R11)(CX*1), Y0, Y13
+	VPALIGNR     $0x08, Y0, Y13, Y13
+	VADDPD       Y1, Y12, Y12
+	VADDPD       Y12, Y8, Y8
+	VADDPD       Y13, Y2, Y13
+	VADDPD       Y13, Y11, Y11
+	VADDPD       Y2, Y0, Y12
+	VADDPD       Y12, Y9, Y9
+	VADDPD       Y3, Y1, Y13
+	VADDPD       Y13, Y10, Y10
+	VANDPS       signAVX2F64<>+0(SB), Y8, Y12
+	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD       Y8, Y13, Y13
+	VMULPD       quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ       Y12, Y13, Y13
+	VANDPS       signAVX2F64<>+0(SB), Y8, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y8, Y12
+	VPCMPGTQ     below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y8, Y8
+	VMULPD       quarterAVX2F64<>+0(SB), Y8, Y8
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y8, Y8
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y8, Y0, Y8
+	VMOVUPS      Y8, (R12)(CX*1)
+	VANDPS       signAVX2F64<>+0(SB), Y9, Y12
+	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD       Y9, Y13, Y13
+	VMULPD       quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ       Y12, Y13, Y13
+	VANDPS       signAVX2F64<>+0(SB), Y9, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y9, Y12
+	VPCMPGTQ     below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y9, Y9
+	VMULPD       quarterAVX2F64<>+0(SB), Y9, Y9
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y9, Y9
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y9, Y1, Y9
+	VMOVUPS      Y9, 32(R12)(CX*1)
+	VANDPS       signAVX2F64<>+0(SB), Y10, Y12
+	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD       Y10, Y13, Y13
+	VMULPD       quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ       Y12, Y13, Y13
+	VANDPS       signAVX2F64<>+0(SB), Y10, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y10, Y12
+	VPCMPGTQ     below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y10, Y10
+	VMULPD       quarterAVX2F64<>+0(SB), Y10, Y10
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y10, Y10
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y10, Y2, Y10
+	VMOVUPS      Y10, 64(R12)(CX*1)
+	VANDPS       signAVX2F64<>+0(SB), Y11, Y12
+	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD       Y11, Y13, Y13
+	VMULPD       quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ       Y12, Y13, Y13
+	VANDPS       signAVX2F64<>+0(SB), Y11, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y11, Y12
+	VPCMPGTQ     below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y11, Y11
+	VMULPD       quarterAVX2F64<>+0(SB), Y11, Y11
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y11, Y11
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y11, Y3, Y11
+	VMOVUPS      Y11, 96(R12)(CX*1)
+	VORPS        Y8, Y0, Y12
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y8, Y8
+	VANDPS       Y12, Y0, Y13
+	VSUBPD       Y13, Y8, Y8
+	VORPS        Y9, Y1, Y12
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y9, Y9
+	VANDPS       Y12, Y1, Y13
+	VSUBPD       Y13, Y9, Y9
+	VORPS        Y10, Y2, Y12
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y10, Y10
+	VANDPS       Y12, Y2, Y13
+	VSUBPD       Y13, Y10, Y10
+	VORPS        Y11, Y3, Y12
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y11, Y11
+	VANDPS       Y12, Y3, Y13
+	VSUBPD       Y13, Y11, Y11
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y8, Y8
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y10, Y10
+	VFMADD231PD  Y9, Y9, Y8
+	VFMADD231PD  Y11, Y11, Y10
+	VADDPD       Y10, Y8, Y8
+	VADDPD       Y8, Y14, Y14
+	CMPQ         184(AX), $0x03
+	JE           rows_done
+
+	// row 3
+	MOVQ         40(AX), R11
+	VMOVUPS      (R11)(CX*1), Y8
+	VMOVUPS      32(R11)(CX*1), Y9
+	VMOVUPS      64(R11)(CX*1), Y10
+	VMOVUPS      96(R11)(CX*1), Y11
+	MOVQ         104(AX), R12
+	MOVQ         232(AX), R13
+	VADDPD       Y8, Y0, Y0
+	VADDPD       Y9, Y1, Y1
+	VADDPD       Y10, Y2, Y2
+	VADDPD       Y11, Y3, Y3
+	VPERM2F128   $0x03, 96(BX), Y7, Y12
+	VPALIGNR     $0x08, Y12, Y7, Y12
+	VMOVUPS      Y7, 96(BX)
+	VPERM2F128   $0x21, 128(R10)(CX*1), Y4, Y13
+	VPALIGNR     $0x08, Y4, Y13, Y13
+	VADDPD       Y5, Y12, Y12
+	VADDPD       Y12, Y0, Y0
+	VADDPD       Y13, Y6, Y13
+	VADDPD       Y13, Y3, Y3
+	VADDPD       Y6, Y4, Y12
+	VADDPD       Y12, Y1, Y1
+	VADDPD       Y7, Y5, Y13
+	VADDPD       Y13, Y2, Y2
+	VANDPS       signAVX2F64<>+0(SB), Y0, Y12
+	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD       Y0, Y13, Y13
+	VMULPD       quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ       Y12, Y13, Y13
+	VANDPS       signAVX2F64<>+0(SB), Y0, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y0, Y12
+	VPCMPGTQ     below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y0, Y0
+	VMULPD       quarterAVX2F64<>+0(SB), Y0, Y0
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y0, Y0
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y0, Y4, Y0
+	VMOVUPS      Y0, (R12)(CX*1)
+	VANDPS       signAVX2F64<>+0(SB), Y1, Y12
+	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD       Y1, Y13, Y13
+	VMULPD       quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ       Y12, Y13, Y13
+	VANDPS       signAVX2F64<>+0(SB), Y1, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y1, Y12
+	VPCMPGTQ     below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y1, Y1
+	VMULPD       quarterAVX2F64<>+0(SB), Y1, Y1
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y1, Y1
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y1, Y5, Y1
+	VMOVUPS      Y1, 32(R12)(CX*1)
+	VANDPS       signAVX2F64<>+0(SB), Y2, Y12
+	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD       Y2, Y13, Y13
+	VMULPD       quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ       Y12, Y13, Y13
+	VANDPS       signAVX2F64<>+0(SB), Y2, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y2, Y12
+	VPCMPGTQ     below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y2, Y2
+	VMULPD       quarterAVX2F64<>+0(SB), Y2, Y2
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y2, Y2
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y2, Y6, Y2
+	VMOVUPS      Y2, 64(R12)(CX*1)
+	VANDPS       signAVX2F64<>+0(SB), Y3, Y12
+	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD       Y3, Y13, Y13
+	VMULPD       quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ       Y12, Y13, Y13
+	VANDPS       signAVX2F64<>+0(SB), Y3, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y3, Y12
+	VPCMPGTQ     below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y3, Y3
+	VMULPD       quarterAVX2F64<>+0(SB), Y3, Y3
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y3, Y3
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y3, Y7, Y3
+	VMOVUPS      Y3, 96(R12)(CX*1)
+	VORPS        Y0, Y4, Y12
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y0, Y0
+	VANDPS       Y12, Y4, Y13
+	VSUBPD       Y13, Y0, Y0
+	VORPS        Y1, Y5, Y12
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y1, Y1
+	VANDPS       Y12, Y5, Y13
+	VSUBPD       Y13, Y1, Y1
+	VORPS        Y2, Y6, Y12
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y2, Y2
+	VANDPS       Y12, Y6, Y13
+	VSUBPD       Y13, Y2, Y2
+	VORPS        Y3, Y7, Y12
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y3, Y3
+	VANDPS       Y12, Y7, Y13
+	VSUBPD       Y13, Y3, Y3
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y0, Y0
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y2, Y2
+	VFMADD231PD  Y1, Y1, Y0
+	VFMADD231PD  Y3, Y3, Y2
+	VADDPD       Y2, Y0, Y0
+	VADDPD       Y0, Y14, Y14
+	CMPQ         184(AX), $0x04
+	JE           rows_done
+
+	// row 4
+	MOVQ         48(AX), R10
+	VMOVUPS      (R10)(CX*1), Y0
+	VMOVUPS      32(R10)(CX*1), Y1
+	VMOVUPS      64(R10)(CX*1), Y2
+	VMOVUPS      96(R10)(CX*1), Y3
+	MOVQ         112(AX), R12
+	MOVQ         240(AX), R13
+	VADDPD       Y0, Y4, Y4
+	VADDPD       Y1, Y5, Y5
+	VADDPD       Y2, Y6, Y6
+	VADDPD       Y3, Y7, Y7
+	VPERM2F128   $0x03, 128(BX), Y11, Y12
+	VPALIGNR     $0x08, Y12, Y11, Y12
+	VMOVUPS      Y11, 128(BX)
+	VPERM2F128   $0x21, 128(R11)(CX*1), Y8, Y13
+	VPALIGNR     $0x08, Y8, Y13, Y13
+	VADDPD       Y9, Y12, Y12
+	VADDPD       Y12, Y4, Y4
+	VADDPD       Y13, Y10, Y13
+	VADDPD       Y13, Y7, Y7
+	VADDPD       Y10, Y8, Y12
+	VADDPD       Y12, Y5, Y5
+	VADDPD       Y11, Y9, Y13
+	VADDPD       Y13, Y6, Y6
+	VANDPS       signAVX2F64<>+0(SB), Y4, Y12
+	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD       Y4, Y13, Y13
+	VMULPD       quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ       Y12, Y13, Y13
+	VANDPS       signAVX2F64<>+0(SB), Y4, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y4, Y12
+	VPCMPGTQ     below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y4, Y4
+	VMULPD       quarterAVX2F64<>+0(SB), Y4, Y4
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y4, Y4
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y4, Y8, Y4
+	VMOVUPS      Y4, (R12)(CX*1)
+	VANDPS       signAVX2F64<>+0(SB), Y5, Y12
+	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD       Y5, Y13, Y13
+	VMULPD       quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ       Y12, Y13, Y13
+	VANDPS       signAVX2F64<>+0(SB), Y5, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y5, Y12
+	VPCMPGTQ     below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y5, Y5
+	VMULPD       quarterAVX2F64<>+0(SB), Y5, Y5
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y5, Y5
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y5, Y9, Y5
+	VMOVUPS      Y5, 32(R12)(CX*1)
+	VANDPS       signAVX2F64<>+0(SB), Y6, Y12
+	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD       Y6, Y13, Y13
+	VMULPD       quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ       Y12, Y13, Y13
+	VANDPS       signAVX2F64<>+0(SB), Y6, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y6, Y12
+	VPCMPGTQ     below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y6, Y6
+	VMULPD       quarterAVX2F64<>+0(SB), Y6, Y6
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y6, Y6
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y6, Y10, Y6
+	VMOVUPS      Y6, 64(R12)(CX*1)
+	VANDPS       signAVX2F64<>+0(SB), Y7, Y12
+	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD       Y7, Y13, Y13
+	VMULPD       quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ       Y12, Y13, Y13
+	VANDPS       signAVX2F64<>+0(SB), Y7, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y7, Y12
+	VPCMPGTQ     below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y7, Y7
+	VMULPD       quarterAVX2F64<>+0(SB), Y7, Y7
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y7, Y7
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y7, Y11, Y7
+	VMOVUPS      Y7, 96(R12)(CX*1)
+	VORPS        Y4, Y8, Y12
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y4, Y4
+	VANDPS       Y12, Y8, Y13
+	VSUBPD       Y13, Y4, Y4
+	VORPS        Y5, Y9, Y12
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y5, Y5
+	VANDPS       Y12, Y9, Y13
+	VSUBPD       Y13, Y5, Y5
+	VORPS        Y6, Y10, Y12
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y6, Y6
+	VANDPS       Y12, Y10, Y13
+	VSUBPD       Y13, Y6, Y6
+	VORPS        Y7, Y11, Y12
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y7, Y7
+	VANDPS       Y12, Y11, Y13
+	VSUBPD       Y13, Y7, Y7
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y4, Y4
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y6, Y6
+	VFMADD231PD  Y5, Y5, Y4
+	VFMADD231PD  Y7, Y7, Y6
+	VADDPD       Y6, Y4, Y4
+	VADDPD       Y4, Y14, Y14
+	CMPQ         184(AX), $0x05
+	JE           rows_done
+
+	// row 5
+	MOVQ         56(AX), R11
+	VMOVUPS      (R11)(CX*1), Y4
+	VMOVUPS      32(R11)(CX*1), Y5
+	VMOVUPS      64(R11)(CX*1), Y6
+	VMOVUPS      96(R11)(CX*1), Y7
+	MOVQ         120(AX), R12
+	MOVQ         248(AX), R13
+	VADDPD       Y4, Y8, Y8
+	VADDPD       Y5, Y9, Y9
+	VADDPD       Y6, Y10, Y10
+	VADDPD       Y7, Y11, Y11
+	VPERM2F128   $0x03, 160(BX), Y3, Y12
+	VPALIGNR     $0x08, Y12, Y3, Y12
+	VMOVUPS      Y3, 160(BX)
+	VPERM2F128   $0x21, 128(R10)(CX*1), Y0, Y13
+	VPALIGNR     $0x08, Y0, Y13, Y13
+	VADDPD       Y1, Y12, Y12
+	VADDPD       Y12, Y8, Y8
+	VADDPD       Y13, Y2, Y13
+	VADDPD       Y13, Y11, Y11
+	VADDPD       Y2, Y0, Y12
+	VADDPD       Y12, Y9, Y9
+	VADDPD       Y3, Y1, Y13
+	VADDPD       Y13, Y10, Y10
+	VANDPS       signAVX2F64<>+0(SB), Y8, Y12
+	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD       Y8, Y13, Y13
+	VMULPD       quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ       Y12, Y13, Y13
+	VANDPS       signAVX2F64<>+0(SB), Y8, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y8, Y12
+	VPCMPGTQ     below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y8, Y8
+	VMULPD       quarterAVX2F64<>+0(SB), Y8, Y8
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y8, Y8
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y8, Y0, Y8
+	VMOVUPS      Y8, (R12)(CX*1)
+	VANDPS       signAVX2F64<>+0(SB), Y9, Y12
+	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD       Y9, Y13, Y13
+	VMULPD       quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ       Y12, Y13, Y13
+	VANDPS       signAVX2F64<>+0(SB), Y9, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y9, Y12
+	VPCMPGTQ     below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y9, Y9
+	VMULPD       quarterAVX2F64<>+0(SB), Y9, Y9
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y9, Y9
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y9, Y1, Y9
+	VMOVUPS      Y9, 32(R12)(CX*1)
+	VANDPS       signAVX2F64<>+0(SB), Y10, Y12
+	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD       Y10, Y13, Y13
+	VMULPD       quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ       Y12, Y13, Y13
+	VANDPS       signAVX2F64<>+0(SB), Y10, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y10, Y12
+	VPCMPGTQ     below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y10, Y10
+	VMULPD       quarterAVX2F64<>+0(SB), Y10, Y10
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y10, Y10
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y10, Y2, Y10
+	VMOVUPS      Y10, 64(R12)(CX*1)
+	VANDPS       signAVX2F64<>+0(SB), Y11, Y12
+	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD       Y11, Y13, Y13
+	VMULPD       quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ       Y12, Y13, Y13
+	VANDPS       signAVX2F64<>+0(SB), Y11, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y11, Y12
+	VPCMPGTQ     below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y11, Y11
+	VMULPD       quarterAVX2F64<>+0(SB), Y11, Y11
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y11, Y11
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y11, Y3, Y11
+	VMOVUPS      Y11, 96(R12)(CX*1)
+	VORPS        Y8, Y0, Y12
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y8, Y8
+	VANDPS       Y12, Y0, Y13
+	VSUBPD       Y13, Y8, Y8
+	VORPS        Y9, Y1, Y12
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y9, Y9
+	VANDPS       Y12, Y1, Y13
+	VSUBPD       Y13, Y9, Y9
+	VORPS        Y10, Y2, Y12
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y10, Y10
+	VANDPS       Y12, Y2, Y13
+	VSUBPD       Y13, Y10, Y10
+	VORPS        Y11, Y3, Y12
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y11, Y11
+	VANDPS       Y12, Y3, Y13
+	VSUBPD       Y13, Y11, Y11
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y8, Y8
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y10, Y10
+	VFMADD231PD  Y9, Y9, Y8
+	VFMADD231PD  Y11, Y11, Y10
+	VADDPD       Y10, Y8, Y8
+	VADDPD       Y8, Y14, Y14
+	CMPQ         184(AX), $0x06
+	JE           rows_done
+
+	// row 6
+	MOVQ         64(AX), R10
+	VMOVUPS      (R10)(CX*1), Y8
+	VMOVUPS      32(R10)(CX*1), Y9
+	VMOVUPS      64(R10)(CX*1), Y10
+	VMOVUPS      96(R10)(CX*1), Y11
+	MOVQ         128(AX), R12
+	MOVQ         256(AX), R13
+	VADDPD       Y8, Y0, Y0
+	VADDPD       Y9, Y1, Y1
+	VADDPD       Y10, Y2, Y2
+	VADDPD       Y11, Y3, Y3
+	VPERM2F128   $0x03, 192(BX), Y7, Y12
+	VPALIGNR     $0x08, Y12, Y7, Y12
+	VMOVUPS      Y7, 192(BX)
+	VPERM2F128   $0x21, 128(R11)(CX*1), Y4, Y13
+	VPALIGNR     $0x08, Y4, Y13, Y13
+	VADDPD       Y5, Y12, Y12
+	VADDPD       Y12, Y0, Y0
+	VADDPD       Y13, Y6, Y13
+	VADDPD       Y13, Y3, Y3
+	VADDPD       Y6, Y4, Y12
+	VADDPD       Y12, Y1, Y1
+	VADDPD       Y7, Y5, Y13
+	VADDPD       Y13, Y2, Y2
+	VANDPS       signAVX2F64<>+0(SB), Y0, Y12
+	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD       Y0, Y13, Y13
+	VMULPD       quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ       Y12, Y13, Y13
+	VANDPS       signAVX2F64<>+0(SB), Y0, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y0, Y12
+	VPCMPGTQ     below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y0, Y0
+	VMULPD       quarterAVX2F64<>+0(SB), Y0, Y0
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y0, Y0
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y0, Y4, Y0
+	VMOVUPS      Y0, (R12)(CX*1)
+	VANDPS       signAVX2F64<>+0(SB), Y1, Y12
+	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD       Y1, Y13, Y13
+	VMULPD       quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ       Y12, Y13, Y13
+	VANDPS       signAVX2F64<>+0(SB), Y1, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y1, Y12
+	VPCMPGTQ     below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y1, Y1
+	VMULPD       quarterAVX2F64<>+0(SB), Y1, Y1
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y1, Y1
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y1, Y5, Y1
+	VMOVUPS      Y1, 32(R12)(CX*1)
+	VANDPS       signAVX2F64<>+0(SB), Y2, Y12
+	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD       Y2, Y13, Y13
+	VMULPD       quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ       Y12, Y13, Y13
+	VANDPS       signAVX2F64<>+0(SB), Y2, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y2, Y12
+	VPCMPGTQ     below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y2, Y2
+	VMULPD       quarterAVX2F64<>+0(SB), Y2, Y2
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y2, Y2
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y2, Y6, Y2
+	VMOVUPS      Y2, 64(R12)(CX*1)
+	VANDPS       signAVX2F64<>+0(SB), Y3, Y12
+	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD       Y3, Y13, Y13
+	VMULPD       quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ       Y12, Y13, Y13
+	VANDPS       signAVX2F64<>+0(SB), Y3, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y3, Y12
+	VPCMPGTQ     below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y3, Y3
+	VMULPD       quarterAVX2F64<>+0(SB), Y3, Y3
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y3, Y3
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y3, Y7, Y3
+	VMOVUPS      Y3, 96(R12)(CX*1)
+	VORPS        Y0, Y4, Y12
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y0, Y0
+	VANDPS       Y12, Y4, Y13
+	VSUBPD       Y13, Y0, Y0
+	VORPS        Y1, Y5, Y12
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y1, Y1
+	VANDPS       Y12, Y5, Y13
+	VSUBPD       Y13, Y1, Y1
+	VORPS        Y2, Y6, Y12
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y2, Y2
+	VANDPS       Y12, Y6, Y13
+	VSUBPD       Y13, Y2, Y2
+	VORPS        Y3, Y7, Y12
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y3, Y3
+	VANDPS       Y12, Y7, Y13
+	VSUBPD       Y13, Y3, Y3
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y0, Y0
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y2, Y2
+	VFMADD231PD  Y1, Y1, Y0
+	VFMADD231PD  Y3, Y3, Y2
+	VADDPD       Y2, Y0, Y0
+	VADDPD       Y0, Y14, Y14
+	CMPQ         184(AX), $0x07
+	JE           rows_done
+
+	// row 7
+	MOVQ         72(AX), R11
+	VMOVUPS      (R11)(CX*1), Y0
+	VMOVUPS      32(R11)(CX*1), Y1
+	VMOVUPS      64(R11)(CX*1), Y2
+	VMOVUPS      96(R11)(CX*1), Y3
+	MOVQ         136(AX), R11
+	MOVQ         264(AX), R12
+	VADDPD       Y0, Y4, Y4
+	VADDPD       Y1, Y5, Y5
+	VADDPD       Y2, Y6, Y6
+	VADDPD       Y3, Y7, Y7
+	VPERM2F128   $0x03, 224(BX), Y11, Y12
+	VPALIGNR     $0x08, Y12, Y11, Y12
+	VMOVUPS      Y11, 224(BX)
+	VPERM2F128   $0x21, 128(R10)(CX*1), Y8, Y13
+	VPALIGNR     $0x08, Y8, Y13, Y13
+	VADDPD       Y9, Y12, Y12
+	VADDPD       Y12, Y4, Y4
+	VADDPD       Y13, Y10, Y13
+	VADDPD       Y13, Y7, Y7
+	VADDPD       Y10, Y8, Y12
+	VADDPD       Y12, Y5, Y5
+	VADDPD       Y11, Y9, Y13
+	VADDPD       Y13, Y6, Y6
+	VANDPS       signAVX2F64<>+0(SB), Y4, Y12
+	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD       Y4, Y13, Y13
+	VMULPD       quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ       Y12, Y13, Y13
+	VANDPS       signAVX2F64<>+0(SB), Y4, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y4, Y12
+	VPCMPGTQ     below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y4, Y4
+	VMULPD       quarterAVX2F64<>+0(SB), Y4, Y4
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y4, Y4
+	VPBROADCASTB (R12)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y4, Y8, Y4
+	VMOVUPS      Y4, (R11)(CX*1)
+	VANDPS       signAVX2F64<>+0(SB), Y5, Y12
+	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD       Y5, Y13, Y13
+	VMULPD       quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ       Y12, Y13, Y13
+	VANDPS       signAVX2F64<>+0(SB), Y5, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y5, Y12
+	VPCMPGTQ     below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y5, Y5
+	VMULPD       quarterAVX2F64<>+0(SB), Y5, Y5
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y5, Y5
+	VPBROADCASTB 1(R12)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y5, Y9, Y5
+	VMOVUPS      Y5, 32(R11)(CX*1)
+	VANDPS       signAVX2F64<>+0(SB), Y6, Y12
+	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD       Y6, Y13, Y13
+	VMULPD       quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ       Y12, Y13, Y13
+	VANDPS       signAVX2F64<>+0(SB), Y6, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y6, Y12
+	VPCMPGTQ     below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y6, Y6
+	VMULPD       quarterAVX2F64<>+0(SB), Y6, Y6
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y6, Y6
+	VPBROADCASTB 2(R12)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y6, Y10, Y6
+	VMOVUPS      Y6, 64(R11)(CX*1)
+	VANDPS       signAVX2F64<>+0(SB), Y7, Y12
+	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD       Y7, Y13, Y13
+	VMULPD       quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ       Y12, Y13, Y13
+	VANDPS       signAVX2F64<>+0(SB), Y7, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y7, Y12
+	VPCMPGTQ     below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y7, Y7
+	VMULPD       quarterAVX2F64<>+0(SB), Y7, Y7
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y7, Y7
+	VPBROADCASTB 3(R12)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y7, Y11, Y7
+	VMOVUPS      Y7, 96(R11)(CX*1)
+	VORPS        Y4, Y8, Y12
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y4, Y4
+	VANDPS       Y12, Y8, Y13
+	VSUBPD       Y13, Y4, Y4
+	VORPS        Y5, Y9, Y12
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y5, Y5
+	VANDPS       Y12, Y9, Y13
+	VSUBPD       Y13, Y5, Y5
+	VORPS        Y6, Y10, Y12
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y6, Y6
+	VANDPS       Y12, Y10, Y13
+	VSUBPD       Y13, Y6, Y6
+	VORPS        Y7, Y11, Y12
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y7, Y7
+	VANDPS       Y12, Y11, Y13
+	VSUBPD       Y13, Y7, Y7
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y4, Y4
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y6, Y6
+	VFMADD231PD  Y5, Y5, Y4
+	VFMADD231PD  Y7, Y7, Y6
+	VADDPD       Y6, Y4, Y4
+	VADDPD       Y4, Y14, Y14
+	JMP          rows_done
+
+DATA lanesAVX2F64<>+0(SB)/8, $0x0000000000000001
+DATA lanesAVX2F64<>+8(SB)/8, $0x0000000000000002
+DATA lanesAVX2F64<>+16(SB)/8, $0x0000000000000004
+DATA lanesAVX2F64<>+24(SB)/8, $0x0000000000000008
+GLOBL lanesAVX2F64<>(SB), RODATA|NOPTR, $32
+
+// func streamFixedAVX2F64(s *Span)
+// Requires: AVX, AVX2, FMA3
+TEXT ·streamFixedAVX2F64(SB), NOSPLIT, $0-8
+	MOVQ s+0(FP), AX
+	MOVQ 144(AX), CX
+	MOVQ 160(AX), DX
+	ADDQ 152(AX), DX
+	MOVQ 168(AX), BX
+	MOVQ 200(AX), SI
+	MOVQ 192(AX), DI
+	MOVQ 184(AX), R8
+	SHRQ $0x01, R8
+	MOVQ 8(AX)(R8*8), R8
+	MOVQ 336(AX), R9
+
+block:
+	LEAQ         -1(SI), R10
+	VMOVQ        R10, X12
+	VPBROADCASTQ X12, Y12
+	VANDPS       (DX), Y12, Y14
+	VMOVUPS      (R8)(CX*1), Y12
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VMOVUPS      tinyAVX2F64<>+0(SB), Y13
+	VPCMPGTQ     Y12, Y13, Y13
+	VPCMPGTQ     zeroAVX2F64<>+0(SB), Y12, Y12
+	VPTEST       Y12, Y13
+	JNE          tiny
+	MOVQ         (AX), R10
+	MOVQ         8(AX), R11
+	VMOVUPS      (R10)(CX*1), Y0
+	VMOVUPS      32(R10)(CX*1), Y1
+	VMOVUPS      64(R10)(CX*1), Y2
+	VMOVUPS      96(R10)(CX*1), Y3
+	VMOVUPS      (R11)(CX*1), Y4
+	VMOVUPS      32(R11)(CX*1), Y5
+	VMOVUPS      64(R11)(CX*1), Y6
+	VMOVUPS      96(R11)(CX*1), Y7
+
+	// row 0
+	MOVQ         16(AX), R10
+	VMOVUPS      (R10)(CX*1), Y8
+	VMOVUPS      32(R10)(CX*1), Y9
+	VMOVUPS      64(R10)(CX*1), Y10
+	VMOVUPS      96(R10)(CX*1), Y11
+	MOVQ         80(AX), R12
+	MOVQ         208(AX), R13
+	VADDPD       Y8, Y0, Y0
+	VADDPD       Y9, Y1, Y1
+	VADDPD       Y10, Y2, Y2
+	VADDPD       Y11, Y3, Y3
+	VPERM2F128   $0x03, (BX), Y7, Y12
+	VPALIGNR     $0x08, Y12, Y7, Y12
+	VMOVUPS      Y7, (BX)
+	VPERM2F128   $0x21, 128(R11)(CX*1), Y4, Y13
+	VPALIGNR     $0x08, Y4, Y13, Y13
+	VADDPD       Y5, Y12, Y12
+	VADDPD       Y12, Y0, Y0
+	VADDPD       Y13, Y6, Y13
+	VADDPD       Y13, Y3, Y3
+	VADDPD       Y6, Y4, Y12
+	VADDPD       Y12, Y1, Y1
+	VADDPD       Y7, Y5, Y13
+	VADDPD       Y13, Y2, Y2
+	VMULPD       quarterAVX2F64<>+0(SB), Y0, Y0
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y0, Y4, Y0
+	VMOVNTPS     Y0, (R12)(CX*1)
+	VMULPD       quarterAVX2F64<>+0(SB), Y1, Y1
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y1, Y5, Y1
+	VMOVNTPS     Y1, 32(R12)(CX*1)
+	VMULPD       quarterAVX2F64<>+0(SB), Y2, Y2
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y2, Y6, Y2
+	VMOVNTPS     Y2, 64(R12)(CX*1)
+	VMULPD       quarterAVX2F64<>+0(SB), Y3, Y3
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y3, Y7, Y3
+	VMOVNTPS     Y3, 96(R12)(CX*1)
+	VSUBPD       Y4, Y0, Y0
+	VSUBPD       Y5, Y1, Y1
+	VSUBPD       Y6, Y2, Y2
+	VSUBPD       Y7, Y3, Y3
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y0, Y0
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y2, Y2
+	VFMADD231PD  Y1, Y1, Y0
+	VFMADD231PD  Y3, Y3, Y2
+	VADDPD       Y2, Y0, Y0
+	VADDPD       Y0, Y14, Y14
+	CMPQ         184(AX), $0x01
+	JE           rows_done
+
+	// row 1
+	MOVQ         24(AX), R11
+	VMOVUPS      (R11)(CX*1), Y0
+	VMOVUPS      32(R11)(CX*1), Y1
+	VMOVUPS      64(R11)(CX*1), Y2
+	VMOVUPS      96(R11)(CX*1), Y3
+	MOVQ         88(AX), R12
+	MOVQ         216(AX), R13
+	VADDPD       Y0, Y4, Y4
+	VADDPD       Y1, Y5, Y5
+	VADDPD       Y2, Y6, Y6
+	VADDPD       Y3, Y7, Y7
+	VPERM2F128   $0x03, 32(BX), Y11, Y12
+	VPALIGNR     $0x08, Y12, Y11, Y12
+	VMOVUPS      Y11, 32(BX)
+	VPERM2F128   $0x21, 128(R10)(CX*1), Y8, Y13
+	VPALIGNR     $0x08, Y8, Y13, Y13
+	VADDPD       Y9, Y12, Y12
+	VADDPD       Y12, Y4, Y4
+	VADDPD       Y13, Y10, Y13
+	VADDPD       Y13, Y7, Y7
+	VADDPD       Y10, Y8, Y12
+	VADDPD       Y12, Y5, Y5
+	VADDPD       Y11, Y9, Y13
+	VADDPD       Y13, Y6, Y6
+	VMULPD       quarterAVX2F64<>+0(SB), Y4, Y4
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y4, Y8, Y4
+	VMOVNTPS     Y4, (R12)(CX*1)
+	VMULPD       quarterAVX2F64<>+0(SB), Y5, Y5
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y5, Y9, Y5
+	VMOVNTPS     Y5, 32(R12)(CX*1)
+	VMULPD       quarterAVX2F64<>+0(SB), Y6, Y6
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y6, Y10, Y6
+	VMOVNTPS     Y6, 64(R12)(CX*1)
+	VMULPD       quarterAVX2F64<>+0(SB), Y7, Y7
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y7, Y11, Y7
+	VMOVNTPS     Y7, 96(R12)(CX*1)
+	VSUBPD       Y8, Y4, Y4
+	VSUBPD       Y9, Y5, Y5
+	VSUBPD       Y10, Y6, Y6
+	VSUBPD       Y11, Y7, Y7
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y4, Y4
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y6, Y6
+	VFMADD231PD  Y5, Y5, Y4
+	VFMADD231PD  Y7, Y7, Y6
+	VADDPD       Y6, Y4, Y4
+	VADDPD       Y4, Y14, Y14
+	CMPQ         184(AX), $0x02
+	JE           rows_done
+
+	// row 2
+	MOVQ         32(AX), R10
+	VMOVUPS      (R10)(CX*1), Y4
+	VMOVUPS      32(R10)(CX*1), Y5
+	VMOVUPS      64(R10)(CX*1), Y6
+	VMOVUPS      96(R10)(CX*1), Y7
+	MOVQ         96(AX), R12
+	MOVQ         224(AX), R13
+	VADDPD       Y4, Y8, Y8
+	VADDPD       Y5, Y9, Y9
+	VADDPD       Y6, Y10, Y10
+	VADDPD       Y7, Y11, Y11
+	VPERM2F128   $0x03, 64(BX), Y3, Y12
+	VPALIGNR     $0x08, Y12, Y3, Y12
+	VMOVUPS      Y3, 64(BX)
+	VPERM2F128   $0x21, 128(R11)(CX*1), Y0, Y13
+	VPALIGNR     $0x08, Y0, Y13, Y13
+	VADDPD       Y1, Y12, Y12
+	VADDPD       Y12, Y8, Y8
+	VADDPD       Y13, Y2, Y13
+	VADDPD       Y13, Y11, Y11
+	VADDPD       Y2, Y0, Y12
+	VADDPD       Y12, Y9, Y9
+	VADDPD       Y3, Y1, Y13
+	VADDPD       Y13, Y10, Y10
+	VMULPD       quarterAVX2F64<>+0(SB), Y8, Y8
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y8, Y0, Y8
+	VMOVNTPS     Y8, (R12)(CX*1)
+	VMULPD       quarterAVX2F64<>+0(SB), Y9, Y9
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y9, Y1, Y9
+	VMOVNTPS     Y9, 32(R12)(CX*1)
+	VMULPD       quarterAVX2F64<>+0(SB), Y10, Y10
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y10, Y2, Y10
+	VMOVNTPS     Y10, 64(R12)(CX*1)
+	VMULPD       quarterAVX2F64<>+0(SB), Y11, Y11
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y11, Y3, Y11
+	VMOVNTPS     Y11, 96(R12)(CX*1)
+	VSUBPD       Y0, Y8, Y8
+	VSUBPD       Y1, Y9, Y9
+	VSUBPD       Y2, Y10, Y10
+	VSUBPD       Y3, Y11, Y11
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y8, Y8
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y10, Y10
+	VFMADD231PD  Y9, Y9, Y8
+	VFMADD231PD  Y11, Y11, Y10
+	VADDPD       Y10, Y8, Y8
+	VADDPD       Y8, Y14, Y14
+	CMPQ         184(AX), $0x03
+	JE           rows_done
+
+	// row 3
+	MOVQ         40(AX), R11
+	VMOVUPS      (R11)(CX*1), Y8
+	VMOVUPS      32(R11)(CX*1), Y9
+	VMOVUPS      64(R11)(CX*1), Y10
+	VMOVUPS      96(R11)(CX*1), Y11
+	MOVQ         104(AX), R12
+	MOVQ         232(AX), R13
+	VADDPD       Y8, Y0, Y0
+	VADDPD       Y9, Y1, Y1
+	VADDPD       Y10, Y2, Y2
+	VADDPD       Y11, Y3, Y3
+	VPERM2F128   $0x03, 96(BX), Y7, Y12
+	VPALIGNR     $0x08, Y12, Y7, Y12
+	VMOVUPS      Y7, 96(BX)
+	VPERM2F128   $0x21, 128(R10)(CX*1), Y4, Y13
+	VPALIGNR     $0x08, Y4, Y13, Y13
+	VADDPD       Y5, Y12, Y12
+	VADDPD       Y12, Y0, Y0
+	VADDPD       Y13, Y6, Y13
+	VADDPD       Y13, Y3, Y3
+	VADDPD       Y6, Y4, Y12
+	VADDPD       Y12, Y1, Y1
+	VADDPD       Y7, Y5, Y13
+	VADDPD       Y13, Y2, Y2
+	VMULPD       quarterAVX2F64<>+0(SB), Y0, Y0
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y0, Y4, Y0
+	VMOVNTPS     Y0, (R12)(CX*1)
+	VMULPD       quarterAVX2F64<>+0(SB), Y1, Y1
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y1, Y5, Y1
+	VMOVNTPS     Y1, 32(R12)(CX*1)
+	VMULPD       quarterAVX2F64<>+0(SB), Y2, Y2
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y2, Y6, Y2
+	VMOVNTPS     Y2, 64(R12)(CX*1)
+	VMULPD       quarterAVX2F64<>+0(SB), Y3, Y3
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y3, Y7, Y3
+	VMOVNTPS     Y3, 96(R12)(CX*1)
+	VSUBPD       Y4, Y0, Y0
+	VSUBPD       Y5, Y1, Y1
+	VSUBPD       Y6, Y2, Y2
+	VSUBPD       Y7, Y3, Y3
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y0, Y0
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y2, Y2
+	VFMADD231PD  Y1, Y1, Y0
+	VFMADD231PD  Y3, Y3, Y2
+	VADDPD       Y2, Y0, Y0
+	VADDPD       Y0, Y14, Y14
+	CMPQ         184(AX), $0x04
+	JE           rows_done
+
+	// row 4
+	MOVQ         48(AX), R10
+	VMOVUPS      (R10)(CX*1), Y0
+	VMOVUPS      32(R10)(CX*1), Y1
+	VMOVUPS      64(R10)(CX*1), Y2
+	VMOVUPS      96(R10)(CX*1), Y3
+	MOVQ         112(AX), R12
+	MOVQ         240(AX), R13
+	VADDPD       Y0, Y4, Y4
+	VADDPD       Y1, Y5, Y5
+	VADDPD       Y2, Y6, Y6
+	VADDPD       Y3, Y7, Y7
+	VPERM2F128   $0x03, 128(BX), Y11, Y12
+	VPALIGNR     $0x08, Y12, Y11, Y12
+	VMOVUPS      Y11, 128(BX)
+	VPERM2F128   $0x21, 128(R11)(CX*1), Y8, Y13
+	VPALIGNR     $0x08, Y8, Y13, Y13
+	VADDPD       Y9, Y12, Y12
+	VADDPD       Y12, Y4, Y4
+	VADDPD       Y13, Y10, Y13
+	VADDPD       Y13, Y7, Y7
+	VADDPD       Y10, Y8, Y12
+	VADDPD       Y12, Y5, Y5
+	VADDPD       Y11, Y9, Y13
+	VADDPD       Y13, Y6, Y6
+	VMULPD       quarterAVX2F64<>+0(SB), Y4, Y4
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y4, Y8, Y4
+	VMOVNTPS     Y4, (R12)(CX*1)
+	VMULPD       quarterAVX2F64<>+0(SB), Y5, Y5
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y5, Y9, Y5
+	VMOVNTPS     Y5, 32(R12)(CX*1)
+	VMULPD       quarterAVX2F64<>+0(SB), Y6, Y6
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y6, Y10, Y6
+	VMOVNTPS     Y6, 64(R12)(CX*1)
+	VMULPD       quarterAVX2F64<>+0(SB), Y7, Y7
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y7, Y11, Y7
+	VMOVNTPS     Y7, 96(R12)(CX*1)
+	VSUBPD       Y8, Y4, Y4
+	VSUBPD       Y9, Y5, Y5
+	VSUBPD       Y10, Y6, Y6
+	VSUBPD       Y11, Y7, Y7
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y4, Y4
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y6, Y6
+	VFMADD231PD  Y5, Y5, Y4
+	VFMADD231PD  Y7, Y7, Y6
+	VADDPD       Y6, Y4, Y4
+	VADDPD       Y4, Y14, Y14
+	CMPQ         184(AX), $0x05
+	JE           rows_done
+
+	// row 5
+	MOVQ         56(AX), R11
+	VMOVUPS      (R11)(CX*1), Y4
+	VMOVUPS      32(R11)(CX*1), Y5
+	VMOVUPS      64(R11)(CX*1), Y6
+	VMOVUPS      96(R11)(CX*1), Y7
+	MOVQ         120(AX), R12
+	MOVQ         248(AX), R13
+	VADDPD       Y4, Y8, Y8
+	VADDPD       Y5, Y9, Y9
+	VADDPD       Y6, Y10, Y10
+	VADDPD       Y7, Y11, Y11
+	VPERM2F128   $0x03, 160(BX), Y3, Y12
+	VPALIGNR     $0x08, Y12, Y3, Y12
+	VMOVUPS      Y3, 160(BX)
+	VPERM2F128   $0x21, 128(R10)(CX*1), Y0, Y13
+	VPALIGNR     $0x08, Y0, Y13, Y13
+	VADDPD       Y1, Y12, Y12
+	VADDPD       Y12, Y8, Y8
+	VADDPD       Y13, Y2, Y13
+	VADDPD       Y13, Y11, Y11
+	VADDPD       Y2, Y0, Y12
+	VADDPD       Y12, Y9, Y9
+	VADDPD       Y3, Y1, Y13
+	VADDPD       Y13, Y10, Y10
+	VMULPD       quarterAVX2F64<>+0(SB), Y8, Y8
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y8, Y0, Y8
+	VMOVNTPS     Y8, (R12)(CX*1)
+	VMULPD       quarterAVX2F64<>+0(SB), Y9, Y9
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y9, Y1, Y9
+	VMOVNTPS     Y9, 32(R12)(CX*1)
+	VMULPD       quarterAVX2F64<>+0(SB), Y10, Y10
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y10, Y2, Y10
+	VMOVNTPS     Y10, 64(R12)(CX*1)
+	VMULPD       quarterAVX2F64<>+0(SB), Y11, Y11
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y11, Y3, Y11
+	VMOVNTPS     Y11, 96(R12)(CX*1)
+	VSUBPD       Y0, Y8, Y8
+	VSUBPD       Y1, Y9, Y9
+	VSUBPD       Y2, Y10, Y10
+	VSUBPD       Y3, Y11, Y11
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y8, Y8
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y10, Y10
+	VFMADD231PD  Y9, Y9, Y8
+	VFMADD231PD  Y11, Y11, Y10
+	VADDPD       Y10, Y8, Y8
+	VADDPD       Y8, Y14, Y14
+	CMPQ         184(AX), $0x06
+	JE           rows_done
+
+	// row 6
+	MOVQ         64(AX), R10
+	VMOVUPS      (R10)(CX*1), Y8
+	VMOVUPS      32(R10)(CX*1), Y9
+	VMOVUPS      64(R10)(CX*1), Y10
+	VMOVUPS      96(R10)(CX*1), Y11
+	MOVQ         128(AX), R12
+	MOVQ         256(AX), R13
+	VADDPD       Y8, Y0, Y0
+	VADDPD       Y9, Y1, Y1
+	VADDPD       Y10, Y2, Y2
+	VADDPD       Y11, Y3, Y3
+	VPERM2F128   $0x03, 192(BX), Y7, Y12
+	VPALIGNR     $0x08, Y12, Y7, Y12
+	VMOVUPS      Y7, 192(BX)
+	VPERM2F128   $0x21, 128(R11)(CX*1), Y4, Y13
+	VPALIGNR     $0x08, Y4, Y13, Y13
+	VADDPD       Y5, Y12, Y12
+	VADDPD       Y12, Y0, Y0
+	VADDPD       Y13, Y6, Y13
+	VADDPD       Y13, Y3, Y3
+	VADDPD       Y6, Y4, Y12
+	VADDPD       Y12, Y1, Y1
+	VADDPD       Y7, Y5, Y13
+	VADDPD       Y13, Y2, Y2
+	VMULPD       quarterAVX2F64<>+0(SB), Y0, Y0
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y0, Y4, Y0
+	VMOVNTPS     Y0, (R12)(CX*1)
+	VMULPD       quarterAVX2F64<>+0(SB), Y1, Y1
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y1, Y5, Y1
+	VMOVNTPS     Y1, 32(R12)(CX*1)
+	VMULPD       quarterAVX2F64<>+0(SB), Y2, Y2
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y2, Y6, Y2
+	VMOVNTPS     Y2, 64(R12)(CX*1)
+	VMULPD       quarterAVX2F64<>+0(SB), Y3, Y3
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y3, Y7, Y3
+	VMOVNTPS     Y3, 96(R12)(CX*1)
+	VSUBPD       Y4, Y0, Y0
+	VSUBPD       Y5, Y1, Y1
+	VSUBPD       Y6, Y2, Y2
+	VSUBPD       Y7, Y3, Y3
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y0, Y0
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y2, Y2
+	VFMADD231PD  Y1, Y1, Y0
+	VFMADD231PD  Y3, Y3, Y2
+	VADDPD       Y2, Y0, Y0
+	VADDPD       Y0, Y14, Y14
+	CMPQ         184(AX), $0x07
+	JE           rows_done
+
+	// row 7
+	MOVQ         72(AX), R11
+	VMOVUPS      (R11)(CX*1), Y0
+	VMOVUPS      32(R11)(CX*1), Y1
+	VMOVUPS      64(R11)(CX*1), Y2
+	VMOVUPS      96(R11)(CX*1), Y3
+	MOVQ         136(AX), R11
+	MOVQ         264(AX), R12
+	VADDPD       Y0, Y4, Y4
+	VADDPD       Y1, Y5, Y5
+	VADDPD       Y2, Y6, Y6
+	VADDPD       Y3, Y7, Y7
+	VPERM2F128   $0x03, 224(BX), Y11, Y12
+	VPALIGNR     $0x08, Y12, Y11, Y12
+	VMOVUPS      Y11, 224(BX)
+	VPERM2F128   $0x21, 128(R10)(CX*1), Y8, Y13
+	VPALIGNR     $0x08, Y8, Y13, Y13
+	VADDPD       Y9, Y12, Y12
+	VADDPD       Y12, Y4, Y4
+	VADDPD       Y13, Y10, Y13
+	VADDPD       Y13, Y7, Y7
+	VADDPD       Y10, Y8, Y12
+	VADDPD       Y12, Y5, Y5
+	VADDPD       Y11, Y9, Y13
+	VADDPD       Y13, Y6, Y6
+	VMULPD       quarterAVX2F64<>+0(SB), Y4, Y4
+	VPBROADCASTB (R12)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y4, Y8, Y4
+	VMOVNTPS     Y4, (R11)(CX*1)
+	VMULPD       quarterAVX2F64<>+0(SB), Y5, Y5
+	VPBROADCASTB 1(R12)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y5, Y9, Y5
+	VMOVNTPS     Y5, 32(R11)(CX*1)
+	VMULPD       quarterAVX2F64<>+0(SB), Y6, Y6
+	VPBROADCASTB 2(R12)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y6, Y10, Y6
+	VMOVNTPS     Y6, 64(R11)(CX*1)
+	VMULPD       quarterAVX2F64<>+0(SB), Y7, Y7
+	VPBROADCASTB 3(R12)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y7, Y11, Y7
+	VMOVNTPS     Y7, 96(R11)(CX*1)
+	VSUBPD       Y8, Y4, Y4
+	VSUBPD       Y9, Y5, Y5
+	VSUBPD       Y10, Y6, Y6
+	VSUBPD       Y11, Y7, Y7
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y4, Y4
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y6, Y6
+	VFMADD231PD  Y5, Y5, Y4
+	VFMADD231PD  Y7, Y7, Y6
+	VADDPD       Y6, Y4, Y4
+	VADDPD       Y4, Y14, Y14
+
+rows_done:
+	VMOVUPS Y14, (DX)
+	ADDQ    $0x00000020, DX
+	ADDQ    $0x00000080, CX
+	ADDQ    $0x04, R9
+	DECQ    DI
+	JNZ     block
+	VZEROUPPER
+	RET
+
+tiny:
+	MOVQ    (AX), R10
+	MOVQ    8(AX), R11
+	VMOVUPS (R10)(CX*1), Y0
+	VMOVUPS 32(R10)(CX*1), Y1
+	VMOVUPS 64(R10)(CX*1), Y2
+	VMOVUPS 96(R10)(CX*1), Y3
+	VMOVUPS (R11)(CX*1), Y4
+	VMOVUPS 32(R11)(CX*1), Y5
+	VMOVUPS 64(R11)(CX*1), Y6
+	VMOVUPS 96(R11)(CX*1), Y7
+
+	// row 0
+	MOVQ         16(AX), R10
+	VMOVUPS      (R10)(CX*1), Y8
+	VMOVUPS      32(R10)(CX*1), Y9
+	VMOVUPS      64(R10)(CX*1), Y10
+	VMOVUPS      96(R10)(CX*1), Y11
+	MOVQ         80(AX), R12
+	MOVQ         208(AX), R13
+	VADDPD       Y8, Y0, Y0
+	VADDPD       Y9, Y1, Y1
+	VADDPD       Y10, Y2, Y2
+	VADDPD       Y11, Y3, Y3
+	VPERM2F128   $0x03, (BX), Y7, Y12
+	VPALIGNR     $0x08, Y12, Y7, Y12
+	VMOVUPS      Y7, (BX)
+	VPERM2F128   $0x21, 128(R11)(CX*1), Y4, Y13
+	VPALIGNR     $0x08, Y4, Y13, Y13
+	VADDPD       Y5, Y12, Y12
+	VADDPD       Y12, Y0, Y0
+	VADDPD       Y13, Y6, Y13
+	VADDPD       Y13, Y3, Y3
+	VADDPD       Y6, Y4, Y12
+	VADDPD       Y12, Y1, Y1
+	VADDPD       Y7, Y5, Y13
+	VADDPD       Y13, Y2, Y2
+	VANDPS       signAVX2F64<>+0(SB), Y0, Y12
+	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD       Y0, Y13, Y13
+	VMULPD       quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ       Y12, Y13, Y13
+	VANDPS       signAVX2F64<>+0(SB), Y0, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y0, Y12
+	VPCMPGTQ     below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y0, Y0
+	VMULPD       quarterAVX2F64<>+0(SB), Y0, Y0
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y0, Y0
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y0, Y4, Y0
+	VMOVNTPS     Y0, (R12)(CX*1)
+	VANDPS       signAVX2F64<>+0(SB), Y1, Y12
+	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD       Y1, Y13, Y13
+	VMULPD       quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ       Y12, Y13, Y13
+	VANDPS       signAVX2F64<>+0(SB), Y1, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y1, Y12
+	VPCMPGTQ     below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y1, Y1
+	VMULPD       quarterAVX2F64<>+0(SB), Y1, Y1
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y1, Y1
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y1, Y5, Y1
+	VMOVNTPS     Y1, 32(R12)(CX*1)
+	VANDPS       signAVX2F64<>+0(SB), Y2, Y12
+	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD       Y2, Y13, Y13
+	VMULPD       quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ       Y12, Y13, Y13
+	VANDPS       signAVX2F64<>+0(SB), Y2, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y2, Y12
+	VPCMPGTQ     below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y2, Y2
+	VMULPD       quarterAVX2F64<>+0(SB), Y2, Y2
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y2, Y2
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y2, Y6, Y2
+	VMOVNTPS     Y2, 64(R12)(CX*1)
+	VANDPS       signAVX2F64<>+0(SB), Y3, Y12
+	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD       Y3, Y13, Y13
+	VMULPD       quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ       Y12, Y13, Y13
+	VANDPS       signAVX2F64<>+0(SB), Y3, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y3, Y12
+	VPCMPGTQ     below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y3, Y3
+	VMULPD       quarterAVX2F64<>+0(SB), Y3, Y3
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y3, Y3
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y3, Y7, Y3
+	VMOVNTPS     Y3, 96(R12)(CX*1)
+	VORPS        Y0, Y4, Y12
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y0, Y0
+	VANDPS       Y12, Y4, Y13
+	VSUBPD       Y13, Y0, Y0
+	VORPS        Y1, Y5, Y12
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y1, Y1
+	VANDPS       Y12, Y5, Y13
+	VSUBPD       Y13, Y1, Y1
+	VORPS        Y2, Y6, Y12
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y2, Y2
+	VANDPS       Y12, Y6, Y13
+	VSUBPD       Y13, Y2, Y2
+	VORPS        Y3, Y7, Y12
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y3, Y3
+	VANDPS       Y12, Y7, Y13
+	VSUBPD       Y13, Y3, Y3
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y0, Y0
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y2, Y2
+	VFMADD231PD  Y1, Y1, Y0
+	VFMADD231PD  Y3, Y3, Y2
+	VADDPD       Y2, Y0, Y0
+	VADDPD       Y0, Y14, Y14
+	CMPQ         184(AX), $0x01
+	JE           rows_done
+
+	// row 1
+	MOVQ         24(AX), R11
+	VMOVUPS      (R11)(CX*1), Y0
+	VMOVUPS      32(R11)(CX*1), Y1
+	VMOVUPS      64(R11)(CX*1), Y2
+	VMOVUPS      96(R11)(CX*1), Y3
+	MOVQ         88(AX), R12
+	MOVQ         216(AX), R13
+	VADDPD       Y0, Y4, Y4
+	VADDPD       Y1, Y5, Y5
+	VADDPD       Y2, Y6, Y6
+	VADDPD       Y3, Y7, Y7
+	VPERM2F128   $0x03, 32(BX), Y11, Y12
+	VPALIGNR     $0x08, Y12, Y11, Y12
+	VMOVUPS      Y11, 32(BX)
+	VPERM2F128   $0x21, 128(R10)(CX*1), Y8, Y13
+	VPALIGNR     $0x08, Y8, Y13, Y13
+	VADDPD       Y9, Y12, Y12
+	VADDPD       Y12, Y4, Y4
+	VADDPD       Y13, Y10, Y13
+	VADDPD       Y13, Y7, Y7
+	VADDPD       Y10, Y8, Y12
+	VADDPD       Y12, Y5, Y5
+	VADDPD       Y11, Y9, Y13
+	VADDPD       Y13, Y6, Y6
+	VANDPS       signAVX2F64<>+0(SB), Y4, Y12
+	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD       Y4, Y13, Y13
+	VMULPD       quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ       Y12, Y13, Y13
+	VANDPS       signAVX2F64<>+0(SB), Y4, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y4, Y12
+	VPCMPGTQ     below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y4, Y4
+	VMULPD       quarterAVX2F64<>+0(SB), Y4, Y4
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y4, Y4
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y4, Y8, Y4
+	VMOVNTPS     Y4, (R12)(CX*1)
+	VANDPS       signAVX2F64<>+0(SB), Y5, Y12
+	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD       Y5, Y13, Y13
+	VMULPD       quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ       Y12, Y13, Y13
+	VANDPS       signAVX2F64<>+0(SB), Y5, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y5, Y12
+	VPCMPGTQ     below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y5, Y5
+	VMULPD       quarterAVX2F64<>+0(SB), Y5, Y5
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y5, Y5
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y5, Y9, Y5
+	VMOVNTPS     Y5, 32(R12)(CX*1)
+	VANDPS       signAVX2F64<>+0(SB), Y6, Y12
+	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD       Y6, Y13, Y13
+	VMULPD       quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ       Y12, Y13, Y13
+	VANDPS       signAVX2F64<>+0(SB), Y6, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y6, Y12
+	VPCMPGTQ     below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y6, Y6
+	VMULPD       quarterAVX2F64<>+0(SB), Y6, Y6
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y6, Y6
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y6, Y10, Y6
+	VMOVNTPS     Y6, 64(R12)(CX*1)
+	VANDPS       signAVX2F64<>+0(SB), Y7, Y12
+	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD       Y7, Y13, Y13
+	VMULPD       quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ       Y12, Y13, Y13
+	VANDPS       signAVX2F64<>+0(SB), Y7, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y7, Y12
+	VPCMPGTQ     below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y7, Y7
+	VMULPD       quarterAVX2F64<>+0(SB), Y7, Y7
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y7, Y7
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y7, Y11, Y7
+	VMOVNTPS     Y7, 96(R12)(CX*1)
+	VORPS        Y4, Y8, Y12
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y4, Y4
+	VANDPS       Y12, Y8, Y13
+	VSUBPD       Y13, Y4, Y4
+	VORPS        Y5, Y9, Y12
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y5, Y5
+	VANDPS       Y12, Y9, Y13
+	VSUBPD       Y13, Y5, Y5
+	VORPS        Y6, Y10, Y12
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y6, Y6
+	VANDPS       Y12, Y10, Y13
+	VSUBPD       Y13, Y6, Y6
+	VORPS        Y7, Y11, Y12
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y7, Y7
+	VANDPS       Y12, Y11, Y13
+	VSUBPD       Y13, Y7, Y7
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y4, Y4
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y6, Y6
+	VFMADD231PD  Y5, Y5, Y4
+	VFMADD231PD  Y7, Y7, Y6
+	VADDPD       Y6, Y4, Y4
+	VADDPD       Y4, Y14, Y14
+	CMPQ         184(AX), $0x02
+	JE           rows_done
+
+	// row 2
+	MOVQ         32(AX), R10
+	VMOVUPS      (R10)(CX*1), Y4
+	VMOVUPS      32(R10)(CX*1), Y5
+	VMOVUPS      64(R10)(CX*1), Y6
+	VMOVUPS      96(R10)(CX*1), Y7
+	MOVQ         96(AX), R12
+	MOVQ         224(AX), R13
+	VADDPD       Y4, Y8, Y8
+	VADDPD       Y5, Y9, Y9
+	VADDPD       Y6, Y10, Y10
+	VADDPD       Y7, Y11, Y11
+	VPERM2F128   $0x03, 64(BX), Y3, Y12
+	VPALIGNR     $0x08, Y12, Y3, Y12
+	VMOVUPS      Y3, 64(BX)
+	VPERM2F128   $0x21, 128(R11)(CX*1), Y0, Y13
+	VPALIGNR     $0x08, Y0, Y13, Y13
+	VADDPD       Y1, Y12, Y12
+	VADDPD       Y12, Y8, Y8
+	VADDPD       Y13, Y2, Y13
+	VADDPD       Y13, Y11, Y11
+	VADDPD       Y2, Y0, Y12
+	VADDPD       Y12, Y9, Y9
+	VADDPD       Y3, Y1, Y13
+	VADDPD       Y13, Y10, Y10
+	VANDPS       signAVX2F64<>+0(SB), Y8, Y12
+	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD       Y8, Y13, Y13
+	VMULPD       quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ       Y12, Y13, Y13
+	VANDPS       signAVX2F64<>+0(SB), Y8, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y8, Y12
+	VPCMPGTQ     below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y8, Y8
+	VMULPD       quarterAVX2F64<>+0(SB), Y8, Y8
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y8, Y8
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y8, Y0, Y8
+	VMOVNTPS     Y8, (R12)(CX*1)
+	VANDPS       signAVX2F64<>+0(SB), Y9, Y12
+	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD       Y9, Y13, Y13
+	VMULPD       quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ       Y12, Y13, Y13
+	VANDPS       signAVX2F64<>+0(SB), Y9, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y9, Y12
+	VPCMPGTQ     below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y9, Y9
+	VMULPD       quarterAVX2F64<>+0(SB), Y9, Y9
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y9, Y9
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y9, Y1, Y9
+	VMOVNTPS     Y9, 32(R12)(CX*1)
+	VANDPS       signAVX2F64<>+0(SB), Y10, Y12
+	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD       Y10, Y13, Y13
+	VMULPD       quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ       Y12, Y13, Y13
+	VANDPS       signAVX2F64<>+0(SB), Y10, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y10, Y12
+	VPCMPGTQ     below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y10, Y10
+	VMULPD       quarterAVX2F64<>+0(SB), Y10, Y10
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y10, Y10
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y10, Y2, Y10
+	VMOVNTPS     Y10, 64(R12)(CX*1)
+	VANDPS       signAVX2F64<>+0(SB), Y11, Y12
+	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD       Y11, Y13, Y13
+	VMULPD       quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ       Y12, Y13, Y13
+	VANDPS       signAVX2F64<>+0(SB), Y11, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y11, Y12
+	VPCMPGTQ     below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y11, Y11
+	VMULPD       quarterAVX2F64<>+0(SB), Y11, Y11
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y11, Y11
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y11, Y3, Y11
+	VMOVNTPS     Y11, 96(R12)(CX*1)
+	VORPS        Y8, Y0, Y12
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y8, Y8
+	VANDPS       Y12, Y0, Y13
+	VSUBPD       Y13, Y8, Y8
+	VORPS        Y9, Y1, Y12
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y9, Y9
+	VANDPS       Y12, Y1, Y13
+	VSUBPD       Y13, Y9, Y9
+	VORPS        Y10, Y2, Y12
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y10, Y10
+	VANDPS       Y12, Y2, Y13
+	VSUBPD       Y13, Y10, Y10
+	VORPS        Y11, Y3, Y12
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y11, Y11
+	VANDPS       Y12, Y3, Y13
+	VSUBPD       Y13, Y11, Y11
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y8, Y8
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y10, Y10
+	VFMADD231PD  Y9, Y9, Y8
+	VFMADD231PD  Y11, Y11, Y10
+	VADDPD       Y10, Y8, Y8
+	VADDPD       Y8, Y14, Y14
+	CMPQ         184(AX), $0x03
+	JE           rows_done
+
+	// row 3
+	MOVQ         40(AX), R11
+	VMOVUPS      (R11)(CX*1), Y8
+	VMOVUPS      32(R11)(CX*1), Y9
+	VMOVUPS      64(R11)(CX*1), Y10
+	VMOVUPS      96(R11)(CX*1), Y11
+	MOVQ         104(AX), R12
+	MOVQ         232(AX), R13
+	VADDPD       Y8, Y0, Y0
+	VADDPD       Y9, Y1, Y1
+	VADDPD       Y10, Y2, Y2
+	VADDPD       Y11, Y3, Y3
+	VPERM2F128   $0x03, 96(BX), Y7, Y12
+	VPALIGNR     $0x08, Y12, Y7, Y12
+	VMOVUPS      Y7, 96(BX)
+	VPERM2F128   $0x21, 128(R10)(CX*1), Y4, Y13
+	VPALIGNR     $0x08, Y4, Y13, Y13
+	VADDPD       Y5, Y12, Y12
+	VADDPD       Y12, Y0, Y0
+	VADDPD       Y13, Y6, Y13
+	VADDPD       Y13, Y3, Y3
+	VADDPD       Y6, Y4, Y12
+	VADDPD       Y12, Y1, Y1
+	VADDPD       Y7, Y5, Y13
+	VADDPD       Y13, Y2, Y2
+	VANDPS       signAVX2F64<>+0(SB), Y0, Y12
+	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD       Y0, Y13, Y13
+	VMULPD       quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ       Y12, Y13, Y13
+	VANDPS       signAVX2F64<>+0(SB), Y0, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y0, Y12
+	VPCMPGTQ     below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y0, Y0
+	VMULPD       quarterAVX2F64<>+0(SB), Y0, Y0
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y0, Y0
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y0, Y4, Y0
+	VMOVNTPS     Y0, (R12)(CX*1)
+	VANDPS       signAVX2F64<>+0(SB), Y1, Y12
+	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD       Y1, Y13, Y13
+	VMULPD       quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ       Y12, Y13, Y13
+	VANDPS       signAVX2F64<>+0(SB), Y1, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y1, Y12
+	VPCMPGTQ     below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y1, Y1
+	VMULPD       quarterAVX2F64<>+0(SB), Y1, Y1
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y1, Y1
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y1, Y5, Y1
+	VMOVNTPS     Y1, 32(R12)(CX*1)
+	VANDPS       signAVX2F64<>+0(SB), Y2, Y12
+	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD       Y2, Y13, Y13
+	VMULPD       quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ       Y12, Y13, Y13
+	VANDPS       signAVX2F64<>+0(SB), Y2, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y2, Y12
+	VPCMPGTQ     below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y2, Y2
+	VMULPD       quarterAVX2F64<>+0(SB), Y2, Y2
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y2, Y2
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y2, Y6, Y2
+	VMOVNTPS     Y2, 64(R12)(CX*1)
+	VANDPS       signAVX2F64<>+0(SB), Y3, Y12
+	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD       Y3, Y13, Y13
+	VMULPD       quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ       Y12, Y13, Y13
+	VANDPS       signAVX2F64<>+0(SB), Y3, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y3, Y12
+	VPCMPGTQ     below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y3, Y3
+	VMULPD       quarterAVX2F64<>+0(SB), Y3, Y3
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y3, Y3
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y3, Y7, Y3
+	VMOVNTPS     Y3, 96(R12)(CX*1)
+	VORPS        Y0, Y4, Y12
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y0, Y0
+	VANDPS       Y12, Y4, Y13
+	VSUBPD       Y13, Y0, Y0
+	VORPS        Y1, Y5, Y12
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y1, Y1
+	VANDPS       Y12, Y5, Y13
+	VSUBPD       Y13, Y1, Y1
+	VORPS        Y2, Y6, Y12
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y2, Y2
+	VANDPS       Y12, Y6, Y13
+	VSUBPD       Y13, Y2, Y2
+	VORPS        Y3, Y7, Y12
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y3, Y3
+	VANDPS       Y12, Y7, Y13
+	VSUBPD       Y13, Y3, Y3
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y0, Y0
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y2, Y2
+	VFMADD231PD  Y1, Y1, Y0
+	VFMADD231PD  Y3, Y3, Y2
+	VADDPD       Y2, Y0, Y0
+	VADDPD       Y0, Y14, Y14
+	CMPQ         184(AX), $0x04
+	JE           rows_done
+
+	// row 4
+	MOVQ         48(AX), R10
+	VMOVUPS      (R10)(CX*1), Y0
+	VMOVUPS      32(R10)(CX*1), Y1
+	VMOVUPS      64(R10)(CX*1), Y2
+	VMOVUPS      96(R10)(CX*1), Y3
+	MOVQ         112(AX), R12
+	MOVQ         240(AX), R13
+	VADDPD       Y0, Y4, Y4
+	VADDPD       Y1, Y5, Y5
+	VADDPD       Y2, Y6, Y6
+	VADDPD       Y3, Y7, Y7
+	VPERM2F128   $0x03, 128(BX), Y11, Y12
+	VPALIGNR     $0x08, Y12, Y11, Y12
+	VMOVUPS      Y11, 128(BX)
+	VPERM2F128   $0x21, 128(R11)(CX*1), Y8, Y13
+	VPALIGNR     $0x08, Y8, Y13, Y13
+	VADDPD       Y9, Y12, Y12
+	VADDPD       Y12, Y4, Y4
+	VADDPD       Y13, Y10, Y13
+	VADDPD       Y13, Y7, Y7
+	VADDPD       Y10, Y8, Y12
+	VADDPD       Y12, Y5, Y5
+	VADDPD       Y11, Y9, Y13
+	VADDPD       Y13, Y6, Y6
+	VANDPS       signAVX2F64<>+0(SB), Y4, Y12
+	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD       Y4, Y13, Y13
+	VMULPD       quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ       Y12, Y13, Y13
+	VANDPS       signAVX2F64<>+0(SB), Y4, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y4, Y12
+	VPCMPGTQ     below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y4, Y4
+	VMULPD       quarterAVX2F64<>+0(SB), Y4, Y4
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y4, Y4
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y4, Y8, Y4
+	VMOVNTPS     Y4, (R12)(CX*1)
+	VANDPS       signAVX2F64<>+0(SB), Y5, Y12
+	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD       Y5, Y13, Y13
+	VMULPD       quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ       Y12, Y13, Y13
+	VANDPS       signAVX2F64<>+0(SB), Y5, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y5, Y12
+	VPCMPGTQ     below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y5, Y5
+	VMULPD       quarterAVX2F64<>+0(SB), Y5, Y5
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y5, Y5
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y5, Y9, Y5
+	VMOVNTPS     Y5, 32(R12)(CX*1)
+	VANDPS       signAVX2F64<>+0(SB), Y6, Y12
+	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD       Y6, Y13, Y13
+	VMULPD       quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ       Y12, Y13, Y13
+	VANDPS       signAVX2F64<>+0(SB), Y6, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y6, Y12
+	VPCMPGTQ     below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y6, Y6
+	VMULPD       quarterAVX2F64<>+0(SB), Y6, Y6
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y6, Y6
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y6, Y10, Y6
+	VMOVNTPS     Y6, 64(R12)(CX*1)
+	VANDPS       signAVX2F64<>+0(SB), Y7, Y12
+	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD       Y7, Y13, Y13
+	VMULPD       quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ       Y12, Y13, Y13
+	VANDPS       signAVX2F64<>+0(SB), Y7, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y7, Y12
+	VPCMPGTQ     below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y7, Y7
+	VMULPD       quarterAVX2F64<>+0(SB), Y7, Y7
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y7, Y7
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y7, Y11, Y7
+	VMOVNTPS     Y7, 96(R12)(CX*1)
+	VORPS        Y4, Y8, Y12
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y4, Y4
+	VANDPS       Y12, Y8, Y13
+	VSUBPD       Y13, Y4, Y4
+	VORPS        Y5, Y9, Y12
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y5, Y5
+	VANDPS       Y12, Y9, Y13
+	VSUBPD       Y13, Y5, Y5
+	VORPS        Y6, Y10, Y12
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y6, Y6
+	VANDPS       Y12, Y10, Y13
+	VSUBPD       Y13, Y6, Y6
+	VORPS        Y7, Y11, Y12
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y7, Y7
+	VANDPS       Y12, Y11, Y13
+	VSUBPD       Y13, Y7, Y7
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y4, Y4
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y6, Y6
+	VFMADD231PD  Y5, Y5, Y4
+	VFMADD231PD  Y7, Y7, Y6
+	VADDPD       Y6, Y4, Y4
+	VADDPD       Y4, Y14, Y14
+	CMPQ         184(AX), $0x05
+	JE           rows_done
+
+	// row 5
+	MOVQ         56(AX), R11
+	VMOVUPS      (R11)(CX*1), Y4
+	VMOVUPS      32(R11)(CX*1), Y5
+	VMOVUPS      64(R11)(CX*1), Y6
+	VMOVUPS      96(R11)(CX*1), Y7
+	MOVQ         120(AX), R12
+	MOVQ         248(AX), R13
+	VADDPD       Y4, Y8, Y8
+	VADDPD       Y5, Y9, Y9
+	VADDPD       Y6, Y10, Y10
+	VADDPD       Y7, Y11, Y11
+	VPERM2F128   $0x03, 160(BX), Y3, Y12
+	VPALIGNR     $0x08, Y12, Y3, Y12
+	VMOVUPS      Y3, 160(BX)
+	VPERM2F128   $0x21, 128(R10)(CX*1), Y0, Y13
+	VPALIGNR     $0x08, Y0, Y13, Y13
+	VADDPD       Y1, Y12, Y12
+	VADDPD       Y12, Y8, Y8
+	VADDPD       Y13, Y2, Y13
+	VADDPD       Y13, Y11, Y11
+	VADDPD       Y2, Y0, Y12
+	VADDPD       Y12, Y9, Y9
+	VADDPD       Y3, Y1, Y13
+	VADDPD       Y13, Y10, Y10
+	VANDPS       signAVX2F64<>+0(SB), Y8, Y12
+	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD       Y8, Y13, Y13
+	VMULPD       quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ       Y12, Y13, Y13
+	VANDPS       signAVX2F64<>+0(SB), Y8, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y8, Y12
+	VPCMPGTQ     below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y8, Y8
+	VMULPD       quarterAVX2F64<>+0(SB), Y8, Y8
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y8, Y8
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y8, Y0, Y8
+	VMOVNTPS     Y8, (R12)(CX*1)
+	VANDPS       signAVX2F64<>+0(SB), Y9, Y12
+	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD       Y9, Y13, Y13
+	VMULPD       quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ       Y12, Y13, Y13
+	VANDPS       signAVX2F64<>+0(SB), Y9, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y9, Y12
+	VPCMPGTQ     below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y9, Y9
+	VMULPD       quarterAVX2F64<>+0(SB), Y9, Y9
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y9, Y9
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y9, Y1, Y9
+	VMOVNTPS     Y9, 32(R12)(CX*1)
+	VANDPS       signAVX2F64<>+0(SB), Y10, Y12
+	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD       Y10, Y13, Y13
+	VMULPD       quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ       Y12, Y13, Y13
+	VANDPS       signAVX2F64<>+0(SB), Y10, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y10, Y12
+	VPCMPGTQ     below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y10, Y10
+	VMULPD       quarterAVX2F64<>+0(SB), Y10, Y10
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y10, Y10
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y10, Y2, Y10
+	VMOVNTPS     Y10, 64(R12)(CX*1)
+	VANDPS       signAVX2F64<>+0(SB), Y11, Y12
+	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD       Y11, Y13, Y13
+	VMULPD       quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ       Y12, Y13, Y13
+	VANDPS       signAVX2F64<>+0(SB), Y11, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y11, Y12
+	VPCMPGTQ     below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y11, Y11
+	VMULPD       quarterAVX2F64<>+0(SB), Y11, Y11
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y11, Y11
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y11, Y3, Y11
+	VMOVNTPS     Y11, 96(R12)(CX*1)
+	VORPS        Y8, Y0, Y12
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y8, Y8
+	VANDPS       Y12, Y0, Y13
+	VSUBPD       Y13, Y8, Y8
+	VORPS        Y9, Y1, Y12
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y9, Y9
+	VANDPS       Y12, Y1, Y13
+	VSUBPD       Y13, Y9, Y9
+	VORPS        Y10, Y2, Y12
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y10, Y10
+	VANDPS       Y12, Y2, Y13
+	VSUBPD       Y13, Y10, Y10
+	VORPS        Y11, Y3, Y12
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y11, Y11
+	VANDPS       Y12, Y3, Y13
+	VSUBPD       Y13, Y11, Y11
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y8, Y8
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y10, Y10
+	VFMADD231PD  Y9, Y9, Y8
+	VFMADD231PD  Y11, Y11, Y10
+	VADDPD       Y10, Y8, Y8
+	VADDPD       Y8, Y14, Y14
+	CMPQ         184(AX), $0x06
+	JE           rows_done
+
+	// row 6
+	MOVQ         64(AX), R10
+	VMOVUPS      (R10)(CX*1), Y8
+	VMOVUPS      32(R10)(CX*1), Y9
+	VMOVUPS      64(R10)(CX*1), Y10
+	VMOVUPS      96(R10)(CX*1), Y11
+	MOVQ         128(AX), R12
+	MOVQ         256(AX), R13
+	VADDPD       Y8, Y0, Y0
+	VADDPD       Y9, Y1, Y1
+	VADDPD       Y10, Y2, Y2
+	VADDPD       Y11, Y3, Y3
+	VPERM2F128   $0x03, 192(BX), Y7, Y12
+	VPALIGNR     $0x08, Y12, Y7, Y12
+	VMOVUPS      Y7, 192(BX)
+	VPERM2F128   $0x21, 128(R11)(CX*1), Y4, Y13
+	VPALIGNR     $0x08, Y4, Y13, Y13
+	VADDPD       Y5, Y12, Y12
+	VADDPD       Y12, Y0, Y0
+	VADDPD       Y13, Y6, Y13
+	VADDPD       Y13, Y3, Y3
+	VADDPD       Y6, Y4, Y12
+	VADDPD       Y12, Y1, Y1
+	VADDPD       Y7, Y5, Y13
+	VADDPD       Y13, Y2, Y2
+	VANDPS       signAVX2F64<>+0(SB), Y0, Y12
+	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD       Y0, Y13, Y13
+	VMULPD       quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ       Y12, Y13, Y13
+	VANDPS       signAVX2F64<>+0(SB), Y0, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y0, Y12
+	VPCMPGTQ     below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y0, Y0
+	VMULPD       quarterAVX2F64<>+0(SB), Y0, Y0
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y0, Y0
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y0, Y4, Y0
+	VMOVNTPS     Y0, (R12)(CX*1)
+	VANDPS       signAVX2F64<>+0(SB), Y1, Y12
+	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD       Y1, Y13, Y13
+	VMULPD       quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ       Y12, Y13, Y13
+	VANDPS       signAVX2F64<>+0(SB), Y1, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y1, Y12
+	VPCMPGTQ     below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y1, Y1
+	VMULPD       quarterAVX2F64<>+0(SB), Y1, Y1
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y1, Y1
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y1, Y5, Y1
+	VMOVNTPS     Y1, 32(R12)(CX*1)
+	VANDPS       signAVX2F64<>+0(SB), Y2, Y12
+	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD       Y2, Y13, Y13
+	VMULPD       quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ       Y12, Y13, Y13
+	VANDPS       signAVX2F64<>+0(SB), Y2, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y2, Y12
+	VPCMPGTQ     below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y2, Y2
+	VMULPD       quarterAVX2F64<>+0(SB), Y2, Y2
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y2, Y2
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y2, Y6, Y2
+	VMOVNTPS     Y2, 64(R12)(CX*1)
+	VANDPS       signAVX2F64<>+0(SB), Y3, Y12
+	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD       Y3, Y13, Y13
+	VMULPD       quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ       Y12, Y13, Y13
+	VANDPS       signAVX2F64<>+0(SB), Y3, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y3, Y12
+	VPCMPGTQ     below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y3, Y3
+	VMULPD       quarterAVX2F64<>+0(SB), Y3, Y3
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y3, Y3
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y3, Y7, Y3
+	VMOVNTPS     Y3, 96(R12)(CX*1)
+	VORPS        Y0, Y4, Y12
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y0, Y0
+	VANDPS       Y12, Y4, Y13
+	VSUBPD       Y13, Y0, Y0
+	VORPS        Y1, Y5, Y12
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y1, Y1
+	VANDPS       Y12, Y5, Y13
+	VSUBPD       Y13, Y1, Y1
+	VORPS        Y2, Y6, Y12
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y2, Y2
+	VANDPS       Y12, Y6, Y13
+	VSUBPD       Y13, Y2, Y2
+	VORPS        Y3, Y7, Y12
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y3, Y3
+	VANDPS       Y12, Y7, Y13
+	VSUBPD       Y13, Y3, Y3
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y0, Y0
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y2, Y2
+	VFMADD231PD  Y1, Y1, Y0
+	VFMADD231PD  Y3, Y3, Y2
+	VADDPD       Y2, Y0, Y0
+	VADDPD       Y0, Y14, Y14
+	CMPQ         184(AX), $0x07
+	JE           rows_done
+
+	// row 7
+	MOVQ         72(AX), R11
+	VMOVUPS      (R11)(CX*1), Y0
+	VMOVUPS      32(R11)(CX*1), Y1
+	VMOVUPS      64(R11)(CX*1), Y2
+	VMOVUPS      96(R11)(CX*1), Y3
+	MOVQ         136(AX), R11
+	MOVQ         264(AX), R12
+	VADDPD       Y0, Y4, Y4
+	VADDPD       Y1, Y5, Y5
+	VADDPD       Y2, Y6, Y6
+	VADDPD       Y3, Y7, Y7
+	VPERM2F128   $0x03, 224(BX), Y11, Y12
+	VPALIGNR     $0x08, Y12, Y11, Y12
+	VMOVUPS      Y11, 224(BX)
+	VPERM2F128   $0x21, 128(R10)(CX*1), Y8, Y13
+	VPALIGNR     $0x08, Y8, Y13, Y13
+	VADDPD       Y9, Y12, Y12
+	VADDPD       Y12, Y4, Y4
+	VADDPD       Y13, Y10, Y13
+	VADDPD       Y13, Y7, Y7
+	VADDPD       Y10, Y8, Y12
+	VADDPD       Y12, Y5, Y5
+	VADDPD       Y11, Y9, Y13
+	VADDPD       Y13, Y6, Y6
+	VANDPS       signAVX2F64<>+0(SB), Y4, Y12
+	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD       Y4, Y13, Y13
+	VMULPD       quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ       Y12, Y13, Y13
+	VANDPS       signAVX2F64<>+0(SB), Y4, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y4, Y12
+	VPCMPGTQ     below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y4, Y4
+	VMULPD       quarterAVX2F64<>+0(SB), Y4, Y4
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y4, Y4
+	VPBROADCASTB (R12)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y4, Y8, Y4
+	VMOVNTPS     Y4, (R11)(CX*1)
+	VANDPS       signAVX2F64<>+0(SB), Y5, Y12
+	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD       Y5, Y13, Y13
+	VMULPD       quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ       Y12, Y13, Y13
+	VANDPS       signAVX2F64<>+0(SB), Y5, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y5, Y12
+	VPCMPGTQ     below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y5, Y5
+	VMULPD       quarterAVX2F64<>+0(SB), Y5, Y5
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y5, Y5
+	VPBROADCASTB 1(R12)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y5, Y9, Y5
+	VMOVNTPS     Y5, 32(R11)(CX*1)
+	VANDPS       signAVX2F64<>+0(SB), Y6, Y12
+	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD       Y6, Y13, Y13
+	VMULPD       quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ       Y12, Y13, Y13
+	VANDPS       signAVX2F64<>+0(SB), Y6, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y6, Y12
+	VPCMPGTQ     below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y6, Y6
+	VMULPD       quarterAVX2F64<>+0(SB), Y6, Y6
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y6, Y6
+	VPBROADCASTB 2(R12)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y6, Y10, Y6
+	VMOVNTPS     Y6, 64(R11)(CX*1)
+	VANDPS       signAVX2F64<>+0(SB), Y7, Y12
+	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD       Y7, Y13, Y13
+	VMULPD       quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS        smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ       Y12, Y13, Y13
+	VANDPS       signAVX2F64<>+0(SB), Y7, Y12
+	VORPS        Y12, Y13, Y13
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y7, Y12
+	VPCMPGTQ     below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y7, Y7
+	VMULPD       quarterAVX2F64<>+0(SB), Y7, Y7
+	VANDNPS      Y13, Y12, Y13
+	VORPS        Y13, Y7, Y7
+	VPBROADCASTB 3(R12)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y7, Y11, Y7
+	VMOVNTPS     Y7, 96(R11)(CX*1)
+	VORPS        Y4, Y8, Y12
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y4, Y4
+	VANDPS       Y12, Y8, Y13
+	VSUBPD       Y13, Y4, Y4
+	VORPS        Y5, Y9, Y12
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y5, Y5
+	VANDPS       Y12, Y9, Y13
+	VSUBPD       Y13, Y5, Y5
+	VORPS        Y6, Y10, Y12
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y6, Y6
+	VANDPS       Y12, Y10, Y13
+	VSUBPD       Y13, Y6, Y6
+	VORPS        Y7, Y11, Y12
+	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS       Y12, Y7, Y7
+	VANDPS       Y12, Y11, Y13
+	VSUBPD       Y13, Y7, Y7
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y4, Y4
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y6, Y6
+	VFMADD231PD  Y5, Y5, Y4
+	VFMADD231PD  Y7, Y7, Y6
+	VADDPD       Y6, Y4, Y4
+	VADDPD       Y4, Y14, Y14
+	JMP          rows_done
+
+// func generalAVX2F64(s *Span)
+// Requires: AVX, AVX2, FMA3
+TEXT ·generalAVX2F64(SB), NOSPLIT, $0-8
+	MOVQ    s+0(FP), AX
+	MOVQ    144(AX), CX
+	MOVQ    160(AX), DX
+	ADDQ    152(AX), DX
+	MOVQ    168(AX), BX
+	MOVQ    200(AX), SI
+	MOVQ    192(AX), DI
+	MOVQ    344(AX), R8
+	VMOVUPS (R8), Y15
+	MOVQ    336(AX), R9
+
+block:
+	LEAQ         -1(SI), R10
+	VMOVQ        R10, X12
+	VPBROADCASTQ X12, Y12
+	VANDPS       (DX), Y12, Y14
+	MOVQ         (AX), R10
+	MOVQ         8(AX), R11
+	VMOVUPS      (R10)(CX*1), Y0
+	VMOVUPS      32(R10)(CX*1), Y1
+	VMOVUPS      64(R10)(CX*1), Y2
+	VMOVUPS      96(R10)(CX*1), Y3
+	VMOVUPS      (R11)(CX*1), Y4
+	VMOVUPS      32(R11)(CX*1), Y5
+	VMOVUPS      64(R11)(CX*1), Y6
+	VMOVUPS      96(R11)(CX*1), Y7
+
+	// row 0
+	MOVQ         16(AX), R10
+	VMOVUPS      (R10)(CX*1), Y8
+	VMOVUPS      32(R10)(CX*1), Y9
+	VMOVUPS      64(R10)(CX*1), Y10
+	VMOVUPS      96(R10)(CX*1), Y11
+	MOVQ         80(AX), R12
+	MOVQ         208(AX), R13
+	MOVQ         272(AX), R14
+	VADDPD       Y8, Y0, Y0
+	VADDPD       Y9, Y1, Y1
+	VADDPD       Y10, Y2, Y2
+	VADDPD       Y11, Y3, Y3
+	VPERM2F128   $0x03, (BX), Y7, Y12
+	VPALIGNR     $0x08, Y12, Y7, Y12
+	VMOVUPS      Y7, (BX)
+	VPERM2F128   $0x21, 128(R11)(CX*1), Y4, Y13
+	VPALIGNR     $0x08, Y4, Y13, Y13
+	VADDPD       Y5, Y12, Y12
+	VSUBPD       Y12, Y0, Y0
+	VFMADD132PD  32(R8), Y12, Y0
+	VFMADD213PD  (R14)(CX*1), Y15, Y0
+	VADDPD       Y13, Y6, Y13
+	VSUBPD       Y13, Y3, Y3
+	VFMADD132PD  32(R8), Y13, Y3
+	VFMADD213PD  96(R14)(CX*1), Y15, Y3
+	VADDPD       Y6, Y4, Y12
+	VSUBPD       Y12, Y1, Y1
+	VFMADD132PD  32(R8), Y12, Y1
+	VFMADD213PD  32(R14)(CX*1), Y15, Y1
+	VADDPD       Y7, Y5, Y13
+	VSUBPD       Y13, Y2, Y2
+	VFMADD132PD  32(R8), Y13, Y2
+	VFMADD213PD  64(R14)(CX*1), Y15, Y2
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y0, Y4, Y0
+	VMOVUPS      Y0, (R12)(CX*1)
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y1, Y5, Y1
+	VMOVUPS      Y1, 32(R12)(CX*1)
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y2, Y6, Y2
+	VMOVUPS      Y2, 64(R12)(CX*1)
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y3, Y7, Y3
+	VMOVUPS      Y3, 96(R12)(CX*1)
+	VSUBPD       Y4, Y0, Y0
+	VSUBPD       Y5, Y1, Y1
+	VSUBPD       Y6, Y2, Y2
+	VSUBPD       Y7, Y3, Y3
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y0, Y0
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y2, Y2
+	VFMADD231PD  Y1, Y1, Y0
+	VFMADD231PD  Y3, Y3, Y2
+	VADDPD       Y2, Y0, Y0
+	VADDPD       Y0, Y14, Y14
+	CMPQ         184(AX), $0x01
+	JE           rows_done
+
+	// row 1
+	MOVQ         24(AX), R11
+	VMOVUPS      (R11)(CX*1), Y0
+	VMOVUPS      32(R11)(CX*1), Y1
+	VMOVUPS      64(R11)(CX*1), Y2
+	VMOVUPS      96(R11)(CX*1), Y3
+	MOVQ         88(AX), R12
+	MOVQ         216(AX), R13
+	MOVQ         280(AX), R14
+	VADDPD       Y0, Y4, Y4
+	VADDPD       Y1, Y5, Y5
+	VADDPD       Y2, Y6, Y6
+	VADDPD       Y3, Y7, Y7
+	VPERM2F128   $0x03, 32(BX), Y11, Y12
+	VPALIGNR     $0x08, Y12, Y11, Y12
+	VMOVUPS      Y11, 32(BX)
+	VPERM2F128   $0x21, 128(R10)(CX*1), Y8, Y13
+	VPALIGNR     $0x08, Y8, Y13, Y13
+	VADDPD       Y9, Y12, Y12
+	VSUBPD       Y12, Y4, Y4
+	VFMADD132PD  32(R8), Y12, Y4
+	VFMADD213PD  (R14)(CX*1), Y15, Y4
+	VADDPD       Y13, Y10, Y13
+	VSUBPD       Y13, Y7, Y7
+	VFMADD132PD  32(R8), Y13, Y7
+	VFMADD213PD  96(R14)(CX*1), Y15, Y7
+	VADDPD       Y10, Y8, Y12
+	VSUBPD       Y12, Y5, Y5
+	VFMADD132PD  32(R8), Y12, Y5
+	VFMADD213PD  32(R14)(CX*1), Y15, Y5
+	VADDPD       Y11, Y9, Y13
+	VSUBPD       Y13, Y6, Y6
+	VFMADD132PD  32(R8), Y13, Y6
+	VFMADD213PD  64(R14)(CX*1), Y15, Y6
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y4, Y8, Y4
+	VMOVUPS      Y4, (R12)(CX*1)
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y5, Y9, Y5
+	VMOVUPS      Y5, 32(R12)(CX*1)
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y6, Y10, Y6
+	VMOVUPS      Y6, 64(R12)(CX*1)
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y7, Y11, Y7
+	VMOVUPS      Y7, 96(R12)(CX*1)
+	VSUBPD       Y8, Y4, Y4
+	VSUBPD       Y9, Y5, Y5
+	VSUBPD       Y10, Y6, Y6
+	VSUBPD       Y11, Y7, Y7
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y4, Y4
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y6, Y6
+	VFMADD231PD  Y5, Y5, Y4
+	VFMADD231PD  Y7, Y7, Y6
+	VADDPD       Y6, Y4, Y4
+	VADDPD       Y4, Y14, Y14
+	CMPQ         184(AX), $0x02
+	JE           rows_done
+
+	// row 2
+	MOVQ         32(AX), R10
+	VMOVUPS      (R10)(CX*1), Y4
+	VMOVUPS      32(R10)(CX*1), Y5
+	VMOVUPS      64(R10)(CX*1), Y6
+	VMOVUPS      96(R10)(CX*1), Y7
+	MOVQ         96(AX), R12
+	MOVQ         224(AX), R13
+	MOVQ         288(AX), R14
+	VADDPD       Y4, Y8, Y8
+	VADDPD       Y5, Y9, Y9
+	VADDPD       Y6, Y10, Y10
+	VADDPD       Y7, Y11, Y11
+	VPERM2F128   $0x03, 64(BX), Y3, Y12
+	VPALIGNR     $0x08, Y12, Y3, Y12
+	VMOVUPS      Y3, 64(BX)
+	VPERM2F128   $0x21, 128(R11)(CX*1), Y0, Y13
+	VPALIGNR     $0x08, Y0, Y13, Y13
+	VADDPD       Y1, Y12, Y12
+	VSUBPD       Y12, Y8, Y8
+	VFMADD132PD  32(R8), Y12, Y8
+	VFMADD213PD  (R14)(CX*1), Y15, Y8
+	VADDPD       Y13, Y2, Y13
+	VSUBPD       Y13, Y11, Y11
+	VFMADD132PD  32(R8), Y13, Y11
+	VFMADD213PD  96(R14)(CX*1), Y15, Y11
+	VADDPD       Y2, Y0, Y12
+	VSUBPD       Y12, Y9, Y9
+	VFMADD132PD  32(R8), Y12, Y9
+	VFMADD213PD  32(R14)(CX*1), Y15, Y9
+	VADDPD       Y3, Y1, Y13
+	VSUBPD       Y13, Y10, Y10
+	VFMADD132PD  32(R8), Y13, Y10
+	VFMADD213PD  64(R14)(CX*1), Y15, Y10
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y8, Y0, Y8
+	VMOVUPS      Y8, (R12)(CX*1)
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y9, Y1, Y9
+	VMOVUPS      Y9, 32(R12)(CX*1)
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y10, Y2, Y10
+	VMOVUPS      Y10, 64(R12)(CX*1)
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y11, Y3, Y11
+	VMOVUPS      Y11, 96(R12)(CX*1)
+	VSUBPD       Y0, Y8, Y8
+	VSUBPD       Y1, Y9, Y9
+	VSUBPD       Y2, Y10, Y10
+	VSUBPD       Y3, Y11, Y11
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y8, Y8
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y10, Y10
+	VFMADD231PD  Y9, Y9, Y8
+	VFMADD231PD  Y11, Y11, Y10
+	VADDPD       Y10, Y8, Y8
+	VADDPD       Y8, Y14, Y14
+	CMPQ         184(AX), $0x03
+	JE           rows_done
+
+	// row 3
+	MOVQ         40(AX), R11
+	VMOVUPS      (R11)(CX*1), Y8
+	VMOVUPS      32(R11)(CX*1), Y9
+	VMOVUPS      64(R11)(CX*1), Y10
+	VMOVUPS      96(R11)(CX*1), Y11
+	MOVQ         104(AX), R12
+	MOVQ         232(AX), R13
+	MOVQ         296(AX), R14
+	VADDPD       Y8, Y0, Y0
+	VADDPD       Y9, Y1, Y1
+	VADDPD       Y10, Y2, Y2
+	VADDPD       Y11, Y3, Y3
+	VPERM2F128   $0x03, 96(BX), Y7, Y12
+	VPALIGNR     $0x08, Y12, Y7, Y12
+	VMOVUPS      Y7, 96(BX)
+	VPERM2F128   $0x21, 128(R10)(CX*1), Y4, Y13
+	VPALIGNR     $0x08, Y4, Y13, Y13
+	VADDPD       Y5, Y12, Y12
+	VSUBPD       Y12, Y0, Y0
+	VFMADD132PD  32(R8), Y12, Y0
+	VFMADD213PD  (R14)(CX*1), Y15, Y0
+	VADDPD       Y13, Y6, Y13
+	VSUBPD       Y13, Y3, Y3
+	VFMADD132PD  32(R8), Y13, Y3
+	VFMADD213PD  96(R14)(CX*1), Y15, Y3
+	VADDPD       Y6, Y4, Y12
+	VSUBPD       Y12, Y1, Y1
+	VFMADD132PD  32(R8), Y12, Y1
+	VFMADD213PD  32(R14)(CX*1), Y15, Y1
+	VADDPD       Y7, Y5, Y13
+	VSUBPD       Y13, Y2, Y2
+	VFMADD132PD  32(R8), Y13, Y2
+	VFMADD213PD  64(R14)(CX*1), Y15, Y2
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y0, Y4, Y0
+	VMOVUPS      Y0, (R12)(CX*1)
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y1, Y5, Y1
+	VMOVUPS      Y1, 32(R12)(CX*1)
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y2, Y6, Y2
+	VMOVUPS      Y2, 64(R12)(CX*1)
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y3, Y7, Y3
+	VMOVUPS      Y3, 96(R12)(CX*1)
+	VSUBPD       Y4, Y0, Y0
+	VSUBPD       Y5, Y1, Y1
+	VSUBPD       Y6, Y2, Y2
+	VSUBPD       Y7, Y3, Y3
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y0, Y0
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y2, Y2
+	VFMADD231PD  Y1, Y1, Y0
+	VFMADD231PD  Y3, Y3, Y2
+	VADDPD       Y2, Y0, Y0
+	VADDPD       Y0, Y14, Y14
+	CMPQ         184(AX), $0x04
+	JE           rows_done
+
+	// row 4
+	MOVQ         48(AX), R10
+	VMOVUPS      (R10)(CX*1), Y0
+	VMOVUPS      32(R10)(CX*1), Y1
+	VMOVUPS      64(R10)(CX*1), Y2
+	VMOVUPS      96(R10)(CX*1), Y3
+	MOVQ         112(AX), R12
+	MOVQ         240(AX), R13
+	MOVQ         304(AX), R14
+	VADDPD       Y0, Y4, Y4
+	VADDPD       Y1, Y5, Y5
+	VADDPD       Y2, Y6, Y6
+	VADDPD       Y3, Y7, Y7
+	VPERM2F128   $0x03, 128(BX), Y11, Y12
+	VPALIGNR     $0x08, Y12, Y11, Y12
+	VMOVUPS      Y11, 128(BX)
+	VPERM2F128   $0x21, 128(R11)(CX*1), Y8, Y13
+	VPALIGNR     $0x08, Y8, Y13, Y13
+	VADDPD       Y9, Y12, Y12
+	VSUBPD       Y12, Y4, Y4
+	VFMADD132PD  32(R8), Y12, Y4
+	VFMADD213PD  (R14)(CX*1), Y15, Y4
+	VADDPD       Y13, Y10, Y13
+	VSUBPD       Y13, Y7, Y7
+	VFMADD132PD  32(R8), Y13, Y7
+	VFMADD213PD  96(R14)(CX*1), Y15, Y7
+	VADDPD       Y10, Y8, Y12
+	VSUBPD       Y12, Y5, Y5
+	VFMADD132PD  32(R8), Y12, Y5
+	VFMADD213PD  32(R14)(CX*1), Y15, Y5
+	VADDPD       Y11, Y9, Y13
+	VSUBPD       Y13, Y6, Y6
+	VFMADD132PD  32(R8), Y13, Y6
+	VFMADD213PD  64(R14)(CX*1), Y15, Y6
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y4, Y8, Y4
+	VMOVUPS      Y4, (R12)(CX*1)
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y5, Y9, Y5
+	VMOVUPS      Y5, 32(R12)(CX*1)
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y6, Y10, Y6
+	VMOVUPS      Y6, 64(R12)(CX*1)
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y7, Y11, Y7
+	VMOVUPS      Y7, 96(R12)(CX*1)
+	VSUBPD       Y8, Y4, Y4
+	VSUBPD       Y9, Y5, Y5
+	VSUBPD       Y10, Y6, Y6
+	VSUBPD       Y11, Y7, Y7
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y4, Y4
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y6, Y6
+	VFMADD231PD  Y5, Y5, Y4
+	VFMADD231PD  Y7, Y7, Y6
+	VADDPD       Y6, Y4, Y4
+	VADDPD       Y4, Y14, Y14
+	CMPQ         184(AX), $0x05
+	JE           rows_done
+
+	// row 5
+	MOVQ         56(AX), R11
+	VMOVUPS      (R11)(CX*1), Y4
+	VMOVUPS      32(R11)(CX*1), Y5
+	VMOVUPS      64(R11)(CX*1), Y6
+	VMOVUPS      96(R11)(CX*1), Y7
+	MOVQ         120(AX), R12
+	MOVQ         248(AX), R13
+	MOVQ         312(AX), R14
+	VADDPD       Y4, Y8, Y8
+	VADDPD       Y5, Y9, Y9
+	VADDPD       Y6, Y10, Y10
+	VADDPD       Y7, Y11, Y11
+	VPERM2F128   $0x03, 160(BX), Y3, Y12
+	VPALIGNR     $0x08, Y12, Y3, Y12
+	VMOVUPS      Y3, 160(BX)
+	VPERM2F128   $0x21, 128(R10)(CX*1), Y0, Y13
+	VPALIGNR     $0x08, Y0, Y13, Y13
+	VADDPD       Y1, Y12, Y12
+	VSUBPD       Y12, Y8, Y8
+	VFMADD132PD  32(R8), Y12, Y8
+	VFMADD213PD  (R14)(CX*1), Y15, Y8
+	VADDPD       Y13, Y2, Y13
+	VSUBPD       Y13, Y11, Y11
+	VFMADD132PD  32(R8), Y13, Y11
+	VFMADD213PD  96(R14)(CX*1), Y15, Y11
+	VADDPD       Y2, Y0, Y12
+	VSUBPD       Y12, Y9, Y9
+	VFMADD132PD  32(R8), Y12, Y9
+	VFMADD213PD  32(R14)(CX*1), Y15, Y9
+	VADDPD       Y3, Y1, Y13
+	VSUBPD       Y13, Y10, Y10
+	VFMADD132PD  32(R8), Y13, Y10
+	VFMADD213PD  64(R14)(CX*1), Y15, Y10
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y8, Y0, Y8
+	VMOVUPS      Y8, (R12)(CX*1)
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y9, Y1, Y9
+	VMOVUPS      Y9, 32(R12)(CX*1)
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y10, Y2, Y10
+	VMOVUPS      Y10, 64(R12)(CX*1)
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y11, Y3, Y11
+	VMOVUPS      Y11, 96(R12)(CX*1)
+	VSUBPD       Y0, Y8, Y8
+	VSUBPD       Y1, Y9, Y9
+	VSUBPD       Y2, Y10, Y10
+	VSUBPD       Y3, Y11, Y11
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y8, Y8
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y10, Y10
+	VFMADD231PD  Y9, Y9, Y8
+	VFMADD231PD  Y11, Y11, Y10
+	VADDPD       Y10, Y8, Y8
+	VADDPD       Y8, Y14, Y14
+	CMPQ         184(AX), $0x06
+	JE           rows_done
+
+	// row 6
+	MOVQ         64(AX), R10
+	VMOVUPS      (R10)(CX*1), Y8
+	VMOVUPS      32(R10)(CX*1), Y9
+	VMOVUPS      64(R10)(CX*1), Y10
+	VMOVUPS      96(R10)(CX*1), Y11
+	MOVQ         128(AX), R12
+	MOVQ         256(AX), R13
+	MOVQ         320(AX), R14
+	VADDPD       Y8, Y0, Y0
+	VADDPD       Y9, Y1, Y1
+	VADDPD       Y10, Y2, Y2
+	VADDPD       Y11, Y3, Y3
+	VPERM2F128   $0x03, 192(BX), Y7, Y12
+	VPALIGNR     $0x08, Y12, Y7, Y12
+	VMOVUPS      Y7, 192(BX)
+	VPERM2F128   $0x21, 128(R11)(CX*1), Y4, Y13
+	VPALIGNR     $0x08, Y4, Y13, Y13
+	VADDPD       Y5, Y12, Y12
+	VSUBPD       Y12, Y0, Y0
+	VFMADD132PD  32(R8), Y12, Y0
+	VFMADD213PD  (R14)(CX*1), Y15, Y0
+	VADDPD       Y13, Y6, Y13
+	VSUBPD       Y13, Y3, Y3
+	VFMADD132PD  32(R8), Y13, Y3
+	VFMADD213PD  96(R14)(CX*1), Y15, Y3
+	VADDPD       Y6, Y4, Y12
+	VSUBPD       Y12, Y1, Y1
+	VFMADD132PD  32(R8), Y12, Y1
+	VFMADD213PD  32(R14)(CX*1), Y15, Y1
+	VADDPD       Y7, Y5, Y13
+	VSUBPD       Y13, Y2, Y2
+	VFMADD132PD  32(R8), Y13, Y2
+	VFMADD213PD  64(R14)(CX*1), Y15, Y2
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y0, Y4, Y0
+	VMOVUPS      Y0, (R12)(CX*1)
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y1, Y5, Y1
+	VMOVUPS      Y1, 32(R12)(CX*1)
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y2, Y6, Y2
+	VMOVUPS      Y2, 64(R12)(CX*1)
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y3, Y7, Y3
+	VMOVUPS      Y3, 96(R12)(CX*1)
+	VSUBPD       Y4, Y0, Y0
+	VSUBPD       Y5, Y1, Y1
+	VSUBPD       Y6, Y2, Y2
+	VSUBPD       Y7, Y3, Y3
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y0, Y0
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y2, Y2
+	VFMADD231PD  Y1, Y1, Y0
+	VFMADD231PD  Y3, Y3, Y2
+	VADDPD       Y2, Y0, Y0
+	VADDPD       Y0, Y14, Y14
+	CMPQ         184(AX), $0x07
+	JE           rows_done
+
+	// row 7
+	MOVQ         72(AX), R11
+	VMOVUPS      (R11)(CX*1), Y0
+	VMOVUPS      32(R11)(CX*1), Y1
+	VMOVUPS      64(R11)(CX*1), Y2
+	VMOVUPS      96(R11)(CX*1), Y3
+	MOVQ         136(AX), R11
+	MOVQ         264(AX), R12
+	MOVQ         328(AX), R13
+	VADDPD       Y0, Y4, Y4
+	VADDPD       Y1, Y5, Y5
+	VADDPD       Y2, Y6, Y6
+	VADDPD       Y3, Y7, Y7
+	VPERM2F128   $0x03, 224(BX), Y11, Y12
+	VPALIGNR     $0x08, Y12, Y11, Y12
+	VMOVUPS      Y11, 224(BX)
+	VPERM2F128   $0x21, 128(R10)(CX*1), Y8, Y13
+	VPALIGNR     $0x08, Y8, Y13, Y13
+	VADDPD       Y9, Y12, Y12
+	VSUBPD       Y12, Y4, Y4
+	VFMADD132PD  32(R8), Y12, Y4
+	VFMADD213PD  (R13)(CX*1), Y15, Y4
+	VADDPD       Y13, Y10, Y13
+	VSUBPD       Y13, Y7, Y7
+	VFMADD132PD  32(R8), Y13, Y7
+	VFMADD213PD  96(R13)(CX*1), Y15, Y7
+	VADDPD       Y10, Y8, Y12
+	VSUBPD       Y12, Y5, Y5
+	VFMADD132PD  32(R8), Y12, Y5
+	VFMADD213PD  32(R13)(CX*1), Y15, Y5
+	VADDPD       Y11, Y9, Y13
+	VSUBPD       Y13, Y6, Y6
+	VFMADD132PD  32(R8), Y13, Y6
+	VFMADD213PD  64(R13)(CX*1), Y15, Y6
+	VPBROADCASTB (R12)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y4, Y8, Y4
+	VMOVUPS      Y4, (R11)(CX*1)
+	VPBROADCASTB 1(R12)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y5, Y9, Y5
+	VMOVUPS      Y5, 32(R11)(CX*1)
+	VPBROADCASTB 2(R12)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y6, Y10, Y6
+	VMOVUPS      Y6, 64(R11)(CX*1)
+	VPBROADCASTB 3(R12)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y7, Y11, Y7
+	VMOVUPS      Y7, 96(R11)(CX*1)
+	VSUBPD       Y8, Y4, Y4
+	VSUBPD       Y9, Y5, Y5
+	VSUBPD       Y10, Y6, Y6
+	VSUBPD       Y11, Y7, Y7
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y4, Y4
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y6, Y6
+	VFMADD231PD  Y5, Y5, Y4
+	VFMADD231PD  Y7, Y7, Y6
+	VADDPD       Y6, Y4, Y4
+	VADDPD       Y4, Y14, Y14
+
+rows_done:
+	VMOVUPS Y14, (DX)
+	ADDQ    $0x00000020, DX
+	ADDQ    $0x00000080, CX
+	ADDQ    $0x04, R9
+	DECQ    DI
+	JNZ     block
+	VZEROUPPER
+	RET
+
+// func streamGeneralAVX2F64(s *Span)
+// Requires: AVX, AVX2, FMA3
+TEXT ·streamGeneralAVX2F64(SB), NOSPLIT, $0-8
+	MOVQ    s+0(FP), AX
+	MOVQ    144(AX), CX
+	MOVQ    160(AX), DX
+	ADDQ    152(AX), DX
+	MOVQ    168(AX), BX
+	MOVQ    200(AX), SI
+	MOVQ    192(AX), DI
+	MOVQ    344(AX), R8
+	VMOVUPS (R8), Y15
+	MOVQ    336(AX), R9
+
+block:
+	LEAQ         -1(SI), R10
+	VMOVQ        R10, X12
+	VPBROADCASTQ X12, Y12
+	VANDPS       (DX), Y12, Y14
+	MOVQ         (AX), R10
+	MOVQ         8(AX), R11
+	VMOVUPS      (R10)(CX*1), Y0
+	VMOVUPS      32(R10)(CX*1), Y1
+	VMOVUPS      64(R10)(CX*1), Y2
+	VMOVUPS      96(R10)(CX*1), Y3
+	VMOVUPS      (R11)(CX*1), Y4
+	VMOVUPS      32(R11)(CX*1), Y5
+	VMOVUPS      64(R11)(CX*1), Y6
+	VMOVUPS      96(R11)(CX*1), Y7
+
+	// row 0
+	MOVQ         16(AX), R10
+	VMOVUPS      (R10)(CX*1), Y8
+	VMOVUPS      32(R10)(CX*1), Y9
+	VMOVUPS      64(R10)(CX*1), Y10
+	VMOVUPS      96(R10)(CX*1), Y11
+	MOVQ         80(AX), R12
+	MOVQ         208(AX), R13
+	MOVQ         272(AX), R14
+	VADDPD       Y8, Y0, Y0
+	VADDPD       Y9, Y1, Y1
+	VADDPD       Y10, Y2, Y2
+	VADDPD       Y11, Y3, Y3
+	VPERM2F128   $0x03, (BX), Y7, Y12
+	VPALIGNR     $0x08, Y12, Y7, Y12
+	VMOVUPS      Y7, (BX)
+	VPERM2F128   $0x21, 128(R11)(CX*1), Y4, Y13
+	VPALIGNR     $0x08, Y4, Y13, Y13
+	VADDPD       Y5, Y12, Y12
+	VSUBPD       Y12, Y0, Y0
+	VFMADD132PD  32(R8), Y12, Y0
+	VFMADD213PD  (R14)(CX*1), Y15, Y0
+	VADDPD       Y13, Y6, Y13
+	VSUBPD       Y13, Y3, Y3
+	VFMADD132PD  32(R8), Y13, Y3
+	VFMADD213PD  96(R14)(CX*1), Y15, Y3
+	VADDPD       Y6, Y4, Y12
+	VSUBPD       Y12, Y1, Y1
+	VFMADD132PD  32(R8), Y12, Y1
+	VFMADD213PD  32(R14)(CX*1), Y15, Y1
+	VADDPD       Y7, Y5, Y13
+	VSUBPD       Y13, Y2, Y2
+	VFMADD132PD  32(R8), Y13, Y2
+	VFMADD213PD  64(R14)(CX*1), Y15, Y2
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y0, Y4, Y0
+	VMOVNTPS     Y0, (R12)(CX*1)
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y1, Y5, Y1
+	VMOVNTPS     Y1, 32(R12)(CX*1)
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y2, Y6, Y2
+	VMOVNTPS     Y2, 64(R12)(CX*1)
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y3, Y7, Y3
+	VMOVNTPS     Y3, 96(R12)(CX*1)
+	VSUBPD       Y4, Y0, Y0
+	VSUBPD       Y5, Y1, Y1
+	VSUBPD       Y6, Y2, Y2
+	VSUBPD       Y7, Y3, Y3
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y0, Y0
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y2, Y2
+	VFMADD231PD  Y1, Y1, Y0
+	VFMADD231PD  Y3, Y3, Y2
+	VADDPD       Y2, Y0, Y0
+	VADDPD       Y0, Y14, Y14
+	CMPQ         184(AX), $0x01
+	JE           rows_done
+
+	// row 1
+	MOVQ         24(AX), R11
+	VMOVUPS      (R11)(CX*1), Y0
+	VMOVUPS      32(R11)(CX*1), Y1
+	VMOVUPS      64(R11)(CX*1), Y2
+	VMOVUPS      96(R11)(CX*1), Y3
+	MOVQ         88(AX), R12
+	MOVQ         216(AX), R13
+	MOVQ         280(AX), R14
+	VADDPD       Y0, Y4, Y4
+	VADDPD       Y1, Y5, Y5
+	VADDPD       Y2, Y6, Y6
+	VADDPD       Y3, Y7, Y7
+	VPERM2F128   $0x03, 32(BX), Y11, Y12
+	VPALIGNR     $0x08, Y12, Y11, Y12
+	VMOVUPS      Y11, 32(BX)
+	VPERM2F128   $0x21, 128(R10)(CX*1), Y8, Y13
+	VPALIGNR     $0x08, Y8, Y13, Y13
+	VADDPD       Y9, Y12, Y12
+	VSUBPD       Y12, Y4, Y4
+	VFMADD132PD  32(R8), Y12, Y4
+	VFMADD213PD  (R14)(CX*1), Y15, Y4
+	VADDPD       Y13, Y10, Y13
+	VSUBPD       Y13, Y7, Y7
+	VFMADD132PD  32(R8), Y13, Y7
+	VFMADD213PD  96(R14)(CX*1), Y15, Y7
+	VADDPD       Y10, Y8, Y12
+	VSUBPD       Y12, Y5, Y5
+	VFMADD132PD  32(R8), Y12, Y5
+	VFMADD213PD  32(R14)(CX*1), Y15, Y5
+	VADDPD       Y11, Y9, Y13
+	VSUBPD       Y13, Y6, Y6
+	VFMADD132PD  32(R8), Y13, Y6
+	VFMADD213PD  64(R14)(CX*1), Y15, Y6
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y4, Y8, Y4
+	VMOVNTPS     Y4, (R12)(CX*1)
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y5, Y9, Y5
+	VMOVNTPS     Y5, 32(R12)(CX*1)
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y6, Y10, Y6
+	VMOVNTPS     Y6, 64(R12)(CX*1)
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y7, Y11, Y7
+	VMOVNTPS     Y7, 96(R12)(CX*1)
+	VSUBPD       Y8, Y4, Y4
+	VSUBPD       Y9, Y5, Y5
+	VSUBPD       Y10, Y6, Y6
+	VSUBPD       Y11, Y7, Y7
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y4, Y4
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y6, Y6
+	VFMADD231PD  Y5, Y5, Y4
+	VFMADD231PD  Y7, Y7, Y6
+	VADDPD       Y6, Y4, Y4
+	VADDPD       Y4, Y14, Y14
+	CMPQ         184(AX), $0x02
+	JE           rows_done
+
+	// row 2
+	MOVQ         32(AX), R10
+	VMOVUPS      (R10)(CX*1), Y4
+	VMOVUPS      32(R10)(CX*1), Y5
+	VMOVUPS      64(R10)(CX*1), Y6
+	VMOVUPS      96(R10)(CX*1), Y7
+	MOVQ         96(AX), R12
+	MOVQ         224(AX), R13
+	MOVQ         288(AX), R14
+	VADDPD       Y4, Y8, Y8
+	VADDPD       Y5, Y9, Y9
+	VADDPD       Y6, Y10, Y10
+	VADDPD       Y7, Y11, Y11
+	VPERM2F128   $0x03, 64(BX), Y3, Y12
+	VPALIGNR     $0x08, Y12, Y3, Y12
+	VMOVUPS      Y3, 64(BX)
+	VPERM2F128   $0x21, 128(R11)(CX*1), Y0, Y13
+	VPALIGNR     $0x08, Y0, Y13, Y13
+	VADDPD       Y1, Y12, Y12
+	VSUBPD       Y12, Y8, Y8
+	VFMADD132PD  32(R8), Y12, Y8
+	VFMADD213PD  (R14)(CX*1), Y15, Y8
+	VADDPD       Y13, Y2, Y13
+	VSUBPD       Y13, Y11, Y11
+	VFMADD132PD  32(R8), Y13, Y11
+	VFMADD213PD  96(R14)(CX*1), Y15, Y11
+	VADDPD       Y2, Y0, Y12
+	VSUBPD       Y12, Y9, Y9
+	VFMADD132PD  32(R8), Y12, Y9
+	VFMADD213PD  32(R14)(CX*1), Y15, Y9
+	VADDPD       Y3, Y1, Y13
+	VSUBPD       Y13, Y10, Y10
+	VFMADD132PD  32(R8), Y13, Y10
+	VFMADD213PD  64(R14)(CX*1), Y15, Y10
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y8, Y0, Y8
+	VMOVNTPS     Y8, (R12)(CX*1)
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y9, Y1, Y9
+	VMOVNTPS     Y9, 32(R12)(CX*1)
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y10, Y2, Y10
+	VMOVNTPS     Y10, 64(R12)(CX*1)
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y11, Y3, Y11
+	VMOVNTPS     Y11, 96(R12)(CX*1)
+	VSUBPD       Y0, Y8, Y8
+	VSUBPD       Y1, Y9, Y9
+	VSUBPD       Y2, Y10, Y10
+	VSUBPD       Y3, Y11, Y11
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y8, Y8
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y10, Y10
+	VFMADD231PD  Y9, Y9, Y8
+	VFMADD231PD  Y11, Y11, Y10
+	VADDPD       Y10, Y8, Y8
+	VADDPD       Y8, Y14, Y14
+	CMPQ         184(AX), $0x03
+	JE           rows_done
+
+	// row 3
+	MOVQ         40(AX), R11
+	VMOVUPS      (R11)(CX*1), Y8
+	VMOVUPS      32(R11)(CX*1), Y9
+	VMOVUPS      64(R11)(CX*1), Y10
+	VMOVUPS      96(R11)(CX*1), Y11
+	MOVQ         104(AX), R12
+	MOVQ         232(AX), R13
+	MOVQ         296(AX), R14
+	VADDPD       Y8, Y0, Y0
+	VADDPD       Y9, Y1, Y1
+	VADDPD       Y10, Y2, Y2
+	VADDPD       Y11, Y3, Y3
+	VPERM2F128   $0x03, 96(BX), Y7, Y12
+	VPALIGNR     $0x08, Y12, Y7, Y12
+	VMOVUPS      Y7, 96(BX)
+	VPERM2F128   $0x21, 128(R10)(CX*1), Y4, Y13
+	VPALIGNR     $0x08, Y4, Y13, Y13
+	VADDPD       Y5, Y12, Y12
+	VSUBPD       Y12, Y0, Y0
+	VFMADD132PD  32(R8), Y12, Y0
+	VFMADD213PD  (R14)(CX*1), Y15, Y0
+	VADDPD       Y13, Y6, Y13
+	VSUBPD       Y13, Y3, Y3
+	VFMADD132PD  32(R8), Y13, Y3
+	VFMADD213PD  96(R14)(CX*1), Y15, Y3
+	VADDPD       Y6, Y4, Y12
+	VSUBPD       Y12, Y1, Y1
+	VFMADD132PD  32(R8), Y12, Y1
+	VFMADD213PD  32(R14)(CX*1), Y15, Y1
+	VADDPD       Y7, Y5, Y13
+	VSUBPD       Y13, Y2, Y2
+	VFMADD132PD  32(R8), Y13, Y2
+	VFMADD213PD  64(R14)(CX*1), Y15, Y2
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y0, Y4, Y0
+	VMOVNTPS     Y0, (R12)(CX*1)
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y1, Y5, Y1
+	VMOVNTPS     Y1, 32(R12)(CX*1)
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y2, Y6, Y2
+	VMOVNTPS     Y2, 64(R12)(CX*1)
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y3, Y7, Y3
+	VMOVNTPS     Y3, 96(R12)(CX*1)
+	VSUBPD       Y4, Y0, Y0
+	VSUBPD       Y5, Y1, Y1
+	VSUBPD       Y6, Y2, Y2
+	VSUBPD       Y7, Y3, Y3
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y0, Y0
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y2, Y2
+	VFMADD231PD  Y1, Y1, Y0
+	VFMADD231PD  Y3, Y3, Y2
+	VADDPD       Y2, Y0, Y0
+	VADDPD       Y0, Y14, Y14
+	CMPQ         184(AX), $0x04
+	JE           rows_done
+
+	// row 4
+	MOVQ         48(AX), R10
+	VMOVUPS      (R10)(CX*1), Y0
+	VMOVUPS      32(R10)(CX*1), Y1
+	VMOVUPS      64(R10)(CX*1), Y2
+	VMOVUPS      96(R10)(CX*1), Y3
+	MOVQ         112(AX), R12
+	MOVQ         240(AX), R13
+	MOVQ         304(AX), R14
+	VADDPD       Y0, Y4, Y4
+	VADDPD       Y1, Y5, Y5
+	VADDPD       Y2, Y6, Y6
+	VADDPD       Y3, Y7, Y7
+	VPERM2F128   $0x03, 128(BX), Y11, Y12
+	VPALIGNR     $0x08, Y12, Y11, Y12
+	VMOVUPS      Y11, 128(BX)
+	VPERM2F128   $0x21, 128(R11)(CX*1), Y8, Y13
+	VPALIGNR     $0x08, Y8, Y13, Y13
+	VADDPD       Y9, Y12, Y12
+	VSUBPD       Y12, Y4, Y4
+	VFMADD132PD  32(R8), Y12, Y4
+	VFMADD213PD  (R14)(CX*1), Y15, Y4
+	VADDPD       Y13, Y10, Y13
+	VSUBPD       Y13, Y7, Y7
+	VFMADD132PD  32(R8), Y13, Y7
+	VFMADD213PD  96(R14)(CX*1), Y15, Y7
+	VADDPD       Y10, Y8, Y12
+	VSUBPD       Y12, Y5, Y5
+	VFMADD132PD  32(R8), Y12, Y5
+	VFMADD213PD  32(R14)(CX*1), Y15, Y5
+	VADDPD       Y11, Y9, Y13
+	VSUBPD       Y13, Y6, Y6
+	VFMADD132PD  32(R8), Y13, Y6
+	VFMADD213PD  64(R14)(CX*1), Y15, Y6
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y4, Y8, Y4
+	VMOVNTPS     Y4, (R12)(CX*1)
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y5, Y9, Y5
+	VMOVNTPS     Y5, 32(R12)(CX*1)
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y6, Y10, Y6
+	VMOVNTPS     Y6, 64(R12)(CX*1)
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y7, Y11, Y7
+	VMOVNTPS     Y7, 96(R12)(CX*1)
+	VSUBPD       Y8, Y4, Y4
+	VSUBPD       Y9, Y5, Y5
+	VSUBPD       Y10, Y6, Y6
+	VSUBPD       Y11, Y7, Y7
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y4, Y4
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y6, Y6
+	VFMADD231PD  Y5, Y5, Y4
+	VFMADD231PD  Y7, Y7, Y6
+	VADDPD       Y6, Y4, Y4
+	VADDPD       Y4, Y14, Y14
+	CMPQ         184(AX), $0x05
+	JE           rows_done
+
+	// row 5
+	MOVQ         56(AX), R11
+	VMOVUPS      (R11)(CX*1), Y4
+	VMOVUPS      32(R11)(CX*1), Y5
+	VMOVUPS      64(R11)(CX*1), Y6
+	VMOVUPS      96(R11)(CX*1), Y7
+	MOVQ         120(AX), R12
+	MOVQ         248(AX), R13
+	MOVQ         312(AX), R14
+	VADDPD       Y4, Y8, Y8
+	VADDPD       Y5, Y9, Y9
+	VADDPD       Y6, Y10, Y10
+	VADDPD       Y7, Y11, Y11
+	VPERM2F128   $0x03, 160(BX), Y3, Y12
+	VPALIGNR     $0x08, Y12, Y3, Y12
+	VMOVUPS      Y3, 160(BX)
+	VPERM2F128   $0x21, 128(R10)(CX*1), Y0, Y13
+	VPALIGNR     $0x08, Y0, Y13, Y13
+	VADDPD       Y1, Y12, Y12
+	VSUBPD       Y12, Y8, Y8
+	VFMADD132PD  32(R8), Y12, Y8
+	VFMADD213PD  (R14)(CX*1), Y15, Y8
+	VADDPD       Y13, Y2, Y13
+	VSUBPD       Y13, Y11, Y11
+	VFMADD132PD  32(R8), Y13, Y11
+	VFMADD213PD  96(R14)(CX*1), Y15, Y11
+	VADDPD       Y2, Y0, Y12
+	VSUBPD       Y12, Y9, Y9
+	VFMADD132PD  32(R8), Y12, Y9
+	VFMADD213PD  32(R14)(CX*1), Y15, Y9
+	VADDPD       Y3, Y1, Y13
+	VSUBPD       Y13, Y10, Y10
+	VFMADD132PD  32(R8), Y13, Y10
+	VFMADD213PD  64(R14)(CX*1), Y15, Y10
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y8, Y0, Y8
+	VMOVNTPS     Y8, (R12)(CX*1)
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y9, Y1, Y9
+	VMOVNTPS     Y9, 32(R12)(CX*1)
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y10, Y2, Y10
+	VMOVNTPS     Y10, 64(R12)(CX*1)
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y11, Y3, Y11
+	VMOVNTPS     Y11, 96(R12)(CX*1)
+	VSUBPD       Y0, Y8, Y8
+	VSUBPD       Y1, Y9, Y9
+	VSUBPD       Y2, Y10, Y10
+	VSUBPD       Y3, Y11, Y11
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y8, Y8
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y10, Y10
+	VFMADD231PD  Y9, Y9, Y8
+	VFMADD231PD  Y11, Y11, Y10
+	VADDPD       Y10, Y8, Y8
+	VADDPD       Y8, Y14, Y14
+	CMPQ         184(AX), $0x06
+	JE           rows_done
+
+	// row 6
+	MOVQ         64(AX), R10
+	VMOVUPS      (R10)(CX*1), Y8
+	VMOVUPS      32(R10)(CX*1), Y9
+	VMOVUPS      64(R10)(CX*1), Y10
+	VMOVUPS      96(R10)(CX*1), Y11
+	MOVQ         128(AX), R12
+	MOVQ         256(AX), R13
+	MOVQ         320(AX), R14
+	VADDPD       Y8, Y0, Y0
+	VADDPD       Y9, Y1, Y1
+	VADDPD       Y10, Y2, Y2
+	VADDPD       Y11, Y3, Y3
+	VPERM2F128   $0x03, 192(BX), Y7, Y12
+	VPALIGNR     $0x08, Y12, Y7, Y12
+	VMOVUPS      Y7, 192(BX)
+	VPERM2F128   $0x21, 128(R11)(CX*1), Y4, Y13
+	VPALIGNR     $0x08, Y4, Y13, Y13
+	VADDPD       Y5, Y12, Y12
+	VSUBPD       Y12, Y0, Y0
+	VFMADD132PD  32(R8), Y12, Y0
+	VFMADD213PD  (R14)(CX*1), Y15, Y0
+	VADDPD       Y13, Y6, Y13
+	VSUBPD       Y13, Y3, Y3
+	VFMADD132PD  32(R8), Y13, Y3
+	VFMADD213PD  96(R14)(CX*1), Y15, Y3
+	VADDPD       Y6, Y4, Y12
+	VSUBPD       Y12, Y1, Y1
+	VFMADD132PD  32(R8), Y12, Y1
+	VFMADD213PD  32(R14)(CX*1), Y15, Y1
+	VADDPD       Y7, Y5, Y13
+	VSUBPD       Y13, Y2, Y2
+	VFMADD132PD  32(R8), Y13, Y2
+	VFMADD213PD  64(R14)(CX*1), Y15, Y2
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y0, Y4, Y0
+	VMOVNTPS     Y0, (R12)(CX*1)
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y1, Y5, Y1
+	VMOVNTPS     Y1, 32(R12)(CX*1)
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y2, Y6, Y2
+	VMOVNTPS     Y2, 64(R12)(CX*1)
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y3, Y7, Y3
+	VMOVNTPS     Y3, 96(R12)(CX*1)
+	VSUBPD       Y4, Y0, Y0
+	VSUBPD       Y5, Y1, Y1
+	VSUBPD       Y6, Y2, Y2
+	VSUBPD       Y7, Y3, Y3
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y0, Y0
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y2, Y2
+	VFMADD231PD  Y1, Y1, Y0
+	VFMADD231PD  Y3, Y3, Y2
+	VADDPD       Y2, Y0, Y0
+	VADDPD       Y0, Y14, Y14
+	CMPQ         184(AX), $0x07
+	JE           rows_done
+
+	// row 7
+	MOVQ         72(AX), R11
+	VMOVUPS      (R11)(CX*1), Y0
+	VMOVUPS      32(R11)(CX*1), Y1
+	VMOVUPS      64(R11)(CX*1), Y2
+	VMOVUPS      96(R11)(CX*1), Y3
+	MOVQ         136(AX), R11
+	MOVQ         264(AX), R12
+	MOVQ         328(AX), R13
+	VADDPD       Y0, Y4, Y4
+	VADDPD       Y1, Y5, Y5
+	VADDPD       Y2, Y6, Y6
+	VADDPD       Y3, Y7, Y7
+	VPERM2F128   $0x03, 224(BX), Y11, Y12
+	VPALIGNR     $0x08, Y12, Y11, Y12
+	VMOVUPS      Y11, 224(BX)
+	VPERM2F128   $0x21, 128(R10)(CX*1), Y8, Y13
+	VPALIGNR     $0x08, Y8, Y13, Y13
+	VADDPD       Y9, Y12, Y12
+	VSUBPD       Y12, Y4, Y4
+	VFMADD132PD  32(R8), Y12, Y4
+	VFMADD213PD  (R13)(CX*1), Y15, Y4
+	VADDPD       Y13, Y10, Y13
+	VSUBPD       Y13, Y7, Y7
+	VFMADD132PD  32(R8), Y13, Y7
+	VFMADD213PD  96(R13)(CX*1), Y15, Y7
+	VADDPD       Y10, Y8, Y12
+	VSUBPD       Y12, Y5, Y5
+	VFMADD132PD  32(R8), Y12, Y5
+	VFMADD213PD  32(R13)(CX*1), Y15, Y5
+	VADDPD       Y11, Y9, Y13
+	VSUBPD       Y13, Y6, Y6
+	VFMADD132PD  32(R8), Y13, Y6
+	VFMADD213PD  64(R13)(CX*1), Y15, Y6
+	VPBROADCASTB (R12)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y4, Y8, Y4
+	VMOVNTPS     Y4, (R11)(CX*1)
+	VPBROADCASTB 1(R12)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y5, Y9, Y5
+	VMOVNTPS     Y5, 32(R11)(CX*1)
+	VPBROADCASTB 2(R12)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y6, Y10, Y6
+	VMOVNTPS     Y6, 64(R11)(CX*1)
+	VPBROADCASTB 3(R12)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y7, Y11, Y7
+	VMOVNTPS     Y7, 96(R11)(CX*1)
+	VSUBPD       Y8, Y4, Y4
+	VSUBPD       Y9, Y5, Y5
+	VSUBPD       Y10, Y6, Y6
+	VSUBPD       Y11, Y7, Y7
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y4, Y4
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y6, Y6
+	VFMADD231PD  Y5, Y5, Y4
+	VFMADD231PD  Y7, Y7, Y6
+	VADDPD       Y6, Y4, Y4
+	VADDPD       Y4, Y14, Y14
+
+rows_done:
+	VMOVUPS Y14, (DX)
+	ADDQ    $0x00000020, DX
+	ADDQ    $0x00000080, CX
+	ADDQ    $0x04, R9
+	DECQ    DI
+	JNZ     block
+	VZEROUPPER
+	RET
 
 // func collectAVX2F64(c *Collector, acc unsafe.Pointer, n int) bool
 // Requires: AVX, AVX2, FMA3

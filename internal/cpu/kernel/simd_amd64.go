@@ -16,16 +16,24 @@ func simdFamilies() []family {
 			name:   "avx512",
 			usable: x.HasAVX512F && x.HasAVX512BW && x.HasAVX512DQ && x.HasAVX512VL,
 			f32: Kernel{Lanes: 16, Sweep: sweepAVX512F32, Stream: streamAVX512F32, Edge: edgeAVX512F32,
-				Pack: packAVX512F32, Unpack: unpackAVX512F32, collect: collectAVX512F32},
+				Fixed:   Masked{fixedAVX512F32, streamFixedAVX512F32},
+				General: Masked{generalAVX512F32, streamGeneralAVX512F32},
+				Pack:    packAVX512F32, Unpack: unpackAVX512F32, collect: collectAVX512F32},
 			f64: Kernel{Lanes: 8, Sweep: sweepAVX512F64, Stream: streamAVX512F64, Edge: edgeAVX512F64,
-				Pack: packAVX512F64, Unpack: unpackAVX512F64, collect: collectAVX512F64},
+				Fixed:   Masked{fixedAVX512F64, streamFixedAVX512F64},
+				General: Masked{generalAVX512F64, streamGeneralAVX512F64},
+				Pack:    packAVX512F64, Unpack: unpackAVX512F64, collect: collectAVX512F64},
 		},
 		{
 			name:   "avx2",
 			usable: x.HasAVX2 && x.HasFMA,
 			f32: Kernel{Lanes: 8, Sweep: sweepAVX2F32, Stream: streamAVX2F32, Edge: edgeAVX2F32,
+				Fixed:   Masked{fixedAVX2F32, streamFixedAVX2F32},
+				General: Masked{generalAVX2F32, streamGeneralAVX2F32},
 				collect: collectAVX2F32},
 			f64: Kernel{Lanes: 4, Sweep: sweepAVX2F64, Stream: streamAVX2F64, Edge: edgeAVX2F64,
+				Fixed:   Masked{fixedAVX2F64, streamFixedAVX2F64},
+				General: Masked{generalAVX2F64, streamGeneralAVX2F64},
 				collect: collectAVX2F64},
 		},
 	}
@@ -39,6 +47,18 @@ func streamAVX512F32(s *Span)
 
 //go:noescape
 func edgeAVX512F32(s *Span)
+
+//go:noescape
+func fixedAVX512F32(s *Span)
+
+//go:noescape
+func streamFixedAVX512F32(s *Span)
+
+//go:noescape
+func generalAVX512F32(s *Span)
+
+//go:noescape
+func streamGeneralAVX512F32(s *Span)
 
 //go:noescape
 func collectAVX512F32(c *Collector, acc unsafe.Pointer, n int) bool
@@ -59,6 +79,18 @@ func streamAVX512F64(s *Span)
 func edgeAVX512F64(s *Span)
 
 //go:noescape
+func fixedAVX512F64(s *Span)
+
+//go:noescape
+func streamFixedAVX512F64(s *Span)
+
+//go:noescape
+func generalAVX512F64(s *Span)
+
+//go:noescape
+func streamGeneralAVX512F64(s *Span)
+
+//go:noescape
 func collectAVX512F64(c *Collector, acc unsafe.Pointer, n int) bool
 
 //go:noescape
@@ -77,6 +109,18 @@ func streamAVX2F32(s *Span)
 func edgeAVX2F32(s *Span)
 
 //go:noescape
+func fixedAVX2F32(s *Span)
+
+//go:noescape
+func streamFixedAVX2F32(s *Span)
+
+//go:noescape
+func generalAVX2F32(s *Span)
+
+//go:noescape
+func streamGeneralAVX2F32(s *Span)
+
+//go:noescape
 func collectAVX2F32(c *Collector, acc unsafe.Pointer, n int) bool
 
 //go:noescape
@@ -87,6 +131,18 @@ func streamAVX2F64(s *Span)
 
 //go:noescape
 func edgeAVX2F64(s *Span)
+
+//go:noescape
+func fixedAVX2F64(s *Span)
+
+//go:noescape
+func streamFixedAVX2F64(s *Span)
+
+//go:noescape
+func generalAVX2F64(s *Span)
+
+//go:noescape
+func streamGeneralAVX2F64(s *Span)
 
 //go:noescape
 func collectAVX2F64(c *Collector, acc unsafe.Pointer, n int) bool

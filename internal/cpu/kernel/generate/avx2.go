@@ -12,8 +12,8 @@ import (
 	"jacobi/solver"
 )
 
-// avx2 writes for 16 registers of 32 bytes: three rows of a block are in 0-11, temporaries in 12-13, sums in 14.
-// Constants are in memory.
+// avx2 writes for 16 registers of 32 bytes: three rows of a block are in 0-11, temporaries in 12-13, sums in 14, and h
+// of the general operator in 15. Other constants are in memory.
 type avx2 struct {
 	*generator
 	t       solver.DType
@@ -21,12 +21,15 @@ type avx2 struct {
 	acc     reg.VecPhysical
 	quarter operand.Mem
 	masks   blockMem
+	h       reg.VecPhysical // weights of the general operator
+	q       operand.Mem
 	add     func(...operand.Op)
 	sub     func(...operand.Op)
 	mul     func(...operand.Op)
 	fma     func(...operand.Op)
 
 	fmaStart func(...operand.Op)
+	fmaBlend func(...operand.Op) // the product has the memory operand
 }
 
 func newAVX2(t solver.DType) machine {
@@ -35,7 +38,7 @@ func newAVX2(t solver.DType) machine {
 		reg.Y0, reg.Y1, reg.Y2, reg.Y3, reg.Y4, reg.Y5, reg.Y6, reg.Y7, reg.Y8, reg.Y9, reg.Y10, reg.Y11, reg.Y12,
 		reg.Y13, reg.Y14, reg.Y15,
 	}
-	m.acc = m.ymm[14]
+	m.acc, m.h = m.ymm[14], m.ymm[15]
 	return m
 }
 
@@ -43,13 +46,16 @@ func (m *avx2) use(g *generator) {
 	m.generator = g
 	if m.t == solver.Float32 {
 		m.add, m.sub, m.mul, m.fma, m.fmaStart = g.VADDPS, g.VSUBPS, g.VMULPS, g.VFMADD231PS, g.VFMADD213PS
+		m.fmaBlend = g.VFMADD132PS
 	} else {
 		m.add, m.sub, m.mul, m.fma, m.fmaStart = g.VADDPD, g.VSUBPD, g.VMULPD, g.VFMADD231PD, g.VFMADD213PD
+		m.fmaBlend = g.VFMADD132PD
 	}
 }
 
 func (m *avx2) suffix() string   { return fmt.Sprintf("AVX2F%d", 8*m.t.Size()) }
 func (m *avx2) vectorBytes() int { return 32 }
+func (m *avx2) lanes() int       { return 32 / m.t.Size() }
 
 func (m *avx2) line(i int) blockRegs { return blockRegs(m.ymm[i%3*4 : i%3*4+4]) }
 
@@ -67,7 +73,12 @@ func (m *avx2) greater(a reg.VecPhysical, b operand.Op, r reg.VecPhysical) {
 	}
 }
 
-func (m *avx2) prologue(_ variant, masks blockMem) {
+func (m *avx2) prologue(v variant, masks blockMem, weights reg.Register) {
+	if v.general {
+		m.VMOVUPS(operand.Mem{Base: weights}, m.h)
+		m.q = operand.Mem{Base: weights, Disp: m.vectorBytes()}
+		return
+	}
 	m.quarter = m.spread("quarter", float(m.t.Size(), quarter))
 	m.masks = masks
 }
@@ -158,37 +169,48 @@ func (m *avx2) subtractTiny(n, c reg.VecPhysical) {
 	m.sub(u, n, n)
 }
 
-func (m *avx2) row(n, c, s blockRegs, carry, east operand.Mem, dst blockMem, v variant) {
+func (m *avx2) row(n, c, s blockRegs, mem rowMem, v variant) {
 	g, t, w := m.generator, m.ymm[12], m.ymm[13]
 	u := operator{add: m.add, scale: m.scale}
 	for j := range n {
 		u.neighbours(s[j], n[j], n[j])
 	}
+	// combine takes the sum of west and east of vector j.
+	combine := func(sum reg.VecPhysical, j int) { u.sum(sum, n[j], n[j]) }
+	if v.general {
+		combine = func(sum reg.VecPhysical, j int) { m.general().value(sum, n[j], mem.source[j]) }
+	}
 	// West and east neighbours of vector j: vectors j-1 and j+1, at the ends shifted by a lane.
 	size := m.t.Size()
-	g.VPERM2F128(operand.U8(0x03), carry, c[3], t) // upper half of carry, lower half of c[3]
+	g.VPERM2F128(operand.U8(0x03), mem.carry, c[3], t) // upper half of carry, lower half of c[3]
 	g.VPALIGNR(operand.U8(16-size), t, c[3], t)
-	g.VMOVUPS(c[3], carry)
-	g.VPERM2F128(operand.U8(0x21), east, c[0], w) // upper half of c[0], lower half of east
+	g.VMOVUPS(c[3], mem.carry)
+	g.VPERM2F128(operand.U8(0x21), mem.east, c[0], w) // upper half of c[0], lower half of east
 	g.VPALIGNR(operand.U8(size), c[0], w, w)
 	u.neighbours(c[1], t, t)
-	u.sum(t, n[0], n[0])
+	combine(t, 0)
 	u.neighbours(w, c[2], w)
-	u.sum(w, n[3], n[3])
+	combine(w, 3)
 	u.neighbours(c[2], c[0], t)
-	u.sum(t, n[1], n[1])
+	combine(t, 1)
 	u.neighbours(c[3], c[1], w)
-	u.sum(w, n[2], n[2])
+	combine(w, 2)
 	for j := range n {
-		u.value(n[j], n[j], v.tiny)
+		if !v.general {
+			u.value(n[j], n[j], v.tiny)
+		}
 		if v.masked {
 			g.VMOVUPS(m.masks[j], t)
 			g.VBLENDVPS(t, n[j], c[j], n[j])
 		}
+		if v.swept {
+			m.expand(mem.swept[j], t)
+			g.VBLENDVPS(t, n[j], c[j], n[j])
+		}
 		if v.stream {
-			g.VMOVNTPS(n[j], dst[j])
+			g.VMOVNTPS(n[j], mem.dst[j])
 		} else {
-			g.VMOVUPS(n[j], dst[j])
+			g.VMOVUPS(n[j], mem.dst[j])
 		}
 	}
 	for j := range n {
@@ -206,6 +228,35 @@ func (m *avx2) row(n, c, s blockRegs, carry, east operand.Mem, dst blockMem, v v
 	m.fma(n[3], n[3], n[2])
 	m.add(n[2], n[0], n[0])
 	m.add(n[0], m.acc, m.acc)
+}
+
+// general returns the general operator.
+func (m *avx2) general() general {
+	return general{
+		sub:   m.sub,
+		blend: func(s, n reg.VecPhysical) { m.fmaBlend(m.q, s, n) },
+		scale: func(b operand.Mem, n reg.VecPhysical) { m.fmaStart(b, m.h, n) },
+	}
+}
+
+// expand sets each lane of t to all bits where its bit of the mask is set, and clears it elsewhere.
+func (m *avx2) expand(mask operand.Mem, t reg.VecPhysical) {
+	var bit []operand.Constant
+	for lane := range m.lanes() {
+		if m.t == solver.Float32 {
+			bit = append(bit, operand.U32(1<<lane))
+		} else {
+			bit = append(bit, operand.U64(1<<lane))
+		}
+	}
+	lanes := m.table("lanes", bit)
+	m.VPBROADCASTB(mask, t)
+	m.VPAND(lanes, t, t)
+	if m.t == solver.Float32 {
+		m.VPCMPEQD(lanes, t, t)
+	} else {
+		m.VPCMPEQQ(lanes, t, t)
+	}
 }
 
 // collect writes the function that adds group sums to the limbs of a Collector.

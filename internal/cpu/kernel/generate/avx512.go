@@ -25,14 +25,14 @@ type avx512 struct {
 	limit   reg.VecPhysical // for ifTiny
 	ops     arithmetic
 	align   func(...operand.Op)
-	lanes   int
+	h, q    reg.VecPhysical // weights of the general operator
 }
 
 // arithmetic holds the instructions for a type of value.
 type arithmetic struct{ add, sub, mul, fma, fmaStart, mov func(...operand.Op) }
 
 func newAVX512(t solver.DType) machine {
-	m := &avx512{t: t, lanes: 64 / t.Size()}
+	m := &avx512{t: t}
 	m.zmm = [32]reg.VecPhysical{
 		reg.Z0, reg.Z1, reg.Z2, reg.Z3, reg.Z4, reg.Z5, reg.Z6, reg.Z7, reg.Z8, reg.Z9, reg.Z10, reg.Z11, reg.Z12,
 		reg.Z13, reg.Z14, reg.Z15,
@@ -40,6 +40,7 @@ func newAVX512(t solver.DType) machine {
 		reg.Z28, reg.Z29, reg.Z30, reg.Z31,
 	}
 	m.acc, m.quarter, m.start, m.ones, m.limit = m.zmm[16], m.zmm[17], m.zmm[19], m.zmm[20], m.zmm[21]
+	m.h, m.q = m.zmm[17], m.zmm[18]
 	return m
 }
 
@@ -56,6 +57,7 @@ func (m *avx512) use(g *generator) {
 
 func (m *avx512) suffix() string   { return fmt.Sprintf("AVX512F%d", 8*m.t.Size()) }
 func (m *avx512) vectorBytes() int { return 64 }
+func (m *avx512) lanes() int       { return 64 / m.t.Size() }
 
 func (m *avx512) line(i int) blockRegs { return blockRegs(m.zmm[i%3*4 : i%3*4+4]) }
 
@@ -68,8 +70,14 @@ func (m *avx512) spread(name string, v operand.Constant, r reg.VecPhysical) {
 	}
 }
 
-func (m *avx512) prologue(v variant, masks blockMem) {
+func (m *avx512) prologue(v variant, masks blockMem, weights reg.Register) {
 	g, size := m.generator, m.t.Size()
+	if v.general {
+		m.ops.mov(operand.Mem{Base: weights}, m.h)
+		m.ops.mov(operand.Mem{Base: weights, Disp: m.vectorBytes()}, m.q)
+		m.spread("smallest", float(size, smallest(size)), m.start)
+		return
+	}
 	m.spread("quarter", float(size, quarter), m.quarter)
 	m.spread("smallest", float(size, smallest(size)), m.start)
 	// Twice the bits drops the sign; less one makes 0 large.
@@ -183,7 +191,7 @@ func (m *avx512) subtractTiny(n, c, d reg.VecPhysical) {
 	}
 }
 
-func (m *avx512) row(n, c, s blockRegs, carry, east operand.Mem, dst blockMem, v variant) {
+func (m *avx512) row(n, c, s blockRegs, mem rowMem, v variant) {
 	o := m.ops
 	store := o.mov
 	if v.stream {
@@ -191,10 +199,10 @@ func (m *avx512) row(n, c, s blockRegs, carry, east operand.Mem, dst blockMem, v
 	}
 	t := m.zmm[12:16]
 	// West and east neighbours of vector j: vectors j-1 and j+1, at the ends shifted by a lane.
-	o.mov(east, t[3])
+	o.mov(mem.east, t[3])
 	m.align(operand.U8(1), c[0], t[3], t[3])
-	m.align(operand.U8(m.lanes-1), carry, c[3], t[0])
-	o.mov(c[3], carry)
+	m.align(operand.U8(m.lanes()-1), mem.carry, c[3], t[0])
+	o.mov(c[3], mem.carry)
 	u := operator{add: o.add, scale: m.scale}
 	u.neighbours(c[1], t[0], t[0])
 	u.neighbours(c[2], c[0], t[1])
@@ -203,15 +211,27 @@ func (m *avx512) row(n, c, s blockRegs, carry, east operand.Mem, dst blockMem, v
 	for j := range n {
 		u.neighbours(s[j], n[j], n[j])
 	}
-	for j := range n {
-		u.sum(n[j], t[j], t[j])
+	if v.swept {
+		m.loadMasks(mem.swept)
+	}
+	if v.general {
+		u := m.general()
+		for j := range n {
+			u.value(t[j], n[j], mem.source[j])
+		}
+	} else {
+		for j := range n {
+			u.sum(n[j], t[j], t[j])
+		}
 	}
 	for j := range n {
-		u.value(t[j], n[j], v.tiny)
-		if v.masked {
+		if !v.general {
+			u.value(t[j], n[j], v.tiny)
+		}
+		if v.masked || v.swept {
 			m.blend(c[j], n[j], laneMasks[j])
 		}
-		store(n[j], dst[j])
+		store(n[j], mem.dst[j])
 	}
 	for j := range n {
 		if v.tiny {
@@ -227,6 +247,26 @@ func (m *avx512) row(n, c, s blockRegs, carry, east operand.Mem, dst blockMem, v
 	o.fma(t[3], t[3], t[2])
 	o.add(t[2], t[0], t[0])
 	o.add(t[0], m.acc, m.acc)
+}
+
+// general returns the general operator.
+func (m *avx512) general() general {
+	return general{
+		sub:   m.ops.sub,
+		blend: func(s, n reg.VecPhysical) { m.ops.fmaStart(s, m.q, n) },
+		scale: func(b operand.Mem, n reg.VecPhysical) { m.ops.fmaStart(b, m.h, n) },
+	}
+}
+
+// loadMasks sets the masks of the vectors of a block.
+func (m *avx512) loadMasks(swept blockMem) {
+	for j, k := range laneMasks {
+		if m.t == solver.Float32 {
+			m.KMOVW(swept[j], k)
+		} else {
+			m.KMOVB(swept[j], k)
+		}
+	}
 }
 
 // blend sets n to c where the mask is clear.
@@ -293,10 +333,10 @@ func (m *avx512) collect() {
 func (m *avx512) transposes() {
 	m.transpose("pack", func(j, lane int) (source, place int) {
 		column := 4*lane + j
-		return column / m.lanes, column % m.lanes
+		return column / m.lanes(), column % m.lanes()
 	})
 	m.transpose("unpack", func(k, lane int) (source, place int) {
-		column := k*m.lanes + lane
+		column := k*m.lanes() + lane
 		return column % 4, column / 4
 	})
 }
@@ -311,15 +351,15 @@ func (m *avx512) transpose(name string, from func(j, lane int) (source, place in
 	for j := range 4 {
 		var index []operand.Constant
 		var mask uint32
-		for lane := range m.lanes {
+		for lane := range m.lanes() {
 			source, place := from(j, lane)
 			if source >= 2 {
 				mask |= 1 << lane
 			}
 			if m.t == solver.Float32 {
-				index = append(index, operand.U32(source%2*m.lanes+place))
+				index = append(index, operand.U32(source%2*m.lanes()+place))
 			} else {
-				index = append(index, operand.U64(source%2*m.lanes+place))
+				index = append(index, operand.U64(source%2*m.lanes()+place))
 			}
 		}
 		m.ops.mov(g.table(fmt.Sprintf("%s%d", name, j), index), m.zmm[16+j])

@@ -39,6 +39,10 @@ func main() {
 		g.sweep("sweep", variant{})
 		g.sweep("stream", variant{stream: true})
 		g.sweep("edge", variant{masked: true})
+		g.sweep("fixed", variant{swept: true})
+		g.sweep("streamFixed", variant{swept: true, stream: true})
+		g.sweep("general", variant{swept: true, general: true})
+		g.sweep("streamGeneral", variant{swept: true, general: true, stream: true})
 		m.collect()
 		m.transposes()
 	}

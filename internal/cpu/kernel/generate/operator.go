@@ -27,3 +27,21 @@ func (o operator) sum(a operand.Op, b, to reg.VecPhysical) { o.add(a, b, to) }
 
 // value computes the new value from the sum of all four neighbours.
 func (o operator) value(sum, to reg.VecPhysical, tiny bool) { o.scale(sum, to, tiny) }
+
+// general writes the update of a vector of points by the general operator,
+//
+//	s = west + east    t = north + south    new = fma(h, fma(q, t - s, s), b)
+//
+// with each operation rounded once.
+type general struct {
+	sub   func(...operand.Op)
+	blend func(s, n reg.VecPhysical)             // n = fma(q, n, s)
+	scale func(b operand.Mem, n reg.VecPhysical) // n = fma(h, n, b)
+}
+
+// value turns n, which holds t, into the new value.
+func (o general) value(s, n reg.VecPhysical, b operand.Mem) {
+	o.sub(s, n, n)
+	o.blend(s, n)
+	o.scale(b, n)
+}

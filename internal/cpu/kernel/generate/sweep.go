@@ -25,9 +25,10 @@ type machine interface {
 	use(g *generator)
 	suffix() string   // of the names of functions
 	vectorBytes() int // of a vector
+	lanes() int       // values in a vector
 	// line returns the registers of one of the three rows that are live at a time: above, current and below.
 	line(i int) blockRegs
-	prologue(v variant, masks blockMem)
+	prologue(v variant, masks blockMem, weights reg.Register)
 	load(r reg.VecPhysical, m operand.Mem)
 	// loadAcc loads the sums of the groups from acc, or sets them to 0 if restart is 1.
 	loadAcc(acc operand.Mem, restart reg.GPVirtual)
@@ -35,14 +36,23 @@ type machine interface {
 	// ifTiny jumps to label if a value at sample is tiny and not 0.
 	ifTiny(sample operand.Mem, label operand.LabelRef)
 	// row sweeps block c of a row between n and s. It stores the new values, leaves vector 3 in carry, adds the squares
-	// of the update to the sums and overwrites n. east is vector 0 of the next block.
-	row(n, c, s blockRegs, carry, east operand.Mem, dst blockMem, v variant)
+	// of the update to the sums and overwrites n.
+	row(n, c, s blockRegs, m rowMem, v variant)
 	collect()
 	transposes()
 }
 
-// variant is a kind of sweep: under masks, with stores that bypass the caches, or for tiny values.
-type variant struct{ masked, stream, tiny bool }
+// rowMem is the memory of a block of a row besides its values.
+type rowMem struct {
+	carry, east operand.Mem // vector 3 of the block before, and vector 0 of the next block
+	dst         blockMem
+	swept       blockMem // masks with a bit for each lane
+	source      blockMem
+}
+
+// variant is a kind of sweep: under the masks of Edge, with stores that bypass the caches, for tiny values, under masks
+// that differ from row to row, or of the general operator.
+type variant struct{ masked, stream, tiny, swept, general bool }
 
 // tinyExponent is the exponent, by the size of a value in bytes, below which a value counts as tiny. The difference of
 // two values is normal or 0 if at least one of them is not tiny. The biased exponents of tiny values are below a power
@@ -95,13 +105,14 @@ func (g *generator) block(base, index reg.Register) blockMem {
 	return m
 }
 
-// sweep writes Sweep, Stream or Edge. The function goes from block to block and, in a block, down the rows; the row
-// above, the current row and the row below stay in registers. The rows are unrolled up to the largest number of a span,
-// so that no registers need to be moved.
+// sweep writes Sweep, Stream, Edge or a masked function. The function goes from block to block and, in a block, down
+// the rows; the row above, the current row and the row below stay in registers. The rows are unrolled up to the largest
+// number of a span, so that no registers need to be moved.
 //
 // Processors take over a hundred cycles for an operation with a denormal factor, and most also for one with a denormal
 // result. A second body, three times as long, avoids such operations. A block takes it if a row in the middle of the
-// span has a tiny value. The choice affects speed alone, since both bodies compute the same.
+// span has a tiny value. The choice affects speed alone, since both bodies compute the same. The general operator has
+// the first body alone.
 func (g *generator) sweep(name string, v variant) {
 	var span kernel.Span
 	g.function(name, "sweep")
@@ -120,23 +131,41 @@ func (g *generator) sweep(name string, v variant) {
 			masks[j] = operand.Mem{Base: p, Disp: j * g.vectorBytes()}
 		}
 	}
-	g.prologue(v, masks)
-	sample := g.loadField(s, unsafe.Offsetof(span.Rows))
-	g.SHRQ(operand.U8(1), sample)
-	g.MOVQ(operand.Mem{Base: s, Index: sample, Scale: 8, Disp: int(unsafe.Offsetof(span.Src)) + 8}, sample)
+	var weights reg.Register
+	if v.general {
+		weights = g.loadField(s, unsafe.Offsetof(span.Weights))
+	}
+	g.prologue(v, masks, weights)
+	var sample reg.GPVirtual
+	if !v.general {
+		sample = g.loadField(s, unsafe.Offsetof(span.Rows))
+		g.SHRQ(operand.U8(1), sample)
+		g.MOVQ(operand.Mem{Base: s, Index: sample, Scale: 8, Disp: int(unsafe.Offsetof(span.Src)) + 8}, sample)
+	}
+	if v.swept {
+		p.sweptOff = g.loadField(s, unsafe.Offsetof(span.SweptOff))
+	}
 
 	g.Label("block")
 	g.loadAcc(operand.Mem{Base: p.acc}, restart)
-	g.ifTiny(operand.Mem{Base: sample, Index: p.off, Scale: 1}, operand.LabelRef("tiny"))
+	if !v.general {
+		g.ifTiny(operand.Mem{Base: sample, Index: p.off, Scale: 1}, operand.LabelRef("tiny"))
+	}
 	g.rows(p)
 	g.Label("rows_done")
 	g.storeAcc(operand.Mem{Base: p.acc})
 	g.ADDQ(operand.U32(g.vectorBytes()), p.acc)
 	g.ADDQ(operand.U32(4*g.vectorBytes()), p.off)
+	if v.swept {
+		g.ADDQ(operand.U8(4*kernel.MaskBytes(g.lanes())), p.sweptOff)
+	}
 	g.DECQ(blocks)
 	g.JNZ(operand.LabelRef("block"))
 	g.VZEROUPPER()
 	g.RET()
+	if v.general {
+		return
+	}
 	g.Label("tiny")
 	p.tiny = true
 	g.rows(p)
@@ -146,7 +175,7 @@ func (g *generator) sweep(name string, v variant) {
 // pass holds the registers that the rows of a block need.
 type pass struct {
 	variant
-	span, off, acc, carry reg.GPVirtual
+	span, off, acc, carry, sweptOff reg.GPVirtual
 }
 
 // rows writes the rows of a block one after another, with a jump to rows_done after each but the last.
@@ -169,9 +198,22 @@ func (g *generator) rows(p pass) {
 			g.load(g.line(i + 2)[j], m)
 		}
 		dst := g.loadField(p.span, unsafe.Offsetof(span.Dst)+uintptr(8*i))
-		east := operand.Mem{Base: at, Index: p.off, Scale: 1, Disp: 4 * g.vectorBytes()}
-		carry := operand.Mem{Base: p.carry, Disp: i * g.vectorBytes()}
-		g.row(g.line(i), g.line(i+1), g.line(i+2), carry, east, g.block(dst, p.off), p.variant)
+		m := rowMem{
+			carry: operand.Mem{Base: p.carry, Disp: i * g.vectorBytes()},
+			east:  operand.Mem{Base: at, Index: p.off, Scale: 1, Disp: 4 * g.vectorBytes()},
+			dst:   g.block(dst, p.off),
+		}
+		if p.swept {
+			swept := g.loadField(p.span, unsafe.Offsetof(span.Swept)+uintptr(8*i))
+			for j := range m.swept {
+				m.swept[j] = operand.Mem{Base: swept, Index: p.sweptOff, Scale: 1,
+					Disp: j * kernel.MaskBytes(g.lanes())}
+			}
+		}
+		if p.general {
+			m.source = g.block(g.loadField(p.span, unsafe.Offsetof(span.Source)+uintptr(8*i)), p.off)
+		}
+		g.row(g.line(i), g.line(i+1), g.line(i+2), m, p.variant)
 		at = below
 		if i+1 < kernel.Rows {
 			g.CMPQ(field(p.span, unsafe.Offsetof(span.Rows)), operand.U8(i+1))
