@@ -25,22 +25,30 @@ type Run struct {
 	Liveness time.Duration `mapstructure:"liveness"` // a rank that is silent for this long counts as dead
 }
 
-// Grid is the whole mesh, boundary included.
+// Grid is the whole mesh, boundary included. Its JSON and YAML forms write height 0 as "auto".
 type Grid struct {
-	NX    int    `mapstructure:"nx" json:"nx" yaml:"nx"`
-	NY    int    `mapstructure:"ny" json:"ny" yaml:"ny"`
-	DType string `mapstructure:"dtype" json:"dtype" yaml:"dtype"` // float32 | float64
+	NX    int    `mapstructure:"nx"`
+	NY    int    `mapstructure:"ny"`
+	DType string `mapstructure:"dtype"` // float32 | float64
+	// Width and Height are the lengths of the sides in the unit of the problem.
+	Width  float64 `mapstructure:"width"`
+	Height float64 `mapstructure:"height"` // 0: auto, which makes the spacings equal
 }
 
 // Problem is a preset and the values that replace parts of it; an empty string keeps the preset's value (see Resolve).
 // A number is kept as its shortest decimal text, however it was written.
 type Problem struct {
-	Preset  string `mapstructure:"preset" json:"preset" yaml:"preset"` // gtc2019 | dirichlet
-	Left    string `mapstructure:"left" json:"left" yaml:"left"`       // value | expression
+	Preset string `mapstructure:"preset" json:"preset" yaml:"preset"` // gtc2019 | dirichlet
+	// A side is a value, an expression, periodic, or neumann(value or expression); see ParseSide.
+	Left    string `mapstructure:"left" json:"left" yaml:"left"`
 	Right   string `mapstructure:"right" json:"right" yaml:"right"`
-	Top     string `mapstructure:"top" json:"top" yaml:"top"` // periodic | value | expression
+	Top     string `mapstructure:"top" json:"top" yaml:"top"`
 	Bottom  string `mapstructure:"bottom" json:"bottom" yaml:"bottom"`
 	Initial string `mapstructure:"initial" json:"initial" yaml:"initial"` // value | expression | file.npy
+
+	Source    string  `mapstructure:"source" json:"source" yaml:"source"`          // value | expression | file.npy
+	Fixed     string  `mapstructure:"fixed" json:"fixed" yaml:"fixed"`             // condition | file.npy | file.png
+	Screening float64 `mapstructure:"screening" json:"screening" yaml:"screening"` // k2 of -(u_xx + u_yy) + k2 u = f
 }
 
 // Solver says when the iteration ends.
@@ -89,7 +97,7 @@ type Log struct {
 func Default() Config {
 	return Config{
 		Run:     Run{Ranks: 4, Liveness: 10 * time.Second},
-		Grid:    Grid{NX: 16384, NY: 16384, DType: "float32"},
+		Grid:    Grid{NX: 16384, NY: 16384, DType: "float32", Width: 1},
 		Problem: Problem{Preset: "gtc2019"},
 		Solver:  Solver{Tolerance: 1e-8, MaxIterations: 1000},
 		Halo:    Halo{Transport: "auto", Timeout: 30 * time.Second},

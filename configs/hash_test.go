@@ -36,7 +36,7 @@ func TestHash(t *testing.T) {
 			seen[Hash(c)] = key
 		}
 	}
-	if got, want := Hash(Default()), "ef7562c23f67ce9329efe9b2a30d4cfeaafa44f786ce895eff89584b96fffcd5"; got != want {
+	if got, want := Hash(Default()), "959d3514fbe9713e75a8774b91685d853dbf2b60f6d98224cd9bf174dadfc487"; got != want {
 		t.Errorf("hash of the default %s, want %s", got, want)
 	}
 }

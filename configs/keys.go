@@ -21,6 +21,7 @@ const (
 	boolean
 	duration
 	depth      // an integer >= 1, or auto
+	length     // a number, or auto
 	expression // text, or a number, which becomes its shortest text
 	interval   // sweeps or a duration
 )
@@ -47,6 +48,8 @@ func keys() []key {
 			switch {
 			case k.name == "halo.depth":
 				k.kind = depth
+			case k.name == "grid.height":
+				k.kind = length
 			case field.Type == reflect.TypeFor[Interval]():
 				k.kind = interval
 			case field.Type == reflect.TypeFor[time.Duration]():
@@ -75,6 +78,9 @@ func (k key) value(c Config) any {
 func (k key) text(c Config) string {
 	switch v := k.value(c).(type) {
 	case float64:
+		if k.kind == length {
+			return formatLength(v)
+		}
 		return formatFloat(v)
 	case int:
 		if k.kind == depth {
@@ -125,6 +131,14 @@ func (k key) convert(raw any) (any, error) {
 			return n, nil
 		}
 		return nil, fmt.Errorf("auto or an integer of at least 1 is wanted")
+	case length:
+		if raw == "auto" {
+			return 0.0, nil
+		}
+		if f, ok := toFloat(raw); ok && f > 0 {
+			return f, nil
+		}
+		return nil, errors.New("auto or a number above 0 is wanted")
 	case interval:
 		if n, ok := toInt(raw); ok {
 			return sweeps(n)
@@ -236,4 +250,11 @@ func formatDepth(n int) string {
 		return "auto"
 	}
 	return strconv.Itoa(n)
+}
+
+func formatLength(f float64) string {
+	if f == 0 {
+		return "auto"
+	}
+	return formatFloat(f)
 }

@@ -24,7 +24,7 @@ func mustMerge(t *testing.T, name, data string, o Options) Config {
 func TestDefaults(t *testing.T) {
 	want := Config{
 		Run:     Run{Ranks: 4, Liveness: 10 * time.Second},
-		Grid:    Grid{NX: 16384, NY: 16384, DType: "float32"},
+		Grid:    Grid{NX: 16384, NY: 16384, DType: "float32", Width: 1},
 		Problem: Problem{Preset: "gtc2019"},
 		Solver:  Solver{Tolerance: 1e-8, MaxIterations: 1000},
 		Halo:    Halo{Transport: "auto", Timeout: 30 * time.Second},
@@ -92,8 +92,8 @@ func TestIdentityVariablesAreNotKeys(t *testing.T) {
 // All formats and all spellings of a value give the same configuration and the same hash.
 func TestSpellings(t *testing.T) {
 	want := Default()
-	want.Grid = Grid{10000, 64, "float64"}
-	want.Problem = Problem{"dirichlet", "0.5", "0.001", "sin(pi*y)", "1", "-2e+07"}
+	want.Grid = Grid{10000, 64, "float64", 1, 0}
+	want.Problem = Problem{"dirichlet", "0.5", "0.001", "sin(pi*y)", "1", "-2e+07", "", "", 0}
 	want.Solver.Tolerance = 1e-6
 	want.Halo = Halo{"nats", 8, 90 * time.Second}
 	for _, c := range []struct{ name, data string }{
@@ -195,7 +195,7 @@ func TestStrayVariables(t *testing.T) {
 	want := []string{
 		"environment JACOBI_FOO: no key has this variable, and it is ignored",
 		"environment JACOBI_GRID: no key has this variable, and it is ignored; the keys of this section are " +
-			"JACOBI_GRID_NX, JACOBI_GRID_NY and JACOBI_GRID_DTYPE",
+			"JACOBI_GRID_NX, JACOBI_GRID_NY, JACOBI_GRID_DTYPE, JACOBI_GRID_WIDTH and JACOBI_GRID_HEIGHT",
 		"environment JACOBI_RNK: no key has this variable, and it is ignored; did you mean JACOBI_RANK?",
 	}
 	if !slices.Equal(got, want) {

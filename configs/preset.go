@@ -2,9 +2,6 @@ package configs
 
 import "fmt"
 
-// Periodic, as the top and bottom of a problem, makes row 0 a copy of row ny-2 and row ny-1 a copy of row 1.
-const Periodic = "periodic"
-
 // Presets lists the names of the presets.
 func Presets() []string { return []string{"gtc2019", "dirichlet"} }
 
@@ -34,5 +31,7 @@ func (p Problem) Resolve(dtype string) (Problem, error) {
 	fill(&p.Top, base.Top)
 	fill(&p.Bottom, base.Bottom)
 	fill(&p.Initial, base.Initial)
+	fill(&p.Source, "0")
+	fill(&p.Fixed, "false")
 	return p, nil
 }

@@ -55,6 +55,29 @@ func (r Run) MarshalJSON() ([]byte, error) { return json.Marshal(r.text()) }
 // MarshalYAML writes the duration as text.
 func (r Run) MarshalYAML() (any, error) { return r.text(), nil }
 
+// gridText is the written form of Grid.
+type gridText struct {
+	NX     int     `json:"nx" yaml:"nx"`
+	NY     int     `json:"ny" yaml:"ny"`
+	DType  string  `json:"dtype" yaml:"dtype"`
+	Width  float64 `json:"width" yaml:"width"`
+	Height any     `json:"height" yaml:"height"` // "auto" or a number
+}
+
+func (g Grid) text() gridText {
+	t := gridText{NX: g.NX, NY: g.NY, DType: g.DType, Width: g.Width, Height: "auto"}
+	if g.Height != 0 {
+		t.Height = g.Height
+	}
+	return t
+}
+
+// MarshalJSON writes the height as "auto" or a number.
+func (g Grid) MarshalJSON() ([]byte, error) { return json.Marshal(g.text()) }
+
+// MarshalYAML writes the height as auto or a number.
+func (g Grid) MarshalYAML() (any, error) { return g.text(), nil }
+
 // haloText is the written form of Halo.
 type haloText struct {
 	Transport string `json:"transport" yaml:"transport"`

@@ -11,9 +11,9 @@ import (
 // odd is a configuration in which every key differs from its default.
 var odd = Config{
 	Run:  Run{Name: `a "b": #c`, Ranks: 3, Liveness: time.Minute},
-	Grid: Grid{NX: 100, NY: 200, DType: "float64"},
+	Grid: Grid{NX: 100, NY: 200, DType: "float64", Width: 2.5, Height: 5},
 	Problem: Problem{Preset: "dirichlet", Left: "0.5", Right: "sin(pi*y)", Top: "periodic", Bottom: "periodic",
-		Initial: "start.npy"},
+		Initial: "start.npy", Source: "sin(x)", Fixed: "plates.png", Screening: 0.25},
 	Solver: Solver{Tolerance: 1.25e-7, MaxIterations: 12345678},
 	Halo:   Halo{Transport: "p2p", Depth: 5, Timeout: 90*time.Minute + 1500*time.Millisecond},
 	Device: Device{Backend: "cpu", Threads: 2, Kernel: "portable", Select: "coolest", MPS: "off"},
@@ -59,6 +59,8 @@ grid:
   nx: 16384
   ny: 16384
   dtype: float32
+  width: 1
+  height: auto
 problem:
   preset: gtc2019
   left: ""
@@ -66,6 +68,9 @@ problem:
   top: ""
   bottom: ""
   initial: ""
+  source: ""
+  fixed: ""
+  screening: 0
 solver:
   tolerance: 1e-08
   max_iterations: 1000

@@ -18,8 +18,11 @@ var refusedFiles = []struct {
 	{"run.yaml", "nx: 5", Options{}, `unknown key nx (file run.yaml): did you mean grid.nx?`},
 	{"run.yaml", "gird: {nx: 5}", Options{}, `unknown key gird (file run.yaml): did you mean grid?`},
 	{"run.yaml", "other: {}", Options{}, `unknown key other (file run.yaml): ` + sectionsHint},
-	{"run.yaml", "grid: {width: 5}", Options{}, `unknown key grid.width (file run.yaml): the keys of grid are ` +
-		`grid.nx, grid.ny and grid.dtype`},
+	{"run.yaml", "grid: {columns: 5}", Options{}, `unknown key grid.columns (file run.yaml): the keys of grid are ` +
+		`grid.nx, grid.ny, grid.dtype, grid.width and grid.height`},
+	{"run.yaml", "grid: {height: 0}", Options{},
+		`grid.height 0 (file run.yaml): auto or a number above 0 is wanted`},
+	{"run.yaml", "grid: {width: auto}", Options{}, `grid.width "auto" (file run.yaml): a number is wanted`},
 	{"run.yaml", "grid: {nx: {value: 5}}", Options{}, `grid.nx map[value:5] (file run.yaml): an integer is wanted`},
 	{"run.yaml", "grid: 5", Options{}, `grid 5 (file run.yaml): a section with keys is wanted`},
 	{"run.yaml", "grid: [1, 2]", Options{}, `grid [1 2] (file run.yaml): a section with keys is wanted`},
@@ -79,7 +82,7 @@ var refusedFiles = []struct {
 		`grid.nx "" (environment JACOBI_GRID_NX): an integer is wanted`},
 	{"run.yaml", "", Options{Set: []string{"grid.nx"}}, `--set grid.nx: key=value is wanted`},
 	{"run.yaml", "", Options{Set: []string{"grid=5"}}, `unknown key grid (--set): it is a section; its keys ` +
-		`are grid.nx, grid.ny and grid.dtype`},
+		`are grid.nx, grid.ny, grid.dtype, grid.width and grid.height`},
 	{"run.yaml", "", Options{Set: []string{"zzz.qqq=5"}}, `unknown key zzz.qqq (--set): ` + sectionsHint},
 	{"run.yaml", "", Options{Environ: []string{"JACOBI_LOG_COLOURS=1"}},
 		`unknown key log.colours (environment JACOBI_LOG_COLOURS): the keys of log are JACOBI_LOG_LEVEL and ` +

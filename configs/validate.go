@@ -16,6 +16,12 @@ const (
 	maxSide = math.MaxInt32
 )
 
+// Lengths between these bounds have squares and ratios far from the ends of the range of a float64.
+const (
+	minLength = 1e-30
+	maxLength = 1e+30
+)
+
 // minLiveness is the least run.liveness. Ranks give several signs of life in that time, some of which may be late.
 const minLiveness = time.Second
 
@@ -85,6 +91,12 @@ func (v *validator) grid(g Grid) {
 		}
 	}
 	v.oneOf("grid.dtype", g.DType, "float32", "float64")
+	if !(g.Width >= minLength && g.Width <= maxLength) {
+		v.fault("grid.width %s: %g to %g are allowed", formatFloat(g.Width), minLength, maxLength)
+	}
+	if g.Height != 0 && !(g.Height >= minLength && g.Height <= maxLength) {
+		v.fault("grid.height %s: auto, or %g to %g are allowed", formatFloat(g.Height), minLength, maxLength)
+	}
 	if len(v.faults) == 0 && g.NX > math.MaxInt64/64/g.NY { // leaves room for sums over sizes
 		v.fault("grid.nx %d: with grid.ny %d a field has more bytes than 64 bits can count", g.NX, g.NY)
 	}
@@ -92,7 +104,8 @@ func (v *validator) grid(g Grid) {
 
 func (v *validator) partition(c Config) {
 	ny, ranks := c.Grid.NY, c.Run.Ranks
-	interior := solver.Mesh{NX: c.Grid.NX, NY: ny}.Interior()
+	walls, _ := c.Problem.Walls(c.Grid.DType) // problem reports the error
+	interior := solver.Mesh{NX: c.Grid.NX, NY: ny, Walls: walls}.Interior()
 	if most := solver.MaxRanks(interior, 1); ranks > most {
 		v.fault("run.ranks %d: grid.ny %d allows at most %d (stripes are whole groups of %d rows)", ranks, ny, most,
 			solver.GroupRows)
@@ -112,19 +125,10 @@ func (v *validator) partition(c Config) {
 }
 
 func (v *validator) problem(c Config) {
-	p, err := c.Problem.Resolve(c.Grid.DType)
-	if err != nil {
+	if _, err := c.Problem.Walls(c.Grid.DType); err != nil {
 		v.faults = append(v.faults, err)
-		return
 	}
-	for _, side := range []struct{ key, value string }{{"problem.left", p.Left}, {"problem.right", p.Right}} {
-		if side.value == Periodic {
-			v.fault("%s %q: a value or an expression is wanted; only top and bottom can be periodic", side.key,
-				side.value)
-		}
-	}
-	if (p.Top == Periodic) != (p.Bottom == Periodic) {
-		v.fault("problem.top %q and problem.bottom %q (with preset %s): both or neither can be periodic", p.Top,
-			p.Bottom, p.Preset)
+	if k := c.Problem.Screening; !(k >= 0) || math.IsInf(k, 1) {
+		v.fault("problem.screening %s: a finite number of at least 0 is wanted", formatFloat(k))
 	}
 }

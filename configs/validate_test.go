@@ -72,10 +72,13 @@ func TestResolve(t *testing.T) {
 		dtype string
 		want  Problem
 	}{
-		{Problem{Preset: "gtc2019"}, "float32", Problem{"gtc2019", side, side, "periodic", "periodic", "0"}},
+		{Problem{Preset: "gtc2019"}, "float32", Problem{"gtc2019", side, side, "periodic", "periodic", "0", "0",
+			"false", 0}},
 		{Problem{Preset: "gtc2019", Left: "1"}, "float64",
-			Problem{"gtc2019", "1", "sin(2 * pi * iy / (ny - 1))", "periodic", "periodic", "0"}},
-		{Problem{Preset: "dirichlet", Initial: "a.npy"}, "float32", Problem{"dirichlet", "0", "0", "1", "0", "a.npy"}},
+			Problem{"gtc2019", "1", "sin(2 * pi * iy / (ny - 1))", "periodic", "periodic", "0", "0", "false", 0}},
+		{Problem{Preset: "dirichlet", Initial: "a.npy"}, "float32", Problem{"dirichlet", "0", "0", "1", "0", "a.npy",
+			"0", "false",
+			0}},
 	} {
 		if got, err := c.p.Resolve(c.dtype); err != nil || got != c.want {
 			t.Errorf("got %+v, %v", got, err)

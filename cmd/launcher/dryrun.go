@@ -28,6 +28,11 @@ func printPlan(w io.Writer, p *plan.Plan) error {
 	}
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "# Dry run: nothing was started.\n# %v\n# It %s\n", p, p.Writes())
+	if setup, ok := p.Setup(context.Background()); ok {
+		for _, line := range setup.Lines() {
+			fmt.Fprintf(&b, "# %s: %s\n", line[0], line[1])
+		}
+	}
 	switch e := p.Expects(context.Background()); {
 	case e.Warning != "":
 		fmt.Fprintf(&b, "# Warning: %s; %s\n", e.Warning, e.Do)

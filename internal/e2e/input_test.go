@@ -79,7 +79,8 @@ func badInput(dir, port string, write func(name, text string) string) []refusal 
 		{[]string{"--config", write("a.yaml", "grid: {nx: 5")}, "a.yaml"},
 		{[]string{"--config", write("b.json", `{"solver": {"tolerence": 1}}`)}, "did you mean solver.tolerance?"},
 		{[]string{"--config", write("c.toml", "[halo]\ntransport = 5\n")}, "halo.transport"},
-		{set("grid=5"), "unknown key grid (--set): it is a section; its keys are grid.nx, grid.ny and grid.dtype"},
+		{set("grid=5"), "unknown key grid (--set): it is a section; its keys are grid.nx, grid.ny, grid.dtype, " +
+			"grid.width and grid.height"},
 		{set("problem.left=random()"), `problem.left "random()": column 1: unknown function random; known are ` +
 			`sin, cos, tan, asin,`},
 		{set("grid.nx=99999999999999999999"), `grid.nx "99999999999999999999" (--set): 3 to 2147483647 are allowed`},

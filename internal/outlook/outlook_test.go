@@ -14,7 +14,7 @@ import (
 func outlookOf(t *testing.T, nx, ny int, dtype string, p configs.Problem) *Outlook {
 	t.Helper()
 	cfg := configs.Default()
-	cfg.Grid, cfg.Problem = configs.Grid{NX: nx, NY: ny, DType: dtype}, p
+	cfg.Grid, cfg.Problem = configs.Grid{NX: nx, NY: ny, DType: dtype, Width: 1}, p
 	prob, err := problem.New(cfg)
 	if err != nil {
 		t.Fatal(err)

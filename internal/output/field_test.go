@@ -169,12 +169,20 @@ func TestNpyHeaderIsNumpys(t *testing.T) {
 	}
 }
 
+// meshWalls are walls of all kinds.
+var meshWalls = []solver.Walls{
+	{}, solver.WrapRows(true), {Top: solver.Neumann}, {Left: solver.Neumann, Bottom: solver.Neumann},
+	{Left: solver.Neumann, Top: solver.Periodic, Bottom: solver.Periodic},
+	{Left: solver.Periodic, Right: solver.Periodic, Top: solver.Neumann, Bottom: solver.Neumann},
+	{Left: solver.Periodic, Right: solver.Periodic, Top: solver.Periodic, Bottom: solver.Periodic},
+}
+
 func TestFieldBytes(t *testing.T) {
 	const header = 128
-	for _, periodic := range []bool{false, true} {
+	for _, walls := range meshWalls {
 		for _, d := range []solver.DType{solver.Float32, solver.Float64} {
 			for _, ranks := range []int{1, 2, 3} {
-				m := solver.Mesh{NX: 5, NY: 26, DType: d, Walls: solver.WrapRows(periodic)}
+				m := solver.Mesh{NX: 5, NY: 26, DType: d, Walls: walls}
 				dir := t.TempDir()
 				write(t, dir, m, ranks)
 				wantFiles(t, dir, "field.npy")
@@ -182,20 +190,22 @@ func TestFieldBytes(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				// Fixed rows 0 and NY-1 are the negative values of the initial field. Periodic ones are copies of rows
-				// NY-2 and 1 except at their ends.
+				// Rows 0 and NY-1 of fixed walls are the negative values of the initial field. Periodic ones are copies
+				// of rows NY-2 and 1 except in the columns of fixed walls.
+				interior := m.Interior()
 				want := testRows(m, solver.Stripe{Lo: 0, Hi: m.NY}, func(ix, iy int) float64 {
-					row, ok := m.Canonical(iy)
+					row, _ := m.Canonical(iy)
+					fixed := ix == 0 && walls.Left == solver.Fixed || ix == m.NX-1 && walls.Right == solver.Fixed
 					switch {
-					case ok && row != iy && ix > 0 && ix < m.NX-1:
+					case iy >= interior.Lo && iy < interior.Hi:
+						return valueAt(ix, iy)
+					case row != iy && !fixed:
 						return valueAt(ix, row)
-					case iy == 0 || iy == m.NY-1:
-						return -valueAt(ix, iy)
 					}
-					return valueAt(ix, iy)
+					return -valueAt(ix, iy)
 				})
 				if len(got) != header+len(want) || !bytes.Equal(got[header:], want) {
-					t.Errorf("periodic %v, %v, %d ranks: the file's rows differ", periodic, d, ranks)
+					t.Errorf("walls %v, %v, %d ranks: the file's rows differ", walls, d, ranks)
 				}
 			}
 		}

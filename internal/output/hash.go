@@ -12,8 +12,8 @@ import (
 	"jacobi/solver"
 )
 
-// Digest computes two SHA-256s of a field: one of its interior rows [1, NY-1), in order, each NX little-endian values,
-// and one of its .npy file. Each rank adds its rows and passes the digest to the rank below.
+// Digest computes two SHA-256s of a field: one of its interior rows (Mesh.Interior), in order, each NX little-endian
+// values, and one of its .npy file. Each rank adds its rows and passes the digest to the rank below.
 type Digest struct {
 	rows, file hash.Hash
 }
@@ -56,7 +56,7 @@ func (d *Digest) State() (state []byte, err error) {
 	return json.Marshal(w)
 }
 
-// Begin adds the part of the file before row 1: the header and row 0.
+// Begin adds the part of the file before the interior rows: the header and row0, which is nil if row 0 is one of them.
 func (d *Digest) Begin(m solver.Mesh, row0 []byte) {
 	d.file.Write(npyHeader(m)) // never fails
 	d.file.Write(row0)
@@ -82,7 +82,7 @@ func (d *Digest) AddRows(ctx context.Context, v View, withFile bool) error {
 	return nil
 }
 
-// End adds row NY-1 to the hash of the file.
+// End adds row NY-1 to the hash of the file; nil if it is an interior row.
 func (d *Digest) End(row []byte) { d.file.Write(row) }
 
 // Sums returns both hashes in hexadecimal digits.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"jacobi/internal/problem"
 	"jacobi/solver"
 )
 
@@ -21,6 +22,7 @@ type Report struct {
 	Started time.Time       `json:"started"`
 	Ended   time.Time       `json:"ended"`
 	Mesh    MeshReport      `json:"mesh"`
+	Setup   *problem.Setup  `json:"setup"` // the problem as it was solved
 	Depth   int             `json:"depth"` // rows of a halo
 	Ranks   []RankReport    `json:"ranks"` // in rank order
 

@@ -32,7 +32,12 @@ func Summary(w io.Writer, r Report) error {
 
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	row := func(key, format string, args ...any) { fmt.Fprintf(t, "  %s\t%s\n", key, fmt.Sprintf(format, args...)) }
-	row("Mesh", "%d x %d, %s%s", r.Mesh.NX, r.Mesh.NY, r.Mesh.DType, periodic(r.Mesh))
+	row("Mesh", "%d x %d, %s", r.Mesh.NX, r.Mesh.NY, r.Mesh.DType)
+	if r.Setup != nil {
+		for _, line := range r.Setup.Lines() {
+			row(line[0], "%s", line[1])
+		}
+	}
 	row("Ranks", "%d on %s, halo depth %d", len(r.Ranks), plural(len(distinct(r.Ranks, node)), "node"), r.Depth)
 	row("Devices", "%s", tally(r.Ranks, func(k RankReport) []string { return []string{k.Device} }))
 	row("Transports", "%s", cmp.Or(tally(r.Ranks, transports), "none: no rank has a neighbour"))
@@ -76,13 +81,6 @@ func Summary(w io.Writer, r Report) error {
 	rankTable(&b, r.Ranks, look.Width)
 	_, err := io.WriteString(w, styled(show.Lines(b.String()), r, look))
 	return err
-}
-
-func periodic(m MeshReport) string {
-	if m.Periodic {
-		return ", periodic top and bottom"
-	}
-	return ""
 }
 
 func norm(r Report) string {

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"jacobi/internal/problem"
 	"jacobi/solver"
 )
 
@@ -192,11 +193,14 @@ func TestDigestRankAfterRank(t *testing.T) {
 func testReport(ranks int) Report {
 	norm := 0.039791081599999999
 	m := solver.Mesh{NX: 1024, NY: 1024, DType: solver.Float32, Walls: solver.WrapRows(true)}
+	setup := problem.Setup{Left: "0", Right: "neumann(1)", Top: "periodic", Bottom: "periodic", Initial: "0",
+		Source: "sin(x)", Fixed: "plates.png", FixedPoints: 1234, Screening: 4, Width: 2, Height: 1, SpacingX: 0.002,
+		SpacingY: 0.001}
 	r := Report{
 		Name: "first light", RunID: "r7", Version: "v0.1.0", Config: json.RawMessage(`{"grid":{"nx":1024}}`),
 		Problem: "gtc2019",
 		Started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Ended: time.Date(2026, 1, 2, 3, 4, 7, 0, time.UTC),
-		Mesh: NewMeshReport(m), Depth: 8, Sweeps: 1000, MaxIterations: 1000, Tolerance: 1e-8,
+		Mesh: NewMeshReport(m), Setup: &setup, Depth: 8, Sweeps: 1000, MaxIterations: 1000, Tolerance: 1e-8,
 		StopReason: solver.MaxIterations, Norm: &norm,
 		Times: TimesReport{Setup: 0.25, Sweeps: 0.5, Output: 0.125}, GLUPS: GLUPS(m, 1000, 0.5),
 		FieldSHA256: "4f2a", Dir: "out", Files: []FileReport{{"field.npy", 128, "ab12"}, {Name: "report.json"}},
@@ -249,7 +253,7 @@ func TestSummary(t *testing.T) {
 		{"interrupted", 1, func(r *Report) {
 			r.StopReason, r.Sweeps, r.Norm, r.Ranks[0].Transports, r.Files, r.FieldSHA256 = solver.Interrupted, 0, nil,
 				nil, nil, ""
-			r.Mesh.Periodic = false
+			r.Setup = nil
 		}},
 		{"gpus", 2, func(r *Report) {
 			for i := range r.Ranks {

@@ -82,7 +82,8 @@ func TestThumbnailAverages(t *testing.T) {
 
 func TestThumbnailDoesNotDependOnRanks(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	m := solver.Mesh{NX: 400, NY: 2700, DType: solver.Float64} // cells of 2 x 3 points; stripes begin at multiples of 8
+	// Cells of 2 x 3 points; stripes begin at multiples of 8.
+	m := solver.Mesh{NX: 400, NY: 2700, DType: solver.Float64, Walls: meshWalls[5]}
 	values := make([]float64, m.NX*m.NY)
 	for i := range values {
 		values[i] = r.NormFloat64() * math.Exp(10*r.NormFloat64())

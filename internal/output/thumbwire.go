@@ -11,10 +11,10 @@ import (
 	"jacobi/solver"
 )
 
-// A marshalled thumbnail, little-endian: NX, NY (8 bytes each), DType, Periodic (1 byte each), min, max (float64), then
-// records of [row or line (8 bytes), kind (1 byte), sums (float64 each)] until the end.
+// A marshalled thumbnail, little-endian: NX, NY (8 bytes each), DType, the left, right, top and bottom wall (1 byte
+// each), min, max (float64), then records of [row or line (8 bytes), kind (1 byte), sums (float64 each)] until the end.
 const (
-	thumbHeader  = 8 + 8 + 1 + 1 + 8 + 8
+	thumbHeader  = 8 + 8 + 1 + 4 + 8 + 8
 	recordHeader = 8 + 1
 
 	kindLine = 0 // the sums of a complete line
@@ -27,10 +27,8 @@ func (t *Thumbnail) MarshalBinary() ([]byte, error) {
 	b := make([]byte, 0, thumbHeader+len(t.lines))
 	b = binary.LittleEndian.AppendUint64(b, uint64(t.mesh.NX))
 	b = binary.LittleEndian.AppendUint64(b, uint64(t.mesh.NY))
-	b = append(b, byte(t.mesh.DType), 0)
-	if t.mesh.PeriodicRows() {
-		b[len(b)-1] = 1
-	}
+	w := t.mesh.Walls
+	b = append(b, byte(t.mesh.DType), byte(w.Left), byte(w.Right), byte(w.Top), byte(w.Bottom))
 	b = appendFloats(b, t.min, t.max)
 	for i, l := range t.lines {
 		if l.sums != nil {
@@ -60,14 +58,15 @@ func (t *Thumbnail) UnmarshalBinary(b []byte) error {
 		return errThumbnail
 	}
 	nx, ny := binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:])
-	m := solver.Mesh{NX: int(nx), NY: int(ny), DType: solver.DType(b[16]), Walls: solver.WrapRows(b[17] == 1)}
+	m := solver.Mesh{NX: int(nx), NY: int(ny), DType: solver.DType(b[16]), Walls: solver.Walls{
+		Left: solver.Wall(b[17]), Right: solver.Wall(b[18]), Top: solver.Wall(b[19]), Bottom: solver.Wall(b[20])}}
 	const maxSide = 1 << 40 // points
 	if nx < 3 || nx > maxSide || ny < 3 || ny > maxSide || m.DType != solver.Float32 && m.DType != solver.Float64 ||
-		b[17] > 1 {
+		slices.Max(b[17:21]) > byte(solver.Neumann) {
 		return errThumbnail
 	}
 	*t = *NewThumbnail(m)
-	t.min, t.max = float64At(b, 18), float64At(b, 26)
+	t.min, t.max = float64At(b, 21), float64At(b, 29)
 	sums := 8 * t.scale.x.cells(m.NX)
 	for b = b[thumbHeader:]; len(b) > 0; b = b[recordHeader+sums:] {
 		if len(b) < recordHeader+sums {

@@ -19,9 +19,9 @@ const chunkBytes = 4 << 20
 // View is one rank's part of the whole mesh: the rows of its stripe and some boundary rows. The views of all ranks
 // together contain each of the NY rows once.
 //
-// With fixed top and bottom, row 0 belongs to the owner of row 1, and row NY-1 to the owner of row NY-2. With periodic
-// top and bottom, row 0 is a copy of row NY-2 except at its corners and belongs to the owner of row NY-2; row NY-1 is a
-// copy of row 1 and belongs to its owner.
+// Row 0 of a fixed top belongs to the owner of row 1, and row NY-1 of a fixed bottom to the owner of row NY-2. With
+// periodic top and bottom, row 0 is a copy of row NY-2 except in the columns of fixed walls and belongs to the owner of
+// row NY-2; row NY-1 is a copy of row 1 and belongs to its owner. The row of a Neumann wall is one of the stripe's.
 type View struct {
 	Mesh    solver.Mesh
 	Stripe  solver.Stripe
@@ -50,8 +50,11 @@ func (v View) boundary(ctx context.Context, iy int, do func(int, []byte) error) 
 	return do(iy, row)
 }
 
-// Boundary returns boundary row iy, 0 or NY-1, or nil if the row does not belong to the view.
+// Boundary returns boundary row iy, 0 or NY-1, or nil if the row does not belong to the view or is one of the stripe's.
 func (v View) Boundary(ctx context.Context, iy int) ([]byte, error) {
+	if interior := v.Mesh.Interior(); iy >= interior.Lo && iy < interior.Hi {
+		return nil, nil
+	}
 	origin := min(max(iy, 1), v.Mesh.NY-2) // iy belongs to the owner of this row
 	if v.Mesh.PeriodicRows() {
 		origin, _ = v.Mesh.Canonical(iy)
@@ -68,8 +71,14 @@ func (v View) Boundary(ctx context.Context, iy int) ([]byte, error) {
 		if err := v.Rows.CopyRows(ctx, solver.Stripe{Lo: origin, Hi: origin + 1}, now); err != nil {
 			return nil, fmt.Errorf("copy row %d: %w", origin, err)
 		}
-		value := v.Mesh.DType.Size()
-		copy(row[value:len(row)-value], now[value:]) // the corners stay fixed
+		from, to, value := 0, len(row), v.Mesh.DType.Size()
+		if v.Mesh.Walls.Left == solver.Fixed {
+			from = value
+		}
+		if v.Mesh.Walls.Right == solver.Fixed {
+			to -= value
+		}
+		copy(row[from:to], now[from:])
 	}
 	return row, nil
 }

@@ -58,7 +58,8 @@ func (p *Plan) checkProblem(ctx context.Context, values bool) error {
 	if err != nil {
 		return err
 	}
-	if values {
+	err = prob.CheckBackends()
+	if values && err == nil {
 		err = prob.Check(ctx)
 	}
 	return errors.Join(err, prob.Close())

@@ -13,8 +13,8 @@ import (
 	"jacobi/solver"
 )
 
-// rankMemory returns, by rank, the memory that its report will state: fields with halos, scratch and, on the CPU, a
-// copy of the stripe for checkpoints.
+// rankMemory returns, by rank, the memory that its report will state: fields with halos, the source and the fixed
+// points of the operator, scratch and, on the CPU, a copy of the stripe for checkpoints.
 func rankMemory(cfg configs.Config, at hosts.Places, ranks []solver.Layout, onGPUs bool) ([]int64, error) {
 	type shape struct{ held, threads int } // determines the need of a rank
 	known := map[shape]int64{}

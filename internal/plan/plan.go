@@ -67,7 +67,7 @@ func New(cfg configs.Config, at hosts.Places) (*Plan, error) {
 	if err != nil {
 		return nil, errors.Join(bad, err)
 	}
-	memory, err := rankMemory(cfg, at, layouts(mesh, stripes, depth), devices.OnGPUs)
+	memory, err := rankMemory(cfg, at, layouts(mesh, prob.Operator(), stripes, depth), devices.OnGPUs)
 	if err != nil {
 		return nil, errors.Join(bad, err)
 	}
@@ -90,10 +90,10 @@ func haloDepth(cfg configs.Config, mesh solver.Mesh, onGPUs bool) (depth int, wh
 }
 
 // layouts returns, by rank, the layouts of the stripes.
-func layouts(mesh solver.Mesh, stripes []solver.Stripe, depth int) []solver.Layout {
+func layouts(mesh solver.Mesh, o solver.Operator, stripes []solver.Stripe, depth int) []solver.Layout {
 	all := make([]solver.Layout, len(stripes))
 	for rank, s := range stripes {
-		all[rank] = solver.Layout{Mesh: mesh, Stripe: s, Depth: depth}
+		all[rank] = solver.Layout{Mesh: mesh, Stripe: s, Depth: depth, Operator: o}
 		all[rank].Neighbour[solver.Top] = rank > 0 || mesh.PeriodicRows()
 		all[rank].Neighbour[solver.Bottom] = rank < len(stripes)-1 || mesh.PeriodicRows()
 	}

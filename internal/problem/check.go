@@ -2,6 +2,7 @@ package problem
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 
@@ -11,37 +12,39 @@ import (
 // samples is the number of interior rows, and of columns in each row, that Check evaluates.
 const samples = 64
 
-// Check evaluates every value of the boundary, and the initial field at 64 by 64 points that include the corners of the
-// interior. It finds most bad problems before any rank starts. Row finds the others.
+// Check evaluates every value of the boundary, and the initial field and the source at 64 by 64 points that include the
+// corners of the interior. It also looks for free points, and for what makes the solution unique. It finds most bad
+// problems before any rank starts. Row, SourceRow and FixedRow find the others.
 func (p *Problem) Check(ctx context.Context) error {
-	largest := 0.0
-	for iy := range p.mesh.NY {
-		m, err := p.maxSides(ctx, iy)
+	largest, err := p.maxColumns(ctx, 0, p.mesh.NY)
+	if err != nil {
+		return err
+	}
+	for _, iy := range []int{0, p.mesh.NY - 1} {
+		if !p.fixedWallRow(iy) || p.mesh.PeriodicRows() {
+			continue
+		}
+		m, err := p.maxInner(ctx, iy)
 		if err != nil {
 			return err
 		}
 		largest = max(largest, m)
-		if !p.left.node.onY && !p.right.node.onY {
-			break
-		}
-	}
-	if !p.mesh.PeriodicRows() {
-		for _, iy := range []int{0, p.mesh.NY - 1} {
-			m, err := p.maxInner(ctx, iy)
-			if err != nil {
-				return err
-			}
-			largest = max(largest, m)
-		}
 	}
 	m, err := p.maxSample(ctx)
 	if err != nil {
 		return err
 	}
 	largest = max(largest, m)
+	added, err := p.sampleSource(ctx)
+	if err != nil {
+		return err
+	}
+	if err := p.checkFixed(ctx); err != nil {
+		return err
+	}
 	// A sample may miss the largest value, so a small value in the sample does not mean that the problem is too small.
-	if low, _ := p.magnitudes(); p.file == nil && p.initial.constant() || largest >= low {
-		return p.CheckMagnitude(largest)
+	if low, _ := p.magnitudes(); p.initial.constant() && p.source.constant() || largest+added >= low {
+		return p.CheckMagnitude(largest, added)
 	}
 	return nil
 }
@@ -50,30 +53,32 @@ func (p *Problem) Check(ctx context.Context) error {
 func (p *Problem) maxSample(ctx context.Context) (float64, error) {
 	largest := 0.0
 	s := &span{}
-	buf := make([]byte, p.mesh.RowBytes())
 	size := p.mesh.DType.Size()
-	for _, iy := range spread(p.mesh.NY - 2) {
+	lo, hi := p.mesh.InteriorColumns()
+	buf := make([]byte, (hi-lo)*size)
+	file := p.initial.file
+	for _, iy := range spread(p.mesh.Interior()) {
 		if err := ended(ctx); err != nil {
 			return 0, err
 		}
-		if p.file != nil && !p.file.fortran {
-			if err := p.fileRow(iy, buf[size:len(buf)-size]); err != nil {
+		if file != nil && !file.fortran {
+			if err := p.fileRow(p.initial, iy, buf); err != nil {
 				return 0, err
 			}
 		}
-		for _, ix := range spread(p.mesh.NX - 2) {
+		for _, ix := range spread(solver.Stripe{Lo: lo, Hi: hi}) {
 			var v float64
 			var err error
-			if p.file != nil && p.file.fortran { // a row is spread over the whole file, so read single values
-				if v, err = p.file.exact(iy, ix); err == nil {
+			if file != nil && file.fortran { // a row is spread over the whole file, so read single values
+				if v, err = file.exact(iy, ix); err == nil {
 					err = p.finite(p.initial, iy, ix, v)
 				}
 				if err != nil {
 					return 0, err
 				}
 				v = p.round(v)
-			} else if p.file != nil {
-				v = p.get(buf[ix*size:])
+			} else if file != nil {
+				v = p.get(buf[(ix-lo)*size:])
 			} else if v, err = p.value(p.initial, s, iy, ix); err != nil {
 				return 0, err
 			}
@@ -83,12 +88,64 @@ func (p *Problem) maxSample(ctx context.Context) (float64, error) {
 	return largest, nil
 }
 
-// spread returns at most samples of the numbers 1 to n, evenly spread and including 1 and n.
-func spread(n int) []int {
+// sampleSource returns the largest absolute value of the source among the samples of the interior and at Neumann walls.
+func (p *Problem) sampleSource(ctx context.Context) (float64, error) {
+	if !p.sourced() {
+		return 0, nil
+	}
+	lo, hi := p.mesh.InteriorColumns()
+	largest := 0.0
+	s := &span{}
+	at := func(iy, ix int) error {
+		var b [1]float64
+		err := p.sourceSpan(s, iy, ix, b[:])
+		largest = max(largest, math.Abs(p.round(b[0])))
+		return err
+	}
+	interior := p.mesh.Interior()
+	for _, iy := range spread(interior) {
+		if err := ended(ctx); err != nil {
+			return 0, err
+		}
+		for _, ix := range spread(solver.Stripe{Lo: lo, Hi: hi}) {
+			if err := at(iy, ix); err != nil {
+				return 0, err
+			}
+		}
+	}
+	for _, side := range []struct {
+		wall solver.Wall
+		ix   int
+	}{{p.mesh.Walls.Left, lo}, {p.mesh.Walls.Right, hi - 1}} {
+		for iy := interior.Lo; side.wall == solver.Neumann && iy < interior.Hi; iy++ {
+			if err := errors.Join(ended(ctx), at(iy, side.ix)); err != nil {
+				return 0, err
+			}
+		}
+	}
+	for _, side := range []struct {
+		wall solver.Wall
+		iy   int
+	}{{p.mesh.Walls.Top, interior.Lo}, {p.mesh.Walls.Bottom, interior.Hi - 1}} {
+		if side.wall != solver.Neumann {
+			continue
+		}
+		m, err := p.maxSource(ctx, side.iy)
+		if err != nil {
+			return 0, err
+		}
+		largest = max(largest, m)
+	}
+	return largest, nil
+}
+
+// spread returns at most samples of the numbers of s, evenly spread and including the first and the last.
+func spread(s solver.Stripe) []int {
+	n := s.Rows()
 	count := min(n, samples)
 	list := make([]int, count)
 	for i := range list {
-		list[i] = 1 + i*(n-1)/max(1, count-1)
+		list[i] = s.Lo + i*(n-1)/max(1, count-1)
 	}
 	return list
 }
@@ -101,29 +158,65 @@ func (p *Problem) MaxAbs(ctx context.Context, lo, hi int) (float64, error) {
 		return 0, fmt.Errorf("rows %s: the mesh has rows %s", solver.Stripe{Lo: lo, Hi: hi},
 			solver.Stripe{Lo: 0, Hi: p.mesh.NY})
 	}
-	largest := 0.0
-	for iy := lo; iy < hi; iy++ {
-		m, err := p.maxSides(ctx, iy)
-		if err != nil {
-			return 0, err
-		}
-		largest = max(largest, m)
-		if !p.left.node.onY && !p.right.node.onY {
-			break
-		}
+	largest, err := p.maxColumns(ctx, lo, hi)
+	if err != nil {
+		return 0, err
 	}
-	constant := p.file == nil && p.initial.constant()
 	for iy := lo; iy < hi; iy++ {
 		m, err := p.maxInner(ctx, iy)
 		if err != nil {
 			return 0, err
 		}
 		largest = max(largest, m)
-		if constant && iy > 0 {
+		if p.initial.constant() && iy > 0 {
 			iy = max(iy, min(hi, p.mesh.NY-1)-1) // skip to the bottom row
 		}
 	}
 	return largest, nil
+}
+
+// MaxSource returns the largest absolute value of the source of the operator in rows [lo, hi), rounded to the field's
+// type. It stops when ctx ends.
+func (p *Problem) MaxSource(ctx context.Context, lo, hi int) (float64, error) {
+	interior := p.mesh.Interior()
+	lo, hi = max(lo, interior.Lo), min(hi, interior.Hi)
+	if !p.sourced() {
+		return 0, nil
+	}
+	constant := p.source.constant() && !p.left.node.onY && !p.right.node.onY // but for the first and the last row
+	largest := 0.0
+	for iy := lo; iy < hi; iy++ {
+		m, err := p.maxSource(ctx, iy)
+		if err != nil {
+			return 0, err
+		}
+		largest = max(largest, m)
+		if constant && iy > interior.Lo {
+			iy = max(iy, min(hi, interior.Hi-1)-1) // skip to the last row
+		}
+	}
+	return largest, nil
+}
+
+// maxSource returns the largest absolute value of the source in interior row iy, rounded to the field's type.
+func (p *Problem) maxSource(ctx context.Context, iy int) (float64, error) {
+	largest := 0.0
+	s := &span{}
+	var buf [chunk]float64
+	lo, hi := p.mesh.InteriorColumns()
+	for col := lo; col < hi; col += chunk {
+		if err := ended(ctx); err != nil {
+			return 0, err
+		}
+		values := buf[:min(chunk, hi-col)]
+		if err := p.sourceSpan(s, iy, col, values); err != nil {
+			return 0, err
+		}
+		for _, b := range values {
+			largest = max(largest, math.Abs(b))
+		}
+	}
+	return p.round(largest), nil // rounding is monotone
 }
 
 // ended returns an error with the cause if ctx has ended, else nil.
@@ -134,37 +227,49 @@ func ended(ctx context.Context) error {
 	return fmt.Errorf("problem: working out its values: %w", context.Cause(ctx))
 }
 
-// maxSides returns the larger absolute value of columns 0 and NX-1 in row iy.
-func (p *Problem) maxSides(ctx context.Context, iy int) (float64, error) {
-	if err := ended(ctx); err != nil {
-		return 0, err
+// maxColumns returns the largest absolute value of fixed left and right walls in rows [lo, hi).
+func (p *Problem) maxColumns(ctx context.Context, lo, hi int) (largest float64, err error) {
+	for _, side := range []struct {
+		wall  solver.Wall
+		part  part
+		value func(iy int) (float64, error)
+	}{{p.mesh.Walls.Left, p.left, p.Left}, {p.mesh.Walls.Right, p.right, p.Right}} {
+		for iy := lo; side.wall == solver.Fixed && iy < hi; iy++ {
+			if err := ended(ctx); err != nil {
+				return 0, err
+			}
+			v, err := side.value(iy)
+			if err != nil {
+				return 0, err
+			}
+			largest = max(largest, math.Abs(v))
+			if !side.part.node.onY {
+				break
+			}
+		}
 	}
-	left, err := p.Left(iy)
-	if err != nil {
-		return 0, err
-	}
-	right, err := p.Right(iy)
-	return max(math.Abs(left), math.Abs(right)), err
+	return largest, nil
 }
 
-// maxInner returns the largest absolute value of columns 1 to NX-2 in row iy.
+// maxInner returns the largest absolute value of row iy but for the columns of fixed and periodic walls.
 func (p *Problem) maxInner(ctx context.Context, iy int) (float64, error) {
 	if err := ended(ctx); err != nil {
 		return 0, err
 	}
 	q, from := p.inner(iy)
 	largest := 0.0
-	if q.key == p.initial.key && p.file != nil {
+	lo, hi := p.mesh.InteriorColumns()
+	if q.file != nil {
 		size := p.mesh.DType.Size()
-		buf := make([]byte, (p.mesh.NX-2)*size)
-		err := p.fileRow(from, buf)
+		buf := make([]byte, (hi-lo)*size)
+		err := p.fileRow(q, from, buf)
 		for i := 0; i < len(buf); i += size {
 			largest = max(largest, math.Abs(p.get(buf[i:])))
 		}
 		return largest, err
 	}
 	if !q.node.onX {
-		v, err := p.value(q, &span{}, from, 1)
+		v, err := p.value(q, &span{}, from, lo)
 		return math.Abs(v), err
 	}
 	err := p.chunks(q, from, func(col int, values []float64) error {
@@ -185,21 +290,36 @@ func (p *Problem) maxInner(ctx context.Context, iy int) (float64, error) {
 	return p.round(largest), err // rounding is monotone
 }
 
-// CheckMagnitude refuses a problem with the largest absolute value maxAbs if the squares of updates would leave the
-// range of the field's type.
-func (p *Problem) CheckMagnitude(maxAbs float64) error {
+// CheckMagnitude refuses a problem if the squares of updates would leave the range of the field's type. maxAbs is the
+// largest absolute value of the whole initial field, and maxSource that of the source.
+func (p *Problem) CheckMagnitude(maxAbs, maxSource float64) error {
 	low, high := p.magnitudes()
-	if maxAbs == 0 || maxAbs >= low && maxAbs <= high {
+	sum := maxAbs + maxSource
+	if sum == 0 || sum >= low && sum <= high {
 		return nil
 	}
 	advice := "scale the problem"
-	if wideLow, wideHigh := limits(solver.Float64); p.mesh.DType == solver.Float32 && maxAbs >= wideLow &&
-		maxAbs <= wideHigh {
+	if wideLow, wideHigh := limits(solver.Float64); p.mesh.DType == solver.Float32 && sum >= wideLow &&
+		sum <= wideHigh {
 		advice += " or use grid.dtype float64"
 	}
-	return fmt.Errorf("problem: its largest absolute value is %g; with %s 0 or %.3g to %.3g is allowed, because the "+
-		"norm squares it: %s",
-		maxAbs, p.mesh.DType, low, high, advice)
+	largest := fmt.Sprintf("its largest absolute value is %g", maxAbs)
+	if maxSource != 0 {
+		largest += fmt.Sprintf(", and its source adds up to %g a sweep, %g together", maxSource, sum)
+	}
+	return fmt.Errorf("problem: %s; with %s 0 or %.3g to %.3g is allowed, because the norm squares it: %s", largest,
+		p.mesh.DType, low, high, advice)
+}
+
+// Magnitude returns the exponent that bounds the updates of all sweeps, for the largest absolute values of the whole
+// initial field and of the source. The first update is at most 2 maxAbs + maxSource, and a sweep of an update without
+// source makes it no larger. With the plain average no value ever exceeds maxAbs. Otherwise values may grow, and the
+// rounding of their updates with them, for which there is one bit more.
+func (p *Problem) Magnitude(maxAbs, maxSource float64) solver.Magnitude {
+	if sum := maxAbs + maxSource; p.general() && sum != 0 {
+		return solver.MagnitudeOf(sum) + 1
+	}
+	return solver.MagnitudeOf(maxAbs)
 }
 
 func (p *Problem) magnitudes() (low, high float64) { return limits(p.mesh.DType) }

@@ -119,7 +119,7 @@ func TestMagnitude(t *testing.T) {
 	}
 	p := open(t, config(9, 9, "float32", configs.Problem{}))
 	for _, v := range []float64{math.NaN(), math.Inf(1)} {
-		if p.CheckMagnitude(v) == nil {
+		if p.CheckMagnitude(v, 0) == nil {
 			t.Errorf("%v accepted", v)
 		}
 	}

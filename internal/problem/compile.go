@@ -25,8 +25,9 @@ type compiler struct {
 	err    error // the first one
 }
 
-// compile parses and compiles text. All numbers are float64, including integers: 1/2 is 0.5.
-func compile(text string, mesh solver.Mesh) (node, error) {
+// compile parses and compiles text for a mesh with sides of the given lengths. All numbers are float64, including
+// integers: 1/2 is 0.5. The value of the node is a number, or true or false.
+func compile(text string, mesh solver.Mesh, width, height float64) (node, error) {
 	if len(text) > maxText {
 		return node{}, fmt.Errorf("%d characters; at most %d are allowed", len(text), maxText)
 	}
@@ -40,12 +41,19 @@ func compile(text string, mesh solver.Mesh) (node, error) {
 	}
 	c := compiler{mesh: mesh, consts: map[string]float64{
 		"pi": math.Pi, "e": math.E, "nx": float64(mesh.NX), "ny": float64(mesh.NY),
+		"width": width, "height": height,
 	}}
 	n := c.node(tree.Node)
-	if c.err == nil && n.isBool {
-		c.err = errors.New("true or false is no number; write condition ? 1 : 0")
-	}
 	return n, c.err
+}
+
+// compileNumber is compile for an expression whose value has to be a number.
+func compileNumber(text string, mesh solver.Mesh, width, height float64) (node, error) {
+	n, err := compile(text, mesh, width, height)
+	if err == nil && n.isBool {
+		err = errors.New("true or false is no number; write condition ? 1 : 0")
+	}
+	return n, err
 }
 
 func (c *compiler) fail(n ast.Node, format string, args ...any) node {
@@ -185,6 +193,9 @@ func (c *compiler) call(n ast.Node, name string, list []ast.Node) node {
 		return c.callsFunction(apply1(f, args[0]))
 	}
 	f, variadic, ok := binaryFunction(name)
+	if name == "neumann" {
+		return c.fail(n, "neumann(…) is allowed as the whole value of problem.left, right, top or bottom alone")
+	}
 	if !ok {
 		return c.fail(n, "unknown function %s; %s", name, hint(name, Functions()))
 	}

@@ -35,8 +35,9 @@ func TestExpressions(t *testing.T) {
 		"not (x < 0.1) ? 1 : 0": 1, "!(x < 0.1) ? 1 : 0": 1, "(ix + iy) % 2 == 0 ? 1 : -1": -1,
 		"x == 0.375 ? 4 : 1 / 0": 4, "true ? 1 : 0": 1, "(x < y ? y < x : true) ? 1 : 0": 0,
 		"x - y - 1": -1.125, "x / y / 2": 0.375, "1 - (2 - (3 - (4 - x)))": 1 - (2 - (3 - (4 - x))), "+x": x,
+		"width": 3, "height": 0.5,
 	} {
-		n, err := compile(text, mesh)
+		n, err := compile(text, mesh, 3, 0.5)
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
 			continue
@@ -56,7 +57,7 @@ func TestExpressions(t *testing.T) {
 const (
 	knownFunctions = "sin, cos, tan, asin, acos, atan, atan2, sinh, cosh, tanh, exp, log, log10, sqrt, cbrt, " +
 		"abs, min, max, floor, ceil, round, pow, hypot, mod, float32"
-	knownWords = "x, y, ix, iy, nx, ny, pi, e, " + knownFunctions
+	knownWords = "x, y, ix, iy, nx, ny, width, height, pi, e, " + knownFunctions
 )
 
 // The help text and the documentation name every function and value, and each of them compiles.
@@ -73,13 +74,13 @@ func TestWordsAreDocumented(t *testing.T) {
 		}
 	}
 	for _, w := range Names() {
-		if _, err := compile(w, solver.Mesh{NX: 8, NY: 8}); err != nil {
+		if _, err := compile(w, solver.Mesh{NX: 8, NY: 8}, 1, 1); err != nil {
 			t.Errorf("%s: %v", w, err)
 		}
 	}
 	for _, w := range Functions() {
-		_, one := compile(w+"(1)", solver.Mesh{NX: 8, NY: 8})
-		_, two := compile(w+"(1, 1)", solver.Mesh{NX: 8, NY: 8})
+		_, one := compile(w+"(1)", solver.Mesh{NX: 8, NY: 8}, 1, 1)
+		_, two := compile(w+"(1, 1)", solver.Mesh{NX: 8, NY: 8}, 1, 1)
 		if (one == nil) == (two == nil) {
 			t.Errorf("%s: with one argument: %v; with two: %v", w, one, two)
 		}
@@ -88,39 +89,41 @@ func TestWordsAreDocumented(t *testing.T) {
 
 func TestBadExpressions(t *testing.T) {
 	for text, want := range map[string]string{
-		"sin(":                           `column 4: unexpected token EOF`,
-		"1 +":                            `column 3: unexpected token EOF`,
-		"":                               `column 1: unexpected token EOF`,
-		"xx":                             `column 1: unknown name xx; did you mean x?`,
-		"1 + zeta":                       "column 5: unknown name zeta; known are " + knownWords,
-		"sine(x)":                        `column 1: unknown function sine; did you mean sin?`,
-		"sqr(x)":                         `column 1: unknown function sqr; did you mean sqrt?`,
-		"x(1)":                           "column 1: unknown function x; known are " + knownFunctions,
-		"len(x)":                         "column 1: unknown function len; known are " + knownFunctions,
-		"random()":                       "column 1: unknown function random; known are " + knownFunctions,
-		"2 * sin":                        `column 5: sin is a function; write sin(…)`,
-		"sin(x, y)":                      `column 1: sin takes 1 argument, not 2`,
-		"atan2(x)":                       `column 1: atan2 takes 2 arguments, not 1`,
-		"pow(1, 2, 3)":                   `column 1: pow takes 2 arguments, not 3`,
-		"max(x)":                         `column 1: max takes at least 2 arguments, not 1`,
-		"x > 0.5":                        `true or false is no number; write condition ? 1 : 0`,
-		"true":                           `true or false is no number; write condition ? 1 : 0`,
-		"1 + (x > 0)":                    `column 8: x > 0 is true or false; a number is wanted`,
-		"x ? 1 : 2":                      `column 1: x is a number; a condition is wanted, such as x < 0.5`,
-		"x and y":                        `column 1: x is a number; a condition is wanted, such as x < 0.5`,
-		"x < 1 ? 1 : y < 1":              `column 17: one branch gives a number and the other true or false`,
-		`"text"`:                         `column 1: "text" is not supported in an expression`,
-		"[1, 2]":                         `column 1: [1, 2] is not supported in an expression`,
-		"x in [1]":                       `column 3: operator in is not supported in an expression`,
-		"1..5":                           `column 2: operator .. is not supported in an expression`,
-		"x.y":                            `column 3: x.y is not supported in an expression`,
-		"math.sin(x)":                    `column 6: math.sin(x) is not supported in an expression`,
-		"let a = 1; a":                   `column 5: let a = 1; a is not supported in an expression`,
-		"1; 2":                           `column 1: 1; 2 is not supported in an expression`,
+		"sin(":              `column 4: unexpected token EOF`,
+		"1 +":               `column 3: unexpected token EOF`,
+		"":                  `column 1: unexpected token EOF`,
+		"xx":                `column 1: unknown name xx; did you mean x?`,
+		"1 + zeta":          "column 5: unknown name zeta; known are " + knownWords,
+		"sine(x)":           `column 1: unknown function sine; did you mean sin?`,
+		"sqr(x)":            `column 1: unknown function sqr; did you mean sqrt?`,
+		"x(1)":              "column 1: unknown function x; known are " + knownFunctions,
+		"len(x)":            "column 1: unknown function len; known are " + knownFunctions,
+		"random()":          "column 1: unknown function random; known are " + knownFunctions,
+		"2 * sin":           `column 5: sin is a function; write sin(…)`,
+		"sin(x, y)":         `column 1: sin takes 1 argument, not 2`,
+		"atan2(x)":          `column 1: atan2 takes 2 arguments, not 1`,
+		"pow(1, 2, 3)":      `column 1: pow takes 2 arguments, not 3`,
+		"max(x)":            `column 1: max takes at least 2 arguments, not 1`,
+		"x > 0.5":           `true or false is no number; write condition ? 1 : 0`,
+		"true":              `true or false is no number; write condition ? 1 : 0`,
+		"1 + (x > 0)":       `column 8: x > 0 is true or false; a number is wanted`,
+		"x ? 1 : 2":         `column 1: x is a number; a condition is wanted, such as x < 0.5`,
+		"x and y":           `column 1: x is a number; a condition is wanted, such as x < 0.5`,
+		"x < 1 ? 1 : y < 1": `column 17: one branch gives a number and the other true or false`,
+		`"text"`:            `column 1: "text" is not supported in an expression`,
+		"[1, 2]":            `column 1: [1, 2] is not supported in an expression`,
+		"x in [1]":          `column 3: operator in is not supported in an expression`,
+		"1..5":              `column 2: operator .. is not supported in an expression`,
+		"x.y":               `column 3: x.y is not supported in an expression`,
+		"math.sin(x)":       `column 6: math.sin(x) is not supported in an expression`,
+		"let a = 1; a":      `column 5: let a = 1; a is not supported in an expression`,
+		"1; 2":              `column 1: 1; 2 is not supported in an expression`,
+		"1 + neumann(0)": `column 5: neumann(…) is allowed as the whole value of problem.left, ` +
+			`right, top or bottom alone`,
 		"nil":                            `column 1: nil is not supported in an expression`,
 		strings.Repeat("1+", 3000) + "1": `6001 characters; at most 4096 are allowed`,
 	} {
-		if _, err := compile(text, solver.Mesh{NX: 9, NY: 5, DType: solver.Float64}); err == nil ||
+		if _, err := compileNumber(text, solver.Mesh{NX: 9, NY: 5, DType: solver.Float64}, 1, 1); err == nil ||
 			err.Error() != want {
 			t.Errorf("%s:\ngot  %v\nwant %s", text, err, want)
 		}
@@ -134,7 +137,7 @@ func FuzzExpression(f *testing.F) {
 	}
 	mesh := solver.Mesh{NX: 9, NY: 5, DType: solver.Float64}
 	f.Fuzz(func(t *testing.T, text string) {
-		n, err := compile(text, mesh)
+		n, err := compile(text, mesh, 3, 0.5)
 		if err != nil {
 			return
 		}

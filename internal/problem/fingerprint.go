@@ -29,8 +29,9 @@ func FunctionsHash() string {
 	return shortHash(h)
 }
 
-// RowsHash returns the start of a SHA-256 over four rows of the initial field: the first two, the middle one and the
-// last. If it differs between ranks with the same run file, they read different files or compute different values.
+// RowsHash returns the start of a SHA-256 over four rows of the initial field, the source and the fixed points: the
+// first two, the middle one and the last. If it differs between ranks with the same run file, they read different files
+// or compute different values. For a picture the hash covers all pixels.
 func (p *Problem) RowsHash(ctx context.Context) (string, error) {
 	h := sha256.New()
 	row := make([]byte, p.mesh.RowBytes())
@@ -42,6 +43,27 @@ func (p *Problem) RowsHash(ctx context.Context) (string, error) {
 			return "", err
 		}
 		h.Write(row)
+		if p.sourced() {
+			if err := p.SourceRow(iy, row); err != nil {
+				return "", err
+			}
+			h.Write(row)
+		}
+		if p.fixed.none() {
+			continue
+		}
+		fixed := make([]bool, p.mesh.NX)
+		if err := p.FixedRow(iy, fixed); err != nil {
+			return "", err
+		}
+		if err := binary.Write(h, binary.LittleEndian, fixed); err != nil {
+			return "", err
+		}
+	}
+	if f := p.fixed.picture; f != nil {
+		if err := binary.Write(h, binary.LittleEndian, f.bits); err != nil {
+			return "", err
+		}
 	}
 	return shortHash(h), nil
 }

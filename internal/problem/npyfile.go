@@ -27,11 +27,14 @@ type npyFile struct {
 	mapped []byte
 }
 
-// npyItem is the type and byte order of a file's values.
+// npyItem is the type and byte order of a file's values. A truth value has the type 0.
 type npyItem struct {
 	dtype solver.DType
 	order binary.ByteOrder
 }
+
+// size returns the bytes of a value.
+func (t npyItem) size() int { return max(1, t.dtype.Size()) }
 
 // npyItems returns the supported types of values by their names in a header.
 func npyItems() map[string]npyItem {
@@ -50,20 +53,20 @@ func (t npyItem) value(raw []byte) float64 {
 }
 
 // openNPY opens the file at path. It fails unless the file has exactly one array of shape (NY, NX) and type float32 or
-// float64.
-func openNPY(path string, mesh solver.Mesh) (*npyFile, error) {
+// float64, or bool if truth is set. Values are read as values of the mesh's type.
+func openNPY(path string, mesh solver.Mesh, truth bool) (*npyFile, error) {
 	f, err := regular.Open(path)
 	if err != nil {
 		return nil, errors.Unwrap(err) // the caller names the path
 	}
 	n := &npyFile{f: f, mesh: mesh}
-	if err := n.check(); err != nil {
+	if err := n.check(truth); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return n, nil
 }
 
-func (n *npyFile) check() error {
+func (n *npyFile) check(truth bool) error {
 	info, err := n.f.Stat()
 	if err != nil {
 		return err
@@ -73,14 +76,17 @@ func (n *npyFile) check() error {
 		return err
 	}
 	item, ok := npyItems()[h.descr]
-	if !ok {
+	switch {
+	case truth && h.descr != "|b1":
+		return fmt.Errorf("type %s; |b1 (bool) is wanted", show.Text(h.descr))
+	case !truth && !ok:
 		return fmt.Errorf("type %s; <f4, <f8, >f4 or >f8 (float32 or float64) is wanted", show.Text(h.descr))
 	}
 	if shape := fmt.Sprintf("(%d, %d)", n.mesh.NY, n.mesh.NX); h.shape != shape {
 		return fmt.Errorf("shape %s; %s (grid.ny, grid.nx) is wanted", show.Text(h.shape), shape)
 	}
 	n.item, n.offset, n.fortran = item, h.size, h.fortran
-	whole := n.at(n.mesh.NY-1, n.mesh.NX-1) + int64(item.dtype.Size())
+	whole := n.at(n.mesh.NY-1, n.mesh.NX-1) + int64(item.size())
 	if info.Size() < whole {
 		return fmt.Errorf("truncated: %d bytes, %d are wanted", info.Size(), whole)
 	}
@@ -108,7 +114,7 @@ func (n *npyFile) at(iy, ix int) int64 {
 	if n.fortran {
 		i = int64(ix)*int64(n.mesh.NY) + int64(iy)
 	}
-	return n.offset + i*int64(n.item.dtype.Size())
+	return n.offset + i*int64(n.item.size())
 }
 
 // read fills dst with values of row iy, starting at column ix, rounded to the type of the mesh.
@@ -116,7 +122,7 @@ func (n *npyFile) read(dst []byte, iy, ix int) error {
 	if n.fortran {
 		return n.gather(dst, iy, ix)
 	}
-	raw, size := dst, n.item.dtype.Size()
+	raw, size := dst, n.item.size()
 	convert := n.item != npyItem{n.mesh.DType, binary.LittleEndian}
 	if convert {
 		raw = make([]byte, len(dst)/n.mesh.DType.Size()*size)
@@ -132,18 +138,34 @@ func (n *npyFile) read(dst []byte, iy, ix int) error {
 	return nil
 }
 
-// gather is read for a mapped file. If the file has been truncated, the access faults; gather turns the fault into an
-// error.
-func (n *npyFile) gather(dst []byte, iy, ix int) (err error) {
+// gather is read for a mapped file.
+func (n *npyFile) gather(dst []byte, iy, ix int) error {
+	return guard(func() {
+		for i := range len(dst) / n.mesh.DType.Size() {
+			n.put(dst, i, n.item.value(n.mapped[n.at(iy, ix+i):]))
+		}
+	})
+}
+
+// gatherBools fills raw with the bytes of row iy of a mapped file.
+func (n *npyFile) gatherBools(raw []byte, iy int) error {
+	return guard(func() {
+		for i := range raw {
+			raw[i] = n.mapped[n.at(iy, i)]
+		}
+	})
+}
+
+// guard calls read, which reads mapped memory. If the file has been truncated, the access faults; guard turns the fault
+// into an error.
+func guard(read func()) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if recover() != nil {
 			err = errors.New("the file became shorter, or could not be read")
 		}
 	}()
-	for i := range len(dst) / n.mesh.DType.Size() {
-		n.put(dst, i, n.item.value(n.mapped[n.at(iy, ix+i):]))
-	}
+	read()
 	return nil
 }
 
@@ -156,14 +178,36 @@ func (n *npyFile) put(dst []byte, i int, v float64) {
 	binary.LittleEndian.PutUint64(dst[8*i:], math.Float64bits(v))
 }
 
+// readBools fills dst with the truth values of row iy.
+func (n *npyFile) readBools(dst []bool, iy int) error {
+	raw := make([]byte, len(dst))
+	if n.fortran {
+		if err := n.gatherBools(raw, iy); err != nil {
+			return err
+		}
+	} else if _, err := n.f.ReadAt(raw, n.at(iy, 0)); err != nil {
+		return fmt.Errorf("read %d bytes at %d: %w", len(raw), n.at(iy, 0), err)
+	}
+	for i, b := range raw {
+		if b > 1 {
+			return fmt.Errorf("column %d: byte %d is no truth value; 0 and 1 are wanted", i, b)
+		}
+		dst[i] = b == 1
+	}
+	return nil
+}
+
 // exact returns a value of the file without rounding it to the type of the mesh.
 func (n *npyFile) exact(iy, ix int) (float64, error) {
 	wide := *n
 	wide.mesh.DType = solver.Float64
 	var b [8]byte
 	err := wide.read(b[:], iy, ix)
-	return math.Float64frombits(binary.LittleEndian.Uint64(b[:])), err
+	return float64At(b[:]), err
 }
+
+// float64At returns the float64 at the start of b.
+func float64At(b []byte) float64 { return math.Float64frombits(binary.LittleEndian.Uint64(b)) }
 
 // warnings describes properties of the file that a user may not expect.
 func (n *npyFile) warnings() (lines []string) {

@@ -1,9 +1,9 @@
-// Package problem turns the grid and problem sections of a run file into the values of the initial field.
+// Package problem turns the grid and problem sections of a run file into the initial field and the operator of a run.
 //
-// Values come from numbers, from expressions in x, y, ix and iy, or, in the interior, from a .npy file. They are
-// computed in float64 and rounded once to the field's type. Columns 0 and NX-1 belong to the left and right side in
-// every row, corners included. The top and bottom side are columns 1 to NX-2 of rows 0 and NY-1. If they are periodic,
-// those columns of row 0 are a copy of row NY-2, and those of row NY-1 a copy of row 1.
+// Values come from numbers, from expressions in x, y, ix and iy, or from .npy files. They are computed in float64 and
+// rounded once to the field's type. The columns of fixed left and right walls belong to these walls in every row,
+// corners included. The rows of fixed top and bottom walls are the other columns of rows 0 and NY-1. The rows and
+// columns of Neumann walls begin with problem.initial, and those of periodic walls are copies (see solver.Mesh).
 package problem
 
 import (
@@ -16,31 +16,36 @@ import (
 	"jacobi/solver"
 )
 
-// Problem is the initial field of a run, including its boundary. It implements solver.RowSource and may be used
-// concurrently.
+// Problem is the initial field of a run, including its boundary, and the operator of its sweeps. It implements
+// solver.RowSource, solver.SourceRows and solver.FixedRows and may be used concurrently.
 type Problem struct {
 	mesh solver.Mesh
 	name string
 
-	left, right part
-	top, bottom part // unused if the mesh is periodic
-	initial     part // unused if there is a file
-	file        *npyFile
+	left, right, top, bottom part // of a Neumann wall: its outward derivative; unused if the wall is periodic
+	initial                  part
+	source                   part // the right-hand side f
+	numbers                  numbers
+	fixed                    fixedPoints
 }
 
-// part is one of the expressions of a problem.
+// part is one of the inputs of a problem: an expression or a file.
 type part struct {
 	key  string // "problem.left"
 	text string
 	node node
+	file *npyFile // nil for an expression
 }
 
 // constant reports whether the part has the same value at all points.
-func (p part) constant() bool { return !p.node.onX && !p.node.onY }
+func (p part) constant() bool { return p.file == nil && !p.node.onX && !p.node.onY }
 
-// New parses the expressions of cfg and opens the initial file, if there is one. The error has one line per fault with
-// the key, its value and the cause. A problem returned with an error has only Mesh and Name. New does not evaluate
-// expressions; Check, Row and MaxAbs do.
+// zero reports whether the part is the number 0 at all points.
+func (p part) zero() bool { return p.constant() && p.node.at(&span{}, 0, 0) == 0 }
+
+// New parses the expressions of cfg and opens its files. The error has one line per fault with the key, its value and
+// the cause. A problem returned with an error has only Mesh and Name. New does not evaluate expressions that depend on
+// a point; Check, Row, SourceRow, FixedRow and MaxAbs do.
 func New(cfg configs.Config) (*Problem, error) {
 	dtype, err := solver.ParseDType(cfg.Grid.DType)
 	if err != nil {
@@ -53,48 +58,76 @@ func New(cfg configs.Config) (*Problem, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Problem{
-		mesh: solver.Mesh{NX: cfg.Grid.NX, NY: cfg.Grid.NY, DType: dtype,
-			Walls: solver.WrapRows(def.Top == configs.Periodic)},
-		name: cfg.Run.Name,
+	walls, err := cfg.Problem.Walls(cfg.Grid.DType)
+	if err != nil {
+		return nil, err
 	}
+	p := &Problem{mesh: solver.Mesh{NX: cfg.Grid.NX, NY: cfg.Grid.NY, DType: dtype, Walls: walls}, name: cfg.Run.Name}
 	if p.name == "" {
 		p.name = def.Preset
 	}
-	if p.mesh.PeriodicRows() != (def.Bottom == configs.Periodic) {
-		return nil, fmt.Errorf("problem.top %q and problem.bottom %q: both or neither can be periodic", def.Top,
-			def.Bottom)
-	}
-
 	var faults []error
-	parse := func(dst *part, key, text string) {
-		n, err := compile(text, p.mesh)
-		if err != nil {
-			faults = append(faults, fmt.Errorf("%s %q: %w", key, text, err))
-		}
-		*dst = part{key, text, n}
+	if p.numbers, err = newNumbers(p.mesh, cfg.Grid, def.Screening); err != nil {
+		faults = append(faults, err)
 	}
-	parse(&p.left, "problem.left", def.Left)
-	parse(&p.right, "problem.right", def.Right)
-	if !p.mesh.PeriodicRows() {
-		parse(&p.top, "problem.top", def.Top)
-		parse(&p.bottom, "problem.bottom", def.Bottom)
-	}
-	if strings.HasSuffix(strings.ToLower(def.Initial), ".npy") {
-		if p.file, err = openNPY(def.Initial, p.mesh); err != nil {
-			faults = append(faults, fmt.Errorf("problem.initial %q: %w", def.Initial, err))
-		}
-		p.initial = part{key: "problem.initial", text: def.Initial}
-	} else {
-		parse(&p.initial, "problem.initial", def.Initial)
-	}
+	faults = append(faults, p.open(def)...)
 	if len(faults) > 0 {
 		err := errors.Join(append(faults, p.Close())...)
-		p.file = nil
+		p.initial.file, p.source.file, p.fixed.file = nil, nil, nil
 		return p, err
 	}
 	return p, nil
 }
+
+// open parses the expressions of def and opens its files.
+func (p *Problem) open(def configs.Problem) (faults []error) {
+	fault := func(key, text string, err error) {
+		if err != nil {
+			faults = append(faults, fmt.Errorf("%s %q: %w", key, text, err))
+		}
+	}
+	for _, side := range []struct {
+		part      *part
+		key, text string
+	}{{&p.left, "problem.left", def.Left}, {&p.right, "problem.right", def.Right}, {&p.top, "problem.top", def.Top},
+		{&p.bottom, "problem.bottom", def.Bottom}} {
+		*side.part = part{key: side.key, text: side.text}
+		s, err := configs.ParseSide(side.text)
+		if err == nil && s.Wall != solver.Periodic {
+			side.part.node, err = p.number(s.Text)
+		}
+		fault(side.key, side.text, err)
+	}
+	for _, input := range []struct {
+		part      *part
+		key, text string
+		dtype     solver.DType
+	}{{&p.initial, "problem.initial", def.Initial, p.mesh.DType},
+		{&p.source, "problem.source", def.Source, solver.Float64}} {
+		*input.part = part{key: input.key, text: input.text}
+		var err error
+		if hasSuffix(input.text, ".npy") {
+			mesh := p.mesh
+			mesh.DType = input.dtype
+			input.part.file, err = openNPY(input.text, mesh, false)
+		} else {
+			input.part.node, err = p.number(input.text)
+		}
+		fault(input.key, input.text, err)
+	}
+	var err error
+	p.fixed, err = p.openFixed("problem.fixed", def.Fixed)
+	fault("problem.fixed", def.Fixed, err)
+	return faults
+}
+
+// number compiles an expression that yields a number.
+func (p *Problem) number(text string) (node, error) {
+	return compileNumber(text, p.mesh, p.numbers.width, p.numbers.height)
+}
+
+// hasSuffix is strings.HasSuffix without regard to case.
+func hasSuffix(name, suffix string) bool { return strings.HasSuffix(strings.ToLower(name), suffix) }
 
 // Mesh returns the whole grid.
 func (p *Problem) Mesh() solver.Mesh { return p.mesh }
@@ -104,21 +137,29 @@ func (p *Problem) Name() string { return p.name }
 
 // Warnings returns a line for each property of the problem that a user may not expect. None of them prevents a run.
 func (p *Problem) Warnings() (lines []string) {
-	if p.file == nil {
-		return nil
+	for _, q := range []part{p.initial, p.source} {
+		if q.file == nil {
+			continue
+		}
+		for _, w := range q.file.warnings() {
+			lines = append(lines, fmt.Sprintf("%s %q: %s", q.key, q.text, w))
+		}
 	}
-	for _, w := range p.file.warnings() {
-		lines = append(lines, fmt.Sprintf("%s %q: %s", p.initial.key, p.initial.text, w))
+	if p.fixed.note != "" {
+		lines = append(lines, fmt.Sprintf("%s %q: %s", p.fixed.key, p.fixed.text, p.fixed.note))
 	}
 	return lines
 }
 
-// Close closes the initial file.
+// Close closes the files.
 func (p *Problem) Close() error {
-	if p.file == nil {
-		return nil
+	var errs []error
+	for _, f := range []*npyFile{p.initial.file, p.source.file, p.fixed.file} {
+		if f != nil {
+			errs = append(errs, f.close())
+		}
 	}
-	return p.file.close()
+	return errors.Join(errs...)
 }
 
 // round rounds v to the field's type.

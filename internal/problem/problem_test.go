@@ -12,7 +12,7 @@ import (
 // config returns a run of nx by ny points with the given problem.
 func config(nx, ny int, dtype string, p configs.Problem) configs.Config {
 	c := configs.Default()
-	c.Grid = configs.Grid{NX: nx, NY: ny, DType: dtype}
+	c.Grid = configs.Grid{NX: nx, NY: ny, DType: dtype, Width: 1}
 	c.Problem = p
 	if p.Preset == "" {
 		c.Problem.Preset = "dirichlet"
@@ -133,9 +133,9 @@ func TestBadProblems(t *testing.T) {
 			`problem.left "siny": column 1: unknown name siny; did you mean sin?` + "\n" +
 				`problem.initial "1 +": column 3: unexpected token EOF`},
 		{configs.Problem{Preset: "gtc2019", Top: "1"},
-			`problem.top "1" and problem.bottom "periodic": both or neither can be periodic`},
-		{configs.Problem{Left: "periodic"}, `problem.left "periodic": column 1: unknown name periodic; known are ` +
-			knownWords},
+			`problem.top "1" and problem.bottom "periodic" (with preset gtc2019): both or neither can be periodic`},
+		{configs.Problem{Left: "periodic"}, `problem.left "periodic" and problem.right "0" (with preset dirichlet): ` +
+			`both or neither can be periodic`},
 		{configs.Problem{Initial: "absent.npy"}, `problem.initial "absent.npy": no such file or directory`},
 	} {
 		if _, err := New(config(9, 5, "float32", c.p)); err == nil || err.Error() != c.want {

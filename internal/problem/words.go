@@ -9,20 +9,25 @@ import (
 )
 
 // Names returns the names of the values that an expression may use.
-func Names() []string { return []string{"x", "y", "ix", "iy", "nx", "ny", "pi", "e"} }
+func Names() []string {
+	return []string{"x", "y", "ix", "iy", "nx", "ny", "width", "height", "pi", "e"}
+}
 
 // Functions returns the names of the functions that an expression may call.
 func Functions() []string { return functions() }
 
 // Help returns the help text on expressions.
 func Help() string {
-	return fmt.Sprintf(`problem.left, right, top, bottom and initial take a number or an expression: the value at `+
-		`each point.
+	return fmt.Sprintf(`problem.left, right, top, bottom, initial and source take a number or an expression: the `+
+		`value at each point.
 
   --set problem.left='sin(2*pi*y)'
   --set problem.initial='hypot(x-0.5, y-0.5) < 0.2 ? 1 : 0'
+  --set problem.right='neumann(0)'                                  the derivative out of a side
+  --set problem.fixed='hypot(x-0.5, y-0.5) < 0.2'                   a condition for the points that stay
 
-Values:      x, y (0 to 1 over the whole mesh), ix, iy (column and row, from 0), nx, ny (of the grid), pi, e
+Values:      x, y (0 to 1 over the whole mesh), ix, iy (column and row, from 0), nx, ny, width, height (of the
+             grid), pi, e
 %s
 Operators:   + - * / %% ^ (or **), < <= > >= == !=, && || ! (or and, or, not), condition ? value : value, parentheses
 

@@ -40,8 +40,8 @@ func (r *ready) digest(ctx context.Context, view output.View) (*output.Digest, e
 	return output.NewDigest(state)
 }
 
-// boundaryRows returns row 0 on the first rank and row NY-1 on the last. If these rows are periodic, each of the two
-// ranks gets its row from the other.
+// boundaryRows returns row 0 on the first rank and row NY-1 on the last, or nil for a row of a stripe. If these rows
+// are periodic, each of the two ranks gets its row from the other.
 func (r *ready) boundaryRows(ctx context.Context, view output.View) (first, last []byte, err error) {
 	if first, err = view.Boundary(ctx, 0); err != nil {
 		return nil, nil, err

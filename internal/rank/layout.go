@@ -9,6 +9,7 @@ import (
 type laidOut struct {
 	*joined
 	plan
+	fixed int64 // points that problem.fixed fixes, in the whole mesh
 }
 
 // plan divides the mesh among the ranks.
@@ -22,17 +23,30 @@ type plan struct {
 // layOut computes the plan from the values with which all ranks joined.
 func (j *joined) layOut() (*laidOut, error) {
 	members := j.team.Members()
-	if err := j.problem.CheckMagnitude(largest(members)); err != nil {
+	whole, err := wholeOf(members)
+	if err != nil {
+		return nil, err
+	}
+	if err := j.problem.CheckBackends(); err != nil {
+		return nil, err
+	}
+	if err := j.problem.CheckFixed(whole.Fixed); err != nil {
+		return nil, err
+	}
+	if err := j.problem.CheckMagnitude(whole.MaxAbs, whole.MaxSource); err != nil {
 		return nil, err
 	}
 	p, err := newPlan(j.problem.Mesh(), j.Config.Halo.Depth, j.id.Rank, members)
 	if err != nil {
 		return nil, err
 	}
-	return &laidOut{joined: j, plan: p}, nil
+	p.layout.Operator = j.problem.Operator()
+	p.layout.Magnitude = j.problem.Magnitude(whole.MaxAbs, whole.MaxSource)
+	return &laidOut{joined: j, plan: p, fixed: whole.Fixed}, nil
 }
 
-// newPlan returns the plan of the given rank. depth is halo.depth, or 0 for auto.
+// newPlan returns the plan of the given rank, without the operator and the magnitude. depth is halo.depth, or 0 for
+// auto.
 func newPlan(mesh solver.Mesh, depth, rank int, members []roster.Member) (plan, error) {
 	size := len(members)
 	if depth == 0 {
@@ -43,7 +57,7 @@ func newPlan(mesh solver.Mesh, depth, rank int, members []roster.Member) (plan, 
 		return plan{}, err
 	}
 	p := plan{stripes: stripes, passSweeps: depth, layout: solver.Layout{
-		Mesh: mesh, Stripe: stripes[rank], Depth: depth, Magnitude: solver.MagnitudeOf(largest(members)),
+		Mesh: mesh, Stripe: stripes[rank], Depth: depth,
 		Neighbour: [2]bool{solver.Top: rank > 0 || mesh.PeriodicRows(),
 			solver.Bottom: rank < size-1 || mesh.PeriodicRows()},
 	}}
@@ -64,13 +78,18 @@ func chooseDepth(members []roster.Member, minRows int) int {
 	return max(1, depth)
 }
 
-// largest returns the largest absolute value of the initial field.
-func largest(members []roster.Member) float64 {
-	v := 0.0
+// wholeOf combines the parts of all ranks.
+func wholeOf(members []roster.Member) (whole problemPart, err error) {
 	for _, m := range members {
-		v = max(v, m.MaxAbs)
+		e, err := extraOf(m)
+		if err != nil {
+			return whole, err
+		}
+		whole.MaxAbs = max(whole.MaxAbs, m.MaxAbs)
+		whole.MaxSource = max(whole.MaxSource, e.MaxSource)
+		whole.Fixed += e.Fixed
 	}
-	return v
+	return whole, nil
 }
 
 // neighbour returns the entry of the rank at the given side. The ranks form a ring, which a mesh that is not periodic

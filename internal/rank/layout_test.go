@@ -31,12 +31,12 @@ func TestChooseDepth(t *testing.T) {
 	}
 }
 
-// All ranks compute the same stripes, depth and magnitude from their roster, and each its own stripe and neighbours.
+// All ranks compute the same stripes and depth from their roster, and each its own stripe and neighbours.
 func TestPlanFollowsFromTheMembers(t *testing.T) {
 	members := []roster.Member{
-		{Depth: 12, MaxSweeps: math.MaxInt32, MaxAbs: 0.25},
-		{Depth: 16, MaxSweeps: 10, MaxAbs: 3},
-		{Depth: 16, MaxSweeps: math.MaxInt32, MaxAbs: 1},
+		{Depth: 12, MaxSweeps: math.MaxInt32},
+		{Depth: 16, MaxSweeps: 10},
+		{Depth: 16, MaxSweeps: math.MaxInt32},
 	}
 	for _, periodic := range []bool{false, true} {
 		mesh := solver.Mesh{NX: 66, NY: 98, DType: solver.Float32, Walls: solver.WrapRows(periodic)}
@@ -51,9 +51,6 @@ func TestPlanFollowsFromTheMembers(t *testing.T) {
 			}
 			if p.layout.Depth != 12 || p.passSweeps != 10 {
 				t.Errorf("rank %d: depth %d and %d sweeps a pass, want 12 and 10", rank, p.layout.Depth, p.passSweeps)
-			}
-			if m := solver.MagnitudeOf(3); p.layout.Magnitude != m {
-				t.Errorf("rank %d: magnitude %v, want %v", rank, p.layout.Magnitude, m)
 			}
 			if n := [2]bool{periodic || rank > 0, periodic || rank < 2}; p.layout.Neighbour != n {
 				t.Errorf("rank %d, periodic %t: neighbours %v, want %v", rank, periodic, p.layout.Neighbour, n)
@@ -77,5 +74,23 @@ func TestPlanTakesTheDepthOfTheRunFile(t *testing.T) {
 	_, want := solver.Partition(mesh.Interior(), 3, 33)
 	if err == nil || err.Error() != want.Error() {
 		t.Errorf("depth 33: %v, want %v", err, want)
+	}
+}
+
+// The largest values of any rank count, and the fixed points of all ranks.
+func TestTheWholeProblem(t *testing.T) {
+	members := []roster.Member{
+		{MaxAbs: 0.25, Extra: []byte(`{"max_source": 2, "fixed": 5}`)},
+		{MaxAbs: 3, Extra: []byte(`{"max_source": 1}`)},
+		{MaxAbs: 1, Extra: []byte(`{"fixed": 7}`)},
+	}
+	whole, err := wholeOf(members)
+	if want := (problemPart{MaxAbs: 3, MaxSource: 2, Fixed: 12}); err != nil || whole != want {
+		t.Errorf("%+v, %v, want %+v", whole, err, want)
+	}
+	members[1].Rank, members[1].Extra = 1, []byte("{")
+	const want = "rank 1: data of its join: unexpected end of JSON input"
+	if _, err := wholeOf(members); err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
 	}
 }

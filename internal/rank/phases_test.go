@@ -59,7 +59,8 @@ func TestJoinAlone(t *testing.T) {
 		if j.id.RunID != want || len(j.team.Members()) != 1 {
 			t.Errorf("job %q: run %q of %d ranks, want run %q of 1", job, j.id.RunID, len(j.team.Members()), want)
 		}
-		if m := j.team.Self(); m.Device != "cpu" || m.MaxAbs != j.maxAbs || m.FirstRows != j.firstRows || m.Depth < 1 {
+		if m := j.team.Self(); m.Device != "cpu" || m.MaxAbs != j.part.MaxAbs || m.FirstRows != j.firstRows ||
+			m.Depth < 1 {
 			t.Errorf("job %q: joined as %+v", job, m)
 		}
 		if cores, err := allowedCores(); err != nil || j.cores != float64(cores.Count()) {

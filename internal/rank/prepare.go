@@ -13,8 +13,15 @@ type prepared struct {
 	*started
 	problem   *problem.Problem
 	gpus      *device.Node // WhyCPU is nil if a GPU sweeps
-	maxAbs    float64      // the largest absolute value of this rank's part of the initial field
-	firstRows string       // hash of rows of the initial field, which the ranks compare
+	part      problemPart  // of this rank
+	firstRows string       // hash of rows of the problem, which the ranks compare
+}
+
+// problemPart is what a rank finds in its rows of the problem.
+type problemPart struct {
+	MaxAbs    float64 `json:"-"`                    // the largest absolute value of the initial field; in roster.Member
+	MaxSource float64 `json:"max_source,omitempty"` // the largest absolute value of the operator's source
+	Fixed     int64   `json:"fixed,omitempty"`      // points that problem.fixed fixes
 }
 
 // prepare evaluates this rank's part of the initial field and opens the devices of its node.
@@ -38,8 +45,7 @@ func (s *started) prepare(ctx context.Context, open *closers) (*prepared, error)
 		return nil, err
 	}
 	open.add(gpus.Close)
-	stripe := stripes[s.Origin.Rank]
-	maxAbs, err := field.MaxAbs(ctx, stripe.Lo-1, stripe.Hi+1)
+	part, err := partOf(ctx, field, stripes[s.Origin.Rank])
 	if err != nil {
 		return nil, err
 	}
@@ -47,5 +53,17 @@ func (s *started) prepare(ctx context.Context, open *closers) (*prepared, error)
 	if err != nil {
 		return nil, err
 	}
-	return &prepared{started: s, problem: field, gpus: gpus, maxAbs: maxAbs, firstRows: firstRows}, nil
+	return &prepared{started: s, problem: field, gpus: gpus, part: part, firstRows: firstRows}, nil
+}
+
+// partOf evaluates the rows of a stripe and those beside it.
+func partOf(ctx context.Context, p *problem.Problem, s solver.Stripe) (part problemPart, err error) {
+	if part.MaxAbs, err = p.MaxAbs(ctx, max(s.Lo-1, 0), min(s.Hi+1, p.Mesh().NY)); err != nil {
+		return part, err
+	}
+	if part.MaxSource, err = p.MaxSource(ctx, s.Lo, s.Hi); err != nil {
+		return part, err
+	}
+	part.Fixed, err = p.CountFixed(ctx, s.Lo, s.Hi)
+	return part, err
 }

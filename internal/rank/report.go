@@ -88,9 +88,10 @@ func (s *solved) report(parts [][]byte, hash string) (output.Report, error) {
 	if d := s.result.Decisive; d != nil {
 		decisive = &output.DecisiveReport{Sweep: d.Sweep, Norm: d.Norm}
 	}
+	setup := s.problem.Setup(s.fixed)
 	rep := output.Report{
 		Name: c.Run.Name, RunID: s.id.RunID, Version: version.String(), Config: config, Problem: c.Problem.Preset,
-		Started: s.startedAt, Mesh: output.NewMeshReport(s.layout.Mesh), Depth: s.layout.Depth,
+		Started: s.startedAt, Mesh: output.NewMeshReport(s.layout.Mesh), Setup: &setup, Depth: s.layout.Depth,
 		Ranks:  make([]output.RankReport, len(parts)),
 		Sweeps: s.result.Sweeps, MaxIterations: c.Solver.MaxIterations, Tolerance: c.Solver.Tolerance,
 		StopReason: s.result.Reason, Converged: s.result.Reason == solver.Converged,

@@ -9,10 +9,10 @@ import (
 	"jacobi/solver"
 )
 
-// Left returns the value of column 0 in row iy, rounded to the field's type.
+// Left returns the value of column 0 in row iy, rounded to the field's type; the left wall must be fixed.
 func (p *Problem) Left(iy int) (float64, error) { return p.value(p.left, &span{}, iy, 0) }
 
-// Right returns the value of column NX-1 in row iy, rounded to the field's type.
+// Right returns the value of column NX-1 in row iy, rounded to the field's type; the right wall must be fixed.
 func (p *Problem) Right(iy int) (float64, error) { return p.value(p.right, &span{}, iy, p.mesh.NX-1) }
 
 // value returns q at one point, rounded to the field's type.
@@ -27,45 +27,56 @@ func (p *Problem) Row(iy int, dst []byte) error {
 	if iy < 0 || iy >= p.mesh.NY || len(dst) != p.mesh.RowBytes() {
 		return fmt.Errorf("row %d of %d into %d bytes: %d bytes are wanted", iy, p.mesh.NY, len(dst), p.mesh.RowBytes())
 	}
-	left, err := p.Left(iy)
-	if err != nil {
-		return err
-	}
-	right, err := p.Right(iy)
-	if err != nil {
-		return err
-	}
 	size := p.mesh.DType.Size()
-	end := len(dst) - size
-	p.put(dst[:size], left)
-	p.put(dst[end:], right)
-	q, from := p.inner(iy)
-	if q.key == p.initial.key && p.file != nil {
-		return p.fileRow(from, dst[size:end])
+	if p.mesh.Walls.Left == solver.Fixed {
+		v, err := p.Left(iy)
+		if err != nil {
+			return err
+		}
+		p.put(dst[:size], v)
 	}
-	return p.partRow(q, from, dst[size:end])
+	if p.mesh.Walls.Right == solver.Fixed {
+		v, err := p.Right(iy)
+		if err != nil {
+			return err
+		}
+		p.put(dst[len(dst)-size:], v)
+	}
+	q, from := p.inner(iy)
+	lo, hi := p.mesh.InteriorColumns()
+	inner := dst[lo*size : hi*size]
+	var err error
+	if q.file != nil {
+		err = p.fileRow(q, from, inner)
+	} else {
+		err = p.partRow(q, from, inner)
+	}
+	if err == nil && p.mesh.PeriodicColumns() {
+		copy(dst[:size], inner[len(inner)-size:])
+		copy(dst[len(dst)-size:], inner[:size])
+	}
+	return err
 }
 
-// inner returns the part that defines columns 1 to NX-2 of row iy, and the row at which to evaluate the part.
+// inner returns the part that defines row iy but for the columns of fixed and periodic walls, and the row at which to
+// evaluate the part.
 func (p *Problem) inner(iy int) (part, int) {
 	switch {
-	case iy > 0 && iy < p.mesh.NY-1:
-		return p.initial, iy
-	case p.mesh.PeriodicRows():
-		canonical, _ := p.mesh.Canonical(iy)
-		return p.initial, canonical
-	case iy == 0:
+	case iy == 0 && p.mesh.Walls.Top == solver.Fixed:
 		return p.top, iy
-	default:
+	case iy == p.mesh.NY-1 && p.mesh.Walls.Bottom == solver.Fixed:
 		return p.bottom, iy
 	}
+	canonical, _ := p.mesh.Canonical(iy)
+	return p.initial, canonical
 }
 
-// partRow writes the values of q in columns 1 to NX-2 of row iy to dst.
+// partRow writes the values of the expression q in the interior columns of row iy to dst.
 func (p *Problem) partRow(q part, iy int, dst []byte) error {
 	size := p.mesh.DType.Size()
+	lo, _ := p.mesh.InteriorColumns()
 	if !q.node.onX {
-		v, err := p.value(q, &span{}, iy, 1)
+		v, err := p.value(q, &span{}, iy, lo)
 		if err != nil {
 			return err
 		}
@@ -73,7 +84,7 @@ func (p *Problem) partRow(q part, iy int, dst []byte) error {
 		return nil
 	}
 	return p.chunks(q, iy, func(col int, values []float64) error {
-		out := dst[(col-1)*size:][:len(values)*size]
+		out := dst[(col-lo)*size:][:len(values)*size]
 		for i, v := range values {
 			if !p.put(out[i*size:][:size], v) {
 				return p.finite(q, iy, col+i, v)
@@ -83,14 +94,17 @@ func (p *Problem) partRow(q part, iy int, dst []byte) error {
 	})
 }
 
-// chunks evaluates q in columns 1 to NX-2 of row iy and calls do with the unrounded values, chunk by chunk.
+// chunks evaluates the expression q in the interior columns of row iy and calls do with the unrounded values, chunk by
+// chunk.
 func (p *Problem) chunks(q part, iy int, do func(col int, values []float64) error) error {
 	s := &span{row: iy}
 	var buf [chunk]float64
-	for s.col = 1; s.col < p.mesh.NX-1; s.col += chunk {
-		values := buf[:min(chunk, p.mesh.NX-1-s.col)]
-		q.node.eval(s, values)
-		if err := do(s.col, values); err != nil {
+	lo, hi := p.mesh.InteriorColumns()
+	for col := lo; col < hi; col += chunk {
+		values := buf[:min(chunk, hi-col)]
+		s.col = col
+		q.node.fill(s, values)
+		if err := do(col, values); err != nil {
 			return err
 		}
 	}
@@ -130,21 +144,21 @@ func (p *Problem) get(src []byte) float64 {
 	return math.Float64frombits(binary.LittleEndian.Uint64(src))
 }
 
-// fileRow reads columns 1 to NX-2 of row iy of the initial file into dst.
-func (p *Problem) fileRow(iy int, dst []byte) error {
+// fileRow reads the interior columns of row iy of the file of q, which has the field's type, into dst.
+func (p *Problem) fileRow(q part, iy int, dst []byte) error {
 	size := p.mesh.DType.Size()
-	if err := p.file.read(dst, iy, 1); err != nil {
-		return fmt.Errorf("%s %q: row %d: %w", p.initial.key, p.initial.text, iy, err)
+	lo, _ := p.mesh.InteriorColumns()
+	if err := q.file.read(dst, iy, lo); err != nil {
+		return fmt.Errorf("%s %q: row %d: %w", q.key, q.text, iy, err)
 	}
 	for i := 0; i < len(dst); i += size {
 		v := p.get(dst[i:])
 		if math.IsNaN(v) || math.IsInf(v, 0) {
-			exact, err := p.file.exact(iy, 1+i/size) // the value before rounding, for the message
+			exact, err := q.file.exact(iy, lo+i/size) // the value before rounding, for the message
 			if err == nil {
-				err = p.finite(p.initial, iy, 1+i/size, exact)
+				err = p.finite(q, iy, lo+i/size, exact)
 			}
-			return cmp.Or(err, fmt.Errorf("%s %q: row %d: changed while it was read", p.initial.key, p.initial.text,
-				iy))
+			return cmp.Or(err, fmt.Errorf("%s %q: row %d: changed while it was read", q.key, q.text, iy))
 		}
 	}
 	return nil

@@ -1,0 +1,45 @@
+package configs
+
+import (
+	"testing"
+
+	"jacobi/solver"
+)
+
+func TestParseSide(t *testing.T) {
+	for text, want := range map[string]Side{
+		"1": {solver.Fixed, "1"}, "sin(pi*x)": {solver.Fixed, "sin(pi*x)"}, "periodic": {Wall: solver.Periodic},
+		" periodic ": {Wall: solver.Periodic}, "neumann(0)": {solver.Neumann, "0"},
+		" neumann ( sin(y) * (1 + y) ) ": {solver.Neumann, " sin(y) * (1 + y) "},
+	} {
+		if got, err := ParseSide(text); err != nil || got != want {
+			t.Errorf("%q: %+v, %v, want %+v", text, got, err, want)
+		}
+	}
+}
+
+func TestWalls(t *testing.T) {
+	p := Problem{Preset: "gtc2019", Left: "periodic", Right: "periodic"}
+	all := solver.Walls{Left: solver.Periodic, Right: solver.Periodic, Top: solver.Periodic, Bottom: solver.Periodic}
+	if got, err := p.Walls("float32"); err != nil || got != all {
+		t.Errorf("%+v, %v, want %+v", got, err, all)
+	}
+	p = Problem{Preset: "dirichlet", Right: "neumann(y)", Bottom: "neumann(0)"}
+	want := solver.Walls{Right: solver.Neumann, Bottom: solver.Neumann}
+	if got, err := p.Walls("float32"); err != nil || got != want {
+		t.Errorf("%+v, %v, want %+v", got, err, want)
+	}
+}
+
+// The row of a Neumann wall is swept, so more ranks may share the mesh.
+func TestRanksOfNeumannWalls(t *testing.T) {
+	c := Default()
+	c.Grid.NY, c.Run.Ranks, c.Problem.Preset = 9, 2, "dirichlet"
+	if err := Validate(c); err == nil {
+		t.Error("two ranks share rows 1 to 7, which are one group")
+	}
+	c.Problem.Bottom = "neumann(0)"
+	if err := Validate(c); err != nil {
+		t.Error(err)
+	}
+}
