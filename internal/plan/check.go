@@ -58,8 +58,7 @@ func (p *Plan) checkProblem(ctx context.Context, values bool) error {
 	if err != nil {
 		return err
 	}
-	err = prob.CheckBackends()
-	if values && err == nil {
+	if values {
 		err = prob.Check(ctx)
 	}
 	return errors.Join(err, prob.Close())

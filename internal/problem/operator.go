@@ -1,7 +1,6 @@
 package problem
 
 import (
-	"errors"
 	"fmt"
 	"math"
 
@@ -21,15 +20,6 @@ func (p *Problem) Operator() solver.Operator {
 		o.Fixed = p
 	}
 	return o
-}
-
-// CheckBackends refuses operators and walls that no backend computes yet.
-func (p *Problem) CheckBackends() error {
-	if w := p.mesh.Walls; !p.general() && p.fixed.none() && (w == solver.Walls{} || w == solver.WrapRows(true)) {
-		return nil
-	}
-	return errors.New("problem: no backend sweeps with a source, fixed points, screening, spacings that differ, " +
-		"Neumann walls, or periodic left and right yet")
 }
 
 // general reports whether the update is another one than the plain average.

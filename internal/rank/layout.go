@@ -27,9 +27,6 @@ func (j *joined) layOut() (*laidOut, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := j.problem.CheckBackends(); err != nil {
-		return nil, err
-	}
 	if err := j.problem.CheckFixed(whole.Fixed); err != nil {
 		return nil, err
 	}

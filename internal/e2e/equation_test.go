@@ -1,0 +1,155 @@
+package e2e
+
+import (
+	"fmt"
+	"math"
+	"path/filepath"
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+)
+
+// manufactured is a problem with a known solution, on meshes of twice the resolution.
+type manufactured struct {
+	name   string
+	args   []string
+	nx, ny [2]int
+	// u is the solution at the point (ix, iy) of a mesh of nx x ny points.
+	u func(ix, iy, nx, ny int) float64
+}
+
+// manufacturedProblems have every kind of wall, with equal and with unequal spacings.
+func manufacturedProblems() []manufactured {
+	// u = sin(2x) cos(3y) in the unit square: -(u_xx + u_yy) = 13 u.
+	const u, f = "sin(2*x)*cos(3*y)", "13*sin(2*x)*cos(3*y)"
+	inSquare := func(ix, iy, nx, ny int) float64 {
+		return math.Sin(2*float64(ix)/float64(nx-1)) * math.Cos(3*float64(iy)/float64(ny-1))
+	}
+	given := func(text string) []string {
+		return []string{"problem.left=" + text, "problem.right=" + text, "problem.top=" + text,
+			"problem.bottom=" + text}
+	}
+	// A side has the derivative in the direction out of the square.
+	derived := []string{"problem.left=neumann(-2*cos(3*y))", "problem.right=neumann(2*cos(2)*cos(3*y))",
+		"problem.top=neumann(0)", "problem.bottom=neumann(-3*sin(2*x)*sin(3))"}
+	// u = sin(X) cos(3y) where X goes once around in nx-2 columns, 2 pi wide: -(u_xx + u_yy) = 10 u.
+	const around = "sin(2*pi*ix/(nx-2))*cos(3*y)"
+	inRing := func(ix, iy, nx, ny int) float64 {
+		return math.Sin(2*math.Pi*float64(ix)/float64(nx-2)) * math.Cos(3*float64(iy)/float64(ny-1))
+	}
+	ring := []string{"problem.left=periodic", "problem.right=periodic", "problem.source=10*" + around,
+		"grid.width=6.283185307179586", "grid.height=1"}
+	// Here both directions are periodic, and k2 = 2 makes the solution unique: -(u_xx + u_yy) + 2 u = 7 u.
+	torus := []string{"problem.left=periodic", "problem.right=periodic", "problem.top=periodic",
+		"problem.bottom=periodic", "problem.source=7*sin(2*pi*ix/(nx-2))*cos(4*pi*iy/(ny-2))", "problem.screening=2",
+		"grid.width=6.283185307179586", "grid.height=6.283185307179586"}
+	inTorus := func(ix, iy, nx, ny int) float64 {
+		return math.Sin(2*math.Pi*float64(ix)/float64(nx-2)) * math.Cos(4*math.Pi*float64(iy)/float64(ny-2))
+	}
+	square := []string{"grid.width=1", "grid.height=1", "problem.source=" + f}
+	screened := []string{"grid.width=1", "grid.height=1", "problem.source=18*" + u, "problem.screening=5"}
+	mixed := append([]string{"problem.top=" + u, "problem.left=" + u}, derived[1], derived[3])
+	equal, unequal := [2]int{17, 33}, [2]int{25, 49}
+	return []manufactured{
+		{"values", append(given(u), square...), equal, equal, inSquare},
+		{"values, unequal spacings", append(given(u), square...), equal, unequal, inSquare},
+		{"derivatives and screening", append(derived, screened...), equal, equal, inSquare},
+		{"derivatives and screening, unequal spacings", append(derived, screened...), unequal, equal, inSquare},
+		{"values and derivatives", append(mixed, square...), equal, equal, inSquare},
+		{"values and derivatives, unequal spacings", append(mixed, square...), equal, unequal, inSquare},
+		{"a ring", append(ring, "problem.top="+around, "problem.bottom="+around), [2]int{34, 66}, equal, inRing},
+		{"a ring with a derivative", append(ring, "problem.top=neumann(0)", "problem.bottom="+around), [2]int{34, 66},
+			equal, inRing},
+		{"a torus", torus, [2]int{18, 34}, [2]int{18, 34}, inTorus},
+		{"a torus with unequal spacings", torus, [2]int{18, 34}, [2]int{26, 50}, inTorus},
+	}
+}
+
+// The error of a solution falls with the square of the spacings: halving them divides it by four.
+func TestErrorFallsWithTheSquareOfTheSpacing(t *testing.T) {
+	for _, c := range manufacturedProblems() {
+		t.Run(c.name, func(t *testing.T) {
+			var worst [2]float64
+			for i := range worst {
+				nx, ny := c.nx[i], c.ny[i]
+				field := solveField(t, nx, ny, append([]string{"solver.tolerance=1e-12"}, c.args...)...)
+				for iy := range ny {
+					for ix := range nx {
+						worst[i] = max(worst[i], math.Abs(field[iy*nx+ix]-c.u(ix, iy, nx, ny)))
+					}
+				}
+			}
+			if slope := math.Log2(worst[0] / worst[1]); slope < 1.9 || slope > 2.1 {
+				t.Errorf("errors %.3g and %.3g: slope %.3f, want 1.9 to 2.1", worst[0], worst[1], slope)
+			}
+		})
+	}
+}
+
+// solveField solves a float64 problem with two ranks until it changes no more, or as args say, and returns the field.
+func solveField(t *testing.T, nx, ny int, args ...string) []float64 {
+	t.Helper()
+	dir := t.TempDir()
+	all := append([]string{"problem.preset=dirichlet", "problem.top=0", fmt.Sprintf("grid.nx=%d", nx),
+		fmt.Sprintf("grid.ny=%d", ny), "grid.dtype=float64", "solver.max_iterations=1000000", "solver.tolerance=0",
+		"output.picture="}, args...)
+	out := run(t, dir, "launcher", append(set(all...), "-np", "2")...)
+	if out.code != 0 {
+		t.Fatalf("exit code %d\n%s%s", out.code, out.stdout, out.stderr)
+	}
+	return readField(t, filepath.Join(dir, "out", "field.npy"), nx, ny)
+}
+
+// The field solves the equations of the five points, which a dense matrix holds here as docs/numerics.md states them.
+func TestFieldSolvesTheEquations(t *testing.T) {
+	const nx, ny, width, height, k2 = 19, 26, 3.0, 2.0, 1.5
+	const hx, hy = width / (nx - 1), height / (ny - 1)
+	// Values on the right, derivatives on the left and below, an island that is fixed, and values on top.
+	f := func(ix, iy int) float64 { return math.Sin(float64(3*ix)) + float64(iy) }
+	initial := func(ix, iy int) float64 { return 1 + float64(ix)/(nx-1) }
+	fixed := func(ix, iy int) bool {
+		return ix == nx-1 || iy == 0 || ix >= 5 && ix <= 7 && iy >= 8 && iy <= 12
+	}
+	field := solveField(t, nx, ny, fmt.Sprintf("grid.width=%v", width), fmt.Sprintf("grid.height=%v", height),
+		"problem.source=sin(3*ix)+iy", fmt.Sprintf("problem.screening=%v", k2), "problem.left=neumann(y)",
+		"problem.right=2", "problem.top=1+x", "problem.bottom=neumann(-2)", "problem.initial=1+x",
+		"problem.fixed=ix >= 5 and ix <= 7 and iy >= 8 and iy <= 12")
+
+	a, b := mat.NewDense(nx*ny, nx*ny, nil), mat.NewVecDense(nx*ny, nil)
+	for iy := range ny {
+		for ix := range nx {
+			i := iy*nx + ix
+			if fixed(ix, iy) {
+				a.Set(i, i, 1)
+				b.SetVec(i, initial(ix, iy))
+				continue
+			}
+			a.Set(i, i, 2/(hx*hx)+2/(hy*hy)+k2)
+			b.SetVec(i, f(ix, iy))
+			at := func(jx, jy int, weight, beyond float64) {
+				switch { // the value beyond a wall is that of the mirror point and twice the derivative
+				case jx < 0:
+					jx = 1
+					b.SetVec(i, b.AtVec(i)+weight*beyond)
+				case jy == ny:
+					jy = ny - 2
+					b.SetVec(i, b.AtVec(i)+weight*beyond)
+				}
+				a.Set(i, jy*nx+jx, a.At(i, jy*nx+jx)-weight)
+			}
+			at(ix-1, iy, 1/(hx*hx), 2*hx*float64(iy)/(ny-1))
+			at(ix+1, iy, 1/(hx*hx), 0)
+			at(ix, iy-1, 1/(hy*hy), 0)
+			at(ix, iy+1, 1/(hy*hy), 2*hy*-2)
+		}
+	}
+	var want mat.VecDense
+	if err := want.SolveVec(a, b); err != nil {
+		t.Fatal(err)
+	}
+	for i, got := range field {
+		if math.Abs(got-want.AtVec(i)) > 1e-11 {
+			t.Fatalf("row %d, column %d: %.17g, want %.17g", i/nx, i%nx, got, want.AtVec(i))
+		}
+	}
+}
