@@ -24,7 +24,7 @@ net=jn$$ address=127.0.0.1 port=$((20000 + $$ % 20000))
 end() {
 	trap - EXIT
 	trap '' INT TERM # an agent that is killed may signal its group
-	kill $(jobs -p) 2>/dev/null || true
+	kill -KILL $(jobs -p) 2>/dev/null || true # unshare may ignore SIGTERM
 	wait || true
 	if [ -n "${LINK:-}" ]; then
 		for i in $(seq "$nodes"); do ip netns delete "$net$i" || true; done
