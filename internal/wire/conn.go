@@ -137,14 +137,14 @@ func (c *Conn) RequestWithContext(ctx context.Context, subject string, data []by
 	if c.seal == nil {
 		m, err := c.nc.RequestWithContext(ctx, subject, data)
 		if err != nil {
-			return answer, err
+			return answer, c.published(len(data), err)
 		}
 		return message(m), nil
 	}
 	reply := c.nc.NewInbox()
 	sub, err := c.nc.SubscribeSync(reply)
 	if err != nil {
-		return answer, fmt.Errorf("subscribe for an answer: %w", err)
+		return answer, fmt.Errorf("subscribe for an answer: %w", c.published(0, err))
 	}
 	defer func() { _ = sub.Unsubscribe() }() // fails only on a closed connection
 	if err := c.PublishRequest(subject, reply, data); err != nil {

@@ -1,5 +1,6 @@
 // Package wire connects to NATS: it finds the server, identifies this process to it and, if there is a secret, seals
-// messages so that other users of the server can neither read nor forge them.
+// messages so that other users of the server can neither read nor forge them. On top of messages, which may be lost, it
+// has streams that lose nothing and requests that are repeated until they are answered.
 package wire
 
 import (

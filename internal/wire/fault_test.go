@@ -175,8 +175,8 @@ func TestMessageLost(t *testing.T) {
 		for err == nil { // the client keeps messages while it reconnects, up to a bound
 			err = c.Publish("jacobi.run.x", make([]byte, 1<<19))
 		}
-		if !errors.Is(err, pubsub.ErrLost) || c.Status() == pubsub.Connected {
-			t.Errorf("sealed %v, %v: %v, want %v", c.Sealed(), c.Status(), err, pubsub.ErrLost)
+		if !errors.Is(err, pubsub.ErrLost) { // the bound, or a write to the broken connection
+			t.Errorf("sealed %v: %v, want %v", c.Sealed(), err, pubsub.ErrLost)
 		}
 		c.Close()
 		err = c.Publish("jacobi.run.x", nil)
