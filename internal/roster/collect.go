@@ -26,6 +26,11 @@ const (
 )
 
 // collector is rank 0's part of Join. It answers hellos from the first one until the team's Close.
+//
+// Join is neither a wire.Stream nor a wire.Ask. Who says hello is not known before, may be of another run or version,
+// and may be two processes for one rank, so there are no two ends that a stream could connect. And a hello has several
+// answers: at once one with the time that is left, by which a rank tells a lost rank 0 from one that waits for others;
+// then, without being asked again, the verdict; and later that it came too late.
 type collector struct {
 	team    *Team
 	start   time.Time

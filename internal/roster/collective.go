@@ -14,9 +14,9 @@ import (
 const releaseTimeout = 2 * time.Second
 
 // Send sends data, at most MaxMessage bytes, to rank to, and returns when a Recv there has taken it. Messages with one
-// tag arrive in order. A tag has up to 200 bytes; reuse tags, since each takes memory for the rest of the run. Two
-// Sends with one tag to one rank must not run at the same time. Like all waits of a Team, Send ends with ctx, which
-// should have a deadline, and with the team's context.
+// tag arrive in order. A tag has up to 200 bytes; reuse tags, since each takes memory for the rest of the run. Like
+// all waits of a Team, Send ends with ctx, which should have a deadline, and with the team's context. The message may
+// then still arrive.
 func (t *Team) Send(ctx context.Context, to int, tag string, data []byte) error {
 	if err := t.checkLine(to, tag); err != nil {
 		return fmt.Errorf("send %q: %w", tag, err)

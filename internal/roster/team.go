@@ -182,6 +182,9 @@ func (t *Team) keepAbort(a *AbortError) {
 // Close leaves the run: this rank receives no more messages. The connection stays open.
 func (t *Team) Close() {
 	t.cancel(ErrClosed)
+	if t.post != nil {
+		t.post.close()
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, s := range t.subs {
