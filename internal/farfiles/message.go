@@ -15,8 +15,7 @@ const (
 	pieceBytes = 512 << 10
 	// headBytes is the maximum size of the rest of a message.
 	headBytes = 2 << 10
-	// A request is sent again after firstAsk without an answer, then after twice as long and so on up to lastAsk: a
-	// disk may be slow.
+	// The pace of requests without an answer: a disk may be slow.
 	firstAsk = 250 * time.Millisecond
 	lastAsk  = 10 * time.Second
 )

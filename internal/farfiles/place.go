@@ -13,6 +13,8 @@ import (
 
 	"jacobi/internal/awake"
 	"jacobi/internal/output"
+	"jacobi/internal/pubsub"
+	"jacobi/internal/wire"
 )
 
 // Place is the directory of a run, which another process holds. It implements output.Place.
@@ -92,31 +94,25 @@ func (p *Place) ask(r request) (answer, error) {
 	}
 	ctx, cancel := awake.WithTimeout(p.ctx, p.limit)
 	defer cancel()
-	for patience := p.first; ; patience = min(2*patience, lastAsk) {
-		var a answer
-		once, cancel := context.WithTimeout(ctx, patience)
-		m, err := p.conn.RequestWithContext(once, Subject(p.runID), b)
-		cancel()
-		if err == nil {
-			err = json.Unmarshal(m.Data, &a)
-		}
-		switch {
-		case err == nil && a.Error == "":
-			return a, nil
-		case err == nil && a.Full:
-			return fail(fmt.Errorf("%w: %s", output.ErrNoSpace, a.Error))
-		case err == nil:
-			return fail(errors.New(a.Error))
-		case p.ctx.Err() != nil:
-			return fail(context.Cause(p.ctx))
-		case ctx.Err() != nil:
-			return fail(fmt.Errorf("no answer within %v", p.limit))
-		}
-		select { // the server is not there yet, or the client reconnects
-		case <-time.After(p.first / 4):
-		case <-ctx.Done():
-		}
+	var a answer
+	err = wire.Ask(ctx, p.conn, Subject(p.runID), b, wire.Pace{First: p.first, Last: lastAsk},
+		func(m pubsub.Message) bool {
+			a = answer{}
+			return json.Unmarshal(m.Data, &a) == nil
+		})
+	switch {
+	case err == nil && a.Error == "":
+		return a, nil
+	case err == nil && a.Full:
+		return fail(fmt.Errorf("%w: %s", output.ErrNoSpace, a.Error))
+	case err == nil:
+		return fail(errors.New(a.Error))
+	case p.ctx.Err() != nil:
+		return fail(context.Cause(p.ctx))
+	case ctx.Err() != nil:
+		return fail(fmt.Errorf("no answer within %v", p.limit))
 	}
+	return fail(err)
 }
 
 // partial is a file in the place. One goroutine calls its methods.

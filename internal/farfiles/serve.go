@@ -1,7 +1,6 @@
 package farfiles
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,13 +13,14 @@ import (
 
 	"jacobi/internal/output"
 	"jacobi/internal/pubsub"
+	"jacobi/internal/wire"
 )
 
 // Conn is the part of a connection to NATS that this package needs.
 type Conn interface {
 	pubsub.Publisher
+	wire.Asker
 	Subscribe(subject string, handle func(pubsub.Message)) (pubsub.Subscription, error)
-	RequestWithContext(ctx context.Context, subject string, data []byte) (pubsub.Message, error)
 	MaxPayload() int64
 }
 
