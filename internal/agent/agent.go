@@ -63,7 +63,7 @@ type Agent struct {
 // session is one launcher's ranks on this node.
 type session struct {
 	conn   *wire.Conn
-	stream *stream
+	stream *wire.Stream
 }
 
 // Run offers the slots until ctx ends or the server refuses, and returns the cause. It then kills the ranks that run.
@@ -175,32 +175,34 @@ func (a *Agent) receive(ctx context.Context, m *nats.Msg) {
 		return
 	}
 	data, err := conn.Unseal(m.Subject, m.Reply, m.Data)
-	var p packet
-	if err != nil || json.Unmarshal(data, &p) != nil {
+	var f wire.Frame
+	if err == nil {
+		f, err = wire.ParseFrame(data)
+	}
+	if err != nil {
 		a.Log.Debug("refused a message", zap.String("subject", m.Subject), zap.Error(err))
 		return
 	}
 	if s == nil {
-		if s = a.begin(ctx, launcher, conn, p); s == nil {
+		if s = a.begin(ctx, launcher, conn, &f); s == nil {
 			return
 		}
 	}
-	s.stream.receive(p)
+	s.stream.Receive(f)
 }
 
-// begin opens the session of a launcher whose first packet is p. It returns nil if p opens no session.
-func (a *Agent) begin(ctx context.Context, launcher string, conn *wire.Conn, p packet) *session {
+// begin opens the session of a launcher whose first frame is f. It returns nil if f opens no session.
+func (a *Agent) begin(ctx context.Context, launcher string, conn *wire.Conn, f *wire.Frame) *session {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	s := &session{conn: conn}
-	if p.Bye || p.Seq != 1 || ctx.Err() != nil || len(a.sessions) >= maxSessions || slices.Contains(a.past, launcher) {
+	s := &session{conn, openStream(conn, toLauncher(a.offer.ID, launcher))}
+	if !f.First() || ctx.Err() != nil || len(a.sessions) >= maxSessions || slices.Contains(a.past, launcher) {
 		// A launcher that leaves a session that is not open still waits for a goodbye.
-		if b, err := json.Marshal(packet{Bye: true, Why: "the agent has no such session"}); err == nil && p.Bye {
-			_ = conn.Publish(toLauncher(a.offer.ID, launcher), b)
+		if f.Goodbye() {
+			s.stream.Close("the agent has no such session")
 		}
 		return nil
 	}
-	s.stream = newStream(sender(conn, toLauncher(a.offer.ID, launcher)), conn.MaxPayload(), resendAfter)
 	a.sessions[launcher] = s
 	a.running.Go(func() {
 		a.attend(ctx, s.stream)
@@ -215,25 +217,24 @@ func (a *Agent) begin(ctx context.Context, launcher string, conn *wire.Conn, p p
 }
 
 // attend serves one launcher until its ranks have ended.
-func (a *Agent) attend(ctx context.Context, s *stream) {
+func (a *Agent) attend(ctx context.Context, s *wire.Stream) {
 	orders := make(chan launch.Order)
-	done := make(chan struct{})
+	// Orders end with the launcher, not with ctx: Serve ends with the cause of ctx.
+	serving, done := context.WithCancel(context.WithoutCancel(ctx))
 	go func() {
 		defer close(orders)
-		for data := range s.in {
-			var o launch.Order
-			if json.Unmarshal(data, &o) != nil {
-				return // no launcher sends this
-			}
+		each(serving, s, func(o launch.Order) bool {
 			select {
 			case orders <- o:
-			case <-done:
+				return true
+			case <-serving.Done():
+				return false
 			}
-		}
+		})
 	}()
 	var run string
 	taken := 0
-	err := launch.Serve(ctx, orders, func(n launch.News) error { return s.send(n) },
+	err := launch.Serve(ctx, orders, func(n launch.News) error { return send(serving, s, n) },
 		func(ctx context.Context, spec *launch.Spec) (func(), error) {
 			prepared, err := a.prepare(ctx, spec)
 			if err != nil {
@@ -243,15 +244,16 @@ func (a *Agent) attend(ctx context.Context, s *stream) {
 			a.Log.Info("ranks start", zap.String("run", run), zap.Int("ranks", taken))
 			return prepared, nil
 		})
-	close(done)
 	why := ""
 	if err != nil {
 		why = err.Error()
-		s.leave(why, false)
 	} else {
-		s.drain()
-		s.leave("", false)
+		last, cancel := context.WithTimeout(serving, lastWords)
+		_ = s.Flush(last) // the launcher may have left
+		cancel()
 	}
+	done()
+	s.Close(why)
 	if taken > 0 {
 		a.release(run, taken)
 		a.Log.Info("ranks ended", zap.String("run", run), zap.Int("ranks", taken), zap.String("why", why))

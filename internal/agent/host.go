@@ -1,7 +1,7 @@
 package agent
 
 import (
-	"encoding/json"
+	"context"
 	"fmt"
 
 	"jacobi/internal/launch"
@@ -30,9 +30,11 @@ func Hosts(conn *wire.Conn, offers []Offer, used func(name string) bool) (map[st
 
 // agentWire is a launcher's end of the wire to an agent.
 type agentWire struct {
-	stream *stream
+	stream *wire.Stream
 	sub    pubsub.Subscription
 	news   chan launch.News
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
 }
 
 func dial(conn *wire.Conn, o Offer) (*agentWire, error) {
@@ -45,18 +47,16 @@ func dial(conn *wire.Conn, o Offer) (*agentWire, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &agentWire{stream: newStream(sender(sealed, toAgent(o.ID, id)), sealed.MaxPayload(), resendAfter),
-		news: make(chan launch.News)}
+	w := &agentWire{stream: openStream(sealed, toAgent(o.ID, id)), news: make(chan launch.News)}
 	w.sub, err = sealed.Subscribe(toLauncher(o.ID, id), func(m pubsub.Message) {
-		var p packet
-		if json.Unmarshal(m.Data, &p) == nil {
-			w.stream.receive(p)
+		if f, err := wire.ParseFrame(m.Data); err == nil {
+			w.stream.Receive(f)
 		}
 	})
 	if err != nil {
-		w.stream.leave("", false)
 		return nil, err
 	}
+	w.ctx, w.cancel = context.WithCancel(context.Background())
 	go w.read()
 	return w, nil
 }
@@ -64,25 +64,22 @@ func dial(conn *wire.Conn, o Offer) (*agentWire, error) {
 // read passes on the news of the agent.
 func (w *agentWire) read() {
 	defer close(w.news)
-	for data := range w.stream.in {
-		var n launch.News
-		if json.Unmarshal(data, &n) != nil {
-			return // no agent sends this
-		}
+	each(w.ctx, w.stream, func(n launch.News) bool {
 		select {
 		case w.news <- n:
-		case <-w.stream.closed:
-			return
+			return true
+		case <-w.ctx.Done():
+			return false
 		}
-	}
+	})
 }
 
-func (w *agentWire) Send(o launch.Order) error { return w.stream.send(o) }
+func (w *agentWire) Send(o launch.Order) error { return send(w.ctx, w.stream, o) }
 
 func (w *agentWire) News() <-chan launch.News { return w.news }
 
 func (w *agentWire) Reason() string {
-	if why := w.stream.reason(); why != "" {
+	if why := w.stream.Reason(); why != "" {
 		return "its agent says: " + why
 	}
 	return ""
@@ -90,6 +87,12 @@ func (w *agentWire) Reason() string {
 
 // Close returns once the agent has killed the ranks, or after lastWords if it does not answer.
 func (w *agentWire) Close() error {
-	w.stream.leave("", w.stream.used())
+	w.stream.Close("")
+	w.cancel()
+	if w.stream.Used() {
+		ctx, cancel := context.WithTimeout(context.Background(), lastWords)
+		defer cancel()
+		_ = w.stream.AwaitEnd(ctx) // an agent that does not answer ends its ranks when it hears nothing
+	}
 	return w.sub.Unsubscribe()
 }

@@ -1,12 +1,15 @@
 package agent
 
 import (
+	"context"
 	"crypto/ecdh"
 	"crypto/hkdf"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
+	"time"
 
 	"jacobi/internal/wire"
 )
@@ -26,9 +29,36 @@ func toLauncher(agent, launcher string) string {
 	return prefix + "." + agent + "." + launcher + ".news"
 }
 
-// sender returns a function that publishes a stream's packets on a subject.
-func sender(conn *wire.Conn, subject string) func([]byte) {
-	return func(b []byte) { _ = conn.Publish(subject, b) } // a packet that fails is sent again like one that is lost
+// lastWords bounds the waits for the last acknowledgements and for the other side's goodbye.
+const lastWords = 5 * time.Second
+
+// openStream returns an end of the stream of orders and news, which are sent in JSON. A window holds at most 16 MiB.
+func openStream(conn *wire.Conn, to string) *wire.Stream {
+	return wire.NewStream(wire.StreamOptions{Conn: conn, Subject: to})
+}
+
+// send sends v. It waits for room in the window, but not for the other side.
+func send(ctx context.Context, s *wire.Stream, v any) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return s.Send(ctx, data)
+}
+
+// each calls f with what the other side sends, until f returns false, something else than a T comes, or the stream or
+// ctx ends.
+func each[T any](ctx context.Context, s *wire.Stream, f func(T) bool) {
+	for {
+		data, err := s.Recv(ctx)
+		if err != nil {
+			return
+		}
+		var v T
+		if json.Unmarshal(data, &v) != nil || !f(v) {
+			return
+		}
+	}
 }
 
 // sealSession returns conn sealed with the key of the session between own and peer, the public key of the other end. A
