@@ -46,6 +46,7 @@ type Peer struct {
 	depth   int
 	theirs  [2]field // by index
 	words   flags    // the neighbour's
+	mapped  []driver.DevicePtr
 }
 
 // OpenPeer maps the memory that the neighbour at a side offers.
@@ -71,12 +72,14 @@ func (b *Backend) OpenPeer(side solver.Side, offer []byte) (p *Peer, err error) 
 		if err != nil {
 			return p, fmt.Errorf("map the memory of rank %d: %w", o.Rank, err)
 		}
+		p.mapped = append(p.mapped, base)
 		p.theirs[i] = field{base: base, rows: o.Rows, pitch: o.Pitch, index: i}
 	}
 	words, err := d.context.OpenIPC(o.Flags)
 	if err != nil {
 		return p, fmt.Errorf("map the flags of rank %d: %w", o.Rank, err)
 	}
+	p.mapped = append(p.mapped, words)
 	p.words = flags(words)
 	return p, nil
 }
@@ -99,10 +102,7 @@ func (p *Peer) room() driver.DevicePtr { return p.words.room(p.side.Opposite()) 
 
 // Close unmaps the neighbour's memory.
 func (p *Peer) Close() error {
-	for _, m := range []driver.DevicePtr{p.theirs[0].base, p.theirs[1].base, driver.DevicePtr(p.words)} {
-		if m == 0 {
-			continue
-		}
+	for _, m := range p.mapped {
 		if err := p.context.CloseIPC(m); err != nil {
 			return fmt.Errorf("unmap the memory of a neighbour: %w", err)
 		}

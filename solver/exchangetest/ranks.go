@@ -1,0 +1,194 @@
+package exchangetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"jacobi/solver"
+)
+
+// nobody is held back.
+const nobody = -1
+
+// runCase does a whole run. The rank slow, unless it is nobody, posts an exchange only after its neighbours have, and
+// waits for it only after they have posted the next one.
+func runCase(t *testing.T, factory Factory, c Case, slow int) {
+	end := c.Depth * (c.Exchanges + 1)
+	truth, err := newTruth(c.Mesh, end)
+	if err != nil {
+		t.Fatal(err)
+	}
+	layouts, err := c.layouts(magnitude)
+	if err != nil {
+		t.Fatal(err)
+	}
+	posted := newProgress(c)
+	if err := drive(t, factory, layouts, truth, func(ctx context.Context, rank int, r Rank) error {
+		x := &observed{Exchange: r.Exchange, rank: r, layout: layouts[rank], truth: truth}
+		x.before = func(ctx context.Context, call solver.Call, n solver.ExchangeNumber) error {
+			if rank == slow && call == solver.CallPost {
+				return posted.wait(ctx, rank, n)
+			}
+			if rank == slow {
+				return posted.wait(ctx, rank, n+1)
+			}
+			return nil
+		}
+		x.after = func(n solver.ExchangeNumber) { posted.add(rank, n) }
+		e, err := solver.NewEngine(r.Backend, x, c.Depth, c.sweeps(r.Backend), 0)
+		if err != nil {
+			return err
+		}
+		x.sweeps = e.Sweeps
+		s := layouts[rank].Stripe
+		got := make([]byte, s.Rows()*c.Mesh.RowBytes())
+		for e.Sweeps() < end {
+			p, err := e.Advance(ctx, end)
+			if err != nil {
+				return err
+			}
+			if (p.Index+uint64(rank))%3 != 0 && e.Sweeps() < end {
+				continue // a copy waits for the device, which hides what an exchange may leave undone
+			}
+			if err := r.Backend.CopyRows(ctx, s, got); err != nil {
+				return err
+			}
+			if err := truth.equal(got, s, e.Sweeps()); err != nil {
+				return err
+			}
+		}
+		if x.received != solver.ExchangeNumber(c.Exchanges) {
+			return fmt.Errorf("%d exchanges, want %d", x.received, c.Exchanges)
+		}
+		return nil
+	}); err != nil {
+		t.Error(err)
+	}
+}
+
+// sweeps returns the number of sweeps in a pass.
+func (c Case) sweeps(b solver.Backend) int {
+	n := c.Sweeps
+	if n == 0 {
+		n = c.Depth
+	}
+	return min(n, b.Limits().MaxSweeps)
+}
+
+// limit bounds a run, which takes a small part of it.
+const limit = 30 * time.Second
+
+// drive opens all ranks and loads the field, calls work for each in a goroutine of its own, and closes them. The first
+// error ends the others. No rank sweeps before all have loaded: a Load may wait for all work of a device, and ranks of
+// one process may share it.
+func drive(t *testing.T, factory Factory, layouts []solver.Layout, field solver.RowSource,
+	work func(ctx context.Context, rank int, r Rank) error) error {
+	limited, stop := context.WithTimeoutCause(t.Context(), limit, fmt.Errorf("not done within %v", limit))
+	defer stop()
+	ctx, cancel := context.WithCancelCause(limited)
+	defer cancel(nil)
+	open := factory(t, layouts)
+	errs := make([]error, len(layouts))
+	var opened, worked, closed sync.WaitGroup
+	opened.Add(len(layouts))
+	worked.Add(len(layouts))
+	closed.Add(len(layouts))
+	var all sync.WaitGroup
+	for rank := range layouts {
+		all.Go(func() {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			fail := func(err error) {
+				if err != nil {
+					errs[rank] = errors.Join(errs[rank], fmt.Errorf("rank %d: %w", rank, err))
+					cancel(errs[rank])
+				}
+			}
+			r, err := open(ctx, rank)
+			if err == nil {
+				err = r.Backend.Load(ctx, field)
+			}
+			fail(err)
+			opened.Done()
+			opened.Wait()
+			if ctx.Err() == nil {
+				fail(work(ctx, rank, r))
+			}
+			worked.Done()
+			worked.Wait()
+			if x, ok := r.Exchange.(io.Closer); ok {
+				fail(x.Close())
+			}
+			closed.Done()
+			closed.Wait()
+			if r.Backend != nil {
+				fail(r.Backend.Close())
+			}
+		})
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// observed checks an exchange from outside.
+type observed struct {
+	solver.Exchange
+	rank     Rank
+	layout   solver.Layout
+	truth    *truth     // nil: halos are not checked
+	sweeps   func() int // done so far
+	received solver.ExchangeNumber
+	before   func(ctx context.Context, call solver.Call, n solver.ExchangeNumber) error
+	after    func(n solver.ExchangeNumber) // Post of exchange n has returned
+}
+
+// Post posts and checks an error.
+func (x *observed) Post(ctx context.Context, n solver.ExchangeNumber) error {
+	if err := x.before(ctx, solver.CallPost, n); err != nil {
+		return err
+	}
+	if err := x.Exchange.Post(ctx, n); err != nil {
+		return errors.Join(err, namesExchange(err, n))
+	}
+	x.after(n)
+	return nil
+}
+
+// Wait waits and checks an error and, after every other exchange, the halos: reading them waits for the device.
+func (x *observed) Wait(ctx context.Context, n solver.ExchangeNumber) error {
+	if err := x.before(ctx, solver.CallWait, n); err != nil {
+		return err
+	}
+	if err := x.Exchange.Wait(ctx, n); err != nil {
+		return errors.Join(err, namesExchange(err, n))
+	}
+	x.received = n
+	if x.truth == nil || n%2 == 0 {
+		return nil
+	}
+	return checkHalos(ctx, x.rank, x.layout, x.truth, x.sweeps())
+}
+
+// checkHalos compares the halos of now with the field after the given number of sweeps, of which the neighbours own
+// these rows.
+func checkHalos(ctx context.Context, r Rank, l solver.Layout, f *truth, sweeps int) error {
+	got := make([]byte, l.Depth*l.Mesh.RowBytes())
+	for _, side := range []solver.Side{solver.Top, solver.Bottom} {
+		if !l.Neighbour[side] {
+			continue
+		}
+		if err := r.Halo(ctx, side, got); err != nil {
+			return err
+		}
+		if err := f.equal(got, l.Halo(side), sweeps); err != nil {
+			return fmt.Errorf("halo at the %v: %w", side, err)
+		}
+	}
+	return nil
+}
