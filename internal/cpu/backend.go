@@ -65,7 +65,7 @@ func New(l solver.Layout, o Options) (*Backend, error) {
 	b.columns = newRowLayout(l.Mesh, k)
 	b.masks = newEdgeMasks(l.Mesh, b.columns)
 	rows := l.Held()
-	b.sweepable = sweepable(l)
+	b.sweepable = sweepable(l, rows)
 	var scratch int
 	b.plans, scratch = newPlans(l, b.columns, o.Cache)
 	b.calls = solver.NewCalls("cpu backend", l, solver.Limits{MaxSweeps: len(b.plans) - 1})
@@ -75,7 +75,7 @@ func New(l solver.Layout, o Options) (*Backend, error) {
 		b.next, err = newField(rows, b.columns.stride)
 	}
 	if err == nil {
-		b.operator, err = newOperator(l, b.sweepable, b.columns)
+		b.operator, err = newOperator(l, b.columns)
 	}
 	if err == nil {
 		b.pool, err = newPool(b, o.Threads, scratch, l.Magnitude)
@@ -148,9 +148,6 @@ func (b *Backend) Load(ctx context.Context, source solver.RowSource) error {
 			}
 			b.columns.pack(b.now.row(y), buf)
 			b.columns.pack(b.next.row(y), buf)
-			if y < b.sweepable.Lo || y >= b.sweepable.Hi {
-				continue
-			}
 			if err := b.operator.load(y, row, buf, points); err != nil {
 				return err
 			}

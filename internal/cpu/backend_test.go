@@ -55,9 +55,9 @@ func TestMemoryBytes(t *testing.T) {
 		more     int64
 	}{
 		{solver.Operator{}, 0},
-		{solver.Operator{Fixed: rows{}}, (rowsHeld-2)*masks + 128},
+		{solver.Operator{Fixed: rows{}}, rowsHeld*masks + 128},
 		{solver.Operator{Scale: 0.5, Blend: 0.5}, stride + masks + 2*128},
-		{solver.Operator{Scale: 0.5, Blend: 0.5, Source: rows{}, Fixed: rows{}}, (rowsHeld-2)*(stride+masks) + 2*128},
+		{solver.Operator{Scale: 0.5, Blend: 0.5, Source: rows{}, Fixed: rows{}}, rowsHeld*(stride+masks) + 2*128},
 	} {
 		l.Operator = test.operator
 		need, err := MemoryBytes(l, o)

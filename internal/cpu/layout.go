@@ -127,4 +127,16 @@ func (l rowLayout) unpack(dst []byte, src unsafe.Pointer) {
 	}
 }
 
+// sweepable returns the rows of those held that a sweep may update: all but the rows of fixed walls and the outermost
+// rows of halos.
+func sweepable(l solver.Layout, held solver.Stripe) solver.Stripe {
+	if l.Neighbour[solver.Top] || l.Mesh.Walls.Top == solver.Fixed {
+		held.Lo++
+	}
+	if l.Neighbour[solver.Bottom] || l.Mesh.Walls.Bottom == solver.Fixed {
+		held.Hi--
+	}
+	return held
+}
+
 func ceilDiv(a, b int) int { return (a + b - 1) / b }

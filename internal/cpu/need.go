@@ -29,21 +29,8 @@ func MemoryBytes(l solver.Layout, o Options) (int64, error) {
 	}
 	columns := newRowLayout(l.Mesh, k)
 	_, scratch := newPlans(l, columns, o.Cache)
-	fields := 2*fieldBytes(l.Held(), columns.stride) + operatorBytes(l.Operator, sweepable(l), columns)
+	fields := 2*fieldBytes(l.Held(), columns.stride) + operatorBytes(l, columns)
 	return int64(fields) + int64(o.Threads)*int64(scratch), nil
-}
-
-// sweepable returns the rows that a sweep may update: all that a rank holds, but the rows of fixed walls and the
-// outermost rows of halos.
-func sweepable(l solver.Layout) solver.Stripe {
-	rows := l.Held()
-	if l.Neighbour[solver.Top] || l.Mesh.Walls.Top == solver.Fixed {
-		rows.Lo++
-	}
-	if l.Neighbour[solver.Bottom] || l.Mesh.Walls.Bottom == solver.Fixed {
-		rows.Hi--
-	}
-	return rows
 }
 
 // complete returns o with defaults for this machine in place of zeros.

@@ -12,7 +12,7 @@ import (
 )
 
 // operator is a solver.Operator in the order of the kernels: rows of b and of the points that are swept, of all rows
-// that a sweep may update. The zero operator is the plain average without fixed points.
+// that a rank holds. The plain average without fixed points has neither.
 type operator struct {
 	solver.Operator
 	general bool
@@ -24,7 +24,8 @@ type operator struct {
 }
 
 // newOperator allocates the rows of the operator of l.
-func newOperator(l solver.Layout, rows solver.Stripe, columns rowLayout) (*operator, error) {
+func newOperator(l solver.Layout, columns rowLayout) (*operator, error) {
+	rows := l.Held()
 	o := &operator{Operator: l.Operator, general: !l.Operator.Plain(), first: rows.Lo}
 	if !o.general && o.Fixed == nil {
 		return o, nil
@@ -60,8 +61,8 @@ func newOperator(l solver.Layout, rows solver.Stripe, columns rowLayout) (*opera
 }
 
 // operatorBytes returns the number of bytes that newOperator allocates.
-func operatorBytes(op solver.Operator, rows solver.Stripe, columns rowLayout) (bytes int) {
-	one := solver.Stripe{Hi: 1}
+func operatorBytes(l solver.Layout, columns rowLayout) (bytes int) {
+	op, rows, one := l.Operator, l.Held(), solver.Stripe{Hi: 1}
 	switch {
 	case op.Fixed != nil:
 		bytes = fieldBytes(rows, columns.maskStride())
