@@ -69,12 +69,13 @@ type RowSource interface {
 	Row(iy int, dst []byte) error
 }
 
-// Magnitude is the exponent E of the smallest power of two with |v| <= 2^E for every value v of the
-// initial field and its boundary. A Jacobi sweep is an average, and rounding is monotone, so no
-// later value exceeds 2^E either; the unit of the exact norm follows from it (see Sum).
+// Magnitude is an exponent E with |new - old| <= 2^(E+1) at every point in every sweep; the unit of the exact norm
+// follows from it (see Sum). For the plain average it is MagnitudeOf the largest absolute value of the initial field
+// and its boundary: a sweep is an average, and rounding is monotone, so no later value exceeds 2^E. docs/numerics.md
+// has the one for other operators.
 type Magnitude int
 
-// MagnitudeOf returns the exponent for a field whose largest absolute value is maxAbs; 0 for a field of zeros.
+// MagnitudeOf returns the exponent E of the smallest power of two with maxAbs <= 2^E; 0 for a maxAbs of 0.
 func MagnitudeOf(maxAbs float64) Magnitude {
 	if maxAbs == 0 {
 		return 0
