@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
@@ -150,6 +151,57 @@ func TestFieldSolvesTheEquations(t *testing.T) {
 	for i, got := range field {
 		if math.Abs(got-want.AtVec(i)) > 1e-11 {
 			t.Fatalf("row %d, column %d: %.17g, want %.17g", i/nx, i%nx, got, want.AtVec(i))
+		}
+	}
+}
+
+// The error that the report estimates is within a factor of two of the error of the field for every kind of wall: when
+// a tolerance ended the run, and when float32 stalled.
+func TestReportedErrorOfEveryWall(t *testing.T) {
+	for _, c := range manufacturedProblems() {
+		t.Run(c.name, func(t *testing.T) {
+			nx, ny := c.nx[1], c.ny[1]
+			exact := solveField(t, nx, ny, append([]string{"solver.tolerance=1e-13"}, c.args...)...)
+			for _, end := range [][]string{{"solver.tolerance=1e-5"}, {"grid.dtype=float32"}} {
+				dir := t.TempDir()
+				args := append(append(slices.Clone(c.args), "problem.preset=dirichlet", fmt.Sprintf("grid.nx=%d", nx),
+					fmt.Sprintf("grid.ny=%d", ny), "grid.dtype=float64", "solver.max_iterations=1000000",
+					"solver.tolerance=1e-20", "output.picture="), end...)
+				out := run(t, dir, "launcher", append(set(args...), "-np", "2")...)
+				if out.code != 0 {
+					t.Fatalf("exit code %d\n%s%s", out.code, out.stdout, out.stderr)
+				}
+				worst := 0.0
+				for i, v := range readField(t, filepath.Join(dir, "out", "field.npy"), nx, ny) {
+					worst = max(worst, math.Abs(v-exact[i]))
+				}
+				if got := readReport(t, filepath.Join(dir, "out")).Accuracy.Error; got < worst/2 || got > 2*worst {
+					t.Errorf("%v: the report says %.3g, the field has %.3g", end, got, worst)
+				}
+			}
+		})
+	}
+}
+
+// A run between Neumann walls ends with the same field and norms for every halo depth, wherever in a pass its end lies.
+func TestStopsWithinPassesBetweenNeumannWalls(t *testing.T) {
+	for _, tolerance := range []string{"0.02", "0.011", "0.003", "0.0007", "1e-4", "3e-6"} {
+		var first answer
+		for i, depth := range []string{"1", "7", "16"} {
+			got, _ := solve(t, append(set("grid.nx=40", "grid.ny=52", "problem.preset=dirichlet", "problem.top=1",
+				"problem.left=neumann(0)", "problem.right=neumann(sin(9*y))", "problem.bottom=neumann(-1)",
+				"solver.tolerance="+tolerance, "solver.max_iterations=100000", "halo.depth="+depth, "output.field=",
+				"output.picture="), "-np", "2")...)
+			if i == 0 {
+				first = got
+			}
+			if got != first {
+				t.Errorf("tolerance %s, depth %s: %s after %d sweeps, field %s; depth 1: %s after %d sweeps, field %s",
+					tolerance, depth, got.reason, got.sweeps, got.sha, first.reason, first.sweeps, first.sha)
+			}
+			if got.reason != "converged" {
+				t.Errorf("tolerance %s: %s", tolerance, got.reason)
+			}
 		}
 	}
 }

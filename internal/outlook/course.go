@@ -74,7 +74,7 @@ func (c *Course) left(target float64) (sweeps float64, ok bool) {
 	rate := math.Log(c.from.norm/c.now.norm) / float64(c.now.sweep-c.from.sweep)
 	falls := c.now.sweep-c.from.sweep >= settled && rate > 0
 	log := math.Log(c.now.norm / target)
-	if to := c.outlook.sweepsTo(target); to >= c.outlook.early && to < endless {
+	if to := c.outlook.sweepsTo(target); c.outlook.known && to >= c.outlook.early && to < endless {
 		at := c.outlook.sweepsTo(c.now.norm)
 		if at < c.outlook.early {
 			at = float64(c.now.sweep)

@@ -1,3 +1,7 @@
+// Package outlook estimates how a run will end, before the run and while it goes on: after how many sweeps, and with
+// which error of the solution. It samples the initial field, its boundary and the source, and computes the error of the
+// initial field in each of the slowest modes of the iteration. docs/numerics.md compares the estimates with
+// measurements. For a mesh with fixed points inside, whose modes have no formula, there is no estimate.
 package outlook
 
 import (
@@ -10,28 +14,40 @@ import (
 // Outlook estimates how a run will end.
 type Outlook struct {
 	mesh  solver.Mesh
+	known bool // there are estimates
 	modes []mode
+	count float64 // points that a sweep updates
+	swept float64 // see rounding
 	slow  float64 // least slowness of the modes that the initial error has
 	early float64 // before this sweep, modes that were not computed contribute much to the norm
 }
 
 const (
-	faint    = 1e-9 // components below this fraction of the largest are rounding of the samples, taken as 0
-	peak     = 2    // largest value of a mode over its root mean square
-	rounding = 0.6  // of half a unit in the last place of the solution: the update that rounding swallows in a sweep
-	lull     = 4    // the field stalls once the norm is about the attainable one divided by this
-	endless  = 1e15 // more sweeps than any run does
+	// The update that rounding swallows in a sweep, in half units in the last place of the solution: of the plain
+	// average, and of the general update, which rounds more often.
+	rounding        = 0.6
+	generalRounding = 1.1
+
+	faint   = 1e-9 // components below this fraction of the largest are rounding of the samples, taken as 0
+	peak    = 2    // largest value of a mode over its root mean square
+	lull    = 4    // the field stalls once the norm is about the attainable one divided by this
+	endless = 1e15 // more sweeps than any run does
 )
 
 // New samples f and computes its outlook.
 func New(ctx context.Context, f Field) (*Outlook, error) {
+	x, y := axes(f.Mesh(), f.Operator())
+	o := &Outlook{mesh: f.Mesh(), known: f.Operator().Fixed == nil, slow: 2,
+		count: float64(x.points()) * float64(y.points()), early: max(x.early(), y.early()), swept: rounding}
+	if !f.Operator().Plain() {
+		o.swept = generalRounding
+	}
+	if !o.known {
+		return o, nil
+	}
 	modes, err := modesOf(ctx, f)
 	if err != nil {
 		return nil, err
-	}
-	o := &Outlook{mesh: f.Mesh(), slow: 2}
-	if m := o.mesh; max(m.NX, m.NY) > waves+3 {
-		o.early = 2 / (1 - math.Cos((waves+1)*math.Pi/float64(max(m.NX, m.NY)-1)))
 	}
 	largest := 0.0
 	for _, m := range modes {
@@ -48,8 +64,8 @@ func New(ctx context.Context, f Field) (*Outlook, error) {
 	return o, nil
 }
 
-// points returns the number of interior points.
-func (o *Outlook) points() float64 { return float64(o.mesh.NX-2) * float64(o.mesh.NY-2) }
+// Known reports whether there are estimates.
+func (o *Outlook) Known() bool { return o.known }
 
 // after returns the root mean squares of the error and of the update of sweep k, apart from rounding. Both are divided
 // by the k-th power of 1-slow, which may be too small for a float64.
@@ -67,7 +83,7 @@ func (o *Outlook) after(k float64) (fault, update float64) {
 // norm returns the norm of sweep k, apart from rounding.
 func (o *Outlook) norm(k float64) float64 {
 	_, update := o.after(k)
-	return update * math.Sqrt(o.points()) * math.Exp(k*math.Log1p(-o.slow))
+	return update * math.Sqrt(o.count) * math.Exp(k*math.Log1p(-o.slow))
 }
 
 // sweepsTo returns the first sweep whose norm is at most norm, apart from rounding; endless if there is none. A result
@@ -108,7 +124,7 @@ func (o *Outlook) Attainable(d solver.DType) Accuracy {
 	}
 	var squares, updates float64
 	for _, m := range o.modes {
-		e := rounding * unit / 2 * m.solution / m.lambda
+		e := o.swept * unit / 2 * m.solution / m.lambda
 		squares += e * e * m.square
 		updates += e * e * m.square * m.lambda
 	}
@@ -116,7 +132,7 @@ func (o *Outlook) Attainable(d solver.DType) Accuracy {
 		return Accuracy{}
 	}
 	rms := math.Sqrt(squares)
-	return Accuracy{Norm: updates / squares * rms * math.Sqrt(o.points()), Error: peak * rms}
+	return Accuracy{Norm: updates / squares * rms * math.Sqrt(o.count), Error: peak * rms}
 }
 
 // Error estimates the error, at the worst point, of a field after sweeps sweeps, the last of which had the given norm.
@@ -126,7 +142,7 @@ func (o *Outlook) Error(sweeps int, norm float64) float64 {
 	if update == 0 {
 		return least
 	}
-	return max(least, min(peak*norm/math.Sqrt(o.points())*fault/update, o.Largest()))
+	return max(least, min(peak*norm/math.Sqrt(o.count)*fault/update, o.Largest()))
 }
 
 // Largest estimates the largest error of the initial field.
@@ -147,6 +163,9 @@ type End struct {
 
 // End estimates how a run with this tolerance will end; false if that is unknown.
 func (o *Outlook) End(tolerance float64, maxIterations int) (End, bool) {
+	if !o.known {
+		return End{}, false
+	}
 	target, reason := o.target(tolerance)
 	end := End{Sweeps: o.sweepsTo(target) + 2, Reason: reason}
 	if end.Sweeps < o.early {

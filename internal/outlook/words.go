@@ -32,8 +32,14 @@ func (o *Outlook) Better(tolerance float64) (solver.DType, bool) {
 	return wide, ok
 }
 
+// NoEstimate says why there are no estimates for a mesh with fixed points inside.
+const NoEstimate = "no estimate of the sweeps and of the error, because problem.fixed has points inside the mesh"
+
 // Expected says how a run with this tolerance will end; "" without a tolerance, or if the end is unknown.
 func (o *Outlook) Expected(tolerance float64, maxIterations int) string {
+	if !o.known {
+		return NoEstimate
+	}
 	end, ok := o.End(tolerance, maxIterations)
 	if tolerance == 0 || !ok {
 		return ""

@@ -34,7 +34,7 @@ type Report struct {
 	Norm          *float64          `json:"norm"`     // L2 norm of the last sweep; null without sweeps
 	Decisive      *DecisiveReport   `json:"decisive"` // null unless a norm ended the run
 
-	Accuracy    *AccuracyReport `json:"accuracy"` // null if no sweep was done
+	Accuracy    *AccuracyReport `json:"accuracy"` // null if no sweep was done, or if there is no estimate
 	Times       TimesReport     `json:"times"`
 	GLUPS       float64         `json:"glups"`        // 10^9 points of the mesh updated per second
 	FieldSHA256 string          `json:"field_sha256"` // of the interior rows, in order, little-endian

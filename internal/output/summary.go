@@ -13,6 +13,7 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"jacobi/configs"
+	"jacobi/internal/problem"
 	"jacobi/internal/show"
 	"jacobi/internal/style"
 	"jacobi/solver"
@@ -46,6 +47,8 @@ func Summary(w io.Writer, r Report) error {
 	row("Result", "%s", result(r))
 	if a := r.Accuracy; a != nil {
 		row("Error", "%s", accuracy(r.Mesh, a))
+	} else if r.Setup != nil && r.Setup.Fixed != problem.NoFixed {
+		row("Error", "no estimate: there are fixed points inside the mesh")
 	}
 	row("Time", "%.4f s in the sweeps (set-up %.4f s, output %.4f s)", r.Times.Sweeps, r.Times.Setup, r.Times.Output)
 	if r.ResumedAfter > 0 {

@@ -33,6 +33,9 @@ func (p *Problem) Setup(fixed int64) Setup {
 		Screening: n.screening, Width: n.width, Height: n.height, SpacingX: n.hx, SpacingY: n.hy}
 }
 
+// NoFixed is the value of problem.fixed without fixed points.
+const NoFixed = "false"
+
 // maxShown is the number of characters of an expression that Lines shows.
 const maxShown = 60
 
@@ -54,7 +57,7 @@ func (s Setup) Lines() [][2]string {
 	if s.Source != "0" {
 		lines = append(lines, [2]string{"Source", cut(s.Source)})
 	}
-	if s.Fixed != "false" {
+	if s.Fixed != NoFixed {
 		count := ""
 		if s.FixedPoints >= 0 {
 			count = humanize.Comma(s.FixedPoints) + ": "

@@ -111,7 +111,7 @@ func (s *solved) report(parts [][]byte, hash string) (output.Report, error) {
 
 // accuracy estimates the error of the field.
 func (s *solved) accuracy() *output.AccuracyReport {
-	if s.result.Sweeps == 0 {
+	if s.result.Sweeps == 0 || !s.forecast.Known() {
 		return nil
 	}
 	best := s.forecast.Attainable(s.layout.Mesh.DType)
