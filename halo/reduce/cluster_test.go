@@ -18,7 +18,7 @@ import (
 
 const (
 	testSums   = 70
-	testWindow = 5
+	testWindow = 20
 )
 
 func testMember(rank, size int, node string) roster.Member {

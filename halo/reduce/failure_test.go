@@ -19,12 +19,17 @@ func TestFaults(t *testing.T) {
 		for name, nodes := range map[string][]string{"nodes of one": {"", "", "", ""},
 			"mixed": {"a", "b", "b", "a", "c"}} {
 			t.Run(fmt.Sprint(name, ", seed ", seed), func(t *testing.T) {
+				fan := treeFan
+				if seed == 2 {
+					fan = 1
+				}
 				s := rostertest.Start(t, 0)
 				conns := make([]*rostertest.Faulty, len(nodes))
 				for r := range conns {
 					conns[r] = rostertest.NewFaulty(wire.Over(s.Dial()), 100*seed+uint64(r), 0)
 				}
-				reducers := cluster(t, func(r int) roster.Conn { return conns[r] }, nodes)
+				reducers := cluster(t, func(r int) roster.Conn { return conns[r] }, nodes,
+					func(_ int, o *Options) { o.fan = fan })
 				for _, c := range conns {
 					c.Misbehave(0.15)
 				}
@@ -70,16 +75,24 @@ func TestTimeoutNamesRanks(t *testing.T) {
 	for _, c := range []struct {
 		nodes []string
 		gone  int
+		fan   int
 	}{
-		{[]string{"a", "a", "a"}, 1},
-		{[]string{"", "", ""}, 2},
-		{[]string{"", "", ""}, 0},
-		{[]string{"a", "a", "b", "b"}, 3},
-		{[]string{"a", "a", "b", "b"}, 1},
+		{[]string{"a", "a", "a"}, 1, treeFan},
+		{[]string{"", "", ""}, 2, treeFan},
+		{[]string{"", "", ""}, 0, treeFan},
+		{[]string{"a", "a", "b", "b"}, 3, treeFan},
+		{[]string{"a", "a", "b", "b"}, 1, treeFan},
+		{[]string{"", "", "", ""}, 3, 1},
+		{[]string{"", "", "", ""}, 1, 1},
+		{[]string{"a", "a", "b", "b", "c", "c", "d"}, 5, 2},
+		{[]string{"a", "a", "b", "b", "c", "c", "d"}, 6, 2},
+		{[]string{"a", "b", "b", "c", "d", "d"}, 5, 1},
 	} {
-		t.Run(fmt.Sprint(c.nodes, " without ", c.gone), func(t *testing.T) {
+		t.Run(fmt.Sprint(c.nodes, " without ", c.gone, ", ", c.fan, " below"), func(t *testing.T) {
 			t.Parallel()
-			reducers := cluster(t, plain(t), c.nodes, func(_ int, o *Options) { o.Timeout = 500 * time.Millisecond })
+			reducers := cluster(t, plain(t), c.nodes, func(_ int, o *Options) {
+				o.Timeout, o.fan = 500*time.Millisecond, c.fan
+			})
 			driveAll(t, reducers, 5)
 			var wg sync.WaitGroup
 			for rank, r := range reducers {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"hash/fnv"
+	"slices"
 
 	"jacobi/solver"
 )
@@ -14,14 +15,15 @@ import (
 type kind uint8
 
 const (
-	contribution kind = 1 // from a node to the root
-	total        kind = 2 // from the root to one node or to all
-	pending      kind = 3 // names the ranks that a pass waits for; from a node to the root, or from the root to a node
+	contribution kind = 1 // from a leader to its parent
+	total        kind = 2 // from the root to all leaders, or from a parent to one
+	pending      kind = 3 // names the ranks that a pass waits for; between a leader and its parent
 )
 
-// frame is a message between the leaders of nodes. It is encoded, little-endian, as magic u32, kind u8, flags u8, count
-// u16, run u64, pass u64, rank u32, then count sums (solver.SumBytes each) or, in a pending frame, count ranks (u32
-// each), then u32, the CRC-32C of all bytes before it.
+// frame is a part of a message between the leaders of nodes; a message is one frame or more. It is encoded,
+// little-endian, as magic u32, kind u8, flags u8, count u16, run u64, pass u64, rank u32, then count sums
+// (solver.SumBytes each) or, in a pending frame, count ranks (u32 each), then u32, the CRC-32C of its bytes before
+// that.
 type frame struct {
 	kind    kind
 	run     uint64 // hash of the run id
@@ -47,9 +49,10 @@ func hashRun(id string) uint64 {
 	return h.Sum64()
 }
 
-func (f frame) encode() []byte {
-	waiting := f.waiting[:min(len(f.waiting), maxWaiting)]
-	b := make([]byte, 0, frameHead+len(f.c.Sums)*solver.SumBytes+4*len(waiting)+4)
+// appendTo appends the encoded frame to b.
+func (f frame) appendTo(b []byte) []byte {
+	waiting, start := f.waiting[:min(len(f.waiting), maxWaiting)], len(b)
+	b = slices.Grow(b, frameHead+len(f.c.Sums)*solver.SumBytes+4*len(waiting)+4)
 	b = binary.LittleEndian.AppendUint32(b, frameMagic)
 	b = append(b, byte(f.kind), byte(f.c.Flags))
 	b = binary.LittleEndian.AppendUint16(b, uint16(len(f.c.Sums)+len(waiting)))
@@ -62,24 +65,45 @@ func (f frame) encode() []byte {
 	for _, r := range waiting {
 		b = binary.LittleEndian.AppendUint32(b, uint32(r))
 	}
-	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
+	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b[start:], castagnoli))
 }
 
-func decodeFrame(b []byte) (frame, error) {
+// frameBytes returns the length of the frame at the beginning of b, or 0 if none begins there.
+func frameBytes(b []byte) int {
 	if len(b) < frameHead+4 || binary.LittleEndian.Uint32(b) != frameMagic {
-		return frame{}, errors.New("not a frame of a reduction")
+		return 0
 	}
-	body, sum := b[:len(b)-4], binary.LittleEndian.Uint32(b[len(b)-4:])
+	each := solver.SumBytes
+	if kind(b[4]) == pending {
+		each = 4
+	}
+	return frameHead + int(binary.LittleEndian.Uint16(b[6:]))*each + 4
+}
+
+// decodeFrame reads the frame at the beginning of b and returns its length. Where the length is not to be trusted, it
+// returns that of b with the error.
+func decodeFrame(b []byte) (frame, int, error) {
+	n := frameBytes(b)
+	if n == 0 || n > len(b) {
+		return frame{}, len(b), errors.New("not a frame of a reduction")
+	}
+	body, sum := b[:n-4], binary.LittleEndian.Uint32(b[n-4:])
 	if got := crc32.Checksum(body, castagnoli); got != sum {
-		return frame{}, fmt.Errorf("checksum %08x, the frame says %08x", got, sum)
+		return frame{}, len(b), fmt.Errorf("checksum %08x, the frame says %08x", got, sum)
 	}
+	f, err := decodeBody(body)
+	return f, n, err
+}
+
+// decodeBody reads a frame without its checksum.
+func decodeBody(b []byte) (frame, error) {
 	f := frame{
 		kind: kind(b[4]),
 		run:  binary.LittleEndian.Uint64(b[8:]),
 		pass: binary.LittleEndian.Uint64(b[16:]),
 		rank: int(binary.LittleEndian.Uint32(b[24:])),
 	}
-	count, rest := int(binary.LittleEndian.Uint16(b[6:])), body[frameHead:]
+	count, rest := int(binary.LittleEndian.Uint16(b[6:])), b[frameHead:]
 	switch {
 	case !solver.Flags(b[5]).Valid():
 		return frame{}, fmt.Errorf("flags %#02x", b[5])

@@ -27,6 +27,10 @@ func (w window) ring() uint64 { return 2 * uint64(w) }
 // slot returns the slot of a pass.
 func (w window) slot(pass uint64) int { return int(pass % w.ring()) }
 
+// batch returns the number of passes that a leader sends in one message while it does not wait for any of them. A pass
+// that is kept back at every leader on its way, and at the root, is late by less than half the window.
+func (w window) batch() int { return max(1, int(w)/8) }
+
 // maxWindow bounds the memory of a node: a slot takes 32 bytes for each sum of each rank.
 const maxWindow = 1024
 
@@ -41,6 +45,7 @@ type Options struct {
 	Log      *zap.Logger   // may be nil
 
 	ask  time.Duration                          // wait before the first repetition; 0: firstAsk
+	fan  int                                    // largest number of leaders that contribute to one; 0: treeFan
 	open func(shm.Handle) (*shm.Segment, error) // nil: shm.Open
 }
 
@@ -101,6 +106,9 @@ func New(ctx context.Context, o Options) (*Reducer, error) {
 	}
 	if o.ask == 0 {
 		o.ask = firstAsk
+	}
+	if o.fan == 0 {
+		o.fan = treeFan
 	}
 	if o.open == nil {
 		o.open = shm.Open

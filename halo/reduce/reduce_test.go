@@ -3,6 +3,7 @@ package reduce
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -50,6 +51,35 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
+// TestTrees checks trees of leaders with few leaders below each, and windows whose frames are sent one by one or
+// together.
+func TestTrees(t *testing.T) {
+	nodes := []string{"a", "b", "a", "", "b", "a", "c", "d", "d", "", "e", "f"}
+	for _, fan := range []int{1, 2, 3} {
+		for _, window := range []int{testWindow, 3 * testWindow} {
+			t.Run(fmt.Sprintf("%d below, window of %d", fan, window), func(t *testing.T) {
+				driveAll(t, cluster(t, plain(t), nodes, func(_ int, o *Options) { o.fan, o.Window = fan, window }), 100)
+			})
+		}
+	}
+}
+
+// TestTree checks the places of leaders 0, 2, 4, 6, 8 in a tree with two leaders below each.
+func TestTree(t *testing.T) {
+	nodes := map[int][]int{0: {0, 1}, 2: {2, 3}, 4: {4, 5}, 6: {6, 7}, 8: {8, 9}}
+	for self, want := range map[int]tree{
+		0: {-1, map[int]subtree{0: {[]int{0, 1}, []int{0, 1}}, 2: {[]int{2, 3}, []int{2, 3, 6, 7, 8, 9}},
+			4: {[]int{4, 5}, []int{4, 5}}}},
+		2: {0, map[int]subtree{2: {[]int{2, 3}, []int{2, 3}}, 6: {[]int{6, 7}, []int{6, 7}},
+			8: {[]int{8, 9}, []int{8, 9}}}},
+		4: {0, nil}, 6: {2, nil}, 8: {2, nil},
+	} {
+		if got := newTree(nodes, self, 2); !reflect.DeepEqual(got, want) {
+			t.Errorf("leader %d: %+v, want %+v", self, got, want)
+		}
+	}
+}
+
 // TestFallBack checks that ranks that cannot map their leader's segment take part over NATS.
 func TestFallBack(t *testing.T) {
 	broken := func(shm.Handle) (*shm.Segment, error) { return nil, errors.New("no such process") }
@@ -72,7 +102,7 @@ func TestMismatch(t *testing.T) {
 	for name, nodes := range map[string][]string{"shared memory": {"a", "a"}, "NATS": {"", ""},
 		"leader": {"a", "b", "a"}} {
 		t.Run(name, func(t *testing.T) {
-			reducers := cluster(t, plain(t), nodes)
+			reducers := cluster(t, plain(t), nodes, func(_ int, o *Options) { o.Window = 2 })
 			for rank, r := range reducers {
 				if err := r.Post(t.Context(), 0, solver.Contribution{Sums: make([]solver.Sum, 2+rank)}); err != nil {
 					t.Fatal(err)
@@ -106,12 +136,37 @@ func TestOrder(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	fails("pass beyond the window", post(testWindow), "pass 5 posted after 5 passes, of which 0 were waited for")
+	fails("pass beyond the window", post(testWindow), "pass 20 posted after 20 passes, of which 0 were waited for")
 	fails("wait out of order", wait(1), "wait for pass 1")
 	if err := wait(0); err != nil {
 		t.Error(err)
 	}
 	fails("wait twice", wait(0), "wait for pass 0")
+}
+
+// repeat posts b.N passes on all ranks and waits for each when late further passes are posted.
+func repeat(b *testing.B, reducers []*Reducer, late int, c solver.Contribution) {
+	var wg sync.WaitGroup
+	for _, r := range reducers {
+		wg.Go(func() {
+			for pass := range b.N + late {
+				if pass < b.N {
+					if err := r.Post(b.Context(), uint64(pass), c); err != nil {
+						b.Error(err)
+						return
+					}
+				}
+				if pass < late {
+					continue
+				}
+				if _, err := r.Wait(b.Context(), uint64(pass-late)); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
 }
 
 func BenchmarkReduction(b *testing.B) {
@@ -125,22 +180,7 @@ func BenchmarkReduction(b *testing.B) {
 					})
 					c := solver.Contribution{Sums: make([]solver.Sum, sums)}
 					b.ResetTimer()
-					var wg sync.WaitGroup
-					for _, r := range reducers {
-						wg.Go(func() {
-							for i := range uint64(b.N) {
-								if err := r.Post(b.Context(), i, c); err != nil {
-									b.Error(err)
-									return
-								}
-								if _, err := r.Wait(b.Context(), i); err != nil {
-									b.Error(err)
-									return
-								}
-							}
-						})
-					}
-					wg.Wait()
+					repeat(b, reducers, 0, c)
 				})
 			}
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -21,19 +20,24 @@ const (
 	lastAsk  = time.Second
 )
 
-// star adds the contributions of nodes over NATS. Every leader sends its node's contribution to the root, which is rank
-// 0, and the root sends the total to all leaders. NATS may lose either. A leader that waits sends its contribution
-// again, and the root answers with the total, or with the ranks that are missing.
+// star adds the contributions of nodes over NATS. Every leader sends the sum of its node and of the nodes below it to
+// its parent (see tree), and the root sends the total to all leaders. NATS may lose either. A leader that waits sends
+// its sum again, and its parent answers with the total, or with the ranks that are missing.
+//
+// A message holds the frames of several passes where norms may be late: a leader keeps frames back until it has those
+// of window.batch() passes, or until it waits for the total of one of them. Every wait still ends if ranks wait for
+// totals at the same points of their runs (docs/protocols.md).
 type star struct {
 	conn    roster.Conn
 	log     *zap.Logger
 	run     uint64
 	self    int // this rank, a leader
+	parent  int // the leader to which this one contributes; -1 for the root
+	hub     *hub
 	maxSums int // in a contribution
 	window  window
 	ask     time.Duration
 	subject func(to string) string
-	root    *root                                    // of rank 0; nil on the others
 	onTotal func(pass uint64, c solver.Contribution) // called with mu held; may be nil
 	onAsk   func(pass uint64)                        // called by a wait whenever it asks again; may be nil
 	subs    []pubsub.Subscription
@@ -41,45 +45,67 @@ type star struct {
 	mu      sync.Mutex
 	closed  bool
 	slots   []starSlot
+	wanted  uint64 // totals of passes below this one were waited for
+	kept    batch
 	refused int   // frames that are damaged, or not of this run
 	err     error // ends every wait
 	failed  chan struct{}
 }
 
-// starSlot is one pass of this node. announce opens it, contribute sets mine, and deliver sets the total.
+// starSlot is one pass of this leader. announce opens it, send sets mine, and deliver sets the total.
 type starSlot struct {
 	pass    uint64
 	open    bool   // false before the slot's first pass
-	mine    []byte // the frame with the node's contribution; nil until it is complete
+	mine    []byte // the frame for the parent; nil until it is complete
 	total   solver.Contribution
 	have    bool
 	ready   chan struct{} // closed once have is true
-	waiting []int         // the missing ranks, as the root last named them
+	waiting []int         // the missing ranks, as the parent last named them
+}
+
+// batch holds the frames that are kept back to be sent in one message.
+type batch struct {
+	frames []byte
+	count  int
+	oldest uint64 // pass
 }
 
 func newStar(ctx context.Context, o *Options, nodes map[int][]int) (*star, error) {
 	t := o.Team
-	s := &star{
-		conn: t.Conn(), log: o.Log, run: hashRun(t.Self().RunID), self: t.Self().Rank, maxSums: o.MaxSums, ask: o.ask,
-		window: window(o.Window), slots: make([]starSlot, window(o.Window).ring()),
-		subject: func(to string) string { return t.Subject("sum." + to) }, failed: make(chan struct{}),
-	}
-	listen := []string{"all", strconv.Itoa(s.self)}
-	if s.self == 0 {
-		s.root = newRoot(s, nodes)
-		listen = []string{"root"}
-	}
-	for _, to := range listen {
-		sub, err := s.conn.Subscribe(s.subject(to), s.receive)
-		if err != nil {
-			return nil, errors.Join(fmt.Errorf("subscribe: %w", err), s.close())
-		}
-		s.subs = append(s.subs, sub)
+	s := starOver(t.Conn(), t.Self().Rank, newTree(nodes, t.Self().Rank, o.fan), o)
+	s.run, s.subject = hashRun(t.Self().RunID), func(to string) string { return t.Subject("sum." + to) }
+	if err := s.listen(); err != nil {
+		return nil, err
 	}
 	if err := s.conn.FlushWithContext(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("subscribe: %w", err), s.close())
 	}
 	return s, nil
+}
+
+// starOver returns the star of leader self, which does not listen yet.
+func starOver(conn roster.Conn, self int, t tree, o *Options) *star {
+	s := &star{conn: conn, log: o.Log, self: self, parent: t.parent, maxSums: o.MaxSums, ask: o.ask,
+		window: window(o.Window), slots: make([]starSlot, window(o.Window).ring()), failed: make(chan struct{})}
+	if t.below != nil {
+		s.hub = newHub(s, t.below)
+	}
+	return s
+}
+
+func (s *star) listen() error {
+	to := []string{strconv.Itoa(s.self)}
+	if s.parent >= 0 {
+		to = append(to, "all")
+	}
+	for _, to := range to {
+		sub, err := s.conn.Subscribe(s.subject(to), s.receive)
+		if err != nil {
+			return errors.Join(fmt.Errorf("subscribe: %w", err), s.close())
+		}
+		s.subs = append(s.subs, sub)
+	}
+	return nil
 }
 
 // post announces and contributes at once. It serves a node of one rank.
@@ -92,24 +118,76 @@ func (s *star) post(pass uint64, c solver.Contribution) error {
 func (s *star) announce(pass uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.slots[s.window.slot(pass)] = starSlot{pass: pass, open: true, ready: make(chan struct{})}
+	*s.slot(pass) = starSlot{pass: pass, open: true, ready: make(chan struct{})}
 }
 
-// contribute sends the node's contribution.
+// contribute adds the node's contribution.
 func (s *star) contribute(pass uint64, c solver.Contribution) error {
 	f := frame{kind: contribution, run: s.run, pass: pass, rank: s.self, c: c}
-	if s.root != nil {
-		s.root.receive(f)
-		return nil
+	if s.hub != nil {
+		return s.enter(f)
 	}
-	b := f.encode()
-	s.mu.Lock()
-	s.slots[s.window.slot(pass)].mine = b
-	s.mu.Unlock()
-	return s.publish("root", b)
+	return s.send(f)
 }
 
-// publish sends b. It ignores that b is lost while the client reconnects: a rank that waits sends its part again.
+// enter adds a frame from this node or from a leader below. If the leader asks again, enter answers.
+func (s *star) enter(f frame) error {
+	result, sum, err := s.hub.add(f)
+	switch {
+	case err != nil:
+		s.fail(err)
+		return nil // every wait ends with it
+	case result == again && f.rank != s.self:
+		return s.publish(strconv.Itoa(f.rank), s.answer(f.pass).appendTo(nil))
+	case result != complete:
+		return nil
+	}
+	if s.parent >= 0 {
+		return s.send(frame{kind: contribution, run: s.run, pass: f.pass, rank: s.self, c: sum})
+	}
+	s.deliver(f.pass, sum)
+	return s.send(frame{kind: total, run: s.run, pass: f.pass, rank: s.self, c: sum})
+}
+
+// send sends f to the parent, or from the root to all, at once or together with frames of later passes.
+func (s *star) send(f frame) error {
+	s.mu.Lock()
+	slot := s.slot(f.pass)
+	slot.mine = f.appendTo(nil)
+	if s.kept.count == 0 || f.pass < s.kept.oldest {
+		s.kept.oldest = f.pass
+	}
+	s.kept.frames = append(s.kept.frames, slot.mine...)
+	s.kept.count++
+	due := s.kept.count >= s.window.batch() || s.kept.oldest < s.wanted
+	s.mu.Unlock()
+	if due {
+		return s.flush()
+	}
+	return nil
+}
+
+// flush sends the frames that are kept back.
+func (s *star) flush() error {
+	s.mu.Lock()
+	frames := s.kept.frames
+	s.kept = batch{}
+	s.mu.Unlock()
+	if frames == nil {
+		return nil
+	}
+	return s.publish(s.upwards(), frames)
+}
+
+// upwards returns where the sums of this leader go.
+func (s *star) upwards() string {
+	if s.parent < 0 {
+		return "all"
+	}
+	return strconv.Itoa(s.parent)
+}
+
+// publish sends b. It ignores that b is lost while the client reconnects: a rank that waits sends its sum again.
 func (s *star) publish(to string, b []byte) error {
 	err := s.conn.Publish(s.subject(to), b)
 	if errors.Is(err, pubsub.ErrLost) {
@@ -120,8 +198,14 @@ func (s *star) publish(to string, b []byte) error {
 
 func (s *star) wait(ctx context.Context, pass uint64, deadline time.Time) (solver.Contribution, error) {
 	s.mu.Lock()
-	ready := s.slots[s.window.slot(pass)].ready
+	ready, due := s.slot(pass).ready, s.kept.count > 0 && s.kept.oldest <= pass
+	s.wanted = pass + 1
 	s.mu.Unlock()
+	if due {
+		if err := s.flush(); err != nil {
+			return solver.Contribution{}, err
+		}
+	}
 	select {
 	case <-ready:
 		return s.totalOf(pass), nil
@@ -158,97 +242,16 @@ func (s *star) wait(ctx context.Context, pass uint64, deadline time.Time) (solve
 func (s *star) totalOf(pass uint64) solver.Contribution {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.slots[s.window.slot(pass)].total
+	return s.slot(pass).total
 }
 
-// askAgain sends the node's contribution to pass again, if it is complete.
-func (s *star) askAgain(pass uint64) error {
-	s.mu.Lock()
-	b := s.slots[s.window.slot(pass)].mine
-	s.mu.Unlock()
-	if b == nil {
-		return nil
-	}
-	return s.publish("root", b)
-}
-
-// sendMissing tells the root which ranks of the node have not contributed to pass.
-func (s *star) sendMissing(pass uint64, gone []int) error {
-	f := frame{kind: pending, run: s.run, pass: pass, rank: s.self, waiting: gone}
-	if s.root != nil {
-		s.root.receive(f)
-		return nil
-	}
-	return s.publish("root", f.encode())
-}
-
-func (s *star) missing(pass uint64) []int {
-	if s.root != nil {
-		return s.root.missing(pass)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.slots[s.window.slot(pass)].waiting)
-}
-
-// receive handles a message from the server. It never blocks.
-func (s *star) receive(m pubsub.Message) {
-	f, err := decodeFrame(m.Data)
-	if err == nil {
-		err = s.check(f)
-	}
-	if err != nil {
-		s.refuse(m.Subject, err)
-		return
-	}
-	if s.root != nil {
-		s.root.receive(f)
-		return
-	}
-	if f.kind == total {
-		s.deliver(f.pass, f.c)
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if slot := &s.slots[s.window.slot(f.pass)]; slot.open && slot.pass == f.pass {
-		slot.waiting = f.waiting
-	}
-}
-
-func (s *star) check(f frame) error {
-	if f.run != s.run {
-		return fmt.Errorf("a frame of another run (%016x, this one is %016x)", f.run, s.run)
-	}
-	if len(f.c.Sums) > s.maxSums {
-		return fmt.Errorf("%d sums from rank %d, at most %d were announced", len(f.c.Sums), f.rank, s.maxSums)
-	}
-	if s.root != nil {
-		return s.root.check(f)
-	}
-	if f.rank != 0 || f.kind == contribution {
-		return fmt.Errorf("a frame of kind %d from rank %d, totals come from rank 0", f.kind, f.rank)
-	}
-	return nil
-}
-
-// refuse counts a refused frame and logs the first one.
-func (s *star) refuse(subject string, err error) {
-	s.mu.Lock()
-	s.refused++
-	first := s.refused == 1
-	s.mu.Unlock()
-	if first {
-		s.log.Warn("refused a frame of the norm's reduction; further ones are not logged",
-			zap.String("subject", subject), zap.Error(err))
-	}
-}
+func (s *star) slot(pass uint64) *starSlot { return &s.slots[s.window.slot(pass)] }
 
 // deliver sets the total of pass. Repetitions change nothing.
 func (s *star) deliver(pass uint64, c solver.Contribution) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	slot := &s.slots[s.window.slot(pass)]
+	slot := s.slot(pass)
 	if s.closed || !slot.open || slot.pass != pass || slot.have {
 		return
 	}
