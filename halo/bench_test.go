@@ -1,4 +1,4 @@
-package halo
+package halo_test
 
 import (
 	"errors"
@@ -10,23 +10,25 @@ import (
 	"jacobi/solver"
 
 	"github.com/nats-io/nats-server/v2/server"
+	. "jacobi/halo"
+	"jacobi/halo/halotest"
 )
 
 func BenchmarkExchange(b *testing.B) {
 	s := serve(b, &server.Options{MaxPayload: 8 << 20})
-	for _, tr := range []transport{
-		{TransportMemory, func(_ testing.TB, a, b End, timeout time.Duration) (Link, Link, error) {
+	for _, tr := range []halotest.Transport{
+		{Name: TransportMemory, Open: func(_ testing.TB, a, b End, timeout time.Duration) (Link, Link, error) {
 			return NewMemory(a, b, timeout)
 		}},
-		{TransportShared, openShared},
-		{TransportNATS, func(t testing.TB, a, b End, timeout time.Duration) (Link, Link, error) {
+		{Name: TransportShared, Open: openShared},
+		{Name: TransportNATS, Open: func(t testing.TB, a, b End, timeout time.Duration) (Link, Link, error) {
 			return openNATS(t, a, b, NATSOptions{Timeout: timeout}, s.connect(t), s.connect(t))
 		}},
 	} {
 		for _, values := range []int{1, 8 << 10, 128 << 10} {
-			b.Run(fmt.Sprintf("%s/%d", tr.name, 8*values), func(b *testing.B) {
-				e := freshEnd(values, 1)
-				x, y := tr.must(b, e, long)
+			b.Run(fmt.Sprintf("%s/%d", tr.Name, 8*values), func(b *testing.B) {
+				e := halotest.FreshEnd(values, 1)
+				x, y := tr.Must(b, e, halotest.Long)
 				n := solver.ExchangeNumber(b.N)
 				exchange := func(l Link) {
 					rows := make([]byte, 8*values)

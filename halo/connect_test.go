@@ -1,4 +1,4 @@
-package halo
+package halo_test
 
 import (
 	"context"
@@ -11,6 +11,8 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
+	. "jacobi/halo"
+	"jacobi/halo/halotest"
 	"jacobi/solver"
 )
 
@@ -122,7 +124,7 @@ func TestConnectLate(t *testing.T) {
 			wg.Go(func() { links[first], errs[first] = Connect(t.Context(), w.opts[first]) })
 			if first == 0 {
 				for range 3 {
-					if _, err := asked.NextMsg(long); err != nil {
+					if _, err := asked.NextMsg(halotest.Long); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -156,7 +158,7 @@ func TestConnectRestart(t *testing.T) {
 		links, errs := make([]*Links, 2), make([]error, 2)
 		var wg sync.WaitGroup
 		wg.Go(func() { links[0], errs[0] = Connect(t.Context(), w.opts[0]) })
-		if _, err := asked.NextMsg(long); err != nil {
+		if _, err := asked.NextMsg(halotest.Long); err != nil {
 			t.Fatal(err)
 		}
 		s.stop()

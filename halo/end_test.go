@@ -6,6 +6,14 @@ import (
 	"jacobi/solver"
 )
 
+var testRun = RunIDOf("conformance")
+
+// testEnd returns the bottom end of rank 2, which faces rank 3, with halos of depth rows.
+func testEnd(nx, depth int) End {
+	return End{Run: testRun, Rank: 2, Neighbour: 3, Side: solver.Bottom, NX: nx, DType: solver.Float64,
+		Send: solver.Stripe{Lo: 128 - depth, Hi: 128}, Recv: solver.Stripe{Lo: 128, Hi: 128 + depth}}
+}
+
 func TestEnds(t *testing.T) {
 	mesh := solver.Mesh{NX: 4, NY: 34, DType: solver.Float32, Walls: solver.WrapRows(true)}
 	for ranks := 1; ranks <= 4; ranks++ {

@@ -1,4 +1,4 @@
-package halo
+package halo_test
 
 import (
 	"encoding/json"
@@ -8,6 +8,8 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
+	. "jacobi/halo"
+	"jacobi/halo/halotest"
 	"jacobi/solver"
 )
 
@@ -35,7 +37,7 @@ func (p brokenPeer) Accept(end End, offer json.RawMessage) (Link, error) {
 
 func TestConnectFallsBack(t *testing.T) {
 	s := serve(t, &server.Options{})
-	shared := SharedMemory{SharedOptions{Timeout: long}}
+	shared := SharedMemory{SharedOptions{Timeout: halotest.Long}}
 	for name, broken := range map[string]brokenPeer{
 		"offer":  {shared, errors.New("no memory"), nil},
 		"accept": {shared, nil, errors.New("no map")},

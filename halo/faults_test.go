@@ -1,9 +1,11 @@
-package halo
+package halo_test
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	. "jacobi/halo"
+	"jacobi/halo/halotest"
 	"strings"
 	"sync"
 	"testing"
@@ -12,14 +14,14 @@ import (
 
 // TestLinkFaults checks that Faults.Link delays and cuts, and does nothing else.
 func TestLinkFaults(t *testing.T) {
-	e := freshEnd(8, 1)
-	a, b, err := NewMemory(e, e.Facing(), long)
+	e := halotest.FreshEnd(8, 1)
+	a, b, err := NewMemory(e, e.Facing(), halotest.Long)
 	if err != nil {
 		t.Fatal(err)
 	}
-	closeAfter(t, a, b)
+	halotest.CloseAfter(t, a, b)
 	cut := Faults{Delay: 1, MaxDelay: time.Millisecond, CutFrom: 10, CutCount: -1}
-	both(t, cut.Link(a), b, e, 0, 10, nil)
+	halotest.Both(t, cut.Link(a), b, e, 0, 10, nil)
 	if err := cut.Link(a).Send(t.Context(), 10, make([]byte, e.SendBytes())); !errors.Is(err, ErrCut) {
 		t.Errorf("got %v, want %v", err, ErrCut)
 	}

@@ -132,7 +132,9 @@ func TestOutboxParts(t *testing.T) {
 			t.Fatal(err)
 		}
 		rows := make([]byte, e.SendBytes())
-		fill(rows, e.Rank, e.Send, e.NX, 5)
+		for i := range rows {
+			rows[i] = byte(r.Uint32())
+		}
 		got := make([]byte, len(rows))
 		if err := o.keep(5, rows, func(msg []byte) error {
 			f, payload, err := parseFrame(msg)

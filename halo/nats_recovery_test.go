@@ -1,4 +1,4 @@
-package halo
+package halo_test
 
 import (
 	"bytes"
@@ -9,13 +9,15 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
+	. "jacobi/halo"
+	"jacobi/halo/halotest"
 	"jacobi/internal/wire"
 	"jacobi/solver"
 )
 
 // impatient are options for tests in which rows get lost.
 func impatient() NATSOptions {
-	return NATSOptions{Timeout: long, AskAfter: time.Millisecond, MaxAskAfter: 2 * time.Millisecond}
+	return NATSOptions{Timeout: halotest.Long, AskAfter: time.Millisecond, MaxAskAfter: 2 * time.Millisecond}
 }
 
 // faulty opens a link with faults on both ends.
@@ -65,13 +67,13 @@ func TestNATSFaults(t *testing.T) {
 			var sum NATSStats
 			for seed := range uint64(8) {
 				for _, maxFrame := range []int{0, 400} { // one part, five parts
-					e := freshEnd(100, 2)
+					e := halotest.FreshEnd(100, 2)
 					o := impatient()
 					o.MaxFrame = maxFrame
 					f := c.faults
 					f.Seed = seed
 					a, b := faulty(t, s, e, o, f)
-					both(t, a, b, e, 0, 15, nil)
+					halotest.Both(t, a, b, e, 0, 15, nil)
 					for _, n := range []NATSStats{a.Stats(), b.Stats()} {
 						sum.Asked += n.Asked
 						sum.Resent += n.Resent
@@ -90,13 +92,13 @@ func TestNATSFaults(t *testing.T) {
 // TestNATSRestart restarts the server several times while rows are exchanged.
 func TestNATSRestart(t *testing.T) {
 	s := serve(t, &server.Options{})
-	e := freshEnd(1000, 4)
+	e := halotest.FreshEnd(1000, 4)
 	a, b, err := openNATS(t, e, e.Facing(), impatient(), s.connect(t), s.connect(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	closeAfter(t, a, b)
-	both(t, a, b, e, 0, 100, func(rank int, exchange solver.ExchangeNumber) {
+	halotest.CloseAfter(t, a, b)
+	halotest.Both(t, a, b, e, 0, 100, func(rank int, exchange solver.ExchangeNumber) {
 		if rank == e.Rank && exchange%30 == 10 {
 			s.stop()
 			s.start(t)
@@ -107,14 +109,14 @@ func TestNATSRestart(t *testing.T) {
 // TestNATSDisconnect breaks the connection of one rank several times.
 func TestNATSDisconnect(t *testing.T) {
 	s := serve(t, &server.Options{})
-	e := freshEnd(1000, 4)
+	e := halotest.FreshEnd(1000, 4)
 	nc := s.dial(t)
 	a, b, err := openNATS(t, e, e.Facing(), impatient(), s.connect(t), wire.Over(nc))
 	if err != nil {
 		t.Fatal(err)
 	}
-	closeAfter(t, a, b)
-	both(t, a, b, e, 0, 60, func(rank int, exchange solver.ExchangeNumber) {
+	halotest.CloseAfter(t, a, b)
+	halotest.Both(t, a, b, e, 0, 60, func(rank int, exchange solver.ExchangeNumber) {
 		if rank == e.Rank && exchange%10 == 5 {
 			if err := nc.ForceReconnect(); err != nil {
 				t.Error(err)
@@ -126,17 +128,17 @@ func TestNATSDisconnect(t *testing.T) {
 // TestNATSBusySender lets a receiver ask for a lost frame while the sender makes no call.
 func TestNATSBusySender(t *testing.T) {
 	s := serve(t, &server.Options{})
-	e := freshEnd(100, 2)
+	e := halotest.FreshEnd(100, 2)
 	a, b := faulty(t, s, e, impatient(), Faults{CutFrom: 0, CutCount: 1})
 	out, in := make([]byte, e.SendBytes()), make([]byte, e.SendBytes())
-	fill(out, e.Rank, e.Send, e.NX, 0)
+	halotest.Fill(out, e.Rank, e.Send, e.NX, 0)
 	if err := a.Send(t.Context(), 0, out); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.Recv(t.Context(), 0, in); err != nil {
 		t.Fatal(err)
 	}
-	if err := verify(in, e.Rank, e.Send, e.NX, 0); err != nil {
+	if err := halotest.Verify(in, e.Rank, e.Send, e.NX, 0); err != nil {
 		t.Error(err)
 	}
 	if n := a.Stats().Resent; n == 0 {
@@ -147,9 +149,9 @@ func TestNATSBusySender(t *testing.T) {
 // TestNATSAsksForPartsMissing drops one frame of many and expects that no other is sent again.
 func TestNATSAsksForPartsMissing(t *testing.T) {
 	s := serve(t, &server.Options{})
-	e := freshEnd(100, 2)
+	e := halotest.FreshEnd(100, 2)
 	o := impatient()
-	o.MaxFrame = headerSize + 16 // 100 parts
+	o.MaxFrame = HeaderSize + 16 // 100 parts
 	o.AskAfter = 200 * time.Millisecond
 	a, b := faulty(t, s, e, o, Faults{CutFrom: 42, CutCount: 1})
 	if err := a.Send(t.Context(), 0, make([]byte, e.SendBytes())); err != nil {
@@ -167,14 +169,14 @@ func TestNATSAsksForPartsMissing(t *testing.T) {
 // and the rank must ask for them again.
 func TestNATSSlowConsumer(t *testing.T) {
 	s := serve(t, &server.Options{})
-	e := freshEnd(1000, 4) // exchanges of 32 KB
+	e := halotest.FreshEnd(1000, 4) // exchanges of 32 KB
 	o := impatient()
 	o.MaxFrame, o.Pending = 1000, 4000
 	a, b := faulty(t, s, e, o, Faults{})
 	rows := make([]byte, e.SendBytes())
-	b.in.mu.Lock() // the first frame waits for it, four more may queue
+	release := HoldFrames(b) // the first frame waits for it, four more may queue
 	for exchange := range solver.ExchangeNumber(2) {
-		fill(rows, e.Rank, e.Send, e.NX, exchange)
+		halotest.Fill(rows, e.Rank, e.Send, e.NX, exchange)
 		if err := a.Send(t.Context(), exchange, rows); err != nil {
 			t.Fatal(err)
 		}
@@ -182,17 +184,17 @@ func TestNATSSlowConsumer(t *testing.T) {
 	for b.Stats().Dropped == 0 && t.Context().Err() == nil {
 		runtime.Gosched()
 	}
-	b.in.mu.Unlock()
+	release()
 	got := make([]byte, len(rows))
 	for exchange := range solver.ExchangeNumber(2) {
-		fill(rows, e.Rank, e.Send, e.NX, exchange)
+		halotest.Fill(rows, e.Rank, e.Send, e.NX, exchange)
 		if err := b.Recv(t.Context(), exchange, got); err != nil || !bytes.Equal(got, rows) {
 			t.Fatalf("exchange %d: %v, or other rows", exchange, err)
 		}
 	}
-	parts := (e.RecvBytes() + 1000 - headerSize - 1) / (1000 - headerSize)
+	parts := (e.RecvBytes() + 1000 - HeaderSize - 1) / (1000 - HeaderSize)
 	// two exchanges kept, two received, two queues
-	bound := int64(2*(e.RecvBytes()+parts*headerSize) + 2*e.SendBytes() + 2*4000)
+	bound := int64(2*(e.RecvBytes()+parts*HeaderSize) + 2*e.SendBytes() + 2*4000)
 	if n := b.Stats(); n.Asked == 0 || n.Dropped == 0 || n.MostBytes != bound {
 		t.Errorf("%+v, want frames dropped and asked for, and at most %d bytes", n, bound)
 	}

@@ -1,4 +1,4 @@
-package halo
+package halo_test
 
 import (
 	"context"
@@ -12,6 +12,8 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	. "jacobi/halo"
+	"jacobi/halo/halotest"
 	"jacobi/internal/pubsub"
 	"jacobi/internal/wire"
 )
@@ -29,7 +31,7 @@ func TestNATSTimeoutDetail(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			o := impatient()
 			o.Timeout = 100 * time.Millisecond
-			_, b := faulty(t, s, freshEnd(8, 8), o, c.faults)
+			_, b := faulty(t, s, halotest.FreshEnd(8, 8), o, c.faults)
 			err := b.Recv(t.Context(), 17, make([]byte, 8*8*8))
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want %q", err, c.want)
@@ -42,7 +44,7 @@ func TestNATSTimeoutDetail(t *testing.T) {
 // in the error of a timeout.
 func TestNATSStrayFrames(t *testing.T) {
 	s := serve(t, &server.Options{})
-	e := freshEnd(8, 8)
+	e := halotest.FreshEnd(8, 8)
 	core, logs := observer.New(zap.WarnLevel)
 	o := impatient()
 	o.Timeout = 300 * time.Millisecond
@@ -51,39 +53,14 @@ func TestNATSStrayFrames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	closeAfter(t, l)
-	there := e.Facing()
-	payload := make([]byte, there.SendBytes())
-	stray := func(change func(*frame)) []byte {
-		f := there.frame(kindRows, 0)
-		change(&f)
-		msg := make([]byte, headerSize+len(payload))
-		f.put(msg, payload)
-		return msg
-	}
-	damaged := stray(func(*frame) {})
-	damaged[100] ^= 4
-	version := stray(func(*frame) {})
-	version[4] = 9
-	messages := [][]byte{
-		[]byte("hello"),
-		damaged,
-		version,
-		stray(func(f *frame) { f.run = testRun }),
-		stray(func(f *frame) { f.sender = 7 }),
-		stray(func(f *frame) { f.receiver = 7 }),
-		stray(func(f *frame) { f.side = e.Side }),
-		stray(func(f *frame) { f.kind = 9 }),
-		stray(func(f *frame) { f.kind = kindAsk }),
-		stray(func(f *frame) { f.part, f.parts = 1, 1 }),
-		stray(func(f *frame) { f.parts = 2 }),
-	}
+	halotest.CloseAfter(t, l)
+	good, messages := NATSFrames(e)
 	for _, m := range messages {
-		if err := o.Conn.Publish(o.subject(e.Run, "halo", e.Rank, e.Side), m); err != nil {
+		if err := o.Conn.Publish(NATSSubject(o, e), m); err != nil {
 			t.Fatal(err)
 		}
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), long)
+	ctx, cancel := context.WithTimeout(t.Context(), halotest.Long)
 	defer cancel()
 	if err := o.Conn.FlushWithContext(ctx); err != nil { // the server has delivered the messages before it answers
 		t.Fatal(err)
@@ -97,7 +74,7 @@ func TestNATSStrayFrames(t *testing.T) {
 		t.Errorf("%d log entries, want 1", got)
 	}
 	// The link still works.
-	if err := o.Conn.Publish(o.subject(e.Run, "halo", e.Rank, e.Side), stray(func(*frame) {})); err != nil {
+	if err := o.Conn.Publish(NATSSubject(o, e), good); err != nil {
 		t.Fatal(err)
 	}
 	if err := l.Recv(t.Context(), 0, make([]byte, e.RecvBytes())); err != nil {
@@ -107,14 +84,14 @@ func TestNATSStrayFrames(t *testing.T) {
 
 func TestNATSConnectionClosed(t *testing.T) {
 	s := serve(t, &server.Options{})
-	e := freshEnd(8, 8)
+	e := halotest.FreshEnd(8, 8)
 	o := impatient()
 	o.Conn = s.connect(t)
 	l, err := NewNATS(t.Context(), e, o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	closeAfter(t, l)
+	halotest.CloseAfter(t, l)
 	o.Conn.(OwnConn).Close()
 	if err := l.Recv(t.Context(), 0, make([]byte, e.RecvBytes())); !errors.Is(err, pubsub.ErrClosed) {
 		t.Errorf("Recv: %v, want %v", err, pubsub.ErrClosed)
@@ -125,12 +102,13 @@ func TestNATSConnectionClosed(t *testing.T) {
 }
 
 func TestNATSRefusesTinyFrames(t *testing.T) {
-	s := serve(t, &server.Options{MaxPayload: headerSize})
-	if _, err := NewNATS(t.Context(), freshEnd(8, 8), NATSOptions{Conn: s.connect(t), Timeout: long}); err == nil ||
+	s := serve(t, &server.Options{MaxPayload: HeaderSize})
+	o := NATSOptions{Conn: s.connect(t), Timeout: halotest.Long}
+	if _, err := NewNATS(t.Context(), halotest.FreshEnd(8, 8), o); err == nil ||
 		!strings.Contains(err.Error(), "a header alone takes 68") {
 		t.Errorf("got %v", err)
 	}
-	if _, err := NewNATS(t.Context(), freshEnd(8, 8), NATSOptions{Timeout: long}); err == nil {
+	if _, err := NewNATS(t.Context(), halotest.FreshEnd(8, 8), NATSOptions{Timeout: halotest.Long}); err == nil {
 		t.Error("a link without a connection was opened")
 	}
 }
@@ -140,8 +118,9 @@ func TestNATSOwnConnection(t *testing.T) {
 	s := serve(t, &server.Options{})
 	nc, shared := s.dial(t), s.connect(t)
 	own := wire.Over(nc)
-	o := NATSOptions{Conn: shared, Timeout: long, Dial: func(context.Context) (OwnConn, error) { return own, nil }}
-	l, err := NewNATS(t.Context(), freshEnd(8, 8), o)
+	o := NATSOptions{Conn: shared, Timeout: halotest.Long,
+		Dial: func(context.Context) (OwnConn, error) { return own, nil }}
+	l, err := NewNATS(t.Context(), halotest.FreshEnd(8, 8), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,8 +132,8 @@ func TestNATSOwnConnection(t *testing.T) {
 			shared.Status(), pubsub.Closed, pubsub.Connected)
 	}
 
-	own, o.MaxFrame = s.connect(t), headerSize
-	if _, err := NewNATS(t.Context(), freshEnd(8, 8), o); err == nil ||
+	own, o.MaxFrame = s.connect(t), HeaderSize
+	if _, err := NewNATS(t.Context(), halotest.FreshEnd(8, 8), o); err == nil ||
 		own.Status() != pubsub.Closed {
 		t.Errorf("frames without room for rows: %v; own connection %v, want %v", err, own.Status(),
 			pubsub.Closed)
@@ -162,7 +141,7 @@ func TestNATSOwnConnection(t *testing.T) {
 
 	refused := errors.New("connection refused")
 	o.Dial = func(context.Context) (OwnConn, error) { return nil, refused }
-	if _, err := NewNATS(t.Context(), freshEnd(8, 8), o); !errors.Is(err, refused) {
+	if _, err := NewNATS(t.Context(), halotest.FreshEnd(8, 8), o); !errors.Is(err, refused) {
 		t.Errorf("got %v, want %v", err, refused)
 	}
 }

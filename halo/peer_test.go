@@ -1,4 +1,4 @@
-package halo
+package halo_test
 
 import (
 	"errors"
@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/nats-io/nats-server/v2/server"
+
+	. "jacobi/halo"
 )
 
 // TestConnectLeavesNothing checks by this process's open files that segments are closed with the links.

@@ -1,4 +1,4 @@
-package halo
+package halo_test
 
 import (
 	"fmt"

@@ -1,10 +1,12 @@
-package halo
+package halo_test
 
 import (
 	"fmt"
 	"sync"
 	"testing"
 
+	. "jacobi/halo"
+	"jacobi/halo/halotest"
 	"jacobi/solver"
 )
 
@@ -20,7 +22,7 @@ func newWorld(t testing.TB, s *testServer, mode Mode, ranks int, periodic bool) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, run := &world{}, RunIDOf(fmt.Sprint("world ", runs.Add(1)))
+	w, run := &world{}, halotest.FreshRun()
 	for r := range ranks {
 		members := make([]Member, ranks)
 		for i := range members {
@@ -28,8 +30,8 @@ func newWorld(t testing.TB, s *testServer, mode Mode, ranks int, periodic bool) 
 		}
 		w.opts = append(w.opts, Options{Rank: r, Members: members, Mode: mode,
 			Ends:  Ends(run, mesh, stripes, 2, r),
-			Peers: []Peer{SharedMemory{SharedOptions{Timeout: long}}},
-			NATS:  NATSOptions{Conn: s.connect(t), Timeout: long}})
+			Peers: []Peer{SharedMemory{SharedOptions{Timeout: halotest.Long}}},
+			NATS:  NATSOptions{Conn: s.connect(t), Timeout: halotest.Long}})
 	}
 	return w
 }
@@ -74,7 +76,7 @@ func (w *world) exchange(t *testing.T, links []*Links) {
 			}
 			if end != nil {
 				wg.Go(func() {
-					if err := play(t.Context(), links[r].Link[side], *end, 0, 10, nil); err != nil {
+					if err := halotest.Play(t.Context(), links[r].Link[side], *end, 0, 10, nil); err != nil {
 						t.Error(err)
 					}
 				})

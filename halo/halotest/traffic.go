@@ -1,4 +1,4 @@
-package halo
+package halotest
 
 import (
 	"bytes"
@@ -9,28 +9,24 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"jacobi/halo"
 	"jacobi/solver"
 )
 
-var testRun = RunIDOf("conformance")
+var runs atomic.Uint64
 
-// testEnd returns the bottom end of rank 2, which faces rank 3, with halos of depth rows.
-func testEnd(nx, depth int) End {
-	return End{Run: testRun, Rank: 2, Neighbour: 3, Side: solver.Bottom, NX: nx, DType: solver.Float64,
+// FreshRun returns the id of a run that no other test has.
+func FreshRun() halo.RunID { return halo.RunIDOf(fmt.Sprint("test ", runs.Add(1))) }
+
+// FreshEnd returns the bottom end of rank 2, which faces rank 3, with halos of depth rows of nx float64 values. Its run
+// is its own, so that no frame of one test reaches another.
+func FreshEnd(nx, depth int) halo.End {
+	return halo.End{Run: FreshRun(), Rank: 2, Neighbour: 3, Side: solver.Bottom, NX: nx, DType: solver.Float64,
 		Send: solver.Stripe{Lo: 128 - depth, Hi: 128}, Recv: solver.Stripe{Lo: 128, Hi: 128 + depth}}
 }
 
-var runs atomic.Uint64
-
-// freshEnd is testEnd in a run of its own, so that no frame of one test reaches another.
-func freshEnd(nx, depth int) End {
-	e := testEnd(nx, depth)
-	e.Run = RunIDOf(fmt.Sprint("run ", runs.Add(1)))
-	return e
-}
-
-// fill writes the rows of rank for exchange. Every value encodes its rank, exchange, row and column.
-func fill(dst []byte, rank int, rows solver.Stripe, nx int, exchange solver.ExchangeNumber) {
+// Fill writes the rows of rank for exchange. Every value encodes its rank, exchange, row and column.
+func Fill(dst []byte, rank int, rows solver.Stripe, nx int, exchange solver.ExchangeNumber) {
 	for r := rows.Lo; r < rows.Hi; r++ {
 		for c := range nx {
 			v := uint64(rank)<<58 | uint64(exchange&0xffff)<<42 | uint64(r)<<24 | uint64(c)
@@ -40,10 +36,10 @@ func fill(dst []byte, rank int, rows solver.Stripe, nx int, exchange solver.Exch
 	}
 }
 
-// verify returns an error that names the first value of got that differs from what fill writes.
-func verify(got []byte, rank int, rows solver.Stripe, nx int, exchange solver.ExchangeNumber) error {
+// Verify returns an error that names the first value of got that differs from what Fill writes.
+func Verify(got []byte, rank int, rows solver.Stripe, nx int, exchange solver.ExchangeNumber) error {
 	want := make([]byte, len(got))
-	fill(want, rank, rows, nx, exchange)
+	Fill(want, rank, rows, nx, exchange)
 	if bytes.Equal(got, want) {
 		return nil
 	}
@@ -56,16 +52,16 @@ func verify(got []byte, rank int, rows solver.Stripe, nx int, exchange solver.Ex
 	return nil
 }
 
-// play sends and receives count exchanges from first on at one end, as a rank does. It calls at, if not nil, before
+// Play sends and receives count exchanges from first on at one end, as a rank does. It calls at, if not nil, before
 // each.
-func play(ctx context.Context, l Link, e End, first, count solver.ExchangeNumber,
+func Play(ctx context.Context, l halo.Link, e halo.End, first, count solver.ExchangeNumber,
 	at func(exchange solver.ExchangeNumber)) error {
 	out, in := make([]byte, e.SendBytes()), make([]byte, e.RecvBytes())
 	for b := first; b < first+count; b++ {
 		if at != nil {
 			at(b)
 		}
-		fill(out, e.Rank, e.Send, e.NX, b)
+		Fill(out, e.Rank, e.Send, e.NX, b)
 		if err := l.Send(ctx, b, out); err != nil {
 			return err
 		}
@@ -73,15 +69,15 @@ func play(ctx context.Context, l Link, e End, first, count solver.ExchangeNumber
 		if err := l.Recv(ctx, b, in); err != nil {
 			return err
 		}
-		if err := verify(in, e.Neighbour, e.Recv, e.NX, b); err != nil {
+		if err := Verify(in, e.Neighbour, e.Recv, e.NX, b); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// both calls play on both ends at once.
-func both(t *testing.T, a, b Link, e End, first, count solver.ExchangeNumber,
+// Both calls Play on both ends at once.
+func Both(t *testing.T, a, b halo.Link, e halo.End, first, count solver.ExchangeNumber,
 	at func(rank int, exchange solver.ExchangeNumber)) {
 	t.Helper()
 	if at == nil {
@@ -90,13 +86,13 @@ func both(t *testing.T, a, b Link, e End, first, count solver.ExchangeNumber,
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)
 	var wg sync.WaitGroup
-	for i, l := range []Link{a, b} {
+	for i, l := range []halo.Link{a, b} {
 		end := e
 		if i == 1 {
 			end = e.Facing()
 		}
 		wg.Go(func() {
-			if err := play(ctx, l, end, first, count,
+			if err := Play(ctx, l, end, first, count,
 				func(exchange solver.ExchangeNumber) { at(end.Rank, exchange) }); err != nil {
 				t.Error(err)
 				cancel(err)

@@ -1,0 +1,241 @@
+// Package halotest is the conformance suite of halo.Link, and the traffic that tests of transports send over links.
+package halotest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"jacobi/halo"
+	"jacobi/solver"
+)
+
+// Transport is a transport under test.
+type Transport struct {
+	// Name is the one in the errors of its links. What follows a comma only tells transports apart.
+	Name string
+	// Open opens the two ends of a link. What else it opens it closes after the test.
+	Open func(t testing.TB, a, b halo.End, timeout time.Duration) (halo.Link, halo.Link, error)
+}
+
+// Must opens both ends. It closes them after the test.
+func (tr Transport) Must(t testing.TB, e halo.End, timeout time.Duration) (halo.Link, halo.Link) {
+	t.Helper()
+	a, b, err := tr.Open(t, e, e.Facing(), timeout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	CloseAfter(t, a, b)
+	return a, b
+}
+
+// CloseAfter closes links after the test.
+func CloseAfter(t testing.TB, links ...halo.Link) {
+	t.Cleanup(func() {
+		for _, l := range links {
+			if err := l.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// Long is a timeout that is reached only when something is wrong.
+const Long = 30 * time.Second
+
+// Run checks sizes, order, a slow neighbour, a sender that is one exchange ahead, timeout, cancellation, close, lengths
+// and mismatched ends.
+func Run(t *testing.T, tr Transport) {
+	t.Run("sizes", func(t *testing.T) { testSizes(t, tr) })
+	t.Run("many exchanges", func(t *testing.T) {
+		e := FreshEnd(100, 3)
+		a, b := tr.Must(t, e, Long)
+		Both(t, a, b, e, 0, 500, nil)
+	})
+	t.Run("first exchange 1000", func(t *testing.T) {
+		e := FreshEnd(10, 2)
+		a, b := tr.Must(t, e, Long)
+		Both(t, a, b, e, 1001, 20, nil)
+	})
+	t.Run("slow", func(t *testing.T) { testSlow(t, tr) })
+	t.Run("one exchange ahead", func(t *testing.T) { testAhead(t, tr) })
+	t.Run("timeout", func(t *testing.T) { testTimeout(t, tr) })
+	t.Run("cancel", func(t *testing.T) { testCancel(t, tr) })
+	t.Run("close", func(t *testing.T) { testClose(t, tr) })
+	t.Run("lengths", func(t *testing.T) { testLengths(t, tr) })
+	t.Run("mismatch", func(t *testing.T) { testMismatch(t, tr) })
+	t.Run("bad ends", func(t *testing.T) { testBadEnds(t, tr) })
+}
+
+func testSizes(t *testing.T, tr Transport) {
+	for _, c := range []struct{ nx, depth int }{{3, 1}, {1, 1}, {7, 8}, {1021, 5}, {2048, 8}, {65536, 5}} {
+		t.Run(fmt.Sprintf("%d rows x %d", c.depth, c.nx), func(t *testing.T) {
+			e := FreshEnd(c.nx, c.depth)
+			a, b := tr.Must(t, e, Long)
+			Both(t, a, b, e, 0, 2, nil)
+		})
+	}
+	t.Run("different rows each way", func(t *testing.T) {
+		e := FreshEnd(33, 4)
+		e.Send.Lo = e.Send.Hi - 1
+		a, b := tr.Must(t, e, Long)
+		Both(t, a, b, e, 0, 3, nil)
+	})
+}
+
+// testSlow delays calls on both ends at random.
+func testSlow(t *testing.T, tr Transport) {
+	e := FreshEnd(64, 2)
+	for seed := range uint64(5) {
+		e.Run = halo.RunIDOf(fmt.Sprint("slow ", tr.Name, seed))
+		a, b := tr.Must(t, e, Long)
+		f := halo.Faults{Seed: seed, Delay: 0.5, MaxDelay: 3 * time.Millisecond}
+		g := f
+		g.Seed += 100
+		Both(t, f.Link(a), g.Link(b), e, 0, 20, nil)
+	}
+}
+
+// testAhead lets one end send exchange n+1 before the other one receives exchange n.
+func testAhead(t *testing.T, tr Transport) {
+	e := FreshEnd(500, 2)
+	a, b := tr.Must(t, e, Long)
+	out, in := make([]byte, e.SendBytes()), make([]byte, e.RecvBytes())
+	send := func(l halo.Link, rank int, rows solver.Stripe, exchange solver.ExchangeNumber) {
+		t.Helper()
+		Fill(out, rank, rows, e.NX, exchange)
+		if err := l.Send(t.Context(), exchange, out); err != nil {
+			t.Fatal(err)
+		}
+	}
+	recv := func(l halo.Link, rank int, rows solver.Stripe, exchange solver.ExchangeNumber) {
+		t.Helper()
+		if err := l.Recv(t.Context(), exchange, in); err != nil {
+			t.Fatal(err)
+		}
+		if err := Verify(in, rank, rows, e.NX, exchange); err != nil {
+			t.Fatal(err)
+		}
+	}
+	send(a, e.Rank, e.Send, 0)
+	for i := range solver.ExchangeNumber(50) {
+		send(b, e.Neighbour, e.Recv, i)
+		recv(a, e.Neighbour, e.Recv, i)
+		send(a, e.Rank, e.Send, i+1)
+		recv(b, e.Rank, e.Send, i)
+	}
+}
+
+func testTimeout(t *testing.T, tr Transport) {
+	e := FreshEnd(8, 8)
+	_, b := tr.Must(t, e, 20*time.Millisecond)
+	err := b.Recv(t.Context(), 17, make([]byte, e.SendBytes()))
+	var timeout *halo.TimeoutError
+	if !errors.As(err, &timeout) {
+		t.Fatalf("got %v, want a halo.TimeoutError", err)
+	}
+	if timeout.Rank != 3 || timeout.Neighbour != 2 || timeout.Exchange != 17 || timeout.Sending {
+		t.Errorf("wrong fields: %+v", timeout)
+	}
+	name, _, _ := strings.Cut(tr.Name, ",")
+	want := "halo: rank 3 waited 20ms for the rows [120, 128) of exchange 17 from rank 2 (top side) over " + name
+	if !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("got  %q\nwant %q", err, want)
+	}
+}
+
+func testCancel(t *testing.T, tr Transport) {
+	e := FreshEnd(8, 1)
+	a, _ := tr.Must(t, e, Long)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cause := errors.New("rank 7 is gone")
+	done := make(chan error)
+	go func() { done <- a.Recv(ctx, 0, make([]byte, e.RecvBytes())) }()
+	cancel(cause)
+	if err := <-done; !errors.Is(err, cause) {
+		t.Errorf("got %v, want %v", err, cause)
+	}
+}
+
+func testClose(t *testing.T, tr Transport) {
+	e := FreshEnd(8, 1)
+	a, _ := tr.Must(t, e, Long)
+	done := make(chan error)
+	started := make(chan struct{})
+	go func() {
+		close(started)
+		done <- a.Recv(t.Context(), 0, make([]byte, e.RecvBytes()))
+	}()
+	<-started
+	if err := a.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := <-done; !errors.Is(err, halo.ErrClosed) {
+		t.Errorf("Recv during Close: %v, want %v", err, halo.ErrClosed)
+	}
+	if err := a.Send(t.Context(), 0, make([]byte, e.SendBytes())); !errors.Is(err, halo.ErrClosed) {
+		t.Errorf("Send after Close: %v, want %v", err, halo.ErrClosed)
+	}
+	if err := a.Close(); err != nil {
+		t.Errorf("second Close: %v", err)
+	}
+}
+
+func testLengths(t *testing.T, tr Transport) {
+	e := FreshEnd(8, 1)
+	a, _ := tr.Must(t, e, Long)
+	var m *halo.MismatchError
+	if err := a.Send(t.Context(), 0, make([]byte, 63)); !errors.As(err, &m) {
+		t.Errorf("Send of 63 bytes: %v, want a halo.MismatchError", err)
+	}
+	if err := a.Recv(t.Context(), 0, make([]byte, 65)); !errors.As(err, &m) {
+		t.Errorf("Recv of 65 bytes: %v, want a halo.MismatchError", err)
+	}
+}
+
+// testMismatch opens two ends that do not match. It expects an error then, or at the first exchange.
+func testMismatch(t *testing.T, tr Transport) {
+	for name, change := range map[string]func(*halo.End){
+		"columns": func(e *halo.End) { e.NX = 9 },
+		"dtype":   func(e *halo.End) { e.DType = solver.Float32 },
+		"rows":    func(e *halo.End) { e.Recv = solver.Stripe{Lo: 119, Hi: 127} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := FreshEnd(8, 8)
+			wrong := e.Facing()
+			change(&wrong)
+			a, b, err := tr.Open(t, e, wrong, Long)
+			if err == nil {
+				CloseAfter(t, a, b)
+				if err := a.Send(t.Context(), 0, make([]byte, e.SendBytes())); err != nil {
+					t.Fatal(err)
+				}
+				err = b.Recv(t.Context(), 0, make([]byte, wrong.RecvBytes()))
+			}
+			var m *halo.MismatchError
+			if !errors.As(err, &m) || m.Field != name {
+				t.Errorf("got %v, want a mismatch of %s", err, name)
+			}
+		})
+	}
+}
+
+func testBadEnds(t *testing.T, tr Transport) {
+	for name, change := range map[string]func(*halo.End){
+		"no columns": func(e *halo.End) { e.NX = 0 },
+		"no dtype":   func(e *halo.End) { e.DType = 2 },
+		"no rows":    func(e *halo.End) { e.Send.Hi = e.Send.Lo },
+		"no rank":    func(e *halo.End) { e.Rank = -1 },
+		"no side":    func(e *halo.End) { e.Side = 7 },
+		"huge":       func(e *halo.End) { e.NX, e.Recv.Lo, e.Recv.Hi = 1<<32-1, 0, 1<<32-1 },
+	} {
+		e := FreshEnd(8, 8)
+		change(&e)
+		if _, _, err := tr.Open(t, e, e.Facing(), Long); err == nil {
+			t.Errorf("%s: opened", name)
+		}
+	}
+}
