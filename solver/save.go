@@ -24,6 +24,7 @@ type Start struct {
 	// Norms are the norms of the last sweeps done: at least StopNorms, or all there are. The norms before them did not
 	// end the run.
 	Norms []float64
+	First float64 // the norm of the first sweep; 0 if there is none
 }
 
 // saving decides when to save. It depends only on the number of sweeps and on the flags of settled passes, so all ranks

@@ -37,7 +37,7 @@ func update[F float](west, east, north, south F) F {
 // updateGeneral returns the new value of a point with weights h and q and source b: the general operator.
 func updateGeneral[F float](west, east, north, south, h, q, b F) F {
 	s, t := west+east, north+south
-	return fma(h, fma(q, t-s, s), b)
+	return FMA(h, FMA(q, t-s, s), b)
 }
 
 func sweepPortable[F float](s *Span) {
@@ -63,7 +63,7 @@ func sweepPortable[F float](s *Span) {
 				d[j] = v - row[i]
 				dst[i] = v
 			}
-			acc[b] += fma(d[1], d[1], fma(d[0], d[0], least)) + fma(d[3], d[3], fma(d[2], d[2], least))
+			acc[b] += FMA(d[1], d[1], FMA(d[0], d[0], least)) + FMA(d[3], d[3], FMA(d[2], d[2], least))
 		}
 		carry[r] = west
 	}
@@ -92,7 +92,7 @@ func edgePortable[F float](s *Span, size int) {
 			d[j] = v - row[j]
 			dst[j] = v
 		}
-		*acc += fma(d[1], d[1], fma(d[0], d[0], least)) + fma(d[3], d[3], fma(d[2], d[2], least))
+		*acc += FMA(d[1], d[1], FMA(d[0], d[0], least)) + FMA(d[3], d[3], FMA(d[2], d[2], least))
 		carry[r] = west
 	}
 }
@@ -129,7 +129,7 @@ func maskedPortable[F float](s *Span, update func(west, east, north, south, b F)
 				d[j] = v - row[i]
 				dst[i] = v
 			}
-			acc[k] += fma(d[1], d[1], fma(d[0], d[0], least)) + fma(d[3], d[3], fma(d[2], d[2], least))
+			acc[k] += FMA(d[1], d[1], FMA(d[0], d[0], least)) + FMA(d[3], d[3], FMA(d[2], d[2], least))
 		}
 		carry[r] = west
 	}
@@ -148,8 +148,8 @@ func smallest[F float]() F {
 // swept reports whether the mask of value i, of the given size, is set.
 func (s *Span) swept(i, size int) bool { return *(*byte)(unsafe.Add(s.Masks, i*size)) != 0 }
 
-// fma returns x*y+z rounded once.
-func fma[F float](x, y, z F) F {
+// FMA returns x*y+z rounded once.
+func FMA[F float](x, y, z F) F {
 	if unsafe.Sizeof(x) == 8 {
 		return F(math.FMA(float64(x), float64(y), float64(z)))
 	}

@@ -17,8 +17,8 @@ func TestFMA(t *testing.T) {
 		return sum
 	}
 	check := func(x, y, z float32) {
-		if got, want := fma(x, y, z), exact(x, y, z); got != want {
-			t.Errorf("fma(%g, %g, %g) = %g, want %g", x, y, z, got, want)
+		if got, want := FMA(x, y, z), exact(x, y, z); got != want {
+			t.Errorf("FMA(%g, %g, %g) = %g, want %g", x, y, z, got, want)
 		}
 	}
 	random := rand.New(rand.NewPCG(1, 2))

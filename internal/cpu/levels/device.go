@@ -1,0 +1,269 @@
+// Package levels computes multigrid cycles on the processor: it implements multigrid.Device. The sweeps of a level go
+// through its rows as in a pipe, so Down and Up read and write the memory of a level once.
+package levels
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+
+	"jacobi/internal/cpu/kernel"
+	"jacobi/solver"
+	"jacobi/solver/multigrid"
+)
+
+// Device implements multigrid.Device.
+type Device struct {
+	layout  multigrid.Layout
+	finest  *level[float64]
+	coarse  []*level[float32] // level l is coarse[l-1]
+	threads int
+	sum     solver.Sum
+}
+
+// New allocates a device with the given number of threads.
+func New(l multigrid.Layout, threads int) (*Device, error) {
+	if threads < 1 || l.Tail < 1 || l.Tail >= len(l.Plan.Levels) || len(l.Stripes) != l.Tail {
+		return nil, fmt.Errorf("cpu levels: %d threads, tail %d of %d levels, %d stripes", threads, l.Tail,
+			len(l.Plan.Levels), len(l.Stripes))
+	}
+	k, err := kernel.Find("", solver.Float64)
+	if err != nil {
+		return nil, err
+	}
+	d := &Device{layout: l, threads: threads}
+	// A rank that is alone holds level 0 as a whole, and so needs no rows of others.
+	own := &l.Stripes[0]
+	if *own == l.Plan.Levels[0].Mesh.Interior() && !l.Neighbour[solver.Top] && !l.Neighbour[solver.Bottom] {
+		own = nil
+	}
+	d.finest = newLevel[float64](l.Plan.Levels[0], own, l.Neighbour, l.Source != nil)
+	d.finest.scale = math.Ldexp(1, int(l.Magnitude))
+	for i, level := range l.Plan.Levels[1:] {
+		own = nil
+		if i+1 < l.Tail {
+			own = &l.Stripes[i+1]
+		}
+		d.coarse = append(d.coarse, newLevel[float32](level, own, l.Neighbour, true))
+	}
+	d.finest.link(d.coarse[0].Mesh, d.restricts(1), threads)
+	for _, p := range d.finest.pipes {
+		p.count(&k, l.Magnitude)
+	}
+	for i, v := range d.coarse[:len(d.coarse)-1] {
+		v.link(d.coarse[i+1].Mesh, d.restricts(i+2), threads)
+	}
+	return d, nil
+}
+
+// restricts returns the rows of a level whose right-hand side this rank computes.
+func (d *Device) restricts(level int) solver.Stripe {
+	if level != d.layout.Tail {
+		return d.coarse[level-1].own
+	}
+	return d.layout.TailRows()
+}
+
+// Load implements multigrid.Device.
+func (d *Device) Load(ctx context.Context, rows solver.RowSource) error {
+	m := d.finest.Mesh
+	buf := make([]byte, m.RowBytes())
+	for y := d.finest.u.lo; y < d.finest.u.lo+len(d.finest.u.rows); y++ {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		row, ok := m.Canonical(y)
+		if !ok {
+			return fmt.Errorf("row %d does not exist", y)
+		}
+		if err := rows.Row(row, buf); err != nil {
+			return fmt.Errorf("row %d: %w", row, err)
+		}
+		d.finest.set(d.finest.u, y, buf)
+		d.finest.set(d.finest.v, y, buf)
+		if d.layout.Source == nil {
+			continue
+		}
+		if err := d.layout.Source.SourceRow(row, buf); err != nil {
+			return fmt.Errorf("source of row %d: %w", row, err)
+		}
+		d.finest.set(d.finest.b, y, buf)
+	}
+	return nil
+}
+
+// Down implements multigrid.Device.
+func (d *Device) Down(ctx context.Context, level int) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if level > 0 {
+		l := d.coarse[level-1]
+		l.down(nil, d.coarse[level].b)
+		return nil
+	}
+	for _, p := range d.finest.pipes {
+		p.sum.Reset()
+	}
+	d.finest.down(d.finest.u.at, d.coarse[0].b)
+	d.sum = solver.Sum{}
+	for _, p := range d.finest.pipes {
+		d.sum.Merge(p.sum.Total())
+	}
+	return nil
+}
+
+// down does the sweeps of Down from the rows that begin yields, and the restriction to the next level's b.
+func (l *level[F]) down(begin func(int) []F, b array[float32]) {
+	l.each(l.left(), func(p *pipe[F], write solver.Stripe) {
+		own := solver.Stripe{Lo: max(write.Lo, l.own.Lo), Hi: min(write.Hi, l.own.Hi)}
+		p.run(&pass[F]{weights: l.weights, begin: begin, dst: l.v, write: write, counted: own,
+			coarse: l.rows.part(own, l.own), to: b})
+	})
+}
+
+// Up implements multigrid.Device.
+func (d *Device) Up(ctx context.Context, level int) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if level > 0 {
+		d.coarse[level-1].up(d.coarse[level].u)
+	} else {
+		d.finest.up(d.coarse[0].u)
+	}
+	return nil
+}
+
+// up does the sweeps of Up, with the correction u.
+func (l *level[F]) up(u array[float32]) {
+	weights := l.weights
+	for i := range weights {
+		weights[i] = l.weights[len(weights)-1-i]
+	}
+	l.each(l.own, func(p *pipe[F], write solver.Stripe) {
+		p.run(&pass[F]{weights: weights, begin: func(y int) []F { return p.corrected(u, y) }, dst: l.u, write: write})
+	})
+}
+
+// each divides rows among the level's pipes and runs them at once.
+func (l *level[F]) each(rows solver.Stripe, run func(p *pipe[F], rows solver.Stripe)) {
+	var helpers sync.WaitGroup
+	parts := split(rows, len(l.pipes))
+	for i, part := range parts[1:] {
+		helpers.Go(func() { run(l.pipes[i+1], part) })
+	}
+	run(l.pipes[0], parts[0])
+	helpers.Wait()
+}
+
+// Tail implements multigrid.Device.
+func (d *Device) Tail(ctx context.Context) error {
+	last := len(d.coarse)
+	for l := d.layout.Tail; l < last; l++ {
+		if err := d.Down(ctx, l); err != nil {
+			return err
+		}
+	}
+	d.coarse[last-1].solve(d.layout.Plan.Coarsest)
+	for l := last - 1; l >= d.layout.Tail; l-- {
+		if err := d.Up(ctx, l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Sum implements multigrid.Device.
+func (d *Device) Sum(context.Context) (solver.Sum, error) { return d.sum, nil }
+
+// errArray is the error for an array that a level lacks.
+var errArray = errors.New("cpu levels: no such array")
+
+// CopyRows implements multigrid.Device.
+func (d *Device) CopyRows(_ context.Context, level int, a multigrid.Array, s solver.Stripe, dst []byte) error {
+	if level == 0 {
+		return d.finest.copyRows(a, s, dst)
+	}
+	return d.coarse[level-1].copyRows(a, s, dst)
+}
+
+// SetRows implements multigrid.Device.
+func (d *Device) SetRows(_ context.Context, level int, a multigrid.Array, s solver.Stripe, src []byte) error {
+	if level == 0 {
+		return d.finest.setRows(a, s, src)
+	}
+	return d.coarse[level-1].setRows(a, s, src)
+}
+
+// array returns an array with rows s, of which bytes is the dense length.
+func (l *level[F]) array(a multigrid.Array, s solver.Stripe, bytes int) (array[F], error) {
+	rows := l.u
+	if a == multigrid.RightSide {
+		rows = l.b
+	}
+	if rows.rows == nil {
+		return rows, errArray
+	}
+	if s.Rows() < 0 || s.Rows() > 0 && !(rows.has(s.Lo) && rows.has(s.Hi-1)) || bytes != s.Rows()*l.Mesh.RowBytes() {
+		return rows, fmt.Errorf("cpu levels: rows %v in %d bytes: rows [%d, %d) of %d bytes are held", s, bytes,
+			rows.lo, rows.lo+len(rows.rows), l.Mesh.RowBytes())
+	}
+	return rows, nil
+}
+
+func (l *level[F]) copyRows(a multigrid.Array, s solver.Stripe, dst []byte) error {
+	rows, err := l.array(a, s, len(dst))
+	if err != nil {
+		return err
+	}
+	for y := s.Lo; y < s.Hi; y++ {
+		if _, err := binary.Encode(dst, binary.LittleEndian, rows.at(y)); err != nil {
+			return err
+		}
+		dst = dst[l.Mesh.RowBytes():]
+	}
+	return nil
+}
+
+func (l *level[F]) setRows(a multigrid.Array, s solver.Stripe, src []byte) error {
+	rows, err := l.array(a, s, len(src))
+	if err != nil {
+		return err
+	}
+	for y := s.Lo; y < s.Hi; y++ {
+		l.set(rows, y, src)
+		src = src[l.Mesh.RowBytes():]
+	}
+	return nil
+}
+
+// set sets row y to the dense row src.
+func (l *level[F]) set(a array[F], y int, src []byte) {
+	row := a.at(y)
+	_, _ = binary.Decode(src[:l.Mesh.RowBytes()], binary.LittleEndian, row) // fails for a short src only
+	repeat(row, l.Mesh)
+}
+
+// Bytes implements multigrid.Device.
+func (d *Device) Bytes() int64 {
+	n := int64(d.finest.u.values()+d.finest.v.values()+d.finest.b.values()) * 8
+	for _, l := range d.coarse {
+		n += int64(l.u.values()+l.v.values()+l.b.values()) * 4
+	}
+	return n
+}
+
+// values returns the values that an array holds.
+func (a array[F]) values() int {
+	if len(a.rows) == 0 {
+		return 0
+	}
+	return len(a.rows) * stride(len(a.rows[0]))
+}
+
+// Close implements multigrid.Device.
+func (d *Device) Close() error { return nil }

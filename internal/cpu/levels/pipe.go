@@ -1,0 +1,222 @@
+package levels
+
+import (
+	"math"
+	"unsafe"
+
+	"jacobi/internal/cpu/kernel"
+	"jacobi/solver"
+	"jacobi/solver/multigrid"
+)
+
+// stages is the number of steps that follow each other, row by row, in one pass over memory: stage 0 is the field with
+// which the sweeps begin, stage s the field after s sweeps.
+const stages = multigrid.Sweeps + 1
+
+// pipe does the sweeps of Down or Up for some rows of a level on one thread. It goes from the topmost row to the lowest
+// one: once stage s-1 has row y+1, stage s computes row y. Each stage keeps its three newest rows; the last stage
+// writes to its destination.
+type pipe[F float] struct {
+	level   *level[F]
+	rings   [stages][3][]F
+	at      [stages][3][]F // the newest rows of each stage, by row mod 3
+	rows    [stages]solver.Stripe
+	d       []F
+	acc     []float64
+	sum     kernel.Collector
+	collect *kernel.Kernel
+	// For the transfers: a row of defects, two rows of column sums by coarse row mod 2, and a row of corrections.
+	defect, correction, blended []float32
+	sums                        [2][]float32
+	zero                        []F
+	zero32                      []float32
+}
+
+func newPipe[F float](l *level[F], coarse solver.Mesh) *pipe[F] {
+	p := &pipe[F]{level: l}
+	for s := range p.rings {
+		copy(p.rings[s][:], newRows[F](l.Mesh.NX, 3))
+	}
+	row := newRows[F](l.Mesh.NX, 2)
+	p.d, p.zero = row[0], row[1]
+	fine := newRows[float32](l.Mesh.NX, 4)
+	p.defect, p.correction, p.sums = fine[0], fine[1], [2][]float32{fine[2], fine[3]}
+	row32 := newRows[float32](coarse.NX, 2)
+	p.blended, p.zero32 = row32[0], row32[1]
+	return p
+}
+
+// count prepares the pipe for sums of squares.
+func (p *pipe[F]) count(k *kernel.Kernel, e solver.Magnitude) {
+	p.collect, p.sum = k, kernel.NewCollector(e, solver.Float64)
+	groups := (p.level.Mesh.NX + 4*k.Lanes - 1) / (4 * k.Lanes) * k.Lanes
+	p.acc = unsafe.Slice((*float64)(unsafe.Pointer(unsafe.SliceData(newRows[float64](groups, 1)[0]))), groups)
+	p.d = newRows[F](4*groups, 1)[0]
+}
+
+// pass is the work of a pipe.
+type pass[F float] struct {
+	weights [multigrid.Sweeps]F
+	begin   func(y int) []F // row y of stage 0; nil for zeros
+	dst     array[F]
+	write   solver.Stripe // rows that the last stage writes to dst
+	counted solver.Stripe // rows whose squares are added
+	coarse  solver.Stripe // rows of the next level that get a right-hand side
+	to      array[float32]
+}
+
+// run does a pass.
+func (p *pipe[F]) run(w *pass[F]) {
+	reads := p.level.rows.reads(w.coarse)
+	last := w.write
+	if reads.Rows() > 0 {
+		last.Lo, last.Hi = min(last.Lo, reads.Lo-1), max(last.Hi, reads.Hi+1)
+		reads = p.level.reach(reads)
+	}
+	last = p.level.reach(last)
+	for s := range p.rows {
+		more := multigrid.Sweeps - s
+		p.rows[s] = p.level.reach(solver.Stripe{Lo: last.Lo - more, Hi: last.Hi + more})
+	}
+	for y := p.rows[0].Lo - 1; y <= p.rows[stages-1].Hi+stages; y++ {
+		if w.begin != nil && p.level.held(y) && y >= p.rows[0].Lo-1 && y <= p.rows[0].Hi {
+			p.at[0][mod3(y)] = w.begin(y)
+		}
+		for s := 1; s < stages; s++ {
+			if r := y - s; r >= p.rows[s].Lo && r < p.rows[s].Hi {
+				p.sweep(w, s, r)
+			}
+		}
+		if r := y - stages; r >= reads.Lo && r < reads.Hi {
+			p.restrict(w, r)
+		}
+	}
+}
+
+// held reports whether row y exists.
+func (l *level[F]) held(y int) bool { return l.u.has(y) }
+
+func mod3(y int) int { return (y%3 + 3) % 3 }
+
+// row returns row y of a stage. Rows of fixed walls are the same in all stages.
+func (p *pipe[F]) row(w *pass[F], s, y int) []F {
+	if s == 0 && w.begin == nil {
+		return p.zero
+	}
+	in := p.level.Mesh.Interior()
+	if s > 0 && !p.level.Mesh.PeriodicRows() && (y < in.Lo || y >= in.Hi) {
+		return p.level.u.at(y)
+	}
+	return p.at[s][mod3(y)]
+}
+
+// sweep computes row y of stage s.
+func (p *pipe[F]) sweep(w *pass[F], s, y int) {
+	l := p.level
+	dst := p.rings[s][mod3(y)]
+	if s == stages-1 && y >= w.write.Lo && y < w.write.Hi {
+		dst = w.dst.at(y)
+	}
+	p.at[s][mod3(y)] = dst
+	north, south := l.beside(y)
+	centre := p.row(w, s-1, y)
+	k := l.stencil(p.row(w, s-1, north), centre, p.row(w, s-1, south), y)
+	dst[0], dst[l.Mesh.NX-1] = centre[0], centre[l.Mesh.NX-1]
+	k.defects(p.d)
+	step(dst, centre, p.d, w.weights[s-1], k.lo, k.hi)
+	repeat(dst, l.Mesh)
+	if s == 1 && y >= w.counted.Lo && y < w.counted.Hi {
+		p.square(w, y)
+	}
+}
+
+// square adds the squares of a row of d.
+func (p *pipe[F]) square(w *pass[F], y int) {
+	d, ok := any(p.d).([]float64)
+	if !ok {
+		return
+	}
+	begin := max(w.counted.Lo, y/solver.GroupRows*solver.GroupRows)
+	if y == begin {
+		clear(p.acc)
+	}
+	squares(p.acc, d)
+	if end := min(w.counted.Hi, y/solver.GroupRows*solver.GroupRows+solver.GroupRows); y == end-1 {
+		p.collect.Collect(&p.sum, unsafe.Pointer(unsafe.SliceData(p.acc)), len(p.acc), end-begin)
+	}
+}
+
+// restrict adds the defect of row y to the coarse rows around it.
+func (p *pipe[F]) restrict(w *pass[F], y int) {
+	l := p.level
+	north, south := l.beside(y)
+	last := stages - 1
+	k := l.stencil(p.row(w, last, north), p.row(w, last, y), p.row(w, last, south), y)
+	switch d := any(p.defect).(type) {
+	case []F:
+		k.defects(d)
+	default:
+		k.defects(p.d)
+		narrow(p.defect[:k.hi], p.d, 1/l.scale, k.lo)
+	}
+	axis := l.rows.axis
+	at, _ := axis.Between(y)
+	for coarse := max(at, w.coarse.Lo); coarse <= min(at+1, w.coarse.Hi-1); coarse++ {
+		first, n := axis.Around(coarse)
+		if y < first || y >= first+n {
+			continue
+		}
+		rows := l.reach(solver.Stripe{Lo: first, Hi: first + n})
+		sums := p.sums[coarse&1]
+		weigh(sums, p.defect, axis.Weight(coarse, y), y == rows.Lo)
+		if y == rows.Hi-1 {
+			repeat(sums, l.Mesh)
+			l.columns.gather(w.to.at(coarse), sums[:cap(sums)], float32(l.Gain))
+		}
+	}
+}
+
+// narrow writes scale*d to dst, from column lo on.
+func narrow[F float](dst []float32, d []F, scale F, lo int) {
+	d = d[:len(dst)]
+	for x := lo; x < len(dst); x++ {
+		dst[x] = float32(scale * d[x])
+	}
+}
+
+// corrected returns row y of the field with the correction from the coarse level u added.
+func (p *pipe[F]) corrected(u array[float32], y int) []F {
+	l := p.level
+	from := l.v.at(y)
+	in := l.reach(solver.Stripe{Lo: y, Hi: y + 1})
+	if in.Rows() == 0 {
+		return from
+	}
+	at, weight := l.rows.axis.Between(y)
+	south := p.zero32
+	if u.has(at + 1) {
+		south = u.at(at + 1)
+	}
+	blend(p.blended, u.at(at), south, weight)
+	lo, hi := l.Mesh.InteriorColumns()
+	l.columns.between(p.correction, p.blended[:cap(p.blended)], lo, hi)
+	dst := p.rings[0][mod3(y)]
+	dst[0], dst[l.Mesh.NX-1] = from[0], from[l.Mesh.NX-1]
+	add(dst[:hi], from, p.correction, l.scale, lo)
+	repeat(dst, l.Mesh)
+	return dst
+}
+
+// add writes u + scale*e to dst, from column lo on.
+func add[F float](dst, u []F, e []float32, scale F, lo int) {
+	u, e = u[:len(dst)], e[:len(dst)]
+	if unsafe.Sizeof(scale) == 4 {
+		for x := lo; x < len(dst); x++ {
+			dst[x] = u[x] + F(e[x])
+		}
+		return
+	}
+	for x := lo; x < len(dst); x++ {
+		dst[x] = F(math.FMA(float64(scale), float64(e[x]), float64(u[x])))
+	}
+}

@@ -1,0 +1,130 @@
+package levels
+
+import (
+	"math"
+	"unsafe"
+
+	"jacobi/internal/cpu/kernel"
+)
+
+type float interface{ float32 | float64 }
+
+// pad is the number of values before and after the columns of a row, which are 0 and may be read. It is a cache line of
+// float32 values, so that columns begin at one.
+const pad = 16
+
+// stride returns the values from one row of nx columns to the next.
+func stride(nx int) int { return (nx+pad-1)/pad*pad + 2*pad }
+
+// array holds rows [lo, lo+len(rows)) of a level, numbered as in solver.Layout. Rows of a level that is held as a whole
+// and has periodic top and bottom repeat: they are the same memory.
+type array[F float] struct {
+	lo   int
+	rows [][]F // each with pad values before it in memory, and pad or more behind
+}
+
+// newArray returns an array of zeros whose row y is row canonical(y).
+func newArray[F float](nx, lo, hi int, canonical func(int) int) array[F] {
+	a := array[F]{lo: lo, rows: make([][]F, hi-lo)}
+	first, last := canonical(lo), canonical(lo)
+	for y := lo; y < hi; y++ {
+		first, last = min(first, canonical(y)), max(last, canonical(y))
+	}
+	memory := newRows[F](nx, last-first+1)
+	for i := range a.rows {
+		a.rows[i] = memory[canonical(lo+i)-first]
+	}
+	return a
+}
+
+// newRows returns n rows of zeros.
+func newRows[F float](nx, n int) [][]F {
+	memory := make([]F, n*stride(nx)+pad)
+	for uintptr(unsafe.Pointer(unsafe.SliceData(memory)))%64 != 0 {
+		memory = memory[1:]
+	}
+	rows := make([][]F, n)
+	for i := range rows {
+		at := i*stride(nx) + pad
+		rows[i] = memory[at : at+nx : at+nx+pad]
+	}
+	return rows
+}
+
+// at returns row y.
+func (a array[F]) at(y int) []F { return a.rows[y-a.lo] }
+
+// has reports whether row y is held.
+func (a array[F]) has(y int) bool { return y >= a.lo && y < a.lo+len(a.rows) }
+
+// stencil is the rows that the update of a row reads, and its coefficients. b is nil for 0.
+type stencil[F float] struct {
+	north, centre, south, b []F
+	h, q                    F
+	lo, hi                  int // columns that are swept
+	mirrorLeft, mirrorRight bool
+}
+
+// defect returns d at column x, whose neighbours are west and east.
+func (s *stencil[F]) defect(x int, west, east F) F {
+	var b F
+	if s.b != nil {
+		b = s.b[x]
+	}
+	sum, t := west+east, s.north[x]+s.south[x]
+	return kernel.FMA(s.h, kernel.FMA(s.q, t-sum, sum), b) - s.centre[x]
+}
+
+// defects writes d of the swept columns to dst.
+func (s *stencil[F]) defects(dst []F) {
+	lo, hi := s.inner()
+	c, n, so, d, h, q := s.centre, s.north[:hi], s.south[:hi], dst[:hi], s.h, s.q
+	if s.b == nil {
+		for x := lo; x < hi; x++ {
+			sum, t := c[x-1]+c[x+1], n[x]+so[x]
+			d[x] = kernel.FMA(h, kernel.FMA(q, t-sum, sum), 0) - c[x]
+		}
+	} else {
+		b := s.b[:hi]
+		for x := lo; x < hi; x++ {
+			sum, t := c[x-1]+c[x+1], n[x]+so[x]
+			d[x] = kernel.FMA(h, kernel.FMA(q, t-sum, sum), b[x]) - c[x]
+		}
+	}
+	if s.mirrorLeft {
+		dst[0] = s.defect(0, c[1], c[1])
+	}
+	if s.mirrorRight {
+		dst[s.hi-1] = s.defect(s.hi-1, c[s.hi-2], c[s.hi-2])
+	}
+}
+
+// inner returns the swept columns whose neighbours lie in the mesh.
+func (s *stencil[F]) inner() (lo, hi int) {
+	lo, hi = s.lo, s.hi
+	if s.mirrorLeft {
+		lo++
+	}
+	if s.mirrorRight {
+		hi--
+	}
+	return lo, hi
+}
+
+// step writes u + w d to dst, for swept columns [lo, hi).
+func step[F float](dst, u, d []F, w F, lo, hi int) {
+	dst, u, d = dst[:hi], u[:hi], d[:hi]
+	for x := lo; x < hi; x++ {
+		dst[x] = kernel.FMA(w, d[x], u[x])
+	}
+}
+
+// squares adds d*d to acc, the sums of the groups of four columns. d has a multiple of four values, 0 where nothing is
+// swept.
+func squares(acc, d []float64) {
+	const least = 0x1p-1022
+	for g := range acc {
+		v := d[4*g : 4*g+4 : 4*g+4]
+		acc[g] += math.FMA(v[1], v[1], math.FMA(v[0], v[0], least)) + math.FMA(v[3], v[3], math.FMA(v[2], v[2], least))
+	}
+}

@@ -1,0 +1,94 @@
+package multigrid
+
+import (
+	"context"
+
+	"jacobi/solver"
+)
+
+// Layout describes what a device holds. Of a level below Tail it holds the rows of its stripe and, where the mesh goes
+// on beyond, Overlap rows more; of all other levels it holds the whole.
+type Layout struct {
+	Plan      *Plan
+	Tail      int              // the first level that is held as a whole, at least 1
+	Stripes   []solver.Stripe  // rows of the interior that this rank owns, by level below Tail
+	Neighbour [2]bool          // by solver.Side: the rows beyond are those of another rank
+	Magnitude solver.Magnitude // E: no value of the initial field or of the source is above 2^E
+	Source    solver.SourceRows
+}
+
+// Array is one of the arrays of a level.
+type Array uint8
+
+// The arrays that are copied between ranks and to files.
+const (
+	Unknowns  Array = iota // u: the field on level 0, a correction in float32 on all others
+	RightSide              // b of a level other than 0
+)
+
+// Device computes the cycles of one rank. For each cycle its caller calls, in this order,
+//
+//	Down(0), .., Down(Tail-1)   Tail()   Up(Tail-1), .., Up(0)
+//
+// and copies rows in between: before Down(0) the Overlap rows of Unknowns on both sides of the stripe, before Down(l)
+// those of RightSide on level l > 0, before Tail the whole RightSide of level Tail, and before Up(l) the Overlap rows
+// of Unknowns of level l+1, if that level is divided. Where Neighbour is not set there is nothing to copy. After
+// Down(0) the field is still the one before it, so a run may end there.
+//
+// A sweep with weight w computes, at every point that is not fixed,
+//
+//	s = west + east   t = north + south   d = fma(h, fma(q, t-s, s), b) - u   u = fma(w, d, u)
+//
+// each operation rounded once in the level's type, with h and q of the level, and 0 for b on level 0 without source.
+type Device interface {
+	// Load fills the field, with the rows of both walls and overlaps, and reads the source.
+	Load(ctx context.Context, rows solver.RowSource) error
+	// Down does Sweeps sweeps with Weights, beginning with the field on level 0 and with 0 on all others. Then it
+	// restricts the defect d to the rows of the next level that the rank owns: their right-hand side is
+	//
+	//	b = fma(Gain, r, +0)   r = sum over columns of wx (sum over rows of wy d)
+	//
+	// in float32, where d is rounded to float32 (on level 0 after a multiplication by 2^-E), each sum runs over
+	// Axis.Around in ascending order, its first term is a product and each further one an fma with Axis.Weight, and d
+	// is +0 at points that no sweep updates.
+	Down(ctx context.Context, level int) error
+	// Sum returns the sum of squares of d of the first sweep of the last Down(0), over the rows that the rank owns.
+	Sum(ctx context.Context) (solver.Sum, error)
+	// Tail computes Unknowns of level Tail from its RightSide: by a cycle that begins with 0, or, on the coarsest
+	// level, by sweeps with Plan.Coarsest that begin with 0.
+	Tail(ctx context.Context) error
+	// Up adds the correction from the next level to what Down left, in every row that the sweeps read, and does
+	// Sweeps sweeps with Weights in reverse. At a point between coarse rows I and I+1 and columns K and K+1, with
+	// weights wy and wx of Axis.Between, the correction is
+	//
+	//	t_K = fma(wy, u[I+1][K]-u[I][K], u[I][K])   e = fma(wx, t_K+1 - t_K, t_K)
+	//
+	// in float32; values beyond the coarse mesh are +0. It is added as u + e, on level 0 as fma(2^E, e, u).
+	Up(ctx context.Context, level int) error
+	// CopyRows copies rows [s.Lo, s.Hi) of an array that the rank owns to dst: dense, NX values of the level's type.
+	CopyRows(ctx context.Context, level int, a Array, s solver.Stripe, dst []byte) error
+	// SetRows sets rows [s.Lo, s.Hi) of an array that the device holds.
+	SetRows(ctx context.Context, level int, a Array, s solver.Stripe, src []byte) error
+	// Bytes returns the bytes of memory that the device uses.
+	Bytes() int64
+	Close() error
+}
+
+// TailRows returns the rows of level Tail whose right-hand side this rank computes.
+func (l Layout) TailRows() solver.Stripe {
+	return l.Plan.Levels[l.Tail-1].Y.divide(l.Stripes[l.Tail-1:])[0]
+}
+
+// LayoutOf returns the layout of a rank that divides the levels as Divide has them. Magnitude and Source are left to
+// the caller.
+func (p *Plan) LayoutOf(stripes [][]solver.Stripe, tail, rank int) Layout {
+	ranks, ring := len(stripes[0]), p.Levels[0].Mesh.PeriodicRows()
+	l := Layout{Plan: p, Tail: tail}
+	if ranks > 1 {
+		l.Neighbour = [2]bool{solver.Top: rank > 0 || ring, solver.Bottom: rank < ranks-1 || ring}
+	}
+	for _, level := range stripes {
+		l.Stripes = append(l.Stripes, level[rank])
+	}
+	return l
+}

@@ -1,0 +1,341 @@
+// Package leveltest is the conformance suite of multigrid devices: it compares their cycles, level by level and bit by
+// bit, with the oracle of internal/reference, for one rank and for several.
+package leveltest
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"jacobi/internal/reference"
+	"jacobi/solver"
+	"jacobi/solver/multigrid"
+)
+
+// Factory opens a device. The suite closes it.
+type Factory func(l multigrid.Layout) (multigrid.Device, error)
+
+// Case is a problem on a mesh and the number of ranks that divide it.
+type Case struct {
+	Mesh      solver.Mesh
+	Operator  solver.Operator // Scale and Blend
+	Source    bool
+	Magnitude solver.Magnitude // the values are that large
+	Ranks     int
+}
+
+func (c Case) String() string {
+	return fmt.Sprintf("%dx%d walls%v h%.3g q%.3g source %t 2^%d ranks %d", c.Mesh.NX, c.Mesh.NY, c.Mesh.Walls,
+		c.Operator.Scale, c.Operator.Blend, c.Source, c.Magnitude, c.Ranks)
+}
+
+// Cases returns the cases of the suite.
+func Cases() []Case {
+	const periodic, neumann = solver.Periodic, solver.Neumann
+	walls := []solver.Walls{
+		{},
+		{Top: periodic, Bottom: periodic},
+		{Left: periodic, Right: periodic},
+		{Left: periodic, Right: periodic, Top: periodic, Bottom: periodic},
+		{Left: neumann},
+		{Right: neumann, Top: neumann},
+		{Left: neumann, Right: neumann, Bottom: neumann},
+	}
+	half := solver.Operator{Scale: 0.5, Blend: 0.5}
+	flat := solver.Operator{Scale: 0.48, Blend: 0.2}   // screened, hx = hy/2
+	steep := solver.Operator{Scale: 0.5, Blend: 0.875} // hx = sqrt(7) hy
+	var cases []Case
+	for i, w := range walls {
+		for k, size := range [][2]int{{5, 4}, {33, 33}, {100, 67}, {18, 70}, {131, 40}} {
+			op := []solver.Operator{half, flat, steep}[(i+k)%3]
+			cases = append(cases, Case{Mesh: mesh(size[0], size[1], w), Operator: op, Source: (i+k)%2 == 0,
+				Magnitude: solver.Magnitude([]int{0, 3, -40, 200}[k%4]), Ranks: 1})
+		}
+	}
+	cases = append(cases, Case{Mesh: mesh(40, 30, solver.Walls{}), Ranks: 1})
+	for i, w := range walls[:6] {
+		for _, ranks := range []int{2, 3, 5} {
+			op := []solver.Operator{half, flat}[i%2]
+			cases = append(cases, Case{Mesh: mesh(61, 300+i, w), Operator: op, Source: i%2 == 1, Ranks: ranks})
+		}
+	}
+	return cases
+}
+
+func mesh(nx, ny int, w solver.Walls) solver.Mesh {
+	return solver.Mesh{NX: nx, NY: ny, DType: solver.Float64, Walls: w}
+}
+
+// cycles is the number of cycles of a case.
+const cycles = 2
+
+// tailPoints makes ranks divide several levels of small meshes.
+const tailPoints = 500
+
+// Run runs all cases.
+func Run(t *testing.T, open Factory) {
+	for _, c := range Cases() {
+		t.Run(c.String(), func(t *testing.T) {
+			if err := Check(t.Context(), c, open); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// Check compares the ranks of a case with the oracle.
+func Check(ctx context.Context, c Case, open Factory) (err error) {
+	plan, err := multigrid.NewPlan(c.Mesh, c.Operator)
+	if err != nil {
+		return err
+	}
+	values := newValues(c)
+	op := c.Operator
+	if c.Source {
+		op.Source = source{values}
+	}
+	oracle, err := reference.NewMultigrid(plan, op, values, c.Magnitude)
+	if err != nil {
+		return err
+	}
+	ranks, err := newRanks(ctx, c, plan, op.Source, values, open)
+	if err != nil {
+		return err
+	}
+	defer ranks.close()
+	for k := range cycles {
+		if err := ranks.down(ctx); err != nil {
+			return fmt.Errorf("cycle %d: %w", k, err)
+		}
+		if err := ranks.compare(ctx, 0, multigrid.Unknowns, oracle.Rows); err != nil {
+			return fmt.Errorf("cycle %d: after the way down: %w", k, err)
+		}
+		want := oracle.Cycle()
+		for l := 1; l <= ranks.tail; l++ {
+			if err := ranks.compare(ctx, l, multigrid.RightSide, oracle.RightSide); err != nil {
+				return fmt.Errorf("cycle %d: %w", k, err)
+			}
+		}
+		if got, err := ranks.sum(ctx); err != nil || got != want {
+			return fmt.Errorf("cycle %d: sum %v (%w), want %v", k, got, err, want)
+		}
+		if err := ranks.up(ctx); err != nil {
+			return fmt.Errorf("cycle %d: %w", k, err)
+		}
+		for l := ranks.tail; l >= 0; l-- {
+			if err := ranks.compare(ctx, l, multigrid.Unknowns, oracle.Rows); err != nil {
+				return fmt.Errorf("cycle %d: %w", k, err)
+			}
+		}
+	}
+	return nil
+}
+
+// values yields random initial values, and random sources a hundredth as large. Copies of periodic rows and columns
+// agree with what they copy.
+type values struct {
+	mesh  solver.Mesh
+	field []float64
+}
+
+func newValues(c Case) values {
+	r := rand.New(rand.NewPCG(uint64(c.Mesh.NX), uint64(c.Mesh.NY)))
+	v := values{mesh: c.Mesh, field: make([]float64, c.Mesh.NX*c.Mesh.NY)}
+	for i := range v.field {
+		v.field[i] = math.Ldexp(2*r.Float64()-1, int(c.Magnitude))
+	}
+	return v
+}
+
+// Row implements solver.RowSource.
+func (v values) Row(iy int, dst []byte) error { return v.row(iy, dst, 1) }
+
+func (v values) row(iy int, dst []byte, factor float64) error {
+	nx, ny := v.mesh.NX, v.mesh.NY
+	if v.mesh.PeriodicRows() {
+		iy = 1 + (iy-1+ny-2)%(ny-2)
+	}
+	for x := range nx {
+		from := x
+		if v.mesh.PeriodicColumns() {
+			from = 1 + (x-1+nx-2)%(nx-2)
+		}
+		binary.LittleEndian.PutUint64(dst[8*x:], math.Float64bits(factor*v.field[iy*nx+from]))
+	}
+	return nil
+}
+
+// source yields the source of a case.
+type source struct{ values }
+
+// SourceRow implements solver.SourceRows.
+func (s source) SourceRow(iy int, dst []byte) error { return s.row(iy, dst, 0.01) }
+
+// ranks are the devices of a case.
+type ranks struct {
+	plan    *multigrid.Plan
+	devices []multigrid.Device
+	layouts []multigrid.Layout
+	stripes [][]solver.Stripe // by level and rank
+	tail    int
+}
+
+func newRanks(ctx context.Context, c Case, p *multigrid.Plan, src solver.SourceRows, rows solver.RowSource,
+	open Factory) (*ranks, error) {
+	finest, err := solver.Partition(c.Mesh.Interior(), c.Ranks, 1)
+	if err != nil {
+		return nil, err
+	}
+	r := &ranks{plan: p}
+	r.stripes, r.tail = p.Divide(finest, tailPoints)
+	for k := range c.Ranks {
+		l := p.LayoutOf(r.stripes, r.tail, k)
+		l.Magnitude, l.Source = c.Magnitude, src
+		d, err := open(l)
+		if err != nil {
+			r.close()
+			return nil, fmt.Errorf("rank %d: %w", k, err)
+		}
+		r.devices, r.layouts = append(r.devices, d), append(r.layouts, l)
+		if err := d.Load(ctx, rows); err != nil {
+			r.close()
+			return nil, fmt.Errorf("rank %d: load: %w", k, err)
+		}
+	}
+	return r, nil
+}
+
+func (r *ranks) close() {
+	for _, d := range r.devices {
+		_ = d.Close()
+	}
+}
+
+// down does Down on all levels that are divided, and gives every rank the right-hand side of the tail.
+func (r *ranks) down(ctx context.Context) error {
+	for l := range r.tail {
+		a := multigrid.RightSide
+		if l == 0 {
+			a = multigrid.Unknowns
+		}
+		if err := r.swap(ctx, l, a); err != nil {
+			return err
+		}
+		for k, d := range r.devices {
+			if err := d.Down(ctx, l); err != nil {
+				return fmt.Errorf("rank %d: down %d: %w", k, l, err)
+			}
+		}
+	}
+	for from := range r.devices {
+		for to := range r.devices {
+			if err := r.copy(ctx, r.tail, multigrid.RightSide, from, to, r.layouts[from].TailRows(), 0); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// up does Tail and Up on all levels that are divided.
+func (r *ranks) up(ctx context.Context) error {
+	for k, d := range r.devices {
+		if err := d.Tail(ctx); err != nil {
+			return fmt.Errorf("rank %d: tail: %w", k, err)
+		}
+	}
+	for l := r.tail - 1; l >= 0; l-- {
+		if l+1 < r.tail {
+			if err := r.swap(ctx, l+1, multigrid.Unknowns); err != nil {
+				return err
+			}
+		}
+		for k, d := range r.devices {
+			if err := d.Up(ctx, l); err != nil {
+				return fmt.Errorf("rank %d: up %d: %w", k, l, err)
+			}
+		}
+	}
+	return nil
+}
+
+// swap fills the overlaps of a level.
+func (r *ranks) swap(ctx context.Context, level int, a multigrid.Array) error {
+	n := len(r.devices)
+	m := r.plan.Levels[level].Mesh
+	for k := range r.devices {
+		s := r.stripes[level][k]
+		if r.layouts[k].Neighbour[solver.Bottom] {
+			shift := 0
+			if k == n-1 {
+				shift = m.NY - 2
+			}
+			below := r.stripes[level][(k+1)%n]
+			mine := solver.Stripe{Lo: s.Hi - multigrid.Overlap, Hi: s.Hi}
+			theirs := solver.Stripe{Lo: below.Lo, Hi: below.Lo + multigrid.Overlap}
+			if err := r.copy(ctx, level, a, k, (k+1)%n, mine, -shift); err != nil {
+				return err
+			}
+			if err := r.copy(ctx, level, a, (k+1)%n, k, theirs, shift); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// copy copies rows of one rank to another one, which has them shift rows further down.
+func (r *ranks) copy(ctx context.Context, level int, a multigrid.Array, from, to int, s solver.Stripe,
+	shift int) error {
+	buf := make([]byte, s.Rows()*r.plan.Levels[level].Mesh.RowBytes())
+	if err := r.devices[from].CopyRows(ctx, level, a, s, buf); err != nil {
+		return fmt.Errorf("rank %d: copy rows: %w", from, err)
+	}
+	s = solver.Stripe{Lo: s.Lo + shift, Hi: s.Hi + shift}
+	if err := r.devices[to].SetRows(ctx, level, a, s, buf); err != nil {
+		return fmt.Errorf("rank %d: set rows: %w", to, err)
+	}
+	return nil
+}
+
+// sum returns the sum over all ranks.
+func (r *ranks) sum(ctx context.Context) (solver.Sum, error) {
+	var total solver.Sum
+	for k, d := range r.devices {
+		s, err := d.Sum(ctx)
+		if err != nil {
+			return total, fmt.Errorf("rank %d: sum: %w", k, err)
+		}
+		total.Merge(s)
+	}
+	return total, nil
+}
+
+// compare compares the interior points of the rows that each rank owns with those of the oracle.
+func (r *ranks) compare(ctx context.Context, level int, a multigrid.Array,
+	oracle func(int, solver.Stripe) []byte) error {
+	m := r.plan.Levels[level].Mesh
+	lo, hi := m.InteriorColumns()
+	lo, hi = lo*m.DType.Size(), hi*m.DType.Size()
+	for k, d := range r.devices {
+		s := m.Interior()
+		if level < r.tail {
+			s = r.stripes[level][k]
+		}
+		got, want := make([]byte, s.Rows()*m.RowBytes()), oracle(level, s)
+		if err := d.CopyRows(ctx, level, a, s, got); err != nil {
+			return fmt.Errorf("rank %d: copy rows of level %d: %w", k, level, err)
+		}
+		for i := range s.Rows() {
+			at := i * m.RowBytes()
+			if !bytes.Equal(got[at+lo:at+hi], want[at+lo:at+hi]) {
+				return fmt.Errorf("rank %d: level %d, array %d: row %d of %v differs", k, level, a, s.Lo+i, s)
+			}
+		}
+	}
+	return nil
+}

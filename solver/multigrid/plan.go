@@ -1,0 +1,198 @@
+// Package multigrid solves the equations of a mesh with V-cycles over levels of meshes, each half as fine as the one
+// before it, in which weighted Jacobi sweeps are the smoother. docs/methods.md explains the method, docs/numerics.md
+// defines its bits. The package knows no device and no network: see Device and Exchange.
+package multigrid
+
+import (
+	"fmt"
+	"math"
+
+	"jacobi/solver"
+)
+
+// Plan is the levels of a mesh. It follows from the mesh and its operator alone, so it is the same on all ranks.
+type Plan struct {
+	// Levels are the meshes from the finest one, which is the mesh of the run in float64, to the coarsest one. There
+	// are at least two. The unknowns of all levels but the finest are corrections in float32.
+	Levels []Level
+	// Coarsest are the weights of the sweeps that solve on the coarsest level, in their order.
+	Coarsest []float64
+}
+
+// Level is one of the meshes of a Plan.
+type Level struct {
+	Mesh solver.Mesh // in float64 on level 0, in float32 on all others
+	// Scale and Blend are h and q of the level's operator, as in solver.Operator, in the level's type.
+	Scale, Blend float64
+	// X and Y lead to the next coarser level. Those of the coarsest level are not set.
+	X, Y Axis
+	// Gain turns a restricted defect of this level into the right-hand side of the next one: (D/hx^2) of this level by
+	// that of the next, D = 2(1+rho) + k2 hx^2; a float32 value.
+	Gain float64
+}
+
+// NewPlan returns the levels for a mesh in float64 with the given operator, of which the source and the fixed points do
+// not count.
+func NewPlan(mesh solver.Mesh, op solver.Operator) (*Plan, error) {
+	if mesh.DType != solver.Float64 {
+		return nil, fmt.Errorf("multigrid: a mesh of %v: only float64 is possible", mesh.DType)
+	}
+	if err := op.Check(mesh.DType); err != nil {
+		return nil, fmt.Errorf("multigrid: %w", err)
+	}
+	if op.Plain() {
+		op.Scale, op.Blend = 0.5, 0.5
+	}
+	e := newEquation(mesh, op)
+	x, y := newCount(intervals(mesh.NX, mesh.Walls.Left)), newCount(intervals(mesh.NY, mesh.Walls.Top))
+	p := &Plan{Levels: []Level{{Mesh: mesh, Scale: op.Scale, Blend: op.Blend}}}
+	for {
+		nx, ny := e.coarsen(x, y)
+		if nx == x && ny == y && len(p.Levels) > 1 {
+			break
+		}
+		last := &p.Levels[len(p.Levels)-1]
+		last.X = Axis{Fine: x.n, Coarse: nx.n, Low: mesh.Walls.Left, High: mesh.Walls.Right}
+		last.Y = Axis{Fine: y.n, Coarse: ny.n, Low: mesh.Walls.Top, High: mesh.Walls.Bottom}
+		last.Gain = float64(float32(e.gain(x, y, nx, ny)))
+		x, y = nx, ny
+		p.Levels = append(p.Levels, e.level(x, y))
+	}
+	p.Coarsest = e.coarsest(x, y)
+	return p, nil
+}
+
+// intervals returns the number of intervals between n points in a direction that begins with the given wall.
+func intervals(n int, w solver.Wall) int {
+	if w == solver.Periodic {
+		return n - 2
+	}
+	return n - 1
+}
+
+// points returns the number of points for n intervals, the inverse of intervals.
+func points(n int, w solver.Wall) int {
+	if w == solver.Periodic {
+		return n + 2
+	}
+	return n + 1
+}
+
+// coarsestIntervals is the largest number of intervals that is not halved any more.
+const coarsestIntervals = 8
+
+// count is the number of intervals of a level in one direction.
+type count struct {
+	n    int
+	next int // of the next coarser level; n if there is none
+}
+
+// newCount returns the count of the finest level. The first coarser level has 2^k ceil(n / 2^(k+1)) intervals, with k
+// such that halving them k times leaves 5 to 8.
+func newCount(n int) count {
+	next, halvings := n, 0
+	for next > coarsestIntervals {
+		halvings++
+		next = (n + 1<<halvings - 1) >> halvings
+	}
+	if halvings == 0 {
+		return count{n, n}
+	}
+	return count{n, next << (halvings - 1)}
+}
+
+// coarser returns the count of the next coarser level.
+func (c count) coarser() count {
+	if c.next <= coarsestIntervals {
+		return count{c.next, c.next}
+	}
+	return count{c.next, c.next / 2}
+}
+
+// equation is the equation of a mesh in the terms that the levels have in common.
+type equation struct {
+	walls     solver.Walls
+	x, y      int     // intervals of the finest level
+	ratio     float64 // rho = (hx/hy)^2 of the finest level
+	screening float64 // k2 hx^2 of the finest level
+}
+
+func newEquation(m solver.Mesh, op solver.Operator) equation {
+	rho := op.Blend / (1 - op.Blend)
+	return equation{
+		walls: m.Walls, x: intervals(m.NX, m.Walls.Left), y: intervals(m.NY, m.Walls.Top), ratio: rho,
+		screening: max(0, (1+rho)/op.Scale-float64(2*(1+rho))),
+	}
+}
+
+// coarsen returns the counts of the next coarser level. A direction is coarsened while its spacing is at most sqrt(2)
+// times that of the other one: sweeps only smooth what changes fast along the shorter spacing.
+func (e equation) coarsen(x, y count) (nx, ny count) {
+	rho, _ := e.at(x, y)
+	nx, ny = x, y
+	if rho <= 2 {
+		nx = x.coarser()
+	}
+	if rho >= 0.5 {
+		ny = y.coarser()
+	}
+	return nx, ny
+}
+
+// at returns rho and D of a level.
+func (e equation) at(x, y count) (rho, d float64) {
+	fx, fy := float64(e.x)/float64(x.n), float64(e.y)/float64(y.n)
+	rho = float64(e.ratio*float64(fx*fx)) / float64(fy*fy)
+	return rho, float64(2*(1+rho)) + float64(e.screening*float64(fx*fx))
+}
+
+// gain returns Level.Gain, not rounded to float32.
+func (e equation) gain(x, y, nx, ny count) float64 {
+	_, fine := e.at(x, y)
+	_, coarse := e.at(nx, ny)
+	ratio := float64(x.n) / float64(nx.n)
+	return float64(fine/coarse) * float64(ratio*ratio)
+}
+
+// level returns a coarser level.
+func (e equation) level(x, y count) Level {
+	rho, d := e.at(x, y)
+	return Level{
+		Mesh: solver.Mesh{NX: points(x.n, e.walls.Left), NY: points(y.n, e.walls.Top), DType: solver.Float32,
+			Walls: e.walls},
+		Scale: float64(float32((1 + rho) / d)), Blend: float64(float32(rho / (1 + rho))),
+	}
+}
+
+// Overlap is the number of rows beyond its stripe that a rank reads of every level that is divided among ranks: four
+// sweeps, and what four sweeps more or the restriction need.
+const Overlap = 2 * Sweeps
+
+// TailPoints is the largest number of points of a level that every rank holds as a whole for the sake of speed.
+const TailPoints = 512 * 512
+
+// Divide divides the levels among ranks that own the given stripes of level 0. Levels below the returned tail are
+// divided has the rows of each rank, by level and rank. All other levels are held by every rank as a whole. A level is
+// divided if it has more than the given number of points and every rank has at least Overlap rows. A single rank
+// divides level 0 only.
+func (p *Plan) Divide(stripes []solver.Stripe, points int) (divided [][]solver.Stripe, tail int) {
+	divided = [][]solver.Stripe{stripes}
+	for tail = 1; len(stripes) > 1 && tail < len(p.Levels)-1; tail++ {
+		m := p.Levels[tail].Mesh
+		next := p.Levels[tail-1].Y.divide(divided[tail-1])
+		if m.NX*m.NY <= points || lowest(next) < Overlap {
+			break
+		}
+		divided = append(divided, next)
+	}
+	return divided, tail
+}
+
+// lowest returns the fewest rows of a stripe.
+func lowest(stripes []solver.Stripe) int {
+	n := math.MaxInt
+	for _, s := range stripes {
+		n = min(n, s.Rows())
+	}
+	return n
+}

@@ -1,0 +1,100 @@
+package multigrid_test
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"jacobi/solver"
+	"jacobi/solver/multigrid"
+)
+
+// TestLevels checks the intervals of the levels: the first coarser one of an axis is the one that can be halved down to
+// 5 to 8 intervals, and an axis with the longer spacing waits for the other one.
+func TestLevels(t *testing.T) {
+	ring := solver.Walls{Top: solver.Periodic, Bottom: solver.Periodic}
+	for _, c := range []struct {
+		nx, ny int
+		walls  solver.Walls
+		blend  float64
+		want   string
+	}{
+		{16384, 16384, ring, 0, "16383x16382 8192x8192 4096x4096 2048x2048 1024x1024 512x512 256x256 128x128 64x64 " +
+			"32x32 16x16 8x8"},
+		{1000, 1000, solver.Walls{}, 0, "999x999 512x512 256x256 128x128 64x64 32x32 16x16 8x8"},
+		{4095, 31, solver.Walls{}, 0, "4094x30 2048x16 1024x8 512x8"},
+		{130, 130, solver.Walls{}, 0.9, "129x129 129x80 129x40 80x20 40x10 20x5 10x5"},
+		{3, 3, solver.Walls{}, 0, "2x2 2x2"},
+		{8, 3, ring, 0, "7x1 7x1"},
+	} {
+		op := solver.Operator{}
+		if c.blend != 0 {
+			op = solver.Operator{Scale: 0.5, Blend: c.blend}
+		}
+		mesh := solver.Mesh{NX: c.nx, NY: c.ny, DType: solver.Float64, Walls: c.walls}
+		p, err := multigrid.NewPlan(mesh, op)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, l := range p.Levels {
+			ny := l.Mesh.NY - 1
+			if c.walls == ring {
+				ny--
+			}
+			got = append(got, fmt.Sprintf("%dx%d", l.Mesh.NX-1, ny))
+		}
+		if s := strings.Join(got, " "); s != c.want {
+			t.Errorf("%d x %d: levels %s, want %s", c.nx, c.ny, s, c.want)
+		}
+	}
+}
+
+// TestWeights compares the weights with their formula.
+func TestWeights(t *testing.T) {
+	for i, w := range multigrid.Weights() {
+		if want := 1 / (1 - math.Cos(2*math.Pi*float64(i+1)/9)); math.Abs(w-want) > 1e-14 {
+			t.Errorf("weight %d is %v, want %v", i, w, want)
+		}
+	}
+}
+
+// TestAxis checks for many sizes and all walls that the restriction is the transposed interpolation times the ratio of
+// the intervals, with half weights at Neumann walls, and that its weights add up to about 1.
+func TestAxis(t *testing.T) {
+	for _, walls := range [][2]solver.Wall{{}, {solver.Neumann, solver.Fixed}, {solver.Neumann, solver.Neumann},
+		{solver.Periodic, solver.Periodic}} {
+		for _, n := range [][2]int{{16, 8}, {15, 8}, {9, 5}, {999, 512}, {7, 7}, {2, 2}} {
+			a := multigrid.Axis{Fine: n[0], Coarse: n[1], Low: walls[0], High: walls[1]}
+			for I := range n[1] + 1 {
+				first, taps := a.Around(I)
+				sum := 0.0
+				for i := first; i < first+taps; i++ {
+					at, w := a.Between(i)
+					if at != I {
+						w = 1 - w
+						at++
+					}
+					if at == I {
+						w = 1 - w
+					}
+					want := float64(w) * float64(n[1]) / float64(n[0])
+					wall := I == 0 && walls[0] == solver.Neumann || I == n[1] && walls[1] == solver.Neumann
+					if wall && i*n[1] != I*n[0] {
+						want *= 2
+					}
+					if got := float64(a.Weight(I, i)); math.Abs(got-want) > 1e-6 {
+						t.Errorf("%+v: weight of %d for %d is %v, want %v", a, i, I, got, want)
+					}
+					if !wall || i >= 0 && i <= n[0] {
+						sum += float64(a.Weight(I, i))
+					}
+				}
+				if taps > multigrid.Taps || math.Abs(sum-1) > 0.35 {
+					t.Errorf("%+v: %d taps for %d, whose weights add up to %v", a, taps, I, sum)
+				}
+			}
+		}
+	}
+}

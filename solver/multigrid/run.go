@@ -1,0 +1,228 @@
+package multigrid
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"jacobi/solver"
+)
+
+// Exchange copies rows between the devices of ranks. All ranks make the same calls.
+type Exchange interface {
+	// Overlap fills the Overlap rows on both sides of this rank's stripe, where there is a neighbour.
+	Overlap(ctx context.Context, level int, a Array) error
+	// Gather gives every rank the whole right-hand side of level Layout.Tail.
+	Gather(ctx context.Context) error
+}
+
+// Options are the parameters of Run. All ranks must be given the same, except for Stop, Saver and the callbacks.
+type Options struct {
+	// Start describes the loaded field: Sweeps counts cycles, and Norms are those of the cycles done.
+	Start     solver.Start
+	Magnitude solver.Magnitude
+	Tail      int     // as in the device's Layout
+	Tolerance float64 // the run ends when the norm is at most Tolerance,
+	Relative  float64 // or at most Relative times the first norm
+	MaxCycles int
+	// Stop, if not nil, reports whether this rank was asked to stop; it is called once a cycle.
+	Stop func() bool
+	// Saver, if not nil, saves the state every SaveEvery cycles (0: only on request).
+	Saver     solver.Saver
+	SaveEvery int
+	// OnNorm, if not nil, is called with the norm of the field after each number of cycles.
+	OnNorm func(cycles int, norm float64) error
+}
+
+// Run does cycles with the field that the device has loaded until the run ends. The norm of a field is the L2 norm of
+// the update of one Jacobi sweep; the first sweep of the next cycle yields it. So a run does a part of one cycle more
+// than it counts, and its field is the one before that. x is nil for a rank that is alone. All ranks of a run make the
+// same calls of x and red. In the result, Sweeps counts cycles, and Norm is that of the field.
+func Run(ctx context.Context, d Device, x Exchange, red solver.Reducer, o Options) (solver.Result, error) {
+	r := &run{Options: o, device: d, exchange: x, reducer: red, cycles: o.Start.Sweeps,
+		saving: newSaving(o.Start.Sweeps, o.SaveEvery)}
+	r.rule = stopRule{tolerance: o.Tolerance, relative: o.Relative, first: o.Start.First}
+	for _, norm := range o.Start.Norms {
+		r.rule.add(norm)
+	}
+	start := time.Now()
+	reason, err := r.loop(ctx)
+	r.times.Total = time.Since(start)
+	if err != nil {
+		return solver.Result{Sweeps: r.cycles}, err
+	}
+	result := solver.Result{Sweeps: r.cycles, Norm: r.norm, Reason: reason, Times: r.times}
+	if reason == solver.Converged || reason == solver.Stalled {
+		result.Decisive = &solver.Decisive{Sweep: r.cycles, Norm: r.norm}
+	}
+	return result, nil
+}
+
+// run is the state of a Run.
+type run struct {
+	Options
+	device   Device
+	exchange Exchange
+	reducer  solver.Reducer
+	cycles   int // done
+	norm     float64
+	passes   uint64 // norms that were reduced
+	rule     stopRule
+	saving   saving
+	times    solver.Times
+}
+
+// loop does cycles until the run ends, and returns why it ended.
+func (r *run) loop(ctx context.Context) (solver.StopReason, error) {
+	for {
+		flags, err := r.down(ctx)
+		if err != nil {
+			return "", fmt.Errorf("cycle %d: %w", r.cycles, err)
+		}
+		if r.OnNorm != nil {
+			if err := r.OnNorm(r.cycles, r.norm); err != nil {
+				return "", err
+			}
+		}
+		if reason := r.ends(flags); reason != "" {
+			return reason, nil
+		}
+		if err := r.save(ctx, flags); err != nil {
+			return "", err
+		}
+		if err := r.up(ctx); err != nil {
+			return "", fmt.Errorf("cycle %d: %w", r.cycles, err)
+		}
+		r.cycles++
+	}
+}
+
+// ends returns why the run ends with the present field, or "".
+func (r *run) ends(flags solver.Flags) solver.StopReason {
+	reason := r.rule.add(r.norm)
+	switch {
+	case reason != "":
+		return reason
+	case r.cycles >= r.MaxCycles:
+		return solver.MaxIterations
+	case flags&solver.FlagStop != 0:
+		return solver.Interrupted
+	}
+	return ""
+}
+
+// down does the first half of a cycle, up to the solution on the tail, and sets norm to that of the field before it. It
+// returns the flags of all ranks.
+func (r *run) down(ctx context.Context) (solver.Flags, error) {
+	if err := r.overlap(ctx, 0, Unknowns); err != nil {
+		return 0, err
+	}
+	for l := range r.Tail {
+		if l > 0 {
+			if err := r.overlap(ctx, l, RightSide); err != nil {
+				return 0, err
+			}
+		}
+		if err := r.compute(func() error { return r.device.Down(ctx, l) }); err != nil {
+			return 0, fmt.Errorf("level %d: %w", l, err)
+		}
+	}
+	if r.exchange != nil {
+		if err := timed(&r.times.HaloWait, func() error { return r.exchange.Gather(ctx) }); err != nil {
+			return 0, err
+		}
+	}
+	if err := r.compute(func() error { return r.device.Tail(ctx) }); err != nil {
+		return 0, fmt.Errorf("level %d: %w", r.Tail, err)
+	}
+	return r.reduce(ctx)
+}
+
+// reduce sets norm to that of the field before the cycle.
+func (r *run) reduce(ctx context.Context) (flags solver.Flags, err error) {
+	var sum solver.Sum
+	if err := r.compute(func() error { sum, err = r.device.Sum(ctx); return err }); err != nil {
+		return 0, fmt.Errorf("norm: %w", err)
+	}
+	var total solver.Contribution
+	err = timed(&r.times.NormWait, func() error {
+		c := solver.Contribution{Sums: []solver.Sum{sum}, Flags: r.flags()}
+		if err := r.reducer.Post(ctx, r.passes, c); err != nil {
+			return err
+		}
+		total, err = r.reducer.Wait(ctx, r.passes)
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("norm: %w", err)
+	}
+	if len(total.Sums) != 1 {
+		return 0, fmt.Errorf("norm: %d sums", len(total.Sums))
+	}
+	r.passes++
+	r.norm = total.Sums[0].Norm(r.Magnitude)
+	if math.IsNaN(r.norm) || math.IsInf(r.norm, 0) {
+		return 0, fmt.Errorf("the norm is %v: the field has left the range of its type or was damaged", r.norm)
+	}
+	return total.Flags, nil
+}
+
+// up does the second half of a cycle.
+func (r *run) up(ctx context.Context) error {
+	for l := r.Tail - 1; l >= 0; l-- {
+		if l+1 < r.Tail {
+			if err := r.overlap(ctx, l+1, Unknowns); err != nil {
+				return err
+			}
+		}
+		if err := r.compute(func() error { return r.device.Up(ctx, l) }); err != nil {
+			return fmt.Errorf("level %d: %w", l, err)
+		}
+	}
+	return nil
+}
+
+// overlap fills the overlaps of a level.
+func (r *run) overlap(ctx context.Context, level int, a Array) error {
+	if r.exchange == nil {
+		return nil
+	}
+	return timed(&r.times.HaloWait, func() error { return r.exchange.Overlap(ctx, level, a) })
+}
+
+// save saves the state if a save is due and no rank is busy with an earlier one.
+func (r *run) save(ctx context.Context, flags solver.Flags) error {
+	if r.Saver == nil || r.cycles == r.Start.Sweeps {
+		return nil
+	}
+	if !r.saving.due(r.cycles, r.SaveEvery, flags) {
+		return nil
+	}
+	if err := timed(&r.times.Save, func() error { return r.Saver.Save(ctx, r.cycles) }); err != nil {
+		return fmt.Errorf("cycle %d: save the state: %w", r.cycles, err)
+	}
+	return nil
+}
+
+// flags returns the flags that this rank sends with its sum.
+func (r *run) flags() (f solver.Flags) {
+	if r.Stop != nil && r.Stop() {
+		f |= solver.FlagStop
+	}
+	if r.Saver != nil && r.Saver.Wanted() {
+		f |= solver.FlagSave
+	}
+	if r.Saver != nil && r.Saver.Busy() {
+		f |= solver.FlagBusy
+	}
+	return f
+}
+
+// compute counts the time of a call of the device.
+func (r *run) compute(f func() error) error { return timed(&r.times.Compute, f) }
+
+func timed(total *time.Duration, f func() error) error {
+	defer func(start time.Time) { *total += time.Since(start) }(time.Now())
+	return f()
+}
