@@ -23,51 +23,60 @@ func (w *windowPass) carryIn(t *task, block int) {
 // do runs a task on blocks [from, to).
 func (w *windowPass) do(t *task, from, to int) {
 	w.mirrorColumns(t, from, to)
-	masked := t.masked.within(from, to)
-	w.plain(t, from, masked.lo)
-	if masked.lo < masked.hi {
-		f := w.b.operator.sweeps(&w.b.kernel)
-		sweep := f.Sweep
-		if t.level == w.sweeps && w.b.stream {
-			sweep = f.Stream
-		}
-		w.call(sweep, t, masked.lo, masked.hi-masked.lo)
+	k := &w.b.kernel
+	fixed := k.Fixed
+	if w.b.operator.general {
+		fixed = k.General
 	}
-	w.plain(t, masked.hi, to)
+	masked := t.masked.within(from, to)
+	w.unmasked(t, from, masked.lo)
+	if masked.lo < masked.hi {
+		w.call(w.function(t, fixed), t, masked.lo, masked.hi-masked.lo)
+	}
+	w.unmasked(t, masked.hi, to)
 	if t.collect {
 		if from, to = max(from, w.left), min(to, w.right); from < to {
 			acc := unsafe.Add(t.Acc, (from-w.outerLeft)*w.vectorBytes)
-			w.b.kernel.Collect(&w.sums[t.level-1], acc, (to-from)*w.b.kernel.Lanes, t.groupRows)
+			k.Collect(&w.sums[t.level-1], acc, (to-from)*k.Lanes, t.groupRows)
 		}
 	}
 }
 
-// plain runs a task on blocks [from, to) without masks, except for the first and the last block of a row.
-func (w *windowPass) plain(t *task, from, to int) {
+// unmasked runs a task on blocks [from, to), of which only the first and the last block of a row may hold points that
+// are not swept.
+func (w *windowPass) unmasked(t *task, from, to int) {
 	if from >= to {
 		return
 	}
 	k := &w.b.kernel
+	edge, whole := k.Edge, kernel.Pair{Sweep: k.Sweep, Stream: k.Stream}
+	if w.b.operator.general {
+		edge, whole = k.General.Sweep, k.Whole
+	}
 	x, end, blocks := from, to, w.b.columns.blocks
 	if x == 0 {
 		t.Masks = w.b.firstMask()
-		w.call(k.Edge, t, x, 1)
+		w.call(edge, t, x, 1)
 		x++
 	}
 	if end == blocks && blocks > 1 {
 		end--
 	}
 	if x < end {
-		sweep := k.Sweep
-		if t.level == w.sweeps && w.b.stream {
-			sweep = k.Stream
-		}
-		w.call(sweep, t, x, end-x)
+		w.call(w.function(t, whole), t, x, end-x)
 	}
 	if end < to {
 		t.Masks = w.b.lastMask()
-		w.call(k.Edge, t, end, 1)
+		w.call(edge, t, end, 1)
 	}
+}
+
+// function returns the one of p that suits the level of a task.
+func (w *windowPass) function(t *task, p kernel.Pair) func(*kernel.Span) {
+	if t.level == w.sweeps && w.b.stream {
+		return p.Stream
+	}
+	return p.Sweep
 }
 
 func (w *windowPass) call(f func(*kernel.Span), t *task, block, blocks int) {

@@ -96,12 +96,8 @@ func (o *operator) load(y, canonical int, buf []byte, points []bool) error {
 	return nil
 }
 
-// masked returns the blocks of n rows from y on that have to be swept under masks: all for a general operator, else
-// those that hold fixed points.
+// masked returns the blocks of n rows from y on that hold fixed points.
 func (o *operator) masked(y, n int) (blocks blockRange) {
-	if o.general {
-		return blockRange{0, o.swept.columns.blocks}
-	}
 	if o.fixed != nil {
 		for _, r := range o.fixed[y-o.first : y-o.first+n] {
 			blocks = blocks.union(r)
@@ -110,10 +106,11 @@ func (o *operator) masked(y, n int) (blocks blockRange) {
 	return blocks
 }
 
-// place gives a task for rows from y on, with pointers to block left, what masked sweeps need.
+// place gives a task for rows from y on, with pointers to block left, what the functions for fixed points and for the
+// general operator need.
 func (o *operator) place(t *task, y, left int) {
 	t.masked = o.masked(y, t.Rows)
-	if t.masked == (blockRange{}) {
+	if !o.general && t.masked == (blockRange{}) {
 		return
 	}
 	columns := o.swept.columns
@@ -124,14 +121,6 @@ func (o *operator) place(t *task, y, left int) {
 		}
 	}
 	t.Weights = unsafe.Pointer(&o.weights)
-}
-
-// sweeps returns the kernel's functions for masked blocks.
-func (o *operator) sweeps(k *kernel.Kernel) kernel.Masked {
-	if o.general {
-		return k.General
-	}
-	return k.Fixed
 }
 
 // bytes returns the bytes of memory that the operator holds.

@@ -29,7 +29,7 @@ type task struct {
 	level     int        // 1 for the first sweep of the pass
 	collect   bool       // the task completes its norm groups, and they count
 	groupRows int        // rows of these groups if collect is set
-	masked    blockRange // the blocks that are swept under the masks of the operator
+	masked    blockRange // the blocks that hold fixed points
 }
 
 // pass does a job window by window.

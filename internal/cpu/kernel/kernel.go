@@ -31,9 +31,10 @@ type Span struct {
 	Blocks  int            // >= 1; Edge does one
 	Restart int            // 1: start Acc from 0 instead of reading it; else 0
 
-	// The rest is for Fixed and General. Swept has a row of masks for each row: for each block 4 masks of MaskBytes,
-	// one for each vector, whose bit l is set if lane l is swept. SweptOff is the offset to the first block's masks.
-	// Source has a row of b for each row, in the order of the field. Weights is h in every lane of a vector, then q.
+	// The rest is for Fixed, General and Whole. Swept has a row of masks for each row: for each block 4 masks of
+	// MaskBytes, one for each vector, whose bit l is set if lane l is swept. SweptOff is the offset to the first
+	// block's masks. Source has a row of b for each row, in the order of the field. Weights is h in every lane of a
+	// vector, then q.
 	Swept    [Rows]unsafe.Pointer
 	Source   [Rows]unsafe.Pointer
 	SweptOff int
@@ -58,8 +59,9 @@ type Kernel struct {
 	Stream func(*Span)
 	// Edge sweeps one block under masks.
 	Edge func(*Span)
-	// Fixed sweeps blocks, edges among them, under the masks in Swept. General also has the general operator.
-	Fixed, General Masked
+	// Fixed sweeps blocks, edges among them, under the masks in Swept. General does so with the general operator, and
+	// Whole has that operator for blocks whose masks are full.
+	Fixed, General, Whole Pair
 	// Pack converts 4*Lanes*blocks dense columns into blocks; Unpack is the inverse. They are nil where plain Go is as
 	// fast.
 	Pack, Unpack func(dst, src unsafe.Pointer, blocks int)
@@ -68,8 +70,8 @@ type Kernel struct {
 	collect func(c *Collector, acc unsafe.Pointer, n int) bool
 }
 
-// Masked are the functions for blocks that are swept under masks. Stream is Sweep with stores that bypass the caches.
-type Masked struct{ Sweep, Stream func(*Span) }
+// Pair is two functions for the same work. Stream is Sweep with stores that bypass the caches.
+type Pair struct{ Sweep, Stream func(*Span) }
 
 // family is a kernel for both types of value.
 type family struct {

@@ -12,19 +12,22 @@ type float interface{ float32 | float64 }
 func portable[F float]() Kernel {
 	var f F
 	size := int(unsafe.Sizeof(f))
+	fixed := func(s *Span) {
+		maskedPortable(s, func(west, east, north, south, _ F) F { return update(west, east, north, south) })
+	}
+	general := func(s *Span) {
+		w := (*[2]F)(s.Weights)
+		maskedPortable(s, func(west, east, north, south, b F) F {
+			return updateGeneral(west, east, north, south, w[0], w[1], b)
+		})
+	}
 	return Kernel{
-		Lanes: 1,
-		Sweep: sweepPortable[F],
-		Edge:  func(s *Span) { edgePortable[F](s, size) },
-		Fixed: Masked{Sweep: func(s *Span) {
-			maskedPortable(s, func(west, east, north, south, _ F) F { return update(west, east, north, south) })
-		}},
-		General: Masked{Sweep: func(s *Span) {
-			w := (*[2]F)(s.Weights)
-			maskedPortable(s, func(west, east, north, south, b F) F {
-				return updateGeneral(west, east, north, south, w[0], w[1], b)
-			})
-		}},
+		Lanes:   1,
+		Sweep:   sweepPortable[F],
+		Edge:    func(s *Span) { edgePortable[F](s, size) },
+		Fixed:   Pair{Sweep: fixed},
+		General: Pair{Sweep: general},
+		Whole:   Pair{Sweep: general},
 	}
 }
 

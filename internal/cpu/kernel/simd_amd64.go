@@ -16,24 +16,28 @@ func simdFamilies() []family {
 			name:   "avx512",
 			usable: x.HasAVX512F && x.HasAVX512BW && x.HasAVX512DQ && x.HasAVX512VL,
 			f32: Kernel{Lanes: 16, Sweep: sweepAVX512F32, Stream: streamAVX512F32, Edge: edgeAVX512F32,
-				Fixed:   Masked{fixedAVX512F32, streamFixedAVX512F32},
-				General: Masked{generalAVX512F32, streamGeneralAVX512F32},
+				Fixed:   Pair{fixedAVX512F32, streamFixedAVX512F32},
+				General: Pair{generalAVX512F32, streamGeneralAVX512F32},
+				Whole:   Pair{wholeAVX512F32, streamWholeAVX512F32},
 				Pack:    packAVX512F32, Unpack: unpackAVX512F32, collect: collectAVX512F32},
 			f64: Kernel{Lanes: 8, Sweep: sweepAVX512F64, Stream: streamAVX512F64, Edge: edgeAVX512F64,
-				Fixed:   Masked{fixedAVX512F64, streamFixedAVX512F64},
-				General: Masked{generalAVX512F64, streamGeneralAVX512F64},
+				Fixed:   Pair{fixedAVX512F64, streamFixedAVX512F64},
+				General: Pair{generalAVX512F64, streamGeneralAVX512F64},
+				Whole:   Pair{wholeAVX512F64, streamWholeAVX512F64},
 				Pack:    packAVX512F64, Unpack: unpackAVX512F64, collect: collectAVX512F64},
 		},
 		{
 			name:   "avx2",
 			usable: x.HasAVX2 && x.HasFMA,
 			f32: Kernel{Lanes: 8, Sweep: sweepAVX2F32, Stream: streamAVX2F32, Edge: edgeAVX2F32,
-				Fixed:   Masked{fixedAVX2F32, streamFixedAVX2F32},
-				General: Masked{generalAVX2F32, streamGeneralAVX2F32},
+				Fixed:   Pair{fixedAVX2F32, streamFixedAVX2F32},
+				General: Pair{generalAVX2F32, streamGeneralAVX2F32},
+				Whole:   Pair{wholeAVX2F32, streamWholeAVX2F32},
 				collect: collectAVX2F32},
 			f64: Kernel{Lanes: 4, Sweep: sweepAVX2F64, Stream: streamAVX2F64, Edge: edgeAVX2F64,
-				Fixed:   Masked{fixedAVX2F64, streamFixedAVX2F64},
-				General: Masked{generalAVX2F64, streamGeneralAVX2F64},
+				Fixed:   Pair{fixedAVX2F64, streamFixedAVX2F64},
+				General: Pair{generalAVX2F64, streamGeneralAVX2F64},
+				Whole:   Pair{wholeAVX2F64, streamWholeAVX2F64},
 				collect: collectAVX2F64},
 		},
 	}
@@ -53,6 +57,12 @@ func fixedAVX512F32(s *Span)
 
 //go:noescape
 func streamFixedAVX512F32(s *Span)
+
+//go:noescape
+func wholeAVX512F32(s *Span)
+
+//go:noescape
+func streamWholeAVX512F32(s *Span)
 
 //go:noescape
 func generalAVX512F32(s *Span)
@@ -85,6 +95,12 @@ func fixedAVX512F64(s *Span)
 func streamFixedAVX512F64(s *Span)
 
 //go:noescape
+func wholeAVX512F64(s *Span)
+
+//go:noescape
+func streamWholeAVX512F64(s *Span)
+
+//go:noescape
 func generalAVX512F64(s *Span)
 
 //go:noescape
@@ -115,6 +131,12 @@ func fixedAVX2F32(s *Span)
 func streamFixedAVX2F32(s *Span)
 
 //go:noescape
+func wholeAVX2F32(s *Span)
+
+//go:noescape
+func streamWholeAVX2F32(s *Span)
+
+//go:noescape
 func generalAVX2F32(s *Span)
 
 //go:noescape
@@ -137,6 +159,12 @@ func fixedAVX2F64(s *Span)
 
 //go:noescape
 func streamFixedAVX2F64(s *Span)
+
+//go:noescape
+func wholeAVX2F64(s *Span)
+
+//go:noescape
+func streamWholeAVX2F64(s *Span)
 
 //go:noescape
 func generalAVX2F64(s *Span)

@@ -41,6 +41,8 @@ func main() {
 		g.sweep("edge", variant{masked: true})
 		g.sweep("fixed", variant{swept: true})
 		g.sweep("streamFixed", variant{swept: true, stream: true})
+		g.sweep("whole", variant{general: true})
+		g.sweep("streamWhole", variant{general: true, stream: true})
 		g.sweep("general", variant{swept: true, general: true})
 		g.sweep("streamGeneral", variant{swept: true, general: true, stream: true})
 		m.collect()
