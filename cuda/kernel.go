@@ -86,6 +86,11 @@ var (
 	sweepF32 = deepShape{size: 4, columns: 8, levels: 2, step: 2, warps: 24, pipeWarps: 8, edge: 4}
 	sweepF64 = deepShape{size: 8, columns: 4, levels: 2, step: 2, warps: 20, pipeWarps: 4, edge: 6}
 	deepF64  = deepShape{size: 8, columns: 4, levels: 4, step: 4, warps: 12, pipeWarps: 4, edge: 6}
+
+	fixedF32  = deepShape{size: 4, columns: 8, levels: 2, step: 2, warps: 24, pipeWarps: 8, edge: 4}
+	fixedF64  = deepShape{size: 8, columns: 4, levels: 4, step: 4, warps: 12, pipeWarps: 4, edge: 6}
+	sourceF32 = deepShape{size: 4, columns: 8, levels: 2, step: 2, warps: 16, pipeWarps: 8, edge: 4, source: true}
+	sourceF64 = deepShape{size: 8, columns: 4, levels: 4, step: 4, warps: 12, pipeWarps: 4, edge: 6, source: true}
 )
 
 // shapes returns the kernels for a type of field. The first that can do a pass is the fastest.

@@ -18,14 +18,19 @@ import (
 func TestLayout(t *testing.T) {
 	got := map[string]int{}
 	fields(got, "Pass", reflect.TypeFor[pass](), 0)
+	fields(got, "Terms", reflect.TypeFor[terms](), 0)
 	fields(got, "Push", reflect.TypeFor[push](), 0)
 	fields(got, "Await", reflect.TypeFor[await](), 0)
 	for name, t := range map[string]reflect.Type{
 		"Pass": reflect.TypeFor[pass](), "Push": reflect.TypeFor[push](), "Await": reflect.TypeFor[await](),
+		"Terms": reflect.TypeFor[terms](),
 	} {
 		got[name+"_size"] = int(t.Size())
 	}
-	for name, s := range map[string]deepShape{"sweep_f32": sweepF32, "sweep_f64": sweepF64, "deep_f64": deepF64} {
+	for name, s := range map[string]deepShape{
+		"sweep_f32": sweepF32, "sweep_f64": sweepF64, "deep_f64": deepF64, "sweep_fixed_f32": fixedF32,
+		"sweep_fixed_f64": fixedF64, "sweep_source_f32": sourceF32, "sweep_source_f64": sourceF64,
+	} {
 		maps.Copy(got, map[string]int{
 			name + "_columns": s.columns, name + "_levels": s.levels, name + "_step": s.step, name + "_warps": s.warps,
 		})

@@ -8,13 +8,14 @@ import (
 
 // deepShape is the shape of a kernel in sweep_deep.cu, whose blocks hold pipelines of warps.
 type deepShape struct {
-	size      int // bytes of a value
-	columns   int // of a lane
-	levels    int // sweeps that a warp does
-	step      int // rows between two barriers
-	warps     int // largest number of warps in a block
-	pipeWarps int // largest number of warps in a pipeline
-	edge      int // eighths of their length that are added to the outer strips when they are shared out
+	size      int  // bytes of a value
+	columns   int  // of a lane
+	levels    int  // sweeps that a warp does
+	step      int  // rows between two barriers
+	warps     int  // largest number of warps in a block
+	pipeWarps int  // largest number of warps in a pipeline
+	edge      int  // eighths of their length that are added to the outer strips when they are shared out
+	source    bool // the kernel takes a source, which needs a ring of its own
 }
 
 // deep describes a kernel in sweep_deep.cu.
@@ -28,7 +29,8 @@ func (s deepShape) divide(c capacity, p *pass) (division, bool) {
 	slot := warpSize * s.columns * s.size       // bytes of a row in shared memory
 	warps := (sweeps + s.levels - 1) / s.levels // of a pipeline
 	stale := (sweeps + s.columns - 1) / s.columns
-	shared := (solver.GroupRows+2*s.step*(warps-1))*slot + s.levels*warps*sumBytes // of a pipeline
+	rings := solver.GroupRows + 2*s.step*(warps-1) + s.sourceRows(warps) // slots of a pipeline
+	shared := rings*slot + s.levels*warps*sumBytes
 	pipes := min(s.warps/warps, c.shared/shared)
 	if warps > 1 {
 		pipes = min(pipes, barriers/(warps/2))
@@ -49,6 +51,19 @@ func (s deepShape) divide(c capacity, p *pass) (division, bool) {
 		blocks: blocks, threads: pipes * warpSize * warps, shared: pipes * shared,
 		cut: cut{seam: int32(l.seam), edge: int32(l.edge)},
 	}, true
+}
+
+// sourceRows returns the slots of the ring for a source, see kernels/deep_source.cuh.
+func (s deepShape) sourceRows(warps int) int {
+	if !s.source {
+		return 0
+	}
+	ahead := solver.GroupRows - s.step
+	rows := ahead + 1 + (s.levels+2*s.step)*(warps-1)
+	if warps == 1 {
+		rows = ahead + 1 + s.step
+	}
+	return (rows + solver.GroupRows - 1) / solver.GroupRows * solver.GroupRows
 }
 
 // line is the sequence of positions that the pipelines of warps share out, see kernels/shares.cuh.

@@ -2,8 +2,12 @@
 // them, without Go. It is for work on the kernels and loads the PTX or cubin named by the variable PTX. run.sh builds
 // and runs it, sanitize.sh runs it under compute-sanitizer, and prof.sh reads hardware counters.
 //
-//   bench check              many shapes; FEW=1: fewer, for compute-sanitizer
+//   bench check              many shapes; FEW=1: fewer, for compute-sanitizer; TERMS=0 or TERMS=1: only kernels
+//                            without or with terms (../kernels/terms.cuh)
 //   bench time N T B...      an N x N float32 and float64 mesh, T sweeps a pass, B blocks (T = 1: tiles of 8B rows)
+//   bench terms N T B WALLS POINTS SOURCE...
+//                            the same for the kernels with terms: WALLS as in problem.h, POINTS 0, 1 (everywhere) or 2
+//                            (plates), SOURCE 0 or 1
 //
 // Variables for time: ROWS=R makes the mesh N x R. HELD=R,I,O (HELD64 for float64) keeps tiles in registers, with R
 // rows for each warp and I and O tiles in the inner and outer columns of tiles. PIPES=P allows P pipelines in a block.
@@ -23,6 +27,7 @@
 #include "../kernels/pass.cuh"
 #include "exact.h"
 #include "launches.h"
+#include "problem.h"
 
 static void check(cudaError_t e, const char* what, int line) {
   if (e == cudaSuccess) return;
@@ -99,6 +104,17 @@ static void checkDriver(CUresult e, const char* what, int line) {
 
 template <class Real> const char* held() { return getenv(sizeof(Real) == 4 ? "HELD" : "HELD64"); }
 
+// pipesOf returns how many pipelines fit into a block, as in ../shares.go.
+template <class Real> int pipesOf(CUfunction deep, const DeepShape& s, int T, bool source) {
+  const int warps = warpsOf(s, T);
+  int threads, shared;
+  CU(cuFuncGetAttribute(&threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, deep));
+  CU(cuDeviceGetAttribute(&shared, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 0));
+  const int pipes = std::min(
+      {threads / 32 / warps, warps > 1 ? 15 / (warps / 2) : 99, shared / launchOf<Real>(s, T, 1, 1, source).bytes});
+  return getenv("PIPES") ? std::min(pipes, atoi(getenv("PIPES"))) : pipes;
+}
+
 template <class Real> void launch(Pass<Real> p, int blocks) {
   const int T = p.sweeps;
   const DeepShape s = Type<Real>::shape(T);
@@ -124,12 +140,7 @@ template <class Real> void launch(Pass<Real> p, int blocks) {
     CU(cuModuleGetFunction(&kernel, module, sizeof(Real) == 8 ? "held8_f64" : float32));
     return call(kernel, heldLaunchOf(p, rows, inner, outer));
   }
-  const int warps = warpsOf(s, T);
-  int threads;
-  CU(cuFuncGetAttribute(&threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, deep));
-  int pipes = std::min(threads / 32 / warps, warps > 1 ? 15 / (warps / 2) : 99);  // as in ../shares.go
-  if (getenv("PIPES")) pipes = std::min(pipes, atoi(getenv("PIPES")));
-  call(deep, launchOf<Real>(s, T, blocks, pipes));
+  call(deep, launchOf<Real>(s, T, blocks, pipesOf<Real>(deep, s, T, false)));
 }
 
 template <class Real> bool right(const Case& c) {
@@ -192,7 +203,7 @@ template <class Real> bool right(const Case& c) {
   }
   int badSums = 0;
   for (int k = 0; k < c.sweeps; k++)
-    badSums += !sameSum(&words[k * kSumWords], want[k], want[k + 1], pitch, c.nx, base, c.lo, c.hi);
+    badSums += !sameSum(&words[k * kSumWords], want[k], want[k + 1], pitch, 1, c.nx - 1, base, c.lo, c.hi);
   if (bad || outside || badSums || wrongHalos)
     printf(
         "BAD %zu-byte nx=%d rows [%d,%d) depth %d sweeps %d fixed %d %d blocks %d kind %d: field %zu outside %zu sums "
@@ -252,6 +263,8 @@ template <class Real> void timeAll(int N, int T, const std::vector<int>& counts)
   cudaFree(a), cudaFree(b), cudaFree(sums);
 }
 
+#include "terms.h"
+
 int main(int argc, char** argv) {
   CK(cudaFree(0));
   const char* path = getenv("PTX") ? getenv("PTX") : "../kernels/sweep.ptx";
@@ -264,7 +277,19 @@ int main(int argc, char** argv) {
   CU(cuModuleLoadData(&module, ptx.c_str()));
   printf("%s: compiled by the driver in %.2f s\n", path,
          std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-  if (argc > 1 && std::string(argv[1]) == "check") return !(checkAll<float>() & checkAll<double>());
+  if (argc > 1 && std::string(argv[1]) == "check") {
+    const std::string terms = getenv("TERMS") ? getenv("TERMS") : "";
+    bool ok = true;
+    if (terms != "1") ok &= checkAll<float>() & checkAll<double>();
+    if (terms != "0" && !getenv("HELD")) ok &= checkTerms<float>() & checkTerms<double>();
+    return !ok;
+  }
+  if (argc > 7 && std::string(argv[1]) == "terms")
+    for (int i = 5; i + 2 < argc; i += 3) {
+      Problem p{atoi(argv[2]), atoi(argv[2]), {}, atoi(argv[i + 1]), atoi(argv[i + 2]) != 0};
+      memcpy(p.walls, argv[i], 4);
+      timeTerms<float>(p, atoi(argv[3]), atoi(argv[4])), timeTerms<double>(p, atoi(argv[3]), atoi(argv[4]));
+    }
   if (argc > 4 && std::string(argv[1]) == "time") {
     std::vector<int> counts;
     for (int i = 4; i < argc; i++) counts.push_back(atoi(argv[i]));

@@ -33,20 +33,21 @@ struct Big {
 inline float fusedHost(float a, float b, float c) { return fmaf(a, b, c); }
 inline double fusedHost(double a, double b, double c) { return fma(a, b, c); }
 
-// sameSum compares a kernel's words for the sweep from `before` to `after` with the sum over rows [lo, hi). Row `base`
-// is the first row of both arrays.
+// sameSum compares a kernel's words for the sweep from `before` to `after` with the sum over columns [left, right) of
+// rows [lo, hi). Row `base` is the first row of both arrays.
 template <class Real> bool sameSum(const unsigned long long* words, const std::vector<Real>& before,
-                                   const std::vector<Real>& after, int pitch, int nx, int base, int lo, int hi) {
+                                   const std::vector<Real>& after, int pitch, int left, int right, int base, int lo,
+                                   int hi) {
   Big exact, device;
   for (int g = lo & -kGroupRows; g < hi; g += kGroupRows)
-    for (int x = 0; x < nx; x += kGroupColumns) {
+    for (int x = 0; x < right; x += kGroupColumns) {
       Real acc = 0;
       double beyond = 0;
       for (int y = std::max(g, lo); y < std::min(g + kGroupRows, hi); y++) {
         Real d[kGroupColumns];
         for (int j = 0; j < kGroupColumns; j++) {
           const size_t i = (size_t)(y - base) * pitch + x + j;
-          d[j] = x + j > 0 && x + j < nx - 1 ? after[i] - before[i] : 0;
+          d[j] = x + j >= left && x + j < right ? after[i] - before[i] : 0;
         }
         acc = acc + (fusedHost(d[1], d[1], fusedHost(d[0], d[0], kSmallest<Real>)) +
                      fusedHost(d[3], d[3], fusedHost(d[2], d[2], kSmallest<Real>)));

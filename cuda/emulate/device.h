@@ -17,6 +17,7 @@
 #define __host__
 #define __global__
 #define __forceinline__ inline
+#define __shared__ static  // so blocks of a kernel with such memory run one after the other: launch
 #define __grid_constant__
 #define __launch_bounds__(...)
 #define DYNAMIC_SHARED(name) char* name = thread.block->shared.get()
@@ -87,10 +88,14 @@ inline thread_local struct {
   Warp* warp;
 } thread;
 
-// launch starts a kernel on grid blocks at once, each of size threads and with bytes of shared memory. The caller joins
-// the threads.
-template <class Kernel> void launch(std::vector<std::thread>& threads, std::vector<std::unique_ptr<Block>>& blocks,
-                                    int grid, int size, int bytes, Kernel kernel) {
+// launch runs a kernel on grid blocks, each of size threads and with bytes of shared memory: all at once, or `inTurn`.
+template <class Kernel> void launch(int grid, int size, int bytes, bool inTurn, Kernel kernel) {
+  std::vector<std::thread> threads;
+  std::vector<std::unique_ptr<Block>> blocks;
+  auto join = [&] {
+    for (auto& t : threads) t.join();
+    threads.clear();
+  };
   for (int b = 0; b < grid; b++) {
     blocks.emplace_back(new Block(size, bytes));
     Block* block = blocks.back().get();
@@ -100,7 +105,9 @@ template <class Kernel> void launch(std::vector<std::thread>& threads, std::vect
         thread.block = block, thread.warp = &block->warps[t / 32];
         kernel();
       });
+    if (inTurn) join();
   }
+  join();
 }
 
 template <class T> T exchange(T v, int from) {
@@ -133,6 +140,10 @@ inline uint64_t warpSum(uint64_t v) {
 }
 inline bool __any_sync(unsigned, bool p) { return warpSum(p) > 0; }
 inline unsigned __reduce_add_sync(unsigned, unsigned n) { return warpSum(n); }
+inline unsigned __reduce_min_sync(unsigned, unsigned n) {
+  for (int by = 16; by; by /= 2) n = min(n, exchange(n, (threadIdx.x % 32) ^ by));
+  return n;
+}
 inline void __syncwarp() { thread.warp->barrier.meet(); }
 inline void __syncthreads() { thread.block->meet(0, blockDim.x); }
 template <int kThreads> void meet(int barrier) { thread.block->meet(barrier, kThreads); }

@@ -1,4 +1,4 @@
-// Runs the kernels of several sweeps a pass on threads of the CPU, for ranks that exchange halos as ranks of one node
+// Runs the kernels on threads of the CPU, those of several sweeps for ranks that exchange halos as ranks of one node
 // do, and compares fields and sums bit by bit with single sweeps. Prints a line for each case.
 #include <cstdio>
 #include <cstdlib>
@@ -7,131 +7,263 @@
 
 #include "../bench/exact.h"
 #include "../bench/launches.h"
+#include "../bench/problem.h"
 #include "../kernels/sweep_deep.cu"
 #include "../kernels/sweep_held.cu"
+#include "../kernels/sweep_once.cu"
 
-// Case is a mesh of nx columns whose rows are divided among ranks at cuts, the last of which is the number of rows. The
-// rows are periodic unless `fixed` is set. Then the first and the last row are fixed, and there is one rank.
+// Case is a problem whose rows are divided among ranks at cuts, the last of which is the number of rows.
 struct Case {
-  int nx;
+  Problem problem;  // of any number of rows
   std::vector<int> cuts;
-  bool fixed;
   int sweeps, passes, blocks, pipes;
   int rows = 0;  // if not 0, tiles in registers with this many rows for each warp: `blocks` tiles in an inner column
                  // of tiles and `pipes` in an outer one
 };
 
-// kernelFor returns the kernel for the given number of sweeps: if rows is not 0, the one for tiles of warps with that
-// many rows.
-static void (*kernelFor(float, int, int rows))(Pass<float>) {
+// Kernels are those for a type: with terms for a problem that needs them. rows is that of Case.
+template <class Real> struct Kernels {
+  void (*once)(Pass<Real>);
+  void (*onceFixed)(FixedPass<Real>);
+  void (*onceSource)(SourcePass<Real>);
+  void (*deepFixed)(FixedPass<Real>);
+  void (*deepSource)(SourcePass<Real>);
+  DeepShape fixed, source;
+};
+static const Kernels<float> kernels32 = {once_f32,         once_fixed_f32, once_source_f32, sweep_fixed_f32,
+                                         sweep_source_f32, kFixedF32,      kSourceF32};
+static const Kernels<double> kernels64 = {once_f64,         once_fixed_f64, once_source_f64, sweep_fixed_f64,
+                                          sweep_source_f64, kFixedF64,      kSourceF64};
+static const Kernels<float>& kernelsOf(float) { return kernels32; }
+static const Kernels<double>& kernelsOf(double) { return kernels64; }
+static void (*deepOf(float, int, int rows))(Pass<float>) {
   return rows == 24 ? held24_f32 : rows ? held16_f32 : sweep_f32;
 }
-static void (*kernelFor(double, int sweeps, int rows))(Pass<double>) {
+static void (*deepOf(double, int sweeps, int rows))(Pass<double>) {
   return rows ? held8_f64 : sweeps > 8 ? deep_f64 : sweep_f64;
 }
 
 template <class Real> struct Rank {
-  int lo, hi;                  // rows
-  std::vector<Real> field[2];  // rows [lo - depth, hi + depth)
+  int lo, hi;                  // rows that it sweeps
+  int rowLo, rowHi;            // rows that it holds
+  std::vector<Real> field[2];  // these rows
+  std::vector<Real> source;
   unsigned came[2] = {}, rows[2] = {};
   std::vector<unsigned long long> sums;
 };
 
-template <class Real> bool right(const Case& c) {
-  const int depth = c.sweeps, pitch = (c.nx + 7) & ~7, ny = c.cuts.back(), n = c.cuts.size();
-  std::vector<std::vector<Real>> want(1 + c.sweeps * c.passes, std::vector<Real>((size_t)ny * pitch));
-  for (size_t i = 0; i < want[0].size(); i++) want[0][i] = Real((i * 2654435761u >> 8 & 0xffff) / 65536. - .5);
-  for (size_t k = 0; k + 1 < want.size(); k++)
-    for (int y = 0; y < ny; y++)
-      for (int x = 0; x < pitch; x++) {
-        auto at = [&](int dy, int dx) { return want[k][(size_t)((y + dy + ny) % ny) * pitch + x + dx]; };
-        const bool keep = x == 0 || x >= c.nx - 1 || (c.fixed && (y == 0 || y == ny - 1));
-        want[k + 1][(size_t)y * pitch + x] =
-            keep ? at(0, 0) : update(at(0, 0), at(0, -1), at(0, 1), at(-1, 0), at(1, 0));
-      }
+static double noise(size_t i) { return (i * 2654435761u >> 8 & 0xffff) / 65536. - .5; }
 
-  std::vector<Rank<Real>> ranks(n);
-  for (int r = 0; r < n; r++) {
-    Rank<Real>& k = ranks[r];
-    k.lo = r ? c.cuts[r - 1] : c.fixed, k.hi = c.cuts[r] - c.fixed;
-    k.sums.resize((size_t)c.passes * c.sweeps * kSumWords);
-    for (auto& f : k.field) f.resize((size_t)(k.hi - k.lo + 2 * depth) * pitch);
-    for (int y = k.lo - depth; y < k.hi + depth; y++)
-      for (int x = 0; x < pitch; x++)
-        k.field[0][(size_t)(y - k.lo + depth) * pitch + x] = want[0][(size_t)((y + 2 * ny) % ny) * pitch + x];
+// Run is a case in one type.
+template <class Real> struct Run {
+  const Case& c;
+  const Problem p;
+  const int depth, pitch, n;
+  std::vector<std::vector<Real>> want;  // the field before each sweep, and at the end
+  std::vector<Real> source;
+  std::vector<Rank<Real>> ranks;
+
+  explicit Run(const Case& c)
+      : c(c),
+        p{c.problem.nx,
+          c.cuts.back(),
+          {c.problem.walls[0], c.problem.walls[1], c.problem.walls[2], c.problem.walls[3]},
+          c.problem.points,
+          c.problem.source},
+        depth(c.sweeps),
+        pitch((p.nx + 7) & ~7),
+        n(c.cuts.size()),
+        want(1 + c.sweeps * c.passes, std::vector<Real>((size_t)p.ny * pitch)),
+        source((size_t)p.ny * pitch),
+        ranks(n) {}
+
+  bool wraps() const { return p.walls[2] == 'p'; }
+  int inside(int y) const { return wraps() ? (y % p.ny + p.ny) % p.ny : y; }
+
+  void copyColumns(std::vector<Real>& f) const {
+    if (p.copies())
+      for (int y = 0; y < p.ny; y++) {
+        Real* row = &f[(size_t)y * pitch];
+        row[0] = row[p.nx - 2], row[p.nx - 1] = row[1];
+      }
   }
-
-  auto pass = [&](int r, int p) {
-    Rank<Real>& k = ranks[r];
-    Pass<Real> a{};
-    a.now = k.field[p % 2].data(), a.next = k.field[(p + 1) % 2].data(),
-    a.sums = &k.sums[(size_t)p * c.sweeps * kSumWords];
-    setBias(a);
-    a.pitch = pitch, a.nx = c.nx, a.sweeps = c.sweeps, a.cut.seam = 3, a.cut.edge = 4;
-    a.rowLo = k.lo - depth, a.rowHi = k.hi + depth, a.outLo = a.countLo = k.lo, a.outHi = a.countHi = k.hi;
-    a.fixTop = c.fixed ? 0 : -1 << 29, a.fixBottom = c.fixed ? ny - 1 : 1 << 29;
-    if (!c.fixed) {
-      Rank<Real>* const neighbours[2] = {&ranks[(r + n - 1) % n], &ranks[(r + 1) % n]};
-      for (int i = 0; i < 2; i++) {
-        Rank<Real>& o = *neighbours[i];
-        a.sides[i].to = o.field[(p + 1) % 2].data() +
-                        (i ? 0 : (size_t)(o.hi - o.lo + depth) * pitch);  // k's upper edge fills o's lower halo
-        if (n == 1) continue;
-        a.sides[i].came = p ? &k.came[i] : nullptr, a.sides[i].theirs = &o.came[1 - i], a.sides[i].rows = &k.rows[i];
-      }
-      a.awaited = p, a.posted = p + 1, a.depth = depth;
+  void sweepAll() {
+    for (size_t i = 0; i < want[0].size(); i++) want[0][i] = noise(i), source[i] = noise(i + 77) / 64;
+    copyColumns(want[0]);
+    for (size_t k = 0; k + 1 < want.size(); k++) {
+      for (int y = 0; y < p.ny; y++)
+        for (int x = 0; x < pitch; x++) {
+          auto at = [&](int row, int column) { return want[k][(size_t)inside(row) * pitch + column]; };
+          Real& to = want[k + 1][(size_t)y * pitch + x];
+          to = at(y, x);
+          if (p.keeps(y, x)) continue;
+          const Real west = at(y, x ? x - 1 : 1), east = at(y, x < p.nx - 1 ? x + 1 : x - 1);
+          const Real north = at(y || wraps() ? y - 1 : 1, x), south = at(y < p.ny - 1 || wraps() ? y + 1 : y - 1, x);
+          to = p.source ? update(Real(0.48), Real(0.3), source[(size_t)y * pitch + x], west, east, north, south)
+                        : update(to, west, east, north, south);
+        }
+      copyColumns(want[k + 1]);
     }
-    std::vector<std::thread> threads;
-    std::vector<std::unique_ptr<Block>> blocks;
-    const Launch l = c.rows ? heldLaunchOf(a, c.rows, c.blocks, c.pipes)
-                            : launchOf<Real>(shapeFor(Real(), c.sweeps), c.sweeps, c.blocks, c.pipes);
-    auto* const kernel = kernelFor(Real(), c.sweeps, c.rows);
-    launch(threads, blocks, l.blocks, l.threads, l.bytes, [a, kernel] { kernel(a); });
-    for (auto& t : threads) t.join();
-  };
-  std::vector<std::thread> all;
-  for (int r = 0; r < n; r++)
-    all.emplace_back([&, r] {
-      for (int p = 0; p < c.passes; p++) pass(r, p);
-    });
-  for (auto& t : all) t.join();
-
-  int field = 0, sums = 0, counts = 0;
-  for (auto& k : ranks) {
-    for (int y = k.lo; y < k.hi; y++)
-      field += memcmp(&k.field[c.passes % 2][(size_t)(y - k.lo + depth) * pitch], &want.back()[(size_t)y * pitch],
-                      c.nx * sizeof(Real)) != 0;
-    for (int i = 0; i + 1 < (int)want.size(); i++)
-      sums += !sameSum(&k.sums[(size_t)i * kSumWords], want[i], want[i + 1], pitch, c.nx, 0, k.lo, k.hi);
-    for (int i = 0; i < 2; i++) counts += k.rows[i] != 0 || (!c.fixed && n > 1 && k.came[i] != (unsigned)c.passes);
   }
-  char work[60];
-  if (c.rows) snprintf(work, sizeof work, "%d and %d tiles, %d rows a warp", c.blocks, c.pipes, c.rows);
-  else snprintf(work, sizeof work, "%d blocks of %d pipelines", c.blocks, c.pipes);
-  printf("f%zu, %d columns, %d rows, %d ranks, %d passes of %d sweeps, %s: %d rows, %d sums, %d words wrong\n",
-         8 * sizeof(Real), c.nx, ny, n, c.passes, c.sweeps, work, field, sums, counts);
-  return !field && !sums && !counts;
-}
+
+  bool neighbour(int r, int side) const { return wraps() || (side ? r < n - 1 : r > 0); }
+  void load() {
+    for (int r = 0; r < n; r++) {
+      Rank<Real>& k = ranks[r];
+      k.lo = r ? c.cuts[r - 1] : p.top(), k.hi = r < n - 1 ? c.cuts[r] : p.bottom();
+      k.rowLo = neighbour(r, 0) ? k.lo - depth : 0, k.rowHi = neighbour(r, 1) ? k.hi + depth : p.ny;
+      k.sums.resize((size_t)c.passes * c.sweeps * kSumWords);
+      for (auto& f : k.field) f.resize((size_t)(k.rowHi - k.rowLo) * pitch);
+      k.source.resize(k.field[0].size());
+      for (int y = k.rowLo; y < k.rowHi; y++)
+        for (int x = 0; x < pitch; x++) {
+          const size_t to = (size_t)(y - k.rowLo) * pitch + x, from = (size_t)inside(y) * pitch + x;
+          k.field[0][to] = k.field[1][to] = want[0][from], k.source[to] = source[from];
+        }
+    }
+  }
+
+  // halo returns where row `row` of a rank's edge lies in the halo of its neighbour, after pass i.
+  Real* halo(int r, int side, int i) {
+    Rank<Real>& o = ranks[side ? (r + 1) % n : (r + n - 1) % n];
+    return o.field[(i + 1) % 2].data() + (side ? 0 : (size_t)(o.hi - o.rowLo) * pitch);
+  }
+
+  template <class Arg> void setPass(Arg& a, int r, int i) {
+    Rank<Real>& k = ranks[r];
+    a.now = k.field[i % 2].data(), a.next = k.field[(i + 1) % 2].data();
+    a.sums = &k.sums[(size_t)i * c.sweeps * kSumWords];
+    setBias(a);
+    a.pitch = pitch, a.nx = p.nx, a.sweeps = c.sweeps, a.cut.seam = 3, a.cut.edge = 4, a.cut.tileRows = 16;
+    a.rowLo = k.rowLo, a.rowHi = k.rowHi, a.outLo = a.countLo = k.lo, a.outHi = a.countHi = k.hi;
+    a.fixTop = p.walls[2] == 'f' ? 0 : -1 << 29, a.fixBottom = p.walls[3] == 'f' ? p.ny - 1 : 1 << 29;
+    if (c.sweeps == 1) return;
+    for (int side = 0; side < 2; side++) {
+      if (!neighbour(r, side)) continue;
+      a.awaited = i, a.posted = i + 1, a.depth = depth;
+      a.sides[side].to = halo(r, side, i);
+      if (n == 1) continue;
+      Rank<Real>& o = ranks[side ? (r + 1) % n : (r + n - 1) % n];
+      a.sides[side].came = i ? &k.came[side] : nullptr, a.sides[side].theirs = &o.came[1 - side],
+      a.sides[side].rows = &k.rows[side];
+    }
+  }
+  template <class Arg> void call(void (*kernel)(Arg), const Arg& a, const Launch& l) {
+    launch(l.blocks, l.threads, l.bytes, c.sweeps == 1, [a, kernel] { kernel(a); });
+  }
+  template <class Arg> void passWith(int r, int i, void (*once)(Arg), void (*deep)(Arg), const DeepShape& s) {
+    Arg a{};
+    setPass(a, r, i);
+    const Kept kept(p, a.rowLo, a.rowHi, pitch);
+    setTerms(a.terms, p, kept, pitch);
+    a.terms.fixed = kept.fixed.data(), a.terms.busy = kept.busy.data(), a.terms.source = ranks[r].source.data();
+    if (c.sweeps == 1) return call(once, a, {c.blocks, kOnceThreads, 0});
+    call(deep, a, launchOf<Real>(s, c.sweeps, c.blocks, c.pipes, p.source));
+  }
+  void pass(int r, int i) {
+    const Kernels<Real>& k = kernelsOf(Real());
+    if (p.source) return passWith(r, i, k.onceSource, k.deepSource, k.source);
+    if (p.terms()) return passWith(r, i, k.onceFixed, k.deepFixed, k.fixed);
+    Pass<Real> a{};
+    setPass(a, r, i);
+    if (c.sweeps == 1) return call(k.once, a, {c.blocks, kOnceThreads, 0});
+    call(deepOf(Real(), c.sweeps, c.rows), a,
+         c.rows ? heldLaunchOf(a, c.rows, c.blocks, c.pipes)
+                : launchOf<Real>(shapeFor(Real(), c.sweeps), c.sweeps, c.blocks, c.pipes));
+  }
+  void passes() {
+    if (c.sweeps == 1) {  // these kernels hand nothing on
+      for (int i = 0; i < c.passes; i++) {
+        for (int r = 0; r < n; r++) pass(r, i);
+        for (int r = 0; r < n; r++)
+          for (int side = 0; side < 2; side++)
+            if (neighbour(r, side)) {
+              const Rank<Real>& k = ranks[r];
+              const size_t from = (size_t)((side ? k.hi - depth : k.lo) - k.rowLo) * pitch;
+              memcpy(halo(r, side, i), &k.field[(i + 1) % 2][from], (size_t)depth * pitch * sizeof(Real));
+            }
+      }
+      return;
+    }
+    std::vector<std::thread> all;
+    for (int r = 0; r < n; r++)
+      all.emplace_back([this, r] {
+        for (int i = 0; i < c.passes; i++) pass(r, i);
+      });
+    for (auto& t : all) t.join();
+  }
+
+  bool right() {
+    sweepAll();
+    load();
+    passes();
+    int field = 0, sums = 0, counts = 0;
+    for (int r = 0; r < n; r++) {
+      Rank<Real>& k = ranks[r];
+      for (int y = k.lo; y < k.hi; y++)
+        field += memcmp(&k.field[c.passes % 2][(size_t)(y - k.rowLo) * pitch], &want.back()[(size_t)y * pitch],
+                        p.nx * sizeof(Real)) != 0;
+      for (int i = 0; i + 1 < (int)want.size(); i++)
+        sums +=
+            !sameSum(&k.sums[(size_t)i * kSumWords], want[i], want[i + 1], pitch, p.left(), p.right(), 0, k.lo, k.hi);
+      for (int i = 0; i < 2; i++)
+        counts += k.rows[i] != 0 || (c.sweeps > 1 && n > 1 && neighbour(r, i) && k.came[i] != (unsigned)c.passes);
+    }
+    char work[60];
+    if (c.rows) snprintf(work, sizeof work, "%d and %d tiles, %d rows a warp", c.blocks, c.pipes, c.rows);
+    else if (c.sweeps == 1) snprintf(work, sizeof work, "%d blocks", c.blocks);
+    else snprintf(work, sizeof work, "%d blocks of %d pipelines", c.blocks, c.pipes);
+    printf("f%zu %s%s%s, %d x %d, %d ranks, %d passes of %d sweeps, %s: %d rows, %d sums, %d words wrong\n",
+           8 * sizeof(Real), p.walls, p.source ? " source" : "", p.points ? " points" : "", p.nx, p.ny, n, c.passes,
+           c.sweeps, work, field, sums, counts);
+    return !field && !sums && !counts;
+  }
+};
+
+static Problem plain(int nx, const char* top) { return {nx, 0, {'f', 'f', top[0], top[0]}, 0, false}; }
+static Problem points(int nx, const char* w) { return {nx, 0, {w[0], w[1], w[2], w[3]}, 1, false}; }
+static Problem walls(int nx, const char* w) { return {nx, 0, {w[0], w[1], w[2], w[3]}, 0, false}; }
+static Problem source(int nx, const char* w, int points = 1) { return {nx, 0, {w[0], w[1], w[2], w[3]}, points, true}; }
 
 int main() {
   bool ok = true;
   for (const Case& c : {
-           Case{250, {16}, false, 16, 2, 1, 2},         // a rank that is its own neighbour
-           Case{250, {33}, true, 5, 1, 2, 2},           // fixed rows, a warp that does one sweep
-           Case{250, {13, 30, 45}, false, 6, 2, 2, 2},  // ranks between two others, groups cut by stripes
-           Case{5, {4, 7, 10, 14}, false, 3, 4, 1, 2},  // stripes as low as the halo, shares without rows
-           Case{130, {20, 36}, false, 9, 2, 1, 1}, Case{260, {24}, false, 16, 2, 1, 2, 16},  // three tiles side by side
-           Case{
-               131, {24}, true, 5, 1, 2, 1, 16},  // fixed rows, an odd number of sweeps, a mesh that ends within a lane
-           Case{250, {13, 30, 45}, false, 7, 3, 1, 2, 24},  // ranks between two others, groups cut by stripes
+           Case{plain(250, "p"), {16}, 16, 2, 1, 2},         // a rank that is its own neighbour
+           Case{plain(250, "f"), {33}, 5, 1, 2, 2},          // fixed rows, a warp that does one sweep
+           Case{plain(250, "p"), {13, 30, 45}, 6, 2, 2, 2},  // ranks between two others, groups cut by stripes
+           Case{plain(5, "p"), {4, 7, 10, 14}, 3, 4, 1, 2},  // stripes as low as the halo, shares without rows
+           Case{plain(130, "p"), {20, 36}, 9, 2, 1, 1},
+           Case{plain(260, "p"), {24}, 16, 2, 1, 2, 16},  // three tiles side by side
+           Case{plain(131, "f"), {24}, 5, 1, 2, 1, 16},   // an odd number of sweeps, a mesh that ends within a lane
+           Case{plain(250, "p"), {13, 30, 45}, 7, 3, 1, 2, 24},
+           Case{plain(515, "f"), {40}, 1, 2, 2, 0},
+           // With terms. Of three strips the middle one has no fixed point below row 10.
+           Case{points(620, "ffff"), {140}, 7, 1, 2, 2},
+           Case{points(250, "ffpp"), {13, 30, 45}, 6, 2, 2, 2},
+           Case{walls(250, "nnnn"), {33}, 16, 1, 1, 2},
+           Case{walls(249, "nfnf"), {24, 41}, 5, 2, 2, 1},
+           Case{source(620, "ffff", 0), {90}, 16, 1, 1, 2},
+           Case{source(250, "ffpp"), {16, 32, 50}, 11, 2, 1, 2},
+           Case{source(256, "nnnn"), {24, 50}, 8, 2, 2, 2},
+           Case{source(130, "fnfn"), {20}, 2, 3, 2, 4},  // one warp a pipeline
+           Case{points(515, "ppff"), {16, 40}, 1, 3, 2, 0},
+           Case{source(514, "pppp"), {16, 40}, 1, 3, 2, 0},
+           Case{source(3, "pppp"), {12}, 1, 3, 1, 0},
+           Case{source(513, "nnnn"), {24, 50}, 1, 2, 3, 0},
        })
-    ok &= right<float>(c);
+    ok &= Run<float>(c).right();
   for (const Case& c : {
-           Case{150, {21, 40, 56}, false, 12, 2, 1, 2},
-           Case{140, {30}, true, 14, 1, 1, 2},  // a warp with two sweeps
-           Case{129, {17, 32}, false, 8, 2, 2, 1},
-           Case{131, {24}, false, 12, 2, 1, 2, 8},
+           Case{plain(150, "p"), {21, 40, 56}, 12, 2, 1, 2},
+           Case{plain(140, "f"), {30}, 14, 1, 1, 2},  // a warp with two sweeps
+           Case{plain(129, "p"), {17, 32}, 8, 2, 2, 1},
+           Case{plain(131, "p"), {24}, 12, 2, 1, 2, 8},
+           Case{points(310, "nfff"), {130}, 12, 1, 1, 3},
+           Case{walls(150, "nnpp"), {21, 40, 56}, 7, 2, 1, 2},
+           Case{source(310, "fffn"), {40, 90}, 12, 1, 1, 2},
+           Case{source(140, "nnpp"), {24}, 14, 2, 1, 1},
+           Case{points(260, "ppnn"), {30}, 1, 2, 1, 0},
+           Case{source(516, "ppfn"), {24, 50}, 1, 2, 2, 0},
        })
-    ok &= right<double>(c);
+    ok &= Run<double>(c).right();
   return !ok;
 }

@@ -1,14 +1,7 @@
 // The sweeps that one warp of a pipeline does, as rows stream through it.
 #pragma once
-#include "pass.cuh"
+#include "deep_source.cuh"
 #include "sum.cuh"
-
-// Care is what a row needs beyond the plain update.
-enum class Care {
-  plain,  // nothing
-  sides,  // fixed columns, handing on, and the end of a group that counts in part
-  ends,   // the same, fixed rows, and rows that do not count in a group that does
-};
 
 // Tag makes a Care a type, by which lambdas are compiled for each.
 template <Care kCare> struct Tag { static constexpr Care value = kCare; };
@@ -16,6 +9,22 @@ template <Care kCare> struct Tag { static constexpr Care value = kCare; };
 // Counted is the rows [lo, hi) of a part that count for the norm.
 struct Counted {
   int lo, hi;
+};
+
+// Sources is the source of the row that each level makes.
+template <class Arg, int W, int N, bool = Arg::kSource> struct Sources {
+  Row<typename Arg::Real, W> row[N];
+  // take takes the source of the row that level 0 makes next.
+  __device__ __forceinline__ void take(const Beside<Arg, W>& beside, int k, int lane) {
+#pragma unroll
+    for (int s = N - 1; s > 0; s--) row[s] = row[s - 1];
+    row[0] = beside.source(k - 1, lane);
+  }
+  __device__ __forceinline__ const Row<typename Arg::Real, W>& of(int s) const { return row[s]; }
+};
+template <class Arg, int W, int N> struct Sources<Arg, W, N, false> {
+  __device__ __forceinline__ void take(const Beside<Arg, W>&, int, int) {}
+  __device__ __forceinline__ Nothing of(int) const { return {}; }
 };
 
 // Levels is N sweeps in registers. Level s keeps the two newest rows of sweep s, centre[s] and above it north[s]. When
@@ -26,7 +35,8 @@ struct Counted {
 //   sweep 2        r-2               <- made of r-3, r-2, r-1 of sweep 1; goes out for N = 2
 //
 // So row q of any level is made while one of the rows q+1 .. q+N comes in.
-template <class Real, int W, int N> struct Levels {
+template <class Arg, int W, int N> struct Levels : Sources<Arg, W, N> {
+  using Real = typename Arg::Real;
   static constexpr int kGroups = W / kGroupColumns;  // side by side in a lane
   Row<Real, W> north[N], centre[N];
   Real acc[N][kGroups];  // sums of the group that the newest row belongs to
@@ -50,18 +60,20 @@ template <class Real, int W, int N> struct Levels {
 
   // advance takes row y+k of the sweep before as v, and returns row y+k-N of the last sweep. y is the first row of a
   // group, x the lane's first column. counts says whether the group that ends with row y-1 counts.
-  template <Care kCare> __device__ __forceinline__ Row<Real, W> advance(const Pass<Real>& a, Row<Real, W> v, int x,
-                                                                        int y, int k, bool counts, Counted rows) {
+  template <Care kCare> __device__ __forceinline__ Row<Real, W> advance(const Arg& a, Row<Real, W> v, int x, int y,
+                                                                        int k, bool counts, Counted rows,
+                                                                        const Beside<Arg, W>& beside, int lane) {
+    this->take(beside, k, lane);
 #pragma unroll
     for (int s = 0; s < N; s++) {
       const Row<Real, W> c = centre[s];
       const Real west = __shfl_up_sync(kAll, c.v[W - 1], 1), east = __shfl_down_sync(kAll, c.v[0], 1);
-      Row<Real, W> o = update_row(north[s], c, v, west, east), d;
+      Row<Real, W> o = sweep_row<kCare>(a, north[s], c, v, west, east, this->of(s), x, y + k - s - 1), d;
       const int row = y + k - s - 1;
-      const bool fixed = kCare == Care::ends && (row == a.fixTop || row == a.fixBottom);
+      const auto keep = beside.template keep<kCare>(a, x, row, k - s - 1);
 #pragma unroll
       for (int j = 0; j < W; j++) {
-        if (kCare != Care::plain && (fixed || x + j <= 0 || x + j >= a.nx - 1)) o.v[j] = c.v[j];
+        keep(j, o.v[j], c.v[j]);
         d.v[j] = o.v[j] - c.v[j];
       }
       if (kCare != Care::ends || (row >= rows.lo && row < rows.hi)) {
@@ -69,7 +81,7 @@ template <class Real, int W, int N> struct Levels {
         for (int g = 0; g < kGroups; g++) acc[s][g] += squares(d.v + kGroupColumns * g, kSmallest<Real>);
       }
       if (k == s) {  // row y-1 ends a group
-        const int counted = kCare == Care::plain ? kGroupRows : min(y, rows.hi) - max(y - kGroupRows, rows.lo);
+        const int counted = kCare < Care::sides ? kGroupRows : min(y, rows.hi) - max(y - kGroupRows, rows.lo);
         const double more = surplus<Real>(counted);
 #pragma unroll
         for (int g = 0; g < kGroups; g++) {

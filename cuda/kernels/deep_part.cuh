@@ -33,8 +33,8 @@ struct Group {
   int until;    // the last group to which this applies; before y if this group needs Care::ends
 
   // A warp takes rows y .. y+7; with N levels it makes rows y-N .. y+6, and rows y-N .. y+7-N go out.
-  template <class Real, int N>
-  static __device__ __forceinline__ Group at(const Pass<Real>& a, const Part& p, Counted rows, int y, bool last) {
+  template <int N, class Arg>
+  static __device__ __forceinline__ Group at(const Arg& a, const Part& p, Counted rows, int y, bool last) {
     Group g;
     g.counts = y > rows.lo && y < rows.hi + kGroupRows;
     g.partly = rows.lo % kGroupRows && y == (rows.lo & -kGroupRows) + kGroupRows;
@@ -47,7 +47,8 @@ struct Group {
     auto heed = [&](int lo, int hi) {
       if (hi + N >= y) g.until = min(g.until, lo + 1 - kGroupRows);
     };
-    heed(a.fixTop, a.fixTop), heed(a.fixBottom, a.fixBottom);
+    if constexpr (Arg::kTerms) heed(a.terms.top, a.terms.top), heed(a.terms.bottom, a.terms.bottom);
+    else heed(a.fixTop, a.fixTop), heed(a.fixBottom, a.fixBottom);
     if (rows.lo % kGroupRows) heed(rows.lo & -kGroupRows, rows.lo - 1);
     if (rows.hi % kGroupRows) heed(rows.hi, (rows.hi & -kGroupRows) + kGroupRows - 1);
     return g;

@@ -1,12 +1,9 @@
 // Groups of the norm: 8 rows by 4 columns, aligned in the mesh, whose squares are added in one fixed order
 // (docs/numerics.md).
 #pragma once
-#include "primitives.cuh"
+#include "update.cuh"
 
 constexpr int kGroupRows = 8, kGroupColumns = 4;
-
-__device__ __forceinline__ float fused(float a, float b, float c) { return __fmaf_rn(a, b, c); }
-__device__ __forceinline__ double fused(double a, double b, double c) { return __fma_rn(a, b, c); }
 
 // The smallest normal number. Sums of squares start from it, because denormal results slow CPUs down and all backends
 // compute the same. surplus is the excess.

@@ -4,6 +4,7 @@
 
 #include "exchange.cu"
 #include "sum.cuh"
+#include "terms.cuh"
 
 // clang-format off
 #define NUMBER(name, value) extern "C" __device__ int name = value;
@@ -23,6 +24,17 @@ FIELD(Pass, sides_1_theirs, sides[1].theirs) FIELD(Pass, sides_1_rows, sides[1].
 FIELD(Pass, cut_tileRows, cut.tileRows) FIELD(Pass, cut_seam, cut.seam) FIELD(Pass, cut_edge, cut.edge)
 FIELD(Pass, cut_innerRows, cut.innerRows) FIELD(Pass, cut_outerRows, cut.outerRows)
 NUMBER(Pass_size, sizeof(PassLayout))
+
+using TermsLayout = Terms<float>;
+static_assert(sizeof(Terms<float>) == sizeof(Terms<double>) && offsetof(Terms<float>, blend) ==
+              offsetof(Terms<double>, blend), "both types have one layout");
+FIELD(Terms, fixed, fixed) FIELD(Terms, busy, busy) FIELD(Terms, words, words) FIELD(Terms, groups, groups)
+FIELD(Terms, left, left) FIELD(Terms, right, right) FIELD(Terms, top, top) FIELD(Terms, bottom, bottom)
+FIELD(Terms, copies, copies) FIELD(Terms, sourcePitch, sourcePitch) FIELD(Terms, source, source)
+FIELD(Terms, scale, scale) FIELD(Terms, blend, blend)
+NUMBER(Terms_size, sizeof(TermsLayout))
+static_assert(sizeof(FixedPass<float>) == sizeof(PassLayout) + sizeof(TermsLayout), "terms follow the pass");
+static_assert(sizeof(SourcePass<double>) == sizeof(Pass<double>) + sizeof(Terms<double>), "terms follow the pass");
 
 using PushLayout = Push;
 FIELD(Push, sides_0_from, sides[0].from) FIELD(Push, sides_0_to, sides[0].to) FIELD(Push, sides_0_came, sides[0].came)
@@ -49,6 +61,8 @@ NUMBER(const_BadWord, kBadWord)
   NUMBER(name##_columns, shape.columns) NUMBER(name##_levels, shape.levels) NUMBER(name##_step, shape.step) \
   NUMBER(name##_warps, shape.warps)
 DEEP(sweep_f32, kSweepF32) DEEP(sweep_f64, kSweepF64) DEEP(deep_f64, kDeepF64)
+DEEP(sweep_fixed_f32, kFixedF32) DEEP(sweep_fixed_f64, kFixedF64)
+DEEP(sweep_source_f32, kSourceF32) DEEP(sweep_source_f64, kSourceF64)
 
 #define HELD(name, shape) NUMBER(name##_rows, shape.rows) NUMBER(name##_warps, shape.warps)
 HELD(held24_f32, kHeld24F32) HELD(held16_f32, kHeld16F32) HELD(held8_f64, kHeld8F64)

@@ -20,11 +20,14 @@ struct Cut {
   int innerRows, outerRows;  // held*: heights of tiles in inner and outer columns of tiles, multiples of kGroupRows
 };
 
-// Pass is the argument of every sweep kernel. type pass in ../kernel.go has the same layout; TestLayout compares them.
+// Pass is the argument of every sweep kernel; those with terms take more (terms.cuh). type pass in ../kernel.go has the
+// same layout; TestLayout compares them.
 //
 // Row numbers are global. A field holds rows [rowLo, rowHi), row r from field + (r - rowLo) * pitch on. pitch is a
 // multiple of 8. Columns [nx, pitch) of now hold finite numbers, and those of next get finite numbers.
-template <class Real> struct Pass {
+template <class Value> struct Pass {
+  using Real = Value;
+  static constexpr bool kTerms = false, kSource = false;
   const Real* now;
   Real* next;
   unsigned long long* sums;  // kSumWords for each sweep; the kernel adds to them

@@ -25,9 +25,22 @@ struct HeldShape {
 #define SHAPE_F32 8, 2, 2, 8, 24
 #define SHAPE_F64 4, 2, 2, 8, 20
 #endif
+#ifndef SHAPE_FIXED_F32
+#define SHAPE_FIXED_F32 8, 2, 2, 8, 24
+#define SHAPE_FIXED_F64 4, 4, 4, 8, 12
+#endif
+#ifndef SHAPE_SOURCE_F32
+#define SHAPE_SOURCE_F32 8, 2, 2, 8, 16
+#define SHAPE_SOURCE_F64 4, 4, 4, 8, 12
+#endif
 constexpr DeepShape kSweepF32 = {SHAPE_F32};
 constexpr DeepShape kSweepF64 = {SHAPE_F64};
 constexpr DeepShape kDeepF64 = {4, 4, 4, 8, 12};  // for more than 8 sweeps
+// With terms (terms.cuh). The source takes room in shared memory, so fewer warps of more registers.
+constexpr DeepShape kFixedF32 = {SHAPE_FIXED_F32};
+constexpr DeepShape kFixedF64 = {SHAPE_FIXED_F64};
+constexpr DeepShape kSourceF32 = {SHAPE_SOURCE_F32};
+constexpr DeepShape kSourceF64 = {SHAPE_SOURCE_F64};
 
 constexpr HeldShape kHeld24F32 = {24, 16};
 constexpr HeldShape kHeld16F32 = {16, 20};  // fewer rows a warp suit lower meshes

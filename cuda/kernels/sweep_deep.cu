@@ -41,11 +41,14 @@
 #include "exchange.cuh"
 
 // Pipeline is what one warp does: N sweeps, which is S unless it is the last warp and fewer are left.
-template <class Real, int W, int S, int B, int U, int N> struct Pipeline {
+template <class Arg, int W, int S, int B, int U, int N> struct Pipeline {
   static_assert(S % B == 0 && U % (2 * B) == 0 && kGroupRows % U == 0 && S <= U, "fixed places of slots and barriers");
+  using Real = typename Arg::Real;
   using Slot = ::Slot<Real, W>;
   using Rings = ::Rings<Real, W, B>;
-  static constexpr int kDrain = kMostGroups / Levels<Real, W, N>::kGroups * kGroupRows;  // rows between two drains
+  static constexpr int kWorth = 4 * kGroupRows;  // rows without fixed points for which the plain loop is worth a look
+  static constexpr int kNowhere = -(1 << 29);
+  static constexpr int kDrain = kMostGroups / Levels<Arg, W, N>::kGroups * kGroupRows;  // rows between two drains
 
   static __device__ __forceinline__ int delay(int warp) { return (S + B) * warp; }
   static __device__ __forceinline__ int delayGroups(int warp) { return delay(warp) & -kGroupRows; }  // in rows
@@ -59,21 +62,24 @@ template <class Real, int W, int S, int B, int U, int N> struct Pipeline {
   }
 
   // run does a warp's part of a pass. The shared memory of its pipeline begins at `shared`.
-  static __device__ __forceinline__ void run(const Pass<Real>& a, Part& p, char* shared, const Place& at) {
+  static __device__ __forceinline__ void run(const Arg& a, Part& p, char* shared, const Place& at) {
     const bool first = at.first(), last = at.last();
     const int lane = at.lane, T = a.sweeps, base = S * at.warp;
     const unsigned pitch = a.pitch;
     const Strips<W> strips(T, lane);
     const Rings rings(shared, at);
     const Neighbours neighbours(at);
-    Fetch<Real, W, B> fetch(a, shared, lane);
+    char* const ring = shared + Rings::template bytes<S>(at.warps);  // of the source
+    char* const ringEnd = ring + sourceSlots<Arg>(at.warps, S, B, Fetch<Arg, W, B>::kRows) * Slot::kBytes;
+    Fetch<Arg, W, B> fetch(a, shared, lane);
+    Beside<Arg, W> beside(ring, ringEnd, delayGroups(at.warp));
     auto step = [&](int y, int k) {  // begins the step that takes rows from y+k on
       neighbours.meet();
-      if (first) fetch.ahead(y + k, k);
+      if (first) fetch.ahead(y + k, k, beside);
     };
 
     auto* const words = Rings::template words<S>(shared, at.warps) + base;
-    Levels<Real, W, N> levels;
+    Levels<Arg, W, N> levels;
     levels.clear(a.bias);
 #pragma unroll
     for (int s = 0; s < N; s++)
@@ -96,7 +102,7 @@ template <class Real, int W, int S, int B, int U, int N> struct Pipeline {
     for (int i = 0; i < wait; i += B) neighbours.meet();
     if (first && p.top < p.bottom) {
       await_halos(a, p.top, p.bottom);
-      fetch.begin(strips.x(p.strip), (p.top - T) & -kGroupRows);
+      fetch.begin(strips.x(p.strip), (p.top - T) & -kGroupRows, beside);
     }
 #pragma unroll 1
     while (p.top < p.bottom) {
@@ -105,7 +111,9 @@ template <class Real, int W, int S, int B, int U, int N> struct Pipeline {
       const int writeLo = max(p.top, a.outLo), writes = ok ? min(p.bottom, a.outHi) - writeLo : 0;
       const Counted counted = {max(p.top, a.countLo), min(p.bottom, a.countHi)};
       const int x0 = x - W * lane;
-      const bool inner = x0 > 0 && x0 + kWarp * W < a.nx;  // no fixed column
+      bool inner;  // no fixed column; with terms no mirror of a column
+      if constexpr (Arg::kTerms) inner = x0 > a.terms.left && x0 + kWarp * W <= a.terms.right;
+      else inner = x0 > 0 && x0 + kWarp * W < a.nx;
 
       int y = (p.top - T) & -kGroupRows;
       p.stop = stop(at, y, p.bottom) - delayGroups(at.warp);
@@ -120,12 +128,12 @@ template <class Real, int W, int S, int B, int U, int N> struct Pipeline {
         constexpr Care kCare = decltype(tag)::value;
         if (k % B == 0) step(y, begin + k);
         Row<Real, W> v = Slot::take(rings.in(begin, k), lane);
-        v = levels.template advance<kCare>(a, v, x, y, begin + k, counts, counted);
+        v = levels.template advance<kCare>(a, v, x, y, begin + k, counts, counted, beside, lane);
         const int row = y + begin + k - N;
         if (!last) return Slot::give(rings.out(k - N), lane, v);
         if ((unsigned)(row - writeLo) < (unsigned)writes) {
           store_row(to, v);
-          if (kCare != Care::plain && hands) hand_on(a, row, to, v);
+          if (kCare >= Care::sides && hands) hand_on(a, row, to, v);
         }
         to += pitch;
       };
@@ -152,20 +160,43 @@ template <class Real, int W, int S, int B, int U, int N> struct Pipeline {
 #pragma unroll 1
           for (int k = 0; k < kGroupRows; k += B) step(from, k);
           y += kGroupRows;
+          beside.move();
           to += kGroupRows * (ptrdiff_t)pitch;
           continue;
         }
-        const Group g = Group::at<Real, N>(a, p, counted, y, last);
+        const Group g = Group::at<N>(a, p, counted, y, last);
         hands = g.hands;
-        const bool counts = g.counts, plain = inner && !g.hands && !g.partly;
-        const int until = g.until;
+        const bool counts = g.counts;
+        bool plain = inner && !g.hands && !g.partly;
+        int until = g.until;
+        int care = kNowhere;  // with terms: the next row with fixed points, if they are all that needs care
+        if constexpr (Arg::kTerms) {
+          if (plain && y <= until) {
+            care = FixedPoints<Real, W>(a, x).busy(y - kGroupRows);
+            if (care >= y + kWorth) until = min(until, care - kGroupRows);
+            else plain = false;
+          }
+        }
         if (until < y) {
+          if constexpr (Arg::kTerms) beside.look(FixedPoints<Real, W>(a, x), y);
 #pragma unroll 1
           for (int k = 0; k < kGroupRows; k++) take(y, 0, k, counts, Tag<Care::ends>());
           y += kGroupRows;
+          beside.move();
         } else if (plain) {
 #pragma unroll 1
-          for (; y <= until; y += kGroupRows) group(y, counts, Tag<Care::plain>());
+          for (; y <= until; y += kGroupRows, beside.move()) group(y, counts, Tag<Care::plain>());
+        } else if constexpr (Arg::kTerms) {
+          const FixedPoints<Real, W> points(a, x);
+          auto next = [&] { y += kGroupRows, beside.move(), beside.turn(); };
+          beside.look(points, y);
+          if (care == kNowhere)
+#pragma unroll 1
+            for (; y <= until; next()) beside.ahead(points, y), group(y, counts, Tag<Care::sides>());
+          else
+#pragma unroll 1
+            do beside.ahead(points, y), group(y, counts, Tag<Care::points>()), next();
+            while (y <= until && (y <= care || !beside.none()));
         } else {
 #pragma unroll 1
           for (; y <= until; y += kGroupRows) group(y, counts, Tag<Care::sides>());
@@ -181,7 +212,8 @@ template <class Real, int W, int S, int B, int U, int N> struct Pipeline {
   }
 };
 
-template <class Real, int W, int S, int B, int U> __device__ __forceinline__ void sweep_deep(const Pass<Real>& a) {
+template <class Arg, int W, int S, int B, int U> __device__ __forceinline__ void sweep_deep(const Arg& a) {
+  using Real = typename Arg::Real;
   DYNAMIC_SHARED(shared);
   const int warps = (a.sweeps + S - 1) / S, pipes = blockDim.x / kWarp / warps;
   const int all = __shfl_sync(kAll, threadIdx.x / kWarp, 0);  // the shuffle tells the compiler that a warp agrees on it
@@ -189,16 +221,25 @@ template <class Real, int W, int S, int B, int U> __device__ __forceinline__ voi
   // begin with different warps.
   const int pipe = all / warps, warp = (all + pipe) % warps;
   const Place at = {(int)(threadIdx.x % kWarp), warp, warps, pipe, pipes};
-  char* const own = shared + pipe * Rings<Real, W, B>::template bytes<S>(warps);
+  const int slots = sourceSlots<Arg>(warps, S, B, Fetch<Arg, W, B>::kRows);
+  const int bytes = Rings<Real, W, B>::template bytes<S>(warps) + slots * Slot<Real, W>::kBytes;
+  char* const own = shared + pipe * bytes;
   Part part;
   const int levels = min(S, a.sweeps - S * warp);
-  if (levels == S) Pipeline<Real, W, S, B, U, S>::run(a, part, own, at);
-  else if (S > 2 && levels == 2) Pipeline<Real, W, S, B, U, (S > 2 ? 2 : 1)>::run(a, part, own, at);
-  else if (S > 3 && levels == 3) Pipeline<Real, W, S, B, U, (S > 3 ? 3 : 1)>::run(a, part, own, at);
-  else Pipeline<Real, W, S, B, U, 1>::run(a, part, own, at);
+  if (levels == S) Pipeline<Arg, W, S, B, U, S>::run(a, part, own, at);
+  else if (S > 2 && levels == 2) Pipeline<Arg, W, S, B, U, (S > 2 ? 2 : 1)>::run(a, part, own, at);
+  else if (S > 3 && levels == 3) Pipeline<Arg, W, S, B, U, (S > 3 ? 3 : 1)>::run(a, part, own, at);
+  else Pipeline<Arg, W, S, B, U, 1>::run(a, part, own, at);
 }
 
-#define SWEEP(Real, shape) sweep_deep<Real, shape.columns, shape.levels, shape.step, shape.loop>
-KERNEL(kSweepF32.threads(), 1) sweep_f32(const __grid_constant__ Pass<float> a) { SWEEP(float, kSweepF32)(a); }
-KERNEL(kSweepF64.threads(), 1) sweep_f64(const __grid_constant__ Pass<double> a) { SWEEP(double, kSweepF64)(a); }
-KERNEL(kDeepF64.threads(), 1) deep_f64(const __grid_constant__ Pass<double> a) { SWEEP(double, kDeepF64)(a); }
+#define SWEEP(name, Arg, shape)                                              \
+  KERNEL(shape.threads(), 1) name(const __grid_constant__ Arg a) {           \
+    sweep_deep<Arg, shape.columns, shape.levels, shape.step, shape.loop>(a); \
+  }
+SWEEP(sweep_f32, Pass<float>, kSweepF32)
+SWEEP(sweep_f64, Pass<double>, kSweepF64)
+SWEEP(deep_f64, Pass<double>, kDeepF64)
+SWEEP(sweep_fixed_f32, FixedPass<float>, kFixedF32)
+SWEEP(sweep_fixed_f64, FixedPass<double>, kFixedF64)
+SWEEP(sweep_source_f32, SourcePass<float>, kSourceF32)
+SWEEP(sweep_source_f64, SourcePass<double>, kSourceF64)

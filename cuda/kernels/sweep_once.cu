@@ -1,10 +1,11 @@
 // One sweep a pass. Memory bounds it, so a thread issues the loads of eight rows, four columns each, before it uses the
 // first. A tile is as wide as a block and Cut.tileRows high. Blocks take tile after tile, along the rows of tiles, and
 // add up the sum on the way.
-#include "pass.cuh"
+#include "once_terms.cuh"
 #include "sum.cuh"
 
-template <class Real> __device__ __forceinline__ void sweep_once(const Pass<Real>& a) {
+template <class Arg> __device__ __forceinline__ void sweep_once(const Arg& a) {
+  using Real = typename Arg::Real;
   constexpr int W = kOnceColumns, kWarps = kOnceThreads / kWarp;
   const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
   const int across = (a.nx + W * kOnceThreads - 1) / (W * kOnceThreads);
@@ -44,8 +45,10 @@ template <class Real> __device__ __forceinline__ void sweep_once(const Pass<Real
     };
     Row<Real, W> rows[kGroupRows + 2];  // from y0-1 to y0+8
     rows[0] = load(), below(yTile - 1), rows[1] = load();
+    OnceTerms<Arg> terms(a, x, yTile);
     Real* to = a.next + x + (ptrdiff_t)(yTile - a.rowLo) * a.pitch;
     for (int y0 = yTile; y0 < yEnd; y0 += kGroupRows) {
+      terms.load(a, y0, ok);
       Real side[kGroupRows];
 #pragma unroll
       for (int k = 0; k < kGroupRows; k++) {
@@ -68,16 +71,16 @@ template <class Real> __device__ __forceinline__ void sweep_once(const Pass<Real
         Real west = __shfl_up_sync(kAll, c.v[W - 1], 1), east = __shfl_down_sync(kAll, c.v[0], 1);
         if (lane == 0) west = warp > 0 ? outer[turn][k][1][warp - 1] : side[k];
         if (lane == 31) east = warp < kWarps - 1 ? outer[turn][k][0][warp + 1] : side[k];
-        Row<Real, W> o = update_row(rows[k], c, rows[k + 2], west, east);
+        Row<Real, W> o = terms.update(a, rows[k], c, rows[k + 2], west, east, x, y, k);
         Real d[W];
 #pragma unroll
         for (int j = 0; j < W; j++) {
-          o.v[j] = x + j == 0 || x + j >= a.nx - 1 ? c.v[j] : o.v[j];
+          o.v[j] = terms.keeps(a, x, k, j) ? c.v[j] : o.v[j];
           d[j] = o.v[j] - c.v[j];
         }
         const Real p = squares(d, kSmallest<Real>);
         acc += y >= a.countLo && y < a.countHi ? p : Real(0);
-        if (ok && y >= a.outLo && y < yEnd) store_row(to, o);
+        if (ok && y >= a.outLo && y < yEnd) terms.store(a, to, o, x);
         to += a.pitch;
       }
       turn ^= 1;
@@ -90,5 +93,11 @@ template <class Real> __device__ __forceinline__ void sweep_once(const Pass<Real
   flush(words[warp], a.sums, lane);
 }
 
-KERNEL(kOnceThreads, 4) once_f32(const __grid_constant__ Pass<float> a) { sweep_once(a); }
-KERNEL(kOnceThreads, 4) once_f64(const __grid_constant__ Pass<double> a) { sweep_once(a); }
+#define ONCE(name, Arg, blocks) \
+  KERNEL(kOnceThreads, blocks) name(const __grid_constant__ Arg a) { sweep_once(a); }
+ONCE(once_f32, Pass<float>, 4)
+ONCE(once_f64, Pass<double>, 4)
+ONCE(once_fixed_f32, FixedPass<float>, 4)
+ONCE(once_fixed_f64, FixedPass<double>, 3)
+ONCE(once_source_f32, SourcePass<float>, 3)
+ONCE(once_source_f64, SourcePass<double>, 2)

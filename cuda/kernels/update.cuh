@@ -1,7 +1,7 @@
-// The operator: how one sweep makes the new value of a point from the values of the sweep before.
+// The operators: how one sweep makes the new value of a point from the values of the sweep before.
 //
 // All kernels, the harness (../bench) and the emulation (../emulate) call update; nothing else in CUDA knows the
-// operator. The order of the operations is part of the results: docs/numerics.md. Each operation rounds on its own, so
+// operators. The order of the operations is part of the results: docs/numerics.md. Each operation rounds on its own, so
 // the kernels are compiled with -fmad=false.
 #pragma once
 #include "primitives.cuh"
@@ -9,4 +9,14 @@
 template <class Real>
 __host__ __device__ __forceinline__ Real update(Real /*centre*/, Real west, Real east, Real north, Real south) {
   return Real(0.25) * ((west + east) + (north + south));
+}
+
+__device__ __forceinline__ float fused(float a, float b, float c) { return __fmaf_rn(a, b, c); }
+__device__ __forceinline__ double fused(double a, double b, double c) { return __fma_rn(a, b, c); }
+
+// The general operator, with h, q and b of solver.Operator.
+template <class Real>
+__device__ __forceinline__ Real update(Real h, Real q, Real b, Real west, Real east, Real north, Real south) {
+  const Real s = west + east, t = north + south;
+  return fused(h, fused(q, t - s, s), b);
 }
