@@ -18,11 +18,12 @@ const lag = 1
 // Backend implements solver.Backend on one GPU. All calls must come from the goroutine that called New, which stays on
 // its thread until Close.
 type Backend struct {
-	dev     *device
-	sole    bool // no other rank uses the GPU
-	calls   solver.Calls
-	kernels []*kernel
-	middle  solver.Stripe // the rows that Edges has left to Interior
+	dev      *device
+	sole     bool // no other rank uses the GPU
+	calls    solver.Calls
+	kernels  []*kernel
+	operator operator      // none with kernels without terms
+	middle   solver.Stripe // the rows that Edges has left to Interior
 
 	halosIn  *driver.Event // on fast: the halos of now are filled, and the edges of the previous pass are swept
 	edgesOut *driver.Event // on fast: the edges of next are swept

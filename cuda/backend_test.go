@@ -160,6 +160,12 @@ func TestBackend(t *testing.T) {
 	backendtest.Run(t, func(l solver.Layout) (solver.Backend, error) { return New(d, l, Options{}) })
 }
 
+// The backend computes every operator on every wall.
+func TestOperators(t *testing.T) {
+	d := need(t)
+	backendtest.RunOperators(t, func(l solver.Layout) (solver.Backend, error) { return New(d, l, Options{}) })
+}
+
 // The backend passes the suite without the kernels that hold a mesh in registers, as they would all meshes of the
 // suite.
 func TestWithoutHeldKernels(t *testing.T) {

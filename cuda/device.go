@@ -138,7 +138,7 @@ func (d *device) close() error {
 }
 
 // maxSweeps returns the largest number of sweeps in a pass.
-func (d *device) maxSweeps() int { return MaxSweeps(d.layout.Mesh.DType) }
+func (d *device) maxSweeps() int { return MaxSweeps(d.layout.Mesh) }
 
 // deep reports whether some passes do not end in an exchange.
 func (d *device) deep() bool { return d.layout.Depth > d.maxSweeps() }

@@ -2,6 +2,7 @@ package cuda
 
 import (
 	_ "embed"
+	"fmt"
 
 	"jacobi/cuda/driver"
 	"jacobi/solver"
@@ -78,6 +79,7 @@ type division struct {
 type shape struct {
 	name                  string
 	maxThreads, maxSweeps int
+	terms                 bool // it takes a termsPass
 	divide                func(c capacity, p *pass) (division, bool)
 }
 
@@ -93,7 +95,24 @@ var (
 	sourceF64 = deepShape{size: 8, columns: 4, levels: 4, step: 4, warps: 12, pipeWarps: 4, edge: 6, source: true}
 )
 
-// shapes returns the kernels for a type of field. The first that can do a pass is the fastest.
+// shapesFor returns the kernels for a layout. The first that can do a pass is the fastest.
+func shapesFor(l solver.Layout) []shape {
+	if plain(l) {
+		return shapes(l.Mesh.DType)
+	}
+	kind, deeps := "fixed", map[solver.DType]deepShape{solver.Float32: fixedF32, solver.Float64: fixedF64}
+	if !l.Operator.Plain() {
+		kind, deeps = "source", map[solver.DType]deepShape{solver.Float32: sourceF32, solver.Float64: sourceF64}
+	}
+	suffix := fmt.Sprintf("%s_f%d", kind, 8*l.Mesh.DType.Size())
+	both := []shape{once(suffix), deep("sweep_"+suffix, deeps[l.Mesh.DType])}
+	for i := range both {
+		both[i].terms = true
+	}
+	return both
+}
+
+// shapes returns the kernels without terms for a type of field. The first that can do a pass is the fastest.
 func shapes(t solver.DType) []shape {
 	if t == solver.Float64 {
 		return []shape{
@@ -107,9 +126,13 @@ func shapes(t solver.DType) []shape {
 	}
 }
 
-// MaxSweeps returns the largest number of sweeps in a pass over fields of a type.
-func MaxSweeps(t solver.DType) int {
-	s := shapes(t)
+// MaxSweeps returns the largest number of sweeps in a pass on a mesh. Periodic columns are copied between sweeps, so
+// their passes have one sweep.
+func MaxSweeps(m solver.Mesh) int {
+	if m.PeriodicColumns() {
+		return 1
+	}
+	s := shapes(m.DType)
 	return s[len(s)-1].maxSweeps
 }
 
@@ -121,7 +144,7 @@ func PreferredDepth(m solver.Mesh, minRows int) int {
 	if m.DType == solver.Float64 && m.NX*minRows > small {
 		depth = 12 // 16 sweeps would make a quarter of a strip's columns stale
 	}
-	return max(1, min(depth, minRows))
+	return max(1, min(depth, minRows, MaxSweeps(m)))
 }
 
 // kernel is a loaded kernel.
@@ -129,7 +152,7 @@ type kernel struct {
 	shape
 	f        *driver.Function
 	capacity capacity
-	arg      *pass
+	arg      *termsPass // of which kernels without terms take the pass
 	args     *driver.Args
 	plans    map[passShape]passPlan // of passes so far: making one takes microseconds, and a run has few
 }
@@ -146,8 +169,8 @@ type passPlan struct {
 	ok bool
 }
 
-func loadKernel(m *driver.Module, dev *driver.Device, s shape) (*kernel, error) {
-	k := &kernel{shape: s, capacity: capacity{sms: dev.SMs, shared: dev.SharedBytes}, arg: new(pass),
+func loadKernel(m *driver.Module, dev *driver.Device, s shape, t terms) (*kernel, error) {
+	k := &kernel{shape: s, capacity: capacity{sms: dev.SMs, shared: dev.SharedBytes}, arg: &termsPass{terms: t},
 		plans: map[passShape]passPlan{}}
 	var err error
 	if k.f, err = m.Function(s.name); err != nil {
@@ -161,7 +184,11 @@ func loadKernel(m *driver.Module, dev *driver.Device, s shape) (*kernel, error) 
 			return nil, err
 		}
 	}
-	k.args, err = k.f.Args(k.arg)
+	if s.terms {
+		k.args, err = k.f.Args(k.arg)
+	} else {
+		k.args, err = k.f.Args(&k.arg.pass)
+	}
 	return k, err
 }
 
@@ -181,7 +208,7 @@ func (k *kernel) launch(s *driver.Stream, p pass) (bool, error) {
 		return false, nil
 	}
 	p.cut = plan.cut
-	*k.arg = p
+	k.arg.pass = p
 	return true, k.f.Launch(s, driver.Dim{X: plan.blocks}, driver.Dim{X: plan.threads}, plan.shared, k.args)
 }
 

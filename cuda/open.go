@@ -23,9 +23,6 @@ func New(d *driver.Driver, l solver.Layout, o Options) (*Backend, error) {
 	if err := l.Check(); err != nil {
 		return nil, fmt.Errorf("cuda backend: %w", err)
 	}
-	if err := supported(l); err != nil {
-		return nil, fmt.Errorf("cuda backend: %w", err)
-	}
 	devices, err := d.Devices()
 	if err != nil {
 		return nil, fmt.Errorf("cuda backend: %w", err)
@@ -36,7 +33,7 @@ func New(d *driver.Driver, l solver.Layout, o Options) (*Backend, error) {
 	b := &Backend{
 		dev:  &device{layout: l, gpu: &devices[o.Device], timeout: o.Timeout},
 		sole: o.Sole, bias: biases(l.Magnitude),
-		calls: solver.NewCalls("cuda backend", l, solver.Limits{MaxSweeps: MaxSweeps(l.Mesh.DType), Lag: lag}),
+		calls: solver.NewCalls("cuda backend", l, solver.Limits{MaxSweeps: MaxSweeps(l.Mesh), Lag: lag}),
 	}
 	b.connect(alone{}, math.MaxInt)
 	if err := b.open(o.PTX); err != nil {
@@ -46,21 +43,16 @@ func New(d *driver.Driver, l solver.Layout, o Options) (*Backend, error) {
 	return b, nil
 }
 
-// supported returns an error for an operator or walls that the kernels do not compute yet.
-func supported(l solver.Layout) error {
-	if !l.Operator.Plain() || l.Operator.Fixed != nil ||
-		l.Mesh.Walls != (solver.Walls{}) && l.Mesh.Walls != solver.WrapRows(true) {
-		return errors.New("sources, screening, unequal spacings, fixed points and these walls: not supported yet")
-	}
-	return nil
-}
-
 func (b *Backend) open(ptx bool) error {
 	if err := b.dev.open(ptx); err != nil {
 		return err
 	}
-	for _, s := range shapes(b.dev.layout.Mesh.DType) {
-		k, err := loadKernel(b.dev.module, b.dev.gpu, s)
+	var err error
+	if b.operator, err = b.dev.openOperator(); err != nil {
+		return err
+	}
+	for _, s := range shapesFor(b.dev.layout) {
+		k, err := loadKernel(b.dev.module, b.dev.gpu, s, b.operator.terms)
 		if err != nil {
 			return err
 		}
@@ -71,7 +63,6 @@ func (b *Backend) open(ptx bool) error {
 		return err
 	}
 	n := countBytes(b.dev.layout.Mesh)
-	var err error
 	if b.counts, err = b.dev.alloc(int64(n)); err != nil {
 		return err
 	}
@@ -81,11 +72,11 @@ func (b *Backend) open(ptx bool) error {
 }
 
 // countBytes returns the size of the sums in the ring.
-func countBytes(m solver.Mesh) int { return ring * MaxSweeps(m.DType) * sumBytes }
+func countBytes(m solver.Mesh) int { return ring * MaxSweeps(m) * sumBytes }
 
 // MemoryBytes returns the bytes of GPU memory that New allocates, and OpenFlags if there are peers.
 func MemoryBytes(l solver.Layout, peers bool) int64 {
-	bytes := 2*field{rows: l.Held(), pitch: pitchOf(l.Mesh)}.bytes() + int64(countBytes(l.Mesh))
+	bytes := 2*field{rows: l.Held(), pitch: pitchOf(l.Mesh)}.bytes() + int64(countBytes(l.Mesh)) + operatorBytes(l)
 	if peers {
 		bytes += flagsBytes
 	}

@@ -3,7 +3,6 @@ package cuda
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"jacobi/cuda/driver"
 	"jacobi/solver"
@@ -20,25 +19,11 @@ func (b *Backend) Load(ctx context.Context, rows solver.RowSource) error {
 	if err := d.fast.Fill(d.now.base, 0, int(d.now.bytes())); err != nil {
 		return err
 	}
-	width := d.layout.Mesh.RowBytes()
-	chunk := len(d.staging.Bytes()) / width
-	for lo := d.now.rows.Lo; lo < d.now.rows.Hi; lo += chunk {
-		if err := ctx.Err(); err != nil {
-			return context.Cause(ctx)
-		}
-		n := min(chunk, d.now.rows.Hi-lo)
-		for i := range n {
-			y, ok := d.layout.Mesh.Canonical(lo + i)
-			if !ok {
-				return fmt.Errorf("cuda backend: row %d is not of the mesh", lo+i)
-			}
-			if err := rows.Row(y, d.staging.Bytes()[i*width:(i+1)*width]); err != nil {
-				return err
-			}
-		}
-		if err := d.stage(d.now, lo, n); err != nil {
-			return err
-		}
+	if err := d.load(ctx, d.now, rows.Row); err != nil {
+		return err
+	}
+	if err := d.loadOperator(ctx, b.operator); err != nil {
+		return err
 	}
 	// The driver takes long for the first launch of a kernel, so launch the kernel of nearly all passes before the
 	// first sweep. Its output in next is not used.

@@ -47,11 +47,8 @@ func (p *prepared) preferredDepth(m solver.Mesh) int {
 
 // maxPassSweeps returns the largest number of sweeps that the device does in a pass.
 func (p *prepared) maxPassSweeps(m solver.Mesh) int {
-	if m.PeriodicColumns() {
-		return 1 // the copies of columns are made after each sweep
-	}
 	if p.sweepsOnGPU() {
-		return cuda.MaxSweeps(m.DType)
+		return cuda.MaxSweeps(m)
 	}
 	return cpu.MaxSweeps(m)
 }

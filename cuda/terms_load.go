@@ -1,0 +1,177 @@
+package cuda
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+
+	"jacobi/cuda/driver"
+	"jacobi/solver"
+)
+
+// openOperator allocates the memory of the operator. Kernels without terms need none.
+func (d *device) openOperator() (o operator, err error) {
+	if plain(d.layout) {
+		return o, nil
+	}
+	o = newOperator(d.layout)
+	fixed, busy, source := o.sizes(d.layout)
+	if o.fixed, err = d.alloc(fixed); err != nil {
+		return o, fmt.Errorf("fixed points: %w", err)
+	}
+	if o.busy, err = d.alloc(busy); err != nil {
+		return o, fmt.Errorf("fixed points: %w", err)
+	}
+	if source == 0 {
+		return o, nil
+	}
+	if o.source.base, err = d.alloc(source); err != nil {
+		return o, fmt.Errorf("source: %w", err)
+	}
+	o.terms.source = o.source.base
+	return o, nil
+}
+
+// loadOperator reads the source and the fixed points of all rows held.
+func (d *device) loadOperator(ctx context.Context, o operator) error {
+	if plain(d.layout) {
+		return nil
+	}
+	if o.source.base != 0 {
+		// Kernels also read the padding after a row, which must hold numbers.
+		if err := d.fast.Fill(o.source.base, 0, int(o.source.bytes())); err != nil {
+			return err
+		}
+	}
+	if source := d.layout.Operator.Source; source != nil {
+		if err := d.load(ctx, o.source, source.SourceRow); err != nil {
+			return fmt.Errorf("source: %w", err)
+		}
+	}
+	return d.loadFixed(ctx, o)
+}
+
+// load fills the rows of f, a chunk at a time.
+func (d *device) load(ctx context.Context, f field, read func(y int, dst []byte) error) error {
+	width := d.layout.Mesh.RowBytes()
+	chunk := len(d.staging.Bytes()) / width
+	for lo := f.rows.Lo; lo < f.rows.Hi; lo += chunk {
+		if err := ctx.Err(); err != nil {
+			return context.Cause(ctx)
+		}
+		n := min(chunk, f.rows.Hi-lo)
+		for i := range n {
+			y, ok := d.layout.Mesh.Canonical(lo + i)
+			if !ok {
+				return fmt.Errorf("cuda backend: row %d is not of the mesh", lo+i)
+			}
+			if err := read(y, d.staging.Bytes()[i*width:(i+1)*width]); err != nil {
+				return err
+			}
+		}
+		if err := d.stage(f, lo, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// loadFixed makes the tables of fixed points. It goes from the last group of rows to the first, because a group is busy
+// or has the busy group of the one below.
+func (d *device) loadFixed(ctx context.Context, o operator) error {
+	words, stage := int(o.words), d.staging.Bytes()
+	chunk := max(1, len(stage)/(12*words))
+	if 12*words > len(stage) {
+		return fmt.Errorf("cuda backend: %d bytes of staging memory for %d columns", len(stage), d.layout.Mesh.NX)
+	}
+	p := newPoints(d.layout, words)
+	below := make([]uint32, words)
+	for w := range below {
+		below[w] = neverBusy
+	}
+	for hi := int(o.groups); hi > 0; hi -= chunk {
+		if err := ctx.Err(); err != nil {
+			return context.Cause(ctx)
+		}
+		lo := max(0, hi-chunk)
+		n := (hi - lo) * words
+		for g := hi - 1; g >= lo; g-- {
+			row := stage[(g-lo)*words*8:][:words*8]
+			if err := p.group(o.lo+g, row); err != nil {
+				return err
+			}
+			busy := stage[8*n+(g-lo)*words*4:]
+			for w := range words {
+				if binary.LittleEndian.Uint64(row[8*w:]) != 0 {
+					below[w] = uint32(g)
+				}
+				binary.LittleEndian.PutUint32(busy[4*w:], below[w])
+			}
+		}
+		at := uint64(lo) * uint64(words)
+		if err := d.fast.CopyToDevice(o.fixed+driver.DevicePtr(8*at), d.staging, 0, 8*n); err != nil {
+			return err
+		}
+		if err := d.fast.CopyToDevice(o.busy+driver.DevicePtr(4*at), d.staging, 8*n, 4*n); err != nil {
+			return err
+		}
+		if err := d.fast.Synchronize(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// points makes words of fixed points, for rows held in groups.
+type points struct {
+	layout solver.Layout
+	sides  []byte // for each word the columns that no sweep updates
+	fixed  []bool // room for a row
+}
+
+func newPoints(l solver.Layout, words int) *points {
+	p := &points{layout: l, sides: make([]byte, words), fixed: make([]bool, words*wordColumns)}
+	lo, hi := l.Mesh.InteriorColumns()
+	for x := range words * wordColumns {
+		if x < lo || x >= hi {
+			p.sides[x/wordColumns] |= 1 << (x % wordColumns)
+		}
+	}
+	return p
+}
+
+// group writes the words of a group of rows, counted in the mesh, to dst. Rows that are not held have no bits.
+func (p *points) group(group int, dst []byte) error {
+	clear(dst)
+	held, interior := p.layout.Held(), p.layout.Mesh.Interior()
+	for r := range solver.GroupRows {
+		row := group*solver.GroupRows + r
+		y, ok := p.layout.Mesh.Canonical(row)
+		switch {
+		case !ok || row < held.Lo || row >= held.Hi:
+			continue
+		case y < interior.Lo || y >= interior.Hi:
+			for w := range p.sides {
+				dst[8*w+r] = 0xff
+			}
+			continue
+		}
+		for w, side := range p.sides {
+			dst[8*w+r] = side
+		}
+		if p.layout.Operator.Fixed == nil {
+			continue
+		}
+		if err := p.layout.Operator.Fixed.FixedRow(y, p.fixed[:p.layout.Mesh.NX]); err != nil {
+			return fmt.Errorf("fixed points of row %d: %w", y, err)
+		}
+		for w := range p.sides {
+			for j, set := range p.fixed[w*wordColumns:][:wordColumns] {
+				if set {
+					dst[8*w+r] |= 1 << j
+				}
+			}
+		}
+	}
+	return nil
+}
