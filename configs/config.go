@@ -104,7 +104,7 @@ func Default() Config {
 		Device:  Device{Backend: "auto", Kernel: "auto", Select: "round-robin", Pin: true, MPS: "auto"},
 		Output: Output{
 			Dir: "out", Field: "field.npy", Picture: "field.png", History: "history.csv", Report: "report.json",
-			PictureScale: "auto",
+			PictureScale: "auto", Results: true,
 		},
 		Checkpoint: Checkpoint{Keep: 2},
 		Log:        Log{Level: "info", Format: "console"},

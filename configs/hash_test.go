@@ -36,7 +36,7 @@ func TestHash(t *testing.T) {
 			seen[Hash(c)] = key
 		}
 	}
-	if got, want := Hash(Default()), "959d3514fbe9713e75a8774b91685d853dbf2b60f6d98224cd9bf174dadfc487"; got != want {
+	if got, want := Hash(Default()), "2c42c954c9740edc0da88e60b8ea107e37bfe46764c8ae80fa430b0d767e1543"; got != want {
 		t.Errorf("hash of the default %s, want %s", got, want)
 	}
 }

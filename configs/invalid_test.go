@@ -72,6 +72,8 @@ var invalid = []struct {
 		`device.kernel "sse": allowed are auto, portable, avx2 and avx512`},
 	{func(c *Config) { c.Output.PictureScale = "cubic" },
 		`output.picture_scale "cubic": allowed are auto, linear, log and sqrt`},
+	{func(c *Config) { c.Output.Contours = 101 }, `output.contours 101: 0 (none) to 100 are allowed`},
+	{func(c *Config) { c.Output.Contours = -1 }, `output.contours -1: 0 (none) to 100 are allowed`},
 	{func(c *Config) { c.Device.MPS = "on" }, `device.mps "on": allowed are auto and off`},
 	{func(c *Config) { c.Device.Select = "local-rank" },
 		`device.select "local-rank": allowed are round-robin, least-utilized, most-free-memory, coolest and ` +

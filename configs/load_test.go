@@ -31,7 +31,7 @@ func TestDefaults(t *testing.T) {
 		Device:  Device{Backend: "auto", Kernel: "auto", Select: "round-robin", Pin: true, MPS: "auto"},
 		Output: Output{
 			Dir: "out", Field: "field.npy", Picture: "field.png", History: "history.csv", Report: "report.json",
-			PictureScale: "auto",
+			PictureScale: "auto", Results: true,
 		},
 		Log: Log{Level: "info", Format: "console"},
 

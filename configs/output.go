@@ -16,6 +16,9 @@ type Output struct {
 
 	// auto | linear | log | sqrt
 	PictureScale string `mapstructure:"picture_scale" json:"picture_scale" yaml:"picture_scale"`
+	Contours     int    `mapstructure:"contours" json:"contours" yaml:"contours"` // lines in the picture; 0: none
+	// Results says whether the energy, the fluxes and the extremes are worked out.
+	Results bool `mapstructure:"results" json:"results" yaml:"results"`
 }
 
 // Stdout as the name of a history or a report stands for standard output.
@@ -50,6 +53,9 @@ func (o Output) Names() (names []string) {
 	return names
 }
 
+// maxContours is more than a picture has room for.
+const maxContours = 100
+
 // maxOutputName leaves room for the prefix and suffix of an unfinished file's hidden name.
 const maxOutputName = 120
 
@@ -58,6 +64,9 @@ func (v *validator) output(o Output) {
 		v.fault(`output.dir "": a directory is wanted ("." for the current one)`)
 	}
 	v.oneOf("output.picture_scale", o.PictureScale, "auto", "linear", "log", "sqrt")
+	if o.Contours < 0 || o.Contours > maxContours {
+		v.fault("output.contours %d: 0 (none) to %d are allowed", o.Contours, maxContours)
+	}
 	for _, f := range o.Files() {
 		switch {
 		case strings.ContainsAny(f.Name, `/\`) || f.Name == "." || f.Name == "..":

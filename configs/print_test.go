@@ -20,6 +20,7 @@ var odd = Config{
 	NATS:   NATS{URL: "nats://a:4222,tls://b", CA: "ca.pem"},
 	Output: Output{
 		Dir: "elsewhere", Field: "f.npy", Picture: "", History: "h.csv", Report: "r.json", PictureScale: "sqrt",
+		Contours: 7,
 	},
 	Log: Log{Level: "debug", Format: "json"},
 
@@ -105,6 +106,8 @@ output:
   history: history.csv
   report: report.json
   picture_scale: auto
+  contours: 0
+  results: true
 checkpoint:
   every: ""
   dir: ""

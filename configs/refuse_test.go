@@ -84,8 +84,8 @@ var refusedFiles = []struct {
 	{"run.yaml", "", Options{Set: []string{"grid=5"}}, `unknown key grid (--set): it is a section; its keys ` +
 		`are grid.nx, grid.ny, grid.dtype, grid.width and grid.height`},
 	{"run.yaml", "", Options{Set: []string{"zzz.qqq=5"}}, `unknown key zzz.qqq (--set): ` + sectionsHint},
-	{"run.yaml", "", Options{Environ: []string{"JACOBI_LOG_COLOURS=1"}},
-		`unknown key log.colours (environment JACOBI_LOG_COLOURS): the keys of log are JACOBI_LOG_LEVEL and ` +
+	{"run.yaml", "", Options{Environ: []string{"JACOBI_LOG_SHADE=1"}},
+		`unknown key log.shade (environment JACOBI_LOG_SHADE): the keys of log are JACOBI_LOG_LEVEL and ` +
 			`JACOBI_LOG_FORMAT`},
 	{"run.yaml", "", Options{Set: []string{"run.rank=5"}}, `unknown key run.rank (--set): did you mean run.ranks?`},
 	{"run.yaml", "", Options{Set: []string{"run.name=\xff"}},

@@ -1,6 +1,7 @@
 package solver
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 )
@@ -37,6 +38,19 @@ func (d DType) String() string {
 		return "float64"
 	}
 	return fmt.Sprintf("DType(%d)", uint8(d))
+}
+
+// Decode writes the values of a dense row, little-endian, to dst, which has as many.
+func (d DType) Decode(dst []float64, row []byte) {
+	if d == Float32 {
+		for i := range dst {
+			dst[i] = float64(math.Float32frombits(binary.LittleEndian.Uint32(row[4*i:])))
+		}
+		return
+	}
+	for i := range dst {
+		dst[i] = math.Float64frombits(binary.LittleEndian.Uint64(row[8*i:]))
+	}
 }
 
 // Mesh is the whole grid: NY rows of NX columns, row-major, row 0 on top, walls included. Where top and bottom are

@@ -4,10 +4,13 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
+
+	"jacobi/internal/results"
 )
 
 // manufactured is a problem with a known solution, on meshes of twice the resolution.
@@ -203,5 +206,81 @@ func TestStopsWithinPassesBetweenNeumannWalls(t *testing.T) {
 				t.Errorf("tolerance %s: %s", tolerance, got.reason)
 			}
 		}
+	}
+}
+
+// resultsOf solves a problem with so many ranks and returns the results and the field of its report.
+func resultsOf(t *testing.T, ranks string, args ...string) (results.Results, answer) {
+	t.Helper()
+	got, rep := solve(t, append(set(append([]string{"grid.dtype=float64", "problem.preset=dirichlet", "problem.top=0",
+		"solver.max_iterations=1000000", "output.picture="}, args...)...), "-np", ranks)...)
+	if rep.Results == nil {
+		t.Fatal("the report has no results")
+	}
+	return *rep.Results, got
+}
+
+// The charge of a coaxial line is that of the formula, 2 pi / ln(b/a) per volt, but for the steps of its round
+// conductors; it is also twice the energy, and the same bits for any number of ranks.
+func TestCapacitanceOfACoaxialLine(t *testing.T) {
+	const a, b = 0.15, 0.45
+	for _, c := range []struct {
+		n      string
+		within float64
+	}{{"65", 0.06}, {"129", 0.03}} {
+		args := []string{"grid.nx=" + c.n, "grid.ny=" + c.n, "solver.tolerance=1e-10",
+			"problem.fixed=hypot(x-0.5, y-0.5) <= 0.15 or hypot(x-0.5, y-0.5) >= 0.45",
+			"problem.initial=hypot(x-0.5, y-0.5) <= 0.15 ? 1 : 0"}
+		got, field := resultsOf(t, "1", args...)
+		many, same := resultsOf(t, "4", args...)
+		if !reflect.DeepEqual(got, many) || field != same {
+			t.Errorf("one rank: %+v; four: %+v", got, many)
+		}
+		var inner *results.Region
+		outer := 0.0
+		for i, g := range got.Regions {
+			if g.Max == 1 {
+				inner = &got.Regions[i]
+			} else {
+				outer += *g.Flux
+			}
+		}
+		for _, wall := range got.Flux {
+			outer += *wall
+		}
+		if inner == nil || inner.Min != 1 {
+			t.Fatalf("regions %+v: none is the inner conductor", got.Regions)
+		}
+		charge, want := *inner.Flux, 2*math.Pi/math.Log(b/a)
+		if math.Abs(charge/want-1) > c.within {
+			t.Errorf("%s points: charge %v, want %v within %v", c.n, charge, want, c.within)
+		}
+		if math.Abs(charge+outer) > 1e-6 || math.Abs(*got.Energy-charge/2) > 1e-6 {
+			t.Errorf("%s points: charges %v inside and %v outside, energy %v", c.n, charge, outer, *got.Energy)
+		}
+	}
+}
+
+// What the source makes flows out through the walls and the fixed points, and what the screening absorbs is missing.
+func TestFluxesBalanceTheSource(t *testing.T) {
+	const hx, hy, k2 = 2.0 / 40, 1.0 / 30, 2.0
+	got, _ := resultsOf(t, "3", "grid.nx=41", "grid.ny=31", "grid.width=2", "grid.height=1", "solver.tolerance=1e-12",
+		"problem.source=4", "problem.screening=2", "problem.left=neumann(1)", "problem.right=neumann(-y)",
+		"problem.bottom=neumann(0)", "problem.initial=3", "problem.fixed=ix >= 10 and ix < 15 and iy >= 8 and iy < 18")
+	if len(got.Regions) != 1 || got.Regions[0].Points != 50 || got.Regions[0].Min != 3 || got.Regions[0].Max != 3 {
+		t.Fatalf("regions %+v", got.Regions)
+	}
+	out := *got.Regions[0].Flux
+	for _, wall := range []string{"left", "right", "top", "bottom"} {
+		out += *got.Flux[wall]
+	}
+	if left := *got.Flux["left"]; math.Abs(left-29.5/30) > 1e-12 { // without half a spacing at the fixed corner
+		t.Errorf("flux through the left wall %v, want 29.5/30", left)
+	}
+	// Free points stand for a spacing in each direction, and for half of one on a Neumann wall.
+	free := 2.0*(1-hy/2) - 50*hx*hy
+	absorbed := k2 * (*got.Mean*2*1 - 50*hx*hy*3) // the values on top are 0
+	if balance := out + 4*free - absorbed; math.Abs(balance) > 1e-8 {
+		t.Errorf("flux %v, source %v, absorbed %v: %v is left", out, 4*free, absorbed, balance)
 	}
 }

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"jacobi/internal/results"
 )
 
 // bin is the folder with the built programs.
@@ -113,15 +115,16 @@ func finish(t *testing.T, ctx context.Context, cmd *exec.Cmd) outcome {
 
 // report is the part of report.json that tests check.
 type report struct {
-	Sweeps       int          `json:"sweeps"`
-	StopReason   string       `json:"stop_reason"`
-	Norm         float64      `json:"norm"`
-	FieldSHA256  string       `json:"field_sha256"`
-	Decisive     *decisive    `json:"decisive"`
-	Accuracy     accuracy     `json:"accuracy"`
-	Depth        int          `json:"depth"`
-	ResumedAfter int          `json:"resumed_after"`
-	Ranks        []rankReport `json:"ranks"`
+	Results      *results.Results `json:"results"`
+	Sweeps       int              `json:"sweeps"`
+	StopReason   string           `json:"stop_reason"`
+	Norm         float64          `json:"norm"`
+	FieldSHA256  string           `json:"field_sha256"`
+	Decisive     *decisive        `json:"decisive"`
+	Accuracy     accuracy         `json:"accuracy"`
+	Depth        int              `json:"depth"`
+	ResumedAfter int              `json:"resumed_after"`
+	Ranks        []rankReport     `json:"ranks"`
 }
 
 // decisive is the norm that ended a run.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"jacobi/internal/problem"
+	"jacobi/internal/results"
 	"jacobi/solver"
 )
 
@@ -34,11 +35,13 @@ type Report struct {
 	Norm          *float64          `json:"norm"`     // L2 norm of the last sweep; null without sweeps
 	Decisive      *DecisiveReport   `json:"decisive"` // null unless a norm ended the run
 
-	Accuracy    *AccuracyReport `json:"accuracy"` // null if no sweep was done, or if there is no estimate
-	Times       TimesReport     `json:"times"`
-	GLUPS       float64         `json:"glups"`        // 10^9 points of the mesh updated per second
-	FieldSHA256 string          `json:"field_sha256"` // of the interior rows, in order, little-endian
-	Dir         string          `json:"dir"`          // output.dir, which has the files
+	Accuracy *AccuracyReport `json:"accuracy"` // null if no sweep was done, or if there is no estimate
+	Times    TimesReport     `json:"times"`
+	// Results are the energy, the extremes and the fluxes; null with output.results: false.
+	Results     *results.Results `json:"results"`
+	GLUPS       float64          `json:"glups"`        // 10^9 points of the mesh updated per second
+	FieldSHA256 string           `json:"field_sha256"` // of the interior rows, in order, little-endian
+	Dir         string           `json:"dir"`          // output.dir, which has the files
 	// Files are the written files. The report itself is the last one, without size and hash. A file with another hash
 	// is not of this run.
 	Files  []FileReport `json:"files"`

@@ -50,6 +50,11 @@ func Summary(w io.Writer, r Report) error {
 	} else if r.Setup != nil && r.Setup.Fixed != problem.NoFixed {
 		row("Error", "no estimate: there are fixed points inside the mesh")
 	}
+	if r.Results != nil {
+		for _, line := range r.Results.Lines() {
+			row(line[0], "%s", line[1])
+		}
+	}
 	row("Time", "%.4f s in the sweeps (set-up %.4f s, output %.4f s)", r.Times.Sweeps, r.Times.Setup, r.Times.Output)
 	if r.ResumedAfter > 0 {
 		row("Resumed", "after %s; times and speed are of the others", plural(r.ResumedAfter, "sweep"))

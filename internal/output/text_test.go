@@ -10,12 +10,14 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"jacobi/internal/problem"
+	"jacobi/internal/results"
 	"jacobi/solver"
 )
 
@@ -256,6 +258,12 @@ func TestSummary(t *testing.T) {
 			r.Setup = nil
 		}},
 		{"gpus", 2, func(r *Report) {
+			energy, mean, flux, charge := 1.25, 0.5, -1.0/3, 12.5
+			r.Results = &results.Results{Energy: &energy, Mean: &mean,
+				Min: results.Point{Value: 0}, Max: results.Point{Value: 1, X: 0.25, Y: 0.125},
+				Flux:    map[string]*float64{"left": &flux, "right": nil},
+				Regions: slices.Repeat([]results.Region{{Points: 1234, Min: 1, Max: 1, Flux: &charge}}, 9)}
+			r.Results.Regions[1] = results.Region{Points: 1, Min: -1, Max: 2, Flux: &flux}
 			for i := range r.Ranks {
 				k := &r.Ranks[i]
 				k.Device, k.GPU = fmt.Sprintf("cuda %d, NVIDIA H200", i), &GPUReport{Index: i}

@@ -1,7 +1,6 @@
 package output
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math"
 
@@ -44,25 +43,13 @@ func (t *Thumbnail) AddRows(lo int, rows []byte) error {
 		t.row = make([]float64, t.mesh.NX)
 	}
 	for iy := lo; len(rows) > 0; iy++ {
-		decodeRow(t.row, rows[:size], t.mesh.DType)
+		t.mesh.DType.Decode(t.row, rows[:size])
 		if err := t.add(iy, t.sumRow()); err != nil {
 			return err
 		}
 		rows = rows[size:]
 	}
 	return nil
-}
-
-func decodeRow(dst []float64, row []byte, d solver.DType) {
-	if d == solver.Float32 {
-		for i := range dst {
-			dst[i] = float64(math.Float32frombits(binary.LittleEndian.Uint32(row[4*i:])))
-		}
-		return
-	}
-	for i := range dst {
-		dst[i] = math.Float64frombits(binary.LittleEndian.Uint64(row[8*i:]))
-	}
 }
 
 // sumRow returns the sum of t.row over each cell, and extends t.min and t.max to its finite values.

@@ -54,25 +54,28 @@ func (r *ready) boundaryRows(ctx context.Context, view output.View) (first, last
 	}
 	switch r.id.Rank {
 	case 0:
-		if err = r.sendRow(ctx, r.id.Size-1, last); err == nil {
-			first, err = r.receiveRow(ctx, r.id.Size-1)
+		if err = r.sendRow(ctx, r.id.Size-1, rowTag, last); err == nil {
+			first, err = r.receiveRow(ctx, r.id.Size-1, rowTag)
 		}
 	case r.id.Size - 1:
 		row := first
-		if last, err = r.receiveRow(ctx, 0); err == nil {
-			err = r.sendRow(ctx, 0, row)
+		if last, err = r.receiveRow(ctx, 0, rowTag); err == nil {
+			err = r.sendRow(ctx, 0, rowTag, row)
 		}
 	}
 	return first, last, err
 }
 
-// rowTag names the messages that carry a boundary row.
-const rowTag = "boundary row"
+// The names of messages that carry a boundary row, and the first row of a stripe.
+const (
+	rowTag      = "boundary row"
+	firstRowTag = "first row"
+)
 
 // sendRow sends a row to another rank, in several messages if it is long.
-func (r *ready) sendRow(ctx context.Context, to int, row []byte) error {
+func (r *ready) sendRow(ctx context.Context, to int, tag string, row []byte) error {
 	for part := range slices.Chunk(row, roster.MaxMessage) {
-		if err := r.team.Send(ctx, to, rowTag, part); err != nil {
+		if err := r.team.Send(ctx, to, tag, part); err != nil {
 			return err
 		}
 	}
@@ -80,9 +83,9 @@ func (r *ready) sendRow(ctx context.Context, to int, row []byte) error {
 }
 
 // receiveRow receives what sendRow has sent.
-func (r *ready) receiveRow(ctx context.Context, from int) (row []byte, err error) {
+func (r *ready) receiveRow(ctx context.Context, from int, tag string) (row []byte, err error) {
 	for len(row) < r.layout.Mesh.RowBytes() {
-		part, err := r.team.Recv(ctx, from, rowTag)
+		part, err := r.team.Recv(ctx, from, tag)
 		if err != nil {
 			return nil, err
 		}

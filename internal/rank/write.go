@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"jacobi/internal/output"
+	"jacobi/internal/results"
 	"jacobi/internal/roster"
 	"jacobi/solver"
 )
@@ -25,9 +26,17 @@ func (s *solved) write(ctx context.Context) (written, error) {
 	ctx, cancel := s.withFileTimeout(ctx)
 	defer cancel()
 	view := output.View{Mesh: s.layout.Mesh, Stripe: s.layout.Stripe, Rows: s.backend, Initial: s.problem}
-	picture, fault, err := s.writeRows(ctx, view)
+	var tally *results.Tally
+	if s.Config.Output.Results {
+		tally = results.New(s.problem, s.layout.Stripe)
+	}
+	picture, fault, err := s.writeRows(ctx, view, tally)
 	if err != nil {
 		return w, s.onGPU(err)
+	}
+	found, err := s.results(ctx, tally)
+	if err != nil {
+		return w, err
 	}
 	digest, err := s.digest(ctx, view)
 	if err != nil {
@@ -46,6 +55,7 @@ func (s *solved) write(ctx context.Context) (written, error) {
 	if err != nil {
 		return w, err
 	}
+	report.Results = found
 	set := &outputSet{ready: s.ready, report: &report}
 	if err := set.finish(picture, file, begin); err != nil {
 		return w, err
@@ -54,12 +64,14 @@ func (s *solved) write(ctx context.Context) (written, error) {
 	return w, s.publish(report)
 }
 
-// writeRows writes this rank's rows to the field and averages them for the picture. On rank 0 it returns the whole
-// picture. fault says why the rows are not in the field.
-func (r *ready) writeRows(ctx context.Context, view output.View) (picture *output.Thumbnail, fault, err error) {
+// writeRows writes this rank's rows to the field, averages them for the picture, and adds them to the tally, which may
+// be nil. On rank 0 it returns the whole picture. fault says why the rows are not in the field.
+func (r *ready) writeRows(ctx context.Context, view output.View, tally *results.Tally) (picture *output.Thumbnail,
+	fault,
+	err error) {
 	c := r.Config.Output
 	thumbnail := output.NewThumbnail(r.layout.Mesh)
-	if c.Field != "" || c.Picture != "" {
+	if c.Field != "" || c.Picture != "" || tally != nil {
 		err := view.Each(ctx, func(lo int, rows []byte) error {
 			if c.Picture != "" {
 				if err := thumbnail.AddRows(lo, rows); err != nil {
@@ -68,6 +80,9 @@ func (r *ready) writeRows(ctx context.Context, view output.View) (picture *outpu
 			}
 			if c.Field != "" && fault == nil {
 				fault = r.rows.WriteRows(lo, rows)
+			}
+			if tally != nil {
+				return tally.AddRows(lo, rows)
 			}
 			return nil
 		})

@@ -1,0 +1,196 @@
+package results
+
+import (
+	"jacobi/solver"
+)
+
+// mark finds the regions of the newest row. Points of a row that is not the rank's own count elsewhere.
+func (t *Tally) mark(own bool) error {
+	l := &t.now
+	if t.fixed == nil || t.dropped || t.wallRow(l.iy) {
+		l.label = nil
+		return nil
+	}
+	row := make([]bool, t.mesh.NX)
+	canonical, _ := t.mesh.Canonical(l.iy)
+	if err := t.fixed.FixedRow(canonical, row); err != nil {
+		return err
+	}
+	if l.label == nil {
+		l.label = make([]int, t.mesh.NX)
+	}
+	above := t.old.label
+	if t.old.iy != l.iy-1 {
+		above = nil
+	}
+	for ix := range row {
+		l.label[ix] = -1
+		if !row[ix] || ix < t.lo || ix >= t.hi {
+			continue
+		}
+		label := -1
+		if ix > t.lo {
+			label = l.label[ix-1]
+		}
+		if above != nil && above[ix] >= 0 {
+			if label >= 0 {
+				t.labels.join(label, above[ix])
+			}
+			label = above[ix]
+		}
+		if label < 0 {
+			var ok bool
+			if label, ok = t.labels.add(); !ok {
+				t.dropped, l.label = true, nil
+				return nil
+			}
+		}
+		l.label[ix] = label
+		if own {
+			t.labels.of(label).add(ix, l.iy, l.values[ix])
+		}
+	}
+	if t.mesh.PeriodicColumns() {
+		last := t.hi - 1
+		if l.label[t.lo] >= 0 && l.label[last] >= 0 {
+			t.labels.join(l.label[t.lo], l.label[last])
+		}
+		l.label[0], l.label[t.hi] = l.label[last], l.label[t.lo]
+	}
+	return nil
+}
+
+// wallRow reports whether row iy is that of a fixed wall.
+func (t *Tally) wallRow(iy int) bool {
+	return iy == 0 && t.mesh.Walls.Top == solver.Fixed || iy == t.mesh.NY-1 && t.mesh.Walls.Bottom == solver.Fixed
+}
+
+// ends returns the labels of the runs of fixed points in a row, from left to right.
+func (t *Tally) ends(l line) (list []int) {
+	if l.label == nil {
+		return nil
+	}
+	for ix := t.lo; ix < t.hi; ix++ {
+		if l.label[ix] >= 0 && (ix == t.lo || l.label[ix-1] < 0) {
+			list = append(list, l.label[ix])
+		}
+	}
+	if len(list) > maxRuns {
+		t.dropped = true
+		return nil
+	}
+	return list
+}
+
+// owner returns the sum that collects the flux through a point: that of a fixed wall or of a region. It returns nil for
+// a free point, and for any point of a region if there are too many.
+func (t *Tally) owner(l line, ix int) *Sum {
+	w := t.mesh.Walls
+	switch {
+	case l.iy == 0 && w.Top == solver.Fixed:
+		return &t.part.Flux[top]
+	case l.iy == t.mesh.NY-1 && w.Bottom == solver.Fixed:
+		return &t.part.Flux[bottom]
+	case ix == 0 && w.Left == solver.Fixed:
+		return &t.part.Flux[left]
+	case ix == t.mesh.NX-1 && w.Right == solver.Fixed:
+		return &t.part.Flux[right]
+	case l.label != nil && l.label[ix] >= 0:
+		return t.labels.of(l.label[ix]).Flux
+	}
+	return nil
+}
+
+// fluxInRow adds the flux between neighbours in the newest row, of which one is free and the other is not. In the row
+// of a Neumann wall the face between them has half the length.
+func (t *Tally) fluxInRow() {
+	l := t.now
+	weight := t.hy / t.hx
+	if !t.mesh.PeriodicRows() {
+		weight *= t.half(l.iy, t.mesh.NY)
+	}
+	from, to := 0, t.mesh.NX-1
+	if t.mesh.PeriodicColumns() {
+		from = 1
+	}
+	for ix := from; ix < to; ix++ {
+		if l.label == nil && ix > 0 && ix < to-1 {
+			ix = to - 2 // only walls are fixed
+			continue
+		}
+		t.addFlux(l, ix, l, ix+1, weight)
+	}
+}
+
+// fluxBetween adds the flux between neighbours in the two newest rows.
+func (t *Tally) fluxBetween() {
+	above, below := t.old, t.now
+	if above.label == nil && below.label == nil && !t.wallRow(above.iy) && !t.wallRow(below.iy) {
+		return
+	}
+	for ix := t.lo; ix < t.hi; ix++ {
+		weight := t.hx / t.hy
+		if !t.mesh.PeriodicColumns() {
+			weight *= t.half(ix, t.mesh.NX)
+		}
+		t.addFlux(above, ix, below, ix, weight)
+	}
+}
+
+// addFlux adds the flux between two neighbours to the owner of the one that is not free.
+func (t *Tally) addFlux(a line, ax int, b line, bx int, weight float64) {
+	first, second := t.owner(a, ax), t.owner(b, bx)
+	if (first == nil) == (second == nil) {
+		return
+	}
+	step := a.values[ax] - b.values[bx]
+	if first == nil {
+		first, step = second, -step
+	}
+	first.Add(float64(weight * step))
+}
+
+// derivatives adds the flux through free points of Neumann walls in the newest row.
+func (t *Tally) derivatives() error {
+	m, l := t.mesh, t.now
+	add := func(w, ix int, length float64) error {
+		if l.label != nil && l.label[ix] >= 0 {
+			return nil
+		}
+		g, err := t.problem.Derivative(w, l.iy, ix)
+		t.part.Flux[w].Add(float64(g * length))
+		return err
+	}
+	for _, side := range []struct {
+		wall      int
+		condition solver.Wall
+		ix        int
+	}{{left, m.Walls.Left, 0}, {right, m.Walls.Right, m.NX - 1}} {
+		if side.condition != solver.Neumann {
+			continue
+		}
+		length := t.hy
+		if !m.PeriodicRows() {
+			length *= t.half(l.iy, m.NY)
+		}
+		if err := add(side.wall, side.ix, length); err != nil {
+			return err
+		}
+	}
+	for _, side := range []struct {
+		wall      int
+		condition solver.Wall
+		iy        int
+	}{{top, m.Walls.Top, 0}, {bottom, m.Walls.Bottom, m.NY - 1}} {
+		for ix := t.lo; side.condition == solver.Neumann && l.iy == side.iy && ix < t.hi; ix++ {
+			length := t.hx
+			if !m.PeriodicColumns() {
+				length *= t.half(ix, m.NX)
+			}
+			if err := add(side.wall, ix, length); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

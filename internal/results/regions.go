@@ -1,0 +1,116 @@
+package results
+
+import (
+	"cmp"
+	"slices"
+)
+
+// maxRegions is the largest number of connected regions of fixed points that a rank, or a run, tells apart. maxRuns is
+// the largest number of their runs in a row at the end of a stripe.
+const (
+	maxRegions = 1024
+	maxRuns    = 1 << 15
+)
+
+// region is a set of fixed points, or a part of one on a rank: each point has another one beside, above or below it.
+type region struct {
+	IX     int     `json:"ix"` // the first point, by rows
+	IY     int     `json:"iy"`
+	First  float64 `json:"first"`  // its value
+	Points int64   `json:"points"` // 0 for a part that lies on the next rank
+	Min    float64 `json:"min"`
+	Max    float64 `json:"max"`
+	Flux   *Sum    `json:"flux"`
+}
+
+// add adds the point at column ix of row iy with value v.
+func (r *region) add(ix, iy int, v float64) {
+	if r.Points == 0 {
+		r.IX, r.IY, r.First, r.Min, r.Max = ix, iy, v, v, v
+	}
+	r.Min, r.Max = min(r.Min, v), max(r.Max, v) // points come row by row
+	r.Points++
+}
+
+// merge adds the points and the flux of other.
+func (r *region) merge(other *region) {
+	flux := r.Flux
+	flux.Merge(other.Flux)
+	switch {
+	case other.Points == 0:
+		return
+	case r.Points == 0:
+		*r = *other
+	case cmp.Or(cmp.Compare(other.IY, r.IY), cmp.Compare(other.IX, r.IX)) < 0:
+		r.IX, r.IY, r.First = other.IX, other.IY, other.First
+		fallthrough
+	default:
+		r.Min, r.Max = min(r.Min, other.Min), max(r.Max, other.Max)
+		r.Points += other.Points
+	}
+	r.Flux = flux
+}
+
+// labels are regions that grow together: a forest of labels, whose roots have the regions.
+type labels struct {
+	parent  []int
+	regions []*region // nil for a label that is no root
+	roots   int
+}
+
+// add returns the label of a new region. ok is false if there are too many.
+func (l *labels) add() (label int, ok bool) {
+	if l.roots == maxRegions || len(l.parent) == 1<<22 {
+		return 0, false
+	}
+	l.parent = append(l.parent, len(l.parent))
+	l.regions = append(l.regions, &region{Flux: new(Sum)})
+	l.roots++
+	return len(l.parent) - 1, true
+}
+
+// root returns the label that stands for the region of label.
+func (l *labels) root(label int) int {
+	for l.parent[label] != label {
+		l.parent[label] = l.parent[l.parent[label]]
+		label = l.parent[label]
+	}
+	return label
+}
+
+// join makes the regions of two labels one.
+func (l *labels) join(a, b int) {
+	a, b = l.root(a), l.root(b)
+	if a == b {
+		return
+	}
+	a, b = min(a, b), max(a, b)
+	l.parent[b] = a
+	l.regions[a].merge(l.regions[b])
+	l.regions[b] = nil
+	l.roots--
+}
+
+// of returns the region of a label.
+func (l *labels) of(label int) *region { return l.regions[l.root(label)] }
+
+// numbered returns the regions, and a function that maps a label to the place of its region among them.
+func (l *labels) numbered() ([]*region, func(label int) int) {
+	var list []*region
+	place := map[int]int{}
+	for i, r := range l.regions {
+		if r != nil {
+			place[i] = len(list)
+			list = append(list, r)
+		}
+	}
+	return list, func(label int) int { return place[l.root(label)] }
+}
+
+// sorted sorts regions by their first points.
+func sorted(list []*region) []*region {
+	slices.SortFunc(list, func(a, b *region) int {
+		return cmp.Or(cmp.Compare(a.IY, b.IY), cmp.Compare(a.IX, b.IX))
+	})
+	return list
+}

@@ -1,0 +1,58 @@
+package results
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/dustin/go-humanize"
+	"github.com/dustin/go-humanize/english"
+)
+
+// maxLines is the largest number of regions that Lines describes.
+const maxLines = 8
+
+// Lines returns the results for the summary, a name and a text for each line.
+func (r Results) Lines() [][2]string {
+	lines := [][2]string{
+		{"Energy", number(r.Energy)},
+		{"Extremes", fmt.Sprintf("min %s, max %s, mean %s", r.Min, r.Max, number(r.Mean))},
+	}
+	var fluxes []string
+	for _, wall := range []string{"left", "right", "top", "bottom"} {
+		if flux, ok := r.Flux[wall]; ok {
+			fluxes = append(fluxes, wall+" "+number(flux))
+		}
+	}
+	if len(fluxes) > 0 {
+		lines = append(lines, [2]string{"Flux", strings.Join(fluxes, ", ")})
+	}
+	key := "Regions"
+	if r.Omitted != "" {
+		return append(lines, [2]string{key, "none: there are " + r.Omitted})
+	}
+	for _, g := range r.Regions[:min(len(r.Regions), maxLines)] {
+		values := fmt.Sprintf("%.6g", g.Min)
+		if g.Max != g.Min {
+			values += fmt.Sprintf(" to %.6g", g.Max)
+		}
+		lines = append(lines, [2]string{key, fmt.Sprintf("%s at %s, the first at (%.4g, %.4g): flux %s",
+			humanize.Comma(g.Points)+" "+english.PluralWord(int(g.Points), "point", ""), values, g.First.X, g.First.Y,
+			number(g.Flux))})
+		key = ""
+	}
+	if more := len(r.Regions) - maxLines; more > 0 {
+		lines = append(lines, [2]string{"", fmt.Sprintf("and %d more, which are in the report", more)})
+	}
+	return lines
+}
+
+// String returns the value and the place.
+func (p Point) String() string { return fmt.Sprintf("%.6g at (%.4g, %.4g)", p.Value, p.X, p.Y) }
+
+// number formats a number that may be beyond float64.
+func number(v *float64) string {
+	if v == nil {
+		return "beyond float64"
+	}
+	return fmt.Sprintf("%.10g", *v)
+}
