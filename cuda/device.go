@@ -49,7 +49,7 @@ func (d *device) open(ptx bool) (err error) {
 		return err
 	}
 	d.onClose(d.context.Unbind)
-	if d.module, err = d.context.Load(image(d.gpu, ptx)); err != nil {
+	if d.module, err = d.context.Load(image(d.layout, d.gpu, ptx)); err != nil {
 		return err
 	}
 	d.onClose(d.module.Close)

@@ -8,21 +8,31 @@ import (
 	"jacobi/solver"
 )
 
-// The kernels: PTX for any GPU of compute capability 8.0 and up, and machine code for 9.0.
+// The kernels without and with terms: PTX for any GPU of compute capability 8.0 and up, and machine code for 9.0.
 var (
 	//go:embed kernels/sweep.ptx
 	sweepPTX []byte
 	//go:embed kernels/sweep_90.cubin
 	sweep90 []byte
+	//go:embed kernels/terms.ptx
+	termsPTX []byte
+	//go:embed kernels/terms_90.cubin
+	terms90 []byte
 )
 
-// image returns the kernels for a GPU, as PTX if ptx is set. The machine code loads at once and is up to 7% faster than
-// what drivers of CUDA 13 compile from the PTX; see docs/performance.md.
-func image(d *driver.Device, ptx bool) []byte {
-	if !ptx && d.Major == 9 && d.Minor == 0 {
+// image returns the kernels for a layout and a GPU, as PTX if ptx is set. The machine code loads at once and is up to
+// 7% faster than what drivers of CUDA 13 compile from the PTX; see docs/performance.md.
+func image(l solver.Layout, d *driver.Device, ptx bool) []byte {
+	machine := !ptx && d.Major == 9 && d.Minor == 0
+	switch {
+	case plain(l) && machine:
 		return sweep90
+	case plain(l):
+		return sweepPTX
+	case machine:
+		return terms90
 	}
-	return sweepPTX
+	return termsPTX
 }
 
 // pass is the argument of every sweep kernel, with the names of struct Pass in kernels/pass.cuh. Row numbers are

@@ -1,6 +1,6 @@
 // Checks the sweep kernels, bit by bit, against kernels of one point a thread and sums computed on the host, and times
-// them, without Go. It is for work on the kernels and loads the PTX or cubin named by the variable PTX. run.sh builds
-// and runs it, sanitize.sh runs it under compute-sanitizer, and prof.sh reads hardware counters.
+// them, without Go. It is for work on the kernels and loads the PTX or cubins named by the variables PTX and TERMS_PTX.
+// run.sh builds and runs it, sanitize.sh runs it under compute-sanitizer, and prof.sh reads hardware counters.
 //
 //   bench check              many shapes; FEW=1: fewer, for compute-sanitizer; TERMS=0 or TERMS=1: only kernels
 //                            without or with terms (../kernels/terms.cuh)
@@ -91,7 +91,7 @@ template <> struct Type<double> {
   static DeepShape shape(int T) { return shapeOf("SHAPE_F64", shapeFor(0., T)); }
 };
 
-static CUmodule module;
+static CUmodule module, termsModule;  // the kernels without and with terms
 
 static void checkDriver(CUresult e, const char* what, int line) {
   const char* text = "";
@@ -265,18 +265,22 @@ template <class Real> void timeAll(int N, int T, const std::vector<int>& counts)
 
 #include "terms.h"
 
-int main(int argc, char** argv) {
-  CK(cudaFree(0));
-  const char* path = getenv("PTX") ? getenv("PTX") : "../kernels/sweep.ptx";
+static void load(CUmodule& to, const char* path) {
   FILE* f = fopen(path, "rb");
-  if (!f) return printf("%s cannot be read\n", path), 1;
+  if (!f) printf("%s cannot be read\n", path), exit(1);
   std::string ptx;
   for (int c; (c = fgetc(f)) != EOF;) ptx += (char)c;
   fclose(f);
   const auto start = std::chrono::steady_clock::now();
-  CU(cuModuleLoadData(&module, ptx.c_str()));
+  CU(cuModuleLoadData(&to, ptx.c_str()));
   printf("%s: compiled by the driver in %.2f s\n", path,
          std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+}
+
+int main(int argc, char** argv) {
+  CK(cudaFree(0));
+  load(module, getenv("PTX") ? getenv("PTX") : "../kernels/sweep.ptx");
+  load(termsModule, getenv("TERMS_PTX") ? getenv("TERMS_PTX") : "../kernels/terms.ptx");
   if (argc > 1 && std::string(argv[1]) == "check") {
     const std::string terms = getenv("TERMS") ? getenv("TERMS") : "";
     bool ok = true;

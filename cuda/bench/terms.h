@@ -89,7 +89,7 @@ template <class Real, bool source> struct Loaded {
     using Type = TermsType<Real, source>;
     const bool once = a.sweeps == 1 && !getenv("DEEP");
     CUfunction f;
-    CU(cuModuleGetFunction(&f, module, Type::name(once ? "once" : "sweep").c_str()));
+    CU(cuModuleGetFunction(&f, termsModule, Type::name(once ? "once" : "sweep").c_str()));
     Launch l{0, kOnceThreads, 0};
     if (once) {
       int perSM, SMs;

@@ -11,6 +11,7 @@
 #include "../kernels/sweep_deep.cu"
 #include "../kernels/sweep_held.cu"
 #include "../kernels/sweep_once.cu"
+#include "../kernels/terms.cu"
 
 // Case is a problem whose rows are divided among ranks at cuts, the last of which is the number of rows.
 struct Case {

@@ -1,4 +1,4 @@
-// All kernels, as one module.
+// All kernels without terms, as one module.
 #include "exchange.cu"
 #include "sweep_deep.cu"
 #include "sweep_held.cu"

@@ -35,6 +35,7 @@
 // costs a fifth of the speed. After a change, look at the compiler's report, for LDL in the loop, and for BRA.DIV:
 // where the compiler cannot see that a warp stays together, it spills. Loops are unrolled over U rows, so that slots
 // and ends of groups have fixed places and rows need not move between registers.
+#pragma once
 #include "deep_fetch.cuh"
 #include "deep_part.cuh"
 #include "deep_ring.cuh"
@@ -236,10 +237,8 @@ template <class Arg, int W, int S, int B, int U> __device__ __forceinline__ void
   KERNEL(shape.threads(), 1) name(const __grid_constant__ Arg a) {           \
     sweep_deep<Arg, shape.columns, shape.levels, shape.step, shape.loop>(a); \
   }
+#ifndef TERMS
 SWEEP(sweep_f32, Pass<float>, kSweepF32)
 SWEEP(sweep_f64, Pass<double>, kSweepF64)
 SWEEP(deep_f64, Pass<double>, kDeepF64)
-SWEEP(sweep_fixed_f32, FixedPass<float>, kFixedF32)
-SWEEP(sweep_fixed_f64, FixedPass<double>, kFixedF64)
-SWEEP(sweep_source_f32, SourcePass<float>, kSourceF32)
-SWEEP(sweep_source_f64, SourcePass<double>, kSourceF64)
+#endif

@@ -1,6 +1,7 @@
 // One sweep a pass. Memory bounds it, so a thread issues the loads of eight rows, four columns each, before it uses the
 // first. A tile is as wide as a block and Cut.tileRows high. Blocks take tile after tile, along the rows of tiles, and
 // add up the sum on the way.
+#pragma once
 #include "once_terms.cuh"
 #include "sum.cuh"
 
@@ -95,9 +96,7 @@ template <class Arg> __device__ __forceinline__ void sweep_once(const Arg& a) {
 
 #define ONCE(name, Arg, blocks) \
   KERNEL(kOnceThreads, blocks) name(const __grid_constant__ Arg a) { sweep_once(a); }
+#ifndef TERMS
 ONCE(once_f32, Pass<float>, 4)
 ONCE(once_f64, Pass<double>, 4)
-ONCE(once_fixed_f32, FixedPass<float>, 4)
-ONCE(once_fixed_f64, FixedPass<double>, 3)
-ONCE(once_source_f32, SourcePass<float>, 3)
-ONCE(once_source_f64, SourcePass<double>, 2)
+#endif
