@@ -24,6 +24,7 @@ type Caption struct {
 	Stalled     bool    // see solver.Stalled
 	Interrupted bool
 	Scale       string // ScaleAuto, ScaleLinear, ScaleLog or ScaleSqrt
+	Contours    int    // number of contour lines
 }
 
 // jpegQuality is high enough to keep lines and letters sharp.
@@ -96,11 +97,13 @@ func (t *Thumbnail) Draw(c Caption) (*image.RGBA, error) {
 	}
 	meshSize := image.Pt(t.scale.x.length(t.mesh.NX), t.scale.y.length(t.mesh.NY))
 	values, labels := col.ticks(max(4, min(meshSize.Y/70, 10)))
-	l := t.layout(c.Title, t.captionParts(c, col), faces, meshSize, labels)
+	lines := newContours(c.Contours, col.colourScale, t.min, t.max, t.rounding())
+	l := t.layout(c.Title, t.captionParts(c, col, lines), faces, meshSize, labels)
 
 	pic := newCanvas(l.size.X, l.size.Y)
 	pic.heading(l, faces)
 	pic.mesh(l.mesh, cells, t.scale, col)
+	pic.contours(l.mesh, cells, t.scale, lines)
 	pic.axes(l.mesh, t, faces.tick)
 	pic.bar(l.bar, col, faces.tick, values, labels)
 	return pic.RGBA, nil
@@ -131,7 +134,7 @@ const (
 	interrupted = "interrupted"
 )
 
-func (t *Thumbnail) captionParts(c Caption, col *colours) []string {
+func (t *Thumbnail) captionParts(c Caption, col *colours, lines contours) []string {
 	parts := []string{
 		fmt.Sprintf("%d × %d", t.mesh.NX, t.mesh.NY),
 		t.mesh.DType.String(),
@@ -145,6 +148,9 @@ func (t *Thumbnail) captionParts(c Caption, col *colours) []string {
 	}
 	if scale := col.caption(); scale != "" {
 		parts = append(parts, scale)
+	}
+	if levels := lines.caption(t.min, t.max); levels != "" {
+		parts = append(parts, levels)
 	}
 	if c.Stalled {
 		parts = append(parts, "stalled")

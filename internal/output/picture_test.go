@@ -191,7 +191,7 @@ func TestPictureSaysStalled(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []bool{false, true} {
-		parts := th.captionParts(Caption{Title: "t", Stalled: want}, col)
+		parts := th.captionParts(Caption{Title: "t", Stalled: want}, col, contours{})
 		if slices.Contains(parts, "stalled") != want {
 			t.Errorf("stalled %v: %q", want, parts)
 		}

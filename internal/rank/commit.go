@@ -25,6 +25,7 @@ func (s *outputSet) finish(picture *output.Thumbnail, fieldSum string, begin tim
 	if s.files.picture != nil {
 		caption := output.Caption{
 			Title: s.problem.Name(), Sweeps: s.report.Sweeps, Norm: *s.report.Norm, Scale: c.PictureScale,
+			Contours:    c.Contours,
 			Stalled:     s.report.StopReason == solver.Stalled,
 			Interrupted: s.report.StopReason == solver.Interrupted,
 		}
