@@ -60,9 +60,16 @@ type Solver struct {
 // Halo says how rows travel between neighbours. Its JSON and YAML forms write depth 0 as "auto", and the timeout as
 // text.
 type Halo struct {
-	Transport string        `mapstructure:"transport"` // auto | nats | p2p
+	Transport string        `mapstructure:"transport"` // auto | nats | p2p | direct
 	Depth     int           `mapstructure:"depth"`     // 0: auto
 	Timeout   time.Duration `mapstructure:"timeout"`
+	Direct    Direct        `mapstructure:"direct"`
+}
+
+// Direct says how links over TCP are made, if the transport is direct.
+type Direct struct {
+	Listen  string `mapstructure:"listen" json:"listen" yaml:"listen"`    // see halo.ParseListen
+	Encrypt string `mapstructure:"encrypt" json:"encrypt" yaml:"encrypt"` // auto | always | never
 }
 
 // Device says which device sweeps, and how.
@@ -100,7 +107,7 @@ func Default() Config {
 		Grid:    Grid{NX: 16384, NY: 16384, DType: "float32", Width: 1},
 		Problem: Problem{Preset: "gtc2019"},
 		Solver:  Solver{Tolerance: 1e-8, MaxIterations: 1000},
-		Halo:    Halo{Transport: "auto", Timeout: 30 * time.Second},
+		Halo:    Halo{Transport: "auto", Timeout: 30 * time.Second, Direct: Direct{Encrypt: "auto"}},
 		Device:  Device{Backend: "auto", Kernel: "auto", Select: "round-robin", Pin: true, MPS: "auto"},
 		Output: Output{
 			Dir: "out", Field: "field.npy", Picture: "field.png", History: "history.csv", Report: "report.json",

@@ -12,6 +12,7 @@ import (
 //   - run.name is a title.
 //   - device: ranks of one run may use different backends and numbers of threads; the bits are the same.
 //   - nats: nodes may reach the same servers under different names and keep their credentials in different places.
+//   - halo.direct.listen: nodes may have other networks and other free ports.
 //   - output.dir: nodes may see the same directory at different paths. The file names do count, since all ranks write
 //     one field.
 //   - checkpoint.dir and checkpoint.resume, for the same reason.
@@ -22,7 +23,8 @@ func Hash(c Config) string {
 	for _, k := range keys() {
 		section, _, _ := strings.Cut(k.name, ".")
 		if slices.Contains([]string{"device", "nats", "log"}, section) ||
-			slices.Contains([]string{"run.name", "output.dir", "checkpoint.dir", "checkpoint.resume"}, k.name) {
+			slices.Contains([]string{"run.name", "halo.direct.listen", "output.dir", "checkpoint.dir",
+				"checkpoint.resume"}, k.name) {
 			continue
 		}
 		fmt.Fprintf(h, "%s=%q\n", k.name, k.text(c))

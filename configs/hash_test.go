@@ -12,7 +12,7 @@ func TestHash(t *testing.T) {
 		"nats.url": true, "nats.user": true, "nats.password_file": true, "nats.creds": true, "nats.nkey": true,
 		"nats.ca": true, "nats.cert": true, "nats.key": true, "nats.secret_file": true, "nats.port": true,
 		"nats.advertise": true, "nats.rendezvous": true, "output.dir": true, "checkpoint.dir": true,
-		"checkpoint.resume": true, "log.level": true, "log.format": true,
+		"checkpoint.resume": true, "halo.direct.listen": true, "log.level": true, "log.format": true,
 	}
 	base := Default()
 	base.NATS = NATS{"", "x", "x", "x", "x", "x", "x", "x", "x", 1, "x", "x"}
@@ -36,7 +36,7 @@ func TestHash(t *testing.T) {
 			seen[Hash(c)] = key
 		}
 	}
-	if got, want := Hash(Default()), "2c42c954c9740edc0da88e60b8ea107e37bfe46764c8ae80fa430b0d767e1543"; got != want {
+	if got, want := Hash(Default()), "3cfe9e9b741f92ab0223d343b68b5e47e8a671411e15f8a1098e6e8663c25af5"; got != want {
 		t.Errorf("hash of the default %s, want %s", got, want)
 	}
 }

@@ -64,7 +64,12 @@ var invalid = []struct {
 	{func(c *Config) { c.Solver.Tolerance = math.Inf(1) },
 		`solver.tolerance +Inf: a finite number of at least 0 is wanted`},
 	{func(c *Config) { c.Solver.MaxIterations = 0 }, `solver.max_iterations 0: at least 1 is wanted`},
-	{func(c *Config) { c.Halo.Transport = "tcp" }, `halo.transport "tcp": allowed are auto, nats and p2p`},
+	{func(c *Config) { c.Halo.Transport = "tcp" }, `halo.transport "tcp": allowed are auto, nats, p2p and direct`},
+	{func(c *Config) { c.Halo.Direct.Encrypt = "yes" },
+		`halo.direct.encrypt "yes": allowed are auto, always and never`},
+	{func(c *Config) { c.Halo.Direct.Listen = "ib0" },
+		`halo.direct.listen "ib0": a colon and ports are missing; WHERE:PORTS is wanted, such as :47000-47099, ` +
+			`10.1.0.0/16: or ib0:47000`},
 	{func(c *Config) { c.Halo.Timeout = 0 }, `halo.timeout 0s: more than 0s is wanted`},
 	{func(c *Config) { c.Device.Backend = "gpu" }, `device.backend "gpu": allowed are auto, cpu and cuda`},
 	{func(c *Config) { c.Device.Threads = -1 }, `device.threads -1: at least 0 is wanted`},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -26,7 +27,7 @@ const (
 	interval   // sweeps or a duration
 )
 
-// key is one leaf of Config: section.name.
+// key is one leaf of Config: section.name, or section.part.name.
 type key struct {
 	name  string
 	kind  kind
@@ -39,11 +40,19 @@ func keys() []key {
 	root := reflect.TypeFor[Config]()
 	for s := range root.NumField() {
 		section := root.Field(s)
-		for f := range section.Type.NumField() {
-			field := section.Type.Field(f)
+		for _, field := range reflect.VisibleFields(section.Type) {
 			k := key{
 				name:  section.Tag.Get("mapstructure") + "." + field.Tag.Get("mapstructure"),
-				index: []int{s, f},
+				index: append([]int{s}, field.Index...),
+			}
+			if field.Type == reflect.TypeFor[Direct]() {
+				for _, leaf := range reflect.VisibleFields(field.Type) {
+					list = append(list, key{
+						name:  k.name + "." + leaf.Tag.Get("mapstructure"),
+						index: append(slices.Clone(k.index), leaf.Index...),
+					})
+				}
+				continue
 			}
 			switch {
 			case k.name == "halo.depth":

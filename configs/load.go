@@ -191,7 +191,12 @@ func (m *merger) environ(list []string) error {
 		if !ok || !m.isSection(section) {
 			continue
 		}
-		m.put(section+"."+leaf, value, origin{"environment " + name, envName}, flat)
+		full := section + "." + leaf
+		// A variable has underscores where a key may have dots.
+		if i := slices.IndexFunc(m.keys, func(k key) bool { return envName(k.name) == name }); i >= 0 {
+			full = m.keys[i].name
+		}
+		m.put(full, value, origin{"environment " + name, envName}, flat)
 	}
 	return m.v.MergeConfigMap(nested(flat))
 }
@@ -212,17 +217,20 @@ func (m *merger) set(list []string) {
 	}
 }
 
-// nested turns keys of the form section.key into a map of maps.
+// nested turns keys of the form section.key, or section.part.key, into maps of maps.
 func nested(flat map[string]any) map[string]any {
 	tree := map[string]any{}
 	for name, value := range flat {
-		section, leaf, _ := strings.Cut(name, ".")
-		sub, ok := tree[section].(map[string]any)
-		if !ok {
-			sub = map[string]any{}
-			tree[section] = sub
+		at, leaf := tree, name
+		for section, rest, ok := strings.Cut(leaf, "."); ok; section, rest, ok = strings.Cut(leaf, ".") {
+			sub, ok := at[section].(map[string]any)
+			if !ok {
+				sub = map[string]any{}
+				at[section] = sub
+			}
+			at, leaf = sub, rest
 		}
-		sub[leaf] = value
+		at[leaf] = value
 	}
 	return tree
 }

@@ -15,7 +15,8 @@ var odd = Config{
 	Problem: Problem{Preset: "dirichlet", Left: "0.5", Right: "sin(pi*y)", Top: "periodic", Bottom: "periodic",
 		Initial: "start.npy", Source: "sin(x)", Fixed: "plates.png", Screening: 0.25},
 	Solver: Solver{Tolerance: 1.25e-7, MaxIterations: 12345678},
-	Halo:   Halo{Transport: "p2p", Depth: 5, Timeout: 90*time.Minute + 1500*time.Millisecond},
+	Halo: Halo{Transport: "p2p", Depth: 5, Timeout: 90*time.Minute + 1500*time.Millisecond,
+		Direct: Direct{Listen: ":47000", Encrypt: "never"}},
 	Device: Device{Backend: "cpu", Threads: 2, Kernel: "portable", Select: "coolest", MPS: "off"},
 	NATS:   NATS{URL: "nats://a:4222,tls://b", CA: "ca.pem"},
 	Output: Output{
@@ -79,6 +80,9 @@ halo:
   transport: auto
   depth: auto
   timeout: 30s
+  direct:
+    listen: ""
+    encrypt: auto
 device:
   backend: auto
   threads: 0

@@ -45,7 +45,8 @@ func Validate(c Config) error {
 		v.fault("solver.tolerance %s: a finite number of at least 0 is wanted", formatFloat(t))
 	}
 	v.atLeast("solver.max_iterations", c.Solver.MaxIterations, 1)
-	v.oneOf("halo.transport", c.Halo.Transport, "auto", "nats", "p2p")
+	v.oneOf("halo.transport", c.Halo.Transport, "auto", "nats", "p2p", "direct")
+	v.direct(c.Halo.Direct)
 	if c.Halo.Timeout <= 0 {
 		v.fault("halo.timeout %s: more than 0s is wanted", c.Halo.Timeout)
 	}
@@ -79,6 +80,14 @@ func (v *validator) oneOf(key, value string, allowed ...string) {
 	if !slices.Contains(allowed, value) {
 		v.fault("%s %q: allowed are %s", key, value, list(allowed))
 	}
+}
+
+func (v *validator) direct(d Direct) {
+	if _, err := ParseListen(d.Listen); err != nil {
+		v.fault("halo.direct.listen %q: %w; WHERE:PORTS is wanted, such as :47000-47099, 10.1.0.0/16: or ib0:47000",
+			d.Listen, err)
+	}
+	v.oneOf("halo.direct.encrypt", d.Encrypt, "auto", "always", "never")
 }
 
 func (v *validator) grid(g Grid) {

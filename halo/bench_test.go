@@ -16,16 +16,27 @@ import (
 
 func BenchmarkExchange(b *testing.B) {
 	s := serve(b, &server.Options{MaxPayload: 8 << 20})
+	tcp := func(streams int, encrypt bool) func(testing.TB, End, End, time.Duration) (Link, Link, error) {
+		return overTCP(s, func(o *DirectOptions) {
+			o.Streams, o.Encrypt, o.Trusted, o.NATS.AskAfter = streams, encrypt, !encrypt, 0
+		})
+	}
 	for _, tr := range []halotest.Transport{
 		{Name: TransportMemory, Open: func(_ testing.TB, a, b End, timeout time.Duration) (Link, Link, error) {
 			return NewMemory(a, b, timeout)
 		}},
 		{Name: TransportShared, Open: openShared},
+		{Name: TransportDirect, Open: tcp(1, false)},
+		{Name: TransportDirect + ", two sockets", Open: tcp(2, false)},
+		{Name: TransportDirect + ", four sockets", Open: tcp(4, false)},
+		{Name: TransportDirect + ", encrypted", Open: tcp(1, true)},
+		{Name: TransportDirect + ", two sockets, encrypted", Open: tcp(2, true)},
+		{Name: TransportDirect + ", four sockets, encrypted", Open: tcp(4, true)},
 		{Name: TransportNATS, Open: func(t testing.TB, a, b End, timeout time.Duration) (Link, Link, error) {
 			return openNATS(t, a, b, NATSOptions{Timeout: timeout}, s.connect(t), s.connect(t))
 		}},
 	} {
-		for _, values := range []int{1, 8 << 10, 128 << 10} {
+		for _, values := range []int{1, 1 << 10, 16 << 10, 128 << 10, 512 << 10} {
 			b.Run(fmt.Sprintf("%s/%d", tr.Name, 8*values), func(b *testing.B) {
 				e := halotest.FreshEnd(values, 1)
 				x, y := tr.Must(b, e, halotest.Long)

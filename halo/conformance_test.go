@@ -32,6 +32,10 @@ func transports(t testing.TB) []halotest.Transport {
 			return NewMemory(a, b, timeout)
 		}},
 		{Name: TransportShared, Open: openShared},
+		{Name: TransportDirect, Open: overTCP(normal, func(o *DirectOptions) { o.Trusted = true })},
+		{Name: TransportDirect + ", with checksums", Open: overTCP(normal, func(*DirectOptions) {})},
+		{Name: TransportDirect + ", encrypted", Open: overTCP(normal, func(o *DirectOptions) { o.Encrypt = true })},
+		{Name: TransportDirect + ", three sockets", Open: overTCP(small, func(o *DirectOptions) { o.Streams = 3 })},
 		{Name: TransportNATS, Open: overNATS(normal)},
 		{Name: TransportNATS + ", max_payload 1500", Open: overNATS(small)},
 		{Name: TransportNATS + ", connections of their own",
@@ -41,6 +45,30 @@ func transports(t testing.TB) []halotest.Transport {
 					nil)
 			}},
 	}
+}
+
+// overTCP opens links over TCP, whose lost rows go over NATS by the server s.
+func overTCP(s *testServer, change func(*DirectOptions)) func(testing.TB, End, End, time.Duration) (Link, Link, error) {
+	return func(t testing.TB, a, b End, timeout time.Duration) (Link, Link, error) {
+		o := DirectOptions{Listen: ListenAt{Where: "127.0.0.1"}, DialTimeout: halotest.Long,
+			NATS: NATSOptions{Timeout: timeout, AskAfter: 5 * time.Millisecond}}
+		change(&o)
+		return openDirect(t, a, b, o, s.connect(t), s.connect(t))
+	}
+}
+
+func openDirect(t testing.TB, a, b End, o DirectOptions, ca, cb Conn) (Link, Link, error) {
+	oa, ob := o, o
+	oa.NATS.Conn, ob.NATS.Conn = ca, cb
+	la, offer, err := Direct{Options: oa}.Offer(a)
+	if err != nil {
+		return nil, nil, err
+	}
+	lb, err := Direct{Options: ob}.Accept(b, offer)
+	if err != nil {
+		return nil, nil, errors.Join(err, la.Close())
+	}
+	return la, lb, nil
 }
 
 func openShared(_ testing.TB, a, b End, timeout time.Duration) (Link, Link, error) {

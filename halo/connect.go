@@ -19,18 +19,20 @@ type Mode string
 
 // The modes.
 const (
-	ModeAuto Mode = "auto" // a direct transport where one works, else NATS
+	ModeAuto Mode = "auto" // shared memory where it works, else NATS
 	ModeNATS Mode = "nats" // NATS alone, also on one node
-	ModeP2P  Mode = "p2p"  // direct transports alone
+	ModeP2P  Mode = "p2p"  // transports within a node alone
+	// ModeDirect is as ModeAuto, with TCP in place of NATS where it works.
+	ModeDirect Mode = "direct"
 )
 
 // ParseMode returns the mode called name.
 func ParseMode(name string) (Mode, error) {
 	switch m := Mode(name); m {
-	case ModeAuto, ModeNATS, ModeP2P:
+	case ModeAuto, ModeNATS, ModeP2P, ModeDirect:
 		return m, nil
 	}
-	return "", fmt.Errorf("halo.transport %q: allowed are auto, nats and p2p", name)
+	return "", fmt.Errorf("halo.transport %q: allowed are auto, nats, p2p and direct", name)
 }
 
 // Options are the arguments of Connect.
@@ -156,6 +158,15 @@ func (l *Links) Stats() (stats [2]*NATSStats) {
 		}
 	}
 	return stats
+}
+
+// DirectStats returns the counters of the link over TCP at a side; nil for other links.
+func (l *Links) DirectStats(side solver.Side) *DirectStats {
+	if d, ok := l.Link[side].(*DirectLink); ok {
+		s := d.Stats()
+		return &s
+	}
+	return nil
 }
 
 // Close closes the links. Call it only after every rank has received its last exchange: until then a neighbour may ask

@@ -74,10 +74,19 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // length.
 func (f *frame) put(dst, payload []byte) int {
 	n := headerSize + copy(dst[headerSize:], payload)
-	f.header(dst, len(payload))
-	crc := crc32.Update(crc32.Checksum(dst[:crcAt], castagnoli), castagnoli, dst[headerSize:n])
-	binary.LittleEndian.PutUint32(dst[crcAt:], crc)
+	f.encode(dst, dst[headerSize:n])
 	return n
+}
+
+// encode writes the header of a frame with payload, which may lie anywhere, to dst.
+func (f *frame) encode(dst, payload []byte) {
+	f.header(dst, len(payload))
+	binary.LittleEndian.PutUint32(dst[crcAt:], checksum(dst, payload))
+}
+
+// checksum returns the checksum of a frame.
+func checksum(header, payload []byte) uint32 {
+	return crc32.Update(crc32.Checksum(header[:crcAt], castagnoli), castagnoli, payload)
 }
 
 func (f *frame) header(dst []byte, length int) {
@@ -98,23 +107,37 @@ func (f *frame) header(dst []byte, length int) {
 
 // parseFrame decodes msg, which must be exactly one frame as put writes it. The payload shares msg's memory.
 func parseFrame(msg []byte) (f frame, payload []byte, err error) {
-	if len(msg) < headerSize {
-		return f, nil, fmt.Errorf("frame of %d bytes, want at least %d", len(msg), headerSize)
-	}
-	le := binary.LittleEndian
-	if got := le.Uint32(msg); got != frameMagic {
-		return f, nil, fmt.Errorf("frame with magic %#x, want %#x", got, uint32(frameMagic))
-	}
-	if err := mismatch("frame version", msg[4], frameVersion); err != nil {
+	f, length, err := parseHeader(msg)
+	if err != nil {
 		return f, nil, err
 	}
 	payload = msg[headerSize:]
-	if err := mismatch("frame payload length", int64(le.Uint32(msg[60:])), int64(len(payload))); err != nil {
+	if err := mismatch("frame payload length", int64(length), int64(len(payload))); err != nil {
 		return f, nil, err
 	}
-	crc := crc32.Update(crc32.Checksum(msg[:crcAt], castagnoli), castagnoli, payload)
-	if got := le.Uint32(msg[crcAt:]); got != crc {
-		return f, nil, fmt.Errorf("frame with checksum %#08x, want %#08x", got, crc)
+	return f, payload, checkFrame(msg, payload)
+}
+
+// checkFrame compares the checksum in the header with that of header and payload.
+func checkFrame(header, payload []byte) error {
+	crc := checksum(header, payload)
+	if got := binary.LittleEndian.Uint32(header[crcAt:]); got != crc {
+		return fmt.Errorf("frame with checksum %#08x, want %#08x", got, crc)
+	}
+	return nil
+}
+
+// parseHeader decodes the header at the start of msg, without its checksum, and returns the length of the payload.
+func parseHeader(msg []byte) (f frame, length uint32, err error) {
+	if len(msg) < headerSize {
+		return f, 0, fmt.Errorf("frame of %d bytes, want at least %d", len(msg), headerSize)
+	}
+	le := binary.LittleEndian
+	if got := le.Uint32(msg); got != frameMagic {
+		return f, 0, fmt.Errorf("frame with magic %#x, want %#x", got, uint32(frameMagic))
+	}
+	if err := mismatch("frame version", msg[4], frameVersion); err != nil {
+		return f, 0, err
 	}
 	f = frame{
 		kind: kind(msg[5]), side: solver.Side(msg[6]), dtype: solver.DType(msg[7]),
@@ -123,7 +146,7 @@ func parseFrame(msg []byte) (f frame, payload []byte, err error) {
 		lo: le.Uint32(msg[40:]), hi: le.Uint32(msg[44:]), nx: le.Uint32(msg[48:]),
 		part: le.Uint32(msg[52:]), parts: le.Uint32(msg[56:]),
 	}
-	return f, payload, nil
+	return f, le.Uint32(msg[60:]), nil
 }
 
 // frame returns the header of a frame that this end sends.

@@ -128,7 +128,7 @@ func TestOutboxParts(t *testing.T) {
 		e := testEnd(1+r.IntN(40), 1+r.IntN(8))
 		there := e.Facing()
 		var o outbox
-		if err := o.init(&e, headerSize+1+r.IntN(300)); err != nil {
+		if err := o.init(&e, headerSize+1+r.IntN(300), 1+r.IntN(3)); err != nil {
 			t.Fatal(err)
 		}
 		rows := make([]byte, e.SendBytes())
@@ -136,7 +136,8 @@ func TestOutboxParts(t *testing.T) {
 			rows[i] = byte(r.Uint32())
 		}
 		got := make([]byte, len(rows))
-		if err := o.keep(5, rows, func(msg []byte) error {
+		o.shared = r.IntN(2) == 0
+		if err := o.publish(o.keep(5, rows), nil, func(msg []byte) error {
 			f, payload, err := parseFrame(msg)
 			if err != nil {
 				return err

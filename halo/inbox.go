@@ -1,13 +1,10 @@
 package halo
 
 import (
-	"context"
 	"fmt"
 	"sync"
 	"sync/atomic"
-	"time"
 
-	"jacobi/internal/awake"
 	"jacobi/internal/pubsub"
 	"jacobi/solver"
 )
@@ -19,24 +16,38 @@ type inbox struct {
 	total      int // bytes in the rows of an exchange
 	slots      [2]inSlot
 	next       solver.ExchangeNumber // the lowest exchange that Recv has not returned
-	progress   uint64                // parts received so far, without duplicates
+	progress   uint64                // parts received so far, without duplicates, and pieces of parts
 	broken     error                 // the two ends do not agree; Recv returns it
 	refusal    error                 // why the last refused frame was refused
 	ready      chan struct{}
 	duplicates atomic.Uint64
 }
 
-// inSlot holds the parts of one exchange: the payload of each part that has arrived, nil for the others.
+// inSlot holds the rows of one exchange. Its memory is reused for the second exchange after it, which the neighbour
+// sends only after this rank has sent the next one, and so has done with the rows.
 type inSlot struct {
 	used     bool
 	exchange solver.ExchangeNumber
-	have     int
-	parts    [][]byte
+	rows     []byte
+	parts    []partState
+	have     int // parts that have arrived
+	claimed  int // parts that are being written
 }
+
+type partState uint8
+
+const (
+	partMissing partState = iota
+	partClaimed           // someone writes it into rows
+	partHere
+)
 
 func (in *inbox) init(total int) {
 	in.total = total
 	in.ready = make(chan struct{}, 1)
+	for i := range in.slots {
+		in.slots[i].rows = make([]byte, total)
+	}
 }
 
 // onRows handles a message from the neighbour: rows, or word that they are not there yet. It runs on the subscription's
@@ -83,65 +94,97 @@ func (in *inbox) signal() {
 
 // add keeps the payload of f, unless its part has come before or Recv has returned its exchange.
 func (in *inbox) add(f *frame, payload []byte) error {
-	if _, err := partAt(f, len(payload), in.total); err != nil {
+	dst, err := in.claim(f, len(payload))
+	if err != nil || dst == nil {
 		return err
+	}
+	copy(dst, payload)
+	in.settle(f, true)
+	return nil
+}
+
+// claim returns the memory into which the caller writes the payload of f, n bytes long, before it calls settle. It
+// returns nil if the part has come before, is being written, or is of an exchange that Recv has returned.
+func (in *inbox) claim(f *frame, n int) ([]byte, error) {
+	at, err := partAt(f, n, in.total)
+	if err != nil {
+		return nil, err
 	}
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if f.exchange < in.next {
 		in.duplicates.Add(1)
-		return nil
+		return nil, nil
 	}
 	s := in.slot(f.exchange)
 	switch {
 	case s.used && s.exchange > f.exchange:
-		return fmt.Errorf("exchange %d after exchange %d", f.exchange, s.exchange)
+		return nil, fmt.Errorf("exchange %d after exchange %d", f.exchange, s.exchange)
 	case s.used && s.exchange < f.exchange:
-		return fmt.Errorf("exchange %d came before exchange %d was received: a sender is at most one exchange ahead",
-			f.exchange, s.exchange)
+		return nil, fmt.Errorf("exchange %d came before exchange %d was received: a sender is at most one exchange "+
+			"ahead", f.exchange, s.exchange)
 	case !s.used:
-		*s = inSlot{used: true, exchange: f.exchange, parts: append(s.parts[:0], make([][]byte, f.parts)...)}
+		s.used, s.exchange, s.have, s.claimed = true, f.exchange, 0, 0
+		s.parts = append(s.parts[:0], make([]partState, f.parts)...)
 	case len(s.parts) != int(f.parts):
-		return &MismatchError{Field: "parts", Got: f.parts, Want: len(s.parts)}
+		return nil, &MismatchError{Field: "parts", Got: f.parts, Want: len(s.parts)}
 	}
-	if s.parts[f.part] != nil {
+	if s.parts[f.part] != partMissing {
 		in.duplicates.Add(1)
-		return nil
+		return nil, nil
 	}
-	s.parts[f.part] = payload
+	s.parts[f.part] = partClaimed
+	s.claimed++
+	return s.rows[at : at+n : at+n], nil
+}
+
+// settle ends a claim: the part is there, or it is missing again.
+func (in *inbox) settle(f *frame, here bool) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	s := &in.slots[f.exchange%2]
+	s.claimed--
+	if !here {
+		s.parts[f.part] = partMissing
+		return
+	}
+	s.parts[f.part] = partHere
 	s.have++
 	in.progress++
 	if s.have == len(s.parts) {
 		in.signal()
 	}
-	return nil
 }
 
-// receive copies the rows of exchange into rows and returns true if all their parts have arrived.
-func (in *inbox) receive(exchange solver.ExchangeNumber, rows []byte) (bool, error) {
+// advance tells that a piece of a part has arrived.
+func (in *inbox) advance() {
+	in.mu.Lock()
+	in.progress++
+	in.mu.Unlock()
+}
+
+// receive returns the rows of exchange if all their parts have arrived, nil otherwise. The rows stay until this rank
+// has sent the next exchange.
+func (in *inbox) receive(exchange solver.ExchangeNumber) ([]byte, error) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if in.broken != nil {
-		return false, in.broken
+		return nil, in.broken
 	}
 	in.next = max(in.next, exchange)
 	s := in.arrived(exchange)
 	if s == nil || s.have < len(s.parts) {
-		return false, nil
-	}
-	for i, p := range s.parts {
-		rows = rows[copy(rows, p):]
-		s.parts[i] = nil
+		return nil, nil
 	}
 	s.used = false
 	in.next = exchange + 1
-	return true, nil
+	return s.rows, nil
 }
 
 // slot returns the slot for exchange. It frees the slot first if that holds an exchange that Recv has returned.
 func (in *inbox) slot(exchange solver.ExchangeNumber) *inSlot {
 	s := &in.slots[exchange%2]
-	if s.used && s.exchange < in.next {
+	if s.used && s.exchange < in.next && s.claimed == 0 {
 		s.used = false
 	}
 	return s
@@ -156,118 +199,17 @@ func (in *inbox) arrived(exchange solver.ExchangeNumber) *inSlot {
 	return s
 }
 
-// has returns the bitmap of the parts of exchange that have arrived, nil if none has, and the number of parts of all
-// exchanges so far.
+// has returns the bitmap of the parts of exchange that have arrived, nil if none has, and the progress so far.
 func (in *inbox) has(exchange solver.ExchangeNumber) (bitmap []byte, progress uint64) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if s := in.arrived(exchange); s != nil {
 		bitmap = make([]byte, (len(s.parts)+7)/8)
 		for i, p := range s.parts {
-			if p != nil {
+			if p == partHere {
 				bitmap[i/8] |= 1 << (i % 8)
 			}
 		}
 	}
 	return bitmap, in.progress
-}
-
-// Recv waits for the neighbour's rows. While none arrive it asks for them, with growing pauses. Calls must not overlap.
-func (l *NATSLink) Recv(ctx context.Context, exchange solver.ExchangeNumber, rows []byte) error {
-	if err := l.end.checkLen("receive", exchange, TransportNATS, len(rows), l.end.RecvBytes()); err != nil {
-		return err
-	}
-	if err := l.usable(ctx); err != nil {
-		return l.end.wrap("receive", exchange, TransportNATS, err)
-	}
-	if ok, err := l.in.receive(exchange, rows); err != nil {
-		return l.end.wrap("receive", exchange, TransportNATS, err)
-	} else if ok {
-		return nil
-	}
-	w := waiter{link: l, exchange: exchange, patience: l.opts.AskAfter, pending: l.pending.Load()}
-	w.limit = awake.Of(ctx).Limit(l.opts.Timeout)
-	_, w.progress = l.in.has(exchange)
-	timer := time.NewTimer(w.nap())
-	defer timer.Stop()
-	for {
-		var err error
-		select {
-		case <-l.in.ready:
-			ok, failed := l.in.receive(exchange, rows)
-			if ok {
-				return nil
-			}
-			err = failed
-		case <-timer.C:
-			if w.limit.Left() <= 0 {
-				return l.end.timeout(false, exchange, TransportNATS, l.opts.Timeout, w.detail())
-			}
-			err = w.ask()
-			timer.Reset(w.nap())
-		case <-l.closed:
-			err = ErrClosed
-		case <-ctx.Done():
-			err = context.Cause(ctx)
-		}
-		if err != nil {
-			return l.end.wrap("receive", exchange, TransportNATS, err)
-		}
-	}
-}
-
-// waiter is the state of a Recv that has to wait.
-type waiter struct {
-	link     *NATSLink
-	exchange solver.ExchangeNumber
-	limit    awake.Limit
-	patience time.Duration // until the next request
-	asked    int
-	progress uint64 // the inbox's progress at the last look
-	pending  uint64 // answers of kindPending before the wait began
-}
-
-// nap returns the time until the next request or the timeout, if that is earlier.
-func (w *waiter) nap() time.Duration {
-	return min(w.patience, w.limit.Left())
-}
-
-// ask requests the missing parts from the neighbour, unless a part has arrived since the last call.
-func (w *waiter) ask() error {
-	l := w.link
-	if l.opts.Conn.Status() == pubsub.Closed {
-		return pubsub.ErrClosed
-	}
-	has, progress := l.in.has(w.exchange)
-	if progress != w.progress {
-		w.progress = progress
-		return nil
-	}
-	w.asked++
-	l.asked.Add(1)
-	w.patience = min(2*w.patience, l.opts.MaxAskAfter)
-	f := l.end.frame(kindAsk, w.exchange)
-	msg := make([]byte, headerSize+len(has))
-	f.put(msg, has)
-	return l.publish(l.ask, msg)
-}
-
-// detail says whether the neighbour was slow or silent, for the error of a timeout.
-func (w *waiter) detail() string {
-	l := w.link
-	s := fmt.Sprintf("asked %d times; rank %d ", w.asked, l.end.Neighbour)
-	if n := l.pending.Load() - w.pending; n > 0 {
-		s += fmt.Sprintf("answered %d times that it has not sent them yet", n)
-	} else {
-		s += "did not answer"
-	}
-	if status := l.opts.Conn.Status(); status != pubsub.Connected {
-		s += fmt.Sprintf("; the connection to NATS is %s", status)
-	}
-	l.in.mu.Lock()
-	defer l.in.mu.Unlock()
-	if n := l.refused.Load(); n > 0 {
-		s += fmt.Sprintf("; %d frames were refused, the last one: %v", n, l.in.refusal)
-	}
-	return s
 }

@@ -83,13 +83,16 @@ type NATSStats struct {
 type NATSLink struct {
 	end     End
 	opts    NATSOptions
-	subject string  // of the frames sent
-	ask     string  // of the requests sent
-	own     OwnConn // nil: Conn is shared
+	name    string   // of the transport, for messages
+	fast    *sockets // sends frames in place of NATS while it can; nil: there is no other way
+	subject string   // of the frames sent
+	ask     string   // of the requests sent
+	own     OwnConn  // nil: Conn is shared
 	subs    []pubsub.Subscription
 	out     outbox
 	in      inbox
 
+	hurry     chan struct{} // holds at most one request to Recv to ask at once
 	closed    chan struct{}
 	closeOnce sync.Once
 	closeErr  error
@@ -115,14 +118,14 @@ func NewNATS(ctx context.Context, end End, o NATSOptions) (*NATSLink, error) {
 		return nil, err
 	}
 	if o.Dial == nil {
-		return openLink(ctx, end, o)
+		return openLink(ctx, end, o, nil)
 	}
 	own, err := o.Dial(ctx)
 	if err != nil {
 		return nil, end.wrap("open", 0, TransportNATS, err)
 	}
 	o.Conn = own
-	l, err := openLink(ctx, end, o)
+	l, err := openLink(ctx, end, o, nil)
 	if err != nil {
 		own.Close()
 		return nil, err
@@ -131,7 +134,8 @@ func NewNATS(ctx context.Context, end End, o NATSOptions) (*NATSLink, error) {
 	return l, nil
 }
 
-func openLink(ctx context.Context, end End, o NATSOptions) (*NATSLink, error) {
+// openLink opens one end of a link, whose frames go through fast while that has a connection.
+func openLink(ctx context.Context, end End, o NATSOptions, fast *sockets) (*NATSLink, error) {
 	if o.Conn == nil {
 		return nil, end.wrap("open", 0, TransportNATS, errors.New("no connection"))
 	}
@@ -160,13 +164,18 @@ func openLink(ctx context.Context, end End, o NATSOptions) (*NATSLink, error) {
 	there := end.Facing()
 	mine := o.subject(end.Run, "halo", end.Rank, end.Side)
 	theirs := o.subject(end.Run, "halo", there.Rank, there.Side)
-	l := &NATSLink{end: end, opts: o, subject: theirs, ask: theirs + ".ask", closed: make(chan struct{})}
-	if err := l.out.init(&l.end, o.MaxFrame); err != nil {
-		return nil, end.wrap("open", 0, TransportNATS, err)
+	l := &NATSLink{end: end, opts: o, name: TransportNATS, subject: theirs, ask: theirs + ".ask",
+		hurry: make(chan struct{}, 1), closed: make(chan struct{})}
+	streams := 1
+	if fast != nil {
+		l.fast, l.name, l.out.shared, streams = fast, TransportDirect, true, fast.streams
+	}
+	if err := l.out.init(&l.end, o.MaxFrame, streams); err != nil {
+		return nil, end.wrap("open", 0, l.name, err)
 	}
 	l.in.init(end.RecvBytes())
 	if err := l.subscribe(ctx, mine); err != nil {
-		return nil, errors.Join(end.wrap("open", 0, TransportNATS, err), l.Close())
+		return nil, errors.Join(end.wrap("open", 0, l.name, err), l.Close())
 	}
 	return l, nil
 }
@@ -202,16 +211,23 @@ func (l *NATSLink) subscribe(ctx context.Context, subject string) error {
 
 // Send publishes the rows and keeps them for a request. It does not wait for the neighbour.
 func (l *NATSLink) Send(ctx context.Context, exchange solver.ExchangeNumber, rows []byte) error {
-	if err := l.end.checkLen("send", exchange, TransportNATS, len(rows), l.end.SendBytes()); err != nil {
+	if err := l.end.checkLen("send", exchange, l.name, len(rows), l.end.SendBytes()); err != nil {
 		return err
 	}
 	if err := l.usable(ctx); err != nil {
-		return l.end.wrap("send", exchange, TransportNATS, err)
+		return l.end.wrap("send", exchange, l.name, err)
 	}
 	l.out.mu.Lock()
 	defer l.out.mu.Unlock()
-	if err := l.out.keep(exchange, rows, func(frame []byte) error { return l.publish(l.subject, frame) }); err != nil {
-		return l.end.wrap("send", exchange, TransportNATS, err)
+	if l.fast != nil {
+		l.fast.vacate(exchange)
+	}
+	s := l.out.keep(exchange, rows)
+	if l.fast != nil && l.fast.send(exchange) {
+		return nil
+	}
+	if err := l.out.publish(s, nil, func(frame []byte) error { return l.publish(l.subject, frame) }); err != nil {
+		return l.end.wrap("send", exchange, l.name, err)
 	}
 	return nil
 }
@@ -257,25 +273,21 @@ func (l *NATSLink) onAsk(m pubsub.Message) {
 	}
 	l.out.mu.Lock()
 	defer l.out.mu.Unlock()
-	frames, state := l.out.find(f.exchange)
+	slot, state := l.out.find(f.exchange)
 	switch state {
 	case outPending:
-		answer := l.end.frame(kindPending, f.exchange)
-		frames = [][]byte{make([]byte, headerSize)}
-		answer.put(frames[0], nil)
-		has = nil
+		answer, msg := l.end.frame(kindPending, f.exchange), make([]byte, headerSize)
+		answer.put(msg, nil)
+		err = l.publish(l.subject, msg)
+	case outKept:
+		err = l.out.publish(slot, has, func(frame []byte) error {
+			l.resent.Add(1)
+			return l.publish(l.subject, frame)
+		})
 	case outGone: // a late request: the neighbour has received the exchange
-		return
 	}
-	for i, frame := range frames {
-		if i/8 < len(has) && has[i/8]>>(i%8)&1 == 1 {
-			continue
-		}
-		l.resent.Add(1)
-		if err := l.publish(l.subject, frame); err != nil {
-			l.opts.Log.Warn("cannot send rows again", zap.Error(l.end.wrap("resend", f.exchange, TransportNATS, err)))
-			return
-		}
+	if err != nil {
+		l.opts.Log.Warn("cannot send rows again", zap.Error(l.end.wrap("resend", f.exchange, l.name, err)))
 	}
 }
 

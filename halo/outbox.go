@@ -7,89 +7,120 @@ import (
 	"jacobi/solver"
 )
 
-// outbox keeps the frames of the last two exchanges sent, in case the neighbour asks for them. The buffers are
-// allocated once. mu guards them, and is held while they are published.
+// outbox keeps the rows of the last two exchanges sent, in case the neighbour asks for them. The memory is allocated
+// once. mu guards it, and is held while frames are published.
 type outbox struct {
 	mu    sync.Mutex
 	end   *End
 	size  int // bytes of rows in a frame
+	parts int
 	slots [2]outSlot
 	next  solver.ExchangeNumber // the lowest exchange not sent yet
+	// shared says that others may read rows while frames are published.
+	shared bool
 }
 
-// outSlot holds the frames of one exchange.
+// outSlot holds the rows of one exchange.
 type outSlot struct {
 	used     bool
 	exchange solver.ExchangeNumber
-	frames   [][]byte
+	memory   []byte // room for a header, then the rows
 }
 
-func (o *outbox) init(end *End, maxFrame int) error {
+// rowsAt is the offset of the rows in the memory of a slot, from which their header begins headerSize before.
+const rowsAt = 128
+
+func (s *outSlot) rows() []byte { return s.memory[rowsAt:] }
+
+// init divides the rows into frames of at most maxFrame bytes, and into a multiple of streams of them.
+func (o *outbox) init(end *End, maxFrame, streams int) error {
 	if maxFrame <= headerSize {
 		return fmt.Errorf("frames of at most %d bytes: a header alone takes %d", maxFrame, headerSize)
 	}
 	total := end.SendBytes()
 	parts := (total + maxFrame - headerSize - 1) / (maxFrame - headerSize)
+	parts = (parts + streams - 1) / streams * streams
 	if parts > maxParts {
 		return fmt.Errorf("%d bytes in frames of at most %d: %d parts, at most %d are allowed", total, maxFrame, parts,
 			maxParts)
 	}
 	o.end = end
 	o.size = partSize(total, parts)
+	o.parts = (total + o.size - 1) / o.size
 	for i := range o.slots {
-		buf := make([]byte, total+parts*headerSize)
-		for left := total; left > 0; left -= o.size {
-			n := headerSize + min(o.size, left)
-			o.slots[i].frames = append(o.slots[i].frames, buf[:n:n])
-			buf = buf[n:]
-		}
+		o.slots[i].memory = make([]byte, rowsAt+total)
 	}
 	return nil
 }
 
-// bytes returns the size of the buffers.
-func (o *outbox) bytes() (n int64) {
-	for _, s := range o.slots {
-		for _, f := range s.frames {
-			n += int64(len(f))
-		}
-	}
-	return n
+// bytes returns the size of the memory.
+func (o *outbox) bytes() int64 {
+	return int64(len(o.slots[0].memory) + len(o.slots[1].memory))
 }
 
-// keep stores the frames of exchange in place of those of exchange-2. It passes each frame to send as soon as it is
-// encoded.
-func (o *outbox) keep(exchange solver.ExchangeNumber, rows []byte, send func(frame []byte) error) error {
+// keep stores the rows of exchange in place of those of exchange-2. It copies nothing if they lie there.
+func (o *outbox) keep(exchange solver.ExchangeNumber, rows []byte) *outSlot {
 	s := &o.slots[exchange%2]
-	s.used, s.exchange = false, exchange // unused until all frames are encoded
+	if room := s.rows(); &room[0] != &rows[0] {
+		copy(room, rows)
+	}
+	s.used, s.exchange = true, exchange
 	o.next = exchange + 1
-	f := o.end.frame(kindRows, exchange)
-	f.parts = uint32(len(s.frames))
-	for i, frame := range s.frames {
-		f.part = uint32(i)
-		n := min(o.size, len(rows))
-		f.put(frame, rows[:n])
-		rows = rows[n:]
-		if err := send(frame); err != nil {
+	return s
+}
+
+// part returns the header of part i of s, and its rows.
+func (o *outbox) part(s *outSlot, i int) (frame, []byte) {
+	f := o.end.frame(kindRows, s.exchange)
+	f.part, f.parts = uint32(i), uint32(o.parts)
+	rows := s.rows()
+	at := i * o.size
+	return f, rows[at:min(at+o.size, len(rows))]
+}
+
+// publish passes the frames of s to send, without the parts in the bitmap has. Unless the rows are shared, it writes
+// each header before its part, over the end of the part before, and then puts those bytes back: a frame has to be
+// contiguous, and copying it would take as long as sending it.
+func (o *outbox) publish(s *outSlot, has []byte, send func(frame []byte) error) error {
+	var saved [headerSize]byte
+	for i := range o.parts {
+		if i/8 < len(has) && has[i/8]>>(i%8)&1 == 1 {
+			continue
+		}
+		f, rows := o.part(s, i)
+		if o.shared {
+			msg := make([]byte, headerSize+len(rows))
+			f.put(msg, rows)
+			if err := send(msg); err != nil {
+				return err
+			}
+			continue
+		}
+		at := rowsAt + i*o.size
+		msg := s.memory[at-headerSize : at+len(rows)]
+		copy(saved[:], msg)
+		f.encode(msg, rows)
+		err := send(msg)
+		copy(msg, saved[:])
+		if err != nil {
 			return err
 		}
 	}
-	s.used = true
 	return nil
 }
 
 type outState int
 
 const (
-	outKept    outState = iota // the frames are there
+	outKept    outState = iota // the rows are there
 	outPending                 // the exchange has not been sent yet
 	outGone                    // the neighbour has received it
 )
 
-// find returns the frames of exchange if they are kept, and their state.
-func (o *outbox) find(exchange solver.ExchangeNumber) ([][]byte, outState) {
+// find returns the slot of exchange if it is kept, and its state.
+func (o *outbox) find(exchange solver.ExchangeNumber) (*outSlot, outState) {
 	if s := &o.slots[exchange%2]; s.used && s.exchange == exchange {
-		return s.frames, outKept
+		return s, outKept
 	}
 	if exchange >= o.next {
 		return nil, outPending

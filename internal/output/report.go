@@ -155,7 +155,20 @@ type LinkReport struct {
 	Transport string `json:"transport"`
 	Why       string `json:"why"`
 
-	NATS *NATSReport `json:"nats,omitempty"` // nil unless the link uses NATS
+	NATS   *NATSReport   `json:"nats,omitempty"`   // nil unless the link uses NATS
+	Direct *DirectReport `json:"direct,omitempty"` // nil unless the link uses TCP
+}
+
+// DirectReport counts the events of a link over TCP.
+type DirectReport struct {
+	Sockets   int    `json:"sockets"`
+	Encrypted bool   `json:"encrypted"`
+	Lost      uint64 `json:"lost"`             // times that the sockets broke
+	OverNATS  uint64 `json:"over_nats"`        // exchanges sent over NATS because there was no socket
+	Refused   uint64 `json:"refused"`          // connections of strangers, which were refused
+	Asked     uint64 `json:"asked"`            // requests for rows that did not arrive
+	Resent    uint64 `json:"resent"`           // frames sent again, over NATS, at the neighbour's request
+	Reason    string `json:"reason,omitempty"` // why the sockets broke the last time
 }
 
 // NATSReport counts frames of a link over NATS and bounds their memory.

@@ -2,7 +2,10 @@ package rank
 
 import (
 	"context"
+	"fmt"
+	"slices"
 
+	"jacobi/configs"
 	"jacobi/halo"
 	"jacobi/internal/roster"
 	"jacobi/solver"
@@ -23,20 +26,50 @@ func (l *laidOut) openLinks(ctx context.Context, open *closers) (*halo.Links, er
 		mode = halo.ModeAuto // a single rank is its own neighbour or has none
 	}
 	timeout := l.Config.Halo.Timeout
+	nats := halo.NATSOptions{Conn: l.conn, Dial: l.dialLink, Prefix: l.team.Prefix(), Log: l.Log, Timeout: timeout}
+	peers := []halo.Peer{halo.SharedMemory{Options: halo.SharedOptions{Timeout: timeout, Spin: l.spin()}}}
+	if mode == halo.ModeDirect {
+		direct, err := l.directPeer(nats)
+		if err != nil {
+			return nil, err
+		}
+		peers = append(peers, direct)
+	}
 	links, err := halo.Connect(ctx, halo.Options{
 		Rank:    l.id.Rank,
 		Members: members,
 		Ends:    halo.Ends(halo.RunIDOf(l.id.RunID), l.layout.Mesh, l.stripes, l.layout.Depth, l.id.Rank),
 		Mode:    mode,
-		Peers:   []halo.Peer{halo.SharedMemory{Options: halo.SharedOptions{Timeout: timeout, Spin: l.spin()}}},
-		NATS: halo.NATSOptions{Conn: l.conn, Dial: l.dialLink, Prefix: l.team.Prefix(), Log: l.Log,
-			Timeout: timeout},
+		Peers:   peers,
+		NATS:    nats,
 	})
 	if err != nil {
 		return nil, err
 	}
 	open.add(links.Close)
 	return links, nil
+}
+
+// directPeer returns the transport over TCP. It encrypts unless all ranks are on one host, or as the user says.
+func (l *laidOut) directPeer(nats halo.NATSOptions) (halo.Direct, error) {
+	c := l.Config.Halo.Direct
+	at, err := configs.ParseListen(c.Listen)
+	if err != nil {
+		return halo.Direct{}, fmt.Errorf("halo.direct.listen %q: %w", c.Listen, err)
+	}
+	here := oneHost(l.team.Members())
+	o := halo.DirectOptions{Listen: halo.ListenAt(at), Encrypt: c.Encrypt == "always" || c.Encrypt == "auto" && !here,
+		Trusted: here, NATS: nats}
+	if conn, ok := l.conn.(interface{ Shared() []byte }); ok {
+		o.Key = conn.Shared()
+	}
+	return halo.Direct{Options: o}, nil
+}
+
+// oneHost reports whether all ranks run under one kernel.
+func oneHost(members []roster.Member) bool {
+	boot := members[0].Node.Boot
+	return boot != "" && !slices.ContainsFunc(members, func(m roster.Member) bool { return m.Node.Boot != boot })
 }
 
 // rowLinks returns the links as solver.RowLinks: a nil interface, not a nil halo.Link, on a side without one.

@@ -50,6 +50,9 @@ func (r *ready) rankReport(result solver.Result, fault error) output.RankReport 
 		if s := stats[side]; s != nil && info.Transport == halo.TransportNATS {
 			link.NATS = (*output.NATSReport)(s)
 		}
+		if s := r.links.DirectStats(solver.Side(side)); s != nil && info.Transport == halo.TransportDirect {
+			link.Direct = (*output.DirectReport)(s)
+		}
 		rep.Transports[solver.Side(side).String()] = link
 	}
 	return rep

@@ -1,0 +1,47 @@
+package configs
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// ListenAt is a value of halo.direct.listen, as halo.ListenAt has it.
+type ListenAt struct {
+	Where  string // an address, a network such as 10.1.0.0/16, or the name of an interface; "": all interfaces
+	Lo, Hi int    // ports; both 0: any
+}
+
+// ParseListen parses WHERE:PORTS, where PORTS is empty, a port or a range such as 47000-47099. An IPv6 address or
+// network stands in brackets. The empty text is any port of all interfaces.
+func ParseListen(text string) (ListenAt, error) {
+	if text == "" {
+		return ListenAt{}, nil
+	}
+	i := strings.LastIndexByte(text, ':')
+	if i < 0 {
+		return ListenAt{}, errors.New("a colon and ports are missing")
+	}
+	at := ListenAt{Where: text[:i]}
+	if strings.HasPrefix(at.Where, "[") && strings.HasSuffix(at.Where, "]") {
+		at.Where = at.Where[1 : len(at.Where)-1]
+	} else if strings.Contains(at.Where, ":") {
+		return ListenAt{}, errors.New("an IPv6 address or network stands in brackets")
+	}
+	ports := text[i+1:]
+	if ports == "" {
+		return at, nil
+	}
+	lo, hi, isRange := strings.Cut(ports, "-")
+	if !isRange {
+		hi = lo
+	}
+	low, errLo := strconv.ParseUint(lo, 10, 16)
+	high, errHi := strconv.ParseUint(hi, 10, 16)
+	if errLo != nil || errHi != nil || low < 1 || low > high {
+		return ListenAt{}, fmt.Errorf("ports %q: a port or a range such as 47000-47099 is wanted, 1 to 65535", ports)
+	}
+	at.Lo, at.Hi = int(low), int(high)
+	return at, nil
+}
