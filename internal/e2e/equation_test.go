@@ -3,9 +3,11 @@ package e2e
 import (
 	"fmt"
 	"math"
+	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
@@ -282,5 +284,34 @@ func TestFluxesBalanceTheSource(t *testing.T) {
 	absorbed := k2 * (*got.Mean*2*1 - 50*hx*hy*3) // the values on top are 0
 	if balance := out + 4*free - absorbed; math.Abs(balance) > 1e-8 {
 		t.Errorf("flux %v, source %v, absorbed %v: %v is left", out, 4*free, absorbed, balance)
+	}
+}
+
+// The examples give what docs/problems.md says of them.
+func TestExamplesOfProblems(t *testing.T) {
+	doc, err := os.ReadFile("../../docs/problems.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string][]string{
+		"capacitor": {"Energy         8.7761606", "258 points at 1, the first at (0.25, 0.4023): flux 8.776029275",
+			"258 points at -1, the first at (0.25, 0.5938): flux -8.776028989"},
+		"coaxial": {"4,637 points at 1, the first at (0.4805, 0.3516): flux 5.656574474"},
+		"plate":   {"Flux           left -2.570410777, right -0.6033850203, top 0, bottom 0"},
+		"flow":    {"1,487 points at 0.5"},
+	} {
+		out := run(t, "../..", "launcher", append(set("output.dir="+t.TempDir()), "--config",
+			"configs/"+name+".yaml")...)
+		if out.code != 0 || !strings.Contains(out.stdout, "converged") {
+			t.Errorf("%s: exit code %d\n%s%s", name, out.code, out.stdout, out.stderr)
+		}
+		for i, text := range want {
+			if !strings.Contains(out.stdout, text) {
+				t.Errorf("%s: no %q in\n%s", name, text, out.stdout)
+			}
+			if (name == "capacitor" || name == "plate") && !strings.Contains(string(doc), text) {
+				t.Errorf("docs/problems.md has no %q (%d)", text, i)
+			}
+		}
 	}
 }
