@@ -3,7 +3,7 @@
 //
 // The source of a row is needed by every warp, by one later than by the warp before. So there is one ring of rows for
 // all warps of a pipeline. The first warp copies rows into it together with those of the field, and each warp takes
-// every row from it once and keeps it for its sweeps (Levels).
+// every row from it once and keeps it for its sweeps (Sources).
 //
 // Size of the ring. In a step, the first warp copies the row that comes kRows + B - 1 after the first that it takes.
 // Warp L, the last one, is at least in the step that comes L - 1 before, since neighbours are at most a step apart. It
@@ -84,7 +84,9 @@ template <class Arg, int W, bool = Arg::kTerms> struct Beside {
   __device__ __forceinline__ bool none() const { return !__any_sync(kAll, (before | now) != 0); }
   // keep returns a function that gives column j of row y+r, r >= -4, its old value if it keeps that.
   template <Care kCare> __device__ __forceinline__ auto keep(const Arg&, int, int, int r) const {
-    const unsigned bits = r < 0 ? before >> 8 * (r + 4) : now >> 8 * r;
+    unsigned bits = r < 0 ? before >> 8 * (r + 4) : now >> 8 * r;
+    // The compiler would keep the bits of one level for the next, and spill more.
+    if (kCare != Care::plain && !Arg::kSource) bits = opaque(bits);
     return [=](int j, Real& to, Real from) {
       if (kCare != Care::plain && bits >> j & 1) to = from;
     };
