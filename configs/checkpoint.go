@@ -93,6 +93,9 @@ func FieldKeys(c Config) (map[string]string, error) {
 			fields[k.name] = k.text(c)
 		}
 	}
+	if c.Solver.Method != Jacobi { // checkpoints of earlier versions do not name the method
+		fields["solver.method"] = c.Solver.Method
+	}
 	return fields, nil
 }
 

@@ -51,10 +51,13 @@ type Problem struct {
 	Screening float64 `mapstructure:"screening" json:"screening" yaml:"screening"` // k2 of -(u_xx + u_yy) + k2 u = f
 }
 
-// Solver says when the iteration ends.
+// Solver names the method and says when it ends. An iteration is a sweep of Jacobi's method or a cycle of multigrid.
 type Solver struct {
-	Tolerance     float64 `mapstructure:"tolerance" json:"tolerance" yaml:"tolerance"`
-	MaxIterations int     `mapstructure:"max_iterations" json:"max_iterations" yaml:"max_iterations"`
+	Method    string  `mapstructure:"method" json:"method" yaml:"method"` // Jacobi | Multigrid
+	Tolerance float64 `mapstructure:"tolerance" json:"tolerance" yaml:"tolerance"`
+	// RelativeTolerance times the first norm is a tolerance, too; 0: none.
+	RelativeTolerance float64 `mapstructure:"relative_tolerance" json:"relative_tolerance" yaml:"relative_tolerance"`
+	MaxIterations     int     `mapstructure:"max_iterations" json:"max_iterations" yaml:"max_iterations"`
 }
 
 // Halo says how rows travel between neighbours. Its JSON and YAML forms write depth 0 as "auto", and the timeout as
@@ -106,7 +109,7 @@ func Default() Config {
 		Run:     Run{Ranks: 4, Liveness: 10 * time.Second},
 		Grid:    Grid{NX: 16384, NY: 16384, DType: "float32", Width: 1},
 		Problem: Problem{Preset: "gtc2019"},
-		Solver:  Solver{Tolerance: 1e-8, MaxIterations: 1000},
+		Solver:  Solver{Method: Jacobi, Tolerance: 1e-8, MaxIterations: 1000},
 		Halo:    Halo{Transport: "auto", Timeout: 30 * time.Second, Direct: Direct{Encrypt: "auto"}},
 		Device:  Device{Backend: "auto", Kernel: "auto", Select: "round-robin", Pin: true, MPS: "auto"},
 		Output: Output{

@@ -36,7 +36,7 @@ func TestHash(t *testing.T) {
 			seen[Hash(c)] = key
 		}
 	}
-	if got, want := Hash(Default()), "3cfe9e9b741f92ab0223d343b68b5e47e8a671411e15f8a1098e6e8663c25af5"; got != want {
+	if got, want := Hash(Default()), "cd01e73e48000408762b32b62901a9db5111c202941113ff16c6c485d7fba7b2"; got != want {
 		t.Errorf("hash of the default %s, want %s", got, want)
 	}
 }

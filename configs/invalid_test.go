@@ -63,6 +63,20 @@ var invalid = []struct {
 		`solver.tolerance NaN: a finite number of at least 0 is wanted`},
 	{func(c *Config) { c.Solver.Tolerance = math.Inf(1) },
 		`solver.tolerance +Inf: a finite number of at least 0 is wanted`},
+	{func(c *Config) { c.Solver.Method = "newton" }, `solver.method "newton": allowed are jacobi and multigrid`},
+	{func(c *Config) { c.Solver.RelativeTolerance = 1e-8 },
+		`solver.relative_tolerance 1e-08: solver.method multigrid has it, jacobi has not`},
+	{func(c *Config) { cycles(c); c.Solver.RelativeTolerance = 1 },
+		`solver.relative_tolerance 1: a number of at least 0 and below 1 is wanted`},
+	{func(c *Config) { cycles(c); c.Grid.DType = "float32" },
+		`grid.dtype "float32": solver.method multigrid needs float64`},
+	{func(c *Config) { cycles(c); c.Device.Backend, c.Halo.Depth = "cuda", 4 },
+		`device.backend "cuda": solver.method multigrid runs on the CPU; auto and cpu are allowed` + "\n" +
+			`halo.depth 4: solver.method multigrid has a depth of its own; auto is allowed`},
+	{func(c *Config) { cycles(c); c.Problem.Fixed = "x > y" },
+		`problem.fixed "x > y": solver.method multigrid takes no fixed points inside the mesh; jacobi does`},
+	{func(c *Config) { cycles(c); c.Grid.NY, c.Run.Ranks = 64, 8 },
+		`run.ranks 8: with solver.method multigrid each rank needs 8 rows, and grid.ny 64 allows at most 4`},
 	{func(c *Config) { c.Solver.MaxIterations = 0 }, `solver.max_iterations 0: at least 1 is wanted`},
 	{func(c *Config) { c.Halo.Transport = "tcp" }, `halo.transport "tcp": allowed are auto, nats, p2p and direct`},
 	{func(c *Config) { c.Halo.Direct.Encrypt = "yes" },
@@ -134,3 +148,6 @@ var invalid = []struct {
 		"grid.nx 1: 3 to 2147483647 are allowed\nrun.ranks -1: at least 1 is wanted\nhalo.timeout -1s: more than " +
 			"0s is wanted"},
 }
+
+// cycles makes c a run of multigrid.
+func cycles(c *Config) { c.Solver.Method, c.Grid.DType = Multigrid, "float64" }

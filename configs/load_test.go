@@ -26,7 +26,7 @@ func TestDefaults(t *testing.T) {
 		Run:     Run{Ranks: 4, Liveness: 10 * time.Second},
 		Grid:    Grid{NX: 16384, NY: 16384, DType: "float32", Width: 1},
 		Problem: Problem{Preset: "gtc2019"},
-		Solver:  Solver{Tolerance: 1e-8, MaxIterations: 1000},
+		Solver:  Solver{Method: "jacobi", Tolerance: 1e-8, MaxIterations: 1000},
 		Halo:    Halo{Transport: "auto", Timeout: 30 * time.Second, Direct: Direct{Encrypt: "auto"}},
 		Device:  Device{Backend: "auto", Kernel: "auto", Select: "round-robin", Pin: true, MPS: "auto"},
 		Output: Output{

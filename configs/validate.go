@@ -41,10 +41,7 @@ func Validate(c Config) error {
 		v.partition(c)
 	}
 	v.problem(c)
-	if t := c.Solver.Tolerance; !(t >= 0) || math.IsInf(t, 1) {
-		v.fault("solver.tolerance %s: a finite number of at least 0 is wanted", formatFloat(t))
-	}
-	v.atLeast("solver.max_iterations", c.Solver.MaxIterations, 1)
+	v.solver(c)
 	v.oneOf("halo.transport", c.Halo.Transport, "auto", "nats", "p2p", "direct")
 	v.direct(c.Halo.Direct)
 	if c.Halo.Timeout <= 0 {
@@ -121,6 +118,14 @@ func (v *validator) partition(c Config) {
 		return
 	}
 	low := solver.MinRows(interior, ranks)
+	if c.Solver.Multigrid() {
+		if depth := c.HaloDepth(ranks); depth > low {
+			v.fault("run.ranks %d: with solver.method %s each rank needs %d rows, and grid.ny %d allows at most %d",
+				ranks,
+				Multigrid, depth, ny, max(1, solver.MaxRanks(interior, depth)))
+		}
+		return
+	}
 	if c.Halo.Depth <= low {
 		return
 	}

@@ -33,11 +33,15 @@ func printPlan(w io.Writer, p *plan.Plan) error {
 			fmt.Fprintf(&b, "# %s: %s\n", line[0], line[1])
 		}
 	}
-	switch e := p.Expects(context.Background()); {
+	e := p.Expects(context.Background())
+	switch {
 	case e.Warning != "":
 		fmt.Fprintf(&b, "# Warning: %s; %s\n", e.Warning, e.Do)
 	case e.Text != "":
 		fmt.Fprintf(&b, "# %s\n", e.Text)
+	}
+	if e.Hint != "" {
+		fmt.Fprintf(&b, "# %s\n", e.Hint)
 	}
 	fmt.Fprintf(&b, "# Halo depth %d (%s)\n", p.Depth, p.WhyDepth)
 	if p.WhyCPU != nil {

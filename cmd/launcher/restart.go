@@ -39,10 +39,10 @@ func (o *options) resumed(cfg configs.Config) (configs.Config, error) {
 	return cfg, nil
 }
 
-// restartHint tells the user of a run that failed or was stopped after it had saved sweep how to resume it. place is
-// where the checkpoints are, and file is the run file.
-func restartHint(sweep int, place, file string) string {
-	text := fmt.Sprintf("--restart goes on after sweep %d, from %s", sweep, place)
+// restartHint tells the user of a run that failed or was stopped after it had saved sweep how to resume it; step is
+// configs.Solver.Step. place is where the checkpoints are, and file is the run file.
+func restartHint(step string, sweep int, place, file string) string {
+	text := fmt.Sprintf("--restart goes on after %s %d, from %s", step, sweep, place)
 	if file == configs.StandardInput { // it cannot be read a second time
 		return text
 	}

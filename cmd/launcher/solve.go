@@ -26,7 +26,7 @@ func solve(ctx context.Context, o options, cfg configs.Config, p *plan.Plan, w a
 	err = conclude(end, cfg.Output, scr)
 	if end.Err != nil || end.Stopped() {
 		if sweep, ok := r.LastSaved(ctx); ok {
-			scr.Say(restartHint(sweep, cfg.Checkpoint.Place(), o.config))
+			scr.Say(restartHint(cfg.Solver.Step(), sweep, cfg.Checkpoint.Place(), o.config))
 		}
 	}
 	return err
@@ -36,11 +36,15 @@ func solve(ctx context.Context, o options, cfg configs.Config, p *plan.Plan, w a
 func announce(ctx context.Context, p *plan.Plan, scr *screen) attempt.Progress {
 	scr.Say(p.String())
 	scr.Say(p.Writes())
-	switch e := p.Expects(ctx); {
+	e := p.Expects(ctx)
+	switch {
 	case e.Warning != "":
 		scr.warn(e.Warning + "; " + e.Do)
 	case e.Text != "":
 		scr.Say(e.Text)
+	}
+	if e.Hint != "" {
+		scr.Say(e.Hint)
 	}
 	return newProgress(scr, p.Config.Solver.MaxIterations)
 }

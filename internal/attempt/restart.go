@@ -88,7 +88,7 @@ func (r Restarts) next(ctx context.Context, from origin, w hosts.Where, say func
 func (r Restarts) newest(ctx context.Context) (resume, text string) {
 	c := r.Config.Checkpoint
 	if sweep, ok := r.LastSaved(ctx); ok {
-		return c.Place(), fmt.Sprintf("on after sweep %d, from %s", sweep, c.Place())
+		return c.Place(), fmt.Sprintf("on after %s %d, from %s", r.Config.Solver.Step(), sweep, c.Place())
 	}
 	if c.Resume != "" {
 		return c.Resume, "again from " + c.Resume

@@ -14,6 +14,7 @@ import (
 
 	"jacobi/configs"
 	"jacobi/solver"
+	"jacobi/solver/multigrid"
 )
 
 // Open returns the store at a place (see configs.Checkpoint). If the place is the directory of a single set, the store
@@ -95,6 +96,11 @@ func (m *Manifest) CheckFields(fields map[string]string) error {
 				theirs)
 		}
 	}
+	for _, key := range slices.Sorted(maps.Keys(m.Fields)) {
+		if _, ok := fields[key]; !ok {
+			return fmt.Errorf("%s is %q in the checkpoint and not here: it is of another problem", key, m.Fields[key])
+		}
+	}
 	return errors.New("the checkpoint is of another problem")
 }
 
@@ -102,7 +108,16 @@ func (m *Manifest) CheckFields(fields map[string]string) error {
 // norms of all sweeps before the checkpoint, or nil if they are not known.
 func (m *Manifest) CheckEnd(s configs.Solver, norms []float64) error {
 	if s.MaxIterations < m.Sweeps {
-		return fmt.Errorf("solver.max_iterations %d: the checkpoint has %d sweeps behind it", s.MaxIterations, m.Sweeps)
+		return fmt.Errorf("solver.max_iterations %d: the checkpoint has %d %ss behind it", s.MaxIterations, m.Sweeps,
+			s.Step())
+	}
+	if s.Multigrid() {
+		if cycles, reason := multigrid.Ends(norms, s.Tolerance, s.RelativeTolerance); reason != "" {
+			return fmt.Errorf("solver.tolerance %g, solver.relative_tolerance %g: the run would have ended (%s) "+
+				"after %d cycles, and the checkpoint has %d behind it",
+				s.Tolerance, s.RelativeTolerance, reason, cycles, m.Sweeps)
+		}
+		return nil
 	}
 	rule := solver.StopRule{Tolerance: s.Tolerance}
 	for i, norm := range norms {

@@ -119,6 +119,9 @@ func (o *ResumeOptions) offer(ctx context.Context, store Store, f Found) (state 
 		return nil, nil, err
 	}
 	start := solver.Start{Sweeps: f.Sweeps, Norms: norms[max(0, len(norms)-solver.StopNorms):]}
+	if len(norms) > 0 {
+		start.First = norms[0]
+	}
 	if err := o.broadcast(ctx, offer{Set: f.Set, Manifest: string(data), Start: &start}); err != nil {
 		return nil, nil, err
 	}

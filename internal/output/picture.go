@@ -2,6 +2,7 @@ package output
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"image"
 	"image/jpeg"
@@ -20,6 +21,7 @@ import (
 type Caption struct {
 	Title       string // the problem's name
 	Sweeps      int
+	Step        string  // what Sweeps counts, "sweep" or "cycle"
 	Norm        float64 // of the last sweep; NaN if there is none
 	Stalled     bool    // see solver.Stalled
 	Interrupted bool
@@ -138,7 +140,7 @@ func (t *Thumbnail) captionParts(c Caption, col *colours, lines contours) []stri
 	parts := []string{
 		fmt.Sprintf("%d × %d", t.mesh.NX, t.mesh.NY),
 		t.mesh.DType.String(),
-		plural(c.Sweeps, "sweep"),
+		plural(c.Sweeps, cmp.Or(c.Step, "sweep")),
 	}
 	if !math.IsNaN(c.Norm) {
 		parts = append(parts, fmt.Sprintf("L2 norm %.6g", c.Norm))

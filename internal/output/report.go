@@ -27,13 +27,16 @@ type Report struct {
 	Depth   int             `json:"depth"` // rows of a halo
 	Ranks   []RankReport    `json:"ranks"` // in rank order
 
-	Sweeps        int               `json:"sweeps"`
-	MaxIterations int               `json:"max_iterations"`
-	Tolerance     float64           `json:"tolerance"`
-	StopReason    solver.StopReason `json:"stop_reason"`
-	Converged     bool              `json:"converged"`
-	Norm          *float64          `json:"norm"`     // L2 norm of the last sweep; null without sweeps
-	Decisive      *DecisiveReport   `json:"decisive"` // null unless a norm ended the run
+	Method            string  `json:"method"` // solver.method
+	Sweeps            int     `json:"sweeps"` // of Jacobi's method; cycles of multigrid
+	MaxIterations     int     `json:"max_iterations"`
+	Tolerance         float64 `json:"tolerance"`
+	RelativeTolerance float64 `json:"relative_tolerance,omitempty"`
+
+	StopReason solver.StopReason `json:"stop_reason"`
+	Converged  bool              `json:"converged"`
+	Norm       *float64          `json:"norm"`     // of the last sweep, or after the last cycle; null without sweeps
+	Decisive   *DecisiveReport   `json:"decisive"` // null unless a norm ended the run
 
 	Accuracy *AccuracyReport `json:"accuracy"` // null if no sweep was done, or if there is no estimate
 	Times    TimesReport     `json:"times"`
@@ -73,7 +76,9 @@ type FileFault struct {
 
 // AccuracyReport estimates how far the field is from the solution of the discrete equations; see docs/numerics.md.
 type AccuracyReport struct {
-	Error      float64 `json:"error"`      // at the worst point
+	Error float64 `json:"error"`           // at the worst point
+	Bound bool    `json:"bound,omitempty"` // Error is an upper bound
+
 	Attainable float64 `json:"attainable"` // the least error that rounding in the field's type allows
 	Norm       float64 `json:"norm"`       // at which the error is Attainable; a tolerance below it gains nothing
 	Scale      float64 `json:"scale"`      // about the largest error of the initial field

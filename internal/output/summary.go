@@ -42,7 +42,7 @@ func Summary(w io.Writer, r Report) error {
 	row("Ranks", "%d on %s, halo depth %d", len(r.Ranks), plural(len(distinct(r.Ranks, node)), "node"), r.Depth)
 	row("Devices", "%s", tally(r.Ranks, func(k RankReport) []string { return []string{k.Device} }))
 	row("Transports", "%s", cmp.Or(tally(r.Ranks, transports), "none: no rank has a neighbour"))
-	row("Sweeps", "%d of at most %d", r.Sweeps, r.MaxIterations)
+	row(r.steps(), "%d of at most %d", r.Sweeps, r.MaxIterations)
 	row("L2 norm", "%s", norm(r))
 	row("Result", "%s", result(r))
 	if a := r.Accuracy; a != nil {
@@ -55,12 +55,13 @@ func Summary(w io.Writer, r Report) error {
 			row(line[0], "%s", line[1])
 		}
 	}
-	row("Time", "%.4f s in the sweeps (set-up %.4f s, output %.4f s)", r.Times.Sweeps, r.Times.Setup, r.Times.Output)
+	row("Time", "%.4f s in the %ss (set-up %.4f s, output %.4f s)", r.Times.Sweeps, r.step(), r.Times.Setup,
+		r.Times.Output)
 	if r.ResumedAfter > 0 {
-		row("Resumed", "after %s; times and speed are of the others", plural(r.ResumedAfter, "sweep"))
+		row("Resumed", "after %s; times and speed are of the others", plural(r.ResumedAfter, r.step()))
 	}
 	if c := r.Checkpoints; c != nil {
-		row("Checkpoints", "%s", checkpoints(c))
+		row("Checkpoints", "%s", checkpoints(c, r.step()))
 	}
 	row("Speed", "%.3f GLUP/s", r.GLUPS)
 	row("Memory", "%s", memoryOf(r.Ranks))
@@ -91,14 +92,39 @@ func Summary(w io.Writer, r Report) error {
 	return err
 }
 
+// multigrid reports whether the method of the run is multigrid.
+func (r Report) multigrid() bool { return r.Method == configs.Multigrid }
+
+// step returns what Sweeps counts.
+func (r Report) step() string { return configs.Solver{Method: r.Method}.Step() }
+
+// steps returns step as a heading.
+func (r Report) steps() string {
+	if r.multigrid() {
+		return "Cycles"
+	}
+	return "Sweeps"
+}
+
 func norm(r Report) string {
 	if r.Norm == nil {
 		return "none, no sweep was done"
+	}
+	if r.multigrid() {
+		return fmt.Sprintf("%.10g after %s (tolerance %g, relative %g)", *r.Norm, plural(r.Sweeps, "cycle"),
+			r.Tolerance,
+			r.RelativeTolerance)
 	}
 	return fmt.Sprintf("%.10g after sweep %d (tolerance %g)", *r.Norm, r.Sweeps-1, r.Tolerance)
 }
 
 func result(r Report) string {
+	if r.multigrid() && r.Decisive != nil {
+		if r.StopReason == solver.Converged {
+			return "converged: the norm met the tolerance"
+		}
+		return "stalled: only rounding is left; the tolerance was not met"
+	}
 	switch d := r.Decisive; r.StopReason {
 	case solver.Converged:
 		text := fmt.Sprintf("converged: the norm of sweep %d, %.10g, met the tolerance", d.Sweep, d.Norm)
@@ -116,13 +142,16 @@ func result(r Report) string {
 	case solver.MaxIterations:
 		return "not converged: stopped at max_iterations"
 	case solver.Interrupted:
-		return fmt.Sprintf("INTERRUPTED after %s: the files hold the field at that point", plural(r.Sweeps, "sweep"))
+		return fmt.Sprintf("INTERRUPTED after %s: the files hold the field at that point", plural(r.Sweeps, r.step()))
 	}
 	return string(r.StopReason)
 }
 
 func accuracy(m MeshReport, a *AccuracyReport) string {
 	text := fmt.Sprintf("about %.0e at the worst point", a.Error)
+	if a.Bound {
+		text = "at most " + text
+	}
 	switch {
 	case a.Error == 0:
 		return "none known"
@@ -137,10 +166,10 @@ func accuracy(m MeshReport, a *AccuracyReport) string {
 	return text
 }
 
-func checkpoints(c *CheckpointReport) string {
+func checkpoints(c *CheckpointReport, step string) string {
 	text := fmt.Sprintf("%d in %s", c.Written, c.Place)
 	if c.Written > 0 {
-		text += fmt.Sprintf(", the last after %s (%s, written in %.2f s)", plural(c.Sweeps, "sweep"), bytesOf(c.Bytes),
+		text += fmt.Sprintf(", the last after %s (%s, written in %.2f s)", plural(c.Sweeps, step), bytesOf(c.Bytes),
 			c.Write)
 	}
 	if c.Failed > 0 {

@@ -202,7 +202,8 @@ func testReport(ranks int) Report {
 		Name: "first light", RunID: "r7", Version: "v0.1.0", Config: json.RawMessage(`{"grid":{"nx":1024}}`),
 		Problem: "gtc2019",
 		Started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Ended: time.Date(2026, 1, 2, 3, 4, 7, 0, time.UTC),
-		Mesh: NewMeshReport(m), Setup: &setup, Depth: 8, Sweeps: 1000, MaxIterations: 1000, Tolerance: 1e-8,
+		Mesh: NewMeshReport(m), Setup: &setup, Depth: 8, Method: "jacobi", Sweeps: 1000, MaxIterations: 1000,
+		Tolerance:  1e-8,
 		StopReason: solver.MaxIterations, Norm: &norm,
 		Times: TimesReport{Setup: 0.25, Sweeps: 0.5, Output: 0.125}, GLUPS: GLUPS(m, 1000, 0.5),
 		FieldSHA256: "4f2a", Dir: "out", Files: []FileReport{{"field.npy", 128, "ab12"}, {Name: "report.json"}},
@@ -271,6 +272,11 @@ func TestSummary(t *testing.T) {
 			r.Ranks[0].HaloWait = nil
 		}},
 		{"many", 18, func(*Report) {}},
+		{"multigrid", 2, func(r *Report) {
+			r.Method, r.Sweeps, r.RelativeTolerance, r.StopReason = "multigrid", 7, 1e-9, solver.Converged
+			r.Decisive = &DecisiveReport{Sweep: 7, Norm: *r.Norm}
+			r.Accuracy = &AccuracyReport{Error: 2e-9, Bound: true, Attainable: 1e-12, Norm: 1e-13, Scale: 1}
+		}},
 		{"not_written", 1, func(r *Report) {
 			r.Files = r.Files[1:]
 			r.Failed = []FileFault{{"field.npy", "rank 2 on b: no space left on device"}}

@@ -13,6 +13,7 @@ type Expectation struct {
 	Text    string // the expected end, in one line
 	Warning string // the type of the field cannot attain the tolerance
 	Do      string // the remedy of Warning
+	Hint    string // another method would be much faster
 }
 
 // Expects estimates how the run will end. The Expectation is empty if the problem has faults.
@@ -22,8 +23,13 @@ func (p *Plan) Expects(ctx context.Context) (e Expectation) {
 		return e // Check reports the problem's faults
 	}
 	s := p.Config.Solver
+	if s.Multigrid() {
+		e.Text = o.ExpectedCycles(s.Tolerance, s.RelativeTolerance, s.MaxIterations)
+		return e
+	}
 	e.Warning, e.Do = o.Warning(s.Tolerance)
 	e.Text = o.Expected(s.Tolerance, s.MaxIterations)
+	e.Hint = o.MultigridHint(s.Tolerance)
 	return e
 }
 

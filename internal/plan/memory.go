@@ -3,14 +3,17 @@ package plan
 import (
 	"fmt"
 	"runtime"
+	"slices"
 
 	"github.com/dustin/go-humanize"
 
 	"jacobi/configs"
 	"jacobi/cuda"
 	"jacobi/internal/cpu"
+	cpulevels "jacobi/internal/cpu/levels"
 	"jacobi/internal/hosts"
 	"jacobi/solver"
+	"jacobi/solver/multigrid"
 )
 
 // rankMemory returns, by rank, the memory that its report will state: fields with halos, the source and the fixed
@@ -50,6 +53,9 @@ func backendBytes(cfg configs.Config, at hosts.Places, l solver.Layout, threads 
 	if onGPUs {
 		return cuda.MemoryBytes(l, len(at.Ranks) > 1 && cfg.Halo.Transport != "nats"), nil
 	}
+	if cfg.Solver.Multigrid() {
+		return levelBytes(l, at)
+	}
 	kernel := cfg.Device.Kernel
 	if kernel == "auto" || len(at.Here) == 0 { // other hosts may support kernels that this one does not
 		kernel = ""
@@ -59,6 +65,22 @@ func backendBytes(cfg configs.Config, at hosts.Places, l solver.Layout, threads 
 		return 0, fmt.Errorf("device.kernel %q: %w", cfg.Device.Kernel, err)
 	}
 	return bytes, nil
+}
+
+// levelBytes returns the memory of a rank of multigrid.
+func levelBytes(l solver.Layout, at hosts.Places) (int64, error) {
+	p, err := multigrid.NewPlan(l.Mesh, l.Operator)
+	if err != nil {
+		return 0, err
+	}
+	stripes, err := solver.Partition(l.Mesh.Interior(), len(at.Ranks), 1)
+	if err != nil {
+		return 0, err
+	}
+	divided, tail := p.Divide(stripes, multigrid.TailPoints)
+	levels := p.LayoutOf(divided, tail, slices.Index(stripes, l.Stripe))
+	levels.Source = l.Operator.Source
+	return cpulevels.MemoryBytes(levels), nil
 }
 
 func stripeBytes(mesh solver.Mesh, s solver.Stripe) int64 {

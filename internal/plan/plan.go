@@ -60,7 +60,7 @@ func New(cfg configs.Config, at hosts.Places) (*Plan, error) {
 		return nil, bad
 	}
 	mesh := prob.Mesh()
-	devices, err := chooseDevices(cfg.Device, at)
+	devices, err := chooseDevices(cfg.Devices(), at)
 	bad = errors.Join(bad, prob.Close(), err)
 	depth, why := haloDepth(cfg, mesh, devices.OnGPUs)
 	stripes, err := solver.Partition(mesh.Interior(), cfg.Run.Ranks, depth)
@@ -77,6 +77,9 @@ func New(cfg configs.Config, at hosts.Places) (*Plan, error) {
 
 // haloDepth returns the depth that the ranks will choose, and the reason.
 func haloDepth(cfg configs.Config, mesh solver.Mesh, onGPUs bool) (depth int, why string) {
+	if cfg.Solver.Multigrid() {
+		return cfg.HaloDepth(cfg.Run.Ranks), "of solver.method multigrid"
+	}
 	if cfg.Halo.Depth > 0 {
 		return cfg.Halo.Depth, "halo.depth"
 	}

@@ -5,6 +5,7 @@ import (
 
 	"jacobi/cuda"
 	"jacobi/internal/cpu"
+	"jacobi/internal/output"
 	"jacobi/solver"
 )
 
@@ -12,10 +13,18 @@ import (
 type opened struct {
 	*laidOut
 	takenGPU
-	backend  solver.Backend
-	gpu      *cuda.Backend // backend, if that is a *cuda.Backend
-	describe string        // of the device, for the report
-	kernel   string        // of the CPU; "" on a GPU
+	field    field          // this rank's rows
+	backend  solver.Backend // nil for multigrid
+	levels   *levels        // nil for Jacobi's method
+	gpu      *cuda.Backend  // backend, if that is a *cuda.Backend
+	describe string         // of the device, for the report
+	kernel   string         // of the CPU; "" on a GPU
+}
+
+// field is the rows of the field that a rank owns.
+type field interface {
+	Load(ctx context.Context, rows solver.RowSource) error
+	output.Rows
 }
 
 // openBackend chooses this rank's GPU, if one sweeps, and opens the backend.
@@ -25,6 +34,9 @@ func (l *laidOut) openBackend(ctx context.Context, open *closers) (*opened, erro
 		return nil, err
 	}
 	o := &opened{laidOut: l, takenGPU: taken}
+	if l.Config.Solver.Multigrid() {
+		return o, o.openLevels(open)
+	}
 	if l.sweepsOnGPU() {
 		b, err := cuda.New(l.gpus.Driver, l.layout,
 			cuda.Options{Device: taken.chosen.Index, Sole: taken.sole, Timeout: l.Config.Halo.Timeout})
@@ -32,7 +44,7 @@ func (l *laidOut) openBackend(ctx context.Context, open *closers) (*opened, erro
 			return nil, err
 		}
 		open.add(b.Close)
-		o.backend, o.gpu, o.describe = b, b, b.Describe()
+		o.field, o.backend, o.gpu, o.describe = b, b, b, b.Describe()
 		return o, nil
 	}
 	kernel := l.Config.Device.Kernel
@@ -44,6 +56,6 @@ func (l *laidOut) openBackend(ctx context.Context, open *closers) (*opened, erro
 		return nil, err
 	}
 	open.add(b.Close)
-	o.backend, o.describe, o.kernel = b, b.Describe(), b.Kernel()
+	o.field, o.backend, o.describe, o.kernel = b, b, b.Describe(), b.Kernel()
 	return o, nil
 }

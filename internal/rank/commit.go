@@ -24,7 +24,8 @@ func (s *outputSet) finish(picture *output.Thumbnail, fieldSum string, begin tim
 	s.finishHistory()
 	if s.files.picture != nil {
 		caption := output.Caption{
-			Title: s.problem.Name(), Sweeps: s.report.Sweeps, Norm: *s.report.Norm, Scale: c.PictureScale,
+			Title: s.problem.Name(), Sweeps: s.report.Sweeps, Step: s.Config.Solver.Step(),
+			Norm: *s.report.Norm, Scale: c.PictureScale,
 			Contours:    c.Contours,
 			Stalled:     s.report.StopReason == solver.Stalled,
 			Interrupted: s.report.StopReason == solver.Interrupted,

@@ -33,9 +33,12 @@ func (j *joined) layOut() (*laidOut, error) {
 	if err := j.problem.CheckMagnitude(whole.MaxAbs, whole.MaxSource); err != nil {
 		return nil, err
 	}
-	p, err := newPlan(j.problem.Mesh(), j.Config.Halo.Depth, j.id.Rank, members)
+	p, err := newPlan(j.problem.Mesh(), j.Config.HaloDepth(j.id.Size), j.id.Rank, members)
 	if err != nil {
 		return nil, err
+	}
+	if j.Config.Solver.Multigrid() {
+		p.forCycles()
 	}
 	p.layout.Operator = j.problem.Operator()
 	p.layout.Magnitude = j.problem.Magnitude(whole.MaxAbs, whole.MaxSource)

@@ -32,7 +32,7 @@ func (w *wired) load(ctx context.Context, open *closers) (*loaded, error) {
 // returns the state that it has loaded; its Field is closed.
 func (o *opened) loadField(ctx context.Context) (*checkpoint.State, error) {
 	if o.Config.Checkpoint.Resume == "" {
-		if err := o.backend.Load(ctx, o.problem); err != nil {
+		if err := o.field.Load(ctx, o.problem); err != nil {
 			return nil, o.onGPU(fmt.Errorf("load the initial field: %w", err))
 		}
 		return &checkpoint.State{}, nil
@@ -51,11 +51,11 @@ func (o *opened) loadField(ctx context.Context) (*checkpoint.State, error) {
 		return nil, err
 	}
 	defer state.Field.Close()
-	if err := o.backend.Load(ctx, state.Field); err != nil {
+	if err := o.field.Load(ctx, state.Field); err != nil {
 		return nil, o.onGPU(fmt.Errorf("load the field of %s: %w", state.Set, err))
 	}
 	if o.id.Rank == 0 {
-		o.Log.Sugar().Infof("going on after sweep %d from %s", state.Start.Sweeps-1, state.Set)
+		o.Log.Sugar().Infof("going on after %s %d from %s", o.Config.Solver.Step(), state.Start.Sweeps-1, state.Set)
 	}
 	return state, nil
 }

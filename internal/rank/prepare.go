@@ -36,7 +36,7 @@ func (s *started) prepare(ctx context.Context, open *closers) (*prepared, error)
 			s.Log.Warn(text)
 		}
 	}
-	stripes, err := solver.Partition(field.Mesh().Interior(), s.Origin.Size, max(1, s.Config.Halo.Depth))
+	stripes, err := solver.Partition(field.Mesh().Interior(), s.Origin.Size, max(1, s.Config.HaloDepth(s.Origin.Size)))
 	if err != nil {
 		return nil, err
 	}

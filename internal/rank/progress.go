@@ -18,30 +18,41 @@ const (
 // progress publishes the progress of the run.
 type progress struct {
 	team             *roster.Team
-	points           float64 // of the mesh
+	points           float64 // of the mesh, times the sweeps of an iteration
 	first            int     // sweeps done before this start
 	max              int
 	start, published time.Time
-	course           *outlook.Course
+	course           course
+	step             string // see roster.Event
 	clock            *awake.Clock
 	speed            speed
 	say              func(string) // gets a line every lineInterval; nil under a launcher, which shows progress itself
 	said             time.Time
 }
 
+// course forecasts the end of a run.
+type course interface {
+	Add(sweep int, norm float64)
+	End() (sweeps int, reason solver.StopReason, ok bool)
+}
+
 // newProgress returns the progress of a run that starts now.
 func (r *ready) newProgress(ctx context.Context, forecast *outlook.Outlook) *progress {
 	c, m, now := r.Config.Solver, r.layout.Mesh, time.Now()
 	p := &progress{
-		team: r.team, points: float64(m.NX) * float64(m.NY), first: r.resumed.Start.Sweeps, max: c.MaxIterations,
+		team: r.team, points: float64(m.NX) * float64(m.NY) * float64(r.sweepsOf(1)), first: r.resumed.Start.Sweeps,
+		max:   c.MaxIterations,
 		start: now, course: outlook.NewCourse(forecast, c.Tolerance, c.MaxIterations), clock: awake.Of(ctx), said: now,
+	}
+	if c.Multigrid() {
+		p.course, p.step = outlook.NewCycles(c.Tolerance, c.RelativeTolerance, c.MaxIterations), c.Step()
 	}
 	if !r.launched() {
 		p.say = func(line string) { r.Log.Info(line) }
 	}
 	p.speed.add(p.clock.Now(), p.first)
 	if r.id.Rank == 0 {
-		p.publish(roster.Event{Kind: roster.Started, Sweeps: p.first, MaxSweeps: p.max})
+		p.publish(roster.Event{Kind: roster.Started, Step: p.step, Sweeps: p.first, MaxSweeps: p.max})
 	}
 	return p
 }
@@ -54,8 +65,11 @@ func (p *progress) norms(first int, norms []float64) {
 	}
 	p.published = now
 	sweeps, norm := first+len(norms), norms[len(norms)-1]
+	if p.step != "" {
+		sweeps = first // norms are those of the fields before the cycles
+	}
 	e := p.event(sweeps, norm, now.Sub(p.start))
-	p.course.Add(sweeps-1, norm)
+	p.course.Add(first+len(norms)-1, norm)
 	p.speed.add(p.clock.Now(), sweeps)
 	end, reason, ok := p.course.End()
 	if ok {
@@ -77,8 +91,9 @@ func (p *progress) last(r solver.Result) {
 // event returns the event for a number of sweeps, the last of which had the given norm.
 func (p *progress) event(sweeps int, norm float64, elapsed time.Duration) roster.Event {
 	return roster.Event{
-		Kind: roster.Progress, Sweeps: sweeps, MaxSweeps: p.max, Norm: roster.Number(norm), Elapsed: elapsed,
-		GLUPs: roster.Number(p.points * float64(sweeps-p.first) / elapsed.Seconds() / 1e9),
+		Kind: roster.Progress, Step: p.step, Sweeps: sweeps, MaxSweeps: p.max, Norm: roster.Number(norm),
+		Elapsed: elapsed,
+		GLUPs:   roster.Number(p.points * float64(sweeps-p.first) / elapsed.Seconds() / 1e9),
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"jacobi/internal/output"
 	"jacobi/internal/version"
 	"jacobi/solver"
+	"jacobi/solver/multigrid"
 )
 
 // rankReport returns this rank's part of the report. fault says why its rows are not in the field.
@@ -60,7 +61,12 @@ func (r *ready) rankReport(result solver.Result, fault error) output.RankReport 
 
 // memoryBytes returns the bytes that this rank uses of the memory in which it sweeps.
 func (l *loaded) memoryBytes() int64 {
-	bytes := l.backend.Limits().Bytes
+	var bytes int64
+	if l.levels != nil {
+		bytes = l.levels.device.Bytes()
+	} else {
+		bytes = l.backend.Limits().Bytes
+	}
 	if l.saver != nil && l.gpu == nil { // the saver copies the stripe into host memory
 		bytes += int64(l.layout.Stripe.Rows()) * int64(l.layout.Mesh.RowBytes())
 	}
@@ -96,11 +102,12 @@ func (s *solved) report(parts [][]byte, hash string) (output.Report, error) {
 		Name: c.Run.Name, RunID: s.id.RunID, Version: version.String(), Config: config, Problem: c.Problem.Preset,
 		Started: s.startedAt, Mesh: output.NewMeshReport(s.layout.Mesh), Setup: &setup, Depth: s.layout.Depth,
 		Ranks:  make([]output.RankReport, len(parts)),
-		Sweeps: s.result.Sweeps, MaxIterations: c.Solver.MaxIterations, Tolerance: c.Solver.Tolerance,
+		Method: c.Solver.Method, Sweeps: s.result.Sweeps, MaxIterations: c.Solver.MaxIterations,
+		Tolerance: c.Solver.Tolerance, RelativeTolerance: c.Solver.RelativeTolerance,
 		StopReason: s.result.Reason, Converged: s.result.Reason == solver.Converged,
 		Norm: &norm, Decisive: decisive, Accuracy: s.accuracy(),
 		Times:       output.TimesReport{Setup: s.readyAt.Sub(s.startedAt).Seconds(), Sweeps: total.Seconds()},
-		GLUPS:       output.GLUPS(s.layout.Mesh, s.result.Sweeps-s.resumed.Start.Sweeps, total.Seconds()),
+		GLUPS:       output.GLUPS(s.layout.Mesh, s.sweepsOf(s.result.Sweeps-s.resumed.Start.Sweeps), total.Seconds()),
 		FieldSHA256: hash, Dir: c.Output.Dir,
 		ResumedAfter: s.resumed.Start.Sweeps, Checkpoints: s.checkpointReport(s.result.Times),
 	}
@@ -112,12 +119,24 @@ func (s *solved) report(parts [][]byte, hash string) (output.Report, error) {
 	return rep, nil
 }
 
+// sweepsOf returns the sweeps of the mesh in the given number of iterations.
+func (p *prepared) sweepsOf(iterations int) int {
+	if p.Config.Solver.Multigrid() {
+		return 2 * multigrid.Sweeps * iterations
+	}
+	return iterations
+}
+
 // accuracy estimates the error of the field.
 func (s *solved) accuracy() *output.AccuracyReport {
 	if s.result.Sweeps == 0 || !s.forecast.Known() {
 		return nil
 	}
 	best := s.forecast.Attainable(s.layout.Mesh.DType)
+	if s.Config.Solver.Multigrid() {
+		return &output.AccuracyReport{Error: s.forecast.CycleError(s.result.Norm), Bound: true,
+			Attainable: best.Error, Norm: best.Norm, Scale: s.forecast.Largest()}
+	}
 	rep := &output.AccuracyReport{
 		Error:      s.forecast.Error(s.result.Sweeps, s.result.Norm),
 		Attainable: best.Error, Norm: best.Norm, Scale: s.forecast.Largest(),

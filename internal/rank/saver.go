@@ -38,7 +38,7 @@ func (o *opened) openSaver(ctx context.Context, norms []float64, open *closers) 
 		store = keptStore{store}
 	}
 	options := checkpoint.SaverOptions{
-		Team: o.team, Store: store, Layout: o.layout, Stripes: o.stripes, Rows: o.backend, Every: c.Every.Time,
+		Team: o.team, Store: store, Layout: o.layout, Stripes: o.stripes, Rows: o.field, Every: c.Every.Time,
 		Keep:  c.Keep,
 		RunID: o.id.RunID, Program: version.String(), Fields: fields, Norms: norms, Log: o.Log,
 	}

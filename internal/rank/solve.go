@@ -52,6 +52,9 @@ func (r *ready) solve(ctx context.Context, forecast *outlook.Outlook) (*solved, 
 
 // sweep runs the solver. record gets the norms on rank 0.
 func (r *ready) sweep(ctx context.Context, record func(first int, norms []float64) error) (solver.Result, error) {
+	if r.levels != nil {
+		return r.cycle(ctx, record)
+	}
 	team, saver, first := r.team, r.saver, r.id.Rank == 0 // the callbacks run once a pass
 	return solver.Run(ctx, r.backend, r.exchange, r.reducer, solver.Options{
 		Initial:       r.problem,

@@ -41,6 +41,9 @@ func (o *opened) wireUp(ctx context.Context, open *closers) (*wired, error) {
 
 // openExchange opens the exchange of rows with the neighbours, over peer memory where there is any.
 func (o *opened) openExchange(peers peerRows, links *halo.Links, open *closers) (solver.Exchange, error) {
+	if o.levels != nil {
+		return nil, o.levels.connect(o.id.Rank, rowLinks(links))
+	}
 	if o.gpu == nil {
 		x, err := solver.NewHostExchange(o.backend, o.layout, rowLinks(links))
 		if err != nil {

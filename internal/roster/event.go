@@ -48,6 +48,7 @@ type Event struct {
 	Kind        string          `json:"kind"`
 	Rank        int             `json:"rank"`
 	Host        string          `json:"host,omitempty"`
+	Step        string          `json:"step,omitempty"`   // what Sweeps counts: "cycle", or "" for sweeps
 	Sweeps      int             `json:"sweeps,omitempty"` // done so far
 	MaxSweeps   int             `json:"max_sweeps,omitempty"`
 	End         int             `json:"end,omitempty"`      // estimate of the run's sweeps in all; 0 if unknown

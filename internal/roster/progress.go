@@ -1,6 +1,7 @@
 package roster
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"time"
@@ -17,15 +18,16 @@ func (e Event) Progress() string {
 
 // Goal returns how many sweeps the run will do, in words.
 func (e Event) Goal() string {
+	steps := cmp.Or(e.Step, "sweep") + "s"
 	switch {
 	case e.End > 0 && e.End < e.MaxSweeps && e.End > e.Sweeps:
-		return fmt.Sprintf("of about %d sweeps", rounded(e.End))
+		return fmt.Sprintf("of about %d %s", rounded(e.End), steps)
 	case e.End > 0:
-		return fmt.Sprintf("of %d sweeps", e.End)
+		return fmt.Sprintf("of %d %s", e.End, steps)
 	case e.Rounding:
-		return "sweeps"
+		return steps
 	default:
-		return fmt.Sprintf("of at most %d sweeps", e.MaxSweeps)
+		return fmt.Sprintf("of at most %d %s", e.MaxSweeps, steps)
 	}
 }
 

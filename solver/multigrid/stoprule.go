@@ -16,6 +16,18 @@ type stopRule struct {
 	seen  bool
 }
 
+// Ends returns after how many cycles a run with these norms, of the fields from the initial one on, ends, and why. The
+// reason is "" if no norm ends it.
+func Ends(norms []float64, tolerance, relative float64) (cycles int, reason solver.StopReason) {
+	rule := stopRule{tolerance: tolerance, relative: relative}
+	for i, norm := range norms {
+		if reason := rule.add(norm); reason != "" {
+			return i, reason
+		}
+	}
+	return 0, ""
+}
+
 // add takes the next norm. It returns the reason why the run ends with the field that has it, or "".
 func (s *stopRule) add(norm float64) solver.StopReason {
 	if s.first == 0 {

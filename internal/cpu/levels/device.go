@@ -10,6 +10,8 @@ import (
 	"math"
 	"sync"
 
+	"github.com/dustin/go-humanize/english"
+
 	"jacobi/internal/cpu/kernel"
 	"jacobi/solver"
 	"jacobi/solver/multigrid"
@@ -249,20 +251,30 @@ func (l *level[F]) set(a array[F], y int, src []byte) {
 }
 
 // Bytes implements multigrid.Device.
-func (d *Device) Bytes() int64 {
-	n := int64(d.finest.u.values()+d.finest.v.values()+d.finest.b.values()) * 8
-	for _, l := range d.coarse {
-		n += int64(l.u.values()+l.v.values()+l.b.values()) * 4
-	}
-	return n
+func (d *Device) Bytes() int64 { return MemoryBytes(d.layout) }
+
+// Describe names the device, as in "cpu portable, 2 threads".
+func (d *Device) Describe() string {
+	return fmt.Sprintf("cpu %s, %s", d.Kernel(), english.Plural(d.threads, "thread", ""))
 }
 
-// values returns the values that an array holds.
-func (a array[F]) values() int {
-	if len(a.rows) == 0 {
-		return 0
+// Kernel returns the name of the kernel.
+func (d *Device) Kernel() string { return "portable" }
+
+// MemoryBytes returns the bytes of the arrays that New allocates.
+func MemoryBytes(l multigrid.Layout) (bytes int64) {
+	for i, level := range l.Plan.Levels {
+		rows := level.Mesh.NY
+		if i < len(l.Stripes) && (l.Neighbour[solver.Top] || l.Neighbour[solver.Bottom]) {
+			rows = min(rows, l.Stripes[i].Rows()+2*multigrid.Overlap)
+		}
+		arrays := 3
+		if i == 0 && l.Source == nil {
+			arrays = 2
+		}
+		bytes += int64(arrays) * int64(rows) * int64(stride(level.Mesh.NX)) * int64(level.Mesh.DType.Size())
 	}
-	return len(a.rows) * stride(len(a.rows[0]))
+	return bytes
 }
 
 // Close implements multigrid.Device.

@@ -1,0 +1,80 @@
+package configs
+
+import (
+	"math"
+	"strings"
+
+	"jacobi/solver/multigrid"
+)
+
+// The methods.
+const (
+	Jacobi    = "jacobi"
+	Multigrid = "multigrid"
+)
+
+// Multigrid reports whether the method is multigrid.
+func (s Solver) Multigrid() bool { return s.Method == Multigrid }
+
+// Step returns what the method calls an iteration.
+func (s Solver) Step() string {
+	if s.Multigrid() {
+		return "cycle"
+	}
+	return "sweep"
+}
+
+// Devices returns c.Device with the backend that the method has: multigrid runs on CPUs alone.
+func (c Config) Devices() Device {
+	d := c.Device
+	if c.Solver.Multigrid() {
+		d.Backend = "cpu"
+	}
+	return d
+}
+
+// HaloDepth returns the rows of a halo with the given number of ranks, or 0 if the keys leave it to the backends.
+func (c Config) HaloDepth(ranks int) int {
+	switch {
+	case !c.Solver.Multigrid():
+		return c.Halo.Depth
+	case ranks == 1:
+		return 1
+	}
+	return multigrid.Overlap
+}
+
+// solver checks the method and when it ends.
+func (v *validator) solver(c Config) {
+	s := c.Solver
+	v.oneOf("solver.method", s.Method, Jacobi, Multigrid)
+	if t := s.Tolerance; !(t >= 0) || math.IsInf(t, 1) {
+		v.fault("solver.tolerance %s: a finite number of at least 0 is wanted", formatFloat(t))
+	}
+	if t := s.RelativeTolerance; !(t >= 0 && t < 1) {
+		v.fault("solver.relative_tolerance %s: a number of at least 0 and below 1 is wanted", formatFloat(t))
+	}
+	v.atLeast("solver.max_iterations", s.MaxIterations, 1)
+	if !s.Multigrid() {
+		if s.RelativeTolerance != 0 {
+			v.fault("solver.relative_tolerance %s: solver.method %s has it, %s has not",
+				formatFloat(s.RelativeTolerance),
+				Multigrid, s.Method)
+		}
+		return
+	}
+	if c.Grid.DType == "float32" {
+		v.fault("grid.dtype %q: solver.method %s needs float64", c.Grid.DType, Multigrid)
+	}
+	if c.Device.Backend == "cuda" {
+		v.fault("device.backend %q: solver.method %s runs on the CPU; auto and cpu are allowed", c.Device.Backend,
+			Multigrid)
+	}
+	if c.Halo.Depth != 0 {
+		v.fault("halo.depth %d: solver.method %s has a depth of its own; auto is allowed", c.Halo.Depth, Multigrid)
+	}
+	if f := strings.TrimSpace(c.Problem.Fixed); f != "" && f != "false" {
+		v.fault("problem.fixed %q: solver.method %s takes no fixed points inside the mesh; %s does", f, Multigrid,
+			Jacobi)
+	}
+}

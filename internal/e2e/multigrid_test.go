@@ -1,0 +1,101 @@
+package e2e
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// cycling are the keys of runs with multigrid, without files that the tests do not read.
+func cycling(keys ...string) []string {
+	return append([]string{"solver.method=multigrid", "grid.dtype=float64", "output.picture=", "output.field="},
+		keys...)
+}
+
+// The answer of multigrid is the same for any number of ranks and any transport, and it is converged: a cycle divides
+// the norm by more than 15.
+func TestMultigridGivesTheSameBits(t *testing.T) {
+	for name, keys := range map[string][]string{
+		"periodic": {"grid.nx=700", "grid.ny=1001", "solver.tolerance=1e-8"},
+		"neumann": {"grid.nx=1203", "grid.ny=601", "problem.preset=dirichlet", "problem.left=neumann(1)",
+			"problem.top=neumann(x)", "problem.source=sin(7*x)*y", "grid.height=0.7", "problem.screening=2",
+			"solver.tolerance=0", "solver.relative_tolerance=1e-9"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			want, r := solve(t, append(set(cycling(keys...)...), "-np", "1")...)
+			norms := normsOf(t, want.history)
+			if want.reason != "converged" || len(norms) != want.sweeps+1 {
+				t.Fatalf("%d cycles (%s), %d norms", want.sweeps, want.reason, len(norms))
+			}
+			for i := 2; i < len(norms); i++ {
+				if !(norms[i] < norms[i-1]/15) {
+					t.Errorf("cycle %d: norm %g after %g", i-1, norms[i], norms[i-1])
+				}
+			}
+			if last := norms[len(norms)-1]; math.Abs(r.Norm-last) > 0 {
+				t.Errorf("norm %g in the report, %g in the history", r.Norm, last)
+			}
+			for _, np := range []string{"2", "3", "5", "8"} {
+				for _, transport := range []string{"p2p", "nats"} {
+					got, _ := solve(t, append(set(cycling(append(keys, "halo.transport="+transport)...)...), "-np",
+						np)...)
+					if got != want {
+						t.Errorf("np %s, %s: %d cycles (%s), field %s; want %d (%s), %s; histories equal: %v", np,
+							transport,
+							got.sweeps, got.reason, got.sha, want.sweeps, want.reason, want.sha,
+							got.history == want.history)
+					}
+				}
+			}
+		})
+	}
+}
+
+// A run that ended at max_iterations goes on from its checkpoint, with other ranks, to the answer of a run that did
+// not stop. Jacobi's method does not go on from there.
+func TestMultigridGoesOn(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "checkpoints")
+	keys := cycling("grid.nx=300", "grid.ny=200", "solver.relative_tolerance=1e-10", "solver.tolerance=0")
+	want, _ := solve(t, append(set(keys...), "-np", "2")...)
+	part := append(keys, "checkpoint.every=2", "checkpoint.dir="+dir, "solver.max_iterations=5")
+	if got, _ := solve(t, append(set(part...), "-np", "3")...); got.sweeps != 5 || got.reason != "max_iterations" {
+		t.Fatalf("%d cycles (%s)", got.sweeps, got.reason)
+	}
+	if sets := checkpoints(t, dir); len(sets) != 2 {
+		t.Fatalf("checkpoints %v, want 2", sets)
+	}
+	got, r := solve(t, append(set(keys...), "-np", "1", "--resume", dir)...)
+	if got != want || r.ResumedAfter != 5 {
+		t.Errorf("resumed after %d cycles: %d, field %s; want %d, %s; histories equal: %v", r.ResumedAfter, got.sweeps,
+			got.sha, want.sweeps, want.sha, got.history == want.history)
+	}
+	out := run(t, t.TempDir(), "launcher", append(set("grid.dtype=float64", "grid.nx=300", "grid.ny=200"), "--resume",
+		dir)...)
+	if wanted := `solver.method is "multigrid" in the checkpoint and not here`; out.code != 1 ||
+		!strings.Contains(out.stderr, wanted) {
+		t.Errorf("exit code %d, %q; want 1, %q", out.code, out.stderr, wanted)
+	}
+}
+
+// --timeout ends a run after a common cycle, and its files hold the field after that.
+func TestMultigridStops(t *testing.T) {
+	dir := t.TempDir()
+	keys := cycling("grid.nx=513", "grid.ny=513", "solver.tolerance=0", "solver.max_iterations=1000000000")
+	out := run(t, dir, "launcher", append(set(keys...), "-np", "2", "--timeout", "1s")...)
+	if out.code != 124 && out.code != 0 { // 0: only rounding was left before
+		t.Fatalf("exit code %d\n%s", out.code, out.stderr)
+	}
+	r := readReport(t, filepath.Join(dir, "out"))
+	history, err := os.ReadFile(filepath.Join(dir, "out", "history.csv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, _ := solve(t, append(set(append(keys, "solver.max_iterations="+strconv.Itoa(r.Sweeps))...), "-np", "1")...)
+	if again.sha != r.FieldSHA256 || again.history != string(history) {
+		t.Errorf("stopped after %d cycles (%s) with field %s; that many cycles give %s", r.Sweeps, r.StopReason,
+			r.FieldSHA256, again.sha)
+	}
+}

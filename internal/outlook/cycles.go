@@ -1,0 +1,100 @@
+package outlook
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/dustin/go-humanize/english"
+
+	"jacobi/solver"
+)
+
+// cycleFactor is the factor by which a cycle of multigrid reduces the norm; solver/multigrid measures 0.02 to 0.05.
+const cycleFactor = 0.045
+
+// cyclesTo estimates the cycles until the norm has fallen from one value to another.
+func cyclesTo(from, to, factor float64) int {
+	return max(1, int(math.Ceil(math.Log(to/from)/math.Log(factor))))
+}
+
+// target returns the norm at which a run of multigrid ends whose first norm is first; 0 if no norm ends it.
+func cycleTarget(first, tolerance, relative float64) float64 { return max(tolerance, relative*first) }
+
+// ExpectedCycles says how a run of multigrid will end; "" if no tolerance ends it, or if the end is unknown.
+func (o *Outlook) ExpectedCycles(tolerance, relative float64, maxCycles int) string {
+	first := o.norm(0)
+	target := cycleTarget(first, tolerance, relative)
+	if !o.known || target <= 0 || !(first > 0) {
+		return ""
+	}
+	cycles := cyclesTo(first, target, cycleFactor)
+	if cycles > maxCycles {
+		return fmt.Sprintf("expected: the tolerance is not met within the %s of solver.max_iterations; "+
+			"it takes about %d",
+			english.Plural(maxCycles, "cycle", ""), cycles)
+	}
+	return fmt.Sprintf("expected: the tolerance is met after about %s", english.Plural(cycles, "cycle", ""))
+}
+
+// many is the number of sweeps from which on MultigridHint speaks.
+const many = 1e4
+
+// MultigridHint says how much faster multigrid would meet the tolerance than Jacobi's method; "" if that makes little
+// difference or is unknown.
+func (o *Outlook) MultigridHint(tolerance float64) string {
+	if !o.known || tolerance == 0 || o.sweepsTo(tolerance) < many {
+		return ""
+	}
+	with := ""
+	if o.mesh.DType != solver.Float64 {
+		with = " and grid.dtype float64"
+	}
+	return fmt.Sprintf("solver.method multigrid%s: the tolerance takes about %s", with,
+		english.Plural(cyclesTo(o.norm(0), tolerance, cycleFactor), "cycle", ""))
+}
+
+// CycleError bounds the error, at the worst point, of a field of multigrid with the given norm: the error would be that
+// large if it lay in the slowest mode alone.
+func (o *Outlook) CycleError(norm float64) float64 {
+	return max(o.Attainable(o.mesh.DType).Error, min(peak*norm/math.Sqrt(o.count)/o.slow, o.Largest()))
+}
+
+// Cycles forecasts the end of a run of multigrid from its norms so far.
+type Cycles struct {
+	tolerance, relative float64
+	max                 int
+	first, last, now    point
+}
+
+// NewCycles returns a Cycles for a run with these keys.
+func NewCycles(tolerance, relative float64, maxCycles int) *Cycles {
+	return &Cycles{tolerance: tolerance, relative: relative, max: maxCycles}
+}
+
+// Add adds the norm of the field after a number of cycles.
+func (c *Cycles) Add(cycles int, norm float64) {
+	if c.first == (point{}) {
+		c.first = point{cycles, norm}
+	}
+	c.last, c.now = c.now, point{cycles, norm}
+}
+
+// End estimates how many cycles the run will do in all, and why it will end. ok is false where that is unknown.
+func (c *Cycles) End() (cycles int, reason solver.StopReason, ok bool) {
+	target := cycleTarget(c.first.norm, c.tolerance, c.relative)
+	factor := math.Pow(c.now.norm/c.last.norm, 1/float64(c.now.sweep-c.last.sweep))
+	switch {
+	case target <= 0:
+		return c.max, solver.MaxIterations, true
+	case !(factor > 0 && factor < 1):
+		return 0, "", false
+	}
+	end := c.now.sweep
+	if c.now.norm > target {
+		end += cyclesTo(c.now.norm, target, factor)
+	}
+	if end >= c.max {
+		return c.max, solver.MaxIterations, true
+	}
+	return end, solver.Converged, true
+}

@@ -1,0 +1,121 @@
+package multigrid
+
+import (
+	"context"
+	"fmt"
+
+	"jacobi/solver"
+)
+
+// HostExchange is an Exchange through the host's memory, over links that carry Overlap rows of the finest level. All
+// messages have that size: those of the coarser levels, which are smaller, are filled up.
+type HostExchange struct {
+	device Device
+	layout Layout
+	rank   int
+	blocks []solver.Stripe   // rows of level Tail whose right-hand side each rank computes
+	links  [2]solver.RowLink // by side; nil without a neighbour
+	send   []byte            // a message
+	recv   []byte
+	number solver.ExchangeNumber // of the last message
+}
+
+// NewHostExchange returns the exchange of a rank whose device has layout l. stripes are those of Plan.Divide.
+func NewHostExchange(d Device, l Layout, stripes [][]solver.Stripe, rank int,
+	links [2]solver.RowLink) (*HostExchange, error) {
+	for side, link := range links {
+		if (link != nil) != l.Neighbour[side] {
+			return nil, fmt.Errorf("multigrid: %v side: link %v, neighbour %v", solver.Side(side), link != nil,
+				l.Neighbour[side])
+		}
+	}
+	bytes := Overlap * l.Plan.Levels[0].Mesh.RowBytes()
+	return &HostExchange{device: d, layout: l, rank: rank, links: links,
+		blocks: l.Plan.Levels[l.Tail-1].Y.divide(stripes[l.Tail-1]), send: make([]byte, bytes),
+		recv: make([]byte, bytes)}, nil
+}
+
+// Overlap implements Exchange.
+func (x *HostExchange) Overlap(ctx context.Context, level int, a Array) error {
+	own, n := x.layout.Stripes[level], Overlap*x.layout.Plan.Levels[level].Mesh.RowBytes()
+	edges := [2]solver.Stripe{{Lo: own.Lo, Hi: own.Lo + Overlap}, {Lo: own.Hi - Overlap, Hi: own.Hi}}
+	halos := [2]solver.Stripe{{Lo: own.Lo - Overlap, Hi: own.Lo}, {Lo: own.Hi, Hi: own.Hi + Overlap}}
+	return x.swap(ctx, func(side solver.Side, message []byte) error {
+		return x.device.CopyRows(ctx, level, a, edges[side], message[:n])
+	}, func(side solver.Side, message []byte) error {
+		return x.device.SetRows(ctx, level, a, halos[side], message[:n])
+	})
+}
+
+// swap fills a message for each neighbour, sends them, and takes those of the neighbours.
+func (x *HostExchange) swap(ctx context.Context, fill, take func(side solver.Side, message []byte) error) error {
+	x.number++
+	for side, link := range x.links {
+		if link == nil {
+			continue
+		}
+		if err := fill(solver.Side(side), x.send); err != nil {
+			return fmt.Errorf("exchange %d: %w", x.number, err)
+		}
+		if err := link.Send(ctx, x.number, x.send); err != nil {
+			return err
+		}
+	}
+	for side, link := range x.links {
+		if link == nil {
+			continue
+		}
+		if err := link.Recv(ctx, x.number, x.recv); err != nil {
+			return err
+		}
+		if err := take(solver.Side(side), x.recv); err != nil {
+			return fmt.Errorf("exchange %d: %w", x.number, err)
+		}
+	}
+	return nil
+}
+
+// Gather implements Exchange. The ranks are a chain: in step k each rank passes on to the rank below what the k-th rank
+// above has computed, and to the rank above what the k-th rank below has.
+func (x *HostExchange) Gather(ctx context.Context) error {
+	rowBytes := x.layout.Plan.Levels[x.layout.Tail].Mesh.RowBytes()
+	all, most := make([][]byte, len(x.blocks)), 0
+	for r, b := range x.blocks {
+		all[r] = make([]byte, b.Rows()*rowBytes)
+		most = max(most, len(all[r]))
+	}
+	if err := x.device.CopyRows(ctx, x.layout.Tail, RightSide, x.blocks[x.rank], all[x.rank]); err != nil {
+		return fmt.Errorf("gather level %d: %w", x.layout.Tail, err)
+	}
+	for k := 1; k < len(all); k++ {
+		for at := 0; at < most; at += len(x.send) {
+			if err := x.pass(ctx, all, k, at); err != nil {
+				return fmt.Errorf("gather level %d: %w", x.layout.Tail, err)
+			}
+		}
+	}
+	for r, b := range x.blocks {
+		if err := x.device.SetRows(ctx, x.layout.Tail, RightSide, b, all[r]); err != nil {
+			return fmt.Errorf("gather level %d: %w", x.layout.Tail, err)
+		}
+	}
+	return nil
+}
+
+// pass does the part of step k that begins at byte at of each block.
+func (x *HostExchange) pass(ctx context.Context, all [][]byte, k, at int) error {
+	part := func(rank int) []byte {
+		if rank < 0 || rank >= len(all) || at >= len(all[rank]) {
+			return nil
+		}
+		return all[rank][at:min(len(all[rank]), at+len(x.send))]
+	}
+	away := [2]int{solver.Top: -1, solver.Bottom: 1}
+	return x.swap(ctx, func(side solver.Side, message []byte) error {
+		copy(message, part(x.rank-away[side]*(k-1)))
+		return nil
+	}, func(side solver.Side, message []byte) error {
+		copy(part(x.rank+away[side]*k), message)
+		return nil
+	})
+}
