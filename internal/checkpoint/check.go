@@ -69,7 +69,7 @@ func CheckDir(ctx context.Context, dir string, fields map[string]string, keep in
 		}
 		existing += f.bytes()
 	}
-	return checkSpace(dir, existing, keep, int64(m.NY-2)*int64(m.RowBytes()))
+	return checkSpace(dir, existing, keep, int64(m.Interior().Rows())*int64(m.RowBytes()))
 }
 
 // checkSpace refuses a file system without room for keep checkpoints and the one being written. The space of existing

@@ -79,6 +79,15 @@ func badInput(dir, port string, write func(name, text string) string) []refusal 
 		{[]string{"--config", write("a.yaml", "grid: {nx: 5")}, "a.yaml"},
 		{[]string{"--config", write("b.json", `{"solver": {"tolerence": 1}}`)}, "did you mean solver.tolerance?"},
 		{[]string{"--config", write("c.toml", "[halo]\ntransport = 5\n")}, "halo.transport"},
+		{set("problem.source=1/0"), `problem.source "1/0" at row 1, column 1`},
+		{set("problem.fixed=true"), `problem.fixed "true": it fixes all`},
+		{set("problem.fixed=nope.png"), `problem.fixed "nope.png": no such file or directory`},
+		{set("problem.left=neumann(1"), `problem.left "neumann(1": the parenthesis after neumann is not closed`},
+		{set("problem.left=neumann(0)", "problem.right=neumann(0)"), `no side has values, so any constant can be ` +
+			`added`},
+		{set("problem.screening=-1"), "problem.screening -1: a finite number of at least 0 is wanted"},
+		{set("grid.width=0"), "grid.width 0: 1e-30 to 1e+30 are allowed"},
+		{set("output.contours=1000"), "output.contours 1000: 0 (none) to 100 are allowed"},
 		{set("grid=5"), "unknown key grid (--set): it is a section; its keys are grid.nx, grid.ny, grid.dtype, " +
 			"grid.width and grid.height"},
 		{set("problem.left=random()"), `problem.left "random()": column 1: unknown function random; known are ` +

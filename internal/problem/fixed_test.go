@@ -205,6 +205,8 @@ func TestBadFixedPoints(t *testing.T) {
 		p, err := New(config(5, 4, "float32", c.p))
 		if err == nil {
 			err = errors.Join(p.Check(t.Context()), p.Close())
+		} else if o := p.Operator(); o.Fixed != nil {
+			t.Errorf("%v: operator %+v", err, o)
 		}
 		want := c.want
 		if strings.Contains(want, "%q") {

@@ -10,6 +10,9 @@ import (
 // Operator returns the update of a point. Its rows are those of SourceRow and FixedRow.
 func (p *Problem) Operator() solver.Operator {
 	var o solver.Operator
+	if p.faulty {
+		return o
+	}
 	if p.general() {
 		o.Scale, o.Blend = p.round(p.numbers.scale), p.round(p.numbers.blend)
 	}

@@ -224,6 +224,8 @@ func TestBadOperators(t *testing.T) {
 		p, err := New(cfg)
 		if err == nil {
 			err = p.Check(t.Context())
+		} else if o := p.Operator(); o != (solver.Operator{}) {
+			t.Errorf("%v: operator %+v", err, o)
 		}
 		if err == nil || err.Error() != c.want {
 			t.Errorf("got  %v\nwant %s", err, c.want)

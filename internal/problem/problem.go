@@ -27,6 +27,7 @@ type Problem struct {
 	source                   part // the right-hand side f
 	numbers                  numbers
 	fixed                    fixedPoints
+	faulty                   bool // New returned an error
 }
 
 // part is one of the inputs of a problem: an expression or a file.
@@ -44,8 +45,8 @@ func (p part) constant() bool { return p.file == nil && !p.node.onX && !p.node.o
 func (p part) zero() bool { return p.constant() && p.node.at(&span{}, 0, 0) == 0 }
 
 // New parses the expressions of cfg and opens its files. The error has one line per fault with the key, its value and
-// the cause. A problem returned with an error has only Mesh and Name. New does not evaluate expressions that depend on
-// a point; Check, Row, SourceRow, FixedRow and MaxAbs do.
+// the cause. A problem returned with an error has only Mesh and Name, and a plain operator. New does not evaluate
+// expressions that depend on a point; Check, Row, SourceRow, FixedRow and MaxAbs do.
 func New(cfg configs.Config) (*Problem, error) {
 	dtype, err := solver.ParseDType(cfg.Grid.DType)
 	if err != nil {
@@ -73,7 +74,7 @@ func New(cfg configs.Config) (*Problem, error) {
 	faults = append(faults, p.open(def)...)
 	if len(faults) > 0 {
 		err := errors.Join(append(faults, p.Close())...)
-		p.initial.file, p.source.file, p.fixed.file = nil, nil, nil
+		p.initial.file, p.source.file, p.fixed.file, p.faulty = nil, nil, nil, true
 		return p, err
 	}
 	return p, nil

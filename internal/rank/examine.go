@@ -59,7 +59,7 @@ func (j *joined) tryStart(ctx context.Context, open *closers, found *examine.Ran
 	if c := j.Config.Checkpoint; j.id.Rank == 0 && c.On() && c.Dir != "" {
 		mesh := l.layout.Mesh
 		place, err := examine.Place{Key: "checkpoint.dir", Dir: c.Dir,
-			Needed: int64(c.Keep+1) * int64(mesh.NY-2) * int64(mesh.RowBytes())}.Measure()
+			Needed: int64(c.Keep+1) * int64(mesh.Interior().Rows()) * int64(mesh.RowBytes())}.Measure()
 		if err != nil {
 			return fmt.Errorf("checkpoint.dir %q: %w", c.Dir, err)
 		}

@@ -7,19 +7,37 @@ import (
 // mark finds the regions of the newest row. Points of a row that is not the rank's own count elsewhere.
 func (t *Tally) mark(own bool) error {
 	l := &t.now
-	if t.fixed == nil || t.dropped || t.wallRow(l.iy) {
+	if t.fixed == nil || t.wallRow(l.iy) {
 		l.label = nil
 		return nil
 	}
-	row := make([]bool, t.mesh.NX)
-	canonical, _ := t.mesh.Canonical(l.iy)
-	if err := t.fixed.FixedRow(canonical, row); err != nil {
+	row, err := t.fixedRow(l.iy)
+	if err != nil {
 		return err
+	}
+	if !t.part.Dropped {
+		if err := t.countRuns(row, own); err != nil {
+			return err
+		}
 	}
 	if l.label == nil {
 		l.label = make([]int, t.mesh.NX)
 	}
-	above := t.old.label
+	t.label(row, own)
+	if t.mesh.PeriodicColumns() {
+		last := t.hi - 1
+		if l.label[t.lo] >= 0 && l.label[last] >= 0 {
+			t.labels.join(l.label[t.lo], l.label[last])
+		}
+		l.label[0], l.label[t.hi] = l.label[last], l.label[t.lo]
+	}
+	return nil
+}
+
+// label gives the fixed points of the newest row the labels of their regions. If regions are not told apart, all fixed
+// points have label 0.
+func (t *Tally) label(row []bool, own bool) {
+	l, above := &t.now, t.old.label
 	if t.old.iy != l.iy-1 {
 		above = nil
 	}
@@ -38,24 +56,60 @@ func (t *Tally) mark(own bool) error {
 			}
 			label = above[ix]
 		}
-		if label < 0 {
-			var ok bool
-			if label, ok = t.labels.add(); !ok {
-				t.dropped, l.label = true, nil
-				return nil
-			}
+		if t.part.Dropped {
+			label = 0
+		} else if label < 0 {
+			label = t.labels.add()
 		}
 		l.label[ix] = label
 		if own {
 			t.labels.of(label).add(ix, l.iy, l.values[ix])
 		}
 	}
-	if t.mesh.PeriodicColumns() {
-		last := t.hi - 1
-		if l.label[t.lo] >= 0 && l.label[last] >= 0 {
-			t.labels.join(l.label[t.lo], l.label[last])
+}
+
+// drop gives up to tell regions apart.
+func (t *Tally) drop() {
+	t.part.Dropped = true
+	t.labels = labels{}
+	t.labels.add()
+	for ix, label := range t.old.label {
+		t.old.label[ix] = min(label, 0)
+	}
+}
+
+// fixedRow returns the fixed points of row iy.
+func (t *Tally) fixedRow(iy int) ([]bool, error) {
+	row := make([]bool, t.mesh.NX)
+	canonical, _ := t.mesh.Canonical(iy)
+	return row, t.fixed.FixedRow(canonical, row)
+}
+
+// countRuns counts the runs of fixed points in row, the newest one, and gives the regions up if there are too many.
+func (t *Tally) countRuns(row []bool, own bool) error {
+	above := make([]bool, t.mesh.NX) // none above the first row
+	if iy := t.now.iy; own && iy > t.mesh.Interior().Lo {
+		var err error
+		if above, err = t.fixedRow(iy - 1); err != nil {
+			return err
 		}
-		l.label[0], l.label[t.hi] = l.label[last], l.label[t.lo]
+	}
+	runs := 0
+	for ix := t.lo; ix < t.hi; ix++ {
+		if !row[ix] {
+			continue
+		}
+		runs++
+		covered := false
+		for ; ix < t.hi && row[ix]; ix++ {
+			covered = covered || above[ix]
+		}
+		if own && !covered {
+			t.part.Begun++
+		}
+	}
+	if runs > maxRuns || t.part.Begun > maxRuns {
+		t.drop()
 	}
 	return nil
 }
@@ -75,15 +129,11 @@ func (t *Tally) ends(l line) (list []int) {
 			list = append(list, l.label[ix])
 		}
 	}
-	if len(list) > maxRuns {
-		t.dropped = true
-		return nil
-	}
 	return list
 }
 
 // owner returns the sum that collects the flux through a point: that of a fixed wall or of a region. It returns nil for
-// a free point, and for any point of a region if there are too many.
+// a free point.
 func (t *Tally) owner(l line, ix int) *Sum {
 	w := t.mesh.Walls
 	switch {

@@ -5,12 +5,10 @@ import (
 	"slices"
 )
 
-// maxRegions is the largest number of connected regions of fixed points that a rank, or a run, tells apart. maxRuns is
-// the largest number of their runs in a row at the end of a stripe.
-const (
-	maxRegions = 1024
-	maxRuns    = 1 << 15
-)
+// maxRuns is the largest number of runs of fixed points in a row, and of runs in the whole mesh without a fixed point
+// above them. If there are more, regions are not told apart. There are no more regions than runs of the second kind,
+// and neither number depends on the ranks.
+const maxRuns = 1024
 
 // region is a set of fixed points, or a part of one on a rank: each point has another one beside, above or below it.
 type region struct {
@@ -55,18 +53,13 @@ func (r *region) merge(other *region) {
 type labels struct {
 	parent  []int
 	regions []*region // nil for a label that is no root
-	roots   int
 }
 
-// add returns the label of a new region. ok is false if there are too many.
-func (l *labels) add() (label int, ok bool) {
-	if l.roots == maxRegions || len(l.parent) == 1<<22 {
-		return 0, false
-	}
+// add returns the label of a new region.
+func (l *labels) add() int {
 	l.parent = append(l.parent, len(l.parent))
 	l.regions = append(l.regions, &region{Flux: new(Sum)})
-	l.roots++
-	return len(l.parent) - 1, true
+	return len(l.parent) - 1
 }
 
 // root returns the label that stands for the region of label.
@@ -88,7 +81,6 @@ func (l *labels) join(a, b int) {
 	l.parent[b] = a
 	l.regions[a].merge(l.regions[b])
 	l.regions[b] = nil
-	l.roots--
 }
 
 // of returns the region of a label.

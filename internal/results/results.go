@@ -19,7 +19,8 @@ type Part struct {
 	Regions []*region  `json:"regions"` // of fixed points
 	Top     []int      `json:"top"`     // by run of fixed points in the first row: the place of its region
 	Bottom  []int      `json:"bottom"`  // the same for the first row of the next rank
-	Dropped bool       `json:"dropped"` // there are too many regions
+	Begun   int        `json:"begun"`   // runs of fixed points without one above
+	Dropped bool       `json:"dropped"` // there are too many runs for regions
 }
 
 // extreme is a value and its point.
@@ -83,7 +84,8 @@ func Merge(p Problem, parts []Part) (Results, error) {
 		total.Squares.Merge(&part.Squares)
 		total.Min.take(part.Min, -1)
 		total.Max.take(part.Max, 1)
-		total.Dropped = total.Dropped || part.Dropped
+		total.Begun += part.Begun
+		total.Dropped = total.Dropped || part.Dropped || total.Begun > maxRuns
 	}
 	at := func(value float64, ix, iy int) Point {
 		return Point{value, ix, iy, float64(ix) / float64(m.NX-1), float64(iy) / float64(m.NY-1)}
@@ -109,17 +111,12 @@ func Merge(p Problem, parts []Part) (Results, error) {
 		}
 	}
 	if total.Dropped {
-		r.Omitted = fmt.Sprintf("more than %d connected regions of fixed points", maxRegions)
+		r.Omitted = fmt.Sprintf("more than %d runs of fixed points begin, in a row or in the mesh", maxRuns)
 		return r, nil
 	}
 	list, err := mergeRegions(parts)
 	if err != nil {
 		return r, err
-	}
-	if len(list) > maxRegions {
-		r.Omitted = fmt.Sprintf("%d connected regions of fixed points; at most %d are told apart", len(list),
-			maxRegions)
-		return r, nil
 	}
 	for _, g := range list {
 		r.Regions = append(r.Regions, Region{First: at(g.First, g.IX, g.IY), Points: g.Points, Min: g.Min, Max: g.Max,

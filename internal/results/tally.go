@@ -46,7 +46,6 @@ type Tally struct {
 	fixed    solver.FixedRows
 	part     Part
 	labels   labels
-	dropped  bool        // there are too many regions
 	now, old line        // the newest row and the one above it
 	batch    [][]float64 // buffers for rows
 	newest   int         // place of the newest row in batch
@@ -123,8 +122,7 @@ func (t *Tally) End(next []byte) (Part, error) {
 			t.part.Bottom = t.ends(t.now)
 		}
 	}
-	t.part.Regions, t.part.Dropped = nil, t.dropped
-	if t.dropped {
+	if t.part.Dropped {
 		t.part.Top, t.part.Bottom = nil, nil
 		return t.part, nil
 	}

@@ -28,7 +28,7 @@ func (r Results) Lines() [][2]string {
 	}
 	key := "Regions"
 	if r.Omitted != "" {
-		return append(lines, [2]string{key, "none: there are " + r.Omitted})
+		return append(lines, [2]string{key, "not told apart: " + r.Omitted})
 	}
 	for _, g := range r.Regions[:min(len(r.Regions), maxLines)] {
 		values := fmt.Sprintf("%.6g", g.Min)
