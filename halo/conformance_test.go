@@ -38,6 +38,12 @@ func transports(t testing.TB) []halotest.Transport {
 		{Name: TransportDirect + ", three sockets", Open: overTCP(small, func(o *DirectOptions) { o.Streams = 3 })},
 		{Name: TransportNATS, Open: overNATS(normal)},
 		{Name: TransportNATS + ", max_payload 1500", Open: overNATS(small)},
+		{Name: TransportNATS + ", four lanes",
+			Open: func(t testing.TB, a, b End, timeout time.Duration) (Link, Link, error) {
+				dial := func(context.Context) (OwnConn, error) { return small.connect(t), nil }
+				return openNATS(t, a, b, NATSOptions{Dial: dial, Lanes: 4, Timeout: timeout,
+					AskAfter: 5 * time.Millisecond}, nil, nil)
+			}},
 		{Name: TransportNATS + ", connections of their own",
 			Open: func(t testing.TB, a, b End, timeout time.Duration) (Link, Link, error) {
 				dial := func(context.Context) (OwnConn, error) { return normal.connect(t), nil }

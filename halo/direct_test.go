@@ -170,8 +170,8 @@ func TestDirectBrokenSocket(t *testing.T) {
 				until(t, "the sockets come back", func() bool { return a.Live() && b.Live() })
 			}
 			for _, l := range []*DirectLink{a, b} {
-				if n := l.Stats(); n.Lost != 3 || n.Reason == "" || n.Refused != 0 {
-					t.Errorf("%+v, want sockets lost 3 times and why, and no stranger", n)
+				if n := l.Stats(); n.Lost < 3 || n.Reason == "" || n.Refused != 0 {
+					t.Errorf("%+v, want sockets lost 3 times or more and why, and no stranger", n)
 				}
 			}
 		})

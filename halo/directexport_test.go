@@ -10,7 +10,6 @@ import (
 // What tests of links over TCP see of them.
 const (
 	HelloSize = helloSize
-	RowsAt    = rowsAt
 )
 
 // DirectOffer is an offer in its decoded form.
@@ -24,7 +23,7 @@ func (l *DirectLink) Live() bool { return l.sockets.live() != nil }
 
 // Unwritten returns the parts of exchange that the sockets have not taken.
 func (l *DirectLink) Unwritten(exchange solver.ExchangeNumber) int {
-	return int(l.sockets.current.Load().pending[exchange%2].Load())
+	return int(l.sockets.current.Load().flying.left[exchange%2].Load())
 }
 
 // Listen listens as the first end of a link does.

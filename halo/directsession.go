@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"jacobi/solver"
@@ -26,16 +25,15 @@ type session struct {
 	owner   *sockets
 	conns   []net.Conn
 	queues  []chan solver.ExchangeNumber // by connection
-	pending [2]atomic.Int32              // parts of an exchange, modulo 2, that are not written yet
-	idle    chan struct{}                // holds a signal when pending has become 0
-	over    chan struct{}                // closed when the session ends
+	flying  inFlight
+	over    chan struct{} // closed when the session ends
 	once    sync.Once
 	running sync.WaitGroup // readers and writers
 	err     error
 }
 
 func newSession(s *sockets) *session {
-	return &session{owner: s, idle: make(chan struct{}, 1), over: make(chan struct{})}
+	return &session{owner: s, flying: newInFlight(), over: make(chan struct{})}
 }
 
 // start begins to read and write.
@@ -78,7 +76,7 @@ func (n *session) close() {
 
 // post hands the rows of exchange to the writers. It never waits: the owner vacates the memory of an exchange first.
 func (n *session) post(exchange solver.ExchangeNumber) {
-	n.pending[exchange%2].Add(int32(len(n.queues)))
+	n.flying.begin(exchange, len(n.queues))
 	for _, q := range n.queues {
 		q <- exchange
 	}
@@ -106,34 +104,8 @@ func (n *session) write(i int, conn net.Conn) error {
 				return fmt.Errorf("write the rows of exchange %d: %w", exchange, err)
 			}
 		}
-		if n.pending[exchange%2].Add(-1) == 0 {
-			select {
-			case n.idle <- struct{}{}:
-			default:
-			}
-		}
+		n.flying.done(exchange)
 	}
-}
-
-// written waits until all parts of exchange, or of exchange-2, are written. It returns false after the timeout, and if
-// the session ends before.
-func (n *session) written(exchange solver.ExchangeNumber, timeout time.Duration) bool {
-	p := &n.pending[exchange%2]
-	if p.Load() == 0 {
-		return true
-	}
-	timer := time.NewTimer(timeout)
-	defer timer.Stop()
-	for p.Load() != 0 {
-		select {
-		case <-n.idle:
-		case <-n.over:
-			return false
-		case <-timer.C:
-			return false
-		}
-	}
-	return true
 }
 
 // writeBoth writes a header and rows without copying them together.

@@ -109,7 +109,7 @@ const vacateTimeout = 500 * time.Millisecond
 // has not taken them, they came over NATS, and the socket is of no use.
 func (s *sockets) vacate(exchange solver.ExchangeNumber) {
 	n := s.current.Load()
-	if n == nil || n.written(exchange, vacateTimeout) {
+	if n == nil || n.flying.wait(exchange, vacateTimeout, n.over) {
 		return
 	}
 	n.end(errors.New("the neighbour had the rows over NATS before the socket took them"))

@@ -136,7 +136,6 @@ func TestOutboxParts(t *testing.T) {
 			rows[i] = byte(r.Uint32())
 		}
 		got := make([]byte, len(rows))
-		o.shared = r.IntN(2) == 0
 		if err := o.publish(o.keep(5, rows), nil, func(msg []byte) error {
 			f, payload, err := parseFrame(msg)
 			if err != nil {

@@ -19,7 +19,7 @@ const TransportNATS = "nats"
 
 // The defaults of NATSOptions.
 const (
-	DefaultMaxFrame    = 512 << 10
+	DefaultMaxFrame    = 128 << 10
 	DefaultAskAfter    = 200 * time.Millisecond
 	DefaultMaxAskAfter = 2 * time.Second
 )
@@ -42,7 +42,7 @@ type OwnConn interface {
 // NATSOptions tune a link over NATS; only Conn and Timeout have to be set.
 type NATSOptions struct {
 	Conn Conn
-	// Dial, if not nil, makes a connection for this link alone, used in place of Conn. The rows of one side then do not
+	// Dial, if not nil, makes connections for this link alone, used in place of Conn. The rows of one side then do not
 	// wait behind those of the other, nor rows behind other messages.
 	Dial        func(context.Context) (OwnConn, error)
 	Publisher   Publisher     // default: the connection
@@ -52,8 +52,9 @@ type NATSOptions struct {
 	MaxFrame    int           // bytes; default DefaultMaxFrame; never above the server's max_payload
 	AskAfter    time.Duration // how long a receiver waits before it asks; default DefaultAskAfter
 	MaxAskAfter time.Duration // the wait doubles up to this; default DefaultMaxAskAfter
-	// bytes of frames that may queue for this rank before the client drops them; default: the larger of pendingBytes
-	// and 8 exchanges
+	Lanes       int           // connections; default: one, and with Dial more for large exchanges
+	// bytes of frames of a lane that may queue for this rank before the client drops them; default: for all lanes
+	// together the larger of pendingBytes and 8 exchanges
 	Pending int
 }
 
@@ -71,11 +72,11 @@ type NATSStats struct {
 }
 
 // NATSLink is a Link over core NATS, which delivers at most once and keeps the order only while the connection lives.
-// Frames go to the subject PREFIX.halo.RECEIVER.SIDE, with the receiver's side. Each end keeps the frames of the last
-// two exchanges that it sent. Two are enough: an end that sends exchange n+2 has received exchange n+1, and its
-// neighbour sent that only after it had received exchange n. A receiver that waits for too long asks on
-// PREFIX.halo.SENDER.SIDE.ask. The sender's subscription answers, even while the sender computes. Duplicates and
-// reorderings change nothing.
+// Frames go to the subject PREFIX.halo.RECEIVER.SIDE, with the receiver's side, and those of further lanes to
+// PREFIX.halo.RECEIVER.SIDE.LANE. Each end keeps the rows of the last two exchanges that it sent. Two are enough: an
+// end that sends exchange n+2 has received exchange n+1, and its neighbour sent that only after it had received
+// exchange n. A receiver that waits for too long asks on PREFIX.halo.SENDER.SIDE.ask. The sender's subscription
+// answers, even while the sender computes. Duplicates and reorderings change nothing.
 //
 // Nothing confirms the last exchange: an end that has received its neighbour's rows does not know whether the neighbour
 // has received its own. So the owner of a link keeps it open until all ranks have received their last exchange (a run
@@ -85,15 +86,17 @@ type NATSLink struct {
 	opts    NATSOptions
 	name    string   // of the transport, for messages
 	fast    *sockets // sends frames in place of NATS while it can; nil: there is no other way
-	subject string   // of the frames sent
-	ask     string   // of the requests sent
-	own     OwnConn  // nil: Conn is shared
+	ask     string   // subject of the requests sent
+	lanes   []*lane
+	running sync.WaitGroup // the lanes
+	flying  inFlight
 	subs    []pubsub.Subscription
 	out     outbox
 	in      inbox
 
 	hurry     chan struct{} // holds at most one request to Recv to ask at once
 	closed    chan struct{}
+	broken    atomic.Pointer[error] // why nothing can be sent any more
 	closeOnce sync.Once
 	closeErr  error
 	logOnce   sync.Once
@@ -117,31 +120,11 @@ func NewNATS(ctx context.Context, end End, o NATSOptions) (*NATSLink, error) {
 	if err := end.check(); err != nil {
 		return nil, err
 	}
-	if o.Dial == nil {
-		return openLink(ctx, end, o, nil)
-	}
-	own, err := o.Dial(ctx)
-	if err != nil {
-		return nil, end.wrap("open", 0, TransportNATS, err)
-	}
-	o.Conn = own
-	l, err := openLink(ctx, end, o, nil)
-	if err != nil {
-		own.Close()
-		return nil, err
-	}
-	l.own = own
-	return l, nil
+	return openLink(ctx, end, o, nil)
 }
 
 // openLink opens one end of a link, whose frames go through fast while that has a connection.
 func openLink(ctx context.Context, end End, o NATSOptions, fast *sockets) (*NATSLink, error) {
-	if o.Conn == nil {
-		return nil, end.wrap("open", 0, TransportNATS, errors.New("no connection"))
-	}
-	if o.Publisher == nil {
-		o.Publisher = o.Conn
-	}
 	if o.Log == nil {
 		o.Log = zap.NewNop()
 	}
@@ -156,60 +139,69 @@ func openLink(ctx context.Context, end End, o NATSOptions, fast *sockets) (*NATS
 	}
 	o.MaxAskAfter = max(o.MaxAskAfter, o.AskAfter)
 	if o.Pending == 0 {
-		o.Pending = max(pendingBytes, 8*end.RecvBytes())
+		o.Pending = max(pendingBytes, 8*end.RecvBytes()) / o.lanes(end)
 	}
-	if limit := o.Conn.MaxPayload(); limit > 0 {
-		o.MaxFrame = min(o.MaxFrame, int(min(limit, 1<<30)))
-	}
-	there := end.Facing()
-	mine := o.subject(end.Run, "halo", end.Rank, end.Side)
-	theirs := o.subject(end.Run, "halo", there.Rank, there.Side)
-	l := &NATSLink{end: end, opts: o, name: TransportNATS, subject: theirs, ask: theirs + ".ask",
-		hurry: make(chan struct{}, 1), closed: make(chan struct{})}
-	streams := 1
+	l := &NATSLink{end: end, opts: o, name: TransportNATS, flying: newInFlight(), hurry: make(chan struct{}, 1),
+		closed: make(chan struct{})}
+	streams := o.lanes(end)
 	if fast != nil {
-		l.fast, l.name, l.out.shared, streams = fast, TransportDirect, true, fast.streams
+		l.fast, l.name, streams = fast, TransportDirect, fast.streams
 	}
-	if err := l.out.init(&l.end, o.MaxFrame, streams); err != nil {
-		return nil, end.wrap("open", 0, l.name, err)
-	}
-	l.in.init(end.RecvBytes())
-	if err := l.subscribe(ctx, mine); err != nil {
+	if err := l.open(ctx, streams); err != nil {
 		return nil, errors.Join(end.wrap("open", 0, l.name, err), l.Close())
 	}
 	return l, nil
 }
 
-func (l *NATSLink) subscribe(ctx context.Context, subject string) error {
-	for s, handle := range map[string]func(pubsub.Message){subject: l.onRows, subject + ".ask": l.onAsk} {
-		sub, err := l.opts.Conn.Subscribe(s, handle)
-		if err != nil {
-			return fmt.Errorf("subscribe to %s: %w", s, err)
-		}
-		l.subs = append(l.subs, sub)
-		if err := sub.SetPendingLimits(-1, l.opts.Pending); err != nil {
-			return fmt.Errorf("subscribe to %s: %w", s, err)
-		}
+func (l *NATSLink) open(ctx context.Context, streams int) error {
+	there := l.end.Facing()
+	mine := l.opts.subject(l.end.Run, "halo", l.end.Rank, l.end.Side)
+	theirs := l.opts.subject(l.end.Run, "halo", there.Rank, there.Side)
+	l.ask = theirs + ".ask"
+	if err := l.openLanes(ctx, l.opts.lanes(l.end), theirs); err != nil {
+		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, l.opts.Timeout)
-	defer cancel()
-	for {
-		err := l.opts.Conn.FlushWithContext(ctx)
-		if err == nil {
-			return nil
-		}
-		if ctx.Err() != nil || l.opts.Conn.Status() == pubsub.Closed {
-			return fmt.Errorf("flush the subscriptions: %w", err)
-		}
-		// The connection broke; the client reconnects.
-		select {
-		case <-ctx.Done():
-		case <-time.After(pauseNeighbour):
-		}
+	maxFrame := l.opts.MaxFrame
+	if limit := l.lanes[0].conn.MaxPayload(); limit > 0 {
+		maxFrame = min(maxFrame, int(min(limit, 1<<30)))
 	}
+	if err := l.out.init(&l.end, maxFrame, streams); err != nil {
+		return err
+	}
+	l.in.init(l.end.RecvBytes())
+	if err := l.subscribe(l.lanes[0].conn, mine+".ask", l.onAsk); err != nil {
+		return err
+	}
+	for i, a := range l.lanes {
+		subject := mine
+		if i > 0 {
+			subject = fmt.Sprintf("%s.%d", mine, i)
+		}
+		if err := l.subscribe(a.conn, subject, l.onRows); err != nil {
+			return err
+		}
+		if err := l.flush(ctx, a.conn); err != nil {
+			return err
+		}
+		l.running.Go(func() { l.run(i) })
+	}
+	return nil
 }
 
-// Send publishes the rows and keeps them for a request. It does not wait for the neighbour.
+func (l *NATSLink) subscribe(conn Conn, subject string, handle func(pubsub.Message)) error {
+	sub, err := conn.Subscribe(subject, handle)
+	if err == nil {
+		l.subs = append(l.subs, sub)
+		err = sub.SetPendingLimits(-1, l.opts.Pending)
+	}
+	if err != nil {
+		return fmt.Errorf("subscribe to %s: %w", subject, err)
+	}
+	return nil
+}
+
+// Send keeps the rows, for the lanes and for a request, and has the lanes publish them. It does not wait for the
+// neighbour.
 func (l *NATSLink) Send(ctx context.Context, exchange solver.ExchangeNumber, rows []byte) error {
 	if err := l.end.checkLen("send", exchange, l.name, len(rows), l.end.SendBytes()); err != nil {
 		return err
@@ -219,19 +211,17 @@ func (l *NATSLink) Send(ctx context.Context, exchange solver.ExchangeNumber, row
 	}
 	l.out.mu.Lock()
 	defer l.out.mu.Unlock()
-	if l.fast != nil {
-		l.fast.vacate(exchange)
-	}
-	s := l.out.keep(exchange, rows)
-	if l.fast != nil && l.fast.send(exchange) {
-		return nil
-	}
-	if err := l.out.publish(s, nil, func(frame []byte) error { return l.publish(l.subject, frame) }); err != nil {
+	if err := l.vacate(ctx, exchange); err != nil {
 		return l.end.wrap("send", exchange, l.name, err)
+	}
+	l.out.keep(exchange, rows)
+	if l.fast == nil || !l.fast.send(exchange) {
+		l.post(exchange)
 	}
 	return nil
 }
 
+// usable returns why the link cannot be used.
 func (l *NATSLink) usable(ctx context.Context) error {
 	select {
 	case <-l.closed:
@@ -239,20 +229,25 @@ func (l *NATSLink) usable(ctx context.Context) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	default:
-		return nil
 	}
+	if err := l.broken.Load(); err != nil {
+		return *err
+	}
+	if l.lanes[0].conn.Status() == pubsub.Closed {
+		return pubsub.ErrClosed
+	}
+	return nil
 }
 
-// publish returns an error only if sending again would fail, too. A message that is lost while the client reconnects is
-// counted, and the neighbour asks for it.
-func (l *NATSLink) publish(subject string, data []byte) error {
-	err := l.opts.Publisher.Publish(subject, data)
-	if !errors.Is(err, pubsub.ErrLost) {
-		return err
+// fail makes later calls fail with err, and a Recv that waits.
+func (l *NATSLink) fail(err error) {
+	select {
+	case <-l.closed:
+		return // the connections are closed, too
+	default:
 	}
-	l.lost.Add(1)
-	l.opts.Log.Debug("frame lost", zap.String("subject", subject), zap.Error(err))
-	return nil
+	l.broken.CompareAndSwap(nil, &err)
+	l.in.fail(err)
 }
 
 // onAsk answers a neighbour that asks for an exchange. It runs on the subscription's goroutine.
@@ -278,11 +273,11 @@ func (l *NATSLink) onAsk(m pubsub.Message) {
 	case outPending:
 		answer, msg := l.end.frame(kindPending, f.exchange), make([]byte, headerSize)
 		answer.put(msg, nil)
-		err = l.publish(l.subject, msg)
+		err = l.publish(l.lanes[0], l.lanes[0].subject, msg)
 	case outKept:
 		err = l.out.publish(slot, has, func(frame []byte) error {
 			l.resent.Add(1)
-			return l.publish(l.subject, frame)
+			return l.publish(l.lanes[0], l.lanes[0].subject, frame)
 		})
 	case outGone: // a late request: the neighbour has received the exchange
 	}
@@ -316,7 +311,7 @@ func (l *NATSLink) Stats() NATSStats {
 	return s
 }
 
-// Close ends calls in progress, the subscriptions, and the link's own connection if it has one.
+// Close ends calls in progress, the subscriptions, and the link's own connections if it has any.
 func (l *NATSLink) Close() error {
 	l.closeOnce.Do(func() {
 		close(l.closed)
@@ -325,9 +320,12 @@ func (l *NATSLink) Close() error {
 				l.closeErr = errors.Join(l.closeErr, fmt.Errorf("halo: %w", err))
 			}
 		}
-		if l.own != nil {
-			l.own.Close()
+		for _, a := range l.lanes {
+			if a.own != nil {
+				a.own.Close()
+			}
 		}
+		l.running.Wait()
 	})
 	return l.closeErr
 }

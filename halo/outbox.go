@@ -16,21 +16,14 @@ type outbox struct {
 	parts int
 	slots [2]outSlot
 	next  solver.ExchangeNumber // the lowest exchange not sent yet
-	// shared says that others may read rows while frames are published.
-	shared bool
 }
 
 // outSlot holds the rows of one exchange.
 type outSlot struct {
 	used     bool
 	exchange solver.ExchangeNumber
-	memory   []byte // room for a header, then the rows
+	rows     []byte
 }
-
-// rowsAt is the offset of the rows in the memory of a slot, from which their header begins headerSize before.
-const rowsAt = 128
-
-func (s *outSlot) rows() []byte { return s.memory[rowsAt:] }
 
 // init divides the rows into frames of at most maxFrame bytes, and into a multiple of streams of them.
 func (o *outbox) init(end *End, maxFrame, streams int) error {
@@ -48,21 +41,21 @@ func (o *outbox) init(end *End, maxFrame, streams int) error {
 	o.size = partSize(total, parts)
 	o.parts = (total + o.size - 1) / o.size
 	for i := range o.slots {
-		o.slots[i].memory = make([]byte, rowsAt+total)
+		o.slots[i].rows = make([]byte, total)
 	}
 	return nil
 }
 
 // bytes returns the size of the memory.
 func (o *outbox) bytes() int64 {
-	return int64(len(o.slots[0].memory) + len(o.slots[1].memory))
+	return int64(len(o.slots[0].rows) + len(o.slots[1].rows))
 }
 
 // keep stores the rows of exchange in place of those of exchange-2. It copies nothing if they lie there.
 func (o *outbox) keep(exchange solver.ExchangeNumber, rows []byte) *outSlot {
 	s := &o.slots[exchange%2]
-	if room := s.rows(); &room[0] != &rows[0] {
-		copy(room, rows)
+	if &s.rows[0] != &rows[0] {
+		copy(s.rows, rows)
 	}
 	s.used, s.exchange = true, exchange
 	o.next = exchange + 1
@@ -73,36 +66,30 @@ func (o *outbox) keep(exchange solver.ExchangeNumber, rows []byte) *outSlot {
 func (o *outbox) part(s *outSlot, i int) (frame, []byte) {
 	f := o.end.frame(kindRows, s.exchange)
 	f.part, f.parts = uint32(i), uint32(o.parts)
-	rows := s.rows()
 	at := i * o.size
-	return f, rows[at:min(at+o.size, len(rows))]
+	return f, s.rows[at:min(at+o.size, len(s.rows))]
 }
 
-// publish passes the frames of s to send, without the parts in the bitmap has. Unless the rows are shared, it writes
-// each header before its part, over the end of the part before, and then puts those bytes back: a frame has to be
-// contiguous, and copying it would take as long as sending it.
+// frame returns the frame of part i of s, in the memory of buf if that is large enough.
+func (o *outbox) frame(s *outSlot, i int, buf []byte) []byte {
+	f, rows := o.part(s, i)
+	n := headerSize + len(rows)
+	if cap(buf) < n {
+		buf = make([]byte, headerSize+o.size)
+	}
+	f.put(buf[:n], rows)
+	return buf[:n]
+}
+
+// publish passes the frames of s to send, without the parts in the bitmap has.
 func (o *outbox) publish(s *outSlot, has []byte, send func(frame []byte) error) error {
-	var saved [headerSize]byte
+	var buf []byte
 	for i := range o.parts {
 		if i/8 < len(has) && has[i/8]>>(i%8)&1 == 1 {
 			continue
 		}
-		f, rows := o.part(s, i)
-		if o.shared {
-			msg := make([]byte, headerSize+len(rows))
-			f.put(msg, rows)
-			if err := send(msg); err != nil {
-				return err
-			}
-			continue
-		}
-		at := rowsAt + i*o.size
-		msg := s.memory[at-headerSize : at+len(rows)]
-		copy(saved[:], msg)
-		f.encode(msg, rows)
-		err := send(msg)
-		copy(msg, saved[:])
-		if err != nil {
+		buf = o.frame(s, i, buf)
+		if err := send(buf); err != nil {
 			return err
 		}
 	}

@@ -96,7 +96,7 @@ func (w *waiter) nap() time.Duration {
 // ask requests the missing parts from the neighbour, unless a part has arrived since the last call.
 func (w *waiter) ask() error {
 	l := w.link
-	if l.opts.Conn.Status() == pubsub.Closed {
+	if l.lanes[0].conn.Status() == pubsub.Closed {
 		return pubsub.ErrClosed
 	}
 	has, progress := l.in.has(w.exchange)
@@ -110,7 +110,7 @@ func (w *waiter) ask() error {
 	f := l.end.frame(kindAsk, w.exchange)
 	msg := make([]byte, headerSize+len(has))
 	f.put(msg, has)
-	return l.publish(l.ask, msg)
+	return l.publish(l.lanes[0], l.ask, msg)
 }
 
 // detail says whether the neighbour was slow or silent, for the error of a timeout.
@@ -122,7 +122,7 @@ func (w *waiter) detail() string {
 	} else {
 		s += "did not answer"
 	}
-	if status := l.opts.Conn.Status(); status != pubsub.Connected {
+	if status := l.lanes[0].conn.Status(); status != pubsub.Connected {
 		s += fmt.Sprintf("; the connection to NATS is %s", status)
 	}
 	l.in.mu.Lock()

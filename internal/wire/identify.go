@@ -169,7 +169,7 @@ const (
 		"(nats.user and nats.password_file, nats.creds, nats.nkey, or nats.url)"
 	wantsCertificate = "the server may want a certificate of its clients: nats.cert and nats.key"
 	full             = "the server, or its limit for this account, may have no connection left (max_connections); a " +
-		"rank has one, and one more for each neighbour over NATS"
+		"rank has one, and up to four more for each neighbour over NATS"
 )
 
 // ended reports whether the server closed a connection that was in order on this side. Its reason may come too late to

@@ -188,7 +188,7 @@ func TestFullServer(t *testing.T) {
 			defer first.Close()
 			check(t, n, []string{"connect to the NATS server at " + n.URL + ": ",
 				"the server, or its limit for this account, may have no connection left (max_connections); a rank " +
-					"has one, and one more for each neighbour over NATS"})
+					"has one, and up to four more for each neighbour over NATS"})
 		})
 	}
 }
