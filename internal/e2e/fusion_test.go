@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-// counted has the packages whose numbers enter the field, a norm or the decision to stop.
+// counted has the packages whose numbers enter the field, a norm, the decision to stop or the results.
 var counted = []string{
 	"./solver", "./internal/problem", "./internal/elementary", "./internal/cpu/...", "./internal/reference",
-	"./internal/checkpoint", "./halo/...",
+	"./internal/checkpoint", "./internal/results", "./halo/...",
 }
 
 var fusedInstruction = regexp.MustCompile(`\((\S+\.go):(\d+)\)\s+(FN?M(?:ADD|SUB)[SD])\s`)

@@ -72,7 +72,7 @@ func badInput(dir, port string, write func(name, text string) string) []refusal 
 		{set("device.select=hottest"), `device.select "hottest": allowed are round-robin, least-utilized, ` +
 			`most-free-memory, coolest and least-power`},
 		{set("device.backend=gpu"), `device.backend "gpu": allowed are auto, cpu and cuda`},
-		{set("halo.transport=ucx"), `halo.transport "ucx": allowed are auto, nats and p2p`},
+		{set("halo.transport=ucx"), `halo.transport "ucx": allowed are auto, nats, p2p and direct`},
 		{set("grid.dtype=float16"), "grid.dtype"},
 		{set("grid.nx=4000000", "grid.ny=4000000"), "grid.nx 4000000, grid.ny 4000000: memory: "},
 		{[]string{"--config", filepath.Join(dir, "none.yaml")}, "none.yaml: no such file or directory"},

@@ -238,7 +238,8 @@ func (c *collector) problems() []string {
 	p = c.differing(p, "configuration hash", func(m Member) string { return m.ConfigHash })
 	const sameBits = "a field of both would have other bits than one of either"
 	p = c.computing(p, "the elementary functions", sameBits, func(m Member) string { return m.Functions })
-	return c.computing(p, "the initial field", sameBits+"; a .npy file must be the same for all",
+	return c.computing(p, "the initial field, the source or the fixed points",
+		sameBits+"; a file must be the same for all",
 		func(m Member) string { return m.FirstRows })
 }
 

@@ -144,8 +144,8 @@ func TestJoinRefuses(t *testing.T) {
 		"another file": {
 			append(all(4)[:3], with(member(3, 4), func(m *Member) { m.FirstRows = "f11e" })),
 			[]string{"rank 0 (host host0, pid 1000) on linux/amd64 (hash 0001) and rank 3 (host host3, pid 1003) on " +
-				"linux/amd64 (hash f11e) have different values of the initial field: " +
-				"a field of both would have other bits than one of either; a .npy file must be the same for all"},
+				"linux/amd64 (hash f11e) have different values of the initial field, the source or the fixed points: " +
+				"a field of both would have other bits than one of either; a file must be the same for all"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

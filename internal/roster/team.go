@@ -32,7 +32,7 @@ type Member struct {
 	Version    string          `json:"version"`     // of the program; must be equal on all ranks
 	ConfigHash string          `json:"config_hash"` // must be equal on all ranks
 	Functions  string          `json:"functions"`   // hash of elementary functions' values; must be equal on all ranks
-	FirstRows  string          `json:"first_rows"`  // hash of rows of the initial field; must be equal on all ranks
+	FirstRows  string          `json:"first_rows"`  // hash of rows of the problem; must be equal on all ranks
 	Platform   string          `json:"platform"`    // operating system and architecture, as in linux/arm64
 	Host       string          `json:"host"`
 	PID        int             `json:"pid"`
