@@ -16,4 +16,9 @@
 //	sums.go       from the kernel's counters to solver.Sum
 //	halos.go      what the kernel of a pass does with halos: the value that Exchange gives to Backend
 //	exchange.go   rows moved by kernels (direct.go), copied to a peer (peercopy.go), or over links through the host
+//
+// Beside all this stands multigrid.Device, with a module of kernels of its own:
+//
+//	levels.go     the calls of a cycle; level.go: the arrays and walls of a level; leveltables.go: transfers
+//	levelkernel.go  the passes of a level; leveltail.go: the coarsest levels in one block
 package cuda

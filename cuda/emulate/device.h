@@ -3,39 +3,16 @@
 #pragma once
 #include <pthread.h>
 
-#include <algorithm>
-#include <cmath>
-#include <cstdint>
-#include <cstring>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
 
-#define __device__
-#define __host__
-#define __global__
-#define __forceinline__ inline
+#include "values.h"
+
 #define __shared__ static  // so blocks of a kernel with such memory run one after the other: launch
-#define __grid_constant__
-#define __launch_bounds__(...)
 #define DYNAMIC_SHARED(name) char* name = thread.block->shared.get()
-
-using std::max;
-using std::min;
-
-struct float4 {
-  float x, y, z, w;
-};
-struct double2 {
-  double x, y;
-};
-struct uint4 {
-  unsigned x, y, z, w;
-};
-inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
-inline double2 make_double2(double x, double y) { return {x, y}; }
 
 class Barrier {
  public:
@@ -161,10 +138,6 @@ inline void copy16_async(void* to, const void* from) {
   const Peeked p = peek((const volatile uint64_t*)from);
   memcpy(to, &p, sizeof p);
 }
-inline void copies_commit() {}
-template <int N> void copies_wait() {}
-
-inline unsigned opaque(unsigned v) { return v; }
 
 inline unsigned load_acquire(const unsigned* word) { return __atomic_load_n(word, __ATOMIC_ACQUIRE); }
 inline void store_after_fence(unsigned* word, unsigned n) { __atomic_store_n(word, n, __ATOMIC_RELEASE); }
@@ -174,16 +147,3 @@ inline unsigned long long atomicAdd(unsigned long long* at, unsigned long long n
 }
 inline void __threadfence_system() {}  // the atomic accesses to the words order memory enough
 inline void __nanosleep(unsigned) { std::this_thread::yield(); }
-
-inline float __fmaf_rn(float a, float b, float c) { return std::fma(a, b, c); }
-inline double __fma_rn(double a, double b, double c) { return std::fma(a, b, c); }
-inline long long __double_as_longlong(double d) {
-  long long n;
-  memcpy(&n, &d, sizeof n);
-  return n;
-}
-// __dadd_rd rounds toward minus infinity: s is the nearest sum, and the exact remainder tells whether s is too large.
-inline double __dadd_rd(double a, double b) {
-  const double s = a + b, c = s - a, rest = (a - (s - c)) + (b - c);
-  return rest < 0 ? std::nextafter(s, -INFINITY) : s;
-}

@@ -12,6 +12,11 @@ __device__ __forceinline__ void copy16_async(void* to, const void* from) {
   const unsigned at = __cvta_generic_to_shared(to);
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at), "l"(from) : "memory");
 }
+// Copies of 4 or 8 bytes.
+template <int kBytes> __device__ __forceinline__ void copy_async(void* to, const void* from) {
+  const unsigned at = __cvta_generic_to_shared(to);
+  asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(at), "l"(from), "n"(kBytes) : "memory");
+}
 __device__ __forceinline__ void copies_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 // copies_wait waits until at most N commits are under way.
 template <int N> __device__ __forceinline__ void copies_wait() {
@@ -41,6 +46,8 @@ __device__ __forceinline__ unsigned opaque(unsigned v) {
   return v;
 }
 
+#elif defined FIBERS
+#include "../emulate/fibers.h"
 #else
 #include "../emulate/device.h"
 #endif

@@ -1,0 +1,87 @@
+// The part of a CUDA driver that runs the multigrid kernels, on fibers. The rest is the fake driver of
+// ../driver/drivertest, in which these functions have other names.
+#include <cstdio>
+#include <cstdlib>
+
+#define FIBERS
+#include "../kernels/multigrid.cu"
+
+namespace {
+
+struct Kernel {
+  const char* name;
+  void (*run)(const void* argument);
+  int threads, bytes;  // of a block; bytes < 0: any
+};
+
+template <class A, void (*kernel)(A)> void run(const void* argument) {
+  A a;
+  memcpy(&a, argument, sizeof a);
+  kernel(a);
+}
+
+// The shapes and shared memory of the kernels, which Go computes too.
+#define DOWN_KERNEL(name, type, shape, source, zero) \
+  {#name, run<Smooth<type>, name>, shape.warps* kWarp, \
+   shape.warps*(Kind<type, shape.columns, source, zero, false, shape.ahead>::kBytes + kSumWords * 8)}
+#define UP_KERNEL(name, type, shape, source) \
+  {#name, run<Smooth<type>, name>, shape.warps* kWarp, \
+   shape.warps* Kind<type, shape.columns, source, false, true, shape.ahead>::kBytes}
+
+const Kernel kernels[] = {
+    DOWN_KERNEL(down_f64, double, kDownF64, false, false),
+    DOWN_KERNEL(down_source_f64, double, kDownSourceF64, true, false),
+    DOWN_KERNEL(down_f32, float, kDownF32, true, true),
+    UP_KERNEL(up_f64, double, kUpF64, false),
+    UP_KERNEL(up_source_f64, double, kUpSourceF64, true),
+    UP_KERNEL(up_f32, float, kUpF32, true),
+    {"tail", run<Tail, tail>, kTailThreads, -1},
+};
+
+}  // namespace
+
+extern "C" {
+
+int cuModuleGetFunction(intptr_t* f, intptr_t, const char* name) {
+  for (const Kernel& k : kernels)
+    if (!strcmp(k.name, name)) {
+      *f = (intptr_t)&k;
+      return 0;
+    }
+  return 500;
+}
+
+int cuFuncSetAttribute(intptr_t, int, int bytes) { return bytes > 227 << 10; }
+
+int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* n, intptr_t, int, size_t) {
+  *n = 1;
+  return 0;
+}
+
+// EMULATED_SMS multiprocessors decide into how many parts a level is cut.
+int cuDeviceGetAttribute(int* v, int attribute, int) {
+  const char* const sms = getenv("EMULATED_SMS");
+  *v = attribute == 16 ? sms ? atoi(sms) : 2 : attribute == 97 ? 227 << 10 : attribute == 75 ? 9 : 0;
+  return 0;
+}
+
+// Memory is full of what are not numbers.
+int cuMemAlloc_v2(uint64_t* p, size_t n) {
+  *p = (uint64_t)aligned_alloc(256, (n + 255) / 256 * 256);
+  memset((void*)*p, 0xff, n);
+  return 0;
+}
+
+int cuLaunchKernel(intptr_t f, unsigned gx, unsigned, unsigned, unsigned bx, unsigned, unsigned, unsigned shared,
+                   intptr_t, void** args, void**) {
+  const Kernel* const k = (const Kernel*)f;
+  if ((int)bx != k->threads || (k->bytes >= 0 && (int)shared != k->bytes)) {
+    printf("%s: blocks of %u threads with %u bytes, want %d with %d\n", k->name, bx, shared, k->threads, k->bytes);
+    return 1;
+  }
+  const void* const argument = args[0];
+  fibers.run(gx, bx, shared, [k, argument] { k->run(argument); });
+  return 0;
+}
+
+}  // extern "C"

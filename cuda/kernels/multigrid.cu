@@ -1,0 +1,24 @@
+// The multigrid kernels: a module of its own, so that the code of the sweep kernels does not depend on them.
+#include "multigrid_down.cuh"
+#include "multigrid_shapes.cuh"
+#include "multigrid_tail.cuh"
+#include "multigrid_up.cuh"
+#include "pass.cuh"
+
+#define DOWN(name, type, shape, source, zero) \
+  KERNEL(shape.warps* kWarp, shape.blocks) name(const __grid_constant__ Smooth<type> a) { \
+    down<Kind<type, shape.columns, source, zero, false, shape.ahead>>(a); \
+  }
+#define UP(name, type, shape, source) \
+  KERNEL(shape.warps* kWarp, shape.blocks) name(const __grid_constant__ Smooth<type> a) { \
+    up<Kind<type, shape.columns, source, false, true, shape.ahead>>(a); \
+  }
+
+DOWN(down_f64, double, kDownF64, false, false)
+DOWN(down_source_f64, double, kDownSourceF64, true, false)
+DOWN(down_f32, float, kDownF32, true, true)
+UP(up_f64, double, kUpF64, false)
+UP(up_source_f64, double, kUpSourceF64, true)
+UP(up_f32, float, kUpF32, true)
+
+KERNEL(kTailThreads, 1) tail(const __grid_constant__ Tail a) { run_tail(a); }

@@ -1,0 +1,32 @@
+// The shapes of the multigrid kernels. Go has the same numbers in ../levelkernel.go; ../emulate/multigrid.cpp compares
+// them.
+#pragma once
+
+// SmoothShape is the shape of a kernel down_* or up_*.
+struct SmoothShape {
+  int columns;  // of a lane
+  int ahead;    // groups of three rows that are under way from memory
+  int warps;    // of a block
+  int blocks;   // of a multiprocessor at once, for the bound of registers
+};
+
+#ifndef DOWN_F64  // ../bench/multigrid.sh compiles others
+#define DOWN_F64 4, 2, 4, 2
+#endif
+#ifndef DOWN_SOURCE_F64
+#define DOWN_SOURCE_F64 2, 2, 4, 3
+#endif
+#ifndef DOWN_F32
+#define DOWN_F32 4, 1, 4, 4
+#endif
+#ifndef UP_F64
+#define UP_F64 4, 2, 4, 2
+#endif
+#ifndef UP_SOURCE_F64
+#define UP_SOURCE_F64 2, 2, 4, 4
+#endif
+#ifndef UP_F32
+#define UP_F32 4, 1, 4, 4
+#endif
+constexpr SmoothShape kDownF64 = {DOWN_F64}, kDownSourceF64 = {DOWN_SOURCE_F64}, kDownF32 = {DOWN_F32};
+constexpr SmoothShape kUpF64 = {UP_F64}, kUpSourceF64 = {UP_SOURCE_F64}, kUpF32 = {UP_F32};

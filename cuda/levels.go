@@ -1,0 +1,329 @@
+package cuda
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"github.com/dustin/go-humanize"
+
+	"jacobi/cuda/driver"
+	"jacobi/solver"
+	"jacobi/solver/multigrid"
+)
+
+// Levels implements multigrid.Device. All its work is in one stream, in the order of the calls; Sum and the copies wait
+// for it.
+type Levels struct {
+	layout  multigrid.Layout
+	dev     *device
+	stream  *driver.Stream
+	kernels map[string]*smoothKernel
+	levels  []*level // those below the tail of one block
+	tail    *tail
+	counts  driver.DevicePtr   // the words of the sum of the last Down(0)
+	pinned  *driver.HostMemory // their copy
+	arrived *driver.Event      // of the copy
+	busy    *driver.Event      // end of the stream that a call waits for
+}
+
+// NewLevels opens a GPU and allocates the levels.
+func NewLevels(d *driver.Driver, l multigrid.Layout, o Options) (*Levels, error) {
+	if l.Tail < 1 || l.Tail >= len(l.Plan.Levels) || len(l.Stripes) != l.Tail {
+		return nil, fmt.Errorf("cuda levels: tail %d of %d levels, %d stripes", l.Tail, len(l.Plan.Levels),
+			len(l.Stripes))
+	}
+	devices, err := d.Devices()
+	if err != nil {
+		return nil, fmt.Errorf("cuda levels: %w", err)
+	}
+	if o.Device < 0 || o.Device >= len(devices) {
+		return nil, fmt.Errorf("cuda levels: device %d: there are %d", o.Device, len(devices))
+	}
+	gpu := &devices[o.Device]
+	v := &Levels{layout: l, dev: &device{gpu: gpu, timeout: o.Timeout}, kernels: map[string]*smoothKernel{}}
+	if err := v.open(levelsImage(gpu, o.PTX), smoothShapes); err != nil {
+		err = fmt.Errorf("cuda levels on device %d (%s): %w", o.Device, v.dev.gpu.Name, err)
+		return nil, errors.Join(err, v.Close())
+	}
+	return v, nil
+}
+
+// open loads the module image, which has kernels of the given shapes.
+func (v *Levels) open(image []byte, shapes []smoothShape) (err error) {
+	d := v.dev
+	if d.context, err = d.gpu.Retain(driver.ScheduleAuto); err != nil {
+		return err
+	}
+	d.onClose(d.context.Close)
+	if err := d.context.Bind(); err != nil {
+		return err
+	}
+	d.onClose(d.context.Unbind)
+	if d.module, err = d.context.Load(image); err != nil {
+		return err
+	}
+	d.onClose(d.module.Close)
+	if v.stream, err = d.context.NewStream(0); err != nil {
+		return err
+	}
+	d.onClose(v.stream.Close)
+	if err := d.newEvents(&d.emptied, &v.arrived, &v.busy); err != nil {
+		return err
+	}
+	width := v.layout.Plan.Levels[0].Mesh.RowBytes()
+	if d.staging, err = d.allocHost(max(chunkBytes, width)); err != nil {
+		return err
+	}
+	if v.counts, err = d.alloc(sumBytes); err != nil {
+		return err
+	}
+	if v.pinned, err = d.allocHost(sumBytes); err != nil {
+		return err
+	}
+	for _, s := range shapes {
+		k, err := loadSmooth(d.module, d.gpu, s)
+		if err != nil {
+			return err
+		}
+		v.kernels[s.name] = k
+	}
+	if err := v.openLevels(); err != nil {
+		return err
+	}
+	return v.stream.Synchronize()
+}
+
+// openLevels allocates the levels and prepares their kernels.
+func (v *Levels) openLevels() error {
+	first := tailStart(v.layout)
+	for i := range first + 1 {
+		l := newLevel(v.layout, i)
+		if err := v.allocate(l); err != nil {
+			return fmt.Errorf("level %d: %w", i, err)
+		}
+		v.levels = append(v.levels, l)
+	}
+	for i, l := range v.levels[:first] {
+		if err := v.prepare(i, l, v.levels[i+1]); err != nil {
+			return fmt.Errorf("level %d: %w", i, err)
+		}
+	}
+	var err error
+	v.tail, err = v.openTail(first)
+	return err
+}
+
+// allocate allocates the arrays of a level and fills them with zeros: the walls of corrections stay 0, and kernels read
+// what follows a row.
+func (v *Levels) allocate(l *level) error {
+	for _, a := range l.arrays() {
+		bytes := a.bytes() + slack
+		var err error
+		if a.base, err = v.dev.alloc(bytes); err != nil {
+			return fmt.Errorf("%s for rows %v: %w", humanize.IBytes(uint64(bytes)), a.rows, err)
+		}
+		if err := v.stream.Fill(a.base, 0, int(bytes)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Load implements multigrid.Device.
+func (v *Levels) Load(ctx context.Context, rows solver.RowSource) error {
+	l := v.levels[0]
+	if err := v.fill(ctx, l, &l.u, rows.Row); err != nil {
+		return err
+	}
+	if v.layout.Source != nil {
+		if err := v.fill(ctx, l, &l.b, v.layout.Source.SourceRow); err != nil {
+			return fmt.Errorf("source: %w", err)
+		}
+	}
+	// The fixed rows of both arrays are the same.
+	if err := v.stream.CopyOnDevice(l.v.base, l.u.base, int(l.u.bytes())); err != nil {
+		return err
+	}
+	return v.await(ctx)
+}
+
+// fill fills an array of level 0.
+func (v *Levels) fill(ctx context.Context, l *level, a *field, read func(y int, dst []byte) error) error {
+	width := l.Mesh.RowBytes()
+	staging := v.dev.staging.Bytes()
+	for lo, chunk := a.rows.Lo, len(staging)/width; lo < a.rows.Hi; lo += chunk {
+		n := min(chunk, a.rows.Hi-lo)
+		for i := range n {
+			y, ok := l.Mesh.Canonical(lo + i)
+			if !ok {
+				return fmt.Errorf("cuda levels: row %d is not of the mesh", lo+i)
+			}
+			if err := read(y, staging[i*width:(i+1)*width]); err != nil {
+				return fmt.Errorf("row %d: %w", y, err)
+			}
+		}
+		if err := v.stream.Copy2D(a.at(lo).Rows(a.pitch), v.dev.staging.Rows(0, width), width, n); err != nil {
+			return err
+		}
+		if err := v.await(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Down implements multigrid.Device.
+func (v *Levels) Down(ctx context.Context, level int) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if level > 0 {
+		return v.levels[level].down.launch(v.stream)
+	}
+	if err := v.stream.Fill(v.counts, 0, sumBytes); err != nil {
+		return err
+	}
+	if err := v.levels[0].down.launch(v.stream); err != nil {
+		return err
+	}
+	if err := v.stream.CopyFromDevice(v.pinned, 0, v.counts, sumBytes); err != nil {
+		return err
+	}
+	return v.arrived.Record(v.stream)
+}
+
+// Sum implements multigrid.Device.
+func (v *Levels) Sum(ctx context.Context) (solver.Sum, error) {
+	if err := v.dev.await(ctx, v.arrived); err != nil {
+		return solver.Sum{}, err
+	}
+	return decodeSum(v.pinned.Bytes(), make([]byte, sumBytes)), nil
+}
+
+// Tail implements multigrid.Device.
+func (v *Levels) Tail(ctx context.Context) error {
+	last := len(v.levels) - 1
+	for i := v.layout.Tail; i < last; i++ {
+		if err := v.Down(ctx, i); err != nil {
+			return err
+		}
+	}
+	if err := v.tail.launch(v.stream); err != nil {
+		return err
+	}
+	for i := last - 1; i >= v.layout.Tail; i-- {
+		if err := v.Up(ctx, i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Up implements multigrid.Device.
+func (v *Levels) Up(ctx context.Context, level int) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return v.levels[level].up.launch(v.stream)
+}
+
+// array returns an array of a level that has rows s, of which bytes is the dense length.
+func (v *Levels) array(level int, a multigrid.Array, s solver.Stripe, bytes int) (*field, error) {
+	if level < 0 || level >= len(v.levels) {
+		return nil, fmt.Errorf("cuda levels: level %d: only those up to %d are copied", level, len(v.levels)-1)
+	}
+	l := v.levels[level]
+	f := &l.u
+	if a == multigrid.RightSide {
+		f = &l.b
+	}
+	if f.base == 0 || s.Lo < f.rows.Lo || s.Hi > f.rows.Hi || s.Rows() < 0 || bytes != s.Rows()*l.Mesh.RowBytes() {
+		return nil, fmt.Errorf("cuda levels: level %d, array %d: rows %v in %d bytes: rows %v of %d bytes are held",
+			level, a, s, bytes, f.rows, l.Mesh.RowBytes())
+	}
+	return f, nil
+}
+
+// CopyRows implements multigrid.Device.
+func (v *Levels) CopyRows(ctx context.Context, level int, a multigrid.Array, s solver.Stripe, dst []byte) error {
+	f, err := v.array(level, a, s, len(dst))
+	if err != nil {
+		return err
+	}
+	width := v.levels[level].Mesh.RowBytes()
+	for lo, chunk := s.Lo, len(v.dev.staging.Bytes())/width; lo < s.Hi; lo += chunk {
+		n := min(chunk, s.Hi-lo)
+		if err := v.stream.Copy2D(v.dev.staging.Rows(0, width), f.at(lo).Rows(f.pitch), width, n); err != nil {
+			return err
+		}
+		if err := v.await(ctx); err != nil {
+			return err
+		}
+		copy(dst[(lo-s.Lo)*width:], v.dev.staging.Bytes()[:n*width])
+	}
+	return nil
+}
+
+// SetRows implements multigrid.Device.
+func (v *Levels) SetRows(ctx context.Context, level int, a multigrid.Array, s solver.Stripe, src []byte) error {
+	f, err := v.array(level, a, s, len(src))
+	if err != nil {
+		return err
+	}
+	width := v.levels[level].Mesh.RowBytes()
+	for lo, chunk := s.Lo, len(v.dev.staging.Bytes())/width; lo < s.Hi; lo += chunk {
+		n := min(chunk, s.Hi-lo)
+		copy(v.dev.staging.Bytes(), src[(lo-s.Lo)*width:(lo-s.Lo+n)*width])
+		if err := v.stream.Copy2D(f.at(lo).Rows(f.pitch), v.dev.staging.Rows(0, width), width, n); err != nil {
+			return err
+		}
+		if err := v.await(ctx); err != nil { // before the staging memory is used again
+			return err
+		}
+	}
+	return nil
+}
+
+// await waits for all work in the stream.
+func (v *Levels) await(ctx context.Context) error {
+	if err := v.busy.Record(v.stream); err != nil {
+		return err
+	}
+	return v.dev.await(ctx, v.busy)
+}
+
+// LevelsBytes returns the bytes of GPU memory that NewLevels allocates.
+func LevelsBytes(l multigrid.Layout) int64 {
+	bytes := int64(sumBytes)
+	first := tailStart(l)
+	for i := range l.Plan.Levels[:len(l.Plan.Levels)-1] {
+		fine, coarse := l.Plan.Levels[i].Mesh, l.Plan.Levels[i+1].Mesh
+		points := 2 * int64(unsafe.Sizeof(between{})) * 2 * beyond
+		points += int64(unsafe.Sizeof(between{})) * int64(fine.NX+fine.NY)
+		points += int64(unsafe.Sizeof(taps{})) * int64(coarse.NX)
+		if i < first {
+			points += int64(unsafe.Sizeof(restricted{})) * int64(fine.NY+2*beyond)
+		} else {
+			points += int64(unsafe.Sizeof(taps{})) * int64(coarse.NY)
+		}
+		bytes += points
+	}
+	for i := range first + 1 {
+		for _, a := range newLevel(l, i).arrays() {
+			bytes += a.bytes() + slack
+		}
+	}
+	values := tailValues(l.Plan.Levels[first:])
+	if 4*values > tailBytes {
+		bytes += 4 * int64(values)
+	}
+	return bytes + int64(unsafe.Sizeof(tailLevel{}))*int64(len(l.Plan.Levels)-first) + 4*int64(len(l.Plan.Coarsest))
+}
+
+// Bytes implements multigrid.Device.
+func (v *Levels) Bytes() int64 { return v.dev.bytes }
+
+// Close implements multigrid.Device.
+func (v *Levels) Close() error { return v.dev.close() }

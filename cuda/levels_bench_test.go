@@ -1,0 +1,120 @@
+package cuda
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"jacobi/cuda/driver"
+	"jacobi/solver"
+	"jacobi/solver/multigrid"
+)
+
+// flat is a field, or a source, of zeros.
+type flat struct{}
+
+func (flat) Row(_ int, dst []byte) error {
+	clear(dst)
+	return nil
+}
+
+func (flat) SourceRow(_ int, dst []byte) error {
+	clear(dst)
+	return nil
+}
+
+// openFlat opens the levels of an n x n mesh.
+func openFlat(d *driver.Driver, n int, source bool) (*Levels, error) {
+	op := solver.Operator{Scale: 0.5, Blend: 0.5}
+	p, err := multigrid.NewPlan(solver.Mesh{NX: n, NY: n, DType: solver.Float64}, op)
+	if err != nil {
+		return nil, err
+	}
+	stripes, tail := p.Divide([]solver.Stripe{p.Levels[0].Mesh.Interior()}, multigrid.TailPoints)
+	l := p.LayoutOf(stripes, tail, 0)
+	if source {
+		l.Source = flat{}
+	}
+	v, err := NewLevels(d, l, Options{})
+	if err != nil {
+		return nil, err
+	}
+	return v, v.Load(context.Background(), flat{})
+}
+
+// BenchmarkLevels times each part of a cycle, and cycles. The bytes are those that the part reads and writes at least.
+func BenchmarkLevels(b *testing.B) {
+	if noGPU != nil {
+		b.Skipf("NOT RUN, no GPU: %v", noGPU)
+	}
+	for _, n := range []int{16384, 4096, 1024} {
+		for _, source := range []bool{false, true} {
+			name := fmt.Sprintf("n=%d/source=%t", n, source)
+			v, err := openFlat(gpu, n, source)
+			if err != nil {
+				b.Fatal(err)
+			}
+			for i, l := range v.levels[:len(v.levels)-1] {
+				points := int64(l.Mesh.NX) * int64(l.Mesh.NY)
+				down, up := 9*points, 13*points
+				if i == 0 {
+					down, up = 17*points, 17*points
+					if source {
+						down, up = 25*points, 25*points
+					}
+				}
+				v.time(b, fmt.Sprintf("%s/down%d", name, i), down, func() error { return l.down.launch(v.stream) })
+				v.time(b, fmt.Sprintf("%s/up%d", name, i), up, func() error { return l.up.launch(v.stream) })
+			}
+			v.time(b, name+"/tail", 0, func() error { return v.tail.launch(v.stream) })
+			v.time(b, name+"/cycle", 0, func() error { return v.cycle(context.Background()) })
+			if err := v.Close(); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+}
+
+// cycle puts a cycle of a single rank into the stream.
+func (v *Levels) cycle(ctx context.Context) error {
+	for l := range v.layout.Tail {
+		if err := v.Down(ctx, l); err != nil {
+			return err
+		}
+	}
+	if err := v.Tail(ctx); err != nil {
+		return err
+	}
+	for l := v.layout.Tail - 1; l >= 0; l-- {
+		if err := v.Up(ctx, l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// time runs a benchmark of work that f puts into the stream.
+func (v *Levels) time(b *testing.B, name string, bytes int64, f func() error) {
+	b.Run(name, func(b *testing.B) {
+		if bytes > 0 {
+			b.SetBytes(bytes)
+		}
+		for range 2 {
+			if err := f(); err != nil {
+				b.Fatal(err)
+			}
+		}
+		if err := v.stream.Synchronize(); err != nil {
+			b.Fatal(err)
+		}
+		b.ResetTimer()
+		for range b.N {
+			if err := f(); err != nil {
+				b.Fatal(err)
+			}
+		}
+		if err := v.stream.Synchronize(); err != nil {
+			b.Fatal(err)
+		}
+	})
+}

@@ -1,0 +1,65 @@
+package cuda
+
+import (
+	"fmt"
+	"testing"
+
+	"jacobi/cuda/driver"
+	"jacobi/solver"
+	"jacobi/solver/multigrid"
+	"jacobi/solver/multigrid/leveltest"
+)
+
+// wide are cases with strips of columns that do not touch the walls, as the suite has none.
+var wide = []leveltest.Case{
+	{Mesh: solver.Mesh{NX: 700, NY: 120, DType: solver.Float64}, Ranks: 1},
+	{Mesh: solver.Mesh{NX: 641, NY: 97, DType: solver.Float64, Walls: solver.WrapRows(true)}, Source: true, Ranks: 1,
+		Operator: solver.Operator{Scale: 0.5, Blend: 0.5}},
+	{Mesh: solver.Mesh{NX: 550, NY: 130, DType: solver.Float64, Walls: solver.Walls{Left: solver.Neumann,
+		Right: solver.Neumann, Bottom: solver.Neumann}}, Operator: solver.Operator{Scale: 0.48, Blend: 0.2}, Ranks: 2},
+	{Mesh: solver.Mesh{NX: 602, NY: 140, DType: solver.Float64, Walls: solver.Walls{Left: solver.Periodic,
+		Right: solver.Periodic, Top: solver.Neumann}}, Source: true, Magnitude: 100, Ranks: 3,
+		Operator: solver.Operator{Scale: 0.5, Blend: 0.875}},
+	{Mesh: solver.Mesh{NX: 4000, NY: 9, DType: solver.Float64}, Ranks: 1}, // the coarsest level leaves shared memory
+}
+
+// checkLevels compares a case with the oracle, and the memory of its devices with LevelsBytes.
+func checkLevels(t *testing.T, d *driver.Driver, c leveltest.Case) {
+	t.Helper()
+	err := leveltest.Check(t.Context(), c, func(l multigrid.Layout) (multigrid.Device, error) {
+		v, err := NewLevels(d, l, Options{})
+		if err == nil && v.Bytes() != LevelsBytes(l) {
+			err = fmt.Errorf("%d bytes are used, LevelsBytes is %d", v.Bytes(), LevelsBytes(l))
+		}
+		return v, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The device of the multigrid cycles passes the conformance suite, with the machine code for the GPU and with PTX.
+func TestLevels(t *testing.T) {
+	d := need(t)
+	for _, ptx := range []bool{false, true} {
+		leveltest.Run(t, func(l multigrid.Layout) (multigrid.Device, error) {
+			return NewLevels(d, l, Options{PTX: ptx})
+		})
+	}
+	for _, c := range wide {
+		t.Run(c.String(), func(t *testing.T) { checkLevels(t, d, c) })
+	}
+}
+
+// A level with more rows and columns than fit into one turn of all warps.
+func TestLargeLevels(t *testing.T) {
+	d := need(t)
+	for _, c := range []leveltest.Case{
+		{Mesh: solver.Mesh{NX: 4099, NY: 3001, DType: solver.Float64}, Ranks: 1},
+		{Mesh: solver.Mesh{NX: 3002, NY: 4100, DType: solver.Float64, Walls: solver.Walls{Left: solver.Periodic,
+			Right: solver.Periodic, Bottom: solver.Neumann}}, Source: true, Ranks: 2,
+			Operator: solver.Operator{Scale: 0.5, Blend: 0.5}},
+	} {
+		t.Run(c.String(), func(t *testing.T) { checkLevels(t, d, c) })
+	}
+}
