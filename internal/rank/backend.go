@@ -47,15 +47,20 @@ func (l *laidOut) openBackend(ctx context.Context, open *closers) (*opened, erro
 		o.field, o.backend, o.gpu, o.describe = b, b, b, b.Describe()
 		return o, nil
 	}
-	kernel := l.Config.Device.Kernel
-	if kernel == "auto" {
-		kernel = ""
-	}
-	b, err := cpu.New(l.layout, cpu.Options{Threads: l.threads(), Kernel: kernel, ThreadsPerCore: l.threadsPerCore()})
+	b, err := cpu.New(l.layout, cpu.Options{Threads: l.threads(), Kernel: l.cpuKernel(),
+		ThreadsPerCore: l.threadsPerCore()})
 	if err != nil {
 		return nil, err
 	}
 	open.add(b.Close)
 	o.field, o.backend, o.describe, o.kernel = b, b, b.Describe(), b.Kernel()
 	return o, nil
+}
+
+// cpuKernel returns the CPU kernel of device.kernel; "" for the best.
+func (p *prepared) cpuKernel() string {
+	if p.Config.Device.Kernel == "auto" {
+		return ""
+	}
+	return p.Config.Device.Kernel
 }

@@ -33,7 +33,7 @@ func (o *opened) openLevels(open *closers) error {
 	stripes, tail := p.Divide(o.stripes, multigrid.TailPoints)
 	l := p.LayoutOf(stripes, tail, o.id.Rank)
 	l.Magnitude, l.Source = o.plan.layout.Magnitude, o.plan.layout.Operator.Source
-	d, err := cpulevels.New(l, o.threads())
+	d, err := cpulevels.New(l, o.threads(), o.cpuKernel())
 	if err != nil {
 		return err
 	}

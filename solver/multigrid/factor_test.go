@@ -51,7 +51,7 @@ func norms(t *testing.T, mesh solver.Mesh, op solver.Operator, cycles int) []flo
 	}
 	stripes, tail := plan.Divide([]solver.Stripe{mesh.Interior()}, multigrid.TailPoints)
 	l := plan.LayoutOf(stripes, tail, 0)
-	d, err := levels.New(l, 2)
+	d, err := levels.New(l, 2, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,33 +23,38 @@ type Device struct {
 	finest  *level[float64]
 	coarse  []*level[float32] // level l is coarse[l-1]
 	threads int
+	kernel  string
 	sum     solver.Sum
 }
 
-// New allocates a device with the given number of threads.
-func New(l multigrid.Layout, threads int) (*Device, error) {
+// New allocates a device with the given number of threads and one of the kernels of package cpu, "" for the best.
+func New(l multigrid.Layout, threads int, name string) (*Device, error) {
 	if threads < 1 || l.Tail < 1 || l.Tail >= len(l.Plan.Levels) || len(l.Stripes) != l.Tail {
 		return nil, fmt.Errorf("cpu levels: %d threads, tail %d of %d levels, %d stripes", threads, l.Tail,
 			len(l.Plan.Levels), len(l.Stripes))
 	}
-	k, err := kernel.Find("", solver.Float64)
+	k, err := kernel.Find(name, solver.Float64)
 	if err != nil {
 		return nil, err
 	}
-	d := &Device{layout: l, threads: threads}
+	e, err := newEngine(k.Name)
+	if err != nil {
+		return nil, err
+	}
+	d := &Device{layout: l, threads: threads, kernel: k.Name}
 	// A rank that is alone holds level 0 as a whole, and so needs no rows of others.
 	own := &l.Stripes[0]
 	if *own == l.Plan.Levels[0].Mesh.Interior() && !l.Neighbour[solver.Top] && !l.Neighbour[solver.Bottom] {
 		own = nil
 	}
-	d.finest = newLevel[float64](l.Plan.Levels[0], own, l.Neighbour, l.Source != nil)
+	d.finest = newLevel[float64](l.Plan.Levels[0], own, l.Neighbour, l.Source != nil, e)
 	d.finest.scale = math.Ldexp(1, int(l.Magnitude))
 	for i, level := range l.Plan.Levels[1:] {
 		own = nil
 		if i+1 < l.Tail {
 			own = &l.Stripes[i+1]
 		}
-		d.coarse = append(d.coarse, newLevel[float32](level, own, l.Neighbour, true))
+		d.coarse = append(d.coarse, newLevel[float32](level, own, l.Neighbour, true, e))
 	}
 	d.finest.link(d.coarse[0].Mesh, d.restricts(1), threads)
 	for _, p := range d.finest.pipes {
@@ -259,7 +264,7 @@ func (d *Device) Describe() string {
 }
 
 // Kernel returns the name of the kernel.
-func (d *Device) Kernel() string { return "portable" }
+func (d *Device) Kernel() string { return d.kernel }
 
 // MemoryBytes returns the bytes of the arrays that New allocates.
 func MemoryBytes(l multigrid.Layout) (bytes int64) {

@@ -3,13 +3,16 @@ package levels
 import (
 	"testing"
 
+	"jacobi/internal/cpu/kernel"
 	"jacobi/solver/multigrid"
 	"jacobi/solver/multigrid/leveltest"
 )
 
-// TestDevice runs the conformance suite with one thread and with three.
+// TestDevice runs the conformance suite with all kernels of this machine, and with one thread and three.
 func TestDevice(t *testing.T) {
-	for _, threads := range []int{1, 3} {
-		leveltest.Run(t, func(l multigrid.Layout) (multigrid.Device, error) { return New(l, threads) })
+	for i, name := range kernel.Names() {
+		t.Run(name, func(t *testing.T) {
+			leveltest.Run(t, func(l multigrid.Layout) (multigrid.Device, error) { return New(l, 1+2*(i%2), name) })
+		})
 	}
 }

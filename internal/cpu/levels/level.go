@@ -21,11 +21,14 @@ type level[F float] struct {
 	columns *columns
 	rows    *slopes // the restriction between rows
 	pipes   []*pipe[F]
+	engine  engine // for solve
 }
 
 // newLevel allocates a level. Without own rows it is held as a whole.
-func newLevel[F float](l multigrid.Level, own *solver.Stripe, neighbour [2]bool, source bool) *level[F] {
-	v := &level[F]{Level: l, own: l.Mesh.Interior(), whole: own == nil, h: F(l.Scale), q: F(l.Blend), scale: 1}
+func newLevel[F float](l multigrid.Level, own *solver.Stripe, neighbour [2]bool, source bool,
+	e engine) *level[F] {
+	v := &level[F]{Level: l, own: l.Mesh.Interior(), whole: own == nil, h: F(l.Scale), q: F(l.Blend), scale: 1,
+		engine: e}
 	for i, w := range multigrid.Weights() {
 		v.weights[i] = F(w)
 	}
@@ -60,7 +63,7 @@ func (l *level[F]) link(coarse solver.Mesh, own solver.Stripe, threads int) {
 	l.columns = newColumns(l.X, l.Mesh, coarse)
 	l.rows = newSlopes(l.Y, own)
 	for range max(1, min(threads, l.own.Rows()/threadRows)) {
-		l.pipes = append(l.pipes, newPipe(l, coarse))
+		l.pipes = append(l.pipes, newPipe(l, coarse, l.engine))
 	}
 }
 
@@ -108,7 +111,6 @@ func repeat[F float](row []F, m solver.Mesh) {
 
 // solve sweeps the coarsest level, which is held as a whole, from u = 0.
 func (l *level[F]) solve(weights []float64) {
-	d := make([]F, l.Mesh.NX)
 	for _, row := range l.u.rows {
 		clear(row)
 	}
@@ -117,8 +119,7 @@ func (l *level[F]) solve(weights []float64) {
 		for y := l.own.Lo; y < l.own.Hi; y++ {
 			north, south := l.beside(y)
 			s := l.stencil(u.at(north), u.at(y), u.at(south), y)
-			s.defects(d)
-			step(v.at(y), u.at(y), d, F(w), s.lo, s.hi)
+			sweep(&l.engine, v.at(y), &s, F(w))
 			repeat(v.at(y), l.Mesh)
 		}
 		u, v = v, u

@@ -1,7 +1,6 @@
 package levels
 
 import (
-	"math"
 	"unsafe"
 
 	"jacobi/internal/cpu/kernel"
@@ -17,6 +16,7 @@ const stages = multigrid.Sweeps + 1
 // one: once stage s-1 has row y+1, stage s computes row y. Each stage keeps its three newest rows; the last stage
 // writes to its destination.
 type pipe[F float] struct {
+	engine
 	level   *level[F]
 	rings   [stages][3][]F
 	at      [stages][3][]F // the newest rows of each stage, by row mod 3
@@ -32,8 +32,8 @@ type pipe[F float] struct {
 	zero32                      []float32
 }
 
-func newPipe[F float](l *level[F], coarse solver.Mesh) *pipe[F] {
-	p := &pipe[F]{level: l}
+func newPipe[F float](l *level[F], coarse solver.Mesh, e engine) *pipe[F] {
+	p := &pipe[F]{level: l, engine: e}
 	for s := range p.rings {
 		copy(p.rings[s][:], newRows[F](l.Mesh.NX, 3))
 	}
@@ -50,8 +50,8 @@ func newPipe[F float](l *level[F], coarse solver.Mesh) *pipe[F] {
 func (p *pipe[F]) count(k *kernel.Kernel, e solver.Magnitude) {
 	p.collect, p.sum = k, kernel.NewCollector(e, solver.Float64)
 	groups := (p.level.Mesh.NX + 4*k.Lanes - 1) / (4 * k.Lanes) * k.Lanes
-	p.acc = unsafe.Slice((*float64)(unsafe.Pointer(unsafe.SliceData(newRows[float64](groups, 1)[0]))), groups)
-	p.d = newRows[F](4*groups, 1)[0]
+	rows := newRows[float64](4*groups, 1)
+	p.acc, p.d = rows[0], newRows[F](4*groups, 1)[0]
 }
 
 // pass is the work of a pipe.
@@ -122,27 +122,28 @@ func (p *pipe[F]) sweep(w *pass[F], s, y int) {
 	centre := p.row(w, s-1, y)
 	k := l.stencil(p.row(w, s-1, north), centre, p.row(w, s-1, south), y)
 	dst[0], dst[l.Mesh.NX-1] = centre[0], centre[l.Mesh.NX-1]
-	k.defects(p.d)
-	step(dst, centre, p.d, w.weights[s-1], k.lo, k.hi)
+	sweep(&p.engine, dst, &k, w.weights[s-1])
 	repeat(dst, l.Mesh)
 	if s == 1 && y >= w.counted.Lo && y < w.counted.Hi {
-		p.square(w, y)
+		p.square(w, y, &k)
 	}
 }
 
-// square adds the squares of a row of d.
-func (p *pipe[F]) square(w *pass[F], y int) {
+// square adds the squares of a row of d, on level 0.
+func (p *pipe[F]) square(w *pass[F], y int, k *stencil[F]) {
 	d, ok := any(p.d).([]float64)
 	if !ok {
 		return
 	}
+	defects(&p.engine, p.d, k)
 	begin := max(w.counted.Lo, y/solver.GroupRows*solver.GroupRows)
 	if y == begin {
 		clear(p.acc)
 	}
-	squares(p.acc, d)
+	squares(&p.engine, p.acc, d)
 	if end := min(w.counted.Hi, y/solver.GroupRows*solver.GroupRows+solver.GroupRows); y == end-1 {
-		p.collect.Collect(&p.sum, unsafe.Pointer(unsafe.SliceData(p.acc)), len(p.acc), end-begin)
+		sums := groups(&p.engine, p.acc)
+		p.collect.Collect(&p.sum, unsafe.Pointer(unsafe.SliceData(sums)), len(sums), end-begin)
 	}
 }
 
@@ -152,12 +153,12 @@ func (p *pipe[F]) restrict(w *pass[F], y int) {
 	north, south := l.beside(y)
 	last := stages - 1
 	k := l.stencil(p.row(w, last, north), p.row(w, last, y), p.row(w, last, south), y)
-	switch d := any(p.defect).(type) {
-	case []F:
-		k.defects(d)
-	default:
-		k.defects(p.d)
-		narrow(p.defect[:k.hi], p.d, 1/l.scale, k.lo)
+	switch d := any(p.d).(type) {
+	case []float64:
+		defects(&p.engine, p.d, &k)
+		narrow(&p.engine, p.defect, d, 1/float64(l.scale), k.lo, k.hi)
+	case []float32:
+		defects(&p.engine, any(p.defect).([]F), &k)
 	}
 	axis := l.rows.axis
 	at, _ := axis.Between(y)
@@ -168,19 +169,11 @@ func (p *pipe[F]) restrict(w *pass[F], y int) {
 		}
 		rows := l.reach(solver.Stripe{Lo: first, Hi: first + n})
 		sums := p.sums[coarse&1]
-		weigh(sums, p.defect, axis.Weight(coarse, y), y == rows.Lo)
+		weigh(&p.engine, sums, p.defect, axis.Weight(coarse, y), y == rows.Lo)
 		if y == rows.Hi-1 {
 			repeat(sums, l.Mesh)
-			l.columns.gather(w.to.at(coarse), sums[:cap(sums)], float32(l.Gain))
+			l.columns.gather(&p.engine, w.to.at(coarse), sums[:cap(sums)], float32(l.Gain))
 		}
-	}
-}
-
-// narrow writes scale*d to dst, from column lo on.
-func narrow[F float](dst []float32, d []F, scale F, lo int) {
-	d = d[:len(dst)]
-	for x := lo; x < len(dst); x++ {
-		dst[x] = float32(scale * d[x])
 	}
 }
 
@@ -197,26 +190,12 @@ func (p *pipe[F]) corrected(u array[float32], y int) []F {
 	if u.has(at + 1) {
 		south = u.at(at + 1)
 	}
-	blend(p.blended, u.at(at), south, weight)
+	blend(&p.engine, p.blended, u.at(at), south, weight)
 	lo, hi := l.Mesh.InteriorColumns()
-	l.columns.between(p.correction, p.blended[:cap(p.blended)], lo, hi)
+	l.columns.between(&p.engine, p.correction, p.blended[:cap(p.blended)], lo, hi)
 	dst := p.rings[0][mod3(y)]
 	dst[0], dst[l.Mesh.NX-1] = from[0], from[l.Mesh.NX-1]
-	add(dst[:hi], from, p.correction, l.scale, lo)
+	add(&p.engine, dst, from, p.correction, l.scale, lo, hi)
 	repeat(dst, l.Mesh)
 	return dst
-}
-
-// add writes u + scale*e to dst, from column lo on.
-func add[F float](dst, u []F, e []float32, scale F, lo int) {
-	u, e = u[:len(dst)], e[:len(dst)]
-	if unsafe.Sizeof(scale) == 4 {
-		for x := lo; x < len(dst); x++ {
-			dst[x] = u[x] + F(e[x])
-		}
-		return
-	}
-	for x := lo; x < len(dst); x++ {
-		dst[x] = F(math.FMA(float64(scale), float64(e[x]), float64(u[x])))
-	}
 }

@@ -1,7 +1,6 @@
 package levels
 
 import (
-	"math"
 	"unsafe"
 
 	"jacobi/internal/cpu/kernel"
@@ -75,30 +74,6 @@ func (s *stencil[F]) defect(x int, west, east F) F {
 	return kernel.FMA(s.h, kernel.FMA(s.q, t-sum, sum), b) - s.centre[x]
 }
 
-// defects writes d of the swept columns to dst.
-func (s *stencil[F]) defects(dst []F) {
-	lo, hi := s.inner()
-	c, n, so, d, h, q := s.centre, s.north[:hi], s.south[:hi], dst[:hi], s.h, s.q
-	if s.b == nil {
-		for x := lo; x < hi; x++ {
-			sum, t := c[x-1]+c[x+1], n[x]+so[x]
-			d[x] = kernel.FMA(h, kernel.FMA(q, t-sum, sum), 0) - c[x]
-		}
-	} else {
-		b := s.b[:hi]
-		for x := lo; x < hi; x++ {
-			sum, t := c[x-1]+c[x+1], n[x]+so[x]
-			d[x] = kernel.FMA(h, kernel.FMA(q, t-sum, sum), b[x]) - c[x]
-		}
-	}
-	if s.mirrorLeft {
-		dst[0] = s.defect(0, c[1], c[1])
-	}
-	if s.mirrorRight {
-		dst[s.hi-1] = s.defect(s.hi-1, c[s.hi-2], c[s.hi-2])
-	}
-}
-
 // inner returns the swept columns whose neighbours lie in the mesh.
 func (s *stencil[F]) inner() (lo, hi int) {
 	lo, hi = s.lo, s.hi
@@ -109,22 +84,4 @@ func (s *stencil[F]) inner() (lo, hi int) {
 		hi--
 	}
 	return lo, hi
-}
-
-// step writes u + w d to dst, for swept columns [lo, hi).
-func step[F float](dst, u, d []F, w F, lo, hi int) {
-	dst, u, d = dst[:hi], u[:hi], d[:hi]
-	for x := lo; x < hi; x++ {
-		dst[x] = kernel.FMA(w, d[x], u[x])
-	}
-}
-
-// squares adds d*d to acc, the sums of the groups of four columns. d has a multiple of four values, 0 where nothing is
-// swept.
-func squares(acc, d []float64) {
-	const least = 0x1p-1022
-	for g := range acc {
-		v := d[4*g : 4*g+4 : 4*g+4]
-		acc[g] += math.FMA(v[1], v[1], math.FMA(v[0], v[0], least)) + math.FMA(v[3], v[3], math.FMA(v[2], v[2], least))
-	}
 }

@@ -1,0 +1,44 @@
+// Command generate writes the assembly of package levels:
+//
+//	go run ./generate -isa avx512 -pkg levels -out avx512_amd64.s
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+
+	"github.com/mmcloughlin/avo/build"
+)
+
+func main() {
+	set := flag.NewFlagSet("generate", flag.ExitOnError)
+	isa := set.String("isa", "avx512", "avx512 or avx2")
+	flags := build.NewFlags(set)
+	_ = set.Parse(os.Args[1:]) // exits on error
+	if *isa != "avx512" && *isa != "avx2" {
+		fmt.Fprintf(os.Stderr, "generate: isa %q: allowed are avx512 and avx2\n", *isa)
+		os.Exit(2)
+	}
+	context := build.NewContext()
+	context.ConstraintExpr("amd64")
+	for _, size := range []int{4, 8} {
+		g := newGenerator(context, *isa == "avx512", size)
+		g.sweep("sweep", false, false)
+		g.sweep("sweepSource", true, false)
+		g.sweep("defects", false, true)
+		g.sweep("defectsSource", true, true)
+		g.add()
+		if size == 8 {
+			g.squares()
+			g.narrow()
+			continue
+		}
+		g.scale()
+		g.addScaled()
+		g.blend()
+		g.gather()
+		g.between()
+	}
+	os.Exit(build.Main(flags.Config(), context))
+}

@@ -1,0 +1,319 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/mmcloughlin/avo/attr"
+	"github.com/mmcloughlin/avo/build"
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// The order of the fields of rowArgs, which are 8 bytes each: pointers, the number of values, and constants. A constant
+// has the type of the field in its lowest bytes.
+const (
+	argDst = iota
+	argA
+	argB
+	argC
+	argD
+	argE
+	argF
+	argN
+	argX
+	argY
+	argZ
+)
+
+// generator writes functions for one instruction set and one type of value. Each takes a pointer to rowArgs and works
+// through n values, n at least one vector. The last vector may overlap the one before it.
+type generator struct {
+	*build.Context
+	wide  bool // AVX-512
+	size  int  // bytes of a value
+	v     [16]reg.VecPhysical
+	half  [16]reg.VecPhysical // the lower halves
+	bytes int                 // of a vector
+	args  reg.GPVirtual
+	i     reg.GPVirtual // index of the vector's first value
+}
+
+func newGenerator(c *build.Context, wide bool, size int) *generator {
+	g := &generator{Context: c, wide: wide, size: size, bytes: 32}
+	y := [16]reg.VecPhysical{reg.Y0, reg.Y1, reg.Y2, reg.Y3, reg.Y4, reg.Y5, reg.Y6, reg.Y7, reg.Y8, reg.Y9, reg.Y10,
+		reg.Y11, reg.Y12, reg.Y13, reg.Y14, reg.Y15}
+	x := [16]reg.VecPhysical{reg.X0, reg.X1, reg.X2, reg.X3, reg.X4, reg.X5, reg.X6, reg.X7, reg.X8, reg.X9, reg.X10,
+		reg.X11, reg.X12, reg.X13, reg.X14, reg.X15}
+	z := [16]reg.VecPhysical{reg.Z0, reg.Z1, reg.Z2, reg.Z3, reg.Z4, reg.Z5, reg.Z6, reg.Z7, reg.Z8, reg.Z9, reg.Z10,
+		reg.Z11, reg.Z12, reg.Z13, reg.Z14, reg.Z15}
+	g.v, g.half = y, x
+	if wide {
+		g.v, g.half, g.bytes = z, y, 64
+	}
+	return g
+}
+
+// op returns the instruction of the type: single for float32, double for float64.
+func (g *generator) op(single, double func(...operand.Op), ops ...operand.Op) {
+	if g.size == 4 {
+		single(ops...)
+	} else {
+		double(ops...)
+	}
+}
+
+func (g *generator) mov(ops ...operand.Op)   { g.op(g.VMOVUPS, g.VMOVUPD, ops...) }
+func (g *generator) plus(ops ...operand.Op)  { g.op(g.VADDPS, g.VADDPD, ops...) }
+func (g *generator) minus(ops ...operand.Op) { g.op(g.VSUBPS, g.VSUBPD, ops...) }
+func (g *generator) times(ops ...operand.Op) { g.op(g.VMULPS, g.VMULPD, ops...) }
+
+// fma sets x = x*y + z.
+func (g *generator) fma(z operand.Op, y, x reg.VecPhysical) {
+	g.op(g.VFMADD213PS, g.VFMADD213PD, z, y, x)
+}
+
+// zero sets v to +0.
+func (g *generator) zero(v reg.VecPhysical) {
+	if g.wide {
+		g.VPXORD(v, v, v)
+	} else {
+		g.VPXOR(v, v, v)
+	}
+}
+
+// function begins a function.
+func (g *generator) function(name string) {
+	isa := "AVX2"
+	if g.wide {
+		isa = "AVX512"
+	}
+	g.Function(fmt.Sprintf("%s%sF%d", name, isa, 8*g.size))
+	g.Attributes(attr.NOSPLIT)
+	g.SignatureExpr("func(r *byte)")
+	g.args = g.GP64()
+	g.Load(g.Param("r"), g.args)
+}
+
+// pointer loads a pointer of the arguments.
+func (g *generator) pointer(arg int) reg.GPVirtual {
+	r := g.GP64()
+	g.MOVQ(operand.Mem{Base: g.args, Disp: 8 * arg}, r)
+	return r
+}
+
+// constant spreads a constant of the arguments.
+func (g *generator) constant(arg int, v reg.VecPhysical) {
+	g.op(g.VBROADCASTSS, g.VBROADCASTSD, operand.Mem{Base: g.args, Disp: 8 * arg}, v)
+}
+
+// at returns the values of a row at the present index, shifted by a number of values.
+func (g *generator) at(base reg.GPVirtual, shift int) operand.Mem {
+	return g.sized(base, shift, g.size)
+}
+
+func (g *generator) sized(base reg.GPVirtual, shift, size int) operand.Mem {
+	return operand.Mem{Base: base, Index: g.i, Scale: uint8(size), Disp: shift * size}
+}
+
+// loop ends a function with a loop of body over n values.
+func (g *generator) loop(body func()) {
+	n, last, step := g.pointer(argN), g.GP64(), g.bytes/g.size
+	g.i = g.GP64()
+	g.XORQ(g.i, g.i)
+	g.LEAQ(operand.Mem{Base: n, Disp: -step}, last)
+	g.Label("loop")
+	body()
+	g.ADDQ(operand.Imm(uint64(step)), g.i)
+	g.CMPQ(g.i, last)
+	g.JLE(operand.LabelRef("loop"))
+	g.CMPQ(g.i, n)
+	g.JGE(operand.LabelRef("done"))
+	g.MOVQ(last, g.i)
+	g.JMP(operand.LabelRef("loop"))
+	g.Label("done")
+	g.VZEROUPPER()
+	g.RET()
+}
+
+// sweep writes the function for dst = u + w d, or for dst = d: A is u, B the row above, C the row below, D the source;
+// X, Y, Z are h, q, w. With F, which is a pointer and may be 0, a sweep also stores d there.
+func (g *generator) sweep(name string, source, defects bool) {
+	g.function(name)
+	dst, u, north, south := g.pointer(argDst), g.pointer(argA), g.pointer(argB), g.pointer(argC)
+	h, q, w, s, t, c := g.v[0], g.v[1], g.v[2], g.v[4], g.v[5], g.v[6]
+	g.constant(argX, h)
+	g.constant(argY, q)
+	g.constant(argZ, w)
+	var b reg.GPVirtual
+	if source {
+		b = g.pointer(argD)
+	} else {
+		g.zero(g.v[3])
+	}
+	g.loop(func() {
+		g.mov(g.at(u, -1), s)
+		g.plus(g.at(u, 1), s, s)
+		g.mov(g.at(north, 0), t)
+		g.plus(g.at(south, 0), t, t)
+		g.minus(s, t, t)
+		g.fma(s, q, t)
+		if source {
+			g.fma(g.at(b, 0), h, t)
+		} else {
+			g.fma(g.v[3], h, t)
+		}
+		g.mov(g.at(u, 0), c)
+		g.minus(c, t, t)
+		if !defects {
+			g.fma(c, w, t)
+		}
+		g.mov(t, g.at(dst, 0))
+	})
+}
+
+// add writes the function for dst = a + x e with float32 values e in B; for float32, x is 1.
+func (g *generator) add() {
+	g.function("add")
+	dst, a, e := g.pointer(argDst), g.pointer(argA), g.pointer(argB)
+	if g.size == 8 {
+		g.constant(argX, g.v[0])
+	}
+	g.loop(func() {
+		if g.size == 4 {
+			g.mov(g.at(a, 0), g.v[1])
+			g.plus(g.at(e, 0), g.v[1], g.v[1])
+		} else {
+			g.VCVTPS2PD(g.sized(e, 0, 4), g.v[1])
+			g.fma(g.at(a, 0), g.v[0], g.v[1])
+		}
+		g.mov(g.v[1], g.at(dst, 0))
+	})
+}
+
+// narrow writes the function for dst = x a, rounded to float32.
+func (g *generator) narrow() {
+	g.function("narrow")
+	dst, a := g.pointer(argDst), g.pointer(argA)
+	g.constant(argX, g.v[0])
+	g.loop(func() {
+		g.times(g.at(a, 0), g.v[0], g.v[1])
+		if g.wide {
+			g.VCVTPD2PS(g.v[1], g.half[1])
+		} else {
+			g.VCVTPD2PSY(g.v[1], g.half[1])
+		}
+		g.VMOVUPS(g.half[1], g.sized(dst, 0, 4))
+	})
+}
+
+// squares writes the function that adds, for each group of four values of A, the sum of their squares to four equal
+// values of dst. n is a multiple of a vector; X is the smallest normal number.
+func (g *generator) squares() {
+	g.function("squares")
+	dst, a := g.pointer(argDst), g.pointer(argA)
+	least, d, even, odd := g.v[0], g.v[1], g.v[2], g.v[3]
+	g.constant(argX, least)
+	g.loop(func() {
+		g.mov(g.at(a, 0), d)
+		if g.wide {
+			g.VPERMILPD(operand.U8(0), d, even)
+			g.VPERMILPD(operand.U8(0xff), d, odd)
+		} else {
+			g.VPERMILPD(operand.U8(0), d, even)
+			g.VPERMILPD(operand.U8(0xf), d, odd)
+		}
+		g.fma(least, even, even)
+		g.VFMADD231PD(odd, odd, even)
+		g.VPERMPD(operand.U8(0x4e), even, odd) // the other pair of the group
+		g.plus(odd, even, even)
+		g.plus(g.at(dst, 0), even, even)
+		g.mov(even, g.at(dst, 0))
+	})
+}
+
+// scale writes the function for dst = x a.
+func (g *generator) scale() {
+	g.function("scale")
+	dst, a := g.pointer(argDst), g.pointer(argA)
+	g.constant(argX, g.v[0])
+	g.loop(func() {
+		g.times(g.at(a, 0), g.v[0], g.v[1])
+		g.mov(g.v[1], g.at(dst, 0))
+	})
+}
+
+// addScaled writes the function for dst = dst + x a; n is a multiple of a vector.
+func (g *generator) addScaled() {
+	g.function("addScaled")
+	dst, a := g.pointer(argDst), g.pointer(argA)
+	g.constant(argX, g.v[0])
+	g.loop(func() {
+		g.mov(g.at(a, 0), g.v[1])
+		g.fma(g.at(dst, 0), g.v[0], g.v[1])
+		g.mov(g.v[1], g.at(dst, 0))
+	})
+}
+
+// blend writes the function for dst = a + x (b - a).
+func (g *generator) blend() {
+	g.function("blend")
+	dst, a, b := g.pointer(argDst), g.pointer(argA), g.pointer(argB)
+	g.constant(argX, g.v[0])
+	g.loop(func() {
+		g.mov(g.at(a, 0), g.v[1])
+		g.mov(g.at(b, 0), g.v[2])
+		g.minus(g.v[1], g.v[2], g.v[2])
+		g.fma(g.v[1], g.v[0], g.v[2])
+		g.mov(g.v[2], g.at(dst, 0))
+	})
+}
+
+// fetch gathers the values of base at the indices in v[15], shifted, into to.
+func (g *generator) fetch(base reg.GPVirtual, shift int, to reg.VecPhysical) {
+	from := operand.Mem{Base: base, Index: g.v[15], Scale: 4, Disp: 4 * shift}
+	if g.wide {
+		g.KXNORW(reg.K1, reg.K1, reg.K1)
+		g.VGATHERDPS(from, reg.K1, to)
+		return
+	}
+	g.VPCMPEQD(g.v[14], g.v[14], g.v[14])
+	g.VGATHERDPS(g.v[14], from, to)
+}
+
+// gather writes the function of columns.gather: A is t, B the indices, C to F the weights, X the gain.
+func (g *generator) gather() {
+	g.function("gather")
+	dst, t, index := g.pointer(argDst), g.pointer(argA), g.pointer(argB)
+	weights := [4]reg.GPVirtual{g.pointer(argC), g.pointer(argD), g.pointer(argE), g.pointer(argF)}
+	g.constant(argX, g.v[0])
+	g.loop(func() {
+		g.VMOVUPS(g.at(index, 0), g.v[15])
+		for k, w := range weights {
+			to := g.v[2+k]
+			g.fetch(t, k, to)
+			if k == 0 {
+				g.times(g.at(w, 0), to, g.v[1])
+			} else {
+				g.VFMADD231PS(g.at(w, 0), to, g.v[1])
+			}
+		}
+		g.zero(g.v[2])
+		g.fma(g.v[2], g.v[0], g.v[1])
+		g.mov(g.v[1], g.at(dst, 0))
+	})
+}
+
+// between writes the function of columns.between: A is t, B the indices, C the weights.
+func (g *generator) between() {
+	g.function("between")
+	dst, t, index, weight := g.pointer(argDst), g.pointer(argA), g.pointer(argB), g.pointer(argC)
+	g.loop(func() {
+		g.VMOVUPS(g.at(index, 0), g.v[15])
+		g.fetch(t, 0, g.v[1])
+		g.fetch(t, 1, g.v[2])
+		g.minus(g.v[1], g.v[2], g.v[2])
+		g.mov(g.at(weight, 0), g.v[3])
+		g.fma(g.v[1], g.v[3], g.v[2])
+		g.mov(g.v[2], g.at(dst, 0))
+	})
+}

@@ -1,0 +1,250 @@
+package levels
+
+import (
+	"fmt"
+	"math"
+	"unsafe"
+
+	"jacobi/internal/cpu/kernel"
+)
+
+// rowArgs are the arguments of a function for rows. Their order is that of generate/rows.go. Rows of a function do not
+// overlap, except that dst may be added to.
+type rowArgs struct {
+	dst, a, b, c, d, e, f unsafe.Pointer
+	n                     int
+	x, y, z               uint64 // constants: bits of a float64, or of a float32 in the lowest bytes
+}
+
+// functions work through rows of one type of value, at least lanes of them.
+type functions struct {
+	lanes                                                     int
+	sweep, sweepSource, defects, defectsSource, add           func(*rowArgs)
+	scale, addScaled, blend, gather, between, squares, narrow func(*rowArgs)
+}
+
+// engine calls the functions of an instruction set for one thread. f32 and f64 are nil for plain Go.
+type engine struct {
+	args     rowArgs
+	f32, f64 *functions
+}
+
+// newEngine returns an engine for one of kernel.Names.
+func newEngine(name string) (engine, error) {
+	if name == "portable" {
+		return engine{}, nil
+	}
+	f32, f64 := functionsOf(name)
+	if f32 == nil {
+		return engine{}, fmt.Errorf("cpu levels: no functions for kernel %q", name)
+	}
+	return engine{f32: f32, f64: f64}, nil
+}
+
+// of returns the functions for rows of n values of type F, or nil if plain Go has to do them.
+func of[F float](e *engine, n int) *functions {
+	f := e.f32
+	if unsafe.Sizeof(F(0)) == 8 {
+		f = e.f64
+	}
+	if f == nil || n < f.lanes {
+		return nil
+	}
+	return f
+}
+
+// address returns the address of value x of a row.
+func address[V float | int32](row []V, x int) unsafe.Pointer {
+	return unsafe.Add(unsafe.Pointer(unsafe.SliceData(row)), x*int(unsafe.Sizeof(row[0])))
+}
+
+func bitsOf[F float](v F) uint64 {
+	if unsafe.Sizeof(v) == 4 {
+		return uint64(math.Float32bits(float32(v)))
+	}
+	return math.Float64bits(float64(v))
+}
+
+// load sets the arguments for the columns of s between lo and hi.
+func load[F float](e *engine, dst []F, s *stencil[F], w F, lo, hi int) {
+	a := &e.args
+	a.dst, a.a, a.b, a.c = address(dst, lo), address(s.centre, lo), address(s.north, lo), address(s.south, lo)
+	if s.b != nil {
+		a.d = address(s.b, lo)
+	}
+	a.n, a.x, a.y, a.z = hi-lo, bitsOf(s.h), bitsOf(s.q), bitsOf(w)
+}
+
+// sweep writes u + w d of the swept columns to dst.
+func sweep[F float](e *engine, dst []F, s *stencil[F], w F) {
+	lo, hi := s.inner()
+	if f := of[F](e, hi-lo); f != nil {
+		load(e, dst, s, w, lo, hi)
+		if s.b != nil {
+			f.sweepSource(&e.args)
+		} else {
+			f.sweep(&e.args)
+		}
+	} else {
+		c := s.centre
+		for x := lo; x < hi; x++ {
+			dst[x] = kernel.FMA(w, s.defect(x, c[x-1], c[x+1]), c[x])
+		}
+	}
+	s.mirrored(func(x, inner int) {
+		dst[x] = kernel.FMA(w, s.defect(x, s.centre[inner], s.centre[inner]),
+			s.centre[x])
+	})
+}
+
+// defects writes d of the swept columns to dst.
+func defects[F float](e *engine, dst []F, s *stencil[F]) {
+	lo, hi := s.inner()
+	if f := of[F](e, hi-lo); f != nil {
+		load(e, dst, s, 0, lo, hi)
+		if s.b != nil {
+			f.defectsSource(&e.args)
+		} else {
+			f.defects(&e.args)
+		}
+	} else {
+		c := s.centre
+		for x := lo; x < hi; x++ {
+			dst[x] = s.defect(x, c[x-1], c[x+1])
+		}
+	}
+	s.mirrored(func(x, inner int) { dst[x] = s.defect(x, s.centre[inner], s.centre[inner]) })
+}
+
+// mirrored calls do for the swept columns on Neumann walls, with the column that both their neighbours are.
+func (s *stencil[F]) mirrored(do func(x, inner int)) {
+	if s.mirrorLeft {
+		do(0, 1)
+	}
+	if s.mirrorRight {
+		do(s.hi-1, s.hi-2)
+	}
+}
+
+// narrow writes scale*d to dst, for columns [lo, hi).
+func narrow(e *engine, dst []float32, d []float64, scale float64, lo, hi int) {
+	if f := of[float64](e, hi-lo); f != nil {
+		a := &e.args
+		a.dst, a.a, a.n, a.x = address(dst, lo), address(d, lo), hi-lo, bitsOf(scale)
+		f.narrow(a)
+		return
+	}
+	for x := lo; x < hi; x++ {
+		dst[x] = float32(scale * d[x])
+	}
+}
+
+// add writes u + scale*e to dst, for columns [lo, hi). Scale is 1 for float32.
+func add[F float](e *engine, dst, u []F, correction []float32, scale F, lo, hi int) {
+	if f := of[F](e, hi-lo); f != nil {
+		a := &e.args
+		a.dst, a.a, a.b, a.n, a.x = address(dst, lo), address(u, lo), address(correction, lo), hi-lo, bitsOf(scale)
+		f.add(a)
+		return
+	}
+	for x := lo; x < hi; x++ {
+		dst[x] = kernel.FMA(scale, F(correction[x]), u[x])
+	}
+}
+
+// squares adds the squares of groups of four columns to acc, a value for each group, or four equal ones if there are
+// functions for it (see groups). d has a multiple of 32 values, 0 where nothing is swept.
+func squares(e *engine, acc, d []float64) {
+	const least = 0x1p-1022
+	if f := of[float64](e, len(d)); f != nil {
+		a := &e.args
+		a.dst, a.a, a.n, a.x = address(acc, 0), address(d, 0), len(d), bitsOf(least)
+		f.squares(a)
+		return
+	}
+	for g := range len(d) / 4 {
+		v := d[4*g : 4*g+4 : 4*g+4]
+		acc[g] += math.FMA(v[1], v[1], math.FMA(v[0], v[0], least)) + math.FMA(v[3], v[3], math.FMA(v[2], v[2], least))
+	}
+}
+
+// groups returns the sums of the groups in acc, which it may overwrite.
+func groups(e *engine, acc []float64) []float64 {
+	n := len(acc) / 4
+	if of[float64](e, len(acc)) != nil {
+		for g := range n {
+			acc[g] = acc[4*g]
+		}
+	}
+	return acc[:n]
+}
+
+// gather restricts a row of column sums t to dst.
+func (c *columns) gather(e *engine, dst, t []float32, gain float32) {
+	lo, hi := c.lo, c.hi
+	if f := of[float32](e, hi-lo); f != nil {
+		a := &e.args
+		a.dst, a.a, a.b = address(dst, lo), address(t, 0), address(c.first, lo)
+		a.c, a.d, a.e, a.f = address(c.taps[0], lo), address(c.taps[1], lo), address(c.taps[2], lo), address(c.taps[3],
+			lo)
+		a.n, a.x = hi-lo, bitsOf(gain)
+		f.gather(a)
+		return
+	}
+	w0, w1, w2, w3 := c.taps[0], c.taps[1], c.taps[2], c.taps[3]
+	for x := lo; x < hi; x++ {
+		at := int(c.first[x])
+		v := t[at : at+4 : at+4]
+		r := kernel.FMA(w3[x], v[3], kernel.FMA(w2[x], v[2], kernel.FMA(w1[x], v[1], w0[x]*v[0])))
+		dst[x] = kernel.FMA(gain, r, 0)
+	}
+}
+
+// between writes the values of fine columns [lo, hi) that lie between those of t, a row of coarse columns, to dst.
+func (c *columns) between(e *engine, dst, t []float32, lo, hi int) {
+	if f := of[float32](e, hi-lo); f != nil {
+		a := &e.args
+		a.dst, a.a, a.b, a.c = address(dst, lo), address(t, 0), address(c.coarse, lo), address(c.weight, lo)
+		a.n = hi - lo
+		f.between(a)
+		return
+	}
+	for x := lo; x < hi; x++ {
+		at := int(c.coarse[x])
+		dst[x] = kernel.FMA(c.weight[x], t[at+1]-t[at], t[at])
+	}
+}
+
+// blend writes north + w (south - north) to dst.
+func blend(e *engine, dst, north, south []float32, w float32) {
+	if f := of[float32](e, len(dst)); f != nil {
+		a := &e.args
+		a.dst, a.a, a.b, a.n, a.x = address(dst, 0), address(north, 0), address(south, 0), len(dst), bitsOf(w)
+		f.blend(a)
+		return
+	}
+	for x := range dst {
+		dst[x] = kernel.FMA(w, south[x]-north[x], north[x])
+	}
+}
+
+// weigh adds w*d to dst, or sets dst to it. Both rows have zeros up to a multiple of pad.
+func weigh(e *engine, dst, d []float32, w float32, set bool) {
+	if f := of[float32](e, len(dst)); f != nil {
+		a := &e.args
+		a.dst, a.a, a.n, a.x = address(dst, 0), address(d, 0), (len(dst)+pad-1)/pad*pad, bitsOf(w)
+		if set {
+			f.scale(a)
+		} else {
+			f.addScaled(a)
+		}
+		return
+	}
+	for x := range dst {
+		if set {
+			dst[x] = w * d[x]
+		} else {
+			dst[x] = kernel.FMA(w, d[x], dst[x])
+		}
+	}
+}
