@@ -47,6 +47,8 @@ f32 ffpp, 130 x 36, 2 ranks, 2 passes of 9 sweeps, 1 blocks of 1 pipelines: 0 ro
 f32 ffpp, 260 x 24, 1 ranks, 2 passes of 16 sweeps, 1 and 2 tiles, 16 rows a warp: 0 rows, 0 sums, 0 words wrong
 f32 ffff, 131 x 24, 1 ranks, 1 passes of 5 sweeps, 2 and 1 tiles, 16 rows a warp: 0 rows, 0 sums, 0 words wrong
 f32 ffpp, 250 x 45, 3 ranks, 3 passes of 7 sweeps, 1 and 2 tiles, 24 rows a warp: 0 rows, 0 sums, 0 words wrong
+f32 ffpp, 130 x 80, 2 ranks, 8 passes of 4 sweeps, halo 16, 3 blocks of 3 pipelines: 0 rows, 0 sums, 0 words wrong
+f32 ffpp, 131 x 80, 2 ranks, 8 passes of 4 sweeps, halo 16, 4 and 4 tiles, 16 rows a warp: 0 rows, 0 sums, 0 words wrong
 f32 ffff, 515 x 40, 1 ranks, 2 passes of 1 sweeps, 2 blocks: 0 rows, 0 sums, 0 words wrong
 f32 ffff points, 620 x 140, 1 ranks, 1 passes of 7 sweeps, 2 blocks of 2 pipelines: 0 rows, 0 sums, 0 words wrong
 f32 ffpp points, 250 x 45, 3 ranks, 2 passes of 6 sweeps, 2 blocks of 2 pipelines: 0 rows, 0 sums, 0 words wrong
@@ -64,6 +66,7 @@ f64 ffpp, 150 x 56, 3 ranks, 2 passes of 12 sweeps, 1 blocks of 2 pipelines: 0 r
 f64 ffff, 140 x 30, 1 ranks, 1 passes of 14 sweeps, 1 blocks of 2 pipelines: 0 rows, 0 sums, 0 words wrong
 f64 ffpp, 129 x 32, 2 ranks, 2 passes of 8 sweeps, 2 blocks of 1 pipelines: 0 rows, 0 sums, 0 words wrong
 f64 ffpp, 131 x 24, 1 ranks, 2 passes of 12 sweeps, 1 and 2 tiles, 8 rows a warp: 0 rows, 0 sums, 0 words wrong
+f64 ffpp, 131 x 80, 2 ranks, 8 passes of 4 sweeps, halo 16, 8 and 8 tiles, 8 rows a warp: 0 rows, 0 sums, 0 words wrong
 f64 nfff points, 310 x 130, 1 ranks, 1 passes of 12 sweeps, 1 blocks of 3 pipelines: 0 rows, 0 sums, 0 words wrong
 f64 nnpp, 150 x 56, 3 ranks, 2 passes of 7 sweeps, 1 blocks of 2 pipelines: 0 rows, 0 sums, 0 words wrong
 f64 fffn source points, 310 x 90, 2 ranks, 1 passes of 12 sweeps, 1 blocks of 2 pipelines: 0 rows, 0 sums, 0 words wrong

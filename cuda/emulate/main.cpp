@@ -20,6 +20,8 @@ struct Case {
   int sweeps, passes, blocks, pipes;
   int rows = 0;  // if not 0, tiles in registers with this many rows for each warp: `blocks` tiles in an inner column
                  // of tiles and `pipes` in an outer one
+  int more = 0;  // passes between two exchanges besides the last one: halos are (1+more) * sweeps rows deep
+  int cycle() const { return 1 + more; }
 };
 
 // Kernels are those for a type: with terms for a problem that needs them. rows is that of Case.
@@ -49,7 +51,7 @@ template <class Real> struct Rank {
   int rowLo, rowHi;            // rows that it holds
   std::vector<Real> field[2];  // these rows
   std::vector<Real> source;
-  unsigned came[2] = {}, rows[2] = {};
+  unsigned came[2] = {}, rows[2] = {}, room[2] = {};
   std::vector<unsigned long long> sums;
 };
 
@@ -71,7 +73,7 @@ template <class Real> struct Run {
           {c.problem.walls[0], c.problem.walls[1], c.problem.walls[2], c.problem.walls[3]},
           c.problem.points,
           c.problem.source},
-        depth(c.sweeps),
+        depth(c.sweeps * c.cycle()),
         pitch((p.nx + 7) & ~7),
         n(c.cuts.size()),
         want(1 + c.sweeps * c.passes, std::vector<Real>((size_t)p.ny * pitch)),
@@ -137,10 +139,18 @@ template <class Real> struct Run {
     setBias(a);
     a.pitch = pitch, a.nx = p.nx, a.sweeps = c.sweeps, a.cut.seam = 3, a.cut.edge = 4, a.cut.tileRows = 16;
     a.rowLo = k.rowLo, a.rowHi = k.rowHi, a.outLo = a.countLo = k.lo, a.outHi = a.countHi = k.hi;
+    const int margin = (c.more - i % c.cycle()) * c.sweeps;
+    if (neighbour(r, 0)) a.outLo -= margin;
+    if (neighbour(r, 1)) a.outHi += margin;
     a.fixTop = p.walls[2] == 'f' ? 0 : -1 << 29, a.fixBottom = p.walls[3] == 'f' ? p.ny - 1 : 1 << 29;
     if (c.sweeps == 1) return;
     for (int side = 0; side < 2; side++) {
       if (!neighbour(r, side)) continue;
+      if (c.more) {  // the kernel waits for halos, and hands nothing on
+        a.awaited = i / c.cycle();
+        a.sides[side].came = i % c.cycle() == 0 && i ? &k.came[side] : nullptr;
+        continue;
+      }
       a.awaited = i, a.posted = i + 1, a.depth = depth;
       a.sides[side].to = halo(r, side, i);
       if (n == 1) continue;
@@ -189,9 +199,30 @@ template <class Real> struct Run {
     std::vector<std::thread> all;
     for (int r = 0; r < n; r++)
       all.emplace_back([this, r] {
-        for (int i = 0; i < c.passes; i++) pass(r, i);
+        for (int i = 0; i < c.passes; i++) {
+          const bool last = c.more && i % c.cycle() == c.more;
+          if (last) makeRoom(r, i);
+          pass(r, i);
+          if (last) push(r, i);
+        }
       });
     for (auto& t : all) t.join();
+  }
+  // makeRoom tells the neighbours of a rank that the halos that pass i leaves are not read any more.
+  void makeRoom(int r, int i) {
+    for (unsigned& word : ranks[r].room) __atomic_store_n(&word, i / c.cycle() + 1, __ATOMIC_RELEASE);
+  }
+  // push copies the edges of a rank into the halos of its neighbours, after pass i, as push_rows does.
+  void push(int r, int i) {
+    const Rank<Real>& k = ranks[r];
+    const unsigned number = i / c.cycle() + 1;
+    for (int side = 0; side < 2; side++) {
+      Rank<Real>& o = ranks[side ? (r + 1) % n : (r + n - 1) % n];
+      while (__atomic_load_n(&o.room[1 - side], __ATOMIC_ACQUIRE) < number) std::this_thread::yield();
+      const size_t from = (size_t)((side ? k.hi - depth : k.lo) - k.rowLo) * pitch;
+      memcpy(halo(r, side, i), &k.field[(i + 1) % 2][from], (size_t)depth * pitch * sizeof(Real));
+      __atomic_store_n(&o.came[1 - side], number, __ATOMIC_RELEASE);
+    }
   }
 
   bool right() {
@@ -208,15 +239,18 @@ template <class Real> struct Run {
         sums +=
             !sameSum(&k.sums[(size_t)i * kSumWords], want[i], want[i + 1], pitch, p.left(), p.right(), 0, k.lo, k.hi);
       for (int i = 0; i < 2; i++)
-        counts += k.rows[i] != 0 || (c.sweeps > 1 && n > 1 && neighbour(r, i) && k.came[i] != (unsigned)c.passes);
+        counts += k.rows[i] != 0 ||
+                  (c.sweeps > 1 && n > 1 && neighbour(r, i) && k.came[i] != (unsigned)(c.passes / c.cycle()));
     }
     char work[60];
     if (c.rows) snprintf(work, sizeof work, "%d and %d tiles, %d rows a warp", c.blocks, c.pipes, c.rows);
     else if (c.sweeps == 1) snprintf(work, sizeof work, "%d blocks", c.blocks);
     else snprintf(work, sizeof work, "%d blocks of %d pipelines", c.blocks, c.pipes);
-    printf("f%zu %s%s%s, %d x %d, %d ranks, %d passes of %d sweeps, %s: %d rows, %d sums, %d words wrong\n",
+    char halos[30] = "";
+    if (c.more) snprintf(halos, sizeof halos, ", halo %d", depth);
+    printf("f%zu %s%s%s, %d x %d, %d ranks, %d passes of %d sweeps%s, %s: %d rows, %d sums, %d words wrong\n",
            8 * sizeof(Real), p.walls, p.source ? " source" : "", p.points ? " points" : "", p.nx, p.ny, n, c.passes,
-           c.sweeps, work, field, sums, counts);
+           c.sweeps, halos, work, field, sums, counts);
     return !field && !sums && !counts;
   }
 };
@@ -237,6 +271,9 @@ int main() {
            Case{plain(260, "p"), {24}, 16, 2, 1, 2, 16},  // three tiles side by side
            Case{plain(131, "f"), {24}, 5, 1, 2, 1, 16},   // an odd number of sweeps, a mesh that ends within a lane
            Case{plain(250, "p"), {13, 30, 45}, 7, 3, 1, 2, 24},
+           // Halos deeper than a pass, and parts so low that the second one reads halos too.
+           Case{plain(130, "p"), {40, 80}, 4, 8, 3, 3, 0, 3},
+           Case{plain(131, "p"), {40, 80}, 4, 8, 4, 4, 16, 3},
            Case{plain(515, "f"), {40}, 1, 2, 2, 0},
            // With terms. Of three strips the middle one has no fixed point below row 10.
            Case{points(620, "ffff"), {140}, 7, 1, 2, 2},
@@ -258,6 +295,7 @@ int main() {
            Case{plain(140, "f"), {30}, 14, 1, 1, 2},  // a warp with two sweeps
            Case{plain(129, "p"), {17, 32}, 8, 2, 2, 1},
            Case{plain(131, "p"), {24}, 12, 2, 1, 2, 8},
+           Case{plain(131, "p"), {40, 80}, 4, 8, 8, 8, 8, 3},
            Case{points(310, "nfff"), {130}, 12, 1, 1, 3},
            Case{walls(150, "nnpp"), {21, 40, 56}, 7, 2, 1, 2},
            Case{source(310, "fffn"), {40, 90}, 12, 1, 1, 2},

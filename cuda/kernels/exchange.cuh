@@ -21,13 +21,15 @@ __device__ __forceinline__ void await(const unsigned* word, unsigned number) {
   while ((int)(load_acquire(word) - number) < 0) __nanosleep(100);
 }
 
-// await_halos waits until the halos that rows [top, bottom) of a pass depend on are filled. The whole warp calls it and
+// await_halos waits until the halos that rows [top, bottom) of a pass depend on are filled: it reads rows beyond the
+// stripe, which are those that do not count, or hands rows on. With halos deeper than a pass, a pass computes rows of
+// the halo too, so a part may lie within the stripe or beyond it and read rows of the halo. The whole warp calls it and
 // stays together: the compiler makes worse code of everything after it otherwise.
 template <class Real> __device__ __forceinline__ void await_halos(const Pass<Real>& a, int top, int bottom) {
   const int reach = max(a.sweeps, a.depth);
 #pragma unroll
   for (int i = 0; i < 2; i++)
-    if (a.sides[i].came && (i ? bottom + reach > a.outHi : top - reach < a.outLo))
+    if (a.sides[i].came && (i ? bottom + reach > a.countHi : top - reach < a.countLo))
       while (__any_sync(kAll, (int)(load_acquire(a.sides[i].came) - a.awaited) < 0)) __nanosleep(100);
 }
 

@@ -73,6 +73,27 @@ func TestSameBitsOnGPUs(t *testing.T) {
 	}
 }
 
+// Halos of several passes give the bits of shallow ones, also where a GPU does a pass in many low parts, of which
+// several read the rows of one halo.
+func TestDeepHalosOnGPUs(t *testing.T) {
+	gpus := needGPU(t)
+	base := []string{"grid.nx=2048", "grid.ny=2048", "solver.max_iterations=4000", "output.picture=", "output.field=",
+		"device.backend=cuda"}
+	want, _ := solve(t, append(set(base...), "-np", "1")...)
+	for np := 2; np <= min(gpus, 4); np++ {
+		for _, depth := range []string{"64", "256"} {
+			got, _ := solve(t, append(set(append(base, "halo.depth="+depth)...), "-np", strconv.Itoa(np))...)
+			if got != want {
+				t.Errorf("np %d, depth %s: field %s, want %s; histories equal: %v", np, depth, got.sha, want.sha,
+					got.history == want.history)
+			}
+		}
+	}
+	if gpus < 2 {
+		t.Log("NOT RUN: halos of several passes between GPUs need two of them")
+	}
+}
+
 // The time in which a GPU sweeps does not count as a wait for norms: a single rank waits for no other.
 func TestTimesOfARankOnGPUs(t *testing.T) {
 	needGPU(t)
