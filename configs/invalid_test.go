@@ -70,9 +70,8 @@ var invalid = []struct {
 		`solver.relative_tolerance 1: a number of at least 0 and below 1 is wanted`},
 	{func(c *Config) { cycles(c); c.Grid.DType = "float32" },
 		`grid.dtype "float32": solver.method multigrid needs float64`},
-	{func(c *Config) { cycles(c); c.Device.Backend, c.Halo.Depth = "cuda", 4 },
-		`device.backend "cuda": solver.method multigrid runs on the CPU; auto and cpu are allowed` + "\n" +
-			`halo.depth 4: solver.method multigrid has a depth of its own; auto is allowed`},
+	{func(c *Config) { cycles(c); c.Halo.Depth = 4 },
+		`halo.depth 4: solver.method multigrid has a depth of its own; auto is allowed`},
 	{func(c *Config) { cycles(c); c.Problem.Fixed = "x > y" },
 		`problem.fixed "x > y": solver.method multigrid takes no fixed points inside the mesh; jacobi does`},
 	{func(c *Config) { cycles(c); c.Grid.NY, c.Run.Ranks = 64, 8 },

@@ -24,15 +24,6 @@ func (s Solver) Step() string {
 	return "sweep"
 }
 
-// Devices returns c.Device with the backend that the method has: multigrid runs on CPUs alone.
-func (c Config) Devices() Device {
-	d := c.Device
-	if c.Solver.Multigrid() {
-		d.Backend = "cpu"
-	}
-	return d
-}
-
 // HaloDepth returns the rows of a halo with the given number of ranks, or 0 if the keys leave it to the backends.
 func (c Config) HaloDepth(ranks int) int {
 	switch {
@@ -65,10 +56,6 @@ func (v *validator) solver(c Config) {
 	}
 	if c.Grid.DType == "float32" {
 		v.fault("grid.dtype %q: solver.method %s needs float64", c.Grid.DType, Multigrid)
-	}
-	if c.Device.Backend == "cuda" {
-		v.fault("device.backend %q: solver.method %s runs on the CPU; auto and cpu are allowed", c.Device.Backend,
-			Multigrid)
 	}
 	if c.Halo.Depth != 0 {
 		v.fault("halo.depth %d: solver.method %s has a depth of its own; auto is allowed", c.Halo.Depth, Multigrid)

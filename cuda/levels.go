@@ -322,6 +322,11 @@ func LevelsBytes(l multigrid.Layout) int64 {
 	return bytes + int64(unsafe.Sizeof(tailLevel{}))*int64(len(l.Plan.Levels)-first) + 4*int64(len(l.Plan.Coarsest))
 }
 
+// Describe names the device.
+func (v *Levels) Describe() string {
+	return fmt.Sprintf("cuda %d, %s", v.dev.gpu.Index, v.dev.gpu.Name)
+}
+
 // Bytes implements multigrid.Device.
 func (v *Levels) Bytes() int64 { return v.dev.bytes }
 

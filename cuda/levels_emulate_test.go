@@ -1,13 +1,12 @@
 package cuda
 
 import (
-	"os/exec"
-	"path/filepath"
 	"testing"
 
 	"github.com/ebitengine/purego"
 
 	"jacobi/cuda/driver"
+	"jacobi/cuda/emulate/emulatetest"
 	"jacobi/solver/multigrid"
 	"jacobi/solver/multigrid/leveltest"
 )
@@ -18,29 +17,8 @@ func emulated(t *testing.T) *driver.Driver {
 	if noGPU == nil {
 		t.Skip("NOT RUN: this process has the driver of a GPU loaded, on which TestLevels runs the same suite")
 	}
-	for _, compiler := range []string{"gcc", "g++"} {
-		if _, err := exec.LookPath(compiler); err != nil {
-			t.Skipf("NOT RUN: %s needs %s", t.Name(), compiler)
-		}
-	}
-	dir := t.TempDir()
-	object, library := filepath.Join(dir, "fake.o"), filepath.Join(dir, "libcuda.so.1")
-	fake := []string{"-c", "-fPIC", "-O2", "-DRUN", "driver/drivertest/testdata/fake.c", "-o", object}
-	for _, f := range []string{"cuModuleGetFunction", "cuFuncSetAttribute", "cuDeviceGetAttribute", "cuMemAlloc_v2",
-		"cuOccupancyMaxActiveBlocksPerMultiprocessor", "cuLaunchKernel"} {
-		fake = append(fake, "-D"+f+"=fake_"+f)
-	}
-	for _, command := range []*exec.Cmd{
-		exec.Command("gcc", fake...),
-		exec.Command("g++", "-std=c++17", "-O2", "-Wall", "-Wno-unknown-pragmas", "-ffp-contract=off", "-fPIC",
-			"-shared", "-Wl,-soname,libcuda.so.1", "-o", library, "emulate/multigrid.cpp", object),
-	} {
-		if out, err := command.CombinedOutput(); err != nil {
-			t.Fatalf("%v: %v\n%s", command.Args, err, out)
-		}
-	}
 	// driver.Open finds the library that is loaded under this name.
-	if _, err := purego.Dlopen(library, purego.RTLD_NOW|purego.RTLD_LOCAL); err != nil {
+	if _, err := purego.Dlopen(emulatetest.Build(t), purego.RTLD_NOW|purego.RTLD_LOCAL); err != nil {
 		t.Fatal(err)
 	}
 	d, err := driver.Open()

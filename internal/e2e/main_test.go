@@ -176,8 +176,14 @@ type answer struct {
 // solve runs the launcher, which must succeed, and returns the run's answer and report.
 func solve(t *testing.T, args ...string) (answer, report) {
 	t.Helper()
+	return solveWith(t, nil, args...)
+}
+
+// solveWith is solve with an environment.
+func solveWith(t *testing.T, env []string, args ...string) (answer, report) {
+	t.Helper()
 	dir := t.TempDir()
-	out := run(t, dir, "launcher", args...)
+	out := runWith(t, env, dir, "launcher", args...)
 	if out.code != 0 {
 		t.Fatalf("launcher %v: exit code %d\nstdout:\n%s\nstderr:\n%s", args, out.code, out.stdout, out.stderr)
 	}

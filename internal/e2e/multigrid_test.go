@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"jacobi/cuda/emulate/emulatetest"
 )
 
 // cycling are the keys of runs with multigrid, without files that the tests do not read.
@@ -97,5 +99,28 @@ func TestMultigridStops(t *testing.T) {
 	if again.sha != r.FieldSHA256 || again.history != string(history) {
 		t.Errorf("stopped after %d cycles (%s) with field %s; that many cycles give %s", r.Sweeps, r.StopReason,
 			r.FieldSHA256, again.sha)
+	}
+}
+
+// A GPU gives the bits of the CPU. The GPU is a stand-in that runs the source of the kernels.
+func TestMultigridOnGPUs(t *testing.T) {
+	env := libraryPath(emulatetest.Build(t))
+	keys := cycling("grid.nx=230", "grid.ny=151", "problem.preset=dirichlet", "problem.left=neumann(1)",
+		"problem.source=sin(7*x)*y", "grid.height=0.7", "solver.tolerance=0", "solver.relative_tolerance=1e-7")
+	want, _ := solve(t, append(set(append(keys, "device.backend=cpu")...), "-np", "1")...)
+	if want.reason != "converged" {
+		t.Fatalf("%d cycles (%s)", want.sweeps, want.reason)
+	}
+	for _, np := range []string{"1", "3"} {
+		got, r := solveWith(t, env, append(set(append(keys, "device.backend=cuda")...), "-np", np)...)
+		if got != want {
+			t.Errorf("np %s: %d cycles (%s), field %s; want %d (%s), %s; histories equal: %v", np, got.sweeps,
+				got.reason, got.sha, want.sweeps, want.reason, want.sha, got.history == want.history)
+		}
+		for _, rank := range r.Ranks {
+			if !strings.HasPrefix(rank.Device, "cuda") {
+				t.Errorf("np %s: rank %d on %q", np, rank.Rank, rank.Device)
+			}
+		}
 	}
 }

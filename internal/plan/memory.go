@@ -50,11 +50,11 @@ func threadsOf(d configs.Device, localSize int) int {
 }
 
 func backendBytes(cfg configs.Config, at hosts.Places, l solver.Layout, threads int, onGPUs bool) (int64, error) {
+	if cfg.Solver.Multigrid() {
+		return levelBytes(l, at, onGPUs)
+	}
 	if onGPUs {
 		return cuda.MemoryBytes(l, len(at.Ranks) > 1 && cfg.Halo.Transport != "nats"), nil
-	}
-	if cfg.Solver.Multigrid() {
-		return levelBytes(l, at)
 	}
 	kernel := cfg.Device.Kernel
 	if kernel == "auto" || len(at.Here) == 0 { // other hosts may support kernels that this one does not
@@ -68,7 +68,7 @@ func backendBytes(cfg configs.Config, at hosts.Places, l solver.Layout, threads 
 }
 
 // levelBytes returns the memory of a rank of multigrid.
-func levelBytes(l solver.Layout, at hosts.Places) (int64, error) {
+func levelBytes(l solver.Layout, at hosts.Places, onGPUs bool) (int64, error) {
 	p, err := multigrid.NewPlan(l.Mesh, l.Operator)
 	if err != nil {
 		return 0, err
@@ -80,6 +80,9 @@ func levelBytes(l solver.Layout, at hosts.Places) (int64, error) {
 	divided, tail := p.Divide(stripes, multigrid.TailPoints)
 	levels := p.LayoutOf(divided, tail, slices.Index(stripes, l.Stripe))
 	levels.Source = l.Operator.Source
+	if onGPUs {
+		return cuda.LevelsBytes(levels), nil
+	}
 	return cpulevels.MemoryBytes(levels), nil
 }
 

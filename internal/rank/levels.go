@@ -3,6 +3,7 @@ package rank
 import (
 	"context"
 
+	"jacobi/cuda"
 	cpulevels "jacobi/internal/cpu/levels"
 	"jacobi/solver"
 	"jacobi/solver/multigrid"
@@ -33,13 +34,23 @@ func (o *opened) openLevels(open *closers) error {
 	stripes, tail := p.Divide(o.stripes, multigrid.TailPoints)
 	l := p.LayoutOf(stripes, tail, o.id.Rank)
 	l.Magnitude, l.Source = o.plan.layout.Magnitude, o.plan.layout.Operator.Source
-	d, err := cpulevels.New(l, o.threads(), o.cpuKernel())
-	if err != nil {
-		return err
+	o.levels = &levels{layout: l, stripes: stripes}
+	if o.sweepsOnGPU() {
+		d, err := cuda.NewLevels(o.gpus.Driver, l,
+			cuda.Options{Device: o.chosen.Index, Timeout: o.Config.Halo.Timeout})
+		if err != nil {
+			return err
+		}
+		o.levels.device, o.describe = d, d.Describe()
+	} else {
+		d, err := cpulevels.New(l, o.threads(), o.cpuKernel())
+		if err != nil {
+			return err
+		}
+		o.levels.device, o.describe, o.kernel = d, d.Describe(), d.Kernel()
 	}
-	open.add(d.Close)
-	o.levels = &levels{layout: l, stripes: stripes, device: d}
-	o.field, o.describe, o.kernel = levelField{d}, d.Describe(), d.Kernel()
+	open.add(o.levels.device.Close)
+	o.field = levelField{o.levels.device}
 	return nil
 }
 

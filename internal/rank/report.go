@@ -67,7 +67,7 @@ func (l *loaded) memoryBytes() int64 {
 	} else {
 		bytes = l.backend.Limits().Bytes
 	}
-	if l.saver != nil && l.gpu == nil { // the saver copies the stripe into host memory
+	if l.saver != nil && !l.sweepsOnGPU() { // the saver copies the stripe into host memory
 		bytes += int64(l.layout.Stripe.Rows()) * int64(l.layout.Mesh.RowBytes())
 	}
 	return bytes

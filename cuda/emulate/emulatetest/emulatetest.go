@@ -1,0 +1,58 @@
+// Package emulatetest builds a CUDA driver that runs the multigrid kernels, compiled from their source, on the CPU.
+package emulatetest
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"testing"
+)
+
+// Build builds the driver and returns its path, which ends in libcuda.so.1. A program finds the driver if
+// LD_LIBRARY_PATH has the path's directory. Without compilers Build skips the test.
+func Build(t testing.TB) string {
+	t.Helper()
+	for _, compiler := range []string{"gcc", "g++"} {
+		if _, err := exec.LookPath(compiler); err != nil {
+			t.Skipf("NOT RUN: %s needs %s, to build a driver that needs no GPU", t.Name(), compiler)
+		}
+	}
+	_, here, _, _ := runtime.Caller(0)
+	cuda := filepath.Join(filepath.Dir(here), "../..")
+	for _, pattern := range []string{"*/*.[ch]*", "driver/drivertest/testdata/*"} {
+		readAll(t, filepath.Join(cuda, pattern))
+	}
+	dir := t.TempDir()
+	object, library := filepath.Join(dir, "fake.o"), filepath.Join(dir, "libcuda.so.1")
+	fake := []string{"-c", "-fPIC", "-O2", "-DRUN", filepath.Join(cuda, "driver/drivertest/testdata/fake.c"), "-o",
+		object}
+	for _, f := range []string{"cuModuleGetFunction", "cuFuncSetAttribute", "cuDeviceGetAttribute", "cuMemAlloc_v2",
+		"cuOccupancyMaxActiveBlocksPerMultiprocessor", "cuLaunchKernel"} {
+		fake = append(fake, "-D"+f+"=fake_"+f)
+	}
+	for _, command := range []*exec.Cmd{
+		exec.Command("gcc", fake...),
+		exec.Command("g++", "-std=c++17", "-O2", "-Wall", "-Wno-unknown-pragmas", "-ffp-contract=off", "-fPIC",
+			"-shared", "-Wl,-soname,libcuda.so.1", "-o", library, filepath.Join(cuda, "emulate/multigrid.cpp"), object),
+	} {
+		if out, err := command.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %v\n%s", command.Args, err, out)
+		}
+	}
+	return library
+}
+
+// readAll reads files, so that go's test cache depends on them.
+func readAll(t testing.TB, pattern string) {
+	t.Helper()
+	files, err := filepath.Glob(pattern)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if _, err := os.Stat(f); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
