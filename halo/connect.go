@@ -56,7 +56,8 @@ type Links struct {
 	Link [2]Link
 	Info [2]Info
 
-	subs []pubsub.Subscription
+	meters [2]Meter
+	subs   []pubsub.Subscription
 }
 
 // Connect opens the links of this rank. Every rank must call it within the timeout. The two ends of a link agree on a
@@ -71,6 +72,11 @@ func Connect(ctx context.Context, o Options) (*Links, error) {
 	links := &Links{}
 	if err := connect(ctx, &o, links); err != nil {
 		return nil, errors.Join(err, links.Close())
+	}
+	for side, l := range links.Link {
+		if l != nil {
+			links.meters[side] = NewMeter(l)
+		}
 	}
 	return links, nil
 }
@@ -147,6 +153,26 @@ func own(ctx context.Context, o *Options, links *Links) (err error) {
 	}
 	links.Info = [2]Info{info, info}
 	return err
+}
+
+// Rows returns the links with meters, as an exchange takes them: a nil interface on a side without one.
+func (l *Links) Rows() (rows [2]solver.RowLink) {
+	for side, m := range l.meters {
+		if m != nil {
+			rows[side] = m
+		}
+	}
+	return rows
+}
+
+// Traffic returns what went through the links that Rows returned, by side.
+func (l *Links) Traffic() (traffic [2]Traffic) {
+	for side, m := range l.meters {
+		if m != nil {
+			traffic[side] = m.Traffic()
+		}
+	}
+	return traffic
 }
 
 // Stats returns the counters of the links over NATS, by side; nil for other links.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"jacobi/internal/pubsub"
 	"jacobi/solver"
@@ -19,6 +20,7 @@ type inbox struct {
 	progress   uint64                // parts received so far, without duplicates, and pieces of parts
 	broken     error                 // the two ends do not agree; Recv returns it
 	refusal    error                 // why the last refused frame was refused
+	taken      time.Time             // when the rows that receive returned last were complete
 	ready      chan struct{}
 	duplicates atomic.Uint64
 }
@@ -32,6 +34,7 @@ type inSlot struct {
 	parts    []partState
 	have     int // parts that have arrived
 	claimed  int // parts that are being written
+	complete time.Time
 }
 
 type partState uint8
@@ -152,6 +155,7 @@ func (in *inbox) settle(f *frame, here bool) {
 	s.have++
 	in.progress++
 	if s.have == len(s.parts) {
+		s.complete = time.Now()
 		in.signal()
 	}
 }
@@ -178,6 +182,7 @@ func (in *inbox) receive(exchange solver.ExchangeNumber) ([]byte, error) {
 	}
 	s.used = false
 	in.next = exchange + 1
+	in.taken = s.complete
 	return s.rows, nil
 }
 

@@ -100,6 +100,20 @@ func (l *NATSLink) post(exchange solver.ExchangeNumber) {
 	}
 }
 
+// Room implements solver.RowLender.
+func (l *NATSLink) Room(ctx context.Context, exchange solver.ExchangeNumber) ([]byte, error) {
+	err := l.usable(ctx)
+	if err == nil {
+		l.out.mu.Lock()
+		defer l.out.mu.Unlock()
+		err = l.vacate(ctx, exchange)
+	}
+	if err != nil {
+		return nil, l.end.wrap("send", exchange, l.name, err)
+	}
+	return l.out.room(exchange), nil
+}
+
 // vacate waits until the lanes no longer read the rows of exchange-2, whose memory exchange takes.
 func (l *NATSLink) vacate(ctx context.Context, exchange solver.ExchangeNumber) error {
 	if l.fast != nil {

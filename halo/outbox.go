@@ -51,6 +51,13 @@ func (o *outbox) bytes() int64 {
 	return int64(len(o.slots[0].rows) + len(o.slots[1].rows))
 }
 
+// room returns the memory for the rows of exchange. The neighbour has the rows of exchange-2, which were there.
+func (o *outbox) room(exchange solver.ExchangeNumber) []byte {
+	s := &o.slots[exchange%2]
+	s.used = false
+	return s.rows
+}
+
 // keep stores the rows of exchange in place of those of exchange-2. It copies nothing if they lie there.
 func (o *outbox) keep(exchange solver.ExchangeNumber, rows []byte) *outSlot {
 	s := &o.slots[exchange%2]

@@ -38,6 +38,13 @@ func (l *NATSLink) Take(ctx context.Context, exchange solver.ExchangeNumber) ([]
 	return l.await(ctx, exchange)
 }
 
+// arrival returns when the rows that Take returned last were complete.
+func (l *NATSLink) arrival() time.Time {
+	l.in.mu.Lock()
+	defer l.in.mu.Unlock()
+	return l.in.taken
+}
+
 // await waits for the rows of exchange.
 func (l *NATSLink) await(ctx context.Context, exchange solver.ExchangeNumber) ([]byte, error) {
 	w := waiter{link: l, exchange: exchange, patience: l.opts.AskAfter, pending: l.pending.Load()}

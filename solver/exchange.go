@@ -32,6 +32,15 @@ type RowLink interface {
 	Recv(ctx context.Context, n ExchangeNumber, rows []byte) error
 }
 
+// RowLender is a RowLink with memory of its own for the rows, which saves a copy each way.
+type RowLender interface {
+	RowLink
+	// Room returns memory for the rows of exchange n, the next one to send. Send(n) of it copies nothing.
+	Room(ctx context.Context, n ExchangeNumber) ([]byte, error)
+	// Take waits as Recv does and returns the rows, which stay until Room or Send of exchange n+1.
+	Take(ctx context.Context, n ExchangeNumber) ([]byte, error)
+}
+
 // HostExchange is an Exchange through the host's memory, with one link for each side.
 type HostExchange struct {
 	calls   ExchangeCalls
@@ -43,6 +52,7 @@ type HostExchange struct {
 type hostSide struct {
 	side       Side
 	link       RowLink
+	lender     RowLender  // link, if it is one; nil otherwise
 	edge, halo []byte     // Depth dense rows to send, and to receive
 	done       chan error // result of the goroutine that has edge and halo from Post to Wait; nil if there is none
 }
@@ -63,7 +73,8 @@ func NewHostExchange(b HaloRows, l Layout, links [2]RowLink) (*HostExchange, err
 		if rows == nil {
 			rows = make([]byte, l.Depth*l.Mesh.RowBytes())
 		}
-		x.sides[side] = &hostSide{side: Side(side), link: link, edge: rows, halo: rows}
+		lender, _ := link.(RowLender)
+		x.sides[side] = &hostSide{side: Side(side), link: link, lender: lender, edge: rows, halo: rows}
 	}
 	return x, nil
 }
@@ -94,6 +105,9 @@ func (x *HostExchange) Post(ctx context.Context, n ExchangeNumber) error {
 		if s == nil {
 			continue
 		}
+		if err := s.room(ctx, n); err != nil {
+			return err
+		}
 		if err := x.backend.CopyEdge(ctx, s.side, s.edge); err != nil {
 			return fmt.Errorf("exchange %d: %w", n, err)
 		}
@@ -107,13 +121,30 @@ func (x *HostExchange) Post(ctx context.Context, n ExchangeNumber) error {
 	return nil
 }
 
+// room finds memory for the edge.
+func (s *hostSide) room(ctx context.Context, n ExchangeNumber) (err error) {
+	if s.lender != nil {
+		s.edge, err = s.lender.Room(ctx, n)
+	}
+	return err
+}
+
 // swap sends the edge and receives the halo.
 func (s *hostSide) swap(ctx context.Context, n ExchangeNumber) {
 	err := s.link.Send(ctx, n, s.edge)
 	if err == nil {
-		err = s.link.Recv(ctx, n, s.halo)
+		err = s.take(ctx, n)
 	}
 	s.done <- err
+}
+
+// take receives the halo.
+func (s *hostSide) take(ctx context.Context, n ExchangeNumber) (err error) {
+	if s.lender == nil {
+		return s.link.Recv(ctx, n, s.halo)
+	}
+	s.halo, err = s.lender.Take(ctx, n)
+	return err
 }
 
 // Wait implements Exchange.
@@ -141,5 +172,5 @@ func (s *hostSide) receive(ctx context.Context, n ExchangeNumber) error {
 	if s.done != nil {
 		return <-s.done // ends with the context of Post
 	}
-	return s.link.Recv(ctx, n, s.halo)
+	return s.take(ctx, n)
 }

@@ -88,6 +88,7 @@ func Summary(w io.Writer, r Report) error {
 	}
 	look := style.Of(w)
 	rankTable(&b, r.Ranks, look.Width)
+	linkTable(&b, r, look.Width)
 	_, err := io.WriteString(w, styled(show.Lines(b.String()), r, look))
 	return err
 }

@@ -271,6 +271,23 @@ func TestSummary(t *testing.T) {
 			}
 			r.Ranks[0].HaloWait = nil
 		}},
+		{"links", 4, func(r *Report) {
+			traffic := NewTrafficReport(63, 63<<21, time.Millisecond, 20*time.Millisecond, 63*time.Millisecond)
+			unhidden := *traffic
+			unhidden.Hidden = nil
+			shared := NewTrafficReport(63, 63<<21, 0, time.Millisecond, 0)
+			for i, l := range []LinkReport{
+				{Neighbour: 1, Transport: "nats", Why: "different nodes", Traffic: traffic},
+				{Neighbour: 2, Transport: "shared memory", Traffic: shared},
+				{Neighbour: 3, Transport: "direct", Traffic: &unhidden},
+				{Neighbour: 0, Transport: "nats", Why: "direct failed: timeout", Traffic: NewTrafficReport(0, 0, 0, 0,
+					0)},
+			} {
+				r.Ranks[i].Transports = map[string]LinkReport{"bottom": l}
+				r.Ranks[i].HaloWait = new(float64(i) * r.Times.Sweeps / 4)
+			}
+			r.Ranks[0].HaloWait = new(r.Times.Sweeps / 3)
+		}},
 		{"many", 18, func(*Report) {}},
 		{"multigrid", 2, func(r *Report) {
 			r.Method, r.Sweeps, r.RelativeTolerance, r.StopReason = "multigrid", 7, 1e-9, solver.Converged

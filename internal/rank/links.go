@@ -8,7 +8,6 @@ import (
 	"jacobi/configs"
 	"jacobi/halo"
 	"jacobi/internal/roster"
-	"jacobi/solver"
 )
 
 // openLinks opens the links to the neighbours.
@@ -70,15 +69,4 @@ func (l *laidOut) directPeer(nats halo.NATSOptions) (halo.Direct, error) {
 func oneHost(members []roster.Member) bool {
 	boot := members[0].Node.Boot
 	return boot != "" && !slices.ContainsFunc(members, func(m roster.Member) bool { return m.Node.Boot != boot })
-}
-
-// rowLinks returns the links as solver.RowLinks: a nil interface, not a nil halo.Link, on a side without one.
-func rowLinks(links *halo.Links) [2]solver.RowLink {
-	var rows [2]solver.RowLink
-	for side, l := range links.Link {
-		if l != nil {
-			rows[side] = l
-		}
-	}
-	return rows
 }

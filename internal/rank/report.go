@@ -34,7 +34,7 @@ func (r *ready) rankReport(result solver.Result, fault error) output.RankReport 
 	if rep.RSSBytes, err = peakResident(); err != nil {
 		r.Log.Sugar().Warnf("memory of this process: %v", err)
 	}
-	stats := r.links.Stats()
+	stats, traffic := r.links.Stats(), r.links.Traffic()
 	for side, has := range r.layout.Neighbour {
 		if !has {
 			continue
@@ -48,6 +48,12 @@ func (r *ready) rankReport(result solver.Result, fault error) output.RankReport 
 		}
 		link := output.LinkReport{Neighbour: r.neighbour(solver.Side(side)).Rank, Transport: info.Transport,
 			Why: info.Why}
+		if t := traffic[side]; t.Exchanges > 0 {
+			link.Traffic = output.NewTrafficReport(t.Exchanges, t.Bytes, t.Send, t.Wait, t.Travel)
+			if r.gpu != nil {
+				link.Traffic.Hidden = nil // a goroutine waits while the GPU sweeps
+			}
+		}
 		if s := stats[side]; s != nil && info.Transport == halo.TransportNATS {
 			link.NATS = (*output.NATSReport)(s)
 		}

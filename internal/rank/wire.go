@@ -42,16 +42,16 @@ func (o *opened) wireUp(ctx context.Context, open *closers) (*wired, error) {
 // openExchange opens the exchange of rows with the neighbours, over peer memory where there is any.
 func (o *opened) openExchange(peers peerRows, links *halo.Links, open *closers) (solver.Exchange, error) {
 	if o.levels != nil {
-		return nil, o.levels.connect(o.id.Rank, rowLinks(links))
+		return nil, o.levels.connect(o.id.Rank, links.Rows())
 	}
 	if o.gpu == nil {
-		x, err := solver.NewHostExchange(o.backend, o.layout, rowLinks(links))
+		x, err := solver.NewHostExchange(o.backend, o.layout, links.Rows())
 		if err != nil {
 			return nil, err // not x: a nil *solver.HostExchange is a non-nil interface
 		}
 		return x, nil
 	}
-	x, err := cuda.NewExchange(o.gpu, o.id.Size == 1, peers.peers, rowLinks(links))
+	x, err := cuda.NewExchange(o.gpu, o.id.Size == 1, peers.peers, links.Rows())
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,79 @@
+package halo_test
+
+import (
+	"bytes"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	. "jacobi/halo"
+	"jacobi/halo/halotest"
+	"jacobi/solver"
+)
+
+// TestMeter exchanges rows through meters, in the links' own memory where they lend it, and checks what is counted.
+func TestMeter(t *testing.T) {
+	for _, tr := range transports(t) {
+		t.Run(tr.Name, func(t *testing.T) {
+			e := halotest.FreshEnd(100, 3)
+			a, b := tr.Must(t, e, halotest.Long)
+			meters := [2]Meter{NewMeter(a), NewMeter(b)}
+			const count = 20
+			var wg sync.WaitGroup
+			for i, end := range []End{e, e.Facing()} {
+				wg.Go(func() {
+					for n := range solver.ExchangeNumber(count) {
+						if err := exchangeLent(t, meters[i], end, n); err != nil {
+							t.Error(err)
+							return
+						}
+					}
+				})
+			}
+			wg.Wait()
+			for i, m := range meters {
+				n := m.Traffic()
+				_, lends := m.(solver.RowLender)
+				if n.Exchanges != count || n.Bytes != count*uint64(e.SendBytes()+e.RecvBytes()) || n.Wait <= 0 ||
+					n.Send <= 0 || (n.Travel > 0) != lends || n.Travel > time.Minute {
+					t.Errorf("end %d: %+v", i, n)
+				}
+			}
+		})
+	}
+}
+
+// exchangeLent makes one exchange as solver.HostExchange does.
+func exchangeLent(t *testing.T, l Link, e End, n solver.ExchangeNumber) error {
+	out, in := make([]byte, e.SendBytes()), make([]byte, e.RecvBytes())
+	lender, lends := l.(solver.RowLender)
+	if lends {
+		room, err := lender.Room(t.Context(), n)
+		if err != nil {
+			return err
+		}
+		if len(room) != len(out) {
+			return errors.New("the room has another size")
+		}
+		out = room
+	}
+	halotest.Fill(out, e.Rank, e.Send, e.NX, n)
+	sent := bytes.Clone(out)
+	if err := l.Send(t.Context(), n, out); err != nil {
+		return err
+	}
+	if lends {
+		rows, err := lender.Take(t.Context(), n)
+		if err != nil {
+			return err
+		}
+		if !bytes.Equal(out, sent) {
+			return errors.New("the rows sent have changed")
+		}
+		in = rows
+	} else if err := l.Recv(t.Context(), n, in); err != nil {
+		return err
+	}
+	return halotest.Verify(in, e.Neighbour, e.Recv, e.NX, n)
+}

@@ -1,0 +1,80 @@
+package output
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"jacobi/solver"
+)
+
+// The transports between nodes, as halo names them.
+const (
+	overNATS = "nats"
+	overTCP  = "direct"
+)
+
+// slowShare is the share of the time of the sweeps from which waits for rows over NATS are worth a word.
+const slowShare = 0.1
+
+// linkTable lists the links that leave a node, at the bottom of each of the first tableRanks ranks: the times of one
+// exchange as that rank saw them.
+func linkTable(w io.Writer, r Report, width int) {
+	t := new(bytes.Buffer)
+	for _, k := range r.Ranks {
+		l, ok := k.Transports[solver.Bottom.String()]
+		if !ok || l.Traffic == nil || l.Traffic.Exchanges == 0 || l.Transport != overNATS && l.Transport != overTCP {
+			continue
+		}
+		if t.Len() == 0 {
+			fmt.Fprintln(t, "  Link\tTransport\tExchanges\tRows\tTravel\tWaited\tHidden")
+		}
+		n := l.Traffic
+		fmt.Fprintf(t, "  %d-%d\t%s\t%d\t%s\t%s\t%s\t%s\n", k.Rank, l.Neighbour, l.Transport, n.Exchanges,
+			bytesOf(int64(n.Bytes/n.Exchanges/2)), n.each(n.Travel), n.each(new(n.Send+n.Wait)), n.hidden())
+		if k.Rank >= tableRanks {
+			break
+		}
+	}
+	if t.Len() > 0 {
+		fmt.Fprintf(w, "\n%s", fitColumns(t.String(), width, []string{"Exchanges", "Rows"}))
+	}
+	if rank, share := slowest(r); share >= slowShare {
+		fmt.Fprintf(w, "  Rank %d waited for rows over NATS for %.0f%% of the time. With halo.transport=direct\n"+
+			"  rows go from rank to rank (docs/network.md).\n", rank, 100*share)
+	}
+}
+
+// each returns the part of total, in seconds, that falls to one exchange.
+func (t *TrafficReport) each(total *float64) string {
+	if total == nil {
+		return "-"
+	}
+	return time.Duration(*total / float64(t.Exchanges) * 1e9).Round(time.Microsecond).String()
+}
+
+func (t *TrafficReport) hidden() string {
+	if t.Hidden == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.0f%%", 100**t.Hidden)
+}
+
+// slowest returns the rank that waited for halos for the largest share of the sweeps, among those with a link over NATS
+// for which the user has not tried another transport.
+func slowest(r Report) (rank int, share float64) {
+	for _, k := range r.Ranks {
+		if k.HaloWait == nil || r.Times.Sweeps <= 0 {
+			continue
+		}
+		for _, l := range k.Transports {
+			asked := strings.Contains(l.Why, "halo.transport is nats") || strings.Contains(l.Why, overTCP+" failed")
+			if s := *k.HaloWait / r.Times.Sweeps; l.Transport == overNATS && !asked && s > share {
+				rank, share = k.Rank, s
+			}
+		}
+	}
+	return rank, share
+}
