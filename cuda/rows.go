@@ -19,7 +19,7 @@ func (b *Backend) Load(ctx context.Context, rows solver.RowSource) error {
 	if err := d.fast.Fill(d.now.base, 0, int(d.now.bytes())); err != nil {
 		return err
 	}
-	if err := d.load(ctx, d.now, rows.Row); err != nil {
+	if err := d.load(ctx, d.now, repeating(d.layout.Mesh, rows.Row)); err != nil {
 		return err
 	}
 	if err := d.loadOperator(ctx, b.operator); err != nil {

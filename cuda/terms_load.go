@@ -51,6 +51,22 @@ func (d *device) loadOperator(ctx context.Context, o operator) error {
 	return d.loadFixed(ctx, o)
 }
 
+// repeating returns read, with columns 0 and NX-1 replaced by copies of columns NX-2 and 1 if they are periodic.
+func repeating(m solver.Mesh, read func(y int, dst []byte) error) func(y int, dst []byte) error {
+	if !m.PeriodicColumns() {
+		return read
+	}
+	size, width := m.DType.Size(), m.RowBytes()
+	return func(y int, dst []byte) error {
+		if err := read(y, dst); err != nil {
+			return err
+		}
+		copy(dst[:size], dst[width-2*size:])
+		copy(dst[width-size:], dst[size:2*size])
+		return nil
+	}
+}
+
 // load fills the rows of f, a chunk at a time.
 func (d *device) load(ctx context.Context, f field, read func(y int, dst []byte) error) error {
 	width := d.layout.Mesh.RowBytes()

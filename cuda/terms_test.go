@@ -130,3 +130,18 @@ func TestTermsKernels(t *testing.T) {
 		}
 	}
 }
+
+// Load copies periodic columns itself: a source of rows need not.
+func TestLoadRepeatsPeriodicColumns(t *testing.T) {
+	read := func(_ int, dst []byte) error { copy(dst, "0011223344"); return nil }
+	for walls, want := range map[solver.Walls]string{
+		{}: "0011223344",
+		{Left: solver.Periodic, Right: solver.Periodic}: "3311223311",
+	} {
+		row := make([]byte, 10)
+		m := solver.Mesh{NX: 5, NY: 3, DType: 2, Walls: walls}
+		if err := repeating(m, read)(1, row); err != nil || string(row) != want {
+			t.Errorf("%+v: %q, %v; want %q", walls, row, err, want)
+		}
+	}
+}
