@@ -2,7 +2,6 @@ package configs
 
 import (
 	"math"
-	"strings"
 
 	"jacobi/solver/multigrid"
 )
@@ -59,9 +58,5 @@ func (v *validator) solver(c Config) {
 	}
 	if c.Halo.Depth != 0 {
 		v.fault("halo.depth %d: solver.method %s has a depth of its own; auto is allowed", c.Halo.Depth, Multigrid)
-	}
-	if f := strings.TrimSpace(c.Problem.Fixed); f != "" && f != "false" {
-		v.fault("problem.fixed %q: solver.method %s takes no fixed points inside the mesh; %s does", f, Multigrid,
-			Jacobi)
 	}
 }

@@ -34,6 +34,11 @@ func (o *opened) openLevels(open *closers) error {
 	stripes, tail := p.Divide(o.stripes, multigrid.TailPoints)
 	l := p.LayoutOf(stripes, tail, o.id.Rank)
 	l.Magnitude, l.Source = o.plan.layout.Magnitude, o.plan.layout.Operator.Source
+	if rows := o.plan.layout.Operator.Fixed; rows != nil {
+		if l.Fixed, err = p.FixedPoints(rows); err != nil {
+			return err
+		}
+	}
 	o.levels = &levels{layout: l, stripes: stripes}
 	if o.sweepsOnGPU() {
 		d, err := cuda.NewLevels(o.gpus.Driver, l,

@@ -20,6 +20,13 @@ type Multigrid struct {
 func NewMultigrid(p *multigrid.Plan, op solver.Operator, rows solver.RowSource,
 	e solver.Magnitude) (*Multigrid, error) {
 	m := &Multigrid{plan: p, scaling: math.Ldexp(1, int(e))}
+	var fixed []multigrid.Fixed
+	if op.Fixed != nil {
+		var err error
+		if fixed, err = p.FixedPoints(op.Fixed); err != nil {
+			return nil, err
+		}
+	}
 	for i, l := range p.Levels {
 		o := solver.Operator{Scale: l.Scale, Blend: l.Blend}
 		source := rows
@@ -31,6 +38,15 @@ func NewMultigrid(p *multigrid.Plan, op solver.Operator, rows solver.RowSource,
 		j, err := New(l.Mesh, o, source, e)
 		if err != nil {
 			return nil, fmt.Errorf("level %d: %w", i, err)
+		}
+		if fixed != nil {
+			for y, runs := range fixed[i] {
+				for _, r := range runs {
+					for x := r.Lo; x < r.Hi; x++ {
+						j.fixed[y*l.Mesh.NX+x] = true
+					}
+				}
+			}
 		}
 		m.levels = append(m.levels, j)
 	}
@@ -132,7 +148,7 @@ func (m *Multigrid) restrict(level int, defect []float64) {
 	l, fine, coarse := m.plan.Levels[level], m.levels[level], m.levels[level+1]
 	for y := range coarse.mesh.NY {
 		for x := range coarse.mesh.NX {
-			if !coarse.swept(y, x) {
+			if !coarse.interior(y, x) {
 				continue
 			}
 			x0, nx := l.X.Around(x)

@@ -83,10 +83,13 @@ func (j *Jacobi) Sweep() solver.Sum {
 }
 
 // swept reports whether a sweep updates a point.
-func (j *Jacobi) swept(y, x int) bool {
+func (j *Jacobi) swept(y, x int) bool { return j.interior(y, x) && !j.fixed[y*j.mesh.NX+x] }
+
+// interior reports whether a point is in the interior of the mesh.
+func (j *Jacobi) interior(y, x int) bool {
 	lo, hi := j.mesh.InteriorColumns()
 	rows := j.mesh.Interior()
-	return x >= lo && x < hi && y >= rows.Lo && y < rows.Hi && !j.fixed[y*j.mesh.NX+x]
+	return x >= lo && x < hi && y >= rows.Lo && y < rows.Hi
 }
 
 // beside returns the neighbours of place i of n in one direction. At the ends, which only a Neumann wall sweeps, the

@@ -15,6 +15,7 @@ type Layout struct {
 	Neighbour [2]bool          // by solver.Side: the rows beyond are those of another rank
 	Magnitude solver.Magnitude // E: no value of the initial field or of the source is above 2^E
 	Source    solver.SourceRows
+	Fixed     []Fixed // by level; nil for no fixed points inside the mesh
 }
 
 // Array is one of the arrays of a level.

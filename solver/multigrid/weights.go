@@ -28,6 +28,9 @@ func (e equation) coarsest(x, y count) []float64 {
 	h, q := (1+rho)/d, rho/(1+rho)
 	least := 1 - float64(2*h) + float64(2*h*float64(float64((1-q)*slowest(x.n, e.walls.Left, e.walls.Right))+
 		float64(q*slowest(y.n, e.walls.Top, e.walls.Bottom))))
+	if least <= 0 { // points inside the mesh are fixed, and no walls
+		least = 1 / float64(4*x.n*y.n)
+	}
 	largest := 1 + float64(2*h)
 	k := 1
 	for float64(k) < math.Sqrt(largest/least)/2*elementary.Log(damping) && k < maxCoarsest {

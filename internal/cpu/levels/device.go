@@ -56,6 +56,12 @@ func New(l multigrid.Layout, threads int, name string) (*Device, error) {
 		}
 		d.coarse = append(d.coarse, newLevel[float32](level, own, l.Neighbour, true, e))
 	}
+	if l.Fixed != nil {
+		d.finest.fixed = l.Fixed[0]
+		for i, v := range d.coarse {
+			v.fixed = l.Fixed[i+1]
+		}
+	}
 	d.finest.link(d.coarse[0].Mesh, d.restricts(1), threads)
 	for _, p := range d.finest.pipes {
 		p.count(&k, l.Magnitude)

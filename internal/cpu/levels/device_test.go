@@ -12,7 +12,9 @@ import (
 func TestDevice(t *testing.T) {
 	for i, name := range kernel.Names() {
 		t.Run(name, func(t *testing.T) {
-			leveltest.Run(t, func(l multigrid.Layout) (multigrid.Device, error) { return New(l, 1+2*(i%2), name) })
+			open := func(l multigrid.Layout) (multigrid.Device, error) { return New(l, 1+2*(i%2), name) }
+			leveltest.Run(t, open)
+			leveltest.RunFixed(t, open)
 		})
 	}
 }

@@ -22,6 +22,23 @@ type level[F float] struct {
 	rows    *slopes // the restriction between rows
 	pipes   []*pipe[F]
 	engine  engine // for solve
+	fixed   multigrid.Fixed
+}
+
+// fixedIn returns the fixed points of row y.
+func (l *level[F]) fixedIn(y int) []multigrid.Columns {
+	if l.fixed == nil {
+		return nil
+	}
+	y, _ = l.Mesh.Canonical(y)
+	return l.fixed[y]
+}
+
+// keep makes the fixed points of row y in dst those of src.
+func (l *level[F]) keep(dst, src []F, y int) {
+	for _, r := range l.fixedIn(y) {
+		copy(dst[r.Lo:r.Hi], src[r.Lo:r.Hi])
+	}
 }
 
 // newLevel allocates a level. Without own rows it is held as a whole.
@@ -120,6 +137,7 @@ func (l *level[F]) solve(weights []float64) {
 			north, south := l.beside(y)
 			s := l.stencil(u.at(north), u.at(y), u.at(south), y)
 			sweep(&l.engine, v.at(y), &s, F(w))
+			l.keep(v.at(y), u.at(y), y)
 			repeat(v.at(y), l.Mesh)
 		}
 		u, v = v, u

@@ -123,6 +123,7 @@ func (p *pipe[F]) sweep(w *pass[F], s, y int) {
 	k := l.stencil(p.row(w, s-1, north), centre, p.row(w, s-1, south), y)
 	dst[0], dst[l.Mesh.NX-1] = centre[0], centre[l.Mesh.NX-1]
 	sweep(&p.engine, dst, &k, w.weights[s-1])
+	l.keep(dst, centre, y)
 	repeat(dst, l.Mesh)
 	if s == 1 && y >= w.counted.Lo && y < w.counted.Hi {
 		p.square(w, y, &k)
@@ -136,6 +137,9 @@ func (p *pipe[F]) square(w *pass[F], y int, k *stencil[F]) {
 		return
 	}
 	defects(&p.engine, p.d, k)
+	for _, r := range p.level.fixedIn(y) {
+		clear(p.d[r.Lo:r.Hi])
+	}
 	begin := max(w.counted.Lo, y/solver.GroupRows*solver.GroupRows)
 	if y == begin {
 		clear(p.acc)
@@ -159,6 +163,9 @@ func (p *pipe[F]) restrict(w *pass[F], y int) {
 		narrow(&p.engine, p.defect, d, 1/float64(l.scale), k.lo, k.hi)
 	case []float32:
 		defects(&p.engine, any(p.defect).([]F), &k)
+	}
+	for _, r := range l.fixedIn(y) {
+		clear(p.defect[r.Lo:r.Hi])
 	}
 	axis := l.rows.axis
 	at, _ := axis.Between(y)
@@ -196,6 +203,7 @@ func (p *pipe[F]) corrected(u array[float32], y int) []F {
 	dst := p.rings[0][mod3(y)]
 	dst[0], dst[l.Mesh.NX-1] = from[0], from[l.Mesh.NX-1]
 	add(&p.engine, dst, from, p.correction, l.scale, lo, hi)
+	l.keep(dst, from, y)
 	repeat(dst, l.Mesh)
 	return dst
 }

@@ -24,13 +24,14 @@ type Case struct {
 	Mesh      solver.Mesh
 	Operator  solver.Operator // Scale and Blend
 	Source    bool
+	Fixed     bool             // a bar, a square and single points inside are fixed
 	Magnitude solver.Magnitude // the values are that large
 	Ranks     int
 }
 
 func (c Case) String() string {
-	return fmt.Sprintf("%dx%d walls%v h%.3g q%.3g source %t 2^%d ranks %d", c.Mesh.NX, c.Mesh.NY, c.Mesh.Walls,
-		c.Operator.Scale, c.Operator.Blend, c.Source, c.Magnitude, c.Ranks)
+	return fmt.Sprintf("%dx%d walls%v h%.3g q%.3g source %t fixed %t 2^%d ranks %d", c.Mesh.NX, c.Mesh.NY, c.Mesh.Walls,
+		c.Operator.Scale, c.Operator.Blend, c.Source, c.Fixed, c.Magnitude, c.Ranks)
 }
 
 // Cases returns the cases of the suite.
@@ -66,6 +67,22 @@ func Cases() []Case {
 	return cases
 }
 
+// FixedCases returns the cases with fixed points inside the mesh.
+func FixedCases() (cases []Case) {
+	const periodic, neumann = solver.Periodic, solver.Neumann
+	half := solver.Operator{Scale: 0.5, Blend: 0.5}
+	for i, w := range []solver.Walls{
+		{},
+		{Top: periodic, Bottom: periodic},
+		{Left: periodic, Right: periodic, Top: periodic, Bottom: periodic},
+		{Left: neumann, Bottom: neumann},
+	} {
+		cases = append(cases, Case{Mesh: mesh(77, 90+i, w), Operator: half, Source: i%2 == 0, Fixed: true, Ranks: 1},
+			Case{Mesh: mesh(61, 300+i, w), Operator: half, Fixed: true, Ranks: 3})
+	}
+	return cases
+}
+
 func mesh(nx, ny int, w solver.Walls) solver.Mesh {
 	return solver.Mesh{NX: nx, NY: ny, DType: solver.Float64, Walls: w}
 }
@@ -76,9 +93,14 @@ const cycles = 2
 // tailPoints makes ranks divide several levels of small meshes.
 const tailPoints = 500
 
-// Run runs all cases.
-func Run(t *testing.T, open Factory) {
-	for _, c := range Cases() {
+// Run runs the cases without fixed points inside the mesh.
+func Run(t *testing.T, open Factory) { runCases(t, open, Cases()) }
+
+// RunFixed runs the cases with fixed points inside the mesh.
+func RunFixed(t *testing.T, open Factory) { runCases(t, open, FixedCases()) }
+
+func runCases(t *testing.T, open Factory, cases []Case) {
+	for _, c := range cases {
 		t.Run(c.String(), func(t *testing.T) {
 			if err := Check(t.Context(), c, open); err != nil {
 				t.Fatal(err)
@@ -98,11 +120,14 @@ func Check(ctx context.Context, c Case, open Factory) (err error) {
 	if c.Source {
 		op.Source = source{values}
 	}
+	if c.Fixed {
+		op.Fixed = pattern{c.Mesh}
+	}
 	oracle, err := reference.NewMultigrid(plan, op, values, c.Magnitude)
 	if err != nil {
 		return err
 	}
-	ranks, err := newRanks(ctx, c, plan, op.Source, values, open)
+	ranks, err := newRanks(ctx, c, plan, op, values, open)
 	if err != nil {
 		return err
 	}
@@ -175,6 +200,27 @@ type source struct{ values }
 // SourceRow implements solver.SourceRows.
 func (s source) SourceRow(iy int, dst []byte) error { return s.row(iy, dst, 0.01) }
 
+// pattern yields the fixed points of a case.
+type pattern struct{ mesh solver.Mesh }
+
+// FixedRow implements solver.FixedRows.
+func (p pattern) FixedRow(iy int, dst []bool) error {
+	nx, ny := p.mesh.NX, p.mesh.NY
+	if p.mesh.PeriodicRows() {
+		iy = 1 + (iy-1+ny-2)%(ny-2)
+	}
+	for x := range nx {
+		from := x
+		if p.mesh.PeriodicColumns() {
+			from = 1 + (x-1+nx-2)%(nx-2)
+		}
+		bar := iy == ny/3 && from > nx/4 && from < 2*nx/3
+		square := iy > ny/2 && iy < ny/2+9 && from > nx/2 && from < nx/2+12
+		dst[x] = bar || square || (iy*nx+from)%397 == 5
+	}
+	return nil
+}
+
 // ranks are the devices of a case.
 type ranks struct {
 	plan    *multigrid.Plan
@@ -184,7 +230,7 @@ type ranks struct {
 	tail    int
 }
 
-func newRanks(ctx context.Context, c Case, p *multigrid.Plan, src solver.SourceRows, rows solver.RowSource,
+func newRanks(ctx context.Context, c Case, p *multigrid.Plan, op solver.Operator, rows solver.RowSource,
 	open Factory) (*ranks, error) {
 	finest, err := solver.Partition(c.Mesh.Interior(), c.Ranks, 1)
 	if err != nil {
@@ -192,9 +238,15 @@ func newRanks(ctx context.Context, c Case, p *multigrid.Plan, src solver.SourceR
 	}
 	r := &ranks{plan: p}
 	r.stripes, r.tail = p.Divide(finest, tailPoints)
+	var fixed []multigrid.Fixed
+	if op.Fixed != nil {
+		if fixed, err = p.FixedPoints(op.Fixed); err != nil {
+			return nil, err
+		}
+	}
 	for k := range c.Ranks {
 		l := p.LayoutOf(r.stripes, r.tail, k)
-		l.Magnitude, l.Source = c.Magnitude, src
+		l.Magnitude, l.Source, l.Fixed = c.Magnitude, op.Source, fixed
 		d, err := open(l)
 		if err != nil {
 			r.close()

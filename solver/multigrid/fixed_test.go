@@ -1,0 +1,82 @@
+package multigrid_test
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"jacobi/internal/cpu/levels"
+	"jacobi/solver"
+	"jacobi/solver/multigrid"
+)
+
+// shape yields the fixed points inside a mesh.
+type shape struct {
+	nx int
+	at func(x, y int) bool
+}
+
+// FixedRow implements solver.FixedRows.
+func (s shape) FixedRow(iy int, dst []bool) error {
+	for x := range s.nx {
+		dst[x] = s.at(x, iy)
+	}
+	return nil
+}
+
+// TestFixedFactor checks that cycles converge with fixed points of all shapes, also those thinner than the spacing of
+// the coarser levels.
+func TestFixedFactor(t *testing.T) {
+	apart := func(a, b int) int { return max(a-b, b-a) }
+	for _, n := range []int{129, 200} {
+		for name, at := range map[string]func(x, y int) bool{
+			"plates":   func(x, y int) bool { return (y == n/3 || y == 2*n/3) && x > n/4 && x < 3*n/4 },
+			"disc":     func(x, y int) bool { return (x-n/2)*(x-n/2)+(y-n/2)*(y-n/2) < n*n/36 },
+			"diagonal": func(x, y int) bool { return apart(x, y) < 2 && x > n/4 && x < 3*n/4 },
+			"dots":     func(x, y int) bool { return x%17 == 3 && y%13 == 5 },
+			"gap":      func(x, y int) bool { return y == n/2 && apart(x, n/2) > 2 },
+			"comb":     func(x, y int) bool { return x%8 == 0 && y > n/4 && y < n/2 },
+			"channel":  func(x, y int) bool { return apart(y, n/2) > 3 && apart(y, n/2) < 6 },
+		} {
+			t.Run(fmt.Sprint(name, n), func(t *testing.T) {
+				norms := fixedNorms(t, solver.Mesh{NX: n, NY: n, DType: solver.Float64}, shape{n, at}, 12)
+				factor := math.Pow(norms[12]/norms[6], 1.0/6)
+				t.Logf("factor %.3f", factor)
+				if !(factor < 0.75) {
+					t.Errorf("a cycle multiplies the norm by %.3f; norms %.1e", factor, norms)
+				}
+			})
+		}
+	}
+}
+
+// fixedNorms returns the norms of the given number of cycles with fixed points.
+func fixedNorms(t *testing.T, mesh solver.Mesh, fixed solver.FixedRows, cycles int) (norms []float64) {
+	t.Helper()
+	plan, err := multigrid.NewPlan(mesh, solver.Operator{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stripes, tail := plan.Divide([]solver.Stripe{mesh.Interior()}, multigrid.TailPoints)
+	l := plan.LayoutOf(stripes, tail, 0)
+	if l.Fixed, err = plan.FixedPoints(fixed); err != nil {
+		t.Fatal(err)
+	}
+	d, err := levels.New(l, 1, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	if err := d.Load(t.Context(), noise{mesh}); err != nil {
+		t.Fatal(err)
+	}
+	_, err = multigrid.Run(t.Context(), d, nil, &alone{}, multigrid.Options{Tail: tail, MaxCycles: cycles,
+		OnNorm: func(_ int, norm float64) error {
+			norms = append(norms, norm)
+			return nil
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return norms
+}
