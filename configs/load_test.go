@@ -227,8 +227,8 @@ func TestRunFiles(t *testing.T) {
 			t.Errorf("%s: %v", f.Name(), err)
 		}
 	}
-	if seen != 4 {
-		t.Errorf("%d run files, want 4", seen)
+	if seen != 8 {
+		t.Errorf("%d run files, want 8", seen)
 	}
 	if c, err := Load(Options{File: "gtc2019.yaml"}); c != Default() || err != nil {
 		t.Errorf("gtc2019.yaml is not the default: %+v, %v", c, err)

@@ -34,6 +34,9 @@ func NewLevels(d *driver.Driver, l multigrid.Layout, o Options) (*Levels, error)
 		return nil, fmt.Errorf("cuda levels: tail %d of %d levels, %d stripes", l.Tail, len(l.Plan.Levels),
 			len(l.Stripes))
 	}
+	if l.Fixed != nil {
+		return nil, errors.New("cuda levels: fixed points inside the mesh")
+	}
 	devices, err := d.Devices()
 	if err != nil {
 		return nil, fmt.Errorf("cuda levels: %w", err)
