@@ -51,8 +51,12 @@ type directOffer struct {
 	Trusted     bool     `json:"trusted"`
 }
 
-// largeRows is the size of rows from which one core does not fill the wire, so that a second socket pays.
-const largeRows = 512 << 10
+// plainRows and sealedRows are the sizes of rows from which one core does not fill the wire, without and with TLS, so
+// that a second socket pays. From twice the size on, four pay.
+const (
+	plainRows  = 512 << 10
+	sealedRows = 128 << 10
+)
 
 // Name returns TransportDirect.
 func (Direct) Name() string { return TransportDirect }
@@ -162,10 +166,16 @@ func (d Direct) agrees(end End, offer *directOffer) error {
 
 // streams returns the number of sockets.
 func (d Direct) streams(end End) int {
-	switch {
+	large := plainRows
+	if d.Options.Encrypt {
+		large = sealedRows
+	}
+	switch size := max(end.SendBytes(), end.RecvBytes()); {
 	case d.Options.Streams > 0:
 		return d.Options.Streams
-	case max(end.SendBytes(), end.RecvBytes()) >= largeRows:
+	case size >= 2*large:
+		return 4
+	case size >= large:
 		return 2
 	}
 	return 1

@@ -225,6 +225,30 @@ func TestDirectSlowReader(t *testing.T) {
 	}
 }
 
+// TestDirectSockets checks how many sockets a link takes: one core fills the wire up to a size, which TLS lowers.
+func TestDirectSockets(t *testing.T) {
+	s := serve(t, &server.Options{})
+	for _, c := range []struct {
+		kib     int
+		encrypt bool
+		want    int
+	}{{8, false, 1}, {511, false, 1}, {512, false, 2}, {1024, false, 4}, {127, true, 1}, {128, true, 2}, {256, true,
+		4}} {
+		o := directOptions()
+		o.Encrypt, o.NATS.Conn = c.encrypt, s.connect(t)
+		e := halotest.FreshEnd(c.kib<<7, 1)
+		a, b, err := openDirect(t, e, e.Facing(), o, s.connect(t), s.connect(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		halotest.CloseAfter(t, a, b)
+		if got := a.(*DirectLink).Stats().Sockets; got != c.want {
+			t.Errorf("%d KiB, encrypted %t: %d sockets, want %d", c.kib, c.encrypt, got, c.want)
+		}
+		halotest.Both(t, a, b, e, 0, 3, nil)
+	}
+}
+
 // TestDirectListens checks where the first end listens.
 func TestDirectListens(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")

@@ -42,7 +42,9 @@ func (n *session) start() {
 	for i, c := range n.conns {
 		n.queues[i] = make(chan solver.ExchangeNumber, 2)
 		n.running.Go(func() { n.end(n.read(c)) })
-		n.running.Go(func() { n.end(n.write(i, c)) })
+		if !n.inline() {
+			n.running.Go(func() { n.end(n.write(i)) })
+		}
 	}
 }
 
@@ -74,8 +76,22 @@ func (n *session) close() {
 	}
 }
 
+// inlineRows is the size of rows up to which Send writes itself: two exchanges fit into the system's buffers, so it
+// does not wait, and waking a writer takes longer than writing.
+const inlineRows = 16 << 10
+
+func (n *session) inline() bool {
+	return len(n.conns) == 1 && n.owner.link.end.SendBytes() <= inlineRows
+}
+
 // post hands the rows of exchange to the writers. It never waits: the owner vacates the memory of an exchange first.
 func (n *session) post(exchange solver.ExchangeNumber) {
+	if n.inline() {
+		if err := n.writeRows(0, exchange); err != nil {
+			n.end(err)
+		}
+		return
+	}
 	n.flying.begin(exchange, len(n.queues))
 	for _, q := range n.queues {
 		q <- exchange
@@ -83,9 +99,7 @@ func (n *session) post(exchange solver.ExchangeNumber) {
 }
 
 // write writes the parts of connection i.
-func (n *session) write(i int, conn net.Conn) error {
-	l := n.owner.link
-	header := make([]byte, headerSize)
+func (n *session) write(i int) error {
 	for {
 		var exchange solver.ExchangeNumber
 		select {
@@ -93,19 +107,29 @@ func (n *session) write(i int, conn net.Conn) error {
 		case <-n.over:
 			return nil
 		}
-		slot := &l.out.slots[exchange%2]
-		for part := i; part < l.out.parts; part += len(n.conns) {
-			f, rows := l.out.part(slot, part)
-			n.owner.encode(&f, header, rows)
-			if err := conn.SetWriteDeadline(time.Now().Add(l.opts.Timeout)); err != nil {
-				return err
-			}
-			if err := writeBoth(conn, header, rows); err != nil {
-				return fmt.Errorf("write the rows of exchange %d: %w", exchange, err)
-			}
+		if err := n.writeRows(i, exchange); err != nil {
+			return err
 		}
 		n.flying.done(exchange)
 	}
+}
+
+// writeRows writes the parts of exchange that go through connection i.
+func (n *session) writeRows(i int, exchange solver.ExchangeNumber) error {
+	l, conn := n.owner.link, n.conns[i]
+	header := make([]byte, headerSize)
+	slot := &l.out.slots[exchange%2]
+	for part := i; part < l.out.parts; part += len(n.conns) {
+		f, rows := l.out.part(slot, part)
+		n.owner.encode(&f, header, rows)
+		if err := conn.SetWriteDeadline(time.Now().Add(l.opts.Timeout)); err != nil {
+			return err
+		}
+		if err := writeBoth(conn, header, rows); err != nil {
+			return fmt.Errorf("write the rows of exchange %d: %w", exchange, err)
+		}
+	}
+	return nil
 }
 
 // writeBoth writes a header and rows without copying them together.
