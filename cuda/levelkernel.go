@@ -57,22 +57,26 @@ type smoothShape struct {
 }
 
 var smoothShapes = []smoothShape{
-	{name: "down_f64", columns: 4, ahead: 2, warps: 4, perSM: 2, size: 8},
-	{name: "down_source_f64", columns: 2, ahead: 2, warps: 4, perSM: 3, size: 8, source: true},
+	{name: "down_f64", columns: 4, ahead: 1, warps: 4, perSM: 2, size: 8},
+	{name: "down_source_f64", columns: 2, ahead: 1, warps: 4, perSM: 3, size: 8, source: true},
 	{name: "down_f32", columns: 4, ahead: 1, warps: 4, perSM: 4, size: 4, source: true, zero: true},
-	{name: "up_f64", columns: 4, ahead: 2, warps: 4, perSM: 2, size: 8, up: true},
-	{name: "up_source_f64", columns: 2, ahead: 2, warps: 4, perSM: 4, size: 8, source: true, up: true},
+	{name: "up_f64", columns: 4, ahead: 1, warps: 4, perSM: 3, size: 8, up: true},
+	{name: "up_source_f64", columns: 2, ahead: 1, warps: 4, perSM: 4, size: 8, source: true, up: true},
 	{name: "up_f32", columns: 4, ahead: 1, warps: 4, perSM: 4, size: 4, source: true, up: true},
 }
 
 const (
 	phases     = 3 // rows of a group in the ring of a warp
 	ringBehind = 3 // groups of b behind the present one
-	sideWidth  = 8 // columns at both ends of a strip that belong to its neighbours
 )
 
-// step returns the distance of two strips.
-func (s smoothShape) step() int { return warpSize*s.columns - 2*sideWidth }
+// step returns the distance of two strips: Kind::kStep.
+func (s smoothShape) step() int {
+	if s.up {
+		return warpSize*s.columns - 8
+	}
+	return warpSize*s.columns - 16
+}
 
 // warpBytes returns the shared memory of a warp: Kind::kBytes.
 func (s smoothShape) warpBytes() int {
@@ -103,6 +107,7 @@ func (s smoothShape) blockBytes() int {
 type smoothKernel struct {
 	smoothShape
 	f        *driver.Function
+	sms      int
 	capacity int // warps that run at once
 }
 
@@ -122,19 +127,33 @@ func loadSmooth(m *driver.Module, dev *driver.Device, s smoothShape) (*smoothKer
 	if err != nil {
 		return nil, err
 	}
-	return &smoothKernel{smoothShape: s, f: f, capacity: max(n, 1) * dev.SMs * s.warps}, nil
+	return &smoothKernel{smoothShape: s, f: f, sms: dev.SMs, capacity: max(n, 1) * dev.SMs * s.warps}, nil
 }
 
-// parts divides a level of nx columns and rows rows, in pieces of align, among the warps that run at once. A step of
-// the first and the last strip costs more than others.
+// parts divides a level of nx columns and rows rows, in pieces of align, among the warps that run at once. A part takes
+// a step for each of its rows and some more. With n warps on a multiprocessor, each of them takes time in proportion to
+// n + idle for a step.
 func (k *smoothKernel) parts(nx, rows, align int) (strips, segments, outerSegments int) {
-	const outerCost = 1.5
+	const (
+		outerCost = 1.75 // of a step of the first and the last strip, relative to others
+		idle      = 4
+	)
 	strips = (nx + k.step() - 1) / k.step()
 	outers := min(strips, 2)
-	segments = max(1, int(float64(k.capacity)/(float64(strips-outers)+float64(outers)*outerCost)))
-	// A part also reads about 20 rows more than it writes.
-	most := max(1, rows/max(align, 4))
-	return strips, min(segments, most), min(int(math.Ceil(outerCost*float64(segments))), most)
+	weight := float64(strips-outers) + float64(outers)*outerCost // parts for one segment
+	most := min(max(1, int(float64(k.capacity)/weight)), max(1, rows/max(align, 4)))
+	more := 20.0
+	if k.up {
+		more = 12
+	}
+	best := math.Inf(1)
+	for n := 1; n <= most; n++ {
+		cost := (float64(rows)/float64(n) + more) * (float64(n)*weight/float64(k.sms) + idle)
+		if cost < best {
+			best, segments = cost, n
+		}
+	}
+	return strips, segments, min(int(math.Ceil(outerCost*float64(segments))), max(1, rows/max(align, 4)))
 }
 
 // smoothing is a kernel with its arguments for a level.

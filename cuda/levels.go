@@ -30,6 +30,12 @@ type Levels struct {
 
 // NewLevels opens a GPU and allocates the levels.
 func NewLevels(d *driver.Driver, l multigrid.Layout, o Options) (*Levels, error) {
+	return newLevels(d, l, o, levelsImage, smoothShapes)
+}
+
+// newLevels is NewLevels with a module of kernels of the given shapes.
+func newLevels(d *driver.Driver, l multigrid.Layout, o Options, image func(*driver.Device, bool) []byte,
+	shapes []smoothShape) (*Levels, error) {
 	if l.Tail < 1 || l.Tail >= len(l.Plan.Levels) || len(l.Stripes) != l.Tail {
 		return nil, fmt.Errorf("cuda levels: tail %d of %d levels, %d stripes", l.Tail, len(l.Plan.Levels),
 			len(l.Stripes))
@@ -46,7 +52,7 @@ func NewLevels(d *driver.Driver, l multigrid.Layout, o Options) (*Levels, error)
 	}
 	gpu := &devices[o.Device]
 	v := &Levels{layout: l, dev: &device{gpu: gpu, timeout: o.Timeout}, kernels: map[string]*smoothKernel{}}
-	if err := v.open(levelsImage(gpu, o.PTX), smoothShapes); err != nil {
+	if err := v.open(image(gpu, o.PTX), shapes); err != nil {
 		err = fmt.Errorf("cuda levels on device %d (%s): %w", o.Device, v.dev.gpu.Name, err)
 		return nil, errors.Join(err, v.Close())
 	}

@@ -3,11 +3,16 @@ package cuda
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"jacobi/cuda/driver"
 	"jacobi/solver"
 	"jacobi/solver/multigrid"
+	"jacobi/solver/multigrid/leveltest"
 )
 
 // flat is a field, or a source, of zeros.
@@ -23,8 +28,11 @@ func (flat) SourceRow(_ int, dst []byte) error {
 	return nil
 }
 
+// opener opens levels.
+type opener func(l multigrid.Layout) (*Levels, error)
+
 // openFlat opens the levels of an n x n mesh.
-func openFlat(d *driver.Driver, n int, source bool) (*Levels, error) {
+func openFlat(open opener, n int, source bool) (*Levels, error) {
 	op := solver.Operator{Scale: 0.5, Blend: 0.5}
 	p, err := multigrid.NewPlan(solver.Mesh{NX: n, NY: n, DType: solver.Float64}, op)
 	if err != nil {
@@ -35,7 +43,7 @@ func openFlat(d *driver.Driver, n int, source bool) (*Levels, error) {
 	if source {
 		l.Source = flat{}
 	}
-	v, err := NewLevels(d, l, Options{})
+	v, err := open(l)
 	if err != nil {
 		return nil, err
 	}
@@ -48,29 +56,90 @@ func BenchmarkLevels(b *testing.B) {
 		b.Skipf("NOT RUN, no GPU: %v", noGPU)
 	}
 	for _, n := range []int{16384, 4096, 1024} {
-		for _, source := range []bool{false, true} {
-			name := fmt.Sprintf("n=%d/source=%t", n, source)
-			v, err := openFlat(gpu, n, source)
-			if err != nil {
-				b.Fatal(err)
+		timeLevels(b, n, func(l multigrid.Layout) (*Levels, error) { return NewLevels(gpu, l, Options{}) })
+	}
+}
+
+// BenchmarkLevelVariants checks and times the kernels of other shapes that bench/multigrid.sh has compiled into the
+// directory $LEVEL_VARIANTS.
+func BenchmarkLevelVariants(b *testing.B) {
+	images, err := filepath.Glob(filepath.Join(os.Getenv("LEVEL_VARIANTS"), "*.cubin"))
+	if noGPU != nil || err != nil || len(images) == 0 {
+		b.Skipf("NOT RUN: no GPU, or no variants in $LEVEL_VARIANTS: %v", noGPU)
+	}
+	for _, file := range images {
+		image, err := os.ReadFile(file)
+		if err != nil {
+			b.Fatal(err)
+		}
+		shapes, err := readShapes(strings.TrimSuffix(file, ".cubin") + ".shapes")
+		if err != nil {
+			b.Fatal(err)
+		}
+		open := func(l multigrid.Layout) (*Levels, error) {
+			return newLevels(gpu, l, Options{}, func(*driver.Device, bool) []byte { return image }, shapes)
+		}
+		b.Run(filepath.Base(file), func(b *testing.B) {
+			for _, s := range shapes {
+				b.Logf("%s: %d columns, %d ahead, %d warps, %d blocks", s.name, s.columns, s.ahead, s.warps, s.perSM)
 			}
-			for i, l := range v.levels[:len(v.levels)-1] {
-				points := int64(l.Mesh.NX) * int64(l.Mesh.NY)
-				down, up := 9*points, 13*points
-				if i == 0 {
-					down, up = 17*points, 17*points
-					if source {
-						down, up = 25*points, 25*points
-					}
+			for _, c := range wide {
+				if err := leveltest.Check(b.Context(), c, func(l multigrid.Layout) (multigrid.Device, error) {
+					return open(l)
+				}); err != nil {
+					b.Fatalf("%v: %v", c, err)
 				}
-				v.time(b, fmt.Sprintf("%s/down%d", name, i), down, func() error { return l.down.launch(v.stream) })
-				v.time(b, fmt.Sprintf("%s/up%d", name, i), up, func() error { return l.up.launch(v.stream) })
 			}
-			v.time(b, name+"/tail", 0, func() error { return v.tail.launch(v.stream) })
-			v.time(b, name+"/cycle", 0, func() error { return v.cycle(context.Background()) })
-			if err := v.Close(); err != nil {
-				b.Fatal(err)
+			timeLevels(b, 16384, open)
+		})
+	}
+}
+
+// readShapes returns smoothShapes with the numbers in a file of lines "DOWN_F64 4,2,4,2".
+func readShapes(file string) ([]smoothShape, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	shapes := slices.Clone(smoothShapes)
+	for line := range strings.Lines(string(text)) {
+		name, numbers, _ := strings.Cut(strings.TrimSpace(line), " ")
+		i := slices.IndexFunc(shapes, func(s smoothShape) bool { return s.name == strings.ToLower(name) })
+		if i < 0 {
+			return nil, fmt.Errorf("%s: no kernel %q", file, name)
+		}
+		s := &shapes[i]
+		if _, err := fmt.Sscanf(numbers, "%d,%d,%d,%d", &s.columns, &s.ahead, &s.warps, &s.perSM); err != nil {
+			return nil, fmt.Errorf("%s: %q: %w", file, line, err)
+		}
+	}
+	return shapes, nil
+}
+
+// timeLevels times the levels of an n x n mesh.
+func timeLevels(b *testing.B, n int, open opener) {
+	for _, source := range []bool{false, true} {
+		name := fmt.Sprintf("n=%d/source=%t", n, source)
+		v, err := openFlat(open, n, source)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for i, l := range v.levels[:len(v.levels)-1] {
+			points := int64(l.Mesh.NX) * int64(l.Mesh.NY)
+			down, up := 9*points, 13*points
+			switch {
+			case i == 0 && source:
+				down, up = 25*points, 25*points
+			case i == 0:
+				down, up = 17*points, 17*points
 			}
+			v.time(b, fmt.Sprintf("%s/down%d", name, i), down, func() error { return l.down.launch(v.stream) })
+			v.time(b, fmt.Sprintf("%s/up%d", name, i), up, func() error { return l.up.launch(v.stream) })
+		}
+		v.time(b, name+"/tail", 0, func() error { return v.tail.launch(v.stream) })
+		v.time(b, name+"/cycle", 0, func() error { return v.cycle(context.Background()) })
+		if err := v.Close(); err != nil {
+			b.Fatal(err)
 		}
 	}
 }

@@ -67,8 +67,8 @@ template <class K> struct Restriction {
     lo = max(a.coarseLo, ceil_div((long long)pipe.lo * a.coarseY, a.fineY));
     hi = min(a.coarseHi, ceil_div((long long)pipe.hi * a.coarseY, a.fineY));
     const Span& c = a.coarseColumns;
-    left = max(c.lo, ceil_div((long long)(pipe.x0 + kSide) * a.coarseX, a.fineX));
-    right = min(c.hi, ceil_div((long long)(pipe.x0 + kSide + K::kStep) * a.coarseX, a.fineX));
+    left = max(c.lo, ceil_div((long long)(pipe.x0 + K::kSide) * a.coarseX, a.fineX));
+    right = min(c.hi, ceil_div((long long)(pipe.x0 + K::kSide + K::kStep) * a.coarseX, a.fineX));
     left = max(left, c.fixedLow + 1), right = min(right, c.fixedHigh);
 #pragma unroll
     for (int i = 0; i < kKept; i++)
@@ -109,8 +109,10 @@ template <class K> struct Restriction {
       if (x < right) to[x] = fused(a.gain, across(taps[i], pipe.x0), 0.f);
     }
 #pragma unroll 1
-    for (int x = left + pipe.lane + kWarp * kKept; x < right; x += kWarp)
-      to[x] = fused(a.gain, across(a.taps[x], pipe.x0), 0.f);
+    for (int begin = left + kWarp * kKept; begin < right; begin += kWarp) {
+      const int x = begin + pipe.lane;
+      if (x < right) to[x] = fused(a.gain, across(a.taps[x], pipe.x0), 0.f);
+    }
   }
   __device__ __forceinline__ float across(const Taps& t, int x0) const {
     const float* const e = buffer + (t.first - x0);
@@ -138,7 +140,7 @@ __device__ __forceinline__ void down_step(Pipe<K>& pipe, Restriction<K>& restric
 
 template <class K> __device__ __forceinline__ void down(const Smooth<typename K::Real>& a) {
   DYNAMIC_SHARED(shared);
-  const int warp = threadIdx.x / kWarp, warps = blockDim.x / kWarp;
+  const int warp = __shfl_sync(kAll, threadIdx.x / kWarp, 0), warps = blockDim.x / kWarp;
   char* const own = shared + warp * K::kBytes;
   unsigned long long* const words = (unsigned long long*)(shared + warps * K::kBytes) + warp * kSumWords;
   Pipe<K> pipe(a);

@@ -13,7 +13,10 @@ template <class R, int kColumns, bool source, bool zero, bool up, int ahead> str
   static constexpr bool kUp = up;             // corrects u first; otherwise restricts d at the end
   static constexpr bool kCounts = !up && !zero;  // sums the squares of the first d
   static constexpr int kAhead = ahead;        // groups of rows that are under way from memory
-  static constexpr int kWidth = kWarp * W, kStep = kWidth - 2 * kSide;
+  static constexpr int kWidth = kWarp * W;
+  // Columns at both ends of a strip that belong to its neighbours: a sweep uses up one. The defect takes one more, and
+  // the restriction two. Columns are stored four at a time.
+  static constexpr int kSide = up ? 4 : 8, kStep = kWidth - 2 * kSide;
   static constexpr int kFirst = zero ? 1 : 0; // the first sweep that reads its neighbours
   // Sweep k makes row y - delay(k) at the step that reads row y. The defect is made as by a sweep kSmooth.
   __host__ __device__ static constexpr int delay(int k) { return 2 * (k - kFirst) + 1; }
@@ -34,7 +37,9 @@ template <class K> struct Pipe {
   const Smooth<Real>& a;
   int lane, x0, x;     // first column of the strip, and of the lane
   int lo, hi;          // rows that this warp writes
-  bool outer, whole;   // the strip, the lane has columns beyond the mesh
+  bool outer;          // the strip has columns of walls or beyond the mesh
+  bool each;           // the lane reads columns that lie elsewhere
+  int load;            // otherwise it reads W columns from here on
   bool stores;
   unsigned keeps;      // bit j: no sweep changes column x+j
   typename K::U u;
@@ -63,10 +68,12 @@ template <class K> struct Pipe {
     lo = max(a.outLo, top + (int)((long long)pieces * part / parts) * a.align);
     hi = min(a.outHi, top + (int)((long long)pieces * (part + 1) / parts) * a.align);
     if (lo >= hi) return false;
-    x0 = strip * K::kStep - kSide, x = x0 + W * lane;
-    stores = x >= x0 + kSide && x < x0 + kSide + K::kStep && x < a.nx;
+    x0 = strip * K::kStep - K::kSide, x = x0 + W * lane;
+    stores = x >= x0 + K::kSide && x < x0 + K::kSide + K::kStep && x < a.nx;
     outer = x0 < a.columns.lo + 1 || x0 + K::kWidth >= a.columns.hi;
-    whole = x >= a.columns.lo && x + W <= a.columns.hi;
+    // Beyond a fixed wall any numbers will do: no sweep changes the wall.
+    each = (x < a.columns.lo && a.columns.low != kNearest) || (x + W > a.columns.hi && a.columns.high != kNearest);
+    load = min(max(x, 0), (a.nx - 1) / W * W);
     keeps = 0;
     if (outer)
       for (int j = 0; j < W; j++) keeps |= a.columns.keeps(x + j) ? 1u << j : 0;
@@ -86,9 +93,9 @@ template <class K> struct Pipe {
   // read fetches row y to the given places.
   template <bool kEdge> __device__ __forceinline__ void read(int y, char* toU, char* toB) const {
     const ptrdiff_t at = (ptrdiff_t)(kEdge ? a.rows.held(y) : y) * a.pitch;
-    if (!kEdge || whole) {
-      if constexpr (!K::kZero) fetch<Real, W>(toU, a.from + at, x);
-      if constexpr (K::kSource) fetch<Real, W>(toB, a.b + at, x);
+    if (!kEdge || !each) {
+      if constexpr (!K::kZero) fetch<Real, W>(toU, a.from + at, load);
+      if constexpr (K::kSource) fetch<Real, W>(toB, a.b + at, load);
     } else {
       if constexpr (!K::kZero) fetch_each<Real, W>(toU, a.from + at, x, a.columns);
       if constexpr (K::kSource) fetch_each<Real, W>(toB, a.b + at, x, a.columns);
@@ -117,7 +124,7 @@ template <class K> struct Pipe {
   // keep restores the points of row y that no sweep changes.
   template <bool kEdge> __device__ __forceinline__ void keep(R& o, const R& before, int y) const {
     if constexpr (kEdge) {
-      const bool row = a.rows.keeps(y);
+      const bool row = (y < a.regularLo || y >= a.regularHi) && a.rows.keeps(y);
 #pragma unroll
       for (int j = 0; j < W; j++)
         if (row || (keeps >> j & 1)) o.v[j] = before.v[j];

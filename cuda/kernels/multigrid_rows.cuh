@@ -5,7 +5,6 @@
 #include "multigrid_level.cuh"
 #include "row.cuh"
 
-constexpr int kSide = 8;   // columns at both ends of a strip that belong to its neighbours
 constexpr int kPhases = 3; // rows of a group: a loop over groups of rows needs no moves between registers
 
 // Ring is the place of groups of rows in the shared memory of a warp: kBack groups before the present one, and kAhead

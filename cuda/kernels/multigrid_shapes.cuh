@@ -11,19 +11,19 @@ struct SmoothShape {
 };
 
 #ifndef DOWN_F64  // ../bench/multigrid.sh compiles others
-#define DOWN_F64 4, 2, 4, 2
+#define DOWN_F64 4, 1, 4, 2
 #endif
 #ifndef DOWN_SOURCE_F64
-#define DOWN_SOURCE_F64 2, 2, 4, 3
+#define DOWN_SOURCE_F64 2, 1, 4, 3
 #endif
 #ifndef DOWN_F32
 #define DOWN_F32 4, 1, 4, 4
 #endif
 #ifndef UP_F64
-#define UP_F64 4, 2, 4, 2
+#define UP_F64 4, 1, 4, 3
 #endif
 #ifndef UP_SOURCE_F64
-#define UP_SOURCE_F64 2, 2, 4, 4
+#define UP_SOURCE_F64 2, 1, 4, 4
 #endif
 #ifndef UP_F32
 #define UP_F32 4, 1, 4, 4

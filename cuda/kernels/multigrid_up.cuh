@@ -58,7 +58,7 @@ template <class K> struct Prolongation {
     for (int m = 0; m < M; m++)
       if (m < pieces) t[pipe.lane + kWarp * m] = fused(row.weight, lower[m] - upper[m], upper[m]);
     __syncwarp();
-    const bool keeps = kEdge && a.rows.keeps(y);
+    const bool keeps = kEdge && (y < a.regularLo || y >= a.regularHi) && a.rows.keeps(y);
 #pragma unroll
     for (int j = 0; j < W; j++) {
       const float left = t[at[j]], e = fused(weight[j], t[at[j] + 1] - left, left);
@@ -82,7 +82,7 @@ __device__ __forceinline__ void up_step(Pipe<K>& pipe, Prolongation<K>& prolonga
 
 template <class K> __device__ __forceinline__ void up(const Smooth<typename K::Real>& a) {
   DYNAMIC_SHARED(shared);
-  const int warp = threadIdx.x / kWarp, warps = blockDim.x / kWarp;
+  const int warp = __shfl_sync(kAll, threadIdx.x / kWarp, 0), warps = blockDim.x / kWarp;
   char* const own = shared + warp * K::kBytes;
   Pipe<K> pipe(a);
   if (!pipe.begin(blockIdx.x * warps + warp, own)) return;
