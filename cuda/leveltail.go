@@ -10,9 +10,8 @@ import (
 // tailArg is the argument of the kernel tail: struct Tail in kernels/multigrid_tail.cuh.
 type tailArg struct {
 	levels, weights, memory, b, u driver.DevicePtr
-	count, sweeps, pitch          int32
+	count, sweeps, values, pitch  int32
 	w                             [multigrid.Sweeps]float32
-	_                             int32
 }
 
 // tailLevel is struct TailLevel.
@@ -28,8 +27,8 @@ type tailLevel struct {
 
 const (
 	tailThreads = 1024
-	tailPoints  = 70 * 70  // of the first level that a block does, at most
-	tailBytes   = 96 << 10 // of shared memory
+	tailPoints  = 2 * tailThreads // of the first level that a block does, at most
+	tailBytes   = 96 << 10        // of shared memory
 )
 
 // tail is the kernel for the coarsest levels with its arguments.
@@ -101,6 +100,7 @@ func (v *Levels) openTail(first int) (*tail, error) {
 		return nil, err
 	}
 	k := &tail{shared: 4 * tailValues(levels)}
+	a.values = int32(tailValues(levels))
 	if k.shared > tailBytes {
 		if a.memory, err = v.dev.alloc(int64(k.shared)); err != nil {
 			return nil, err

@@ -1,9 +1,11 @@
-// The coarsest levels in one block: their arrays fit into its shared memory, so that a sweep takes no launch.
+// The coarsest levels in one block: their arrays fit into its shared memory, so that a sweep takes no launch. Points
+// that no sweep changes stay 0.
 #pragma once
 #include "group.cuh"
 #include "multigrid_level.cuh"
 
-constexpr int kTailSide = 32, kTailThreads = kTailSide * kTailSide;
+constexpr int kTailThreads = 1024;
+constexpr int kTailPoints = 2;  // of a thread, which keeps their places in registers for all sweeps of a level
 
 // TailLevel is a level of the tail. Its arrays lie `u`, `v` and `b` values into the memory of all levels, with nx
 // values a row.
@@ -25,14 +27,14 @@ struct Tail {
   const float* b;        // of the first level, with `pitch` values a row
   float* u;
   int count, sweeps;     // levels; weights
+  int values;            // of all arrays
   int pitch;
   float w[kSmooth];      // in the order of the sweeps before the correction
 };
 
 // each calls f for every point of a level.
 template <class F> __device__ __forceinline__ void each(const TailLevel& l, F&& f) {
-  for (int y = threadIdx.x / kTailSide; y < l.ny; y += kTailSide)
-    for (int x = threadIdx.x % kTailSide; x < l.nx; x += kTailSide) f(y, x);
+  for (int i = threadIdx.x; i < l.nx * l.ny; i += kTailThreads) f(i / l.nx, i % l.nx);
   __syncthreads();
 }
 
@@ -48,12 +50,54 @@ __device__ __forceinline__ float defect(const TailLevel& l, const float* u, floa
   return fused(l.h, fused(l.q, t - s, s), b) - u[y * l.nx + x];
 }
 
-// sweep does one sweep from u to v.
-__device__ __forceinline__ void sweep(const TailLevel& l, const float* u, float* v, const float* b, float w) {
-  each(l, [&](int y, int x) {
-    const int i = y * l.nx + x;
-    v[i] = keeps(l, y, x) ? u[i] : fused(w, defect(l, u, b[i], y, x), u[i]);
-  });
+// Places are where a thread's points and their neighbours lie, and the points' b. Points that no sweep changes are left
+// out.
+struct Places {
+  int at[kTailPoints], west[kTailPoints], east[kTailPoints], north[kTailPoints], south[kTailPoints];
+  float b[kTailPoints];
+};
+
+__device__ __forceinline__ Places places(const TailLevel& l, const float* b) {
+  Places p;
+#pragma unroll
+  for (int k = 0; k < kTailPoints; k++) {
+    const int i = threadIdx.x + kTailThreads * k, y = i / l.nx, x = i % l.nx;
+    p.at[k] = -1;
+    if (i >= l.nx * l.ny || keeps(l, y, x)) continue;
+    p.at[k] = i, p.b[k] = b[i];
+    p.west[k] = y * l.nx + l.columns.held(x - 1), p.east[k] = y * l.nx + l.columns.held(x + 1);
+    p.north[k] = l.rows.held(y - 1) * l.nx + x, p.south[k] = l.rows.held(y + 1) * l.nx + x;
+  }
+  return p;
+}
+
+// sweeps does n sweeps from u to v and back, and returns where the result is. Points that no sweep changes are the same
+// in both.
+template <class Weight>
+__device__ __forceinline__ float* sweeps(const TailLevel& l, float* u, float* v, const float* b, int n, Weight&& w) {
+  const bool few = l.nx * l.ny <= kTailThreads * kTailPoints;
+  Places p;
+  if (few) p = places(l, b);
+  for (int k = 0; k < n; k++) {
+    const float weight = w(k);
+    if (few) {
+#pragma unroll
+      for (int i = 0; i < kTailPoints; i++)
+        if (p.at[i] >= 0) {
+          const float s = u[p.west[i]] + u[p.east[i]], t = u[p.north[i]] + u[p.south[i]], c = u[p.at[i]];
+          v[p.at[i]] = fused(weight, fused(l.h, fused(l.q, t - s, s), p.b[i]) - c, c);
+        }
+      __syncthreads();
+    } else {
+      each(l, [&](int y, int x) {
+        const int i = y * l.nx + x;
+        if (!keeps(l, y, x)) v[i] = fused(weight, defect(l, u, b[i], y, x), u[i]);
+      });
+    }
+    float* const t = u;
+    u = v, v = t;
+  }
+  return u;
 }
 
 // restrict_to sets b of the next level from the defects d.
@@ -88,42 +132,30 @@ __device__ __forceinline__ void correct(const TailLevel& l, const TailLevel& nex
   });
 }
 
-// smooth_tail does the sweeps of the tail from 0 and returns where u is then: in u or in v.
-__device__ __forceinline__ void smooth_tail(const TailLevel& l, float* u, float* v, const float* b, const float* w) {
-  each(l, [&](int y, int x) { u[y * l.nx + x] = keeps(l, y, x) ? 0 : fused(w[0], b[y * l.nx + x], 0.f); });
-  sweep(l, u, v, b, w[1]), sweep(l, v, u, b, w[2]), sweep(l, u, v, b, w[3]);
-}
-
 __device__ __forceinline__ void run_tail(const Tail& a) {
   DYNAMIC_SHARED(shared);
   float* const memory = a.memory ? a.memory : (float*)shared;
   const TailLevel& top = a.levels[0];
+  for (int i = threadIdx.x; i < a.values; i += kTailThreads) memory[i] = 0;
+  __syncthreads();
   each(top, [&](int y, int x) { memory[top.b + y * top.nx + x] = a.b[(ptrdiff_t)y * a.pitch + x]; });
   for (int i = 0; i + 1 < a.count; i++) {
     const TailLevel &l = a.levels[i], &next = a.levels[i + 1];
-    float *const u = memory + l.u, *const v = memory + l.v, *const b = memory + l.b;
-    smooth_tail(l, u, v, b, a.w);
+    float *const u = memory + l.u, *const d = memory + l.v, *const b = memory + l.b;
+    sweeps(l, u, d, b, kSmooth, [&](int k) { return a.w[k]; });  // an even number, so they end in u
     each(l, [&](int y, int x) {
-      u[y * l.nx + x] = keeps(l, y, x) ? 0.f : defect(l, v, b[y * l.nx + x], y, x);
+      if (!keeps(l, y, x)) d[y * l.nx + x] = defect(l, u, b[y * l.nx + x], y, x);
     });
-    restrict_to(l, next, u, memory + next.b);
+    restrict_to(l, next, d, memory + next.b);
   }
   const TailLevel& last = a.levels[a.count - 1];
-  float *u = memory + last.u, *v = memory + last.v;
-  each(last, [&](int y, int x) { u[y * last.nx + x] = 0; });
-  for (int k = 0; k < a.sweeps; k++) {
-    sweep(last, u, v, memory + last.b, a.weights[k]);
-    float* const t = u;
-    u = v, v = t;
-  }
-  const float* solution = u;
+  float* solution = sweeps(last, memory + last.u, memory + last.v, memory + last.b, a.sweeps,
+                           [&](int k) { return a.weights[k]; });
   for (int i = a.count - 2; i >= 0; i--) {
     const TailLevel &l = a.levels[i], &next = a.levels[i + 1];
-    float *const to = memory + l.u, *const from = memory + l.v, *const b = memory + l.b;
-    correct(l, next, solution, from);
-    sweep(l, from, to, b, a.w[3]), sweep(l, to, from, b, a.w[2]);
-    sweep(l, from, to, b, a.w[1]), sweep(l, to, from, b, a.w[0]);
-    solution = from;
+    float* const u = memory + l.u;
+    correct(l, next, solution, u);
+    solution = sweeps(l, u, memory + l.v, memory + l.b, kSmooth, [&](int k) { return a.w[kSmooth - 1 - k]; });
   }
   each(top, [&](int y, int x) { a.u[(ptrdiff_t)y * a.pitch + x] = solution[y * top.nx + x]; });
 }
