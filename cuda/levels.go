@@ -43,6 +43,10 @@ func newLevels(d *driver.Driver, l multigrid.Layout, o Options, image func(*driv
 	if l.Fixed != nil {
 		return nil, errors.New("cuda levels: fixed points inside the mesh")
 	}
+	if l.Fixed != nil {
+		return nil, errors.New("cuda levels: fixed points inside the mesh: the kernels lack them; " +
+			"device.backend cpu has them")
+	}
 	devices, err := d.Devices()
 	if err != nil {
 		return nil, fmt.Errorf("cuda levels: %w", err)
