@@ -1,0 +1,187 @@
+package multigrid_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"jacobi/internal/cpu/levels"
+	"jacobi/solver"
+	"jacobi/solver/multigrid"
+)
+
+// keeper is a solver.Saver that keeps fields in memory.
+type keeper struct {
+	device multigrid.Device
+	rows   solver.Stripe
+	mesh   solver.Mesh
+	saved  map[int][]byte // by cycles
+	wanted bool
+	busy   int // calls of Busy that return true
+}
+
+func (k *keeper) Wanted() bool { return k.wanted }
+
+func (k *keeper) Busy() bool {
+	k.busy--
+	return k.busy >= 0
+}
+
+func (k *keeper) Save(ctx context.Context, cycles int) error {
+	field := make([]byte, k.rows.Rows()*k.mesh.RowBytes())
+	k.saved[cycles] = field
+	return k.device.CopyRows(ctx, 0, multigrid.Unknowns, k.rows, field)
+}
+
+// solo is a run of a single rank.
+type solo struct {
+	device  multigrid.Device
+	keeper  *keeper
+	norms   []float64
+	options multigrid.Options
+}
+
+func newSolo(t *testing.T) *solo {
+	t.Helper()
+	mesh := solver.Mesh{NX: 70, NY: 50, DType: solver.Float64}
+	plan, err := multigrid.NewPlan(mesh, solver.Operator{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stripes, tail := plan.Divide([]solver.Stripe{mesh.Interior()}, multigrid.TailPoints)
+	d, err := levels.New(plan.LayoutOf(stripes, tail, 0), 1, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Load(t.Context(), noise{mesh}); err != nil {
+		t.Fatal(err)
+	}
+	s := &solo{device: d, keeper: &keeper{device: d, rows: mesh.Interior(), mesh: mesh, saved: map[int][]byte{}}}
+	s.options = multigrid.Options{Tail: tail, MaxCycles: 50, OnNorm: func(cycles int, norm float64) error {
+		if cycles != s.options.Start.Sweeps+len(s.norms) {
+			return fmt.Errorf("norm of %d cycles after %d norms", cycles, len(s.norms))
+		}
+		s.norms = append(s.norms, norm)
+		return nil
+	}}
+	return s
+}
+
+func (s *solo) run(t *testing.T) solver.Result {
+	t.Helper()
+	r, err := multigrid.Run(t.Context(), s.device, nil, &alone{}, s.options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Sweeps != s.options.Start.Sweeps+len(s.norms)-1 || r.Norm != s.norms[len(s.norms)-1] {
+		t.Fatalf("%d cycles with norm %g; norms %g", r.Sweeps, r.Norm, s.norms)
+	}
+	return r
+}
+
+// field returns the field of the device.
+func (s *solo) field(t *testing.T) []byte {
+	t.Helper()
+	k := *s.keeper
+	k.saved = map[int][]byte{}
+	if err := k.Save(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	return k.saved[0]
+}
+
+// A run ends with the field whose norm meets a tolerance, at the largest number of cycles, when it is stopped, or when
+// only rounding is left.
+func TestRunEnds(t *testing.T) {
+	all := newSolo(t)
+	if r := all.run(t); r.Reason != solver.Stalled || r.Sweeps < 8 || r.Sweeps > 25 || r.Norm > 1e-13 {
+		t.Fatalf("%d cycles (%s), norm %g; want a field that only rounding changes", r.Sweeps, r.Reason, r.Norm)
+	}
+	calls := 0
+	for _, c := range []struct {
+		change func(*multigrid.Options)
+		reason solver.StopReason
+		cycles int
+	}{
+		{func(o *multigrid.Options) { o.Tolerance = all.norms[3] }, solver.Converged, 3},
+		{func(o *multigrid.Options) { o.Relative = all.norms[4] / all.norms[0] * 1.0001 }, solver.Converged, 4},
+		{func(o *multigrid.Options) { o.Tolerance = 2 * all.norms[0] }, solver.Converged, 0},
+		{func(o *multigrid.Options) { o.MaxCycles = 5 }, solver.MaxIterations, 5},
+		{func(o *multigrid.Options) { o.Stop = func() bool { calls++; return calls == 3 } }, solver.Interrupted, 2},
+	} {
+		s := newSolo(t)
+		s.options.Saver, s.options.SaveEvery = s.keeper, 1
+		c.change(&s.options)
+		r := s.run(t)
+		if r.Reason != c.reason || r.Sweeps != c.cycles || !slices.Equal(s.norms, all.norms[:c.cycles+1]) {
+			t.Errorf("%d cycles (%s), norms %g; want %d (%s), %g", r.Sweeps, r.Reason, s.norms, c.cycles, c.reason,
+				all.norms[:c.cycles+1])
+		}
+		if len(s.keeper.saved) != max(0, c.cycles-1) {
+			t.Errorf("%s: %d states saved of %d cycles, want all but the first and the last", c.reason,
+				len(s.keeper.saved), c.cycles)
+		}
+	}
+}
+
+// A run that goes on from a saved state has the norms and the field of the run that saved it.
+func TestRunGoesOn(t *testing.T) {
+	first := newSolo(t)
+	first.options.MaxCycles, first.options.Saver, first.options.SaveEvery = 7, first.keeper, 3
+	first.run(t)
+	if len(first.keeper.saved) != 2 || first.keeper.saved[3] == nil || first.keeper.saved[6] == nil {
+		t.Fatalf("%d states saved, want those after 3 and 6 cycles", len(first.keeper.saved))
+	}
+	again := newSolo(t)
+	err := again.device.SetRows(t.Context(), 0, multigrid.Unknowns, again.keeper.rows, first.keeper.saved[3])
+	if err != nil {
+		t.Fatal(err)
+	}
+	again.options.MaxCycles = 7
+	again.options.Start = solver.Start{Sweeps: 3, Norms: first.norms[:3], First: first.norms[0]}
+	again.run(t)
+	if !slices.Equal(again.norms, first.norms[3:]) || !bytes.Equal(again.field(t), first.field(t)) {
+		t.Errorf("norms %g, want %g; or the fields differ", again.norms, first.norms[3:])
+	}
+}
+
+// No state is saved while a rank is busy with an earlier one; the next chance is taken.
+func TestRunWaitsForTheSaver(t *testing.T) {
+	s := newSolo(t)
+	s.options.MaxCycles, s.options.Saver, s.options.SaveEvery, s.keeper.busy = 6, s.keeper, 2, 4
+	s.run(t)
+	// Cycles 0 to 3 report that the saver is busy, so the state due after 2 cycles is saved after 4.
+	if len(s.keeper.saved) != 1 || s.keeper.saved[4] == nil {
+		t.Errorf("%d states saved, want the one after 4 cycles", len(s.keeper.saved))
+	}
+}
+
+// broken is a device whose sum is not a number.
+type broken struct{ multigrid.Device }
+
+func (broken) Sum(context.Context) (solver.Sum, error) { return solver.Sum{Bad: true}, nil }
+
+// A norm that is not finite, and errors of the device and of the caller, end the run and name the cycle.
+func TestRunFails(t *testing.T) {
+	s := newSolo(t)
+	_, err := multigrid.Run(t.Context(), broken{s.device}, nil, &alone{}, s.options)
+	want := "cycle 0: the norm is NaN: the field has left the range of its type or was damaged"
+	if err == nil || err.Error() != want {
+		t.Errorf("error %v, want %q", err, want)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cause := errors.New("enough")
+	s.options.OnNorm = func(cycles int, _ float64) error {
+		if cycles == 2 {
+			cancel(cause)
+		}
+		return nil
+	}
+	r, err := multigrid.Run(ctx, s.device, nil, &alone{}, s.options)
+	if !errors.Is(err, cause) || r.Sweeps != 2 {
+		t.Errorf("%d cycles, error %v; want 2, %v", r.Sweeps, err, cause)
+	}
+}
