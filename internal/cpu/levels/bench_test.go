@@ -32,14 +32,16 @@ func (o ones) SourceRow(_ int, dst []byte) error {
 // processes.
 func BenchmarkCycle(b *testing.B) {
 	for _, name := range kernel.Names() {
-		for _, n := range []int{1023, 4095} {
-			b.Run(fmt.Sprintf("%s/%d", name, n), func(b *testing.B) { benchmarkCycle(b, name, n) })
+		for _, size := range [][2]int{{1023, 1023}, {4095, 4095}, {16383, 1023}} {
+			b.Run(fmt.Sprintf("%s/%dx%d", name, size[0], size[1]), func(b *testing.B) {
+				benchmarkCycle(b, name, size[0], size[1])
+			})
 		}
 	}
 }
 
-func benchmarkCycle(b *testing.B, name string, n int) {
-	mesh := solver.Mesh{NX: n, NY: n, DType: solver.Float64}
+func benchmarkCycle(b *testing.B, name string, nx, ny int) {
+	mesh := solver.Mesh{NX: nx, NY: ny, DType: solver.Float64}
 	p, err := multigrid.NewPlan(mesh, solver.Operator{})
 	if err != nil {
 		b.Fatal(err)
