@@ -36,11 +36,19 @@ func TestThreeHostsGiveTheAnswerOfOne(t *testing.T) {
 	hostfile := filepath.Join(t.TempDir(), "hosts")
 	c.write(hostfile, "a slots=3\nb slots=3 max_slots=4 # as in mpirun\n\nc slots=2\n")
 	for _, place := range []struct {
-		args  []string
-		where string // host by rank
+		args    []string
+		where   string // host by rank
+		between string // transport between hosts
 	}{
-		{[]string{"--host", "a:3,b:3,c:2"}, "aaabbbcc"},
-		{[]string{"--hostfile", hostfile, "--map-by", "node"}, "abcabcab"},
+		{[]string{"--host", "a:3,b:3,c:2"}, "aaabbbcc", "nats"},
+		{[]string{"--hostfile", hostfile, "--map-by", "node"}, "abcabcab", "nats"},
+		{append([]string{"--host", "a:3,b:3,c:2"}, set("halo.transport=direct", "halo.direct.listen=10.77.0.0/24:")...),
+			"aaabbbcc", "direct"},
+		{append([]string{"--hostfile", hostfile, "--map-by", "node"}, set("halo.transport=direct",
+			"halo.direct.encrypt=always")...), "abcabcab", "direct"},
+		// Hosts do not reach each other's loopback.
+		{append([]string{"--host", "a:3,b:3,c:2"}, set("halo.transport=direct", "halo.direct.listen=127.0.0.1:")...),
+			"aaabbbcc", "nats"},
 	} {
 		dir := t.TempDir()
 		args := append(append(append(problem, c.ssh("user")...), place.args...), "-np", "8", "-x", "JACOBI_TEST_MARK=1")
@@ -62,7 +70,7 @@ func TestThreeHostsGiveTheAnswerOfOne(t *testing.T) {
 				t.Errorf("%v: rank %d ran on %s, want %c", place.args, rank, on.Host, place.where[rank])
 			}
 			for side, link := range on.Transports {
-				want := "nats"
+				want := place.between
 				if place.where[link.Neighbour] == place.where[rank] {
 					want = "shared memory"
 				}
@@ -149,9 +157,15 @@ func (c *cluster) hidesSecrets() {
 
 // A broken network link ends the run on all hosts in bounded time, and the launcher names the lost host.
 func TestPulledCableEndsTheRun(t *testing.T) {
+	for _, transport := range []string{"auto", "direct"} {
+		t.Run(transport, func(t *testing.T) { testPulledCable(t, transport) })
+	}
+}
+
+func testPulledCable(t *testing.T, transport string) {
 	t.Parallel()
 	c := newCluster(t, 3)
-	l := c.begin(t.TempDir(), "--host", "a:1,b:1,c:1", "-np", "3")
+	l := c.begin(t.TempDir(), "--host", "a:1,b:1,c:1", "-np", "3", "--set", "halo.transport="+transport)
 	c.sh("ip", "-n", c.ns("net"), "link", "set", "dev", "c", "down")
 	pulled := time.Now()
 	code, output := l.end()
