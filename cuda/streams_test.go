@@ -17,7 +17,7 @@ import (
 	"jacobi/solver"
 )
 
-var update = flag.Bool("update", false, "write testdata/streams.txt anew")
+var update = flag.Bool("update", false, "write testdata/streams.txt again")
 
 // traceFile is the variable that names the file to which the driver of testdata/trace.c writes.
 const traceFile = "CUDA_TRACE"

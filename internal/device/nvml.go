@@ -82,8 +82,8 @@ func read(d nvml.Device) (GPU, error) {
 	if u, r := d.GetUtilizationRates(); r == nvml.SUCCESS {
 		g.Utilization = int(u.Gpu)
 	}
-	// Not its successor GetTemperatureV: older drivers lack it, and calling a function that does not exist ends the
-	// process.
+	// Not its successor GetTemperatureV: older drivers do not have it, and calling a function that does not exist ends
+	// the process.
 	if c, r := d.GetTemperature(nvml.TEMPERATURE_GPU); r == nvml.SUCCESS {
 		g.Celsius = int(c)
 	}

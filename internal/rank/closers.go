@@ -9,7 +9,7 @@ import (
 )
 
 // closers close what the phases of a rank have opened. A phase that fails leaves its part to them, because the other
-// ranks have to hear of the failure before they see this rank's connections and memory go.
+// ranks have to know of the failure before they see this rank's connections and memory go.
 type closers struct {
 	log   *zap.Logger
 	funcs []func() error // in the order of opening

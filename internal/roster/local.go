@@ -2,7 +2,7 @@ package roster
 
 import "jacobi/internal/shm"
 
-// agreeLocal sets LocalRank and LocalSize of the members that lack them. It gives the free local ranks of a node to
+// agreeLocal sets LocalRank and LocalSize of the members without them. It gives the free local ranks of a node to
 // them in the order of ranks. Two ranks are on one node only if they share memory; the name of the host does not count.
 // A rank whose node is not known is alone.
 func agreeLocal(members []Member) {

@@ -95,7 +95,7 @@ func SpinTime(threadsPerCore int) time.Duration {
 	return 50 * time.Microsecond
 }
 
-// The operations of futex(2). They lack FUTEX_PRIVATE_FLAG because processes share the words.
+// The operations of futex(2). They are without FUTEX_PRIVATE_FLAG because processes share the words.
 const (
 	opWait = 0
 	opWake = 1
