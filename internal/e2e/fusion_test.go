@@ -11,7 +11,8 @@ import (
 
 // counted has the packages whose numbers enter the field, a norm, the decision to stop or the results.
 var counted = []string{
-	"./solver", "./internal/problem", "./internal/elementary", "./internal/cpu/...", "./internal/reference",
+	"./solver", "./solver/multigrid", "./internal/problem", "./internal/elementary", "./internal/cpu/...",
+	"./internal/reference",
 	"./internal/checkpoint", "./internal/results", "./halo/...",
 }
 

@@ -39,7 +39,7 @@ func (e equation) coarsest(x, y count) []float64 {
 	weights := make([]float64, k)
 	for i, o := range order(k) {
 		c := elementary.Cos(float64(math.Pi*float64(o)) / float64(2*k))
-		w := 1 / ((largest+least)/2 - float64((largest-least)/2*c))
+		w := 1 / (float64((largest+least)/2) - float64((largest-least)/2*c))
 		weights[i] = float64(float32(w))
 	}
 	return weights
