@@ -72,8 +72,6 @@ var invalid = []struct {
 		`grid.dtype "float32": solver.method multigrid needs float64`},
 	{func(c *Config) { cycles(c); c.Halo.Depth = 4 },
 		`halo.depth 4: solver.method multigrid has a depth of its own; auto is allowed`},
-	{func(c *Config) { cycles(c); c.Problem.Fixed, c.Device.Backend = "x > y", "cuda" },
-		`device.backend "cuda": solver.method multigrid with problem.fixed runs on the CPU; auto and cpu are allowed`},
 	{func(c *Config) { cycles(c); c.Grid.NY, c.Run.Ranks = 64, 8 },
 		`run.ranks 8: with solver.method multigrid each rank needs 8 rows, and grid.ny 64 allows at most 4`},
 	{func(c *Config) { c.Solver.MaxIterations = 0 }, `solver.max_iterations 0: at least 1 is wanted`},

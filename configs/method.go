@@ -2,7 +2,6 @@ package configs
 
 import (
 	"math"
-	"strings"
 
 	"jacobi/solver/multigrid"
 )
@@ -22,22 +21,6 @@ func (s Solver) Step() string {
 		return "cycle"
 	}
 	return "sweep"
-}
-
-// Devices returns c.Device with the backend that the method has: multigrid with fixed points inside the mesh runs on
-// CPUs alone.
-func (c Config) Devices() Device {
-	d := c.Device
-	if c.fixedCycles() {
-		d.Backend = "cpu"
-	}
-	return d
-}
-
-// fixedCycles reports whether the method is multigrid and problem.fixed is set.
-func (c Config) fixedCycles() bool {
-	f := strings.TrimSpace(c.Problem.Fixed)
-	return c.Solver.Multigrid() && f != "" && f != "false"
 }
 
 // HaloDepth returns the rows of a halo with the given number of ranks, or 0 if the keys leave it to the backends.
@@ -75,9 +58,5 @@ func (v *validator) solver(c Config) {
 	}
 	if c.Halo.Depth != 0 {
 		v.fault("halo.depth %d: solver.method %s has a depth of its own; auto is allowed", c.Halo.Depth, Multigrid)
-	}
-	if c.fixedCycles() && c.Device.Backend == "cuda" {
-		v.fault("device.backend %q: solver.method %s with problem.fixed runs on the CPU; auto and cpu are allowed",
-			c.Device.Backend, Multigrid)
 	}
 }

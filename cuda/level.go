@@ -3,6 +3,7 @@ package cuda
 import (
 	"math"
 
+	"jacobi/cuda/driver"
 	"jacobi/solver"
 	"jacobi/solver/multigrid"
 )
@@ -16,6 +17,7 @@ type level struct {
 	// side. Level 0 has b if there is a source.
 	u, v, b  field
 	hasB     bool
+	fixed    driver.DevicePtr // bits of the fixed points in the rows of u; 0 if there are none inside the mesh
 	down, up *smoothing
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"unsafe"
 
 	"jacobi/cuda/driver"
@@ -34,11 +35,11 @@ type smooth[F float32 | float64] struct {
 	bias                                          [limbs]float64
 	scale                                         float64
 	restricted, taps, betweenRows, betweenColumns driver.DevicePtr
-	coarseB, coarseU                              driver.DevicePtr
+	coarseB, coarseU, fixed                       driver.DevicePtr
 	h, q                                          F
 	w                                             [multigrid.Sweeps]F
 	gain                                          float32
-	pitch, coarsePitch                            int32 // values
+	pitch, coarsePitch, fixedPitch                int32 // values
 	nx                                            int32
 	rows, columns, coarseRows, coarseColumns      span
 	outLo, outHi, countLo, countHi                int32
@@ -156,6 +157,16 @@ func (k *smoothKernel) parts(nx, rows, align int) (strips, segments, outerSegmen
 	return strips, segments, min(int(math.Ceil(outerCost*float64(segments))), max(1, rows/max(align, 4)))
 }
 
+// withFixed returns the shapes, and those of the kernels for fixed points inside the mesh, which are the same.
+func withFixed(shapes []smoothShape) []smoothShape {
+	all := slices.Clone(shapes)
+	for _, s := range shapes {
+		s.name = strings.Replace(s.name, "_", "_fixed_", 1)
+		all = append(all, s)
+	}
+	return all
+}
+
 // smoothing is a kernel with its arguments for a level.
 type smoothing struct {
 	kernel *smoothKernel
@@ -174,16 +185,20 @@ func (v *Levels) prepare(i int, l, next *level) error {
 	if err != nil {
 		return err
 	}
+	kind := ""
+	if l.fixed != 0 {
+		kind = "fixed_"
+	}
 	if i > 0 {
-		if l.down, err = newSmoothing[float32](v, l, next, tables, v.kernels["down_f32"]); err != nil {
+		if l.down, err = newSmoothing[float32](v, l, next, tables, v.kernels["down_"+kind+"f32"]); err != nil {
 			return err
 		}
-		l.up, err = newSmoothing[float32](v, l, next, tables, v.kernels["up_f32"])
+		l.up, err = newSmoothing[float32](v, l, next, tables, v.kernels["up_"+kind+"f32"])
 		return err
 	}
-	kind := "f64"
+	kind += "f64"
 	if l.hasB {
-		kind = "source_f64"
+		kind = strings.Replace(kind, "f64", "source_f64", 1)
 	}
 	if l.down, err = newSmoothing[float64](v, l, next, tables, v.kernels["down_"+kind]); err != nil {
 		return err
@@ -234,6 +249,10 @@ func newSmoothing[F float32 | float64](v *Levels, l, next *level, t tables, k *s
 		fineX: int32(l.X.Fine), coarseX: int32(l.X.Coarse), fineY: int32(l.Y.Fine), coarseY: int32(l.Y.Coarse),
 	}
 	s.regularLo, s.regularHi = s.rows.regular()
+	if l.fixed != 0 {
+		words := l.fixedWords()
+		s.fixed, s.fixedPitch = l.fixed-driver.DevicePtr(int64(l.u.rows.Lo*4*words)), int32(words)
+	}
 	weights := multigrid.Weights()
 	if k.up {
 		slices.Reverse(weights[:])

@@ -40,13 +40,6 @@ func newLevels(d *driver.Driver, l multigrid.Layout, o Options, image func(*driv
 		return nil, fmt.Errorf("cuda levels: tail %d of %d levels, %d stripes", l.Tail, len(l.Plan.Levels),
 			len(l.Stripes))
 	}
-	if l.Fixed != nil {
-		return nil, errors.New("cuda levels: fixed points inside the mesh")
-	}
-	if l.Fixed != nil {
-		return nil, errors.New("cuda levels: fixed points inside the mesh: the kernels lack them; " +
-			"device.backend cpu has them")
-	}
 	devices, err := d.Devices()
 	if err != nil {
 		return nil, fmt.Errorf("cuda levels: %w", err)
@@ -95,7 +88,7 @@ func (v *Levels) open(image []byte, shapes []smoothShape) (err error) {
 	if v.pinned, err = d.allocHost(sumBytes); err != nil {
 		return err
 	}
-	for _, s := range shapes {
+	for _, s := range withFixed(shapes) {
 		k, err := loadSmooth(d.module, d.gpu, s)
 		if err != nil {
 			return err
@@ -115,6 +108,12 @@ func (v *Levels) openLevels() error {
 		l := newLevel(v.layout, i)
 		if err := v.allocate(l); err != nil {
 			return fmt.Errorf("level %d: %w", i, err)
+		}
+		if v.layout.Fixed != nil && i < first {
+			var err error
+			if l.fixed, err = uploadTable(v.dev, l.fixedBits(v.layout.Fixed[i])); err != nil {
+				return fmt.Errorf("level %d: fixed points: %w", i, err)
+			}
 		}
 		v.levels = append(v.levels, l)
 	}
@@ -324,8 +323,17 @@ func LevelsBytes(l multigrid.Layout) int64 {
 		bytes += points
 	}
 	for i := range first + 1 {
-		for _, a := range newLevel(l, i).arrays() {
+		v := newLevel(l, i)
+		for _, a := range v.arrays() {
 			bytes += a.bytes() + slack
+		}
+		if l.Fixed != nil && i < first {
+			bytes += 4 * int64(v.fixedWords()*v.u.rows.Rows())
+		}
+	}
+	if l.Fixed != nil {
+		for _, t := range l.Plan.Levels[first:] {
+			bytes += 4 * int64(t.Mesh.NX*t.Mesh.NY/32+1)
 		}
 	}
 	values := tailValues(l.Plan.Levels[first:])

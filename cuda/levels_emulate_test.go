@@ -32,6 +32,7 @@ func emulated(t *testing.T) *driver.Driver {
 func TestLevelsOnFibers(t *testing.T) {
 	d := emulated(t)
 	leveltest.Run(t, func(l multigrid.Layout) (multigrid.Device, error) { return NewLevels(d, l, Options{}) })
+	leveltest.RunFixed(t, func(l multigrid.Layout) (multigrid.Device, error) { return NewLevels(d, l, Options{}) })
 }
 
 // So it does where strips of columns do not touch the walls.

@@ -20,6 +20,10 @@ var wide = []leveltest.Case{
 	{Mesh: solver.Mesh{NX: 602, NY: 140, DType: solver.Float64, Walls: solver.Walls{Left: solver.Periodic,
 		Right: solver.Periodic, Top: solver.Neumann}}, Source: true, Magnitude: 100, Ranks: 3,
 		Operator: solver.Operator{Scale: 0.5, Blend: 0.875}},
+	{Mesh: solver.Mesh{NX: 700, NY: 150, DType: solver.Float64}, Fixed: true, Ranks: 2},
+	{Mesh: solver.Mesh{NX: 602, NY: 131, DType: solver.Float64, Walls: solver.Walls{Left: solver.Periodic,
+		Right: solver.Periodic}}, Fixed: true, Source: true, Ranks: 1,
+		Operator: solver.Operator{Scale: 0.5, Blend: 0.5}},
 	{Mesh: solver.Mesh{NX: 4000, NY: 9, DType: solver.Float64}, Ranks: 1}, // the coarsest level leaves shared memory
 }
 
@@ -42,9 +46,9 @@ func checkLevels(t *testing.T, d *driver.Driver, c leveltest.Case) {
 func TestLevels(t *testing.T) {
 	d := need(t)
 	for _, ptx := range []bool{false, true} {
-		leveltest.Run(t, func(l multigrid.Layout) (multigrid.Device, error) {
-			return NewLevels(d, l, Options{PTX: ptx})
-		})
+		open := func(l multigrid.Layout) (multigrid.Device, error) { return NewLevels(d, l, Options{PTX: ptx}) }
+		leveltest.Run(t, open)
+		leveltest.RunFixed(t, open)
 	}
 	for _, c := range wide {
 		t.Run(c.String(), func(t *testing.T) { checkLevels(t, d, c) })

@@ -81,3 +81,35 @@ func betweenPoints(a multigrid.Axis, n int) []between {
 	}
 	return points
 }
+
+// fixedWords returns the words of 32 bits for a row of the mesh.
+func (l *level) fixedWords() int { return l.Mesh.NX/32 + 1 }
+
+// fixedBits returns a bit for each point of the rows that the level holds, set where the point is fixed.
+func (l *level) fixedBits(fixed multigrid.Fixed) []uint32 {
+	words := l.fixedWords()
+	bits := make([]uint32, words*l.u.rows.Rows())
+	for i := range l.u.rows.Rows() {
+		y, _ := l.Mesh.Canonical(l.u.rows.Lo + i)
+		setBits(bits[i*words:], 0, fixed[y])
+	}
+	return bits
+}
+
+// setBits sets the bits of columns of which the first one of the row is bit `first`.
+func setBits(bits []uint32, first int, columns []multigrid.Columns) {
+	for _, c := range columns {
+		for x := c.Lo; x < c.Hi; x++ {
+			bits[(first+x)/32] |= 1 << ((first + x) % 32)
+		}
+	}
+}
+
+// tailBits returns a bit for each point of a level of the tail.
+func tailBits(m solver.Mesh, fixed multigrid.Fixed) []uint32 {
+	bits := make([]uint32, m.NX*m.NY/32+1)
+	for y, columns := range fixed {
+		setBits(bits, y*m.NX, columns)
+	}
+	return bits
+}

@@ -17,6 +17,7 @@ type tailArg struct {
 // tailLevel is struct TailLevel.
 type tailLevel struct {
 	tapsX, tapsY, betweenRows, betweenColumns driver.DevicePtr
+	fixed                                     driver.DevicePtr
 	rows, columns                             span
 	h, q, gain                                float32
 	nx, ny                                    int32
@@ -75,6 +76,12 @@ func (v *Levels) openTail(first int) (*tail, error) {
 			u: int32(values), v: int32(values + n), b: int32(values + 2*n),
 		}
 		values += 3 * n
+		if v.layout.Fixed != nil {
+			var err error
+			if t.fixed, err = uploadTable(v.dev, tailBits(m, v.layout.Fixed[first+i])); err != nil {
+				return nil, err
+			}
+		}
 		if i+1 < len(levels) {
 			if err := v.uploadTail(&t, l, levels[i+1]); err != nil {
 				return nil, err

@@ -21,20 +21,26 @@ template <class A, void (*kernel)(A)> void run(const void* argument) {
 }
 
 // The shapes and shared memory of the kernels, which Go computes too.
-#define DOWN_KERNEL(name, type, shape, source, zero) \
+#define DOWN_KERNEL(name, type, shape, source, zero, fixed) \
   {#name, run<Smooth<type>, name>, shape.warps* kWarp, \
-   shape.warps*(Kind<type, shape.columns, source, zero, false, shape.ahead>::kBytes + kSumWords * 8)}
-#define UP_KERNEL(name, type, shape, source) \
+   shape.warps*(Kind<type, shape.columns, source, zero, false, shape.ahead, fixed>::kBytes + kSumWords * 8)}
+#define UP_KERNEL(name, type, shape, source, fixed) \
   {#name, run<Smooth<type>, name>, shape.warps* kWarp, \
-   shape.warps* Kind<type, shape.columns, source, false, true, shape.ahead>::kBytes}
+   shape.warps* Kind<type, shape.columns, source, false, true, shape.ahead, fixed>::kBytes}
 
 const Kernel kernels[] = {
-    DOWN_KERNEL(down_f64, double, kDownF64, false, false),
-    DOWN_KERNEL(down_source_f64, double, kDownSourceF64, true, false),
-    DOWN_KERNEL(down_f32, float, kDownF32, true, true),
-    UP_KERNEL(up_f64, double, kUpF64, false),
-    UP_KERNEL(up_source_f64, double, kUpSourceF64, true),
-    UP_KERNEL(up_f32, float, kUpF32, true),
+    DOWN_KERNEL(down_f64, double, kDownF64, false, false, false),
+    DOWN_KERNEL(down_source_f64, double, kDownSourceF64, true, false, false),
+    DOWN_KERNEL(down_f32, float, kDownF32, true, true, false),
+    UP_KERNEL(up_f64, double, kUpF64, false, false),
+    UP_KERNEL(up_source_f64, double, kUpSourceF64, true, false),
+    UP_KERNEL(up_f32, float, kUpF32, true, false),
+    DOWN_KERNEL(down_fixed_f64, double, kDownF64, false, false, true),
+    DOWN_KERNEL(down_fixed_source_f64, double, kDownSourceF64, true, false, true),
+    DOWN_KERNEL(down_fixed_f32, float, kDownF32, true, true, true),
+    UP_KERNEL(up_fixed_f64, double, kUpF64, false, true),
+    UP_KERNEL(up_fixed_source_f64, double, kUpSourceF64, true, true),
+    UP_KERNEL(up_fixed_f32, float, kUpF32, true, true),
     {"tail", run<Tail, tail>, kTailThreads, -1},
 };
 

@@ -12,6 +12,7 @@ constexpr int kTailPoints = 2;  // of a thread, which keeps their places in regi
 struct TailLevel {
   const Taps *tapsX, *tapsY;                         // by point of the next level
   const Between *betweenRows, *betweenColumns;       // by point of this level, from -kBeyond on
+  const unsigned* fixed;                             // a bit for each point, set where it is fixed; null: none inside
   Span rows, columns;
   float h, q, gain;
   int nx, ny;
@@ -38,9 +39,15 @@ template <class F> __device__ __forceinline__ void each(const TailLevel& l, F&& 
   __syncthreads();
 }
 
-__device__ __forceinline__ bool keeps(const TailLevel& l, int y, int x) {
+// in_wall reports whether a point lies in a fixed wall or is the copy of another one.
+__device__ __forceinline__ bool in_wall(const TailLevel& l, int y, int x) {
   return y < l.rows.lo || y >= l.rows.hi || x < l.columns.lo || x >= l.columns.hi || y <= l.rows.fixedLow ||
          y >= l.rows.fixedHigh || x <= l.columns.fixedLow || x >= l.columns.fixedHigh;
+}
+// keeps reports whether no sweep changes a point.
+__device__ __forceinline__ bool keeps(const TailLevel& l, int y, int x) {
+  const int i = y * l.nx + x;
+  return in_wall(l, y, x) || (l.fixed && (l.fixed[i / 32] >> i % 32 & 1));
 }
 
 // defect returns d at a point.
@@ -103,7 +110,7 @@ __device__ __forceinline__ float* sweeps(const TailLevel& l, float* u, float* v,
 // restrict_to sets b of the next level from the defects d.
 __device__ __forceinline__ void restrict_to(const TailLevel& l, const TailLevel& to, const float* d, float* b) {
   each(to, [&](int y, int x) {
-    if (keeps(to, y, x)) return;
+    if (in_wall(to, y, x)) return;
     const Taps ty = l.tapsY[y], tx = l.tapsX[x];
     float row = 0;
 #pragma unroll

@@ -60,7 +60,7 @@ func New(cfg configs.Config, at hosts.Places) (*Plan, error) {
 		return nil, bad
 	}
 	mesh := prob.Mesh()
-	devices, err := chooseDevices(cfg.Devices(), at)
+	devices, err := chooseDevices(cfg.Device, at)
 	bad = errors.Join(bad, prob.Close(), err)
 	depth, why := haloDepth(cfg, mesh, devices.OnGPUs)
 	stripes, err := solver.Partition(mesh.Interior(), cfg.Run.Ranks, depth)

@@ -12,7 +12,7 @@ import (
 
 // openGPUs opens the GPUs of this node as device.backend and device.select say.
 func (s *started) openGPUs() (*device.Node, error) {
-	c := s.Config.Devices()
+	c := s.Config.Device
 	gpus, err := device.Open(device.Options{Backend: c.Backend, Select: device.Policy(c.Select), Pin: c.Pin})
 	if err != nil {
 		return nil, err
