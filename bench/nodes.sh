@@ -68,7 +68,7 @@ for case in "$@"; do
 		speed=$(awk '/^  Speed/ {print $2}' "$work/out.txt")
 		if awk "BEGIN {exit !($speed > $best)}"; then
 			best=$speed
-			line=$(awk '/^  Time/ {t=$2; s=$8} /^  Ranks/ {d=$NF} /^  Transports/ {$1=""; x=$0}
+			line=$(awk '/^  Time/ {t=$2; s=$8} /^  Ranks/ {sub(/.*halo depth /, ""); d=$1} /^  Transports/ {$1=""; x=$0}
 				/SHA/ {h=substr($NF,1,12)}
 				END {printf "depth %s, %s s (setup %s),%s, %s", d, t, s, x, h}' "$work/out.txt")
 		fi

@@ -42,7 +42,7 @@ func TestSameBitsOnGPUs(t *testing.T) {
 				want, _ := solve(t, append(set(append(base, "halo.depth=1")...), "-np", "1")...)
 				for _, np := range []int{1, 2, 3, 5, 8} {
 					// Few cases, because a process on a GPU starts slowly.
-					depths := map[string][]string{"p2p": {"1", "20", "auto"}, "nats": {"2"}}
+					depths := map[string][]string{"p2p": {"1", "20", "auto"}, "nats": {"2", "auto"}}
 					if np == 8 {
 						depths["p2p"][1] = "5" // of 16 rows
 					}

@@ -25,7 +25,9 @@ type Report struct {
 	Mesh    MeshReport      `json:"mesh"`
 	Setup   *problem.Setup  `json:"setup"` // the problem as it was solved
 	Depth   int             `json:"depth"` // rows of a halo
-	Ranks   []RankReport    `json:"ranks"` // in rank order
+	// DepthReason says why halo.depth auto took Depth; "" unless links were measured.
+	DepthReason string       `json:"depth_reason,omitempty"`
+	Ranks       []RankReport `json:"ranks"` // in rank order
 
 	Method            string  `json:"method"` // solver.method
 	Sweeps            int     `json:"sweeps"` // of Jacobi's method; cycles of multigrid

@@ -39,7 +39,11 @@ func Summary(w io.Writer, r Report) error {
 			row(line[0], "%s", line[1])
 		}
 	}
-	row("Ranks", "%d on %s, halo depth %d", len(r.Ranks), plural(len(distinct(r.Ranks, node)), "node"), r.Depth)
+	why := ""
+	if r.DepthReason != "" {
+		why = " (" + r.DepthReason + ")"
+	}
+	row("Ranks", "%d on %s, halo depth %d%s", len(r.Ranks), plural(len(distinct(r.Ranks, node)), "node"), r.Depth, why)
 	row("Devices", "%s", tally(r.Ranks, func(k RankReport) []string { return []string{k.Device} }))
 	row("Transports", "%s", cmp.Or(tally(r.Ranks, transports), "none: no rank has a neighbour"))
 	row(r.steps(), "%d of at most %d", r.Sweeps, r.MaxIterations)

@@ -62,7 +62,7 @@ func New(cfg configs.Config, at hosts.Places) (*Plan, error) {
 	mesh := prob.Mesh()
 	devices, err := chooseDevices(cfg.Device, at)
 	bad = errors.Join(bad, prob.Close(), err)
-	depth, why := haloDepth(cfg, mesh, devices.OnGPUs)
+	depth, why := haloDepth(cfg, at, mesh, devices.OnGPUs)
 	stripes, err := solver.Partition(mesh.Interior(), cfg.Run.Ranks, depth)
 	if err != nil {
 		return nil, errors.Join(bad, err)
@@ -75,8 +75,9 @@ func New(cfg configs.Config, at hosts.Places) (*Plan, error) {
 		Depth: depth, WhyDepth: why, Stripes: stripes, Memory: memory}, bad
 }
 
-// haloDepth returns the depth that the ranks will choose, and the reason.
-func haloDepth(cfg configs.Config, mesh solver.Mesh, onGPUs bool) (depth int, why string) {
+// haloDepth returns the depth that the ranks will choose, and the reason. Ranks with GPUs may choose more, by what they
+// measure of links between nodes.
+func haloDepth(cfg configs.Config, at hosts.Places, mesh solver.Mesh, onGPUs bool) (depth int, why string) {
 	if cfg.Solver.Multigrid() {
 		return cfg.HaloDepth(cfg.Run.Ranks), "of solver.method multigrid"
 	}
@@ -88,8 +89,12 @@ func haloDepth(cfg configs.Config, mesh solver.Mesh, onGPUs bool) (depth int, wh
 	if onGPUs {
 		backend, depth = "CUDA", cuda.PreferredDepth(mesh, low)
 	}
-	return min(depth, low),
-		fmt.Sprintf("auto: preferred by the %s backend, at most the %d rows of the lowest stripe", backend, low)
+	why = fmt.Sprintf("auto: preferred by the %s backend, at most the %d rows of the lowest stripe", backend, low)
+	beyond := len(at.Names()) > 1 && cfg.Halo.Transport != "p2p" || cfg.Halo.Transport == "nats"
+	if onGPUs && cfg.Run.Ranks > 1 && beyond && 2*depth <= low {
+		why += "; the ranks measure the network and may take a multiple of it"
+	}
+	return min(depth, low), why
 }
 
 // layouts returns, by rank, the layouts of the stripes.

@@ -72,3 +72,25 @@ func TestWrites(t *testing.T) {
 		}
 	}
 }
+
+// The plan says where ranks with GPUs may choose deeper halos than it states.
+func TestWhyDepth(t *testing.T) {
+	const (
+		preferred = "auto: preferred by the CUDA backend, at most the 63 rows of the lowest stripe"
+		measured  = preferred + "; the ranks measure the network and may take a multiple of it"
+	)
+	for _, c := range []struct{ args, want string }{
+		{"halo.transport=nats", measured},
+		{"halo.transport=direct", preferred}, // all on this host
+		{"halo.transport=nats halo.depth=3", "halo.depth"},
+	} {
+		p, err := planOf(t, append(strings.Fields(c.args), "grid.nx=64", "grid.ny=130", "run.ranks=2",
+			"device.backend=cpu")...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, why := haloDepth(p.Config, p.Places, p.Mesh, true); why != c.want {
+			t.Errorf("%s: %s, want %s", c.args, why, c.want)
+		}
+	}
+}

@@ -1,6 +1,8 @@
 package rank
 
 import (
+	"context"
+
 	"jacobi/internal/roster"
 	"jacobi/solver"
 )
@@ -9,7 +11,8 @@ import (
 type laidOut struct {
 	*joined
 	plan
-	fixed int64 // points that problem.fixed fixes, in the whole mesh
+	fixed    int64  // points that problem.fixed fixes, in the whole mesh
+	whyDepth string // see haloDepth
 }
 
 // plan divides the mesh among the ranks.
@@ -20,8 +23,9 @@ type plan struct {
 	ahead      int             // see solver.PassesAhead
 }
 
-// layOut computes the plan from the values with which all ranks joined.
-func (j *joined) layOut() (*laidOut, error) {
+// layOut computes the plan from the values with which all ranks joined and, for halo.depth auto, from the time that
+// links between nodes take.
+func (j *joined) layOut(ctx context.Context) (*laidOut, error) {
 	members := j.team.Members()
 	whole, err := wholeOf(members)
 	if err != nil {
@@ -33,7 +37,11 @@ func (j *joined) layOut() (*laidOut, error) {
 	if err := j.problem.CheckMagnitude(whole.MaxAbs, whole.MaxSource); err != nil {
 		return nil, err
 	}
-	p, err := newPlan(j.problem.Mesh(), j.Config.HaloDepth(j.id.Size), j.id.Rank, members)
+	depth, err := j.findDepth(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p, err := newPlan(j.problem.Mesh(), depth, j.id.Rank, members)
 	if err != nil {
 		return nil, err
 	}
@@ -42,22 +50,18 @@ func (j *joined) layOut() (*laidOut, error) {
 	}
 	p.layout.Operator = j.problem.Operator()
 	p.layout.Magnitude = j.problem.Magnitude(whole.MaxAbs, whole.MaxSource)
-	return &laidOut{joined: j, plan: p, fixed: whole.Fixed}, nil
+	return &laidOut{joined: j, plan: p, fixed: whole.Fixed, whyDepth: depth.Why}, nil
 }
 
-// newPlan returns the plan of the given rank, without the operator and the magnitude. depth is halo.depth, or 0 for
-// auto.
-func newPlan(mesh solver.Mesh, depth, rank int, members []roster.Member) (plan, error) {
+// newPlan returns the plan of the given rank, without the operator and the magnitude.
+func newPlan(mesh solver.Mesh, depth haloDepth, rank int, members []roster.Member) (plan, error) {
 	size := len(members)
-	if depth == 0 {
-		depth = chooseDepth(members, solver.MinRows(mesh.Interior(), size))
-	}
-	stripes, err := solver.Partition(mesh.Interior(), size, depth)
+	stripes, err := solver.Partition(mesh.Interior(), size, depth.Rows)
 	if err != nil {
 		return plan{}, err
 	}
-	p := plan{stripes: stripes, passSweeps: depth, layout: solver.Layout{
-		Mesh: mesh, Stripe: stripes[rank], Depth: depth,
+	p := plan{stripes: stripes, passSweeps: depth.Sweeps, layout: solver.Layout{
+		Mesh: mesh, Stripe: stripes[rank], Depth: depth.Rows,
 		Neighbour: [2]bool{solver.Top: rank > 0 || mesh.PeriodicRows(),
 			solver.Bottom: rank < size-1 || mesh.PeriodicRows()},
 	}}
@@ -66,16 +70,6 @@ func newPlan(mesh solver.Mesh, depth, rank int, members []roster.Member) (plan, 
 	}
 	p.ahead = solver.PassesAhead(mesh, stripes, p.passSweeps)
 	return p, nil
-}
-
-// chooseDepth returns the depth for halo.depth auto: the least depth that any rank's backend prefers, at most the rows
-// of the lowest stripe.
-func chooseDepth(members []roster.Member, minRows int) int {
-	depth := minRows
-	for _, m := range members {
-		depth = min(depth, m.Depth)
-	}
-	return max(1, depth)
 }
 
 // wholeOf combines the parts of all ranks.

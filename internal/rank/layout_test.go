@@ -9,28 +9,6 @@ import (
 	"jacobi/solver"
 )
 
-// The least preference of any rank counts, but no more rows than the lowest stripe has, and always one.
-func TestChooseDepth(t *testing.T) {
-	for _, test := range []struct {
-		preferred []int // by rank
-		minRows   int
-		want      int
-	}{
-		{[]int{32, 12, 20}, 100, 12},
-		{[]int{32, 12, 20}, 8, 8},
-		{[]int{0, 12}, 8, 1},
-		{[]int{16}, 0, 1},
-	} {
-		var members []roster.Member
-		for _, depth := range test.preferred {
-			members = append(members, roster.Member{Depth: depth})
-		}
-		if got := chooseDepth(members, test.minRows); got != test.want {
-			t.Errorf("preferred %v, at least %d rows: depth %d, want %d", test.preferred, test.minRows, got, test.want)
-		}
-	}
-}
-
 // All ranks compute the same stripes and depth from their roster, and each its own stripe and neighbours.
 func TestPlanFollowsFromTheMembers(t *testing.T) {
 	members := []roster.Member{
@@ -42,7 +20,7 @@ func TestPlanFollowsFromTheMembers(t *testing.T) {
 		mesh := solver.Mesh{NX: 66, NY: 98, DType: solver.Float32, Walls: solver.WrapRows(periodic)}
 		want := []solver.Stripe{{Lo: 1, Hi: 32}, {Lo: 32, Hi: 64}, {Lo: 64, Hi: 97}}
 		for rank := range members {
-			p, err := newPlan(mesh, 0, rank, members)
+			p, err := newPlan(mesh, commonDepth(members, 31), rank, members)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -63,14 +41,14 @@ func TestPlanFollowsFromTheMembers(t *testing.T) {
 func TestPlanTakesTheDepthOfTheRunFile(t *testing.T) {
 	mesh := solver.Mesh{NX: 66, NY: 98, DType: solver.Float64}
 	members := slices.Repeat([]roster.Member{{Depth: 12, MaxSweeps: 16}}, 3)
-	p, err := newPlan(mesh, 24, 1, members)
+	p, err := newPlan(mesh, haloDepth{Rows: 24, Sweeps: 24}, 1, members)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if p.layout.Depth != 24 || p.passSweeps != 16 {
 		t.Errorf("depth %d and %d sweeps a pass, want 24 and 16", p.layout.Depth, p.passSweeps)
 	}
-	_, err = newPlan(mesh, 33, 1, members)
+	_, err = newPlan(mesh, haloDepth{Rows: 33, Sweeps: 33}, 1, members)
 	_, want := solver.Partition(mesh.Interior(), 3, 33)
 	if err == nil || err.Error() != want.Error() {
 		t.Errorf("depth 33: %v, want %v", err, want)

@@ -5,7 +5,7 @@
 //	prepared   the problem and the devices of this node                    prepare.go, device.go
 //	connected  the run's id and the connection to its server               connect.go, server.go
 //	joined     the other ranks, and this rank's share of the cores         join.go, cores.go
-//	laidOut    the stripes and the depth                                   layout.go
+//	laidOut    the stripes and the depth                                   layout.go, depth.go, probe.go
 //	opened     the GPU, if one sweeps, and the backend                     gpu.go, sharing.go, backend.go
 //	wired      the exchange with the neighbours and the sum over ranks     wire.go, links.go, peers.go
 //	loaded     the field, and the saver of checkpoints                     load.go, saver.go
@@ -138,7 +138,7 @@ func (s *started) meet(ctx context.Context, open *closers) (*joined, error) {
 
 // setUp takes the phases from the layout to the field.
 func (j *joined) setUp(ctx context.Context, open *closers) (*loaded, error) {
-	l, err := j.layOut()
+	l, err := j.layOut(ctx)
 	if err != nil {
 		return nil, err
 	}

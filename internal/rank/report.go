@@ -107,8 +107,9 @@ func (s *solved) report(parts [][]byte, hash string) (output.Report, error) {
 	rep := output.Report{
 		Name: c.Run.Name, RunID: s.id.RunID, Version: version.String(), Config: config, Problem: c.Problem.Preset,
 		Started: s.startedAt, Mesh: output.NewMeshReport(s.layout.Mesh), Setup: &setup, Depth: s.layout.Depth,
-		Ranks:  make([]output.RankReport, len(parts)),
-		Method: c.Solver.Method, Sweeps: s.result.Sweeps, MaxIterations: c.Solver.MaxIterations,
+		DepthReason: s.whyDepth,
+		Ranks:       make([]output.RankReport, len(parts)),
+		Method:      c.Solver.Method, Sweeps: s.result.Sweeps, MaxIterations: c.Solver.MaxIterations,
 		Tolerance: c.Solver.Tolerance, RelativeTolerance: c.Solver.RelativeTolerance,
 		StopReason: s.result.Reason, Converged: s.result.Reason == solver.Converged,
 		Norm: &norm, Decisive: decisive, Accuracy: s.accuracy(),

@@ -1,0 +1,188 @@
+package rank
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"jacobi/halo"
+	"jacobi/internal/awake"
+	"jacobi/internal/roster"
+	"jacobi/solver"
+)
+
+// A probe of a link is one message to begin with, then probeShort short messages, then probeLong of probeBytes.
+const (
+	probeShort   = 5
+	probeLong    = 3
+	probeBytes   = 256 << 10
+	probeTimeout = 2 * time.Second
+)
+
+// findDepth returns the depth of the run. If the keys leave it to the backends, and rows of GPUs go through links
+// outside of shared memory, the ranks measure these links, and rank 0 decides. All ranks call it.
+func (j *joined) findDepth(ctx context.Context) (haloDepth, error) {
+	if depth := j.Config.HaloDepth(j.id.Size); depth > 0 {
+		return haloDepth{Rows: depth, Sweeps: depth}, nil
+	}
+	mesh, members := j.problem.Mesh(), j.team.Members()
+	low := solver.MinRows(mesh.Interior(), j.id.Size)
+	preferred := commonDepth(members, low)
+	mode := halo.Mode(j.Config.Halo.Transport)
+	pairs := linksToMeasure(members, mode, mesh.PeriodicRows())
+	if len(pairs) == 0 || 2*preferred.Rows > min(low, maxAutoDepth) {
+		return preferred, nil
+	}
+	ctx, cancel := awake.WithTimeout(ctx, j.Config.Halo.Timeout+probeTimeout)
+	defer cancel()
+	depth, err := agreeOnDepth(ctx, j.team, pairs, probeTimeout, func(links []linkTime) haloDepth {
+		return deepening{mesh: mesh, minRows: low, mode: mode, links: links}.choose(preferred)
+	})
+	if err != nil {
+		return depth, fmt.Errorf("rank %d: choose halo.depth: %w", j.id.Rank, err)
+	}
+	if depth.Rows < 1 || depth.Rows > low || depth.Sweeps < 1 {
+		return depth, fmt.Errorf("rank %d: rank 0 chose a halo depth of %d rows with %d sweeps a pass, and the lowest "+
+			"stripe has %d rows", j.id.Rank, depth.Rows, depth.Sweeps, low)
+	}
+	if j.id.Rank == 0 {
+		j.Log.Sugar().Infof("halo depth %d (%s)", depth.Rows, depth.Why)
+	}
+	return depth, nil
+}
+
+// linksToMeasure returns the pairs of neighbours whose rows will not go through shared or peer memory: of each pair the
+// rank above and the rank below. There are none unless all ranks sweep on GPUs: how fast other ranks sweep is not
+// known. All ranks come to the same result.
+func linksToMeasure(members []roster.Member, mode halo.Mode, periodic bool) (pairs [][2]int) {
+	notGPU := func(m roster.Member) bool { return m.Device != "cuda" }
+	if len(members) == 1 || mode == halo.ModeP2P || slices.ContainsFunc(members, notGPU) {
+		return nil
+	}
+	for above := range members {
+		below := (above + 1) % len(members)
+		if below == 0 && !periodic {
+			break
+		}
+		shares, _ := roster.SharesMemory(members[above], members[below])
+		if !shares || mode == halo.ModeNATS {
+			pairs = append(pairs, [2]int{above, below})
+		}
+	}
+	return pairs
+}
+
+// agreeOnDepth measures the links of pairs, all at once, and gives all ranks what rank 0 chooses by all measurements.
+func agreeOnDepth(ctx context.Context, team *roster.Team, pairs [][2]int, timeout time.Duration,
+	choose func([]linkTime) haloDepth) (depth haloDepth, err error) {
+	own, err := measureLinks(ctx, team, pairs, timeout)
+	if err != nil {
+		return depth, err
+	}
+	data, err := json.Marshal(own)
+	if err != nil {
+		return depth, err
+	}
+	parts, err := team.Gather(ctx, "links", data)
+	if err != nil {
+		return depth, err
+	}
+	var chosen []byte
+	if team.Self().Rank == 0 {
+		var all []linkTime
+		for rank, part := range parts {
+			var links []linkTime
+			if err := json.Unmarshal(part, &links); err != nil {
+				return depth, fmt.Errorf("measurements of rank %d: %w", rank, err)
+			}
+			all = append(all, links...)
+		}
+		if chosen, err = json.Marshal(choose(all)); err != nil {
+			return depth, err
+		}
+	}
+	if chosen, err = team.Broadcast(ctx, "halo depth", chosen); err != nil {
+		return depth, err
+	}
+	return depth, json.Unmarshal(chosen, &depth)
+}
+
+// measureLinks takes this rank's part in the measurements, and returns those that it made. A neighbour that does not
+// answer in time is no error but a Fault.
+func measureLinks(ctx context.Context, team *roster.Team, pairs [][2]int, timeout time.Duration) ([]linkTime, error) {
+	ctx, cancel := awake.WithTimeout(ctx, timeout)
+	defer cancel()
+	self := team.Self().Rank
+	var own []linkTime
+	g, ctx := errgroup.WithContext(ctx)
+	for _, p := range pairs {
+		tag := fmt.Sprintf("probe from %d", p[0])
+		switch self {
+		case p[0]:
+			g.Go(func() error { // one pair alone has this rank above
+				l, err := probe(ctx, team, p[1], tag)
+				if err = unlessLate(err); err == nil && l.Large == 0 {
+					l.Fault = fmt.Sprintf("rank %d did not answer rank %d within %v", p[1], p[0], timeout)
+				}
+				own = []linkTime{l}
+				return err
+			})
+		case p[1]:
+			g.Go(func() error {
+				for range 1 + probeShort + probeLong {
+					if _, err := team.Recv(ctx, p[0], tag); err != nil {
+						return unlessLate(err) // the other rank knows
+					}
+				}
+				return nil
+			})
+		}
+	}
+	err := g.Wait()
+	return own, err
+}
+
+// unlessLate returns err, or nil if it is a timeout.
+func unlessLate(err error) error {
+	if _, late := errors.AsType[*roster.TimeoutError](err); late {
+		return nil
+	}
+	return err
+}
+
+// probe measures the link to rank to.
+func probe(ctx context.Context, team *roster.Team, to int, tag string) (linkTime, error) {
+	l := linkTime{From: team.Self().Rank, To: to}
+	if _, err := median(ctx, team, to, tag, 1, nil); err != nil { // waits until the other rank is there
+		return l, err
+	}
+	trip, err := median(ctx, team, to, tag, probeShort, nil)
+	if err != nil {
+		return l, err
+	}
+	large, err := median(ctx, team, to, tag, probeLong, make([]byte, probeBytes))
+	if err != nil {
+		return l, err
+	}
+	l.Trip, l.Large = trip, large
+	return l, nil
+}
+
+// median returns the median time of n messages, each from its Send until the other rank has acknowledged it.
+func median(ctx context.Context, team *roster.Team, to int, tag string, n int, data []byte) (time.Duration, error) {
+	took := make([]time.Duration, n)
+	for i := range took {
+		begin := time.Now()
+		if err := team.Send(ctx, to, tag, data); err != nil {
+			return 0, err
+		}
+		took[i] = time.Since(begin)
+	}
+	slices.Sort(took)
+	return took[n/2], nil
+}
