@@ -224,7 +224,7 @@ func TestQuiet(t *testing.T) {
 func TestCompletionAndVersion(t *testing.T) {
 	dir := t.TempDir()
 	for _, c := range []struct{ args, want string }{
-		{"__complete --set grid.", "grid.nx=\ngrid.ny=\ngrid.dtype=\n:6\n"},
+		{"__complete --set grid.", "grid.nx=\ngrid.ny=\ngrid.dtype=\ngrid.width=\ngrid.height=\n:6\n"},
 		{"__complete doctor --map-by ", "slot\nnode\n:4\n"},
 	} {
 		if out := run(t, dir, "launcher", strings.Split(c.args, " ")...); out.code != 0 || out.stdout != c.want {
