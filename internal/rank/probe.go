@@ -56,9 +56,10 @@ func (j *joined) findDepth(ctx context.Context) (haloDepth, error) {
 	return depth, nil
 }
 
-// linksToMeasure returns the pairs of neighbours whose rows will not go through shared or peer memory: of each pair the
-// rank above and the rank below. There are none unless all ranks sweep on GPUs: how fast other ranks sweep is not
-// known. All ranks come to the same result.
+// linksToMeasure returns the pairs of neighbours, of each pair the rank above and the rank below, if all their rows go
+// through links and all ranks sweep on GPUs; otherwise none. How fast other ranks sweep is not known. Between GPUs that
+// share memory, kernels wait for halos themselves, and no GPU has run their deep halos since a fault was mended there.
+// All ranks come to the same result.
 func linksToMeasure(members []roster.Member, mode halo.Mode, periodic bool) (pairs [][2]int) {
 	notGPU := func(m roster.Member) bool { return m.Device != "cuda" }
 	if len(members) == 1 || mode == halo.ModeP2P || slices.ContainsFunc(members, notGPU) {
@@ -69,10 +70,10 @@ func linksToMeasure(members []roster.Member, mode halo.Mode, periodic bool) (pai
 		if below == 0 && !periodic {
 			break
 		}
-		shares, _ := roster.SharesMemory(members[above], members[below])
-		if !shares || mode == halo.ModeNATS {
-			pairs = append(pairs, [2]int{above, below})
+		if shares, _ := roster.SharesMemory(members[above], members[below]); shares && mode != halo.ModeNATS {
+			return nil
 		}
+		pairs = append(pairs, [2]int{above, below})
 	}
 	return pairs
 }

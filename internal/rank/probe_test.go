@@ -16,7 +16,7 @@ import (
 	"jacobi/internal/wire"
 )
 
-// Links are measured between GPUs that share no memory, or that may not use it, and nowhere else.
+// Links are measured if no GPUs share memory, or none may use it, and nowhere else.
 func TestLinksToMeasure(t *testing.T) {
 	on := func(device string, nodes ...string) (members []roster.Member) {
 		for rank, boot := range nodes {
@@ -34,8 +34,9 @@ func TestLinksToMeasure(t *testing.T) {
 		periodic bool
 		want     [][2]int
 	}{
-		{on("cuda", "a", "a", "b", "b"), halo.ModeAuto, false, [][2]int{{1, 2}}},
-		{on("cuda", "a", "a", "b", "b"), halo.ModeDirect, true, [][2]int{{1, 2}, {3, 0}}},
+		{on("cuda", "a", "b", "c"), halo.ModeAuto, false, [][2]int{{0, 1}, {1, 2}}},
+		{on("cuda", "a", "b", "c"), halo.ModeDirect, true, [][2]int{{0, 1}, {1, 2}, {2, 0}}},
+		{on("cuda", "a", "a", "b", "b"), halo.ModeAuto, false, nil},
 		{on("cuda", "a", "a", "a"), halo.ModeNATS, false, [][2]int{{0, 1}, {1, 2}}},
 		{on("cuda", "a", "a", "a"), halo.ModeDirect, true, nil},
 		{on("cuda", "a", "b"), halo.ModeP2P, false, nil},
