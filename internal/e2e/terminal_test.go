@@ -172,7 +172,7 @@ func TestTerminal(t *testing.T) {
 		fits(t, text, `^  (Mesh|Ranks|Devices|Time|Memory|Checkpoints|Result) `, columns)
 		fits(t, text, `^  Rank  `, columns)
 		fits(t, text, `^  [01]     `, columns)
-		if !strings.Contains(text, "\x1b[31mINTERRUPTED after ") || !strings.Contains(text, "\x1b[1m  Rank  ") {
+		if !strings.Contains(text, "\x1b[31mINTERRUPTED after") || !strings.Contains(text, "\x1b[1m  Rank  ") {
 			t.Errorf("without colours:\n%q", text)
 		}
 		again := `launcher: --restart goes on after sweep \d+, from cps: \S+/launcher ` +
