@@ -1,4 +1,4 @@
-// Kernels that exchange halo rows on their own, for passes that do not: see ../peer.go.
+// Kernels that exchange halo rows on their own, for passes that do not: see ../direct.go.
 #include "exchange.cuh"
 
 // Push is the argument of push_rows. type push in ../direct.go has the same layout. Blocks with blockIdx.y = i serve

@@ -1,17 +1,17 @@
 // Package rank is the life of one rank, from the start of its process to its end. The life has phases. Each phase is a
 // type: a method of the phase before makes it, and it holds what the rank has from then on.
 //
-//	started    the options                                                 rank.go
-//	prepared   the problem and the devices of this node                    prepare.go, device.go
-//	connected  the run's id and the connection to its server               connect.go, server.go
-//	joined     the other ranks, and this rank's share of the cores         join.go, cores.go
-//	laidOut    the stripes and the depth                                   layout.go, depth.go, probe.go
-//	opened     the GPU, if one sweeps, and the backend                     gpu.go, sharing.go, backend.go
-//	wired      the exchange with the neighbours and the sum over ranks     wire.go, links.go, peers.go
-//	loaded     the field, and the saver of checkpoints                     load.go, saver.go
-//	ready      the output files                                            outputs.go, place.go, files.go
-//	solved     the result of the sweeps                                    solve.go, recorder.go, progress.go, speed.go
-//	written    the report                                                  write.go, digest.go, commit.go, report.go
+//	started    the options                                              rank.go
+//	prepared   the problem and the devices of this node                 prepare.go, device.go
+//	connected  the run's id and the connection to its server            connect.go, server.go
+//	joined     the other ranks, and this rank's share of the cores      join.go, cores.go
+//	laidOut    the stripes and the depth                                layout.go, depth.go, probe.go
+//	opened     the GPU, if one sweeps, and the backend                  gpu.go, sharing.go, backend.go
+//	wired      the exchange with the neighbours and the sum over ranks  wire.go, links.go, peers.go
+//	loaded     the field, and the saver of checkpoints                  load.go, saver.go
+//	ready      the output files                                         outputs.go, place.go, files.go
+//	solved     the result of the sweeps                                 solve.go, recorder.go, progress.go, speed.go
+//	written    the report                                               write.go, digest.go, commit.go, report.go
 //
 // For launcher doctor a rank goes as far as ready and reports what it found (examine.go, clocks.go). The phases enter
 // what they open into closers (closers.go). A rank that fails tells the others first and closes then (blame.go).

@@ -66,9 +66,8 @@ func (s *solved) write(ctx context.Context) (written, error) {
 
 // writeRows writes this rank's rows to the field, averages them for the picture, and adds them to the tally, which may
 // be nil. On rank 0 it returns the whole picture. fault says why the rows are not in the field.
-func (r *ready) writeRows(ctx context.Context, view output.View, tally *results.Tally) (picture *output.Thumbnail,
-	fault,
-	err error) {
+func (r *ready) writeRows(ctx context.Context, view output.View, tally *results.Tally) (
+	picture *output.Thumbnail, fault, err error) {
 	c := r.Config.Output
 	thumbnail := output.NewThumbnail(r.layout.Mesh)
 	if c.Field != "" || c.Picture != "" || tally != nil {
