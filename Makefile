@@ -65,11 +65,12 @@ bench-cpu: build ## compare the CPU backend with its peers in C; QUICK=1 for les
 	else echo "No mpicc that finds mpi.h (on Debian: libopenmpi-dev): without the lines of Open MPI."; fi
 	$(GO) run ./bench/cpu $(if $(QUICK),-quick)
 
-TEST_PACKAGES := g++ openssh-client openssh-server iproute2 util-linux
+TEST_PACKAGES := g++ openssh-client openssh-server iproute2 iptables util-linux
 TEST_PACKAGES += openmpi-bin mpich munge slurm-client slurmctld slurmd
 TEST_PACKAGES += qemu-user-static libc6-arm64-cross
+TEST_PACKAGES += python3-numpy python3-vtk9 python3-zarr
 TEST_PACKAGES += $(if $(shell command -v docker),docker-compose busybox-static)
-test-deps:       ## install what tests of hosts, schedulers and arm64 need, on Debian as root; else they did not run
+test-deps:       ## on Debian as root: install programs without which some tests do not run
 	@dpkg -s $(TEST_PACKAGES) >/dev/null 2>&1 || { apt-get update -q && DEBIAN_FRONTEND=noninteractive \
 	  apt-get install -qy --no-install-recommends $(TEST_PACKAGES); } >/dev/null
 

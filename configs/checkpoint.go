@@ -95,6 +95,12 @@ func FieldKeys(c Config) (map[string]string, error) {
 	}
 	if c.Solver.Method != Jacobi { // checkpoints of earlier versions do not name the method
 		fields["solver.method"] = c.Solver.Method
+		if c.Solver.Acceleration != "auto" {
+			fields["solver.acceleration"] = c.Solver.Acceleration
+		}
+	}
+	if c.Solver.FullStart() {
+		fields["solver.start"] = c.Solver.Start
 	}
 	return fields, nil
 }

@@ -51,13 +51,18 @@ type Problem struct {
 	Screening float64 `mapstructure:"screening" json:"screening" yaml:"screening"` // k2 of -(u_xx + u_yy) + k2 u = f
 }
 
-// Solver names the method and says when it ends. An iteration is a sweep of Jacobi's method or a cycle of multigrid.
+// Solver names the method and says when it ends. An iteration is a sweep of Jacobi's method or of Chebyshev's, or a
+// cycle of multigrid.
 type Solver struct {
-	Method    string  `mapstructure:"method" json:"method" yaml:"method"` // Jacobi | Multigrid
+	Method string `mapstructure:"method" json:"method" yaml:"method"` // Jacobi | Chebyshev | Multigrid
+	// Acceleration is that of Multigrid: auto | cg | none
+	Acceleration string `mapstructure:"acceleration" json:"acceleration" yaml:"acceleration"`
+
 	Tolerance float64 `mapstructure:"tolerance" json:"tolerance" yaml:"tolerance"`
 	// RelativeTolerance times the first norm is a tolerance, too; 0: none.
 	RelativeTolerance float64 `mapstructure:"relative_tolerance" json:"relative_tolerance" yaml:"relative_tolerance"`
 	MaxIterations     int     `mapstructure:"max_iterations" json:"max_iterations" yaml:"max_iterations"`
+	Start             string  `mapstructure:"start" json:"start" yaml:"start"` // StartInitial | StartFull
 }
 
 // Halo says how rows travel between neighbours. Its JSON and YAML forms write depth 0 as "auto", and the timeout as
@@ -66,6 +71,7 @@ type Halo struct {
 	Transport string        `mapstructure:"transport"` // auto | nats | p2p | direct
 	Depth     int           `mapstructure:"depth"`     // 0: auto
 	Timeout   time.Duration `mapstructure:"timeout"`
+	Compress  string        `mapstructure:"compress"` // auto | never | always
 	Direct    Direct        `mapstructure:"direct"`
 }
 
@@ -109,9 +115,10 @@ func Default() Config {
 		Run:     Run{Ranks: 4, Liveness: 10 * time.Second},
 		Grid:    Grid{NX: 16384, NY: 16384, DType: "float32", Width: 1},
 		Problem: Problem{Preset: "gtc2019"},
-		Solver:  Solver{Method: Jacobi, Tolerance: 1e-8, MaxIterations: 1000},
-		Halo:    Halo{Transport: "auto", Timeout: 30 * time.Second, Direct: Direct{Encrypt: "auto"}},
-		Device:  Device{Backend: "auto", Kernel: "auto", Select: "round-robin", Pin: true, MPS: "auto"},
+		Solver: Solver{Method: Jacobi, Acceleration: "auto", Tolerance: 1e-8, MaxIterations: 1000,
+			Start: StartInitial},
+		Halo:   Halo{Transport: "auto", Timeout: 30 * time.Second, Compress: "auto", Direct: Direct{Encrypt: "auto"}},
+		Device: Device{Backend: "auto", Kernel: "auto", Select: "round-robin", Pin: true, MPS: "auto"},
 		Output: Output{
 			Dir: "out", Field: "field.npy", Picture: "field.png", History: "history.csv", Report: "report.json",
 			PictureScale: "auto", Results: true,

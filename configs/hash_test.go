@@ -36,7 +36,7 @@ func TestHash(t *testing.T) {
 			seen[Hash(c)] = key
 		}
 	}
-	if got, want := Hash(Default()), "cd01e73e48000408762b32b62901a9db5111c202941113ff16c6c485d7fba7b2"; got != want {
+	if got, want := Hash(Default()), "0c7093fe0b8c9fa20d218a6b4033bea7555c376bce694026900eab5711ea17b6"; got != want {
 		t.Errorf("hash of the default %s, want %s", got, want)
 	}
 }

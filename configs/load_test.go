@@ -26,9 +26,10 @@ func TestDefaults(t *testing.T) {
 		Run:     Run{Ranks: 4, Liveness: 10 * time.Second},
 		Grid:    Grid{NX: 16384, NY: 16384, DType: "float32", Width: 1},
 		Problem: Problem{Preset: "gtc2019"},
-		Solver:  Solver{Method: "jacobi", Tolerance: 1e-8, MaxIterations: 1000},
-		Halo:    Halo{Transport: "auto", Timeout: 30 * time.Second, Direct: Direct{Encrypt: "auto"}},
-		Device:  Device{Backend: "auto", Kernel: "auto", Select: "round-robin", Pin: true, MPS: "auto"},
+		Solver: Solver{Method: "jacobi", Acceleration: "auto", Tolerance: 1e-8, MaxIterations: 1000,
+			Start: "initial"},
+		Halo:   Halo{Transport: "auto", Timeout: 30 * time.Second, Compress: "auto", Direct: Direct{Encrypt: "auto"}},
+		Device: Device{Backend: "auto", Kernel: "auto", Select: "round-robin", Pin: true, MPS: "auto"},
 		Output: Output{
 			Dir: "out", Field: "field.npy", Picture: "field.png", History: "history.csv", Report: "report.json",
 			PictureScale: "auto", Results: true,
@@ -95,24 +96,26 @@ func TestSpellings(t *testing.T) {
 	want.Grid = Grid{10000, 64, "float64", 1, 0}
 	want.Problem = Problem{"dirichlet", "0.5", "0.001", "sin(pi*y)", "1", "-2e+07", "", "", 0}
 	want.Solver.Tolerance = 1e-6
-	want.Halo = Halo{"nats", 8, 90 * time.Second, Direct{"[fd00::/8]:47000-47099", "never"}}
+	want.Halo = Halo{"nats", 8, 90 * time.Second, "always", Direct{"[fd00::/8]:47000-47099", "never"}}
 	for _, c := range []struct{ name, data string }{
 		{"numbers.yaml", "grid: {nx: 1e4, ny: 64, dtype: float64}\nproblem: {preset: dirichlet, left: 0.5, right: " +
 			"1e-3, top: sin(pi*y), bottom: 1, initial: -2e7}\n" +
 			"solver: {tolerance: 1e-6}\nhalo: {transport: nats, depth: 8, timeout: 1m30s,\n" +
-			" direct: {listen: '[fd00::/8]:47000-47099', encrypt: never}}"},
+			" compress: always, direct: {listen: '[fd00::/8]:47000-47099', encrypt: never}}"},
 		{"text.yml", "GRID: {NX: '10000', Ny: '64', dtype: 'float64'}\nproblem: {preset: dirichlet, left: '.50', " +
 			"right: '1e-3', top: 'sin(pi*y)', bottom: '1.0', initial: '-20000000'}\n" +
 			"solver: {tolerance: '0.000001'}\nhalo: {transport: nats, depth: '8', timeout: 90s,\n" +
-			" Direct: {Listen: '[fd00::/8]:47000-47099', encrypt: 'never'}}"},
+			" Compress: 'always', Direct: {Listen: '[fd00::/8]:47000-47099', encrypt: 'never'}}"},
 		{"run.toml", "[grid]\nnx = 10_000\nny = 64\ndtype = 'float64'\n[problem]\npreset = 'dirichlet'\nleft = " +
 			"0.5\nright = 1e-3\ntop = 'sin(pi*y)'\nbottom = 1\ninitial = -2e7\n" +
 			"[solver]\ntolerance = 1e-6\n[halo]\ntransport = 'nats'\ndepth = 8\ntimeout = '90s'\n" +
+			"compress = 'always'\n" +
 			"[halo.direct]\nlisten = '[fd00::/8]:47000-47099'\nencrypt = 'never'"},
 		{"run.JSON", `{"grid": {"nx": 10000, "ny": 64, "dtype": "float64"},
 			"problem": {"preset": "dirichlet", "left": 0.5, "right": 1e-3,
 				"top": "sin(pi*y)", "bottom": "1", "initial": -2e7},
 			"solver": {"tolerance": 1e-6}, "halo": {"transport": "nats", "depth": 8, "timeout": "1.5m",
+				"compress": "always",
 				"direct": {"listen": "[fd00::/8]:47000-47099", "encrypt": "never"}}}`},
 	} {
 		got := mustMerge(t, c.name, c.data, Options{})
@@ -227,8 +230,8 @@ func TestRunFiles(t *testing.T) {
 			t.Errorf("%s: %v", f.Name(), err)
 		}
 	}
-	if seen != 8 {
-		t.Errorf("%d run files, want 8", seen)
+	if seen != 9 {
+		t.Errorf("%d run files, want 9", seen)
 	}
 	if c, err := Load(Options{File: "gtc2019.yaml"}); c != Default() || err != nil {
 		t.Errorf("gtc2019.yaml is not the default: %+v, %v", c, err)

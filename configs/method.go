@@ -9,11 +9,30 @@ import (
 // The methods.
 const (
 	Jacobi    = "jacobi"
+	Chebyshev = "chebyshev"
 	Multigrid = "multigrid"
 )
 
+// The fields with which a run begins.
+const (
+	StartInitial = "initial" // the initial field
+	StartFull    = "full"    // the one to which full multigrid leads
+)
+
+// FullStart reports whether the run begins with full multigrid.
+func (s Solver) FullStart() bool { return s.Start == StartFull }
+
 // Multigrid reports whether the method is multigrid.
 func (s Solver) Multigrid() bool { return s.Method == Multigrid }
+
+// Chebyshev reports whether the method is Chebyshev's iteration.
+func (s Solver) Chebyshev() bool { return s.Method == Chebyshev }
+
+// Accelerated reports whether the cycles are accelerated by conjugate gradients. fixed reports whether there are fixed
+// points inside the mesh: without them, plain cycles take less time.
+func (s Solver) Accelerated(fixed bool) bool {
+	return s.Multigrid() && (s.Acceleration == "cg" || s.Acceleration == "auto" && fixed)
+}
 
 // Step returns what the method calls an iteration.
 func (s Solver) Step() string {
@@ -37,7 +56,8 @@ func (c Config) HaloDepth(ranks int) int {
 // solver checks the method and when it ends.
 func (v *validator) solver(c Config) {
 	s := c.Solver
-	v.oneOf("solver.method", s.Method, Jacobi, Multigrid)
+	v.oneOf("solver.method", s.Method, Jacobi, Chebyshev, Multigrid)
+	v.oneOf("solver.acceleration", s.Acceleration, "auto", "cg", "none")
 	if t := s.Tolerance; !(t >= 0) || math.IsInf(t, 1) {
 		v.fault("solver.tolerance %s: a finite number of at least 0 is wanted", formatFloat(t))
 	}
@@ -45,18 +65,21 @@ func (v *validator) solver(c Config) {
 		v.fault("solver.relative_tolerance %s: a number of at least 0 and below 1 is wanted", formatFloat(t))
 	}
 	v.atLeast("solver.max_iterations", s.MaxIterations, 1)
-	if !s.Multigrid() {
-		if s.RelativeTolerance != 0 {
-			v.fault("solver.relative_tolerance %s: solver.method %s has it, %s has not",
-				formatFloat(s.RelativeTolerance),
-				Multigrid, s.Method)
-		}
-		return
+	if !s.Multigrid() && s.Acceleration == "cg" {
+		v.fault("solver.acceleration %q: solver.method %s has it, %s has not", s.Acceleration, Multigrid, s.Method)
 	}
-	if c.Grid.DType == "float32" {
-		v.fault("grid.dtype %q: solver.method %s needs float64", c.Grid.DType, Multigrid)
+	v.oneOf("solver.start", s.Start, StartInitial, StartFull)
+	if !s.Multigrid() && s.FullStart() {
+		v.fault("solver.start %q: solver.method %s has it, %s has not", s.Start, Multigrid, s.Method)
 	}
-	if c.Halo.Depth != 0 {
+	if s.Method == Jacobi && s.RelativeTolerance != 0 {
+		v.fault("solver.relative_tolerance %s: solver.method %s and %s have it, %s has not",
+			formatFloat(s.RelativeTolerance), Chebyshev, Multigrid, Jacobi)
+	}
+	if c.Grid.DType == "float32" && (s.Chebyshev() || s.Multigrid()) {
+		v.fault("grid.dtype %q: solver.method %s needs float64", c.Grid.DType, s.Method)
+	}
+	if s.Multigrid() && c.Halo.Depth != 0 {
 		v.fault("halo.depth %d: solver.method %s has a depth of its own; auto is allowed", c.Halo.Depth, Multigrid)
 	}
 }

@@ -37,7 +37,7 @@ type OutputFile struct {
 // Files returns the files to write, the report last.
 func (o Output) Files() []OutputFile {
 	all := []OutputFile{
-		{"output.field", o.Field, []string{".npy"}},
+		{"output.field", o.Field, []string{".npy", ".vti"}},
 		{"output.picture", o.Picture, []string{".png", ".jpg", ".jpeg"}},
 		{"output.history", o.History, []string{".csv", Stdout}},
 		{"output.report", o.Report, []string{".json", Stdout}},

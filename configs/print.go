@@ -83,11 +83,13 @@ type haloText struct {
 	Transport string `json:"transport" yaml:"transport"`
 	Depth     any    `json:"depth" yaml:"depth"` // "auto" or an integer
 	Timeout   string `json:"timeout" yaml:"timeout"`
+	Compress  string `json:"compress" yaml:"compress"`
 	Direct    Direct `json:"direct" yaml:"direct"`
 }
 
 func (h Halo) text() haloText {
-	t := haloText{Transport: h.Transport, Depth: "auto", Timeout: formatDuration(h.Timeout), Direct: h.Direct}
+	t := haloText{Transport: h.Transport, Depth: "auto", Timeout: formatDuration(h.Timeout), Compress: h.Compress,
+		Direct: h.Direct}
 	if h.Depth != 0 {
 		t.Depth = h.Depth
 	}

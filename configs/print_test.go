@@ -14,8 +14,9 @@ var odd = Config{
 	Grid: Grid{NX: 100, NY: 200, DType: "float64", Width: 2.5, Height: 5},
 	Problem: Problem{Preset: "dirichlet", Left: "0.5", Right: "sin(pi*y)", Top: "periodic", Bottom: "periodic",
 		Initial: "start.npy", Source: "sin(x)", Fixed: "plates.png", Screening: 0.25},
-	Solver: Solver{Method: "multigrid", Tolerance: 1.25e-7, RelativeTolerance: 0.5, MaxIterations: 12345678},
-	Halo: Halo{Transport: "p2p", Depth: 5, Timeout: 90*time.Minute + 1500*time.Millisecond,
+	Solver: Solver{Method: "multigrid", Acceleration: "none", Tolerance: 1.25e-7, RelativeTolerance: 0.5,
+		MaxIterations: 12345678, Start: "full"},
+	Halo: Halo{Transport: "p2p", Depth: 5, Compress: "never", Timeout: 90*time.Minute + 1500*time.Millisecond,
 		Direct: Direct{Listen: ":47000", Encrypt: "never"}},
 	Device: Device{Backend: "cpu", Threads: 2, Kernel: "portable", Select: "coolest", MPS: "off"},
 	NATS:   NATS{URL: "nats://a:4222,tls://b", CA: "ca.pem"},
@@ -75,13 +76,16 @@ problem:
   screening: 0
 solver:
   method: jacobi
+  acceleration: auto
   tolerance: 1e-08
   relative_tolerance: 0
   max_iterations: 1000
+  start: initial
 halo:
   transport: auto
   depth: auto
   timeout: 30s
+  compress: auto
   direct:
     listen: ""
     encrypt: auto

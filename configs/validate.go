@@ -43,6 +43,7 @@ func Validate(c Config) error {
 	v.problem(c)
 	v.solver(c)
 	v.oneOf("halo.transport", c.Halo.Transport, "auto", "nats", "p2p", "direct")
+	v.oneOf("halo.compress", c.Halo.Compress, "auto", "never", "always")
 	v.direct(c.Halo.Direct)
 	if c.Halo.Timeout <= 0 {
 		v.fault("halo.timeout %s: more than 0s is wanted", c.Halo.Timeout)

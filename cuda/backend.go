@@ -21,7 +21,8 @@ type Backend struct {
 	dev      *device
 	sole     bool // no other rank uses the GPU
 	calls    solver.Calls
-	kernels  []*kernel
+	kernels  []*kernel     // of plain sweeps
+	weighted []*kernel     // of sweeps with weights
 	operator operator      // none with kernels without terms
 	middle   solver.Stripe // the rows that Edges has left to Interior
 
@@ -184,8 +185,12 @@ func (b *Backend) sweep(s *driver.Stream, sp solver.Pass, out, count solver.Stri
 	if h.posted > 0 {
 		p.depth = int32(d.layout.Depth)
 	}
-	for _, k := range b.kernels {
-		if did, err := k.launch(s, p); did || err != nil {
+	kernels, weights := b.kernels, [maxWeights]float64{}
+	if sp.Weighted {
+		kernels, weights = b.weighted, d.weightsOf(sp)
+	}
+	for _, k := range kernels {
+		if did, err := k.launch(s, p, &weights); did || err != nil {
 			return err
 		}
 	}

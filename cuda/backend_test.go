@@ -166,6 +166,14 @@ func TestOperators(t *testing.T) {
 	backendtest.RunOperators(t, func(l solver.Layout) (solver.Backend, error) { return New(d, l, Options{}) })
 }
 
+// The backend does sweeps with weights.
+func TestWeights(t *testing.T) {
+	d := need(t)
+	for _, ptx := range []bool{false, true} {
+		backendtest.RunWeights(t, func(l solver.Layout) (solver.Backend, error) { return New(d, l, Options{PTX: ptx}) })
+	}
+}
+
 // The backend passes the suite without the kernels that hold a mesh in registers, as they would all meshes of the
 // suite.
 func TestWithoutHeldKernels(t *testing.T) {

@@ -140,5 +140,7 @@ func (d *device) close() error {
 // maxSweeps returns the largest number of sweeps in a pass.
 func (d *device) maxSweeps() int { return MaxSweeps(d.layout.Mesh) }
 
-// deep reports whether some passes do not end in an exchange.
-func (d *device) deep() bool { return d.layout.Depth > d.maxSweeps() }
+// deep reports whether some passes do not end in an exchange. Plain sweeps among those with weights are such passes.
+func (d *device) deep() bool {
+	return d.layout.Depth > d.maxSweeps() || len(d.layout.Weights) > 0 && d.layout.Depth > 1
+}

@@ -17,6 +17,8 @@
 //	halos.go      what the kernel of a pass does with halos: the value that Exchange gives to Backend
 //	exchange.go   rows moved by kernels (direct.go), copied to a peer (peercopy.go), or over links through the host
 //
+// probemodule.go has the kernels of launcher probe.
+//
 // Beside all this stands multigrid.Device, with a module of kernels of its own:
 //
 //	levels.go     the calls of a cycle; level.go: the arrays and walls of a level; leveltables.go: transfers

@@ -9,8 +9,8 @@ import (
 )
 
 // The kernels' source, compiled for the CPU with a thread for each GPU thread, computes the right fields and sums, with
-// every operator and wall, also for ranks between two others, and has no race in shared memory or in the exchange of
-// halos.
+// every operator and wall, and (w64) with weights, also for ranks between two others, and has no race in shared memory
+// or in the exchange of halos.
 func TestKernelsOnThreads(t *testing.T) {
 	if testing.Short() {
 		t.Skip("NOT RUN with -short: TestKernelsOnThreads, which takes minutes")
@@ -73,6 +73,13 @@ f64 fffn source points, 310 x 90, 2 ranks, 1 passes of 12 sweeps, 1 blocks of 2 
 f64 nnpp source points, 140 x 24, 1 ranks, 2 passes of 14 sweeps, 1 blocks of 1 pipelines: 0 rows, 0 sums, 0 words wrong
 f64 ppnn points, 260 x 30, 1 ranks, 2 passes of 1 sweeps, 1 blocks: 0 rows, 0 sums, 0 words wrong
 f64 ppfn source points, 516 x 50, 2 ranks, 2 passes of 1 sweeps, 2 blocks: 0 rows, 0 sums, 0 words wrong
+w64 ffpp, 150 x 56, 3 ranks, 2 passes of 12 sweeps, 1 blocks of 2 pipelines: 0 rows, 0 sums, 0 words wrong
+w64 nfff points, 310 x 130, 1 ranks, 1 passes of 11 sweeps, 1 blocks of 3 pipelines: 0 rows, 0 sums, 0 words wrong
+w64 nnpp source points, 140 x 50, 2 ranks, 2 passes of 14 sweeps, 1 blocks of 1 pipelines: 0 rows, 0 sums, 0 words wrong
+w64 fnpp, 130 x 80, 2 ranks, 8 passes of 4 sweeps, halo 16, 3 blocks of 3 pipelines: 0 rows, 0 sums, 0 words wrong
+w64 fffn source points, 310 x 90, 2 ranks, 2 passes of 3 sweeps, 2 blocks of 2 pipelines: 0 rows, 0 sums, 0 words wrong
+w64 ppnn points, 260 x 30, 1 ranks, 2 passes of 1 sweeps, 1 blocks: 0 rows, 0 sums, 0 words wrong
+w64 ppfn source points, 516 x 50, 2 ranks, 2 passes of 1 sweeps, 2 blocks: 0 rows, 0 sums, 0 words wrong
 `
 	if err != nil || string(out) != want[1:] {
 		t.Errorf("%v\n%s\nwant\n%s", err, out, want)

@@ -18,6 +18,7 @@ type Exchange struct {
 	paths  []solver.Exchange
 	peers  []*Peer // neighbours that write into this rank's memory
 	direct *direct // nil if kernels do not move rows
+	loads  uint32  // fields loaded so far
 }
 
 // NewExchange returns an exchange of the halos of b: within the device if the rank is its own neighbour, through peers
@@ -130,6 +131,22 @@ func (x *Exchange) settle() error {
 		return nil
 	}
 	return x.direct.settle()
+}
+
+// loaded implements mover. It only queues: neighbours may take long, or fail.
+func (x *Exchange) loaded() error {
+	x.loads++
+	for _, p := range x.peers {
+		if err := x.dev.fast.WriteValue(p.loaded(), x.loads); err != nil {
+			return err
+		}
+	}
+	for _, p := range x.peers {
+		if err := x.dev.fast.WaitValue(x.dev.flags.loaded(p.side), x.loads); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Close ends the exchange. No rank may write to another's memory any more, so a barrier must come before it.

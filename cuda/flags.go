@@ -6,8 +6,9 @@ import (
 )
 
 // flags is device memory with two 32-bit words for each side: the number of the newest exchange whose rows have come
-// from the neighbour, and the number of the newest exchange for which the neighbour's halo is free. Two more words, one
-// for each side, count the progress of a kernel that hands rows on; see direct.go. 0 is no memory.
+// from the neighbour, and the number of the newest exchange for which the neighbour's halo is free. Two more words for
+// each side count the progress of a kernel that hands rows on (direct.go) and the fields that the neighbour has loaded.
+// 0 is no memory.
 type flags driver.DevicePtr
 
 const (
@@ -19,9 +20,10 @@ func (f flags) word(i int) driver.DevicePtr {
 	return driver.DevicePtr(f) + driver.DevicePtr(i*flagStride)
 }
 
-func (f flags) came(side solver.Side) driver.DevicePtr  { return f.word(int(side)) }
-func (f flags) room(side solver.Side) driver.DevicePtr  { return f.word(2 + int(side)) }
-func (f flags) count(side solver.Side) driver.DevicePtr { return f.word(4 + int(side)) }
+func (f flags) came(side solver.Side) driver.DevicePtr   { return f.word(int(side)) }
+func (f flags) room(side solver.Side) driver.DevicePtr   { return f.word(2 + int(side)) }
+func (f flags) count(side solver.Side) driver.DevicePtr  { return f.word(4 + int(side)) }
+func (f flags) loaded(side solver.Side) driver.DevicePtr { return f.word(6 + int(side)) }
 
 // openFlags allocates the words that neighbours write.
 func (d *device) openFlags() error {
@@ -47,7 +49,7 @@ func (d *device) release() error {
 		return err
 	}
 	for _, side := range []solver.Side{solver.Top, solver.Bottom} {
-		for _, word := range []driver.DevicePtr{d.flags.came(side), d.flags.room(side)} {
+		for _, word := range []driver.DevicePtr{d.flags.came(side), d.flags.room(side), d.flags.loaded(side)} {
 			if err := s.WriteValue(word, last); err != nil {
 				return err
 			}

@@ -20,6 +20,9 @@ type mover interface {
 	inKernel(exchange bool) (h halos, ok bool)
 	// settle makes the fast stream wait for halos for which no work waits yet.
 	settle() error
+	// loaded makes later work of the fast stream wait until the neighbours that write into this rank's memory have
+	// loaded their fields, too. A rank that is ahead would hand on rows into a halo that a Load overwrites.
+	loaded() error
 }
 
 // alone is the mover of a Backend without an Exchange.
@@ -28,3 +31,4 @@ type alone struct{}
 func (alone) beforeEdges() error          { return nil }
 func (alone) inKernel(bool) (halos, bool) { return halos{}, false }
 func (alone) settle() error               { return nil }
+func (alone) loaded() error               { return nil }

@@ -23,7 +23,7 @@ var (
 // image returns the kernels for a layout and a GPU, as PTX if ptx is set. The machine code loads at once and is up to
 // 7% faster than what drivers of CUDA 13 compile from the PTX; see docs/performance.md.
 func image(l solver.Layout, d *driver.Device, ptx bool) []byte {
-	machine := !ptx && d.Major == 9 && d.Minor == 0
+	machine := !ptx && hopper(d)
 	switch {
 	case plain(l) && machine:
 		return sweep90
@@ -34,6 +34,9 @@ func image(l solver.Layout, d *driver.Device, ptx bool) []byte {
 	}
 	return termsPTX
 }
+
+// hopper reports whether a GPU runs the machine code.
+func hopper(d *driver.Device) bool { return d.Major == 9 && d.Minor == 0 }
 
 // pass is the argument of every sweep kernel, with the names of struct Pass in kernels/pass.cuh. Row numbers are
 // global.
@@ -90,6 +93,7 @@ type shape struct {
 	name                  string
 	maxThreads, maxSweeps int
 	terms                 bool // it takes a termsPass
+	weighted              bool // it takes a weightedPass
 	divide                func(c capacity, p *pass) (division, bool)
 }
 
@@ -162,7 +166,7 @@ type kernel struct {
 	shape
 	f        *driver.Function
 	capacity capacity
-	arg      *termsPass // of which kernels without terms take the pass
+	arg      *weightedPass // of which kernels without weights take the termsPass, and those without terms the pass
 	args     *driver.Args
 	plans    map[passShape]passPlan // of passes so far: making one takes microseconds, and a run has few
 }
@@ -180,8 +184,8 @@ type passPlan struct {
 }
 
 func loadKernel(m *driver.Module, dev *driver.Device, s shape, t terms) (*kernel, error) {
-	k := &kernel{shape: s, capacity: capacity{sms: dev.SMs, shared: dev.SharedBytes}, arg: &termsPass{terms: t},
-		plans: map[passShape]passPlan{}}
+	k := &kernel{shape: s, capacity: capacity{sms: dev.SMs, shared: dev.SharedBytes},
+		arg: &weightedPass{termsPass: termsPass{terms: t}}, plans: map[passShape]passPlan{}}
 	var err error
 	if k.f, err = m.Function(s.name); err != nil {
 		return nil, err
@@ -194,16 +198,20 @@ func loadKernel(m *driver.Module, dev *driver.Device, s shape, t terms) (*kernel
 			return nil, err
 		}
 	}
-	if s.terms {
+	switch {
+	case s.weighted:
 		k.args, err = k.f.Args(k.arg)
-	} else {
+	case s.terms:
+		k.args, err = k.f.Args(&k.arg.termsPass)
+	default:
 		k.args, err = k.f.Args(&k.arg.pass)
 	}
 	return k, err
 }
 
 // launch puts a pass into the stream and returns true, unless the kernel cannot do it. p is complete except for cut.
-func (k *kernel) launch(s *driver.Stream, p pass) (bool, error) {
+// weights are those of its sweeps, if they have any.
+func (k *kernel) launch(s *driver.Stream, p pass, weights *[maxWeights]float64) (bool, error) {
 	if int(p.sweeps) > k.maxSweeps {
 		return false, nil
 	}
@@ -218,7 +226,7 @@ func (k *kernel) launch(s *driver.Stream, p pass) (bool, error) {
 		return false, nil
 	}
 	p.cut = plan.cut
-	k.arg.pass = p
+	k.arg.pass, k.arg.weights = p, *weights
 	return true, k.f.Launch(s, driver.Dim{X: plan.blocks}, driver.Dim{X: plan.threads}, plan.shared, k.args)
 }
 

@@ -18,6 +18,7 @@ type level struct {
 	u, v, b  field
 	hasB     bool
 	fixed    driver.DevicePtr // bits of the fixed points in the rows of u; 0 if there are none inside the mesh
+	tables   tables           // between this level and the next one
 	down, up *smoothing
 }
 

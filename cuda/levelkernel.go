@@ -22,48 +22,60 @@ var (
 )
 
 func levelsImage(d *driver.Device, ptx bool) []byte {
-	if !ptx && d.Major == 9 && d.Minor == 0 {
+	if !ptx && hopper(d) {
 		return multigrid90
 	}
 	return multigridPTX
 }
 
-// smooth is the argument of the kernels down_* and up_*: struct Smooth in kernels/multigrid_level.cuh.
+// smooth is the argument of the kernels down_* and up_*, and of those in tiles: struct Smooth in
+// kernels/multigrid_level.cuh.
 type smooth[F float32 | float64] struct {
-	from, to, b                                   driver.DevicePtr // where row 0 is or would be
-	sums                                          driver.DevicePtr
-	bias                                          [limbs]float64
-	scale                                         float64
-	restricted, taps, betweenRows, betweenColumns driver.DevicePtr
-	coarseB, coarseU, fixed                       driver.DevicePtr
-	h, q                                          F
-	w                                             [multigrid.Sweeps]F
-	gain                                          float32
-	pitch, coarsePitch, fixedPitch                int32 // values
-	nx                                            int32
-	rows, columns, coarseRows, coarseColumns      span
-	outLo, outHi, countLo, countHi                int32
-	coarseLo, coarseHi, regularLo, regularHi      int32
-	fineX, coarseX, fineY, coarseY                int32
-	strips, segments, outerSegments, align        int32
+	from, to, b                               driver.DevicePtr // where row 0 is or would be
+	sums                                      driver.DevicePtr
+	bias                                      [limbs]float64
+	scale                                     float64
+	restricted, taps, rowTaps                 driver.DevicePtr
+	betweenRows, betweenColumns               driver.DevicePtr
+	coarseB, coarseU, fixed                   driver.DevicePtr
+	h, q                                      F
+	w                                         [multigrid.Sweeps]F
+	gain                                      float32
+	pitch, coarsePitch, fixedPitch            int32 // values
+	nx                                        int32
+	rows, columns, coarseRows, coarseColumns  span
+	outLo, outHi, countLo, countHi            int32
+	coarseLo, coarseHi, regularLo, regularHi  int32
+	fineX, coarseX, fineY, coarseY            int32
+	strips, segments, outerSegments, tileRows int32
+	align                                     int32
 }
 
-// smoothShape describes a kernel down_* or up_*: struct SmoothShape in kernels/multigrid_shapes.cuh, and what
-// determines the shared memory of a warp.
+// smoothShape describes a kernel down_* or up_*: struct SmoothShape or TileShape in kernels/multigrid_shapes.cuh, and
+// what determines its shared memory.
 type smoothShape struct {
 	name                         string
 	columns, ahead, warps, perSM int
+	rows                         int // of a lane, in tiles; 0: rows stream through warps
 	size                         int // bytes of a value
 	source, zero, up             bool
 }
 
 var smoothShapes = []smoothShape{
-	{name: "down_f64", columns: 4, ahead: 1, warps: 4, perSM: 2, size: 8},
-	{name: "down_source_f64", columns: 2, ahead: 1, warps: 4, perSM: 3, size: 8, source: true},
-	{name: "down_f32", columns: 4, ahead: 1, warps: 4, perSM: 4, size: 4, source: true, zero: true},
-	{name: "up_f64", columns: 4, ahead: 1, warps: 4, perSM: 3, size: 8, up: true},
+	{name: "down_f64", columns: 4, ahead: 1, warps: 8, perSM: 1, size: 8},
+	{name: "down_source_f64", columns: 2, ahead: 2, warps: 4, perSM: 3, size: 8, source: true},
+	{name: "down_f32", columns: 4, ahead: 1, warps: 8, perSM: 2, size: 4, source: true, zero: true},
+	{name: "up_f64", columns: 2, ahead: 1, warps: 4, perSM: 4, size: 8, up: true},
 	{name: "up_source_f64", columns: 2, ahead: 1, warps: 4, perSM: 4, size: 8, source: true, up: true},
-	{name: "up_f32", columns: 4, ahead: 1, warps: 4, perSM: 4, size: 4, source: true, up: true},
+	{name: "up_f32", columns: 4, ahead: 1, warps: 4, perSM: 3, size: 4, source: true, up: true},
+	{name: "tile_down_f64", columns: 4, rows: 8, warps: 12, perSM: 1, size: 8},
+	{name: "tile_down_source_f64", columns: 4, rows: 8, warps: 12, perSM: 1, size: 8, source: true},
+	{name: "tile_down_f32", columns: 4, rows: 8, warps: 12, perSM: 1, size: 4, source: true, zero: true},
+	{name: "tile_down_small_f32", columns: 2, rows: 4, warps: 12, perSM: 2, size: 4, source: true, zero: true},
+	{name: "tile_up_f64", columns: 4, rows: 8, warps: 12, perSM: 1, size: 8, up: true},
+	{name: "tile_up_source_f64", columns: 4, rows: 8, warps: 12, perSM: 1, size: 8, source: true, up: true},
+	{name: "tile_up_f32", columns: 4, rows: 8, warps: 12, perSM: 1, size: 4, source: true, up: true},
+	{name: "tile_up_small_f32", columns: 2, rows: 4, warps: 12, perSM: 2, size: 4, source: true, up: true},
 }
 
 const (
@@ -97,6 +109,9 @@ func (s smoothShape) warpBytes() int {
 
 // blockBytes returns the shared memory of a block.
 func (s smoothShape) blockBytes() int {
+	if s.rows > 0 {
+		return s.tileBytes()
+	}
 	n := s.warps * s.warpBytes()
 	if !s.up {
 		n += s.warps * sumBytes
@@ -112,14 +127,18 @@ type smoothKernel struct {
 	capacity int // warps that run at once
 }
 
+// loadSmooth loads a kernel. It returns nil for one in tiles that needs more shared memory than the GPU has.
 func loadSmooth(m *driver.Module, dev *driver.Device, s smoothShape) (*smoothKernel, error) {
+	if s.blockBytes() > dev.SharedBytes {
+		if s.rows > 0 {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("kernel %s: %d bytes of shared memory: the GPU has %d", s.name, s.blockBytes(),
+			dev.SharedBytes)
+	}
 	f, err := m.Function(s.name)
 	if err != nil {
 		return nil, err
-	}
-	if s.blockBytes() > dev.SharedBytes {
-		return nil, fmt.Errorf("kernel %s: %d bytes of shared memory: the GPU has %d", s.name, s.blockBytes(),
-			dev.SharedBytes)
 	}
 	if err := f.SetDynamicShared(s.blockBytes()); err != nil {
 		return nil, err
@@ -131,36 +150,49 @@ func loadSmooth(m *driver.Module, dev *driver.Device, s smoothShape) (*smoothKer
 	return &smoothKernel{smoothShape: s, f: f, sms: dev.SMs, capacity: max(n, 1) * dev.SMs * s.warps}, nil
 }
 
-// parts divides a level of nx columns and rows rows, in pieces of align, among the warps that run at once. A part takes
-// a step for each of its rows and some more. With n warps on a multiprocessor, each of them takes time in proportion to
+// levelParts is how a level is divided among the blocks of a kernel.
+type levelParts struct{ strips, segments, outerSegments, tileRows, blocks int }
+
+// divide divides rows of a level of nx columns, in pieces of align, among the warps that run at once. A part takes a
+// step for each of its rows and some more. With n warps on a multiprocessor, each of them takes time in proportion to
 // n + idle for a step.
-func (k *smoothKernel) parts(nx, rows, align int) (strips, segments, outerSegments int) {
+func (k *smoothKernel) divide(nx int, rows solver.Stripe, align int) (c levelParts) {
+	if k.rows > 0 {
+		return k.tiles(nx, rows, align)
+	}
 	const (
 		outerCost = 1.75 // of a step of the first and the last strip, relative to others
 		idle      = 4
 	)
-	strips = (nx + k.step() - 1) / k.step()
-	outers := min(strips, 2)
-	weight := float64(strips-outers) + float64(outers)*outerCost // parts for one segment
-	most := min(max(1, int(float64(k.capacity)/weight)), max(1, rows/max(align, 4)))
+	c.strips = (nx + k.step() - 1) / k.step()
+	outers := min(c.strips, 2)
+	weight := float64(c.strips-outers) + float64(outers)*outerCost // parts for one segment
+	most := min(max(1, int(float64(k.capacity)/weight)), max(1, rows.Rows()/max(align, 4)))
 	more := 20.0
 	if k.up {
 		more = 12
 	}
 	best := math.Inf(1)
 	for n := 1; n <= most; n++ {
-		cost := (float64(rows)/float64(n) + more) * (float64(n)*weight/float64(k.sms) + idle)
+		cost := (float64(rows.Rows())/float64(n) + more) * (float64(n)*weight/float64(k.sms) + idle)
 		if cost < best {
-			best, segments = cost, n
+			best, c.segments = cost, n
 		}
 	}
-	return strips, segments, min(int(math.Ceil(outerCost*float64(segments))), max(1, rows/max(align, 4)))
+	c.outerSegments = min(int(math.Ceil(outerCost*float64(c.segments))), max(1, rows.Rows()/max(align, 4)))
+	warps := outers*c.outerSegments + (c.strips-outers)*c.segments
+	c.blocks = (warps + k.warps - 1) / k.warps
+	return c
 }
 
-// withFixed returns the shapes, and those of the kernels for fixed points inside the mesh, which are the same.
+// withFixed returns the shapes, and those of the kernels for fixed points inside the mesh, which are the same. Kernels
+// in tiles do both.
 func withFixed(shapes []smoothShape) []smoothShape {
 	all := slices.Clone(shapes)
 	for _, s := range shapes {
+		if s.rows > 0 {
+			continue
+		}
 		s.name = strings.Replace(s.name, "_", "_fixed_", 1)
 		all = append(all, s)
 	}
@@ -180,35 +212,49 @@ func (s *smoothing) launch(stream *driver.Stream) error {
 }
 
 // prepare uploads the tables between a level and the next one and sets up their kernels.
-func (v *Levels) prepare(i int, l, next *level) error {
+func (v *Levels) prepare(l, next *level) error {
 	tables, err := v.upload(l, next)
 	if err != nil {
 		return err
 	}
-	kind := ""
-	if l.fixed != 0 {
-		kind = "fixed_"
-	}
-	if i > 0 {
-		if l.down, err = newSmoothing[float32](v, l, next, tables, v.kernels["down_"+kind+"f32"]); err != nil {
-			return err
-		}
-		l.up, err = newSmoothing[float32](v, l, next, tables, v.kernels["up_"+kind+"f32"])
+	l.tables = tables
+	if l.down, err = v.smoothingWith(l, next, tables, v.kernelOf(l, false)); err != nil {
 		return err
 	}
-	kind += "f64"
-	if l.hasB {
-		kind = strings.Replace(kind, "f64", "source_f64", 1)
-	}
-	if l.down, err = newSmoothing[float64](v, l, next, tables, v.kernels["down_"+kind]); err != nil {
-		return err
-	}
-	l.up, err = newSmoothing[float64](v, l, next, tables, v.kernels["up_"+kind])
+	l.up, err = v.smoothingWith(l, next, tables, v.kernelOf(l, true))
 	return err
 }
 
+// smoothingWith returns kernel k with its arguments for a level.
+func (v *Levels) smoothingWith(l, next *level, t tables, k *smoothKernel) (*smoothing, error) {
+	if l.Mesh.DType == solver.Float64 {
+		return newSmoothing[float64](v, l, next, t, k)
+	}
+	return newSmoothing[float32](v, l, next, t, k)
+}
+
+// kernelOf returns the kernel for one way on a level.
+func (v *Levels) kernelOf(l *level, up bool) *smoothKernel {
+	way, kind := "down_", "f32"
+	if up {
+		way = "up_"
+	}
+	if l.Mesh.DType == solver.Float64 {
+		if kind = "f64"; l.hasB {
+			kind = "source_f64"
+		}
+	}
+	if k := v.kernels["tile_"+way+tileKind(kind, l)]; k != nil {
+		return k
+	}
+	if l.fixed != 0 {
+		kind = "fixed_" + kind
+	}
+	return v.kernels[way+kind]
+}
+
 // tables are the tables between a level and the next one, on the device.
-type tables struct{ restricted, taps, betweenRows, betweenColumns driver.DevicePtr }
+type tables struct{ restricted, taps, rowTaps, betweenRows, betweenColumns driver.DevicePtr }
 
 func (v *Levels) upload(l, next *level) (t tables, err error) {
 	m, c := l.Mesh, next.Mesh
@@ -218,6 +264,9 @@ func (v *Levels) upload(l, next *level) (t tables, err error) {
 	if t.taps, err = uploadTable(v.dev, tapsOf(l.X, m.NX, c.NX)); err != nil {
 		return t, err
 	}
+	if t.rowTaps, err = uploadTable(v.dev, tapsOf(l.Y, m.NY, c.NY)); err != nil {
+		return t, err
+	}
 	if t.betweenRows, err = uploadTable(v.dev, betweenPoints(l.Y, m.NY)); err != nil {
 		return t, err
 	}
@@ -225,8 +274,11 @@ func (v *Levels) upload(l, next *level) (t tables, err error) {
 	return t, err
 }
 
-// uploadTable copies a table to the device.
+// uploadTable copies a table to the device. It returns 0 for an empty one.
 func uploadTable[T any](d *device, table []T) (driver.DevicePtr, error) {
+	if len(table) == 0 {
+		return 0, nil
+	}
 	n := len(table) * int(unsafe.Sizeof(table[0]))
 	p, err := d.alloc(int64(n))
 	if err != nil {
@@ -240,7 +292,8 @@ func newSmoothing[F float32 | float64](v *Levels, l, next *level, t tables, k *s
 	size := l.Mesh.DType.Size()
 	s := &smooth[F]{
 		b: l.b.origin(), sums: v.counts, bias: biases(v.layout.Magnitude), scale: 1,
-		restricted: t.restricted, taps: t.taps, betweenRows: t.betweenRows, betweenColumns: t.betweenColumns,
+		restricted: t.restricted, taps: t.taps, rowTaps: t.rowTaps,
+		betweenRows: t.betweenRows, betweenColumns: t.betweenColumns,
 		coarseB: next.b.origin(), coarseU: next.u.origin(),
 		h: F(l.Scale), q: F(l.Blend), gain: float32(l.Gain),
 		pitch: int32(l.u.pitch / size), coarsePitch: int32(next.u.pitch / 4), nx: int32(l.Mesh.NX),
@@ -249,10 +302,7 @@ func newSmoothing[F float32 | float64](v *Levels, l, next *level, t tables, k *s
 		fineX: int32(l.X.Fine), coarseX: int32(l.X.Coarse), fineY: int32(l.Y.Fine), coarseY: int32(l.Y.Coarse),
 	}
 	s.regularLo, s.regularHi = s.rows.regular()
-	if l.fixed != 0 {
-		words := l.fixedWords()
-		s.fixed, s.fixedPitch = l.fixed-driver.DevicePtr(int64(l.u.rows.Lo*4*words)), int32(words)
-	}
+	s.fixed, s.fixedPitch = l.fixedOrigin()
 	weights := multigrid.Weights()
 	if k.up {
 		slices.Reverse(weights[:])
@@ -276,14 +326,14 @@ func newSmoothing[F float32 | float64](v *Levels, l, next *level, t tables, k *s
 	}
 	written := v.restricts(next)
 	s.coarseLo, s.coarseHi = int32(written.Lo), int32(written.Hi)
-	strips, segments, outers := k.parts(l.Mesh.NX, out.Rows(), int(s.align))
-	s.strips, s.segments, s.outerSegments = int32(strips), int32(segments), int32(outers)
+	c := k.divide(l.Mesh.NX, out, int(s.align))
+	s.strips, s.segments, s.outerSegments = int32(c.strips), int32(c.segments), int32(c.outerSegments)
+	s.tileRows = int32(c.tileRows)
 	args, err := k.f.Args(s)
 	if err != nil {
 		return nil, err
 	}
-	warps := min(strips, 2)*outers + max(strips-2, 0)*segments
-	return &smoothing{kernel: k, args: args, blocks: (warps + k.warps - 1) / k.warps}, nil
+	return &smoothing{kernel: k, args: args, blocks: c.blocks}, nil
 }
 
 // restricts returns the rows of a level whose right-hand side this rank computes.

@@ -26,6 +26,7 @@ type Levels struct {
 	pinned  *driver.HostMemory // their copy
 	arrived *driver.Event      // of the copy
 	busy    *driver.Event      // end of the stream that a call waits for
+	within  bool               // the levels belong to finer ones, see Coarser
 }
 
 // NewLevels opens a GPU and allocates the levels.
@@ -36,9 +37,9 @@ func NewLevels(d *driver.Driver, l multigrid.Layout, o Options) (*Levels, error)
 // newLevels is NewLevels with a module of kernels of the given shapes.
 func newLevels(d *driver.Driver, l multigrid.Layout, o Options, image func(*driver.Device, bool) []byte,
 	shapes []smoothShape) (*Levels, error) {
-	if l.Tail < 1 || l.Tail >= len(l.Plan.Levels) || len(l.Stripes) != l.Tail {
-		return nil, fmt.Errorf("cuda levels: tail %d of %d levels, %d stripes", l.Tail, len(l.Plan.Levels),
-			len(l.Stripes))
+	v := &Levels{layout: l, kernels: map[string]*smoothKernel{}}
+	if err := v.checkLayout(); err != nil {
+		return nil, err
 	}
 	devices, err := d.Devices()
 	if err != nil {
@@ -48,12 +49,19 @@ func newLevels(d *driver.Driver, l multigrid.Layout, o Options, image func(*driv
 		return nil, fmt.Errorf("cuda levels: device %d: there are %d", o.Device, len(devices))
 	}
 	gpu := &devices[o.Device]
-	v := &Levels{layout: l, dev: &device{gpu: gpu, timeout: o.Timeout}, kernels: map[string]*smoothKernel{}}
+	v.dev = &device{gpu: gpu, timeout: o.Timeout}
 	if err := v.open(image(gpu, o.PTX), shapes); err != nil {
 		err = fmt.Errorf("cuda levels on device %d (%s): %w", o.Device, v.dev.gpu.Name, err)
 		return nil, errors.Join(err, v.Close())
 	}
 	return v, nil
+}
+
+func (v *Levels) checkLayout() error {
+	if l := v.layout; l.Tail < 1 || l.Tail >= len(l.Plan.Levels) || len(l.Stripes) != l.Tail {
+		return fmt.Errorf("cuda levels: tail %d of %d levels, %d stripes", l.Tail, len(l.Plan.Levels), len(l.Stripes))
+	}
+	return nil
 }
 
 // open loads the module image, which has kernels of the given shapes.
@@ -93,7 +101,9 @@ func (v *Levels) open(image []byte, shapes []smoothShape) (err error) {
 		if err != nil {
 			return err
 		}
-		v.kernels[s.name] = k
+		if k != nil {
+			v.kernels[s.name] = k
+		}
 	}
 	if err := v.openLevels(); err != nil {
 		return err
@@ -118,7 +128,7 @@ func (v *Levels) openLevels() error {
 		v.levels = append(v.levels, l)
 	}
 	for i, l := range v.levels[:first] {
-		if err := v.prepare(i, l, v.levels[i+1]); err != nil {
+		if err := v.prepare(l, v.levels[i+1]); err != nil {
 			return fmt.Errorf("level %d: %w", i, err)
 		}
 	}
@@ -310,37 +320,23 @@ func (v *Levels) await(ctx context.Context) error {
 func LevelsBytes(l multigrid.Layout) int64 {
 	bytes := int64(sumBytes)
 	first := tailStart(l)
-	for i := range l.Plan.Levels[:len(l.Plan.Levels)-1] {
-		fine, coarse := l.Plan.Levels[i].Mesh, l.Plan.Levels[i+1].Mesh
-		points := 2 * int64(unsafe.Sizeof(between{})) * 2 * beyond
-		points += int64(unsafe.Sizeof(between{})) * int64(fine.NX+fine.NY)
-		points += int64(unsafe.Sizeof(taps{})) * int64(coarse.NX)
-		if i < first {
-			points += int64(unsafe.Sizeof(restricted{})) * int64(fine.NY+2*beyond)
-		} else {
-			points += int64(unsafe.Sizeof(taps{})) * int64(coarse.NY)
-		}
-		bytes += points
-	}
 	for i := range first + 1 {
 		v := newLevel(l, i)
 		for _, a := range v.arrays() {
 			bytes += a.bytes() + slack
 		}
-		if l.Fixed != nil && i < first {
+		if i == first {
+			break
+		}
+		if l.Fixed != nil {
 			bytes += 4 * int64(v.fixedWords()*v.u.rows.Rows())
 		}
+		fine, coarse := v.Mesh, l.Plan.Levels[i+1].Mesh
+		bytes += int64(unsafe.Sizeof(between{})) * int64(fine.NX+fine.NY+4*beyond)
+		bytes += int64(unsafe.Sizeof(taps{})) * int64(coarse.NX+coarse.NY)
+		bytes += int64(unsafe.Sizeof(restricted{})) * int64(fine.NY+2*beyond)
 	}
-	if l.Fixed != nil {
-		for _, t := range l.Plan.Levels[first:] {
-			bytes += 4 * int64(t.Mesh.NX*t.Mesh.NY/32+1)
-		}
-	}
-	values := tailValues(l.Plan.Levels[first:])
-	if 4*values > tailBytes {
-		bytes += 4 * int64(values)
-	}
-	return bytes + int64(unsafe.Sizeof(tailLevel{}))*int64(len(l.Plan.Levels)-first) + 4*int64(len(l.Plan.Coarsest))
+	return bytes + tailMemory(l, first)
 }
 
 // Describe names the device.
@@ -348,8 +344,13 @@ func (v *Levels) Describe() string {
 	return fmt.Sprintf("cuda %d, %s", v.dev.gpu.Index, v.dev.gpu.Name)
 }
 
-// Bytes implements multigrid.Device.
+// Bytes implements multigrid.Device. Coarser levels beside these count, too.
 func (v *Levels) Bytes() int64 { return v.dev.bytes }
 
 // Close implements multigrid.Device.
-func (v *Levels) Close() error { return v.dev.close() }
+func (v *Levels) Close() error {
+	if v.within {
+		return nil
+	}
+	return v.dev.close()
+}

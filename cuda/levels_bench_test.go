@@ -55,7 +55,7 @@ func BenchmarkLevels(b *testing.B) {
 	if noGPU != nil {
 		b.Skipf("NOT RUN, no GPU: %v", noGPU)
 	}
-	for _, n := range []int{16384, 4096, 1024} {
+	for _, n := range []int{16384, 4096, 2048, 1024} {
 		timeLevels(b, n, func(l multigrid.Layout) (*Levels, error) { return NewLevels(gpu, l, Options{}) })
 	}
 }
@@ -125,22 +125,44 @@ func timeLevels(b *testing.B, n int, open opener) {
 			b.Fatal(err)
 		}
 		for i, l := range v.levels[:len(v.levels)-1] {
-			points := int64(l.Mesh.NX) * int64(l.Mesh.NY)
-			down, up := 9*points, 13*points
-			switch {
-			case i == 0 && source:
-				down, up = 25*points, 25*points
-			case i == 0:
-				down, up = 17*points, 17*points
-			}
-			v.time(b, fmt.Sprintf("%s/down%d", name, i), down, func() error { return l.down.launch(v.stream) })
-			v.time(b, fmt.Sprintf("%s/up%d", name, i), up, func() error { return l.up.launch(v.stream) })
+			v.timeLevel(b, fmt.Sprintf("%s/level%d", name, i), l, v.levels[i+1])
 		}
 		v.time(b, name+"/tail", 0, func() error { return v.tail.launch(v.stream) })
 		v.time(b, name+"/cycle", 0, func() error { return v.cycle(context.Background()) })
 		if err := v.Close(); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// timeLevel times all kernels that can do a level.
+func (v *Levels) timeLevel(b *testing.B, name string, l, next *level) {
+	points := int64(l.Mesh.NX) * int64(l.Mesh.NY)
+	down, up := 9*points, 13*points
+	switch {
+	case l.Mesh.DType == solver.Float64 && l.hasB:
+		down, up = 25*points, 25*points
+	case l.Mesh.DType == solver.Float64:
+		down, up = 17*points, 17*points
+	}
+	tables, err := v.upload(l, next)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, k := range v.kernels {
+		if k.size != l.Mesh.DType.Size() || k.source != l.hasB || strings.Contains(k.name, "fixed") ||
+			k.rows > 0 && points > 1<<24 {
+			continue
+		}
+		s, err := v.smoothingWith(l, next, tables, k)
+		if err != nil {
+			b.Fatal(err)
+		}
+		bytes := down
+		if k.up {
+			bytes = up
+		}
+		v.time(b, name+"/"+k.name, bytes, func() error { return s.launch(v.stream) })
 	}
 }
 
@@ -182,6 +204,7 @@ func (v *Levels) time(b *testing.B, name string, bytes int64, f func() error) {
 				b.Fatal(err)
 			}
 		}
+		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N), "host-ns/op") // until all is launched
 		if err := v.stream.Synchronize(); err != nil {
 			b.Fatal(err)
 		}

@@ -28,17 +28,27 @@ func emulated(t *testing.T) *driver.Driver {
 	return d
 }
 
-// The device of the multigrid cycles, with its kernels on the CPU, passes the conformance suite.
+// The device of the multigrid cycles, with its kernels on the CPU, passes the conformance suite, whether levels are
+// done in tiles or stream.
 func TestLevelsOnFibers(t *testing.T) {
 	d := emulated(t)
-	leveltest.Run(t, func(l multigrid.Layout) (multigrid.Device, error) { return NewLevels(d, l, Options{}) })
-	leveltest.RunFixed(t, func(l multigrid.Layout) (multigrid.Device, error) { return NewLevels(d, l, Options{}) })
+	for name, f := range map[string]newer{"tiles": NewLevels, "streams": openStreamed} {
+		t.Run(name, func(t *testing.T) {
+			open := func(l multigrid.Layout) (multigrid.Device, error) { return f(d, l, Options{}) }
+			leveltest.Run(t, open)
+			leveltest.RunFixed(t, open)
+			leveltest.RunFull(t, open)
+		})
+	}
 }
 
 // So it does where strips of columns do not touch the walls.
 func TestWideLevelsOnFibers(t *testing.T) {
 	d := emulated(t)
 	for _, c := range wide {
-		t.Run(c.String(), func(t *testing.T) { checkLevels(t, d, c) })
+		t.Run(c.String(), func(t *testing.T) {
+			checkLevels(t, d, NewLevels, c)
+			checkLevels(t, d, openStreamed, c)
+		})
 	}
 }

@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"jacobi/cuda/driver"
@@ -27,11 +28,20 @@ var wide = []leveltest.Case{
 	{Mesh: solver.Mesh{NX: 4000, NY: 9, DType: solver.Float64}, Ranks: 1}, // the coarsest level leaves shared memory
 }
 
+// newer opens levels: NewLevels or openStreamed.
+type newer func(d *driver.Driver, l multigrid.Layout, o Options) (*Levels, error)
+
+// openStreamed opens levels without the kernels in tiles.
+func openStreamed(d *driver.Driver, l multigrid.Layout, o Options) (*Levels, error) {
+	return newLevels(d, l, o, levelsImage, slices.DeleteFunc(slices.Clone(smoothShapes),
+		func(s smoothShape) bool { return s.rows > 0 }))
+}
+
 // checkLevels compares a case with the oracle, and the memory of its devices with LevelsBytes.
-func checkLevels(t *testing.T, d *driver.Driver, c leveltest.Case) {
+func checkLevels(t *testing.T, d *driver.Driver, open newer, c leveltest.Case) {
 	t.Helper()
 	err := leveltest.Check(t.Context(), c, func(l multigrid.Layout) (multigrid.Device, error) {
-		v, err := NewLevels(d, l, Options{})
+		v, err := open(d, l, Options{})
 		if err == nil && v.Bytes() != LevelsBytes(l) {
 			err = fmt.Errorf("%d bytes are used, LevelsBytes is %d", v.Bytes(), LevelsBytes(l))
 		}
@@ -46,12 +56,18 @@ func checkLevels(t *testing.T, d *driver.Driver, c leveltest.Case) {
 func TestLevels(t *testing.T) {
 	d := need(t)
 	for _, ptx := range []bool{false, true} {
-		open := func(l multigrid.Layout) (multigrid.Device, error) { return NewLevels(d, l, Options{PTX: ptx}) }
-		leveltest.Run(t, open)
-		leveltest.RunFixed(t, open)
+		for _, f := range []newer{NewLevels, openStreamed} {
+			open := func(l multigrid.Layout) (multigrid.Device, error) { return f(d, l, Options{PTX: ptx}) }
+			leveltest.Run(t, open)
+			leveltest.RunFixed(t, open)
+			leveltest.RunFull(t, open)
+		}
 	}
 	for _, c := range wide {
-		t.Run(c.String(), func(t *testing.T) { checkLevels(t, d, c) })
+		t.Run(c.String(), func(t *testing.T) {
+			checkLevels(t, d, NewLevels, c)
+			checkLevels(t, d, openStreamed, c)
+		})
 	}
 }
 
@@ -64,6 +80,6 @@ func TestLargeLevels(t *testing.T) {
 			Right: solver.Periodic, Bottom: solver.Neumann}}, Source: true, Ranks: 2,
 			Operator: solver.Operator{Scale: 0.5, Blend: 0.5}},
 	} {
-		t.Run(c.String(), func(t *testing.T) { checkLevels(t, d, c) })
+		t.Run(c.String(), func(t *testing.T) { checkLevels(t, d, NewLevels, c) })
 	}
 }

@@ -104,12 +104,3 @@ func setBits(bits []uint32, first int, columns []multigrid.Columns) {
 		}
 	}
 }
-
-// tailBits returns a bit for each point of a level of the tail.
-func tailBits(m solver.Mesh, fixed multigrid.Fixed) []uint32 {
-	bits := make([]uint32, m.NX*m.NY/32+1)
-	for y, columns := range fixed {
-		setBits(bits, y*m.NX, columns)
-	}
-	return bits
-}

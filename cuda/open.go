@@ -51,12 +51,11 @@ func (b *Backend) open(ptx bool) error {
 	if b.operator, err = b.dev.openOperator(); err != nil {
 		return err
 	}
-	for _, s := range shapesFor(b.dev.layout) {
-		k, err := loadKernel(b.dev.module, b.dev.gpu, s, b.operator.terms)
-		if err != nil {
-			return err
-		}
-		b.kernels = append(b.kernels, k)
+	if b.kernels, err = b.loadKernels(b.dev.module, shapesFor(b.dev.layout)); err != nil {
+		return err
+	}
+	if err = b.openWeighted(ptx); err != nil {
+		return err
 	}
 	if err := b.dev.newEvents(&b.halosIn, &b.edgesOut, &b.swept, &b.arrived[0], &b.arrived[1], &b.arrived[2],
 		&b.arrived[3]); err != nil {
@@ -69,6 +68,18 @@ func (b *Backend) open(ptx bool) error {
 	b.before = make([]byte, n)
 	b.pinned, err = b.dev.allocHost(n)
 	return err
+}
+
+// loadKernels loads the kernels of the shapes from a module.
+func (b *Backend) loadKernels(m *driver.Module, shapes []shape) (kernels []*kernel, err error) {
+	for _, s := range shapes {
+		k, err := loadKernel(m, b.dev.gpu, s, b.operator.terms)
+		if err != nil {
+			return nil, err
+		}
+		kernels = append(kernels, k)
+	}
+	return kernels, nil
 }
 
 // countBytes returns the size of the sums in the ring.

@@ -100,6 +100,9 @@ func (p *Peer) came() driver.DevicePtr { return p.words.came(p.side.Opposite()) 
 // room is the neighbour's word that says for which exchange this rank's halo is free.
 func (p *Peer) room() driver.DevicePtr { return p.words.room(p.side.Opposite()) }
 
+// loaded is the neighbour's word that says how many fields this rank has loaded.
+func (p *Peer) loaded() driver.DevicePtr { return p.words.loaded(p.side.Opposite()) }
+
 // Close unmaps the neighbour's memory.
 func (p *Peer) Close() error {
 	for _, m := range p.mapped {

@@ -38,10 +38,14 @@ func (b *Backend) Load(ctx context.Context, rows solver.RowSource) error {
 	if err := d.fast.Fill(b.counts, 0, ring*d.maxSweeps()*sumBytes); err != nil {
 		return err
 	}
-	if err := d.context.Synchronize(); err != nil {
+	// Not the whole context: a neighbour in this process may wait in it until this rank has loaded.
+	if err := errors.Join(d.fast.Synchronize(), d.slow.Synchronize()); err != nil {
 		return err
 	}
 	clear(b.pinned.Bytes()) // as the words on the device
+	if err := b.mover.loaded(); err != nil {
+		return err
+	}
 	b.calls.Done()
 	return nil
 }

@@ -137,7 +137,7 @@ func (r traced) trace(ctx context.Context, restart bool) (err error) {
 	if err != nil {
 		return err
 	}
-	e, err := solver.NewEngine(b, x, r.depth, min(r.depth, b.Limits().MaxSweeps), 0)
+	e, err := solver.NewEngine(b, x, r.depth, min(r.depth, b.Limits().MaxSweeps), 0, nil)
 	if err != nil {
 		return err
 	}

@@ -38,6 +38,11 @@ func transports(t testing.TB) []halotest.Transport {
 		{Name: TransportDirect + ", three sockets", Open: overTCP(small, func(o *DirectOptions) { o.Streams = 3 })},
 		{Name: TransportNATS, Open: overNATS(normal)},
 		{Name: TransportNATS + ", max_payload 1500", Open: overNATS(small)},
+		{Name: TransportNATS + ", packed",
+			Open: func(t testing.TB, a, b End, timeout time.Duration) (Link, Link, error) {
+				return openNATS(t, a, b, NATSOptions{Timeout: timeout, Compress: CompressAlways,
+					AskAfter: 5 * time.Millisecond}, small.connect(t), small.connect(t))
+			}},
 		{Name: TransportNATS + ", four lanes",
 			Open: func(t testing.TB, a, b End, timeout time.Duration) (Link, Link, error) {
 				dial := func(context.Context) (OwnConn, error) { return small.connect(t), nil }

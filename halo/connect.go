@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"jacobi/internal/awake"
+	"jacobi/internal/ballast"
 	"jacobi/internal/pubsub"
 	"jacobi/solver"
 )
@@ -56,8 +57,9 @@ type Links struct {
 	Link [2]Link
 	Info [2]Info
 
-	meters [2]Meter
-	subs   []pubsub.Subscription
+	meters  [2]Meter
+	subs    []pubsub.Subscription
+	ballast []byte // while rows arrive as messages of NATS, which become garbage
 }
 
 // Connect opens the links of this rank. Every rank must call it within the timeout. The two ends of a link agree on a
@@ -76,6 +78,9 @@ func Connect(ctx context.Context, o Options) (*Links, error) {
 	for side, l := range links.Link {
 		if l != nil {
 			links.meters[side] = NewMeter(l)
+		}
+		if _, ok := l.(*NATSLink); ok && links.ballast == nil {
+			links.ballast = ballast.New()
 		}
 	}
 	return links, nil

@@ -11,6 +11,9 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
 	. "jacobi/halo"
 	"jacobi/halo/halotest"
 	"jacobi/solver"
@@ -173,6 +176,38 @@ func TestDirectBrokenSocket(t *testing.T) {
 				if n := l.Stats(); n.Lost < 3 || n.Reason == "" || n.Refused != 0 {
 					t.Errorf("%+v, want sockets lost 3 times or more and why, and no stranger", n)
 				}
+			}
+		})
+	}
+}
+
+// TestDirectWarnsOfLoss checks that a rank warns once of lost sockets when rows go over NATS, and not of those that its
+// neighbour closes at the end.
+func TestDirectWarnsOfLoss(t *testing.T) {
+	s := serve(t, &server.Options{})
+	for name, c := range map[string]struct {
+		lose func(b *DirectLink, p *proxy)
+		more solver.ExchangeNumber // exchanges after the loss
+		want int
+	}{
+		"neighbour ends": {func(b *DirectLink, _ *proxy) { _ = b.Close() }, 0, 0},
+		"cut": {func(_ *DirectLink, p *proxy) {
+			_ = p.listener.Close() // no new connection
+			p.cut()
+		}, 5, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			core, logs := observer.New(zap.WarnLevel)
+			o := directOptions()
+			o.NATS.Log = zap.New(core)
+			e := halotest.FreshEnd(8, 8)
+			a, b, p := throughProxy(t, s, e, o)
+			halotest.Both(t, a, b, e, 0, 3, nil)
+			c.lose(b, p)
+			until(t, "the sockets break", func() bool { return !a.Live() && !b.Live() })
+			halotest.Both(t, a, b, e, 3, c.more, nil)
+			if got := logs.FilterMessageSnippet("lost the socket; rows go over NATS").Len(); got != c.want {
+				t.Errorf("%d warnings, want %d: %v", got, c.want, logs.All())
 			}
 		})
 	}

@@ -76,8 +76,8 @@ func (n *session) close() {
 	}
 }
 
-// inlineRows is the size of rows up to which Send writes itself: two exchanges fit into the system's buffers, so it
-// does not wait, and waking a writer takes longer than writing.
+// inlineRows is the size in bytes of rows up to which Send writes itself: two exchanges fit into the system's buffers,
+// so it does not wait, and waking a writer takes longer than writing.
 const inlineRows = 16 << 10
 
 func (n *session) inline() bool {

@@ -48,7 +48,8 @@ type sockets struct {
 	mu      sync.Mutex
 	reason  string
 	lost    uint64
-	logged  bool // a stranger was
+	warned  uint64 // of the losses, those that were logged
+	logged  bool   // a stranger was
 	refused uint64
 
 	overNATS atomic.Uint64
@@ -121,6 +122,7 @@ func (s *sockets) send(exchange solver.ExchangeNumber) bool {
 	n := s.live()
 	if n == nil {
 		s.overNATS.Add(1)
+		s.warn()
 		return false
 	}
 	n.post(exchange)
@@ -136,12 +138,23 @@ func (s *sockets) broken(err error) {
 	s.lost++
 	s.reason = err.Error()
 	s.mu.Unlock()
-	s.opts.NATS.Log.Warn("lost the socket; rows go over NATS until there is another one",
-		zap.Int("neighbour", s.link.end.Neighbour), zap.Error(err))
 	select {
 	case s.link.hurry <- struct{}{}:
 	default:
 	}
+}
+
+// warn logs the loss of the sockets when the first exchange goes over NATS. At the end of a run the neighbour may close
+// its end first, which is no loss.
+func (s *sockets) warn() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.warned == s.lost {
+		return
+	}
+	s.warned = s.lost
+	s.opts.NATS.Log.Warn("lost the socket; rows go over NATS until there is another one",
+		zap.Int("neighbour", s.link.end.Neighbour), zap.String("reason", s.reason))
 }
 
 // maxStrikes exchanges that came only on request, while the sockets are there and deliver nothing, show that they are

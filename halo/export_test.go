@@ -29,6 +29,7 @@ func NATSFrames(e End) (good []byte, strays [][]byte) {
 		changed(func(f *frame) { f.kind = 9 }),
 		changed(func(f *frame) { f.kind = kindAsk }),
 		changed(func(f *frame) { f.part, f.parts = 1, 1 }),
+		changed(func(f *frame) { f.kind = kindPacked }),
 		changed(func(f *frame) { f.parts = 2 }),
 	}
 }

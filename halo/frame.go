@@ -38,6 +38,7 @@ const (
 	// none
 	kindAsk     kind = 2
 	kindPending kind = 3 // answers kindAsk: the sender has not sent that exchange yet
+	kindPacked  kind = 4 // as kindRows, and the payload is what packer.pack makes of the part
 )
 
 // String returns the kind's name.
@@ -49,6 +50,8 @@ func (k kind) String() string {
 		return "ask"
 	case kindPending:
 		return "pending"
+	case kindPacked:
+		return "packed rows"
 	}
 	return fmt.Sprintf("kind(%d)", uint8(k))
 }
@@ -197,16 +200,25 @@ func (e *End) agrees(f *frame) error {
 // partSize returns the size in bytes of every part but the last, which may be smaller.
 func partSize(total, parts int) int { return (total + parts - 1) / parts }
 
-// partAt returns the offset of the payload of f, n bytes long, in the rows of an exchange, total bytes long.
+// partAt returns the offset of the part of f, n bytes long, in the rows of an exchange, total bytes long.
 func partAt(f *frame, n, total int) (offset int, err error) {
+	offset, size, err := partOf(f, total)
+	if err != nil {
+		return 0, err
+	}
+	return offset, mismatch("bytes of a part", n, size)
+}
+
+// partOf returns the offset and the size of the part of f in the rows of an exchange, total bytes long.
+func partOf(f *frame, total int) (offset, size int, err error) {
 	parts, part := int(f.parts), int(f.part)
 	if parts < 1 || parts > maxParts || part >= parts {
-		return 0, fmt.Errorf("part %d of %d, want at least 1 and at most %d", part, parts, maxParts)
+		return 0, 0, fmt.Errorf("part %d of %d, want at least 1 and at most %d", part, parts, maxParts)
 	}
-	size := partSize(total, parts)
+	size = partSize(total, parts)
 	offset = part * size
 	if offset >= total {
-		return 0, fmt.Errorf("part %d of %d begins at byte %d of %d", part, parts, offset, total)
+		return 0, 0, fmt.Errorf("part %d of %d begins at byte %d of %d", part, parts, offset, total)
 	}
-	return offset, mismatch("bytes of a part", n, min(size, total-offset))
+	return offset, min(size, total-offset), nil
 }

@@ -54,13 +54,13 @@ func (in *inbox) init(total int) {
 }
 
 // onRows handles a message from the neighbour: rows, or word that they are not there yet. It runs on the subscription's
-// goroutine.
-func (l *NATSLink) onRows(m pubsub.Message) {
+// goroutine, which alone uses p.
+func (l *NATSLink) onRows(m pubsub.Message, p *packer) {
 	f, payload, err := parseFrame(m.Data)
 	if err == nil {
 		err = l.end.addressed(&f)
 	}
-	if err == nil && f.kind != kindRows && f.kind != kindPending {
+	if err == nil && f.kind != kindRows && f.kind != kindPacked && f.kind != kindPending {
 		err = mismatch("frame kind", f.kind, kindRows)
 	}
 	if err != nil {
@@ -71,11 +71,16 @@ func (l *NATSLink) onRows(m pubsub.Message) {
 		l.in.fail(err)
 		return
 	}
-	if f.kind == kindPending {
+	switch f.kind {
+	case kindPending:
 		l.pending.Add(1)
 		return
+	case kindPacked:
+		err = l.in.addPacked(&f, payload, p, l.end.DType)
+	default:
+		err = l.in.add(&f, payload)
 	}
-	if err := l.in.add(&f, payload); err != nil {
+	if err != nil {
 		l.refuse(err)
 	}
 }
@@ -104,6 +109,21 @@ func (in *inbox) add(f *frame, payload []byte) error {
 	copy(dst, payload)
 	in.settle(f, true)
 	return nil
+}
+
+// addPacked is add for a packed payload. A part that cannot be unpacked is missing, and will be asked for.
+func (in *inbox) addPacked(f *frame, payload []byte, p *packer, dtype solver.DType) error {
+	_, size, err := partOf(f, in.total)
+	if err != nil {
+		return err
+	}
+	dst, err := in.claim(f, size)
+	if err != nil || dst == nil {
+		return err
+	}
+	err = p.unpack(dst, payload, dtype)
+	in.settle(f, err == nil)
+	return err
 }
 
 // claim returns the memory into which the caller writes the payload of f, n bytes long, before it calls settle. It

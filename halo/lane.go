@@ -30,7 +30,8 @@ func (o *NATSOptions) lanes(end End) int {
 }
 
 // lane carries the parts of an exchange whose number, modulo that of lanes, is its own. Its goroutine publishes them,
-// so that Send waits neither for the seal nor for the connection.
+// so that Send waits neither for the seal nor for the connection. Send itself publishes rows of at most inlineRows,
+// because handing them over takes longer.
 type lane struct {
 	conn    Conn
 	publish Publisher
@@ -38,6 +39,7 @@ type lane struct {
 	subject string  // of the frames sent
 	queue   chan solver.ExchangeNumber
 	frame   []byte // a frame that is being published
+	packer  packer // of frames that are being published
 }
 
 // openLanes makes the connections. If one of the further ones is refused, its lane uses the first one.
@@ -80,20 +82,31 @@ func (l *NATSLink) run(i int) {
 		case <-l.closed:
 			return
 		}
-		slot := &l.out.slots[exchange%2]
-		for part := i; part < l.out.parts; part += len(l.lanes) {
-			a.frame = l.out.frame(slot, part, a.frame)
-			if err := l.publish(a, a.subject, a.frame); err != nil {
-				l.fail(fmt.Errorf("send exchange %d: %w", exchange, err))
-				break
-			}
-		}
+		l.publishParts(i, exchange)
 		l.flying.done(exchange)
 	}
 }
 
-// post hands the rows of exchange to the lanes.
+// publishParts publishes the parts of exchange that go through lane i.
+func (l *NATSLink) publishParts(i int, exchange solver.ExchangeNumber) {
+	a, slot := l.lanes[i], &l.out.slots[exchange%2]
+	for part := i; part < l.out.parts; part += len(l.lanes) {
+		if err := l.publish(a, a.subject, l.frame(a, slot, part)); err != nil {
+			l.fail(fmt.Errorf("send exchange %d: %w", exchange, err))
+			return
+		}
+	}
+}
+
+// inline reports whether Send publishes itself.
+func (l *NATSLink) inline() bool { return len(l.lanes) == 1 && l.end.SendBytes() <= inlineRows }
+
+// post publishes the rows of exchange, or hands them to the lanes.
 func (l *NATSLink) post(exchange solver.ExchangeNumber) {
+	if l.inline() {
+		l.publishParts(0, exchange)
+		return
+	}
 	l.flying.begin(exchange, len(l.lanes))
 	for _, a := range l.lanes {
 		a.queue <- exchange // has room: the rows of exchange-2 are out

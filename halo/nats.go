@@ -53,6 +53,7 @@ type NATSOptions struct {
 	AskAfter    time.Duration // how long a receiver waits before it asks; default DefaultAskAfter
 	MaxAskAfter time.Duration // the wait doubles up to this; default DefaultMaxAskAfter
 	Lanes       int           // connections; default: one, and with Dial more for large exchanges
+	Compress    Compress      // whether rows are packed; default: never
 	// bytes of frames of a lane that may queue for this rank before the client drops them; default: for all lanes
 	// together the larger of pendingBytes and 8 exchanges
 	Pending int
@@ -66,6 +67,8 @@ type NATSStats struct {
 	Refused    uint64 // frames received that do not belong to the link, or were damaged
 	Lost       uint64 // frames that the client did not accept, for instance during a reconnection
 	Dropped    uint64 // frames that the client dropped because this rank handled them too slowly
+	Plain      uint64 // bytes of the rows that were packed
+	Packed     uint64 // bytes that were sent for them
 	// MostBytes bounds the memory of frames: two exchanges kept for the neighbour, two exchanges received, and the
 	// client's queues.
 	MostBytes int64
@@ -90,6 +93,7 @@ type NATSLink struct {
 	lanes   []*lane
 	running sync.WaitGroup // the lanes
 	flying  inFlight
+	choice  choice
 	subs    []pubsub.Subscription
 	out     outbox
 	in      inbox
@@ -142,7 +146,7 @@ func openLink(ctx context.Context, end End, o NATSOptions, fast *sockets) (*NATS
 		o.Pending = max(pendingBytes, 8*end.RecvBytes()) / o.lanes(end)
 	}
 	l := &NATSLink{end: end, opts: o, name: TransportNATS, flying: newInFlight(), hurry: make(chan struct{}, 1),
-		closed: make(chan struct{})}
+		closed: make(chan struct{}), choice: choice{mode: o.Compress}}
 	streams := o.lanes(end)
 	if fast != nil {
 		l.fast, l.name, streams = fast, TransportDirect, fast.streams
@@ -177,7 +181,9 @@ func (l *NATSLink) open(ctx context.Context, streams int) error {
 		if i > 0 {
 			subject = fmt.Sprintf("%s.%d", mine, i)
 		}
-		if err := l.subscribe(a.conn, subject, l.onRows); err != nil {
+		unpacker := new(packer) // of the subscription's goroutine
+		onRows := func(m pubsub.Message) { l.onRows(m, unpacker) }
+		if err := l.subscribe(a.conn, subject, onRows); err != nil {
 			return err
 		}
 		if err := l.flush(ctx, a.conn); err != nil {
@@ -214,6 +220,8 @@ func (l *NATSLink) Send(ctx context.Context, exchange solver.ExchangeNumber, row
 	if err := l.vacate(ctx, exchange); err != nil {
 		return l.end.wrap("send", exchange, l.name, err)
 	}
+	now := time.Now()
+	l.choice.posted.Store(&now)
 	l.out.keep(exchange, rows)
 	if l.fast == nil || !l.fast.send(exchange) {
 		l.post(exchange)
@@ -301,7 +309,9 @@ func (l *NATSLink) refuse(err error) {
 // Stats returns the counts so far.
 func (l *NATSLink) Stats() NATSStats {
 	s := NATSStats{Asked: l.asked.Load(), Resent: l.resent.Load(), Duplicates: l.in.duplicates.Load(),
-		Refused: l.refused.Load(), Lost: l.lost.Load(), MostBytes: l.out.bytes() + 2*int64(l.end.RecvBytes())}
+		Refused: l.refused.Load(), Lost: l.lost.Load(),
+		Plain: l.choice.plain.Load(), Packed: l.choice.packed.Load(),
+		MostBytes: l.out.bytes() + 2*int64(l.end.RecvBytes())}
 	for _, sub := range l.subs {
 		s.MostBytes += int64(l.opts.Pending)
 		if n, err := sub.Dropped(); err == nil { // it fails once closed

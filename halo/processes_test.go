@@ -9,15 +9,18 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
 
 	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
 
 	"jacobi/configs"
 	. "jacobi/halo"
 	"jacobi/halo/halotest"
+	"jacobi/internal/ballast"
 	"jacobi/internal/natsserver"
 	"jacobi/internal/wire"
 	"jacobi/solver"
@@ -66,6 +69,8 @@ func peer(order string) error {
 		return err
 	}
 	defer conn.Close()
+	b := ballast.New() // as Links have it
+	defer runtime.KeepAlive(b)
 	l, err := o.open(conn)
 	if err != nil {
 		return err
@@ -135,7 +140,7 @@ func exchangeRows(ctx context.Context, l Link, e End, next *solver.ExchangeNumbe
 }
 
 // startPeer starts a process, waits for its first line, and returns it with the process's standard input.
-func startPeer(b *testing.B, o peerOrder) (line string, tell func(string)) {
+func startPeer(b *testing.B, o peerOrder) (line string, pid int, tell func(string)) {
 	b.Helper()
 	order, err := json.Marshal(o)
 	if err != nil {
@@ -163,11 +168,24 @@ func startPeer(b *testing.B, o peerOrder) (line string, tell func(string)) {
 	if !lines.Scan() {
 		b.Fatal("the process ended at once")
 	}
-	return lines.Text(), func(s string) {
+	return lines.Text(), cmd.Process.Pid, func(s string) {
 		if _, err := fmt.Fprintln(in, s); err != nil {
 			b.Error(err)
 		}
 	}
+}
+
+// processorTime returns the time that processes have used of all cores.
+func processorTime(b *testing.B, pids ...int) (total time.Duration) {
+	b.Helper()
+	for _, pid := range pids {
+		var t unix.Timespec
+		if err := unix.ClockGettime(int32(^pid<<3|2), &t); err != nil { // see clock_getcpuclockid(3)
+			b.Fatal(err)
+		}
+		total += time.Duration(t.Nano())
+	}
+	return total
 }
 
 // bareLink is what the wire can do: a socket without frames.
@@ -192,7 +210,7 @@ type processCase struct {
 }
 
 // BenchmarkProcesses exchanges rows between two processes, with the server in a third one, and reports the median of an
-// exchange: from Send until Recv returns.
+// exchange, from Send until Recv returns, and what an exchange costs the processors of all three.
 func BenchmarkProcesses(b *testing.B) {
 	for _, c := range []processCase{
 		{name: "socket", bare: true},
@@ -215,7 +233,7 @@ func BenchmarkProcesses(b *testing.B) {
 }
 
 func benchmarkProcesses(b *testing.B, c processCase, values int) {
-	at, _ := startPeer(b, peerOrder{})
+	at, server, _ := startPeer(b, peerOrder{})
 	e := halotest.FreshEnd(values, 1)
 	order := peerOrder{End: e}
 	if err := json.Unmarshal([]byte(at), &order.Server); err != nil {
@@ -227,6 +245,8 @@ func benchmarkProcesses(b *testing.B, c processCase, values int) {
 		b.Fatal(err)
 	}
 	defer conn.Close()
+	own := ballast.New() // as Links have it
+	defer runtime.KeepAlive(own)
 	var l Link
 	var listener net.Listener
 	switch {
@@ -247,7 +267,7 @@ func benchmarkProcesses(b *testing.B, c processCase, values int) {
 		b.Fatal(err)
 	}
 	order.End = e.Facing()
-	_, tell := startPeer(b, order)
+	_, neighbour, tell := startPeer(b, order)
 	if c.bare {
 		accepted, err := listener.Accept()
 		if err != nil {
@@ -267,9 +287,12 @@ func benchmarkProcesses(b *testing.B, c processCase, values int) {
 	}
 	run(20)
 	b.SetBytes(int64(16 * values))
+	before := processorTime(b, os.Getpid(), neighbour, server)
 	b.ResetTimer()
 	times := run(b.N)
 	b.StopTimer()
+	used := processorTime(b, os.Getpid(), neighbour, server) - before
+	b.ReportMetric(float64(used.Nanoseconds())/1e3/float64(b.N), "cpu-us")
 	slices.Sort(times)
 	b.ReportMetric(float64(times[len(times)/2].Nanoseconds())/1e3, "median-us")
 }

@@ -25,6 +25,14 @@ func (l *NATSLink) Recv(ctx context.Context, exchange solver.ExchangeNumber, row
 
 // Take implements solver.RowLender.
 func (l *NATSLink) Take(ctx context.Context, exchange solver.ExchangeNumber) ([]byte, error) {
+	rows, err := l.take(ctx, exchange)
+	if err == nil {
+		l.choice.arrived(exchange, l.arrival())
+	}
+	return rows, err
+}
+
+func (l *NATSLink) take(ctx context.Context, exchange solver.ExchangeNumber) ([]byte, error) {
 	err := l.usable(ctx)
 	if err == nil {
 		var rows []byte

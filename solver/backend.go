@@ -38,7 +38,7 @@ type Sweeper interface {
 	// Interior computes the rows of the pass that Edges did not. Then it swaps now and next.
 	Interior(ctx context.Context, p Pass) error
 	// Sums returns, for each sweep of the pass, the sum of squares of new-old over the interior points of rows
-	// [Lo, Hi). It waits until the pass is done. The slice is valid until the next call.
+	// [Lo, Hi). It waits until the pass is done. The slice is valid until the next call. A weighted pass has none.
 	Sums(ctx context.Context, p Pass) ([]Sum, error)
 	// Undo takes the last Interior back: it swaps now and next again, halos included.
 	Undo() error
@@ -86,6 +86,20 @@ const (
 
 // Valid reports whether f holds known flags only.
 func (f Flags) Valid() bool { return f < flagsEnd }
+
+// FlagsOf returns the flags of a rank. stop reports whether it was asked to stop; stop and the saver may be nil.
+func FlagsOf(stop func() bool, s Saver) (f Flags) {
+	if stop != nil && stop() {
+		f |= FlagStop
+	}
+	if s != nil && s.Wanted() {
+		f |= FlagSave
+	}
+	if s != nil && s.Busy() {
+		f |= FlagBusy
+	}
+	return f
+}
 
 // Contribution is what one rank puts into the reduction of a pass. The total that every rank gets back has the same
 // type.

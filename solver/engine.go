@@ -12,6 +12,7 @@ type Engine struct {
 	exchange  Exchange
 	depth     int // rows in a halo
 	maxSweeps int // largest number of sweeps in a pass
+	weights   Weights
 
 	sweeps   int            // done so far: now is the field after this many
 	valid    int            // halo rows of now that hold current values
@@ -22,13 +23,14 @@ type Engine struct {
 }
 
 // NewEngine returns an Engine for a loaded field that has been through the given number of sweeps and whose halos are
-// filled. A pass has at most maxSweeps sweeps, which every rank's sweeper must be able to do. All ranks must be given
-// the same numbers.
-func NewEngine(s Sweeper, x Exchange, depth, maxSweeps, sweeps int) (*Engine, error) {
+// filled. A pass has at most maxSweeps sweeps, which every rank's sweeper must be able to do, all plain or all
+// weighted. depth and w are those of the sweeper's Layout. All ranks must be given the same.
+func NewEngine(s Sweeper, x Exchange, depth, maxSweeps, sweeps int, w Weights) (*Engine, error) {
 	if limit := s.Limits().MaxSweeps; maxSweeps < 1 || maxSweeps > limit {
 		return nil, fmt.Errorf("%d sweeps a pass: the backend does 1 to %d", maxSweeps, limit)
 	}
-	return &Engine{sweeper: s, exchange: x, depth: depth, maxSweeps: maxSweeps, sweeps: sweeps, valid: depth}, nil
+	return &Engine{sweeper: s, exchange: x, depth: depth, maxSweeps: maxSweeps, sweeps: sweeps, valid: depth,
+		weights: w}, nil
 }
 
 // Sweeps returns the number of sweeps done: now is the field after that many.
@@ -70,8 +72,9 @@ func (e *Engine) plan(end int) Pass {
 	if valid == 0 {
 		valid = e.depth // after the exchange
 	}
-	sweeps := min(valid, e.maxSweeps, end-e.sweeps)
-	p := Pass{Index: e.next, First: e.sweeps, Sweeps: sweeps, Margin: valid - sweeps}
+	sweeps := e.weights.Alike(e.sweeps, min(valid, e.maxSweeps, end-e.sweeps))
+	p := Pass{Index: e.next, First: e.sweeps, Sweeps: sweeps, Margin: valid - sweeps,
+		Weighted: e.weights.At(e.sweeps) != 0}
 	if e.sweeps+sweeps == end {
 		p.Margin = 0 // no later pass reads the halo
 	}
@@ -114,19 +117,27 @@ func (e *Engine) Rewind(ctx context.Context, end int, initial RowSource) error {
 
 // restart loads the field at sweep 0 and does end sweeps.
 func (e *Engine) restart(ctx context.Context, end int, initial RowSource) error {
-	if e.received < e.sent { // receive the rows in flight, or a later Wait would get them
-		if err := e.receive(ctx); err != nil {
-			return fmt.Errorf("rewind: halo exchange: %w", err)
-		}
+	if err := e.Reload(ctx, initial); err != nil {
+		return fmt.Errorf("rewind: %w", err)
 	}
-	if err := e.sweeper.Load(ctx, initial); err != nil {
-		return fmt.Errorf("rewind: load the initial field: %w", err)
-	}
-	e.sweeps, e.valid = 0, e.depth
 	for e.sweeps < end {
 		if _, err := e.Advance(ctx, end); err != nil {
 			return fmt.Errorf("rewind: %w", err)
 		}
 	}
+	return nil
+}
+
+// Reload makes now the field at sweep 0, which initial yields. All ranks must call it after the same pass.
+func (e *Engine) Reload(ctx context.Context, initial RowSource) error {
+	if e.received < e.sent { // receive the rows in flight, or a later Wait would get them
+		if err := e.receive(ctx); err != nil {
+			return fmt.Errorf("halo exchange: %w", err)
+		}
+	}
+	if err := e.sweeper.Load(ctx, initial); err != nil {
+		return fmt.Errorf("load the initial field: %w", err)
+	}
+	e.sweeps, e.valid = 0, e.depth
 	return nil
 }

@@ -11,6 +11,7 @@ type Layout struct {
 	Neighbour [2]bool   // by Side: the rows beyond belong to a rank (perhaps this one), not to the boundary
 	Magnitude Magnitude // for the unit of Sums
 	Operator  Operator  // the update of a point
+	Weights   Weights   // of the sweeps; none for plain sweeps alone
 }
 
 // Check returns an error for a layout that no run can have.
@@ -32,16 +33,24 @@ func (l Layout) Check() error {
 		!l.Neighbour[Bottom] && (s.Hi != interior.Hi || m.PeriodicRows()):
 		return fmt.Errorf("stripe %v: the mesh goes on beyond a side without neighbour", s)
 	}
+	if err := l.Weights.check(l.Operator, m.DType); err != nil {
+		return err
+	}
 	return l.Operator.Check(m.DType)
 }
 
-// CheckPass returns an error for a pass of more than maxSweeps sweeps, or one that reads beyond the halo.
+// CheckPass returns an error for a pass of more than maxSweeps sweeps, one that reads beyond the halo, or one whose
+// sweeps are not all as Weighted says.
 func (l Layout) CheckPass(p Pass, maxSweeps int) error {
 	halo := l.Neighbour[Top] || l.Neighbour[Bottom]
 	if p.Sweeps < 1 || p.Sweeps > maxSweeps || p.Margin < 0 || halo && p.Sweeps+p.Margin > l.Depth {
 		return fmt.Errorf(
 			"pass of %d sweeps with margin %d: at most %d sweeps, and with the margin at most the halo's %d rows",
 			p.Sweeps, p.Margin, maxSweeps, l.Depth)
+	}
+	if p.Weighted != (l.Weights.At(p.First) != 0) || l.Weights.Alike(p.First, p.Sweeps) < p.Sweeps {
+		return fmt.Errorf("pass of %d sweeps from sweep %d on: weighted and plain sweeps cannot be mixed",
+			p.Sweeps, p.First)
 	}
 	return nil
 }

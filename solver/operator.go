@@ -44,6 +44,14 @@ type FixedRows interface {
 // Plain reports whether o is the plain average, perhaps with fixed points.
 func (o Operator) Plain() bool { return o.Scale == 0 }
 
+// General returns o with the numbers of the general update in place of the plain average.
+func (o Operator) General() Operator {
+	if o.Plain() {
+		o.Scale, o.Blend = 0.5, 0.5
+	}
+	return o
+}
+
 // Check returns an error for an Operator that no run can have.
 func (o Operator) Check(t DType) error {
 	switch {

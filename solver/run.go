@@ -46,11 +46,8 @@ type Result struct {
 // reduced contributions, so all ranks of a run make the same calls.
 func Run(ctx context.Context, s Sweeper, x Exchange, red Reducer, o Options) (Result, error) {
 	var times Times
-	s, x, red = timedSweeper{s, &times}, timedExchange{x, &times}, timedReducer{red, &times}
-	if o.Saver != nil {
-		o.Saver = timedSaver{o.Saver, &times}
-	}
-	engine, err := NewEngine(s, x, o.Depth, o.MaxSweeps, o.Start.Sweeps)
+	s, x, red, o.Saver = times.Measure(s, x, red, o.Saver)
+	engine, err := NewEngine(s, x, o.Depth, o.MaxSweeps, o.Start.Sweeps, nil)
 	if err != nil {
 		return Result{}, err
 	}
@@ -143,18 +140,7 @@ func (r *run) settle(ctx context.Context, keep int) error {
 }
 
 // flags returns the flags that this rank sends with its sums.
-func (r *run) flags() (f Flags) {
-	if r.Stop != nil && r.Stop() {
-		f |= FlagStop
-	}
-	if r.Saver != nil && r.Saver.Wanted() {
-		f |= FlagSave
-	}
-	if r.Saver != nil && r.Saver.Busy() {
-		f |= FlagBusy
-	}
-	return f
-}
+func (r *run) flags() Flags { return FlagsOf(r.Stop, r.Saver) }
 
 // begin sets the state to that of a run which has done the sweeps of Start.
 func (r *run) begin() error {

@@ -15,6 +15,14 @@ type Times struct {
 	Save     time.Duration // copying the state for the Saver
 }
 
+// Measure returns s, x, red and saver, which may be nil, such that the times of their calls are added to t.
+func (t *Times) Measure(s Sweeper, x Exchange, red Reducer, saver Saver) (Sweeper, Exchange, Reducer, Saver) {
+	if saver != nil {
+		saver = timedSaver{saver, t}
+	}
+	return timedSweeper{s, t}, timedExchange{x, t}, timedReducer{red, t}, saver
+}
+
 // since adds the time since start to total.
 func since(total *time.Duration, start time.Time) { *total += time.Since(start) }
 

@@ -44,3 +44,12 @@ func first(w Wall) int {
 	}
 	return 1
 }
+
+// Intervals returns the number of intervals between n points in a direction that begins with the given wall. With
+// periodic walls it is also the number of points that a sweep updates.
+func Intervals(n int, w Wall) int {
+	if w == Periodic {
+		return n - 2
+	}
+	return n - 1
+}

@@ -17,9 +17,11 @@ import (
 	"jacobi/internal/examine"
 	"jacobi/internal/logging"
 	"jacobi/internal/output"
+	"jacobi/internal/probe"
 	"jacobi/internal/rank"
 	"jacobi/internal/roster"
 	"jacobi/internal/show"
+	"jacobi/internal/soak"
 	"jacobi/internal/version"
 	"jacobi/solver"
 )
@@ -37,6 +39,7 @@ const usage = `jacobi-rank is one rank of a distributed Jacobi run. The launcher
 
   srun -n 8 jacobi-rank --config run.yaml
   mpirun -np 8 jacobi-rank --config run.yaml
+  srun -n 8 jacobi-rank --probe all            # measures the machines instead, as launcher probe does
 
 Ranks that no launcher started meet through nats.url, or through a file that rank 0 writes to output.dir (or
 nats.rendezvous). Started alone it is a run of one rank.
@@ -58,6 +61,8 @@ func run(args []string) int {
 	by := flags.String("launched-by", os.Getenv(roster.EnvLaunchedBy),
 		"`WHO` started this rank, needed if the environment names several: "+
 			strings.Join(roster.Origins(), ", ")+" (also "+roster.EnvLaunchedBy+")")
+	var p probeFlags
+	p.define(flags)
 	showVersion := flags.Bool("version", false, "print the version")
 	flags.Usage = func() { fmt.Fprint(os.Stderr, usage, flags.FlagUsages()) }
 	if err := flags.Parse(args); err != nil {
@@ -76,7 +81,7 @@ func run(args []string) int {
 		return exitOK
 	}
 	options := configs.Options{File: *file, Set: *set, Environ: os.Environ()}
-	result, err := start(options, *by)
+	result, err := start(options, *by, p)
 	stop, isStop := errors.AsType[*rank.StopError](err)
 	switch {
 	case isStop:
@@ -109,7 +114,7 @@ func reportFailure(err error, options configs.Options, by string) {
 }
 
 // start determines the rank's identity and configuration, and solves its part of the run.
-func start(options configs.Options, by string) (solver.Result, error) {
+func start(options configs.Options, by string, p probeFlags) (solver.Result, error) {
 	origin, err := roster.Identify(options.Environ, by)
 	if err != nil {
 		return solver.Result{}, err
@@ -130,6 +135,13 @@ func start(options configs.Options, by string) (solver.Result, error) {
 	if err := configs.Validate(cfg); err != nil {
 		return solver.Result{}, err
 	}
+	request, printer, err := p.request(origin)
+	if err != nil {
+		return solver.Result{}, err
+	}
+	if request != nil {
+		cfg = probe.Config(cfg)
+	}
 	log, err := logging.New(cfg.Log, origin.Rank)
 	if err != nil {
 		return solver.Result{}, err
@@ -141,6 +153,12 @@ func start(options configs.Options, by string) (solver.Result, error) {
 	}
 	defer func() { _ = log.Sync() }() // stderr may not support it; the log is unbuffered
 
+	var order *soak.Order
+	if text := os.Getenv(soak.Env); text != "" && origin.By == roster.ByLauncher {
+		if order, err = soak.ParseOrder(text); err != nil {
+			return solver.Result{}, err
+		}
+	}
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
 	var held func() bool
@@ -148,13 +166,19 @@ func start(options configs.Options, by string) (solver.Result, error) {
 		held = func() bool { return awake.Stopped(launcher) }
 	}
 	ctx = awake.Start(ctx, held)
-	return rank.Run(ctx, rank.Options{
+	result, err := rank.Run(ctx, rank.Options{
 		Origin: origin, Environ: options.Environ, Config: cfg, Log: log, Stop: watchSignals(ctx), End: cancel,
+		Probe: request, Probed: printer.show,
 		Examine: origin.By == roster.ByLauncher && os.Getenv(examine.Env) != "",
+		Soak:    order,
 		Summarize: func(report output.Report, outputs *output.Held) error {
 			return summarize(report, outputs, cfg.Output.ToStdout())
 		},
 	})
+	if err == nil && request != nil && origin.By != roster.ByLauncher && origin.Rank == 0 {
+		err = printer.Finish()
+	}
+	return result, err
 }
 
 // summarize prints the summary of a run. If a file goes to standard output, the summary goes to standard error.

@@ -101,8 +101,9 @@ func newCommand(stdout, stderr io.Writer) *cobra.Command {
 	o.defineRestart(f)
 	f.BoolVar(&o.dryRun, "dry-run", false, "print placement, stripes, memory and the merged configuration; start "+
 		"nothing")
-	cmd.AddCommand(newBenchCommand(stdout, stderr), newDoctorCommand(stdout, stderr), newSpawnCommand(),
-		newNodeCommand(stderr), newNodesCommand(stdout))
+	cmd.AddCommand(newBenchCommand(stdout, stderr), newDoctorCommand(stdout, stderr),
+		newProbeCommand(stdout, stderr), newSoakCommand(stdout, stderr), newSpawnCommand(),
+		newNodeCommand(stderr), newNodesCommand(stdout), newConvertCommand())
 	cmd.AddCommand(newVersionCommand(), newExpressionsTopic())
 	completeFlags(cmd)
 	return cmd

@@ -49,6 +49,9 @@ func printDiagnosis(w io.Writer, d doctor.Diagnosis) error {
 	if d.Expected != "" {
 		b.paragraph("", d.Expected)
 	}
+	if d.Faster != "" {
+		b.paragraph("", d.Faster)
+	}
 	for _, n := range d.Nodes {
 		b.node(n)
 	}

@@ -59,12 +59,13 @@ type api struct {
 	deviceGetCount, deviceGet, deviceGetName, deviceGetUUID, deviceGetPCIBusID, deviceGetAttribute, deviceTotalMem,
 	deviceCanAccessPeer function
 
-	primaryCtxRetain, primaryCtxRelease, primaryCtxSetFlags, ctxSetCurrent, ctxSynchronize, ctxEnablePeerAccess,
+	primaryCtxRetain, primaryCtxRelease, primaryCtxSetFlags, ctxSetCurrent, ctxGetCurrent, ctxSynchronize,
+	ctxEnablePeerAccess,
 	ctxGetStreamPriorityRange function
 
 	memGetInfo, memAlloc, memFree, memHostAlloc, memFreeHost, memHostRegister, memHostUnregister,
 	memHostGetDevicePointer, memcpyHtoD, memcpyDtoH, memcpyHtoDAsync, memcpyDtoHAsync, memcpyDtoDAsync, memcpy2DAsync,
-	memsetD8Async, memsetD32Async function
+	memcpyPeerAsync, memsetD8Async, memsetD32Async function
 
 	ipcGetMemHandle, ipcOpenMemHandle, ipcCloseMemHandle function
 
@@ -99,6 +100,7 @@ func (a *api) names() map[string]*function {
 		"cuDevicePrimaryCtxRetain":      &a.primaryCtxRetain,
 		"cuDevicePrimaryCtxRelease_v2":  &a.primaryCtxRelease,
 		"cuDevicePrimaryCtxSetFlags_v2": &a.primaryCtxSetFlags,
+		"cuCtxGetCurrent":               &a.ctxGetCurrent,
 		"cuCtxSetCurrent":               &a.ctxSetCurrent,
 		"cuCtxSynchronize":              &a.ctxSynchronize,
 		"cuCtxEnablePeerAccess":         &a.ctxEnablePeerAccess,
@@ -118,6 +120,7 @@ func (a *api) names() map[string]*function {
 		"cuMemcpyDtoHAsync_v2":         &a.memcpyDtoHAsync,
 		"cuMemcpyDtoDAsync_v2":         &a.memcpyDtoDAsync,
 		"cuMemcpy2DAsync_v2":           &a.memcpy2DAsync,
+		"cuMemcpyPeerAsync":            &a.memcpyPeerAsync,
 		"cuMemsetD8Async":              &a.memsetD8Async,
 		"cuMemsetD32Async":             &a.memsetD32Async,
 

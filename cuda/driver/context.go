@@ -21,6 +21,7 @@ type Context struct {
 	Device *Device
 	driver *Driver
 	handle uintptr
+	outer  []uintptr // the context that was current before each Bind; 0: none
 }
 
 // Retain returns the device's context, which it creates with the given schedule if this process has none yet. Close it
@@ -42,19 +43,34 @@ func (c *Context) Close() error {
 	return c.driver.call(&c.driver.api.primaryCtxRelease, uintptr(c.Device.handle))
 }
 
-// Bind locks the goroutine to its thread and makes the context current there. Each Bind needs an Unbind.
+// Bind locks the goroutine to its thread and makes the context current there. Each Bind needs an Unbind, in the reverse
+// order.
 func (c *Context) Bind() error {
 	runtime.LockOSThread()
-	if err := c.driver.call(&c.driver.api.ctxSetCurrent, c.handle); err != nil {
+	outer := new(uintptr)
+	err := c.driver.call(&c.driver.api.ctxGetCurrent, uintptr(unsafe.Pointer(outer)))
+	if err == nil {
+		err = c.driver.call(&c.driver.api.ctxSetCurrent, c.handle)
+	}
+	if err != nil {
 		runtime.UnlockOSThread()
 		return err
 	}
+	c.outer = append(c.outer, *outer)
 	return nil
 }
 
-// Unbind leaves the thread without a context and unlocks the goroutine from it.
+// Use makes the context current on the thread of a goroutine that has bound another one. The last Use or Bind counts.
+func (c *Context) Use() error { return c.driver.call(&c.driver.api.ctxSetCurrent, c.handle) }
+
+// Unbind makes the context current again that was so before Bind, if there was one, and unlocks the goroutine from its
+// thread as often as Bind has locked it.
 func (c *Context) Unbind() error {
-	err := c.driver.call(&c.driver.api.ctxSetCurrent, 0)
+	var outer uintptr
+	if last := len(c.outer) - 1; last >= 0 {
+		outer, c.outer = c.outer[last], c.outer[:last]
+	}
+	err := c.driver.call(&c.driver.api.ctxSetCurrent, outer)
 	runtime.UnlockOSThread()
 	return err
 }

@@ -29,6 +29,13 @@ func (s *Stream) CopyOnDevice(dst, src DevicePtr, n int) error {
 	return s.driver.do(&s.driver.api.memcpyDtoDAsync, uintptr(dst), uintptr(src), uintptr(n), s.handle)
 }
 
+// CopyToPeer copies n bytes from this device's memory to that of peer, which may be this device. Without peer access
+// the driver passes them through the host.
+func (s *Stream) CopyToPeer(peer *Context, dst, src DevicePtr, n int) error {
+	return s.driver.do(&s.driver.api.memcpyPeerAsync, uintptr(dst), peer.handle, uintptr(src), s.context.handle,
+		uintptr(n), s.handle)
+}
+
 // Fill sets n bytes at p to v.
 func (s *Stream) Fill(p DevicePtr, v byte, n int) error {
 	return s.driver.do(&s.driver.api.memsetD8Async, uintptr(p), uintptr(v), uintptr(n), s.handle)

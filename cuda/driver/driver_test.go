@@ -55,6 +55,21 @@ func TestUnboundGoroutine(t *testing.T) {
 	check(t, c.Bind())
 }
 
+// After Unbind, the context that was bound before is current again.
+func TestNestedBind(t *testing.T) {
+	c := fake(t)
+	again := must(c.Device.Retain(ScheduleAuto))(t)
+	check(t, again.Bind())
+	check(t, again.Unbind())
+	p := must(c.Alloc(8))(t)
+	check(t, c.Free(p))
+	check(t, c.Unbind())
+	_, err := c.Alloc(8)
+	checkError(t, err, ErrInvalidContext, "cuMemAlloc: invalid device context (CUDA_ERROR_INVALID_CONTEXT)")
+	check(t, c.Bind())
+	check(t, again.Close())
+}
+
 func TestPeerAccess(t *testing.T) {
 	c := fake(t)
 	devices := must(c.driver.Devices())(t)

@@ -3,9 +3,12 @@ package driver
 import (
 	"fmt"
 	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
 
-// HostMemory is page-locked memory of the host, outside the Go heap, that the device can access too. Go sees the
+// HostMemory is memory of the host, outside the Go heap. Unless AllocPageable allocated it, it is page-locked, and the
+// device can access it too. Go sees the
 // device's writes after an event or a stream has been synchronized. Before that it sees only single words, through
 // sync/atomic, that a kernel wrote last, after a system-wide fence.
 type HostMemory struct {
@@ -13,6 +16,7 @@ type HostMemory struct {
 	device     DevicePtr
 	context    *Context
 	registered bool
+	pageable   bool
 }
 
 // Flags of cuMemHostAlloc and cuMemHostRegister.
@@ -29,6 +33,16 @@ func (c *Context) AllocHost(n int) (*HostMemory, error) {
 		return nil, fmt.Errorf("%d bytes of page-locked host memory: %w", n, err)
 	}
 	return c.hostMemory(unsafe.Slice(p, n), false)
+}
+
+// AllocPageable allocates n bytes of host memory, whose pages are not locked. Copies on a stream pass through memory of
+// the driver, and the calls that queue them may wait for that. The device has no address for it.
+func (c *Context) AllocPageable(n int) (*HostMemory, error) {
+	b, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	if err != nil {
+		return nil, fmt.Errorf("%d bytes of host memory: %w", n, err)
+	}
+	return &HostMemory{bytes: b, context: c, pageable: true}, nil
 }
 
 // RegisterHost locks the pages of b, which must come from mmap, never from Go, and must stay mapped until Free.
@@ -55,11 +69,16 @@ func (c *Context) hostMemory(b []byte, registered bool) (*HostMemory, error) {
 // Bytes returns the memory itself, which must not be used after Free.
 func (h *HostMemory) Bytes() []byte { return h.bytes }
 
-// Device returns the address of the memory on the device.
+// Device returns the address of the memory on the device; 0 if it is pageable.
 func (h *HostMemory) Device() DevicePtr { return h.device }
 
-// Free unlocks the memory, and frees it if AllocHost allocated it. No copy or kernel may still use it.
+// Free unlocks the memory, and frees it if AllocHost or AllocPageable allocated it. No copy or kernel may still use it.
 func (h *HostMemory) Free() error {
+	if h.pageable {
+		b := h.bytes
+		h.bytes = nil
+		return unix.Munmap(b)
+	}
 	f := &h.context.driver.api.memFreeHost
 	if h.registered {
 		f = &h.context.driver.api.memHostUnregister

@@ -134,6 +134,12 @@ inline void __syncthreads() { fibers.meet(fibers.all, blockDim.x); }
 
 inline void copy16_async(void* to, const void* from) { memcpy(to, from, 16); }
 
+inline void __threadfence() {}  // one thread runs all fibers
+inline unsigned atomicAdd(unsigned* at, unsigned n) {
+  const unsigned old = *at;
+  *at += n;
+  return old;
+}
 inline unsigned long long atomicAdd(unsigned long long* at, unsigned long long n) {
   const unsigned long long old = *at;
   *at += n;

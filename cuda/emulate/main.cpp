@@ -12,6 +12,7 @@
 #include "../kernels/sweep_held.cu"
 #include "../kernels/sweep_once.cu"
 #include "../kernels/terms.cu"
+#include "../kernels/weighted.cu"
 
 // Case is a problem whose rows are divided among ranks at cuts, the last of which is the number of rows.
 struct Case {
@@ -21,6 +22,8 @@ struct Case {
   int rows = 0;  // if not 0, tiles in registers with this many rows for each warp: `blocks` tiles in an inner column
                  // of tiles and `pipes` in an outer one
   int more = 0;  // passes between two exchanges besides the last one: halos are (1+more) * sweeps rows deep
+  bool weighted = false;  // the sweeps have weights; only float64
+  double weight(int sweep) const { return 0.5 + sweep * 7 % 5; }
   int cycle() const { return 1 + more; }
 };
 
@@ -102,8 +105,10 @@ template <class Real> struct Run {
           if (p.keeps(y, x)) continue;
           const Real west = at(y, x ? x - 1 : 1), east = at(y, x < p.nx - 1 ? x + 1 : x - 1);
           const Real north = at(y || wraps() ? y - 1 : 1, x), south = at(y < p.ny - 1 || wraps() ? y + 1 : y - 1, x);
-          to = p.source ? update(Real(0.48), Real(0.3), source[(size_t)y * pitch + x], west, east, north, south)
-                        : update(to, west, east, north, south);
+          const Real centre = to, b = p.source ? source[(size_t)y * pitch + x] : 0;
+          to = p.source || c.weighted ? update(Real(0.48), Real(0.3), b, west, east, north, south)
+                                      : update(to, west, east, north, south);
+          if (c.weighted) to = weigh(Real(c.weight(k)), to, centre);
         }
       copyColumns(want[k + 1]);
     }
@@ -168,11 +173,17 @@ template <class Real> struct Run {
     const Kept kept(p, a.rowLo, a.rowHi, pitch);
     setTerms(a.terms, p, kept, pitch);
     a.terms.fixed = kept.fixed.data(), a.terms.busy = kept.busy.data(), a.terms.source = ranks[r].source.data();
+    if constexpr (Arg::kWeighted)
+      for (int s = 0; s < c.sweeps; s++) a.weights[s] = c.weight(i * c.sweeps + s);
     if (c.sweeps == 1) return call(once, a, {c.blocks, kOnceThreads, 0});
     call(deep, a, launchOf<Real>(s, c.sweeps, c.blocks, c.pipes, p.source));
   }
   void pass(int r, int i) {
     const Kernels<Real>& k = kernelsOf(Real());
+    if constexpr (sizeof(Real) == 8) {
+      if (c.weighted && p.source) return passWith(r, i, once_weighted_source_f64, sweep_weighted_source_f64, k.source);
+      if (c.weighted) return passWith(r, i, once_weighted_f64, sweep_weighted_f64, k.fixed);
+    }
     if (p.source) return passWith(r, i, k.onceSource, k.deepSource, k.source);
     if (p.terms()) return passWith(r, i, k.onceFixed, k.deepFixed, k.fixed);
     Pass<Real> a{};
@@ -225,6 +236,13 @@ template <class Real> struct Run {
     }
   }
 
+  // rightSum says whether a rank's sum of a sweep is right. Sweeps with weights have none.
+  bool rightSum(const Rank<Real>& k, int sweep) const {
+    const unsigned long long* words = &k.sums[(size_t)sweep * kSumWords];
+    if (c.weighted) return std::all_of(words, words + kSumWords, [](unsigned long long w) { return w == 0; });
+    return sameSum(words, want[sweep], want[sweep + 1], pitch, p.left(), p.right(), 0, k.lo, k.hi);
+  }
+
   bool right() {
     sweepAll();
     load();
@@ -236,8 +254,7 @@ template <class Real> struct Run {
         field += memcmp(&k.field[c.passes % 2][(size_t)(y - k.rowLo) * pitch], &want.back()[(size_t)y * pitch],
                         p.nx * sizeof(Real)) != 0;
       for (int i = 0; i + 1 < (int)want.size(); i++)
-        sums +=
-            !sameSum(&k.sums[(size_t)i * kSumWords], want[i], want[i + 1], pitch, p.left(), p.right(), 0, k.lo, k.hi);
+        sums += !rightSum(k, i);
       for (int i = 0; i < 2; i++)
         counts += k.rows[i] != 0 ||
                   (c.sweeps > 1 && n > 1 && neighbour(r, i) && k.came[i] != (unsigned)(c.passes / c.cycle()));
@@ -248,9 +265,9 @@ template <class Real> struct Run {
     else snprintf(work, sizeof work, "%d blocks of %d pipelines", c.blocks, c.pipes);
     char halos[30] = "";
     if (c.more) snprintf(halos, sizeof halos, ", halo %d", depth);
-    printf("f%zu %s%s%s, %d x %d, %d ranks, %d passes of %d sweeps%s, %s: %d rows, %d sums, %d words wrong\n",
-           8 * sizeof(Real), p.walls, p.source ? " source" : "", p.points ? " points" : "", p.nx, p.ny, n, c.passes,
-           c.sweeps, halos, work, field, sums, counts);
+    printf("%c%zu %s%s%s, %d x %d, %d ranks, %d passes of %d sweeps%s, %s: %d rows, %d sums, %d words wrong\n",
+           c.weighted ? 'w' : 'f', 8 * sizeof(Real), p.walls, p.source ? " source" : "", p.points ? " points" : "",
+           p.nx, p.ny, n, c.passes, c.sweeps, halos, work, field, sums, counts);
     return !field && !sums && !counts;
   }
 };
@@ -302,6 +319,14 @@ int main() {
            Case{source(140, "nnpp"), {24}, 14, 2, 1, 1},
            Case{points(260, "ppnn"), {30}, 1, 2, 1, 0},
            Case{source(516, "ppfn"), {24, 50}, 1, 2, 2, 0},
+           // With weights.
+           Case{plain(150, "p"), {21, 40, 56}, 12, 2, 1, 2, 0, 0, true},
+           Case{points(310, "nfff"), {130}, 11, 1, 1, 3, 0, 0, true},
+           Case{source(140, "nnpp"), {24, 50}, 14, 2, 1, 1, 0, 0, true},
+           Case{walls(130, "fnpp"), {40, 80}, 4, 8, 3, 3, 0, 3, true},
+           Case{source(310, "fffn"), {40, 90}, 3, 2, 2, 2, 0, 0, true},
+           Case{points(260, "ppnn"), {30}, 1, 2, 1, 0, 0, 0, true},
+           Case{source(516, "ppfn"), {24, 50}, 1, 2, 2, 0, 0, 0, true},
        })
     ok &= Run<double>(c).right();
   return !ok;

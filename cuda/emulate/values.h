@@ -19,6 +19,12 @@ using std::min;
 struct float4 {
   float x, y, z, w;
 };
+struct float2 {
+  float x, y;
+};
+struct int2 {
+  int x, y;
+};
 struct double2 {
   double x, y;
 };
@@ -26,6 +32,8 @@ struct uint4 {
   unsigned x, y, z, w;
 };
 inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
+inline float2 make_float2(float x, float y) { return {x, y}; }
+inline int2 make_int2(int x, int y) { return {x, y}; }
 inline double2 make_double2(double x, double y) { return {x, y}; }
 
 inline float __fmaf_rn(float a, float b, float c) { return std::fma(a, b, c); }

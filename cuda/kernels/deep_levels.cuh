@@ -27,6 +27,22 @@ template <class Arg, int W, int N> struct Sources<Arg, W, N, false> {
   __device__ __forceinline__ Nothing of(int) const { return {}; }
 };
 
+// Weighting is the weights of N sweeps, the first of which is sweep `base` of the pass.
+template <class Arg, int N, bool = Arg::kWeighted> struct Weighting {
+  typename Arg::Real weight[N];
+  __device__ __forceinline__ void load(const Arg& a, int base) {
+#pragma unroll
+    for (int s = 0; s < N; s++) weight[s] = a.weights[base + s];
+  }
+  template <class Real> __device__ __forceinline__ Real of(int s, Real updated, Real centre) const {
+    return weigh(weight[s], updated, centre);
+  }
+};
+template <class Arg, int N> struct Weighting<Arg, N, false> {
+  __device__ __forceinline__ void load(const Arg&, int) {}
+  template <class Real> __device__ __forceinline__ Real of(int, Real updated, Real) const { return updated; }
+};
+
 // Levels is N sweeps in registers. Level s keeps the two newest rows of sweep s, centre[s] and above it north[s]. When
 // row r of sweep s comes in, it makes row r-1 of sweep s+1, which goes to level s+1 at once:
 //
@@ -41,6 +57,7 @@ template <class Arg, int W, int N> struct Levels : Sources<Arg, W, N> {
   Row<Real, W> north[N], centre[N];
   Real acc[N][kGroups];  // sums of the group that the newest row belongs to
   Limbs sum[N];          // sums of the groups before
+  Weighting<Arg, N> weighting;
 
   __device__ __forceinline__ void clear(const double* bias) {
 #pragma unroll
@@ -55,7 +72,7 @@ template <class Arg, int W, int N> struct Levels : Sources<Arg, W, N> {
   // drain moves the sums to the words of this warp's sweeps in shared memory. Lanes without ok do not count.
   __device__ __forceinline__ void drain(const double* bias, unsigned long long (*words)[kSumWords], bool ok, int lane) {
 #pragma unroll
-    for (int s = 0; s < N; s++) sum[s].drain(bias, words[s], ok, lane), sum[s].clear(bias);
+    for (int s = 0; s < (Arg::kWeighted ? 0 : N); s++) sum[s].drain(bias, words[s], ok, lane), sum[s].clear(bias);
   }
 
   // advance takes row y+k of the sweep before as v, and returns row y+k-N of the last sweep. y is the first row of a
@@ -73,14 +90,15 @@ template <class Arg, int W, int N> struct Levels : Sources<Arg, W, N> {
       const auto keep = beside.template keep<kCare>(a, x, row, k - s - 1);
 #pragma unroll
       for (int j = 0; j < W; j++) {
+        o.v[j] = weighting.of(s, o.v[j], c.v[j]);
         keep(j, o.v[j], c.v[j]);
         d.v[j] = o.v[j] - c.v[j];
       }
-      if (kCare != Care::ends || (row >= rows.lo && row < rows.hi)) {
+      if (!Arg::kWeighted && (kCare != Care::ends || (row >= rows.lo && row < rows.hi))) {
 #pragma unroll
         for (int g = 0; g < kGroups; g++) acc[s][g] += squares(d.v + kGroupColumns * g, kSmallest<Real>);
       }
-      if (k == s) {  // row y-1 ends a group
+      if (!Arg::kWeighted && k == s) {  // row y-1 ends a group
         const int counted = kCare < Care::sides ? kGroupRows : min(y, rows.hi) - max(y - kGroupRows, rows.lo);
         const double more = surplus<Real>(counted);
 #pragma unroll

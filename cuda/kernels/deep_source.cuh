@@ -107,21 +107,19 @@ template <class Arg, int W> struct Beside<Arg, W, false> {
 
 // sweep_row returns row `row` of a sweep, in which fixed points still have to keep their values.
 struct Nothing {};
-template <Care kCare, class Real, int W>
-__device__ __forceinline__ Row<Real, W> sweep_row(const Pass<Real>&, const Row<Real, W>& north,
-                                                  const Row<Real, W>& centre, const Row<Real, W>& south, Real west,
-                                                  Real east, Nothing, int, int) {
-  return update_row(north, centre, south, west, east);
-}
-template <Care kCare, class Real, bool kSource, int W, class Source>
-__device__ __forceinline__ Row<Real, W> sweep_row(const TermsPass<Real, kSource>& a, const Row<Real, W>& north,
-                                                  const Row<Real, W>& centre, const Row<Real, W>& south, Real west,
-                                                  Real east, const Source& source, int x, int row) {
-  Row<Real, W> up = north, down = south;
+template <Care kCare, class Arg, class Real, int W, class Source>
+__device__ __forceinline__ Row<Real, W> sweep_row(const Arg& a, const Row<Real, W>& north, const Row<Real, W>& centre,
+                                                  const Row<Real, W>& south, Real west, Real east,
+                                                  const Source& source, int x, int row) {
+  if constexpr (!Arg::kTerms) {
+    return update_row(north, centre, south, west, east);
+  } else {
+    Row<Real, W> up = north, down = south;
 #pragma unroll
-  for (int j = 0; j < W; j++) {
-    if (kCare == Care::ends && row == a.terms.top) up.v[j] = south.v[j];
-    if (kCare == Care::ends && row == a.terms.bottom) down.v[j] = north.v[j];
+    for (int j = 0; j < W; j++) {
+      if (kCare == Care::ends && row == a.terms.top) up.v[j] = south.v[j];
+      if (kCare == Care::ends && row == a.terms.bottom) down.v[j] = north.v[j];
+    }
+    return update_row<(kCare > Care::points)>(a, up, centre, down, west, east, source, x);
   }
-  return update_row<(kCare > Care::points)>(a, up, centre, down, west, east, source, x);
 }

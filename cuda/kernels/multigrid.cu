@@ -1,7 +1,9 @@
 // The multigrid kernels: a module of its own, so that the code of the sweep kernels does not depend on them.
 #include "multigrid_down.cuh"
+#include "multigrid_full.cuh"
 #include "multigrid_shapes.cuh"
 #include "multigrid_tail.cuh"
+#include "multigrid_tile.cuh"
 #include "multigrid_up.cuh"
 #include "pass.cuh"
 
@@ -29,4 +31,21 @@ UP(up_fixed_f64, double, kUpFixedF64, false, true)
 UP(up_fixed_source_f64, double, kUpSourceF64, true, true)
 UP(up_fixed_f32, float, kUpF32, true, true)
 
-KERNEL(kTailThreads, 1) tail(const __grid_constant__ Tail a) { run_tail(a); }
+#define TILE(way, name, type, shape, source, zero, up)                                                        \
+  KERNEL(shape.warps* kWarp, shape.blocks) tile_##way##_##name(const __grid_constant__ Smooth<type> a) {       \
+    tile_##way<TileKind<type, shape.columns, shape.rows, shape.warps, source, zero, up>>(a);                   \
+  }
+#define TILES(name, type, shape, source, zero)       \
+  TILE(down, name, type, shape, source, zero, false) \
+  TILE(up, name, type, shape, source, false, true)
+
+TILES(f64, double, kTileF64, false, false)
+TILES(source_f64, double, kTileF64, true, false)
+TILES(f32, float, kTileF32, true, true)
+TILES(small_f32, float, kTileSmallF32, true, true)
+
+KERNEL(kTailThreads, 1) tail(const __grid_constant__ Tail a) { run_tail<Shared>(a); }
+KERNEL(kTailThreads, 1) tail_large(const __grid_constant__ Tail a) { run_tail<Large>(a); }
+
+KERNEL(kFullThreads, 4) interpolate(const __grid_constant__ Interpolation a) { interpolate_columns(a); }
+KERNEL(kFullThreads, 4) restrict_source(const __grid_constant__ SourceRestriction a) { restrict_point(a); }

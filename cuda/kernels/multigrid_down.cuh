@@ -16,11 +16,7 @@ template <class K> struct Squares {
 
   __device__ __forceinline__ void begin(const Pipe<K>& pipe) {
     const Smooth<Real>& a = pipe.a;
-    lo = max(pipe.lo, a.countLo), hi = min(pipe.hi, a.countHi), counts = 0;
-    for (int j = 0; j < W; j++) {
-      const int x = pipe.x + j;
-      if (pipe.stores && x >= a.columns.lo && x < a.columns.hi && !(pipe.keeps >> j & 1)) counts |= 1u << j;
-    }
+    lo = max(pipe.lo, a.countLo), hi = min(pipe.hi, a.countHi), counts = pipe.counted(a);
     sum.clear(a.bias);
   }
 
@@ -66,12 +62,10 @@ template <class K> struct Restriction {
   __device__ __forceinline__ void begin(const Pipe<K>& pipe, int y, char* shared) {
     const Smooth<Real>& a = pipe.a;
     buffer = (float*)shared;
-    lo = max(a.coarseLo, ceil_div((long long)pipe.lo * a.coarseY, a.fineY));
-    hi = min(a.coarseHi, ceil_div((long long)pipe.hi * a.coarseY, a.fineY));
-    const Span& c = a.coarseColumns;
-    left = max(c.lo, ceil_div((long long)(pipe.x0 + K::kSide) * a.coarseX, a.fineX));
-    right = min(c.hi, ceil_div((long long)(pipe.x0 + K::kSide + K::kStep) * a.coarseX, a.fineX));
-    left = max(left, c.fixedLow + 1), right = min(right, c.fixedHigh);
+    lo = max(a.coarseLo, coarse_from(pipe.lo, a.coarseY, a.fineY));
+    hi = min(a.coarseHi, coarse_from(pipe.hi, a.coarseY, a.fineY));
+    const int2 columns = pipe.coarse_columns(a);
+    left = columns.x, right = columns.y;
 #pragma unroll
     for (int i = 0; i < kKept; i++)
       if (left + pipe.lane + kWarp * i < right) taps[i] = a.taps[left + pipe.lane + kWarp * i];
@@ -160,7 +154,7 @@ template <class K> __device__ __forceinline__ void down(const Smooth<typename K:
   const int begin = pipe.lo - 7, end = pipe.hi + 3 + K::kLast;
   Restriction<K> restriction;
   restriction.begin(pipe, begin - K::kLast, own + K::kUBytes + K::kBBytes);
-  if constexpr (K::kFixed) pipe.nextFixed = pipe.template fixed_in<true>(begin);
+  if constexpr (K::kFixed) pipe.nextFixed = pipe.template fixed_in<true>(a, begin);
   pipe.fill(begin);
 #pragma unroll 1
   for (int y = begin; y < end; y += kPhases) {

@@ -54,7 +54,8 @@ struct __align__(8) Between {
   float weight;
 };
 
-// Smooth is the argument of the kernels down_* and up_*. Arrays begin where row 0 of the mesh is or would be.
+// Smooth is the argument of the kernels down_* and up_*, and of those in tiles. Arrays begin where row 0 of the mesh is
+// or would be.
 template <class Real> struct Smooth {
   const Real* from;  // u before; null: 0
   Real* to;          // u after, another array
@@ -64,6 +65,7 @@ template <class Real> struct Smooth {
   double scale;              // down: 2^-E, up: 2^E on level 0
   const Restricted* restricted;  // down: by fine row, from row -kBeyond on
   const Taps* taps;              // down: by coarse column
+  const Taps* rowTaps;           // down in tiles: by coarse row
   const Between* betweenRows;    // up: by fine row, from row -kBeyond on
   const Between* betweenColumns; // up: by fine column, from column -kBeyond on
   float* coarseB;                // down: b of the coarser level
@@ -79,7 +81,9 @@ template <class Real> struct Smooth {
   int coarseLo, coarseHi;        // rows of coarseB to write
   int regularLo, regularHi;      // rows that are held and swept
   int fineX, coarseX, fineY, coarseY;  // intervals
-  int strips, segments, outerSegments; // strips of columns; parts of rows of an inner strip, and of the first and last
+  int strips;                    // strips of columns
+  int segments, outerSegments;   // parts of rows of an inner strip, and of the first and last
+  int tileRows;                  // in tiles: rows of a part
   int align;                     // parts begin at multiples of it
 };
 
@@ -88,3 +92,11 @@ __device__ __forceinline__ int floor_div(long long a, int b) {
   return (int)(a % b < 0 ? q - 1 : q);
 }
 __device__ __forceinline__ int ceil_div(long long a, int b) { return -floor_div(-a, b); }
+
+// coarse_from returns the first coarse point at or after fine point i. A division takes long, and below the finest
+// level it is by 1 or 2.
+__device__ __forceinline__ int coarse_from(int i, int coarse, int fine) {
+  if (fine == coarse) return i;
+  if (fine == 2 * coarse) return (i + 1) >> 1;
+  return ceil_div((long long)i * coarse, fine);
+}

@@ -2,7 +2,7 @@
 // takes at each step the row that sweep k-1 made in the step before, so the sweeps of a step do not wait for each
 // other.
 #pragma once
-#include "multigrid_rows.cuh"
+#include "multigrid_strip.cuh"
 
 // Kind is what distinguishes the kernels.
 template <class R, int kColumns, bool source, bool zero, bool up, int ahead, bool fixed> struct Kind {
@@ -30,19 +30,15 @@ template <class R, int kColumns, bool source, bool zero, bool up, int ahead, boo
   static constexpr int kBytes = kUBytes + kBBytes + kBufferBytes;  // of shared memory for a warp
 };
 
-template <class K> struct Pipe {
+template <class K> struct Pipe : Strip<typename K::Real, K::W, K::kSide> {
   using Real = typename K::Real;
   static constexpr int W = K::W;
   using R = Row<Real, W>;
+  using S = Strip<Real, W, K::kSide>;
+  using S::each, S::keeps, S::lane, S::load, S::outer, S::stores, S::x;
 
   const Smooth<Real>& a;
-  int lane, x0, x;     // first column of the strip, and of the lane
-  int lo, hi;          // rows that this warp writes
-  bool outer;          // the strip has columns of walls or beyond the mesh
-  bool each;           // the lane reads columns that lie elsewhere
-  int load;            // otherwise it reads W columns from here on
-  bool stores;
-  unsigned keeps;      // bit j: no sweep changes column x+j
+  int lo, hi;                // rows that this warp writes
   unsigned long long fixed;  // W bits a row, the newest lowest: the lane's fixed points
   unsigned nextFixed;        // those of the next row
   typename K::U u;
@@ -53,7 +49,6 @@ template <class K> struct Pipe {
 
   // begin returns false if there is no work for warp number `id`.
   __device__ __forceinline__ bool begin(int id, char* shared) {
-    lane = threadIdx.x % kWarp;
     // The first and the last strip have more parts: their steps cost more.
     const int outers = min(a.strips, 2) * a.outerSegments;
     const int inners = a.strips - 2;
@@ -66,20 +61,10 @@ template <class K> struct Pipe {
       return false;
     }
     if (part >= parts) return false;
-    const int top = a.outLo / a.align * a.align - (a.outLo < 0 ? a.align : 0);
-    const int pieces = (a.outHi - top + a.align - 1) / a.align;
-    lo = max(a.outLo, top + (int)((long long)pieces * part / parts) * a.align);
-    hi = min(a.outHi, top + (int)((long long)pieces * (part + 1) / parts) * a.align);
+    const Part rows(a, part, parts);
+    lo = rows.lo, hi = rows.hi;
     if (lo >= hi) return false;
-    x0 = strip * K::kStep - K::kSide, x = x0 + W * lane;
-    stores = x >= x0 + K::kSide && x < x0 + K::kSide + K::kStep && x < a.nx;
-    outer = x0 < a.columns.lo + 1 || x0 + K::kWidth >= a.columns.hi;
-    // Beyond a fixed wall any numbers will do: no sweep changes the wall.
-    each = (x < a.columns.lo && a.columns.low != kNearest) || (x + W > a.columns.hi && a.columns.high != kNearest);
-    load = min(max(x, 0), (a.nx - 1) / W * W);
-    keeps = 0;
-    if (outer)
-      for (int j = 0; j < W; j++) keeps |= a.columns.keeps(x + j) ? 1u << j : 0;
+    S::take_strip(a, strip);
     fixed = 0;
     u.place(shared, lane), b.place(shared + K::kUBytes, lane);
 #pragma unroll
@@ -118,20 +103,9 @@ template <class K> struct Pipe {
     read<kEdge>(y + kPhases * K::kAhead, u.template at<K::kZero ? 0 : kPlace>(), b.template at<kPlace>());
   }
 
-  // fixed_in returns the lane's fixed points in row y, a bit each.
-  template <bool kEdge> __device__ __forceinline__ unsigned fixed_in(int y) const {
-    const unsigned* const row = a.fixed + (ptrdiff_t)(kEdge ? a.rows.held(y) : y) * a.fixedPitch;
-    if (!kEdge || !each) return row[load / 32] >> load % 32 & ((1u << W) - 1);
-    unsigned bits = 0;
-    for (int j = 0; j < W; j++) {
-      const int at = a.columns.held(x + j);
-      bits |= (row[at / 32] >> at % 32 & 1) << j;
-    }
-    return bits;
-  }
   // admit makes row y the newest, and looks up the fixed points of the next one.
   template <bool kEdge> __device__ __forceinline__ void admit(int y) {
-    if constexpr (K::kFixed) fixed = fixed << W | nextFixed, nextFixed = fixed_in<kEdge>(y + 1);
+    if constexpr (K::kFixed) fixed = fixed << W | nextFixed, nextFixed = S::template fixed_in<kEdge>(a, y + 1);
   }
   // is_fixed reports whether column x+j of the row that came kDelay rows before the newest is a fixed point.
   template <int kDelay> __device__ __forceinline__ bool is_fixed(int j) const {

@@ -1,168 +1,209 @@
-// The coarsest levels in one block: their arrays fit into its shared memory, so that a sweep takes no launch. Points
-// that no sweep changes stay 0.
+// The coarsest levels in one block: their arrays fit into its shared memory, so that a sweep takes no launch. Tables
+// made by the host (../tailtables.go) hold the points that sweeps change, with the places of all values that they need;
+// walls and mirrors are resolved there. The other points stay 0.
+//
+// One loop does the way down and the way up, so there is one copy of the code.
 #pragma once
 #include "group.cuh"
 #include "multigrid_level.cuh"
 
 constexpr int kTailThreads = 1024;
-constexpr int kTailPoints = 2;  // of a thread, which keeps their places in registers for all sweeps of a level
+constexpr int kTailPoints = 5;     // of a thread, which keeps them in registers for all sweeps of a level
+constexpr int kTailLevels = 15;    // in one argument
+constexpr int kTailValues = 8192;  // of all levels in shared memory
 
-// TailLevel is a level of the tail. Its arrays lie `u`, `v` and `b` values into the memory of all levels, with nx
-// values a row.
+// A place is the number of a value in an array of all levels. There are three: u, v and b.
+
+// Around is the places of the neighbours of a point.
+struct __align__(16) Around {
+  int west, east, north, south;
+};
+
+// Restricting is the restriction to a point: rows and columns of the finer level, and their weights.
+struct __align__(16) Restricting {
+  int rows[kTaps], columns[kTaps];  // rows[k] + columns[i] is a place
+  float wy[kTaps], wx[kTaps];
+};
+
+// Correcting is the interpolation at a point: four places of the coarser level, and the weights of the southern and the
+// eastern ones.
+struct __align__(8) Correcting {
+  int nw, ne, sw, se;
+  float wy, wx;
+};
+
+// TailLevel is a level of the tail, with tables by point.
 struct TailLevel {
-  const Taps *tapsX, *tapsY;                         // by point of the next level
-  const Between *betweenRows, *betweenColumns;       // by point of this level, from -kBeyond on
-  const unsigned* fixed;                             // a bit for each point, set where it is fixed; null: none inside
-  Span rows, columns;
-  float h, q, gain;
-  int nx, ny;
-  int u, v, b;
-  int unused;
+  const int* at;                   // its place
+  const Around* around;
+  const Restricting* restricting;  // from the finer level, if it is one of the tail
+  const Correcting* correcting;    // from the coarser level
+  float h, q, gain;                // gain: of the restriction to the coarser level
+  int points;
 };
 
-// Tail is the argument of the kernel tail.
+// Tail is the argument of the kernels tail and tail_large.
 struct Tail {
-  const TailLevel* levels;
-  const float* weights;  // of the sweeps on the coarsest level
-  float* memory;         // of all arrays; null: shared memory
-  const float* b;        // of the first level, with `pitch` values a row
-  float* u;
+  const float* weights;  // of the sweeps on the way down, on the way up, and on the coarsest level
+  float* memory;         // tail_large: three arrays of `values` values
+  const int* outside;    // where the points of the first level lie in the following two
+  const float* fromB;
+  float* toU;
   int count, sweeps;     // levels; weights
-  int values;            // of all arrays
-  int pitch;
-  float w[kSmooth];      // in the order of the sweeps before the correction
+  int values;
+  TailLevel levels[kTailLevels];
 };
 
-// each calls f for every point of a level.
-template <class F> __device__ __forceinline__ void each(const TailLevel& l, F&& f) {
-  for (int i = threadIdx.x; i < l.nx * l.ny; i += kTailThreads) f(i / l.nx, i % l.nx);
-  __syncthreads();
-}
-
-// in_wall reports whether a point lies in a fixed wall or is the copy of another one.
-__device__ __forceinline__ bool in_wall(const TailLevel& l, int y, int x) {
-  return y < l.rows.lo || y >= l.rows.hi || x < l.columns.lo || x >= l.columns.hi || y <= l.rows.fixedLow ||
-         y >= l.rows.fixedHigh || x <= l.columns.fixedLow || x >= l.columns.fixedHigh;
-}
-// keeps reports whether no sweep changes a point.
-__device__ __forceinline__ bool keeps(const TailLevel& l, int y, int x) {
-  const int i = y * l.nx + x;
-  return in_wall(l, y, x) || (l.fixed && (l.fixed[i / 32] >> i % 32 & 1));
-}
-
-// defect returns d at a point.
-__device__ __forceinline__ float defect(const TailLevel& l, const float* u, float b, int y, int x) {
-  const float s = u[y * l.nx + l.columns.held(x - 1)] + u[y * l.nx + l.columns.held(x + 1)];
-  const float t = u[l.rows.held(y - 1) * l.nx + x] + u[l.rows.held(y + 1) * l.nx + x];
-  return fused(l.h, fused(l.q, t - s, s), b) - u[y * l.nx + x];
-}
-
-// Places are where a thread's points and their neighbours lie, and the points' b. Points that no sweep changes are left
-// out.
-struct Places {
-  int at[kTailPoints], west[kTailPoints], east[kTailPoints], north[kTailPoints], south[kTailPoints];
-  float b[kTailPoints];
+// Shared and Large are where the arrays lie.
+struct Shared {
+  static constexpr bool kLarge = false;
+  float* const u;
+  __device__ __forceinline__ Shared(const Tail&, char* shared) : u((float*)shared) {}
+  __device__ __forceinline__ float* v() const { return u + kTailValues; }
+  __device__ __forceinline__ float* b() const { return u + 2 * kTailValues; }
+};
+struct Large {
+  static constexpr bool kLarge = true;
+  float* const u;
+  const int values;
+  __device__ __forceinline__ Large(const Tail& a, char*) : u(a.memory), values(a.values) {}
+  __device__ __forceinline__ float* v() const { return u + values; }
+  __device__ __forceinline__ float* b() const { return u + 2 * (ptrdiff_t)values; }
 };
 
-__device__ __forceinline__ Places places(const TailLevel& l, const float* b) {
-  Places p;
-#pragma unroll
-  for (int k = 0; k < kTailPoints; k++) {
-    const int i = threadIdx.x + kTailThreads * k, y = i / l.nx, x = i % l.nx;
-    p.at[k] = -1;
-    if (i >= l.nx * l.ny || keeps(l, y, x)) continue;
-    p.at[k] = i, p.b[k] = b[i];
-    p.west[k] = y * l.nx + l.columns.held(x - 1), p.east[k] = y * l.nx + l.columns.held(x + 1);
-    p.north[k] = l.rows.held(y - 1) * l.nx + x, p.south[k] = l.rows.held(y + 1) * l.nx + x;
-  }
-  return p;
-}
+// Points are a thread's points of a level: every kTailThreads-th one. For N = 0 they are too many for its registers.
+template <class Memory, int N> struct Points {
+  static constexpr int kHeld = N ? N : 1;
+  const TailLevel& l;
+  const Memory m;
+  const int points;
+  const float h, q;
+  int at[kHeld];
+  Around around[kHeld];
+  float b[kHeld], u[kHeld];
 
-// sweeps does n sweeps from u to v and back, and returns where the result is. Points that no sweep changes are the same
-// in both.
-template <class Weight>
-__device__ __forceinline__ float* sweeps(const TailLevel& l, float* u, float* v, const float* b, int n, Weight&& w) {
-  const bool few = l.nx * l.ny <= kTailThreads * kTailPoints;
-  Places p;
-  if (few) p = places(l, b);
-  for (int k = 0; k < n; k++) {
-    const float weight = w(k);
-    if (few) {
-#pragma unroll
-      for (int i = 0; i < kTailPoints; i++)
-        if (p.at[i] >= 0) {
-          const float s = u[p.west[i]] + u[p.east[i]], t = u[p.north[i]] + u[p.south[i]], c = u[p.at[i]];
-          v[p.at[i]] = fused(weight, fused(l.h, fused(l.q, t - s, s), p.b[i]) - c, c);
-        }
-      __syncthreads();
-    } else {
-      each(l, [&](int y, int x) {
-        const int i = y * l.nx + x;
-        if (!keeps(l, y, x)) v[i] = fused(weight, defect(l, u, b[i], y, x), u[i]);
+  __device__ __forceinline__ Points(const TailLevel& l, Memory m) : l(l), m(m), points(l.points), h(l.h), q(l.q) {
+    if constexpr (N > 0)
+      each([&](int k, int i) {
+        at[k] = l.at[i], around[k] = l.around[i];
+        b[k] = m.b()[at[k]], u[k] = m.v()[at[k]];
       });
-    }
-    float* const t = u;
-    u = v, v = t;
   }
-  return u;
-}
-
-// restrict_to sets b of the next level from the defects d.
-__device__ __forceinline__ void restrict_to(const TailLevel& l, const TailLevel& to, const float* d, float* b) {
-  each(to, [&](int y, int x) {
-    if (in_wall(to, y, x)) return;
-    const Taps ty = l.tapsY[y], tx = l.tapsX[x];
-    float row = 0;
+  // each calls f(k, i) for each point: point i of the level.
+  template <class F> __device__ __forceinline__ void each(F&& f) const {
+    if constexpr (N > 0) {
 #pragma unroll
-    for (int i = 0; i < kTaps; i++) {
-      const int from = l.columns.held(tx.first + i);
-      float column = 0;
-#pragma unroll
-      for (int k = 0; k < kTaps; k++) column = fused(ty.w[k], d[l.rows.held(ty.first + k) * l.nx + from], column);
-      row = fused(tx.w[i], column, row);
+      for (int k = 0; k < N; k++)
+        if ((int)threadIdx.x + k * kTailThreads < points) f(k, (int)threadIdx.x + k * kTailThreads);
+    } else {
+      for (int i = threadIdx.x; i < points; i += kTailThreads) f(0, i);
     }
-    b[y * to.nx + x] = fused(l.gain, row, 0.f);
-  });
-}
-
-// correct adds the correction c of the next level to u.
-__device__ __forceinline__ void correct(const TailLevel& l, const TailLevel& next, const float* c, float* u) {
-  each(l, [&](int y, int x) {
-    if (keeps(l, y, x)) return;
-    const Between by = l.betweenRows[y + kBeyond], bx = l.betweenColumns[x + kBeyond];
-    const float* const north = c + next.rows.held(by.coarse) * next.nx;
-    const float* const south = c + next.rows.held(by.coarse + 1) * next.nx;
-    const int west = next.columns.held(bx.coarse), east = next.columns.held(bx.coarse + 1);
-    const float t0 = fused(by.weight, south[west] - north[west], north[west]);
-    const float t1 = fused(by.weight, south[east] - north[east], north[east]);
-    u[y * l.nx + x] += fused(bx.weight, t1 - t0, t0);
-  });
-}
-
-__device__ __forceinline__ void run_tail(const Tail& a) {
-  DYNAMIC_SHARED(shared);
-  float* const memory = a.memory ? a.memory : (float*)shared;
-  const TailLevel& top = a.levels[0];
-  for (int i = threadIdx.x; i < a.values; i += kTailThreads) memory[i] = 0;
-  __syncthreads();
-  each(top, [&](int y, int x) { memory[top.b + y * top.nx + x] = a.b[(ptrdiff_t)y * a.pitch + x]; });
-  for (int i = 0; i + 1 < a.count; i++) {
-    const TailLevel &l = a.levels[i], &next = a.levels[i + 1];
-    float *const u = memory + l.u, *const d = memory + l.v, *const b = memory + l.b;
-    sweeps(l, u, d, b, kSmooth, [&](int k) { return a.w[k]; });  // an even number, so they end in u
-    each(l, [&](int y, int x) {
-      if (!keeps(l, y, x)) d[y * l.nx + x] = defect(l, u, b[y * l.nx + x], y, x);
+  }
+  // defect returns d of a point.
+  __device__ __forceinline__ float defect(int k, int i, const float* from) {
+    if constexpr (N == 0) at[0] = l.at[i], around[0] = l.around[i], b[0] = m.b()[at[0]], u[0] = from[at[0]];
+    const float s = from[around[k].west] + from[around[k].east], t = from[around[k].north] + from[around[k].south];
+    return fused(h, fused(q, t - s, s), b[k]) - u[k];
+  }
+  __device__ __forceinline__ void sweep(float w, const float* from, float* to) {
+    each([&](int k, int i) {
+      const float d = defect(k, i, from);
+      to[at[k]] = u[k] = fused(w, d, u[k]);
     });
-    restrict_to(l, next, d, memory + next.b);
+    __syncthreads();
   }
-  const TailLevel& last = a.levels[a.count - 1];
-  float* solution = sweeps(last, memory + last.u, memory + last.v, memory + last.b, a.sweeps,
-                           [&](int k) { return a.weights[k]; });
-  for (int i = a.count - 2; i >= 0; i--) {
-    const TailLevel &l = a.levels[i], &next = a.levels[i + 1];
-    float* const u = memory + l.u;
-    correct(l, next, solution, u);
-    solution = sweeps(l, u, memory + l.v, memory + l.b, kSmooth, [&](int k) { return a.w[kSmooth - 1 - k]; });
+  // sweeps does n sweeps, from v to u and back.
+  __device__ __forceinline__ void sweeps(const float* weights, int n) {
+    float next = n > 0 ? weights[0] : 0;
+#pragma unroll 1
+    for (int k = 0; k < n; k += 2) {
+      const float w = next, second = k + 1 < n ? weights[k + 1] : 0;
+      sweep(w, m.v(), m.u);
+      if (k + 1 == n) break;
+      next = k + 2 < n ? weights[k + 2] : 0;
+      sweep(second, m.u, m.v());
+    }
   }
-  each(top, [&](int y, int x) { a.u[(ptrdiff_t)y * a.pitch + x] = solution[y * top.nx + x]; });
+  // defects sets v to d of u.
+  __device__ __forceinline__ void defects() {
+    each([&](int k, int i) {
+      const float d = defect(k, i, m.u);
+      m.v()[at[k]] = d;
+    });
+    __syncthreads();
+  }
+};
+
+// right_side returns b of point i of a level.
+template <class Memory> __device__ __forceinline__ float right_side(const Tail& a, int level, Memory m, int i) {
+  if (level == 0) return a.fromB[a.outside[i]];
+  const Restricting r = a.levels[level].restricting[i];
+  const float* const d = m.v();
+  float sum = 0;
+#pragma unroll
+  for (int j = 0; j < kTaps; j++) {
+    float column = 0;
+#pragma unroll
+    for (int k = 0; k < kTaps; k++) column = fused(r.wy[k], d[r.rows[k] + r.columns[j]], column);
+    sum = fused(r.wx[j], column, sum);
+  }
+  return fused(a.levels[level - 1].gain, sum, 0.f);
+}
+
+// correction returns that of point i of a level, from u or v of the coarser one.
+__device__ __forceinline__ float correction(const TailLevel& l, const float* from, int i) {
+  const Correcting c = l.correcting[i];
+  const float t0 = fused(c.wy, from[c.sw] - from[c.nw], from[c.nw]);
+  const float t1 = fused(c.wy, from[c.se] - from[c.ne], from[c.ne]);
+  return fused(c.wx, t1 - t0, t0);
+}
+
+// visit does the sweeps of a level, from v. n of them are left, which begin with weights[0].
+template <class Memory, int N>
+__device__ __forceinline__ void visit(const TailLevel& l, Memory m, const float* weights, int n, bool down) {
+  Points<Memory, N> p(l, m);
+  p.sweeps(weights, n);
+  if (down) p.defects();
+}
+
+// run_tail leaves the solution of a level in v on the way up; on the coarsest level in u if the number of sweeps is
+// even.
+template <class Memory> __device__ __forceinline__ void run_tail(const Tail& a) {
+  DYNAMIC_SHARED(shared);
+  const Memory m(a, shared);
+  const int last = a.count - 1;
+#pragma unroll 1
+  for (int i = threadIdx.x; i < a.values; i += kTailThreads) m.u[i] = 0, m.v()[i] = 0;
+  __syncthreads();
+  const float *const wayDown = a.weights, *const wayUp = wayDown + kSmooth, *const coarsest = wayUp + kSmooth;
+  const float* solution = a.sweeps % 2 ? m.v() : m.u;
+#pragma unroll 1
+  for (int visited = 0; visited <= 2 * last; visited++) {
+    const bool up = visited > last;
+    const int level = up ? 2 * last - visited : visited;
+    const TailLevel& l = a.levels[level];
+    const float* const weights = up ? wayUp : level < last ? wayDown : coarsest;
+    const float w = weights[0];
+#pragma unroll 1
+    for (int i = threadIdx.x; i < l.points; i += kTailThreads) {
+      const int at = l.at[i];
+      if (up) {
+        m.v()[at] = m.u[at] + correction(l, solution, i);
+      } else {  // the first sweep, from 0
+        const float b = right_side(a, level, m, i);
+        m.b()[at] = b, m.v()[at] = fused(w, b, 0.f);
+      }
+    }
+    if (up) solution = m.v();
+    __syncthreads();
+    const float* const rest = up ? weights : weights + 1;
+    const int n = up ? kSmooth : level < last ? kSmooth - 1 : a.sweeps - 1;
+    const bool down = level < last && !up;
+    if constexpr (Memory::kLarge) visit<Memory, 0>(l, m, rest, n, down);
+    else if (l.points <= kTailThreads) visit<Memory, 1>(l, m, rest, n, down);
+    else visit<Memory, kTailPoints>(l, m, rest, n, down);
+  }
+#pragma unroll 1
+  for (int i = threadIdx.x; i < a.levels[0].points; i += kTailThreads)
+    a.toU[a.outside[i]] = solution[a.levels[0].at[i]];
 }

@@ -91,7 +91,7 @@ template <class K> __device__ __forceinline__ void up(const Smooth<typename K::R
   const int begin = pipe.lo - kSmooth, end = pipe.hi + K::kLast;
   Prolongation<K> prolongation;
   prolongation.begin(pipe, begin, own + K::kUBytes + K::kBBytes);
-  if constexpr (K::kFixed) pipe.nextFixed = pipe.template fixed_in<true>(begin);
+  if constexpr (K::kFixed) pipe.nextFixed = pipe.template fixed_in<true>(a, begin);
   pipe.fill(begin);
 #pragma unroll 1
   for (int y = begin; y < end; y += kPhases) {

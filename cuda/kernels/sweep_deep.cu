@@ -82,6 +82,7 @@ template <class Arg, int W, int S, int B, int U, int N> struct Pipeline {
     auto* const words = Rings::template words<S>(shared, at.warps) + base;
     Levels<Arg, W, N> levels;
     levels.clear(a.bias);
+    levels.weighting.load(a, base);
 #pragma unroll
     for (int s = 0; s < N; s++)
       if (lane < kSumWords) words[s][lane] = 0;

@@ -28,6 +28,14 @@ template <class Real, bool source> struct TermsPass : Pass<Real> {
 template <class Real> using FixedPass = TermsPass<Real, false>;
 template <class Real> using SourcePass = TermsPass<Real, true>;
 
+// WeightedPass is the argument of the kernels for sweeps with weights (solver.Weights). They compute the general update
+// also without a source, and no sums.
+constexpr int kMostWeights = 16;
+template <class Real, bool source> struct WeightedPass : TermsPass<Real, source> {
+  static constexpr bool kWeighted = true;
+  Real weights[kMostWeights];  // by sweep of the pass
+};
+
 // FixedPoints finds the fixed points among the W columns of a lane, from column x on.
 template <class Real, int W> struct FixedPoints {
   static_assert(W == 4 || W == 8, "a word has 8 columns");
@@ -53,10 +61,10 @@ template <class Real, int W> struct FixedPoints {
 
 // update_row does what the other update_row does, with the terms of a. x is the column of row.v[0]. Without kMirrors no
 // mirror lies beyond these columns. Without a source, `source` has any type.
-template <bool kMirrors, class Real, bool kSource, int W, class Source>
-__device__ __forceinline__ Row<Real, W> update_row(const TermsPass<Real, kSource>& a, const Row<Real, W>& north,
-                                                   const Row<Real, W>& row, const Row<Real, W>& south, Real west,
-                                                   Real east, const Source& source, int x) {
+template <bool kMirrors, class Arg, class Real, int W, class Source>
+__device__ __forceinline__ Row<Real, W> update_row(const Arg& a, const Row<Real, W>& north, const Row<Real, W>& row,
+                                                   const Row<Real, W>& south, Real west, Real east,
+                                                   const Source& source, int x) {
   const Terms<Real>& t = a.terms;
   Row<Real, W> o;
 #pragma unroll
@@ -64,7 +72,8 @@ __device__ __forceinline__ Row<Real, W> update_row(const TermsPass<Real, kSource
     Real w = j ? row.v[j ? j - 1 : 0] : west, e = j < W - 1 ? row.v[j < W - 1 ? j + 1 : 0] : east;
     if (kMirrors && j == 0 && x == t.left) w = e;
     if (kMirrors && x + j == t.right) e = w;
-    if constexpr (kSource) o.v[j] = update(t.scale, t.blend, source.v[j], w, e, north.v[j], south.v[j]);
+    if constexpr (Arg::kSource) o.v[j] = update(t.scale, t.blend, source.v[j], w, e, north.v[j], south.v[j]);
+    else if constexpr (Arg::kWeighted) o.v[j] = update(t.scale, t.blend, Real(0), w, e, north.v[j], south.v[j]);
     else o.v[j] = update(row.v[j], w, e, north.v[j], south.v[j]);
   }
   return o;

@@ -20,3 +20,8 @@ __device__ __forceinline__ Real update(Real h, Real q, Real b, Real west, Real e
   const Real s = west + east, t = north + south;
   return fused(h, fused(q, t - s, s), b);
 }
+
+// weigh returns what a sweep with a weight makes of a point, from what a plain one would: see solver.Weights.
+template <class Real> __device__ __forceinline__ Real weigh(Real weight, Real updated, Real centre) {
+  return fused(weight, updated - centre, centre);
+}

@@ -127,7 +127,7 @@ func TestMessages(t *testing.T) {
 // BenchmarkSimulation measures the work of all leaders together for a pass, and that of the root for the messages of
 // others, without a network: nodes of 8 ranks, with and without a tree.
 func BenchmarkSimulation(b *testing.B) {
-	for _, nodes := range []int{2, 16, 64, 128, 512, 1024} {
+	for _, nodes := range []int{2, 16, 64, 128, 512, 1250} {
 		for _, fan := range []int{treeFan, 1024} {
 			if fan > treeFan && nodes <= treeFan+1 {
 				continue
@@ -165,7 +165,7 @@ func benchmarkSimulation(b *testing.B, nodes, fan, sums, window int) {
 // BenchmarkNodes measures passes of leaders over a NATS server of this machine, whose totals are waited for at once or
 // as late as the window allows.
 func BenchmarkNodes(b *testing.B) {
-	for _, nodes := range []int{2, 4, 8, 16} {
+	for _, nodes := range []int{2, 4, 8, 16, 32, 64} {
 		for _, sums := range []int{1, 16} {
 			for _, late := range []int{0, 1, 32} {
 				b.Run(fmt.Sprintf("nodes=%d/sums=%d/late=%d", nodes, sums, late), func(b *testing.B) {

@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"jacobi/configs"
-	"jacobi/solver"
 )
 
 // CheckResume refuses a directory from which a run with these keys cannot resume. It reads manifests and norms, but no
@@ -42,9 +41,9 @@ func CheckResume(ctx context.Context, dir string, fields map[string]string, s co
 }
 
 // CheckDir refuses a directory in which a run with these keys cannot keep its checkpoints: one that cannot be written,
-// is too small, or has checkpoints of another problem. It creates a missing directory if create is set, and accepts it
-// otherwise.
-func CheckDir(ctx context.Context, dir string, fields map[string]string, keep int, m solver.Mesh, create bool) error {
+// is too small for keep checkpoints of so many bytes, or has checkpoints of another problem. It creates a missing
+// directory if create is set, and accepts it otherwise.
+func CheckDir(ctx context.Context, dir string, fields map[string]string, keep int, bytes int64, create bool) error {
 	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) && !create {
 		return nil
 	}
@@ -69,7 +68,7 @@ func CheckDir(ctx context.Context, dir string, fields map[string]string, keep in
 		}
 		existing += f.bytes()
 	}
-	return checkSpace(dir, existing, keep, int64(m.Interior().Rows())*int64(m.RowBytes()))
+	return checkSpace(dir, existing, keep, bytes)
 }
 
 // checkSpace refuses a file system without room for keep checkpoints and the one being written. The space of existing

@@ -50,11 +50,32 @@ func (f *Field) Row(iy int, dst []byte) error {
 	if part < 0 {
 		return f.boundary.Row(iy, dst)
 	}
+	return f.row(0, part, iy, dst)
+}
+
+// Direction returns the second array, which is 0 in the rows of walls.
+func (f *Field) Direction() solver.RowSource { return direction{f} }
+
+type direction struct{ *Field }
+
+// Row implements solver.RowSource.
+func (d direction) Row(iy int, dst []byte) error {
+	part := d.part(iy)
+	if part < 0 {
+		clear(dst)
+		return nil
+	}
+	return d.row(1, part, iy, dst)
+}
+
+// row reads a row of an array from a part.
+func (f *Field) row(array, part, iy int, dst []byte) error {
 	p, file := f.m.Parts[part], f.files[part]
 	if file == nil || len(dst) != f.m.Mesh.RowBytes() {
 		return fmt.Errorf("checkpoint: row %d into %d bytes: not opened for it", iy, len(dst))
 	}
-	if _, err := file.ReadAt(dst, headerSize+int64(iy-p.Lo)*int64(len(dst))); err != nil {
+	at := int64(array)*int64(p.Hi-p.Lo) + int64(iy-p.Lo)
+	if _, err := file.ReadAt(dst, headerSize+at*int64(len(dst))); err != nil {
 		return fmt.Errorf("checkpoint: row %d: %s: %w", iy, p.File, err)
 	}
 	return nil

@@ -14,6 +14,7 @@ import (
 
 	"jacobi/configs"
 	"jacobi/solver"
+	"jacobi/solver/chebyshev"
 	"jacobi/solver/multigrid"
 )
 
@@ -111,8 +112,17 @@ func (m *Manifest) CheckEnd(s configs.Solver, norms []float64) error {
 		return fmt.Errorf("solver.max_iterations %d: the checkpoint has %d %ss behind it", s.MaxIterations, m.Sweeps,
 			s.Step())
 	}
+	if s.Chebyshev() {
+		i, reason := chebyshev.StopRule(s.Tolerance, s.RelativeTolerance).Ends(norms)
+		if sweeps := i*m.NormStride + 1; reason != "" {
+			return fmt.Errorf("solver.tolerance %g, solver.relative_tolerance %g: the run would have ended (%s) "+
+				"after %d sweeps, and the checkpoint has %d behind it",
+				s.Tolerance, s.RelativeTolerance, reason, sweeps, m.Sweeps)
+		}
+		return nil
+	}
 	if s.Multigrid() {
-		if cycles, reason := multigrid.Ends(norms, s.Tolerance, s.RelativeTolerance); reason != "" {
+		if cycles, reason := multigrid.StopRule(s.Tolerance, s.RelativeTolerance).Ends(norms); reason != "" {
 			return fmt.Errorf("solver.tolerance %g, solver.relative_tolerance %g: the run would have ended (%s) "+
 				"after %d cycles, and the checkpoint has %d behind it",
 				s.Tolerance, s.RelativeTolerance, reason, cycles, m.Sweeps)

@@ -24,15 +24,21 @@ type Manifest struct {
 	Fields    map[string]string `json:"fields"`
 	Mesh      solver.Mesh       `json:"mesh"`
 	Magnitude solver.Magnitude  `json:"magnitude"`
-	RunID     string            `json:"run_id"`
-	Program   string            `json:"program"` // version of the program
-	Created   time.Time         `json:"created"`
-	Norms     Part              `json:"norms"` // of all sweeps before the checkpoint
-	Parts     []Part            `json:"parts"` // in the order of their rows; together they are the interior
-	Sum       string            `json:"sum"`   // CRC-32C of the manifest with an empty sum
+	// Arrays is the number of arrays in a part of rows, one after the other: the field, and the direction of conjugate
+	// gradients if it is 2. It is absent for 1.
+	Arrays  int       `json:"arrays,omitempty"`
+	RunID   string    `json:"run_id"`
+	Program string    `json:"program"` // version of the program
+	Created time.Time `json:"created"`
+	Norms   Part      `json:"norms"` // of all sweeps before the checkpoint that have one
+	// NormStride is the number of sweeps from one norm to the next, the first of which is that of sweep 0; 0 counts as
+	// 1.
+	NormStride int    `json:"norm_stride,omitempty"`
+	Parts      []Part `json:"parts"` // in the order of their rows; together they are the interior
+	Sum        string `json:"sum"`   // CRC-32C of the manifest with an empty sum
 }
 
-// Part is one file of a checkpoint. For the norms, Lo is 0 and Hi is the number of sweeps.
+// Part is one file of a checkpoint. For the norms, Lo is 0 and Hi is their number.
 type Part struct {
 	File  string `json:"file"`
 	Lo    int    `json:"lo"` // rows [Lo, Hi)
@@ -100,8 +106,10 @@ func (m *Manifest) check() error {
 	switch {
 	case l.DType != solver.Float32 && l.DType != solver.Float64, l.NX < 3, l.NY < 3, l.NX > 1<<31-1, l.NY > 1<<31-1:
 		return fmt.Errorf("manifest: mesh of %d x %d %v", l.NX, l.NY, l.DType)
-	case m.Sweeps < 1 || m.Serial < 1:
-		return fmt.Errorf("manifest: serial %d, %d sweeps", m.Serial, m.Sweeps)
+	case m.Sweeps < 1 || m.Serial < 1 || m.NormStride < 0:
+		return fmt.Errorf("manifest: serial %d, %d sweeps, norm stride %d", m.Serial, m.Sweeps, m.NormStride)
+	case m.Arrays != 0 && m.Arrays != 2:
+		return fmt.Errorf("manifest: %d arrays", m.Arrays)
 	}
 	if want := m.normsPart(); m.Norms.File != want.File || m.Norms.Lo != 0 || m.Norms.Hi != want.Hi ||
 		m.Norms.Bytes != want.Bytes {
@@ -122,10 +130,19 @@ func (m *Manifest) check() error {
 
 // normsPart returns the part of the norms without its sum.
 func (m *Manifest) normsPart() Part {
-	return Part{File: normsFile, Hi: m.Sweeps, Bytes: headerSize + normBytes*int64(m.Sweeps)}
+	n := normsIn(m.Sweeps, m.NormStride)
+	return Part{File: normsFile, Hi: n, Bytes: headerSize + normBytes*int64(n)}
 }
 
-// rowsBytes returns the size of a file with rows [lo, hi).
+// normsIn returns the number of norms in a number of sweeps.
+func normsIn(sweeps, stride int) int {
+	if stride > 1 {
+		return (sweeps-1)/stride + 1
+	}
+	return sweeps
+}
+
+// rowsBytes returns the size of a file with rows [lo, hi) of all arrays.
 func (m *Manifest) rowsBytes(lo, hi int) int64 {
-	return headerSize + int64(hi-lo)*int64(m.Mesh.RowBytes())
+	return headerSize + int64(max(1, m.Arrays))*int64(hi-lo)*int64(m.Mesh.RowBytes())
 }

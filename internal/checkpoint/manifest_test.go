@@ -47,6 +47,20 @@ func TestManifestRoundTrip(t *testing.T) {
 	}
 }
 
+// Norms may be several sweeps apart.
+func TestManifestWithANormStride(t *testing.T) {
+	for sweeps, norms := range map[int]int{1: 1, 17: 1, 18: 2, 35: 3} {
+		m := sample()
+		m.Sweeps, m.NormStride = sweeps, 17
+		if m.Norms = m.normsPart(); m.Norms.Hi != norms {
+			t.Errorf("%d sweeps have %d norms, want %d", sweeps, m.Norms.Hi, norms)
+		}
+		if got, err := DecodeManifest(encoded(t, m)); err != nil || got.NormStride != 17 {
+			t.Errorf("%d sweeps: %+v, %v", sweeps, got, err)
+		}
+	}
+}
+
 // Every changed, removed or added byte is detected.
 func TestManifestFindsEveryDamage(t *testing.T) {
 	good := encoded(t, sample())

@@ -11,12 +11,12 @@ import (
 	"jacobi/solver"
 )
 
-// A part is a header and a payload: dense rows of the mesh, boundary columns included, or the norms of sweeps as
-// float64. Numbers are little-endian.
+// A part is a header and a payload: dense rows of the mesh, boundary columns included, of one array or several, or the
+// norms of sweeps as float64. Numbers are little-endian.
 //
 //	 0 magic   u32 "JCKP"      16 sweeps  u64  done before the checkpoint
 //	 4 version u8              24 lo      u64  first row; 0 for norms
-//	 5 kind    u8              32 hi      u64  row after the last one; sweeps for norms
+//	 5 kind    u8              32 hi      u64  row after the last one; how many norms
 //	 6 dtype   u8              40 length  u64  bytes of the payload
 //	 7 zero                    48 zero
 //	 8 nx      u32             60 crc     u32  CRC-32C of the bytes before it
@@ -156,11 +156,11 @@ func (m *Manifest) readNorms(f File) ([]float64, error) {
 	if _, err := f.ReadAt(b, headerSize); err != nil {
 		return nil, err
 	}
-	norms := make([]float64, m.Sweeps)
+	norms := make([]float64, m.Norms.Hi)
 	for i := range norms {
 		norms[i] = math.Float64frombits(binary.LittleEndian.Uint64(b[normBytes*i:]))
 		if math.IsNaN(norms[i]) || math.IsInf(norms[i], 0) {
-			return nil, fmt.Errorf("norm %v of sweep %d", norms[i], i)
+			return nil, fmt.Errorf("norm %v of sweep %d", norms[i], i*max(1, m.NormStride))
 		}
 	}
 	return norms, nil

@@ -32,6 +32,7 @@ type ResumeOptions struct {
 	Fields   map[string]string // configs.FieldKeys
 	Solver   configs.Solver
 	Layout   solver.Layout    // of this rank
+	Arrays   int              // see Manifest
 	Boundary solver.RowSource // the initial field, for rows 0 and NY-1
 	Log      *zap.Logger
 }
@@ -192,6 +193,10 @@ func (o *ResumeOptions) inspect(ctx context.Context, store Store, f Found, start
 	if f.Mesh != o.Layout.Mesh || f.Magnitude != o.Layout.Magnitude {
 		return nil, where(fmt.Errorf("mesh %+v with magnitude %d, want %+v with %d", f.Mesh, f.Magnitude, o.Layout.Mesh,
 			o.Layout.Magnitude))
+	}
+	if f.Arrays != o.Arrays {
+		return nil, where(fmt.Errorf("%d arrays in a part, want %d: solver.acceleration was another one",
+			max(1, f.Arrays), max(1, o.Arrays)))
 	}
 	for i := self.Rank; i < len(f.Parts); i += self.Size {
 		if err := verifyPart(ctx, store, f, f.Parts[i]); err != nil {

@@ -140,7 +140,7 @@ func TestResumeRefuses(t *testing.T) {
 	if err := CheckResume(t.Context(), dir, other, endless); err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
-	if err := CheckDir(t.Context(), dir, other, 2, mesh, true); err == nil || err.Error() != want {
+	if err := CheckDir(t.Context(), dir, other, 2, int64(98*mesh.RowBytes()), true); err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"jacobi/solver"
 )
 
-// Rows reads the field of this rank. Every solver.Backend implements it.
+// Rows reads the field of this rank, or several arrays, one after the other. Every solver.Backend implements it.
 type Rows interface {
 	CopyRows(ctx context.Context, s solver.Stripe, dst []byte) error
 }
@@ -37,13 +37,16 @@ type SaverOptions struct {
 	Layout  solver.Layout
 	Stripes []solver.Stripe // of all ranks
 	Rows    Rows
+	Arrays  int           // see Manifest
 	Every   time.Duration // 0: no checkpoints by the clock
 	Keep    int           // how many of the newest checkpoints to keep
 	RunID   string
 	Program string
 	Fields  map[string]string
 	Norms   []float64 // of the sweeps before this run; on rank 0 only
-	Log     *zap.Logger
+	// NormStride is that of the Manifest.
+	NormStride int
+	Log        *zap.Logger
 }
 
 // Saver is a solver.Saver that writes checkpoints. Save copies the rank's rows, and a goroutine writes them. Rank 0's
@@ -89,7 +92,7 @@ func NewSaver(ctx context.Context, o SaverOptions) (*Saver, error) {
 	if err != nil {
 		return nil, fmt.Errorf("checkpoints in %s: %w", o.Store, err)
 	}
-	if s.rows, err = newBuffer(o.Layout.Stripe.Rows() * o.Layout.Mesh.RowBytes()); err != nil {
+	if s.rows, err = newBuffer(max(1, o.Arrays) * o.Layout.Stripe.Rows() * o.Layout.Mesh.RowBytes()); err != nil {
 		return nil, fmt.Errorf("memory for checkpoints: %w", err)
 	}
 	s.unpin = func() error { return nil }
@@ -181,7 +184,7 @@ func (s *Saver) Save(ctx context.Context, sweeps int) error {
 	return nil
 }
 
-// AddNorms appends the norms of the next sweeps. Only rank 0 calls it.
+// AddNorms appends the next norms. Only rank 0 calls it.
 func (s *Saver) AddNorms(norms []float64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -308,8 +311,8 @@ func (s *Saver) save(sweeps int) {
 // manifest returns the manifest of a checkpoint without the checksums.
 func (s *Saver) manifest(sweeps int) *Manifest {
 	m := &Manifest{Serial: s.serial + 1, Sweeps: sweeps, Fields: s.o.Fields, Mesh: s.o.Layout.Mesh,
-		Magnitude: s.o.Layout.Magnitude,
-		RunID:     s.o.RunID, Program: s.o.Program, Created: time.Now().UTC().Truncate(time.Second)}
+		Magnitude: s.o.Layout.Magnitude, NormStride: s.o.NormStride, Arrays: s.o.Arrays,
+		RunID: s.o.RunID, Program: s.o.Program, Created: time.Now().UTC().Truncate(time.Second)}
 	m.Norms = m.normsPart()
 	for r, stripe := range s.o.Stripes {
 		m.Parts = append(m.Parts, Part{File: partFile(r), Lo: stripe.Lo, Hi: stripe.Hi,

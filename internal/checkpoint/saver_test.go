@@ -165,7 +165,7 @@ func TestFullDiskCostsACheckpoint(t *testing.T) {
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 2 {
 		t.Errorf("%v, %v: the failed one was not removed", entries, err)
 	}
-	if err := CheckDir(t.Context(), dir, fields, 9, mesh, true); err == nil ||
+	if err := CheckDir(t.Context(), dir, fields, 9, int64(98*mesh.RowBytes()), true); err == nil ||
 		!strings.Contains(err.Error(), "are needed for checkpoint.keep 9 and one under way") {
 		t.Errorf("the launcher would start: %v", err)
 	}

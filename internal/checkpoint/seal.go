@@ -75,13 +75,14 @@ func (s *Saver) seal(m *Manifest, mine partReport) error {
 
 // normsBefore waits until the norms of the first sweeps are known and returns them.
 func (s *Saver) normsBefore(sweeps int) ([]float64, error) {
+	n := normsIn(sweeps, s.o.NormStride)
 	for {
 		s.mu.Lock()
 		norms, done := s.norms, s.normsDone
 		s.mu.Unlock()
 		switch {
-		case len(norms) >= sweeps:
-			return norms[:sweeps], nil
+		case len(norms) >= n:
+			return norms[:n], nil
 		case done:
 			return nil, errRunEnded
 		}

@@ -37,6 +37,20 @@ func TestOperators(t *testing.T) {
 	}
 }
 
+// TestWeights runs sweeps with weights over every kernel of this machine, varied as in TestConformance.
+func TestWeights(t *testing.T) {
+	for _, kernel := range Kernels() {
+		t.Run(kernel, func(t *testing.T) {
+			n := 0
+			backendtest.RunWeights(t, func(l solver.Layout) (solver.Backend, error) {
+				n++
+				return New(l, Options{Threads: 1 + n%3, Kernel: kernel, Cache: 1 << (10 + n%7),
+					ThreadsPerCore: 1 + n/3%2})
+			})
+		})
+	}
+}
+
 // rows is a source of zeros and no fixed points.
 type rows struct{}
 

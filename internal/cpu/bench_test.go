@@ -39,22 +39,24 @@ func BenchmarkSweep(b *testing.B) {
 		for _, t := range []solver.DType{solver.Float32, solver.Float64} {
 			mesh := solver.Mesh{NX: n, NY: n, DType: t}
 			w := wavy{mesh}
-			for _, kind := range []struct {
-				name string
-				op   solver.Operator
-			}{
-				{"plain", solver.Operator{}},
-				{"fixed", solver.Operator{Fixed: w}},
-				{"general", solver.Operator{Scale: 0.5, Blend: 0.25}},
-				{"source", solver.Operator{Scale: 0.5, Blend: 0.5, Source: w}},
-				{"source+fixed", solver.Operator{Scale: 0.5, Blend: 0.5, Source: w, Fixed: w}},
-			} {
+			kinds := []benchKind{
+				{"plain", solver.Operator{}, nil},
+				{"fixed", solver.Operator{Fixed: w}, nil},
+				{"general", solver.Operator{Scale: 0.5, Blend: 0.25}, nil},
+				{"source", solver.Operator{Scale: 0.5, Blend: 0.5, Source: w}, nil},
+				{"source+fixed", solver.Operator{Scale: 0.5, Blend: 0.5, Source: w, Fixed: w}, nil},
+			}
+			if t == solver.Float64 {
+				kinds = append(kinds,
+					benchKind{"weighted", solver.Operator{Scale: 0.5, Blend: 0.5}, solver.Weights{0.7}})
+			}
+			for _, kind := range kinds {
 				for _, kernel := range Kernels() {
 					if kernel == "portable" {
 						continue
 					}
 					b.Run(fmt.Sprintf("%d/%v/%s/%s", n, t, kernel, kind.name), func(b *testing.B) {
-						benchmarkSweep(b, mesh, kind.op, kernel)
+						benchmarkSweep(b, mesh, kind, kernel)
 					})
 				}
 			}
@@ -62,9 +64,17 @@ func BenchmarkSweep(b *testing.B) {
 	}
 }
 
-func benchmarkSweep(b *testing.B, mesh solver.Mesh, op solver.Operator, kernel string) {
+// benchKind is a kind of sweep.
+type benchKind struct {
+	name    string
+	op      solver.Operator
+	weights solver.Weights
+}
+
+func benchmarkSweep(b *testing.B, mesh solver.Mesh, kind benchKind, kernel string) {
 	const sweeps = 16
-	l := solver.Layout{Mesh: mesh, Stripe: mesh.Interior(), Depth: sweeps, Magnitude: 4, Operator: op}
+	l := solver.Layout{Mesh: mesh, Stripe: mesh.Interior(), Depth: sweeps, Magnitude: 4, Operator: kind.op,
+		Weights: kind.weights}
 	backend, err := New(l, Options{Threads: 1, Kernel: kernel})
 	if err != nil {
 		b.Fatal(err)
@@ -74,7 +84,7 @@ func benchmarkSweep(b *testing.B, mesh solver.Mesh, op solver.Operator, kernel s
 		b.Fatal(err)
 	}
 	for i := 0; b.Loop(); i++ {
-		p := solver.Pass{Index: uint64(i), First: i * sweeps, Sweeps: sweeps}
+		p := solver.Pass{Index: uint64(i), First: i * sweeps, Sweeps: sweeps, Weighted: kind.weights != nil}
 		if err := backend.Interior(b.Context(), p); err != nil {
 			b.Fatal(err)
 		}

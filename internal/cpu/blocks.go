@@ -25,7 +25,10 @@ func (w *windowPass) do(t *task, from, to int) {
 	w.mirrorColumns(t, from, to)
 	k := &w.b.kernel
 	fixed := k.Fixed
-	if w.b.operator.general {
+	switch {
+	case w.pass.Weighted:
+		fixed = k.Weighted
+	case w.b.operator.general:
 		fixed = k.General
 	}
 	masked := t.masked.within(from, to)
@@ -50,7 +53,10 @@ func (w *windowPass) unmasked(t *task, from, to int) {
 	}
 	k := &w.b.kernel
 	edge, whole := k.Edge, kernel.Pair{Sweep: k.Sweep, Stream: k.Stream}
-	if w.b.operator.general {
+	switch {
+	case w.pass.Weighted:
+		edge, whole = k.Weighted.Sweep, k.WeightedWhole
+	case w.b.operator.general:
 		edge, whole = k.General.Sweep, k.Whole
 	}
 	x, end, blocks := from, to, w.b.columns.blocks

@@ -89,7 +89,7 @@ func (b *Backend) sweep(ctx context.Context, p solver.Pass, parts []solver.Strip
 	var jobs []job
 	for _, rows := range parts {
 		if rows.Rows() > 0 {
-			jobs = append(jobs, job{rows: rows, right: b.columns.blocks, upward: upward})
+			jobs = append(jobs, job{rows: rows, right: b.columns.blocks, upward: upward, pass: p})
 		}
 	}
 	if n := len(b.pool.workers) / max(len(jobs), 1); n > 1 {
@@ -122,7 +122,8 @@ func (b *Backend) splitColumns(jobs []job, n int) []job {
 	var split []job
 	for _, j := range jobs {
 		for x := 0; x < b.columns.blocks; x += width {
-			split = append(split, job{rows: j.rows, left: x, right: min(x+width, b.columns.blocks), upward: j.upward})
+			split = append(split, job{rows: j.rows, left: x, right: min(x+width, b.columns.blocks), upward: j.upward,
+				pass: j.pass})
 		}
 	}
 	return split

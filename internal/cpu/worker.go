@@ -21,6 +21,7 @@ type job struct {
 	rows        solver.Stripe
 	left, right int
 	upward      bool // go from the lowest band to the topmost; only for passes of one sweep
+	pass        solver.Pass
 }
 
 // task is the work of one sweep on rows of a band that lie in the same norm groups.
@@ -36,7 +37,7 @@ type task struct {
 func (w *worker) pass(ctx context.Context, p plan, j job) error {
 	for x := j.left; x < j.right; x += p.window {
 		window := windowPass{worker: w, plan: p, rows: j.rows, left: x, right: min(x+p.window, j.right),
-			upward: j.upward}
+			upward: j.upward, pass: j.pass}
 		if err := window.run(ctx); err != nil {
 			return err
 		}
@@ -54,6 +55,7 @@ type windowPass struct {
 	outerLeft   int           // range of blocks at the levels before
 	outerRight  int
 	upward      bool          // as in job
+	pass        solver.Pass   // as in job
 	counted     solver.Stripe // rows whose squares this job counts, at every level
 	vectorBytes int
 	blockBytes  int
@@ -92,7 +94,8 @@ func (w *windowPass) planLevel(level, y int) {
 		w.tasks = append(w.tasks, task{})
 		t := &w.tasks[len(w.tasks)-1]
 		t.level = level
-		t.collect = w.groupEnd(next-1) == next && y >= w.counted.Lo && next <= w.counted.Hi
+		t.Weight = w.b.layout.Weights.At(w.pass.First + level - 1)
+		t.collect = !w.pass.Weighted && w.groupEnd(next-1) == next && y >= w.counted.Lo && next <= w.counted.Hi
 		t.groupRows = next - max(w.counted.Lo, floorMultiple(y, solver.GroupRows))
 		if y == first || w.groupEnd(y-1) == y {
 			t.Restart = 1

@@ -36,6 +36,8 @@ type Inventory interface {
 	GPUs() ([]GPU, error)
 	// Cores returns the cores near a GPU: those of its NUMA node.
 	Cores(g GPU) (unix.CPUSet, error)
+	// Details reads more of a GPU. Readings that the GPU or the library does not support are Unknown.
+	Details(g GPU) (Details, error)
 	Close() error
 }
 

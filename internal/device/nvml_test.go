@@ -109,3 +109,34 @@ func TestNVMLErrors(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+func TestNVMLHealth(t *testing.T) {
+	d := fakeGPU("GPU-a", nvml.SUCCESS)
+	d.GetClockInfoFunc = func(c nvml.ClockType) (uint32, nvml.Return) {
+		return map[nvml.ClockType]uint32{nvml.CLOCK_SM: 1980, nvml.CLOCK_MEM: 3201}[c], nvml.SUCCESS
+	}
+	d.GetTotalEccErrorsFunc = func(kind nvml.MemoryErrorType, _ nvml.EccCounterType) (uint64, nvml.Return) {
+		if kind == nvml.MEMORY_ERROR_TYPE_CORRECTED {
+			return 2, nvml.SUCCESS
+		}
+		return 0, nvml.ERROR_NOT_SUPPORTED
+	}
+	d.GetCurrentClocksThrottleReasonsFunc = func() (uint64, nvml.Return) {
+		return nvml.ClocksThrottleReasonGpuIdle | nvml.ClocksThrottleReasonSwPowerCap |
+			nvml.ClocksThrottleReasonHwThermalSlowdown, nvml.SUCCESS
+	}
+	n, err := openNVML(fakeNVML(d))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := n.(HealthReader).Health("GPU-a")
+	want := Health{Celsius: 45, Milliwatts: 67000, SMClock: 1980, MemoryClock: 3201, Corrected: 2, Uncorrected: -1,
+		Throttled: []string{"power cap", "temperature (hardware)"}}
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v, %v\nwant %+v", got, err, want)
+	}
+	if _, err := n.(HealthReader).Health("GPU-b"); err == nil ||
+		err.Error() != "NVML: GPU GPU-b: ERROR_NOT_FOUND" {
+		t.Errorf("got %v", err)
+	}
+}

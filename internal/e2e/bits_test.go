@@ -100,3 +100,24 @@ func TestSameBits(t *testing.T) {
 		}
 	}
 }
+
+// Rows that travel packed are the same bits, and the report says how much was packed.
+func TestPackedRows(t *testing.T) {
+	for _, dtype := range []string{"float32", "float64"} {
+		args := []string{"grid.nx=300", "grid.ny=96", "grid.dtype=" + dtype, "solver.max_iterations=200",
+			"halo.depth=7", "output.picture="}
+		want, _ := solve(t, append(set(args...), "-np", "1")...)
+		got, rep := solve(t, append(set(append(args, "halo.transport=nats", "halo.compress=always")...), "-np", "3")...)
+		if got != want {
+			t.Errorf("%s: %d sweeps (%s), field %s; want %d (%s), %s", dtype, got.sweeps, got.reason, got.sha,
+				want.sweeps, want.reason, want.sha)
+		}
+		for _, k := range rep.Ranks {
+			for side, l := range k.Transports {
+				if l.NATS == nil || l.NATS.Plain == 0 || l.NATS.Packed >= l.NATS.Plain {
+					t.Errorf("%s, rank %d, %s: %+v; want fewer bytes packed than plain", dtype, k.Rank, side, l.NATS)
+				}
+			}
+		}
+	}
+}

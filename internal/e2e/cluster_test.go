@@ -60,7 +60,9 @@ func canMakeHosts() string {
 func TestOptionalPrograms(t *testing.T) {
 	t.Run("hosts", func(t *testing.T) { needHosts(t) })
 	t.Run("arm64", func(t *testing.T) { needARM64(t) })
-	for _, program := range []string{"mpirun.openmpi", "mpiexec.hydra", "srun"} {
+	t.Run("vtk", func(t *testing.T) { needPython(t, "vtk", "numpy") })
+	t.Run("zarr", func(t *testing.T) { needPython(t, "zarr", "numpy") })
+	for _, program := range []string{"mpirun.openmpi", "mpiexec.hydra", "srun", "iptables"} {
 		t.Run(program, func(t *testing.T) { installed(t, program) })
 	}
 }
@@ -235,6 +237,14 @@ func (c *cluster) run(dir string, args ...string) outcome {
 	ctx, cancel := context.WithTimeout(c.t.Context(), limit)
 	defer cancel()
 	return finish(c.t, ctx, c.on(command(ctx, dir, "launcher", args...)))
+}
+
+// start starts the launcher on the first host.
+func (c *cluster) start(dir string, args ...string) *live {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	c.t.Cleanup(cancel)
+	return startCommand(c.t, c.on(command(ctx, dir, "launcher", args...)))
 }
 
 // processes returns the processes called program in the network namespace of a host.

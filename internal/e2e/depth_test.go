@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -40,5 +41,22 @@ func TestDepthFollowsFromTheNetwork(t *testing.T) {
 		if string(data) != field {
 			t.Errorf("%s: another field", strings.Join(c.args, " "))
 		}
+	}
+}
+
+// Ranks on CPUs whose rows go through a server measure it and how fast they sweep. Their halos are as deep as they
+// prefer or twice, four times and so on as deep; summary and report say why, and the answer stays. Ranks that share
+// memory measure nothing.
+func TestDepthOfCPUsFollowsFromTheNetwork(t *testing.T) {
+	args := append(set("grid.nx=64", "grid.ny=600", "solver.max_iterations=100"), "-np", "3")
+	want, r := solve(t, args...)
+	if r.Depth != 12 || r.DepthReason != "" {
+		t.Errorf("halo depth %d (%s), want 12 of ranks that share memory", r.Depth, r.DepthReason)
+	}
+	got, r := solve(t, append(args, "--set", "halo.transport=nats")...)
+	why := regexp.MustCompile(`^auto: \S+s from rank [0-2] to [0-2] over NATS, \S+s with 256 KiB; ` +
+		`a rank sweeps \d+\.\d GLUP/s$`)
+	if got != want || !slices.Contains([]int{12, 24, 48, 96, 192}, r.Depth) || !why.MatchString(r.DepthReason) {
+		t.Errorf("halo depth %d (%s), field %s, want %s", r.Depth, r.DepthReason, got.sha, want.sha)
 	}
 }

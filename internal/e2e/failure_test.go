@@ -114,7 +114,7 @@ func TestStoppedRankCostsOnlyTime(t *testing.T) {
 		if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
 			t.Fatal(err)
 		}
-		l.waitFor(`sweeps`) // the run goes on
+		l.waitFor(progress) // the run goes on
 	}
 	if err := l.cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)

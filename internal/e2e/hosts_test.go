@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -19,11 +18,8 @@ import (
 // begin starts an endless run on the cluster and waits until it sweeps.
 func (c *cluster) begin(dir string, args ...string) *live {
 	c.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	c.t.Cleanup(cancel)
-	args = append(append(c.ssh("user"), args...), set(endless...)...)
-	l := startCommand(c.t, c.on(command(ctx, dir, "launcher", args...)))
-	l.waitFor(`sweep`)
+	l := c.start(dir, append(append(c.ssh("user"), args...), set(endless...)...)...)
+	l.waitFor(progress)
 	return l
 }
 
@@ -190,11 +186,8 @@ func TestPulledCableIsSurvivedWithCheckpoints(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "checkpoints"), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
-	defer cancel()
-	args := slices.Concat(c.ssh("user"), problem, set("checkpoint.every=200", "checkpoint.dir=checkpoints"),
-		[]string{"--host", "a:2,b:2,c:1", "--map-by", "node", "-np", "3", "--max-restarts", "1"})
-	l := startCommand(t, c.on(command(ctx, dir, "launcher", args...)))
+	l := c.start(dir, slices.Concat(c.ssh("user"), problem, set("checkpoint.every=200", "checkpoint.dir=checkpoints"),
+		[]string{"--host", "a:2,b:2,c:1", "--map-by", "node", "-np", "3", "--max-restarts", "1"})...)
 	awaitName(t, filepath.Join(dir, "checkpoints"), isCheckpoint, l)
 	c.sh("ip", "-n", c.ns("net"), "link", "set", "dev", "c", "down")
 	code, output := l.end()

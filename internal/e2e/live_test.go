@@ -30,11 +30,14 @@ var endless = []string{
 	"grid.nx=512", "grid.ny=512", "grid.dtype=float64", "solver.max_iterations=1000000000", "solver.tolerance=0",
 }
 
+// progress matches the launcher's lines on how far the sweeps are.
+const progress = `\d+ .*sweeps.*, norm \d`
+
 // begin starts an endless run and waits until it sweeps.
 func begin(t *testing.T, dir string, args ...string) *live {
 	t.Helper()
 	l := startLive(t, dir, append(args, set(endless...)...)...)
-	l.waitFor(`sweep`)
+	l.waitFor(progress)
 	return l
 }
 

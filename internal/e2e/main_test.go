@@ -123,6 +123,7 @@ type report struct {
 	Decisive     *decisive        `json:"decisive"`
 	Accuracy     accuracy         `json:"accuracy"`
 	Depth        int              `json:"depth"`
+	DepthReason  string           `json:"depth_reason"`
 	ResumedAfter int              `json:"resumed_after"`
 	Ranks        []rankReport     `json:"ranks"`
 }
@@ -149,11 +150,24 @@ type rankReport struct {
 	MemoryBytes int64  `json:"memory_bytes"`
 	Output      string `json:"output"`
 	RSSBytes    int64  `json:"rss_bytes"`
-	Transports  map[string]struct {
-		Neighbour int    `json:"neighbour"`
-		Transport string `json:"transport"`
-		Why       string `json:"why"`
-	} `json:"transports"`
+	// RefusedMessages counts messages of others.
+	RefusedMessages int                   `json:"refused_messages"`
+	Transports      map[string]linkReport `json:"transports"`
+}
+
+// linkReport is the part of a report about one side of a rank.
+type linkReport struct {
+	Neighbour int    `json:"neighbour"`
+	Transport string `json:"transport"`
+	Why       string `json:"why"`
+	Direct    *struct {
+		Lost    int    `json:"lost"`
+		Refused int    `json:"refused"`
+		Reason  string `json:"reason"`
+	} `json:"direct"`
+	NATS *struct {
+		Plain, Packed uint64
+	} `json:"nats"`
 }
 
 // gpu is the part of a report about a rank's GPU.

@@ -28,10 +28,19 @@ type agentProcess struct {
 // startAgent starts an agent in dir and waits until it offers its slots.
 func startAgent(t *testing.T, dir string, u *url.URL, args ...string) *agentProcess {
 	t.Helper()
+	return startAgentBy(t, nil, dir, u, args...)
+}
+
+// startAgentBy is startAgent by way of another command.
+func startAgentBy(t *testing.T, by []string, dir string, u *url.URL, args ...string) *agentProcess {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	a := &agentProcess{cmd: command(ctx, dir, "launcher", append([]string{"node"}, args...)...),
 		lines: make(chan string, 1000)}
 	a.cmd.Env = append(a.cmd.Env, "JACOBI_NATS_URL="+u.String())
+	if by != nil {
+		through(t, a.cmd, by...)
+	}
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)

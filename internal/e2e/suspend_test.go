@@ -43,7 +43,7 @@ func TestStoppedLauncherCostsOnlyTime(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			l := startLive(t, dir, append(pausable(sweeps), "-np", "3")...)
-			l.waitFor(`sweep`)
+			l.waitFor(progress)
 			pids := l.allRanks(3)
 			if err := l.cmd.Process.Signal(c.signal); err != nil {
 				t.Fatal(err)
@@ -132,7 +132,7 @@ func TestStoppedLauncherOfAgents(t *testing.T) {
 	}
 	dir := t.TempDir()
 	l := startLive(t, dir, onNodes(u, append(pausable(sweeps), "-np", strconv.Itoa(2))...)...)
-	l.waitFor(`sweep`)
+	l.waitFor(progress)
 	if err := l.cmd.Process.Signal(syscall.SIGTSTP); err != nil {
 		t.Fatal(err)
 	}

@@ -62,7 +62,8 @@ func coresText() string {
 // A dry run, doctor and the report of the run agree about memory.
 func TestMemoryIsTheSameEverywhere(t *testing.T) {
 	for _, more := range [][]string{nil, set("checkpoint.every=10m", "checkpoint.dir=checkpoints", "halo.depth=5",
-		"device.threads=3")} {
+		"device.threads=3"), set("solver.method=multigrid", "solver.start=full", "grid.dtype=float64",
+		"problem.source=1")} {
 		dir := t.TempDir()
 		args := append(append(set("grid.nx=1000", "grid.ny=960", "solver.max_iterations=3"), "-np", "3"), more...)
 		dry := run(t, dir, "launcher", append(args, "--dry-run")...)

@@ -18,6 +18,7 @@ import (
 	"go.uber.org/zap"
 
 	"jacobi/configs"
+	"jacobi/internal/ballast"
 )
 
 const (
@@ -50,12 +51,13 @@ type Server struct {
 	srv       *server.Server
 	password  string
 	authority []byte // the certificate that clients trust, in PEM; nil without TLS
+	ballast   []byte // all messages pass through the heap
 	close     sync.Once
 }
 
 // Start starts a server. When it returns, the server accepts connections.
 func Start(o Options) (*Server, error) {
-	s := &Server{password: rand.Text()}
+	s := &Server{password: rand.Text(), ballast: ballast.New()}
 	opts := &server.Options{
 		ServerName: "jacobi",
 		Host:       loopback,

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"testing"
+	"time"
 
 	"jacobi/configs"
 	"jacobi/internal/problem"
@@ -113,6 +114,65 @@ func TestWords(t *testing.T) {
 		}
 		if got := o.Expected(c.tolerance, c.maxIterations); got != c.want {
 			t.Errorf("%d, %s, %g: %q, want %q", c.n, c.dtype, c.tolerance, got, c.want)
+		}
+	}
+}
+
+// The hint and the forecast of multigrid name cycles and their time, also with fixed points inside, where the sweeps
+// have no estimate.
+func TestMultigridWords(t *testing.T) {
+	plate := configs.Problem{Preset: "dirichlet", Fixed: "abs(x-0.5) < 0.1 && abs(y-0.5) < 0.1"}
+	for _, c := range []struct {
+		n             int
+		dtype         string
+		problem       configs.Problem
+		tolerance     float64
+		maxIterations int
+		hint, want    string
+	}{
+		{512, "float32", dirichlet, 1e-8, 1000, "solver.method multigrid and grid.dtype float64: the tolerance takes " +
+			"about 7 cycles, 30ms", "expected: the tolerance is met after about 7 cycles, 30ms"},
+		{512, "float64", dirichlet, 1e-8, 5, "solver.method multigrid: the tolerance takes about 7 cycles, 30ms",
+			"expected: the tolerance is not met within the 5 cycles of solver.max_iterations; it takes about 7"},
+		{64, "float64", dirichlet, 1e-3, 1000, "", "expected: the tolerance is met after about 3 cycles, 10ms"},
+		{512, "float64", dirichlet, 0, 1000, "", ""},
+		{512, "float64", dirichlet, 1e-13, 1000, "", "expected: the tolerance is met after about 11 cycles, 40ms"},
+		{512, "float32", plate, 1e-8, 10000, "solver.method multigrid and grid.dtype float64: 6 to 17 cycles divide " +
+			"the norm by 1e8, each in about 4ms",
+			"expected: with fixed points inside the mesh, 6 to 17 cycles divide the norm by 1e8, each in about 4ms"},
+		{512, "float64", plate, 1e-8, 9999, "",
+			"expected: with fixed points inside the mesh, 6 to 17 cycles divide the norm by 1e8, each in about 4ms"},
+		{512, "float64", plate, 0, 10000, "", ""},
+	} {
+		o := outlookOf(t, c.n, c.n, c.dtype, c.problem)
+		if got := o.MultigridHint(c.tolerance, c.maxIterations, 4*time.Millisecond); got != c.hint {
+			t.Errorf("%d, %s, %g: hint %q, want %q", c.n, c.dtype, c.tolerance, got, c.hint)
+		}
+		if got := o.ExpectedCycles(c.tolerance, 0, c.maxIterations, 4*time.Millisecond); got != c.want {
+			t.Errorf("%d, %s, %g: %q, want %q", c.n, c.dtype, c.tolerance, got, c.want)
+		}
+	}
+}
+
+// A tolerance that cycles do not meet is a warning.
+func TestCycleWarning(t *testing.T) {
+	for _, c := range []struct {
+		n                   int
+		problem             configs.Problem
+		tolerance, relative float64
+		want                string
+	}{
+		{512, dirichlet, 1e-20, 0, "solver.tolerance 1e-20 is below what float64 attains on this mesh: " +
+			"a norm of about 1e-13; a larger one is met"},
+		{512, gtc2019, 0, 1e-20, "solver.relative_tolerance 1e-20 is below what float64 attains on this mesh: " +
+			"a norm of about 8e-14; a larger one is met"},
+		{512, dirichlet, 1e-12, 0, "; "},
+		{512, dirichlet, 1e-12, 1e-20, "; "},
+		{512, dirichlet, 0, 0, "; "},
+	} {
+		o := outlookOf(t, c.n, c.n, "float64", c.problem)
+		if what, do := o.CycleWarning(c.tolerance, c.relative); what+"; "+do != c.want {
+			t.Errorf("%d, %g, %g: %q, want %q", c.n, c.tolerance, c.relative, what+"; "+do, c.want)
 		}
 	}
 }

@@ -1,13 +1,10 @@
 package output
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -15,7 +12,7 @@ import (
 	"jacobi/solver"
 )
 
-// Field is the .npy file of the whole mesh while the ranks write it. One rank creates the file and sends its Ticket to
+// Field is the file of the whole mesh while the ranks write it. One rank creates the file and sends its Ticket to
 // the others. Every rank opens the file with the ticket, writes its rows at their offsets and closes it. After all
 // ranks have closed it, the creator calls Finish, and the Place commits it.
 type Field struct {
@@ -26,24 +23,24 @@ type Field struct {
 // Ticket identifies the partial file to every rank.
 type Ticket struct {
 	File string      `json:"file"` // name in output.dir; partly random, so that it is unique
-	Size int64       `json:"size"` // bytes, header included
+	Size int64       `json:"size"` // bytes
+	Data int64       `json:"data"` // offset of row 0
 	Host string      `json:"host"` // of the creator, for messages
 	Mesh solver.Mesh `json:"mesh"`
 }
 
-// CreateField creates the partial file for name and mesh m, writes its header and reserves room for all rows. A disk
-// that is too full therefore gives ErrNoSpace before the sweeps, not after them.
-func CreateField(at Place, name, runID string, m solver.Mesh) (*Field, error) {
-	f, err := createField(at, name, runID, m)
+// CreateField creates the partial file for name and mesh m, writes what surrounds the rows and reserves room for them.
+// A disk that is too full therefore gives ErrNoSpace before the sweeps, not after them.
+func CreateField(at Place, name, runID string, m solver.Mesh, format Format) (*Field, error) {
+	f, err := createField(at, name, runID, m, format)
 	if err != nil {
 		return nil, fmt.Errorf("create field file: %w", err)
 	}
 	return f, nil
 }
 
-func createField(at Place, name, runID string, m solver.Mesh) (*Field, error) {
-	header := npyHeader(m)
-	size, err := fieldBytes(m, len(header))
+func createField(at Place, name, runID string, m solver.Mesh, format Format) (*Field, error) {
+	size, err := format.Bytes(m)
 	if err != nil {
 		return nil, err
 	}
@@ -51,9 +48,13 @@ func createField(at Place, name, runID string, m solver.Mesh) (*Field, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, err = p.WriteAt(header, 0)
-	if err == nil {
-		_, err = p.WriteAt([]byte{0}, size-1) // gives the file its final size, which OpenField checks
+	_, err = p.WriteAt(format.Head, 0)
+	if err == nil { // the end gives the file its final size, which OpenField checks
+		end := format.Tail
+		if len(end) == 0 {
+			end = []byte{0}
+		}
+		_, err = p.WriteAt(end, size-int64(len(end)))
 	}
 	if err == nil {
 		err = p.Sync() // from here on other nodes see the file on a network file system
@@ -66,18 +67,7 @@ func createField(at Place, name, runID string, m solver.Mesh) (*Field, error) {
 	if err != nil {
 		host = "unknown host"
 	}
-	return &Field{p, Ticket{p.File(), size, host, m}}, nil
-}
-
-// FieldBytes returns the size of the .npy file of a mesh.
-func FieldBytes(m solver.Mesh) (int64, error) { return fieldBytes(m, len(npyHeader(m))) }
-
-func fieldBytes(m solver.Mesh, header int) (int64, error) {
-	row := int64(m.NX) * int64(m.DType.Size())
-	if int64(m.NY) > (math.MaxInt64-int64(header))/row {
-		return 0, fmt.Errorf("a mesh of %d x %d is too large for a file", m.NX, m.NY)
-	}
-	return int64(header) + int64(m.NY)*row, nil
+	return &Field{p, Ticket{p.File(), size, int64(len(format.Head)), host, m}}, nil
 }
 
 // Ticket returns the argument of OpenField for this rank and the others.
@@ -140,7 +130,7 @@ func openField(dir string, t Ticket) (*FieldWriter, error) {
 
 // FieldIn returns a writer of this rank's rows to p, the partial file of t. The writer closes p.
 func FieldIn(p Partial, t Ticket) *FieldWriter {
-	return &FieldWriter{p, t.Mesh, t.Size - int64(t.Mesh.NY)*int64(t.Mesh.RowBytes())}
+	return &FieldWriter{p, t.Mesh, t.Data}
 }
 
 // ErrNotShared says that ranks see different directories under output.dir.
@@ -189,15 +179,3 @@ func (w *FieldWriter) Close() error {
 
 // Abandon closes the file without syncing, because its rows will not be used.
 func (w *FieldWriter) Abandon() error { return w.file.Close() }
-
-// npyHeader returns the header of a C-ordered (NY, NX) array in numpy format 1.0, padded to a multiple of 64 bytes.
-func npyHeader(m solver.Mesh) []byte {
-	dict := fmt.Sprintf("{'descr': '<f%d', 'fortran_order': False, 'shape': (%d, %d), }", m.DType.Size(), m.NY, m.NX)
-	const before = 10 // magic, version, length
-	total := (before + len(dict) + 1 + 63) / 64 * 64
-	b := append(make([]byte, 0, total), "\x93NUMPY\x01\x00"...)
-	b = binary.LittleEndian.AppendUint16(b, uint16(total-before))
-	b = append(b, dict...)
-	b = append(b, strings.Repeat(" ", total-len(b)-1)...)
-	return append(b, '\n')
-}

@@ -123,7 +123,7 @@ func write(t *testing.T, dir string, m solver.Mesh, ranks int) {
 	}
 	h := hold(t, dir)
 	defer release(t, h)
-	f, err := CreateField(h, "field.npy", "run", m)
+	f, err := CreateField(h, "field.npy", "run", m, FormatOf("field.npy", m, 1, 1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +163,7 @@ func TestNpyHeaderIsNumpys(t *testing.T) {
 			"{'descr': '<f8', 'fortran_order': False, 'shape': (12345, 16384), }"},
 	} {
 		want := "\x93NUMPY\x01\x00\x76\x00" + c.dict + strings.Repeat(" ", 117-len(c.dict)) + "\n"
-		if got := string(npyHeader(c.m)); got != want {
+		if got := string(npyHead(c.m)); got != want {
 			t.Errorf("header of %+v\n got %q\nwant %q", c.m, got, want)
 		}
 	}
@@ -248,7 +248,7 @@ func TestFieldStaysUntilTheNewOneIsComplete(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := solver.Mesh{NX: 5, NY: 8, DType: solver.Float64}
-	f, err := CreateField(place(dir), "field.npy", "run", m)
+	f, err := CreateField(place(dir), "field.npy", "run", m, FormatOf("field.npy", m, 1, 1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -287,7 +287,8 @@ func TestFieldStaysUntilTheNewOneIsComplete(t *testing.T) {
 }
 
 func TestOpenFieldWithoutASharedDirectory(t *testing.T) {
-	f, err := CreateField(place(t.TempDir()), "field.npy", "run", solver.Mesh{NX: 5, NY: 8, DType: solver.Float64})
+	m := solver.Mesh{NX: 5, NY: 8, DType: solver.Float64}
+	f, err := CreateField(place(t.TempDir()), "field.npy", "run", m, FormatOf("field.npy", m, 1, 1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -321,7 +322,7 @@ func TestOpenFieldWithoutASharedDirectory(t *testing.T) {
 func TestWriteRowsRefusesWhatIsNoRow(t *testing.T) {
 	m := solver.Mesh{NX: 5, NY: 8, DType: solver.Float64}
 	dir := t.TempDir()
-	f, err := CreateField(place(dir), "field.npy", "run", m)
+	f, err := CreateField(place(dir), "field.npy", "run", m, FormatOf("field.npy", m, 1, 1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -348,7 +349,8 @@ func TestFieldThatDoesNotFit(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	_, err := CreateField(place(dir), "field.npy", "run", solver.Mesh{NX: 512, NY: 1024, DType: solver.Float32})
+	m := solver.Mesh{NX: 512, NY: 1024, DType: solver.Float32}
+	_, err := CreateField(place(dir), "field.npy", "run", m, FormatOf("field.npy", m, 1, 1))
 	const want = `not enough space: 2.0 MiB (2097280 bytes) needed, 1.0 MiB (1048576 bytes) available`
 	if !errors.Is(err, ErrNoSpace) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), dir) {
 		t.Errorf("error %q does not say %q of %s", err, want, dir)
@@ -381,7 +383,7 @@ func TestEachStopsWithItsContext(t *testing.T) {
 }
 
 func TestTooLargeForAFile(t *testing.T) {
-	if _, err := FieldBytes(solver.Mesh{NX: 1 << 31, NY: 1 << 31, DType: solver.Float64}); err == nil {
+	if _, err := FieldBytes("a.npy", solver.Mesh{NX: 1 << 31, NY: 1 << 31, DType: solver.Float64}); err == nil {
 		t.Error("2^65 bytes fit")
 	}
 }

@@ -8,12 +8,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash"
-
-	"jacobi/solver"
 )
 
 // Digest computes two SHA-256s of a field: one of its interior rows (Mesh.Interior), in order, each NX little-endian
-// values, and one of its .npy file. Each rank adds its rows and passes the digest to the rank below.
+// values, and one of its file. Each rank adds its rows and passes the digest to the rank below.
 type Digest struct {
 	rows, file hash.Hash
 }
@@ -56,9 +54,9 @@ func (d *Digest) State() (state []byte, err error) {
 	return json.Marshal(w)
 }
 
-// Begin adds the part of the file before the interior rows: the header and row0, which is nil if row 0 is one of them.
-func (d *Digest) Begin(m solver.Mesh, row0 []byte) {
-	d.file.Write(npyHeader(m)) // never fails
+// Begin adds the part of the file before the interior rows: the head and row0, which is nil if row 0 is one of them.
+func (d *Digest) Begin(f Format, row0 []byte) {
+	d.file.Write(f.Head) // never fails
 	d.file.Write(row0)
 }
 
@@ -82,8 +80,11 @@ func (d *Digest) AddRows(ctx context.Context, v View, withFile bool) error {
 	return nil
 }
 
-// End adds row NY-1 to the hash of the file; nil if it is an interior row.
-func (d *Digest) End(row []byte) { d.file.Write(row) }
+// End adds the part of the file after the interior rows: row NY-1, which is nil if it is one of them, and the tail.
+func (d *Digest) End(f Format, row []byte) {
+	d.file.Write(row)
+	d.file.Write(f.Tail)
+}
 
 // Sums returns both hashes in hexadecimal digits.
 func (d *Digest) Sums() (rows, file string) { return sumOf(d.rows), sumOf(d.file) }

@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// History writes the norm of every sweep as CSV: the header iteration,l2_norm, then one line per sweep, counted from 0.
-// Norms have all digits (%.17g).
+// History writes norms as CSV: the header iteration,l2_norm, then one line for each iteration that has a norm, counted
+// from 0. Norms have all digits (%.17g).
 type History struct {
 	p       Partial
 	name    string
@@ -16,7 +16,8 @@ type History struct {
 	bytes   int64  // written
 	pending []byte // lines not yet written
 	next    int    // length of pending at which to write it
-	sweeps  int
+	sweeps  int    // iteration of the next norm
+	stride  int    // from one norm to the next
 }
 
 const (
@@ -29,31 +30,32 @@ const (
 	maxPending   = 64 << 20
 )
 
-// CreateHistory creates the partial file for name and reserves room bytes for it.
-func CreateHistory(at Place, name, runID string, room int64) (*History, error) {
+// CreateHistory creates the partial file for name and reserves room bytes for it. From one norm to the next there are
+// stride iterations.
+func CreateHistory(at Place, name, runID string, room int64, stride int) (*History, error) {
 	p, err := at.Create(name, runID, room)
 	if err != nil {
 		return nil, fmt.Errorf("create history: %w", err)
 	}
-	h := &History{p: p, name: name, sum: sha256.New(), next: historyChunk}
+	h := &History{p: p, name: name, sum: sha256.New(), next: historyChunk, stride: stride}
 	h.pending = append(make([]byte, 0, historyChunk+1<<10), historyHeader...) // room for the norms of a pass more
 	return h, nil
 }
 
-// Add appends the norms of the next sweeps. Norms must be final, because lines are not rewritten.
+// Add appends the next norms. Norms must be final, because lines are not rewritten.
 func (h *History) Add(norms ...float64) error {
 	for _, norm := range norms {
 		h.pending = strconv.AppendInt(h.pending, int64(h.sweeps), 10)
 		h.pending = append(h.pending, ',')
 		h.pending = strconv.AppendFloat(h.pending, norm, 'g', 17, 64)
 		h.pending = append(h.pending, '\n')
-		h.sweeps++
+		h.sweeps += h.stride
 	}
 	if len(h.pending) < h.next {
 		return nil
 	}
 	if err := h.flush(); err != nil && (!IsFull(err) || len(h.pending) > maxPending) {
-		return fmt.Errorf("history of sweep %d: %w", h.sweeps-1, err)
+		return fmt.Errorf("history of sweep %d: %w", h.sweeps-h.stride, err)
 	}
 	return nil
 }
@@ -66,9 +68,6 @@ func (h *History) flush() error {
 	h.next = len(h.pending) + historyChunk
 	return err
 }
-
-// Sweeps returns the number of norms in the history.
-func (h *History) Sweeps() int { return h.sweeps }
 
 // File returns the name of the partial file.
 func (h *History) File() string { return h.p.File() }

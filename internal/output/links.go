@@ -29,11 +29,11 @@ func linkTable(w io.Writer, r Report, width int) {
 			continue
 		}
 		if t.Len() == 0 {
-			fmt.Fprintln(t, "  Link\tTransport\tExchanges\tRows\tTravel\tWaited\tHidden")
+			fmt.Fprintln(t, "  Link\tTransport\tExchanges\tRows\tPacked\tTravel\tWaited\tHidden")
 		}
 		n := l.Traffic
-		fmt.Fprintf(t, "  %d-%d\t%s\t%d\t%s\t%s\t%s\t%s\n", k.Rank, l.Neighbour, l.Transport, n.Exchanges,
-			bytesOf(int64(n.Bytes/n.Exchanges/2)), n.each(n.Travel), n.each(new(n.Send+n.Wait)), n.hidden())
+		fmt.Fprintf(t, "  %d-%d\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", k.Rank, l.Neighbour, l.Transport, n.Exchanges,
+			bytesOf(int64(n.Bytes/n.Exchanges/2)), l.packed(), n.each(n.Travel), n.each(new(n.Send+n.Wait)), n.hidden())
 		if k.Rank >= tableRanks {
 			break
 		}
@@ -45,6 +45,33 @@ func linkTable(w io.Writer, r Report, width int) {
 		fmt.Fprintf(w, "  Rank %d waited for rows over NATS for %.0f%% of the time. With halo.transport=direct\n"+
 			"  rows go from rank to rank (docs/network.md).\n", rank, 100*share)
 	}
+}
+
+// strangers says how much the ranks have refused of others, if anything.
+func strangers(w io.Writer, r Report) {
+	var messages, connections uint64
+	for _, k := range r.Ranks {
+		messages += k.RefusedMessages
+		for _, l := range k.Transports {
+			if l.Direct != nil {
+				connections += l.Direct.Refused
+			}
+		}
+	}
+	if messages+connections > 0 {
+		fmt.Fprintf(w, "  Refused: %s and %s of others (docs/security.md).\n", plural(int(messages), "message"),
+			plural(int(connections), "connection"))
+	}
+}
+
+// packed returns how much of the rows this rank packed, and how many times smaller they became.
+func (l *LinkReport) packed() string {
+	n := l.NATS
+	if n == nil || n.Packed == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.0f%%, %.1fx", min(100, 200*float64(n.Plain)/float64(l.Traffic.Bytes)),
+		float64(n.Plain)/float64(n.Packed))
 }
 
 // each returns the part of total, in seconds, that falls to one exchange.

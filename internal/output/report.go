@@ -129,6 +129,9 @@ type RankReport struct {
 
 	Transports map[string]LinkReport `json:"transports"` // by side, "top" and "bottom"; none without a neighbour
 
+	// RefusedMessages counts what the rank received over NATS that was not sealed for this run.
+	RefusedMessages uint64 `json:"refused_messages,omitempty"`
+
 	// Output is how the rank's rows reached output.dir: WroteFile, or WroteNATS and a host.
 	Output string `json:"output,omitempty"`
 	// OutputError says why the rank's rows are not in the field's file.
@@ -210,6 +213,8 @@ type NATSReport struct {
 	Refused    uint64 `json:"refused"`    // frames received that were damaged or of another link
 	Lost       uint64 `json:"lost"`       // frames that the client could not send
 	Dropped    uint64 `json:"dropped"`    // frames received faster than they were processed
+	Plain      uint64 `json:"plain"`      // bytes of the rows that were packed; see halo.compress
+	Packed     uint64 `json:"packed"`     // bytes that were sent for them
 	MostBytes  int64  `json:"most_bytes"` // bound on the memory for frames that wait or are kept for the neighbour
 }
 

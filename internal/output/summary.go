@@ -93,12 +93,16 @@ func Summary(w io.Writer, r Report) error {
 	look := style.Of(w)
 	rankTable(&b, r.Ranks, look.Width)
 	linkTable(&b, r, look.Width)
+	strangers(&b, r)
 	_, err := io.WriteString(w, styled(show.Lines(b.String()), r, look))
 	return err
 }
 
 // multigrid reports whether the method of the run is multigrid.
 func (r Report) multigrid() bool { return r.Method == configs.Multigrid }
+
+// chebyshev reports whether the method of the run is Chebyshev's iteration.
+func (r Report) chebyshev() bool { return r.Method == configs.Chebyshev }
 
 // step returns what Sweeps counts.
 func (r Report) step() string { return configs.Solver{Method: r.Method}.Step() }
@@ -120,11 +124,15 @@ func norm(r Report) string {
 			r.Tolerance,
 			r.RelativeTolerance)
 	}
+	if r.chebyshev() {
+		return fmt.Sprintf("%.10g after sweep %d (tolerance %g, relative %g)", *r.Norm, r.Sweeps-1, r.Tolerance,
+			r.RelativeTolerance)
+	}
 	return fmt.Sprintf("%.10g after sweep %d (tolerance %g)", *r.Norm, r.Sweeps-1, r.Tolerance)
 }
 
 func result(r Report) string {
-	if r.multigrid() && r.Decisive != nil {
+	if (r.multigrid() || r.chebyshev()) && r.Decisive != nil {
 		if r.StopReason == solver.Converged {
 			return "converged: the norm met the tolerance"
 		}

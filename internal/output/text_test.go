@@ -3,7 +3,6 @@ package output
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"math"
@@ -13,8 +12,6 @@ import (
 	"slices"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"jacobi/internal/problem"
 	"jacobi/internal/results"
@@ -40,119 +37,11 @@ func golden(t *testing.T, name string, got []byte) {
 	}
 }
 
-func TestHistory(t *testing.T) {
-	dir := t.TempDir()
-	at := hold(t, dir)
-	h, err := CreateHistory(at, "history.csv", "run", 1000)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := h.Add(22.626005, 0.1, 1.0/3); err != nil {
-		t.Fatal(err)
-	}
-	if err := h.Add(100, 1e-8, 123456789012345680000, math.SmallestNonzeroFloat64, 0); err != nil {
-		t.Fatal(err)
-	}
-	if h.Sweeps() != 8 {
-		t.Errorf("%d sweeps", h.Sweeps())
-	}
-	if _, err := os.Stat(filepath.Join(dir, "history.csv")); !os.IsNotExist(err) {
-		t.Errorf("the history is there before its end: %v", err)
-	}
-	done, err := h.Finish()
-	if err := errors.Join(err, h.Abort(), at.Commit([]string{h.File()})); err != nil {
-		t.Fatal(err)
-	}
-	release(t, at)
-	wantFiles(t, dir, "history.csv")
-	got, err := os.ReadFile(filepath.Join(dir, "history.csv"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	const want = `iteration,l2_norm
-0,22.626004999999999
-1,0.10000000000000001
-2,0.33333333333333331
-3,100
-4,1e-08
-5,1.2345678901234568e+20
-6,4.9406564584124654e-324
-7,0
-`
-	if string(got) != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
-	if done != fileOf("history.csv", got) {
-		t.Errorf("%+v, want %+v", done, fileOf("history.csv", got))
-	}
-}
-
-// full is a partial file on a disk that is temporarily full.
-type full struct {
-	Partial
-	room int
-}
-
-func (f *full) Write(b []byte) (int, error) {
-	n := min(len(b), f.room)
-	f.room -= n
-	_, _ = f.Partial.Write(b[:n]) // a write to a temporary directory does not fail
-	if n < len(b) {
-		return n, unix.ENOSPC
-	}
-	return n, nil
-}
-
-// A history loses nothing to a disk that is full for some time.
-func TestHistoryOutlastsAFullDisk(t *testing.T) {
-	dir := t.TempDir()
-	h, err := CreateHistory(place(dir), "history.csv", "run", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	disk := &full{h.p, 100}
-	h.p = disk
-	want := historyHeader
-	for i := range 20000 { // several chunks
-		if err := h.Add(0.5); err != nil {
-			t.Fatal(err)
-		}
-		want += fmt.Sprintf("%d,0.5\n", i)
-	}
-	if _, err := h.Finish(); !IsFull(err) {
-		t.Fatalf("%v, want a full disk", err)
-	}
-	disk.room = 1 << 20
-	done, err := h.Finish()
-	if err != nil || done != fileOf("history.csv", []byte(want)) {
-		t.Errorf("%+v, %v; want %+v", done, err, fileOf("history.csv", []byte(want)))
-	}
-	if got, err := os.ReadFile(filepath.Join(dir, h.File())); err != nil || string(got) != want {
-		t.Errorf("%d bytes, want %d: %v", len(got), len(want), err)
-	}
-}
-
-func TestHistoryAbortLeavesNothing(t *testing.T) {
-	dir := t.TempDir()
-	h, err := CreateHistory(place(dir), "history.csv", "run", 1<<20)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for range 10000 {
-		if err := h.Add(1.0 / 3); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := h.Abort(); err != nil {
-		t.Error(err)
-	}
-	wantFiles(t, dir)
-}
-
 // The digest that ranks pass on yields the hash of the interior rows and the hash of the whole file.
 func TestDigestRankAfterRank(t *testing.T) {
-	for _, ranks := range []int{1, 2} {
+	for ranks, name := range map[int]string{1: "field.npy", 2: "field.vti"} {
 		m := solver.Mesh{NX: 700, NY: 1800, DType: solver.Float64} // more than one chunk per rank
+		format := FormatOf(name, m, 0.25, 0.5)
 		stripes, err := solver.Partition(m.Interior(), ranks, 1)
 		if err != nil {
 			t.Fatal(err)
@@ -164,13 +53,13 @@ func TestDigestRankAfterRank(t *testing.T) {
 				t.Fatal(err)
 			}
 			if i == 0 {
-				d.Begin(m, testRow(m, 0, valueAt))
+				d.Begin(format, testRow(m, 0, valueAt))
 			}
 			if err := d.AddRows(t.Context(), View{Mesh: m, Stripe: s, Rows: memory{m, s, valueAt}}, true); err != nil {
 				t.Fatal(err)
 			}
 			if i == ranks-1 {
-				d.End(testRow(m, m.NY-1, valueAt))
+				d.End(format, testRow(m, m.NY-1, valueAt))
 			}
 			if state, err = d.State(); err != nil {
 				t.Fatal(err)
@@ -182,7 +71,8 @@ func TestDigestRankAfterRank(t *testing.T) {
 		}
 		rows, file := d.Sums()
 		want := fileOf("", testRows(m, m.Interior(), valueAt)).SHA256
-		whole := append(npyHeader(m), testRows(m, solver.Stripe{Lo: 0, Hi: m.NY}, valueAt)...)
+		whole := append(format.Head, testRows(m, solver.Stripe{Lo: 0, Hi: m.NY}, valueAt)...)
+		whole = append(whole, format.Tail...)
 		if wantFile := fileOf("", whole).SHA256; rows != want || file != wantFile {
 			t.Errorf("%d ranks: %s and %s, want %s and %s", ranks, rows, file, want, wantFile)
 		}
@@ -272,12 +162,13 @@ func TestSummary(t *testing.T) {
 			r.Ranks[0].HaloWait = nil
 		}},
 		{"links", 4, func(r *Report) {
+			packed := &NATSReport{Plain: 60 << 20, Packed: 15 << 20}
 			traffic := NewTrafficReport(63, 63<<21, time.Millisecond, 20*time.Millisecond, 63*time.Millisecond)
 			unhidden := *traffic
 			unhidden.Hidden = nil
 			shared := NewTrafficReport(63, 63<<21, 0, time.Millisecond, 0)
 			for i, l := range []LinkReport{
-				{Neighbour: 1, Transport: "nats", Why: "different nodes", Traffic: traffic},
+				{Neighbour: 1, Transport: "nats", Why: "different nodes", Traffic: traffic, NATS: packed},
 				{Neighbour: 2, Transport: "shared memory", Traffic: shared},
 				{Neighbour: 3, Transport: "direct", Traffic: &unhidden},
 				{Neighbour: 0, Transport: "nats", Why: "direct failed: timeout", Traffic: NewTrafficReport(0, 0, 0, 0,
@@ -287,6 +178,9 @@ func TestSummary(t *testing.T) {
 				r.Ranks[i].HaloWait = new(float64(i) * r.Times.Sweeps / 4)
 			}
 			r.Ranks[0].HaloWait = new(r.Times.Sweeps / 3)
+			bottom := r.Ranks[2].Transports["bottom"]
+			bottom.Direct = &DirectReport{Sockets: 1, Refused: 1}
+			r.Ranks[2].Transports["bottom"], r.Ranks[3].RefusedMessages = bottom, 1234
 		}},
 		{"many", 18, func(*Report) {}},
 		{"multigrid", 2, func(r *Report) {

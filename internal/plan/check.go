@@ -35,6 +35,13 @@ func (p *Plan) Check(ctx context.Context, create bool) error {
 	return errors.Join(faults...)
 }
 
+func sum(values []int64) (total int64) {
+	for _, v := range values {
+		total += v
+	}
+	return total
+}
+
 // Faults returns the faults that Check reports.
 func (p *Plan) Faults(ctx context.Context, create bool) (faults []Fault) {
 	tooLarge := p.checkMemory()
@@ -110,7 +117,7 @@ func (p *Plan) checkCheckpoints(ctx context.Context, create bool) error {
 	if c.On() && c.Dir != "" {
 		if err := dirlock.Check(c.Dir); err != nil {
 			faults = append(faults, fmt.Errorf("checkpoint.dir %q: %w", c.Dir, err))
-		} else if err := checkpoint.CheckDir(ctx, c.Dir, fields, c.Keep, p.Mesh, create); err != nil {
+		} else if err := checkpoint.CheckDir(ctx, c.Dir, fields, c.Keep, sum(p.Saved), create); err != nil {
 			faults = append(faults, fmt.Errorf("checkpoint.dir %q: %w", c.Dir, err))
 		}
 	}

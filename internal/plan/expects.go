@@ -23,13 +23,21 @@ func (p *Plan) Expects(ctx context.Context) (e Expectation) {
 		return e // Check reports the problem's faults
 	}
 	s := p.Config.Solver
+	if s.FullStart() {
+		return e // the norm after the start has no estimate
+	}
 	if s.Multigrid() {
-		e.Text = o.ExpectedCycles(s.Tolerance, s.RelativeTolerance, s.MaxIterations)
+		e.Warning, e.Do = o.CycleWarning(s.Tolerance, s.RelativeTolerance)
+		e.Text = o.ExpectedCycles(s.Tolerance, s.RelativeTolerance, s.MaxIterations, p.cycleTime(!o.Known()))
+		return e
+	}
+	if p.Chebyshev != nil {
+		e.Text = o.ExpectedChebyshev(s, p.Chebyshev)
 		return e
 	}
 	e.Warning, e.Do = o.Warning(s.Tolerance)
 	e.Text = o.Expected(s.Tolerance, s.MaxIterations)
-	e.Hint = o.MultigridHint(s.Tolerance)
+	e.Hint = o.MultigridHint(s.Tolerance, s.MaxIterations, p.cycleTime(!o.Known()))
 	return e
 }
 

@@ -34,7 +34,7 @@ func rankMemory(cfg configs.Config, at hosts.Places, ranks []solver.Layout, onGP
 		}
 		need[r] = known[s]
 		if cfg.Checkpoint.On() && !onGPUs {
-			need[r] += stripeBytes(l.Mesh, l.Stripe)
+			need[r] += savedBytes(cfg.Solver, l)
 		}
 	}
 	return need, nil
@@ -51,7 +51,7 @@ func threadsOf(d configs.Device, localSize int) int {
 
 func backendBytes(cfg configs.Config, at hosts.Places, l solver.Layout, threads int, onGPUs bool) (int64, error) {
 	if cfg.Solver.Multigrid() {
-		return levelBytes(l, at, onGPUs)
+		return levelBytes(cfg, l, at, onGPUs)
 	}
 	if onGPUs {
 		return cuda.MemoryBytes(l, len(at.Ranks) > 1 && cfg.Halo.Transport != "nats"), nil
@@ -68,7 +68,7 @@ func backendBytes(cfg configs.Config, at hosts.Places, l solver.Layout, threads 
 }
 
 // levelBytes returns the memory of a rank of multigrid.
-func levelBytes(l solver.Layout, at hosts.Places, onGPUs bool) (int64, error) {
+func levelBytes(cfg configs.Config, l solver.Layout, at hosts.Places, onGPUs bool) (int64, error) {
 	p, err := multigrid.NewPlan(l.Mesh, l.Operator)
 	if err != nil {
 		return 0, err
@@ -78,16 +78,34 @@ func levelBytes(l solver.Layout, at hosts.Places, onGPUs bool) (int64, error) {
 		return 0, err
 	}
 	divided, tail := p.Divide(stripes, multigrid.TailPoints)
-	levels := p.LayoutOf(divided, tail, slices.Index(stripes, l.Stripe))
+	rank := slices.Index(stripes, l.Stripe)
+	levels := p.LayoutOf(divided, tail, rank)
 	levels.Source = l.Operator.Source
+	bytesOf := cpulevels.MemoryBytes
 	if onGPUs {
-		return cuda.LevelsBytes(levels), nil
+		bytesOf = cuda.LevelsBytes
 	}
-	return cpulevels.MemoryBytes(levels), nil
+	bytes := bytesOf(levels)
+	if cfg.Solver.Accelerated(l.Operator.Fixed != nil) && !onGPUs {
+		bytes += cpulevels.SearchBytes(levels, false)
+	}
+	if !cfg.Solver.FullStart() || cfg.Checkpoint.Resume != "" {
+		return bytes, nil
+	}
+	stages, err := multigrid.StagesOf(levels, divided, rank, nil, multigrid.TailPoints)
+	for _, s := range stages {
+		bytes += bytesOf(s.Layout)
+	}
+	return bytes, err
 }
 
-func stripeBytes(mesh solver.Mesh, s solver.Stripe) int64 {
-	return int64(s.Rows()) * int64(mesh.RowBytes())
+// savedBytes returns the bytes that a rank saves in a checkpoint.
+func savedBytes(c configs.Solver, l solver.Layout) int64 {
+	bytes := int64(l.Stripe.Rows()) * int64(l.Mesh.RowBytes())
+	if c.Accelerated(l.Operator.Fixed != nil) {
+		return 2 * bytes
+	}
+	return bytes
 }
 
 // BytesHere returns the memory that the ranks on this machine need.
@@ -97,7 +115,7 @@ func (p *Plan) BytesHere() int64 {
 
 // copyBytes returns the host memory that the ranks with GPUs on this machine need for checkpoints.
 func (p *Plan) copyBytes() int64 {
-	return p.sumHere(func(rank int) int64 { return stripeBytes(p.Mesh, p.Stripes[rank]) })
+	return p.sumHere(func(rank int) int64 { return p.Saved[rank] })
 }
 
 // sumHere adds up of over the ranks on this machine.

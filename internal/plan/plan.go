@@ -21,6 +21,7 @@ import (
 	"jacobi/internal/output"
 	"jacobi/internal/problem"
 	"jacobi/solver"
+	"jacobi/solver/chebyshev"
 )
 
 // Plan describes a run before it starts.
@@ -35,6 +36,9 @@ type Plan struct {
 	WhyDepth string
 	Stripes  []solver.Stripe // by rank
 	Memory   []int64         // bytes, by rank
+	Saved    []int64         // bytes of a checkpoint, by rank
+
+	Chebyshev *chebyshev.Plan // nil for other methods
 }
 
 // Make places the ranks of cfg as w says, and plans the run. While it waits for agents, it reports that to say.
@@ -67,16 +71,24 @@ func New(cfg configs.Config, at hosts.Places) (*Plan, error) {
 	if err != nil {
 		return nil, errors.Join(bad, err)
 	}
-	memory, err := rankMemory(cfg, at, layouts(mesh, prob.Operator(), stripes, depth), devices.OnGPUs)
+	ranks := layouts(mesh, prob.Operator(), stripes, depth)
+	weights, err := chebyshevOf(cfg.Solver, ranks)
+	bad = errors.Join(bad, err)
+	memory, err := rankMemory(cfg, at, ranks, devices.OnGPUs)
 	if err != nil {
 		return nil, errors.Join(bad, err)
 	}
+	saved := make([]int64, len(ranks))
+	for r, l := range ranks {
+		saved[r] = savedBytes(cfg.Solver, l)
+	}
 	return &Plan{Config: cfg, Mesh: mesh, Title: prob.Name(), Notes: prob.Warnings(), Places: at, Devices: devices,
-		Depth: depth, WhyDepth: why, Stripes: stripes, Memory: memory}, bad
+		Depth: depth, WhyDepth: why, Stripes: stripes, Memory: memory, Saved: saved,
+		Chebyshev: weights}, bad
 }
 
-// haloDepth returns the depth that the ranks will choose, and the reason. Ranks with GPUs may choose more, by what they
-// measure of links between nodes.
+// haloDepth returns the depth that the ranks will choose, and the reason. They may choose more, by what they measure of
+// links between nodes.
 func haloDepth(cfg configs.Config, at hosts.Places, mesh solver.Mesh, onGPUs bool) (depth int, why string) {
 	if cfg.Solver.Multigrid() {
 		return cfg.HaloDepth(cfg.Run.Ranks), "of solver.method multigrid"
@@ -91,7 +103,7 @@ func haloDepth(cfg configs.Config, at hosts.Places, mesh solver.Mesh, onGPUs boo
 	}
 	why = fmt.Sprintf("auto: preferred by the %s backend, at most the %d rows of the lowest stripe", backend, low)
 	beyond := len(at.Names()) > 1 && cfg.Halo.Transport != "p2p" || cfg.Halo.Transport == "nats"
-	if onGPUs && cfg.Run.Ranks > 1 && beyond && 2*depth <= low {
+	if cfg.Run.Ranks > 1 && beyond && 2*depth <= low {
 		why += "; the ranks measure the network and may take a multiple of it"
 	}
 	return min(depth, low), why
@@ -106,6 +118,24 @@ func layouts(mesh solver.Mesh, o solver.Operator, stripes []solver.Stripe, depth
 		all[rank].Neighbour[solver.Bottom] = rank < len(stripes)-1 || mesh.PeriodicRows()
 	}
 	return all
+}
+
+// chebyshevOf returns the plan of Chebyshev's iteration and fits the layouts to it; nil for other methods.
+func chebyshevOf(s configs.Solver, ranks []solver.Layout) (*chebyshev.Plan, error) {
+	if !s.Chebyshev() {
+		return nil, nil
+	}
+	p, err := chebyshev.NewPlan(ranks[0].Mesh, ranks[0].Operator)
+	if err != nil {
+		return nil, err
+	}
+	for i, l := range ranks {
+		ranks[i] = p.Fit(l)
+	}
+	if _, err := p.Last(s.MaxIterations); err != nil {
+		return p, fmt.Errorf("solver.max_iterations %d: %w", s.MaxIterations, err)
+	}
+	return p, nil
 }
 
 // Room returns an upper bound on the size of the run's files.
@@ -150,7 +180,7 @@ func (p *Plan) Writes() string {
 	}
 	names[0] = filepath.Join(o.Dir, names[0])
 	hint := ""
-	if size, err := output.FieldBytes(p.Mesh); err == nil && o.Field != "" {
+	if size, err := output.FieldBytes(o.Field, p.Mesh); err == nil && o.Field != "" {
 		names[0] += " (" + humanize.IBytes(uint64(size)) + ")"
 		if size >= largeField {
 			hint = "; --set output.field= leaves the field out"

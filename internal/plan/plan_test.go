@@ -73,7 +73,7 @@ func TestWrites(t *testing.T) {
 	}
 }
 
-// The plan says where ranks with GPUs may choose deeper halos than it states.
+// The plan says where ranks may choose deeper halos than it states.
 func TestWhyDepth(t *testing.T) {
 	const (
 		preferred = "auto: preferred by the CUDA backend, at most the 63 rows of the lowest stripe"
@@ -89,8 +89,14 @@ func TestWhyDepth(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, why := haloDepth(p.Config, p.Places, p.Mesh, true); why != c.want {
-			t.Errorf("%s: %s, want %s", c.args, why, c.want)
+		for _, onGPUs := range []bool{true, false} {
+			want := c.want
+			if !onGPUs {
+				want = strings.Replace(want, "CUDA", "CPU", 1)
+			}
+			if _, why := haloDepth(p.Config, p.Places, p.Mesh, onGPUs); why != want {
+				t.Errorf("%s: %s, want %s", c.args, why, want)
+			}
 		}
 	}
 }

@@ -10,12 +10,13 @@ import (
 
 	"jacobi/configs"
 	"jacobi/internal/examine"
+	"jacobi/internal/probe"
 	"jacobi/internal/roster"
 )
 
 // StrayVariables returns a warning for each variable of environ that looks like a key's but is not.
 func StrayVariables(environ []string) []string {
-	return configs.StrayVariables(environ, append(roster.Variables(), examine.Env))
+	return configs.StrayVariables(environ, append(roster.Variables(), examine.Env, probe.Env))
 }
 
 // Warnings returns warnings for the user before the run starts, one line each.

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"jacobi/internal/npy"
 	"jacobi/internal/regular"
 	"jacobi/internal/show"
 	"jacobi/solver"
@@ -71,21 +72,21 @@ func (n *npyFile) check(truth bool) error {
 	if err != nil {
 		return err
 	}
-	h, err := readHeader(n.f)
+	h, err := npy.ReadHeader(n.f)
 	if err != nil {
 		return err
 	}
-	item, ok := npyItems()[h.descr]
+	item, ok := npyItems()[h.Descr]
 	switch {
-	case truth && h.descr != "|b1":
-		return fmt.Errorf("type %s; |b1 (bool) is wanted", show.Text(h.descr))
+	case truth && h.Descr != "|b1":
+		return fmt.Errorf("type %s; |b1 (bool) is wanted", show.Text(h.Descr))
 	case !truth && !ok:
-		return fmt.Errorf("type %s; <f4, <f8, >f4 or >f8 (float32 or float64) is wanted", show.Text(h.descr))
+		return fmt.Errorf("type %s; <f4, <f8, >f4 or >f8 (float32 or float64) is wanted", show.Text(h.Descr))
 	}
-	if shape := fmt.Sprintf("(%d, %d)", n.mesh.NY, n.mesh.NX); h.shape != shape {
-		return fmt.Errorf("shape %s; %s (grid.ny, grid.nx) is wanted", show.Text(h.shape), shape)
+	if shape := fmt.Sprintf("(%d, %d)", n.mesh.NY, n.mesh.NX); h.Shape != shape {
+		return fmt.Errorf("shape %s; %s (grid.ny, grid.nx) is wanted", show.Text(h.Shape), shape)
 	}
-	n.item, n.offset, n.fortran = item, h.size, h.fortran
+	n.item, n.offset, n.fortran = item, h.Size, h.Fortran
 	whole := n.at(n.mesh.NY-1, n.mesh.NX-1) + int64(item.size())
 	if info.Size() < whole {
 		return fmt.Errorf("truncated: %d bytes, %d are wanted", info.Size(), whole)

@@ -47,14 +47,18 @@ func (l *laidOut) openBackend(ctx context.Context, open *closers) (*opened, erro
 		o.field, o.backend, o.gpu, o.describe = b, b, b, b.Describe()
 		return o, nil
 	}
-	b, err := cpu.New(l.layout, cpu.Options{Threads: l.threads(), Kernel: l.cpuKernel(),
-		ThreadsPerCore: l.threadsPerCore()})
+	b, err := cpu.New(l.layout, l.cpuOptions())
 	if err != nil {
 		return nil, err
 	}
 	open.add(b.Close)
 	o.field, o.backend, o.describe, o.kernel = b, b, b.Describe(), b.Kernel()
 	return o, nil
+}
+
+// cpuOptions returns the options of a backend on the CPU.
+func (j *joined) cpuOptions() cpu.Options {
+	return cpu.Options{Threads: j.threads(), Kernel: j.cpuKernel(), ThreadsPerCore: j.threadsPerCore()}
 }
 
 // cpuKernel returns the CPU kernel of device.kernel; "" for the best.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -19,7 +20,7 @@ type connected struct {
 	*prepared
 	runID string
 	conn  halo.Conn    // nil for a rank alone
-	dial  wire.Options // options of conn
+	dial  wire.Options // options of conn; further connections share its count of refused messages
 	fault func() error // returns a known fault of conn; nil for a rank alone
 	// retract removes the rendezvous file, also if called a second time. It is nil if this rank published none.
 	retract func() error
@@ -53,7 +54,7 @@ func (p *prepared) connectTo(
 ) (*connected, error) {
 	o := wire.Options{
 		Server: server, RunID: runID, Name: fmt.Sprintf("jacobi-rank %d", p.Origin.Rank), Timeout: timeout,
-		Logger: p.Log, Refused: p.End,
+		Logger: p.Log, Refused: p.End, Unsealed: new(atomic.Uint64),
 	}
 	conn, err := wire.Connect(ctx, o)
 	if err != nil {

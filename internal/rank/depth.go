@@ -53,9 +53,11 @@ const (
 const (
 	// maxAutoDepth bounds the depth for halo.depth auto.
 	maxAutoDepth = 256
-	// clearGain is the share of the time of a sweep that a deeper halo must save: estimates are rough.
-	clearGain = 0.1
-	// directShare is the time of an exchange over TCP as a share of one over NATS: see "The halo depth" in
+	// clearGain is the share of the time of a sweep that a deeper halo must save where the speed of the sweeps is that
+	// of another GPU, and measuredGain where it was measured.
+	clearGain    = 0.1
+	measuredGain = 0.03
+	// directShare is the time of a byte over TCP as a share of that over NATS: see "The halo depth" in
 	// docs/network.md.
 	directShare = 0.4
 )
@@ -66,6 +68,7 @@ type deepening struct {
 	minRows int // of the lowest stripe
 	mode    halo.Mode
 	links   []linkTime
+	rates   []float64 // by rank: points that a CPU updates in a second; 0: a GPU sweeps
 }
 
 // choose returns preferred, or a deeper halo if the estimated time of a sweep is clearly less. Depths are tried that
@@ -76,8 +79,12 @@ func (d deepening) choose(preferred haloDepth) haloDepth {
 		return preferred
 	}
 	best := preferred
+	gain, rate := clearGain, d.slowestCPU()
+	if rate > 0 {
+		gain = measuredGain
+	}
 	least, slowest := d.sweepSeconds(preferred)
-	least *= 1 - clearGain
+	least *= 1 - gain
 	for rows := 2 * preferred.Rows; rows <= min(d.minRows, maxAutoDepth); rows *= 2 {
 		deeper := haloDepth{Rows: rows, Sweeps: preferred.Sweeps}
 		if s, _ := d.sweepSeconds(deeper); s < least {
@@ -85,18 +92,45 @@ func (d deepening) choose(preferred haloDepth) haloDepth {
 		}
 	}
 	best.Why = fmt.Sprintf("auto: %v", slowest)
+	if rate > 0 {
+		best.Why += fmt.Sprintf("; a rank sweeps %.1f GLUP/s", rate/1e9)
+	}
 	return best
 }
 
-// sweepSeconds estimates the time of a sweep with halos of the given depth T, and names the slowest link. A rank sweeps
-// its rows and, on the average of the T sweeps between two exchanges, (T-1)/2 rows beyond each end. An exchange runs
-// beside the last pass; the rank waits for the rest once in T sweeps.
-func (d deepening) sweepSeconds(t haloDepth) (seconds float64, slowest linkTime) {
-	points := gpuPoints32
-	if d.mesh.DType == solver.Float64 {
-		points = gpuPoints64
+// slowestCPU returns the least rate of the ranks that sweep on CPUs; 0 if all sweep on GPUs.
+func (d deepening) slowestCPU() (least float64) {
+	for _, rate := range d.rates {
+		if rate > 0 && (least == 0 || rate < least) {
+			least = rate
+		}
 	}
-	sweep := gpuSweepSeconds + float64(d.mesh.NX)*float64(d.minRows+t.Rows-1)/points
+	return least
+}
+
+// pace returns the time of a sweep besides that of its points, and the points that the slowest rank updates in a
+// second.
+func (d deepening) pace() (fixed, rate float64) {
+	if rate := d.slowestCPU(); rate > 0 {
+		return 0, rate
+	}
+	if d.mesh.DType == solver.Float64 {
+		return gpuSweepSeconds, gpuPoints64
+	}
+	return gpuSweepSeconds, gpuPoints32
+}
+
+// sweepSeconds estimates the time of a sweep with halos of the given depth T, and names the slowest link. A rank sweeps
+// its rows and, on the average of the T sweeps between two exchanges, (T-1)/2 rows beyond each end. Once in T sweeps it
+// waits for an exchange. A GPU does a pass beside it. The threads of a CPU leave no core on which an exchange could go
+// on beside them, so it counts as a whole.
+func (d deepening) sweepSeconds(t haloDepth) (seconds float64, slowest linkTime) {
+	fixed, rate := d.pace()
+	sweep := fixed + float64(d.mesh.NX)*float64(d.minRows+t.Rows-1)/rate
+	beside := float64(t.Sweeps) * sweep
+	if d.slowestCPU() > 0 {
+		beside = 0
+	}
 	share := 1.0
 	if d.mode == halo.ModeDirect {
 		share = directShare
@@ -104,10 +138,44 @@ func (d deepening) sweepSeconds(t haloDepth) (seconds float64, slowest linkTime)
 	longest := -1.0
 	for _, l := range d.links {
 		perByte := max(0, l.Large-l.Trip).Seconds() / probeBytes
-		exchange := share * (l.Trip.Seconds() + perByte*float64(t.Rows)*float64(d.mesh.RowBytes()))
+		exchange := l.Trip.Seconds() + share*perByte*float64(t.Rows)*float64(d.mesh.RowBytes())
 		if exchange > longest {
 			longest, slowest = exchange, l
 		}
 	}
-	return sweep + max(0, longest-float64(t.Sweeps)*sweep)/float64(t.Rows), slowest
+	return sweep + max(0, longest-beside)/float64(t.Rows), slowest
+}
+
+// alone returns a warning if the ranks of one node without the others would clearly be faster than all together; ""
+// otherwise. Of a node with GPUs, which its ranks may share, one GPU counts.
+func (d deepening) alone(members []roster.Member, t haloDepth) string {
+	nodes := map[string]float64{} // points a second, by node
+	host := map[string]string{}
+	fixed, gpu := deepening{mesh: d.mesh}.pace()
+	for i, m := range members {
+		node := m.NodeID()
+		if host[node] = m.Host; d.rates[i] > 0 {
+			nodes[node] += d.rates[i]
+		} else {
+			nodes[node] = max(nodes[node], gpu)
+		}
+	}
+	best, rate := "", 0.0
+	for node, r := range nodes {
+		if r > rate || r == rate && host[node] < host[best] {
+			best, rate = node, r
+		}
+	}
+	all, _ := d.sweepSeconds(t)
+	one := fixed + float64(d.mesh.NX)*float64(d.mesh.NY)/rate
+	if len(nodes) < 2 || best == "" || one > (1-clearGain)*all {
+		return ""
+	}
+	return fmt.Sprintf("the ranks of %s alone would be about %.1f times as fast as those of %d nodes: a sweep takes "+
+		"%v, and with the network about %v", host[best], all/one, len(nodes), duration(one), duration(all))
+}
+
+// duration rounds seconds for a message.
+func duration(seconds float64) time.Duration {
+	return time.Duration(seconds * 1e9).Round(time.Microsecond / 10)
 }

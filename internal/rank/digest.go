@@ -24,13 +24,13 @@ func (r *ready) digest(ctx context.Context, view output.View) (*output.Digest, e
 			return nil, err
 		}
 		if withFile && r.id.Rank == 0 {
-			d.Begin(view.Mesh, first)
+			d.Begin(r.fieldFormat(), first)
 		}
 		if err := d.AddRows(ctx, view, withFile); err != nil {
 			return nil, err
 		}
 		if withFile && r.id.Rank == r.id.Size-1 {
-			d.End(last)
+			d.End(r.fieldFormat(), last)
 		}
 		return d.State()
 	})

@@ -22,7 +22,8 @@ func (l *laidOut) createFiles(place output.Place) (f runFiles, err error) {
 		return f, err
 	}
 	if c.History != "" {
-		if f.history, err = output.CreateHistory(place, c.History, l.id.RunID, room.History); err != nil {
+		f.history, err = output.CreateHistory(place, c.History, l.id.RunID, room.History, l.normStride())
+		if err != nil {
 			return f, err
 		}
 	}
@@ -37,9 +38,15 @@ func (l *laidOut) createFiles(place output.Place) (f runFiles, err error) {
 		}
 	}
 	if c.Field != "" {
-		f.field, err = output.CreateField(place, c.Field, l.id.RunID, l.layout.Mesh)
+		f.field, err = output.CreateField(place, c.Field, l.id.RunID, l.layout.Mesh, l.fieldFormat())
 	}
 	return f, err
+}
+
+// fieldFormat returns the format of the field's file.
+func (l *laidOut) fieldFormat() output.Format {
+	at := l.problem.Setup(-1)
+	return output.FormatOf(l.Config.Output.Field, l.layout.Mesh, at.SpacingX, at.SpacingY)
 }
 
 // abort removes the files that are incomplete.

@@ -5,6 +5,7 @@ import (
 
 	"jacobi/internal/roster"
 	"jacobi/solver"
+	"jacobi/solver/chebyshev"
 )
 
 // laidOut is a rank that knows its stripe.
@@ -21,6 +22,8 @@ type plan struct {
 	layout     solver.Layout   // of this rank
 	passSweeps int             // largest number of sweeps in a pass
 	ahead      int             // see solver.PassesAhead
+	sums       int             // largest number of sums that are added over ranks at once
+	chebyshev  *chebyshev.Plan // nil for other methods
 }
 
 // layOut computes the plan from the values with which all ranks joined and, for halo.depth auto, from the time that
@@ -50,6 +53,11 @@ func (j *joined) layOut(ctx context.Context) (*laidOut, error) {
 	}
 	p.layout.Operator = j.problem.Operator()
 	p.layout.Magnitude = j.problem.Magnitude(whole.MaxAbs, whole.MaxSource)
+	if j.Config.Solver.Chebyshev() {
+		if err := p.forChebyshev(j.Config.Solver.MaxIterations); err != nil {
+			return nil, err
+		}
+	}
 	return &laidOut{joined: j, plan: p, fixed: whole.Fixed, whyDepth: depth.Why}, nil
 }
 
@@ -68,7 +76,7 @@ func newPlan(mesh solver.Mesh, depth haloDepth, rank int, members []roster.Membe
 	for _, m := range members {
 		p.passSweeps = min(p.passSweeps, m.MaxSweeps)
 	}
-	p.ahead = solver.PassesAhead(mesh, stripes, p.passSweeps)
+	p.ahead, p.sums = solver.PassesAhead(mesh, stripes, p.passSweeps), p.passSweeps
 	return p, nil
 }
 

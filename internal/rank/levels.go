@@ -2,6 +2,8 @@ package rank
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"jacobi/cuda"
 	cpulevels "jacobi/internal/cpu/levels"
@@ -14,12 +16,40 @@ type levels struct {
 	layout   multigrid.Layout
 	stripes  [][]solver.Stripe // by level and rank
 	device   multigrid.Device
-	exchange multigrid.Exchange // nil for a rank that is alone
+	exchange *multigrid.HostExchange // nil for a rank that is alone
+	search   *cpulevels.Search       // nil for plain cycles
+}
+
+// stages are the coarser meshes on which full multigrid begins the run, the finest one first; none for other runs.
+type stages []multigrid.Stage
+
+// openStages opens the stages of a run that begins with full multigrid, once the field is loaded. All ranks call it.
+func (o *opened) openStages(ctx context.Context) (stages, error) {
+	if o.levels == nil || !o.Config.Solver.FullStart() {
+		return nil, nil
+	}
+	layouts, err := multigrid.StagesOf(o.levels.layout, o.levels.stripes, o.id.Rank, o.problem, multigrid.TailPoints)
+	if err != nil {
+		return nil, fmt.Errorf("full multigrid: %w", err)
+	}
+	open, err := multigrid.OpenStages(ctx, o.levels.device, o.levels.exchange, layouts)
+	if err != nil {
+		return nil, o.onGPU(fmt.Errorf("full multigrid: %w", err))
+	}
+	return open, nil
+}
+
+// link returns the exchange; a nil interface, not a nil *multigrid.HostExchange, if there is none.
+func (l *levels) link() multigrid.Exchange {
+	if l.exchange == nil {
+		return nil
+	}
+	return l.exchange
 }
 
 // forCycles makes p the plan of a run with multigrid: one sum a cycle. A single rank has no neighbours.
 func (p *plan) forCycles() {
-	p.passSweeps, p.ahead = 1, 1
+	p.passSweeps, p.ahead, p.sums = 1, 1, multigrid.ProductSums
 	if len(p.stripes) == 1 {
 		p.layout.Neighbour = [2]bool{}
 	}
@@ -47,16 +77,45 @@ func (o *opened) openLevels(open *closers) error {
 			return err
 		}
 		o.levels.device, o.describe = d, d.Describe()
+		if o.accelerated() {
+			if o.levels.search, err = cpulevels.NewSearchBeside(d, l, o.threads()); err != nil {
+				return errors.Join(err, d.Close())
+			}
+		}
 	} else {
 		d, err := cpulevels.New(l, o.threads(), o.cpuKernel())
 		if err != nil {
 			return err
 		}
 		o.levels.device, o.describe, o.kernel = d, d.Describe(), d.Kernel()
+		if o.accelerated() {
+			o.levels.search = cpulevels.NewSearch(d)
+		}
 	}
 	open.add(o.levels.device.Close)
 	o.field = levelField{o.levels.device}
 	return nil
+}
+
+// accelerated reports whether conjugate gradients accelerate the cycles.
+func (l *laidOut) accelerated() bool {
+	return l.Config.Solver.Accelerated(l.layout.Operator.Fixed != nil)
+}
+
+// arrays returns the number of arrays in a checkpoint, as in checkpoint.Manifest.
+func (l *laidOut) arrays() int {
+	if l.accelerated() {
+		return 2
+	}
+	return 0
+}
+
+// loadSearch prepares the search of a device whose field is loaded; direction is nil at the start of a run.
+func (l *levels) loadSearch(ctx context.Context, direction solver.RowSource) error {
+	if l == nil || l.search == nil {
+		return nil
+	}
+	return l.search.Load(ctx, direction)
 }
 
 // connect opens the exchange with the neighbours.
@@ -70,6 +129,20 @@ func (l *levels) connect(rank int, links [2]solver.RowLink) error {
 	}
 	l.exchange = x
 	return nil
+}
+
+// stateRows reads the state of a rank: the field and the direction.
+type stateRows struct {
+	field  levelField
+	search multigrid.Search
+}
+
+// CopyRows implements checkpoint.Rows.
+func (r stateRows) CopyRows(ctx context.Context, s solver.Stripe, dst []byte) error {
+	if err := r.field.CopyRows(ctx, s, dst[:len(dst)/2]); err != nil {
+		return err
+	}
+	return r.search.CopyRows(ctx, s, dst[len(dst)/2:])
 }
 
 // levelField is the field of a device.
@@ -88,7 +161,12 @@ func (f levelField) CopyRows(ctx context.Context, s solver.Stripe, dst []byte) e
 // cycle runs multigrid. record gets the norms on rank 0.
 func (r *ready) cycle(ctx context.Context, record func(first int, norms []float64) error) (solver.Result, error) {
 	c := r.Config.Solver
-	return multigrid.Run(ctx, r.levels.device, r.levels.exchange, r.reducer, multigrid.Options{
+	var search multigrid.Search // not r.levels.search: a nil *Search is a non-nil interface
+	if r.levels.search != nil {
+		search = r.levels.search
+	}
+	return multigrid.Run(ctx, r.levels.device, r.levels.link(), r.reducer, multigrid.Options{
+		Search: search, Stages: r.stages,
 		Start: r.resumed.Start, Magnitude: r.layout.Magnitude, Tail: r.levels.layout.Tail,
 		Tolerance: c.Tolerance, Relative: c.RelativeTolerance, MaxCycles: c.MaxIterations,
 		Stop: r.stopRequested(), Saver: r.solverSaver(), SaveEvery: r.Config.Checkpoint.Every.Sweeps,

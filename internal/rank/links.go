@@ -24,8 +24,13 @@ func (l *laidOut) openLinks(ctx context.Context, open *closers) (*halo.Links, er
 	if l.id.Size == 1 {
 		mode = halo.ModeAuto // a single rank is its own neighbour or has none
 	}
+	compress, err := halo.ParseCompress(l.Config.Halo.Compress)
+	if err != nil {
+		return nil, err
+	}
 	timeout := l.Config.Halo.Timeout
-	nats := halo.NATSOptions{Conn: l.conn, Dial: l.dialLink, Prefix: l.team.Prefix(), Log: l.Log, Timeout: timeout}
+	nats := halo.NATSOptions{Conn: l.conn, Dial: l.dialLink, Prefix: l.team.Prefix(), Log: l.Log, Timeout: timeout,
+		Compress: compress}
 	peers := []halo.Peer{halo.SharedMemory{Options: halo.SharedOptions{Timeout: timeout, Spin: l.spin()}}}
 	if mode == halo.ModeDirect {
 		direct, err := l.directPeer(nats)
@@ -56,6 +61,7 @@ func (l *laidOut) directPeer(nats halo.NATSOptions) (halo.Direct, error) {
 	if err != nil {
 		return halo.Direct{}, fmt.Errorf("halo.direct.listen %q: %w", c.Listen, err)
 	}
+	nats.Compress = halo.CompressNever // it carries what the sockets lose
 	here := oneHost(l.team.Members())
 	o := halo.DirectOptions{Listen: halo.ListenAt(at), Encrypt: c.Encrypt == "always" || c.Encrypt == "auto" && !here,
 		Trusted: here, NATS: nats}

@@ -12,6 +12,7 @@ import (
 
 	"jacobi/halo"
 	"jacobi/internal/awake"
+	"jacobi/internal/cpu"
 	"jacobi/internal/roster"
 	"jacobi/solver"
 )
@@ -24,8 +25,8 @@ const (
 	probeTimeout = 2 * time.Second
 )
 
-// findDepth returns the depth of the run. If the keys leave it to the backends, and rows of GPUs go through links
-// outside of shared memory, the ranks measure these links, and rank 0 decides. All ranks call it.
+// findDepth returns the depth of the run. If the keys leave it to the backends, and rows go through links outside of
+// shared memory, the ranks measure these links and the speed of CPUs, and rank 0 decides. All ranks call it.
 func (j *joined) findDepth(ctx context.Context) (haloDepth, error) {
 	if depth := j.Config.HaloDepth(j.id.Size); depth > 0 {
 		return haloDepth{Rows: depth, Sweeps: depth}, nil
@@ -40,11 +41,24 @@ func (j *joined) findDepth(ctx context.Context) (haloDepth, error) {
 	}
 	ctx, cancel := awake.WithTimeout(ctx, j.Config.Halo.Timeout+probeTimeout)
 	defer cancel()
-	depth, err := agreeOnDepth(ctx, j.team, pairs, probeTimeout, func(links []linkTime) haloDepth {
-		return deepening{mesh: mesh, minRows: low, mode: mode, links: links}.choose(preferred)
-	})
+	fail := func(err error) (haloDepth, error) {
+		return haloDepth{}, fmt.Errorf("rank %d: choose halo.depth: %w", j.id.Rank, err)
+	}
+	rate, err := j.sweepRate(ctx, preferred)
 	if err != nil {
-		return depth, fmt.Errorf("rank %d: choose halo.depth: %w", j.id.Rank, err)
+		return fail(err)
+	}
+	choose := func(links []linkTime, rates []float64) haloDepth {
+		d := deepening{mesh: mesh, minRows: low, mode: mode, links: links, rates: rates}
+		depth := d.choose(preferred)
+		if text := d.alone(members, depth); text != "" {
+			j.Log.Warn(text)
+		}
+		return depth
+	}
+	depth, err := agreeOnDepth(ctx, j.team, pairs, rate, probeTimeout, choose)
+	if err != nil {
+		return fail(err)
 	}
 	if depth.Rows < 1 || depth.Rows > low || depth.Sweeps < 1 {
 		return depth, fmt.Errorf("rank %d: rank 0 chose a halo depth of %d rows with %d sweeps a pass, and the lowest "+
@@ -56,13 +70,27 @@ func (j *joined) findDepth(ctx context.Context) (haloDepth, error) {
 	return depth, nil
 }
 
-// linksToMeasure returns the pairs of neighbours, of each pair the rank above and the rank below, if all their rows go
-// through links and all ranks sweep on GPUs; otherwise none. How fast other ranks sweep is not known. Between GPUs that
-// share memory, kernels wait for halos themselves, and no GPU has run their deep halos since a fault was mended there.
-// All ranks come to the same result.
+// sweepRate measures how many points this rank updates in a second if the CPU sweeps. On a GPU it returns 0.
+func (j *joined) sweepRate(ctx context.Context, depth haloDepth) (float64, error) {
+	if j.sweepsOnGPU() {
+		return 0, nil
+	}
+	p, err := newPlan(j.problem.Mesh(), depth, j.id.Rank, j.team.Members())
+	if err != nil {
+		return 0, err
+	}
+	p.layout.Operator = j.problem.Operator()
+	rate, err := cpu.SweepRate(ctx, p.layout, j.cpuOptions(), p.passSweeps)
+	if err != nil {
+		return 0, fmt.Errorf("measure the speed of the CPU: %w", err)
+	}
+	return rate, nil
+}
+
+// linksToMeasure returns the pairs of neighbours, of each pair the rank above and the rank below, whose rows go through
+// links outside of shared memory. All ranks come to the same result.
 func linksToMeasure(members []roster.Member, mode halo.Mode, periodic bool) (pairs [][2]int) {
-	notGPU := func(m roster.Member) bool { return m.Device != "cuda" }
-	if len(members) == 1 || mode == halo.ModeP2P || slices.ContainsFunc(members, notGPU) {
+	if len(members) == 1 || mode == halo.ModeP2P {
 		return nil
 	}
 	for above := range members {
@@ -70,40 +98,50 @@ func linksToMeasure(members []roster.Member, mode halo.Mode, periodic bool) (pai
 		if below == 0 && !periodic {
 			break
 		}
-		if shares, _ := roster.SharesMemory(members[above], members[below]); shares && mode != halo.ModeNATS {
-			return nil
+		if shares, _ := roster.SharesMemory(members[above], members[below]); !shares || mode == halo.ModeNATS {
+			pairs = append(pairs, [2]int{above, below})
 		}
-		pairs = append(pairs, [2]int{above, below})
 	}
 	return pairs
 }
 
+// measured is what a rank has measured.
+type measured struct {
+	Links []linkTime `json:"links"`
+	Rate  float64    `json:"rate"` // see deepening.rates
+}
+
 // agreeOnDepth measures the links of pairs, all at once, and gives all ranks what rank 0 chooses by all measurements.
-func agreeOnDepth(ctx context.Context, team *roster.Team, pairs [][2]int, timeout time.Duration,
-	choose func([]linkTime) haloDepth) (depth haloDepth, err error) {
-	own, err := measureLinks(ctx, team, pairs, timeout)
+// It begins when all ranks have measured their rate, so that no CPU sweeps meanwhile.
+func agreeOnDepth(ctx context.Context, team *roster.Team, pairs [][2]int, rate float64, timeout time.Duration,
+	choose func(links []linkTime, rates []float64) haloDepth) (depth haloDepth, err error) {
+	if err := team.Barrier(ctx, "sweeps measured"); err != nil {
+		return depth, err
+	}
+	links, err := measureLinks(ctx, team, pairs, timeout)
 	if err != nil {
 		return depth, err
 	}
-	data, err := json.Marshal(own)
+	data, err := json.Marshal(measured{links, rate})
 	if err != nil {
 		return depth, err
 	}
-	parts, err := team.Gather(ctx, "links", data)
+	parts, err := team.Gather(ctx, "measured", data)
 	if err != nil {
 		return depth, err
 	}
 	var chosen []byte
 	if team.Self().Rank == 0 {
-		var all []linkTime
+		var links []linkTime
+		rates := make([]float64, len(parts))
 		for rank, part := range parts {
-			var links []linkTime
-			if err := json.Unmarshal(part, &links); err != nil {
+			var m measured
+			if err := json.Unmarshal(part, &m); err != nil {
 				return depth, fmt.Errorf("measurements of rank %d: %w", rank, err)
 			}
-			all = append(all, links...)
+			links, rates[rank] = append(links, m.Links...), m.Rate
 		}
-		if chosen, err = json.Marshal(choose(all)); err != nil {
+		if chosen, err = json.Marshal(choose(links, rates)); err != nil {
 			return depth, err
 		}
 	}
@@ -126,7 +164,7 @@ func measureLinks(ctx context.Context, team *roster.Team, pairs [][2]int, timeou
 		switch self {
 		case p[0]:
 			g.Go(func() error { // one pair alone has this rank above
-				l, err := probe(ctx, team, p[1], tag)
+				l, err := timeLink(ctx, team, p[1], tag)
 				if err = unlessLate(err); err == nil && l.Large == 0 {
 					l.Fault = fmt.Sprintf("rank %d did not answer rank %d within %v", p[1], p[0], timeout)
 				}
@@ -156,8 +194,8 @@ func unlessLate(err error) error {
 	return err
 }
 
-// probe measures the link to rank to.
-func probe(ctx context.Context, team *roster.Team, to int, tag string) (linkTime, error) {
+// timeLink measures the link to rank to.
+func timeLink(ctx context.Context, team *roster.Team, to int, tag string) (linkTime, error) {
 	l := linkTime{From: team.Self().Rank, To: to}
 	if _, err := median(ctx, team, to, tag, 1, nil); err != nil { // waits until the other rank is there
 		return l, err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -16,7 +17,7 @@ import (
 	"jacobi/internal/wire"
 )
 
-// Links are measured if no GPUs share memory, or none may use it, and nowhere else.
+// The links between neighbours that share no memory, or may not use it, are measured.
 func TestLinksToMeasure(t *testing.T) {
 	on := func(device string, nodes ...string) (members []roster.Member) {
 		for rank, boot := range nodes {
@@ -36,13 +37,15 @@ func TestLinksToMeasure(t *testing.T) {
 	}{
 		{on("cuda", "a", "b", "c"), halo.ModeAuto, false, [][2]int{{0, 1}, {1, 2}}},
 		{on("cuda", "a", "b", "c"), halo.ModeDirect, true, [][2]int{{0, 1}, {1, 2}, {2, 0}}},
-		{on("cuda", "a", "a", "b", "b"), halo.ModeAuto, false, nil},
+		{on("cuda", "a", "a", "b", "b"), halo.ModeAuto, false, [][2]int{{1, 2}}},
+		{on("cpu", "a", "a", "b", "b"), halo.ModeDirect, true, [][2]int{{1, 2}, {3, 0}}},
 		{on("cuda", "a", "a", "a"), halo.ModeNATS, false, [][2]int{{0, 1}, {1, 2}}},
 		{on("cuda", "a", "a", "a"), halo.ModeDirect, true, nil},
 		{on("cuda", "a", "b"), halo.ModeP2P, false, nil},
 		{on("cuda", "a"), halo.ModeNATS, true, nil},
-		{on("cpu", "a", "b"), halo.ModeNATS, true, nil},
-		{mixed, halo.ModeNATS, false, nil},
+		{on("cpu", "a", "b"), halo.ModeNATS, true, [][2]int{{0, 1}, {1, 0}}},
+		{on("cpu", "a", "a"), halo.ModeAuto, true, nil},
+		{mixed, halo.ModeAuto, false, [][2]int{{0, 1}}},
 	} {
 		if got := linksToMeasure(c.members, c.mode, c.periodic); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%d ranks, %s, periodic %t: %v, want %v", len(c.members), c.mode, c.periodic, got, c.want)
@@ -75,14 +78,17 @@ func teamsOf(t *testing.T, size int) []*roster.Team {
 	return teams
 }
 
-// All ranks take what rank 0 chooses, once, by the measurements of all links, in the order of ranks.
+// All ranks take what rank 0 chooses, once, by the measurements of all links and sweeps, in the order of ranks.
 func TestRanksAgreeOnDepth(t *testing.T) {
 	teams := teamsOf(t, 3)
 	var wg sync.WaitGroup
 	for rank, team := range teams {
 		wg.Go(func() {
-			got, err := agreeOnDepth(t.Context(), team, [][2]int{{0, 1}, {1, 2}, {2, 0}}, 10*time.Second,
-				func(links []linkTime) haloDepth {
+			got, err := agreeOnDepth(t.Context(), team, [][2]int{{0, 1}, {1, 2}, {2, 0}}, float64(rank),
+				10*time.Second, func(links []linkTime, rates []float64) haloDepth {
+					if !slices.Equal(rates, []float64{0, 1, 2}) {
+						t.Errorf("rates %v, want 0, 1 and 2", rates)
+					}
 					for i, l := range links {
 						if l.From != i || l.To != (i+1)%3 || l.Trip <= 0 || l.Large <= 0 || l.Fault != "" {
 							t.Errorf("link %d: %+v", i, l)

@@ -2,6 +2,7 @@ package rank
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"jacobi/internal/awake"
@@ -17,6 +18,7 @@ const (
 
 // progress publishes the progress of the run.
 type progress struct {
+	mu               sync.Mutex // norms and swept are called by several goroutines
 	team             *roster.Team
 	points           float64 // of the mesh, times the sweeps of an iteration
 	first            int     // sweeps done before this start
@@ -24,8 +26,10 @@ type progress struct {
 	start, published time.Time
 	course           course
 	step             string // see roster.Event
+	stride           int    // see plan.normStride
 	clock            *awake.Clock
 	speed            speed
+	norm             float64      // the newest one; 0 before it
 	say              func(string) // gets a line every lineInterval; nil under a launcher, which shows progress itself
 	said             time.Time
 }
@@ -42,10 +46,14 @@ func (r *ready) newProgress(ctx context.Context, forecast *outlook.Outlook) *pro
 	p := &progress{
 		team: r.team, points: float64(m.NX) * float64(m.NY) * float64(r.sweepsOf(1)), first: r.resumed.Start.Sweeps,
 		max:   c.MaxIterations,
-		start: now, course: outlook.NewCourse(forecast, c.Tolerance, c.MaxIterations), clock: awake.Of(ctx), said: now,
+		start: now, stride: r.normStride(),
+		course: outlook.NewCourse(forecast, c.Tolerance, c.MaxIterations), clock: awake.Of(ctx), said: now,
 	}
 	if c.Multigrid() {
 		p.course, p.step = outlook.NewCycles(c.Tolerance, c.RelativeTolerance, c.MaxIterations), c.Step()
+	}
+	if r.plan.chebyshev != nil {
+		p.course = outlook.NewChebyshev(c, r.plan.chebyshev)
 	}
 	if !r.launched() {
 		p.say = func(line string) { r.Log.Info(line) }
@@ -57,19 +65,50 @@ func (r *ready) newProgress(ctx context.Context, forecast *outlook.Outlook) *pro
 	return p
 }
 
-// norms handles the final norms of sweeps first, first+1, ...
+// norms handles the final norms of sweep first and, a stride apart, of later ones.
 func (p *progress) norms(first int, norms []float64) {
-	now := time.Now()
-	if now.Sub(p.published) < progressInterval {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	last := first + (len(norms)-1)*p.stride
+	p.norm = norms[len(norms)-1]
+	if p.stride > 1 {
+		p.course.Add(last, p.norm)
+	}
+	if !p.due() {
 		return
 	}
-	p.published = now
-	sweeps, norm := first+len(norms), norms[len(norms)-1]
+	sweeps := last + 1
 	if p.step != "" {
 		sweeps = first // norms are those of the fields before the cycles
 	}
-	e := p.event(sweeps, norm, now.Sub(p.start))
-	p.course.Add(first+len(norms)-1, norm)
+	if p.stride == 1 {
+		p.course.Add(last, p.norm)
+	}
+	p.show(sweeps)
+}
+
+// swept handles sweeps without norms.
+func (p *progress) swept(sweeps int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.norm > 0 && p.due() {
+		p.show(sweeps)
+	}
+}
+
+// due reports whether it is time for an event.
+func (p *progress) due() bool {
+	now := time.Now()
+	if now.Sub(p.published) < progressInterval {
+		return false
+	}
+	p.published = now
+	return true
+}
+
+// show publishes an event for a number of sweeps.
+func (p *progress) show(sweeps int) {
+	e := p.event(sweeps, p.norm, time.Since(p.start))
 	p.speed.add(p.clock.Now(), sweeps)
 	end, reason, ok := p.course.End()
 	if ok {

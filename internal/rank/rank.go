@@ -13,8 +13,10 @@
 //	solved     the result of the sweeps                                 solve.go, recorder.go, progress.go, speed.go
 //	written    the report                                               write.go, digest.go, commit.go, report.go
 //
-// For launcher doctor a rank goes as far as ready and reports what it found (examine.go, clocks.go). The phases enter
-// what they open into closers (closers.go). A rank that fails tells the others first and closes then (blame.go).
+// For launcher doctor a rank goes as far as ready and reports what it found (examine.go, clocks.go). For launcher soak
+// it goes as far as wired and sweeps the same problem in rounds (soak*.go). For launcher probe it goes as far as joined
+// and measures its machine (machine.go). The phases enter what they open into closers (closers.go). A rank that fails
+// tells the others first and closes then (blame.go).
 package rank
 
 import (
@@ -28,7 +30,9 @@ import (
 	"jacobi/configs"
 	"jacobi/internal/examine"
 	"jacobi/internal/output"
+	"jacobi/internal/probe"
 	"jacobi/internal/roster"
+	"jacobi/internal/soak"
 	"jacobi/solver"
 )
 
@@ -45,6 +49,12 @@ type Options struct {
 	End context.CancelCauseFunc
 	// Examine makes the rank take every step before the sweeps and report its findings to the launcher.
 	Examine bool
+	// Soak, if not nil, makes the rank solve the problem again and again and compare the results.
+	Soak *soak.Order
+	// Probe, if not nil, makes the ranks measure their machines instead of solving.
+	Probe *probe.Request
+	// Probed is called on rank 0 of a probe that no launcher started, as parts begin and report.
+	Probed func(probe.Event) error
 	// Summarize is called on rank 0 of a run that no launcher started, once the outputs are written. outputs holds
 	// output.dir; it is nil if the run writes no file.
 	Summarize func(report output.Report, outputs *output.Held) error
@@ -95,8 +105,13 @@ func live(ctx context.Context, o Options, open *closers) (written, error) {
 		return written{}, err
 	}
 	work := j.run
-	if s.node != nil {
+	switch {
+	case s.Probe != nil:
+		work = j.probe
+	case s.node != nil:
 		work = j.examine
+	case s.Soak != nil:
+		work = j.soak
 	}
 	w, err := work(j.team.Context(), open)
 	if err != nil {
@@ -138,6 +153,15 @@ func (s *started) meet(ctx context.Context, open *closers) (*joined, error) {
 
 // setUp takes the phases from the layout to the field.
 func (j *joined) setUp(ctx context.Context, open *closers) (*loaded, error) {
+	w, err := j.wire(ctx, open)
+	if err != nil {
+		return nil, err
+	}
+	return w.load(ctx, open)
+}
+
+// wire takes the phases from the layout to the links.
+func (j *joined) wire(ctx context.Context, open *closers) (*wired, error) {
 	l, err := j.layOut(ctx)
 	if err != nil {
 		return nil, err
@@ -146,11 +170,7 @@ func (j *joined) setUp(ctx context.Context, open *closers) (*loaded, error) {
 	if err != nil {
 		return nil, err
 	}
-	w, err := o.wireUp(ctx, open)
-	if err != nil {
-		return nil, err
-	}
-	return w.load(ctx, open)
+	return o.wireUp(ctx, open)
 }
 
 // run takes the phases from the layout to the outputs.

@@ -34,6 +34,9 @@ func (r *ready) rankReport(result solver.Result, fault error) output.RankReport 
 	if rep.RSSBytes, err = peakResident(); err != nil {
 		r.Log.Sugar().Warnf("memory of this process: %v", err)
 	}
+	if conn, ok := r.conn.(interface{ Refused() uint64 }); ok {
+		rep.RefusedMessages = conn.Refused()
+	}
 	stats, traffic := r.links.Stats(), r.links.Traffic()
 	for side, has := range r.layout.Neighbour {
 		if !has {
@@ -70,11 +73,14 @@ func (l *loaded) memoryBytes() int64 {
 	var bytes int64
 	if l.levels != nil {
 		bytes = l.levels.device.Bytes()
+		if l.levels.search != nil && !l.sweepsOnGPU() {
+			bytes += l.levels.search.Bytes()
+		}
 	} else {
 		bytes = l.backend.Limits().Bytes
 	}
 	if l.saver != nil && !l.sweepsOnGPU() { // the saver copies the stripe into host memory
-		bytes += int64(l.layout.Stripe.Rows()) * int64(l.layout.Mesh.RowBytes())
+		bytes += int64(max(1, l.arrays())) * int64(l.layout.Stripe.Rows()) * int64(l.layout.Mesh.RowBytes())
 	}
 	return bytes
 }
@@ -140,7 +146,7 @@ func (s *solved) accuracy() *output.AccuracyReport {
 		return nil
 	}
 	best := s.forecast.Attainable(s.layout.Mesh.DType)
-	if s.Config.Solver.Multigrid() {
+	if s.Config.Solver.Multigrid() || s.Config.Solver.Chebyshev() {
 		return &output.AccuracyReport{Error: s.forecast.CycleError(s.result.Norm), Bound: true,
 			Attainable: best.Error, Norm: best.Norm, Scale: s.forecast.Largest()}
 	}

@@ -41,9 +41,13 @@ func (o *opened) openSaver(ctx context.Context, norms []float64, open *closers) 
 		Team: o.team, Store: store, Layout: o.layout, Stripes: o.stripes, Rows: o.field, Every: c.Every.Time,
 		Keep:  c.Keep,
 		RunID: o.id.RunID, Program: version.String(), Fields: fields, Norms: norms, Log: o.Log,
+		NormStride: o.normStride(),
 	}
 	if o.alone() {
 		options.RunID += fmt.Sprint(time.Now().UnixNano()) // RunID alone is the same at every start
+	}
+	if o.accelerated() {
+		options.Arrays, options.Rows = o.arrays(), stateRows{levelField{o.levels.device}, o.levels.search}
 	}
 	saver, err := checkpoint.NewSaver(ctx, options)
 	if err != nil {

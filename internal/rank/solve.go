@@ -36,7 +36,8 @@ func (r *ready) solve(ctx context.Context, forecast *outlook.Outlook) (*solved, 
 		return r.addNorms(norms)
 	})
 	defer recorder.close(ctx)
-	result, err := r.sweep(ctx, func(first int, norms []float64) error { return recorder.add(ctx, first, norms) })
+	result, err := r.sweep(ctx, func(first int, norms []float64) error { return recorder.add(ctx, first, norms) },
+		progress.swept)
 	if err != nil {
 		return nil, r.onGPU(err)
 	}
@@ -50,10 +51,14 @@ func (r *ready) solve(ctx context.Context, forecast *outlook.Outlook) (*solved, 
 	return &solved{ready: r, forecast: forecast, result: result}, nil
 }
 
-// sweep runs the solver. record gets the norms on rank 0.
-func (r *ready) sweep(ctx context.Context, record func(first int, norms []float64) error) (solver.Result, error) {
-	if r.levels != nil {
+// sweep runs the solver. On rank 0, record gets the norms, and swept the number of sweeps done where most have no norm.
+func (r *ready) sweep(ctx context.Context, record func(first int, norms []float64) error,
+	swept func(sweeps int)) (solver.Result, error) {
+	switch {
+	case r.levels != nil:
 		return r.cycle(ctx, record)
+	case r.plan.chebyshev != nil:
+		return r.weigh(ctx, record, swept)
 	}
 	team, saver, first := r.team, r.saver, r.id.Rank == 0 // the callbacks run once a pass
 	return solver.Run(ctx, r.backend, r.exchange, r.reducer, solver.Options{

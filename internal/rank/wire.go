@@ -62,7 +62,7 @@ func (o *opened) openExchange(peers peerRows, links *halo.Links, open *closers) 
 // openReducer opens the sum over all ranks.
 func (l *laidOut) openReducer(ctx context.Context, open *closers) (solver.Reducer, error) {
 	reducer, err := reduce.New(ctx, reduce.Options{
-		Team: l.team, MaxSums: l.passSweeps, Window: l.ahead + 1,
+		Team: l.team, MaxSums: l.sums, Window: l.ahead + 1,
 		NATSOnly: l.Config.Halo.Transport == string(halo.ModeNATS), Timeout: l.Config.Halo.Timeout, Spin: l.spin(),
 		Log: l.Log,
 	})

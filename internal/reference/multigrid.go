@@ -145,7 +145,12 @@ func (j *Jacobi) defect() []float64 {
 
 // restrict sets the right-hand side of the next level.
 func (m *Multigrid) restrict(level int, defect []float64) {
-	l, fine, coarse := m.plan.Levels[level], m.levels[level], m.levels[level+1]
+	m.restrictTo(level, defect, m.levels[level+1])
+}
+
+// restrictTo restricts the defect of a level to the source of coarse, in the type of that.
+func (m *Multigrid) restrictTo(level int, defect []float64, coarse *Jacobi) {
+	l, fine := m.plan.Levels[level], m.levels[level]
 	for y := range coarse.mesh.NY {
 		for x := range coarse.mesh.NX {
 			if !coarse.interior(y, x) {

@@ -82,6 +82,18 @@ func (j *Jacobi) Sweep() solver.Sum {
 	return sum
 }
 
+// WeightedSweep does one sweep with a weight (see solver.Weights).
+func (j *Jacobi) WeightedSweep(weight float64) {
+	before := j.field
+	j.Sweep()
+	for i, u := range before {
+		if j.swept(i/j.mesh.NX, i%j.mesh.NX) {
+			j.field[i] = j.fma(weight, j.round(j.field[i]-u), u)
+		}
+	}
+	j.copyPeriodic(j.field)
+}
+
 // swept reports whether a sweep updates a point.
 func (j *Jacobi) swept(y, x int) bool { return j.interior(y, x) && !j.fixed[y*j.mesh.NX+x] }
 

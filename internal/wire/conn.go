@@ -22,14 +22,15 @@ type Conn struct {
 	faults *faults
 
 	buffers sync.Pool // of *[]byte, for sealed messages; the client copies them
-	refused atomic.Uint64
+	refused *atomic.Uint64
 }
 
 var _ pubsub.Conn = (*Conn)(nil)
 
 // Over returns a Conn that does not seal messages, over a connection that was made in another way.
 func Over(nc *nats.Conn) *Conn {
-	return &Conn{nc: nc, log: zap.NewNop(), faults: &faults{nc: nc, where: nc.ConnectedUrlRedacted()}}
+	return &Conn{nc: nc, log: zap.NewNop(), faults: &faults{nc: nc, where: nc.ConnectedUrlRedacted()},
+		refused: new(atomic.Uint64)}
 }
 
 // Sealed reports whether messages are sealed.
@@ -38,7 +39,8 @@ func (c *Conn) Sealed() bool { return c.seal != nil }
 // Raw returns the underlying connection, whose messages are not sealed.
 func (c *Conn) Raw() *nats.Conn { return c.nc }
 
-// Refused returns the number of messages refused because they were not sealed with the run's secret.
+// Refused returns the number of messages refused because they were not sealed with the run's secret, on this connection
+// and those that share its count.
 func (c *Conn) Refused() uint64 { return c.refused.Load() }
 
 // Publish implements pubsub.Publisher.
@@ -113,7 +115,7 @@ func (c *Conn) Unseal(subject, reply string, data []byte) ([]byte, error) {
 // Between returns c with another seal, for two processes that have agreed on a key of 32 bytes. Closing it closes c.
 func (c *Conn) Between(key []byte) (*Conn, error) {
 	s, err := sealWith(key)
-	return &Conn{nc: c.nc, seal: s, log: c.log, faults: c.faults}, err
+	return &Conn{nc: c.nc, seal: s, log: c.log, faults: c.faults, refused: new(atomic.Uint64)}, err
 }
 
 // Shared returns the key of c's seal, from which other keys can be derived; nil if messages are not sealed.

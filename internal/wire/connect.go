@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -43,6 +44,9 @@ type Options struct {
 	Logger  *zap.Logger   // may be nil
 	Quiet   bool          // do not log a lost server or its return: another connection of the process does
 	Refused func(error)   // receives the first refusal of a subscription or of a subject of this program; may be nil
+	// Unsealed counts the messages that are refused because they are not sealed for this run. Several connections may
+	// share it; nil: each has its own.
+	Unsealed *atomic.Uint64
 }
 
 // Connect connects to a NATS server. The connection reconnects for ever, within a second of the server's return. No
@@ -74,7 +78,11 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 	f.mu.Lock()
 	f.nc = nc
 	f.mu.Unlock()
-	return &Conn{nc: nc, seal: s, log: o.Logger, faults: f}, nil
+	c := &Conn{nc: nc, seal: s, log: o.Logger, faults: f, refused: o.Unsealed}
+	if c.refused == nil {
+		c.refused = new(atomic.Uint64)
+	}
+	return c, nil
 }
 
 // dialUntil repeats dial until the server answers or the timeout is over.

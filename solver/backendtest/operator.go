@@ -122,6 +122,15 @@ func (o pattern) FixedRow(iy int, dst []bool) error {
 	return nil
 }
 
+// magnitude returns the exponent for the sums of a case.
+func (c Case) magnitude(op solver.Operator, largest float64) solver.Magnitude {
+	e := magnitude(op, largest)
+	if len(c.Weights) > 0 {
+		e += 40 // the weights of the cases let values grow
+	}
+	return e
+}
+
 // magnitude returns the exponent for the sums of an operator, given the largest absolute value of the field
 // (docs/numerics.md).
 func magnitude(op solver.Operator, largest float64) solver.Magnitude {

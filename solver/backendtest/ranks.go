@@ -84,7 +84,8 @@ func open(c Case, f *field, op solver.Operator, factory Factory) (*ranks, error)
 	r := &ranks{field: f, mesh: c.Mesh, depth: c.Depth, stripes: stripes}
 	for i, s := range stripes {
 		b, err := factory(solver.Layout{
-			Mesh: c.Mesh, Stripe: s, Depth: c.Depth, Magnitude: magnitude(op, f.largest), Operator: op,
+			Mesh: c.Mesh, Stripe: s, Depth: c.Depth, Magnitude: c.magnitude(op, f.largest), Operator: op,
+			Weights:   c.Weights,
 			Neighbour: [2]bool{r.neighbour(i, solver.Top) >= 0, r.neighbour(i, solver.Bottom) >= 0},
 		})
 		if err == nil {
@@ -114,7 +115,7 @@ func (r *ranks) neighbour(i int, side solver.Side) int {
 }
 
 // pass does pass b on all ranks, followed by an exchange of edges if exchange is set. It returns the sums over all
-// ranks.
+// ranks; a weighted pass has none.
 func (r *ranks) pass(b solver.Pass, exchange bool) ([]solver.Sum, error) {
 	ctx := context.Background()
 	type message struct {
@@ -145,6 +146,9 @@ func (r *ranks) pass(b solver.Pass, exchange bool) ([]solver.Sum, error) {
 		}
 		if err := k.Interior(ctx, b); err != nil {
 			return nil, fmt.Errorf("rank %d: interior: %w", i, err)
+		}
+		if b.Weighted {
+			continue
 		}
 		sums, err := k.Sums(ctx, b)
 		if err != nil {

@@ -22,6 +22,8 @@ type Case struct {
 	Depth  int
 	Sweeps int // in a pass; 0: Depth
 	Passes int // exchanges
+	// Weights are those of the sweeps. Passes end where weighted sweeps begin or end.
+	Weights solver.Weights
 }
 
 // String names a case.
@@ -37,6 +39,9 @@ func (c Case) String() string {
 	}
 	if u := c.Update.String(); u != "" {
 		kind += " " + u
+	}
+	if len(c.Weights) > 0 {
+		kind += " weighted"
 	}
 	return fmt.Sprintf("%dx%d %v%s ranks %d depth %d by %d", c.Mesh.NX, c.Mesh.NY, c.Mesh.DType, kind, c.Ranks,
 		c.Depth, c.step())
@@ -68,12 +73,20 @@ func RunOperators(t *testing.T, factory Factory) {
 	t.Run("unreadable", func(t *testing.T) { runUnreadable(t, factory) })
 }
 
-// RunCase checks a backend on one case: the sums of every sweep, the field after every pass, Undo, and the replay of
-// part of a pass.
+// RunWeights checks a backend on sweeps with weights (WeightCases).
+func RunWeights(t *testing.T, factory Factory) {
+	for _, c := range WeightCases() {
+		t.Run(c.String(), func(t *testing.T) { RunCase(t, factory, c) })
+	}
+	t.Run("mixed", func(t *testing.T) { runMixed(t, factory) })
+}
+
+// RunCase checks a backend on one case: the sums of every plain sweep, the field after every pass, Undo, and the replay
+// of part of a pass.
 func RunCase(t *testing.T, factory Factory, c Case) {
 	seed := uint64(c.Mesh.NX*1000 + c.Mesh.NY)
 	f, op := newField(c.Mesh, seed), newOperator(c, seed)
-	ref, err := reference.New(c.Mesh, op, f, magnitude(op, f.largest))
+	ref, err := reference.New(c.Mesh, op, f, c.magnitude(op, f.largest))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,12 +103,16 @@ func RunCase(t *testing.T, factory Factory, c Case) {
 	sweep := 0
 	step := func(b solver.Pass, exchange bool) {
 		t.Helper()
-		b.First = sweep
+		b.First, b.Weighted = sweep, c.Weights.At(sweep) != 0
 		got, err := r.pass(b, exchange)
 		if err != nil {
 			t.Fatalf("%+v: %v", b, err)
 		}
 		for i := range b.Sweeps {
+			if b.Weighted {
+				ref.WeightedSweep(c.Weights.At(sweep + i))
+				continue
+			}
 			if want := ref.Sweep(); got[i] != want {
 				t.Errorf("%+v: sweep %d of the pass: sum %v, want %v", b, i, got[i], want)
 			}
@@ -107,14 +124,15 @@ func RunCase(t *testing.T, factory Factory, c Case) {
 	}
 	for range c.Passes {
 		for left := c.Depth; left > 0; {
-			n := min(c.step(), left)
+			n := c.Weights.Alike(sweep, min(c.step(), left))
 			left -= n
 			step(solver.Pass{Sweeps: n, Margin: left}, left == 0)
 		}
 	}
 	// Undo a deep pass and replay part of it, as when a run ends inside it.
-	n := c.step()
-	if _, err := r.pass(solver.Pass{First: sweep, Sweeps: n}, n == c.Depth); err != nil {
+	n := c.Weights.Alike(sweep, c.step())
+	deep := solver.Pass{First: sweep, Sweeps: n, Weighted: c.Weights.At(sweep) != 0}
+	if _, err := r.pass(deep, n == c.Depth); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.undo(); err != nil {

@@ -34,7 +34,7 @@ func runCancel(t *testing.T, factory Factory, c Case) {
 			return nil
 		}
 		x.after = func(solver.ExchangeNumber) {}
-		e, err := solver.NewEngine(r.Backend, x, c.Depth, c.sweeps(r.Backend), 0)
+		e, err := solver.NewEngine(r.Backend, x, c.Depth, c.sweeps(r.Backend), 0, nil)
 		if err != nil {
 			return err
 		}

@@ -24,7 +24,7 @@ type Array uint8
 // The arrays that are copied between ranks and to files.
 const (
 	Unknowns  Array = iota // u: the field on level 0, a correction in float32 on all others
-	RightSide              // b of a level other than 0
+	RightSide              // b; on level 0 the source, if there is one
 )
 
 // Device computes the cycles of one rank. For each cycle its caller calls, in this order,
@@ -66,6 +66,16 @@ type Device interface {
 	//
 	// in float32; values beyond the coarse mesh are +0. It is added as u + e, on level 0 as fma(2^E, e, u).
 	Up(ctx context.Context, level int) error
+	// Coarser opens a device for the mesh of level 1, in float64 and with layout l, for full multigrid. It is closed
+	// with this one.
+	Coarser(l Layout) (Device, error)
+	// RestrictSource restricts the source, as Down restricts a defect but in float64, to the source of a device that
+	// Coarser returned: in the rows of level 1 that belong to those that this rank owns of level 0 (Layout.Below).
+	RestrictSource(ctx context.Context, coarse Device) error
+	// Interpolate sets the field, in the rows that the rank owns, to the one of a device that Coarser returned. Points
+	// that no sweep updates keep their values. At all others the new value is that of the correction in Up, in float64
+	// and from the field of coarse.
+	Interpolate(ctx context.Context, coarse Device) error
 	// CopyRows copies rows [s.Lo, s.Hi) of an array that the rank owns to dst: dense, NX values of the level's type.
 	CopyRows(ctx context.Context, level int, a Array, s solver.Stripe, dst []byte) error
 	// SetRows sets rows [s.Lo, s.Hi) of an array that the device holds.
@@ -79,6 +89,9 @@ type Device interface {
 func (l Layout) TailRows() solver.Stripe {
 	return l.Plan.Levels[l.Tail-1].Y.divide(l.Stripes[l.Tail-1:])[0]
 }
+
+// Below returns the rows of level 1 that belong to the rows that this rank owns of level 0.
+func (l Layout) Below() solver.Stripe { return l.Plan.Levels[0].Y.divide(l.Stripes[:1])[0] }
 
 // LayoutOf returns the layout of a rank that divides the levels as Divide has them. Magnitude and Source are left to
 // the caller.

@@ -7,13 +7,19 @@ import (
 	"jacobi/solver"
 )
 
-// HostExchange is an Exchange through the host's memory, over links that carry Overlap rows of the finest level. All
+// HostExchange is an Exchange through the host's memory, over links that carry Overlap rows of the finest mesh. All
 // messages have that size: those of the coarser levels, which are smaller, are filled up.
 type HostExchange struct {
-	device Device
-	layout Layout
-	rank   int
-	blocks []solver.Stripe   // rows of level Tail whose right-hand side each rank computes
+	device  Device
+	layout  Layout
+	stripes []solver.Stripe // of level 0, by rank
+	blocks  []solver.Stripe // rows of level Tail whose right-hand side each rank computes
+	rank    int
+	*messages
+}
+
+// messages are what the exchanges of a rank send and receive. They share links, and so count together.
+type messages struct {
 	links  [2]solver.RowLink // by side; nil without a neighbour
 	send   []byte            // a message
 	recv   []byte
@@ -30,9 +36,13 @@ func NewHostExchange(d Device, l Layout, stripes [][]solver.Stripe, rank int,
 		}
 	}
 	bytes := Overlap * l.Plan.Levels[0].Mesh.RowBytes()
-	return &HostExchange{device: d, layout: l, rank: rank, links: links,
-		blocks: l.Plan.Levels[l.Tail-1].Y.divide(stripes[l.Tail-1]), send: make([]byte, bytes),
-		recv: make([]byte, bytes)}, nil
+	return newHostExchange(d, l, stripes, rank,
+		&messages{links: links, send: make([]byte, bytes), recv: make([]byte, bytes)}), nil
+}
+
+func newHostExchange(d Device, l Layout, stripes [][]solver.Stripe, rank int, m *messages) *HostExchange {
+	return &HostExchange{device: d, layout: l, stripes: stripes[0], rank: rank, messages: m,
+		blocks: l.Plan.Levels[l.Tail-1].Y.divide(stripes[l.Tail-1])}
 }
 
 // Overlap implements Exchange.
@@ -48,7 +58,7 @@ func (x *HostExchange) Overlap(ctx context.Context, level int, a Array) error {
 }
 
 // swap fills a message for each neighbour, sends them, and takes those of the neighbours.
-func (x *HostExchange) swap(ctx context.Context, fill, take func(side solver.Side, message []byte) error) error {
+func (x *messages) swap(ctx context.Context, fill, take func(side solver.Side, message []byte) error) error {
 	x.number++
 	for side, link := range x.links {
 		if link == nil {
@@ -75,28 +85,36 @@ func (x *HostExchange) swap(ctx context.Context, fill, take func(side solver.Sid
 	return nil
 }
 
-// Gather implements Exchange. The ranks are a chain: in step k each rank passes on to the rank below what the k-th rank
-// above has computed, and to the rank above what the k-th rank below has.
+// Gather implements Exchange.
 func (x *HostExchange) Gather(ctx context.Context) error {
-	rowBytes := x.layout.Plan.Levels[x.layout.Tail].Mesh.RowBytes()
-	all, most := make([][]byte, len(x.blocks)), 0
-	for r, b := range x.blocks {
-		all[r] = make([]byte, b.Rows()*rowBytes)
+	if err := x.gather(ctx, x.device, x.layout.Tail, x.layout.Plan.Levels[x.layout.Tail].Mesh, x.blocks); err != nil {
+		return fmt.Errorf("gather level %d: %w", x.layout.Tail, err)
+	}
+	return nil
+}
+
+// gather gives every rank the whole right-hand side of a level of d, of which each rank has a block of rows. The ranks
+// are a chain: in step k each rank passes on to the rank below what the k-th rank above has computed, and to the rank
+// above what the k-th rank below has.
+func (x *HostExchange) gather(ctx context.Context, d Device, level int, m solver.Mesh, blocks []solver.Stripe) error {
+	all, most := make([][]byte, len(blocks)), 0
+	for r, b := range blocks {
+		all[r] = make([]byte, b.Rows()*m.RowBytes())
 		most = max(most, len(all[r]))
 	}
-	if err := x.device.CopyRows(ctx, x.layout.Tail, RightSide, x.blocks[x.rank], all[x.rank]); err != nil {
-		return fmt.Errorf("gather level %d: %w", x.layout.Tail, err)
+	if err := d.CopyRows(ctx, level, RightSide, blocks[x.rank], all[x.rank]); err != nil {
+		return err
 	}
 	for k := 1; k < len(all); k++ {
 		for at := 0; at < most; at += len(x.send) {
 			if err := x.pass(ctx, all, k, at); err != nil {
-				return fmt.Errorf("gather level %d: %w", x.layout.Tail, err)
+				return err
 			}
 		}
 	}
-	for r, b := range x.blocks {
-		if err := x.device.SetRows(ctx, x.layout.Tail, RightSide, b, all[r]); err != nil {
-			return fmt.Errorf("gather level %d: %w", x.layout.Tail, err)
+	for r, b := range blocks {
+		if err := d.SetRows(ctx, level, RightSide, b, all[r]); err != nil {
+			return err
 		}
 	}
 	return nil

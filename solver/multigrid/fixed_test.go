@@ -3,6 +3,7 @@ package multigrid_test
 import (
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"jacobi/internal/cpu/levels"
@@ -24,22 +25,54 @@ func (s shape) FixedRow(iy int, dst []bool) error {
 	return nil
 }
 
-// TestFixedFactor checks that cycles converge with fixed points of all shapes, also those thinner than the spacing of
-// the coarser levels.
-func TestFixedFactor(t *testing.T) {
+// shapes are the fixed points of tests, on meshes of n x n points.
+func shapes(n int) map[string]func(x, y int) bool {
 	apart := func(a, b int) int { return max(a-b, b-a) }
-	for _, n := range []int{129, 200} {
-		for name, at := range map[string]func(x, y int) bool{
-			"plates":   func(x, y int) bool { return (y == n/3 || y == 2*n/3) && x > n/4 && x < 3*n/4 },
-			"disc":     func(x, y int) bool { return (x-n/2)*(x-n/2)+(y-n/2)*(y-n/2) < n*n/36 },
-			"diagonal": func(x, y int) bool { return apart(x, y) < 2 && x > n/4 && x < 3*n/4 },
-			"dots":     func(x, y int) bool { return x%17 == 3 && y%13 == 5 },
-			"gap":      func(x, y int) bool { return y == n/2 && apart(x, n/2) > 2 },
-			"comb":     func(x, y int) bool { return x%8 == 0 && y > n/4 && y < n/2 },
-			"channel":  func(x, y int) bool { return apart(y, n/2) > 3 && apart(y, n/2) < 6 },
-		} {
+	return map[string]func(x, y int) bool{
+		"plates":   func(x, y int) bool { return (y == n/3 || y == 2*n/3) && x > n/4 && x < 3*n/4 },
+		"disc":     func(x, y int) bool { return (x-n/2)*(x-n/2)+(y-n/2)*(y-n/2) < n*n/36 },
+		"diagonal": func(x, y int) bool { return apart(x, y) < 2 && x > n/4 && x < 3*n/4 },
+		"thin":     func(x, y int) bool { return x == y && x > n/4 && x < 3*n/4 },
+		"slanted":  func(x, y int) bool { return y == n/3+x*3/10 && x > n/4 && x < 3*n/4 },
+		"dots":     func(x, y int) bool { return x%17 == 3 && y%13 == 5 },
+		"sparse":   func(x, y int) bool { return x%61 == 33 && y%57 == 30 },
+		"point":    func(x, y int) bool { return x == n/3 && y == n/2 },
+		"gap":      func(x, y int) bool { return y == n/2 && apart(x, n/2) > 2 },
+		"comb":     func(x, y int) bool { return x%8 == 0 && y > n/4 && y < n/2 },
+		"channel":  func(x, y int) bool { return apart(y, n/2) > 3 && apart(y, n/2) < 6 },
+	}
+}
+
+// TestAccelerated checks how many cycles conjugate gradients take to divide the norm by 1e8, with fixed points of all
+// shapes, and between walls of all kinds.
+func TestAccelerated(t *testing.T) {
+	const neumann, periodic = solver.Neumann, solver.Periodic
+	for n, walls := range map[int]solver.Walls{
+		129: {},
+		200: {Left: neumann, Top: neumann, Bottom: neumann},
+		333: {Left: periodic, Right: periodic},
+	} {
+		for name, at := range shapes(n) {
 			t.Run(fmt.Sprint(name, n), func(t *testing.T) {
-				norms := fixedNorms(t, solver.Mesh{NX: n, NY: n, DType: solver.Float64}, shape{n, at}, 12)
+				mesh := solver.Mesh{NX: n, NY: n, DType: solver.Float64, Walls: walls}
+				norms := fixedNorms(t, mesh, shape{n, at}, true, 20)
+				cycles := slices.IndexFunc(norms, func(v float64) bool { return v <= 1e-8*norms[0] })
+				t.Logf("%d cycles", cycles)
+				if most := map[string]int{"dots": 14, "sparse": 14}[name]; cycles < 0 || cycles > max(12, most) {
+					t.Errorf("%d cycles, want at most %d; norms %.1e", cycles, max(12, most), norms)
+				}
+			})
+		}
+	}
+}
+
+// TestFixedFactor checks that plain cycles converge with fixed points of all shapes, also those thinner than the
+// spacing of the coarser levels.
+func TestFixedFactor(t *testing.T) {
+	for _, n := range []int{129, 200} {
+		for name, at := range shapes(n) {
+			t.Run(fmt.Sprint(name, n), func(t *testing.T) {
+				norms := fixedNorms(t, solver.Mesh{NX: n, NY: n, DType: solver.Float64}, shape{n, at}, false, 12)
 				factor := math.Pow(norms[12]/norms[6], 1.0/6)
 				t.Logf("factor %.3f", factor)
 				if !(factor < 0.75) {
@@ -51,7 +84,8 @@ func TestFixedFactor(t *testing.T) {
 }
 
 // fixedNorms returns the norms of the given number of cycles with fixed points.
-func fixedNorms(t *testing.T, mesh solver.Mesh, fixed solver.FixedRows, cycles int) (norms []float64) {
+func fixedNorms(t *testing.T, mesh solver.Mesh, fixed solver.FixedRows, accelerated bool,
+	cycles int) (norms []float64) {
 	t.Helper()
 	plan, err := multigrid.NewPlan(mesh, solver.Operator{})
 	if err != nil {
@@ -70,12 +104,19 @@ func fixedNorms(t *testing.T, mesh solver.Mesh, fixed solver.FixedRows, cycles i
 	if err := d.Load(t.Context(), noise{mesh}); err != nil {
 		t.Fatal(err)
 	}
-	_, err = multigrid.Run(t.Context(), d, nil, &alone{}, multigrid.Options{Tail: tail, MaxCycles: cycles,
+	o := multigrid.Options{Tail: tail, MaxCycles: cycles,
 		OnNorm: func(_ int, norm float64) error {
 			norms = append(norms, norm)
 			return nil
-		}})
-	if err != nil {
+		}}
+	if accelerated {
+		s := levels.NewSearch(d)
+		if err := s.Load(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		o.Search = s
+	}
+	if _, err = multigrid.Run(t.Context(), d, nil, &alone{}, o); err != nil {
 		t.Fatal(err)
 	}
 	return norms

@@ -17,6 +17,8 @@ type Plan struct {
 	Levels []Level
 	// Coarsest are the weights of the sweeps that solve on the coarsest level, in their order.
 	Coarsest []float64
+
+	next solver.Operator // of level 1, in float64
 }
 
 // Level is one of the meshes of a Plan.
@@ -40,11 +42,9 @@ func NewPlan(mesh solver.Mesh, op solver.Operator) (*Plan, error) {
 	if err := op.Check(mesh.DType); err != nil {
 		return nil, fmt.Errorf("multigrid: %w", err)
 	}
-	if op.Plain() {
-		op.Scale, op.Blend = 0.5, 0.5
-	}
+	op = op.General()
 	e := newEquation(mesh, op)
-	x, y := newCount(intervals(mesh.NX, mesh.Walls.Left)), newCount(intervals(mesh.NY, mesh.Walls.Top))
+	x, y := newCount(solver.Intervals(mesh.NX, mesh.Walls.Left)), newCount(solver.Intervals(mesh.NY, mesh.Walls.Top))
 	p := &Plan{Levels: []Level{{Mesh: mesh, Scale: op.Scale, Blend: op.Blend}}}
 	for {
 		nx, ny := e.coarsen(x, y)
@@ -57,20 +57,15 @@ func NewPlan(mesh solver.Mesh, op solver.Operator) (*Plan, error) {
 		last.Gain = float64(float32(e.gain(x, y, nx, ny)))
 		x, y = nx, ny
 		p.Levels = append(p.Levels, e.level(x, y))
+		if len(p.Levels) == 2 {
+			p.next = e.operator(x, y)
+		}
 	}
 	p.Coarsest = e.coarsest(x, y)
 	return p, nil
 }
 
-// intervals returns the number of intervals between n points in a direction that begins with the given wall.
-func intervals(n int, w solver.Wall) int {
-	if w == solver.Periodic {
-		return n - 2
-	}
-	return n - 1
-}
-
-// points returns the number of points for n intervals, the inverse of intervals.
+// points returns the number of points for n intervals, the inverse of solver.Intervals.
 func points(n int, w solver.Wall) int {
 	if w == solver.Periodic {
 		return n + 2
@@ -120,7 +115,7 @@ type equation struct {
 func newEquation(m solver.Mesh, op solver.Operator) equation {
 	rho := op.Blend / (1 - op.Blend)
 	return equation{
-		walls: m.Walls, x: intervals(m.NX, m.Walls.Left), y: intervals(m.NY, m.Walls.Top), ratio: rho,
+		walls: m.Walls, x: solver.Intervals(m.NX, m.Walls.Left), y: solver.Intervals(m.NY, m.Walls.Top), ratio: rho,
 		screening: max(0, (1+rho)/op.Scale-float64(2*(1+rho))),
 	}
 }
@@ -156,12 +151,29 @@ func (e equation) gain(x, y, nx, ny count) float64 {
 
 // level returns a coarser level.
 func (e equation) level(x, y count) Level {
-	rho, d := e.at(x, y)
+	op := e.operator(x, y)
 	return Level{
 		Mesh: solver.Mesh{NX: points(x.n, e.walls.Left), NY: points(y.n, e.walls.Top), DType: solver.Float32,
 			Walls: e.walls},
-		Scale: float64(float32((1 + rho) / d)), Blend: float64(float32(rho / (1 + rho))),
+		Scale: float64(float32(op.Scale)), Blend: float64(float32(op.Blend)),
 	}
+}
+
+// operator returns the operator of a level in float64.
+func (e equation) operator(x, y count) solver.Operator {
+	rho, d := e.at(x, y)
+	return solver.Operator{Scale: (1 + rho) / d, Blend: rho / (1 + rho)}
+}
+
+// Coarser returns the levels of the mesh of level 1, with that mesh in float64. It returns nil if the mesh of level 0
+// is not coarsened.
+func (p *Plan) Coarser() (*Plan, error) {
+	mesh := p.Levels[1].Mesh
+	mesh.DType = solver.Float64
+	if mesh == p.Levels[0].Mesh {
+		return nil, nil
+	}
+	return NewPlan(mesh, p.next)
 }
 
 // Overlap is the number of rows beyond its stripe that a rank reads of every level that is divided among ranks: four

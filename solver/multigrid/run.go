@@ -23,9 +23,12 @@ type Options struct {
 	Start     solver.Start
 	Magnitude solver.Magnitude
 	Tail      int     // as in the device's Layout
+	Search    Search  // for conjugate gradients; nil for plain cycles
 	Tolerance float64 // the run ends when the norm is at most Tolerance,
 	Relative  float64 // or at most Relative times the first norm
 	MaxCycles int
+	// Stages, if any, make the run begin with full multigrid unless cycles have been done before; the finest one first.
+	Stages []Stage
 	// Stop, if not nil, reports whether this rank was asked to stop; it is called once a cycle.
 	Stop func() bool
 	// Saver, if not nil, saves the state every SaveEvery cycles (0: only on request).
@@ -40,11 +43,13 @@ type Options struct {
 // than it counts, and its field is the one before that. x is nil for a rank that is alone. All ranks of a run make the
 // same calls of x and red. In the result, Sweeps counts cycles, and Norm is that of the field.
 func Run(ctx context.Context, d Device, x Exchange, red solver.Reducer, o Options) (solver.Result, error) {
-	r := &run{Options: o, device: d, exchange: x, reducer: red, cycles: o.Start.Sweeps,
-		saving: newSaving(o.Start.Sweeps, o.SaveEvery)}
-	r.rule = stopRule{tolerance: o.Tolerance, relative: o.Relative, first: o.Start.First}
+	r := &run{Options: o, reducer: red, cycles: o.Start.Sweeps,
+		saving: solver.NewCycleSaving(o.Start.Sweeps, o.SaveEvery)}
+	r.vcycle = vcycle{device: d, exchange: x, tail: o.Tail, times: &r.times}
+	r.rule = StopRule(o.Tolerance, o.Relative)
+	r.rule.First = o.Start.First
 	for _, norm := range o.Start.Norms {
-		r.rule.add(norm)
+		r.rule.Add(norm)
 	}
 	start := time.Now()
 	reason, err := r.loop(ctx)
@@ -59,22 +64,34 @@ func Run(ctx context.Context, d Device, x Exchange, red solver.Reducer, o Option
 	return result, nil
 }
 
+// patience is the number of cycles in a row without a new least norm after which a run has stalled.
+const patience = 4
+
+// StopRule returns the rule by which a run with these keys ends.
+func StopRule(tolerance, relative float64) solver.CycleRule {
+	return solver.CycleRule{Tolerance: tolerance, Relative: relative, Patience: patience, Fall: 1}
+}
+
 // run is the state of a Run.
 type run struct {
 	Options
-	device   Device
-	exchange Exchange
-	reducer  solver.Reducer
-	cycles   int // done
-	norm     float64
-	passes   uint64 // norms that were reduced
-	rule     stopRule
-	saving   saving
-	times    solver.Times
+	vcycle
+	reducer solver.Reducer
+	cycles  int // done
+	norm    float64
+	passes  uint64 // reductions done
+	rule    solver.CycleRule
+	saving  solver.CycleSaving
+	times   solver.Times
 }
 
 // loop does cycles until the run ends, and returns why it ended.
 func (r *run) loop(ctx context.Context) (solver.StopReason, error) {
+	if r.cycles == 0 && len(r.Stages) > 0 {
+		if err := r.climb(ctx); err != nil {
+			return "", err
+		}
+	}
 	for {
 		flags, err := r.down(ctx)
 		if err != nil {
@@ -91,7 +108,7 @@ func (r *run) loop(ctx context.Context) (solver.StopReason, error) {
 		if err := r.save(ctx, flags); err != nil {
 			return "", err
 		}
-		if err := r.up(ctx); err != nil {
+		if err := r.change(ctx); err != nil {
 			return "", fmt.Errorf("cycle %d: %w", r.cycles, err)
 		}
 		r.cycles++
@@ -100,7 +117,7 @@ func (r *run) loop(ctx context.Context) (solver.StopReason, error) {
 
 // ends returns why the run ends with the present field, or "".
 func (r *run) ends(flags solver.Flags) solver.StopReason {
-	reason := r.rule.add(r.norm)
+	reason := r.rule.Add(r.norm)
 	switch {
 	case reason != "":
 		return reason
@@ -115,26 +132,12 @@ func (r *run) ends(flags solver.Flags) solver.StopReason {
 // down does the first half of a cycle, up to the solution on the tail, and sets norm to that of the field before it. It
 // returns the flags of all ranks.
 func (r *run) down(ctx context.Context) (solver.Flags, error) {
-	if err := r.overlap(ctx, 0, Unknowns); err != nil {
+	down := r.vcycle.down
+	if r.Search != nil && r.cycles > r.Start.Sweeps { // Search.Step has filled the overlaps
+		down = r.descend
+	}
+	if err := down(ctx); err != nil {
 		return 0, err
-	}
-	for l := range r.Tail {
-		if l > 0 {
-			if err := r.overlap(ctx, l, RightSide); err != nil {
-				return 0, err
-			}
-		}
-		if err := r.compute(func() error { return r.device.Down(ctx, l) }); err != nil {
-			return 0, fmt.Errorf("level %d: %w", l, err)
-		}
-	}
-	if r.exchange != nil {
-		if err := timed(&r.times.HaloWait, func() error { return r.exchange.Gather(ctx) }); err != nil {
-			return 0, err
-		}
-	}
-	if err := r.compute(func() error { return r.device.Tail(ctx) }); err != nil {
-		return 0, fmt.Errorf("level %d: %w", r.Tail, err)
 	}
 	return r.reduce(ctx)
 }
@@ -145,22 +148,10 @@ func (r *run) reduce(ctx context.Context) (flags solver.Flags, err error) {
 	if err := r.compute(func() error { sum, err = r.device.Sum(ctx); return err }); err != nil {
 		return 0, fmt.Errorf("norm: %w", err)
 	}
-	var total solver.Contribution
-	err = timed(&r.times.NormWait, func() error {
-		c := solver.Contribution{Sums: []solver.Sum{sum}, Flags: r.flags()}
-		if err := r.reducer.Post(ctx, r.passes, c); err != nil {
-			return err
-		}
-		total, err = r.reducer.Wait(ctx, r.passes)
-		return err
-	})
+	total, err := r.total(ctx, solver.Contribution{Sums: []solver.Sum{sum}, Flags: solver.FlagsOf(r.Stop, r.Saver)})
 	if err != nil {
 		return 0, fmt.Errorf("norm: %w", err)
 	}
-	if len(total.Sums) != 1 {
-		return 0, fmt.Errorf("norm: %d sums", len(total.Sums))
-	}
-	r.passes++
 	r.norm = total.Sums[0].Norm(r.Magnitude)
 	if math.IsNaN(r.norm) || math.IsInf(r.norm, 0) {
 		return 0, fmt.Errorf("the norm is %v: the field has left the range of its type or was damaged", r.norm)
@@ -168,27 +159,34 @@ func (r *run) reduce(ctx context.Context) (flags solver.Flags, err error) {
 	return total.Flags, nil
 }
 
-// up does the second half of a cycle.
-func (r *run) up(ctx context.Context) error {
-	for l := r.Tail - 1; l >= 0; l-- {
-		if l+1 < r.Tail {
-			if err := r.overlap(ctx, l+1, Unknowns); err != nil {
-				return err
-			}
+// total returns the sums and flags of all ranks together.
+func (r *run) total(ctx context.Context, c solver.Contribution) (total solver.Contribution, err error) {
+	err = timed(&r.times.NormWait, func() error {
+		if err := r.reducer.Post(ctx, r.passes, c); err != nil {
+			return err
 		}
-		if err := r.compute(func() error { return r.device.Up(ctx, l) }); err != nil {
-			return fmt.Errorf("level %d: %w", l, err)
-		}
+		total, err = r.reducer.Wait(ctx, r.passes)
+		return err
+	})
+	if err == nil && len(total.Sums) != len(c.Sums) {
+		err = fmt.Errorf("%d sums, want %d", len(total.Sums), len(c.Sums))
 	}
-	return nil
+	r.passes++
+	return total, err
 }
 
-// overlap fills the overlaps of a level.
-func (r *run) overlap(ctx context.Context, level int, a Array) error {
-	if r.exchange == nil {
-		return nil
+// change does the second half of a cycle and, with a Search, a step of conjugate gradients.
+func (r *run) change(ctx context.Context) error {
+	if r.Search == nil {
+		return r.up(ctx)
 	}
-	return timed(&r.times.HaloWait, func() error { return r.exchange.Overlap(ctx, level, a) })
+	if err := r.compute(func() error { return r.Search.Keep(ctx) }); err != nil {
+		return err
+	}
+	if err := r.up(ctx); err != nil {
+		return err
+	}
+	return r.conjugate(ctx)
 }
 
 // save saves the state if a save is due and no rank is busy with an earlier one.
@@ -196,33 +194,11 @@ func (r *run) save(ctx context.Context, flags solver.Flags) error {
 	if r.Saver == nil || r.cycles == r.Start.Sweeps {
 		return nil
 	}
-	if !r.saving.due(r.cycles, r.SaveEvery, flags) {
+	if !r.saving.Due(r.cycles, flags) {
 		return nil
 	}
 	if err := timed(&r.times.Save, func() error { return r.Saver.Save(ctx, r.cycles) }); err != nil {
 		return fmt.Errorf("cycle %d: save the state: %w", r.cycles, err)
 	}
 	return nil
-}
-
-// flags returns the flags that this rank sends with its sum.
-func (r *run) flags() (f solver.Flags) {
-	if r.Stop != nil && r.Stop() {
-		f |= solver.FlagStop
-	}
-	if r.Saver != nil && r.Saver.Wanted() {
-		f |= solver.FlagSave
-	}
-	if r.Saver != nil && r.Saver.Busy() {
-		f |= solver.FlagBusy
-	}
-	return f
-}
-
-// compute counts the time of a call of the device.
-func (r *run) compute(f func() error) error { return timed(&r.times.Compute, f) }
-
-func timed(total *time.Duration, f func() error) error {
-	defer func(start time.Time) { *total += time.Since(start) }(time.Now())
-	return f()
 }

@@ -148,6 +148,64 @@ func TestRunGoesOn(t *testing.T) {
 	}
 }
 
+// So does a run with conjugate gradients, whose state is the field and the direction.
+func TestAcceleratedRunGoesOn(t *testing.T) {
+	first := newSolo(t)
+	search := first.accelerate(t, nil)
+	saved := &direction{keeper: first.keeper, search: search}
+	first.options.MaxCycles, first.options.Saver, first.options.SaveEvery = 5, saved, 2
+	first.run(t)
+	again := newSolo(t)
+	err := again.device.SetRows(t.Context(), 0, multigrid.Unknowns, again.keeper.rows, first.keeper.saved[2])
+	if err != nil {
+		t.Fatal(err)
+	}
+	again.accelerate(t, saved)
+	again.options.MaxCycles = 5
+	again.options.Start = solver.Start{Sweeps: 2, Norms: first.norms[:2], First: first.norms[0]}
+	again.run(t)
+	if !slices.Equal(again.norms, first.norms[2:]) || !bytes.Equal(again.field(t), first.field(t)) {
+		t.Errorf("norms %g, want %g; or the fields differ", again.norms, first.norms[2:])
+	}
+}
+
+// accelerate gives the run a Search that begins with a direction.
+func (s *solo) accelerate(t *testing.T, rows solver.RowSource) multigrid.Search {
+	t.Helper()
+	search := levels.NewSearch(s.device.(*levels.Device))
+	if err := search.Load(t.Context(), rows); err != nil {
+		t.Fatal(err)
+	}
+	s.options.Search = search
+	return search
+}
+
+// direction is a keeper that also keeps the direction after 2 cycles, and yields it.
+type direction struct {
+	*keeper
+	search multigrid.Search
+	rows   []byte
+}
+
+func (d *direction) Save(ctx context.Context, cycles int) error {
+	if cycles == 2 {
+		d.rows = make([]byte, d.keeper.rows.Rows()*d.mesh.RowBytes())
+		if err := d.search.CopyRows(ctx, d.keeper.rows, d.rows); err != nil {
+			return err
+		}
+	}
+	return d.keeper.Save(ctx, cycles)
+}
+
+// Row implements solver.RowSource.
+func (d *direction) Row(iy int, dst []byte) error {
+	clear(dst)
+	if own := d.keeper.rows; iy >= own.Lo && iy < own.Hi {
+		copy(dst, d.rows[(iy-own.Lo)*d.mesh.RowBytes():])
+	}
+	return nil
+}
+
 // No state is saved while a rank is busy with an earlier one; the next chance is taken.
 func TestRunWaitsForTheSaver(t *testing.T) {
 	s := newSolo(t)

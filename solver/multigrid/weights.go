@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"jacobi/internal/elementary"
-	"jacobi/solver"
+	"jacobi/solver/chebyshev"
 )
 
 // Sweeps is the number of weighted sweeps before, and again after, the correction from the coarser level.
@@ -26,8 +26,8 @@ const damping = 200 // 2/eps
 func (e equation) coarsest(x, y count) []float64 {
 	rho, d := e.at(x, y)
 	h, q := (1+rho)/d, rho/(1+rho)
-	least := 1 - float64(2*h) + float64(2*h*float64(float64((1-q)*slowest(x.n, e.walls.Left, e.walls.Right))+
-		float64(q*slowest(y.n, e.walls.Top, e.walls.Bottom))))
+	least := chebyshev.Least(h, q, chebyshev.Slowest(x.n, e.walls.Left, e.walls.Right),
+		chebyshev.Slowest(y.n, e.walls.Top, e.walls.Bottom))
 	if least <= 0 { // points inside the mesh are fixed, and no walls
 		least = 1 / float64(4*x.n*y.n)
 	}
@@ -36,10 +36,8 @@ func (e equation) coarsest(x, y count) []float64 {
 	for float64(k) < math.Sqrt(largest/least)/2*elementary.Log(damping) && k < maxCoarsest {
 		k *= 2
 	}
-	weights := make([]float64, k)
-	for i, o := range order(k) {
-		c := elementary.Cos(float64(math.Pi*float64(o)) / float64(2*k))
-		w := 1 / (float64((largest+least)/2) - float64((largest-least)/2*c))
+	weights := chebyshev.Weights(least, largest, k)
+	for i, w := range weights {
 		weights[i] = float64(float32(w))
 	}
 	return weights
@@ -47,30 +45,3 @@ func (e equation) coarsest(x, y count) []float64 {
 
 // maxCoarsest bounds the sweeps on the coarsest level.
 const maxCoarsest = 1 << 16
-
-// slowest returns 1 - cos(theta) of the slowest mode between two walls that are n intervals apart.
-func slowest(n int, low, high solver.Wall) float64 {
-	theta := math.Pi / float64(n)
-	switch {
-	case low == solver.Periodic, low == solver.Neumann && high == solver.Neumann:
-		return 0
-	case low == solver.Neumann || high == solver.Neumann:
-		theta /= 2
-	}
-	s := elementary.Sin(theta / 2)
-	return float64(2 * float64(s*s))
-}
-
-// order returns the odd numbers below 2k in the order of Lebedev and Finogenov, in which the partial products of the
-// iteration stay small. k is a power of two.
-func order(k int) []int {
-	o := []int{1}
-	for m := 1; m < k; m *= 2 {
-		next := make([]int, 0, 2*m)
-		for _, v := range o {
-			next = append(next, v, 4*m-v)
-		}
-		o = next
-	}
-	return o
-}

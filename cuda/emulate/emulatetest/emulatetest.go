@@ -1,4 +1,4 @@
-// Package emulatetest builds a CUDA driver that runs the multigrid kernels, compiled from their source, on the CPU.
+// Package emulatetest builds CUDA drivers that run kernels, compiled from their source, on the CPU.
 package emulatetest
 
 import (
@@ -6,12 +6,29 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 )
 
-// Build builds the driver and returns its path, which ends in libcuda.so.1. A program finds the driver if
-// LD_LIBRARY_PATH has the path's directory. Without compilers Build skips the test.
+// Build builds the driver that runs the multigrid kernels and returns its path, which ends in libcuda.so.1. A program
+// finds the driver if LD_LIBRARY_PATH has the path's directory. Without compilers Build skips the test.
 func Build(t testing.TB) string {
+	t.Helper()
+	return build(t, "multigrid.cpp", "cuModuleGetFunction", "cuFuncSetAttribute", "cuDeviceGetAttribute",
+		"cuMemAlloc_v2", "cuOccupancyMaxActiveBlocksPerMultiprocessor", "cuLaunchKernel")
+}
+
+// BuildProbe builds the driver that runs the kernels of launcher probe, as Build does. The macros configure the fake
+// driver behind it, see drivertest.
+func BuildProbe(t testing.TB, macros ...string) string {
+	t.Helper()
+	return build(t, "probe.cpp", append([]string{"cuModuleGetFunction", "cuLaunchKernel",
+		"cuOccupancyMaxActiveBlocksPerMultiprocessor"}, macros...)...)
+}
+
+// build builds a driver from a C++ file in cuda/emulate and the fake driver, in which the functions given have other
+// names. Names that begin with a dash are macros for the fake driver.
+func build(t testing.TB, emulator string, replaced ...string) string {
 	t.Helper()
 	for _, compiler := range []string{"gcc", "g++"} {
 		if _, err := exec.LookPath(compiler); err != nil {
@@ -27,14 +44,19 @@ func Build(t testing.TB) string {
 	object, library := filepath.Join(dir, "fake.o"), filepath.Join(dir, "libcuda.so.1")
 	fake := []string{"-c", "-fPIC", "-O2", "-DRUN", filepath.Join(cuda, "driver/drivertest/testdata/fake.c"), "-o",
 		object}
-	for _, f := range []string{"cuModuleGetFunction", "cuFuncSetAttribute", "cuDeviceGetAttribute", "cuMemAlloc_v2",
-		"cuOccupancyMaxActiveBlocksPerMultiprocessor", "cuLaunchKernel"} {
-		fake = append(fake, "-D"+f+"=fake_"+f)
+	for _, f := range replaced {
+		if strings.HasPrefix(f, "-") {
+			fake = append(fake, f)
+		} else {
+			fake = append(fake, "-D"+f+"=fake_"+f)
+		}
 	}
+	// Fibers jump between stacks. The checks of _FORTIFY_SOURCE, which some compilers turn on, call that a fault.
 	for _, command := range []*exec.Cmd{
 		exec.Command("gcc", fake...),
-		exec.Command("g++", "-std=c++17", "-O2", "-Wall", "-Wno-unknown-pragmas", "-ffp-contract=off", "-fPIC",
-			"-shared", "-Wl,-soname,libcuda.so.1", "-o", library, filepath.Join(cuda, "emulate/multigrid.cpp"), object),
+		exec.Command("g++", "-std=c++17", "-O2", "-U_FORTIFY_SOURCE", "-Wall", "-Wno-unknown-pragmas",
+			"-ffp-contract=off", "-fPIC", "-shared", "-Wl,-soname,libcuda.so.1", "-o", library,
+			filepath.Join(cuda, "emulate", emulator), object),
 	} {
 		if out, err := command.CombinedOutput(); err != nil {
 			t.Fatalf("%v: %v\n%s", command.Args, err, out)

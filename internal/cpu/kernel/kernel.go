@@ -39,6 +39,7 @@ type Span struct {
 	Source   [Rows]unsafe.Pointer
 	SweptOff int
 	Weights  unsafe.Pointer
+	Weight   float64 // of the sweep, for Weighted and WeightedWhole
 }
 
 // MaxVector is the largest number of bytes of a vector.
@@ -62,6 +63,9 @@ type Kernel struct {
 	// Fixed sweeps blocks, edges among them, under the masks in Swept. General does so with the general operator, and
 	// Whole has that operator for blocks whose masks are full.
 	Fixed, General, Whole Pair
+	// Weighted and WeightedWhole are General and Whole of a sweep with a weight (solver.Weights). They leave Acc alone.
+	// Kernels of float32 have none.
+	Weighted, WeightedWhole Pair
 	// Pack converts 4*Lanes*blocks dense columns into blocks; Unpack is the inverse. They are nil where plain Go is as
 	// fast.
 	Pack, Unpack func(dst, src unsafe.Pointer, blocks int)

@@ -22,12 +22,14 @@ func portable[F float]() Kernel {
 		})
 	}
 	return Kernel{
-		Lanes:   1,
-		Sweep:   sweepPortable[F],
-		Edge:    func(s *Span) { edgePortable[F](s, size) },
-		Fixed:   Pair{Sweep: fixed},
-		General: Pair{Sweep: general},
-		Whole:   Pair{Sweep: general},
+		Lanes:         1,
+		Sweep:         sweepPortable[F],
+		Edge:          func(s *Span) { edgePortable[F](s, size) },
+		Fixed:         Pair{Sweep: fixed},
+		General:       Pair{Sweep: general},
+		Whole:         Pair{Sweep: general},
+		Weighted:      Pair{Sweep: weightedPortable[F]},
+		WeightedWhole: Pair{Sweep: weightedPortable[F]},
 	}
 }
 
@@ -133,6 +135,32 @@ func maskedPortable[F float](s *Span, update func(west, east, north, south, b F)
 				dst[i] = v
 			}
 			acc[k] += FMA(d[1], d[1], FMA(d[0], d[0], least)) + FMA(d[3], d[3], FMA(d[2], d[2], least))
+		}
+		carry[r] = west
+	}
+}
+
+// weightedPortable sweeps blocks under the masks in Swept with a weight.
+func weightedPortable[F float](s *Span) {
+	n := 4 * s.Blocks
+	h, weight := (*[2]F)(s.Weights), F(s.Weight)
+	carry := unsafe.Slice((*F)(s.Carry), s.Rows)
+	for r := range s.Rows {
+		north := unsafe.Slice((*F)(unsafe.Add(s.Src[r], s.Off)), n)
+		row := unsafe.Slice((*F)(unsafe.Add(s.Src[r+1], s.Off)), n+1)
+		south := unsafe.Slice((*F)(unsafe.Add(s.Src[r+2], s.Off)), n)
+		dst := unsafe.Slice((*F)(unsafe.Add(s.Dst[r], s.Off)), n)
+		swept := unsafe.Slice((*byte)(unsafe.Add(s.Swept[r], s.SweptOff)), n)
+		source := unsafe.Slice((*F)(unsafe.Add(s.Source[r], s.Off)), n)
+		west := carry[r]
+		for i := range dst {
+			v := row[i]
+			if swept[i] != 0 {
+				d := updateGeneral(west, row[i+1], north[i], south[i], h[0], h[1], source[i]) - v
+				v = FMA(weight, d, v)
+			}
+			west = row[i]
+			dst[i] = v
 		}
 		carry[r] = west
 	}

@@ -21,10 +21,12 @@ func simdFamilies() []family {
 				Whole:   Pair{wholeAVX512F32, streamWholeAVX512F32},
 				Pack:    packAVX512F32, Unpack: unpackAVX512F32, collect: collectAVX512F32},
 			f64: Kernel{Lanes: 8, Sweep: sweepAVX512F64, Stream: streamAVX512F64, Edge: edgeAVX512F64,
-				Fixed:   Pair{fixedAVX512F64, streamFixedAVX512F64},
-				General: Pair{generalAVX512F64, streamGeneralAVX512F64},
-				Whole:   Pair{wholeAVX512F64, streamWholeAVX512F64},
-				Pack:    packAVX512F64, Unpack: unpackAVX512F64, collect: collectAVX512F64},
+				Fixed:         Pair{fixedAVX512F64, streamFixedAVX512F64},
+				General:       Pair{generalAVX512F64, streamGeneralAVX512F64},
+				Whole:         Pair{wholeAVX512F64, streamWholeAVX512F64},
+				Weighted:      Pair{weightedAVX512F64, streamWeightedAVX512F64},
+				WeightedWhole: Pair{weightedWholeAVX512F64, streamWeightedWholeAVX512F64},
+				Pack:          packAVX512F64, Unpack: unpackAVX512F64, collect: collectAVX512F64},
 		},
 		{
 			name:   "avx2",
@@ -35,10 +37,12 @@ func simdFamilies() []family {
 				Whole:   Pair{wholeAVX2F32, streamWholeAVX2F32},
 				collect: collectAVX2F32},
 			f64: Kernel{Lanes: 4, Sweep: sweepAVX2F64, Stream: streamAVX2F64, Edge: edgeAVX2F64,
-				Fixed:   Pair{fixedAVX2F64, streamFixedAVX2F64},
-				General: Pair{generalAVX2F64, streamGeneralAVX2F64},
-				Whole:   Pair{wholeAVX2F64, streamWholeAVX2F64},
-				collect: collectAVX2F64},
+				Fixed:         Pair{fixedAVX2F64, streamFixedAVX2F64},
+				General:       Pair{generalAVX2F64, streamGeneralAVX2F64},
+				Whole:         Pair{wholeAVX2F64, streamWholeAVX2F64},
+				Weighted:      Pair{weightedAVX2F64, streamWeightedAVX2F64},
+				WeightedWhole: Pair{weightedWholeAVX2F64, streamWeightedWholeAVX2F64},
+				collect:       collectAVX2F64},
 		},
 	}
 }
@@ -107,6 +111,18 @@ func generalAVX512F64(s *Span)
 func streamGeneralAVX512F64(s *Span)
 
 //go:noescape
+func weightedAVX512F64(s *Span)
+
+//go:noescape
+func streamWeightedAVX512F64(s *Span)
+
+//go:noescape
+func weightedWholeAVX512F64(s *Span)
+
+//go:noescape
+func streamWeightedWholeAVX512F64(s *Span)
+
+//go:noescape
 func collectAVX512F64(c *Collector, acc unsafe.Pointer, n int) bool
 
 //go:noescape
@@ -171,6 +187,18 @@ func generalAVX2F64(s *Span)
 
 //go:noescape
 func streamGeneralAVX2F64(s *Span)
+
+//go:noescape
+func weightedAVX2F64(s *Span)
+
+//go:noescape
+func streamWeightedAVX2F64(s *Span)
+
+//go:noescape
+func weightedWholeAVX2F64(s *Span)
+
+//go:noescape
+func streamWeightedWholeAVX2F64(s *Span)
 
 //go:noescape
 func collectAVX2F64(c *Collector, acc unsafe.Pointer, n int) bool

@@ -596,3 +596,100 @@ loop:
 done:
 	VZEROUPPER
 	RET
+
+// func subtractAVX2F64(r *byte)
+// Requires: AVX
+TEXT ·subtractAVX2F64(SB), NOSPLIT, $0-8
+	MOVQ r+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 16(AX), BX
+	MOVQ 56(AX), AX
+	XORQ DI, DI
+	LEAQ -4(AX), SI
+
+loop:
+	VMOVUPD (DX)(DI*8), Y0
+	VSUBPD  (BX)(DI*8), Y0, Y0
+	VMOVUPD Y0, (CX)(DI*8)
+	ADDQ    $0x04, DI
+	CMPQ    DI, SI
+	JLE     loop
+	CMPQ    DI, AX
+	JGE     done
+	MOVQ    SI, DI
+	JMP     loop
+
+done:
+	VZEROUPPER
+	RET
+
+// func productsAVX2F64(r *byte)
+// Requires: AVX, AVX2, FMA3
+TEXT ·productsAVX2F64(SB), NOSPLIT, $0-8
+	MOVQ r+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 16(AX), BX
+	MOVQ 56(AX), AX
+	XORQ DI, DI
+	LEAQ -4(AX), SI
+
+loop:
+	VMOVUPD     (DX)(DI*8), Y0
+	VMOVUPD     (BX)(DI*8), Y1
+	VPERMILPD   $0x00, Y0, Y2
+	VPERMILPD   $0x00, Y1, Y4
+	VPERMILPD   $0x0f, Y0, Y3
+	VPERMILPD   $0x0f, Y1, Y5
+	VMULPD      Y4, Y2, Y2
+	VFMADD231PD Y5, Y3, Y2
+	VPERMPD     $0x4e, Y2, Y3
+	VADDPD      Y3, Y2, Y2
+	VADDPD      (CX)(DI*8), Y2, Y2
+	VMOVUPD     Y2, (CX)(DI*8)
+	ADDQ        $0x04, DI
+	CMPQ        DI, SI
+	JLE         loop
+	CMPQ        DI, AX
+	JGE         done
+	MOVQ        SI, DI
+	JMP         loop
+
+done:
+	VZEROUPPER
+	RET
+
+// func stepAVX2F64(r *byte)
+// Requires: AVX, FMA3
+TEXT ·stepAVX2F64(SB), NOSPLIT, $0-8
+	MOVQ         r+0(FP), AX
+	MOVQ         (AX), CX
+	MOVQ         8(AX), DX
+	MOVQ         16(AX), BX
+	VBROADCASTSD 64(AX), Y0
+	VBROADCASTSD 72(AX), Y1
+	MOVQ         56(AX), AX
+	XORQ         DI, DI
+	LEAQ         -4(AX), SI
+
+loop:
+	VMOVUPD     (BX)(DI*8), Y2
+	VMOVUPD     (CX)(DI*8), Y3
+	VSUBPD      Y2, Y3, Y3
+	VMULPD      (DX)(DI*8), Y1, Y4
+	VFMADD213PD Y4, Y0, Y3
+	VMOVUPD     Y3, (DX)(DI*8)
+	VADDPD      Y2, Y3, Y3
+	VMOVUPD     Y3, (CX)(DI*8)
+	ADDQ        $0x04, DI
+	CMPQ        DI, SI
+	JLE         loop
+	CMPQ        DI, AX
+	JGE         done
+	MOVQ        SI, DI
+	JMP         loop
+
+done:
+	VZEROUPPER
+	RET

@@ -596,3 +596,100 @@ loop:
 done:
 	VZEROUPPER
 	RET
+
+// func subtractAVX512F64(r *byte)
+// Requires: AVX, AVX512F
+TEXT ·subtractAVX512F64(SB), NOSPLIT, $0-8
+	MOVQ r+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 16(AX), BX
+	MOVQ 56(AX), AX
+	XORQ DI, DI
+	LEAQ -8(AX), SI
+
+loop:
+	VMOVUPD (DX)(DI*8), Z0
+	VSUBPD  (BX)(DI*8), Z0, Z0
+	VMOVUPD Z0, (CX)(DI*8)
+	ADDQ    $0x08, DI
+	CMPQ    DI, SI
+	JLE     loop
+	CMPQ    DI, AX
+	JGE     done
+	MOVQ    SI, DI
+	JMP     loop
+
+done:
+	VZEROUPPER
+	RET
+
+// func productsAVX512F64(r *byte)
+// Requires: AVX, AVX512F
+TEXT ·productsAVX512F64(SB), NOSPLIT, $0-8
+	MOVQ r+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 16(AX), BX
+	MOVQ 56(AX), AX
+	XORQ DI, DI
+	LEAQ -8(AX), SI
+
+loop:
+	VMOVUPD     (DX)(DI*8), Z0
+	VMOVUPD     (BX)(DI*8), Z1
+	VPERMILPD   $0x00, Z0, Z2
+	VPERMILPD   $0x00, Z1, Z4
+	VPERMILPD   $0xff, Z0, Z3
+	VPERMILPD   $0xff, Z1, Z5
+	VMULPD      Z4, Z2, Z2
+	VFMADD231PD Z5, Z3, Z2
+	VPERMPD     $0x4e, Z2, Z3
+	VADDPD      Z3, Z2, Z2
+	VADDPD      (CX)(DI*8), Z2, Z2
+	VMOVUPD     Z2, (CX)(DI*8)
+	ADDQ        $0x08, DI
+	CMPQ        DI, SI
+	JLE         loop
+	CMPQ        DI, AX
+	JGE         done
+	MOVQ        SI, DI
+	JMP         loop
+
+done:
+	VZEROUPPER
+	RET
+
+// func stepAVX512F64(r *byte)
+// Requires: AVX, AVX512F
+TEXT ·stepAVX512F64(SB), NOSPLIT, $0-8
+	MOVQ         r+0(FP), AX
+	MOVQ         (AX), CX
+	MOVQ         8(AX), DX
+	MOVQ         16(AX), BX
+	VBROADCASTSD 64(AX), Z0
+	VBROADCASTSD 72(AX), Z1
+	MOVQ         56(AX), AX
+	XORQ         DI, DI
+	LEAQ         -8(AX), SI
+
+loop:
+	VMOVUPD     (BX)(DI*8), Z2
+	VMOVUPD     (CX)(DI*8), Z3
+	VSUBPD      Z2, Z3, Z3
+	VMULPD      (DX)(DI*8), Z1, Z4
+	VFMADD213PD Z4, Z0, Z3
+	VMOVUPD     Z3, (DX)(DI*8)
+	VADDPD      Z2, Z3, Z3
+	VMOVUPD     Z3, (CX)(DI*8)
+	ADDQ        $0x08, DI
+	CMPQ        DI, SI
+	JLE         loop
+	CMPQ        DI, AX
+	JGE         done
+	MOVQ        SI, DI
+	JMP         loop
+
+done:
+	VZEROUPPER
+	RET

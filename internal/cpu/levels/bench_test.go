@@ -34,13 +34,24 @@ func BenchmarkCycle(b *testing.B) {
 	for _, name := range kernel.Names() {
 		for _, size := range [][2]int{{1023, 1023}, {4095, 4095}, {16383, 1023}} {
 			b.Run(fmt.Sprintf("%s/%dx%d", name, size[0], size[1]), func(b *testing.B) {
-				benchmarkCycle(b, name, size[0], size[1])
+				benchmarkCycle(b, name, size[0], size[1], false)
 			})
 		}
 	}
 }
 
-func benchmarkCycle(b *testing.B, name string, nx, ny int) {
+// BenchmarkAccelerated does the same with conjugate gradients.
+func BenchmarkAccelerated(b *testing.B) {
+	for _, name := range kernel.Names() {
+		for _, size := range [][2]int{{1023, 1023}, {4095, 4095}} {
+			b.Run(fmt.Sprintf("%s/%dx%d", name, size[0], size[1]), func(b *testing.B) {
+				benchmarkCycle(b, name, size[0], size[1], true)
+			})
+		}
+	}
+}
+
+func benchmarkCycle(b *testing.B, name string, nx, ny int, accelerated bool) {
 	mesh := solver.Mesh{NX: nx, NY: ny, DType: solver.Float64}
 	p, err := multigrid.NewPlan(mesh, solver.Operator{})
 	if err != nil {
@@ -57,6 +68,10 @@ func benchmarkCycle(b *testing.B, name string, nx, ny int) {
 	if err := d.Load(ctx, ones{mesh}); err != nil {
 		b.Fatal(err)
 	}
+	s := NewSearch(d)
+	if err := s.Load(ctx, nil); err != nil {
+		b.Fatal(err)
+	}
 	begin := cpuTime(b)
 	for b.Loop() {
 		if err := d.Down(ctx, 0); err != nil {
@@ -65,7 +80,21 @@ func benchmarkCycle(b *testing.B, name string, nx, ny int) {
 		if err := d.Tail(ctx); err != nil {
 			b.Fatal(err)
 		}
+		if accelerated {
+			if err := s.Keep(ctx); err != nil {
+				b.Fatal(err)
+			}
+		}
 		if err := d.Up(ctx, 0); err != nil {
+			b.Fatal(err)
+		}
+		if !accelerated {
+			continue
+		}
+		if _, err := s.Products(ctx); err != nil {
+			b.Fatal(err)
+		}
+		if err := s.Step(ctx, 1.1, 0.1); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -25,6 +25,7 @@ type Device struct {
 	threads int
 	kernel  string
 	sum     solver.Sum
+	coarser *Device // see Coarser; nil if there is none
 }
 
 // New allocates a device with the given number of threads and one of the kernels of package cpu, "" for the best.
@@ -33,24 +34,15 @@ func New(l multigrid.Layout, threads int, name string) (*Device, error) {
 		return nil, fmt.Errorf("cpu levels: %d threads, tail %d of %d levels, %d stripes", threads, l.Tail,
 			len(l.Plan.Levels), len(l.Stripes))
 	}
-	k, err := kernel.Find(name, solver.Float64)
-	if err != nil {
-		return nil, err
-	}
-	e, err := newEngine(k.Name)
+	k, e, err := findEngine(name)
 	if err != nil {
 		return nil, err
 	}
 	d := &Device{layout: l, threads: threads, kernel: k.Name}
-	// A rank that is alone holds level 0 as a whole, and so needs no rows of others.
-	own := &l.Stripes[0]
-	if *own == l.Plan.Levels[0].Mesh.Interior() && !l.Neighbour[solver.Top] && !l.Neighbour[solver.Bottom] {
-		own = nil
-	}
-	d.finest = newLevel[float64](l.Plan.Levels[0], own, l.Neighbour, l.Source != nil, e)
+	d.finest = newLevel[float64](l.Plan.Levels[0], ownFinest(l), l.Neighbour, l.Source != nil, e)
 	d.finest.scale = math.Ldexp(1, int(l.Magnitude))
 	for i, level := range l.Plan.Levels[1:] {
-		own = nil
+		var own *solver.Stripe
 		if i+1 < l.Tail {
 			own = &l.Stripes[i+1]
 		}
@@ -70,6 +62,25 @@ func New(l multigrid.Layout, threads int, name string) (*Device, error) {
 		v.link(d.coarse[i+1].Mesh, d.restricts(i+2), threads)
 	}
 	return d, nil
+}
+
+// findEngine returns a kernel of package cpu, "" for the best, and the engine with its instructions.
+func findEngine(name string) (kernel.Kernel, engine, error) {
+	k, err := kernel.Find(name, solver.Float64)
+	if err != nil {
+		return k, engine{}, err
+	}
+	e, err := newEngine(k.Name)
+	return k, e, err
+}
+
+// ownFinest returns the rows of level 0 that the rank owns, or nil for a rank that is alone: it holds the whole level
+// and needs no rows of others.
+func ownFinest(l multigrid.Layout) *solver.Stripe {
+	if l.Stripes[0] == l.Plan.Levels[0].Mesh.Interior() && !l.Neighbour[solver.Top] && !l.Neighbour[solver.Bottom] {
+		return nil
+	}
+	return &l.Stripes[0]
 }
 
 // restricts returns the rows of a level whose right-hand side this rank computes.
@@ -262,7 +273,13 @@ func (l *level[F]) set(a array[F], y int, src []byte) {
 }
 
 // Bytes implements multigrid.Device.
-func (d *Device) Bytes() int64 { return MemoryBytes(d.layout) }
+func (d *Device) Bytes() int64 {
+	bytes := MemoryBytes(d.layout)
+	if d.coarser != nil {
+		bytes += d.coarser.Bytes()
+	}
+	return bytes
+}
 
 // Describe names the device, as in "cpu portable, 2 threads".
 func (d *Device) Describe() string {
@@ -274,18 +291,24 @@ func (d *Device) Kernel() string { return d.kernel }
 
 // MemoryBytes returns the bytes of the arrays that New allocates.
 func MemoryBytes(l multigrid.Layout) (bytes int64) {
-	for i, level := range l.Plan.Levels {
-		rows := level.Mesh.NY
-		if i < len(l.Stripes) && (l.Neighbour[solver.Top] || l.Neighbour[solver.Bottom]) {
-			rows = min(rows, l.Stripes[i].Rows()+2*multigrid.Overlap)
-		}
+	for i := range l.Plan.Levels {
 		arrays := 3
 		if i == 0 && l.Source == nil {
 			arrays = 2
 		}
-		bytes += int64(arrays) * int64(rows) * int64(stride(level.Mesh.NX)) * int64(level.Mesh.DType.Size())
+		bytes += int64(arrays) * arrayBytes(l, i)
 	}
 	return bytes
+}
+
+// arrayBytes returns the bytes of an array of a level.
+func arrayBytes(l multigrid.Layout, level int) int64 {
+	m := l.Plan.Levels[level].Mesh
+	rows := m.NY
+	if level < len(l.Stripes) && (l.Neighbour[solver.Top] || l.Neighbour[solver.Bottom]) {
+		rows = min(rows, l.Stripes[level].Rows()+2*multigrid.Overlap)
+	}
+	return int64(rows) * int64(stride(m.NX)) * int64(m.DType.Size())
 }
 
 // Close implements multigrid.Device.

@@ -15,6 +15,33 @@ func TestDevice(t *testing.T) {
 			open := func(l multigrid.Layout) (multigrid.Device, error) { return New(l, 1+2*(i%2), name) }
 			leveltest.Run(t, open)
 			leveltest.RunFixed(t, open)
+			leveltest.RunFull(t, open)
 		})
 	}
+}
+
+// TestSearch runs the conformance suite of conjugate gradients with all kernels of this machine, and beside a device
+// whose field is copied.
+func TestSearch(t *testing.T) {
+	for i, name := range kernel.Names() {
+		t.Run(name, func(t *testing.T) {
+			leveltest.RunSearch(t, func(l multigrid.Layout) (multigrid.Device, multigrid.Search, error) {
+				d, err := New(l, 1+2*(i%2), name)
+				if err != nil {
+					return nil, nil, err
+				}
+				return d, NewSearch(d), nil
+			})
+		})
+	}
+	t.Run("beside", func(t *testing.T) {
+		leveltest.RunSearch(t, func(l multigrid.Layout) (multigrid.Device, multigrid.Search, error) {
+			d, err := New(l, 1, "")
+			if err != nil {
+				return nil, nil, err
+			}
+			s, err := NewSearchBeside(d, l, 2)
+			return d, s, err
+		})
+	})
 }

@@ -52,36 +52,46 @@ func newLevel[F float](l multigrid.Level, own *solver.Stripe, neighbour [2]bool,
 	if own != nil {
 		v.own, v.neighbour = *own, neighbour
 	}
+	v.u, v.v = v.newArray(), v.newArray()
+	if source {
+		v.b = v.newArray()
+	}
+	return v
+}
+
+// newArray allocates an array with the rows that the rank holds of the level: the whole mesh, or the stripe with its
+// overlaps or walls.
+func (l *level[F]) newArray() array[F] {
 	held := solver.Stripe{Lo: 0, Hi: l.Mesh.NY}
 	canonical := func(y int) int { return y }
-	if v.whole && l.Mesh.PeriodicRows() {
-		held = solver.Stripe{Lo: v.own.Lo - multigrid.Overlap, Hi: v.own.Hi + multigrid.Overlap}
+	if l.whole && l.Mesh.PeriodicRows() {
+		held = solver.Stripe{Lo: l.own.Lo - multigrid.Overlap, Hi: l.own.Hi + multigrid.Overlap}
 		canonical = func(y int) int {
 			y, _ = l.Mesh.Canonical(y)
 			return y
 		}
 	}
-	if v.neighbour[solver.Top] {
-		held.Lo = v.own.Lo - multigrid.Overlap
+	if l.neighbour[solver.Top] {
+		held.Lo = l.own.Lo - multigrid.Overlap
 	}
-	if v.neighbour[solver.Bottom] {
-		held.Hi = v.own.Hi + multigrid.Overlap
+	if l.neighbour[solver.Bottom] {
+		held.Hi = l.own.Hi + multigrid.Overlap
 	}
-	v.u = newArray[F](l.Mesh.NX, held.Lo, held.Hi, canonical)
-	v.v = newArray[F](l.Mesh.NX, held.Lo, held.Hi, canonical)
-	if source {
-		v.b = newArray[F](l.Mesh.NX, held.Lo, held.Hi, canonical)
-	}
-	return v
+	return newArray[F](l.Mesh.NX, held.Lo, held.Hi, canonical)
 }
 
 // link connects a level with the next coarser one and prepares as many pipes as there are threads.
 func (l *level[F]) link(coarse solver.Mesh, own solver.Stripe, threads int) {
 	l.columns = newColumns(l.X, l.Mesh, coarse)
 	l.rows = newSlopes(l.Y, own)
-	for range max(1, min(threads, l.own.Rows()/threadRows)) {
+	for range lanesOf(l.own, threads) {
 		l.pipes = append(l.pipes, newPipe(l, coarse, l.engine))
 	}
+}
+
+// lanesOf returns how many of the threads work on rows.
+func lanesOf(rows solver.Stripe, threads int) int {
+	return max(1, min(threads, rows.Rows()/threadRows))
 }
 
 // threadRows is the fewest rows that are worth a thread.

@@ -21,6 +21,7 @@ type functions struct {
 	lanes                                                     int
 	sweep, sweepSource, defects, defectsSource, add           func(*rowArgs)
 	scale, addScaled, blend, gather, between, squares, narrow func(*rowArgs)
+	subtract, products, step                                  func(*rowArgs)
 }
 
 // engine calls the functions of an instruction set for one thread. f32 and f64 are nil for plain Go.
@@ -246,5 +247,47 @@ func weigh(e *engine, dst, d []float32, w float32, set bool) {
 		} else {
 			dst[x] = kernel.FMA(w, d[x], dst[x])
 		}
+	}
+}
+
+// subtract writes a - b to dst.
+func subtract(e *engine, dst, a, b []float64) {
+	if f := of[float64](e, len(a)); f != nil {
+		r := &e.args
+		r.dst, r.a, r.b, r.n = address(dst, 0), address(a, 0), address(b, 0), len(a)
+		f.subtract(r)
+		return
+	}
+	for x := range a {
+		dst[x] = a[x] - b[x]
+	}
+}
+
+// products adds the products of groups of four columns to acc, as squares does. a and d have a multiple of 8 values.
+func products(e *engine, acc, a, d []float64) {
+	if f := of[float64](e, len(d)); f != nil {
+		r := &e.args
+		r.dst, r.a, r.b, r.n = address(acc, 0), address(a, 0), address(d, 0), len(d)
+		f.products(r)
+		return
+	}
+	for g := range len(d) / 4 {
+		v, w := a[4*g:4*g+4:4*g+4], d[4*g:4*g+4:4*g+4]
+		acc[g] += math.FMA(w[1], v[1], w[0]*v[0]) + math.FMA(w[3], v[3], w[2]*v[2])
+	}
+}
+
+// step sets p = fma(a, u - x, b p) and then u = x + p.
+func step(e *engine, u, p, x []float64, a, b float64) {
+	if f := of[float64](e, len(u)); f != nil {
+		r := &e.args
+		r.dst, r.a, r.b, r.n, r.x, r.y = address(u, 0), address(p, 0), address(x, 0), len(u)/f.lanes*f.lanes, bitsOf(a),
+			bitsOf(b)
+		f.step(r)
+		u, p, x = u[r.n:], p[r.n:], x[r.n:]
+	}
+	for i := range u {
+		p[i] = math.FMA(a, u[i]-x[i], b*p[i])
+		u[i] = x[i] + p[i]
 	}
 }

@@ -13,13 +13,15 @@ func functionsOf(name string) (f32, f64 *functions) {
 			between: betweenAVX512F32}
 		f64 = &functions{lanes: 8, sweep: sweepAVX512F64, sweepSource: sweepSourceAVX512F64, defects: defectsAVX512F64,
 			defectsSource: defectsSourceAVX512F64, add: addAVX512F64, squares: squaresAVX512F64,
-			narrow: narrowAVX512F64}
+			narrow:   narrowAVX512F64,
+			subtract: subtractAVX512F64, products: productsAVX512F64, step: stepAVX512F64}
 	case "avx2":
 		f32 = &functions{lanes: 8, sweep: sweepAVX2F32, sweepSource: sweepSourceAVX2F32, defects: defectsAVX2F32,
 			defectsSource: defectsSourceAVX2F32, add: addAVX2F32, scale: scaleAVX2F32, addScaled: addScaledAVX2F32,
 			blend: blendAVX2F32, gather: gatherAVX2F32, between: betweenAVX2F32}
 		f64 = &functions{lanes: 4, sweep: sweepAVX2F64, sweepSource: sweepSourceAVX2F64, defects: defectsAVX2F64,
-			defectsSource: defectsSourceAVX2F64, add: addAVX2F64, squares: squaresAVX2F64, narrow: narrowAVX2F64}
+			defectsSource: defectsSourceAVX2F64, add: addAVX2F64, squares: squaresAVX2F64, narrow: narrowAVX2F64,
+			subtract: subtractAVX2F64, products: productsAVX2F64, step: stepAVX2F64}
 	}
 	return f32, f64
 }
@@ -125,3 +127,21 @@ func squaresAVX2F64(r *rowArgs)
 
 //go:noescape
 func narrowAVX2F64(r *rowArgs)
+
+//go:noescape
+func subtractAVX512F64(r *rowArgs)
+
+//go:noescape
+func productsAVX512F64(r *rowArgs)
+
+//go:noescape
+func stepAVX512F64(r *rowArgs)
+
+//go:noescape
+func subtractAVX2F64(r *rowArgs)
+
+//go:noescape
+func productsAVX2F64(r *rowArgs)
+
+//go:noescape
+func stepAVX2F64(r *rowArgs)

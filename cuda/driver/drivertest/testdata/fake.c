@@ -1,6 +1,8 @@
 // A driver without a GPU: device memory is host memory, and streams do their work at once. It checks the binding's
 // argument lists. Build it with -DVERSION=..., -DINIT=... (the result of cuInit), -DFREE=... (bytes of free memory that
-// it reports), -DWITHOUT_IPC.
+// it reports), -DWITHOUT_IPC, -DPEERS=1 (peer access can be enabled), -DWITHOUT_PEERS=d (device d, from 10 on, has no
+// peers), -DLOCKABLE=... (the largest allocation of page-locked memory, in bytes), -DSMS=... (multiprocessors). With
+// FAKE_PEERS=0 in the environment no device has peers.
 //
 // With -DRUN it serves whole programs: it accepts any PTX and any kernel, and kernels do nothing. -DGPUS=... is the
 // number of GPUs, some of which CUDA_VISIBLE_DEVICES may hide. -DPTX=... is the result of loading PTX. -DLOSE=n loses
@@ -29,6 +31,18 @@
 #ifndef LOSE
 #define LOSE 0
 #endif
+#ifndef SMS
+#define SMS 0
+#endif
+#ifndef PEERS
+#define PEERS 0
+#endif
+#ifndef WITHOUT_PEERS
+#define WITHOUT_PEERS 0
+#endif
+#ifndef LOCKABLE
+#define LOCKABLE (1ul << 40)
+#endif
 #ifdef RUN
 enum { run = 1 };
 #else
@@ -55,7 +69,8 @@ typedef struct {
   size_t width, height;
 } copy2d;
 
-static int current, asleep;  // the current context; the code of a kernel that failed
+static __thread int current;  // the context that is current on a thread
+static int asleep;            // the code of a kernel that failed
 
 int cuInit(unsigned flags) { return flags ? 1 : INIT; }
 int cuDriverGetVersion(int* v) {
@@ -123,7 +138,7 @@ int cuDeviceGetPCIBusId(char* s, int n, int d) {
   return 0;
 }
 int cuDeviceGetAttribute(int* v, int a, int d) {
-  *v = 1000 * d + a + (a == 97 ? 80000 : 0);
+  *v = a == 16 && SMS ? SMS : 1000 * d + a + (a == 97 ? 80000 : 0);
   return 0;
 }  // 97: shared memory, which kernels need
 int cuDeviceTotalMem_v2(size_t* n, int d) {
@@ -131,7 +146,8 @@ int cuDeviceTotalMem_v2(size_t* n, int d) {
   return 0;
 }
 int cuDeviceCanAccessPeer(int* can, int d, int peer) {
-  *can = d != peer;
+  const char* const peers = getenv("FAKE_PEERS");
+  *can = d != peer && d != WITHOUT_PEERS && peer != WITHOUT_PEERS && (!peers || *peers != '0');
   return 0;
 }
 
@@ -141,12 +157,20 @@ int cuDevicePrimaryCtxRetain(intptr_t* c, int d) {
   return 0;
 }
 int cuDevicePrimaryCtxRelease_v2(int d) { return d < 10; }
+int cuCtxGetCurrent(intptr_t* c) {
+  *c = current;
+  return 0;
+}
 int cuCtxSetCurrent(intptr_t c) {
   current = c;
   return 0;
 }
 int cuCtxSynchronize(void) { return current ? asleep : 201; }
-int cuCtxEnablePeerAccess(intptr_t peer, unsigned flags) { return flags ? 1 : peer == current ? 201 : 217; }
+int cuCtxEnablePeerAccess(intptr_t peer, unsigned flags) {
+  if (flags) return 1;
+  if (peer == current) return 201;
+  return PEERS ? 0 : 217;
+}
 int cuCtxGetStreamPriorityRange(int* least, int* greatest) {
   *least = 0;
   *greatest = -5;
@@ -169,6 +193,7 @@ int cuMemFree_v2(ptr p) {
   return asleep;
 }
 int cuMemHostAlloc(void** p, size_t n, unsigned flags) {
+  if (n > LOCKABLE) return 2;
   *p = malloc(n);
   return flags == 3 ? 0 : 1;
 }
@@ -199,6 +224,11 @@ int cuMemcpyDtoHAsync_v2(void* d, ptr s, size_t n, intptr_t stream) {
   return stream != 7;
 }
 int cuMemcpyDtoDAsync_v2(ptr d, ptr s, size_t n, intptr_t stream) {
+  memcpy((void*)d, (void*)s, n);
+  return stream != 7;
+}
+int cuMemcpyPeerAsync(ptr d, intptr_t to, ptr s, intptr_t from, size_t n, intptr_t stream) {
+  if (to < 110 || from < 110) return 201;
   memcpy((void*)d, (void*)s, n);
   return stream != 7;
 }

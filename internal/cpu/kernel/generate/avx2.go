@@ -12,8 +12,8 @@ import (
 	"jacobi/solver"
 )
 
-// avx2 writes for 16 registers of 32 bytes: three rows of a block are in 0-11, temporaries in 12-13, sums in 14, and h
-// of the general operator in 15. Other constants are in memory.
+// avx2 writes for 16 registers of 32 bytes: three rows of a block are in 0-11, temporaries in 12-13, sums or the
+// weight of the sweep in 14, and h of the general operator in 15. Other constants are in memory.
 type avx2 struct {
 	*generator
 	t       solver.DType
@@ -73,10 +73,13 @@ func (m *avx2) greater(a reg.VecPhysical, b operand.Op, r reg.VecPhysical) {
 	}
 }
 
-func (m *avx2) prologue(v variant, masks blockMem, weights reg.Register) {
+func (m *avx2) prologue(v variant, masks blockMem, weights reg.Register, weight operand.Mem) {
 	if v.general {
 		m.VMOVUPS(operand.Mem{Base: weights}, m.h)
 		m.q = operand.Mem{Base: weights, Disp: m.vectorBytes()}
+		if v.weighted {
+			m.VBROADCASTSD(weight, m.acc)
+		}
 		return
 	}
 	m.quarter = m.spread("quarter", float(m.t.Size(), quarter))
@@ -199,6 +202,9 @@ func (m *avx2) row(n, c, s blockRegs, mem rowMem, v variant) {
 		if !v.general {
 			u.value(n[j], n[j], v.tiny)
 		}
+		if v.weighted {
+			m.general().weigh(c[j], n[j])
+		}
 		if v.masked {
 			g.VMOVUPS(m.masks[j], t)
 			g.VBLENDVPS(t, n[j], c[j], n[j])
@@ -212,6 +218,9 @@ func (m *avx2) row(n, c, s blockRegs, mem rowMem, v variant) {
 		} else {
 			g.VMOVUPS(n[j], mem.dst[j])
 		}
+	}
+	if v.weighted {
+		return
 	}
 	for j := range n {
 		if v.tiny {
@@ -233,9 +242,10 @@ func (m *avx2) row(n, c, s blockRegs, mem rowMem, v variant) {
 // general returns the general operator.
 func (m *avx2) general() general {
 	return general{
-		sub:   m.sub,
-		blend: func(s, n reg.VecPhysical) { m.fmaBlend(m.q, s, n) },
-		scale: func(b operand.Mem, n reg.VecPhysical) { m.fmaStart(b, m.h, n) },
+		sub:    m.sub,
+		blend:  func(s, n reg.VecPhysical) { m.fmaBlend(m.q, s, n) },
+		scale:  func(b operand.Mem, n reg.VecPhysical) { m.fmaStart(b, m.h, n) },
+		weight: func(u, n reg.VecPhysical) { m.fmaStart(u, m.acc, n) },
 	}
 }
 

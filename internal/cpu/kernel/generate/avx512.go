@@ -3,12 +3,10 @@ package main
 import (
 	"fmt"
 	"math"
-	"unsafe"
 
 	"github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 
-	"jacobi/internal/cpu/kernel"
 	"jacobi/solver"
 )
 
@@ -26,6 +24,7 @@ type avx512 struct {
 	ops     arithmetic
 	align   func(...operand.Op)
 	h, q    reg.VecPhysical // weights of the general operator
+	weight  reg.VecPhysical // of a sweep
 }
 
 // arithmetic holds the instructions for a type of value.
@@ -40,7 +39,7 @@ func newAVX512(t solver.DType) machine {
 		reg.Z28, reg.Z29, reg.Z30, reg.Z31,
 	}
 	m.acc, m.quarter, m.start, m.ones, m.limit = m.zmm[16], m.zmm[17], m.zmm[19], m.zmm[20], m.zmm[21]
-	m.h, m.q = m.zmm[17], m.zmm[18]
+	m.h, m.q, m.weight = m.zmm[17], m.zmm[18], m.zmm[19]
 	return m
 }
 
@@ -70,11 +69,15 @@ func (m *avx512) spread(name string, v operand.Constant, r reg.VecPhysical) {
 	}
 }
 
-func (m *avx512) prologue(v variant, masks blockMem, weights reg.Register) {
+func (m *avx512) prologue(v variant, masks blockMem, weights reg.Register, weight operand.Mem) {
 	g, size := m.generator, m.t.Size()
 	if v.general {
 		m.ops.mov(operand.Mem{Base: weights}, m.h)
 		m.ops.mov(operand.Mem{Base: weights, Disp: m.vectorBytes()}, m.q)
+		if v.weighted {
+			g.VBROADCASTSD(weight, m.weight)
+			return
+		}
 		m.spread("smallest", float(size, smallest(size)), m.start)
 		return
 	}
@@ -228,10 +231,16 @@ func (m *avx512) row(n, c, s blockRegs, mem rowMem, v variant) {
 		if !v.general {
 			u.value(t[j], n[j], v.tiny)
 		}
+		if v.weighted {
+			m.general().weigh(c[j], n[j])
+		}
 		if v.masked || v.swept {
 			m.blend(c[j], n[j], laneMasks[j])
 		}
 		store(n[j], mem.dst[j])
+	}
+	if v.weighted {
+		return
 	}
 	for j := range n {
 		if v.tiny {
@@ -252,9 +261,10 @@ func (m *avx512) row(n, c, s blockRegs, mem rowMem, v variant) {
 // general returns the general operator.
 func (m *avx512) general() general {
 	return general{
-		sub:   m.ops.sub,
-		blend: func(s, n reg.VecPhysical) { m.ops.fmaStart(s, m.q, n) },
-		scale: func(b operand.Mem, n reg.VecPhysical) { m.ops.fmaStart(b, m.h, n) },
+		sub:    m.ops.sub,
+		blend:  func(s, n reg.VecPhysical) { m.ops.fmaStart(s, m.q, n) },
+		scale:  func(b operand.Mem, n reg.VecPhysical) { m.ops.fmaStart(b, m.h, n) },
+		weight: func(u, n reg.VecPhysical) { m.ops.fmaStart(u, m.weight, n) },
 	}
 }
 
@@ -276,118 +286,4 @@ func (m *avx512) blend(c, n reg.VecPhysical, k reg.OpmaskPhysical) {
 	} else {
 		m.VBLENDMPD(n, c, k, n)
 	}
-}
-
-// collect writes the function that adds group sums to the limbs of a Collector. Adding to a biased limb toward minus
-// infinity truncates a term to a multiple of the limb's last place.
-func (m *avx512) collect() {
-	var c kernel.Collector
-	g := m.generator
-	g.function("collect", "collect")
-	p, acc, n := g.param("c"), g.param("acc"), g.param("n")
-	scale, less, bound := m.zmm[6], m.zmm[7], m.zmm[8]
-	g.VBROADCASTSD(field(p, unsafe.Offsetof(c.Scale)), scale)
-	g.VBROADCASTSD(field(p, unsafe.Offsetof(c.Bias)), less)
-	g.VBROADCASTSD(g.constant("bound", 1, operand.F64(kernel.Bound)), bound)
-	var limb, bias [3]reg.VecPhysical
-	for i := range limb {
-		limb[i], bias[i] = m.zmm[i], m.zmm[3+i]
-		g.VBROADCASTSD(g.constant(fmt.Sprintf("bias%d", i), 1, operand.F64(power(52+48*i))), bias[i])
-		g.VMOVAPD(bias[i], limb[i])
-	}
-	g.KXNORW(reg.K1, reg.K1, reg.K1)
-	g.Label("loop")
-	x := m.zmm[9]
-	if m.t == solver.Float32 {
-		g.VCVTPS2PD(operand.Mem{Base: acc}, x)
-	} else {
-		g.VMOVUPD(operand.Mem{Base: acc}, x)
-	}
-	sum, h := m.zmm[10], m.zmm[11]
-	g.VFMSUB213PD(less, scale, x)                      // x*scale - less
-	g.VCMPPD(operand.U8(17), bound, x, reg.K1, reg.K1) // x < bound; not so for NaN
-	for i := 2; i > 0; i-- {
-		g.VADDPD_RD_SAE(x, limb[i], sum)
-		g.VSUBPD(limb[i], sum, h)
-		g.VMOVAPD(sum, limb[i])
-		g.VSUBPD(h, x, x)
-	}
-	g.VADDPD_RD_SAE(x, limb[0], limb[0])
-	g.ADDQ(operand.Imm(uint64(8*m.t.Size())), acc)
-	g.SUBQ(operand.Imm(8), n)
-	g.JNZ(operand.LabelRef("loop"))
-	g.KMOVW(reg.K1, n.As32())
-	g.CMPB(n.As8(), operand.U8(0xff))
-	g.JNE(operand.LabelRef("refused"))
-	for i := range limb {
-		// The bits of two floats with the same exponent differ by their difference in units of the last place.
-		to := field(p, unsafe.Offsetof(c.Limbs)+uintptr(i)*unsafe.Sizeof(c.Limbs[0]))
-		g.VPSUBQ(bias[i], limb[i], limb[i])
-		g.VPADDQ(to, limb[i], limb[i])
-		g.VMOVDQU64(limb[i], to)
-	}
-	g.verdict()
-}
-
-// transposes writes pack and unpack.
-func (m *avx512) transposes() {
-	m.transpose("pack", func(j, lane int) (source, place int) {
-		column := 4*lane + j
-		return column / m.lanes(), column % m.lanes()
-	})
-	m.transpose("unpack", func(k, lane int) (source, place int) {
-		column := k*m.lanes() + lane
-		return column % 4, column / 4
-	})
-}
-
-// transpose writes a function that permutes the values of each block: lane l of vector j comes from place p of vector
-// v, (v, p) = from(j, l).
-func (m *avx512) transpose(name string, from func(j, lane int) (source, place int)) {
-	g := m.generator
-	g.function(name, "transpose")
-	dst, src, blocks := g.param("dst"), g.param("src"), g.param("blocks")
-	// Each vector blends a permutation of vectors 0 and 1 with one of vectors 2 and 3.
-	for j := range 4 {
-		var index []operand.Constant
-		var mask uint32
-		for lane := range m.lanes() {
-			source, place := from(j, lane)
-			if source >= 2 {
-				mask |= 1 << lane
-			}
-			if m.t == solver.Float32 {
-				index = append(index, operand.U32(source%2*m.lanes()+place))
-			} else {
-				index = append(index, operand.U64(source%2*m.lanes()+place))
-			}
-		}
-		m.ops.mov(g.table(fmt.Sprintf("%s%d", name, j), index), m.zmm[16+j])
-		t := g.GP32()
-		g.MOVL(operand.U32(mask), t)
-		g.KMOVW(t, laneMasks[j])
-	}
-	permute := g.VPERMI2PS
-	if m.t == solver.Float64 {
-		permute = g.VPERMI2PD
-	}
-	g.Label("loop")
-	for j := range 4 {
-		m.ops.mov(operand.Mem{Base: src, Disp: 64 * j}, m.zmm[j])
-	}
-	for j := range 4 {
-		a, b := m.zmm[4+2*j], m.zmm[5+2*j]
-		m.ops.mov(m.zmm[16+j], a)
-		m.ops.mov(m.zmm[16+j], b)
-		permute(m.zmm[1], m.zmm[0], a)
-		permute(m.zmm[3], m.zmm[2], b)
-		m.ops.mov(b, laneMasks[j], a)
-		m.ops.mov(a, operand.Mem{Base: dst, Disp: 64 * j})
-	}
-	g.ADDQ(operand.U32(256), src)
-	g.ADDQ(operand.U32(256), dst)
-	g.DECQ(blocks)
-	g.JNZ(operand.LabelRef("loop"))
-	g.VZEROUPPER()
-	g.RET()
 }

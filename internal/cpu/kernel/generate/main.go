@@ -45,6 +45,12 @@ func main() {
 		g.sweep("streamWhole", variant{general: true, stream: true})
 		g.sweep("general", variant{swept: true, general: true})
 		g.sweep("streamGeneral", variant{swept: true, general: true, stream: true})
+		if t == solver.Float64 {
+			g.sweep("weighted", variant{swept: true, general: true, weighted: true})
+			g.sweep("streamWeighted", variant{swept: true, general: true, weighted: true, stream: true})
+			g.sweep("weightedWhole", variant{general: true, weighted: true})
+			g.sweep("streamWeightedWhole", variant{general: true, weighted: true, stream: true})
+		}
 		m.collect()
 		m.transposes()
 	}

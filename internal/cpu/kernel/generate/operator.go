@@ -34,9 +34,18 @@ func (o operator) value(sum, to reg.VecPhysical, tiny bool) { o.scale(sum, to, t
 //
 // with each operation rounded once.
 type general struct {
-	sub   func(...operand.Op)
-	blend func(s, n reg.VecPhysical)             // n = fma(q, n, s)
-	scale func(b operand.Mem, n reg.VecPhysical) // n = fma(h, n, b)
+	sub    func(...operand.Op)
+	blend  func(s, n reg.VecPhysical)             // n = fma(q, n, s)
+	scale  func(b operand.Mem, n reg.VecPhysical) // n = fma(h, n, b)
+	weight func(u, n reg.VecPhysical)             // n = fma(weight, n, u)
+}
+
+// weigh turns n, which holds the new value of a plain sweep, into that of one with a weight,
+//
+//	d = n - u    n = fma(weight, d, u)
+func (o general) weigh(u, n reg.VecPhysical) {
+	o.sub(u, n, n)
+	o.weight(u, n)
 }
 
 // value turns n, which holds t, into the new value.

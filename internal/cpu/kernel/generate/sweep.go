@@ -28,7 +28,8 @@ type machine interface {
 	lanes() int       // values in a vector
 	// line returns the registers of one of the three rows that are live at a time: above, current and below.
 	line(i int) blockRegs
-	prologue(v variant, masks blockMem, weights reg.Register)
+	// prologue loads constants. weights is the address of those of the general operator, weight is that of a sweep.
+	prologue(v variant, masks blockMem, weights reg.Register, weight operand.Mem)
 	load(r reg.VecPhysical, m operand.Mem)
 	// loadAcc loads the sums of the groups from acc, or sets them to 0 if restart is 1.
 	loadAcc(acc operand.Mem, restart reg.GPVirtual)
@@ -51,8 +52,8 @@ type rowMem struct {
 }
 
 // variant is a kind of sweep: under the masks of Edge, with stores that bypass the caches, for tiny values, under masks
-// that differ from row to row, or of the general operator.
-type variant struct{ masked, stream, tiny, swept, general bool }
+// that differ from row to row, of the general operator, or with a weight. Weighted sweeps have the general operator.
+type variant struct{ masked, stream, tiny, swept, general, weighted bool }
 
 // tinyExponent is the exponent, by the size of a value in bytes, below which a value counts as tiny. The difference of
 // two values is normal or 0 if at least one of them is not tiny. The biased exponents of tiny values are below a power
@@ -135,7 +136,7 @@ func (g *generator) sweep(name string, v variant) {
 	if v.general {
 		weights = g.loadField(s, unsafe.Offsetof(span.Weights))
 	}
-	g.prologue(v, masks, weights)
+	g.prologue(v, masks, weights, field(s, unsafe.Offsetof(span.Weight)))
 	var sample reg.GPVirtual
 	if !v.general {
 		sample = g.loadField(s, unsafe.Offsetof(span.Rows))
@@ -147,13 +148,17 @@ func (g *generator) sweep(name string, v variant) {
 	}
 
 	g.Label("block")
-	g.loadAcc(operand.Mem{Base: p.acc}, restart)
+	if !v.weighted {
+		g.loadAcc(operand.Mem{Base: p.acc}, restart)
+	}
 	if !v.general {
 		g.ifTiny(operand.Mem{Base: sample, Index: p.off, Scale: 1}, operand.LabelRef("tiny"))
 	}
 	g.rows(p)
 	g.Label("rows_done")
-	g.storeAcc(operand.Mem{Base: p.acc})
+	if !v.weighted {
+		g.storeAcc(operand.Mem{Base: p.acc})
+	}
 	g.ADDQ(operand.U32(g.vectorBytes()), p.acc)
 	g.ADDQ(operand.U32(4*g.vectorBytes()), p.off)
 	if v.swept {

@@ -32,6 +32,9 @@ func main() {
 		if size == 8 {
 			g.squares()
 			g.narrow()
+			g.subtract()
+			g.products()
+			g.step()
 			continue
 		}
 		g.scale()

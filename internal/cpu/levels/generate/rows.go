@@ -231,6 +231,62 @@ func (g *generator) squares() {
 	})
 }
 
+// products writes the function that adds, for each group of four values of A and of B, the sum of their products to
+// four equal values of dst. n is a multiple of a vector.
+func (g *generator) products() {
+	g.function("products")
+	dst, a, b := g.pointer(argDst), g.pointer(argA), g.pointer(argB)
+	v, w, even, odd, left, right := g.v[0], g.v[1], g.v[2], g.v[3], g.v[4], g.v[5]
+	first, second := operand.U8(0), operand.U8(0xf)
+	if g.wide {
+		second = operand.U8(0xff)
+	}
+	g.loop(func() {
+		g.mov(g.at(a, 0), v)
+		g.mov(g.at(b, 0), w)
+		g.VPERMILPD(first, v, even)
+		g.VPERMILPD(first, w, left)
+		g.VPERMILPD(second, v, odd)
+		g.VPERMILPD(second, w, right)
+		g.times(left, even, even)
+		g.VFMADD231PD(right, odd, even)
+		g.VPERMPD(operand.U8(0x4e), even, odd) // the other pair of the group
+		g.plus(odd, even, even)
+		g.plus(g.at(dst, 0), even, even)
+		g.mov(even, g.at(dst, 0))
+	})
+}
+
+// subtract writes the function for dst = a - b.
+func (g *generator) subtract() {
+	g.function("subtract")
+	dst, a, b := g.pointer(argDst), g.pointer(argA), g.pointer(argB)
+	g.loop(func() {
+		g.mov(g.at(a, 0), g.v[0])
+		g.minus(g.at(b, 0), g.v[0], g.v[0])
+		g.mov(g.v[0], g.at(dst, 0))
+	})
+}
+
+// step writes the function for a = x (dst - b) + y a and then dst = b + a, where A and B are a and b; n is a multiple
+// of a vector.
+func (g *generator) step() {
+	g.function("step")
+	dst, a, b := g.pointer(argDst), g.pointer(argA), g.pointer(argB)
+	g.constant(argX, g.v[0])
+	g.constant(argY, g.v[1])
+	g.loop(func() {
+		g.mov(g.at(b, 0), g.v[2])
+		g.mov(g.at(dst, 0), g.v[3])
+		g.minus(g.v[2], g.v[3], g.v[3])
+		g.times(g.at(a, 0), g.v[1], g.v[4])
+		g.fma(g.v[4], g.v[0], g.v[3])
+		g.mov(g.v[3], g.at(a, 0))
+		g.plus(g.v[2], g.v[3], g.v[3])
+		g.mov(g.v[3], g.at(dst, 0))
+	})
+}
+
 // scale writes the function for dst = x a.
 func (g *generator) scale() {
 	g.function("scale")

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/spf13/cobra"
+
+	"jacobi/internal/convert"
+)
+
+const aboutConvert = `convert writes the field of a finished run in another format, which the ending of the new name
+chooses: .npy (NumPy), .vti (ParaView, VTK) or .zarr (a Zarr group of format 2 with u, x and y, for zarr-python and
+xarray). It holds a few rows in memory, whatever the size of the field. It replaces no file.
+
+A .npy file has no spacings. --spacing gives them; report.json of the run has them as spacing_x and spacing_y.`
+
+func newConvertCommand() *cobra.Command {
+	var o convert.Options
+	var spacing []float64
+	cmd := &cobra.Command{
+		Use:     "convert FIELD NEW",
+		Short:   "Write the field of a run as .npy, .vti or .zarr",
+		Long:    aboutConvert,
+		Example: "  launcher convert out/field.npy field.zarr --float32 --spacing 0.01,0.02",
+		Args:    cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("spacing") {
+				if len(spacing) != 2 || !positive(spacing[0]) || !positive(spacing[1]) {
+					return fmt.Errorf("--spacing %s: two numbers above 0 are wanted, as in 0.01,0.02",
+						cmd.Flag("spacing").Value)
+				}
+				o.HX, o.HY = spacing[0], spacing[1]
+			}
+			return convert.Field(cmd.Context(), args[0], args[1], o)
+		},
+	}
+	cmd.Flags().BoolVar(&o.Float32, "float32", false, "round values of float64 to float32")
+	cmd.Flags().Float64SliceVar(&spacing, "spacing", nil, "`HX,HY`: the distances of neighbouring points (default: "+
+		"those of FIELD, else 1)")
+	return cmd
+}
+
+func positive(h float64) bool { return h > 0 && !math.IsInf(h, 0) }

@@ -1,0 +1,212 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"jacobi/configs"
+	"jacobi/internal/attempt"
+	"jacobi/internal/device"
+	"jacobi/internal/hosts"
+	"jacobi/internal/launch"
+	"jacobi/internal/plan"
+	"jacobi/internal/soak"
+)
+
+// soakOptions are the flags of soak.
+type soakOptions struct {
+	options
+	length      time.Duration
+	stopOnError bool
+	asJSON      bool
+	flip        string
+}
+
+const aboutSoak = `soak finds devices that compute wrong bits. Every rank solves the problem of the run file again and
+again on its device: in turn each rank the whole mesh alone, and all ranks together, one stripe each. After every step
+the SHA-256 of each row must be that of a reference, which the CPU of rank 0 computes once, before the first round.
+A device whose rows differ is named with the round and the rows.
+
+Without -np or a run file that says otherwise, every GPU of this machine gets a rank. A step does
+solver.max_iterations sweeps, whatever the tolerance. soak writes no files.
+
+While it runs, soak shows the temperature, power, clocks, ECC errors and throttling of GPUs where NVML tells them.
+Ctrl-C sums up after the current step.
+
+Exit codes: 0 all bits are right; 1 refused, failed, or some bits were wrong; 124 ended by --timeout; 130 and 143 ended
+by SIGINT and SIGTERM with all bits right.`
+
+const soakExamples = `  launcher soak --for 10m
+  launcher soak --for 12h --json --host node1:8,node2:8 >soak.jsonl
+  launcher soak -np 64 --set device.backend=cpu --set device.threads=1   # every core of 64
+  launcher soak --for 1s --flip-bit rank=0,round=1,row=100               # a fault, to see it found`
+
+func newSoakCommand(stdout, stderr io.Writer) *cobra.Command {
+	var o soakOptions
+	cmd := &cobra.Command{
+		Use:     "soak [--for 10m] [-np N] [--config FILE] [--set key=value]...",
+		Short:   "Solve a problem again and again, and find devices that compute wrong bits",
+		Long:    aboutSoak,
+		Example: soakExamples,
+		Args:    noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.check(cmd); err != nil {
+				return err
+			}
+			return startSoak(cmd.Context(), o, stdout, stderr)
+		},
+	}
+	f := cmd.Flags()
+	f.DurationVar(&o.length, "for", 10*time.Minute, "how long, as in `10m`; at least one round is complete")
+	f.BoolVar(&o.stopOnError, "stop-on-error", false, "end after the first step with wrong bits")
+	f.BoolVar(&o.asJSON, "json", false, "print one line of JSON for each event on standard output")
+	f.StringVar(&o.flip, "flip-bit", "",
+		"flip one bit of a rank's field, as in `rank=1,round=2,row=50`, to see it found")
+	o.define(f)
+	return cmd
+}
+
+// startSoak checks the flags and the run, then starts the ranks.
+func startSoak(ctx context.Context, o soakOptions, stdout, stderr io.Writer) error {
+	if o.length <= 0 {
+		return fmt.Errorf("--for %v: a positive duration is wanted, as in 10m", o.length)
+	}
+	cfg, err := o.load()
+	if err != nil {
+		return err
+	}
+	if cfg, err = o.soakConfig(cfg); err != nil {
+		return err
+	}
+	limited, cancel := o.timeout.bound(ctx)
+	defer cancel()
+	scr := newScreen(stdout, stderr, o.look(cfg))
+	if o.asJSON {
+		scr = scr.onStderr()
+	}
+	p, err := plan.Make(limited, cfg, o.where, scr.Say)
+	if err != nil {
+		return err
+	}
+	order, err := o.order(p)
+	if err != nil {
+		return err
+	}
+	w, err := o.starter(p)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(p.Check(limited, false), checkSoakMemory(limited, p)); err != nil {
+		return err
+	}
+	for _, text := range p.Warnings(os.Environ()) {
+		scr.warn(text)
+	}
+	variable, err := order.Variable()
+	if err != nil {
+		return err
+	}
+	w.Vars = append(w.Vars, variable)
+	scr.Say(fmt.Sprintf("%s; soaking for %v with %d sweeps a step", p, o.length, cfg.Solver.MaxIterations))
+	if order.Flip != nil {
+		scr.warn(fmt.Sprintf("--flip-bit: in round %d, rank %d begins with a wrong bit in row %d", order.Flip.Round,
+			order.Flip.Rank, order.Flip.Row))
+	}
+	shown := newSoakProgress(scr, o.asJSON, len(p.Ranks) > 1)
+	end, err := attempt.Run(ctx, p, attempt.Options{Starter: w, Limit: o.timeout.Limit, Screen: scr,
+		Stdout: scr.data, Show: func() attempt.Progress { return shown }})
+	if err != nil {
+		return err
+	}
+	return shown.conclude(end)
+}
+
+// soakConfig returns the configuration of the ranks: all sweeps from the initial field, and no files.
+func (o *soakOptions) soakConfig(c configs.Config) (configs.Config, error) {
+	if c.Solver.Method != configs.Jacobi {
+		return c, fmt.Errorf("solver.method %q: soak sweeps by Jacobi's iteration; allowed here is jacobi",
+			c.Solver.Method)
+	}
+	c.Solver.Tolerance = 0
+	c.Output = configs.Output{Dir: c.Output.Dir, PictureScale: c.Output.PictureScale}
+	c.Checkpoint = configs.Default().Checkpoint
+	if o.saysRanks() {
+		return c, nil
+	}
+	node, err := device.Open(device.Options{Backend: c.Device.Backend, Select: device.RoundRobin})
+	if err != nil {
+		return c, err
+	}
+	if n := len(node.Devices); n > 0 {
+		c.Run.Ranks = n
+	}
+	return c, node.Close()
+}
+
+// saysRanks reports whether the user has said how many ranks there are, or where.
+func (o *soakOptions) saysRanks() bool {
+	key := func(kv string) bool {
+		return strings.HasPrefix(kv, "run.ranks=") || strings.HasPrefix(kv, "JACOBI_RUN_RANKS=")
+	}
+	return o.config != "" || slices.ContainsFunc(o.set, key) || slices.ContainsFunc(os.Environ(), key) ||
+		o.where.Agents || o.where.Hosts != nil || o.where.Hostfile != ""
+}
+
+// order returns the order for the ranks of p.
+func (o *soakOptions) order(p *plan.Plan) (soak.Order, error) {
+	order := soak.Order{For: o.length, StopOnError: o.stopOnError}
+	if o.flip == "" {
+		return order, nil
+	}
+	f, err := soak.ParseFlip(o.flip)
+	if err != nil {
+		return order, fmt.Errorf("--flip-bit %q: %w", o.flip, err)
+	}
+	rows := p.Mesh.Interior()
+	if f.Rank >= len(p.Ranks) || f.Row < rows.Lo || f.Row >= rows.Hi {
+		return order, fmt.Errorf("--flip-bit %q: allowed are ranks 0 to %d and rows %d to %d", o.flip, len(p.Ranks)-1,
+			rows.Lo, rows.Hi-1)
+	}
+	order.Flip = f
+	return order, nil
+}
+
+// checkSoakMemory compares the memory of the ranks on this machine that sweep on CPUs, each with the whole mesh beside
+// its stripe, with what there is. Whether the memory of GPUs suffices turns out when the ranks start.
+func checkSoakMemory(ctx context.Context, p *plan.Plan) error {
+	if p.OnGPUs || len(p.Ranks) == 1 {
+		return nil
+	}
+	cfg := p.Config
+	cfg.Run.Ranks = 1
+	alone, err := plan.Make(ctx, cfg, hosts.Where{MapBy: "slot"}, func(string) {})
+	if err != nil {
+		return err
+	}
+	need := p.BytesHere()
+	for _, r := range p.Ranks {
+		if p.Here[r.Host] {
+			need += alone.Memory[0]
+		}
+	}
+	if err := configs.CheckMemory(need); err != nil {
+		return fmt.Errorf("grid.nx %d, grid.ny %d: every rank holds the whole mesh: %w", p.Mesh.NX, p.Mesh.NY, err)
+	}
+	return nil
+}
+
+// exit returns the exit code of a soak as an error.
+func exit(code int) error {
+	if code == launch.ExitOK {
+		return nil
+	}
+	return launch.ExitError{Code: code}
+}

@@ -1,0 +1,179 @@
+// Package convert writes the field of a finished run in another format: NumPy's .npy, VTK's .vti or a Zarr group. It
+// streams: it holds a few rows at a time.
+package convert
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"jacobi/internal/output"
+	"jacobi/internal/show"
+	"jacobi/solver"
+)
+
+// Options say what the new file has that the old one does not.
+type Options struct {
+	Float32 bool // round values of float64
+
+	// HX and HY are the spacings of the mesh. 0 takes those of the source, or 1 if it has none.
+	HX, HY float64
+}
+
+// target takes the rows of a field in order.
+type target interface {
+	write(lo int, rows []byte) error
+	finish() error // makes what was written durable and gives it its name
+	abort()
+}
+
+// Field converts the field in the file from to the file to. The names' endings choose the formats: .npy or .vti, and
+// .zarr for the target alone. Nothing may exist under the new name.
+func Field(ctx context.Context, from, to string, o Options) error {
+	if err := convert(ctx, from, to, o); err != nil {
+		return fmt.Errorf("convert: %w", err)
+	}
+	return nil
+}
+
+func convert(ctx context.Context, from, to string, o Options) (err error) {
+	s, err := open(from)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.f.Close()) }()
+	hx, hy := spacing(o.HX, s.hx), spacing(o.HY, s.hy)
+	m := s.mesh
+	if o.Float32 {
+		m.DType = solver.Float32
+	}
+	t, err := create(to, m, hx, hy)
+	if err != nil {
+		return err
+	}
+	defer t.abort() // after finish, without effect
+	step := max(1, (8<<20)/s.mesh.RowBytes())
+	rows := make([]byte, step*s.mesh.RowBytes())
+	for lo := 0; lo < m.NY; lo += step {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		part := rows[:min(step, m.NY-lo)*s.mesh.RowBytes()]
+		if err := s.rows(lo, part); err != nil {
+			return fmt.Errorf("%s: %w", show.Text(from), err)
+		}
+		if m.DType != s.mesh.DType {
+			if part, err = narrow(part); err != nil {
+				return fmt.Errorf("%s: row %d: %w", show.Text(from), lo, err)
+			}
+		}
+		if err := t.write(lo, part); err != nil {
+			return fmt.Errorf("%s: %w", show.Text(to), err)
+		}
+	}
+	if err := t.finish(); err != nil {
+		return fmt.Errorf("%s: %w", show.Text(to), err)
+	}
+	return nil
+}
+
+func spacing(asked, known float64) float64 {
+	for _, h := range []float64{asked, known} {
+		if h != 0 {
+			return h
+		}
+	}
+	return 1
+}
+
+// narrow rounds values of float64 to float32, in place.
+func narrow(b []byte) ([]byte, error) {
+	for i := range len(b) / 8 {
+		v := math.Float64frombits(binary.LittleEndian.Uint64(b[8*i:]))
+		f := float32(v)
+		if math.IsInf(float64(f), 0) && !math.IsInf(v, 0) {
+			return nil, fmt.Errorf("%g is beyond float32", v)
+		}
+		binary.LittleEndian.PutUint32(b[4*i:], math.Float32bits(f))
+	}
+	return b[:len(b)/2], nil
+}
+
+// create creates the file or group with this name.
+func create(path string, m solver.Mesh, hx, hy float64) (target, error) {
+	ending := strings.ToLower(filepath.Ext(path))
+	if ending != ".npy" && ending != output.VTI && ending != zarr {
+		return nil, fmt.Errorf("%s: the name has to end in .npy, .vti or .zarr", show.Text(path))
+	}
+	if _, err := os.Lstat(path); err == nil {
+		return nil, fmt.Errorf("%s: a file of this name exists; remove it first", show.Text(path))
+	}
+	if ending == zarr {
+		return newGroup(path, m, hx, hy)
+	}
+	return newSingle(path, m, output.FormatOf(path, m, hx, hy))
+}
+
+// single is a field in one file. It has a hidden name until it is complete.
+type single struct {
+	f    *os.File
+	path string
+	tail []byte
+	done bool
+}
+
+func newSingle(path string, m solver.Mesh, format output.Format) (*single, error) {
+	size, err := format.Bytes(m)
+	if err == nil {
+		err = output.CheckSpace(filepath.Dir(path), size)
+	}
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.partial")
+	if err != nil {
+		return nil, err
+	}
+	t := &single{f: f, path: path, tail: format.Tail}
+	if _, err := f.Write(format.Head); err != nil {
+		t.abort()
+		return nil, err
+	}
+	return t, nil
+}
+
+func (t *single) write(_ int, rows []byte) error {
+	_, err := t.f.Write(rows)
+	return err
+}
+
+func (t *single) finish() error {
+	_, err := t.f.Write(t.tail)
+	if err == nil {
+		err = t.f.Chmod(0o644)
+	}
+	if err == nil {
+		err = t.f.Sync()
+	}
+	if err = errors.Join(err, t.f.Close()); err != nil {
+		return err
+	}
+	if err := os.Link(t.f.Name(), t.path); err != nil { // unlike Rename, it replaces nothing
+		return err
+	}
+	t.done = true
+	return os.Remove(t.f.Name())
+}
+
+func (t *single) abort() {
+	if t.done {
+		return
+	}
+	_ = t.f.Close() // it is removed
+	_ = os.Remove(t.f.Name())
+}

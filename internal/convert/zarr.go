@@ -1,0 +1,170 @@
+package convert
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+
+	"jacobi/internal/output"
+	"jacobi/solver"
+)
+
+// zarr is the ending of the name of a Zarr group.
+const zarr = ".zarr"
+
+// group is a Zarr group of format 2 (https://zarr-specs.readthedocs.io): the array u of shape (ny, nx), and the
+// coordinates x and y, which xarray finds by their names. A chunk of u is some rows as raw bytes.
+type group struct {
+	path, dir string // dir is hidden until the group is complete
+	mesh      solver.Mesh
+	chunk     int // rows
+	buf       []byte
+	done      bool
+}
+
+// zarrArray is the metadata of an array.
+type zarrArray struct {
+	Chunks     []int           `json:"chunks"`
+	Compressor json.RawMessage `json:"compressor"`
+	DType      string          `json:"dtype"`
+	Fill       float64         `json:"fill_value"`
+	Filters    json.RawMessage `json:"filters"`
+	Order      string          `json:"order"`
+	Shape      []int           `json:"shape"`
+	Format     int             `json:"zarr_format"`
+}
+
+func arrayOf(dtype solver.DType, shape, chunks []int) zarrArray {
+	return zarrArray{Chunks: chunks, DType: fmt.Sprintf("<f%d", dtype.Size()), Order: "C", Shape: shape, Format: 2}
+}
+
+// newGroup makes the directory and all of it but the values of u.
+func newGroup(path string, m solver.Mesh, hx, hy float64) (*group, error) {
+	if err := output.CheckSpace(filepath.Dir(path), int64(m.NY)*int64(m.RowBytes())); err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.partial")
+	if err != nil {
+		return nil, err
+	}
+	g := &group{path: path, dir: dir, mesh: m, chunk: min(m.NY, max(1, (16<<20)/m.RowBytes()))}
+	g.buf = make([]byte, 0, g.chunk*m.RowBytes())
+	if err := g.describe(hx, hy); err != nil {
+		g.abort()
+		return nil, err
+	}
+	return g, nil
+}
+
+// describe writes the metadata and the coordinates.
+func (g *group) describe(hx, hy float64) error {
+	type attributes struct {
+		Dimensions []string `json:"_ARRAY_DIMENSIONS"`
+	}
+	m := g.mesh
+	all := map[string]any{
+		".zgroup":   map[string]int{"zarr_format": 2},
+		".zattrs":   struct{}{},
+		"u/.zarray": arrayOf(m.DType, []int{m.NY, m.NX}, []int{g.chunk, m.NX}),
+		"u/.zattrs": attributes{[]string{"y", "x"}},
+		"x/.zarray": arrayOf(solver.Float64, []int{m.NX}, []int{m.NX}),
+		"x/.zattrs": attributes{[]string{"x"}},
+		"y/.zarray": arrayOf(solver.Float64, []int{m.NY}, []int{m.NY}),
+		"y/.zattrs": attributes{[]string{"y"}},
+	}
+	for _, array := range []string{"u", "x", "y"} {
+		if err := os.Mkdir(filepath.Join(g.dir, array), 0o755); err != nil {
+			return err
+		}
+	}
+	for name, v := range all {
+		if err := g.writeJSON(name, v); err != nil {
+			return err
+		}
+	}
+	// Readers that open only this file need not list directories.
+	whole := map[string]any{"metadata": all, "zarr_consolidated_format": 1}
+	if err := g.writeJSON(".zmetadata", whole); err != nil {
+		return err
+	}
+	if err := g.writeFile("x/0", positions(m.NX, hx)); err != nil {
+		return err
+	}
+	return g.writeFile("y/0", positions(m.NY, hy))
+}
+
+// positions returns 0, h, 2h and so on.
+func positions(n int, h float64) (b []byte) {
+	for i := range n {
+		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(float64(i)*h))
+	}
+	return b
+}
+
+func (g *group) writeJSON(name string, v any) error {
+	data, err := json.MarshalIndent(v, "", "    ")
+	if err != nil {
+		return err
+	}
+	return g.writeFile(name, data)
+}
+
+func (g *group) writeFile(name string, data []byte) error {
+	f, err := os.OpenFile(filepath.Join(g.dir, name), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Sync()
+	}
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	return err
+}
+
+func (g *group) write(lo int, rows []byte) error {
+	row := g.mesh.RowBytes()
+	for len(rows) > 0 {
+		n := min(len(rows), cap(g.buf)-len(g.buf))
+		g.buf, rows = append(g.buf, rows[:n]...), rows[n:]
+		lo += n / row
+		if len(g.buf) == cap(g.buf) || lo == g.mesh.NY {
+			if err := g.flush((lo - 1) / g.chunk); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// flush writes a chunk. The last one is as long as the others, as the format wants it.
+func (g *group) flush(chunk int) error {
+	used := len(g.buf)
+	g.buf = g.buf[:cap(g.buf)]
+	clear(g.buf[used:])
+	err := g.writeFile(fmt.Sprintf("u/%d.0", chunk), g.buf)
+	g.buf = g.buf[:0]
+	return err
+}
+
+func (g *group) finish() error {
+	if err := os.Chmod(g.dir, 0o755); err != nil {
+		return err
+	}
+	if err := os.Rename(g.dir, g.path); err != nil {
+		return err
+	}
+	g.done = true
+	return nil
+}
+
+func (g *group) abort() {
+	if !g.done {
+		_ = os.RemoveAll(g.dir) // as far as that goes
+	}
+}

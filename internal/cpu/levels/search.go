@@ -1,0 +1,281 @@
+package levels
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"jacobi/solver"
+	"jacobi/solver/multigrid"
+)
+
+// Search implements multigrid.Search for a Device, whose field it shares, or for a device of another kind, whose field
+// it copies. The work on the arrays is the same.
+type Search struct {
+	layout multigrid.Layout
+	level  *level[float64] // u is the field
+	x, p   array[float64]
+	lanes  []*lane
+	remote multigrid.Device // the device of another kind; nil for a Device
+}
+
+// lane is the memory of one thread.
+type lane struct {
+	engine
+	z        [3][]float64 // rows of z by row mod 3
+	d        [3][]float64 // d of z, p and x in a row
+	acc      [len(multigrid.Products{})][]float64
+	products multigrid.Products
+}
+
+// NewSearch returns the Search of d.
+func NewSearch(d *Device) *Search {
+	return newSearch(d.layout, d.finest, d.threads)
+}
+
+// NewSearchBeside returns the Search of a device of another kind. It keeps the field, its source and the vectors in the
+// host's memory.
+func NewSearchBeside(d multigrid.Device, l multigrid.Layout, threads int) (*Search, error) {
+	_, e, err := findEngine("")
+	if err != nil {
+		return nil, err
+	}
+	v := newLevel[float64](l.Plan.Levels[0], ownFinest(l), l.Neighbour, l.Source != nil, e)
+	v.v = array[float64]{}
+	s := newSearch(l, v, threads)
+	s.remote = d
+	return s, nil
+}
+
+func newSearch(l multigrid.Layout, v *level[float64], threads int) *Search {
+	s := &Search{layout: l, level: v, x: v.newArray(), p: v.newArray()}
+	for range lanesOf(v.own, threads) {
+		k := &lane{engine: v.engine}
+		rows := newRows[float64](grouped(v.Mesh.NX), len(k.z)+len(k.d)+len(k.acc))
+		copy(k.z[:], rows)
+		copy(k.d[:], rows[3:])
+		copy(k.acc[:], rows[6:])
+		s.lanes = append(s.lanes, k)
+	}
+	return s
+}
+
+// grouped returns the values of whole groups of columns that a row has, with those of pad, in whole vectors.
+func grouped(nx int) int { return (nx + 7) / 8 * 8 }
+
+// Load implements multigrid.Search.
+func (s *Search) Load(ctx context.Context, rows solver.RowSource) error {
+	l := s.level
+	buf := make([]byte, l.Mesh.RowBytes())
+	for y := l.u.lo; y < l.u.lo+len(l.u.rows); y++ {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if s.remote != nil {
+			if err := s.loadSource(y, buf); err != nil {
+				return err
+			}
+		}
+		if rows != nil {
+			row, _ := l.Mesh.Canonical(y)
+			if err := rows.Row(row, buf); err != nil {
+				return fmt.Errorf("row %d: %w", row, err)
+			}
+			l.set(s.p, y, buf)
+		}
+	}
+	if err := s.fetch(ctx); err != nil {
+		return err
+	}
+	for i, row := range l.u.rows {
+		copy(s.x.rows[i], row)
+	}
+	return nil
+}
+
+// loadSource reads the source of row y.
+func (s *Search) loadSource(y int, buf []byte) error {
+	row, ok := s.level.Mesh.Canonical(y)
+	if s.layout.Source == nil || !ok {
+		return nil
+	}
+	if err := s.layout.Source.SourceRow(row, buf); err != nil {
+		return fmt.Errorf("source of row %d: %w", row, err)
+	}
+	s.level.set(s.level.b, y, buf)
+	return nil
+}
+
+// fetch copies the field of another device to u: the rows that the rank owns, the overlaps and the walls.
+func (s *Search) fetch(ctx context.Context) error {
+	if s.remote == nil {
+		return nil
+	}
+	return s.chunks(s.held(), func(rows solver.Stripe, buf []byte) error {
+		if err := s.remote.CopyRows(ctx, 0, multigrid.Unknowns, rows, buf); err != nil {
+			return err
+		}
+		return s.level.setRows(multigrid.Unknowns, rows, buf)
+	})
+}
+
+// chunks calls do for parts of rows, with memory for them.
+func (s *Search) chunks(rows solver.Stripe, do func(rows solver.Stripe, buf []byte) error) error {
+	width := s.level.Mesh.RowBytes()
+	n := max(1, chunkBytes/width)
+	buf := make([]byte, min(n, rows.Rows())*width)
+	for lo := rows.Lo; lo < rows.Hi; lo += n {
+		part := solver.Stripe{Lo: lo, Hi: min(rows.Hi, lo+n)}
+		if err := do(part, buf[:part.Rows()*width]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// chunkBytes is the size of a copy from or to another device.
+const chunkBytes = 4 << 20
+
+// held returns the rows that are held once each: those of the stripe, and walls or overlaps beside it.
+func (s *Search) held() solver.Stripe {
+	l := s.level
+	if l.whole && l.Mesh.PeriodicRows() {
+		return l.own
+	}
+	return solver.Stripe{Lo: l.u.lo, Hi: l.u.lo + len(l.u.rows)}
+}
+
+// Keep implements multigrid.Search.
+func (s *Search) Keep(context.Context) error {
+	s.x, s.level.u = s.level.u, s.x
+	return nil
+}
+
+// Products implements multigrid.Search.
+func (s *Search) Products(ctx context.Context) (total multigrid.Products, err error) {
+	if err := s.fetch(ctx); err != nil {
+		return total, err
+	}
+	for _, k := range s.lanes {
+		k.products = multigrid.Products{}
+	}
+	s.each(s.level.own, func(k *lane, rows solver.Stripe) { s.multiply(k, rows) })
+	for _, k := range s.lanes {
+		for i := range total {
+			total[i].Merge(k.products[i])
+		}
+	}
+	return total, nil
+}
+
+// each divides rows at multiples of a group's rows among the lanes.
+func (s *Search) each(rows solver.Stripe, run func(k *lane, rows solver.Stripe)) {
+	var helpers sync.WaitGroup
+	parts := split(rows, len(s.lanes))
+	for i, part := range parts[1:] {
+		helpers.Go(func() { run(s.lanes[i+1], part) })
+	}
+	run(s.lanes[0], parts[0])
+	helpers.Wait()
+}
+
+// multiply adds the products of rows to those of a lane.
+func (s *Search) multiply(k *lane, rows solver.Stripe) {
+	l := s.level
+	next := rows.Lo - 1 // the next row of z to compute
+	for y := rows.Lo; y < rows.Hi; y++ {
+		north, south := l.beside(y)
+		for ; next <= y+1; next++ {
+			if l.held(next) {
+				subtract(&k.engine, k.z[mod3(next)], l.u.at(next), s.x.at(next))
+			}
+		}
+		z := l.stencil(k.z[mod3(north)], k.z[mod3(y)], k.z[mod3(south)], y)
+		p := l.stencil(s.p.at(north), s.p.at(y), s.p.at(south), y)
+		x := l.stencil(s.x.at(north), s.x.at(y), s.x.at(south), y)
+		z.b, p.b = nil, nil
+		for i, v := range []*stencil[float64]{&z, &p, &x} {
+			defects(&k.engine, k.d[i], v)
+			s.weigh(k.d[i], y)
+		}
+		if y == rows.Lo || y%solver.GroupRows == 0 {
+			for _, acc := range k.acc {
+				clear(acc)
+			}
+		}
+		zs, ps := k.z[mod3(y)], s.p.at(y)
+		for i, f := range [...]struct{ v, d []float64 }{{zs, k.d[0]}, {zs, k.d[1]}, {ps, k.d[1]}, {zs, k.d[2]},
+			{ps, k.d[2]}} {
+			products(&k.engine, k.acc[i], f.v[:len(f.d)], f.d)
+		}
+		if y == rows.Hi-1 || (y+1)%solver.GroupRows == 0 {
+			s.collect(k)
+		}
+	}
+}
+
+// weigh makes d count half on Neumann walls.
+func (s *Search) weigh(d []float64, y int) {
+	m := s.level.Mesh
+	if y == 0 && m.Walls.Top == solver.Neumann || y == m.NY-1 && m.Walls.Bottom == solver.Neumann {
+		for x := range d {
+			d[x] *= 0.5
+		}
+	}
+	if m.Walls.Left == solver.Neumann {
+		d[0] *= 0.5
+	}
+	if m.Walls.Right == solver.Neumann {
+		d[m.NX-1] *= 0.5
+	}
+}
+
+// collect adds the groups of a lane to its products.
+func (s *Search) collect(k *lane) {
+	for i, acc := range k.acc {
+		for _, v := range groups(&k.engine, acc) {
+			k.products[i].Add(v, s.layout.Magnitude)
+		}
+	}
+}
+
+// Step implements multigrid.Search.
+func (s *Search) Step(ctx context.Context, a, b float64) error {
+	l, rows := s.level, s.held()
+	s.each(rows, func(k *lane, rows solver.Stripe) {
+		for y := rows.Lo; y < rows.Hi; y++ {
+			step(&k.engine, l.u.at(y), s.p.at(y), s.x.at(y), a, b)
+		}
+	})
+	if s.remote == nil {
+		return nil
+	}
+	return s.chunks(rows, func(rows solver.Stripe, buf []byte) error {
+		if err := l.copyRows(multigrid.Unknowns, rows, buf); err != nil {
+			return err
+		}
+		return s.remote.SetRows(ctx, 0, multigrid.Unknowns, rows, buf)
+	})
+}
+
+// CopyRows implements multigrid.Search.
+func (s *Search) CopyRows(_ context.Context, rows solver.Stripe, dst []byte) error {
+	p := *s.level
+	p.u = s.p
+	return p.copyRows(multigrid.Unknowns, rows, dst)
+}
+
+// Bytes implements multigrid.Search.
+func (s *Search) Bytes() int64 { return SearchBytes(s.layout, s.remote != nil) }
+
+// SearchBytes returns the bytes of the arrays of a Search, beside a device of another kind or not.
+func SearchBytes(l multigrid.Layout, beside bool) int64 {
+	arrays := 2
+	if beside {
+		arrays++
+		if l.Source != nil {
+			arrays++
+		}
+	}
+	return int64(arrays) * arrayBytes(l, 0)
+}

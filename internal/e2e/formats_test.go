@@ -1,0 +1,110 @@
+package e2e
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// needPython returns a Python that has all of these modules, or skips the test visibly.
+func needPython(t *testing.T, modules ...string) string {
+	t.Helper()
+	for _, python := range []string{"/usr/bin/python3", "python3"} { // Debian's modules are those of Debian's Python
+		if exec.Command(python, "-c", "import "+strings.Join(modules, ", ")).Run() == nil {
+			return python
+		}
+	}
+	t.Skipf("NOT RUN: %s needs Python with %s", t.Name(), strings.Join(modules, ", "))
+	return ""
+}
+
+// pythonSays runs a script and returns what it prints.
+func pythonSays(t *testing.T, python, script string, args ...string) string {
+	t.Helper()
+	out, err := exec.Command(python, append([]string{"-c", script}, args...)...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// rowsOf returns the SHA-256 of a file without its first bytes.
+func rowsOf(t *testing.T, path string, head int) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("%x", sha256.Sum256(data[head:]))
+}
+
+// VTK reads the field that three ranks wrote, with its spacings, and finds the values of the .npy file.
+func TestFieldForVTK(t *testing.T) {
+	python := needPython(t, "vtk", "numpy")
+	dir := t.TempDir()
+	keys := []string{"grid.nx=70", "grid.ny=53", "grid.width=2", "grid.height=12.75", "solver.max_iterations=20",
+		"grid.dtype=float64"}
+	for _, name := range []string{"field.npy", "field.vti"} {
+		out := run(t, dir, "launcher", append(set(append(keys, "output.dir="+name, "output.field="+name)...), "-np",
+			"3")...)
+		if out.code != 0 {
+			t.Fatalf("exit code %d\n%s", out.code, out.stderr)
+		}
+	}
+	const script = `
+import sys, hashlib, vtk
+from vtk.util.numpy_support import vtk_to_numpy
+reader = vtk.vtkXMLImageDataReader()
+reader.SetFileName(sys.argv[1])
+reader.Update()
+image = reader.GetOutput()
+values = vtk_to_numpy(image.GetPointData().GetScalars())
+print(image.GetDimensions(), image.GetSpacing(), image.GetPointData().GetScalars().GetName(), values.dtype,
+      hashlib.sha256(values.tobytes()).hexdigest())`
+	got := pythonSays(t, python, script, filepath.Join(dir, "field.vti", "field.vti"))
+	want := "(70, 53, 1) (0.028985507246376812, 0.25, 1.0) u float64 " +
+		rowsOf(t, filepath.Join(dir, "field.npy", "field.npy"), 128)
+	if got != want {
+		t.Errorf("VTK says %s\nwant %s", got, want)
+	}
+	report, err := os.ReadFile(filepath.Join(dir, "field.vti", "report.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sum := rowsOf(t, filepath.Join(dir, "field.vti", "field.vti"), 0); !strings.Contains(string(report), sum) {
+		t.Errorf("the report does not have the SHA-256 %s of the file", sum)
+	}
+}
+
+// zarr-python reads a converted field, of which the last chunk has fewer rows than the others.
+func TestFieldForZarr(t *testing.T) {
+	python := needPython(t, "zarr", "numpy")
+	dir := t.TempDir()
+	for _, args := range [][]string{
+		append(set("grid.nx=4096", "grid.ny=700", "solver.max_iterations=3"), "-np", "2"),
+		{"convert", "out/field.npy", "field.zarr", "--spacing", "0.5,2"},
+	} {
+		if out := run(t, dir, "launcher", args...); out.code != 0 {
+			t.Fatalf("%q: exit code %d\n%s", args, out.code, out.stderr)
+		}
+	}
+	const script = `
+import sys, hashlib, zarr
+for group in zarr.open(sys.argv[1], "r"), zarr.open_consolidated(sys.argv[1]):
+    u, x, y = group["u"], group["x"], group["y"]
+    print(u.shape, u.dtype, u.attrs["_ARRAY_DIMENSIONS"], x[4095], y[699], hashlib.sha256(u[:].tobytes()).hexdigest())`
+	got := pythonSays(t, python, script, filepath.Join(dir, "field.zarr"))
+	want := "(700, 4096) float32 ['y', 'x'] 2047.5 1398.0 " + rowsOf(t, filepath.Join(dir, "out", "field.npy"), 128)
+	if got != want+"\n"+want {
+		t.Errorf("zarr says %s\nwant twice %s", got, want)
+	}
+	out := run(t, dir, "launcher", "convert", "out/field.npy", "b.vti", "--spacing", "0.5")
+	if want := "launcher: --spacing [0.500000]: two numbers above 0 are wanted, as in 0.01,0.02\n"; out.code != 1 ||
+		out.stderr != want {
+		t.Errorf("exit code %d, %q; want 1, %q", out.code, out.stderr, want)
+	}
+}

@@ -1,0 +1,44 @@
+package e2e
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// Multigrid solves meshes that can hardly be coarsened, or not at all.
+func TestMultigridOnSmallMeshes(t *testing.T) {
+	for _, size := range [][2]string{{"3", "3"}, {"4", "3"}, {"500", "5"}, {"9", "300"}} {
+		got, _ := solve(t, append(set(cycling("problem.preset=dirichlet", "grid.nx="+size[0], "grid.ny="+size[1])...),
+			"-np", "1")...)
+		if got.reason != "converged" || got.sweeps > 8 {
+			t.Errorf("%v: %d cycles (%s)", size, got.sweeps, got.reason)
+		}
+	}
+}
+
+// The launcher, its dry run and doctor name multigrid where Jacobi's method would take long, and warn of a tolerance
+// that cycles do not meet.
+func TestWordsOnMultigrid(t *testing.T) {
+	long := set("grid.nx=512", "grid.ny=512", "problem.preset=dirichlet", "output.picture=", "output.field=")
+	const hint = `solver\.method multigrid and grid\.dtype float64: ` +
+		`the tolerance takes about 7 cycles, \d+(\.\d)?(ms|µs)`
+	for name, args := range map[string][]string{
+		"run":    append([]string{"-np", "1", "--set", "solver.max_iterations=1"}, long...),
+		"dry":    append([]string{"-np", "1", "--dry-run"}, long...),
+		"doctor": append([]string{"doctor", "-np", "1"}, long...),
+	} {
+		out := run(t, t.TempDir(), "launcher", args...)
+		text := strings.Join(strings.Fields(out.stdout+out.stderr), " ")
+		if out.code != 0 || !regexp.MustCompile(hint).MatchString(text) {
+			t.Errorf("%s: exit code %d, want %s in\n%s", name, out.code, hint, text)
+		}
+	}
+	args := append(append(long, set(cycling("solver.tolerance=1e-20")...)...), "-np", "1", "--dry-run")
+	out := run(t, t.TempDir(), "launcher", args...)
+	const warning = "# Warning: solver.tolerance 1e-20 is below what float64 attains on this mesh: " +
+		"a norm of about 1e-13; a larger one is met\n"
+	if out.code != 0 || !strings.Contains(out.stdout, warning) {
+		t.Errorf("exit code %d, want %s in\n%s", out.code, warning, out.stdout)
+	}
+}

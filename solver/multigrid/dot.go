@@ -1,0 +1,120 @@
+package multigrid
+
+import (
+	"math"
+	"math/big"
+	"math/bits"
+
+	"jacobi/solver"
+)
+
+// Dot is an exact sum of products, independent of the order of its terms: a signed integer of 384 bits in two's
+// complement, least significant limb first, in units of 2^(2E-234) with E the magnitude of the problem. Each term is
+// cut to a multiple of the unit, toward zero.
+//
+// The error of a field may be far larger than 2^E: on a mesh of n intervals a source can make a solution of n^2 times
+// its largest value. Terms of up to 2^100 times 2^2E are therefore allowed, and 2^49 of them fit.
+type Dot struct {
+	limbs [6]uint64
+	bad   bool // a term was not a number, infinite or larger than allowed
+}
+
+const (
+	dotUnit = 234 // the unit is 2^(2E-dotUnit)
+	maxDot  = 334 // bits of the largest term
+	// DotSums is the number of solver.Sum in which a Dot travels.
+	DotSums = 3
+)
+
+// Add adds a term.
+func (d *Dot) Add(v float64, e solver.Magnitude) {
+	b := math.Float64bits(v)
+	exp, mant := int(b>>52&0x7ff), b&(1<<52-1)
+	switch {
+	case exp == 0x7ff:
+		d.bad = true
+		return
+	case exp == 0:
+		exp = 1
+	default:
+		mant |= 1 << 52
+	}
+	shift := exp - 1075 + dotUnit - 2*int(e) // |v| = mant * 2^(exp-1075)
+	if shift < 0 {
+		if shift <= -64 {
+			return
+		}
+		mant, shift = mant>>-shift, 0
+	}
+	if mant == 0 {
+		return
+	}
+	if shift+bits.Len64(mant) > maxDot {
+		d.bad = true
+		return
+	}
+	var t [7]uint64
+	word, bit := shift/64, uint(shift%64)
+	t[word] = mant << bit
+	t[word+1] = mant >> 1 >> (63 - bit)
+	var c uint64
+	if b>>63 == 0 {
+		for i := word; i < len(d.limbs); i++ {
+			d.limbs[i], c = bits.Add64(d.limbs[i], t[i], c)
+		}
+		return
+	}
+	for i := word; i < len(d.limbs); i++ {
+		d.limbs[i], c = bits.Sub64(d.limbs[i], t[i], c)
+	}
+}
+
+// Merge adds other to d.
+func (d *Dot) Merge(other Dot) {
+	var c uint64
+	for i := range d.limbs {
+		d.limbs[i], c = bits.Add64(d.limbs[i], other.limbs[i], c)
+	}
+	d.bad = d.bad || other.bad
+}
+
+// sums returns d as sums: each has 128 bits of d, which leaves room for the carries of all ranks.
+func (d Dot) sums() (s [DotSums]solver.Sum) {
+	for i := range s {
+		s[i] = solver.Sum{Limbs: [3]uint64{d.limbs[2*i], d.limbs[2*i+1], 0}, Bad: d.bad}
+	}
+	return s
+}
+
+// dotOf returns the Dot of sums that were added over ranks.
+func dotOf(s []solver.Sum) (d Dot) {
+	for i, part := range s {
+		var shifted Dot
+		copy(shifted.limbs[2*i:], part.Limbs[:])
+		shifted.bad = part.Bad
+		d.Merge(shifted)
+	}
+	return d
+}
+
+// Float returns the sum, rounded once to float64; NaN for a bad one.
+func (d Dot) Float(e solver.Magnitude) float64 {
+	if d.bad {
+		return math.NaN()
+	}
+	sign := 1
+	if d.limbs[5]>>63 != 0 {
+		sign = -1
+		var c uint64
+		for i, l := range d.limbs {
+			d.limbs[i], c = bits.Sub64(0, l, c)
+		}
+	}
+	words := make([]big.Word, 0, len(d.limbs))
+	for _, l := range d.limbs {
+		words = append(words, big.Word(l))
+	}
+	f := new(big.Float).SetInt(new(big.Int).SetBits(words))
+	v, _ := f.SetMantExp(f, 2*int(e)-dotUnit).Float64()
+	return float64(sign) * v
+}

@@ -1,0 +1,172 @@
+package multigrid
+
+import (
+	"context"
+	"fmt"
+
+	"jacobi/solver"
+)
+
+// Full multigrid begins a run with the solution of a coarser mesh in place of the initial field: the problem is solved
+// on the coarsest mesh, and from there on each mesh begins with the interpolated field of the coarser one and does one
+// cycle (A. Brandt, "Multi-level adaptive solutions to boundary-value problems", 1977). Each coarser mesh is a stage.
+
+// StageLayout is one of the coarser meshes on which full multigrid solves the problem of a run.
+type StageLayout struct {
+	Layout
+	Stripes [][]solver.Stripe // by level and rank; of one rank if every rank holds the mesh as a whole
+	Rows    solver.RowSource  // the walls, and the values of fixed points
+}
+
+// shared reports whether the ranks share the mesh.
+func (s StageLayout) shared() bool { return len(s.Stripes[0]) > 1 }
+
+// StagesOf returns the stages of a rank with the given layout of the finest mesh, the finest stage first. divided is
+// that of Plan.Divide. points bounds the meshes that every rank holds as a whole, as in Divide.
+func StagesOf(l Layout, divided [][]solver.Stripe, rank int, initial Initial, points int) ([]StageLayout, error) {
+	var stages []StageLayout
+	finest, fixed := l.Plan.Levels[0].Mesh, Fixed(nil)
+	if l.Fixed != nil {
+		fixed = l.Fixed[0]
+	}
+	for depth := 1; ; depth++ {
+		p, err := l.Plan.Coarser()
+		if p == nil || err != nil {
+			return stages, err
+		}
+		whole, magnitude, sourced := []solver.Stripe{p.Levels[0].Mesh.Interior()}, l.Magnitude+2, l.Source != nil
+		stripes, at := whole, 0
+		if depth < len(divided) {
+			stripes, at = divided[depth], rank
+		}
+		s := StageLayout{}
+		var tail int
+		s.Stripes, tail = p.Divide(stripes, points)
+		s.Layout = p.LayoutOf(s.Stripes, tail, at)
+		s.Magnitude = magnitude // a source grows fourfold at most, as the square of the spacing
+		if sourced {
+			s.Source = noSource{}
+		}
+		sampled := newSample(finest, p.Levels[0].Mesh, initial, fixed)
+		s.Rows = sampled
+		if fixed != nil {
+			if s.Fixed, err = p.FixedPoints(sampled); err != nil {
+				return nil, fmt.Errorf("mesh %d x %d: %w", p.Levels[0].Mesh.NX, p.Levels[0].Mesh.NY, err)
+			}
+		}
+		stages = append(stages, s)
+		l = s.Layout
+	}
+}
+
+// noSource is the source of a stage until Device.RestrictSource sets it.
+type noSource struct{}
+
+// SourceRow implements solver.SourceRows.
+func (noSource) SourceRow(_ int, dst []byte) error {
+	clear(dst)
+	return nil
+}
+
+// Stage is a stage that a device holds.
+type Stage struct {
+	Device   Device
+	Exchange Exchange // nil if every rank holds the mesh as a whole
+	Tail     int      // as in the device's Layout
+}
+
+// OpenStages opens the stages on devices beside that of the finest mesh, whose field is loaded, and gives them their
+// walls and sources. x is the exchange of the finest mesh, nil for a rank that is alone. All ranks call it.
+func OpenStages(ctx context.Context, finest Device, x *HostExchange, layouts []StageLayout) ([]Stage, error) {
+	var stages []Stage
+	finer := finest
+	for _, l := range layouts {
+		s, next, err := openStage(ctx, finer, x, l)
+		if err != nil {
+			m := l.Plan.Levels[0].Mesh
+			return nil, fmt.Errorf("mesh %d x %d: %w", m.NX, m.NY, err)
+		}
+		stages = append(stages, s)
+		finer, x = s.Device, next
+	}
+	return stages, nil
+}
+
+// openStage opens the stage below a finer mesh, whose exchange is x. It also returns the exchange of the stage.
+func openStage(ctx context.Context, finer Device, x *HostExchange, l StageLayout) (s Stage, own *HostExchange,
+	err error) {
+	s.Tail = l.Tail
+	if s.Device, err = finer.Coarser(l.Layout); err != nil {
+		return s, nil, err
+	}
+	if x != nil && l.shared() {
+		own = newHostExchange(s.Device, l.Layout, l.Stripes, x.rank, x.messages)
+		s.Exchange = own
+	}
+	if err := s.Device.Load(ctx, l.Rows); err != nil {
+		return s, own, err
+	}
+	if l.Source == nil {
+		return s, own, nil
+	}
+	if err := finer.RestrictSource(ctx, s.Device); err != nil {
+		return s, own, fmt.Errorf("source: %w", err)
+	}
+	switch {
+	case own != nil:
+		err = own.Overlap(ctx, 0, RightSide)
+	case x != nil:
+		blocks := x.layout.Plan.Levels[0].Y.divide(x.stripes)
+		err = x.gather(ctx, s.Device, 0, l.Plan.Levels[0].Mesh, blocks)
+	}
+	if err != nil {
+		return s, own, fmt.Errorf("source: %w", err)
+	}
+	return s, own, nil
+}
+
+const (
+	coarsestCycles = 3 // on the coarsest stage, where a cycle leaves a part in 100 of an error
+	stageCycles    = 1 // on all others
+)
+
+// climb replaces the field of the device by the one to which full multigrid leads.
+func (r *run) climb(ctx context.Context) error {
+	for i := len(r.Stages) - 1; i >= 0; i-- {
+		cycles, finer := stageCycles, r.device
+		if i == len(r.Stages)-1 {
+			cycles = coarsestCycles
+		}
+		if i > 0 {
+			finer = r.Stages[i-1].Device
+		}
+		s := r.Stages[i]
+		if err := r.stage(ctx, s, finer, cycles); err != nil {
+			return fmt.Errorf("stage %d of full multigrid: %w", i+1, err)
+		}
+	}
+	if r.Search == nil {
+		return nil
+	}
+	if err := r.overlap(ctx, 0, Unknowns); err != nil {
+		return err
+	}
+	return r.compute(func() error { return r.Search.Load(ctx, nil) })
+}
+
+// stage does cycles on a stage and interpolates its field to the finer mesh.
+func (r *run) stage(ctx context.Context, s Stage, finer Device, cycles int) error {
+	c := vcycle{device: s.Device, exchange: s.Exchange, tail: s.Tail, times: &r.times}
+	for range cycles {
+		if err := c.down(ctx); err != nil {
+			return err
+		}
+		if err := c.up(ctx); err != nil {
+			return err
+		}
+	}
+	if err := c.overlap(ctx, 0, Unknowns); err != nil {
+		return err
+	}
+	return c.compute(func() error { return finer.Interpolate(ctx, s.Device) })
+}
