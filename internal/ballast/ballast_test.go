@@ -3,35 +3,29 @@ package ballast_test
 import (
 	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
 	"testing"
 
 	"jacobi/internal/ballast"
 )
 
-var garbage []byte
-
-// collections returns how often the collector runs while n bytes of garbage are made.
-func collections(n int) uint32 {
-	var before, after runtime.MemStats
+// goal returns the size of the heap at which the collector runs next, in bytes.
+func goal() uint64 {
 	runtime.GC()
-	runtime.ReadMemStats(&before)
-	for range n >> 16 {
-		garbage = make([]byte, 1<<16)
-	}
-	runtime.ReadMemStats(&after)
-	return after.NumGC - before.NumGC
+	s := []metrics.Sample{{Name: "/gc/heap/goal:bytes"}}
+	metrics.Read(s)
+	return s[0].Value.Uint64()
 }
 
-// A heap of less than 4 MiB is collected before it has 8 MiB, and one with a ballast before it has four times the
-// ballast.
+// A process with a small heap is collected before it has 8 MiB, and one with a ballast after Size bytes of garbage.
 func TestNew(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(100))
-	const bytes = 8 * ballast.Size
-	without := collections(bytes)
-	b := ballast.New()
-	with := collections(bytes)
-	runtime.KeepAlive(b)
-	if without < bytes/(8<<20) || with > 8 || with < 2 {
-		t.Errorf("%d and with a ballast %d collections, want at least %d and 2 to 8", without, with, bytes/(8<<20))
+	if g := goal(); g >= 8<<20 {
+		t.Errorf("the collector runs at %d bytes, want less than %d", g, 8<<20)
 	}
+	b := ballast.New()
+	if g := goal(); g < 2*ballast.Size || g > 2*ballast.Size+8<<20 {
+		t.Errorf("with a ballast the collector runs at %d bytes, want %d to %d", g, 2*ballast.Size, 2*ballast.Size+8<<20)
+	}
+	runtime.KeepAlive(b)
 }
