@@ -24,8 +24,9 @@ func TestNew(t *testing.T) {
 		t.Errorf("the collector runs at %d bytes, want less than %d", g, 8<<20)
 	}
 	b := ballast.New()
-	if g := goal(); g < 2*ballast.Size || g > 2*ballast.Size+8<<20 {
-		t.Errorf("with a ballast the collector runs at %d bytes, want %d to %d", g, 2*ballast.Size, 2*ballast.Size+8<<20)
+	const least, most = 2 * ballast.Size, 2*ballast.Size + 8<<20
+	if g := goal(); g < least || g > most {
+		t.Errorf("with a ballast the collector runs at %d bytes, want %d to %d", g, least, most)
 	}
 	runtime.KeepAlive(b)
 }

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -71,8 +72,8 @@ func TestMPIRunStartsRanks(t *testing.T) {
 	}
 }
 
-// srun starts ranks in a terminal and in the batch file of docker/. A batch script without srun is a run of one rank,
-// although Slurm's variables are set.
+// srun starts ranks in a terminal and in the batch file of docker/, and ranks that measure their machine. A batch
+// script without srun is a run of one rank, although Slurm's variables are set.
 func TestSlurmStartsRanks(t *testing.T) {
 	t.Parallel()
 	needHosts(t)
@@ -87,6 +88,7 @@ func TestSlurmStartsRanks(t *testing.T) {
 		t.Fatal(err)
 	}
 	const script = `srun --immediate=60 -n 4 "$@" >srun.log
+srun --immediate=60 -n 2 "$@" --probe nats --json >probe.json
 printf '#!/bin/sh\nexec "$@"\n' >alone
 sbatch --quiet --wait -n 4 -o alone.log alone "$@" --set output.dir=alone.out &
 PATH=$(dirname "$1"):$PATH sbatch --quiet --wait --nodes=1 --ntasks-per-node=4 -o batch.log ` + "'%s'" + `
@@ -120,6 +122,13 @@ wait $!`
 			t.Fatalf("%d directories %s, %v; exit code %d, %s\n%s", len(dirs), c.out, err, out.code, c.log, log)
 		}
 		answersAs(t, want, dirs[0], outcome{code: out.code, stdout: string(log), stderr: out.stderr}, c.ranks)
+	}
+	probe, err := os.ReadFile(filepath.Join(dir, "probe.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if from, to := reached(t, outcome{stdout: string(probe)}); len(from) != 1 || !slices.Equal(from, to) {
+		t.Errorf("%v measured the network to %v", from, to)
 	}
 }
 
