@@ -78,9 +78,10 @@ type Flags uint8
 
 // The flags. Their values are part of the wire format.
 const (
-	FlagStop Flags = 1 << iota // the rank was asked to stop
-	FlagSave                   // the rank asks for the state to be saved
-	FlagBusy                   // the rank is still saving an earlier state
+	FlagStop   Flags = 1 << iota // the rank was asked to stop
+	FlagSave                     // the rank asks for the state to be saved
+	FlagBusy                     // the rank is still saving an earlier state
+	FlagSample                   // the rank asks for a sample of the field
 	flagsEnd
 )
 
@@ -88,7 +89,7 @@ const (
 func (f Flags) Valid() bool { return f < flagsEnd }
 
 // FlagsOf returns the flags of a rank. stop reports whether it was asked to stop; stop and the saver may be nil.
-func FlagsOf(stop func() bool, s Saver) (f Flags) {
+func FlagsOf(stop func() bool, s Saver, samples Samples) (f Flags) {
 	if stop != nil && stop() {
 		f |= FlagStop
 	}
@@ -97,6 +98,9 @@ func FlagsOf(stop func() bool, s Saver) (f Flags) {
 	}
 	if s != nil && s.Busy() {
 		f |= FlagBusy
+	}
+	if samples.Wanted() {
+		f |= FlagSample
 	}
 	return f
 }

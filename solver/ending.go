@@ -70,6 +70,14 @@ func (e *ending) judgePass(p Pass, sums []Sum, m Magnitude) ([]float64, error) {
 	return norms, nil
 }
 
+// last returns the newest norm that is known; NaN if there is none.
+func (e *ending) last() float64 {
+	if e.judged == 0 {
+		return math.NaN()
+	}
+	return e.norm
+}
+
 // end returns the number of sweeps that the run is to do, as far as is known after the given number of sweeps.
 func (e *ending) end(sweeps int) int {
 	switch {

@@ -41,7 +41,13 @@ func (e *Engine) Sweeps() int { return e.sweeps }
 // sweeps the interior. The sequence of exchanges depends only on the sequence of ends, so all ranks must pass the same
 // ends.
 func (e *Engine) Advance(ctx context.Context, end int) (Pass, error) {
-	p := e.plan(end)
+	return e.AdvanceTo(ctx, end, end)
+}
+
+// AdvanceTo is an Advance whose pass goes no further than the given number of sweeps, which the run passes on its way
+// to end. All ranks must pass the same numbers.
+func (e *Engine) AdvanceTo(ctx context.Context, to, end int) (Pass, error) {
+	p := e.plan(to, end)
 	if e.valid == 0 {
 		if err := e.receive(ctx); err != nil {
 			return Pass{}, fmt.Errorf("sweep %d: halo exchange: %w", p.First, err)
@@ -66,13 +72,13 @@ func (e *Engine) Advance(ctx context.Context, end int) (Pass, error) {
 	return p, nil
 }
 
-// plan returns the next pass of a run that ends after end sweeps.
-func (e *Engine) plan(end int) Pass {
+// plan returns the next pass, up to the given number of sweeps at most, of a run that ends after end sweeps.
+func (e *Engine) plan(to, end int) Pass {
 	valid := e.valid
 	if valid == 0 {
 		valid = e.depth // after the exchange
 	}
-	sweeps := e.weights.Alike(e.sweeps, min(valid, e.maxSweeps, end-e.sweeps))
+	sweeps := e.weights.Alike(e.sweeps, min(valid, e.maxSweeps, to-e.sweeps, end-e.sweeps))
 	p := Pass{Index: e.next, First: e.sweeps, Sweeps: sweeps, Margin: valid - sweeps,
 		Weighted: e.weights.At(e.sweeps) != 0}
 	if e.sweeps+sweeps == end {

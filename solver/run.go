@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Options are the parameters of Run. All ranks must be given the same, except for Stop, Saver and the callbacks. Either
-// all ranks have a Saver or none has.
+// Options are the parameters of Run. All ranks must be given the same, except for Stop, Saver, the Samplers and the
+// callbacks. Either all ranks have a Saver or none has.
 type Options struct {
 	Initial       RowSource // the field at sweep 0, loaded again if the run must be restarted
 	Start         Start     // sweeps that the loaded field has been through
@@ -28,6 +28,9 @@ type Options struct {
 	// after a rank requests it. No save begins before all ranks have finished the previous one.
 	Saver     Saver
 	SaveEvery int
+	// Samples read the field while the run goes on. A pass ends where a regular sample is due, and all norms up to
+	// there are waited for.
+	Samples Samples
 	// OnNorms, if not nil, is called in order with the norms of sweeps first, first+1, ... once they are final.
 	OnNorms func(first int, norms []float64) error
 }
@@ -52,7 +55,7 @@ func Run(ctx context.Context, s Sweeper, x Exchange, red Reducer, o Options) (Re
 		return Result{}, err
 	}
 	o.Ahead = max(1, o.Ahead)
-	r := &run{Options: o, engine: engine, ending: newEnding(o.Tolerance, o.MaxIterations)}
+	r := &run{Options: o, engine: engine, ending: newEnding(o.Tolerance, o.MaxIterations), times: &times}
 	r.norms = norms{sweeper: s, reducer: red, lag: s.Limits().Lag, flags: r.flags}
 	if err := r.begin(); err != nil {
 		return Result{}, err
@@ -77,6 +80,8 @@ type run struct {
 	norms  norms
 	ending ending
 	saving saving
+	asked  bool // a rank asks for a sample
+	times  *Times
 }
 
 // end returns the number of sweeps that the run is to do, as far as is known.
@@ -85,6 +90,9 @@ func (r *run) end() int { return r.ending.end(r.engine.Sweeps()) }
 // loop sweeps until the end of the run is decided and every norm up to it is settled. The field may then be beyond that
 // end; Engine.Rewind returns it there.
 func (r *run) loop(ctx context.Context) error {
+	if err := r.sample(ctx); err != nil {
+		return err
+	}
 	for {
 		for r.norms.waiting() > 0 && r.needsNorms() {
 			if err := r.settle(ctx, r.norms.waiting()-1); err != nil {
@@ -94,7 +102,7 @@ func (r *run) loop(ctx context.Context) error {
 		if r.engine.Sweeps() >= r.end() { // norms may have moved the end
 			return nil
 		}
-		p, err := r.engine.Advance(ctx, r.end())
+		p, err := r.engine.AdvanceTo(ctx, r.Samples.Next(r.engine.Sweeps()), r.end())
 		if err != nil {
 			return err
 		}
@@ -105,6 +113,9 @@ func (r *run) loop(ctx context.Context) error {
 			return err
 		}
 		if err := r.save(ctx); err != nil {
+			return err
+		}
+		if err := r.sample(ctx); err != nil {
 			return err
 		}
 	}
@@ -126,6 +137,7 @@ func (r *run) settle(ctx context.Context, keep int) error {
 		}
 		r.ending.interrupted = r.ending.interrupted || total.Flags&FlagStop != 0
 		r.saving.receive(p, total.Flags)
+		r.asked = r.asked || total.Flags&FlagSample != 0
 		norms, err := r.ending.judgePass(p, total.Sums, r.Magnitude)
 		if err != nil {
 			return err
@@ -140,7 +152,7 @@ func (r *run) settle(ctx context.Context, keep int) error {
 }
 
 // flags returns the flags that this rank sends with its sums.
-func (r *run) flags() Flags { return FlagsOf(r.Stop, r.Saver) }
+func (r *run) flags() Flags { return FlagsOf(r.Stop, r.Saver, r.Samples) }
 
 // begin sets the state to that of a run which has done the sweeps of Start.
 func (r *run) begin() error {
@@ -177,5 +189,26 @@ func (r *run) save(ctx context.Context) error {
 		return fmt.Errorf("sweep %d: save the state: %w", sweeps-1, err)
 	}
 	r.saving.began(r.engine.next)
+	return nil
+}
+
+// sample takes a sample if one is due. It first waits for the norms of all sweeps done, so that a sample never comes
+// from beyond the end of the run, and no older flag asks for another sample afterwards.
+func (r *run) sample(ctx context.Context) error {
+	sweeps := r.engine.Sweeps()
+	if !r.Samples.Due(sweeps, 1, r.asked) {
+		return nil
+	}
+	if err := r.settle(ctx, 0); err != nil {
+		return err
+	}
+	if sweeps > r.end() {
+		return nil
+	}
+	asked := r.asked
+	r.asked = false
+	if err := r.Samples.Take(ctx, Sample{Sweeps: sweeps, Norm: r.ending.last()}, 1, asked, r.times); err != nil {
+		return fmt.Errorf("after %d sweeps: %w", sweeps, err)
+	}
 	return nil
 }

@@ -13,6 +13,7 @@ type Times struct {
 	HaloWait time.Duration // sending edge rows, and waiting for those of neighbours
 	NormWait time.Duration // posting sums, and waiting for those of other ranks
 	Save     time.Duration // copying the state for the Saver
+	Sample   time.Duration // in Samplers
 }
 
 // Measure returns s, x, red and saver, which may be nil, such that the times of their calls are added to t.

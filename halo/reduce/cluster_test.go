@@ -75,7 +75,7 @@ func plain(t testing.TB) func(int) roster.Conn {
 // contributionOf returns the contribution of rank to pass: one to testSums sums with all their bits in use.
 func contributionOf(rank int, pass uint64) solver.Contribution {
 	rng := rand.New(rand.NewPCG(uint64(rank), pass))
-	c := solver.Contribution{Sums: make([]solver.Sum, 1+pass*31%testSums), Flags: solver.Flags(rank+int(pass)) % 8}
+	c := solver.Contribution{Sums: make([]solver.Sum, 1+pass*31%testSums), Flags: solver.Flags(rank+int(pass)) % 16}
 	for i := range c.Sums {
 		c.Sums[i] = solver.Sum{Limbs: [3]uint64{rng.Uint64(), rng.Uint64(), rng.Uint64() >> 12}, Bad: rng.IntN(50) == 0}
 	}

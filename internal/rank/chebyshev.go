@@ -36,6 +36,7 @@ func (r *ready) weigh(ctx context.Context, record func(first int, norms []float6
 		Plan: r.plan.chebyshev, Start: r.resumed.Start, Magnitude: r.layout.Magnitude, Depth: r.layout.Depth,
 		MaxSweeps: r.passSweeps, Tolerance: c.Tolerance, Relative: c.RelativeTolerance, MaxIterations: c.MaxIterations,
 		Stop: r.stopRequested(), Saver: r.solverSaver(), SaveEvery: r.Config.Checkpoint.Every.Sweeps,
+		Samples: r.samples,
 		OnPass: func(sweeps int) {
 			r.team.SetSweeps(sweeps)
 			if first {

@@ -170,6 +170,7 @@ func (r *ready) cycle(ctx context.Context, record func(first int, norms []float6
 		Start: r.resumed.Start, Magnitude: r.layout.Magnitude, Tail: r.levels.layout.Tail,
 		Tolerance: c.Tolerance, Relative: c.RelativeTolerance, MaxCycles: c.MaxIterations,
 		Stop: r.stopRequested(), Saver: r.solverSaver(), SaveEvery: r.Config.Checkpoint.Every.Sweeps,
+		Samples: r.samples,
 		OnNorm: func(cycles int, norm float64) error {
 			r.team.SetSweeps(cycles)
 			if r.id.Rank != 0 {

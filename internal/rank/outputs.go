@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"jacobi/internal/output"
+	"jacobi/solver"
 )
 
 // ready is a rank that has created its output files and knows that the others have, too.
@@ -16,6 +17,7 @@ type ready struct {
 	place   outputPlace
 	files   runFiles // rank 0 only
 	rows    fieldRows
+	samples solver.Samples // what reads the field while the sweeps go on
 	readyAt time.Time
 }
 

@@ -73,6 +73,7 @@ func (r *ready) sweep(ctx context.Context, record func(first int, norms []float6
 		Stop:          r.stopRequested(),
 		Saver:         r.solverSaver(),
 		SaveEvery:     r.Config.Checkpoint.Every.Sweeps,
+		Samples:       r.samples,
 		OnNorms: func(sweep int, norms []float64) error {
 			team.SetSweeps(sweep + len(norms))
 			if !first {

@@ -9,7 +9,8 @@ import (
 	"jacobi/solver"
 )
 
-// Options are the parameters of Run. All ranks must be given the same, except for Stop, Saver and the callbacks.
+// Options are the parameters of Run. All ranks must be given the same, except for Stop, Saver, the Samplers and the
+// callbacks.
 type Options struct {
 	Plan *Plan
 	// Start describes the loaded field, which has been through no sweeps or ends with a plain one. Norms are those of
@@ -26,6 +27,7 @@ type Options struct {
 	// Saver, if not nil, saves the state at the first plain sweep after each SaveEvery sweeps (0: only on request).
 	Saver     solver.Saver
 	SaveEvery int
+	Samples   solver.Samples // taken of the initial field and after plain sweeps
 	// OnNorm, if not nil, is called with the norm of each plain sweep.
 	OnNorm func(sweep int, norm float64) error
 	// OnPass, if not nil, is called after each pass with the number of sweeps done.
@@ -50,7 +52,7 @@ func Run(ctx context.Context, s solver.Sweeper, x solver.Exchange, red solver.Re
 	var times solver.Times
 	s, x, red, o.Saver = times.Measure(s, x, red, o.Saver)
 	r := &run{Options: o, sweeper: s, reducer: red, rule: StopRule(o.Tolerance, o.Relative),
-		saving: solver.NewCycleSaving(o.Start.Sweeps, o.SaveEvery)}
+		saving: solver.NewCycleSaving(o.Start.Sweeps, o.SaveEvery), norm: math.NaN(), times: &times}
 	if err := r.begin(); err != nil {
 		return solver.Result{}, err
 	}
@@ -83,6 +85,7 @@ type run struct {
 	reduced uint64  // norms
 	rule    solver.CycleRule
 	saving  solver.CycleSaving
+	times   *solver.Times
 }
 
 // begin sets the state to that of a run which has done the sweeps of Start.
@@ -107,6 +110,9 @@ func (r *run) begin() (err error) {
 
 // loop sweeps until the run ends, and returns why it ended.
 func (r *run) loop(ctx context.Context) (solver.StopReason, error) {
+	if err := r.sample(ctx, 0); err != nil {
+		return "", err
+	}
 	for r.engine.Sweeps() < r.end {
 		p, err := r.engine.Advance(ctx, r.end)
 		if err != nil {
@@ -126,6 +132,9 @@ func (r *run) loop(ctx context.Context) (solver.StopReason, error) {
 			if err := r.OnNorm(p.First, r.norm); err != nil {
 				return "", err
 			}
+		}
+		if err := r.sample(ctx, flags); err != nil {
+			return "", err
 		}
 		if reason := r.ends(flags); reason != "" {
 			return reason, nil
@@ -158,7 +167,7 @@ func (r *run) reduce(ctx context.Context, p solver.Pass) (solver.Flags, error) {
 	if err != nil {
 		return fail(err)
 	}
-	c := solver.Contribution{Sums: sums, Flags: solver.FlagsOf(r.Stop, r.Saver)}
+	c := solver.Contribution{Sums: sums, Flags: solver.FlagsOf(r.Stop, r.Saver, r.Samples)}
 	if err := r.reducer.Post(ctx, r.reduced, c); err != nil {
 		return fail(err)
 	}
@@ -185,6 +194,15 @@ func (r *run) save(ctx context.Context, flags solver.Flags) error {
 	}
 	if err := r.Saver.Save(ctx, sweeps); err != nil {
 		return fmt.Errorf("sweep %d: save the state: %w", sweeps-1, err)
+	}
+	return nil
+}
+
+// sample takes a sample if one is due.
+func (r *run) sample(ctx context.Context, flags solver.Flags) error {
+	at := solver.Sample{Sweeps: r.engine.Sweeps(), Norm: r.norm}
+	if err := r.Samples.Take(ctx, at, r.Plan.Stride, flags&solver.FlagSample != 0, r.times); err != nil {
+		return fmt.Errorf("after %d sweeps: %w", at.Sweeps, err)
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -311,6 +312,54 @@ func TestRefusedStarts(t *testing.T) {
 		}
 		if _, err := s.run(t.Context()); err == nil || !strings.HasSuffix(err.Error(), want) {
 			t.Errorf("error %v, want %s", err, want)
+		}
+	}
+}
+
+// Sample implements solver.Sampler.
+func (k keeper) Sample(ctx context.Context, at solver.Sample) error {
+	if i := (at.Sweeps - 1) / k.options.Plan.Stride; at.Sweeps > 0 && at.Norm != k.norms[i] {
+		return fmt.Errorf("norm %g with the sample of %d sweeps, want %g", at.Norm, at.Sweeps, k.norms[i])
+	}
+	return k.Save(ctx, at.Sweeps)
+}
+
+// A run is sampled at its beginning, after the first plain sweep from each multiple of the interval on, and after plain
+// sweeps when a rank asks.
+func TestSamples(t *testing.T) {
+	c := problems()["fixed"]
+	stride := newSolo(t, c.mesh, c.op).options.Plan.Stride
+	run := func(start, every int, asks func(*solo) bool) []int {
+		t.Helper()
+		s := newSolo(t, c.mesh, c.op)
+		s.options.MaxIterations = 6*stride + 1
+		if start > 0 {
+			s.options.Start = solver.Start{Sweeps: start, Norms: []float64{1}, First: 1}
+			s.norms = make([]float64, (start-1)/stride+1)
+			s.norms[len(s.norms)-1] = 1
+		}
+		s.options.Samples = solver.Samples{{Sampler: keeper{s}, Every: every, Wanted: func() bool { return asks(s) }}}
+		if _, err := s.run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return slices.Sorted(maps.Keys(s.saved))
+	}
+	never := func(*solo) bool { return false }
+	for _, test := range []struct {
+		start, every int
+		asks         func(*solo) bool
+		want         []int
+	}{
+		{0, 2*stride + 5, never, []int{0, 3*stride + 1, 5*stride + 1}},
+		{0, 3*stride + 1, never, []int{0, 3*stride + 1}},
+		{0, 100 * stride, never, []int{0}},
+		{0, 0, func(s *solo) bool { return len(s.norms) == 2 }, []int{2*stride + 1}},
+		{3*stride + 1, 2*stride + 5, never, []int{3*stride + 1, 5*stride + 1}},
+		{2*stride + 1, 2*stride + 5, never, []int{3*stride + 1, 5*stride + 1}},
+	} {
+		if got := run(test.start, test.every, test.asks); !slices.Equal(got, test.want) {
+			t.Errorf("from %d, every %d sweeps of strides of %d: samples %v, want %v", test.start, test.every, stride,
+				got, test.want)
 		}
 	}
 }

@@ -17,7 +17,8 @@ type Exchange interface {
 	Gather(ctx context.Context) error
 }
 
-// Options are the parameters of Run. All ranks must be given the same, except for Stop, Saver and the callbacks.
+// Options are the parameters of Run. All ranks must be given the same, except for Stop, Saver, the Samplers and the
+// callbacks.
 type Options struct {
 	// Start describes the loaded field: Sweeps counts cycles, and Norms are those of the cycles done.
 	Start     solver.Start
@@ -34,6 +35,7 @@ type Options struct {
 	// Saver, if not nil, saves the state every SaveEvery cycles (0: only on request).
 	Saver     solver.Saver
 	SaveEvery int
+	Samples   solver.Samples // by cycles; full multigrid comes before the first one
 	// OnNorm, if not nil, is called with the norm of the field after each number of cycles.
 	OnNorm func(cycles int, norm float64) error
 }
@@ -102,6 +104,9 @@ func (r *run) loop(ctx context.Context) (solver.StopReason, error) {
 				return "", err
 			}
 		}
+		if err := r.sample(ctx, flags); err != nil {
+			return "", err
+		}
 		if reason := r.ends(flags); reason != "" {
 			return reason, nil
 		}
@@ -148,7 +153,8 @@ func (r *run) reduce(ctx context.Context) (flags solver.Flags, err error) {
 	if err := r.compute(func() error { sum, err = r.device.Sum(ctx); return err }); err != nil {
 		return 0, fmt.Errorf("norm: %w", err)
 	}
-	total, err := r.total(ctx, solver.Contribution{Sums: []solver.Sum{sum}, Flags: solver.FlagsOf(r.Stop, r.Saver)})
+	flags = solver.FlagsOf(r.Stop, r.Saver, r.Samples)
+	total, err := r.total(ctx, solver.Contribution{Sums: []solver.Sum{sum}, Flags: flags})
 	if err != nil {
 		return 0, fmt.Errorf("norm: %w", err)
 	}
@@ -199,6 +205,15 @@ func (r *run) save(ctx context.Context, flags solver.Flags) error {
 	}
 	if err := timed(&r.times.Save, func() error { return r.Saver.Save(ctx, r.cycles) }); err != nil {
 		return fmt.Errorf("cycle %d: save the state: %w", r.cycles, err)
+	}
+	return nil
+}
+
+// sample takes a sample if one is due.
+func (r *run) sample(ctx context.Context, flags solver.Flags) error {
+	at := solver.Sample{Sweeps: r.cycles, Norm: r.norm}
+	if err := r.Samples.Take(ctx, at, 1, flags&solver.FlagSample != 0, &r.times); err != nil {
+		return fmt.Errorf("after %d cycles: %w", r.cycles, err)
 	}
 	return nil
 }

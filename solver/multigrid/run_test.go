@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 
@@ -20,7 +21,8 @@ type keeper struct {
 	mesh   solver.Mesh
 	saved  map[int][]byte // by cycles
 	wanted bool
-	busy   int // calls of Busy that return true
+	busy   int       // calls of Busy that return true
+	seen   []float64 // norms of samples
 }
 
 func (k *keeper) Wanted() bool { return k.wanted }
@@ -241,5 +243,44 @@ func TestRunFails(t *testing.T) {
 	r, err := multigrid.Run(ctx, s.device, nil, &alone{}, s.options)
 	if !errors.Is(err, cause) || r.Sweeps != 2 {
 		t.Errorf("%d cycles, error %v; want 2, %v", r.Sweeps, err, cause)
+	}
+}
+
+// Sample implements solver.Sampler.
+func (k *keeper) Sample(ctx context.Context, at solver.Sample) error {
+	k.seen = append(k.seen, at.Norm)
+	return k.Save(ctx, at.Sweeps)
+}
+
+// A run is sampled with the norm of the same field, at its beginning and its end, too; on request after the same cycle.
+func TestSamples(t *testing.T) {
+	for _, c := range []struct {
+		start, every int
+		asks         func(*solo) bool
+		want         []int
+	}{
+		{0, 2, nil, []int{0, 2, 4, 6}},
+		{0, 4, nil, []int{0, 4}},
+		{3, 2, nil, []int{4, 6}},
+		{4, 2, nil, []int{4, 6}},
+		{0, 0, func(s *solo) bool { return len(s.norms) == 3 }, []int{3}},
+	} {
+		s := newSolo(t)
+		s.options.MaxCycles, s.options.Start.Sweeps = 6, c.start
+		s.options.Samples = solver.Samples{{Sampler: s.keeper, Every: c.every,
+			Wanted: func() bool { return c.asks != nil && c.asks(s) }}}
+		s.run(t)
+		var norms []float64
+		for _, at := range c.want {
+			norms = append(norms, s.norms[at-c.start])
+		}
+		if got := slices.Sorted(maps.Keys(s.keeper.saved)); !slices.Equal(got, c.want) ||
+			!slices.Equal(s.keeper.seen, norms) {
+			t.Errorf("from %d, every %d cycles: samples %v with norms %g, want %v, %g", c.start, c.every, got,
+				s.keeper.seen, c.want, norms)
+		}
+		if at := c.want[len(c.want)-1]; at == 6 && !bytes.Equal(s.keeper.saved[6], s.field(t)) {
+			t.Errorf("from %d: the last sample is not the field of the end", c.start)
+		}
 	}
 }

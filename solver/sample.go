@@ -1,0 +1,93 @@
+package solver
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+)
+
+// Sampler reads the field while a run goes on, for pictures and files beside the result. A run calls it from its own
+// goroutine.
+type Sampler interface {
+	// Sample copies what it needs of the rows of the stripe from the backend and returns as soon as the sweeps may
+	// continue. It is called for the same samples on all ranks, and the run does not end before a sample that it has
+	// seen. An error ends the run, so errors in writing what was sampled are kept for later.
+	Sample(ctx context.Context, s Sample) error
+}
+
+// Sample is the field at one moment of a run, the same on all ranks.
+type Sample struct {
+	Sweeps int     // that the field has been through; cycles of multigrid
+	Norm   float64 // as the history has it for this field; NaN if there is none
+}
+
+// Sampling is a Sampler and the samples that it gets.
+type Sampling struct {
+	Sampler Sampler
+	// Every is the interval of its samples, the same on all ranks: the field after 0, Every, 2 Every, ... sweeps, or
+	// after the first sweep from there on with which the method can be sampled. A run that goes on from a saved state
+	// takes the samples that a run in one piece takes from there on, and that of the state. If Every is 0, the Sampler
+	// gets the samples that ranks ask for.
+	Every int
+	// Wanted, if not nil, reports whether this rank asks for a sample. If any rank asks, all Samplings whose Every is 0
+	// get one soon. It is called once a pass at most.
+	Wanted func() bool
+}
+
+// Samples are the Samplings of a run: as many on all ranks, in the same order. None cost nothing.
+type Samples []Sampling
+
+// Wanted reports whether this rank asks for a sample.
+func (s Samples) Wanted() bool {
+	for _, g := range s {
+		if g.Wanted != nil && g.Wanted() {
+			return true
+		}
+	}
+	return false
+}
+
+// Next returns the least number of sweeps beyond the given one after which a regular sample is due; MaxInt for never.
+func (s Samples) Next(sweeps int) int {
+	next := math.MaxInt
+	for _, g := range s {
+		next = min(next, nextSave(sweeps, g.Every))
+	}
+	return next
+}
+
+// Due reports whether a sample is to be taken after the given number of sweeps. asked reports whether a rank asks for
+// one. The field could be sampled stride sweeps before, and not in between.
+func (s Samples) Due(sweeps, stride int, asked bool) bool {
+	for _, g := range s {
+		if g.due(sweeps, stride, asked) {
+			return true
+		}
+	}
+	return false
+}
+
+// Take has the field sampled by those whose sample is due, as Due has it, and adds the time to t.
+func (s Samples) Take(ctx context.Context, at Sample, stride int, asked bool, t *Times) error {
+	for _, g := range s {
+		if !g.due(at.Sweeps, stride, asked) {
+			continue
+		}
+		start := time.Now()
+		err := g.Sampler.Sample(ctx, at)
+		since(&t.Sample, start)
+		if err != nil {
+			return fmt.Errorf("sample the field: %w", err)
+		}
+	}
+	return nil
+}
+
+// due reports whether the Sampler gets a sample after the given number of sweeps.
+func (g Sampling) due(sweeps, stride int, asked bool) bool {
+	if g.Every == 0 {
+		return asked
+	}
+	return sweeps == 0 || sweeps%g.Every < min(stride, sweeps)
+}
