@@ -12,6 +12,7 @@ import (
 type Traffic struct {
 	Exchanges uint64        // received
 	Bytes     uint64        // of rows, sent and received
+	Sent      uint64        // of Bytes
 	Send      time.Duration // in Send
 	Wait      time.Duration // in Recv
 	// Travel adds up, over the exchanges, the time from the call of Send until the neighbour's rows of the same
@@ -43,13 +44,14 @@ type lender interface {
 
 type meter struct {
 	Link
-	posted                               atomic.Pointer[time.Time] // the last call of Send
-	exchanges, bytes, send, wait, travel atomic.Int64
+	posted                                        atomic.Pointer[time.Time] // the last call of Send
+	exchanges, sent, received, send, wait, travel atomic.Int64
 }
 
 // Traffic implements Meter.
 func (m *meter) Traffic() Traffic {
-	return Traffic{Exchanges: uint64(m.exchanges.Load()), Bytes: uint64(m.bytes.Load()),
+	sent, received := uint64(m.sent.Load()), uint64(m.received.Load())
+	return Traffic{Exchanges: uint64(m.exchanges.Load()), Bytes: sent + received, Sent: sent,
 		Send: time.Duration(m.send.Load()), Wait: time.Duration(m.wait.Load()), Travel: time.Duration(m.travel.Load())}
 }
 
@@ -59,7 +61,7 @@ func (m *meter) Send(ctx context.Context, exchange solver.ExchangeNumber, rows [
 	m.posted.Store(&begin)
 	err := m.Link.Send(ctx, exchange, rows)
 	m.send.Add(int64(time.Since(begin)))
-	m.bytes.Add(int64(len(rows)))
+	m.sent.Add(int64(len(rows)))
 	return err
 }
 
@@ -67,13 +69,14 @@ func (m *meter) Send(ctx context.Context, exchange solver.ExchangeNumber, rows [
 func (m *meter) Recv(ctx context.Context, exchange solver.ExchangeNumber, rows []byte) error {
 	begin := time.Now()
 	err := m.Link.Recv(ctx, exchange, rows)
-	m.received(begin, len(rows))
+	m.came(begin, len(rows))
 	return err
 }
 
-func (m *meter) received(begin time.Time, n int) {
+// came counts n bytes of rows for which the caller has waited since begin.
+func (m *meter) came(begin time.Time, n int) {
 	m.wait.Add(int64(time.Since(begin)))
-	m.bytes.Add(int64(n))
+	m.received.Add(int64(n))
 	m.exchanges.Add(1)
 }
 
@@ -91,7 +94,7 @@ func (m *lenderMeter) Room(ctx context.Context, exchange solver.ExchangeNumber) 
 func (m *lenderMeter) Take(ctx context.Context, exchange solver.ExchangeNumber) ([]byte, error) {
 	begin := time.Now()
 	rows, err := m.lender.Take(ctx, exchange)
-	m.received(begin, len(rows))
+	m.came(begin, len(rows))
 	if posted := m.posted.Load(); err == nil && posted != nil {
 		// Rows that were there before this rank sent its own have not kept it waiting.
 		m.travel.Add(int64(max(0, m.lender.arrival().Sub(*posted))))

@@ -36,8 +36,8 @@ func TestMeter(t *testing.T) {
 			for i, m := range meters {
 				n := m.Traffic()
 				travel += n.Travel
-				if n.Exchanges != count || n.Bytes != count*uint64(e.SendBytes()+e.RecvBytes()) || n.Wait <= 0 ||
-					n.Send <= 0 || n.Travel > time.Minute {
+				if n.Exchanges != count || n.Bytes != count*uint64(e.SendBytes()+e.RecvBytes()) ||
+					n.Sent != count*uint64(e.SendBytes()) || n.Wait <= 0 || n.Send <= 0 || n.Travel > time.Minute {
 					t.Errorf("end %d: %+v", i, n)
 				}
 			}

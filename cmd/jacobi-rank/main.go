@@ -22,6 +22,7 @@ import (
 	"jacobi/internal/roster"
 	"jacobi/internal/show"
 	"jacobi/internal/soak"
+	"jacobi/internal/stats"
 	"jacobi/internal/version"
 	"jacobi/solver"
 )
@@ -171,6 +172,7 @@ func start(options configs.Options, by string, p probeFlags) (solver.Result, err
 		Probe: request, Probed: printer.show,
 		Examine: origin.By == roster.ByLauncher && os.Getenv(examine.Env) != "",
 		Soak:    order,
+		Stats:   origin.By == roster.ByLauncher && os.Getenv(stats.Env) != "",
 		Summarize: func(report output.Report, outputs *output.Held) error {
 			return summarize(report, outputs, cfg.Output.ToStdout())
 		},

@@ -9,6 +9,7 @@ import (
 	"jacobi/internal/examine"
 	"jacobi/internal/probe"
 	"jacobi/internal/soak"
+	"jacobi/internal/stats"
 )
 
 // passed are the variables that a launcher may set for ranks of an agent, besides the keys of the run file. They change
@@ -21,7 +22,7 @@ var passed = []string{
 // environ returns the variables that a launcher sent, for a rank of this node. own, the node's access to the server,
 // replaces the launcher's.
 func environ(sent []string, own configs.NATS) ([]string, error) {
-	keys := map[string]bool{examine.Env: true, probe.Env: true, soak.Env: true}
+	keys := map[string]bool{examine.Env: true, probe.Env: true, soak.Env: true, stats.Env: true}
 	for _, v := range configs.Environ(configs.Config{}) {
 		name, _, _ := strings.Cut(v, "=")
 		keys[name] = true

@@ -20,6 +20,7 @@ import (
 	"jacobi/internal/logging"
 	"jacobi/internal/plan"
 	"jacobi/internal/roster"
+	"jacobi/internal/stats"
 	"jacobi/internal/wire"
 )
 
@@ -32,6 +33,7 @@ const (
 type Options struct {
 	Starter
 	Limit  Limit
+	Stats  bool // the ranks publish statistics while they sweep
 	Trial  bool // the ranks report what they found (see internal/examine) and end before the first sweep
 	Screen Screen
 	Stdout io.Writer       // receives the file that a run writes to standard output
@@ -148,10 +150,14 @@ func Run(ctx context.Context, p *plan.Plan, o Options) (end Ended, err error) {
 
 // vars returns the variables of the ranks on all machines.
 func (o Options) vars() []string {
+	vars := slices.Clone(o.Vars)
 	if o.Trial {
-		return append(slices.Clone(o.Vars), examine.Env+"=1")
+		vars = append(vars, examine.Env+"=1")
 	}
-	return o.Vars
+	if o.Stats {
+		vars = append(vars, stats.Env+"=1")
+	}
+	return vars
 }
 
 // hostEnv returns the environment of the ranks on each host: vars and cfg with the host's access to the server.

@@ -6,6 +6,7 @@ type Health struct {
 	Milliwatts  int
 	SMClock     int // MHz
 	MemoryClock int // MHz
+	UsedBytes   int // of memory, by all processes and the driver
 	Corrected   int // ECC errors since the driver was loaded, in all memories
 	Uncorrected int
 	// Throttled are the reasons why the clocks are lower than they could be under load; empty if there are none. An

@@ -23,7 +23,7 @@ func fakeGPU(uuid string, r nvml.Return) *mock.Device {
 			}
 			return p, nvml.SUCCESS
 		},
-		GetMemoryInfoFunc: func() (nvml.Memory, nvml.Return) { return nvml.Memory{Total: 100, Free: 60}, r },
+		GetMemoryInfoFunc: func() (nvml.Memory, nvml.Return) { return nvml.Memory{Total: 100, Free: 60, Used: 40}, r },
 		GetUtilizationRatesFunc: func() (nvml.Utilization, nvml.Return) {
 			return nvml.Utilization{Gpu: 12, Memory: 34},
 				r
@@ -130,8 +130,8 @@ func TestNVMLHealth(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := n.(HealthReader).Health("GPU-a")
-	want := Health{Celsius: 45, Milliwatts: 67000, SMClock: 1980, MemoryClock: 3201, Corrected: 2, Uncorrected: -1,
-		Throttled: []string{"power cap", "temperature (hardware)"}}
+	want := Health{Celsius: 45, Milliwatts: 67000, SMClock: 1980, MemoryClock: 3201, UsedBytes: 40, Corrected: 2,
+		Uncorrected: -1, Throttled: []string{"power cap", "temperature (hardware)"}}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v, %v\nwant %+v", got, err, want)
 	}

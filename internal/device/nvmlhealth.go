@@ -23,8 +23,8 @@ var throttleReasons = []struct {
 
 // Health implements HealthReader.
 func (n *nvmlInventory) Health(uuid string) (Health, error) {
-	h := Health{Celsius: Unknown, Milliwatts: Unknown, SMClock: Unknown, MemoryClock: Unknown, Corrected: Unknown,
-		Uncorrected: Unknown}
+	h := Health{Celsius: Unknown, Milliwatts: Unknown, SMClock: Unknown, MemoryClock: Unknown, UsedBytes: Unknown,
+		Corrected: Unknown, Uncorrected: Unknown}
 	d, r := n.lib.DeviceGetHandleByUUID(uuid)
 	if r != nvml.SUCCESS {
 		return h, fmt.Errorf("NVML: GPU %s: %w", uuid, r)
@@ -40,6 +40,9 @@ func (n *nvmlInventory) Health(uuid string) (Health, error) {
 	}
 	if c, r := d.GetClockInfo(nvml.CLOCK_MEM); r == nvml.SUCCESS {
 		h.MemoryClock = int(c)
+	}
+	if m, r := d.GetMemoryInfo(); r == nvml.SUCCESS {
+		h.UsedBytes = int(m.Used)
 	}
 	if n, r := d.GetTotalEccErrors(nvml.MEMORY_ERROR_TYPE_CORRECTED, nvml.VOLATILE_ECC); r == nvml.SUCCESS {
 		h.Corrected = int(n)

@@ -165,7 +165,7 @@ func (r *ready) cycle(ctx context.Context, record func(first int, norms []float6
 	if r.levels.search != nil {
 		search = r.levels.search
 	}
-	return multigrid.Run(ctx, r.levels.device, r.levels.link(), r.reducer, multigrid.Options{
+	return multigrid.Run(ctx, r.levels.device, r.counts.cycle(r.levels.link()), r.reducer, multigrid.Options{
 		Search: search, Stages: r.stages,
 		Start: r.resumed.Start, Magnitude: r.layout.Magnitude, Tail: r.levels.layout.Tail,
 		Tolerance: c.Tolerance, Relative: c.RelativeTolerance, MaxCycles: c.MaxIterations,

@@ -10,7 +10,8 @@
 //	wired      the exchange with the neighbours and the sum over ranks  wire.go, links.go, peers.go
 //	loaded     the field, and the saver of checkpoints                  load.go, saver.go
 //	ready      the output files                                         outputs.go, place.go, files.go
-//	solved     the result of the sweeps                                 solve.go, recorder.go, progress.go, speed.go
+//	solved     the result of the sweeps                                 solve.go, recorder.go, progress.go, speed.go,
+//	                                                                    stats.go
 //	written    the report                                               write.go, digest.go, commit.go, report.go
 //
 // For launcher doctor a rank goes as far as ready and reports what it found (examine.go, clocks.go). For launcher soak
@@ -55,6 +56,8 @@ type Options struct {
 	Probe *probe.Request
 	// Probed is called on rank 0 of a probe that no launcher started, as parts begin and report.
 	Probed func(probe.Event) error
+	// Stats makes the rank publish statistics while it sweeps.
+	Stats bool
 	// Summarize is called on rank 0 of a run that no launcher started, once the outputs are written. outputs holds
 	// output.dir; it is nil if the run writes no file.
 	Summarize func(report output.Report, outputs *output.Held) error
@@ -188,7 +191,7 @@ func (j *joined) run(ctx context.Context, open *closers) (written, error) {
 		return written{}, err
 	}
 	defer r.abort()
-	s, err := r.solve(ctx, forecast)
+	s, err := r.solve(ctx, forecast, open)
 	if err != nil {
 		return written{}, err
 	}

@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"strconv"
-	"strings"
 
 	"jacobi/configs"
 	"jacobi/halo"
@@ -162,15 +160,12 @@ func (s *solved) accuracy() *output.AccuracyReport {
 
 // peakResident returns the peak resident memory of this process in bytes, as the kernel reports it.
 func peakResident() (int64, error) {
-	status, err := os.ReadFile("/proc/self/status")
+	status, err := os.ReadFile(processStatus)
 	if err != nil {
 		return 0, err
 	}
-	for line := range strings.Lines(string(status)) {
-		if f := strings.Fields(line); len(f) == 3 && f[0] == "VmHWM:" && f[2] == "kB" {
-			kib, err := strconv.ParseInt(f[1], 10, 64)
-			return kib << 10, err
-		}
+	if peak, ok := statusBytes(status, "VmHWM"); ok {
+		return peak, nil
 	}
-	return 0, fmt.Errorf("/proc/self/status has no VmHWM")
+	return 0, fmt.Errorf("%s has no VmHWM", processStatus)
 }

@@ -23,7 +23,7 @@ func (l *loaded) outlook(ctx context.Context) (*outlook.Outlook, error) {
 }
 
 // solve sweeps until the run ends, and completes the history of norms and the last checkpoint. All ranks call it.
-func (r *ready) solve(ctx context.Context, forecast *outlook.Outlook) (*solved, error) {
+func (r *ready) solve(ctx context.Context, forecast *outlook.Outlook, open *closers) (*solved, error) {
 	if err := r.addNorms(r.resumed.Norms); err != nil {
 		return nil, err
 	}
@@ -36,6 +36,8 @@ func (r *ready) solve(ctx context.Context, forecast *outlook.Outlook) (*solved, 
 		return r.addNorms(norms)
 	})
 	defer recorder.close(ctx)
+	reporter := r.newReporter(open)
+	defer reporter.stop()
 	result, err := r.sweep(ctx, func(first int, norms []float64) error { return recorder.add(ctx, first, norms) },
 		progress.swept)
 	if err != nil {
@@ -48,6 +50,7 @@ func (r *ready) solve(ctx context.Context, forecast *outlook.Outlook) (*solved, 
 	if err := r.finishSaver(ctx, result); err != nil {
 		return nil, err
 	}
+	reporter.finish(result)
 	return &solved{ready: r, forecast: forecast, result: result}, nil
 }
 

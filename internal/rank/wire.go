@@ -16,6 +16,7 @@ type wired struct {
 	links    *halo.Links
 	exchange solver.Exchange
 	reducer  solver.Reducer
+	counts   *counts // nil unless statistics are wanted
 }
 
 // wireUp opens the exchange and the reducer. All ranks call it.
@@ -36,7 +37,12 @@ func (o *opened) wireUp(ctx context.Context, open *closers) (*wired, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &wired{opened: o, peerRows: peers, links: links, exchange: exchange, reducer: reducer}, nil
+	var c *counts
+	if o.Stats {
+		c = new(counts)
+	}
+	return &wired{opened: o, peerRows: peers, links: links, exchange: c.exchange(exchange), reducer: c.reducer(reducer),
+		counts: c}, nil
 }
 
 // openExchange opens the exchange of rows with the neighbours, over peer memory where there is any.

@@ -117,6 +117,9 @@ func (t *Team) KeepAlive(limit time.Duration) error {
 // SetSweeps sets the number of sweeps that this rank's beats report.
 func (t *Team) SetSweeps(n int) { t.sweeps.Store(int64(n)) }
 
+// Sweeps returns the number that SetSweeps was given last.
+func (t *Team) Sweeps() int { return int(t.sweeps.Load()) }
+
 func (w *watch) receive(m pubsub.Message) {
 	var b beat
 	if json.Unmarshal(m.Data, &b) != nil {

@@ -22,6 +22,7 @@ const (
 	Examined = "examined" // in a run that only tries its start; Report is an examine.Rank
 	Soaked   = "soaked"   // in a soak; Report is a soak.Event
 	Probed   = "probed"   // in a run that measures its machines; Report is a probe.Event
+	Stats    = "stats"    // of one rank, if they are wanted; Report is a stats.Rank
 )
 
 // Number is a float64 that JSON carries even if it is infinite or NaN: as null, which is read back as NaN.
