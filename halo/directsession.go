@@ -52,9 +52,10 @@ func (n *session) start() {
 func (n *session) end(err error) {
 	n.once.Do(func() {
 		n.err = err
+		n.owner.broken(err) // first: whoever finds the session ended then finds the reason, too
 		close(n.over)
 		n.close()
-		n.owner.broken(err)
+		n.owner.hurry()
 	})
 }
 

@@ -129,15 +129,22 @@ func (s *sockets) send(exchange solver.ExchangeNumber) bool {
 	return true
 }
 
-// broken is called once by every session that has ended.
+// broken is called once by every session that ends.
 func (s *sockets) broken(err error) {
 	if s.ctx.Err() != nil {
 		return
 	}
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.lost++
 	s.reason = err.Error()
-	s.mu.Unlock()
+}
+
+// hurry has Recv ask at once for what an ended session has lost.
+func (s *sockets) hurry() {
+	if s.ctx.Err() != nil {
+		return
+	}
 	select {
 	case s.link.hurry <- struct{}{}:
 	default:
