@@ -9,7 +9,7 @@ import (
 	"jacobi/solver"
 )
 
-// Compress says whether a link over NATS packs rows.
+// Compress says whether a link over NATS or TCP packs rows.
 type Compress string
 
 // The values of Compress.
@@ -87,20 +87,37 @@ func (c *choice) arrived(exchange solver.ExchangeNumber, at time.Time) {
 // frame returns the frame of part i of the rows in slot, packed if the exchange is to be packed and that makes it
 // smaller. Its memory is that of the lane.
 func (l *NATSLink) frame(a *lane, slot *outSlot, i int) []byte {
-	if l.choice.pack(slot.exchange) {
-		f, rows := l.out.part(slot, i)
-		if cap(a.frame) < headerSize {
-			a.frame = make([]byte, headerSize)
-		}
-		a.frame = a.packer.pack(a.frame[:headerSize], rows, l.end.DType)
-		if packed := a.frame[headerSize:]; len(packed) < len(rows) {
-			f.kind = kindPacked
-			f.encode(a.frame, packed)
-			l.choice.plain.Add(uint64(len(rows)))
-			l.choice.packed.Add(uint64(len(packed)))
-			return a.frame
-		}
+	if f, packed := a.part(l, slot, i); packed {
+		f.encode(a.frame, a.frame[headerSize:])
+	} else {
+		a.frame = l.out.frame(slot, i, a.frame)
 	}
-	a.frame = l.out.frame(slot, i, a.frame)
 	return a.frame
+}
+
+// packing is the memory of a goroutine that packs what it sends.
+type packing struct {
+	packer packer
+	frame  []byte
+}
+
+// part packs part i of the rows in slot into frame, behind room for the header that it returns. It returns false if the
+// exchange is to be sent plain, and if packing does not make the part smaller.
+func (p *packing) part(l *NATSLink, slot *outSlot, i int) (frame, bool) {
+	if !l.choice.pack(slot.exchange) {
+		return frame{}, false
+	}
+	f, rows := l.out.part(slot, i)
+	if cap(p.frame) < headerSize {
+		p.frame = make([]byte, headerSize)
+	}
+	p.frame = p.packer.pack(p.frame[:headerSize], rows, l.end.DType)
+	packed := len(p.frame) - headerSize
+	if packed >= len(rows) {
+		return frame{}, false
+	}
+	f.kind = kindPacked
+	l.choice.plain.Add(uint64(len(rows)))
+	l.choice.packed.Add(uint64(packed))
+	return f, true
 }

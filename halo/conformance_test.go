@@ -36,6 +36,12 @@ func transports(t testing.TB) []halotest.Transport {
 		{Name: TransportDirect + ", with checksums", Open: overTCP(normal, func(*DirectOptions) {})},
 		{Name: TransportDirect + ", encrypted", Open: overTCP(normal, func(o *DirectOptions) { o.Encrypt = true })},
 		{Name: TransportDirect + ", three sockets", Open: overTCP(small, func(o *DirectOptions) { o.Streams = 3 })},
+		{Name: TransportDirect + ", packed", Open: overTCP(normal, func(o *DirectOptions) {
+			o.NATS.Compress = CompressAlways
+		})},
+		{Name: TransportDirect + ", packed, encrypted, two sockets", Open: overTCP(small, func(o *DirectOptions) {
+			o.NATS.Compress, o.Encrypt, o.Streams = CompressAlways, true, 2
+		})},
 		{Name: TransportNATS, Open: overNATS(normal)},
 		{Name: TransportNATS + ", max_payload 1500", Open: overNATS(small)},
 		{Name: TransportNATS + ", packed",

@@ -69,14 +69,19 @@ func DirectStrays(e End) map[string][]byte {
 	}
 	damaged, oversized := changed(func(*frame) {}), changed(func(*frame) {})
 	damaged[100] ^= 4
+	unpackable := make([]byte, headerSize+8)
+	g := there.frame(kindPacked, 0)
+	g.put(unpackable, make([]byte, 8))
 	f := there.frame(kindRows, 0)
 	f.header(oversized, 1<<31)
 	return map[string][]byte{
-		"frame with magic 0x0":                 make([]byte, headerSize),
-		"frame of run":                         changed(func(f *frame) { f.run = testRun }),
-		"bytes of a part 2147483648, want 512": oversized,
-		"part 1048576 of 2097152":              changed(func(f *frame) { f.part, f.parts = 1<<20, 1<<21 }),
-		"frame kind ask, want rows":            changed(func(f *frame) { f.kind = kindAsk }),
-		"frame with checksum":                  damaged,
+		"frame with magic 0x0":                  make([]byte, headerSize),
+		"frame of run":                          changed(func(f *frame) { f.run = testRun }),
+		"bytes of a part 2147483648, want 512":  oversized,
+		"part 1048576 of 2097152":               changed(func(f *frame) { f.part, f.parts = 1<<20, 1<<21 }),
+		"frame kind ask, want rows":             changed(func(f *frame) { f.kind = kindAsk }),
+		"frame with checksum":                   damaged,
+		"512 bytes of a packed part, want less": changed(func(f *frame) { f.kind = kindPacked }),
+		"bytes of packed rows 0, want 512":      unpackable,
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"crypto/tls"
 	"encoding/binary"
 	"fmt"
-	"io"
 	"net"
 	"sync"
 	"time"
@@ -15,8 +14,6 @@ import (
 const (
 	minSocketBuffer = 64 << 10
 	maxSocketBuffer = 4 << 20
-	// pieceSize is how much is read at a time: each piece is a sign of progress.
-	pieceSize = 256 << 10
 )
 
 // session is a set of connections that carry frames both ways, until one of them breaks. Part i of an exchange goes
@@ -25,6 +22,7 @@ type session struct {
 	owner   *sockets
 	conns   []net.Conn
 	queues  []chan solver.ExchangeNumber // by connection
+	packing []packing                    // by connection, of the goroutine that writes
 	flying  inFlight
 	over    chan struct{} // closed when the session ends
 	once    sync.Once
@@ -38,7 +36,7 @@ func newSession(s *sockets) *session {
 
 // start begins to read and write.
 func (n *session) start() {
-	n.queues = make([]chan solver.ExchangeNumber, len(n.conns))
+	n.queues, n.packing = make([]chan solver.ExchangeNumber, len(n.conns)), make([]packing, len(n.conns))
 	for i, c := range n.conns {
 		n.queues[i] = make(chan solver.ExchangeNumber, 2)
 		n.running.Go(func() { n.end(n.read(c)) })
@@ -90,7 +88,9 @@ func (n *session) post(exchange solver.ExchangeNumber) {
 	if n.inline() {
 		if err := n.writeRows(0, exchange); err != nil {
 			n.end(err)
+			return
 		}
+		n.owner.link.sent(exchange)
 		return
 	}
 	n.flying.begin(exchange, len(n.queues))
@@ -111,18 +111,18 @@ func (n *session) write(i int) error {
 		if err := n.writeRows(i, exchange); err != nil {
 			return err
 		}
-		n.flying.done(exchange)
+		if n.flying.done(exchange) {
+			n.owner.link.sent(exchange)
+		}
 	}
 }
 
 // writeRows writes the parts of exchange that go through connection i.
 func (n *session) writeRows(i int, exchange solver.ExchangeNumber) error {
 	l, conn := n.owner.link, n.conns[i]
-	header := make([]byte, headerSize)
 	slot := &l.out.slots[exchange%2]
 	for part := i; part < l.out.parts; part += len(n.conns) {
-		f, rows := l.out.part(slot, part)
-		n.owner.encode(&f, header, rows)
+		header, rows := n.frame(&n.packing[i], slot, part)
 		if err := conn.SetWriteDeadline(time.Now().Add(l.opts.Timeout)); err != nil {
 			return err
 		}
@@ -131,6 +131,22 @@ func (n *session) writeRows(i int, exchange solver.ExchangeNumber) error {
 		}
 	}
 	return nil
+}
+
+// frame returns the header and the payload of part i of the rows in slot, packed as NATSLink.frame does.
+func (n *session) frame(p *packing, slot *outSlot, i int) (header, payload []byte) {
+	f, packed := p.part(n.owner.link, slot, i)
+	if packed {
+		header, payload = p.frame[:headerSize], p.frame[headerSize:]
+	} else {
+		if cap(p.frame) < headerSize {
+			p.frame = make([]byte, headerSize)
+		}
+		header = p.frame[:headerSize]
+		f, payload = n.owner.link.out.part(slot, i)
+	}
+	n.owner.encode(&f, header, payload)
+	return header, payload
 }
 
 // writeBoth writes a header and rows without copying them together.
@@ -159,80 +175,3 @@ func (s *sockets) encode(f *frame, header, rows []byte) {
 }
 
 func (s *sockets) checksums() bool { return s.tls == nil && !s.opts.Trusted }
-
-// read reads frames from a connection until it breaks.
-func (n *session) read(conn net.Conn) error {
-	header := make([]byte, headerSize)
-	for {
-		if err := conn.SetReadDeadline(time.Time{}); err != nil {
-			return err
-		}
-		if _, err := io.ReadFull(conn, header); err != nil {
-			return fmt.Errorf("read a frame: %w", err)
-		}
-		if err := conn.SetReadDeadline(time.Now().Add(n.owner.link.opts.Timeout)); err != nil {
-			return err
-		}
-		if err := n.readFrame(conn, header); err != nil {
-			return err
-		}
-	}
-}
-
-// readFrame reads the rows of the frame with header into the memory of their exchange.
-func (n *session) readFrame(conn net.Conn, header []byte) error {
-	l := n.owner.link
-	f, length, err := parseHeader(header)
-	if err == nil && !n.owner.checksums() {
-		err = checkFrame(header, nil)
-	}
-	if err == nil {
-		err = l.end.addressed(&f)
-	}
-	if err == nil {
-		err = mismatch("frame kind", f.kind, kindRows)
-	}
-	if err != nil {
-		l.refuse(err)
-		return err
-	}
-	if err := l.end.agrees(&f); err != nil {
-		l.in.fail(err)
-		return err
-	}
-	if _, err := partAt(&f, int(length), l.in.total); err != nil {
-		l.refuse(err)
-		return err
-	}
-	dst, err := l.in.claim(&f, int(length))
-	if err != nil {
-		l.refuse(err)
-		return err
-	}
-	n.owner.strikes.Store(0)
-	if dst == nil { // it came over NATS
-		_, err := io.CopyN(io.Discard, conn, int64(length))
-		return err
-	}
-	err = n.readRows(conn, dst)
-	if err == nil && n.owner.checksums() {
-		if err = checkFrame(header, dst); err != nil {
-			l.refuse(err)
-		}
-	}
-	l.in.settle(&f, err == nil)
-	return err
-}
-
-// readRows fills dst.
-func (n *session) readRows(conn net.Conn, dst []byte) error {
-	for len(dst) > 0 {
-		k := min(pieceSize, len(dst))
-		if _, err := io.ReadFull(conn, dst[:k]); err != nil {
-			return fmt.Errorf("read rows: %w", err)
-		}
-		n.owner.link.in.advance()
-		dst = dst[k:]
-	}
-	return nil
-}

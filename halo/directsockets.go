@@ -24,6 +24,8 @@ type DirectStats struct {
 	Refused   uint64 // connections of strangers
 	Asked     uint64 // requests for missing rows
 	Resent    uint64 // frames sent again over NATS
+	Plain     uint64 // bytes of the rows that were packed
+	Packed    uint64 // bytes that were sent for them
 	Reason    string // why the sockets broke the last time
 }
 
@@ -191,7 +193,8 @@ func (s *sockets) stats() DirectStats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return DirectStats{Sockets: s.streams, Encrypted: s.tls != nil, Lost: s.lost, OverNATS: s.overNATS.Load(),
-		Refused: s.refused, Asked: n.Asked, Resent: n.Resent, Reason: s.reason}
+		Refused: s.refused, Asked: n.Asked, Resent: n.Resent,
+		Plain: n.Plain, Packed: n.Packed, Reason: s.reason}
 }
 
 // close ends the session and all that makes others.

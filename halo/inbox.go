@@ -20,7 +20,9 @@ type inbox struct {
 	progress   uint64                // parts received so far, without duplicates, and pieces of parts
 	broken     error                 // the two ends do not agree; Recv returns it
 	refusal    error                 // why the last refused frame was refused
-	taken      time.Time             // when the rows that receive returned last were complete
+	came       time.Time             // when the last part of the rows that receive returned last was there
+	taken      time.Time             // when they were complete
+	now        func() time.Time
 	ready      chan struct{}
 	duplicates atomic.Uint64
 }
@@ -32,8 +34,9 @@ type inSlot struct {
 	exchange solver.ExchangeNumber
 	rows     []byte
 	parts    []partState
-	have     int // parts that have arrived
-	claimed  int // parts that are being written
+	have     int       // parts that have arrived
+	claimed  int       // parts that are being written
+	came     time.Time // the last part, before it was checked and put into rows
 	complete time.Time
 }
 
@@ -45,8 +48,8 @@ const (
 	partHere
 )
 
-func (in *inbox) init(total int) {
-	in.total = total
+func (in *inbox) init(total int, now func() time.Time) {
+	in.total, in.now = total, now
 	in.ready = make(chan struct{}, 1)
 	for i := range in.slots {
 		in.slots[i].rows = make([]byte, total)
@@ -56,6 +59,7 @@ func (in *inbox) init(total int) {
 // onRows handles a message from the neighbour: rows, or word that they are not there yet. It runs on the subscription's
 // goroutine, which alone uses p.
 func (l *NATSLink) onRows(m pubsub.Message, p *packer) {
+	came := l.opts.now()
 	f, payload, err := parseFrame(m.Data)
 	if err == nil {
 		err = l.end.addressed(&f)
@@ -76,9 +80,9 @@ func (l *NATSLink) onRows(m pubsub.Message, p *packer) {
 		l.pending.Add(1)
 		return
 	case kindPacked:
-		err = l.in.addPacked(&f, payload, p, l.end.DType)
+		err = l.in.addPacked(&f, payload, p, l.end.DType, came)
 	default:
-		err = l.in.add(&f, payload)
+		err = l.in.add(&f, payload, came)
 	}
 	if err != nil {
 		l.refuse(err)
@@ -100,19 +104,19 @@ func (in *inbox) signal() {
 	}
 }
 
-// add keeps the payload of f, unless its part has come before or Recv has returned its exchange.
-func (in *inbox) add(f *frame, payload []byte) error {
+// add keeps the payload of f, which came at a time, unless its part has come before or Recv has returned its exchange.
+func (in *inbox) add(f *frame, payload []byte, came time.Time) error {
 	dst, err := in.claim(f, len(payload))
 	if err != nil || dst == nil {
 		return err
 	}
 	copy(dst, payload)
-	in.settle(f, true)
+	in.settle(f, true, came)
 	return nil
 }
 
 // addPacked is add for a packed payload. A part that cannot be unpacked is missing, and will be asked for.
-func (in *inbox) addPacked(f *frame, payload []byte, p *packer, dtype solver.DType) error {
+func (in *inbox) addPacked(f *frame, payload []byte, p *packer, dtype solver.DType, came time.Time) error {
 	_, size, err := partOf(f, in.total)
 	if err != nil {
 		return err
@@ -122,7 +126,7 @@ func (in *inbox) addPacked(f *frame, payload []byte, p *packer, dtype solver.DTy
 		return err
 	}
 	err = p.unpack(dst, payload, dtype)
-	in.settle(f, err == nil)
+	in.settle(f, err == nil, came)
 	return err
 }
 
@@ -161,8 +165,8 @@ func (in *inbox) claim(f *frame, n int) ([]byte, error) {
 	return s.rows[at : at+n : at+n], nil
 }
 
-// settle ends a claim: the part is there, or it is missing again.
-func (in *inbox) settle(f *frame, here bool) {
+// settle ends a claim: the part, which came at a time, is in its place, or it is missing again.
+func (in *inbox) settle(f *frame, here bool, came time.Time) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	s := &in.slots[f.exchange%2]
@@ -175,7 +179,7 @@ func (in *inbox) settle(f *frame, here bool) {
 	s.have++
 	in.progress++
 	if s.have == len(s.parts) {
-		s.complete = time.Now()
+		s.came, s.complete = came, in.now()
 		in.signal()
 	}
 }
@@ -202,8 +206,15 @@ func (in *inbox) receive(exchange solver.ExchangeNumber) ([]byte, error) {
 	}
 	s.used = false
 	in.next = exchange + 1
-	in.taken = s.complete
+	in.came, in.taken = s.came, s.complete
 	return s.rows, nil
+}
+
+// arrival returns when the last part of the rows that receive returned last came, and when these were complete.
+func (in *inbox) arrival() (came, complete time.Time) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.came, in.taken
 }
 
 // slot returns the slot for exchange. It frees the slot first if that holds an exchange that Recv has returned.

@@ -18,14 +18,16 @@ func newInFlight() inFlight { return inFlight{idle: make(chan struct{}, 1)} }
 // begin is called before the rows of exchange are handed to n goroutines.
 func (f *inFlight) begin(exchange solver.ExchangeNumber, n int) { f.left[exchange%2].Add(int32(n)) }
 
-// done is called by each of them when it no longer reads the rows.
-func (f *inFlight) done(exchange solver.ExchangeNumber) {
-	if f.left[exchange%2].Add(-1) == 0 {
-		select {
-		case f.idle <- struct{}{}:
-		default:
-		}
+// done is called by each of them when it no longer reads the rows. It reports whether that was the last one.
+func (f *inFlight) done(exchange solver.ExchangeNumber) bool {
+	if f.left[exchange%2].Add(-1) > 0 {
+		return false
 	}
+	select {
+	case f.idle <- struct{}{}:
+	default:
+	}
+	return true
 }
 
 // wait waits until nobody reads the rows of exchange, or of exchange-2. It returns false after the timeout, and when

@@ -38,8 +38,7 @@ type lane struct {
 	own     OwnConn // nil: the connection is another one's
 	subject string  // of the frames sent
 	queue   chan solver.ExchangeNumber
-	frame   []byte // a frame that is being published
-	packer  packer // of frames that are being published
+	packing // of the frame that is being published
 }
 
 // openLanes makes the connections. If one of the further ones is refused, its lane uses the first one.
@@ -83,7 +82,9 @@ func (l *NATSLink) run(i int) {
 			return
 		}
 		l.publishParts(i, exchange)
-		l.flying.done(exchange)
+		if l.flying.done(exchange) {
+			l.sent(exchange)
+		}
 	}
 }
 
@@ -105,6 +106,7 @@ func (l *NATSLink) inline() bool { return len(l.lanes) == 1 && l.end.SendBytes()
 func (l *NATSLink) post(exchange solver.ExchangeNumber) {
 	if l.inline() {
 		l.publishParts(0, exchange)
+		l.sent(exchange)
 		return
 	}
 	l.flying.begin(exchange, len(l.lanes))

@@ -13,22 +13,29 @@ type Traffic struct {
 	Exchanges uint64        // received
 	Bytes     uint64        // of rows, sent and received
 	Sent      uint64        // of Bytes
-	Send      time.Duration // in Send
+	CopyOut   time.Duration // copying edges out of the field
+	Send      time.Duration // in Room and Send
 	Wait      time.Duration // in Recv
+	CopyIn    time.Duration // copying rows of the neighbour into the field
 	// Travel adds up, over the exchanges, the time from the call of Send until the neighbour's rows of the same
 	// exchange were there. It is 0 if the link does not know.
 	Travel time.Duration
+	Split  Split // zero if the link does not know
 }
 
 // Meter measures a link. It is a solver.RowLender if the link is one.
 type Meter interface {
 	Link
+	solver.CopyTimer
 	Traffic() Traffic
 }
 
 // NewMeter returns l with a meter.
-func NewMeter(l Link) Meter {
-	m := &meter{Link: l}
+func NewMeter(l Link) Meter { return newMeter(l, time.Now) }
+
+// newMeter is NewMeter with a clock.
+func newMeter(l Link, now func() time.Time) Meter {
+	m := &meter{Link: l, now: now}
 	if lender, ok := l.(lender); ok {
 		return &lenderMeter{meter: m, lender: lender}
 	}
@@ -39,35 +46,47 @@ func NewMeter(l Link) Meter {
 type lender interface {
 	Link
 	solver.RowLender
-	arrival() time.Time // of the rows that Take has returned
+	arrival() time.Time // of the rows that Take or Recv has returned
+	split() Split
 }
 
 type meter struct {
 	Link
-	posted                                        atomic.Pointer[time.Time] // the last call of Send
-	exchanges, sent, received, send, wait, travel atomic.Int64
+	now    func() time.Time
+	posted atomic.Pointer[time.Time] // the last call of Send
+
+	exchanges, sent, received           atomic.Int64
+	copyOut, send, wait, copyIn, travel atomic.Int64
 }
 
 // Traffic implements Meter.
 func (m *meter) Traffic() Traffic {
 	sent, received := uint64(m.sent.Load()), uint64(m.received.Load())
 	return Traffic{Exchanges: uint64(m.exchanges.Load()), Bytes: sent + received, Sent: sent,
-		Send: time.Duration(m.send.Load()), Wait: time.Duration(m.wait.Load()), Travel: time.Duration(m.travel.Load())}
+		CopyOut: time.Duration(m.copyOut.Load()), Send: time.Duration(m.send.Load()),
+		Wait: time.Duration(m.wait.Load()), CopyIn: time.Duration(m.copyIn.Load()),
+		Travel: time.Duration(m.travel.Load())}
 }
+
+// CopiedEdge implements solver.CopyTimer.
+func (m *meter) CopiedEdge(d time.Duration) { m.copyOut.Add(int64(d)) }
+
+// CopiedHalo implements solver.CopyTimer.
+func (m *meter) CopiedHalo(d time.Duration) { m.copyIn.Add(int64(d)) }
 
 // Send implements Link.
 func (m *meter) Send(ctx context.Context, exchange solver.ExchangeNumber, rows []byte) error {
-	begin := time.Now()
+	begin := m.now()
 	m.posted.Store(&begin)
 	err := m.Link.Send(ctx, exchange, rows)
-	m.send.Add(int64(time.Since(begin)))
+	m.send.Add(int64(m.now().Sub(begin)))
 	m.sent.Add(int64(len(rows)))
 	return err
 }
 
 // Recv implements Link.
 func (m *meter) Recv(ctx context.Context, exchange solver.ExchangeNumber, rows []byte) error {
-	begin := time.Now()
+	begin := m.now()
 	err := m.Link.Recv(ctx, exchange, rows)
 	m.came(begin, len(rows))
 	return err
@@ -75,7 +94,7 @@ func (m *meter) Recv(ctx context.Context, exchange solver.ExchangeNumber, rows [
 
 // came counts n bytes of rows for which the caller has waited since begin.
 func (m *meter) came(begin time.Time, n int) {
-	m.wait.Add(int64(time.Since(begin)))
+	m.wait.Add(int64(m.now().Sub(begin)))
 	m.received.Add(int64(n))
 	m.exchanges.Add(1)
 }
@@ -85,19 +104,41 @@ type lenderMeter struct {
 	lender lender
 }
 
+// Traffic implements Meter.
+func (m *lenderMeter) Traffic() Traffic {
+	t := m.meter.Traffic()
+	t.Split = m.lender.split()
+	return t
+}
+
+// Recv implements Link.
+func (m *lenderMeter) Recv(ctx context.Context, exchange solver.ExchangeNumber, rows []byte) error {
+	err := m.meter.Recv(ctx, exchange, rows)
+	m.arrived(err)
+	return err
+}
+
 // Room implements solver.RowLender.
 func (m *lenderMeter) Room(ctx context.Context, exchange solver.ExchangeNumber) ([]byte, error) {
-	return m.lender.Room(ctx, exchange)
+	begin := m.now()
+	rows, err := m.lender.Room(ctx, exchange)
+	m.send.Add(int64(m.now().Sub(begin)))
+	return rows, err
 }
 
 // Take implements solver.RowLender.
 func (m *lenderMeter) Take(ctx context.Context, exchange solver.ExchangeNumber) ([]byte, error) {
-	begin := time.Now()
+	begin := m.now()
 	rows, err := m.lender.Take(ctx, exchange)
 	m.came(begin, len(rows))
+	m.arrived(err)
+	return rows, err
+}
+
+// arrived adds the time of the rows that have been received to Travel.
+func (m *lenderMeter) arrived(err error) {
 	if posted := m.posted.Load(); err == nil && posted != nil {
 		// Rows that were there before this rank sent its own have not kept it waiting.
 		m.travel.Add(int64(max(0, m.lender.arrival().Sub(*posted))))
 	}
-	return rows, err
 }

@@ -57,6 +57,8 @@ type NATSOptions struct {
 	// bytes of frames of a lane that may queue for this rank before the client drops them; default: for all lanes
 	// together the larger of pendingBytes and 8 exchanges
 	Pending int
+
+	now func() time.Time // the clock of Split; tests have another one
 }
 
 // NATSStats counts the events of a link over NATS.
@@ -94,6 +96,7 @@ type NATSLink struct {
 	running sync.WaitGroup // the lanes
 	flying  inFlight
 	choice  choice
+	stamps  stamps
 	subs    []pubsub.Subscription
 	out     outbox
 	in      inbox
@@ -131,6 +134,9 @@ func NewNATS(ctx context.Context, end End, o NATSOptions) (*NATSLink, error) {
 func openLink(ctx context.Context, end End, o NATSOptions, fast *sockets) (*NATSLink, error) {
 	if o.Log == nil {
 		o.Log = zap.NewNop()
+	}
+	if o.now == nil {
+		o.now = time.Now
 	}
 	if o.MaxFrame == 0 {
 		o.MaxFrame = DefaultMaxFrame
@@ -172,7 +178,7 @@ func (l *NATSLink) open(ctx context.Context, streams int) error {
 	if err := l.out.init(&l.end, maxFrame, streams); err != nil {
 		return err
 	}
-	l.in.init(l.end.RecvBytes())
+	l.in.init(l.end.RecvBytes(), l.opts.now)
 	if err := l.subscribe(l.lanes[0].conn, mine+".ask", l.onAsk); err != nil {
 		return err
 	}
@@ -220,8 +226,9 @@ func (l *NATSLink) Send(ctx context.Context, exchange solver.ExchangeNumber, row
 	if err := l.vacate(ctx, exchange); err != nil {
 		return l.end.wrap("send", exchange, l.name, err)
 	}
-	now := time.Now()
+	now := l.opts.now()
 	l.choice.posted.Store(&now)
+	l.stamps.posted(exchange, now)
 	l.out.keep(exchange, rows)
 	if l.fast == nil || !l.fast.send(exchange) {
 		l.post(exchange)

@@ -27,7 +27,9 @@ func (l *NATSLink) Recv(ctx context.Context, exchange solver.ExchangeNumber, row
 func (l *NATSLink) Take(ctx context.Context, exchange solver.ExchangeNumber) ([]byte, error) {
 	rows, err := l.take(ctx, exchange)
 	if err == nil {
-		l.choice.arrived(exchange, l.arrival())
+		came, complete := l.in.arrival()
+		l.choice.arrived(exchange, complete)
+		l.stamps.arrived(exchange, came, complete)
 	}
 	return rows, err
 }
@@ -46,12 +48,17 @@ func (l *NATSLink) take(ctx context.Context, exchange solver.ExchangeNumber) ([]
 	return l.await(ctx, exchange)
 }
 
-// arrival returns when the rows that Take returned last were complete.
+// arrival implements lender.
 func (l *NATSLink) arrival() time.Time {
-	l.in.mu.Lock()
-	defer l.in.mu.Unlock()
-	return l.in.taken
+	_, complete := l.in.arrival()
+	return complete
 }
+
+// sent notes that the connections have taken the rows of exchange.
+func (l *NATSLink) sent(exchange solver.ExchangeNumber) { l.stamps.sent(exchange, l.opts.now()) }
+
+// split implements lender.
+func (l *NATSLink) split() Split { return l.stamps.split() }
 
 // await waits for the rows of exchange.
 func (l *NATSLink) await(ctx context.Context, exchange solver.ExchangeNumber) ([]byte, error) {

@@ -3,6 +3,7 @@ package solver
 import (
 	"context"
 	"fmt"
+	"time"
 )
 
 // ExchangeNumber counts the exchanges of a field's halos: 1, 2, ... Loading a field, which fills its halos too, is not
@@ -41,6 +42,16 @@ type RowLender interface {
 	Take(ctx context.Context, n ExchangeNumber) ([]byte, error)
 }
 
+// CopyTimer is a RowLink that learns how long the copies between field and host memory take. The two sides of an
+// exchange may call it at the same time as its other methods.
+type CopyTimer interface {
+	RowLink
+	// CopiedEdge says that an edge, which Send is given next, was copied out of the field in d.
+	CopiedEdge(d time.Duration)
+	// CopiedHalo says that the rows received last were copied into the field in d.
+	CopiedHalo(d time.Duration)
+}
+
 // HostExchange is an Exchange through the host's memory, with one link for each side.
 type HostExchange struct {
 	calls   ExchangeCalls
@@ -53,6 +64,7 @@ type hostSide struct {
 	side       Side
 	link       RowLink
 	lender     RowLender  // link, if it is one; nil otherwise
+	timer      CopyTimer  // the same
 	edge, halo []byte     // Depth dense rows to send, and to receive
 	done       chan error // result of the goroutine that has edge and halo from Post to Wait; nil if there is none
 }
@@ -74,7 +86,8 @@ func NewHostExchange(b HaloRows, l Layout, links [2]RowLink) (*HostExchange, err
 			rows = make([]byte, l.Depth*l.Mesh.RowBytes())
 		}
 		lender, _ := link.(RowLender)
-		x.sides[side] = &hostSide{side: Side(side), link: link, lender: lender, edge: rows, halo: rows}
+		timer, _ := link.(CopyTimer)
+		x.sides[side] = &hostSide{side: Side(side), link: link, lender: lender, timer: timer, edge: rows, halo: rows}
 	}
 	return x, nil
 }
@@ -108,7 +121,7 @@ func (x *HostExchange) Post(ctx context.Context, n ExchangeNumber) error {
 		if err := s.room(ctx, n); err != nil {
 			return err
 		}
-		if err := x.backend.CopyEdge(ctx, s.side, s.edge); err != nil {
+		if err := s.copyEdge(ctx, x.backend); err != nil {
 			return fmt.Errorf("exchange %d: %w", n, err)
 		}
 		if s.done != nil {
@@ -119,6 +132,26 @@ func (x *HostExchange) Post(ctx context.Context, n ExchangeNumber) error {
 	}
 	x.calls.Done()
 	return nil
+}
+
+// copyEdge copies the edge out of the field.
+func (s *hostSide) copyEdge(ctx context.Context, b HaloRows) error {
+	begin := time.Now()
+	err := b.CopyEdge(ctx, s.side, s.edge)
+	if s.timer != nil {
+		s.timer.CopiedEdge(time.Since(begin))
+	}
+	return err
+}
+
+// setHalo copies the rows received into the field.
+func (s *hostSide) setHalo(ctx context.Context, b HaloRows) error {
+	begin := time.Now()
+	err := b.SetHalo(ctx, s.side, s.halo)
+	if s.timer != nil {
+		s.timer.CopiedHalo(time.Since(begin))
+	}
+	return err
 }
 
 // room finds memory for the edge.
@@ -159,7 +192,7 @@ func (x *HostExchange) Wait(ctx context.Context, n ExchangeNumber) error {
 		if err := s.receive(ctx, n); err != nil {
 			return err
 		}
-		if err := x.backend.SetHalo(ctx, s.side, s.halo); err != nil {
+		if err := s.setHalo(ctx, x.backend); err != nil {
 			return fmt.Errorf("exchange %d: %w", n, err)
 		}
 	}

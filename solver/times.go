@@ -14,6 +14,8 @@ type Times struct {
 	NormWait time.Duration // posting sums, and waiting for those of other ranks
 	Save     time.Duration // copying the state for the Saver
 	Sample   time.Duration // in Samplers
+
+	Exchanges uint64 // of halos, received
 }
 
 // Measure returns s, x, red and saver, which may be nil, such that the times of their calls are added to t.
@@ -61,6 +63,7 @@ func (x timedExchange) Post(ctx context.Context, n ExchangeNumber) error {
 
 func (x timedExchange) Wait(ctx context.Context, n ExchangeNumber) error {
 	defer since(&x.times.HaloWait, time.Now())
+	x.times.Exchanges++
 	return x.Exchange.Wait(ctx, n)
 }
 

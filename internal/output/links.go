@@ -19,27 +19,30 @@ const (
 // slowShare is the share of the time of the sweeps from which waits for rows over NATS are worth a word.
 const slowShare = 0.1
 
-// linkTable lists the links that leave a node, at the bottom of each of the first tableRanks ranks: the times of one
-// exchange as that rank saw them.
+// linkTable lists the links that leave a node, at the bottom of each of the first tableRanks ranks. The times are of
+// one exchange: of the way of rows the means of both directions, of waiting those of that rank.
 func linkTable(w io.Writer, r Report, width int) {
 	t := new(bytes.Buffer)
 	for _, k := range r.Ranks {
 		l, ok := k.Transports[solver.Bottom.String()]
-		if !ok || l.Traffic == nil || l.Traffic.Exchanges == 0 || l.Transport != overNATS && l.Transport != overTCP {
+		if !ok || l.Traffic == nil || l.Traffic.LinkTime == nil || l.Transport != overNATS && l.Transport != overTCP {
 			continue
 		}
 		if t.Len() == 0 {
-			fmt.Fprintln(t, "  Link\tTransport\tExchanges\tRows\tPacked\tTravel\tWaited\tHidden")
+			fmt.Fprint(t, "  Link\tTransport\tExchanges\tRows\tPacked\t",
+				"Copy out\tFrame\tWire\tCopy in\tWaited\tHidden\n")
 		}
 		n := l.Traffic
+		way := wayOf(n, r.Ranks[l.Neighbour].Transports[solver.Top.String()].Traffic)
 		fmt.Fprintf(t, "  %d-%d\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", k.Rank, l.Neighbour, l.Transport, n.Exchanges,
-			bytesOf(int64(n.Bytes/n.Exchanges/2)), l.packed(), n.each(n.Travel), n.each(new(n.Send+n.Wait)), n.hidden())
+			bytesOf(int64(n.Bytes/n.Exchanges/2)), l.packed(), way,
+			each(n.CopyOut+n.Send+n.Wait+n.CopyIn, n.Exchanges), n.hidden())
 		if k.Rank >= tableRanks {
 			break
 		}
 	}
 	if t.Len() > 0 {
-		fmt.Fprintf(w, "\n%s", fitColumns(t.String(), width, []string{"Exchanges", "Rows"}))
+		fmt.Fprintf(w, "\n%s", fitColumns(t.String(), width, []string{"Exchanges", "Rows", "Copy in", "Copy out"}))
 	}
 	if rank, share := slowest(r); share >= slowShare {
 		fmt.Fprintf(w, "  Rank %d waited for rows over NATS for %.0f%% of the time. With halo.transport=direct\n"+
@@ -66,24 +69,41 @@ func strangers(w io.Writer, r Report) {
 
 // packed returns how much of the rows this rank packed, and how many times smaller they became.
 func (l *LinkReport) packed() string {
-	n := l.NATS
-	if n == nil || n.Packed == 0 {
+	var plain, packed uint64
+	switch {
+	case l.NATS != nil:
+		plain, packed = l.NATS.Plain, l.NATS.Packed
+	case l.Direct != nil:
+		plain, packed = l.Direct.Plain, l.Direct.Packed
+	}
+	if packed == 0 {
 		return "-"
 	}
-	return fmt.Sprintf("%.0f%%, %.1fx", min(100, 200*float64(n.Plain)/float64(l.Traffic.Bytes)),
-		float64(n.Plain)/float64(n.Packed))
+	return fmt.Sprintf("%.0f%%, %.1fx", min(100, 200*float64(plain)/float64(l.Traffic.Bytes)),
+		float64(plain)/float64(packed))
+}
+
+// wayOf returns the cells of the way of rows over a link, from what its two ranks saw: copy out, frame, wire, copy in.
+func wayOf(here, there *TrafficReport) string {
+	cells := [4]string{each(here.CopyOut, here.Exchanges), "-", "-", each(here.CopyIn, here.Exchanges)}
+	if there != nil && there.LinkTime != nil && there.Exchanges > 0 {
+		n := here.Exchanges + there.Exchanges
+		cells[0], cells[3] = each(here.CopyOut+there.CopyOut, n), each(here.CopyIn+there.CopyIn, n)
+		if here.WayTime != nil && there.WayTime != nil && here.Wire != nil {
+			cells[1] = each(here.Frame+here.Unframe+there.Frame+there.Unframe, n)
+			cells[2] = each(*here.Wire, here.Exchanges)
+		}
+	}
+	return strings.Join(cells[:], "\t")
 }
 
 // each returns the part of total, in seconds, that falls to one exchange.
-func (t *TrafficReport) each(total *float64) string {
-	if total == nil {
-		return "-"
-	}
-	return time.Duration(*total / float64(t.Exchanges) * 1e9).Round(time.Microsecond).String()
+func each(total float64, exchanges uint64) string {
+	return time.Duration(total / float64(exchanges) * 1e9).Round(time.Microsecond).String()
 }
 
 func (t *TrafficReport) hidden() string {
-	if t.Hidden == nil {
+	if t.WayTime == nil || t.Hidden == nil {
 		return "-"
 	}
 	return fmt.Sprintf("%.0f%%", 100**t.Hidden)

@@ -165,32 +165,10 @@ type LinkReport struct {
 	Transport string `json:"transport"`
 	Why       string `json:"why"`
 
-	Traffic *TrafficReport `json:"traffic,omitempty"` // nil if no rows went through a link, as with peer memory
+	Traffic *TrafficReport `json:"traffic,omitempty"` // nil if there was no exchange
 
 	NATS   *NATSReport   `json:"nats,omitempty"`   // nil unless the link uses NATS
 	Direct *DirectReport `json:"direct,omitempty"` // nil unless the link uses TCP
-}
-
-// TrafficReport is what went through a link during the sweeps, and how long it took, in seconds.
-type TrafficReport struct {
-	Exchanges uint64  `json:"exchanges"`
-	Bytes     uint64  `json:"bytes"`        // of rows, both ways
-	Send      float64 `json:"send_seconds"` // the rank handed its rows over
-	Wait      float64 `json:"wait_seconds"` // the rank waited for the neighbour's rows
-	// Travel adds up the times from the hand-over of the rank's rows until those of the neighbour were there; Hidden is
-	// the share of it in which the rank did not wait, 0 to 1. Both are nil if the link does not know when rows arrive.
-	Travel *float64 `json:"travel_seconds,omitempty"`
-	Hidden *float64 `json:"hidden,omitempty"`
-}
-
-// NewTrafficReport makes a report of a link. travel is 0 if it is not known.
-func NewTrafficReport(exchanges, bytes uint64, send, wait, travel time.Duration) *TrafficReport {
-	t := &TrafficReport{Exchanges: exchanges, Bytes: bytes, Send: send.Seconds(), Wait: wait.Seconds()}
-	if travel > 0 {
-		t.Travel = new(travel.Seconds())
-		t.Hidden = new(max(0, 1-(t.Send+t.Wait)/travel.Seconds()))
-	}
-	return t
 }
 
 // DirectReport counts the events of a link over TCP.
@@ -202,6 +180,8 @@ type DirectReport struct {
 	Refused   uint64 `json:"refused"`          // connections of strangers, which were refused
 	Asked     uint64 `json:"asked"`            // requests for rows that did not arrive
 	Resent    uint64 `json:"resent"`           // frames sent again, over NATS, at the neighbour's request
+	Plain     uint64 `json:"plain"`            // bytes of the rows that were packed; see halo.compress
+	Packed    uint64 `json:"packed"`           // bytes that were sent for them
 	Reason    string `json:"reason,omitempty"` // why the sockets broke the last time
 }
 

@@ -61,7 +61,6 @@ func (l *laidOut) directPeer(nats halo.NATSOptions) (halo.Direct, error) {
 	if err != nil {
 		return halo.Direct{}, fmt.Errorf("halo.direct.listen %q: %w", c.Listen, err)
 	}
-	nats.Compress = halo.CompressNever // it carries what the sockets lose
 	here := oneHost(l.team.Members())
 	o := halo.DirectOptions{Listen: halo.ListenAt(at), Encrypt: c.Encrypt == "always" || c.Encrypt == "auto" && !here,
 		Trusted: here, NATS: nats}

@@ -49,11 +49,10 @@ func (r *ready) rankReport(result solver.Result, fault error) output.RankReport 
 		}
 		link := output.LinkReport{Neighbour: r.neighbour(solver.Side(side)).Rank, Transport: info.Transport,
 			Why: info.Why}
-		if t := traffic[side]; t.Exchanges > 0 {
-			link.Traffic = output.NewTrafficReport(t.Exchanges, t.Bytes, t.Send, t.Wait, t.Travel)
-			if r.gpu != nil {
-				link.Traffic.Hidden = nil // a goroutine waits while the GPU sweeps
-			}
+		if r.direct[side].Transport != "" {
+			link.Traffic = r.peerTraffic(result.Times.Exchanges)
+		} else {
+			link.Traffic = trafficReport(traffic[side], !r.sweepsOnGPU()) // on a GPU goroutines wait while it sweeps
 		}
 		if s := stats[side]; s != nil && info.Transport == halo.TransportNATS {
 			link.NATS = (*output.NATSReport)(s)
@@ -127,6 +126,7 @@ func (s *solved) report(parts [][]byte, hash string) (output.Report, error) {
 			return rep, fmt.Errorf("report of rank %d: %w", i, err)
 		}
 	}
+	settleWires(rep.Ranks)
 	return rep, nil
 }
 

@@ -3,6 +3,7 @@ package multigrid
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"jacobi/solver"
 )
@@ -64,8 +65,12 @@ func (x *messages) swap(ctx context.Context, fill, take func(side solver.Side, m
 		if link == nil {
 			continue
 		}
+		begin := time.Now()
 		if err := fill(solver.Side(side), x.send); err != nil {
 			return fmt.Errorf("exchange %d: %w", x.number, err)
+		}
+		if timer, ok := link.(solver.CopyTimer); ok {
+			timer.CopiedEdge(time.Since(begin))
 		}
 		if err := link.Send(ctx, x.number, x.send); err != nil {
 			return err
@@ -78,8 +83,12 @@ func (x *messages) swap(ctx context.Context, fill, take func(side solver.Side, m
 		if err := link.Recv(ctx, x.number, x.recv); err != nil {
 			return err
 		}
+		begin := time.Now()
 		if err := take(solver.Side(side), x.recv); err != nil {
 			return fmt.Errorf("exchange %d: %w", x.number, err)
+		}
+		if timer, ok := link.(solver.CopyTimer); ok {
+			timer.CopiedHalo(time.Since(begin))
 		}
 	}
 	return nil

@@ -1,0 +1,64 @@
+package halo_test
+
+import (
+	"testing"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	. "jacobi/halo"
+	"jacobi/halo/halotest"
+	"jacobi/solver"
+)
+
+// TestDirectPacks sends rows packed over sockets, and over NATS while the sockets are cut: the rows are the same, all
+// of them are packed, and they get smaller. Without halo.compress none are.
+func TestDirectPacks(t *testing.T) {
+	s := serve(t, &server.Options{})
+	const count = 60
+	for _, c := range []struct {
+		name    string
+		mode    Compress
+		streams int
+		encrypt bool
+		packed  uint64 // exchanges
+	}{
+		{"never", CompressNever, 1, false, 0},
+		{"always", CompressAlways, 1, false, count},
+		{"always, encrypted, three sockets", CompressAlways, 3, true, count},
+		{"auto, in the trial", CompressAuto, 1, false, 4},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o := directOptions()
+			o.NATS.Compress, o.Streams, o.Encrypt = c.mode, c.streams, c.encrypt
+			e := halotest.FreshEnd(4096, 2)
+			a, b, p := throughProxy(t, s, e, o)
+			last := solver.ExchangeNumber(count)
+			if c.mode == CompressAuto {
+				last = 8 // later ones depend on how long these take
+			}
+			halotest.Both(t, a, b, e, 0, last/2, nil)
+			want := uint64(last/2) * uint64(e.SendBytes())
+			if c.mode == CompressAuto {
+				want = 0 // the plain half of the trial
+			} else {
+				want *= min(1, c.packed)
+				p.cut()
+				until(t, "the sockets break", func() bool { return a.Stats().Lost > 0 && b.Stats().Lost > 0 })
+			}
+			for _, l := range []*DirectLink{a, b} {
+				if n := l.Stats(); n.Plain != want {
+					t.Errorf("%d bytes of %d exchanges were packed, want %d", n.Plain, last/2, want)
+				}
+			}
+			halotest.Both(t, a, b, e, last/2, last/2, nil)
+			for _, l := range []*DirectLink{a, b} {
+				n := l.Stats()
+				// A frame may be packed for a socket that breaks before it is written.
+				if least := c.packed * uint64(e.SendBytes()); n.Plain < least || c.packed == 0 && n.Plain > 0 ||
+					n.Packed*10 > n.Plain || (n.Packed == 0) != (c.packed == 0) {
+					t.Errorf("%+v, want %d bytes packed to less than a tenth", n, least)
+				}
+			}
+		})
+	}
+}

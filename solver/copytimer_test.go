@@ -1,0 +1,79 @@
+package solver_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"jacobi/solver"
+)
+
+// slowRows is a backend whose copies take time.
+type slowRows struct{ *plain }
+
+func (s slowRows) CopyEdge(ctx context.Context, side solver.Side, dst []byte) error {
+	time.Sleep(3 * time.Millisecond)
+	return s.plain.CopyEdge(ctx, side, dst)
+}
+
+func (s slowRows) SetHalo(ctx context.Context, side solver.Side, src []byte) error {
+	time.Sleep(5 * time.Millisecond)
+	return s.plain.SetHalo(ctx, side, src)
+}
+
+// timedLink is a slow link to the rank itself, which is told how long copies take.
+type timedLink struct {
+	rows      []byte
+	out, back time.Duration
+}
+
+func (l *timedLink) Send(_ context.Context, _ solver.ExchangeNumber, rows []byte) error {
+	time.Sleep(time.Second)
+	l.rows = append(l.rows[:0], rows...)
+	return nil
+}
+
+func (l *timedLink) Recv(_ context.Context, _ solver.ExchangeNumber, rows []byte) error {
+	time.Sleep(time.Second)
+	copy(rows, l.rows)
+	return nil
+}
+
+func (l *timedLink) CopiedEdge(d time.Duration) { l.out += d }
+func (l *timedLink) CopiedHalo(d time.Duration) { l.back += d }
+
+// A link that asks for it learns how long its own side's copies take, without the time of the link itself.
+func TestLinkLearnsOfCopies(t *testing.T) {
+	for name, open := range map[string]func(solver.HaloRows, solver.Layout, [2]solver.RowLink) (*solver.HostExchange,
+		error){"host": solver.NewHostExchange, "overlapped": solver.NewOverlappedExchange} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := formula{mesh: solver.Mesh{NX: 8, NY: 12, DType: solver.Float64}, value: bump}
+				l := solver.Layout{Mesh: f.mesh, Stripe: solver.Stripe{Lo: 1, Hi: 7}, Depth: 2,
+					Neighbour: [2]bool{solver.Bottom: true}}
+				p := newPlain(l, solver.Limits{MaxSweeps: 2})
+				if err := p.Load(t.Context(), f); err != nil {
+					t.Fatal(err)
+				}
+				link := new(timedLink)
+				x, err := open(slowRows{p}, l, [2]solver.RowLink{solver.Bottom: link})
+				if err != nil {
+					t.Fatal(err)
+				}
+				engine, err := solver.NewEngine(p, x, 2, 2, 0, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for range 4 { // with 3 exchanges
+					if _, err := engine.Advance(t.Context(), 8); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if link.out != 9*time.Millisecond || link.back != 15*time.Millisecond {
+					t.Errorf("copies of %v and %v, want 9ms and 15ms", link.out, link.back)
+				}
+			})
+		})
+	}
+}
