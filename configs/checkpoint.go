@@ -10,15 +10,18 @@ import (
 	"time"
 )
 
-// Interval is a number of sweeps or a time. The zero value means never.
+// Interval is a number of iterations or a time. The zero value means never.
 type Interval struct {
-	Sweeps int
+	Sweeps int  // sweeps, or cycles of multigrid
+	Cycles bool // they are cycles
 	Time   time.Duration
 }
 
-// String returns "100 sweeps", "10m" or "".
+// String returns "100 sweeps", "5 cycles", "10m" or "".
 func (i Interval) String() string {
 	switch {
+	case i.Cycles:
+		return fmt.Sprintf("%d cycles", i.Sweeps)
 	case i.Sweeps > 0:
 		return fmt.Sprintf("%d sweeps", i.Sweeps)
 	case i.Time > 0:
@@ -33,7 +36,7 @@ func (i Interval) MarshalJSON() ([]byte, error) { return json.Marshal(i.String()
 // MarshalYAML writes the interval as text.
 func (i Interval) MarshalYAML() (any, error) { return i.String(), nil }
 
-var errInterval = errors.New(`a number of sweeps, such as "100 sweeps", or a duration, such as 10m, is wanted`)
+var errInterval = errors.New(`"100 sweeps", "5 cycles", or a duration, such as 10m, is wanted`)
 
 func sweeps(n int) (Interval, error) {
 	if n < 1 {
@@ -47,13 +50,26 @@ func parseInterval(s string) (Interval, error) {
 		return Interval{}, nil
 	}
 	count, unit, _ := strings.Cut(s, " ")
-	if n, err := strconv.Atoi(count); err == nil && (unit == "" || unit == "sweep" || unit == "sweeps") {
-		return sweeps(n)
+	if n, err := strconv.Atoi(count); err == nil {
+		switch unit {
+		case "", "sweep", "sweeps":
+			return sweeps(n)
+		case "cycle", "cycles":
+			i, err := sweeps(n)
+			i.Cycles = err == nil
+			return i, err
+		}
 	}
 	if d, err := time.ParseDuration(s); err == nil && d > 0 {
 		return Interval{Time: d}, nil
 	}
 	return Interval{}, errInterval
+}
+
+// of returns i in the unit of the method. A number of sweeps is one of cycles with multigrid.
+func (i Interval) of(s Solver) Interval {
+	i.Cycles = i.Cycles || i.Sweeps > 0 && s.Multigrid()
+	return i
 }
 
 // bucketPrefix marks a bucket in a value that may also name a directory.
@@ -108,7 +124,7 @@ func FieldKeys(c Config) (map[string]string, error) {
 // bucketName matches the names that JetStream allows for a bucket.
 var bucketName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,200}$`)
 
-func (v *validator) checkpoint(c Checkpoint, n NATS) {
+func (v *validator) checkpoint(c Checkpoint, n NATS, s Solver) {
 	switch {
 	case c.Dir != "" && c.NATS != "":
 		v.fault("checkpoint.dir %q, checkpoint.nats %q: one of them is wanted", c.Dir, c.NATS)
@@ -130,6 +146,9 @@ func (v *validator) checkpoint(c Checkpoint, n NATS) {
 			v.fault("%s %q: nats.url has to name a server with JetStream; the launcher's own keeps nothing", b.key,
 				b.bucket)
 		}
+	}
+	if c.Every.Cycles && !s.Multigrid() {
+		v.fault("checkpoint.every %q: solver.method %s has cycles, %s has not", c.Every, Multigrid, s.MethodText())
 	}
 	v.atLeast("checkpoint.keep", c.Keep, 1)
 }

@@ -9,10 +9,13 @@ import (
 func TestInterval(t *testing.T) {
 	for text, want := range map[string]Interval{
 		"1": {Sweeps: 1}, "1 sweep": {Sweeps: 1}, "100 sweeps": {Sweeps: 100}, "10m": {Time: 10 * time.Minute},
+		"1 cycle": {Sweeps: 1, Cycles: true}, "5 cycles": {Sweeps: 5, Cycles: true},
 		"1.5s": {Time: 1500 * time.Millisecond}, "": {},
 	} {
 		c, err := Load(Options{Set: []string{"checkpoint.every=" + text}})
-		if err != nil || c.Checkpoint.Every != want || c.Checkpoint.On() != (text != "") {
+		again, e := Load(Options{Set: []string{"checkpoint.every=" + want.String()}})
+		if err != nil || e != nil || c.Checkpoint.Every != want || again.Checkpoint.Every != want ||
+			c.Checkpoint.On() != (text != "") {
 			t.Errorf("%q: %+v, %v", text, c.Checkpoint, err)
 		}
 	}

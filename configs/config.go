@@ -54,7 +54,10 @@ type Problem struct {
 // Solver names the method and says when it ends. An iteration is a sweep of Jacobi's method or of Chebyshev's, or a
 // cycle of multigrid.
 type Solver struct {
-	Method string `mapstructure:"method" json:"method" yaml:"method"` // Jacobi | Chebyshev | Multigrid
+	// Method is Jacobi, Chebyshev or Multigrid. Load replaces Auto by one of them.
+	Method string `mapstructure:"method" json:"method" yaml:"method"`
+	// Why says why Auto took Method; "" where the user named it. It is no key.
+	Why string `mapstructure:"-" json:"-" yaml:"-"`
 	// Acceleration is that of Multigrid: auto | cg | none
 	Acceleration string `mapstructure:"acceleration" json:"acceleration" yaml:"acceleration"`
 
@@ -115,7 +118,7 @@ func Default() Config {
 		Run:     Run{Ranks: 4, Liveness: 10 * time.Second},
 		Grid:    Grid{NX: 16384, NY: 16384, DType: "float32", Width: 1},
 		Problem: Problem{Preset: "gtc2019"},
-		Solver: Solver{Method: Jacobi, Acceleration: "auto", Tolerance: 1e-8, MaxIterations: 1000,
+		Solver: Solver{Method: Jacobi, Why: presetWhy, Acceleration: "auto", Tolerance: 1e-8, MaxIterations: 1000,
 			Start: StartInitial},
 		Halo:   Halo{Transport: "auto", Timeout: 30 * time.Second, Compress: "auto", Direct: Direct{Encrypt: "auto"}},
 		Device: Device{Backend: "auto", Kernel: "auto", Select: "round-robin", Pin: true, MPS: "auto"},

@@ -19,8 +19,8 @@ func TestHash(t *testing.T) {
 	base.Checkpoint.Dir = "x"
 	other := odd
 	seen := map[string]string{Hash(base): "the default"}
-	for i, line := range Environ(other) {
-		key := keys()[i].name
+	for i, key := range Names() {
+		line := Environ(other)[i]
 		c, err := Load(Options{Environ: append(Environ(base), line)})
 		if err != nil {
 			t.Fatal(err)

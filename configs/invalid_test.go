@@ -64,7 +64,7 @@ var invalid = []struct {
 	{func(c *Config) { c.Solver.Tolerance = math.Inf(1) },
 		`solver.tolerance +Inf: a finite number of at least 0 is wanted`},
 	{func(c *Config) { c.Solver.Method = "newton" },
-		`solver.method "newton": allowed are jacobi, chebyshev and multigrid`},
+		`solver.method "newton": allowed are auto, jacobi, chebyshev and multigrid`},
 	{func(c *Config) { c.Solver.RelativeTolerance = 1e-8 },
 		`solver.relative_tolerance 1e-08: solver.method chebyshev and multigrid have it, jacobi has not`},
 	{func(c *Config) { cycles(c); c.Solver.RelativeTolerance = 1 },

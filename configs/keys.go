@@ -41,6 +41,9 @@ func keys() []key {
 	for s := range root.NumField() {
 		section := root.Field(s)
 		for _, field := range reflect.VisibleFields(section.Type) {
+			if field.Tag.Get("mapstructure") == "-" {
+				continue
+			}
 			k := key{
 				name:  section.Tag.Get("mapstructure") + "." + field.Tag.Get("mapstructure"),
 				index: append([]int{s}, field.Index...),

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/viper"
 
 	"jacobi/internal/regular"
+	"jacobi/internal/show"
 )
 
 // Options are the sources of a configuration.
@@ -62,7 +63,7 @@ func (o Options) runFile() ([]byte, error) {
 // LogFormat returns log.format as Load merges it, even if Load refuses other keys. The error of Load is shown in that
 // format.
 func LogFormat(o Options) string {
-	m := merger{v: viper.New(), keys: keys()}
+	m := merger{v: viper.New(), keys: keys(), given: map[string]bool{}}
 	m.v.SetDefault("log.format", Default().Log.Format)
 	if data, err := readFile(o.File); o.File != "" && err == nil {
 		_ = m.file(o.File, data) // Load reports the error
@@ -76,10 +77,11 @@ func readFile(path string) ([]byte, error) { return regular.ReadFile(path, maxFi
 
 // merge is Load after the run file was read.
 func merge(o Options, data []byte) (Config, error) {
-	m := merger{v: viper.New(), keys: keys()}
+	m := merger{v: viper.New(), keys: keys(), given: map[string]bool{}}
 	for _, k := range m.keys {
 		m.v.SetDefault(k.name, k.value(Default()))
 	}
+	m.v.SetDefault("solver.method", Auto)
 	if o.File != "" {
 		if err := m.file(o.File, data); err != nil {
 			return Config{}, err
@@ -96,12 +98,22 @@ func merge(o Options, data []byte) (Config, error) {
 	if err := m.v.Unmarshal(&c); err != nil {
 		return Config{}, fmt.Errorf("configuration: %w", err)
 	}
+	for _, v := range o.Environ {
+		if why, ok := strings.CutPrefix(v, EnvWhy+"="); ok {
+			c.Solver.Why = show.Text(why)
+		}
+	}
+	if c.Solver.Method == Auto {
+		c.Solver.Method, c.Solver.Why = choose(c, m.given["solver.max_iterations"])
+	}
+	c.Checkpoint.Every = c.Checkpoint.Every.of(c.Solver)
 	return c, nil
 }
 
 type merger struct {
 	v      *viper.Viper
 	keys   []key
+	given  map[string]bool // keys that a source has
 	faults []error
 }
 
@@ -170,7 +182,7 @@ func (m *merger) put(name string, raw any, from origin, flat map[string]any) {
 		m.fault("%s %s (%s): %w", name, quote(name, raw), from.source, err)
 		return
 	}
-	flat[name] = v
+	flat[name], m.given[name] = v, true
 }
 
 func (m *merger) fault(format string, args ...any) {

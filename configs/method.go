@@ -56,7 +56,7 @@ func (c Config) HaloDepth(ranks int) int {
 // solver checks the method and when it ends.
 func (v *validator) solver(c Config) {
 	s := c.Solver
-	v.oneOf("solver.method", s.Method, Jacobi, Chebyshev, Multigrid)
+	v.oneOf("solver.method", s.Method, Auto, Jacobi, Chebyshev, Multigrid)
 	v.oneOf("solver.acceleration", s.Acceleration, "auto", "cg", "none")
 	if t := s.Tolerance; !(t >= 0) || math.IsInf(t, 1) {
 		v.fault("solver.tolerance %s: a finite number of at least 0 is wanted", formatFloat(t))
@@ -66,20 +66,21 @@ func (v *validator) solver(c Config) {
 	}
 	v.atLeast("solver.max_iterations", s.MaxIterations, 1)
 	if !s.Multigrid() && s.Acceleration == "cg" {
-		v.fault("solver.acceleration %q: solver.method %s has it, %s has not", s.Acceleration, Multigrid, s.Method)
+		v.fault("solver.acceleration %q: solver.method %s has it, %s has not", s.Acceleration, Multigrid,
+			s.MethodText())
 	}
 	v.oneOf("solver.start", s.Start, StartInitial, StartFull)
 	if !s.Multigrid() && s.FullStart() {
-		v.fault("solver.start %q: solver.method %s has it, %s has not", s.Start, Multigrid, s.Method)
+		v.fault("solver.start %q: solver.method %s has it, %s has not", s.Start, Multigrid, s.MethodText())
 	}
 	if s.Method == Jacobi && s.RelativeTolerance != 0 {
 		v.fault("solver.relative_tolerance %s: solver.method %s and %s have it, %s has not",
-			formatFloat(s.RelativeTolerance), Chebyshev, Multigrid, Jacobi)
+			formatFloat(s.RelativeTolerance), Chebyshev, Multigrid, s.MethodText())
 	}
 	if c.Grid.DType == "float32" && (s.Chebyshev() || s.Multigrid()) {
 		v.fault("grid.dtype %q: solver.method %s needs float64", c.Grid.DType, s.Method)
 	}
 	if s.Multigrid() && c.Halo.Depth != 0 {
-		v.fault("halo.depth %d: solver.method %s has a depth of its own; auto is allowed", c.Halo.Depth, Multigrid)
+		v.fault("halo.depth %d: solver.method %s has a depth of its own; auto is allowed", c.Halo.Depth, s.MethodText())
 	}
 }

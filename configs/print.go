@@ -27,11 +27,11 @@ func YAML(c Config) ([]byte, error) {
 // this way because secrets on a command line would be visible.
 func Environ(c Config) []string {
 	list := keys()
-	env := make([]string, len(list))
+	env := make([]string, len(list), len(list)+1)
 	for i, k := range list {
 		env[i] = envName(k.name) + "=" + k.text(c)
 	}
-	return env
+	return append(env, EnvWhy+"="+c.Solver.Why)
 }
 
 // Redacted returns c with its secrets hidden: credentials in the server's URL, and keys that hold or name a secret.

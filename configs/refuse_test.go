@@ -57,14 +57,12 @@ var refusedFiles = []struct {
 	{"run.yaml", "halo: {timeout: 30}", Options{},
 		`halo.timeout 30 (file run.yaml): a duration with its unit is wanted, such as 30s or 2m`},
 	{"run.yaml", "checkpoint: {every: 0}", Options{},
-		`checkpoint.every 0 (file run.yaml): a number of sweeps, such as "100 sweeps", or a duration, such as ` +
-			`10m, is wanted`},
+		`checkpoint.every 0 (file run.yaml): "100 sweeps", "5 cycles", or a duration, such as 10m, is wanted`},
 	{"run.yaml", "checkpoint: {every: -5m}", Options{},
-		`checkpoint.every "-5m" (file run.yaml): a number of sweeps, such as "100 sweeps", or a duration, such ` +
-			`as 10m, is wanted`},
+		`checkpoint.every "-5m" (file run.yaml): "100 sweeps", "5 cycles", or a duration, such as 10m, is wanted`},
 	{"run.yaml", "checkpoint: {every: 7 minutes}", Options{},
-		`checkpoint.every "7 minutes" (file run.yaml): a number of sweeps, such as "100 sweeps", or a duration, ` +
-			`such as 10m, is wanted`},
+		`checkpoint.every "7 minutes" (file run.yaml): "100 sweeps", "5 cycles", or a duration, such as 10m, ` +
+			`is wanted`},
 	{"run.yaml", "halo: {timeout: soon}", Options{},
 		`halo.timeout "soon" (file run.yaml): a duration with its unit is wanted, such as 30s or 2m`},
 	{"run.yaml", "halo: {depth: 0}", Options{},

@@ -56,7 +56,7 @@ func Validate(c Config) error {
 		"least-power")
 	v.nats(c.NATS)
 	v.output(c.Output)
-	v.checkpoint(c.Checkpoint, c.NATS)
+	v.checkpoint(c.Checkpoint, c.NATS, c.Solver)
 	v.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
 	v.oneOf("log.format", c.Log.Format, "console", "json")
 	return errors.Join(v.faults...)

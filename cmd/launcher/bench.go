@@ -169,6 +169,7 @@ func (o *benchOptions) benchConfig(c configs.Config, size, ranks int) configs.Co
 		c.Grid.NY = plan.Times(c.Grid.NY, ranks)
 	}
 	c.Run.Ranks, c.Solver.Tolerance = ranks, 0
+	c = c.Prefer(configs.Jacobi, "bench counts sweeps")
 	c.Output = configs.Output{Dir: c.Output.Dir, PictureScale: c.Output.PictureScale}
 	c.Checkpoint = configs.Default().Checkpoint
 	return c

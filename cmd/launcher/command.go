@@ -191,6 +191,7 @@ func start(ctx context.Context, o options, stdout, stderr io.Writer) error {
 	began := time.Now()
 	limited, cancel := o.timeout.bound(ctx)
 	defer cancel()
+	cfg = attempt.WithMethod(limited, cfg)
 	scr := newScreen(stdout, stderr, o.look(cfg))
 	if cfg.Output.ToStdout() {
 		scr = scr.onStderr()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"jacobi/internal/attempt"
 	"jacobi/internal/doctor"
 	"jacobi/internal/launch"
 )
@@ -73,7 +74,7 @@ func (o *options) diagnose(ctx context.Context, stderr io.Writer) (doctor.Diagno
 		stderr = io.Discard
 	}
 	return doctor.Examine(ctx, doctor.Run{
-		Config:  cfg,
+		Config:  attempt.WithMethod(ctx, cfg),
 		Where:   o.where,
 		Environ: os.Environ(), // after load, which sets the variables of -x
 		Starter: o.starter,

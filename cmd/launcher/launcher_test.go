@@ -111,7 +111,7 @@ func TestDryRunPrintsARunFileAndStartsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"# 3 ranks on " + host + ": dirichlet, 64 x 128 float32\n",
+		"# 3 ranks on " + host + ": dirichlet, 64 x 128 float32, jacobi (auto: grid.dtype float32)\n",
 		"# It writes out/field.npy (32 KiB), field.png, history.csv, report.json\n",
 		"# Halo depth 2 (halo.depth)\n",
 		fmt.Sprintf("#   0     %s    0 of 3      [1, 40)    39      ", host),

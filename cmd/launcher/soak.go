@@ -131,6 +131,7 @@ func startSoak(ctx context.Context, o soakOptions, stdout, stderr io.Writer) err
 
 // soakConfig returns the configuration of the ranks: all sweeps from the initial field, and no files.
 func (o *soakOptions) soakConfig(c configs.Config) (configs.Config, error) {
+	c = c.Prefer(configs.Jacobi, "soak counts sweeps")
 	if c.Solver.Method != configs.Jacobi {
 		return c, fmt.Errorf("solver.method %q: soak sweeps by Jacobi's iteration; allowed here is jacobi",
 			c.Solver.Method)

@@ -111,20 +111,37 @@ func (r Restarts) LastSaved(ctx context.Context) (sweep int, ok bool) {
 
 // list returns the checkpoints of the run, the newest first.
 func (r Restarts) list(ctx context.Context) ([]checkpoint.Found, error) {
+	return list(ctx, r.Config, r.Config.Checkpoint.Place())
+}
+
+// list returns the checkpoints at a place, the newest first.
+func list(ctx context.Context, c configs.Config, place string) ([]checkpoint.Found, error) {
 	var conn *nats.Conn
-	if r.Config.Checkpoint.NATS != "" {
-		c, err := wire.Connect(ctx, wire.Options{Server: r.Config.NATS, Name: "jacobi launcher",
+	if _, bucket := configs.SplitPlace(place); bucket != "" {
+		own, err := wire.Connect(ctx, wire.Options{Server: c.NATS, Name: "jacobi launcher",
 			Timeout: hosts.ConnectTimeout})
 		if err != nil {
 			return nil, err
 		}
-		defer c.Close()
-		conn = c.Raw()
+		defer own.Close()
+		conn = own.Raw()
 	}
-	store, _, err := checkpoint.Open(ctx, r.Config.Checkpoint.Place(), conn)
+	store, only, err := checkpoint.Open(ctx, place, conn)
 	if err != nil {
 		return nil, err
 	}
-	found, _, err := checkpoint.List(ctx, store, "")
+	found, _, err := checkpoint.List(ctx, store, only)
 	return found, err
+}
+
+// WithMethod returns c with the method of the checkpoint from which it goes on, if c leaves the method open. Where no
+// checkpoint can be read, c stays as it is: the checks of the run name the fault.
+func WithMethod(ctx context.Context, c configs.Config) configs.Config {
+	if c.Checkpoint.Resume == "" || !c.Solver.Chosen() || configs.Validate(c) != nil {
+		return c
+	}
+	if found, err := list(ctx, c, c.Checkpoint.Resume); err == nil && len(found) > 0 {
+		c = found[0].Choose(c)
+	}
+	return c
 }

@@ -77,3 +77,14 @@ func TestLimitAfter(t *testing.T) {
 		}
 	}
 }
+
+// Where no checkpoint can be read, and where the user has named the method, the configuration stays as it is.
+func TestWithMethodKeeps(t *testing.T) {
+	cfg := configs.Default()
+	for _, resume := range []string{"", t.TempDir(), "/nowhere"} {
+		cfg.Checkpoint.Resume = resume
+		if got := WithMethod(t.Context(), cfg); got != cfg {
+			t.Errorf("%q: %+v", resume, got.Solver)
+		}
+	}
+}

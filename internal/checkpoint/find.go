@@ -105,6 +105,15 @@ func (m *Manifest) CheckFields(fields map[string]string) error {
 	return errors.New("the checkpoint is of another problem")
 }
 
+// Choose returns c with the method of the run that wrote m, unless the user has named one.
+func (m *Manifest) Choose(c configs.Config) configs.Config {
+	method := cmp.Or(m.Fields["solver.method"], configs.Jacobi)
+	if !slices.Contains([]string{configs.Jacobi, configs.Chebyshev, configs.Multigrid}, method) {
+		return c // CheckFields names the difference
+	}
+	return c.Prefer(method, "that of the checkpoint")
+}
+
 // CheckEnd fails if a run with this tolerance and max_iterations would have ended before the checkpoint. norms are the
 // norms of all sweeps before the checkpoint, or nil if they are not known.
 func (m *Manifest) CheckEnd(s configs.Solver, norms []float64) error {

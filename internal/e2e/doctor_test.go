@@ -127,7 +127,7 @@ func TestDoctorForPeople(t *testing.T) {
 		t.Fatalf("exit code %d\n%s%s", out.code, out.stdout, out.stderr)
 	}
 	for _, want := range []string{
-		`^2 ranks on \S+: gtc2019, 64 x 96 float32\n`, `\n\S+: ranks 0, 1 \(this machine\), version `,
+		`^2 ranks on \S+: gtc2019, 64 x 96 float32, jacobi\n`, `\n\S+: ranks 0, 1 \(this machine\), version `,
 		`NATS\s+round\s+trip\s+\S+s\n`, `/dev/shm\s+\S+\s+\S+\s+available`,
 		`\nrank 1: cpu .*, 4096 threads`, `\nranks 0 and 1: shared memory: same node`,
 		`\nranks 1 and 0: shared memory: same node`,

@@ -63,15 +63,15 @@ type outcome struct {
 // limit bounds the time of every command. No command should come near it.
 const limit = 2 * time.Minute
 
-// command prepares a program in dir. The only JACOBI_ variable in its environment makes the CPU sweep by default, so
-// that the tests are the same with and without a GPU.
+// command prepares a program in dir. The only JACOBI_ variables in its environment make the CPU sweep, by Jacobi's
+// method, by default: the tests are the same with and without a GPU, and most of them count sweeps.
 func command(ctx context.Context, dir, program string, args ...string) *exec.Cmd {
 	if !filepath.IsAbs(program) {
 		program = filepath.Join(bin, program)
 	}
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir = dir
-	cmd.Env = append(cmd.Env, "JACOBI_DEVICE_BACKEND=cpu")
+	cmd.Env = append(cmd.Env, "JACOBI_DEVICE_BACKEND=cpu", "JACOBI_SOLVER_METHOD=jacobi")
 	for _, kv := range os.Environ() {
 		if !strings.HasPrefix(kv, "JACOBI_") {
 			cmd.Env = append(cmd.Env, kv)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/dustin/go-humanize"
 	"github.com/dustin/go-humanize/english"
 
 	"jacobi/configs"
@@ -72,4 +73,28 @@ func (o *Outlook) ExpectedChebyshev(s configs.Solver, p *chebyshev.Plan) string 
 			"it takes about %d", english.Plural(s.MaxIterations, "sweep", ""), sweeps)
 	}
 	return fmt.Sprintf("expected: the tolerance is met after about %s", english.Plural(sweeps, "sweep", ""))
+}
+
+// ChebyshevHint is MultigridHint for Chebyshev's iteration with the keys s and the given operator, where multigrid
+// cannot be used.
+func (o *Outlook) ChebyshevHint(s configs.Solver, op solver.Operator) string {
+	if !o.long(s.Tolerance, s.MaxIterations) {
+		return ""
+	}
+	mesh := o.mesh
+	mesh.DType = solver.Float64
+	p, err := chebyshev.NewPlan(mesh, op)
+	if err != nil {
+		return ""
+	}
+	from, to, what := o.firstNorm(), s.Tolerance, "the tolerance takes about %s sweeps"
+	if !o.known {
+		from, to, what = 1, 1e-8, "about %s sweeps divide the norm by 1e8"
+	}
+	sweeps := 1 + chebyshevSweeps(p, from, to)
+	text := fmt.Sprintf("solver.method chebyshev%s: "+what, o.inFloat64(), humanize.Comma(int64(sweeps)))
+	if sweeps > s.MaxIterations {
+		text += fmt.Sprintf("; solver.max_iterations %d allows fewer", s.MaxIterations)
+	}
+	return text
 }

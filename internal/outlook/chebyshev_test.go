@@ -36,3 +36,34 @@ func TestChebyshevForecast(t *testing.T) {
 		}
 	}
 }
+
+// The hint names the sweeps to the tolerance, or, with fixed points inside, what sweeps do for the norm, and the type
+// and the limit that they need.
+func TestChebyshevHint(t *testing.T) {
+	plate := configs.Problem{Preset: "dirichlet", Fixed: "abs(x-0.5) < 0.1 && abs(y-0.5) < 0.1"}
+	for _, c := range []struct {
+		n         int
+		dtype     string
+		problem   configs.Problem
+		tolerance float64
+		max       int
+		want      string
+	}{
+		{257, "float64", dirichlet, 1e-8, 1000,
+			"solver.method chebyshev: the tolerance takes about 1,800 sweeps; solver.max_iterations 1000 allows fewer"},
+		{257, "float32", dirichlet, 1e-8, 1800,
+			"solver.method chebyshev and grid.dtype float64: the tolerance takes about 1,800 sweeps"},
+		{257, "float64", plate, 1e-8, 10000,
+			"solver.method chebyshev: about 1,800 sweeps divide the norm by 1e8"},
+		{257, "float64", plate, 1e-8, 9999, ""},
+		{257, "float64", dirichlet, 0, 10000, ""},
+		{257, "float64", dirichlet, 1e-20, 10000, ""},
+		{33, "float64", dirichlet, 1e-8, 10000, ""},
+	} {
+		o := outlookOf(t, c.n, c.n, c.dtype, c.problem)
+		s := configs.Solver{Tolerance: c.tolerance, MaxIterations: c.max}
+		if got := o.ChebyshevHint(s, solver.Operator{}); got != c.want {
+			t.Errorf("%d, %s, %g: %q, want %q", c.n, c.dtype, c.tolerance, got, c.want)
+		}
+	}
+}

@@ -90,22 +90,36 @@ const many = 1e4
 // than Jacobi's method in at most maxIterations sweeps; "" if that makes little difference or is unknown. Where points
 // inside are fixed, for which there is no estimate, a run that may do many sweeps counts as one that needs them.
 func (o *Outlook) MultigridHint(tolerance float64, maxIterations int, each time.Duration) string {
-	if what, _ := o.CycleWarning(tolerance, 0); what != "" {
+	if !o.long(tolerance, maxIterations) {
 		return ""
 	}
-	if tolerance == 0 || !o.known && float64(maxIterations) < many || o.known && o.sweepsTo(tolerance) < many {
-		return ""
-	}
-	with := ""
-	if o.mesh.DType != solver.Float64 {
-		with = " and grid.dtype float64"
-	}
+	with := o.inFloat64()
 	if !o.known {
 		return fmt.Sprintf("solver.method multigrid%s: %s", with, between(each))
 	}
 	cycles := cyclesTo(o.firstNorm(), tolerance, cycleFactor)
 	return fmt.Sprintf("solver.method multigrid%s: the tolerance takes about %s, %s", with,
 		english.Plural(cycles, "cycle", ""), Round(time.Duration(cycles)*each))
+}
+
+// long reports whether Jacobi's method, in at most maxIterations sweeps, needs many to a tolerance that other methods
+// meet.
+func (o *Outlook) long(tolerance float64, maxIterations int) bool {
+	if what, _ := o.CycleWarning(tolerance, 0); what != "" || tolerance == 0 {
+		return false
+	}
+	if !o.known {
+		return float64(maxIterations) >= many
+	}
+	return o.sweepsTo(tolerance) >= many
+}
+
+// inFloat64 names the type that other methods need, if the field has another one.
+func (o *Outlook) inFloat64() string {
+	if o.mesh.DType != solver.Float64 {
+		return " and grid.dtype float64"
+	}
+	return ""
 }
 
 // CycleError bounds the error, at the worst point, of a field of multigrid with the given norm: the error would be that

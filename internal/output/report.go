@@ -29,8 +29,9 @@ type Report struct {
 	DepthReason string       `json:"depth_reason,omitempty"`
 	Ranks       []RankReport `json:"ranks"` // in rank order
 
-	Method            string  `json:"method"` // solver.method
-	Sweeps            int     `json:"sweeps"` // of Jacobi's method; cycles of multigrid
+	Method            string  `json:"method"`                  // solver.method, or what auto took
+	MethodReason      string  `json:"method_reason,omitempty"` // why auto took Method
+	Sweeps            int     `json:"sweeps"`                  // of Jacobi's method; cycles of multigrid
 	MaxIterations     int     `json:"max_iterations"`
 	Tolerance         float64 `json:"tolerance"`
 	RelativeTolerance float64 `json:"relative_tolerance,omitempty"`

@@ -46,6 +46,9 @@ func Summary(w io.Writer, r Report) error {
 	row("Ranks", "%d on %s, halo depth %d%s", len(r.Ranks), plural(len(distinct(r.Ranks, node)), "node"), r.Depth, why)
 	row("Devices", "%s", tally(r.Ranks, func(k RankReport) []string { return []string{k.Device} }))
 	row("Transports", "%s", cmp.Or(tally(r.Ranks, transports), "none: no rank has a neighbour"))
+	if r.MethodReason != "" {
+		row("Method", "%s", configs.Solver{Method: r.Method, Why: r.MethodReason}.MethodText())
+	}
 	row(r.steps(), "%d of at most %d", r.Sweeps, r.MaxIterations)
 	row("L2 norm", "%s", norm(r))
 	row("Result", "%s", result(r))

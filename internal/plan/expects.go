@@ -6,6 +6,7 @@ import (
 
 	"jacobi/internal/outlook"
 	"jacobi/internal/problem"
+	"jacobi/solver"
 )
 
 // Expectation says how a run will end. What is not known is "".
@@ -18,7 +19,7 @@ type Expectation struct {
 
 // Expects estimates how the run will end. The Expectation is empty if the problem has faults.
 func (p *Plan) Expects(ctx context.Context) (e Expectation) {
-	o, err := p.outlook(ctx)
+	o, op, err := p.outlook(ctx)
 	if err != nil {
 		return e // Check reports the problem's faults
 	}
@@ -37,15 +38,21 @@ func (p *Plan) Expects(ctx context.Context) (e Expectation) {
 	}
 	e.Warning, e.Do = o.Warning(s.Tolerance)
 	e.Text = o.Expected(s.Tolerance, s.MaxIterations)
-	e.Hint = o.MultigridHint(s.Tolerance, s.MaxIterations, p.cycleTime(!o.Known()))
+	if len(p.Ranks) > p.Config.CycleRanks() {
+		e.Hint = o.ChebyshevHint(s, op)
+	} else {
+		e.Hint = o.MultigridHint(s.Tolerance, s.MaxIterations, p.cycleTime(!o.Known()))
+	}
 	return e
 }
 
-func (p *Plan) outlook(ctx context.Context) (*outlook.Outlook, error) {
+// outlook returns the outlook of the run and the operator of its mesh, whose rows can no longer be read.
+func (p *Plan) outlook(ctx context.Context) (*outlook.Outlook, solver.Operator, error) {
 	prob, err := problem.New(p.Config)
 	if err != nil {
-		return nil, err
+		return nil, solver.Operator{}, err
 	}
+	op := prob.Operator()
 	o, err := outlook.New(ctx, prob)
-	return o, errors.Join(err, prob.Close())
+	return o, op, errors.Join(err, prob.Close())
 }

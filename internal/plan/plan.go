@@ -157,8 +157,8 @@ func (p *Plan) WritingTime() time.Duration {
 
 // String describes the run in one line.
 func (p *Plan) String() string {
-	return fmt.Sprintf("%s on %s: %s, %d x %d %s", english.Plural(len(p.Ranks), "rank", ""), p.Hosts(), p.Title,
-		p.Mesh.NX, p.Mesh.NY, p.Mesh.DType)
+	return fmt.Sprintf("%s on %s: %s, %d x %d %s, %s", english.Plural(len(p.Ranks), "rank", ""), p.Hosts(), p.Title,
+		p.Mesh.NX, p.Mesh.NY, p.Mesh.DType, p.Config.Solver.MethodText())
 }
 
 // largeField is the size from which on Writes says how to omit the field.

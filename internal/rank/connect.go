@@ -11,6 +11,7 @@ import (
 
 	"jacobi/configs"
 	"jacobi/halo"
+	"jacobi/internal/checkpoint"
 	"jacobi/internal/roster"
 	"jacobi/internal/wire"
 )
@@ -62,6 +63,27 @@ func (p *prepared) connectTo(
 	}
 	open.add(func() error { conn.Close(); return nil })
 	return &connected{prepared: p, runID: runID, conn: conn, dial: o, fault: conn.Fault}, nil
+}
+
+// takeMethod takes the method of the checkpoint from which the run goes on, if the configuration leaves it open. A
+// launcher has done so for its ranks. Where no checkpoint can be read, the method stays: checkpoint.Resume names the
+// fault.
+func (c *connected) takeMethod(ctx context.Context) error {
+	place := c.Config.Checkpoint.Resume
+	if c.launched() || !c.Config.Solver.Chosen() || c.Probe != nil {
+		return nil
+	}
+	if place != "" {
+		if store, only, err := checkpoint.Open(ctx, place, c.rawConn()); err == nil {
+			if found, _, err := checkpoint.List(ctx, store, only); err == nil && len(found) > 0 {
+				c.Config = found[0].Choose(c.Config)
+			}
+		}
+	}
+	if c.Origin.Rank == 0 {
+		c.Log.Info("solver.method " + c.Config.Solver.MethodText())
+	}
+	return configs.Validate(c.Config)
 }
 
 // dialLink opens a separate connection for the rows of one side.

@@ -147,6 +147,9 @@ func (s *started) meet(ctx context.Context, open *closers) (*joined, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := c.takeMethod(ctx); err != nil {
+		return nil, err
+	}
 	j, err := c.join(ctx, open)
 	if err != nil {
 		return nil, c.withFault(err)

@@ -43,7 +43,7 @@ func NewPlan(m solver.Mesh, op solver.Operator) (*Plan, error) {
 		return nil, fmt.Errorf("chebyshev: a mesh of %v: only float64 is possible", m.DType)
 	}
 	op = op.General()
-	p := &Plan{Least: least(m, op), Largest: 1 + float64(2*op.Scale)}
+	p := &Plan{Least: LeastOf(m, op), Largest: 1 + float64(2*op.Scale)}
 	need, k := math.Sqrt(p.Largest/p.Least)/2*elementary.Log(damping), Quarters
 	for float64(k) < need {
 		if k *= 2; k > mostWeights {
@@ -60,10 +60,11 @@ func NewPlan(m solver.Mesh, op solver.Operator) (*Plan, error) {
 	return p, nil
 }
 
-// least bounds the eigenvalues of 1-J from below. Fixed points inside the mesh only raise them. Where no walls and no
-// screening determine a constant, fixed points do, and the bound is the slowest quarter wave along the mesh, divided by
-// 1 + ln n: a single fixed point in a square of n x n points leaves a mode about that slow.
-func least(m solver.Mesh, op solver.Operator) float64 {
+// LeastOf bounds the eigenvalues of 1-J from below, for a mesh with the given general operator. Fixed points inside the
+// mesh only raise them. Where no walls and no screening determine a constant, fixed points do, and the bound is the
+// slowest quarter wave along the mesh, divided by 1 + ln n: a single fixed point in a square of n x n points leaves a
+// mode about that slow.
+func LeastOf(m solver.Mesh, op solver.Operator) float64 {
 	nx, ny := solver.Intervals(m.NX, m.Walls.Left), solver.Intervals(m.NY, m.Walls.Top)
 	sx, sy := Slowest(nx, m.Walls.Left, m.Walls.Right), Slowest(ny, m.Walls.Top, m.Walls.Bottom)
 	if v := Least(op.Scale, op.Blend, sx, sy); v > 0 {
