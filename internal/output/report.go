@@ -53,6 +53,10 @@ type Report struct {
 	Files  []FileReport `json:"files"`
 	Failed []FileFault  `json:"failed,omitempty"` // files that could not be written
 
+	// DirectSaves estimates by how many seconds halo.transport: direct would shorten the sweeps. It is nil unless a
+	// rank waited long for rows over NATS, and the links were measured.
+	DirectSaves *float64 `json:"direct_saves_seconds,omitempty"`
+
 	ResumedAfter int               `json:"resumed_after,omitempty"` // sweeps done by earlier runs
 	Checkpoints  *CheckpointReport `json:"checkpoints,omitempty"`   // nil if the run writes none
 }

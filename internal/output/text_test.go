@@ -188,6 +188,10 @@ func TestSummary(t *testing.T) {
 			r.Ranks[0].HaloWait = new(r.Times.Sweeps / 3)
 			r.Ranks[3].RefusedMessages = 1234
 		}},
+		{"gain", 2, func(r *Report) {
+			r.Ranks[1].Transports = map[string]LinkReport{"top": {Neighbour: 0, Transport: "nats", Why: "two nodes"}}
+			r.Ranks[1].HaloWait, r.DirectSaves = new(r.Times.Sweeps/2), new(0.125)
+		}},
 		{"many", 18, func(*Report) {}},
 		{"multigrid", 2, func(r *Report) {
 			r.Method, r.Sweeps, r.RelativeTolerance, r.StopReason = "multigrid", 7, 1e-9, solver.Converged

@@ -42,6 +42,12 @@ func (l linkTime) String() string {
 		l.Large.Round(time.Microsecond), probeBytes>>10)
 }
 
+// exchangeSeconds estimates the time of an exchange of that many bytes, of which each takes the given share of what it
+// takes over NATS.
+func (l linkTime) exchangeSeconds(bytes, share float64) float64 {
+	return l.Trip.Seconds() + share*max(0, l.Large-l.Trip).Seconds()/probeBytes*bytes
+}
+
 // Figures of one H200: see "Single node" in docs/results.md. They give 1.4 us a sweep at 1024^2, 2.6 us at 2048^2 and
 // 100 us at 16384^2 in float32; 1.4 to 1.6, 2.7 and 98 us were measured.
 const (
@@ -120,25 +126,33 @@ func (d deepening) pace() (fixed, rate float64) {
 	return gpuSweepSeconds, gpuPoints32
 }
 
+// oneSweep estimates the time of a sweep without exchanges.
+func (d deepening) oneSweep(t haloDepth) float64 {
+	fixed, rate := d.pace()
+	return fixed + float64(d.mesh.NX)*float64(d.minRows+t.Rows-1)/rate
+}
+
+// beside returns the time that an exchange may take without cost.
+func (d deepening) beside(t haloDepth) float64 {
+	if d.slowestCPU() > 0 {
+		return 0
+	}
+	return float64(t.Sweeps) * d.oneSweep(t)
+}
+
 // sweepSeconds estimates the time of a sweep with halos of the given depth T, and names the slowest link. A rank sweeps
 // its rows and, on the average of the T sweeps between two exchanges, (T-1)/2 rows beyond each end. Once in T sweeps it
 // waits for an exchange. A GPU does a pass beside it. The threads of a CPU leave no core on which an exchange could go
 // on beside them, so it counts as a whole.
 func (d deepening) sweepSeconds(t haloDepth) (seconds float64, slowest linkTime) {
-	fixed, rate := d.pace()
-	sweep := fixed + float64(d.mesh.NX)*float64(d.minRows+t.Rows-1)/rate
-	beside := float64(t.Sweeps) * sweep
-	if d.slowestCPU() > 0 {
-		beside = 0
-	}
+	sweep, beside := d.oneSweep(t), d.beside(t)
 	share := 1.0
 	if d.mode == halo.ModeDirect {
 		share = directShare
 	}
 	longest := -1.0
 	for _, l := range d.links {
-		perByte := max(0, l.Large-l.Trip).Seconds() / probeBytes
-		exchange := l.Trip.Seconds() + share*perByte*float64(t.Rows)*float64(d.mesh.RowBytes())
+		exchange := l.exchangeSeconds(float64(t.Rows)*float64(d.mesh.RowBytes()), share)
 		if exchange > longest {
 			longest, slowest = exchange, l
 		}

@@ -12,8 +12,9 @@ import (
 type laidOut struct {
 	*joined
 	plan
-	fixed    int64  // points that problem.fixed fixes, in the whole mesh
-	whyDepth string // see haloDepth
+	fixed    int64      // points that problem.fixed fixes, in the whole mesh
+	whyDepth string     // see haloDepth
+	measured *deepening // see findDepth
 }
 
 // plan divides the mesh among the ranks.
@@ -40,7 +41,7 @@ func (j *joined) layOut(ctx context.Context) (*laidOut, error) {
 	if err := j.problem.CheckMagnitude(whole.MaxAbs, whole.MaxSource); err != nil {
 		return nil, err
 	}
-	depth, err := j.findDepth(ctx)
+	depth, measured, err := j.findDepth(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +59,7 @@ func (j *joined) layOut(ctx context.Context) (*laidOut, error) {
 			return nil, err
 		}
 	}
-	return &laidOut{joined: j, plan: p, fixed: whole.Fixed, whyDepth: depth.Why}, nil
+	return &laidOut{joined: j, plan: p, fixed: whole.Fixed, whyDepth: depth.Why, measured: measured}, nil
 }
 
 // newPlan returns the plan of the given rank, without the operator and the magnitude.

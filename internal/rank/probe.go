@@ -26,10 +26,11 @@ const (
 )
 
 // findDepth returns the depth of the run. If the keys leave it to the backends, and rows go through links outside of
-// shared memory, the ranks measure these links and the speed of CPUs, and rank 0 decides. All ranks call it.
-func (j *joined) findDepth(ctx context.Context) (haloDepth, error) {
+// shared memory, the ranks measure these links and the speed of CPUs, and rank 0 decides. It also gets what it decided
+// by; that is nil on other ranks and without measurements. All ranks call it.
+func (j *joined) findDepth(ctx context.Context) (haloDepth, *deepening, error) {
 	if depth := j.Config.HaloDepth(j.id.Size); depth > 0 {
-		return haloDepth{Rows: depth, Sweeps: depth}, nil
+		return haloDepth{Rows: depth, Sweeps: depth}, nil, nil
 	}
 	mesh, members := j.problem.Mesh(), j.team.Members()
 	low := solver.MinRows(mesh.Interior(), j.id.Size)
@@ -37,19 +38,20 @@ func (j *joined) findDepth(ctx context.Context) (haloDepth, error) {
 	mode := halo.Mode(j.Config.Halo.Transport)
 	pairs := linksToMeasure(members, mode, mesh.PeriodicRows())
 	if len(pairs) == 0 || 2*preferred.Rows > min(low, maxAutoDepth) {
-		return preferred, nil
+		return preferred, nil, nil
 	}
 	ctx, cancel := awake.WithTimeout(ctx, j.Config.Halo.Timeout+probeTimeout)
 	defer cancel()
-	fail := func(err error) (haloDepth, error) {
-		return haloDepth{}, fmt.Errorf("rank %d: choose halo.depth: %w", j.id.Rank, err)
+	fail := func(err error) (haloDepth, *deepening, error) {
+		return haloDepth{}, nil, fmt.Errorf("rank %d: choose halo.depth: %w", j.id.Rank, err)
 	}
 	rate, err := j.sweepRate(ctx, preferred)
 	if err != nil {
 		return fail(err)
 	}
+	var d *deepening
 	choose := func(links []linkTime, rates []float64) haloDepth {
-		d := deepening{mesh: mesh, minRows: low, mode: mode, links: links, rates: rates}
+		d = &deepening{mesh: mesh, minRows: low, mode: mode, links: links, rates: rates}
 		depth := d.choose(preferred)
 		if text := d.alone(members, depth); text != "" {
 			j.Log.Warn(text)
@@ -61,13 +63,13 @@ func (j *joined) findDepth(ctx context.Context) (haloDepth, error) {
 		return fail(err)
 	}
 	if depth.Rows < 1 || depth.Rows > low || depth.Sweeps < 1 {
-		return depth, fmt.Errorf("rank %d: rank 0 chose a halo depth of %d rows with %d sweeps a pass, and the lowest "+
-			"stripe has %d rows", j.id.Rank, depth.Rows, depth.Sweeps, low)
+		return depth, nil, fmt.Errorf("rank %d: rank 0 chose a halo depth of %d rows with %d sweeps a pass, and the "+
+			"lowest stripe has %d rows", j.id.Rank, depth.Rows, depth.Sweeps, low)
 	}
 	if j.id.Rank == 0 {
 		j.Log.Sugar().Infof("halo depth %d (%s)", depth.Rows, depth.Why)
 	}
-	return depth, nil
+	return depth, d, nil
 }
 
 // sweepRate measures how many points this rank updates in a second if the CPU sweeps. On a GPU it returns 0.

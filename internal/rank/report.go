@@ -128,6 +128,12 @@ func (s *solved) report(parts [][]byte, hash string) (output.Report, error) {
 		}
 	}
 	settleWires(rep.Ranks)
+	if _, _, slow := rep.WaitsForNATS(); slow && s.measured != nil {
+		saved := s.measured.directSaves(rep.Ranks, haloDepth{Rows: s.layout.Depth, Sweeps: s.passSweeps})
+		if saved > 0 {
+			rep.DirectSaves = &saved
+		}
+	}
 	return rep, nil
 }
 
