@@ -29,7 +29,9 @@ func (c Config) Prefer(method, why string) Config {
 	if c.Solver.Chosen() {
 		c.Solver.Method, c.Solver.Why = method, why
 	}
-	c.Checkpoint.Every = c.Checkpoint.Every.of(c.Solver)
+	for _, i := range c.intervals() {
+		*i.every = i.every.of(c.Solver)
+	}
 	return c
 }
 
@@ -47,7 +49,15 @@ func (s Solver) MethodText() string {
 // configuration alone, and so is the same on all ranks. Where c is not valid, it means nothing.
 func choose(c Config, counted bool) (method, why string) {
 	s := c.Solver
-	need := ""
+	need, sweeps := "", "" // keys that count cycles, and keys that count sweeps
+	for _, i := range c.intervals() {
+		switch {
+		case i.every.Cycles:
+			need = i.key + " counts cycles"
+		case i.every.Sweeps > 0:
+			sweeps = i.key + " counts sweeps"
+		}
+	}
 	switch {
 	case s.FullStart():
 		need = "solver.start " + s.Start
@@ -55,8 +65,6 @@ func choose(c Config, counted bool) (method, why string) {
 		need = "solver.acceleration " + s.Acceleration
 	case s.RelativeTolerance > 0:
 		need = "solver.relative_tolerance"
-	case c.Checkpoint.Every.Cycles:
-		need = "checkpoint.every counts cycles"
 	}
 	switch most := c.CycleRanks(); {
 	case need == "" && c.Problem.Preset == benchmark:
@@ -72,8 +80,8 @@ func choose(c Config, counted bool) (method, why string) {
 		return Jacobi, "solver.max_iterations is given"
 	case c.Halo.Depth > 0:
 		return Jacobi, "halo.depth is given"
-	case c.Checkpoint.Every.Sweeps > 0:
-		return Jacobi, "checkpoint.every counts sweeps"
+	case sweeps != "":
+		return Jacobi, sweeps
 	case !(s.Tolerance > 0):
 		return Jacobi, "no tolerance"
 	case sweepsTo(c) <= float64(s.MaxIterations):

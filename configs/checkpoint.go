@@ -72,6 +72,25 @@ func (i Interval) of(s Solver) Interval {
 	return i
 }
 
+// intervals returns the keys that are intervals.
+func (c *Config) intervals() []keyedInterval {
+	return []keyedInterval{{"output.every", &c.Output.Every}, {"checkpoint.every", &c.Checkpoint.Every}}
+}
+
+// keyedInterval is the value of a key.
+type keyedInterval struct {
+	key   string
+	every *Interval
+}
+
+func (v *validator) intervals(c Config) {
+	for _, i := range c.intervals() {
+		if i.every.Cycles && !c.Solver.Multigrid() {
+			v.fault("%s %q: solver.method %s has cycles, %s has not", i.key, i.every, Multigrid, c.Solver.MethodText())
+		}
+	}
+}
+
 // bucketPrefix marks a bucket in a value that may also name a directory.
 const bucketPrefix = "nats:"
 
@@ -124,7 +143,7 @@ func FieldKeys(c Config) (map[string]string, error) {
 // bucketName matches the names that JetStream allows for a bucket.
 var bucketName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,200}$`)
 
-func (v *validator) checkpoint(c Checkpoint, n NATS, s Solver) {
+func (v *validator) checkpoint(c Checkpoint, n NATS) {
 	switch {
 	case c.Dir != "" && c.NATS != "":
 		v.fault("checkpoint.dir %q, checkpoint.nats %q: one of them is wanted", c.Dir, c.NATS)
@@ -146,9 +165,6 @@ func (v *validator) checkpoint(c Checkpoint, n NATS, s Solver) {
 			v.fault("%s %q: nats.url has to name a server with JetStream; the launcher's own keeps nothing", b.key,
 				b.bucket)
 		}
-	}
-	if c.Every.Cycles && !s.Multigrid() {
-		v.fault("checkpoint.every %q: solver.method %s has cycles, %s has not", c.Every, Multigrid, s.MethodText())
 	}
 	v.atLeast("checkpoint.keep", c.Keep, 1)
 }

@@ -36,7 +36,7 @@ func TestHash(t *testing.T) {
 			seen[Hash(c)] = key
 		}
 	}
-	if got, want := Hash(Default()), "0c7093fe0b8c9fa20d218a6b4033bea7555c376bce694026900eab5711ea17b6"; got != want {
+	if got, want := Hash(Default()), "944d7629b7159093d1148d3a988c067dbdc3ff76f5179f0c1ac36db03cdce385"; got != want {
 		t.Errorf("hash of the default %s, want %s", got, want)
 	}
 }

@@ -102,6 +102,12 @@ var invalid = []struct {
 		`output.picture_scale "cubic": allowed are auto, linear, log and sqrt`},
 	{func(c *Config) { c.Output.Contours = 101 }, `output.contours 101: 0 (none) to 100 are allowed`},
 	{func(c *Config) { c.Output.Contours = -1 }, `output.contours -1: 0 (none) to 100 are allowed`},
+	{func(c *Config) { c.Output.Every.Time = time.Minute },
+		`output.every "1m": a number of sweeps or cycles, such as "1000 sweeps", is wanted`},
+	{func(c *Config) { c.Output.Every.Sweeps, c.Output.Field = 7, "" },
+		`output.every "7 sweeps": output.field has to name the files`},
+	{func(c *Config) { c.Output.Every.Sweeps, c.Output.Field = 7, strings.Repeat("f", 107)+".npy" },
+		`output.field: a name of 111 bytes; at most 110 are allowed with output.every`},
 	{func(c *Config) { c.Device.MPS = "on" }, `device.mps "on": allowed are auto and off`},
 	{func(c *Config) { c.Device.Select = "local-rank" },
 		`device.select "local-rank": allowed are round-robin, least-utilized, most-free-memory, coolest and ` +

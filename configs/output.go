@@ -19,6 +19,8 @@ type Output struct {
 	Contours     int    `mapstructure:"contours" json:"contours" yaml:"contours"` // lines in the picture; 0: none
 	// Results says whether the energy, the fluxes and the extremes are worked out.
 	Results bool `mapstructure:"results" json:"results" yaml:"results"`
+	// Every is the interval of the series of fields, in sweeps; zero for no series.
+	Every Interval `mapstructure:"every" json:"every" yaml:"every"`
 }
 
 // Stdout as the name of a history or a report stands for standard output.
@@ -78,6 +80,7 @@ func (v *validator) output(o Output) {
 			v.fault("%s %q: the name has to end in %s", f.Key, f.Name, alternatives(f.extensions))
 		}
 	}
+	v.series(o)
 	if o.History == Stdout && o.Report == Stdout {
 		v.fault("output.report %q: output.history goes to standard output already", o.Report)
 	}

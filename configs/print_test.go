@@ -22,7 +22,7 @@ var odd = Config{
 	NATS:   NATS{URL: "nats://a:4222,tls://b", CA: "ca.pem"},
 	Output: Output{
 		Dir: "elsewhere", Field: "f.npy", Picture: "", History: "h.csv", Report: "r.json", PictureScale: "sqrt",
-		Contours: 7,
+		Contours: 7, Every: Interval{Sweeps: 30},
 	},
 	Log: Log{Level: "debug", Format: "json"},
 
@@ -121,6 +121,7 @@ output:
   picture_scale: auto
   contours: 0
   results: true
+  every: ""
 checkpoint:
   every: ""
   dir: ""

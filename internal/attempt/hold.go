@@ -44,9 +44,9 @@ func hold(cfg configs.Config, runID string, trial bool, say func(string)) (h hol
 }
 
 // serve lets the ranks write files in output.dir over NATS.
-func (h *holdings) serve(conn farfiles.Conn, runID string, names []string, log *zap.Logger) (err error) {
+func (h *holdings) serve(conn farfiles.Conn, runID string, o configs.Output, log *zap.Logger) (err error) {
 	if h.out != nil {
-		h.stop, err = farfiles.Serve(farfiles.Options{Conn: conn, RunID: runID, Dir: h.out, Names: names, Log: log})
+		h.stop, err = farfiles.Serve(farfiles.Options{Conn: conn, RunID: runID, Dir: h.out, Output: o, Log: log})
 	}
 	return err
 }

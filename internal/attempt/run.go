@@ -105,7 +105,7 @@ func Run(ctx context.Context, p *plan.Plan, o Options) (end Ended, err error) {
 		return end, err
 	}
 	defer unwatch()
-	if err := dirs.serve(link.Conn, runID, p.Config.Output.Names(), log); err != nil {
+	if err := dirs.serve(link.Conn, runID, p.Config.Output, log); err != nil {
 		return end, err
 	}
 	if err := link.Permitted(ctx); err != nil {

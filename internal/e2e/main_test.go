@@ -125,7 +125,18 @@ type report struct {
 	Depth        int              `json:"depth"`
 	DepthReason  string           `json:"depth_reason"`
 	ResumedAfter int              `json:"resumed_after"`
+	Series       *seriesReport    `json:"series"`
 	Ranks        []rankReport     `json:"ranks"`
+}
+
+// seriesReport is the part of a report about a series of fields.
+type seriesReport struct {
+	Every   int    `json:"every"`
+	Files   string `json:"files"`
+	Written int    `json:"written"`
+	Failed  int    `json:"failed"`
+	Sweeps  int    `json:"sweeps"`
+	Error   string `json:"error,omitempty"`
 }
 
 // decisive is the norm that ended a run.

@@ -15,6 +15,7 @@ import (
 
 	"go.uber.org/zap/zaptest"
 
+	"jacobi/configs"
 	"jacobi/internal/output"
 	"jacobi/internal/roster/rostertest"
 	"jacobi/internal/wire"
@@ -29,8 +30,8 @@ func serve(t *testing.T, conn Conn) (string, func()) {
 	if err != nil || len(notes) > 0 {
 		t.Fatal(notes, err)
 	}
-	names := []string{"field.npy", "history.csv"}
-	stop, err := Serve(Options{Conn: conn, RunID: run, Dir: held, Names: names, Log: zaptest.NewLogger(t)})
+	names := configs.Output{Field: "field.npy", History: "history.csv", Every: configs.Interval{Sweeps: 10}}
+	stop, err := Serve(Options{Conn: conn, RunID: run, Dir: held, Output: names, Log: zaptest.NewLogger(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,6 +138,8 @@ func TestServerRefuses(t *testing.T) {
 		{request{Op: opCreate, File: ".passwd.r1.x.partial"}, `passwd is no file of this run`},
 		{request{Op: opCreate, File: "..r1.x.partial"}, `is not a partial file`},
 		{request{Op: opWrite, File: mine}, `no such file`},
+		{request{Op: opPut, File: mine}, `field.npy is not in the series of field.npy`},
+		{request{Op: opPut, File: ".passwd.r1.x.partial"}, `passwd is no file of this run`},
 		{request{Op: opCommit, Files: []string{".passwd.r1.x.partial"}}, `passwd is no file of this run`},
 		{request{Op: opCommit, Files: []string{foreign}}, `is not a partial file of run r1`},
 		{request{Op: opCommit, Files: []string{mine}}, `put the outputs in place: `},

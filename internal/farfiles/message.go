@@ -28,14 +28,17 @@ const (
 	opSync   = "sync"
 	opCommit = "commit" // all files at once
 	opAbort  = "abort"
+	opPut    = "put"  // a file of the series
+	opTrim   = "trim" // the series of an earlier run
 )
 
 // request is one operation that a rank asks for. A repetition changes nothing: opWrite carries its offset.
 type request struct {
 	Op     string   `json:"op"`
-	File   string   `json:"file,omitempty"`  // the partial's name
-	Files  []string `json:"files,omitempty"` // of opCommit
-	Size   int64    `json:"size,omitempty"`  // of opCreate
+	File   string   `json:"file,omitempty"`   // the partial's name
+	Files  []string `json:"files,omitempty"`  // of opCommit
+	Size   int64    `json:"size,omitempty"`   // of opCreate
+	Sweeps int      `json:"sweeps,omitempty"` // of opTrim
 	Offset int64    `json:"offset,omitempty"`
 	data   []byte
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"jacobi/configs"
 	"jacobi/internal/awake"
 	"jacobi/internal/output"
 	"jacobi/internal/pubsub"
@@ -79,6 +80,19 @@ func (p *Place) Commit(files []string) error {
 	return err
 }
 
+// PutInSeries implements output.Place. The process that holds the directory knows the series from its own
+// configuration.
+func (p *Place) PutInSeries(_ configs.Output, file string) error {
+	_, err := p.ask(request{Op: opPut, File: file})
+	return err
+}
+
+// TrimSeries implements output.Place.
+func (p *Place) TrimSeries(_ configs.Output, sweeps int) error {
+	_, err := p.ask(request{Op: opTrim, Sweeps: sweeps})
+	return err
+}
+
 // Open returns the partial file that another rank has created.
 func (p *Place) Open(file string) output.Partial { return &partial{place: p, file: file} }
 
@@ -86,6 +100,9 @@ func (p *Place) Open(file string) output.Partial { return &partial{place: p, fil
 func (p *Place) ask(r request) (answer, error) {
 	fail := func(err error) (answer, error) {
 		what := cmp.Or(r.File, strings.Join(r.Files, ", "))
+		if name, err := output.NameOfPartial(r.File, p.runID); err == nil && r.Op == opPut {
+			what = name
+		}
 		return answer{}, fmt.Errorf("%s %s of output.dir over NATS: %w", r.Op, what, err)
 	}
 	b, err := r.encode()

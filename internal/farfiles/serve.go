@@ -11,6 +11,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"jacobi/configs"
 	"jacobi/internal/output"
 	"jacobi/internal/pubsub"
 	"jacobi/internal/wire"
@@ -26,11 +27,11 @@ type Conn interface {
 
 // Options are the arguments of Serve.
 type Options struct {
-	Conn  Conn
-	RunID string
-	Dir   *output.Held
-	Names []string // of the files that ranks may write
-	Log   *zap.Logger
+	Conn   Conn
+	RunID  string
+	Dir    *output.Held
+	Output configs.Output // names the files that ranks may write
+	Log    *zap.Logger
 }
 
 // Subject returns the subject on which the files of a run are served.
@@ -105,8 +106,11 @@ func (s *server) do(r request) (answer, error) {
 	if r.Op == opLook {
 		return answer{Probe: s.probe.File(), Host: s.host}, nil
 	}
-	if r.Op == opCommit {
+	switch r.Op {
+	case opCommit:
 		return answer{}, s.commit(r.Files)
+	case opTrim:
+		return answer{}, s.Dir.TrimSeries(s.Output, r.Sweeps)
 	}
 	if err := s.check(r.File); err != nil {
 		return answer{}, err
@@ -118,6 +122,9 @@ func (s *server) do(r request) (answer, error) {
 	}
 	if r.Op == opCreate && known {
 		return answer{}, nil
+	}
+	if r.Op == opPut {
+		return answer{}, s.put(r.File)
 	}
 	if r.Op != opCreate && !known { // created by a rank that sees the directory
 		if p, err = s.Dir.Reopen(r.File); err != nil {
@@ -150,10 +157,25 @@ func (s *server) do(r request) (answer, error) {
 // check returns an error unless file is a partial file of this run.
 func (s *server) check(file string) error {
 	name, err := output.NameOfPartial(file, s.RunID)
-	if err == nil && !slices.Contains(s.Names, name) {
+	_, numbered := s.Output.InSeries(name)
+	if err == nil && !numbered && !slices.Contains(s.Output.Names(), name) {
 		err = fmt.Errorf("%s is no file of this run", name)
 	}
 	return err
+}
+
+// put gives a file of the series its final name.
+func (s *server) put(file string) error {
+	if p := s.open[file]; p != nil {
+		if err := p.Close(); err != nil && !errors.Is(err, os.ErrClosed) {
+			return err
+		}
+	}
+	if err := s.Dir.PutInSeries(s.Output, file); err != nil {
+		return err
+	}
+	s.open[file] = nil
+	return nil
 }
 
 // commit gives files their final names. Files that came over NATS are open here.

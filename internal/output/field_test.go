@@ -17,6 +17,7 @@ import (
 	"github.com/sbinet/npyio"
 	"golang.org/x/sys/unix"
 
+	"jacobi/configs"
 	"jacobi/solver"
 )
 
@@ -95,7 +96,9 @@ func place(dir string) Place { return unheld{Dir(dir)} }
 
 type unheld struct{ Dir }
 
-func (unheld) Commit([]string) error { return errors.New("not held") }
+func (unheld) Commit([]string) error                    { return errors.New("not held") }
+func (unheld) PutInSeries(configs.Output, string) error { return errors.New("not held") }
+func (unheld) TrimSeries(configs.Output, int) error     { return errors.New("not held") }
 
 // hold holds dir for the run called run.
 func hold(t *testing.T, dir string) *Held {

@@ -30,6 +30,7 @@ type Held struct {
 
 	mu        sync.Mutex
 	committed []string // partial files; nil before Commit
+	trimmed   bool     // see TrimSeries
 }
 
 // Hold locks dir, which must exist, for a run. If an earlier run was killed during its commit, Hold first completes the

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"jacobi/configs"
 	"jacobi/internal/durable"
 	"jacobi/internal/regular"
 )
@@ -27,6 +28,11 @@ type Place interface {
 	// Commit gives partial files, which must be durable, their final names together. A repeated call with the same
 	// files succeeds.
 	Commit(files []string) error
+	// PutInSeries gives a partial file of the series of o, which must be durable, its final name at once, and brings
+	// the index of the series up to date. A repeated call succeeds.
+	PutInSeries(o configs.Output, file string) error
+	// TrimSeries removes the files of the series with fields after more than so many sweeps.
+	TrimSeries(o configs.Output, sweeps int) error
 }
 
 // Partial is a file under a temporary name. It gets its final name only when it is complete, so an existing file of

@@ -59,6 +59,7 @@ type Report struct {
 
 	ResumedAfter int               `json:"resumed_after,omitempty"` // sweeps done by earlier runs
 	Checkpoints  *CheckpointReport `json:"checkpoints,omitempty"`   // nil if the run writes none
+	Series       *SeriesReport     `json:"series,omitempty"`        // nil if the run writes none
 }
 
 // DecisiveReport is the norm that ended the run. The check is delayed, so this is usually not the norm of the last
@@ -101,6 +102,16 @@ type CheckpointReport struct {
 	Bytes   int64   `json:"bytes"`                // of the newest one
 	Write   float64 `json:"write_seconds"`        // from copy to seal of the newest one, while the sweeps go on
 	Copies  float64 `json:"copies_total_seconds"` // for which copies delayed the sweeps of rank 0
+}
+
+// SeriesReport describes the series of fields that the run wrote. These files are not among Report.Files.
+type SeriesReport struct {
+	Every   int    `json:"every"`   // sweeps or cycles from one field to the next
+	Files   string `json:"files"`   // their names, with * for the number of sweeps
+	Written int    `json:"written"` // by this run
+	Failed  int    `json:"failed"`
+	Sweeps  int    `json:"sweeps"`          // of the newest file; 0 if there is none
+	Error   string `json:"error,omitempty"` // of the newest file that could not be written
 }
 
 // MeshReport is a solver.Mesh.
@@ -208,6 +219,8 @@ type TimesReport struct {
 	Setup  float64 `json:"setup_seconds"`  // until all ranks were ready to sweep
 	Sweeps float64 `json:"sweeps_seconds"` // from the first sweep to the last norm
 	Output float64 `json:"output_seconds"` // hash, field and picture
+	// Samples is how long the sweeps waited for files that are written while they go on.
+	Samples float64 `json:"samples_seconds,omitempty"`
 }
 
 // GLUPS returns how many 10^9 points are updated per second, at NX * NY points a sweep. It returns 0 if seconds is not

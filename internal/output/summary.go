@@ -70,6 +70,12 @@ func Summary(w io.Writer, r Report) error {
 	if c := r.Checkpoints; c != nil {
 		row("Checkpoints", "%s", checkpoints(c, r.step()))
 	}
+	if s := r.Series; s != nil {
+		row("Series", "%s", series(s, r.step()))
+	}
+	if r.Times.Samples > 0 {
+		row("Samples", "the sweeps waited %.4f s for them", r.Times.Samples)
+	}
 	row("Speed", "%.3f GLUP/s", r.GLUPS)
 	row("Memory", "%s", memoryOf(r.Ranks))
 	if r.FieldSHA256 != "" {
@@ -192,6 +198,14 @@ func checkpoints(c *CheckpointReport, step string) string {
 		text += fmt.Sprintf("; %d FAILED", c.Failed)
 	}
 	return text + fmt.Sprintf("; the sweeps waited %.4f s for copies", c.Copies)
+}
+
+func series(s *SeriesReport, step string) string {
+	text := fmt.Sprintf("%s %s, every %s", plural(s.Written, "field"), s.Files, plural(s.Every, step))
+	if s.Failed > 0 {
+		text += fmt.Sprintf("; %d FAILED: %s", s.Failed, s.Error)
+	}
+	return text
 }
 
 func memoryOf(ranks []RankReport) string {

@@ -182,6 +182,10 @@ func (p *Plan) Writes() string {
 	hint := ""
 	if size, err := output.FieldBytes(o.Field, p.Mesh); err == nil && o.Field != "" {
 		names[0] += " (" + humanize.IBytes(uint64(size)) + ")"
+		if o.Series() {
+			names[0] += fmt.Sprintf(" and %s every %s", o.SeriesFiles(),
+				english.Plural(o.Every.Sweeps, p.Config.Solver.Step(), ""))
+		}
 		if size >= largeField {
 			hint = "; --set output.field= leaves the field out"
 		}

@@ -60,6 +60,8 @@ func TestWrites(t *testing.T) {
 		{"grid.nx=16384", "writes out/field.npy (1.0 GiB), field.png, history.csv, report.json; " +
 			"--set output.field= leaves the field out"},
 		{"grid.nx=64", "writes out/field.npy (4.0 MiB), field.png, history.csv, report.json"},
+		{"grid.nx=64 output.every=100", "writes out/field.npy (4.0 MiB) and field-*.npy every 100 sweeps, field.png, " +
+			"history.csv, report.json"},
 		{"output.field= output.dir=there", "writes there/field.png, history.csv, report.json"},
 		{"output.field= output.picture= output.history= output.report=", "writes no files"},
 	} {

@@ -18,6 +18,7 @@ type ready struct {
 	files   runFiles // rank 0 only
 	rows    fieldRows
 	samples solver.Samples // what reads the field while the sweeps go on
+	series  *series        // nil if no series of fields is written
 	readyAt time.Time
 }
 
@@ -25,6 +26,14 @@ type ready struct {
 type fieldRows struct {
 	*output.FieldWriter        // nil if no field is written
 	path                string // how the rows reach the file, for the report
+}
+
+// abandon closes the file, if one is open, without syncing.
+func (f fieldRows) abandon() error {
+	if f.FieldWriter == nil {
+		return nil
+	}
+	return f.Abandon()
 }
 
 // prepareOutputs creates the files and reserves their space, so that a full disk is found before the sweeps. Each rank
@@ -54,6 +63,7 @@ func (l *loaded) prepareOutputs(ctx context.Context, open *closers) (_ *ready, e
 	if err := l.team.Barrier(ctx, "ready"); err != nil {
 		return nil, err
 	}
+	r.addSeries(open)
 	r.readyAt = time.Now()
 	return r, nil
 }
@@ -74,11 +84,21 @@ func (r *ready) openField(ctx context.Context) (fieldRows, error) {
 	if err := json.Unmarshal(ticket, &t); err != nil {
 		return fieldRows{}, fmt.Errorf("ticket of the field's file: %w", err)
 	}
+	return r.openRows(t)
+}
+
+// openRows opens a file for this rank's rows.
+func (r *ready) openRows(t output.Ticket) (fieldRows, error) {
 	w, err := output.OpenField(r.Config.Output.Dir, t)
 	if far := r.place.far; errors.Is(err, output.ErrNotShared) && far != nil {
 		return fieldRows{output.FieldIn(far.Open(t.File), t), output.WroteNATS + far.Host()}, nil
 	}
 	return fieldRows{w, output.WroteFile}, err
+}
+
+// view returns this rank's part of the field.
+func (r *ready) view() output.View {
+	return output.View{Mesh: r.layout.Mesh, Stripe: r.layout.Stripe, Rows: r.field, Initial: r.problem}
 }
 
 // addNorms appends norms to the history. Rank 0 calls it.
@@ -92,9 +112,7 @@ func (r *ready) addNorms(norms []float64) error {
 // abort removes incomplete files.
 func (r *ready) abort() {
 	var errs []error
-	if r.rows.FieldWriter != nil {
-		errs = append(errs, r.rows.Abandon())
-	}
+	errs = append(errs, r.rows.abandon())
 	if err := errors.Join(append(errs, r.files.abort()...)...); err != nil {
 		r.Log.Sugar().Warnf("remove incomplete outputs: %v", err)
 	}

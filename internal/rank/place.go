@@ -21,8 +21,7 @@ type outputPlace struct {
 // sees that directory writes to it directly, any other rank writes over NATS.
 func (j *joined) findPlace(open *closers) (outputPlace, error) {
 	c := j.Config.Output
-	names := c.Names()
-	if len(names) == 0 {
+	if len(c.Names()) == 0 {
 		return outputPlace{}, nil
 	}
 	if j.id.Rank == 0 && !j.launched() {
@@ -34,7 +33,7 @@ func (j *joined) findPlace(open *closers) (outputPlace, error) {
 		if j.alone() {
 			return place, nil
 		}
-		serve := farfiles.Options{Conn: j.conn, RunID: j.id.RunID, Dir: held, Names: names, Log: j.Log}
+		serve := farfiles.Options{Conn: j.conn, RunID: j.id.RunID, Dir: held, Output: c, Log: j.Log}
 		stop, err := farfiles.Serve(serve)
 		if err != nil {
 			return outputPlace{}, err

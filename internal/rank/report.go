@@ -117,10 +117,12 @@ func (s *solved) report(parts [][]byte, hash string) (output.Report, error) {
 		Tolerance: c.Solver.Tolerance, RelativeTolerance: c.Solver.RelativeTolerance,
 		StopReason: s.result.Reason, Converged: s.result.Reason == solver.Converged,
 		Norm: &norm, Decisive: decisive, Accuracy: s.accuracy(),
-		Times:       output.TimesReport{Setup: s.readyAt.Sub(s.startedAt).Seconds(), Sweeps: total.Seconds()},
+		Times: output.TimesReport{Setup: s.readyAt.Sub(s.startedAt).Seconds(), Sweeps: total.Seconds(),
+			Samples: s.result.Times.Sample.Seconds()},
 		GLUPS:       output.GLUPS(s.layout.Mesh, s.sweepsOf(s.result.Sweeps-s.resumed.Start.Sweeps), total.Seconds()),
 		FieldSHA256: hash, Dir: c.Output.Dir,
 		ResumedAfter: s.resumed.Start.Sweeps, Checkpoints: s.checkpointReport(s.result.Times),
+		Series: s.series.report(),
 	}
 	for i, part := range parts {
 		if err := json.Unmarshal(part, &rep.Ranks[i]); err != nil {

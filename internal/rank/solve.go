@@ -50,6 +50,9 @@ func (r *ready) solve(ctx context.Context, forecast *outlook.Outlook, open *clos
 	if err := r.finishSaver(ctx, result); err != nil {
 		return nil, err
 	}
+	if err := r.finishSeries(ctx); err != nil {
+		return nil, err
+	}
 	reporter.finish(result)
 	return &solved{ready: r, forecast: forecast, result: result}, nil
 }

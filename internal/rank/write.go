@@ -25,7 +25,7 @@ func (s *solved) write(ctx context.Context) (written, error) {
 	w, begin := written{result: s.result, held: s.place.held}, time.Now()
 	ctx, cancel := s.withFileTimeout(ctx)
 	defer cancel()
-	view := output.View{Mesh: s.layout.Mesh, Stripe: s.layout.Stripe, Rows: s.field, Initial: s.problem}
+	view := s.view()
 	var tally *results.Tally
 	if s.Config.Output.Results {
 		tally = results.New(s.problem, s.layout.Stripe)

@@ -1,0 +1,55 @@
+package configs
+
+import (
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// Series reports whether the run writes a series of fields.
+func (o Output) Series() bool { return o.Every.Sweeps > 0 }
+
+// SeriesFile returns the name of the file of the series that has the field after so many sweeps: field-000001000.npy
+// for the field field.npy after 1000 sweeps.
+func (o Output) SeriesFile(sweeps int) string {
+	ending := filepath.Ext(o.Field)
+	return fmt.Sprintf("%s-%09d%s", strings.TrimSuffix(o.Field, ending), sweeps, ending)
+}
+
+// SeriesFiles returns the names of the files of the series, with * for the number of sweeps.
+func (o Output) SeriesFiles() string {
+	ending := filepath.Ext(o.Field)
+	return strings.TrimSuffix(o.Field, ending) + "-*" + ending
+}
+
+// InSeries returns the number of sweeps of a file of the series. ok is false if the name is not that of such a file.
+func (o Output) InSeries(name string) (sweeps int, ok bool) {
+	ending := filepath.Ext(o.Field)
+	number, begins := strings.CutPrefix(name, strings.TrimSuffix(o.Field, ending)+"-")
+	number, ends := strings.CutSuffix(number, ending)
+	sweeps, err := strconv.Atoi(number)
+	return sweeps, o.Series() && begins && ends && err == nil && sweeps >= 0 && o.SeriesFile(sweeps) == name
+}
+
+// Index returns the name of the file that lists the series: a collection for ParaView beside files of VTK's format, or
+// "" if there is none.
+func (o Output) Index() string {
+	if ending := filepath.Ext(o.Field); o.Series() && strings.EqualFold(ending, ".vti") {
+		return strings.TrimSuffix(o.Field, ending) + ".pvd"
+	}
+	return ""
+}
+
+func (v *validator) series(o Output) {
+	switch {
+	case o.Every == Interval{}:
+	case o.Every.Time > 0:
+		v.fault(`output.every %q: a number of sweeps or cycles, such as "1000 sweeps", is wanted`, o.Every)
+	case o.Field == "":
+		v.fault("output.every %q: output.field has to name the files", o.Every)
+	case len(o.Field)+len("-000000000") > maxOutputName:
+		v.fault("output.field: a name of %d bytes; at most %d are allowed with output.every", len(o.Field),
+			maxOutputName-len("-000000000"))
+	}
+}
