@@ -31,7 +31,7 @@ run: build       ## solve configs/quickstart.yaml with 4 ranks
 	$(BIN)/launcher --config configs/quickstart.yaml
 
 test: deps       ## every test but the race detector's
-	$(GO) test -timeout 15m -skip '^TestChaos$$' ./...
+	$(GO) test -timeout 30m -skip '^TestChaos$$' ./...
 	cd internal/e2e && $(GO) test -count=1 -timeout 10m -run '^TestChaos$$' # on its own, so that its table is seen
 	$(if $(HAS_CC),$(NVML_ENV) $(GO) test $(NVML) ./internal/device)
 	@{ $(GO) test -count=1 -v -run 'GPU|TestBackend|TestOptionalPrograms|TestFullDisk' \
@@ -44,7 +44,7 @@ kernels:         ## compile the CUDA kernels to the PTX and the machine code tha
 	cuda/kernels/build.sh
 
 race: deps       ## the concurrent packages under the race detector
-	$(GO) test -race -short -timeout 15m \
+	$(GO) test -race -short -timeout 30m \
 	  $$($(GO) list ./... | grep -v -E 'internal/(e2e|reference)$$') # programs without the detector, a serial oracle
 
 lint: deps       ## gofmt, go vet, staticcheck, lines of at most 120 columns
