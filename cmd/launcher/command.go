@@ -103,7 +103,7 @@ func newCommand(stdout, stderr io.Writer) *cobra.Command {
 		"nothing")
 	cmd.AddCommand(newBenchCommand(stdout, stderr), newDoctorCommand(stdout, stderr),
 		newProbeCommand(stdout, stderr), newSoakCommand(stdout, stderr), newSpawnCommand(),
-		newNodeCommand(stderr), newNodesCommand(stdout), newConvertCommand())
+		newNodeCommand(stderr), newNodesCommand(stdout), newConvertCommand(), newViewCommand(stderr))
 	cmd.AddCommand(newVersionCommand(), newExpressionsTopic())
 	completeFlags(cmd)
 	return cmd

@@ -25,19 +25,51 @@ const tableRanks = 16
 // Summary writes a summary of the run as text.
 func Summary(w io.Writer, r Report) error {
 	var b bytes.Buffer
-	title := r.Problem
-	if r.Name != "" {
-		title = r.Name + " (" + r.Problem + ")"
-	}
-	fmt.Fprintf(&b, "\nJacobi %s: %s\n\n", r.Version, title)
-
+	fmt.Fprintf(&b, "\nJacobi %s: %s\n\n", r.Version, r.Title())
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	row := func(key, format string, args ...any) { fmt.Fprintf(t, "  %s\t%s\n", key, fmt.Sprintf(format, args...)) }
+	row := func(key, text string) { fmt.Fprintf(t, "  %s\t%s\n", key, text) }
+	for _, line := range r.Lines() {
+		row(line[0], line[1])
+	}
+	key := "Files"
+	for _, f := range r.Files {
+		if f.Name != configs.Stdout {
+			row(key, filepath.Join(r.Dir, f.Name))
+			key = ""
+		}
+	}
+	key = "NOT WRITTEN"
+	for _, f := range r.Failed {
+		row(key, filepath.Join(r.Dir, f.Name)+": "+f.Error)
+		key = ""
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	look := style.Of(w)
+	rankTable(&b, r.Ranks, look.Width)
+	linkTable(&b, r, look.Width)
+	strangers(&b, r)
+	_, err := io.WriteString(w, styled(show.Lines(b.String()), r, look))
+	return err
+}
+
+// Title names the run.
+func (r Report) Title() string {
+	if r.Name != "" {
+		return r.Name + " (" + r.Problem + ")"
+	}
+	return r.Problem
+}
+
+// Lines describes the run and its result as a name and a text for each line of the summary, without the files.
+func (r Report) Lines() (lines [][2]string) {
+	row := func(key, format string, args ...any) {
+		lines = append(lines, [2]string{key, fmt.Sprintf(format, args...)})
+	}
 	row("Mesh", "%d x %d, %s", r.Mesh.NX, r.Mesh.NY, r.Mesh.DType)
 	if r.Setup != nil {
-		for _, line := range r.Setup.Lines() {
-			row(line[0], "%s", line[1])
-		}
+		lines = append(lines, r.Setup.Lines()...)
 	}
 	why := ""
 	if r.DepthReason != "" {
@@ -58,9 +90,7 @@ func Summary(w io.Writer, r Report) error {
 		row("Error", "no estimate: there are fixed points inside the mesh")
 	}
 	if r.Results != nil {
-		for _, line := range r.Results.Lines() {
-			row(line[0], "%s", line[1])
-		}
+		lines = append(lines, r.Results.Lines()...)
 	}
 	row("Time", "%.4f s in the %ss (set-up %.4f s, output %.4f s)", r.Times.Sweeps, r.step(), r.Times.Setup,
 		r.Times.Output)
@@ -84,27 +114,7 @@ func Summary(w io.Writer, r Report) error {
 	if far := tally(r.Ranks, func(k RankReport) []string { return sent(k) }); far != "" {
 		row("Rows sent", "%s", far)
 	}
-	key := "Files"
-	for _, f := range r.Files {
-		if f.Name != configs.Stdout {
-			row(key, "%s", filepath.Join(r.Dir, f.Name))
-			key = ""
-		}
-	}
-	key = "NOT WRITTEN"
-	for _, f := range r.Failed {
-		row(key, "%s: %s", filepath.Join(r.Dir, f.Name), f.Error)
-		key = ""
-	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	look := style.Of(w)
-	rankTable(&b, r.Ranks, look.Width)
-	linkTable(&b, r, look.Width)
-	strangers(&b, r)
-	_, err := io.WriteString(w, styled(show.Lines(b.String()), r, look))
-	return err
+	return lines
 }
 
 // multigrid reports whether the method of the run is multigrid.

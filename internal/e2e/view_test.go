@@ -1,0 +1,168 @@
+package e2e
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+// atURL matches the line with the URL of a view.
+const atURL = `the view is at http://127\.0\.0\.1:\d+/\?token=[A-Z2-7]{26}`
+
+// viewURL waits for the URL of a view.
+func (l *live) viewURL() string {
+	l.t.Helper()
+	line := l.waitFor(atURL)
+	return regexp.MustCompile(`http://\S+`).FindString(line)
+}
+
+// readout is what the page shows at the cursor.
+type readout struct{ Column, Row, Value string }
+
+// sameField compares the value at each cell of the frame that the page shows, and the values that it reads out, with
+// the field of the mesh of nx columns.
+func (p *page) sameField(field []float64, nx int) {
+	p.t.Helper()
+	var frame struct {
+		Cols, Rows int
+		Columns    []int
+		RowsAt     []int
+		Values     []float64
+	}
+	p.eval(`(f => ({cols: f.cols, rows: f.rows, columns: [...Array(f.cols).keys()].map(i => f.column(i)),
+		rowsAt: [...Array(f.rows).keys()].map(j => f.row(j)), values: [...f.values]}))(app.field.frame)`, &frame)
+	for i, v := range frame.Values {
+		x, y := frame.Columns[i%frame.Cols], frame.RowsAt[i/frame.Cols]
+		if want := field[y*nx+x]; v != want {
+			p.t.Fatalf("the page has %g at column %d, row %d, want %g", v, x, y, want)
+		}
+	}
+	if len(frame.Values) != frame.Cols*frame.Rows || frame.Cols < 2 || frame.Rows < 2 {
+		p.t.Errorf("a frame of %d x %d cells has %d values", frame.Cols, frame.Rows, len(frame.Values))
+	}
+}
+
+// hover moves the mouse to a place in the picture, given as shares of its sides, and returns what the page reads out.
+func (p *page) hover(x, y float64) (r readout) {
+	p.t.Helper()
+	var at [2]float64
+	p.eval(fmt.Sprintf(`((b, f) => [b.left + f.left + %g * f.size[0], b.top + %g * f.size[1]])(
+		byId("overlay").getBoundingClientRect(), app.field)`, x, y), &at)
+	p.check(chromedp.Do(p.ctx, chromedp.MouseEvent("mouseMoved", at[0], at[1])))
+	p.eval(`({...byId("readout").dataset})`, &r)
+	return r
+}
+
+// The page of a finished run shows the values of its field and its history, and what its report says.
+func TestViewOfFiles(t *testing.T) {
+	dir := t.TempDir()
+	const nx, ny = 700, 300
+	run := run(t, dir, "launcher", append([]string{"-np", "2"}, set("grid.nx=700", "grid.ny=300", "run.name=Nice <b>",
+		"solver.max_iterations=50", "solver.tolerance=0.5")...)...)
+	if run.code != 0 {
+		t.Fatal(run.stderr)
+	}
+	field := readField(t, filepath.Join(dir, "out", "field.npy"), nx, ny)
+	report := readReport(t, filepath.Join(dir, "out"))
+	history, err := os.ReadFile(filepath.Join(dir, "out", "history.csv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	l := startLive(t, dir, "view", "out")
+	p := browse(t, l.viewURL())
+	p.await("window.app && app.field.frame && app.chart.points.length && app.ranks.list.length")
+	p.sameField(field, nx)
+	for _, at := range [][2]float64{{0.001, 0.001}, {0.5, 0.5}, {0.999, 0.999}, {0.3, 0.8}} {
+		got := p.hover(at[0], at[1])
+		var x, y int
+		var v float64
+		if _, err := fmt.Sscan(got.Column, &x); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := fmt.Sscan(got.Row, &y); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := fmt.Sscan(got.Value, &v); err != nil {
+			t.Fatal(err)
+		}
+		if math.Abs(float64(x)-at[0]*(nx-1)) > 3 || math.Abs(float64(y)-at[1]*(ny-1)) > 3 ||
+			float64(float32(v)) != field[y*nx+x] {
+			t.Errorf("at %v: %+v, want about column %.0f and %g", at, got, at[0]*(nx-1), field[y*nx+x])
+		}
+	}
+	// The window of columns 100 to 139 and rows 250 to 289 is shown point by point.
+	var window [4]int
+	p.eval(`(app.pointer.show(100, 140, 250, 290), [app.field.window.x0, app.field.window.x1, app.field.window.y0,
+		app.field.window.y1])`, &window)
+	if window != [4]int{100, 140, 250, 290} {
+		t.Errorf("window %v", window)
+	}
+	p.await("app.field.frame.shows(app.field.window) && app.field.frame.cols === 40")
+	p.sameField(field, nx)
+
+	var shown struct {
+		Title, State, Result string
+		Points               [][2]float64
+		Cells                [][]string
+	}
+	p.eval(`({title: byId("title").textContent, state: byId("state").textContent, points: app.chart.points,
+		result: byId("facts").textContent,
+		cells: [...byId("ranks").querySelectorAll("tbody tr")].map(r => [...r.cells].map(c => c.textContent))})`,
+		&shown)
+	lines := strings.Split(strings.TrimSpace(string(history)), "\n")[1:]
+	if len(shown.Points) != len(lines) {
+		t.Errorf("%d norms, want %d", len(shown.Points), len(lines))
+	}
+	for i, point := range shown.Points {
+		var sweep int
+		var norm float64
+		if _, err := fmt.Sscanf(lines[i], "%d,%g", &sweep, &norm); err != nil {
+			t.Fatal(err)
+		}
+		if point != [2]float64{float64(sweep), norm} {
+			t.Errorf("norm %v, want %s", point, lines[i])
+		}
+	}
+	if shown.Title != "Nice <b> (gtc2019)" || !strings.Contains(shown.Result, report.FieldSHA256) {
+		t.Errorf("title %q, result %q", shown.Title, shown.Result)
+	}
+	if want := map[string]string{"converged": "converged"}[report.StopReason]; shown.State != want {
+		t.Errorf("state %q of a run that ended as %s", shown.State, report.StopReason)
+	}
+	if len(shown.Cells) != 2 || shown.Cells[1][2] != report.Ranks[1].Device {
+		t.Errorf("ranks %q", shown.Cells)
+	}
+	p.quiet()
+	if err := l.cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	if code, out := l.end(); code != 0 {
+		t.Errorf("Ctrl-C ended the view with %d\n%s", code, out)
+	}
+}
+
+// What cannot be shown is refused in one line.
+func TestViewsThatAreRefused(t *testing.T) {
+	dir := t.TempDir()
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"view", "."}, "launcher: .: no report (.json) and no field (.npy, .vti) of a run: there is no such " +
+			"file; output.dir of a finished run is wanted\n"},
+		{[]string{"view", "nowhere"}, "launcher: the directory of a finished run is wanted: open nowhere: no such " +
+			"file or directory\n"},
+	} {
+		if got := run(t, dir, "launcher", c.args...); got.code != 1 || got.stderr != c.want || got.stdout != "" {
+			t.Errorf("%v: code %d, %q, want %q", c.args, got.code, got.stderr, c.want)
+		}
+	}
+}

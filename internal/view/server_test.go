@@ -1,0 +1,234 @@
+package view
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"jacobi/solver"
+)
+
+// moving is a Source whose frames are numbered by the reader's calls: it always has a newer one.
+type moving struct{}
+
+func (moving) Frame(_ context.Context, w Window, after uint64) (*Frame, error) {
+	return &Frame{Window: w, Number: after + 1, DType: solver.Float64, Scale: "linear",
+		Values: make([]float64, w.Cols*w.Rows)}, nil
+}
+
+// none is a Source without frames.
+type none struct{}
+
+func (none) Frame(context.Context, Window, uint64) (*Frame, error) { return nil, io.EOF }
+
+func serve(t *testing.T, source Source) (*Server, *Board) {
+	t.Helper()
+	s, err := Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := NewBoard()
+	s.Serve(b, source)
+	t.Cleanup(func() { s.Close(0) })
+	return s, b
+}
+
+// dial opens a page as a browser does.
+func dial(t *testing.T, s *Server) *websocket.Conn {
+	t.Helper()
+	at := strings.Replace(strings.Replace(s.URL(), "http:", "ws:", 1), "/?", "/socket?", 1)
+	c, _, err := websocket.Dial(t.Context(), at, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.SetReadLimit(64 << 20)
+	t.Cleanup(func() { _ = c.CloseNow() })
+	return c
+}
+
+// expect reads until the page has the warning text.
+func expect(t *testing.T, c *websocket.Conn, text string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for {
+		kind, data, err := c.Read(ctx)
+		if err != nil {
+			t.Fatalf("before %q: %v", text, err)
+		}
+		if want := fmt.Sprintf(`{"topic":"warnings","data":[%q]}`, text); kind == websocket.MessageText &&
+			string(data) == want {
+			return
+		}
+	}
+}
+
+func TestRequestsAreChecked(t *testing.T) {
+	s, _ := serve(t, none{})
+	good := s.URL()
+	bare, _, _ := strings.Cut(good, "?")
+	for _, c := range []struct {
+		method, url string
+		want        int
+	}{
+		{"GET", good, 200},
+		{"GET", bare, 401},
+		{"GET", bare + "?token=" + strings.Repeat("A", len(s.token)), 401},
+		{"GET", bare + "app.js", 401},
+		{"GET", bare + "socket", 401},
+		{"GET", bare + "app.js?token=" + s.token, 200},
+		{"GET", bare + "shades?token=" + s.token, 200},
+		{"GET", bare + "nothing.js?token=" + s.token, 404},
+		{"GET", bare + "..%2fview.go?token=" + s.token, 404},
+		{"GET", bare + "socket?token=" + s.token, 426}, // no WebSocket is asked for
+		{"POST", good, 405},
+		{"DELETE", good, 405},
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), c.method, c.url, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(answer.Body)
+		if err != nil || answer.Body.Close() != nil {
+			t.Fatal(err)
+		}
+		if answer.StatusCode != c.want {
+			t.Errorf("%s %s: %d, want %d", c.method, c.url, answer.StatusCode, c.want)
+		}
+		if got := answer.Header.Get("Content-Security-Policy"); got != policy {
+			t.Errorf("%s %s: policy %q", c.method, c.url, got)
+		}
+		if c.want == 401 && strings.Contains(string(body), s.token) {
+			t.Errorf("%s %s: the answer has the token", c.method, c.url)
+		}
+	}
+}
+
+// Pages of other origins get no connection, even if they know the token.
+func TestOtherOriginsAreRefused(t *testing.T) {
+	s, _ := serve(t, none{})
+	at := strings.Replace(strings.Replace(s.URL(), "http:", "ws:", 1), "/?", "/socket?", 1)
+	_, answer, err := websocket.Dial(t.Context(), at, &websocket.DialOptions{
+		HTTPHeader: http.Header{"Origin": {"http://elsewhere.example"}}})
+	if err == nil || answer.StatusCode != http.StatusForbidden {
+		t.Errorf("%v, want 403", answer)
+	}
+}
+
+func TestAddressesThatAreRefused(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	const wanted = ": an address of this machine alone with a port is wanted, as in 127.0.0.1:0, where 0 is any free " +
+		"port; ssh -L reaches it from elsewhere"
+	for address, want := range map[string]string{
+		"":                    wanted,
+		"127.0.0.1":           wanted,
+		":8080":               wanted,
+		"0.0.0.0:8080":        wanted,
+		"192.0.2.1:80":        wanted,
+		"example.org:80":      wanted,
+		"127.0.0.1:x":         wanted,
+		"127.0.0.1:70000":     wanted,
+		"127.0.0.1:":          wanted,
+		taken.Addr().String(): ": bind: address already in use",
+	} {
+		s, err := Listen(address)
+		if err == nil {
+			s.Close(0)
+		}
+		if want = fmt.Sprintf("view.listen %q%s", address, want); err == nil || err.Error() != want {
+			t.Errorf("%q: %v, want %s", address, err, want)
+		}
+	}
+	for _, address := range []string{"127.0.0.1:0", "[::1]:65535", "localhost:0", "127.3.2.1:80"} {
+		if err := CheckAddress(address); err != nil {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+}
+
+// Ten pages see all news, whatever another page does that reads nothing and asks for the largest frames.
+func TestNobodyWaitsForAPageThatReadsNothing(t *testing.T) {
+	s, b := serve(t, moving{})
+	idle := dial(t, s)
+	var pages []*websocket.Conn
+	for range 10 {
+		pages = append(pages, dial(t, s))
+	}
+	w := want{Window: Window{X1: 1024, Y1: 1024, Cols: 1024, Rows: 1024}}
+	for i := range 100 {
+		w.After = uint64(i)
+		data, err := json.Marshal(w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := idle.Write(t.Context(), websocket.MessageText, data); err != nil {
+			t.Fatal(err)
+		}
+		b.Set(TopicWarnings, []string{fmt.Sprint(i)})
+	}
+	for _, c := range pages {
+		expect(t, c, "99")
+	}
+}
+
+// A page gets the frames that it asks for, one at a time, and a fault in words.
+func TestFramesFollowWants(t *testing.T) {
+	s, _ := serve(t, moving{})
+	c := dial(t, s)
+	for after := range uint64(3) {
+		data, err := json.Marshal(want{Window{X1: 3, Y1: 2, Cols: 3, Rows: 2}, after})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Write(t.Context(), websocket.MessageText, data); err != nil {
+			t.Fatal(err)
+		}
+		kind, got, err := c.Read(t.Context())
+		if err != nil || kind != websocket.MessageBinary {
+			t.Fatal(kind, err)
+		}
+		if want := fmt.Sprintf(`"number":%d,`, after+1); !strings.Contains(string(got), want) {
+			t.Errorf("frame %q, want %s", got, want)
+		}
+	}
+}
+
+// When the server ends, pages get the last news before their connection closes.
+func TestCloseGivesTheLastNews(t *testing.T) {
+	s, b := serve(t, none{})
+	c := dial(t, s)
+	b.Set(TopicWarnings, []string{"last"})
+	go s.Close(time.Minute)
+	expect(t, c, "last")
+	if _, _, err := c.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusNormalClosure {
+		t.Errorf("%v, want a normal closure", err)
+	}
+}
+
+func TestTooManyPages(t *testing.T) {
+	s, _ := serve(t, none{})
+	for range maxPages {
+		dial(t, s)
+	}
+	at := strings.Replace(strings.Replace(s.URL(), "http:", "ws:", 1), "/?", "/socket?", 1)
+	_, answer, err := websocket.Dial(t.Context(), at, nil)
+	if err == nil || answer == nil || answer.StatusCode != http.StatusServiceUnavailable {
+		t.Errorf("%v, want 503", answer)
+	}
+}
