@@ -195,14 +195,7 @@ func (m *Multigrid) up(level int) {
 			if !fine.swept(y, x) {
 				continue
 			}
-			x0, wx := l.X.Between(x)
-			y0, wy := l.Y.Between(y)
-			var t [2]float64
-			for k := range t {
-				north, south := coarse.at(coarse.field, y0, x0+k), coarse.at(coarse.field, y0+1, x0+k)
-				t[k] = coarse.fma(float64(wy), coarse.round(south-north), north)
-			}
-			e := coarse.fma(float64(wx), coarse.round(t[1]-t[0]), t[0])
+			e := coarse.between(l, y, x)
 			i := y*fine.mesh.NX + x
 			if level == 0 {
 				fine.field[i] = fine.fma(m.scaling, e, fine.field[i])
@@ -217,4 +210,16 @@ func (m *Multigrid) up(level int) {
 	for _, v := range w {
 		fine.weighted(v)
 	}
+}
+
+// between interpolates the field of j, whose mesh is the next coarser one of level l, at point (y, x) of level l.
+func (j *Jacobi) between(l multigrid.Level, y, x int) float64 {
+	x0, wx := l.X.Between(x)
+	y0, wy := l.Y.Between(y)
+	var t [2]float64
+	for k := range t {
+		north, south := j.at(j.field, y0, x0+k), j.at(j.field, y0+1, x0+k)
+		t[k] = j.fma(float64(wy), j.round(south-north), north)
+	}
+	return j.fma(float64(wx), j.round(t[1]-t[0]), t[0])
 }

@@ -54,10 +54,7 @@ func sweepPortable[F float](s *Span) {
 	least := smallest[F]()
 	carry := unsafe.Slice((*F)(s.Carry), s.Rows)
 	for r := range s.Rows {
-		north := unsafe.Slice((*F)(unsafe.Add(s.Src[r], s.Off)), n)
-		row := unsafe.Slice((*F)(unsafe.Add(s.Src[r+1], s.Off)), n+1)
-		south := unsafe.Slice((*F)(unsafe.Add(s.Src[r+2], s.Off)), n)
-		dst := unsafe.Slice((*F)(unsafe.Add(s.Dst[r], s.Off)), n)
+		north, row, south, dst := rowsPortable[F](s, r, n)
 		west := carry[r]
 		for b := range acc {
 			var d [4]F
@@ -72,6 +69,14 @@ func sweepPortable[F float](s *Span) {
 		}
 		carry[r] = west
 	}
+}
+
+// rowsPortable returns, of row r of a span, the n values that a sweep writes to dst and the rows that it reads.
+func rowsPortable[F float](s *Span, r, n int) (north, row, south, dst []F) {
+	return unsafe.Slice((*F)(unsafe.Add(s.Src[r], s.Off)), n),
+		unsafe.Slice((*F)(unsafe.Add(s.Src[r+1], s.Off)), n+1), // and the value east of the last one
+		unsafe.Slice((*F)(unsafe.Add(s.Src[r+2], s.Off)), n),
+		unsafe.Slice((*F)(unsafe.Add(s.Dst[r], s.Off)), n)
 }
 
 func edgePortable[F float](s *Span, size int) {
@@ -112,10 +117,7 @@ func maskedPortable[F float](s *Span, update func(west, east, north, south, b F)
 	least := smallest[F]()
 	carry := unsafe.Slice((*F)(s.Carry), s.Rows)
 	for r := range s.Rows {
-		north := unsafe.Slice((*F)(unsafe.Add(s.Src[r], s.Off)), n)
-		row := unsafe.Slice((*F)(unsafe.Add(s.Src[r+1], s.Off)), n+1)
-		south := unsafe.Slice((*F)(unsafe.Add(s.Src[r+2], s.Off)), n)
-		dst := unsafe.Slice((*F)(unsafe.Add(s.Dst[r], s.Off)), n)
+		north, row, south, dst := rowsPortable[F](s, r, n)
 		swept := unsafe.Slice((*byte)(unsafe.Add(s.Swept[r], s.SweptOff)), n)
 		source := north // not read
 		if s.Source[r] != nil {
@@ -146,10 +148,7 @@ func weightedPortable[F float](s *Span) {
 	h, weight := (*[2]F)(s.Weights), F(s.Weight)
 	carry := unsafe.Slice((*F)(s.Carry), s.Rows)
 	for r := range s.Rows {
-		north := unsafe.Slice((*F)(unsafe.Add(s.Src[r], s.Off)), n)
-		row := unsafe.Slice((*F)(unsafe.Add(s.Src[r+1], s.Off)), n+1)
-		south := unsafe.Slice((*F)(unsafe.Add(s.Src[r+2], s.Off)), n)
-		dst := unsafe.Slice((*F)(unsafe.Add(s.Dst[r], s.Off)), n)
+		north, row, south, dst := rowsPortable[F](s, r, n)
 		swept := unsafe.Slice((*byte)(unsafe.Add(s.Swept[r], s.SweptOff)), n)
 		source := unsafe.Slice((*F)(unsafe.Add(s.Source[r], s.Off)), n)
 		west := carry[r]

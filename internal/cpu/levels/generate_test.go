@@ -1,40 +1,9 @@
 package levels
 
 import (
-	"bytes"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
+
+	"jacobi/internal/cpu/asmtest"
 )
 
-// TestGenerated fails if the assembly in the tree differs from the generator's output.
-func TestGenerated(t *testing.T) {
-	dir := t.TempDir()
-	generate := filepath.Join(dir, "generate")
-	if out, err := exec.Command("go", "build", "-o", generate, "./generate").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	for _, isa := range []string{"avx512", "avx2"} {
-		name := isa + "_amd64.s"
-		cmd := exec.Command(generate, "-isa", isa, "-pkg", "levels", "-out", name)
-		cmd.Dir = dir
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
-		got, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		want, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		// The first line names the command, which lies elsewhere here.
-		_, got, _ = bytes.Cut(got, []byte("\n"))
-		_, want, _ = bytes.Cut(want, []byte("\n"))
-		if !bytes.Equal(got, want) {
-			t.Errorf("%s does not come from the generator: run go generate", name)
-		}
-	}
-}
+func TestGenerated(t *testing.T) { asmtest.Generated(t, "levels") }

@@ -7,8 +7,8 @@ import (
 	"math"
 	"runtime"
 	"sync"
-	"time"
 
+	"jacobi/internal/probe/timing"
 	"jacobi/solver"
 )
 
@@ -38,7 +38,9 @@ func onCPU[T number](ctx context.Context, kind Type, n int, value func(i int) T)
 		}
 	})
 	want, bytes := sumOf(kind, n), float64(n*kind.Size())
-	copied, err := fastest(ctx, func() { overCores(n, func(_, lo, hi int) { copy(out[lo:hi], values[lo:hi]) }) })
+	copied, err := timing.Fastest(ctx, tries, func() {
+		overCores(n, func(_, lo, hi int) { copy(out[lo:hi], values[lo:hi]) })
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +58,7 @@ func onCPU[T number](ctx context.Context, kind Type, n int, value func(i int) T)
 		if way.name == exactOnCPU && !kind.float() {
 			continue
 		}
-		took, err := fastest(ctx, way.do)
+		took, err := timing.Fastest(ctx, tries, way.do)
 		if err != nil {
 			return nil, err
 		}
@@ -138,20 +140,4 @@ func bytesOf[T number](v T) []byte {
 		return binary.LittleEndian.AppendUint64(nil, uint64(v))
 	}
 	panic("unreachable")
-}
-
-// fastest returns the shortest of several runs, in seconds, after one that does not count.
-func fastest(ctx context.Context, do func()) (float64, error) {
-	best := -1.0
-	for try := range tries + 1 {
-		if ctx.Err() != nil {
-			return 0, context.Cause(ctx)
-		}
-		begin := time.Now()
-		do()
-		if took := time.Since(begin).Seconds(); try > 0 && (best < 0 || took < best) {
-			best = took
-		}
-	}
-	return best, nil
 }

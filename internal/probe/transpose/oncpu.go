@@ -3,7 +3,8 @@ package transpose
 import (
 	"context"
 	"fmt"
-	"time"
+
+	"jacobi/internal/probe/timing"
 )
 
 // side is the side of the tiles of the blocked transpose, in values. Two tiles of 8-byte values fill half of a
@@ -15,21 +16,9 @@ const side = 32
 func OnCPU(ctx context.Context, m Matrix) ([]Kernel, error) {
 	in, out := make([]byte, m.Bytes()), make([]byte, m.Bytes())
 	m.fill(in, 0, m.NY)
-	measure := func(do func()) (float64, error) {
-		best := -1.0
-		for try := range tries + 1 { // the first run touches the memory
-			if ctx.Err() != nil {
-				return 0, context.Cause(ctx)
-			}
-			begin := time.Now()
-			do()
-			if took := time.Since(begin).Seconds(); try > 0 && (best < 0 || took < best) {
-				best = took
-			}
-		}
-		return best, nil
-	}
-	copied, err := measure(func() { each(len(in), func(from, to int) { copy(out[from:to], in[from:to]) }) })
+	copied, err := timing.Fastest(ctx, tries, func() {
+		each(len(in), func(from, to int) { copy(out[from:to], in[from:to]) })
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +28,7 @@ func OnCPU(ctx context.Context, m Matrix) ([]Kernel, error) {
 		tile int
 	}{{"naive", 0}, {"blocked", side}} {
 		clear(out)
-		took, err := measure(func() { m.onCores(out, in, way.tile) })
+		took, err := timing.Fastest(ctx, tries, func() { m.onCores(out, in, way.tile) })
 		if err != nil {
 			return nil, err
 		}
