@@ -59,6 +59,12 @@ func chebyshevSweeps(p *chebyshev.Plan, from, to float64) int {
 	return p.Stride * cyclesTo(from, to, quarter)
 }
 
+// ChebyshevWarning warns of a tolerance that Chebyshev's iteration does not meet. It stalls at 0.2 to 0.6 times the
+// norm of cycles, at 33 x 33 to 513 x 513 points.
+func (o *Outlook) ChebyshevWarning(s configs.Solver) (what, do string) {
+	return o.floorWarning(s.Tolerance, s.RelativeTolerance, 0.4*o.cycleNorm())
+}
+
 // ExpectedChebyshev says how a run of Chebyshev's iteration will end; "" if no tolerance ends it, or if the end is
 // unknown.
 func (o *Outlook) ExpectedChebyshev(s configs.Solver, p *chebyshev.Plan) string {

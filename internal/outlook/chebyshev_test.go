@@ -67,3 +67,23 @@ func TestChebyshevHint(t *testing.T) {
 		}
 	}
 }
+
+// A tolerance below the norm at which a run stalled is a warning, and one above it is none.
+func TestChebyshevWarning(t *testing.T) {
+	o := outlookOf(t, 513, 513, "float64", dirichlet) // stalled at 5.2e-14
+	for _, c := range []struct {
+		tolerance, relative float64
+		want                string
+	}{
+		{1e-14, 0, "solver.tolerance 1e-14 is below what float64 attains on this mesh: a norm of about 5e-14; " +
+			"a larger one is met"},
+		{0, 1e-16, "solver.relative_tolerance 1e-16 is below what float64 attains on this mesh: a norm of about " +
+			"5e-14; a larger one is met"},
+		{1e-13, 0, "; "}, {0, 0, "; "},
+	} {
+		what, do := o.ChebyshevWarning(configs.Solver{Tolerance: c.tolerance, RelativeTolerance: c.relative})
+		if what+"; "+do != c.want {
+			t.Errorf("%g, %g: %q, want %q", c.tolerance, c.relative, what+"; "+do, c.want)
+		}
+	}
+}

@@ -71,8 +71,13 @@ func (o *Outlook) cycleNorm() float64 { return 0x1.8p-52 * o.Largest() * math.Sq
 
 // CycleWarning warns of a tolerance that no cycles of multigrid meet. Otherwise what and do are empty.
 func (o *Outlook) CycleWarning(tolerance, relative float64) (what, do string) {
+	return o.floorWarning(tolerance, relative, o.cycleNorm())
+}
+
+// floorWarning warns of a tolerance below the norm floor, at which rounding stalls a method.
+func (o *Outlook) floorWarning(tolerance, relative, floor float64) (what, do string) {
 	target := cycleTarget(o.firstNorm(), tolerance, relative)
-	if !o.known || target <= 0 || target >= o.cycleNorm() {
+	if !o.known || target <= 0 || target >= floor {
 		return "", ""
 	}
 	key, value := "solver.tolerance", tolerance
@@ -80,7 +85,7 @@ func (o *Outlook) CycleWarning(tolerance, relative float64) (what, do string) {
 		key, value = "solver.relative_tolerance", relative
 	}
 	return fmt.Sprintf("%s %g is below what float64 attains on this mesh: a norm of %s", key, value,
-		About(o.cycleNorm())), "a larger one is met"
+		About(floor)), "a larger one is met"
 }
 
 // many is the number of sweeps from which on MultigridHint speaks.

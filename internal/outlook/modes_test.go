@@ -176,3 +176,17 @@ func TestNoOutlookOfFixedPoints(t *testing.T) {
 type unread struct{}
 
 func (unread) FixedRow(int, []bool) error { return errors.New("read") }
+
+// One sweep solves a mesh with a single free point, whose mode has the eigenvalue 1.
+func TestOutlookOfOnePoint(t *testing.T) {
+	for _, dtype := range []string{"float32", "float64"} {
+		o := outlookOf(t, 3, 3, dtype, dirichlet)
+		end, ok := o.End(1e-6, 1000)
+		if !ok || end.Reason != solver.Converged || end.Sweeps > 4 || !(end.Error < 1e-7) || !(o.norm(0) > 0.1) {
+			t.Errorf("%s: %+v, %v, first norm %v", dtype, end, ok, o.norm(0))
+		}
+		if e := o.Error(2, 0); !(e < 1e-7) {
+			t.Errorf("%s: error %v after two sweeps", dtype, e)
+		}
+	}
+}

@@ -74,16 +74,20 @@ func (o *Outlook) after(k float64) (fault, update float64) {
 		if m.start == 0 {
 			continue
 		}
-		e := m.start * m.start * m.square * math.Exp(2*k*(math.Log1p(-m.slowness())-math.Log1p(-o.slow)))
+		e := m.start * m.start * m.square * math.Exp(2*k*(decay(m.slowness())-decay(o.slow)))
 		fault, update = fault+e, update+e*m.lambda*m.lambda
 	}
 	return math.Sqrt(fault), math.Sqrt(update)
 }
 
+// decay returns the logarithm of what a sweep leaves of a mode. A sweep of a single point leaves nothing; a part in
+// 2^53 stands for that.
+func decay(slowness float64) float64 { return math.Log1p(-min(slowness, 1-0x1p-53)) }
+
 // norm returns the norm of sweep k, apart from rounding.
 func (o *Outlook) norm(k float64) float64 {
 	_, update := o.after(k)
-	return update * math.Sqrt(o.count) * math.Exp(k*math.Log1p(-o.slow))
+	return update * math.Sqrt(o.count) * math.Exp(k*decay(o.slow))
 }
 
 // sweepsTo returns the first sweep whose norm is at most norm, apart from rounding; endless if there is none. A result

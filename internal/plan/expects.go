@@ -25,7 +25,8 @@ func (p *Plan) Expects(ctx context.Context) (e Expectation) {
 	}
 	s := p.Config.Solver
 	if s.FullStart() {
-		return e // the norm after the start has no estimate
+		e.Warning, e.Do = o.CycleWarning(s.Tolerance, 0) // the norm after the start has no estimate
+		return e
 	}
 	if s.Multigrid() {
 		e.Warning, e.Do = o.CycleWarning(s.Tolerance, s.RelativeTolerance)
@@ -33,6 +34,7 @@ func (p *Plan) Expects(ctx context.Context) (e Expectation) {
 		return e
 	}
 	if p.Chebyshev != nil {
+		e.Warning, e.Do = o.ChebyshevWarning(s)
 		e.Text = o.ExpectedChebyshev(s, p.Chebyshev)
 		return e
 	}

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -50,6 +51,65 @@ func TestRefusals(t *testing.T) {
 		for _, want := range c.want {
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: error %v\nwant %q in it", c.args, err, want)
+			}
+		}
+	}
+}
+
+// Every method needs a solution that is unique, and a free point.
+func TestNoUniqueSolution(t *testing.T) {
+	insulated := []string{"problem.left=neumann(0)", "problem.right=neumann(0)", "problem.top=neumann(0)",
+		"problem.bottom=neumann(0)"}
+	const constant = `problem.left "neumann(0)", right "neumann(0)", top "neumann(0)", bottom "neumann(0)": no side ` +
+		`has values, so any constant can be added to a solution; a value on a side, points in problem.fixed ` +
+		`("false"), or problem.screening above 0 is wanted`
+	for _, c := range []struct {
+		keys []string
+		want string
+	}{
+		{insulated, constant},
+		{append(insulated, "problem.fixed=ix == 5 and iy == 5"), ""},
+		{append(insulated, "problem.screening=1"), ""},
+		{[]string{"problem.fixed=true"}, `problem.fixed "true": it fixes all 3844 points that a sweep could change; ` +
+			`at least one has to be free`},
+	} {
+		for _, method := range []string{"auto", "jacobi", "chebyshev", "multigrid"} {
+			p, err := planOf(t, append(c.keys, "solver.method="+method, "grid.nx=64", "grid.ny=64",
+				"grid.dtype=float64", "problem.preset=dirichlet", "solver.max_iterations=100000")...)
+			if err == nil {
+				err = p.Check(t.Context(), false)
+			}
+			if text := fmt.Sprint(err); text != c.want && (err != nil || c.want != "") {
+				t.Errorf("%s with %q:\ngot  %s\nwant %s", method, c.keys, text, c.want)
+			}
+		}
+	}
+}
+
+// A run that cannot meet its tolerance is warned, and one that would do many sweeps is told of the method that fits.
+func TestExpects(t *testing.T) {
+	const below = "is below what float64 attains on this mesh: a norm of about"
+	dirichlet := "problem.preset=dirichlet grid.dtype=float64 grid.nx=256 grid.ny=256 device.backend=cpu "
+	for _, c := range []struct{ args, warning, hint string }{
+		{"solver.method=jacobi solver.tolerance=1e-30", "solver.tolerance 1e-30 " + below, ""},
+		{"solver.method=chebyshev solver.tolerance=1e-30", "solver.tolerance 1e-30 " + below, ""},
+		{"solver.method=multigrid solver.tolerance=1e-30", "solver.tolerance 1e-30 " + below, ""},
+		{"solver.start=full solver.tolerance=1e-30", "solver.tolerance 1e-30 " + below, ""},
+		{"solver.start=full", "", ""},
+		{"solver.method=chebyshev solver.tolerance=0 solver.relative_tolerance=1e-30",
+			"solver.relative_tolerance 1e-30 " + below, ""},
+		{"", "", ""},
+		{"solver.max_iterations=1000", "", "solver.method multigrid: the tolerance takes about 7 cycles"},
+		{"run.ranks=20", "", "solver.method chebyshev: the tolerance takes about 1,800 sweeps"},
+	} {
+		p, err := planOf(t, strings.Fields(dirichlet+c.args)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := p.Expects(t.Context())
+		for _, got := range [][2]string{{e.Warning, c.warning}, {e.Hint, c.hint}} {
+			if !strings.HasPrefix(got[0], got[1]) || got[1] == "" && got[0] != "" {
+				t.Errorf("%s: %q, want %q", c.args, got[0], got[1])
 			}
 		}
 	}
