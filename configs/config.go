@@ -14,6 +14,7 @@ type Config struct {
 	Device     Device     `mapstructure:"device" json:"device" yaml:"device"`
 	NATS       NATS       `mapstructure:"nats" json:"nats" yaml:"nats"`
 	Output     Output     `mapstructure:"output" json:"output" yaml:"output"`
+	Trace      Trace      `mapstructure:"trace" json:"trace" yaml:"trace"`
 	Checkpoint Checkpoint `mapstructure:"checkpoint" json:"checkpoint" yaml:"checkpoint"`
 	Log        Log        `mapstructure:"log" json:"log" yaml:"log"`
 }
@@ -126,6 +127,7 @@ func Default() Config {
 			Dir: "out", Field: "field.npy", Picture: "field.png", History: "history.csv", Report: "report.json",
 			PictureScale: "auto", Results: true,
 		},
+		Trace:      Trace{Passes: 500},
 		Checkpoint: Checkpoint{Keep: 2},
 		Log:        Log{Level: "info", Format: "console"},
 	}

@@ -36,7 +36,7 @@ func TestHash(t *testing.T) {
 			seen[Hash(c)] = key
 		}
 	}
-	if got, want := Hash(Default()), "944d7629b7159093d1148d3a988c067dbdc3ff76f5179f0c1ac36db03cdce385"; got != want {
+	if got, want := Hash(Default()), "2bbb46eac0862e47b94ebc825c0554559b6f437392f0bc18dd5ea9b3fcb7afaf"; got != want {
 		t.Errorf("hash of the default %s, want %s", got, want)
 	}
 }

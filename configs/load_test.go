@@ -34,7 +34,8 @@ func TestDefaults(t *testing.T) {
 			Dir: "out", Field: "field.npy", Picture: "field.png", History: "history.csv", Report: "report.json",
 			PictureScale: "auto", Results: true,
 		},
-		Log: Log{Level: "info", Format: "console"},
+		Trace: Trace{Passes: 500},
+		Log:   Log{Level: "info", Format: "console"},
 
 		Checkpoint: Checkpoint{Keep: 2},
 	}

@@ -13,6 +13,7 @@ type Output struct {
 	Picture string `mapstructure:"picture" json:"picture" yaml:"picture"`
 	History string `mapstructure:"history" json:"history" yaml:"history"`
 	Report  string `mapstructure:"report" json:"report" yaml:"report"`
+	Trace   string `mapstructure:"trace" json:"trace" yaml:"trace"` // what the ranks did when
 
 	// auto | linear | log | sqrt
 	PictureScale string `mapstructure:"picture_scale" json:"picture_scale" yaml:"picture_scale"`
@@ -42,6 +43,7 @@ func (o Output) Files() []OutputFile {
 		{"output.field", o.Field, []string{".npy", ".vti"}},
 		{"output.picture", o.Picture, []string{".png", ".jpg", ".jpeg"}},
 		{"output.history", o.History, []string{".csv", Stdout}},
+		{"output.trace", o.Trace, []string{".json"}},
 		{"output.report", o.Report, []string{".json", Stdout}},
 	}
 	return slices.DeleteFunc(all, func(f OutputFile) bool { return f.Name == "" })
@@ -81,6 +83,9 @@ func (v *validator) output(o Output) {
 		}
 	}
 	v.series(o)
+	if o.Trace != "" && o.Trace == o.Report {
+		v.fault("output.trace %q: output.report has that name", o.Trace)
+	}
 	if o.History == Stdout && o.Report == Stdout {
 		v.fault("output.report %q: output.history goes to standard output already", o.Report)
 	}

@@ -22,9 +22,10 @@ var odd = Config{
 	NATS:   NATS{URL: "nats://a:4222,tls://b", CA: "ca.pem"},
 	Output: Output{
 		Dir: "elsewhere", Field: "f.npy", Picture: "", History: "h.csv", Report: "r.json", PictureScale: "sqrt",
-		Contours: 7, Every: Interval{Sweeps: 30},
+		Contours: 7, Every: Interval{Sweeps: 30}, Trace: "t.json",
 	},
-	Log: Log{Level: "debug", Format: "json"},
+	Trace: Trace{Passes: 7, From: 20, To: 30},
+	Log:   Log{Level: "debug", Format: "json"},
 
 	Checkpoint: Checkpoint{Every: Interval{Time: 90 * time.Minute}, NATS: "bucket_1", Keep: 5, Resume: "nats:bucket_0"},
 }
@@ -118,10 +119,15 @@ output:
   picture: field.png
   history: history.csv
   report: report.json
+  trace: ""
   picture_scale: auto
   contours: 0
   results: true
   every: ""
+trace:
+  passes: 500
+  from: 0
+  to: 0
 checkpoint:
   every: ""
   dir: ""

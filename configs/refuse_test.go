@@ -4,7 +4,7 @@ import (
 	"testing"
 )
 
-const sectionsHint = "the sections are run, grid, problem, solver, halo, device, nats, output, checkpoint and " +
+const sectionsHint = "the sections are run, grid, problem, solver, halo, device, nats, output, trace, checkpoint and " +
 	"log; launcher --dry-run prints all keys"
 
 // refusedFiles are run files, with other sources, that Load refuses, and its errors.

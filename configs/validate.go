@@ -56,6 +56,7 @@ func Validate(c Config) error {
 		"least-power")
 	v.nats(c.NATS)
 	v.output(c.Output)
+	v.trace(c.Trace)
 	v.checkpoint(c.Checkpoint, c.NATS)
 	v.intervals(c)
 	v.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")

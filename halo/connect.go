@@ -170,6 +170,15 @@ func (l *Links) Rows() (rows [2]solver.RowLink) {
 	return rows
 }
 
+// Observe calls f with each transfer on a side, in the goroutine that makes it. It is called before the first one.
+func (l *Links) Observe(f func(side solver.Side, t Transfer)) {
+	for side, m := range l.meters {
+		if m != nil {
+			m.Observe(func(t Transfer) { f(solver.Side(side), t) })
+		}
+	}
+}
+
 // Traffic returns what went through the links that Rows returned, by side.
 func (l *Links) Traffic() (traffic [2]Traffic) {
 	for side, m := range l.meters {

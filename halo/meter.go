@@ -28,6 +28,17 @@ type Meter interface {
 	Link
 	solver.CopyTimer
 	Traffic() Traffic
+	// Observe sets a function that is called with each transfer, in the goroutine that makes it. It is called before
+	// the first transfer.
+	Observe(f func(Transfer))
+}
+
+// Transfer is one call of Send or Recv, as Traffic counts it.
+type Transfer struct {
+	Exchange solver.ExchangeNumber
+	Received bool // in Recv; otherwise in Send
+	Start    time.Time
+	Took     time.Duration
 }
 
 // NewMeter returns l with a meter.
@@ -52,12 +63,16 @@ type lender interface {
 
 type meter struct {
 	Link
-	now    func() time.Time
-	posted atomic.Pointer[time.Time] // the last call of Send
+	now     func() time.Time
+	posted  atomic.Pointer[time.Time] // the last call of Send
+	observe func(Transfer)            // may be nil
 
 	exchanges, sent, received           atomic.Int64
 	copyOut, send, wait, copyIn, travel atomic.Int64
 }
+
+// Observe implements Meter.
+func (m *meter) Observe(f func(Transfer)) { m.observe = f }
 
 // Traffic implements Meter.
 func (m *meter) Traffic() Traffic {
@@ -79,8 +94,12 @@ func (m *meter) Send(ctx context.Context, exchange solver.ExchangeNumber, rows [
 	begin := m.now()
 	m.posted.Store(&begin)
 	err := m.Link.Send(ctx, exchange, rows)
-	m.send.Add(int64(m.now().Sub(begin)))
+	took := m.now().Sub(begin)
+	m.send.Add(int64(took))
 	m.sent.Add(int64(len(rows)))
+	if m.observe != nil {
+		m.observe(Transfer{exchange, false, begin, took})
+	}
 	return err
 }
 
@@ -88,15 +107,19 @@ func (m *meter) Send(ctx context.Context, exchange solver.ExchangeNumber, rows [
 func (m *meter) Recv(ctx context.Context, exchange solver.ExchangeNumber, rows []byte) error {
 	begin := m.now()
 	err := m.Link.Recv(ctx, exchange, rows)
-	m.came(begin, len(rows))
+	m.came(exchange, begin, len(rows))
 	return err
 }
 
 // came counts n bytes of rows for which the caller has waited since begin.
-func (m *meter) came(begin time.Time, n int) {
-	m.wait.Add(int64(m.now().Sub(begin)))
+func (m *meter) came(exchange solver.ExchangeNumber, begin time.Time, n int) {
+	took := m.now().Sub(begin)
+	m.wait.Add(int64(took))
 	m.received.Add(int64(n))
 	m.exchanges.Add(1)
+	if m.observe != nil {
+		m.observe(Transfer{exchange, true, begin, took})
+	}
 }
 
 type lenderMeter struct {
@@ -130,7 +153,7 @@ func (m *lenderMeter) Room(ctx context.Context, exchange solver.ExchangeNumber) 
 func (m *lenderMeter) Take(ctx context.Context, exchange solver.ExchangeNumber) ([]byte, error) {
 	begin := m.now()
 	rows, err := m.lender.Take(ctx, exchange)
-	m.came(begin, len(rows))
+	m.came(exchange, begin, len(rows))
 	m.arrived(err)
 	return rows, err
 }

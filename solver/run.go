@@ -33,6 +33,7 @@ type Options struct {
 	Samples Samples
 	// OnNorms, if not nil, is called in order with the norms of sweeps first, first+1, ... once they are final.
 	OnNorms func(first int, norms []float64) error
+	OnStep  OnStep // may be nil
 }
 
 // Result is the result of Run.
@@ -48,14 +49,14 @@ type Result struct {
 // exactly Result.Sweeps sweeps. The sequence of calls to Exchange and Reducer depends only on the options and the
 // reduced contributions, so all ranks of a run make the same calls.
 func Run(ctx context.Context, s Sweeper, x Exchange, red Reducer, o Options) (Result, error) {
-	var times Times
-	s, x, red, o.Saver = times.Measure(s, x, red, o.Saver)
+	watch := &Watch{OnStep: o.OnStep}
+	s, x, red, o.Saver = watch.Measure(s, x, red, o.Saver)
 	engine, err := NewEngine(s, x, o.Depth, o.MaxSweeps, o.Start.Sweeps, nil)
 	if err != nil {
 		return Result{}, err
 	}
 	o.Ahead = max(1, o.Ahead)
-	r := &run{Options: o, engine: engine, ending: newEnding(o.Tolerance, o.MaxIterations), times: &times}
+	r := &run{Options: o, engine: engine, ending: newEnding(o.Tolerance, o.MaxIterations), watch: watch}
 	r.norms = norms{sweeper: s, reducer: red, lag: s.Limits().Lag, flags: r.flags}
 	if err := r.begin(); err != nil {
 		return Result{}, err
@@ -65,12 +66,13 @@ func Run(ctx context.Context, s Sweeper, x Exchange, red Reducer, o Options) (Re
 	if err == nil {
 		err = engine.Rewind(ctx, r.end(), o.Initial)
 	}
-	times.Total = time.Since(start)
+	watch.Total = time.Since(start)
 	if err != nil {
 		return Result{Sweeps: engine.Sweeps()}, err
 	}
 	sweeps, e := engine.Sweeps(), &r.ending
-	return Result{Sweeps: sweeps, Norm: e.norm, Reason: e.reasonAfter(sweeps), Decisive: e.decisive, Times: times}, nil
+	return Result{Sweeps: sweeps, Norm: e.norm, Reason: e.reasonAfter(sweeps), Decisive: e.decisive,
+		Times: watch.Times}, nil
 }
 
 // run is the state of a Run.
@@ -81,7 +83,7 @@ type run struct {
 	ending ending
 	saving saving
 	asked  bool // a rank asks for a sample
-	times  *Times
+	watch  *Watch
 }
 
 // end returns the number of sweeps that the run is to do, as far as is known.
@@ -207,7 +209,7 @@ func (r *run) sample(ctx context.Context) error {
 	}
 	asked := r.asked
 	r.asked = false
-	if err := r.Samples.Take(ctx, Sample{Sweeps: sweeps, Norm: r.ending.last()}, 1, asked, r.times); err != nil {
+	if err := r.Samples.Take(ctx, Sample{Sweeps: sweeps, Norm: r.ending.last()}, 1, asked, r.watch); err != nil {
 		return fmt.Errorf("after %d sweeps: %w", sweeps, err)
 	}
 	return nil

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"time"
 )
 
 // Sampler reads the field while a run goes on, for pictures and files beside the result. A run calls it from its own
@@ -68,16 +67,14 @@ func (s Samples) Due(sweeps, stride int, asked bool) bool {
 	return false
 }
 
-// Take has the field sampled by those whose sample is due, as Due has it, and adds the time to t.
-func (s Samples) Take(ctx context.Context, at Sample, stride int, asked bool, t *Times) error {
+// Take has the field sampled by those whose sample is due, as Due has it, and w measures that.
+func (s Samples) Take(ctx context.Context, at Sample, stride int, asked bool, w *Watch) error {
 	for _, g := range s {
 		if !g.due(at.Sweeps, stride, asked) {
 			continue
 		}
-		start := time.Now()
-		err := g.Sampler.Sample(ctx, at)
-		since(&t.Sample, start)
-		if err != nil {
+		step := Step{Kind: StepSample, First: at.Sweeps}
+		if err := w.Do(step, func() error { return g.Sampler.Sample(ctx, at) }); err != nil {
 			return fmt.Errorf("sample the field: %w", err)
 		}
 	}

@@ -18,78 +18,80 @@ type Times struct {
 	Exchanges uint64 // of halos, received
 }
 
-// Measure returns s, x, red and saver, which may be nil, such that the times of their calls are added to t.
-func (t *Times) Measure(s Sweeper, x Exchange, red Reducer, saver Saver) (Sweeper, Exchange, Reducer, Saver) {
+// Measure returns s, x, red and saver, which may be nil, such that w measures their calls.
+func (w *Watch) Measure(s Sweeper, x Exchange, red Reducer, saver Saver) (Sweeper, Exchange, Reducer, Saver) {
 	if saver != nil {
-		saver = timedSaver{saver, t}
+		saver = timedSaver{saver, w}
 	}
-	return timedSweeper{s, t}, timedExchange{x, t}, timedReducer{red, t}, saver
+	return timedSweeper{s, w}, timedExchange{x, w}, timedReducer{red, w}, saver
 }
 
-// since adds the time since start to total.
-func since(total *time.Duration, start time.Time) { *total += time.Since(start) }
+// stepOf returns a step of a pass.
+func stepOf(k StepKind, p Pass) Step {
+	return Step{Kind: k, Number: p.Index, First: p.First, Sweeps: p.Sweeps}
+}
 
-// timedSweeper adds the time of each call of a pass to Times.Compute.
+// timedSweeper measures each call of a pass.
 type timedSweeper struct {
 	Sweeper
-	times *Times
+	watch *Watch
 }
 
 func (s timedSweeper) Edges(ctx context.Context, p Pass) error {
-	defer since(&s.times.Compute, time.Now())
+	defer s.watch.End(stepOf(StepEdges, p), time.Now())
 	return s.Sweeper.Edges(ctx, p)
 }
 
 func (s timedSweeper) Interior(ctx context.Context, p Pass) error {
-	defer since(&s.times.Compute, time.Now())
+	defer s.watch.End(stepOf(StepInterior, p), time.Now())
 	return s.Sweeper.Interior(ctx, p)
 }
 
 func (s timedSweeper) Sums(ctx context.Context, p Pass) ([]Sum, error) {
-	defer since(&s.times.Compute, time.Now())
+	defer s.watch.End(stepOf(StepSums, p), time.Now())
 	return s.Sweeper.Sums(ctx, p)
 }
 
-// timedExchange adds the time of each call to Times.HaloWait.
+// timedExchange measures each call.
 type timedExchange struct {
 	Exchange
-	times *Times
+	watch *Watch
 }
 
 func (x timedExchange) Post(ctx context.Context, n ExchangeNumber) error {
-	defer since(&x.times.HaloWait, time.Now())
+	defer x.watch.End(Step{Kind: StepPost, Number: uint64(n)}, time.Now())
 	return x.Exchange.Post(ctx, n)
 }
 
 func (x timedExchange) Wait(ctx context.Context, n ExchangeNumber) error {
-	defer since(&x.times.HaloWait, time.Now())
-	x.times.Exchanges++
+	defer x.watch.End(Step{Kind: StepWait, Number: uint64(n)}, time.Now())
+	x.watch.Exchanges++
 	return x.Exchange.Wait(ctx, n)
 }
 
-// timedReducer adds the time of each call to Times.NormWait.
+// timedReducer measures each call.
 type timedReducer struct {
 	Reducer
-	times *Times
+	watch *Watch
 }
 
 func (r timedReducer) Post(ctx context.Context, pass uint64, c Contribution) error {
-	defer since(&r.times.NormWait, time.Now())
+	defer r.watch.End(Step{Kind: StepPostNorm, Number: pass}, time.Now())
 	return r.Reducer.Post(ctx, pass, c)
 }
 
 func (r timedReducer) Wait(ctx context.Context, pass uint64) (Contribution, error) {
-	defer since(&r.times.NormWait, time.Now())
+	defer r.watch.End(Step{Kind: StepWaitNorm, Number: pass}, time.Now())
 	return r.Reducer.Wait(ctx, pass)
 }
 
-// timedSaver adds the time of Save to Times.Save.
+// timedSaver measures Save.
 type timedSaver struct {
 	Saver
-	times *Times
+	watch *Watch
 }
 
 func (s timedSaver) Save(ctx context.Context, sweeps int) error {
-	defer since(&s.times.Save, time.Now())
+	defer s.watch.End(Step{Kind: StepSave, First: sweeps}, time.Now())
 	return s.Saver.Save(ctx, sweeps)
 }

@@ -46,7 +46,9 @@ type SaverOptions struct {
 	Norms   []float64 // of the sweeps before this run; on rank 0 only
 	// NormStride is that of the Manifest.
 	NormStride int
-	Log        *zap.Logger
+	// OnSaved, if not nil, is called when this rank has written a state, or failed to. Rank 0 has sealed it, too.
+	OnSaved func(sweeps int, start time.Time, took time.Duration)
+	Log     *zap.Logger
 }
 
 // Saver is a solver.Saver that writes checkpoints. Save copies the rank's rows, and a goroutine writes them. Rank 0's
@@ -261,7 +263,11 @@ func (s *Saver) work() {
 	for {
 		select {
 		case sweeps := <-s.jobs:
+			begin := time.Now()
 			s.save(sweeps)
+			if s.o.OnSaved != nil {
+				s.o.OnSaved(sweeps, begin, time.Since(begin))
+			}
 			s.busy.Store(false)
 			select {
 			case s.idle <- struct{}{}:

@@ -57,6 +57,8 @@ type Report struct {
 	// rank waited long for rows over NATS, and the links were measured.
 	DirectSaves *float64 `json:"direct_saves_seconds,omitempty"`
 
+	Trace *TraceReport `json:"trace,omitempty"` // nil without output.trace
+
 	ResumedAfter int               `json:"resumed_after,omitempty"` // sweeps done by earlier runs
 	Checkpoints  *CheckpointReport `json:"checkpoints,omitempty"`   // nil if the run writes none
 	Series       *SeriesReport     `json:"series,omitempty"`        // nil if the run writes none
@@ -74,6 +76,13 @@ type FileReport struct {
 	Name   string `json:"name"`
 	Bytes  int64  `json:"bytes,omitempty"`
 	SHA256 string `json:"sha256,omitempty"`
+}
+
+// TraceReport says what output.trace shows.
+type TraceReport struct {
+	Passes  int    `json:"passes"`          // passes, or cycles of multigrid, from trace.from to trace.to
+	Dropped int    `json:"dropped"`         // of these, missing between the first and the last trace.passes ones
+	Error   string `json:"error,omitempty"` // why the file is not written; the run is as good without it
 }
 
 // FileFault is a file that the run could not write.

@@ -11,12 +11,14 @@ import (
 )
 
 // Room is the number of bytes to reserve for each file of a run.
-type Room struct{ Field, Picture, History, Report int64 }
+type Room struct{ Field, Picture, History, Report, Trace int64 }
 
-// The room for the report, an estimate: a report may be longer, and then takes more space than was reserved.
+// The room for the report and the trace, estimates: they may be longer, and then take more space than was reserved.
 const (
 	reportBytes     = 32 << 10
 	rankReportBytes = 4 << 10
+	passTraceBytes  = 2 << 10  // of a rank
+	cycleTraceBytes = 32 << 10 // of a rank
 )
 
 // maxHistory bounds the room reserved for a history, because few runs reach max_iterations. If a longer history finds
@@ -43,8 +45,20 @@ func RoomFor(o configs.Output, m solver.Mesh, ranks, maxIterations int) (r Room,
 	return r, nil
 }
 
+// TraceRoom returns the room for the trace of a run.
+func TraceRoom(c configs.Config, ranks int) int64 {
+	if c.Output.Trace == "" {
+		return 0
+	}
+	bytes := int64(passTraceBytes)
+	if c.Solver.Multigrid() {
+		bytes = cycleTraceBytes
+	}
+	return int64(ranks) * int64(min(2*c.Trace.Passes, c.Solver.MaxIterations)) * bytes
+}
+
 // Bytes returns the sum.
-func (r Room) Bytes() int64 { return r.Field + r.Picture + r.History + r.Report }
+func (r Room) Bytes() int64 { return r.Field + r.Picture + r.History + r.Report + r.Trace }
 
 // IsFull reports whether err says that a disk is full or a quota exceeded.
 func IsFull(err error) bool {

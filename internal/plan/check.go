@@ -73,7 +73,7 @@ func (p *Plan) checkProblem(ctx context.Context, values bool) error {
 
 func (p *Plan) checkOutput(create bool) error {
 	o := p.Config.Output
-	if o.Field+o.Picture+o.History+o.Report == "" {
+	if len(o.Names()) == 0 {
 		return nil
 	}
 	if _, err := os.Stat(o.Dir); errors.Is(err, os.ErrNotExist) && !create {

@@ -140,7 +140,9 @@ func chebyshevOf(s configs.Solver, ranks []solver.Layout) (*chebyshev.Plan, erro
 
 // Room returns an upper bound on the size of the run's files.
 func (p *Plan) Room() (output.Room, error) {
-	return output.RoomFor(p.Config.Output, p.Mesh, p.Config.Run.Ranks, p.Config.Solver.MaxIterations)
+	room, err := output.RoomFor(p.Config.Output, p.Mesh, p.Config.Run.Ranks, p.Config.Solver.MaxIterations)
+	room.Trace = output.TraceRoom(p.Config, p.Config.Run.Ranks)
+	return room, err
 }
 
 // slowDisk is the speed, in bytes a second, of the slowest file system that a run supports.

@@ -37,6 +37,7 @@ func (r *ready) weigh(ctx context.Context, record func(first int, norms []float6
 		MaxSweeps: r.passSweeps, Tolerance: c.Tolerance, Relative: c.RelativeTolerance, MaxIterations: c.MaxIterations,
 		Stop: r.stopRequested(), Saver: r.solverSaver(), SaveEvery: r.Config.Checkpoint.Every.Sweeps,
 		Samples: r.samples,
+		OnStep:  r.tracer.OnStep(),
 		OnPass: func(sweeps int) {
 			r.team.SetSweeps(sweeps)
 			if first {

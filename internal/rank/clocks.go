@@ -2,6 +2,7 @@ package rank
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"time"
 
@@ -31,57 +32,55 @@ func (j *joined) measure(ctx context.Context, n *examine.Node) error {
 		if j.id.LocalRank > 0 {
 			return nil
 		}
-		c, err := j.compareClock(ctx)
-		n.Clock = c
+		ahead, bound, err := j.compareClock(ctx, wallClock)
+		n.Clock = &examine.Clock{Ahead: ahead.Seconds(), Error: bound.Seconds()}
 		return err
 	}
 	for _, m := range j.team.Members()[1:] {
 		if m.LocalRank > 0 {
 			continue
 		}
-		if err := j.tellTime(ctx, m.Rank); err != nil {
+		if err := j.tellTime(ctx, m.Rank, wallClock); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// compareClock asks rank 0 for the time. The error of an answer is at most half its round trip.
-func (j *joined) compareClock(ctx context.Context) (*examine.Clock, error) {
-	var best *examine.Clock
-	for range rounds {
-		start := time.Now()
+// wallClock returns the time of day in nanoseconds since 1970.
+func wallClock() int64 { return time.Now().UnixNano() }
+
+// compareClock returns by how much now, a clock in nanoseconds, is ahead of rank 0's, and a bound on the error of that:
+// half a round trip. Rank 0 calls tellTime meanwhile.
+func (j *joined) compareClock(ctx context.Context, now func() int64) (ahead, bound time.Duration, err error) {
+	for i := range rounds {
+		start, here := time.Now(), now()
 		if err := j.team.Send(ctx, 0, "time?", nil); err != nil {
-			return nil, err
+			return 0, 0, err
 		}
 		data, err := j.team.Recv(ctx, 0, "time")
 		if err != nil {
-			return nil, err
+			return 0, 0, err
 		}
 		half := time.Since(start) / 2
-		var there time.Time
-		if err := there.UnmarshalBinary(data); err != nil {
-			return nil, fmt.Errorf("time of rank 0: %w", err)
+		if len(data) != 8 {
+			return 0, 0, fmt.Errorf("time of rank 0: %d bytes, want 8", len(data))
 		}
-		if c := (examine.Clock{Ahead: start.Add(half).Sub(there).Seconds(), Error: half.Seconds()}); best == nil ||
-			c.Error < best.Error {
-			best = &c
+		if i == 0 || half < bound {
+			ahead, bound = time.Duration(here-int64(binary.LittleEndian.Uint64(data)))+half, half
 		}
 	}
-	return best, nil
+	return ahead, bound, nil
 }
 
-// tellTime answers the questions of rank to.
-func (j *joined) tellTime(ctx context.Context, to int) error {
+// tellTime answers the questions of rank to with now.
+func (j *joined) tellTime(ctx context.Context, to int, now func() int64) error {
 	for range rounds {
 		if _, err := j.team.Recv(ctx, to, "time?"); err != nil {
 			return err
 		}
-		now, err := time.Now().MarshalBinary()
-		if err != nil {
-			return err
-		}
-		if err := j.team.Send(ctx, to, "time", now); err != nil {
+		answer := binary.LittleEndian.AppendUint64(nil, uint64(now()))
+		if err := j.team.Send(ctx, to, "time", answer); err != nil {
 			return err
 		}
 	}

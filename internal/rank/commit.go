@@ -1,12 +1,14 @@
 package rank
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"jacobi/internal/output"
+	"jacobi/internal/trace"
 	"jacobi/solver"
 )
 
@@ -19,10 +21,12 @@ type outputSet struct {
 
 // finish completes the files and puts them in place together. Small files come first: on a full disk the field is
 // removed to make room for them.
-func (s *outputSet) finish(picture *output.Thumbnail, fieldSum string, begin time.Time) error {
+func (s *outputSet) finish(ctx context.Context, picture *output.Thumbnail, fieldSum string,
+	begin time.Time) error {
 	c := s.Config.Output
 	s.finishHistory()
 	if s.files.picture != nil {
+		drawing := time.Now()
 		caption := output.Caption{
 			Title: s.problem.Name(), Sweeps: s.report.Sweeps, Step: s.Config.Solver.Step(),
 			Norm: *s.report.Norm, Scale: c.PictureScale,
@@ -32,8 +36,10 @@ func (s *outputSet) finish(picture *output.Thumbnail, fieldSum string, begin tim
 		}
 		done, err := output.WritePicture(s.files.picture, c.Picture, picture, caption)
 		s.record(s.files.picture.File(), c.Picture, done, err)
+		s.tracer.Phase(trace.PhasePicture, drawing)
 	}
 	s.finishField(fieldSum)
+	s.finishTrace(ctx)
 	s.report.Ended = time.Now()
 	s.report.Times.Output = s.report.Ended.Sub(begin).Seconds()
 	s.finishReport()
@@ -84,6 +90,7 @@ func (s *outputSet) finishHistory() {
 	if s.files.history == nil {
 		return
 	}
+	defer s.tracer.Phase(trace.PhaseHistory, time.Now())
 	done, err := s.files.history.Finish()
 	if output.IsFull(err) && s.giveWay("history") {
 		done, err = s.files.history.Finish()
@@ -96,6 +103,7 @@ func (s *outputSet) finishField(sum string) {
 	if s.files.field == nil {
 		return
 	}
+	defer s.tracer.Phase(trace.PhaseField, time.Now())
 	name := s.Config.Output.Field
 	for _, k := range s.report.Ranks {
 		if k.OutputError != "" {

@@ -3,13 +3,16 @@ package rank
 import (
 	"context"
 	"slices"
+	"time"
 
 	"jacobi/internal/output"
 	"jacobi/internal/roster"
+	"jacobi/internal/trace"
 )
 
 // digest passes the hash of the field from rank to rank and returns it on rank 0.
 func (r *ready) digest(ctx context.Context, view output.View) (*output.Digest, error) {
+	defer r.tracer.Phase(trace.PhaseHash, time.Now())
 	withFile := r.Config.Output.Field != ""
 	var first, last []byte
 	var err error

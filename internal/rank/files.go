@@ -12,6 +12,7 @@ type runFiles struct {
 	picture output.Partial
 	history *output.History
 	report  output.Partial
+	trace   output.Partial
 }
 
 // createFiles creates the files and reserves their maximal sizes. With an error it returns those that it has created.
@@ -20,6 +21,12 @@ func (l *laidOut) createFiles(place output.Place) (f runFiles, err error) {
 	room, err := output.RoomFor(c, l.layout.Mesh, l.id.Size, l.Config.Solver.MaxIterations)
 	if err != nil {
 		return f, err
+	}
+	room.Trace = output.TraceRoom(l.Config, l.id.Size)
+	if c.Trace != "" {
+		if f.trace, err = place.Create(c.Trace, l.id.RunID, room.Trace); err != nil {
+			return f, fmt.Errorf("create trace: %w", err)
+		}
 	}
 	if c.History != "" {
 		f.history, err = output.CreateHistory(place, c.History, l.id.RunID, room.History, l.normStride())
@@ -62,6 +69,9 @@ func (f *runFiles) abort() (errs []error) {
 	}
 	if f.report != nil {
 		errs = append(errs, f.report.Abort())
+	}
+	if f.trace != nil {
+		errs = append(errs, f.trace.Abort())
 	}
 	return errs
 }

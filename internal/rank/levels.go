@@ -171,6 +171,7 @@ func (r *ready) cycle(ctx context.Context, record func(first int, norms []float6
 		Tolerance: c.Tolerance, Relative: c.RelativeTolerance, MaxCycles: c.MaxIterations,
 		Stop: r.stopRequested(), Saver: r.solverSaver(), SaveEvery: r.Config.Checkpoint.Every.Sweeps,
 		Samples: r.samples,
+		OnStep:  r.tracer.OnStep(),
 		OnNorm: func(cycles int, norm float64) error {
 			r.team.SetSweeps(cycles)
 			if r.id.Rank != 0 {

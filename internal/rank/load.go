@@ -6,6 +6,7 @@ import (
 
 	"jacobi/configs"
 	"jacobi/internal/checkpoint"
+	"jacobi/internal/trace"
 )
 
 // loaded is a rank whose backend holds the field from which the run goes on.
@@ -14,6 +15,7 @@ type loaded struct {
 	stages
 	resumed *checkpoint.State // state from which the run goes on; the zero State for the initial field
 	saver   *checkpoint.Saver // nil if no state is saved
+	tracer  *trace.Recorder   // nil without output.trace
 }
 
 // load loads the field into the backend and starts the saver. All ranks call it.
@@ -28,11 +30,12 @@ func (w *wired) load(ctx context.Context, open *closers) (*loaded, error) {
 			return nil, err
 		}
 	}
-	saver, err := w.openSaver(ctx, state.Norms, open)
+	tracer := w.newTracer(state.Start.Sweeps)
+	saver, err := w.openSaver(ctx, state.Norms, tracer, open)
 	if err != nil {
 		return nil, err
 	}
-	return &loaded{wired: w, stages: coarser, resumed: state, saver: saver}, nil
+	return &loaded{wired: w, stages: coarser, resumed: state, saver: saver, tracer: tracer}, nil
 }
 
 // loadField loads the initial field into the backend, or the field of the checkpoint from which the run goes on. It

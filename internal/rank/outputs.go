@@ -20,6 +20,7 @@ type ready struct {
 	samples solver.Samples // what reads the field while the sweeps go on
 	series  *series        // nil if no series of fields is written
 	readyAt time.Time
+	began   traceBegin
 }
 
 // fieldRows is the file to which a rank writes its rows of the field.
@@ -59,6 +60,9 @@ func (l *loaded) prepareOutputs(ctx context.Context, open *closers) (_ *ready, e
 		if r.rows, err = r.openField(ctx); err != nil {
 			return nil, err
 		}
+	}
+	if r.began, err = l.beginTrace(ctx); err != nil {
+		return nil, err
 	}
 	if err := l.team.Barrier(ctx, "ready"); err != nil {
 		return nil, err

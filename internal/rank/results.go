@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"jacobi/internal/results"
+	"jacobi/internal/trace"
 )
 
 // results merges the tallies of all ranks. It returns the results on rank 0, and nil elsewhere or without a tally. All
@@ -16,6 +18,7 @@ func (r *ready) results(ctx context.Context, tally *results.Tally) (*results.Res
 	if tally == nil {
 		return nil, nil
 	}
+	defer r.tracer.Phase(trace.PhaseResults, time.Now())
 	next, err := r.nextRow(ctx, tally.First())
 	if err != nil {
 		return nil, err

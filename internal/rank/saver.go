@@ -10,13 +10,15 @@ import (
 	"jacobi/internal/checkpoint"
 	"jacobi/internal/dirlock"
 	"jacobi/internal/output"
+	"jacobi/internal/trace"
 	"jacobi/internal/version"
 	"jacobi/solver"
 )
 
 // openSaver starts the saver; it returns nil if no states are to be saved. norms are those of the sweeps before the
 // start.
-func (o *opened) openSaver(ctx context.Context, norms []float64, open *closers) (*checkpoint.Saver, error) {
+func (o *opened) openSaver(ctx context.Context, norms []float64, tracer *trace.Recorder, open *closers) (
+	*checkpoint.Saver, error) {
 	c := o.Config.Checkpoint
 	if !c.On() {
 		return nil, nil
@@ -41,7 +43,7 @@ func (o *opened) openSaver(ctx context.Context, norms []float64, open *closers) 
 		Team: o.team, Store: store, Layout: o.layout, Stripes: o.stripes, Rows: o.field, Every: c.Every.Time,
 		Keep:  c.Keep,
 		RunID: o.id.RunID, Program: version.String(), Fields: fields, Norms: norms, Log: o.Log,
-		NormStride: o.normStride(),
+		NormStride: o.normStride(), OnSaved: tracer.OnSaved(),
 	}
 	if o.alone() {
 		options.RunID += fmt.Sprint(time.Now().UnixNano()) // RunID alone is the same at every start

@@ -80,6 +80,7 @@ func (r *ready) sweep(ctx context.Context, record func(first int, norms []float6
 		Saver:         r.solverSaver(),
 		SaveEvery:     r.Config.Checkpoint.Every.Sweeps,
 		Samples:       r.samples,
+		OnStep:        r.tracer.OnStep(),
 		OnNorms: func(sweep int, norms []float64) error {
 			team.SetSweeps(sweep + len(norms))
 			if !first {

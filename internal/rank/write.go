@@ -9,6 +9,7 @@ import (
 	"jacobi/internal/output"
 	"jacobi/internal/results"
 	"jacobi/internal/roster"
+	"jacobi/internal/trace"
 	"jacobi/solver"
 )
 
@@ -22,7 +23,7 @@ type written struct {
 // write writes all files and publishes the report. If a file cannot be written, the report says so, and the others are
 // written all the same. All ranks call it.
 func (s *solved) write(ctx context.Context) (written, error) {
-	w, begin := written{result: s.result, held: s.place.held}, time.Now()
+	w, begin, whole := written{result: s.result, held: s.place.held}, time.Now(), ctx
 	ctx, cancel := s.withFileTimeout(ctx)
 	defer cancel()
 	view := s.view()
@@ -46,9 +47,15 @@ func (s *solved) write(ctx context.Context) (written, error) {
 	if err != nil {
 		return w, err
 	}
+	gathering := time.Now()
 	parts, err := s.team.Gather(ctx, "reports", part)
-	if err != nil || s.id.Rank != 0 {
+	if err != nil {
 		return w, err
+	}
+	s.tracer.Phase(trace.PhaseReports, gathering)
+	if s.id.Rank != 0 {
+		s.sendTrace(whole)
+		return w, nil
 	}
 	rows, file := digest.Sums()
 	report, err := s.report(parts, rows)
@@ -57,7 +64,7 @@ func (s *solved) write(ctx context.Context) (written, error) {
 	}
 	report.Results = found
 	set := &outputSet{ready: s.ready, report: &report}
-	if err := set.finish(picture, file, begin); err != nil {
+	if err := set.finish(whole, picture, file, begin); err != nil {
 		return w, err
 	}
 	w.report = &report
@@ -68,6 +75,7 @@ func (s *solved) write(ctx context.Context) (written, error) {
 // be nil. On rank 0 it returns the whole picture. fault says why the rows are not in the field.
 func (r *ready) writeRows(ctx context.Context, view output.View, tally *results.Tally) (
 	picture *output.Thumbnail, fault, err error) {
+	defer r.tracer.Phase(trace.PhaseRows, time.Now())
 	c := r.Config.Output
 	thumbnail := output.NewThumbnail(r.layout.Mesh)
 	if c.Field != "" || c.Picture != "" || tally != nil {

@@ -32,6 +32,7 @@ type Options struct {
 	OnNorm func(sweep int, norm float64) error
 	// OnPass, if not nil, is called after each pass with the number of sweeps done.
 	OnPass func(sweeps int)
+	OnStep solver.OnStep // may be nil
 }
 
 // A run has stalled if the norm has not fallen by a half within a cycle, in which it should fall to a 500th.
@@ -49,10 +50,10 @@ func StopRule(tolerance, relative float64) solver.CycleRule {
 // Layout is one of Plan.Fit. All ranks of a run make the same calls of x and red.
 func Run(ctx context.Context, s solver.Sweeper, x solver.Exchange, red solver.Reducer,
 	o Options) (solver.Result, error) {
-	var times solver.Times
-	s, x, red, o.Saver = times.Measure(s, x, red, o.Saver)
+	watch := &solver.Watch{OnStep: o.OnStep}
+	s, x, red, o.Saver = watch.Measure(s, x, red, o.Saver)
 	r := &run{Options: o, sweeper: s, reducer: red, rule: StopRule(o.Tolerance, o.Relative),
-		saving: solver.NewCycleSaving(o.Start.Sweeps, o.SaveEvery), norm: math.NaN(), times: &times}
+		saving: solver.NewCycleSaving(o.Start.Sweeps, o.SaveEvery), norm: math.NaN(), watch: watch}
 	if err := r.begin(); err != nil {
 		return solver.Result{}, err
 	}
@@ -63,11 +64,11 @@ func Run(ctx context.Context, s solver.Sweeper, x solver.Exchange, red solver.Re
 	}
 	start := time.Now()
 	reason, err := r.loop(ctx)
-	times.Total = time.Since(start)
+	watch.Total = time.Since(start)
 	if err != nil {
 		return solver.Result{Sweeps: r.engine.Sweeps()}, err
 	}
-	result := solver.Result{Sweeps: r.engine.Sweeps(), Norm: r.norm, Reason: reason, Times: times}
+	result := solver.Result{Sweeps: r.engine.Sweeps(), Norm: r.norm, Reason: reason, Times: watch.Times}
 	if reason == solver.Converged || reason == solver.Stalled {
 		result.Decisive = &solver.Decisive{Sweep: result.Sweeps - 1, Norm: r.norm}
 	}
@@ -85,7 +86,7 @@ type run struct {
 	reduced uint64  // norms
 	rule    solver.CycleRule
 	saving  solver.CycleSaving
-	times   *solver.Times
+	watch   *solver.Watch
 }
 
 // begin sets the state to that of a run which has done the sweeps of Start.
@@ -201,7 +202,7 @@ func (r *run) save(ctx context.Context, flags solver.Flags) error {
 // sample takes a sample if one is due.
 func (r *run) sample(ctx context.Context, flags solver.Flags) error {
 	at := solver.Sample{Sweeps: r.engine.Sweeps(), Norm: r.norm}
-	if err := r.Samples.Take(ctx, at, r.Plan.Stride, flags&solver.FlagSample != 0, r.times); err != nil {
+	if err := r.Samples.Take(ctx, at, r.Plan.Stride, flags&solver.FlagSample != 0, r.watch); err != nil {
 		return fmt.Errorf("after %d sweeps: %w", at.Sweeps, err)
 	}
 	return nil

@@ -141,7 +141,8 @@ func (r *run) climb(ctx context.Context) error {
 			finer = r.Stages[i-1].Device
 		}
 		s := r.Stages[i]
-		if err := r.stage(ctx, s, finer, cycles); err != nil {
+		step := solver.Step{Kind: solver.StepStage, Number: uint64(i + 1)}
+		if err := r.watch.Do(step, func() error { return r.stage(ctx, s, finer, cycles) }); err != nil {
 			return fmt.Errorf("stage %d of full multigrid: %w", i+1, err)
 		}
 	}
@@ -151,12 +152,12 @@ func (r *run) climb(ctx context.Context) error {
 	if err := r.overlap(ctx, 0, Unknowns); err != nil {
 		return err
 	}
-	return r.compute(func() error { return r.Search.Load(ctx, nil) })
+	return r.searching(func() error { return r.Search.Load(ctx, nil) })
 }
 
 // stage does cycles on a stage and interpolates its field to the finer mesh.
 func (r *run) stage(ctx context.Context, s Stage, finer Device, cycles int) error {
-	c := vcycle{device: s.Device, exchange: s.Exchange, tail: s.Tail, times: &r.times}
+	c := vcycle{device: s.Device, exchange: s.Exchange, tail: s.Tail, watch: &r.watch}
 	for range cycles {
 		if err := c.down(ctx); err != nil {
 			return err
@@ -168,5 +169,5 @@ func (r *run) stage(ctx context.Context, s Stage, finer Device, cycles int) erro
 	if err := c.overlap(ctx, 0, Unknowns); err != nil {
 		return err
 	}
-	return c.compute(func() error { return finer.Interpolate(ctx, s.Device) })
+	return c.at(solver.StepInterpolate, 0, func() error { return finer.Interpolate(ctx, s.Device) })
 }

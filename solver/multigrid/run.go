@@ -38,6 +38,7 @@ type Options struct {
 	Samples   solver.Samples // by cycles; full multigrid comes before the first one
 	// OnNorm, if not nil, is called with the norm of the field after each number of cycles.
 	OnNorm func(cycles int, norm float64) error
+	OnStep solver.OnStep // may be nil
 }
 
 // Run does cycles with the field that the device has loaded until the run ends. The norm of a field is the L2 norm of
@@ -47,7 +48,8 @@ type Options struct {
 func Run(ctx context.Context, d Device, x Exchange, red solver.Reducer, o Options) (solver.Result, error) {
 	r := &run{Options: o, reducer: red, cycles: o.Start.Sweeps,
 		saving: solver.NewCycleSaving(o.Start.Sweeps, o.SaveEvery)}
-	r.vcycle = vcycle{device: d, exchange: x, tail: o.Tail, times: &r.times}
+	r.watch.OnStep = o.OnStep
+	r.vcycle = vcycle{device: d, exchange: x, tail: o.Tail, watch: &r.watch}
 	r.rule = StopRule(o.Tolerance, o.Relative)
 	r.rule.First = o.Start.First
 	for _, norm := range o.Start.Norms {
@@ -55,11 +57,11 @@ func Run(ctx context.Context, d Device, x Exchange, red solver.Reducer, o Option
 	}
 	start := time.Now()
 	reason, err := r.loop(ctx)
-	r.times.Total = time.Since(start)
+	r.watch.Total = time.Since(start)
 	if err != nil {
 		return solver.Result{Sweeps: r.cycles}, err
 	}
-	result := solver.Result{Sweeps: r.cycles, Norm: r.norm, Reason: reason, Times: r.times}
+	result := solver.Result{Sweeps: r.cycles, Norm: r.norm, Reason: reason, Times: r.watch.Times}
 	if reason == solver.Converged || reason == solver.Stalled {
 		result.Decisive = &solver.Decisive{Sweep: r.cycles, Norm: r.norm}
 	}
@@ -84,7 +86,7 @@ type run struct {
 	passes  uint64 // reductions done
 	rule    solver.CycleRule
 	saving  solver.CycleSaving
-	times   solver.Times
+	watch   solver.Watch
 }
 
 // loop does cycles until the run ends, and returns why it ended.
@@ -95,29 +97,38 @@ func (r *run) loop(ctx context.Context) (solver.StopReason, error) {
 		}
 	}
 	for {
-		flags, err := r.down(ctx)
-		if err != nil {
-			return "", fmt.Errorf("cycle %d: %w", r.cycles, err)
-		}
-		if r.OnNorm != nil {
-			if err := r.OnNorm(r.cycles, r.norm); err != nil {
-				return "", err
-			}
-		}
-		if err := r.sample(ctx, flags); err != nil {
-			return "", err
-		}
-		if reason := r.ends(flags); reason != "" {
-			return reason, nil
-		}
-		if err := r.save(ctx, flags); err != nil {
-			return "", err
-		}
-		if err := r.change(ctx); err != nil {
-			return "", fmt.Errorf("cycle %d: %w", r.cycles, err)
+		if reason, err := r.cycle(ctx); err != nil || reason != "" {
+			return reason, err
 		}
 		r.cycles++
 	}
+}
+
+// cycle does a cycle, or as much of it as yields the norm of a field with which the run ends. It then returns why.
+func (r *run) cycle(ctx context.Context) (solver.StopReason, error) {
+	defer r.watch.End(solver.Step{Kind: solver.StepCycle, Number: uint64(r.cycles)}, time.Now())
+	flags, err := r.down(ctx)
+	if err != nil {
+		return "", fmt.Errorf("cycle %d: %w", r.cycles, err)
+	}
+	if r.OnNorm != nil {
+		if err := r.OnNorm(r.cycles, r.norm); err != nil {
+			return "", err
+		}
+	}
+	if err := r.sample(ctx, flags); err != nil {
+		return "", err
+	}
+	if reason := r.ends(flags); reason != "" {
+		return reason, nil
+	}
+	if err := r.save(ctx, flags); err != nil {
+		return "", err
+	}
+	if err := r.change(ctx); err != nil {
+		return "", fmt.Errorf("cycle %d: %w", r.cycles, err)
+	}
+	return "", nil
 }
 
 // ends returns why the run ends with the present field, or "".
@@ -150,7 +161,8 @@ func (r *run) down(ctx context.Context) (solver.Flags, error) {
 // reduce sets norm to that of the field before the cycle.
 func (r *run) reduce(ctx context.Context) (flags solver.Flags, err error) {
 	var sum solver.Sum
-	if err := r.compute(func() error { sum, err = r.device.Sum(ctx); return err }); err != nil {
+	step := solver.Step{Kind: solver.StepNorm}
+	if err := r.watch.Do(step, func() error { sum, err = r.device.Sum(ctx); return err }); err != nil {
 		return 0, fmt.Errorf("norm: %w", err)
 	}
 	flags = solver.FlagsOf(r.Stop, r.Saver, r.Samples)
@@ -167,7 +179,7 @@ func (r *run) reduce(ctx context.Context) (flags solver.Flags, err error) {
 
 // total returns the sums and flags of all ranks together.
 func (r *run) total(ctx context.Context, c solver.Contribution) (total solver.Contribution, err error) {
-	err = timed(&r.times.NormWait, func() error {
+	err = r.watch.Do(solver.Step{Kind: solver.StepReduce, Number: r.passes}, func() error {
 		if err := r.reducer.Post(ctx, r.passes, c); err != nil {
 			return err
 		}
@@ -186,7 +198,7 @@ func (r *run) change(ctx context.Context) error {
 	if r.Search == nil {
 		return r.up(ctx)
 	}
-	if err := r.compute(func() error { return r.Search.Keep(ctx) }); err != nil {
+	if err := r.searching(func() error { return r.Search.Keep(ctx) }); err != nil {
 		return err
 	}
 	if err := r.up(ctx); err != nil {
@@ -203,7 +215,8 @@ func (r *run) save(ctx context.Context, flags solver.Flags) error {
 	if !r.saving.Due(r.cycles, flags) {
 		return nil
 	}
-	if err := timed(&r.times.Save, func() error { return r.Saver.Save(ctx, r.cycles) }); err != nil {
+	step := solver.Step{Kind: solver.StepSave, First: r.cycles}
+	if err := r.watch.Do(step, func() error { return r.Saver.Save(ctx, r.cycles) }); err != nil {
 		return fmt.Errorf("cycle %d: save the state: %w", r.cycles, err)
 	}
 	return nil
@@ -212,7 +225,7 @@ func (r *run) save(ctx context.Context, flags solver.Flags) error {
 // sample takes a sample if one is due.
 func (r *run) sample(ctx context.Context, flags solver.Flags) error {
 	at := solver.Sample{Sweeps: r.cycles, Norm: r.norm}
-	if err := r.Samples.Take(ctx, at, 1, flags&solver.FlagSample != 0, &r.times); err != nil {
+	if err := r.Samples.Take(ctx, at, 1, flags&solver.FlagSample != 0, &r.watch); err != nil {
 		return fmt.Errorf("after %d cycles: %w", r.cycles, err)
 	}
 	return nil

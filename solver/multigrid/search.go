@@ -81,7 +81,7 @@ func (r *run) conjugate(ctx context.Context) error {
 		return err
 	}
 	var own Products
-	if err := r.compute(func() (err error) { own, err = r.Search.Products(ctx); return err }); err != nil {
+	if err := r.searching(func() (err error) { own, err = r.Search.Products(ctx); return err }); err != nil {
 		return fmt.Errorf("scalar products: %w", err)
 	}
 	sums := make([]solver.Sum, 0, ProductSums)
@@ -100,5 +100,10 @@ func (r *run) conjugate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return r.compute(func() error { return r.Search.Step(ctx, a, b) })
+	return r.searching(func() error { return r.Search.Step(ctx, a, b) })
+}
+
+// searching measures f as a part of a step of conjugate gradients.
+func (r *run) searching(f func() error) error {
+	return r.watch.Do(solver.Step{Kind: solver.StepSearch}, f)
 }

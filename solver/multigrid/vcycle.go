@@ -3,7 +3,6 @@ package multigrid
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"jacobi/solver"
 )
@@ -13,7 +12,7 @@ type vcycle struct {
 	device   Device
 	exchange Exchange // nil for a rank that holds all levels as a whole
 	tail     int      // as in the device's Layout
-	times    *solver.Times
+	watch    *solver.Watch
 }
 
 // down does the first half of a cycle, up to the solution on the tail.
@@ -32,16 +31,16 @@ func (c *vcycle) descend(ctx context.Context) error {
 				return err
 			}
 		}
-		if err := c.compute(func() error { return c.device.Down(ctx, l) }); err != nil {
+		if err := c.at(solver.StepDown, l, func() error { return c.device.Down(ctx, l) }); err != nil {
 			return fmt.Errorf("level %d: %w", l, err)
 		}
 	}
 	if c.exchange != nil {
-		if err := timed(&c.times.HaloWait, func() error { return c.exchange.Gather(ctx) }); err != nil {
+		if err := c.at(solver.StepGather, c.tail, func() error { return c.exchange.Gather(ctx) }); err != nil {
 			return err
 		}
 	}
-	if err := c.compute(func() error { return c.device.Tail(ctx) }); err != nil {
+	if err := c.at(solver.StepTail, c.tail, func() error { return c.device.Tail(ctx) }); err != nil {
 		return fmt.Errorf("level %d: %w", c.tail, err)
 	}
 	return nil
@@ -55,7 +54,7 @@ func (c *vcycle) up(ctx context.Context) error {
 				return err
 			}
 		}
-		if err := c.compute(func() error { return c.device.Up(ctx, l) }); err != nil {
+		if err := c.at(solver.StepUp, l, func() error { return c.device.Up(ctx, l) }); err != nil {
 			return fmt.Errorf("level %d: %w", l, err)
 		}
 	}
@@ -67,13 +66,10 @@ func (c *vcycle) overlap(ctx context.Context, level int, a Array) error {
 	if c.exchange == nil {
 		return nil
 	}
-	return timed(&c.times.HaloWait, func() error { return c.exchange.Overlap(ctx, level, a) })
+	return c.at(solver.StepOverlap, level, func() error { return c.exchange.Overlap(ctx, level, a) })
 }
 
-// compute counts the time of a call of the device.
-func (c *vcycle) compute(f func() error) error { return timed(&c.times.Compute, f) }
-
-func timed(total *time.Duration, f func() error) error {
-	defer func(start time.Time) { *total += time.Since(start) }(time.Now())
-	return f()
+// at measures f as a step on a level.
+func (c *vcycle) at(k solver.StepKind, level int, f func() error) error {
+	return c.watch.Do(solver.Step{Kind: k, Level: level}, f)
 }

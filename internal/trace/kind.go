@@ -1,0 +1,139 @@
+package trace
+
+import (
+	"fmt"
+
+	"jacobi/solver"
+)
+
+// kind says what a rank does in a record: a solver.StepKind or one of those below. The values are part of the wire
+// format.
+type kind uint8
+
+const (
+	kindPass kind = 64 + iota // encloses the steps from a wait for halos, if there is one, to the end of Interior
+	kindSend                  // halo.Link's Send
+	kindReceive
+	kindCheckpoint
+	kindRows
+	kindResults
+	kindHash
+	kindReports
+	kindHistory
+	kindPicture
+	kindField
+	kindEnd
+)
+
+// Phase is what a rank does after the sweeps.
+type Phase kind
+
+// The phases.
+const (
+	PhaseRows    = Phase(kindRows)    // rows are written to the field's file and averaged for the picture
+	PhaseResults = Phase(kindResults) // energy, extremes and fluxes are added over ranks
+	PhaseHash    = Phase(kindHash)    // the SHA-256 of the field passes from rank to rank
+	PhaseReports = Phase(kindReports) // the reports are gathered
+	PhaseHistory = Phase(kindHistory) // rank 0 completes its files
+	PhasePicture = Phase(kindPicture)
+	PhaseField   = Phase(kindField)
+)
+
+// valid reports whether k is a kind.
+func (k kind) valid() bool { return solver.StepKind(k).Valid() || k >= kindPass && k < kindEnd }
+
+// name returns what viewers call a step of this kind.
+func (k kind) name(level uint8) string {
+	name := names[k]
+	switch solver.StepKind(k) {
+	case solver.StepDown, solver.StepTail, solver.StepUp, solver.StepOverlap, solver.StepGather:
+		return fmt.Sprintf("%s, level %d", name, level)
+	}
+	return name
+}
+
+var names = map[kind]string{
+	kind(solver.StepEdges):       "edges",
+	kind(solver.StepInterior):    "interior",
+	kind(solver.StepSums):        "sums",
+	kind(solver.StepPost):        "send halos",
+	kind(solver.StepWait):        "wait for halos",
+	kind(solver.StepPostNorm):    "send sums",
+	kind(solver.StepWaitNorm):    "wait for norm",
+	kind(solver.StepSave):        "copy state",
+	kind(solver.StepSample):      "sample",
+	kind(solver.StepDown):        "down",
+	kind(solver.StepTail):        "tail",
+	kind(solver.StepUp):          "up",
+	kind(solver.StepOverlap):     "overlap",
+	kind(solver.StepGather):      "gather",
+	kind(solver.StepNorm):        "sums",
+	kind(solver.StepReduce):      "norm",
+	kind(solver.StepSearch):      "conjugate gradients",
+	kind(solver.StepInterpolate): "interpolate",
+	kind(solver.StepCycle):       "cycle",
+	kind(solver.StepStage):       "stage",
+	kindPass:                     "pass",
+	kindSend:                     "send",
+	kindReceive:                  "receive",
+	kindCheckpoint:               "write checkpoint",
+	kindRows:                     "write rows",
+	kindResults:                  "results",
+	kindHash:                     "hash",
+	kindReports:                  "gather reports",
+	kindHistory:                  "history",
+	kindPicture:                  "picture",
+	kindField:                    "field",
+}
+
+// category returns the part of the report that counts the step, or what else it belongs to.
+func (k kind) category() string {
+	switch {
+	case k == kindSend || k == kindReceive:
+		return "link"
+	case k == kindCheckpoint:
+		return "checkpoint"
+	case k > kindCheckpoint:
+		return "output"
+	}
+	return categories[solver.StepKind(k).Share()]
+}
+
+var categories = map[solver.Share]string{
+	solver.ShareNone:     "pass",
+	solver.ShareCompute:  "compute",
+	solver.ShareHaloWait: "halo_wait",
+	solver.ShareNormWait: "norm_wait",
+	solver.ShareSave:     "save",
+	solver.ShareSample:   "sample",
+}
+
+// encloses orders kinds whose steps begin and end together.
+func (k kind) encloses() int {
+	switch k {
+	case kind(solver.StepStage), kind(solver.StepCycle), kindPass:
+		return 0
+	}
+	return 1
+}
+
+// appendArgs appends the arguments of an event as JSON.
+func (r record) appendArgs(b []byte) []byte {
+	switch r.Kind {
+	case kindPass, kind(solver.StepEdges), kind(solver.StepInterior), kind(solver.StepSums):
+		return fmt.Appendf(b, `{"pass":%d,"first_sweep":%d,"sweeps":%d}`, r.Number, r.First, r.Sweeps)
+	case kind(solver.StepPost), kind(solver.StepWait), kindSend, kindReceive:
+		return fmt.Appendf(b, `{"exchange":%d}`, r.Number)
+	case kind(solver.StepPostNorm), kind(solver.StepWaitNorm):
+		return fmt.Appendf(b, `{"pass":%d}`, r.Number)
+	case kind(solver.StepReduce):
+		return fmt.Appendf(b, `{"sum":%d}`, r.Number)
+	case kind(solver.StepSave), kind(solver.StepSample), kindCheckpoint:
+		return fmt.Appendf(b, `{"sweeps":%d}`, r.First)
+	case kind(solver.StepCycle):
+		return fmt.Appendf(b, `{"cycle":%d}`, r.Number)
+	case kind(solver.StepStage):
+		return fmt.Appendf(b, `{"stage":%d}`, r.Number)
+	}
+	return append(b, "{}"...)
+}

@@ -1,0 +1,205 @@
+package trace
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+
+	"jacobi/solver"
+)
+
+// Process is what a trace says about a rank.
+type Process struct {
+	Rank   int
+	Name   string // with the rank, its host and its device
+	Beside [2]int // the neighbours, by side; -1 for none
+}
+
+// Writer writes a trace, rank by rank: an object of the Trace Event Format (JSON), with one event a line. Times are in
+// microseconds since zero, to the nanosecond. A rank is a process whose pid is its number plus 1, since viewers take 0
+// for the idle process.
+type Writer struct {
+	to   *bufio.Writer
+	zero int64 // by the clock of rank 0
+	size int
+	line []byte
+	next string // before the next event
+	err  error
+}
+
+// NewWriter begins a trace of a run of the given number of ranks.
+func NewWriter(w io.Writer, zero int64, size int) *Writer {
+	t := &Writer{to: bufio.NewWriterSize(w, 1<<20), zero: zero, size: size}
+	t.write([]byte(`{"displayTimeUnit":"ms","traceEvents":[`))
+	return t
+}
+
+func (w *Writer) write(b []byte) {
+	if w.err == nil {
+		_, w.err = w.to.Write(b)
+	}
+}
+
+// event writes what w.line has of an event.
+func (w *Writer) event() {
+	w.write([]byte(w.next + "\n"))
+	w.write(w.line)
+	w.next = ","
+}
+
+// Rank writes the events of a rank on a node with the given clock. It returns the first error of all writes so far.
+func (w *Writer) Rank(about Process, p Part, c Clock) error {
+	pid := about.Rank + 1
+	w.name(pid, pid*10+trackSolver, "process_name", "name", about.Name)
+	w.name(pid, pid*10+trackSolver, "process_sort_index", "sort_index", about.Rank)
+	for i, records := range p.tracks {
+		if len(records) == 0 {
+			continue
+		}
+		tid := pid*10 + i
+		w.name(pid, tid, "thread_name", "name", threadName(i, about.Beside))
+		w.name(pid, tid, "thread_sort_index", "sort_index", i)
+		slices.SortStableFunc(records, func(a, b record) int {
+			return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(b.Took, a.Took),
+				cmp.Compare(a.Kind.encloses(), b.Kind.encloses()))
+		})
+		flows := w.flowsOf(i, about, records)
+		for _, r := range records {
+			start, end := c.there(r.Start)-w.zero, c.there(r.Start+r.Took)-w.zero
+			w.slice(pid, tid, start, end, r)
+			w.flow(pid, tid, start, end, r, flows)
+		}
+	}
+	return w.err
+}
+
+// threadName returns the name of a track.
+func threadName(track int, beside [2]int) string {
+	switch track {
+	case trackTop:
+		return fmt.Sprintf("link to rank %d (top)", beside[solver.Top])
+	case trackBottom:
+		return fmt.Sprintf("link to rank %d (bottom)", beside[solver.Bottom])
+	case trackSaver:
+		return "checkpoints"
+	}
+	return "solver"
+}
+
+// name writes a metadata event.
+func (w *Writer) name(pid, tid int, name, key string, value any) {
+	text, err := json.Marshal(value)
+	if w.err == nil {
+		w.err = err
+	}
+	w.line = fmt.Appendf(w.line[:0], `{"ph":"M","pid":%d,"tid":%d,"ts":0,"name":"%s","args":{"%s":%s}}`, pid, tid, name,
+		key, text)
+	w.event()
+}
+
+// slice writes a complete event.
+func (w *Writer) slice(pid, tid int, start, end int64, r record) {
+	w.line = fmt.Appendf(w.line[:0], `{"ph":"X","pid":%d,"tid":%d,"ts":`, pid, tid)
+	w.line = appendMicroseconds(w.line, start)
+	w.line = append(w.line, `,"dur":`...)
+	w.line = appendMicroseconds(w.line, end-start)
+	w.line = fmt.Appendf(w.line, `,"name":"%s","cat":"%s","args":`, r.Kind.name(r.Level), r.Kind.category())
+	w.line = append(r.appendArgs(w.line), '}')
+	w.event()
+}
+
+// flows are the exchanges of a link's track whose rows are drawn as arrows.
+type flows struct {
+	side  solver.Side
+	edge  int // the boundary between stripes, counted by the rank above it
+	whole map[uint64]bool
+}
+
+// flowsOf returns the flows of a track. All ranks keep the same passes, so that the neighbour has both the send and the
+// receive of an exchange if this rank has.
+func (w *Writer) flowsOf(track int, about Process, records []record) flows {
+	f := flows{edge: about.Rank, side: solver.Bottom}
+	switch track {
+	case trackTop:
+		f.side, f.edge = solver.Top, about.Beside[solver.Top]
+	case trackBottom:
+	default:
+		return f
+	}
+	f.whole = map[uint64]bool{}
+	half := map[uint64]kind{}
+	for _, r := range records {
+		if other, ok := half[r.Number]; ok && other != r.Kind {
+			f.whole[r.Number] = true
+		}
+		half[r.Number] = r.Kind
+	}
+	return f
+}
+
+// flow writes the beginning of an arrow in a send, and its end at the end of a receive.
+func (w *Writer) flow(pid, tid int, start, end int64, r record, f flows) {
+	if !f.whole[r.Number] {
+		return
+	}
+	ph, at, direction := `"s"`, start, f.side
+	if r.Kind == kindReceive {
+		ph, at, direction = `"f","bp":"e"`, max(start, end-1), f.side.Opposite() // within the slice
+	}
+	id := (r.Number*uint64(w.size)+uint64(f.edge))*2 + uint64(direction)
+	w.line = fmt.Appendf(w.line[:0], `{"ph":%s,"pid":%d,"tid":%d,"ts":`, ph, pid, tid)
+	w.line = appendMicroseconds(w.line, at)
+	w.line = fmt.Appendf(w.line, `,"id":%d,"name":"rows","cat":"rows"}`, id)
+	w.event()
+}
+
+// appendMicroseconds appends ns nanoseconds as a decimal number of microseconds.
+func appendMicroseconds(b []byte, ns int64) []byte {
+	if ns < 0 {
+		b, ns = append(b, '-'), -ns
+	}
+	b = strconv.AppendInt(b, ns/1000, 10)
+	return fmt.Appendf(b, ".%03d", ns%1000)
+}
+
+// About is what a trace says about its run.
+type About struct {
+	Program string `json:"program"` // with its version
+	Run     string `json:"run"`     // the run's name; may be empty
+	RunID   string `json:"run_id"`
+	Begin   string `json:"begin"`  // the date and time of ts 0, by the clock of rank 0
+	Method  string `json:"method"` // solver.method
+	// Passes counts the passes, or cycles of multigrid, that began with the sweeps trace.from to trace.to. Dropped of
+	// them are missing between the first and the last trace.passes ones.
+	Passes  int `json:"passes"`
+	Dropped int `json:"dropped"`
+	// Clocks are those of the kernels on which ranks ran. That of rank 0 is the first one.
+	Clocks []NodeClock `json:"clocks"`
+}
+
+// NodeClock is the clock of the ranks under one kernel. Their times are given by the clock of rank 0.
+type NodeClock struct {
+	Host  string `json:"host"`
+	Ranks []int  `json:"ranks"`
+	Clock
+	Drifts bool `json:"drifts"` // the times between the readings follow a line through both
+}
+
+// Close ends the trace. The underlying writer stays open.
+func (w *Writer) Close(about About) error {
+	text, err := json.Marshal(about)
+	if w.err == nil {
+		w.err = err
+	}
+	w.write([]byte("\n],\n\"otherData\":"))
+	w.write(text)
+	w.write([]byte("}\n"))
+	if w.err == nil {
+		w.err = w.to.Flush()
+	}
+	return w.err
+}
