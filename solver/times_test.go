@@ -31,7 +31,8 @@ func (o others) Wait(ctx context.Context, pass uint64) (solver.Contribution, err
 	return o.hub.Wait(ctx, pass)
 }
 
-// Waiting for the own device counts as computing; only waiting for other ranks' sums counts as waiting for norms.
+// Waiting for the own device counts as computing; only waiting for other ranks' sums counts as waiting for norms. The
+// steps add up to the same times.
 func TestTimesTellTheDeviceFromTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const passes = 5
@@ -47,8 +48,10 @@ func TestTimesTellTheDeviceFromTheOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 		device, reducer := slow{p, 30 * time.Millisecond}, others{newHub(1), 2 * time.Millisecond}
+		shares := map[solver.Share]time.Duration{}
+		onStep := func(s solver.Step, _ time.Time, took time.Duration) { shares[s.Kind.Share()] += took }
 		result, err := solver.Run(t.Context(), device, x, reducer,
-			solver.Options{Initial: f, Depth: 2, MaxSweeps: 2, MaxIterations: 2 * passes})
+			solver.Options{Initial: f, Depth: 2, MaxSweeps: 2, MaxIterations: 2 * passes, OnStep: onStep})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -56,6 +59,9 @@ func TestTimesTellTheDeviceFromTheOthers(t *testing.T) {
 		want := solver.Times{Total: sums + norms, Compute: sums, NormWait: norms, Exchanges: passes - 1}
 		if result.Times != want {
 			t.Errorf("times %+v, want %+v", result.Times, want)
+		}
+		if shares[solver.ShareCompute] != sums || shares[solver.ShareNormWait] != norms || len(shares) != 3 {
+			t.Errorf("steps %v, want the same", shares)
 		}
 	})
 }

@@ -1,0 +1,352 @@
+// Package traceread reads the traces of runs. It refuses what the Trace Event Format or its viewers do not allow, and
+// whatever a trace of this program does not have.
+package traceread
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Trace is a trace as a viewer sees it.
+type Trace struct {
+	About  About
+	Ranks  []Rank
+	Arrows []Arrow
+}
+
+// About is the file's metadata.
+type About struct {
+	Program string  `json:"program"`
+	Run     string  `json:"run"`
+	RunID   string  `json:"run_id"`
+	Begin   string  `json:"begin"`
+	Method  string  `json:"method"`
+	Passes  int     `json:"passes"`
+	Dropped int     `json:"dropped"`
+	Clocks  []Clock `json:"clocks"`
+}
+
+// Clock is that of the ranks under one kernel.
+type Clock struct {
+	Host   string  `json:"host"`
+	Ranks  []int   `json:"ranks"`
+	Before Reading `json:"before"`
+	After  Reading `json:"after"`
+	Drifts bool    `json:"drifts"`
+}
+
+// Reading is one comparison with the clock of rank 0.
+type Reading struct {
+	Ahead int64 `json:"ahead_ns"`
+	Error int64 `json:"error_ns"`
+}
+
+// Rank is a process.
+type Rank struct {
+	Name   string
+	Tracks map[string][]Slice // by the name of the thread, from the first to the last
+}
+
+// Slice is a complete event. Times are since ts 0.
+type Slice struct {
+	Name, Category string
+	Start, Took    time.Duration
+	Depth          int // slices of the track that enclose it
+	Args           map[string]int64
+}
+
+// Arrow is a flow from the rank and track of a send to those of a receive.
+type Arrow struct {
+	FromRank, ToRank   int
+	FromTrack, ToTrack string
+	From, To           Slice
+}
+
+// Sum adds up the times of a rank's slices by category.
+func (r Rank) Sum() map[string]time.Duration {
+	sums := map[string]time.Duration{}
+	for _, slices := range r.Tracks {
+		for _, s := range slices {
+			sums[s.Category] += s.Took
+		}
+	}
+	return sums
+}
+
+// event is any event. Pointers are nil where the key is absent.
+type event struct {
+	Phase    string           `json:"ph"`
+	PID      *int             `json:"pid"`
+	TID      *int             `json:"tid"`
+	Time     *json.Number     `json:"ts"`
+	Duration *json.Number     `json:"dur"`
+	Name     *string          `json:"name"`
+	Category *string          `json:"cat"`
+	Args     *json.RawMessage `json:"args"`
+	ID       *uint64          `json:"id"`
+	Binds    *string          `json:"bp"`
+}
+
+// file is the object of the Trace Event Format.
+type file struct {
+	Unit   string  `json:"displayTimeUnit"`
+	Events []event `json:"traceEvents"`
+	Other  About   `json:"otherData"`
+}
+
+// Read reads a trace. Its errors name the event.
+func Read(r io.Reader) (Trace, error) {
+	var f file
+	if err := strictly(r, &f); err != nil {
+		return Trace{}, err
+	}
+	if f.Unit != "ms" {
+		return Trace{}, fmt.Errorf("displayTimeUnit %q", f.Unit)
+	}
+	b := &builder{processes: map[int]*process{}, threads: map[int]*thread{}, starts: map[uint64]end{},
+		ends: map[uint64]end{}}
+	for i, e := range f.Events {
+		if err := b.add(e); err != nil {
+			text, _ := json.Marshal(e)
+			return Trace{}, fmt.Errorf("event %d, %s: %w", i, text, err)
+		}
+	}
+	t := Trace{About: f.Other}
+	return t, b.finish(&t)
+}
+
+// strictly decodes JSON that has all and only the keys of v.
+func strictly(r io.Reader, v any) error {
+	d := json.NewDecoder(r)
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		return err
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return fmt.Errorf("more after the object: %v", err)
+	}
+	return nil
+}
+
+type process struct {
+	name    string
+	sort    int
+	threads []*thread
+}
+
+type thread struct {
+	process *process
+	name    string
+	sort    int
+	slices  []Slice
+	open    []time.Duration // ends of the slices that enclose the newest one, and its own
+}
+
+// end is one end of an arrow.
+type end struct {
+	thread *thread
+	slice  int
+}
+
+type builder struct {
+	processes    map[int]*process
+	threads      map[int]*thread
+	starts, ends map[uint64]end
+}
+
+// has checks which keys an event has besides ph, pid, tid, ts and name.
+func (e event) has(dur, cat, args, id, bp bool) error {
+	if e.PID == nil || e.TID == nil || e.Time == nil || e.Name == nil {
+		return errors.New("pid, tid, ts or name is missing")
+	}
+	if (e.Duration != nil) != dur || (e.Category != nil) != cat || (e.Args != nil) != args || (e.ID != nil) != id ||
+		(e.Binds != nil) != bp {
+		return errors.New("a key is missing or too many")
+	}
+	return nil
+}
+
+func (b *builder) add(e event) error {
+	switch e.Phase {
+	case "M":
+		if err := e.has(false, false, true, false, false); err != nil {
+			return err
+		}
+		return b.meta(e)
+	case "X":
+		if err := e.has(true, true, true, false, false); err != nil {
+			return err
+		}
+		return b.slice(e)
+	case "s":
+		if err := e.has(false, true, false, true, false); err != nil {
+			return err
+		}
+		return b.arrow(e, b.starts)
+	case "f":
+		if err := e.has(false, true, false, true, true); err != nil {
+			return err
+		}
+		return b.arrow(e, b.ends)
+	}
+	return errors.New("unknown ph")
+}
+
+// meta takes the name or the place of a process or a thread.
+func (b *builder) meta(e event) error {
+	var args struct {
+		Name *string `json:"name"`
+		Sort *int    `json:"sort_index"`
+	}
+	if err := strictly(bytes.NewReader(*e.Args), &args); err != nil {
+		return err
+	}
+	p := b.processes[*e.PID]
+	if p == nil && *e.Name != "process_name" {
+		return errors.New("a process without a name")
+	}
+	switch *e.Name {
+	case "process_name":
+		if p != nil || *e.PID < 1 || args.Name == nil || args.Sort != nil {
+			return errors.New("the process has a name, is 0, or gets none")
+		}
+		b.processes[*e.PID] = &process{name: *args.Name}
+	case "process_sort_index":
+		if args.Sort == nil || *args.Sort != *e.PID-1 {
+			return errors.New("processes are sorted by rank")
+		}
+		p.sort = *args.Sort
+	case "thread_name":
+		if b.threads[*e.TID] != nil || args.Name == nil {
+			return errors.New("the thread has a name, or gets none")
+		}
+		t := &thread{process: p, name: *args.Name}
+		b.threads[*e.TID] = t
+		p.threads = append(p.threads, t)
+	case "thread_sort_index":
+		if b.threads[*e.TID] == nil || args.Sort == nil {
+			return errors.New("no thread, or no index")
+		}
+		b.threads[*e.TID].sort = *args.Sort
+	default:
+		return errors.New("unknown metadata")
+	}
+	return nil
+}
+
+var microseconds = regexp.MustCompile(`^[0-9]+\.[0-9]{3}$`)
+
+// exactly returns a number of microseconds with three decimals.
+func exactly(n json.Number) (time.Duration, error) {
+	if !microseconds.MatchString(n.String()) {
+		return 0, fmt.Errorf("%q: microseconds with three decimals are wanted", n)
+	}
+	ns, err := strconv.ParseInt(strings.Replace(n.String(), ".", "", 1), 10, 64)
+	return time.Duration(ns), err
+}
+
+// threadOf returns the thread of an event.
+func (b *builder) threadOf(e event) (*thread, error) {
+	t := b.threads[*e.TID]
+	if t == nil || t.process != b.processes[*e.PID] {
+		return nil, errors.New("a thread without a name, or of another process")
+	}
+	return t, nil
+}
+
+// slice takes a complete event. Slices of a thread come in order, and nest.
+func (b *builder) slice(e event) error {
+	t, err := b.threadOf(e)
+	if err != nil {
+		return err
+	}
+	s := Slice{Name: *e.Name, Category: *e.Category}
+	if s.Start, err = exactly(*e.Time); err != nil {
+		return err
+	}
+	if s.Took, err = exactly(*e.Duration); err != nil {
+		return err
+	}
+	if err := json.Unmarshal(*e.Args, &s.Args); err != nil {
+		return err
+	}
+	if n := len(t.slices); n > 0 && s.Start < t.slices[n-1].Start {
+		return errors.New("out of order")
+	}
+	for len(t.open) > 0 && t.open[len(t.open)-1] <= s.Start {
+		t.open = t.open[:len(t.open)-1]
+	}
+	if n := len(t.open); n > 0 && s.Start+s.Took > t.open[n-1] {
+		return fmt.Errorf("ends %v after the slice that it begins in", s.Start+s.Took-t.open[n-1])
+	}
+	s.Depth = len(t.open)
+	t.open = append(t.open, s.Start+s.Took)
+	t.slices = append(t.slices, s)
+	return nil
+}
+
+// arrow takes an end of an arrow, which lies in the newest slice of its thread.
+func (b *builder) arrow(e event, ends map[uint64]end) error {
+	t, err := b.threadOf(e)
+	if err != nil {
+		return err
+	}
+	at, err := exactly(*e.Time)
+	if err != nil {
+		return err
+	}
+	n := len(t.slices) - 1
+	if n < 0 || at < t.slices[n].Start || at > t.slices[n].Start+t.slices[n].Took {
+		return errors.New("not in the slice before it")
+	}
+	if _, twice := ends[*e.ID]; twice || *e.Name != "rows" || *e.Category != "rows" || e.Binds != nil && *e.Binds != "e" {
+		return errors.New("a second arrow of that id, or another name")
+	}
+	ends[*e.ID] = end{t, n}
+	return nil
+}
+
+// finish pairs the ends of arrows and sorts what was read.
+func (b *builder) finish(t *Trace) error {
+	ranks := map[*process]int{}
+	for rank := range len(b.processes) {
+		p := b.processes[rank+1]
+		if p == nil || p.sort != rank {
+			return fmt.Errorf("no process for rank %d of %d", rank, len(b.processes))
+		}
+		ranks[p] = rank
+		r := Rank{Name: p.name, Tracks: map[string][]Slice{}}
+		for _, th := range p.threads {
+			if _, twice := r.Tracks[th.name]; twice {
+				return fmt.Errorf("rank %d has two threads %q", rank, th.name)
+			}
+			r.Tracks[th.name] = th.slices
+		}
+		t.Ranks = append(t.Ranks, r)
+	}
+	if len(b.starts) != len(b.ends) {
+		return fmt.Errorf("%d arrows begin and %d end", len(b.starts), len(b.ends))
+	}
+	for id, from := range b.starts {
+		to, ok := b.ends[id]
+		if !ok {
+			return fmt.Errorf("arrow %d has no end", id)
+		}
+		t.Arrows = append(t.Arrows, Arrow{ranks[from.thread.process], ranks[to.thread.process], from.thread.name,
+			to.thread.name, from.thread.slices[from.slice], to.thread.slices[to.slice]})
+	}
+	slices.SortFunc(t.Arrows, func(a, b Arrow) int {
+		return cmp.Or(cmp.Compare(a.From.Start, b.From.Start), cmp.Compare(a.FromRank, b.FromRank),
+			cmp.Compare(a.FromTrack, b.FromTrack))
+	})
+	return nil
+}
