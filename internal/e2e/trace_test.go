@@ -103,8 +103,8 @@ func agree(t *testing.T, tr traceread.Trace, r timesReport) {
 	}
 }
 
-// namesOf returns the names of the slices of a track, each once, sorted.
-func namesOf(slicesOf []traceread.Slice) []string {
+// stepsOf returns the names of the slices of a track, each once, sorted.
+func stepsOf(slicesOf []traceread.Slice) []string {
 	names := map[string]bool{}
 	for _, s := range slicesOf {
 		names[s.Name] = true
@@ -125,10 +125,13 @@ func TestTraceOfFourRanks(t *testing.T) {
 				t.Errorf("with a trace %+v, without %+v", got, plain)
 			}
 			agree(t, tr, r)
-			if tr.About.Passes != 15 || tr.About.Dropped != 0 || len(tr.About.Clocks) != 1 ||
-				!slices.Equal(tr.About.Clocks[0].Ranks, []int{0, 1, 2, 3}) ||
-				tr.About.Clocks[0].Before != (traceread.Reading{}) || tr.About.Clocks[0].After != (traceread.Reading{}) {
-				t.Errorf("about %+v", tr.About)
+			if tr.About.Passes != 15 || tr.About.Dropped != 0 || len(tr.About.Clocks) != 1 {
+				t.Fatalf("about %+v", tr.About)
+			}
+			same := traceread.Reading{}
+			if c := tr.About.Clocks[0]; !slices.Equal(c.Ranks, []int{0, 1, 2, 3}) || c.Before != same ||
+				c.After != same || c.Drifts {
+				t.Errorf("clock %+v", c)
 			}
 			const exchanges = 14 // before all passes but the first
 			for rank, k := range tr.Ranks {
@@ -142,7 +145,7 @@ func TestTraceOfFourRanks(t *testing.T) {
 					phases = append(phases, "field", "history", "picture")
 				}
 				slices.Sort(phases)
-				if names := namesOf(k.Tracks["solver"]); !slices.Equal(names, phases) {
+				if names := stepsOf(k.Tracks["solver"]); !slices.Equal(names, phases) {
 					t.Errorf("rank %d: %q, want %q", rank, names, phases)
 				}
 				for side, l := range r.Ranks[rank].Transports {
@@ -203,7 +206,7 @@ func TestTraceOfMethods(t *testing.T) {
 			got, tr, r := traced(t, args...)
 			agree(t, tr, r)
 			for rank, k := range tr.Ranks {
-				names := namesOf(k.Tracks["solver"])
+				names := stepsOf(k.Tracks["solver"])
 				for _, name := range c.also {
 					if !slices.Contains(names, name) {
 						t.Errorf("rank %d: %q lacks %q", rank, names, name)

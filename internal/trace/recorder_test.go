@@ -45,12 +45,13 @@ func numbersOf(records []record, k kind) (numbers []uint64) {
 // A recorder keeps the passes that begin in the window, and of these the first and the last ones, on all tracks.
 func TestRecorderKeepsTheWindow(t *testing.T) {
 	for name, c := range map[string]struct {
-		o                   Options
-		want, sent          []uint64
-		passes, dropped     int
-		beginsWithItsWaiter bool
+		o               Options
+		want, sent      []uint64
+		passes, dropped int
+		beginsWithWait  bool
 	}{
-		"all":         {Options{Passes: 10}, []uint64{0, 1, 2, 3, 4, 5, 6, 7}, []uint64{1, 2, 3, 4, 5, 6, 7, 8}, 8, 0, false},
+		"all": {Options{Passes: 10}, []uint64{0, 1, 2, 3, 4, 5, 6, 7}, []uint64{1, 2, 3, 4, 5, 6, 7, 8},
+			8, 0, false},
 		"ends of all": {Options{Passes: 2}, []uint64{0, 1, 6, 7}, []uint64{1, 2, 7, 8}, 8, 4, false},
 		"from":        {Options{Passes: 10, From: 9}, []uint64{3, 4, 5, 6, 7}, []uint64{4, 5, 6, 7, 8}, 5, 0, true},
 		"to":          {Options{Passes: 10, To: 9}, []uint64{0, 1, 2}, []uint64{1, 2, 3}, 3, 0, false},
@@ -72,7 +73,7 @@ func TestRecorderKeepsTheWindow(t *testing.T) {
 		if got := numbersOf(p.tracks[trackBottom], kindSend); !slices.Equal(got, c.sent) {
 			t.Errorf("%s: exchanges %v, want %v", name, got, c.sent)
 		}
-		if len(c.want) > 0 && (p.tracks[trackSolver][0].Kind == kind(solver.StepWait)) != c.beginsWithItsWaiter {
+		if len(c.want) > 0 && (p.tracks[trackSolver][0].Kind == kind(solver.StepWait)) != c.beginsWithWait {
 			t.Errorf("%s: begins with kind %d", name, p.tracks[trackSolver][0].Kind)
 		}
 	}

@@ -48,7 +48,8 @@ func TestTrackKeepsFirstAndLast(t *testing.T) {
 		for _, u := range c.want {
 			records += 1 + int(u)%7
 		}
-		if len(got) != records || !slices.IsSortedFunc(got, func(a, b record) int { return int(a.Number) - int(b.Number) }) {
+		inOrder := slices.IsSortedFunc(got, func(a, b record) int { return int(a.Number) - int(b.Number) })
+		if len(got) != records || !inOrder {
 			t.Errorf("%d of %d: %d records, want %d in order", c.keep, c.units, len(got), records)
 		}
 	}

@@ -308,7 +308,8 @@ func (b *builder) arrow(e event, ends map[uint64]end) error {
 	if n < 0 || at < t.slices[n].Start || at > t.slices[n].Start+t.slices[n].Took {
 		return errors.New("not in the slice before it")
 	}
-	if _, twice := ends[*e.ID]; twice || *e.Name != "rows" || *e.Category != "rows" || e.Binds != nil && *e.Binds != "e" {
+	_, twice := ends[*e.ID]
+	if twice || *e.Name != "rows" || *e.Category != "rows" || e.Binds != nil && *e.Binds != "e" {
 		return errors.New("a second arrow of that id, or another name")
 	}
 	ends[*e.ID] = end{t, n}
