@@ -74,7 +74,8 @@ func (i Interval) of(s Solver) Interval {
 
 // intervals returns the keys that are intervals.
 func (c *Config) intervals() []keyedInterval {
-	return []keyedInterval{{"output.every", &c.Output.Every}, {"checkpoint.every", &c.Checkpoint.Every}}
+	return []keyedInterval{{"output.every", &c.Output.Every}, {"output.probes_every", &c.Output.ProbesEvery},
+		{"checkpoint.every", &c.Checkpoint.Every}}
 }
 
 // keyedInterval is the value of a key.
@@ -85,6 +86,9 @@ type keyedInterval struct {
 
 func (v *validator) intervals(c Config) {
 	for _, i := range c.intervals() {
+		if i.every.Time > 0 && strings.HasPrefix(i.key, "output.") {
+			v.fault(`%s %q: a number of sweeps or cycles, such as "1000 sweeps", is wanted`, i.key, i.every)
+		}
 		if i.every.Cycles && !c.Solver.Multigrid() {
 			v.fault("%s %q: solver.method %s has cycles, %s has not", i.key, i.every, Multigrid, c.Solver.MethodText())
 		}

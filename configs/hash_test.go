@@ -36,7 +36,7 @@ func TestHash(t *testing.T) {
 			seen[Hash(c)] = key
 		}
 	}
-	if got, want := Hash(Default()), "2bbb46eac0862e47b94ebc825c0554559b6f437392f0bc18dd5ea9b3fcb7afaf"; got != want {
+	if got, want := Hash(Default()), "702347c156adaf2457ee93a420c14732565a9c2b4a23a0d6f134ec975f676272"; got != want {
 		t.Errorf("hash of the default %s, want %s", got, want)
 	}
 }

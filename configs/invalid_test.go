@@ -108,6 +108,16 @@ var invalid = []struct {
 		`output.every "7 sweeps": output.field has to name the files`},
 	{func(c *Config) { c.Output.Every.Sweeps, c.Output.Field = 7, strings.Repeat("f", 107)+".npy" },
 		`output.field: a name of 111 bytes; at most 110 are allowed with output.every`},
+	{func(c *Config) { c.Output.Probes, c.Output.Every.Sweeps = "a=(0,2)", 5 },
+		`output.probes "a=(0,2)": (0,2): x and y from 0 to 1 are wanted`},
+	{func(c *Config) { c.Output.Probes = "a=(0,1)" },
+		`output.probes "a=(0,1)": output.probes_every or output.every has to say when`},
+	{func(c *Config) { c.Output.Probes, c.Output.ProbesEvery.Time = "a=(0,1)", time.Minute },
+		`output.probes_every "1m": a number of sweeps or cycles, such as "1000 sweeps", is wanted`},
+	{func(c *Config) {
+		c.Output.Probes, c.Output.ProbesEvery.Sweeps, c.Output.History = "a=(0,1)", 3, "probes.csv"
+	},
+		`output.history "probes.csv": output.probes writes a file of this name`},
 	{func(c *Config) { c.Device.MPS = "on" }, `device.mps "on": allowed are auto and off`},
 	{func(c *Config) { c.Device.Select = "local-rank" },
 		`device.select "local-rank": allowed are round-robin, least-utilized, most-free-memory, coolest and ` +

@@ -22,6 +22,10 @@ type Output struct {
 	Results bool `mapstructure:"results" json:"results" yaml:"results"`
 	// Every is the interval of the series of fields, in sweeps; zero for no series.
 	Every Interval `mapstructure:"every" json:"every" yaml:"every"`
+	// Probes are points and lines whose values are recorded, in the form of ParseProbes, at an interval of their own or
+	// else at Every.
+	Probes      string   `mapstructure:"probes" json:"probes" yaml:"probes"`
+	ProbesEvery Interval `mapstructure:"probes_every" json:"probes_every" yaml:"probes_every"`
 }
 
 // Stdout as the name of a history or a report stands for standard output.
@@ -43,6 +47,7 @@ func (o Output) Files() []OutputFile {
 		{"output.field", o.Field, []string{".npy", ".vti"}},
 		{"output.picture", o.Picture, []string{".png", ".jpg", ".jpeg"}},
 		{"output.history", o.History, []string{".csv", Stdout}},
+		{"output.probes", o.probesFile(), []string{".csv"}},
 		{"output.trace", o.Trace, []string{".json"}},
 		{"output.report", o.Report, []string{".json", Stdout}},
 	}

@@ -23,6 +23,7 @@ var odd = Config{
 	Output: Output{
 		Dir: "elsewhere", Field: "f.npy", Picture: "", History: "h.csv", Report: "r.json", PictureScale: "sqrt",
 		Contours: 7, Every: Interval{Sweeps: 30}, Trace: "t.json",
+		Probes: "a=[3,4]", ProbesEvery: Interval{Sweeps: 7},
 	},
 	Trace: Trace{Passes: 7, From: 20, To: 30},
 	Log:   Log{Level: "debug", Format: "json"},
@@ -124,6 +125,8 @@ output:
   contours: 0
   results: true
   every: ""
+  probes: ""
+  probes_every: ""
 trace:
   passes: 500
   from: 0

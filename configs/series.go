@@ -43,9 +43,7 @@ func (o Output) Index() string {
 
 func (v *validator) series(o Output) {
 	switch {
-	case o.Every == Interval{}:
-	case o.Every.Time > 0:
-		v.fault(`output.every %q: a number of sweeps or cycles, such as "1000 sweeps", is wanted`, o.Every)
+	case !o.Series():
 	case o.Field == "":
 		v.fault("output.every %q: output.field has to name the files", o.Every)
 	case len(o.Field)+len("-000000000") > maxOutputName:

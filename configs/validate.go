@@ -57,6 +57,7 @@ func Validate(c Config) error {
 	v.nats(c.NATS)
 	v.output(c.Output)
 	v.trace(c.Trace)
+	v.probes(c.Output, c.Grid)
 	v.checkpoint(c.Checkpoint, c.NATS)
 	v.intervals(c)
 	v.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")

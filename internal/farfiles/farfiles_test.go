@@ -140,6 +140,7 @@ func TestServerRefuses(t *testing.T) {
 		{request{Op: opWrite, File: mine}, `no such file`},
 		{request{Op: opPut, File: mine}, `field.npy is not in the series of field.npy`},
 		{request{Op: opPut, File: ".passwd.r1.x.partial"}, `passwd is no file of this run`},
+		{request{Op: opGrow, File: mine}, `field.npy is not the file of the probes`},
 		{request{Op: opCommit, Files: []string{".passwd.r1.x.partial"}}, `passwd is no file of this run`},
 		{request{Op: opCommit, Files: []string{foreign}}, `is not a partial file of run r1`},
 		{request{Op: opCommit, Files: []string{mine}}, `put the outputs in place: `},

@@ -30,6 +30,7 @@ const (
 	opAbort  = "abort"
 	opPut    = "put"  // a file of the series
 	opTrim   = "trim" // the series of an earlier run
+	opGrow   = "grow" // create the file of the probes
 )
 
 // request is one operation that a rank asks for. A repetition changes nothing: opWrite carries its offset.
@@ -38,7 +39,7 @@ type request struct {
 	File   string   `json:"file,omitempty"`   // the partial's name
 	Files  []string `json:"files,omitempty"`  // of opCommit
 	Size   int64    `json:"size,omitempty"`   // of opCreate
-	Sweeps int      `json:"sweeps,omitempty"` // of opTrim
+	Sweeps int      `json:"sweeps,omitempty"` // of opTrim and opGrow
 	Offset int64    `json:"offset,omitempty"`
 	data   []byte
 }
@@ -49,6 +50,7 @@ type answer struct {
 	Full  bool   `json:"full,omitempty"`  // Error is that the disk is full
 	Probe string `json:"probe,omitempty"` // of opLook: a file in the directory
 	Host  string `json:"host,omitempty"`  // of opLook: the host of the directory
+	Size  int64  `json:"size,omitempty"`  // of opGrow
 }
 
 // encode returns the length of the request's JSON (u32, little-endian), the JSON and the data.

@@ -93,6 +93,16 @@ func (p *Place) TrimSeries(_ configs.Output, sweeps int) error {
 	return err
 }
 
+// GrowProbes implements output.Place.
+func (p *Place) GrowProbes(runID string, before int) (output.Partial, int64, error) {
+	file, err := output.NewPartialName(configs.ProbesFile, runID)
+	if err != nil {
+		return nil, 0, err
+	}
+	a, err := p.ask(request{Op: opGrow, File: file, Sweeps: before})
+	return &partial{place: p, file: file}, a.Size, err
+}
+
 // Open returns the partial file that another rank has created.
 func (p *Place) Open(file string) output.Partial { return &partial{place: p, file: file} }
 

@@ -45,6 +45,7 @@ type server struct {
 
 	mu    sync.Mutex
 	open  map[string]output.Partial // by name; nil for files that were committed or removed
+	grown int64                     // bytes of the file of the probes when it was created
 	close bool
 }
 
@@ -123,8 +124,11 @@ func (s *server) do(r request) (answer, error) {
 	if r.Op == opCreate && known {
 		return answer{}, nil
 	}
-	if r.Op == opPut {
+	switch {
+	case r.Op == opPut:
 		return answer{}, s.put(r.File)
+	case r.Op == opGrow:
+		return s.grow(r, known)
 	}
 	if r.Op != opCreate && !known { // created by a rank that sees the directory
 		if p, err = s.Dir.Reopen(r.File); err != nil {
@@ -176,6 +180,22 @@ func (s *server) put(file string) error {
 	}
 	s.open[file] = nil
 	return nil
+}
+
+// grow creates the file of the probes, unless it is there already.
+func (s *server) grow(r request, there bool) (answer, error) {
+	if there {
+		return answer{Size: s.grown}, nil
+	}
+	if name, err := output.NameOfPartial(r.File, s.RunID); err != nil || name != configs.ProbesFile {
+		return answer{}, fmt.Errorf("%s is not the file of the probes", name)
+	}
+	p, n, err := s.Dir.GrowProbesAs(r.File, r.Sweeps)
+	if err != nil {
+		return answer{}, err
+	}
+	s.open[r.File], s.grown = p, n
+	return answer{Size: n}, nil
 }
 
 // commit gives files their final names. Files that came over NATS are open here.

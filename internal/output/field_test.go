@@ -98,7 +98,10 @@ type unheld struct{ Dir }
 
 func (unheld) Commit([]string) error                    { return errors.New("not held") }
 func (unheld) PutInSeries(configs.Output, string) error { return errors.New("not held") }
-func (unheld) TrimSeries(configs.Output, int) error     { return errors.New("not held") }
+func (unheld) GrowProbes(string, int) (Partial, int64, error) {
+	return nil, 0, errors.New("not held")
+}
+func (unheld) TrimSeries(configs.Output, int) error { return errors.New("not held") }
 
 // hold holds dir for the run called run.
 func hold(t *testing.T, dir string) *Held {

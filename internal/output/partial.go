@@ -31,6 +31,9 @@ type Place interface {
 	// PutInSeries gives a partial file of the series of o, which must be durable, its final name at once, and brings
 	// the index of the series up to date. A repeated call succeeds.
 	PutInSeries(o configs.Output, file string) error
+	// GrowProbes creates the file of the probes, with the lines that an earlier run has written from before the given
+	// number of sweeps, and returns its size. It has its final name already.
+	GrowProbes(runID string, before int) (Partial, int64, error)
 	// TrimSeries removes the files of the series with fields after more than so many sweeps.
 	TrimSeries(o configs.Output, sweeps int) error
 }

@@ -62,6 +62,7 @@ type Report struct {
 	ResumedAfter int               `json:"resumed_after,omitempty"` // sweeps done by earlier runs
 	Checkpoints  *CheckpointReport `json:"checkpoints,omitempty"`   // nil if the run writes none
 	Series       *SeriesReport     `json:"series,omitempty"`        // nil if the run writes none
+	Probes       *ProbesReport     `json:"probes,omitempty"`        // nil if the run has none
 }
 
 // DecisiveReport is the norm that ended the run. The check is delayed, so this is usually not the norm of the last
@@ -121,6 +122,14 @@ type SeriesReport struct {
 	Failed  int    `json:"failed"`
 	Sweeps  int    `json:"sweeps"`          // of the newest file; 0 if there is none
 	Error   string `json:"error,omitempty"` // of the newest file that could not be written
+}
+
+// ProbesReport describes the values of points that the run recorded. Their file is not among Report.Files.
+type ProbesReport struct {
+	Every   int    `json:"every"` // sweeps or cycles from one sample to the next
+	Points  int    `json:"points"`
+	Samples int    `json:"samples"`         // that were written, by this run
+	Error   string `json:"error,omitempty"` // why the newest values are not written
 }
 
 // MeshReport is a solver.Mesh.

@@ -103,6 +103,9 @@ func (r Report) Lines() (lines [][2]string) {
 	if s := r.Series; s != nil {
 		row("Series", "%s", series(s, r.step()))
 	}
+	if p := r.Probes; p != nil {
+		row("Probes", "%s", probes(r))
+	}
 	if r.Times.Samples > 0 {
 		row("Samples", "the sweeps waited %.4f s for them", r.Times.Samples)
 	}
@@ -214,6 +217,16 @@ func series(s *SeriesReport, step string) string {
 	text := fmt.Sprintf("%s %s, every %s", plural(s.Written, "field"), s.Files, plural(s.Every, step))
 	if s.Failed > 0 {
 		text += fmt.Sprintf("; %d FAILED: %s", s.Failed, s.Error)
+	}
+	return text
+}
+
+func probes(r Report) string {
+	p := r.Probes
+	text := fmt.Sprintf("%s of %s in %s, every %s", plural(p.Samples, "sample"), plural(p.Points, "point"),
+		filepath.Join(r.Dir, configs.ProbesFile), plural(p.Every, r.step()))
+	if p.Error != "" {
+		text += "; the last FAILED: " + p.Error
 	}
 	return text
 }

@@ -19,6 +19,7 @@ type ready struct {
 	rows    fieldRows
 	samples solver.Samples // what reads the field while the sweeps go on
 	series  *series        // nil if no series of fields is written
+	probes  *probes        // nil if no values of points are recorded
 	readyAt time.Time
 	began   traceBegin
 }
@@ -67,7 +68,9 @@ func (l *loaded) prepareOutputs(ctx context.Context, open *closers) (_ *ready, e
 	if err := l.team.Barrier(ctx, "ready"); err != nil {
 		return nil, err
 	}
-	r.addSeries(open)
+	if err := r.addSamplers(open); err != nil {
+		return nil, err
+	}
 	r.readyAt = time.Now()
 	return r, nil
 }
@@ -98,6 +101,19 @@ func (r *ready) openRows(t output.Ticket) (fieldRows, error) {
 		return fieldRows{output.FieldIn(far.Open(t.File), t), output.WroteNATS + far.Host()}, nil
 	}
 	return fieldRows{w, output.WroteFile}, err
+}
+
+// addSamplers opens what reads the field while the sweeps go on.
+func (r *ready) addSamplers(open *closers) error {
+	r.addSeries(open)
+	return r.addProbes(open)
+}
+
+// finishSamples completes the files of all samples.
+func (r *ready) finishSamples(ctx context.Context) error {
+	ctx, cancel := r.withFileTimeout(ctx)
+	defer cancel()
+	return errors.Join(r.series.finish(ctx), r.probes.finish(ctx))
 }
 
 // view returns this rank's part of the field.

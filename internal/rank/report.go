@@ -122,7 +122,7 @@ func (s *solved) report(parts [][]byte, hash string) (output.Report, error) {
 		GLUPS:       output.GLUPS(s.layout.Mesh, s.sweepsOf(s.result.Sweeps-s.resumed.Start.Sweeps), total.Seconds()),
 		FieldSHA256: hash, Dir: c.Output.Dir,
 		ResumedAfter: s.resumed.Start.Sweeps, Checkpoints: s.checkpointReport(s.result.Times),
-		Series: s.series.report(),
+		Series: s.series.report(), Probes: s.probes.report(),
 	}
 	for i, part := range parts {
 		if err := json.Unmarshal(part, &rep.Ranks[i]); err != nil {

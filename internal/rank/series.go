@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
 
 	"jacobi/internal/output"
 	"jacobi/solver"
@@ -16,11 +15,9 @@ import (
 // written is only a warning.
 type series struct {
 	*ready
-	ctx    context.Context // of what goes on beside the sweeps
-	cancel context.CancelFunc
-	ended  chan error          // has the outcome of the newest file; nil before the first one
-	stats  output.SeriesReport // rank 0 only; not while a file is completed
-	begun  bool                // the series of an earlier run is trimmed; rank 0 only
+	beside
+	stats output.SeriesReport // rank 0 only; not while a file is completed
+	begun bool                // the series of an earlier run is trimmed; rank 0 only
 }
 
 // seriesTicket is what rank 0 tells the others about the next file.
@@ -35,9 +32,8 @@ func (r *ready) addSeries(open *closers) {
 		return
 	}
 	every := r.Config.Output.Every.Sweeps
-	r.series = &series{ready: r, stats: output.SeriesReport{Every: every,
-		Files: r.Config.Output.SeriesFiles()}}
-	r.series.ctx, r.series.cancel = context.WithCancel(r.team.Context())
+	r.series = &series{ready: r, beside: r.newBeside("series of fields"),
+		stats: output.SeriesReport{Every: every, Files: r.Config.Output.SeriesFiles()}}
 	open.add(r.series.close)
 	r.samples = append(r.samples, solver.Sampling{Sampler: r.series, Every: every})
 }
@@ -83,8 +79,7 @@ func (s *series) Sample(ctx context.Context, at solver.Sample) error {
 	if err != nil {
 		return errors.Join(err, abortField(field), rows.abandon())
 	}
-	s.ended = make(chan error, 1)
-	go func() { s.ended <- s.complete(at.Sweeps, field, rows, fault) }()
+	s.do(func(ctx context.Context) error { return s.complete(ctx, at.Sweeps, field, rows, fault) })
 	return nil
 }
 
@@ -113,8 +108,8 @@ func (s *series) create(sweeps int) (*output.Field, error) {
 }
 
 // complete makes a file durable and gives it its name. It fails only if the ranks lose each other.
-func (s *series) complete(sweeps int, field *output.Field, rows fieldRows, fault error) error {
-	ctx, cancel := s.withFileTimeout(s.ctx)
+func (s *series) complete(ctx context.Context, sweeps int, field *output.Field, rows fieldRows, fault error) error {
+	ctx, cancel := s.withFileTimeout(ctx)
 	defer cancel()
 	if rows.FieldWriter != nil {
 		if err := rows.Close(); fault == nil {
@@ -163,37 +158,12 @@ func (s *series) failed(sweeps int, why string) {
 	s.stats.Error = why
 }
 
-// wait waits until the newest file is complete.
-func (s *series) wait(ctx context.Context) error {
-	if s == nil || s.ended == nil {
+// finish waits for the last file.
+func (s *series) finish(ctx context.Context) error {
+	if s == nil {
 		return nil
 	}
-	select {
-	case err := <-s.ended:
-		s.ended = nil
-		return err
-	case <-ctx.Done():
-		return fmt.Errorf("series of fields: %w", context.Cause(ctx))
-	}
-}
-
-// finishSeries waits for the last file.
-func (r *ready) finishSeries(ctx context.Context) error {
-	ctx, cancel := r.withFileTimeout(ctx)
-	defer cancel()
-	return r.series.wait(ctx)
-}
-
-// seriesGrace bounds how long close waits for a write that cannot be interrupted.
-const seriesGrace = 2 * time.Second
-
-// close gives up a file that is not complete.
-func (s *series) close() error {
-	s.cancel()
-	ctx, cancel := context.WithTimeout(context.Background(), seriesGrace)
-	defer cancel()
-	_ = s.wait(ctx) // the run has ended
-	return nil
+	return s.wait(ctx)
 }
 
 // report describes the series; nil without one. Rank 0 calls it.

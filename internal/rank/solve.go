@@ -50,7 +50,7 @@ func (r *ready) solve(ctx context.Context, forecast *outlook.Outlook, open *clos
 	if err := r.finishSaver(ctx, result); err != nil {
 		return nil, err
 	}
-	if err := r.finishSeries(ctx); err != nil {
+	if err := r.finishSamples(ctx); err != nil {
 		return nil, err
 	}
 	reporter.finish(result)

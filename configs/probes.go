@@ -1,0 +1,171 @@
+package configs
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// ProbesFile is the name of the file of the probes.
+const ProbesFile = "probes.csv"
+
+// Probe is a point or a line of the mesh whose values a run records.
+type Probe struct {
+	Name   string
+	Points []MeshPoint
+}
+
+// MeshPoint is the point in column IX and row IY of the mesh.
+type MeshPoint struct{ IX, IY int }
+
+// maxProbed bounds the points of all probes: a run is to be sampled without a delay, and lines are to be read.
+const maxProbed = 10000
+
+// probesFile returns the name of the file of the probes, or "" without probes.
+func (o Output) probesFile() string {
+	if strings.TrimSpace(o.Probes) == "" {
+		return ""
+	}
+	return ProbesFile
+}
+
+// ProbesInterval returns the interval of the values of the probes.
+func (o Output) ProbesInterval() Interval { return cmp.Or(o.ProbesEvery, o.Every) }
+
+var (
+	probeItem  = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_.-]{0,63})\s*=\s*(.*)$`)
+	probeShape = regexp.MustCompile(`^([(\[][^)\]]*[)\]])(?:\s*\.\.\s*([(\[][^)\]]*[)\]])(?:\s*/\s*(\d{1,9}))?)?$`)
+)
+
+var errProbe = errors.New("NAME=(x,y) or NAME=[ix,iy] is wanted, or a line such as NAME=(0,0.5)..(1,0.5)/9, with " +
+	"semicolons between them")
+
+// ParseProbes reads the value of output.probes for a mesh: points and lines with names.
+//
+//	centre=(0.5,0.5)         the point nearest to x and y, from 0 to 1 over the mesh as in expressions
+//	corner=[0,16]            the point in column 0 and row 16
+//	cut=(0,0.5)..(1,0.5)/9   nine points of a line, both ends included; without /9 as many as the line crosses
+func ParseProbes(text string, nx, ny int) (probes []Probe, err error) {
+	if strings.TrimSpace(text) == "" {
+		return nil, nil
+	}
+	seen, total := map[string]bool{}, 0
+	for item := range strings.SplitSeq(text, ";") {
+		item = strings.TrimSpace(item)
+		p, err := parseProbe(item, nx, ny)
+		if err != nil {
+			return nil, fmt.Errorf("%q: %w", item, err)
+		}
+		if seen[p.Name] {
+			return nil, fmt.Errorf("%q: there is a probe of this name already", item)
+		}
+		seen[p.Name] = true
+		if total += len(p.Points); total > maxProbed {
+			return nil, fmt.Errorf("%q: at most %d points are allowed in all", item, maxProbed)
+		}
+		probes = append(probes, p)
+	}
+	return probes, nil
+}
+
+func parseProbe(item string, nx, ny int) (Probe, error) {
+	m := probeItem.FindStringSubmatch(item)
+	if m == nil {
+		return Probe{}, errProbe
+	}
+	s := probeShape.FindStringSubmatch(m[2])
+	if s == nil {
+		return Probe{}, errProbe
+	}
+	from, err := parsePoint(s[1], nx, ny)
+	if err != nil {
+		return Probe{}, err
+	}
+	if s[2] == "" {
+		return Probe{m[1], []MeshPoint{from}}, nil
+	}
+	to, err := parsePoint(s[2], nx, ny)
+	if err != nil {
+		return Probe{}, err
+	}
+	most := max(distance(from.IX, to.IX), distance(from.IY, to.IY)) + 1
+	points := min(most, maxProbed+1)
+	if s[3] != "" {
+		if points, _ = strconv.Atoi(s[3]); points < 2 || points > most {
+			return Probe{}, fmt.Errorf("%s points: the line has 2 to %d", s[3], most)
+		}
+	}
+	return Probe{m[1], line(from, to, points)}, nil
+}
+
+func distance(a, b int) int { return max(a-b, b-a) }
+
+// line returns points of the line, both ends included. Each is the nearest one to its place.
+func line(from, to MeshPoint, points int) (all []MeshPoint) {
+	between := func(a, b, i int) int { // the nearest integer to a + (b-a) i/(points-1); halves go up
+		n := 2 * (points - 1)
+		return a + floorDiv(2*(b-a)*i+(points-1), n)
+	}
+	for i := range min(points, maxProbed+1) {
+		if points == 1 {
+			return []MeshPoint{from}
+		}
+		all = append(all, MeshPoint{between(from.IX, to.IX, i), between(from.IY, to.IY, i)})
+	}
+	return all
+}
+
+func floorDiv(a, b int) int {
+	q := a / b
+	if a%b < 0 {
+		q--
+	}
+	return q
+}
+
+// parsePoint reads (x,y) or [ix,iy].
+func parsePoint(text string, nx, ny int) (p MeshPoint, err error) {
+	first, second, found := strings.Cut(text[1:len(text)-1], ",")
+	if !found || (text[0] == '(') != (text[len(text)-1] == ')') {
+		return p, errProbe
+	}
+	first, second = strings.TrimSpace(first), strings.TrimSpace(second)
+	if text[0] == '[' {
+		ix, okX := index(first, nx)
+		iy, okY := index(second, ny)
+		if !okX || !okY {
+			return p, fmt.Errorf("%s: ix from 0 to %d and iy from 0 to %d are wanted", text, nx-1, ny-1)
+		}
+		return MeshPoint{ix, iy}, nil
+	}
+	x, okX := toFloat(first)
+	y, okY := toFloat(second)
+	if !okX || !okY || !(x >= 0 && x <= 1) || !(y >= 0 && y <= 1) {
+		return p, fmt.Errorf("%s: x and y from 0 to 1 are wanted", text)
+	}
+	return MeshPoint{int(math.Round(float64(x * float64(nx-1)))), int(math.Round(float64(y * float64(ny-1))))}, nil
+}
+
+func index(text string, n int) (int, bool) {
+	i, err := strconv.Atoi(text)
+	return i, err == nil && i >= 0 && i < n
+}
+
+func (v *validator) probes(o Output, g Grid) {
+	if o.probesFile() == "" {
+		return
+	}
+	if _, err := ParseProbes(o.Probes, g.NX, g.NY); err != nil {
+		v.fault("output.probes %w", err)
+	}
+	switch every := o.ProbesInterval(); {
+	case every == Interval{}:
+		v.fault("output.probes %q: output.probes_every or output.every has to say when", o.Probes)
+	case o.History == ProbesFile:
+		v.fault("output.history %q: output.probes writes a file of this name", o.History)
+	}
+}
