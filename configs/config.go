@@ -16,6 +16,7 @@ type Config struct {
 	Output     Output     `mapstructure:"output" json:"output" yaml:"output"`
 	Trace      Trace      `mapstructure:"trace" json:"trace" yaml:"trace"`
 	Checkpoint Checkpoint `mapstructure:"checkpoint" json:"checkpoint" yaml:"checkpoint"`
+	Metrics    Metrics    `mapstructure:"metrics" json:"metrics" yaml:"metrics"`
 	Log        Log        `mapstructure:"log" json:"log" yaml:"log"`
 }
 

@@ -16,13 +16,14 @@ import (
 //   - output.dir: nodes may see the same directory at different paths. The file names do count, since all ranks write
 //     one field.
 //   - checkpoint.dir and checkpoint.resume, for the same reason.
+//   - metrics: one process serves them, wherever it runs.
 //   - log: messages of a rank do not affect its results.
 func Hash(c Config) string {
 	h := sha256.New()
 	fmt.Fprintln(h, "jacobi configuration 1")
 	for _, k := range keys() {
 		section, _, _ := strings.Cut(k.name, ".")
-		if slices.Contains([]string{"device", "nats", "log"}, section) ||
+		if slices.Contains([]string{"device", "nats", "metrics", "log"}, section) ||
 			slices.Contains([]string{"run.name", "halo.direct.listen", "output.dir", "checkpoint.dir",
 				"checkpoint.resume"}, k.name) {
 			continue

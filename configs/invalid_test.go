@@ -93,6 +93,11 @@ var invalid = []struct {
 	{func(c *Config) { c.Halo.Direct.Listen = "ib0" },
 		`halo.direct.listen "ib0": a colon and ports are missing; WHERE:PORTS is wanted, such as :47000-47099, ` +
 			`10.1.0.0/16: or ib0:47000`},
+	{func(c *Config) { c.Metrics.Listen = "9464" },
+		`metrics.listen "9464": HOST:PORT is wanted, such as 127.0.0.1:9464 or, on all interfaces, :9464`},
+	{func(c *Config) { c.Metrics.Listen = "localhost:http" },
+		`metrics.listen "localhost:http": HOST:PORT is wanted, such as 127.0.0.1:9464 or, on all interfaces, :9464`},
+	{func(c *Config) { c.Metrics.Linger = -time.Second }, `metrics.linger -1s: at least 0s is wanted`},
 	{func(c *Config) { c.Halo.Timeout = 0 }, `halo.timeout 0s: more than 0s is wanted`},
 	{func(c *Config) { c.Device.Backend = "gpu" }, `device.backend "gpu": allowed are auto, cpu and cuda`},
 	{func(c *Config) { c.Device.Threads = -1 }, `device.threads -1: at least 0 is wanted`},

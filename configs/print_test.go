@@ -25,8 +25,9 @@ var odd = Config{
 		Contours: 7, Every: Interval{Sweeps: 30}, Trace: "t.json",
 		Probes: "a=[3,4]", ProbesEvery: Interval{Sweeps: 7},
 	},
-	Trace: Trace{Passes: 7, From: 20, To: 30},
-	Log:   Log{Level: "debug", Format: "json"},
+	Trace:   Trace{Passes: 7, From: 20, To: 30},
+	Metrics: Metrics{Listen: "[::1]:9464", Linger: 90 * time.Minute},
+	Log:     Log{Level: "debug", Format: "json"},
 
 	Checkpoint: Checkpoint{Every: Interval{Time: 90 * time.Minute}, NATS: "bucket_1", Keep: 5, Resume: "nats:bucket_0"},
 }
@@ -137,6 +138,9 @@ checkpoint:
   nats: ""
   keep: 2
   resume: ""
+metrics:
+  listen: ""
+  linger: 0s
 log:
   level: info
   format: console

@@ -4,8 +4,8 @@ import (
 	"testing"
 )
 
-const sectionsHint = "the sections are run, grid, problem, solver, halo, device, nats, output, trace, checkpoint and " +
-	"log; launcher --dry-run prints all keys"
+const sectionsHint = "the sections are run, grid, problem, solver, halo, device, nats, output, trace, checkpoint, " +
+	"metrics and log; launcher --dry-run prints all keys"
 
 // refusedFiles are run files, with other sources, that Load refuses, and its errors.
 var refusedFiles = []struct {

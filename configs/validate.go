@@ -60,6 +60,7 @@ func Validate(c Config) error {
 	v.probes(c.Output, c.Grid)
 	v.checkpoint(c.Checkpoint, c.NATS)
 	v.intervals(c)
+	v.metrics(c.Metrics)
 	v.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
 	v.oneOf("log.format", c.Log.Format, "console", "json")
 	return errors.Join(v.faults...)

@@ -22,7 +22,6 @@ import (
 	"jacobi/internal/roster"
 	"jacobi/internal/show"
 	"jacobi/internal/soak"
-	"jacobi/internal/stats"
 	"jacobi/internal/version"
 	"jacobi/solver"
 )
@@ -167,19 +166,26 @@ func start(options configs.Options, by string, p probeFlags) (solver.Result, err
 		held = func() bool { return awake.Stopped(launcher) }
 	}
 	ctx = awake.Start(ctx, held)
+	m, err := serveMetrics(cfg, origin, request != nil, log)
+	if err != nil {
+		return solver.Result{}, err
+	}
+	defer m.close()
 	result, err := rank.Run(ctx, rank.Options{
 		Origin: origin, Environ: options.Environ, Config: cfg, Log: log, Stop: watchSignals(ctx), End: cancel,
 		Probe: request, Probed: printer.show,
 		Examine: origin.By == roster.ByLauncher && os.Getenv(examine.Env) != "",
 		Soak:    order,
-		Stats:   origin.By == roster.ByLauncher && os.Getenv(stats.Env) != "",
+		Stats:   m.wanted, Watch: m.watch(),
 		Summarize: func(report output.Report, outputs *output.Held) error {
+			m.awaitLast(ctx)
 			return summarize(report, outputs, cfg.Output.ToStdout())
 		},
 	})
 	if err == nil && request != nil && origin.By != roster.ByLauncher && origin.Rank == 0 {
 		err = printer.Finish()
 	}
+	m.linger(ctx)
 	return result, err
 }
 

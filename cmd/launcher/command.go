@@ -210,10 +210,21 @@ func start(ctx context.Context, o options, stdout, stderr io.Writer) error {
 	if err := p.Check(limited, true); err != nil {
 		return err
 	}
+	m, err := serveMetrics(cfg.Metrics, scr)
+	if err != nil {
+		return err
+	}
+	if m != nil {
+		defer m.Close()
+	}
 	for _, text := range p.Warnings(os.Environ()) {
 		scr.warn(text)
 	}
-	return solve(ctx, o, cfg, p, w, began, scr)
+	err = solve(ctx, o, cfg, p, w, began, scr, m)
+	if m != nil {
+		linger(ctx, m, cfg.Metrics, scr)
+	}
+	return err
 }
 
 // starter returns how to start the ranks of p.

@@ -10,16 +10,24 @@ import (
 	"jacobi/configs"
 	"jacobi/internal/attempt"
 	"jacobi/internal/launch"
+	"jacobi/internal/metrics"
 	"jacobi/internal/plan"
 )
 
 // solve runs the ranks of p, restarts them as often as o allows, and prints the summary. cfg is the configuration of
-// the first start. The time limit began at began.
+// the first start. The time limit began at began. m, which may be nil, serves the metrics of the run.
 func solve(ctx context.Context, o options, cfg configs.Config, p *plan.Plan, w attempt.Starter, began time.Time,
-	scr *screen) error {
+	scr *screen, m *metrics.Server) error {
 	r := attempt.Restarts{Config: cfg, Where: o.where, Most: o.restarts}
-	opts := attempt.Options{Starter: w, Limit: o.timeout.Limit, Screen: scr, Stdout: scr.data}
-	end, err := r.Run(ctx, p, opts, began, func(p *plan.Plan) attempt.Progress { return announce(ctx, p, scr) })
+	opts := attempt.Options{Starter: w, Limit: o.timeout.Limit, Screen: scr, Stdout: scr.data, Stats: m != nil}
+	end, err := r.Run(ctx, p, opts, began, func(p *plan.Plan) attempt.Progress {
+		shown := announce(ctx, p, scr)
+		if m == nil {
+			return shown
+		}
+		m.Run().Begin(metrics.InfoOf(p.Config))
+		return several{shown, measured{m.Run()}}
+	})
 	if err != nil {
 		return err
 	}

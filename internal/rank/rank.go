@@ -58,6 +58,8 @@ type Options struct {
 	Probed func(probe.Event) error
 	// Stats makes the rank publish statistics while it sweeps.
 	Stats bool
+	// Watch, if not nil, is called on rank 0 of a run that no launcher started, with the events of all ranks.
+	Watch func(roster.Event)
 	// Summarize is called on rank 0 of a run that no launcher started, once the outputs are written. outputs holds
 	// output.dir; it is nil if the run writes no file.
 	Summarize func(report output.Report, outputs *output.Held) error
@@ -181,6 +183,9 @@ func (j *joined) wire(ctx context.Context, open *closers) (*wired, error) {
 
 // run takes the phases from the layout to the outputs.
 func (j *joined) run(ctx context.Context, open *closers) (written, error) {
+	if err := j.watch(ctx, open); err != nil {
+		return written{}, err
+	}
 	l, err := j.setUp(ctx, open)
 	if err != nil {
 		return written{}, err

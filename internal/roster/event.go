@@ -77,10 +77,15 @@ func clip(text string) string {
 
 // Publish sends e, with this rank's number and host, to all that watch. It does not wait for them.
 func (t *Team) Publish(e Event) error {
+	e.Rank, e.Host, e.Text = t.self.Rank, t.self.Host, clip(e.Text)
 	if t.conn == nil {
+		t.watching.Lock()
+		defer t.watching.Unlock()
+		if t.watch != nil {
+			t.watch(e)
+		}
 		return nil
 	}
-	e.Rank, e.Host, e.Text = t.self.Rank, t.self.Host, clip(e.Text)
 	data, err := json.Marshal(e)
 	if err == nil {
 		err = t.conn.Publish(eventSubject(t.self.RunID, strconv.Itoa(t.self.Rank)), data)
@@ -108,6 +113,20 @@ func WatchEvents(ctx context.Context, conn Conn, runID string, f func(Event)) (s
 		return nil, fmt.Errorf("watch the events of run %s: %w", runID, err)
 	}
 	return func() { _ = sub.Unsubscribe() }, nil
+}
+
+// Watch is WatchEvents for a rank. In a run without a server it calls the newest f alone.
+func (t *Team) Watch(ctx context.Context, f func(Event)) (stop func(), err error) {
+	if t.conn != nil {
+		return WatchEvents(ctx, t.conn, t.self.RunID, f)
+	}
+	set := func(f func(Event)) {
+		t.watching.Lock()
+		defer t.watching.Unlock()
+		t.watch = f
+	}
+	set(f)
+	return func() { set(nil) }, nil
 }
 
 // FirstCause returns the abort among events, in the order of their arrival, that explains the end of the run: the first

@@ -68,6 +68,9 @@ type Team struct {
 	subs     []pubsub.Subscription
 	aborts   []*AbortError
 	stopOnce sync.Once
+
+	watching sync.Mutex  // held while watch is called
+	watch    func(Event) // of a run without a server; nil: nobody watches
 }
 
 // newTeam subscribes to the subjects that every rank reads. The team has no members yet.

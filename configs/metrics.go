@@ -1,0 +1,49 @@
+package configs
+
+import (
+	"encoding/json"
+	"net"
+	"strconv"
+	"time"
+)
+
+// Metrics says where a run serves metrics to Prometheus. Its JSON and YAML forms write the duration as text.
+type Metrics struct {
+	Listen string        `mapstructure:"listen"` // HOST:PORT; "": nowhere
+	Linger time.Duration `mapstructure:"linger"` // how long they stay after the run, unless they are read before
+}
+
+// metricsText is the written form of Metrics.
+type metricsText struct {
+	Listen string `json:"listen" yaml:"listen"`
+	Linger string `json:"linger" yaml:"linger"`
+}
+
+func (m Metrics) text() metricsText { return metricsText{m.Listen, formatDuration(m.Linger)} }
+
+// MarshalJSON writes the duration as text.
+func (m Metrics) MarshalJSON() ([]byte, error) { return json.Marshal(m.text()) }
+
+// MarshalYAML writes the duration as text.
+func (m Metrics) MarshalYAML() (any, error) { return m.text(), nil }
+
+// metrics checks the section metrics.
+func (v *validator) metrics(m Metrics) {
+	if m.Listen != "" && !listens(m.Listen) {
+		v.fault("metrics.listen %q: HOST:PORT is wanted, such as 127.0.0.1:9464 or, on all interfaces, :9464", m.Listen)
+	}
+	if m.Linger < 0 {
+		v.fault("metrics.linger %s: at least 0s is wanted", m.Linger)
+	}
+}
+
+// listens reports whether address is HOST:PORT with a number for the port. Whether this machine has the host is found
+// when the server starts.
+func listens(address string) bool {
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	_, err = strconv.ParseUint(port, 10, 16)
+	return err == nil
+}

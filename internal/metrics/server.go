@@ -1,0 +1,128 @@
+package metrics
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// Path is where a Server answers.
+const Path = "/metrics"
+
+// A Server bounds what it does for strangers.
+const (
+	headerTimeout = 5 * time.Second
+	timeout       = 10 * time.Second // of a whole request, and of its answer
+	idleTimeout   = time.Minute
+	maxHeader     = 16 << 10
+	maxRequests   = 8 // at a time
+	closeTimeout  = time.Second
+)
+
+// Server serves a Run over HTTP.
+type Server struct {
+	run      *Run
+	listener net.Listener
+	http     *http.Server
+	serving  sync.WaitGroup
+
+	mu      sync.Mutex
+	after   bool          // scrapes from now on show the end of the run
+	scraped chan struct{} // closed after the first such scrape
+}
+
+// Listen serves run at address, HOST:PORT, until Close. Port 0 is any free one.
+func Listen(address string, run *Run) (*Server, error) {
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("metrics.listen %q: %w", address, withoutOp(err))
+	}
+	registry := prometheus.NewRegistry()
+	if err := registry.Register(run); err != nil {
+		return nil, errors.Join(fmt.Errorf("metrics: %w", err), l.Close())
+	}
+	s := &Server{run: run, listener: l, scraped: make(chan struct{})}
+	handler := promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: maxRequests, Timeout: timeout})
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+Path, func(w http.ResponseWriter, q *http.Request) {
+		last := s.isAfter()
+		handler.ServeHTTP(w, q)
+		if last {
+			s.answered()
+		}
+	})
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = fmt.Fprintf(w, "The metrics of this run are at %s.\n", Path)
+	})
+	s.http = &http.Server{Handler: mux, ReadHeaderTimeout: headerTimeout, ReadTimeout: timeout, WriteTimeout: timeout,
+		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader}
+	s.serving.Go(func() { _ = s.http.Serve(l) }) // ends with Close
+	return s, nil
+}
+
+// withoutOp returns the cause of a failed net.Listen, without "listen tcp" and the address.
+func withoutOp(err error) error {
+	if op, ok := errors.AsType[*net.OpError](err); ok {
+		return op.Err
+	}
+	return err
+}
+
+// Run returns what is served.
+func (s *Server) Run() *Run { return s.run }
+
+// URL returns where the metrics are.
+func (s *Server) URL() string { return "http://" + s.listener.Addr().String() + Path }
+
+func (s *Server) isAfter() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.after
+}
+
+func (s *Server) answered() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case <-s.scraped:
+	default:
+		close(s.scraped)
+	}
+}
+
+// End tells that the values are final.
+func (s *Server) End() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.after = true
+}
+
+// Linger returns after the first scrape that began after End, after d, or when ctx ends.
+func (s *Server) Linger(ctx context.Context, d time.Duration) {
+	late := time.NewTimer(d)
+	defer late.Stop()
+	select {
+	case <-s.scraped:
+	case <-late.C:
+	case <-ctx.Done():
+	}
+}
+
+// Close ends the server. Answers that are under way have closeTimeout.
+func (s *Server) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	err := s.http.Shutdown(ctx)
+	if err != nil {
+		err = s.http.Close()
+	}
+	s.serving.Wait()
+	return err
+}
