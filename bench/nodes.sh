@@ -6,62 +6,70 @@
 #
 #   GPUS=4             the machine's GPUs, shared out among the nodes (default: as nvidia-smi says; 0 without it)
 #   SLOTS=1            ranks a node, where it has no GPUs
-#   LINK="1e9 1ms"     bits a second and latency of each node's link (bench/link); nodes then have network namespaces
-#                      of their own, which takes /dev/net/tun. Without it they share the machine's loopback.
+#   LINK="1gbit 1ms"   rate and latency of each node's link (bench/link says how they are written). The nodes, and
+#                      the server with the launcher, then have network namespaces of their own, which takes
+#                      /dev/net/tun. Without LINK they share the machine's loopback.
 #   NATS_SERVER=PATH   the server to start (default: built from go.mod's version)
+#   REPEAT=3           runs of each case, of which the fastest counts
 set -eu
 bin=$1 nodes=$2
 shift 2
 here=$(cd "$(dirname "$0")" && pwd)
+. "$here/namespaces.sh"
 gpus=${GPUS:-$(nvidia-smi -L 2>/dev/null | grep -c '^GPU' || true)}
-work=$(mktemp -d)
-server=${NATS_SERVER:-}
-if [ -z "$server" ]; then
-	server=$work/nats-server
-	(cd "$here/.." && go build -o "$server" github.com/nats-io/nats-server/v2)
-fi
-net=jn$$ address=127.0.0.1 port=$((20000 + $$ % 20000))
+work=$(mktemp -d) run=
 end() {
 	trap - EXIT
 	trap '' INT TERM # an agent that is killed may signal its group
-	kill -KILL $(jobs -p) 2>/dev/null || true # unshare may ignore SIGTERM
-	wait || true
-	if [ -n "${LINK:-}" ]; then
-		for i in $(seq "$nodes"); do ip netns delete "$net$i" || true; done
-	fi
+	{ # the shell would report each job that is killed
+		if [ -n "$run" ]; then kill -TERM "$run" && wait "$run" || true; fi
+		# shellcheck disable=SC2046
+		kill -KILL $(jobs -p) || true # unshare may ignore SIGTERM
+		wait || true
+	} 2>/dev/null
+	drop_network
 	rm -rf "$work"
 }
 trap end EXIT
 trap 'exit 130' INT TERM
 
+server=${NATS_SERVER:-}
+if [ -z "$server" ]; then
+	server=$work/nats-server
+	(cd "$here/.." && go build -o "$server" github.com/nats-io/nats-server/v2)
+fi
+address=127.0.0.1
 if [ -n "${LINK:-}" ]; then
 	address=10.123.45.1
-	(cd "$here/.." && go build -o "$work/link" ./bench/link)
-	for i in $(seq "$nodes"); do ip netns add "$net$i"; done
-	mkfifo "$work/ready"
-	# shellcheck disable=SC2046,SC2086
-	"$work/link" -rate ${LINK% *} -latency ${LINK#* } $(seq -f "$net%g" "$nodes") >"$work/ready" &
-	read -r _ <"$work/ready"
+	network "$work" "$nodes" "$LINK"
 fi
-"$server" -a $address -p $port >"$work/server" 2>&1 &
-url=nats://$address:$port
+mkdir "$work/ports"
+(within 0 "$server" -a $address -p -1 --ports_file_dir "$work/ports" -l "$work/server") &
+server_pid=$!
+until url=$(grep -ho "nats://$address:[0-9]*" "$work"/ports/*.ports 2>/dev/null); do
+	kill -0 $server_pid 2>/dev/null || { cat "$work/server" >&2; exit 1; }
+	sleep 0.05
+done
 for i in $(seq "$nodes"); do
-	within=
-	if [ -n "${LINK:-}" ]; then within="ip netns exec $net$i"; fi
 	slots=${SLOTS:-1} devices=
 	if [ "$gpus" -gt 0 ]; then
 		slots=$((gpus / nodes))
 		devices=$(seq -s, $(((i - 1) * slots)) $((i * slots - 1)))
 	fi
-	CUDA_VISIBLE_DEVICES=$devices $within unshare --uts --pid --fork --kill-child --mount-proc sh -c \
-		"hostname node$i && exec $bin/launcher node --slots $slots --set nats.url=$url" >"$work/node$i" 2>&1 &
+	(CUDA_VISIBLE_DEVICES=$devices within "$i" unshare --uts --pid --fork --kill-child --mount-proc sh -c \
+		"hostname node$i && exec $bin/launcher node --slots $slots --set nats.url=$url" >"$work/node$i" 2>&1) &
 done
 for case in "$@"; do
 	best=0 line=
+	failed=
 	for _ in $(seq "${REPEAT:-3}"); do
 		# shellcheck disable=SC2086
-		if ! (cd "$work" && timeout 300 "$bin/launcher" --nodes --wait 30s --set nats.url=$url $case \
-			--set output.field= --set output.picture= >out.txt 2>err.txt); then
+		(cd "$work" && within 0 timeout -k 10 300 "$bin/launcher" --nodes --wait 30s --set nats.url=$url $case \
+			--set output.field= --set output.picture= >out.txt 2>err.txt) & # a signal does not wait for it
+		run=$!
+		wait $run || failed=$?
+		run=
+		if [ -n "$failed" ]; then
 			line="FAILED: $(grep -v sweeps "$work/err.txt" | tail -3 | tr '\n' ' ')"
 			break
 		fi

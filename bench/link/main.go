@@ -1,6 +1,8 @@
 // Command link joins network namespaces by links of a given rate and latency, where the kernel has no netem.
 //
-//	link -rate 1e9 -latency 1ms jn1 jn2 ...
+//	link -rate 1gbit -latency 1ms jn1 jn2 ...
+//
+// The rate is a number of bits a second, and may end in kbit, mbit or gbit as those of tc.
 //
 // Each namespace gets the interface jacobi0: the first one address 10.123.45.11, the next one .12, and so on. The
 // program's own namespace gets .1. A packet leaves its namespace at the link's rate, one after the other, and arrives
@@ -12,9 +14,12 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"runtime"
+	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -42,19 +47,38 @@ type packet struct {
 }
 
 func main() {
-	rate := flag.Float64("rate", 1e9, "bits a second")
+	bits := flag.String("rate", "1gbit", "bits a second")
 	latency := flag.Duration("latency", time.Millisecond, "from one namespace to another")
 	flag.Parse()
-	if err := run(*rate, *latency, flag.Args()); err != nil {
+	rate, err := parseRate(*bits)
+	if err == nil {
+		err = run(rate, *latency, flag.Args())
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "link:", err)
 		os.Exit(1)
 	}
 }
 
+// parseRate returns the bits a second of a rate such as "1gbit" or "1e9".
+func parseRate(s string) (float64, error) {
+	number, unit := s, 1.0
+	for suffix, bits := range map[string]float64{"kbit": 1e3, "mbit": 1e6, "gbit": 1e9} {
+		if n, ok := strings.CutSuffix(s, suffix); ok {
+			number, unit = n, bits
+		}
+	}
+	rate, err := strconv.ParseFloat(number, 64)
+	if err != nil || !(rate > 0) || math.IsInf(rate, 0) {
+		return 0, fmt.Errorf("rate %q: a positive number of bits a second, kbit, mbit or gbit is allowed", s)
+	}
+	return rate * unit, nil
+}
+
 func run(rate float64, latency time.Duration, namespaces []string) error {
-	if rate <= 0 || latency < 0 || len(namespaces) > 200 {
-		return fmt.Errorf("rate %g, latency %v, %d namespaces: a positive rate and at most 200 namespaces are allowed",
-			rate, latency, len(namespaces))
+	if latency < 0 || len(namespaces) > 200 {
+		return fmt.Errorf("latency %v, %d namespaces: no negative latency and at most 200 namespaces are allowed",
+			latency, len(namespaces))
 	}
 	ports := map[uint32]*port{}
 	for i, namespace := range append([]string{""}, namespaces...) {
