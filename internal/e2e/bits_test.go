@@ -103,7 +103,7 @@ func TestSameBits(t *testing.T) {
 
 // Rows that travel packed are the same bits, and the report says how much was packed.
 func TestPackedRows(t *testing.T) {
-	for _, dtype := range []string{"float32", "float64"} {
+	for dtype, size := range map[string]int{"float32": 4, "float64": 8} {
 		args := []string{"grid.nx=300", "grid.ny=96", "grid.dtype=" + dtype, "solver.max_iterations=200",
 			"halo.depth=7", "output.picture="}
 		want, _ := solve(t, append(set(args...), "-np", "1")...)
@@ -117,7 +117,34 @@ func TestPackedRows(t *testing.T) {
 				if l.NATS == nil || l.NATS.Plain == 0 || l.NATS.Packed >= l.NATS.Plain {
 					t.Errorf("%s, rank %d, %s: %+v; want fewer bytes packed than plain", dtype, k.Rank, side, l.NATS)
 				}
+				// 28 passes of 7 sweeps, and one of 4 that no exchange follows
+				checkTraffic(t, rep, k.Rank, side, 28, 28*2*7*300*size)
 			}
 		}
+	}
+}
+
+// checkTraffic checks what went over a link, and the parts of its way, on which both ranks agree.
+func checkTraffic(t *testing.T, r report, rank int, side string, exchanges, bytes int) {
+	t.Helper()
+	here := r.Ranks[rank].Transports[side]
+	there := r.Ranks[here.Neighbour].Transports[map[string]string{"top": "bottom", "bottom": "top"}[side]].Traffic
+	n := here.Traffic
+	if n == nil || there == nil || n.Exchanges != exchanges || n.Bytes != bytes {
+		t.Errorf("rank %d, %s: traffic %+v and %+v, want %d exchanges and %d bytes", rank, side, n, there, exchanges,
+			bytes)
+		return
+	}
+	for name, part := range map[string]*float64{"copy out": n.CopyOut, "frame": n.Frame, "unframe": n.Unframe,
+		"copy in": n.CopyIn} {
+		if part == nil || !(*part > 0) {
+			t.Errorf("rank %d, %s: %s: got %v, want a time", rank, side, name, part)
+		}
+	}
+	if n.Wire == nil || n.Late == nil || there.Wire == nil || there.Late == nil {
+		t.Errorf("rank %d, %s: traffic %+v and %+v, want the time on the wire", rank, side, *n, *there)
+	} else if *n.Wire != *there.Wire || *n.Late != -*there.Late {
+		t.Errorf("rank %d, %s: %v s on the wire and %v s late; its neighbour says %v and %v", rank, side, *n.Wire,
+			*n.Late, *there.Wire, *there.Late)
 	}
 }

@@ -41,7 +41,7 @@ func TestThreeHostsGiveTheAnswerOfOne(t *testing.T) {
 		{append([]string{"--host", "a:3,b:3,c:2"}, set("halo.transport=direct", "halo.direct.listen=10.77.0.0/24:")...),
 			"aaabbbcc", "direct"},
 		{append([]string{"--hostfile", hostfile, "--map-by", "node"}, set("halo.transport=direct",
-			"halo.direct.encrypt=always")...), "abcabcab", "direct"},
+			"halo.direct.encrypt=always", "halo.compress=always")...), "abcabcab", "direct"},
 		// Hosts do not reach each other's loopback.
 		{append([]string{"--host", "a:3,b:3,c:2"}, set("halo.transport=direct", "halo.direct.listen=127.0.0.1:")...),
 			"aaabbbcc", "nats"},
@@ -73,6 +73,10 @@ func TestThreeHostsGiveTheAnswerOfOne(t *testing.T) {
 				if link.Transport != want {
 					t.Errorf("%v: rank %d, %s: %s to rank %d (%s), want %s", place.args, rank, side, link.Transport,
 						link.Neighbour, link.Why, want)
+				}
+				packs := link.Direct != nil && slices.Contains(place.args, "halo.compress=always")
+				if n := link.Direct; packs && (n.Packed == 0 || n.Packed >= n.Plain) {
+					t.Errorf("%v: rank %d, %s: %+v; want fewer bytes packed than plain", place.args, rank, side, n)
 				}
 			}
 		}

@@ -172,13 +172,27 @@ type linkReport struct {
 	Transport string `json:"transport"`
 	Why       string `json:"why"`
 	Direct    *struct {
-		Lost    int    `json:"lost"`
-		Refused int    `json:"refused"`
-		Reason  string `json:"reason"`
+		Lost          int    `json:"lost"`
+		Refused       int    `json:"refused"`
+		Reason        string `json:"reason"`
+		Plain, Packed uint64
 	} `json:"direct"`
-	NATS *struct {
+	Traffic *traffic `json:"traffic"`
+	NATS    *struct {
 		Plain, Packed uint64
 	} `json:"nats"`
+}
+
+// traffic is the part of a report about the rows of a link. Times are nil where they are not known.
+type traffic struct {
+	Exchanges int      `json:"exchanges"`
+	Bytes     int      `json:"bytes"`
+	CopyOut   *float64 `json:"copy_out_seconds"`
+	Frame     *float64 `json:"frame_seconds"`
+	Wire      *float64 `json:"wire_seconds"`
+	Unframe   *float64 `json:"unframe_seconds"`
+	CopyIn    *float64 `json:"copy_in_seconds"`
+	Late      *float64 `json:"late_seconds"`
 }
 
 // gpu is the part of a report about a rank's GPU.
