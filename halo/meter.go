@@ -20,13 +20,14 @@ type Traffic struct {
 	// Travel adds up, over the exchanges, the time from the call of Send until the neighbour's rows of the same
 	// exchange were there. It is 0 if the link does not know.
 	Travel time.Duration
-	Split  Split // zero if the link does not know
+	Hidden time.Duration // of Travel, while the rank swept; 0 if the link does not know
+	Split  Split         // zero if the link does not know
 }
 
 // Meter measures a link. It is a solver.RowLender if the link is one.
 type Meter interface {
 	Link
-	solver.CopyTimer
+	solver.ExchangeTimer
 	Traffic() Traffic
 	// Observe sets a function that is called with each transfer, in the goroutine that makes it. It is called before
 	// the first transfer.
@@ -69,6 +70,9 @@ type meter struct {
 
 	exchanges, sent, received           atomic.Int64
 	copyOut, send, wait, copyIn, travel atomic.Int64
+	hidden                              atomic.Int64
+
+	sweptFrom, sweptTo time.Time // see solver.ExchangeTimer; of the goroutine that receives
 }
 
 // Observe implements Meter.
@@ -80,14 +84,17 @@ func (m *meter) Traffic() Traffic {
 	return Traffic{Exchanges: uint64(m.exchanges.Load()), Bytes: sent + received, Sent: sent,
 		CopyOut: time.Duration(m.copyOut.Load()), Send: time.Duration(m.send.Load()),
 		Wait: time.Duration(m.wait.Load()), CopyIn: time.Duration(m.copyIn.Load()),
-		Travel: time.Duration(m.travel.Load())}
+		Travel: time.Duration(m.travel.Load()), Hidden: time.Duration(m.hidden.Load())}
 }
 
-// CopiedEdge implements solver.CopyTimer.
+// CopiedEdge implements solver.ExchangeTimer.
 func (m *meter) CopiedEdge(d time.Duration) { m.copyOut.Add(int64(d)) }
 
-// CopiedHalo implements solver.CopyTimer.
+// CopiedHalo implements solver.ExchangeTimer.
 func (m *meter) CopiedHalo(d time.Duration) { m.copyIn.Add(int64(d)) }
+
+// Swept implements solver.ExchangeTimer.
+func (m *meter) Swept(from, to time.Time) { m.sweptFrom, m.sweptTo = from, to }
 
 // Send implements Link.
 func (m *meter) Send(ctx context.Context, exchange solver.ExchangeNumber, rows []byte) error {
@@ -160,8 +167,15 @@ func (m *lenderMeter) Take(ctx context.Context, exchange solver.ExchangeNumber) 
 
 // arrived adds the time of the rows that have been received to Travel.
 func (m *lenderMeter) arrived(err error) {
-	if posted := m.posted.Load(); err == nil && posted != nil {
-		// Rows that were there before this rank sent its own have not kept it waiting.
-		m.travel.Add(int64(max(0, m.lender.arrival().Sub(*posted))))
+	posted := m.posted.Load()
+	if err != nil || posted == nil {
+		return
 	}
+	// Rows that were there before this rank sent its own have not kept it waiting.
+	arrival := m.lender.arrival()
+	m.travel.Add(int64(max(0, arrival.Sub(*posted))))
+	if arrival.After(m.sweptTo) {
+		arrival = m.sweptTo
+	}
+	m.hidden.Add(int64(max(0, arrival.Sub(m.sweptFrom))))
 }

@@ -74,6 +74,7 @@ func TestSplit(t *testing.T) {
 		back          = 26 * time.Millisecond
 		opening, tick = 500 * time.Microsecond, 500 * time.Microsecond
 		copying       = 2 * time.Millisecond
+		sweeping      = 20 * time.Millisecond // after the rows were handed over
 	)
 	line := &timeline{at: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 	mine := End{Run: testRun, Rank: 0, Side: solver.Bottom, Neighbour: 1, DType: solver.Float64, NX: 64,
@@ -81,6 +82,7 @@ func TestSplit(t *testing.T) {
 	var conns [2]*slowConn
 	var meters [2]Meter
 	var subjects [2]string
+	var clocks [2]func() time.Time
 	for i, end := range []End{mine, mine.Facing()} {
 		conns[i] = &slowConn{line: line, publish: publish, handle: map[string]func(pubsub.Message){}}
 		now := line.clock([2]time.Duration{time.Hour, -72 * time.Hour}[i])
@@ -94,7 +96,7 @@ func TestSplit(t *testing.T) {
 				t.Error(err)
 			}
 		}()
-		meters[i], subjects[i] = newMeter(l, now), o.subject(end.Run, "halo", end.Rank, end.Side)
+		clocks[i], meters[i], subjects[i] = now, newMeter(l, now), o.subject(end.Run, "halo", end.Rank, end.Side)
 	}
 	rows := make([]byte, mine.SendBytes())
 	for n := range solver.ExchangeNumber(count) {
@@ -105,6 +107,8 @@ func TestSplit(t *testing.T) {
 			if err := m.Send(t.Context(), n, rows); err != nil {
 				t.Fatal(err)
 			}
+			from := clocks[i]()
+			m.Swept(from, from.Add(sweeping))
 		}
 		sent := begin.Add(2 * publish)
 		conns[0].deliver(conns[1], subjects[1], sent.Add(there))
@@ -122,7 +126,8 @@ func TestSplit(t *testing.T) {
 		want := Traffic{Exchanges: count, Bytes: count * 2 * uint64(len(rows)),
 			Sent: count * uint64(len(rows)), CopyOut: count * copying,
 			Send: count * 2 * publish, CopyIn: count * 2 * copying, Travel: count * (2*publish + turn + opening),
-			Split: Split{Exchanges: count, Frame: count * 2 * publish, Unframe: count * opening, Turn: count * turn}}
+			Hidden: count * min(sweeping, turn+opening),
+			Split:  Split{Exchanges: count, Frame: count * 2 * publish, Unframe: count * opening, Turn: count * turn}}
 		if got := meters[i].Traffic(); got != want {
 			t.Errorf("end %d:\ngot  %+v\nwant %+v", i, got, want)
 		}

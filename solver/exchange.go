@@ -42,14 +42,16 @@ type RowLender interface {
 	Take(ctx context.Context, n ExchangeNumber) ([]byte, error)
 }
 
-// CopyTimer is a RowLink that learns how long the copies between field and host memory take. The two sides of an
-// exchange may call it at the same time as its other methods.
-type CopyTimer interface {
+// ExchangeTimer is a RowLink that learns what the rank does beside Send and Recv.
+type ExchangeTimer interface {
 	RowLink
 	// CopiedEdge says that an edge, which Send is given next, was copied out of the field in d.
 	CopiedEdge(d time.Duration)
 	// CopiedHalo says that the rows received last were copied into the field in d.
 	CopiedHalo(d time.Duration)
+	// Swept says, before the rows of an exchange are received, that the rank did not attend to the exchange from one
+	// time to another: it swept on. It is not called where goroutines send and receive.
+	Swept(from, to time.Time)
 }
 
 // HostExchange is an Exchange through the host's memory, with one link for each side.
@@ -57,16 +59,17 @@ type HostExchange struct {
 	calls   ExchangeCalls
 	backend HaloRows
 	sides   [2]*hostSide // by Side; nil where the mesh ends
+	posted  time.Time    // the end of the last Post
 }
 
 // hostSide is one side of a HostExchange.
 type hostSide struct {
 	side       Side
 	link       RowLink
-	lender     RowLender  // link, if it is one; nil otherwise
-	timer      CopyTimer  // the same
-	edge, halo []byte     // Depth dense rows to send, and to receive
-	done       chan error // result of the goroutine that has edge and halo from Post to Wait; nil if there is none
+	lender     RowLender     // link, if it is one; nil otherwise
+	timer      ExchangeTimer // the same
+	edge, halo []byte        // Depth dense rows to send, and to receive
+	done       chan error    // result of the goroutine that has edge and halo from Post to Wait; nil if there is none
 }
 
 // NewHostExchange returns an exchange of the halos of b, whose layout is l, over links, indexed by Side. A side must
@@ -86,7 +89,7 @@ func NewHostExchange(b HaloRows, l Layout, links [2]RowLink) (*HostExchange, err
 			rows = make([]byte, l.Depth*l.Mesh.RowBytes())
 		}
 		lender, _ := link.(RowLender)
-		timer, _ := link.(CopyTimer)
+		timer, _ := link.(ExchangeTimer)
 		x.sides[side] = &hostSide{side: Side(side), link: link, lender: lender, timer: timer, edge: rows, halo: rows}
 	}
 	return x, nil
@@ -130,6 +133,7 @@ func (x *HostExchange) Post(ctx context.Context, n ExchangeNumber) error {
 			return err
 		}
 	}
+	x.posted = time.Now()
 	x.calls.Done()
 	return nil
 }
@@ -185,9 +189,13 @@ func (x *HostExchange) Wait(ctx context.Context, n ExchangeNumber) error {
 	if err := x.calls.Wait(n); err != nil {
 		return err
 	}
+	begin := time.Now()
 	for _, s := range x.sides {
 		if s == nil {
 			continue
+		}
+		if s.timer != nil && s.done == nil {
+			s.timer.Swept(x.posted, begin)
 		}
 		if err := s.receive(ctx, n); err != nil {
 			return err

@@ -36,7 +36,7 @@ func linkTable(w io.Writer, r Report, width int) {
 		way := wayOf(n, r.Ranks[l.Neighbour].Transports[solver.Top.String()].Traffic)
 		fmt.Fprintf(t, "  %d-%d\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", k.Rank, l.Neighbour, l.Transport, n.Exchanges,
 			bytesOf(int64(n.Bytes/n.Exchanges/2)), l.packed(), way,
-			each(n.CopyOut+n.Send+n.Wait+n.CopyIn, n.Exchanges), n.hidden())
+			each(n.held(), n.Exchanges), n.hidden())
 		if k.Rank >= tableRanks {
 			break
 		}
@@ -100,6 +100,15 @@ func wayOf(here, there *TrafficReport) string {
 // each returns the part of total, in seconds, that falls to one exchange.
 func each(total float64, exchanges uint64) string {
 	return time.Duration(total / float64(exchanges) * 1e9).Round(time.Microsecond).String()
+}
+
+// held returns the seconds of the exchanges that no sweep hid, or, where that is not known, those that the rank or its
+// goroutines spent on them.
+func (t *LinkTime) held() float64 {
+	if t.WayTime != nil && t.Hidden != nil {
+		return t.Travel * (1 - *t.Hidden)
+	}
+	return t.CopyOut + t.Send + t.Wait + t.CopyIn
 }
 
 func (t *TrafficReport) hidden() string {

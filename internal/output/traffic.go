@@ -30,6 +30,7 @@ type WayTime struct {
 	// Travel adds up the times from the swept edge until the neighbour's rows were in the halo, without the time in
 	// which they lay ready and the rank swept on.
 	Travel float64 `json:"travel_seconds"`
-	// Hidden is the share of Travel in which the rank swept, 0 to 1; nil if that is not known, as on a GPU.
+	// Hidden is the share of Travel in which the rank did not attend to any exchange but swept, 0 to 1; nil if that is
+	// not known, as on a GPU.
 	Hidden *float64 `json:"hidden,omitempty"`
 }

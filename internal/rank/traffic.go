@@ -26,8 +26,7 @@ func trafficReport(t halo.Traffic, sweeping bool) *output.TrafficReport {
 	rep.WayTime = &output.WayTime{Frame: all(t.Split.Frame), Unframe: all(t.Split.Unframe), Turn: all(t.Split.Turn),
 		Travel: (t.CopyOut + t.Travel + t.CopyIn).Seconds()}
 	if sweeping {
-		held := rep.CopyOut + rep.Send + rep.Wait + rep.CopyIn
-		rep.Hidden = new(max(0, 1-held/rep.Travel))
+		rep.Hidden = new(t.Hidden.Seconds() / rep.Travel)
 	}
 	return rep
 }

@@ -15,11 +15,11 @@ const ms = time.Millisecond
 func TestTrafficReport(t *testing.T) {
 	split := halo.Split{Exchanges: 3, Frame: 6 * ms, Unframe: 3 * ms, Turn: -12 * ms}
 	counted := halo.Traffic{Exchanges: 4, Bytes: 4096, CopyOut: 10 * ms, Send: 20 * ms, Wait: 30 * ms, CopyIn: 40 * ms,
-		Travel: 150 * ms, Split: split}
+		Travel: 150 * ms, Hidden: 100 * ms, Split: split}
 	local := counted
-	local.Travel, local.Split = 0, halo.Split{}
+	local.Travel, local.Hidden, local.Split = 0, 0, halo.Split{}
 	waits := counted
-	waits.Wait = time.Second
+	waits.Wait, waits.Hidden = time.Second, 0
 	const times = `{"exchanges":4,"bytes":4096,"copy_out_seconds":0.01,"send_seconds":0.02,`
 	for _, c := range []struct {
 		name     string
@@ -30,7 +30,7 @@ func TestTrafficReport(t *testing.T) {
 		{"no exchange", halo.Traffic{}, true, "null"},
 		{"a network", counted, true, times + `"wait_seconds":0.03,"copy_in_seconds":0.04,"frame_seconds":0.008,` +
 			`"unframe_seconds":0.004,"turn_seconds":-0.016,"travel_seconds":0.2,"hidden":0.5}`},
-		{"a late neighbour", waits, true, times + `"wait_seconds":1,"copy_in_seconds":0.04,"frame_seconds":0.008,` +
+		{"no sweep meanwhile", waits, true, times + `"wait_seconds":1,"copy_in_seconds":0.04,"frame_seconds":0.008,` +
 			`"unframe_seconds":0.004,"turn_seconds":-0.016,"travel_seconds":0.2,"hidden":0}`},
 		{"a GPU", counted, false, times + `"wait_seconds":0.03,"copy_in_seconds":0.04,"frame_seconds":0.008,` +
 			`"unframe_seconds":0.004,"turn_seconds":-0.016,"travel_seconds":0.2}`},

@@ -69,7 +69,7 @@ func (x *messages) swap(ctx context.Context, fill, take func(side solver.Side, m
 		if err := fill(solver.Side(side), x.send); err != nil {
 			return fmt.Errorf("exchange %d: %w", x.number, err)
 		}
-		if timer, ok := link.(solver.CopyTimer); ok {
+		if timer, ok := link.(solver.ExchangeTimer); ok {
 			timer.CopiedEdge(time.Since(begin))
 		}
 		if err := link.Send(ctx, x.number, x.send); err != nil {
@@ -87,7 +87,7 @@ func (x *messages) swap(ctx context.Context, fill, take func(side solver.Side, m
 		if err := take(solver.Side(side), x.recv); err != nil {
 			return fmt.Errorf("exchange %d: %w", x.number, err)
 		}
-		if timer, ok := link.(solver.CopyTimer); ok {
+		if timer, ok := link.(solver.ExchangeTimer); ok {
 			timer.CopiedHalo(time.Since(begin))
 		}
 	}

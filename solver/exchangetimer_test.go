@@ -9,7 +9,7 @@ import (
 	"jacobi/solver"
 )
 
-// slowRows is a backend whose copies take time.
+// slowRows is a backend whose copies and sweeps take time.
 type slowRows struct{ *plain }
 
 func (s slowRows) CopyEdge(ctx context.Context, side solver.Side, dst []byte) error {
@@ -22,10 +22,15 @@ func (s slowRows) SetHalo(ctx context.Context, side solver.Side, src []byte) err
 	return s.plain.SetHalo(ctx, side, src)
 }
 
-// timedLink is a slow link to the rank itself, which is told how long copies take.
+func (s slowRows) Interior(ctx context.Context, p solver.Pass) error {
+	time.Sleep(7 * time.Millisecond)
+	return s.plain.Interior(ctx, p)
+}
+
+// timedLink is a slow link to the rank itself, which is told how long copies take and when the rank swept.
 type timedLink struct {
-	rows      []byte
-	out, back time.Duration
+	rows             []byte
+	out, back, swept time.Duration
 }
 
 func (l *timedLink) Send(_ context.Context, _ solver.ExchangeNumber, rows []byte) error {
@@ -42,8 +47,10 @@ func (l *timedLink) Recv(_ context.Context, _ solver.ExchangeNumber, rows []byte
 
 func (l *timedLink) CopiedEdge(d time.Duration) { l.out += d }
 func (l *timedLink) CopiedHalo(d time.Duration) { l.back += d }
+func (l *timedLink) Swept(from, to time.Time)   { l.swept += to.Sub(from) }
 
-// A link that asks for it learns how long its own side's copies take, without the time of the link itself.
+// A link that asks for it learns how long its own side's copies take, without the time of the link itself, and how long
+// the rank swept between Post and Wait.
 func TestLinkLearnsOfCopies(t *testing.T) {
 	for name, open := range map[string]func(solver.HaloRows, solver.Layout, [2]solver.RowLink) (*solver.HostExchange,
 		error){"host": solver.NewHostExchange, "overlapped": solver.NewOverlappedExchange} {
@@ -61,7 +68,7 @@ func TestLinkLearnsOfCopies(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				engine, err := solver.NewEngine(p, x, 2, 2, 0, nil)
+				engine, err := solver.NewEngine(slowRows{p}, x, 2, 2, 0, nil)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -70,8 +77,13 @@ func TestLinkLearnsOfCopies(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				if link.out != 9*time.Millisecond || link.back != 15*time.Millisecond {
-					t.Errorf("copies of %v and %v, want 9ms and 15ms", link.out, link.back)
+				want := 21 * time.Millisecond
+				if name == "overlapped" {
+					want = 0
+				}
+				if link.out != 9*time.Millisecond || link.back != 15*time.Millisecond || link.swept != want {
+					t.Errorf("copies of %v and %v, swept for %v; want 9ms, 15ms and %v", link.out, link.back,
+						link.swept, want)
 				}
 			})
 		})
