@@ -163,7 +163,7 @@ func start(options configs.Options, by string, p probeFlags) (solver.Result, err
 	defer cancel(nil)
 	var held func() bool
 	if launcher := os.Getppid(); origin.By == roster.ByLauncher {
-		held = func() bool { return awake.Stopped(launcher) }
+		held = awake.Watch(launcher)
 	}
 	ctx = awake.Start(ctx, held)
 	m, err := serveMetrics(cfg, origin, request != nil, log)

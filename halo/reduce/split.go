@@ -28,14 +28,11 @@ func open(ctx context.Context, o *Options) (path, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	leader := self
-	if seg != nil {
-		leader = near[0]
-	}
-	leaders, err := agree(ctx, t, leader)
+	alone, err := agree(ctx, t, len(near) > 1 && seg == nil)
 	if err != nil {
 		return nil, "", errors.Join(err, closeSegment(seg))
 	}
+	leaders := leadersOf(members, alone, o.NATSOnly)
 	p, about, err := assemble(ctx, o, seg, leaders)
 	if err != nil {
 		return nil, "", errors.Join(err, closeSegment(seg))
@@ -50,8 +47,7 @@ func open(ctx context.Context, o *Options) (path, string, error) {
 func neighbours(members []roster.Member, self int, alone bool) []int {
 	var near []int
 	for r, m := range members {
-		shares, _ := roster.SharesMemory(m, members[self])
-		if r == self || !alone && shares {
+		if r == self || !alone && roster.InOneMemory(m, members[self]) {
 			near = append(near, r)
 		}
 	}
@@ -105,36 +101,64 @@ func share(ctx context.Context, o *Options, near []int) (*shm.Segment, error) {
 	return seg, nil
 }
 
-// agree returns, by rank, the leader of that rank's node.
-func agree(ctx context.Context, t *roster.Team, leader int) ([]int, error) {
-	own, err := json.Marshal(leader)
+// agree returns the ranks that cannot map their node's segment. alone says that this rank is one.
+func agree(ctx context.Context, t *roster.Team, alone bool) ([]int, error) {
+	own, err := json.Marshal(alone)
 	if err != nil {
 		return nil, err
 	}
-	parts, err := t.Gather(ctx, "reduction/leader", own)
+	parts, err := t.Gather(ctx, "reduction/alone", own)
 	if err != nil {
 		return nil, err
 	}
-	leaders := make([]int, len(parts))
+	var ranks []int
 	for r, part := range parts {
-		if err := json.Unmarshal(part, &leaders[r]); err != nil {
-			return nil, fmt.Errorf("leader of rank %d: %w", r, err)
+		var alone bool
+		if err := json.Unmarshal(part, &alone); err != nil {
+			return nil, fmt.Errorf("shared memory of rank %d: %w", r, err)
+		}
+		if alone {
+			ranks = append(ranks, r)
 		}
 	}
-	all, err := json.Marshal(leaders)
+	all, err := json.Marshal(ranks)
 	if err != nil {
 		return nil, err
 	}
-	if all, err = t.Broadcast(ctx, "reduction/leaders", all); err != nil {
+	if all, err = t.Broadcast(ctx, "reduction/alone", all); err != nil {
 		return nil, err
 	}
-	if err := json.Unmarshal(all, &leaders); err != nil {
-		return nil, fmt.Errorf("leaders of the nodes: %w", err)
+	ranks = nil
+	if err := json.Unmarshal(all, &ranks); err != nil {
+		return nil, fmt.Errorf("ranks without shared memory: %w", err)
 	}
-	if len(leaders) != t.Self().Size {
-		return nil, fmt.Errorf("leaders of %d ranks, want %d", len(leaders), t.Self().Size)
+	for _, r := range ranks {
+		if r < 0 || r >= t.Self().Size {
+			return nil, fmt.Errorf("ranks without shared memory: there is no rank %d", r)
+		}
 	}
-	return leaders, nil
+	return ranks, nil
+}
+
+// leadersOf returns, by rank, the leader of that rank's node: the lowest rank with which it shares memory, or itself if
+// it is one of alone or if each rank is a node of its own.
+func leadersOf(members []roster.Member, alone []int, each bool) []int {
+	leaders, lowest := make([]int, len(members)), map[shm.Node]int{}
+	for r, m := range members {
+		leaders[r] = r
+		if each || !roster.InOneMemory(m, m) {
+			continue
+		}
+		if low, known := lowest[m.Node]; known {
+			leaders[r] = low
+		} else {
+			lowest[m.Node] = r
+		}
+	}
+	for _, r := range alone {
+		leaders[r] = r
+	}
+	return leaders
 }
 
 // assemble opens this rank's path, given the leader of every rank's node.

@@ -3,7 +3,9 @@ package awake
 import (
 	"context"
 	"errors"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -100,16 +102,24 @@ func TestWithoutAClock(t *testing.T) {
 	})
 }
 
-func TestStopped(t *testing.T) {
-	cmd := exec.Command("sleep", "600")
+// The state of a process is found whatever its name.
+func TestWatch(t *testing.T) {
+	sleep, err := exec.LookPath("sleep")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := filepath.Join(t.TempDir(), "(\n) T )\n\n\n\n\n\n\n")
+	if err := os.Symlink(sleep, named); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(sleep, "600")
+	cmd.Path = named
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait() // it was killed, so this is an error
-	})
-	if Stopped(cmd.Process.Pid) {
+	t.Cleanup(func() { _ = cmd.Process.Kill() }) // fails if it has ended
+	stopped := Watch(cmd.Process.Pid)
+	if stopped() {
 		t.Error("it runs")
 	}
 	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
@@ -119,10 +129,14 @@ func TestStopped(t *testing.T) {
 	if _, err := syscall.Wait4(cmd.Process.Pid, &status, syscall.WUNTRACED, nil); err != nil || !status.Stopped() {
 		t.Fatalf("%v, %v", status, err)
 	}
-	if !Stopped(cmd.Process.Pid) {
+	if !stopped() {
 		t.Error("it is stopped")
 	}
-	if Stopped(1 << 30) {
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // it was killed, so this is an error
+	if stopped() || Watch(1<<30)() {
 		t.Error("there is no such process")
 	}
 }

@@ -115,13 +115,22 @@ func (l Limit) Left() time.Duration { return l.end - l.clock.Now() }
 // Deadline returns the earliest time at which the wait can be over.
 func (l Limit) Deadline() time.Time { return time.Now().Add(l.Left()) }
 
-// Stopped reports whether a signal or a debugger has stopped the process pid.
-func Stopped(pid int) bool {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+// Watch returns a function that reports whether a signal or a debugger has stopped the process pid. One goroutine at a
+// time may call it.
+func Watch(pid int) (stopped func() bool) {
+	// The file stays open, since every rank reads it at every tick. It is that of the process's first thread: for the
+	// whole process the kernel would add up the times of all threads, and a launcher has one for each rank.
+	stat, err := os.Open(fmt.Sprintf("/proc/%d/task/%d/stat", pid, pid))
 	if err != nil {
-		return false
+		return func() bool { return false }
 	}
-	stat = stat[max(0, bytes.LastIndexByte(stat, ')')):] // after the name, which may hold any byte
-	_, fields, ok := bytes.Cut(stat, []byte(" "))
-	return ok && len(fields) > 0 && (fields[0] == 'T' || fields[0] == 't')
+	buf := make([]byte, 64) // the state follows the number and the name, which has up to 15 bytes, escaped
+	return func() bool {
+		if _, err := stat.ReadAt(buf, 0); err != nil {
+			return false
+		}
+		after := buf[max(0, bytes.LastIndexByte(buf, ')')):] // after the name, which may hold any byte
+		_, fields, ok := bytes.Cut(after, []byte(" "))
+		return ok && len(fields) > 0 && (fields[0] == 'T' || fields[0] == 't')
+	}
 }

@@ -24,7 +24,8 @@ func pausable(sweeps int) []string {
 // awaitState polls until a process is stopped or is not stopped, because the kernel notifies only its parent.
 func awaitState(t *testing.T, pid int, stopped bool) {
 	t.Helper()
-	for end := time.Now().Add(limit); awake.Stopped(pid) != stopped; time.Sleep(10 * time.Millisecond) {
+	state := awake.Watch(pid)
+	for end := time.Now().Add(limit); state() != stopped; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("process %d: stopped is %v for %v", pid, !stopped, limit)
 		}

@@ -47,8 +47,9 @@ func TestSuspendedRanksGoOn(t *testing.T) {
 
 // becomes waits until a process is stopped, or is not. It polls: the kernel notifies the parent alone.
 func becomes(pid int, stopped bool) bool {
+	state := awake.Watch(pid)
 	for range 1000 {
-		if awake.Stopped(pid) == stopped {
+		if state() == stopped {
 			return true
 		}
 		time.Sleep(10 * time.Millisecond)

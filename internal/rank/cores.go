@@ -2,6 +2,7 @@ package rank
 
 import (
 	"fmt"
+	"math/bits"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -23,25 +24,30 @@ func allowedCores() (unix.CPUSet, error) {
 // shareOfCores returns the rank's share of its node's cores: the sum, over the cores that it may use, of 1 over the
 // number of ranks of the node that may use the core.
 func shareOfCores(members []roster.Member, rank int) (share float64, err error) {
-	cores := make([]unix.CPUSet, len(members))
-	for i, m := range members {
-		e, err := extraOf(m)
-		if err != nil {
-			return 0, err
+	known := map[string]memberExtra{}     // many ranks tell the same of their cores
+	var busy [len(unix.CPUSet{}) * 64]int // ranks of the node that may use a core
+	for _, m := range members {
+		e, ok := known[string(m.Extra)]
+		if !ok {
+			if e, err = extraOf(m); err != nil {
+				return 0, err
+			}
+			known[string(m.Extra)] = e
 		}
-		cores[i] = e.Cores
-	}
-	for core := range len(unix.CPUSet{}) * 64 {
-		if !cores[rank].IsSet(core) {
+		if !roster.SharesDevices(m, members[rank]) {
 			continue
 		}
-		ranks := 0
-		for i, m := range members {
-			if roster.SharesDevices(m, members[rank]) && cores[i].IsSet(core) {
-				ranks++
+		for word, set := range e.Cores {
+			for ; set != 0; set &= set - 1 {
+				busy[64*word+bits.TrailingZeros64(uint64(set))]++
 			}
 		}
-		share += 1 / float64(ranks)
+	}
+	own := known[string(members[rank].Extra)].Cores
+	for core, n := range busy {
+		if own.IsSet(core) {
+			share += 1 / float64(n)
+		}
 	}
 	return share, nil
 }

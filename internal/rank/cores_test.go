@@ -65,3 +65,14 @@ func TestRanksShareTheCoresThatTheyMayUse(t *testing.T) {
 		t.Errorf("a set of cores holds %d, want 1024", size)
 	}
 }
+
+// What a rank told of its cores is checked on all ranks, also on other nodes.
+func TestCoresOfOtherRanksAreChecked(t *testing.T) {
+	members := []roster.Member{{Extra: []byte(`{"cores":[]}`)}, {Host: "other", Extra: []byte(`{"cores":1}`)}}
+	members[1].Rank = 1
+	const want = "rank 1: data of its join: json: cannot unmarshal number into Go struct field memberExtra.cores of " +
+		"type unix.CPUSet"
+	if _, err := shareOfCores(members, 0); err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+}

@@ -71,14 +71,13 @@ func (c *connected) member() (roster.Member, error) {
 	return roster.Member{
 		Identity: id, Version: version.String(), ConfigHash: configs.Hash(c.Config), Host: host, PID: os.Getpid(),
 		Functions: problem.FunctionsHash(), FirstRows: c.firstRows, Platform: runtime.GOOS + "/" + runtime.GOARCH,
-		Node: node, Device: c.deviceName(), MaxAbs: c.part.MaxAbs, Depth: c.preferredDepth(mesh),
-		MaxSweeps: c.maxPassSweeps(mesh), Extra: extra,
+		Node: node, Device: c.deviceName(), MaxAbs: c.part.MaxAbs, MaxSource: c.part.MaxSource,
+		Fixed: c.part.Fixed, Depth: c.preferredDepth(mesh), MaxSweeps: c.maxPassSweeps(mesh), Extra: extra,
 	}, nil
 }
 
 // memberExtra is the part of a roster.Member that only this program uses.
 type memberExtra struct {
-	problemPart
 	Cores unix.CPUSet `json:"cores"` // cores that the rank may use
 	// Readings of the node's GPUs come from local rank 0 if device.select orders by readings.
 	Readings []device.GPU `json:"readings,omitempty"`
@@ -90,7 +89,7 @@ func (p *prepared) extra() (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := memberExtra{problemPart: p.part, Cores: cores}
+	e := memberExtra{Cores: cores}
 	// -1: not known before the join
 	if p.Origin.LocalRank <= 0 && p.Config.Device.Select != string(device.RoundRobin) {
 		e.Readings = p.gpus.Readings

@@ -31,10 +31,7 @@ type plan struct {
 // links between nodes take.
 func (j *joined) layOut(ctx context.Context) (*laidOut, error) {
 	members := j.team.Members()
-	whole, err := wholeOf(members)
-	if err != nil {
-		return nil, err
-	}
+	whole := wholeOf(members)
 	if err := j.problem.CheckFixed(whole.Fixed); err != nil {
 		return nil, err
 	}
@@ -82,17 +79,13 @@ func newPlan(mesh solver.Mesh, depth haloDepth, rank int, members []roster.Membe
 }
 
 // wholeOf combines the parts of all ranks.
-func wholeOf(members []roster.Member) (whole problemPart, err error) {
+func wholeOf(members []roster.Member) (whole problemPart) {
 	for _, m := range members {
-		e, err := extraOf(m)
-		if err != nil {
-			return whole, err
-		}
 		whole.MaxAbs = max(whole.MaxAbs, m.MaxAbs)
-		whole.MaxSource = max(whole.MaxSource, e.MaxSource)
-		whole.Fixed += e.Fixed
+		whole.MaxSource = max(whole.MaxSource, m.MaxSource)
+		whole.Fixed += m.Fixed
 	}
-	return whole, nil
+	return whole
 }
 
 // neighbour returns the entry of the rank at the given side. The ranks form a ring, which a mesh that is not periodic

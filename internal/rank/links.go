@@ -8,6 +8,7 @@ import (
 	"jacobi/configs"
 	"jacobi/halo"
 	"jacobi/internal/roster"
+	"jacobi/solver"
 )
 
 // openLinks opens the links to the neighbours.
@@ -17,9 +18,12 @@ func (l *laidOut) openLinks(ctx context.Context, open *closers) (*halo.Links, er
 		return nil, err
 	}
 	members := make([]halo.Member, l.id.Size)
-	for i, m := range l.team.Members() {
-		shares, why := roster.SharesMemory(l.team.Self(), m)
-		members[i] = halo.Member{Host: m.Host, SharesMemory: shares, Why: why}
+	for side, has := range l.layout.Neighbour { // the links need no others
+		if has {
+			m := l.neighbour(solver.Side(side))
+			shares, why := roster.SharesMemory(l.team.Self(), m)
+			members[m.Rank] = halo.Member{Host: m.Host, SharesMemory: shares, Why: why}
+		}
 	}
 	if l.id.Size == 1 {
 		mode = halo.ModeAuto // a single rank is its own neighbour or has none

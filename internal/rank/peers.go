@@ -124,7 +124,7 @@ func (j *joined) noPeer(m roster.Member) string {
 	if m.Device != "cuda" {
 		return fmt.Sprintf("rank %d has no GPU", m.Rank)
 	}
-	if shares, _ := roster.SharesMemory(j.team.Self(), m); !shares {
+	if !roster.InOneMemory(j.team.Self(), m) {
 		return fmt.Sprintf("rank %d is on another node, or in another container", m.Rank)
 	}
 	return ""

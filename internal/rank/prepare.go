@@ -19,9 +19,9 @@ type prepared struct {
 
 // problemPart is what a rank finds in its rows of the problem.
 type problemPart struct {
-	MaxAbs    float64 `json:"-"`                    // the largest absolute value of the initial field; in roster.Member
-	MaxSource float64 `json:"max_source,omitempty"` // the largest absolute value of the operator's source
-	Fixed     int64   `json:"fixed,omitempty"`      // points that problem.fixed fixes
+	MaxAbs    float64 // the largest absolute value of the initial field
+	MaxSource float64 // the largest absolute value of the operator's source
+	Fixed     int64   // points that problem.fixed fixes
 }
 
 // prepare evaluates this rank's part of the initial field and opens the devices of its node.

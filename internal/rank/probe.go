@@ -100,7 +100,7 @@ func linksToMeasure(members []roster.Member, mode halo.Mode, periodic bool) (pai
 		if below == 0 && !periodic {
 			break
 		}
-		if shares, _ := roster.SharesMemory(members[above], members[below]); !shares || mode == halo.ModeNATS {
+		if !roster.InOneMemory(members[above], members[below]) || mode == halo.ModeNATS {
 			pairs = append(pairs, [2]int{above, below})
 		}
 	}

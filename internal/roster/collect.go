@@ -39,9 +39,12 @@ type collector struct {
 
 	mu        sync.Mutex
 	byRank    []*hello          // the first process to join as each rank; nil if none has
+	joined    int               // entries of byRank that are not nil
 	processes map[string]*hello // all processes that said hello, by ID
 	faults    []string          // reasons why the run cannot start: foreign and duplicate ranks
+	differs   bool              // a rank differs from rank 0 in what must be equal: see problems
 	final     *verdict
+	encoded   []byte // final, if that has a roster
 }
 
 func (t *Team) collect(timeout time.Duration) ([]Member, error) {
@@ -50,7 +53,7 @@ func (t *Team) collect(timeout time.Duration) ([]Member, error) {
 		team: t, start: time.Now(), limit: awake.Of(t.ctx).Limit(timeout), changed: make(chan struct{}, 1),
 		byRank: make([]*hello, t.self.Size), processes: map[string]*hello{t.id: self},
 	}
-	c.byRank[0] = self
+	c.byRank[0], c.joined = self, 1
 	refused := make(chan verdict, 1)
 	err := errors.Join(
 		t.subscribe(joinSubject(t.self.RunID), c.receive),
@@ -65,7 +68,7 @@ func (t *Team) collect(timeout time.Duration) ([]Member, error) {
 		}),
 	)
 	if err == nil {
-		err = t.fits("what a rank tells of itself", self)
+		_, err = t.encode("what a rank tells of itself", self)
 	}
 	if err == nil {
 		err = flush(t.ctx, t.conn, timeout)
@@ -112,37 +115,40 @@ func (c *collector) wait(refused <-chan verdict) error {
 func (c *collector) state() (complete, faulty bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return !slices.Contains(c.byRank, nil), len(c.problems()) > 0
+	return c.joined == len(c.byRank), c.differs || len(c.faults) > 0
 }
 
 // decide sends the roster or the error to all ranks.
 func (c *collector) decide() ([]Member, error) {
 	c.mu.Lock()
-	v := &verdict{Rank0: c.team.self}
 	problems := c.problems()
 	if missing := c.missing(); missing != "" {
 		problems = append(problems, missing)
 	}
+	v, data, members := verdict{Rank0: c.team.self.String()}, []byte(nil), c.members()
 	if len(problems) > 0 {
 		v.Error = clip(strings.Join(problems, "; "))
 	} else {
-		for _, h := range c.byRank {
-			v.Members = append(v.Members, h.Member)
+		var err error
+		if v.Roster, err = newList(members); err == nil {
+			data, err = c.team.encode(fmt.Sprintf("the list of %d ranks", len(members)), v)
 		}
-		agreeLocal(v.Members)
-		if err := c.team.fits(fmt.Sprintf("the list of %d ranks", len(v.Members)), v); err != nil {
-			v = &verdict{Rank0: c.team.self, Error: clip(err.Error())}
+		if err != nil {
+			v.Roster, v.Error = nil, clip(err.Error())
 		}
 	}
-	c.final = v
+	c.final = &v
+	if v.Error == "" {
+		c.encoded = data
+		_ = c.team.conn.Publish(rosterSubject(c.team.self.RunID), data) // may be lost: a rank then asks again
+		c.mu.Unlock()
+		return members, nil
+	}
 	for id := range c.processes {
-		c.answer(id, *v)
+		c.answer(id, v)
 	}
 	c.mu.Unlock()
-	if v.Error == "" {
-		return v.Members, nil
-	}
-	if err := c.team.fits("the reason", v); err != nil { // too long to be sent to the other ranks
+	if _, err := c.team.encode("the reason", v); err != nil { // too long to be sent to the other ranks
 		return nil, errors.New(v.Error)
 	}
 	c.waitAcks()
@@ -183,16 +189,18 @@ func (c *collector) receive(m pubsub.Message) {
 	if known := c.processes[h.ID]; known != nil {
 		known.Heard = known.Heard || h.Heard
 	} else if c.final != nil && c.final.Error == "" {
-		c.answer(h.ID, verdict{Rank0: c.team.self, Error: c.tooLate(h.Member)})
+		c.answer(h.ID, verdict{Rank0: c.team.self.String(), Error: c.tooLate(h.Member)})
 		return
 	} else if len(c.processes) < c.team.self.Size+maxExtra {
 		c.admit(h)
 	}
 	switch {
+	case c.encoded != nil:
+		_ = c.team.conn.Publish(verdictSubject(c.team.self.RunID, h.ID), c.encoded)
 	case c.final != nil:
 		c.answer(h.ID, *c.final)
 	default:
-		c.answer(h.ID, verdict{Rank0: c.team.self, Left: max(time.Millisecond, c.limit.Left())})
+		c.answer(h.ID, verdict{Rank0: c.team.self.String(), Left: max(time.Millisecond, c.limit.Left())})
 	}
 	select {
 	case c.changed <- struct{}{}:
@@ -215,7 +223,10 @@ func (c *collector) admit(h *hello) {
 		c.faults = append(c.faults, duplicate(c.byRank[m.Rank].Member, m))
 	default:
 		c.byRank[m.Rank] = h
+		c.joined++
 	}
+	c.differs = c.differs || m.Version != own.Version || m.ConfigHash != own.ConfigHash ||
+		m.Functions != own.Functions || m.FirstRows != own.FirstRows
 }
 
 func duplicate(a, b Member) string {
@@ -229,6 +240,19 @@ func (c *collector) tooLate(m Member) string {
 		return duplicate(c.byRank[m.Rank].Member, m) + ", which came after the start of the run"
 	}
 	return fmt.Sprintf("%v does not belong to this run of %d ranks, which has started", m, c.team.self.Size)
+}
+
+// members returns the entries of all ranks, with the local ranks that were missing; nil if a rank has not joined.
+func (c *collector) members() []Member {
+	if c.joined < len(c.byRank) {
+		return nil
+	}
+	members := make([]Member, len(c.byRank))
+	for r, h := range c.byRank {
+		members[r] = h.Member
+	}
+	agreeLocal(members)
+	return members
 }
 
 // problems returns the reasons why the run cannot start, except for missing ranks.

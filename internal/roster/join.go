@@ -13,7 +13,8 @@ import (
 
 const (
 	firstAsk = 50 * time.Millisecond
-	lastAsk  = time.Second
+	lastAsk  = time.Second // or askShare for each rank, if that is longer
+	askShare = 200 * time.Microsecond
 	// joinGrace is added to the time that rank 0 has announced when a rank waits for the verdict.
 	joinGrace = 2 * time.Second
 )
@@ -26,12 +27,13 @@ type hello struct {
 	Heard  bool   `json:"heard,omitempty"` // the verdict has arrived
 }
 
-// verdict is rank 0's answer to a hello. It is final when Members or Error is set.
+// verdict is rank 0's answer to a hello. It is final when Roster or Error is set. A verdict with a roster goes to all
+// ranks at once; a rank that has missed it gets it again when it repeats its hello.
 type verdict struct {
-	Rank0   Member        `json:"rank0"`
-	Left    time.Duration `json:"left,omitempty"` // until rank 0 gives up
-	Members []Member      `json:"members,omitempty"`
-	Error   string        `json:"error,omitempty"`
+	Rank0  string        `json:"rank0,omitempty"` // rank 0 in words, for messages
+	Left   time.Duration `json:"left,omitempty"`  // until rank 0 gives up
+	Roster *list         `json:"roster,omitempty"`
+	Error  string        `json:"error,omitempty"`
 }
 
 // Join meets the other ranks of self's run. All ranks call it, in any order. Every rank gets the same roster, or every
@@ -74,7 +76,7 @@ func Join(ctx context.Context, conn Conn, self Member, timeout time.Duration) (*
 // ask repeats hello to rank 0 until the verdict is final.
 func (t *Team) ask(timeout time.Duration) ([]Member, error) {
 	answers := make(chan verdict, 16)
-	err := t.subscribe(verdictSubject(t.self.RunID, t.id), func(m pubsub.Message) {
+	receive := func(m pubsub.Message) {
 		var v verdict
 		if json.Unmarshal(m.Data, &v) != nil {
 			return
@@ -83,9 +85,26 @@ func (t *Team) ask(timeout time.Duration) ([]Member, error) {
 		case answers <- v:
 		default: // too many at once: the next hello brings another
 		}
-	})
+	}
+	rosters := make(chan []Member, 1)
+	err := errors.Join(
+		t.subscribe(verdictSubject(t.self.RunID, t.id), receive),
+		t.subscribe(rosterSubject(t.self.RunID), func(m pubsub.Message) {
+			var v verdict
+			if json.Unmarshal(m.Data, &v) != nil || v.Roster == nil {
+				return
+			}
+			// A process that is not in the roster is told why when it says hello.
+			if members, err := t.membersOf(v.Roster); err == nil {
+				select {
+				case rosters <- members:
+				default:
+				}
+			}
+		}),
+	)
 	if err == nil {
-		err = t.fits("what a rank tells of itself", hello{ID: t.id, Member: t.self})
+		_, err = t.encode("what a rank tells of itself", hello{ID: t.id, Member: t.self})
 	}
 	if err == nil {
 		err = flush(t.ctx, t.conn, timeout)
@@ -95,10 +114,10 @@ func (t *Team) ask(timeout time.Duration) ([]Member, error) {
 	}
 	deadline := awake.Of(t.ctx).NewTimer(timeout)
 	defer deadline.Stop()
-	wait := firstAsk
+	wait, last := firstAsk, max(lastAsk, time.Duration(t.self.Size)*askShare)
 	again := time.NewTimer(wait)
 	defer again.Stop()
-	var rank0 *Member
+	rank0 := ""
 	for t.sayHello(false); ; {
 		select {
 		case v := <-answers:
@@ -106,38 +125,40 @@ func (t *Team) ask(timeout time.Duration) ([]Member, error) {
 				t.sayHello(true)
 				return nil, errors.Join(errors.New(v.Error), flush(t.ctx, t.conn, flushTimeout))
 			}
-			if v.Members != nil {
-				return v.Members, t.checkRoster(v.Members)
+			if v.Roster != nil {
+				return t.membersOf(v.Roster)
 			}
-			rank0 = &v.Rank0
+			rank0 = v.Rank0
 			deadline.Reset(max(0, min(v.Left, time.Hour)) + joinGrace)
+		case members := <-rosters:
+			return members, nil
 		case <-again.C:
-			wait = min(2*wait, lastAsk)
+			wait = min(2*wait, last)
 			again.Reset(wait)
 			t.sayHello(false)
 		case <-t.ctx.Done():
 			return nil, context.Cause(t.ctx)
 		case <-deadline.C:
-			if rank0 == nil {
+			if rank0 == "" {
 				return nil, &TimeoutError{Op: fmt.Sprintf("no answer from rank 0 of %d within %v", t.self.Size,
 					timeout), Ranks: []int{0}}
 			}
-			return nil, &TimeoutError{Op: fmt.Sprintf("%v answered before, and no longer does", rank0), Ranks: []int{0}}
+			return nil, &TimeoutError{Op: fmt.Sprintf("%s answered before, and no longer does", rank0), Ranks: []int{0}}
 		}
 	}
 }
 
-// fits returns an error if v, encoded as JSON, is too large for one message.
-func (t *Team) fits(what string, v any) error {
+// encode returns v as JSON, or an error if that is too large for one message.
+func (t *Team) encode(what string, v any) ([]byte, error) {
 	data, err := json.Marshal(v)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if limit := t.conn.MaxPayload(); int64(len(data)) > limit {
-		return fmt.Errorf("%s takes %d bytes, and max_payload in the configuration of the NATS server is %d",
+		return nil, fmt.Errorf("%s takes %d bytes, and max_payload in the configuration of the NATS server is %d",
 			what, len(data), limit)
 	}
-	return nil
+	return data, nil
 }
 
 // sayHello sends a hello. It may fail or be lost: the caller repeats it.
@@ -147,17 +168,14 @@ func (t *Team) sayHello(heard bool) {
 	}
 }
 
-func (t *Team) checkRoster(members []Member) error {
-	if len(members) != t.self.Size {
-		return fmt.Errorf("rank 0 sent a roster of %d ranks, want %d", len(members), t.self.Size)
-	}
-	for r, m := range members {
-		if m.Rank != r {
-			return fmt.Errorf("rank 0 sent a roster with rank %d in the place of rank %d", m.Rank, r)
-		}
+// membersOf returns the members of a roster that rank 0 has sent.
+func (t *Team) membersOf(l *list) ([]Member, error) {
+	members, err := l.members(t.self.Size)
+	if err != nil {
+		return nil, err
 	}
 	if own := members[t.self.Rank]; own.PID != t.self.PID || own.Host != t.self.Host {
-		return fmt.Errorf("rank 0 sent a roster with %v in the place of %v", own, t.self)
+		return nil, fmt.Errorf("rank 0 sent a roster with %v in the place of %v", own, t.self)
 	}
-	return nil
+	return members, nil
 }

@@ -9,7 +9,7 @@ func agreeLocal(members []Member) {
 	nodes := map[shm.Node][]*Member{}
 	for i := range members {
 		m := &members[i]
-		if known, _ := SharesMemory(*m, *m); !known {
+		if !InOneMemory(*m, *m) {
 			m.LocalRank, m.LocalSize = max(0, m.LocalRank), max(1, m.LocalRank+1, m.LocalSize)
 			continue
 		}

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -41,6 +40,8 @@ type Member struct {
 	Depth      int             `json:"depth,omitempty"`      // the halo depth that its backend prefers
 	MaxSweeps  int             `json:"max_sweeps,omitempty"` // maximum number of sweeps in a pass of its backend
 	MaxAbs     float64         `json:"max_abs"`              // largest absolute value of its part of the initial field
+	MaxSource  float64         `json:"max_source,omitempty"` // largest absolute value of its part of the source
+	Fixed      int64           `json:"fixed,omitempty"`      // points of its stripe that problem.fixed fixes
 	Extra      json.RawMessage `json:"extra,omitempty"`      // whatever else the program wants all ranks to know
 }
 
@@ -107,8 +108,8 @@ func (t *Team) subscribe(subject string, handle func(pubsub.Message)) error {
 // Self returns the entry of this rank.
 func (t *Team) Self() Member { return t.members[t.self.Rank] }
 
-// Members returns the entries of all ranks, by rank.
-func (t *Team) Members() []Member { return slices.Clone(t.members) }
+// Members returns the entries of all ranks, by rank. They must not be changed.
+func (t *Team) Members() []Member { return t.members }
 
 // Conn returns the connection of this rank; nil for a run of one rank without a server.
 func (t *Team) Conn() Conn { return t.conn }
