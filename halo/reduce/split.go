@@ -18,12 +18,12 @@ import (
 // A rank that cannot map its leader's segment becomes a node of its own.
 func open(ctx context.Context, o *Options) (path, string, error) {
 	t := o.Team
-	members, self := t.Members(), t.Self().Rank
-	if len(members) == 1 {
+	self := t.Self().Rank
+	if t.Self().Size == 1 {
 		w := window(o.Window)
 		return &solo{window: w, kept: make([]solver.Contribution, w.ring())}, "one rank", nil
 	}
-	near := neighbours(members, self, o.NATSOnly)
+	near := neighbours(t.Members(), self, o.NATSOnly)
 	seg, err := share(ctx, o, near)
 	if err != nil {
 		return nil, "", err
@@ -32,7 +32,7 @@ func open(ctx context.Context, o *Options) (path, string, error) {
 	if err != nil {
 		return nil, "", errors.Join(err, closeSegment(seg))
 	}
-	leaders := leadersOf(members, alone, o.NATSOnly)
+	leaders := leadersOf(t.Members(), alone, o.NATSOnly)
 	p, about, err := assemble(ctx, o, seg, leaders)
 	if err != nil {
 		return nil, "", errors.Join(err, closeSegment(seg))

@@ -71,8 +71,8 @@ func (c *connected) member() (roster.Member, error) {
 	return roster.Member{
 		Identity: id, Version: version.String(), ConfigHash: configs.Hash(c.Config), Host: host, PID: os.Getpid(),
 		Functions: problem.FunctionsHash(), FirstRows: c.firstRows, Platform: runtime.GOOS + "/" + runtime.GOARCH,
-		Node: node, Device: c.deviceName(), MaxAbs: c.part.MaxAbs, MaxSource: c.part.MaxSource,
-		Fixed: c.part.Fixed, Depth: c.preferredDepth(mesh), MaxSweeps: c.maxPassSweeps(mesh), Extra: extra,
+		Node: node, Device: c.deviceName(), Part: c.part, Depth: c.preferredDepth(mesh),
+		MaxSweeps: c.maxPassSweeps(mesh), Extra: extra,
 	}, nil
 }
 

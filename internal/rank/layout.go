@@ -31,7 +31,7 @@ type plan struct {
 // links between nodes take.
 func (j *joined) layOut(ctx context.Context) (*laidOut, error) {
 	members := j.team.Members()
-	whole := wholeOf(members)
+	whole := j.team.Whole()
 	if err := j.problem.CheckFixed(whole.Fixed); err != nil {
 		return nil, err
 	}
@@ -78,18 +78,8 @@ func newPlan(mesh solver.Mesh, depth haloDepth, rank int, members []roster.Membe
 	return p, nil
 }
 
-// wholeOf combines the parts of all ranks.
-func wholeOf(members []roster.Member) (whole problemPart) {
-	for _, m := range members {
-		whole.MaxAbs = max(whole.MaxAbs, m.MaxAbs)
-		whole.MaxSource = max(whole.MaxSource, m.MaxSource)
-		whole.Fixed += m.Fixed
-	}
-	return whole
-}
-
 // neighbour returns the entry of the rank at the given side. The ranks form a ring, which a mesh that is not periodic
 // does not close.
 func (l *laidOut) neighbour(side solver.Side) roster.Member {
-	return l.team.Members()[(l.id.Rank+2*int(side)-1+l.id.Size)%l.id.Size]
+	return l.team.Member((l.id.Rank + 2*int(side) - 1 + l.id.Size) % l.id.Size)
 }

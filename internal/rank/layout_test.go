@@ -54,13 +54,3 @@ func TestPlanTakesTheDepthOfTheRunFile(t *testing.T) {
 		t.Errorf("depth 33: %v, want %v", err, want)
 	}
 }
-
-// The largest values of any rank count, and the fixed points of all ranks.
-func TestTheWholeProblem(t *testing.T) {
-	members := []roster.Member{
-		{MaxAbs: 0.25, MaxSource: 2, Fixed: 5}, {MaxAbs: 3, MaxSource: 1}, {MaxAbs: 1, Fixed: 7},
-	}
-	if whole, want := wholeOf(members), (problemPart{MaxAbs: 3, MaxSource: 2, Fixed: 12}); whole != want {
-		t.Errorf("%+v, want %+v", whole, want)
-	}
-}

@@ -59,7 +59,7 @@ func TestJoinAlone(t *testing.T) {
 		if j.id.RunID != want || len(j.team.Members()) != 1 {
 			t.Errorf("job %q: run %q of %d ranks, want run %q of 1", job, j.id.RunID, len(j.team.Members()), want)
 		}
-		if m := j.team.Self(); m.Device != "cpu" || m.MaxAbs != j.part.MaxAbs || m.FirstRows != j.firstRows ||
+		if m := j.team.Self(); m.Device != "cpu" || j.team.Whole() != j.part || m.FirstRows != j.firstRows ||
 			m.Depth < 1 {
 			t.Errorf("job %q: joined as %+v", job, m)
 		}

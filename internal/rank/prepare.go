@@ -5,6 +5,7 @@ import (
 
 	"jacobi/internal/device"
 	"jacobi/internal/problem"
+	"jacobi/internal/roster"
 	"jacobi/solver"
 )
 
@@ -13,15 +14,8 @@ type prepared struct {
 	*started
 	problem   *problem.Problem
 	gpus      *device.Node // WhyCPU is nil if a GPU sweeps
-	part      problemPart  // of this rank
+	part      roster.Part  // of this rank
 	firstRows string       // hash of rows of the problem, which the ranks compare
-}
-
-// problemPart is what a rank finds in its rows of the problem.
-type problemPart struct {
-	MaxAbs    float64 // the largest absolute value of the initial field
-	MaxSource float64 // the largest absolute value of the operator's source
-	Fixed     int64   // points that problem.fixed fixes
 }
 
 // prepare evaluates this rank's part of the initial field and opens the devices of its node.
@@ -57,7 +51,7 @@ func (s *started) prepare(ctx context.Context, open *closers) (*prepared, error)
 }
 
 // partOf evaluates the rows of a stripe and those beside it.
-func partOf(ctx context.Context, p *problem.Problem, s solver.Stripe) (part problemPart, err error) {
+func partOf(ctx context.Context, p *problem.Problem, s solver.Stripe) (part roster.Part, err error) {
 	if part.MaxAbs, err = p.MaxAbs(ctx, max(s.Lo-1, 0), min(s.Hi+1, p.Mesh().NY)); err != nil {
 		return part, err
 	}

@@ -182,7 +182,7 @@ func (w *watch) look() error {
 	w.served++
 	for r := range w.team.self.Size {
 		if s := w.heard[r]; s != nil && w.served-s.tick > beatsPerLimit {
-			return &SilentError{Rank: r, Host: w.team.members[r].Host, Since: s.at, Sweeps: s.sweeps, Limit: w.limit}
+			return &SilentError{Rank: r, Host: w.team.Member(r).Host, Since: s.at, Sweeps: s.sweeps, Limit: w.limit}
 		}
 	}
 	return nil

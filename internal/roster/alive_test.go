@@ -47,10 +47,20 @@ func TestSilentRankIsNoticedByAll(t *testing.T) {
 	}
 }
 
+// listOf returns the roster of a run of size ranks.
+func listOf(t *testing.T, size int) *list {
+	t.Helper()
+	l, err := newList(all(size))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
 // Silence is counted in ticks of the rank's own clock. A rank that was itself stopped, however long, blames no rank
 // whose beats came meanwhile.
 func TestOwnPauseIsNobodysSilence(t *testing.T) {
-	w := newWatch(&Team{self: member(1, 3), members: all(3), conn: deafConn{}}, time.Minute)
+	w := newWatch(&Team{self: member(1, 3), members: listOf(t, 3), conn: deafConn{}}, time.Minute)
 	w.heard[0].at = time.Now().Add(-time.Hour)
 	ticks := func(n int, when string) {
 		t.Helper()
@@ -95,7 +105,7 @@ func TestSilentServerIsNobodyElsesSilence(t *testing.T) {
 		{deafConn{}, " at nats.url for 1m0s, since %s: it is gone or stopped, or this rank is cut off from it"},
 		{faultyConn{}, " for 1m0s, since %s: no route to it"},
 	} {
-		w := newWatch(&Team{self: member(0, 3), members: all(3), conn: c.conn}, time.Minute)
+		w := newWatch(&Team{self: member(0, 3), members: listOf(t, 3), conn: c.conn}, time.Minute)
 		for range 3 { // away and back, each time for less than the limit
 			w.receive(pubsub.Message{Data: []byte(`{"rank": 0}`)})
 			for i := range beatsPerLimit {
@@ -143,7 +153,7 @@ func TestSilenceIsNotCountedWhileHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var held atomic.Bool
 		ctx, cancel := context.WithCancelCause(awake.Start(t.Context(), held.Load))
-		team := &Team{self: member(0, 3), members: all(3), conn: deafConn{}, ctx: ctx, cancel: cancel}
+		team := &Team{self: member(0, 3), members: listOf(t, 3), conn: deafConn{}, ctx: ctx, cancel: cancel}
 		held.Store(true)
 		go newWatch(team, 10*time.Second).run()
 		time.Sleep(time.Hour)

@@ -21,6 +21,8 @@ const (
 	faultGrace = time.Second
 	// ackGrace is how long rank 0 then waits for ranks to confirm the verdict.
 	ackGrace = time.Second
+	// resendShare is, for each rank of the run, how long a roster may take to arrive before it is sent again.
+	resendShare = time.Millisecond
 	// maxExtra bounds the processes that rank 0 remembers, beyond one for each rank.
 	maxExtra = 1024
 )
@@ -34,6 +36,7 @@ const (
 type collector struct {
 	team    *Team
 	start   time.Time
+	timeout time.Duration
 	limit   awake.Limit
 	changed chan struct{} // holds a token after a hello
 
@@ -44,14 +47,16 @@ type collector struct {
 	faults    []string          // reasons why the run cannot start: foreign and duplicate ranks
 	differs   bool              // a rank differs from rank 0 in what must be equal: see problems
 	final     *verdict
-	encoded   []byte // final, if that has a roster
+	encoded   []byte    // final, if that has a roster
+	sent      time.Time // when encoded was sent to all ranks
 }
 
-func (t *Team) collect(timeout time.Duration) ([]Member, error) {
+func (t *Team) collect(timeout time.Duration) (*list, error) {
 	self := &hello{ID: t.id, Member: t.self, Heard: true}
 	c := &collector{
-		team: t, start: time.Now(), limit: awake.Of(t.ctx).Limit(timeout), changed: make(chan struct{}, 1),
-		byRank: make([]*hello, t.self.Size), processes: map[string]*hello{t.id: self},
+		team: t, start: time.Now(), timeout: timeout, limit: awake.Of(t.ctx).Limit(timeout),
+		changed: make(chan struct{}, 1),
+		byRank:  make([]*hello, t.self.Size), processes: map[string]*hello{t.id: self},
 	}
 	c.byRank[0], c.joined = self, 1
 	refused := make(chan verdict, 1)
@@ -119,7 +124,7 @@ func (c *collector) state() (complete, faulty bool) {
 }
 
 // decide sends the roster or the error to all ranks.
-func (c *collector) decide() ([]Member, error) {
+func (c *collector) decide() (*list, error) {
 	c.mu.Lock()
 	problems := c.problems()
 	if missing := c.missing(); missing != "" {
@@ -139,10 +144,10 @@ func (c *collector) decide() ([]Member, error) {
 	}
 	c.final = &v
 	if v.Error == "" {
-		c.encoded = data
+		c.encoded, c.sent = data, time.Now()
 		_ = c.team.conn.Publish(rosterSubject(c.team.self.RunID), data) // may be lost: a rank then asks again
 		c.mu.Unlock()
-		return members, nil
+		return v.Roster, nil
 	}
 	for id := range c.processes {
 		c.answer(id, v)
@@ -196,7 +201,7 @@ func (c *collector) receive(m pubsub.Message) {
 	}
 	switch {
 	case c.encoded != nil:
-		_ = c.team.conn.Publish(verdictSubject(c.team.self.RunID, h.ID), c.encoded)
+		c.sendAgain(h.ID)
 	case c.final != nil:
 		c.answer(h.ID, *c.final)
 	default:
@@ -206,6 +211,21 @@ func (c *collector) receive(m pubsub.Message) {
 	case c.changed <- struct{}{}:
 	default:
 	}
+}
+
+// sendAgain sends the roster to a process that asks for it, unless one must still be on its way: many hellos wait here
+// when a large roster goes out, and a roster for each of them would hold up the next ones.
+func (c *collector) sendAgain(id string) {
+	h, pause := c.processes[id], max(firstAsk, time.Duration(c.team.self.Size)*resendShare)
+	if h == nil {
+		return // beyond maxExtra
+	}
+	if now := time.Now(); now.Sub(c.sent) < pause || now.Sub(h.sent) < pause {
+		c.answer(id, verdict{Rank0: c.team.self.String(), Left: c.timeout})
+		return
+	}
+	h.sent = time.Now()
+	_ = c.team.conn.Publish(verdictSubject(c.team.self.RunID, id), c.encoded) // may be lost: the rank then asks again
 }
 
 // admit enters a process that says hello for the first time.

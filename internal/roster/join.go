@@ -25,6 +25,8 @@ type hello struct {
 	ID     string `json:"id"` // of the process; tells a repetition from a duplicate rank
 	Member Member `json:"member"`
 	Heard  bool   `json:"heard,omitempty"` // the verdict has arrived
+
+	sent time.Time // on rank 0: when the process was sent the roster for itself
 }
 
 // verdict is rank 0's answer to a hello. It is final when Roster or Error is set. A verdict with a roster goes to all
@@ -56,8 +58,9 @@ func Join(ctx context.Context, conn Conn, self Member, timeout time.Duration) (*
 	}
 	switch {
 	case conn == nil:
-		t.members = []Member{self}
-		agreeLocal(t.members)
+		alone := []Member{self}
+		agreeLocal(alone)
+		t.members, err = newList(alone)
 	case self.Rank == 0:
 		t.members, err = t.collect(timeout)
 	default:
@@ -74,7 +77,7 @@ func Join(ctx context.Context, conn Conn, self Member, timeout time.Duration) (*
 }
 
 // ask repeats hello to rank 0 until the verdict is final.
-func (t *Team) ask(timeout time.Duration) ([]Member, error) {
+func (t *Team) ask(timeout time.Duration) (*list, error) {
 	answers := make(chan verdict, 16)
 	receive := func(m pubsub.Message) {
 		var v verdict
@@ -86,7 +89,7 @@ func (t *Team) ask(timeout time.Duration) ([]Member, error) {
 		default: // too many at once: the next hello brings another
 		}
 	}
-	rosters := make(chan []Member, 1)
+	rosters := make(chan *list, 1)
 	err := errors.Join(
 		t.subscribe(verdictSubject(t.self.RunID, t.id), receive),
 		t.subscribe(rosterSubject(t.self.RunID), func(m pubsub.Message) {
@@ -95,9 +98,9 @@ func (t *Team) ask(timeout time.Duration) ([]Member, error) {
 				return
 			}
 			// A process that is not in the roster is told why when it says hello.
-			if members, err := t.membersOf(v.Roster); err == nil {
+			if t.checkRoster(v.Roster) == nil {
 				select {
-				case rosters <- members:
+				case rosters <- v.Roster:
 				default:
 				}
 			}
@@ -126,12 +129,12 @@ func (t *Team) ask(timeout time.Duration) ([]Member, error) {
 				return nil, errors.Join(errors.New(v.Error), flush(t.ctx, t.conn, flushTimeout))
 			}
 			if v.Roster != nil {
-				return t.membersOf(v.Roster)
+				return v.Roster, t.checkRoster(v.Roster)
 			}
 			rank0 = v.Rank0
 			deadline.Reset(max(0, min(v.Left, time.Hour)) + joinGrace)
-		case members := <-rosters:
-			return members, nil
+		case l := <-rosters:
+			return l, nil
 		case <-again.C:
 			wait = min(2*wait, last)
 			again.Reset(wait)
@@ -168,14 +171,13 @@ func (t *Team) sayHello(heard bool) {
 	}
 }
 
-// membersOf returns the members of a roster that rank 0 has sent.
-func (t *Team) membersOf(l *list) ([]Member, error) {
-	members, err := l.members(t.self.Size)
-	if err != nil {
-		return nil, err
+// checkRoster checks a roster that rank 0 has sent.
+func (t *Team) checkRoster(l *list) error {
+	if err := l.check(t.self.Size); err != nil {
+		return err
 	}
-	if own := members[t.self.Rank]; own.PID != t.self.PID || own.Host != t.self.Host {
-		return nil, fmt.Errorf("rank 0 sent a roster with %v in the place of %v", own, t.self)
+	if own := l.member(t.self.Rank); own.PID != t.self.PID || own.Host != t.self.Host {
+		return fmt.Errorf("rank 0 sent a roster with %v in the place of %v", own, t.self)
 	}
-	return members, nil
+	return nil
 }

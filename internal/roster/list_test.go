@@ -1,6 +1,8 @@
 package roster
 
 import (
+	"encoding/base64"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -16,8 +18,8 @@ func runOf(nodes, perNode int) (members []Member) {
 		m := member(r, nodes*perNode)
 		node := r / perNode
 		m.Host, m.Node = fmt.Sprintf("host%d", node), shm.Node{Boot: fmt.Sprintf("boot%d", node), PIDNamespace: "1"}
-		m.LocalRank, m.LocalSize, m.MaxAbs, m.MaxSource = r%perNode, perNode, float64(r)/3, 1
-		m.Fixed, m.Extra = int64(r), json.RawMessage(fmt.Sprintf(`{"cores":[%d]}`, r%perNode))
+		m.LocalRank, m.LocalSize, m.Part = r%perNode, perNode, Part{float64(r) / 3, 1, 2}
+		m.Extra = json.RawMessage(fmt.Sprintf(`{"cores":[%d]}`, r%perNode))
 		members = append(members, m)
 	}
 	return members
@@ -48,9 +50,19 @@ func TestListKeepsTheRoster(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := decoded(t, l).members(len(members))
-		if err != nil || !reflect.DeepEqual(got, members) {
-			t.Errorf("%s: %v\n%+v, want\n%+v", name, err, got, members)
+		got, whole := decoded(t, l), Part{}
+		if err := got.check(len(members)); err != nil {
+			t.Fatal(err)
+		}
+		for r, want := range members {
+			whole.add(want.Part)
+			want.Part = Part{}
+			if !reflect.DeepEqual(got.member(r), want) {
+				t.Errorf("%s: %+v, want %+v", name, got.member(r), want)
+			}
+		}
+		if got.Whole != whole {
+			t.Errorf("%s: %+v in all, want %+v", name, got.Whole, whole)
 		}
 	}
 }
@@ -62,8 +74,8 @@ func TestListIsShort(t *testing.T) {
 		t.Fatal(err)
 	}
 	data, err := json.Marshal(l)
-	if err != nil || len(data) > 512<<10 {
-		t.Errorf("%d bytes, want at most 512 KiB; %v", len(data), err)
+	if err != nil || len(data) > 128<<10 {
+		t.Errorf("%d bytes, want at most 128 KiB; %v", len(data), err)
 	}
 }
 
@@ -73,9 +85,9 @@ func TestListRefuses(t *testing.T) {
 		spoil func(*list)
 		want  string
 	}{
-		"too few":       {func(l *list) { l.PID = l.PID[:3] }, "a roster with a column for 3 ranks, want 4"},
-		"too many":      {func(l *list) { l.Fixed = append(l.Fixed, 7) }, "a column for 5 ranks, want 4"},
-		"none":          {func(l *list) { l.LocalRank = nil }, "a column for 0 ranks, want 4"},
+		"too few":       {func(l *list) { l.PID = l.PID[:3] }, "rank 0 sent a roster of 3 ranks, want 4"},
+		"too many":      {func(l *list) { l.Kind = append(l.Kind, 0) }, "rank 0 sent a roster of 5 ranks, want 4"},
+		"none":          {func(l *list) { l.LocalRank = nil }, "rank 0 sent a roster of 0 ranks, want 4"},
 		"no such kind":  {func(l *list) { l.Kind[2] = 1 }, "rank 0 sent a roster without an entry for rank 2"},
 		"negative kind": {func(l *list) { l.Kind[1] = -1 }, "rank 0 sent a roster without an entry for rank 1"},
 		"no such extra": {func(l *list) { l.Extra[3] = 4 }, "rank 0 sent a roster without an entry for rank 3"},
@@ -86,8 +98,19 @@ func TestListRefuses(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.spoil(l)
-		if _, err := decoded(t, l).members(4); err == nil || !strings.Contains(err.Error(), c.want) {
+		if err := decoded(t, l).check(4); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: error %v, want %s", name, err, c.want)
+		}
+	}
+}
+
+// Columns that are no numbers are refused, as are numbers that do not fit.
+func TestColumnRefuses(t *testing.T) {
+	large := base64.StdEncoding.EncodeToString(binary.AppendVarint(nil, 1<<40))
+	for _, text := range []string{`"gA=="`, `"?"`, `"` + large + `"`} { // the first is a varint without an end
+		var c column
+		if err := json.Unmarshal([]byte(text), &c); err == nil {
+			t.Errorf("%s: %v", text, c)
 		}
 	}
 }

@@ -39,10 +39,20 @@ type Member struct {
 	Device     string          `json:"device,omitempty"`
 	Depth      int             `json:"depth,omitempty"`      // the halo depth that its backend prefers
 	MaxSweeps  int             `json:"max_sweeps,omitempty"` // maximum number of sweeps in a pass of its backend
-	MaxAbs     float64         `json:"max_abs"`              // largest absolute value of its part of the initial field
-	MaxSource  float64         `json:"max_source,omitempty"` // largest absolute value of its part of the source
-	Fixed      int64           `json:"fixed,omitempty"`      // points of its stripe that problem.fixed fixes
+	Part       Part            `json:"part"`                 // only in what the rank tells rank 0; see Team.Whole
 	Extra      json.RawMessage `json:"extra,omitempty"`      // whatever else the program wants all ranks to know
+}
+
+// Part is what a rank has found in its rows of the problem.
+type Part struct {
+	MaxAbs    float64 `json:"max_abs"`              // the largest absolute value of the initial field
+	MaxSource float64 `json:"max_source,omitempty"` // the largest absolute value of the operator's source
+	Fixed     int64   `json:"fixed,omitempty"`      // points that problem.fixed fixes
+}
+
+// add makes p the part of both.
+func (p *Part) add(q Part) {
+	p.MaxAbs, p.MaxSource, p.Fixed = max(p.MaxAbs, q.MaxAbs), max(p.MaxSource, q.MaxSource), p.Fixed+q.Fixed
 }
 
 func (m Member) String() string {
@@ -55,7 +65,7 @@ var ErrClosed = errors.New("the rank has left its run")
 // Team is a rank's view of all ranks of its run, from Join to Close.
 type Team struct {
 	self    Member
-	members []Member
+	members *list
 	conn    Conn // nil for a run of one rank without a server
 	id      string
 
@@ -106,10 +116,23 @@ func (t *Team) subscribe(subject string, handle func(pubsub.Message)) error {
 }
 
 // Self returns the entry of this rank.
-func (t *Team) Self() Member { return t.members[t.self.Rank] }
+func (t *Team) Self() Member { return t.Member(t.self.Rank) }
 
-// Members returns the entries of all ranks, by rank. They must not be changed.
-func (t *Team) Members() []Member { return t.members }
+// Member returns the entry of a rank, without its Part.
+func (t *Team) Member(rank int) Member { return t.members.member(rank) }
+
+// Members returns the entries of all ranks, by rank, without their Parts. They are made at each call, since those of a
+// large run take much memory.
+func (t *Team) Members() []Member {
+	members := make([]Member, t.self.Size)
+	for r := range members {
+		members[r] = t.members.member(r)
+	}
+	return members
+}
+
+// Whole returns the Parts of all ranks together.
+func (t *Team) Whole() Part { return t.members.Whole }
 
 // Conn returns the connection of this rank; nil for a run of one rank without a server.
 func (t *Team) Conn() Conn { return t.conn }
