@@ -1,5 +1,5 @@
-// Command ranks simulates the ranks of a large run: in one process, each with a connection of its own to a NATS server in
-// another process. The ranks join, exchange rows of 4 KiB with their neighbours and add sums, and sweep nothing.
+// Command ranks simulates the ranks of a large run: in one process, each with a connection of its own to a NATS server
+// in another process. The ranks join, exchange rows of 4 KiB with their neighbours and add sums, and sweep nothing.
 //
 //	ranks -ranks 10000 -node 64 -passes 20 -timeout 5m
 //
@@ -38,7 +38,7 @@ func main() {
 	case *serves:
 		err = serve()
 	case *ranks < 2 || *node < 1 || *passes < 0 || *timeout <= 0 || flag.NArg() > 0:
-		err = errors.New("at least 2 ranks, 1 rank a node, 0 passes and a positive timeout are allowed, and no arguments")
+		err = errors.New("at least 2 ranks, 1 rank a node, 0 passes and a positive timeout are allowed, no arguments")
 	default:
 		err = simulate(*ranks, *node, *passes, *timeout)
 	}
@@ -104,7 +104,8 @@ func simulate(ranks, node, passes int, timeout time.Duration) (err error) {
 			r.close()
 		}
 	}()
-	fmt.Printf("%d ranks, %d a node\n%-10s %10s %18s %18s\n", ranks, node, "phase", "s", "ms a rank", "ms a rank, server")
+	fmt.Printf("%d ranks, %d a node\n%-10s %10s %18s %18s\n", ranks, node, "phase", "s", "ms a rank",
+		"ms a rank, server")
 	for _, phase := range []struct {
 		name string
 		run  func(*rank, context.Context) error

@@ -191,10 +191,11 @@ func inboxPrefix(runID string) string {
 	return subjectRoot + "." + runID + ".inbox"
 }
 
-// temporary reports whether another attempt may succeed: the network refused the connection, not the server.
+// temporary reports whether another attempt may succeed: the network refused the connection, not the server, or the
+// server is slow because many ranks connect at once.
 func temporary(err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
-	return ok && op.Op == "dial" || errors.Is(err, errRefused) || errors.Is(err, nats.ErrTimeout) ||
+	return ok && (op.Op == "dial" || op.Timeout()) || errors.Is(err, errRefused) || errors.Is(err, nats.ErrTimeout) ||
 		errors.Is(err, context.DeadlineExceeded)
 }
 
