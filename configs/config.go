@@ -17,6 +17,7 @@ type Config struct {
 	Trace      Trace      `mapstructure:"trace" json:"trace" yaml:"trace"`
 	Checkpoint Checkpoint `mapstructure:"checkpoint" json:"checkpoint" yaml:"checkpoint"`
 	Metrics    Metrics    `mapstructure:"metrics" json:"metrics" yaml:"metrics"`
+	View       View       `mapstructure:"view" json:"view" yaml:"view"`
 	Log        Log        `mapstructure:"log" json:"log" yaml:"log"`
 }
 
@@ -106,6 +107,11 @@ type Checkpoint struct {
 	NATS   string `mapstructure:"nats" json:"nats" yaml:"nats"`
 	Keep   int    `mapstructure:"keep" json:"keep" yaml:"keep"`       // number of newest checkpoints to keep
 	Resume string `mapstructure:"resume" json:"resume" yaml:"resume"` // "": start with the initial field; see Place
+}
+
+// View says where the run can be seen in a browser.
+type View struct {
+	Listen string `mapstructure:"listen" json:"listen" yaml:"listen"` // see CheckLoopback; "": nowhere
 }
 
 // Log configures zap.

@@ -17,13 +17,14 @@ import (
 //     one field.
 //   - checkpoint.dir and checkpoint.resume, for the same reason.
 //   - metrics: one process serves them, wherever it runs.
+//   - view: rank 0 alone serves the page, and it changes nothing.
 //   - log: messages of a rank do not affect its results.
 func Hash(c Config) string {
 	h := sha256.New()
 	fmt.Fprintln(h, "jacobi configuration 1")
 	for _, k := range keys() {
 		section, _, _ := strings.Cut(k.name, ".")
-		if slices.Contains([]string{"device", "nats", "metrics", "log"}, section) ||
+		if slices.Contains([]string{"device", "nats", "metrics", "view", "log"}, section) ||
 			slices.Contains([]string{"run.name", "halo.direct.listen", "output.dir", "checkpoint.dir",
 				"checkpoint.resume"}, k.name) {
 			continue

@@ -13,7 +13,7 @@ func TestHash(t *testing.T) {
 		"nats.ca": true, "nats.cert": true, "nats.key": true, "nats.secret_file": true, "nats.port": true,
 		"nats.advertise": true, "nats.rendezvous": true, "output.dir": true, "checkpoint.dir": true,
 		"checkpoint.resume": true, "halo.direct.listen": true, "metrics.listen": true, "metrics.linger": true,
-		"log.level": true, "log.format": true,
+		"view.listen": true, "log.level": true, "log.format": true,
 	}
 	base := Default()
 	base.NATS = NATS{"", "x", "x", "x", "x", "x", "x", "x", "x", 1, "x", "x"}

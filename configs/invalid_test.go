@@ -86,6 +86,8 @@ var invalid = []struct {
 	{func(c *Config) { cycles(c); c.Grid.NY, c.Run.Ranks = 64, 8 },
 		`run.ranks 8: with solver.method multigrid each rank needs 8 rows, and grid.ny 64 allows at most 4`},
 	{func(c *Config) { c.Solver.MaxIterations = 0 }, `solver.max_iterations 0: at least 1 is wanted`},
+	{func(c *Config) { c.View.Listen = ":80" }, `view.listen ":80": an address of this machine alone with a port is ` +
+		"wanted, as in 127.0.0.1:0, where 0 is any free port; ssh -L reaches it from elsewhere"},
 	{func(c *Config) { c.Halo.Compress = "zip" }, `halo.compress "zip": allowed are auto, never and always`},
 	{func(c *Config) { c.Halo.Transport = "tcp" }, `halo.transport "tcp": allowed are auto, nats, p2p and direct`},
 	{func(c *Config) { c.Halo.Direct.Encrypt = "yes" },

@@ -3,6 +3,7 @@ package configs
 import (
 	"errors"
 	"fmt"
+	"net"
 	"strconv"
 	"strings"
 )
@@ -44,4 +45,17 @@ func ParseListen(text string) (ListenAt, error) {
 	}
 	at.Lo, at.Hi = int(low), int(high)
 	return at, nil
+}
+
+// CheckLoopback returns an error unless address is HOST:PORT with an address of the loopback interface, or localhost.
+func CheckLoopback(address string) error {
+	host, port, err := net.SplitHostPort(address)
+	ip := net.ParseIP(host)
+	if err == nil && (host == "localhost" || ip != nil && ip.IsLoopback()) {
+		if _, err := strconv.ParseUint(port, 10, 16); err == nil {
+			return nil
+		}
+	}
+	return errors.New("an address of this machine alone with a port is wanted, as in 127.0.0.1:0, where 0 is any " +
+		"free port; ssh -L reaches it from elsewhere")
 }

@@ -27,6 +27,7 @@ var odd = Config{
 	},
 	Trace:   Trace{Passes: 7, From: 20, To: 30},
 	Metrics: Metrics{Listen: "[::1]:9464", Linger: 90 * time.Minute},
+	View:    View{Listen: "localhost:1"},
 	Log:     Log{Level: "debug", Format: "json"},
 
 	Checkpoint: Checkpoint{Every: Interval{Time: 90 * time.Minute}, NATS: "bucket_1", Keep: 5, Resume: "nats:bucket_0"},
@@ -141,6 +142,8 @@ checkpoint:
 metrics:
   listen: ""
   linger: 0s
+view:
+  listen: ""
 log:
   level: info
   format: console

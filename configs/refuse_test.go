@@ -5,7 +5,7 @@ import (
 )
 
 const sectionsHint = "the sections are run, grid, problem, solver, halo, device, nats, output, trace, checkpoint, " +
-	"metrics and log; launcher --dry-run prints all keys"
+	"metrics, view and log; launcher --dry-run prints all keys"
 
 // refusedFiles are run files, with other sources, that Load refuses, and its errors.
 var refusedFiles = []struct {

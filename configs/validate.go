@@ -61,6 +61,11 @@ func Validate(c Config) error {
 	v.checkpoint(c.Checkpoint, c.NATS)
 	v.intervals(c)
 	v.metrics(c.Metrics)
+	if c.View.Listen != "" {
+		if err := CheckLoopback(c.View.Listen); err != nil {
+			v.fault("view.listen %q: %w", c.View.Listen, err)
+		}
+	}
 	v.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
 	v.oneOf("log.format", c.Log.Format, "console", "json")
 	return errors.Join(v.faults...)

@@ -176,7 +176,8 @@ func start(options configs.Options, by string, p probeFlags) (solver.Result, err
 		Probe: request, Probed: printer.show,
 		Examine: origin.By == roster.ByLauncher && os.Getenv(examine.Env) != "",
 		Soak:    order,
-		Stats:   m.wanted, Watch: m.watch(),
+		Stats:   m.wanted || origin.By != roster.ByLauncher && cfg.View.Listen != "", Watch: m.watch(),
+		Viewed: func(url string) { tell(cfg.Log.Format, origin.Rank, "the view is at "+url) },
 		Summarize: func(report output.Report, outputs *output.Held) error {
 			m.awaitLast(ctx)
 			return summarize(report, outputs, cfg.Output.ToStdout())
@@ -187,6 +188,15 @@ func start(options configs.Options, by string, p probeFlags) (solver.Result, err
 	}
 	m.linger(ctx)
 	return result, err
+}
+
+// tell prints a line on stderr, whatever log.level is. A failed write to stderr cannot be reported.
+func tell(format string, rank int, text string) {
+	if format == "json" {
+		_ = show.Fprint(os.Stderr, string(logging.Line(zapcore.InfoLevel, rank, text)))
+		return
+	}
+	_ = show.Fprint(os.Stderr, "jacobi-rank: "+text+"\n")
 }
 
 // summarize prints the summary of a run. If a file goes to standard output, the summary goes to standard error.

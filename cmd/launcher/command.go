@@ -37,6 +37,7 @@ type options struct {
 	resume    string
 	restarts  int // maximal number of restarts
 	dryRun    bool
+	view      bool
 	verbose   bool
 	quiet     bool
 }
@@ -68,6 +69,7 @@ const examples = `  launcher -np 8
   launcher -np 8 --config run.yaml --timeout 10m --tag-output
   launcher -np 8 --set checkpoint.every=10m --set checkpoint.dir=checkpoints
   launcher -np 3 --set checkpoint.every=10m --set checkpoint.dir=checkpoints --restart
+  launcher -np 8 --view                                     # the run in a browser
   launcher bench --ranks 1,2,4,8
   JACOBI_GRID_NX=1024 JACOBI_GRID_NY=1024 launcher -np 3 -x GOMAXPROCS=1`
 
@@ -101,6 +103,8 @@ func newCommand(stdout, stderr io.Writer) *cobra.Command {
 	o.defineRestart(f)
 	f.BoolVar(&o.dryRun, "dry-run", false, "print placement, stripes, memory and the merged configuration; start "+
 		"nothing")
+	f.BoolVar(&o.view, "view", false, "show the run in a browser, at the URL on standard error (view.listen, else "+
+		"any free port of 127.0.0.1)")
 	cmd.AddCommand(newBenchCommand(stdout, stderr), newDoctorCommand(stdout, stderr),
 		newProbeCommand(stdout, stderr), newSoakCommand(stdout, stderr), newSpawnCommand(),
 		newNodeCommand(stderr), newNodesCommand(stdout), newConvertCommand(), newViewCommand(stderr))
@@ -192,6 +196,9 @@ func start(ctx context.Context, o options, stdout, stderr io.Writer) error {
 	limited, cancel := o.timeout.bound(ctx)
 	defer cancel()
 	cfg = attempt.WithMethod(limited, cfg)
+	if o.view && cfg.View.Listen == "" {
+		cfg.View.Listen = anyPort
+	}
 	scr := newScreen(stdout, stderr, o.look(cfg))
 	if cfg.Output.ToStdout() {
 		scr = scr.onStderr()
@@ -217,10 +224,15 @@ func start(ctx context.Context, o options, stdout, stderr io.Writer) error {
 	if m != nil {
 		defer m.Close()
 	}
+	page, err := openView(cfg, scr)
+	if err != nil {
+		return err
+	}
+	defer page.close()
 	for _, text := range p.Warnings(os.Environ()) {
 		scr.warn(text)
 	}
-	err = solve(ctx, o, cfg, p, w, began, scr, m)
+	err = solve(ctx, o, cfg, p, w, began, scr, m, page)
 	if m != nil {
 		linger(ctx, m, cfg.Metrics, scr)
 	}

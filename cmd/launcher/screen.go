@@ -27,6 +27,7 @@ type screen struct {
 	buf     []byte
 	bar     *bar // nil if there is none
 	noticed map[string]bool
+	onWarn  func(text string) // gets warnings, too; nil if nobody else wants them
 }
 
 // look is the style of lines.
@@ -94,7 +95,20 @@ func (s *screen) Notice(text string) {
 }
 
 // warn shows a warning.
-func (s *screen) warn(text string) { s.tell(zapcore.WarnLevel, "warning: ", text) }
+func (s *screen) warn(text string) {
+	if s.onWarn != nil {
+		s.onWarn(text)
+	}
+	s.tell(zapcore.WarnLevel, "warning: ", text)
+}
+
+// always shows a line of the launcher, even if it is to be quiet.
+func (s *screen) always(text string) {
+	quiet := s.quiet
+	s.quiet = false
+	s.Say(text)
+	s.quiet = quiet
+}
 
 // fail shows why the run failed.
 func (s *screen) fail(text string) { s.tell(zapcore.ErrorLevel, "", text) }

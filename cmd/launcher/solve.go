@@ -17,9 +17,10 @@ import (
 // solve runs the ranks of p, restarts them as often as o allows, and prints the summary. cfg is the configuration of
 // the first start. The time limit began at began. m, which may be nil, serves the metrics of the run.
 func solve(ctx context.Context, o options, cfg configs.Config, p *plan.Plan, w attempt.Starter, began time.Time,
-	scr *screen, m *metrics.Server) error {
+	scr *screen, m *metrics.Server, page *liveView) error {
 	r := attempt.Restarts{Config: cfg, Where: o.where, Most: o.restarts}
-	opts := attempt.Options{Starter: w, Limit: o.timeout.Limit, Screen: scr, Stdout: scr.data, Stats: m != nil}
+	opts := attempt.Options{Starter: w, Limit: o.timeout.Limit, Screen: scr, Stdout: scr.data,
+		Watch: page.watch(), Stats: m != nil || page != nil}
 	end, err := r.Run(ctx, p, opts, began, func(p *plan.Plan) attempt.Progress {
 		shown := announce(ctx, p, scr)
 		if m == nil {
@@ -29,7 +30,16 @@ func solve(ctx context.Context, o options, cfg configs.Config, p *plan.Plan, w a
 		return several{shown, measured{m.Run()}}
 	})
 	if err != nil {
+		page.end(err.Error())
 		return err
+	}
+	switch {
+	case end.Err != nil:
+		page.end(end.Err.Error())
+	case end.Killed():
+		page.end("The ranks were killed.")
+	default:
+		page.end("")
 	}
 	err = conclude(end, cfg.Output, scr)
 	if end.Err != nil || end.Stopped() {

@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -15,12 +14,12 @@ import (
 	"jacobi/internal/view"
 )
 
+// anyPort is where a page is unless the user says otherwise.
+const anyPort = "127.0.0.1:0"
+
 const aboutView = `view serves a page with the files of a finished run: the field as a heat map with values and zoom,
 the norms, the ranks and the result. DIR is the run's output.dir. The page is at the URL that view prints,
 on this machine's loopback interface; Ctrl-C ends it. ssh -L reaches the port from another machine.`
-
-// viewGrace bounds the time in which open pages are given the end of a run.
-const viewGrace = 2 * time.Second
 
 func newViewCommand(stderr io.Writer) *cobra.Command {
 	var listen string
@@ -34,7 +33,7 @@ func newViewCommand(stderr io.Writer) *cobra.Command {
 			return viewFiles(cmd.Context(), args[0], listen, stderr)
 		},
 	}
-	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:0", "`ADDRESS` of the page, on the loopback interface; port 0 "+
+	cmd.Flags().StringVar(&listen, "listen", anyPort, "`ADDRESS` of the page, on the loopback interface; port 0 "+
 		"is any free one")
 	return cmd
 }
@@ -55,7 +54,7 @@ func viewFiles(ctx context.Context, dir, listen string, stderr io.Writer) (err e
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	server.Serve(board, files)
-	if err := show.Fprint(stderr, "launcher: the view is at "+server.URL()+"\n"); err != nil {
+	if err := show.Fprint(stderr, "launcher: "+viewAt(server)+"\n"); err != nil {
 		return err
 	}
 	<-ctx.Done()

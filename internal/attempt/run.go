@@ -33,12 +33,16 @@ const (
 type Options struct {
 	Starter
 	Limit  Limit
-	Stats  bool // the ranks publish statistics while they sweep
-	Trial  bool // the ranks report what they found (see internal/examine) and end before the first sweep
+	Watch  Watch // nil if nobody else watches
+	Stats  bool  // the ranks publish statistics while they sweep
+	Trial  bool  // the ranks report what they found (see internal/examine) and end before the first sweep
 	Screen Screen
 	Stdout io.Writer       // receives the file that a run writes to standard output
 	Show   func() Progress // called right before the ranks start
 }
+
+// Watch is called before the ranks start, with the connection of the run. stop is called after they have ended.
+type Watch func(ctx context.Context, conn *wire.Conn, runID string) (stop func(), err error)
 
 // Starter holds what the start of ranks needs.
 type Starter struct {
@@ -105,6 +109,13 @@ func Run(ctx context.Context, p *plan.Plan, o Options) (end Ended, err error) {
 		return end, err
 	}
 	defer unwatch()
+	if o.Watch != nil {
+		stop, err := o.Watch(ctx, link.Conn, runID)
+		if err != nil {
+			return end, err
+		}
+		defer stop()
+	}
 	if err := dirs.serve(link.Conn, runID, p.Config.Output, log); err != nil {
 		return end, err
 	}

@@ -18,8 +18,9 @@ type ready struct {
 	files   runFiles // rank 0 only
 	rows    fieldRows
 	samples solver.Samples // what reads the field while the sweeps go on
-	series  *series        // nil if no series of fields is written
-	probes  *probes        // nil if no values of points are recorded
+	viewer  *viewer
+	series  *series // nil if no series of fields is written
+	probes  *probes // nil if no values of points are recorded
 	readyAt time.Time
 	began   traceBegin
 }
@@ -106,7 +107,10 @@ func (r *ready) openRows(t output.Ticket) (fieldRows, error) {
 // addSamplers opens what reads the field while the sweeps go on.
 func (r *ready) addSamplers(open *closers) error {
 	r.addSeries(open)
-	return r.addProbes(open)
+	if err := r.addProbes(open); err != nil {
+		return err
+	}
+	return r.addViewer(open)
 }
 
 // finishSamples completes the files of all samples.

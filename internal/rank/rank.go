@@ -11,7 +11,7 @@
 //	loaded     the field, and the saver of checkpoints                  load.go, saver.go
 //	ready      the output files                                         outputs.go, place.go, files.go
 //	solved     the result of the sweeps                                 solve.go, recorder.go, progress.go, speed.go,
-//	                                                                    stats.go
+//	                                                                    stats.go, viewer.go, page.go
 //	written    the report                                               write.go, digest.go, commit.go, report.go
 //
 // For launcher doctor a rank goes as far as ready and reports what it found (examine.go, clocks.go). For launcher soak
@@ -60,6 +60,8 @@ type Options struct {
 	Stats bool
 	// Watch, if not nil, is called on rank 0 of a run that no launcher started, with the events of all ranks.
 	Watch func(roster.Event)
+	// Viewed is called on rank 0 of a run that no launcher started, with the URL of its page, if there is one.
+	Viewed func(url string)
 	// Summarize is called on rank 0 of a run that no launcher started, once the outputs are written. outputs holds
 	// output.dir; it is nil if the run writes no file.
 	Summarize func(report output.Report, outputs *output.Held) error
@@ -68,8 +70,10 @@ type Options struct {
 // launched reports whether a launcher started the rank.
 func (o Options) launched() bool { return o.Origin.By == roster.ByLauncher }
 
-// alone reports whether the rank is a run of its own, without a server.
-func (o Options) alone() bool { return o.Origin.Size == 1 && !o.launched() }
+// alone reports whether the rank is a run of its own, without a server. Viewers need one.
+func (o Options) alone() bool {
+	return o.Origin.Size == 1 && !o.launched() && o.Config.View.Listen == ""
+}
 
 // started is a rank that has its options.
 type started struct {
@@ -184,6 +188,9 @@ func (j *joined) wire(ctx context.Context, open *closers) (*wired, error) {
 // run takes the phases from the layout to the outputs.
 func (j *joined) run(ctx context.Context, open *closers) (written, error) {
 	if err := j.watch(ctx, open); err != nil {
+		return written{}, err
+	}
+	if err := j.openPage(ctx, open); err != nil {
 		return written{}, err
 	}
 	l, err := j.setUp(ctx, open)

@@ -27,12 +27,14 @@ func (r *ready) solve(ctx context.Context, forecast *outlook.Outlook, open *clos
 	if err := r.addNorms(r.resumed.Norms); err != nil {
 		return nil, err
 	}
+	r.viewer.add(r.resumed.Norms)
 	if !r.keepOn() {
 		return nil, context.Cause(r.Stop)
 	}
 	progress := r.newProgress(ctx, forecast)
 	recorder := newRecorder(func(first int, norms []float64) error {
 		progress.norms(first, norms)
+		r.viewer.add(norms)
 		return r.addNorms(norms)
 	})
 	defer recorder.close(ctx)
@@ -47,6 +49,9 @@ func (r *ready) solve(ctx context.Context, forecast *outlook.Outlook, open *clos
 		return nil, err
 	}
 	progress.last(result)
+	if err := r.viewer.last(ctx, result.Sweeps); err != nil {
+		return nil, r.onGPU(err)
+	}
 	if err := r.finishSaver(ctx, result); err != nil {
 		return nil, err
 	}

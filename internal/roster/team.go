@@ -138,7 +138,10 @@ func (t *Team) Whole() Part { return t.members.Whole }
 func (t *Team) Conn() Conn { return t.conn }
 
 // Subject returns the subject called name of this run, for users outside this package.
-func (t *Team) Subject(name string) string { return t.Prefix() + ".x." + name }
+func (t *Team) Subject(name string) string { return Subject(t.self.RunID, name) }
+
+// Subject returns the subject that Team.Subject returns, for those who watch a run.
+func Subject(runID, name string) string { return prefix(runID) + ".x." + name }
 
 // Prefix returns the prefix of all subjects of this run, in whose terms a server's permissions are given.
 func (t *Team) Prefix() string { return prefix(t.self.RunID) }

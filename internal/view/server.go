@@ -13,6 +13,8 @@ import (
 	"net/url"
 	"sync"
 	"time"
+
+	"jacobi/configs"
 )
 
 // Limits of a server.
@@ -44,7 +46,7 @@ type Server struct {
 // Listen opens a port at address, HOST:PORT, where HOST stands for the loopback interface; port 0 is any free one. The
 // token of its pages is made here, so that URL is known before there is something to show.
 func Listen(address string) (*Server, error) {
-	if err := CheckAddress(address); err != nil {
+	if err := configs.CheckLoopback(address); err != nil {
 		return nil, fmt.Errorf("view.listen %q: %w", address, err)
 	}
 	listener, err := net.Listen("tcp", address)
@@ -59,19 +61,6 @@ func Listen(address string) (*Server, error) {
 		closing: make(chan struct{})}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s, nil
-}
-
-// CheckAddress returns an error unless address is HOST:PORT with an address of the loopback interface, or localhost.
-func CheckAddress(address string) error {
-	host, port, err := net.SplitHostPort(address)
-	ip := net.ParseIP(host)
-	if err == nil && (host == "localhost" || ip != nil && ip.IsLoopback()) {
-		if _, err := net.LookupPort("tcp", port); err == nil && port != "" {
-			return nil
-		}
-	}
-	return errors.New("an address of this machine alone with a port is wanted, as in 127.0.0.1:0, where 0 is any " +
-		"free port; ssh -L reaches it from elsewhere")
 }
 
 // URL returns the address of the page, with its token.

@@ -213,6 +213,7 @@ class Field {
       c.fillRect(thick, y, 4, 1);
       c.fillText(t.label, thick + 7, Math.min(Math.max(y, 6), height - 2));
     }
-    byId("caption").textContent = bar.caption;
+    const after = `after ${count(this.frame.sweeps)} ${this.run.step || "sweep"}s`;
+    byId("caption").textContent = bar.caption ? `${after} · ${bar.caption}` : after;
   }
 }

@@ -13,7 +13,7 @@ const columns = [
   ["Compute", (k) => known(k.compute, seconds)],
   ["Halo wait", (k) => known(k.halo_wait, seconds)],
   ["Norm wait", (k) => known(k.norm_wait, seconds)],
-  ["Rows sent", (k) => known(k.bytes, bytesText)],
+  ["Halos", (k) => known(k.bytes, bytesText)],
   ["Memory", (k) => known(k.memory, bytesText)],
   ["°C", (k) => known(k.temperature, (v) => v.toFixed(0))],
 ];

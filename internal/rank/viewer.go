@@ -1,0 +1,330 @@
+package rank
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"jacobi/configs"
+	"jacobi/internal/output"
+	"jacobi/internal/pubsub"
+	"jacobi/internal/view"
+	"jacobi/solver"
+)
+
+const (
+	// viewShare is the share of the time that samples for viewers may take, with the sending of their rows, which goes
+	// on beside the sweeps. The wait for all norms before a sample has the rest up to 1%.
+	viewShare = 0.008
+	// Samples are at least and at most so far apart.
+	minViewInterval = 200 * time.Millisecond
+	maxViewInterval = time.Minute
+	maxViewers      = 8
+	maxViewWindows  = 8 // of all viewers
+	aboutInterval   = time.Second
+	viewMessage     = 256 << 10 // bytes of a message with rows, if the server allows as many
+)
+
+// viewer gives frames of the field to those who watch the run; see internal/view. It is a solver.Sampler. While nobody
+// asks, a pass costs one atomic load on rank 0 and nothing on the others.
+type viewer struct {
+	*ready
+	field   output.View
+	samples uint64 // taken so far
+	// next is when rank 0 asks for a sample, in nanoseconds since 1970; 0 if nobody wants one.
+	next    atomic.Int64
+	sending atomic.Bool    // the newest sample is not sent yet
+	sends   sync.WaitGroup // used by the goroutine of the run alone
+
+	mu       sync.Mutex
+	asks     map[string]viewerAsk
+	interval time.Duration // between samples
+	cost     time.Duration // of the newest sample
+	told     time.Time     // when rank 0 last told of the run
+	track    view.Track    // rank 0 only
+	norms    int           // known to track
+}
+
+// viewerAsk is what a viewer wants, until a time.
+type viewerAsk struct {
+	view.Ask
+	until time.Time
+}
+
+// addViewer makes the run answer viewers. All ranks call it.
+func (r *ready) addViewer(open *closers) error {
+	v := &viewer{ready: r, field: r.view(), asks: map[string]viewerAsk{}, interval: minViewInterval}
+	r.viewer = v
+	sampling := solver.Sampling{Sampler: v}
+	if r.id.Rank == 0 {
+		sampling.Wanted = v.wanted
+	}
+	r.samples = append(r.samples, sampling)
+	if r.conn == nil {
+		return nil
+	}
+	sub, err := r.conn.Subscribe(r.team.Subject(view.AskName), v.receive)
+	if err != nil {
+		return fmt.Errorf("rank %d: subscribe to %s: %w", r.id.Rank, view.AskName, err)
+	}
+	open.add(func() error {
+		err := sub.Unsubscribe()
+		v.sends.Wait()
+		return err
+	})
+	return nil
+}
+
+// receive handles what a viewer asks.
+func (v *viewer) receive(m pubsub.Message) {
+	mesh := v.layout.Mesh
+	a, err := view.ParseAsk(m.Data, mesh.NX, mesh.NY)
+	if err != nil {
+		return
+	}
+	if v.keep(a, time.Now()) && v.id.Rank == 0 {
+		v.tell()
+	}
+}
+
+// keep keeps what a viewer asks. It reports whether it is time to tell of the run.
+func (v *viewer) keep(a view.Ask, now time.Time) (tell bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.forget(now)
+	if _, known := v.asks[a.Viewer]; !known && len(v.asks) >= maxViewers {
+		return false
+	}
+	v.asks[a.Viewer] = viewerAsk{a, now.Add(view.Lease)}
+	cost := time.Duration(min(a.Cost, maxViewInterval.Seconds()) * float64(time.Second))
+	v.interval = viewInterval(max(v.cost, cost))
+	if len(a.Windows) > 0 && v.id.Rank == 0 {
+		v.next.CompareAndSwap(0, now.UnixNano())
+	}
+	if now.Sub(v.told) < aboutInterval {
+		return false
+	}
+	v.told = now
+	return true
+}
+
+// forget drops what viewers asked who have left. v.mu is held.
+func (v *viewer) forget(now time.Time) {
+	maps.DeleteFunc(v.asks, func(_ string, a viewerAsk) bool { return now.After(a.until) })
+}
+
+// viewInterval returns the time from one sample to the next, for samples of a cost.
+func viewInterval(cost time.Duration) time.Duration {
+	return min(max(minViewInterval, time.Duration(float64(cost)/viewShare)), maxViewInterval)
+}
+
+// current returns what viewers want now: some windows of each, in the order of the viewers' names, so that all ranks
+// choose the same ones.
+func (v *viewer) current() (asks []view.Ask) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.forget(time.Now())
+	left := maxViewWindows
+	for _, id := range slices.Sorted(maps.Keys(v.asks)) {
+		a := v.asks[id].Ask
+		a.Windows = a.Windows[:min(left, len(a.Windows))]
+		left -= len(a.Windows)
+		if len(a.Windows) > 0 {
+			asks = append(asks, a)
+		}
+	}
+	return asks
+}
+
+// wanted reports whether it is time for a sample. Rank 0 calls it once a pass.
+func (v *viewer) wanted() bool {
+	next := v.next.Load()
+	if next == 0 || v.sending.Load() || time.Now().UnixNano() < next {
+		return false
+	}
+	if len(v.current()) == 0 {
+		v.next.Store(0) // an ask that comes at this moment is repeated
+		return false
+	}
+	return true
+}
+
+// Sample implements solver.Sampler.
+func (v *viewer) Sample(ctx context.Context, at solver.Sample) error {
+	return v.sample(ctx, at.Sweeps, false)
+}
+
+// sample copies what viewers want of the field after so many sweeps, and sends it beside the sweeps.
+func (v *viewer) sample(ctx context.Context, sweeps int, last bool) error {
+	begin := time.Now()
+	v.samples++
+	asks := v.current()
+	if !last && !v.sending.CompareAndSwap(false, true) {
+		return nil // viewers go without this rank's rows, and so without this frame
+	}
+	v.mu.Lock()
+	cost := v.cost
+	v.mu.Unlock()
+	var parts []view.Rows
+	for _, a := range asks {
+		for _, w := range a.Windows {
+			r := view.Rows{Window: w, Viewer: a.Viewer, Sample: v.samples, Sweeps: sweeps, Last: last,
+				Bytes: v.layout.Mesh.DType.Size(), Cost: cost.Seconds()}
+			if err := v.copyRows(ctx, &r); err != nil {
+				v.sending.Store(false)
+				return fmt.Errorf("rows for a viewer: %w", err)
+			}
+			parts = append(parts, r)
+		}
+	}
+	copied := time.Since(begin)
+	send := func() {
+		from := time.Now()
+		for i := range parts {
+			v.send(&parts[i])
+		}
+		v.charge(copied + time.Since(from))
+		v.sending.Store(false)
+	}
+	if last {
+		send()
+	} else {
+		v.sends.Go(send)
+	}
+	return nil
+}
+
+// charge keeps the cost of a sample, and lets the next one wait accordingly.
+func (v *viewer) charge(cost time.Duration) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.cost = cost
+	v.interval = max(v.interval, viewInterval(cost))
+	if v.id.Rank == 0 {
+		v.next.Store(time.Now().Add(v.interval).UnixNano())
+	}
+}
+
+// copyRows adds to r the rows that belong to this rank.
+func (v *viewer) copyRows(ctx context.Context, r *view.Rows) error {
+	mesh, stripe := v.layout.Mesh, v.layout.Stripe
+	dense := make([]byte, mesh.RowBytes())
+	for i := range r.Rows {
+		y := r.Row(i)
+		row := dense
+		if y >= stripe.Lo && y < stripe.Hi {
+			if err := v.field.Rows.CopyRows(ctx, solver.Stripe{Lo: y, Hi: y + 1}, dense); err != nil {
+				return fmt.Errorf("copy row %d: %w", y, err)
+			}
+		} else {
+			if y > 0 && y < mesh.NY-1 {
+				continue
+			}
+			var err error
+			if row, err = v.field.Boundary(ctx, y); err != nil {
+				return err
+			}
+			if row == nil {
+				continue
+			}
+		}
+		r.At = append(r.At, i)
+		for c := range r.Cols {
+			at := r.Column(c) * r.Bytes
+			r.Values = append(r.Values, row[at:at+r.Bytes]...)
+		}
+	}
+	return nil
+}
+
+// send publishes rows, in several messages if need be. A message that is lost costs viewers a frame.
+func (v *viewer) send(r *view.Rows) {
+	row := r.Cols * r.Bytes
+	room := min(int(min(v.team.Conn().MaxPayload(), viewMessage)), viewMessage)
+	most := max(1, (room-view.HeadBytes(0))/(row+8))
+	for lo := 0; lo < len(r.At); lo += most {
+		part, hi := *r, min(lo+most, len(r.At))
+		part.At, part.Values = r.At[lo:hi], r.Values[lo*row:hi*row]
+		if err := v.team.Conn().Publish(v.team.Subject(view.RowsName), part.Encode()); err != nil {
+			return
+		}
+	}
+}
+
+// add takes norms for viewers, as recorder hands them over. Rank 0 calls it.
+func (v *viewer) add(norms []float64) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, norm := range norms {
+		v.track.Add(v.norms*v.normStride(), norm)
+		v.norms++
+	}
+}
+
+// tell publishes what viewers know of the run but for its field.
+func (v *viewer) tell() {
+	v.mu.Lock()
+	points := v.track.Points()
+	v.mu.Unlock()
+	a := view.About{Run: v.describeRun(points), Scale: v.Config.Output.PictureScale, Points: points}
+	for i, m := range v.team.Members() {
+		s := v.stripes[i]
+		a.Ranks = append(a.Ranks, view.Rank{Rank: i, Host: m.Host, Device: m.Device, Stripe: [2]int{s.Lo, s.Hi}})
+	}
+	data, err := json.Marshal(a)
+	if err == nil && int64(len(data)) > v.team.Conn().MaxPayload() {
+		a.Ranks = nil
+		data, err = json.Marshal(a)
+	}
+	if err == nil {
+		_ = v.team.Conn().Publish(v.team.Subject(view.AboutName), data) // a viewer asks again
+	}
+}
+
+// describeRun describes the run as its report will.
+func (v *viewer) describeRun(points []view.Point) view.Run {
+	c := v.Config
+	setup := v.problem.Setup(v.fixed)
+	run := view.RunOf(output.Report{Name: c.Run.Name, RunID: v.id.RunID, Problem: c.Problem.Preset,
+		Mesh: output.NewMeshReport(v.layout.Mesh), Setup: &setup, Method: c.Solver.Method,
+		Tolerance: c.Solver.Tolerance, MaxIterations: c.Solver.MaxIterations})
+	if len(points) > 0 {
+		run.Tolerance = max(run.Tolerance, c.Solver.RelativeTolerance*float64(points[0].Norm))
+	}
+	run.Facts = slices.Concat(run.Facts, [][2]string{
+		{"Ranks", fmt.Sprintf("%d, halo depth %d", v.id.Size, v.layout.Depth)},
+		{"Method", c.Solver.Method},
+		{"Ends", endOf(c.Solver)},
+	})
+	return run
+}
+
+// endOf says in words when a run ends.
+func endOf(s configs.Solver) string {
+	text := fmt.Sprintf("at a norm of %g, or after %d %ss", s.Tolerance, s.MaxIterations, s.Step())
+	if s.RelativeTolerance > 0 {
+		text = fmt.Sprintf("at a norm of %g, or %g of the first, or after %d %ss", s.Tolerance, s.RelativeTolerance,
+			s.MaxIterations, s.Step())
+	}
+	return text
+}
+
+// last gives viewers the field and the norms of the end. All ranks call it.
+func (v *viewer) last(ctx context.Context, sweeps int) error {
+	if v.conn == nil {
+		return nil
+	}
+	v.sends.Wait()
+	if len(v.current()) == 0 {
+		return nil
+	}
+	if v.id.Rank == 0 {
+		v.tell()
+	}
+	return v.sample(ctx, sweeps, true)
+}
