@@ -34,8 +34,8 @@ test: deps       ## every test but the race detector's
 	$(GO) test -timeout 30m -skip '^TestChaos$$' ./...
 	cd internal/e2e && $(GO) test -count=1 -timeout 10m -run '^TestChaos$$' # on its own, so that its table is seen
 	$(if $(HAS_CC),$(NVML_ENV) $(GO) test $(NVML) ./internal/device)
-	@{ $(GO) test -count=1 -v -run 'GPU|TestBackend|TestOptionalPrograms|TestFullDisk' \
-	    ./cuda/... ./internal/e2e ./internal/checkpoint; \
+	@{ $(GO) test -count=1 -v -run 'GPU|TestBackend|TestOptionalPrograms|TestFullDisk|TestWords' \
+	    ./cuda/... ./internal/e2e ./internal/checkpoint ./internal/cpu/neon; \
 	  $(if $(HAS_CC),$(NVML_ENV) $(GO) test -count=1 -v -run GPU $(NVML) ./internal/device,true); } | \
 	  grep 'NOT RUN' | sed 's/^ *[a-z_]*.go:[0-9]*: //' | sort -u || true
 	@command -v g++ >/dev/null || echo 'NOT RUN: TestKernelsOnThreads needs g++'
@@ -67,7 +67,7 @@ bench-cpu: build ## compare the CPU backend with its peers in C; QUICK=1 for les
 
 TEST_PACKAGES := g++ openssh-client openssh-server iproute2 iptables util-linux
 TEST_PACKAGES += openmpi-bin mpich munge slurm-client slurmctld slurmd
-TEST_PACKAGES += qemu-user-static libc6-arm64-cross
+TEST_PACKAGES += qemu-user-static libc6-arm64-cross binutils-aarch64-linux-gnu
 TEST_PACKAGES += python3-numpy python3-vtk9 python3-zarr
 TEST_PACKAGES += chromium fonts-dejavu-core
 TEST_PACKAGES += $(if $(shell command -v docker),docker-compose busybox-static)

@@ -104,7 +104,7 @@ var invalid = []struct {
 	{func(c *Config) { c.Device.Backend = "gpu" }, `device.backend "gpu": allowed are auto, cpu and cuda`},
 	{func(c *Config) { c.Device.Threads = -1 }, `device.threads -1: at least 0 is wanted`},
 	{func(c *Config) { c.Device.Kernel = "sse" },
-		`device.kernel "sse": allowed are auto, portable, avx2 and avx512`},
+		`device.kernel "sse": allowed are auto, portable, avx2, avx512 and neon`},
 	{func(c *Config) { c.Output.PictureScale = "cubic" },
 		`output.picture_scale "cubic": allowed are auto, linear, log and sqrt`},
 	{func(c *Config) { c.Output.Contours = 101 }, `output.contours 101: 0 (none) to 100 are allowed`},

@@ -50,7 +50,7 @@ func Validate(c Config) error {
 	}
 	v.oneOf("device.backend", c.Device.Backend, "auto", "cpu", "cuda")
 	v.atLeast("device.threads", c.Device.Threads, 0)
-	v.oneOf("device.kernel", c.Device.Kernel, "auto", "portable", "avx2", "avx512")
+	v.oneOf("device.kernel", c.Device.Kernel, "auto", "portable", "avx2", "avx512", "neon")
 	v.oneOf("device.mps", c.Device.MPS, "auto", "off")
 	v.oneOf("device.select", c.Device.Select, "round-robin", "least-utilized", "most-free-memory", "coolest",
 		"least-power")

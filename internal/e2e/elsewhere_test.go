@@ -52,6 +52,12 @@ var goldens = []golden{
 		"37239d9bbf411b133b06c66c8f55b8aedf56c1b4dfb71e006fb1b333a86b7bca",
 		"a50b1ceb496154a25892aced8a9d4775746e59f71a3773285e0099e221ba4569",
 	},
+	{
+		"multigrid", set("grid.nx=131", "grid.ny=97", "grid.dtype=float64", "problem.preset=dirichlet",
+			"problem.initial=exp(-x*y)*cos(7*x)", "solver.method=multigrid", "solver.tolerance=1e-9"), 7, "converged",
+		"13182a59d23d1c291941ece0e340402ef0f6cb1f6778162e52d1328d12e99c45",
+		"5069b22cf29eaf73fa9cae15641e1ba2a750e78f5a6cc14196a7e02d4db1d2df",
+	},
 }
 
 // check runs a single jacobi-rank, prepared by command, and checks its answer.
@@ -95,11 +101,13 @@ func TestSameBitsOnOtherProcessors(t *testing.T) {
 	}
 }
 
-// The answer is the same on another architecture.
+// The answer is the same on another architecture, with its best kernel.
 func TestSameBitsOnARM64(t *testing.T) {
 	arm64 := buildForARM64(t)
 	for _, g := range goldens {
-		g.check(t, arm64)
+		if got := g.check(t, arm64).Ranks[0].Kernel; got != "neon" {
+			t.Errorf("%s: kernel %s, want neon", g.name, got)
+		}
 	}
 
 	// Ranks of two architectures join only if they agree about every function and about rows of the field.
@@ -128,6 +136,52 @@ func TestSameBitsOnARM64(t *testing.T) {
 		})
 		return place(0, command(ctx, dir, "jacobi-rank", args...))
 	})
+}
+
+// The kernels of arm64 pass their own tests: the comparison with the portable kernel, and small meshes of the
+// conformance suites.
+func TestKernelsOnARM64(t *testing.T) {
+	qemu, _ := needARM64(t)
+	if os.Getenv("E2E_BIN") != "" {
+		t.Skipf("NOT RUN: %s builds tests, and the programs were built elsewhere", t.Name())
+	}
+	for _, test := range []struct {
+		pkg, run, skip string
+		passed         []string
+	}{
+		{
+			"kernel", "^TestSame|^TestFMA$", "^$",
+			[]string{"TestSameBits/neon_float32", "TestSameBits/neon_float64", "TestSameSumsAndOrder/neon", "TestFMA"},
+		},
+		{
+			".", "^Test(Conformance|Operators|Weights)$/^neon$/^(67|12[789]|300)x", "^$",
+			[]string{"TestConformance/neon", "TestOperators/neon", "TestWeights/neon"},
+		},
+		{
+			"levels", "^Test(Device|Search)$/^neon$", "^Test/^/^(40|61|77)x",
+			[]string{"TestDevice/neon", "TestSearch/neon"},
+		},
+	} {
+		tests := filepath.Join(t.TempDir(), "tests")
+		build := exec.CommandContext(t.Context(), "go", "test", "-c", "-o", tests, "./"+test.pkg)
+		build.Dir = "../cpu"
+		build.Env = append(os.Environ(), "GOARCH=arm64", "CGO_ENABLED=0")
+		if out, err := build.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), limit)
+		defer cancel()
+		out := finish(t, ctx, command(ctx, t.TempDir(), qemu, tests, "-test.v", "-test.run="+test.run,
+			"-test.skip="+test.skip))
+		if out.code != 0 {
+			t.Errorf("%s: exit code %d\n%s%s", test.pkg, out.code, out.stdout, out.stderr)
+		}
+		for _, name := range test.passed {
+			if !strings.Contains(out.stdout, "--- PASS: "+name+" (") {
+				t.Errorf("%s: %s did not pass", test.pkg, name)
+			}
+		}
+	}
 }
 
 // needARM64 skips a test visibly if no program for arm64 can be started. The programs are linked with the C library,

@@ -27,6 +27,7 @@ type Collector struct {
 const (
 	Bound         = 1 << 142
 	collectGroups = 64      // largest number of groups in a call
+	collectTerms  = 16      // largest number of terms of a lane in a call
 	maxCalls      = 1 << 11 // each adds at most 2^52 units to a lane of a limb
 )
 
@@ -78,7 +79,7 @@ func (k *Kernel) Collect(c *Collector, acc unsafe.Pointer, n, rows int) {
 	groupBias := bias(c.dtype, rows)
 	c.Bias = groupBias * c.Scale
 	for n > 0 {
-		part := min(n, collectGroups)
+		part := min(n, collectGroups, collectTerms*k.Lanes)
 		// Scale is a normal number unless the magnitude is absurd.
 		if k.collect == nil || c.Scale < 0x1p-1000 || c.Scale > 0x1p1000 || !k.collect(c, acc, part) {
 			c.add(acc, part, groupBias)

@@ -6,9 +6,6 @@ import (
 	"golang.org/x/sys/cpu"
 )
 
-//go:generate go run ./generate -isa avx512 -pkg kernel -out avx512_amd64.s
-//go:generate go run ./generate -isa avx2 -pkg kernel -out avx2_amd64.s
-
 func simdFamilies() []family {
 	x := cpu.X86
 	return []family{

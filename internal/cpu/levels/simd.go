@@ -8,6 +8,10 @@ import (
 	"jacobi/internal/cpu/kernel"
 )
 
+//go:generate go run ./generate -isa avx512 -pkg levels -out avx512_amd64.s
+//go:generate go run ./generate -isa avx2 -pkg levels -out avx2_amd64.s
+//go:generate go run ./generate -isa neon -pkg levels -out neon_arm64.s
+
 // rowArgs are the arguments of a function for rows. Their order is that of generate/rows.go. Rows of a function do not
 // overlap, except that dst may be added to.
 type rowArgs struct {

@@ -1,8 +1,5 @@
 package levels
 
-//go:generate go run ./generate -isa avx512 -pkg levels -out avx512_amd64.s
-//go:generate go run ./generate -isa avx2 -pkg levels -out avx2_amd64.s
-
 // functionsOf returns the functions of a kernel of package kernel, which the machine has; nil if there are none.
 func functionsOf(name string) (f32, f64 *functions) {
 	switch name {

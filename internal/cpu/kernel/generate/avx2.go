@@ -174,7 +174,7 @@ func (m *avx2) subtractTiny(n, c reg.VecPhysical) {
 
 func (m *avx2) row(n, c, s blockRegs, mem rowMem, v variant) {
 	g, t, w := m.generator, m.ymm[12], m.ymm[13]
-	u := operator{add: m.add, scale: m.scale}
+	u := operator[reg.VecPhysical]{add: three(m.add), scale: m.scale}
 	for j := range n {
 		u.neighbours(s[j], n[j], n[j])
 	}
@@ -240,12 +240,12 @@ func (m *avx2) row(n, c, s blockRegs, mem rowMem, v variant) {
 }
 
 // general returns the general operator.
-func (m *avx2) general() general {
-	return general{
-		sub:    m.sub,
-		blend:  func(s, n reg.VecPhysical) { m.fmaBlend(m.q, s, n) },
-		scale:  func(b operand.Mem, n reg.VecPhysical) { m.fmaStart(b, m.h, n) },
-		weight: func(u, n reg.VecPhysical) { m.fmaStart(u, m.acc, n) },
+func (m *avx2) general() general[operand.Mem, reg.VecPhysical] {
+	return general[operand.Mem, reg.VecPhysical]{
+		sub:    three(m.sub),
+		blend:  fused(func(s, n reg.VecPhysical) { m.fmaBlend(m.q, s, n) }),
+		scale:  fused(func(b operand.Mem, n reg.VecPhysical) { m.fmaStart(b, m.h, n) }),
+		weight: fused(func(u, n reg.VecPhysical) { m.fmaStart(u, m.acc, n) }),
 	}
 }
 

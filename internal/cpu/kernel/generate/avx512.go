@@ -206,7 +206,7 @@ func (m *avx512) row(n, c, s blockRegs, mem rowMem, v variant) {
 	m.align(operand.U8(1), c[0], t[3], t[3])
 	m.align(operand.U8(m.lanes()-1), mem.carry, c[3], t[0])
 	o.mov(c[3], mem.carry)
-	u := operator{add: o.add, scale: m.scale}
+	u := operator[reg.VecPhysical]{add: three(o.add), scale: m.scale}
 	u.neighbours(c[1], t[0], t[0])
 	u.neighbours(c[2], c[0], t[1])
 	u.neighbours(c[3], c[1], t[2])
@@ -259,12 +259,12 @@ func (m *avx512) row(n, c, s blockRegs, mem rowMem, v variant) {
 }
 
 // general returns the general operator.
-func (m *avx512) general() general {
-	return general{
-		sub:    m.ops.sub,
-		blend:  func(s, n reg.VecPhysical) { m.ops.fmaStart(s, m.q, n) },
-		scale:  func(b operand.Mem, n reg.VecPhysical) { m.ops.fmaStart(b, m.h, n) },
-		weight: func(u, n reg.VecPhysical) { m.ops.fmaStart(u, m.weight, n) },
+func (m *avx512) general() general[operand.Mem, reg.VecPhysical] {
+	return general[operand.Mem, reg.VecPhysical]{
+		sub:    three(m.ops.sub),
+		blend:  fused(func(s, n reg.VecPhysical) { m.ops.fmaStart(s, m.q, n) }),
+		scale:  fused(func(b operand.Mem, n reg.VecPhysical) { m.ops.fmaStart(b, m.h, n) }),
+		weight: fused(func(u, n reg.VecPhysical) { m.ops.fmaStart(u, m.weight, n) }),
 	}
 }
 

@@ -14,43 +14,58 @@ const quarter = 0.25
 //
 // in three steps, which a machine places where its registers allow. The order of the operations is fixed: see
 // docs/numerics.md. Operands are in the order of the assembler's instructions, the result last.
-type operator struct {
-	add   func(...operand.Op)
-	scale func(x, to reg.VecPhysical, tiny bool) // to = quarter * x; with tiny it is fast for denormal results too
+type operator[R any] struct {
+	add   func(a, b, to R)
+	scale func(x, to R, tiny bool) // to = quarter * x; with tiny it is fast for denormal results too
 }
 
 // neighbours adds two opposite neighbours: west and east, or north and south.
-func (o operator) neighbours(a operand.Op, b, to reg.VecPhysical) { o.add(a, b, to) }
+func (o operator[R]) neighbours(a, b, to R) { o.add(a, b, to) }
 
 // sum adds the two sums of neighbours.
-func (o operator) sum(a operand.Op, b, to reg.VecPhysical) { o.add(a, b, to) }
+func (o operator[R]) sum(a, b, to R) { o.add(a, b, to) }
 
 // value computes the new value from the sum of all four neighbours.
-func (o operator) value(sum, to reg.VecPhysical, tiny bool) { o.scale(sum, to, tiny) }
+func (o operator[R]) value(sum, to R, tiny bool) { o.scale(sum, to, tiny) }
 
 // general writes the update of a vector of points by the general operator,
 //
 //	s = west + east    t = north + south    new = fma(h, fma(q, t - s, s), b)
 //
-// with each operation rounded once.
-type general struct {
-	sub    func(...operand.Op)
-	blend  func(s, n reg.VecPhysical)             // n = fma(q, n, s)
-	scale  func(b operand.Mem, n reg.VecPhysical) // n = fma(h, n, b)
-	weight func(u, n reg.VecPhysical)             // n = fma(weight, n, u)
+// with each operation rounded once. M is the place of a vector of the source. The fused operations return the register
+// of their result, which is n or that of the addend. They may overwrite both.
+type general[M, R any] struct {
+	sub    func(a, b, to R)
+	blend  func(s, n R) R   // fma(q, n, s)
+	scale  func(b M, n R) R // fma(h, n, b)
+	weight func(u, n R) R   // fma(weight, n, u); keeps u
 }
 
 // weigh turns n, which holds the new value of a plain sweep, into that of one with a weight,
 //
-//	d = n - u    n = fma(weight, d, u)
-func (o general) weigh(u, n reg.VecPhysical) {
+//	d = n - u    fma(weight, d, u)
+//
+// and returns its register.
+func (o general[M, R]) weigh(u, n R) R {
 	o.sub(u, n, n)
-	o.weight(u, n)
+	return o.weight(u, n)
 }
 
-// value turns n, which holds t, into the new value.
-func (o general) value(s, n reg.VecPhysical, b operand.Mem) {
+// value returns the register of the new value; n holds t.
+func (o general[M, R]) value(s, n R, b M) R {
 	o.sub(s, n, n)
-	o.blend(s, n)
-	o.scale(b, n)
+	return o.scale(b, o.blend(s, n))
+}
+
+// three adapts an instruction of avo with three operands.
+func three(f func(...operand.Op)) func(a, b, to reg.VecPhysical) {
+	return func(a, b, to reg.VecPhysical) { f(a, b, to) }
+}
+
+// fused adapts a fused operation of avo with its result in n.
+func fused[A any](f func(a A, n reg.VecPhysical)) func(a A, n reg.VecPhysical) reg.VecPhysical {
+	return func(a A, n reg.VecPhysical) reg.VecPhysical {
+		f(a, n)
+		return n
+	}
 }
