@@ -7,6 +7,7 @@ import (
 
 	"jacobi/halo"
 	"jacobi/internal/output"
+	"jacobi/solver"
 )
 
 const ms = time.Millisecond
@@ -70,5 +71,15 @@ func TestSettleWires(t *testing.T) {
 	}
 	if w := ranks[2].Transports["top"].Traffic.WayTime; w.Wire != nil || w.Late != nil {
 		t.Errorf("a wire was made up: %+v", w)
+	}
+}
+
+// Over peer memory Depth rows travel each way in an exchange, and nobody knows how long that takes.
+func TestPeerTraffic(t *testing.T) {
+	l := laidOut{plan: plan{layout: solver.Layout{Mesh: solver.Mesh{NX: 100, DType: solver.Float32}, Depth: 16}}}
+	for exchanges, want := range map[uint64]string{0: "null", 3: `{"exchanges":3,"bytes":38400}`} {
+		if got, err := json.Marshal(l.peerTraffic(exchanges)); err != nil || string(got) != want {
+			t.Errorf("%d exchanges: %s, %v; want %s", exchanges, got, err, want)
+		}
 	}
 }
