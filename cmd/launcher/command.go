@@ -15,6 +15,7 @@ import (
 
 	"jacobi/configs"
 	"jacobi/internal/attempt"
+	"jacobi/internal/events"
 	"jacobi/internal/hosts"
 	"jacobi/internal/launch"
 	"jacobi/internal/plan"
@@ -40,6 +41,7 @@ type options struct {
 	view      bool
 	verbose   bool
 	quiet     bool
+	asJSON    bool
 }
 
 const about = `launcher solves the Laplace equation on a 2D mesh by Jacobi's iteration, with one process a rank.
@@ -88,7 +90,10 @@ func newCommand(stdout, stderr io.Writer) *cobra.Command {
 			if err := o.check(cmd); err != nil {
 				return err
 			}
-			return start(cmd.Context(), o, stdout, stderr)
+			if o.asJSON {
+				return startJSON(cmd.Context(), o, stdout, stderr)
+			}
+			return start(cmd.Context(), o, nil, stdout, stderr)
 		},
 	}
 	cmd.SetContext(context.Background())
@@ -101,6 +106,7 @@ func newCommand(stdout, stderr io.Writer) *cobra.Command {
 	f := cmd.Flags()
 	o.define(f)
 	o.defineRestart(f)
+	f.BoolVar(&o.asJSON, "json", false, "print one line of JSON for each event on standard output, the report last")
 	f.BoolVar(&o.dryRun, "dry-run", false, "print placement, stripes, memory and the merged configuration; start "+
 		"nothing")
 	f.BoolVar(&o.view, "view", false, "show the run in a browser, at the URL on standard error (view.listen, else "+
@@ -183,8 +189,8 @@ func (o *options) load() (configs.Config, error) {
 	return configs.Load(configs.Options{File: o.config, Set: o.set, Environ: os.Environ(), Stdin: os.Stdin})
 }
 
-// start executes the command.
-func start(ctx context.Context, o options, stdout, stderr io.Writer) error {
+// start executes the command. to, which may be nil, gets the events of --json.
+func start(ctx context.Context, o options, to *events.Writer, stdout, stderr io.Writer) error {
 	cfg, err := o.load()
 	if err != nil {
 		return err
@@ -200,12 +206,23 @@ func start(ctx context.Context, o options, stdout, stderr io.Writer) error {
 		cfg.View.Listen = anyPort
 	}
 	scr := newScreen(stdout, stderr, o.look(cfg))
-	if cfg.Output.ToStdout() {
+	scr.events = to
+	if cfg.Output.ToStdout() || o.asJSON {
 		scr = scr.onStderr()
+	}
+	if o.asJSON {
+		if err := checkJSON(cfg.Output); err != nil {
+			return err
+		}
 	}
 	p, err := plan.Make(limited, cfg, o.where, scr.Say)
 	if err != nil {
 		return err
+	}
+	if o.dryRun && o.asJSON {
+		e, err := planEvent(limited, p, 1)
+		to.Write(e)
+		return errors.Join(err, p.Check(limited, false))
 	}
 	if o.dryRun {
 		return errors.Join(printPlan(stdout, p), p.Check(limited, false))

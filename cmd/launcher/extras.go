@@ -1,27 +1,46 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
+	"runtime"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"jacobi/configs"
+	"jacobi/internal/events"
 	"jacobi/internal/problem"
 	"jacobi/internal/version"
 )
 
 // newVersionCommand returns the command that prints the version, as --version does.
 func newVersionCommand() *cobra.Command {
-	return &cobra.Command{
+	var asJSON bool
+	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if asJSON {
+				return json.NewEncoder(cmd.OutOrStdout()).Encode(build{"launcher", version.String(), runtime.Version(),
+					runtime.GOOS + "/" + runtime.GOARCH, events.Schema})
+			}
 			_, err := fmt.Fprintln(cmd.OutOrStdout(), "launcher", version.String())
 			return err
 		},
 	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+// build is what version --json prints.
+type build struct {
+	Program  string `json:"program"`
+	Version  string `json:"version"`
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+	Schema   int    `json:"schema"` // of the events of --json
 }
 
 // newExpressionsTopic returns the help topic "expressions", a command that does nothing.

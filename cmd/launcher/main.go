@@ -27,14 +27,22 @@ func run(args []string) int {
 	root.SetContext(awake.Start(ctx, nil)) // time in which this process is stopped does not count for its timeouts
 	root.SetArgs(mpiArgs(args))
 	cmd, err := root.ExecuteC()
-	if err == nil {
-		return launch.ExitOK
+	if _, told := errors.AsType[launch.ExitError](err); err == nil || told {
+		return exitCode(err)
 	}
+	_ = show.Fprint(os.Stderr, refusal(err, wantsJSON(cmd))) // a failed write to stderr cannot be reported
+	return exitCode(err)
+}
+
+// exitCode returns the exit code of a command that ended with err.
+func exitCode(err error) int {
 	if e, ok := errors.AsType[launch.ExitError](err); ok {
 		return e.Code
 	}
-	_ = show.Fprint(os.Stderr, refusal(err, wantsJSON(cmd))) // a failed write to stderr cannot be reported
-	if errors.Is(err, errTimeLimit) {
+	switch {
+	case err == nil:
+		return launch.ExitOK
+	case errors.Is(err, errTimeLimit):
 		return launch.ExitTimeout
 	}
 	return launch.ExitFailed

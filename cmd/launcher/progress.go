@@ -27,13 +27,16 @@ func newProgress(s *screen, maxSweeps int) attempt.Progress {
 	switch {
 	case s.quiet:
 		return noProgress{}
-	case style.IsTerminal(s.stderr) && !s.json:
+	case s.barred():
 		b := newBar(s.stderr, maxSweeps)
 		s.show(b)
 		return &barProgress{screen: s, bar: b}
 	}
-	return &lineProgress{say: s.Say, now: time.Now} // the first event is shown at once: it tells that the run began
+	return &lineProgress{say: s.aside, now: time.Now} // the first event is shown at once: it tells that the run began
 }
+
+// barred reports whether progress is shown as a bar.
+func (s *screen) barred() bool { return !s.quiet && !s.json && style.IsTerminal(s.stderr) }
 
 // lineProgress prints a line every few seconds.
 type lineProgress struct {

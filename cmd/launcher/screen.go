@@ -8,6 +8,7 @@ import (
 
 	"go.uber.org/zap/zapcore"
 
+	"jacobi/internal/events"
 	"jacobi/internal/launch"
 	"jacobi/internal/logging"
 	"jacobi/internal/output"
@@ -20,8 +21,9 @@ import (
 type screen struct {
 	look
 	stdout, stderr io.Writer
-	data           io.Writer // standard output for the file that a run writes there
-	sameTerminal   bool      // both stdout and stderr are terminals
+	events         *events.Writer // of --json; nil without it
+	data           io.Writer      // standard output for the file that a run writes there
+	sameTerminal   bool           // both stdout and stderr are terminals
 
 	mu      sync.Mutex
 	buf     []byte
@@ -47,7 +49,7 @@ func newScreen(stdout, stderr io.Writer, l look) *screen {
 // onStderr returns a screen that shows all lines on standard error, so that standard output holds only data.
 func (s *screen) onStderr() *screen {
 	on := newScreen(s.stderr, s.stderr, s.look)
-	on.data = s.data
+	on.data, on.events = s.data, s.events
 	return on
 }
 
@@ -115,6 +117,14 @@ func (s *screen) fail(text string) { s.tell(zapcore.ErrorLevel, "", text) }
 
 // tell shows a line of the launcher. prefix shows its level; a JSON entry has a field for that.
 func (s *screen) tell(level zapcore.Level, prefix, text string) {
+	s.events.Write(events.Event{Event: "message", Message: &events.Message{Level: level.String(), Text: text}})
+	s.print(level, prefix, text)
+}
+
+// aside shows a line that is no event: the events tell the same in another way.
+func (s *screen) aside(text string) { s.print(zapcore.InfoLevel, "", text) }
+
+func (s *screen) print(level zapcore.Level, prefix, text string) {
 	if s.quiet && level < zapcore.ErrorLevel {
 		return
 	}
@@ -141,6 +151,13 @@ func (s *screen) coloured(level zapcore.Level, text string) string {
 
 // sumUp prints the summary of a run.
 func (s *screen) sumUp(r output.Report) (err error) {
+	if s.events != nil {
+		e, err := reportEvent(r)
+		if err != nil {
+			return err
+		}
+		s.events.Write(e)
+	}
 	switch {
 	case s.json && s.stdout == s.stderr: // all lines on stderr are JSON
 		_, err = s.Write(logging.Line(zapcore.InfoLevel, -1, output.Result(r)))

@@ -20,14 +20,22 @@ func solve(ctx context.Context, o options, cfg configs.Config, p *plan.Plan, w a
 	scr *screen, m *metrics.Server, page *liveView) error {
 	r := attempt.Restarts{Config: cfg, Where: o.where, Most: o.restarts}
 	opts := attempt.Options{Starter: w, Limit: o.timeout.Limit, Screen: scr, Stdout: scr.data,
-		Watch: page.watch(), Stats: m != nil || page != nil}
+		Watch: page.watch(), Stats: m != nil || page != nil || scr.events != nil || scr.barred()}
+	starts := 0
 	end, err := r.Run(ctx, p, opts, began, func(p *plan.Plan) attempt.Progress {
-		shown := announce(ctx, p, scr)
-		if m == nil {
-			return shown
+		starts++
+		var all several
+		if scr.events != nil {
+			if e, err := planEvent(ctx, p, starts); err == nil { // a configuration always has a JSON form
+				scr.events.Write(e)
+			}
+			all = append(all, eventProgress{scr.events})
 		}
-		m.Run().Begin(metrics.InfoOf(p.Config))
-		return several{shown, measured{m.Run()}}
+		if m != nil {
+			m.Run().Begin(metrics.InfoOf(p.Config))
+			all = append(all, measured{m.Run()})
+		}
+		return append(all, announce(ctx, p, scr))
 	})
 	if err != nil {
 		page.end(err.Error())

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+
+	"jacobi/configs"
+	"jacobi/internal/events"
+	"jacobi/internal/launch"
+	"jacobi/internal/output"
+	"jacobi/internal/plan"
+	"jacobi/internal/roster"
+	"jacobi/internal/version"
+)
+
+// startJSON is start with events on stdout. The last one tells how the command ended.
+func startJSON(ctx context.Context, o options, stdout, stderr io.Writer) error {
+	w := events.NewWriter(stdout)
+	err := start(ctx, o, w, stdout, stderr)
+	end := events.End{ExitCode: exitCode(err)}
+	if _, told := errors.AsType[launch.ExitError](err); err != nil && !told {
+		end.Error = err.Error()
+	}
+	w.Write(events.Event{Event: "end", End: &end})
+	if fault := w.Close(); fault != nil {
+		newScreen(stderr, stderr, look{tag: o.tag}).warn("--json: " + fault.Error())
+	}
+	return err
+}
+
+// checkJSON refuses files on standard output beside events.
+func checkJSON(o configs.Output) error {
+	if o.ToStdout() {
+		return errors.New("--json: standard output is for events; no file of output can go there")
+	}
+	return nil
+}
+
+// planEvent describes p, the plan of the given start of the run.
+func planEvent(ctx context.Context, p *plan.Plan, start int) (events.Event, error) {
+	config, err := json.Marshal(configs.Redacted(p.Config))
+	if err != nil {
+		return events.Event{}, err
+	}
+	e := events.Plan{Schema: events.Schema, Version: version.String(), Start: start, Text: p.String(), Depth: p.Depth,
+		Config: config, Ranks: make([]events.Rank, len(p.Ranks))}
+	expected := p.Expects(ctx)
+	if e.Expected = expected.Text; expected.Warning != "" {
+		e.Expected = expected.Warning + "; " + expected.Do
+	}
+	for r, at := range p.Ranks {
+		e.Ranks[r] = events.Rank{Rank: r, Host: at.Host, LocalRank: at.LocalRank, MemoryBytes: p.Memory[r],
+			Stripe: [2]int{p.Stripes[r].Lo, p.Stripes[r].Hi}}
+		if len(p.Choices) > 0 && p.Choices[r] != nil {
+			e.Ranks[r].GPU = &p.Choices[r].Index
+		}
+	}
+	return events.Event{Event: "plan", Plan: &e}, nil
+}
+
+// eventProgress writes what ranks tell as events.
+type eventProgress struct{ to *events.Writer }
+
+// Event implements attempt.Progress.
+func (p eventProgress) Event(e roster.Event) {
+	switch e.Kind {
+	case roster.Progress:
+		p.to.Write(events.Event{Event: "progress", Progress: events.ProgressOf(e)})
+	case roster.Stats:
+		if s, ok := events.StatsOf(e); ok {
+			p.to.Write(events.Event{Event: "stats", Stats: s})
+		}
+	}
+}
+
+// Close implements attempt.Progress.
+func (eventProgress) Close() {}
+
+// reportEvent holds the report of the run.
+func reportEvent(r output.Report) (events.Event, error) {
+	data, err := json.Marshal(r)
+	return events.Event{Event: "report", Report: data}, err
+}
