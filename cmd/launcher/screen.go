@@ -108,7 +108,7 @@ func (s *screen) warn(text string) {
 func (s *screen) always(text string) {
 	quiet := s.quiet
 	s.quiet = false
-	s.Say(text)
+	s.aside(text)
 	s.quiet = quiet
 }
 

@@ -85,7 +85,8 @@ func TestLinesStayWholeAndTagged(t *testing.T) {
 // While a bar is shown, a terminal gets every line once and whole, with the bar below.
 func TestBarLeavesLinesWhole(t *testing.T) {
 	var terminal bytes.Buffer // the bar's goroutine writes it until close
-	b := newBar(&terminal, 1000, mpb.WithAutoRefresh(), mpb.WithRefreshRate(time.Millisecond))
+	b := newBar(&terminal, configs.Solver{MaxIterations: 1000}, mpb.WithAutoRefresh(),
+		mpb.WithRefreshRate(time.Millisecond))
 	s := newScreen(&terminal, &terminal, look{tag: launch.TagRank})
 	s.sameTerminal = true
 	s.show(b)

@@ -72,7 +72,7 @@ func announce(ctx context.Context, p *plan.Plan, scr *screen) attempt.Progress {
 	if e.Hint != "" {
 		scr.Say(e.Hint)
 	}
-	return newProgress(scr, p.Config.Solver.MaxIterations)
+	return newProgress(scr, p.Config)
 }
 
 // conclude prints how the run ended, and returns its exit code as an error.
