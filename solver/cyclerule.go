@@ -8,12 +8,17 @@ type CycleRule struct {
 	// left.
 	Patience int
 	Fall     float64
+	// Norms above Noise times the least one, and all norms until they have fallen to a tenth of the first one, count
+	// a tenth: beside fixed points norms may grow at first, which is not rounding. 0: all norms count.
+	Noise float64
 
 	First float64 // the first norm; 0 before it
 	least float64
-	since int // norms since the least one
+	since int // tenths of norms since the least one
 	seen  bool
 }
+
+const tenths = 10
 
 // Ends returns the index of the norm with which a run ends, and the reason. The reason is "" if none ends it.
 func (c CycleRule) Ends(norms []float64) (index int, reason StopReason) {
@@ -30,7 +35,11 @@ func (c *CycleRule) Add(norm float64) StopReason {
 	if c.First == 0 {
 		c.First = norm
 	}
-	c.since++
+	if c.Noise > 0 && (norm > c.Noise*c.least || c.least > c.First/10) {
+		c.since++
+	} else {
+		c.since += tenths
+	}
 	if !c.seen || norm < c.Fall*c.least {
 		c.least, c.since, c.seen = norm, 0, true
 	}
@@ -39,7 +48,7 @@ func (c *CycleRule) Add(norm float64) StopReason {
 		return Stalled
 	case norm <= c.Tolerance, norm <= c.Relative*c.First:
 		return Converged
-	case c.since >= c.Patience:
+	case c.since >= tenths*c.Patience:
 		return Stalled
 	}
 	return ""

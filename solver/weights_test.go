@@ -2,6 +2,7 @@ package solver_test
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"jacobi/solver"
@@ -67,6 +68,27 @@ func TestCycleRule(t *testing.T) {
 		{[]float64{9, 8, 7, 2}, 2, solver.Stalled},
 		{[]float64{9, 8, 4, 3, 1.5}, 0, ""},
 	} {
+		if index, reason := rule.Ends(c.norms); index != c.index || reason != c.reason {
+			t.Errorf("%v: %d, %q; want %d, %q", c.norms, index, reason, c.index, c.reason)
+		}
+	}
+}
+
+// Norms that grow at first, or leap, are not rounding, but do not go on for ever.
+func TestCycleRuleWithNoise(t *testing.T) {
+	same := func(n int, norm float64) []float64 { return slices.Repeat([]float64{norm}, n) }
+	for _, c := range []struct {
+		norms  []float64
+		index  int
+		reason solver.StopReason
+	}{
+		{[]float64{100, 200, 300, 350, 300, 40, 4, 1}, 7, solver.Converged},
+		{[]float64{100, 9, 15, 17, 16}, 4, solver.Stalled},
+		{[]float64{100, 9, 15, 19, 16}, 0, ""},
+		{same(31, 100), 30, solver.Stalled},
+		{append([]float64{100, 9}, same(30, 19)...), 31, solver.Stalled},
+	} {
+		rule := solver.CycleRule{Tolerance: 1, Patience: 3, Fall: 1, Noise: 2}
 		if index, reason := rule.Ends(c.norms); index != c.index || reason != c.reason {
 			t.Errorf("%v: %d, %q; want %d, %q", c.norms, index, reason, c.index, c.reason)
 		}

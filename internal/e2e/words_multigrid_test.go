@@ -45,3 +45,16 @@ func TestWordsOnMultigrid(t *testing.T) {
 		t.Errorf("exit code %d, want %s in\n%s", out.code, warning, out.stdout)
 	}
 }
+
+// A source with an initial field of 0 makes updates beside fixed points that are far larger than the first ones.
+func TestSourceBesideFixedPoints(t *testing.T) {
+	keys := cycling("problem.preset=dirichlet", "problem.left=neumann(0)", "problem.right=neumann(0)",
+		"problem.top=neumann(0)", "problem.bottom=neumann(0)", "problem.source=1", "grid.nx=400", "grid.ny=400",
+		"problem.fixed=ix == 30 and iy == 30")
+	for _, more := range [][]string{nil, {"solver.start=full"}, {"solver.acceleration=none"}} {
+		got, r := solve(t, append(set(append(keys, more...)...), "-np", "2")...)
+		if got.reason != "converged" || r.Norm > 1e-8 {
+			t.Errorf("%v: %s after %d cycles, norm %v", more, got.reason, got.sweeps, r.Norm)
+		}
+	}
+}

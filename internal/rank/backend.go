@@ -35,7 +35,7 @@ func (l *laidOut) openBackend(ctx context.Context, open *closers) (*opened, erro
 	}
 	o := &opened{laidOut: l, takenGPU: taken}
 	if l.Config.Solver.Multigrid() {
-		return o, o.openLevels(open)
+		return o, o.openLevels(ctx, open)
 	}
 	if l.sweepsOnGPU() {
 		b, err := cuda.New(l.gpus.Driver, l.layout,

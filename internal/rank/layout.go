@@ -50,13 +50,24 @@ func (j *joined) layOut(ctx context.Context) (*laidOut, error) {
 		p.forCycles()
 	}
 	p.layout.Operator = j.problem.Operator()
-	p.layout.Magnitude = j.problem.Magnitude(whole.MaxAbs, whole.MaxSource)
+	p.layout.Magnitude = j.magnitude(whole)
 	if j.Config.Solver.Chebyshev() {
 		if err := p.forChebyshev(j.Config.Solver.MaxIterations); err != nil {
 			return nil, err
 		}
 	}
 	return &laidOut{joined: j, plan: p, fixed: whole.Fixed, whyDepth: depth.Why, measured: measured}, nil
+}
+
+// magnitude returns the unit of the sums. After a cycle of multigrid the field may be about the solution, and an update
+// beside a fixed point as large as that: at most about the source divided by the least eigenvalue, for which a factor
+// of 2 leaves room.
+func (j *joined) magnitude(whole roster.Part) solver.Magnitude {
+	largest := whole.MaxAbs
+	if j.Config.Solver.Multigrid() {
+		largest += 2 * whole.MaxSource / chebyshev.LeastOf(j.problem.Mesh(), j.problem.Operator().General())
+	}
+	return j.problem.Magnitude(largest, whole.MaxSource)
 }
 
 // newPlan returns the plan of the given rank, without the operator and the magnitude.

@@ -56,7 +56,7 @@ func (p *plan) forCycles() {
 }
 
 // openLevels opens the levels of multigrid.
-func (o *opened) openLevels(open *closers) error {
+func (o *opened) openLevels(ctx context.Context, open *closers) error {
 	p, err := multigrid.NewPlan(o.plan.layout.Mesh, o.plan.layout.Operator)
 	if err != nil {
 		return err
@@ -65,7 +65,7 @@ func (o *opened) openLevels(open *closers) error {
 	l := p.LayoutOf(stripes, tail, o.id.Rank)
 	l.Magnitude, l.Source = o.plan.layout.Magnitude, o.plan.layout.Operator.Source
 	if rows := o.plan.layout.Operator.Fixed; rows != nil {
-		if l.Fixed, err = p.FixedPoints(rows); err != nil {
+		if l.Fixed, err = o.fixedPoints(ctx, p, rows); err != nil {
 			return err
 		}
 	}

@@ -1,6 +1,7 @@
 package multigrid
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"runtime"
@@ -20,35 +21,87 @@ type Fixed [][]Columns
 // less than one coarse interval away from it in both directions: if its correction would change that point. So a
 // correction is 0 at all fixed points, whatever the level from which it comes.
 func (p *Plan) FixedPoints(rows solver.FixedRows) ([]Fixed, error) {
-	finest, err := readFixed(p.Levels[0].Mesh, rows)
-	if err != nil {
+	m := p.Levels[0].Mesh
+	finest := make(Fixed, m.NY)
+	if err := finest.Read(m, rows, solver.Stripe{Hi: m.NY}); err != nil {
 		return nil, err
 	}
+	return p.CoarserFixed(finest), nil
+}
+
+// CoarserFixed returns the fixed points of every level, as FixedPoints does, from those of the finest one.
+func (p *Plan) CoarserFixed(finest Fixed) []Fixed {
 	all := []Fixed{finest}
 	for l := range p.Levels[1:] {
 		all = append(all, p.coarsen(l, all[l]))
 	}
-	return all, nil
+	return all
 }
 
-// readFixed reads the fixed points of the finest level, on all cores.
-func readFixed(m solver.Mesh, rows solver.FixedRows) (Fixed, error) {
-	fixed, threads := make(Fixed, m.NY), runtime.GOMAXPROCS(0)
+// Read reads rows [s.Lo, s.Hi) of the fixed points of a mesh into f, on all cores.
+func (f Fixed) Read(m solver.Mesh, rows solver.FixedRows, s solver.Stripe) error {
+	threads := runtime.GOMAXPROCS(0)
 	errs := make([]error, threads)
 	var work sync.WaitGroup
 	for k := range threads {
 		work.Go(func() {
 			points := make([]bool, m.NX)
-			for y := k; y < m.NY && errs[k] == nil; y += threads {
+			for y := s.Lo + k; y < s.Hi && errs[k] == nil; y += threads {
 				if err := rows.FixedRow(y, points); err != nil {
 					errs[k] = fmt.Errorf("fixed points of row %d: %w", y, err)
 				}
-				fixed[y] = runs(points, m)
+				f[y] = runs(points, m)
 			}
 		})
 	}
 	work.Wait()
-	return fixed, errors.Join(errs...)
+	return errors.Join(errs...)
+}
+
+// Encode returns rows [s.Lo, s.Hi) as unsigned varints, at least one a row: the number of runs, and for each of them
+// the columns between the run before and it, and its length.
+func (f Fixed) Encode(s solver.Stripe) (data []byte) {
+	for _, row := range f[s.Lo:s.Hi] {
+		data = binary.AppendUvarint(data, uint64(len(row)))
+		end := 0
+		for _, r := range row {
+			data = binary.AppendUvarint(data, uint64(r.Lo-end))
+			data = binary.AppendUvarint(data, uint64(r.Hi-r.Lo))
+			end = r.Hi
+		}
+	}
+	return data
+}
+
+// Decode sets rows [s.Lo, s.Hi), of nx columns, to what Encode has written. It fails if data is not such rows.
+func (f Fixed) Decode(data []byte, s solver.Stripe, nx int) error {
+	next := func() int {
+		v, n := binary.Uvarint(data)
+		if n <= 0 || v > uint64(nx) {
+			return nx + 1 // beyond every row
+		}
+		data = data[n:]
+		return int(v)
+	}
+	for y := s.Lo; y < s.Hi; y++ {
+		count, end := next(), 0
+		if count > nx {
+			return fmt.Errorf("fixed points of row %d: not encoded runs of columns", y)
+		}
+		f[y] = nil
+		for range count {
+			lo := end + next()
+			end = lo + next()
+			if end > nx || end == lo {
+				return fmt.Errorf("fixed points of row %d: not encoded runs of columns", y)
+			}
+			f[y] = append(f[y], Columns{lo, end})
+		}
+	}
+	if len(data) > 0 {
+		return fmt.Errorf("fixed points of rows %v: %d bytes more than their runs", s, len(data))
+	}
+	return nil
 }
 
 // coarsen returns the fixed points of level l+1; fine are those of level l.

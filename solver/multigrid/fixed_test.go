@@ -121,3 +121,50 @@ func fixedNorms(t *testing.T, mesh solver.Mesh, fixed solver.FixedRows, accelera
 	}
 	return norms
 }
+
+// Rows that ranks read apart and exchange are the rows that one rank reads, and other data are refused.
+func TestFixedRowsTravel(t *testing.T) {
+	const nx, ny = 130, 40
+	m := solver.Mesh{NX: nx, NY: ny, DType: solver.Float64, Walls: solver.Walls{Top: solver.Neumann}}
+	for name, at := range shapes(ny) {
+		rows, whole := shape{nx, at}, make(multigrid.Fixed, ny)
+		if err := whole.Read(m, rows, solver.Stripe{Hi: ny}); err != nil {
+			t.Fatal(err)
+		}
+		got := make(multigrid.Fixed, ny)
+		var data []byte
+		for _, s := range []solver.Stripe{{Lo: 0, Hi: 16}, {Lo: 16, Hi: 24}, {Lo: 24, Hi: 39}} {
+			part := make(multigrid.Fixed, ny)
+			if err := part.Read(m, rows, s); err != nil {
+				t.Fatal(err)
+			}
+			data = append(data, part.Encode(s)...)
+		}
+		interior := m.Interior()
+		if err := got.Decode(data, interior, nx); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if same := slices.EqualFunc(got[interior.Lo:interior.Hi], whole[interior.Lo:interior.Hi],
+			slices.Equal[[]multigrid.Columns]); !same {
+			t.Errorf("%s: %v, want %v", name, got, whole)
+		}
+	}
+	for _, c := range []struct {
+		data []byte
+		want string
+	}{
+		{[]byte{0, 1, 4, 2}, ""},
+		{[]byte{0, 1, 4, 7}, "fixed points of row 6: not encoded runs of columns"}, // beyond the last column
+		{[]byte{0, 1, 4, 0}, "fixed points of row 6: not encoded runs of columns"}, // an empty run
+		{[]byte{0, 11}, "fixed points of row 6: not encoded runs of columns"},
+		{[]byte{0, 2, 4, 2}, "fixed points of row 6: not encoded runs of columns"},
+		{[]byte{0}, "fixed points of row 6: not encoded runs of columns"},
+		{[]byte{0, 0x80}, "fixed points of row 6: not encoded runs of columns"},
+		{[]byte{0, 0, 0}, "fixed points of rows [5, 7): 1 bytes more than their runs"},
+	} {
+		err := make(multigrid.Fixed, 8).Decode(c.data, solver.Stripe{Lo: 5, Hi: 7}, 10)
+		if err != nil && err.Error() != c.want || err == nil && c.want != "" {
+			t.Errorf("%v: %v, want %s", c.data, err, c.want)
+		}
+	}
+}

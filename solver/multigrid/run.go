@@ -71,9 +71,12 @@ func Run(ctx context.Context, d Device, x Exchange, red solver.Reducer, o Option
 // patience is the number of cycles in a row without a new least norm after which a run has stalled.
 const patience = 4
 
+// noise is how far above the least norm rounding may lift others.
+const noise = 2
+
 // StopRule returns the rule by which a run with these keys ends.
 func StopRule(tolerance, relative float64) solver.CycleRule {
-	return solver.CycleRule{Tolerance: tolerance, Relative: relative, Patience: patience, Fall: 1}
+	return solver.CycleRule{Tolerance: tolerance, Relative: relative, Patience: patience, Fall: 1, Noise: noise}
 }
 
 // run is the state of a Run.
