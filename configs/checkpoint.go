@@ -75,6 +75,7 @@ func (i Interval) of(s Solver) Interval {
 // intervals returns the keys that are intervals.
 func (c *Config) intervals() []keyedInterval {
 	return []keyedInterval{{"output.every", &c.Output.Every}, {"output.probes_every", &c.Output.ProbesEvery},
+		{"output.animation_every", &c.Output.AnimationEvery},
 		{"checkpoint.every", &c.Checkpoint.Every}}
 }
 

@@ -37,7 +37,7 @@ func TestHash(t *testing.T) {
 			seen[Hash(c)] = key
 		}
 	}
-	if got, want := Hash(Default()), "702347c156adaf2457ee93a420c14732565a9c2b4a23a0d6f134ec975f676272"; got != want {
+	if got, want := Hash(Default()), "d96ff6ebab426ee24907a968455b50e890b4cdac497cf9168af55552b6ea94b3"; got != want {
 		t.Errorf("hash of the default %s, want %s", got, want)
 	}
 }

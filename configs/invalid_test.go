@@ -125,6 +125,12 @@ var invalid = []struct {
 		c.Output.Probes, c.Output.ProbesEvery.Sweeps, c.Output.History = "a=(0,1)", 3, "probes.csv"
 	},
 		`output.history "probes.csv": output.probes writes a file of this name`},
+	{func(c *Config) { c.Output.Animation, c.Output.Every.Sweeps = "a.mp4", 5 },
+		`output.animation "a.mp4": the name has to end in .gif, .png or .apng`},
+	{func(c *Config) { c.Output.Animation = "a.gif" },
+		`output.animation "a.gif": output.animation_every or output.every has to say when`},
+	{func(c *Config) { c.Output.Animation, c.Output.AnimationEvery.Sweeps = "field.png", 5 },
+		`output.animation "field.png": output.picture has this name`},
 	{func(c *Config) { c.Device.MPS = "on" }, `device.mps "on": allowed are auto and off`},
 	{func(c *Config) { c.Device.Select = "local-rank" },
 		`device.select "local-rank": allowed are round-robin, least-utilized, most-free-memory, coolest and ` +

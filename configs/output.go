@@ -26,6 +26,9 @@ type Output struct {
 	// else at Every.
 	Probes      string   `mapstructure:"probes" json:"probes" yaml:"probes"`
 	ProbesEvery Interval `mapstructure:"probes_every" json:"probes_every" yaml:"probes_every"`
+	// Animation shows the field at an interval of its own, or else at Every.
+	Animation      string   `mapstructure:"animation" json:"animation" yaml:"animation"`
+	AnimationEvery Interval `mapstructure:"animation_every" json:"animation_every" yaml:"animation_every"`
 }
 
 // Stdout as the name of a history or a report stands for standard output.
@@ -46,6 +49,7 @@ func (o Output) Files() []OutputFile {
 	all := []OutputFile{
 		{"output.field", o.Field, []string{".npy", ".vti"}},
 		{"output.picture", o.Picture, []string{".png", ".jpg", ".jpeg"}},
+		{"output.animation", o.Animation, []string{".gif", ".png", ".apng"}},
 		{"output.history", o.History, []string{".csv", Stdout}},
 		{"output.probes", o.probesFile(), []string{".csv"}},
 		{"output.trace", o.Trace, []string{".json"}},
@@ -91,6 +95,7 @@ func (v *validator) output(o Output) {
 	if o.Trace != "" && o.Trace == o.Report {
 		v.fault("output.trace %q: output.report has that name", o.Trace)
 	}
+	v.animation(o)
 	if o.History == Stdout && o.Report == Stdout {
 		v.fault("output.report %q: output.history goes to standard output already", o.Report)
 	}

@@ -24,6 +24,7 @@ var odd = Config{
 		Dir: "elsewhere", Field: "f.npy", Picture: "", History: "h.csv", Report: "r.json", PictureScale: "sqrt",
 		Contours: 7, Every: Interval{Sweeps: 30}, Trace: "t.json",
 		Probes: "a=[3,4]", ProbesEvery: Interval{Sweeps: 7},
+		Animation: "f.gif", AnimationEvery: Interval{Sweeps: 9},
 	},
 	Trace:   Trace{Passes: 7, From: 20, To: 30},
 	Metrics: Metrics{Listen: "[::1]:9464", Linger: 90 * time.Minute},
@@ -129,6 +130,8 @@ output:
   every: ""
   probes: ""
   probes_every: ""
+  animation: ""
+  animation_every: ""
 trace:
   passes: 500
   from: 0

@@ -1,6 +1,7 @@
 package configs
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"strconv"
@@ -39,6 +40,19 @@ func (o Output) Index() string {
 		return strings.TrimSuffix(o.Field, ending) + ".pvd"
 	}
 	return ""
+}
+
+// AnimationInterval returns the interval of the frames of the animation.
+func (o Output) AnimationInterval() Interval { return cmp.Or(o.AnimationEvery, o.Every) }
+
+func (v *validator) animation(o Output) {
+	switch {
+	case o.Animation == "":
+	case o.AnimationInterval() == Interval{}:
+		v.fault("output.animation %q: output.animation_every or output.every has to say when", o.Animation)
+	case o.Animation == o.Picture:
+		v.fault("output.animation %q: output.picture has this name", o.Animation)
+	}
 }
 
 func (v *validator) series(o Output) {

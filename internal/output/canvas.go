@@ -26,13 +26,21 @@ type typeface struct{ font.Face }
 // typefaces are the fonts of a picture.
 type typefaces struct{ title, caption, tick typeface }
 
-func newTypefaces() (typefaces, error) {
+// textSizes are the sizes of the fonts of a picture, in pixels.
+type textSizes struct{ title, caption, tick float64 }
+
+var (
+	pictureText   = textSizes{30, 20, 18}
+	animationText = textSizes{20, 14, 13}
+)
+
+func newTypefaces(s textSizes) (typefaces, error) {
 	var t typefaces
 	for _, f := range []struct {
 		face *typeface
 		ttf  []byte
 		size float64
-	}{{&t.title, gobold.TTF, 30}, {&t.caption, goregular.TTF, 20}, {&t.tick, goregular.TTF, 18}} {
+	}{{&t.title, gobold.TTF, s.title}, {&t.caption, goregular.TTF, s.caption}, {&t.tick, goregular.TTF, s.tick}} {
 		parsed, err := opentype.Parse(f.ttf)
 		if err != nil {
 			return t, fmt.Errorf("font: %w", err)

@@ -24,7 +24,7 @@ type journal struct {
 const (
 	journalName = "commit"
 	journalFile = ".jacobi-commit"
-	journalRoom = 4 << 10 // enough for four names of at most 255 bytes each and the run id
+	journalRoom = 4 << 10 // enough for six names of at most 255 bytes each and the run id
 )
 
 // commit gives the files their final names. p is the partial file reserved for the journal.

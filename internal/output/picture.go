@@ -93,22 +93,37 @@ func (t *Thumbnail) Draw(c Caption) (*image.RGBA, error) {
 	if err != nil {
 		return nil, err
 	}
-	faces, err := newTypefaces()
+	faces, err := newTypefaces(pictureText)
 	if err != nil {
 		return nil, err
 	}
-	meshSize := image.Pt(t.scale.x.length(t.mesh.NX), t.scale.y.length(t.mesh.NY))
-	values, labels := col.ticks(max(4, min(meshSize.Y/70, 10)))
-	lines := newContours(c.Contours, col.colourScale, t.min, t.max, t.rounding())
-	l := t.layout(c.Title, t.captionParts(c, col, lines), faces, meshSize, labels)
+	return t.paint(t.plan(c, col, faces), cells, col, faces, c.Contours), nil
+}
 
+// plan returns the places of everything in a picture.
+func (t *Thumbnail) plan(c Caption, col *colours, faces typefaces) layout {
+	meshSize := image.Pt(t.scale.x.length(t.mesh.NX), t.scale.y.length(t.mesh.NY))
+	_, labels := col.barTicks(meshSize.Y)
+	lines := newContours(c.Contours, col.colourScale, t.min, t.max, t.rounding())
+	return t.layout(c.Title, t.captionParts(c, col, lines), faces, meshSize, labels)
+}
+
+// barTicks returns the ticks of a colour bar of a height in pixels.
+func (c *colours) barTicks(height int) ([]float64, []string) {
+	return c.ticks(max(4, min(height/70, 10)))
+}
+
+// paint draws cells as l has it.
+func (t *Thumbnail) paint(l layout, cells [][]float64, col *colours, faces typefaces, contours int) *image.RGBA {
+	values, labels := col.barTicks(l.mesh.Dy())
+	lines := newContours(contours, col.colourScale, t.min, t.max, t.rounding())
 	pic := newCanvas(l.size.X, l.size.Y)
 	pic.heading(l, faces)
 	pic.mesh(l.mesh, cells, t.scale, col)
 	pic.contours(l.mesh, cells, t.scale, lines)
 	pic.axes(l.mesh, t, faces.tick)
 	pic.bar(l.bar, col, faces.tick, values, labels)
-	return pic.RGBA, nil
+	return pic.RGBA
 }
 
 func (t *Thumbnail) layout(title string, caption []string, faces typefaces, meshSize image.Point, barLabels []string,

@@ -128,7 +128,7 @@ func meshArea(t *testing.T, img image.Image) image.Rectangle {
 
 // A title is cut to the longest prefix that fits.
 func TestTitleFits(t *testing.T) {
-	faces, err := newTypefaces()
+	faces, err := newTypefaces(pictureText)
 	if err != nil {
 		t.Fatal(err)
 	}

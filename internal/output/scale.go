@@ -6,6 +6,9 @@ const (
 	minPixels = 800
 	maxPixels = 1280
 	maxAspect = 6
+	// The same for the frames of an animation.
+	minFramePixels = 250
+	maxFramePixels = 400
 )
 
 // axis maps the points along one side of a mesh to pixels. It is the number of points and of pixels in one cell along
@@ -21,13 +24,16 @@ func (a axis) length(n int) int { return a.cells(n) * a.pixels }
 // scale maps a mesh to a picture. Both axes are the same unless the ratio of the mesh's sides exceeds maxAspect.
 type scale struct{ x, y axis }
 
-func newScale(nx, ny int) scale {
+func newScale(nx, ny int) scale { return newScaleIn(nx, ny, minPixels, maxPixels) }
+
+// newScaleIn is newScale for a longer side of about least to most pixels.
+func newScaleIn(nx, ny, least, most int) scale {
 	long := max(nx, ny)
 	a := axis{1, 1}
-	if long > maxPixels {
-		a.points = (long + maxPixels - 1) / maxPixels
+	if long > most {
+		a.points = (long + most - 1) / most
 	} else {
-		a.pixels = max(1, min((minPixels+long-1)/long, maxPixels/long))
+		a.pixels = max(1, min((least+long-1)/long, most/long))
 	}
 	s := scale{a, a}
 	if shortest := a.length(long) / maxAspect; a.length(min(nx, ny)) < shortest {

@@ -13,10 +13,19 @@ import (
 // top to bottom after all of them have arrived.
 type Thumbnail struct {
 	mesh     solver.Mesh
+	frame    bool // see NewFrame
 	scale    scale
 	lines    []line    // from top to bottom
 	min, max float64   // of all finite values; +Inf and -Inf if there are none
 	row      []float64 // scratch, NX values
+}
+
+// NewFrame returns an empty thumbnail of mesh m for an animation, which has fewer cells than one for a picture.
+func NewFrame(m solver.Mesh) *Thumbnail {
+	t := NewThumbnail(m)
+	t.frame, t.scale = true, newScaleIn(m.NX, m.NY, minFramePixels, maxFramePixels)
+	t.lines = make([]line, t.scale.y.cells(m.NY))
+	return t
 }
 
 // line is one row of cells. Both fields are nil until the first row is added.
@@ -105,7 +114,7 @@ func (t *Thumbnail) add(iy int, sums []float64) error {
 
 // Merge adds the rows of other, which must not be used afterwards.
 func (t *Thumbnail) Merge(other *Thumbnail) error {
-	if t.mesh != other.mesh {
+	if t.mesh != other.mesh || t.frame != other.frame {
 		return fmt.Errorf("thumbnail: a mesh %+v does not merge with %+v", other.mesh, t.mesh)
 	}
 	t.min, t.max = min(t.min, other.min), max(t.max, other.max)

@@ -11,10 +11,11 @@ import (
 	"jacobi/solver"
 )
 
-// A marshalled thumbnail, little-endian: NX, NY (8 bytes each), DType, the left, right, top and bottom wall (1 byte
-// each), min, max (float64), then records of [row or line (8 bytes), kind (1 byte), sums (float64 each)] until the end.
+// A marshalled thumbnail, little-endian: NX, NY (8 bytes each), DType, the left, right, top and bottom wall, 1 for a
+// frame of an animation or 0 (1 byte each), min, max (float64), then records of [row or line (8 bytes), kind (1 byte),
+// sums (float64 each)] until the end.
 const (
-	thumbHeader  = 8 + 8 + 1 + 4 + 8 + 8
+	thumbHeader  = 8 + 8 + 1 + 4 + 1 + 8 + 8
 	recordHeader = 8 + 1
 
 	kindLine = 0 // the sums of a complete line
@@ -28,7 +29,10 @@ func (t *Thumbnail) MarshalBinary() ([]byte, error) {
 	b = binary.LittleEndian.AppendUint64(b, uint64(t.mesh.NX))
 	b = binary.LittleEndian.AppendUint64(b, uint64(t.mesh.NY))
 	w := t.mesh.Walls
-	b = append(b, byte(t.mesh.DType), byte(w.Left), byte(w.Right), byte(w.Top), byte(w.Bottom))
+	b = append(b, byte(t.mesh.DType), byte(w.Left), byte(w.Right), byte(w.Top), byte(w.Bottom), 0)
+	if t.frame {
+		b[len(b)-1] = 1
+	}
 	b = appendFloats(b, t.min, t.max)
 	for i, l := range t.lines {
 		if l.sums != nil {
@@ -62,11 +66,15 @@ func (t *Thumbnail) UnmarshalBinary(b []byte) error {
 		Left: solver.Wall(b[17]), Right: solver.Wall(b[18]), Top: solver.Wall(b[19]), Bottom: solver.Wall(b[20])}}
 	const maxSide = 1 << 40 // points
 	if nx < 3 || nx > maxSide || ny < 3 || ny > maxSide || m.DType != solver.Float32 && m.DType != solver.Float64 ||
-		slices.Max(b[17:21]) > byte(solver.Neumann) {
+		slices.Max(b[17:21]) > byte(solver.Neumann) ||
+		b[21] > 1 {
 		return errThumbnail
 	}
 	*t = *NewThumbnail(m)
-	t.min, t.max = float64At(b, 21), float64At(b, 29)
+	if b[21] == 1 {
+		*t = *NewFrame(m)
+	}
+	t.min, t.max = float64At(b, 22), float64At(b, 30)
 	sums := 8 * t.scale.x.cells(m.NX)
 	for b = b[thumbHeader:]; len(b) > 0; b = b[recordHeader+sums:] {
 		if len(b) < recordHeader+sums {

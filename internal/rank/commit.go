@@ -27,16 +27,12 @@ func (s *outputSet) finish(ctx context.Context, picture *output.Thumbnail, field
 	s.finishHistory()
 	if s.files.picture != nil {
 		drawing := time.Now()
-		caption := output.Caption{
-			Title: s.problem.Name(), Sweeps: s.report.Sweeps, Step: s.Config.Solver.Step(),
-			Norm: *s.report.Norm, Scale: c.PictureScale,
-			Contours:    c.Contours,
-			Stalled:     s.report.StopReason == solver.Stalled,
-			Interrupted: s.report.StopReason == solver.Interrupted,
-		}
-		done, err := output.WritePicture(s.files.picture, c.Picture, picture, caption)
+		done, err := output.WritePicture(s.files.picture, c.Picture, picture, s.caption())
 		s.record(s.files.picture.File(), c.Picture, done, err)
 		s.tracer.Phase(trace.PhasePicture, drawing)
+	}
+	if s.animation != nil {
+		s.finishAnimation()
 	}
 	s.finishField(fieldSum)
 	s.finishTrace(ctx)
@@ -53,6 +49,36 @@ func (s *outputSet) finish(ctx context.Context, picture *output.Thumbnail, field
 		return s.files.field.Close()
 	}
 	return nil
+}
+
+// caption returns the text of the picture.
+func (s *outputSet) caption() output.Caption {
+	return output.Caption{
+		Title: s.problem.Name(), Sweeps: s.report.Sweeps, Step: s.Config.Solver.Step(),
+		Norm: *s.report.Norm, Scale: s.Config.Output.PictureScale, Contours: s.Config.Output.Contours,
+		Stalled:     s.report.StopReason == solver.Stalled,
+		Interrupted: s.report.StopReason == solver.Interrupted,
+	}
+}
+
+// finishAnimation draws and writes the animation. Its size is known only then, so no room was reserved.
+func (s *outputSet) finishAnimation() {
+	name := s.Config.Output.Animation
+	data, err := s.animation.frames.Encode(name, s.caption())
+	if err != nil {
+		s.failed(name, err)
+		return
+	}
+	p, err := s.place.Create(name, s.id.RunID, int64(len(data)))
+	if err != nil {
+		s.failed(name, fmt.Errorf("create animation: %w", err))
+		return
+	}
+	done, err := output.WriteAnimation(p, name, data)
+	if err != nil {
+		err = errors.Join(err, p.Abort())
+	}
+	s.record(p.File(), name, done, err)
 }
 
 // record adds a file to the set, or its error to the report.

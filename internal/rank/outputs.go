@@ -14,15 +14,16 @@ import (
 // ready is a rank that has created its output files and knows that the others have, too.
 type ready struct {
 	*loaded
-	place   outputPlace
-	files   runFiles // rank 0 only
-	rows    fieldRows
-	samples solver.Samples // what reads the field while the sweeps go on
-	viewer  *viewer
-	series  *series // nil if no series of fields is written
-	probes  *probes // nil if no values of points are recorded
-	readyAt time.Time
-	began   traceBegin
+	place     outputPlace
+	files     runFiles // rank 0 only
+	rows      fieldRows
+	samples   solver.Samples // what reads the field while the sweeps go on
+	viewer    *viewer
+	series    *series        // nil if no series of fields is written
+	probes    *probes        // nil if no values of points are recorded
+	animation *animation     // nil if none is written
+	readyAt   time.Time
+	began     traceBegin
 }
 
 // fieldRows is the file to which a rank writes its rows of the field.
@@ -107,6 +108,7 @@ func (r *ready) openRows(t output.Ticket) (fieldRows, error) {
 // addSamplers opens what reads the field while the sweeps go on.
 func (r *ready) addSamplers(open *closers) error {
 	r.addSeries(open)
+	r.addAnimation(open)
 	if err := r.addProbes(open); err != nil {
 		return err
 	}
@@ -114,10 +116,10 @@ func (r *ready) addSamplers(open *closers) error {
 }
 
 // finishSamples completes the files of all samples.
-func (r *ready) finishSamples(ctx context.Context) error {
+func (r *ready) finishSamples(ctx context.Context, result solver.Result) error {
 	ctx, cancel := r.withFileTimeout(ctx)
 	defer cancel()
-	return errors.Join(r.series.finish(ctx), r.probes.finish(ctx))
+	return errors.Join(r.series.finish(ctx), r.probes.finish(ctx), r.animation.finish(ctx, result))
 }
 
 // view returns this rank's part of the field.

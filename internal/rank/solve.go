@@ -55,7 +55,7 @@ func (r *ready) solve(ctx context.Context, forecast *outlook.Outlook, open *clos
 	if err := r.finishSaver(ctx, result); err != nil {
 		return nil, err
 	}
-	if err := r.finishSamples(ctx); err != nil {
+	if err := r.finishSamples(ctx, result); err != nil {
 		return nil, err
 	}
 	reporter.finish(result)

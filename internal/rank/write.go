@@ -104,18 +104,19 @@ func (r *ready) writeRows(ctx context.Context, view output.View, tally *results.
 		r.rows.FieldWriter = nil // abort has nothing to abandon any more
 	}
 	if c.Picture != "" {
-		picture, err = r.mergePicture(ctx, thumbnail)
+		picture, err = r.mergePicture(ctx, "picture", thumbnail)
 	}
 	return picture, fault, err
 }
 
-// mergePicture adds the pictures of all ranks. It returns the whole picture on rank 0, and nil elsewhere.
-func (j *joined) mergePicture(ctx context.Context, own *output.Thumbnail) (*output.Thumbnail, error) {
+// mergePicture adds the pictures of all ranks, in messages called name. It returns the whole picture on rank 0, and nil
+// elsewhere.
+func (j *joined) mergePicture(ctx context.Context, name string, own *output.Thumbnail) (*output.Thumbnail, error) {
 	data, err := own.MarshalBinary()
 	if err != nil {
 		return nil, err
 	}
-	parts, err := j.team.Gather(ctx, "picture", data)
+	parts, err := j.team.Gather(ctx, name, data)
 	if err != nil || j.id.Rank != 0 {
 		return nil, err
 	}
@@ -125,10 +126,10 @@ func (j *joined) mergePicture(ctx context.Context, own *output.Thumbnail) (*outp
 		}
 		var t output.Thumbnail
 		if err := t.UnmarshalBinary(part); err != nil {
-			return nil, fmt.Errorf("picture of rank %d: %w", rank, err)
+			return nil, fmt.Errorf("%s of rank %d: %w", name, rank, err)
 		}
 		if err := own.Merge(&t); err != nil {
-			return nil, fmt.Errorf("picture of rank %d: %w", rank, err)
+			return nil, fmt.Errorf("%s of rank %d: %w", name, rank, err)
 		}
 	}
 	return own, nil
