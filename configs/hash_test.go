@@ -37,7 +37,7 @@ func TestHash(t *testing.T) {
 			seen[Hash(c)] = key
 		}
 	}
-	if got, want := Hash(Default()), "d96ff6ebab426ee24907a968455b50e890b4cdac497cf9168af55552b6ea94b3"; got != want {
+	if got, want := Hash(Default()), "8373f57dcf760f308f6466676184180497e4bf96c60f5bb73ca7ddbf2c5afb56"; got != want {
 		t.Errorf("hash of the default %s, want %s", got, want)
 	}
 }

@@ -20,6 +20,8 @@ type Output struct {
 	Contours     int    `mapstructure:"contours" json:"contours" yaml:"contours"` // lines in the picture; 0: none
 	// Results says whether the energy, the fluxes and the extremes are worked out.
 	Results bool `mapstructure:"results" json:"results" yaml:"results"`
+	// Float32 rounds the values of fields of float64 as they are written.
+	Float32 bool `mapstructure:"float32" json:"float32" yaml:"float32"`
 	// Every is the interval of the series of fields, in sweeps; zero for no series.
 	Every Interval `mapstructure:"every" json:"every" yaml:"every"`
 	// Probes are points and lines whose values are recorded, in the form of ParseProbes, at an interval of their own or

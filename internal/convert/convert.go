@@ -4,10 +4,8 @@ package convert
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -68,7 +66,7 @@ func convert(ctx context.Context, from, to string, o Options) (err error) {
 			return fmt.Errorf("%s: %w", show.Text(from), err)
 		}
 		if m.DType != s.mesh.DType {
-			if part, err = narrow(part); err != nil {
+			if part, err = output.Float32(part[:0], part); err != nil {
 				return fmt.Errorf("%s: row %d: %w", show.Text(from), lo, err)
 			}
 		}
@@ -89,19 +87,6 @@ func spacing(asked, known float64) float64 {
 		}
 	}
 	return 1
-}
-
-// narrow rounds values of float64 to float32, in place.
-func narrow(b []byte) ([]byte, error) {
-	for i := range len(b) / 8 {
-		v := math.Float64frombits(binary.LittleEndian.Uint64(b[8*i:]))
-		f := float32(v)
-		if math.IsInf(float64(f), 0) && !math.IsInf(v, 0) {
-			return nil, fmt.Errorf("%g is beyond float32", v)
-		}
-		binary.LittleEndian.PutUint32(b[4*i:], math.Float32bits(f))
-	}
-	return b[:len(b)/2], nil
 }
 
 // create creates the file or group with this name.

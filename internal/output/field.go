@@ -27,6 +27,8 @@ type Ticket struct {
 	Data int64       `json:"data"` // offset of row 0
 	Host string      `json:"host"` // of the creator, for messages
 	Mesh solver.Mesh `json:"mesh"`
+	// DType is the type of the values in the file.
+	DType solver.DType `json:"dtype"`
 }
 
 // CreateField creates the partial file for name and mesh m, writes what surrounds the rows and reserves room for them.
@@ -67,7 +69,7 @@ func createField(at Place, name, runID string, m solver.Mesh, format Format) (*F
 	if err != nil {
 		host = "unknown host"
 	}
-	return &Field{p, Ticket{p.File(), size, int64(len(format.Head)), host, m}}, nil
+	return &Field{p, Ticket{p.File(), size, int64(len(format.Head)), host, m, format.DType}}, nil
 }
 
 // Ticket returns the argument of OpenField for this rank and the others.
@@ -95,6 +97,8 @@ type FieldWriter struct {
 	file Partial
 	mesh solver.Mesh
 	data int64 // offset of row 0
+
+	narrower narrower
 }
 
 // OpenField opens the partial file of t in dir, this rank's path of output.dir. If the file is missing or has another
@@ -130,7 +134,7 @@ func openField(dir string, t Ticket) (*FieldWriter, error) {
 
 // FieldIn returns a writer of this rank's rows to p, the partial file of t. The writer closes p.
 func FieldIn(p Partial, t Ticket) *FieldWriter {
-	return &FieldWriter{p, t.Mesh, t.Data}
+	return &FieldWriter{p, t.Mesh, t.Data, narrower{from: t.Mesh.DType, to: t.DType}}
 }
 
 // ErrNotShared says that ranks see different directories under output.dir.
@@ -150,8 +154,8 @@ func notShared(dir string, t Ticket, why string) error {
 		t.File, t.Size, here, abs, why)
 }
 
-// WriteRows writes dense rows [lo, lo + len(rows)/RowBytes) of the mesh. Writers of different rows may run at the same
-// time.
+// WriteRows writes dense rows [lo, lo + len(rows)/RowBytes) of the mesh, in the type of the file. Writers of different
+// rows may run at the same time.
 func (w *FieldWriter) WriteRows(lo int, rows []byte) error {
 	row := w.mesh.RowBytes()
 	n := len(rows) / row
@@ -159,7 +163,11 @@ func (w *FieldWriter) WriteRows(lo int, rows []byte) error {
 		return fmt.Errorf("write field: %d bytes at row %d are no rows of a mesh of %d x %d %v", len(rows), lo,
 			w.mesh.NX, w.mesh.NY, w.mesh.DType)
 	}
-	if _, err := w.file.WriteAt(rows, w.data+int64(lo)*int64(row)); err != nil {
+	rows, err := w.narrower.rows(rows)
+	if err == nil {
+		_, err = w.file.WriteAt(rows, w.data+int64(lo)*int64(w.mesh.NX*w.narrower.to.Size()))
+	}
+	if err != nil {
 		return fmt.Errorf("write field rows [%d, %d): %w", lo, lo+n, err)
 	}
 	return nil

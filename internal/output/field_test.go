@@ -389,7 +389,8 @@ func TestEachStopsWithItsContext(t *testing.T) {
 }
 
 func TestTooLargeForAFile(t *testing.T) {
-	if _, err := FieldBytes("a.npy", solver.Mesh{NX: 1 << 31, NY: 1 << 31, DType: solver.Float64}); err == nil {
+	huge := solver.Mesh{NX: 1 << 31, NY: 1 << 31, DType: solver.Float64}
+	if _, err := FieldBytes(configs.Output{Field: "a.npy"}, huge); err == nil {
 		t.Error("2^65 bytes fit")
 	}
 }

@@ -7,27 +7,44 @@ import (
 	"path/filepath"
 	"strings"
 
+	"jacobi/configs"
 	"jacobi/solver"
 )
 
-// Format is what stands in the file of a field before and after its rows. The rows are dense, little-endian, in order.
-type Format struct{ Head, Tail []byte }
+// Format is what stands in the file of a field before and after its rows, and their type. The rows are dense,
+// little-endian, in order.
+type Format struct {
+	Head, Tail []byte
+	From       solver.DType // of the values of the field
+	DType      solver.DType // of those in the file: the same, or float32
+}
 
 // VTI is the ending of the names of files in VTK's format for images.
 const VTI = ".vti"
 
 // FormatOf returns the format of a file by its name: VTK's ImageData for .vti, else NumPy's .npy. hx and hy are the
-// spacings of the mesh. The sizes of the format do not depend on them.
+// spacings of the mesh. The sizes of the format do not depend on them. The type is that of the mesh.
 func FormatOf(name string, m solver.Mesh, hx, hy float64) Format {
 	if strings.EqualFold(filepath.Ext(name), VTI) {
 		return vtiFormat(m, hx, hy)
 	}
-	return Format{Head: npyHead(m)}
+	return Format{Head: npyHead(m), From: m.DType, DType: m.DType}
+}
+
+// FieldFormat returns the format of the field of a run.
+func FieldFormat(o configs.Output, m solver.Mesh, hx, hy float64) Format {
+	from := m.DType
+	if o.Float32 {
+		m.DType = solver.Float32
+	}
+	f := FormatOf(o.Field, m, hx, hy)
+	f.From = from
+	return f
 }
 
 // Bytes returns the size of a file of this format with the rows of the mesh.
 func (f Format) Bytes(m solver.Mesh) (int64, error) {
-	row, around := int64(m.NX)*int64(m.DType.Size()), int64(len(f.Head)+len(f.Tail))
+	row, around := int64(m.NX)*int64(f.DType.Size()), int64(len(f.Head)+len(f.Tail))
 	if int64(m.NY) > (math.MaxInt64-around)/row {
 		return 0, fmt.Errorf("a mesh of %d x %d is too large for a file", m.NX, m.NY)
 	}
@@ -35,7 +52,9 @@ func (f Format) Bytes(m solver.Mesh) (int64, error) {
 }
 
 // FieldBytes returns the size of the file of a field.
-func FieldBytes(name string, m solver.Mesh) (int64, error) { return FormatOf(name, m, 1, 1).Bytes(m) }
+func FieldBytes(o configs.Output, m solver.Mesh) (int64, error) {
+	return FieldFormat(o, m, 1, 1).Bytes(m)
+}
 
 // npyHead returns the header of a C-ordered (NY, NX) array in numpy format 1.0, padded to a multiple of 64 bytes.
 func npyHead(m solver.Mesh) []byte {
@@ -70,6 +89,6 @@ func vtiFormat(m solver.Mesh, hx, hy float64) Format {
 	rows := uint64(m.NY) * uint64(m.RowBytes())
 	return Format{
 		Head: binary.LittleEndian.AppendUint64([]byte(head), rows),
-		Tail: []byte("\n</AppendedData>\n</VTKFile>\n"),
+		Tail: []byte("\n</AppendedData>\n</VTKFile>\n"), From: m.DType, DType: m.DType,
 	}
 }

@@ -56,18 +56,23 @@ func (d *Digest) State() (state []byte, err error) {
 
 // Begin adds the part of the file before the interior rows: the head and row0, which is nil if row 0 is one of them.
 func (d *Digest) Begin(f Format, row0 []byte) {
+	n := f.narrower()
 	d.file.Write(f.Head) // never fails
-	d.file.Write(row0)
+	d.addToFile(&n, row0)
 }
 
-// AddRows adds the rows of a rank's stripe to the hash of the rows and, if withFile is set, to the hash of the file.
-func (d *Digest) AddRows(ctx context.Context, v View, withFile bool) error {
+// AddRows adds the rows of a rank's stripe to the hash of the rows and to that of a file of this format; nil for none.
+func (d *Digest) AddRows(ctx context.Context, v View, file *Format) error {
+	var n narrower
+	if file != nil {
+		n = file.narrower()
+	}
 	err := eachChunk(ctx, v.Mesh, v.Stripe, v.Rows, func(_ int, rows []byte) error {
 		both := make(chan struct{})
 		go func() { // in parallel with the other hash, which takes as long
 			defer close(both)
-			if withFile {
-				d.file.Write(rows)
+			if file != nil {
+				d.addToFile(&n, rows)
 			}
 		}()
 		d.rows.Write(rows)
@@ -82,8 +87,15 @@ func (d *Digest) AddRows(ctx context.Context, v View, withFile bool) error {
 
 // End adds the part of the file after the interior rows: row NY-1, which is nil if it is one of them, and the tail.
 func (d *Digest) End(f Format, row []byte) {
-	d.file.Write(row)
+	n := f.narrower()
+	d.addToFile(&n, row)
 	d.file.Write(f.Tail)
+}
+
+// addToFile adds rows to the hash of the file. Its writer reports values that the file cannot hold.
+func (d *Digest) addToFile(n *narrower, rows []byte) {
+	rows, _ = n.rows(rows)
+	d.file.Write(rows)
 }
 
 // Sums returns both hashes in hexadecimal digits.

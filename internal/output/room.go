@@ -28,7 +28,7 @@ const maxHistory = 1 << 20
 // RoomFor returns the room for the files of a run. It fails if the field is too large for a file.
 func RoomFor(o configs.Output, m solver.Mesh, ranks, maxIterations int) (r Room, err error) {
 	if o.Field != "" {
-		if r.Field, err = FieldBytes(o.Field, m); err != nil {
+		if r.Field, err = FieldBytes(o, m); err != nil {
 			return r, err
 		}
 	}

@@ -55,7 +55,8 @@ func TestDigestRankAfterRank(t *testing.T) {
 			if i == 0 {
 				d.Begin(format, testRow(m, 0, valueAt))
 			}
-			if err := d.AddRows(t.Context(), View{Mesh: m, Stripe: s, Rows: memory{m, s, valueAt}}, true); err != nil {
+			view := View{Mesh: m, Stripe: s, Rows: memory{m, s, valueAt}}
+			if err := d.AddRows(t.Context(), view, &format); err != nil {
 				t.Fatal(err)
 			}
 			if i == ranks-1 {

@@ -182,7 +182,7 @@ func (p *Plan) Writes() string {
 	}
 	names[0] = filepath.Join(o.Dir, names[0])
 	hint := ""
-	if size, err := output.FieldBytes(o.Field, p.Mesh); err == nil && o.Field != "" {
+	if size, err := output.FieldBytes(o, p.Mesh); err == nil && o.Field != "" {
 		names[0] += " (" + humanize.IBytes(uint64(size)) + ")"
 		if o.Series() {
 			names[0] += fmt.Sprintf(" and %s every %s", o.SeriesFiles(),

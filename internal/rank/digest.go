@@ -29,7 +29,11 @@ func (r *ready) digest(ctx context.Context, view output.View) (*output.Digest, e
 		if withFile && r.id.Rank == 0 {
 			d.Begin(r.fieldFormat(), first)
 		}
-		if err := d.AddRows(ctx, view, withFile); err != nil {
+		var file *output.Format
+		if withFile {
+			file = new(r.fieldFormat())
+		}
+		if err := d.AddRows(ctx, view, file); err != nil {
 			return nil, err
 		}
 		if withFile && r.id.Rank == r.id.Size-1 {

@@ -53,7 +53,7 @@ func (l *laidOut) createFiles(place output.Place) (f runFiles, err error) {
 // fieldFormat returns the format of the field's file.
 func (l *laidOut) fieldFormat() output.Format {
 	at := l.problem.Setup(-1)
-	return output.FormatOf(l.Config.Output.Field, l.layout.Mesh, at.SpacingX, at.SpacingY)
+	return output.FieldFormat(l.Config.Output, l.layout.Mesh, at.SpacingX, at.SpacingY)
 }
 
 // abort removes the files that are incomplete.

@@ -57,7 +57,7 @@ func (s *soaking) computeReference(ctx context.Context) ([]byte, error) {
 		return nil, err
 	}
 	view := output.View{Mesh: f.layout.Mesh, Stripe: f.layout.Stripe, Rows: f.backend}
-	if err := digest.AddRows(ctx, view, false); err != nil {
+	if err := digest.AddRows(ctx, view, nil); err != nil {
 		return nil, err
 	}
 	field, _ := digest.Sums()
