@@ -19,9 +19,9 @@ type ready struct {
 	rows      fieldRows
 	samples   solver.Samples // what reads the field while the sweeps go on
 	viewer    *viewer
-	series    *series        // nil if no series of fields is written
-	probes    *probes        // nil if no values of points are recorded
-	animation *animation     // nil if none is written
+	series    *series    // nil if no series of fields is written
+	probes    *probes    // nil if no values of points are recorded
+	animation *animation // nil if none is written
 	readyAt   time.Time
 	began     traceBegin
 }
