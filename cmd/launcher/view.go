@@ -17,24 +17,45 @@ import (
 // anyPort is where a page is unless the user says otherwise.
 const anyPort = "127.0.0.1:0"
 
-const aboutView = `view serves a page with the files of a finished run: the field as a heat map with values and zoom,
-the norms, the ranks and the result. DIR is the run's output.dir. The page is at the URL that view prints,
-on this machine's loopback interface; Ctrl-C ends it. ssh -L reaches the port from another machine.`
+const aboutView = `view serves a page: the field as a heat map with values and zoom, the norms, the ranks and the
+result. The page is at the URL that view prints, on this machine's loopback interface; Ctrl-C ends it. ssh -L
+reaches the port from another machine.
+
+DIR is the output.dir of a finished run. With the URL of a NATS server, view shows a run that goes on there,
+until it ends. A launcher seals the messages of its run with a secret that nobody else has, unless the run has a
+nats.secret_file; give it here too.`
+
+const viewExamples = `  launcher view out
+  launcher view nats://server:4222 --set nats.secret_file=secret`
 
 func newViewCommand(stderr io.Writer) *cobra.Command {
-	var listen string
+	var listen, run, config string
+	var set []string
 	cmd := &cobra.Command{
-		Use:     "view DIR",
+		Use:     "view {DIR | nats://SERVER}",
 		Short:   "Show a run in a browser",
 		Long:    aboutView,
-		Example: "  launcher view out",
+		Example: viewExamples,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return viewFiles(cmd.Context(), args[0], listen, stderr)
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			if !isServer(args[0]) {
+				return viewFiles(ctx, args[0], listen, stderr)
+			}
+			n, err := serverOf(args[0], config, set)
+			if err != nil {
+				return err
+			}
+			return viewRun(ctx, n, run, listen, stderr)
 		},
 	}
-	cmd.Flags().StringVar(&listen, "listen", anyPort, "`ADDRESS` of the page, on the loopback interface; port 0 "+
-		"is any free one")
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringVar(&listen, "listen", anyPort, "`ADDRESS` of the page, on the loopback interface; port 0 is any free one")
+	f.StringVar(&run, "run", "", "`ID` of the run, if several go on at the server")
+	f.StringVarP(&config, "config", "c", "", "run `FILE` with the keys under nats")
+	f.StringArrayVar(&set, "set", nil, "set a key of the run file, as in `nats.creds=FILE`; repeatable")
 	return cmd
 }
 
@@ -51,8 +72,6 @@ func viewFiles(ctx context.Context, dir, listen string, stderr io.Writer) (err e
 		return err
 	}
 	defer server.Close(viewGrace)
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	server.Serve(board, files)
 	if err := show.Fprint(stderr, "launcher: "+viewAt(server)+"\n"); err != nil {
 		return err

@@ -208,3 +208,48 @@ func TestViewsThatAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// A viewer finds the run at a server of the user, shows it, and ends with it.
+func TestViewOfARunAtAServer(t *testing.T) {
+	dir := t.TempDir()
+	err := os.WriteFile(filepath.Join(dir, "secret"), []byte("0123456789abcdef0123456789abcdef\n"), 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := startServer(t).String()
+	keys := append([]string{"nats.url=" + at, "nats.secret_file=secret"}, endless...)
+	if got := run(t, dir, "launcher", "view", at); got.code != 1 ||
+		!strings.Contains(got.stderr, "launcher: no run gives a sign of life at nats://") {
+		t.Errorf("without a run: code %d, %q", got.code, got.stderr)
+	}
+	l := startLive(t, dir, append([]string{"-np", "2"}, set(keys...)...)...)
+	l.waitFor(progress)
+	if got := run(t, dir, "launcher", "view", at); got.code != 1 ||
+		!strings.Contains(got.stderr, "rank 0 of the run does not answer in a way that can be read here") {
+		t.Errorf("without the secret: code %d, %q", got.code, got.stderr)
+	}
+	viewer := startLive(t, dir, append([]string{"view", at}, set("nats.secret_file=secret")...)...)
+	p := browse(t, viewer.viewURL())
+	p.await("window.app && app.field.frame && app.ranks.list.length === 2")
+	var window [2]int
+	p.eval("(app.pointer.show(10, 40, 20, 50), [app.field.window.x0, app.field.window.x1])", &window)
+	p.await("app.field.frame.shows(app.field.window) && app.field.frame.cols === 30")
+	if window != [2]int{10, 40} {
+		t.Errorf("window of columns %v", window)
+	}
+	if err := l.cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	p.await(`byId("state").textContent === "ended"`)
+	if code, out := l.end(); code != 130 {
+		t.Fatalf("exit code %d\n%s", code, out)
+	}
+	if code, out := viewer.end(); code != 0 {
+		t.Errorf("the viewer ended with %d\n%s", code, out)
+	}
+	report := readReport(t, filepath.Join(dir, "out"))
+	p.await(fmt.Sprintf("app.field.frame.sweeps === %d", report.Sweeps))
+	field := readField(t, filepath.Join(dir, "out", "field.npy"), 512, 512)
+	p.sameField(field, 512)
+	p.quiet()
+}

@@ -295,6 +295,13 @@ func (l *Live) flush() {
 	l.tale.flush(l.board)
 }
 
+// Over reports whether the run has ended.
+func (l *Live) Over() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.tale.over()
+}
+
 // ErrNoAnswer reports a run that is not there, or cannot be read.
 var ErrNoAnswer = errors.New("rank 0 of the run does not answer")
 

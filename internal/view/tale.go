@@ -20,6 +20,7 @@ type tale struct {
 	ranks    []Rank
 	history  History
 	warnings []string
+	certain  bool            // progress has the first cause of a failure
 	changed  map[string]bool // topics that the board does not have yet
 }
 
@@ -64,8 +65,9 @@ func (t *tale) event(e roster.Event) {
 			t.measured(e.Rank, s)
 		}
 	case roster.Aborted:
-		if !t.over() && !e.Consequence {
+		if !t.over() || t.progress.State == Failed && !t.certain && !e.Consequence {
 			t.fail(fmt.Sprintf("rank %d on %s: %s", e.Rank, e.Host, e.Text))
+			t.certain = !e.Consequence
 		}
 	case roster.Finished:
 		var r output.Report
