@@ -1,0 +1,130 @@
+package view
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"jacobi/internal/roster"
+)
+
+// rowsOf returns the rows at of the frame of a window of a mesh of 9 x 9 points, each with its row's number.
+func rowsOf(w Window, sample uint64, at ...int) Rows {
+	r := Rows{Window: w, Viewer: "me", Sample: sample, Sweeps: 10 * int(sample), At: at, Bytes: 8}
+	for _, y := range at {
+		for range w.Cols {
+			r.Values = binary.LittleEndian.AppendUint64(r.Values, math.Float64bits(float64(y)))
+		}
+	}
+	return r
+}
+
+// Rows of one sample make a frame, in any order and with duplicates. Rows of an older one, and of other viewers and
+// windows, do not matter.
+func TestRowsMakeFrames(t *testing.T) {
+	w := Window{X1: 9, Y1: 9, Cols: 3, Rows: 4}
+	other := Window{X1: 5, Y1: 9, Cols: 3, Rows: 4}
+	l := NewLive(NewBoard())
+	l.about([]byte(`{"run": {"nx": 9, "ny": 9}, "scale": "linear"}`))
+	if f, _, err := l.newer(w, 0); f != nil || err != nil {
+		t.Fatal(f, err)
+	}
+	foreign := rowsOf(w, 2, 3)
+	foreign.Viewer = "you"
+	for _, r := range []Rows{rowsOf(w, 2, 3, 0), rowsOf(w, 1, 1, 2), rowsOf(w, 2, 1), rowsOf(w, 2, 1), foreign,
+		rowsOf(other, 2, 2)} {
+		if r.Viewer == "me" {
+			r.Viewer = l.id
+		}
+		l.rows(r.Encode())
+	}
+	if f, _, _ := l.newer(w, 0); f != nil {
+		t.Fatalf("a frame without row 2: %+v", f)
+	}
+	last := rowsOf(w, 2, 2)
+	last.Viewer = l.id
+	l.rows(last.Encode())
+	f, _, err := l.newer(w, 0)
+	want := []float64{0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3}
+	if err != nil || f == nil || f.Sweeps != 20 || !slices.Equal(f.Values, want) {
+		t.Fatalf("%+v, %v, want sweep 20 and %v", f, err, want)
+	}
+	if f, _, _ := l.newer(w, f.Number); f != nil {
+		t.Errorf("another frame: %+v", f)
+	}
+}
+
+// Messages that no rank and no viewer sends are refused.
+func TestMessagesThatAreRefused(t *testing.T) {
+	w := Window{X1: 9, Y1: 9, Cols: 3, Rows: 4}
+	good := rowsOf(w, 1, 0, 3)
+	if _, err := ParseRows(good.Encode(), 9, 9); err != nil {
+		t.Fatal(err)
+	}
+	for name, change := range map[string]func(*Rows){
+		"a row beyond":      func(r *Rows) { r.At[1] = 4 },
+		"a row before":      func(r *Rows) { r.At[0] = -1 },
+		"values missing":    func(r *Rows) { r.Values = r.Values[8:] },
+		"too many values":   func(r *Rows) { r.Values = append(r.Values, r.Values...) },
+		"another type":      func(r *Rows) { r.Bytes = 2 },
+		"window beyond":     func(r *Rows) { r.X1 = 10 },
+		"too many columns":  func(r *Rows) { r.Cols = 10 },
+		"a negative cost":   func(r *Rows) { r.Cost = -1 },
+		"a negative sweep":  func(r *Rows) { r.Sweeps = -1 },
+		"more rows than it": func(r *Rows) { r.At = []int{0, 1, 2, 3, 0}; r.Values = make([]byte, 5*24) },
+	} {
+		r := rowsOf(w, 1, 0, 3)
+		change(&r)
+		if _, err := ParseRows(r.Encode(), 9, 9); err == nil {
+			t.Errorf("%s: rows are accepted", name)
+		}
+	}
+	whole := good.Encode()
+	for _, b := range [][]byte{nil, whole[:3], whole[:20], {255, 255, 255, 255, 1}} {
+		if _, err := ParseRows(b, 9, 9); err == nil {
+			t.Errorf("%d bytes are accepted", len(b))
+		}
+	}
+	for _, text := range []string{"", "{}", `{"viewer":"` + strings.Repeat("x", 65) + `"}`,
+		`{"viewer":"a","cost":-1}`, `{"viewer":"a","windows":[{"x1":10,"y1":9,"cols":1,"rows":1}]}`,
+		`{"viewer":"a","windows":[{},{},{},{},{}]}`, `{"viewer":"` + strings.Repeat(" ", maxAsk) + `a"}`} {
+		if a, err := ParseAsk([]byte(text), 9, 9); err == nil {
+			t.Errorf("%.40s: %+v is accepted", text, a)
+		}
+	}
+	a, err := ParseAsk([]byte(`{"viewer":"a","windows":[{"x1":9,"y1":9,"cols":5000,"rows":5000}]}`), 9, 9)
+	if err != nil || a.Windows[0].Cols != 9 || a.Windows[0].Rows != 9 {
+		t.Errorf("%+v, %v, want 9 x 9 cells", a, err)
+	}
+}
+
+// The page says why a run failed: the first cause, also where a consequence of it arrives before.
+func TestFailedRuns(t *testing.T) {
+	l := NewLive(NewBoard())
+	for _, c := range []struct {
+		e    roster.Event
+		want string
+	}{
+		{roster.Event{Kind: roster.Progress, Sweeps: 3, Elapsed: time.Second}, ""},
+		{roster.Event{Kind: roster.Aborted, Rank: 1, Host: "b", Text: "lost", Consequence: true}, "rank 1 on b: lost"},
+		{roster.Event{Kind: roster.Aborted, Rank: 0, Host: "a", Text: "no\x1bdisk"}, `rank 0 on a: no\x1bdisk`},
+		{roster.Event{Kind: roster.Aborted, Rank: 2, Host: "c", Text: "late"}, `rank 0 on a: no\x1bdisk`},
+	} {
+		l.event(c.e)
+		if got := l.tale.progress.Text; got != c.want || l.Over() != (c.want != "") {
+			t.Errorf("after %+v: %q, want %q", c.e, got, c.want)
+		}
+	}
+	l.Fail("the launcher knows better")
+	var shown struct{ Data Progress }
+	if err := json.Unmarshal(l.board.topics[TopicProgress].message, &shown); err != nil {
+		t.Fatal(err)
+	}
+	if p := shown.Data; p.State != Failed || p.Text != "the launcher knows better" || p.Sweeps != 3 {
+		t.Errorf("%+v", p)
+	}
+}
