@@ -14,7 +14,7 @@ NVML = -tags nvml,netgo,osusergo -ldflags '$(LDFLAGS) -extldflags=-Wl,-z,lazy'
 NVML_ENV = CGO_ENABLED=1 CC='$(CC)' CGO_CFLAGS='-g -O2 -Wno-deprecated-declarations'
 HAS_CC := $(shell printf '\043include <dlfcn.h>\n' | $(CC) -E - >/dev/null 2>&1 && echo yes)
 
-.PHONY: help build run test kernels race lint deps test-deps bench-cpu clean
+.PHONY: help build run test kernels race lint deps test-deps bench-cpu dist clean
 
 help:            ## list the targets
 	@grep -E '^[a-z-]+: .*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -26,6 +26,27 @@ else
 	@echo "No C compiler ($(CC)): building without NVML, so without device.pin and every device.select but round-robin."
 	CGO_ENABLED=0 $(GO) build $(TRIM) -ldflags '$(LDFLAGS)' -o $(BIN)/ ./cmd/launcher ./cmd/jacobi-rank
 endif
+
+# Archives with the same bytes for the same commit, compilers and C compiler. That of arm64 is built without cgo.
+DIST := dist
+ARCHES := amd64 arm64
+CONFIGS = $(wildcard configs/*.yaml configs/*.toml configs/*.json configs/*.png)
+DIST_TIME = $(or $(shell git log -1 --format=%ct 2>/dev/null),0)
+dist: $(ARCHES:%=dist-%) ## put archives of the programs for Linux on amd64 and arm64 into dist/, with SHA256SUMS
+	cd $(DIST) && sha256sum $(ARCHES:%=jacobi-$(VERSION)-linux-%.tar.gz) > SHA256SUMS
+
+dist-%: NAME = jacobi-$(VERSION)-linux-$*
+dist-%:
+	rm -rf $(DIST)/$(NAME)
+	$(MAKE) build BIN=$(abspath $(DIST))/$(NAME)/bin VERSION=$(VERSION) GO='GOOS=linux GOARCH=$* $(GO)' \
+	  $(if $(filter amd64-amd64,$*-$(shell $(GO) env GOHOSTARCH)),,HAS_CC= CC='no cgo for $*')
+	mkdir $(DIST)/$(NAME)/configs
+	cp LICENSE README.md $(DIST)/$(NAME)
+	cp $(CONFIGS) $(DIST)/$(NAME)/configs
+	tar -C $(DIST) --sort=name --format=ustar --mtime=@$(DIST_TIME) --owner=0 --group=0 --numeric-owner \
+	  --mode=u=rwX,go=rX -cf $(DIST)/$(NAME).tar $(NAME)
+	gzip -nf $(DIST)/$(NAME).tar
+	rm -rf $(DIST)/$(NAME)
 
 run: build       ## solve configs/quickstart.yaml with 4 ranks
 	$(BIN)/launcher --config configs/quickstart.yaml
@@ -79,4 +100,4 @@ deps:            ## download the Go modules
 	@$(GO) mod download
 
 clean:           ## remove what was built and computed
-	rm -rf bin out
+	rm -rf bin out dist
