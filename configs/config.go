@@ -26,6 +26,7 @@ type Run struct {
 	Name     string        `mapstructure:"name"`
 	Ranks    int           `mapstructure:"ranks"`
 	Liveness time.Duration `mapstructure:"liveness"` // a rank that is silent for this long counts as dead
+	Balance  string        `mapstructure:"balance"`  // BalanceEqual | BalanceAuto | a weight for each rank; see Weights
 }
 
 // Grid is the whole mesh, boundary included. Its JSON and YAML forms write height 0 as "auto".
@@ -123,7 +124,7 @@ type Log struct {
 // Default returns the configuration of an empty run file.
 func Default() Config {
 	return Config{
-		Run:     Run{Ranks: 4, Liveness: 10 * time.Second},
+		Run:     Run{Ranks: 4, Liveness: 10 * time.Second, Balance: BalanceEqual},
 		Grid:    Grid{NX: 16384, NY: 16384, DType: "float32", Width: 1},
 		Problem: Problem{Preset: "gtc2019"},
 		Solver: Solver{Method: Jacobi, Why: presetWhy, Acceleration: "auto", Tolerance: 1e-8, MaxIterations: 1000,

@@ -37,7 +37,7 @@ func TestHash(t *testing.T) {
 			seen[Hash(c)] = key
 		}
 	}
-	if got, want := Hash(Default()), "8373f57dcf760f308f6466676184180497e4bf96c60f5bb73ca7ddbf2c5afb56"; got != want {
+	if got, want := Hash(Default()), "43f9bd7128e85f987f87f935bdeb577974b045d452fccbcdb1093cefdcd48ac2"; got != want {
 		t.Errorf("hash of the default %s, want %s", got, want)
 	}
 }

@@ -28,6 +28,19 @@ var invalid = []struct {
 	{func(c *Config) { c.Grid.NY, c.Run.Ranks = 64, 9 },
 		`run.ranks 9: grid.ny 64 allows at most 8 (stripes are whole groups of 8 rows)`},
 	{func(c *Config) { c.Run.Liveness = time.Millisecond }, `run.liveness 1ms: at least 1s is wanted`},
+	{func(c *Config) { c.Run.Balance = "fair" },
+		`run.balance "fair": "fair" is the weight of rank 0; ` + wantedWeights},
+	{func(c *Config) { c.Run.Balance = "" }, `run.balance "": "" is the weight of rank 0; ` + wantedWeights},
+	{func(c *Config) { c.Run.Balance = "1,2,0,3" },
+		`run.balance "1,2,0,3": "0" is the weight of rank 2; ` + wantedWeights},
+	{func(c *Config) { c.Run.Balance = "1, -2,1,3" },
+		`run.balance "1, -2,1,3": " -2" is the weight of rank 1; ` + wantedWeights},
+	{func(c *Config) { c.Run.Balance = "1,2,1,NaN" },
+		`run.balance "1,2,1,NaN": "NaN" is the weight of rank 3; ` + wantedWeights},
+	{func(c *Config) { c.Run.Balance = "1,Inf,1,1" },
+		`run.balance "1,Inf,1,1": "Inf" is the weight of rank 1; ` + wantedWeights},
+	{func(c *Config) { c.Run.Balance = "2,1" },
+		`run.balance "2,1": it has 2 weights, and run.ranks is 4; ` + wantedWeights},
 	{func(c *Config) { c.Run.Ranks = math.MaxInt64 },
 		`run.ranks 9223372036854775807: grid.ny 16384 allows at most 2048 (stripes are whole groups of 8 rows)`},
 	{func(c *Config) { c.Grid.NY, c.Run.Ranks, c.Halo.Depth = 64, 8, 8 },
@@ -198,3 +211,5 @@ var invalid = []struct {
 
 // cycles makes c a run of multigrid.
 func cycles(c *Config) { c.Solver.Method, c.Grid.DType = Multigrid, "float64" }
+
+const wantedWeights = "equal, auto, or a positive number for each of 4 ranks, as in 2,1, is wanted"

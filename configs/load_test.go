@@ -23,7 +23,7 @@ func mustMerge(t *testing.T, name, data string, o Options) Config {
 
 func TestDefaults(t *testing.T) {
 	want := Config{
-		Run:     Run{Ranks: 4, Liveness: 10 * time.Second},
+		Run:     Run{Ranks: 4, Liveness: 10 * time.Second, Balance: "equal"},
 		Grid:    Grid{NX: 16384, NY: 16384, DType: "float32", Width: 1},
 		Problem: Problem{Preset: "gtc2019"},
 		Solver: Solver{Method: "jacobi", Why: presetWhy, Acceleration: "auto", Tolerance: 1e-8, MaxIterations: 1000,
@@ -72,7 +72,7 @@ func TestPrecedence(t *testing.T) {
 	} {
 		got := mustMerge(t, "run.yaml", file, c.o)
 		want := Default()
-		want.Run = Run{c.run, 2, 10 * time.Second}
+		want.Run = Run{c.run, 2, 10 * time.Second, BalanceEqual}
 		want.Grid.NX, want.Grid.NY = c.nx, c.ny
 		want.Solver.MaxIterations, want.Halo.Depth = c.max, c.dep
 		if got != want {

@@ -45,9 +45,10 @@ type runText struct {
 	Name     string `json:"name" yaml:"name"`
 	Ranks    int    `json:"ranks" yaml:"ranks"`
 	Liveness string `json:"liveness" yaml:"liveness"`
+	Balance  string `json:"balance" yaml:"balance"`
 }
 
-func (r Run) text() runText { return runText{r.Name, r.Ranks, formatDuration(r.Liveness)} }
+func (r Run) text() runText { return runText{r.Name, r.Ranks, formatDuration(r.Liveness), r.Balance} }
 
 // MarshalJSON writes the duration as text.
 func (r Run) MarshalJSON() ([]byte, error) { return json.Marshal(r.text()) }

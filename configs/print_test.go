@@ -10,7 +10,7 @@ import (
 
 // odd is a configuration in which every key differs from its default.
 var odd = Config{
-	Run:  Run{Name: `a "b": #c`, Ranks: 3, Liveness: time.Minute},
+	Run:  Run{Name: `a "b": #c`, Ranks: 3, Liveness: time.Minute, Balance: "3, 1.5,1e1"},
 	Grid: Grid{NX: 100, NY: 200, DType: "float64", Width: 2.5, Height: 5},
 	Problem: Problem{Preset: "dirichlet", Left: "0.5", Right: "sin(pi*y)", Top: "periodic", Bottom: "periodic",
 		Initial: "start.npy", Source: "sin(x)", Fixed: "plates.png", Screening: 0.25},
@@ -66,6 +66,7 @@ func TestYAMLText(t *testing.T) {
   name: ""
   ranks: 4
   liveness: 10s
+  balance: equal
 grid:
   nx: 16384
   ny: 16384

@@ -36,6 +36,9 @@ func Validate(c Config) error {
 	if c.Run.Liveness < minLiveness {
 		v.fault("run.liveness %s: at least %s is wanted", c.Run.Liveness, minLiveness)
 	}
+	if _, err := c.Run.Weights(); err != nil && c.Run.Ranks >= 1 {
+		v.faults = append(v.faults, err)
+	}
 	v.atLeast("halo.depth", c.Halo.Depth, 0)
 	if gridOK && c.Run.Ranks >= 1 && c.Halo.Depth >= 0 {
 		v.partition(c)

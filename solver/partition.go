@@ -2,6 +2,8 @@ package solver
 
 import (
 	"fmt"
+	"math"
+	"slices"
 	"sort"
 )
 
@@ -42,6 +44,52 @@ func Partition(interior Stripe, ranks, depth int) ([]Stripe, error) {
 	stripes := make([]Stripe, ranks)
 	for r := range stripes {
 		stripes[r] = stripe(interior, ranks, r)
+	}
+	return stripes, nil
+}
+
+// PartitionBy divides the interior rows as Partition does, with stripes in proportion to weights, one a rank, instead
+// of equal ones. It moves every cut between two stripes to the row group that is nearest to the ideal one and leaves
+// depth rows to every stripe. Equal weights, or none, give the stripes of Partition. Partition must accept the depth.
+func PartitionBy(interior Stripe, weights []float64, ranks, depth int) ([]Stripe, error) {
+	stripes, err := Partition(interior, ranks, depth)
+	if err != nil || len(weights) == 0 || slices.Min(weights) == slices.Max(weights) {
+		return stripes, err
+	}
+	if len(weights) != ranks {
+		return nil, fmt.Errorf("%d weights for %d ranks", len(weights), ranks)
+	}
+	total := 0.0
+	for r, w := range weights {
+		if !(w > 0) || math.IsInf(w, 1) {
+			return nil, fmt.Errorf("weight %g of rank %d: a positive number is wanted", w, r)
+		}
+		total += w
+	}
+	groups := rowGroups(interior)
+	least := func(r int) int { // row groups that a stripe needs
+		switch r {
+		case 0:
+			return max(1, (interior.Lo+depth+GroupRows-1)/GroupRows)
+		case ranks - 1:
+			return max(1, groups-(interior.Hi-depth)/GroupRows)
+		}
+		return max(1, (depth+GroupRows-1)/GroupRows)
+	}
+	below := 0 // row groups that the stripes below need
+	for r := range ranks {
+		below += least(r)
+	}
+	cut, sum := 0, 0.0
+	for r := range ranks - 1 {
+		sum += weights[r]
+		below -= least(r)
+		// Each operation is rounded on its own, so that all ranks come to the same cut.
+		row := float64(interior.Lo) + float64(float64(sum/total)*float64(interior.Rows()))
+		ideal := int(math.Round(float64(row / GroupRows)))
+		cut = min(max(ideal, cut+least(r)), groups-below)
+		stripes[r].Hi = cut * GroupRows
+		stripes[r+1].Lo = cut * GroupRows
 	}
 	return stripes, nil
 }

@@ -1,6 +1,10 @@
 package solver
 
-import "testing"
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+)
 
 func TestPartitionTilesTheInterior(t *testing.T) {
 	for ny := 3; ny < 200; ny++ {
@@ -81,6 +85,87 @@ func TestCanonicalRows(t *testing.T) {
 	for row, want := range map[int]bool{-1: false, 0: true, 9: true, 10: false} {
 		if got, ok := fixed.Canonical(row); ok != want || got != row {
 			t.Errorf("row %d: %d, %v; want ok %v", row, got, ok, want)
+		}
+	}
+}
+
+// Stripes by weights are whole row groups, hold the depth, and are within half a row group of the ideal cuts where the
+// depth allows it.
+func TestPartitionBy(t *testing.T) {
+	for _, c := range []struct {
+		ny      int
+		weights []float64
+		depth   int
+		want    []int // rows from which stripes begin
+	}{
+		{130, []float64{1, 1}, 1, []int{1, 64}},
+		{130, nil, 1, []int{1, 64}},
+		{130, []float64{2, 1}, 1, []int{1, 88}},
+		{130, []float64{1, 3}, 1, []int{1, 32}},
+		{130, []float64{1e300, 1e-300}, 1, []int{1, 128}},
+		{130, []float64{1e300, 1e-300}, 5, []int{1, 120}},
+		{130, []float64{1e300, 1e-300}, 10, []int{1, 112}},
+		{130, []float64{1e-300, 1e300}, 8, []int{1, 16}},
+		{1026, []float64{2, 1, 1}, 16, []int{1, 512, 768}},
+		{50, []float64{1, 9, 1, 1, 1, 1}, 1, []int{1, 8, 24, 32, 40, 48}},
+	} {
+		interior := Stripe{1, c.ny - 1}
+		stripes, err := PartitionBy(interior, c.weights, len(c.want), c.depth)
+		if err != nil {
+			t.Errorf("%+v: %v", c, err)
+			continue
+		}
+		for r, s := range stripes {
+			hi := interior.Hi
+			if r+1 < len(c.want) {
+				hi = c.want[r+1]
+			}
+			if want := (Stripe{c.want[r], hi}); s != want {
+				t.Errorf("%+v: stripe %d is %v, want %v", c, r, s, want)
+			}
+		}
+	}
+}
+
+// Whatever the weights, the stripes cover the interior and hold the depth.
+func TestPartitionByHoldsTheDepth(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 20000 {
+		interior := Stripe{rng.IntN(2), 3 + rng.IntN(300)}
+		depth := 1 + rng.IntN(20)
+		most := MaxRanks(interior, depth)
+		if most == 0 {
+			continue
+		}
+		weights := make([]float64, 1+rng.IntN(most))
+		for r := range weights {
+			weights[r] = math.Exp(20 * rng.Float64())
+		}
+		stripes, err := PartitionBy(interior, weights, len(weights), depth)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for r, s := range stripes {
+			if r == 0 && s.Lo != interior.Lo || r > 0 && (s.Lo != stripes[r-1].Hi || s.Lo%GroupRows != 0) ||
+				r == len(stripes)-1 && s.Hi != interior.Hi || s.Rows() < depth {
+				t.Fatalf("interior %v, depth %d, weights %v: stripes %v", interior, depth, weights, stripes)
+			}
+		}
+	}
+}
+
+func TestPartitionByRefuses(t *testing.T) {
+	for _, c := range []struct {
+		weights []float64
+		want    string
+	}{
+		{[]float64{1, 2, 3}, "3 weights for 2 ranks"},
+		{[]float64{1, 0}, "weight 0 of rank 1: a positive number is wanted"},
+		{[]float64{-1, 1}, "weight -1 of rank 0: a positive number is wanted"},
+		{[]float64{1, math.Inf(1)}, "weight +Inf of rank 1: a positive number is wanted"},
+	} {
+		if _, err := PartitionBy(Stripe{1, 65}, c.weights, 2, 1); err == nil || err.Error() != c.want {
+			t.Errorf("%v: %v, want %s", c.weights, err, c.want)
 		}
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"strings"
 	"time"
 
+	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
@@ -50,7 +51,7 @@ func main() {
 
 // serve runs the server that a launcher embeds, until standard input ends. It prints its URL.
 func serve() error {
-	s, err := natsserver.Start(natsserver.Options{RunID: runID})
+	s, err := natsserver.Start(natsserver.Options{RunID: runID, Log: zap.NewNop()})
 	if err != nil {
 		return err
 	}

@@ -44,6 +44,9 @@ func printPlan(w io.Writer, p *plan.Plan) error {
 		fmt.Fprintf(&b, "# %s\n", e.Hint)
 	}
 	fmt.Fprintf(&b, "# Halo depth %d (%s)\n", p.Depth, p.WhyDepth)
+	if text := p.Balance(); text != "" {
+		fmt.Fprintf(&b, "# Stripes: %s\n", text)
+	}
 	if p.WhyCPU != nil {
 		fmt.Fprintf(&b, "# The CPU sweeps: %v\n", p.WhyCPU)
 	}

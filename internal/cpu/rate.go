@@ -20,7 +20,34 @@ const (
 // SweepRate measures how many points of a layout a backend with these options updates in a second, in passes of the
 // given number of sweeps. It sweeps at most ratePoints points, in rows at the upper end of the stripe, and takes some
 // ten milliseconds. The values of the field do not matter; the operator does.
-func SweepRate(ctx context.Context, l solver.Layout, o Options, sweeps int) (rate float64, err error) {
+func SweepRate(ctx context.Context, l solver.Layout, o Options, sweeps int) (float64, error) {
+	least := time.Duration(math.MaxInt64)
+	points, err := timePasses(ctx, l, o, sweeps, func(passes int, took, all time.Duration) bool {
+		least = min(least, took)
+		return passes < ratePasses && all < rateTime
+	})
+	return points / least.Seconds(), err
+}
+
+// MeanRate is SweepRate over some time: the mean of all passes in place of the fastest, for ranks that get processors
+// for a part of the time only.
+func MeanRate(ctx context.Context, l solver.Layout, o Options, sweeps int, during time.Duration) (float64, error) {
+	var done int
+	var total time.Duration
+	points, err := timePasses(ctx, l, o, sweeps, func(passes int, _, all time.Duration) bool {
+		done, total = passes, all
+		return all < during
+	})
+	if err != nil {
+		return 0, err
+	}
+	return points * float64(done) / total.Seconds(), nil
+}
+
+// timePasses makes passes, and calls more after each but the first with their number, the time that the last one took,
+// and the time of all, until it returns false. It returns the updates of a pass.
+func timePasses(ctx context.Context, l solver.Layout, o Options, sweeps int,
+	more func(passes int, took, all time.Duration) bool) (points float64, err error) {
 	rows := max(ratePoints/l.Mesh.NX, l.Depth)
 	if end := (l.Stripe.Lo + rows + solver.GroupRows - 1) / solver.GroupRows * solver.GroupRows; end < l.Stripe.Hi {
 		l.Stripe.Hi, l.Neighbour[solver.Bottom] = end, true
@@ -33,21 +60,23 @@ func SweepRate(ctx context.Context, l solver.Layout, o Options, sweeps int) (rat
 	if err := b.Load(ctx, zeros{}); err != nil {
 		return 0, err
 	}
-	least := time.Duration(math.MaxInt64)
+	points = float64(l.Stripe.Rows()) * float64(l.Mesh.NX) * float64(sweeps)
 	var begin time.Time
-	for i := 0; i < 2 || i <= ratePasses && time.Since(begin) < rateTime; i++ {
+	for i := 0; ; i++ {
 		start := time.Now()
-		if i <= 1 {
+		if i == 1 {
 			begin = start
 		}
 		if err := b.Interior(ctx, solver.Pass{Index: uint64(i), First: i * sweeps, Sweeps: sweeps}); err != nil {
 			return 0, err
 		}
-		if i > 0 { // the first pass provides the memory
-			least = min(least, max(1, time.Since(start)))
+		if i == 0 { // the first pass provides the memory
+			continue
+		}
+		if end := time.Now(); !more(i, max(1, end.Sub(start)), max(1, end.Sub(begin))) {
+			return points, nil
 		}
 	}
-	return float64(l.Stripe.Rows()) * float64(l.Mesh.NX) * float64(sweeps) / least.Seconds(), nil
 }
 
 // zeros is a field of zeros.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"jacobi/solver"
 )
@@ -26,6 +27,10 @@ func TestSweepRate(t *testing.T) {
 			if rate, err := SweepRate(t.Context(), l, Options{Threads: 2}, l.Depth); err != nil || rate <= 0 {
 				t.Errorf("%g points a second, %v", rate, err)
 			}
+			if rate, err := MeanRate(t.Context(), l, Options{Threads: 2}, l.Depth, time.Microsecond); err != nil ||
+				rate <= 0 {
+				t.Errorf("%g points a second over some time, %v", rate, err)
+			}
 		})
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -34,5 +39,8 @@ func TestSweepRate(t *testing.T) {
 	l := solver.Layout{Mesh: large, Stripe: large.Interior(), Depth: 1}
 	if rate, err := SweepRate(ctx, l, Options{}, 1); !errors.Is(err, cause) {
 		t.Errorf("%g points a second, %v, want %v", rate, err, cause)
+	}
+	if rate, err := MeanRate(ctx, l, Options{}, 1, time.Hour); !errors.Is(err, cause) || rate != 0 {
+		t.Errorf("%g points a second over some time, %v, want %v", rate, err, cause)
 	}
 }

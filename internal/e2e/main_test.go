@@ -124,6 +124,7 @@ type report struct {
 	Accuracy     accuracy         `json:"accuracy"`
 	Depth        int              `json:"depth"`
 	DepthReason  string           `json:"depth_reason"`
+	Balance      string           `json:"balance"`
 	ResumedAfter int              `json:"resumed_after"`
 	Series       *seriesReport    `json:"series"`
 	Ranks        []rankReport     `json:"ranks"`
@@ -153,6 +154,7 @@ type accuracy struct {
 // rankReport is the part of a report about one rank.
 type rankReport struct {
 	Rank        int    `json:"rank"`
+	Stripe      [2]int `json:"stripe"`
 	Device      string `json:"device"`
 	Kernel      string `json:"kernel"`
 	Host        string `json:"host"`

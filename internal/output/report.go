@@ -26,8 +26,10 @@ type Report struct {
 	Setup   *problem.Setup  `json:"setup"` // the problem as it was solved
 	Depth   int             `json:"depth"` // rows of a halo
 	// DepthReason says why halo.depth auto took Depth; "" unless links were measured.
-	DepthReason string       `json:"depth_reason,omitempty"`
-	Ranks       []RankReport `json:"ranks"` // in rank order
+	DepthReason string `json:"depth_reason,omitempty"`
+	// Balance says why the stripes are as they are; "" for run.balance equal.
+	Balance string       `json:"balance,omitempty"`
+	Ranks   []RankReport `json:"ranks"` // in rank order
 
 	Method            string  `json:"method"`                  // solver.method, or what auto took
 	MethodReason      string  `json:"method_reason,omitempty"` // why auto took Method

@@ -76,6 +76,9 @@ func (r Report) Lines() (lines [][2]string) {
 		why = " (" + r.DepthReason + ")"
 	}
 	row("Ranks", "%d on %s, halo depth %d%s", len(r.Ranks), plural(len(distinct(r.Ranks, node)), "node"), r.Depth, why)
+	if r.Balance != "" {
+		row("Stripes", "%s", r.Balance)
+	}
 	row("Devices", "%s", tally(r.Ranks, func(k RankReport) []string { return []string{k.Device} }))
 	row("Transports", "%s", cmp.Or(tally(r.Ranks, transports), "none: no rank has a neighbour"))
 	if r.MethodReason != "" {

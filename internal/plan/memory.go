@@ -3,7 +3,6 @@ package plan
 import (
 	"fmt"
 	"runtime"
-	"slices"
 
 	"github.com/dustin/go-humanize"
 
@@ -26,7 +25,7 @@ func rankMemory(cfg configs.Config, at hosts.Places, ranks []solver.Layout, onGP
 		threads := threadsOf(cfg.Device, at.Ranks[r].LocalSize)
 		s := shape{l.Held().Rows(), threads}
 		if _, ok := known[s]; !ok {
-			bytes, err := backendBytes(cfg, at, l, threads, onGPUs)
+			bytes, err := backendBytes(cfg, at, ranks, r, threads, onGPUs)
 			if err != nil {
 				return nil, err
 			}
@@ -49,10 +48,12 @@ func threadsOf(d configs.Device, localSize int) int {
 	return cpu.ThreadsOn(float64(runtime.NumCPU()) / float64(localSize))
 }
 
-func backendBytes(cfg configs.Config, at hosts.Places, l solver.Layout, threads int, onGPUs bool) (int64, error) {
+func backendBytes(cfg configs.Config, at hosts.Places, ranks []solver.Layout, rank, threads int, onGPUs bool) (int64,
+	error) {
 	if cfg.Solver.Multigrid() {
-		return levelBytes(cfg, l, at, onGPUs)
+		return levelBytes(cfg, ranks, rank, onGPUs)
 	}
+	l := ranks[rank]
 	if onGPUs {
 		return cuda.MemoryBytes(l, len(at.Ranks) > 1 && cfg.Halo.Transport != "nats"), nil
 	}
@@ -68,17 +69,16 @@ func backendBytes(cfg configs.Config, at hosts.Places, l solver.Layout, threads 
 }
 
 // levelBytes returns the memory of a rank of multigrid.
-func levelBytes(cfg configs.Config, l solver.Layout, at hosts.Places, onGPUs bool) (int64, error) {
+func levelBytes(cfg configs.Config, ranks []solver.Layout, rank int, onGPUs bool) (int64, error) {
+	l, stripes := ranks[rank], make([]solver.Stripe, len(ranks))
+	for r := range ranks {
+		stripes[r] = ranks[r].Stripe
+	}
 	p, err := multigrid.NewPlan(l.Mesh, l.Operator)
 	if err != nil {
 		return 0, err
 	}
-	stripes, err := solver.Partition(l.Mesh.Interior(), len(at.Ranks), 1)
-	if err != nil {
-		return 0, err
-	}
 	divided, tail := p.Divide(stripes, multigrid.TailPoints)
-	rank := slices.Index(stripes, l.Stripe)
 	levels := p.LayoutOf(divided, tail, rank)
 	levels.Source = l.Operator.Source
 	bytesOf := cpulevels.MemoryBytes

@@ -67,7 +67,7 @@ func New(cfg configs.Config, at hosts.Places) (*Plan, error) {
 	devices, err := chooseDevices(cfg.Device, at)
 	bad = errors.Join(bad, prob.Close(), err)
 	depth, why := haloDepth(cfg, at, mesh, devices.OnGPUs)
-	stripes, err := solver.Partition(mesh.Interior(), cfg.Run.Ranks, depth)
+	stripes, err := stripesOf(cfg.Run, mesh, depth)
 	if err != nil {
 		return nil, errors.Join(bad, err)
 	}
@@ -85,6 +85,27 @@ func New(cfg configs.Config, at hosts.Places) (*Plan, error) {
 	return &Plan{Config: cfg, Mesh: mesh, Title: prob.Name(), Notes: prob.Warnings(), Places: at, Devices: devices,
 		Depth: depth, WhyDepth: why, Stripes: stripes, Memory: memory, Saved: saved,
 		Chebyshev: weights}, bad
+}
+
+// stripesOf returns the stripes of the ranks. With run.balance auto they are equal here: ranks may divide the mesh
+// otherwise, by what they measure.
+func stripesOf(r configs.Run, mesh solver.Mesh, depth int) ([]solver.Stripe, error) {
+	weights, err := r.Weights()
+	if err != nil {
+		return nil, err
+	}
+	return solver.PartitionBy(mesh.Interior(), weights, r.Ranks, depth)
+}
+
+// Balance says how the stripes were divided; "" if they are equal.
+func (p *Plan) Balance() string {
+	switch p.Config.Run.Balance {
+	case configs.BalanceEqual:
+		return ""
+	case configs.BalanceAuto:
+		return "equal; run.balance auto: the ranks may take others, by the speeds that they measure"
+	}
+	return "in proportion to " + p.Config.Run.Balance + " (run.balance)"
 }
 
 // haloDepth returns the depth that the ranks will choose, and the reason. They may choose more, by what they measure of

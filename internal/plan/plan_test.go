@@ -162,3 +162,31 @@ func TestWhyDepth(t *testing.T) {
 		}
 	}
 }
+
+// The plan has the stripes of the given weights, and says so.
+func TestBalance(t *testing.T) {
+	for _, c := range []struct {
+		keys, rows, text string
+		least            int // rank with the least memory
+	}{
+		{"run.balance=1,3", "[[1, 32) [32, 129)]", "in proportion to 1,3 (run.balance)", 0},
+		{"run.balance=3,1", "[[1, 96) [96, 129)]", "in proportion to 3,1 (run.balance)", 1},
+		{"run.balance=equal", "[[1, 64) [64, 129)]", "", 0},
+		{"run.balance=auto", "[[1, 64) [64, 129)]",
+			"equal; run.balance auto: the ranks may take others, by the speeds that they measure", 0},
+		{"run.balance=1,9 solver.method=multigrid grid.dtype=float64", "[[1, 16) [16, 129)]",
+			"in proportion to 1,9 (run.balance)", 0},
+	} {
+		p, err := planOf(t, append(strings.Fields(c.keys), "grid.nx=64", "grid.ny=130", "run.ranks=2",
+			"device.backend=cpu")...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rows := fmt.Sprint(p.Stripes); rows != c.rows || p.Balance() != c.text {
+			t.Errorf("%s: %s, %q, want %s, %q", c.keys, rows, p.Balance(), c.rows, c.text)
+		}
+		if p.Memory[c.least] > p.Memory[1-c.least] {
+			t.Errorf("%s: memory %v", c.keys, p.Memory)
+		}
+	}
+}

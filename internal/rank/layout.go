@@ -12,8 +12,9 @@ import (
 type laidOut struct {
 	*joined
 	plan
-	fixed    int64      // points that problem.fixed fixes, in the whole mesh
-	whyDepth string     // see haloDepth
+	fixed    int64  // points that problem.fixed fixes, in the whole mesh
+	whyDepth string // see haloDepth
+	balance  balance
 	measured *deepening // see findDepth
 }
 
@@ -42,9 +43,16 @@ func (j *joined) layOut(ctx context.Context) (*laidOut, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := newPlan(j.problem.Mesh(), depth, j.id.Rank, members)
+	b, err := j.findBalance(ctx, depth)
 	if err != nil {
 		return nil, err
+	}
+	p, err := newPlan(j.problem.Mesh(), depth, b.Weights, j.id.Rank, members)
+	if err != nil {
+		return nil, err
+	}
+	if b.Why != "" && j.id.Rank == 0 {
+		j.Log.Info(b.text(p.stripes))
 	}
 	if j.Config.Solver.Multigrid() {
 		p.forCycles()
@@ -56,7 +64,7 @@ func (j *joined) layOut(ctx context.Context) (*laidOut, error) {
 			return nil, err
 		}
 	}
-	return &laidOut{joined: j, plan: p, fixed: whole.Fixed, whyDepth: depth.Why, measured: measured}, nil
+	return &laidOut{joined: j, plan: p, fixed: whole.Fixed, whyDepth: depth.Why, balance: b, measured: measured}, nil
 }
 
 // magnitude returns the unit of the sums. After a cycle of multigrid the field may be about the solution, and an update
@@ -70,10 +78,11 @@ func (j *joined) magnitude(whole roster.Part) solver.Magnitude {
 	return j.problem.Magnitude(largest, whole.MaxSource)
 }
 
-// newPlan returns the plan of the given rank, without the operator and the magnitude.
-func newPlan(mesh solver.Mesh, depth haloDepth, rank int, members []roster.Member) (plan, error) {
+// newPlan returns the plan of the given rank, without the operator and the magnitude. weights are those of the stripes,
+// nil for equal ones.
+func newPlan(mesh solver.Mesh, depth haloDepth, weights []float64, rank int, members []roster.Member) (plan, error) {
 	size := len(members)
-	stripes, err := solver.Partition(mesh.Interior(), size, depth.Rows)
+	stripes, err := solver.PartitionBy(mesh.Interior(), weights, size, depth.Rows)
 	if err != nil {
 		return plan{}, err
 	}

@@ -20,7 +20,7 @@ func TestPlanFollowsFromTheMembers(t *testing.T) {
 		mesh := solver.Mesh{NX: 66, NY: 98, DType: solver.Float32, Walls: solver.WrapRows(periodic)}
 		want := []solver.Stripe{{Lo: 1, Hi: 32}, {Lo: 32, Hi: 64}, {Lo: 64, Hi: 97}}
 		for rank := range members {
-			p, err := newPlan(mesh, commonDepth(members, 31), rank, members)
+			p, err := newPlan(mesh, commonDepth(members, 31), nil, rank, members)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -41,14 +41,14 @@ func TestPlanFollowsFromTheMembers(t *testing.T) {
 func TestPlanTakesTheDepthOfTheRunFile(t *testing.T) {
 	mesh := solver.Mesh{NX: 66, NY: 98, DType: solver.Float64}
 	members := slices.Repeat([]roster.Member{{Depth: 12, MaxSweeps: 16}}, 3)
-	p, err := newPlan(mesh, haloDepth{Rows: 24, Sweeps: 24}, 1, members)
+	p, err := newPlan(mesh, haloDepth{Rows: 24, Sweeps: 24}, nil, 1, members)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if p.layout.Depth != 24 || p.passSweeps != 16 {
 		t.Errorf("depth %d and %d sweeps a pass, want 24 and 16", p.layout.Depth, p.passSweeps)
 	}
-	_, err = newPlan(mesh, haloDepth{Rows: 33, Sweeps: 33}, 1, members)
+	_, err = newPlan(mesh, haloDepth{Rows: 33, Sweeps: 33}, nil, 1, members)
 	_, want := solver.Partition(mesh.Interior(), 3, 33)
 	if err == nil || err.Error() != want.Error() {
 		t.Errorf("depth 33: %v, want %v", err, want)

@@ -77,7 +77,7 @@ func (j *joined) sweepRate(ctx context.Context, depth haloDepth) (float64, error
 	if j.sweepsOnGPU() {
 		return 0, nil
 	}
-	p, err := newPlan(j.problem.Mesh(), depth, j.id.Rank, j.team.Members())
+	p, err := newPlan(j.problem.Mesh(), depth, nil, j.id.Rank, j.team.Members())
 	if err != nil {
 		return 0, err
 	}

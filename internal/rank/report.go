@@ -110,9 +110,9 @@ func (s *solved) report(parts [][]byte, hash string) (output.Report, error) {
 	rep := output.Report{
 		Name: c.Run.Name, RunID: s.id.RunID, Version: version.String(), Config: config, Problem: c.Problem.Preset,
 		Started: s.startedAt, Mesh: output.NewMeshReport(s.layout.Mesh), Setup: &setup, Depth: s.layout.Depth,
-		DepthReason: s.whyDepth,
-		Ranks:       make([]output.RankReport, len(parts)),
-		Method:      c.Solver.Method, MethodReason: c.Solver.Why,
+		DepthReason: s.whyDepth, Balance: s.balance.Why,
+		Ranks:  make([]output.RankReport, len(parts)),
+		Method: c.Solver.Method, MethodReason: c.Solver.Why,
 		Sweeps: s.result.Sweeps, MaxIterations: c.Solver.MaxIterations,
 		Tolerance: c.Solver.Tolerance, RelativeTolerance: c.Solver.RelativeTolerance,
 		StopReason: s.result.Reason, Converged: s.result.Reason == solver.Converged,

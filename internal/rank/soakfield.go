@@ -40,7 +40,8 @@ func (l *laidOut) planAlone(depth, most int) (plan, error) {
 	if d := l.Config.Halo.Depth; d > 0 {
 		depth = d
 	}
-	p, err := newPlan(mesh, haloDepth{Rows: depth, Sweeps: min(depth, most)}, 0, []roster.Member{{MaxSweeps: most}})
+	p, err := newPlan(mesh, haloDepth{Rows: depth, Sweeps: min(depth, most)}, nil, 0,
+		[]roster.Member{{MaxSweeps: most}})
 	p.layout.Operator, p.layout.Magnitude = l.layout.Operator, l.layout.Magnitude
 	return p, err
 }
