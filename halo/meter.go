@@ -34,13 +34,23 @@ type Meter interface {
 	Observe(f func(Transfer))
 }
 
-// Transfer is one call of Send or Recv, as Traffic counts it.
+// Transfer is a call of a link, as Traffic counts it.
 type Transfer struct {
 	Exchange solver.ExchangeNumber
-	Received bool // in Recv; otherwise in Send
+	Call     TransferCall
 	Start    time.Time
 	Took     time.Duration
 }
+
+// TransferCall is a method of a link.
+type TransferCall uint8
+
+// The calls. Traffic.Send has the first two, Traffic.Wait the third.
+const (
+	CallRoom TransferCall = iota // Room of a solver.RowLender
+	CallSend
+	CallRecv // or Take of a solver.RowLender
+)
 
 // NewMeter returns l with a meter.
 func NewMeter(l Link) Meter { return newMeter(l, time.Now) }
@@ -101,13 +111,18 @@ func (m *meter) Send(ctx context.Context, exchange solver.ExchangeNumber, rows [
 	begin := m.now()
 	m.posted.Store(&begin)
 	err := m.Link.Send(ctx, exchange, rows)
+	m.handed(exchange, CallSend, begin)
+	m.sent.Add(int64(len(rows)))
+	return err
+}
+
+// handed counts the time since begin, in which the caller handed rows over.
+func (m *meter) handed(exchange solver.ExchangeNumber, call TransferCall, begin time.Time) {
 	took := m.now().Sub(begin)
 	m.send.Add(int64(took))
-	m.sent.Add(int64(len(rows)))
 	if m.observe != nil {
-		m.observe(Transfer{exchange, false, begin, took})
+		m.observe(Transfer{exchange, call, begin, took})
 	}
-	return err
 }
 
 // Recv implements Link.
@@ -125,7 +140,7 @@ func (m *meter) came(exchange solver.ExchangeNumber, begin time.Time, n int) {
 	m.received.Add(int64(n))
 	m.exchanges.Add(1)
 	if m.observe != nil {
-		m.observe(Transfer{exchange, true, begin, took})
+		m.observe(Transfer{exchange, CallRecv, begin, took})
 	}
 }
 
@@ -152,7 +167,7 @@ func (m *lenderMeter) Recv(ctx context.Context, exchange solver.ExchangeNumber, 
 func (m *lenderMeter) Room(ctx context.Context, exchange solver.ExchangeNumber) ([]byte, error) {
 	begin := m.now()
 	rows, err := m.lender.Room(ctx, exchange)
-	m.send.Add(int64(m.now().Sub(begin)))
+	m.handed(exchange, CallRoom, begin)
 	return rows, err
 }
 

@@ -12,13 +12,18 @@ import (
 	"jacobi/solver"
 )
 
-// TestMeter exchanges rows through meters, in the links' own memory where they lend it, and checks what is counted.
+// TestMeter exchanges rows through meters, in the links' own memory where they lend it, and checks what is counted. The
+// transfers that are observed add up to that.
 func TestMeter(t *testing.T) {
 	for _, tr := range transports(t) {
 		t.Run(tr.Name, func(t *testing.T) {
 			e := halotest.FreshEnd(100, 3)
 			a, b := tr.Must(t, e, halotest.Long)
 			meters := [2]Meter{NewMeter(a), NewMeter(b)}
+			var observed [2][CallRecv + 1]time.Duration
+			for i, m := range meters {
+				m.Observe(func(t Transfer) { observed[i][t.Call] += t.Took })
+			}
 			const count = 20
 			var wg sync.WaitGroup
 			for i, end := range []End{e, e.Facing()} {
@@ -36,6 +41,9 @@ func TestMeter(t *testing.T) {
 			for i, m := range meters {
 				n := m.Traffic()
 				travel += n.Travel
+				if o := observed[i]; o[CallRoom]+o[CallSend] != n.Send || o[CallRecv] != n.Wait {
+					t.Errorf("end %d: transfers of %v, counted %v and %v", i, o, n.Send, n.Wait)
+				}
 				if n.Exchanges != count || n.Bytes != count*uint64(e.SendBytes()+e.RecvBytes()) ||
 					n.Sent != count*uint64(e.SendBytes()) || n.Wait <= 0 || n.Send <= 0 || n.Travel > time.Minute {
 					t.Errorf("end %d: %+v", i, n)

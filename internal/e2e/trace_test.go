@@ -152,9 +152,10 @@ func TestTraceOfFourRanks(t *testing.T) {
 					var sent, waited float64
 					n := 0
 					for _, s := range k.Tracks[fmt.Sprintf("link to rank %d (%s)", l.Neighbour, side)] {
-						if s.Name == "send" {
+						switch s.Name {
+						case "room", "send":
 							sent += float64(s.Took)
-						} else {
+						case "receive":
 							waited += float64(s.Took)
 							n++
 						}

@@ -14,6 +14,7 @@ const (
 	kindPass kind = 64 + iota // encloses the steps from a wait for halos, if there is one, to the end of Interior
 	kindSend                  // halo.Link's Send
 	kindReceive
+	kindRoom // memory of the link for rows to send
 	kindCheckpoint
 	kindRows
 	kindResults
@@ -76,6 +77,7 @@ var names = map[kind]string{
 	kindPass:                     "pass",
 	kindSend:                     "send",
 	kindReceive:                  "receive",
+	kindRoom:                     "room",
 	kindCheckpoint:               "write checkpoint",
 	kindRows:                     "write rows",
 	kindResults:                  "results",
@@ -89,7 +91,7 @@ var names = map[kind]string{
 // category returns the part of the report that counts the step, or what else it belongs to.
 func (k kind) category() string {
 	switch {
-	case k == kindSend || k == kindReceive:
+	case k == kindSend || k == kindReceive || k == kindRoom:
 		return "link"
 	case k == kindCheckpoint:
 		return "checkpoint"
@@ -122,7 +124,7 @@ func (r record) appendArgs(b []byte) []byte {
 	switch r.Kind {
 	case kindPass, kind(solver.StepEdges), kind(solver.StepInterior), kind(solver.StepSums):
 		return fmt.Appendf(b, `{"pass":%d,"first_sweep":%d,"sweeps":%d}`, r.Number, r.First, r.Sweeps)
-	case kind(solver.StepPost), kind(solver.StepWait), kindSend, kindReceive:
+	case kind(solver.StepPost), kind(solver.StepWait), kindSend, kindReceive, kindRoom:
 		return fmt.Appendf(b, `{"exchange":%d}`, r.Number)
 	case kind(solver.StepPostNorm), kind(solver.StepWaitNorm):
 		return fmt.Appendf(b, `{"pass":%d}`, r.Number)

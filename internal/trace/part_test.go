@@ -55,7 +55,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"kind": {encode(func(p *Part) { p.tracks[trackTop][0].Kind = 63 }),
 			"record of kind 63 at 1099511627776 for 5 ns"},
 		"end": {encode(func(p *Part) { p.tracks[trackTop][0].Kind = kindEnd }),
-			"record of kind 75 at 1099511627776 for 5 ns"},
+			"record of kind 76 at 1099511627776 for 5 ns"},
 		"backwards": {encode(func(p *Part) { p.tracks[trackTop][0].Took = -1 }),
 			"record of kind 65 at 1099511627776 for -1 ns"},
 		"far": {encode(func(p *Part) { p.tracks[trackTop][0].Start = 1 << 61 }),

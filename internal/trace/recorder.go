@@ -1,5 +1,5 @@
 // Package trace records what the ranks of a run do and when, and writes it as one file in the Trace Event Format, which
-// Perfetto and chrome://tracing open.
+// Perfetto and chrome://tracing read.
 //
 // A Recorder takes the steps of one rank: those that solver.Watch measures, those of the links' meters, checkpoints and
 // the phases of the outputs. It keeps the first and the last passes. After the run each rank sends its Part to rank 0,
@@ -50,6 +50,10 @@ const (
 	trackSaver // the goroutine that writes checkpoints
 	tracks
 )
+
+// passMargin is the time in nanoseconds by which a pass outlasts its last step. A viewer that reads durations as
+// floating-point numbers may lose a nanosecond of the pass, and would then take the step for one that overlaps it.
+const passMargin = 5
 
 // record is one step. Its times are in nanoseconds of the node's clock.
 type record struct {
@@ -113,7 +117,7 @@ func (r *Recorder) step(s solver.Step, start time.Time, took time.Duration) {
 	case s.Kind == solver.StepInterior:
 		r.open, r.done = false, s.First+s.Sweeps
 		if r.active {
-			r.solver.add(record{Start: r.begun, Took: at + int64(took) - r.begun, Number: s.Number,
+			r.solver.add(record{Start: r.begun, Took: at + int64(took) - r.begun + passMargin, Number: s.Number,
 				First: int64(s.First), Unit: r.unit(), Sweeps: uint32(s.Sweeps), Kind: kindPass})
 		}
 	}
@@ -147,16 +151,15 @@ func (r *Recorder) transfer(side solver.Side, t halo.Transfer) {
 	if unit < 0 {
 		return
 	}
-	k, at := kindSend, trackTop
-	if t.Received {
-		k = kindReceive
-	}
+	at := trackTop
 	if side == solver.Bottom {
 		at = trackBottom
 	}
 	r.add(at, record{Start: r.clock.at(t.Start), Took: int64(t.Took), Number: uint64(t.Exchange), Unit: uint32(unit),
-		Kind: k})
+		Kind: transferKinds[t.Call]})
 }
+
+var transferKinds = [...]kind{halo.CallRoom: kindRoom, halo.CallSend: kindSend, halo.CallRecv: kindReceive}
 
 // saved takes a checkpoint.
 func (r *Recorder) saved(sweeps int, start time.Time, took time.Duration) {

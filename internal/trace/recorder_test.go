@@ -23,10 +23,10 @@ func drive(r *Recorder, passes, sweeps int) {
 		}
 		if p > 0 {
 			step(solver.Step{Kind: solver.StepWait, Number: uint64(p)})
-			r.transfer(solver.Bottom, halo.Transfer{Exchange: solver.ExchangeNumber(p), Received: true, Start: at})
+			r.transfer(solver.Bottom, halo.Transfer{Exchange: solver.ExchangeNumber(p), Call: halo.CallRecv, Start: at})
 		}
 		step(of(solver.StepEdges))
-		r.transfer(solver.Bottom, halo.Transfer{Exchange: solver.ExchangeNumber(p + 1), Start: at})
+		r.transfer(solver.Bottom, halo.Transfer{Exchange: solver.ExchangeNumber(p + 1), Call: halo.CallSend, Start: at})
 		step(of(solver.StepInterior))
 		step(of(solver.StepSums))
 	}
@@ -99,8 +99,8 @@ func TestPassEnclosesItsSteps(t *testing.T) {
 			sums = rec
 		}
 	}
-	if pass.Start != wait.Start || pass.Start+pass.Took != interior.Start+interior.Took || pass.Took != 5000 ||
-		sums.Start != pass.Start+6000 {
+	if pass.Start != wait.Start || pass.Took != 5000+passMargin ||
+		pass.Start+pass.Took != interior.Start+interior.Took+passMargin || sums.Start != pass.Start+6000 {
 		t.Errorf("pass %+v, wait %+v, interior %+v, sums %+v", pass, wait, interior, sums)
 	}
 }

@@ -2,6 +2,7 @@ package trace
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -21,7 +22,7 @@ type Process struct {
 
 // Writer writes a trace, rank by rank: an object of the Trace Event Format (JSON), with one event a line. Times are in
 // microseconds since zero, to the nanosecond. A rank is a process whose pid is its number plus 1, since viewers take 0
-// for the idle process.
+// for the idle process. No two threads have the same tid, since Perfetto names threads by it alone.
 type Writer struct {
 	to   *bufio.Writer
 	zero int64 // by the clock of rank 0
@@ -34,7 +35,7 @@ type Writer struct {
 // NewWriter begins a trace of a run of the given number of ranks.
 func NewWriter(w io.Writer, zero int64, size int) *Writer {
 	t := &Writer{to: bufio.NewWriterSize(w, 1<<20), zero: zero, size: size}
-	t.write([]byte(`{"displayTimeUnit":"ms","traceEvents":[`))
+	t.write([]byte(`{"traceEvents":[`))
 	return t
 }
 
@@ -92,13 +93,22 @@ func threadName(track int, beside [2]int) string {
 
 // name writes a metadata event.
 func (w *Writer) name(pid, tid int, name, key string, value any) {
-	text, err := json.Marshal(value)
-	if w.err == nil {
-		w.err = err
-	}
+	text := w.json(value)
 	w.line = fmt.Appendf(w.line[:0], `{"ph":"M","pid":%d,"tid":%d,"ts":0,"name":"%s","args":{"%s":%s}}`, pid, tid, name,
 		key, text)
 	w.event()
+}
+
+// json returns a value as JSON, in which no character but those that JSON reserves is escaped: Perfetto passes other
+// escapes on as they are.
+func (w *Writer) json(value any) []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(value); w.err == nil {
+		w.err = err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
 // slice writes a complete event.
@@ -133,6 +143,9 @@ func (w *Writer) flowsOf(track int, about Process, records []record) flows {
 	f.whole = map[uint64]bool{}
 	half := map[uint64]kind{}
 	for _, r := range records {
+		if r.Kind == kindRoom {
+			continue
+		}
 		if other, ok := half[r.Number]; ok && other != r.Kind {
 			f.whole[r.Number] = true
 		}
@@ -143,7 +156,7 @@ func (w *Writer) flowsOf(track int, about Process, records []record) flows {
 
 // flow writes the beginning of an arrow in a send, and its end at the end of a receive.
 func (w *Writer) flow(pid, tid int, start, end int64, r record, f flows) {
-	if !f.whole[r.Number] {
+	if !f.whole[r.Number] || r.Kind == kindRoom {
 		return
 	}
 	ph, at, direction := `"s"`, start, f.side
@@ -191,12 +204,8 @@ type NodeClock struct {
 
 // Close ends the trace. The underlying writer stays open.
 func (w *Writer) Close(about About) error {
-	text, err := json.Marshal(about)
-	if w.err == nil {
-		w.err = err
-	}
 	w.write([]byte("\n],\n\"otherData\":"))
-	w.write(text)
+	w.write(w.json(about))
 	w.write([]byte("}\n"))
 	if w.err == nil {
 		w.err = w.to.Flush()

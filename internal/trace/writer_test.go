@@ -26,13 +26,14 @@ func twoRanks(t *testing.T) *bytes.Buffer {
 	}
 	above.tracks[trackBottom] = []record{
 		{Start: 2500, Took: 100, Number: 5, Kind: kindSend}, {Start: 2600, Took: 900, Number: 5, Kind: kindReceive},
+		{Start: 3900, Took: 10, Number: 5, Kind: kindRoom},
 		{Start: 4000, Took: 100, Number: 6, Kind: kindSend}, // its receive was dropped
 	}
 	below.tracks[trackTop] = []record{
 		{Start: 1002700, Took: 300, Number: 5, Kind: kindSend}, {Start: 1003100, Took: 1, Number: 5, Kind: kindReceive},
 	}
 	far := Clock{Before: Reading{Ahead: 1000000, Error: 10}, After: Reading{Ahead: 1000005, Error: 20}}
-	if err := w.Rank(Process{0, `rank 0 on "a"`, [2]int{1, 1}}, above, Clock{}); err != nil {
+	if err := w.Rank(Process{0, `rank 0 on "<a>"`, [2]int{1, 1}}, above, Clock{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.Rank(Process{1, "rank 1 on b", [2]int{0, 0}}, below, far); err != nil {
@@ -46,8 +47,8 @@ func twoRanks(t *testing.T) *bytes.Buffer {
 	return &file
 }
 
-const twoRanksText = `{"displayTimeUnit":"ms","traceEvents":[
-{"ph":"M","pid":1,"tid":11,"ts":0,"name":"process_name","args":{"name":"rank 0 on \"a\""}},
+const twoRanksText = `{"traceEvents":[
+{"ph":"M","pid":1,"tid":11,"ts":0,"name":"process_name","args":{"name":"rank 0 on \"<a>\""}},
 {"ph":"M","pid":1,"tid":11,"ts":0,"name":"process_sort_index","args":{"sort_index":0}},
 {"ph":"M","pid":1,"tid":11,"ts":0,"name":"thread_name","args":{"name":"solver"}},
 {"ph":"M","pid":1,"tid":11,"ts":0,"name":"thread_sort_index","args":{"sort_index":1}},
@@ -64,6 +65,7 @@ const twoRanksText = `{"displayTimeUnit":"ms","traceEvents":[
 {"ph":"s","pid":1,"tid":12,"ts":1.500,"id":21,"name":"rows","cat":"rows"},
 {"ph":"X","pid":1,"tid":12,"ts":1.600,"dur":0.900,"name":"receive","cat":"link","args":{"exchange":5}},
 {"ph":"f","bp":"e","pid":1,"tid":12,"ts":2.499,"id":20,"name":"rows","cat":"rows"},
+{"ph":"X","pid":1,"tid":12,"ts":2.900,"dur":0.010,"name":"room","cat":"link","args":{"exchange":5}},
 {"ph":"X","pid":1,"tid":12,"ts":3.000,"dur":0.100,"name":"send","cat":"link","args":{"exchange":6}},
 {"ph":"M","pid":2,"tid":21,"ts":0,"name":"process_name","args":{"name":"rank 1 on b"}},
 {"ph":"M","pid":2,"tid":21,"ts":0,"name":"process_sort_index","args":{"sort_index":1}},
@@ -99,7 +101,7 @@ func TestWriterIsRead(t *testing.T) {
 	if !reflect.DeepEqual(depths, []int{0, 1, 1, 0}) {
 		t.Errorf("depths %v", depths)
 	}
-	if sums := got.Ranks[0].Sum(); sums["compute"] != 7501 || sums["link"] != 1100 || sums["pass"] != 8001 {
+	if sums := got.Ranks[0].Sum(); sums["compute"] != 7501 || sums["link"] != 1110 || sums["pass"] != 8001 {
 		t.Errorf("sums %v", sums)
 	}
 	var arrows []string

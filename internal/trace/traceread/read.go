@@ -98,7 +98,6 @@ type event struct {
 
 // file is the object of the Trace Event Format.
 type file struct {
-	Unit   string  `json:"displayTimeUnit"`
 	Events []event `json:"traceEvents"`
 	Other  About   `json:"otherData"`
 }
@@ -109,8 +108,8 @@ func Read(r io.Reader) (Trace, error) {
 	if err := strictly(r, &f); err != nil {
 		return Trace{}, err
 	}
-	if f.Unit != "ms" {
-		return Trace{}, fmt.Errorf("displayTimeUnit %q", f.Unit)
+	if len(f.Events) == 0 {
+		return Trace{}, errors.New("no events")
 	}
 	b := &builder{processes: map[int]*process{}, threads: map[int]*thread{}, starts: map[uint64]end{},
 		ends: map[uint64]end{}}
