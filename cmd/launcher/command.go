@@ -44,7 +44,8 @@ type options struct {
 	asJSON    bool
 }
 
-const about = `launcher solves the Laplace equation on a 2D mesh by Jacobi's iteration, with one process a rank.
+const about = `launcher solves -(u_xx + u_yy) + k2 u = f on a 2D mesh by Jacobi's iteration, Chebyshev's or multigrid,
+with one process a rank.
 
 It starts the ranks on this machine, or over ssh on the machines of --host and --hostfile. It connects them
 through a NATS server of its own (or the one that the run file names), shows their progress, and prints a

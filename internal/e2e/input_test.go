@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -50,6 +51,11 @@ type refusal struct {
 // badInput returns command lines that the launcher must refuse. port is taken, and write makes a file in dir.
 func badInput(dir, port string, write func(name, text string) string) []refusal {
 	file := write("file", "")
+	foreign := "neon" // a kernel of other processors
+	if runtime.GOARCH == "arm64" {
+		foreign = "avx2"
+	}
+	noKernel := `device.kernel "` + foreign + `": cpu kernel "` + foreign + `": this machine has `
 	return []refusal{
 		{[]string{"-np", "0"}, "-np 0: at least 1 is wanted"},
 		{[]string{"-np", "100000"}, "run.ranks 100000: grid.ny 16384 allows at most 2048 (stripes are whole groups " +
@@ -72,6 +78,9 @@ func badInput(dir, port string, write func(name, text string) string) []refusal 
 		{set("device.select=hottest"), `device.select "hottest": allowed are round-robin, least-utilized, ` +
 			`most-free-memory, coolest and least-power`},
 		{set("device.backend=gpu"), `device.backend "gpu": allowed are auto, cpu and cuda`},
+		{set("device.kernel=" + foreign), noKernel},
+		{set("device.kernel="+foreign, "solver.method=multigrid", "grid.dtype=float64", "grid.nx=99", "grid.ny=99"),
+			noKernel},
 		{set("halo.transport=ucx"), `halo.transport "ucx": allowed are auto, nats, p2p and direct`},
 		{set("grid.dtype=float16"), "grid.dtype"},
 		{set("grid.nx=4000000", "grid.ny=4000000"), "grid.nx 4000000, grid.ny 4000000: memory: "},

@@ -9,6 +9,7 @@ import (
 	"jacobi/configs"
 	"jacobi/cuda"
 	"jacobi/internal/cpu"
+	"jacobi/internal/cpu/kernel"
 	cpulevels "jacobi/internal/cpu/levels"
 	"jacobi/internal/hosts"
 	"jacobi/solver"
@@ -50,22 +51,23 @@ func threadsOf(d configs.Device, localSize int) int {
 
 func backendBytes(cfg configs.Config, at hosts.Places, ranks []solver.Layout, rank, threads int, onGPUs bool) (int64,
 	error) {
-	if cfg.Solver.Multigrid() {
-		return levelBytes(cfg, ranks, rank, onGPUs)
-	}
 	l := ranks[rank]
-	if onGPUs {
+	name := cfg.Device.Kernel
+	if name == "auto" || len(at.Here) == 0 { // other hosts may support kernels that this one does not
+		name = ""
+	}
+	if !onGPUs {
+		if _, err := kernel.Find(name, l.Mesh.DType); err != nil {
+			return 0, fmt.Errorf("device.kernel %q: %w", name, err)
+		}
+	}
+	switch {
+	case cfg.Solver.Multigrid():
+		return levelBytes(cfg, ranks, rank, onGPUs)
+	case onGPUs:
 		return cuda.MemoryBytes(l, len(at.Ranks) > 1 && cfg.Halo.Transport != "nats"), nil
 	}
-	kernel := cfg.Device.Kernel
-	if kernel == "auto" || len(at.Here) == 0 { // other hosts may support kernels that this one does not
-		kernel = ""
-	}
-	bytes, err := cpu.MemoryBytes(l, cpu.Options{Threads: threads, Kernel: kernel})
-	if err != nil {
-		return 0, fmt.Errorf("device.kernel %q: %w", cfg.Device.Kernel, err)
-	}
-	return bytes, nil
+	return cpu.MemoryBytes(l, cpu.Options{Threads: threads, Kernel: name})
 }
 
 // levelBytes returns the memory of a rank of multigrid.

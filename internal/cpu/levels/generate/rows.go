@@ -136,7 +136,7 @@ func (g *generator) loop(body func()) {
 }
 
 // sweep writes the function for dst = u + w d, or for dst = d: A is u, B the row above, C the row below, D the source;
-// X, Y, Z are h, q, w. With F, which is a pointer and may be 0, a sweep also stores d there.
+// X, Y, Z are h, q, w.
 func (g *generator) sweep(name string, source, defects bool) {
 	g.function(name)
 	dst, u, north, south := g.pointer(argDst), g.pointer(argA), g.pointer(argB), g.pointer(argC)
