@@ -62,6 +62,10 @@ func (d diagnosis) foretells(t *testing.T, dir string) {
 	for i, did := range r.Ranks {
 		said := d.Ranks[i].Report
 		did.PID, did.RSSBytes, said.PID, said.RSSBytes = 0, 0, 0, 0
+		for side, link := range did.Transports { // no rows travel in doctor
+			link.Traffic = nil
+			did.Transports[side] = link
+		}
 		if len(said.Transports) == 0 || !reflect.DeepEqual(said, did) {
 			t.Errorf("rank %d: doctor says\n%+v\nthe run\n%+v", i, said, did)
 		}

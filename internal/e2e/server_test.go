@@ -2,7 +2,9 @@ package e2e
 
 import (
 	"net/url"
+	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -50,7 +52,7 @@ func TestServerThatAllowsTooLittle(t *testing.T) {
 			`Permissions Violation for Subscription to "jacobi\.\S+"` + needs + `$`},
 		"half a permission": {user(half), `launcher: rank \d on \S+ failed: .*nats: permissions violation: ` +
 			`Permissions Violation for \S+ to "jacobi\.\S+"` + needs},
-		"small messages": {server.Options{MaxPayload: 1000},
+		"small messages": {server.Options{MaxPayload: 500},
 			`launcher: rank \d on \S+ failed: .*takes \d+ bytes, ` +
 				`and max_payload in the configuration of the NATS server is \d+`},
 		"few subscriptions": {server.Options{MaxSubs: 4}, `launcher: rank \d on \S+ failed: .*nats: ` +
@@ -74,5 +76,17 @@ func TestServerThatAllowsTooLittle(t *testing.T) {
 				t.Errorf("it took %v", out.took)
 			}
 		})
+	}
+}
+
+// The report of a run is read from its file where it is too large for a message of the user's server.
+func TestReportLargerThanAMessage(t *testing.T) {
+	s := rostertest.StartWith(t, server.Options{MaxPayload: 1000})
+	dir := t.TempDir()
+	out := run(t, dir, "launcher", append(set(append(overNATS(s.URL()), "grid.nx=64", "grid.ny=64",
+		"solver.max_iterations=10")...), "-np", "2")...)
+	r := readReport(t, filepath.Join(dir, "out"))
+	if out.code != 0 || len(r.Ranks) != 2 || strings.Count(out.stdout, r.FieldSHA256) != 1 {
+		t.Errorf("exit code %d\n%s%s", out.code, out.stdout, out.stderr)
 	}
 }

@@ -3,8 +3,11 @@ package rank
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
+
+	"github.com/nats-io/nats.go"
 
 	"jacobi/internal/output"
 	"jacobi/internal/results"
@@ -135,11 +138,16 @@ func (j *joined) mergePicture(ctx context.Context, name string, own *output.Thum
 	return own, nil
 }
 
-// publish sends the report to the launcher.
+// publish sends the report to the launcher. A report that is too large for a message, as one of hundreds of ranks may
+// be, stays behind: the launcher then reads its file.
 func (j *joined) publish(report output.Report) error {
 	b, err := json.Marshal(report)
 	if err != nil {
 		return err
 	}
-	return j.team.Publish(roster.Event{Kind: roster.Finished, Report: b})
+	err = j.team.Publish(roster.Event{Kind: roster.Finished, Report: b})
+	if errors.Is(err, nats.ErrMaxPayload) {
+		err = j.team.Publish(roster.Event{Kind: roster.Finished})
+	}
+	return err
 }
