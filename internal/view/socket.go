@@ -123,7 +123,7 @@ func (p *open) frame(ctx context.Context, w want) answer {
 	for {
 		once, cancel := context.WithCancel(ctx)
 		answers := make(chan answer, 1)
-		go func() { answers <- p.ask(once, w) }()
+		go func(w want) { answers <- p.ask(once, w) }(w)
 		select {
 		case a := <-answers:
 			cancel()
