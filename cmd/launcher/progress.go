@@ -10,11 +10,8 @@ import (
 	"jacobi/internal/style"
 )
 
-// Without a bar, the first line of progress comes early and the others at this interval.
-const (
-	firstLine    = time.Second
-	lineInterval = 5 * time.Second
-)
+// lineInterval is the time between lines of progress without a bar.
+const lineInterval = 5 * time.Second
 
 // newProgress shows progress on s: as a bar on a terminal, else in lines.
 func newProgress(s *screen, c configs.Config) attempt.Progress {
@@ -26,13 +23,13 @@ func newProgress(s *screen, c configs.Config) attempt.Progress {
 		s.show(b)
 		return &barProgress{screen: s, bar: b, ranks: make([]*stats.Rank, c.Run.Ranks)}
 	}
-	return &lineProgress{say: s.aside, now: time.Now} // the first event is shown at once: it tells that the run began
+	return newLineProgress(s.aside, time.Now)
 }
 
 // barred reports whether progress is shown as a bar.
 func (s *screen) barred() bool { return !s.quiet && !s.json && style.IsTerminal(s.stderr) }
 
-// lineProgress prints a line every few seconds.
+// lineProgress prints a line for the first event, which tells that the run began, and then one every lineInterval.
 type lineProgress struct {
 	say   func(string)
 	now   func() time.Time
@@ -42,7 +39,7 @@ type lineProgress struct {
 }
 
 func newLineProgress(say func(string), now func() time.Time) *lineProgress {
-	return &lineProgress{say: say, now: now, next: now().Add(firstLine)}
+	return &lineProgress{say: say, now: now}
 }
 
 // Event implements attempt.Progress.
