@@ -89,9 +89,9 @@ bench-cpu: build ## compare the CPU backend with its peers in C; QUICK=1 for les
 TEST_PACKAGES := g++ openssh-client openssh-server iproute2 iptables util-linux
 TEST_PACKAGES += openmpi-bin mpich munge slurm-client slurmctld slurmd
 TEST_PACKAGES += qemu-user-static libc6-arm64-cross binutils-aarch64-linux-gnu
-TEST_PACKAGES += python3-numpy python3-pil python3-vtk9 python3-zarr
+TEST_PACKAGES += python3-numpy python3-pil python3-vtk9 python3-zarr python3-xarray
 TEST_PACKAGES += chromium fonts-dejavu-core
-TEST_PACKAGES += $(if $(shell command -v docker),docker-compose busybox-static)
+TEST_PACKAGES += $(if $(shell command -v docker),docker-compose busybox-static prometheus)
 test-deps:       ## on Debian as root: install programs without which some tests do not run
 	@dpkg -s $(TEST_PACKAGES) >/dev/null 2>&1 || { apt-get update -q && DEBIAN_FRONTEND=noninteractive \
 	  apt-get install -qy --no-install-recommends $(TEST_PACKAGES); } >/dev/null

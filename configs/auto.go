@@ -78,6 +78,8 @@ func choose(c Config, counted bool) (method, why string) {
 		return Multigrid, need
 	case counted:
 		return Jacobi, "solver.max_iterations is given"
+	case s.NormEvery > 1:
+		return Jacobi, "solver.norm_every is given"
 	case c.Halo.Depth > 0:
 		return Jacobi, "halo.depth is given"
 	case sweeps != "":

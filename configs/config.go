@@ -69,7 +69,10 @@ type Solver struct {
 	// RelativeTolerance times the first norm is a tolerance, too; 0: none.
 	RelativeTolerance float64 `mapstructure:"relative_tolerance" json:"relative_tolerance" yaml:"relative_tolerance"`
 	MaxIterations     int     `mapstructure:"max_iterations" json:"max_iterations" yaml:"max_iterations"`
-	Start             string  `mapstructure:"start" json:"start" yaml:"start"` // StartInitial | StartFull
+	// NormEvery is the number of sweeps of Jacobi's method from one norm to the next.
+	NormEvery int `mapstructure:"norm_every" json:"norm_every" yaml:"norm_every"`
+
+	Start string `mapstructure:"start" json:"start" yaml:"start"` // StartInitial | StartFull
 }
 
 // Halo says how rows travel between neighbours. Its JSON and YAML forms write depth 0 as "auto", and the timeout as
@@ -128,7 +131,7 @@ func Default() Config {
 		Grid:    Grid{NX: 16384, NY: 16384, DType: "float32", Width: 1},
 		Problem: Problem{Preset: "gtc2019"},
 		Solver: Solver{Method: Jacobi, Why: presetWhy, Acceleration: "auto", Tolerance: 1e-8, MaxIterations: 1000,
-			Start: StartInitial},
+			NormEvery: 1, Start: StartInitial},
 		Halo:   Halo{Transport: "auto", Timeout: 30 * time.Second, Compress: "auto", Direct: Direct{Encrypt: "auto"}},
 		Device: Device{Backend: "auto", Kernel: "auto", Select: "round-robin", Pin: true, MPS: "auto"},
 		Output: Output{

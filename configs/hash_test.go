@@ -37,7 +37,7 @@ func TestHash(t *testing.T) {
 			seen[Hash(c)] = key
 		}
 	}
-	if got, want := Hash(Default()), "43f9bd7128e85f987f87f935bdeb577974b045d452fccbcdb1093cefdcd48ac2"; got != want {
+	if got, want := Hash(Default()), "bd980208c30534e9576ee563a2a596022caf917a22b99e56524d52769b581e3d"; got != want {
 		t.Errorf("hash of the default %s, want %s", got, want)
 	}
 }

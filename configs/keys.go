@@ -204,7 +204,7 @@ func (k key) bounds() (low, high int) {
 	switch k.name {
 	case "grid.nx", "grid.ny":
 		return minSide, maxSide
-	case "run.ranks", "solver.max_iterations", "checkpoint.keep":
+	case "run.ranks", "solver.max_iterations", "solver.norm_every", "checkpoint.keep":
 		return 1, math.MaxInt
 	case "nats.port":
 		return 0, math.MaxUint16

@@ -27,7 +27,8 @@ func TestDefaults(t *testing.T) {
 		Grid:    Grid{NX: 16384, NY: 16384, DType: "float32", Width: 1},
 		Problem: Problem{Preset: "gtc2019"},
 		Solver: Solver{Method: "jacobi", Why: presetWhy, Acceleration: "auto", Tolerance: 1e-8, MaxIterations: 1000,
-			Start: "initial"},
+			NormEvery: 1,
+			Start:     "initial"},
 		Halo:   Halo{Transport: "auto", Timeout: 30 * time.Second, Compress: "auto", Direct: Direct{Encrypt: "auto"}},
 		Device: Device{Backend: "auto", Kernel: "auto", Select: "round-robin", Pin: true, MPS: "auto"},
 		Output: Output{

@@ -3,6 +3,7 @@ package configs
 import (
 	"math"
 
+	"jacobi/solver"
 	"jacobi/solver/multigrid"
 )
 
@@ -33,6 +34,9 @@ func (s Solver) Chebyshev() bool { return s.Method == Chebyshev }
 func (s Solver) Accelerated(fixed bool) bool {
 	return s.Multigrid() && (s.Acceleration == "cg" || s.Acceleration == "auto" && fixed)
 }
+
+// Norms says which sweeps of Jacobi's method have a norm.
+func (s Solver) Norms() solver.Cadence { return solver.EveryNth(s.NormEvery) }
 
 // Step returns what the method calls an iteration.
 func (s Solver) Step() string {
@@ -65,6 +69,7 @@ func (v *validator) solver(c Config) {
 		v.fault("solver.relative_tolerance %s: a number of at least 0 and below 1 is wanted", formatFloat(t))
 	}
 	v.atLeast("solver.max_iterations", s.MaxIterations, 1)
+	v.normEvery(s)
 	if !s.Multigrid() && s.Acceleration == "cg" {
 		v.fault("solver.acceleration %q: solver.method %s has it, %s has not", s.Acceleration, Multigrid,
 			s.MethodText())
@@ -82,5 +87,19 @@ func (v *validator) solver(c Config) {
 	}
 	if s.Multigrid() && c.Halo.Depth != 0 {
 		v.fault("halo.depth %d: solver.method %s has a depth of its own; auto is allowed", c.Halo.Depth, s.MethodText())
+	}
+}
+
+// normEvery checks the distance of norms.
+func (v *validator) normEvery(s Solver) {
+	v.atLeast("solver.norm_every", s.NormEvery, 1)
+	switch {
+	case s.NormEvery <= 1:
+	case s.Chebyshev() || s.Multigrid():
+		v.fault("solver.norm_every %d: solver.method %s has it; %s computes few norms, and needs all of them",
+			s.NormEvery, Jacobi, s.MethodText())
+	case s.NormEvery > s.MaxIterations:
+		v.fault("solver.norm_every %d: a run of at most solver.max_iterations %d sweeps would have no norm",
+			s.NormEvery, s.MaxIterations)
 	}
 }

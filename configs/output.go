@@ -49,7 +49,7 @@ type OutputFile struct {
 // Files returns the files to write, the report last.
 func (o Output) Files() []OutputFile {
 	all := []OutputFile{
-		{"output.field", o.Field, []string{".npy", ".vti"}},
+		{"output.field", o.Field, []string{".npy", ".vti", ".zarr"}},
 		{"output.picture", o.Picture, []string{".png", ".jpg", ".jpeg"}},
 		{"output.animation", o.Animation, []string{".gif", ".png", ".apng"}},
 		{"output.history", o.History, []string{".csv", Stdout}},

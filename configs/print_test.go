@@ -15,7 +15,7 @@ var odd = Config{
 	Problem: Problem{Preset: "dirichlet", Left: "0.5", Right: "sin(pi*y)", Top: "periodic", Bottom: "periodic",
 		Initial: "start.npy", Source: "sin(x)", Fixed: "plates.png", Screening: 0.25},
 	Solver: Solver{Method: "multigrid", Acceleration: "none", Tolerance: 1.25e-7, RelativeTolerance: 0.5,
-		MaxIterations: 12345678, Start: "full"},
+		MaxIterations: 12345678, NormEvery: 7, Start: "full"},
 	Halo: Halo{Transport: "p2p", Depth: 5, Compress: "never", Timeout: 90*time.Minute + 1500*time.Millisecond,
 		Direct: Direct{Listen: ":47000", Encrypt: "never"}},
 	Device: Device{Backend: "cpu", Threads: 2, Kernel: "portable", Select: "coolest", MPS: "off"},
@@ -89,6 +89,7 @@ solver:
   tolerance: 1e-08
   relative_tolerance: 0
   max_iterations: 1000
+  norm_every: 1
   start: initial
 halo:
   transport: auto

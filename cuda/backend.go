@@ -96,7 +96,11 @@ func (b *Backend) Edges(ctx context.Context, sp solver.Pass) error {
 		if edge.Rows() <= 0 {
 			continue
 		}
-		if err := b.sweep(d.fast, sp, edge, edge, h); err != nil {
+		kind := solver.WorkEdges
+		if middle.Rows() <= 0 {
+			kind = solver.WorkStripe
+		}
+		if err := b.timed(d.fast, kind, sp, edge, edge, h); err != nil {
 			return err
 		}
 	}
@@ -148,7 +152,11 @@ func (b *Backend) Interior(ctx context.Context, sp solver.Pass) error {
 			return err
 		}
 		b.interiorPending = true
-		if err := errors.Join(b.sweep(d.slow, sp, out, count, h), b.swept.Record(d.slow)); err != nil {
+		kind := solver.WorkInterior
+		if !edged {
+			kind = solver.WorkStripe
+		}
+		if err := errors.Join(b.timed(d.slow, kind, sp, out, count, h), b.swept.Record(d.slow)); err != nil {
 			return err
 		}
 	}
@@ -163,6 +171,14 @@ func (b *Backend) Interior(ctx context.Context, sp solver.Pass) error {
 	}
 	b.calls.Done()
 	return nil
+}
+
+// timed is a sweep that the timeline shows.
+func (b *Backend) timed(s *driver.Stream, k solver.WorkKind, sp solver.Pass, out, count solver.Stripe,
+	h halos) error {
+	m := b.dev.times.begin(s, solver.Work{Kind: k, Number: sp.Index, First: sp.First, Sweeps: sp.Sweeps})
+	defer m.end()
+	return b.sweep(s, sp, out, count, h)
 }
 
 // sweep launches pass sp over the rows out of next and sums the squares of the rows in count. h says what the kernel
@@ -185,12 +201,12 @@ func (b *Backend) sweep(s *driver.Stream, sp solver.Pass, out, count solver.Stri
 	if h.posted > 0 {
 		p.depth = int32(d.layout.Depth)
 	}
-	kernels, weights := b.kernels, [maxWeights]float64{}
+	kernels, norms, weights := b.kernels, d.layout.NormsOf(sp), [maxWeights]float64{}
 	if sp.Weighted {
 		kernels, weights = b.weighted, d.weightsOf(sp)
 	}
 	for _, k := range kernels {
-		if did, err := k.launch(s, p, &weights); did || err != nil {
+		if did, err := k.launch(s, p, norms, &weights); did || err != nil {
 			return err
 		}
 	}

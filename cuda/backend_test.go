@@ -174,6 +174,17 @@ func TestWeights(t *testing.T) {
 	}
 }
 
+// The backend does sweeps of which some have no norm.
+func TestNorms(t *testing.T) {
+	d := need(t)
+	for _, ptx := range []bool{false, true} {
+		backendtest.RunNorms(t, func(l solver.Layout) (solver.Backend, error) { return New(d, l, Options{PTX: ptx}) })
+		backendtest.RunNorms(t, func(l solver.Layout) (solver.Backend, error) {
+			return withoutHeld(New(d, l, Options{PTX: ptx}))
+		})
+	}
+}
+
 // The backend passes the suite without the kernels that hold a mesh in registers, as they would all meshes of the
 // suite.
 func TestWithoutHeldKernels(t *testing.T) {

@@ -12,17 +12,21 @@ import (
 func (d *device) copyOut(ctx context.Context, s *driver.Stream, f field, rows solver.Stripe, dst []byte) error {
 	width := d.layout.Mesh.RowBytes()
 	if at, ok := d.inPinned(dst); ok {
+		m := d.times.begin(s, solver.Work{Kind: solver.WorkToHost, Rows: rows.Rows()})
 		if err := s.Copy2D(d.target.Rows(at, width), f.at(rows.Lo).Rows(f.pitch), width, rows.Rows()); err != nil {
 			return err
 		}
+		m.end()
 		return d.awaitAll(ctx, s)
 	}
 	chunk := len(d.staging.Bytes()) / width
 	for lo := rows.Lo; lo < rows.Hi; lo += chunk {
 		n := min(chunk, rows.Hi-lo)
+		m := d.times.begin(s, solver.Work{Kind: solver.WorkToHost, Rows: n})
 		if err := s.Copy2D(d.staging.Rows(0, width), f.at(lo).Rows(f.pitch), width, n); err != nil {
 			return err
 		}
+		m.end()
 		if err := d.awaitAll(ctx, s); err != nil {
 			return err
 		}
@@ -34,9 +38,11 @@ func (d *device) copyOut(ctx context.Context, s *driver.Stream, f field, rows so
 // stage copies the first n rows of the staging memory to rows [lo, lo+n) of f, in the fast stream, and waits.
 func (d *device) stage(f field, lo, n int) error {
 	width := d.layout.Mesh.RowBytes()
+	m := d.times.begin(d.fast, solver.Work{Kind: solver.WorkFromHost, Rows: n})
 	if err := d.fast.Copy2D(f.at(lo).Rows(f.pitch), d.staging.Rows(0, width), width, n); err != nil {
 		return err
 	}
+	m.end()
 	return d.fast.Synchronize()
 }
 

@@ -34,6 +34,7 @@ type device struct {
 	staging   *driver.HostMemory // rows between host and device
 	target    *driver.HostMemory // host memory pinned by Backend.Pin; nil if there is none
 	flags     flags              // none without peers
+	times     *Timeline          // nil unless the work is timed
 
 	bytes   int64
 	closers []func() error

@@ -109,6 +109,8 @@ func (d *direct) Post(_ context.Context, n solver.ExchangeNumber) error {
 	}
 	units := uint32(d.dev.layout.Depth * d.dev.next.pitch / 16)
 	*d.pushArg = push{sides: d.sides(), number: uint32(n), units: units}
+	defer d.dev.times.begin(d.dev.fast, solver.Work{Kind: solver.WorkHandOn, Number: uint64(n),
+		Rows: d.dev.layout.Depth}).end()
 	return d.push.Launch(d.dev.fast, driver.Dim{X: pushBlocks, Y: 2}, driver.Dim{X: pushThreads}, 0, d.pushArgs)
 }
 
@@ -125,6 +127,7 @@ func (d *direct) settle() error {
 	if d.awaited == 0 {
 		return nil
 	}
+	defer d.dev.times.begin(d.dev.fast, solver.Work{Kind: solver.WorkAwait, Number: uint64(d.awaited)}).end()
 	a := await{number: uint32(d.awaited)}
 	for _, p := range d.peers {
 		a.came[p.side] = d.dev.flags.came(p.side)

@@ -12,6 +12,8 @@ import (
 type flags driver.DevicePtr
 
 const (
+	lastExchange = 1 << 30 // beyond the number of any exchange
+
 	flagStride = 128
 	flagsBytes = 2 << 20 // an allocation of its own, so that a neighbour maps nothing else
 )
@@ -43,14 +45,13 @@ func (d *device) release() error {
 	if d.flags == 0 {
 		return nil
 	}
-	const last = 1 << 30 // beyond the number of any exchange
 	s, err := d.context.NewStream(0)
 	if err != nil {
 		return err
 	}
 	for _, side := range []solver.Side{solver.Top, solver.Bottom} {
 		for _, word := range []driver.DevicePtr{d.flags.came(side), d.flags.room(side), d.flags.loaded(side)} {
-			if err := s.WriteValue(word, last); err != nil {
+			if err := s.WriteValue(word, lastExchange); err != nil {
 				return err
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"jacobi/cuda/driver"
+	"jacobi/solver"
 	"jacobi/solver/multigrid"
 )
 
@@ -124,6 +125,7 @@ func (v *Levels) launchFull(ctx context.Context, name string, blocks int, argume
 	if err != nil {
 		return err
 	}
+	defer v.dev.times.begin(v.stream, solver.Work{Kind: solver.WorkInterpolate}).end()
 	return f.Launch(v.stream, driver.Dim{X: blocks}, driver.Dim{X: fullThreads}, 0, args)
 }
 

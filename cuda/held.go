@@ -8,7 +8,7 @@ import (
 
 // heldWarps describes the warps of a kernel in sweep_held.cu: the rows of a warp, the largest number of warps in a
 // block, and the cost of a sweep relative to the other kernels for the type, which is a fixed part and a part for each
-// warp of a scheduler. The costs were fitted to an H200; see docs/performance.md.
+// warp of a scheduler. The costs were fitted to an H200; see docs/notebook/gpu-registers.md.
 type heldWarps struct {
 	rows, maxWarps int
 	fixed, one     float64

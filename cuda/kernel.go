@@ -21,7 +21,7 @@ var (
 )
 
 // image returns the kernels for a layout and a GPU, as PTX if ptx is set. The machine code loads at once and is up to
-// 7% faster than what drivers of CUDA 13 compile from the PTX; see docs/performance.md.
+// 7% faster than what drivers of CUDA 13 compile from the PTX; see docs/notebook/gpu-deep-kernel.md.
 func image(l solver.Layout, d *driver.Device, ptx bool) []byte {
 	machine := !ptx && hopper(d)
 	switch {
@@ -94,6 +94,7 @@ type shape struct {
 	maxThreads, maxSweeps int
 	terms                 bool // it takes a termsPass
 	weighted              bool // it takes a weightedPass
+	bare                  bool // it computes the norm of the last sweep alone, or none; see solver.Layout.NormsOf
 	divide                func(c capacity, p *pass) (division, bool)
 }
 
@@ -102,6 +103,9 @@ var (
 	sweepF32 = deepShape{size: 4, columns: 8, levels: 2, step: 2, warps: 24, pipeWarps: 8, edge: 4}
 	sweepF64 = deepShape{size: 8, columns: 4, levels: 2, step: 2, warps: 20, pipeWarps: 4, edge: 6}
 	deepF64  = deepShape{size: 8, columns: 4, levels: 4, step: 4, warps: 12, pipeWarps: 4, edge: 6}
+
+	bareF32 = deepShape{size: 4, columns: 8, levels: 2, step: 2, warps: 24, pipeWarps: 8, edge: 4, whole: true}
+	bareF64 = deepShape{size: 8, columns: 4, levels: 4, step: 4, warps: 16, pipeWarps: 4, edge: 6, whole: true}
 
 	fixedF32  = deepShape{size: 4, columns: 8, levels: 2, step: 2, warps: 24, pipeWarps: 8, edge: 4}
 	fixedF64  = deepShape{size: 8, columns: 4, levels: 4, step: 4, warps: 12, pipeWarps: 4, edge: 6}
@@ -130,13 +134,13 @@ func shapesFor(l solver.Layout) []shape {
 func shapes(t solver.DType) []shape {
 	if t == solver.Float64 {
 		return []shape{
-			once("f64"), held("held8_f64", 8, heldFloat64, 0),
+			once("f64"), held("held8_f64", 8, heldFloat64, 0), bare("bare_f64", bareF64),
 			deep("sweep_f64", sweepF64), deep("deep_f64", deepF64),
 		}
 	}
 	return []shape{
 		once("f32"), held("held24_f32", 4, heldFloat32, 0), held("held16_f32", 4, heldFloat32, 1),
-		deep("sweep_f32", sweepF32),
+		bare("bare_f32", bareF32), deep("sweep_f32", sweepF32),
 	}
 }
 
@@ -151,11 +155,11 @@ func MaxSweeps(m solver.Mesh) int {
 }
 
 // PreferredDepth returns a fast number of sweeps in a pass, and so of rows in a halo, for a mesh whose smallest stripe
-// has minRows rows.
-func PreferredDepth(m solver.Mesh, minRows int) int {
+// has minRows rows. From one norm to the next there are normEvery sweeps.
+func PreferredDepth(m solver.Mesh, minRows, normEvery int) int {
 	const small = 1 << 20 // points that an H200 holds in registers for 16 sweeps
 	depth := 16
-	if m.DType == solver.Float64 && m.NX*minRows > small {
+	if m.DType == solver.Float64 && m.NX*minRows > small && normEvery < 16 {
 		depth = 12 // 16 sweeps would make a quarter of a strip's columns stale
 	}
 	return max(1, min(depth, minRows, MaxSweeps(m)))
@@ -210,10 +214,13 @@ func loadKernel(m *driver.Module, dev *driver.Device, s shape, t terms) (*kernel
 }
 
 // launch puts a pass into the stream and returns true, unless the kernel cannot do it. p is complete except for cut.
-// weights are those of its sweeps, if they have any.
-func (k *kernel) launch(s *driver.Stream, p pass, weights *[maxWeights]float64) (bool, error) {
-	if int(p.sweeps) > k.maxSweeps {
+// norms says which of its sweeps have a norm, and weights are those of its sweeps, if they have any.
+func (k *kernel) launch(s *driver.Stream, p pass, norms solver.NormsOf, weights *[maxWeights]float64) (bool, error) {
+	if int(p.sweeps) > k.maxSweeps || k.bare && norms == solver.SomeNorms {
 		return false, nil
+	}
+	if k.bare && norms == solver.NoNorms {
+		p.countHi = p.countLo
 	}
 	shape := passShape{p.nx, p.sweeps, p.outLo, p.outHi, p.countLo, p.countHi}
 	plan, known := k.plans[shape]

@@ -28,7 +28,8 @@ func TestLayout(t *testing.T) {
 		got[name+"_size"] = int(t.Size())
 	}
 	for name, s := range map[string]deepShape{
-		"sweep_f32": sweepF32, "sweep_f64": sweepF64, "deep_f64": deepF64, "sweep_fixed_f32": fixedF32,
+		"sweep_f32": sweepF32, "sweep_f64": sweepF64, "deep_f64": deepF64, "bare_f32": bareF32, "bare_f64": bareF64,
+		"sweep_fixed_f32": fixedF32,
 		"sweep_fixed_f64": fixedF64, "sweep_source_f32": sourceF32, "sweep_source_f64": sourceF64,
 	} {
 		maps.Copy(got, map[string]int{

@@ -9,6 +9,7 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"jacobi/cuda/driver"
+	"jacobi/internal/parallel"
 	"jacobi/solver"
 	"jacobi/solver/multigrid"
 )
@@ -22,6 +23,7 @@ type Levels struct {
 	kernels map[string]*smoothKernel
 	levels  []*level // those below the tail of one block
 	tail    *tail
+	zone    zone               // into which other ranks write; without memory unless OpenZone was called
 	counts  driver.DevicePtr   // the words of the sum of the last Down(0)
 	pinned  *driver.HostMemory // their copy
 	arrived *driver.Event      // of the copy
@@ -171,13 +173,13 @@ func (v *Levels) Load(ctx context.Context, rows solver.RowSource) error {
 	return v.await(ctx)
 }
 
-// fill fills an array of level 0.
+// fill fills an array of level 0. Several goroutines call read at once.
 func (v *Levels) fill(ctx context.Context, l *level, a *field, read func(y int, dst []byte) error) error {
 	width := l.Mesh.RowBytes()
 	staging := v.dev.staging.Bytes()
 	for lo, chunk := a.rows.Lo, len(staging)/width; lo < a.rows.Hi; lo += chunk {
 		n := min(chunk, a.rows.Hi-lo)
-		for i := range n {
+		err := parallel.Each(n, func(i int) error {
 			y, ok := l.Mesh.Canonical(lo + i)
 			if !ok {
 				return fmt.Errorf("cuda levels: row %d is not of the mesh", lo+i)
@@ -185,6 +187,10 @@ func (v *Levels) fill(ctx context.Context, l *level, a *field, read func(y int, 
 			if err := read(y, staging[i*width:(i+1)*width]); err != nil {
 				return fmt.Errorf("row %d: %w", y, err)
 			}
+			return nil
+		})
+		if err != nil {
+			return err
 		}
 		if err := v.stream.Copy2D(a.at(lo).Rows(a.pitch), v.dev.staging.Rows(0, width), width, n); err != nil {
 			return err
@@ -202,17 +208,22 @@ func (v *Levels) Down(ctx context.Context, level int) error {
 		return context.Cause(ctx)
 	}
 	if level > 0 {
+		defer v.dev.times.begin(v.stream, solver.Work{Kind: solver.WorkDown, Level: level}).end()
 		return v.levels[level].down.launch(v.stream)
 	}
 	if err := v.stream.Fill(v.counts, 0, sumBytes); err != nil {
 		return err
 	}
+	down := v.dev.times.begin(v.stream, solver.Work{Kind: solver.WorkDown})
 	if err := v.levels[0].down.launch(v.stream); err != nil {
 		return err
 	}
+	down.end()
+	sums := v.dev.times.begin(v.stream, solver.Work{Kind: solver.WorkSums})
 	if err := v.stream.CopyFromDevice(v.pinned, 0, v.counts, sumBytes); err != nil {
 		return err
 	}
+	sums.end()
 	return v.arrived.Record(v.stream)
 }
 
@@ -232,9 +243,11 @@ func (v *Levels) Tail(ctx context.Context) error {
 			return err
 		}
 	}
+	m := v.dev.times.begin(v.stream, solver.Work{Kind: solver.WorkTail, Level: last})
 	if err := v.tail.launch(v.stream); err != nil {
 		return err
 	}
+	m.end()
 	for i := last - 1; i >= v.layout.Tail; i-- {
 		if err := v.Up(ctx, i); err != nil {
 			return err
@@ -248,6 +261,7 @@ func (v *Levels) Up(ctx context.Context, level int) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
+	defer v.dev.times.begin(v.stream, solver.Work{Kind: solver.WorkUp, Level: level}).end()
 	return v.levels[level].up.launch(v.stream)
 }
 
@@ -274,12 +288,19 @@ func (v *Levels) CopyRows(ctx context.Context, level int, a multigrid.Array, s s
 	if err != nil {
 		return err
 	}
+	return v.read(ctx, *f, level, s, dst)
+}
+
+// read copies rows of an array of a level to dst.
+func (v *Levels) read(ctx context.Context, f field, level int, s solver.Stripe, dst []byte) error {
 	width := v.levels[level].Mesh.RowBytes()
 	for lo, chunk := s.Lo, len(v.dev.staging.Bytes())/width; lo < s.Hi; lo += chunk {
 		n := min(chunk, s.Hi-lo)
+		m := v.dev.times.begin(v.stream, solver.Work{Kind: solver.WorkToHost, Level: level, Rows: n})
 		if err := v.stream.Copy2D(v.dev.staging.Rows(0, width), f.at(lo).Rows(f.pitch), width, n); err != nil {
 			return err
 		}
+		m.end()
 		if err := v.await(ctx); err != nil {
 			return err
 		}
@@ -298,9 +319,11 @@ func (v *Levels) SetRows(ctx context.Context, level int, a multigrid.Array, s so
 	for lo, chunk := s.Lo, len(v.dev.staging.Bytes())/width; lo < s.Hi; lo += chunk {
 		n := min(chunk, s.Hi-lo)
 		copy(v.dev.staging.Bytes(), src[(lo-s.Lo)*width:(lo-s.Lo+n)*width])
+		m := v.dev.times.begin(v.stream, solver.Work{Kind: solver.WorkFromHost, Level: level, Rows: n})
 		if err := v.stream.Copy2D(f.at(lo).Rows(f.pitch), v.dev.staging.Rows(0, width), width, n); err != nil {
 			return err
 		}
+		m.end()
 		if err := v.await(ctx); err != nil { // before the staging memory is used again
 			return err
 		}

@@ -28,13 +28,16 @@ func (c *peerCopy) Post(_ context.Context, n solver.ExchangeNumber) error {
 		}
 	}
 	from := d.next.at(d.layout.Edge(p.side).Lo)
+	m := d.times.begin(d.fast, solver.Work{Kind: solver.WorkToPeer, Number: uint64(n), Rows: d.layout.Depth})
 	if err := d.fast.CopyOnDevice(p.halo(d.next.index), from, d.layout.Depth*d.next.pitch); err != nil {
 		return err
 	}
+	m.end()
 	return d.fast.WriteValue(p.came(), uint32(n))
 }
 
 // Wait implements solver.Exchange for the peer's side.
 func (c *peerCopy) Wait(_ context.Context, n solver.ExchangeNumber) error {
+	defer c.dev.times.begin(c.dev.fast, solver.Work{Kind: solver.WorkAwait, Number: uint64(n)}).end()
 	return c.dev.fast.WaitValue(c.dev.flags.came(c.peer.side), uint32(n))
 }

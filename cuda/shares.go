@@ -16,6 +16,7 @@ type deepShape struct {
 	pipeWarps int  // largest number of warps in a pipeline
 	edge      int  // eighths of their length that are added to the outer strips when they are shared out
 	source    bool // the kernel takes a source, which needs a ring of its own
+	whole     bool // the kernel does whole multiples of levels alone
 }
 
 // deep describes a kernel in sweep_deep.cu.
@@ -23,9 +24,19 @@ func deep(name string, s deepShape) shape {
 	return shape{name: name, maxThreads: warpSize * s.warps, maxSweeps: s.levels * s.pipeWarps, divide: s.divide}
 }
 
+// bare describes a kernel in sweep_deep.cu for passes without norms or with that of the last sweep.
+func bare(name string, s deepShape) shape {
+	b := deep(name, s)
+	b.bare = true
+	return b
+}
+
 func (s deepShape) divide(c capacity, p *pass) (division, bool) {
 	const barriers = 15 // of a block, without the one of __syncthreads
 	sweeps := int(p.sweeps)
+	if s.whole && sweeps%s.levels != 0 {
+		return division{}, false
+	}
 	slot := warpSize * s.columns * s.size       // bytes of a row in shared memory
 	warps := (sweeps + s.levels - 1) / s.levels // of a pipeline
 	stale := (sweeps + s.columns - 1) / s.columns
@@ -81,7 +92,7 @@ func (l line) positions() int {
 // share chooses the number of pipelines in a block, at most maxPipes, and the number of blocks. With more pipelines
 // shares are smaller, but each share costs its overlap with the next, and pipelines slow each other down. There is one
 // block for each multiprocessor, unless some shares would be empty. The constants were fitted to an H200; see
-// docs/performance.md.
+// docs/notebook/gpu-deep-kernel.md.
 func (l line) share(sms, maxPipes int) (pipes, blocks int) {
 	positions := l.positions()
 	best := math.Inf(1)

@@ -11,10 +11,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"jacobi/cuda/driver"
 	"jacobi/cuda/driver/drivertest"
 	"jacobi/solver"
+	"jacobi/solver/multigrid"
 )
 
 var update = flag.Bool("update", false, "write testdata/streams.txt again")
@@ -38,7 +40,8 @@ func TestOrderOnStreams(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lib := drivertest.Compile(t, "libcuda.so.1", source, fmt.Sprintf("-DFAKE=%q", fake), "-Wno-unused-function")
+	lib := drivertest.Compile(t, "libcuda.so.1", source, fmt.Sprintf("-DFAKE=%q", fake), "-DGPUS=10",
+		"-Wno-unused-function")
 	file := filepath.Join(t.TempDir(), "trace")
 	cmd := exec.Command(os.Args[0], "-test.run=^TestOrderOnStreams$")
 	cmd.Env = append(os.Environ(), "LD_LIBRARY_PATH="+filepath.Dir(lib), traceFile+"="+file)
@@ -82,6 +85,7 @@ type traced struct {
 	sole  bool
 	sides [2]string // "peer", "link", or "" for none
 	depth int
+	timed bool // a Timeline times the work
 }
 
 // traceAll writes down the work of several ranks, in a process whose driver is that of testdata/trace.c.
@@ -91,26 +95,96 @@ func traceAll(t *testing.T) {
 	}
 	both := func(way string) [2]string { return [2]string{way, way} }
 	for _, r := range []traced{
-		{"no neighbours", false, false, both(""), 8},
-		{"its own neighbour", true, true, both(""), 8},
-		{"its own neighbour", true, true, both(""), 1},
-		{"its own neighbour", true, true, both(""), 20},
-		{"a GPU for each rank", false, true, both("peer"), 8},
-		{"a GPU for each rank", false, true, both("peer"), 1},
-		{"a GPU for each rank", false, true, both("peer"), 20},
-		{"a GPU for each rank, peer above", false, true, [2]string{"peer", ""}, 8},
-		{"a GPU for each rank, peer above, link below", false, true, [2]string{"peer", "link"}, 8},
-		{"a GPU for each rank, link above, peer below", false, true, [2]string{"link", "peer"}, 20},
-		{"ranks share a GPU", false, false, both("peer"), 8},
-		{"ranks share a GPU", false, false, both("peer"), 20},
-		{"ranks share a GPU, link above, peer below", false, false, [2]string{"link", "peer"}, 8},
-		{"links", false, false, both("link"), 8},
-		{"links", false, false, both("link"), 20},
+		{"no neighbours", false, false, both(""), 8, false},
+		{"its own neighbour", true, true, both(""), 8, false},
+		{"its own neighbour", true, true, both(""), 1, false},
+		{"its own neighbour", true, true, both(""), 20, false},
+		{"a GPU for each rank", false, true, both("peer"), 8, false},
+		{"a GPU for each rank", false, true, both("peer"), 1, false},
+		{"a GPU for each rank", false, true, both("peer"), 20, false},
+		{"a GPU for each rank, peer above", false, true, [2]string{"peer", ""}, 8, false},
+		{"a GPU for each rank, peer above, link below", false, true, [2]string{"peer", "link"}, 8, false},
+		{"a GPU for each rank, link above, peer below", false, true, [2]string{"link", "peer"}, 20, false},
+		{"ranks share a GPU", false, false, both("peer"), 8, false},
+		{"ranks share a GPU", false, false, both("peer"), 20, false},
+		{"ranks share a GPU, link above, peer below", false, false, [2]string{"link", "peer"}, 8, false},
+		{"links", false, false, both("link"), 8, false},
+		{"links", false, false, both("link"), 20, false},
 	} {
 		if err := r.trace(t.Context(), r.depth == 20); err != nil {
 			t.Fatalf("%s, depth %d: %v", r.name, r.depth, err)
 		}
 	}
+	for _, r := range []traced{
+		{"timed: its own neighbour", true, true, both(""), 8, true},
+		{"timed: a GPU for each rank", false, true, both("peer"), 1, true},
+		{"timed: ranks share a GPU, link above, peer below", false, false, [2]string{"link", "peer"}, 8, true},
+	} {
+		if err := r.trace(t.Context(), false); err != nil {
+			t.Fatalf("%s, depth %d: %v", r.name, r.depth, err)
+		}
+	}
+	for _, w := range []way{
+		{name: "a GPU for each rank", sole: true},
+		{name: "a GPU for each rank, link below", sole: true, apart: true},
+		{name: "ranks share a GPU"},
+		{name: "ranks share a GPU, link below", apart: true},
+	} {
+		if err := traceLevels(t.Context(), w); err != nil {
+			t.Fatalf("levels, %s: %v", w.name, err)
+		}
+	}
+}
+
+// traceLevels writes down the work of the middle one of three ranks of multigrid in a cycle. It reaches the memory of
+// the others or, if w is apart, only that of the one above.
+func traceLevels(ctx context.Context, w way) (err error) {
+	r := traced{}
+	if err := r.write("== levels, %s", w.name); err != nil {
+		return err
+	}
+	plan, err := multigrid.NewPlan(solver.Mesh{NX: 64, NY: 300, DType: solver.Float64}, solver.Operator{})
+	if err != nil {
+		return err
+	}
+	z := &zoned{driver: gpu, plan: plan, levels: make([]*Levels, 3)}
+	z.stripes, z.tail = plan.Divide([]solver.Stripe{{Lo: 1, Hi: 100}, {Lo: 100, Hi: 200}, {Lo: 200, Hi: 299}}, 2000)
+	const large = 9 // the fake GPU with enough shared memory
+	v, err := NewLevels(gpu, plan.LayoutOf(z.stripes, z.tail, 1), Options{Device: large})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, v.Close()) }()
+	if err := v.OpenZone(3); err != nil {
+		return err
+	}
+	host, err := multigrid.NewHostExchange(v, v.layout, z.stripes, 1, [2]solver.RowLink{silent{}, silent{}})
+	if err != nil {
+		return err
+	}
+	all := make([]*ZonePeer, 3)
+	for _, rank := range []int{0, 2} {
+		o := ZoneOffer{Rank: rank, Ranks: 3, Rows: v.zone.rows, Right: v.zone.right,
+			Zone: fakeHandle(uint64(rank/2+1) << 32)}
+		offer, err := json.Marshal(o)
+		if err != nil {
+			return err
+		}
+		if all[rank], err = v.OpenZonePeer(offer); err != nil {
+			return err
+		}
+	}
+	neighbours := [2]*ZonePeer{all[0], all[2]}
+	if w.apart {
+		neighbours[solver.Bottom], all = nil, nil
+	}
+	x, err := NewLevelExchange(v, host, z.stripes, 1, neighbours, all, w.sole)
+	if err != nil {
+		return err
+	}
+	z.levels, z.exchanges = []*Levels{nil, v}, []*LevelExchange{nil, x}
+	errs := []error{r.write("-- cycle"), z.cycle(ctx, 1), r.write("-- Settle"), x.Settle(ctx), r.write("-- Close")}
+	return errors.Join(append(errs, x.Close())...)
 }
 
 // write adds a line to the file.
@@ -137,7 +211,8 @@ func (r traced) trace(ctx context.Context, restart bool) (err error) {
 	if err != nil {
 		return err
 	}
-	e, err := solver.NewEngine(b, x, r.depth, min(r.depth, b.Limits().MaxSweeps), 0, nil)
+	e, err := solver.NewEngine(b, x,
+		solver.EngineOptions{Depth: r.depth, MaxSweeps: min(r.depth, b.Limits().MaxSweeps)})
 	if err != nil {
 		return err
 	}
@@ -146,7 +221,16 @@ func (r traced) trace(ctx context.Context, restart bool) (err error) {
 		passes = 2
 	}
 	errs := []error{r.write("-- Load"), b.Load(ctx, numbered{})}
+	var times *Timeline
+	if r.timed {
+		if times, err = b.Timeline(1, r.onWork(&errs)); err != nil {
+			return err
+		}
+	}
 	for i := range passes {
+		if r.timed {
+			times.Begin(i)
+		}
 		errs = append(errs, r.write("-- pass %d", i))
 		p, err := e.Advance(ctx, 1000)
 		errs = append(errs, err, r.write("-- Sums"))
@@ -165,7 +249,24 @@ func (r traced) trace(ctx context.Context, restart bool) (err error) {
 		_, err := e.Advance(ctx, 1)
 		errs = append(errs, err)
 	}
+	if r.timed {
+		errs = append(errs, r.write("-- End"))
+		_, err := times.End(ctx)
+		errs = append(errs, err)
+	}
 	return errors.Join(append(errs, r.write("-- Close"), x.Close())...)
+}
+
+// onWork writes down what a Timeline hands over. The driver's clock goes on by 1 us from one event to the next.
+func (r traced) onWork(errs *[]error) solver.OnWork {
+	var ends [solver.WorkQueues]time.Time
+	return func(w solver.Work, unit int, start time.Time, took time.Duration) {
+		*errs = append(*errs, r.write("unit %d: %+v took %v", unit, w, took))
+		if start.Before(ends[w.Queue]) {
+			*errs = append(*errs, fmt.Errorf("%+v began before the work before it ended", w))
+		}
+		ends[w.Queue] = start.Add(took)
+	}
 }
 
 func (r traced) layout() solver.Layout {

@@ -63,12 +63,16 @@ func (b *Backend) takePlace(ctx context.Context, sp solver.Pass) error {
 	return nil
 }
 
-// sendSums copies the words of a pass to the host after its sweeps.
+// sendSums copies the words of a pass to the host after its sweeps, also of those without a norm: a kernel may have
+// added to them.
 func (b *Backend) sendSums(sp solver.Pass) error {
 	at := b.slot(sp)
+	m := b.dev.times.begin(b.dev.slow, solver.Work{Kind: solver.WorkSums, Number: sp.Index, First: sp.First,
+		Sweeps: sp.Sweeps})
 	if err := b.dev.slow.CopyFromDevice(b.pinned, at, b.counts+driver.DevicePtr(at), sp.Sweeps*sumBytes); err != nil {
 		return err
 	}
+	m.end()
 	return b.arrived[sp.Index%ring].Record(b.dev.slow)
 }
 
@@ -83,6 +87,9 @@ func (b *Backend) Sums(ctx context.Context, sp solver.Pass) ([]solver.Sum, error
 	at := b.slot(sp)
 	b.sums = b.sums[:0]
 	for i := range sp.Sweeps {
+		if !b.dev.layout.Norms.Has(sp.First + i) {
+			continue
+		}
 		at := at + i*sumBytes
 		b.sums = append(b.sums, decodeSum(b.pinned.Bytes()[at:], b.before[at:]))
 	}

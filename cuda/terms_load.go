@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"jacobi/cuda/driver"
+	"jacobi/internal/parallel"
 	"jacobi/solver"
 )
 
@@ -67,7 +68,7 @@ func repeating(m solver.Mesh, read func(y int, dst []byte) error) func(y int, ds
 	}
 }
 
-// load fills the rows of f, a chunk at a time.
+// load fills the rows of f, a chunk at a time. Several goroutines call read at once.
 func (d *device) load(ctx context.Context, f field, read func(y int, dst []byte) error) error {
 	width := d.layout.Mesh.RowBytes()
 	chunk := len(d.staging.Bytes()) / width
@@ -76,14 +77,15 @@ func (d *device) load(ctx context.Context, f field, read func(y int, dst []byte)
 			return context.Cause(ctx)
 		}
 		n := min(chunk, f.rows.Hi-lo)
-		for i := range n {
+		err := parallel.Each(n, func(i int) error {
 			y, ok := d.layout.Mesh.Canonical(lo + i)
 			if !ok {
 				return fmt.Errorf("cuda backend: row %d is not of the mesh", lo+i)
 			}
-			if err := read(y, d.staging.Bytes()[i*width:(i+1)*width]); err != nil {
-				return err
-			}
+			return read(y, d.staging.Bytes()[i*width:(i+1)*width])
+		})
+		if err != nil {
+			return err
 		}
 		if err := d.stage(f, lo, n); err != nil {
 			return err

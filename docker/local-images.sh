@@ -1,7 +1,7 @@
 #!/bin/sh
 # Builds the images of compose.yaml without a registry: jacobi:local from the programs in BIN and this machine's C
-# library, nats:local from the Go module of the NATS server that the tests use. Needs Go, and Debian's busybox-static
-# for the health check.
+# library, nats:local from the Go module of the NATS server that the tests use, and prometheus:local from this machine's
+# prometheus, if it has one. Needs Go, and Debian's busybox-static for the health check.
 #
 #   docker/local-images.sh bin
 #   JACOBI_IMAGE=jacobi:local NATS_IMAGE=nats:local docker-compose -f docker/compose.yaml up ...
@@ -31,3 +31,14 @@ cp "$(command -v busybox)" "$tmp/nats/bin/busybox"
 ln -s busybox "$tmp/nats/bin/wget"
 tar -C "$tmp/nats" -c . | docker import --change 'USER 65532:65532' \
   --change 'ENTRYPOINT ["/usr/local/bin/nats-server"]' - nats:local
+
+prometheus=$(command -v prometheus) || exit 0
+mkdir -p "$tmp/prometheus/bin" "$tmp/prometheus/prometheus" "$tmp/prometheus/tmp"
+chmod 1777 "$tmp/prometheus/prometheus" "$tmp/prometheus/tmp"
+cp "$prometheus" "$tmp/prometheus/bin"
+for lib in $(ldd "$prometheus" | grep -o '/[^ :]*\.so[^ ]*'); do
+  mkdir -p "$tmp/prometheus$(dirname "$lib")" && cp -L "$lib" "$tmp/prometheus$lib"
+done
+tar -C "$tmp/prometheus" -c . | docker import --change 'USER 65534:65534' --change 'VOLUME /prometheus' \
+  --change 'ENTRYPOINT ["/bin/prometheus", "--config.file=/etc/prometheus/prometheus.yml"]' \
+  --change 'CMD ["--storage.tsdb.path=/prometheus"]' - prometheus:local

@@ -39,8 +39,8 @@ func ParseMode(name string) (Mode, error) {
 // Options are the arguments of Connect.
 type Options struct {
 	Rank    int
-	Members []Member // by rank, as this rank sees them
-	Ends    [2]*End  // by side of this rank (see Ends); nil where there is no neighbour
+	Members [2]Member // the neighbours, by side, as this rank sees them
+	Ends    [2]*End   // by side of this rank (see Ends); nil where there is no neighbour
 	Mode    Mode
 	Peers   []Peer      // direct transports, in order of preference
 	NATS    NATSOptions // of links over NATS; Conn also carries the negotiation, and Timeout bounds it
@@ -106,7 +106,7 @@ func connect(ctx context.Context, o *Options, links *Links) error {
 			return fmt.Errorf("halo: rank %d and rank %d need a connection to NATS to find a transport", o.Rank,
 				end.Neighbour)
 		}
-		h := &handshake{opts: o, end: *end, theirs: o.Members[end.Neighbour]}
+		h := &handshake{opts: o, end: *end, theirs: o.Members[side]}
 		handshakes[side], parts[side] = h, h.propose
 		if o.Rank > end.Neighbour {
 			r := newResponder(ctx, h)

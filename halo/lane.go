@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"go.uber.org/zap"
 
@@ -159,18 +158,8 @@ func (l *NATSLink) publish(a *lane, subject string, data []byte) error {
 func (l *NATSLink) flush(ctx context.Context, conn Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, l.opts.Timeout)
 	defer cancel()
-	for {
-		err := conn.FlushWithContext(ctx)
-		if err == nil {
-			return nil
-		}
-		if ctx.Err() != nil || conn.Status() == pubsub.Closed {
-			return fmt.Errorf("flush the subscriptions: %w", err)
-		}
-		// The connection broke; the client reconnects.
-		select {
-		case <-ctx.Done():
-		case <-time.After(pauseNeighbour):
-		}
+	if err := conn.FlushWithContext(ctx); err != nil {
+		return fmt.Errorf("flush the subscriptions: %w", err)
 	}
+	return nil
 }

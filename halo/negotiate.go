@@ -40,10 +40,12 @@ type answer struct {
 }
 
 // The lower rank waits askNeighbour for an answer, and pauseNeighbour more before it asks again: the neighbour may not
-// listen yet.
+// listen yet. Both double with each attempt up to maxNeighbour, so that thousands of ranks that start on few cores do
+// not keep each other from starting by asking.
 const (
 	askNeighbour   = 250 * time.Millisecond
 	pauseNeighbour = 20 * time.Millisecond
+	maxNeighbour   = 4 * time.Second
 )
 
 func (h *handshake) subject() string {
@@ -127,8 +129,9 @@ func (h *handshake) ask(ctx context.Context, p proposal) error {
 	if err != nil {
 		return err
 	}
-	for {
-		once, cancel := context.WithTimeout(ctx, askNeighbour)
+	for wait, pause := askNeighbour, pauseNeighbour; ; wait, pause = min(2*wait, maxNeighbour), min(2*pause,
+		maxNeighbour) {
+		once, cancel := context.WithTimeout(ctx, wait)
 		m, err := h.opts.NATS.Conn.RequestWithContext(once, h.subject(), msg)
 		cancel()
 		var a answer
@@ -153,7 +156,7 @@ func (h *handshake) ask(ctx context.Context, p proposal) error {
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-time.After(pauseNeighbour):
+		case <-time.After(pause):
 		}
 	}
 }

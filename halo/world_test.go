@@ -24,12 +24,14 @@ func newWorld(t testing.TB, s *testServer, mode Mode, ranks int, periodic bool) 
 	}
 	w, run := &world{}, halotest.FreshRun()
 	for r := range ranks {
-		members := make([]Member, ranks)
-		for i := range members {
-			members[i] = Member{Host: fmt.Sprintf("host%d", i), SharesMemory: true, Why: "same node"}
+		ends, members := Ends(run, mesh, stripes, 2, r), [2]Member{}
+		for side, end := range ends {
+			if end != nil {
+				members[side] = Member{Host: fmt.Sprintf("host%d", end.Neighbour), SharesMemory: true, Why: "same node"}
+			}
 		}
 		w.opts = append(w.opts, Options{Rank: r, Members: members, Mode: mode,
-			Ends:  Ends(run, mesh, stripes, 2, r),
+			Ends:  ends,
 			Peers: []Peer{SharedMemory{SharedOptions{Timeout: halotest.Long}}},
 			NATS:  NATSOptions{Conn: s.connect(t), Timeout: halotest.Long}})
 	}
@@ -39,8 +41,12 @@ func newWorld(t testing.TB, s *testServer, mode Mode, ranks int, periodic bool) 
 // separate takes away the memory that ranks a and b share.
 func (w *world) separate(a, b int, why string) {
 	for _, pair := range [][2]int{{a, b}, {b, a}} {
-		m := &w.opts[pair[0]].Members[pair[1]]
-		m.SharesMemory, m.Why = false, why
+		o := &w.opts[pair[0]]
+		for side, end := range o.Ends {
+			if end != nil && end.Neighbour == pair[1] {
+				o.Members[side].SharesMemory, o.Members[side].Why = false, why
+			}
+		}
 	}
 }
 

@@ -37,8 +37,9 @@ type Sweeper interface {
 	Edges(ctx context.Context, p Pass) error
 	// Interior computes the rows of the pass that Edges did not. Then it swaps now and next.
 	Interior(ctx context.Context, p Pass) error
-	// Sums returns, for each sweep of the pass, the sum of squares of new-old over the interior points of rows
-	// [Lo, Hi). It waits until the pass is done. The slice is valid until the next call. A weighted pass has none.
+	// Sums returns, for each sweep of the pass that has a norm (Layout.Norms), the sum of squares of new-old over the
+	// interior points of rows [Lo, Hi). It waits until the pass is done. The slice is valid until the next call. A pass
+	// without norms has none: no weighted pass has any.
 	Sums(ctx context.Context, p Pass) ([]Sum, error)
 	// Undo takes the last Interior back: it swaps now and next again, halos included.
 	Undo() error
@@ -108,7 +109,7 @@ func FlagsOf(stop func() bool, s Saver, samples Samples) (f Flags) {
 // Contribution is what one rank puts into the reduction of a pass. The total that every rank gets back has the same
 // type.
 type Contribution struct {
-	Sums  []Sum // one for each sweep
+	Sums  []Sum // one for each sweep of the pass that has a norm
 	Flags Flags // of the rank; in a total, those that any rank set
 }
 

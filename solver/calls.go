@@ -10,7 +10,7 @@ import "fmt"
 //	Edges     after Load, Interior and Undo
 //	CopyEdge  after Edges
 //	Interior  after Edges, for the same pass; without Edges, after Load, Interior and Undo
-//	Sums      after Interior, for its pass, or with a Lag of 1 for the pass before; not for a weighted pass
+//	Sums      after Interior, for its pass, or with a Lag of 1 for the pass before; not for a pass without norms
 //	SetHalo   after Interior
 //	Undo      after Interior
 //	CopyRows  after all of them
@@ -129,7 +129,7 @@ func (c *Calls) Done() { c.newest, c.begun = c.begun, CallNew }
 
 // Sums checks a call of Sums.
 func (c *Calls) Sums(p Pass) error {
-	if p.Weighted || c.begun != CallNew || c.newest != CallInterior ||
+	if c.layout.NormsOf(p) == NoNorms || c.begun != CallNew || c.newest != CallInterior ||
 		!(p == c.passes[0] || c.lag > 0 && c.count > 1 && p == c.passes[1]) {
 		return c.wrongOrder(CallSums, p)
 	}

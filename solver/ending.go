@@ -27,19 +27,21 @@ type ending struct {
 	maxIterations int
 	rule          StopRule
 	forecast      forecast
-	judged        int       // the norms of sweeps below this one are known
-	norm          float64   // the newest one
+	cadence       Cadence
+	judged        int       // all norms of sweeps below this one are known
+	norm          float64   // the newest one; NaN if there is none
 	decisive      *Decisive // the norm that ended the run; nil while there is none
 	stop          int       // sweeps after which that norm ends the run; MaxInt while there is none
 	reason        StopReason
 	interrupted   bool // a rank was asked to stop
 }
 
-func newEnding(tolerance float64, maxIterations int) ending {
-	return ending{maxIterations: maxIterations, rule: StopRule{Tolerance: tolerance}, stop: math.MaxInt}
+func newEnding(tolerance float64, maxIterations int, c Cadence) ending {
+	return ending{maxIterations: maxIterations, rule: StopRule{Tolerance: tolerance}, stop: math.MaxInt, cadence: c,
+		norm: math.NaN(), forecast: forecast{gap: c.stride()}}
 }
 
-// judge applies the stop rule to the norm of the next sweep.
+// judge applies the stop rule to the norm of the next sweep that has one.
 func (e *ending) judge(sweep int, norm float64) {
 	if e.stop == math.MaxInt {
 		if reason := e.rule.Add(norm); reason != "" {
@@ -55,8 +57,9 @@ func (e *ending) judge(sweep int, norm float64) {
 // the run.
 func (e *ending) judgePass(p Pass, sums []Sum, m Magnitude) ([]float64, error) {
 	norms := make([]float64, 0, len(sums))
+	first, _ := e.cadence.Of(p)
 	for i, s := range sums {
-		sweep := p.First + i
+		sweep := first + i*e.cadence.stride()
 		if sweep >= e.stop {
 			break
 		}
@@ -67,15 +70,8 @@ func (e *ending) judgePass(p Pass, sums []Sum, m Magnitude) ([]float64, error) {
 		e.judge(sweep, norm)
 		norms = append(norms, norm)
 	}
+	e.judged = max(e.judged, p.First+p.Sweeps)
 	return norms, nil
-}
-
-// last returns the newest norm that is known; NaN if there is none.
-func (e *ending) last() float64 {
-	if e.judged == 0 {
-		return math.NaN()
-	}
-	return e.norm
 }
 
 // end returns the number of sweeps that the run is to do, as far as is known after the given number of sweeps.
@@ -93,11 +89,12 @@ func (e *ending) end(sweeps int) int {
 // mayEndBefore reports whether a norm that is not yet known might end the run after fewer than the given number of
 // sweeps.
 func (e *ending) mayEndBefore(sweeps int) bool {
-	decisive := sweeps - 3 // the last sweep whose norm would do so
-	if e.stop < math.MaxInt || decisive < e.judged {
+	// The last sweep whose norm would do so is sweeps-3, or the last one before that has a norm.
+	known, could := e.cadence.In(e.judged), e.cadence.In(sweeps-2)
+	if e.stop < math.MaxInt || could <= known {
 		return false
 	}
-	return !e.forecast.excludes(decisive, e.rule.Tolerance) || e.rule.mayStall(decisive+1-e.judged)
+	return !e.forecast.excludes(e.cadence.Sweep(could-1), e.rule.Tolerance) || e.rule.mayStall(could-known)
 }
 
 // reasonAfter returns why a run ends after the given number of sweeps.

@@ -5,7 +5,7 @@ import "testing"
 // The newest pass can be undone but no earlier one, so the next pass waits for the norm of a sweep if that norm could
 // end the run before the newest pass.
 func TestNormsThatMayEndTheRunBeforeAPass(t *testing.T) {
-	e := newEnding(0.5, 100)
+	e := newEnding(0.5, 100, Cadence{})
 	for sweep := range 5 {
 		e.judge(sweep, 1)
 	}

@@ -13,6 +13,7 @@ type Engine struct {
 	depth     int // rows in a halo
 	maxSweeps int // largest number of sweeps in a pass
 	weights   Weights
+	align     int // passes that are not short for another reason end at multiples of this; 0: anywhere
 
 	sweeps   int            // done so far: now is the field after this many
 	valid    int            // halo rows of now that hold current values
@@ -22,15 +23,32 @@ type Engine struct {
 	received ExchangeNumber // the newest exchange waited for
 }
 
-// NewEngine returns an Engine for a loaded field that has been through the given number of sweeps and whose halos are
-// filled. A pass has at most maxSweeps sweeps, which every rank's sweeper must be able to do, all plain or all
-// weighted. depth and w are those of the sweeper's Layout. All ranks must be given the same.
-func NewEngine(s Sweeper, x Exchange, depth, maxSweeps, sweeps int, w Weights) (*Engine, error) {
-	if limit := s.Limits().MaxSweeps; maxSweeps < 1 || maxSweeps > limit {
-		return nil, fmt.Errorf("%d sweeps a pass: the backend does 1 to %d", maxSweeps, limit)
+// EngineOptions are the same on all ranks.
+type EngineOptions struct {
+	Depth     int     // rows in a halo, as in the sweeper's Layout
+	MaxSweeps int     // largest number of sweeps in a pass, which every rank's sweeper must be able to do
+	Sweeps    int     // that the loaded field has been through
+	Weights   Weights // as in the sweeper's Layout; a pass has weighted sweeps alone, or plain ones
+	Norms     Cadence // the same
+}
+
+// NewEngine returns an Engine for a loaded field whose halos are filled.
+func NewEngine(s Sweeper, x Exchange, o EngineOptions) (*Engine, error) {
+	if limit := s.Limits().MaxSweeps; o.MaxSweeps < 1 || o.MaxSweeps > limit {
+		return nil, fmt.Errorf("%d sweeps a pass: the backend does 1 to %d", o.MaxSweeps, limit)
 	}
-	return &Engine{sweeper: s, exchange: x, depth: depth, maxSweeps: maxSweeps, sweeps: sweeps, valid: depth,
-		weights: w}, nil
+	return &Engine{sweeper: s, exchange: x, depth: o.Depth, maxSweeps: o.MaxSweeps, sweeps: o.Sweeps, valid: o.Depth,
+		weights: o.Weights, align: o.align()}, nil
+}
+
+// align returns the sweeps of a pass if norms are due at ends of passes alone, as long as passes end at multiples of
+// that; otherwise 0. Passes get out of step where a run goes on from a state, or takes a sample.
+func (o EngineOptions) align() int {
+	pass := min(o.Depth, o.MaxSweeps)
+	if s := o.Norms.stride(); s == 1 || o.Norms != EveryNth(s) || s%pass != 0 || o.Depth%pass != 0 {
+		return 0
+	}
+	return pass
 }
 
 // Sweeps returns the number of sweeps done: now is the field after that many.
@@ -81,7 +99,12 @@ func (e *Engine) plan(to, end int) Pass {
 	sweeps := e.weights.Alike(e.sweeps, min(valid, e.maxSweeps, to-e.sweeps, end-e.sweeps))
 	p := Pass{Index: e.next, First: e.sweeps, Sweeps: sweeps, Margin: valid - sweeps,
 		Weighted: e.weights.At(e.sweeps) != 0}
-	if e.sweeps+sweeps == end {
+	if e.align > 0 && e.sweeps%e.align != 0 {
+		if rest := e.align - e.sweeps%e.align; sweeps >= rest {
+			p.Sweeps, p.Margin = rest, 0 // an exchange, so that the next passes are whole
+		}
+	}
+	if e.sweeps+p.Sweeps == end {
 		p.Margin = 0 // no later pass reads the halo
 	}
 	return p

@@ -68,7 +68,7 @@ func TestLinkLearnsOfCopies(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				engine, err := solver.NewEngine(slowRows{p}, x, 2, 2, 0, nil)
+				engine, err := solver.NewEngine(slowRows{p}, x, solver.EngineOptions{Depth: 2, MaxSweeps: 2})
 				if err != nil {
 					t.Fatal(err)
 				}

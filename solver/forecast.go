@@ -7,9 +7,9 @@ const (
 
 // forecast gives lower bounds for norms that are not known yet. The update r of a sweep obeys r(k+1) = J r(k) with the
 // symmetric matrix J of the Jacobi iteration, so |r(k)|^2 = sum c(i)^2 lambda(i)^(2k). That is a sequence of moments,
-// whose logarithm is convex in k. Two consecutive norms therefore bound all later ones:
+// whose logarithm is convex in k. Two norms, g sweeps apart, therefore bound all later ones:
 //
-//	|r(k+m)| >= |r(k)| (|r(k)| / |r(k-1)|)^m
+//	|r(k+mg)| >= |r(k)| (|r(k)| / |r(k-g)|)^m
 //
 // The bound fails once little more than rounding is left of r: norms then fall in jumps, to 0 in the end. Three norms
 // whose logarithm is not convex reveal that state, and the forecast then excludes nothing for doubtSweeps sweeps. The
@@ -17,6 +17,7 @@ const (
 // keeps the forecast from looking across it. The forecast only decides whether a rank may sweep on before a norm is
 // known. A stop that it missed costs time (see Engine.restart) but does not change the result.
 type forecast struct {
+	gap        int // sweeps from one norm to the next
 	sweep      int // the sweep of last
 	last, prev float64
 	have       int // norms added
@@ -28,7 +29,7 @@ const (
 	doubtSweeps = 1000 // sweeps without a forecast after such a fall
 )
 
-// add takes the norm of the next sweep.
+// add takes the norm of the next sweep that has one.
 func (f *forecast) add(sweep int, norm float64) {
 	if f.have >= 2 && norm*f.prev < (1-bend)*f.last*f.last {
 		f.doubt = sweep + doubtSweeps
@@ -37,12 +38,12 @@ func (f *forecast) add(sweep int, norm float64) {
 	f.have++
 }
 
-// excludes reports whether the norms of all sweeps up to and including sweep lie above tolerance.
+// excludes reports whether the norms of all sweeps up to and including sweep, which has one, lie above tolerance.
 func (f *forecast) excludes(sweep int, tolerance float64) bool {
 	if f.have < 2 || f.last <= 0 || f.prev <= 0 || f.sweep < f.doubt {
 		return false
 	}
-	fall := power(min(1, f.last/f.prev), sweep-f.sweep)
+	fall := power(min(1, f.last/f.prev), (sweep-f.sweep)/f.gap)
 	return fall > 1./forecastReach && f.last*fall > forecastMargin*tolerance
 }
 

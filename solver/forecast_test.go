@@ -15,7 +15,7 @@ func TestForecastIsALowerBoundForAnySpectrum(t *testing.T) {
 		return math.Sqrt(s)
 	}
 	for k := 1; k < 200; k++ {
-		var f forecast
+		f := forecast{gap: 1}
 		f.add(k-1, norm(k-1))
 		f.add(k, norm(k))
 		for m := range 64 {
@@ -27,7 +27,7 @@ func TestForecastIsALowerBoundForAnySpectrum(t *testing.T) {
 }
 
 func TestForecastExcludesOnlyWithTwoNorms(t *testing.T) {
-	var f forecast
+	f := forecast{gap: 1}
 	if f.excludes(1, 1e-9) {
 		t.Error("without a norm: a stop is excluded")
 	}

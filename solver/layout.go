@@ -12,6 +12,7 @@ type Layout struct {
 	Magnitude Magnitude // for the unit of Sums
 	Operator  Operator  // the update of a point
 	Weights   Weights   // of the sweeps; none for plain sweeps alone
+	Norms     Cadence   // which plain sweeps have a norm
 }
 
 // Check returns an error for a layout that no run can have.
@@ -32,6 +33,9 @@ func (l Layout) Check() error {
 	case !l.Neighbour[Top] && (s.Lo != interior.Lo || m.PeriodicRows()),
 		!l.Neighbour[Bottom] && (s.Hi != interior.Hi || m.PeriodicRows()):
 		return fmt.Errorf("stripe %v: the mesh goes on beyond a side without neighbour", s)
+	}
+	if l.Norms.First < 0 || l.Norms.Stride < 0 || len(l.Weights) > 0 && l.Norms != (Cadence{}) {
+		return fmt.Errorf("norms %+v: no number may be negative, and with weights all plain sweeps have one", l.Norms)
 	}
 	if err := l.Weights.check(l.Operator, m.DType); err != nil {
 		return err

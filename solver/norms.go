@@ -13,6 +13,7 @@ import (
 type norms struct {
 	sweeper Sweeper
 	reducer Reducer
+	cadence Cadence
 	lag     int          // passes between a pass and the call of its Sums, as in Limits
 	flags   func() Flags // of this rank, sent along with its sums
 
@@ -35,7 +36,11 @@ func (n *norms) post(ctx context.Context, keep int) error {
 		if p.Index < n.posted {
 			continue
 		}
-		sums, err := n.sweeper.Sums(ctx, p)
+		var sums []Sum // a pass without norms is posted too, for its flags
+		var err error
+		if _, count := n.cadence.Of(p); count > 0 {
+			sums, err = n.sweeper.Sums(ctx, p)
+		}
 		if err != nil {
 			return fmt.Errorf("sweep %d: norm: %w", p.First, err)
 		}
@@ -59,9 +64,10 @@ func (n *norms) settle(ctx context.Context, keep int) (p Pass, total Contributio
 	if total, err = n.reducer.Wait(ctx, p.Index); err != nil {
 		return Pass{}, Contribution{}, false, fmt.Errorf("sweep %d: norm: %w", p.First, err)
 	}
-	if len(total.Sums) != p.Sweeps {
+	if _, want := n.cadence.Of(p); len(total.Sums) != want {
 		return Pass{}, Contribution{}, false,
-			fmt.Errorf("sweep %d: norm: %d sums for %d sweeps", p.First, len(total.Sums), p.Sweeps)
+			fmt.Errorf("sweep %d: norm: %d sums for %d sweeps, of which %d have a norm", p.First, len(total.Sums),
+				p.Sweeps, want)
 	}
 	n.swept = append(n.swept[:0], n.swept[1:]...)
 	return p, total, true, nil

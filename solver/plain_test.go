@@ -153,7 +153,13 @@ func (p *plain) SetHalo(_ context.Context, side solver.Side, src []byte) error {
 }
 
 func (p *plain) Sums(_ context.Context, b solver.Pass) ([]solver.Sum, error) {
-	return p.sums[b.Index], p.calls.Sums(b)
+	var sums []solver.Sum
+	for i, sum := range p.sums[b.Index] {
+		if p.layout.Norms.Has(b.First + i) {
+			sums = append(sums, sum)
+		}
+	}
+	return sums, p.calls.Sums(b)
 }
 
 func (p *plain) Undo() error {

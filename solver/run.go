@@ -18,6 +18,7 @@ type Options struct {
 	MaxSweeps     int     // largest number of sweeps in a pass; every rank's sweeper must be able to do it
 	Tolerance     float64 // see StopRule
 	MaxIterations int     // largest number of sweeps
+	Norms         Cadence // as in the sweeper's Layout
 	// Ahead is the number of passes that may be swept before the norms of the oldest of them are waited for, at least
 	// 1; 0 counts as 1. The reducer must admit Ahead+1 posted passes that were not waited for. See PassesAhead.
 	Ahead int
@@ -31,15 +32,18 @@ type Options struct {
 	// Samples read the field while the run goes on. A pass ends where a regular sample is due, and all norms up to
 	// there are waited for.
 	Samples Samples
-	// OnNorms, if not nil, is called in order with the norms of sweeps first, first+1, ... once they are final.
+	// OnNorms, if not nil, is called in order with norms once they are final: those of sweep first and the next ones
+	// that have a norm.
 	OnNorms func(first int, norms []float64) error
-	OnStep  OnStep // may be nil
+	// OnPass, if not nil, is called with the number of sweeps done once that many are known to be within the run.
+	OnPass func(sweeps int)
+	OnStep OnStep // may be nil
 }
 
 // Result is the result of Run.
 type Result struct {
 	Sweeps   int
-	Norm     float64 // of the last sweep
+	Norm     float64 // of the last sweep that has one; NaN if there is none
 	Reason   StopReason
 	Decisive *Decisive // the norm that ended the run; nil if no norm did
 	Times    Times
@@ -51,13 +55,14 @@ type Result struct {
 func Run(ctx context.Context, s Sweeper, x Exchange, red Reducer, o Options) (Result, error) {
 	watch := &Watch{OnStep: o.OnStep}
 	s, x, red, o.Saver = watch.Measure(s, x, red, o.Saver)
-	engine, err := NewEngine(s, x, o.Depth, o.MaxSweeps, o.Start.Sweeps, nil)
+	engine, err := NewEngine(s, x, EngineOptions{Depth: o.Depth, MaxSweeps: o.MaxSweeps, Sweeps: o.Start.Sweeps,
+		Norms: o.Norms})
 	if err != nil {
 		return Result{}, err
 	}
 	o.Ahead = max(1, o.Ahead)
-	r := &run{Options: o, engine: engine, ending: newEnding(o.Tolerance, o.MaxIterations), watch: watch}
-	r.norms = norms{sweeper: s, reducer: red, lag: s.Limits().Lag, flags: r.flags}
+	r := &run{Options: o, engine: engine, ending: newEnding(o.Tolerance, o.MaxIterations, o.Norms), watch: watch}
+	r.norms = norms{sweeper: s, reducer: red, cadence: o.Norms, lag: s.Limits().Lag, flags: r.flags}
 	if err := r.begin(); err != nil {
 		return Result{}, err
 	}
@@ -144,11 +149,14 @@ func (r *run) settle(ctx context.Context, keep int) error {
 		if err != nil {
 			return err
 		}
-		if r.OnNorms == nil || len(norms) == 0 {
-			continue
+		if r.OnNorms != nil && len(norms) > 0 {
+			first, _ := r.Norms.Of(p)
+			if err := r.OnNorms(first, norms); err != nil {
+				return err
+			}
 		}
-		if err := r.OnNorms(p.First, norms); err != nil {
-			return err
+		if r.OnPass != nil {
+			r.OnPass(min(p.First+p.Sweeps, r.ending.stop))
 		}
 	}
 }
@@ -159,12 +167,14 @@ func (r *run) flags() Flags { return FlagsOf(r.Stop, r.Saver, r.Samples) }
 // begin sets the state to that of a run which has done the sweeps of Start.
 func (r *run) begin() error {
 	s := r.Start
-	if s.Sweeps < 0 || len(s.Norms) > s.Sweeps || len(s.Norms) < min(s.Sweeps, StopNorms) {
+	all := r.Norms.In(max(0, s.Sweeps)) // norms of the sweeps done
+	if s.Sweeps < 0 || len(s.Norms) > all || len(s.Norms) < min(all, StopNorms) {
 		return fmt.Errorf("start after sweep %d with %d norms", s.Sweeps, len(s.Norms))
 	}
 	for i, norm := range s.Norms {
-		r.ending.judge(s.Sweeps-len(s.Norms)+i, norm)
+		r.ending.judge(r.Norms.Sweep(all-len(s.Norms)+i), norm)
 	}
+	r.ending.judged = s.Sweeps
 	if end := min(r.ending.stop, r.MaxIterations); s.Sweeps > end {
 		return fmt.Errorf("start after %d sweeps of a run that ends after %d", s.Sweeps, end)
 	}
@@ -209,7 +219,7 @@ func (r *run) sample(ctx context.Context) error {
 	}
 	asked := r.asked
 	r.asked = false
-	if err := r.Samples.Take(ctx, Sample{Sweeps: sweeps, Norm: r.ending.last()}, 1, asked, r.watch); err != nil {
+	if err := r.Samples.Take(ctx, Sample{Sweeps: sweeps, Norm: r.ending.norm}, 1, asked, r.watch); err != nil {
 		return fmt.Errorf("after %d sweeps: %w", sweeps, err)
 	}
 	return nil

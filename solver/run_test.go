@@ -31,13 +31,24 @@ func (f formula) Row(iy int, dst []byte) error {
 // wanted returns the norms and the field of a run by its definition: the naive oracle, sweep by sweep, until sweep k+1.
 func wanted(t *testing.T, f formula, tolerance float64, maxIterations int) (norms []float64, field []byte) {
 	t.Helper()
+	return wantedEvery(t, f, 1, tolerance, maxIterations)
+}
+
+// wantedEvery is wanted for a run with norms after every, 2*every, ... sweeps.
+func wantedEvery(t *testing.T, f formula, every int, tolerance float64, maxIterations int) (norms []float64,
+	field []byte) {
+	t.Helper()
 	j, err := reference.New(f.mesh, solver.Operator{}, f, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	stop := maxIterations
 	for k := 0; k < stop; k++ {
-		norms = append(norms, j.Sweep().Norm(0))
+		norm := j.Sweep().Norm(0)
+		if (k+1)%every != 0 {
+			continue
+		}
+		norms = append(norms, norm)
 		if stop == maxIterations && reference.Ends(norms, tolerance) {
 			stop = min(stop, k+2)
 		}
@@ -75,7 +86,8 @@ func runRanksOver(t *testing.T, f formula, ranks, depth int, limits solver.Limit
 	var wg sync.WaitGroup
 	for r := range ranks {
 		l := solver.Layout{Mesh: f.mesh, Stripe: stripes[r], Depth: depth,
-			Neighbour: [2]bool{r > 0 || f.mesh.PeriodicRows(), r < ranks-1 || f.mesh.PeriodicRows()}}
+			Neighbour: [2]bool{r > 0 || f.mesh.PeriodicRows(), r < ranks-1 || f.mesh.PeriodicRows()},
+			Norms:     o.Norms}
 		p := newPlain(l, limits)
 		backends[r] = p
 		if err := p.Load(t.Context(), f); err != nil {
@@ -95,7 +107,7 @@ func runRanksOver(t *testing.T, f formula, ranks, depth int, limits solver.Limit
 		opts.Initial, opts.Depth, opts.MaxSweeps = f, depth, limits.MaxSweeps
 		if r == 0 {
 			opts.OnNorms = func(first int, norms []float64) error {
-				if first != opts.Start.Sweeps+len(out.norms) {
+				if first != o.Norms.Sweep(o.Norms.In(opts.Start.Sweeps)+len(out.norms)) {
 					return fmt.Errorf("norms of sweep %d after %d", first, len(out.norms))
 				}
 				out.norms = append(out.norms, norms...)

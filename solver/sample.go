@@ -18,7 +18,7 @@ type Sampler interface {
 // Sample is the field at one moment of a run, the same on all ranks.
 type Sample struct {
 	Sweeps int     // that the field has been through; cycles of multigrid
-	Norm   float64 // as the history has it for this field; NaN if there is none
+	Norm   float64 // the last one that the history has up to this field; NaN if there is none
 }
 
 // Sampling is a Sampler and the samples that it gets.

@@ -21,10 +21,10 @@ type Saver interface {
 // Start describes the loaded field. The zero value is the initial field.
 type Start struct {
 	Sweeps int
-	// Norms are the norms of the last sweeps done: at least StopNorms, or all there are. The norms before them did not
+	// Norms are the last norms of the sweeps done: at least StopNorms, or all there are. The norms before them did not
 	// end the run.
 	Norms []float64
-	First float64 // the norm of the first sweep; 0 if there is none
+	First float64 // the first norm of the run; 0 if there is none
 }
 
 // saving decides when to save. It depends only on the number of sweeps and on the flags of settled passes, so all ranks

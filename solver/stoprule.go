@@ -11,17 +11,17 @@ const (
 	Interrupted   StopReason = "interrupted"    // a rank was asked to stop
 )
 
-// stallSweeps is the number of consecutive norms that must each equal the norm two sweeps earlier for a run to stall.
+// stallSweeps is the number of consecutive norms that must each equal the last but one norm before for a run to stall.
 const stallSweeps = 100
 
 // StopNorms is the number of preceding norms that a StopRule needs to judge the next one.
 const StopNorms = stallSweeps + 1
 
 // StopRule decides from the norms of a run alone when the run ends. A run ends after sweep k+1, where k is the first
-// sweep
+// sweep with a norm
 //   - whose norm is exactly 0: the field did not change, and never will;
 //   - or whose norm is at most Tolerance;
-//   - or whose norm and the stallSweeps-1 norms before it each equal, to the bit, the norm two sweeps earlier.
+//   - or whose norm and the stallSweeps-1 norms before it each equal, to the bit, the last but one norm before.
 //
 // In exact arithmetic norms fall with every sweep. Once only rounding is left, the field reaches a fixed point or
 // alternates between two states, and its norm never meets a smaller tolerance.
@@ -30,10 +30,11 @@ type StopRule struct {
 
 	last, before float64 // the two newest norms
 	seen         int     // norms added
-	repeats      int     // newest norms in a row that equal the norm two sweeps before them
+	repeats      int     // newest norms in a row that equal the last but one norm before them
 }
 
-// Add takes the norm of the next sweep. It returns the reason why this norm ends the run, or "" if it does not.
+// Add takes the norm of the next sweep that has one. It returns the reason why this norm ends the run, or "" if it does
+// not.
 func (s *StopRule) Add(norm float64) StopReason {
 	s.repeats++
 	if s.seen < 2 || norm != s.before {
@@ -52,5 +53,5 @@ func (s *StopRule) Add(norm float64) StopReason {
 	return ""
 }
 
-// mayStall reports whether repeated norms may end the run within the next n sweeps.
+// mayStall reports whether repeated norms may end the run within the next n norms.
 func (s *StopRule) mayStall(n int) bool { return s.repeats > 0 && s.repeats+n >= stallSweeps }

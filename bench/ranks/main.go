@@ -1,47 +1,65 @@
-// Command ranks simulates the ranks of a large run: in one process, each with a connection of its own to a NATS server
-// in another process. The ranks join, exchange rows of 4 KiB with their neighbours and add sums, and sweep nothing.
+// Command ranks simulates the ranks of a large run, in a few processes, each rank with a connection of its own to a
+// NATS server in another process. The ranks join, exchange rows of 4 KiB with their neighbours and add sums, and sweep
+// nothing.
 //
-//	ranks -ranks 10000 -node 64 -passes 20 -timeout 5m
+//	ranks -ranks 10000 -node 64 -passes 20 -timeout 5m -processes 4
 //
 // Ranks of a simulated node share memory, nodes reach each other over NATS. The program prints, for each phase, the
-// time and the processor time a rank, and fails if a phase takes longer than the timeout.
+// time and the processor time a rank. It fails if a phase takes longer than the timeout, and prints the stacks of all
+// ranks if they do not end then.
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
-	"strings"
 	"time"
 
-	"go.uber.org/zap"
-	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
-
-	"jacobi/configs"
-	"jacobi/internal/natsserver"
 )
 
+// options are the arguments of the program.
+type options struct {
+	ranks, node, passes int
+	timeout             time.Duration // of a phase
+	processes           int
+	profile             string
+}
+
+// phases are what all ranks do, one after the other.
+var phases = []struct {
+	name string
+	run  func(*rank, context.Context) error
+}{
+	{"connect", (*rank).connect}, {"join", (*rank).join}, {"links", (*rank).link}, {"sums", (*rank).open},
+	{"passes", (*rank).run}, {"end", (*rank).end},
+}
+
 func main() {
-	ranks := flag.Int("ranks", 1000, "number of ranks")
-	node := flag.Int("node", 64, "ranks of a node")
-	passes := flag.Int("passes", 20, "number of exchanges and sums")
-	timeout := flag.Duration("timeout", 2*time.Minute, "of a phase")
+	var o options
+	flag.IntVar(&o.ranks, "ranks", 1000, "number of ranks")
+	flag.IntVar(&o.node, "node", 64, "ranks of a node; with 1 all neighbours reach each other over NATS")
+	flag.IntVar(&o.passes, "passes", 20, "number of exchanges and sums")
+	flag.DurationVar(&o.timeout, "timeout", 2*time.Minute, "of a phase")
+	flag.IntVar(&o.processes, "processes", 1, "processes for the ranks; a rank needs two open files or more")
+	flag.StringVar(&o.profile, "profile", "", "file for a profile of the processor time of the first process")
 	serves := flag.Bool("serve", false, "be the server; for the program itself")
+	part := flag.Int("part", -1, "be this process of the ranks; for the program itself")
 	flag.Parse()
 	var err error
 	switch {
 	case *serves:
 		err = serve()
-	case *ranks < 2 || *node < 1 || *passes < 0 || *timeout <= 0 || flag.NArg() > 0:
-		err = errors.New("at least 2 ranks, 1 rank a node, 0 passes and a positive timeout are allowed, no arguments")
+	case o.ranks < 2 || o.node < 1 || o.passes < 0 || o.timeout <= 0 || o.processes < 1 || o.processes > o.ranks ||
+		flag.NArg() > 0:
+		err = errors.New("at least 2 ranks, 1 rank a node, 0 passes, a positive timeout, 1 process and at most one a " +
+			"rank are allowed, no arguments")
+	case *part >= 0:
+		err = o.takePart(*part)
 	default:
-		err = simulate(*ranks, *node, *passes, *timeout)
+		err = o.simulate()
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "ranks:", err)
@@ -49,94 +67,59 @@ func main() {
 	}
 }
 
-// serve runs the server that a launcher embeds, until standard input ends. It prints its URL.
-func serve() error {
-	s, err := natsserver.Start(natsserver.Options{RunID: runID, Log: zap.NewNop()})
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	fmt.Println(s.NATS().URL)
-	_, err = io.Copy(io.Discard, os.Stdin)
-	return err
-}
-
-// startServer starts serve in a process of its own. stop ends it.
-func startServer() (at configs.NATS, pid int, stop func() error, err error) {
-	self, err := os.Executable()
-	if err != nil {
-		return at, 0, nil, err
-	}
-	cmd := exec.Command(self, "-serve")
-	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		return at, 0, nil, err
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return at, 0, nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return at, 0, nil, err
-	}
-	stop = func() error { return errors.Join(in.Close(), cmd.Wait()) }
-	url, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		return at, 0, nil, errors.Join(fmt.Errorf("the server gave no URL: %w", err), stop())
-	}
-	at.URL = strings.TrimSpace(url)
-	return at, cmd.Process.Pid, stop, nil
-}
-
 // simulate takes all ranks through all phases.
-func simulate(ranks, node, passes int, timeout time.Duration) (err error) {
-	server, pid, stop, err := startServer()
+func (o options) simulate() (err error) {
+	server, err := start("-serve")
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, stop()) }()
-	all := make([]*rank, ranks)
-	for r := range all {
-		all[r] = &rank{number: r, of: ranks, node: node, passes: passes, server: server, timeout: timeout}
+	defer func() { err = errors.Join(err, server.stop()) }()
+	url, err := server.line()
+	if err != nil {
+		return fmt.Errorf("the server gave no URL: %w", err)
 	}
-	defer func() {
-		for _, r := range all {
-			r.close()
+	parts := make([]*process, o.processes)
+	for i := range parts {
+		if parts[i], err = start(append(os.Args[1:], "-part", fmt.Sprint(i))...); err != nil {
+			return err
 		}
-	}()
-	fmt.Printf("%d ranks, %d a node\n%-10s %10s %18s %18s\n", ranks, node, "phase", "s", "ms a rank",
-		"ms a rank, server")
-	for _, phase := range []struct {
-		name string
-		run  func(*rank, context.Context) error
-	}{
-		{"connect", (*rank).connect}, {"join", (*rank).join}, {"links", (*rank).link}, {"sums", (*rank).open},
-		{"passes", (*rank).run}, {"end", (*rank).end},
-	} {
-		start, mine, theirs := time.Now(), processorTime(0), processorTime(pid)
-		g, ctx := errgroup.WithContext(context.Background())
-		for _, r := range all {
-			g.Go(func() error { return phase.run(r, ctx) })
+		defer func() { err = errors.Join(err, parts[i].stop()) }()
+		if err := parts[i].tell(url); err != nil {
+			return err
 		}
-		if err := g.Wait(); err != nil {
-			return fmt.Errorf("%s: %w", phase.name, err)
+	}
+	fmt.Printf("%d ranks, %d a node, %d processes\n%-10s %10s %18s %18s\n", o.ranks, o.node, o.processes, "phase", "s",
+		"ms a rank", "ms a rank, server")
+	mine := func() (sum float64) {
+		for _, p := range parts {
+			sum += p.processorTime()
 		}
-		fmt.Printf("%-10s %10.2f %18.2f %18.2f\n", phase.name, time.Since(start).Seconds(),
-			1e3*(processorTime(0)-mine)/float64(ranks), 1e3*(processorTime(pid)-theirs)/float64(ranks))
+		return sum
+	}
+	for _, phase := range phases {
+		begin, before, served := time.Now(), mine(), server.processorTime()
+		for _, p := range parts {
+			if err := p.tell(phase.name); err != nil {
+				return err
+			}
+		}
+		// The ranks end a phase themselves, or this shows for what they wait.
+		late := time.AfterFunc(o.timeout+grace, func() {
+			for _, p := range parts {
+				_ = p.cmd.Process.Signal(unix.SIGQUIT) // it may have ended
+			}
+		})
+		for i, p := range parts {
+			if _, err := p.line(); err != nil {
+				return fmt.Errorf("%s: process %d: %w", phase.name, i, err)
+			}
+		}
+		late.Stop()
+		fmt.Printf("%-10s %10.2f %18.2f %18.2f\n", phase.name, time.Since(begin).Seconds(),
+			1e3*(mine()-before)/float64(o.ranks), 1e3*(server.processorTime()-served)/float64(o.ranks))
 	}
 	return nil
 }
 
-// processorTime returns the seconds that the processors have spent on a process, 0 for this one.
-func processorTime(pid int) float64 {
-	var t unix.Timespec
-	clock := int32(unix.CLOCK_PROCESS_CPUTIME_ID)
-	if pid != 0 {
-		clock = int32(^pid<<3 | 2) // clock_getcpuclockid(3)
-	}
-	if err := unix.ClockGettime(clock, &t); err != nil {
-		return 0
-	}
-	return float64(t.Sec) + float64(t.Nsec)/1e9
-}
+// grace is how much longer than the timeout a phase may take before its processes are killed.
+const grace = 30 * time.Second

@@ -29,6 +29,7 @@ type rank struct {
 	passes     int
 	server     configs.NATS
 	timeout    time.Duration
+	life       context.Context // of the ranks of this process: it ends when one of them fails
 
 	conn    *wire.Conn
 	team    *roster.Team
@@ -48,7 +49,7 @@ func (r *rank) dial(ctx context.Context) (*wire.Conn, error) {
 }
 
 // join joins the other ranks, with an entry as large as that of a real rank.
-func (r *rank) join(ctx context.Context) (err error) {
+func (r *rank) join(context.Context) (err error) {
 	at, local := r.number/r.node, r.number%r.node
 	first := at * r.node
 	hash := fmt.Sprintf("%064d", 1)
@@ -56,12 +57,11 @@ func (r *rank) join(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	// The team lives until close.
-	r.team, err = roster.Join(context.WithoutCancel(ctx), r.conn, roster.Member{
+	r.team, err = roster.Join(r.life, r.conn, roster.Member{
 		Identity: roster.Identity{RunID: runID, Rank: r.number, Size: r.of, LocalRank: local,
 			LocalSize: min(r.node, r.of-first)},
 		Version: "simulated", ConfigHash: hash, Functions: hash, FirstRows: hash, Platform: "linux/amd64",
-		Host: fmt.Sprintf("node%05d", at), PID: 1000 + r.number,
+		Host: fmt.Sprintf("node%05d", at), PID: 1000 + r.number*7919%1000000, // not one after the other
 		Node:   shm.Node{Boot: fmt.Sprintf("%036d", at), PIDNamespace: "4026531836"},
 		Device: "cpu", Depth: 8, MaxSweeps: 16, Part: roster.Part{MaxAbs: float64(r.number) / 7}, Extra: extra,
 	}, r.timeout)
@@ -79,12 +79,12 @@ func (r *rank) link(ctx context.Context) (err error) {
 		return err
 	}
 	ends := halo.Ends(halo.RunIDOf(runID), mesh, stripes, depth, r.number)
-	members := make([]halo.Member, r.of)
-	for _, end := range ends {
+	var members [2]halo.Member
+	for side, end := range ends {
 		if end != nil {
 			m := r.team.Member(end.Neighbour)
 			shares, why := roster.SharesMemory(r.team.Self(), m)
-			members[end.Neighbour] = halo.Member{Host: m.Host, SharesMemory: shares, Why: why}
+			members[side] = halo.Member{Host: m.Host, SharesMemory: shares, Why: why}
 		}
 	}
 	r.links, err = halo.Connect(ctx, halo.Options{Rank: r.number, Members: members, Ends: ends, Mode: halo.ModeAuto,

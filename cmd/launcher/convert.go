@@ -3,15 +3,18 @@ package main
 import (
 	"fmt"
 	"math"
+	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"jacobi/internal/convert"
+	"jacobi/internal/output"
 )
 
 const aboutConvert = `convert writes the field of a finished run in another format, which the ending of the new name
-chooses: .npy (NumPy), .vti (ParaView, VTK) or .zarr (a Zarr group of format 2 with u, x and y, for zarr-python and
-xarray). It holds a few rows in memory, whatever the size of the field. It replaces no file.
+chooses: .npy (NumPy), .vti (ParaView, VTK) or .zarr (a Zarr group with u, x and y, for zarr-python and xarray). It
+holds a few rows in memory, whatever the size of the field. It replaces no file.
 
 A .npy file has no spacings. --spacing gives them; report.json of the run has them as spacing_x and spacing_y.`
 
@@ -32,10 +35,17 @@ func newConvertCommand() *cobra.Command {
 				}
 				o.HX, o.HY = spacing[0], spacing[1]
 			}
+			if o.ZarrFormat != 2 && o.ZarrFormat != 3 {
+				return fmt.Errorf("--zarr-format %d: allowed are 2 and 3", o.ZarrFormat)
+			}
+			if cmd.Flags().Changed("zarr-format") && !strings.EqualFold(filepath.Ext(args[1]), output.Zarr) {
+				return fmt.Errorf("--zarr-format %d: the name %q does not end in .zarr", o.ZarrFormat, args[1])
+			}
 			return convert.Field(cmd.Context(), args[0], args[1], o)
 		},
 	}
 	cmd.Flags().BoolVar(&o.Float32, "float32", false, "round values of float64 to float32")
+	cmd.Flags().IntVar(&o.ZarrFormat, "zarr-format", 3, "of a .zarr group: 3, or 2 for zarr-python before 3.0")
 	cmd.Flags().Float64SliceVar(&spacing, "spacing", nil, "`HX,HY`: the distances of neighbouring points (default: "+
 		"those of FIELD, else 1)")
 	return cmd

@@ -29,7 +29,7 @@ It runs as many ranks at a time as it has slots: its GPUs, or its cores if it ha
 whose launcher has ended or fallen silent. When it ends itself, it kills all its ranks.`
 
 func newNodeCommand(stderr io.Writer) *cobra.Command {
-	var config string
+	var config, metricsAt string
 	var set []string
 	var slots int
 	cmd := &cobra.Command{
@@ -48,21 +48,23 @@ func newNodeCommand(stderr io.Writer) *cobra.Command {
 			if err := configs.Validate(cfg); err != nil {
 				return err
 			}
-			return serveNode(cmd.Context(), cfg, slots, newScreen(io.Discard, stderr, look{tag: launch.TagNone,
-				json: cfg.Log.Format == "json"}))
+			scr := newScreen(io.Discard, stderr, look{tag: launch.TagNone, json: cfg.Log.Format == "json"})
+			return serveNode(cmd.Context(), cfg, slots, metricsAt, scr)
 		},
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.IntVar(&slots, "slots", 0, "ranks at a time (default: the GPUs of this machine, else its cores)")
+	f.StringVar(&metricsAt, "metrics", "", "serve the metrics of this node's ranks to Prometheus at `HOST:PORT`; "+
+		"without HOST, at 127.0.0.1")
 	f.StringVarP(&config, "config", "c", "", "run `FILE` with nats.url and what goes with it; other keys come from "+
 		"the launchers")
 	f.StringArrayVar(&set, "set", nil, "set a key of the run file, as in `nats.url=nats://host:4222`; repeatable")
 	return cmd
 }
 
-// serveNode runs an agent until a signal ends it.
-func serveNode(ctx context.Context, cfg configs.Config, slots int, scr *screen) error {
+// serveNode runs an agent until a signal ends it. metricsAt is where it serves metrics; "": nowhere.
+func serveNode(ctx context.Context, cfg configs.Config, slots int, metricsAt string, scr *screen) error {
 	log, err := logging.NewTo(scr, cfg.Log, -1)
 	if err != nil {
 		return err
@@ -91,13 +93,20 @@ func serveNode(ctx context.Context, cfg configs.Config, slots int, scr *screen) 
 		case <-ctx.Done():
 		}
 	}()
+	node, served, err := serveNodeMetrics(metricsAt, scr)
+	if err != nil {
+		return err
+	}
+	if served != nil {
+		defer served.Close()
+	}
 	conn, err := hosts.ConnectAgents(ctx, cfg.NATS, "jacobi node "+host, log)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
 	err = agent.Run(ctx, agent.Options{Conn: conn, Server: cfg.NATS, Host: host, Slots: n, What: what, Path: path,
-		Prepare: plan.Prepare, Log: log})
+		Prepare: measuredRanks{node, conn, log}.prepare(plan.Prepare), Log: log})
 	if ended, ok := errors.AsType[nodeEnded](err); ok {
 		scr.Say(ended.Error())
 		return nil

@@ -29,7 +29,7 @@ type screen struct {
 	buf     []byte
 	bar     *bar // nil if there is none
 	noticed map[string]bool
-	onWarn  func(text string) // gets warnings, too; nil if nobody else wants them
+	onWarn  func(text string) // gets warnings and restarts, too; nil if nobody else wants them
 }
 
 // look is the style of lines.
@@ -94,6 +94,15 @@ func (s *screen) Notice(text string) {
 	if !again {
 		s.Say(text)
 	}
+}
+
+// Restart shows the failure after which a run starts again, and from where.
+func (s *screen) Restart(failure, text string) {
+	if s.onWarn != nil {
+		s.onWarn(failure + "; " + text)
+	}
+	s.Say(failure)
+	s.Say(text)
 }
 
 // warn shows a warning.

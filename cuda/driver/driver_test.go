@@ -143,6 +143,7 @@ func TestStreamsAndEvents(t *testing.T) {
 	s, from, to := must(c.NewStream(0))(t), must(c.NewEvent(true))(t), must(c.NewEvent(true))(t)
 	plain := must(c.NewEvent(false))(t)
 	check(t, from.Record(s))
+	check(t, to.Record(s))
 	check(t, s.Wait(plain))
 	if must(s.Done())(t) {
 		t.Error("the stream is said to be empty")

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"math"
 	"time"
 	"unsafe"
 )
@@ -43,5 +44,5 @@ func (e *Event) Done() (bool, error) { return e.driver.done(&e.driver.api.eventQ
 func Elapsed(from, to *Event) (time.Duration, error) {
 	var ms float32
 	err := to.driver.call(&to.driver.api.eventElapsedTime, uintptr(unsafe.Pointer(&ms)), from.handle, to.handle)
-	return time.Duration(float64(ms) * 1e6), err
+	return time.Duration(math.Round(float64(ms) * 1e6)), err
 }

@@ -25,10 +25,11 @@ class Barrier {
   pthread_barrier_t barrier;
 };
 
-// Warp is 32 threads, which exchange values through slots.
+// Warp is 32 threads, which exchange values through slots. Exchanges take the two sets of slots in turn, so one barrier
+// each is enough: who writes a set again has met all that have read it, at the barrier of the exchange between.
 struct Warp {
   Barrier barrier{32};
-  uint64_t slots[32];
+  uint64_t slots[2][32];
 };
 
 // Block is the warps of a block and the memory and barriers that they share.
@@ -63,6 +64,7 @@ inline thread_local Index threadIdx, blockIdx, blockDim, gridDim;
 inline thread_local struct {
   Block* block;
   Warp* warp;
+  unsigned exchanges;  // so far; all threads of a warp take part in all
 } thread;
 
 // launch runs a kernel on grid blocks, each of size threads and with bytes of shared memory: all at once, or `inTurn`.
@@ -87,13 +89,16 @@ template <class Kernel> void launch(int grid, int size, int bytes, bool inTurn, 
   join();
 }
 
+// tell gives v to the threads of the warp, and returns the values of all.
+template <class T> const uint64_t* tell(T v) {
+  uint64_t* slots = thread.warp->slots[thread.exchanges++ % 2];
+  memcpy(&slots[threadIdx.x % 32], &v, sizeof v);
+  thread.warp->barrier.meet();
+  return slots;
+}
 template <class T> T exchange(T v, int from) {
-  Warp& w = *thread.warp;
   T got;
-  memcpy(&w.slots[threadIdx.x % 32], &v, sizeof v);
-  w.barrier.meet();
-  memcpy(&got, &w.slots[from], sizeof got);
-  w.barrier.meet();
+  memcpy(&got, &tell(v)[from], sizeof got);
   return got;
 }
 template <class T> T __shfl_sync(unsigned, T v, int from) { return exchange(v, from); }
@@ -107,12 +112,9 @@ template <class T> T __shfl_down_sync(unsigned, T v, int by) {
 }
 // warpSum returns the sum of the values of a warp's threads.
 inline uint64_t warpSum(uint64_t v) {
-  Warp& w = *thread.warp;
-  w.slots[threadIdx.x % 32] = v;
-  w.barrier.meet();
+  const uint64_t* values = tell(v);
   uint64_t all = 0;
-  for (uint64_t s : w.slots) all += s;
-  w.barrier.meet();
+  for (int i = 0; i < 32; i++) all += values[i];
   return all;
 }
 inline bool __any_sync(unsigned, bool p) { return warpSum(p) > 0; }

@@ -3,6 +3,7 @@
 #pragma once
 #include <setjmp.h>
 #include <ucontext.h>
+#include <unistd.h>
 
 #include <functional>
 #include <memory>
@@ -135,6 +136,10 @@ inline void __syncthreads() { fibers.meet(fibers.all, blockDim.x); }
 inline void copy16_async(void* to, const void* from) { memcpy(to, from, 16); }
 
 inline void __threadfence() {}  // one thread runs all fibers
+inline void __threadfence_system() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+inline void __nanosleep(unsigned) { usleep(20); }
+inline unsigned load_acquire(const unsigned* word) { return __atomic_load_n(word, __ATOMIC_ACQUIRE); }
+inline void store_after_fence(unsigned* word, unsigned n) { __atomic_store_n(word, n, __ATOMIC_RELEASE); }
 inline unsigned atomicAdd(unsigned* at, unsigned n) {
   const unsigned old = *at;
   *at += n;

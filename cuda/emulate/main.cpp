@@ -23,7 +23,11 @@ struct Case {
                  // of tiles and `pipes` in an outer one
   int more = 0;  // passes between two exchanges besides the last one: halos are (1+more) * sweeps rows deep
   bool weighted = false;  // the sweeps have weights; only float64
+  int bare = 0;  // if not 0, of each so many passes the last one has a norm, of its last sweep; the others have none
   double weight(int sweep) const { return 0.5 + sweep * 7 % 5; }
+  bool normed(int sweep) const {
+    return !weighted && (!bare || (sweep % sweeps == sweeps - 1 && (sweep / sweeps + 1) % bare == 0));
+  }
   int cycle() const { return 1 + more; }
 };
 
@@ -48,6 +52,11 @@ static void (*deepOf(float, int, int rows))(Pass<float>) {
 static void (*deepOf(double, int sweeps, int rows))(Pass<double>) {
   return rows ? held8_f64 : sweeps > 8 ? deep_f64 : sweep_f64;
 }
+
+static void (*bareOf(float))(BarePass<float>) { return bare_f32; }
+static void (*bareOf(double))(BarePass<double>) { return bare_f64; }
+static DeepShape bareShape(float) { return kBareF32; }
+static DeepShape bareShape(double) { return kBareF64; }
 
 template <class Real> struct Rank {
   int lo, hi;                  // rows that it sweeps
@@ -186,6 +195,12 @@ template <class Real> struct Run {
     }
     if (p.source) return passWith(r, i, k.onceSource, k.deepSource, k.source);
     if (p.terms()) return passWith(r, i, k.onceFixed, k.deepFixed, k.fixed);
+    if (c.bare) {
+      BarePass<Real> a{};
+      setPass(a, r, i);
+      if (!c.normed(i * c.sweeps + c.sweeps - 1)) a.countHi = a.countLo;
+      return call(bareOf(Real()), a, launchOf<Real>(bareShape(Real()), c.sweeps, c.blocks, c.pipes));
+    }
     Pass<Real> a{};
     setPass(a, r, i);
     if (c.sweeps == 1) return call(k.once, a, {c.blocks, kOnceThreads, 0});
@@ -236,10 +251,10 @@ template <class Real> struct Run {
     }
   }
 
-  // rightSum says whether a rank's sum of a sweep is right. Sweeps with weights have none.
+  // rightSum says whether a rank's sum of a sweep is right. Sweeps with weights and others without a norm have none.
   bool rightSum(const Rank<Real>& k, int sweep) const {
     const unsigned long long* words = &k.sums[(size_t)sweep * kSumWords];
-    if (c.weighted) return std::all_of(words, words + kSumWords, [](unsigned long long w) { return w == 0; });
+    if (!c.normed(sweep)) return std::all_of(words, words + kSumWords, [](unsigned long long w) { return w == 0; });
     return sameSum(words, want[sweep], want[sweep + 1], pitch, p.left(), p.right(), 0, k.lo, k.hi);
   }
 
@@ -265,8 +280,9 @@ template <class Real> struct Run {
     else snprintf(work, sizeof work, "%d blocks of %d pipelines", c.blocks, c.pipes);
     char halos[30] = "";
     if (c.more) snprintf(halos, sizeof halos, ", halo %d", depth);
+    const char kind = c.weighted ? 'w' : c.bare ? 'b' : 'f';
     printf("%c%zu %s%s%s, %d x %d, %d ranks, %d passes of %d sweeps%s, %s: %d rows, %d sums, %d words wrong\n",
-           c.weighted ? 'w' : 'f', 8 * sizeof(Real), p.walls, p.source ? " source" : "", p.points ? " points" : "",
+           kind, 8 * sizeof(Real), p.walls, p.source ? " source" : "", p.points ? " points" : "",
            p.nx, p.ny, n, c.passes, c.sweeps, halos, work, field, sums, counts);
     return !field && !sums && !counts;
   }
@@ -289,9 +305,14 @@ int main() {
            Case{plain(131, "f"), {24}, 5, 1, 2, 1, 16},   // an odd number of sweeps, a mesh that ends within a lane
            Case{plain(250, "p"), {13, 30, 45}, 7, 3, 1, 2, 24},
            // Halos deeper than a pass, and parts so low that the second one reads halos too.
-           Case{plain(130, "p"), {40, 80}, 4, 8, 3, 3, 0, 3},
-           Case{plain(131, "p"), {40, 80}, 4, 8, 4, 4, 16, 3},
+           Case{plain(130, "p"), {40, 80}, 4, 5, 3, 3, 0, 3},
+           Case{plain(131, "p"), {40, 80}, 4, 5, 4, 4, 16, 3},
            Case{plain(515, "f"), {40}, 1, 2, 2, 0},
+           // Without norms, or with that of the last sweep.
+           Case{plain(250, "p"), {16}, 16, 2, 1, 2, 0, 0, false, 1},
+           Case{plain(250, "p"), {13, 30, 45}, 6, 4, 2, 2, 0, 0, false, 2},
+           Case{plain(250, "f"), {33}, 2, 3, 2, 2, 0, 0, false, 3},
+           Case{plain(130, "p"), {40, 80}, 4, 5, 3, 3, 0, 3, false, 4},
            // With terms. Of three strips the middle one has no fixed point below row 10.
            Case{points(620, "ffff"), {140}, 7, 1, 2, 2},
            Case{points(250, "ffpp"), {13, 30, 45}, 6, 2, 2, 2},
@@ -312,18 +333,22 @@ int main() {
            Case{plain(140, "f"), {30}, 14, 1, 1, 2},  // a warp with two sweeps
            Case{plain(129, "p"), {17, 32}, 8, 2, 2, 1},
            Case{plain(131, "p"), {24}, 12, 2, 1, 2, 8},
-           Case{plain(131, "p"), {40, 80}, 4, 8, 8, 8, 8, 3},
+           Case{plain(131, "p"), {40, 80}, 4, 5, 8, 8, 8, 3},
            Case{points(310, "nfff"), {130}, 12, 1, 1, 3},
            Case{walls(150, "nnpp"), {21, 40, 56}, 7, 2, 1, 2},
            Case{source(310, "fffn"), {40, 90}, 12, 1, 1, 2},
            Case{source(140, "nnpp"), {24}, 14, 2, 1, 1},
            Case{points(260, "ppnn"), {30}, 1, 2, 1, 0},
            Case{source(516, "ppfn"), {24, 50}, 1, 2, 2, 0},
+           // Without norms, or with that of the last sweep.
+           Case{plain(150, "p"), {21, 40, 56}, 12, 2, 1, 2, 0, 0, false, 1},
+           Case{plain(140, "f"), {30}, 16, 2, 1, 2, 0, 0, false, 2},
+           Case{plain(131, "p"), {40, 80}, 4, 5, 3, 3, 0, 3, false, 2},
            // With weights.
            Case{plain(150, "p"), {21, 40, 56}, 12, 2, 1, 2, 0, 0, true},
            Case{points(310, "nfff"), {130}, 11, 1, 1, 3, 0, 0, true},
            Case{source(140, "nnpp"), {24, 50}, 14, 2, 1, 1, 0, 0, true},
-           Case{walls(130, "fnpp"), {40, 80}, 4, 8, 3, 3, 0, 3, true},
+           Case{walls(130, "fnpp"), {40, 80}, 4, 5, 3, 3, 0, 3, true},
            Case{source(310, "fffn"), {40, 90}, 3, 2, 2, 2, 0, 0, true},
            Case{points(260, "ppnn"), {30}, 1, 2, 1, 0, 0, 0, true},
            Case{source(516, "ppfn"), {24, 50}, 1, 2, 2, 0, 0, 0, true},

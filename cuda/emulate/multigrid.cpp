@@ -1,16 +1,20 @@
-// The part of a CUDA driver that runs the multigrid kernels, on fibers. The rest is the fake driver of
-// ../driver/drivertest, in which these functions have other names.
+// The part of a CUDA driver that runs the kernels of multigrid and of conjugate gradients, on fibers. The rest is the
+// fake driver of ../driver/drivertest, in which these functions have other names.
 #include <cstdio>
 #include <cstdlib>
 
 #define FIBERS
 #include "../kernels/multigrid.cu"
+#include "../kernels/search.cu"
+#include "../kernels/zone.cu"
+#include "streams.h"
 
 namespace {
 
 struct Kernel {
   const char* name;
   void (*run)(const void* argument);
+  size_t size;         // of the argument
   int threads, bytes;  // of a block
   int limit = 48 << 10;  // of the bytes, as cuFuncSetAttribute has set it last
 };
@@ -23,13 +27,13 @@ template <class A, void (*kernel)(A)> void run(const void* argument) {
 
 // The shapes and shared memory of the kernels, which Go computes too.
 #define DOWN_KERNEL(name, type, shape, source, zero, fixed) \
-  {#name, run<Smooth<type>, name>, shape.warps* kWarp, \
+  {#name, run<Smooth<type>, name>, sizeof(Smooth<type>), shape.warps* kWarp, \
    shape.warps*(Kind<type, shape.columns, source, zero, false, shape.ahead, fixed>::kBytes + kSumWords * 8)}
 #define UP_KERNEL(name, type, shape, source, fixed) \
-  {#name, run<Smooth<type>, name>, shape.warps* kWarp, \
+  {#name, run<Smooth<type>, name>, sizeof(Smooth<type>), shape.warps* kWarp, \
    shape.warps* Kind<type, shape.columns, source, false, true, shape.ahead, fixed>::kBytes}
 #define TILE_KERNEL(way, name, type, shape, source, zero, up) \
-  {"tile_" #way "_" #name, run<Smooth<type>, tile_##way##_##name>, shape.warps* kWarp, \
+  {"tile_" #way "_" #name, run<Smooth<type>, tile_##way##_##name>, sizeof(Smooth<type>), shape.warps* kWarp, \
    TileKind<type, shape.columns, shape.rows, shape.warps, source, zero, up>::kBytes}
 #define TILE_KERNELS(name, type, shape, source, zero) \
   TILE_KERNEL(down, name, type, shape, source, zero, false), TILE_KERNEL(up, name, type, shape, source, false, true)
@@ -51,10 +55,17 @@ Kernel kernels[] = {
     TILE_KERNELS(source_f64, double, kTileF64, true, false),
     TILE_KERNELS(f32, float, kTileF32, true, true),
     TILE_KERNELS(small_f32, float, kTileSmallF32, true, true),
-    {"tail", run<Tail, tail>, kTailThreads, 3 * kTailValues * 4},
-    {"tail_large", run<Tail, tail_large>, kTailThreads, 0},
-    {"interpolate", run<Interpolation, interpolate>, kFullThreads, 0},
-    {"restrict_source", run<SourceRestriction, restrict_source>, kFullThreads, 0},
+    {"tail", run<Tail, tail>, sizeof(Tail), kTailThreads, 3 * kTailValues * 4},
+    {"tail_large", run<Tail, tail_large>, sizeof(Tail), kTailThreads, 0},
+    {"interpolate", run<Interpolation, interpolate>, sizeof(Interpolation), kFullThreads, 0},
+    {"push_zones", run<Moves, push_zones>, sizeof(Moves), kMoveThreads, 0},
+    {"take_zone", run<Moves, take_zone>, sizeof(Moves), kMoveThreads, 0},
+    {"restrict_source", run<SourceRestriction, restrict_source>, sizeof(SourceRestriction), kFullThreads, 0},
+#define PRODUCTS_KERNEL(name)                                                   \
+  {#name, run<ProductSums, name>, sizeof(ProductSums), kProductWarps* kWarp, \
+   kProductWarps* Dots<kProducts>::kBytes}
+    PRODUCTS_KERNEL(search_products), PRODUCTS_KERNEL(search_products_source),
+    {"search_step", run<Step, search_step>, sizeof(Step), kStepThreads, 0},
 };
 
 }  // namespace
@@ -87,23 +98,20 @@ int cuDeviceGetAttribute(int* v, int attribute, int) {
   return 0;
 }
 
-// Memory is full of what are not numbers.
-int cuMemAlloc_v2(uint64_t* p, size_t n) {
-  *p = (uint64_t)aligned_alloc(256, (n + 255) / 256 * 256);
-  memset((void*)*p, 0xff, n);
-  return 0;
-}
-
 int cuLaunchKernel(intptr_t f, unsigned gx, unsigned, unsigned, unsigned bx, unsigned, unsigned, unsigned shared,
-                   intptr_t, void** args, void**) {
+                   intptr_t stream, void** args, void**) {
   const Kernel* const k = (const Kernel*)f;
   if ((int)bx != k->threads || (int)shared != k->bytes) {
     printf("%s: blocks of %u threads with %u bytes, want %d with %d\n", k->name, bx, shared, k->threads, k->bytes);
     return 1;
   }
   if ((int)shared > k->limit) return 1;
-  const void* const argument = args[0];
-  fibers.run(gx, bx, shared, [k, argument] { k->run(argument); });
+  const std::vector<char> argument((const char*)args[0], (const char*)args[0] + k->size);
+  emulated::put(stream, [=] {
+    static std::mutex one;  // kernel at a time, as all have the same fibers
+    std::lock_guard<std::mutex> lock(one);
+    fibers.run(gx, bx, shared, [&] { k->run(argument.data()); });
+  });
   return 0;
 }
 

@@ -7,8 +7,6 @@
 
 #define FIBERS
 #include "../emulate/fibers.h"
-inline unsigned load_acquire(const unsigned* word) { return *word; }
-inline void store_after_fence(unsigned* word, unsigned n) { *word = n; }
 #include "../kernels/probe.cu"
 
 namespace {

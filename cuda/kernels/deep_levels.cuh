@@ -11,6 +11,9 @@ struct Counted {
   int lo, hi;
 };
 
+// Squares says which sweeps of a warp add the squares of their updates to sums.
+enum class Squares { all, last, none };
+
 // Sources is the source of the row that each level makes.
 template <class Arg, int W, int N, bool = Arg::kSource> struct Sources {
   Row<typename Arg::Real, W> row[N];
@@ -51,13 +54,18 @@ template <class Arg, int N> struct Weighting<Arg, N, false> {
 //   sweep 2        r-2               <- made of r-3, r-2, r-1 of sweep 1; goes out for N = 2
 //
 // So row q of any level is made while one of the rows q+1 .. q+N comes in.
-template <class Arg, int W, int N> struct Levels : Sources<Arg, W, N> {
+template <class Arg, int W, int N, Squares kSquares> struct Levels : Sources<Arg, W, N> {
   using Real = typename Arg::Real;
   static constexpr int kGroups = W / kGroupColumns;  // side by side in a lane
   Row<Real, W> north[N], centre[N];
   Real acc[N][kGroups];  // sums of the group that the newest row belongs to
   Limbs sum[N];          // sums of the groups before
   Weighting<Arg, N> weighting;
+
+  // counts says whether level s adds squares; the sums of the others are never used and take no registers.
+  static constexpr __host__ __device__ bool counts(int s) {
+    return kSquares == Squares::all || (kSquares == Squares::last && s == N - 1);
+  }
 
   __device__ __forceinline__ void clear(const double* bias) {
 #pragma unroll
@@ -72,13 +80,14 @@ template <class Arg, int W, int N> struct Levels : Sources<Arg, W, N> {
   // drain moves the sums to the words of this warp's sweeps in shared memory. Lanes without ok do not count.
   __device__ __forceinline__ void drain(const double* bias, unsigned long long (*words)[kSumWords], bool ok, int lane) {
 #pragma unroll
-    for (int s = 0; s < (Arg::kWeighted ? 0 : N); s++) sum[s].drain(bias, words[s], ok, lane), sum[s].clear(bias);
+    for (int s = 0; s < N; s++)
+      if (counts(s)) sum[s].drain(bias, words[s], ok, lane), sum[s].clear(bias);
   }
 
   // advance takes row y+k of the sweep before as v, and returns row y+k-N of the last sweep. y is the first row of a
-  // group, x the lane's first column. counts says whether the group that ends with row y-1 counts.
+  // group, x the lane's first column. whole says whether the group that ends with row y-1 counts.
   template <Care kCare> __device__ __forceinline__ Row<Real, W> advance(const Arg& a, Row<Real, W> v, int x, int y,
-                                                                        int k, bool counts, Counted rows,
+                                                                        int k, bool whole, Counted rows,
                                                                         const Beside<Arg, W>& beside, int lane) {
     this->take(beside, k, lane);
 #pragma unroll
@@ -94,16 +103,16 @@ template <class Arg, int W, int N> struct Levels : Sources<Arg, W, N> {
         keep(j, o.v[j], c.v[j]);
         d.v[j] = o.v[j] - c.v[j];
       }
-      if (!Arg::kWeighted && (kCare != Care::ends || (row >= rows.lo && row < rows.hi))) {
+      if (counts(s) && (kCare != Care::ends || (row >= rows.lo && row < rows.hi))) {
 #pragma unroll
         for (int g = 0; g < kGroups; g++) acc[s][g] += squares(d.v + kGroupColumns * g, kSmallest<Real>);
       }
-      if (!Arg::kWeighted && k == s) {  // row y-1 ends a group
+      if (counts(s) && k == s) {  // row y-1 ends a group
         const int counted = kCare < Care::sides ? kGroupRows : min(y, rows.hi) - max(y - kGroupRows, rows.lo);
         const double more = surplus<Real>(counted);
 #pragma unroll
         for (int g = 0; g < kGroups; g++) {
-          sum[s].add(counts ? (double)acc[s][g] - more : 0);
+          sum[s].add(whole ? (double)acc[s][g] - more : 0);
           acc[s][g] = 0;
         }
       }

@@ -66,6 +66,7 @@ NUMBER(const_BadWord, kBadWord)
   NUMBER(name##_columns, shape.columns) NUMBER(name##_levels, shape.levels) NUMBER(name##_step, shape.step) \
   NUMBER(name##_warps, shape.warps)
 DEEP(sweep_f32, kSweepF32) DEEP(sweep_f64, kSweepF64) DEEP(deep_f64, kDeepF64)
+DEEP(bare_f32, kBareF32) DEEP(bare_f64, kBareF64)
 DEEP(sweep_fixed_f32, kFixedF32) DEEP(sweep_fixed_f64, kFixedF64)
 DEEP(sweep_source_f32, kSourceF32) DEEP(sweep_source_f64, kSourceF64)
 

@@ -27,7 +27,7 @@ struct Cut {
 // multiple of 8. Columns [nx, pitch) of now hold finite numbers, and those of next get finite numbers.
 template <class Value> struct Pass {
   using Real = Value;
-  static constexpr bool kTerms = false, kSource = false, kWeighted = false;
+  static constexpr bool kTerms = false, kSource = false, kWeighted = false, kBare = false;
   const Real* now;
   Real* next;
   unsigned long long* sums;  // kSumWords for each sweep; the kernel adds to them
@@ -35,11 +35,16 @@ template <class Value> struct Pass {
   int pitch, nx;
   int rowLo, rowHi;
   int outLo, outHi;       // rows of next to write; none of them is fixed
-  int countLo, countHi;   // rows whose updates count for the norm
+  int countLo, countHi;   // rows whose updates count for the norm; bare_*: none at all if no sweep has a norm
   int fixTop, fixBottom;  // rows that keep their values; beyond all rows if there are none
   int sweeps;
   int depth;  // rows to hand on, at least `sweeps`; 0: none
   unsigned awaited, posted;
   Side<Real> sides[2];  // above and below; once_* leave them alone
   Cut cut;
+};
+
+// BarePass is the argument of the kernels for passes without norms, or with that of the last sweep alone. It is a Pass.
+template <class Value> struct BarePass : Pass<Value> {
+  static constexpr bool kBare = true;
 };

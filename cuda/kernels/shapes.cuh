@@ -25,6 +25,10 @@ struct HeldShape {
 #define SHAPE_F32 8, 2, 2, 8, 24
 #define SHAPE_F64 4, 2, 2, 8, 20
 #endif
+#ifndef SHAPE_BARE_F32
+#define SHAPE_BARE_F32 8, 2, 2, 8, 24
+#define SHAPE_BARE_F64 4, 4, 4, 8, 16
+#endif
 #ifndef SHAPE_FIXED_F32
 #define SHAPE_FIXED_F32 8, 2, 2, 8, 24
 #define SHAPE_FIXED_F64 4, 4, 4, 8, 12
@@ -36,6 +40,9 @@ struct HeldShape {
 constexpr DeepShape kSweepF32 = {SHAPE_F32};
 constexpr DeepShape kSweepF64 = {SHAPE_F64};
 constexpr DeepShape kDeepF64 = {4, 4, 4, 8, 12};  // for more than 8 sweeps
+// Without norms, or with that of the last sweep alone.
+constexpr DeepShape kBareF32 = {SHAPE_BARE_F32};
+constexpr DeepShape kBareF64 = {SHAPE_BARE_F64};
 // With terms (terms.cuh). The source takes room in shared memory, so fewer warps of more registers.
 constexpr DeepShape kFixedF32 = {SHAPE_FIXED_F32};
 constexpr DeepShape kFixedF64 = {SHAPE_FIXED_F64};

@@ -42,14 +42,17 @@
 #include "exchange.cuh"
 
 // Pipeline is what one warp does: N sweeps, which is S unless it is the last warp and fewer are left.
-template <class Arg, int W, int S, int B, int U, int N> struct Pipeline {
+template <class Arg, int W, int S, int B, int U, int N, Squares kSquares> struct Pipeline {
   static_assert(S % B == 0 && U % (2 * B) == 0 && kGroupRows % U == 0 && S <= U, "fixed places of slots and barriers");
   using Real = typename Arg::Real;
   using Slot = ::Slot<Real, W>;
   using Rings = ::Rings<Real, W, B>;
   static constexpr int kWorth = 4 * kGroupRows;  // rows without fixed points for which the plain loop is worth a look
   static constexpr int kNowhere = -(1 << 29);
-  static constexpr int kDrain = kMostGroups / Levels<Arg, W, N>::kGroups * kGroupRows;  // rows between two drains
+  using Levels = ::Levels<Arg, W, N, kSquares>;
+  static constexpr bool kCounts = kSquares != Squares::none;
+  // rows between two drains
+  static constexpr int kDrain = kCounts ? kMostGroups / Levels::kGroups * kGroupRows : 1 << 28;
 
   static __device__ __forceinline__ int delay(int warp) { return (S + B) * warp; }
   static __device__ __forceinline__ int delayGroups(int warp) { return delay(warp) & -kGroupRows; }  // in rows
@@ -80,12 +83,12 @@ template <class Arg, int W, int S, int B, int U, int N> struct Pipeline {
     };
 
     auto* const words = Rings::template words<S>(shared, at.warps) + base;
-    Levels<Arg, W, N> levels;
+    Levels levels;
     levels.clear(a.bias);
     levels.weighting.load(a, base);
 #pragma unroll
     for (int s = 0; s < N; s++)
-      if (lane < kSumWords) words[s][lane] = 0;
+      if (Levels::counts(s) && lane < kSumWords) words[s][lane] = 0;
     __syncwarp();
 
     const int top8 = a.outLo & -kGroupRows;
@@ -111,7 +114,8 @@ template <class Arg, int W, int S, int B, int U, int N> struct Pipeline {
       const int x = strips.x(p.strip);
       const bool ok = strips.right(x, a.nx);
       const int writeLo = max(p.top, a.outLo), writes = ok ? min(p.bottom, a.outHi) - writeLo : 0;
-      const Counted counted = {max(p.top, a.countLo), min(p.bottom, a.countHi)};
+      Counted counted = {kNowhere, kNowhere};
+      if (kCounts) counted = {max(p.top, a.countLo), min(p.bottom, a.countHi)};
       const int x0 = x - W * lane;
       bool inner;  // no fixed column; with terms no mirror of a column
       if constexpr (Arg::kTerms) inner = x0 > a.terms.left && x0 + kWarp * W <= a.terms.right;
@@ -210,7 +214,8 @@ template <class Arg, int W, int S, int B, int U, int N> struct Pipeline {
     }
     for (int i = wait; i < kGroupRows; i += B) neighbours.meet();
 #pragma unroll
-    for (int s = 0; s < N; s++) flush(words[s], a.sums + (base + s) * kSumWords, lane);
+    for (int s = 0; s < N; s++)
+      if (Levels::counts(s)) flush(words[s], a.sums + (base + s) * kSumWords, lane);
   }
 };
 
@@ -227,11 +232,17 @@ template <class Arg, int W, int S, int B, int U> __device__ __forceinline__ void
   const int bytes = Rings<Real, W, B>::template bytes<S>(warps) + slots * Slot<Real, W>::kBytes;
   char* const own = shared + pipe * bytes;
   Part part;
-  const int levels = min(S, a.sweeps - S * warp);
-  if (levels == S) Pipeline<Arg, W, S, B, U, S>::run(a, part, own, at);
-  else if (S > 2 && levels == 2) Pipeline<Arg, W, S, B, U, (S > 2 ? 2 : 1)>::run(a, part, own, at);
-  else if (S > 3 && levels == 3) Pipeline<Arg, W, S, B, U, (S > 3 ? 3 : 1)>::run(a, part, own, at);
-  else Pipeline<Arg, W, S, B, U, 1>::run(a, part, own, at);
+  if constexpr (Arg::kBare) {  // of a multiple of S sweeps
+    if (at.last() && a.countLo < a.countHi) Pipeline<Arg, W, S, B, U, S, Squares::last>::run(a, part, own, at);
+    else Pipeline<Arg, W, S, B, U, S, Squares::none>::run(a, part, own, at);
+  } else {
+    constexpr Squares kSquares = Arg::kWeighted ? Squares::none : Squares::all;
+    const int levels = min(S, a.sweeps - S * warp);
+    if (levels == S) Pipeline<Arg, W, S, B, U, S, kSquares>::run(a, part, own, at);
+    else if (S > 2 && levels == 2) Pipeline<Arg, W, S, B, U, (S > 2 ? 2 : 1), kSquares>::run(a, part, own, at);
+    else if (S > 3 && levels == 3) Pipeline<Arg, W, S, B, U, (S > 3 ? 3 : 1), kSquares>::run(a, part, own, at);
+    else Pipeline<Arg, W, S, B, U, 1, kSquares>::run(a, part, own, at);
+  }
 }
 
 #define SWEEP(name, Arg, shape)                                              \
@@ -242,4 +253,6 @@ template <class Arg, int W, int S, int B, int U> __device__ __forceinline__ void
 SWEEP(sweep_f32, Pass<float>, kSweepF32)
 SWEEP(sweep_f64, Pass<double>, kSweepF64)
 SWEEP(deep_f64, Pass<double>, kDeepF64)
+SWEEP(bare_f32, BarePass<float>, kBareF32)
+SWEEP(bare_f64, BarePass<double>, kBareF64)
 #endif

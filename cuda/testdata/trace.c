@@ -6,12 +6,15 @@
 #define cuStreamCreateWithPriority fake_streamCreate
 #define cuStreamDestroy_v2 fake_streamDestroy
 #define cuStreamSynchronize fake_streamSynchronize
+#define cuStreamQuery fake_streamQuery
 #define cuStreamWaitEvent fake_streamWaitEvent
 #define cuStreamWaitValue32_v2 fake_waitValue
 #define cuStreamWriteValue32_v2 fake_writeValue
 #define cuEventCreate fake_eventCreate
 #define cuEventRecord fake_eventRecord
 #define cuEventQuery fake_eventQuery
+#define cuEventDestroy_v2 fake_eventDestroy
+#define cuEventElapsedTime fake_eventElapsedTime
 #define cuCtxSynchronize fake_ctxSynchronize
 #define cuMemAlloc_v2 fake_memAlloc
 #define cuMemFree_v2 fake_memFree
@@ -28,12 +31,15 @@
 #undef cuStreamCreateWithPriority
 #undef cuStreamDestroy_v2
 #undef cuStreamSynchronize
+#undef cuStreamQuery
 #undef cuStreamWaitEvent
 #undef cuStreamWaitValue32_v2
 #undef cuStreamWriteValue32_v2
 #undef cuEventCreate
 #undef cuEventRecord
 #undef cuEventQuery
+#undef cuEventDestroy_v2
+#undef cuEventElapsedTime
 #undef cuCtxSynchronize
 #undef cuMemAlloc_v2
 #undef cuMemFree_v2
@@ -58,14 +64,16 @@ static void say(const char* format, ...) {
   fclose(f);
 }
 
-enum { firstStream = 7, firstEvent = 1000, firstFunction = 40 };
-static int streams, events, functions;
-static char names[20][20];
+enum { firstStream = 7, firstEvent = 1000, firstTimed = 1 << 20, lastTimed = 1 << 21, firstFunction = 40 };
+static int streams, events, timed, functions;
+static int64_t recorded[lastTimed - firstTimed], ticks;  // of events with timing, in microseconds
+static char names[64][32];
 static char* arena;
 static size_t used;
 
 static const char* stream(intptr_t s) {
   static const char* name[] = {"fast", "slow"};
+  if (!s) return "default";
   return s - firstStream < 2 ? name[s - firstStream] : "other";
 }
 static const char* event(intptr_t e) {
@@ -80,7 +88,7 @@ static unsigned word(ptr p) { return (p & 0xffff) / 128; }
 
 // A backend begins with this call: its first stream is fast, and its memory begins at the same address.
 int cuDevicePrimaryCtxRetain(intptr_t* c, int d) {
-  streams = events = functions = used = 0;
+  streams = events = timed = functions = used = ticks = 0;
   return fake_retain(c, d);
 }
 
@@ -90,6 +98,7 @@ int cuStreamCreateWithPriority(intptr_t* s, unsigned flags, int priority) {
 }
 int cuStreamDestroy_v2(intptr_t s) { return 0; }
 int cuStreamSynchronize(intptr_t s) { return say("%s: synchronize", stream(s)), 0; }
+int cuStreamQuery(intptr_t s) { return say("ask whether %s is empty", stream(s)), 0; }
 int cuStreamWaitEvent(intptr_t s, intptr_t e, unsigned flags) { return say("%s: wait %s", stream(s), event(e)), 0; }
 int cuStreamWaitValue32_v2(intptr_t s, ptr p, uint32_t v, unsigned flags) {
   return say("%s: wait until %sword %u is %u", stream(s), whose(p), word(p), v), 0;
@@ -97,9 +106,26 @@ int cuStreamWaitValue32_v2(intptr_t s, ptr p, uint32_t v, unsigned flags) {
 int cuStreamWriteValue32_v2(intptr_t s, ptr p, uint32_t v, unsigned flags) {
   return say("%s: set %sword %u to %u", stream(s), whose(p), word(p), v), 0;
 }
-int cuEventCreate(intptr_t* e, unsigned flags) { return *e = firstEvent + events++, 0; }
-int cuEventRecord(intptr_t e, intptr_t s) { return say("%s: record %s", stream(s), event(e)), 0; }
-int cuEventQuery(intptr_t e) { return say("ask for %s", event(e)), 0; }
+int cuEventCreate(intptr_t* e, unsigned flags) {
+  *e = flags ? firstEvent + events++ : firstTimed + timed++;
+  return timed > lastTimed - firstTimed;
+}
+int cuEventDestroy_v2(intptr_t e) { return 0; }
+// Times are not written where they are taken of the clock, because the number of tries varies.
+int cuEventRecord(intptr_t e, intptr_t s) {
+  if (e < firstTimed) return say("%s: record %s", stream(s), event(e)), 0;
+  recorded[e - firstTimed] = ++ticks;
+  if (s != firstStream + 2) say("%s: take the time", stream(s));
+  return 0;
+}
+int cuEventQuery(intptr_t e) {
+  if (e < firstTimed) say("ask for %s", event(e));
+  return 0;
+}
+int cuEventElapsedTime(float* ms, intptr_t from, intptr_t to) {
+  *ms = (recorded[to - firstTimed] - recorded[from - firstTimed]) * 1e-3;
+  return from < firstTimed || to < firstTimed;
+}
 int cuCtxSynchronize(void) { return say("synchronize"), 0; }
 
 int cuMemAlloc_v2(ptr* p, size_t n) {
@@ -133,7 +159,7 @@ int cuMemsetD8Async(ptr d, uint8_t v, size_t n, intptr_t to) {
 int cuModuleGetFunction(intptr_t* f, intptr_t m, const char* name) {
   *f = firstFunction + functions;
   snprintf(names[functions++], sizeof *names, "%s", name);
-  return 0;
+  return functions > sizeof names / sizeof *names;
 }
 int cuFuncSetAttribute(intptr_t f, int a, int v) { return 0; }
 int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* n, intptr_t f, int threads, size_t shared) {

@@ -74,7 +74,13 @@ func TestTree(t *testing.T) {
 			8: {[]int{8, 9}, []int{8, 9}}}},
 		4: {0, nil}, 6: {2, nil}, 8: {2, nil},
 	} {
-		if got := newTree(nodes, self, 2); !reflect.DeepEqual(got, want) {
+		all := func() map[int][]int {
+			if want.below == nil {
+				t.Errorf("leader %d, which has none below, asks for the ranks of all nodes", self)
+			}
+			return nodes
+		}
+		if got := newTree([]int{0, 2, 4, 6, 8}, all, self, 2); !reflect.DeepEqual(got, want) {
 			t.Errorf("leader %d: %+v, want %+v", self, got, want)
 		}
 	}

@@ -59,15 +59,16 @@ func (n *simulated) deliver() {
 func simulate(t testing.TB, nodes, perNode, sums, window, fan int) (*simulated, []*star) {
 	t.Helper()
 	n := &simulated{handlers: map[string][]func(pubsub.Message){}, messages: map[string]int{}}
-	ranks, stars := map[int][]int{}, make([]*star, nodes)
+	ranks, leaders, stars := map[int][]int{}, []int(nil), make([]*star, nodes)
 	for i := range nodes {
+		leaders = append(leaders, i*perNode)
 		for r := range perNode {
 			ranks[i*perNode] = append(ranks[i*perNode], i*perNode+r)
 		}
 	}
 	for i := range stars {
 		self := i * perNode
-		stars[i] = starOver(n, self, newTree(ranks, self, fan),
+		stars[i] = starOver(n, self, newTree(leaders, func() map[int][]int { return ranks }, self, fan),
 			&Options{MaxSums: sums, Window: window, Log: zap.NewNop(), ask: time.Minute})
 		stars[i].subject = func(to string) string { return to }
 		if err := stars[i].listen(); err != nil {

@@ -14,16 +14,15 @@ import (
 )
 
 // open decides which ranks share a node and opens this rank's path. Among the ranks that share memory, the lowest
-// leads.
-// A rank that cannot map its leader's segment becomes a node of its own.
+// leads. A rank that cannot map its leader's segment becomes a node of its own.
 func open(ctx context.Context, o *Options) (path, string, error) {
 	t := o.Team
-	self := t.Self().Rank
 	if t.Self().Size == 1 {
 		w := window(o.Window)
 		return &solo{window: w, kept: make([]solver.Contribution, w.ring())}, "one rank", nil
 	}
-	near := neighbours(t.Members(), self, o.NATSOnly)
+	groups := t.Groups()
+	near := neighbours(groups, t.Self(), o.NATSOnly)
 	seg, err := share(ctx, o, near)
 	if err != nil {
 		return nil, "", err
@@ -32,8 +31,7 @@ func open(ctx context.Context, o *Options) (path, string, error) {
 	if err != nil {
 		return nil, "", errors.Join(err, closeSegment(seg))
 	}
-	leaders := leadersOf(t.Members(), alone, o.NATSOnly)
-	p, about, err := assemble(ctx, o, seg, leaders)
+	p, about, err := assemble(ctx, o, seg, newNodes(groups, alone, o.NATSOnly))
 	if err != nil {
 		return nil, "", errors.Join(err, closeSegment(seg))
 	}
@@ -44,11 +42,16 @@ func open(ctx context.Context, o *Options) (path, string, error) {
 }
 
 // neighbours returns the ranks that share memory with self, and self, ascending; self alone if alone is set.
-func neighbours(members []roster.Member, self int, alone bool) []int {
+func neighbours(groups []roster.Group, self roster.Member, alone bool) []int {
+	if alone || !roster.InOneMemory(self, self) {
+		return []int{self.Rank}
+	}
 	var near []int
-	for r, m := range members {
-		if r == self || !alone && roster.InOneMemory(m, members[self]) {
-			near = append(near, r)
+	for i := range groups {
+		if g := &groups[i]; roster.InOneMemory(g.First, self) {
+			for r := g.First.Rank; r < g.End; r++ {
+				near = append(near, r)
+			}
 		}
 	}
 	return near
@@ -140,35 +143,11 @@ func agree(ctx context.Context, t *roster.Team, alone bool) ([]int, error) {
 	return ranks, nil
 }
 
-// leadersOf returns, by rank, the leader of that rank's node: the lowest rank with which it shares memory, or itself if
-// it is one of alone or if each rank is a node of its own.
-func leadersOf(members []roster.Member, alone []int, each bool) []int {
-	leaders, lowest := make([]int, len(members)), map[shm.Node]int{}
-	for r, m := range members {
-		leaders[r] = r
-		if each || !roster.InOneMemory(m, m) {
-			continue
-		}
-		if low, known := lowest[m.Node]; known {
-			leaders[r] = low
-		} else {
-			lowest[m.Node] = r
-		}
-	}
-	for _, r := range alone {
-		leaders[r] = r
-	}
-	return leaders
-}
-
-// assemble opens this rank's path, given the leader of every rank's node.
-func assemble(ctx context.Context, o *Options, seg *shm.Segment, leaders []int) (path, string, error) {
-	self := o.Team.Self().Rank
-	nodes := map[int][]int{} // by leader
-	for r, l := range leaders {
-		nodes[l] = append(nodes[l], r)
-	}
-	mine := nodes[leaders[self]]
+// assemble opens this rank's path.
+func assemble(ctx context.Context, o *Options, seg *shm.Segment, all *nodes) (path, string, error) {
+	self, leaders := o.Team.Self().Rank, all.leaders()
+	lead := all.leader(self)
+	mine := all.ranks(lead)
 	var n *node
 	if len(mine) > 1 {
 		n = &node{seg: seg, ranks: mine, window: window(o.Window), maxSums: o.MaxSums, spin: o.Spin}
@@ -181,20 +160,20 @@ func assemble(ctx context.Context, o *Options, seg *shm.Segment, leaders []int) 
 		return nil, "", err
 	}
 	switch {
-	case len(nodes) == 1:
+	case len(leaders) == 1:
 		return n, fmt.Sprintf("shared memory, %d ranks", len(mine)), nil
-	case leaders[self] != self:
-		return member{n}, fmt.Sprintf("shared memory, %d ranks, led by rank %d among %d nodes", len(mine),
-			leaders[self], len(nodes)), nil
+	case lead != self:
+		return member{n}, fmt.Sprintf("shared memory, %d ranks, led by rank %d among %d nodes", len(mine), lead,
+			len(leaders)), nil
 	}
-	s, err := newStar(ctx, o, nodes)
+	s, err := newStar(ctx, o, newTree(leaders, all.byLeader, self, o.fan))
 	if err != nil {
 		return nil, "", err
 	}
 	if n == nil {
-		return s, fmt.Sprintf("NATS, one of %d nodes", len(nodes)), nil
+		return s, fmt.Sprintf("NATS, one of %d nodes", len(leaders)), nil
 	}
-	return newLeader(s, n), fmt.Sprintf("shared memory, %d ranks; NATS, one of %d nodes", len(mine), len(nodes)), nil
+	return newLeader(s, n), fmt.Sprintf("shared memory, %d ranks; NATS, one of %d nodes", len(mine), len(leaders)), nil
 }
 
 func closeSegment(seg *shm.Segment) error {

@@ -70,9 +70,9 @@ type batch struct {
 	oldest uint64 // pass
 }
 
-func newStar(ctx context.Context, o *Options, nodes map[int][]int) (*star, error) {
+func newStar(ctx context.Context, o *Options, place tree) (*star, error) {
 	t := o.Team
-	s := starOver(t.Conn(), t.Self().Rank, newTree(nodes, t.Self().Rank, o.fan), o)
+	s := starOver(t.Conn(), t.Self().Rank, place, o)
 	s.run, s.subject = hashRun(t.Self().RunID), func(to string) string { return t.Subject("sum." + to) }
 	if err := s.listen(); err != nil {
 		return nil, err

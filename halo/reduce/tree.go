@@ -18,13 +18,9 @@ type subtree struct {
 	ranks []int // all ranks, ascending
 }
 
-// newTree returns the place of leader self, given the ranks of every leader's node.
-func newTree(nodes map[int][]int, self, fan int) tree {
-	leaders := make([]int, 0, len(nodes))
-	for l := range nodes {
-		leaders = append(leaders, l)
-	}
-	slices.Sort(leaders)
+// newTree returns the place of leader self, given all leaders, ascending, and the ranks of every leader's node, for
+// which only a leader with others below it asks.
+func newTree(leaders []int, byLeader func() map[int][]int, self, fan int) tree {
 	me, _ := slices.BinarySearch(leaders, self)
 	t := tree{parent: -1}
 	if me > 0 {
@@ -33,6 +29,7 @@ func newTree(nodes map[int][]int, self, fan int) tree {
 	if me*fan+1 >= len(leaders) {
 		return t
 	}
+	nodes := byLeader()
 	t.below = map[int]subtree{self: {nodes[self], nodes[self]}}
 	for child := me*fan + 1; child <= min(me*fan+fan, len(leaders)-1); child++ {
 		t.below[leaders[child]] = subtree{nodes[leaders[child]], ranksBelow(nodes, leaders, child, fan)}

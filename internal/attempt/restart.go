@@ -46,8 +46,7 @@ func (r Restarts) Run(ctx context.Context, p *plan.Plan, o Options, began time.T
 			o.Screen.Say("no restart: " + err.Error())
 			return end, nil
 		}
-		o.Screen.Say(end.Err.Error())
-		o.Screen.Say(fmt.Sprintf("restart %d of %d: %s", done+1, r.Most, text))
+		o.Screen.Restart(end.Err.Error(), fmt.Sprintf("restart %d of %d: %s", done+1, r.Most, text))
 		p = next
 	}
 }

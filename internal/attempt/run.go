@@ -69,6 +69,8 @@ type Screen interface {
 	zapcore.WriteSyncer
 	Say(text string)    // a line of the launcher
 	Notice(text string) // the same, but once only, although each run of a command may repeat it
+	// Restart shows the failure after which a run starts again, and from where.
+	Restart(failure, text string)
 	RankLine(rank int, from launch.Stream, line []byte)
 }
 

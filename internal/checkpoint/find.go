@@ -123,7 +123,7 @@ func (m *Manifest) CheckEnd(s configs.Solver, norms []float64) error {
 	}
 	if s.Chebyshev() {
 		i, reason := chebyshev.StopRule(s.Tolerance, s.RelativeTolerance).Ends(norms)
-		if sweeps := i*m.NormStride + 1; reason != "" {
+		if sweeps := m.norms().Sweep(i) + 1; reason != "" {
 			return fmt.Errorf("solver.tolerance %g, solver.relative_tolerance %g: the run would have ended (%s) "+
 				"after %d sweeps, and the checkpoint has %d behind it",
 				s.Tolerance, s.RelativeTolerance, reason, sweeps, m.Sweeps)
@@ -138,11 +138,16 @@ func (m *Manifest) CheckEnd(s configs.Solver, norms []float64) error {
 		}
 		return nil
 	}
+	if every := max(1, m.NormStride); every != max(1, s.NormEvery) {
+		return fmt.Errorf("solver.norm_every %d: it is %d in the checkpoint, which has norms of other sweeps",
+			s.NormEvery, every)
+	}
 	rule := solver.StopRule{Tolerance: s.Tolerance}
 	for i, norm := range norms {
-		if reason := rule.Add(norm); reason != "" && i+2 < m.Sweeps {
+		reason, sweeps := rule.Add(norm), m.norms().Sweep(i)+2
+		if reason != "" && sweeps < m.Sweeps {
 			return fmt.Errorf("solver.tolerance %g: the run would have ended (%s) after %d sweeps, "+
-				"and the checkpoint has %d behind it", s.Tolerance, reason, i+2, m.Sweeps)
+				"and the checkpoint has %d behind it", s.Tolerance, reason, sweeps, m.Sweeps)
 		}
 	}
 	return nil

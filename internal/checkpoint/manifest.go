@@ -31,9 +31,10 @@ type Manifest struct {
 	Program string    `json:"program"` // version of the program
 	Created time.Time `json:"created"`
 	Norms   Part      `json:"norms"` // of all sweeps before the checkpoint that have one
-	// NormStride is the number of sweeps from one norm to the next, the first of which is that of sweep 0; 0 counts as
-	// 1.
+	// NormStride is the number of sweeps from one norm to the next, the first of which is that of sweep NormFirst; 0
+	// counts as 1.
 	NormStride int    `json:"norm_stride,omitempty"`
+	NormFirst  int    `json:"norm_first,omitempty"`
 	Parts      []Part `json:"parts"` // in the order of their rows; together they are the interior
 	Sum        string `json:"sum"`   // CRC-32C of the manifest with an empty sum
 }
@@ -106,8 +107,9 @@ func (m *Manifest) check() error {
 	switch {
 	case l.DType != solver.Float32 && l.DType != solver.Float64, l.NX < 3, l.NY < 3, l.NX > 1<<31-1, l.NY > 1<<31-1:
 		return fmt.Errorf("manifest: mesh of %d x %d %v", l.NX, l.NY, l.DType)
-	case m.Sweeps < 1 || m.Serial < 1 || m.NormStride < 0:
-		return fmt.Errorf("manifest: serial %d, %d sweeps, norm stride %d", m.Serial, m.Sweeps, m.NormStride)
+	case m.Sweeps < 1 || m.Serial < 1 || m.NormStride < 0 || m.NormFirst < 0:
+		return fmt.Errorf("manifest: serial %d, %d sweeps, norm stride %d from sweep %d on", m.Serial, m.Sweeps,
+			m.NormStride, m.NormFirst)
 	case m.Arrays != 0 && m.Arrays != 2:
 		return fmt.Errorf("manifest: %d arrays", m.Arrays)
 	}
@@ -130,16 +132,13 @@ func (m *Manifest) check() error {
 
 // normsPart returns the part of the norms without its sum.
 func (m *Manifest) normsPart() Part {
-	n := normsIn(m.Sweeps, m.NormStride)
+	n := m.norms().In(m.Sweeps)
 	return Part{File: normsFile, Hi: n, Bytes: headerSize + normBytes*int64(n)}
 }
 
-// normsIn returns the number of norms in a number of sweeps.
-func normsIn(sweeps, stride int) int {
-	if stride > 1 {
-		return (sweeps-1)/stride + 1
-	}
-	return sweeps
+// norms says which sweeps have a norm.
+func (m *Manifest) norms() solver.Cadence {
+	return solver.Cadence{First: m.NormFirst, Stride: m.NormStride}
 }
 
 // rowsBytes returns the size of a file with rows [lo, hi) of all arrays.

@@ -160,7 +160,7 @@ func (m *Manifest) readNorms(f File) ([]float64, error) {
 	for i := range norms {
 		norms[i] = math.Float64frombits(binary.LittleEndian.Uint64(b[normBytes*i:]))
 		if math.IsNaN(norms[i]) || math.IsInf(norms[i], 0) {
-			return nil, fmt.Errorf("norm %v of sweep %d", norms[i], i*max(1, m.NormStride))
+			return nil, fmt.Errorf("norm %v of sweep %d", norms[i], m.norms().Sweep(i))
 		}
 	}
 	return norms, nil

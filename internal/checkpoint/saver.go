@@ -43,9 +43,8 @@ type SaverOptions struct {
 	RunID   string
 	Program string
 	Fields  map[string]string
-	Norms   []float64 // of the sweeps before this run; on rank 0 only
-	// NormStride is that of the Manifest.
-	NormStride int
+	Norms   []float64      // of the sweeps before this run; on rank 0 only
+	Cadence solver.Cadence // which sweeps have a norm
 	// OnSaved, if not nil, is called when this rank has written a state, or failed to. Rank 0 has sealed it, too.
 	OnSaved func(sweeps int, start time.Time, took time.Duration)
 	Log     *zap.Logger
@@ -317,8 +316,9 @@ func (s *Saver) save(sweeps int) {
 // manifest returns the manifest of a checkpoint without the checksums.
 func (s *Saver) manifest(sweeps int) *Manifest {
 	m := &Manifest{Serial: s.serial + 1, Sweeps: sweeps, Fields: s.o.Fields, Mesh: s.o.Layout.Mesh,
-		Magnitude: s.o.Layout.Magnitude, NormStride: s.o.NormStride, Arrays: s.o.Arrays,
-		RunID: s.o.RunID, Program: s.o.Program, Created: time.Now().UTC().Truncate(time.Second)}
+		Magnitude: s.o.Layout.Magnitude, NormStride: s.o.Cadence.Stride, NormFirst: s.o.Cadence.First,
+		Arrays: s.o.Arrays,
+		RunID:  s.o.RunID, Program: s.o.Program, Created: time.Now().UTC().Truncate(time.Second)}
 	m.Norms = m.normsPart()
 	for r, stripe := range s.o.Stripes {
 		m.Parts = append(m.Parts, Part{File: partFile(r), Lo: stripe.Lo, Hi: stripe.Hi,

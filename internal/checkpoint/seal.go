@@ -75,7 +75,7 @@ func (s *Saver) seal(m *Manifest, mine partReport) error {
 
 // normsBefore waits until the norms of the first sweeps are known and returns them.
 func (s *Saver) normsBefore(sweeps int) ([]float64, error) {
-	n := normsIn(sweeps, s.o.NormStride)
+	n := s.o.Cadence.In(sweeps)
 	for {
 		s.mu.Lock()
 		norms, done := s.norms, s.normsDone

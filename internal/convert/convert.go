@@ -21,6 +21,9 @@ type Options struct {
 
 	// HX and HY are the spacings of the mesh. 0 takes those of the source, or 1 if it has none.
 	HX, HY float64
+
+	// ZarrFormat is that of a new Zarr group: 3, or 2 for readers that do not know it.
+	ZarrFormat int
 }
 
 // target takes the rows of a field in order.
@@ -30,8 +33,8 @@ type target interface {
 	abort()
 }
 
-// Field converts the field in the file from to the file to. The names' endings choose the formats: .npy or .vti, and
-// .zarr for the target alone. Nothing may exist under the new name.
+// Field converts the field in the file from to the file to. The names' endings choose the formats: .npy, .vti or
+// .zarr. Nothing may exist under the new name.
 func Field(ctx context.Context, from, to string, o Options) error {
 	if err := convert(ctx, from, to, o); err != nil {
 		return fmt.Errorf("convert: %w", err)
@@ -50,7 +53,7 @@ func convert(ctx context.Context, from, to string, o Options) (err error) {
 	if o.Float32 {
 		m.DType = solver.Float32
 	}
-	t, err := create(to, m, hx, hy)
+	t, err := create(to, m, hx, hy, o.ZarrFormat)
 	if err != nil {
 		return err
 	}
@@ -90,21 +93,22 @@ func spacing(asked, known float64) float64 {
 }
 
 // create creates the file or group with this name.
-func create(path string, m solver.Mesh, hx, hy float64) (target, error) {
+func create(path string, m solver.Mesh, hx, hy float64, zarrFormat int) (target, error) {
 	ending := strings.ToLower(filepath.Ext(path))
-	if ending != ".npy" && ending != output.VTI && ending != zarr {
+	if ending != ".npy" && ending != output.VTI && ending != output.Zarr {
 		return nil, fmt.Errorf("%s: the name has to end in .npy, .vti or .zarr", show.Text(path))
 	}
 	if _, err := os.Lstat(path); err == nil {
 		return nil, fmt.Errorf("%s: a file of this name exists; remove it first", show.Text(path))
 	}
-	if ending == zarr {
+	if ending == output.Zarr && zarrFormat == 2 {
 		return newGroup(path, m, hx, hy)
 	}
 	return newSingle(path, m, output.FormatOf(path, m, hx, hy))
 }
 
-// single is a field in one file. It has a hidden name until it is complete.
+// single is a field in one file, which for a Zarr group is that of its values. It has a hidden name until it is
+// complete.
 type single struct {
 	f    *os.File
 	path string
@@ -120,7 +124,11 @@ func newSingle(path string, m solver.Mesh, format output.Format) (*single, error
 	if err != nil {
 		return nil, err
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.partial")
+	name, err := output.NewPartialName(filepath.Base(path), "convert")
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(filepath.Join(filepath.Dir(path), name), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
 	if err != nil {
 		return nil, err
 	}
@@ -140,13 +148,17 @@ func (t *single) write(_ int, rows []byte) error {
 func (t *single) finish() error {
 	_, err := t.f.Write(t.tail)
 	if err == nil {
-		err = t.f.Chmod(0o644)
-	}
-	if err == nil {
 		err = t.f.Sync()
 	}
 	if err = errors.Join(err, t.f.Close()); err != nil {
 		return err
+	}
+	if dir, name := filepath.Split(t.path); strings.EqualFold(filepath.Ext(name), output.Zarr) {
+		if err := output.PlaceGroup(dir, filepath.Base(t.f.Name()), name, 0); err != nil {
+			return err
+		}
+		t.done = true
+		return nil
 	}
 	if err := os.Link(t.f.Name(), t.path); err != nil { // unlike Rename, it replaces nothing
 		return err

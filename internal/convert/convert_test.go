@@ -63,8 +63,9 @@ func TestField(t *testing.T) {
 func TestRefused(t *testing.T) {
 	npy, vti := string(field("a.npy", solver.Float64)), string(field("a.vti", solver.Float64))
 	for _, c := range []struct{ from, data, to, want string }{
-		{"a.txt", "", "b.npy", "a.txt: the name of a field has to end in .npy or .vti"},
+		{"a.txt", "", "b.npy", "a.txt: the name of a field has to end in .npy, .vti or .zarr"},
 		{"a.npy", "junk", "b.npy", "a.npy: not a .npy file"},
+		{"a.zarr", "", "b.npy", "open a.zarr/u/c/0/0: not a directory"},
 		{"a.npy", npy, "b.csv", "b.csv: the name has to end in .npy, .vti or .zarr"},
 		{"a.npy", npy, "a.npy", "a.npy: a file of this name exists; remove it first"},
 		{"a.npy", npy[:200], "b.npy", "a.npy: truncated: 200 bytes, 5 x 3 values of float64 are wanted from byte " +

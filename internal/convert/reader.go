@@ -6,7 +6,8 @@ import (
 	"jacobi/solver"
 )
 
-// Reader reads parts of the field in a .npy or a .vti file. Several goroutines may call its methods at once.
+// Reader reads parts of the field in a .npy or a .vti file, or in a Zarr group. Several goroutines may call its methods
+// at once.
 type Reader struct{ s *source }
 
 // Open opens the file of a field. Its name's ending chooses the format.

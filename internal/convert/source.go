@@ -25,17 +25,19 @@ type source struct {
 	hx, hy float64     // spacings; 0 if the file does not have them
 }
 
-// open opens a .npy or a .vti file.
+// open opens a .npy or a .vti file, or a Zarr group of the launcher.
 func open(path string) (*source, error) {
-	read := readNPY
+	read, file := readNPY, path
 	switch strings.ToLower(filepath.Ext(path)) {
 	case ".npy":
 	case output.VTI:
 		read = readVTI
+	case output.Zarr:
+		read, file = readShard, filepath.Join(path, output.ShardFile)
 	default:
-		return nil, fmt.Errorf("%s: the name of a field has to end in .npy or .vti", show.Text(path))
+		return nil, fmt.Errorf("%s: the name of a field has to end in .npy, .vti or .zarr", show.Text(path))
 	}
-	f, err := regular.Open(path)
+	f, err := regular.Open(file)
 	if err != nil {
 		return nil, err
 	}
@@ -92,6 +94,16 @@ func readNPY(f *os.File) (*source, error) {
 		return nil, fmt.Errorf("shape %s; two dimensions are wanted", show.Text(h.Shape))
 	}
 	return s, nil
+}
+
+func readShard(f *os.File) (*source, error) {
+	shard, data, err := output.ReadShard(f)
+	if err != nil {
+		return nil, err
+	}
+	s := &source{f: f, data: data, hx: shard.HX, hy: shard.HY}
+	s.mesh, err = shard.Mesh()
+	return s, err
 }
 
 // vtiFile is the XML of a .vti file before its appended data.

@@ -1,22 +1,19 @@
 package convert
 
 import (
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 
+	"jacobi/internal/durable"
 	"jacobi/internal/output"
 	"jacobi/solver"
 )
 
-// zarr is the ending of the name of a Zarr group.
-const zarr = ".zarr"
-
-// group is a Zarr group of format 2 (https://zarr-specs.readthedocs.io): the array u of shape (ny, nx), and the
-// coordinates x and y, which xarray finds by their names. A chunk of u is some rows as raw bytes.
+// group is a Zarr group of format 2 (https://zarr-specs.readthedocs.io), for older readers: the array u
+// of shape (ny, nx), and the coordinates x and y, which xarray finds by their names. A chunk of u is some rows as raw
+// bytes.
 type group struct {
 	path, dir string // dir is hidden until the group is complete
 	mesh      solver.Mesh
@@ -30,15 +27,18 @@ type zarrArray struct {
 	Chunks     []int           `json:"chunks"`
 	Compressor json.RawMessage `json:"compressor"`
 	DType      string          `json:"dtype"`
-	Fill       float64         `json:"fill_value"`
+	Fill       string          `json:"fill_value"`
 	Filters    json.RawMessage `json:"filters"`
 	Order      string          `json:"order"`
 	Shape      []int           `json:"shape"`
 	Format     int             `json:"zarr_format"`
 }
 
+// arrayOf returns the metadata of an array. Its fill value is no number: xarray takes all values that equal the fill
+// value of an array of format 2 for missing.
 func arrayOf(dtype solver.DType, shape, chunks []int) zarrArray {
-	return zarrArray{Chunks: chunks, DType: fmt.Sprintf("<f%d", dtype.Size()), Order: "C", Shape: shape, Format: 2}
+	return zarrArray{Chunks: chunks, DType: fmt.Sprintf("<f%d", dtype.Size()), Fill: "NaN", Order: "C", Shape: shape,
+		Format: 2}
 }
 
 // newGroup makes the directory and all of it but the values of u.
@@ -90,18 +90,10 @@ func (g *group) describe(hx, hy float64) error {
 	if err := g.writeJSON(".zmetadata", whole); err != nil {
 		return err
 	}
-	if err := g.writeFile("x/0", positions(m.NX, hx)); err != nil {
+	if err := g.create("x/0", output.Positions(m.NX, hx)); err != nil {
 		return err
 	}
-	return g.writeFile("y/0", positions(m.NY, hy))
-}
-
-// positions returns 0, h, 2h and so on.
-func positions(n int, h float64) (b []byte) {
-	for i := range n {
-		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(float64(i)*h))
-	}
-	return b
+	return g.create("y/0", output.Positions(m.NY, hy))
 }
 
 func (g *group) writeJSON(name string, v any) error {
@@ -109,22 +101,11 @@ func (g *group) writeJSON(name string, v any) error {
 	if err != nil {
 		return err
 	}
-	return g.writeFile(name, data)
+	return g.create(name, data)
 }
 
-func (g *group) writeFile(name string, data []byte) error {
-	f, err := os.OpenFile(filepath.Join(g.dir, name), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if err == nil {
-		err = f.Sync()
-	}
-	if e := f.Close(); err == nil {
-		err = e
-	}
-	return err
+func (g *group) create(name string, data []byte) error {
+	return durable.Create(filepath.Join(g.dir, name), data)
 }
 
 func (g *group) write(lo int, rows []byte) error {
@@ -147,7 +128,7 @@ func (g *group) flush(chunk int) error {
 	used := len(g.buf)
 	g.buf = g.buf[:cap(g.buf)]
 	clear(g.buf[used:])
-	err := g.writeFile(fmt.Sprintf("u/%d.0", chunk), g.buf)
+	err := g.create(fmt.Sprintf("u/%d.0", chunk), g.buf)
 	g.buf = g.buf[:0]
 	return err
 }

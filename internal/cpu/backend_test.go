@@ -8,13 +8,13 @@ import (
 	"jacobi/solver/backendtest"
 )
 
-// TestConformance runs the conformance suite over every kernel of this machine. The number of threads, the width of
-// windows and whether ranks share cores vary from case to case.
-func TestConformance(t *testing.T) {
+// overKernels runs a part of the conformance suite over every kernel of this machine. The number of threads, the width
+// of windows and whether ranks share cores vary from case to case.
+func overKernels(t *testing.T, part func(*testing.T, backendtest.Factory)) {
 	for _, kernel := range Kernels() {
 		t.Run(kernel, func(t *testing.T) {
 			n := 0
-			backendtest.Run(t, func(l solver.Layout) (solver.Backend, error) {
+			part(t, func(l solver.Layout) (solver.Backend, error) {
 				n++
 				return New(l, Options{Threads: 1 + n%3, Kernel: kernel, Cache: 1 << (10 + n%7),
 					ThreadsPerCore: 1 + n/3%2})
@@ -23,33 +23,10 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// TestOperators runs all operators and walls over every kernel of this machine, varied as in TestConformance.
-func TestOperators(t *testing.T) {
-	for _, kernel := range Kernels() {
-		t.Run(kernel, func(t *testing.T) {
-			n := 0
-			backendtest.RunOperators(t, func(l solver.Layout) (solver.Backend, error) {
-				n++
-				return New(l, Options{Threads: 1 + n%3, Kernel: kernel, Cache: 1 << (10 + n%7),
-					ThreadsPerCore: 1 + n/3%2})
-			})
-		})
-	}
-}
-
-// TestWeights runs sweeps with weights over every kernel of this machine, varied as in TestConformance.
-func TestWeights(t *testing.T) {
-	for _, kernel := range Kernels() {
-		t.Run(kernel, func(t *testing.T) {
-			n := 0
-			backendtest.RunWeights(t, func(l solver.Layout) (solver.Backend, error) {
-				n++
-				return New(l, Options{Threads: 1 + n%3, Kernel: kernel, Cache: 1 << (10 + n%7),
-					ThreadsPerCore: 1 + n/3%2})
-			})
-		})
-	}
-}
+func TestConformance(t *testing.T) { overKernels(t, backendtest.Run) }
+func TestOperators(t *testing.T)   { overKernels(t, backendtest.RunOperators) }
+func TestNorms(t *testing.T)       { overKernels(t, backendtest.RunNorms) }
+func TestWeights(t *testing.T)     { overKernels(t, backendtest.RunWeights) }
 
 // rows is a source of zeros and no fixed points.
 type rows struct{}

@@ -4,6 +4,7 @@ import (
 	"unsafe"
 
 	"jacobi/internal/cpu/kernel"
+	"jacobi/solver"
 )
 
 // carryIn gives a task the vectors to the left of its range. The first level takes them from now, the last level from
@@ -20,27 +21,43 @@ func (w *windowPass) carryIn(t *task, block int) {
 	}
 }
 
+// kernels are the functions for the tasks of a pass.
+type kernels struct {
+	edge  func(*kernel.Span) // blocks under a mask for all rows
+	whole kernel.Pair        // blocks that are swept as a whole
+	bare  kernel.Pair        // the same, in a sweep without a norm
+	fixed kernel.Pair        // blocks with fixed points
+}
+
+// kernelsOf returns the functions for a pass.
+func (b *Backend) kernelsOf(p solver.Pass) kernels {
+	k := &b.kernel
+	switch {
+	case p.Weighted:
+		return kernels{k.Weighted.Sweep, k.WeightedWhole, k.WeightedWhole, k.Weighted}
+	case b.operator.general:
+		return kernels{k.General.Sweep, k.Whole, k.BareWhole, k.General}
+	}
+	return kernels{k.Edge, kernel.Pair{Sweep: k.Sweep, Stream: k.Stream}, k.Bare, k.Fixed}
+}
+
 // do runs a task on blocks [from, to).
 func (w *windowPass) do(t *task, from, to int) {
-	w.mirrorColumns(t, from, to)
-	k := &w.b.kernel
-	fixed := k.Fixed
-	switch {
-	case w.pass.Weighted:
-		fixed = k.Weighted
-	case w.b.operator.general:
-		fixed = k.General
+	if w.walled {
+		w.mirrorColumns(t, from, to)
 	}
-	masked := t.masked.within(from, to)
-	w.unmasked(t, from, masked.lo)
-	if masked.lo < masked.hi {
-		w.call(w.function(t, fixed), t, masked.lo, masked.hi-masked.lo)
+	if masked := t.masked.within(from, to); masked.lo < masked.hi {
+		w.unmasked(t, from, masked.lo)
+		w.call(w.function(t, &w.fixed), t, masked.lo, masked.hi-masked.lo)
+		w.unmasked(t, masked.hi, to)
+	} else {
+		w.unmasked(t, from, to)
 	}
-	w.unmasked(t, masked.hi, to)
-	if t.collect {
-		if from, to = max(from, w.left), min(to, w.right); from < to {
-			acc := unsafe.Add(t.Acc, (from-w.outerLeft)*w.vectorBytes)
-			k.Collect(&w.sums[t.level-1], acc, (to-from)*k.Lanes, t.groupRows)
+	from, to = max(from, w.left), min(to, w.right)
+	for i, rows := range t.complete {
+		if rows > 0 && from < to {
+			acc := unsafe.Add(t.Acc, i*t.AccNext+(from-w.outerLeft)*w.vectorBytes)
+			w.b.kernel.Collect(&w.sums[t.level-1], acc, (to-from)*w.b.kernel.Lanes, rows)
 		}
 	}
 }
@@ -51,34 +68,30 @@ func (w *windowPass) unmasked(t *task, from, to int) {
 	if from >= to {
 		return
 	}
-	k := &w.b.kernel
-	edge, whole := k.Edge, kernel.Pair{Sweep: k.Sweep, Stream: k.Stream}
-	switch {
-	case w.pass.Weighted:
-		edge, whole = k.Weighted.Sweep, k.WeightedWhole
-	case w.b.operator.general:
-		edge, whole = k.General.Sweep, k.Whole
-	}
 	x, end, blocks := from, to, w.b.columns.blocks
 	if x == 0 {
 		t.Masks = w.b.firstMask()
-		w.call(edge, t, x, 1)
+		w.call(w.edge, t, x, 1)
 		x++
 	}
 	if end == blocks && blocks > 1 {
 		end--
 	}
 	if x < end {
+		whole := &w.whole
+		if !t.normed {
+			whole = &w.bare
+		}
 		w.call(w.function(t, whole), t, x, end-x)
 	}
 	if end < to {
 		t.Masks = w.b.lastMask()
-		w.call(edge, t, end, 1)
+		w.call(w.edge, t, end, 1)
 	}
 }
 
 // function returns the one of p that suits the level of a task.
-func (w *windowPass) function(t *task, p kernel.Pair) func(*kernel.Span) {
+func (w *windowPass) function(t *task, p *kernel.Pair) func(*kernel.Span) {
 	if t.level == w.sweeps && w.b.stream {
 		return p.Stream
 	}
@@ -88,7 +101,7 @@ func (w *windowPass) function(t *task, p kernel.Pair) func(*kernel.Span) {
 func (w *windowPass) call(f func(*kernel.Span), t *task, block, blocks int) {
 	t.Off = (block - w.outerLeft) * w.blockBytes
 	t.AccOff = (block - w.outerLeft) * w.vectorBytes
-	t.SweptOff = (block - w.outerLeft) * w.b.columns.maskBytes()
+	t.SweptOff = (block - w.outerLeft) * w.maskBytes
 	t.Blocks = blocks
 	f(&t.Span)
 }

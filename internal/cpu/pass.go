@@ -53,6 +53,9 @@ func (b *Backend) Sums(_ context.Context, p solver.Pass) ([]solver.Sum, error) {
 	}
 	b.sums = b.sums[:0]
 	for level := range p.Sweeps {
+		if !b.layout.Norms.Has(p.First + level) {
+			continue
+		}
 		var sum solver.Sum
 		for _, w := range b.pool.workers {
 			sum.Merge(w.sums[level].Total())

@@ -13,11 +13,11 @@ type plan struct {
 	overlap    int // blocks on each side of a window that all sweeps but the last do in addition
 	ringRows   int // rows in the ring
 	ringStride int // bytes
-	accStride  int // bytes from one sweep's running group sums to those of the next sweep
+	accStride  int // bytes of running sums of a row of norm groups; each sweep has two
 }
 
-// chunkColumns is the width of a chunk. The rows that a sweep reads and writes in a chunk fit the first-level cache.
-const chunkColumns = 512
+// chunkColumns is the width of a chunk. Narrower chunks leave more of the first-level cache free and take more calls.
+const chunkColumns = 768
 
 // newPlan returns the plan with the widest windows whose scratch fits in cache bytes, together with the rows of a band
 // that all its sweeps read: of these, constant bytes for each block.
@@ -27,7 +27,7 @@ func newPlan(l rowLayout, sweeps, cache, constant int) plan {
 	if sweeps > 1 {
 		p.ringRows = 2*sweeps + kernel.Rows
 	}
-	columns := p.ringRows*l.blockBytes() + sweeps*l.vectorBytes() // bytes for each block of width
+	columns := p.ringRows*l.blockBytes() + 2*sweeps*l.vectorBytes() // bytes for each block of width
 	columns += (sweeps + kernel.Rows) * constant
 	if fit := cache/columns - 2*p.overlap; fit < l.blocks {
 		p.window = ceilDiv(l.blocks, ceilDiv(l.blocks, max(fit, minWindow*p.overlap, 1)))
@@ -46,6 +46,6 @@ const cacheLine = 64
 
 // A thread's scratch consists of the ring, the running group sums and the carried vectors.
 func (p plan) ringBytes() int  { return p.ringRows*p.ringStride + cacheLine }
-func (p plan) accBytes() int   { return p.sweeps * p.accStride }
+func (p plan) accBytes() int   { return 2 * p.sweeps * p.accStride }
 func (p plan) carryBytes() int { return p.sweeps * kernel.Rows * cacheLine }
 func (p plan) bytes() int      { return p.ringBytes() + p.accBytes() + p.carryBytes() }

@@ -24,13 +24,13 @@ type job struct {
 	pass        solver.Pass
 }
 
-// task is the work of one sweep on rows of a band that lie in the same norm groups.
+// task is the work of one sweep on rows of a band that lie in the same norm groups, or in these and the next ones.
 type task struct {
 	kernel.Span
-	level     int        // 1 for the first sweep of the pass
-	collect   bool       // the task completes its norm groups, and they count
-	groupRows int        // rows of these groups if collect is set
-	masked    blockRange // the blocks that hold fixed points
+	level    int        // 1 for the first sweep of the pass
+	normed   bool       // the sweep has a norm
+	complete [2]int     // rows of the first and the next groups if the task completes them and they count, else 0
+	masked   blockRange // the blocks that hold fixed points
 }
 
 // pass does a job window by window.
@@ -57,12 +57,18 @@ type windowPass struct {
 	upward      bool          // as in job
 	pass        solver.Pass   // as in job
 	counted     solver.Stripe // rows whose squares this job counts, at every level
+	kernels
+	walled      bool // a wall on the left or right is a Neumann one
 	vectorBytes int
 	blockBytes  int
+	maskBytes   int // of a block
 }
 
 func (w *windowPass) run(ctx context.Context) error {
 	w.vectorBytes, w.blockBytes = w.b.columns.vectorBytes(), w.b.columns.blockBytes()
+	w.maskBytes, w.kernels = w.b.columns.maskBytes(), w.b.kernelsOf(w.pass)
+	walls := w.b.layout.Mesh.Walls
+	w.walled = walls.Left == solver.Neumann || walls.Right == solver.Neumann
 	w.outerLeft = max(0, w.left-w.overlap)
 	w.outerRight = min(w.b.columns.blocks, w.right+w.overlap)
 	w.counted = solver.Stripe{Lo: max(w.rows.Lo, w.b.layout.Stripe.Lo), Hi: min(w.rows.Hi, w.b.layout.Stripe.Hi)}
@@ -90,27 +96,49 @@ func (w *windowPass) planLevel(level, y int) {
 	first := max(w.rows.Lo-(w.sweeps-level), w.b.sweepable.Lo)
 	end := min(w.rows.Hi+(w.sweeps-level), w.b.sweepable.Hi, y+kernel.Rows)
 	for y = max(y, first); y < end; {
-		next := min(end, w.groupEnd(y))
-		w.tasks = append(w.tasks, task{})
-		t := &w.tasks[len(w.tasks)-1]
+		groupsEnd := min(end, w.groupEnd(y))
+		next := groupsEnd
+		if next%solver.GroupRows == 0 && next < end {
+			next = min(end, w.groupEnd(next))
+		}
+		t := w.addTask()
 		t.level = level
 		t.Weight = w.b.layout.Weights.At(w.pass.First + level - 1)
-		t.collect = !w.pass.Weighted && w.groupEnd(next-1) == next && y >= w.counted.Lo && next <= w.counted.Hi
-		t.groupRows = next - max(w.counted.Lo, floorMultiple(y, solver.GroupRows))
-		if y == first || w.groupEnd(y-1) == y {
+		t.normed = !w.pass.Weighted && w.b.layout.Norms.Has(w.pass.First+level-1)
+		t.complete = [2]int{}
+		if t.normed {
+			t.complete[0] = w.complete(y, groupsEnd)
+			if next > groupsEnd {
+				t.complete[1] = w.complete(groupsEnd, next)
+			}
+		}
+		t.Restart = 0
+		if y == first || w.groupEnd(y-1) == y || !t.normed {
 			t.Restart = 1
 		}
-		t.Rows = next - y
+		t.Rows, t.Break = next-y, groupsEnd-y
 		w.place(t.Src[:t.Rows+2], level-1, y-1)
 		w.mirrorRows(t, y)
 		w.place(t.Dst[:t.Rows], level, y)
 		w.b.operator.place(t, y, w.outerLeft)
 		p := unsafe.Add(w.scratch.pointer(), w.ringBytes())
-		t.Acc = unsafe.Add(p, (level-1)*w.accStride)
+		// Groups that follow one another take turns with two places for their sums.
+		t.Acc, t.AccNext = unsafe.Add(p, 2*(level-1)*w.accStride), w.accStride
+		if y&solver.GroupRows != 0 {
+			t.Acc, t.AccNext = unsafe.Add(t.Acc, w.accStride), -w.accStride
+		}
 		place := mod(y+level-1, kernel.Rows) // of the row in the band
 		t.Carry = unsafe.Add(p, w.accBytes()+(level-1)*kernel.Rows*cacheLine+place*w.vectorBytes)
 		y = next
 	}
+}
+
+// complete returns the rows of the norm groups of rows [y, end) if these complete them and they count, else 0.
+func (w *windowPass) complete(y, end int) int {
+	if y < w.counted.Lo || end > w.counted.Hi || w.groupEnd(end-1) != end {
+		return 0
+	}
+	return end - max(w.counted.Lo, floorMultiple(y, solver.GroupRows))
 }
 
 // groupEnd returns the end of the norm group of row y, cut where rows begin or cease to count, so that a group holds
@@ -125,9 +153,19 @@ func (w *windowPass) groupEnd(y int) int {
 	return end
 }
 
+// addTask appends a task. Its fields may hold what an earlier task left: clearing them takes as long as a block.
+func (w *worker) addTask() *task {
+	n := len(w.tasks)
+	if n == cap(w.tasks) {
+		w.tasks = append(w.tasks, task{})
+	}
+	w.tasks = w.tasks[:n+1]
+	return &w.tasks[n]
+}
+
 // place sets rows to the addresses of rows y, y+1, ... of a level, at block outerLeft. Rows that are never swept are
-// the same at all levels, so they are read from now. The ring slides: a row takes the slot of the row above it at the
-// previous level, which is no longer needed.
+// the same at all levels, so they are read from now. Only the first and the last of rows may be such. The ring slides:
+// a row takes the slot of the row above it at the previous level, which is no longer needed.
 func (w *windowPass) place(rows []unsafe.Pointer, level, y int) {
 	offset := w.outerLeft * w.blockBytes
 	if level == 0 || level == w.sweeps {
@@ -135,21 +173,26 @@ func (w *windowPass) place(rows []unsafe.Pointer, level, y int) {
 		if level != 0 {
 			f = w.b.next
 		}
+		from := unsafe.Add(f.row(y), offset)
 		for i := range rows {
-			rows[i] = unsafe.Add(f.row(y+i), offset)
+			rows[i] = unsafe.Add(from, i*f.stride)
 		}
 		return
 	}
-	slot := mod(y+w.sweeps-level, w.ringRows)
+	// Row rows.Lo-1 of the last level has slot 0. No task reads a row that comes before it in the ring.
+	slot := int(uint32(y-w.rows.Lo+1+w.sweeps-level) % uint32(w.ringRows))
+	ring := w.scratch.pointer()
 	for i := range rows {
-		if y+i < w.b.sweepable.Lo || y+i >= w.b.sweepable.Hi {
-			rows[i] = unsafe.Add(w.b.now.row(y+i), offset)
-		} else {
-			rows[i] = unsafe.Add(w.scratch.pointer(), slot*w.ringStride)
-		}
+		rows[i] = unsafe.Add(ring, slot*w.ringStride)
 		if slot++; slot == w.ringRows {
 			slot = 0
 		}
+	}
+	if y < w.b.sweepable.Lo {
+		rows[0] = unsafe.Add(w.b.now.row(y), offset)
+	}
+	if last := y + len(rows) - 1; last >= w.b.sweepable.Hi {
+		rows[len(rows)-1] = unsafe.Add(w.b.now.row(last), offset)
 	}
 }
 

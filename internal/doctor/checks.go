@@ -11,9 +11,11 @@ import (
 	"jacobi/configs"
 	"jacobi/internal/examine"
 	"jacobi/internal/hosts"
+	"jacobi/internal/metrics"
 	"jacobi/internal/output"
 	"jacobi/internal/plan"
 	"jacobi/internal/problem"
+	"jacobi/internal/view"
 	"jacobi/internal/wire"
 )
 
@@ -25,6 +27,7 @@ const (
 	bothBuilt   = "build both programs (make build) and keep them in one folder"
 	startServer = "start a server there, or correct nats.url and the key of its user: nats.password_file, creds, " +
 		"nkey or cert, and ca"
+	otherPort = "end the program that has the port, or name another address of this machine; port 0 is any free one"
 	reachable = "ssh HOST has to work without a question, and both programs, of this version, to be there in " +
 		"--remote-bin"
 )
@@ -50,7 +53,29 @@ func checkSections(ctx context.Context, cfg configs.Config, faults []Finding) (m
 	if sound("nats") {
 		more = append(more, checkServer(ctx, cfg.NATS)...)
 	}
+	if sound("metrics", "view") {
+		more = append(more, checkPorts(cfg)...)
+	}
 	return more
+}
+
+// checkPorts opens the ports that the launcher would open for others, all at once as in a run, and closes them.
+func checkPorts(cfg configs.Config) (faults []Finding) {
+	if cfg.Metrics.Listen != "" {
+		s, err := metrics.Listen(cfg.Metrics.Listen, metrics.NewRun())
+		if err == nil {
+			defer s.Close()
+		}
+		faults = append(faults, faultsOf(err, otherPort)...)
+	}
+	if cfg.View.Listen != "" {
+		s, err := view.Listen(cfg.View.Listen)
+		if err == nil {
+			defer s.Close(0)
+		}
+		faults = append(faults, faultsOf(err, otherPort)...)
+	}
+	return faults
 }
 
 // checkServer tests the NATS server that the user named, if any.

@@ -50,6 +50,7 @@ func Examine(ctx context.Context, run Run) (Diagnosis, error) {
 		warnings = append(warnings, Finding{expects.Warning, expects.Do})
 	}
 	faults = append(faults, checkServer(ctx, cfg.NATS)...)
+	faults = append(faults, checkPorts(cfg)...)
 	faults = append(faults, checkHosts(ctx, p, p.Means(starter.SSH, run.Screen.Say))...)
 	if len(faults) > 0 {
 		d := planned(faults, warnings)

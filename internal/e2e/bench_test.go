@@ -195,7 +195,7 @@ func TestBenchWeak(t *testing.T) {
 // On GPUs the roofline is the copy speed of the GPUs used. The fake driver takes 0.25 ms for any work, and its sums are
 // zero, so a run ends after two sweeps.
 func TestBenchOnGPUs(t *testing.T) {
-	env := fakeCUDA(t, "-DFREE=(64ul<<20)")
+	env := fakeCUDA(t, "-DFREE=(64ul<<20)", "-DTICK=250000")
 	_, records, _ := benchmark(t, env, append(set("device.backend=cuda", "solver.max_iterations=2"), "--sizes", "64",
 		"--ranks", "1,2,6", "--repeat", "1")...)
 	if len(records) != 3 {

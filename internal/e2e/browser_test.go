@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"os"
-	"os/exec"
 	"sync"
 	"testing"
 	"time"
@@ -27,10 +26,7 @@ type page struct {
 // browse opens url in Chromium, in a window of 1280 x 900 points.
 func browse(t *testing.T, url string) *page {
 	t.Helper()
-	program, err := exec.LookPath("chromium")
-	if err != nil {
-		t.Skipf("NOT RUN: %s needs Chromium (make test-deps)", t.Name())
-	}
+	program := installed(t, "chromium")
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.DisableGPU)
 	if os.Geteuid() == 0 {
 		options = append(options, chromedp.NoSandbox)
@@ -41,7 +37,7 @@ func browse(t *testing.T, url string) *page {
 	t.Cleanup(cancel)
 	p := &page{t: t, ctx: ctx}
 	p.check(chromedp.Listen(ctx, p.event))
-	_, err = chromedp.Call(ctx, log.Enable, cdp.Empty{})
+	_, err := chromedp.Call(ctx, log.Enable, cdp.Empty{})
 	p.check(err)
 	p.check(chromedp.Do(ctx, chromedp.EmulateViewport(1280, 900), chromedp.Navigate(url)))
 	return p

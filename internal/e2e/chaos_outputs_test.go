@@ -105,7 +105,7 @@ func (s *chaosRun) plantPipe() string {
 	if !s.hit {
 		return s.checkAnswer(code, output)
 	}
-	want := "put the outputs in place: " + path + " is no regular file any more"
+	want := "put the outputs in place: " + path + " now is no regular file"
 	if code != 1 || !strings.Contains(output, want) {
 		s.Fatalf("exit code %d\n%s\nwant 1 and %s", code, output, want)
 	}

@@ -59,7 +59,8 @@ func startCluster(t *testing.T, files ...string) *composed {
 			t.Fatal(err)
 		}
 	}
-	c.env = append(os.Environ(), "JACOBI_IMAGE=jacobi:local", "NATS_IMAGE=nats:local", "SLOTS=2")
+	c.env = append(os.Environ(), "JACOBI_IMAGE=jacobi:local", "NATS_IMAGE=nats:local",
+		"PROMETHEUS_IMAGE=prometheus:local", "SLOTS=2")
 	images.Do(func() { c.must(exec.Command("sh", "../../docker/local-images.sh", staticBin(t))) })
 	c.must(exec.Command("sh", filepath.Join(c.dir, "prepare.sh")))
 	c.rename()
@@ -152,13 +153,19 @@ func (c *composed) begin(args ...string) *live {
 	return l
 }
 
+// containers returns the ids of the containers of a service.
+func (c *composed) containers(service string) []string {
+	c.t.Helper()
+	// Compose takes seconds for this list while all cores are busy, so docker is used.
+	list := exec.Command("docker", "ps", "--quiet", "--filter", "label=com.docker.compose.service="+service,
+		"--filter", "label=com.docker.compose.project="+c.project)
+	return strings.Fields(c.must(list))
+}
+
 // killNodes kills the containers of n of the four nodes and returns their host names.
 func (c *composed) killNodes(n int) (hosts []string) {
 	c.t.Helper()
-	// Compose takes seconds for this list while all cores are busy, so docker is used.
-	list := exec.Command("docker", "ps", "--quiet", "--filter", "label=com.docker.compose.service=node",
-		"--filter", "label=com.docker.compose.project="+c.project)
-	hosts = strings.Fields(c.must(list)) // the host name is the container's short id
+	hosts = c.containers("node") // the host name is the container's short id
 	if len(hosts) != 4 {
 		c.t.Fatalf("containers %v, want 4", hosts)
 	}

@@ -156,6 +156,7 @@ func TestDoctorNamesFaults(t *testing.T) {
 	u := startServer(t)
 	wrong := *u
 	wrong.User = url.UserPassword(u.User.Username(), "hunter2")
+	taken, free := takenPort(t), freePort(t)
 	lonely := t.TempDir() // has a launcher without jacobi-rank
 	data, err := os.ReadFile(filepath.Join(bin, "launcher"))
 	if err != nil {
@@ -200,6 +201,13 @@ func TestDoctorNamesFaults(t *testing.T) {
 				`problem\.left "sinn\(x\)": column 1: `}},
 		{"password", "launcher", set("nats.url=" + wrong.String()),
 			[]string{`nats\.url: connect to the NATS server at nats://\S+: (?i).*(authorization|credentials)`}},
+		{"ports", "launcher", set("metrics.listen="+taken, "view.listen="+taken),
+			[]string{`metrics\.listen "` + taken + `": bind: address already in use$`,
+				`view\.listen "` + taken + `": bind: address already in use$`}},
+		{"one port for both", "launcher", set("metrics.listen="+free, "view.listen="+free),
+			[]string{`view\.listen "` + free + `": bind: address already in use$`}},
+		{"an address and a key", "launcher", set("metrics.listen=192.0.2.1:9464", "grid.nx=1"),
+			[]string{`grid\.nx 1: `, `metrics\.listen "192\.0\.2\.1:9464": bind: cannot assign requested address$`}},
 		{"no agents", "launcher", append(set("nats.url="+u.String()), "--nodes", "--wait", "200ms"),
 			[]string{`--nodes: 4 ranks .* there are 0, 4 too few: .*none answered`}},
 	} {

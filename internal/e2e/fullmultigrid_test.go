@@ -78,13 +78,17 @@ func TestFullMultigridOnGPUs(t *testing.T) {
 
 // The source of the kernels, compiled for the CPU, gives the bits of the CPU's own code.
 func TestFullMultigridOnEmulatedGPUs(t *testing.T) {
-	fullMultigridOnGPUs(t, libraryPath(emulatetest.Build(t)), "1", "3")
+	env := libraryPath(emulatetest.Build(t))
+	for _, r := range fullMultigridOnGPUs(t, env, "1", "3") {
+		wantTransports(t, r, func(int, int) string { return "peer memory" })
+	}
+	t.Run("trace", func(t *testing.T) { traceOfEmulatedMultigrid(t, env) })
 }
 
-func fullMultigridOnGPUs(t *testing.T, env []string, ranks ...string) {
+func fullMultigridOnGPUs(t *testing.T, env []string, ranks ...string) []report {
 	keys := starting("grid.nx=230", "grid.ny=151", "problem.preset=dirichlet", "problem.left=neumann(1)",
 		"problem.source=sin(7*x)*y", "problem.fixed=abs(x-0.5)<0.1 && abs(y-0.4)<0.02", "grid.height=0.7",
 		"solver.tolerance=0", "solver.max_iterations=2")
 	want, _ := solve(t, append(set(append(keys, "device.backend=cpu")...), "-np", "1")...)
-	sameOnGPUs(t, env, keys, want, ranks)
+	return sameOnGPUs(t, env, keys, want, ranks)
 }

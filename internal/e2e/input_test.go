@@ -22,12 +22,7 @@ func TestBadInputIsRefused(t *testing.T) {
 		}
 		return path
 	}
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer taken.Close()
-	_, port, _ := net.SplitHostPort(taken.Addr().String())
+	_, port, _ := net.SplitHostPort(takenPort(t))
 	for _, c := range badInput(dir, port, write) {
 		out := run(t, dir, "launcher", c.args...)
 		if out.code == 0 || !strings.Contains(out.stderr, "launcher: ") || !strings.Contains(out.stderr, c.want) {

@@ -137,6 +137,7 @@ type seriesReport struct {
 	Written int    `json:"written"`
 	Failed  int    `json:"failed"`
 	Sweeps  int    `json:"sweeps"`
+	Index   string `json:"index,omitempty"`
 	Error   string `json:"error,omitempty"`
 }
 

@@ -53,6 +53,15 @@ func metricsURL(l *live) string {
 // agrees checks that the metrics after a run are those of its report.
 func agrees(t *testing.T, got map[string]float64, r output.Report) {
 	t.Helper()
+	for key, v := range reported(r) {
+		if g, ok := got[key]; !ok || g != v {
+			t.Errorf("%s %v, the report has %v", key, g, v)
+		}
+	}
+}
+
+// reported returns the metrics that a report tells.
+func reported(r output.Report) map[string]float64 {
 	want := map[string]float64{"jacobi_norm": *r.Norm, "jacobi_restarts_total": 0,
 		"jacobi_expected_iterations": float64(r.Sweeps), "jacobi_remaining_seconds": 0,
 		"jacobi_tolerance": r.Tolerance, "jacobi_max_iterations": float64(r.MaxIterations)}
@@ -80,11 +89,7 @@ func agrees(t *testing.T, got map[string]float64, r output.Report) {
 		want["jacobi_checkpoints_written_total"] = float64(k.Written)
 		want["jacobi_checkpoint_size_bytes"] = float64(k.Bytes)
 	}
-	for key, v := range want {
-		if g, ok := got[key]; !ok || g != v {
-			t.Errorf("%s %v, the report has %v", key, g, v)
-		}
-	}
+	return want
 }
 
 // wholeReport reads the report of a run in dir.

@@ -1,11 +1,14 @@
 package e2e
 
 import (
+	"context"
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"jacobi/cuda/emulate/emulatetest"
@@ -120,10 +123,59 @@ func TestMultigridOnGPUs(t *testing.T) {
 
 // The source of the kernels, compiled for the CPU, gives the bits of the CPU's own code.
 func TestMultigridOnEmulatedGPUs(t *testing.T) {
-	multigridOnGPUs(t, libraryPath(emulatetest.Build(t)), "1", "3")
+	for _, r := range multigridOnGPUs(t, libraryPath(emulatetest.Build(t)), "1", "2", "3") {
+		wantTransports(t, r, func(int, int) string { return "peer memory" })
+	}
 }
 
-func multigridOnGPUs(t *testing.T, env []string, ranks ...string) {
+// So they do if one GPU of four reaches the memory of no other.
+func TestMultigridOnGPUsWithAndWithoutPeers(t *testing.T) {
+	env := libraryPath(emulatetest.Build(t, "-DGPUS=4", "-DWITHOUT_PEERS=13"))
+	for _, r := range multigridOnGPUs(t, env, "4") {
+		wantTransports(t, r, func(a, b int) string {
+			if a == 3 || b == 3 {
+				return "shared memory"
+			}
+			return "peer memory"
+		})
+	}
+}
+
+// wantTransports checks how the ranks of a run exchange rows.
+func wantTransports(t *testing.T, r report, want func(a, b int) string) {
+	t.Helper()
+	for _, rank := range r.Ranks {
+		for side, link := range rank.Transports {
+			if w := want(rank.Rank, link.Neighbour); link.Transport != w {
+				t.Errorf("rank %d, %s: %s (%s), want %s", rank.Rank, side, link.Transport, link.Why, w)
+			}
+		}
+	}
+}
+
+// A killed rank ends a run whose GPUs wait for its rows.
+func TestKilledRankEndsMultigridOnEmulatedGPUs(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	keys := cycling("grid.nx=400", "grid.ny=400", "problem.preset=dirichlet", "solver.tolerance=0",
+		"solver.max_iterations=1000000000", "device.backend=cuda")
+	cmd := command(ctx, t.TempDir(), "launcher", append(set(keys...), "-np", "3")...)
+	cmd.Env = append(cmd.Env, libraryPath(emulatetest.Build(t))...)
+	l := startCommand(t, cmd)
+	l.waitFor(`of \d+ cycles .*, norm \d`)
+	pids := l.allRanks(3)
+	if err := syscall.Kill(pids[1], syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	code, output := l.end()
+	if code != 1 || !regexp.MustCompile(`rank \d .*killed`).MatchString(output) {
+		t.Errorf("exit code %d, output\n%s\nwant 1 and the killed rank named", code, output)
+	}
+	l.leavesNothing()
+}
+
+func multigridOnGPUs(t *testing.T, env []string, ranks ...string) []report {
+	t.Helper()
 	keys := cycling("grid.nx=230", "grid.ny=151", "problem.preset=dirichlet", "problem.left=neumann(1)",
 		"problem.source=sin(7*x)*y", "problem.fixed=abs(x-0.5)<0.1 && abs(y-0.4)<0.02", "grid.height=0.7",
 		"solver.tolerance=0", "solver.relative_tolerance=1e-5")
@@ -131,11 +183,12 @@ func multigridOnGPUs(t *testing.T, env []string, ranks ...string) {
 	if want.reason != "converged" {
 		t.Fatalf("%d cycles (%s)", want.sweeps, want.reason)
 	}
-	sameOnGPUs(t, env, keys, want, ranks)
+	return sameOnGPUs(t, env, keys, want, ranks)
 }
 
-// sameOnGPUs checks that runs on GPUs, or in env on what stands for them, give the wanted answer.
-func sameOnGPUs(t *testing.T, env, keys []string, want answer, ranks []string) {
+// sameOnGPUs checks that runs on GPUs, or in env on what stands for them, give the wanted answer. It returns their
+// reports.
+func sameOnGPUs(t *testing.T, env, keys []string, want answer, ranks []string) (reports []report) {
 	t.Helper()
 	for _, np := range ranks {
 		got, r := solveWith(t, env, append(set(append(keys, "device.backend=cuda")...), "-np", np)...)
@@ -148,5 +201,7 @@ func sameOnGPUs(t *testing.T, env, keys []string, want answer, ranks []string) {
 				t.Errorf("np %s: rank %d on %q", np, rank.Rank, rank.Device)
 			}
 		}
+		reports = append(reports, r)
 	}
+	return reports
 }

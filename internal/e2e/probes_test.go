@@ -47,9 +47,14 @@ func TestProbes(t *testing.T) {
 			t.Errorf("np %s, %v: %d lines, want %d; same bits: %v", c.np, c.settings, strings.Count(got, "\n"), lines,
 				got == want)
 		}
-		said := fmt.Sprintf("Probes         8 samples of 136 points in %d/probes.csv, every 10 sweeps\n", i)
-		if !strings.Contains(end.stdout, said) {
-			t.Errorf("no %q in\n%s", said, end.stdout)
+		for _, said := range []string{
+			fmt.Sprintf("Probes         8 samples of 136 points in %d/probes.csv, every 10 sweeps\n", i),
+			fmt.Sprintf("  Files          %[1]d/history.csv\n                 %[1]d/report.json\n"+
+				"                 %[1]d/probes.csv\n\n", i),
+		} {
+			if !strings.Contains(end.stdout, said) {
+				t.Errorf("no %q in\n%s", said, end.stdout)
+			}
 		}
 	}
 	saved := append(withProbes, "checkpoint.every=20 sweeps", "checkpoint.dir=saved", "solver.max_iterations=45")

@@ -64,16 +64,21 @@ func TestSeries(t *testing.T) {
 		if want == nil {
 			want = got
 		}
-		wantSeries := fmt.Sprintf("&{Every:10 Files:field-*.vti Written:%d Failed:0 Sweeps:%d Error:}", r.Sweeps/10+1,
-			r.Sweeps/10*10)
+		wantSeries := fmt.Sprintf("&{Every:10 Files:field-*.vti Written:%d Failed:0 Sweeps:%d Index:field.pvd Error:}",
+			r.Sweeps/10+1, r.Sweeps/10*10)
 		if series := fmt.Sprintf("%+v", r.Series); series != wantSeries || len(got) != r.Sweeps/10+2 ||
 			got["field.pvd"] == "" || !sameSums(got, want) || r.Sweeps%10 == 0 || r.StopReason != "converged" {
 			t.Errorf("np %s, %v: %d sweeps (%s), series %s of %v, want %v; same bits: %v", c.np, c.settings, r.Sweeps,
 				r.StopReason, series, namesOf(got), namesOf(want), sameSums(got, want))
 		}
-		text := fmt.Sprintf("Series         %d fields field-*.vti, every 10 sweeps\n", r.Sweeps/10+1)
-		if !strings.Contains(end.stdout, text) {
-			t.Errorf("no %q in\n%s", text, end.stdout)
+		for _, text := range []string{
+			fmt.Sprintf("Series         %d fields field-*.vti, every 10 sweeps\n", r.Sweeps/10+1),
+			fmt.Sprintf("  Files          %[1]s/history.csv\n                 %[1]s/field.vti\n"+
+				"                 %[1]s/report.json\n                 %[1]s/field.pvd\n\n", out),
+		} {
+			if !strings.Contains(end.stdout, text) {
+				t.Errorf("no %q in\n%s", text, end.stdout)
+			}
 		}
 	}
 	out := run(t, dir, "launcher", append(set(append(sampledField, "output.dir=end", "output.every=",

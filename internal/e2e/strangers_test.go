@@ -88,6 +88,17 @@ func freePort(t *testing.T) string {
 	return l.Addr().String()
 }
 
+// takenPort returns an address of this machine at which the test listens until it ends.
+func takenPort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return l.Addr().String()
+}
+
 // publishAsStranger publishes n messages that are not sealed on each of these subjects of the run at the server.
 func publishAsStranger(t *testing.T, u *url.URL, n int, subjects ...string) {
 	t.Helper()

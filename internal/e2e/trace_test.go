@@ -53,8 +53,14 @@ func readTimes(t *testing.T, out string) (r timesReport) {
 // traced runs the launcher with a trace, and returns the answer, the trace and the report's times.
 func traced(t *testing.T, args ...string) (answer, traceread.Trace, timesReport) {
 	t.Helper()
+	return tracedWith(t, nil, args...)
+}
+
+// tracedWith is traced with additional environment variables.
+func tracedWith(t *testing.T, env []string, args ...string) (answer, traceread.Trace, timesReport) {
+	t.Helper()
 	dir := t.TempDir()
-	res := run(t, dir, "launcher", append(args, set("output.trace=trace.json")...)...)
+	res := runWith(t, env, dir, "launcher", append(args, set("output.trace=trace.json")...)...)
 	if res.code != 0 {
 		t.Fatalf("exit code %d\n%s%s", res.code, res.stdout, res.stderr)
 	}

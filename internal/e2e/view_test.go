@@ -3,7 +3,6 @@ package e2e
 import (
 	"fmt"
 	"math"
-	"net"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -150,56 +149,18 @@ func TestViewOfFiles(t *testing.T) {
 	}
 }
 
-// The page of a run follows it, and at its end shows the values that are in the files.
-func TestViewOfARun(t *testing.T) {
-	dir := t.TempDir()
-	l := startLive(t, dir, append([]string{"-np", "2", "--view"}, set(endless...)...)...)
-	p := browse(t, l.viewURL())
-	p.await("window.app && app.field.frame && app.chart.points.length > 1 && app.ranks.list[1]?.glups > 0")
-	p.await(`byId("state").textContent === "running" && app.progress.sweeps > app.field.frame.sweeps`)
-	if err := l.cmd.Process.Signal(syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
-	p.await(`byId("state").textContent === "ended"`)
-	if code, out := l.end(); code != 130 {
-		t.Fatalf("exit code %d\n%s", code, out)
-	}
-	report := readReport(t, filepath.Join(dir, "out"))
-	p.await(fmt.Sprintf("app.field.frame.sweeps === %d", report.Sweeps))
-	p.sameField(readField(t, filepath.Join(dir, "out", "field.npy"), 512, 512), 512)
-	var shown struct {
-		Last   [2]float64
-		Result string
-		Sweeps []int
-	}
-	p.eval(`({last: app.chart.points.at(-1), result: byId("facts").textContent,
-		sweeps: app.ranks.list.map(k => k.sweeps)})`, &shown)
-	if shown.Last != [2]float64{float64(report.Sweeps - 1), report.Norm} ||
-		!strings.Contains(shown.Result, report.FieldSHA256) || fmt.Sprint(shown.Sweeps) != fmt.Sprint([]int{
-		report.Sweeps, report.Sweeps}) {
-		t.Errorf("the page shows %+v, the report has %d sweeps with norm %g", shown, report.Sweeps, report.Norm)
-	}
-	p.quiet()
-}
-
 // What cannot be shown is refused in one line.
 func TestViewsThatAreRefused(t *testing.T) {
-	dir := t.TempDir()
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer taken.Close()
+	dir, taken := t.TempDir(), takenPort(t)
 	for _, c := range []struct {
 		args []string
 		want string
 	}{
-		{set("view.listen=" + taken.Addr().String()), fmt.Sprintf("launcher: view.listen %q: bind: address already in "+
-			"use\n", taken.Addr().String())},
+		{set("view.listen=" + taken), fmt.Sprintf("launcher: view.listen %q: bind: address already in use\n", taken)},
 		{set("view.listen=0.0.0.0:80"), `launcher: view.listen "0.0.0.0:80": an address of this machine alone with a ` +
 			"port is wanted, as in 127.0.0.1:0, where 0 is any free port; ssh -L reaches it from elsewhere\n"},
-		{[]string{"view", "."}, "launcher: .: no report (.json) and no field (.npy, .vti) of a run: there is no such " +
-			"file; output.dir of a finished run is wanted\n"},
+		{[]string{"view", "."}, "launcher: .: no report (.json) and no field (.npy, .vti, .zarr) of a run: " +
+			"there is no such file; output.dir of a finished run is wanted\n"},
 		{[]string{"view", "nowhere"}, "launcher: the directory of a finished run is wanted: open nowhere: no such " +
 			"file or directory\n"},
 	} {

@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -33,7 +34,6 @@ func (c collection) run(r *Run) {
 	i := r.info
 	c.gauge(runInfo, 1, label(i.Name), i.Version, i.Method, i.Problem, i.DType, strconv.Itoa(i.NX), strconv.Itoa(i.NY),
 		strconv.Itoa(i.Ranks))
-	c.counter(restarts, float64(r.begun-1))
 	c.gauge(tolerance, i.Tolerance)
 	c.gauge(maxIterations, float64(i.MaxIterations))
 	if p := r.progress; p != nil {
@@ -57,12 +57,22 @@ func (c collection) run(r *Run) {
 	}
 }
 
+// whole passes on what is known where all ranks are told of.
+func (c collection) whole(r *Run) {
+	c.counter(restarts, float64(r.begun-1))
+	lags := stats.Lagging(r.ranks)
+	for rank, s := range r.ranks {
+		if s != nil {
+			c.gauge(lagging, flag(slices.Contains(lags, rank)), strconv.Itoa(rank))
+		}
+	}
+}
+
 // rank passes on what a rank has told.
-func (c collection) rank(number int, s *stats.Rank, at time.Time, lags bool) {
+func (c collection) rank(number int, s *stats.Rank, at time.Time) {
 	rank := strconv.Itoa(number)
 	c.gauge(rankInfo, 1, rank, label(s.Host), label(s.Backend), label(s.Device))
 	c.gauge(seen, float64(at.UnixMilli())/1e3, rank)
-	c.gauge(lagging, flag(lags), rank)
 	c.counter(iterations, float64(s.Sweeps), rank)
 	c.counter(updates, s.Updates, rank)
 	c.counter(elapsed, s.Elapsed, rank)

@@ -7,7 +7,6 @@ import (
 	"io"
 	"maps"
 	"math"
-	"net"
 	"net/http"
 	"os"
 	"regexp"
@@ -251,11 +250,15 @@ func TestListen(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
-	l, err := net.Listen("tcp", address)
+	node, err := ListenNode(address, NewNode())
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.Close()
+	defer node.Close()
+	want = fmt.Sprintf("--metrics %q: bind: address already in use", address)
+	if _, err := ListenNode(address, NewNode()); err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
 }
 
 // The server reads metrics to those who ask for them, and does nothing else.

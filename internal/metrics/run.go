@@ -2,6 +2,7 @@
 package metrics
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -33,6 +34,9 @@ func InfoOf(c configs.Config) Info {
 // Run holds what a run has told last. It is a prometheus.Collector. All methods may be called at the same time.
 type Run struct {
 	now func() time.Time
+
+	// part says that not all ranks are told of: nothing is known that takes all of them, nor of other starts.
+	part bool
 
 	mu       sync.Mutex
 	info     Info
@@ -106,18 +110,18 @@ func (r *Run) Describe(to chan<- *prometheus.Desc) {
 func (r *Run) Collect(to chan<- prometheus.Metric) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.begun == 0 {
+	told := slices.ContainsFunc(r.ranks, func(s *stats.Rank) bool { return s != nil })
+	if r.begun == 0 || r.part && !told {
 		return
 	}
 	c := collection{to}
 	c.run(r)
-	lagging := map[int]bool{}
-	for _, rank := range stats.Lagging(r.ranks) {
-		lagging[rank] = true
-	}
 	for rank, s := range r.ranks {
 		if s != nil {
-			c.rank(rank, s, r.seen[rank], lagging[rank])
+			c.rank(rank, s, r.seen[rank])
 		}
+	}
+	if !r.part {
+		c.whole(r)
 	}
 }

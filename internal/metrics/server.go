@@ -26,9 +26,9 @@ const (
 	closeTimeout  = time.Second
 )
 
-// Server serves a Run over HTTP.
+// Server serves a Run or a Node over HTTP.
 type Server struct {
-	run      *Run
+	run      *Run // nil for a Node
 	listener net.Listener
 	http     *http.Server
 	serving  sync.WaitGroup
@@ -40,15 +40,29 @@ type Server struct {
 
 // Listen serves run at address, HOST:PORT, until Close. Port 0 is any free one.
 func Listen(address string, run *Run) (*Server, error) {
+	s, err := listen("metrics.listen", address, run)
+	if err == nil {
+		s.run = run
+	}
+	return s, err
+}
+
+// ListenNode serves node at address, which is like that of Listen.
+func ListenNode(address string, node *Node) (*Server, error) {
+	return listen("--metrics", address, node)
+}
+
+// listen serves what at address, the value of option.
+func listen(option, address string, what prometheus.Collector) (*Server, error) {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
-		return nil, fmt.Errorf("metrics.listen %q: %w", address, withoutOp(err))
+		return nil, fmt.Errorf("%s %q: %w", option, address, withoutOp(err))
 	}
 	registry := prometheus.NewRegistry()
-	if err := registry.Register(run); err != nil {
+	if err := registry.Register(what); err != nil {
 		return nil, errors.Join(fmt.Errorf("metrics: %w", err), l.Close())
 	}
-	s := &Server{run: run, listener: l, scraped: make(chan struct{})}
+	s := &Server{listener: l, scraped: make(chan struct{})}
 	handler := promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: maxRequests, Timeout: timeout})
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+Path, func(w http.ResponseWriter, q *http.Request) {
@@ -59,7 +73,7 @@ func Listen(address string, run *Run) (*Server, error) {
 		}
 	})
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = fmt.Fprintf(w, "The metrics of this run are at %s.\n", Path)
+		_, _ = fmt.Fprintf(w, "The metrics are at %s.\n", Path)
 	})
 	s.http = &http.Server{Handler: mux, ReadHeaderTimeout: headerTimeout, ReadTimeout: timeout, WriteTimeout: timeout,
 		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader}
@@ -75,7 +89,7 @@ func withoutOp(err error) error {
 	return err
 }
 
-// Run returns what is served.
+// Run returns the Run that is served.
 func (s *Server) Run() *Run { return s.run }
 
 // URL returns where the metrics are.

@@ -3,7 +3,6 @@ package output
 import (
 	"fmt"
 	"math"
-	"slices"
 )
 
 // The values of output.picture_scale.
@@ -56,7 +55,6 @@ func newColourScale(kind string, cells [][]float64, min, max, rounding float64) 
 	for i, v := range sample {
 		sample[i] = math.Abs(v - s.centre)
 	}
-	slices.Sort(sample)
 	s.closeBy = far * logBelow
 	s.close = share(sample, s.closeBy)
 	if kind == ScaleAuto {
@@ -81,7 +79,7 @@ func newColourScale(kind string, cells [][]float64, min, max, rounding float64) 
 	return s
 }
 
-// sampled returns about a hundred thousand finite values of cells, or all if there are fewer, in ascending order.
+// sampled returns about a hundred thousand finite values of cells, or all if there are fewer.
 func sampled(cells [][]float64) (values []float64) {
 	step := 1 + len(cells)*len(cells[0])>>17
 	for y, line := range cells {
@@ -91,19 +89,17 @@ func sampled(cells [][]float64) (values []float64) {
 			}
 		}
 	}
-	slices.Sort(values)
 	return values
 }
 
 // centre returns the value shared by more than half of the field within a tolerance of a thousandth of its range.
 // Without such a value it returns the number in [lo, hi] nearest to 0. A result within the tolerance of 0 becomes 0.
-func centre(sorted []float64, lo, hi float64) float64 {
+func centre(sample []float64, lo, hi float64) float64 {
 	slack := (hi/2 - lo/2) * logBelow * 2
 	c := math.Min(math.Max(0, lo), hi)
-	if n := len(sorted); n > 0 {
-		m := sorted[n/2]
-		from, _ := slices.BinarySearch(sorted, m-slack)
-		if to, _ := slices.BinarySearch(sorted, m+slack); 2*(to-from) > n {
+	if n := len(sample); n > 0 {
+		m := nth(sample, n/2)
+		if 2*count(sample, func(v float64) bool { return m-slack <= v && v < m+slack }) > n {
 			c = m
 		}
 	}
@@ -113,15 +109,10 @@ func centre(sorted []float64, lo, hi float64) float64 {
 	return c
 }
 
-// share returns the fraction of the sorted values that are at most limit.
-func share(sorted []float64, limit float64) float64 {
-	n, _ := slices.BinarySearchFunc(sorted, limit, func(v, limit float64) int {
-		if v <= limit {
-			return -1
-		}
-		return 1
-	})
-	return float64(n) / math.Max(1, float64(len(sorted)))
+// share returns the fraction of the values that are at most limit.
+func share(values []float64, limit float64) float64 {
+	n := count(values, func(v float64) bool { return v <= limit })
+	return float64(n) / math.Max(1, float64(len(values)))
 }
 
 // nearest returns the distance at which a logarithmic scale up to far begins. This is a power of ten with all but 2% of
@@ -133,8 +124,8 @@ func nearest(distances []float64, far, rounding float64) float64 {
 		lowest = max(lowest, decade(rounding)+1)
 	}
 	low := lowest
-	if zeros, _ := slices.BinarySearch(distances, math.SmallestNonzeroFloat64); zeros < len(distances) {
-		low = decade(distances[zeros+(len(distances)-zeros)/50])
+	if zeros := count(distances, func(v float64) bool { return v == 0 }); zeros < len(distances) {
+		low = decade(nth(distances, zeros+(len(distances)-zeros)/50))
 	}
 	return math.Pow(10, float64(max(lowest, min(low, highest))))
 }

@@ -47,10 +47,32 @@ func CheckNames(o configs.Output) error {
 		if err := checkName(f.Name); err != nil {
 			return fmt.Errorf("%s: %w inside output.dir", f.Key, err)
 		}
-		path := filepath.Join(o.Dir, f.Name)
-		if fi, err := os.Stat(path); err == nil && !fi.Mode().IsRegular() {
-			return fmt.Errorf("%s %q: %s exists and is no regular file", f.Key, f.Name, path)
+		if err := checkTarget(filepath.Join(o.Dir, f.Name)); err != nil {
+			return fmt.Errorf("%s %q: %w", f.Key, f.Name, err)
 		}
+	}
+	return nil
+}
+
+// checkTarget refuses the path of an output that exists and that the run cannot replace.
+func checkTarget(path string) error {
+	if err := unfit(path); err != nil {
+		return fmt.Errorf("%s exists and %w", path, err)
+	}
+	return nil
+}
+
+// unfit returns an error if path exists and is not what a run would replace there: a regular file, or a Zarr group. The
+// error continues a sentence that begins with the path, as in "is no regular file".
+func unfit(path string) error {
+	fi, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil
+	case isZarr(path):
+		return unfitGroup(path)
+	case !fi.Mode().IsRegular():
+		return errors.New("is no regular file")
 	}
 	return nil
 }

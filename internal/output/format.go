@@ -22,11 +22,15 @@ type Format struct {
 // VTI is the ending of the names of files in VTK's format for images.
 const VTI = ".vti"
 
-// FormatOf returns the format of a file by its name: VTK's ImageData for .vti, else NumPy's .npy. hx and hy are the
-// spacings of the mesh. The sizes of the format do not depend on them. The type is that of the mesh.
+// FormatOf returns the format of a file by its name: VTK's ImageData for .vti, the values of a Zarr group for .zarr,
+// else NumPy's .npy. hx and hy are the spacings of the mesh. The sizes of the format do not depend on
+// them. The type is that of the mesh.
 func FormatOf(name string, m solver.Mesh, hx, hy float64) Format {
 	if strings.EqualFold(filepath.Ext(name), VTI) {
 		return vtiFormat(m, hx, hy)
+	}
+	if isZarr(name) {
+		return zarrFormat(m, hx, hy)
 	}
 	return Format{Head: npyHead(m), From: m.DType, DType: m.DType}
 }

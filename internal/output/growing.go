@@ -76,8 +76,8 @@ func (h *Held) GrowProbesAs(file string, before int) (Partial, int64, error) {
 
 func (h *Held) growProbes(file string, before int) (Partial, int64, error) {
 	path := filepath.Join(string(h.Dir), configs.ProbesFile)
-	if fi, err := os.Stat(path); err == nil && !fi.Mode().IsRegular() {
-		return nil, 0, fmt.Errorf("%s exists and is no regular file", path)
+	if err := checkTarget(path); err != nil {
+		return nil, 0, err
 	}
 	p, err := h.CreateAs(file, 0)
 	if err != nil {
@@ -88,7 +88,7 @@ func (h *Held) growProbes(file string, before int) (Partial, int64, error) {
 		err = p.Sync()
 	}
 	if err == nil {
-		err = rename(string(h.Dir), []string{file}, h.runID)
+		err = rename(string(h.Dir), []string{file}, h.runID, nil)
 	}
 	if err == nil {
 		err = durable.SyncDir(string(h.Dir))

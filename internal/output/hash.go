@@ -61,24 +61,26 @@ func (d *Digest) Begin(f Format, row0 []byte) {
 	d.addToFile(&n, row0)
 }
 
-// AddRows adds the rows of a rank's stripe to the hash of the rows and to that of a file of this format; nil for none.
-func (d *Digest) AddRows(ctx context.Context, v View, file *Format) error {
-	var n narrower
-	if file != nil {
-		n = file.narrower()
-	}
-	err := eachChunk(ctx, v.Mesh, v.Stripe, v.Rows, func(_ int, rows []byte) error {
-		both := make(chan struct{})
-		go func() { // in parallel with the other hash, which takes as long
-			defer close(both)
-			if file != nil {
-				d.addToFile(&n, rows)
-			}
-		}()
-		d.rows.Write(rows)
-		<-both
+// Uses returns what adds interior rows, in order, to the hash of the rows and to that of a file of this format; nil for
+// none. The two take equally long, and may go on at once.
+func (d *Digest) Uses(file *Format) []Use {
+	uses := []Use{func(_ int, rows []byte) error {
+		d.rows.Write(rows) // never fails
 		return nil
-	})
+	}}
+	if file != nil {
+		n := file.narrower()
+		uses = append(uses, func(_ int, rows []byte) error {
+			d.addToFile(&n, rows)
+			return nil
+		})
+	}
+	return uses
+}
+
+// AddRows adds the rows of a rank's stripe, as Uses do.
+func (d *Digest) AddRows(ctx context.Context, v View, file *Format) error {
+	err := eachChunk(ctx, v.Mesh, v.Stripe, v.Rows, d.Uses(file)...)
 	if err != nil {
 		return fmt.Errorf("hash rows %v: %w", v.Stripe, err)
 	}

@@ -144,7 +144,14 @@ func Leftovers(dir string) (names []string, bytes int64, err error) {
 			continue
 		}
 		fi, err := e.Info()
-		if errors.Is(err, fs.ErrNotExist) || err == nil && !fi.Mode().IsRegular() {
+		group := err == nil && fi.IsDir() && strings.Contains(strings.ToLower(e.Name()), Zarr+".")
+		if group {
+			fi, err = os.Stat(filepath.Join(dir, e.Name(), ShardFile))
+			if errors.Is(err, fs.ErrNotExist) { // not yet moved into it
+				fi, err = e.Info()
+			}
+		}
+		if errors.Is(err, fs.ErrNotExist) || err == nil && !fi.Mode().IsRegular() && !group {
 			continue
 		}
 		if err != nil {
@@ -168,23 +175,27 @@ func CheckRoom(dir string, bytes int64) error {
 	return err
 }
 
-// isPartial reports whether NewPartialName or CheckDir makes files of this name.
+// isPartial reports whether NewPartialName, swapGroup or CheckDir makes files of this name.
 func isPartial(file string) bool {
 	if strings.HasPrefix(file, probePrefix) && strings.HasSuffix(file, partialSuffix) {
 		return true
 	}
 	parts := strings.Split(file, ".")
-	n := len(parts) // "", the name, which may contain dots, the run, the nonce and "partial"
-	return n >= 5 && parts[0] == "" && "."+parts[n-1] == partialSuffix && len(parts[n-2]) == nonceLength
+	n := len(parts) // "", the name, which may contain dots, the run, the nonce and the suffix
+	return n >= 5 && parts[0] == "" && len(parts[n-2]) == nonceLength &&
+		("."+parts[n-1] == partialSuffix || "."+parts[n-1] == movedSuffix)
 }
 
 func removeLeftovers(dir string) (note string, err error) {
+	if err := giveBack(dir); err != nil {
+		return "", err
+	}
 	names, bytes, err := Leftovers(dir)
 	if err != nil {
 		return "", err
 	}
 	for _, name := range names {
-		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
 			return "", err
 		}
 	}

@@ -74,31 +74,34 @@ func TestCommit(t *testing.T) {
 
 // If one file cannot get its name, no file is replaced.
 func TestCommitAllOrNothing(t *testing.T) {
-	for name, fault := range map[string]func(dir string, files []string) error{
-		"a directory": func(dir string, _ []string) error {
-			return os.Mkdir(filepath.Join(dir, "report.json"), 0o777)
-		},
-		"a FIFO": func(dir string, _ []string) error {
-			return unix.Mkfifo(filepath.Join(dir, "report.json"), 0o666)
-		},
-		"lost": func(dir string, files []string) error {
-			return os.Remove(filepath.Join(dir, files[1]))
-		},
+	for _, c := range []struct {
+		last  string // the file with the fault
+		fault func(path, partial string) error
+		want  string
+	}{
+		{"report.json", func(path, _ string) error { return os.Mkdir(path, 0o777) }, "PATH now is no regular file"},
+		{"report.json", func(path, _ string) error { return unix.Mkfifo(path, 0o666) }, "PATH now is no regular file"},
+		{"u.zarr", func(path, _ string) error { return os.Mkdir(path, 0o777) },
+			"PATH now is no Zarr group of format 3"},
+		{"report.json", func(_, partial string) error { return os.Remove(partial) },
+			"lstat PARTIAL: no such file or directory"},
 	} {
 		dir := t.TempDir()
 		if err := os.WriteFile(filepath.Join(dir, "field.npy"), []byte("old"), 0o666); err != nil {
 			t.Fatal(err)
 		}
 		h := hold(t, dir)
-		files := partialsOf(t, dir, "run", "field.npy", "report.json")
-		if err := fault(dir, files); err != nil {
+		files := partialsOf(t, dir, "run", "field.npy", c.last)
+		path, partial := filepath.Join(dir, c.last), filepath.Join(dir, files[1])
+		if err := c.fault(path, partial); err != nil {
 			t.Fatal(err)
 		}
-		if err := h.Commit(files); err == nil || !strings.HasPrefix(err.Error(), "put the outputs in place: ") {
-			t.Errorf("%s: %v", name, err)
+		want := "put the outputs in place: " + strings.NewReplacer("PATH", path, "PARTIAL", partial).Replace(c.want)
+		if err := h.Commit(files); err == nil || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
 		}
 		if got := h.Committed(); got != nil {
-			t.Errorf("%s: committed %q", name, got)
+			t.Errorf("%s: committed %q", want, got)
 		}
 		release(t, h)
 		wantText(t, dir, "field.npy", "old")
@@ -111,14 +114,14 @@ func TestHoldFinishesACommit(t *testing.T) {
 	for done := range 4 {
 		dir := t.TempDir()
 		files := partialsOf(t, dir, "killed", strings.Split(names, ", ")...)
-		b, err := json.Marshal(journal{"killed", files})
+		b, err := json.Marshal(journal{Run: "killed", Files: files})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := os.WriteFile(filepath.Join(dir, journalFile), b, 0o666); err != nil {
 			t.Fatal(err)
 		}
-		if err := rename(dir, files[:done], "killed"); err != nil {
+		if err := rename(dir, files[:done], "killed", nil); err != nil {
 			t.Fatal(err)
 		}
 		h, notes, err := Hold(dir, "run")

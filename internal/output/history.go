@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"hash"
 	"strconv"
+
+	"jacobi/solver"
 )
 
 // History writes norms as CSV: the header iteration,l2_norm, then one line for each iteration that has a norm, counted
@@ -16,8 +18,8 @@ type History struct {
 	bytes   int64  // written
 	pending []byte // lines not yet written
 	next    int    // length of pending at which to write it
-	sweeps  int    // iteration of the next norm
-	stride  int    // from one norm to the next
+	cadence solver.Cadence
+	norms   int // added
 }
 
 const (
@@ -30,14 +32,13 @@ const (
 	maxPending   = 64 << 20
 )
 
-// CreateHistory creates the partial file for name and reserves room bytes for it. From one norm to the next there are
-// stride iterations.
-func CreateHistory(at Place, name, runID string, room int64, stride int) (*History, error) {
+// CreateHistory creates the partial file for name and reserves room bytes for it. c says which iterations have a norm.
+func CreateHistory(at Place, name, runID string, room int64, c solver.Cadence) (*History, error) {
 	p, err := at.Create(name, runID, room)
 	if err != nil {
 		return nil, fmt.Errorf("create history: %w", err)
 	}
-	h := &History{p: p, name: name, sum: sha256.New(), next: historyChunk, stride: stride}
+	h := &History{p: p, name: name, sum: sha256.New(), next: historyChunk, cadence: c}
 	h.pending = append(make([]byte, 0, historyChunk+1<<10), historyHeader...) // room for the norms of a pass more
 	return h, nil
 }
@@ -45,17 +46,17 @@ func CreateHistory(at Place, name, runID string, room int64, stride int) (*Histo
 // Add appends the next norms. Norms must be final, because lines are not rewritten.
 func (h *History) Add(norms ...float64) error {
 	for _, norm := range norms {
-		h.pending = strconv.AppendInt(h.pending, int64(h.sweeps), 10)
+		h.pending = strconv.AppendInt(h.pending, int64(h.cadence.Sweep(h.norms)), 10)
 		h.pending = append(h.pending, ',')
 		h.pending = strconv.AppendFloat(h.pending, norm, 'g', 17, 64)
 		h.pending = append(h.pending, '\n')
-		h.sweeps += h.stride
+		h.norms++
 	}
 	if len(h.pending) < h.next {
 		return nil
 	}
 	if err := h.flush(); err != nil && (!IsFull(err) || len(h.pending) > maxPending) {
-		return fmt.Errorf("history of sweep %d: %w", h.sweeps-h.stride, err)
+		return fmt.Errorf("history of sweep %d: %w", h.cadence.Sweep(h.norms-1), err)
 	}
 	return nil
 }

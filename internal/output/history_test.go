@@ -9,13 +9,15 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"jacobi/solver"
 )
 
 // Norms may be several iterations apart.
 func TestHistoryWithAStride(t *testing.T) {
 	dir := t.TempDir()
 	at := hold(t, dir)
-	h, err := CreateHistory(at, "history.csv", "run", 100, 17)
+	h, err := CreateHistory(at, "history.csv", "run", 100, solver.Cadence{Stride: 17})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +41,7 @@ func TestHistoryWithAStride(t *testing.T) {
 func TestHistory(t *testing.T) {
 	dir := t.TempDir()
 	at := hold(t, dir)
-	h, err := CreateHistory(at, "history.csv", "run", 1000, 1)
+	h, err := CreateHistory(at, "history.csv", "run", 1000, solver.Cadence{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +101,7 @@ func (f *full) Write(b []byte) (int, error) {
 // A history loses nothing to a disk that is full for some time.
 func TestHistoryOutlastsAFullDisk(t *testing.T) {
 	dir := t.TempDir()
-	h, err := CreateHistory(place(dir), "history.csv", "run", 0, 1)
+	h, err := CreateHistory(place(dir), "history.csv", "run", 0, solver.Cadence{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +129,7 @@ func TestHistoryOutlastsAFullDisk(t *testing.T) {
 
 func TestHistoryAbortLeavesNothing(t *testing.T) {
 	dir := t.TempDir()
-	h, err := CreateHistory(place(dir), "history.csv", "run", 1<<20, 1)
+	h, err := CreateHistory(place(dir), "history.csv", "run", 1<<20, solver.Cadence{})
 	if err != nil {
 		t.Fatal(err)
 	}

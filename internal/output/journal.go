@@ -19,18 +19,25 @@ import (
 type journal struct {
 	Run   string   `json:"run"`
 	Files []string `json:"files"` // partial files, complete and durable
+	// Inodes are those of the files that become Zarr groups. They tell whether a group is in place already.
+	Inodes map[string]uint64 `json:"inodes,omitempty"`
 }
 
 const (
 	journalName = "commit"
 	journalFile = ".jacobi-commit"
-	journalRoom = 4 << 10 // enough for six names of at most 255 bytes each and the run id
+	journalRoom = 8 << 10 // enough for seven names in JSON, where a character takes up to six bytes, and the run id
 )
 
 // commit gives the files their final names. p is the partial file reserved for the journal.
 func (j journal) commit(dir string, p Partial) error {
 	if err := j.check(dir); err != nil {
 		return err
+	}
+	for _, file := range j.Files {
+		if name, err := NameOfPartial(file, j.Run); err == nil && isZarr(name) {
+			j.Inodes = map[string]uint64{file: inodeOf(filepath.Join(dir, file))}
+		}
 	}
 	b, err := json.Marshal(j)
 	if err == nil {
@@ -46,13 +53,13 @@ func (j journal) commit(dir string, p Partial) error {
 	if err != nil {
 		return err
 	}
-	if err := rename(dir, j.Files, j.Run); err != nil {
+	if err := rename(dir, j.Files, j.Run, j.Inodes); err != nil {
 		return errors.Join(fmt.Errorf("%w; %s", err, j.state(dir)), os.Remove(path))
 	}
 	return os.Remove(path)
 }
 
-// check fails if a file is missing or if its final name belongs to something other than a regular file.
+// check fails if a file is missing, or if its final name belongs to something that a run does not replace.
 func (j journal) check(dir string) error {
 	for _, file := range j.Files {
 		name, err := NameOfPartial(file, j.Run)
@@ -62,8 +69,9 @@ func (j journal) check(dir string) error {
 		if _, err := os.Lstat(filepath.Join(dir, file)); err != nil {
 			return err
 		}
-		if fi, err := os.Stat(filepath.Join(dir, name)); err == nil && !fi.Mode().IsRegular() {
-			return fmt.Errorf("%s is no regular file any more", filepath.Join(dir, name))
+		path := filepath.Join(dir, name)
+		if err := unfit(path); err != nil {
+			return fmt.Errorf("%s now %w", path, err)
 		}
 	}
 	return nil
@@ -109,7 +117,7 @@ func finishCommit(dir string) (note string, err error) {
 		return "", fmt.Errorf("%s: %w", path, err)
 	}
 	note = "a run was killed while it put its outputs in place; that is done now: "
-	if err := rename(dir, j.Files, j.Run); err != nil {
+	if err := rename(dir, j.Files, j.Run, j.Inodes); err != nil {
 		note = fmt.Sprintf("a run was killed while it put its outputs in place, and the rest cannot be: %v: ", err)
 	}
 	return note + j.state(dir), os.Remove(path)

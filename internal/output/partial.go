@@ -182,7 +182,7 @@ func WriteFile(dir, name, runID string, data []byte) error {
 	if err := finish(p, data); err != nil {
 		return err
 	}
-	return rename(dir, []string{p.File()}, runID)
+	return rename(dir, []string{p.File()}, runID, nil)
 }
 
 // finish writes data to p, makes it durable and closes p.
@@ -197,13 +197,18 @@ func finish(p Partial, data []byte) error {
 }
 
 // rename gives partial files of a run their final names, in this order. A missing file counts as renamed already.
-func rename(dir string, files []string, runID string) error {
+// inodes are those of files that become Zarr groups, if a crash may have cut an earlier call short.
+func rename(dir string, files []string, runID string, inodes map[string]uint64) error {
 	for _, file := range files {
 		name, err := NameOfPartial(file, runID)
 		if err != nil {
 			return err
 		}
-		err = os.Rename(filepath.Join(dir, file), filepath.Join(dir, name))
+		if isZarr(name) {
+			err = PlaceGroup(dir, file, name, inodes[file])
+		} else {
+			err = os.Rename(filepath.Join(dir, file), filepath.Join(dir, name))
+		}
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}

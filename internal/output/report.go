@@ -35,13 +35,17 @@ type Report struct {
 	MethodReason      string  `json:"method_reason,omitempty"` // why auto took Method
 	Sweeps            int     `json:"sweeps"`                  // of Jacobi's method; cycles of multigrid
 	MaxIterations     int     `json:"max_iterations"`
+	NormEvery         int     `json:"norm_every,omitempty"` // solver.norm_every, if it is not 1
 	Tolerance         float64 `json:"tolerance"`
 	RelativeTolerance float64 `json:"relative_tolerance,omitempty"`
 
 	StopReason solver.StopReason `json:"stop_reason"`
 	Converged  bool              `json:"converged"`
-	Norm       *float64          `json:"norm"`     // of the last sweep, or after the last cycle; null without sweeps
-	Decisive   *DecisiveReport   `json:"decisive"` // null unless a norm ended the run
+	// Norm is that of the last sweep that has one, or after the last cycle; null without any.
+	Norm *float64 `json:"norm"`
+	// NormSweep is the sweep of Norm, counted from 0 as in the history, if NormEvery is not 1.
+	NormSweep *int            `json:"norm_sweep,omitempty"`
+	Decisive  *DecisiveReport `json:"decisive"` // null unless a norm ended the run
 
 	Accuracy *AccuracyReport `json:"accuracy"` // null if no sweep was done, or if there is no estimate
 	Times    TimesReport     `json:"times"`
@@ -123,6 +127,7 @@ type SeriesReport struct {
 	Written int    `json:"written"` // by this run
 	Failed  int    `json:"failed"`
 	Sweeps  int    `json:"sweeps"`          // of the newest file; 0 if there is none
+	Index   string `json:"index,omitempty"` // the file that lists them for ParaView; "" if there is none
 	Error   string `json:"error,omitempty"` // of the newest file that could not be written
 }
 

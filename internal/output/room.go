@@ -26,7 +26,7 @@ const (
 const maxHistory = 1 << 20
 
 // RoomFor returns the room for the files of a run. It fails if the field is too large for a file.
-func RoomFor(o configs.Output, m solver.Mesh, ranks, maxIterations int) (r Room, err error) {
+func RoomFor(o configs.Output, m solver.Mesh, ranks int, s configs.Solver) (r Room, err error) {
 	if o.Field != "" {
 		if r.Field, err = FieldBytes(o, m); err != nil {
 			return r, err
@@ -36,8 +36,8 @@ func RoomFor(o configs.Output, m solver.Mesh, ranks, maxIterations int) (r Room,
 		r.Picture = pictureBytes(m)
 	}
 	if o.History != "" {
-		line := len(strconv.Itoa(maxIterations)) + normBytes
-		r.History = min(int64(len(historyHeader))+int64(line)*int64(min(maxIterations, maxHistory)), maxHistory)
+		line, norms := len(strconv.Itoa(s.MaxIterations))+normBytes, s.MaxIterations/max(1, s.NormEvery)
+		r.History = min(int64(len(historyHeader))+int64(line)*int64(min(norms, maxHistory)), maxHistory)
 	}
 	if o.Report != "" {
 		r.Report = reportBytes + int64(ranks)*rankReportBytes

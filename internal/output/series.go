@@ -30,11 +30,10 @@ func (h *Held) putInSeries(o configs.Output, file string) error {
 	if _, ok := o.InSeries(name); !ok {
 		return fmt.Errorf("%s is not in the series of %s", name, o.Field)
 	}
-	path := filepath.Join(string(h.Dir), name)
-	if fi, err := os.Stat(path); err == nil && !fi.Mode().IsRegular() {
-		return fmt.Errorf("%s exists and is no regular file", path)
+	if err := checkTarget(filepath.Join(string(h.Dir), name)); err != nil {
+		return err
 	}
-	if err := rename(string(h.Dir), []string{file}, h.runID); err != nil {
+	if err := rename(string(h.Dir), []string{file}, h.runID, nil); err != nil {
 		return err
 	}
 	if err := durable.SyncDir(string(h.Dir)); err != nil || o.Index() == "" {
@@ -63,7 +62,10 @@ func (h *Held) TrimSeries(o configs.Output, sweeps int) error {
 	}
 	for _, n := range series {
 		if n > sweeps && err == nil {
-			err = os.Remove(filepath.Join(string(h.Dir), o.SeriesFile(n)))
+			path := filepath.Join(string(h.Dir), o.SeriesFile(n))
+			if err = checkTarget(path); err == nil {
+				err = os.RemoveAll(path) // a Zarr group is a directory
+			}
 		}
 	}
 	if err != nil {
@@ -76,7 +78,7 @@ func (h *Held) TrimSeries(o configs.Output, sweeps int) error {
 func (h *Held) series(o configs.Output) (sweeps []int, err error) {
 	entries, err := os.ReadDir(string(h.Dir))
 	for _, e := range entries {
-		if n, ok := o.InSeries(e.Name()); ok && e.Type().IsRegular() {
+		if n, ok := o.InSeries(e.Name()); ok && (e.Type().IsRegular() || e.IsDir() && isZarr(e.Name())) {
 			sweeps = append(sweeps, n)
 		}
 	}

@@ -32,11 +32,9 @@ func Summary(w io.Writer, r Report) error {
 		row(line[0], line[1])
 	}
 	key := "Files"
-	for _, f := range r.Files {
-		if f.Name != configs.Stdout {
-			row(key, filepath.Join(r.Dir, f.Name))
-			key = ""
-		}
+	for _, name := range r.inDir() {
+		row(key, filepath.Join(r.Dir, name))
+		key = ""
 	}
 	key = "NOT WRITTEN"
 	for _, f := range r.Failed {
@@ -52,6 +50,22 @@ func Summary(w io.Writer, r Report) error {
 	strangers(&b, r)
 	_, err := io.WriteString(w, styled(show.Lines(b.String()), r, look))
 	return err
+}
+
+// inDir returns the names of the files that the run wrote to output.dir, but for the numbered fields of a series.
+func (r Report) inDir() (names []string) {
+	for _, f := range r.Files {
+		if f.Name != configs.Stdout {
+			names = append(names, f.Name)
+		}
+	}
+	if s := r.Series; s != nil && s.Index != "" {
+		names = append(names, s.Index)
+	}
+	if p := r.Probes; p != nil && p.Samples > 0 {
+		names = append(names, configs.ProbesFile)
+	}
+	return names
 }
 
 // Title names the run.
@@ -141,8 +155,14 @@ func (r Report) steps() string {
 }
 
 func norm(r Report) string {
-	if r.Norm == nil {
+	switch {
+	case r.Norm == nil && r.Sweeps > 0:
+		return fmt.Sprintf("none, the first was due after %d sweeps (solver.norm_every)", r.NormEvery)
+	case r.Norm == nil:
 		return "none, no sweep was done"
+	case r.NormEvery > 1 && r.NormSweep != nil:
+		return fmt.Sprintf("%.10g after sweep %d, the last that has one (solver.norm_every %d, tolerance %g)", *r.Norm,
+			*r.NormSweep, r.NormEvery, r.Tolerance)
 	}
 	if r.multigrid() {
 		return fmt.Sprintf("%.10g after %s (tolerance %g, relative %g)", *r.Norm, plural(r.Sweeps, "cycle"),

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"jacobi/configs"
 	"jacobi/internal/problem"
 	"jacobi/internal/results"
 	"jacobi/solver"
@@ -202,6 +203,15 @@ func TestSummary(t *testing.T) {
 		{"not_written", 1, func(r *Report) {
 			r.Files = r.Files[1:]
 			r.Failed = []FileFault{{"field.npy", "rank 2 on b: no space left on device"}}
+		}},
+		{"series", 1, func(r *Report) {
+			r.Files[0] = FileReport{Name: configs.Stdout}
+			r.Series = &SeriesReport{Every: 100, Files: "field-*.vti", Written: 11, Sweeps: 1000, Index: "field.pvd"}
+			r.Probes = &ProbesReport{Every: 50, Points: 3, Samples: 21}
+		}},
+		{"series_not_written", 1, func(r *Report) {
+			r.Series = &SeriesReport{Every: 100, Files: "field-*.npy", Failed: 11, Error: "no space left on device"}
+			r.Probes = &ProbesReport{Every: 50, Points: 3, Error: "no space left on device"}
 		}},
 		{"resumed", 2, func(r *Report) {
 			r.ResumedAfter = 400

@@ -3,7 +3,9 @@ package output
 import (
 	"fmt"
 	"math"
+	"runtime"
 
+	"jacobi/internal/parallel"
 	"jacobi/solver"
 )
 
@@ -15,9 +17,8 @@ type Thumbnail struct {
 	mesh     solver.Mesh
 	frame    bool // see NewFrame
 	scale    scale
-	lines    []line    // from top to bottom
-	min, max float64   // of all finite values; +Inf and -Inf if there are none
-	row      []float64 // scratch, NX values
+	lines    []line  // from top to bottom
+	min, max float64 // of all finite values; +Inf and -Inf if there are none
 }
 
 // NewFrame returns an empty thumbnail of mesh m for an animation, which has fewer cells than one for a picture.
@@ -48,27 +49,47 @@ func (t *Thumbnail) AddRows(lo int, rows []byte) error {
 		return fmt.Errorf("thumbnail: %d bytes at row %d are no rows of a mesh of %d x %d %v", len(rows), lo, t.mesh.NX,
 			t.mesh.NY, t.mesh.DType)
 	}
-	if t.row == nil {
-		t.row = make([]float64, t.mesh.NX)
-	}
-	for iy := lo; len(rows) > 0; iy++ {
-		t.mesh.DType.Decode(t.row, rows[:size])
-		if err := t.add(iy, t.sumRow()); err != nil {
-			return err
+	// Blocks of rows, one for each core. The least and the largest values of the blocks are taken in order, so that of
+	// zeros of both signs the first one counts.
+	n := len(rows) / size
+	sums, blocks := make([][]float64, n), make([]block, min(n, runtime.GOMAXPROCS(0)))
+	err := parallel.Each(len(blocks), func(i int) error {
+		b := block{min: math.Inf(1), max: math.Inf(-1), row: make([]float64, t.mesh.NX)}
+		for r := n * i / len(blocks); r < n*(i+1)/len(blocks); r++ {
+			t.mesh.DType.Decode(b.row, rows[r*size:][:size])
+			sums[r] = b.sumRow(t.scale.x)
 		}
-		rows = rows[size:]
+		blocks[i] = b
+		return nil
+	})
+	for _, b := range blocks {
+		if b.min < t.min {
+			t.min = b.min
+		}
+		if b.max > t.max {
+			t.max = b.max
+		}
 	}
-	return nil
+	for r := 0; r < n && err == nil; r++ {
+		err = t.add(lo+r, sums[r])
+	}
+	return err
 }
 
-// sumRow returns the sum of t.row over each cell, and extends t.min and t.max to its finite values.
-func (t *Thumbnail) sumRow() []float64 {
-	sums := make([]float64, t.scale.x.cells(t.mesh.NX))
+// block is some rows that one core sums.
+type block struct {
+	min, max float64   // of all finite values; +Inf and -Inf if there are none
+	row      []float64 // the row at which it is
+}
+
+// sumRow returns the sum of b.row over each cell, and extends b.min and b.max to its finite values.
+func (b *block) sumRow(x axis) []float64 {
+	sums := make([]float64, x.cells(len(b.row)))
 	for c := range sums {
-		first := c * t.scale.x.points
+		first := c * x.points
 		var sum float64
-		lo, hi := t.min, t.max
-		for _, v := range t.row[first:min(first+t.scale.x.points, t.mesh.NX)] {
+		lo, hi := b.min, b.max
+		for _, v := range b.row[first:min(first+x.points, len(b.row))] {
 			sum += v
 			if v < lo && v >= -math.MaxFloat64 {
 				lo = v
@@ -77,7 +98,7 @@ func (t *Thumbnail) sumRow() []float64 {
 				hi = v
 			}
 		}
-		sums[c], t.min, t.max = sum, lo, hi
+		sums[c], b.min, b.max = sum, lo, hi
 	}
 	return sums
 }

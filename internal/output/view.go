@@ -1,8 +1,11 @@
 package output
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"sync"
+	"sync/atomic"
 
 	"jacobi/solver"
 )
@@ -13,8 +16,16 @@ type Rows interface {
 	CopyRows(ctx context.Context, s solver.Stripe, dst []byte) error
 }
 
-// chunkBytes bounds the buffer in which rows are copied from a field to its outputs. A chunk is at least one row.
-const chunkBytes = 4 << 20
+// chunkBytes bounds a buffer in which rows are copied from a field to its outputs; there are at most chunksAhead. A
+// chunk is at least one row.
+const (
+	chunkBytes  = 4 << 20
+	chunksAhead = 4
+)
+
+// Use is something that is done with dense rows of the mesh, which begin at row lo: whole, in order, once each. It must
+// not keep or change them.
+type Use func(lo int, rows []byte) error
 
 // View is one rank's part of the whole mesh: the rows of its stripe and some boundary rows. The views of all ranks
 // together contain each of the NY rows once.
@@ -29,25 +40,30 @@ type View struct {
 	Initial solver.RowSource // for the fixed values of rows 0 and NY-1
 }
 
-// Each calls do with all rows of the view, a few MiB at a time: dense rows [lo, lo + len(rows)/Mesh.RowBytes()). The
-// slice rows is valid only during the call.
-func (v View) Each(ctx context.Context, do func(lo int, rows []byte) error) error {
-	if err := v.boundary(ctx, 0, do); err != nil {
+// Each calls each of uses with all rows of the view, a few MiB at a time, all of them at once. After an error, which it
+// returns, a use is not called again.
+func (v View) Each(ctx context.Context, uses ...Use) error {
+	if err := v.boundary(ctx, 0, uses); err != nil {
 		return err
 	}
-	if err := eachChunk(ctx, v.Mesh, v.Stripe, v.Rows, do); err != nil {
+	if err := eachChunk(ctx, v.Mesh, v.Stripe, v.Rows, uses...); err != nil {
 		return err
 	}
-	return v.boundary(ctx, v.Mesh.NY-1, do)
+	return v.boundary(ctx, v.Mesh.NY-1, uses)
 }
 
-// boundary calls do with boundary row iy if it belongs to the view.
-func (v View) boundary(ctx context.Context, iy int, do func(int, []byte) error) error {
+// boundary calls uses with boundary row iy if it belongs to the view.
+func (v View) boundary(ctx context.Context, iy int, uses []Use) error {
 	row, err := v.Boundary(ctx, iy)
 	if err != nil || row == nil {
 		return err
 	}
-	return do(iy, row)
+	for _, use := range uses {
+		if err := use(iy, row); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Boundary returns boundary row iy, 0 or NY-1, or nil if the row does not belong to the view or is one of the stripe's.
@@ -83,23 +99,66 @@ func (v View) Boundary(ctx context.Context, iy int) ([]byte, error) {
 	return row, nil
 }
 
-// eachChunk calls do with rows [s.Lo, s.Hi) in order, like View.Each.
-func eachChunk(ctx context.Context, m solver.Mesh, s solver.Stripe, rows Rows,
-	do func(lo int, rows []byte) error) error {
+// chunk is dense rows from lo on, in a buffer that is used again once every use has done with it.
+type chunk struct {
+	lo   int
+	rows []byte
+	left atomic.Int32 // uses that are not done
+}
+
+// eachChunk calls each of uses with rows [s.Lo, s.Hi) in order, like View.Each. All uses go on at once, each at its own
+// pace, while further chunks are copied from the field: in the goroutine of the caller, since a device may want all its
+// copies from one.
+func eachChunk(ctx context.Context, m solver.Mesh, s solver.Stripe, rows Rows, uses ...Use) error {
+	if len(uses) == 0 {
+		return nil
+	}
 	height := min(max(1, chunkBytes/m.RowBytes()), s.Rows())
-	buf := make([]byte, height*m.RowBytes())
-	for lo := s.Lo; lo < s.Hi; lo += height {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
+	free, errs, queues := make(chan *chunk, chunksAhead), make([]error, len(uses)), make([]chan *chunk, len(uses))
+	var failed atomic.Bool
+	var using sync.WaitGroup
+	for i, use := range uses {
+		queues[i] = make(chan *chunk, chunksAhead)
+		using.Go(func() {
+			for c := range queues[i] {
+				if errs[i] == nil {
+					errs[i] = use(c.lo, c.rows)
+				}
+				if errs[i] != nil {
+					failed.Store(true)
+				}
+				if c.left.Add(-1) == 0 {
+					free <- c
+				}
+			}
+		})
+	}
+	var err error
+	for made, lo := 0, s.Lo; lo < s.Hi && err == nil && !failed.Load(); lo += height {
 		part := solver.Stripe{Lo: lo, Hi: min(lo+height, s.Hi)}
-		chunk := buf[:part.Rows()*m.RowBytes()]
-		if err := rows.CopyRows(ctx, part, chunk); err != nil {
-			return fmt.Errorf("copy rows %v: %w", part, err)
+		var c *chunk
+		if made < chunksAhead {
+			made++
+			c = &chunk{rows: make([]byte, part.Rows()*m.RowBytes())}
+		} else {
+			c = <-free
 		}
-		if err := do(lo, chunk); err != nil {
-			return err
+		c.lo, c.rows = lo, c.rows[:part.Rows()*m.RowBytes()]
+		if err = ctx.Err(); err != nil {
+			break
+		}
+		if err = rows.CopyRows(ctx, part, c.rows); err != nil {
+			err = fmt.Errorf("copy rows %v: %w", part, err)
+			break
+		}
+		c.left.Store(int32(len(uses)))
+		for _, queue := range queues {
+			queue <- c
 		}
 	}
-	return nil
+	for _, queue := range queues {
+		close(queue)
+	}
+	using.Wait()
+	return cmp.Or(append(errs, err)...)
 }

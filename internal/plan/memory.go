@@ -63,7 +63,7 @@ func backendBytes(cfg configs.Config, at hosts.Places, ranks []solver.Layout, ra
 	}
 	switch {
 	case cfg.Solver.Multigrid():
-		return levelBytes(cfg, ranks, rank, onGPUs)
+		return levelBytes(cfg, at, ranks, rank, onGPUs)
 	case onGPUs:
 		return cuda.MemoryBytes(l, len(at.Ranks) > 1 && cfg.Halo.Transport != "nats"), nil
 	}
@@ -71,7 +71,8 @@ func backendBytes(cfg configs.Config, at hosts.Places, ranks []solver.Layout, ra
 }
 
 // levelBytes returns the memory of a rank of multigrid.
-func levelBytes(cfg configs.Config, ranks []solver.Layout, rank int, onGPUs bool) (int64, error) {
+func levelBytes(cfg configs.Config, at hosts.Places, ranks []solver.Layout, rank int, onGPUs bool) (int64,
+	error) {
 	l, stripes := ranks[rank], make([]solver.Stripe, len(ranks))
 	for r := range ranks {
 		stripes[r] = ranks[r].Stripe
@@ -80,21 +81,28 @@ func levelBytes(cfg configs.Config, ranks []solver.Layout, rank int, onGPUs bool
 	if err != nil {
 		return 0, err
 	}
-	divided, tail := p.Divide(stripes, multigrid.TailPoints)
+	points, zones := multigrid.TailPoints, onGPUs && len(ranks) > 1 && cfg.Halo.Transport != "nats"
+	if zones && len(at.Names()) == 1 {
+		points = cuda.TailPoints
+	}
+	divided, tail := p.Divide(stripes, points)
 	levels := p.LayoutOf(divided, tail, rank)
 	levels.Source = l.Operator.Source
-	bytesOf := cpulevels.MemoryBytes
+	bytesOf, searchBytes := cpulevels.MemoryBytes, cpulevels.SearchBytes
 	if onGPUs {
-		bytesOf = cuda.LevelsBytes
+		bytesOf, searchBytes = cuda.LevelsBytes, cuda.SearchBytes
 	}
 	bytes := bytesOf(levels)
-	if cfg.Solver.Accelerated(l.Operator.Fixed != nil) && !onGPUs {
-		bytes += cpulevels.SearchBytes(levels, false)
+	if zones {
+		bytes += cuda.ZoneBytes(levels, len(ranks))
+	}
+	if cfg.Solver.Accelerated(l.Operator.Fixed != nil) {
+		bytes += searchBytes(levels)
 	}
 	if !cfg.Solver.FullStart() || cfg.Checkpoint.Resume != "" {
 		return bytes, nil
 	}
-	stages, err := multigrid.StagesOf(levels, divided, rank, nil, multigrid.TailPoints)
+	stages, err := multigrid.StagesOf(levels, divided, rank, nil, points)
 	for _, s := range stages {
 		bytes += bytesOf(s.Layout)
 	}

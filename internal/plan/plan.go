@@ -120,7 +120,7 @@ func haloDepth(cfg configs.Config, at hosts.Places, mesh solver.Mesh, onGPUs boo
 	low := solver.MinRows(mesh.Interior(), cfg.Run.Ranks)
 	backend, depth := "CPU", cpu.PreferredDepth(mesh, low)
 	if onGPUs {
-		backend, depth = "CUDA", cuda.PreferredDepth(mesh, low)
+		backend, depth = "CUDA", cuda.PreferredDepth(mesh, low, cfg.Solver.NormEvery)
 	}
 	why = fmt.Sprintf("auto: preferred by the %s backend, at most the %d rows of the lowest stripe", backend, low)
 	beyond := len(at.Names()) > 1 && cfg.Halo.Transport != "p2p" || cfg.Halo.Transport == "nats"
@@ -161,7 +161,7 @@ func chebyshevOf(s configs.Solver, ranks []solver.Layout) (*chebyshev.Plan, erro
 
 // Room returns an upper bound on the size of the run's files.
 func (p *Plan) Room() (output.Room, error) {
-	room, err := output.RoomFor(p.Config.Output, p.Mesh, p.Config.Run.Ranks, p.Config.Solver.MaxIterations)
+	room, err := output.RoomFor(p.Config.Output, p.Mesh, p.Config.Run.Ranks, p.Config.Solver)
 	room.Trace = output.TraceRoom(p.Config, p.Config.Run.Ranks)
 	return room, err
 }

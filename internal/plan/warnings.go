@@ -21,7 +21,7 @@ func StrayVariables(environ []string) []string {
 
 // Warnings returns warnings for the user before the run starts, one line each.
 func (p *Plan) Warnings(environ []string) []string {
-	return slices.Concat(StrayVariables(environ), p.Notes, p.busyCores(runtime.NumCPU()))
+	return slices.Concat(StrayVariables(environ), p.Notes, p.busyCores(runtime.NumCPU()), p.smallForGPUs())
 }
 
 // busyCores returns a warning if the ranks on this machine have more threads than it has cores.

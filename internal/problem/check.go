@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 
+	"jacobi/internal/parallel"
 	"jacobi/solver"
 )
 
@@ -162,17 +163,37 @@ func (p *Problem) MaxAbs(ctx context.Context, lo, hi int) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	for iy := lo; iy < hi; iy++ {
-		m, err := p.maxInner(ctx, iy)
-		if err != nil {
-			return 0, err
+	inner, err := p.largestOf(ctx, p.initial.constant(), solver.Stripe{Lo: lo, Hi: hi},
+		solver.Stripe{Lo: 0, Hi: p.mesh.NY}, p.maxInner)
+	return max(largest, inner), err
+}
+
+// largestOf returns the largest value of f, which is not negative, over rows s, worked out on all cores. If the rows of
+// the mesh are alike but for the first and the last of all, it calls f for these and for one of the others.
+func (p *Problem) largestOf(ctx context.Context, alike bool, s, all solver.Stripe,
+	f func(context.Context, int) (float64, error)) (largest float64, err error) {
+	if alike {
+		for iy := s.Lo; iy < s.Hi; iy++ {
+			v, err := f(ctx, iy)
+			if err != nil {
+				return 0, err
+			}
+			largest = max(largest, v)
+			if iy > all.Lo {
+				iy = max(iy, min(s.Hi, all.Hi-1)-1) // skip to the last row
+			}
 		}
-		largest = max(largest, m)
-		if p.initial.constant() && iy > 0 {
-			iy = max(iy, min(hi, p.mesh.NY-1)-1) // skip to the bottom row
-		}
+		return largest, nil
 	}
-	return largest, nil
+	values := make([]float64, max(0, s.Rows()))
+	err = parallel.Each(len(values), func(i int) (err error) {
+		values[i], err = f(ctx, s.Lo+i)
+		return err
+	})
+	for _, v := range values {
+		largest = max(largest, v)
+	}
+	return largest, err
 }
 
 // MaxSource returns the largest absolute value of the source of the operator in rows [lo, hi), rounded to the field's
@@ -184,18 +205,7 @@ func (p *Problem) MaxSource(ctx context.Context, lo, hi int) (float64, error) {
 		return 0, nil
 	}
 	constant := p.source.constant() && !p.left.node.onY && !p.right.node.onY // but for the first and the last row
-	largest := 0.0
-	for iy := lo; iy < hi; iy++ {
-		m, err := p.maxSource(ctx, iy)
-		if err != nil {
-			return 0, err
-		}
-		largest = max(largest, m)
-		if constant && iy > interior.Lo {
-			iy = max(iy, min(hi, interior.Hi-1)-1) // skip to the last row
-		}
-	}
-	return largest, nil
+	return p.largestOf(ctx, constant, solver.Stripe{Lo: lo, Hi: hi}, interior, p.maxSource)
 }
 
 // maxSource returns the largest absolute value of the source in interior row iy, rounded to the field's type.

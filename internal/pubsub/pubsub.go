@@ -57,7 +57,8 @@ type Conn interface {
 	Subscribe(subject string, handle func(Message)) (Subscription, error)
 	// RequestWithContext sends data and waits for the first answer.
 	RequestWithContext(ctx context.Context, subject string, data []byte) (Message, error)
-	// FlushWithContext returns when the server has everything that was published and subscribed before.
+	// FlushWithContext returns when the server has everything that was published and subscribed before, but for what
+	// was lost when the connection broke meanwhile. It fails after Close and with ctx alone.
 	FlushWithContext(ctx context.Context) error
 	// MaxPayload returns the maximum size of a message, in bytes.
 	MaxPayload() int64

@@ -48,10 +48,10 @@ func (j *joined) findBalance(ctx context.Context, depth haloDepth) (b balance, e
 	case j.Config.Run.Balance == configs.BalanceEqual || j.id.Size == 1:
 		return b, nil
 	}
-	for _, m := range j.team.Members() {
-		if m.Device != "cpu" {
+	for _, g := range j.team.Groups() {
+		if g.First.Device != "cpu" {
 			return balance{Why: fmt.Sprintf("run.balance auto: equal, since rank %d sweeps on a GPU, whose speed is "+
-				"not measured", m.Rank)}, nil
+				"not measured", g.First.Rank)}, nil
 		}
 	}
 	ctx, cancel := awake.WithTimeout(ctx, j.Config.Halo.Timeout+balanceTime)
@@ -65,7 +65,7 @@ func (j *joined) findBalance(ctx context.Context, depth haloDepth) (b balance, e
 // measureBalance measures the speed of this rank while all others do the same, and returns the balance that rank 0
 // finds by all speeds.
 func (j *joined) measureBalance(ctx context.Context, depth haloDepth) (b balance, err error) {
-	p, err := newPlan(j.problem.Mesh(), depth, nil, j.id.Rank, j.team.Members())
+	p, err := newPlan(j.problem.Mesh(), depth, nil, j.id, j.team.Groups())
 	if err != nil {
 		return b, err
 	}

@@ -20,12 +20,12 @@ func (p *plan) forChebyshev(maxIterations int) (err error) {
 	return nil
 }
 
-// normStride returns the number of iterations from one norm to the next.
-func (p *plan) normStride() int {
+// norms says which iterations have a norm.
+func (p *plan) norms() solver.Cadence {
 	if p.chebyshev == nil {
-		return 1
+		return p.layout.Norms
 	}
-	return p.chebyshev.Stride
+	return solver.Cadence{Stride: p.chebyshev.Stride}
 }
 
 // weigh runs Chebyshev's iteration. record gets the norms on rank 0, swept the number of sweeps done.

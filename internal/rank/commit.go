@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -53,9 +54,13 @@ func (s *outputSet) finish(ctx context.Context, picture *output.Thumbnail, field
 
 // caption returns the text of the picture.
 func (s *outputSet) caption() output.Caption {
+	norm := math.NaN()
+	if s.report.Norm != nil {
+		norm = *s.report.Norm
+	}
 	return output.Caption{
 		Title: s.problem.Name(), Sweeps: s.report.Sweeps, Step: s.Config.Solver.Step(),
-		Norm: *s.report.Norm, Scale: s.Config.Output.PictureScale, Contours: s.Config.Output.Contours,
+		Norm: norm, Scale: s.Config.Output.PictureScale, Contours: s.Config.Output.Contours,
 		Stalled:     s.report.StopReason == solver.Stalled,
 		Interrupted: s.report.StopReason == solver.Interrupted,
 	}

@@ -21,9 +21,21 @@ func allowedCores() (unix.CPUSet, error) {
 	return cores, nil
 }
 
+// mates returns the entries of the ranks that share this rank's node, and the first one of each other group.
+func mates(team *roster.Team) (members []roster.Member) {
+	self := team.Self()
+	for _, g := range team.Groups() {
+		members = append(members, g.First)
+		for rank := g.First.Rank + 1; rank < g.End && roster.SharesDevices(g.First, self); rank++ {
+			members = append(members, team.Member(rank))
+		}
+	}
+	return members
+}
+
 // shareOfCores returns the rank's share of its node's cores: the sum, over the cores that it may use, of 1 over the
 // number of ranks of the node that may use the core.
-func shareOfCores(members []roster.Member, rank int) (share float64, err error) {
+func shareOfCores(members []roster.Member, self roster.Member) (share float64, err error) {
 	known := map[string]memberExtra{}     // many ranks tell the same of their cores
 	var busy [len(unix.CPUSet{}) * 64]int // ranks of the node that may use a core
 	for _, m := range members {
@@ -34,7 +46,7 @@ func shareOfCores(members []roster.Member, rank int) (share float64, err error) 
 			}
 			known[string(m.Extra)] = e
 		}
-		if !roster.SharesDevices(m, members[rank]) {
+		if !roster.SharesDevices(m, self) {
 			continue
 		}
 		for word, set := range e.Cores {
@@ -43,7 +55,7 @@ func shareOfCores(members []roster.Member, rank int) (share float64, err error) 
 			}
 		}
 	}
-	own := known[string(members[rank].Extra)].Cores
+	own := known[string(self.Extra)].Cores
 	for core, n := range busy {
 		if own.IsSet(core) {
 			share += 1 / float64(n)

@@ -46,7 +46,7 @@ func TestRanksShareTheCoresThatTheyMayUse(t *testing.T) {
 					Extra: extra})
 			}
 			for i := range members {
-				share, err := shareOfCores(members, i)
+				share, err := shareOfCores(members, members[i])
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -72,7 +72,7 @@ func TestCoresOfOtherRanksAreChecked(t *testing.T) {
 	members[1].Rank = 1
 	const want = "rank 1: data of its join: json: cannot unmarshal number into Go struct field memberExtra.cores of " +
 		"type unix.CPUSet"
-	if _, err := shareOfCores(members, 0); err == nil || err.Error() != want {
+	if _, err := shareOfCores(members, members[0]); err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}
 }

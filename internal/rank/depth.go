@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"jacobi/cuda"
 	"jacobi/halo"
 	"jacobi/internal/roster"
 	"jacobi/solver"
@@ -19,10 +20,10 @@ type haloDepth struct {
 
 // commonDepth returns the depth for halo.depth auto without measurements: the least depth that any rank's backend
 // prefers, at most the rows of the lowest stripe.
-func commonDepth(members []roster.Member, minRows int) haloDepth {
+func commonDepth(groups []roster.Group, minRows int) haloDepth {
 	depth := minRows
-	for _, m := range members {
-		depth = min(depth, m.Depth)
+	for _, g := range groups {
+		depth = min(depth, g.First.Depth)
 	}
 	depth = max(1, depth)
 	return haloDepth{Rows: depth, Sweeps: depth}
@@ -47,14 +48,6 @@ func (l linkTime) String() string {
 func (l linkTime) exchangeSeconds(bytes, share float64) float64 {
 	return l.Trip.Seconds() + share*max(0, l.Large-l.Trip).Seconds()/probeBytes*bytes
 }
-
-// Figures of one H200: see "Single node" in docs/results.md. They give 1.4 us a sweep at 1024^2, 2.6 us at 2048^2 and
-// 100 us at 16384^2 in float32; 1.4 to 1.6, 2.7 and 98 us were measured.
-const (
-	gpuSweepSeconds = 1e-6
-	gpuPoints32     = 2.7e12 // points a second
-	gpuPoints64     = 1.55e12
-)
 
 const (
 	// maxAutoDepth bounds the depth for halo.depth auto.
@@ -120,10 +113,7 @@ func (d deepening) pace() (fixed, rate float64) {
 	if rate := d.slowestCPU(); rate > 0 {
 		return 0, rate
 	}
-	if d.mesh.DType == solver.Float64 {
-		return gpuSweepSeconds, gpuPoints64
-	}
-	return gpuSweepSeconds, gpuPoints32
+	return cuda.Pace(d.mesh.DType)
 }
 
 // oneSweep estimates the time of a sweep without exchanges.

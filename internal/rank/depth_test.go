@@ -29,7 +29,8 @@ func TestCommonDepth(t *testing.T) {
 		for _, depth := range test.preferred {
 			members = append(members, roster.Member{Depth: depth})
 		}
-		if got := commonDepth(members, test.minRows); got != (haloDepth{Rows: test.want, Sweeps: test.want}) {
+		want := haloDepth{Rows: test.want, Sweeps: test.want}
+		if got := commonDepth(groupsOf(t, members), test.minRows); got != want {
 			t.Errorf("preferred %v, at least %d rows: %+v, want %d", test.preferred, test.minRows, got, test.want)
 		}
 	}

@@ -40,7 +40,7 @@ func (p *prepared) deviceName() string {
 func (p *prepared) preferredDepth(m solver.Mesh) int {
 	minRows := solver.MinRows(m.Interior(), p.Origin.Size)
 	if p.sweepsOnGPU() {
-		return cuda.PreferredDepth(m, minRows)
+		return cuda.PreferredDepth(m, minRows, p.Config.Solver.NormEvery)
 	}
 	return cpu.PreferredDepth(m, minRows)
 }

@@ -10,34 +10,64 @@ import (
 	"jacobi/internal/trace"
 )
 
-// digest passes the hash of the field from rank to rank and returns it on rank 0.
-func (r *ready) digest(ctx context.Context, view output.View) (*output.Digest, error) {
-	defer r.tracer.Phase(trace.PhaseHash, time.Now())
-	withFile := r.Config.Output.Field != ""
-	var first, last []byte
-	var err error
-	if withFile {
-		if first, last, err = r.boundaryRows(ctx, view); err != nil {
-			return nil, err
+// hashing is the hash of the field, which passes from rank to rank. Rank 0, which waits for none before it, adds its
+// rows while it writes them, so that the hash of a run of one rank takes no pass over the field of its own.
+type hashing struct {
+	file *output.Format // nil without a file of the field
+	last []byte         // boundary row of the file after the rows of the last rank
+	own  *output.Digest // on rank 0 alone: what the file has before the rows, and then the rows
+}
+
+// startHash returns the hash before the rows. All ranks call it.
+func (r *ready) startHash(ctx context.Context, view output.View) (h hashing, err error) {
+	var first []byte
+	if r.Config.Output.Field != "" {
+		h.file = new(r.fieldFormat())
+		if first, h.last, err = r.boundaryRows(ctx, view); err != nil {
+			return h, err
 		}
 	}
+	if r.id.Rank != 0 {
+		return h, nil
+	}
+	if h.own, err = output.NewDigest(nil); err == nil && h.file != nil {
+		h.own.Begin(*h.file, first)
+	}
+	return h, err
+}
+
+// uses returns what adds rows of the view to the hash; nothing on all ranks but rank 0.
+func (h hashing) uses(view output.View) (uses []output.Use) {
+	if h.own == nil {
+		return nil
+	}
+	for _, add := range h.own.Uses(h.file) {
+		uses = append(uses, func(lo int, rows []byte) error {
+			if lo < view.Stripe.Lo || lo >= view.Stripe.Hi { // a boundary row
+				return nil
+			}
+			return add(lo, rows)
+		})
+	}
+	return uses
+}
+
+// digest passes the hash of the field from rank to rank and returns it on rank 0, whose rows it has already.
+func (r *ready) digest(ctx context.Context, view output.View, h hashing) (*output.Digest, error) {
+	defer r.tracer.Phase(trace.PhaseHash, time.Now())
 	state, err := r.team.Relay(ctx, "hash", func(state []byte) ([]byte, error) {
-		d, err := output.NewDigest(state)
-		if err != nil {
-			return nil, err
+		d := h.own
+		if d == nil {
+			var err error
+			if d, err = output.NewDigest(state); err != nil {
+				return nil, err
+			}
+			if err := d.AddRows(ctx, view, h.file); err != nil {
+				return nil, err
+			}
 		}
-		if withFile && r.id.Rank == 0 {
-			d.Begin(r.fieldFormat(), first)
-		}
-		var file *output.Format
-		if withFile {
-			file = new(r.fieldFormat())
-		}
-		if err := d.AddRows(ctx, view, file); err != nil {
-			return nil, err
-		}
-		if withFile && r.id.Rank == r.id.Size-1 {
-			d.End(r.fieldFormat(), last)
+		if h.file != nil && r.id.Rank == r.id.Size-1 {
+			d.End(*h.file, h.last)
 		}
 		return d.State()
 	})

@@ -18,7 +18,7 @@ type runFiles struct {
 // createFiles creates the files and reserves their maximal sizes. With an error it returns those that it has created.
 func (l *laidOut) createFiles(place output.Place) (f runFiles, err error) {
 	c := l.Config.Output
-	room, err := output.RoomFor(c, l.layout.Mesh, l.id.Size, l.Config.Solver.MaxIterations)
+	room, err := output.RoomFor(c, l.layout.Mesh, l.id.Size, l.Config.Solver)
 	if err != nil {
 		return f, err
 	}
@@ -29,7 +29,7 @@ func (l *laidOut) createFiles(place output.Place) (f runFiles, err error) {
 		}
 	}
 	if c.History != "" {
-		f.history, err = output.CreateHistory(place, c.History, l.id.RunID, room.History, l.normStride())
+		f.history, err = output.CreateHistory(place, c.History, l.id.RunID, room.History, l.norms())
 		if err != nil {
 			return f, err
 		}

@@ -23,7 +23,7 @@ type takenGPU struct {
 // they find out together which GPUs are shared.
 func (j *joined) takeGPU(ctx context.Context) (taken takenGPU, err error) {
 	if j.sweepsOnGPU() {
-		readings, err := nodeReadings(device.Policy(j.Config.Device.Select), j.team.Self(), j.team.Members())
+		readings, err := nodeReadings(device.Policy(j.Config.Device.Select), j.team.Self(), j.team.Groups())
 		if err != nil {
 			return taken, err
 		}
@@ -41,11 +41,12 @@ func (j *joined) takeGPU(ctx context.Context) (taken takenGPU, err error) {
 
 // nodeReadings returns the readings that local rank 0 of self's node took; nil if policy needs none. With readings of
 // their own, all ranks of a node might choose the same GPU.
-func nodeReadings(policy device.Policy, self roster.Member, members []roster.Member) ([]device.GPU, error) {
+func nodeReadings(policy device.Policy, self roster.Member, groups []roster.Group) ([]device.GPU, error) {
 	if policy == device.RoundRobin {
 		return nil, nil
 	}
-	for _, m := range members {
+	for _, g := range groups { // a rank with local rank 0 is the first of its group
+		m := g.First
 		if m.LocalRank > 0 || !roster.SharesDevices(m, self) {
 			continue
 		}

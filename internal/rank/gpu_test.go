@@ -41,7 +41,7 @@ func TestNodeReadings(t *testing.T) {
 			`of its GPUs; allowed here is round-robin`},
 		{device.Coolest, 5, nil, `device.select "coolest": no rank on this node has local rank 0`},
 	} {
-		got, err := nodeReadings(test.policy, members[test.self], members)
+		got, err := nodeReadings(test.policy, members[test.self], groupsOf(t, members))
 		if !reflect.DeepEqual(got, test.want) || fmt.Sprint(err) != test.err && (err != nil || test.err != "") {
 			t.Errorf("%s, rank %d: %v, %v; want %v, %s", test.policy, test.self, got, err, test.want, test.err)
 		}

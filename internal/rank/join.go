@@ -37,7 +37,7 @@ func (c *connected) join(ctx context.Context, open *closers) (*joined, error) {
 		return nil, fmt.Errorf("rank %d: %w", self.Rank, err)
 	}
 	open.add(func() error { team.Close(); return nil })
-	cores, err := shareOfCores(team.Members(), self.Rank)
+	cores, err := shareOfCores(mates(team), team.Self())
 	if err != nil {
 		return nil, err
 	}

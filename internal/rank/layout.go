@@ -31,7 +31,6 @@ type plan struct {
 // layOut computes the plan from the values with which all ranks joined and, for halo.depth auto, from the time that
 // links between nodes take.
 func (j *joined) layOut(ctx context.Context) (*laidOut, error) {
-	members := j.team.Members()
 	whole := j.team.Whole()
 	if err := j.problem.CheckFixed(whole.Fixed); err != nil {
 		return nil, err
@@ -47,7 +46,7 @@ func (j *joined) layOut(ctx context.Context) (*laidOut, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := newPlan(j.problem.Mesh(), depth, b.Weights, j.id.Rank, members)
+	p, err := newPlan(j.problem.Mesh(), depth, b.Weights, j.id, j.team.Groups())
 	if err != nil {
 		return nil, err
 	}
@@ -58,6 +57,9 @@ func (j *joined) layOut(ctx context.Context) (*laidOut, error) {
 		p.forCycles()
 	}
 	p.layout.Operator = j.problem.Operator()
+	if !j.Config.Solver.Multigrid() && !j.Config.Solver.Chebyshev() {
+		p.layout.Norms = j.Config.Solver.Norms()
+	}
 	p.layout.Magnitude = j.magnitude(whole)
 	if j.Config.Solver.Chebyshev() {
 		if err := p.forChebyshev(j.Config.Solver.MaxIterations); err != nil {
@@ -78,10 +80,11 @@ func (j *joined) magnitude(whole roster.Part) solver.Magnitude {
 	return j.problem.Magnitude(largest, whole.MaxSource)
 }
 
-// newPlan returns the plan of the given rank, without the operator and the magnitude. weights are those of the stripes,
-// nil for equal ones.
-func newPlan(mesh solver.Mesh, depth haloDepth, weights []float64, rank int, members []roster.Member) (plan, error) {
-	size := len(members)
+// newPlan returns the plan of rank id, without the operator and the magnitude. weights are those of the stripes; nil:
+// they are equal.
+func newPlan(mesh solver.Mesh, depth haloDepth, weights []float64, id roster.Identity,
+	groups []roster.Group) (plan, error) {
+	rank, size := id.Rank, id.Size
 	stripes, err := solver.PartitionBy(mesh.Interior(), weights, size, depth.Rows)
 	if err != nil {
 		return plan{}, err
@@ -91,8 +94,8 @@ func newPlan(mesh solver.Mesh, depth haloDepth, weights []float64, rank int, mem
 		Neighbour: [2]bool{solver.Top: rank > 0 || mesh.PeriodicRows(),
 			solver.Bottom: rank < size-1 || mesh.PeriodicRows()},
 	}}
-	for _, m := range members {
-		p.passSweeps = min(p.passSweeps, m.MaxSweeps)
+	for _, g := range groups {
+		p.passSweeps = min(p.passSweeps, g.First.MaxSweeps)
 	}
 	p.ahead, p.sums = solver.PassesAhead(mesh, stripes, p.passSweeps), p.passSweeps
 	return p, nil

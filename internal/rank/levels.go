@@ -14,10 +14,13 @@ import (
 // levels is what a rank has for multigrid in place of a backend.
 type levels struct {
 	layout   multigrid.Layout
+	points   int               // bounds the levels that every rank holds as a whole, see multigrid.Plan.Divide
 	stripes  [][]solver.Stripe // by level and rank
 	device   multigrid.Device
-	exchange *multigrid.HostExchange // nil for a rank that is alone
-	search   *cpulevels.Search       // nil for plain cycles
+	gpu      *cuda.Levels             // device, if that is a *cuda.Levels
+	exchange multigrid.StagedExchange // nil for a rank that is alone
+	direct   *cuda.LevelExchange      // exchange, if that is a *cuda.LevelExchange
+	search   multigrid.Search         // nil for plain cycles
 }
 
 // stages are the coarser meshes on which full multigrid begins the run, the finest one first; none for other runs.
@@ -28,7 +31,7 @@ func (o *opened) openStages(ctx context.Context) (stages, error) {
 	if o.levels == nil || !o.Config.Solver.FullStart() {
 		return nil, nil
 	}
-	layouts, err := multigrid.StagesOf(o.levels.layout, o.levels.stripes, o.id.Rank, o.problem, multigrid.TailPoints)
+	layouts, err := multigrid.StagesOf(o.levels.layout, o.levels.stripes, o.id.Rank, o.problem, o.levels.points)
 	if err != nil {
 		return nil, fmt.Errorf("full multigrid: %w", err)
 	}
@@ -37,14 +40,6 @@ func (o *opened) openStages(ctx context.Context) (stages, error) {
 		return nil, o.onGPU(fmt.Errorf("full multigrid: %w", err))
 	}
 	return open, nil
-}
-
-// link returns the exchange; a nil interface, not a nil *multigrid.HostExchange, if there is none.
-func (l *levels) link() multigrid.Exchange {
-	if l.exchange == nil {
-		return nil
-	}
-	return l.exchange
 }
 
 // forCycles makes p the plan of a run with multigrid: one sum a cycle. A single rank has no neighbours.
@@ -61,7 +56,11 @@ func (o *opened) openLevels(ctx context.Context, open *closers) error {
 	if err != nil {
 		return err
 	}
-	stripes, tail := p.Divide(o.stripes, multigrid.TailPoints)
+	points := multigrid.TailPoints
+	if o.reachAll() {
+		points = cuda.TailPoints
+	}
+	stripes, tail := p.Divide(o.stripes, points)
 	l := p.LayoutOf(stripes, tail, o.id.Rank)
 	l.Magnitude, l.Source = o.plan.layout.Magnitude, o.plan.layout.Operator.Source
 	if rows := o.plan.layout.Operator.Fixed; rows != nil {
@@ -69,18 +68,20 @@ func (o *opened) openLevels(ctx context.Context, open *closers) error {
 			return err
 		}
 	}
-	o.levels = &levels{layout: l, stripes: stripes}
+	o.levels = &levels{layout: l, points: points, stripes: stripes}
 	if o.sweepsOnGPU() {
 		d, err := cuda.NewLevels(o.gpus.Driver, l,
 			cuda.Options{Device: o.chosen.Index, Timeout: o.Config.Halo.Timeout})
 		if err != nil {
 			return err
 		}
-		o.levels.device, o.describe = d, d.Describe()
+		o.levels.device, o.levels.gpu, o.describe = d, d, d.Describe()
 		if o.accelerated() {
-			if o.levels.search, err = cpulevels.NewSearchBeside(d, l, o.threads()); err != nil {
+			s, err := cuda.NewSearch(d)
+			if err != nil {
 				return errors.Join(err, d.Close())
 			}
+			o.levels.search = s
 		}
 	} else {
 		d, err := cpulevels.New(l, o.threads(), o.cpuKernel())
@@ -118,16 +119,25 @@ func (l *levels) loadSearch(ctx context.Context, direction solver.RowSource) err
 	return l.search.Load(ctx, direction)
 }
 
-// connect opens the exchange with the neighbours.
-func (l *levels) connect(rank int, links [2]solver.RowLink) error {
+// connect opens the exchange with the neighbours, over links and, where there are zones, over peer memory.
+func (l *levels) connect(rank int, links [2]solver.RowLink, peers zonePeers, sole bool, open *closers) error {
 	if len(l.stripes[0]) == 1 {
 		return nil
 	}
-	x, err := multigrid.NewHostExchange(l.device, l.layout, l.stripes, rank, links)
+	host, err := multigrid.NewHostExchange(l.device, l.layout, l.stripes, rank, links)
 	if err != nil {
 		return err
 	}
-	l.exchange = x
+	l.exchange = host
+	if peers.none() {
+		return nil
+	}
+	x, err := cuda.NewLevelExchange(l.gpu, host, l.stripes, rank, peers.neighbours, peers.all, sole)
+	if err != nil {
+		return err
+	}
+	open.add(x.Close)
+	l.exchange, l.direct = x, x
 	return nil
 }
 
@@ -161,12 +171,12 @@ func (f levelField) CopyRows(ctx context.Context, s solver.Stripe, dst []byte) e
 // cycle runs multigrid. record gets the norms on rank 0.
 func (r *ready) cycle(ctx context.Context, record func(first int, norms []float64) error) (solver.Result, error) {
 	c := r.Config.Solver
-	var search multigrid.Search // not r.levels.search: a nil *Search is a non-nil interface
-	if r.levels.search != nil {
-		search = r.levels.search
+	var exchange multigrid.Exchange
+	if r.levels.exchange != nil {
+		exchange = r.levels.exchange
 	}
-	return multigrid.Run(ctx, r.levels.device, r.counts.cycle(r.levels.link()), r.reducer, multigrid.Options{
-		Search: search, Stages: r.stages,
+	result, err := multigrid.Run(ctx, r.levels.device, r.counts.cycle(exchange), r.reducer, multigrid.Options{
+		Search: r.levels.search, Stages: r.stages,
 		Start: r.resumed.Start, Magnitude: r.layout.Magnitude, Tail: r.levels.layout.Tail,
 		Tolerance: c.Tolerance, Relative: c.RelativeTolerance, MaxCycles: c.MaxIterations,
 		Stop: r.stopRequested(), Saver: r.solverSaver(), SaveEvery: r.Config.Checkpoint.Every.Sweeps,
@@ -184,4 +194,8 @@ func (r *ready) cycle(ctx context.Context, record func(first int, norms []float6
 			return record(cycles, norms)
 		},
 	})
+	if err == nil && r.levels.direct != nil {
+		err = r.levels.direct.Settle(ctx) // the other ranks' memory goes when they end
+	}
+	return result, err
 }

@@ -17,12 +17,12 @@ func (l *laidOut) openLinks(ctx context.Context, open *closers) (*halo.Links, er
 	if err != nil {
 		return nil, err
 	}
-	members := make([]halo.Member, l.id.Size)
-	for side, has := range l.layout.Neighbour { // the links need no others
+	var members [2]halo.Member
+	for side, has := range l.layout.Neighbour {
 		if has {
 			m := l.neighbour(solver.Side(side))
 			shares, why := roster.SharesMemory(l.team.Self(), m)
-			members[m.Rank] = halo.Member{Host: m.Host, SharesMemory: shares, Why: why}
+			members[side] = halo.Member{Host: m.Host, SharesMemory: shares, Why: why}
 		}
 	}
 	if l.id.Size == 1 {
@@ -65,7 +65,7 @@ func (l *laidOut) directPeer(nats halo.NATSOptions) (halo.Direct, error) {
 	if err != nil {
 		return halo.Direct{}, fmt.Errorf("halo.direct.listen %q: %w", c.Listen, err)
 	}
-	here := oneHost(l.team.Members())
+	here := oneHost(l.team.Groups())
 	o := halo.DirectOptions{Listen: halo.ListenAt(at), Encrypt: c.Encrypt == "always" || c.Encrypt == "auto" && !here,
 		Trusted: here, NATS: nats}
 	if conn, ok := l.conn.(interface{ Shared() []byte }); ok {
@@ -75,7 +75,7 @@ func (l *laidOut) directPeer(nats halo.NATSOptions) (halo.Direct, error) {
 }
 
 // oneHost reports whether all ranks run under one kernel.
-func oneHost(members []roster.Member) bool {
-	boot := members[0].Node.Boot
-	return boot != "" && !slices.ContainsFunc(members, func(m roster.Member) bool { return m.Node.Boot != boot })
+func oneHost(groups []roster.Group) bool {
+	boot := groups[0].First.Node.Boot
+	return boot != "" && !slices.ContainsFunc(groups, func(g roster.Group) bool { return g.First.Node.Boot != boot })
 }

@@ -30,7 +30,10 @@ func (w *wired) load(ctx context.Context, open *closers) (*loaded, error) {
 			return nil, err
 		}
 	}
-	tracer := w.newTracer(state.Start.Sweeps)
+	tracer, err := w.newTracer(state.Start.Sweeps)
+	if err != nil {
+		return nil, err
+	}
 	saver, err := w.openSaver(ctx, state.Norms, tracer, open)
 	if err != nil {
 		return nil, err

@@ -92,6 +92,11 @@ func (o *opened) settlePeer(rows *peerRows, side solver.Side, to roster.Member, 
 		}
 		rows.peers[side] = nil
 	}
+	return o.withoutPeer(rows, side, to, fault)
+}
+
+// withoutPeer notes why the rows of one side use a link.
+func (o *opened) withoutPeer(rows *peerRows, side solver.Side, to roster.Member, fault string) error {
 	if o.Config.Halo.Transport == string(halo.ModeP2P) && to.Device == o.deviceName() {
 		return fmt.Errorf("halo.transport \"p2p\": no peer memory between ranks %d and %d: %s", o.id.Rank, to.Rank,
 			fault)

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
+	"math"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -17,11 +17,14 @@ import (
 	"jacobi/solver"
 )
 
-// A probe of a link is one message to begin with, then probeShort short messages, then probeLong of probeBytes.
+// A probe of a link is one message to begin with, then probeShort short messages, then probeLong of probeBytes. Where
+// these take longer than probeTime, there are fewer of them, at least probeLeast. The first byte of the last one is 1.
 const (
 	probeShort   = 5
-	probeLong    = 3
+	probeLong    = 12
+	probeLeast   = 3
 	probeBytes   = 256 << 10
+	probeTime    = 100 * time.Millisecond
 	probeTimeout = 2 * time.Second
 )
 
@@ -32,11 +35,11 @@ func (j *joined) findDepth(ctx context.Context) (haloDepth, *deepening, error) {
 	if depth := j.Config.HaloDepth(j.id.Size); depth > 0 {
 		return haloDepth{Rows: depth, Sweeps: depth}, nil, nil
 	}
-	mesh, members := j.problem.Mesh(), j.team.Members()
+	mesh, groups := j.problem.Mesh(), j.team.Groups()
 	low := solver.MinRows(mesh.Interior(), j.id.Size)
-	preferred := commonDepth(members, low)
+	preferred := commonDepth(groups, low)
 	mode := halo.Mode(j.Config.Halo.Transport)
-	pairs := linksToMeasure(members, mode, mesh.PeriodicRows())
+	pairs := linksToMeasure(groups, mode, mesh.PeriodicRows())
 	if len(pairs) == 0 || 2*preferred.Rows > min(low, maxAutoDepth) {
 		return preferred, nil, nil
 	}
@@ -53,7 +56,7 @@ func (j *joined) findDepth(ctx context.Context) (haloDepth, *deepening, error) {
 	choose := func(links []linkTime, rates []float64) haloDepth {
 		d = &deepening{mesh: mesh, minRows: low, mode: mode, links: links, rates: rates}
 		depth := d.choose(preferred)
-		if text := d.alone(members, depth); text != "" {
+		if text := d.alone(j.team.Members(), depth); text != "" {
 			j.Log.Warn(text)
 		}
 		return depth
@@ -77,7 +80,7 @@ func (j *joined) sweepRate(ctx context.Context, depth haloDepth) (float64, error
 	if j.sweepsOnGPU() {
 		return 0, nil
 	}
-	p, err := newPlan(j.problem.Mesh(), depth, nil, j.id.Rank, j.team.Members())
+	p, err := newPlan(j.problem.Mesh(), depth, nil, j.id, j.team.Groups())
 	if err != nil {
 		return 0, err
 	}
@@ -91,17 +94,20 @@ func (j *joined) sweepRate(ctx context.Context, depth haloDepth) (float64, error
 
 // linksToMeasure returns the pairs of neighbours, of each pair the rank above and the rank below, whose rows go through
 // links outside of shared memory. All ranks come to the same result.
-func linksToMeasure(members []roster.Member, mode halo.Mode, periodic bool) (pairs [][2]int) {
-	if len(members) == 1 || mode == halo.ModeP2P {
+func linksToMeasure(groups []roster.Group, mode halo.Mode, periodic bool) (pairs [][2]int) {
+	size := groups[len(groups)-1].End
+	if size == 1 || mode == halo.ModeP2P {
 		return nil
 	}
-	for above := range members {
-		below := (above + 1) % len(members)
-		if below == 0 && !periodic {
-			break
+	for i, g := range groups {
+		next := groups[(i+1)%len(groups)].First
+		if mode == halo.ModeNATS || !roster.InOneMemory(g.First, g.First) {
+			for above := g.First.Rank; above < g.End-1; above++ {
+				pairs = append(pairs, [2]int{above, above + 1})
+			}
 		}
-		if !roster.InOneMemory(members[above], members[below]) || mode == halo.ModeNATS {
-			pairs = append(pairs, [2]int{above, below})
+		if (g.End < size || periodic) && (mode == halo.ModeNATS || !roster.InOneMemory(g.First, next)) {
+			pairs = append(pairs, [2]int{g.End - 1, next.Rank})
 		}
 	}
 	return pairs
@@ -175,12 +181,15 @@ func measureLinks(ctx context.Context, team *roster.Team, pairs [][2]int, timeou
 			})
 		case p[1]:
 			g.Go(func() error {
-				for range 1 + probeShort + probeLong {
-					if _, err := team.Recv(ctx, p[0], tag); err != nil {
+				for {
+					data, err := team.Recv(ctx, p[0], tag)
+					if err != nil {
 						return unlessLate(err) // the other rank knows
 					}
+					if len(data) > 0 && data[0] == 1 {
+						return nil
+					}
 				}
-				return nil
 			})
 		}
 	}
@@ -196,34 +205,39 @@ func unlessLate(err error) error {
 	return err
 }
 
-// timeLink measures the link to rank to.
+// timeLink measures the link to rank to. It keeps the least times. The first messages are slow because buffers still
+// grow, and other processes may slow down any of them.
 func timeLink(ctx context.Context, team *roster.Team, to int, tag string) (linkTime, error) {
 	l := linkTime{From: team.Self().Rank, To: to}
-	if _, err := median(ctx, team, to, tag, 1, nil); err != nil { // waits until the other rank is there
+	if _, err := timeMessage(ctx, team, to, tag, nil); err != nil { // waits until the other rank is there
 		return l, err
 	}
-	trip, err := median(ctx, team, to, tag, probeShort, nil)
-	if err != nil {
-		return l, err
+	trip, large := time.Duration(math.MaxInt64), time.Duration(math.MaxInt64)
+	for range probeShort {
+		took, err := timeMessage(ctx, team, to, tag, nil)
+		if err != nil {
+			return l, err
+		}
+		trip = min(trip, took)
 	}
-	large, err := median(ctx, team, to, tag, probeLong, make([]byte, probeBytes))
-	if err != nil {
-		return l, err
+	data := make([]byte, probeBytes)
+	for n, begin := 1, time.Now(); data[0] == 0; n++ {
+		if n == probeLong || n >= probeLeast && time.Since(begin) > probeTime {
+			data[0] = 1
+		}
+		took, err := timeMessage(ctx, team, to, tag, data)
+		if err != nil {
+			return l, err
+		}
+		large = min(large, took)
 	}
 	l.Trip, l.Large = trip, large
 	return l, nil
 }
 
-// median returns the median time of n messages, each from its Send until the other rank has acknowledged it.
-func median(ctx context.Context, team *roster.Team, to int, tag string, n int, data []byte) (time.Duration, error) {
-	took := make([]time.Duration, n)
-	for i := range took {
-		begin := time.Now()
-		if err := team.Send(ctx, to, tag, data); err != nil {
-			return 0, err
-		}
-		took[i] = time.Since(begin)
-	}
-	slices.Sort(took)
-	return took[n/2], nil
+// timeMessage returns the time of a message from its Send until the other rank has acknowledged it.
+func timeMessage(ctx context.Context, team *roster.Team, to int, tag string, data []byte) (time.Duration, error) {
+	begin := time.Now()
+	err := team.Send(ctx, to, tag, data)
+	return time.Since(begin), err
 }

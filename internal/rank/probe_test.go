@@ -22,7 +22,7 @@ func TestLinksToMeasure(t *testing.T) {
 	on := func(device string, nodes ...string) (members []roster.Member) {
 		for rank, boot := range nodes {
 			m := roster.Member{Device: device, Node: shm.Node{Boot: boot}}
-			m.Rank = rank
+			m.Rank, m.LocalRank = rank, rank // so that ranks of one node make a group
 			members = append(members, m)
 		}
 		return members
@@ -45,9 +45,10 @@ func TestLinksToMeasure(t *testing.T) {
 		{on("cuda", "a"), halo.ModeNATS, true, nil},
 		{on("cpu", "a", "b"), halo.ModeNATS, true, [][2]int{{0, 1}, {1, 0}}},
 		{on("cpu", "a", "a"), halo.ModeAuto, true, nil},
+		{on("cpu", "", "", ""), halo.ModeAuto, true, [][2]int{{0, 1}, {1, 2}, {2, 0}}},
 		{mixed, halo.ModeAuto, false, [][2]int{{0, 1}}},
 	} {
-		if got := linksToMeasure(c.members, c.mode, c.periodic); !reflect.DeepEqual(got, c.want) {
+		if got := linksToMeasure(groupsOf(t, c.members), c.mode, c.periodic); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%d ranks, %s, periodic %t: %v, want %v", len(c.members), c.mode, c.periodic, got, c.want)
 		}
 	}

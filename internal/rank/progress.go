@@ -25,8 +25,8 @@ type progress struct {
 	max              int
 	start, published time.Time
 	course           course
-	step             string // see roster.Event
-	stride           int    // see plan.normStride
+	step             string         // see roster.Event
+	cadence          solver.Cadence // of the norms; of all cycles
 	clock            *awake.Clock
 	speed            speed
 	norm             float64      // the newest one; 0 before it
@@ -46,7 +46,7 @@ func (r *ready) newProgress(ctx context.Context, forecast *outlook.Outlook) *pro
 	p := &progress{
 		team: r.team, points: float64(m.NX) * float64(m.NY) * float64(r.sweepsOf(1)), first: r.resumed.Start.Sweeps,
 		max:   c.MaxIterations,
-		start: now, stride: r.normStride(),
+		start: now, cadence: r.norms(),
 		course: outlook.NewCourse(forecast, c.Tolerance, c.MaxIterations), clock: awake.Of(ctx), said: now,
 	}
 	if c.Multigrid() {
@@ -65,13 +65,13 @@ func (r *ready) newProgress(ctx context.Context, forecast *outlook.Outlook) *pro
 	return p
 }
 
-// norms handles the final norms of sweep first and, a stride apart, of later ones.
+// norms handles the final norms of sweep first and of the next ones that have a norm.
 func (p *progress) norms(first int, norms []float64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	last := first + (len(norms)-1)*p.stride
+	last := p.cadence.Sweep(p.cadence.In(first) + len(norms) - 1)
 	p.norm = norms[len(norms)-1]
-	if p.stride > 1 {
+	if p.cadence.Stride > 1 {
 		p.course.Add(last, p.norm)
 	}
 	if !p.due() {
@@ -81,7 +81,7 @@ func (p *progress) norms(first int, norms []float64) {
 	if p.step != "" {
 		sweeps = first // norms are those of the fields before the cycles
 	}
-	if p.stride == 1 {
+	if p.cadence.Stride <= 1 {
 		p.course.Add(last, p.norm)
 	}
 	p.show(sweeps)

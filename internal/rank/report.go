@@ -3,6 +3,7 @@ package rank
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 
 	"jacobi/configs"
@@ -51,6 +52,9 @@ func (r *ready) rankReport(result solver.Result, fault error) output.RankReport 
 			Why: info.Why}
 		if r.direct[side].Transport != "" {
 			link.Traffic = r.peerTraffic(result.Times.Exchanges)
+			if r.levels != nil {
+				link.Traffic = trafficOf(r.levels.direct.Traffic())
+			}
 		} else {
 			link.Traffic = trafficReport(traffic[side], !r.sweepsOnGPU()) // on a GPU goroutines wait while it sweeps
 		}
@@ -70,7 +74,7 @@ func (l *loaded) memoryBytes() int64 {
 	var bytes int64
 	if l.levels != nil {
 		bytes = l.levels.device.Bytes()
-		if l.levels.search != nil && !l.sweepsOnGPU() {
+		if l.levels.search != nil {
 			bytes += l.levels.search.Bytes()
 		}
 	} else {
@@ -101,7 +105,7 @@ func (s *solved) report(parts [][]byte, hash string) (output.Report, error) {
 		return output.Report{}, err
 	}
 	c := s.Config
-	norm, total := s.result.Norm, s.result.Times.Total
+	total := s.result.Times.Total
 	var decisive *output.DecisiveReport
 	if d := s.result.Decisive; d != nil {
 		decisive = &output.DecisiveReport{Sweep: d.Sweep, Norm: d.Norm}
@@ -116,13 +120,22 @@ func (s *solved) report(parts [][]byte, hash string) (output.Report, error) {
 		Sweeps: s.result.Sweeps, MaxIterations: c.Solver.MaxIterations,
 		Tolerance: c.Solver.Tolerance, RelativeTolerance: c.Solver.RelativeTolerance,
 		StopReason: s.result.Reason, Converged: s.result.Reason == solver.Converged,
-		Norm: &norm, Decisive: decisive, Accuracy: s.accuracy(),
+		Decisive: decisive, Accuracy: s.accuracy(),
 		Times: output.TimesReport{Setup: s.readyAt.Sub(s.startedAt).Seconds(), Sweeps: total.Seconds(),
 			Samples: s.result.Times.Sample.Seconds()},
 		GLUPS:       output.GLUPS(s.layout.Mesh, s.sweepsOf(s.result.Sweeps-s.resumed.Start.Sweeps), total.Seconds()),
 		FieldSHA256: hash, Dir: c.Output.Dir,
 		ResumedAfter: s.resumed.Start.Sweeps, Checkpoints: s.checkpointReport(s.result.Times),
 		Series: s.series.report(), Probes: s.probes.report(),
+	}
+	if norm := s.result.Norm; !math.IsNaN(norm) {
+		rep.Norm = &norm
+	}
+	if c.Solver.NormEvery > 1 {
+		rep.NormEvery = c.Solver.NormEvery
+		if rep.Norm != nil {
+			rep.NormSweep = new(s.lastNormed())
+		}
 	}
 	for i, part := range parts {
 		if err := json.Unmarshal(part, &rep.Ranks[i]); err != nil {
@@ -147,9 +160,12 @@ func (p *prepared) sweepsOf(iterations int) int {
 	return iterations
 }
 
+// lastNormed returns the last sweep that has a norm.
+func (s *solved) lastNormed() int { return s.norms().Sweep(s.norms().In(s.result.Sweeps) - 1) }
+
 // accuracy estimates the error of the field.
 func (s *solved) accuracy() *output.AccuracyReport {
-	if s.result.Sweeps == 0 || !s.forecast.Known() {
+	if s.result.Sweeps == 0 || math.IsNaN(s.result.Norm) || !s.forecast.Known() {
 		return nil
 	}
 	best := s.forecast.Attainable(s.layout.Mesh.DType)
@@ -158,7 +174,7 @@ func (s *solved) accuracy() *output.AccuracyReport {
 			Attainable: best.Error, Norm: best.Norm, Scale: s.forecast.Largest()}
 	}
 	rep := &output.AccuracyReport{
-		Error:      s.forecast.Error(s.result.Sweeps, s.result.Norm),
+		Error:      s.forecast.Error(s.lastNormed()+1, s.result.Norm),
 		Attainable: best.Error, Norm: best.Norm, Scale: s.forecast.Largest(),
 	}
 	if better, ok := s.forecast.Better(s.Config.Solver.Tolerance); ok {

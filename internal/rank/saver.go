@@ -43,7 +43,7 @@ func (o *opened) openSaver(ctx context.Context, norms []float64, tracer *trace.R
 		Team: o.team, Store: store, Layout: o.layout, Stripes: o.stripes, Rows: o.field, Every: c.Every.Time,
 		Keep:  c.Keep,
 		RunID: o.id.RunID, Program: version.String(), Fields: fields, Norms: norms, Log: o.Log,
-		NormStride: o.normStride(), OnSaved: tracer.OnSaved(),
+		Cadence: o.norms(), OnSaved: tracer.OnSaved(),
 	}
 	if o.alone() {
 		options.RunID += fmt.Sprint(time.Now().UnixNano()) // RunID alone is the same at every start

@@ -143,7 +143,7 @@ func (s *series) complete(ctx context.Context, sweeps int, field *output.Field, 
 		return nil
 	}
 	s.stats.Written++
-	s.stats.Sweeps = sweeps
+	s.stats.Sweeps, s.stats.Index = sweeps, s.Config.Output.Index()
 	return field.Close()
 }
 

@@ -26,7 +26,7 @@ func (w *wired) soakField(kind soak.Kind) (*soakField, error) {
 }
 
 func newSoakField(kind soak.Kind, p plan, b solver.Backend, x solver.Exchange) (*soakField, error) {
-	e, err := solver.NewEngine(b, x, p.layout.Depth, p.passSweeps, 0, nil)
+	e, err := solver.NewEngine(b, x, solver.EngineOptions{Depth: p.layout.Depth, MaxSweeps: p.passSweeps})
 	if err != nil {
 		return nil, err
 	}
@@ -40,8 +40,8 @@ func (l *laidOut) planAlone(depth, most int) (plan, error) {
 	if d := l.Config.Halo.Depth; d > 0 {
 		depth = d
 	}
-	p, err := newPlan(mesh, haloDepth{Rows: depth, Sweeps: min(depth, most)}, nil, 0,
-		[]roster.Member{{MaxSweeps: most}})
+	p, err := newPlan(mesh, haloDepth{Rows: depth, Sweeps: min(depth, most)}, nil,
+		roster.Identity{Size: 1}, []roster.Group{{First: roster.Member{MaxSweeps: most}, End: 1}})
 	p.layout.Operator, p.layout.Magnitude = l.layout.Operator, l.layout.Magnitude
 	return p, err
 }
@@ -49,10 +49,9 @@ func (l *laidOut) planAlone(depth, most int) (plan, error) {
 // ownLinks links this rank with itself for a plan of one rank, as a mesh with periodic rows needs.
 func (l *laidOut) ownLinks(ctx context.Context, p plan, open *closers) (*halo.Links, error) {
 	links, err := halo.Connect(ctx, halo.Options{
-		Members: []halo.Member{{Host: l.team.Self().Host, SharesMemory: true}},
-		Ends:    halo.Ends(halo.RunIDOf(l.id.RunID), p.layout.Mesh, p.stripes, p.layout.Depth, 0),
-		Mode:    halo.ModeAuto,
-		NATS:    halo.NATSOptions{Timeout: l.Config.Halo.Timeout},
+		Ends: halo.Ends(halo.RunIDOf(l.id.RunID), p.layout.Mesh, p.stripes, p.layout.Depth, 0),
+		Mode: halo.ModeAuto,
+		NATS: halo.NATSOptions{Timeout: l.Config.Halo.Timeout},
 	})
 	if err == nil {
 		open.add(links.Close)
@@ -76,7 +75,7 @@ func (o *opened) openAlone(ctx context.Context, open *closers) (f *soakField, er
 
 func (o *opened) openAloneOnGPU(ctx context.Context, open *closers) (*soakField, error) {
 	mesh := o.layout.Mesh
-	p, err := o.planAlone(cuda.PreferredDepth(mesh, mesh.Interior().Rows()), cuda.MaxSweeps(mesh))
+	p, err := o.planAlone(cuda.PreferredDepth(mesh, mesh.Interior().Rows(), 1), cuda.MaxSweeps(mesh))
 	if err != nil {
 		return nil, err
 	}

@@ -86,8 +86,14 @@ func (r *ready) sweep(ctx context.Context, record func(first int, norms []float6
 		SaveEvery:     r.Config.Checkpoint.Every.Sweeps,
 		Samples:       r.samples,
 		OnStep:        r.tracer.OnStep(),
+		Norms:         r.layout.Norms,
+		OnPass: func(sweeps int) {
+			team.SetSweeps(sweeps)
+			if first && r.layout.Norms.Stride > 1 {
+				swept(sweeps)
+			}
+		},
 		OnNorms: func(sweep int, norms []float64) error {
-			team.SetSweeps(sweep + len(norms))
 			if !first {
 				return nil
 			}

@@ -267,6 +267,10 @@ func (l *loaded) haloStats() (all []stats.Halo) {
 		if t := l.direct[side].Transport; t != "" { // the GPU copies the rows
 			rows := uint64(l.layout.Depth) * uint64(l.layout.Mesh.RowBytes())
 			h.Transport, h.Sent, h.Received = t, rows*l.counts.posted.Load(), rows*l.counts.received.Load()
+			if l.levels != nil {
+				_, h.Sent = l.levels.direct.Traffic()
+				h.Received = h.Sent
+			}
 		} else if s := l.links.DirectStats(solver.Side(side)); s != nil && h.Transport == halo.TransportDirect {
 			h.Asked, h.Resent, h.Refused, h.Lost = s.Asked, s.Resent, s.Refused, s.Lost
 		} else if s := nats[side]; s != nil {

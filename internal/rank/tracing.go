@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"jacobi/cuda"
 	"jacobi/internal/output"
 	"jacobi/internal/roster"
 	"jacobi/internal/trace"
@@ -18,15 +19,32 @@ const traceTag = "trace"
 
 // newTracer returns the recorder of a run of which the given number of sweeps, or cycles, is done; nil without
 // output.trace.
-func (w *wired) newTracer(done int) *trace.Recorder {
+func (w *wired) newTracer(done int) (*trace.Recorder, error) {
 	if w.Config.Output.Trace == "" {
-		return nil
+		return nil, nil
 	}
 	t := w.Config.Trace
 	tracer := trace.New(trace.Options{Passes: t.Passes, From: t.From, To: t.To, Cycles: w.Config.Solver.Multigrid(),
 		Done: done})
 	w.links.Observe(tracer.OnTransfer())
-	return tracer
+	gpu, ok := w.field.(timed)
+	if w.levels != nil {
+		gpu, ok = w.levels.device.(timed)
+	}
+	if !ok {
+		return tracer, nil
+	}
+	timeline, err := gpu.Timeline(t.Passes, tracer.OnWork)
+	if err != nil {
+		return nil, w.onGPU(fmt.Errorf("%s: events for the work of the GPU: %w", w.Config.Output.Trace, err))
+	}
+	tracer.Watch(timeline)
+	return tracer, nil
+}
+
+// timed is a backend, or a device of multigrid, that times its work.
+type timed interface {
+	Timeline(keep int, on solver.OnWork) (*cuda.Timeline, error)
 }
 
 // traceBegin is what a rank knows at the beginning of a trace.
@@ -43,6 +61,9 @@ func (l *loaded) beginTrace(ctx context.Context) (b traceBegin, err error) {
 	}
 	b.clock, err = l.compareClocks(ctx)
 	b.at, b.zero = time.Now(), l.tracer.Now()
+	if err == nil {
+		l.tracer.Start()
+	}
 	return b, err
 }
 
@@ -87,7 +108,10 @@ func clockOf(members []roster.Member) []int {
 // tracePart returns what this rank has recorded.
 func (r *ready) tracePart(ctx context.Context) (trace.Part, error) {
 	after, err := r.compareClocks(ctx)
-	p := r.tracer.Part()
+	if err != nil {
+		return trace.Part{}, err
+	}
+	p, err := r.tracer.Part(ctx)
 	p.Clock = trace.Clock{Before: r.began.clock, After: after}
 	return p, err
 }
@@ -164,6 +188,9 @@ func (s *outputSet) writeTrace(ctx context.Context, file *output.Summed) error {
 			nodes[rank] = len(about.Clocks)
 			about.Clocks = append(about.Clocks, trace.NodeClock{Host: s.report.Ranks[rank].Host, Clock: part.Clock,
 				Drifts: part.Clock.Drifts()})
+		}
+		if part.DeviceError > 0 {
+			about.GPUs = append(about.GPUs, trace.GPUClock{Rank: rank, Error: part.DeviceError})
 		}
 		node := &about.Clocks[nodes[by]]
 		node.Ranks = append(node.Ranks, rank)

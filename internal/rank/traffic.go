@@ -33,11 +33,15 @@ func trafficReport(t halo.Traffic, sweeping bool) *output.TrafficReport {
 
 // peerTraffic returns what went over peer memory in a number of exchanges.
 func (l *laidOut) peerTraffic(exchanges uint64) *output.TrafficReport {
+	return trafficOf(exchanges, exchanges*uint64(l.layout.Depth*l.layout.Mesh.RowBytes()))
+}
+
+// trafficOf returns what went over peer memory in a number of exchanges that sent so many bytes; nil for none.
+func trafficOf(exchanges, sent uint64) *output.TrafficReport {
 	if exchanges == 0 {
 		return nil
 	}
-	rows := 2 * l.layout.Depth * l.layout.Mesh.RowBytes()
-	return &output.TrafficReport{Exchanges: exchanges, Bytes: exchanges * uint64(rows)}
+	return &output.TrafficReport{Exchanges: exchanges, Bytes: 2 * sent}
 }
 
 // settleWires divides what the two ends of each link saw into the time on the wire and the lateness of a rank. Each

@@ -173,7 +173,7 @@ func (v *viewer) sample(ctx context.Context, sweeps int, last bool) error {
 	var parts []view.Rows
 	for _, a := range asks {
 		for _, w := range a.Windows {
-			r := view.Rows{Window: w, Viewer: a.Viewer, Sample: v.samples, Sweeps: sweeps, Last: last,
+			r := view.Rows{Window: w, Viewer: a.Viewer, Sample: v.samples, Sweeps: sweeps,
 				Bytes: v.layout.Mesh.DType.Size(), Cost: cost.Seconds()}
 			if err := v.copyRows(ctx, &r); err != nil {
 				v.sending.Store(false)
@@ -213,7 +213,11 @@ func (v *viewer) charge(cost time.Duration) {
 // copyRows adds to r the rows that belong to this rank.
 func (v *viewer) copyRows(ctx context.Context, r *view.Rows) error {
 	mesh, stripe := v.layout.Mesh, v.layout.Stripe
-	dense := make([]byte, mesh.RowBytes())
+	dense, places := make([]byte, mesh.RowBytes()), make([]int, r.Cols) // of the values in a row
+	for c := range places {
+		places[c] = r.Column(c) * r.Bytes
+	}
+	r.Values = make([]byte, 0, r.Rows*r.Cols*r.Bytes)
 	for i := range r.Rows {
 		y := r.Row(i)
 		row := dense
@@ -234,8 +238,7 @@ func (v *viewer) copyRows(ctx context.Context, r *view.Rows) error {
 			}
 		}
 		r.At = append(r.At, i)
-		for c := range r.Cols {
-			at := r.Column(c) * r.Bytes
+		for _, at := range places {
 			r.Values = append(r.Values, row[at:at+r.Bytes]...)
 		}
 	}
@@ -261,7 +264,7 @@ func (v *viewer) add(norms []float64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, norm := range norms {
-		v.track.Add(v.norms*v.normStride(), norm)
+		v.track.Add(v.plan.norms().Sweep(v.norms), norm)
 		v.norms++
 	}
 }

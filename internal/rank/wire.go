@@ -25,11 +25,17 @@ func (o *opened) wireUp(ctx context.Context, open *closers) (*wired, error) {
 	if err != nil {
 		return nil, err
 	}
+	var zones zonePeers
+	if o.levels != nil {
+		if peers, zones, err = o.openZones(ctx); err != nil {
+			return nil, err
+		}
+	}
 	links, err := o.openLinks(ctx, open)
 	if err != nil {
 		return nil, err
 	}
-	exchange, err := o.openExchange(peers, links, open)
+	exchange, err := o.openExchange(peers, zones, links, open)
 	if err != nil {
 		return nil, err
 	}
@@ -46,9 +52,10 @@ func (o *opened) wireUp(ctx context.Context, open *closers) (*wired, error) {
 }
 
 // openExchange opens the exchange of rows with the neighbours, over peer memory where there is any.
-func (o *opened) openExchange(peers peerRows, links *halo.Links, open *closers) (solver.Exchange, error) {
+func (o *opened) openExchange(peers peerRows, zones zonePeers, links *halo.Links, open *closers) (solver.Exchange,
+	error) {
 	if o.levels != nil {
-		return nil, o.levels.connect(o.id.Rank, links.Rows())
+		return nil, o.levels.connect(o.id.Rank, links.Rows(), zones, o.sole, open)
 	}
 	if o.gpu == nil {
 		x, err := solver.NewHostExchange(o.backend, o.layout, links.Rows())

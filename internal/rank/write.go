@@ -34,7 +34,11 @@ func (s *solved) write(ctx context.Context) (written, error) {
 	if s.Config.Output.Results {
 		tally = results.New(s.problem, s.layout.Stripe)
 	}
-	picture, fault, err := s.writeRows(ctx, view, tally)
+	hash, err := s.startHash(ctx, view)
+	if err != nil {
+		return w, s.onGPU(err)
+	}
+	picture, fault, err := s.writeRows(ctx, view, tally, hash.uses(view))
 	if err != nil {
 		return w, s.onGPU(err)
 	}
@@ -42,7 +46,7 @@ func (s *solved) write(ctx context.Context) (written, error) {
 	if err != nil {
 		return w, err
 	}
-	digest, err := s.digest(ctx, view)
+	digest, err := s.digest(ctx, view, hash)
 	if err != nil {
 		return w, s.onGPU(err)
 	}
@@ -74,29 +78,31 @@ func (s *solved) write(ctx context.Context) (written, error) {
 	return w, s.publish(report)
 }
 
-// writeRows writes this rank's rows to the field, averages them for the picture, and adds them to the tally, which may
-// be nil. On rank 0 it returns the whole picture. fault says why the rows are not in the field.
-func (r *ready) writeRows(ctx context.Context, view output.View, tally *results.Tally) (
-	picture *output.Thumbnail, fault, err error) {
+// writeRows writes this rank's rows to the field, averages them for the picture, and adds them to the tally and to the
+// hash, all at once; tally may be nil. On rank 0 it returns the whole picture. fault says why the rows are not in the
+// field.
+func (r *ready) writeRows(ctx context.Context, view output.View, tally *results.Tally,
+	hash []output.Use) (picture *output.Thumbnail, fault, err error) {
 	defer r.tracer.Phase(trace.PhaseRows, time.Now())
 	c := r.Config.Output
 	thumbnail := output.NewThumbnail(r.layout.Mesh)
-	if c.Field != "" || c.Picture != "" || tally != nil {
-		err := view.Each(ctx, func(lo int, rows []byte) error {
-			if c.Picture != "" {
-				if err := thumbnail.AddRows(lo, rows); err != nil {
-					return err
-				}
-			}
-			if c.Field != "" && fault == nil {
+	uses := hash
+	if c.Picture != "" {
+		uses = append(uses, thumbnail.AddRows)
+	}
+	if tally != nil {
+		uses = append(uses, tally.AddRows)
+	}
+	if c.Field != "" {
+		uses = append(uses, func(lo int, rows []byte) error {
+			if fault == nil {
 				fault = r.rows.WriteRows(lo, rows)
-			}
-			if tally != nil {
-				return tally.AddRows(lo, rows)
 			}
 			return nil
 		})
-		if err != nil {
+	}
+	if uses != nil {
+		if err := view.Each(ctx, uses...); err != nil {
 			return nil, nil, err
 		}
 	}

@@ -8,9 +8,8 @@ import (
 	"fmt"
 	"math"
 	"runtime"
-	"sync"
-	"sync/atomic"
 
+	"jacobi/internal/parallel"
 	"jacobi/solver"
 )
 
@@ -149,10 +148,14 @@ func (t *Tally) add(iy int, rows []byte, own bool) error {
 	size := t.mesh.RowBytes()
 	batch := t.buffers(len(rows) / size)
 	sums := make([]rowSums, len(batch))
-	inParallel(len(batch), func(i int) {
+	err := parallel.Each(len(batch), func(i int) error {
 		t.mesh.DType.Decode(batch[i], rows[i*size:][:size])
+		return nil
 	})
-	inParallel(len(batch), func(i int) {
+	if err != nil {
+		return err
+	}
+	err = parallel.Each(len(batch), func(i int) error {
 		above := t.now.values
 		if i > 0 {
 			above = batch[i-1]
@@ -160,7 +163,11 @@ func (t *Tally) add(iy int, rows []byte, own bool) error {
 			above = nil
 		}
 		sums[i] = t.sumsOf(above, batch[i], iy+i)
+		return nil
 	})
+	if err != nil {
+		return err
+	}
 	for i, values := range batch {
 		t.old, t.now = t.now, line{iy: iy + i, values: values, label: t.old.label}
 		if err := t.addLine(sums[i], own); err != nil {
@@ -178,20 +185,6 @@ func (t *Tally) buffers(n int) [][]float64 {
 	t.batch[0], t.batch[t.newest] = t.batch[t.newest], t.batch[0]
 	t.newest = n
 	return t.batch[1 : n+1]
-}
-
-// inParallel calls do for 0 to n-1 on all cores.
-func inParallel(n int, do func(i int)) {
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	for range min(n, runtime.GOMAXPROCS(0)) {
-		wg.Go(func() {
-			for i := int(next.Add(1)); i <= n; i = int(next.Add(1)) {
-				do(i - 1)
-			}
-		})
-	}
-	wg.Wait()
 }
 
 // addLine adds the newest row, of which these are the sums.

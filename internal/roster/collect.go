@@ -22,7 +22,7 @@ const (
 	// ackGrace is how long rank 0 then waits for ranks to confirm the verdict.
 	ackGrace = time.Second
 	// resendShare is, for each rank of the run, how long a roster may take to arrive before it is sent again.
-	resendShare = time.Millisecond
+	resendShare = 2 * time.Millisecond
 	// maxExtra bounds the processes that rank 0 remembers, beyond one for each rank.
 	maxExtra = 1024
 )
@@ -37,7 +37,7 @@ type collector struct {
 	team    *Team
 	start   time.Time
 	timeout time.Duration
-	limit   awake.Limit
+	limit   awake.Limit   // of the wait for ranks, and then of the time until all have the list
 	changed chan struct{} // holds a token after a hello
 
 	mu        sync.Mutex
@@ -46,9 +46,9 @@ type collector struct {
 	processes map[string]*hello // all processes that said hello, by ID
 	faults    []string          // reasons why the run cannot start: foreign and duplicate ranks
 	differs   bool              // a rank differs from rank 0 in what must be equal: see problems
-	final     *verdict
-	encoded   []byte    // final, if that has a roster
-	sent      time.Time // when encoded was sent to all ranks
+	final     *verdict          // with an Error
+	encoded   []byte            // the list, once it is sent in place of an error
+	sent      time.Time         // when encoded was sent to all ranks
 }
 
 func (t *Team) collect(timeout time.Duration) (*list, error) {
@@ -94,7 +94,7 @@ func (c *collector) wait(refused <-chan verdict) error {
 	again := time.NewTicker(5 * firstAsk)
 	defer again.Stop()
 	var faultAt time.Time
-	for c.team.sayHello(true); ; {
+	for c.team.sayHello(c.team.self, true); ; {
 		complete, faulty := c.state()
 		if complete {
 			return nil
@@ -106,7 +106,7 @@ func (c *collector) wait(refused <-chan verdict) error {
 		select {
 		case <-c.changed:
 		case <-again.C:
-			c.team.sayHello(true)
+			c.team.sayHello(c.team.self, true)
 		case v := <-refused:
 			return errors.New(v.Error)
 		case <-c.team.ctx.Done():
@@ -130,25 +130,18 @@ func (c *collector) decide() (*list, error) {
 	if missing := c.missing(); missing != "" {
 		problems = append(problems, missing)
 	}
-	v, data, members := verdict{Rank0: c.team.self.String()}, []byte(nil), c.members()
+	v := verdict{Rank0: c.team.self.String()}
 	if len(problems) > 0 {
 		v.Error = clip(strings.Join(problems, "; "))
+	} else if l, data, err := c.roster(); err != nil {
+		v.Error = clip(err.Error())
 	} else {
-		var err error
-		if v.Roster, err = newList(members); err == nil {
-			data, err = c.team.encode(fmt.Sprintf("the list of %d ranks", len(members)), v)
-		}
-		if err != nil {
-			v.Roster, v.Error = nil, clip(err.Error())
-		}
-	}
-	c.final = &v
-	if v.Error == "" {
-		c.encoded, c.sent = data, time.Now()
+		c.encoded, c.sent, c.limit = data, time.Now(), awake.Of(c.team.ctx).Limit(c.timeout)
 		_ = c.team.conn.Publish(rosterSubject(c.team.self.RunID), data) // may be lost: a rank then asks again
 		c.mu.Unlock()
-		return v.Roster, nil
+		return l, nil
 	}
+	c.final = &v
 	for id := range c.processes {
 		c.answer(id, v)
 	}
@@ -158,6 +151,20 @@ func (c *collector) decide() (*list, error) {
 	}
 	c.waitAcks()
 	return nil, errors.Join(errors.New(v.Error), flush(c.team.ctx, c.team.conn, flushTimeout))
+}
+
+// roster returns the list of all ranks, and the same as it is sent.
+func (c *collector) roster() (*list, []byte, error) {
+	members := c.members()
+	l, err := newList(members)
+	if err != nil {
+		return nil, nil, err
+	}
+	data, err := l.encode()
+	if err == nil {
+		err = c.team.fits(fmt.Sprintf("the list of %d ranks", len(members)), data)
+	}
+	return l, data, err
 }
 
 // waitAcks waits, at most for ackGrace, until all processes have confirmed the verdict.
@@ -191,12 +198,19 @@ func (c *collector) receive(m pubsub.Message) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if known := c.processes[h.ID]; known != nil {
+	v := verdict{Rank0: c.team.self.String()}
+	switch known := c.processes[h.ID]; {
+	case known != nil:
 		known.Heard = known.Heard || h.Heard
-	} else if c.final != nil && c.final.Error == "" {
-		c.answer(h.ID, verdict{Rank0: c.team.self.String(), Error: c.tooLate(h.Member)})
+	case h.Member.Size == 0: // only its ID: another process has answered before, or none at all
+		v.Who, v.Left = true, max(time.Millisecond, c.limit.Left())
+		c.answer(h.ID, v)
 		return
-	} else if len(c.processes) < c.team.self.Size+maxExtra {
+	case c.encoded != nil:
+		v.Error = c.tooLate(h.Member)
+		c.answer(h.ID, v)
+		return
+	case len(c.processes) < c.team.self.Size+maxExtra:
 		c.admit(h)
 	}
 	switch {
@@ -205,7 +219,8 @@ func (c *collector) receive(m pubsub.Message) {
 	case c.final != nil:
 		c.answer(h.ID, *c.final)
 	default:
-		c.answer(h.ID, verdict{Rank0: c.team.self.String(), Left: max(time.Millisecond, c.limit.Left())})
+		v.Left = max(time.Millisecond, c.limit.Left())
+		c.answer(h.ID, v)
 	}
 	select {
 	case c.changed <- struct{}{}:
@@ -214,14 +229,22 @@ func (c *collector) receive(m pubsub.Message) {
 }
 
 // sendAgain sends the roster to a process that asks for it, unless one must still be on its way: many hellos wait here
-// when a large roster goes out, and a roster for each of them would hold up the next ones.
+// when a large roster goes out, and a roster for each of them would hold up the next ones. A process that still asks
+// when the time for that is over is refused: it would ask for ever.
 func (c *collector) sendAgain(id string) {
 	h, pause := c.processes[id], max(firstAsk, time.Duration(c.team.self.Size)*resendShare)
 	if h == nil {
 		return // beyond maxExtra
 	}
+	v, left := verdict{Rank0: c.team.self.String()}, c.limit.Left()
+	if left <= 0 {
+		v.Error = fmt.Sprintf("the list of ranks did not reach %v within %v", h.Member, c.timeout)
+		c.answer(id, v)
+		return
+	}
 	if now := time.Now(); now.Sub(c.sent) < pause || now.Sub(h.sent) < pause {
-		c.answer(id, verdict{Rank0: c.team.self.String(), Left: c.timeout})
+		v.Left = left
+		c.answer(id, v)
 		return
 	}
 	h.sent = time.Now()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 )
@@ -70,16 +71,38 @@ func (t *Team) Barrier(ctx context.Context, name string) error {
 		return err
 	}
 	if t.self.Rank == 0 {
-		// All ranks have arrived. A rank that leaves without an acknowledgement is no error.
-		ctx, cancel := context.WithTimeout(ctx, releaseTimeout)
-		defer cancel()
-		err := t.tell(ctx, "barrier", name, nil)
-		if _, late := errors.AsType[*TimeoutError](err); late {
-			return nil
-		}
-		return err
+		return t.release(ctx, name, releaseTimeout)
 	}
 	_, err := t.recvTold(ctx, "barrier", name)
+	return err
+}
+
+// release ends a barrier, at which all ranks have arrived, on rank 0. It sends to all ranks, however long that takes.
+// Then it waits for acknowledgements, for patience at most: a rank that leaves without one is no error.
+func (t *Team) release(ctx context.Context, name string, patience time.Duration) error {
+	ctx, cancel := t.within(ctx)
+	defer cancel()
+	op, tag := fmt.Sprintf("barrier %q", name), "barrier>"+name
+	err := t.each(ctx, op, func(ctx context.Context, rank int) error {
+		if err := t.post.hand(ctx, rank, tag, nil); err != nil {
+			return waitError("send "+strconv.Quote(tag), rank, err)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	ctx, cancel = context.WithTimeout(ctx, patience)
+	defer cancel()
+	err = t.each(ctx, op, func(ctx context.Context, rank int) error {
+		if err := t.post.flush(ctx, rank, tag); err != nil {
+			return waitError("send "+strconv.Quote(tag), rank, err)
+		}
+		return nil
+	})
+	if _, late := errors.AsType[*TimeoutError](err); late {
+		return nil
+	}
 	return err
 }
 

@@ -99,20 +99,47 @@ func (t *Team) Publish(e Event) error {
 // WatchEvents calls f for every event of the run's ranks, one at a time, until stop is called. It drops messages that
 // are no events, or that came on another rank's subject. When it returns, the server has the subscription.
 func WatchEvents(ctx context.Context, conn Conn, runID string, f func(Event)) (stop func(), err error) {
+	return watchEvents(ctx, conn, runID, []string{"*"}, f)
+}
+
+// WatchRanks is WatchEvents for some ranks of the run. Events of different ranks may call f at the same time.
+func WatchRanks(ctx context.Context, conn Conn, runID string, ranks []int, f func(Event)) (stop func(), err error) {
+	var of []string
+	for _, rank := range ranks {
+		of = append(of, strconv.Itoa(rank))
+	}
+	return watchEvents(ctx, conn, runID, of, f)
+}
+
+func watchEvents(ctx context.Context, conn Conn, runID string, of []string, f func(Event)) (stop func(), err error) {
+	var subs []pubsub.Subscription
+	stop = func() {
+		for _, sub := range subs {
+			_ = sub.Unsubscribe()
+		}
+	}
 	before := eventSubject(runID, "")
-	sub, err := conn.Subscribe(eventSubject(runID, "*"), func(m pubsub.Message) {
+	handle := func(m pubsub.Message) {
 		var e Event
 		if json.Unmarshal(m.Data, &e) == nil && m.Subject == before+strconv.Itoa(e.Rank) {
 			f(e)
 		}
-	})
+	}
+	for _, rank := range of {
+		var sub pubsub.Subscription
+		if sub, err = conn.Subscribe(before+rank, handle); err != nil {
+			break
+		}
+		subs = append(subs, sub)
+	}
 	if err == nil {
 		err = flush(ctx, conn, flushTimeout)
 	}
 	if err != nil {
+		stop()
 		return nil, fmt.Errorf("watch the events of run %s: %w", runID, err)
 	}
-	return func() { _ = sub.Unsubscribe() }, nil
+	return stop, nil
 }
 
 // Watch is WatchEvents for a rank. In a run without a server it calls the newest f alone.

@@ -2,6 +2,7 @@ package roster
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -9,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"jacobi/internal/awake"
+	"jacobi/internal/pubsub"
 	"jacobi/internal/roster/rostertest"
 	"jacobi/internal/wire"
 )
@@ -208,6 +211,72 @@ func TestJoinTooLate(t *testing.T) {
 	if want := "rank 1 joined twice: pid 1001 on host host1 and pid 9 on host host1, which came after the " +
 		"start of the run"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("error %v, want %q", err, want)
+	}
+}
+
+// without is a connection that loses every message for which lose returns true.
+type without struct {
+	Conn
+	lose func(subject string, data []byte) bool
+}
+
+func (w without) Publish(subject string, data []byte) error {
+	if w.lose(subject, data) {
+		return nil
+	}
+	return w.Conn.Publish(subject, data)
+}
+
+// A rank that gets answers and never the roster does not wait for ever: rank 0 refuses it once the timeout is over.
+func TestJoinWithoutTheRoster(t *testing.T) {
+	s := rostertest.Start(t, 0)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	lossy := without{wire.Over(s.Dial()), func(_ string, data []byte) bool { return isList(data) }}
+	begun := make(chan error, 1)
+	go func() {
+		team, err := Join(ctx, lossy, member(0, 2), time.Second)
+		if err == nil {
+			t.Cleanup(team.Close)
+		}
+		begun <- err
+	}()
+	_, err := Join(ctx, wire.Over(s.Dial()), member(1, 2), time.Second)
+	if want := "the list of ranks did not reach rank 1 (host host1, pid 1001) within 1s"; err == nil ||
+		!strings.Contains(err.Error(), want) {
+		t.Errorf("error %v, want %q", err, want)
+	}
+	if err := <-begun; err != nil {
+		t.Errorf("rank 0: %v", err)
+	}
+}
+
+// In a large run a roster may take long, and a rank that asks for it meanwhile is told to wait: never beyond the time
+// that rank 0 has announced.
+func TestJoinWaitsForTheRosterWithinTheTimeout(t *testing.T) {
+	s := rostertest.Start(t, 0)
+	said := make(chan verdict, 1)
+	conn := without{wire.Over(s.Dial()), func(_ string, data []byte) bool {
+		var v verdict
+		if err := json.Unmarshal(data, &v); err != nil {
+			t.Errorf("rank 0 said %q", data)
+		}
+		said <- v
+		return true
+	}}
+	for _, c := range []struct{ timeout, least time.Duration }{{time.Hour, time.Hour - time.Minute}, {0, 0}} {
+		self, other := member(0, 10000), member(7, 10000)
+		col := &collector{
+			team: &Team{self: self, conn: conn, id: "rank0"}, timeout: c.timeout,
+			limit: (*awake.Clock)(nil).Limit(c.timeout), changed: make(chan struct{}, 1),
+			processes: map[string]*hello{"rank7": {ID: "rank7", Member: other}}, encoded: []byte{listMark},
+			sent: time.Now(),
+		}
+		col.receive(pubsub.Message{Data: []byte(`{"id":"rank7"}`)})
+		v := <-said
+		if refused := v.Error != ""; v.Left < c.least || v.Left > c.timeout || refused != (c.timeout == 0) {
+			t.Errorf("timeout %v: %+v", c.timeout, v)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"sync"
+	"time"
 
 	"jacobi/internal/pubsub"
 	"jacobi/internal/wire"
@@ -25,7 +26,7 @@ const (
 type post struct {
 	conn Conn
 	id   Identity
-	pace wire.Pace // zero: the default
+	pace wire.Pace
 
 	mu     sync.Mutex
 	lines  map[line]*wire.Stream
@@ -39,7 +40,15 @@ type line struct {
 }
 
 func newPost(conn Conn, id Identity) *post {
-	return &post{conn: conn, id: id, lines: map[line]*wire.Stream{}}
+	return &post{conn: conn, id: id, pace: paceOf(id.Size), lines: map[line]*wire.Stream{}}
+}
+
+// paceOf returns when the messages of a run are sent again. In a large run rank 0, to which all send, and ranks that
+// share few cores take them later, and should not have to answer repetitions meanwhile.
+func paceOf(size int) wire.Pace {
+	ranks := time.Duration(size)
+	return wire.Pace{First: max(wire.DefaultFirst, ranks*100*time.Microsecond),
+		Last: max(wire.DefaultLast, ranks*time.Millisecond)}
 }
 
 // label returns the label of this rank's frames of l: its rank, u32, and the tag.
@@ -91,12 +100,21 @@ func (p *post) stream(l line, f *wire.Frame) *wire.Stream {
 
 // send returns once the receiver has taken data.
 func (p *post) send(ctx context.Context, to int, tag string, data []byte) error {
-	s := p.stream(line{to, tag}, nil)
-	err := s.Send(ctx, data)
+	err := p.hand(ctx, to, tag, data)
 	if err == nil {
-		err = s.Flush(ctx)
+		err = p.flush(ctx, to, tag)
 	}
-	return left(err)
+	return err
+}
+
+// hand returns once data is on its way, from where it is sent again until the receiver has it or the post closes.
+func (p *post) hand(ctx context.Context, to int, tag string, data []byte) error {
+	return left(p.stream(line{to, tag}, nil).Send(ctx, data))
+}
+
+// flush returns once the receiver has taken all that was sent.
+func (p *post) flush(ctx context.Context, to int, tag string) error {
+	return left(p.stream(line{to, tag}, nil).Flush(ctx))
 }
 
 func (p *post) recv(ctx context.Context, from int, tag string) ([]byte, error) {

@@ -121,8 +121,12 @@ func (t *Team) Self() Member { return t.Member(t.self.Rank) }
 // Member returns the entry of a rank, without its Part.
 func (t *Team) Member(rank int) Member { return t.members.member(rank) }
 
+// Groups returns the entries of all ranks in the order of the ranks, those of ranks that are alike together: about one
+// for each node of a large run.
+func (t *Team) Groups() []Group { return t.members.groups() }
+
 // Members returns the entries of all ranks, by rank, without their Parts. They are made at each call, since those of a
-// large run take much memory.
+// large run take much time and memory; see Groups.
 func (t *Team) Members() []Member {
 	members := make([]Member, t.self.Size)
 	for r := range members {
@@ -132,7 +136,7 @@ func (t *Team) Members() []Member {
 }
 
 // Whole returns the Parts of all ranks together.
-func (t *Team) Whole() Part { return t.members.Whole }
+func (t *Team) Whole() Part { return t.members.head.Whole }
 
 // Conn returns the connection of this rank; nil for a run of one rank without a server.
 func (t *Team) Conn() Conn { return t.conn }

@@ -349,3 +349,51 @@ func TestEvents(t *testing.T) {
 		t.Errorf("without a server: %v", err)
 	}
 }
+
+// WatchRanks has the events of the ranks that it is given alone.
+func TestWatchRanks(t *testing.T) {
+	s := rostertest.Start(t, 0)
+	conn := wire.Over(s.Dial())
+	got := make(chan int, 10)
+	stop, err := WatchRanks(t.Context(), conn, "test", []int{1, 3}, func(e Event) { got <- e.Rank })
+	if err != nil {
+		t.Fatal(err)
+	}
+	send := func(rank int) {
+		t.Helper()
+		event := fmt.Appendf(nil, `{"rank":%d}`, rank)
+		if err := conn.Publish(eventSubject("test", fmt.Sprint(rank)), event); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, rank := range []int{0, 1, 2, 10} {
+		send(rank)
+	}
+	if rank := <-got; rank != 1 {
+		t.Errorf("an event of rank %d, want 1", rank)
+	}
+	send(3)
+	if rank := <-got; rank != 3 {
+		t.Errorf("an event of rank %d, want 3", rank)
+	}
+	stop()
+	send(1)
+	if err := flush(t.Context(), conn, flushTimeout); err != nil || len(got) > 0 {
+		t.Errorf("%d events after stop, %v", len(got), err)
+	}
+}
+
+// A barrier ends on all ranks though rank 0 has no time left to wait for their acknowledgements.
+func TestBarrierReleasesAll(t *testing.T) {
+	teams := joined(t, plain(rostertest.Start(t, 0)), 5)
+	for i := range 20 {
+		name := fmt.Sprint("hurry ", i)
+		together(t, teams, func(ctx context.Context, team *Team) error {
+			if team.Self().Rank == 0 {
+				return team.release(ctx, name, 0)
+			}
+			_, err := team.recvTold(ctx, "barrier", name)
+			return err
+		})
+	}
+}

@@ -24,6 +24,8 @@ const (
 	kindPicture
 	kindField
 	kindEnd
+
+	kindWork kind = 128 // and above: a solver.WorkKind
 )
 
 // Phase is what a rank does after the sweeps.
@@ -31,7 +33,7 @@ type Phase kind
 
 // The phases.
 const (
-	PhaseRows    = Phase(kindRows)    // rows are written to the field's file and averaged for the picture
+	PhaseRows    = Phase(kindRows)    // rows are written, averaged for the picture and, on rank 0, hashed
 	PhaseResults = Phase(kindResults) // energy, extremes and fluxes are added over ranks
 	PhaseHash    = Phase(kindHash)    // the SHA-256 of the field passes from rank to rank
 	PhaseReports = Phase(kindReports) // the reports are gathered
@@ -41,13 +43,20 @@ const (
 )
 
 // valid reports whether k is a kind.
-func (k kind) valid() bool { return solver.StepKind(k).Valid() || k >= kindPass && k < kindEnd }
+func (k kind) valid() bool {
+	return solver.StepKind(k).Valid() || k >= kindPass && k < kindEnd || k >= kindWork && k.work().Valid()
+}
+
+// work returns the kind of a device's work.
+func (k kind) work() solver.WorkKind { return solver.WorkKind(k - kindWork) }
 
 // name returns what viewers call a step of this kind.
 func (k kind) name(level uint8) string {
 	name := names[k]
-	switch solver.StepKind(k) {
-	case solver.StepDown, solver.StepTail, solver.StepUp, solver.StepOverlap, solver.StepGather:
+	switch k {
+	case kind(solver.StepDown), kind(solver.StepTail), kind(solver.StepUp), kind(solver.StepOverlap),
+		kind(solver.StepGather), kindWork + kind(solver.WorkDown), kindWork + kind(solver.WorkTail),
+		kindWork + kind(solver.WorkUp):
 		return fmt.Sprintf("%s, level %d", name, level)
 	}
 	return name
@@ -86,11 +95,28 @@ var names = map[kind]string{
 	kindHistory:                  "history",
 	kindPicture:                  "picture",
 	kindField:                    "field",
+
+	kindWork + kind(solver.WorkStripe):      "sweep",
+	kindWork + kind(solver.WorkEdges):       "sweep edges",
+	kindWork + kind(solver.WorkInterior):    "sweep interior",
+	kindWork + kind(solver.WorkDown):        "down",
+	kindWork + kind(solver.WorkTail):        "tail",
+	kindWork + kind(solver.WorkUp):          "up",
+	kindWork + kind(solver.WorkInterpolate): "interpolate",
+	kindWork + kind(solver.WorkHandOn):      "hand rows on",
+	kindWork + kind(solver.WorkAwait):       "await rows",
+	kindWork + kind(solver.WorkToPeer):      "rows to neighbour",
+	kindWork + kind(solver.WorkToHost):      "rows to host",
+	kindWork + kind(solver.WorkFromHost):    "rows from host",
+	kindWork + kind(solver.WorkSums):        "sums to host",
+	kindWork + kind(solver.WorkSearch):      "conjugate gradients",
 }
 
 // category returns the part of the report that counts the step, or what else it belongs to.
 func (k kind) category() string {
 	switch {
+	case k >= kindWork:
+		return workCategory(k.work())
 	case k == kindSend || k == kindReceive || k == kindRoom:
 		return "link"
 	case k == kindCheckpoint:
@@ -110,6 +136,18 @@ var categories = map[solver.Share]string{
 	solver.ShareSample:   "sample",
 }
 
+// workCategory returns the category of a device's work.
+func workCategory(k solver.WorkKind) string {
+	switch k {
+	case solver.WorkAwait:
+		return "gpu_wait"
+	case solver.WorkHandOn, solver.WorkToPeer, solver.WorkToHost, solver.WorkFromHost,
+		solver.WorkSums:
+		return "gpu_copy"
+	}
+	return "gpu_compute"
+}
+
 // encloses orders kinds whose steps begin and end together.
 func (k kind) encloses() int {
 	switch k {
@@ -122,9 +160,14 @@ func (k kind) encloses() int {
 // appendArgs appends the arguments of an event as JSON.
 func (r record) appendArgs(b []byte) []byte {
 	switch r.Kind {
-	case kindPass, kind(solver.StepEdges), kind(solver.StepInterior), kind(solver.StepSums):
+	case kindPass, kind(solver.StepEdges), kind(solver.StepInterior), kind(solver.StepSums),
+		kindWork + kind(solver.WorkStripe), kindWork + kind(solver.WorkEdges), kindWork + kind(solver.WorkInterior),
+		kindWork + kind(solver.WorkSums):
 		return fmt.Appendf(b, `{"pass":%d,"first_sweep":%d,"sweeps":%d}`, r.Number, r.First, r.Sweeps)
-	case kind(solver.StepPost), kind(solver.StepWait), kindSend, kindReceive, kindRoom:
+	case kindWork + kind(solver.WorkToHost), kindWork + kind(solver.WorkFromHost):
+		return fmt.Appendf(b, `{"rows":%d}`, r.Sweeps)
+	case kind(solver.StepPost), kind(solver.StepWait), kindSend, kindReceive, kindRoom,
+		kindWork + kind(solver.WorkHandOn), kindWork + kind(solver.WorkAwait), kindWork + kind(solver.WorkToPeer):
 		return fmt.Appendf(b, `{"exchange":%d}`, r.Number)
 	case kind(solver.StepPostNorm), kind(solver.StepWaitNorm):
 		return fmt.Appendf(b, `{"pass":%d}`, r.Number)

@@ -12,6 +12,8 @@ type Part struct {
 	Passes  int   // or cycles, to be recorded
 	Dropped int   // of these, between the first and the last ones
 	Clock   Clock // of the node; only in the part of the rank that has compared its clock
+	// DeviceError bounds the error of the start times of a GPU's work against those of the host, in nanoseconds.
+	DeviceError int64
 
 	tracks [tracks][]record
 }
@@ -20,12 +22,14 @@ type Part struct {
 type partHeader struct {
 	Passes, Dropped uint64
 	Clock           Clock
+	DeviceError     int64
 	Records         [tracks]uint32
 }
 
 // Encode returns p for another rank.
 func (p Part) Encode() ([]byte, error) {
-	h := partHeader{Passes: uint64(p.Passes), Dropped: uint64(p.Dropped), Clock: p.Clock}
+	h := partHeader{Passes: uint64(p.Passes), Dropped: uint64(p.Dropped), Clock: p.Clock,
+		DeviceError: p.DeviceError}
 	for i, t := range p.tracks {
 		h.Records[i] = uint32(len(t))
 	}
@@ -48,7 +52,7 @@ func Decode(b []byte) (Part, error) {
 	if err := binary.Read(r, binary.LittleEndian, &h); err != nil {
 		return Part{}, fmt.Errorf("header: %w", err)
 	}
-	p := Part{Passes: int(h.Passes), Dropped: int(h.Dropped), Clock: h.Clock}
+	p := Part{Passes: int(h.Passes), Dropped: int(h.Dropped), Clock: h.Clock, DeviceError: h.DeviceError}
 	size := binary.Size(record{})
 	for i, n := range h.Records {
 		if int(n) > r.Len()/size {
@@ -68,7 +72,7 @@ func Decode(b []byte) (Part, error) {
 // check refuses times that no rank has.
 func (p Part) check() error {
 	for _, at := range []int64{p.Clock.Before.At, p.Clock.Before.Ahead, p.Clock.Before.Error, p.Clock.After.At,
-		p.Clock.After.Ahead, p.Clock.After.Error} {
+		p.Clock.After.Ahead, p.Clock.After.Error, p.DeviceError} {
 		if at < -maxTime || at > maxTime {
 			return errors.New("a clock that is out of range")
 		}

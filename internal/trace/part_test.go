@@ -9,12 +9,14 @@ import (
 )
 
 func aPart() Part {
-	p := Part{Passes: 7, Dropped: 3, Clock: Clock{Before: Reading{At: 5, Ahead: -1 << 50, Error: 3},
+	p := Part{Passes: 7, Dropped: 3, DeviceError: 12, Clock: Clock{Before: Reading{At: 5, Ahead: -1 << 50, Error: 3},
 		After: Reading{At: 9, Ahead: 8, Error: 2}}}
 	p.tracks[trackTop] = []record{{Start: 1 << 40, Took: 5, Number: 1 << 33, Unit: 2, Kind: kindSend}}
 	p.tracks[trackSolver] = []record{{Start: -4, Took: 1, First: 3, Sweeps: 8, Kind: kindPass},
 		{Took: 2, Level: 11, Kind: kind(solver.StepUp)}}
 	p.tracks[trackBottom], p.tracks[trackSaver] = []record{}, []record{}
+	p.tracks[trackDevice] = []record{{Took: 4, Sweeps: 7, Kind: kindWork + kind(solver.WorkToHost)}}
+	p.tracks[trackDevice+1] = []record{}
 	return p
 }
 
@@ -42,20 +44,22 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 	whole := encode(func(*Part) {})
 	huge := encode(func(*Part) {})
-	const counts = 8 + 8 + 6*8 // bytes before the numbers of records
+	const counts = 8 + 8 + 6*8 + 8 // bytes before the numbers of records
 	copy(huge[counts:], "\xff\xff\xff\xff")
 	for name, c := range map[string]struct {
 		data []byte
 		want string
 	}{
 		"nothing":   {nil, "header: EOF"},
-		"a piece":   {whole[:len(whole)-1], "2 records in 83 bytes"},
+		"a piece":   {whole[:len(whole)-1], "1 records in 41 bytes"},
 		"more":      {append(whole[:len(whole):len(whole)], 0), "1 bytes too many"},
-		"no memory": {huge, "4294967295 records in 126 bytes"},
+		"no memory": {huge, "4294967295 records in 168 bytes"},
 		"kind": {encode(func(p *Part) { p.tracks[trackTop][0].Kind = 63 }),
 			"record of kind 63 at 1099511627776 for 5 ns"},
 		"end": {encode(func(p *Part) { p.tracks[trackTop][0].Kind = kindEnd }),
 			"record of kind 76 at 1099511627776 for 5 ns"},
+		"work": {encode(func(p *Part) { p.tracks[trackDevice][0].Kind = kindWork + 14 }), "record of kind 142 at 0"},
+		"GPU":  {encode(func(p *Part) { p.DeviceError = 1 << 62 }), "a clock that is out of range"},
 		"backwards": {encode(func(p *Part) { p.tracks[trackTop][0].Took = -1 }),
 			"record of kind 65 at 1099511627776 for -1 ns"},
 		"far": {encode(func(p *Part) { p.tracks[trackTop][0].Start = 1 << 61 }),

@@ -1,12 +1,13 @@
 // Package trace records what the ranks of a run do and when, and writes it as one file in the Trace Event Format, which
 // Perfetto and chrome://tracing read.
 //
-// A Recorder takes the steps of one rank: those that solver.Watch measures, those of the links' meters, checkpoints and
-// the phases of the outputs. It keeps the first and the last passes. After the run each rank sends its Part to rank 0,
-// where a Writer puts them, one after the other, into the file.
+// A Recorder takes the steps of one rank: those that solver.Watch measures, those of the links' meters, the work of a
+// GPU, checkpoints and the phases of the outputs. It keeps the first and the last passes. After the run each rank sends
+// its Part to rank 0, where a Writer puts them, one after the other, into the file.
 package trace
 
 import (
+	"context"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,6 +28,7 @@ type Options struct {
 type Recorder struct {
 	o     Options
 	clock clock
+	times Device // nil if no device times its work
 
 	// Of the goroutine that sweeps.
 	open   bool  // a pass has begun and not ended
@@ -47,8 +49,9 @@ const (
 	trackTop    = iota // the link to the rank above
 	trackSolver        // the goroutine that sweeps
 	trackBottom
-	trackSaver // the goroutine that writes checkpoints
-	tracks
+	trackSaver  // the goroutine that writes checkpoints
+	trackDevice // the first queue of the device
+	tracks      = trackDevice + solver.WorkQueues
 )
 
 // passMargin is the time in nanoseconds by which a pass outlasts its last step. A viewer that reads durations as
@@ -61,7 +64,7 @@ type record struct {
 	Number      uint64
 	First       int64
 	Unit        uint32 // the pass, counted among those that are to be recorded
-	Sweeps      uint32
+	Sweeps      uint32 // or rows that a device copies
 	Level       uint8
 	Kind        kind
 }
@@ -114,12 +117,14 @@ func (r *Recorder) step(s solver.Step, start time.Time, took time.Duration) {
 	switch {
 	case s.Kind == solver.StepCycle:
 		r.open, r.done = false, int(s.Number)+1
+		r.next()
 	case s.Kind == solver.StepInterior:
 		r.open, r.done = false, s.First+s.Sweeps
 		if r.active {
 			r.solver.add(record{Start: r.begun, Took: at + int64(took) - r.begun + passMargin, Number: s.Number,
 				First: int64(s.First), Unit: r.unit(), Sweeps: uint32(s.Sweeps), Kind: kindPass})
 		}
+		r.next()
 	}
 }
 
@@ -186,13 +191,20 @@ func (r *Recorder) Phase(p Phase, start time.Time) {
 func (r *Recorder) Now() int64 { return r.clock.at(time.Now()) }
 
 // Part returns what was recorded. The run is over.
-func (r *Recorder) Part() Part {
+func (r *Recorder) Part(ctx context.Context) (Part, error) {
 	p := Part{Passes: int(r.units), Dropped: r.solver.dropped()}
+	if r.times != nil {
+		bound, err := r.times.End(ctx)
+		if err != nil {
+			return p, err
+		}
+		p.DeviceError = int64(bound)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i := range p.tracks {
 		p.tracks[i] = r.others[i].records()
 	}
 	p.tracks[trackSolver] = append(r.solver.records(), r.phases...)
-	return p
+	return p, nil
 }

@@ -32,6 +32,15 @@ func drive(r *Recorder, passes, sweeps int) {
 	}
 }
 
+func partOf(t *testing.T, r *Recorder) Part {
+	t.Helper()
+	p, err := r.Part(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
 // numbersOf returns the numbers of the records of a kind.
 func numbersOf(records []record, k kind) (numbers []uint64) {
 	for _, r := range records {
@@ -60,7 +69,7 @@ func TestRecorderKeepsTheWindow(t *testing.T) {
 	} {
 		r := New(c.o)
 		drive(r, 8, 3)
-		p := r.Part()
+		p := partOf(t, r)
 		if got := numbersOf(p.tracks[trackSolver], kindPass); !slices.Equal(got, c.want) || p.Passes != c.passes ||
 			p.Dropped != c.dropped {
 			t.Errorf("%s: passes %v, %d of which %d dropped; want %v", name, got, p.Passes, p.Dropped, c.want)
@@ -84,7 +93,7 @@ func TestPassEnclosesItsSteps(t *testing.T) {
 	r := New(Options{Passes: 1})
 	drive(r, 2, 1)
 	var pass, wait, interior, sums record
-	for _, rec := range r.Part().tracks[trackSolver] {
+	for _, rec := range partOf(t, r).tracks[trackSolver] {
 		if rec.Unit != 1 {
 			continue
 		}
@@ -116,7 +125,7 @@ func TestRecorderCountsCycles(t *testing.T) {
 		r.step(solver.Step{Kind: solver.StepDown, Level: 3}, at, 1)
 		r.step(solver.Step{Kind: solver.StepCycle, Number: uint64(4 + cycle)}, at, 2)
 	}
-	p := r.Part()
+	p := partOf(t, r)
 	records := p.tracks[trackSolver]
 	if got := numbersOf(records, kind(solver.StepCycle)); !slices.Equal(got, []uint64{4, 8}) || p.Passes != 5 ||
 		p.Dropped != 3 || len(records) != 5 || records[0].Kind != kind(solver.StepStage) || records[1].Level != 3 {

@@ -8,7 +8,7 @@ const maxRecords = 1 << 17
 type track struct {
 	keep  uint32
 	head  []record
-	tail  []record // a ring
+	tail  []record // a ring; its length is a power of two or 0
 	first int      // of the ring
 	count int      // in the ring
 }
@@ -22,15 +22,18 @@ func (t *track) add(r record) {
 		return
 	}
 	for t.count > 0 && t.tail[t.first].Unit+t.keep <= r.Unit || t.count == maxRecords {
-		t.first = (t.first + 1) % len(t.tail)
+		t.first = t.at(1)
 		t.count--
 	}
 	if t.count == len(t.tail) {
 		t.grow()
 	}
-	t.tail[(t.first+t.count)%len(t.tail)] = r
+	t.tail[t.at(t.count)] = r
 	t.count++
 }
+
+// at returns the place in the ring of the record i after the first one.
+func (t *track) at(i int) int { return (t.first + i) & (len(t.tail) - 1) }
 
 // grow doubles the ring.
 func (t *track) grow() {
@@ -45,7 +48,7 @@ func (t *track) grow() {
 func (t *track) records() []record {
 	all := append(make([]record, 0, len(t.head)+t.count), t.head...)
 	for i := range t.count {
-		all = append(all, t.tail[(t.first+i)%len(t.tail)])
+		all = append(all, t.tail[t.at(i)])
 	}
 	return all
 }

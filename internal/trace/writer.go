@@ -21,8 +21,10 @@ type Process struct {
 }
 
 // Writer writes a trace, rank by rank: an object of the Trace Event Format (JSON), with one event a line. Times are in
-// microseconds since zero, to the nanosecond. A rank is a process whose pid is its number plus 1, since viewers take 0
-// for the idle process. No two threads have the same tid, since Perfetto names threads by it alone.
+// microseconds since zero, to the nanosecond. displayTimeUnit says so: without it, chrome://tracing rounds them to
+// microseconds, and draws a short slice within the one before it. A rank is a process whose pid is its number plus 1,
+// since viewers take 0 for the idle process. No two threads have the same tid, since Perfetto names threads by it
+// alone.
 type Writer struct {
 	to   *bufio.Writer
 	zero int64 // by the clock of rank 0
@@ -35,7 +37,7 @@ type Writer struct {
 // NewWriter begins a trace of a run of the given number of ranks.
 func NewWriter(w io.Writer, zero int64, size int) *Writer {
 	t := &Writer{to: bufio.NewWriterSize(w, 1<<20), zero: zero, size: size}
-	t.write([]byte(`{"traceEvents":[`))
+	t.write([]byte(`{"displayTimeUnit":"ns","traceEvents":[`))
 	return t
 }
 
@@ -87,8 +89,10 @@ func threadName(track int, beside [2]int) string {
 		return fmt.Sprintf("link to rank %d (bottom)", beside[solver.Bottom])
 	case trackSaver:
 		return "checkpoints"
+	case trackSolver:
+		return "solver"
 	}
-	return "solver"
+	return fmt.Sprintf("GPU, stream %d", track-trackDevice)
 }
 
 // name writes a metadata event.
@@ -192,6 +196,13 @@ type About struct {
 	Dropped int `json:"dropped"`
 	// Clocks are those of the kernels on which ranks ran. That of rank 0 is the first one.
 	Clocks []NodeClock `json:"clocks"`
+	GPUs   []GPUClock  `json:"gpus,omitempty"` // that timed their work
+}
+
+// GPUClock says how well the clock of a rank's GPU is known.
+type GPUClock struct {
+	Rank  int   `json:"rank"`
+	Error int64 `json:"error_ns"` // bound on the error of the start times against those of the host
 }
 
 // NodeClock is the clock of the ranks under one kernel. Their times are given by the clock of rank 0.

@@ -47,7 +47,7 @@ func twoRanks(t *testing.T) *bytes.Buffer {
 	return &file
 }
 
-const twoRanksText = `{"traceEvents":[
+const twoRanksText = `{"displayTimeUnit":"ns","traceEvents":[
 {"ph":"M","pid":1,"tid":11,"ts":0,"name":"process_name","args":{"name":"rank 0 on \"<a>\""}},
 {"ph":"M","pid":1,"tid":11,"ts":0,"name":"process_sort_index","args":{"sort_index":0}},
 {"ph":"M","pid":1,"tid":11,"ts":0,"name":"thread_name","args":{"name":"solver"}},

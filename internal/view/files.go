@@ -50,8 +50,8 @@ func Open(dir string, board *Board) (*Files, error) {
 	var warnings []string
 	if err := f.open(dir, names, report); err != nil {
 		if report == nil {
-			return nil, fmt.Errorf("%s: no report (.json) and no field (.npy, .vti) of a run: %w; output.dir of a "+
-				"finished run is wanted", show.Text(dir), err)
+			return nil, fmt.Errorf("%s: no report (.json) and no field (.npy, .vti, .zarr) of a run: %w; "+
+				"output.dir of a finished run is wanted", show.Text(dir), err)
 		}
 		f.none = err
 		warnings = append(warnings, "no field: "+show.Text(err.Error()))
@@ -81,7 +81,7 @@ func Open(dir string, board *Board) (*Files, error) {
 
 // open opens the field.
 func (f *Files) open(dir string, names []string, report *output.Report) error {
-	name := pick(names, report, ".npy", ".vti")
+	name := pick(names, report, ".npy", output.VTI, output.Zarr)
 	if name == "" {
 		return errNoFile
 	}

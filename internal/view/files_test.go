@@ -121,8 +121,8 @@ func TestFilesThatAreRefused(t *testing.T) {
 		files map[string]string
 		want  string
 	}{
-		"empty": {nil, "no report (.json) and no field (.npy, .vti) of a run: there is no such file; output.dir of a " +
-			"finished run is wanted"},
+		"empty": {nil, "no report (.json) and no field (.npy, .vti, .zarr) of a run: there is no such file; " +
+			"output.dir of a finished run is wanted"},
 		"damaged field":  {map[string]string{"field.npy": "junk"}, "field.npy: not a .npy file; output.dir of"},
 		"no report":      {map[string]string{"report.json": "{}"}, "report.json: no report of a run: run_id and mesh"},
 		"damaged report": {map[string]string{"report.json": plain[:40]}, "no report of a run: unexpected end of JSON"},

@@ -6,7 +6,6 @@ import "jacobi/solver"
 type gathering struct {
 	sample uint64
 	frame  *Frame
-	last   bool
 	have   []bool // by row
 	left   int    // rows that are missing
 }
@@ -19,7 +18,7 @@ func (g *gathering) add(r Rows) *Frame {
 	}
 	d := solver.DType(r.Bytes)
 	if r.Sample > g.sample || g.frame == nil {
-		*g = gathering{sample: r.Sample, last: r.Last, have: make([]bool, r.Rows), left: r.Rows,
+		*g = gathering{sample: r.Sample, have: make([]bool, r.Rows), left: r.Rows,
 			frame: &Frame{Window: r.Window, Sweeps: r.Sweeps, DType: d, Values: make([]float64, r.Cols*r.Rows)}}
 	}
 	if g.left == 0 || d != g.frame.DType || r.Sweeps != g.frame.Sweeps {

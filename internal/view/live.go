@@ -43,7 +43,6 @@ type Live struct {
 type watched struct {
 	gathering
 	newest *Frame // nil before the first
-	final  bool   // newest is of the last sample
 	wanted time.Time
 	cost   float64
 }
@@ -163,6 +162,7 @@ func (l *Live) Frame(ctx context.Context, w Window, after uint64) (*Frame, error
 		}
 		select {
 		case <-changed:
+		case <-time.After(askInterval): // it is still wanted, however long the ranks take
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
@@ -189,19 +189,24 @@ func (l *Live) newer(w Window, after uint64) (f *Frame, changed <-chan struct{},
 		}
 		k = &watched{}
 		l.windows[w] = k
-		select {
-		case l.ask <- struct{}{}:
-		default:
-		}
+		l.askNow()
 	}
 	k.wanted = time.Now()
 	switch {
 	case k.newest != nil && k.newest.Number > after:
 		return k.newest, nil, nil
-	case k.final || l.over:
+	case l.over:
 		return nil, nil, io.EOF
 	}
 	return nil, l.changed, nil
+}
+
+// askNow lets follow ask the ranks before the next askInterval.
+func (l *Live) askNow() {
+	select {
+	case l.ask <- struct{}{}:
+	default: // it is about to
+	}
 }
 
 // change wakes those who wait for frames. l.mu is held.
@@ -233,7 +238,7 @@ func (l *Live) rows(data []byte) {
 	l.number++
 	f.Number, f.Scale = l.number, l.scale
 	f.encode() // once for all pages
-	k.newest, k.final = f, k.last
+	k.newest = f
 	l.change()
 }
 
@@ -262,6 +267,9 @@ func (l *Live) event(e roster.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.tale.event(e)
+	if l.run.NX == 0 { // the question at the beginning came before the ranks
+		l.askNow()
+	}
 }
 
 // Warn adds a warning.

@@ -1,15 +1,22 @@
 package view
 
 import (
+	"context"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
+	"io"
 	"math"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"jacobi/internal/pubsub"
 	"jacobi/internal/roster"
+	"jacobi/internal/roster/rostertest"
+	"jacobi/internal/wire"
 )
 
 // rowsOf returns the rows at of the frame of a window of a mesh of 9 x 9 points, each with its row's number.
@@ -55,6 +62,121 @@ func TestRowsMakeFrames(t *testing.T) {
 	}
 	if f, _, _ := l.newer(w, f.Number); f != nil {
 		t.Errorf("another frame: %+v", f)
+	}
+}
+
+// A viewer asks for a window as long as a page waits for it, however slow the ranks are, and no longer.
+func TestSlowRanksAreAskedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := Window{X1: 9, Y1: 9, Cols: 3, Rows: 4}
+		l := NewLive(NewBoard())
+		l.about([]byte(`{"run": {"nx": 9, "ny": 9}, "scale": "linear"}`))
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { _, _ = l.Frame(ctx, w, 0) }()
+		time.Sleep(2 * keepWindow)
+		if a, _ := l.question(time.Now()); !slices.Equal(a.Windows, []Window{w}) {
+			t.Errorf("windows %+v are asked for while a page waits, want %+v", a.Windows, w)
+		}
+		cancel()
+		time.Sleep(2 * keepWindow)
+		if a, ok := l.question(time.Now()); ok {
+			t.Errorf("windows %+v are asked for, and no page waits", a.Windows)
+		}
+	})
+}
+
+// A page that has the last frame of a run goes on with the next start of it, and is told why there is one.
+func TestLiveGoesOnWithTheNextStart(t *testing.T) {
+	conn := wire.Over(rostertest.Start(t, 0).Dial())
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	w := Window{X1: 9, Y1: 9, Cols: 3, Rows: 4}
+	board := NewBoard()
+	l := NewLive(board)
+	// start attaches l to a run whose ranks give a frame once l asks for it.
+	start := func(run string) (end func()) {
+		t.Helper()
+		publish := func(name string, data []byte) {
+			if err := conn.Publish(roster.Subject(run, name), data); err != nil {
+				t.Error(err)
+			}
+		}
+		asked, err := conn.Subscribe(roster.Subject(run, AskName), func(m pubsub.Message) {
+			a, err := ParseAsk(m.Data, 9, 9)
+			if err != nil {
+				t.Error(err)
+			}
+			publish(AboutName, []byte(`{"run": {"nx": 9, "ny": 9, "id": "`+run+`"}, "scale": "linear"}`))
+			if slices.Equal(a.Windows, []Window{w}) {
+				r := rowsOf(w, 1, 0, 1, 2, 3)
+				r.Viewer = a.Viewer
+				publish(RowsName, r.Encode())
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		detach, err := l.Attach(ctx, conn, run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return func() { detach(); _ = asked.Unsubscribe() }
+	}
+	frames := make(chan *Frame)
+	go func() {
+		defer close(frames)
+		for after := uint64(0); ; {
+			f, err := l.Frame(ctx, w, after)
+			if err != nil {
+				if !errors.Is(err, io.EOF) {
+					t.Error(err)
+				}
+				return
+			}
+			after = f.Number
+			frames <- f
+		}
+	}()
+	end := start("job-1")
+	first := <-frames
+	end()
+	l.Warn("restart 1 of 1")
+	end = start("job-2")
+	second := <-frames
+	end()
+	if first == nil || second == nil || second.Number <= first.Number {
+		t.Fatalf("frames %v and %v", first != nil, second != nil)
+	}
+	if got := string(board.topics[TopicWarnings].message); got != `{"topic":"warnings","data":["restart 1 of 1"]}` {
+		t.Errorf("warnings %s", got)
+	}
+	l.End()
+	if f, more := <-frames; more {
+		t.Errorf("a frame after the end: %+v", f)
+	}
+}
+
+// The ranks are asked as soon as they are there: a run may be short.
+func TestRanksAreAskedAtOnce(t *testing.T) {
+	l := NewLive(NewBoard())
+	asks := func() bool {
+		select {
+		case <-l.ask:
+			return true
+		default:
+			return false
+		}
+	}
+	if asks() {
+		t.Error("ranks are asked that are not there")
+	}
+	l.event(roster.Event{Kind: roster.Started})
+	if !asks() {
+		t.Error("ranks that have started are not asked")
+	}
+	l.about([]byte(`{"run": {"nx": 9, "ny": 9}, "scale": "linear"}`))
+	if l.event(roster.Event{Kind: roster.Progress, Sweeps: 3}); asks() {
+		t.Error("ranks are asked for what is known")
 	}
 }
 

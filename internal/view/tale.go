@@ -28,7 +28,8 @@ type tale struct {
 func (t *tale) reset() {
 	*t = tale{progress: Progress{State: Starting, Text: "The ranks are starting."}, ranks: []Rank{},
 		history: History{[]Point{}}, warnings: t.warnings,
-		changed: map[string]bool{TopicProgress: true, TopicRanks: true, TopicHistory: true}}
+		changed: map[string]bool{TopicProgress: true, TopicRanks: true, TopicHistory: true,
+			TopicWarnings: true}}
 }
 
 // over reports whether the run has ended.

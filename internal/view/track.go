@@ -1,6 +1,9 @@
 package view
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"strconv"
+)
 
 // Point is the norm of an iteration, counted from 0.
 type Point struct {
@@ -8,8 +11,16 @@ type Point struct {
 	Norm      Float
 }
 
-// MarshalJSON writes p as a pair.
-func (p Point) MarshalJSON() ([]byte, error) { return json.Marshal([2]any{p.Iteration, p.Norm}) }
+// MarshalJSON writes p as a pair. Rank 0 writes thousands of them for each second in which a page is open.
+func (p Point) MarshalJSON() ([]byte, error) {
+	b := append(strconv.AppendInt([]byte{'['}, int64(p.Iteration), 10), ',')
+	if norm := finite(float64(p.Norm)); norm != nil {
+		b = strconv.AppendFloat(b, float64(*norm), 'g', -1, 64)
+	} else {
+		b = append(b, "null"...)
+	}
+	return append(b, ']'), nil
+}
 
 // UnmarshalJSON reads what MarshalJSON wrote; null as a norm becomes 0, which no axis shows.
 func (p *Point) UnmarshalJSON(b []byte) error {

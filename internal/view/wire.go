@@ -70,10 +70,9 @@ type Rows struct {
 	Viewer string  `json:"viewer"`
 	Sample uint64  `json:"sample"` // of the ranks, from 1: a frame has one sample of all ranks
 	Sweeps int     `json:"sweeps"`
-	Last   bool    `json:"last,omitempty"` // there will be no other sample
-	At     []int   `json:"at"`             // rows of the frame
-	Bytes  int     `json:"bytes"`          // of a value
-	Cost   float64 `json:"cost"`           // seconds that the newest sample took on this rank
+	At     []int   `json:"at"`    // rows of the frame
+	Bytes  int     `json:"bytes"` // of a value
+	Cost   float64 `json:"cost"`  // seconds that the newest sample took on this rank
 
 	Values []byte `json:"-"` // of the rows, little-endian
 }

@@ -118,6 +118,12 @@ func (c *Conn) Between(key []byte) (*Conn, error) {
 	return &Conn{nc: c.nc, seal: s, log: c.log, faults: c.faults, refused: new(atomic.Uint64)}, err
 }
 
+// OfRun returns c with the seal of a run, as Connect makes it from the run's secret. Closing it closes c.
+func (c *Conn) OfRun(secretFile, runID string) (*Conn, error) {
+	s, err := newSeal(secretFile, runID)
+	return &Conn{nc: c.nc, seal: s, log: c.log, faults: c.faults, refused: new(atomic.Uint64)}, err
+}
+
 // Shared returns the key of c's seal, from which other keys can be derived; nil if messages are not sealed.
 func (c *Conn) Shared() []byte {
 	if c.seal == nil {
@@ -163,8 +169,16 @@ func (c *Conn) RequestWithContext(ctx context.Context, subject string, data []by
 	}
 }
 
-// FlushWithContext returns when the server has everything that was published and subscribed before.
-func (c *Conn) FlushWithContext(ctx context.Context) error { return c.nc.FlushWithContext(ctx) }
+// FlushWithContext implements pubsub.Conn.
+func (c *Conn) FlushWithContext(ctx context.Context) error {
+	for {
+		err := c.nc.FlushWithContext(ctx)
+		if !errors.Is(err, nats.ErrConnectionClosed) || c.nc.IsClosed() {
+			return err
+		}
+		// The connection broke. The client makes it again, and a flush then waits for that.
+	}
+}
 
 // MaxPayload returns the maximum size of a message, in bytes.
 func (c *Conn) MaxPayload() int64 {

@@ -38,6 +38,38 @@ func join(t *testing.T, s *rostertest.Server, runID, secret string) (*Conn, *obs
 	return c, logs
 }
 
+// A connection of another run takes the seal of a run whose secret it is given.
+func TestOfRun(t *testing.T) {
+	s := rostertest.Start(t, 0)
+	rank, _ := join(t, s, "run", secret)
+	agent, _ := join(t, s, "nodes", "what agents and launchers share")
+	for _, c := range []struct {
+		secret, run string
+		opens       bool
+	}{{secret, "run", true}, {"another secret 16", "run", false}, {secret, "other", false}} {
+		of, err := agent.OfRun(configs.Inline(c.secret), c.run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := listen(t, of, "jacobi.run.x")
+		publish(t, rank, "jacobi.run.x", "of the run")
+		publish(t, of, "jacobi.run.x", "own")
+		refused := uint64(1)
+		if c.opens {
+			refused = 0
+			want(t, got, "of the run")
+		}
+		want(t, got, "own")
+		if of.Refused() != refused {
+			t.Errorf("run %s: %d messages are refused, want %d", c.run, of.Refused(), refused)
+		}
+	}
+	if _, err := agent.OfRun(configs.Inline("short"), "run"); err == nil ||
+		err.Error() != "nats.secret_file: a secret of 5 bytes, at least 16 are wanted" {
+		t.Errorf("error %v", err)
+	}
+}
+
 // listen returns the messages that arrive on subject.
 func listen(t *testing.T, c *Conn, subject string) <-chan string {
 	t.Helper()

@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -22,17 +23,26 @@ import (
 )
 
 const (
-	dialTimeout  = 2 * time.Second
-	firstWait    = 100 * time.Millisecond
-	lastWait     = time.Second
-	pingInterval = 5 * time.Second // a server that leaves without closing its connections is noticed after three
-	maxLogged    = 32              // different errors of a connection that are logged, each once
+	dialTimeout = 2 * time.Second // of the first attempt to connect; each further one has twice as long
+	lastTimeout = 8 * time.Second // at most: where thousands of ranks share few cores, they all need that long
+	firstWait   = 100 * time.Millisecond
+	lastWait    = time.Second
+	// A server that leaves without closing its connections is noticed after three pings without an answer. They come
+	// every pingInterval, or pingsPerTimeout times in Options.Timeout if that is less often: a server that is slow, or
+	// a rank that is, must not lose its connections.
+	pingInterval    = 5 * time.Second
+	pingsPerTimeout = 6
+	maxLogged       = 32 // different errors of a connection that are logged, each once
 
 	subjectRoot = "jacobi" // first token of all subjects
 )
 
-// errRefused replaces the client library's "no servers available".
-var errRefused = errors.New("connection refused")
+var (
+	// errRefused replaces the client library's "no servers available".
+	errRefused = errors.New("connection refused")
+	// errLateIdentity is how the client library tells the server's "Authentication Timeout", in lower case.
+	errLateIdentity = errors.New("nats: authentication timeout")
+)
 
 // Options describe the server and the use of a connection.
 type Options struct {
@@ -90,12 +100,14 @@ func dialUntil(ctx context.Context, o Options, opts []nats.Option) (*nats.Conn, 
 	ctx, cancel := awake.WithTimeout(ctx, o.Timeout)
 	defer cancel()
 	var before error // of the last attempt that ended before ctx, or else of the first one
-	for wait := firstWait; ; wait = min(2*wait, lastWait) {
-		conn, err := dial(ctx, o.Server.URL, opts)
+	wait, timeout := firstWait, dialTimeout
+	for ; ; wait, timeout = min(2*wait, lastWait), min(2*timeout, lastTimeout) {
+		begin := time.Now()
+		conn, err := dial(ctx, o.Server.URL, append(slices.Clip(opts), nats.Timeout(timeout)))
 		switch {
 		case err == nil:
 			return conn, nil
-		case ctx.Err() == nil && !temporary(err):
+		case ctx.Err() == nil && !temporary(err, time.Since(begin)):
 			return nil, err
 		case ctx.Err() == nil || before == nil:
 			before = err
@@ -144,14 +156,13 @@ func options(o Options, f *faults) ([]nats.Option, error) {
 	logged := map[string]bool{} // the client calls the handler from one goroutine
 	opts := []nats.Option{
 		nats.Name(o.Name),
-		nats.Timeout(dialTimeout),
 		nats.MaxReconnects(-1),
 		nats.CustomReconnectDelay(func(attempts int) time.Duration {
 			f.look()
 			wait := min(firstWait<<min(attempts-1, 4), lastWait)
 			return wait/2 + rand.N(wait/2)
 		}),
-		nats.PingInterval(pingInterval),
+		nats.PingInterval(max(pingInterval, o.Timeout/pingsPerTimeout)),
 		nats.CustomInboxPrefix(inboxPrefix(o.RunID)),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
 			if f.refuse(err) {
@@ -191,12 +202,13 @@ func inboxPrefix(runID string) string {
 	return subjectRoot + "." + runID + ".inbox"
 }
 
-// temporary reports whether another attempt may succeed: the network refused the connection, not the server, or the
-// server is slow because many ranks connect at once.
-func temporary(err error) bool {
+// temporary reports whether another attempt may succeed after one that took so long: the network refused the
+// connection, not the server, or many ranks connect at once and the server or this rank is slow. The server then closes
+// the connection before the rank has identified itself. It closes one that it refuses at once.
+func temporary(err error, took time.Duration) bool {
 	op, ok := errors.AsType[*net.OpError](err)
 	return ok && (op.Op == "dial" || op.Timeout()) || errors.Is(err, errRefused) || errors.Is(err, nats.ErrTimeout) ||
-		errors.Is(err, context.DeadlineExceeded)
+		errors.Is(err, errLateIdentity) || ended(err) && took >= dialTimeout || errors.Is(err, context.DeadlineExceeded)
 }
 
 // publicURL returns a list of URLs without their users and passwords. Its errors do not quote the URLs.

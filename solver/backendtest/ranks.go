@@ -71,6 +71,7 @@ type ranks struct {
 	field    *field
 	mesh     solver.Mesh
 	depth    int
+	norms    solver.Cadence
 	stripes  []solver.Stripe
 	backends []solver.Backend
 	index    uint64
@@ -81,11 +82,11 @@ func open(c Case, f *field, op solver.Operator, factory Factory) (*ranks, error)
 	if err != nil {
 		return nil, err
 	}
-	r := &ranks{field: f, mesh: c.Mesh, depth: c.Depth, stripes: stripes}
+	r := &ranks{field: f, mesh: c.Mesh, depth: c.Depth, norms: c.Norms, stripes: stripes}
 	for i, s := range stripes {
 		b, err := factory(solver.Layout{
 			Mesh: c.Mesh, Stripe: s, Depth: c.Depth, Magnitude: c.magnitude(op, f.largest), Operator: op,
-			Weights:   c.Weights,
+			Weights: c.Weights, Norms: c.Norms,
 			Neighbour: [2]bool{r.neighbour(i, solver.Top) >= 0, r.neighbour(i, solver.Bottom) >= 0},
 		})
 		if err == nil {
@@ -115,7 +116,7 @@ func (r *ranks) neighbour(i int, side solver.Side) int {
 }
 
 // pass does pass b on all ranks, followed by an exchange of edges if exchange is set. It returns the sums over all
-// ranks; a weighted pass has none.
+// ranks, of the sweeps that have a norm; a weighted pass has none.
 func (r *ranks) pass(b solver.Pass, exchange bool) ([]solver.Sum, error) {
 	ctx := context.Background()
 	type message struct {
@@ -126,7 +127,8 @@ func (r *ranks) pass(b solver.Pass, exchange bool) ([]solver.Sum, error) {
 	var messages []message
 	b.Index = r.index
 	r.index++
-	total := make([]solver.Sum, b.Sweeps)
+	_, norms := r.norms.Of(b)
+	total := make([]solver.Sum, norms)
 	for i, k := range r.backends {
 		if exchange {
 			if err := k.Edges(ctx, b); err != nil {
@@ -147,15 +149,16 @@ func (r *ranks) pass(b solver.Pass, exchange bool) ([]solver.Sum, error) {
 		if err := k.Interior(ctx, b); err != nil {
 			return nil, fmt.Errorf("rank %d: interior: %w", i, err)
 		}
-		if b.Weighted {
+		if b.Weighted || norms == 0 {
 			continue
 		}
 		sums, err := k.Sums(ctx, b)
 		if err != nil {
 			return nil, fmt.Errorf("rank %d: sums: %w", i, err)
 		}
-		if len(sums) != b.Sweeps {
-			return nil, fmt.Errorf("rank %d: %d sums of a pass of %d sweeps", i, len(sums), b.Sweeps)
+		if len(sums) != norms {
+			return nil, fmt.Errorf("rank %d: %d sums of a pass of %d sweeps with %d norms", i, len(sums), b.Sweeps,
+				norms)
 		}
 		for s := range sums {
 			total[s].Merge(sums[s])

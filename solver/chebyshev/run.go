@@ -58,7 +58,8 @@ func Run(ctx context.Context, s solver.Sweeper, x solver.Exchange, red solver.Re
 		return solver.Result{}, err
 	}
 	var err error
-	r.engine, err = solver.NewEngine(s, x, o.Depth, o.MaxSweeps, o.Start.Sweeps, o.Plan.Weights)
+	r.engine, err = solver.NewEngine(s, x, solver.EngineOptions{Depth: o.Depth, MaxSweeps: o.MaxSweeps,
+		Sweeps: o.Start.Sweeps, Weights: o.Plan.Weights})
 	if err != nil {
 		return solver.Result{}, err
 	}

@@ -34,7 +34,7 @@ func runCancel(t *testing.T, factory Factory, c Case) {
 			return nil
 		}
 		x.after = func(solver.ExchangeNumber) {}
-		e, err := solver.NewEngine(r.Backend, x, c.Depth, c.sweeps(r.Backend), 0, nil)
+		e, err := solver.NewEngine(r.Backend, x, solver.EngineOptions{Depth: c.Depth, MaxSweeps: c.sweeps(r.Backend)})
 		if err != nil {
 			return err
 		}

@@ -41,7 +41,7 @@ func runCase(t *testing.T, factory Factory, c Case, slow int) {
 			return nil
 		}
 		x.after = func(n solver.ExchangeNumber) { posted.add(rank, n) }
-		e, err := solver.NewEngine(r.Backend, x, c.Depth, c.sweeps(r.Backend), 0, nil)
+		e, err := solver.NewEngine(r.Backend, x, solver.EngineOptions{Depth: c.Depth, MaxSweeps: c.sweeps(r.Backend)})
 		if err != nil {
 			return err
 		}

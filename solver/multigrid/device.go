@@ -87,11 +87,11 @@ type Device interface {
 
 // TailRows returns the rows of level Tail whose right-hand side this rank computes.
 func (l Layout) TailRows() solver.Stripe {
-	return l.Plan.Levels[l.Tail-1].Y.divide(l.Stripes[l.Tail-1:])[0]
+	return l.Plan.Below(l.Tail-1, l.Stripes[l.Tail-1:])[0]
 }
 
 // Below returns the rows of level 1 that belong to the rows that this rank owns of level 0.
-func (l Layout) Below() solver.Stripe { return l.Plan.Levels[0].Y.divide(l.Stripes[:1])[0] }
+func (l Layout) Below() solver.Stripe { return l.Plan.Below(0, l.Stripes[:1])[0] }
 
 // LayoutOf returns the layout of a rank that divides the levels as Divide has them. Magnitude and Source are left to
 // the caller.

@@ -20,8 +20,10 @@ type Dot struct {
 }
 
 const (
-	dotUnit = 234 // the unit is 2^(2E-dotUnit)
-	maxDot  = 334 // bits of the largest term
+	// DotUnit says what the unit of a Dot is: 2^(2E-DotUnit).
+	DotUnit = 234
+	// DotBits is the number of bits of the largest term, in units.
+	DotBits = 334
 	// DotSums is the number of solver.Sum in which a Dot travels.
 	DotSums = 3
 )
@@ -39,7 +41,7 @@ func (d *Dot) Add(v float64, e solver.Magnitude) {
 	default:
 		mant |= 1 << 52
 	}
-	shift := exp - 1075 + dotUnit - 2*int(e) // |v| = mant * 2^(exp-1075)
+	shift := exp - 1075 + DotUnit - 2*int(e) // |v| = mant * 2^(exp-1075)
 	if shift < 0 {
 		if shift <= -64 {
 			return
@@ -49,7 +51,7 @@ func (d *Dot) Add(v float64, e solver.Magnitude) {
 	if mant == 0 {
 		return
 	}
-	if shift+bits.Len64(mant) > maxDot {
+	if shift+bits.Len64(mant) > DotBits {
 		d.bad = true
 		return
 	}
@@ -68,6 +70,25 @@ func (d *Dot) Add(v float64, e solver.Magnitude) {
 		d.limbs[i], c = bits.Sub64(d.limbs[i], t[i], c)
 	}
 }
+
+// AddScaled adds n * 2^shift units, 0 <= shift < 384. Kernels that collect terms in words of their own use it.
+func (d *Dot) AddScaled(n int64, shift int) {
+	var t [7]uint64
+	for i := range t { // the sign fills all limbs above
+		t[i] = uint64(n >> 63)
+	}
+	word, bit := shift/64, uint(shift%64)
+	clear(t[:word])
+	t[word] = uint64(n) << bit
+	t[word+1] = uint64(n >> 1 >> (63 - bit))
+	var c uint64
+	for i := range d.limbs {
+		d.limbs[i], c = bits.Add64(d.limbs[i], t[i], c)
+	}
+}
+
+// Spoil makes the sum NaN, as a bad term does.
+func (d *Dot) Spoil() { d.bad = true }
 
 // Merge adds other to d.
 func (d *Dot) Merge(other Dot) {
@@ -115,6 +136,6 @@ func (d Dot) Float(e solver.Magnitude) float64 {
 		words = append(words, big.Word(l))
 	}
 	f := new(big.Float).SetInt(new(big.Int).SetBits(words))
-	v, _ := f.SetMantExp(f, 2*int(e)-dotUnit).Float64()
+	v, _ := f.SetMantExp(f, 2*int(e)-DotUnit).Float64()
 	return float64(sign) * v
 }

@@ -36,6 +36,34 @@ func TestDot(t *testing.T) {
 	}
 }
 
+// Numbers of both signs, at all places, add up as those of unlimited precision do.
+func TestDotAddScaled(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	for range 200 {
+		var d Dot
+		exact := new(big.Int)
+		for range 1 + r.IntN(40) {
+			n, shift := int64(r.Uint64())>>r.IntN(64), r.IntN(300)
+			d.AddScaled(n, shift)
+			exact.Add(exact, new(big.Int).Lsh(big.NewInt(n), uint(shift)))
+		}
+		f := new(big.Float).SetInt(exact)
+		want, _ := f.SetMantExp(f, -DotUnit).Float64()
+		if got := d.Float(0); got != want {
+			t.Fatalf("%v, want %v", got, want)
+		}
+	}
+	var d Dot
+	d.AddScaled(1, 383) // the sign of the whole
+	if got, want := d.Float(0), math.Ldexp(-1, 383-DotUnit); got != want {
+		t.Errorf("%v, want %v", got, want)
+	}
+	d.Spoil()
+	if got := d.Float(0); !math.IsNaN(got) {
+		t.Errorf("%v, want NaN", got)
+	}
+}
+
 // Terms are cut toward zero, and terms that no run has make the sum NaN.
 func TestDotLimits(t *testing.T) {
 	for _, c := range []struct{ term, want float64 }{

@@ -21,10 +21,10 @@ type HostExchange struct {
 
 // messages are what the exchanges of a rank send and receive. They share links, and so count together.
 type messages struct {
-	links  [2]solver.RowLink // by side; nil without a neighbour
-	send   []byte            // a message
-	recv   []byte
-	number solver.ExchangeNumber // of the last message
+	links   [2]solver.RowLink // by side; nil without a neighbour
+	send    []byte            // a message
+	recv    []byte
+	numbers [2]solver.ExchangeNumber // of the last message, by side
 }
 
 // NewHostExchange returns the exchange of a rank whose device has layout l. stripes are those of Plan.Divide.
@@ -43,49 +43,67 @@ func NewHostExchange(d Device, l Layout, stripes [][]solver.Stripe, rank int,
 
 func newHostExchange(d Device, l Layout, stripes [][]solver.Stripe, rank int, m *messages) *HostExchange {
 	return &HostExchange{device: d, layout: l, stripes: stripes[0], rank: rank, messages: m,
-		blocks: l.Plan.Levels[l.Tail-1].Y.divide(stripes[l.Tail-1])}
+		blocks: l.Plan.Below(l.Tail-1, stripes[l.Tail-1])}
+}
+
+// Stage implements StagedExchange.
+func (x *HostExchange) Stage(d Device, l StageLayout) (StagedExchange, error) {
+	return x.ForStage(d, l), nil
+}
+
+// ForStage returns what Stage does.
+func (x *HostExchange) ForStage(d Device, l StageLayout) *HostExchange {
+	return newHostExchange(d, l.Layout, l.Stripes, x.rank, x.messages)
 }
 
 // Overlap implements Exchange.
 func (x *HostExchange) Overlap(ctx context.Context, level int, a Array) error {
+	return x.OverlapAt(ctx, [2]bool{true, true}, level, a)
+}
+
+// OverlapAt does what Overlap does, at the given sides alone.
+func (x *HostExchange) OverlapAt(ctx context.Context, sides [2]bool, level int, a Array) error {
 	own, n := x.layout.Stripes[level], Overlap*x.layout.Plan.Levels[level].Mesh.RowBytes()
 	edges := [2]solver.Stripe{{Lo: own.Lo, Hi: own.Lo + Overlap}, {Lo: own.Hi - Overlap, Hi: own.Hi}}
 	halos := [2]solver.Stripe{{Lo: own.Lo - Overlap, Hi: own.Lo}, {Lo: own.Hi, Hi: own.Hi + Overlap}}
-	return x.swap(ctx, func(side solver.Side, message []byte) error {
+	return x.swap(ctx, sides, func(side solver.Side, message []byte) error {
 		return x.device.CopyRows(ctx, level, a, edges[side], message[:n])
 	}, func(side solver.Side, message []byte) error {
 		return x.device.SetRows(ctx, level, a, halos[side], message[:n])
 	})
 }
 
-// swap fills a message for each neighbour, sends them, and takes those of the neighbours.
-func (x *messages) swap(ctx context.Context, fill, take func(side solver.Side, message []byte) error) error {
-	x.number++
-	for side, link := range x.links {
-		if link == nil {
+// swap fills a message for each neighbour at the given sides, sends them, and takes those of the neighbours.
+func (x *messages) swap(ctx context.Context, sides [2]bool,
+	fill, take func(side solver.Side, message []byte) error) error {
+	for i, link := range x.links {
+		if link == nil || !sides[i] {
 			continue
 		}
+		side := solver.Side(i)
+		x.numbers[side]++
 		begin := time.Now()
-		if err := fill(solver.Side(side), x.send); err != nil {
-			return fmt.Errorf("exchange %d: %w", x.number, err)
+		if err := fill(side, x.send); err != nil {
+			return fmt.Errorf("exchange %d: %w", x.numbers[side], err)
 		}
 		if timer, ok := link.(solver.ExchangeTimer); ok {
 			timer.CopiedEdge(time.Since(begin))
 		}
-		if err := link.Send(ctx, x.number, x.send); err != nil {
+		if err := link.Send(ctx, x.numbers[side], x.send); err != nil {
 			return err
 		}
 	}
-	for side, link := range x.links {
-		if link == nil {
+	for i, link := range x.links {
+		if link == nil || !sides[i] {
 			continue
 		}
-		if err := link.Recv(ctx, x.number, x.recv); err != nil {
+		side := solver.Side(i)
+		if err := link.Recv(ctx, x.numbers[side], x.recv); err != nil {
 			return err
 		}
 		begin := time.Now()
-		if err := take(solver.Side(side), x.recv); err != nil {
-			return fmt.Errorf("exchange %d: %w", x.number, err)
+		if err := take(side, x.recv); err != nil {
+			return fmt.Errorf("exchange %d: %w", x.numbers[side], err)
 		}
 		if timer, ok := link.(solver.ExchangeTimer); ok {
 			timer.CopiedHalo(time.Since(begin))
@@ -100,6 +118,11 @@ func (x *HostExchange) Gather(ctx context.Context) error {
 		return fmt.Errorf("gather level %d: %w", x.layout.Tail, err)
 	}
 	return nil
+}
+
+// GatherSource implements StagedExchange.
+func (x *HostExchange) GatherSource(ctx context.Context, d Device, l StageLayout) error {
+	return x.gather(ctx, d, 0, l.Plan.Levels[0].Mesh, x.layout.Plan.Below(0, x.stripes))
 }
 
 // gather gives every rank the whole right-hand side of a level of d, of which each rank has a block of rows. The ranks
@@ -138,7 +161,7 @@ func (x *HostExchange) pass(ctx context.Context, all [][]byte, k, at int) error 
 		return all[rank][at:min(len(all[rank]), at+len(x.send))]
 	}
 	away := [2]int{solver.Top: -1, solver.Bottom: 1}
-	return x.swap(ctx, func(side solver.Side, message []byte) error {
+	return x.swap(ctx, [2]bool{true, true}, func(side solver.Side, message []byte) error {
 		copy(message, part(x.rank-away[side]*(k-1)))
 		return nil
 	}, func(side solver.Side, message []byte) error {

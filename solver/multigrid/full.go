@@ -77,7 +77,7 @@ type Stage struct {
 
 // OpenStages opens the stages on devices beside that of the finest mesh, whose field is loaded, and gives them their
 // walls and sources. x is the exchange of the finest mesh, nil for a rank that is alone. All ranks call it.
-func OpenStages(ctx context.Context, finest Device, x *HostExchange, layouts []StageLayout) ([]Stage, error) {
+func OpenStages(ctx context.Context, finest Device, x StagedExchange, layouts []StageLayout) ([]Stage, error) {
 	var stages []Stage
 	finer := finest
 	for _, l := range layouts {
@@ -93,14 +93,16 @@ func OpenStages(ctx context.Context, finest Device, x *HostExchange, layouts []S
 }
 
 // openStage opens the stage below a finer mesh, whose exchange is x. It also returns the exchange of the stage.
-func openStage(ctx context.Context, finer Device, x *HostExchange, l StageLayout) (s Stage, own *HostExchange,
+func openStage(ctx context.Context, finer Device, x StagedExchange, l StageLayout) (s Stage, own StagedExchange,
 	err error) {
 	s.Tail = l.Tail
 	if s.Device, err = finer.Coarser(l.Layout); err != nil {
 		return s, nil, err
 	}
 	if x != nil && l.shared() {
-		own = newHostExchange(s.Device, l.Layout, l.Stripes, x.rank, x.messages)
+		if own, err = x.Stage(s.Device, l); err != nil {
+			return s, nil, err
+		}
 		s.Exchange = own
 	}
 	if err := s.Device.Load(ctx, l.Rows); err != nil {
@@ -116,8 +118,7 @@ func openStage(ctx context.Context, finer Device, x *HostExchange, l StageLayout
 	case own != nil:
 		err = own.Overlap(ctx, 0, RightSide)
 	case x != nil:
-		blocks := x.layout.Plan.Levels[0].Y.divide(x.stripes)
-		err = x.gather(ctx, s.Device, 0, l.Plan.Levels[0].Mesh, blocks)
+		err = x.GatherSource(ctx, s.Device, l)
 	}
 	if err != nil {
 		return s, own, fmt.Errorf("source: %w", err)

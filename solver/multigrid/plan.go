@@ -191,13 +191,18 @@ func (p *Plan) Divide(stripes []solver.Stripe, points int) (divided [][]solver.S
 	divided = [][]solver.Stripe{stripes}
 	for tail = 1; len(stripes) > 1 && tail < len(p.Levels)-1; tail++ {
 		m := p.Levels[tail].Mesh
-		next := p.Levels[tail-1].Y.divide(divided[tail-1])
+		next := p.Below(tail-1, divided[tail-1])
 		if m.NX*m.NY <= points || lowest(next) < Overlap {
 			break
 		}
 		divided = append(divided, next)
 	}
 	return divided, tail
+}
+
+// Below returns the rows of the level after the given one that belong to stripes of it.
+func (p *Plan) Below(level int, stripes []solver.Stripe) []solver.Stripe {
+	return p.Levels[level].Y.divide(stripes)
 }
 
 // lowest returns the fewest rows of a stripe.

@@ -17,6 +17,16 @@ type Exchange interface {
 	Gather(ctx context.Context) error
 }
 
+// StagedExchange is an Exchange of a run that may begin with full multigrid.
+type StagedExchange interface {
+	Exchange
+	// Stage returns the exchange of a stage whose levels the ranks share, of which d holds those of this rank.
+	Stage(d Device, l StageLayout) (StagedExchange, error)
+	// GatherSource gives every rank the whole source of a stage that each holds as a whole, here in d. Each rank has
+	// computed the rows that belong to its own of the finer mesh (Layout.Below), which is the mesh of this exchange.
+	GatherSource(ctx context.Context, d Device, l StageLayout) error
+}
+
 // Options are the parameters of Run. All ranks must be given the same, except for Stop, Saver, the Samplers and the
 // callbacks.
 type Options struct {

@@ -11,11 +11,19 @@ import (
 )
 
 // Build builds the driver that runs the multigrid kernels and returns its path, which ends in libcuda.so.1. A program
-// finds the driver if LD_LIBRARY_PATH has the path's directory. Without compilers Build skips the test.
-func Build(t testing.TB) string {
+// finds the driver if LD_LIBRARY_PATH has the path's directory. Without compilers Build skips the test. The macros
+// configure the fake driver behind it, see drivertest.
+func Build(t testing.TB, macros ...string) string {
 	t.Helper()
-	return build(t, "multigrid.cpp", "cuModuleGetFunction", "cuFuncSetAttribute", "cuDeviceGetAttribute",
-		"cuMemAlloc_v2", "cuOccupancyMaxActiveBlocksPerMultiprocessor", "cuLaunchKernel")
+	return build(t, "multigrid.cpp", append([]string{"cuModuleGetFunction", "cuFuncSetAttribute",
+		"cuDeviceGetAttribute", "cuOccupancyMaxActiveBlocksPerMultiprocessor", "cuLaunchKernel",
+		"cuStreamCreateWithPriority", "cuStreamDestroy_v2", "cuStreamSynchronize", "cuStreamQuery",
+		"cuStreamWaitEvent", "cuStreamWaitValue32_v2", "cuStreamWriteValue32_v2", "cuEventCreate", "cuEventDestroy_v2",
+		"cuEventRecord", "cuEventSynchronize", "cuEventQuery", "cuEventElapsedTime", "cuCtxSynchronize",
+		"cuMemAlloc_v2", "cuMemFree_v2", "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2", "cuMemcpyDtoDAsync_v2",
+		"cuMemcpy2DAsync_v2", "cuMemsetD8Async", "cuMemsetD32Async", "cuIpcGetMemHandle", "cuIpcOpenMemHandle_v2",
+		"cuIpcCloseMemHandle"},
+		macros...)...)
 }
 
 // BuildProbe builds the driver that runs the kernels of launcher probe, as Build does. The macros configure the fake
@@ -27,7 +35,7 @@ func BuildProbe(t testing.TB, macros ...string) string {
 }
 
 // build builds a driver from a C++ file in cuda/emulate and the fake driver, in which the functions given have other
-// names. Names that begin with a dash are macros for the fake driver.
+// names. Names that begin with a dash are macros for both.
 func build(t testing.TB, emulator string, replaced ...string) string {
 	t.Helper()
 	for _, compiler := range []string{"gcc", "g++"} {
@@ -42,21 +50,22 @@ func build(t testing.TB, emulator string, replaced ...string) string {
 	}
 	dir := t.TempDir()
 	object, library := filepath.Join(dir, "fake.o"), filepath.Join(dir, "libcuda.so.1")
+	var macros []string
 	fake := []string{"-c", "-fPIC", "-O2", "-DRUN", filepath.Join(cuda, "driver/drivertest/testdata/fake.c"), "-o",
 		object}
 	for _, f := range replaced {
 		if strings.HasPrefix(f, "-") {
-			fake = append(fake, f)
+			macros = append(macros, f)
 		} else {
 			fake = append(fake, "-D"+f+"=fake_"+f)
 		}
 	}
 	// Fibers jump between stacks. The checks of _FORTIFY_SOURCE, which some compilers turn on, call that a fault.
 	for _, command := range []*exec.Cmd{
-		exec.Command("gcc", fake...),
-		exec.Command("g++", "-std=c++17", "-O2", "-U_FORTIFY_SOURCE", "-Wall", "-Wno-unknown-pragmas",
-			"-ffp-contract=off", "-fPIC", "-shared", "-Wl,-soname,libcuda.so.1", "-o", library,
-			filepath.Join(cuda, "emulate", emulator), object),
+		exec.Command("gcc", append(fake, macros...)...),
+		exec.Command("g++", append([]string{"-std=c++17", "-O2", "-U_FORTIFY_SOURCE", "-Wall", "-Wno-unknown-pragmas",
+			"-ffp-contract=off", "-fPIC", "-pthread", "-shared", "-Wl,-soname,libcuda.so.1", "-o", library,
+			filepath.Join(cuda, "emulate", emulator), object}, macros...)...),
 	} {
 		if out, err := command.CombinedOutput(); err != nil {
 			t.Fatalf("%v: %v\n%s", command.Args, err, out)

@@ -12,8 +12,8 @@ TEXT ·sweepAVX2F32(SB), NOSPLIT, $0-8
 	MOVQ 160(AX), DX
 	ADDQ 152(AX), DX
 	MOVQ 168(AX), BX
-	MOVQ 200(AX), SI
-	MOVQ 192(AX), DI
+	MOVQ 216(AX), SI
+	MOVQ 208(AX), DI
 	MOVQ 184(AX), R8
 	SHRQ $0x01, R8
 	MOVQ 8(AX)(R8*8), R8
@@ -23,6 +23,8 @@ block:
 	VMOVQ        R9, X12
 	VPBROADCASTQ X12, Y12
 	VANDPS       (DX), Y12, Y14
+	MOVQ         192(AX), R9
+	MOVQ         DX, R10
 	VMOVUPS      (R8)(CX*1), Y12
 	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
 	VMOVUPS      tinyAVX2F32<>+0(SB), Y13
@@ -30,24 +32,24 @@ block:
 	VPCMPGTD     zeroAVX2F32<>+0(SB), Y12, Y12
 	VPTEST       Y12, Y13
 	JNE          tiny
-	MOVQ         (AX), R9
-	MOVQ         8(AX), R10
-	VMOVUPS      (R9)(CX*1), Y0
-	VMOVUPS      32(R9)(CX*1), Y1
-	VMOVUPS      64(R9)(CX*1), Y2
-	VMOVUPS      96(R9)(CX*1), Y3
-	VMOVUPS      (R10)(CX*1), Y4
-	VMOVUPS      32(R10)(CX*1), Y5
-	VMOVUPS      64(R10)(CX*1), Y6
-	VMOVUPS      96(R10)(CX*1), Y7
+	MOVQ         (AX), R11
+	MOVQ         8(AX), R12
+	VMOVUPS      (R11)(CX*1), Y0
+	VMOVUPS      32(R11)(CX*1), Y1
+	VMOVUPS      64(R11)(CX*1), Y2
+	VMOVUPS      96(R11)(CX*1), Y3
+	VMOVUPS      (R12)(CX*1), Y4
+	VMOVUPS      32(R12)(CX*1), Y5
+	VMOVUPS      64(R12)(CX*1), Y6
+	VMOVUPS      96(R12)(CX*1), Y7
 
 	// row 0
-	MOVQ        16(AX), R9
-	VMOVUPS     (R9)(CX*1), Y8
-	VMOVUPS     32(R9)(CX*1), Y9
-	VMOVUPS     64(R9)(CX*1), Y10
-	VMOVUPS     96(R9)(CX*1), Y11
-	MOVQ        80(AX), R11
+	MOVQ        16(AX), R11
+	VMOVUPS     (R11)(CX*1), Y8
+	VMOVUPS     32(R11)(CX*1), Y9
+	VMOVUPS     64(R11)(CX*1), Y10
+	VMOVUPS     96(R11)(CX*1), Y11
+	MOVQ        80(AX), R13
 	VADDPS      Y8, Y0, Y0
 	VADDPS      Y9, Y1, Y1
 	VADDPS      Y10, Y2, Y2
@@ -55,7 +57,7 @@ block:
 	VPERM2F128  $0x03, (BX), Y7, Y12
 	VPALIGNR    $0x0c, Y12, Y7, Y12
 	VMOVUPS     Y7, (BX)
-	VPERM2F128  $0x21, 128(R10)(CX*1), Y4, Y13
+	VPERM2F128  $0x21, 128(R12)(CX*1), Y4, Y13
 	VPALIGNR    $0x04, Y4, Y13, Y13
 	VADDPS      Y5, Y12, Y12
 	VADDPS      Y12, Y0, Y0
@@ -66,13 +68,13 @@ block:
 	VADDPS      Y7, Y5, Y13
 	VADDPS      Y13, Y2, Y2
 	VMULPS      quarterAVX2F32<>+0(SB), Y0, Y0
-	VMOVUPS     Y0, (R11)(CX*1)
+	VMOVUPS     Y0, (R13)(CX*1)
 	VMULPS      quarterAVX2F32<>+0(SB), Y1, Y1
-	VMOVUPS     Y1, 32(R11)(CX*1)
+	VMOVUPS     Y1, 32(R13)(CX*1)
 	VMULPS      quarterAVX2F32<>+0(SB), Y2, Y2
-	VMOVUPS     Y2, 64(R11)(CX*1)
+	VMOVUPS     Y2, 64(R13)(CX*1)
 	VMULPS      quarterAVX2F32<>+0(SB), Y3, Y3
-	VMOVUPS     Y3, 96(R11)(CX*1)
+	VMOVUPS     Y3, 96(R13)(CX*1)
 	VSUBPS      Y4, Y0, Y0
 	VSUBPS      Y5, Y1, Y1
 	VSUBPS      Y6, Y2, Y2
@@ -83,16 +85,16 @@ block:
 	VFMADD231PS Y3, Y3, Y2
 	VADDPS      Y2, Y0, Y0
 	VADDPS      Y0, Y14, Y14
-	CMPQ        184(AX), $0x01
-	JE          rows_done
+	CMPQ        R9, $0x01
+	JE          end_1
 
-	// row 1
-	MOVQ        24(AX), R10
-	VMOVUPS     (R10)(CX*1), Y0
-	VMOVUPS     32(R10)(CX*1), Y1
-	VMOVUPS     64(R10)(CX*1), Y2
-	VMOVUPS     96(R10)(CX*1), Y3
-	MOVQ        88(AX), R11
+row_1:
+	MOVQ        24(AX), R12
+	VMOVUPS     (R12)(CX*1), Y0
+	VMOVUPS     32(R12)(CX*1), Y1
+	VMOVUPS     64(R12)(CX*1), Y2
+	VMOVUPS     96(R12)(CX*1), Y3
+	MOVQ        88(AX), R13
 	VADDPS      Y0, Y4, Y4
 	VADDPS      Y1, Y5, Y5
 	VADDPS      Y2, Y6, Y6
@@ -100,7 +102,7 @@ block:
 	VPERM2F128  $0x03, 32(BX), Y11, Y12
 	VPALIGNR    $0x0c, Y12, Y11, Y12
 	VMOVUPS     Y11, 32(BX)
-	VPERM2F128  $0x21, 128(R9)(CX*1), Y8, Y13
+	VPERM2F128  $0x21, 128(R11)(CX*1), Y8, Y13
 	VPALIGNR    $0x04, Y8, Y13, Y13
 	VADDPS      Y9, Y12, Y12
 	VADDPS      Y12, Y4, Y4
@@ -111,13 +113,13 @@ block:
 	VADDPS      Y11, Y9, Y13
 	VADDPS      Y13, Y6, Y6
 	VMULPS      quarterAVX2F32<>+0(SB), Y4, Y4
-	VMOVUPS     Y4, (R11)(CX*1)
+	VMOVUPS     Y4, (R13)(CX*1)
 	VMULPS      quarterAVX2F32<>+0(SB), Y5, Y5
-	VMOVUPS     Y5, 32(R11)(CX*1)
+	VMOVUPS     Y5, 32(R13)(CX*1)
 	VMULPS      quarterAVX2F32<>+0(SB), Y6, Y6
-	VMOVUPS     Y6, 64(R11)(CX*1)
+	VMOVUPS     Y6, 64(R13)(CX*1)
 	VMULPS      quarterAVX2F32<>+0(SB), Y7, Y7
-	VMOVUPS     Y7, 96(R11)(CX*1)
+	VMOVUPS     Y7, 96(R13)(CX*1)
 	VSUBPS      Y8, Y4, Y4
 	VSUBPS      Y9, Y5, Y5
 	VSUBPS      Y10, Y6, Y6
@@ -128,16 +130,16 @@ block:
 	VFMADD231PS Y7, Y7, Y6
 	VADDPS      Y6, Y4, Y4
 	VADDPS      Y4, Y14, Y14
-	CMPQ        184(AX), $0x02
-	JE          rows_done
+	CMPQ        R9, $0x02
+	JE          end_2
 
-	// row 2
-	MOVQ        32(AX), R9
-	VMOVUPS     (R9)(CX*1), Y4
-	VMOVUPS     32(R9)(CX*1), Y5
-	VMOVUPS     64(R9)(CX*1), Y6
-	VMOVUPS     96(R9)(CX*1), Y7
-	MOVQ        96(AX), R11
+row_2:
+	MOVQ        32(AX), R11
+	VMOVUPS     (R11)(CX*1), Y4
+	VMOVUPS     32(R11)(CX*1), Y5
+	VMOVUPS     64(R11)(CX*1), Y6
+	VMOVUPS     96(R11)(CX*1), Y7
+	MOVQ        96(AX), R13
 	VADDPS      Y4, Y8, Y8
 	VADDPS      Y5, Y9, Y9
 	VADDPS      Y6, Y10, Y10
@@ -145,7 +147,7 @@ block:
 	VPERM2F128  $0x03, 64(BX), Y3, Y12
 	VPALIGNR    $0x0c, Y12, Y3, Y12
 	VMOVUPS     Y3, 64(BX)
-	VPERM2F128  $0x21, 128(R10)(CX*1), Y0, Y13
+	VPERM2F128  $0x21, 128(R12)(CX*1), Y0, Y13
 	VPALIGNR    $0x04, Y0, Y13, Y13
 	VADDPS      Y1, Y12, Y12
 	VADDPS      Y12, Y8, Y8
@@ -156,13 +158,13 @@ block:
 	VADDPS      Y3, Y1, Y13
 	VADDPS      Y13, Y10, Y10
 	VMULPS      quarterAVX2F32<>+0(SB), Y8, Y8
-	VMOVUPS     Y8, (R11)(CX*1)
+	VMOVUPS     Y8, (R13)(CX*1)
 	VMULPS      quarterAVX2F32<>+0(SB), Y9, Y9
-	VMOVUPS     Y9, 32(R11)(CX*1)
+	VMOVUPS     Y9, 32(R13)(CX*1)
 	VMULPS      quarterAVX2F32<>+0(SB), Y10, Y10
-	VMOVUPS     Y10, 64(R11)(CX*1)
+	VMOVUPS     Y10, 64(R13)(CX*1)
 	VMULPS      quarterAVX2F32<>+0(SB), Y11, Y11
-	VMOVUPS     Y11, 96(R11)(CX*1)
+	VMOVUPS     Y11, 96(R13)(CX*1)
 	VSUBPS      Y0, Y8, Y8
 	VSUBPS      Y1, Y9, Y9
 	VSUBPS      Y2, Y10, Y10
@@ -173,16 +175,16 @@ block:
 	VFMADD231PS Y11, Y11, Y10
 	VADDPS      Y10, Y8, Y8
 	VADDPS      Y8, Y14, Y14
-	CMPQ        184(AX), $0x03
-	JE          rows_done
+	CMPQ        R9, $0x03
+	JE          end_3
 
-	// row 3
-	MOVQ        40(AX), R10
-	VMOVUPS     (R10)(CX*1), Y8
-	VMOVUPS     32(R10)(CX*1), Y9
-	VMOVUPS     64(R10)(CX*1), Y10
-	VMOVUPS     96(R10)(CX*1), Y11
-	MOVQ        104(AX), R11
+row_3:
+	MOVQ        40(AX), R12
+	VMOVUPS     (R12)(CX*1), Y8
+	VMOVUPS     32(R12)(CX*1), Y9
+	VMOVUPS     64(R12)(CX*1), Y10
+	VMOVUPS     96(R12)(CX*1), Y11
+	MOVQ        104(AX), R13
 	VADDPS      Y8, Y0, Y0
 	VADDPS      Y9, Y1, Y1
 	VADDPS      Y10, Y2, Y2
@@ -190,7 +192,7 @@ block:
 	VPERM2F128  $0x03, 96(BX), Y7, Y12
 	VPALIGNR    $0x0c, Y12, Y7, Y12
 	VMOVUPS     Y7, 96(BX)
-	VPERM2F128  $0x21, 128(R9)(CX*1), Y4, Y13
+	VPERM2F128  $0x21, 128(R11)(CX*1), Y4, Y13
 	VPALIGNR    $0x04, Y4, Y13, Y13
 	VADDPS      Y5, Y12, Y12
 	VADDPS      Y12, Y0, Y0
@@ -201,13 +203,13 @@ block:
 	VADDPS      Y7, Y5, Y13
 	VADDPS      Y13, Y2, Y2
 	VMULPS      quarterAVX2F32<>+0(SB), Y0, Y0
-	VMOVUPS     Y0, (R11)(CX*1)
+	VMOVUPS     Y0, (R13)(CX*1)
 	VMULPS      quarterAVX2F32<>+0(SB), Y1, Y1
-	VMOVUPS     Y1, 32(R11)(CX*1)
+	VMOVUPS     Y1, 32(R13)(CX*1)
 	VMULPS      quarterAVX2F32<>+0(SB), Y2, Y2
-	VMOVUPS     Y2, 64(R11)(CX*1)
+	VMOVUPS     Y2, 64(R13)(CX*1)
 	VMULPS      quarterAVX2F32<>+0(SB), Y3, Y3
-	VMOVUPS     Y3, 96(R11)(CX*1)
+	VMOVUPS     Y3, 96(R13)(CX*1)
 	VSUBPS      Y4, Y0, Y0
 	VSUBPS      Y5, Y1, Y1
 	VSUBPS      Y6, Y2, Y2
@@ -218,16 +220,16 @@ block:
 	VFMADD231PS Y3, Y3, Y2
 	VADDPS      Y2, Y0, Y0
 	VADDPS      Y0, Y14, Y14
-	CMPQ        184(AX), $0x04
-	JE          rows_done
+	CMPQ        R9, $0x04
+	JE          end_4
 
-	// row 4
-	MOVQ        48(AX), R9
-	VMOVUPS     (R9)(CX*1), Y0
-	VMOVUPS     32(R9)(CX*1), Y1
-	VMOVUPS     64(R9)(CX*1), Y2
-	VMOVUPS     96(R9)(CX*1), Y3
-	MOVQ        112(AX), R11
+row_4:
+	MOVQ        48(AX), R11
+	VMOVUPS     (R11)(CX*1), Y0
+	VMOVUPS     32(R11)(CX*1), Y1
+	VMOVUPS     64(R11)(CX*1), Y2
+	VMOVUPS     96(R11)(CX*1), Y3
+	MOVQ        112(AX), R13
 	VADDPS      Y0, Y4, Y4
 	VADDPS      Y1, Y5, Y5
 	VADDPS      Y2, Y6, Y6
@@ -235,7 +237,7 @@ block:
 	VPERM2F128  $0x03, 128(BX), Y11, Y12
 	VPALIGNR    $0x0c, Y12, Y11, Y12
 	VMOVUPS     Y11, 128(BX)
-	VPERM2F128  $0x21, 128(R10)(CX*1), Y8, Y13
+	VPERM2F128  $0x21, 128(R12)(CX*1), Y8, Y13
 	VPALIGNR    $0x04, Y8, Y13, Y13
 	VADDPS      Y9, Y12, Y12
 	VADDPS      Y12, Y4, Y4
@@ -246,13 +248,13 @@ block:
 	VADDPS      Y11, Y9, Y13
 	VADDPS      Y13, Y6, Y6
 	VMULPS      quarterAVX2F32<>+0(SB), Y4, Y4
-	VMOVUPS     Y4, (R11)(CX*1)
+	VMOVUPS     Y4, (R13)(CX*1)
 	VMULPS      quarterAVX2F32<>+0(SB), Y5, Y5
-	VMOVUPS     Y5, 32(R11)(CX*1)
+	VMOVUPS     Y5, 32(R13)(CX*1)
 	VMULPS      quarterAVX2F32<>+0(SB), Y6, Y6
-	VMOVUPS     Y6, 64(R11)(CX*1)
+	VMOVUPS     Y6, 64(R13)(CX*1)
 	VMULPS      quarterAVX2F32<>+0(SB), Y7, Y7
-	VMOVUPS     Y7, 96(R11)(CX*1)
+	VMOVUPS     Y7, 96(R13)(CX*1)
 	VSUBPS      Y8, Y4, Y4
 	VSUBPS      Y9, Y5, Y5
 	VSUBPS      Y10, Y6, Y6
@@ -263,16 +265,16 @@ block:
 	VFMADD231PS Y7, Y7, Y6
 	VADDPS      Y6, Y4, Y4
 	VADDPS      Y4, Y14, Y14
-	CMPQ        184(AX), $0x05
-	JE          rows_done
+	CMPQ        R9, $0x05
+	JE          end_5
 
-	// row 5
-	MOVQ        56(AX), R10
-	VMOVUPS     (R10)(CX*1), Y4
-	VMOVUPS     32(R10)(CX*1), Y5
-	VMOVUPS     64(R10)(CX*1), Y6
-	VMOVUPS     96(R10)(CX*1), Y7
-	MOVQ        120(AX), R11
+row_5:
+	MOVQ        56(AX), R12
+	VMOVUPS     (R12)(CX*1), Y4
+	VMOVUPS     32(R12)(CX*1), Y5
+	VMOVUPS     64(R12)(CX*1), Y6
+	VMOVUPS     96(R12)(CX*1), Y7
+	MOVQ        120(AX), R13
 	VADDPS      Y4, Y8, Y8
 	VADDPS      Y5, Y9, Y9
 	VADDPS      Y6, Y10, Y10
@@ -280,7 +282,7 @@ block:
 	VPERM2F128  $0x03, 160(BX), Y3, Y12
 	VPALIGNR    $0x0c, Y12, Y3, Y12
 	VMOVUPS     Y3, 160(BX)
-	VPERM2F128  $0x21, 128(R9)(CX*1), Y0, Y13
+	VPERM2F128  $0x21, 128(R11)(CX*1), Y0, Y13
 	VPALIGNR    $0x04, Y0, Y13, Y13
 	VADDPS      Y1, Y12, Y12
 	VADDPS      Y12, Y8, Y8
@@ -291,13 +293,13 @@ block:
 	VADDPS      Y3, Y1, Y13
 	VADDPS      Y13, Y10, Y10
 	VMULPS      quarterAVX2F32<>+0(SB), Y8, Y8
-	VMOVUPS     Y8, (R11)(CX*1)
+	VMOVUPS     Y8, (R13)(CX*1)
 	VMULPS      quarterAVX2F32<>+0(SB), Y9, Y9
-	VMOVUPS     Y9, 32(R11)(CX*1)
+	VMOVUPS     Y9, 32(R13)(CX*1)
 	VMULPS      quarterAVX2F32<>+0(SB), Y10, Y10
-	VMOVUPS     Y10, 64(R11)(CX*1)
+	VMOVUPS     Y10, 64(R13)(CX*1)
 	VMULPS      quarterAVX2F32<>+0(SB), Y11, Y11
-	VMOVUPS     Y11, 96(R11)(CX*1)
+	VMOVUPS     Y11, 96(R13)(CX*1)
 	VSUBPS      Y0, Y8, Y8
 	VSUBPS      Y1, Y9, Y9
 	VSUBPS      Y2, Y10, Y10
@@ -308,16 +310,16 @@ block:
 	VFMADD231PS Y11, Y11, Y10
 	VADDPS      Y10, Y8, Y8
 	VADDPS      Y8, Y14, Y14
-	CMPQ        184(AX), $0x06
-	JE          rows_done
+	CMPQ        R9, $0x06
+	JE          end_6
 
-	// row 6
-	MOVQ        64(AX), R9
-	VMOVUPS     (R9)(CX*1), Y8
-	VMOVUPS     32(R9)(CX*1), Y9
-	VMOVUPS     64(R9)(CX*1), Y10
-	VMOVUPS     96(R9)(CX*1), Y11
-	MOVQ        128(AX), R11
+row_6:
+	MOVQ        64(AX), R11
+	VMOVUPS     (R11)(CX*1), Y8
+	VMOVUPS     32(R11)(CX*1), Y9
+	VMOVUPS     64(R11)(CX*1), Y10
+	VMOVUPS     96(R11)(CX*1), Y11
+	MOVQ        128(AX), R13
 	VADDPS      Y8, Y0, Y0
 	VADDPS      Y9, Y1, Y1
 	VADDPS      Y10, Y2, Y2
@@ -325,7 +327,7 @@ block:
 	VPERM2F128  $0x03, 192(BX), Y7, Y12
 	VPALIGNR    $0x0c, Y12, Y7, Y12
 	VMOVUPS     Y7, 192(BX)
-	VPERM2F128  $0x21, 128(R10)(CX*1), Y4, Y13
+	VPERM2F128  $0x21, 128(R12)(CX*1), Y4, Y13
 	VPALIGNR    $0x04, Y4, Y13, Y13
 	VADDPS      Y5, Y12, Y12
 	VADDPS      Y12, Y0, Y0
@@ -336,13 +338,13 @@ block:
 	VADDPS      Y7, Y5, Y13
 	VADDPS      Y13, Y2, Y2
 	VMULPS      quarterAVX2F32<>+0(SB), Y0, Y0
-	VMOVUPS     Y0, (R11)(CX*1)
+	VMOVUPS     Y0, (R13)(CX*1)
 	VMULPS      quarterAVX2F32<>+0(SB), Y1, Y1
-	VMOVUPS     Y1, 32(R11)(CX*1)
+	VMOVUPS     Y1, 32(R13)(CX*1)
 	VMULPS      quarterAVX2F32<>+0(SB), Y2, Y2
-	VMOVUPS     Y2, 64(R11)(CX*1)
+	VMOVUPS     Y2, 64(R13)(CX*1)
 	VMULPS      quarterAVX2F32<>+0(SB), Y3, Y3
-	VMOVUPS     Y3, 96(R11)(CX*1)
+	VMOVUPS     Y3, 96(R13)(CX*1)
 	VSUBPS      Y4, Y0, Y0
 	VSUBPS      Y5, Y1, Y1
 	VSUBPS      Y6, Y2, Y2
@@ -353,16 +355,16 @@ block:
 	VFMADD231PS Y3, Y3, Y2
 	VADDPS      Y2, Y0, Y0
 	VADDPS      Y0, Y14, Y14
-	CMPQ        184(AX), $0x07
-	JE          rows_done
+	CMPQ        R9, $0x07
+	JE          end_7
 
-	// row 7
-	MOVQ        72(AX), R10
-	VMOVUPS     (R10)(CX*1), Y0
-	VMOVUPS     32(R10)(CX*1), Y1
-	VMOVUPS     64(R10)(CX*1), Y2
-	VMOVUPS     96(R10)(CX*1), Y3
-	MOVQ        136(AX), R10
+row_7:
+	MOVQ        72(AX), R9
+	VMOVUPS     (R9)(CX*1), Y0
+	VMOVUPS     32(R9)(CX*1), Y1
+	VMOVUPS     64(R9)(CX*1), Y2
+	VMOVUPS     96(R9)(CX*1), Y3
+	MOVQ        136(AX), R9
 	VADDPS      Y0, Y4, Y4
 	VADDPS      Y1, Y5, Y5
 	VADDPS      Y2, Y6, Y6
@@ -370,7 +372,7 @@ block:
 	VPERM2F128  $0x03, 224(BX), Y11, Y12
 	VPALIGNR    $0x0c, Y12, Y11, Y12
 	VMOVUPS     Y11, 224(BX)
-	VPERM2F128  $0x21, 128(R9)(CX*1), Y8, Y13
+	VPERM2F128  $0x21, 128(R11)(CX*1), Y8, Y13
 	VPALIGNR    $0x04, Y8, Y13, Y13
 	VADDPS      Y9, Y12, Y12
 	VADDPS      Y12, Y4, Y4
@@ -381,13 +383,13 @@ block:
 	VADDPS      Y11, Y9, Y13
 	VADDPS      Y13, Y6, Y6
 	VMULPS      quarterAVX2F32<>+0(SB), Y4, Y4
-	VMOVUPS     Y4, (R10)(CX*1)
+	VMOVUPS     Y4, (R9)(CX*1)
 	VMULPS      quarterAVX2F32<>+0(SB), Y5, Y5
-	VMOVUPS     Y5, 32(R10)(CX*1)
+	VMOVUPS     Y5, 32(R9)(CX*1)
 	VMULPS      quarterAVX2F32<>+0(SB), Y6, Y6
-	VMOVUPS     Y6, 64(R10)(CX*1)
+	VMOVUPS     Y6, 64(R9)(CX*1)
 	VMULPS      quarterAVX2F32<>+0(SB), Y7, Y7
-	VMOVUPS     Y7, 96(R10)(CX*1)
+	VMOVUPS     Y7, 96(R9)(CX*1)
 	VSUBPS      Y8, Y4, Y4
 	VSUBPS      Y9, Y5, Y5
 	VSUBPS      Y10, Y6, Y6
@@ -400,7 +402,7 @@ block:
 	VADDPS      Y4, Y14, Y14
 
 rows_done:
-	VMOVUPS Y14, (DX)
+	VMOVUPS Y14, (R10)
 	ADDQ    $0x00000020, DX
 	ADDQ    $0x00000080, CX
 	DECQ    DI
@@ -408,25 +410,88 @@ rows_done:
 	VZEROUPPER
 	RET
 
+end_1:
+	CMPQ    184(AX), $0x01
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     row_1
+
+end_2:
+	CMPQ    184(AX), $0x02
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     row_2
+
+end_3:
+	CMPQ    184(AX), $0x03
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     row_3
+
+end_4:
+	CMPQ    184(AX), $0x04
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     row_4
+
+end_5:
+	CMPQ    184(AX), $0x05
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     row_5
+
+end_6:
+	CMPQ    184(AX), $0x06
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     row_6
+
+end_7:
+	CMPQ    184(AX), $0x07
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     row_7
+
 tiny:
-	MOVQ    (AX), R9
-	MOVQ    8(AX), R10
-	VMOVUPS (R9)(CX*1), Y0
-	VMOVUPS 32(R9)(CX*1), Y1
-	VMOVUPS 64(R9)(CX*1), Y2
-	VMOVUPS 96(R9)(CX*1), Y3
-	VMOVUPS (R10)(CX*1), Y4
-	VMOVUPS 32(R10)(CX*1), Y5
-	VMOVUPS 64(R10)(CX*1), Y6
-	VMOVUPS 96(R10)(CX*1), Y7
+	MOVQ    (AX), R11
+	MOVQ    8(AX), R12
+	VMOVUPS (R11)(CX*1), Y0
+	VMOVUPS 32(R11)(CX*1), Y1
+	VMOVUPS 64(R11)(CX*1), Y2
+	VMOVUPS 96(R11)(CX*1), Y3
+	VMOVUPS (R12)(CX*1), Y4
+	VMOVUPS 32(R12)(CX*1), Y5
+	VMOVUPS 64(R12)(CX*1), Y6
+	VMOVUPS 96(R12)(CX*1), Y7
 
 	// row 0
-	MOVQ        16(AX), R9
-	VMOVUPS     (R9)(CX*1), Y8
-	VMOVUPS     32(R9)(CX*1), Y9
-	VMOVUPS     64(R9)(CX*1), Y10
-	VMOVUPS     96(R9)(CX*1), Y11
-	MOVQ        80(AX), R11
+	MOVQ        16(AX), R11
+	VMOVUPS     (R11)(CX*1), Y8
+	VMOVUPS     32(R11)(CX*1), Y9
+	VMOVUPS     64(R11)(CX*1), Y10
+	VMOVUPS     96(R11)(CX*1), Y11
+	MOVQ        80(AX), R13
 	VADDPS      Y8, Y0, Y0
 	VADDPS      Y9, Y1, Y1
 	VADDPS      Y10, Y2, Y2
@@ -434,7 +499,7 @@ tiny:
 	VPERM2F128  $0x03, (BX), Y7, Y12
 	VPALIGNR    $0x0c, Y12, Y7, Y12
 	VMOVUPS     Y7, (BX)
-	VPERM2F128  $0x21, 128(R10)(CX*1), Y4, Y13
+	VPERM2F128  $0x21, 128(R12)(CX*1), Y4, Y13
 	VPALIGNR    $0x04, Y4, Y13, Y13
 	VADDPS      Y5, Y12, Y12
 	VADDPS      Y12, Y0, Y0
@@ -458,7 +523,7 @@ tiny:
 	VMULPS      quarterAVX2F32<>+0(SB), Y0, Y0
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y0, Y0
-	VMOVUPS     Y0, (R11)(CX*1)
+	VMOVUPS     Y0, (R13)(CX*1)
 	VANDPS      signAVX2F32<>+0(SB), Y1, Y12
 	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS      Y1, Y13, Y13
@@ -473,7 +538,7 @@ tiny:
 	VMULPS      quarterAVX2F32<>+0(SB), Y1, Y1
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y1, Y1
-	VMOVUPS     Y1, 32(R11)(CX*1)
+	VMOVUPS     Y1, 32(R13)(CX*1)
 	VANDPS      signAVX2F32<>+0(SB), Y2, Y12
 	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS      Y2, Y13, Y13
@@ -488,7 +553,7 @@ tiny:
 	VMULPS      quarterAVX2F32<>+0(SB), Y2, Y2
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y2, Y2
-	VMOVUPS     Y2, 64(R11)(CX*1)
+	VMOVUPS     Y2, 64(R13)(CX*1)
 	VANDPS      signAVX2F32<>+0(SB), Y3, Y12
 	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS      Y3, Y13, Y13
@@ -503,7 +568,7 @@ tiny:
 	VMULPS      quarterAVX2F32<>+0(SB), Y3, Y3
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y3, Y3
-	VMOVUPS     Y3, 96(R11)(CX*1)
+	VMOVUPS     Y3, 96(R13)(CX*1)
 	VORPS       Y0, Y4, Y12
 	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
 	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
@@ -534,16 +599,16 @@ tiny:
 	VFMADD231PS Y3, Y3, Y2
 	VADDPS      Y2, Y0, Y0
 	VADDPS      Y0, Y14, Y14
-	CMPQ        184(AX), $0x01
-	JE          rows_done
+	CMPQ        R9, $0x01
+	JE          tiny_end_1
 
-	// row 1
-	MOVQ        24(AX), R10
-	VMOVUPS     (R10)(CX*1), Y0
-	VMOVUPS     32(R10)(CX*1), Y1
-	VMOVUPS     64(R10)(CX*1), Y2
-	VMOVUPS     96(R10)(CX*1), Y3
-	MOVQ        88(AX), R11
+tiny_row_1:
+	MOVQ        24(AX), R12
+	VMOVUPS     (R12)(CX*1), Y0
+	VMOVUPS     32(R12)(CX*1), Y1
+	VMOVUPS     64(R12)(CX*1), Y2
+	VMOVUPS     96(R12)(CX*1), Y3
+	MOVQ        88(AX), R13
 	VADDPS      Y0, Y4, Y4
 	VADDPS      Y1, Y5, Y5
 	VADDPS      Y2, Y6, Y6
@@ -551,7 +616,7 @@ tiny:
 	VPERM2F128  $0x03, 32(BX), Y11, Y12
 	VPALIGNR    $0x0c, Y12, Y11, Y12
 	VMOVUPS     Y11, 32(BX)
-	VPERM2F128  $0x21, 128(R9)(CX*1), Y8, Y13
+	VPERM2F128  $0x21, 128(R11)(CX*1), Y8, Y13
 	VPALIGNR    $0x04, Y8, Y13, Y13
 	VADDPS      Y9, Y12, Y12
 	VADDPS      Y12, Y4, Y4
@@ -575,7 +640,7 @@ tiny:
 	VMULPS      quarterAVX2F32<>+0(SB), Y4, Y4
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y4, Y4
-	VMOVUPS     Y4, (R11)(CX*1)
+	VMOVUPS     Y4, (R13)(CX*1)
 	VANDPS      signAVX2F32<>+0(SB), Y5, Y12
 	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS      Y5, Y13, Y13
@@ -590,7 +655,7 @@ tiny:
 	VMULPS      quarterAVX2F32<>+0(SB), Y5, Y5
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y5, Y5
-	VMOVUPS     Y5, 32(R11)(CX*1)
+	VMOVUPS     Y5, 32(R13)(CX*1)
 	VANDPS      signAVX2F32<>+0(SB), Y6, Y12
 	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS      Y6, Y13, Y13
@@ -605,7 +670,7 @@ tiny:
 	VMULPS      quarterAVX2F32<>+0(SB), Y6, Y6
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y6, Y6
-	VMOVUPS     Y6, 64(R11)(CX*1)
+	VMOVUPS     Y6, 64(R13)(CX*1)
 	VANDPS      signAVX2F32<>+0(SB), Y7, Y12
 	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS      Y7, Y13, Y13
@@ -620,7 +685,7 @@ tiny:
 	VMULPS      quarterAVX2F32<>+0(SB), Y7, Y7
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y7, Y7
-	VMOVUPS     Y7, 96(R11)(CX*1)
+	VMOVUPS     Y7, 96(R13)(CX*1)
 	VORPS       Y4, Y8, Y12
 	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
 	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
@@ -651,16 +716,16 @@ tiny:
 	VFMADD231PS Y7, Y7, Y6
 	VADDPS      Y6, Y4, Y4
 	VADDPS      Y4, Y14, Y14
-	CMPQ        184(AX), $0x02
-	JE          rows_done
+	CMPQ        R9, $0x02
+	JE          tiny_end_2
 
-	// row 2
-	MOVQ        32(AX), R9
-	VMOVUPS     (R9)(CX*1), Y4
-	VMOVUPS     32(R9)(CX*1), Y5
-	VMOVUPS     64(R9)(CX*1), Y6
-	VMOVUPS     96(R9)(CX*1), Y7
-	MOVQ        96(AX), R11
+tiny_row_2:
+	MOVQ        32(AX), R11
+	VMOVUPS     (R11)(CX*1), Y4
+	VMOVUPS     32(R11)(CX*1), Y5
+	VMOVUPS     64(R11)(CX*1), Y6
+	VMOVUPS     96(R11)(CX*1), Y7
+	MOVQ        96(AX), R13
 	VADDPS      Y4, Y8, Y8
 	VADDPS      Y5, Y9, Y9
 	VADDPS      Y6, Y10, Y10
@@ -668,7 +733,7 @@ tiny:
 	VPERM2F128  $0x03, 64(BX), Y3, Y12
 	VPALIGNR    $0x0c, Y12, Y3, Y12
 	VMOVUPS     Y3, 64(BX)
-	VPERM2F128  $0x21, 128(R10)(CX*1), Y0, Y13
+	VPERM2F128  $0x21, 128(R12)(CX*1), Y0, Y13
 	VPALIGNR    $0x04, Y0, Y13, Y13
 	VADDPS      Y1, Y12, Y12
 	VADDPS      Y12, Y8, Y8
@@ -692,7 +757,7 @@ tiny:
 	VMULPS      quarterAVX2F32<>+0(SB), Y8, Y8
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y8, Y8
-	VMOVUPS     Y8, (R11)(CX*1)
+	VMOVUPS     Y8, (R13)(CX*1)
 	VANDPS      signAVX2F32<>+0(SB), Y9, Y12
 	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS      Y9, Y13, Y13
@@ -707,7 +772,7 @@ tiny:
 	VMULPS      quarterAVX2F32<>+0(SB), Y9, Y9
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y9, Y9
-	VMOVUPS     Y9, 32(R11)(CX*1)
+	VMOVUPS     Y9, 32(R13)(CX*1)
 	VANDPS      signAVX2F32<>+0(SB), Y10, Y12
 	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS      Y10, Y13, Y13
@@ -722,7 +787,7 @@ tiny:
 	VMULPS      quarterAVX2F32<>+0(SB), Y10, Y10
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y10, Y10
-	VMOVUPS     Y10, 64(R11)(CX*1)
+	VMOVUPS     Y10, 64(R13)(CX*1)
 	VANDPS      signAVX2F32<>+0(SB), Y11, Y12
 	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS      Y11, Y13, Y13
@@ -737,7 +802,7 @@ tiny:
 	VMULPS      quarterAVX2F32<>+0(SB), Y11, Y11
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y11, Y11
-	VMOVUPS     Y11, 96(R11)(CX*1)
+	VMOVUPS     Y11, 96(R13)(CX*1)
 	VORPS       Y8, Y0, Y12
 	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
 	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
@@ -768,16 +833,16 @@ tiny:
 	VFMADD231PS Y11, Y11, Y10
 	VADDPS      Y10, Y8, Y8
 	VADDPS      Y8, Y14, Y14
-	CMPQ        184(AX), $0x03
-	JE          rows_done
+	CMPQ        R9, $0x03
+	JE          tiny_end_3
 
-	// row 3
-	MOVQ        40(AX), R10
-	VMOVUPS     (R10)(CX*1), Y8
-	VMOVUPS     32(R10)(CX*1), Y9
-	VMOVUPS     64(R10)(CX*1), Y10
-	VMOVUPS     96(R10)(CX*1), Y11
-	MOVQ        104(AX), R11
+tiny_row_3:
+	MOVQ        40(AX), R12
+	VMOVUPS     (R12)(CX*1), Y8
+	VMOVUPS     32(R12)(CX*1), Y9
+	VMOVUPS     64(R12)(CX*1), Y10
+	VMOVUPS     96(R12)(CX*1), Y11
+	MOVQ        104(AX), R13
 	VADDPS      Y8, Y0, Y0
 	VADDPS      Y9, Y1, Y1
 	VADDPS      Y10, Y2, Y2
@@ -785,7 +850,7 @@ tiny:
 	VPERM2F128  $0x03, 96(BX), Y7, Y12
 	VPALIGNR    $0x0c, Y12, Y7, Y12
 	VMOVUPS     Y7, 96(BX)
-	VPERM2F128  $0x21, 128(R9)(CX*1), Y4, Y13
+	VPERM2F128  $0x21, 128(R11)(CX*1), Y4, Y13
 	VPALIGNR    $0x04, Y4, Y13, Y13
 	VADDPS      Y5, Y12, Y12
 	VADDPS      Y12, Y0, Y0
@@ -809,7 +874,7 @@ tiny:
 	VMULPS      quarterAVX2F32<>+0(SB), Y0, Y0
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y0, Y0
-	VMOVUPS     Y0, (R11)(CX*1)
+	VMOVUPS     Y0, (R13)(CX*1)
 	VANDPS      signAVX2F32<>+0(SB), Y1, Y12
 	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS      Y1, Y13, Y13
@@ -824,7 +889,7 @@ tiny:
 	VMULPS      quarterAVX2F32<>+0(SB), Y1, Y1
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y1, Y1
-	VMOVUPS     Y1, 32(R11)(CX*1)
+	VMOVUPS     Y1, 32(R13)(CX*1)
 	VANDPS      signAVX2F32<>+0(SB), Y2, Y12
 	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS      Y2, Y13, Y13
@@ -839,7 +904,7 @@ tiny:
 	VMULPS      quarterAVX2F32<>+0(SB), Y2, Y2
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y2, Y2
-	VMOVUPS     Y2, 64(R11)(CX*1)
+	VMOVUPS     Y2, 64(R13)(CX*1)
 	VANDPS      signAVX2F32<>+0(SB), Y3, Y12
 	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS      Y3, Y13, Y13
@@ -854,7 +919,7 @@ tiny:
 	VMULPS      quarterAVX2F32<>+0(SB), Y3, Y3
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y3, Y3
-	VMOVUPS     Y3, 96(R11)(CX*1)
+	VMOVUPS     Y3, 96(R13)(CX*1)
 	VORPS       Y0, Y4, Y12
 	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
 	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
@@ -885,16 +950,16 @@ tiny:
 	VFMADD231PS Y3, Y3, Y2
 	VADDPS      Y2, Y0, Y0
 	VADDPS      Y0, Y14, Y14
-	CMPQ        184(AX), $0x04
-	JE          rows_done
+	CMPQ        R9, $0x04
+	JE          tiny_end_4
 
-	// row 4
-	MOVQ        48(AX), R9
-	VMOVUPS     (R9)(CX*1), Y0
-	VMOVUPS     32(R9)(CX*1), Y1
-	VMOVUPS     64(R9)(CX*1), Y2
-	VMOVUPS     96(R9)(CX*1), Y3
-	MOVQ        112(AX), R11
+tiny_row_4:
+	MOVQ        48(AX), R11
+	VMOVUPS     (R11)(CX*1), Y0
+	VMOVUPS     32(R11)(CX*1), Y1
+	VMOVUPS     64(R11)(CX*1), Y2
+	VMOVUPS     96(R11)(CX*1), Y3
+	MOVQ        112(AX), R13
 	VADDPS      Y0, Y4, Y4
 	VADDPS      Y1, Y5, Y5
 	VADDPS      Y2, Y6, Y6
@@ -902,7 +967,7 @@ tiny:
 	VPERM2F128  $0x03, 128(BX), Y11, Y12
 	VPALIGNR    $0x0c, Y12, Y11, Y12
 	VMOVUPS     Y11, 128(BX)
-	VPERM2F128  $0x21, 128(R10)(CX*1), Y8, Y13
+	VPERM2F128  $0x21, 128(R12)(CX*1), Y8, Y13
 	VPALIGNR    $0x04, Y8, Y13, Y13
 	VADDPS      Y9, Y12, Y12
 	VADDPS      Y12, Y4, Y4
@@ -926,7 +991,7 @@ tiny:
 	VMULPS      quarterAVX2F32<>+0(SB), Y4, Y4
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y4, Y4
-	VMOVUPS     Y4, (R11)(CX*1)
+	VMOVUPS     Y4, (R13)(CX*1)
 	VANDPS      signAVX2F32<>+0(SB), Y5, Y12
 	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS      Y5, Y13, Y13
@@ -941,7 +1006,7 @@ tiny:
 	VMULPS      quarterAVX2F32<>+0(SB), Y5, Y5
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y5, Y5
-	VMOVUPS     Y5, 32(R11)(CX*1)
+	VMOVUPS     Y5, 32(R13)(CX*1)
 	VANDPS      signAVX2F32<>+0(SB), Y6, Y12
 	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS      Y6, Y13, Y13
@@ -956,7 +1021,7 @@ tiny:
 	VMULPS      quarterAVX2F32<>+0(SB), Y6, Y6
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y6, Y6
-	VMOVUPS     Y6, 64(R11)(CX*1)
+	VMOVUPS     Y6, 64(R13)(CX*1)
 	VANDPS      signAVX2F32<>+0(SB), Y7, Y12
 	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS      Y7, Y13, Y13
@@ -971,7 +1036,7 @@ tiny:
 	VMULPS      quarterAVX2F32<>+0(SB), Y7, Y7
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y7, Y7
-	VMOVUPS     Y7, 96(R11)(CX*1)
+	VMOVUPS     Y7, 96(R13)(CX*1)
 	VORPS       Y4, Y8, Y12
 	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
 	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
@@ -1002,16 +1067,16 @@ tiny:
 	VFMADD231PS Y7, Y7, Y6
 	VADDPS      Y6, Y4, Y4
 	VADDPS      Y4, Y14, Y14
-	CMPQ        184(AX), $0x05
-	JE          rows_done
+	CMPQ        R9, $0x05
+	JE          tiny_end_5
 
-	// row 5
-	MOVQ        56(AX), R10
-	VMOVUPS     (R10)(CX*1), Y4
-	VMOVUPS     32(R10)(CX*1), Y5
-	VMOVUPS     64(R10)(CX*1), Y6
-	VMOVUPS     96(R10)(CX*1), Y7
-	MOVQ        120(AX), R11
+tiny_row_5:
+	MOVQ        56(AX), R12
+	VMOVUPS     (R12)(CX*1), Y4
+	VMOVUPS     32(R12)(CX*1), Y5
+	VMOVUPS     64(R12)(CX*1), Y6
+	VMOVUPS     96(R12)(CX*1), Y7
+	MOVQ        120(AX), R13
 	VADDPS      Y4, Y8, Y8
 	VADDPS      Y5, Y9, Y9
 	VADDPS      Y6, Y10, Y10
@@ -1019,7 +1084,7 @@ tiny:
 	VPERM2F128  $0x03, 160(BX), Y3, Y12
 	VPALIGNR    $0x0c, Y12, Y3, Y12
 	VMOVUPS     Y3, 160(BX)
-	VPERM2F128  $0x21, 128(R9)(CX*1), Y0, Y13
+	VPERM2F128  $0x21, 128(R11)(CX*1), Y0, Y13
 	VPALIGNR    $0x04, Y0, Y13, Y13
 	VADDPS      Y1, Y12, Y12
 	VADDPS      Y12, Y8, Y8
@@ -1043,7 +1108,7 @@ tiny:
 	VMULPS      quarterAVX2F32<>+0(SB), Y8, Y8
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y8, Y8
-	VMOVUPS     Y8, (R11)(CX*1)
+	VMOVUPS     Y8, (R13)(CX*1)
 	VANDPS      signAVX2F32<>+0(SB), Y9, Y12
 	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS      Y9, Y13, Y13
@@ -1058,7 +1123,7 @@ tiny:
 	VMULPS      quarterAVX2F32<>+0(SB), Y9, Y9
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y9, Y9
-	VMOVUPS     Y9, 32(R11)(CX*1)
+	VMOVUPS     Y9, 32(R13)(CX*1)
 	VANDPS      signAVX2F32<>+0(SB), Y10, Y12
 	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS      Y10, Y13, Y13
@@ -1073,7 +1138,7 @@ tiny:
 	VMULPS      quarterAVX2F32<>+0(SB), Y10, Y10
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y10, Y10
-	VMOVUPS     Y10, 64(R11)(CX*1)
+	VMOVUPS     Y10, 64(R13)(CX*1)
 	VANDPS      signAVX2F32<>+0(SB), Y11, Y12
 	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS      Y11, Y13, Y13
@@ -1088,7 +1153,7 @@ tiny:
 	VMULPS      quarterAVX2F32<>+0(SB), Y11, Y11
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y11, Y11
-	VMOVUPS     Y11, 96(R11)(CX*1)
+	VMOVUPS     Y11, 96(R13)(CX*1)
 	VORPS       Y8, Y0, Y12
 	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
 	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
@@ -1119,16 +1184,16 @@ tiny:
 	VFMADD231PS Y11, Y11, Y10
 	VADDPS      Y10, Y8, Y8
 	VADDPS      Y8, Y14, Y14
-	CMPQ        184(AX), $0x06
-	JE          rows_done
+	CMPQ        R9, $0x06
+	JE          tiny_end_6
 
-	// row 6
-	MOVQ        64(AX), R9
-	VMOVUPS     (R9)(CX*1), Y8
-	VMOVUPS     32(R9)(CX*1), Y9
-	VMOVUPS     64(R9)(CX*1), Y10
-	VMOVUPS     96(R9)(CX*1), Y11
-	MOVQ        128(AX), R11
+tiny_row_6:
+	MOVQ        64(AX), R11
+	VMOVUPS     (R11)(CX*1), Y8
+	VMOVUPS     32(R11)(CX*1), Y9
+	VMOVUPS     64(R11)(CX*1), Y10
+	VMOVUPS     96(R11)(CX*1), Y11
+	MOVQ        128(AX), R13
 	VADDPS      Y8, Y0, Y0
 	VADDPS      Y9, Y1, Y1
 	VADDPS      Y10, Y2, Y2
@@ -1136,7 +1201,7 @@ tiny:
 	VPERM2F128  $0x03, 192(BX), Y7, Y12
 	VPALIGNR    $0x0c, Y12, Y7, Y12
 	VMOVUPS     Y7, 192(BX)
-	VPERM2F128  $0x21, 128(R10)(CX*1), Y4, Y13
+	VPERM2F128  $0x21, 128(R12)(CX*1), Y4, Y13
 	VPALIGNR    $0x04, Y4, Y13, Y13
 	VADDPS      Y5, Y12, Y12
 	VADDPS      Y12, Y0, Y0
@@ -1160,7 +1225,7 @@ tiny:
 	VMULPS      quarterAVX2F32<>+0(SB), Y0, Y0
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y0, Y0
-	VMOVUPS     Y0, (R11)(CX*1)
+	VMOVUPS     Y0, (R13)(CX*1)
 	VANDPS      signAVX2F32<>+0(SB), Y1, Y12
 	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS      Y1, Y13, Y13
@@ -1175,7 +1240,7 @@ tiny:
 	VMULPS      quarterAVX2F32<>+0(SB), Y1, Y1
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y1, Y1
-	VMOVUPS     Y1, 32(R11)(CX*1)
+	VMOVUPS     Y1, 32(R13)(CX*1)
 	VANDPS      signAVX2F32<>+0(SB), Y2, Y12
 	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS      Y2, Y13, Y13
@@ -1190,7 +1255,7 @@ tiny:
 	VMULPS      quarterAVX2F32<>+0(SB), Y2, Y2
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y2, Y2
-	VMOVUPS     Y2, 64(R11)(CX*1)
+	VMOVUPS     Y2, 64(R13)(CX*1)
 	VANDPS      signAVX2F32<>+0(SB), Y3, Y12
 	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS      Y3, Y13, Y13
@@ -1205,7 +1270,7 @@ tiny:
 	VMULPS      quarterAVX2F32<>+0(SB), Y3, Y3
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y3, Y3
-	VMOVUPS     Y3, 96(R11)(CX*1)
+	VMOVUPS     Y3, 96(R13)(CX*1)
 	VORPS       Y0, Y4, Y12
 	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
 	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
@@ -1236,16 +1301,16 @@ tiny:
 	VFMADD231PS Y3, Y3, Y2
 	VADDPS      Y2, Y0, Y0
 	VADDPS      Y0, Y14, Y14
-	CMPQ        184(AX), $0x07
-	JE          rows_done
+	CMPQ        R9, $0x07
+	JE          tiny_end_7
 
-	// row 7
-	MOVQ        72(AX), R10
-	VMOVUPS     (R10)(CX*1), Y0
-	VMOVUPS     32(R10)(CX*1), Y1
-	VMOVUPS     64(R10)(CX*1), Y2
-	VMOVUPS     96(R10)(CX*1), Y3
-	MOVQ        136(AX), R10
+tiny_row_7:
+	MOVQ        72(AX), R9
+	VMOVUPS     (R9)(CX*1), Y0
+	VMOVUPS     32(R9)(CX*1), Y1
+	VMOVUPS     64(R9)(CX*1), Y2
+	VMOVUPS     96(R9)(CX*1), Y3
+	MOVQ        136(AX), R9
 	VADDPS      Y0, Y4, Y4
 	VADDPS      Y1, Y5, Y5
 	VADDPS      Y2, Y6, Y6
@@ -1253,7 +1318,7 @@ tiny:
 	VPERM2F128  $0x03, 224(BX), Y11, Y12
 	VPALIGNR    $0x0c, Y12, Y11, Y12
 	VMOVUPS     Y11, 224(BX)
-	VPERM2F128  $0x21, 128(R9)(CX*1), Y8, Y13
+	VPERM2F128  $0x21, 128(R11)(CX*1), Y8, Y13
 	VPALIGNR    $0x04, Y8, Y13, Y13
 	VADDPS      Y9, Y12, Y12
 	VADDPS      Y12, Y4, Y4
@@ -1277,7 +1342,7 @@ tiny:
 	VMULPS      quarterAVX2F32<>+0(SB), Y4, Y4
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y4, Y4
-	VMOVUPS     Y4, (R10)(CX*1)
+	VMOVUPS     Y4, (R9)(CX*1)
 	VANDPS      signAVX2F32<>+0(SB), Y5, Y12
 	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS      Y5, Y13, Y13
@@ -1292,7 +1357,7 @@ tiny:
 	VMULPS      quarterAVX2F32<>+0(SB), Y5, Y5
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y5, Y5
-	VMOVUPS     Y5, 32(R10)(CX*1)
+	VMOVUPS     Y5, 32(R9)(CX*1)
 	VANDPS      signAVX2F32<>+0(SB), Y6, Y12
 	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS      Y6, Y13, Y13
@@ -1307,7 +1372,7 @@ tiny:
 	VMULPS      quarterAVX2F32<>+0(SB), Y6, Y6
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y6, Y6
-	VMOVUPS     Y6, 64(R10)(CX*1)
+	VMOVUPS     Y6, 64(R9)(CX*1)
 	VANDPS      signAVX2F32<>+0(SB), Y7, Y12
 	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS      Y7, Y13, Y13
@@ -1322,7 +1387,7 @@ tiny:
 	VMULPS      quarterAVX2F32<>+0(SB), Y7, Y7
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y7, Y7
-	VMOVUPS     Y7, 96(R10)(CX*1)
+	VMOVUPS     Y7, 96(R9)(CX*1)
 	VORPS       Y4, Y8, Y12
 	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
 	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
@@ -1354,6 +1419,69 @@ tiny:
 	VADDPS      Y6, Y4, Y4
 	VADDPS      Y4, Y14, Y14
 	JMP         rows_done
+
+tiny_end_1:
+	CMPQ    184(AX), $0x01
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     tiny_row_1
+
+tiny_end_2:
+	CMPQ    184(AX), $0x02
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     tiny_row_2
+
+tiny_end_3:
+	CMPQ    184(AX), $0x03
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     tiny_row_3
+
+tiny_end_4:
+	CMPQ    184(AX), $0x04
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     tiny_row_4
+
+tiny_end_5:
+	CMPQ    184(AX), $0x05
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     tiny_row_5
+
+tiny_end_6:
+	CMPQ    184(AX), $0x06
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     tiny_row_6
+
+tiny_end_7:
+	CMPQ    184(AX), $0x07
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     tiny_row_7
 
 DATA quarterAVX2F32<>+0(SB)/4, $(0.25)
 DATA quarterAVX2F32<>+4(SB)/4, $(0.25)
@@ -1453,8 +1581,8 @@ TEXT ·streamAVX2F32(SB), NOSPLIT, $0-8
 	MOVQ 160(AX), DX
 	ADDQ 152(AX), DX
 	MOVQ 168(AX), BX
-	MOVQ 200(AX), SI
-	MOVQ 192(AX), DI
+	MOVQ 216(AX), SI
+	MOVQ 208(AX), DI
 	MOVQ 184(AX), R8
 	SHRQ $0x01, R8
 	MOVQ 8(AX)(R8*8), R8
@@ -1464,6 +1592,8 @@ block:
 	VMOVQ        R9, X12
 	VPBROADCASTQ X12, Y12
 	VANDPS       (DX), Y12, Y14
+	MOVQ         192(AX), R9
+	MOVQ         DX, R10
 	VMOVUPS      (R8)(CX*1), Y12
 	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
 	VMOVUPS      tinyAVX2F32<>+0(SB), Y13
@@ -1471,24 +1601,24 @@ block:
 	VPCMPGTD     zeroAVX2F32<>+0(SB), Y12, Y12
 	VPTEST       Y12, Y13
 	JNE          tiny
-	MOVQ         (AX), R9
-	MOVQ         8(AX), R10
-	VMOVUPS      (R9)(CX*1), Y0
-	VMOVUPS      32(R9)(CX*1), Y1
-	VMOVUPS      64(R9)(CX*1), Y2
-	VMOVUPS      96(R9)(CX*1), Y3
-	VMOVUPS      (R10)(CX*1), Y4
-	VMOVUPS      32(R10)(CX*1), Y5
-	VMOVUPS      64(R10)(CX*1), Y6
-	VMOVUPS      96(R10)(CX*1), Y7
+	MOVQ         (AX), R11
+	MOVQ         8(AX), R12
+	VMOVUPS      (R11)(CX*1), Y0
+	VMOVUPS      32(R11)(CX*1), Y1
+	VMOVUPS      64(R11)(CX*1), Y2
+	VMOVUPS      96(R11)(CX*1), Y3
+	VMOVUPS      (R12)(CX*1), Y4
+	VMOVUPS      32(R12)(CX*1), Y5
+	VMOVUPS      64(R12)(CX*1), Y6
+	VMOVUPS      96(R12)(CX*1), Y7
 
 	// row 0
-	MOVQ        16(AX), R9
-	VMOVUPS     (R9)(CX*1), Y8
-	VMOVUPS     32(R9)(CX*1), Y9
-	VMOVUPS     64(R9)(CX*1), Y10
-	VMOVUPS     96(R9)(CX*1), Y11
-	MOVQ        80(AX), R11
+	MOVQ        16(AX), R11
+	VMOVUPS     (R11)(CX*1), Y8
+	VMOVUPS     32(R11)(CX*1), Y9
+	VMOVUPS     64(R11)(CX*1), Y10
+	VMOVUPS     96(R11)(CX*1), Y11
+	MOVQ        80(AX), R13
 	VADDPS      Y8, Y0, Y0
 	VADDPS      Y9, Y1, Y1
 	VADDPS      Y10, Y2, Y2
@@ -1496,7 +1626,7 @@ block:
 	VPERM2F128  $0x03, (BX), Y7, Y12
 	VPALIGNR    $0x0c, Y12, Y7, Y12
 	VMOVUPS     Y7, (BX)
-	VPERM2F128  $0x21, 128(R10)(CX*1), Y4, Y13
+	VPERM2F128  $0x21, 128(R12)(CX*1), Y4, Y13
 	VPALIGNR    $0x04, Y4, Y13, Y13
 	VADDPS      Y5, Y12, Y12
 	VADDPS      Y12, Y0, Y0
@@ -1507,13 +1637,13 @@ block:
 	VADDPS      Y7, Y5, Y13
 	VADDPS      Y13, Y2, Y2
 	VMULPS      quarterAVX2F32<>+0(SB), Y0, Y0
-	VMOVNTPS    Y0, (R11)(CX*1)
+	VMOVNTPS    Y0, (R13)(CX*1)
 	VMULPS      quarterAVX2F32<>+0(SB), Y1, Y1
-	VMOVNTPS    Y1, 32(R11)(CX*1)
+	VMOVNTPS    Y1, 32(R13)(CX*1)
 	VMULPS      quarterAVX2F32<>+0(SB), Y2, Y2
-	VMOVNTPS    Y2, 64(R11)(CX*1)
+	VMOVNTPS    Y2, 64(R13)(CX*1)
 	VMULPS      quarterAVX2F32<>+0(SB), Y3, Y3
-	VMOVNTPS    Y3, 96(R11)(CX*1)
+	VMOVNTPS    Y3, 96(R13)(CX*1)
 	VSUBPS      Y4, Y0, Y0
 	VSUBPS      Y5, Y1, Y1
 	VSUBPS      Y6, Y2, Y2
@@ -1524,16 +1654,16 @@ block:
 	VFMADD231PS Y3, Y3, Y2
 	VADDPS      Y2, Y0, Y0
 	VADDPS      Y0, Y14, Y14
-	CMPQ        184(AX), $0x01
-	JE          rows_done
+	CMPQ        R9, $0x01
+	JE          end_1
 
-	// row 1
-	MOVQ        24(AX), R10
-	VMOVUPS     (R10)(CX*1), Y0
-	VMOVUPS     32(R10)(CX*1), Y1
-	VMOVUPS     64(R10)(CX*1), Y2
-	VMOVUPS     96(R10)(CX*1), Y3
-	MOVQ        88(AX), R11
+row_1:
+	MOVQ        24(AX), R12
+	VMOVUPS     (R12)(CX*1), Y0
+	VMOVUPS     32(R12)(CX*1), Y1
+	VMOVUPS     64(R12)(CX*1), Y2
+	VMOVUPS     96(R12)(CX*1), Y3
+	MOVQ        88(AX), R13
 	VADDPS      Y0, Y4, Y4
 	VADDPS      Y1, Y5, Y5
 	VADDPS      Y2, Y6, Y6
@@ -1541,7 +1671,7 @@ block:
 	VPERM2F128  $0x03, 32(BX), Y11, Y12
 	VPALIGNR    $0x0c, Y12, Y11, Y12
 	VMOVUPS     Y11, 32(BX)
-	VPERM2F128  $0x21, 128(R9)(CX*1), Y8, Y13
+	VPERM2F128  $0x21, 128(R11)(CX*1), Y8, Y13
 	VPALIGNR    $0x04, Y8, Y13, Y13
 	VADDPS      Y9, Y12, Y12
 	VADDPS      Y12, Y4, Y4
@@ -1552,13 +1682,13 @@ block:
 	VADDPS      Y11, Y9, Y13
 	VADDPS      Y13, Y6, Y6
 	VMULPS      quarterAVX2F32<>+0(SB), Y4, Y4
-	VMOVNTPS    Y4, (R11)(CX*1)
+	VMOVNTPS    Y4, (R13)(CX*1)
 	VMULPS      quarterAVX2F32<>+0(SB), Y5, Y5
-	VMOVNTPS    Y5, 32(R11)(CX*1)
+	VMOVNTPS    Y5, 32(R13)(CX*1)
 	VMULPS      quarterAVX2F32<>+0(SB), Y6, Y6
-	VMOVNTPS    Y6, 64(R11)(CX*1)
+	VMOVNTPS    Y6, 64(R13)(CX*1)
 	VMULPS      quarterAVX2F32<>+0(SB), Y7, Y7
-	VMOVNTPS    Y7, 96(R11)(CX*1)
+	VMOVNTPS    Y7, 96(R13)(CX*1)
 	VSUBPS      Y8, Y4, Y4
 	VSUBPS      Y9, Y5, Y5
 	VSUBPS      Y10, Y6, Y6
@@ -1569,16 +1699,16 @@ block:
 	VFMADD231PS Y7, Y7, Y6
 	VADDPS      Y6, Y4, Y4
 	VADDPS      Y4, Y14, Y14
-	CMPQ        184(AX), $0x02
-	JE          rows_done
+	CMPQ        R9, $0x02
+	JE          end_2
 
-	// row 2
-	MOVQ        32(AX), R9
-	VMOVUPS     (R9)(CX*1), Y4
-	VMOVUPS     32(R9)(CX*1), Y5
-	VMOVUPS     64(R9)(CX*1), Y6
-	VMOVUPS     96(R9)(CX*1), Y7
-	MOVQ        96(AX), R11
+row_2:
+	MOVQ        32(AX), R11
+	VMOVUPS     (R11)(CX*1), Y4
+	VMOVUPS     32(R11)(CX*1), Y5
+	VMOVUPS     64(R11)(CX*1), Y6
+	VMOVUPS     96(R11)(CX*1), Y7
+	MOVQ        96(AX), R13
 	VADDPS      Y4, Y8, Y8
 	VADDPS      Y5, Y9, Y9
 	VADDPS      Y6, Y10, Y10
@@ -1586,7 +1716,7 @@ block:
 	VPERM2F128  $0x03, 64(BX), Y3, Y12
 	VPALIGNR    $0x0c, Y12, Y3, Y12
 	VMOVUPS     Y3, 64(BX)
-	VPERM2F128  $0x21, 128(R10)(CX*1), Y0, Y13
+	VPERM2F128  $0x21, 128(R12)(CX*1), Y0, Y13
 	VPALIGNR    $0x04, Y0, Y13, Y13
 	VADDPS      Y1, Y12, Y12
 	VADDPS      Y12, Y8, Y8
@@ -1597,13 +1727,13 @@ block:
 	VADDPS      Y3, Y1, Y13
 	VADDPS      Y13, Y10, Y10
 	VMULPS      quarterAVX2F32<>+0(SB), Y8, Y8
-	VMOVNTPS    Y8, (R11)(CX*1)
+	VMOVNTPS    Y8, (R13)(CX*1)
 	VMULPS      quarterAVX2F32<>+0(SB), Y9, Y9
-	VMOVNTPS    Y9, 32(R11)(CX*1)
+	VMOVNTPS    Y9, 32(R13)(CX*1)
 	VMULPS      quarterAVX2F32<>+0(SB), Y10, Y10
-	VMOVNTPS    Y10, 64(R11)(CX*1)
+	VMOVNTPS    Y10, 64(R13)(CX*1)
 	VMULPS      quarterAVX2F32<>+0(SB), Y11, Y11
-	VMOVNTPS    Y11, 96(R11)(CX*1)
+	VMOVNTPS    Y11, 96(R13)(CX*1)
 	VSUBPS      Y0, Y8, Y8
 	VSUBPS      Y1, Y9, Y9
 	VSUBPS      Y2, Y10, Y10
@@ -1614,16 +1744,16 @@ block:
 	VFMADD231PS Y11, Y11, Y10
 	VADDPS      Y10, Y8, Y8
 	VADDPS      Y8, Y14, Y14
-	CMPQ        184(AX), $0x03
-	JE          rows_done
+	CMPQ        R9, $0x03
+	JE          end_3
 
-	// row 3
-	MOVQ        40(AX), R10
-	VMOVUPS     (R10)(CX*1), Y8
-	VMOVUPS     32(R10)(CX*1), Y9
-	VMOVUPS     64(R10)(CX*1), Y10
-	VMOVUPS     96(R10)(CX*1), Y11
-	MOVQ        104(AX), R11
+row_3:
+	MOVQ        40(AX), R12
+	VMOVUPS     (R12)(CX*1), Y8
+	VMOVUPS     32(R12)(CX*1), Y9
+	VMOVUPS     64(R12)(CX*1), Y10
+	VMOVUPS     96(R12)(CX*1), Y11
+	MOVQ        104(AX), R13
 	VADDPS      Y8, Y0, Y0
 	VADDPS      Y9, Y1, Y1
 	VADDPS      Y10, Y2, Y2
@@ -1631,7 +1761,7 @@ block:
 	VPERM2F128  $0x03, 96(BX), Y7, Y12
 	VPALIGNR    $0x0c, Y12, Y7, Y12
 	VMOVUPS     Y7, 96(BX)
-	VPERM2F128  $0x21, 128(R9)(CX*1), Y4, Y13
+	VPERM2F128  $0x21, 128(R11)(CX*1), Y4, Y13
 	VPALIGNR    $0x04, Y4, Y13, Y13
 	VADDPS      Y5, Y12, Y12
 	VADDPS      Y12, Y0, Y0
@@ -1642,13 +1772,13 @@ block:
 	VADDPS      Y7, Y5, Y13
 	VADDPS      Y13, Y2, Y2
 	VMULPS      quarterAVX2F32<>+0(SB), Y0, Y0
-	VMOVNTPS    Y0, (R11)(CX*1)
+	VMOVNTPS    Y0, (R13)(CX*1)
 	VMULPS      quarterAVX2F32<>+0(SB), Y1, Y1
-	VMOVNTPS    Y1, 32(R11)(CX*1)
+	VMOVNTPS    Y1, 32(R13)(CX*1)
 	VMULPS      quarterAVX2F32<>+0(SB), Y2, Y2
-	VMOVNTPS    Y2, 64(R11)(CX*1)
+	VMOVNTPS    Y2, 64(R13)(CX*1)
 	VMULPS      quarterAVX2F32<>+0(SB), Y3, Y3
-	VMOVNTPS    Y3, 96(R11)(CX*1)
+	VMOVNTPS    Y3, 96(R13)(CX*1)
 	VSUBPS      Y4, Y0, Y0
 	VSUBPS      Y5, Y1, Y1
 	VSUBPS      Y6, Y2, Y2
@@ -1659,16 +1789,16 @@ block:
 	VFMADD231PS Y3, Y3, Y2
 	VADDPS      Y2, Y0, Y0
 	VADDPS      Y0, Y14, Y14
-	CMPQ        184(AX), $0x04
-	JE          rows_done
+	CMPQ        R9, $0x04
+	JE          end_4
 
-	// row 4
-	MOVQ        48(AX), R9
-	VMOVUPS     (R9)(CX*1), Y0
-	VMOVUPS     32(R9)(CX*1), Y1
-	VMOVUPS     64(R9)(CX*1), Y2
-	VMOVUPS     96(R9)(CX*1), Y3
-	MOVQ        112(AX), R11
+row_4:
+	MOVQ        48(AX), R11
+	VMOVUPS     (R11)(CX*1), Y0
+	VMOVUPS     32(R11)(CX*1), Y1
+	VMOVUPS     64(R11)(CX*1), Y2
+	VMOVUPS     96(R11)(CX*1), Y3
+	MOVQ        112(AX), R13
 	VADDPS      Y0, Y4, Y4
 	VADDPS      Y1, Y5, Y5
 	VADDPS      Y2, Y6, Y6
@@ -1676,7 +1806,7 @@ block:
 	VPERM2F128  $0x03, 128(BX), Y11, Y12
 	VPALIGNR    $0x0c, Y12, Y11, Y12
 	VMOVUPS     Y11, 128(BX)
-	VPERM2F128  $0x21, 128(R10)(CX*1), Y8, Y13
+	VPERM2F128  $0x21, 128(R12)(CX*1), Y8, Y13
 	VPALIGNR    $0x04, Y8, Y13, Y13
 	VADDPS      Y9, Y12, Y12
 	VADDPS      Y12, Y4, Y4
@@ -1687,13 +1817,13 @@ block:
 	VADDPS      Y11, Y9, Y13
 	VADDPS      Y13, Y6, Y6
 	VMULPS      quarterAVX2F32<>+0(SB), Y4, Y4
-	VMOVNTPS    Y4, (R11)(CX*1)
+	VMOVNTPS    Y4, (R13)(CX*1)
 	VMULPS      quarterAVX2F32<>+0(SB), Y5, Y5
-	VMOVNTPS    Y5, 32(R11)(CX*1)
+	VMOVNTPS    Y5, 32(R13)(CX*1)
 	VMULPS      quarterAVX2F32<>+0(SB), Y6, Y6
-	VMOVNTPS    Y6, 64(R11)(CX*1)
+	VMOVNTPS    Y6, 64(R13)(CX*1)
 	VMULPS      quarterAVX2F32<>+0(SB), Y7, Y7
-	VMOVNTPS    Y7, 96(R11)(CX*1)
+	VMOVNTPS    Y7, 96(R13)(CX*1)
 	VSUBPS      Y8, Y4, Y4
 	VSUBPS      Y9, Y5, Y5
 	VSUBPS      Y10, Y6, Y6
@@ -1704,16 +1834,16 @@ block:
 	VFMADD231PS Y7, Y7, Y6
 	VADDPS      Y6, Y4, Y4
 	VADDPS      Y4, Y14, Y14
-	CMPQ        184(AX), $0x05
-	JE          rows_done
+	CMPQ        R9, $0x05
+	JE          end_5
 
-	// row 5
-	MOVQ        56(AX), R10
-	VMOVUPS     (R10)(CX*1), Y4
-	VMOVUPS     32(R10)(CX*1), Y5
-	VMOVUPS     64(R10)(CX*1), Y6
-	VMOVUPS     96(R10)(CX*1), Y7
-	MOVQ        120(AX), R11
+row_5:
+	MOVQ        56(AX), R12
+	VMOVUPS     (R12)(CX*1), Y4
+	VMOVUPS     32(R12)(CX*1), Y5
+	VMOVUPS     64(R12)(CX*1), Y6
+	VMOVUPS     96(R12)(CX*1), Y7
+	MOVQ        120(AX), R13
 	VADDPS      Y4, Y8, Y8
 	VADDPS      Y5, Y9, Y9
 	VADDPS      Y6, Y10, Y10
@@ -1721,7 +1851,7 @@ block:
 	VPERM2F128  $0x03, 160(BX), Y3, Y12
 	VPALIGNR    $0x0c, Y12, Y3, Y12
 	VMOVUPS     Y3, 160(BX)
-	VPERM2F128  $0x21, 128(R9)(CX*1), Y0, Y13
+	VPERM2F128  $0x21, 128(R11)(CX*1), Y0, Y13
 	VPALIGNR    $0x04, Y0, Y13, Y13
 	VADDPS      Y1, Y12, Y12
 	VADDPS      Y12, Y8, Y8
@@ -1732,13 +1862,13 @@ block:
 	VADDPS      Y3, Y1, Y13
 	VADDPS      Y13, Y10, Y10
 	VMULPS      quarterAVX2F32<>+0(SB), Y8, Y8
-	VMOVNTPS    Y8, (R11)(CX*1)
+	VMOVNTPS    Y8, (R13)(CX*1)
 	VMULPS      quarterAVX2F32<>+0(SB), Y9, Y9
-	VMOVNTPS    Y9, 32(R11)(CX*1)
+	VMOVNTPS    Y9, 32(R13)(CX*1)
 	VMULPS      quarterAVX2F32<>+0(SB), Y10, Y10
-	VMOVNTPS    Y10, 64(R11)(CX*1)
+	VMOVNTPS    Y10, 64(R13)(CX*1)
 	VMULPS      quarterAVX2F32<>+0(SB), Y11, Y11
-	VMOVNTPS    Y11, 96(R11)(CX*1)
+	VMOVNTPS    Y11, 96(R13)(CX*1)
 	VSUBPS      Y0, Y8, Y8
 	VSUBPS      Y1, Y9, Y9
 	VSUBPS      Y2, Y10, Y10
@@ -1749,16 +1879,16 @@ block:
 	VFMADD231PS Y11, Y11, Y10
 	VADDPS      Y10, Y8, Y8
 	VADDPS      Y8, Y14, Y14
-	CMPQ        184(AX), $0x06
-	JE          rows_done
+	CMPQ        R9, $0x06
+	JE          end_6
 
-	// row 6
-	MOVQ        64(AX), R9
-	VMOVUPS     (R9)(CX*1), Y8
-	VMOVUPS     32(R9)(CX*1), Y9
-	VMOVUPS     64(R9)(CX*1), Y10
-	VMOVUPS     96(R9)(CX*1), Y11
-	MOVQ        128(AX), R11
+row_6:
+	MOVQ        64(AX), R11
+	VMOVUPS     (R11)(CX*1), Y8
+	VMOVUPS     32(R11)(CX*1), Y9
+	VMOVUPS     64(R11)(CX*1), Y10
+	VMOVUPS     96(R11)(CX*1), Y11
+	MOVQ        128(AX), R13
 	VADDPS      Y8, Y0, Y0
 	VADDPS      Y9, Y1, Y1
 	VADDPS      Y10, Y2, Y2
@@ -1766,7 +1896,7 @@ block:
 	VPERM2F128  $0x03, 192(BX), Y7, Y12
 	VPALIGNR    $0x0c, Y12, Y7, Y12
 	VMOVUPS     Y7, 192(BX)
-	VPERM2F128  $0x21, 128(R10)(CX*1), Y4, Y13
+	VPERM2F128  $0x21, 128(R12)(CX*1), Y4, Y13
 	VPALIGNR    $0x04, Y4, Y13, Y13
 	VADDPS      Y5, Y12, Y12
 	VADDPS      Y12, Y0, Y0
@@ -1777,13 +1907,13 @@ block:
 	VADDPS      Y7, Y5, Y13
 	VADDPS      Y13, Y2, Y2
 	VMULPS      quarterAVX2F32<>+0(SB), Y0, Y0
-	VMOVNTPS    Y0, (R11)(CX*1)
+	VMOVNTPS    Y0, (R13)(CX*1)
 	VMULPS      quarterAVX2F32<>+0(SB), Y1, Y1
-	VMOVNTPS    Y1, 32(R11)(CX*1)
+	VMOVNTPS    Y1, 32(R13)(CX*1)
 	VMULPS      quarterAVX2F32<>+0(SB), Y2, Y2
-	VMOVNTPS    Y2, 64(R11)(CX*1)
+	VMOVNTPS    Y2, 64(R13)(CX*1)
 	VMULPS      quarterAVX2F32<>+0(SB), Y3, Y3
-	VMOVNTPS    Y3, 96(R11)(CX*1)
+	VMOVNTPS    Y3, 96(R13)(CX*1)
 	VSUBPS      Y4, Y0, Y0
 	VSUBPS      Y5, Y1, Y1
 	VSUBPS      Y6, Y2, Y2
@@ -1794,16 +1924,16 @@ block:
 	VFMADD231PS Y3, Y3, Y2
 	VADDPS      Y2, Y0, Y0
 	VADDPS      Y0, Y14, Y14
-	CMPQ        184(AX), $0x07
-	JE          rows_done
+	CMPQ        R9, $0x07
+	JE          end_7
 
-	// row 7
-	MOVQ        72(AX), R10
-	VMOVUPS     (R10)(CX*1), Y0
-	VMOVUPS     32(R10)(CX*1), Y1
-	VMOVUPS     64(R10)(CX*1), Y2
-	VMOVUPS     96(R10)(CX*1), Y3
-	MOVQ        136(AX), R10
+row_7:
+	MOVQ        72(AX), R9
+	VMOVUPS     (R9)(CX*1), Y0
+	VMOVUPS     32(R9)(CX*1), Y1
+	VMOVUPS     64(R9)(CX*1), Y2
+	VMOVUPS     96(R9)(CX*1), Y3
+	MOVQ        136(AX), R9
 	VADDPS      Y0, Y4, Y4
 	VADDPS      Y1, Y5, Y5
 	VADDPS      Y2, Y6, Y6
@@ -1811,7 +1941,7 @@ block:
 	VPERM2F128  $0x03, 224(BX), Y11, Y12
 	VPALIGNR    $0x0c, Y12, Y11, Y12
 	VMOVUPS     Y11, 224(BX)
-	VPERM2F128  $0x21, 128(R9)(CX*1), Y8, Y13
+	VPERM2F128  $0x21, 128(R11)(CX*1), Y8, Y13
 	VPALIGNR    $0x04, Y8, Y13, Y13
 	VADDPS      Y9, Y12, Y12
 	VADDPS      Y12, Y4, Y4
@@ -1822,13 +1952,13 @@ block:
 	VADDPS      Y11, Y9, Y13
 	VADDPS      Y13, Y6, Y6
 	VMULPS      quarterAVX2F32<>+0(SB), Y4, Y4
-	VMOVNTPS    Y4, (R10)(CX*1)
+	VMOVNTPS    Y4, (R9)(CX*1)
 	VMULPS      quarterAVX2F32<>+0(SB), Y5, Y5
-	VMOVNTPS    Y5, 32(R10)(CX*1)
+	VMOVNTPS    Y5, 32(R9)(CX*1)
 	VMULPS      quarterAVX2F32<>+0(SB), Y6, Y6
-	VMOVNTPS    Y6, 64(R10)(CX*1)
+	VMOVNTPS    Y6, 64(R9)(CX*1)
 	VMULPS      quarterAVX2F32<>+0(SB), Y7, Y7
-	VMOVNTPS    Y7, 96(R10)(CX*1)
+	VMOVNTPS    Y7, 96(R9)(CX*1)
 	VSUBPS      Y8, Y4, Y4
 	VSUBPS      Y9, Y5, Y5
 	VSUBPS      Y10, Y6, Y6
@@ -1841,7 +1971,7 @@ block:
 	VADDPS      Y4, Y14, Y14
 
 rows_done:
-	VMOVUPS Y14, (DX)
+	VMOVUPS Y14, (R10)
 	ADDQ    $0x00000020, DX
 	ADDQ    $0x00000080, CX
 	DECQ    DI
@@ -1849,25 +1979,88 @@ rows_done:
 	VZEROUPPER
 	RET
 
+end_1:
+	CMPQ    184(AX), $0x01
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     row_1
+
+end_2:
+	CMPQ    184(AX), $0x02
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     row_2
+
+end_3:
+	CMPQ    184(AX), $0x03
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     row_3
+
+end_4:
+	CMPQ    184(AX), $0x04
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     row_4
+
+end_5:
+	CMPQ    184(AX), $0x05
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     row_5
+
+end_6:
+	CMPQ    184(AX), $0x06
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     row_6
+
+end_7:
+	CMPQ    184(AX), $0x07
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     row_7
+
 tiny:
-	MOVQ    (AX), R9
-	MOVQ    8(AX), R10
-	VMOVUPS (R9)(CX*1), Y0
-	VMOVUPS 32(R9)(CX*1), Y1
-	VMOVUPS 64(R9)(CX*1), Y2
-	VMOVUPS 96(R9)(CX*1), Y3
-	VMOVUPS (R10)(CX*1), Y4
-	VMOVUPS 32(R10)(CX*1), Y5
-	VMOVUPS 64(R10)(CX*1), Y6
-	VMOVUPS 96(R10)(CX*1), Y7
+	MOVQ    (AX), R11
+	MOVQ    8(AX), R12
+	VMOVUPS (R11)(CX*1), Y0
+	VMOVUPS 32(R11)(CX*1), Y1
+	VMOVUPS 64(R11)(CX*1), Y2
+	VMOVUPS 96(R11)(CX*1), Y3
+	VMOVUPS (R12)(CX*1), Y4
+	VMOVUPS 32(R12)(CX*1), Y5
+	VMOVUPS 64(R12)(CX*1), Y6
+	VMOVUPS 96(R12)(CX*1), Y7
 
 	// row 0
-	MOVQ        16(AX), R9
-	VMOVUPS     (R9)(CX*1), Y8
-	VMOVUPS     32(R9)(CX*1), Y9
-	VMOVUPS     64(R9)(CX*1), Y10
-	VMOVUPS     96(R9)(CX*1), Y11
-	MOVQ        80(AX), R11
+	MOVQ        16(AX), R11
+	VMOVUPS     (R11)(CX*1), Y8
+	VMOVUPS     32(R11)(CX*1), Y9
+	VMOVUPS     64(R11)(CX*1), Y10
+	VMOVUPS     96(R11)(CX*1), Y11
+	MOVQ        80(AX), R13
 	VADDPS      Y8, Y0, Y0
 	VADDPS      Y9, Y1, Y1
 	VADDPS      Y10, Y2, Y2
@@ -1875,7 +2068,7 @@ tiny:
 	VPERM2F128  $0x03, (BX), Y7, Y12
 	VPALIGNR    $0x0c, Y12, Y7, Y12
 	VMOVUPS     Y7, (BX)
-	VPERM2F128  $0x21, 128(R10)(CX*1), Y4, Y13
+	VPERM2F128  $0x21, 128(R12)(CX*1), Y4, Y13
 	VPALIGNR    $0x04, Y4, Y13, Y13
 	VADDPS      Y5, Y12, Y12
 	VADDPS      Y12, Y0, Y0
@@ -1899,7 +2092,7 @@ tiny:
 	VMULPS      quarterAVX2F32<>+0(SB), Y0, Y0
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y0, Y0
-	VMOVNTPS    Y0, (R11)(CX*1)
+	VMOVNTPS    Y0, (R13)(CX*1)
 	VANDPS      signAVX2F32<>+0(SB), Y1, Y12
 	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS      Y1, Y13, Y13
@@ -1914,7 +2107,7 @@ tiny:
 	VMULPS      quarterAVX2F32<>+0(SB), Y1, Y1
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y1, Y1
-	VMOVNTPS    Y1, 32(R11)(CX*1)
+	VMOVNTPS    Y1, 32(R13)(CX*1)
 	VANDPS      signAVX2F32<>+0(SB), Y2, Y12
 	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS      Y2, Y13, Y13
@@ -1929,7 +2122,7 @@ tiny:
 	VMULPS      quarterAVX2F32<>+0(SB), Y2, Y2
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y2, Y2
-	VMOVNTPS    Y2, 64(R11)(CX*1)
+	VMOVNTPS    Y2, 64(R13)(CX*1)
 	VANDPS      signAVX2F32<>+0(SB), Y3, Y12
 	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS      Y3, Y13, Y13
@@ -1944,7 +2137,7 @@ tiny:
 	VMULPS      quarterAVX2F32<>+0(SB), Y3, Y3
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y3, Y3
-	VMOVNTPS    Y3, 96(R11)(CX*1)
+	VMOVNTPS    Y3, 96(R13)(CX*1)
 	VORPS       Y0, Y4, Y12
 	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
 	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
@@ -1975,16 +2168,16 @@ tiny:
 	VFMADD231PS Y3, Y3, Y2
 	VADDPS      Y2, Y0, Y0
 	VADDPS      Y0, Y14, Y14
-	CMPQ        184(AX), $0x01
-	JE          rows_done
+	CMPQ        R9, $0x01
+	JE          tiny_end_1
 
-	// row 1
-	MOVQ        24(AX), R10
-	VMOVUPS     (R10)(CX*1), Y0
-	VMOVUPS     32(R10)(CX*1), Y1
-	VMOVUPS     64(R10)(CX*1), Y2
-	VMOVUPS     96(R10)(CX*1), Y3
-	MOVQ        88(AX), R11
+tiny_row_1:
+	MOVQ        24(AX), R12
+	VMOVUPS     (R12)(CX*1), Y0
+	VMOVUPS     32(R12)(CX*1), Y1
+	VMOVUPS     64(R12)(CX*1), Y2
+	VMOVUPS     96(R12)(CX*1), Y3
+	MOVQ        88(AX), R13
 	VADDPS      Y0, Y4, Y4
 	VADDPS      Y1, Y5, Y5
 	VADDPS      Y2, Y6, Y6
@@ -1992,7 +2185,7 @@ tiny:
 	VPERM2F128  $0x03, 32(BX), Y11, Y12
 	VPALIGNR    $0x0c, Y12, Y11, Y12
 	VMOVUPS     Y11, 32(BX)
-	VPERM2F128  $0x21, 128(R9)(CX*1), Y8, Y13
+	VPERM2F128  $0x21, 128(R11)(CX*1), Y8, Y13
 	VPALIGNR    $0x04, Y8, Y13, Y13
 	VADDPS      Y9, Y12, Y12
 	VADDPS      Y12, Y4, Y4
@@ -2016,7 +2209,7 @@ tiny:
 	VMULPS      quarterAVX2F32<>+0(SB), Y4, Y4
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y4, Y4
-	VMOVNTPS    Y4, (R11)(CX*1)
+	VMOVNTPS    Y4, (R13)(CX*1)
 	VANDPS      signAVX2F32<>+0(SB), Y5, Y12
 	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS      Y5, Y13, Y13
@@ -2031,7 +2224,7 @@ tiny:
 	VMULPS      quarterAVX2F32<>+0(SB), Y5, Y5
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y5, Y5
-	VMOVNTPS    Y5, 32(R11)(CX*1)
+	VMOVNTPS    Y5, 32(R13)(CX*1)
 	VANDPS      signAVX2F32<>+0(SB), Y6, Y12
 	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS      Y6, Y13, Y13
@@ -2046,7 +2239,7 @@ tiny:
 	VMULPS      quarterAVX2F32<>+0(SB), Y6, Y6
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y6, Y6
-	VMOVNTPS    Y6, 64(R11)(CX*1)
+	VMOVNTPS    Y6, 64(R13)(CX*1)
 	VANDPS      signAVX2F32<>+0(SB), Y7, Y12
 	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS      Y7, Y13, Y13
@@ -2061,7 +2254,7 @@ tiny:
 	VMULPS      quarterAVX2F32<>+0(SB), Y7, Y7
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y7, Y7
-	VMOVNTPS    Y7, 96(R11)(CX*1)
+	VMOVNTPS    Y7, 96(R13)(CX*1)
 	VORPS       Y4, Y8, Y12
 	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
 	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
@@ -2092,16 +2285,16 @@ tiny:
 	VFMADD231PS Y7, Y7, Y6
 	VADDPS      Y6, Y4, Y4
 	VADDPS      Y4, Y14, Y14
-	CMPQ        184(AX), $0x02
-	JE          rows_done
+	CMPQ        R9, $0x02
+	JE          tiny_end_2
 
-	// row 2
-	MOVQ        32(AX), R9
-	VMOVUPS     (R9)(CX*1), Y4
-	VMOVUPS     32(R9)(CX*1), Y5
-	VMOVUPS     64(R9)(CX*1), Y6
-	VMOVUPS     96(R9)(CX*1), Y7
-	MOVQ        96(AX), R11
+tiny_row_2:
+	MOVQ        32(AX), R11
+	VMOVUPS     (R11)(CX*1), Y4
+	VMOVUPS     32(R11)(CX*1), Y5
+	VMOVUPS     64(R11)(CX*1), Y6
+	VMOVUPS     96(R11)(CX*1), Y7
+	MOVQ        96(AX), R13
 	VADDPS      Y4, Y8, Y8
 	VADDPS      Y5, Y9, Y9
 	VADDPS      Y6, Y10, Y10
@@ -2109,7 +2302,7 @@ tiny:
 	VPERM2F128  $0x03, 64(BX), Y3, Y12
 	VPALIGNR    $0x0c, Y12, Y3, Y12
 	VMOVUPS     Y3, 64(BX)
-	VPERM2F128  $0x21, 128(R10)(CX*1), Y0, Y13
+	VPERM2F128  $0x21, 128(R12)(CX*1), Y0, Y13
 	VPALIGNR    $0x04, Y0, Y13, Y13
 	VADDPS      Y1, Y12, Y12
 	VADDPS      Y12, Y8, Y8
@@ -2133,7 +2326,7 @@ tiny:
 	VMULPS      quarterAVX2F32<>+0(SB), Y8, Y8
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y8, Y8
-	VMOVNTPS    Y8, (R11)(CX*1)
+	VMOVNTPS    Y8, (R13)(CX*1)
 	VANDPS      signAVX2F32<>+0(SB), Y9, Y12
 	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS      Y9, Y13, Y13
@@ -2148,7 +2341,7 @@ tiny:
 	VMULPS      quarterAVX2F32<>+0(SB), Y9, Y9
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y9, Y9
-	VMOVNTPS    Y9, 32(R11)(CX*1)
+	VMOVNTPS    Y9, 32(R13)(CX*1)
 	VANDPS      signAVX2F32<>+0(SB), Y10, Y12
 	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS      Y10, Y13, Y13
@@ -2163,7 +2356,7 @@ tiny:
 	VMULPS      quarterAVX2F32<>+0(SB), Y10, Y10
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y10, Y10
-	VMOVNTPS    Y10, 64(R11)(CX*1)
+	VMOVNTPS    Y10, 64(R13)(CX*1)
 	VANDPS      signAVX2F32<>+0(SB), Y11, Y12
 	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS      Y11, Y13, Y13
@@ -2178,7 +2371,7 @@ tiny:
 	VMULPS      quarterAVX2F32<>+0(SB), Y11, Y11
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y11, Y11
-	VMOVNTPS    Y11, 96(R11)(CX*1)
+	VMOVNTPS    Y11, 96(R13)(CX*1)
 	VORPS       Y8, Y0, Y12
 	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
 	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
@@ -2209,16 +2402,16 @@ tiny:
 	VFMADD231PS Y11, Y11, Y10
 	VADDPS      Y10, Y8, Y8
 	VADDPS      Y8, Y14, Y14
-	CMPQ        184(AX), $0x03
-	JE          rows_done
+	CMPQ        R9, $0x03
+	JE          tiny_end_3
 
-	// row 3
-	MOVQ        40(AX), R10
-	VMOVUPS     (R10)(CX*1), Y8
-	VMOVUPS     32(R10)(CX*1), Y9
-	VMOVUPS     64(R10)(CX*1), Y10
-	VMOVUPS     96(R10)(CX*1), Y11
-	MOVQ        104(AX), R11
+tiny_row_3:
+	MOVQ        40(AX), R12
+	VMOVUPS     (R12)(CX*1), Y8
+	VMOVUPS     32(R12)(CX*1), Y9
+	VMOVUPS     64(R12)(CX*1), Y10
+	VMOVUPS     96(R12)(CX*1), Y11
+	MOVQ        104(AX), R13
 	VADDPS      Y8, Y0, Y0
 	VADDPS      Y9, Y1, Y1
 	VADDPS      Y10, Y2, Y2
@@ -2226,7 +2419,7 @@ tiny:
 	VPERM2F128  $0x03, 96(BX), Y7, Y12
 	VPALIGNR    $0x0c, Y12, Y7, Y12
 	VMOVUPS     Y7, 96(BX)
-	VPERM2F128  $0x21, 128(R9)(CX*1), Y4, Y13
+	VPERM2F128  $0x21, 128(R11)(CX*1), Y4, Y13
 	VPALIGNR    $0x04, Y4, Y13, Y13
 	VADDPS      Y5, Y12, Y12
 	VADDPS      Y12, Y0, Y0
@@ -2250,7 +2443,7 @@ tiny:
 	VMULPS      quarterAVX2F32<>+0(SB), Y0, Y0
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y0, Y0
-	VMOVNTPS    Y0, (R11)(CX*1)
+	VMOVNTPS    Y0, (R13)(CX*1)
 	VANDPS      signAVX2F32<>+0(SB), Y1, Y12
 	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS      Y1, Y13, Y13
@@ -2265,7 +2458,7 @@ tiny:
 	VMULPS      quarterAVX2F32<>+0(SB), Y1, Y1
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y1, Y1
-	VMOVNTPS    Y1, 32(R11)(CX*1)
+	VMOVNTPS    Y1, 32(R13)(CX*1)
 	VANDPS      signAVX2F32<>+0(SB), Y2, Y12
 	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS      Y2, Y13, Y13
@@ -2280,7 +2473,7 @@ tiny:
 	VMULPS      quarterAVX2F32<>+0(SB), Y2, Y2
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y2, Y2
-	VMOVNTPS    Y2, 64(R11)(CX*1)
+	VMOVNTPS    Y2, 64(R13)(CX*1)
 	VANDPS      signAVX2F32<>+0(SB), Y3, Y12
 	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS      Y3, Y13, Y13
@@ -2295,7 +2488,7 @@ tiny:
 	VMULPS      quarterAVX2F32<>+0(SB), Y3, Y3
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y3, Y3
-	VMOVNTPS    Y3, 96(R11)(CX*1)
+	VMOVNTPS    Y3, 96(R13)(CX*1)
 	VORPS       Y0, Y4, Y12
 	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
 	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
@@ -2326,16 +2519,16 @@ tiny:
 	VFMADD231PS Y3, Y3, Y2
 	VADDPS      Y2, Y0, Y0
 	VADDPS      Y0, Y14, Y14
-	CMPQ        184(AX), $0x04
-	JE          rows_done
+	CMPQ        R9, $0x04
+	JE          tiny_end_4
 
-	// row 4
-	MOVQ        48(AX), R9
-	VMOVUPS     (R9)(CX*1), Y0
-	VMOVUPS     32(R9)(CX*1), Y1
-	VMOVUPS     64(R9)(CX*1), Y2
-	VMOVUPS     96(R9)(CX*1), Y3
-	MOVQ        112(AX), R11
+tiny_row_4:
+	MOVQ        48(AX), R11
+	VMOVUPS     (R11)(CX*1), Y0
+	VMOVUPS     32(R11)(CX*1), Y1
+	VMOVUPS     64(R11)(CX*1), Y2
+	VMOVUPS     96(R11)(CX*1), Y3
+	MOVQ        112(AX), R13
 	VADDPS      Y0, Y4, Y4
 	VADDPS      Y1, Y5, Y5
 	VADDPS      Y2, Y6, Y6
@@ -2343,7 +2536,7 @@ tiny:
 	VPERM2F128  $0x03, 128(BX), Y11, Y12
 	VPALIGNR    $0x0c, Y12, Y11, Y12
 	VMOVUPS     Y11, 128(BX)
-	VPERM2F128  $0x21, 128(R10)(CX*1), Y8, Y13
+	VPERM2F128  $0x21, 128(R12)(CX*1), Y8, Y13
 	VPALIGNR    $0x04, Y8, Y13, Y13
 	VADDPS      Y9, Y12, Y12
 	VADDPS      Y12, Y4, Y4
@@ -2367,7 +2560,7 @@ tiny:
 	VMULPS      quarterAVX2F32<>+0(SB), Y4, Y4
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y4, Y4
-	VMOVNTPS    Y4, (R11)(CX*1)
+	VMOVNTPS    Y4, (R13)(CX*1)
 	VANDPS      signAVX2F32<>+0(SB), Y5, Y12
 	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS      Y5, Y13, Y13
@@ -2382,7 +2575,7 @@ tiny:
 	VMULPS      quarterAVX2F32<>+0(SB), Y5, Y5
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y5, Y5
-	VMOVNTPS    Y5, 32(R11)(CX*1)
+	VMOVNTPS    Y5, 32(R13)(CX*1)
 	VANDPS      signAVX2F32<>+0(SB), Y6, Y12
 	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS      Y6, Y13, Y13
@@ -2397,7 +2590,7 @@ tiny:
 	VMULPS      quarterAVX2F32<>+0(SB), Y6, Y6
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y6, Y6
-	VMOVNTPS    Y6, 64(R11)(CX*1)
+	VMOVNTPS    Y6, 64(R13)(CX*1)
 	VANDPS      signAVX2F32<>+0(SB), Y7, Y12
 	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS      Y7, Y13, Y13
@@ -2412,7 +2605,7 @@ tiny:
 	VMULPS      quarterAVX2F32<>+0(SB), Y7, Y7
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y7, Y7
-	VMOVNTPS    Y7, 96(R11)(CX*1)
+	VMOVNTPS    Y7, 96(R13)(CX*1)
 	VORPS       Y4, Y8, Y12
 	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
 	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
@@ -2443,16 +2636,16 @@ tiny:
 	VFMADD231PS Y7, Y7, Y6
 	VADDPS      Y6, Y4, Y4
 	VADDPS      Y4, Y14, Y14
-	CMPQ        184(AX), $0x05
-	JE          rows_done
+	CMPQ        R9, $0x05
+	JE          tiny_end_5
 
-	// row 5
-	MOVQ        56(AX), R10
-	VMOVUPS     (R10)(CX*1), Y4
-	VMOVUPS     32(R10)(CX*1), Y5
-	VMOVUPS     64(R10)(CX*1), Y6
-	VMOVUPS     96(R10)(CX*1), Y7
-	MOVQ        120(AX), R11
+tiny_row_5:
+	MOVQ        56(AX), R12
+	VMOVUPS     (R12)(CX*1), Y4
+	VMOVUPS     32(R12)(CX*1), Y5
+	VMOVUPS     64(R12)(CX*1), Y6
+	VMOVUPS     96(R12)(CX*1), Y7
+	MOVQ        120(AX), R13
 	VADDPS      Y4, Y8, Y8
 	VADDPS      Y5, Y9, Y9
 	VADDPS      Y6, Y10, Y10
@@ -2460,7 +2653,7 @@ tiny:
 	VPERM2F128  $0x03, 160(BX), Y3, Y12
 	VPALIGNR    $0x0c, Y12, Y3, Y12
 	VMOVUPS     Y3, 160(BX)
-	VPERM2F128  $0x21, 128(R9)(CX*1), Y0, Y13
+	VPERM2F128  $0x21, 128(R11)(CX*1), Y0, Y13
 	VPALIGNR    $0x04, Y0, Y13, Y13
 	VADDPS      Y1, Y12, Y12
 	VADDPS      Y12, Y8, Y8
@@ -2484,7 +2677,7 @@ tiny:
 	VMULPS      quarterAVX2F32<>+0(SB), Y8, Y8
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y8, Y8
-	VMOVNTPS    Y8, (R11)(CX*1)
+	VMOVNTPS    Y8, (R13)(CX*1)
 	VANDPS      signAVX2F32<>+0(SB), Y9, Y12
 	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS      Y9, Y13, Y13
@@ -2499,7 +2692,7 @@ tiny:
 	VMULPS      quarterAVX2F32<>+0(SB), Y9, Y9
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y9, Y9
-	VMOVNTPS    Y9, 32(R11)(CX*1)
+	VMOVNTPS    Y9, 32(R13)(CX*1)
 	VANDPS      signAVX2F32<>+0(SB), Y10, Y12
 	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS      Y10, Y13, Y13
@@ -2514,7 +2707,7 @@ tiny:
 	VMULPS      quarterAVX2F32<>+0(SB), Y10, Y10
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y10, Y10
-	VMOVNTPS    Y10, 64(R11)(CX*1)
+	VMOVNTPS    Y10, 64(R13)(CX*1)
 	VANDPS      signAVX2F32<>+0(SB), Y11, Y12
 	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS      Y11, Y13, Y13
@@ -2529,7 +2722,7 @@ tiny:
 	VMULPS      quarterAVX2F32<>+0(SB), Y11, Y11
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y11, Y11
-	VMOVNTPS    Y11, 96(R11)(CX*1)
+	VMOVNTPS    Y11, 96(R13)(CX*1)
 	VORPS       Y8, Y0, Y12
 	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
 	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
@@ -2560,16 +2753,16 @@ tiny:
 	VFMADD231PS Y11, Y11, Y10
 	VADDPS      Y10, Y8, Y8
 	VADDPS      Y8, Y14, Y14
-	CMPQ        184(AX), $0x06
-	JE          rows_done
+	CMPQ        R9, $0x06
+	JE          tiny_end_6
 
-	// row 6
-	MOVQ        64(AX), R9
-	VMOVUPS     (R9)(CX*1), Y8
-	VMOVUPS     32(R9)(CX*1), Y9
-	VMOVUPS     64(R9)(CX*1), Y10
-	VMOVUPS     96(R9)(CX*1), Y11
-	MOVQ        128(AX), R11
+tiny_row_6:
+	MOVQ        64(AX), R11
+	VMOVUPS     (R11)(CX*1), Y8
+	VMOVUPS     32(R11)(CX*1), Y9
+	VMOVUPS     64(R11)(CX*1), Y10
+	VMOVUPS     96(R11)(CX*1), Y11
+	MOVQ        128(AX), R13
 	VADDPS      Y8, Y0, Y0
 	VADDPS      Y9, Y1, Y1
 	VADDPS      Y10, Y2, Y2
@@ -2577,7 +2770,7 @@ tiny:
 	VPERM2F128  $0x03, 192(BX), Y7, Y12
 	VPALIGNR    $0x0c, Y12, Y7, Y12
 	VMOVUPS     Y7, 192(BX)
-	VPERM2F128  $0x21, 128(R10)(CX*1), Y4, Y13
+	VPERM2F128  $0x21, 128(R12)(CX*1), Y4, Y13
 	VPALIGNR    $0x04, Y4, Y13, Y13
 	VADDPS      Y5, Y12, Y12
 	VADDPS      Y12, Y0, Y0
@@ -2601,7 +2794,7 @@ tiny:
 	VMULPS      quarterAVX2F32<>+0(SB), Y0, Y0
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y0, Y0
-	VMOVNTPS    Y0, (R11)(CX*1)
+	VMOVNTPS    Y0, (R13)(CX*1)
 	VANDPS      signAVX2F32<>+0(SB), Y1, Y12
 	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS      Y1, Y13, Y13
@@ -2616,7 +2809,7 @@ tiny:
 	VMULPS      quarterAVX2F32<>+0(SB), Y1, Y1
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y1, Y1
-	VMOVNTPS    Y1, 32(R11)(CX*1)
+	VMOVNTPS    Y1, 32(R13)(CX*1)
 	VANDPS      signAVX2F32<>+0(SB), Y2, Y12
 	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS      Y2, Y13, Y13
@@ -2631,7 +2824,7 @@ tiny:
 	VMULPS      quarterAVX2F32<>+0(SB), Y2, Y2
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y2, Y2
-	VMOVNTPS    Y2, 64(R11)(CX*1)
+	VMOVNTPS    Y2, 64(R13)(CX*1)
 	VANDPS      signAVX2F32<>+0(SB), Y3, Y12
 	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS      Y3, Y13, Y13
@@ -2646,7 +2839,7 @@ tiny:
 	VMULPS      quarterAVX2F32<>+0(SB), Y3, Y3
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y3, Y3
-	VMOVNTPS    Y3, 96(R11)(CX*1)
+	VMOVNTPS    Y3, 96(R13)(CX*1)
 	VORPS       Y0, Y4, Y12
 	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
 	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
@@ -2677,16 +2870,16 @@ tiny:
 	VFMADD231PS Y3, Y3, Y2
 	VADDPS      Y2, Y0, Y0
 	VADDPS      Y0, Y14, Y14
-	CMPQ        184(AX), $0x07
-	JE          rows_done
+	CMPQ        R9, $0x07
+	JE          tiny_end_7
 
-	// row 7
-	MOVQ        72(AX), R10
-	VMOVUPS     (R10)(CX*1), Y0
-	VMOVUPS     32(R10)(CX*1), Y1
-	VMOVUPS     64(R10)(CX*1), Y2
-	VMOVUPS     96(R10)(CX*1), Y3
-	MOVQ        136(AX), R10
+tiny_row_7:
+	MOVQ        72(AX), R9
+	VMOVUPS     (R9)(CX*1), Y0
+	VMOVUPS     32(R9)(CX*1), Y1
+	VMOVUPS     64(R9)(CX*1), Y2
+	VMOVUPS     96(R9)(CX*1), Y3
+	MOVQ        136(AX), R9
 	VADDPS      Y0, Y4, Y4
 	VADDPS      Y1, Y5, Y5
 	VADDPS      Y2, Y6, Y6
@@ -2694,7 +2887,7 @@ tiny:
 	VPERM2F128  $0x03, 224(BX), Y11, Y12
 	VPALIGNR    $0x0c, Y12, Y11, Y12
 	VMOVUPS     Y11, 224(BX)
-	VPERM2F128  $0x21, 128(R9)(CX*1), Y8, Y13
+	VPERM2F128  $0x21, 128(R11)(CX*1), Y8, Y13
 	VPALIGNR    $0x04, Y8, Y13, Y13
 	VADDPS      Y9, Y12, Y12
 	VADDPS      Y12, Y4, Y4
@@ -2718,7 +2911,7 @@ tiny:
 	VMULPS      quarterAVX2F32<>+0(SB), Y4, Y4
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y4, Y4
-	VMOVNTPS    Y4, (R10)(CX*1)
+	VMOVNTPS    Y4, (R9)(CX*1)
 	VANDPS      signAVX2F32<>+0(SB), Y5, Y12
 	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS      Y5, Y13, Y13
@@ -2733,7 +2926,7 @@ tiny:
 	VMULPS      quarterAVX2F32<>+0(SB), Y5, Y5
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y5, Y5
-	VMOVNTPS    Y5, 32(R10)(CX*1)
+	VMOVNTPS    Y5, 32(R9)(CX*1)
 	VANDPS      signAVX2F32<>+0(SB), Y6, Y12
 	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS      Y6, Y13, Y13
@@ -2748,7 +2941,7 @@ tiny:
 	VMULPS      quarterAVX2F32<>+0(SB), Y6, Y6
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y6, Y6
-	VMOVNTPS    Y6, 64(R10)(CX*1)
+	VMOVNTPS    Y6, 64(R9)(CX*1)
 	VANDPS      signAVX2F32<>+0(SB), Y7, Y12
 	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS      Y7, Y13, Y13
@@ -2763,7 +2956,7 @@ tiny:
 	VMULPS      quarterAVX2F32<>+0(SB), Y7, Y7
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y7, Y7
-	VMOVNTPS    Y7, 96(R10)(CX*1)
+	VMOVNTPS    Y7, 96(R9)(CX*1)
 	VORPS       Y4, Y8, Y12
 	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
 	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
@@ -2796,6 +2989,69 @@ tiny:
 	VADDPS      Y4, Y14, Y14
 	JMP         rows_done
 
+tiny_end_1:
+	CMPQ    184(AX), $0x01
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     tiny_row_1
+
+tiny_end_2:
+	CMPQ    184(AX), $0x02
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     tiny_row_2
+
+tiny_end_3:
+	CMPQ    184(AX), $0x03
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     tiny_row_3
+
+tiny_end_4:
+	CMPQ    184(AX), $0x04
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     tiny_row_4
+
+tiny_end_5:
+	CMPQ    184(AX), $0x05
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     tiny_row_5
+
+tiny_end_6:
+	CMPQ    184(AX), $0x06
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     tiny_row_6
+
+tiny_end_7:
+	CMPQ    184(AX), $0x07
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     tiny_row_7
+
 // func edgeAVX2F32(s *Span)
 // Requires: AVX, AVX2, FMA3
 TEXT ·edgeAVX2F32(SB), NOSPLIT, $0-8
@@ -2804,8 +3060,8 @@ TEXT ·edgeAVX2F32(SB), NOSPLIT, $0-8
 	MOVQ 160(AX), DX
 	ADDQ 152(AX), DX
 	MOVQ 168(AX), BX
-	MOVQ 200(AX), SI
-	MOVQ 192(AX), DI
+	MOVQ 216(AX), SI
+	MOVQ 208(AX), DI
 	MOVQ 176(AX), R8
 	MOVQ 184(AX), R9
 	SHRQ $0x01, R9
@@ -2816,6 +3072,8 @@ block:
 	VMOVQ        R10, X12
 	VPBROADCASTQ X12, Y12
 	VANDPS       (DX), Y12, Y14
+	MOVQ         192(AX), R10
+	MOVQ         DX, R11
 	VMOVUPS      (R9)(CX*1), Y12
 	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
 	VMOVUPS      tinyAVX2F32<>+0(SB), Y13
@@ -2823,24 +3081,24 @@ block:
 	VPCMPGTD     zeroAVX2F32<>+0(SB), Y12, Y12
 	VPTEST       Y12, Y13
 	JNE          tiny
-	MOVQ         (AX), R10
-	MOVQ         8(AX), R11
-	VMOVUPS      (R10)(CX*1), Y0
-	VMOVUPS      32(R10)(CX*1), Y1
-	VMOVUPS      64(R10)(CX*1), Y2
-	VMOVUPS      96(R10)(CX*1), Y3
-	VMOVUPS      (R11)(CX*1), Y4
-	VMOVUPS      32(R11)(CX*1), Y5
-	VMOVUPS      64(R11)(CX*1), Y6
-	VMOVUPS      96(R11)(CX*1), Y7
+	MOVQ         (AX), R12
+	MOVQ         8(AX), R13
+	VMOVUPS      (R12)(CX*1), Y0
+	VMOVUPS      32(R12)(CX*1), Y1
+	VMOVUPS      64(R12)(CX*1), Y2
+	VMOVUPS      96(R12)(CX*1), Y3
+	VMOVUPS      (R13)(CX*1), Y4
+	VMOVUPS      32(R13)(CX*1), Y5
+	VMOVUPS      64(R13)(CX*1), Y6
+	VMOVUPS      96(R13)(CX*1), Y7
 
 	// row 0
-	MOVQ        16(AX), R10
-	VMOVUPS     (R10)(CX*1), Y8
-	VMOVUPS     32(R10)(CX*1), Y9
-	VMOVUPS     64(R10)(CX*1), Y10
-	VMOVUPS     96(R10)(CX*1), Y11
-	MOVQ        80(AX), R12
+	MOVQ        16(AX), R12
+	VMOVUPS     (R12)(CX*1), Y8
+	VMOVUPS     32(R12)(CX*1), Y9
+	VMOVUPS     64(R12)(CX*1), Y10
+	VMOVUPS     96(R12)(CX*1), Y11
+	MOVQ        80(AX), R14
 	VADDPS      Y8, Y0, Y0
 	VADDPS      Y9, Y1, Y1
 	VADDPS      Y10, Y2, Y2
@@ -2848,7 +3106,7 @@ block:
 	VPERM2F128  $0x03, (BX), Y7, Y12
 	VPALIGNR    $0x0c, Y12, Y7, Y12
 	VMOVUPS     Y7, (BX)
-	VPERM2F128  $0x21, 128(R11)(CX*1), Y4, Y13
+	VPERM2F128  $0x21, 128(R13)(CX*1), Y4, Y13
 	VPALIGNR    $0x04, Y4, Y13, Y13
 	VADDPS      Y5, Y12, Y12
 	VADDPS      Y12, Y0, Y0
@@ -2861,19 +3119,19 @@ block:
 	VMULPS      quarterAVX2F32<>+0(SB), Y0, Y0
 	VMOVUPS     (R8), Y12
 	VBLENDVPS   Y12, Y0, Y4, Y0
-	VMOVUPS     Y0, (R12)(CX*1)
+	VMOVUPS     Y0, (R14)(CX*1)
 	VMULPS      quarterAVX2F32<>+0(SB), Y1, Y1
 	VMOVUPS     32(R8), Y12
 	VBLENDVPS   Y12, Y1, Y5, Y1
-	VMOVUPS     Y1, 32(R12)(CX*1)
+	VMOVUPS     Y1, 32(R14)(CX*1)
 	VMULPS      quarterAVX2F32<>+0(SB), Y2, Y2
 	VMOVUPS     64(R8), Y12
 	VBLENDVPS   Y12, Y2, Y6, Y2
-	VMOVUPS     Y2, 64(R12)(CX*1)
+	VMOVUPS     Y2, 64(R14)(CX*1)
 	VMULPS      quarterAVX2F32<>+0(SB), Y3, Y3
 	VMOVUPS     96(R8), Y12
 	VBLENDVPS   Y12, Y3, Y7, Y3
-	VMOVUPS     Y3, 96(R12)(CX*1)
+	VMOVUPS     Y3, 96(R14)(CX*1)
 	VSUBPS      Y4, Y0, Y0
 	VSUBPS      Y5, Y1, Y1
 	VSUBPS      Y6, Y2, Y2
@@ -2884,16 +3142,16 @@ block:
 	VFMADD231PS Y3, Y3, Y2
 	VADDPS      Y2, Y0, Y0
 	VADDPS      Y0, Y14, Y14
-	CMPQ        184(AX), $0x01
-	JE          rows_done
+	CMPQ        R10, $0x01
+	JE          end_1
 
-	// row 1
-	MOVQ        24(AX), R11
-	VMOVUPS     (R11)(CX*1), Y0
-	VMOVUPS     32(R11)(CX*1), Y1
-	VMOVUPS     64(R11)(CX*1), Y2
-	VMOVUPS     96(R11)(CX*1), Y3
-	MOVQ        88(AX), R12
+row_1:
+	MOVQ        24(AX), R13
+	VMOVUPS     (R13)(CX*1), Y0
+	VMOVUPS     32(R13)(CX*1), Y1
+	VMOVUPS     64(R13)(CX*1), Y2
+	VMOVUPS     96(R13)(CX*1), Y3
+	MOVQ        88(AX), R14
 	VADDPS      Y0, Y4, Y4
 	VADDPS      Y1, Y5, Y5
 	VADDPS      Y2, Y6, Y6
@@ -2901,7 +3159,7 @@ block:
 	VPERM2F128  $0x03, 32(BX), Y11, Y12
 	VPALIGNR    $0x0c, Y12, Y11, Y12
 	VMOVUPS     Y11, 32(BX)
-	VPERM2F128  $0x21, 128(R10)(CX*1), Y8, Y13
+	VPERM2F128  $0x21, 128(R12)(CX*1), Y8, Y13
 	VPALIGNR    $0x04, Y8, Y13, Y13
 	VADDPS      Y9, Y12, Y12
 	VADDPS      Y12, Y4, Y4
@@ -2914,19 +3172,19 @@ block:
 	VMULPS      quarterAVX2F32<>+0(SB), Y4, Y4
 	VMOVUPS     (R8), Y12
 	VBLENDVPS   Y12, Y4, Y8, Y4
-	VMOVUPS     Y4, (R12)(CX*1)
+	VMOVUPS     Y4, (R14)(CX*1)
 	VMULPS      quarterAVX2F32<>+0(SB), Y5, Y5
 	VMOVUPS     32(R8), Y12
 	VBLENDVPS   Y12, Y5, Y9, Y5
-	VMOVUPS     Y5, 32(R12)(CX*1)
+	VMOVUPS     Y5, 32(R14)(CX*1)
 	VMULPS      quarterAVX2F32<>+0(SB), Y6, Y6
 	VMOVUPS     64(R8), Y12
 	VBLENDVPS   Y12, Y6, Y10, Y6
-	VMOVUPS     Y6, 64(R12)(CX*1)
+	VMOVUPS     Y6, 64(R14)(CX*1)
 	VMULPS      quarterAVX2F32<>+0(SB), Y7, Y7
 	VMOVUPS     96(R8), Y12
 	VBLENDVPS   Y12, Y7, Y11, Y7
-	VMOVUPS     Y7, 96(R12)(CX*1)
+	VMOVUPS     Y7, 96(R14)(CX*1)
 	VSUBPS      Y8, Y4, Y4
 	VSUBPS      Y9, Y5, Y5
 	VSUBPS      Y10, Y6, Y6
@@ -2937,16 +3195,16 @@ block:
 	VFMADD231PS Y7, Y7, Y6
 	VADDPS      Y6, Y4, Y4
 	VADDPS      Y4, Y14, Y14
-	CMPQ        184(AX), $0x02
-	JE          rows_done
+	CMPQ        R10, $0x02
+	JE          end_2
 
-	// row 2
-	MOVQ        32(AX), R10
-	VMOVUPS     (R10)(CX*1), Y4
-	VMOVUPS     32(R10)(CX*1), Y5
-	VMOVUPS     64(R10)(CX*1), Y6
-	VMOVUPS     96(R10)(CX*1), Y7
-	MOVQ        96(AX), R12
+row_2:
+	MOVQ        32(AX), R12
+	VMOVUPS     (R12)(CX*1), Y4
+	VMOVUPS     32(R12)(CX*1), Y5
+	VMOVUPS     64(R12)(CX*1), Y6
+	VMOVUPS     96(R12)(CX*1), Y7
+	MOVQ        96(AX), R14
 	VADDPS      Y4, Y8, Y8
 	VADDPS      Y5, Y9, Y9
 	VADDPS      Y6, Y10, Y10
@@ -2954,7 +3212,7 @@ block:
 	VPERM2F128  $0x03, 64(BX), Y3, Y12
 	VPALIGNR    $0x0c, Y12, Y3, Y12
 	VMOVUPS     Y3, 64(BX)
-	VPERM2F128  $0x21, 128(R11)(CX*1), Y0, Y13
+	VPERM2F128  $0x21, 128(R13)(CX*1), Y0, Y13
 	VPALIGNR    $0x04, Y0, Y13, Y13
 	VADDPS      Y1, Y12, Y12
 	VADDPS      Y12, Y8, Y8
@@ -2967,19 +3225,19 @@ block:
 	VMULPS      quarterAVX2F32<>+0(SB), Y8, Y8
 	VMOVUPS     (R8), Y12
 	VBLENDVPS   Y12, Y8, Y0, Y8
-	VMOVUPS     Y8, (R12)(CX*1)
+	VMOVUPS     Y8, (R14)(CX*1)
 	VMULPS      quarterAVX2F32<>+0(SB), Y9, Y9
 	VMOVUPS     32(R8), Y12
 	VBLENDVPS   Y12, Y9, Y1, Y9
-	VMOVUPS     Y9, 32(R12)(CX*1)
+	VMOVUPS     Y9, 32(R14)(CX*1)
 	VMULPS      quarterAVX2F32<>+0(SB), Y10, Y10
 	VMOVUPS     64(R8), Y12
 	VBLENDVPS   Y12, Y10, Y2, Y10
-	VMOVUPS     Y10, 64(R12)(CX*1)
+	VMOVUPS     Y10, 64(R14)(CX*1)
 	VMULPS      quarterAVX2F32<>+0(SB), Y11, Y11
 	VMOVUPS     96(R8), Y12
 	VBLENDVPS   Y12, Y11, Y3, Y11
-	VMOVUPS     Y11, 96(R12)(CX*1)
+	VMOVUPS     Y11, 96(R14)(CX*1)
 	VSUBPS      Y0, Y8, Y8
 	VSUBPS      Y1, Y9, Y9
 	VSUBPS      Y2, Y10, Y10
@@ -2990,16 +3248,16 @@ block:
 	VFMADD231PS Y11, Y11, Y10
 	VADDPS      Y10, Y8, Y8
 	VADDPS      Y8, Y14, Y14
-	CMPQ        184(AX), $0x03
-	JE          rows_done
+	CMPQ        R10, $0x03
+	JE          end_3
 
-	// row 3
-	MOVQ        40(AX), R11
-	VMOVUPS     (R11)(CX*1), Y8
-	VMOVUPS     32(R11)(CX*1), Y9
-	VMOVUPS     64(R11)(CX*1), Y10
-	VMOVUPS     96(R11)(CX*1), Y11
-	MOVQ        104(AX), R12
+row_3:
+	MOVQ        40(AX), R13
+	VMOVUPS     (R13)(CX*1), Y8
+	VMOVUPS     32(R13)(CX*1), Y9
+	VMOVUPS     64(R13)(CX*1), Y10
+	VMOVUPS     96(R13)(CX*1), Y11
+	MOVQ        104(AX), R14
 	VADDPS      Y8, Y0, Y0
 	VADDPS      Y9, Y1, Y1
 	VADDPS      Y10, Y2, Y2
@@ -3007,7 +3265,7 @@ block:
 	VPERM2F128  $0x03, 96(BX), Y7, Y12
 	VPALIGNR    $0x0c, Y12, Y7, Y12
 	VMOVUPS     Y7, 96(BX)
-	VPERM2F128  $0x21, 128(R10)(CX*1), Y4, Y13
+	VPERM2F128  $0x21, 128(R12)(CX*1), Y4, Y13
 	VPALIGNR    $0x04, Y4, Y13, Y13
 	VADDPS      Y5, Y12, Y12
 	VADDPS      Y12, Y0, Y0
@@ -3020,19 +3278,19 @@ block:
 	VMULPS      quarterAVX2F32<>+0(SB), Y0, Y0
 	VMOVUPS     (R8), Y12
 	VBLENDVPS   Y12, Y0, Y4, Y0
-	VMOVUPS     Y0, (R12)(CX*1)
+	VMOVUPS     Y0, (R14)(CX*1)
 	VMULPS      quarterAVX2F32<>+0(SB), Y1, Y1
 	VMOVUPS     32(R8), Y12
 	VBLENDVPS   Y12, Y1, Y5, Y1
-	VMOVUPS     Y1, 32(R12)(CX*1)
+	VMOVUPS     Y1, 32(R14)(CX*1)
 	VMULPS      quarterAVX2F32<>+0(SB), Y2, Y2
 	VMOVUPS     64(R8), Y12
 	VBLENDVPS   Y12, Y2, Y6, Y2
-	VMOVUPS     Y2, 64(R12)(CX*1)
+	VMOVUPS     Y2, 64(R14)(CX*1)
 	VMULPS      quarterAVX2F32<>+0(SB), Y3, Y3
 	VMOVUPS     96(R8), Y12
 	VBLENDVPS   Y12, Y3, Y7, Y3
-	VMOVUPS     Y3, 96(R12)(CX*1)
+	VMOVUPS     Y3, 96(R14)(CX*1)
 	VSUBPS      Y4, Y0, Y0
 	VSUBPS      Y5, Y1, Y1
 	VSUBPS      Y6, Y2, Y2
@@ -3043,16 +3301,16 @@ block:
 	VFMADD231PS Y3, Y3, Y2
 	VADDPS      Y2, Y0, Y0
 	VADDPS      Y0, Y14, Y14
-	CMPQ        184(AX), $0x04
-	JE          rows_done
+	CMPQ        R10, $0x04
+	JE          end_4
 
-	// row 4
-	MOVQ        48(AX), R10
-	VMOVUPS     (R10)(CX*1), Y0
-	VMOVUPS     32(R10)(CX*1), Y1
-	VMOVUPS     64(R10)(CX*1), Y2
-	VMOVUPS     96(R10)(CX*1), Y3
-	MOVQ        112(AX), R12
+row_4:
+	MOVQ        48(AX), R12
+	VMOVUPS     (R12)(CX*1), Y0
+	VMOVUPS     32(R12)(CX*1), Y1
+	VMOVUPS     64(R12)(CX*1), Y2
+	VMOVUPS     96(R12)(CX*1), Y3
+	MOVQ        112(AX), R14
 	VADDPS      Y0, Y4, Y4
 	VADDPS      Y1, Y5, Y5
 	VADDPS      Y2, Y6, Y6
@@ -3060,7 +3318,7 @@ block:
 	VPERM2F128  $0x03, 128(BX), Y11, Y12
 	VPALIGNR    $0x0c, Y12, Y11, Y12
 	VMOVUPS     Y11, 128(BX)
-	VPERM2F128  $0x21, 128(R11)(CX*1), Y8, Y13
+	VPERM2F128  $0x21, 128(R13)(CX*1), Y8, Y13
 	VPALIGNR    $0x04, Y8, Y13, Y13
 	VADDPS      Y9, Y12, Y12
 	VADDPS      Y12, Y4, Y4
@@ -3073,19 +3331,19 @@ block:
 	VMULPS      quarterAVX2F32<>+0(SB), Y4, Y4
 	VMOVUPS     (R8), Y12
 	VBLENDVPS   Y12, Y4, Y8, Y4
-	VMOVUPS     Y4, (R12)(CX*1)
+	VMOVUPS     Y4, (R14)(CX*1)
 	VMULPS      quarterAVX2F32<>+0(SB), Y5, Y5
 	VMOVUPS     32(R8), Y12
 	VBLENDVPS   Y12, Y5, Y9, Y5
-	VMOVUPS     Y5, 32(R12)(CX*1)
+	VMOVUPS     Y5, 32(R14)(CX*1)
 	VMULPS      quarterAVX2F32<>+0(SB), Y6, Y6
 	VMOVUPS     64(R8), Y12
 	VBLENDVPS   Y12, Y6, Y10, Y6
-	VMOVUPS     Y6, 64(R12)(CX*1)
+	VMOVUPS     Y6, 64(R14)(CX*1)
 	VMULPS      quarterAVX2F32<>+0(SB), Y7, Y7
 	VMOVUPS     96(R8), Y12
 	VBLENDVPS   Y12, Y7, Y11, Y7
-	VMOVUPS     Y7, 96(R12)(CX*1)
+	VMOVUPS     Y7, 96(R14)(CX*1)
 	VSUBPS      Y8, Y4, Y4
 	VSUBPS      Y9, Y5, Y5
 	VSUBPS      Y10, Y6, Y6
@@ -3096,16 +3354,16 @@ block:
 	VFMADD231PS Y7, Y7, Y6
 	VADDPS      Y6, Y4, Y4
 	VADDPS      Y4, Y14, Y14
-	CMPQ        184(AX), $0x05
-	JE          rows_done
+	CMPQ        R10, $0x05
+	JE          end_5
 
-	// row 5
-	MOVQ        56(AX), R11
-	VMOVUPS     (R11)(CX*1), Y4
-	VMOVUPS     32(R11)(CX*1), Y5
-	VMOVUPS     64(R11)(CX*1), Y6
-	VMOVUPS     96(R11)(CX*1), Y7
-	MOVQ        120(AX), R12
+row_5:
+	MOVQ        56(AX), R13
+	VMOVUPS     (R13)(CX*1), Y4
+	VMOVUPS     32(R13)(CX*1), Y5
+	VMOVUPS     64(R13)(CX*1), Y6
+	VMOVUPS     96(R13)(CX*1), Y7
+	MOVQ        120(AX), R14
 	VADDPS      Y4, Y8, Y8
 	VADDPS      Y5, Y9, Y9
 	VADDPS      Y6, Y10, Y10
@@ -3113,7 +3371,7 @@ block:
 	VPERM2F128  $0x03, 160(BX), Y3, Y12
 	VPALIGNR    $0x0c, Y12, Y3, Y12
 	VMOVUPS     Y3, 160(BX)
-	VPERM2F128  $0x21, 128(R10)(CX*1), Y0, Y13
+	VPERM2F128  $0x21, 128(R12)(CX*1), Y0, Y13
 	VPALIGNR    $0x04, Y0, Y13, Y13
 	VADDPS      Y1, Y12, Y12
 	VADDPS      Y12, Y8, Y8
@@ -3126,19 +3384,19 @@ block:
 	VMULPS      quarterAVX2F32<>+0(SB), Y8, Y8
 	VMOVUPS     (R8), Y12
 	VBLENDVPS   Y12, Y8, Y0, Y8
-	VMOVUPS     Y8, (R12)(CX*1)
+	VMOVUPS     Y8, (R14)(CX*1)
 	VMULPS      quarterAVX2F32<>+0(SB), Y9, Y9
 	VMOVUPS     32(R8), Y12
 	VBLENDVPS   Y12, Y9, Y1, Y9
-	VMOVUPS     Y9, 32(R12)(CX*1)
+	VMOVUPS     Y9, 32(R14)(CX*1)
 	VMULPS      quarterAVX2F32<>+0(SB), Y10, Y10
 	VMOVUPS     64(R8), Y12
 	VBLENDVPS   Y12, Y10, Y2, Y10
-	VMOVUPS     Y10, 64(R12)(CX*1)
+	VMOVUPS     Y10, 64(R14)(CX*1)
 	VMULPS      quarterAVX2F32<>+0(SB), Y11, Y11
 	VMOVUPS     96(R8), Y12
 	VBLENDVPS   Y12, Y11, Y3, Y11
-	VMOVUPS     Y11, 96(R12)(CX*1)
+	VMOVUPS     Y11, 96(R14)(CX*1)
 	VSUBPS      Y0, Y8, Y8
 	VSUBPS      Y1, Y9, Y9
 	VSUBPS      Y2, Y10, Y10
@@ -3149,16 +3407,16 @@ block:
 	VFMADD231PS Y11, Y11, Y10
 	VADDPS      Y10, Y8, Y8
 	VADDPS      Y8, Y14, Y14
-	CMPQ        184(AX), $0x06
-	JE          rows_done
+	CMPQ        R10, $0x06
+	JE          end_6
 
-	// row 6
-	MOVQ        64(AX), R10
-	VMOVUPS     (R10)(CX*1), Y8
-	VMOVUPS     32(R10)(CX*1), Y9
-	VMOVUPS     64(R10)(CX*1), Y10
-	VMOVUPS     96(R10)(CX*1), Y11
-	MOVQ        128(AX), R12
+row_6:
+	MOVQ        64(AX), R12
+	VMOVUPS     (R12)(CX*1), Y8
+	VMOVUPS     32(R12)(CX*1), Y9
+	VMOVUPS     64(R12)(CX*1), Y10
+	VMOVUPS     96(R12)(CX*1), Y11
+	MOVQ        128(AX), R14
 	VADDPS      Y8, Y0, Y0
 	VADDPS      Y9, Y1, Y1
 	VADDPS      Y10, Y2, Y2
@@ -3166,7 +3424,7 @@ block:
 	VPERM2F128  $0x03, 192(BX), Y7, Y12
 	VPALIGNR    $0x0c, Y12, Y7, Y12
 	VMOVUPS     Y7, 192(BX)
-	VPERM2F128  $0x21, 128(R11)(CX*1), Y4, Y13
+	VPERM2F128  $0x21, 128(R13)(CX*1), Y4, Y13
 	VPALIGNR    $0x04, Y4, Y13, Y13
 	VADDPS      Y5, Y12, Y12
 	VADDPS      Y12, Y0, Y0
@@ -3179,19 +3437,19 @@ block:
 	VMULPS      quarterAVX2F32<>+0(SB), Y0, Y0
 	VMOVUPS     (R8), Y12
 	VBLENDVPS   Y12, Y0, Y4, Y0
-	VMOVUPS     Y0, (R12)(CX*1)
+	VMOVUPS     Y0, (R14)(CX*1)
 	VMULPS      quarterAVX2F32<>+0(SB), Y1, Y1
 	VMOVUPS     32(R8), Y12
 	VBLENDVPS   Y12, Y1, Y5, Y1
-	VMOVUPS     Y1, 32(R12)(CX*1)
+	VMOVUPS     Y1, 32(R14)(CX*1)
 	VMULPS      quarterAVX2F32<>+0(SB), Y2, Y2
 	VMOVUPS     64(R8), Y12
 	VBLENDVPS   Y12, Y2, Y6, Y2
-	VMOVUPS     Y2, 64(R12)(CX*1)
+	VMOVUPS     Y2, 64(R14)(CX*1)
 	VMULPS      quarterAVX2F32<>+0(SB), Y3, Y3
 	VMOVUPS     96(R8), Y12
 	VBLENDVPS   Y12, Y3, Y7, Y3
-	VMOVUPS     Y3, 96(R12)(CX*1)
+	VMOVUPS     Y3, 96(R14)(CX*1)
 	VSUBPS      Y4, Y0, Y0
 	VSUBPS      Y5, Y1, Y1
 	VSUBPS      Y6, Y2, Y2
@@ -3202,16 +3460,16 @@ block:
 	VFMADD231PS Y3, Y3, Y2
 	VADDPS      Y2, Y0, Y0
 	VADDPS      Y0, Y14, Y14
-	CMPQ        184(AX), $0x07
-	JE          rows_done
+	CMPQ        R10, $0x07
+	JE          end_7
 
-	// row 7
-	MOVQ        72(AX), R11
-	VMOVUPS     (R11)(CX*1), Y0
-	VMOVUPS     32(R11)(CX*1), Y1
-	VMOVUPS     64(R11)(CX*1), Y2
-	VMOVUPS     96(R11)(CX*1), Y3
-	MOVQ        136(AX), R11
+row_7:
+	MOVQ        72(AX), R10
+	VMOVUPS     (R10)(CX*1), Y0
+	VMOVUPS     32(R10)(CX*1), Y1
+	VMOVUPS     64(R10)(CX*1), Y2
+	VMOVUPS     96(R10)(CX*1), Y3
+	MOVQ        136(AX), R10
 	VADDPS      Y0, Y4, Y4
 	VADDPS      Y1, Y5, Y5
 	VADDPS      Y2, Y6, Y6
@@ -3219,7 +3477,7 @@ block:
 	VPERM2F128  $0x03, 224(BX), Y11, Y12
 	VPALIGNR    $0x0c, Y12, Y11, Y12
 	VMOVUPS     Y11, 224(BX)
-	VPERM2F128  $0x21, 128(R10)(CX*1), Y8, Y13
+	VPERM2F128  $0x21, 128(R12)(CX*1), Y8, Y13
 	VPALIGNR    $0x04, Y8, Y13, Y13
 	VADDPS      Y9, Y12, Y12
 	VADDPS      Y12, Y4, Y4
@@ -3232,19 +3490,19 @@ block:
 	VMULPS      quarterAVX2F32<>+0(SB), Y4, Y4
 	VMOVUPS     (R8), Y12
 	VBLENDVPS   Y12, Y4, Y8, Y4
-	VMOVUPS     Y4, (R11)(CX*1)
+	VMOVUPS     Y4, (R10)(CX*1)
 	VMULPS      quarterAVX2F32<>+0(SB), Y5, Y5
 	VMOVUPS     32(R8), Y12
 	VBLENDVPS   Y12, Y5, Y9, Y5
-	VMOVUPS     Y5, 32(R11)(CX*1)
+	VMOVUPS     Y5, 32(R10)(CX*1)
 	VMULPS      quarterAVX2F32<>+0(SB), Y6, Y6
 	VMOVUPS     64(R8), Y12
 	VBLENDVPS   Y12, Y6, Y10, Y6
-	VMOVUPS     Y6, 64(R11)(CX*1)
+	VMOVUPS     Y6, 64(R10)(CX*1)
 	VMULPS      quarterAVX2F32<>+0(SB), Y7, Y7
 	VMOVUPS     96(R8), Y12
 	VBLENDVPS   Y12, Y7, Y11, Y7
-	VMOVUPS     Y7, 96(R11)(CX*1)
+	VMOVUPS     Y7, 96(R10)(CX*1)
 	VSUBPS      Y8, Y4, Y4
 	VSUBPS      Y9, Y5, Y5
 	VSUBPS      Y10, Y6, Y6
@@ -3257,7 +3515,7 @@ block:
 	VADDPS      Y4, Y14, Y14
 
 rows_done:
-	VMOVUPS Y14, (DX)
+	VMOVUPS Y14, (R11)
 	ADDQ    $0x00000020, DX
 	ADDQ    $0x00000080, CX
 	DECQ    DI
@@ -3265,25 +3523,88 @@ rows_done:
 	VZEROUPPER
 	RET
 
+end_1:
+	CMPQ    184(AX), $0x01
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     row_1
+
+end_2:
+	CMPQ    184(AX), $0x02
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     row_2
+
+end_3:
+	CMPQ    184(AX), $0x03
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     row_3
+
+end_4:
+	CMPQ    184(AX), $0x04
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     row_4
+
+end_5:
+	CMPQ    184(AX), $0x05
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     row_5
+
+end_6:
+	CMPQ    184(AX), $0x06
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     row_6
+
+end_7:
+	CMPQ    184(AX), $0x07
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     row_7
+
 tiny:
-	MOVQ    (AX), R10
-	MOVQ    8(AX), R11
-	VMOVUPS (R10)(CX*1), Y0
-	VMOVUPS 32(R10)(CX*1), Y1
-	VMOVUPS 64(R10)(CX*1), Y2
-	VMOVUPS 96(R10)(CX*1), Y3
-	VMOVUPS (R11)(CX*1), Y4
-	VMOVUPS 32(R11)(CX*1), Y5
-	VMOVUPS 64(R11)(CX*1), Y6
-	VMOVUPS 96(R11)(CX*1), Y7
+	MOVQ    (AX), R12
+	MOVQ    8(AX), R13
+	VMOVUPS (R12)(CX*1), Y0
+	VMOVUPS 32(R12)(CX*1), Y1
+	VMOVUPS 64(R12)(CX*1), Y2
+	VMOVUPS 96(R12)(CX*1), Y3
+	VMOVUPS (R13)(CX*1), Y4
+	VMOVUPS 32(R13)(CX*1), Y5
+	VMOVUPS 64(R13)(CX*1), Y6
+	VMOVUPS 96(R13)(CX*1), Y7
 
 	// row 0
-	MOVQ        16(AX), R10
-	VMOVUPS     (R10)(CX*1), Y8
-	VMOVUPS     32(R10)(CX*1), Y9
-	VMOVUPS     64(R10)(CX*1), Y10
-	VMOVUPS     96(R10)(CX*1), Y11
-	MOVQ        80(AX), R12
+	MOVQ        16(AX), R12
+	VMOVUPS     (R12)(CX*1), Y8
+	VMOVUPS     32(R12)(CX*1), Y9
+	VMOVUPS     64(R12)(CX*1), Y10
+	VMOVUPS     96(R12)(CX*1), Y11
+	MOVQ        80(AX), R14
 	VADDPS      Y8, Y0, Y0
 	VADDPS      Y9, Y1, Y1
 	VADDPS      Y10, Y2, Y2
@@ -3291,7 +3612,7 @@ tiny:
 	VPERM2F128  $0x03, (BX), Y7, Y12
 	VPALIGNR    $0x0c, Y12, Y7, Y12
 	VMOVUPS     Y7, (BX)
-	VPERM2F128  $0x21, 128(R11)(CX*1), Y4, Y13
+	VPERM2F128  $0x21, 128(R13)(CX*1), Y4, Y13
 	VPALIGNR    $0x04, Y4, Y13, Y13
 	VADDPS      Y5, Y12, Y12
 	VADDPS      Y12, Y0, Y0
@@ -3317,7 +3638,7 @@ tiny:
 	VORPS       Y13, Y0, Y0
 	VMOVUPS     (R8), Y12
 	VBLENDVPS   Y12, Y0, Y4, Y0
-	VMOVUPS     Y0, (R12)(CX*1)
+	VMOVUPS     Y0, (R14)(CX*1)
 	VANDPS      signAVX2F32<>+0(SB), Y1, Y12
 	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS      Y1, Y13, Y13
@@ -3334,7 +3655,7 @@ tiny:
 	VORPS       Y13, Y1, Y1
 	VMOVUPS     32(R8), Y12
 	VBLENDVPS   Y12, Y1, Y5, Y1
-	VMOVUPS     Y1, 32(R12)(CX*1)
+	VMOVUPS     Y1, 32(R14)(CX*1)
 	VANDPS      signAVX2F32<>+0(SB), Y2, Y12
 	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS      Y2, Y13, Y13
@@ -3351,7 +3672,7 @@ tiny:
 	VORPS       Y13, Y2, Y2
 	VMOVUPS     64(R8), Y12
 	VBLENDVPS   Y12, Y2, Y6, Y2
-	VMOVUPS     Y2, 64(R12)(CX*1)
+	VMOVUPS     Y2, 64(R14)(CX*1)
 	VANDPS      signAVX2F32<>+0(SB), Y3, Y12
 	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS      Y3, Y13, Y13
@@ -3368,7 +3689,7 @@ tiny:
 	VORPS       Y13, Y3, Y3
 	VMOVUPS     96(R8), Y12
 	VBLENDVPS   Y12, Y3, Y7, Y3
-	VMOVUPS     Y3, 96(R12)(CX*1)
+	VMOVUPS     Y3, 96(R14)(CX*1)
 	VORPS       Y0, Y4, Y12
 	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
 	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
@@ -3399,16 +3720,16 @@ tiny:
 	VFMADD231PS Y3, Y3, Y2
 	VADDPS      Y2, Y0, Y0
 	VADDPS      Y0, Y14, Y14
-	CMPQ        184(AX), $0x01
-	JE          rows_done
+	CMPQ        R10, $0x01
+	JE          tiny_end_1
 
-	// row 1
-	MOVQ        24(AX), R11
-	VMOVUPS     (R11)(CX*1), Y0
-	VMOVUPS     32(R11)(CX*1), Y1
-	VMOVUPS     64(R11)(CX*1), Y2
-	VMOVUPS     96(R11)(CX*1), Y3
-	MOVQ        88(AX), R12
+tiny_row_1:
+	MOVQ        24(AX), R13
+	VMOVUPS     (R13)(CX*1), Y0
+	VMOVUPS     32(R13)(CX*1), Y1
+	VMOVUPS     64(R13)(CX*1), Y2
+	VMOVUPS     96(R13)(CX*1), Y3
+	MOVQ        88(AX), R14
 	VADDPS      Y0, Y4, Y4
 	VADDPS      Y1, Y5, Y5
 	VADDPS      Y2, Y6, Y6
@@ -3416,7 +3737,7 @@ tiny:
 	VPERM2F128  $0x03, 32(BX), Y11, Y12
 	VPALIGNR    $0x0c, Y12, Y11, Y12
 	VMOVUPS     Y11, 32(BX)
-	VPERM2F128  $0x21, 128(R10)(CX*1), Y8, Y13
+	VPERM2F128  $0x21, 128(R12)(CX*1), Y8, Y13
 	VPALIGNR    $0x04, Y8, Y13, Y13
 	VADDPS      Y9, Y12, Y12
 	VADDPS      Y12, Y4, Y4
@@ -3442,7 +3763,7 @@ tiny:
 	VORPS       Y13, Y4, Y4
 	VMOVUPS     (R8), Y12
 	VBLENDVPS   Y12, Y4, Y8, Y4
-	VMOVUPS     Y4, (R12)(CX*1)
+	VMOVUPS     Y4, (R14)(CX*1)
 	VANDPS      signAVX2F32<>+0(SB), Y5, Y12
 	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS      Y5, Y13, Y13
@@ -3459,7 +3780,7 @@ tiny:
 	VORPS       Y13, Y5, Y5
 	VMOVUPS     32(R8), Y12
 	VBLENDVPS   Y12, Y5, Y9, Y5
-	VMOVUPS     Y5, 32(R12)(CX*1)
+	VMOVUPS     Y5, 32(R14)(CX*1)
 	VANDPS      signAVX2F32<>+0(SB), Y6, Y12
 	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS      Y6, Y13, Y13
@@ -3476,7 +3797,7 @@ tiny:
 	VORPS       Y13, Y6, Y6
 	VMOVUPS     64(R8), Y12
 	VBLENDVPS   Y12, Y6, Y10, Y6
-	VMOVUPS     Y6, 64(R12)(CX*1)
+	VMOVUPS     Y6, 64(R14)(CX*1)
 	VANDPS      signAVX2F32<>+0(SB), Y7, Y12
 	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS      Y7, Y13, Y13
@@ -3493,7 +3814,7 @@ tiny:
 	VORPS       Y13, Y7, Y7
 	VMOVUPS     96(R8), Y12
 	VBLENDVPS   Y12, Y7, Y11, Y7
-	VMOVUPS     Y7, 96(R12)(CX*1)
+	VMOVUPS     Y7, 96(R14)(CX*1)
 	VORPS       Y4, Y8, Y12
 	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
 	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
@@ -3524,16 +3845,16 @@ tiny:
 	VFMADD231PS Y7, Y7, Y6
 	VADDPS      Y6, Y4, Y4
 	VADDPS      Y4, Y14, Y14
-	CMPQ        184(AX), $0x02
-	JE          rows_done
+	CMPQ        R10, $0x02
+	JE          tiny_end_2
 
-	// row 2
-	MOVQ        32(AX), R10
-	VMOVUPS     (R10)(CX*1), Y4
-	VMOVUPS     32(R10)(CX*1), Y5
-	VMOVUPS     64(R10)(CX*1), Y6
-	VMOVUPS     96(R10)(CX*1), Y7
-	MOVQ        96(AX), R12
+tiny_row_2:
+	MOVQ        32(AX), R12
+	VMOVUPS     (R12)(CX*1), Y4
+	VMOVUPS     32(R12)(CX*1), Y5
+	VMOVUPS     64(R12)(CX*1), Y6
+	VMOVUPS     96(R12)(CX*1), Y7
+	MOVQ        96(AX), R14
 	VADDPS      Y4, Y8, Y8
 	VADDPS      Y5, Y9, Y9
 	VADDPS      Y6, Y10, Y10
@@ -3541,7 +3862,7 @@ tiny:
 	VPERM2F128  $0x03, 64(BX), Y3, Y12
 	VPALIGNR    $0x0c, Y12, Y3, Y12
 	VMOVUPS     Y3, 64(BX)
-	VPERM2F128  $0x21, 128(R11)(CX*1), Y0, Y13
+	VPERM2F128  $0x21, 128(R13)(CX*1), Y0, Y13
 	VPALIGNR    $0x04, Y0, Y13, Y13
 	VADDPS      Y1, Y12, Y12
 	VADDPS      Y12, Y8, Y8
@@ -3567,7 +3888,7 @@ tiny:
 	VORPS       Y13, Y8, Y8
 	VMOVUPS     (R8), Y12
 	VBLENDVPS   Y12, Y8, Y0, Y8
-	VMOVUPS     Y8, (R12)(CX*1)
+	VMOVUPS     Y8, (R14)(CX*1)
 	VANDPS      signAVX2F32<>+0(SB), Y9, Y12
 	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS      Y9, Y13, Y13
@@ -3584,7 +3905,7 @@ tiny:
 	VORPS       Y13, Y9, Y9
 	VMOVUPS     32(R8), Y12
 	VBLENDVPS   Y12, Y9, Y1, Y9
-	VMOVUPS     Y9, 32(R12)(CX*1)
+	VMOVUPS     Y9, 32(R14)(CX*1)
 	VANDPS      signAVX2F32<>+0(SB), Y10, Y12
 	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS      Y10, Y13, Y13
@@ -3601,7 +3922,7 @@ tiny:
 	VORPS       Y13, Y10, Y10
 	VMOVUPS     64(R8), Y12
 	VBLENDVPS   Y12, Y10, Y2, Y10
-	VMOVUPS     Y10, 64(R12)(CX*1)
+	VMOVUPS     Y10, 64(R14)(CX*1)
 	VANDPS      signAVX2F32<>+0(SB), Y11, Y12
 	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS      Y11, Y13, Y13
@@ -3618,7 +3939,7 @@ tiny:
 	VORPS       Y13, Y11, Y11
 	VMOVUPS     96(R8), Y12
 	VBLENDVPS   Y12, Y11, Y3, Y11
-	VMOVUPS     Y11, 96(R12)(CX*1)
+	VMOVUPS     Y11, 96(R14)(CX*1)
 	VORPS       Y8, Y0, Y12
 	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
 	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
@@ -3649,16 +3970,16 @@ tiny:
 	VFMADD231PS Y11, Y11, Y10
 	VADDPS      Y10, Y8, Y8
 	VADDPS      Y8, Y14, Y14
-	CMPQ        184(AX), $0x03
-	JE          rows_done
+	CMPQ        R10, $0x03
+	JE          tiny_end_3
 
-	// row 3
-	MOVQ        40(AX), R11
-	VMOVUPS     (R11)(CX*1), Y8
-	VMOVUPS     32(R11)(CX*1), Y9
-	VMOVUPS     64(R11)(CX*1), Y10
-	VMOVUPS     96(R11)(CX*1), Y11
-	MOVQ        104(AX), R12
+tiny_row_3:
+	MOVQ        40(AX), R13
+	VMOVUPS     (R13)(CX*1), Y8
+	VMOVUPS     32(R13)(CX*1), Y9
+	VMOVUPS     64(R13)(CX*1), Y10
+	VMOVUPS     96(R13)(CX*1), Y11
+	MOVQ        104(AX), R14
 	VADDPS      Y8, Y0, Y0
 	VADDPS      Y9, Y1, Y1
 	VADDPS      Y10, Y2, Y2
@@ -3666,7 +3987,7 @@ tiny:
 	VPERM2F128  $0x03, 96(BX), Y7, Y12
 	VPALIGNR    $0x0c, Y12, Y7, Y12
 	VMOVUPS     Y7, 96(BX)
-	VPERM2F128  $0x21, 128(R10)(CX*1), Y4, Y13
+	VPERM2F128  $0x21, 128(R12)(CX*1), Y4, Y13
 	VPALIGNR    $0x04, Y4, Y13, Y13
 	VADDPS      Y5, Y12, Y12
 	VADDPS      Y12, Y0, Y0
@@ -3692,7 +4013,7 @@ tiny:
 	VORPS       Y13, Y0, Y0
 	VMOVUPS     (R8), Y12
 	VBLENDVPS   Y12, Y0, Y4, Y0
-	VMOVUPS     Y0, (R12)(CX*1)
+	VMOVUPS     Y0, (R14)(CX*1)
 	VANDPS      signAVX2F32<>+0(SB), Y1, Y12
 	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS      Y1, Y13, Y13
@@ -3709,7 +4030,7 @@ tiny:
 	VORPS       Y13, Y1, Y1
 	VMOVUPS     32(R8), Y12
 	VBLENDVPS   Y12, Y1, Y5, Y1
-	VMOVUPS     Y1, 32(R12)(CX*1)
+	VMOVUPS     Y1, 32(R14)(CX*1)
 	VANDPS      signAVX2F32<>+0(SB), Y2, Y12
 	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS      Y2, Y13, Y13
@@ -3726,7 +4047,7 @@ tiny:
 	VORPS       Y13, Y2, Y2
 	VMOVUPS     64(R8), Y12
 	VBLENDVPS   Y12, Y2, Y6, Y2
-	VMOVUPS     Y2, 64(R12)(CX*1)
+	VMOVUPS     Y2, 64(R14)(CX*1)
 	VANDPS      signAVX2F32<>+0(SB), Y3, Y12
 	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS      Y3, Y13, Y13
@@ -3743,7 +4064,7 @@ tiny:
 	VORPS       Y13, Y3, Y3
 	VMOVUPS     96(R8), Y12
 	VBLENDVPS   Y12, Y3, Y7, Y3
-	VMOVUPS     Y3, 96(R12)(CX*1)
+	VMOVUPS     Y3, 96(R14)(CX*1)
 	VORPS       Y0, Y4, Y12
 	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
 	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
@@ -3774,16 +4095,16 @@ tiny:
 	VFMADD231PS Y3, Y3, Y2
 	VADDPS      Y2, Y0, Y0
 	VADDPS      Y0, Y14, Y14
-	CMPQ        184(AX), $0x04
-	JE          rows_done
+	CMPQ        R10, $0x04
+	JE          tiny_end_4
 
-	// row 4
-	MOVQ        48(AX), R10
-	VMOVUPS     (R10)(CX*1), Y0
-	VMOVUPS     32(R10)(CX*1), Y1
-	VMOVUPS     64(R10)(CX*1), Y2
-	VMOVUPS     96(R10)(CX*1), Y3
-	MOVQ        112(AX), R12
+tiny_row_4:
+	MOVQ        48(AX), R12
+	VMOVUPS     (R12)(CX*1), Y0
+	VMOVUPS     32(R12)(CX*1), Y1
+	VMOVUPS     64(R12)(CX*1), Y2
+	VMOVUPS     96(R12)(CX*1), Y3
+	MOVQ        112(AX), R14
 	VADDPS      Y0, Y4, Y4
 	VADDPS      Y1, Y5, Y5
 	VADDPS      Y2, Y6, Y6
@@ -3791,7 +4112,7 @@ tiny:
 	VPERM2F128  $0x03, 128(BX), Y11, Y12
 	VPALIGNR    $0x0c, Y12, Y11, Y12
 	VMOVUPS     Y11, 128(BX)
-	VPERM2F128  $0x21, 128(R11)(CX*1), Y8, Y13
+	VPERM2F128  $0x21, 128(R13)(CX*1), Y8, Y13
 	VPALIGNR    $0x04, Y8, Y13, Y13
 	VADDPS      Y9, Y12, Y12
 	VADDPS      Y12, Y4, Y4
@@ -3817,7 +4138,7 @@ tiny:
 	VORPS       Y13, Y4, Y4
 	VMOVUPS     (R8), Y12
 	VBLENDVPS   Y12, Y4, Y8, Y4
-	VMOVUPS     Y4, (R12)(CX*1)
+	VMOVUPS     Y4, (R14)(CX*1)
 	VANDPS      signAVX2F32<>+0(SB), Y5, Y12
 	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS      Y5, Y13, Y13
@@ -3834,7 +4155,7 @@ tiny:
 	VORPS       Y13, Y5, Y5
 	VMOVUPS     32(R8), Y12
 	VBLENDVPS   Y12, Y5, Y9, Y5
-	VMOVUPS     Y5, 32(R12)(CX*1)
+	VMOVUPS     Y5, 32(R14)(CX*1)
 	VANDPS      signAVX2F32<>+0(SB), Y6, Y12
 	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS      Y6, Y13, Y13
@@ -3851,7 +4172,7 @@ tiny:
 	VORPS       Y13, Y6, Y6
 	VMOVUPS     64(R8), Y12
 	VBLENDVPS   Y12, Y6, Y10, Y6
-	VMOVUPS     Y6, 64(R12)(CX*1)
+	VMOVUPS     Y6, 64(R14)(CX*1)
 	VANDPS      signAVX2F32<>+0(SB), Y7, Y12
 	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS      Y7, Y13, Y13
@@ -3868,7 +4189,7 @@ tiny:
 	VORPS       Y13, Y7, Y7
 	VMOVUPS     96(R8), Y12
 	VBLENDVPS   Y12, Y7, Y11, Y7
-	VMOVUPS     Y7, 96(R12)(CX*1)
+	VMOVUPS     Y7, 96(R14)(CX*1)
 	VORPS       Y4, Y8, Y12
 	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
 	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
@@ -3899,16 +4220,16 @@ tiny:
 	VFMADD231PS Y7, Y7, Y6
 	VADDPS      Y6, Y4, Y4
 	VADDPS      Y4, Y14, Y14
-	CMPQ        184(AX), $0x05
-	JE          rows_done
+	CMPQ        R10, $0x05
+	JE          tiny_end_5
 
-	// row 5
-	MOVQ        56(AX), R11
-	VMOVUPS     (R11)(CX*1), Y4
-	VMOVUPS     32(R11)(CX*1), Y5
-	VMOVUPS     64(R11)(CX*1), Y6
-	VMOVUPS     96(R11)(CX*1), Y7
-	MOVQ        120(AX), R12
+tiny_row_5:
+	MOVQ        56(AX), R13
+	VMOVUPS     (R13)(CX*1), Y4
+	VMOVUPS     32(R13)(CX*1), Y5
+	VMOVUPS     64(R13)(CX*1), Y6
+	VMOVUPS     96(R13)(CX*1), Y7
+	MOVQ        120(AX), R14
 	VADDPS      Y4, Y8, Y8
 	VADDPS      Y5, Y9, Y9
 	VADDPS      Y6, Y10, Y10
@@ -3916,7 +4237,7 @@ tiny:
 	VPERM2F128  $0x03, 160(BX), Y3, Y12
 	VPALIGNR    $0x0c, Y12, Y3, Y12
 	VMOVUPS     Y3, 160(BX)
-	VPERM2F128  $0x21, 128(R10)(CX*1), Y0, Y13
+	VPERM2F128  $0x21, 128(R12)(CX*1), Y0, Y13
 	VPALIGNR    $0x04, Y0, Y13, Y13
 	VADDPS      Y1, Y12, Y12
 	VADDPS      Y12, Y8, Y8
@@ -3942,7 +4263,7 @@ tiny:
 	VORPS       Y13, Y8, Y8
 	VMOVUPS     (R8), Y12
 	VBLENDVPS   Y12, Y8, Y0, Y8
-	VMOVUPS     Y8, (R12)(CX*1)
+	VMOVUPS     Y8, (R14)(CX*1)
 	VANDPS      signAVX2F32<>+0(SB), Y9, Y12
 	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS      Y9, Y13, Y13
@@ -3959,7 +4280,7 @@ tiny:
 	VORPS       Y13, Y9, Y9
 	VMOVUPS     32(R8), Y12
 	VBLENDVPS   Y12, Y9, Y1, Y9
-	VMOVUPS     Y9, 32(R12)(CX*1)
+	VMOVUPS     Y9, 32(R14)(CX*1)
 	VANDPS      signAVX2F32<>+0(SB), Y10, Y12
 	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS      Y10, Y13, Y13
@@ -3976,7 +4297,7 @@ tiny:
 	VORPS       Y13, Y10, Y10
 	VMOVUPS     64(R8), Y12
 	VBLENDVPS   Y12, Y10, Y2, Y10
-	VMOVUPS     Y10, 64(R12)(CX*1)
+	VMOVUPS     Y10, 64(R14)(CX*1)
 	VANDPS      signAVX2F32<>+0(SB), Y11, Y12
 	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS      Y11, Y13, Y13
@@ -3993,7 +4314,7 @@ tiny:
 	VORPS       Y13, Y11, Y11
 	VMOVUPS     96(R8), Y12
 	VBLENDVPS   Y12, Y11, Y3, Y11
-	VMOVUPS     Y11, 96(R12)(CX*1)
+	VMOVUPS     Y11, 96(R14)(CX*1)
 	VORPS       Y8, Y0, Y12
 	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
 	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
@@ -4024,16 +4345,16 @@ tiny:
 	VFMADD231PS Y11, Y11, Y10
 	VADDPS      Y10, Y8, Y8
 	VADDPS      Y8, Y14, Y14
-	CMPQ        184(AX), $0x06
-	JE          rows_done
+	CMPQ        R10, $0x06
+	JE          tiny_end_6
 
-	// row 6
-	MOVQ        64(AX), R10
-	VMOVUPS     (R10)(CX*1), Y8
-	VMOVUPS     32(R10)(CX*1), Y9
-	VMOVUPS     64(R10)(CX*1), Y10
-	VMOVUPS     96(R10)(CX*1), Y11
-	MOVQ        128(AX), R12
+tiny_row_6:
+	MOVQ        64(AX), R12
+	VMOVUPS     (R12)(CX*1), Y8
+	VMOVUPS     32(R12)(CX*1), Y9
+	VMOVUPS     64(R12)(CX*1), Y10
+	VMOVUPS     96(R12)(CX*1), Y11
+	MOVQ        128(AX), R14
 	VADDPS      Y8, Y0, Y0
 	VADDPS      Y9, Y1, Y1
 	VADDPS      Y10, Y2, Y2
@@ -4041,7 +4362,7 @@ tiny:
 	VPERM2F128  $0x03, 192(BX), Y7, Y12
 	VPALIGNR    $0x0c, Y12, Y7, Y12
 	VMOVUPS     Y7, 192(BX)
-	VPERM2F128  $0x21, 128(R11)(CX*1), Y4, Y13
+	VPERM2F128  $0x21, 128(R13)(CX*1), Y4, Y13
 	VPALIGNR    $0x04, Y4, Y13, Y13
 	VADDPS      Y5, Y12, Y12
 	VADDPS      Y12, Y0, Y0
@@ -4067,7 +4388,7 @@ tiny:
 	VORPS       Y13, Y0, Y0
 	VMOVUPS     (R8), Y12
 	VBLENDVPS   Y12, Y0, Y4, Y0
-	VMOVUPS     Y0, (R12)(CX*1)
+	VMOVUPS     Y0, (R14)(CX*1)
 	VANDPS      signAVX2F32<>+0(SB), Y1, Y12
 	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS      Y1, Y13, Y13
@@ -4084,7 +4405,7 @@ tiny:
 	VORPS       Y13, Y1, Y1
 	VMOVUPS     32(R8), Y12
 	VBLENDVPS   Y12, Y1, Y5, Y1
-	VMOVUPS     Y1, 32(R12)(CX*1)
+	VMOVUPS     Y1, 32(R14)(CX*1)
 	VANDPS      signAVX2F32<>+0(SB), Y2, Y12
 	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS      Y2, Y13, Y13
@@ -4101,7 +4422,7 @@ tiny:
 	VORPS       Y13, Y2, Y2
 	VMOVUPS     64(R8), Y12
 	VBLENDVPS   Y12, Y2, Y6, Y2
-	VMOVUPS     Y2, 64(R12)(CX*1)
+	VMOVUPS     Y2, 64(R14)(CX*1)
 	VANDPS      signAVX2F32<>+0(SB), Y3, Y12
 	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS      Y3, Y13, Y13
@@ -4118,7 +4439,7 @@ tiny:
 	VORPS       Y13, Y3, Y3
 	VMOVUPS     96(R8), Y12
 	VBLENDVPS   Y12, Y3, Y7, Y3
-	VMOVUPS     Y3, 96(R12)(CX*1)
+	VMOVUPS     Y3, 96(R14)(CX*1)
 	VORPS       Y0, Y4, Y12
 	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
 	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
@@ -4149,16 +4470,16 @@ tiny:
 	VFMADD231PS Y3, Y3, Y2
 	VADDPS      Y2, Y0, Y0
 	VADDPS      Y0, Y14, Y14
-	CMPQ        184(AX), $0x07
-	JE          rows_done
+	CMPQ        R10, $0x07
+	JE          tiny_end_7
 
-	// row 7
-	MOVQ        72(AX), R11
-	VMOVUPS     (R11)(CX*1), Y0
-	VMOVUPS     32(R11)(CX*1), Y1
-	VMOVUPS     64(R11)(CX*1), Y2
-	VMOVUPS     96(R11)(CX*1), Y3
-	MOVQ        136(AX), R11
+tiny_row_7:
+	MOVQ        72(AX), R10
+	VMOVUPS     (R10)(CX*1), Y0
+	VMOVUPS     32(R10)(CX*1), Y1
+	VMOVUPS     64(R10)(CX*1), Y2
+	VMOVUPS     96(R10)(CX*1), Y3
+	MOVQ        136(AX), R10
 	VADDPS      Y0, Y4, Y4
 	VADDPS      Y1, Y5, Y5
 	VADDPS      Y2, Y6, Y6
@@ -4166,7 +4487,7 @@ tiny:
 	VPERM2F128  $0x03, 224(BX), Y11, Y12
 	VPALIGNR    $0x0c, Y12, Y11, Y12
 	VMOVUPS     Y11, 224(BX)
-	VPERM2F128  $0x21, 128(R10)(CX*1), Y8, Y13
+	VPERM2F128  $0x21, 128(R12)(CX*1), Y8, Y13
 	VPALIGNR    $0x04, Y8, Y13, Y13
 	VADDPS      Y9, Y12, Y12
 	VADDPS      Y12, Y4, Y4
@@ -4192,7 +4513,7 @@ tiny:
 	VORPS       Y13, Y4, Y4
 	VMOVUPS     (R8), Y12
 	VBLENDVPS   Y12, Y4, Y8, Y4
-	VMOVUPS     Y4, (R11)(CX*1)
+	VMOVUPS     Y4, (R10)(CX*1)
 	VANDPS      signAVX2F32<>+0(SB), Y5, Y12
 	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS      Y5, Y13, Y13
@@ -4209,7 +4530,7 @@ tiny:
 	VORPS       Y13, Y5, Y5
 	VMOVUPS     32(R8), Y12
 	VBLENDVPS   Y12, Y5, Y9, Y5
-	VMOVUPS     Y5, 32(R11)(CX*1)
+	VMOVUPS     Y5, 32(R10)(CX*1)
 	VANDPS      signAVX2F32<>+0(SB), Y6, Y12
 	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS      Y6, Y13, Y13
@@ -4226,7 +4547,7 @@ tiny:
 	VORPS       Y13, Y6, Y6
 	VMOVUPS     64(R8), Y12
 	VBLENDVPS   Y12, Y6, Y10, Y6
-	VMOVUPS     Y6, 64(R11)(CX*1)
+	VMOVUPS     Y6, 64(R10)(CX*1)
 	VANDPS      signAVX2F32<>+0(SB), Y7, Y12
 	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS      Y7, Y13, Y13
@@ -4243,7 +4564,7 @@ tiny:
 	VORPS       Y13, Y7, Y7
 	VMOVUPS     96(R8), Y12
 	VBLENDVPS   Y12, Y7, Y11, Y7
-	VMOVUPS     Y7, 96(R11)(CX*1)
+	VMOVUPS     Y7, 96(R10)(CX*1)
 	VORPS       Y4, Y8, Y12
 	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
 	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
@@ -4276,6 +4597,69 @@ tiny:
 	VADDPS      Y4, Y14, Y14
 	JMP         rows_done
 
+tiny_end_1:
+	CMPQ    184(AX), $0x01
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     tiny_row_1
+
+tiny_end_2:
+	CMPQ    184(AX), $0x02
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     tiny_row_2
+
+tiny_end_3:
+	CMPQ    184(AX), $0x03
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     tiny_row_3
+
+tiny_end_4:
+	CMPQ    184(AX), $0x04
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     tiny_row_4
+
+tiny_end_5:
+	CMPQ    184(AX), $0x05
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     tiny_row_5
+
+tiny_end_6:
+	CMPQ    184(AX), $0x06
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     tiny_row_6
+
+tiny_end_7:
+	CMPQ    184(AX), $0x07
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     tiny_row_7
+
 // func fixedAVX2F32(s *Span)
 // Requires: AVX, AVX2, FMA3
 TEXT ·fixedAVX2F32(SB), NOSPLIT, $0-8
@@ -4284,18 +4668,20 @@ TEXT ·fixedAVX2F32(SB), NOSPLIT, $0-8
 	MOVQ 160(AX), DX
 	ADDQ 152(AX), DX
 	MOVQ 168(AX), BX
-	MOVQ 200(AX), SI
-	MOVQ 192(AX), DI
+	MOVQ 216(AX), SI
+	MOVQ 208(AX), DI
 	MOVQ 184(AX), R8
 	SHRQ $0x01, R8
 	MOVQ 8(AX)(R8*8), R8
-	MOVQ 336(AX), R9
+	MOVQ 352(AX), R9
 
 block:
 	LEAQ         -1(SI), R10
 	VMOVQ        R10, X12
 	VPBROADCASTQ X12, Y12
 	VANDPS       (DX), Y12, Y14
+	MOVQ         192(AX), R10
+	MOVQ         DX, R11
 	VMOVUPS      (R8)(CX*1), Y12
 	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
 	VMOVUPS      tinyAVX2F32<>+0(SB), Y13
@@ -4303,25 +4689,25 @@ block:
 	VPCMPGTD     zeroAVX2F32<>+0(SB), Y12, Y12
 	VPTEST       Y12, Y13
 	JNE          tiny
-	MOVQ         (AX), R10
-	MOVQ         8(AX), R11
-	VMOVUPS      (R10)(CX*1), Y0
-	VMOVUPS      32(R10)(CX*1), Y1
-	VMOVUPS      64(R10)(CX*1), Y2
-	VMOVUPS      96(R10)(CX*1), Y3
-	VMOVUPS      (R11)(CX*1), Y4
-	VMOVUPS      32(R11)(CX*1), Y5
-	VMOVUPS      64(R11)(CX*1), Y6
-	VMOVUPS      96(R11)(CX*1), Y7
+	MOVQ         (AX), R12
+	MOVQ         8(AX), R13
+	VMOVUPS      (R12)(CX*1), Y0
+	VMOVUPS      32(R12)(CX*1), Y1
+	VMOVUPS      64(R12)(CX*1), Y2
+	VMOVUPS      96(R12)(CX*1), Y3
+	VMOVUPS      (R13)(CX*1), Y4
+	VMOVUPS      32(R13)(CX*1), Y5
+	VMOVUPS      64(R13)(CX*1), Y6
+	VMOVUPS      96(R13)(CX*1), Y7
 
 	// row 0
-	MOVQ         16(AX), R10
-	VMOVUPS      (R10)(CX*1), Y8
-	VMOVUPS      32(R10)(CX*1), Y9
-	VMOVUPS      64(R10)(CX*1), Y10
-	VMOVUPS      96(R10)(CX*1), Y11
-	MOVQ         80(AX), R12
-	MOVQ         208(AX), R13
+	MOVQ         16(AX), R12
+	VMOVUPS      (R12)(CX*1), Y8
+	VMOVUPS      32(R12)(CX*1), Y9
+	VMOVUPS      64(R12)(CX*1), Y10
+	VMOVUPS      96(R12)(CX*1), Y11
+	MOVQ         80(AX), R14
+	MOVQ         224(AX), R15
 	VADDPS       Y8, Y0, Y0
 	VADDPS       Y9, Y1, Y1
 	VADDPS       Y10, Y2, Y2
@@ -4329,7 +4715,7 @@ block:
 	VPERM2F128   $0x03, (BX), Y7, Y12
 	VPALIGNR     $0x0c, Y12, Y7, Y12
 	VMOVUPS      Y7, (BX)
-	VPERM2F128   $0x21, 128(R11)(CX*1), Y4, Y13
+	VPERM2F128   $0x21, 128(R13)(CX*1), Y4, Y13
 	VPALIGNR     $0x04, Y4, Y13, Y13
 	VADDPS       Y5, Y12, Y12
 	VADDPS       Y12, Y0, Y0
@@ -4340,29 +4726,29 @@ block:
 	VADDPS       Y7, Y5, Y13
 	VADDPS       Y13, Y2, Y2
 	VMULPS       quarterAVX2F32<>+0(SB), Y0, Y0
-	VPBROADCASTB (R13)(R9*1), Y12
+	VPBROADCASTB (R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y0, Y4, Y0
-	VMOVUPS      Y0, (R12)(CX*1)
+	VMOVUPS      Y0, (R14)(CX*1)
 	VMULPS       quarterAVX2F32<>+0(SB), Y1, Y1
-	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPBROADCASTB 1(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y1, Y5, Y1
-	VMOVUPS      Y1, 32(R12)(CX*1)
+	VMOVUPS      Y1, 32(R14)(CX*1)
 	VMULPS       quarterAVX2F32<>+0(SB), Y2, Y2
-	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPBROADCASTB 2(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y2, Y6, Y2
-	VMOVUPS      Y2, 64(R12)(CX*1)
+	VMOVUPS      Y2, 64(R14)(CX*1)
 	VMULPS       quarterAVX2F32<>+0(SB), Y3, Y3
-	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPBROADCASTB 3(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y3, Y7, Y3
-	VMOVUPS      Y3, 96(R12)(CX*1)
+	VMOVUPS      Y3, 96(R14)(CX*1)
 	VSUBPS       Y4, Y0, Y0
 	VSUBPS       Y5, Y1, Y1
 	VSUBPS       Y6, Y2, Y2
@@ -4373,17 +4759,17 @@ block:
 	VFMADD231PS  Y3, Y3, Y2
 	VADDPS       Y2, Y0, Y0
 	VADDPS       Y0, Y14, Y14
-	CMPQ         184(AX), $0x01
-	JE           rows_done
+	CMPQ         R10, $0x01
+	JE           end_1
 
-	// row 1
-	MOVQ         24(AX), R11
-	VMOVUPS      (R11)(CX*1), Y0
-	VMOVUPS      32(R11)(CX*1), Y1
-	VMOVUPS      64(R11)(CX*1), Y2
-	VMOVUPS      96(R11)(CX*1), Y3
-	MOVQ         88(AX), R12
-	MOVQ         216(AX), R13
+row_1:
+	MOVQ         24(AX), R13
+	VMOVUPS      (R13)(CX*1), Y0
+	VMOVUPS      32(R13)(CX*1), Y1
+	VMOVUPS      64(R13)(CX*1), Y2
+	VMOVUPS      96(R13)(CX*1), Y3
+	MOVQ         88(AX), R14
+	MOVQ         232(AX), R15
 	VADDPS       Y0, Y4, Y4
 	VADDPS       Y1, Y5, Y5
 	VADDPS       Y2, Y6, Y6
@@ -4391,7 +4777,7 @@ block:
 	VPERM2F128   $0x03, 32(BX), Y11, Y12
 	VPALIGNR     $0x0c, Y12, Y11, Y12
 	VMOVUPS      Y11, 32(BX)
-	VPERM2F128   $0x21, 128(R10)(CX*1), Y8, Y13
+	VPERM2F128   $0x21, 128(R12)(CX*1), Y8, Y13
 	VPALIGNR     $0x04, Y8, Y13, Y13
 	VADDPS       Y9, Y12, Y12
 	VADDPS       Y12, Y4, Y4
@@ -4402,29 +4788,29 @@ block:
 	VADDPS       Y11, Y9, Y13
 	VADDPS       Y13, Y6, Y6
 	VMULPS       quarterAVX2F32<>+0(SB), Y4, Y4
-	VPBROADCASTB (R13)(R9*1), Y12
+	VPBROADCASTB (R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y4, Y8, Y4
-	VMOVUPS      Y4, (R12)(CX*1)
+	VMOVUPS      Y4, (R14)(CX*1)
 	VMULPS       quarterAVX2F32<>+0(SB), Y5, Y5
-	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPBROADCASTB 1(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y5, Y9, Y5
-	VMOVUPS      Y5, 32(R12)(CX*1)
+	VMOVUPS      Y5, 32(R14)(CX*1)
 	VMULPS       quarterAVX2F32<>+0(SB), Y6, Y6
-	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPBROADCASTB 2(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y6, Y10, Y6
-	VMOVUPS      Y6, 64(R12)(CX*1)
+	VMOVUPS      Y6, 64(R14)(CX*1)
 	VMULPS       quarterAVX2F32<>+0(SB), Y7, Y7
-	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPBROADCASTB 3(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y7, Y11, Y7
-	VMOVUPS      Y7, 96(R12)(CX*1)
+	VMOVUPS      Y7, 96(R14)(CX*1)
 	VSUBPS       Y8, Y4, Y4
 	VSUBPS       Y9, Y5, Y5
 	VSUBPS       Y10, Y6, Y6
@@ -4435,17 +4821,17 @@ block:
 	VFMADD231PS  Y7, Y7, Y6
 	VADDPS       Y6, Y4, Y4
 	VADDPS       Y4, Y14, Y14
-	CMPQ         184(AX), $0x02
-	JE           rows_done
+	CMPQ         R10, $0x02
+	JE           end_2
 
-	// row 2
-	MOVQ         32(AX), R10
-	VMOVUPS      (R10)(CX*1), Y4
-	VMOVUPS      32(R10)(CX*1), Y5
-	VMOVUPS      64(R10)(CX*1), Y6
-	VMOVUPS      96(R10)(CX*1), Y7
-	MOVQ         96(AX), R12
-	MOVQ         224(AX), R13
+row_2:
+	MOVQ         32(AX), R12
+	VMOVUPS      (R12)(CX*1), Y4
+	VMOVUPS      32(R12)(CX*1), Y5
+	VMOVUPS      64(R12)(CX*1), Y6
+	VMOVUPS      96(R12)(CX*1), Y7
+	MOVQ         96(AX), R14
+	MOVQ         240(AX), R15
 	VADDPS       Y4, Y8, Y8
 	VADDPS       Y5, Y9, Y9
 	VADDPS       Y6, Y10, Y10
@@ -4453,7 +4839,7 @@ block:
 	VPERM2F128   $0x03, 64(BX), Y3, Y12
 	VPALIGNR     $0x0c, Y12, Y3, Y12
 	VMOVUPS      Y3, 64(BX)
-	VPERM2F128   $0x21, 128(R11)(CX*1), Y0, Y13
+	VPERM2F128   $0x21, 128(R13)(CX*1), Y0, Y13
 	VPALIGNR     $0x04, Y0, Y13, Y13
 	VADDPS       Y1, Y12, Y12
 	VADDPS       Y12, Y8, Y8
@@ -4464,29 +4850,29 @@ block:
 	VADDPS       Y3, Y1, Y13
 	VADDPS       Y13, Y10, Y10
 	VMULPS       quarterAVX2F32<>+0(SB), Y8, Y8
-	VPBROADCASTB (R13)(R9*1), Y12
+	VPBROADCASTB (R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y8, Y0, Y8
-	VMOVUPS      Y8, (R12)(CX*1)
+	VMOVUPS      Y8, (R14)(CX*1)
 	VMULPS       quarterAVX2F32<>+0(SB), Y9, Y9
-	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPBROADCASTB 1(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y9, Y1, Y9
-	VMOVUPS      Y9, 32(R12)(CX*1)
+	VMOVUPS      Y9, 32(R14)(CX*1)
 	VMULPS       quarterAVX2F32<>+0(SB), Y10, Y10
-	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPBROADCASTB 2(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y10, Y2, Y10
-	VMOVUPS      Y10, 64(R12)(CX*1)
+	VMOVUPS      Y10, 64(R14)(CX*1)
 	VMULPS       quarterAVX2F32<>+0(SB), Y11, Y11
-	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPBROADCASTB 3(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y11, Y3, Y11
-	VMOVUPS      Y11, 96(R12)(CX*1)
+	VMOVUPS      Y11, 96(R14)(CX*1)
 	VSUBPS       Y0, Y8, Y8
 	VSUBPS       Y1, Y9, Y9
 	VSUBPS       Y2, Y10, Y10
@@ -4497,17 +4883,17 @@ block:
 	VFMADD231PS  Y11, Y11, Y10
 	VADDPS       Y10, Y8, Y8
 	VADDPS       Y8, Y14, Y14
-	CMPQ         184(AX), $0x03
-	JE           rows_done
+	CMPQ         R10, $0x03
+	JE           end_3
 
-	// row 3
-	MOVQ         40(AX), R11
-	VMOVUPS      (R11)(CX*1), Y8
-	VMOVUPS      32(R11)(CX*1), Y9
-	VMOVUPS      64(R11)(CX*1), Y10
-	VMOVUPS      96(R11)(CX*1), Y11
-	MOVQ         104(AX), R12
-	MOVQ         232(AX), R13
+row_3:
+	MOVQ         40(AX), R13
+	VMOVUPS      (R13)(CX*1), Y8
+	VMOVUPS      32(R13)(CX*1), Y9
+	VMOVUPS      64(R13)(CX*1), Y10
+	VMOVUPS      96(R13)(CX*1), Y11
+	MOVQ         104(AX), R14
+	MOVQ         248(AX), R15
 	VADDPS       Y8, Y0, Y0
 	VADDPS       Y9, Y1, Y1
 	VADDPS       Y10, Y2, Y2
@@ -4515,7 +4901,7 @@ block:
 	VPERM2F128   $0x03, 96(BX), Y7, Y12
 	VPALIGNR     $0x0c, Y12, Y7, Y12
 	VMOVUPS      Y7, 96(BX)
-	VPERM2F128   $0x21, 128(R10)(CX*1), Y4, Y13
+	VPERM2F128   $0x21, 128(R12)(CX*1), Y4, Y13
 	VPALIGNR     $0x04, Y4, Y13, Y13
 	VADDPS       Y5, Y12, Y12
 	VADDPS       Y12, Y0, Y0
@@ -4526,29 +4912,29 @@ block:
 	VADDPS       Y7, Y5, Y13
 	VADDPS       Y13, Y2, Y2
 	VMULPS       quarterAVX2F32<>+0(SB), Y0, Y0
-	VPBROADCASTB (R13)(R9*1), Y12
+	VPBROADCASTB (R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y0, Y4, Y0
-	VMOVUPS      Y0, (R12)(CX*1)
+	VMOVUPS      Y0, (R14)(CX*1)
 	VMULPS       quarterAVX2F32<>+0(SB), Y1, Y1
-	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPBROADCASTB 1(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y1, Y5, Y1
-	VMOVUPS      Y1, 32(R12)(CX*1)
+	VMOVUPS      Y1, 32(R14)(CX*1)
 	VMULPS       quarterAVX2F32<>+0(SB), Y2, Y2
-	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPBROADCASTB 2(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y2, Y6, Y2
-	VMOVUPS      Y2, 64(R12)(CX*1)
+	VMOVUPS      Y2, 64(R14)(CX*1)
 	VMULPS       quarterAVX2F32<>+0(SB), Y3, Y3
-	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPBROADCASTB 3(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y3, Y7, Y3
-	VMOVUPS      Y3, 96(R12)(CX*1)
+	VMOVUPS      Y3, 96(R14)(CX*1)
 	VSUBPS       Y4, Y0, Y0
 	VSUBPS       Y5, Y1, Y1
 	VSUBPS       Y6, Y2, Y2
@@ -4559,17 +4945,17 @@ block:
 	VFMADD231PS  Y3, Y3, Y2
 	VADDPS       Y2, Y0, Y0
 	VADDPS       Y0, Y14, Y14
-	CMPQ         184(AX), $0x04
-	JE           rows_done
+	CMPQ         R10, $0x04
+	JE           end_4
 
-	// row 4
-	MOVQ         48(AX), R10
-	VMOVUPS      (R10)(CX*1), Y0
-	VMOVUPS      32(R10)(CX*1), Y1
-	VMOVUPS      64(R10)(CX*1), Y2
-	VMOVUPS      96(R10)(CX*1), Y3
-	MOVQ         112(AX), R12
-	MOVQ         240(AX), R13
+row_4:
+	MOVQ         48(AX), R12
+	VMOVUPS      (R12)(CX*1), Y0
+	VMOVUPS      32(R12)(CX*1), Y1
+	VMOVUPS      64(R12)(CX*1), Y2
+	VMOVUPS      96(R12)(CX*1), Y3
+	MOVQ         112(AX), R14
+	MOVQ         256(AX), R15
 	VADDPS       Y0, Y4, Y4
 	VADDPS       Y1, Y5, Y5
 	VADDPS       Y2, Y6, Y6
@@ -4577,7 +4963,7 @@ block:
 	VPERM2F128   $0x03, 128(BX), Y11, Y12
 	VPALIGNR     $0x0c, Y12, Y11, Y12
 	VMOVUPS      Y11, 128(BX)
-	VPERM2F128   $0x21, 128(R11)(CX*1), Y8, Y13
+	VPERM2F128   $0x21, 128(R13)(CX*1), Y8, Y13
 	VPALIGNR     $0x04, Y8, Y13, Y13
 	VADDPS       Y9, Y12, Y12
 	VADDPS       Y12, Y4, Y4
@@ -4588,29 +4974,29 @@ block:
 	VADDPS       Y11, Y9, Y13
 	VADDPS       Y13, Y6, Y6
 	VMULPS       quarterAVX2F32<>+0(SB), Y4, Y4
-	VPBROADCASTB (R13)(R9*1), Y12
+	VPBROADCASTB (R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y4, Y8, Y4
-	VMOVUPS      Y4, (R12)(CX*1)
+	VMOVUPS      Y4, (R14)(CX*1)
 	VMULPS       quarterAVX2F32<>+0(SB), Y5, Y5
-	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPBROADCASTB 1(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y5, Y9, Y5
-	VMOVUPS      Y5, 32(R12)(CX*1)
+	VMOVUPS      Y5, 32(R14)(CX*1)
 	VMULPS       quarterAVX2F32<>+0(SB), Y6, Y6
-	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPBROADCASTB 2(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y6, Y10, Y6
-	VMOVUPS      Y6, 64(R12)(CX*1)
+	VMOVUPS      Y6, 64(R14)(CX*1)
 	VMULPS       quarterAVX2F32<>+0(SB), Y7, Y7
-	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPBROADCASTB 3(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y7, Y11, Y7
-	VMOVUPS      Y7, 96(R12)(CX*1)
+	VMOVUPS      Y7, 96(R14)(CX*1)
 	VSUBPS       Y8, Y4, Y4
 	VSUBPS       Y9, Y5, Y5
 	VSUBPS       Y10, Y6, Y6
@@ -4621,17 +5007,17 @@ block:
 	VFMADD231PS  Y7, Y7, Y6
 	VADDPS       Y6, Y4, Y4
 	VADDPS       Y4, Y14, Y14
-	CMPQ         184(AX), $0x05
-	JE           rows_done
+	CMPQ         R10, $0x05
+	JE           end_5
 
-	// row 5
-	MOVQ         56(AX), R11
-	VMOVUPS      (R11)(CX*1), Y4
-	VMOVUPS      32(R11)(CX*1), Y5
-	VMOVUPS      64(R11)(CX*1), Y6
-	VMOVUPS      96(R11)(CX*1), Y7
-	MOVQ         120(AX), R12
-	MOVQ         248(AX), R13
+row_5:
+	MOVQ         56(AX), R13
+	VMOVUPS      (R13)(CX*1), Y4
+	VMOVUPS      32(R13)(CX*1), Y5
+	VMOVUPS      64(R13)(CX*1), Y6
+	VMOVUPS      96(R13)(CX*1), Y7
+	MOVQ         120(AX), R14
+	MOVQ         264(AX), R15
 	VADDPS       Y4, Y8, Y8
 	VADDPS       Y5, Y9, Y9
 	VADDPS       Y6, Y10, Y10
@@ -4639,7 +5025,7 @@ block:
 	VPERM2F128   $0x03, 160(BX), Y3, Y12
 	VPALIGNR     $0x0c, Y12, Y3, Y12
 	VMOVUPS      Y3, 160(BX)
-	VPERM2F128   $0x21, 128(R10)(CX*1), Y0, Y13
+	VPERM2F128   $0x21, 128(R12)(CX*1), Y0, Y13
 	VPALIGNR     $0x04, Y0, Y13, Y13
 	VADDPS       Y1, Y12, Y12
 	VADDPS       Y12, Y8, Y8
@@ -4650,29 +5036,29 @@ block:
 	VADDPS       Y3, Y1, Y13
 	VADDPS       Y13, Y10, Y10
 	VMULPS       quarterAVX2F32<>+0(SB), Y8, Y8
-	VPBROADCASTB (R13)(R9*1), Y12
+	VPBROADCASTB (R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y8, Y0, Y8
-	VMOVUPS      Y8, (R12)(CX*1)
+	VMOVUPS      Y8, (R14)(CX*1)
 	VMULPS       quarterAVX2F32<>+0(SB), Y9, Y9
-	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPBROADCASTB 1(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y9, Y1, Y9
-	VMOVUPS      Y9, 32(R12)(CX*1)
+	VMOVUPS      Y9, 32(R14)(CX*1)
 	VMULPS       quarterAVX2F32<>+0(SB), Y10, Y10
-	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPBROADCASTB 2(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y10, Y2, Y10
-	VMOVUPS      Y10, 64(R12)(CX*1)
+	VMOVUPS      Y10, 64(R14)(CX*1)
 	VMULPS       quarterAVX2F32<>+0(SB), Y11, Y11
-	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPBROADCASTB 3(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y11, Y3, Y11
-	VMOVUPS      Y11, 96(R12)(CX*1)
+	VMOVUPS      Y11, 96(R14)(CX*1)
 	VSUBPS       Y0, Y8, Y8
 	VSUBPS       Y1, Y9, Y9
 	VSUBPS       Y2, Y10, Y10
@@ -4683,17 +5069,17 @@ block:
 	VFMADD231PS  Y11, Y11, Y10
 	VADDPS       Y10, Y8, Y8
 	VADDPS       Y8, Y14, Y14
-	CMPQ         184(AX), $0x06
-	JE           rows_done
+	CMPQ         R10, $0x06
+	JE           end_6
 
-	// row 6
-	MOVQ         64(AX), R10
-	VMOVUPS      (R10)(CX*1), Y8
-	VMOVUPS      32(R10)(CX*1), Y9
-	VMOVUPS      64(R10)(CX*1), Y10
-	VMOVUPS      96(R10)(CX*1), Y11
-	MOVQ         128(AX), R12
-	MOVQ         256(AX), R13
+row_6:
+	MOVQ         64(AX), R12
+	VMOVUPS      (R12)(CX*1), Y8
+	VMOVUPS      32(R12)(CX*1), Y9
+	VMOVUPS      64(R12)(CX*1), Y10
+	VMOVUPS      96(R12)(CX*1), Y11
+	MOVQ         128(AX), R14
+	MOVQ         272(AX), R15
 	VADDPS       Y8, Y0, Y0
 	VADDPS       Y9, Y1, Y1
 	VADDPS       Y10, Y2, Y2
@@ -4701,7 +5087,7 @@ block:
 	VPERM2F128   $0x03, 192(BX), Y7, Y12
 	VPALIGNR     $0x0c, Y12, Y7, Y12
 	VMOVUPS      Y7, 192(BX)
-	VPERM2F128   $0x21, 128(R11)(CX*1), Y4, Y13
+	VPERM2F128   $0x21, 128(R13)(CX*1), Y4, Y13
 	VPALIGNR     $0x04, Y4, Y13, Y13
 	VADDPS       Y5, Y12, Y12
 	VADDPS       Y12, Y0, Y0
@@ -4712,29 +5098,29 @@ block:
 	VADDPS       Y7, Y5, Y13
 	VADDPS       Y13, Y2, Y2
 	VMULPS       quarterAVX2F32<>+0(SB), Y0, Y0
-	VPBROADCASTB (R13)(R9*1), Y12
+	VPBROADCASTB (R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y0, Y4, Y0
-	VMOVUPS      Y0, (R12)(CX*1)
+	VMOVUPS      Y0, (R14)(CX*1)
 	VMULPS       quarterAVX2F32<>+0(SB), Y1, Y1
-	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPBROADCASTB 1(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y1, Y5, Y1
-	VMOVUPS      Y1, 32(R12)(CX*1)
+	VMOVUPS      Y1, 32(R14)(CX*1)
 	VMULPS       quarterAVX2F32<>+0(SB), Y2, Y2
-	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPBROADCASTB 2(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y2, Y6, Y2
-	VMOVUPS      Y2, 64(R12)(CX*1)
+	VMOVUPS      Y2, 64(R14)(CX*1)
 	VMULPS       quarterAVX2F32<>+0(SB), Y3, Y3
-	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPBROADCASTB 3(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y3, Y7, Y3
-	VMOVUPS      Y3, 96(R12)(CX*1)
+	VMOVUPS      Y3, 96(R14)(CX*1)
 	VSUBPS       Y4, Y0, Y0
 	VSUBPS       Y5, Y1, Y1
 	VSUBPS       Y6, Y2, Y2
@@ -4745,17 +5131,17 @@ block:
 	VFMADD231PS  Y3, Y3, Y2
 	VADDPS       Y2, Y0, Y0
 	VADDPS       Y0, Y14, Y14
-	CMPQ         184(AX), $0x07
-	JE           rows_done
+	CMPQ         R10, $0x07
+	JE           end_7
 
-	// row 7
-	MOVQ         72(AX), R11
-	VMOVUPS      (R11)(CX*1), Y0
-	VMOVUPS      32(R11)(CX*1), Y1
-	VMOVUPS      64(R11)(CX*1), Y2
-	VMOVUPS      96(R11)(CX*1), Y3
-	MOVQ         136(AX), R11
-	MOVQ         264(AX), R12
+row_7:
+	MOVQ         72(AX), R10
+	VMOVUPS      (R10)(CX*1), Y0
+	VMOVUPS      32(R10)(CX*1), Y1
+	VMOVUPS      64(R10)(CX*1), Y2
+	VMOVUPS      96(R10)(CX*1), Y3
+	MOVQ         136(AX), R10
+	MOVQ         280(AX), R13
 	VADDPS       Y0, Y4, Y4
 	VADDPS       Y1, Y5, Y5
 	VADDPS       Y2, Y6, Y6
@@ -4763,7 +5149,7 @@ block:
 	VPERM2F128   $0x03, 224(BX), Y11, Y12
 	VPALIGNR     $0x0c, Y12, Y11, Y12
 	VMOVUPS      Y11, 224(BX)
-	VPERM2F128   $0x21, 128(R10)(CX*1), Y8, Y13
+	VPERM2F128   $0x21, 128(R12)(CX*1), Y8, Y13
 	VPALIGNR     $0x04, Y8, Y13, Y13
 	VADDPS       Y9, Y12, Y12
 	VADDPS       Y12, Y4, Y4
@@ -4774,29 +5160,29 @@ block:
 	VADDPS       Y11, Y9, Y13
 	VADDPS       Y13, Y6, Y6
 	VMULPS       quarterAVX2F32<>+0(SB), Y4, Y4
-	VPBROADCASTB (R12)(R9*1), Y12
+	VPBROADCASTB (R13)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y4, Y8, Y4
-	VMOVUPS      Y4, (R11)(CX*1)
+	VMOVUPS      Y4, (R10)(CX*1)
 	VMULPS       quarterAVX2F32<>+0(SB), Y5, Y5
-	VPBROADCASTB 1(R12)(R9*1), Y12
+	VPBROADCASTB 1(R13)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y5, Y9, Y5
-	VMOVUPS      Y5, 32(R11)(CX*1)
+	VMOVUPS      Y5, 32(R10)(CX*1)
 	VMULPS       quarterAVX2F32<>+0(SB), Y6, Y6
-	VPBROADCASTB 2(R12)(R9*1), Y12
+	VPBROADCASTB 2(R13)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y6, Y10, Y6
-	VMOVUPS      Y6, 64(R11)(CX*1)
+	VMOVUPS      Y6, 64(R10)(CX*1)
 	VMULPS       quarterAVX2F32<>+0(SB), Y7, Y7
-	VPBROADCASTB 3(R12)(R9*1), Y12
+	VPBROADCASTB 3(R13)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y7, Y11, Y7
-	VMOVUPS      Y7, 96(R11)(CX*1)
+	VMOVUPS      Y7, 96(R10)(CX*1)
 	VSUBPS       Y8, Y4, Y4
 	VSUBPS       Y9, Y5, Y5
 	VSUBPS       Y10, Y6, Y6
@@ -4809,7 +5195,7 @@ block:
 	VADDPS       Y4, Y14, Y14
 
 rows_done:
-	VMOVUPS Y14, (DX)
+	VMOVUPS Y14, (R11)
 	ADDQ    $0x00000020, DX
 	ADDQ    $0x00000080, CX
 	ADDQ    $0x04, R9
@@ -4818,26 +5204,89 @@ rows_done:
 	VZEROUPPER
 	RET
 
+end_1:
+	CMPQ    184(AX), $0x01
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     row_1
+
+end_2:
+	CMPQ    184(AX), $0x02
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     row_2
+
+end_3:
+	CMPQ    184(AX), $0x03
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     row_3
+
+end_4:
+	CMPQ    184(AX), $0x04
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     row_4
+
+end_5:
+	CMPQ    184(AX), $0x05
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     row_5
+
+end_6:
+	CMPQ    184(AX), $0x06
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     row_6
+
+end_7:
+	CMPQ    184(AX), $0x07
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     row_7
+
 tiny:
-	MOVQ    (AX), R10
-	MOVQ    8(AX), R11
-	VMOVUPS (R10)(CX*1), Y0
-	VMOVUPS 32(R10)(CX*1), Y1
-	VMOVUPS 64(R10)(CX*1), Y2
-	VMOVUPS 96(R10)(CX*1), Y3
-	VMOVUPS (R11)(CX*1), Y4
-	VMOVUPS 32(R11)(CX*1), Y5
-	VMOVUPS 64(R11)(CX*1), Y6
-	VMOVUPS 96(R11)(CX*1), Y7
+	MOVQ    (AX), R12
+	MOVQ    8(AX), R13
+	VMOVUPS (R12)(CX*1), Y0
+	VMOVUPS 32(R12)(CX*1), Y1
+	VMOVUPS 64(R12)(CX*1), Y2
+	VMOVUPS 96(R12)(CX*1), Y3
+	VMOVUPS (R13)(CX*1), Y4
+	VMOVUPS 32(R13)(CX*1), Y5
+	VMOVUPS 64(R13)(CX*1), Y6
+	VMOVUPS 96(R13)(CX*1), Y7
 
 	// row 0
-	MOVQ         16(AX), R10
-	VMOVUPS      (R10)(CX*1), Y8
-	VMOVUPS      32(R10)(CX*1), Y9
-	VMOVUPS      64(R10)(CX*1), Y10
-	VMOVUPS      96(R10)(CX*1), Y11
-	MOVQ         80(AX), R12
-	MOVQ         208(AX), R13
+	MOVQ         16(AX), R12
+	VMOVUPS      (R12)(CX*1), Y8
+	VMOVUPS      32(R12)(CX*1), Y9
+	VMOVUPS      64(R12)(CX*1), Y10
+	VMOVUPS      96(R12)(CX*1), Y11
+	MOVQ         80(AX), R14
+	MOVQ         224(AX), R15
 	VADDPS       Y8, Y0, Y0
 	VADDPS       Y9, Y1, Y1
 	VADDPS       Y10, Y2, Y2
@@ -4845,7 +5294,7 @@ tiny:
 	VPERM2F128   $0x03, (BX), Y7, Y12
 	VPALIGNR     $0x0c, Y12, Y7, Y12
 	VMOVUPS      Y7, (BX)
-	VPERM2F128   $0x21, 128(R11)(CX*1), Y4, Y13
+	VPERM2F128   $0x21, 128(R13)(CX*1), Y4, Y13
 	VPALIGNR     $0x04, Y4, Y13, Y13
 	VADDPS       Y5, Y12, Y12
 	VADDPS       Y12, Y0, Y0
@@ -4869,11 +5318,11 @@ tiny:
 	VMULPS       quarterAVX2F32<>+0(SB), Y0, Y0
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y0, Y0
-	VPBROADCASTB (R13)(R9*1), Y12
+	VPBROADCASTB (R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y0, Y4, Y0
-	VMOVUPS      Y0, (R12)(CX*1)
+	VMOVUPS      Y0, (R14)(CX*1)
 	VANDPS       signAVX2F32<>+0(SB), Y1, Y12
 	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS       Y1, Y13, Y13
@@ -4888,11 +5337,11 @@ tiny:
 	VMULPS       quarterAVX2F32<>+0(SB), Y1, Y1
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y1, Y1
-	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPBROADCASTB 1(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y1, Y5, Y1
-	VMOVUPS      Y1, 32(R12)(CX*1)
+	VMOVUPS      Y1, 32(R14)(CX*1)
 	VANDPS       signAVX2F32<>+0(SB), Y2, Y12
 	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS       Y2, Y13, Y13
@@ -4907,11 +5356,11 @@ tiny:
 	VMULPS       quarterAVX2F32<>+0(SB), Y2, Y2
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y2, Y2
-	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPBROADCASTB 2(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y2, Y6, Y2
-	VMOVUPS      Y2, 64(R12)(CX*1)
+	VMOVUPS      Y2, 64(R14)(CX*1)
 	VANDPS       signAVX2F32<>+0(SB), Y3, Y12
 	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS       Y3, Y13, Y13
@@ -4926,11 +5375,11 @@ tiny:
 	VMULPS       quarterAVX2F32<>+0(SB), Y3, Y3
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y3, Y3
-	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPBROADCASTB 3(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y3, Y7, Y3
-	VMOVUPS      Y3, 96(R12)(CX*1)
+	VMOVUPS      Y3, 96(R14)(CX*1)
 	VORPS        Y0, Y4, Y12
 	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
 	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
@@ -4961,17 +5410,17 @@ tiny:
 	VFMADD231PS  Y3, Y3, Y2
 	VADDPS       Y2, Y0, Y0
 	VADDPS       Y0, Y14, Y14
-	CMPQ         184(AX), $0x01
-	JE           rows_done
+	CMPQ         R10, $0x01
+	JE           tiny_end_1
 
-	// row 1
-	MOVQ         24(AX), R11
-	VMOVUPS      (R11)(CX*1), Y0
-	VMOVUPS      32(R11)(CX*1), Y1
-	VMOVUPS      64(R11)(CX*1), Y2
-	VMOVUPS      96(R11)(CX*1), Y3
-	MOVQ         88(AX), R12
-	MOVQ         216(AX), R13
+tiny_row_1:
+	MOVQ         24(AX), R13
+	VMOVUPS      (R13)(CX*1), Y0
+	VMOVUPS      32(R13)(CX*1), Y1
+	VMOVUPS      64(R13)(CX*1), Y2
+	VMOVUPS      96(R13)(CX*1), Y3
+	MOVQ         88(AX), R14
+	MOVQ         232(AX), R15
 	VADDPS       Y0, Y4, Y4
 	VADDPS       Y1, Y5, Y5
 	VADDPS       Y2, Y6, Y6
@@ -4979,7 +5428,7 @@ tiny:
 	VPERM2F128   $0x03, 32(BX), Y11, Y12
 	VPALIGNR     $0x0c, Y12, Y11, Y12
 	VMOVUPS      Y11, 32(BX)
-	VPERM2F128   $0x21, 128(R10)(CX*1), Y8, Y13
+	VPERM2F128   $0x21, 128(R12)(CX*1), Y8, Y13
 	VPALIGNR     $0x04, Y8, Y13, Y13
 	VADDPS       Y9, Y12, Y12
 	VADDPS       Y12, Y4, Y4
@@ -5003,11 +5452,11 @@ tiny:
 	VMULPS       quarterAVX2F32<>+0(SB), Y4, Y4
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y4, Y4
-	VPBROADCASTB (R13)(R9*1), Y12
+	VPBROADCASTB (R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y4, Y8, Y4
-	VMOVUPS      Y4, (R12)(CX*1)
+	VMOVUPS      Y4, (R14)(CX*1)
 	VANDPS       signAVX2F32<>+0(SB), Y5, Y12
 	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS       Y5, Y13, Y13
@@ -5022,11 +5471,11 @@ tiny:
 	VMULPS       quarterAVX2F32<>+0(SB), Y5, Y5
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y5, Y5
-	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPBROADCASTB 1(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y5, Y9, Y5
-	VMOVUPS      Y5, 32(R12)(CX*1)
+	VMOVUPS      Y5, 32(R14)(CX*1)
 	VANDPS       signAVX2F32<>+0(SB), Y6, Y12
 	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS       Y6, Y13, Y13
@@ -5041,11 +5490,11 @@ tiny:
 	VMULPS       quarterAVX2F32<>+0(SB), Y6, Y6
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y6, Y6
-	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPBROADCASTB 2(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y6, Y10, Y6
-	VMOVUPS      Y6, 64(R12)(CX*1)
+	VMOVUPS      Y6, 64(R14)(CX*1)
 	VANDPS       signAVX2F32<>+0(SB), Y7, Y12
 	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS       Y7, Y13, Y13
@@ -5060,11 +5509,11 @@ tiny:
 	VMULPS       quarterAVX2F32<>+0(SB), Y7, Y7
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y7, Y7
-	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPBROADCASTB 3(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y7, Y11, Y7
-	VMOVUPS      Y7, 96(R12)(CX*1)
+	VMOVUPS      Y7, 96(R14)(CX*1)
 	VORPS        Y4, Y8, Y12
 	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
 	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
@@ -5095,17 +5544,17 @@ tiny:
 	VFMADD231PS  Y7, Y7, Y6
 	VADDPS       Y6, Y4, Y4
 	VADDPS       Y4, Y14, Y14
-	CMPQ         184(AX), $0x02
-	JE           rows_done
+	CMPQ         R10, $0x02
+	JE           tiny_end_2
 
-	// row 2
-	MOVQ         32(AX), R10
-	VMOVUPS      (R10)(CX*1), Y4
-	VMOVUPS      32(R10)(CX*1), Y5
-	VMOVUPS      64(R10)(CX*1), Y6
-	VMOVUPS      96(R10)(CX*1), Y7
-	MOVQ         96(AX), R12
-	MOVQ         224(AX), R13
+tiny_row_2:
+	MOVQ         32(AX), R12
+	VMOVUPS      (R12)(CX*1), Y4
+	VMOVUPS      32(R12)(CX*1), Y5
+	VMOVUPS      64(R12)(CX*1), Y6
+	VMOVUPS      96(R12)(CX*1), Y7
+	MOVQ         96(AX), R14
+	MOVQ         240(AX), R15
 	VADDPS       Y4, Y8, Y8
 	VADDPS       Y5, Y9, Y9
 	VADDPS       Y6, Y10, Y10
@@ -5113,7 +5562,7 @@ tiny:
 	VPERM2F128   $0x03, 64(BX), Y3, Y12
 	VPALIGNR     $0x0c, Y12, Y3, Y12
 	VMOVUPS      Y3, 64(BX)
-	VPERM2F128   $0x21, 128(R11)(CX*1), Y0, Y13
+	VPERM2F128   $0x21, 128(R13)(CX*1), Y0, Y13
 	VPALIGNR     $0x04, Y0, Y13, Y13
 	VADDPS       Y1, Y12, Y12
 	VADDPS       Y12, Y8, Y8
@@ -5137,11 +5586,11 @@ tiny:
 	VMULPS       quarterAVX2F32<>+0(SB), Y8, Y8
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y8, Y8
-	VPBROADCASTB (R13)(R9*1), Y12
+	VPBROADCASTB (R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y8, Y0, Y8
-	VMOVUPS      Y8, (R12)(CX*1)
+	VMOVUPS      Y8, (R14)(CX*1)
 	VANDPS       signAVX2F32<>+0(SB), Y9, Y12
 	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS       Y9, Y13, Y13
@@ -5156,11 +5605,11 @@ tiny:
 	VMULPS       quarterAVX2F32<>+0(SB), Y9, Y9
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y9, Y9
-	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPBROADCASTB 1(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y9, Y1, Y9
-	VMOVUPS      Y9, 32(R12)(CX*1)
+	VMOVUPS      Y9, 32(R14)(CX*1)
 	VANDPS       signAVX2F32<>+0(SB), Y10, Y12
 	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS       Y10, Y13, Y13
@@ -5175,11 +5624,11 @@ tiny:
 	VMULPS       quarterAVX2F32<>+0(SB), Y10, Y10
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y10, Y10
-	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPBROADCASTB 2(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y10, Y2, Y10
-	VMOVUPS      Y10, 64(R12)(CX*1)
+	VMOVUPS      Y10, 64(R14)(CX*1)
 	VANDPS       signAVX2F32<>+0(SB), Y11, Y12
 	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS       Y11, Y13, Y13
@@ -5194,11 +5643,11 @@ tiny:
 	VMULPS       quarterAVX2F32<>+0(SB), Y11, Y11
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y11, Y11
-	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPBROADCASTB 3(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y11, Y3, Y11
-	VMOVUPS      Y11, 96(R12)(CX*1)
+	VMOVUPS      Y11, 96(R14)(CX*1)
 	VORPS        Y8, Y0, Y12
 	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
 	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
@@ -5229,17 +5678,17 @@ tiny:
 	VFMADD231PS  Y11, Y11, Y10
 	VADDPS       Y10, Y8, Y8
 	VADDPS       Y8, Y14, Y14
-	CMPQ         184(AX), $0x03
-	JE           rows_done
+	CMPQ         R10, $0x03
+	JE           tiny_end_3
 
-	// row 3
-	MOVQ         40(AX), R11
-	VMOVUPS      (R11)(CX*1), Y8
-	VMOVUPS      32(R11)(CX*1), Y9
-	VMOVUPS      64(R11)(CX*1), Y10
-	VMOVUPS      96(R11)(CX*1), Y11
-	MOVQ         104(AX), R12
-	MOVQ         232(AX), R13
+tiny_row_3:
+	MOVQ         40(AX), R13
+	VMOVUPS      (R13)(CX*1), Y8
+	VMOVUPS      32(R13)(CX*1), Y9
+	VMOVUPS      64(R13)(CX*1), Y10
+	VMOVUPS      96(R13)(CX*1), Y11
+	MOVQ         104(AX), R14
+	MOVQ         248(AX), R15
 	VADDPS       Y8, Y0, Y0
 	VADDPS       Y9, Y1, Y1
 	VADDPS       Y10, Y2, Y2
@@ -5247,7 +5696,7 @@ tiny:
 	VPERM2F128   $0x03, 96(BX), Y7, Y12
 	VPALIGNR     $0x0c, Y12, Y7, Y12
 	VMOVUPS      Y7, 96(BX)
-	VPERM2F128   $0x21, 128(R10)(CX*1), Y4, Y13
+	VPERM2F128   $0x21, 128(R12)(CX*1), Y4, Y13
 	VPALIGNR     $0x04, Y4, Y13, Y13
 	VADDPS       Y5, Y12, Y12
 	VADDPS       Y12, Y0, Y0
@@ -5271,11 +5720,11 @@ tiny:
 	VMULPS       quarterAVX2F32<>+0(SB), Y0, Y0
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y0, Y0
-	VPBROADCASTB (R13)(R9*1), Y12
+	VPBROADCASTB (R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y0, Y4, Y0
-	VMOVUPS      Y0, (R12)(CX*1)
+	VMOVUPS      Y0, (R14)(CX*1)
 	VANDPS       signAVX2F32<>+0(SB), Y1, Y12
 	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS       Y1, Y13, Y13
@@ -5290,11 +5739,11 @@ tiny:
 	VMULPS       quarterAVX2F32<>+0(SB), Y1, Y1
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y1, Y1
-	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPBROADCASTB 1(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y1, Y5, Y1
-	VMOVUPS      Y1, 32(R12)(CX*1)
+	VMOVUPS      Y1, 32(R14)(CX*1)
 	VANDPS       signAVX2F32<>+0(SB), Y2, Y12
 	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS       Y2, Y13, Y13
@@ -5309,11 +5758,11 @@ tiny:
 	VMULPS       quarterAVX2F32<>+0(SB), Y2, Y2
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y2, Y2
-	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPBROADCASTB 2(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y2, Y6, Y2
-	VMOVUPS      Y2, 64(R12)(CX*1)
+	VMOVUPS      Y2, 64(R14)(CX*1)
 	VANDPS       signAVX2F32<>+0(SB), Y3, Y12
 	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS       Y3, Y13, Y13
@@ -5328,11 +5777,11 @@ tiny:
 	VMULPS       quarterAVX2F32<>+0(SB), Y3, Y3
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y3, Y3
-	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPBROADCASTB 3(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y3, Y7, Y3
-	VMOVUPS      Y3, 96(R12)(CX*1)
+	VMOVUPS      Y3, 96(R14)(CX*1)
 	VORPS        Y0, Y4, Y12
 	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
 	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
@@ -5363,17 +5812,17 @@ tiny:
 	VFMADD231PS  Y3, Y3, Y2
 	VADDPS       Y2, Y0, Y0
 	VADDPS       Y0, Y14, Y14
-	CMPQ         184(AX), $0x04
-	JE           rows_done
+	CMPQ         R10, $0x04
+	JE           tiny_end_4
 
-	// row 4
-	MOVQ         48(AX), R10
-	VMOVUPS      (R10)(CX*1), Y0
-	VMOVUPS      32(R10)(CX*1), Y1
-	VMOVUPS      64(R10)(CX*1), Y2
-	VMOVUPS      96(R10)(CX*1), Y3
-	MOVQ         112(AX), R12
-	MOVQ         240(AX), R13
+tiny_row_4:
+	MOVQ         48(AX), R12
+	VMOVUPS      (R12)(CX*1), Y0
+	VMOVUPS      32(R12)(CX*1), Y1
+	VMOVUPS      64(R12)(CX*1), Y2
+	VMOVUPS      96(R12)(CX*1), Y3
+	MOVQ         112(AX), R14
+	MOVQ         256(AX), R15
 	VADDPS       Y0, Y4, Y4
 	VADDPS       Y1, Y5, Y5
 	VADDPS       Y2, Y6, Y6
@@ -5381,7 +5830,7 @@ tiny:
 	VPERM2F128   $0x03, 128(BX), Y11, Y12
 	VPALIGNR     $0x0c, Y12, Y11, Y12
 	VMOVUPS      Y11, 128(BX)
-	VPERM2F128   $0x21, 128(R11)(CX*1), Y8, Y13
+	VPERM2F128   $0x21, 128(R13)(CX*1), Y8, Y13
 	VPALIGNR     $0x04, Y8, Y13, Y13
 	VADDPS       Y9, Y12, Y12
 	VADDPS       Y12, Y4, Y4
@@ -5405,11 +5854,11 @@ tiny:
 	VMULPS       quarterAVX2F32<>+0(SB), Y4, Y4
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y4, Y4
-	VPBROADCASTB (R13)(R9*1), Y12
+	VPBROADCASTB (R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y4, Y8, Y4
-	VMOVUPS      Y4, (R12)(CX*1)
+	VMOVUPS      Y4, (R14)(CX*1)
 	VANDPS       signAVX2F32<>+0(SB), Y5, Y12
 	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS       Y5, Y13, Y13
@@ -5424,11 +5873,11 @@ tiny:
 	VMULPS       quarterAVX2F32<>+0(SB), Y5, Y5
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y5, Y5
-	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPBROADCASTB 1(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y5, Y9, Y5
-	VMOVUPS      Y5, 32(R12)(CX*1)
+	VMOVUPS      Y5, 32(R14)(CX*1)
 	VANDPS       signAVX2F32<>+0(SB), Y6, Y12
 	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS       Y6, Y13, Y13
@@ -5443,11 +5892,11 @@ tiny:
 	VMULPS       quarterAVX2F32<>+0(SB), Y6, Y6
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y6, Y6
-	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPBROADCASTB 2(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y6, Y10, Y6
-	VMOVUPS      Y6, 64(R12)(CX*1)
+	VMOVUPS      Y6, 64(R14)(CX*1)
 	VANDPS       signAVX2F32<>+0(SB), Y7, Y12
 	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS       Y7, Y13, Y13
@@ -5462,11 +5911,11 @@ tiny:
 	VMULPS       quarterAVX2F32<>+0(SB), Y7, Y7
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y7, Y7
-	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPBROADCASTB 3(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y7, Y11, Y7
-	VMOVUPS      Y7, 96(R12)(CX*1)
+	VMOVUPS      Y7, 96(R14)(CX*1)
 	VORPS        Y4, Y8, Y12
 	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
 	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
@@ -5497,17 +5946,17 @@ tiny:
 	VFMADD231PS  Y7, Y7, Y6
 	VADDPS       Y6, Y4, Y4
 	VADDPS       Y4, Y14, Y14
-	CMPQ         184(AX), $0x05
-	JE           rows_done
+	CMPQ         R10, $0x05
+	JE           tiny_end_5
 
-	// row 5
-	MOVQ         56(AX), R11
-	VMOVUPS      (R11)(CX*1), Y4
-	VMOVUPS      32(R11)(CX*1), Y5
-	VMOVUPS      64(R11)(CX*1), Y6
-	VMOVUPS      96(R11)(CX*1), Y7
-	MOVQ         120(AX), R12
-	MOVQ         248(AX), R13
+tiny_row_5:
+	MOVQ         56(AX), R13
+	VMOVUPS      (R13)(CX*1), Y4
+	VMOVUPS      32(R13)(CX*1), Y5
+	VMOVUPS      64(R13)(CX*1), Y6
+	VMOVUPS      96(R13)(CX*1), Y7
+	MOVQ         120(AX), R14
+	MOVQ         264(AX), R15
 	VADDPS       Y4, Y8, Y8
 	VADDPS       Y5, Y9, Y9
 	VADDPS       Y6, Y10, Y10
@@ -5515,7 +5964,7 @@ tiny:
 	VPERM2F128   $0x03, 160(BX), Y3, Y12
 	VPALIGNR     $0x0c, Y12, Y3, Y12
 	VMOVUPS      Y3, 160(BX)
-	VPERM2F128   $0x21, 128(R10)(CX*1), Y0, Y13
+	VPERM2F128   $0x21, 128(R12)(CX*1), Y0, Y13
 	VPALIGNR     $0x04, Y0, Y13, Y13
 	VADDPS       Y1, Y12, Y12
 	VADDPS       Y12, Y8, Y8
@@ -5539,11 +5988,11 @@ tiny:
 	VMULPS       quarterAVX2F32<>+0(SB), Y8, Y8
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y8, Y8
-	VPBROADCASTB (R13)(R9*1), Y12
+	VPBROADCASTB (R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y8, Y0, Y8
-	VMOVUPS      Y8, (R12)(CX*1)
+	VMOVUPS      Y8, (R14)(CX*1)
 	VANDPS       signAVX2F32<>+0(SB), Y9, Y12
 	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS       Y9, Y13, Y13
@@ -5558,11 +6007,11 @@ tiny:
 	VMULPS       quarterAVX2F32<>+0(SB), Y9, Y9
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y9, Y9
-	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPBROADCASTB 1(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y9, Y1, Y9
-	VMOVUPS      Y9, 32(R12)(CX*1)
+	VMOVUPS      Y9, 32(R14)(CX*1)
 	VANDPS       signAVX2F32<>+0(SB), Y10, Y12
 	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS       Y10, Y13, Y13
@@ -5577,11 +6026,11 @@ tiny:
 	VMULPS       quarterAVX2F32<>+0(SB), Y10, Y10
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y10, Y10
-	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPBROADCASTB 2(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y10, Y2, Y10
-	VMOVUPS      Y10, 64(R12)(CX*1)
+	VMOVUPS      Y10, 64(R14)(CX*1)
 	VANDPS       signAVX2F32<>+0(SB), Y11, Y12
 	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS       Y11, Y13, Y13
@@ -5596,11 +6045,11 @@ tiny:
 	VMULPS       quarterAVX2F32<>+0(SB), Y11, Y11
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y11, Y11
-	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPBROADCASTB 3(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y11, Y3, Y11
-	VMOVUPS      Y11, 96(R12)(CX*1)
+	VMOVUPS      Y11, 96(R14)(CX*1)
 	VORPS        Y8, Y0, Y12
 	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
 	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
@@ -5631,17 +6080,17 @@ tiny:
 	VFMADD231PS  Y11, Y11, Y10
 	VADDPS       Y10, Y8, Y8
 	VADDPS       Y8, Y14, Y14
-	CMPQ         184(AX), $0x06
-	JE           rows_done
+	CMPQ         R10, $0x06
+	JE           tiny_end_6
 
-	// row 6
-	MOVQ         64(AX), R10
-	VMOVUPS      (R10)(CX*1), Y8
-	VMOVUPS      32(R10)(CX*1), Y9
-	VMOVUPS      64(R10)(CX*1), Y10
-	VMOVUPS      96(R10)(CX*1), Y11
-	MOVQ         128(AX), R12
-	MOVQ         256(AX), R13
+tiny_row_6:
+	MOVQ         64(AX), R12
+	VMOVUPS      (R12)(CX*1), Y8
+	VMOVUPS      32(R12)(CX*1), Y9
+	VMOVUPS      64(R12)(CX*1), Y10
+	VMOVUPS      96(R12)(CX*1), Y11
+	MOVQ         128(AX), R14
+	MOVQ         272(AX), R15
 	VADDPS       Y8, Y0, Y0
 	VADDPS       Y9, Y1, Y1
 	VADDPS       Y10, Y2, Y2
@@ -5649,7 +6098,7 @@ tiny:
 	VPERM2F128   $0x03, 192(BX), Y7, Y12
 	VPALIGNR     $0x0c, Y12, Y7, Y12
 	VMOVUPS      Y7, 192(BX)
-	VPERM2F128   $0x21, 128(R11)(CX*1), Y4, Y13
+	VPERM2F128   $0x21, 128(R13)(CX*1), Y4, Y13
 	VPALIGNR     $0x04, Y4, Y13, Y13
 	VADDPS       Y5, Y12, Y12
 	VADDPS       Y12, Y0, Y0
@@ -5673,11 +6122,11 @@ tiny:
 	VMULPS       quarterAVX2F32<>+0(SB), Y0, Y0
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y0, Y0
-	VPBROADCASTB (R13)(R9*1), Y12
+	VPBROADCASTB (R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y0, Y4, Y0
-	VMOVUPS      Y0, (R12)(CX*1)
+	VMOVUPS      Y0, (R14)(CX*1)
 	VANDPS       signAVX2F32<>+0(SB), Y1, Y12
 	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS       Y1, Y13, Y13
@@ -5692,11 +6141,11 @@ tiny:
 	VMULPS       quarterAVX2F32<>+0(SB), Y1, Y1
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y1, Y1
-	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPBROADCASTB 1(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y1, Y5, Y1
-	VMOVUPS      Y1, 32(R12)(CX*1)
+	VMOVUPS      Y1, 32(R14)(CX*1)
 	VANDPS       signAVX2F32<>+0(SB), Y2, Y12
 	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS       Y2, Y13, Y13
@@ -5711,11 +6160,11 @@ tiny:
 	VMULPS       quarterAVX2F32<>+0(SB), Y2, Y2
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y2, Y2
-	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPBROADCASTB 2(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y2, Y6, Y2
-	VMOVUPS      Y2, 64(R12)(CX*1)
+	VMOVUPS      Y2, 64(R14)(CX*1)
 	VANDPS       signAVX2F32<>+0(SB), Y3, Y12
 	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS       Y3, Y13, Y13
@@ -5730,11 +6179,11 @@ tiny:
 	VMULPS       quarterAVX2F32<>+0(SB), Y3, Y3
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y3, Y3
-	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPBROADCASTB 3(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y3, Y7, Y3
-	VMOVUPS      Y3, 96(R12)(CX*1)
+	VMOVUPS      Y3, 96(R14)(CX*1)
 	VORPS        Y0, Y4, Y12
 	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
 	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
@@ -5765,17 +6214,17 @@ tiny:
 	VFMADD231PS  Y3, Y3, Y2
 	VADDPS       Y2, Y0, Y0
 	VADDPS       Y0, Y14, Y14
-	CMPQ         184(AX), $0x07
-	JE           rows_done
+	CMPQ         R10, $0x07
+	JE           tiny_end_7
 
-	// row 7
-	MOVQ         72(AX), R11
-	VMOVUPS      (R11)(CX*1), Y0
-	VMOVUPS      32(R11)(CX*1), Y1
-	VMOVUPS      64(R11)(CX*1), Y2
-	VMOVUPS      96(R11)(CX*1), Y3
-	MOVQ         136(AX), R11
-	MOVQ         264(AX), R12
+tiny_row_7:
+	MOVQ         72(AX), R10
+	VMOVUPS      (R10)(CX*1), Y0
+	VMOVUPS      32(R10)(CX*1), Y1
+	VMOVUPS      64(R10)(CX*1), Y2
+	VMOVUPS      96(R10)(CX*1), Y3
+	MOVQ         136(AX), R10
+	MOVQ         280(AX), R13
 	VADDPS       Y0, Y4, Y4
 	VADDPS       Y1, Y5, Y5
 	VADDPS       Y2, Y6, Y6
@@ -5783,7 +6232,7 @@ tiny:
 	VPERM2F128   $0x03, 224(BX), Y11, Y12
 	VPALIGNR     $0x0c, Y12, Y11, Y12
 	VMOVUPS      Y11, 224(BX)
-	VPERM2F128   $0x21, 128(R10)(CX*1), Y8, Y13
+	VPERM2F128   $0x21, 128(R12)(CX*1), Y8, Y13
 	VPALIGNR     $0x04, Y8, Y13, Y13
 	VADDPS       Y9, Y12, Y12
 	VADDPS       Y12, Y4, Y4
@@ -5807,11 +6256,11 @@ tiny:
 	VMULPS       quarterAVX2F32<>+0(SB), Y4, Y4
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y4, Y4
-	VPBROADCASTB (R12)(R9*1), Y12
+	VPBROADCASTB (R13)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y4, Y8, Y4
-	VMOVUPS      Y4, (R11)(CX*1)
+	VMOVUPS      Y4, (R10)(CX*1)
 	VANDPS       signAVX2F32<>+0(SB), Y5, Y12
 	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS       Y5, Y13, Y13
@@ -5826,11 +6275,11 @@ tiny:
 	VMULPS       quarterAVX2F32<>+0(SB), Y5, Y5
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y5, Y5
-	VPBROADCASTB 1(R12)(R9*1), Y12
+	VPBROADCASTB 1(R13)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y5, Y9, Y5
-	VMOVUPS      Y5, 32(R11)(CX*1)
+	VMOVUPS      Y5, 32(R10)(CX*1)
 	VANDPS       signAVX2F32<>+0(SB), Y6, Y12
 	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS       Y6, Y13, Y13
@@ -5845,11 +6294,11 @@ tiny:
 	VMULPS       quarterAVX2F32<>+0(SB), Y6, Y6
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y6, Y6
-	VPBROADCASTB 2(R12)(R9*1), Y12
+	VPBROADCASTB 2(R13)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y6, Y10, Y6
-	VMOVUPS      Y6, 64(R11)(CX*1)
+	VMOVUPS      Y6, 64(R10)(CX*1)
 	VANDPS       signAVX2F32<>+0(SB), Y7, Y12
 	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS       Y7, Y13, Y13
@@ -5864,11 +6313,11 @@ tiny:
 	VMULPS       quarterAVX2F32<>+0(SB), Y7, Y7
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y7, Y7
-	VPBROADCASTB 3(R12)(R9*1), Y12
+	VPBROADCASTB 3(R13)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y7, Y11, Y7
-	VMOVUPS      Y7, 96(R11)(CX*1)
+	VMOVUPS      Y7, 96(R10)(CX*1)
 	VORPS        Y4, Y8, Y12
 	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
 	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
@@ -5900,6 +6349,69 @@ tiny:
 	VADDPS       Y6, Y4, Y4
 	VADDPS       Y4, Y14, Y14
 	JMP          rows_done
+
+tiny_end_1:
+	CMPQ    184(AX), $0x01
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     tiny_row_1
+
+tiny_end_2:
+	CMPQ    184(AX), $0x02
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     tiny_row_2
+
+tiny_end_3:
+	CMPQ    184(AX), $0x03
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     tiny_row_3
+
+tiny_end_4:
+	CMPQ    184(AX), $0x04
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     tiny_row_4
+
+tiny_end_5:
+	CMPQ    184(AX), $0x05
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     tiny_row_5
+
+tiny_end_6:
+	CMPQ    184(AX), $0x06
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     tiny_row_6
+
+tiny_end_7:
+	CMPQ    184(AX), $0x07
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     tiny_row_7
 
 DATA lanesAVX2F32<>+0(SB)/4, $0x00000001
 DATA lanesAVX2F32<>+4(SB)/4, $0x00000002
@@ -5919,18 +6431,20 @@ TEXT ·streamFixedAVX2F32(SB), NOSPLIT, $0-8
 	MOVQ 160(AX), DX
 	ADDQ 152(AX), DX
 	MOVQ 168(AX), BX
-	MOVQ 200(AX), SI
-	MOVQ 192(AX), DI
+	MOVQ 216(AX), SI
+	MOVQ 208(AX), DI
 	MOVQ 184(AX), R8
 	SHRQ $0x01, R8
 	MOVQ 8(AX)(R8*8), R8
-	MOVQ 336(AX), R9
+	MOVQ 352(AX), R9
 
 block:
 	LEAQ         -1(SI), R10
 	VMOVQ        R10, X12
 	VPBROADCASTQ X12, Y12
 	VANDPS       (DX), Y12, Y14
+	MOVQ         192(AX), R10
+	MOVQ         DX, R11
 	VMOVUPS      (R8)(CX*1), Y12
 	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
 	VMOVUPS      tinyAVX2F32<>+0(SB), Y13
@@ -5938,25 +6452,25 @@ block:
 	VPCMPGTD     zeroAVX2F32<>+0(SB), Y12, Y12
 	VPTEST       Y12, Y13
 	JNE          tiny
-	MOVQ         (AX), R10
-	MOVQ         8(AX), R11
-	VMOVUPS      (R10)(CX*1), Y0
-	VMOVUPS      32(R10)(CX*1), Y1
-	VMOVUPS      64(R10)(CX*1), Y2
-	VMOVUPS      96(R10)(CX*1), Y3
-	VMOVUPS      (R11)(CX*1), Y4
-	VMOVUPS      32(R11)(CX*1), Y5
-	VMOVUPS      64(R11)(CX*1), Y6
-	VMOVUPS      96(R11)(CX*1), Y7
+	MOVQ         (AX), R12
+	MOVQ         8(AX), R13
+	VMOVUPS      (R12)(CX*1), Y0
+	VMOVUPS      32(R12)(CX*1), Y1
+	VMOVUPS      64(R12)(CX*1), Y2
+	VMOVUPS      96(R12)(CX*1), Y3
+	VMOVUPS      (R13)(CX*1), Y4
+	VMOVUPS      32(R13)(CX*1), Y5
+	VMOVUPS      64(R13)(CX*1), Y6
+	VMOVUPS      96(R13)(CX*1), Y7
 
 	// row 0
-	MOVQ         16(AX), R10
-	VMOVUPS      (R10)(CX*1), Y8
-	VMOVUPS      32(R10)(CX*1), Y9
-	VMOVUPS      64(R10)(CX*1), Y10
-	VMOVUPS      96(R10)(CX*1), Y11
-	MOVQ         80(AX), R12
-	MOVQ         208(AX), R13
+	MOVQ         16(AX), R12
+	VMOVUPS      (R12)(CX*1), Y8
+	VMOVUPS      32(R12)(CX*1), Y9
+	VMOVUPS      64(R12)(CX*1), Y10
+	VMOVUPS      96(R12)(CX*1), Y11
+	MOVQ         80(AX), R14
+	MOVQ         224(AX), R15
 	VADDPS       Y8, Y0, Y0
 	VADDPS       Y9, Y1, Y1
 	VADDPS       Y10, Y2, Y2
@@ -5964,7 +6478,7 @@ block:
 	VPERM2F128   $0x03, (BX), Y7, Y12
 	VPALIGNR     $0x0c, Y12, Y7, Y12
 	VMOVUPS      Y7, (BX)
-	VPERM2F128   $0x21, 128(R11)(CX*1), Y4, Y13
+	VPERM2F128   $0x21, 128(R13)(CX*1), Y4, Y13
 	VPALIGNR     $0x04, Y4, Y13, Y13
 	VADDPS       Y5, Y12, Y12
 	VADDPS       Y12, Y0, Y0
@@ -5975,29 +6489,29 @@ block:
 	VADDPS       Y7, Y5, Y13
 	VADDPS       Y13, Y2, Y2
 	VMULPS       quarterAVX2F32<>+0(SB), Y0, Y0
-	VPBROADCASTB (R13)(R9*1), Y12
+	VPBROADCASTB (R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y0, Y4, Y0
-	VMOVNTPS     Y0, (R12)(CX*1)
+	VMOVNTPS     Y0, (R14)(CX*1)
 	VMULPS       quarterAVX2F32<>+0(SB), Y1, Y1
-	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPBROADCASTB 1(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y1, Y5, Y1
-	VMOVNTPS     Y1, 32(R12)(CX*1)
+	VMOVNTPS     Y1, 32(R14)(CX*1)
 	VMULPS       quarterAVX2F32<>+0(SB), Y2, Y2
-	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPBROADCASTB 2(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y2, Y6, Y2
-	VMOVNTPS     Y2, 64(R12)(CX*1)
+	VMOVNTPS     Y2, 64(R14)(CX*1)
 	VMULPS       quarterAVX2F32<>+0(SB), Y3, Y3
-	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPBROADCASTB 3(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y3, Y7, Y3
-	VMOVNTPS     Y3, 96(R12)(CX*1)
+	VMOVNTPS     Y3, 96(R14)(CX*1)
 	VSUBPS       Y4, Y0, Y0
 	VSUBPS       Y5, Y1, Y1
 	VSUBPS       Y6, Y2, Y2
@@ -6008,17 +6522,17 @@ block:
 	VFMADD231PS  Y3, Y3, Y2
 	VADDPS       Y2, Y0, Y0
 	VADDPS       Y0, Y14, Y14
-	CMPQ         184(AX), $0x01
-	JE           rows_done
+	CMPQ         R10, $0x01
+	JE           end_1
 
-	// row 1
-	MOVQ         24(AX), R11
-	VMOVUPS      (R11)(CX*1), Y0
-	VMOVUPS      32(R11)(CX*1), Y1
-	VMOVUPS      64(R11)(CX*1), Y2
-	VMOVUPS      96(R11)(CX*1), Y3
-	MOVQ         88(AX), R12
-	MOVQ         216(AX), R13
+row_1:
+	MOVQ         24(AX), R13
+	VMOVUPS      (R13)(CX*1), Y0
+	VMOVUPS      32(R13)(CX*1), Y1
+	VMOVUPS      64(R13)(CX*1), Y2
+	VMOVUPS      96(R13)(CX*1), Y3
+	MOVQ         88(AX), R14
+	MOVQ         232(AX), R15
 	VADDPS       Y0, Y4, Y4
 	VADDPS       Y1, Y5, Y5
 	VADDPS       Y2, Y6, Y6
@@ -6026,7 +6540,7 @@ block:
 	VPERM2F128   $0x03, 32(BX), Y11, Y12
 	VPALIGNR     $0x0c, Y12, Y11, Y12
 	VMOVUPS      Y11, 32(BX)
-	VPERM2F128   $0x21, 128(R10)(CX*1), Y8, Y13
+	VPERM2F128   $0x21, 128(R12)(CX*1), Y8, Y13
 	VPALIGNR     $0x04, Y8, Y13, Y13
 	VADDPS       Y9, Y12, Y12
 	VADDPS       Y12, Y4, Y4
@@ -6037,29 +6551,29 @@ block:
 	VADDPS       Y11, Y9, Y13
 	VADDPS       Y13, Y6, Y6
 	VMULPS       quarterAVX2F32<>+0(SB), Y4, Y4
-	VPBROADCASTB (R13)(R9*1), Y12
+	VPBROADCASTB (R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y4, Y8, Y4
-	VMOVNTPS     Y4, (R12)(CX*1)
+	VMOVNTPS     Y4, (R14)(CX*1)
 	VMULPS       quarterAVX2F32<>+0(SB), Y5, Y5
-	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPBROADCASTB 1(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y5, Y9, Y5
-	VMOVNTPS     Y5, 32(R12)(CX*1)
+	VMOVNTPS     Y5, 32(R14)(CX*1)
 	VMULPS       quarterAVX2F32<>+0(SB), Y6, Y6
-	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPBROADCASTB 2(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y6, Y10, Y6
-	VMOVNTPS     Y6, 64(R12)(CX*1)
+	VMOVNTPS     Y6, 64(R14)(CX*1)
 	VMULPS       quarterAVX2F32<>+0(SB), Y7, Y7
-	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPBROADCASTB 3(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y7, Y11, Y7
-	VMOVNTPS     Y7, 96(R12)(CX*1)
+	VMOVNTPS     Y7, 96(R14)(CX*1)
 	VSUBPS       Y8, Y4, Y4
 	VSUBPS       Y9, Y5, Y5
 	VSUBPS       Y10, Y6, Y6
@@ -6070,17 +6584,17 @@ block:
 	VFMADD231PS  Y7, Y7, Y6
 	VADDPS       Y6, Y4, Y4
 	VADDPS       Y4, Y14, Y14
-	CMPQ         184(AX), $0x02
-	JE           rows_done
+	CMPQ         R10, $0x02
+	JE           end_2
 
-	// row 2
-	MOVQ         32(AX), R10
-	VMOVUPS      (R10)(CX*1), Y4
-	VMOVUPS      32(R10)(CX*1), Y5
-	VMOVUPS      64(R10)(CX*1), Y6
-	VMOVUPS      96(R10)(CX*1), Y7
-	MOVQ         96(AX), R12
-	MOVQ         224(AX), R13
+row_2:
+	MOVQ         32(AX), R12
+	VMOVUPS      (R12)(CX*1), Y4
+	VMOVUPS      32(R12)(CX*1), Y5
+	VMOVUPS      64(R12)(CX*1), Y6
+	VMOVUPS      96(R12)(CX*1), Y7
+	MOVQ         96(AX), R14
+	MOVQ         240(AX), R15
 	VADDPS       Y4, Y8, Y8
 	VADDPS       Y5, Y9, Y9
 	VADDPS       Y6, Y10, Y10
@@ -6088,7 +6602,7 @@ block:
 	VPERM2F128   $0x03, 64(BX), Y3, Y12
 	VPALIGNR     $0x0c, Y12, Y3, Y12
 	VMOVUPS      Y3, 64(BX)
-	VPERM2F128   $0x21, 128(R11)(CX*1), Y0, Y13
+	VPERM2F128   $0x21, 128(R13)(CX*1), Y0, Y13
 	VPALIGNR     $0x04, Y0, Y13, Y13
 	VADDPS       Y1, Y12, Y12
 	VADDPS       Y12, Y8, Y8
@@ -6099,29 +6613,29 @@ block:
 	VADDPS       Y3, Y1, Y13
 	VADDPS       Y13, Y10, Y10
 	VMULPS       quarterAVX2F32<>+0(SB), Y8, Y8
-	VPBROADCASTB (R13)(R9*1), Y12
+	VPBROADCASTB (R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y8, Y0, Y8
-	VMOVNTPS     Y8, (R12)(CX*1)
+	VMOVNTPS     Y8, (R14)(CX*1)
 	VMULPS       quarterAVX2F32<>+0(SB), Y9, Y9
-	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPBROADCASTB 1(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y9, Y1, Y9
-	VMOVNTPS     Y9, 32(R12)(CX*1)
+	VMOVNTPS     Y9, 32(R14)(CX*1)
 	VMULPS       quarterAVX2F32<>+0(SB), Y10, Y10
-	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPBROADCASTB 2(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y10, Y2, Y10
-	VMOVNTPS     Y10, 64(R12)(CX*1)
+	VMOVNTPS     Y10, 64(R14)(CX*1)
 	VMULPS       quarterAVX2F32<>+0(SB), Y11, Y11
-	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPBROADCASTB 3(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y11, Y3, Y11
-	VMOVNTPS     Y11, 96(R12)(CX*1)
+	VMOVNTPS     Y11, 96(R14)(CX*1)
 	VSUBPS       Y0, Y8, Y8
 	VSUBPS       Y1, Y9, Y9
 	VSUBPS       Y2, Y10, Y10
@@ -6132,17 +6646,17 @@ block:
 	VFMADD231PS  Y11, Y11, Y10
 	VADDPS       Y10, Y8, Y8
 	VADDPS       Y8, Y14, Y14
-	CMPQ         184(AX), $0x03
-	JE           rows_done
+	CMPQ         R10, $0x03
+	JE           end_3
 
-	// row 3
-	MOVQ         40(AX), R11
-	VMOVUPS      (R11)(CX*1), Y8
-	VMOVUPS      32(R11)(CX*1), Y9
-	VMOVUPS      64(R11)(CX*1), Y10
-	VMOVUPS      96(R11)(CX*1), Y11
-	MOVQ         104(AX), R12
-	MOVQ         232(AX), R13
+row_3:
+	MOVQ         40(AX), R13
+	VMOVUPS      (R13)(CX*1), Y8
+	VMOVUPS      32(R13)(CX*1), Y9
+	VMOVUPS      64(R13)(CX*1), Y10
+	VMOVUPS      96(R13)(CX*1), Y11
+	MOVQ         104(AX), R14
+	MOVQ         248(AX), R15
 	VADDPS       Y8, Y0, Y0
 	VADDPS       Y9, Y1, Y1
 	VADDPS       Y10, Y2, Y2
@@ -6150,7 +6664,7 @@ block:
 	VPERM2F128   $0x03, 96(BX), Y7, Y12
 	VPALIGNR     $0x0c, Y12, Y7, Y12
 	VMOVUPS      Y7, 96(BX)
-	VPERM2F128   $0x21, 128(R10)(CX*1), Y4, Y13
+	VPERM2F128   $0x21, 128(R12)(CX*1), Y4, Y13
 	VPALIGNR     $0x04, Y4, Y13, Y13
 	VADDPS       Y5, Y12, Y12
 	VADDPS       Y12, Y0, Y0
@@ -6161,29 +6675,29 @@ block:
 	VADDPS       Y7, Y5, Y13
 	VADDPS       Y13, Y2, Y2
 	VMULPS       quarterAVX2F32<>+0(SB), Y0, Y0
-	VPBROADCASTB (R13)(R9*1), Y12
+	VPBROADCASTB (R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y0, Y4, Y0
-	VMOVNTPS     Y0, (R12)(CX*1)
+	VMOVNTPS     Y0, (R14)(CX*1)
 	VMULPS       quarterAVX2F32<>+0(SB), Y1, Y1
-	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPBROADCASTB 1(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y1, Y5, Y1
-	VMOVNTPS     Y1, 32(R12)(CX*1)
+	VMOVNTPS     Y1, 32(R14)(CX*1)
 	VMULPS       quarterAVX2F32<>+0(SB), Y2, Y2
-	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPBROADCASTB 2(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y2, Y6, Y2
-	VMOVNTPS     Y2, 64(R12)(CX*1)
+	VMOVNTPS     Y2, 64(R14)(CX*1)
 	VMULPS       quarterAVX2F32<>+0(SB), Y3, Y3
-	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPBROADCASTB 3(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y3, Y7, Y3
-	VMOVNTPS     Y3, 96(R12)(CX*1)
+	VMOVNTPS     Y3, 96(R14)(CX*1)
 	VSUBPS       Y4, Y0, Y0
 	VSUBPS       Y5, Y1, Y1
 	VSUBPS       Y6, Y2, Y2
@@ -6194,17 +6708,17 @@ block:
 	VFMADD231PS  Y3, Y3, Y2
 	VADDPS       Y2, Y0, Y0
 	VADDPS       Y0, Y14, Y14
-	CMPQ         184(AX), $0x04
-	JE           rows_done
+	CMPQ         R10, $0x04
+	JE           end_4
 
-	// row 4
-	MOVQ         48(AX), R10
-	VMOVUPS      (R10)(CX*1), Y0
-	VMOVUPS      32(R10)(CX*1), Y1
-	VMOVUPS      64(R10)(CX*1), Y2
-	VMOVUPS      96(R10)(CX*1), Y3
-	MOVQ         112(AX), R12
-	MOVQ         240(AX), R13
+row_4:
+	MOVQ         48(AX), R12
+	VMOVUPS      (R12)(CX*1), Y0
+	VMOVUPS      32(R12)(CX*1), Y1
+	VMOVUPS      64(R12)(CX*1), Y2
+	VMOVUPS      96(R12)(CX*1), Y3
+	MOVQ         112(AX), R14
+	MOVQ         256(AX), R15
 	VADDPS       Y0, Y4, Y4
 	VADDPS       Y1, Y5, Y5
 	VADDPS       Y2, Y6, Y6
@@ -6212,7 +6726,7 @@ block:
 	VPERM2F128   $0x03, 128(BX), Y11, Y12
 	VPALIGNR     $0x0c, Y12, Y11, Y12
 	VMOVUPS      Y11, 128(BX)
-	VPERM2F128   $0x21, 128(R11)(CX*1), Y8, Y13
+	VPERM2F128   $0x21, 128(R13)(CX*1), Y8, Y13
 	VPALIGNR     $0x04, Y8, Y13, Y13
 	VADDPS       Y9, Y12, Y12
 	VADDPS       Y12, Y4, Y4
@@ -6223,29 +6737,29 @@ block:
 	VADDPS       Y11, Y9, Y13
 	VADDPS       Y13, Y6, Y6
 	VMULPS       quarterAVX2F32<>+0(SB), Y4, Y4
-	VPBROADCASTB (R13)(R9*1), Y12
+	VPBROADCASTB (R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y4, Y8, Y4
-	VMOVNTPS     Y4, (R12)(CX*1)
+	VMOVNTPS     Y4, (R14)(CX*1)
 	VMULPS       quarterAVX2F32<>+0(SB), Y5, Y5
-	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPBROADCASTB 1(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y5, Y9, Y5
-	VMOVNTPS     Y5, 32(R12)(CX*1)
+	VMOVNTPS     Y5, 32(R14)(CX*1)
 	VMULPS       quarterAVX2F32<>+0(SB), Y6, Y6
-	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPBROADCASTB 2(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y6, Y10, Y6
-	VMOVNTPS     Y6, 64(R12)(CX*1)
+	VMOVNTPS     Y6, 64(R14)(CX*1)
 	VMULPS       quarterAVX2F32<>+0(SB), Y7, Y7
-	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPBROADCASTB 3(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y7, Y11, Y7
-	VMOVNTPS     Y7, 96(R12)(CX*1)
+	VMOVNTPS     Y7, 96(R14)(CX*1)
 	VSUBPS       Y8, Y4, Y4
 	VSUBPS       Y9, Y5, Y5
 	VSUBPS       Y10, Y6, Y6
@@ -6256,17 +6770,17 @@ block:
 	VFMADD231PS  Y7, Y7, Y6
 	VADDPS       Y6, Y4, Y4
 	VADDPS       Y4, Y14, Y14
-	CMPQ         184(AX), $0x05
-	JE           rows_done
+	CMPQ         R10, $0x05
+	JE           end_5
 
-	// row 5
-	MOVQ         56(AX), R11
-	VMOVUPS      (R11)(CX*1), Y4
-	VMOVUPS      32(R11)(CX*1), Y5
-	VMOVUPS      64(R11)(CX*1), Y6
-	VMOVUPS      96(R11)(CX*1), Y7
-	MOVQ         120(AX), R12
-	MOVQ         248(AX), R13
+row_5:
+	MOVQ         56(AX), R13
+	VMOVUPS      (R13)(CX*1), Y4
+	VMOVUPS      32(R13)(CX*1), Y5
+	VMOVUPS      64(R13)(CX*1), Y6
+	VMOVUPS      96(R13)(CX*1), Y7
+	MOVQ         120(AX), R14
+	MOVQ         264(AX), R15
 	VADDPS       Y4, Y8, Y8
 	VADDPS       Y5, Y9, Y9
 	VADDPS       Y6, Y10, Y10
@@ -6274,7 +6788,7 @@ block:
 	VPERM2F128   $0x03, 160(BX), Y3, Y12
 	VPALIGNR     $0x0c, Y12, Y3, Y12
 	VMOVUPS      Y3, 160(BX)
-	VPERM2F128   $0x21, 128(R10)(CX*1), Y0, Y13
+	VPERM2F128   $0x21, 128(R12)(CX*1), Y0, Y13
 	VPALIGNR     $0x04, Y0, Y13, Y13
 	VADDPS       Y1, Y12, Y12
 	VADDPS       Y12, Y8, Y8
@@ -6285,29 +6799,29 @@ block:
 	VADDPS       Y3, Y1, Y13
 	VADDPS       Y13, Y10, Y10
 	VMULPS       quarterAVX2F32<>+0(SB), Y8, Y8
-	VPBROADCASTB (R13)(R9*1), Y12
+	VPBROADCASTB (R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y8, Y0, Y8
-	VMOVNTPS     Y8, (R12)(CX*1)
+	VMOVNTPS     Y8, (R14)(CX*1)
 	VMULPS       quarterAVX2F32<>+0(SB), Y9, Y9
-	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPBROADCASTB 1(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y9, Y1, Y9
-	VMOVNTPS     Y9, 32(R12)(CX*1)
+	VMOVNTPS     Y9, 32(R14)(CX*1)
 	VMULPS       quarterAVX2F32<>+0(SB), Y10, Y10
-	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPBROADCASTB 2(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y10, Y2, Y10
-	VMOVNTPS     Y10, 64(R12)(CX*1)
+	VMOVNTPS     Y10, 64(R14)(CX*1)
 	VMULPS       quarterAVX2F32<>+0(SB), Y11, Y11
-	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPBROADCASTB 3(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y11, Y3, Y11
-	VMOVNTPS     Y11, 96(R12)(CX*1)
+	VMOVNTPS     Y11, 96(R14)(CX*1)
 	VSUBPS       Y0, Y8, Y8
 	VSUBPS       Y1, Y9, Y9
 	VSUBPS       Y2, Y10, Y10
@@ -6318,17 +6832,17 @@ block:
 	VFMADD231PS  Y11, Y11, Y10
 	VADDPS       Y10, Y8, Y8
 	VADDPS       Y8, Y14, Y14
-	CMPQ         184(AX), $0x06
-	JE           rows_done
+	CMPQ         R10, $0x06
+	JE           end_6
 
-	// row 6
-	MOVQ         64(AX), R10
-	VMOVUPS      (R10)(CX*1), Y8
-	VMOVUPS      32(R10)(CX*1), Y9
-	VMOVUPS      64(R10)(CX*1), Y10
-	VMOVUPS      96(R10)(CX*1), Y11
-	MOVQ         128(AX), R12
-	MOVQ         256(AX), R13
+row_6:
+	MOVQ         64(AX), R12
+	VMOVUPS      (R12)(CX*1), Y8
+	VMOVUPS      32(R12)(CX*1), Y9
+	VMOVUPS      64(R12)(CX*1), Y10
+	VMOVUPS      96(R12)(CX*1), Y11
+	MOVQ         128(AX), R14
+	MOVQ         272(AX), R15
 	VADDPS       Y8, Y0, Y0
 	VADDPS       Y9, Y1, Y1
 	VADDPS       Y10, Y2, Y2
@@ -6336,7 +6850,7 @@ block:
 	VPERM2F128   $0x03, 192(BX), Y7, Y12
 	VPALIGNR     $0x0c, Y12, Y7, Y12
 	VMOVUPS      Y7, 192(BX)
-	VPERM2F128   $0x21, 128(R11)(CX*1), Y4, Y13
+	VPERM2F128   $0x21, 128(R13)(CX*1), Y4, Y13
 	VPALIGNR     $0x04, Y4, Y13, Y13
 	VADDPS       Y5, Y12, Y12
 	VADDPS       Y12, Y0, Y0
@@ -6347,29 +6861,29 @@ block:
 	VADDPS       Y7, Y5, Y13
 	VADDPS       Y13, Y2, Y2
 	VMULPS       quarterAVX2F32<>+0(SB), Y0, Y0
-	VPBROADCASTB (R13)(R9*1), Y12
+	VPBROADCASTB (R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y0, Y4, Y0
-	VMOVNTPS     Y0, (R12)(CX*1)
+	VMOVNTPS     Y0, (R14)(CX*1)
 	VMULPS       quarterAVX2F32<>+0(SB), Y1, Y1
-	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPBROADCASTB 1(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y1, Y5, Y1
-	VMOVNTPS     Y1, 32(R12)(CX*1)
+	VMOVNTPS     Y1, 32(R14)(CX*1)
 	VMULPS       quarterAVX2F32<>+0(SB), Y2, Y2
-	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPBROADCASTB 2(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y2, Y6, Y2
-	VMOVNTPS     Y2, 64(R12)(CX*1)
+	VMOVNTPS     Y2, 64(R14)(CX*1)
 	VMULPS       quarterAVX2F32<>+0(SB), Y3, Y3
-	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPBROADCASTB 3(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y3, Y7, Y3
-	VMOVNTPS     Y3, 96(R12)(CX*1)
+	VMOVNTPS     Y3, 96(R14)(CX*1)
 	VSUBPS       Y4, Y0, Y0
 	VSUBPS       Y5, Y1, Y1
 	VSUBPS       Y6, Y2, Y2
@@ -6380,17 +6894,17 @@ block:
 	VFMADD231PS  Y3, Y3, Y2
 	VADDPS       Y2, Y0, Y0
 	VADDPS       Y0, Y14, Y14
-	CMPQ         184(AX), $0x07
-	JE           rows_done
+	CMPQ         R10, $0x07
+	JE           end_7
 
-	// row 7
-	MOVQ         72(AX), R11
-	VMOVUPS      (R11)(CX*1), Y0
-	VMOVUPS      32(R11)(CX*1), Y1
-	VMOVUPS      64(R11)(CX*1), Y2
-	VMOVUPS      96(R11)(CX*1), Y3
-	MOVQ         136(AX), R11
-	MOVQ         264(AX), R12
+row_7:
+	MOVQ         72(AX), R10
+	VMOVUPS      (R10)(CX*1), Y0
+	VMOVUPS      32(R10)(CX*1), Y1
+	VMOVUPS      64(R10)(CX*1), Y2
+	VMOVUPS      96(R10)(CX*1), Y3
+	MOVQ         136(AX), R10
+	MOVQ         280(AX), R13
 	VADDPS       Y0, Y4, Y4
 	VADDPS       Y1, Y5, Y5
 	VADDPS       Y2, Y6, Y6
@@ -6398,7 +6912,7 @@ block:
 	VPERM2F128   $0x03, 224(BX), Y11, Y12
 	VPALIGNR     $0x0c, Y12, Y11, Y12
 	VMOVUPS      Y11, 224(BX)
-	VPERM2F128   $0x21, 128(R10)(CX*1), Y8, Y13
+	VPERM2F128   $0x21, 128(R12)(CX*1), Y8, Y13
 	VPALIGNR     $0x04, Y8, Y13, Y13
 	VADDPS       Y9, Y12, Y12
 	VADDPS       Y12, Y4, Y4
@@ -6409,29 +6923,29 @@ block:
 	VADDPS       Y11, Y9, Y13
 	VADDPS       Y13, Y6, Y6
 	VMULPS       quarterAVX2F32<>+0(SB), Y4, Y4
-	VPBROADCASTB (R12)(R9*1), Y12
+	VPBROADCASTB (R13)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y4, Y8, Y4
-	VMOVNTPS     Y4, (R11)(CX*1)
+	VMOVNTPS     Y4, (R10)(CX*1)
 	VMULPS       quarterAVX2F32<>+0(SB), Y5, Y5
-	VPBROADCASTB 1(R12)(R9*1), Y12
+	VPBROADCASTB 1(R13)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y5, Y9, Y5
-	VMOVNTPS     Y5, 32(R11)(CX*1)
+	VMOVNTPS     Y5, 32(R10)(CX*1)
 	VMULPS       quarterAVX2F32<>+0(SB), Y6, Y6
-	VPBROADCASTB 2(R12)(R9*1), Y12
+	VPBROADCASTB 2(R13)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y6, Y10, Y6
-	VMOVNTPS     Y6, 64(R11)(CX*1)
+	VMOVNTPS     Y6, 64(R10)(CX*1)
 	VMULPS       quarterAVX2F32<>+0(SB), Y7, Y7
-	VPBROADCASTB 3(R12)(R9*1), Y12
+	VPBROADCASTB 3(R13)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y7, Y11, Y7
-	VMOVNTPS     Y7, 96(R11)(CX*1)
+	VMOVNTPS     Y7, 96(R10)(CX*1)
 	VSUBPS       Y8, Y4, Y4
 	VSUBPS       Y9, Y5, Y5
 	VSUBPS       Y10, Y6, Y6
@@ -6444,7 +6958,7 @@ block:
 	VADDPS       Y4, Y14, Y14
 
 rows_done:
-	VMOVUPS Y14, (DX)
+	VMOVUPS Y14, (R11)
 	ADDQ    $0x00000020, DX
 	ADDQ    $0x00000080, CX
 	ADDQ    $0x04, R9
@@ -6453,26 +6967,89 @@ rows_done:
 	VZEROUPPER
 	RET
 
+end_1:
+	CMPQ    184(AX), $0x01
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     row_1
+
+end_2:
+	CMPQ    184(AX), $0x02
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     row_2
+
+end_3:
+	CMPQ    184(AX), $0x03
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     row_3
+
+end_4:
+	CMPQ    184(AX), $0x04
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     row_4
+
+end_5:
+	CMPQ    184(AX), $0x05
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     row_5
+
+end_6:
+	CMPQ    184(AX), $0x06
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     row_6
+
+end_7:
+	CMPQ    184(AX), $0x07
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     row_7
+
 tiny:
-	MOVQ    (AX), R10
-	MOVQ    8(AX), R11
-	VMOVUPS (R10)(CX*1), Y0
-	VMOVUPS 32(R10)(CX*1), Y1
-	VMOVUPS 64(R10)(CX*1), Y2
-	VMOVUPS 96(R10)(CX*1), Y3
-	VMOVUPS (R11)(CX*1), Y4
-	VMOVUPS 32(R11)(CX*1), Y5
-	VMOVUPS 64(R11)(CX*1), Y6
-	VMOVUPS 96(R11)(CX*1), Y7
+	MOVQ    (AX), R12
+	MOVQ    8(AX), R13
+	VMOVUPS (R12)(CX*1), Y0
+	VMOVUPS 32(R12)(CX*1), Y1
+	VMOVUPS 64(R12)(CX*1), Y2
+	VMOVUPS 96(R12)(CX*1), Y3
+	VMOVUPS (R13)(CX*1), Y4
+	VMOVUPS 32(R13)(CX*1), Y5
+	VMOVUPS 64(R13)(CX*1), Y6
+	VMOVUPS 96(R13)(CX*1), Y7
 
 	// row 0
-	MOVQ         16(AX), R10
-	VMOVUPS      (R10)(CX*1), Y8
-	VMOVUPS      32(R10)(CX*1), Y9
-	VMOVUPS      64(R10)(CX*1), Y10
-	VMOVUPS      96(R10)(CX*1), Y11
-	MOVQ         80(AX), R12
-	MOVQ         208(AX), R13
+	MOVQ         16(AX), R12
+	VMOVUPS      (R12)(CX*1), Y8
+	VMOVUPS      32(R12)(CX*1), Y9
+	VMOVUPS      64(R12)(CX*1), Y10
+	VMOVUPS      96(R12)(CX*1), Y11
+	MOVQ         80(AX), R14
+	MOVQ         224(AX), R15
 	VADDPS       Y8, Y0, Y0
 	VADDPS       Y9, Y1, Y1
 	VADDPS       Y10, Y2, Y2
@@ -6480,7 +7057,7 @@ tiny:
 	VPERM2F128   $0x03, (BX), Y7, Y12
 	VPALIGNR     $0x0c, Y12, Y7, Y12
 	VMOVUPS      Y7, (BX)
-	VPERM2F128   $0x21, 128(R11)(CX*1), Y4, Y13
+	VPERM2F128   $0x21, 128(R13)(CX*1), Y4, Y13
 	VPALIGNR     $0x04, Y4, Y13, Y13
 	VADDPS       Y5, Y12, Y12
 	VADDPS       Y12, Y0, Y0
@@ -6504,11 +7081,11 @@ tiny:
 	VMULPS       quarterAVX2F32<>+0(SB), Y0, Y0
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y0, Y0
-	VPBROADCASTB (R13)(R9*1), Y12
+	VPBROADCASTB (R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y0, Y4, Y0
-	VMOVNTPS     Y0, (R12)(CX*1)
+	VMOVNTPS     Y0, (R14)(CX*1)
 	VANDPS       signAVX2F32<>+0(SB), Y1, Y12
 	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS       Y1, Y13, Y13
@@ -6523,11 +7100,11 @@ tiny:
 	VMULPS       quarterAVX2F32<>+0(SB), Y1, Y1
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y1, Y1
-	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPBROADCASTB 1(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y1, Y5, Y1
-	VMOVNTPS     Y1, 32(R12)(CX*1)
+	VMOVNTPS     Y1, 32(R14)(CX*1)
 	VANDPS       signAVX2F32<>+0(SB), Y2, Y12
 	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS       Y2, Y13, Y13
@@ -6542,11 +7119,11 @@ tiny:
 	VMULPS       quarterAVX2F32<>+0(SB), Y2, Y2
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y2, Y2
-	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPBROADCASTB 2(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y2, Y6, Y2
-	VMOVNTPS     Y2, 64(R12)(CX*1)
+	VMOVNTPS     Y2, 64(R14)(CX*1)
 	VANDPS       signAVX2F32<>+0(SB), Y3, Y12
 	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS       Y3, Y13, Y13
@@ -6561,11 +7138,11 @@ tiny:
 	VMULPS       quarterAVX2F32<>+0(SB), Y3, Y3
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y3, Y3
-	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPBROADCASTB 3(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y3, Y7, Y3
-	VMOVNTPS     Y3, 96(R12)(CX*1)
+	VMOVNTPS     Y3, 96(R14)(CX*1)
 	VORPS        Y0, Y4, Y12
 	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
 	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
@@ -6596,17 +7173,17 @@ tiny:
 	VFMADD231PS  Y3, Y3, Y2
 	VADDPS       Y2, Y0, Y0
 	VADDPS       Y0, Y14, Y14
-	CMPQ         184(AX), $0x01
-	JE           rows_done
+	CMPQ         R10, $0x01
+	JE           tiny_end_1
 
-	// row 1
-	MOVQ         24(AX), R11
-	VMOVUPS      (R11)(CX*1), Y0
-	VMOVUPS      32(R11)(CX*1), Y1
-	VMOVUPS      64(R11)(CX*1), Y2
-	VMOVUPS      96(R11)(CX*1), Y3
-	MOVQ         88(AX), R12
-	MOVQ         216(AX), R13
+tiny_row_1:
+	MOVQ         24(AX), R13
+	VMOVUPS      (R13)(CX*1), Y0
+	VMOVUPS      32(R13)(CX*1), Y1
+	VMOVUPS      64(R13)(CX*1), Y2
+	VMOVUPS      96(R13)(CX*1), Y3
+	MOVQ         88(AX), R14
+	MOVQ         232(AX), R15
 	VADDPS       Y0, Y4, Y4
 	VADDPS       Y1, Y5, Y5
 	VADDPS       Y2, Y6, Y6
@@ -6614,7 +7191,7 @@ tiny:
 	VPERM2F128   $0x03, 32(BX), Y11, Y12
 	VPALIGNR     $0x0c, Y12, Y11, Y12
 	VMOVUPS      Y11, 32(BX)
-	VPERM2F128   $0x21, 128(R10)(CX*1), Y8, Y13
+	VPERM2F128   $0x21, 128(R12)(CX*1), Y8, Y13
 	VPALIGNR     $0x04, Y8, Y13, Y13
 	VADDPS       Y9, Y12, Y12
 	VADDPS       Y12, Y4, Y4
@@ -6638,11 +7215,11 @@ tiny:
 	VMULPS       quarterAVX2F32<>+0(SB), Y4, Y4
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y4, Y4
-	VPBROADCASTB (R13)(R9*1), Y12
+	VPBROADCASTB (R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y4, Y8, Y4
-	VMOVNTPS     Y4, (R12)(CX*1)
+	VMOVNTPS     Y4, (R14)(CX*1)
 	VANDPS       signAVX2F32<>+0(SB), Y5, Y12
 	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS       Y5, Y13, Y13
@@ -6657,11 +7234,11 @@ tiny:
 	VMULPS       quarterAVX2F32<>+0(SB), Y5, Y5
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y5, Y5
-	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPBROADCASTB 1(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y5, Y9, Y5
-	VMOVNTPS     Y5, 32(R12)(CX*1)
+	VMOVNTPS     Y5, 32(R14)(CX*1)
 	VANDPS       signAVX2F32<>+0(SB), Y6, Y12
 	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS       Y6, Y13, Y13
@@ -6676,11 +7253,11 @@ tiny:
 	VMULPS       quarterAVX2F32<>+0(SB), Y6, Y6
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y6, Y6
-	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPBROADCASTB 2(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y6, Y10, Y6
-	VMOVNTPS     Y6, 64(R12)(CX*1)
+	VMOVNTPS     Y6, 64(R14)(CX*1)
 	VANDPS       signAVX2F32<>+0(SB), Y7, Y12
 	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS       Y7, Y13, Y13
@@ -6695,11 +7272,11 @@ tiny:
 	VMULPS       quarterAVX2F32<>+0(SB), Y7, Y7
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y7, Y7
-	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPBROADCASTB 3(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y7, Y11, Y7
-	VMOVNTPS     Y7, 96(R12)(CX*1)
+	VMOVNTPS     Y7, 96(R14)(CX*1)
 	VORPS        Y4, Y8, Y12
 	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
 	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
@@ -6730,17 +7307,17 @@ tiny:
 	VFMADD231PS  Y7, Y7, Y6
 	VADDPS       Y6, Y4, Y4
 	VADDPS       Y4, Y14, Y14
-	CMPQ         184(AX), $0x02
-	JE           rows_done
+	CMPQ         R10, $0x02
+	JE           tiny_end_2
 
-	// row 2
-	MOVQ         32(AX), R10
-	VMOVUPS      (R10)(CX*1), Y4
-	VMOVUPS      32(R10)(CX*1), Y5
-	VMOVUPS      64(R10)(CX*1), Y6
-	VMOVUPS      96(R10)(CX*1), Y7
-	MOVQ         96(AX), R12
-	MOVQ         224(AX), R13
+tiny_row_2:
+	MOVQ         32(AX), R12
+	VMOVUPS      (R12)(CX*1), Y4
+	VMOVUPS      32(R12)(CX*1), Y5
+	VMOVUPS      64(R12)(CX*1), Y6
+	VMOVUPS      96(R12)(CX*1), Y7
+	MOVQ         96(AX), R14
+	MOVQ         240(AX), R15
 	VADDPS       Y4, Y8, Y8
 	VADDPS       Y5, Y9, Y9
 	VADDPS       Y6, Y10, Y10
@@ -6748,7 +7325,7 @@ tiny:
 	VPERM2F128   $0x03, 64(BX), Y3, Y12
 	VPALIGNR     $0x0c, Y12, Y3, Y12
 	VMOVUPS      Y3, 64(BX)
-	VPERM2F128   $0x21, 128(R11)(CX*1), Y0, Y13
+	VPERM2F128   $0x21, 128(R13)(CX*1), Y0, Y13
 	VPALIGNR     $0x04, Y0, Y13, Y13
 	VADDPS       Y1, Y12, Y12
 	VADDPS       Y12, Y8, Y8
@@ -6772,11 +7349,11 @@ tiny:
 	VMULPS       quarterAVX2F32<>+0(SB), Y8, Y8
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y8, Y8
-	VPBROADCASTB (R13)(R9*1), Y12
+	VPBROADCASTB (R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y8, Y0, Y8
-	VMOVNTPS     Y8, (R12)(CX*1)
+	VMOVNTPS     Y8, (R14)(CX*1)
 	VANDPS       signAVX2F32<>+0(SB), Y9, Y12
 	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS       Y9, Y13, Y13
@@ -6791,11 +7368,11 @@ tiny:
 	VMULPS       quarterAVX2F32<>+0(SB), Y9, Y9
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y9, Y9
-	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPBROADCASTB 1(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y9, Y1, Y9
-	VMOVNTPS     Y9, 32(R12)(CX*1)
+	VMOVNTPS     Y9, 32(R14)(CX*1)
 	VANDPS       signAVX2F32<>+0(SB), Y10, Y12
 	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS       Y10, Y13, Y13
@@ -6810,11 +7387,11 @@ tiny:
 	VMULPS       quarterAVX2F32<>+0(SB), Y10, Y10
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y10, Y10
-	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPBROADCASTB 2(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y10, Y2, Y10
-	VMOVNTPS     Y10, 64(R12)(CX*1)
+	VMOVNTPS     Y10, 64(R14)(CX*1)
 	VANDPS       signAVX2F32<>+0(SB), Y11, Y12
 	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS       Y11, Y13, Y13
@@ -6829,11 +7406,11 @@ tiny:
 	VMULPS       quarterAVX2F32<>+0(SB), Y11, Y11
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y11, Y11
-	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPBROADCASTB 3(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y11, Y3, Y11
-	VMOVNTPS     Y11, 96(R12)(CX*1)
+	VMOVNTPS     Y11, 96(R14)(CX*1)
 	VORPS        Y8, Y0, Y12
 	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
 	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
@@ -6864,17 +7441,17 @@ tiny:
 	VFMADD231PS  Y11, Y11, Y10
 	VADDPS       Y10, Y8, Y8
 	VADDPS       Y8, Y14, Y14
-	CMPQ         184(AX), $0x03
-	JE           rows_done
+	CMPQ         R10, $0x03
+	JE           tiny_end_3
 
-	// row 3
-	MOVQ         40(AX), R11
-	VMOVUPS      (R11)(CX*1), Y8
-	VMOVUPS      32(R11)(CX*1), Y9
-	VMOVUPS      64(R11)(CX*1), Y10
-	VMOVUPS      96(R11)(CX*1), Y11
-	MOVQ         104(AX), R12
-	MOVQ         232(AX), R13
+tiny_row_3:
+	MOVQ         40(AX), R13
+	VMOVUPS      (R13)(CX*1), Y8
+	VMOVUPS      32(R13)(CX*1), Y9
+	VMOVUPS      64(R13)(CX*1), Y10
+	VMOVUPS      96(R13)(CX*1), Y11
+	MOVQ         104(AX), R14
+	MOVQ         248(AX), R15
 	VADDPS       Y8, Y0, Y0
 	VADDPS       Y9, Y1, Y1
 	VADDPS       Y10, Y2, Y2
@@ -6882,7 +7459,7 @@ tiny:
 	VPERM2F128   $0x03, 96(BX), Y7, Y12
 	VPALIGNR     $0x0c, Y12, Y7, Y12
 	VMOVUPS      Y7, 96(BX)
-	VPERM2F128   $0x21, 128(R10)(CX*1), Y4, Y13
+	VPERM2F128   $0x21, 128(R12)(CX*1), Y4, Y13
 	VPALIGNR     $0x04, Y4, Y13, Y13
 	VADDPS       Y5, Y12, Y12
 	VADDPS       Y12, Y0, Y0
@@ -6906,11 +7483,11 @@ tiny:
 	VMULPS       quarterAVX2F32<>+0(SB), Y0, Y0
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y0, Y0
-	VPBROADCASTB (R13)(R9*1), Y12
+	VPBROADCASTB (R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y0, Y4, Y0
-	VMOVNTPS     Y0, (R12)(CX*1)
+	VMOVNTPS     Y0, (R14)(CX*1)
 	VANDPS       signAVX2F32<>+0(SB), Y1, Y12
 	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS       Y1, Y13, Y13
@@ -6925,11 +7502,11 @@ tiny:
 	VMULPS       quarterAVX2F32<>+0(SB), Y1, Y1
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y1, Y1
-	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPBROADCASTB 1(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y1, Y5, Y1
-	VMOVNTPS     Y1, 32(R12)(CX*1)
+	VMOVNTPS     Y1, 32(R14)(CX*1)
 	VANDPS       signAVX2F32<>+0(SB), Y2, Y12
 	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS       Y2, Y13, Y13
@@ -6944,11 +7521,11 @@ tiny:
 	VMULPS       quarterAVX2F32<>+0(SB), Y2, Y2
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y2, Y2
-	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPBROADCASTB 2(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y2, Y6, Y2
-	VMOVNTPS     Y2, 64(R12)(CX*1)
+	VMOVNTPS     Y2, 64(R14)(CX*1)
 	VANDPS       signAVX2F32<>+0(SB), Y3, Y12
 	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS       Y3, Y13, Y13
@@ -6963,11 +7540,11 @@ tiny:
 	VMULPS       quarterAVX2F32<>+0(SB), Y3, Y3
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y3, Y3
-	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPBROADCASTB 3(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y3, Y7, Y3
-	VMOVNTPS     Y3, 96(R12)(CX*1)
+	VMOVNTPS     Y3, 96(R14)(CX*1)
 	VORPS        Y0, Y4, Y12
 	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
 	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
@@ -6998,17 +7575,17 @@ tiny:
 	VFMADD231PS  Y3, Y3, Y2
 	VADDPS       Y2, Y0, Y0
 	VADDPS       Y0, Y14, Y14
-	CMPQ         184(AX), $0x04
-	JE           rows_done
+	CMPQ         R10, $0x04
+	JE           tiny_end_4
 
-	// row 4
-	MOVQ         48(AX), R10
-	VMOVUPS      (R10)(CX*1), Y0
-	VMOVUPS      32(R10)(CX*1), Y1
-	VMOVUPS      64(R10)(CX*1), Y2
-	VMOVUPS      96(R10)(CX*1), Y3
-	MOVQ         112(AX), R12
-	MOVQ         240(AX), R13
+tiny_row_4:
+	MOVQ         48(AX), R12
+	VMOVUPS      (R12)(CX*1), Y0
+	VMOVUPS      32(R12)(CX*1), Y1
+	VMOVUPS      64(R12)(CX*1), Y2
+	VMOVUPS      96(R12)(CX*1), Y3
+	MOVQ         112(AX), R14
+	MOVQ         256(AX), R15
 	VADDPS       Y0, Y4, Y4
 	VADDPS       Y1, Y5, Y5
 	VADDPS       Y2, Y6, Y6
@@ -7016,7 +7593,7 @@ tiny:
 	VPERM2F128   $0x03, 128(BX), Y11, Y12
 	VPALIGNR     $0x0c, Y12, Y11, Y12
 	VMOVUPS      Y11, 128(BX)
-	VPERM2F128   $0x21, 128(R11)(CX*1), Y8, Y13
+	VPERM2F128   $0x21, 128(R13)(CX*1), Y8, Y13
 	VPALIGNR     $0x04, Y8, Y13, Y13
 	VADDPS       Y9, Y12, Y12
 	VADDPS       Y12, Y4, Y4
@@ -7040,11 +7617,11 @@ tiny:
 	VMULPS       quarterAVX2F32<>+0(SB), Y4, Y4
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y4, Y4
-	VPBROADCASTB (R13)(R9*1), Y12
+	VPBROADCASTB (R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y4, Y8, Y4
-	VMOVNTPS     Y4, (R12)(CX*1)
+	VMOVNTPS     Y4, (R14)(CX*1)
 	VANDPS       signAVX2F32<>+0(SB), Y5, Y12
 	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS       Y5, Y13, Y13
@@ -7059,11 +7636,11 @@ tiny:
 	VMULPS       quarterAVX2F32<>+0(SB), Y5, Y5
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y5, Y5
-	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPBROADCASTB 1(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y5, Y9, Y5
-	VMOVNTPS     Y5, 32(R12)(CX*1)
+	VMOVNTPS     Y5, 32(R14)(CX*1)
 	VANDPS       signAVX2F32<>+0(SB), Y6, Y12
 	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS       Y6, Y13, Y13
@@ -7078,11 +7655,11 @@ tiny:
 	VMULPS       quarterAVX2F32<>+0(SB), Y6, Y6
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y6, Y6
-	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPBROADCASTB 2(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y6, Y10, Y6
-	VMOVNTPS     Y6, 64(R12)(CX*1)
+	VMOVNTPS     Y6, 64(R14)(CX*1)
 	VANDPS       signAVX2F32<>+0(SB), Y7, Y12
 	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS       Y7, Y13, Y13
@@ -7097,11 +7674,11 @@ tiny:
 	VMULPS       quarterAVX2F32<>+0(SB), Y7, Y7
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y7, Y7
-	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPBROADCASTB 3(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y7, Y11, Y7
-	VMOVNTPS     Y7, 96(R12)(CX*1)
+	VMOVNTPS     Y7, 96(R14)(CX*1)
 	VORPS        Y4, Y8, Y12
 	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
 	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
@@ -7132,17 +7709,17 @@ tiny:
 	VFMADD231PS  Y7, Y7, Y6
 	VADDPS       Y6, Y4, Y4
 	VADDPS       Y4, Y14, Y14
-	CMPQ         184(AX), $0x05
-	JE           rows_done
+	CMPQ         R10, $0x05
+	JE           tiny_end_5
 
-	// row 5
-	MOVQ         56(AX), R11
-	VMOVUPS      (R11)(CX*1), Y4
-	VMOVUPS      32(R11)(CX*1), Y5
-	VMOVUPS      64(R11)(CX*1), Y6
-	VMOVUPS      96(R11)(CX*1), Y7
-	MOVQ         120(AX), R12
-	MOVQ         248(AX), R13
+tiny_row_5:
+	MOVQ         56(AX), R13
+	VMOVUPS      (R13)(CX*1), Y4
+	VMOVUPS      32(R13)(CX*1), Y5
+	VMOVUPS      64(R13)(CX*1), Y6
+	VMOVUPS      96(R13)(CX*1), Y7
+	MOVQ         120(AX), R14
+	MOVQ         264(AX), R15
 	VADDPS       Y4, Y8, Y8
 	VADDPS       Y5, Y9, Y9
 	VADDPS       Y6, Y10, Y10
@@ -7150,7 +7727,7 @@ tiny:
 	VPERM2F128   $0x03, 160(BX), Y3, Y12
 	VPALIGNR     $0x0c, Y12, Y3, Y12
 	VMOVUPS      Y3, 160(BX)
-	VPERM2F128   $0x21, 128(R10)(CX*1), Y0, Y13
+	VPERM2F128   $0x21, 128(R12)(CX*1), Y0, Y13
 	VPALIGNR     $0x04, Y0, Y13, Y13
 	VADDPS       Y1, Y12, Y12
 	VADDPS       Y12, Y8, Y8
@@ -7174,11 +7751,11 @@ tiny:
 	VMULPS       quarterAVX2F32<>+0(SB), Y8, Y8
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y8, Y8
-	VPBROADCASTB (R13)(R9*1), Y12
+	VPBROADCASTB (R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y8, Y0, Y8
-	VMOVNTPS     Y8, (R12)(CX*1)
+	VMOVNTPS     Y8, (R14)(CX*1)
 	VANDPS       signAVX2F32<>+0(SB), Y9, Y12
 	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS       Y9, Y13, Y13
@@ -7193,11 +7770,11 @@ tiny:
 	VMULPS       quarterAVX2F32<>+0(SB), Y9, Y9
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y9, Y9
-	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPBROADCASTB 1(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y9, Y1, Y9
-	VMOVNTPS     Y9, 32(R12)(CX*1)
+	VMOVNTPS     Y9, 32(R14)(CX*1)
 	VANDPS       signAVX2F32<>+0(SB), Y10, Y12
 	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS       Y10, Y13, Y13
@@ -7212,11 +7789,11 @@ tiny:
 	VMULPS       quarterAVX2F32<>+0(SB), Y10, Y10
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y10, Y10
-	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPBROADCASTB 2(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y10, Y2, Y10
-	VMOVNTPS     Y10, 64(R12)(CX*1)
+	VMOVNTPS     Y10, 64(R14)(CX*1)
 	VANDPS       signAVX2F32<>+0(SB), Y11, Y12
 	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS       Y11, Y13, Y13
@@ -7231,11 +7808,11 @@ tiny:
 	VMULPS       quarterAVX2F32<>+0(SB), Y11, Y11
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y11, Y11
-	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPBROADCASTB 3(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y11, Y3, Y11
-	VMOVNTPS     Y11, 96(R12)(CX*1)
+	VMOVNTPS     Y11, 96(R14)(CX*1)
 	VORPS        Y8, Y0, Y12
 	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
 	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
@@ -7266,17 +7843,17 @@ tiny:
 	VFMADD231PS  Y11, Y11, Y10
 	VADDPS       Y10, Y8, Y8
 	VADDPS       Y8, Y14, Y14
-	CMPQ         184(AX), $0x06
-	JE           rows_done
+	CMPQ         R10, $0x06
+	JE           tiny_end_6
 
-	// row 6
-	MOVQ         64(AX), R10
-	VMOVUPS      (R10)(CX*1), Y8
-	VMOVUPS      32(R10)(CX*1), Y9
-	VMOVUPS      64(R10)(CX*1), Y10
-	VMOVUPS      96(R10)(CX*1), Y11
-	MOVQ         128(AX), R12
-	MOVQ         256(AX), R13
+tiny_row_6:
+	MOVQ         64(AX), R12
+	VMOVUPS      (R12)(CX*1), Y8
+	VMOVUPS      32(R12)(CX*1), Y9
+	VMOVUPS      64(R12)(CX*1), Y10
+	VMOVUPS      96(R12)(CX*1), Y11
+	MOVQ         128(AX), R14
+	MOVQ         272(AX), R15
 	VADDPS       Y8, Y0, Y0
 	VADDPS       Y9, Y1, Y1
 	VADDPS       Y10, Y2, Y2
@@ -7284,7 +7861,7 @@ tiny:
 	VPERM2F128   $0x03, 192(BX), Y7, Y12
 	VPALIGNR     $0x0c, Y12, Y7, Y12
 	VMOVUPS      Y7, 192(BX)
-	VPERM2F128   $0x21, 128(R11)(CX*1), Y4, Y13
+	VPERM2F128   $0x21, 128(R13)(CX*1), Y4, Y13
 	VPALIGNR     $0x04, Y4, Y13, Y13
 	VADDPS       Y5, Y12, Y12
 	VADDPS       Y12, Y0, Y0
@@ -7308,11 +7885,11 @@ tiny:
 	VMULPS       quarterAVX2F32<>+0(SB), Y0, Y0
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y0, Y0
-	VPBROADCASTB (R13)(R9*1), Y12
+	VPBROADCASTB (R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y0, Y4, Y0
-	VMOVNTPS     Y0, (R12)(CX*1)
+	VMOVNTPS     Y0, (R14)(CX*1)
 	VANDPS       signAVX2F32<>+0(SB), Y1, Y12
 	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS       Y1, Y13, Y13
@@ -7327,11 +7904,11 @@ tiny:
 	VMULPS       quarterAVX2F32<>+0(SB), Y1, Y1
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y1, Y1
-	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPBROADCASTB 1(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y1, Y5, Y1
-	VMOVNTPS     Y1, 32(R12)(CX*1)
+	VMOVNTPS     Y1, 32(R14)(CX*1)
 	VANDPS       signAVX2F32<>+0(SB), Y2, Y12
 	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS       Y2, Y13, Y13
@@ -7346,11 +7923,11 @@ tiny:
 	VMULPS       quarterAVX2F32<>+0(SB), Y2, Y2
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y2, Y2
-	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPBROADCASTB 2(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y2, Y6, Y2
-	VMOVNTPS     Y2, 64(R12)(CX*1)
+	VMOVNTPS     Y2, 64(R14)(CX*1)
 	VANDPS       signAVX2F32<>+0(SB), Y3, Y12
 	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS       Y3, Y13, Y13
@@ -7365,11 +7942,11 @@ tiny:
 	VMULPS       quarterAVX2F32<>+0(SB), Y3, Y3
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y3, Y3
-	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPBROADCASTB 3(R15)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y3, Y7, Y3
-	VMOVNTPS     Y3, 96(R12)(CX*1)
+	VMOVNTPS     Y3, 96(R14)(CX*1)
 	VORPS        Y0, Y4, Y12
 	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
 	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
@@ -7400,17 +7977,17 @@ tiny:
 	VFMADD231PS  Y3, Y3, Y2
 	VADDPS       Y2, Y0, Y0
 	VADDPS       Y0, Y14, Y14
-	CMPQ         184(AX), $0x07
-	JE           rows_done
+	CMPQ         R10, $0x07
+	JE           tiny_end_7
 
-	// row 7
-	MOVQ         72(AX), R11
-	VMOVUPS      (R11)(CX*1), Y0
-	VMOVUPS      32(R11)(CX*1), Y1
-	VMOVUPS      64(R11)(CX*1), Y2
-	VMOVUPS      96(R11)(CX*1), Y3
-	MOVQ         136(AX), R11
-	MOVQ         264(AX), R12
+tiny_row_7:
+	MOVQ         72(AX), R10
+	VMOVUPS      (R10)(CX*1), Y0
+	VMOVUPS      32(R10)(CX*1), Y1
+	VMOVUPS      64(R10)(CX*1), Y2
+	VMOVUPS      96(R10)(CX*1), Y3
+	MOVQ         136(AX), R10
+	MOVQ         280(AX), R13
 	VADDPS       Y0, Y4, Y4
 	VADDPS       Y1, Y5, Y5
 	VADDPS       Y2, Y6, Y6
@@ -7418,7 +7995,7 @@ tiny:
 	VPERM2F128   $0x03, 224(BX), Y11, Y12
 	VPALIGNR     $0x0c, Y12, Y11, Y12
 	VMOVUPS      Y11, 224(BX)
-	VPERM2F128   $0x21, 128(R10)(CX*1), Y8, Y13
+	VPERM2F128   $0x21, 128(R12)(CX*1), Y8, Y13
 	VPALIGNR     $0x04, Y8, Y13, Y13
 	VADDPS       Y9, Y12, Y12
 	VADDPS       Y12, Y4, Y4
@@ -7442,11 +8019,11 @@ tiny:
 	VMULPS       quarterAVX2F32<>+0(SB), Y4, Y4
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y4, Y4
-	VPBROADCASTB (R12)(R9*1), Y12
+	VPBROADCASTB (R13)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y4, Y8, Y4
-	VMOVNTPS     Y4, (R11)(CX*1)
+	VMOVNTPS     Y4, (R10)(CX*1)
 	VANDPS       signAVX2F32<>+0(SB), Y5, Y12
 	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS       Y5, Y13, Y13
@@ -7461,11 +8038,11 @@ tiny:
 	VMULPS       quarterAVX2F32<>+0(SB), Y5, Y5
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y5, Y5
-	VPBROADCASTB 1(R12)(R9*1), Y12
+	VPBROADCASTB 1(R13)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y5, Y9, Y5
-	VMOVNTPS     Y5, 32(R11)(CX*1)
+	VMOVNTPS     Y5, 32(R10)(CX*1)
 	VANDPS       signAVX2F32<>+0(SB), Y6, Y12
 	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS       Y6, Y13, Y13
@@ -7480,11 +8057,11 @@ tiny:
 	VMULPS       quarterAVX2F32<>+0(SB), Y6, Y6
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y6, Y6
-	VPBROADCASTB 2(R12)(R9*1), Y12
+	VPBROADCASTB 2(R13)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y6, Y10, Y6
-	VMOVNTPS     Y6, 64(R11)(CX*1)
+	VMOVNTPS     Y6, 64(R10)(CX*1)
 	VANDPS       signAVX2F32<>+0(SB), Y7, Y12
 	VORPS        smallAVX2F32<>+0(SB), Y12, Y13
 	VADDPS       Y7, Y13, Y13
@@ -7499,11 +8076,11 @@ tiny:
 	VMULPS       quarterAVX2F32<>+0(SB), Y7, Y7
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y7, Y7
-	VPBROADCASTB 3(R12)(R9*1), Y12
+	VPBROADCASTB 3(R13)(R9*1), Y12
 	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
 	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y7, Y11, Y7
-	VMOVNTPS     Y7, 96(R11)(CX*1)
+	VMOVNTPS     Y7, 96(R10)(CX*1)
 	VORPS        Y4, Y8, Y12
 	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
 	VPCMPGTD     below95_AVX2F32<>+0(SB), Y12, Y12
@@ -7536,6 +8113,69 @@ tiny:
 	VADDPS       Y4, Y14, Y14
 	JMP          rows_done
 
+tiny_end_1:
+	CMPQ    184(AX), $0x01
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     tiny_row_1
+
+tiny_end_2:
+	CMPQ    184(AX), $0x02
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     tiny_row_2
+
+tiny_end_3:
+	CMPQ    184(AX), $0x03
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     tiny_row_3
+
+tiny_end_4:
+	CMPQ    184(AX), $0x04
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     tiny_row_4
+
+tiny_end_5:
+	CMPQ    184(AX), $0x05
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     tiny_row_5
+
+tiny_end_6:
+	CMPQ    184(AX), $0x06
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     tiny_row_6
+
+tiny_end_7:
+	CMPQ    184(AX), $0x07
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     tiny_row_7
+
 // func wholeAVX2F32(s *Span)
 // Requires: AVX, AVX2, FMA3
 TEXT ·wholeAVX2F32(SB), NOSPLIT, $0-8
@@ -7544,9 +8184,9 @@ TEXT ·wholeAVX2F32(SB), NOSPLIT, $0-8
 	MOVQ    160(AX), DX
 	ADDQ    152(AX), DX
 	MOVQ    168(AX), BX
-	MOVQ    200(AX), SI
-	MOVQ    192(AX), DI
-	MOVQ    344(AX), R8
+	MOVQ    216(AX), SI
+	MOVQ    208(AX), DI
+	MOVQ    360(AX), R8
 	VMOVUPS (R8), Y15
 
 block:
@@ -7554,25 +8194,27 @@ block:
 	VMOVQ        R9, X12
 	VPBROADCASTQ X12, Y12
 	VANDPS       (DX), Y12, Y14
-	MOVQ         (AX), R9
-	MOVQ         8(AX), R10
-	VMOVUPS      (R9)(CX*1), Y0
-	VMOVUPS      32(R9)(CX*1), Y1
-	VMOVUPS      64(R9)(CX*1), Y2
-	VMOVUPS      96(R9)(CX*1), Y3
-	VMOVUPS      (R10)(CX*1), Y4
-	VMOVUPS      32(R10)(CX*1), Y5
-	VMOVUPS      64(R10)(CX*1), Y6
-	VMOVUPS      96(R10)(CX*1), Y7
+	MOVQ         192(AX), R9
+	MOVQ         DX, R10
+	MOVQ         (AX), R11
+	MOVQ         8(AX), R12
+	VMOVUPS      (R11)(CX*1), Y0
+	VMOVUPS      32(R11)(CX*1), Y1
+	VMOVUPS      64(R11)(CX*1), Y2
+	VMOVUPS      96(R11)(CX*1), Y3
+	VMOVUPS      (R12)(CX*1), Y4
+	VMOVUPS      32(R12)(CX*1), Y5
+	VMOVUPS      64(R12)(CX*1), Y6
+	VMOVUPS      96(R12)(CX*1), Y7
 
 	// row 0
-	MOVQ        16(AX), R9
-	VMOVUPS     (R9)(CX*1), Y8
-	VMOVUPS     32(R9)(CX*1), Y9
-	VMOVUPS     64(R9)(CX*1), Y10
-	VMOVUPS     96(R9)(CX*1), Y11
-	MOVQ        80(AX), R11
-	MOVQ        272(AX), R12
+	MOVQ        16(AX), R11
+	VMOVUPS     (R11)(CX*1), Y8
+	VMOVUPS     32(R11)(CX*1), Y9
+	VMOVUPS     64(R11)(CX*1), Y10
+	VMOVUPS     96(R11)(CX*1), Y11
+	MOVQ        80(AX), R13
+	MOVQ        288(AX), R14
 	VADDPS      Y8, Y0, Y0
 	VADDPS      Y9, Y1, Y1
 	VADDPS      Y10, Y2, Y2
@@ -7580,28 +8222,28 @@ block:
 	VPERM2F128  $0x03, (BX), Y7, Y12
 	VPALIGNR    $0x0c, Y12, Y7, Y12
 	VMOVUPS     Y7, (BX)
-	VPERM2F128  $0x21, 128(R10)(CX*1), Y4, Y13
+	VPERM2F128  $0x21, 128(R12)(CX*1), Y4, Y13
 	VPALIGNR    $0x04, Y4, Y13, Y13
 	VADDPS      Y5, Y12, Y12
 	VSUBPS      Y12, Y0, Y0
 	VFMADD132PS 32(R8), Y12, Y0
-	VFMADD213PS (R12)(CX*1), Y15, Y0
+	VFMADD213PS (R14)(CX*1), Y15, Y0
 	VADDPS      Y13, Y6, Y13
 	VSUBPS      Y13, Y3, Y3
 	VFMADD132PS 32(R8), Y13, Y3
-	VFMADD213PS 96(R12)(CX*1), Y15, Y3
+	VFMADD213PS 96(R14)(CX*1), Y15, Y3
 	VADDPS      Y6, Y4, Y12
 	VSUBPS      Y12, Y1, Y1
 	VFMADD132PS 32(R8), Y12, Y1
-	VFMADD213PS 32(R12)(CX*1), Y15, Y1
+	VFMADD213PS 32(R14)(CX*1), Y15, Y1
 	VADDPS      Y7, Y5, Y13
 	VSUBPS      Y13, Y2, Y2
 	VFMADD132PS 32(R8), Y13, Y2
-	VFMADD213PS 64(R12)(CX*1), Y15, Y2
-	VMOVUPS     Y0, (R11)(CX*1)
-	VMOVUPS     Y1, 32(R11)(CX*1)
-	VMOVUPS     Y2, 64(R11)(CX*1)
-	VMOVUPS     Y3, 96(R11)(CX*1)
+	VFMADD213PS 64(R14)(CX*1), Y15, Y2
+	VMOVUPS     Y0, (R13)(CX*1)
+	VMOVUPS     Y1, 32(R13)(CX*1)
+	VMOVUPS     Y2, 64(R13)(CX*1)
+	VMOVUPS     Y3, 96(R13)(CX*1)
 	VSUBPS      Y4, Y0, Y0
 	VSUBPS      Y5, Y1, Y1
 	VSUBPS      Y6, Y2, Y2
@@ -7612,17 +8254,17 @@ block:
 	VFMADD231PS Y3, Y3, Y2
 	VADDPS      Y2, Y0, Y0
 	VADDPS      Y0, Y14, Y14
-	CMPQ        184(AX), $0x01
-	JE          rows_done
+	CMPQ        R9, $0x01
+	JE          end_1
 
-	// row 1
-	MOVQ        24(AX), R10
-	VMOVUPS     (R10)(CX*1), Y0
-	VMOVUPS     32(R10)(CX*1), Y1
-	VMOVUPS     64(R10)(CX*1), Y2
-	VMOVUPS     96(R10)(CX*1), Y3
-	MOVQ        88(AX), R11
-	MOVQ        280(AX), R12
+row_1:
+	MOVQ        24(AX), R12
+	VMOVUPS     (R12)(CX*1), Y0
+	VMOVUPS     32(R12)(CX*1), Y1
+	VMOVUPS     64(R12)(CX*1), Y2
+	VMOVUPS     96(R12)(CX*1), Y3
+	MOVQ        88(AX), R13
+	MOVQ        296(AX), R14
 	VADDPS      Y0, Y4, Y4
 	VADDPS      Y1, Y5, Y5
 	VADDPS      Y2, Y6, Y6
@@ -7630,28 +8272,28 @@ block:
 	VPERM2F128  $0x03, 32(BX), Y11, Y12
 	VPALIGNR    $0x0c, Y12, Y11, Y12
 	VMOVUPS     Y11, 32(BX)
-	VPERM2F128  $0x21, 128(R9)(CX*1), Y8, Y13
+	VPERM2F128  $0x21, 128(R11)(CX*1), Y8, Y13
 	VPALIGNR    $0x04, Y8, Y13, Y13
 	VADDPS      Y9, Y12, Y12
 	VSUBPS      Y12, Y4, Y4
 	VFMADD132PS 32(R8), Y12, Y4
-	VFMADD213PS (R12)(CX*1), Y15, Y4
+	VFMADD213PS (R14)(CX*1), Y15, Y4
 	VADDPS      Y13, Y10, Y13
 	VSUBPS      Y13, Y7, Y7
 	VFMADD132PS 32(R8), Y13, Y7
-	VFMADD213PS 96(R12)(CX*1), Y15, Y7
+	VFMADD213PS 96(R14)(CX*1), Y15, Y7
 	VADDPS      Y10, Y8, Y12
 	VSUBPS      Y12, Y5, Y5
 	VFMADD132PS 32(R8), Y12, Y5
-	VFMADD213PS 32(R12)(CX*1), Y15, Y5
+	VFMADD213PS 32(R14)(CX*1), Y15, Y5
 	VADDPS      Y11, Y9, Y13
 	VSUBPS      Y13, Y6, Y6
 	VFMADD132PS 32(R8), Y13, Y6
-	VFMADD213PS 64(R12)(CX*1), Y15, Y6
-	VMOVUPS     Y4, (R11)(CX*1)
-	VMOVUPS     Y5, 32(R11)(CX*1)
-	VMOVUPS     Y6, 64(R11)(CX*1)
-	VMOVUPS     Y7, 96(R11)(CX*1)
+	VFMADD213PS 64(R14)(CX*1), Y15, Y6
+	VMOVUPS     Y4, (R13)(CX*1)
+	VMOVUPS     Y5, 32(R13)(CX*1)
+	VMOVUPS     Y6, 64(R13)(CX*1)
+	VMOVUPS     Y7, 96(R13)(CX*1)
 	VSUBPS      Y8, Y4, Y4
 	VSUBPS      Y9, Y5, Y5
 	VSUBPS      Y10, Y6, Y6
@@ -7662,17 +8304,17 @@ block:
 	VFMADD231PS Y7, Y7, Y6
 	VADDPS      Y6, Y4, Y4
 	VADDPS      Y4, Y14, Y14
-	CMPQ        184(AX), $0x02
-	JE          rows_done
+	CMPQ        R9, $0x02
+	JE          end_2
 
-	// row 2
-	MOVQ        32(AX), R9
-	VMOVUPS     (R9)(CX*1), Y4
-	VMOVUPS     32(R9)(CX*1), Y5
-	VMOVUPS     64(R9)(CX*1), Y6
-	VMOVUPS     96(R9)(CX*1), Y7
-	MOVQ        96(AX), R11
-	MOVQ        288(AX), R12
+row_2:
+	MOVQ        32(AX), R11
+	VMOVUPS     (R11)(CX*1), Y4
+	VMOVUPS     32(R11)(CX*1), Y5
+	VMOVUPS     64(R11)(CX*1), Y6
+	VMOVUPS     96(R11)(CX*1), Y7
+	MOVQ        96(AX), R13
+	MOVQ        304(AX), R14
 	VADDPS      Y4, Y8, Y8
 	VADDPS      Y5, Y9, Y9
 	VADDPS      Y6, Y10, Y10
@@ -7680,28 +8322,28 @@ block:
 	VPERM2F128  $0x03, 64(BX), Y3, Y12
 	VPALIGNR    $0x0c, Y12, Y3, Y12
 	VMOVUPS     Y3, 64(BX)
-	VPERM2F128  $0x21, 128(R10)(CX*1), Y0, Y13
+	VPERM2F128  $0x21, 128(R12)(CX*1), Y0, Y13
 	VPALIGNR    $0x04, Y0, Y13, Y13
 	VADDPS      Y1, Y12, Y12
 	VSUBPS      Y12, Y8, Y8
 	VFMADD132PS 32(R8), Y12, Y8
-	VFMADD213PS (R12)(CX*1), Y15, Y8
+	VFMADD213PS (R14)(CX*1), Y15, Y8
 	VADDPS      Y13, Y2, Y13
 	VSUBPS      Y13, Y11, Y11
 	VFMADD132PS 32(R8), Y13, Y11
-	VFMADD213PS 96(R12)(CX*1), Y15, Y11
+	VFMADD213PS 96(R14)(CX*1), Y15, Y11
 	VADDPS      Y2, Y0, Y12
 	VSUBPS      Y12, Y9, Y9
 	VFMADD132PS 32(R8), Y12, Y9
-	VFMADD213PS 32(R12)(CX*1), Y15, Y9
+	VFMADD213PS 32(R14)(CX*1), Y15, Y9
 	VADDPS      Y3, Y1, Y13
 	VSUBPS      Y13, Y10, Y10
 	VFMADD132PS 32(R8), Y13, Y10
-	VFMADD213PS 64(R12)(CX*1), Y15, Y10
-	VMOVUPS     Y8, (R11)(CX*1)
-	VMOVUPS     Y9, 32(R11)(CX*1)
-	VMOVUPS     Y10, 64(R11)(CX*1)
-	VMOVUPS     Y11, 96(R11)(CX*1)
+	VFMADD213PS 64(R14)(CX*1), Y15, Y10
+	VMOVUPS     Y8, (R13)(CX*1)
+	VMOVUPS     Y9, 32(R13)(CX*1)
+	VMOVUPS     Y10, 64(R13)(CX*1)
+	VMOVUPS     Y11, 96(R13)(CX*1)
 	VSUBPS      Y0, Y8, Y8
 	VSUBPS      Y1, Y9, Y9
 	VSUBPS      Y2, Y10, Y10
@@ -7712,17 +8354,17 @@ block:
 	VFMADD231PS Y11, Y11, Y10
 	VADDPS      Y10, Y8, Y8
 	VADDPS      Y8, Y14, Y14
-	CMPQ        184(AX), $0x03
-	JE          rows_done
+	CMPQ        R9, $0x03
+	JE          end_3
 
-	// row 3
-	MOVQ        40(AX), R10
-	VMOVUPS     (R10)(CX*1), Y8
-	VMOVUPS     32(R10)(CX*1), Y9
-	VMOVUPS     64(R10)(CX*1), Y10
-	VMOVUPS     96(R10)(CX*1), Y11
-	MOVQ        104(AX), R11
-	MOVQ        296(AX), R12
+row_3:
+	MOVQ        40(AX), R12
+	VMOVUPS     (R12)(CX*1), Y8
+	VMOVUPS     32(R12)(CX*1), Y9
+	VMOVUPS     64(R12)(CX*1), Y10
+	VMOVUPS     96(R12)(CX*1), Y11
+	MOVQ        104(AX), R13
+	MOVQ        312(AX), R14
 	VADDPS      Y8, Y0, Y0
 	VADDPS      Y9, Y1, Y1
 	VADDPS      Y10, Y2, Y2
@@ -7730,28 +8372,28 @@ block:
 	VPERM2F128  $0x03, 96(BX), Y7, Y12
 	VPALIGNR    $0x0c, Y12, Y7, Y12
 	VMOVUPS     Y7, 96(BX)
-	VPERM2F128  $0x21, 128(R9)(CX*1), Y4, Y13
+	VPERM2F128  $0x21, 128(R11)(CX*1), Y4, Y13
 	VPALIGNR    $0x04, Y4, Y13, Y13
 	VADDPS      Y5, Y12, Y12
 	VSUBPS      Y12, Y0, Y0
 	VFMADD132PS 32(R8), Y12, Y0
-	VFMADD213PS (R12)(CX*1), Y15, Y0
+	VFMADD213PS (R14)(CX*1), Y15, Y0
 	VADDPS      Y13, Y6, Y13
 	VSUBPS      Y13, Y3, Y3
 	VFMADD132PS 32(R8), Y13, Y3
-	VFMADD213PS 96(R12)(CX*1), Y15, Y3
+	VFMADD213PS 96(R14)(CX*1), Y15, Y3
 	VADDPS      Y6, Y4, Y12
 	VSUBPS      Y12, Y1, Y1
 	VFMADD132PS 32(R8), Y12, Y1
-	VFMADD213PS 32(R12)(CX*1), Y15, Y1
+	VFMADD213PS 32(R14)(CX*1), Y15, Y1
 	VADDPS      Y7, Y5, Y13
 	VSUBPS      Y13, Y2, Y2
 	VFMADD132PS 32(R8), Y13, Y2
-	VFMADD213PS 64(R12)(CX*1), Y15, Y2
-	VMOVUPS     Y0, (R11)(CX*1)
-	VMOVUPS     Y1, 32(R11)(CX*1)
-	VMOVUPS     Y2, 64(R11)(CX*1)
-	VMOVUPS     Y3, 96(R11)(CX*1)
+	VFMADD213PS 64(R14)(CX*1), Y15, Y2
+	VMOVUPS     Y0, (R13)(CX*1)
+	VMOVUPS     Y1, 32(R13)(CX*1)
+	VMOVUPS     Y2, 64(R13)(CX*1)
+	VMOVUPS     Y3, 96(R13)(CX*1)
 	VSUBPS      Y4, Y0, Y0
 	VSUBPS      Y5, Y1, Y1
 	VSUBPS      Y6, Y2, Y2
@@ -7762,17 +8404,17 @@ block:
 	VFMADD231PS Y3, Y3, Y2
 	VADDPS      Y2, Y0, Y0
 	VADDPS      Y0, Y14, Y14
-	CMPQ        184(AX), $0x04
-	JE          rows_done
+	CMPQ        R9, $0x04
+	JE          end_4
 
-	// row 4
-	MOVQ        48(AX), R9
-	VMOVUPS     (R9)(CX*1), Y0
-	VMOVUPS     32(R9)(CX*1), Y1
-	VMOVUPS     64(R9)(CX*1), Y2
-	VMOVUPS     96(R9)(CX*1), Y3
-	MOVQ        112(AX), R11
-	MOVQ        304(AX), R12
+row_4:
+	MOVQ        48(AX), R11
+	VMOVUPS     (R11)(CX*1), Y0
+	VMOVUPS     32(R11)(CX*1), Y1
+	VMOVUPS     64(R11)(CX*1), Y2
+	VMOVUPS     96(R11)(CX*1), Y3
+	MOVQ        112(AX), R13
+	MOVQ        320(AX), R14
 	VADDPS      Y0, Y4, Y4
 	VADDPS      Y1, Y5, Y5
 	VADDPS      Y2, Y6, Y6
@@ -7780,7 +8422,157 @@ block:
 	VPERM2F128  $0x03, 128(BX), Y11, Y12
 	VPALIGNR    $0x0c, Y12, Y11, Y12
 	VMOVUPS     Y11, 128(BX)
-	VPERM2F128  $0x21, 128(R10)(CX*1), Y8, Y13
+	VPERM2F128  $0x21, 128(R12)(CX*1), Y8, Y13
+	VPALIGNR    $0x04, Y8, Y13, Y13
+	VADDPS      Y9, Y12, Y12
+	VSUBPS      Y12, Y4, Y4
+	VFMADD132PS 32(R8), Y12, Y4
+	VFMADD213PS (R14)(CX*1), Y15, Y4
+	VADDPS      Y13, Y10, Y13
+	VSUBPS      Y13, Y7, Y7
+	VFMADD132PS 32(R8), Y13, Y7
+	VFMADD213PS 96(R14)(CX*1), Y15, Y7
+	VADDPS      Y10, Y8, Y12
+	VSUBPS      Y12, Y5, Y5
+	VFMADD132PS 32(R8), Y12, Y5
+	VFMADD213PS 32(R14)(CX*1), Y15, Y5
+	VADDPS      Y11, Y9, Y13
+	VSUBPS      Y13, Y6, Y6
+	VFMADD132PS 32(R8), Y13, Y6
+	VFMADD213PS 64(R14)(CX*1), Y15, Y6
+	VMOVUPS     Y4, (R13)(CX*1)
+	VMOVUPS     Y5, 32(R13)(CX*1)
+	VMOVUPS     Y6, 64(R13)(CX*1)
+	VMOVUPS     Y7, 96(R13)(CX*1)
+	VSUBPS      Y8, Y4, Y4
+	VSUBPS      Y9, Y5, Y5
+	VSUBPS      Y10, Y6, Y6
+	VSUBPS      Y11, Y7, Y7
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y4, Y4
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y6, Y6
+	VFMADD231PS Y5, Y5, Y4
+	VFMADD231PS Y7, Y7, Y6
+	VADDPS      Y6, Y4, Y4
+	VADDPS      Y4, Y14, Y14
+	CMPQ        R9, $0x05
+	JE          end_5
+
+row_5:
+	MOVQ        56(AX), R12
+	VMOVUPS     (R12)(CX*1), Y4
+	VMOVUPS     32(R12)(CX*1), Y5
+	VMOVUPS     64(R12)(CX*1), Y6
+	VMOVUPS     96(R12)(CX*1), Y7
+	MOVQ        120(AX), R13
+	MOVQ        328(AX), R14
+	VADDPS      Y4, Y8, Y8
+	VADDPS      Y5, Y9, Y9
+	VADDPS      Y6, Y10, Y10
+	VADDPS      Y7, Y11, Y11
+	VPERM2F128  $0x03, 160(BX), Y3, Y12
+	VPALIGNR    $0x0c, Y12, Y3, Y12
+	VMOVUPS     Y3, 160(BX)
+	VPERM2F128  $0x21, 128(R11)(CX*1), Y0, Y13
+	VPALIGNR    $0x04, Y0, Y13, Y13
+	VADDPS      Y1, Y12, Y12
+	VSUBPS      Y12, Y8, Y8
+	VFMADD132PS 32(R8), Y12, Y8
+	VFMADD213PS (R14)(CX*1), Y15, Y8
+	VADDPS      Y13, Y2, Y13
+	VSUBPS      Y13, Y11, Y11
+	VFMADD132PS 32(R8), Y13, Y11
+	VFMADD213PS 96(R14)(CX*1), Y15, Y11
+	VADDPS      Y2, Y0, Y12
+	VSUBPS      Y12, Y9, Y9
+	VFMADD132PS 32(R8), Y12, Y9
+	VFMADD213PS 32(R14)(CX*1), Y15, Y9
+	VADDPS      Y3, Y1, Y13
+	VSUBPS      Y13, Y10, Y10
+	VFMADD132PS 32(R8), Y13, Y10
+	VFMADD213PS 64(R14)(CX*1), Y15, Y10
+	VMOVUPS     Y8, (R13)(CX*1)
+	VMOVUPS     Y9, 32(R13)(CX*1)
+	VMOVUPS     Y10, 64(R13)(CX*1)
+	VMOVUPS     Y11, 96(R13)(CX*1)
+	VSUBPS      Y0, Y8, Y8
+	VSUBPS      Y1, Y9, Y9
+	VSUBPS      Y2, Y10, Y10
+	VSUBPS      Y3, Y11, Y11
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y8, Y8
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y10, Y10
+	VFMADD231PS Y9, Y9, Y8
+	VFMADD231PS Y11, Y11, Y10
+	VADDPS      Y10, Y8, Y8
+	VADDPS      Y8, Y14, Y14
+	CMPQ        R9, $0x06
+	JE          end_6
+
+row_6:
+	MOVQ        64(AX), R11
+	VMOVUPS     (R11)(CX*1), Y8
+	VMOVUPS     32(R11)(CX*1), Y9
+	VMOVUPS     64(R11)(CX*1), Y10
+	VMOVUPS     96(R11)(CX*1), Y11
+	MOVQ        128(AX), R13
+	MOVQ        336(AX), R14
+	VADDPS      Y8, Y0, Y0
+	VADDPS      Y9, Y1, Y1
+	VADDPS      Y10, Y2, Y2
+	VADDPS      Y11, Y3, Y3
+	VPERM2F128  $0x03, 192(BX), Y7, Y12
+	VPALIGNR    $0x0c, Y12, Y7, Y12
+	VMOVUPS     Y7, 192(BX)
+	VPERM2F128  $0x21, 128(R12)(CX*1), Y4, Y13
+	VPALIGNR    $0x04, Y4, Y13, Y13
+	VADDPS      Y5, Y12, Y12
+	VSUBPS      Y12, Y0, Y0
+	VFMADD132PS 32(R8), Y12, Y0
+	VFMADD213PS (R14)(CX*1), Y15, Y0
+	VADDPS      Y13, Y6, Y13
+	VSUBPS      Y13, Y3, Y3
+	VFMADD132PS 32(R8), Y13, Y3
+	VFMADD213PS 96(R14)(CX*1), Y15, Y3
+	VADDPS      Y6, Y4, Y12
+	VSUBPS      Y12, Y1, Y1
+	VFMADD132PS 32(R8), Y12, Y1
+	VFMADD213PS 32(R14)(CX*1), Y15, Y1
+	VADDPS      Y7, Y5, Y13
+	VSUBPS      Y13, Y2, Y2
+	VFMADD132PS 32(R8), Y13, Y2
+	VFMADD213PS 64(R14)(CX*1), Y15, Y2
+	VMOVUPS     Y0, (R13)(CX*1)
+	VMOVUPS     Y1, 32(R13)(CX*1)
+	VMOVUPS     Y2, 64(R13)(CX*1)
+	VMOVUPS     Y3, 96(R13)(CX*1)
+	VSUBPS      Y4, Y0, Y0
+	VSUBPS      Y5, Y1, Y1
+	VSUBPS      Y6, Y2, Y2
+	VSUBPS      Y7, Y3, Y3
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y0, Y0
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y2, Y2
+	VFMADD231PS Y1, Y1, Y0
+	VFMADD231PS Y3, Y3, Y2
+	VADDPS      Y2, Y0, Y0
+	VADDPS      Y0, Y14, Y14
+	CMPQ        R9, $0x07
+	JE          end_7
+
+row_7:
+	MOVQ        72(AX), R9
+	VMOVUPS     (R9)(CX*1), Y0
+	VMOVUPS     32(R9)(CX*1), Y1
+	VMOVUPS     64(R9)(CX*1), Y2
+	VMOVUPS     96(R9)(CX*1), Y3
+	MOVQ        136(AX), R9
+	MOVQ        344(AX), R12
+	VADDPS      Y0, Y4, Y4
+	VADDPS      Y1, Y5, Y5
+	VADDPS      Y2, Y6, Y6
+	VADDPS      Y3, Y7, Y7
+	VPERM2F128  $0x03, 224(BX), Y11, Y12
+	VPALIGNR    $0x0c, Y12, Y11, Y12
+	VMOVUPS     Y11, 224(BX)
+	VPERM2F128  $0x21, 128(R11)(CX*1), Y8, Y13
 	VPALIGNR    $0x04, Y8, Y13, Y13
 	VADDPS      Y9, Y12, Y12
 	VSUBPS      Y12, Y4, Y4
@@ -7798,160 +8590,10 @@ block:
 	VSUBPS      Y13, Y6, Y6
 	VFMADD132PS 32(R8), Y13, Y6
 	VFMADD213PS 64(R12)(CX*1), Y15, Y6
-	VMOVUPS     Y4, (R11)(CX*1)
-	VMOVUPS     Y5, 32(R11)(CX*1)
-	VMOVUPS     Y6, 64(R11)(CX*1)
-	VMOVUPS     Y7, 96(R11)(CX*1)
-	VSUBPS      Y8, Y4, Y4
-	VSUBPS      Y9, Y5, Y5
-	VSUBPS      Y10, Y6, Y6
-	VSUBPS      Y11, Y7, Y7
-	VFMADD213PS smallestAVX2F32<>+0(SB), Y4, Y4
-	VFMADD213PS smallestAVX2F32<>+0(SB), Y6, Y6
-	VFMADD231PS Y5, Y5, Y4
-	VFMADD231PS Y7, Y7, Y6
-	VADDPS      Y6, Y4, Y4
-	VADDPS      Y4, Y14, Y14
-	CMPQ        184(AX), $0x05
-	JE          rows_done
-
-	// row 5
-	MOVQ        56(AX), R10
-	VMOVUPS     (R10)(CX*1), Y4
-	VMOVUPS     32(R10)(CX*1), Y5
-	VMOVUPS     64(R10)(CX*1), Y6
-	VMOVUPS     96(R10)(CX*1), Y7
-	MOVQ        120(AX), R11
-	MOVQ        312(AX), R12
-	VADDPS      Y4, Y8, Y8
-	VADDPS      Y5, Y9, Y9
-	VADDPS      Y6, Y10, Y10
-	VADDPS      Y7, Y11, Y11
-	VPERM2F128  $0x03, 160(BX), Y3, Y12
-	VPALIGNR    $0x0c, Y12, Y3, Y12
-	VMOVUPS     Y3, 160(BX)
-	VPERM2F128  $0x21, 128(R9)(CX*1), Y0, Y13
-	VPALIGNR    $0x04, Y0, Y13, Y13
-	VADDPS      Y1, Y12, Y12
-	VSUBPS      Y12, Y8, Y8
-	VFMADD132PS 32(R8), Y12, Y8
-	VFMADD213PS (R12)(CX*1), Y15, Y8
-	VADDPS      Y13, Y2, Y13
-	VSUBPS      Y13, Y11, Y11
-	VFMADD132PS 32(R8), Y13, Y11
-	VFMADD213PS 96(R12)(CX*1), Y15, Y11
-	VADDPS      Y2, Y0, Y12
-	VSUBPS      Y12, Y9, Y9
-	VFMADD132PS 32(R8), Y12, Y9
-	VFMADD213PS 32(R12)(CX*1), Y15, Y9
-	VADDPS      Y3, Y1, Y13
-	VSUBPS      Y13, Y10, Y10
-	VFMADD132PS 32(R8), Y13, Y10
-	VFMADD213PS 64(R12)(CX*1), Y15, Y10
-	VMOVUPS     Y8, (R11)(CX*1)
-	VMOVUPS     Y9, 32(R11)(CX*1)
-	VMOVUPS     Y10, 64(R11)(CX*1)
-	VMOVUPS     Y11, 96(R11)(CX*1)
-	VSUBPS      Y0, Y8, Y8
-	VSUBPS      Y1, Y9, Y9
-	VSUBPS      Y2, Y10, Y10
-	VSUBPS      Y3, Y11, Y11
-	VFMADD213PS smallestAVX2F32<>+0(SB), Y8, Y8
-	VFMADD213PS smallestAVX2F32<>+0(SB), Y10, Y10
-	VFMADD231PS Y9, Y9, Y8
-	VFMADD231PS Y11, Y11, Y10
-	VADDPS      Y10, Y8, Y8
-	VADDPS      Y8, Y14, Y14
-	CMPQ        184(AX), $0x06
-	JE          rows_done
-
-	// row 6
-	MOVQ        64(AX), R9
-	VMOVUPS     (R9)(CX*1), Y8
-	VMOVUPS     32(R9)(CX*1), Y9
-	VMOVUPS     64(R9)(CX*1), Y10
-	VMOVUPS     96(R9)(CX*1), Y11
-	MOVQ        128(AX), R11
-	MOVQ        320(AX), R12
-	VADDPS      Y8, Y0, Y0
-	VADDPS      Y9, Y1, Y1
-	VADDPS      Y10, Y2, Y2
-	VADDPS      Y11, Y3, Y3
-	VPERM2F128  $0x03, 192(BX), Y7, Y12
-	VPALIGNR    $0x0c, Y12, Y7, Y12
-	VMOVUPS     Y7, 192(BX)
-	VPERM2F128  $0x21, 128(R10)(CX*1), Y4, Y13
-	VPALIGNR    $0x04, Y4, Y13, Y13
-	VADDPS      Y5, Y12, Y12
-	VSUBPS      Y12, Y0, Y0
-	VFMADD132PS 32(R8), Y12, Y0
-	VFMADD213PS (R12)(CX*1), Y15, Y0
-	VADDPS      Y13, Y6, Y13
-	VSUBPS      Y13, Y3, Y3
-	VFMADD132PS 32(R8), Y13, Y3
-	VFMADD213PS 96(R12)(CX*1), Y15, Y3
-	VADDPS      Y6, Y4, Y12
-	VSUBPS      Y12, Y1, Y1
-	VFMADD132PS 32(R8), Y12, Y1
-	VFMADD213PS 32(R12)(CX*1), Y15, Y1
-	VADDPS      Y7, Y5, Y13
-	VSUBPS      Y13, Y2, Y2
-	VFMADD132PS 32(R8), Y13, Y2
-	VFMADD213PS 64(R12)(CX*1), Y15, Y2
-	VMOVUPS     Y0, (R11)(CX*1)
-	VMOVUPS     Y1, 32(R11)(CX*1)
-	VMOVUPS     Y2, 64(R11)(CX*1)
-	VMOVUPS     Y3, 96(R11)(CX*1)
-	VSUBPS      Y4, Y0, Y0
-	VSUBPS      Y5, Y1, Y1
-	VSUBPS      Y6, Y2, Y2
-	VSUBPS      Y7, Y3, Y3
-	VFMADD213PS smallestAVX2F32<>+0(SB), Y0, Y0
-	VFMADD213PS smallestAVX2F32<>+0(SB), Y2, Y2
-	VFMADD231PS Y1, Y1, Y0
-	VFMADD231PS Y3, Y3, Y2
-	VADDPS      Y2, Y0, Y0
-	VADDPS      Y0, Y14, Y14
-	CMPQ        184(AX), $0x07
-	JE          rows_done
-
-	// row 7
-	MOVQ        72(AX), R10
-	VMOVUPS     (R10)(CX*1), Y0
-	VMOVUPS     32(R10)(CX*1), Y1
-	VMOVUPS     64(R10)(CX*1), Y2
-	VMOVUPS     96(R10)(CX*1), Y3
-	MOVQ        136(AX), R10
-	MOVQ        328(AX), R11
-	VADDPS      Y0, Y4, Y4
-	VADDPS      Y1, Y5, Y5
-	VADDPS      Y2, Y6, Y6
-	VADDPS      Y3, Y7, Y7
-	VPERM2F128  $0x03, 224(BX), Y11, Y12
-	VPALIGNR    $0x0c, Y12, Y11, Y12
-	VMOVUPS     Y11, 224(BX)
-	VPERM2F128  $0x21, 128(R9)(CX*1), Y8, Y13
-	VPALIGNR    $0x04, Y8, Y13, Y13
-	VADDPS      Y9, Y12, Y12
-	VSUBPS      Y12, Y4, Y4
-	VFMADD132PS 32(R8), Y12, Y4
-	VFMADD213PS (R11)(CX*1), Y15, Y4
-	VADDPS      Y13, Y10, Y13
-	VSUBPS      Y13, Y7, Y7
-	VFMADD132PS 32(R8), Y13, Y7
-	VFMADD213PS 96(R11)(CX*1), Y15, Y7
-	VADDPS      Y10, Y8, Y12
-	VSUBPS      Y12, Y5, Y5
-	VFMADD132PS 32(R8), Y12, Y5
-	VFMADD213PS 32(R11)(CX*1), Y15, Y5
-	VADDPS      Y11, Y9, Y13
-	VSUBPS      Y13, Y6, Y6
-	VFMADD132PS 32(R8), Y13, Y6
-	VFMADD213PS 64(R11)(CX*1), Y15, Y6
-	VMOVUPS     Y4, (R10)(CX*1)
-	VMOVUPS     Y5, 32(R10)(CX*1)
-	VMOVUPS     Y6, 64(R10)(CX*1)
-	VMOVUPS     Y7, 96(R10)(CX*1)
+	VMOVUPS     Y4, (R9)(CX*1)
+	VMOVUPS     Y5, 32(R9)(CX*1)
+	VMOVUPS     Y6, 64(R9)(CX*1)
+	VMOVUPS     Y7, 96(R9)(CX*1)
 	VSUBPS      Y8, Y4, Y4
 	VSUBPS      Y9, Y5, Y5
 	VSUBPS      Y10, Y6, Y6
@@ -7964,13 +8606,76 @@ block:
 	VADDPS      Y4, Y14, Y14
 
 rows_done:
-	VMOVUPS Y14, (DX)
+	VMOVUPS Y14, (R10)
 	ADDQ    $0x00000020, DX
 	ADDQ    $0x00000080, CX
 	DECQ    DI
 	JNZ     block
 	VZEROUPPER
 	RET
+
+end_1:
+	CMPQ    184(AX), $0x01
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     row_1
+
+end_2:
+	CMPQ    184(AX), $0x02
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     row_2
+
+end_3:
+	CMPQ    184(AX), $0x03
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     row_3
+
+end_4:
+	CMPQ    184(AX), $0x04
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     row_4
+
+end_5:
+	CMPQ    184(AX), $0x05
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     row_5
+
+end_6:
+	CMPQ    184(AX), $0x06
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     row_6
+
+end_7:
+	CMPQ    184(AX), $0x07
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     row_7
 
 // func streamWholeAVX2F32(s *Span)
 // Requires: AVX, AVX2, FMA3
@@ -7980,9 +8685,9 @@ TEXT ·streamWholeAVX2F32(SB), NOSPLIT, $0-8
 	MOVQ    160(AX), DX
 	ADDQ    152(AX), DX
 	MOVQ    168(AX), BX
-	MOVQ    200(AX), SI
-	MOVQ    192(AX), DI
-	MOVQ    344(AX), R8
+	MOVQ    216(AX), SI
+	MOVQ    208(AX), DI
+	MOVQ    360(AX), R8
 	VMOVUPS (R8), Y15
 
 block:
@@ -7990,16 +8695,3846 @@ block:
 	VMOVQ        R9, X12
 	VPBROADCASTQ X12, Y12
 	VANDPS       (DX), Y12, Y14
-	MOVQ         (AX), R9
-	MOVQ         8(AX), R10
-	VMOVUPS      (R9)(CX*1), Y0
-	VMOVUPS      32(R9)(CX*1), Y1
-	VMOVUPS      64(R9)(CX*1), Y2
-	VMOVUPS      96(R9)(CX*1), Y3
-	VMOVUPS      (R10)(CX*1), Y4
-	VMOVUPS      32(R10)(CX*1), Y5
-	VMOVUPS      64(R10)(CX*1), Y6
-	VMOVUPS      96(R10)(CX*1), Y7
+	MOVQ         192(AX), R9
+	MOVQ         DX, R10
+	MOVQ         (AX), R11
+	MOVQ         8(AX), R12
+	VMOVUPS      (R11)(CX*1), Y0
+	VMOVUPS      32(R11)(CX*1), Y1
+	VMOVUPS      64(R11)(CX*1), Y2
+	VMOVUPS      96(R11)(CX*1), Y3
+	VMOVUPS      (R12)(CX*1), Y4
+	VMOVUPS      32(R12)(CX*1), Y5
+	VMOVUPS      64(R12)(CX*1), Y6
+	VMOVUPS      96(R12)(CX*1), Y7
+
+	// row 0
+	MOVQ        16(AX), R11
+	VMOVUPS     (R11)(CX*1), Y8
+	VMOVUPS     32(R11)(CX*1), Y9
+	VMOVUPS     64(R11)(CX*1), Y10
+	VMOVUPS     96(R11)(CX*1), Y11
+	MOVQ        80(AX), R13
+	MOVQ        288(AX), R14
+	VADDPS      Y8, Y0, Y0
+	VADDPS      Y9, Y1, Y1
+	VADDPS      Y10, Y2, Y2
+	VADDPS      Y11, Y3, Y3
+	VPERM2F128  $0x03, (BX), Y7, Y12
+	VPALIGNR    $0x0c, Y12, Y7, Y12
+	VMOVUPS     Y7, (BX)
+	VPERM2F128  $0x21, 128(R12)(CX*1), Y4, Y13
+	VPALIGNR    $0x04, Y4, Y13, Y13
+	VADDPS      Y5, Y12, Y12
+	VSUBPS      Y12, Y0, Y0
+	VFMADD132PS 32(R8), Y12, Y0
+	VFMADD213PS (R14)(CX*1), Y15, Y0
+	VADDPS      Y13, Y6, Y13
+	VSUBPS      Y13, Y3, Y3
+	VFMADD132PS 32(R8), Y13, Y3
+	VFMADD213PS 96(R14)(CX*1), Y15, Y3
+	VADDPS      Y6, Y4, Y12
+	VSUBPS      Y12, Y1, Y1
+	VFMADD132PS 32(R8), Y12, Y1
+	VFMADD213PS 32(R14)(CX*1), Y15, Y1
+	VADDPS      Y7, Y5, Y13
+	VSUBPS      Y13, Y2, Y2
+	VFMADD132PS 32(R8), Y13, Y2
+	VFMADD213PS 64(R14)(CX*1), Y15, Y2
+	VMOVNTPS    Y0, (R13)(CX*1)
+	VMOVNTPS    Y1, 32(R13)(CX*1)
+	VMOVNTPS    Y2, 64(R13)(CX*1)
+	VMOVNTPS    Y3, 96(R13)(CX*1)
+	VSUBPS      Y4, Y0, Y0
+	VSUBPS      Y5, Y1, Y1
+	VSUBPS      Y6, Y2, Y2
+	VSUBPS      Y7, Y3, Y3
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y0, Y0
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y2, Y2
+	VFMADD231PS Y1, Y1, Y0
+	VFMADD231PS Y3, Y3, Y2
+	VADDPS      Y2, Y0, Y0
+	VADDPS      Y0, Y14, Y14
+	CMPQ        R9, $0x01
+	JE          end_1
+
+row_1:
+	MOVQ        24(AX), R12
+	VMOVUPS     (R12)(CX*1), Y0
+	VMOVUPS     32(R12)(CX*1), Y1
+	VMOVUPS     64(R12)(CX*1), Y2
+	VMOVUPS     96(R12)(CX*1), Y3
+	MOVQ        88(AX), R13
+	MOVQ        296(AX), R14
+	VADDPS      Y0, Y4, Y4
+	VADDPS      Y1, Y5, Y5
+	VADDPS      Y2, Y6, Y6
+	VADDPS      Y3, Y7, Y7
+	VPERM2F128  $0x03, 32(BX), Y11, Y12
+	VPALIGNR    $0x0c, Y12, Y11, Y12
+	VMOVUPS     Y11, 32(BX)
+	VPERM2F128  $0x21, 128(R11)(CX*1), Y8, Y13
+	VPALIGNR    $0x04, Y8, Y13, Y13
+	VADDPS      Y9, Y12, Y12
+	VSUBPS      Y12, Y4, Y4
+	VFMADD132PS 32(R8), Y12, Y4
+	VFMADD213PS (R14)(CX*1), Y15, Y4
+	VADDPS      Y13, Y10, Y13
+	VSUBPS      Y13, Y7, Y7
+	VFMADD132PS 32(R8), Y13, Y7
+	VFMADD213PS 96(R14)(CX*1), Y15, Y7
+	VADDPS      Y10, Y8, Y12
+	VSUBPS      Y12, Y5, Y5
+	VFMADD132PS 32(R8), Y12, Y5
+	VFMADD213PS 32(R14)(CX*1), Y15, Y5
+	VADDPS      Y11, Y9, Y13
+	VSUBPS      Y13, Y6, Y6
+	VFMADD132PS 32(R8), Y13, Y6
+	VFMADD213PS 64(R14)(CX*1), Y15, Y6
+	VMOVNTPS    Y4, (R13)(CX*1)
+	VMOVNTPS    Y5, 32(R13)(CX*1)
+	VMOVNTPS    Y6, 64(R13)(CX*1)
+	VMOVNTPS    Y7, 96(R13)(CX*1)
+	VSUBPS      Y8, Y4, Y4
+	VSUBPS      Y9, Y5, Y5
+	VSUBPS      Y10, Y6, Y6
+	VSUBPS      Y11, Y7, Y7
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y4, Y4
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y6, Y6
+	VFMADD231PS Y5, Y5, Y4
+	VFMADD231PS Y7, Y7, Y6
+	VADDPS      Y6, Y4, Y4
+	VADDPS      Y4, Y14, Y14
+	CMPQ        R9, $0x02
+	JE          end_2
+
+row_2:
+	MOVQ        32(AX), R11
+	VMOVUPS     (R11)(CX*1), Y4
+	VMOVUPS     32(R11)(CX*1), Y5
+	VMOVUPS     64(R11)(CX*1), Y6
+	VMOVUPS     96(R11)(CX*1), Y7
+	MOVQ        96(AX), R13
+	MOVQ        304(AX), R14
+	VADDPS      Y4, Y8, Y8
+	VADDPS      Y5, Y9, Y9
+	VADDPS      Y6, Y10, Y10
+	VADDPS      Y7, Y11, Y11
+	VPERM2F128  $0x03, 64(BX), Y3, Y12
+	VPALIGNR    $0x0c, Y12, Y3, Y12
+	VMOVUPS     Y3, 64(BX)
+	VPERM2F128  $0x21, 128(R12)(CX*1), Y0, Y13
+	VPALIGNR    $0x04, Y0, Y13, Y13
+	VADDPS      Y1, Y12, Y12
+	VSUBPS      Y12, Y8, Y8
+	VFMADD132PS 32(R8), Y12, Y8
+	VFMADD213PS (R14)(CX*1), Y15, Y8
+	VADDPS      Y13, Y2, Y13
+	VSUBPS      Y13, Y11, Y11
+	VFMADD132PS 32(R8), Y13, Y11
+	VFMADD213PS 96(R14)(CX*1), Y15, Y11
+	VADDPS      Y2, Y0, Y12
+	VSUBPS      Y12, Y9, Y9
+	VFMADD132PS 32(R8), Y12, Y9
+	VFMADD213PS 32(R14)(CX*1), Y15, Y9
+	VADDPS      Y3, Y1, Y13
+	VSUBPS      Y13, Y10, Y10
+	VFMADD132PS 32(R8), Y13, Y10
+	VFMADD213PS 64(R14)(CX*1), Y15, Y10
+	VMOVNTPS    Y8, (R13)(CX*1)
+	VMOVNTPS    Y9, 32(R13)(CX*1)
+	VMOVNTPS    Y10, 64(R13)(CX*1)
+	VMOVNTPS    Y11, 96(R13)(CX*1)
+	VSUBPS      Y0, Y8, Y8
+	VSUBPS      Y1, Y9, Y9
+	VSUBPS      Y2, Y10, Y10
+	VSUBPS      Y3, Y11, Y11
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y8, Y8
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y10, Y10
+	VFMADD231PS Y9, Y9, Y8
+	VFMADD231PS Y11, Y11, Y10
+	VADDPS      Y10, Y8, Y8
+	VADDPS      Y8, Y14, Y14
+	CMPQ        R9, $0x03
+	JE          end_3
+
+row_3:
+	MOVQ        40(AX), R12
+	VMOVUPS     (R12)(CX*1), Y8
+	VMOVUPS     32(R12)(CX*1), Y9
+	VMOVUPS     64(R12)(CX*1), Y10
+	VMOVUPS     96(R12)(CX*1), Y11
+	MOVQ        104(AX), R13
+	MOVQ        312(AX), R14
+	VADDPS      Y8, Y0, Y0
+	VADDPS      Y9, Y1, Y1
+	VADDPS      Y10, Y2, Y2
+	VADDPS      Y11, Y3, Y3
+	VPERM2F128  $0x03, 96(BX), Y7, Y12
+	VPALIGNR    $0x0c, Y12, Y7, Y12
+	VMOVUPS     Y7, 96(BX)
+	VPERM2F128  $0x21, 128(R11)(CX*1), Y4, Y13
+	VPALIGNR    $0x04, Y4, Y13, Y13
+	VADDPS      Y5, Y12, Y12
+	VSUBPS      Y12, Y0, Y0
+	VFMADD132PS 32(R8), Y12, Y0
+	VFMADD213PS (R14)(CX*1), Y15, Y0
+	VADDPS      Y13, Y6, Y13
+	VSUBPS      Y13, Y3, Y3
+	VFMADD132PS 32(R8), Y13, Y3
+	VFMADD213PS 96(R14)(CX*1), Y15, Y3
+	VADDPS      Y6, Y4, Y12
+	VSUBPS      Y12, Y1, Y1
+	VFMADD132PS 32(R8), Y12, Y1
+	VFMADD213PS 32(R14)(CX*1), Y15, Y1
+	VADDPS      Y7, Y5, Y13
+	VSUBPS      Y13, Y2, Y2
+	VFMADD132PS 32(R8), Y13, Y2
+	VFMADD213PS 64(R14)(CX*1), Y15, Y2
+	VMOVNTPS    Y0, (R13)(CX*1)
+	VMOVNTPS    Y1, 32(R13)(CX*1)
+	VMOVNTPS    Y2, 64(R13)(CX*1)
+	VMOVNTPS    Y3, 96(R13)(CX*1)
+	VSUBPS      Y4, Y0, Y0
+	VSUBPS      Y5, Y1, Y1
+	VSUBPS      Y6, Y2, Y2
+	VSUBPS      Y7, Y3, Y3
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y0, Y0
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y2, Y2
+	VFMADD231PS Y1, Y1, Y0
+	VFMADD231PS Y3, Y3, Y2
+	VADDPS      Y2, Y0, Y0
+	VADDPS      Y0, Y14, Y14
+	CMPQ        R9, $0x04
+	JE          end_4
+
+row_4:
+	MOVQ        48(AX), R11
+	VMOVUPS     (R11)(CX*1), Y0
+	VMOVUPS     32(R11)(CX*1), Y1
+	VMOVUPS     64(R11)(CX*1), Y2
+	VMOVUPS     96(R11)(CX*1), Y3
+	MOVQ        112(AX), R13
+	MOVQ        320(AX), R14
+	VADDPS      Y0, Y4, Y4
+	VADDPS      Y1, Y5, Y5
+	VADDPS      Y2, Y6, Y6
+	VADDPS      Y3, Y7, Y7
+	VPERM2F128  $0x03, 128(BX), Y11, Y12
+	VPALIGNR    $0x0c, Y12, Y11, Y12
+	VMOVUPS     Y11, 128(BX)
+	VPERM2F128  $0x21, 128(R12)(CX*1), Y8, Y13
+	VPALIGNR    $0x04, Y8, Y13, Y13
+	VADDPS      Y9, Y12, Y12
+	VSUBPS      Y12, Y4, Y4
+	VFMADD132PS 32(R8), Y12, Y4
+	VFMADD213PS (R14)(CX*1), Y15, Y4
+	VADDPS      Y13, Y10, Y13
+	VSUBPS      Y13, Y7, Y7
+	VFMADD132PS 32(R8), Y13, Y7
+	VFMADD213PS 96(R14)(CX*1), Y15, Y7
+	VADDPS      Y10, Y8, Y12
+	VSUBPS      Y12, Y5, Y5
+	VFMADD132PS 32(R8), Y12, Y5
+	VFMADD213PS 32(R14)(CX*1), Y15, Y5
+	VADDPS      Y11, Y9, Y13
+	VSUBPS      Y13, Y6, Y6
+	VFMADD132PS 32(R8), Y13, Y6
+	VFMADD213PS 64(R14)(CX*1), Y15, Y6
+	VMOVNTPS    Y4, (R13)(CX*1)
+	VMOVNTPS    Y5, 32(R13)(CX*1)
+	VMOVNTPS    Y6, 64(R13)(CX*1)
+	VMOVNTPS    Y7, 96(R13)(CX*1)
+	VSUBPS      Y8, Y4, Y4
+	VSUBPS      Y9, Y5, Y5
+	VSUBPS      Y10, Y6, Y6
+	VSUBPS      Y11, Y7, Y7
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y4, Y4
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y6, Y6
+	VFMADD231PS Y5, Y5, Y4
+	VFMADD231PS Y7, Y7, Y6
+	VADDPS      Y6, Y4, Y4
+	VADDPS      Y4, Y14, Y14
+	CMPQ        R9, $0x05
+	JE          end_5
+
+row_5:
+	MOVQ        56(AX), R12
+	VMOVUPS     (R12)(CX*1), Y4
+	VMOVUPS     32(R12)(CX*1), Y5
+	VMOVUPS     64(R12)(CX*1), Y6
+	VMOVUPS     96(R12)(CX*1), Y7
+	MOVQ        120(AX), R13
+	MOVQ        328(AX), R14
+	VADDPS      Y4, Y8, Y8
+	VADDPS      Y5, Y9, Y9
+	VADDPS      Y6, Y10, Y10
+	VADDPS      Y7, Y11, Y11
+	VPERM2F128  $0x03, 160(BX), Y3, Y12
+	VPALIGNR    $0x0c, Y12, Y3, Y12
+	VMOVUPS     Y3, 160(BX)
+	VPERM2F128  $0x21, 128(R11)(CX*1), Y0, Y13
+	VPALIGNR    $0x04, Y0, Y13, Y13
+	VADDPS      Y1, Y12, Y12
+	VSUBPS      Y12, Y8, Y8
+	VFMADD132PS 32(R8), Y12, Y8
+	VFMADD213PS (R14)(CX*1), Y15, Y8
+	VADDPS      Y13, Y2, Y13
+	VSUBPS      Y13, Y11, Y11
+	VFMADD132PS 32(R8), Y13, Y11
+	VFMADD213PS 96(R14)(CX*1), Y15, Y11
+	VADDPS      Y2, Y0, Y12
+	VSUBPS      Y12, Y9, Y9
+	VFMADD132PS 32(R8), Y12, Y9
+	VFMADD213PS 32(R14)(CX*1), Y15, Y9
+	VADDPS      Y3, Y1, Y13
+	VSUBPS      Y13, Y10, Y10
+	VFMADD132PS 32(R8), Y13, Y10
+	VFMADD213PS 64(R14)(CX*1), Y15, Y10
+	VMOVNTPS    Y8, (R13)(CX*1)
+	VMOVNTPS    Y9, 32(R13)(CX*1)
+	VMOVNTPS    Y10, 64(R13)(CX*1)
+	VMOVNTPS    Y11, 96(R13)(CX*1)
+	VSUBPS      Y0, Y8, Y8
+	VSUBPS      Y1, Y9, Y9
+	VSUBPS      Y2, Y10, Y10
+	VSUBPS      Y3, Y11, Y11
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y8, Y8
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y10, Y10
+	VFMADD231PS Y9, Y9, Y8
+	VFMADD231PS Y11, Y11, Y10
+	VADDPS      Y10, Y8, Y8
+	VADDPS      Y8, Y14, Y14
+	CMPQ        R9, $0x06
+	JE          end_6
+
+row_6:
+	MOVQ        64(AX), R11
+	VMOVUPS     (R11)(CX*1), Y8
+	VMOVUPS     32(R11)(CX*1), Y9
+	VMOVUPS     64(R11)(CX*1), Y10
+	VMOVUPS     96(R11)(CX*1), Y11
+	MOVQ        128(AX), R13
+	MOVQ        336(AX), R14
+	VADDPS      Y8, Y0, Y0
+	VADDPS      Y9, Y1, Y1
+	VADDPS      Y10, Y2, Y2
+	VADDPS      Y11, Y3, Y3
+	VPERM2F128  $0x03, 192(BX), Y7, Y12
+	VPALIGNR    $0x0c, Y12, Y7, Y12
+	VMOVUPS     Y7, 192(BX)
+	VPERM2F128  $0x21, 128(R12)(CX*1), Y4, Y13
+	VPALIGNR    $0x04, Y4, Y13, Y13
+	VADDPS      Y5, Y12, Y12
+	VSUBPS      Y12, Y0, Y0
+	VFMADD132PS 32(R8), Y12, Y0
+	VFMADD213PS (R14)(CX*1), Y15, Y0
+	VADDPS      Y13, Y6, Y13
+	VSUBPS      Y13, Y3, Y3
+	VFMADD132PS 32(R8), Y13, Y3
+	VFMADD213PS 96(R14)(CX*1), Y15, Y3
+	VADDPS      Y6, Y4, Y12
+	VSUBPS      Y12, Y1, Y1
+	VFMADD132PS 32(R8), Y12, Y1
+	VFMADD213PS 32(R14)(CX*1), Y15, Y1
+	VADDPS      Y7, Y5, Y13
+	VSUBPS      Y13, Y2, Y2
+	VFMADD132PS 32(R8), Y13, Y2
+	VFMADD213PS 64(R14)(CX*1), Y15, Y2
+	VMOVNTPS    Y0, (R13)(CX*1)
+	VMOVNTPS    Y1, 32(R13)(CX*1)
+	VMOVNTPS    Y2, 64(R13)(CX*1)
+	VMOVNTPS    Y3, 96(R13)(CX*1)
+	VSUBPS      Y4, Y0, Y0
+	VSUBPS      Y5, Y1, Y1
+	VSUBPS      Y6, Y2, Y2
+	VSUBPS      Y7, Y3, Y3
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y0, Y0
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y2, Y2
+	VFMADD231PS Y1, Y1, Y0
+	VFMADD231PS Y3, Y3, Y2
+	VADDPS      Y2, Y0, Y0
+	VADDPS      Y0, Y14, Y14
+	CMPQ        R9, $0x07
+	JE          end_7
+
+row_7:
+	MOVQ        72(AX), R9
+	VMOVUPS     (R9)(CX*1), Y0
+	VMOVUPS     32(R9)(CX*1), Y1
+	VMOVUPS     64(R9)(CX*1), Y2
+	VMOVUPS     96(R9)(CX*1), Y3
+	MOVQ        136(AX), R9
+	MOVQ        344(AX), R12
+	VADDPS      Y0, Y4, Y4
+	VADDPS      Y1, Y5, Y5
+	VADDPS      Y2, Y6, Y6
+	VADDPS      Y3, Y7, Y7
+	VPERM2F128  $0x03, 224(BX), Y11, Y12
+	VPALIGNR    $0x0c, Y12, Y11, Y12
+	VMOVUPS     Y11, 224(BX)
+	VPERM2F128  $0x21, 128(R11)(CX*1), Y8, Y13
+	VPALIGNR    $0x04, Y8, Y13, Y13
+	VADDPS      Y9, Y12, Y12
+	VSUBPS      Y12, Y4, Y4
+	VFMADD132PS 32(R8), Y12, Y4
+	VFMADD213PS (R12)(CX*1), Y15, Y4
+	VADDPS      Y13, Y10, Y13
+	VSUBPS      Y13, Y7, Y7
+	VFMADD132PS 32(R8), Y13, Y7
+	VFMADD213PS 96(R12)(CX*1), Y15, Y7
+	VADDPS      Y10, Y8, Y12
+	VSUBPS      Y12, Y5, Y5
+	VFMADD132PS 32(R8), Y12, Y5
+	VFMADD213PS 32(R12)(CX*1), Y15, Y5
+	VADDPS      Y11, Y9, Y13
+	VSUBPS      Y13, Y6, Y6
+	VFMADD132PS 32(R8), Y13, Y6
+	VFMADD213PS 64(R12)(CX*1), Y15, Y6
+	VMOVNTPS    Y4, (R9)(CX*1)
+	VMOVNTPS    Y5, 32(R9)(CX*1)
+	VMOVNTPS    Y6, 64(R9)(CX*1)
+	VMOVNTPS    Y7, 96(R9)(CX*1)
+	VSUBPS      Y8, Y4, Y4
+	VSUBPS      Y9, Y5, Y5
+	VSUBPS      Y10, Y6, Y6
+	VSUBPS      Y11, Y7, Y7
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y4, Y4
+	VFMADD213PS smallestAVX2F32<>+0(SB), Y6, Y6
+	VFMADD231PS Y5, Y5, Y4
+	VFMADD231PS Y7, Y7, Y6
+	VADDPS      Y6, Y4, Y4
+	VADDPS      Y4, Y14, Y14
+
+rows_done:
+	VMOVUPS Y14, (R10)
+	ADDQ    $0x00000020, DX
+	ADDQ    $0x00000080, CX
+	DECQ    DI
+	JNZ     block
+	VZEROUPPER
+	RET
+
+end_1:
+	CMPQ    184(AX), $0x01
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     row_1
+
+end_2:
+	CMPQ    184(AX), $0x02
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     row_2
+
+end_3:
+	CMPQ    184(AX), $0x03
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     row_3
+
+end_4:
+	CMPQ    184(AX), $0x04
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     row_4
+
+end_5:
+	CMPQ    184(AX), $0x05
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     row_5
+
+end_6:
+	CMPQ    184(AX), $0x06
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     row_6
+
+end_7:
+	CMPQ    184(AX), $0x07
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     row_7
+
+// func generalAVX2F32(s *Span)
+// Requires: AVX, AVX2, FMA3
+TEXT ·generalAVX2F32(SB), NOSPLIT, $8-8
+	MOVQ    s+0(FP), AX
+	MOVQ    144(AX), CX
+	MOVQ    160(AX), DX
+	ADDQ    152(AX), DX
+	MOVQ    168(AX), BX
+	MOVQ    216(AX), SI
+	MOVQ    208(AX), DI
+	MOVQ    360(AX), R8
+	VMOVUPS (R8), Y15
+	MOVQ    352(AX), R9
+
+block:
+	LEAQ         -1(SI), R10
+	VMOVQ        R10, X12
+	VPBROADCASTQ X12, Y12
+	VANDPS       (DX), Y12, Y14
+	MOVQ         192(AX), R10
+	MOVQ         DX, R11
+	MOVQ         (AX), R12
+	MOVQ         8(AX), R13
+	VMOVUPS      (R12)(CX*1), Y0
+	VMOVUPS      32(R12)(CX*1), Y1
+	VMOVUPS      64(R12)(CX*1), Y2
+	VMOVUPS      96(R12)(CX*1), Y3
+	VMOVUPS      (R13)(CX*1), Y4
+	VMOVUPS      32(R13)(CX*1), Y5
+	VMOVUPS      64(R13)(CX*1), Y6
+	VMOVUPS      96(R13)(CX*1), Y7
+
+	// row 0
+	MOVQ         16(AX), R12
+	VMOVUPS      (R12)(CX*1), Y8
+	VMOVUPS      32(R12)(CX*1), Y9
+	VMOVUPS      64(R12)(CX*1), Y10
+	VMOVUPS      96(R12)(CX*1), Y11
+	MOVQ         80(AX), R14
+	MOVQ         224(AX), R15
+	MOVQ         288(AX), BP
+	VADDPS       Y8, Y0, Y0
+	VADDPS       Y9, Y1, Y1
+	VADDPS       Y10, Y2, Y2
+	VADDPS       Y11, Y3, Y3
+	VPERM2F128   $0x03, (BX), Y7, Y12
+	VPALIGNR     $0x0c, Y12, Y7, Y12
+	VMOVUPS      Y7, (BX)
+	VPERM2F128   $0x21, 128(R13)(CX*1), Y4, Y13
+	VPALIGNR     $0x04, Y4, Y13, Y13
+	VADDPS       Y5, Y12, Y12
+	VSUBPS       Y12, Y0, Y0
+	VFMADD132PS  32(R8), Y12, Y0
+	VFMADD213PS  (BP)(CX*1), Y15, Y0
+	VADDPS       Y13, Y6, Y13
+	VSUBPS       Y13, Y3, Y3
+	VFMADD132PS  32(R8), Y13, Y3
+	VFMADD213PS  96(BP)(CX*1), Y15, Y3
+	VADDPS       Y6, Y4, Y12
+	VSUBPS       Y12, Y1, Y1
+	VFMADD132PS  32(R8), Y12, Y1
+	VFMADD213PS  32(BP)(CX*1), Y15, Y1
+	VADDPS       Y7, Y5, Y13
+	VSUBPS       Y13, Y2, Y2
+	VFMADD132PS  32(R8), Y13, Y2
+	VFMADD213PS  64(BP)(CX*1), Y15, Y2
+	VPBROADCASTB (R15)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y0, Y4, Y0
+	VMOVUPS      Y0, (R14)(CX*1)
+	VPBROADCASTB 1(R15)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y1, Y5, Y1
+	VMOVUPS      Y1, 32(R14)(CX*1)
+	VPBROADCASTB 2(R15)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y2, Y6, Y2
+	VMOVUPS      Y2, 64(R14)(CX*1)
+	VPBROADCASTB 3(R15)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y3, Y7, Y3
+	VMOVUPS      Y3, 96(R14)(CX*1)
+	VSUBPS       Y4, Y0, Y0
+	VSUBPS       Y5, Y1, Y1
+	VSUBPS       Y6, Y2, Y2
+	VSUBPS       Y7, Y3, Y3
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y0, Y0
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y2, Y2
+	VFMADD231PS  Y1, Y1, Y0
+	VFMADD231PS  Y3, Y3, Y2
+	VADDPS       Y2, Y0, Y0
+	VADDPS       Y0, Y14, Y14
+	CMPQ         R10, $0x01
+	JE           end_1
+
+row_1:
+	MOVQ         24(AX), R13
+	VMOVUPS      (R13)(CX*1), Y0
+	VMOVUPS      32(R13)(CX*1), Y1
+	VMOVUPS      64(R13)(CX*1), Y2
+	VMOVUPS      96(R13)(CX*1), Y3
+	MOVQ         88(AX), R14
+	MOVQ         232(AX), R15
+	MOVQ         296(AX), BP
+	VADDPS       Y0, Y4, Y4
+	VADDPS       Y1, Y5, Y5
+	VADDPS       Y2, Y6, Y6
+	VADDPS       Y3, Y7, Y7
+	VPERM2F128   $0x03, 32(BX), Y11, Y12
+	VPALIGNR     $0x0c, Y12, Y11, Y12
+	VMOVUPS      Y11, 32(BX)
+	VPERM2F128   $0x21, 128(R12)(CX*1), Y8, Y13
+	VPALIGNR     $0x04, Y8, Y13, Y13
+	VADDPS       Y9, Y12, Y12
+	VSUBPS       Y12, Y4, Y4
+	VFMADD132PS  32(R8), Y12, Y4
+	VFMADD213PS  (BP)(CX*1), Y15, Y4
+	VADDPS       Y13, Y10, Y13
+	VSUBPS       Y13, Y7, Y7
+	VFMADD132PS  32(R8), Y13, Y7
+	VFMADD213PS  96(BP)(CX*1), Y15, Y7
+	VADDPS       Y10, Y8, Y12
+	VSUBPS       Y12, Y5, Y5
+	VFMADD132PS  32(R8), Y12, Y5
+	VFMADD213PS  32(BP)(CX*1), Y15, Y5
+	VADDPS       Y11, Y9, Y13
+	VSUBPS       Y13, Y6, Y6
+	VFMADD132PS  32(R8), Y13, Y6
+	VFMADD213PS  64(BP)(CX*1), Y15, Y6
+	VPBROADCASTB (R15)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y4, Y8, Y4
+	VMOVUPS      Y4, (R14)(CX*1)
+	VPBROADCASTB 1(R15)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y5, Y9, Y5
+	VMOVUPS      Y5, 32(R14)(CX*1)
+	VPBROADCASTB 2(R15)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y6, Y10, Y6
+	VMOVUPS      Y6, 64(R14)(CX*1)
+	VPBROADCASTB 3(R15)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y7, Y11, Y7
+	VMOVUPS      Y7, 96(R14)(CX*1)
+	VSUBPS       Y8, Y4, Y4
+	VSUBPS       Y9, Y5, Y5
+	VSUBPS       Y10, Y6, Y6
+	VSUBPS       Y11, Y7, Y7
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y4, Y4
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y6, Y6
+	VFMADD231PS  Y5, Y5, Y4
+	VFMADD231PS  Y7, Y7, Y6
+	VADDPS       Y6, Y4, Y4
+	VADDPS       Y4, Y14, Y14
+	CMPQ         R10, $0x02
+	JE           end_2
+
+row_2:
+	MOVQ         32(AX), R12
+	VMOVUPS      (R12)(CX*1), Y4
+	VMOVUPS      32(R12)(CX*1), Y5
+	VMOVUPS      64(R12)(CX*1), Y6
+	VMOVUPS      96(R12)(CX*1), Y7
+	MOVQ         96(AX), R14
+	MOVQ         240(AX), R15
+	MOVQ         304(AX), BP
+	VADDPS       Y4, Y8, Y8
+	VADDPS       Y5, Y9, Y9
+	VADDPS       Y6, Y10, Y10
+	VADDPS       Y7, Y11, Y11
+	VPERM2F128   $0x03, 64(BX), Y3, Y12
+	VPALIGNR     $0x0c, Y12, Y3, Y12
+	VMOVUPS      Y3, 64(BX)
+	VPERM2F128   $0x21, 128(R13)(CX*1), Y0, Y13
+	VPALIGNR     $0x04, Y0, Y13, Y13
+	VADDPS       Y1, Y12, Y12
+	VSUBPS       Y12, Y8, Y8
+	VFMADD132PS  32(R8), Y12, Y8
+	VFMADD213PS  (BP)(CX*1), Y15, Y8
+	VADDPS       Y13, Y2, Y13
+	VSUBPS       Y13, Y11, Y11
+	VFMADD132PS  32(R8), Y13, Y11
+	VFMADD213PS  96(BP)(CX*1), Y15, Y11
+	VADDPS       Y2, Y0, Y12
+	VSUBPS       Y12, Y9, Y9
+	VFMADD132PS  32(R8), Y12, Y9
+	VFMADD213PS  32(BP)(CX*1), Y15, Y9
+	VADDPS       Y3, Y1, Y13
+	VSUBPS       Y13, Y10, Y10
+	VFMADD132PS  32(R8), Y13, Y10
+	VFMADD213PS  64(BP)(CX*1), Y15, Y10
+	VPBROADCASTB (R15)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y8, Y0, Y8
+	VMOVUPS      Y8, (R14)(CX*1)
+	VPBROADCASTB 1(R15)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y9, Y1, Y9
+	VMOVUPS      Y9, 32(R14)(CX*1)
+	VPBROADCASTB 2(R15)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y10, Y2, Y10
+	VMOVUPS      Y10, 64(R14)(CX*1)
+	VPBROADCASTB 3(R15)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y11, Y3, Y11
+	VMOVUPS      Y11, 96(R14)(CX*1)
+	VSUBPS       Y0, Y8, Y8
+	VSUBPS       Y1, Y9, Y9
+	VSUBPS       Y2, Y10, Y10
+	VSUBPS       Y3, Y11, Y11
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y8, Y8
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y10, Y10
+	VFMADD231PS  Y9, Y9, Y8
+	VFMADD231PS  Y11, Y11, Y10
+	VADDPS       Y10, Y8, Y8
+	VADDPS       Y8, Y14, Y14
+	CMPQ         R10, $0x03
+	JE           end_3
+
+row_3:
+	MOVQ         40(AX), R13
+	VMOVUPS      (R13)(CX*1), Y8
+	VMOVUPS      32(R13)(CX*1), Y9
+	VMOVUPS      64(R13)(CX*1), Y10
+	VMOVUPS      96(R13)(CX*1), Y11
+	MOVQ         104(AX), R14
+	MOVQ         248(AX), R15
+	MOVQ         312(AX), BP
+	VADDPS       Y8, Y0, Y0
+	VADDPS       Y9, Y1, Y1
+	VADDPS       Y10, Y2, Y2
+	VADDPS       Y11, Y3, Y3
+	VPERM2F128   $0x03, 96(BX), Y7, Y12
+	VPALIGNR     $0x0c, Y12, Y7, Y12
+	VMOVUPS      Y7, 96(BX)
+	VPERM2F128   $0x21, 128(R12)(CX*1), Y4, Y13
+	VPALIGNR     $0x04, Y4, Y13, Y13
+	VADDPS       Y5, Y12, Y12
+	VSUBPS       Y12, Y0, Y0
+	VFMADD132PS  32(R8), Y12, Y0
+	VFMADD213PS  (BP)(CX*1), Y15, Y0
+	VADDPS       Y13, Y6, Y13
+	VSUBPS       Y13, Y3, Y3
+	VFMADD132PS  32(R8), Y13, Y3
+	VFMADD213PS  96(BP)(CX*1), Y15, Y3
+	VADDPS       Y6, Y4, Y12
+	VSUBPS       Y12, Y1, Y1
+	VFMADD132PS  32(R8), Y12, Y1
+	VFMADD213PS  32(BP)(CX*1), Y15, Y1
+	VADDPS       Y7, Y5, Y13
+	VSUBPS       Y13, Y2, Y2
+	VFMADD132PS  32(R8), Y13, Y2
+	VFMADD213PS  64(BP)(CX*1), Y15, Y2
+	VPBROADCASTB (R15)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y0, Y4, Y0
+	VMOVUPS      Y0, (R14)(CX*1)
+	VPBROADCASTB 1(R15)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y1, Y5, Y1
+	VMOVUPS      Y1, 32(R14)(CX*1)
+	VPBROADCASTB 2(R15)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y2, Y6, Y2
+	VMOVUPS      Y2, 64(R14)(CX*1)
+	VPBROADCASTB 3(R15)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y3, Y7, Y3
+	VMOVUPS      Y3, 96(R14)(CX*1)
+	VSUBPS       Y4, Y0, Y0
+	VSUBPS       Y5, Y1, Y1
+	VSUBPS       Y6, Y2, Y2
+	VSUBPS       Y7, Y3, Y3
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y0, Y0
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y2, Y2
+	VFMADD231PS  Y1, Y1, Y0
+	VFMADD231PS  Y3, Y3, Y2
+	VADDPS       Y2, Y0, Y0
+	VADDPS       Y0, Y14, Y14
+	CMPQ         R10, $0x04
+	JE           end_4
+
+row_4:
+	MOVQ         48(AX), R12
+	VMOVUPS      (R12)(CX*1), Y0
+	VMOVUPS      32(R12)(CX*1), Y1
+	VMOVUPS      64(R12)(CX*1), Y2
+	VMOVUPS      96(R12)(CX*1), Y3
+	MOVQ         112(AX), R14
+	MOVQ         256(AX), R15
+	MOVQ         320(AX), BP
+	VADDPS       Y0, Y4, Y4
+	VADDPS       Y1, Y5, Y5
+	VADDPS       Y2, Y6, Y6
+	VADDPS       Y3, Y7, Y7
+	VPERM2F128   $0x03, 128(BX), Y11, Y12
+	VPALIGNR     $0x0c, Y12, Y11, Y12
+	VMOVUPS      Y11, 128(BX)
+	VPERM2F128   $0x21, 128(R13)(CX*1), Y8, Y13
+	VPALIGNR     $0x04, Y8, Y13, Y13
+	VADDPS       Y9, Y12, Y12
+	VSUBPS       Y12, Y4, Y4
+	VFMADD132PS  32(R8), Y12, Y4
+	VFMADD213PS  (BP)(CX*1), Y15, Y4
+	VADDPS       Y13, Y10, Y13
+	VSUBPS       Y13, Y7, Y7
+	VFMADD132PS  32(R8), Y13, Y7
+	VFMADD213PS  96(BP)(CX*1), Y15, Y7
+	VADDPS       Y10, Y8, Y12
+	VSUBPS       Y12, Y5, Y5
+	VFMADD132PS  32(R8), Y12, Y5
+	VFMADD213PS  32(BP)(CX*1), Y15, Y5
+	VADDPS       Y11, Y9, Y13
+	VSUBPS       Y13, Y6, Y6
+	VFMADD132PS  32(R8), Y13, Y6
+	VFMADD213PS  64(BP)(CX*1), Y15, Y6
+	VPBROADCASTB (R15)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y4, Y8, Y4
+	VMOVUPS      Y4, (R14)(CX*1)
+	VPBROADCASTB 1(R15)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y5, Y9, Y5
+	VMOVUPS      Y5, 32(R14)(CX*1)
+	VPBROADCASTB 2(R15)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y6, Y10, Y6
+	VMOVUPS      Y6, 64(R14)(CX*1)
+	VPBROADCASTB 3(R15)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y7, Y11, Y7
+	VMOVUPS      Y7, 96(R14)(CX*1)
+	VSUBPS       Y8, Y4, Y4
+	VSUBPS       Y9, Y5, Y5
+	VSUBPS       Y10, Y6, Y6
+	VSUBPS       Y11, Y7, Y7
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y4, Y4
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y6, Y6
+	VFMADD231PS  Y5, Y5, Y4
+	VFMADD231PS  Y7, Y7, Y6
+	VADDPS       Y6, Y4, Y4
+	VADDPS       Y4, Y14, Y14
+	CMPQ         R10, $0x05
+	JE           end_5
+
+row_5:
+	MOVQ         56(AX), R13
+	VMOVUPS      (R13)(CX*1), Y4
+	VMOVUPS      32(R13)(CX*1), Y5
+	VMOVUPS      64(R13)(CX*1), Y6
+	VMOVUPS      96(R13)(CX*1), Y7
+	MOVQ         120(AX), R14
+	MOVQ         264(AX), R15
+	MOVQ         328(AX), BP
+	VADDPS       Y4, Y8, Y8
+	VADDPS       Y5, Y9, Y9
+	VADDPS       Y6, Y10, Y10
+	VADDPS       Y7, Y11, Y11
+	VPERM2F128   $0x03, 160(BX), Y3, Y12
+	VPALIGNR     $0x0c, Y12, Y3, Y12
+	VMOVUPS      Y3, 160(BX)
+	VPERM2F128   $0x21, 128(R12)(CX*1), Y0, Y13
+	VPALIGNR     $0x04, Y0, Y13, Y13
+	VADDPS       Y1, Y12, Y12
+	VSUBPS       Y12, Y8, Y8
+	VFMADD132PS  32(R8), Y12, Y8
+	VFMADD213PS  (BP)(CX*1), Y15, Y8
+	VADDPS       Y13, Y2, Y13
+	VSUBPS       Y13, Y11, Y11
+	VFMADD132PS  32(R8), Y13, Y11
+	VFMADD213PS  96(BP)(CX*1), Y15, Y11
+	VADDPS       Y2, Y0, Y12
+	VSUBPS       Y12, Y9, Y9
+	VFMADD132PS  32(R8), Y12, Y9
+	VFMADD213PS  32(BP)(CX*1), Y15, Y9
+	VADDPS       Y3, Y1, Y13
+	VSUBPS       Y13, Y10, Y10
+	VFMADD132PS  32(R8), Y13, Y10
+	VFMADD213PS  64(BP)(CX*1), Y15, Y10
+	VPBROADCASTB (R15)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y8, Y0, Y8
+	VMOVUPS      Y8, (R14)(CX*1)
+	VPBROADCASTB 1(R15)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y9, Y1, Y9
+	VMOVUPS      Y9, 32(R14)(CX*1)
+	VPBROADCASTB 2(R15)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y10, Y2, Y10
+	VMOVUPS      Y10, 64(R14)(CX*1)
+	VPBROADCASTB 3(R15)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y11, Y3, Y11
+	VMOVUPS      Y11, 96(R14)(CX*1)
+	VSUBPS       Y0, Y8, Y8
+	VSUBPS       Y1, Y9, Y9
+	VSUBPS       Y2, Y10, Y10
+	VSUBPS       Y3, Y11, Y11
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y8, Y8
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y10, Y10
+	VFMADD231PS  Y9, Y9, Y8
+	VFMADD231PS  Y11, Y11, Y10
+	VADDPS       Y10, Y8, Y8
+	VADDPS       Y8, Y14, Y14
+	CMPQ         R10, $0x06
+	JE           end_6
+
+row_6:
+	MOVQ         64(AX), R12
+	VMOVUPS      (R12)(CX*1), Y8
+	VMOVUPS      32(R12)(CX*1), Y9
+	VMOVUPS      64(R12)(CX*1), Y10
+	VMOVUPS      96(R12)(CX*1), Y11
+	MOVQ         128(AX), R14
+	MOVQ         272(AX), R15
+	MOVQ         336(AX), BP
+	VADDPS       Y8, Y0, Y0
+	VADDPS       Y9, Y1, Y1
+	VADDPS       Y10, Y2, Y2
+	VADDPS       Y11, Y3, Y3
+	VPERM2F128   $0x03, 192(BX), Y7, Y12
+	VPALIGNR     $0x0c, Y12, Y7, Y12
+	VMOVUPS      Y7, 192(BX)
+	VPERM2F128   $0x21, 128(R13)(CX*1), Y4, Y13
+	VPALIGNR     $0x04, Y4, Y13, Y13
+	VADDPS       Y5, Y12, Y12
+	VSUBPS       Y12, Y0, Y0
+	VFMADD132PS  32(R8), Y12, Y0
+	VFMADD213PS  (BP)(CX*1), Y15, Y0
+	VADDPS       Y13, Y6, Y13
+	VSUBPS       Y13, Y3, Y3
+	VFMADD132PS  32(R8), Y13, Y3
+	VFMADD213PS  96(BP)(CX*1), Y15, Y3
+	VADDPS       Y6, Y4, Y12
+	VSUBPS       Y12, Y1, Y1
+	VFMADD132PS  32(R8), Y12, Y1
+	VFMADD213PS  32(BP)(CX*1), Y15, Y1
+	VADDPS       Y7, Y5, Y13
+	VSUBPS       Y13, Y2, Y2
+	VFMADD132PS  32(R8), Y13, Y2
+	VFMADD213PS  64(BP)(CX*1), Y15, Y2
+	VPBROADCASTB (R15)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y0, Y4, Y0
+	VMOVUPS      Y0, (R14)(CX*1)
+	VPBROADCASTB 1(R15)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y1, Y5, Y1
+	VMOVUPS      Y1, 32(R14)(CX*1)
+	VPBROADCASTB 2(R15)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y2, Y6, Y2
+	VMOVUPS      Y2, 64(R14)(CX*1)
+	VPBROADCASTB 3(R15)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y3, Y7, Y3
+	VMOVUPS      Y3, 96(R14)(CX*1)
+	VSUBPS       Y4, Y0, Y0
+	VSUBPS       Y5, Y1, Y1
+	VSUBPS       Y6, Y2, Y2
+	VSUBPS       Y7, Y3, Y3
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y0, Y0
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y2, Y2
+	VFMADD231PS  Y1, Y1, Y0
+	VFMADD231PS  Y3, Y3, Y2
+	VADDPS       Y2, Y0, Y0
+	VADDPS       Y0, Y14, Y14
+	CMPQ         R10, $0x07
+	JE           end_7
+
+row_7:
+	MOVQ         72(AX), R10
+	VMOVUPS      (R10)(CX*1), Y0
+	VMOVUPS      32(R10)(CX*1), Y1
+	VMOVUPS      64(R10)(CX*1), Y2
+	VMOVUPS      96(R10)(CX*1), Y3
+	MOVQ         136(AX), R10
+	MOVQ         280(AX), R13
+	MOVQ         344(AX), R14
+	VADDPS       Y0, Y4, Y4
+	VADDPS       Y1, Y5, Y5
+	VADDPS       Y2, Y6, Y6
+	VADDPS       Y3, Y7, Y7
+	VPERM2F128   $0x03, 224(BX), Y11, Y12
+	VPALIGNR     $0x0c, Y12, Y11, Y12
+	VMOVUPS      Y11, 224(BX)
+	VPERM2F128   $0x21, 128(R12)(CX*1), Y8, Y13
+	VPALIGNR     $0x04, Y8, Y13, Y13
+	VADDPS       Y9, Y12, Y12
+	VSUBPS       Y12, Y4, Y4
+	VFMADD132PS  32(R8), Y12, Y4
+	VFMADD213PS  (R14)(CX*1), Y15, Y4
+	VADDPS       Y13, Y10, Y13
+	VSUBPS       Y13, Y7, Y7
+	VFMADD132PS  32(R8), Y13, Y7
+	VFMADD213PS  96(R14)(CX*1), Y15, Y7
+	VADDPS       Y10, Y8, Y12
+	VSUBPS       Y12, Y5, Y5
+	VFMADD132PS  32(R8), Y12, Y5
+	VFMADD213PS  32(R14)(CX*1), Y15, Y5
+	VADDPS       Y11, Y9, Y13
+	VSUBPS       Y13, Y6, Y6
+	VFMADD132PS  32(R8), Y13, Y6
+	VFMADD213PS  64(R14)(CX*1), Y15, Y6
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y4, Y8, Y4
+	VMOVUPS      Y4, (R10)(CX*1)
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y5, Y9, Y5
+	VMOVUPS      Y5, 32(R10)(CX*1)
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y6, Y10, Y6
+	VMOVUPS      Y6, 64(R10)(CX*1)
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y7, Y11, Y7
+	VMOVUPS      Y7, 96(R10)(CX*1)
+	VSUBPS       Y8, Y4, Y4
+	VSUBPS       Y9, Y5, Y5
+	VSUBPS       Y10, Y6, Y6
+	VSUBPS       Y11, Y7, Y7
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y4, Y4
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y6, Y6
+	VFMADD231PS  Y5, Y5, Y4
+	VFMADD231PS  Y7, Y7, Y6
+	VADDPS       Y6, Y4, Y4
+	VADDPS       Y4, Y14, Y14
+
+rows_done:
+	VMOVUPS Y14, (R11)
+	ADDQ    $0x00000020, DX
+	ADDQ    $0x00000080, CX
+	ADDQ    $0x04, R9
+	DECQ    DI
+	JNZ     block
+	VZEROUPPER
+	RET
+
+end_1:
+	CMPQ    184(AX), $0x01
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     row_1
+
+end_2:
+	CMPQ    184(AX), $0x02
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     row_2
+
+end_3:
+	CMPQ    184(AX), $0x03
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     row_3
+
+end_4:
+	CMPQ    184(AX), $0x04
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     row_4
+
+end_5:
+	CMPQ    184(AX), $0x05
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     row_5
+
+end_6:
+	CMPQ    184(AX), $0x06
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     row_6
+
+end_7:
+	CMPQ    184(AX), $0x07
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     row_7
+
+// func streamGeneralAVX2F32(s *Span)
+// Requires: AVX, AVX2, FMA3
+TEXT ·streamGeneralAVX2F32(SB), NOSPLIT, $8-8
+	MOVQ    s+0(FP), AX
+	MOVQ    144(AX), CX
+	MOVQ    160(AX), DX
+	ADDQ    152(AX), DX
+	MOVQ    168(AX), BX
+	MOVQ    216(AX), SI
+	MOVQ    208(AX), DI
+	MOVQ    360(AX), R8
+	VMOVUPS (R8), Y15
+	MOVQ    352(AX), R9
+
+block:
+	LEAQ         -1(SI), R10
+	VMOVQ        R10, X12
+	VPBROADCASTQ X12, Y12
+	VANDPS       (DX), Y12, Y14
+	MOVQ         192(AX), R10
+	MOVQ         DX, R11
+	MOVQ         (AX), R12
+	MOVQ         8(AX), R13
+	VMOVUPS      (R12)(CX*1), Y0
+	VMOVUPS      32(R12)(CX*1), Y1
+	VMOVUPS      64(R12)(CX*1), Y2
+	VMOVUPS      96(R12)(CX*1), Y3
+	VMOVUPS      (R13)(CX*1), Y4
+	VMOVUPS      32(R13)(CX*1), Y5
+	VMOVUPS      64(R13)(CX*1), Y6
+	VMOVUPS      96(R13)(CX*1), Y7
+
+	// row 0
+	MOVQ         16(AX), R12
+	VMOVUPS      (R12)(CX*1), Y8
+	VMOVUPS      32(R12)(CX*1), Y9
+	VMOVUPS      64(R12)(CX*1), Y10
+	VMOVUPS      96(R12)(CX*1), Y11
+	MOVQ         80(AX), R14
+	MOVQ         224(AX), R15
+	MOVQ         288(AX), BP
+	VADDPS       Y8, Y0, Y0
+	VADDPS       Y9, Y1, Y1
+	VADDPS       Y10, Y2, Y2
+	VADDPS       Y11, Y3, Y3
+	VPERM2F128   $0x03, (BX), Y7, Y12
+	VPALIGNR     $0x0c, Y12, Y7, Y12
+	VMOVUPS      Y7, (BX)
+	VPERM2F128   $0x21, 128(R13)(CX*1), Y4, Y13
+	VPALIGNR     $0x04, Y4, Y13, Y13
+	VADDPS       Y5, Y12, Y12
+	VSUBPS       Y12, Y0, Y0
+	VFMADD132PS  32(R8), Y12, Y0
+	VFMADD213PS  (BP)(CX*1), Y15, Y0
+	VADDPS       Y13, Y6, Y13
+	VSUBPS       Y13, Y3, Y3
+	VFMADD132PS  32(R8), Y13, Y3
+	VFMADD213PS  96(BP)(CX*1), Y15, Y3
+	VADDPS       Y6, Y4, Y12
+	VSUBPS       Y12, Y1, Y1
+	VFMADD132PS  32(R8), Y12, Y1
+	VFMADD213PS  32(BP)(CX*1), Y15, Y1
+	VADDPS       Y7, Y5, Y13
+	VSUBPS       Y13, Y2, Y2
+	VFMADD132PS  32(R8), Y13, Y2
+	VFMADD213PS  64(BP)(CX*1), Y15, Y2
+	VPBROADCASTB (R15)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y0, Y4, Y0
+	VMOVNTPS     Y0, (R14)(CX*1)
+	VPBROADCASTB 1(R15)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y1, Y5, Y1
+	VMOVNTPS     Y1, 32(R14)(CX*1)
+	VPBROADCASTB 2(R15)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y2, Y6, Y2
+	VMOVNTPS     Y2, 64(R14)(CX*1)
+	VPBROADCASTB 3(R15)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y3, Y7, Y3
+	VMOVNTPS     Y3, 96(R14)(CX*1)
+	VSUBPS       Y4, Y0, Y0
+	VSUBPS       Y5, Y1, Y1
+	VSUBPS       Y6, Y2, Y2
+	VSUBPS       Y7, Y3, Y3
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y0, Y0
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y2, Y2
+	VFMADD231PS  Y1, Y1, Y0
+	VFMADD231PS  Y3, Y3, Y2
+	VADDPS       Y2, Y0, Y0
+	VADDPS       Y0, Y14, Y14
+	CMPQ         R10, $0x01
+	JE           end_1
+
+row_1:
+	MOVQ         24(AX), R13
+	VMOVUPS      (R13)(CX*1), Y0
+	VMOVUPS      32(R13)(CX*1), Y1
+	VMOVUPS      64(R13)(CX*1), Y2
+	VMOVUPS      96(R13)(CX*1), Y3
+	MOVQ         88(AX), R14
+	MOVQ         232(AX), R15
+	MOVQ         296(AX), BP
+	VADDPS       Y0, Y4, Y4
+	VADDPS       Y1, Y5, Y5
+	VADDPS       Y2, Y6, Y6
+	VADDPS       Y3, Y7, Y7
+	VPERM2F128   $0x03, 32(BX), Y11, Y12
+	VPALIGNR     $0x0c, Y12, Y11, Y12
+	VMOVUPS      Y11, 32(BX)
+	VPERM2F128   $0x21, 128(R12)(CX*1), Y8, Y13
+	VPALIGNR     $0x04, Y8, Y13, Y13
+	VADDPS       Y9, Y12, Y12
+	VSUBPS       Y12, Y4, Y4
+	VFMADD132PS  32(R8), Y12, Y4
+	VFMADD213PS  (BP)(CX*1), Y15, Y4
+	VADDPS       Y13, Y10, Y13
+	VSUBPS       Y13, Y7, Y7
+	VFMADD132PS  32(R8), Y13, Y7
+	VFMADD213PS  96(BP)(CX*1), Y15, Y7
+	VADDPS       Y10, Y8, Y12
+	VSUBPS       Y12, Y5, Y5
+	VFMADD132PS  32(R8), Y12, Y5
+	VFMADD213PS  32(BP)(CX*1), Y15, Y5
+	VADDPS       Y11, Y9, Y13
+	VSUBPS       Y13, Y6, Y6
+	VFMADD132PS  32(R8), Y13, Y6
+	VFMADD213PS  64(BP)(CX*1), Y15, Y6
+	VPBROADCASTB (R15)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y4, Y8, Y4
+	VMOVNTPS     Y4, (R14)(CX*1)
+	VPBROADCASTB 1(R15)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y5, Y9, Y5
+	VMOVNTPS     Y5, 32(R14)(CX*1)
+	VPBROADCASTB 2(R15)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y6, Y10, Y6
+	VMOVNTPS     Y6, 64(R14)(CX*1)
+	VPBROADCASTB 3(R15)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y7, Y11, Y7
+	VMOVNTPS     Y7, 96(R14)(CX*1)
+	VSUBPS       Y8, Y4, Y4
+	VSUBPS       Y9, Y5, Y5
+	VSUBPS       Y10, Y6, Y6
+	VSUBPS       Y11, Y7, Y7
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y4, Y4
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y6, Y6
+	VFMADD231PS  Y5, Y5, Y4
+	VFMADD231PS  Y7, Y7, Y6
+	VADDPS       Y6, Y4, Y4
+	VADDPS       Y4, Y14, Y14
+	CMPQ         R10, $0x02
+	JE           end_2
+
+row_2:
+	MOVQ         32(AX), R12
+	VMOVUPS      (R12)(CX*1), Y4
+	VMOVUPS      32(R12)(CX*1), Y5
+	VMOVUPS      64(R12)(CX*1), Y6
+	VMOVUPS      96(R12)(CX*1), Y7
+	MOVQ         96(AX), R14
+	MOVQ         240(AX), R15
+	MOVQ         304(AX), BP
+	VADDPS       Y4, Y8, Y8
+	VADDPS       Y5, Y9, Y9
+	VADDPS       Y6, Y10, Y10
+	VADDPS       Y7, Y11, Y11
+	VPERM2F128   $0x03, 64(BX), Y3, Y12
+	VPALIGNR     $0x0c, Y12, Y3, Y12
+	VMOVUPS      Y3, 64(BX)
+	VPERM2F128   $0x21, 128(R13)(CX*1), Y0, Y13
+	VPALIGNR     $0x04, Y0, Y13, Y13
+	VADDPS       Y1, Y12, Y12
+	VSUBPS       Y12, Y8, Y8
+	VFMADD132PS  32(R8), Y12, Y8
+	VFMADD213PS  (BP)(CX*1), Y15, Y8
+	VADDPS       Y13, Y2, Y13
+	VSUBPS       Y13, Y11, Y11
+	VFMADD132PS  32(R8), Y13, Y11
+	VFMADD213PS  96(BP)(CX*1), Y15, Y11
+	VADDPS       Y2, Y0, Y12
+	VSUBPS       Y12, Y9, Y9
+	VFMADD132PS  32(R8), Y12, Y9
+	VFMADD213PS  32(BP)(CX*1), Y15, Y9
+	VADDPS       Y3, Y1, Y13
+	VSUBPS       Y13, Y10, Y10
+	VFMADD132PS  32(R8), Y13, Y10
+	VFMADD213PS  64(BP)(CX*1), Y15, Y10
+	VPBROADCASTB (R15)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y8, Y0, Y8
+	VMOVNTPS     Y8, (R14)(CX*1)
+	VPBROADCASTB 1(R15)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y9, Y1, Y9
+	VMOVNTPS     Y9, 32(R14)(CX*1)
+	VPBROADCASTB 2(R15)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y10, Y2, Y10
+	VMOVNTPS     Y10, 64(R14)(CX*1)
+	VPBROADCASTB 3(R15)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y11, Y3, Y11
+	VMOVNTPS     Y11, 96(R14)(CX*1)
+	VSUBPS       Y0, Y8, Y8
+	VSUBPS       Y1, Y9, Y9
+	VSUBPS       Y2, Y10, Y10
+	VSUBPS       Y3, Y11, Y11
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y8, Y8
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y10, Y10
+	VFMADD231PS  Y9, Y9, Y8
+	VFMADD231PS  Y11, Y11, Y10
+	VADDPS       Y10, Y8, Y8
+	VADDPS       Y8, Y14, Y14
+	CMPQ         R10, $0x03
+	JE           end_3
+
+row_3:
+	MOVQ         40(AX), R13
+	VMOVUPS      (R13)(CX*1), Y8
+	VMOVUPS      32(R13)(CX*1), Y9
+	VMOVUPS      64(R13)(CX*1), Y10
+	VMOVUPS      96(R13)(CX*1), Y11
+	MOVQ         104(AX), R14
+	MOVQ         248(AX), R15
+	MOVQ         312(AX), BP
+	VADDPS       Y8, Y0, Y0
+	VADDPS       Y9, Y1, Y1
+	VADDPS       Y10, Y2, Y2
+	VADDPS       Y11, Y3, Y3
+	VPERM2F128   $0x03, 96(BX), Y7, Y12
+	VPALIGNR     $0x0c, Y12, Y7, Y12
+	VMOVUPS      Y7, 96(BX)
+	VPERM2F128   $0x21, 128(R12)(CX*1), Y4, Y13
+	VPALIGNR     $0x04, Y4, Y13, Y13
+	VADDPS       Y5, Y12, Y12
+	VSUBPS       Y12, Y0, Y0
+	VFMADD132PS  32(R8), Y12, Y0
+	VFMADD213PS  (BP)(CX*1), Y15, Y0
+	VADDPS       Y13, Y6, Y13
+	VSUBPS       Y13, Y3, Y3
+	VFMADD132PS  32(R8), Y13, Y3
+	VFMADD213PS  96(BP)(CX*1), Y15, Y3
+	VADDPS       Y6, Y4, Y12
+	VSUBPS       Y12, Y1, Y1
+	VFMADD132PS  32(R8), Y12, Y1
+	VFMADD213PS  32(BP)(CX*1), Y15, Y1
+	VADDPS       Y7, Y5, Y13
+	VSUBPS       Y13, Y2, Y2
+	VFMADD132PS  32(R8), Y13, Y2
+	VFMADD213PS  64(BP)(CX*1), Y15, Y2
+	VPBROADCASTB (R15)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y0, Y4, Y0
+	VMOVNTPS     Y0, (R14)(CX*1)
+	VPBROADCASTB 1(R15)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y1, Y5, Y1
+	VMOVNTPS     Y1, 32(R14)(CX*1)
+	VPBROADCASTB 2(R15)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y2, Y6, Y2
+	VMOVNTPS     Y2, 64(R14)(CX*1)
+	VPBROADCASTB 3(R15)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y3, Y7, Y3
+	VMOVNTPS     Y3, 96(R14)(CX*1)
+	VSUBPS       Y4, Y0, Y0
+	VSUBPS       Y5, Y1, Y1
+	VSUBPS       Y6, Y2, Y2
+	VSUBPS       Y7, Y3, Y3
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y0, Y0
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y2, Y2
+	VFMADD231PS  Y1, Y1, Y0
+	VFMADD231PS  Y3, Y3, Y2
+	VADDPS       Y2, Y0, Y0
+	VADDPS       Y0, Y14, Y14
+	CMPQ         R10, $0x04
+	JE           end_4
+
+row_4:
+	MOVQ         48(AX), R12
+	VMOVUPS      (R12)(CX*1), Y0
+	VMOVUPS      32(R12)(CX*1), Y1
+	VMOVUPS      64(R12)(CX*1), Y2
+	VMOVUPS      96(R12)(CX*1), Y3
+	MOVQ         112(AX), R14
+	MOVQ         256(AX), R15
+	MOVQ         320(AX), BP
+	VADDPS       Y0, Y4, Y4
+	VADDPS       Y1, Y5, Y5
+	VADDPS       Y2, Y6, Y6
+	VADDPS       Y3, Y7, Y7
+	VPERM2F128   $0x03, 128(BX), Y11, Y12
+	VPALIGNR     $0x0c, Y12, Y11, Y12
+	VMOVUPS      Y11, 128(BX)
+	VPERM2F128   $0x21, 128(R13)(CX*1), Y8, Y13
+	VPALIGNR     $0x04, Y8, Y13, Y13
+	VADDPS       Y9, Y12, Y12
+	VSUBPS       Y12, Y4, Y4
+	VFMADD132PS  32(R8), Y12, Y4
+	VFMADD213PS  (BP)(CX*1), Y15, Y4
+	VADDPS       Y13, Y10, Y13
+	VSUBPS       Y13, Y7, Y7
+	VFMADD132PS  32(R8), Y13, Y7
+	VFMADD213PS  96(BP)(CX*1), Y15, Y7
+	VADDPS       Y10, Y8, Y12
+	VSUBPS       Y12, Y5, Y5
+	VFMADD132PS  32(R8), Y12, Y5
+	VFMADD213PS  32(BP)(CX*1), Y15, Y5
+	VADDPS       Y11, Y9, Y13
+	VSUBPS       Y13, Y6, Y6
+	VFMADD132PS  32(R8), Y13, Y6
+	VFMADD213PS  64(BP)(CX*1), Y15, Y6
+	VPBROADCASTB (R15)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y4, Y8, Y4
+	VMOVNTPS     Y4, (R14)(CX*1)
+	VPBROADCASTB 1(R15)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y5, Y9, Y5
+	VMOVNTPS     Y5, 32(R14)(CX*1)
+	VPBROADCASTB 2(R15)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y6, Y10, Y6
+	VMOVNTPS     Y6, 64(R14)(CX*1)
+	VPBROADCASTB 3(R15)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y7, Y11, Y7
+	VMOVNTPS     Y7, 96(R14)(CX*1)
+	VSUBPS       Y8, Y4, Y4
+	VSUBPS       Y9, Y5, Y5
+	VSUBPS       Y10, Y6, Y6
+	VSUBPS       Y11, Y7, Y7
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y4, Y4
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y6, Y6
+	VFMADD231PS  Y5, Y5, Y4
+	VFMADD231PS  Y7, Y7, Y6
+	VADDPS       Y6, Y4, Y4
+	VADDPS       Y4, Y14, Y14
+	CMPQ         R10, $0x05
+	JE           end_5
+
+row_5:
+	MOVQ         56(AX), R13
+	VMOVUPS      (R13)(CX*1), Y4
+	VMOVUPS      32(R13)(CX*1), Y5
+	VMOVUPS      64(R13)(CX*1), Y6
+	VMOVUPS      96(R13)(CX*1), Y7
+	MOVQ         120(AX), R14
+	MOVQ         264(AX), R15
+	MOVQ         328(AX), BP
+	VADDPS       Y4, Y8, Y8
+	VADDPS       Y5, Y9, Y9
+	VADDPS       Y6, Y10, Y10
+	VADDPS       Y7, Y11, Y11
+	VPERM2F128   $0x03, 160(BX), Y3, Y12
+	VPALIGNR     $0x0c, Y12, Y3, Y12
+	VMOVUPS      Y3, 160(BX)
+	VPERM2F128   $0x21, 128(R12)(CX*1), Y0, Y13
+	VPALIGNR     $0x04, Y0, Y13, Y13
+	VADDPS       Y1, Y12, Y12
+	VSUBPS       Y12, Y8, Y8
+	VFMADD132PS  32(R8), Y12, Y8
+	VFMADD213PS  (BP)(CX*1), Y15, Y8
+	VADDPS       Y13, Y2, Y13
+	VSUBPS       Y13, Y11, Y11
+	VFMADD132PS  32(R8), Y13, Y11
+	VFMADD213PS  96(BP)(CX*1), Y15, Y11
+	VADDPS       Y2, Y0, Y12
+	VSUBPS       Y12, Y9, Y9
+	VFMADD132PS  32(R8), Y12, Y9
+	VFMADD213PS  32(BP)(CX*1), Y15, Y9
+	VADDPS       Y3, Y1, Y13
+	VSUBPS       Y13, Y10, Y10
+	VFMADD132PS  32(R8), Y13, Y10
+	VFMADD213PS  64(BP)(CX*1), Y15, Y10
+	VPBROADCASTB (R15)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y8, Y0, Y8
+	VMOVNTPS     Y8, (R14)(CX*1)
+	VPBROADCASTB 1(R15)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y9, Y1, Y9
+	VMOVNTPS     Y9, 32(R14)(CX*1)
+	VPBROADCASTB 2(R15)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y10, Y2, Y10
+	VMOVNTPS     Y10, 64(R14)(CX*1)
+	VPBROADCASTB 3(R15)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y11, Y3, Y11
+	VMOVNTPS     Y11, 96(R14)(CX*1)
+	VSUBPS       Y0, Y8, Y8
+	VSUBPS       Y1, Y9, Y9
+	VSUBPS       Y2, Y10, Y10
+	VSUBPS       Y3, Y11, Y11
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y8, Y8
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y10, Y10
+	VFMADD231PS  Y9, Y9, Y8
+	VFMADD231PS  Y11, Y11, Y10
+	VADDPS       Y10, Y8, Y8
+	VADDPS       Y8, Y14, Y14
+	CMPQ         R10, $0x06
+	JE           end_6
+
+row_6:
+	MOVQ         64(AX), R12
+	VMOVUPS      (R12)(CX*1), Y8
+	VMOVUPS      32(R12)(CX*1), Y9
+	VMOVUPS      64(R12)(CX*1), Y10
+	VMOVUPS      96(R12)(CX*1), Y11
+	MOVQ         128(AX), R14
+	MOVQ         272(AX), R15
+	MOVQ         336(AX), BP
+	VADDPS       Y8, Y0, Y0
+	VADDPS       Y9, Y1, Y1
+	VADDPS       Y10, Y2, Y2
+	VADDPS       Y11, Y3, Y3
+	VPERM2F128   $0x03, 192(BX), Y7, Y12
+	VPALIGNR     $0x0c, Y12, Y7, Y12
+	VMOVUPS      Y7, 192(BX)
+	VPERM2F128   $0x21, 128(R13)(CX*1), Y4, Y13
+	VPALIGNR     $0x04, Y4, Y13, Y13
+	VADDPS       Y5, Y12, Y12
+	VSUBPS       Y12, Y0, Y0
+	VFMADD132PS  32(R8), Y12, Y0
+	VFMADD213PS  (BP)(CX*1), Y15, Y0
+	VADDPS       Y13, Y6, Y13
+	VSUBPS       Y13, Y3, Y3
+	VFMADD132PS  32(R8), Y13, Y3
+	VFMADD213PS  96(BP)(CX*1), Y15, Y3
+	VADDPS       Y6, Y4, Y12
+	VSUBPS       Y12, Y1, Y1
+	VFMADD132PS  32(R8), Y12, Y1
+	VFMADD213PS  32(BP)(CX*1), Y15, Y1
+	VADDPS       Y7, Y5, Y13
+	VSUBPS       Y13, Y2, Y2
+	VFMADD132PS  32(R8), Y13, Y2
+	VFMADD213PS  64(BP)(CX*1), Y15, Y2
+	VPBROADCASTB (R15)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y0, Y4, Y0
+	VMOVNTPS     Y0, (R14)(CX*1)
+	VPBROADCASTB 1(R15)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y1, Y5, Y1
+	VMOVNTPS     Y1, 32(R14)(CX*1)
+	VPBROADCASTB 2(R15)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y2, Y6, Y2
+	VMOVNTPS     Y2, 64(R14)(CX*1)
+	VPBROADCASTB 3(R15)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y3, Y7, Y3
+	VMOVNTPS     Y3, 96(R14)(CX*1)
+	VSUBPS       Y4, Y0, Y0
+	VSUBPS       Y5, Y1, Y1
+	VSUBPS       Y6, Y2, Y2
+	VSUBPS       Y7, Y3, Y3
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y0, Y0
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y2, Y2
+	VFMADD231PS  Y1, Y1, Y0
+	VFMADD231PS  Y3, Y3, Y2
+	VADDPS       Y2, Y0, Y0
+	VADDPS       Y0, Y14, Y14
+	CMPQ         R10, $0x07
+	JE           end_7
+
+row_7:
+	MOVQ         72(AX), R10
+	VMOVUPS      (R10)(CX*1), Y0
+	VMOVUPS      32(R10)(CX*1), Y1
+	VMOVUPS      64(R10)(CX*1), Y2
+	VMOVUPS      96(R10)(CX*1), Y3
+	MOVQ         136(AX), R10
+	MOVQ         280(AX), R13
+	MOVQ         344(AX), R14
+	VADDPS       Y0, Y4, Y4
+	VADDPS       Y1, Y5, Y5
+	VADDPS       Y2, Y6, Y6
+	VADDPS       Y3, Y7, Y7
+	VPERM2F128   $0x03, 224(BX), Y11, Y12
+	VPALIGNR     $0x0c, Y12, Y11, Y12
+	VMOVUPS      Y11, 224(BX)
+	VPERM2F128   $0x21, 128(R12)(CX*1), Y8, Y13
+	VPALIGNR     $0x04, Y8, Y13, Y13
+	VADDPS       Y9, Y12, Y12
+	VSUBPS       Y12, Y4, Y4
+	VFMADD132PS  32(R8), Y12, Y4
+	VFMADD213PS  (R14)(CX*1), Y15, Y4
+	VADDPS       Y13, Y10, Y13
+	VSUBPS       Y13, Y7, Y7
+	VFMADD132PS  32(R8), Y13, Y7
+	VFMADD213PS  96(R14)(CX*1), Y15, Y7
+	VADDPS       Y10, Y8, Y12
+	VSUBPS       Y12, Y5, Y5
+	VFMADD132PS  32(R8), Y12, Y5
+	VFMADD213PS  32(R14)(CX*1), Y15, Y5
+	VADDPS       Y11, Y9, Y13
+	VSUBPS       Y13, Y6, Y6
+	VFMADD132PS  32(R8), Y13, Y6
+	VFMADD213PS  64(R14)(CX*1), Y15, Y6
+	VPBROADCASTB (R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y4, Y8, Y4
+	VMOVNTPS     Y4, (R10)(CX*1)
+	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y5, Y9, Y5
+	VMOVNTPS     Y5, 32(R10)(CX*1)
+	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y6, Y10, Y6
+	VMOVNTPS     Y6, 64(R10)(CX*1)
+	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
+	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y7, Y11, Y7
+	VMOVNTPS     Y7, 96(R10)(CX*1)
+	VSUBPS       Y8, Y4, Y4
+	VSUBPS       Y9, Y5, Y5
+	VSUBPS       Y10, Y6, Y6
+	VSUBPS       Y11, Y7, Y7
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y4, Y4
+	VFMADD213PS  smallestAVX2F32<>+0(SB), Y6, Y6
+	VFMADD231PS  Y5, Y5, Y4
+	VFMADD231PS  Y7, Y7, Y6
+	VADDPS       Y6, Y4, Y4
+	VADDPS       Y4, Y14, Y14
+
+rows_done:
+	VMOVUPS Y14, (R11)
+	ADDQ    $0x00000020, DX
+	ADDQ    $0x00000080, CX
+	ADDQ    $0x04, R9
+	DECQ    DI
+	JNZ     block
+	VZEROUPPER
+	RET
+
+end_1:
+	CMPQ    184(AX), $0x01
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     row_1
+
+end_2:
+	CMPQ    184(AX), $0x02
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     row_2
+
+end_3:
+	CMPQ    184(AX), $0x03
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     row_3
+
+end_4:
+	CMPQ    184(AX), $0x04
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     row_4
+
+end_5:
+	CMPQ    184(AX), $0x05
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     row_5
+
+end_6:
+	CMPQ    184(AX), $0x06
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     row_6
+
+end_7:
+	CMPQ    184(AX), $0x07
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     row_7
+
+// func bareAVX2F32(s *Span)
+// Requires: AVX, AVX2
+TEXT ·bareAVX2F32(SB), NOSPLIT, $0-8
+	MOVQ s+0(FP), AX
+	MOVQ 144(AX), CX
+	MOVQ 160(AX), DX
+	ADDQ 152(AX), DX
+	MOVQ 168(AX), BX
+	MOVQ 216(AX), SI
+	MOVQ 208(AX), SI
+	MOVQ 184(AX), DI
+	SHRQ $0x01, DI
+	MOVQ 8(AX)(DI*8), DI
+
+block:
+	MOVQ     184(AX), R8
+	VMOVUPS  (DI)(CX*1), Y12
+	VANDPS   magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VMOVUPS  tinyAVX2F32<>+0(SB), Y13
+	VPCMPGTD Y12, Y13, Y13
+	VPCMPGTD zeroAVX2F32<>+0(SB), Y12, Y12
+	VPTEST   Y12, Y13
+	JNE      tiny
+	MOVQ     (AX), R9
+	MOVQ     8(AX), R10
+	VMOVUPS  (R9)(CX*1), Y0
+	VMOVUPS  32(R9)(CX*1), Y1
+	VMOVUPS  64(R9)(CX*1), Y2
+	VMOVUPS  96(R9)(CX*1), Y3
+	VMOVUPS  (R10)(CX*1), Y4
+	VMOVUPS  32(R10)(CX*1), Y5
+	VMOVUPS  64(R10)(CX*1), Y6
+	VMOVUPS  96(R10)(CX*1), Y7
+
+	// row 0
+	MOVQ       16(AX), R9
+	VMOVUPS    (R9)(CX*1), Y8
+	VMOVUPS    32(R9)(CX*1), Y9
+	VMOVUPS    64(R9)(CX*1), Y10
+	VMOVUPS    96(R9)(CX*1), Y11
+	MOVQ       80(AX), R11
+	VADDPS     Y8, Y0, Y0
+	VADDPS     Y9, Y1, Y1
+	VADDPS     Y10, Y2, Y2
+	VADDPS     Y11, Y3, Y3
+	VPERM2F128 $0x03, (BX), Y7, Y12
+	VPALIGNR   $0x0c, Y12, Y7, Y12
+	VMOVUPS    Y7, (BX)
+	VPERM2F128 $0x21, 128(R10)(CX*1), Y4, Y13
+	VPALIGNR   $0x04, Y4, Y13, Y13
+	VADDPS     Y5, Y12, Y12
+	VADDPS     Y12, Y0, Y0
+	VADDPS     Y13, Y6, Y13
+	VADDPS     Y13, Y3, Y3
+	VADDPS     Y6, Y4, Y12
+	VADDPS     Y12, Y1, Y1
+	VADDPS     Y7, Y5, Y13
+	VADDPS     Y13, Y2, Y2
+	VMULPS     quarterAVX2F32<>+0(SB), Y0, Y0
+	VMOVUPS    Y0, (R11)(CX*1)
+	VMULPS     quarterAVX2F32<>+0(SB), Y1, Y1
+	VMOVUPS    Y1, 32(R11)(CX*1)
+	VMULPS     quarterAVX2F32<>+0(SB), Y2, Y2
+	VMOVUPS    Y2, 64(R11)(CX*1)
+	VMULPS     quarterAVX2F32<>+0(SB), Y3, Y3
+	VMOVUPS    Y3, 96(R11)(CX*1)
+	CMPQ       R8, $0x01
+	JE         rows_done
+
+	// row 1
+	MOVQ       24(AX), R10
+	VMOVUPS    (R10)(CX*1), Y0
+	VMOVUPS    32(R10)(CX*1), Y1
+	VMOVUPS    64(R10)(CX*1), Y2
+	VMOVUPS    96(R10)(CX*1), Y3
+	MOVQ       88(AX), R11
+	VADDPS     Y0, Y4, Y4
+	VADDPS     Y1, Y5, Y5
+	VADDPS     Y2, Y6, Y6
+	VADDPS     Y3, Y7, Y7
+	VPERM2F128 $0x03, 32(BX), Y11, Y12
+	VPALIGNR   $0x0c, Y12, Y11, Y12
+	VMOVUPS    Y11, 32(BX)
+	VPERM2F128 $0x21, 128(R9)(CX*1), Y8, Y13
+	VPALIGNR   $0x04, Y8, Y13, Y13
+	VADDPS     Y9, Y12, Y12
+	VADDPS     Y12, Y4, Y4
+	VADDPS     Y13, Y10, Y13
+	VADDPS     Y13, Y7, Y7
+	VADDPS     Y10, Y8, Y12
+	VADDPS     Y12, Y5, Y5
+	VADDPS     Y11, Y9, Y13
+	VADDPS     Y13, Y6, Y6
+	VMULPS     quarterAVX2F32<>+0(SB), Y4, Y4
+	VMOVUPS    Y4, (R11)(CX*1)
+	VMULPS     quarterAVX2F32<>+0(SB), Y5, Y5
+	VMOVUPS    Y5, 32(R11)(CX*1)
+	VMULPS     quarterAVX2F32<>+0(SB), Y6, Y6
+	VMOVUPS    Y6, 64(R11)(CX*1)
+	VMULPS     quarterAVX2F32<>+0(SB), Y7, Y7
+	VMOVUPS    Y7, 96(R11)(CX*1)
+	CMPQ       R8, $0x02
+	JE         rows_done
+
+	// row 2
+	MOVQ       32(AX), R9
+	VMOVUPS    (R9)(CX*1), Y4
+	VMOVUPS    32(R9)(CX*1), Y5
+	VMOVUPS    64(R9)(CX*1), Y6
+	VMOVUPS    96(R9)(CX*1), Y7
+	MOVQ       96(AX), R11
+	VADDPS     Y4, Y8, Y8
+	VADDPS     Y5, Y9, Y9
+	VADDPS     Y6, Y10, Y10
+	VADDPS     Y7, Y11, Y11
+	VPERM2F128 $0x03, 64(BX), Y3, Y12
+	VPALIGNR   $0x0c, Y12, Y3, Y12
+	VMOVUPS    Y3, 64(BX)
+	VPERM2F128 $0x21, 128(R10)(CX*1), Y0, Y13
+	VPALIGNR   $0x04, Y0, Y13, Y13
+	VADDPS     Y1, Y12, Y12
+	VADDPS     Y12, Y8, Y8
+	VADDPS     Y13, Y2, Y13
+	VADDPS     Y13, Y11, Y11
+	VADDPS     Y2, Y0, Y12
+	VADDPS     Y12, Y9, Y9
+	VADDPS     Y3, Y1, Y13
+	VADDPS     Y13, Y10, Y10
+	VMULPS     quarterAVX2F32<>+0(SB), Y8, Y8
+	VMOVUPS    Y8, (R11)(CX*1)
+	VMULPS     quarterAVX2F32<>+0(SB), Y9, Y9
+	VMOVUPS    Y9, 32(R11)(CX*1)
+	VMULPS     quarterAVX2F32<>+0(SB), Y10, Y10
+	VMOVUPS    Y10, 64(R11)(CX*1)
+	VMULPS     quarterAVX2F32<>+0(SB), Y11, Y11
+	VMOVUPS    Y11, 96(R11)(CX*1)
+	CMPQ       R8, $0x03
+	JE         rows_done
+
+	// row 3
+	MOVQ       40(AX), R10
+	VMOVUPS    (R10)(CX*1), Y8
+	VMOVUPS    32(R10)(CX*1), Y9
+	VMOVUPS    64(R10)(CX*1), Y10
+	VMOVUPS    96(R10)(CX*1), Y11
+	MOVQ       104(AX), R11
+	VADDPS     Y8, Y0, Y0
+	VADDPS     Y9, Y1, Y1
+	VADDPS     Y10, Y2, Y2
+	VADDPS     Y11, Y3, Y3
+	VPERM2F128 $0x03, 96(BX), Y7, Y12
+	VPALIGNR   $0x0c, Y12, Y7, Y12
+	VMOVUPS    Y7, 96(BX)
+	VPERM2F128 $0x21, 128(R9)(CX*1), Y4, Y13
+	VPALIGNR   $0x04, Y4, Y13, Y13
+	VADDPS     Y5, Y12, Y12
+	VADDPS     Y12, Y0, Y0
+	VADDPS     Y13, Y6, Y13
+	VADDPS     Y13, Y3, Y3
+	VADDPS     Y6, Y4, Y12
+	VADDPS     Y12, Y1, Y1
+	VADDPS     Y7, Y5, Y13
+	VADDPS     Y13, Y2, Y2
+	VMULPS     quarterAVX2F32<>+0(SB), Y0, Y0
+	VMOVUPS    Y0, (R11)(CX*1)
+	VMULPS     quarterAVX2F32<>+0(SB), Y1, Y1
+	VMOVUPS    Y1, 32(R11)(CX*1)
+	VMULPS     quarterAVX2F32<>+0(SB), Y2, Y2
+	VMOVUPS    Y2, 64(R11)(CX*1)
+	VMULPS     quarterAVX2F32<>+0(SB), Y3, Y3
+	VMOVUPS    Y3, 96(R11)(CX*1)
+	CMPQ       R8, $0x04
+	JE         rows_done
+
+	// row 4
+	MOVQ       48(AX), R9
+	VMOVUPS    (R9)(CX*1), Y0
+	VMOVUPS    32(R9)(CX*1), Y1
+	VMOVUPS    64(R9)(CX*1), Y2
+	VMOVUPS    96(R9)(CX*1), Y3
+	MOVQ       112(AX), R11
+	VADDPS     Y0, Y4, Y4
+	VADDPS     Y1, Y5, Y5
+	VADDPS     Y2, Y6, Y6
+	VADDPS     Y3, Y7, Y7
+	VPERM2F128 $0x03, 128(BX), Y11, Y12
+	VPALIGNR   $0x0c, Y12, Y11, Y12
+	VMOVUPS    Y11, 128(BX)
+	VPERM2F128 $0x21, 128(R10)(CX*1), Y8, Y13
+	VPALIGNR   $0x04, Y8, Y13, Y13
+	VADDPS     Y9, Y12, Y12
+	VADDPS     Y12, Y4, Y4
+	VADDPS     Y13, Y10, Y13
+	VADDPS     Y13, Y7, Y7
+	VADDPS     Y10, Y8, Y12
+	VADDPS     Y12, Y5, Y5
+	VADDPS     Y11, Y9, Y13
+	VADDPS     Y13, Y6, Y6
+	VMULPS     quarterAVX2F32<>+0(SB), Y4, Y4
+	VMOVUPS    Y4, (R11)(CX*1)
+	VMULPS     quarterAVX2F32<>+0(SB), Y5, Y5
+	VMOVUPS    Y5, 32(R11)(CX*1)
+	VMULPS     quarterAVX2F32<>+0(SB), Y6, Y6
+	VMOVUPS    Y6, 64(R11)(CX*1)
+	VMULPS     quarterAVX2F32<>+0(SB), Y7, Y7
+	VMOVUPS    Y7, 96(R11)(CX*1)
+	CMPQ       R8, $0x05
+	JE         rows_done
+
+	// row 5
+	MOVQ       56(AX), R10
+	VMOVUPS    (R10)(CX*1), Y4
+	VMOVUPS    32(R10)(CX*1), Y5
+	VMOVUPS    64(R10)(CX*1), Y6
+	VMOVUPS    96(R10)(CX*1), Y7
+	MOVQ       120(AX), R11
+	VADDPS     Y4, Y8, Y8
+	VADDPS     Y5, Y9, Y9
+	VADDPS     Y6, Y10, Y10
+	VADDPS     Y7, Y11, Y11
+	VPERM2F128 $0x03, 160(BX), Y3, Y12
+	VPALIGNR   $0x0c, Y12, Y3, Y12
+	VMOVUPS    Y3, 160(BX)
+	VPERM2F128 $0x21, 128(R9)(CX*1), Y0, Y13
+	VPALIGNR   $0x04, Y0, Y13, Y13
+	VADDPS     Y1, Y12, Y12
+	VADDPS     Y12, Y8, Y8
+	VADDPS     Y13, Y2, Y13
+	VADDPS     Y13, Y11, Y11
+	VADDPS     Y2, Y0, Y12
+	VADDPS     Y12, Y9, Y9
+	VADDPS     Y3, Y1, Y13
+	VADDPS     Y13, Y10, Y10
+	VMULPS     quarterAVX2F32<>+0(SB), Y8, Y8
+	VMOVUPS    Y8, (R11)(CX*1)
+	VMULPS     quarterAVX2F32<>+0(SB), Y9, Y9
+	VMOVUPS    Y9, 32(R11)(CX*1)
+	VMULPS     quarterAVX2F32<>+0(SB), Y10, Y10
+	VMOVUPS    Y10, 64(R11)(CX*1)
+	VMULPS     quarterAVX2F32<>+0(SB), Y11, Y11
+	VMOVUPS    Y11, 96(R11)(CX*1)
+	CMPQ       R8, $0x06
+	JE         rows_done
+
+	// row 6
+	MOVQ       64(AX), R9
+	VMOVUPS    (R9)(CX*1), Y8
+	VMOVUPS    32(R9)(CX*1), Y9
+	VMOVUPS    64(R9)(CX*1), Y10
+	VMOVUPS    96(R9)(CX*1), Y11
+	MOVQ       128(AX), R11
+	VADDPS     Y8, Y0, Y0
+	VADDPS     Y9, Y1, Y1
+	VADDPS     Y10, Y2, Y2
+	VADDPS     Y11, Y3, Y3
+	VPERM2F128 $0x03, 192(BX), Y7, Y12
+	VPALIGNR   $0x0c, Y12, Y7, Y12
+	VMOVUPS    Y7, 192(BX)
+	VPERM2F128 $0x21, 128(R10)(CX*1), Y4, Y13
+	VPALIGNR   $0x04, Y4, Y13, Y13
+	VADDPS     Y5, Y12, Y12
+	VADDPS     Y12, Y0, Y0
+	VADDPS     Y13, Y6, Y13
+	VADDPS     Y13, Y3, Y3
+	VADDPS     Y6, Y4, Y12
+	VADDPS     Y12, Y1, Y1
+	VADDPS     Y7, Y5, Y13
+	VADDPS     Y13, Y2, Y2
+	VMULPS     quarterAVX2F32<>+0(SB), Y0, Y0
+	VMOVUPS    Y0, (R11)(CX*1)
+	VMULPS     quarterAVX2F32<>+0(SB), Y1, Y1
+	VMOVUPS    Y1, 32(R11)(CX*1)
+	VMULPS     quarterAVX2F32<>+0(SB), Y2, Y2
+	VMOVUPS    Y2, 64(R11)(CX*1)
+	VMULPS     quarterAVX2F32<>+0(SB), Y3, Y3
+	VMOVUPS    Y3, 96(R11)(CX*1)
+	CMPQ       R8, $0x07
+	JE         rows_done
+
+	// row 7
+	MOVQ       72(AX), R8
+	VMOVUPS    (R8)(CX*1), Y0
+	VMOVUPS    32(R8)(CX*1), Y1
+	VMOVUPS    64(R8)(CX*1), Y2
+	VMOVUPS    96(R8)(CX*1), Y3
+	MOVQ       136(AX), R8
+	VADDPS     Y0, Y4, Y4
+	VADDPS     Y1, Y5, Y5
+	VADDPS     Y2, Y6, Y6
+	VADDPS     Y3, Y7, Y7
+	VPERM2F128 $0x03, 224(BX), Y11, Y12
+	VPALIGNR   $0x0c, Y12, Y11, Y12
+	VMOVUPS    Y11, 224(BX)
+	VPERM2F128 $0x21, 128(R9)(CX*1), Y8, Y13
+	VPALIGNR   $0x04, Y8, Y13, Y13
+	VADDPS     Y9, Y12, Y12
+	VADDPS     Y12, Y4, Y4
+	VADDPS     Y13, Y10, Y13
+	VADDPS     Y13, Y7, Y7
+	VADDPS     Y10, Y8, Y12
+	VADDPS     Y12, Y5, Y5
+	VADDPS     Y11, Y9, Y13
+	VADDPS     Y13, Y6, Y6
+	VMULPS     quarterAVX2F32<>+0(SB), Y4, Y4
+	VMOVUPS    Y4, (R8)(CX*1)
+	VMULPS     quarterAVX2F32<>+0(SB), Y5, Y5
+	VMOVUPS    Y5, 32(R8)(CX*1)
+	VMULPS     quarterAVX2F32<>+0(SB), Y6, Y6
+	VMOVUPS    Y6, 64(R8)(CX*1)
+	VMULPS     quarterAVX2F32<>+0(SB), Y7, Y7
+	VMOVUPS    Y7, 96(R8)(CX*1)
+
+rows_done:
+	ADDQ $0x00000020, DX
+	ADDQ $0x00000080, CX
+	DECQ SI
+	JNZ  block
+	VZEROUPPER
+	RET
+
+tiny:
+	MOVQ    (AX), R9
+	MOVQ    8(AX), R10
+	VMOVUPS (R9)(CX*1), Y0
+	VMOVUPS 32(R9)(CX*1), Y1
+	VMOVUPS 64(R9)(CX*1), Y2
+	VMOVUPS 96(R9)(CX*1), Y3
+	VMOVUPS (R10)(CX*1), Y4
+	VMOVUPS 32(R10)(CX*1), Y5
+	VMOVUPS 64(R10)(CX*1), Y6
+	VMOVUPS 96(R10)(CX*1), Y7
+
+	// row 0
+	MOVQ       16(AX), R9
+	VMOVUPS    (R9)(CX*1), Y8
+	VMOVUPS    32(R9)(CX*1), Y9
+	VMOVUPS    64(R9)(CX*1), Y10
+	VMOVUPS    96(R9)(CX*1), Y11
+	MOVQ       80(AX), R11
+	VADDPS     Y8, Y0, Y0
+	VADDPS     Y9, Y1, Y1
+	VADDPS     Y10, Y2, Y2
+	VADDPS     Y11, Y3, Y3
+	VPERM2F128 $0x03, (BX), Y7, Y12
+	VPALIGNR   $0x0c, Y12, Y7, Y12
+	VMOVUPS    Y7, (BX)
+	VPERM2F128 $0x21, 128(R10)(CX*1), Y4, Y13
+	VPALIGNR   $0x04, Y4, Y13, Y13
+	VADDPS     Y5, Y12, Y12
+	VADDPS     Y12, Y0, Y0
+	VADDPS     Y13, Y6, Y13
+	VADDPS     Y13, Y3, Y3
+	VADDPS     Y6, Y4, Y12
+	VADDPS     Y12, Y1, Y1
+	VADDPS     Y7, Y5, Y13
+	VADDPS     Y13, Y2, Y2
+	VANDPS     signAVX2F32<>+0(SB), Y0, Y12
+	VORPS      smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS     Y0, Y13, Y13
+	VMULPS     quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD     Y12, Y13, Y13
+	VANDPS     signAVX2F32<>+0(SB), Y0, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F32<>+0(SB), Y0, Y12
+	VPCMPGTD   below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y0, Y0
+	VMULPS     quarterAVX2F32<>+0(SB), Y0, Y0
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y0, Y0
+	VMOVUPS    Y0, (R11)(CX*1)
+	VANDPS     signAVX2F32<>+0(SB), Y1, Y12
+	VORPS      smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS     Y1, Y13, Y13
+	VMULPS     quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD     Y12, Y13, Y13
+	VANDPS     signAVX2F32<>+0(SB), Y1, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F32<>+0(SB), Y1, Y12
+	VPCMPGTD   below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y1, Y1
+	VMULPS     quarterAVX2F32<>+0(SB), Y1, Y1
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y1, Y1
+	VMOVUPS    Y1, 32(R11)(CX*1)
+	VANDPS     signAVX2F32<>+0(SB), Y2, Y12
+	VORPS      smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS     Y2, Y13, Y13
+	VMULPS     quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD     Y12, Y13, Y13
+	VANDPS     signAVX2F32<>+0(SB), Y2, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F32<>+0(SB), Y2, Y12
+	VPCMPGTD   below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y2, Y2
+	VMULPS     quarterAVX2F32<>+0(SB), Y2, Y2
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y2, Y2
+	VMOVUPS    Y2, 64(R11)(CX*1)
+	VANDPS     signAVX2F32<>+0(SB), Y3, Y12
+	VORPS      smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS     Y3, Y13, Y13
+	VMULPS     quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD     Y12, Y13, Y13
+	VANDPS     signAVX2F32<>+0(SB), Y3, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F32<>+0(SB), Y3, Y12
+	VPCMPGTD   below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y3, Y3
+	VMULPS     quarterAVX2F32<>+0(SB), Y3, Y3
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y3, Y3
+	VMOVUPS    Y3, 96(R11)(CX*1)
+	CMPQ       R8, $0x01
+	JE         rows_done
+
+	// row 1
+	MOVQ       24(AX), R10
+	VMOVUPS    (R10)(CX*1), Y0
+	VMOVUPS    32(R10)(CX*1), Y1
+	VMOVUPS    64(R10)(CX*1), Y2
+	VMOVUPS    96(R10)(CX*1), Y3
+	MOVQ       88(AX), R11
+	VADDPS     Y0, Y4, Y4
+	VADDPS     Y1, Y5, Y5
+	VADDPS     Y2, Y6, Y6
+	VADDPS     Y3, Y7, Y7
+	VPERM2F128 $0x03, 32(BX), Y11, Y12
+	VPALIGNR   $0x0c, Y12, Y11, Y12
+	VMOVUPS    Y11, 32(BX)
+	VPERM2F128 $0x21, 128(R9)(CX*1), Y8, Y13
+	VPALIGNR   $0x04, Y8, Y13, Y13
+	VADDPS     Y9, Y12, Y12
+	VADDPS     Y12, Y4, Y4
+	VADDPS     Y13, Y10, Y13
+	VADDPS     Y13, Y7, Y7
+	VADDPS     Y10, Y8, Y12
+	VADDPS     Y12, Y5, Y5
+	VADDPS     Y11, Y9, Y13
+	VADDPS     Y13, Y6, Y6
+	VANDPS     signAVX2F32<>+0(SB), Y4, Y12
+	VORPS      smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS     Y4, Y13, Y13
+	VMULPS     quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD     Y12, Y13, Y13
+	VANDPS     signAVX2F32<>+0(SB), Y4, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F32<>+0(SB), Y4, Y12
+	VPCMPGTD   below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y4, Y4
+	VMULPS     quarterAVX2F32<>+0(SB), Y4, Y4
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y4, Y4
+	VMOVUPS    Y4, (R11)(CX*1)
+	VANDPS     signAVX2F32<>+0(SB), Y5, Y12
+	VORPS      smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS     Y5, Y13, Y13
+	VMULPS     quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD     Y12, Y13, Y13
+	VANDPS     signAVX2F32<>+0(SB), Y5, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F32<>+0(SB), Y5, Y12
+	VPCMPGTD   below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y5, Y5
+	VMULPS     quarterAVX2F32<>+0(SB), Y5, Y5
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y5, Y5
+	VMOVUPS    Y5, 32(R11)(CX*1)
+	VANDPS     signAVX2F32<>+0(SB), Y6, Y12
+	VORPS      smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS     Y6, Y13, Y13
+	VMULPS     quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD     Y12, Y13, Y13
+	VANDPS     signAVX2F32<>+0(SB), Y6, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F32<>+0(SB), Y6, Y12
+	VPCMPGTD   below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y6, Y6
+	VMULPS     quarterAVX2F32<>+0(SB), Y6, Y6
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y6, Y6
+	VMOVUPS    Y6, 64(R11)(CX*1)
+	VANDPS     signAVX2F32<>+0(SB), Y7, Y12
+	VORPS      smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS     Y7, Y13, Y13
+	VMULPS     quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD     Y12, Y13, Y13
+	VANDPS     signAVX2F32<>+0(SB), Y7, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F32<>+0(SB), Y7, Y12
+	VPCMPGTD   below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y7, Y7
+	VMULPS     quarterAVX2F32<>+0(SB), Y7, Y7
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y7, Y7
+	VMOVUPS    Y7, 96(R11)(CX*1)
+	CMPQ       R8, $0x02
+	JE         rows_done
+
+	// row 2
+	MOVQ       32(AX), R9
+	VMOVUPS    (R9)(CX*1), Y4
+	VMOVUPS    32(R9)(CX*1), Y5
+	VMOVUPS    64(R9)(CX*1), Y6
+	VMOVUPS    96(R9)(CX*1), Y7
+	MOVQ       96(AX), R11
+	VADDPS     Y4, Y8, Y8
+	VADDPS     Y5, Y9, Y9
+	VADDPS     Y6, Y10, Y10
+	VADDPS     Y7, Y11, Y11
+	VPERM2F128 $0x03, 64(BX), Y3, Y12
+	VPALIGNR   $0x0c, Y12, Y3, Y12
+	VMOVUPS    Y3, 64(BX)
+	VPERM2F128 $0x21, 128(R10)(CX*1), Y0, Y13
+	VPALIGNR   $0x04, Y0, Y13, Y13
+	VADDPS     Y1, Y12, Y12
+	VADDPS     Y12, Y8, Y8
+	VADDPS     Y13, Y2, Y13
+	VADDPS     Y13, Y11, Y11
+	VADDPS     Y2, Y0, Y12
+	VADDPS     Y12, Y9, Y9
+	VADDPS     Y3, Y1, Y13
+	VADDPS     Y13, Y10, Y10
+	VANDPS     signAVX2F32<>+0(SB), Y8, Y12
+	VORPS      smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS     Y8, Y13, Y13
+	VMULPS     quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD     Y12, Y13, Y13
+	VANDPS     signAVX2F32<>+0(SB), Y8, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F32<>+0(SB), Y8, Y12
+	VPCMPGTD   below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y8, Y8
+	VMULPS     quarterAVX2F32<>+0(SB), Y8, Y8
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y8, Y8
+	VMOVUPS    Y8, (R11)(CX*1)
+	VANDPS     signAVX2F32<>+0(SB), Y9, Y12
+	VORPS      smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS     Y9, Y13, Y13
+	VMULPS     quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD     Y12, Y13, Y13
+	VANDPS     signAVX2F32<>+0(SB), Y9, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F32<>+0(SB), Y9, Y12
+	VPCMPGTD   below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y9, Y9
+	VMULPS     quarterAVX2F32<>+0(SB), Y9, Y9
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y9, Y9
+	VMOVUPS    Y9, 32(R11)(CX*1)
+	VANDPS     signAVX2F32<>+0(SB), Y10, Y12
+	VORPS      smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS     Y10, Y13, Y13
+	VMULPS     quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD     Y12, Y13, Y13
+	VANDPS     signAVX2F32<>+0(SB), Y10, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F32<>+0(SB), Y10, Y12
+	VPCMPGTD   below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y10, Y10
+	VMULPS     quarterAVX2F32<>+0(SB), Y10, Y10
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y10, Y10
+	VMOVUPS    Y10, 64(R11)(CX*1)
+	VANDPS     signAVX2F32<>+0(SB), Y11, Y12
+	VORPS      smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS     Y11, Y13, Y13
+	VMULPS     quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD     Y12, Y13, Y13
+	VANDPS     signAVX2F32<>+0(SB), Y11, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F32<>+0(SB), Y11, Y12
+	VPCMPGTD   below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y11, Y11
+	VMULPS     quarterAVX2F32<>+0(SB), Y11, Y11
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y11, Y11
+	VMOVUPS    Y11, 96(R11)(CX*1)
+	CMPQ       R8, $0x03
+	JE         rows_done
+
+	// row 3
+	MOVQ       40(AX), R10
+	VMOVUPS    (R10)(CX*1), Y8
+	VMOVUPS    32(R10)(CX*1), Y9
+	VMOVUPS    64(R10)(CX*1), Y10
+	VMOVUPS    96(R10)(CX*1), Y11
+	MOVQ       104(AX), R11
+	VADDPS     Y8, Y0, Y0
+	VADDPS     Y9, Y1, Y1
+	VADDPS     Y10, Y2, Y2
+	VADDPS     Y11, Y3, Y3
+	VPERM2F128 $0x03, 96(BX), Y7, Y12
+	VPALIGNR   $0x0c, Y12, Y7, Y12
+	VMOVUPS    Y7, 96(BX)
+	VPERM2F128 $0x21, 128(R9)(CX*1), Y4, Y13
+	VPALIGNR   $0x04, Y4, Y13, Y13
+	VADDPS     Y5, Y12, Y12
+	VADDPS     Y12, Y0, Y0
+	VADDPS     Y13, Y6, Y13
+	VADDPS     Y13, Y3, Y3
+	VADDPS     Y6, Y4, Y12
+	VADDPS     Y12, Y1, Y1
+	VADDPS     Y7, Y5, Y13
+	VADDPS     Y13, Y2, Y2
+	VANDPS     signAVX2F32<>+0(SB), Y0, Y12
+	VORPS      smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS     Y0, Y13, Y13
+	VMULPS     quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD     Y12, Y13, Y13
+	VANDPS     signAVX2F32<>+0(SB), Y0, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F32<>+0(SB), Y0, Y12
+	VPCMPGTD   below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y0, Y0
+	VMULPS     quarterAVX2F32<>+0(SB), Y0, Y0
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y0, Y0
+	VMOVUPS    Y0, (R11)(CX*1)
+	VANDPS     signAVX2F32<>+0(SB), Y1, Y12
+	VORPS      smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS     Y1, Y13, Y13
+	VMULPS     quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD     Y12, Y13, Y13
+	VANDPS     signAVX2F32<>+0(SB), Y1, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F32<>+0(SB), Y1, Y12
+	VPCMPGTD   below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y1, Y1
+	VMULPS     quarterAVX2F32<>+0(SB), Y1, Y1
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y1, Y1
+	VMOVUPS    Y1, 32(R11)(CX*1)
+	VANDPS     signAVX2F32<>+0(SB), Y2, Y12
+	VORPS      smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS     Y2, Y13, Y13
+	VMULPS     quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD     Y12, Y13, Y13
+	VANDPS     signAVX2F32<>+0(SB), Y2, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F32<>+0(SB), Y2, Y12
+	VPCMPGTD   below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y2, Y2
+	VMULPS     quarterAVX2F32<>+0(SB), Y2, Y2
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y2, Y2
+	VMOVUPS    Y2, 64(R11)(CX*1)
+	VANDPS     signAVX2F32<>+0(SB), Y3, Y12
+	VORPS      smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS     Y3, Y13, Y13
+	VMULPS     quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD     Y12, Y13, Y13
+	VANDPS     signAVX2F32<>+0(SB), Y3, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F32<>+0(SB), Y3, Y12
+	VPCMPGTD   below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y3, Y3
+	VMULPS     quarterAVX2F32<>+0(SB), Y3, Y3
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y3, Y3
+	VMOVUPS    Y3, 96(R11)(CX*1)
+	CMPQ       R8, $0x04
+	JE         rows_done
+
+	// row 4
+	MOVQ       48(AX), R9
+	VMOVUPS    (R9)(CX*1), Y0
+	VMOVUPS    32(R9)(CX*1), Y1
+	VMOVUPS    64(R9)(CX*1), Y2
+	VMOVUPS    96(R9)(CX*1), Y3
+	MOVQ       112(AX), R11
+	VADDPS     Y0, Y4, Y4
+	VADDPS     Y1, Y5, Y5
+	VADDPS     Y2, Y6, Y6
+	VADDPS     Y3, Y7, Y7
+	VPERM2F128 $0x03, 128(BX), Y11, Y12
+	VPALIGNR   $0x0c, Y12, Y11, Y12
+	VMOVUPS    Y11, 128(BX)
+	VPERM2F128 $0x21, 128(R10)(CX*1), Y8, Y13
+	VPALIGNR   $0x04, Y8, Y13, Y13
+	VADDPS     Y9, Y12, Y12
+	VADDPS     Y12, Y4, Y4
+	VADDPS     Y13, Y10, Y13
+	VADDPS     Y13, Y7, Y7
+	VADDPS     Y10, Y8, Y12
+	VADDPS     Y12, Y5, Y5
+	VADDPS     Y11, Y9, Y13
+	VADDPS     Y13, Y6, Y6
+	VANDPS     signAVX2F32<>+0(SB), Y4, Y12
+	VORPS      smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS     Y4, Y13, Y13
+	VMULPS     quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD     Y12, Y13, Y13
+	VANDPS     signAVX2F32<>+0(SB), Y4, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F32<>+0(SB), Y4, Y12
+	VPCMPGTD   below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y4, Y4
+	VMULPS     quarterAVX2F32<>+0(SB), Y4, Y4
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y4, Y4
+	VMOVUPS    Y4, (R11)(CX*1)
+	VANDPS     signAVX2F32<>+0(SB), Y5, Y12
+	VORPS      smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS     Y5, Y13, Y13
+	VMULPS     quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD     Y12, Y13, Y13
+	VANDPS     signAVX2F32<>+0(SB), Y5, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F32<>+0(SB), Y5, Y12
+	VPCMPGTD   below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y5, Y5
+	VMULPS     quarterAVX2F32<>+0(SB), Y5, Y5
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y5, Y5
+	VMOVUPS    Y5, 32(R11)(CX*1)
+	VANDPS     signAVX2F32<>+0(SB), Y6, Y12
+	VORPS      smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS     Y6, Y13, Y13
+	VMULPS     quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD     Y12, Y13, Y13
+	VANDPS     signAVX2F32<>+0(SB), Y6, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F32<>+0(SB), Y6, Y12
+	VPCMPGTD   below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y6, Y6
+	VMULPS     quarterAVX2F32<>+0(SB), Y6, Y6
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y6, Y6
+	VMOVUPS    Y6, 64(R11)(CX*1)
+	VANDPS     signAVX2F32<>+0(SB), Y7, Y12
+	VORPS      smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS     Y7, Y13, Y13
+	VMULPS     quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD     Y12, Y13, Y13
+	VANDPS     signAVX2F32<>+0(SB), Y7, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F32<>+0(SB), Y7, Y12
+	VPCMPGTD   below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y7, Y7
+	VMULPS     quarterAVX2F32<>+0(SB), Y7, Y7
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y7, Y7
+	VMOVUPS    Y7, 96(R11)(CX*1)
+	CMPQ       R8, $0x05
+	JE         rows_done
+
+	// row 5
+	MOVQ       56(AX), R10
+	VMOVUPS    (R10)(CX*1), Y4
+	VMOVUPS    32(R10)(CX*1), Y5
+	VMOVUPS    64(R10)(CX*1), Y6
+	VMOVUPS    96(R10)(CX*1), Y7
+	MOVQ       120(AX), R11
+	VADDPS     Y4, Y8, Y8
+	VADDPS     Y5, Y9, Y9
+	VADDPS     Y6, Y10, Y10
+	VADDPS     Y7, Y11, Y11
+	VPERM2F128 $0x03, 160(BX), Y3, Y12
+	VPALIGNR   $0x0c, Y12, Y3, Y12
+	VMOVUPS    Y3, 160(BX)
+	VPERM2F128 $0x21, 128(R9)(CX*1), Y0, Y13
+	VPALIGNR   $0x04, Y0, Y13, Y13
+	VADDPS     Y1, Y12, Y12
+	VADDPS     Y12, Y8, Y8
+	VADDPS     Y13, Y2, Y13
+	VADDPS     Y13, Y11, Y11
+	VADDPS     Y2, Y0, Y12
+	VADDPS     Y12, Y9, Y9
+	VADDPS     Y3, Y1, Y13
+	VADDPS     Y13, Y10, Y10
+	VANDPS     signAVX2F32<>+0(SB), Y8, Y12
+	VORPS      smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS     Y8, Y13, Y13
+	VMULPS     quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD     Y12, Y13, Y13
+	VANDPS     signAVX2F32<>+0(SB), Y8, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F32<>+0(SB), Y8, Y12
+	VPCMPGTD   below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y8, Y8
+	VMULPS     quarterAVX2F32<>+0(SB), Y8, Y8
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y8, Y8
+	VMOVUPS    Y8, (R11)(CX*1)
+	VANDPS     signAVX2F32<>+0(SB), Y9, Y12
+	VORPS      smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS     Y9, Y13, Y13
+	VMULPS     quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD     Y12, Y13, Y13
+	VANDPS     signAVX2F32<>+0(SB), Y9, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F32<>+0(SB), Y9, Y12
+	VPCMPGTD   below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y9, Y9
+	VMULPS     quarterAVX2F32<>+0(SB), Y9, Y9
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y9, Y9
+	VMOVUPS    Y9, 32(R11)(CX*1)
+	VANDPS     signAVX2F32<>+0(SB), Y10, Y12
+	VORPS      smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS     Y10, Y13, Y13
+	VMULPS     quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD     Y12, Y13, Y13
+	VANDPS     signAVX2F32<>+0(SB), Y10, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F32<>+0(SB), Y10, Y12
+	VPCMPGTD   below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y10, Y10
+	VMULPS     quarterAVX2F32<>+0(SB), Y10, Y10
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y10, Y10
+	VMOVUPS    Y10, 64(R11)(CX*1)
+	VANDPS     signAVX2F32<>+0(SB), Y11, Y12
+	VORPS      smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS     Y11, Y13, Y13
+	VMULPS     quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD     Y12, Y13, Y13
+	VANDPS     signAVX2F32<>+0(SB), Y11, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F32<>+0(SB), Y11, Y12
+	VPCMPGTD   below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y11, Y11
+	VMULPS     quarterAVX2F32<>+0(SB), Y11, Y11
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y11, Y11
+	VMOVUPS    Y11, 96(R11)(CX*1)
+	CMPQ       R8, $0x06
+	JE         rows_done
+
+	// row 6
+	MOVQ       64(AX), R9
+	VMOVUPS    (R9)(CX*1), Y8
+	VMOVUPS    32(R9)(CX*1), Y9
+	VMOVUPS    64(R9)(CX*1), Y10
+	VMOVUPS    96(R9)(CX*1), Y11
+	MOVQ       128(AX), R11
+	VADDPS     Y8, Y0, Y0
+	VADDPS     Y9, Y1, Y1
+	VADDPS     Y10, Y2, Y2
+	VADDPS     Y11, Y3, Y3
+	VPERM2F128 $0x03, 192(BX), Y7, Y12
+	VPALIGNR   $0x0c, Y12, Y7, Y12
+	VMOVUPS    Y7, 192(BX)
+	VPERM2F128 $0x21, 128(R10)(CX*1), Y4, Y13
+	VPALIGNR   $0x04, Y4, Y13, Y13
+	VADDPS     Y5, Y12, Y12
+	VADDPS     Y12, Y0, Y0
+	VADDPS     Y13, Y6, Y13
+	VADDPS     Y13, Y3, Y3
+	VADDPS     Y6, Y4, Y12
+	VADDPS     Y12, Y1, Y1
+	VADDPS     Y7, Y5, Y13
+	VADDPS     Y13, Y2, Y2
+	VANDPS     signAVX2F32<>+0(SB), Y0, Y12
+	VORPS      smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS     Y0, Y13, Y13
+	VMULPS     quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD     Y12, Y13, Y13
+	VANDPS     signAVX2F32<>+0(SB), Y0, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F32<>+0(SB), Y0, Y12
+	VPCMPGTD   below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y0, Y0
+	VMULPS     quarterAVX2F32<>+0(SB), Y0, Y0
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y0, Y0
+	VMOVUPS    Y0, (R11)(CX*1)
+	VANDPS     signAVX2F32<>+0(SB), Y1, Y12
+	VORPS      smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS     Y1, Y13, Y13
+	VMULPS     quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD     Y12, Y13, Y13
+	VANDPS     signAVX2F32<>+0(SB), Y1, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F32<>+0(SB), Y1, Y12
+	VPCMPGTD   below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y1, Y1
+	VMULPS     quarterAVX2F32<>+0(SB), Y1, Y1
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y1, Y1
+	VMOVUPS    Y1, 32(R11)(CX*1)
+	VANDPS     signAVX2F32<>+0(SB), Y2, Y12
+	VORPS      smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS     Y2, Y13, Y13
+	VMULPS     quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD     Y12, Y13, Y13
+	VANDPS     signAVX2F32<>+0(SB), Y2, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F32<>+0(SB), Y2, Y12
+	VPCMPGTD   below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y2, Y2
+	VMULPS     quarterAVX2F32<>+0(SB), Y2, Y2
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y2, Y2
+	VMOVUPS    Y2, 64(R11)(CX*1)
+	VANDPS     signAVX2F32<>+0(SB), Y3, Y12
+	VORPS      smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS     Y3, Y13, Y13
+	VMULPS     quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD     Y12, Y13, Y13
+	VANDPS     signAVX2F32<>+0(SB), Y3, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F32<>+0(SB), Y3, Y12
+	VPCMPGTD   below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y3, Y3
+	VMULPS     quarterAVX2F32<>+0(SB), Y3, Y3
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y3, Y3
+	VMOVUPS    Y3, 96(R11)(CX*1)
+	CMPQ       R8, $0x07
+	JE         rows_done
+
+	// row 7
+	MOVQ       72(AX), R8
+	VMOVUPS    (R8)(CX*1), Y0
+	VMOVUPS    32(R8)(CX*1), Y1
+	VMOVUPS    64(R8)(CX*1), Y2
+	VMOVUPS    96(R8)(CX*1), Y3
+	MOVQ       136(AX), R8
+	VADDPS     Y0, Y4, Y4
+	VADDPS     Y1, Y5, Y5
+	VADDPS     Y2, Y6, Y6
+	VADDPS     Y3, Y7, Y7
+	VPERM2F128 $0x03, 224(BX), Y11, Y12
+	VPALIGNR   $0x0c, Y12, Y11, Y12
+	VMOVUPS    Y11, 224(BX)
+	VPERM2F128 $0x21, 128(R9)(CX*1), Y8, Y13
+	VPALIGNR   $0x04, Y8, Y13, Y13
+	VADDPS     Y9, Y12, Y12
+	VADDPS     Y12, Y4, Y4
+	VADDPS     Y13, Y10, Y13
+	VADDPS     Y13, Y7, Y7
+	VADDPS     Y10, Y8, Y12
+	VADDPS     Y12, Y5, Y5
+	VADDPS     Y11, Y9, Y13
+	VADDPS     Y13, Y6, Y6
+	VANDPS     signAVX2F32<>+0(SB), Y4, Y12
+	VORPS      smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS     Y4, Y13, Y13
+	VMULPS     quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD     Y12, Y13, Y13
+	VANDPS     signAVX2F32<>+0(SB), Y4, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F32<>+0(SB), Y4, Y12
+	VPCMPGTD   below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y4, Y4
+	VMULPS     quarterAVX2F32<>+0(SB), Y4, Y4
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y4, Y4
+	VMOVUPS    Y4, (R8)(CX*1)
+	VANDPS     signAVX2F32<>+0(SB), Y5, Y12
+	VORPS      smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS     Y5, Y13, Y13
+	VMULPS     quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD     Y12, Y13, Y13
+	VANDPS     signAVX2F32<>+0(SB), Y5, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F32<>+0(SB), Y5, Y12
+	VPCMPGTD   below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y5, Y5
+	VMULPS     quarterAVX2F32<>+0(SB), Y5, Y5
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y5, Y5
+	VMOVUPS    Y5, 32(R8)(CX*1)
+	VANDPS     signAVX2F32<>+0(SB), Y6, Y12
+	VORPS      smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS     Y6, Y13, Y13
+	VMULPS     quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD     Y12, Y13, Y13
+	VANDPS     signAVX2F32<>+0(SB), Y6, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F32<>+0(SB), Y6, Y12
+	VPCMPGTD   below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y6, Y6
+	VMULPS     quarterAVX2F32<>+0(SB), Y6, Y6
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y6, Y6
+	VMOVUPS    Y6, 64(R8)(CX*1)
+	VANDPS     signAVX2F32<>+0(SB), Y7, Y12
+	VORPS      smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS     Y7, Y13, Y13
+	VMULPS     quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD     Y12, Y13, Y13
+	VANDPS     signAVX2F32<>+0(SB), Y7, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F32<>+0(SB), Y7, Y12
+	VPCMPGTD   below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y7, Y7
+	VMULPS     quarterAVX2F32<>+0(SB), Y7, Y7
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y7, Y7
+	VMOVUPS    Y7, 96(R8)(CX*1)
+	JMP        rows_done
+
+// func streamBareAVX2F32(s *Span)
+// Requires: AVX, AVX2
+TEXT ·streamBareAVX2F32(SB), NOSPLIT, $0-8
+	MOVQ s+0(FP), AX
+	MOVQ 144(AX), CX
+	MOVQ 160(AX), DX
+	ADDQ 152(AX), DX
+	MOVQ 168(AX), BX
+	MOVQ 216(AX), SI
+	MOVQ 208(AX), SI
+	MOVQ 184(AX), DI
+	SHRQ $0x01, DI
+	MOVQ 8(AX)(DI*8), DI
+
+block:
+	MOVQ     184(AX), R8
+	VMOVUPS  (DI)(CX*1), Y12
+	VANDPS   magnitudeAVX2F32<>+0(SB), Y12, Y12
+	VMOVUPS  tinyAVX2F32<>+0(SB), Y13
+	VPCMPGTD Y12, Y13, Y13
+	VPCMPGTD zeroAVX2F32<>+0(SB), Y12, Y12
+	VPTEST   Y12, Y13
+	JNE      tiny
+	MOVQ     (AX), R9
+	MOVQ     8(AX), R10
+	VMOVUPS  (R9)(CX*1), Y0
+	VMOVUPS  32(R9)(CX*1), Y1
+	VMOVUPS  64(R9)(CX*1), Y2
+	VMOVUPS  96(R9)(CX*1), Y3
+	VMOVUPS  (R10)(CX*1), Y4
+	VMOVUPS  32(R10)(CX*1), Y5
+	VMOVUPS  64(R10)(CX*1), Y6
+	VMOVUPS  96(R10)(CX*1), Y7
+
+	// row 0
+	MOVQ       16(AX), R9
+	VMOVUPS    (R9)(CX*1), Y8
+	VMOVUPS    32(R9)(CX*1), Y9
+	VMOVUPS    64(R9)(CX*1), Y10
+	VMOVUPS    96(R9)(CX*1), Y11
+	MOVQ       80(AX), R11
+	VADDPS     Y8, Y0, Y0
+	VADDPS     Y9, Y1, Y1
+	VADDPS     Y10, Y2, Y2
+	VADDPS     Y11, Y3, Y3
+	VPERM2F128 $0x03, (BX), Y7, Y12
+	VPALIGNR   $0x0c, Y12, Y7, Y12
+	VMOVUPS    Y7, (BX)
+	VPERM2F128 $0x21, 128(R10)(CX*1), Y4, Y13
+	VPALIGNR   $0x04, Y4, Y13, Y13
+	VADDPS     Y5, Y12, Y12
+	VADDPS     Y12, Y0, Y0
+	VADDPS     Y13, Y6, Y13
+	VADDPS     Y13, Y3, Y3
+	VADDPS     Y6, Y4, Y12
+	VADDPS     Y12, Y1, Y1
+	VADDPS     Y7, Y5, Y13
+	VADDPS     Y13, Y2, Y2
+	VMULPS     quarterAVX2F32<>+0(SB), Y0, Y0
+	VMOVNTPS   Y0, (R11)(CX*1)
+	VMULPS     quarterAVX2F32<>+0(SB), Y1, Y1
+	VMOVNTPS   Y1, 32(R11)(CX*1)
+	VMULPS     quarterAVX2F32<>+0(SB), Y2, Y2
+	VMOVNTPS   Y2, 64(R11)(CX*1)
+	VMULPS     quarterAVX2F32<>+0(SB), Y3, Y3
+	VMOVNTPS   Y3, 96(R11)(CX*1)
+	CMPQ       R8, $0x01
+	JE         rows_done
+
+	// row 1
+	MOVQ       24(AX), R10
+	VMOVUPS    (R10)(CX*1), Y0
+	VMOVUPS    32(R10)(CX*1), Y1
+	VMOVUPS    64(R10)(CX*1), Y2
+	VMOVUPS    96(R10)(CX*1), Y3
+	MOVQ       88(AX), R11
+	VADDPS     Y0, Y4, Y4
+	VADDPS     Y1, Y5, Y5
+	VADDPS     Y2, Y6, Y6
+	VADDPS     Y3, Y7, Y7
+	VPERM2F128 $0x03, 32(BX), Y11, Y12
+	VPALIGNR   $0x0c, Y12, Y11, Y12
+	VMOVUPS    Y11, 32(BX)
+	VPERM2F128 $0x21, 128(R9)(CX*1), Y8, Y13
+	VPALIGNR   $0x04, Y8, Y13, Y13
+	VADDPS     Y9, Y12, Y12
+	VADDPS     Y12, Y4, Y4
+	VADDPS     Y13, Y10, Y13
+	VADDPS     Y13, Y7, Y7
+	VADDPS     Y10, Y8, Y12
+	VADDPS     Y12, Y5, Y5
+	VADDPS     Y11, Y9, Y13
+	VADDPS     Y13, Y6, Y6
+	VMULPS     quarterAVX2F32<>+0(SB), Y4, Y4
+	VMOVNTPS   Y4, (R11)(CX*1)
+	VMULPS     quarterAVX2F32<>+0(SB), Y5, Y5
+	VMOVNTPS   Y5, 32(R11)(CX*1)
+	VMULPS     quarterAVX2F32<>+0(SB), Y6, Y6
+	VMOVNTPS   Y6, 64(R11)(CX*1)
+	VMULPS     quarterAVX2F32<>+0(SB), Y7, Y7
+	VMOVNTPS   Y7, 96(R11)(CX*1)
+	CMPQ       R8, $0x02
+	JE         rows_done
+
+	// row 2
+	MOVQ       32(AX), R9
+	VMOVUPS    (R9)(CX*1), Y4
+	VMOVUPS    32(R9)(CX*1), Y5
+	VMOVUPS    64(R9)(CX*1), Y6
+	VMOVUPS    96(R9)(CX*1), Y7
+	MOVQ       96(AX), R11
+	VADDPS     Y4, Y8, Y8
+	VADDPS     Y5, Y9, Y9
+	VADDPS     Y6, Y10, Y10
+	VADDPS     Y7, Y11, Y11
+	VPERM2F128 $0x03, 64(BX), Y3, Y12
+	VPALIGNR   $0x0c, Y12, Y3, Y12
+	VMOVUPS    Y3, 64(BX)
+	VPERM2F128 $0x21, 128(R10)(CX*1), Y0, Y13
+	VPALIGNR   $0x04, Y0, Y13, Y13
+	VADDPS     Y1, Y12, Y12
+	VADDPS     Y12, Y8, Y8
+	VADDPS     Y13, Y2, Y13
+	VADDPS     Y13, Y11, Y11
+	VADDPS     Y2, Y0, Y12
+	VADDPS     Y12, Y9, Y9
+	VADDPS     Y3, Y1, Y13
+	VADDPS     Y13, Y10, Y10
+	VMULPS     quarterAVX2F32<>+0(SB), Y8, Y8
+	VMOVNTPS   Y8, (R11)(CX*1)
+	VMULPS     quarterAVX2F32<>+0(SB), Y9, Y9
+	VMOVNTPS   Y9, 32(R11)(CX*1)
+	VMULPS     quarterAVX2F32<>+0(SB), Y10, Y10
+	VMOVNTPS   Y10, 64(R11)(CX*1)
+	VMULPS     quarterAVX2F32<>+0(SB), Y11, Y11
+	VMOVNTPS   Y11, 96(R11)(CX*1)
+	CMPQ       R8, $0x03
+	JE         rows_done
+
+	// row 3
+	MOVQ       40(AX), R10
+	VMOVUPS    (R10)(CX*1), Y8
+	VMOVUPS    32(R10)(CX*1), Y9
+	VMOVUPS    64(R10)(CX*1), Y10
+	VMOVUPS    96(R10)(CX*1), Y11
+	MOVQ       104(AX), R11
+	VADDPS     Y8, Y0, Y0
+	VADDPS     Y9, Y1, Y1
+	VADDPS     Y10, Y2, Y2
+	VADDPS     Y11, Y3, Y3
+	VPERM2F128 $0x03, 96(BX), Y7, Y12
+	VPALIGNR   $0x0c, Y12, Y7, Y12
+	VMOVUPS    Y7, 96(BX)
+	VPERM2F128 $0x21, 128(R9)(CX*1), Y4, Y13
+	VPALIGNR   $0x04, Y4, Y13, Y13
+	VADDPS     Y5, Y12, Y12
+	VADDPS     Y12, Y0, Y0
+	VADDPS     Y13, Y6, Y13
+	VADDPS     Y13, Y3, Y3
+	VADDPS     Y6, Y4, Y12
+	VADDPS     Y12, Y1, Y1
+	VADDPS     Y7, Y5, Y13
+	VADDPS     Y13, Y2, Y2
+	VMULPS     quarterAVX2F32<>+0(SB), Y0, Y0
+	VMOVNTPS   Y0, (R11)(CX*1)
+	VMULPS     quarterAVX2F32<>+0(SB), Y1, Y1
+	VMOVNTPS   Y1, 32(R11)(CX*1)
+	VMULPS     quarterAVX2F32<>+0(SB), Y2, Y2
+	VMOVNTPS   Y2, 64(R11)(CX*1)
+	VMULPS     quarterAVX2F32<>+0(SB), Y3, Y3
+	VMOVNTPS   Y3, 96(R11)(CX*1)
+	CMPQ       R8, $0x04
+	JE         rows_done
+
+	// row 4
+	MOVQ       48(AX), R9
+	VMOVUPS    (R9)(CX*1), Y0
+	VMOVUPS    32(R9)(CX*1), Y1
+	VMOVUPS    64(R9)(CX*1), Y2
+	VMOVUPS    96(R9)(CX*1), Y3
+	MOVQ       112(AX), R11
+	VADDPS     Y0, Y4, Y4
+	VADDPS     Y1, Y5, Y5
+	VADDPS     Y2, Y6, Y6
+	VADDPS     Y3, Y7, Y7
+	VPERM2F128 $0x03, 128(BX), Y11, Y12
+	VPALIGNR   $0x0c, Y12, Y11, Y12
+	VMOVUPS    Y11, 128(BX)
+	VPERM2F128 $0x21, 128(R10)(CX*1), Y8, Y13
+	VPALIGNR   $0x04, Y8, Y13, Y13
+	VADDPS     Y9, Y12, Y12
+	VADDPS     Y12, Y4, Y4
+	VADDPS     Y13, Y10, Y13
+	VADDPS     Y13, Y7, Y7
+	VADDPS     Y10, Y8, Y12
+	VADDPS     Y12, Y5, Y5
+	VADDPS     Y11, Y9, Y13
+	VADDPS     Y13, Y6, Y6
+	VMULPS     quarterAVX2F32<>+0(SB), Y4, Y4
+	VMOVNTPS   Y4, (R11)(CX*1)
+	VMULPS     quarterAVX2F32<>+0(SB), Y5, Y5
+	VMOVNTPS   Y5, 32(R11)(CX*1)
+	VMULPS     quarterAVX2F32<>+0(SB), Y6, Y6
+	VMOVNTPS   Y6, 64(R11)(CX*1)
+	VMULPS     quarterAVX2F32<>+0(SB), Y7, Y7
+	VMOVNTPS   Y7, 96(R11)(CX*1)
+	CMPQ       R8, $0x05
+	JE         rows_done
+
+	// row 5
+	MOVQ       56(AX), R10
+	VMOVUPS    (R10)(CX*1), Y4
+	VMOVUPS    32(R10)(CX*1), Y5
+	VMOVUPS    64(R10)(CX*1), Y6
+	VMOVUPS    96(R10)(CX*1), Y7
+	MOVQ       120(AX), R11
+	VADDPS     Y4, Y8, Y8
+	VADDPS     Y5, Y9, Y9
+	VADDPS     Y6, Y10, Y10
+	VADDPS     Y7, Y11, Y11
+	VPERM2F128 $0x03, 160(BX), Y3, Y12
+	VPALIGNR   $0x0c, Y12, Y3, Y12
+	VMOVUPS    Y3, 160(BX)
+	VPERM2F128 $0x21, 128(R9)(CX*1), Y0, Y13
+	VPALIGNR   $0x04, Y0, Y13, Y13
+	VADDPS     Y1, Y12, Y12
+	VADDPS     Y12, Y8, Y8
+	VADDPS     Y13, Y2, Y13
+	VADDPS     Y13, Y11, Y11
+	VADDPS     Y2, Y0, Y12
+	VADDPS     Y12, Y9, Y9
+	VADDPS     Y3, Y1, Y13
+	VADDPS     Y13, Y10, Y10
+	VMULPS     quarterAVX2F32<>+0(SB), Y8, Y8
+	VMOVNTPS   Y8, (R11)(CX*1)
+	VMULPS     quarterAVX2F32<>+0(SB), Y9, Y9
+	VMOVNTPS   Y9, 32(R11)(CX*1)
+	VMULPS     quarterAVX2F32<>+0(SB), Y10, Y10
+	VMOVNTPS   Y10, 64(R11)(CX*1)
+	VMULPS     quarterAVX2F32<>+0(SB), Y11, Y11
+	VMOVNTPS   Y11, 96(R11)(CX*1)
+	CMPQ       R8, $0x06
+	JE         rows_done
+
+	// row 6
+	MOVQ       64(AX), R9
+	VMOVUPS    (R9)(CX*1), Y8
+	VMOVUPS    32(R9)(CX*1), Y9
+	VMOVUPS    64(R9)(CX*1), Y10
+	VMOVUPS    96(R9)(CX*1), Y11
+	MOVQ       128(AX), R11
+	VADDPS     Y8, Y0, Y0
+	VADDPS     Y9, Y1, Y1
+	VADDPS     Y10, Y2, Y2
+	VADDPS     Y11, Y3, Y3
+	VPERM2F128 $0x03, 192(BX), Y7, Y12
+	VPALIGNR   $0x0c, Y12, Y7, Y12
+	VMOVUPS    Y7, 192(BX)
+	VPERM2F128 $0x21, 128(R10)(CX*1), Y4, Y13
+	VPALIGNR   $0x04, Y4, Y13, Y13
+	VADDPS     Y5, Y12, Y12
+	VADDPS     Y12, Y0, Y0
+	VADDPS     Y13, Y6, Y13
+	VADDPS     Y13, Y3, Y3
+	VADDPS     Y6, Y4, Y12
+	VADDPS     Y12, Y1, Y1
+	VADDPS     Y7, Y5, Y13
+	VADDPS     Y13, Y2, Y2
+	VMULPS     quarterAVX2F32<>+0(SB), Y0, Y0
+	VMOVNTPS   Y0, (R11)(CX*1)
+	VMULPS     quarterAVX2F32<>+0(SB), Y1, Y1
+	VMOVNTPS   Y1, 32(R11)(CX*1)
+	VMULPS     quarterAVX2F32<>+0(SB), Y2, Y2
+	VMOVNTPS   Y2, 64(R11)(CX*1)
+	VMULPS     quarterAVX2F32<>+0(SB), Y3, Y3
+	VMOVNTPS   Y3, 96(R11)(CX*1)
+	CMPQ       R8, $0x07
+	JE         rows_done
+
+	// row 7
+	MOVQ       72(AX), R8
+	VMOVUPS    (R8)(CX*1), Y0
+	VMOVUPS    32(R8)(CX*1), Y1
+	VMOVUPS    64(R8)(CX*1), Y2
+	VMOVUPS    96(R8)(CX*1), Y3
+	MOVQ       136(AX), R8
+	VADDPS     Y0, Y4, Y4
+	VADDPS     Y1, Y5, Y5
+	VADDPS     Y2, Y6, Y6
+	VADDPS     Y3, Y7, Y7
+	VPERM2F128 $0x03, 224(BX), Y11, Y12
+	VPALIGNR   $0x0c, Y12, Y11, Y12
+	VMOVUPS    Y11, 224(BX)
+	VPERM2F128 $0x21, 128(R9)(CX*1), Y8, Y13
+	VPALIGNR   $0x04, Y8, Y13, Y13
+	VADDPS     Y9, Y12, Y12
+	VADDPS     Y12, Y4, Y4
+	VADDPS     Y13, Y10, Y13
+	VADDPS     Y13, Y7, Y7
+	VADDPS     Y10, Y8, Y12
+	VADDPS     Y12, Y5, Y5
+	VADDPS     Y11, Y9, Y13
+	VADDPS     Y13, Y6, Y6
+	VMULPS     quarterAVX2F32<>+0(SB), Y4, Y4
+	VMOVNTPS   Y4, (R8)(CX*1)
+	VMULPS     quarterAVX2F32<>+0(SB), Y5, Y5
+	VMOVNTPS   Y5, 32(R8)(CX*1)
+	VMULPS     quarterAVX2F32<>+0(SB), Y6, Y6
+	VMOVNTPS   Y6, 64(R8)(CX*1)
+	VMULPS     quarterAVX2F32<>+0(SB), Y7, Y7
+	VMOVNTPS   Y7, 96(R8)(CX*1)
+
+rows_done:
+	ADDQ $0x00000020, DX
+	ADDQ $0x00000080, CX
+	DECQ SI
+	JNZ  block
+	VZEROUPPER
+	RET
+
+tiny:
+	MOVQ    (AX), R9
+	MOVQ    8(AX), R10
+	VMOVUPS (R9)(CX*1), Y0
+	VMOVUPS 32(R9)(CX*1), Y1
+	VMOVUPS 64(R9)(CX*1), Y2
+	VMOVUPS 96(R9)(CX*1), Y3
+	VMOVUPS (R10)(CX*1), Y4
+	VMOVUPS 32(R10)(CX*1), Y5
+	VMOVUPS 64(R10)(CX*1), Y6
+	VMOVUPS 96(R10)(CX*1), Y7
+
+	// row 0
+	MOVQ       16(AX), R9
+	VMOVUPS    (R9)(CX*1), Y8
+	VMOVUPS    32(R9)(CX*1), Y9
+	VMOVUPS    64(R9)(CX*1), Y10
+	VMOVUPS    96(R9)(CX*1), Y11
+	MOVQ       80(AX), R11
+	VADDPS     Y8, Y0, Y0
+	VADDPS     Y9, Y1, Y1
+	VADDPS     Y10, Y2, Y2
+	VADDPS     Y11, Y3, Y3
+	VPERM2F128 $0x03, (BX), Y7, Y12
+	VPALIGNR   $0x0c, Y12, Y7, Y12
+	VMOVUPS    Y7, (BX)
+	VPERM2F128 $0x21, 128(R10)(CX*1), Y4, Y13
+	VPALIGNR   $0x04, Y4, Y13, Y13
+	VADDPS     Y5, Y12, Y12
+	VADDPS     Y12, Y0, Y0
+	VADDPS     Y13, Y6, Y13
+	VADDPS     Y13, Y3, Y3
+	VADDPS     Y6, Y4, Y12
+	VADDPS     Y12, Y1, Y1
+	VADDPS     Y7, Y5, Y13
+	VADDPS     Y13, Y2, Y2
+	VANDPS     signAVX2F32<>+0(SB), Y0, Y12
+	VORPS      smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS     Y0, Y13, Y13
+	VMULPS     quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD     Y12, Y13, Y13
+	VANDPS     signAVX2F32<>+0(SB), Y0, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F32<>+0(SB), Y0, Y12
+	VPCMPGTD   below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y0, Y0
+	VMULPS     quarterAVX2F32<>+0(SB), Y0, Y0
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y0, Y0
+	VMOVNTPS   Y0, (R11)(CX*1)
+	VANDPS     signAVX2F32<>+0(SB), Y1, Y12
+	VORPS      smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS     Y1, Y13, Y13
+	VMULPS     quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD     Y12, Y13, Y13
+	VANDPS     signAVX2F32<>+0(SB), Y1, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F32<>+0(SB), Y1, Y12
+	VPCMPGTD   below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y1, Y1
+	VMULPS     quarterAVX2F32<>+0(SB), Y1, Y1
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y1, Y1
+	VMOVNTPS   Y1, 32(R11)(CX*1)
+	VANDPS     signAVX2F32<>+0(SB), Y2, Y12
+	VORPS      smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS     Y2, Y13, Y13
+	VMULPS     quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD     Y12, Y13, Y13
+	VANDPS     signAVX2F32<>+0(SB), Y2, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F32<>+0(SB), Y2, Y12
+	VPCMPGTD   below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y2, Y2
+	VMULPS     quarterAVX2F32<>+0(SB), Y2, Y2
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y2, Y2
+	VMOVNTPS   Y2, 64(R11)(CX*1)
+	VANDPS     signAVX2F32<>+0(SB), Y3, Y12
+	VORPS      smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS     Y3, Y13, Y13
+	VMULPS     quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD     Y12, Y13, Y13
+	VANDPS     signAVX2F32<>+0(SB), Y3, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F32<>+0(SB), Y3, Y12
+	VPCMPGTD   below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y3, Y3
+	VMULPS     quarterAVX2F32<>+0(SB), Y3, Y3
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y3, Y3
+	VMOVNTPS   Y3, 96(R11)(CX*1)
+	CMPQ       R8, $0x01
+	JE         rows_done
+
+	// row 1
+	MOVQ       24(AX), R10
+	VMOVUPS    (R10)(CX*1), Y0
+	VMOVUPS    32(R10)(CX*1), Y1
+	VMOVUPS    64(R10)(CX*1), Y2
+	VMOVUPS    96(R10)(CX*1), Y3
+	MOVQ       88(AX), R11
+	VADDPS     Y0, Y4, Y4
+	VADDPS     Y1, Y5, Y5
+	VADDPS     Y2, Y6, Y6
+	VADDPS     Y3, Y7, Y7
+	VPERM2F128 $0x03, 32(BX), Y11, Y12
+	VPALIGNR   $0x0c, Y12, Y11, Y12
+	VMOVUPS    Y11, 32(BX)
+	VPERM2F128 $0x21, 128(R9)(CX*1), Y8, Y13
+	VPALIGNR   $0x04, Y8, Y13, Y13
+	VADDPS     Y9, Y12, Y12
+	VADDPS     Y12, Y4, Y4
+	VADDPS     Y13, Y10, Y13
+	VADDPS     Y13, Y7, Y7
+	VADDPS     Y10, Y8, Y12
+	VADDPS     Y12, Y5, Y5
+	VADDPS     Y11, Y9, Y13
+	VADDPS     Y13, Y6, Y6
+	VANDPS     signAVX2F32<>+0(SB), Y4, Y12
+	VORPS      smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS     Y4, Y13, Y13
+	VMULPS     quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD     Y12, Y13, Y13
+	VANDPS     signAVX2F32<>+0(SB), Y4, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F32<>+0(SB), Y4, Y12
+	VPCMPGTD   below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y4, Y4
+	VMULPS     quarterAVX2F32<>+0(SB), Y4, Y4
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y4, Y4
+	VMOVNTPS   Y4, (R11)(CX*1)
+	VANDPS     signAVX2F32<>+0(SB), Y5, Y12
+	VORPS      smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS     Y5, Y13, Y13
+	VMULPS     quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD     Y12, Y13, Y13
+	VANDPS     signAVX2F32<>+0(SB), Y5, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F32<>+0(SB), Y5, Y12
+	VPCMPGTD   below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y5, Y5
+	VMULPS     quarterAVX2F32<>+0(SB), Y5, Y5
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y5, Y5
+	VMOVNTPS   Y5, 32(R11)(CX*1)
+	VANDPS     signAVX2F32<>+0(SB), Y6, Y12
+	VORPS      smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS     Y6, Y13, Y13
+	VMULPS     quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD     Y12, Y13, Y13
+	VANDPS     signAVX2F32<>+0(SB), Y6, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F32<>+0(SB), Y6, Y12
+	VPCMPGTD   below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y6, Y6
+	VMULPS     quarterAVX2F32<>+0(SB), Y6, Y6
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y6, Y6
+	VMOVNTPS   Y6, 64(R11)(CX*1)
+	VANDPS     signAVX2F32<>+0(SB), Y7, Y12
+	VORPS      smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS     Y7, Y13, Y13
+	VMULPS     quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD     Y12, Y13, Y13
+	VANDPS     signAVX2F32<>+0(SB), Y7, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F32<>+0(SB), Y7, Y12
+	VPCMPGTD   below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y7, Y7
+	VMULPS     quarterAVX2F32<>+0(SB), Y7, Y7
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y7, Y7
+	VMOVNTPS   Y7, 96(R11)(CX*1)
+	CMPQ       R8, $0x02
+	JE         rows_done
+
+	// row 2
+	MOVQ       32(AX), R9
+	VMOVUPS    (R9)(CX*1), Y4
+	VMOVUPS    32(R9)(CX*1), Y5
+	VMOVUPS    64(R9)(CX*1), Y6
+	VMOVUPS    96(R9)(CX*1), Y7
+	MOVQ       96(AX), R11
+	VADDPS     Y4, Y8, Y8
+	VADDPS     Y5, Y9, Y9
+	VADDPS     Y6, Y10, Y10
+	VADDPS     Y7, Y11, Y11
+	VPERM2F128 $0x03, 64(BX), Y3, Y12
+	VPALIGNR   $0x0c, Y12, Y3, Y12
+	VMOVUPS    Y3, 64(BX)
+	VPERM2F128 $0x21, 128(R10)(CX*1), Y0, Y13
+	VPALIGNR   $0x04, Y0, Y13, Y13
+	VADDPS     Y1, Y12, Y12
+	VADDPS     Y12, Y8, Y8
+	VADDPS     Y13, Y2, Y13
+	VADDPS     Y13, Y11, Y11
+	VADDPS     Y2, Y0, Y12
+	VADDPS     Y12, Y9, Y9
+	VADDPS     Y3, Y1, Y13
+	VADDPS     Y13, Y10, Y10
+	VANDPS     signAVX2F32<>+0(SB), Y8, Y12
+	VORPS      smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS     Y8, Y13, Y13
+	VMULPS     quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD     Y12, Y13, Y13
+	VANDPS     signAVX2F32<>+0(SB), Y8, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F32<>+0(SB), Y8, Y12
+	VPCMPGTD   below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y8, Y8
+	VMULPS     quarterAVX2F32<>+0(SB), Y8, Y8
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y8, Y8
+	VMOVNTPS   Y8, (R11)(CX*1)
+	VANDPS     signAVX2F32<>+0(SB), Y9, Y12
+	VORPS      smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS     Y9, Y13, Y13
+	VMULPS     quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD     Y12, Y13, Y13
+	VANDPS     signAVX2F32<>+0(SB), Y9, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F32<>+0(SB), Y9, Y12
+	VPCMPGTD   below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y9, Y9
+	VMULPS     quarterAVX2F32<>+0(SB), Y9, Y9
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y9, Y9
+	VMOVNTPS   Y9, 32(R11)(CX*1)
+	VANDPS     signAVX2F32<>+0(SB), Y10, Y12
+	VORPS      smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS     Y10, Y13, Y13
+	VMULPS     quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD     Y12, Y13, Y13
+	VANDPS     signAVX2F32<>+0(SB), Y10, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F32<>+0(SB), Y10, Y12
+	VPCMPGTD   below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y10, Y10
+	VMULPS     quarterAVX2F32<>+0(SB), Y10, Y10
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y10, Y10
+	VMOVNTPS   Y10, 64(R11)(CX*1)
+	VANDPS     signAVX2F32<>+0(SB), Y11, Y12
+	VORPS      smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS     Y11, Y13, Y13
+	VMULPS     quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD     Y12, Y13, Y13
+	VANDPS     signAVX2F32<>+0(SB), Y11, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F32<>+0(SB), Y11, Y12
+	VPCMPGTD   below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y11, Y11
+	VMULPS     quarterAVX2F32<>+0(SB), Y11, Y11
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y11, Y11
+	VMOVNTPS   Y11, 96(R11)(CX*1)
+	CMPQ       R8, $0x03
+	JE         rows_done
+
+	// row 3
+	MOVQ       40(AX), R10
+	VMOVUPS    (R10)(CX*1), Y8
+	VMOVUPS    32(R10)(CX*1), Y9
+	VMOVUPS    64(R10)(CX*1), Y10
+	VMOVUPS    96(R10)(CX*1), Y11
+	MOVQ       104(AX), R11
+	VADDPS     Y8, Y0, Y0
+	VADDPS     Y9, Y1, Y1
+	VADDPS     Y10, Y2, Y2
+	VADDPS     Y11, Y3, Y3
+	VPERM2F128 $0x03, 96(BX), Y7, Y12
+	VPALIGNR   $0x0c, Y12, Y7, Y12
+	VMOVUPS    Y7, 96(BX)
+	VPERM2F128 $0x21, 128(R9)(CX*1), Y4, Y13
+	VPALIGNR   $0x04, Y4, Y13, Y13
+	VADDPS     Y5, Y12, Y12
+	VADDPS     Y12, Y0, Y0
+	VADDPS     Y13, Y6, Y13
+	VADDPS     Y13, Y3, Y3
+	VADDPS     Y6, Y4, Y12
+	VADDPS     Y12, Y1, Y1
+	VADDPS     Y7, Y5, Y13
+	VADDPS     Y13, Y2, Y2
+	VANDPS     signAVX2F32<>+0(SB), Y0, Y12
+	VORPS      smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS     Y0, Y13, Y13
+	VMULPS     quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD     Y12, Y13, Y13
+	VANDPS     signAVX2F32<>+0(SB), Y0, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F32<>+0(SB), Y0, Y12
+	VPCMPGTD   below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y0, Y0
+	VMULPS     quarterAVX2F32<>+0(SB), Y0, Y0
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y0, Y0
+	VMOVNTPS   Y0, (R11)(CX*1)
+	VANDPS     signAVX2F32<>+0(SB), Y1, Y12
+	VORPS      smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS     Y1, Y13, Y13
+	VMULPS     quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD     Y12, Y13, Y13
+	VANDPS     signAVX2F32<>+0(SB), Y1, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F32<>+0(SB), Y1, Y12
+	VPCMPGTD   below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y1, Y1
+	VMULPS     quarterAVX2F32<>+0(SB), Y1, Y1
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y1, Y1
+	VMOVNTPS   Y1, 32(R11)(CX*1)
+	VANDPS     signAVX2F32<>+0(SB), Y2, Y12
+	VORPS      smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS     Y2, Y13, Y13
+	VMULPS     quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD     Y12, Y13, Y13
+	VANDPS     signAVX2F32<>+0(SB), Y2, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F32<>+0(SB), Y2, Y12
+	VPCMPGTD   below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y2, Y2
+	VMULPS     quarterAVX2F32<>+0(SB), Y2, Y2
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y2, Y2
+	VMOVNTPS   Y2, 64(R11)(CX*1)
+	VANDPS     signAVX2F32<>+0(SB), Y3, Y12
+	VORPS      smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS     Y3, Y13, Y13
+	VMULPS     quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD     Y12, Y13, Y13
+	VANDPS     signAVX2F32<>+0(SB), Y3, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F32<>+0(SB), Y3, Y12
+	VPCMPGTD   below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y3, Y3
+	VMULPS     quarterAVX2F32<>+0(SB), Y3, Y3
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y3, Y3
+	VMOVNTPS   Y3, 96(R11)(CX*1)
+	CMPQ       R8, $0x04
+	JE         rows_done
+
+	// row 4
+	MOVQ       48(AX), R9
+	VMOVUPS    (R9)(CX*1), Y0
+	VMOVUPS    32(R9)(CX*1), Y1
+	VMOVUPS    64(R9)(CX*1), Y2
+	VMOVUPS    96(R9)(CX*1), Y3
+	MOVQ       112(AX), R11
+	VADDPS     Y0, Y4, Y4
+	VADDPS     Y1, Y5, Y5
+	VADDPS     Y2, Y6, Y6
+	VADDPS     Y3, Y7, Y7
+	VPERM2F128 $0x03, 128(BX), Y11, Y12
+	VPALIGNR   $0x0c, Y12, Y11, Y12
+	VMOVUPS    Y11, 128(BX)
+	VPERM2F128 $0x21, 128(R10)(CX*1), Y8, Y13
+	VPALIGNR   $0x04, Y8, Y13, Y13
+	VADDPS     Y9, Y12, Y12
+	VADDPS     Y12, Y4, Y4
+	VADDPS     Y13, Y10, Y13
+	VADDPS     Y13, Y7, Y7
+	VADDPS     Y10, Y8, Y12
+	VADDPS     Y12, Y5, Y5
+	VADDPS     Y11, Y9, Y13
+	VADDPS     Y13, Y6, Y6
+	VANDPS     signAVX2F32<>+0(SB), Y4, Y12
+	VORPS      smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS     Y4, Y13, Y13
+	VMULPS     quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD     Y12, Y13, Y13
+	VANDPS     signAVX2F32<>+0(SB), Y4, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F32<>+0(SB), Y4, Y12
+	VPCMPGTD   below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y4, Y4
+	VMULPS     quarterAVX2F32<>+0(SB), Y4, Y4
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y4, Y4
+	VMOVNTPS   Y4, (R11)(CX*1)
+	VANDPS     signAVX2F32<>+0(SB), Y5, Y12
+	VORPS      smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS     Y5, Y13, Y13
+	VMULPS     quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD     Y12, Y13, Y13
+	VANDPS     signAVX2F32<>+0(SB), Y5, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F32<>+0(SB), Y5, Y12
+	VPCMPGTD   below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y5, Y5
+	VMULPS     quarterAVX2F32<>+0(SB), Y5, Y5
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y5, Y5
+	VMOVNTPS   Y5, 32(R11)(CX*1)
+	VANDPS     signAVX2F32<>+0(SB), Y6, Y12
+	VORPS      smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS     Y6, Y13, Y13
+	VMULPS     quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD     Y12, Y13, Y13
+	VANDPS     signAVX2F32<>+0(SB), Y6, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F32<>+0(SB), Y6, Y12
+	VPCMPGTD   below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y6, Y6
+	VMULPS     quarterAVX2F32<>+0(SB), Y6, Y6
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y6, Y6
+	VMOVNTPS   Y6, 64(R11)(CX*1)
+	VANDPS     signAVX2F32<>+0(SB), Y7, Y12
+	VORPS      smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS     Y7, Y13, Y13
+	VMULPS     quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD     Y12, Y13, Y13
+	VANDPS     signAVX2F32<>+0(SB), Y7, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F32<>+0(SB), Y7, Y12
+	VPCMPGTD   below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y7, Y7
+	VMULPS     quarterAVX2F32<>+0(SB), Y7, Y7
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y7, Y7
+	VMOVNTPS   Y7, 96(R11)(CX*1)
+	CMPQ       R8, $0x05
+	JE         rows_done
+
+	// row 5
+	MOVQ       56(AX), R10
+	VMOVUPS    (R10)(CX*1), Y4
+	VMOVUPS    32(R10)(CX*1), Y5
+	VMOVUPS    64(R10)(CX*1), Y6
+	VMOVUPS    96(R10)(CX*1), Y7
+	MOVQ       120(AX), R11
+	VADDPS     Y4, Y8, Y8
+	VADDPS     Y5, Y9, Y9
+	VADDPS     Y6, Y10, Y10
+	VADDPS     Y7, Y11, Y11
+	VPERM2F128 $0x03, 160(BX), Y3, Y12
+	VPALIGNR   $0x0c, Y12, Y3, Y12
+	VMOVUPS    Y3, 160(BX)
+	VPERM2F128 $0x21, 128(R9)(CX*1), Y0, Y13
+	VPALIGNR   $0x04, Y0, Y13, Y13
+	VADDPS     Y1, Y12, Y12
+	VADDPS     Y12, Y8, Y8
+	VADDPS     Y13, Y2, Y13
+	VADDPS     Y13, Y11, Y11
+	VADDPS     Y2, Y0, Y12
+	VADDPS     Y12, Y9, Y9
+	VADDPS     Y3, Y1, Y13
+	VADDPS     Y13, Y10, Y10
+	VANDPS     signAVX2F32<>+0(SB), Y8, Y12
+	VORPS      smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS     Y8, Y13, Y13
+	VMULPS     quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD     Y12, Y13, Y13
+	VANDPS     signAVX2F32<>+0(SB), Y8, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F32<>+0(SB), Y8, Y12
+	VPCMPGTD   below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y8, Y8
+	VMULPS     quarterAVX2F32<>+0(SB), Y8, Y8
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y8, Y8
+	VMOVNTPS   Y8, (R11)(CX*1)
+	VANDPS     signAVX2F32<>+0(SB), Y9, Y12
+	VORPS      smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS     Y9, Y13, Y13
+	VMULPS     quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD     Y12, Y13, Y13
+	VANDPS     signAVX2F32<>+0(SB), Y9, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F32<>+0(SB), Y9, Y12
+	VPCMPGTD   below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y9, Y9
+	VMULPS     quarterAVX2F32<>+0(SB), Y9, Y9
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y9, Y9
+	VMOVNTPS   Y9, 32(R11)(CX*1)
+	VANDPS     signAVX2F32<>+0(SB), Y10, Y12
+	VORPS      smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS     Y10, Y13, Y13
+	VMULPS     quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD     Y12, Y13, Y13
+	VANDPS     signAVX2F32<>+0(SB), Y10, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F32<>+0(SB), Y10, Y12
+	VPCMPGTD   below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y10, Y10
+	VMULPS     quarterAVX2F32<>+0(SB), Y10, Y10
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y10, Y10
+	VMOVNTPS   Y10, 64(R11)(CX*1)
+	VANDPS     signAVX2F32<>+0(SB), Y11, Y12
+	VORPS      smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS     Y11, Y13, Y13
+	VMULPS     quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD     Y12, Y13, Y13
+	VANDPS     signAVX2F32<>+0(SB), Y11, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F32<>+0(SB), Y11, Y12
+	VPCMPGTD   below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y11, Y11
+	VMULPS     quarterAVX2F32<>+0(SB), Y11, Y11
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y11, Y11
+	VMOVNTPS   Y11, 96(R11)(CX*1)
+	CMPQ       R8, $0x06
+	JE         rows_done
+
+	// row 6
+	MOVQ       64(AX), R9
+	VMOVUPS    (R9)(CX*1), Y8
+	VMOVUPS    32(R9)(CX*1), Y9
+	VMOVUPS    64(R9)(CX*1), Y10
+	VMOVUPS    96(R9)(CX*1), Y11
+	MOVQ       128(AX), R11
+	VADDPS     Y8, Y0, Y0
+	VADDPS     Y9, Y1, Y1
+	VADDPS     Y10, Y2, Y2
+	VADDPS     Y11, Y3, Y3
+	VPERM2F128 $0x03, 192(BX), Y7, Y12
+	VPALIGNR   $0x0c, Y12, Y7, Y12
+	VMOVUPS    Y7, 192(BX)
+	VPERM2F128 $0x21, 128(R10)(CX*1), Y4, Y13
+	VPALIGNR   $0x04, Y4, Y13, Y13
+	VADDPS     Y5, Y12, Y12
+	VADDPS     Y12, Y0, Y0
+	VADDPS     Y13, Y6, Y13
+	VADDPS     Y13, Y3, Y3
+	VADDPS     Y6, Y4, Y12
+	VADDPS     Y12, Y1, Y1
+	VADDPS     Y7, Y5, Y13
+	VADDPS     Y13, Y2, Y2
+	VANDPS     signAVX2F32<>+0(SB), Y0, Y12
+	VORPS      smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS     Y0, Y13, Y13
+	VMULPS     quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD     Y12, Y13, Y13
+	VANDPS     signAVX2F32<>+0(SB), Y0, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F32<>+0(SB), Y0, Y12
+	VPCMPGTD   below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y0, Y0
+	VMULPS     quarterAVX2F32<>+0(SB), Y0, Y0
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y0, Y0
+	VMOVNTPS   Y0, (R11)(CX*1)
+	VANDPS     signAVX2F32<>+0(SB), Y1, Y12
+	VORPS      smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS     Y1, Y13, Y13
+	VMULPS     quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD     Y12, Y13, Y13
+	VANDPS     signAVX2F32<>+0(SB), Y1, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F32<>+0(SB), Y1, Y12
+	VPCMPGTD   below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y1, Y1
+	VMULPS     quarterAVX2F32<>+0(SB), Y1, Y1
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y1, Y1
+	VMOVNTPS   Y1, 32(R11)(CX*1)
+	VANDPS     signAVX2F32<>+0(SB), Y2, Y12
+	VORPS      smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS     Y2, Y13, Y13
+	VMULPS     quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD     Y12, Y13, Y13
+	VANDPS     signAVX2F32<>+0(SB), Y2, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F32<>+0(SB), Y2, Y12
+	VPCMPGTD   below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y2, Y2
+	VMULPS     quarterAVX2F32<>+0(SB), Y2, Y2
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y2, Y2
+	VMOVNTPS   Y2, 64(R11)(CX*1)
+	VANDPS     signAVX2F32<>+0(SB), Y3, Y12
+	VORPS      smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS     Y3, Y13, Y13
+	VMULPS     quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD     Y12, Y13, Y13
+	VANDPS     signAVX2F32<>+0(SB), Y3, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F32<>+0(SB), Y3, Y12
+	VPCMPGTD   below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y3, Y3
+	VMULPS     quarterAVX2F32<>+0(SB), Y3, Y3
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y3, Y3
+	VMOVNTPS   Y3, 96(R11)(CX*1)
+	CMPQ       R8, $0x07
+	JE         rows_done
+
+	// row 7
+	MOVQ       72(AX), R8
+	VMOVUPS    (R8)(CX*1), Y0
+	VMOVUPS    32(R8)(CX*1), Y1
+	VMOVUPS    64(R8)(CX*1), Y2
+	VMOVUPS    96(R8)(CX*1), Y3
+	MOVQ       136(AX), R8
+	VADDPS     Y0, Y4, Y4
+	VADDPS     Y1, Y5, Y5
+	VADDPS     Y2, Y6, Y6
+	VADDPS     Y3, Y7, Y7
+	VPERM2F128 $0x03, 224(BX), Y11, Y12
+	VPALIGNR   $0x0c, Y12, Y11, Y12
+	VMOVUPS    Y11, 224(BX)
+	VPERM2F128 $0x21, 128(R9)(CX*1), Y8, Y13
+	VPALIGNR   $0x04, Y8, Y13, Y13
+	VADDPS     Y9, Y12, Y12
+	VADDPS     Y12, Y4, Y4
+	VADDPS     Y13, Y10, Y13
+	VADDPS     Y13, Y7, Y7
+	VADDPS     Y10, Y8, Y12
+	VADDPS     Y12, Y5, Y5
+	VADDPS     Y11, Y9, Y13
+	VADDPS     Y13, Y6, Y6
+	VANDPS     signAVX2F32<>+0(SB), Y4, Y12
+	VORPS      smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS     Y4, Y13, Y13
+	VMULPS     quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD     Y12, Y13, Y13
+	VANDPS     signAVX2F32<>+0(SB), Y4, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F32<>+0(SB), Y4, Y12
+	VPCMPGTD   below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y4, Y4
+	VMULPS     quarterAVX2F32<>+0(SB), Y4, Y4
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y4, Y4
+	VMOVNTPS   Y4, (R8)(CX*1)
+	VANDPS     signAVX2F32<>+0(SB), Y5, Y12
+	VORPS      smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS     Y5, Y13, Y13
+	VMULPS     quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD     Y12, Y13, Y13
+	VANDPS     signAVX2F32<>+0(SB), Y5, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F32<>+0(SB), Y5, Y12
+	VPCMPGTD   below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y5, Y5
+	VMULPS     quarterAVX2F32<>+0(SB), Y5, Y5
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y5, Y5
+	VMOVNTPS   Y5, 32(R8)(CX*1)
+	VANDPS     signAVX2F32<>+0(SB), Y6, Y12
+	VORPS      smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS     Y6, Y13, Y13
+	VMULPS     quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD     Y12, Y13, Y13
+	VANDPS     signAVX2F32<>+0(SB), Y6, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F32<>+0(SB), Y6, Y12
+	VPCMPGTD   below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y6, Y6
+	VMULPS     quarterAVX2F32<>+0(SB), Y6, Y6
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y6, Y6
+	VMOVNTPS   Y6, 64(R8)(CX*1)
+	VANDPS     signAVX2F32<>+0(SB), Y7, Y12
+	VORPS      smallAVX2F32<>+0(SB), Y12, Y13
+	VADDPS     Y7, Y13, Y13
+	VMULPS     quarterAVX2F32<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F32<>+0(SB), Y12, Y12
+	VPSUBD     Y12, Y13, Y13
+	VANDPS     signAVX2F32<>+0(SB), Y7, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F32<>+0(SB), Y7, Y12
+	VPCMPGTD   below124_AVX2F32<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y7, Y7
+	VMULPS     quarterAVX2F32<>+0(SB), Y7, Y7
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y7, Y7
+	VMOVNTPS   Y7, 96(R8)(CX*1)
+	JMP        rows_done
+
+// func bareWholeAVX2F32(s *Span)
+// Requires: AVX, AVX2, FMA3
+TEXT ·bareWholeAVX2F32(SB), NOSPLIT, $0-8
+	MOVQ    s+0(FP), AX
+	MOVQ    144(AX), CX
+	MOVQ    160(AX), DX
+	ADDQ    152(AX), DX
+	MOVQ    168(AX), BX
+	MOVQ    216(AX), SI
+	MOVQ    208(AX), SI
+	MOVQ    360(AX), DI
+	VMOVUPS (DI), Y15
+
+block:
+	MOVQ    184(AX), R8
+	MOVQ    (AX), R9
+	MOVQ    8(AX), R10
+	VMOVUPS (R9)(CX*1), Y0
+	VMOVUPS 32(R9)(CX*1), Y1
+	VMOVUPS 64(R9)(CX*1), Y2
+	VMOVUPS 96(R9)(CX*1), Y3
+	VMOVUPS (R10)(CX*1), Y4
+	VMOVUPS 32(R10)(CX*1), Y5
+	VMOVUPS 64(R10)(CX*1), Y6
+	VMOVUPS 96(R10)(CX*1), Y7
 
 	// row 0
 	MOVQ        16(AX), R9
@@ -8008,7 +12543,7 @@ block:
 	VMOVUPS     64(R9)(CX*1), Y10
 	VMOVUPS     96(R9)(CX*1), Y11
 	MOVQ        80(AX), R11
-	MOVQ        272(AX), R12
+	MOVQ        288(AX), R12
 	VADDPS      Y8, Y0, Y0
 	VADDPS      Y9, Y1, Y1
 	VADDPS      Y10, Y2, Y2
@@ -8020,35 +12555,25 @@ block:
 	VPALIGNR    $0x04, Y4, Y13, Y13
 	VADDPS      Y5, Y12, Y12
 	VSUBPS      Y12, Y0, Y0
-	VFMADD132PS 32(R8), Y12, Y0
+	VFMADD132PS 32(DI), Y12, Y0
 	VFMADD213PS (R12)(CX*1), Y15, Y0
 	VADDPS      Y13, Y6, Y13
 	VSUBPS      Y13, Y3, Y3
-	VFMADD132PS 32(R8), Y13, Y3
+	VFMADD132PS 32(DI), Y13, Y3
 	VFMADD213PS 96(R12)(CX*1), Y15, Y3
 	VADDPS      Y6, Y4, Y12
 	VSUBPS      Y12, Y1, Y1
-	VFMADD132PS 32(R8), Y12, Y1
+	VFMADD132PS 32(DI), Y12, Y1
 	VFMADD213PS 32(R12)(CX*1), Y15, Y1
 	VADDPS      Y7, Y5, Y13
 	VSUBPS      Y13, Y2, Y2
-	VFMADD132PS 32(R8), Y13, Y2
+	VFMADD132PS 32(DI), Y13, Y2
 	VFMADD213PS 64(R12)(CX*1), Y15, Y2
-	VMOVNTPS    Y0, (R11)(CX*1)
-	VMOVNTPS    Y1, 32(R11)(CX*1)
-	VMOVNTPS    Y2, 64(R11)(CX*1)
-	VMOVNTPS    Y3, 96(R11)(CX*1)
-	VSUBPS      Y4, Y0, Y0
-	VSUBPS      Y5, Y1, Y1
-	VSUBPS      Y6, Y2, Y2
-	VSUBPS      Y7, Y3, Y3
-	VFMADD213PS smallestAVX2F32<>+0(SB), Y0, Y0
-	VFMADD213PS smallestAVX2F32<>+0(SB), Y2, Y2
-	VFMADD231PS Y1, Y1, Y0
-	VFMADD231PS Y3, Y3, Y2
-	VADDPS      Y2, Y0, Y0
-	VADDPS      Y0, Y14, Y14
-	CMPQ        184(AX), $0x01
+	VMOVUPS     Y0, (R11)(CX*1)
+	VMOVUPS     Y1, 32(R11)(CX*1)
+	VMOVUPS     Y2, 64(R11)(CX*1)
+	VMOVUPS     Y3, 96(R11)(CX*1)
+	CMPQ        R8, $0x01
 	JE          rows_done
 
 	// row 1
@@ -8058,7 +12583,7 @@ block:
 	VMOVUPS     64(R10)(CX*1), Y2
 	VMOVUPS     96(R10)(CX*1), Y3
 	MOVQ        88(AX), R11
-	MOVQ        280(AX), R12
+	MOVQ        296(AX), R12
 	VADDPS      Y0, Y4, Y4
 	VADDPS      Y1, Y5, Y5
 	VADDPS      Y2, Y6, Y6
@@ -8070,35 +12595,25 @@ block:
 	VPALIGNR    $0x04, Y8, Y13, Y13
 	VADDPS      Y9, Y12, Y12
 	VSUBPS      Y12, Y4, Y4
-	VFMADD132PS 32(R8), Y12, Y4
+	VFMADD132PS 32(DI), Y12, Y4
 	VFMADD213PS (R12)(CX*1), Y15, Y4
 	VADDPS      Y13, Y10, Y13
 	VSUBPS      Y13, Y7, Y7
-	VFMADD132PS 32(R8), Y13, Y7
+	VFMADD132PS 32(DI), Y13, Y7
 	VFMADD213PS 96(R12)(CX*1), Y15, Y7
 	VADDPS      Y10, Y8, Y12
 	VSUBPS      Y12, Y5, Y5
-	VFMADD132PS 32(R8), Y12, Y5
+	VFMADD132PS 32(DI), Y12, Y5
 	VFMADD213PS 32(R12)(CX*1), Y15, Y5
 	VADDPS      Y11, Y9, Y13
 	VSUBPS      Y13, Y6, Y6
-	VFMADD132PS 32(R8), Y13, Y6
+	VFMADD132PS 32(DI), Y13, Y6
 	VFMADD213PS 64(R12)(CX*1), Y15, Y6
-	VMOVNTPS    Y4, (R11)(CX*1)
-	VMOVNTPS    Y5, 32(R11)(CX*1)
-	VMOVNTPS    Y6, 64(R11)(CX*1)
-	VMOVNTPS    Y7, 96(R11)(CX*1)
-	VSUBPS      Y8, Y4, Y4
-	VSUBPS      Y9, Y5, Y5
-	VSUBPS      Y10, Y6, Y6
-	VSUBPS      Y11, Y7, Y7
-	VFMADD213PS smallestAVX2F32<>+0(SB), Y4, Y4
-	VFMADD213PS smallestAVX2F32<>+0(SB), Y6, Y6
-	VFMADD231PS Y5, Y5, Y4
-	VFMADD231PS Y7, Y7, Y6
-	VADDPS      Y6, Y4, Y4
-	VADDPS      Y4, Y14, Y14
-	CMPQ        184(AX), $0x02
+	VMOVUPS     Y4, (R11)(CX*1)
+	VMOVUPS     Y5, 32(R11)(CX*1)
+	VMOVUPS     Y6, 64(R11)(CX*1)
+	VMOVUPS     Y7, 96(R11)(CX*1)
+	CMPQ        R8, $0x02
 	JE          rows_done
 
 	// row 2
@@ -8108,7 +12623,7 @@ block:
 	VMOVUPS     64(R9)(CX*1), Y6
 	VMOVUPS     96(R9)(CX*1), Y7
 	MOVQ        96(AX), R11
-	MOVQ        288(AX), R12
+	MOVQ        304(AX), R12
 	VADDPS      Y4, Y8, Y8
 	VADDPS      Y5, Y9, Y9
 	VADDPS      Y6, Y10, Y10
@@ -8120,35 +12635,25 @@ block:
 	VPALIGNR    $0x04, Y0, Y13, Y13
 	VADDPS      Y1, Y12, Y12
 	VSUBPS      Y12, Y8, Y8
-	VFMADD132PS 32(R8), Y12, Y8
+	VFMADD132PS 32(DI), Y12, Y8
 	VFMADD213PS (R12)(CX*1), Y15, Y8
 	VADDPS      Y13, Y2, Y13
 	VSUBPS      Y13, Y11, Y11
-	VFMADD132PS 32(R8), Y13, Y11
+	VFMADD132PS 32(DI), Y13, Y11
 	VFMADD213PS 96(R12)(CX*1), Y15, Y11
 	VADDPS      Y2, Y0, Y12
 	VSUBPS      Y12, Y9, Y9
-	VFMADD132PS 32(R8), Y12, Y9
+	VFMADD132PS 32(DI), Y12, Y9
 	VFMADD213PS 32(R12)(CX*1), Y15, Y9
 	VADDPS      Y3, Y1, Y13
 	VSUBPS      Y13, Y10, Y10
-	VFMADD132PS 32(R8), Y13, Y10
+	VFMADD132PS 32(DI), Y13, Y10
 	VFMADD213PS 64(R12)(CX*1), Y15, Y10
-	VMOVNTPS    Y8, (R11)(CX*1)
-	VMOVNTPS    Y9, 32(R11)(CX*1)
-	VMOVNTPS    Y10, 64(R11)(CX*1)
-	VMOVNTPS    Y11, 96(R11)(CX*1)
-	VSUBPS      Y0, Y8, Y8
-	VSUBPS      Y1, Y9, Y9
-	VSUBPS      Y2, Y10, Y10
-	VSUBPS      Y3, Y11, Y11
-	VFMADD213PS smallestAVX2F32<>+0(SB), Y8, Y8
-	VFMADD213PS smallestAVX2F32<>+0(SB), Y10, Y10
-	VFMADD231PS Y9, Y9, Y8
-	VFMADD231PS Y11, Y11, Y10
-	VADDPS      Y10, Y8, Y8
-	VADDPS      Y8, Y14, Y14
-	CMPQ        184(AX), $0x03
+	VMOVUPS     Y8, (R11)(CX*1)
+	VMOVUPS     Y9, 32(R11)(CX*1)
+	VMOVUPS     Y10, 64(R11)(CX*1)
+	VMOVUPS     Y11, 96(R11)(CX*1)
+	CMPQ        R8, $0x03
 	JE          rows_done
 
 	// row 3
@@ -8158,7 +12663,7 @@ block:
 	VMOVUPS     64(R10)(CX*1), Y10
 	VMOVUPS     96(R10)(CX*1), Y11
 	MOVQ        104(AX), R11
-	MOVQ        296(AX), R12
+	MOVQ        312(AX), R12
 	VADDPS      Y8, Y0, Y0
 	VADDPS      Y9, Y1, Y1
 	VADDPS      Y10, Y2, Y2
@@ -8170,35 +12675,25 @@ block:
 	VPALIGNR    $0x04, Y4, Y13, Y13
 	VADDPS      Y5, Y12, Y12
 	VSUBPS      Y12, Y0, Y0
-	VFMADD132PS 32(R8), Y12, Y0
+	VFMADD132PS 32(DI), Y12, Y0
 	VFMADD213PS (R12)(CX*1), Y15, Y0
 	VADDPS      Y13, Y6, Y13
 	VSUBPS      Y13, Y3, Y3
-	VFMADD132PS 32(R8), Y13, Y3
+	VFMADD132PS 32(DI), Y13, Y3
 	VFMADD213PS 96(R12)(CX*1), Y15, Y3
 	VADDPS      Y6, Y4, Y12
 	VSUBPS      Y12, Y1, Y1
-	VFMADD132PS 32(R8), Y12, Y1
+	VFMADD132PS 32(DI), Y12, Y1
 	VFMADD213PS 32(R12)(CX*1), Y15, Y1
 	VADDPS      Y7, Y5, Y13
 	VSUBPS      Y13, Y2, Y2
-	VFMADD132PS 32(R8), Y13, Y2
+	VFMADD132PS 32(DI), Y13, Y2
 	VFMADD213PS 64(R12)(CX*1), Y15, Y2
-	VMOVNTPS    Y0, (R11)(CX*1)
-	VMOVNTPS    Y1, 32(R11)(CX*1)
-	VMOVNTPS    Y2, 64(R11)(CX*1)
-	VMOVNTPS    Y3, 96(R11)(CX*1)
-	VSUBPS      Y4, Y0, Y0
-	VSUBPS      Y5, Y1, Y1
-	VSUBPS      Y6, Y2, Y2
-	VSUBPS      Y7, Y3, Y3
-	VFMADD213PS smallestAVX2F32<>+0(SB), Y0, Y0
-	VFMADD213PS smallestAVX2F32<>+0(SB), Y2, Y2
-	VFMADD231PS Y1, Y1, Y0
-	VFMADD231PS Y3, Y3, Y2
-	VADDPS      Y2, Y0, Y0
-	VADDPS      Y0, Y14, Y14
-	CMPQ        184(AX), $0x04
+	VMOVUPS     Y0, (R11)(CX*1)
+	VMOVUPS     Y1, 32(R11)(CX*1)
+	VMOVUPS     Y2, 64(R11)(CX*1)
+	VMOVUPS     Y3, 96(R11)(CX*1)
+	CMPQ        R8, $0x04
 	JE          rows_done
 
 	// row 4
@@ -8208,7 +12703,7 @@ block:
 	VMOVUPS     64(R9)(CX*1), Y2
 	VMOVUPS     96(R9)(CX*1), Y3
 	MOVQ        112(AX), R11
-	MOVQ        304(AX), R12
+	MOVQ        320(AX), R12
 	VADDPS      Y0, Y4, Y4
 	VADDPS      Y1, Y5, Y5
 	VADDPS      Y2, Y6, Y6
@@ -8220,35 +12715,25 @@ block:
 	VPALIGNR    $0x04, Y8, Y13, Y13
 	VADDPS      Y9, Y12, Y12
 	VSUBPS      Y12, Y4, Y4
-	VFMADD132PS 32(R8), Y12, Y4
+	VFMADD132PS 32(DI), Y12, Y4
 	VFMADD213PS (R12)(CX*1), Y15, Y4
 	VADDPS      Y13, Y10, Y13
 	VSUBPS      Y13, Y7, Y7
-	VFMADD132PS 32(R8), Y13, Y7
+	VFMADD132PS 32(DI), Y13, Y7
 	VFMADD213PS 96(R12)(CX*1), Y15, Y7
 	VADDPS      Y10, Y8, Y12
 	VSUBPS      Y12, Y5, Y5
-	VFMADD132PS 32(R8), Y12, Y5
+	VFMADD132PS 32(DI), Y12, Y5
 	VFMADD213PS 32(R12)(CX*1), Y15, Y5
 	VADDPS      Y11, Y9, Y13
 	VSUBPS      Y13, Y6, Y6
-	VFMADD132PS 32(R8), Y13, Y6
+	VFMADD132PS 32(DI), Y13, Y6
 	VFMADD213PS 64(R12)(CX*1), Y15, Y6
-	VMOVNTPS    Y4, (R11)(CX*1)
-	VMOVNTPS    Y5, 32(R11)(CX*1)
-	VMOVNTPS    Y6, 64(R11)(CX*1)
-	VMOVNTPS    Y7, 96(R11)(CX*1)
-	VSUBPS      Y8, Y4, Y4
-	VSUBPS      Y9, Y5, Y5
-	VSUBPS      Y10, Y6, Y6
-	VSUBPS      Y11, Y7, Y7
-	VFMADD213PS smallestAVX2F32<>+0(SB), Y4, Y4
-	VFMADD213PS smallestAVX2F32<>+0(SB), Y6, Y6
-	VFMADD231PS Y5, Y5, Y4
-	VFMADD231PS Y7, Y7, Y6
-	VADDPS      Y6, Y4, Y4
-	VADDPS      Y4, Y14, Y14
-	CMPQ        184(AX), $0x05
+	VMOVUPS     Y4, (R11)(CX*1)
+	VMOVUPS     Y5, 32(R11)(CX*1)
+	VMOVUPS     Y6, 64(R11)(CX*1)
+	VMOVUPS     Y7, 96(R11)(CX*1)
+	CMPQ        R8, $0x05
 	JE          rows_done
 
 	// row 5
@@ -8258,7 +12743,7 @@ block:
 	VMOVUPS     64(R10)(CX*1), Y6
 	VMOVUPS     96(R10)(CX*1), Y7
 	MOVQ        120(AX), R11
-	MOVQ        312(AX), R12
+	MOVQ        328(AX), R12
 	VADDPS      Y4, Y8, Y8
 	VADDPS      Y5, Y9, Y9
 	VADDPS      Y6, Y10, Y10
@@ -8270,35 +12755,25 @@ block:
 	VPALIGNR    $0x04, Y0, Y13, Y13
 	VADDPS      Y1, Y12, Y12
 	VSUBPS      Y12, Y8, Y8
-	VFMADD132PS 32(R8), Y12, Y8
+	VFMADD132PS 32(DI), Y12, Y8
 	VFMADD213PS (R12)(CX*1), Y15, Y8
 	VADDPS      Y13, Y2, Y13
 	VSUBPS      Y13, Y11, Y11
-	VFMADD132PS 32(R8), Y13, Y11
+	VFMADD132PS 32(DI), Y13, Y11
 	VFMADD213PS 96(R12)(CX*1), Y15, Y11
 	VADDPS      Y2, Y0, Y12
 	VSUBPS      Y12, Y9, Y9
-	VFMADD132PS 32(R8), Y12, Y9
+	VFMADD132PS 32(DI), Y12, Y9
 	VFMADD213PS 32(R12)(CX*1), Y15, Y9
 	VADDPS      Y3, Y1, Y13
 	VSUBPS      Y13, Y10, Y10
-	VFMADD132PS 32(R8), Y13, Y10
+	VFMADD132PS 32(DI), Y13, Y10
 	VFMADD213PS 64(R12)(CX*1), Y15, Y10
-	VMOVNTPS    Y8, (R11)(CX*1)
-	VMOVNTPS    Y9, 32(R11)(CX*1)
-	VMOVNTPS    Y10, 64(R11)(CX*1)
-	VMOVNTPS    Y11, 96(R11)(CX*1)
-	VSUBPS      Y0, Y8, Y8
-	VSUBPS      Y1, Y9, Y9
-	VSUBPS      Y2, Y10, Y10
-	VSUBPS      Y3, Y11, Y11
-	VFMADD213PS smallestAVX2F32<>+0(SB), Y8, Y8
-	VFMADD213PS smallestAVX2F32<>+0(SB), Y10, Y10
-	VFMADD231PS Y9, Y9, Y8
-	VFMADD231PS Y11, Y11, Y10
-	VADDPS      Y10, Y8, Y8
-	VADDPS      Y8, Y14, Y14
-	CMPQ        184(AX), $0x06
+	VMOVUPS     Y8, (R11)(CX*1)
+	VMOVUPS     Y9, 32(R11)(CX*1)
+	VMOVUPS     Y10, 64(R11)(CX*1)
+	VMOVUPS     Y11, 96(R11)(CX*1)
+	CMPQ        R8, $0x06
 	JE          rows_done
 
 	// row 6
@@ -8308,7 +12783,7 @@ block:
 	VMOVUPS     64(R9)(CX*1), Y10
 	VMOVUPS     96(R9)(CX*1), Y11
 	MOVQ        128(AX), R11
-	MOVQ        320(AX), R12
+	MOVQ        336(AX), R12
 	VADDPS      Y8, Y0, Y0
 	VADDPS      Y9, Y1, Y1
 	VADDPS      Y10, Y2, Y2
@@ -8320,45 +12795,35 @@ block:
 	VPALIGNR    $0x04, Y4, Y13, Y13
 	VADDPS      Y5, Y12, Y12
 	VSUBPS      Y12, Y0, Y0
-	VFMADD132PS 32(R8), Y12, Y0
+	VFMADD132PS 32(DI), Y12, Y0
 	VFMADD213PS (R12)(CX*1), Y15, Y0
 	VADDPS      Y13, Y6, Y13
 	VSUBPS      Y13, Y3, Y3
-	VFMADD132PS 32(R8), Y13, Y3
+	VFMADD132PS 32(DI), Y13, Y3
 	VFMADD213PS 96(R12)(CX*1), Y15, Y3
 	VADDPS      Y6, Y4, Y12
 	VSUBPS      Y12, Y1, Y1
-	VFMADD132PS 32(R8), Y12, Y1
+	VFMADD132PS 32(DI), Y12, Y1
 	VFMADD213PS 32(R12)(CX*1), Y15, Y1
 	VADDPS      Y7, Y5, Y13
 	VSUBPS      Y13, Y2, Y2
-	VFMADD132PS 32(R8), Y13, Y2
+	VFMADD132PS 32(DI), Y13, Y2
 	VFMADD213PS 64(R12)(CX*1), Y15, Y2
-	VMOVNTPS    Y0, (R11)(CX*1)
-	VMOVNTPS    Y1, 32(R11)(CX*1)
-	VMOVNTPS    Y2, 64(R11)(CX*1)
-	VMOVNTPS    Y3, 96(R11)(CX*1)
-	VSUBPS      Y4, Y0, Y0
-	VSUBPS      Y5, Y1, Y1
-	VSUBPS      Y6, Y2, Y2
-	VSUBPS      Y7, Y3, Y3
-	VFMADD213PS smallestAVX2F32<>+0(SB), Y0, Y0
-	VFMADD213PS smallestAVX2F32<>+0(SB), Y2, Y2
-	VFMADD231PS Y1, Y1, Y0
-	VFMADD231PS Y3, Y3, Y2
-	VADDPS      Y2, Y0, Y0
-	VADDPS      Y0, Y14, Y14
-	CMPQ        184(AX), $0x07
+	VMOVUPS     Y0, (R11)(CX*1)
+	VMOVUPS     Y1, 32(R11)(CX*1)
+	VMOVUPS     Y2, 64(R11)(CX*1)
+	VMOVUPS     Y3, 96(R11)(CX*1)
+	CMPQ        R8, $0x07
 	JE          rows_done
 
 	// row 7
-	MOVQ        72(AX), R10
-	VMOVUPS     (R10)(CX*1), Y0
-	VMOVUPS     32(R10)(CX*1), Y1
-	VMOVUPS     64(R10)(CX*1), Y2
-	VMOVUPS     96(R10)(CX*1), Y3
-	MOVQ        136(AX), R10
-	MOVQ        328(AX), R11
+	MOVQ        72(AX), R8
+	VMOVUPS     (R8)(CX*1), Y0
+	VMOVUPS     32(R8)(CX*1), Y1
+	VMOVUPS     64(R8)(CX*1), Y2
+	VMOVUPS     96(R8)(CX*1), Y3
+	MOVQ        136(AX), R8
+	MOVQ        344(AX), R10
 	VADDPS      Y0, Y4, Y4
 	VADDPS      Y1, Y5, Y5
 	VADDPS      Y2, Y6, Y6
@@ -8370,1189 +12835,382 @@ block:
 	VPALIGNR    $0x04, Y8, Y13, Y13
 	VADDPS      Y9, Y12, Y12
 	VSUBPS      Y12, Y4, Y4
-	VFMADD132PS 32(R8), Y12, Y4
-	VFMADD213PS (R11)(CX*1), Y15, Y4
+	VFMADD132PS 32(DI), Y12, Y4
+	VFMADD213PS (R10)(CX*1), Y15, Y4
 	VADDPS      Y13, Y10, Y13
 	VSUBPS      Y13, Y7, Y7
-	VFMADD132PS 32(R8), Y13, Y7
-	VFMADD213PS 96(R11)(CX*1), Y15, Y7
+	VFMADD132PS 32(DI), Y13, Y7
+	VFMADD213PS 96(R10)(CX*1), Y15, Y7
 	VADDPS      Y10, Y8, Y12
 	VSUBPS      Y12, Y5, Y5
-	VFMADD132PS 32(R8), Y12, Y5
-	VFMADD213PS 32(R11)(CX*1), Y15, Y5
+	VFMADD132PS 32(DI), Y12, Y5
+	VFMADD213PS 32(R10)(CX*1), Y15, Y5
 	VADDPS      Y11, Y9, Y13
 	VSUBPS      Y13, Y6, Y6
-	VFMADD132PS 32(R8), Y13, Y6
-	VFMADD213PS 64(R11)(CX*1), Y15, Y6
-	VMOVNTPS    Y4, (R10)(CX*1)
-	VMOVNTPS    Y5, 32(R10)(CX*1)
-	VMOVNTPS    Y6, 64(R10)(CX*1)
-	VMOVNTPS    Y7, 96(R10)(CX*1)
-	VSUBPS      Y8, Y4, Y4
-	VSUBPS      Y9, Y5, Y5
-	VSUBPS      Y10, Y6, Y6
-	VSUBPS      Y11, Y7, Y7
-	VFMADD213PS smallestAVX2F32<>+0(SB), Y4, Y4
-	VFMADD213PS smallestAVX2F32<>+0(SB), Y6, Y6
-	VFMADD231PS Y5, Y5, Y4
-	VFMADD231PS Y7, Y7, Y6
-	VADDPS      Y6, Y4, Y4
-	VADDPS      Y4, Y14, Y14
+	VFMADD132PS 32(DI), Y13, Y6
+	VFMADD213PS 64(R10)(CX*1), Y15, Y6
+	VMOVUPS     Y4, (R8)(CX*1)
+	VMOVUPS     Y5, 32(R8)(CX*1)
+	VMOVUPS     Y6, 64(R8)(CX*1)
+	VMOVUPS     Y7, 96(R8)(CX*1)
 
 rows_done:
-	VMOVUPS Y14, (DX)
-	ADDQ    $0x00000020, DX
-	ADDQ    $0x00000080, CX
-	DECQ    DI
-	JNZ     block
+	ADDQ $0x00000020, DX
+	ADDQ $0x00000080, CX
+	DECQ SI
+	JNZ  block
 	VZEROUPPER
 	RET
 
-// func generalAVX2F32(s *Span)
+// func streamBareWholeAVX2F32(s *Span)
 // Requires: AVX, AVX2, FMA3
-TEXT ·generalAVX2F32(SB), NOSPLIT, $0-8
+TEXT ·streamBareWholeAVX2F32(SB), NOSPLIT, $0-8
 	MOVQ    s+0(FP), AX
 	MOVQ    144(AX), CX
 	MOVQ    160(AX), DX
 	ADDQ    152(AX), DX
 	MOVQ    168(AX), BX
-	MOVQ    200(AX), SI
-	MOVQ    192(AX), DI
-	MOVQ    344(AX), R8
-	VMOVUPS (R8), Y15
-	MOVQ    336(AX), R9
+	MOVQ    216(AX), SI
+	MOVQ    208(AX), SI
+	MOVQ    360(AX), DI
+	VMOVUPS (DI), Y15
 
 block:
-	LEAQ         -1(SI), R10
-	VMOVQ        R10, X12
-	VPBROADCASTQ X12, Y12
-	VANDPS       (DX), Y12, Y14
-	MOVQ         (AX), R10
-	MOVQ         8(AX), R11
-	VMOVUPS      (R10)(CX*1), Y0
-	VMOVUPS      32(R10)(CX*1), Y1
-	VMOVUPS      64(R10)(CX*1), Y2
-	VMOVUPS      96(R10)(CX*1), Y3
-	VMOVUPS      (R11)(CX*1), Y4
-	VMOVUPS      32(R11)(CX*1), Y5
-	VMOVUPS      64(R11)(CX*1), Y6
-	VMOVUPS      96(R11)(CX*1), Y7
+	MOVQ    184(AX), R8
+	MOVQ    (AX), R9
+	MOVQ    8(AX), R10
+	VMOVUPS (R9)(CX*1), Y0
+	VMOVUPS 32(R9)(CX*1), Y1
+	VMOVUPS 64(R9)(CX*1), Y2
+	VMOVUPS 96(R9)(CX*1), Y3
+	VMOVUPS (R10)(CX*1), Y4
+	VMOVUPS 32(R10)(CX*1), Y5
+	VMOVUPS 64(R10)(CX*1), Y6
+	VMOVUPS 96(R10)(CX*1), Y7
 
 	// row 0
-	MOVQ         16(AX), R10
-	VMOVUPS      (R10)(CX*1), Y8
-	VMOVUPS      32(R10)(CX*1), Y9
-	VMOVUPS      64(R10)(CX*1), Y10
-	VMOVUPS      96(R10)(CX*1), Y11
-	MOVQ         80(AX), R12
-	MOVQ         208(AX), R13
-	MOVQ         272(AX), R14
-	VADDPS       Y8, Y0, Y0
-	VADDPS       Y9, Y1, Y1
-	VADDPS       Y10, Y2, Y2
-	VADDPS       Y11, Y3, Y3
-	VPERM2F128   $0x03, (BX), Y7, Y12
-	VPALIGNR     $0x0c, Y12, Y7, Y12
-	VMOVUPS      Y7, (BX)
-	VPERM2F128   $0x21, 128(R11)(CX*1), Y4, Y13
-	VPALIGNR     $0x04, Y4, Y13, Y13
-	VADDPS       Y5, Y12, Y12
-	VSUBPS       Y12, Y0, Y0
-	VFMADD132PS  32(R8), Y12, Y0
-	VFMADD213PS  (R14)(CX*1), Y15, Y0
-	VADDPS       Y13, Y6, Y13
-	VSUBPS       Y13, Y3, Y3
-	VFMADD132PS  32(R8), Y13, Y3
-	VFMADD213PS  96(R14)(CX*1), Y15, Y3
-	VADDPS       Y6, Y4, Y12
-	VSUBPS       Y12, Y1, Y1
-	VFMADD132PS  32(R8), Y12, Y1
-	VFMADD213PS  32(R14)(CX*1), Y15, Y1
-	VADDPS       Y7, Y5, Y13
-	VSUBPS       Y13, Y2, Y2
-	VFMADD132PS  32(R8), Y13, Y2
-	VFMADD213PS  64(R14)(CX*1), Y15, Y2
-	VPBROADCASTB (R13)(R9*1), Y12
-	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
-	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y0, Y4, Y0
-	VMOVUPS      Y0, (R12)(CX*1)
-	VPBROADCASTB 1(R13)(R9*1), Y12
-	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
-	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y1, Y5, Y1
-	VMOVUPS      Y1, 32(R12)(CX*1)
-	VPBROADCASTB 2(R13)(R9*1), Y12
-	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
-	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y2, Y6, Y2
-	VMOVUPS      Y2, 64(R12)(CX*1)
-	VPBROADCASTB 3(R13)(R9*1), Y12
-	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
-	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y3, Y7, Y3
-	VMOVUPS      Y3, 96(R12)(CX*1)
-	VSUBPS       Y4, Y0, Y0
-	VSUBPS       Y5, Y1, Y1
-	VSUBPS       Y6, Y2, Y2
-	VSUBPS       Y7, Y3, Y3
-	VFMADD213PS  smallestAVX2F32<>+0(SB), Y0, Y0
-	VFMADD213PS  smallestAVX2F32<>+0(SB), Y2, Y2
-	VFMADD231PS  Y1, Y1, Y0
-	VFMADD231PS  Y3, Y3, Y2
-	VADDPS       Y2, Y0, Y0
-	VADDPS       Y0, Y14, Y14
-	CMPQ         184(AX), $0x01
-	JE           rows_done
+	MOVQ        16(AX), R9
+	VMOVUPS     (R9)(CX*1), Y8
+	VMOVUPS     32(R9)(CX*1), Y9
+	VMOVUPS     64(R9)(CX*1), Y10
+	VMOVUPS     96(R9)(CX*1), Y11
+	MOVQ        80(AX), R11
+	MOVQ        288(AX), R12
+	VADDPS      Y8, Y0, Y0
+	VADDPS      Y9, Y1, Y1
+	VADDPS      Y10, Y2, Y2
+	VADDPS      Y11, Y3, Y3
+	VPERM2F128  $0x03, (BX), Y7, Y12
+	VPALIGNR    $0x0c, Y12, Y7, Y12
+	VMOVUPS     Y7, (BX)
+	VPERM2F128  $0x21, 128(R10)(CX*1), Y4, Y13
+	VPALIGNR    $0x04, Y4, Y13, Y13
+	VADDPS      Y5, Y12, Y12
+	VSUBPS      Y12, Y0, Y0
+	VFMADD132PS 32(DI), Y12, Y0
+	VFMADD213PS (R12)(CX*1), Y15, Y0
+	VADDPS      Y13, Y6, Y13
+	VSUBPS      Y13, Y3, Y3
+	VFMADD132PS 32(DI), Y13, Y3
+	VFMADD213PS 96(R12)(CX*1), Y15, Y3
+	VADDPS      Y6, Y4, Y12
+	VSUBPS      Y12, Y1, Y1
+	VFMADD132PS 32(DI), Y12, Y1
+	VFMADD213PS 32(R12)(CX*1), Y15, Y1
+	VADDPS      Y7, Y5, Y13
+	VSUBPS      Y13, Y2, Y2
+	VFMADD132PS 32(DI), Y13, Y2
+	VFMADD213PS 64(R12)(CX*1), Y15, Y2
+	VMOVNTPS    Y0, (R11)(CX*1)
+	VMOVNTPS    Y1, 32(R11)(CX*1)
+	VMOVNTPS    Y2, 64(R11)(CX*1)
+	VMOVNTPS    Y3, 96(R11)(CX*1)
+	CMPQ        R8, $0x01
+	JE          rows_done
 
 	// row 1
-	MOVQ         24(AX), R11
-	VMOVUPS      (R11)(CX*1), Y0
-	VMOVUPS      32(R11)(CX*1), Y1
-	VMOVUPS      64(R11)(CX*1), Y2
-	VMOVUPS      96(R11)(CX*1), Y3
-	MOVQ         88(AX), R12
-	MOVQ         216(AX), R13
-	MOVQ         280(AX), R14
-	VADDPS       Y0, Y4, Y4
-	VADDPS       Y1, Y5, Y5
-	VADDPS       Y2, Y6, Y6
-	VADDPS       Y3, Y7, Y7
-	VPERM2F128   $0x03, 32(BX), Y11, Y12
-	VPALIGNR     $0x0c, Y12, Y11, Y12
-	VMOVUPS      Y11, 32(BX)
-	VPERM2F128   $0x21, 128(R10)(CX*1), Y8, Y13
-	VPALIGNR     $0x04, Y8, Y13, Y13
-	VADDPS       Y9, Y12, Y12
-	VSUBPS       Y12, Y4, Y4
-	VFMADD132PS  32(R8), Y12, Y4
-	VFMADD213PS  (R14)(CX*1), Y15, Y4
-	VADDPS       Y13, Y10, Y13
-	VSUBPS       Y13, Y7, Y7
-	VFMADD132PS  32(R8), Y13, Y7
-	VFMADD213PS  96(R14)(CX*1), Y15, Y7
-	VADDPS       Y10, Y8, Y12
-	VSUBPS       Y12, Y5, Y5
-	VFMADD132PS  32(R8), Y12, Y5
-	VFMADD213PS  32(R14)(CX*1), Y15, Y5
-	VADDPS       Y11, Y9, Y13
-	VSUBPS       Y13, Y6, Y6
-	VFMADD132PS  32(R8), Y13, Y6
-	VFMADD213PS  64(R14)(CX*1), Y15, Y6
-	VPBROADCASTB (R13)(R9*1), Y12
-	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
-	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y4, Y8, Y4
-	VMOVUPS      Y4, (R12)(CX*1)
-	VPBROADCASTB 1(R13)(R9*1), Y12
-	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
-	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y5, Y9, Y5
-	VMOVUPS      Y5, 32(R12)(CX*1)
-	VPBROADCASTB 2(R13)(R9*1), Y12
-	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
-	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y6, Y10, Y6
-	VMOVUPS      Y6, 64(R12)(CX*1)
-	VPBROADCASTB 3(R13)(R9*1), Y12
-	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
-	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y7, Y11, Y7
-	VMOVUPS      Y7, 96(R12)(CX*1)
-	VSUBPS       Y8, Y4, Y4
-	VSUBPS       Y9, Y5, Y5
-	VSUBPS       Y10, Y6, Y6
-	VSUBPS       Y11, Y7, Y7
-	VFMADD213PS  smallestAVX2F32<>+0(SB), Y4, Y4
-	VFMADD213PS  smallestAVX2F32<>+0(SB), Y6, Y6
-	VFMADD231PS  Y5, Y5, Y4
-	VFMADD231PS  Y7, Y7, Y6
-	VADDPS       Y6, Y4, Y4
-	VADDPS       Y4, Y14, Y14
-	CMPQ         184(AX), $0x02
-	JE           rows_done
+	MOVQ        24(AX), R10
+	VMOVUPS     (R10)(CX*1), Y0
+	VMOVUPS     32(R10)(CX*1), Y1
+	VMOVUPS     64(R10)(CX*1), Y2
+	VMOVUPS     96(R10)(CX*1), Y3
+	MOVQ        88(AX), R11
+	MOVQ        296(AX), R12
+	VADDPS      Y0, Y4, Y4
+	VADDPS      Y1, Y5, Y5
+	VADDPS      Y2, Y6, Y6
+	VADDPS      Y3, Y7, Y7
+	VPERM2F128  $0x03, 32(BX), Y11, Y12
+	VPALIGNR    $0x0c, Y12, Y11, Y12
+	VMOVUPS     Y11, 32(BX)
+	VPERM2F128  $0x21, 128(R9)(CX*1), Y8, Y13
+	VPALIGNR    $0x04, Y8, Y13, Y13
+	VADDPS      Y9, Y12, Y12
+	VSUBPS      Y12, Y4, Y4
+	VFMADD132PS 32(DI), Y12, Y4
+	VFMADD213PS (R12)(CX*1), Y15, Y4
+	VADDPS      Y13, Y10, Y13
+	VSUBPS      Y13, Y7, Y7
+	VFMADD132PS 32(DI), Y13, Y7
+	VFMADD213PS 96(R12)(CX*1), Y15, Y7
+	VADDPS      Y10, Y8, Y12
+	VSUBPS      Y12, Y5, Y5
+	VFMADD132PS 32(DI), Y12, Y5
+	VFMADD213PS 32(R12)(CX*1), Y15, Y5
+	VADDPS      Y11, Y9, Y13
+	VSUBPS      Y13, Y6, Y6
+	VFMADD132PS 32(DI), Y13, Y6
+	VFMADD213PS 64(R12)(CX*1), Y15, Y6
+	VMOVNTPS    Y4, (R11)(CX*1)
+	VMOVNTPS    Y5, 32(R11)(CX*1)
+	VMOVNTPS    Y6, 64(R11)(CX*1)
+	VMOVNTPS    Y7, 96(R11)(CX*1)
+	CMPQ        R8, $0x02
+	JE          rows_done
 
 	// row 2
-	MOVQ         32(AX), R10
-	VMOVUPS      (R10)(CX*1), Y4
-	VMOVUPS      32(R10)(CX*1), Y5
-	VMOVUPS      64(R10)(CX*1), Y6
-	VMOVUPS      96(R10)(CX*1), Y7
-	MOVQ         96(AX), R12
-	MOVQ         224(AX), R13
-	MOVQ         288(AX), R14
-	VADDPS       Y4, Y8, Y8
-	VADDPS       Y5, Y9, Y9
-	VADDPS       Y6, Y10, Y10
-	VADDPS       Y7, Y11, Y11
-	VPERM2F128   $0x03, 64(BX), Y3, Y12
-	VPALIGNR     $0x0c, Y12, Y3, Y12
-	VMOVUPS      Y3, 64(BX)
-	VPERM2F128   $0x21, 128(R11)(CX*1), Y0, Y13
-	VPALIGNR     $0x04, Y0, Y13, Y13
-	VADDPS       Y1, Y12, Y12
-	VSUBPS       Y12, Y8, Y8
-	VFMADD132PS  32(R8), Y12, Y8
-	VFMADD213PS  (R14)(CX*1), Y15, Y8
-	VADDPS       Y13, Y2, Y13
-	VSUBPS       Y13, Y11, Y11
-	VFMADD132PS  32(R8), Y13, Y11
-	VFMADD213PS  96(R14)(CX*1), Y15, Y11
-	VADDPS       Y2, Y0, Y12
-	VSUBPS       Y12, Y9, Y9
-	VFMADD132PS  32(R8), Y12, Y9
-	VFMADD213PS  32(R14)(CX*1), Y15, Y9
-	VADDPS       Y3, Y1, Y13
-	VSUBPS       Y13, Y10, Y10
-	VFMADD132PS  32(R8), Y13, Y10
-	VFMADD213PS  64(R14)(CX*1), Y15, Y10
-	VPBROADCASTB (R13)(R9*1), Y12
-	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
-	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y8, Y0, Y8
-	VMOVUPS      Y8, (R12)(CX*1)
-	VPBROADCASTB 1(R13)(R9*1), Y12
-	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
-	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y9, Y1, Y9
-	VMOVUPS      Y9, 32(R12)(CX*1)
-	VPBROADCASTB 2(R13)(R9*1), Y12
-	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
-	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y10, Y2, Y10
-	VMOVUPS      Y10, 64(R12)(CX*1)
-	VPBROADCASTB 3(R13)(R9*1), Y12
-	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
-	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y11, Y3, Y11
-	VMOVUPS      Y11, 96(R12)(CX*1)
-	VSUBPS       Y0, Y8, Y8
-	VSUBPS       Y1, Y9, Y9
-	VSUBPS       Y2, Y10, Y10
-	VSUBPS       Y3, Y11, Y11
-	VFMADD213PS  smallestAVX2F32<>+0(SB), Y8, Y8
-	VFMADD213PS  smallestAVX2F32<>+0(SB), Y10, Y10
-	VFMADD231PS  Y9, Y9, Y8
-	VFMADD231PS  Y11, Y11, Y10
-	VADDPS       Y10, Y8, Y8
-	VADDPS       Y8, Y14, Y14
-	CMPQ         184(AX), $0x03
-	JE           rows_done
+	MOVQ        32(AX), R9
+	VMOVUPS     (R9)(CX*1), Y4
+	VMOVUPS     32(R9)(CX*1), Y5
+	VMOVUPS     64(R9)(CX*1), Y6
+	VMOVUPS     96(R9)(CX*1), Y7
+	MOVQ        96(AX), R11
+	MOVQ        304(AX), R12
+	VADDPS      Y4, Y8, Y8
+	VADDPS      Y5, Y9, Y9
+	VADDPS      Y6, Y10, Y10
+	VADDPS      Y7, Y11, Y11
+	VPERM2F128  $0x03, 64(BX), Y3, Y12
+	VPALIGNR    $0x0c, Y12, Y3, Y12
+	VMOVUPS     Y3, 64(BX)
+	VPERM2F128  $0x21, 128(R10)(CX*1), Y0, Y13
+	VPALIGNR    $0x04, Y0, Y13, Y13
+	VADDPS      Y1, Y12, Y12
+	VSUBPS      Y12, Y8, Y8
+	VFMADD132PS 32(DI), Y12, Y8
+	VFMADD213PS (R12)(CX*1), Y15, Y8
+	VADDPS      Y13, Y2, Y13
+	VSUBPS      Y13, Y11, Y11
+	VFMADD132PS 32(DI), Y13, Y11
+	VFMADD213PS 96(R12)(CX*1), Y15, Y11
+	VADDPS      Y2, Y0, Y12
+	VSUBPS      Y12, Y9, Y9
+	VFMADD132PS 32(DI), Y12, Y9
+	VFMADD213PS 32(R12)(CX*1), Y15, Y9
+	VADDPS      Y3, Y1, Y13
+	VSUBPS      Y13, Y10, Y10
+	VFMADD132PS 32(DI), Y13, Y10
+	VFMADD213PS 64(R12)(CX*1), Y15, Y10
+	VMOVNTPS    Y8, (R11)(CX*1)
+	VMOVNTPS    Y9, 32(R11)(CX*1)
+	VMOVNTPS    Y10, 64(R11)(CX*1)
+	VMOVNTPS    Y11, 96(R11)(CX*1)
+	CMPQ        R8, $0x03
+	JE          rows_done
 
 	// row 3
-	MOVQ         40(AX), R11
-	VMOVUPS      (R11)(CX*1), Y8
-	VMOVUPS      32(R11)(CX*1), Y9
-	VMOVUPS      64(R11)(CX*1), Y10
-	VMOVUPS      96(R11)(CX*1), Y11
-	MOVQ         104(AX), R12
-	MOVQ         232(AX), R13
-	MOVQ         296(AX), R14
-	VADDPS       Y8, Y0, Y0
-	VADDPS       Y9, Y1, Y1
-	VADDPS       Y10, Y2, Y2
-	VADDPS       Y11, Y3, Y3
-	VPERM2F128   $0x03, 96(BX), Y7, Y12
-	VPALIGNR     $0x0c, Y12, Y7, Y12
-	VMOVUPS      Y7, 96(BX)
-	VPERM2F128   $0x21, 128(R10)(CX*1), Y4, Y13
-	VPALIGNR     $0x04, Y4, Y13, Y13
-	VADDPS       Y5, Y12, Y12
-	VSUBPS       Y12, Y0, Y0
-	VFMADD132PS  32(R8), Y12, Y0
-	VFMADD213PS  (R14)(CX*1), Y15, Y0
-	VADDPS       Y13, Y6, Y13
-	VSUBPS       Y13, Y3, Y3
-	VFMADD132PS  32(R8), Y13, Y3
-	VFMADD213PS  96(R14)(CX*1), Y15, Y3
-	VADDPS       Y6, Y4, Y12
-	VSUBPS       Y12, Y1, Y1
-	VFMADD132PS  32(R8), Y12, Y1
-	VFMADD213PS  32(R14)(CX*1), Y15, Y1
-	VADDPS       Y7, Y5, Y13
-	VSUBPS       Y13, Y2, Y2
-	VFMADD132PS  32(R8), Y13, Y2
-	VFMADD213PS  64(R14)(CX*1), Y15, Y2
-	VPBROADCASTB (R13)(R9*1), Y12
-	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
-	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y0, Y4, Y0
-	VMOVUPS      Y0, (R12)(CX*1)
-	VPBROADCASTB 1(R13)(R9*1), Y12
-	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
-	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y1, Y5, Y1
-	VMOVUPS      Y1, 32(R12)(CX*1)
-	VPBROADCASTB 2(R13)(R9*1), Y12
-	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
-	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y2, Y6, Y2
-	VMOVUPS      Y2, 64(R12)(CX*1)
-	VPBROADCASTB 3(R13)(R9*1), Y12
-	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
-	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y3, Y7, Y3
-	VMOVUPS      Y3, 96(R12)(CX*1)
-	VSUBPS       Y4, Y0, Y0
-	VSUBPS       Y5, Y1, Y1
-	VSUBPS       Y6, Y2, Y2
-	VSUBPS       Y7, Y3, Y3
-	VFMADD213PS  smallestAVX2F32<>+0(SB), Y0, Y0
-	VFMADD213PS  smallestAVX2F32<>+0(SB), Y2, Y2
-	VFMADD231PS  Y1, Y1, Y0
-	VFMADD231PS  Y3, Y3, Y2
-	VADDPS       Y2, Y0, Y0
-	VADDPS       Y0, Y14, Y14
-	CMPQ         184(AX), $0x04
-	JE           rows_done
+	MOVQ        40(AX), R10
+	VMOVUPS     (R10)(CX*1), Y8
+	VMOVUPS     32(R10)(CX*1), Y9
+	VMOVUPS     64(R10)(CX*1), Y10
+	VMOVUPS     96(R10)(CX*1), Y11
+	MOVQ        104(AX), R11
+	MOVQ        312(AX), R12
+	VADDPS      Y8, Y0, Y0
+	VADDPS      Y9, Y1, Y1
+	VADDPS      Y10, Y2, Y2
+	VADDPS      Y11, Y3, Y3
+	VPERM2F128  $0x03, 96(BX), Y7, Y12
+	VPALIGNR    $0x0c, Y12, Y7, Y12
+	VMOVUPS     Y7, 96(BX)
+	VPERM2F128  $0x21, 128(R9)(CX*1), Y4, Y13
+	VPALIGNR    $0x04, Y4, Y13, Y13
+	VADDPS      Y5, Y12, Y12
+	VSUBPS      Y12, Y0, Y0
+	VFMADD132PS 32(DI), Y12, Y0
+	VFMADD213PS (R12)(CX*1), Y15, Y0
+	VADDPS      Y13, Y6, Y13
+	VSUBPS      Y13, Y3, Y3
+	VFMADD132PS 32(DI), Y13, Y3
+	VFMADD213PS 96(R12)(CX*1), Y15, Y3
+	VADDPS      Y6, Y4, Y12
+	VSUBPS      Y12, Y1, Y1
+	VFMADD132PS 32(DI), Y12, Y1
+	VFMADD213PS 32(R12)(CX*1), Y15, Y1
+	VADDPS      Y7, Y5, Y13
+	VSUBPS      Y13, Y2, Y2
+	VFMADD132PS 32(DI), Y13, Y2
+	VFMADD213PS 64(R12)(CX*1), Y15, Y2
+	VMOVNTPS    Y0, (R11)(CX*1)
+	VMOVNTPS    Y1, 32(R11)(CX*1)
+	VMOVNTPS    Y2, 64(R11)(CX*1)
+	VMOVNTPS    Y3, 96(R11)(CX*1)
+	CMPQ        R8, $0x04
+	JE          rows_done
 
 	// row 4
-	MOVQ         48(AX), R10
-	VMOVUPS      (R10)(CX*1), Y0
-	VMOVUPS      32(R10)(CX*1), Y1
-	VMOVUPS      64(R10)(CX*1), Y2
-	VMOVUPS      96(R10)(CX*1), Y3
-	MOVQ         112(AX), R12
-	MOVQ         240(AX), R13
-	MOVQ         304(AX), R14
-	VADDPS       Y0, Y4, Y4
-	VADDPS       Y1, Y5, Y5
-	VADDPS       Y2, Y6, Y6
-	VADDPS       Y3, Y7, Y7
-	VPERM2F128   $0x03, 128(BX), Y11, Y12
-	VPALIGNR     $0x0c, Y12, Y11, Y12
-	VMOVUPS      Y11, 128(BX)
-	VPERM2F128   $0x21, 128(R11)(CX*1), Y8, Y13
-	VPALIGNR     $0x04, Y8, Y13, Y13
-	VADDPS       Y9, Y12, Y12
-	VSUBPS       Y12, Y4, Y4
-	VFMADD132PS  32(R8), Y12, Y4
-	VFMADD213PS  (R14)(CX*1), Y15, Y4
-	VADDPS       Y13, Y10, Y13
-	VSUBPS       Y13, Y7, Y7
-	VFMADD132PS  32(R8), Y13, Y7
-	VFMADD213PS  96(R14)(CX*1), Y15, Y7
-	VADDPS       Y10, Y8, Y12
-	VSUBPS       Y12, Y5, Y5
-	VFMADD132PS  32(R8), Y12, Y5
-	VFMADD213PS  32(R14)(CX*1), Y15, Y5
-	VADDPS       Y11, Y9, Y13
-	VSUBPS       Y13, Y6, Y6
-	VFMADD132PS  32(R8), Y13, Y6
-	VFMADD213PS  64(R14)(CX*1), Y15, Y6
-	VPBROADCASTB (R13)(R9*1), Y12
-	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
-	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y4, Y8, Y4
-	VMOVUPS      Y4, (R12)(CX*1)
-	VPBROADCASTB 1(R13)(R9*1), Y12
-	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
-	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y5, Y9, Y5
-	VMOVUPS      Y5, 32(R12)(CX*1)
-	VPBROADCASTB 2(R13)(R9*1), Y12
-	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
-	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y6, Y10, Y6
-	VMOVUPS      Y6, 64(R12)(CX*1)
-	VPBROADCASTB 3(R13)(R9*1), Y12
-	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
-	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y7, Y11, Y7
-	VMOVUPS      Y7, 96(R12)(CX*1)
-	VSUBPS       Y8, Y4, Y4
-	VSUBPS       Y9, Y5, Y5
-	VSUBPS       Y10, Y6, Y6
-	VSUBPS       Y11, Y7, Y7
-	VFMADD213PS  smallestAVX2F32<>+0(SB), Y4, Y4
-	VFMADD213PS  smallestAVX2F32<>+0(SB), Y6, Y6
-	VFMADD231PS  Y5, Y5, Y4
-	VFMADD231PS  Y7, Y7, Y6
-	VADDPS       Y6, Y4, Y4
-	VADDPS       Y4, Y14, Y14
-	CMPQ         184(AX), $0x05
-	JE           rows_done
+	MOVQ        48(AX), R9
+	VMOVUPS     (R9)(CX*1), Y0
+	VMOVUPS     32(R9)(CX*1), Y1
+	VMOVUPS     64(R9)(CX*1), Y2
+	VMOVUPS     96(R9)(CX*1), Y3
+	MOVQ        112(AX), R11
+	MOVQ        320(AX), R12
+	VADDPS      Y0, Y4, Y4
+	VADDPS      Y1, Y5, Y5
+	VADDPS      Y2, Y6, Y6
+	VADDPS      Y3, Y7, Y7
+	VPERM2F128  $0x03, 128(BX), Y11, Y12
+	VPALIGNR    $0x0c, Y12, Y11, Y12
+	VMOVUPS     Y11, 128(BX)
+	VPERM2F128  $0x21, 128(R10)(CX*1), Y8, Y13
+	VPALIGNR    $0x04, Y8, Y13, Y13
+	VADDPS      Y9, Y12, Y12
+	VSUBPS      Y12, Y4, Y4
+	VFMADD132PS 32(DI), Y12, Y4
+	VFMADD213PS (R12)(CX*1), Y15, Y4
+	VADDPS      Y13, Y10, Y13
+	VSUBPS      Y13, Y7, Y7
+	VFMADD132PS 32(DI), Y13, Y7
+	VFMADD213PS 96(R12)(CX*1), Y15, Y7
+	VADDPS      Y10, Y8, Y12
+	VSUBPS      Y12, Y5, Y5
+	VFMADD132PS 32(DI), Y12, Y5
+	VFMADD213PS 32(R12)(CX*1), Y15, Y5
+	VADDPS      Y11, Y9, Y13
+	VSUBPS      Y13, Y6, Y6
+	VFMADD132PS 32(DI), Y13, Y6
+	VFMADD213PS 64(R12)(CX*1), Y15, Y6
+	VMOVNTPS    Y4, (R11)(CX*1)
+	VMOVNTPS    Y5, 32(R11)(CX*1)
+	VMOVNTPS    Y6, 64(R11)(CX*1)
+	VMOVNTPS    Y7, 96(R11)(CX*1)
+	CMPQ        R8, $0x05
+	JE          rows_done
 
 	// row 5
-	MOVQ         56(AX), R11
-	VMOVUPS      (R11)(CX*1), Y4
-	VMOVUPS      32(R11)(CX*1), Y5
-	VMOVUPS      64(R11)(CX*1), Y6
-	VMOVUPS      96(R11)(CX*1), Y7
-	MOVQ         120(AX), R12
-	MOVQ         248(AX), R13
-	MOVQ         312(AX), R14
-	VADDPS       Y4, Y8, Y8
-	VADDPS       Y5, Y9, Y9
-	VADDPS       Y6, Y10, Y10
-	VADDPS       Y7, Y11, Y11
-	VPERM2F128   $0x03, 160(BX), Y3, Y12
-	VPALIGNR     $0x0c, Y12, Y3, Y12
-	VMOVUPS      Y3, 160(BX)
-	VPERM2F128   $0x21, 128(R10)(CX*1), Y0, Y13
-	VPALIGNR     $0x04, Y0, Y13, Y13
-	VADDPS       Y1, Y12, Y12
-	VSUBPS       Y12, Y8, Y8
-	VFMADD132PS  32(R8), Y12, Y8
-	VFMADD213PS  (R14)(CX*1), Y15, Y8
-	VADDPS       Y13, Y2, Y13
-	VSUBPS       Y13, Y11, Y11
-	VFMADD132PS  32(R8), Y13, Y11
-	VFMADD213PS  96(R14)(CX*1), Y15, Y11
-	VADDPS       Y2, Y0, Y12
-	VSUBPS       Y12, Y9, Y9
-	VFMADD132PS  32(R8), Y12, Y9
-	VFMADD213PS  32(R14)(CX*1), Y15, Y9
-	VADDPS       Y3, Y1, Y13
-	VSUBPS       Y13, Y10, Y10
-	VFMADD132PS  32(R8), Y13, Y10
-	VFMADD213PS  64(R14)(CX*1), Y15, Y10
-	VPBROADCASTB (R13)(R9*1), Y12
-	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
-	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y8, Y0, Y8
-	VMOVUPS      Y8, (R12)(CX*1)
-	VPBROADCASTB 1(R13)(R9*1), Y12
-	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
-	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y9, Y1, Y9
-	VMOVUPS      Y9, 32(R12)(CX*1)
-	VPBROADCASTB 2(R13)(R9*1), Y12
-	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
-	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y10, Y2, Y10
-	VMOVUPS      Y10, 64(R12)(CX*1)
-	VPBROADCASTB 3(R13)(R9*1), Y12
-	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
-	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y11, Y3, Y11
-	VMOVUPS      Y11, 96(R12)(CX*1)
-	VSUBPS       Y0, Y8, Y8
-	VSUBPS       Y1, Y9, Y9
-	VSUBPS       Y2, Y10, Y10
-	VSUBPS       Y3, Y11, Y11
-	VFMADD213PS  smallestAVX2F32<>+0(SB), Y8, Y8
-	VFMADD213PS  smallestAVX2F32<>+0(SB), Y10, Y10
-	VFMADD231PS  Y9, Y9, Y8
-	VFMADD231PS  Y11, Y11, Y10
-	VADDPS       Y10, Y8, Y8
-	VADDPS       Y8, Y14, Y14
-	CMPQ         184(AX), $0x06
-	JE           rows_done
+	MOVQ        56(AX), R10
+	VMOVUPS     (R10)(CX*1), Y4
+	VMOVUPS     32(R10)(CX*1), Y5
+	VMOVUPS     64(R10)(CX*1), Y6
+	VMOVUPS     96(R10)(CX*1), Y7
+	MOVQ        120(AX), R11
+	MOVQ        328(AX), R12
+	VADDPS      Y4, Y8, Y8
+	VADDPS      Y5, Y9, Y9
+	VADDPS      Y6, Y10, Y10
+	VADDPS      Y7, Y11, Y11
+	VPERM2F128  $0x03, 160(BX), Y3, Y12
+	VPALIGNR    $0x0c, Y12, Y3, Y12
+	VMOVUPS     Y3, 160(BX)
+	VPERM2F128  $0x21, 128(R9)(CX*1), Y0, Y13
+	VPALIGNR    $0x04, Y0, Y13, Y13
+	VADDPS      Y1, Y12, Y12
+	VSUBPS      Y12, Y8, Y8
+	VFMADD132PS 32(DI), Y12, Y8
+	VFMADD213PS (R12)(CX*1), Y15, Y8
+	VADDPS      Y13, Y2, Y13
+	VSUBPS      Y13, Y11, Y11
+	VFMADD132PS 32(DI), Y13, Y11
+	VFMADD213PS 96(R12)(CX*1), Y15, Y11
+	VADDPS      Y2, Y0, Y12
+	VSUBPS      Y12, Y9, Y9
+	VFMADD132PS 32(DI), Y12, Y9
+	VFMADD213PS 32(R12)(CX*1), Y15, Y9
+	VADDPS      Y3, Y1, Y13
+	VSUBPS      Y13, Y10, Y10
+	VFMADD132PS 32(DI), Y13, Y10
+	VFMADD213PS 64(R12)(CX*1), Y15, Y10
+	VMOVNTPS    Y8, (R11)(CX*1)
+	VMOVNTPS    Y9, 32(R11)(CX*1)
+	VMOVNTPS    Y10, 64(R11)(CX*1)
+	VMOVNTPS    Y11, 96(R11)(CX*1)
+	CMPQ        R8, $0x06
+	JE          rows_done
 
 	// row 6
-	MOVQ         64(AX), R10
-	VMOVUPS      (R10)(CX*1), Y8
-	VMOVUPS      32(R10)(CX*1), Y9
-	VMOVUPS      64(R10)(CX*1), Y10
-	VMOVUPS      96(R10)(CX*1), Y11
-	MOVQ         128(AX), R12
-	MOVQ         256(AX), R13
-	MOVQ         320(AX), R14
-	VADDPS       Y8, Y0, Y0
-	VADDPS       Y9, Y1, Y1
-	VADDPS       Y10, Y2, Y2
-	VADDPS       Y11, Y3, Y3
-	VPERM2F128   $0x03, 192(BX), Y7, Y12
-	VPALIGNR     $0x0c, Y12, Y7, Y12
-	VMOVUPS      Y7, 192(BX)
-	VPERM2F128   $0x21, 128(R11)(CX*1), Y4, Y13
-	VPALIGNR     $0x04, Y4, Y13, Y13
-	VADDPS       Y5, Y12, Y12
-	VSUBPS       Y12, Y0, Y0
-	VFMADD132PS  32(R8), Y12, Y0
-	VFMADD213PS  (R14)(CX*1), Y15, Y0
-	VADDPS       Y13, Y6, Y13
-	VSUBPS       Y13, Y3, Y3
-	VFMADD132PS  32(R8), Y13, Y3
-	VFMADD213PS  96(R14)(CX*1), Y15, Y3
-	VADDPS       Y6, Y4, Y12
-	VSUBPS       Y12, Y1, Y1
-	VFMADD132PS  32(R8), Y12, Y1
-	VFMADD213PS  32(R14)(CX*1), Y15, Y1
-	VADDPS       Y7, Y5, Y13
-	VSUBPS       Y13, Y2, Y2
-	VFMADD132PS  32(R8), Y13, Y2
-	VFMADD213PS  64(R14)(CX*1), Y15, Y2
-	VPBROADCASTB (R13)(R9*1), Y12
-	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
-	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y0, Y4, Y0
-	VMOVUPS      Y0, (R12)(CX*1)
-	VPBROADCASTB 1(R13)(R9*1), Y12
-	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
-	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y1, Y5, Y1
-	VMOVUPS      Y1, 32(R12)(CX*1)
-	VPBROADCASTB 2(R13)(R9*1), Y12
-	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
-	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y2, Y6, Y2
-	VMOVUPS      Y2, 64(R12)(CX*1)
-	VPBROADCASTB 3(R13)(R9*1), Y12
-	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
-	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y3, Y7, Y3
-	VMOVUPS      Y3, 96(R12)(CX*1)
-	VSUBPS       Y4, Y0, Y0
-	VSUBPS       Y5, Y1, Y1
-	VSUBPS       Y6, Y2, Y2
-	VSUBPS       Y7, Y3, Y3
-	VFMADD213PS  smallestAVX2F32<>+0(SB), Y0, Y0
-	VFMADD213PS  smallestAVX2F32<>+0(SB), Y2, Y2
-	VFMADD231PS  Y1, Y1, Y0
-	VFMADD231PS  Y3, Y3, Y2
-	VADDPS       Y2, Y0, Y0
-	VADDPS       Y0, Y14, Y14
-	CMPQ         184(AX), $0x07
-	JE           rows_done
+	MOVQ        64(AX), R9
+	VMOVUPS     (R9)(CX*1), Y8
+	VMOVUPS     32(R9)(CX*1), Y9
+	VMOVUPS     64(R9)(CX*1), Y10
+	VMOVUPS     96(R9)(CX*1), Y11
+	MOVQ        128(AX), R11
+	MOVQ        336(AX), R12
+	VADDPS      Y8, Y0, Y0
+	VADDPS      Y9, Y1, Y1
+	VADDPS      Y10, Y2, Y2
+	VADDPS      Y11, Y3, Y3
+	VPERM2F128  $0x03, 192(BX), Y7, Y12
+	VPALIGNR    $0x0c, Y12, Y7, Y12
+	VMOVUPS     Y7, 192(BX)
+	VPERM2F128  $0x21, 128(R10)(CX*1), Y4, Y13
+	VPALIGNR    $0x04, Y4, Y13, Y13
+	VADDPS      Y5, Y12, Y12
+	VSUBPS      Y12, Y0, Y0
+	VFMADD132PS 32(DI), Y12, Y0
+	VFMADD213PS (R12)(CX*1), Y15, Y0
+	VADDPS      Y13, Y6, Y13
+	VSUBPS      Y13, Y3, Y3
+	VFMADD132PS 32(DI), Y13, Y3
+	VFMADD213PS 96(R12)(CX*1), Y15, Y3
+	VADDPS      Y6, Y4, Y12
+	VSUBPS      Y12, Y1, Y1
+	VFMADD132PS 32(DI), Y12, Y1
+	VFMADD213PS 32(R12)(CX*1), Y15, Y1
+	VADDPS      Y7, Y5, Y13
+	VSUBPS      Y13, Y2, Y2
+	VFMADD132PS 32(DI), Y13, Y2
+	VFMADD213PS 64(R12)(CX*1), Y15, Y2
+	VMOVNTPS    Y0, (R11)(CX*1)
+	VMOVNTPS    Y1, 32(R11)(CX*1)
+	VMOVNTPS    Y2, 64(R11)(CX*1)
+	VMOVNTPS    Y3, 96(R11)(CX*1)
+	CMPQ        R8, $0x07
+	JE          rows_done
 
 	// row 7
-	MOVQ         72(AX), R11
-	VMOVUPS      (R11)(CX*1), Y0
-	VMOVUPS      32(R11)(CX*1), Y1
-	VMOVUPS      64(R11)(CX*1), Y2
-	VMOVUPS      96(R11)(CX*1), Y3
-	MOVQ         136(AX), R11
-	MOVQ         264(AX), R12
-	MOVQ         328(AX), R13
-	VADDPS       Y0, Y4, Y4
-	VADDPS       Y1, Y5, Y5
-	VADDPS       Y2, Y6, Y6
-	VADDPS       Y3, Y7, Y7
-	VPERM2F128   $0x03, 224(BX), Y11, Y12
-	VPALIGNR     $0x0c, Y12, Y11, Y12
-	VMOVUPS      Y11, 224(BX)
-	VPERM2F128   $0x21, 128(R10)(CX*1), Y8, Y13
-	VPALIGNR     $0x04, Y8, Y13, Y13
-	VADDPS       Y9, Y12, Y12
-	VSUBPS       Y12, Y4, Y4
-	VFMADD132PS  32(R8), Y12, Y4
-	VFMADD213PS  (R13)(CX*1), Y15, Y4
-	VADDPS       Y13, Y10, Y13
-	VSUBPS       Y13, Y7, Y7
-	VFMADD132PS  32(R8), Y13, Y7
-	VFMADD213PS  96(R13)(CX*1), Y15, Y7
-	VADDPS       Y10, Y8, Y12
-	VSUBPS       Y12, Y5, Y5
-	VFMADD132PS  32(R8), Y12, Y5
-	VFMADD213PS  32(R13)(CX*1), Y15, Y5
-	VADDPS       Y11, Y9, Y13
-	VSUBPS       Y13, Y6, Y6
-	VFMADD132PS  32(R8), Y13, Y6
-	VFMADD213PS  64(R13)(CX*1), Y15, Y6
-	VPBROADCASTB (R12)(R9*1), Y12
-	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
-	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y4, Y8, Y4
-	VMOVUPS      Y4, (R11)(CX*1)
-	VPBROADCASTB 1(R12)(R9*1), Y12
-	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
-	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y5, Y9, Y5
-	VMOVUPS      Y5, 32(R11)(CX*1)
-	VPBROADCASTB 2(R12)(R9*1), Y12
-	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
-	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y6, Y10, Y6
-	VMOVUPS      Y6, 64(R11)(CX*1)
-	VPBROADCASTB 3(R12)(R9*1), Y12
-	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
-	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y7, Y11, Y7
-	VMOVUPS      Y7, 96(R11)(CX*1)
-	VSUBPS       Y8, Y4, Y4
-	VSUBPS       Y9, Y5, Y5
-	VSUBPS       Y10, Y6, Y6
-	VSUBPS       Y11, Y7, Y7
-	VFMADD213PS  smallestAVX2F32<>+0(SB), Y4, Y4
-	VFMADD213PS  smallestAVX2F32<>+0(SB), Y6, Y6
-	VFMADD231PS  Y5, Y5, Y4
-	VFMADD231PS  Y7, Y7, Y6
-	VADDPS       Y6, Y4, Y4
-	VADDPS       Y4, Y14, Y14
+	MOVQ        72(AX), R8
+	VMOVUPS     (R8)(CX*1), Y0
+	VMOVUPS     32(R8)(CX*1), Y1
+	VMOVUPS     64(R8)(CX*1), Y2
+	VMOVUPS     96(R8)(CX*1), Y3
+	MOVQ        136(AX), R8
+	MOVQ        344(AX), R10
+	VADDPS      Y0, Y4, Y4
+	VADDPS      Y1, Y5, Y5
+	VADDPS      Y2, Y6, Y6
+	VADDPS      Y3, Y7, Y7
+	VPERM2F128  $0x03, 224(BX), Y11, Y12
+	VPALIGNR    $0x0c, Y12, Y11, Y12
+	VMOVUPS     Y11, 224(BX)
+	VPERM2F128  $0x21, 128(R9)(CX*1), Y8, Y13
+	VPALIGNR    $0x04, Y8, Y13, Y13
+	VADDPS      Y9, Y12, Y12
+	VSUBPS      Y12, Y4, Y4
+	VFMADD132PS 32(DI), Y12, Y4
+	VFMADD213PS (R10)(CX*1), Y15, Y4
+	VADDPS      Y13, Y10, Y13
+	VSUBPS      Y13, Y7, Y7
+	VFMADD132PS 32(DI), Y13, Y7
+	VFMADD213PS 96(R10)(CX*1), Y15, Y7
+	VADDPS      Y10, Y8, Y12
+	VSUBPS      Y12, Y5, Y5
+	VFMADD132PS 32(DI), Y12, Y5
+	VFMADD213PS 32(R10)(CX*1), Y15, Y5
+	VADDPS      Y11, Y9, Y13
+	VSUBPS      Y13, Y6, Y6
+	VFMADD132PS 32(DI), Y13, Y6
+	VFMADD213PS 64(R10)(CX*1), Y15, Y6
+	VMOVNTPS    Y4, (R8)(CX*1)
+	VMOVNTPS    Y5, 32(R8)(CX*1)
+	VMOVNTPS    Y6, 64(R8)(CX*1)
+	VMOVNTPS    Y7, 96(R8)(CX*1)
 
 rows_done:
-	VMOVUPS Y14, (DX)
-	ADDQ    $0x00000020, DX
-	ADDQ    $0x00000080, CX
-	ADDQ    $0x04, R9
-	DECQ    DI
-	JNZ     block
-	VZEROUPPER
-	RET
-
-// func streamGeneralAVX2F32(s *Span)
-// Requires: AVX, AVX2, FMA3
-TEXT ·streamGeneralAVX2F32(SB), NOSPLIT, $0-8
-	MOVQ    s+0(FP), AX
-	MOVQ    144(AX), CX
-	MOVQ    160(AX), DX
-	ADDQ    152(AX), DX
-	MOVQ    168(AX), BX
-	MOVQ    200(AX), SI
-	MOVQ    192(AX), DI
-	MOVQ    344(AX), R8
-	VMOVUPS (R8), Y15
-	MOVQ    336(AX), R9
-
-block:
-	LEAQ         -1(SI), R10
-	VMOVQ        R10, X12
-	VPBROADCASTQ X12, Y12
-	VANDPS       (DX), Y12, Y14
-	MOVQ         (AX), R10
-	MOVQ         8(AX), R11
-	VMOVUPS      (R10)(CX*1), Y0
-	VMOVUPS      32(R10)(CX*1), Y1
-	VMOVUPS      64(R10)(CX*1), Y2
-	VMOVUPS      96(R10)(CX*1), Y3
-	VMOVUPS      (R11)(CX*1), Y4
-	VMOVUPS      32(R11)(CX*1), Y5
-	VMOVUPS      64(R11)(CX*1), Y6
-	VMOVUPS      96(R11)(CX*1), Y7
-
-	// row 0
-	MOVQ         16(AX), R10
-	VMOVUPS      (R10)(CX*1), Y8
-	VMOVUPS      32(R10)(CX*1), Y9
-	VMOVUPS      64(R10)(CX*1), Y10
-	VMOVUPS      96(R10)(CX*1), Y11
-	MOVQ         80(AX), R12
-	MOVQ         208(AX), R13
-	MOVQ         272(AX), R14
-	VADDPS       Y8, Y0, Y0
-	VADDPS       Y9, Y1, Y1
-	VADDPS       Y10, Y2, Y2
-	VADDPS       Y11, Y3, Y3
-	VPERM2F128   $0x03, (BX), Y7, Y12
-	VPALIGNR     $0x0c, Y12, Y7, Y12
-	VMOVUPS      Y7, (BX)
-	VPERM2F128   $0x21, 128(R11)(CX*1), Y4, Y13
-	VPALIGNR     $0x04, Y4, Y13, Y13
-	VADDPS       Y5, Y12, Y12
-	VSUBPS       Y12, Y0, Y0
-	VFMADD132PS  32(R8), Y12, Y0
-	VFMADD213PS  (R14)(CX*1), Y15, Y0
-	VADDPS       Y13, Y6, Y13
-	VSUBPS       Y13, Y3, Y3
-	VFMADD132PS  32(R8), Y13, Y3
-	VFMADD213PS  96(R14)(CX*1), Y15, Y3
-	VADDPS       Y6, Y4, Y12
-	VSUBPS       Y12, Y1, Y1
-	VFMADD132PS  32(R8), Y12, Y1
-	VFMADD213PS  32(R14)(CX*1), Y15, Y1
-	VADDPS       Y7, Y5, Y13
-	VSUBPS       Y13, Y2, Y2
-	VFMADD132PS  32(R8), Y13, Y2
-	VFMADD213PS  64(R14)(CX*1), Y15, Y2
-	VPBROADCASTB (R13)(R9*1), Y12
-	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
-	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y0, Y4, Y0
-	VMOVNTPS     Y0, (R12)(CX*1)
-	VPBROADCASTB 1(R13)(R9*1), Y12
-	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
-	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y1, Y5, Y1
-	VMOVNTPS     Y1, 32(R12)(CX*1)
-	VPBROADCASTB 2(R13)(R9*1), Y12
-	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
-	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y2, Y6, Y2
-	VMOVNTPS     Y2, 64(R12)(CX*1)
-	VPBROADCASTB 3(R13)(R9*1), Y12
-	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
-	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y3, Y7, Y3
-	VMOVNTPS     Y3, 96(R12)(CX*1)
-	VSUBPS       Y4, Y0, Y0
-	VSUBPS       Y5, Y1, Y1
-	VSUBPS       Y6, Y2, Y2
-	VSUBPS       Y7, Y3, Y3
-	VFMADD213PS  smallestAVX2F32<>+0(SB), Y0, Y0
-	VFMADD213PS  smallestAVX2F32<>+0(SB), Y2, Y2
-	VFMADD231PS  Y1, Y1, Y0
-	VFMADD231PS  Y3, Y3, Y2
-	VADDPS       Y2, Y0, Y0
-	VADDPS       Y0, Y14, Y14
-	CMPQ         184(AX), $0x01
-	JE           rows_done
-
-	// row 1
-	MOVQ         24(AX), R11
-	VMOVUPS      (R11)(CX*1), Y0
-	VMOVUPS      32(R11)(CX*1), Y1
-	VMOVUPS      64(R11)(CX*1), Y2
-	VMOVUPS      96(R11)(CX*1), Y3
-	MOVQ         88(AX), R12
-	MOVQ         216(AX), R13
-	MOVQ         280(AX), R14
-	VADDPS       Y0, Y4, Y4
-	VADDPS       Y1, Y5, Y5
-	VADDPS       Y2, Y6, Y6
-	VADDPS       Y3, Y7, Y7
-	VPERM2F128   $0x03, 32(BX), Y11, Y12
-	VPALIGNR     $0x0c, Y12, Y11, Y12
-	VMOVUPS      Y11, 32(BX)
-	VPERM2F128   $0x21, 128(R10)(CX*1), Y8, Y13
-	VPALIGNR     $0x04, Y8, Y13, Y13
-	VADDPS       Y9, Y12, Y12
-	VSUBPS       Y12, Y4, Y4
-	VFMADD132PS  32(R8), Y12, Y4
-	VFMADD213PS  (R14)(CX*1), Y15, Y4
-	VADDPS       Y13, Y10, Y13
-	VSUBPS       Y13, Y7, Y7
-	VFMADD132PS  32(R8), Y13, Y7
-	VFMADD213PS  96(R14)(CX*1), Y15, Y7
-	VADDPS       Y10, Y8, Y12
-	VSUBPS       Y12, Y5, Y5
-	VFMADD132PS  32(R8), Y12, Y5
-	VFMADD213PS  32(R14)(CX*1), Y15, Y5
-	VADDPS       Y11, Y9, Y13
-	VSUBPS       Y13, Y6, Y6
-	VFMADD132PS  32(R8), Y13, Y6
-	VFMADD213PS  64(R14)(CX*1), Y15, Y6
-	VPBROADCASTB (R13)(R9*1), Y12
-	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
-	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y4, Y8, Y4
-	VMOVNTPS     Y4, (R12)(CX*1)
-	VPBROADCASTB 1(R13)(R9*1), Y12
-	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
-	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y5, Y9, Y5
-	VMOVNTPS     Y5, 32(R12)(CX*1)
-	VPBROADCASTB 2(R13)(R9*1), Y12
-	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
-	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y6, Y10, Y6
-	VMOVNTPS     Y6, 64(R12)(CX*1)
-	VPBROADCASTB 3(R13)(R9*1), Y12
-	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
-	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y7, Y11, Y7
-	VMOVNTPS     Y7, 96(R12)(CX*1)
-	VSUBPS       Y8, Y4, Y4
-	VSUBPS       Y9, Y5, Y5
-	VSUBPS       Y10, Y6, Y6
-	VSUBPS       Y11, Y7, Y7
-	VFMADD213PS  smallestAVX2F32<>+0(SB), Y4, Y4
-	VFMADD213PS  smallestAVX2F32<>+0(SB), Y6, Y6
-	VFMADD231PS  Y5, Y5, Y4
-	VFMADD231PS  Y7, Y7, Y6
-	VADDPS       Y6, Y4, Y4
-	VADDPS       Y4, Y14, Y14
-	CMPQ         184(AX), $0x02
-	JE           rows_done
-
-	// row 2
-	MOVQ         32(AX), R10
-	VMOVUPS      (R10)(CX*1), Y4
-	VMOVUPS      32(R10)(CX*1), Y5
-	VMOVUPS      64(R10)(CX*1), Y6
-	VMOVUPS      96(R10)(CX*1), Y7
-	MOVQ         96(AX), R12
-	MOVQ         224(AX), R13
-	MOVQ         288(AX), R14
-	VADDPS       Y4, Y8, Y8
-	VADDPS       Y5, Y9, Y9
-	VADDPS       Y6, Y10, Y10
-	VADDPS       Y7, Y11, Y11
-	VPERM2F128   $0x03, 64(BX), Y3, Y12
-	VPALIGNR     $0x0c, Y12, Y3, Y12
-	VMOVUPS      Y3, 64(BX)
-	VPERM2F128   $0x21, 128(R11)(CX*1), Y0, Y13
-	VPALIGNR     $0x04, Y0, Y13, Y13
-	VADDPS       Y1, Y12, Y12
-	VSUBPS       Y12, Y8, Y8
-	VFMADD132PS  32(R8), Y12, Y8
-	VFMADD213PS  (R14)(CX*1), Y15, Y8
-	VADDPS       Y13, Y2, Y13
-	VSUBPS       Y13, Y11, Y11
-	VFMADD132PS  32(R8), Y13, Y11
-	VFMADD213PS  96(R14)(CX*1), Y15, Y11
-	VADDPS       Y2, Y0, Y12
-	VSUBPS       Y12, Y9, Y9
-	VFMADD132PS  32(R8), Y12, Y9
-	VFMADD213PS  32(R14)(CX*1), Y15, Y9
-	VADDPS       Y3, Y1, Y13
-	VSUBPS       Y13, Y10, Y10
-	VFMADD132PS  32(R8), Y13, Y10
-	VFMADD213PS  64(R14)(CX*1), Y15, Y10
-	VPBROADCASTB (R13)(R9*1), Y12
-	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
-	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y8, Y0, Y8
-	VMOVNTPS     Y8, (R12)(CX*1)
-	VPBROADCASTB 1(R13)(R9*1), Y12
-	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
-	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y9, Y1, Y9
-	VMOVNTPS     Y9, 32(R12)(CX*1)
-	VPBROADCASTB 2(R13)(R9*1), Y12
-	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
-	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y10, Y2, Y10
-	VMOVNTPS     Y10, 64(R12)(CX*1)
-	VPBROADCASTB 3(R13)(R9*1), Y12
-	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
-	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y11, Y3, Y11
-	VMOVNTPS     Y11, 96(R12)(CX*1)
-	VSUBPS       Y0, Y8, Y8
-	VSUBPS       Y1, Y9, Y9
-	VSUBPS       Y2, Y10, Y10
-	VSUBPS       Y3, Y11, Y11
-	VFMADD213PS  smallestAVX2F32<>+0(SB), Y8, Y8
-	VFMADD213PS  smallestAVX2F32<>+0(SB), Y10, Y10
-	VFMADD231PS  Y9, Y9, Y8
-	VFMADD231PS  Y11, Y11, Y10
-	VADDPS       Y10, Y8, Y8
-	VADDPS       Y8, Y14, Y14
-	CMPQ         184(AX), $0x03
-	JE           rows_done
-
-	// row 3
-	MOVQ         40(AX), R11
-	VMOVUPS      (R11)(CX*1), Y8
-	VMOVUPS      32(R11)(CX*1), Y9
-	VMOVUPS      64(R11)(CX*1), Y10
-	VMOVUPS      96(R11)(CX*1), Y11
-	MOVQ         104(AX), R12
-	MOVQ         232(AX), R13
-	MOVQ         296(AX), R14
-	VADDPS       Y8, Y0, Y0
-	VADDPS       Y9, Y1, Y1
-	VADDPS       Y10, Y2, Y2
-	VADDPS       Y11, Y3, Y3
-	VPERM2F128   $0x03, 96(BX), Y7, Y12
-	VPALIGNR     $0x0c, Y12, Y7, Y12
-	VMOVUPS      Y7, 96(BX)
-	VPERM2F128   $0x21, 128(R10)(CX*1), Y4, Y13
-	VPALIGNR     $0x04, Y4, Y13, Y13
-	VADDPS       Y5, Y12, Y12
-	VSUBPS       Y12, Y0, Y0
-	VFMADD132PS  32(R8), Y12, Y0
-	VFMADD213PS  (R14)(CX*1), Y15, Y0
-	VADDPS       Y13, Y6, Y13
-	VSUBPS       Y13, Y3, Y3
-	VFMADD132PS  32(R8), Y13, Y3
-	VFMADD213PS  96(R14)(CX*1), Y15, Y3
-	VADDPS       Y6, Y4, Y12
-	VSUBPS       Y12, Y1, Y1
-	VFMADD132PS  32(R8), Y12, Y1
-	VFMADD213PS  32(R14)(CX*1), Y15, Y1
-	VADDPS       Y7, Y5, Y13
-	VSUBPS       Y13, Y2, Y2
-	VFMADD132PS  32(R8), Y13, Y2
-	VFMADD213PS  64(R14)(CX*1), Y15, Y2
-	VPBROADCASTB (R13)(R9*1), Y12
-	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
-	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y0, Y4, Y0
-	VMOVNTPS     Y0, (R12)(CX*1)
-	VPBROADCASTB 1(R13)(R9*1), Y12
-	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
-	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y1, Y5, Y1
-	VMOVNTPS     Y1, 32(R12)(CX*1)
-	VPBROADCASTB 2(R13)(R9*1), Y12
-	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
-	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y2, Y6, Y2
-	VMOVNTPS     Y2, 64(R12)(CX*1)
-	VPBROADCASTB 3(R13)(R9*1), Y12
-	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
-	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y3, Y7, Y3
-	VMOVNTPS     Y3, 96(R12)(CX*1)
-	VSUBPS       Y4, Y0, Y0
-	VSUBPS       Y5, Y1, Y1
-	VSUBPS       Y6, Y2, Y2
-	VSUBPS       Y7, Y3, Y3
-	VFMADD213PS  smallestAVX2F32<>+0(SB), Y0, Y0
-	VFMADD213PS  smallestAVX2F32<>+0(SB), Y2, Y2
-	VFMADD231PS  Y1, Y1, Y0
-	VFMADD231PS  Y3, Y3, Y2
-	VADDPS       Y2, Y0, Y0
-	VADDPS       Y0, Y14, Y14
-	CMPQ         184(AX), $0x04
-	JE           rows_done
-
-	// row 4
-	MOVQ         48(AX), R10
-	VMOVUPS      (R10)(CX*1), Y0
-	VMOVUPS      32(R10)(CX*1), Y1
-	VMOVUPS      64(R10)(CX*1), Y2
-	VMOVUPS      96(R10)(CX*1), Y3
-	MOVQ         112(AX), R12
-	MOVQ         240(AX), R13
-	MOVQ         304(AX), R14
-	VADDPS       Y0, Y4, Y4
-	VADDPS       Y1, Y5, Y5
-	VADDPS       Y2, Y6, Y6
-	VADDPS       Y3, Y7, Y7
-	VPERM2F128   $0x03, 128(BX), Y11, Y12
-	VPALIGNR     $0x0c, Y12, Y11, Y12
-	VMOVUPS      Y11, 128(BX)
-	VPERM2F128   $0x21, 128(R11)(CX*1), Y8, Y13
-	VPALIGNR     $0x04, Y8, Y13, Y13
-	VADDPS       Y9, Y12, Y12
-	VSUBPS       Y12, Y4, Y4
-	VFMADD132PS  32(R8), Y12, Y4
-	VFMADD213PS  (R14)(CX*1), Y15, Y4
-	VADDPS       Y13, Y10, Y13
-	VSUBPS       Y13, Y7, Y7
-	VFMADD132PS  32(R8), Y13, Y7
-	VFMADD213PS  96(R14)(CX*1), Y15, Y7
-	VADDPS       Y10, Y8, Y12
-	VSUBPS       Y12, Y5, Y5
-	VFMADD132PS  32(R8), Y12, Y5
-	VFMADD213PS  32(R14)(CX*1), Y15, Y5
-	VADDPS       Y11, Y9, Y13
-	VSUBPS       Y13, Y6, Y6
-	VFMADD132PS  32(R8), Y13, Y6
-	VFMADD213PS  64(R14)(CX*1), Y15, Y6
-	VPBROADCASTB (R13)(R9*1), Y12
-	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
-	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y4, Y8, Y4
-	VMOVNTPS     Y4, (R12)(CX*1)
-	VPBROADCASTB 1(R13)(R9*1), Y12
-	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
-	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y5, Y9, Y5
-	VMOVNTPS     Y5, 32(R12)(CX*1)
-	VPBROADCASTB 2(R13)(R9*1), Y12
-	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
-	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y6, Y10, Y6
-	VMOVNTPS     Y6, 64(R12)(CX*1)
-	VPBROADCASTB 3(R13)(R9*1), Y12
-	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
-	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y7, Y11, Y7
-	VMOVNTPS     Y7, 96(R12)(CX*1)
-	VSUBPS       Y8, Y4, Y4
-	VSUBPS       Y9, Y5, Y5
-	VSUBPS       Y10, Y6, Y6
-	VSUBPS       Y11, Y7, Y7
-	VFMADD213PS  smallestAVX2F32<>+0(SB), Y4, Y4
-	VFMADD213PS  smallestAVX2F32<>+0(SB), Y6, Y6
-	VFMADD231PS  Y5, Y5, Y4
-	VFMADD231PS  Y7, Y7, Y6
-	VADDPS       Y6, Y4, Y4
-	VADDPS       Y4, Y14, Y14
-	CMPQ         184(AX), $0x05
-	JE           rows_done
-
-	// row 5
-	MOVQ         56(AX), R11
-	VMOVUPS      (R11)(CX*1), Y4
-	VMOVUPS      32(R11)(CX*1), Y5
-	VMOVUPS      64(R11)(CX*1), Y6
-	VMOVUPS      96(R11)(CX*1), Y7
-	MOVQ         120(AX), R12
-	MOVQ         248(AX), R13
-	MOVQ         312(AX), R14
-	VADDPS       Y4, Y8, Y8
-	VADDPS       Y5, Y9, Y9
-	VADDPS       Y6, Y10, Y10
-	VADDPS       Y7, Y11, Y11
-	VPERM2F128   $0x03, 160(BX), Y3, Y12
-	VPALIGNR     $0x0c, Y12, Y3, Y12
-	VMOVUPS      Y3, 160(BX)
-	VPERM2F128   $0x21, 128(R10)(CX*1), Y0, Y13
-	VPALIGNR     $0x04, Y0, Y13, Y13
-	VADDPS       Y1, Y12, Y12
-	VSUBPS       Y12, Y8, Y8
-	VFMADD132PS  32(R8), Y12, Y8
-	VFMADD213PS  (R14)(CX*1), Y15, Y8
-	VADDPS       Y13, Y2, Y13
-	VSUBPS       Y13, Y11, Y11
-	VFMADD132PS  32(R8), Y13, Y11
-	VFMADD213PS  96(R14)(CX*1), Y15, Y11
-	VADDPS       Y2, Y0, Y12
-	VSUBPS       Y12, Y9, Y9
-	VFMADD132PS  32(R8), Y12, Y9
-	VFMADD213PS  32(R14)(CX*1), Y15, Y9
-	VADDPS       Y3, Y1, Y13
-	VSUBPS       Y13, Y10, Y10
-	VFMADD132PS  32(R8), Y13, Y10
-	VFMADD213PS  64(R14)(CX*1), Y15, Y10
-	VPBROADCASTB (R13)(R9*1), Y12
-	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
-	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y8, Y0, Y8
-	VMOVNTPS     Y8, (R12)(CX*1)
-	VPBROADCASTB 1(R13)(R9*1), Y12
-	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
-	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y9, Y1, Y9
-	VMOVNTPS     Y9, 32(R12)(CX*1)
-	VPBROADCASTB 2(R13)(R9*1), Y12
-	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
-	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y10, Y2, Y10
-	VMOVNTPS     Y10, 64(R12)(CX*1)
-	VPBROADCASTB 3(R13)(R9*1), Y12
-	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
-	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y11, Y3, Y11
-	VMOVNTPS     Y11, 96(R12)(CX*1)
-	VSUBPS       Y0, Y8, Y8
-	VSUBPS       Y1, Y9, Y9
-	VSUBPS       Y2, Y10, Y10
-	VSUBPS       Y3, Y11, Y11
-	VFMADD213PS  smallestAVX2F32<>+0(SB), Y8, Y8
-	VFMADD213PS  smallestAVX2F32<>+0(SB), Y10, Y10
-	VFMADD231PS  Y9, Y9, Y8
-	VFMADD231PS  Y11, Y11, Y10
-	VADDPS       Y10, Y8, Y8
-	VADDPS       Y8, Y14, Y14
-	CMPQ         184(AX), $0x06
-	JE           rows_done
-
-	// row 6
-	MOVQ         64(AX), R10
-	VMOVUPS      (R10)(CX*1), Y8
-	VMOVUPS      32(R10)(CX*1), Y9
-	VMOVUPS      64(R10)(CX*1), Y10
-	VMOVUPS      96(R10)(CX*1), Y11
-	MOVQ         128(AX), R12
-	MOVQ         256(AX), R13
-	MOVQ         320(AX), R14
-	VADDPS       Y8, Y0, Y0
-	VADDPS       Y9, Y1, Y1
-	VADDPS       Y10, Y2, Y2
-	VADDPS       Y11, Y3, Y3
-	VPERM2F128   $0x03, 192(BX), Y7, Y12
-	VPALIGNR     $0x0c, Y12, Y7, Y12
-	VMOVUPS      Y7, 192(BX)
-	VPERM2F128   $0x21, 128(R11)(CX*1), Y4, Y13
-	VPALIGNR     $0x04, Y4, Y13, Y13
-	VADDPS       Y5, Y12, Y12
-	VSUBPS       Y12, Y0, Y0
-	VFMADD132PS  32(R8), Y12, Y0
-	VFMADD213PS  (R14)(CX*1), Y15, Y0
-	VADDPS       Y13, Y6, Y13
-	VSUBPS       Y13, Y3, Y3
-	VFMADD132PS  32(R8), Y13, Y3
-	VFMADD213PS  96(R14)(CX*1), Y15, Y3
-	VADDPS       Y6, Y4, Y12
-	VSUBPS       Y12, Y1, Y1
-	VFMADD132PS  32(R8), Y12, Y1
-	VFMADD213PS  32(R14)(CX*1), Y15, Y1
-	VADDPS       Y7, Y5, Y13
-	VSUBPS       Y13, Y2, Y2
-	VFMADD132PS  32(R8), Y13, Y2
-	VFMADD213PS  64(R14)(CX*1), Y15, Y2
-	VPBROADCASTB (R13)(R9*1), Y12
-	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
-	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y0, Y4, Y0
-	VMOVNTPS     Y0, (R12)(CX*1)
-	VPBROADCASTB 1(R13)(R9*1), Y12
-	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
-	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y1, Y5, Y1
-	VMOVNTPS     Y1, 32(R12)(CX*1)
-	VPBROADCASTB 2(R13)(R9*1), Y12
-	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
-	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y2, Y6, Y2
-	VMOVNTPS     Y2, 64(R12)(CX*1)
-	VPBROADCASTB 3(R13)(R9*1), Y12
-	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
-	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y3, Y7, Y3
-	VMOVNTPS     Y3, 96(R12)(CX*1)
-	VSUBPS       Y4, Y0, Y0
-	VSUBPS       Y5, Y1, Y1
-	VSUBPS       Y6, Y2, Y2
-	VSUBPS       Y7, Y3, Y3
-	VFMADD213PS  smallestAVX2F32<>+0(SB), Y0, Y0
-	VFMADD213PS  smallestAVX2F32<>+0(SB), Y2, Y2
-	VFMADD231PS  Y1, Y1, Y0
-	VFMADD231PS  Y3, Y3, Y2
-	VADDPS       Y2, Y0, Y0
-	VADDPS       Y0, Y14, Y14
-	CMPQ         184(AX), $0x07
-	JE           rows_done
-
-	// row 7
-	MOVQ         72(AX), R11
-	VMOVUPS      (R11)(CX*1), Y0
-	VMOVUPS      32(R11)(CX*1), Y1
-	VMOVUPS      64(R11)(CX*1), Y2
-	VMOVUPS      96(R11)(CX*1), Y3
-	MOVQ         136(AX), R11
-	MOVQ         264(AX), R12
-	MOVQ         328(AX), R13
-	VADDPS       Y0, Y4, Y4
-	VADDPS       Y1, Y5, Y5
-	VADDPS       Y2, Y6, Y6
-	VADDPS       Y3, Y7, Y7
-	VPERM2F128   $0x03, 224(BX), Y11, Y12
-	VPALIGNR     $0x0c, Y12, Y11, Y12
-	VMOVUPS      Y11, 224(BX)
-	VPERM2F128   $0x21, 128(R10)(CX*1), Y8, Y13
-	VPALIGNR     $0x04, Y8, Y13, Y13
-	VADDPS       Y9, Y12, Y12
-	VSUBPS       Y12, Y4, Y4
-	VFMADD132PS  32(R8), Y12, Y4
-	VFMADD213PS  (R13)(CX*1), Y15, Y4
-	VADDPS       Y13, Y10, Y13
-	VSUBPS       Y13, Y7, Y7
-	VFMADD132PS  32(R8), Y13, Y7
-	VFMADD213PS  96(R13)(CX*1), Y15, Y7
-	VADDPS       Y10, Y8, Y12
-	VSUBPS       Y12, Y5, Y5
-	VFMADD132PS  32(R8), Y12, Y5
-	VFMADD213PS  32(R13)(CX*1), Y15, Y5
-	VADDPS       Y11, Y9, Y13
-	VSUBPS       Y13, Y6, Y6
-	VFMADD132PS  32(R8), Y13, Y6
-	VFMADD213PS  64(R13)(CX*1), Y15, Y6
-	VPBROADCASTB (R12)(R9*1), Y12
-	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
-	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y4, Y8, Y4
-	VMOVNTPS     Y4, (R11)(CX*1)
-	VPBROADCASTB 1(R12)(R9*1), Y12
-	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
-	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y5, Y9, Y5
-	VMOVNTPS     Y5, 32(R11)(CX*1)
-	VPBROADCASTB 2(R12)(R9*1), Y12
-	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
-	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y6, Y10, Y6
-	VMOVNTPS     Y6, 64(R11)(CX*1)
-	VPBROADCASTB 3(R12)(R9*1), Y12
-	VPAND        lanesAVX2F32<>+0(SB), Y12, Y12
-	VPCMPEQD     lanesAVX2F32<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y7, Y11, Y7
-	VMOVNTPS     Y7, 96(R11)(CX*1)
-	VSUBPS       Y8, Y4, Y4
-	VSUBPS       Y9, Y5, Y5
-	VSUBPS       Y10, Y6, Y6
-	VSUBPS       Y11, Y7, Y7
-	VFMADD213PS  smallestAVX2F32<>+0(SB), Y4, Y4
-	VFMADD213PS  smallestAVX2F32<>+0(SB), Y6, Y6
-	VFMADD231PS  Y5, Y5, Y4
-	VFMADD231PS  Y7, Y7, Y6
-	VADDPS       Y6, Y4, Y4
-	VADDPS       Y4, Y14, Y14
-
-rows_done:
-	VMOVUPS Y14, (DX)
-	ADDQ    $0x00000020, DX
-	ADDQ    $0x00000080, CX
-	ADDQ    $0x04, R9
-	DECQ    DI
-	JNZ     block
+	ADDQ $0x00000020, DX
+	ADDQ $0x00000080, CX
+	DECQ SI
+	JNZ  block
 	VZEROUPPER
 	RET
 
@@ -9650,8 +13308,8 @@ TEXT ·sweepAVX2F64(SB), NOSPLIT, $0-8
 	MOVQ 160(AX), DX
 	ADDQ 152(AX), DX
 	MOVQ 168(AX), BX
-	MOVQ 200(AX), SI
-	MOVQ 192(AX), DI
+	MOVQ 216(AX), SI
+	MOVQ 208(AX), DI
 	MOVQ 184(AX), R8
 	SHRQ $0x01, R8
 	MOVQ 8(AX)(R8*8), R8
@@ -9661,6 +13319,8 @@ block:
 	VMOVQ        R9, X12
 	VPBROADCASTQ X12, Y12
 	VANDPS       (DX), Y12, Y14
+	MOVQ         192(AX), R9
+	MOVQ         DX, R10
 	VMOVUPS      (R8)(CX*1), Y12
 	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
 	VMOVUPS      tinyAVX2F64<>+0(SB), Y13
@@ -9668,24 +13328,24 @@ block:
 	VPCMPGTQ     zeroAVX2F64<>+0(SB), Y12, Y12
 	VPTEST       Y12, Y13
 	JNE          tiny
-	MOVQ         (AX), R9
-	MOVQ         8(AX), R10
-	VMOVUPS      (R9)(CX*1), Y0
-	VMOVUPS      32(R9)(CX*1), Y1
-	VMOVUPS      64(R9)(CX*1), Y2
-	VMOVUPS      96(R9)(CX*1), Y3
-	VMOVUPS      (R10)(CX*1), Y4
-	VMOVUPS      32(R10)(CX*1), Y5
-	VMOVUPS      64(R10)(CX*1), Y6
-	VMOVUPS      96(R10)(CX*1), Y7
+	MOVQ         (AX), R11
+	MOVQ         8(AX), R12
+	VMOVUPS      (R11)(CX*1), Y0
+	VMOVUPS      32(R11)(CX*1), Y1
+	VMOVUPS      64(R11)(CX*1), Y2
+	VMOVUPS      96(R11)(CX*1), Y3
+	VMOVUPS      (R12)(CX*1), Y4
+	VMOVUPS      32(R12)(CX*1), Y5
+	VMOVUPS      64(R12)(CX*1), Y6
+	VMOVUPS      96(R12)(CX*1), Y7
 
 	// row 0
-	MOVQ        16(AX), R9
-	VMOVUPS     (R9)(CX*1), Y8
-	VMOVUPS     32(R9)(CX*1), Y9
-	VMOVUPS     64(R9)(CX*1), Y10
-	VMOVUPS     96(R9)(CX*1), Y11
-	MOVQ        80(AX), R11
+	MOVQ        16(AX), R11
+	VMOVUPS     (R11)(CX*1), Y8
+	VMOVUPS     32(R11)(CX*1), Y9
+	VMOVUPS     64(R11)(CX*1), Y10
+	VMOVUPS     96(R11)(CX*1), Y11
+	MOVQ        80(AX), R13
 	VADDPD      Y8, Y0, Y0
 	VADDPD      Y9, Y1, Y1
 	VADDPD      Y10, Y2, Y2
@@ -9693,7 +13353,7 @@ block:
 	VPERM2F128  $0x03, (BX), Y7, Y12
 	VPALIGNR    $0x08, Y12, Y7, Y12
 	VMOVUPS     Y7, (BX)
-	VPERM2F128  $0x21, 128(R10)(CX*1), Y4, Y13
+	VPERM2F128  $0x21, 128(R12)(CX*1), Y4, Y13
 	VPALIGNR    $0x08, Y4, Y13, Y13
 	VADDPD      Y5, Y12, Y12
 	VADDPD      Y12, Y0, Y0
@@ -9704,13 +13364,13 @@ block:
 	VADDPD      Y7, Y5, Y13
 	VADDPD      Y13, Y2, Y2
 	VMULPD      quarterAVX2F64<>+0(SB), Y0, Y0
-	VMOVUPS     Y0, (R11)(CX*1)
+	VMOVUPS     Y0, (R13)(CX*1)
 	VMULPD      quarterAVX2F64<>+0(SB), Y1, Y1
-	VMOVUPS     Y1, 32(R11)(CX*1)
+	VMOVUPS     Y1, 32(R13)(CX*1)
 	VMULPD      quarterAVX2F64<>+0(SB), Y2, Y2
-	VMOVUPS     Y2, 64(R11)(CX*1)
+	VMOVUPS     Y2, 64(R13)(CX*1)
 	VMULPD      quarterAVX2F64<>+0(SB), Y3, Y3
-	VMOVUPS     Y3, 96(R11)(CX*1)
+	VMOVUPS     Y3, 96(R13)(CX*1)
 	VSUBPD      Y4, Y0, Y0
 	VSUBPD      Y5, Y1, Y1
 	VSUBPD      Y6, Y2, Y2
@@ -9721,16 +13381,16 @@ block:
 	VFMADD231PD Y3, Y3, Y2
 	VADDPD      Y2, Y0, Y0
 	VADDPD      Y0, Y14, Y14
-	CMPQ        184(AX), $0x01
-	JE          rows_done
+	CMPQ        R9, $0x01
+	JE          end_1
 
-	// row 1
-	MOVQ        24(AX), R10
-	VMOVUPS     (R10)(CX*1), Y0
-	VMOVUPS     32(R10)(CX*1), Y1
-	VMOVUPS     64(R10)(CX*1), Y2
-	VMOVUPS     96(R10)(CX*1), Y3
-	MOVQ        88(AX), R11
+row_1:
+	MOVQ        24(AX), R12
+	VMOVUPS     (R12)(CX*1), Y0
+	VMOVUPS     32(R12)(CX*1), Y1
+	VMOVUPS     64(R12)(CX*1), Y2
+	VMOVUPS     96(R12)(CX*1), Y3
+	MOVQ        88(AX), R13
 	VADDPD      Y0, Y4, Y4
 	VADDPD      Y1, Y5, Y5
 	VADDPD      Y2, Y6, Y6
@@ -9738,7 +13398,7 @@ block:
 	VPERM2F128  $0x03, 32(BX), Y11, Y12
 	VPALIGNR    $0x08, Y12, Y11, Y12
 	VMOVUPS     Y11, 32(BX)
-	VPERM2F128  $0x21, 128(R9)(CX*1), Y8, Y13
+	VPERM2F128  $0x21, 128(R11)(CX*1), Y8, Y13
 	VPALIGNR    $0x08, Y8, Y13, Y13
 	VADDPD      Y9, Y12, Y12
 	VADDPD      Y12, Y4, Y4
@@ -9749,13 +13409,13 @@ block:
 	VADDPD      Y11, Y9, Y13
 	VADDPD      Y13, Y6, Y6
 	VMULPD      quarterAVX2F64<>+0(SB), Y4, Y4
-	VMOVUPS     Y4, (R11)(CX*1)
+	VMOVUPS     Y4, (R13)(CX*1)
 	VMULPD      quarterAVX2F64<>+0(SB), Y5, Y5
-	VMOVUPS     Y5, 32(R11)(CX*1)
+	VMOVUPS     Y5, 32(R13)(CX*1)
 	VMULPD      quarterAVX2F64<>+0(SB), Y6, Y6
-	VMOVUPS     Y6, 64(R11)(CX*1)
+	VMOVUPS     Y6, 64(R13)(CX*1)
 	VMULPD      quarterAVX2F64<>+0(SB), Y7, Y7
-	VMOVUPS     Y7, 96(R11)(CX*1)
+	VMOVUPS     Y7, 96(R13)(CX*1)
 	VSUBPD      Y8, Y4, Y4
 	VSUBPD      Y9, Y5, Y5
 	VSUBPD      Y10, Y6, Y6
@@ -9766,16 +13426,16 @@ block:
 	VFMADD231PD Y7, Y7, Y6
 	VADDPD      Y6, Y4, Y4
 	VADDPD      Y4, Y14, Y14
-	CMPQ        184(AX), $0x02
-	JE          rows_done
+	CMPQ        R9, $0x02
+	JE          end_2
 
-	// row 2
-	MOVQ        32(AX), R9
-	VMOVUPS     (R9)(CX*1), Y4
-	VMOVUPS     32(R9)(CX*1), Y5
-	VMOVUPS     64(R9)(CX*1), Y6
-	VMOVUPS     96(R9)(CX*1), Y7
-	MOVQ        96(AX), R11
+row_2:
+	MOVQ        32(AX), R11
+	VMOVUPS     (R11)(CX*1), Y4
+	VMOVUPS     32(R11)(CX*1), Y5
+	VMOVUPS     64(R11)(CX*1), Y6
+	VMOVUPS     96(R11)(CX*1), Y7
+	MOVQ        96(AX), R13
 	VADDPD      Y4, Y8, Y8
 	VADDPD      Y5, Y9, Y9
 	VADDPD      Y6, Y10, Y10
@@ -9783,7 +13443,7 @@ block:
 	VPERM2F128  $0x03, 64(BX), Y3, Y12
 	VPALIGNR    $0x08, Y12, Y3, Y12
 	VMOVUPS     Y3, 64(BX)
-	VPERM2F128  $0x21, 128(R10)(CX*1), Y0, Y13
+	VPERM2F128  $0x21, 128(R12)(CX*1), Y0, Y13
 	VPALIGNR    $0x08, Y0, Y13, Y13
 	VADDPD      Y1, Y12, Y12
 	VADDPD      Y12, Y8, Y8
@@ -9794,13 +13454,13 @@ block:
 	VADDPD      Y3, Y1, Y13
 	VADDPD      Y13, Y10, Y10
 	VMULPD      quarterAVX2F64<>+0(SB), Y8, Y8
-	VMOVUPS     Y8, (R11)(CX*1)
+	VMOVUPS     Y8, (R13)(CX*1)
 	VMULPD      quarterAVX2F64<>+0(SB), Y9, Y9
-	VMOVUPS     Y9, 32(R11)(CX*1)
+	VMOVUPS     Y9, 32(R13)(CX*1)
 	VMULPD      quarterAVX2F64<>+0(SB), Y10, Y10
-	VMOVUPS     Y10, 64(R11)(CX*1)
+	VMOVUPS     Y10, 64(R13)(CX*1)
 	VMULPD      quarterAVX2F64<>+0(SB), Y11, Y11
-	VMOVUPS     Y11, 96(R11)(CX*1)
+	VMOVUPS     Y11, 96(R13)(CX*1)
 	VSUBPD      Y0, Y8, Y8
 	VSUBPD      Y1, Y9, Y9
 	VSUBPD      Y2, Y10, Y10
@@ -9811,16 +13471,16 @@ block:
 	VFMADD231PD Y11, Y11, Y10
 	VADDPD      Y10, Y8, Y8
 	VADDPD      Y8, Y14, Y14
-	CMPQ        184(AX), $0x03
-	JE          rows_done
+	CMPQ        R9, $0x03
+	JE          end_3
 
-	// row 3
-	MOVQ        40(AX), R10
-	VMOVUPS     (R10)(CX*1), Y8
-	VMOVUPS     32(R10)(CX*1), Y9
-	VMOVUPS     64(R10)(CX*1), Y10
-	VMOVUPS     96(R10)(CX*1), Y11
-	MOVQ        104(AX), R11
+row_3:
+	MOVQ        40(AX), R12
+	VMOVUPS     (R12)(CX*1), Y8
+	VMOVUPS     32(R12)(CX*1), Y9
+	VMOVUPS     64(R12)(CX*1), Y10
+	VMOVUPS     96(R12)(CX*1), Y11
+	MOVQ        104(AX), R13
 	VADDPD      Y8, Y0, Y0
 	VADDPD      Y9, Y1, Y1
 	VADDPD      Y10, Y2, Y2
@@ -9828,7 +13488,7 @@ block:
 	VPERM2F128  $0x03, 96(BX), Y7, Y12
 	VPALIGNR    $0x08, Y12, Y7, Y12
 	VMOVUPS     Y7, 96(BX)
-	VPERM2F128  $0x21, 128(R9)(CX*1), Y4, Y13
+	VPERM2F128  $0x21, 128(R11)(CX*1), Y4, Y13
 	VPALIGNR    $0x08, Y4, Y13, Y13
 	VADDPD      Y5, Y12, Y12
 	VADDPD      Y12, Y0, Y0
@@ -9839,13 +13499,13 @@ block:
 	VADDPD      Y7, Y5, Y13
 	VADDPD      Y13, Y2, Y2
 	VMULPD      quarterAVX2F64<>+0(SB), Y0, Y0
-	VMOVUPS     Y0, (R11)(CX*1)
+	VMOVUPS     Y0, (R13)(CX*1)
 	VMULPD      quarterAVX2F64<>+0(SB), Y1, Y1
-	VMOVUPS     Y1, 32(R11)(CX*1)
+	VMOVUPS     Y1, 32(R13)(CX*1)
 	VMULPD      quarterAVX2F64<>+0(SB), Y2, Y2
-	VMOVUPS     Y2, 64(R11)(CX*1)
+	VMOVUPS     Y2, 64(R13)(CX*1)
 	VMULPD      quarterAVX2F64<>+0(SB), Y3, Y3
-	VMOVUPS     Y3, 96(R11)(CX*1)
+	VMOVUPS     Y3, 96(R13)(CX*1)
 	VSUBPD      Y4, Y0, Y0
 	VSUBPD      Y5, Y1, Y1
 	VSUBPD      Y6, Y2, Y2
@@ -9856,16 +13516,16 @@ block:
 	VFMADD231PD Y3, Y3, Y2
 	VADDPD      Y2, Y0, Y0
 	VADDPD      Y0, Y14, Y14
-	CMPQ        184(AX), $0x04
-	JE          rows_done
+	CMPQ        R9, $0x04
+	JE          end_4
 
-	// row 4
-	MOVQ        48(AX), R9
-	VMOVUPS     (R9)(CX*1), Y0
-	VMOVUPS     32(R9)(CX*1), Y1
-	VMOVUPS     64(R9)(CX*1), Y2
-	VMOVUPS     96(R9)(CX*1), Y3
-	MOVQ        112(AX), R11
+row_4:
+	MOVQ        48(AX), R11
+	VMOVUPS     (R11)(CX*1), Y0
+	VMOVUPS     32(R11)(CX*1), Y1
+	VMOVUPS     64(R11)(CX*1), Y2
+	VMOVUPS     96(R11)(CX*1), Y3
+	MOVQ        112(AX), R13
 	VADDPD      Y0, Y4, Y4
 	VADDPD      Y1, Y5, Y5
 	VADDPD      Y2, Y6, Y6
@@ -9873,7 +13533,7 @@ block:
 	VPERM2F128  $0x03, 128(BX), Y11, Y12
 	VPALIGNR    $0x08, Y12, Y11, Y12
 	VMOVUPS     Y11, 128(BX)
-	VPERM2F128  $0x21, 128(R10)(CX*1), Y8, Y13
+	VPERM2F128  $0x21, 128(R12)(CX*1), Y8, Y13
 	VPALIGNR    $0x08, Y8, Y13, Y13
 	VADDPD      Y9, Y12, Y12
 	VADDPD      Y12, Y4, Y4
@@ -9884,13 +13544,13 @@ block:
 	VADDPD      Y11, Y9, Y13
 	VADDPD      Y13, Y6, Y6
 	VMULPD      quarterAVX2F64<>+0(SB), Y4, Y4
-	VMOVUPS     Y4, (R11)(CX*1)
+	VMOVUPS     Y4, (R13)(CX*1)
 	VMULPD      quarterAVX2F64<>+0(SB), Y5, Y5
-	VMOVUPS     Y5, 32(R11)(CX*1)
+	VMOVUPS     Y5, 32(R13)(CX*1)
 	VMULPD      quarterAVX2F64<>+0(SB), Y6, Y6
-	VMOVUPS     Y6, 64(R11)(CX*1)
+	VMOVUPS     Y6, 64(R13)(CX*1)
 	VMULPD      quarterAVX2F64<>+0(SB), Y7, Y7
-	VMOVUPS     Y7, 96(R11)(CX*1)
+	VMOVUPS     Y7, 96(R13)(CX*1)
 	VSUBPD      Y8, Y4, Y4
 	VSUBPD      Y9, Y5, Y5
 	VSUBPD      Y10, Y6, Y6
@@ -9901,16 +13561,16 @@ block:
 	VFMADD231PD Y7, Y7, Y6
 	VADDPD      Y6, Y4, Y4
 	VADDPD      Y4, Y14, Y14
-	CMPQ        184(AX), $0x05
-	JE          rows_done
+	CMPQ        R9, $0x05
+	JE          end_5
 
-	// row 5
-	MOVQ        56(AX), R10
-	VMOVUPS     (R10)(CX*1), Y4
-	VMOVUPS     32(R10)(CX*1), Y5
-	VMOVUPS     64(R10)(CX*1), Y6
-	VMOVUPS     96(R10)(CX*1), Y7
-	MOVQ        120(AX), R11
+row_5:
+	MOVQ        56(AX), R12
+	VMOVUPS     (R12)(CX*1), Y4
+	VMOVUPS     32(R12)(CX*1), Y5
+	VMOVUPS     64(R12)(CX*1), Y6
+	VMOVUPS     96(R12)(CX*1), Y7
+	MOVQ        120(AX), R13
 	VADDPD      Y4, Y8, Y8
 	VADDPD      Y5, Y9, Y9
 	VADDPD      Y6, Y10, Y10
@@ -9918,7 +13578,7 @@ block:
 	VPERM2F128  $0x03, 160(BX), Y3, Y12
 	VPALIGNR    $0x08, Y12, Y3, Y12
 	VMOVUPS     Y3, 160(BX)
-	VPERM2F128  $0x21, 128(R9)(CX*1), Y0, Y13
+	VPERM2F128  $0x21, 128(R11)(CX*1), Y0, Y13
 	VPALIGNR    $0x08, Y0, Y13, Y13
 	VADDPD      Y1, Y12, Y12
 	VADDPD      Y12, Y8, Y8
@@ -9929,13 +13589,13 @@ block:
 	VADDPD      Y3, Y1, Y13
 	VADDPD      Y13, Y10, Y10
 	VMULPD      quarterAVX2F64<>+0(SB), Y8, Y8
-	VMOVUPS     Y8, (R11)(CX*1)
+	VMOVUPS     Y8, (R13)(CX*1)
 	VMULPD      quarterAVX2F64<>+0(SB), Y9, Y9
-	VMOVUPS     Y9, 32(R11)(CX*1)
+	VMOVUPS     Y9, 32(R13)(CX*1)
 	VMULPD      quarterAVX2F64<>+0(SB), Y10, Y10
-	VMOVUPS     Y10, 64(R11)(CX*1)
+	VMOVUPS     Y10, 64(R13)(CX*1)
 	VMULPD      quarterAVX2F64<>+0(SB), Y11, Y11
-	VMOVUPS     Y11, 96(R11)(CX*1)
+	VMOVUPS     Y11, 96(R13)(CX*1)
 	VSUBPD      Y0, Y8, Y8
 	VSUBPD      Y1, Y9, Y9
 	VSUBPD      Y2, Y10, Y10
@@ -9946,16 +13606,16 @@ block:
 	VFMADD231PD Y11, Y11, Y10
 	VADDPD      Y10, Y8, Y8
 	VADDPD      Y8, Y14, Y14
-	CMPQ        184(AX), $0x06
-	JE          rows_done
+	CMPQ        R9, $0x06
+	JE          end_6
 
-	// row 6
-	MOVQ        64(AX), R9
-	VMOVUPS     (R9)(CX*1), Y8
-	VMOVUPS     32(R9)(CX*1), Y9
-	VMOVUPS     64(R9)(CX*1), Y10
-	VMOVUPS     96(R9)(CX*1), Y11
-	MOVQ        128(AX), R11
+row_6:
+	MOVQ        64(AX), R11
+	VMOVUPS     (R11)(CX*1), Y8
+	VMOVUPS     32(R11)(CX*1), Y9
+	VMOVUPS     64(R11)(CX*1), Y10
+	VMOVUPS     96(R11)(CX*1), Y11
+	MOVQ        128(AX), R13
 	VADDPD      Y8, Y0, Y0
 	VADDPD      Y9, Y1, Y1
 	VADDPD      Y10, Y2, Y2
@@ -9963,7 +13623,7 @@ block:
 	VPERM2F128  $0x03, 192(BX), Y7, Y12
 	VPALIGNR    $0x08, Y12, Y7, Y12
 	VMOVUPS     Y7, 192(BX)
-	VPERM2F128  $0x21, 128(R10)(CX*1), Y4, Y13
+	VPERM2F128  $0x21, 128(R12)(CX*1), Y4, Y13
 	VPALIGNR    $0x08, Y4, Y13, Y13
 	VADDPD      Y5, Y12, Y12
 	VADDPD      Y12, Y0, Y0
@@ -9974,13 +13634,13 @@ block:
 	VADDPD      Y7, Y5, Y13
 	VADDPD      Y13, Y2, Y2
 	VMULPD      quarterAVX2F64<>+0(SB), Y0, Y0
-	VMOVUPS     Y0, (R11)(CX*1)
+	VMOVUPS     Y0, (R13)(CX*1)
 	VMULPD      quarterAVX2F64<>+0(SB), Y1, Y1
-	VMOVUPS     Y1, 32(R11)(CX*1)
+	VMOVUPS     Y1, 32(R13)(CX*1)
 	VMULPD      quarterAVX2F64<>+0(SB), Y2, Y2
-	VMOVUPS     Y2, 64(R11)(CX*1)
+	VMOVUPS     Y2, 64(R13)(CX*1)
 	VMULPD      quarterAVX2F64<>+0(SB), Y3, Y3
-	VMOVUPS     Y3, 96(R11)(CX*1)
+	VMOVUPS     Y3, 96(R13)(CX*1)
 	VSUBPD      Y4, Y0, Y0
 	VSUBPD      Y5, Y1, Y1
 	VSUBPD      Y6, Y2, Y2
@@ -9991,16 +13651,16 @@ block:
 	VFMADD231PD Y3, Y3, Y2
 	VADDPD      Y2, Y0, Y0
 	VADDPD      Y0, Y14, Y14
-	CMPQ        184(AX), $0x07
-	JE          rows_done
+	CMPQ        R9, $0x07
+	JE          end_7
 
-	// row 7
-	MOVQ        72(AX), R10
-	VMOVUPS     (R10)(CX*1), Y0
-	VMOVUPS     32(R10)(CX*1), Y1
-	VMOVUPS     64(R10)(CX*1), Y2
-	VMOVUPS     96(R10)(CX*1), Y3
-	MOVQ        136(AX), R10
+row_7:
+	MOVQ        72(AX), R9
+	VMOVUPS     (R9)(CX*1), Y0
+	VMOVUPS     32(R9)(CX*1), Y1
+	VMOVUPS     64(R9)(CX*1), Y2
+	VMOVUPS     96(R9)(CX*1), Y3
+	MOVQ        136(AX), R9
 	VADDPD      Y0, Y4, Y4
 	VADDPD      Y1, Y5, Y5
 	VADDPD      Y2, Y6, Y6
@@ -10008,7 +13668,7 @@ block:
 	VPERM2F128  $0x03, 224(BX), Y11, Y12
 	VPALIGNR    $0x08, Y12, Y11, Y12
 	VMOVUPS     Y11, 224(BX)
-	VPERM2F128  $0x21, 128(R9)(CX*1), Y8, Y13
+	VPERM2F128  $0x21, 128(R11)(CX*1), Y8, Y13
 	VPALIGNR    $0x08, Y8, Y13, Y13
 	VADDPD      Y9, Y12, Y12
 	VADDPD      Y12, Y4, Y4
@@ -10019,13 +13679,13 @@ block:
 	VADDPD      Y11, Y9, Y13
 	VADDPD      Y13, Y6, Y6
 	VMULPD      quarterAVX2F64<>+0(SB), Y4, Y4
-	VMOVUPS     Y4, (R10)(CX*1)
+	VMOVUPS     Y4, (R9)(CX*1)
 	VMULPD      quarterAVX2F64<>+0(SB), Y5, Y5
-	VMOVUPS     Y5, 32(R10)(CX*1)
+	VMOVUPS     Y5, 32(R9)(CX*1)
 	VMULPD      quarterAVX2F64<>+0(SB), Y6, Y6
-	VMOVUPS     Y6, 64(R10)(CX*1)
+	VMOVUPS     Y6, 64(R9)(CX*1)
 	VMULPD      quarterAVX2F64<>+0(SB), Y7, Y7
-	VMOVUPS     Y7, 96(R10)(CX*1)
+	VMOVUPS     Y7, 96(R9)(CX*1)
 	VSUBPD      Y8, Y4, Y4
 	VSUBPD      Y9, Y5, Y5
 	VSUBPD      Y10, Y6, Y6
@@ -10038,7 +13698,7 @@ block:
 	VADDPD      Y4, Y14, Y14
 
 rows_done:
-	VMOVUPS Y14, (DX)
+	VMOVUPS Y14, (R10)
 	ADDQ    $0x00000020, DX
 	ADDQ    $0x00000080, CX
 	DECQ    DI
@@ -10046,25 +13706,88 @@ rows_done:
 	VZEROUPPER
 	RET
 
+end_1:
+	CMPQ    184(AX), $0x01
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     row_1
+
+end_2:
+	CMPQ    184(AX), $0x02
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     row_2
+
+end_3:
+	CMPQ    184(AX), $0x03
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     row_3
+
+end_4:
+	CMPQ    184(AX), $0x04
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     row_4
+
+end_5:
+	CMPQ    184(AX), $0x05
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     row_5
+
+end_6:
+	CMPQ    184(AX), $0x06
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     row_6
+
+end_7:
+	CMPQ    184(AX), $0x07
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     row_7
+
 tiny:
-	MOVQ    (AX), R9
-	MOVQ    8(AX), R10
-	VMOVUPS (R9)(CX*1), Y0
-	VMOVUPS 32(R9)(CX*1), Y1
-	VMOVUPS 64(R9)(CX*1), Y2
-	VMOVUPS 96(R9)(CX*1), Y3
-	VMOVUPS (R10)(CX*1), Y4
-	VMOVUPS 32(R10)(CX*1), Y5
-	VMOVUPS 64(R10)(CX*1), Y6
-	VMOVUPS 96(R10)(CX*1), Y7
+	MOVQ    (AX), R11
+	MOVQ    8(AX), R12
+	VMOVUPS (R11)(CX*1), Y0
+	VMOVUPS 32(R11)(CX*1), Y1
+	VMOVUPS 64(R11)(CX*1), Y2
+	VMOVUPS 96(R11)(CX*1), Y3
+	VMOVUPS (R12)(CX*1), Y4
+	VMOVUPS 32(R12)(CX*1), Y5
+	VMOVUPS 64(R12)(CX*1), Y6
+	VMOVUPS 96(R12)(CX*1), Y7
 
 	// row 0
-	MOVQ        16(AX), R9
-	VMOVUPS     (R9)(CX*1), Y8
-	VMOVUPS     32(R9)(CX*1), Y9
-	VMOVUPS     64(R9)(CX*1), Y10
-	VMOVUPS     96(R9)(CX*1), Y11
-	MOVQ        80(AX), R11
+	MOVQ        16(AX), R11
+	VMOVUPS     (R11)(CX*1), Y8
+	VMOVUPS     32(R11)(CX*1), Y9
+	VMOVUPS     64(R11)(CX*1), Y10
+	VMOVUPS     96(R11)(CX*1), Y11
+	MOVQ        80(AX), R13
 	VADDPD      Y8, Y0, Y0
 	VADDPD      Y9, Y1, Y1
 	VADDPD      Y10, Y2, Y2
@@ -10072,7 +13795,7 @@ tiny:
 	VPERM2F128  $0x03, (BX), Y7, Y12
 	VPALIGNR    $0x08, Y12, Y7, Y12
 	VMOVUPS     Y7, (BX)
-	VPERM2F128  $0x21, 128(R10)(CX*1), Y4, Y13
+	VPERM2F128  $0x21, 128(R12)(CX*1), Y4, Y13
 	VPALIGNR    $0x08, Y4, Y13, Y13
 	VADDPD      Y5, Y12, Y12
 	VADDPD      Y12, Y0, Y0
@@ -10096,7 +13819,7 @@ tiny:
 	VMULPD      quarterAVX2F64<>+0(SB), Y0, Y0
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y0, Y0
-	VMOVUPS     Y0, (R11)(CX*1)
+	VMOVUPS     Y0, (R13)(CX*1)
 	VANDPS      signAVX2F64<>+0(SB), Y1, Y12
 	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD      Y1, Y13, Y13
@@ -10111,7 +13834,7 @@ tiny:
 	VMULPD      quarterAVX2F64<>+0(SB), Y1, Y1
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y1, Y1
-	VMOVUPS     Y1, 32(R11)(CX*1)
+	VMOVUPS     Y1, 32(R13)(CX*1)
 	VANDPS      signAVX2F64<>+0(SB), Y2, Y12
 	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD      Y2, Y13, Y13
@@ -10126,7 +13849,7 @@ tiny:
 	VMULPD      quarterAVX2F64<>+0(SB), Y2, Y2
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y2, Y2
-	VMOVUPS     Y2, 64(R11)(CX*1)
+	VMOVUPS     Y2, 64(R13)(CX*1)
 	VANDPS      signAVX2F64<>+0(SB), Y3, Y12
 	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD      Y3, Y13, Y13
@@ -10141,7 +13864,7 @@ tiny:
 	VMULPD      quarterAVX2F64<>+0(SB), Y3, Y3
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y3, Y3
-	VMOVUPS     Y3, 96(R11)(CX*1)
+	VMOVUPS     Y3, 96(R13)(CX*1)
 	VORPS       Y0, Y4, Y12
 	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
 	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
@@ -10172,16 +13895,16 @@ tiny:
 	VFMADD231PD Y3, Y3, Y2
 	VADDPD      Y2, Y0, Y0
 	VADDPD      Y0, Y14, Y14
-	CMPQ        184(AX), $0x01
-	JE          rows_done
+	CMPQ        R9, $0x01
+	JE          tiny_end_1
 
-	// row 1
-	MOVQ        24(AX), R10
-	VMOVUPS     (R10)(CX*1), Y0
-	VMOVUPS     32(R10)(CX*1), Y1
-	VMOVUPS     64(R10)(CX*1), Y2
-	VMOVUPS     96(R10)(CX*1), Y3
-	MOVQ        88(AX), R11
+tiny_row_1:
+	MOVQ        24(AX), R12
+	VMOVUPS     (R12)(CX*1), Y0
+	VMOVUPS     32(R12)(CX*1), Y1
+	VMOVUPS     64(R12)(CX*1), Y2
+	VMOVUPS     96(R12)(CX*1), Y3
+	MOVQ        88(AX), R13
 	VADDPD      Y0, Y4, Y4
 	VADDPD      Y1, Y5, Y5
 	VADDPD      Y2, Y6, Y6
@@ -10189,7 +13912,7 @@ tiny:
 	VPERM2F128  $0x03, 32(BX), Y11, Y12
 	VPALIGNR    $0x08, Y12, Y11, Y12
 	VMOVUPS     Y11, 32(BX)
-	VPERM2F128  $0x21, 128(R9)(CX*1), Y8, Y13
+	VPERM2F128  $0x21, 128(R11)(CX*1), Y8, Y13
 	VPALIGNR    $0x08, Y8, Y13, Y13
 	VADDPD      Y9, Y12, Y12
 	VADDPD      Y12, Y4, Y4
@@ -10213,7 +13936,7 @@ tiny:
 	VMULPD      quarterAVX2F64<>+0(SB), Y4, Y4
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y4, Y4
-	VMOVUPS     Y4, (R11)(CX*1)
+	VMOVUPS     Y4, (R13)(CX*1)
 	VANDPS      signAVX2F64<>+0(SB), Y5, Y12
 	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD      Y5, Y13, Y13
@@ -10228,7 +13951,7 @@ tiny:
 	VMULPD      quarterAVX2F64<>+0(SB), Y5, Y5
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y5, Y5
-	VMOVUPS     Y5, 32(R11)(CX*1)
+	VMOVUPS     Y5, 32(R13)(CX*1)
 	VANDPS      signAVX2F64<>+0(SB), Y6, Y12
 	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD      Y6, Y13, Y13
@@ -10243,7 +13966,7 @@ tiny:
 	VMULPD      quarterAVX2F64<>+0(SB), Y6, Y6
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y6, Y6
-	VMOVUPS     Y6, 64(R11)(CX*1)
+	VMOVUPS     Y6, 64(R13)(CX*1)
 	VANDPS      signAVX2F64<>+0(SB), Y7, Y12
 	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD      Y7, Y13, Y13
@@ -10258,7 +13981,7 @@ tiny:
 	VMULPD      quarterAVX2F64<>+0(SB), Y7, Y7
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y7, Y7
-	VMOVUPS     Y7, 96(R11)(CX*1)
+	VMOVUPS     Y7, 96(R13)(CX*1)
 	VORPS       Y4, Y8, Y12
 	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
 	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
@@ -10289,16 +14012,16 @@ tiny:
 	VFMADD231PD Y7, Y7, Y6
 	VADDPD      Y6, Y4, Y4
 	VADDPD      Y4, Y14, Y14
-	CMPQ        184(AX), $0x02
-	JE          rows_done
+	CMPQ        R9, $0x02
+	JE          tiny_end_2
 
-	// row 2
-	MOVQ        32(AX), R9
-	VMOVUPS     (R9)(CX*1), Y4
-	VMOVUPS     32(R9)(CX*1), Y5
-	VMOVUPS     64(R9)(CX*1), Y6
-	VMOVUPS     96(R9)(CX*1), Y7
-	MOVQ        96(AX), R11
+tiny_row_2:
+	MOVQ        32(AX), R11
+	VMOVUPS     (R11)(CX*1), Y4
+	VMOVUPS     32(R11)(CX*1), Y5
+	VMOVUPS     64(R11)(CX*1), Y6
+	VMOVUPS     96(R11)(CX*1), Y7
+	MOVQ        96(AX), R13
 	VADDPD      Y4, Y8, Y8
 	VADDPD      Y5, Y9, Y9
 	VADDPD      Y6, Y10, Y10
@@ -10306,7 +14029,7 @@ tiny:
 	VPERM2F128  $0x03, 64(BX), Y3, Y12
 	VPALIGNR    $0x08, Y12, Y3, Y12
 	VMOVUPS     Y3, 64(BX)
-	VPERM2F128  $0x21, 128(R10)(CX*1), Y0, Y13
+	VPERM2F128  $0x21, 128(R12)(CX*1), Y0, Y13
 	VPALIGNR    $0x08, Y0, Y13, Y13
 	VADDPD      Y1, Y12, Y12
 	VADDPD      Y12, Y8, Y8
@@ -10330,7 +14053,7 @@ tiny:
 	VMULPD      quarterAVX2F64<>+0(SB), Y8, Y8
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y8, Y8
-	VMOVUPS     Y8, (R11)(CX*1)
+	VMOVUPS     Y8, (R13)(CX*1)
 	VANDPS      signAVX2F64<>+0(SB), Y9, Y12
 	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD      Y9, Y13, Y13
@@ -10345,7 +14068,7 @@ tiny:
 	VMULPD      quarterAVX2F64<>+0(SB), Y9, Y9
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y9, Y9
-	VMOVUPS     Y9, 32(R11)(CX*1)
+	VMOVUPS     Y9, 32(R13)(CX*1)
 	VANDPS      signAVX2F64<>+0(SB), Y10, Y12
 	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD      Y10, Y13, Y13
@@ -10360,7 +14083,7 @@ tiny:
 	VMULPD      quarterAVX2F64<>+0(SB), Y10, Y10
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y10, Y10
-	VMOVUPS     Y10, 64(R11)(CX*1)
+	VMOVUPS     Y10, 64(R13)(CX*1)
 	VANDPS      signAVX2F64<>+0(SB), Y11, Y12
 	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD      Y11, Y13, Y13
@@ -10375,7 +14098,7 @@ tiny:
 	VMULPD      quarterAVX2F64<>+0(SB), Y11, Y11
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y11, Y11
-	VMOVUPS     Y11, 96(R11)(CX*1)
+	VMOVUPS     Y11, 96(R13)(CX*1)
 	VORPS       Y8, Y0, Y12
 	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
 	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
@@ -10406,16 +14129,16 @@ tiny:
 	VFMADD231PD Y11, Y11, Y10
 	VADDPD      Y10, Y8, Y8
 	VADDPD      Y8, Y14, Y14
-	CMPQ        184(AX), $0x03
-	JE          rows_done
+	CMPQ        R9, $0x03
+	JE          tiny_end_3
 
-	// row 3
-	MOVQ        40(AX), R10
-	VMOVUPS     (R10)(CX*1), Y8
-	VMOVUPS     32(R10)(CX*1), Y9
-	VMOVUPS     64(R10)(CX*1), Y10
-	VMOVUPS     96(R10)(CX*1), Y11
-	MOVQ        104(AX), R11
+tiny_row_3:
+	MOVQ        40(AX), R12
+	VMOVUPS     (R12)(CX*1), Y8
+	VMOVUPS     32(R12)(CX*1), Y9
+	VMOVUPS     64(R12)(CX*1), Y10
+	VMOVUPS     96(R12)(CX*1), Y11
+	MOVQ        104(AX), R13
 	VADDPD      Y8, Y0, Y0
 	VADDPD      Y9, Y1, Y1
 	VADDPD      Y10, Y2, Y2
@@ -10423,7 +14146,7 @@ tiny:
 	VPERM2F128  $0x03, 96(BX), Y7, Y12
 	VPALIGNR    $0x08, Y12, Y7, Y12
 	VMOVUPS     Y7, 96(BX)
-	VPERM2F128  $0x21, 128(R9)(CX*1), Y4, Y13
+	VPERM2F128  $0x21, 128(R11)(CX*1), Y4, Y13
 	VPALIGNR    $0x08, Y4, Y13, Y13
 	VADDPD      Y5, Y12, Y12
 	VADDPD      Y12, Y0, Y0
@@ -10447,7 +14170,7 @@ tiny:
 	VMULPD      quarterAVX2F64<>+0(SB), Y0, Y0
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y0, Y0
-	VMOVUPS     Y0, (R11)(CX*1)
+	VMOVUPS     Y0, (R13)(CX*1)
 	VANDPS      signAVX2F64<>+0(SB), Y1, Y12
 	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD      Y1, Y13, Y13
@@ -10462,7 +14185,7 @@ tiny:
 	VMULPD      quarterAVX2F64<>+0(SB), Y1, Y1
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y1, Y1
-	VMOVUPS     Y1, 32(R11)(CX*1)
+	VMOVUPS     Y1, 32(R13)(CX*1)
 	VANDPS      signAVX2F64<>+0(SB), Y2, Y12
 	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD      Y2, Y13, Y13
@@ -10477,7 +14200,7 @@ tiny:
 	VMULPD      quarterAVX2F64<>+0(SB), Y2, Y2
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y2, Y2
-	VMOVUPS     Y2, 64(R11)(CX*1)
+	VMOVUPS     Y2, 64(R13)(CX*1)
 	VANDPS      signAVX2F64<>+0(SB), Y3, Y12
 	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD      Y3, Y13, Y13
@@ -10492,7 +14215,7 @@ tiny:
 	VMULPD      quarterAVX2F64<>+0(SB), Y3, Y3
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y3, Y3
-	VMOVUPS     Y3, 96(R11)(CX*1)
+	VMOVUPS     Y3, 96(R13)(CX*1)
 	VORPS       Y0, Y4, Y12
 	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
 	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
@@ -10523,16 +14246,16 @@ tiny:
 	VFMADD231PD Y3, Y3, Y2
 	VADDPD      Y2, Y0, Y0
 	VADDPD      Y0, Y14, Y14
-	CMPQ        184(AX), $0x04
-	JE          rows_done
+	CMPQ        R9, $0x04
+	JE          tiny_end_4
 
-	// row 4
-	MOVQ        48(AX), R9
-	VMOVUPS     (R9)(CX*1), Y0
-	VMOVUPS     32(R9)(CX*1), Y1
-	VMOVUPS     64(R9)(CX*1), Y2
-	VMOVUPS     96(R9)(CX*1), Y3
-	MOVQ        112(AX), R11
+tiny_row_4:
+	MOVQ        48(AX), R11
+	VMOVUPS     (R11)(CX*1), Y0
+	VMOVUPS     32(R11)(CX*1), Y1
+	VMOVUPS     64(R11)(CX*1), Y2
+	VMOVUPS     96(R11)(CX*1), Y3
+	MOVQ        112(AX), R13
 	VADDPD      Y0, Y4, Y4
 	VADDPD      Y1, Y5, Y5
 	VADDPD      Y2, Y6, Y6
@@ -10540,7 +14263,7 @@ tiny:
 	VPERM2F128  $0x03, 128(BX), Y11, Y12
 	VPALIGNR    $0x08, Y12, Y11, Y12
 	VMOVUPS     Y11, 128(BX)
-	VPERM2F128  $0x21, 128(R10)(CX*1), Y8, Y13
+	VPERM2F128  $0x21, 128(R12)(CX*1), Y8, Y13
 	VPALIGNR    $0x08, Y8, Y13, Y13
 	VADDPD      Y9, Y12, Y12
 	VADDPD      Y12, Y4, Y4
@@ -10564,7 +14287,7 @@ tiny:
 	VMULPD      quarterAVX2F64<>+0(SB), Y4, Y4
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y4, Y4
-	VMOVUPS     Y4, (R11)(CX*1)
+	VMOVUPS     Y4, (R13)(CX*1)
 	VANDPS      signAVX2F64<>+0(SB), Y5, Y12
 	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD      Y5, Y13, Y13
@@ -10579,7 +14302,7 @@ tiny:
 	VMULPD      quarterAVX2F64<>+0(SB), Y5, Y5
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y5, Y5
-	VMOVUPS     Y5, 32(R11)(CX*1)
+	VMOVUPS     Y5, 32(R13)(CX*1)
 	VANDPS      signAVX2F64<>+0(SB), Y6, Y12
 	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD      Y6, Y13, Y13
@@ -10594,7 +14317,7 @@ tiny:
 	VMULPD      quarterAVX2F64<>+0(SB), Y6, Y6
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y6, Y6
-	VMOVUPS     Y6, 64(R11)(CX*1)
+	VMOVUPS     Y6, 64(R13)(CX*1)
 	VANDPS      signAVX2F64<>+0(SB), Y7, Y12
 	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD      Y7, Y13, Y13
@@ -10609,7 +14332,7 @@ tiny:
 	VMULPD      quarterAVX2F64<>+0(SB), Y7, Y7
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y7, Y7
-	VMOVUPS     Y7, 96(R11)(CX*1)
+	VMOVUPS     Y7, 96(R13)(CX*1)
 	VORPS       Y4, Y8, Y12
 	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
 	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
@@ -10640,16 +14363,16 @@ tiny:
 	VFMADD231PD Y7, Y7, Y6
 	VADDPD      Y6, Y4, Y4
 	VADDPD      Y4, Y14, Y14
-	CMPQ        184(AX), $0x05
-	JE          rows_done
+	CMPQ        R9, $0x05
+	JE          tiny_end_5
 
-	// row 5
-	MOVQ        56(AX), R10
-	VMOVUPS     (R10)(CX*1), Y4
-	VMOVUPS     32(R10)(CX*1), Y5
-	VMOVUPS     64(R10)(CX*1), Y6
-	VMOVUPS     96(R10)(CX*1), Y7
-	MOVQ        120(AX), R11
+tiny_row_5:
+	MOVQ        56(AX), R12
+	VMOVUPS     (R12)(CX*1), Y4
+	VMOVUPS     32(R12)(CX*1), Y5
+	VMOVUPS     64(R12)(CX*1), Y6
+	VMOVUPS     96(R12)(CX*1), Y7
+	MOVQ        120(AX), R13
 	VADDPD      Y4, Y8, Y8
 	VADDPD      Y5, Y9, Y9
 	VADDPD      Y6, Y10, Y10
@@ -10657,7 +14380,7 @@ tiny:
 	VPERM2F128  $0x03, 160(BX), Y3, Y12
 	VPALIGNR    $0x08, Y12, Y3, Y12
 	VMOVUPS     Y3, 160(BX)
-	VPERM2F128  $0x21, 128(R9)(CX*1), Y0, Y13
+	VPERM2F128  $0x21, 128(R11)(CX*1), Y0, Y13
 	VPALIGNR    $0x08, Y0, Y13, Y13
 	VADDPD      Y1, Y12, Y12
 	VADDPD      Y12, Y8, Y8
@@ -10681,7 +14404,7 @@ tiny:
 	VMULPD      quarterAVX2F64<>+0(SB), Y8, Y8
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y8, Y8
-	VMOVUPS     Y8, (R11)(CX*1)
+	VMOVUPS     Y8, (R13)(CX*1)
 	VANDPS      signAVX2F64<>+0(SB), Y9, Y12
 	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD      Y9, Y13, Y13
@@ -10696,7 +14419,7 @@ tiny:
 	VMULPD      quarterAVX2F64<>+0(SB), Y9, Y9
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y9, Y9
-	VMOVUPS     Y9, 32(R11)(CX*1)
+	VMOVUPS     Y9, 32(R13)(CX*1)
 	VANDPS      signAVX2F64<>+0(SB), Y10, Y12
 	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD      Y10, Y13, Y13
@@ -10711,7 +14434,7 @@ tiny:
 	VMULPD      quarterAVX2F64<>+0(SB), Y10, Y10
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y10, Y10
-	VMOVUPS     Y10, 64(R11)(CX*1)
+	VMOVUPS     Y10, 64(R13)(CX*1)
 	VANDPS      signAVX2F64<>+0(SB), Y11, Y12
 	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD      Y11, Y13, Y13
@@ -10726,7 +14449,7 @@ tiny:
 	VMULPD      quarterAVX2F64<>+0(SB), Y11, Y11
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y11, Y11
-	VMOVUPS     Y11, 96(R11)(CX*1)
+	VMOVUPS     Y11, 96(R13)(CX*1)
 	VORPS       Y8, Y0, Y12
 	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
 	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
@@ -10757,16 +14480,16 @@ tiny:
 	VFMADD231PD Y11, Y11, Y10
 	VADDPD      Y10, Y8, Y8
 	VADDPD      Y8, Y14, Y14
-	CMPQ        184(AX), $0x06
-	JE          rows_done
+	CMPQ        R9, $0x06
+	JE          tiny_end_6
 
-	// row 6
-	MOVQ        64(AX), R9
-	VMOVUPS     (R9)(CX*1), Y8
-	VMOVUPS     32(R9)(CX*1), Y9
-	VMOVUPS     64(R9)(CX*1), Y10
-	VMOVUPS     96(R9)(CX*1), Y11
-	MOVQ        128(AX), R11
+tiny_row_6:
+	MOVQ        64(AX), R11
+	VMOVUPS     (R11)(CX*1), Y8
+	VMOVUPS     32(R11)(CX*1), Y9
+	VMOVUPS     64(R11)(CX*1), Y10
+	VMOVUPS     96(R11)(CX*1), Y11
+	MOVQ        128(AX), R13
 	VADDPD      Y8, Y0, Y0
 	VADDPD      Y9, Y1, Y1
 	VADDPD      Y10, Y2, Y2
@@ -10774,7 +14497,7 @@ tiny:
 	VPERM2F128  $0x03, 192(BX), Y7, Y12
 	VPALIGNR    $0x08, Y12, Y7, Y12
 	VMOVUPS     Y7, 192(BX)
-	VPERM2F128  $0x21, 128(R10)(CX*1), Y4, Y13
+	VPERM2F128  $0x21, 128(R12)(CX*1), Y4, Y13
 	VPALIGNR    $0x08, Y4, Y13, Y13
 	VADDPD      Y5, Y12, Y12
 	VADDPD      Y12, Y0, Y0
@@ -10798,7 +14521,7 @@ tiny:
 	VMULPD      quarterAVX2F64<>+0(SB), Y0, Y0
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y0, Y0
-	VMOVUPS     Y0, (R11)(CX*1)
+	VMOVUPS     Y0, (R13)(CX*1)
 	VANDPS      signAVX2F64<>+0(SB), Y1, Y12
 	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD      Y1, Y13, Y13
@@ -10813,7 +14536,7 @@ tiny:
 	VMULPD      quarterAVX2F64<>+0(SB), Y1, Y1
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y1, Y1
-	VMOVUPS     Y1, 32(R11)(CX*1)
+	VMOVUPS     Y1, 32(R13)(CX*1)
 	VANDPS      signAVX2F64<>+0(SB), Y2, Y12
 	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD      Y2, Y13, Y13
@@ -10828,7 +14551,7 @@ tiny:
 	VMULPD      quarterAVX2F64<>+0(SB), Y2, Y2
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y2, Y2
-	VMOVUPS     Y2, 64(R11)(CX*1)
+	VMOVUPS     Y2, 64(R13)(CX*1)
 	VANDPS      signAVX2F64<>+0(SB), Y3, Y12
 	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD      Y3, Y13, Y13
@@ -10843,7 +14566,7 @@ tiny:
 	VMULPD      quarterAVX2F64<>+0(SB), Y3, Y3
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y3, Y3
-	VMOVUPS     Y3, 96(R11)(CX*1)
+	VMOVUPS     Y3, 96(R13)(CX*1)
 	VORPS       Y0, Y4, Y12
 	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
 	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
@@ -10874,16 +14597,16 @@ tiny:
 	VFMADD231PD Y3, Y3, Y2
 	VADDPD      Y2, Y0, Y0
 	VADDPD      Y0, Y14, Y14
-	CMPQ        184(AX), $0x07
-	JE          rows_done
+	CMPQ        R9, $0x07
+	JE          tiny_end_7
 
-	// row 7
-	MOVQ        72(AX), R10
-	VMOVUPS     (R10)(CX*1), Y0
-	VMOVUPS     32(R10)(CX*1), Y1
-	VMOVUPS     64(R10)(CX*1), Y2
-	VMOVUPS     96(R10)(CX*1), Y3
-	MOVQ        136(AX), R10
+tiny_row_7:
+	MOVQ        72(AX), R9
+	VMOVUPS     (R9)(CX*1), Y0
+	VMOVUPS     32(R9)(CX*1), Y1
+	VMOVUPS     64(R9)(CX*1), Y2
+	VMOVUPS     96(R9)(CX*1), Y3
+	MOVQ        136(AX), R9
 	VADDPD      Y0, Y4, Y4
 	VADDPD      Y1, Y5, Y5
 	VADDPD      Y2, Y6, Y6
@@ -10891,7 +14614,7 @@ tiny:
 	VPERM2F128  $0x03, 224(BX), Y11, Y12
 	VPALIGNR    $0x08, Y12, Y11, Y12
 	VMOVUPS     Y11, 224(BX)
-	VPERM2F128  $0x21, 128(R9)(CX*1), Y8, Y13
+	VPERM2F128  $0x21, 128(R11)(CX*1), Y8, Y13
 	VPALIGNR    $0x08, Y8, Y13, Y13
 	VADDPD      Y9, Y12, Y12
 	VADDPD      Y12, Y4, Y4
@@ -10915,7 +14638,7 @@ tiny:
 	VMULPD      quarterAVX2F64<>+0(SB), Y4, Y4
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y4, Y4
-	VMOVUPS     Y4, (R10)(CX*1)
+	VMOVUPS     Y4, (R9)(CX*1)
 	VANDPS      signAVX2F64<>+0(SB), Y5, Y12
 	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD      Y5, Y13, Y13
@@ -10930,7 +14653,7 @@ tiny:
 	VMULPD      quarterAVX2F64<>+0(SB), Y5, Y5
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y5, Y5
-	VMOVUPS     Y5, 32(R10)(CX*1)
+	VMOVUPS     Y5, 32(R9)(CX*1)
 	VANDPS      signAVX2F64<>+0(SB), Y6, Y12
 	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD      Y6, Y13, Y13
@@ -10945,7 +14668,7 @@ tiny:
 	VMULPD      quarterAVX2F64<>+0(SB), Y6, Y6
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y6, Y6
-	VMOVUPS     Y6, 64(R10)(CX*1)
+	VMOVUPS     Y6, 64(R9)(CX*1)
 	VANDPS      signAVX2F64<>+0(SB), Y7, Y12
 	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD      Y7, Y13, Y13
@@ -10960,7 +14683,7 @@ tiny:
 	VMULPD      quarterAVX2F64<>+0(SB), Y7, Y7
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y7, Y7
-	VMOVUPS     Y7, 96(R10)(CX*1)
+	VMOVUPS     Y7, 96(R9)(CX*1)
 	VORPS       Y4, Y8, Y12
 	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
 	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
@@ -10992,6 +14715,69 @@ tiny:
 	VADDPD      Y6, Y4, Y4
 	VADDPD      Y4, Y14, Y14
 	JMP         rows_done
+
+tiny_end_1:
+	CMPQ    184(AX), $0x01
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     tiny_row_1
+
+tiny_end_2:
+	CMPQ    184(AX), $0x02
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     tiny_row_2
+
+tiny_end_3:
+	CMPQ    184(AX), $0x03
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     tiny_row_3
+
+tiny_end_4:
+	CMPQ    184(AX), $0x04
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     tiny_row_4
+
+tiny_end_5:
+	CMPQ    184(AX), $0x05
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     tiny_row_5
+
+tiny_end_6:
+	CMPQ    184(AX), $0x06
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     tiny_row_6
+
+tiny_end_7:
+	CMPQ    184(AX), $0x07
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     tiny_row_7
 
 DATA quarterAVX2F64<>+0(SB)/8, $(0.25)
 DATA quarterAVX2F64<>+8(SB)/8, $(0.25)
@@ -11055,8 +14841,8 @@ TEXT ·streamAVX2F64(SB), NOSPLIT, $0-8
 	MOVQ 160(AX), DX
 	ADDQ 152(AX), DX
 	MOVQ 168(AX), BX
-	MOVQ 200(AX), SI
-	MOVQ 192(AX), DI
+	MOVQ 216(AX), SI
+	MOVQ 208(AX), DI
 	MOVQ 184(AX), R8
 	SHRQ $0x01, R8
 	MOVQ 8(AX)(R8*8), R8
@@ -11066,6 +14852,8 @@ block:
 	VMOVQ        R9, X12
 	VPBROADCASTQ X12, Y12
 	VANDPS       (DX), Y12, Y14
+	MOVQ         192(AX), R9
+	MOVQ         DX, R10
 	VMOVUPS      (R8)(CX*1), Y12
 	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
 	VMOVUPS      tinyAVX2F64<>+0(SB), Y13
@@ -11073,24 +14861,24 @@ block:
 	VPCMPGTQ     zeroAVX2F64<>+0(SB), Y12, Y12
 	VPTEST       Y12, Y13
 	JNE          tiny
-	MOVQ         (AX), R9
-	MOVQ         8(AX), R10
-	VMOVUPS      (R9)(CX*1), Y0
-	VMOVUPS      32(R9)(CX*1), Y1
-	VMOVUPS      64(R9)(CX*1), Y2
-	VMOVUPS      96(R9)(CX*1), Y3
-	VMOVUPS      (R10)(CX*1), Y4
-	VMOVUPS      32(R10)(CX*1), Y5
-	VMOVUPS      64(R10)(CX*1), Y6
-	VMOVUPS      96(R10)(CX*1), Y7
+	MOVQ         (AX), R11
+	MOVQ         8(AX), R12
+	VMOVUPS      (R11)(CX*1), Y0
+	VMOVUPS      32(R11)(CX*1), Y1
+	VMOVUPS      64(R11)(CX*1), Y2
+	VMOVUPS      96(R11)(CX*1), Y3
+	VMOVUPS      (R12)(CX*1), Y4
+	VMOVUPS      32(R12)(CX*1), Y5
+	VMOVUPS      64(R12)(CX*1), Y6
+	VMOVUPS      96(R12)(CX*1), Y7
 
 	// row 0
-	MOVQ        16(AX), R9
-	VMOVUPS     (R9)(CX*1), Y8
-	VMOVUPS     32(R9)(CX*1), Y9
-	VMOVUPS     64(R9)(CX*1), Y10
-	VMOVUPS     96(R9)(CX*1), Y11
-	MOVQ        80(AX), R11
+	MOVQ        16(AX), R11
+	VMOVUPS     (R11)(CX*1), Y8
+	VMOVUPS     32(R11)(CX*1), Y9
+	VMOVUPS     64(R11)(CX*1), Y10
+	VMOVUPS     96(R11)(CX*1), Y11
+	MOVQ        80(AX), R13
 	VADDPD      Y8, Y0, Y0
 	VADDPD      Y9, Y1, Y1
 	VADDPD      Y10, Y2, Y2
@@ -11098,7 +14886,7 @@ block:
 	VPERM2F128  $0x03, (BX), Y7, Y12
 	VPALIGNR    $0x08, Y12, Y7, Y12
 	VMOVUPS     Y7, (BX)
-	VPERM2F128  $0x21, 128(R10)(CX*1), Y4, Y13
+	VPERM2F128  $0x21, 128(R12)(CX*1), Y4, Y13
 	VPALIGNR    $0x08, Y4, Y13, Y13
 	VADDPD      Y5, Y12, Y12
 	VADDPD      Y12, Y0, Y0
@@ -11109,13 +14897,13 @@ block:
 	VADDPD      Y7, Y5, Y13
 	VADDPD      Y13, Y2, Y2
 	VMULPD      quarterAVX2F64<>+0(SB), Y0, Y0
-	VMOVNTPS    Y0, (R11)(CX*1)
+	VMOVNTPS    Y0, (R13)(CX*1)
 	VMULPD      quarterAVX2F64<>+0(SB), Y1, Y1
-	VMOVNTPS    Y1, 32(R11)(CX*1)
+	VMOVNTPS    Y1, 32(R13)(CX*1)
 	VMULPD      quarterAVX2F64<>+0(SB), Y2, Y2
-	VMOVNTPS    Y2, 64(R11)(CX*1)
+	VMOVNTPS    Y2, 64(R13)(CX*1)
 	VMULPD      quarterAVX2F64<>+0(SB), Y3, Y3
-	VMOVNTPS    Y3, 96(R11)(CX*1)
+	VMOVNTPS    Y3, 96(R13)(CX*1)
 	VSUBPD      Y4, Y0, Y0
 	VSUBPD      Y5, Y1, Y1
 	VSUBPD      Y6, Y2, Y2
@@ -11126,16 +14914,16 @@ block:
 	VFMADD231PD Y3, Y3, Y2
 	VADDPD      Y2, Y0, Y0
 	VADDPD      Y0, Y14, Y14
-	CMPQ        184(AX), $0x01
-	JE          rows_done
+	CMPQ        R9, $0x01
+	JE          end_1
 
-	// row 1
-	MOVQ        24(AX), R10
-	VMOVUPS     (R10)(CX*1), Y0
-	VMOVUPS     32(R10)(CX*1), Y1
-	VMOVUPS     64(R10)(CX*1), Y2
-	VMOVUPS     96(R10)(CX*1), Y3
-	MOVQ        88(AX), R11
+row_1:
+	MOVQ        24(AX), R12
+	VMOVUPS     (R12)(CX*1), Y0
+	VMOVUPS     32(R12)(CX*1), Y1
+	VMOVUPS     64(R12)(CX*1), Y2
+	VMOVUPS     96(R12)(CX*1), Y3
+	MOVQ        88(AX), R13
 	VADDPD      Y0, Y4, Y4
 	VADDPD      Y1, Y5, Y5
 	VADDPD      Y2, Y6, Y6
@@ -11143,7 +14931,7 @@ block:
 	VPERM2F128  $0x03, 32(BX), Y11, Y12
 	VPALIGNR    $0x08, Y12, Y11, Y12
 	VMOVUPS     Y11, 32(BX)
-	VPERM2F128  $0x21, 128(R9)(CX*1), Y8, Y13
+	VPERM2F128  $0x21, 128(R11)(CX*1), Y8, Y13
 	VPALIGNR    $0x08, Y8, Y13, Y13
 	VADDPD      Y9, Y12, Y12
 	VADDPD      Y12, Y4, Y4
@@ -11154,13 +14942,13 @@ block:
 	VADDPD      Y11, Y9, Y13
 	VADDPD      Y13, Y6, Y6
 	VMULPD      quarterAVX2F64<>+0(SB), Y4, Y4
-	VMOVNTPS    Y4, (R11)(CX*1)
+	VMOVNTPS    Y4, (R13)(CX*1)
 	VMULPD      quarterAVX2F64<>+0(SB), Y5, Y5
-	VMOVNTPS    Y5, 32(R11)(CX*1)
+	VMOVNTPS    Y5, 32(R13)(CX*1)
 	VMULPD      quarterAVX2F64<>+0(SB), Y6, Y6
-	VMOVNTPS    Y6, 64(R11)(CX*1)
+	VMOVNTPS    Y6, 64(R13)(CX*1)
 	VMULPD      quarterAVX2F64<>+0(SB), Y7, Y7
-	VMOVNTPS    Y7, 96(R11)(CX*1)
+	VMOVNTPS    Y7, 96(R13)(CX*1)
 	VSUBPD      Y8, Y4, Y4
 	VSUBPD      Y9, Y5, Y5
 	VSUBPD      Y10, Y6, Y6
@@ -11171,16 +14959,16 @@ block:
 	VFMADD231PD Y7, Y7, Y6
 	VADDPD      Y6, Y4, Y4
 	VADDPD      Y4, Y14, Y14
-	CMPQ        184(AX), $0x02
-	JE          rows_done
+	CMPQ        R9, $0x02
+	JE          end_2
 
-	// row 2
-	MOVQ        32(AX), R9
-	VMOVUPS     (R9)(CX*1), Y4
-	VMOVUPS     32(R9)(CX*1), Y5
-	VMOVUPS     64(R9)(CX*1), Y6
-	VMOVUPS     96(R9)(CX*1), Y7
-	MOVQ        96(AX), R11
+row_2:
+	MOVQ        32(AX), R11
+	VMOVUPS     (R11)(CX*1), Y4
+	VMOVUPS     32(R11)(CX*1), Y5
+	VMOVUPS     64(R11)(CX*1), Y6
+	VMOVUPS     96(R11)(CX*1), Y7
+	MOVQ        96(AX), R13
 	VADDPD      Y4, Y8, Y8
 	VADDPD      Y5, Y9, Y9
 	VADDPD      Y6, Y10, Y10
@@ -11188,7 +14976,7 @@ block:
 	VPERM2F128  $0x03, 64(BX), Y3, Y12
 	VPALIGNR    $0x08, Y12, Y3, Y12
 	VMOVUPS     Y3, 64(BX)
-	VPERM2F128  $0x21, 128(R10)(CX*1), Y0, Y13
+	VPERM2F128  $0x21, 128(R12)(CX*1), Y0, Y13
 	VPALIGNR    $0x08, Y0, Y13, Y13
 	VADDPD      Y1, Y12, Y12
 	VADDPD      Y12, Y8, Y8
@@ -11199,13 +14987,13 @@ block:
 	VADDPD      Y3, Y1, Y13
 	VADDPD      Y13, Y10, Y10
 	VMULPD      quarterAVX2F64<>+0(SB), Y8, Y8
-	VMOVNTPS    Y8, (R11)(CX*1)
+	VMOVNTPS    Y8, (R13)(CX*1)
 	VMULPD      quarterAVX2F64<>+0(SB), Y9, Y9
-	VMOVNTPS    Y9, 32(R11)(CX*1)
+	VMOVNTPS    Y9, 32(R13)(CX*1)
 	VMULPD      quarterAVX2F64<>+0(SB), Y10, Y10
-	VMOVNTPS    Y10, 64(R11)(CX*1)
+	VMOVNTPS    Y10, 64(R13)(CX*1)
 	VMULPD      quarterAVX2F64<>+0(SB), Y11, Y11
-	VMOVNTPS    Y11, 96(R11)(CX*1)
+	VMOVNTPS    Y11, 96(R13)(CX*1)
 	VSUBPD      Y0, Y8, Y8
 	VSUBPD      Y1, Y9, Y9
 	VSUBPD      Y2, Y10, Y10
@@ -11216,16 +15004,16 @@ block:
 	VFMADD231PD Y11, Y11, Y10
 	VADDPD      Y10, Y8, Y8
 	VADDPD      Y8, Y14, Y14
-	CMPQ        184(AX), $0x03
-	JE          rows_done
+	CMPQ        R9, $0x03
+	JE          end_3
 
-	// row 3
-	MOVQ        40(AX), R10
-	VMOVUPS     (R10)(CX*1), Y8
-	VMOVUPS     32(R10)(CX*1), Y9
-	VMOVUPS     64(R10)(CX*1), Y10
-	VMOVUPS     96(R10)(CX*1), Y11
-	MOVQ        104(AX), R11
+row_3:
+	MOVQ        40(AX), R12
+	VMOVUPS     (R12)(CX*1), Y8
+	VMOVUPS     32(R12)(CX*1), Y9
+	VMOVUPS     64(R12)(CX*1), Y10
+	VMOVUPS     96(R12)(CX*1), Y11
+	MOVQ        104(AX), R13
 	VADDPD      Y8, Y0, Y0
 	VADDPD      Y9, Y1, Y1
 	VADDPD      Y10, Y2, Y2
@@ -11233,7 +15021,7 @@ block:
 	VPERM2F128  $0x03, 96(BX), Y7, Y12
 	VPALIGNR    $0x08, Y12, Y7, Y12
 	VMOVUPS     Y7, 96(BX)
-	VPERM2F128  $0x21, 128(R9)(CX*1), Y4, Y13
+	VPERM2F128  $0x21, 128(R11)(CX*1), Y4, Y13
 	VPALIGNR    $0x08, Y4, Y13, Y13
 	VADDPD      Y5, Y12, Y12
 	VADDPD      Y12, Y0, Y0
@@ -11244,13 +15032,13 @@ block:
 	VADDPD      Y7, Y5, Y13
 	VADDPD      Y13, Y2, Y2
 	VMULPD      quarterAVX2F64<>+0(SB), Y0, Y0
-	VMOVNTPS    Y0, (R11)(CX*1)
+	VMOVNTPS    Y0, (R13)(CX*1)
 	VMULPD      quarterAVX2F64<>+0(SB), Y1, Y1
-	VMOVNTPS    Y1, 32(R11)(CX*1)
+	VMOVNTPS    Y1, 32(R13)(CX*1)
 	VMULPD      quarterAVX2F64<>+0(SB), Y2, Y2
-	VMOVNTPS    Y2, 64(R11)(CX*1)
+	VMOVNTPS    Y2, 64(R13)(CX*1)
 	VMULPD      quarterAVX2F64<>+0(SB), Y3, Y3
-	VMOVNTPS    Y3, 96(R11)(CX*1)
+	VMOVNTPS    Y3, 96(R13)(CX*1)
 	VSUBPD      Y4, Y0, Y0
 	VSUBPD      Y5, Y1, Y1
 	VSUBPD      Y6, Y2, Y2
@@ -11261,16 +15049,16 @@ block:
 	VFMADD231PD Y3, Y3, Y2
 	VADDPD      Y2, Y0, Y0
 	VADDPD      Y0, Y14, Y14
-	CMPQ        184(AX), $0x04
-	JE          rows_done
+	CMPQ        R9, $0x04
+	JE          end_4
 
-	// row 4
-	MOVQ        48(AX), R9
-	VMOVUPS     (R9)(CX*1), Y0
-	VMOVUPS     32(R9)(CX*1), Y1
-	VMOVUPS     64(R9)(CX*1), Y2
-	VMOVUPS     96(R9)(CX*1), Y3
-	MOVQ        112(AX), R11
+row_4:
+	MOVQ        48(AX), R11
+	VMOVUPS     (R11)(CX*1), Y0
+	VMOVUPS     32(R11)(CX*1), Y1
+	VMOVUPS     64(R11)(CX*1), Y2
+	VMOVUPS     96(R11)(CX*1), Y3
+	MOVQ        112(AX), R13
 	VADDPD      Y0, Y4, Y4
 	VADDPD      Y1, Y5, Y5
 	VADDPD      Y2, Y6, Y6
@@ -11278,7 +15066,7 @@ block:
 	VPERM2F128  $0x03, 128(BX), Y11, Y12
 	VPALIGNR    $0x08, Y12, Y11, Y12
 	VMOVUPS     Y11, 128(BX)
-	VPERM2F128  $0x21, 128(R10)(CX*1), Y8, Y13
+	VPERM2F128  $0x21, 128(R12)(CX*1), Y8, Y13
 	VPALIGNR    $0x08, Y8, Y13, Y13
 	VADDPD      Y9, Y12, Y12
 	VADDPD      Y12, Y4, Y4
@@ -11289,13 +15077,13 @@ block:
 	VADDPD      Y11, Y9, Y13
 	VADDPD      Y13, Y6, Y6
 	VMULPD      quarterAVX2F64<>+0(SB), Y4, Y4
-	VMOVNTPS    Y4, (R11)(CX*1)
+	VMOVNTPS    Y4, (R13)(CX*1)
 	VMULPD      quarterAVX2F64<>+0(SB), Y5, Y5
-	VMOVNTPS    Y5, 32(R11)(CX*1)
+	VMOVNTPS    Y5, 32(R13)(CX*1)
 	VMULPD      quarterAVX2F64<>+0(SB), Y6, Y6
-	VMOVNTPS    Y6, 64(R11)(CX*1)
+	VMOVNTPS    Y6, 64(R13)(CX*1)
 	VMULPD      quarterAVX2F64<>+0(SB), Y7, Y7
-	VMOVNTPS    Y7, 96(R11)(CX*1)
+	VMOVNTPS    Y7, 96(R13)(CX*1)
 	VSUBPD      Y8, Y4, Y4
 	VSUBPD      Y9, Y5, Y5
 	VSUBPD      Y10, Y6, Y6
@@ -11306,16 +15094,16 @@ block:
 	VFMADD231PD Y7, Y7, Y6
 	VADDPD      Y6, Y4, Y4
 	VADDPD      Y4, Y14, Y14
-	CMPQ        184(AX), $0x05
-	JE          rows_done
+	CMPQ        R9, $0x05
+	JE          end_5
 
-	// row 5
-	MOVQ        56(AX), R10
-	VMOVUPS     (R10)(CX*1), Y4
-	VMOVUPS     32(R10)(CX*1), Y5
-	VMOVUPS     64(R10)(CX*1), Y6
-	VMOVUPS     96(R10)(CX*1), Y7
-	MOVQ        120(AX), R11
+row_5:
+	MOVQ        56(AX), R12
+	VMOVUPS     (R12)(CX*1), Y4
+	VMOVUPS     32(R12)(CX*1), Y5
+	VMOVUPS     64(R12)(CX*1), Y6
+	VMOVUPS     96(R12)(CX*1), Y7
+	MOVQ        120(AX), R13
 	VADDPD      Y4, Y8, Y8
 	VADDPD      Y5, Y9, Y9
 	VADDPD      Y6, Y10, Y10
@@ -11323,7 +15111,7 @@ block:
 	VPERM2F128  $0x03, 160(BX), Y3, Y12
 	VPALIGNR    $0x08, Y12, Y3, Y12
 	VMOVUPS     Y3, 160(BX)
-	VPERM2F128  $0x21, 128(R9)(CX*1), Y0, Y13
+	VPERM2F128  $0x21, 128(R11)(CX*1), Y0, Y13
 	VPALIGNR    $0x08, Y0, Y13, Y13
 	VADDPD      Y1, Y12, Y12
 	VADDPD      Y12, Y8, Y8
@@ -11334,13 +15122,13 @@ block:
 	VADDPD      Y3, Y1, Y13
 	VADDPD      Y13, Y10, Y10
 	VMULPD      quarterAVX2F64<>+0(SB), Y8, Y8
-	VMOVNTPS    Y8, (R11)(CX*1)
+	VMOVNTPS    Y8, (R13)(CX*1)
 	VMULPD      quarterAVX2F64<>+0(SB), Y9, Y9
-	VMOVNTPS    Y9, 32(R11)(CX*1)
+	VMOVNTPS    Y9, 32(R13)(CX*1)
 	VMULPD      quarterAVX2F64<>+0(SB), Y10, Y10
-	VMOVNTPS    Y10, 64(R11)(CX*1)
+	VMOVNTPS    Y10, 64(R13)(CX*1)
 	VMULPD      quarterAVX2F64<>+0(SB), Y11, Y11
-	VMOVNTPS    Y11, 96(R11)(CX*1)
+	VMOVNTPS    Y11, 96(R13)(CX*1)
 	VSUBPD      Y0, Y8, Y8
 	VSUBPD      Y1, Y9, Y9
 	VSUBPD      Y2, Y10, Y10
@@ -11351,16 +15139,16 @@ block:
 	VFMADD231PD Y11, Y11, Y10
 	VADDPD      Y10, Y8, Y8
 	VADDPD      Y8, Y14, Y14
-	CMPQ        184(AX), $0x06
-	JE          rows_done
+	CMPQ        R9, $0x06
+	JE          end_6
 
-	// row 6
-	MOVQ        64(AX), R9
-	VMOVUPS     (R9)(CX*1), Y8
-	VMOVUPS     32(R9)(CX*1), Y9
-	VMOVUPS     64(R9)(CX*1), Y10
-	VMOVUPS     96(R9)(CX*1), Y11
-	MOVQ        128(AX), R11
+row_6:
+	MOVQ        64(AX), R11
+	VMOVUPS     (R11)(CX*1), Y8
+	VMOVUPS     32(R11)(CX*1), Y9
+	VMOVUPS     64(R11)(CX*1), Y10
+	VMOVUPS     96(R11)(CX*1), Y11
+	MOVQ        128(AX), R13
 	VADDPD      Y8, Y0, Y0
 	VADDPD      Y9, Y1, Y1
 	VADDPD      Y10, Y2, Y2
@@ -11368,7 +15156,7 @@ block:
 	VPERM2F128  $0x03, 192(BX), Y7, Y12
 	VPALIGNR    $0x08, Y12, Y7, Y12
 	VMOVUPS     Y7, 192(BX)
-	VPERM2F128  $0x21, 128(R10)(CX*1), Y4, Y13
+	VPERM2F128  $0x21, 128(R12)(CX*1), Y4, Y13
 	VPALIGNR    $0x08, Y4, Y13, Y13
 	VADDPD      Y5, Y12, Y12
 	VADDPD      Y12, Y0, Y0
@@ -11379,13 +15167,13 @@ block:
 	VADDPD      Y7, Y5, Y13
 	VADDPD      Y13, Y2, Y2
 	VMULPD      quarterAVX2F64<>+0(SB), Y0, Y0
-	VMOVNTPS    Y0, (R11)(CX*1)
+	VMOVNTPS    Y0, (R13)(CX*1)
 	VMULPD      quarterAVX2F64<>+0(SB), Y1, Y1
-	VMOVNTPS    Y1, 32(R11)(CX*1)
+	VMOVNTPS    Y1, 32(R13)(CX*1)
 	VMULPD      quarterAVX2F64<>+0(SB), Y2, Y2
-	VMOVNTPS    Y2, 64(R11)(CX*1)
+	VMOVNTPS    Y2, 64(R13)(CX*1)
 	VMULPD      quarterAVX2F64<>+0(SB), Y3, Y3
-	VMOVNTPS    Y3, 96(R11)(CX*1)
+	VMOVNTPS    Y3, 96(R13)(CX*1)
 	VSUBPD      Y4, Y0, Y0
 	VSUBPD      Y5, Y1, Y1
 	VSUBPD      Y6, Y2, Y2
@@ -11396,16 +15184,16 @@ block:
 	VFMADD231PD Y3, Y3, Y2
 	VADDPD      Y2, Y0, Y0
 	VADDPD      Y0, Y14, Y14
-	CMPQ        184(AX), $0x07
-	JE          rows_done
+	CMPQ        R9, $0x07
+	JE          end_7
 
-	// row 7
-	MOVQ        72(AX), R10
-	VMOVUPS     (R10)(CX*1), Y0
-	VMOVUPS     32(R10)(CX*1), Y1
-	VMOVUPS     64(R10)(CX*1), Y2
-	VMOVUPS     96(R10)(CX*1), Y3
-	MOVQ        136(AX), R10
+row_7:
+	MOVQ        72(AX), R9
+	VMOVUPS     (R9)(CX*1), Y0
+	VMOVUPS     32(R9)(CX*1), Y1
+	VMOVUPS     64(R9)(CX*1), Y2
+	VMOVUPS     96(R9)(CX*1), Y3
+	MOVQ        136(AX), R9
 	VADDPD      Y0, Y4, Y4
 	VADDPD      Y1, Y5, Y5
 	VADDPD      Y2, Y6, Y6
@@ -11413,7 +15201,7 @@ block:
 	VPERM2F128  $0x03, 224(BX), Y11, Y12
 	VPALIGNR    $0x08, Y12, Y11, Y12
 	VMOVUPS     Y11, 224(BX)
-	VPERM2F128  $0x21, 128(R9)(CX*1), Y8, Y13
+	VPERM2F128  $0x21, 128(R11)(CX*1), Y8, Y13
 	VPALIGNR    $0x08, Y8, Y13, Y13
 	VADDPD      Y9, Y12, Y12
 	VADDPD      Y12, Y4, Y4
@@ -11424,13 +15212,13 @@ block:
 	VADDPD      Y11, Y9, Y13
 	VADDPD      Y13, Y6, Y6
 	VMULPD      quarterAVX2F64<>+0(SB), Y4, Y4
-	VMOVNTPS    Y4, (R10)(CX*1)
+	VMOVNTPS    Y4, (R9)(CX*1)
 	VMULPD      quarterAVX2F64<>+0(SB), Y5, Y5
-	VMOVNTPS    Y5, 32(R10)(CX*1)
+	VMOVNTPS    Y5, 32(R9)(CX*1)
 	VMULPD      quarterAVX2F64<>+0(SB), Y6, Y6
-	VMOVNTPS    Y6, 64(R10)(CX*1)
+	VMOVNTPS    Y6, 64(R9)(CX*1)
 	VMULPD      quarterAVX2F64<>+0(SB), Y7, Y7
-	VMOVNTPS    Y7, 96(R10)(CX*1)
+	VMOVNTPS    Y7, 96(R9)(CX*1)
 	VSUBPD      Y8, Y4, Y4
 	VSUBPD      Y9, Y5, Y5
 	VSUBPD      Y10, Y6, Y6
@@ -11443,7 +15231,7 @@ block:
 	VADDPD      Y4, Y14, Y14
 
 rows_done:
-	VMOVUPS Y14, (DX)
+	VMOVUPS Y14, (R10)
 	ADDQ    $0x00000020, DX
 	ADDQ    $0x00000080, CX
 	DECQ    DI
@@ -11451,25 +15239,88 @@ rows_done:
 	VZEROUPPER
 	RET
 
+end_1:
+	CMPQ    184(AX), $0x01
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     row_1
+
+end_2:
+	CMPQ    184(AX), $0x02
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     row_2
+
+end_3:
+	CMPQ    184(AX), $0x03
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     row_3
+
+end_4:
+	CMPQ    184(AX), $0x04
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     row_4
+
+end_5:
+	CMPQ    184(AX), $0x05
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     row_5
+
+end_6:
+	CMPQ    184(AX), $0x06
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     row_6
+
+end_7:
+	CMPQ    184(AX), $0x07
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     row_7
+
 tiny:
-	MOVQ    (AX), R9
-	MOVQ    8(AX), R10
-	VMOVUPS (R9)(CX*1), Y0
-	VMOVUPS 32(R9)(CX*1), Y1
-	VMOVUPS 64(R9)(CX*1), Y2
-	VMOVUPS 96(R9)(CX*1), Y3
-	VMOVUPS (R10)(CX*1), Y4
-	VMOVUPS 32(R10)(CX*1), Y5
-	VMOVUPS 64(R10)(CX*1), Y6
-	VMOVUPS 96(R10)(CX*1), Y7
+	MOVQ    (AX), R11
+	MOVQ    8(AX), R12
+	VMOVUPS (R11)(CX*1), Y0
+	VMOVUPS 32(R11)(CX*1), Y1
+	VMOVUPS 64(R11)(CX*1), Y2
+	VMOVUPS 96(R11)(CX*1), Y3
+	VMOVUPS (R12)(CX*1), Y4
+	VMOVUPS 32(R12)(CX*1), Y5
+	VMOVUPS 64(R12)(CX*1), Y6
+	VMOVUPS 96(R12)(CX*1), Y7
 
 	// row 0
-	MOVQ        16(AX), R9
-	VMOVUPS     (R9)(CX*1), Y8
-	VMOVUPS     32(R9)(CX*1), Y9
-	VMOVUPS     64(R9)(CX*1), Y10
-	VMOVUPS     96(R9)(CX*1), Y11
-	MOVQ        80(AX), R11
+	MOVQ        16(AX), R11
+	VMOVUPS     (R11)(CX*1), Y8
+	VMOVUPS     32(R11)(CX*1), Y9
+	VMOVUPS     64(R11)(CX*1), Y10
+	VMOVUPS     96(R11)(CX*1), Y11
+	MOVQ        80(AX), R13
 	VADDPD      Y8, Y0, Y0
 	VADDPD      Y9, Y1, Y1
 	VADDPD      Y10, Y2, Y2
@@ -11477,7 +15328,7 @@ tiny:
 	VPERM2F128  $0x03, (BX), Y7, Y12
 	VPALIGNR    $0x08, Y12, Y7, Y12
 	VMOVUPS     Y7, (BX)
-	VPERM2F128  $0x21, 128(R10)(CX*1), Y4, Y13
+	VPERM2F128  $0x21, 128(R12)(CX*1), Y4, Y13
 	VPALIGNR    $0x08, Y4, Y13, Y13
 	VADDPD      Y5, Y12, Y12
 	VADDPD      Y12, Y0, Y0
@@ -11501,7 +15352,7 @@ tiny:
 	VMULPD      quarterAVX2F64<>+0(SB), Y0, Y0
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y0, Y0
-	VMOVNTPS    Y0, (R11)(CX*1)
+	VMOVNTPS    Y0, (R13)(CX*1)
 	VANDPS      signAVX2F64<>+0(SB), Y1, Y12
 	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD      Y1, Y13, Y13
@@ -11516,7 +15367,7 @@ tiny:
 	VMULPD      quarterAVX2F64<>+0(SB), Y1, Y1
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y1, Y1
-	VMOVNTPS    Y1, 32(R11)(CX*1)
+	VMOVNTPS    Y1, 32(R13)(CX*1)
 	VANDPS      signAVX2F64<>+0(SB), Y2, Y12
 	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD      Y2, Y13, Y13
@@ -11531,7 +15382,7 @@ tiny:
 	VMULPD      quarterAVX2F64<>+0(SB), Y2, Y2
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y2, Y2
-	VMOVNTPS    Y2, 64(R11)(CX*1)
+	VMOVNTPS    Y2, 64(R13)(CX*1)
 	VANDPS      signAVX2F64<>+0(SB), Y3, Y12
 	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD      Y3, Y13, Y13
@@ -11546,7 +15397,7 @@ tiny:
 	VMULPD      quarterAVX2F64<>+0(SB), Y3, Y3
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y3, Y3
-	VMOVNTPS    Y3, 96(R11)(CX*1)
+	VMOVNTPS    Y3, 96(R13)(CX*1)
 	VORPS       Y0, Y4, Y12
 	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
 	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
@@ -11577,16 +15428,16 @@ tiny:
 	VFMADD231PD Y3, Y3, Y2
 	VADDPD      Y2, Y0, Y0
 	VADDPD      Y0, Y14, Y14
-	CMPQ        184(AX), $0x01
-	JE          rows_done
+	CMPQ        R9, $0x01
+	JE          tiny_end_1
 
-	// row 1
-	MOVQ        24(AX), R10
-	VMOVUPS     (R10)(CX*1), Y0
-	VMOVUPS     32(R10)(CX*1), Y1
-	VMOVUPS     64(R10)(CX*1), Y2
-	VMOVUPS     96(R10)(CX*1), Y3
-	MOVQ        88(AX), R11
+tiny_row_1:
+	MOVQ        24(AX), R12
+	VMOVUPS     (R12)(CX*1), Y0
+	VMOVUPS     32(R12)(CX*1), Y1
+	VMOVUPS     64(R12)(CX*1), Y2
+	VMOVUPS     96(R12)(CX*1), Y3
+	MOVQ        88(AX), R13
 	VADDPD      Y0, Y4, Y4
 	VADDPD      Y1, Y5, Y5
 	VADDPD      Y2, Y6, Y6
@@ -11594,7 +15445,7 @@ tiny:
 	VPERM2F128  $0x03, 32(BX), Y11, Y12
 	VPALIGNR    $0x08, Y12, Y11, Y12
 	VMOVUPS     Y11, 32(BX)
-	VPERM2F128  $0x21, 128(R9)(CX*1), Y8, Y13
+	VPERM2F128  $0x21, 128(R11)(CX*1), Y8, Y13
 	VPALIGNR    $0x08, Y8, Y13, Y13
 	VADDPD      Y9, Y12, Y12
 	VADDPD      Y12, Y4, Y4
@@ -11618,7 +15469,7 @@ tiny:
 	VMULPD      quarterAVX2F64<>+0(SB), Y4, Y4
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y4, Y4
-	VMOVNTPS    Y4, (R11)(CX*1)
+	VMOVNTPS    Y4, (R13)(CX*1)
 	VANDPS      signAVX2F64<>+0(SB), Y5, Y12
 	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD      Y5, Y13, Y13
@@ -11633,7 +15484,7 @@ tiny:
 	VMULPD      quarterAVX2F64<>+0(SB), Y5, Y5
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y5, Y5
-	VMOVNTPS    Y5, 32(R11)(CX*1)
+	VMOVNTPS    Y5, 32(R13)(CX*1)
 	VANDPS      signAVX2F64<>+0(SB), Y6, Y12
 	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD      Y6, Y13, Y13
@@ -11648,7 +15499,7 @@ tiny:
 	VMULPD      quarterAVX2F64<>+0(SB), Y6, Y6
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y6, Y6
-	VMOVNTPS    Y6, 64(R11)(CX*1)
+	VMOVNTPS    Y6, 64(R13)(CX*1)
 	VANDPS      signAVX2F64<>+0(SB), Y7, Y12
 	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD      Y7, Y13, Y13
@@ -11663,7 +15514,7 @@ tiny:
 	VMULPD      quarterAVX2F64<>+0(SB), Y7, Y7
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y7, Y7
-	VMOVNTPS    Y7, 96(R11)(CX*1)
+	VMOVNTPS    Y7, 96(R13)(CX*1)
 	VORPS       Y4, Y8, Y12
 	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
 	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
@@ -11694,16 +15545,16 @@ tiny:
 	VFMADD231PD Y7, Y7, Y6
 	VADDPD      Y6, Y4, Y4
 	VADDPD      Y4, Y14, Y14
-	CMPQ        184(AX), $0x02
-	JE          rows_done
+	CMPQ        R9, $0x02
+	JE          tiny_end_2
 
-	// row 2
-	MOVQ        32(AX), R9
-	VMOVUPS     (R9)(CX*1), Y4
-	VMOVUPS     32(R9)(CX*1), Y5
-	VMOVUPS     64(R9)(CX*1), Y6
-	VMOVUPS     96(R9)(CX*1), Y7
-	MOVQ        96(AX), R11
+tiny_row_2:
+	MOVQ        32(AX), R11
+	VMOVUPS     (R11)(CX*1), Y4
+	VMOVUPS     32(R11)(CX*1), Y5
+	VMOVUPS     64(R11)(CX*1), Y6
+	VMOVUPS     96(R11)(CX*1), Y7
+	MOVQ        96(AX), R13
 	VADDPD      Y4, Y8, Y8
 	VADDPD      Y5, Y9, Y9
 	VADDPD      Y6, Y10, Y10
@@ -11711,7 +15562,7 @@ tiny:
 	VPERM2F128  $0x03, 64(BX), Y3, Y12
 	VPALIGNR    $0x08, Y12, Y3, Y12
 	VMOVUPS     Y3, 64(BX)
-	VPERM2F128  $0x21, 128(R10)(CX*1), Y0, Y13
+	VPERM2F128  $0x21, 128(R12)(CX*1), Y0, Y13
 	VPALIGNR    $0x08, Y0, Y13, Y13
 	VADDPD      Y1, Y12, Y12
 	VADDPD      Y12, Y8, Y8
@@ -11735,7 +15586,7 @@ tiny:
 	VMULPD      quarterAVX2F64<>+0(SB), Y8, Y8
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y8, Y8
-	VMOVNTPS    Y8, (R11)(CX*1)
+	VMOVNTPS    Y8, (R13)(CX*1)
 	VANDPS      signAVX2F64<>+0(SB), Y9, Y12
 	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD      Y9, Y13, Y13
@@ -11750,7 +15601,7 @@ tiny:
 	VMULPD      quarterAVX2F64<>+0(SB), Y9, Y9
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y9, Y9
-	VMOVNTPS    Y9, 32(R11)(CX*1)
+	VMOVNTPS    Y9, 32(R13)(CX*1)
 	VANDPS      signAVX2F64<>+0(SB), Y10, Y12
 	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD      Y10, Y13, Y13
@@ -11765,7 +15616,7 @@ tiny:
 	VMULPD      quarterAVX2F64<>+0(SB), Y10, Y10
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y10, Y10
-	VMOVNTPS    Y10, 64(R11)(CX*1)
+	VMOVNTPS    Y10, 64(R13)(CX*1)
 	VANDPS      signAVX2F64<>+0(SB), Y11, Y12
 	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD      Y11, Y13, Y13
@@ -11780,7 +15631,7 @@ tiny:
 	VMULPD      quarterAVX2F64<>+0(SB), Y11, Y11
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y11, Y11
-	VMOVNTPS    Y11, 96(R11)(CX*1)
+	VMOVNTPS    Y11, 96(R13)(CX*1)
 	VORPS       Y8, Y0, Y12
 	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
 	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
@@ -11811,16 +15662,16 @@ tiny:
 	VFMADD231PD Y11, Y11, Y10
 	VADDPD      Y10, Y8, Y8
 	VADDPD      Y8, Y14, Y14
-	CMPQ        184(AX), $0x03
-	JE          rows_done
+	CMPQ        R9, $0x03
+	JE          tiny_end_3
 
-	// row 3
-	MOVQ        40(AX), R10
-	VMOVUPS     (R10)(CX*1), Y8
-	VMOVUPS     32(R10)(CX*1), Y9
-	VMOVUPS     64(R10)(CX*1), Y10
-	VMOVUPS     96(R10)(CX*1), Y11
-	MOVQ        104(AX), R11
+tiny_row_3:
+	MOVQ        40(AX), R12
+	VMOVUPS     (R12)(CX*1), Y8
+	VMOVUPS     32(R12)(CX*1), Y9
+	VMOVUPS     64(R12)(CX*1), Y10
+	VMOVUPS     96(R12)(CX*1), Y11
+	MOVQ        104(AX), R13
 	VADDPD      Y8, Y0, Y0
 	VADDPD      Y9, Y1, Y1
 	VADDPD      Y10, Y2, Y2
@@ -11828,7 +15679,7 @@ tiny:
 	VPERM2F128  $0x03, 96(BX), Y7, Y12
 	VPALIGNR    $0x08, Y12, Y7, Y12
 	VMOVUPS     Y7, 96(BX)
-	VPERM2F128  $0x21, 128(R9)(CX*1), Y4, Y13
+	VPERM2F128  $0x21, 128(R11)(CX*1), Y4, Y13
 	VPALIGNR    $0x08, Y4, Y13, Y13
 	VADDPD      Y5, Y12, Y12
 	VADDPD      Y12, Y0, Y0
@@ -11852,7 +15703,7 @@ tiny:
 	VMULPD      quarterAVX2F64<>+0(SB), Y0, Y0
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y0, Y0
-	VMOVNTPS    Y0, (R11)(CX*1)
+	VMOVNTPS    Y0, (R13)(CX*1)
 	VANDPS      signAVX2F64<>+0(SB), Y1, Y12
 	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD      Y1, Y13, Y13
@@ -11867,7 +15718,7 @@ tiny:
 	VMULPD      quarterAVX2F64<>+0(SB), Y1, Y1
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y1, Y1
-	VMOVNTPS    Y1, 32(R11)(CX*1)
+	VMOVNTPS    Y1, 32(R13)(CX*1)
 	VANDPS      signAVX2F64<>+0(SB), Y2, Y12
 	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD      Y2, Y13, Y13
@@ -11882,7 +15733,7 @@ tiny:
 	VMULPD      quarterAVX2F64<>+0(SB), Y2, Y2
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y2, Y2
-	VMOVNTPS    Y2, 64(R11)(CX*1)
+	VMOVNTPS    Y2, 64(R13)(CX*1)
 	VANDPS      signAVX2F64<>+0(SB), Y3, Y12
 	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD      Y3, Y13, Y13
@@ -11897,7 +15748,7 @@ tiny:
 	VMULPD      quarterAVX2F64<>+0(SB), Y3, Y3
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y3, Y3
-	VMOVNTPS    Y3, 96(R11)(CX*1)
+	VMOVNTPS    Y3, 96(R13)(CX*1)
 	VORPS       Y0, Y4, Y12
 	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
 	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
@@ -11928,16 +15779,16 @@ tiny:
 	VFMADD231PD Y3, Y3, Y2
 	VADDPD      Y2, Y0, Y0
 	VADDPD      Y0, Y14, Y14
-	CMPQ        184(AX), $0x04
-	JE          rows_done
+	CMPQ        R9, $0x04
+	JE          tiny_end_4
 
-	// row 4
-	MOVQ        48(AX), R9
-	VMOVUPS     (R9)(CX*1), Y0
-	VMOVUPS     32(R9)(CX*1), Y1
-	VMOVUPS     64(R9)(CX*1), Y2
-	VMOVUPS     96(R9)(CX*1), Y3
-	MOVQ        112(AX), R11
+tiny_row_4:
+	MOVQ        48(AX), R11
+	VMOVUPS     (R11)(CX*1), Y0
+	VMOVUPS     32(R11)(CX*1), Y1
+	VMOVUPS     64(R11)(CX*1), Y2
+	VMOVUPS     96(R11)(CX*1), Y3
+	MOVQ        112(AX), R13
 	VADDPD      Y0, Y4, Y4
 	VADDPD      Y1, Y5, Y5
 	VADDPD      Y2, Y6, Y6
@@ -11945,7 +15796,7 @@ tiny:
 	VPERM2F128  $0x03, 128(BX), Y11, Y12
 	VPALIGNR    $0x08, Y12, Y11, Y12
 	VMOVUPS     Y11, 128(BX)
-	VPERM2F128  $0x21, 128(R10)(CX*1), Y8, Y13
+	VPERM2F128  $0x21, 128(R12)(CX*1), Y8, Y13
 	VPALIGNR    $0x08, Y8, Y13, Y13
 	VADDPD      Y9, Y12, Y12
 	VADDPD      Y12, Y4, Y4
@@ -11969,7 +15820,7 @@ tiny:
 	VMULPD      quarterAVX2F64<>+0(SB), Y4, Y4
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y4, Y4
-	VMOVNTPS    Y4, (R11)(CX*1)
+	VMOVNTPS    Y4, (R13)(CX*1)
 	VANDPS      signAVX2F64<>+0(SB), Y5, Y12
 	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD      Y5, Y13, Y13
@@ -11984,7 +15835,7 @@ tiny:
 	VMULPD      quarterAVX2F64<>+0(SB), Y5, Y5
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y5, Y5
-	VMOVNTPS    Y5, 32(R11)(CX*1)
+	VMOVNTPS    Y5, 32(R13)(CX*1)
 	VANDPS      signAVX2F64<>+0(SB), Y6, Y12
 	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD      Y6, Y13, Y13
@@ -11999,7 +15850,7 @@ tiny:
 	VMULPD      quarterAVX2F64<>+0(SB), Y6, Y6
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y6, Y6
-	VMOVNTPS    Y6, 64(R11)(CX*1)
+	VMOVNTPS    Y6, 64(R13)(CX*1)
 	VANDPS      signAVX2F64<>+0(SB), Y7, Y12
 	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD      Y7, Y13, Y13
@@ -12014,7 +15865,7 @@ tiny:
 	VMULPD      quarterAVX2F64<>+0(SB), Y7, Y7
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y7, Y7
-	VMOVNTPS    Y7, 96(R11)(CX*1)
+	VMOVNTPS    Y7, 96(R13)(CX*1)
 	VORPS       Y4, Y8, Y12
 	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
 	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
@@ -12045,16 +15896,16 @@ tiny:
 	VFMADD231PD Y7, Y7, Y6
 	VADDPD      Y6, Y4, Y4
 	VADDPD      Y4, Y14, Y14
-	CMPQ        184(AX), $0x05
-	JE          rows_done
+	CMPQ        R9, $0x05
+	JE          tiny_end_5
 
-	// row 5
-	MOVQ        56(AX), R10
-	VMOVUPS     (R10)(CX*1), Y4
-	VMOVUPS     32(R10)(CX*1), Y5
-	VMOVUPS     64(R10)(CX*1), Y6
-	VMOVUPS     96(R10)(CX*1), Y7
-	MOVQ        120(AX), R11
+tiny_row_5:
+	MOVQ        56(AX), R12
+	VMOVUPS     (R12)(CX*1), Y4
+	VMOVUPS     32(R12)(CX*1), Y5
+	VMOVUPS     64(R12)(CX*1), Y6
+	VMOVUPS     96(R12)(CX*1), Y7
+	MOVQ        120(AX), R13
 	VADDPD      Y4, Y8, Y8
 	VADDPD      Y5, Y9, Y9
 	VADDPD      Y6, Y10, Y10
@@ -12062,7 +15913,7 @@ tiny:
 	VPERM2F128  $0x03, 160(BX), Y3, Y12
 	VPALIGNR    $0x08, Y12, Y3, Y12
 	VMOVUPS     Y3, 160(BX)
-	VPERM2F128  $0x21, 128(R9)(CX*1), Y0, Y13
+	VPERM2F128  $0x21, 128(R11)(CX*1), Y0, Y13
 	VPALIGNR    $0x08, Y0, Y13, Y13
 	VADDPD      Y1, Y12, Y12
 	VADDPD      Y12, Y8, Y8
@@ -12086,7 +15937,7 @@ tiny:
 	VMULPD      quarterAVX2F64<>+0(SB), Y8, Y8
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y8, Y8
-	VMOVNTPS    Y8, (R11)(CX*1)
+	VMOVNTPS    Y8, (R13)(CX*1)
 	VANDPS      signAVX2F64<>+0(SB), Y9, Y12
 	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD      Y9, Y13, Y13
@@ -12101,7 +15952,7 @@ tiny:
 	VMULPD      quarterAVX2F64<>+0(SB), Y9, Y9
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y9, Y9
-	VMOVNTPS    Y9, 32(R11)(CX*1)
+	VMOVNTPS    Y9, 32(R13)(CX*1)
 	VANDPS      signAVX2F64<>+0(SB), Y10, Y12
 	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD      Y10, Y13, Y13
@@ -12116,7 +15967,7 @@ tiny:
 	VMULPD      quarterAVX2F64<>+0(SB), Y10, Y10
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y10, Y10
-	VMOVNTPS    Y10, 64(R11)(CX*1)
+	VMOVNTPS    Y10, 64(R13)(CX*1)
 	VANDPS      signAVX2F64<>+0(SB), Y11, Y12
 	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD      Y11, Y13, Y13
@@ -12131,7 +15982,7 @@ tiny:
 	VMULPD      quarterAVX2F64<>+0(SB), Y11, Y11
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y11, Y11
-	VMOVNTPS    Y11, 96(R11)(CX*1)
+	VMOVNTPS    Y11, 96(R13)(CX*1)
 	VORPS       Y8, Y0, Y12
 	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
 	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
@@ -12162,16 +16013,16 @@ tiny:
 	VFMADD231PD Y11, Y11, Y10
 	VADDPD      Y10, Y8, Y8
 	VADDPD      Y8, Y14, Y14
-	CMPQ        184(AX), $0x06
-	JE          rows_done
+	CMPQ        R9, $0x06
+	JE          tiny_end_6
 
-	// row 6
-	MOVQ        64(AX), R9
-	VMOVUPS     (R9)(CX*1), Y8
-	VMOVUPS     32(R9)(CX*1), Y9
-	VMOVUPS     64(R9)(CX*1), Y10
-	VMOVUPS     96(R9)(CX*1), Y11
-	MOVQ        128(AX), R11
+tiny_row_6:
+	MOVQ        64(AX), R11
+	VMOVUPS     (R11)(CX*1), Y8
+	VMOVUPS     32(R11)(CX*1), Y9
+	VMOVUPS     64(R11)(CX*1), Y10
+	VMOVUPS     96(R11)(CX*1), Y11
+	MOVQ        128(AX), R13
 	VADDPD      Y8, Y0, Y0
 	VADDPD      Y9, Y1, Y1
 	VADDPD      Y10, Y2, Y2
@@ -12179,7 +16030,7 @@ tiny:
 	VPERM2F128  $0x03, 192(BX), Y7, Y12
 	VPALIGNR    $0x08, Y12, Y7, Y12
 	VMOVUPS     Y7, 192(BX)
-	VPERM2F128  $0x21, 128(R10)(CX*1), Y4, Y13
+	VPERM2F128  $0x21, 128(R12)(CX*1), Y4, Y13
 	VPALIGNR    $0x08, Y4, Y13, Y13
 	VADDPD      Y5, Y12, Y12
 	VADDPD      Y12, Y0, Y0
@@ -12203,7 +16054,7 @@ tiny:
 	VMULPD      quarterAVX2F64<>+0(SB), Y0, Y0
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y0, Y0
-	VMOVNTPS    Y0, (R11)(CX*1)
+	VMOVNTPS    Y0, (R13)(CX*1)
 	VANDPS      signAVX2F64<>+0(SB), Y1, Y12
 	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD      Y1, Y13, Y13
@@ -12218,7 +16069,7 @@ tiny:
 	VMULPD      quarterAVX2F64<>+0(SB), Y1, Y1
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y1, Y1
-	VMOVNTPS    Y1, 32(R11)(CX*1)
+	VMOVNTPS    Y1, 32(R13)(CX*1)
 	VANDPS      signAVX2F64<>+0(SB), Y2, Y12
 	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD      Y2, Y13, Y13
@@ -12233,7 +16084,7 @@ tiny:
 	VMULPD      quarterAVX2F64<>+0(SB), Y2, Y2
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y2, Y2
-	VMOVNTPS    Y2, 64(R11)(CX*1)
+	VMOVNTPS    Y2, 64(R13)(CX*1)
 	VANDPS      signAVX2F64<>+0(SB), Y3, Y12
 	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD      Y3, Y13, Y13
@@ -12248,7 +16099,7 @@ tiny:
 	VMULPD      quarterAVX2F64<>+0(SB), Y3, Y3
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y3, Y3
-	VMOVNTPS    Y3, 96(R11)(CX*1)
+	VMOVNTPS    Y3, 96(R13)(CX*1)
 	VORPS       Y0, Y4, Y12
 	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
 	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
@@ -12279,16 +16130,16 @@ tiny:
 	VFMADD231PD Y3, Y3, Y2
 	VADDPD      Y2, Y0, Y0
 	VADDPD      Y0, Y14, Y14
-	CMPQ        184(AX), $0x07
-	JE          rows_done
+	CMPQ        R9, $0x07
+	JE          tiny_end_7
 
-	// row 7
-	MOVQ        72(AX), R10
-	VMOVUPS     (R10)(CX*1), Y0
-	VMOVUPS     32(R10)(CX*1), Y1
-	VMOVUPS     64(R10)(CX*1), Y2
-	VMOVUPS     96(R10)(CX*1), Y3
-	MOVQ        136(AX), R10
+tiny_row_7:
+	MOVQ        72(AX), R9
+	VMOVUPS     (R9)(CX*1), Y0
+	VMOVUPS     32(R9)(CX*1), Y1
+	VMOVUPS     64(R9)(CX*1), Y2
+	VMOVUPS     96(R9)(CX*1), Y3
+	MOVQ        136(AX), R9
 	VADDPD      Y0, Y4, Y4
 	VADDPD      Y1, Y5, Y5
 	VADDPD      Y2, Y6, Y6
@@ -12296,7 +16147,7 @@ tiny:
 	VPERM2F128  $0x03, 224(BX), Y11, Y12
 	VPALIGNR    $0x08, Y12, Y11, Y12
 	VMOVUPS     Y11, 224(BX)
-	VPERM2F128  $0x21, 128(R9)(CX*1), Y8, Y13
+	VPERM2F128  $0x21, 128(R11)(CX*1), Y8, Y13
 	VPALIGNR    $0x08, Y8, Y13, Y13
 	VADDPD      Y9, Y12, Y12
 	VADDPD      Y12, Y4, Y4
@@ -12320,7 +16171,7 @@ tiny:
 	VMULPD      quarterAVX2F64<>+0(SB), Y4, Y4
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y4, Y4
-	VMOVNTPS    Y4, (R10)(CX*1)
+	VMOVNTPS    Y4, (R9)(CX*1)
 	VANDPS      signAVX2F64<>+0(SB), Y5, Y12
 	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD      Y5, Y13, Y13
@@ -12335,7 +16186,7 @@ tiny:
 	VMULPD      quarterAVX2F64<>+0(SB), Y5, Y5
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y5, Y5
-	VMOVNTPS    Y5, 32(R10)(CX*1)
+	VMOVNTPS    Y5, 32(R9)(CX*1)
 	VANDPS      signAVX2F64<>+0(SB), Y6, Y12
 	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD      Y6, Y13, Y13
@@ -12350,7 +16201,7 @@ tiny:
 	VMULPD      quarterAVX2F64<>+0(SB), Y6, Y6
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y6, Y6
-	VMOVNTPS    Y6, 64(R10)(CX*1)
+	VMOVNTPS    Y6, 64(R9)(CX*1)
 	VANDPS      signAVX2F64<>+0(SB), Y7, Y12
 	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD      Y7, Y13, Y13
@@ -12365,7 +16216,7 @@ tiny:
 	VMULPD      quarterAVX2F64<>+0(SB), Y7, Y7
 	VANDNPS     Y13, Y12, Y13
 	VORPS       Y13, Y7, Y7
-	VMOVNTPS    Y7, 96(R10)(CX*1)
+	VMOVNTPS    Y7, 96(R9)(CX*1)
 	VORPS       Y4, Y8, Y12
 	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
 	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
@@ -12398,6 +16249,69 @@ tiny:
 	VADDPD      Y4, Y14, Y14
 	JMP         rows_done
 
+tiny_end_1:
+	CMPQ    184(AX), $0x01
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     tiny_row_1
+
+tiny_end_2:
+	CMPQ    184(AX), $0x02
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     tiny_row_2
+
+tiny_end_3:
+	CMPQ    184(AX), $0x03
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     tiny_row_3
+
+tiny_end_4:
+	CMPQ    184(AX), $0x04
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     tiny_row_4
+
+tiny_end_5:
+	CMPQ    184(AX), $0x05
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     tiny_row_5
+
+tiny_end_6:
+	CMPQ    184(AX), $0x06
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     tiny_row_6
+
+tiny_end_7:
+	CMPQ    184(AX), $0x07
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     tiny_row_7
+
 // func edgeAVX2F64(s *Span)
 // Requires: AVX, AVX2, FMA3
 TEXT ·edgeAVX2F64(SB), NOSPLIT, $0-8
@@ -12406,8 +16320,8 @@ TEXT ·edgeAVX2F64(SB), NOSPLIT, $0-8
 	MOVQ 160(AX), DX
 	ADDQ 152(AX), DX
 	MOVQ 168(AX), BX
-	MOVQ 200(AX), SI
-	MOVQ 192(AX), DI
+	MOVQ 216(AX), SI
+	MOVQ 208(AX), DI
 	MOVQ 176(AX), R8
 	MOVQ 184(AX), R9
 	SHRQ $0x01, R9
@@ -12418,6 +16332,8 @@ block:
 	VMOVQ        R10, X12
 	VPBROADCASTQ X12, Y12
 	VANDPS       (DX), Y12, Y14
+	MOVQ         192(AX), R10
+	MOVQ         DX, R11
 	VMOVUPS      (R9)(CX*1), Y12
 	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
 	VMOVUPS      tinyAVX2F64<>+0(SB), Y13
@@ -12425,24 +16341,24 @@ block:
 	VPCMPGTQ     zeroAVX2F64<>+0(SB), Y12, Y12
 	VPTEST       Y12, Y13
 	JNE          tiny
-	MOVQ         (AX), R10
-	MOVQ         8(AX), R11
-	VMOVUPS      (R10)(CX*1), Y0
-	VMOVUPS      32(R10)(CX*1), Y1
-	VMOVUPS      64(R10)(CX*1), Y2
-	VMOVUPS      96(R10)(CX*1), Y3
-	VMOVUPS      (R11)(CX*1), Y4
-	VMOVUPS      32(R11)(CX*1), Y5
-	VMOVUPS      64(R11)(CX*1), Y6
-	VMOVUPS      96(R11)(CX*1), Y7
+	MOVQ         (AX), R12
+	MOVQ         8(AX), R13
+	VMOVUPS      (R12)(CX*1), Y0
+	VMOVUPS      32(R12)(CX*1), Y1
+	VMOVUPS      64(R12)(CX*1), Y2
+	VMOVUPS      96(R12)(CX*1), Y3
+	VMOVUPS      (R13)(CX*1), Y4
+	VMOVUPS      32(R13)(CX*1), Y5
+	VMOVUPS      64(R13)(CX*1), Y6
+	VMOVUPS      96(R13)(CX*1), Y7
 
 	// row 0
-	MOVQ        16(AX), R10
-	VMOVUPS     (R10)(CX*1), Y8
-	VMOVUPS     32(R10)(CX*1), Y9
-	VMOVUPS     64(R10)(CX*1), Y10
-	VMOVUPS     96(R10)(CX*1), Y11
-	MOVQ        80(AX), R12
+	MOVQ        16(AX), R12
+	VMOVUPS     (R12)(CX*1), Y8
+	VMOVUPS     32(R12)(CX*1), Y9
+	VMOVUPS     64(R12)(CX*1), Y10
+	VMOVUPS     96(R12)(CX*1), Y11
+	MOVQ        80(AX), R14
 	VADDPD      Y8, Y0, Y0
 	VADDPD      Y9, Y1, Y1
 	VADDPD      Y10, Y2, Y2
@@ -12450,7 +16366,7 @@ block:
 	VPERM2F128  $0x03, (BX), Y7, Y12
 	VPALIGNR    $0x08, Y12, Y7, Y12
 	VMOVUPS     Y7, (BX)
-	VPERM2F128  $0x21, 128(R11)(CX*1), Y4, Y13
+	VPERM2F128  $0x21, 128(R13)(CX*1), Y4, Y13
 	VPALIGNR    $0x08, Y4, Y13, Y13
 	VADDPD      Y5, Y12, Y12
 	VADDPD      Y12, Y0, Y0
@@ -12463,19 +16379,19 @@ block:
 	VMULPD      quarterAVX2F64<>+0(SB), Y0, Y0
 	VMOVUPS     (R8), Y12
 	VBLENDVPS   Y12, Y0, Y4, Y0
-	VMOVUPS     Y0, (R12)(CX*1)
+	VMOVUPS     Y0, (R14)(CX*1)
 	VMULPD      quarterAVX2F64<>+0(SB), Y1, Y1
 	VMOVUPS     32(R8), Y12
 	VBLENDVPS   Y12, Y1, Y5, Y1
-	VMOVUPS     Y1, 32(R12)(CX*1)
+	VMOVUPS     Y1, 32(R14)(CX*1)
 	VMULPD      quarterAVX2F64<>+0(SB), Y2, Y2
 	VMOVUPS     64(R8), Y12
 	VBLENDVPS   Y12, Y2, Y6, Y2
-	VMOVUPS     Y2, 64(R12)(CX*1)
+	VMOVUPS     Y2, 64(R14)(CX*1)
 	VMULPD      quarterAVX2F64<>+0(SB), Y3, Y3
 	VMOVUPS     96(R8), Y12
 	VBLENDVPS   Y12, Y3, Y7, Y3
-	VMOVUPS     Y3, 96(R12)(CX*1)
+	VMOVUPS     Y3, 96(R14)(CX*1)
 	VSUBPD      Y4, Y0, Y0
 	VSUBPD      Y5, Y1, Y1
 	VSUBPD      Y6, Y2, Y2
@@ -12486,16 +16402,16 @@ block:
 	VFMADD231PD Y3, Y3, Y2
 	VADDPD      Y2, Y0, Y0
 	VADDPD      Y0, Y14, Y14
-	CMPQ        184(AX), $0x01
-	JE          rows_done
+	CMPQ        R10, $0x01
+	JE          end_1
 
-	// row 1
-	MOVQ        24(AX), R11
-	VMOVUPS     (R11)(CX*1), Y0
-	VMOVUPS     32(R11)(CX*1), Y1
-	VMOVUPS     64(R11)(CX*1), Y2
-	VMOVUPS     96(R11)(CX*1), Y3
-	MOVQ        88(AX), R12
+row_1:
+	MOVQ        24(AX), R13
+	VMOVUPS     (R13)(CX*1), Y0
+	VMOVUPS     32(R13)(CX*1), Y1
+	VMOVUPS     64(R13)(CX*1), Y2
+	VMOVUPS     96(R13)(CX*1), Y3
+	MOVQ        88(AX), R14
 	VADDPD      Y0, Y4, Y4
 	VADDPD      Y1, Y5, Y5
 	VADDPD      Y2, Y6, Y6
@@ -12503,7 +16419,7 @@ block:
 	VPERM2F128  $0x03, 32(BX), Y11, Y12
 	VPALIGNR    $0x08, Y12, Y11, Y12
 	VMOVUPS     Y11, 32(BX)
-	VPERM2F128  $0x21, 128(R10)(CX*1), Y8, Y13
+	VPERM2F128  $0x21, 128(R12)(CX*1), Y8, Y13
 	VPALIGNR    $0x08, Y8, Y13, Y13
 	VADDPD      Y9, Y12, Y12
 	VADDPD      Y12, Y4, Y4
@@ -12516,19 +16432,19 @@ block:
 	VMULPD      quarterAVX2F64<>+0(SB), Y4, Y4
 	VMOVUPS     (R8), Y12
 	VBLENDVPS   Y12, Y4, Y8, Y4
-	VMOVUPS     Y4, (R12)(CX*1)
+	VMOVUPS     Y4, (R14)(CX*1)
 	VMULPD      quarterAVX2F64<>+0(SB), Y5, Y5
 	VMOVUPS     32(R8), Y12
 	VBLENDVPS   Y12, Y5, Y9, Y5
-	VMOVUPS     Y5, 32(R12)(CX*1)
+	VMOVUPS     Y5, 32(R14)(CX*1)
 	VMULPD      quarterAVX2F64<>+0(SB), Y6, Y6
 	VMOVUPS     64(R8), Y12
 	VBLENDVPS   Y12, Y6, Y10, Y6
-	VMOVUPS     Y6, 64(R12)(CX*1)
+	VMOVUPS     Y6, 64(R14)(CX*1)
 	VMULPD      quarterAVX2F64<>+0(SB), Y7, Y7
 	VMOVUPS     96(R8), Y12
 	VBLENDVPS   Y12, Y7, Y11, Y7
-	VMOVUPS     Y7, 96(R12)(CX*1)
+	VMOVUPS     Y7, 96(R14)(CX*1)
 	VSUBPD      Y8, Y4, Y4
 	VSUBPD      Y9, Y5, Y5
 	VSUBPD      Y10, Y6, Y6
@@ -12539,16 +16455,16 @@ block:
 	VFMADD231PD Y7, Y7, Y6
 	VADDPD      Y6, Y4, Y4
 	VADDPD      Y4, Y14, Y14
-	CMPQ        184(AX), $0x02
-	JE          rows_done
+	CMPQ        R10, $0x02
+	JE          end_2
 
-	// row 2
-	MOVQ        32(AX), R10
-	VMOVUPS     (R10)(CX*1), Y4
-	VMOVUPS     32(R10)(CX*1), Y5
-	VMOVUPS     64(R10)(CX*1), Y6
-	VMOVUPS     96(R10)(CX*1), Y7
-	MOVQ        96(AX), R12
+row_2:
+	MOVQ        32(AX), R12
+	VMOVUPS     (R12)(CX*1), Y4
+	VMOVUPS     32(R12)(CX*1), Y5
+	VMOVUPS     64(R12)(CX*1), Y6
+	VMOVUPS     96(R12)(CX*1), Y7
+	MOVQ        96(AX), R14
 	VADDPD      Y4, Y8, Y8
 	VADDPD      Y5, Y9, Y9
 	VADDPD      Y6, Y10, Y10
@@ -12556,7 +16472,7 @@ block:
 	VPERM2F128  $0x03, 64(BX), Y3, Y12
 	VPALIGNR    $0x08, Y12, Y3, Y12
 	VMOVUPS     Y3, 64(BX)
-	VPERM2F128  $0x21, 128(R11)(CX*1), Y0, Y13
+	VPERM2F128  $0x21, 128(R13)(CX*1), Y0, Y13
 	VPALIGNR    $0x08, Y0, Y13, Y13
 	VADDPD      Y1, Y12, Y12
 	VADDPD      Y12, Y8, Y8
@@ -12569,19 +16485,19 @@ block:
 	VMULPD      quarterAVX2F64<>+0(SB), Y8, Y8
 	VMOVUPS     (R8), Y12
 	VBLENDVPS   Y12, Y8, Y0, Y8
-	VMOVUPS     Y8, (R12)(CX*1)
+	VMOVUPS     Y8, (R14)(CX*1)
 	VMULPD      quarterAVX2F64<>+0(SB), Y9, Y9
 	VMOVUPS     32(R8), Y12
 	VBLENDVPS   Y12, Y9, Y1, Y9
-	VMOVUPS     Y9, 32(R12)(CX*1)
+	VMOVUPS     Y9, 32(R14)(CX*1)
 	VMULPD      quarterAVX2F64<>+0(SB), Y10, Y10
 	VMOVUPS     64(R8), Y12
 	VBLENDVPS   Y12, Y10, Y2, Y10
-	VMOVUPS     Y10, 64(R12)(CX*1)
+	VMOVUPS     Y10, 64(R14)(CX*1)
 	VMULPD      quarterAVX2F64<>+0(SB), Y11, Y11
 	VMOVUPS     96(R8), Y12
 	VBLENDVPS   Y12, Y11, Y3, Y11
-	VMOVUPS     Y11, 96(R12)(CX*1)
+	VMOVUPS     Y11, 96(R14)(CX*1)
 	VSUBPD      Y0, Y8, Y8
 	VSUBPD      Y1, Y9, Y9
 	VSUBPD      Y2, Y10, Y10
@@ -12592,16 +16508,16 @@ block:
 	VFMADD231PD Y11, Y11, Y10
 	VADDPD      Y10, Y8, Y8
 	VADDPD      Y8, Y14, Y14
-	CMPQ        184(AX), $0x03
-	JE          rows_done
+	CMPQ        R10, $0x03
+	JE          end_3
 
-	// row 3
-	MOVQ        40(AX), R11
-	VMOVUPS     (R11)(CX*1), Y8
-	VMOVUPS     32(R11)(CX*1), Y9
-	VMOVUPS     64(R11)(CX*1), Y10
-	VMOVUPS     96(R11)(CX*1), Y11
-	MOVQ        104(AX), R12
+row_3:
+	MOVQ        40(AX), R13
+	VMOVUPS     (R13)(CX*1), Y8
+	VMOVUPS     32(R13)(CX*1), Y9
+	VMOVUPS     64(R13)(CX*1), Y10
+	VMOVUPS     96(R13)(CX*1), Y11
+	MOVQ        104(AX), R14
 	VADDPD      Y8, Y0, Y0
 	VADDPD      Y9, Y1, Y1
 	VADDPD      Y10, Y2, Y2
@@ -12609,7 +16525,7 @@ block:
 	VPERM2F128  $0x03, 96(BX), Y7, Y12
 	VPALIGNR    $0x08, Y12, Y7, Y12
 	VMOVUPS     Y7, 96(BX)
-	VPERM2F128  $0x21, 128(R10)(CX*1), Y4, Y13
+	VPERM2F128  $0x21, 128(R12)(CX*1), Y4, Y13
 	VPALIGNR    $0x08, Y4, Y13, Y13
 	VADDPD      Y5, Y12, Y12
 	VADDPD      Y12, Y0, Y0
@@ -12622,19 +16538,19 @@ block:
 	VMULPD      quarterAVX2F64<>+0(SB), Y0, Y0
 	VMOVUPS     (R8), Y12
 	VBLENDVPS   Y12, Y0, Y4, Y0
-	VMOVUPS     Y0, (R12)(CX*1)
+	VMOVUPS     Y0, (R14)(CX*1)
 	VMULPD      quarterAVX2F64<>+0(SB), Y1, Y1
 	VMOVUPS     32(R8), Y12
 	VBLENDVPS   Y12, Y1, Y5, Y1
-	VMOVUPS     Y1, 32(R12)(CX*1)
+	VMOVUPS     Y1, 32(R14)(CX*1)
 	VMULPD      quarterAVX2F64<>+0(SB), Y2, Y2
 	VMOVUPS     64(R8), Y12
 	VBLENDVPS   Y12, Y2, Y6, Y2
-	VMOVUPS     Y2, 64(R12)(CX*1)
+	VMOVUPS     Y2, 64(R14)(CX*1)
 	VMULPD      quarterAVX2F64<>+0(SB), Y3, Y3
 	VMOVUPS     96(R8), Y12
 	VBLENDVPS   Y12, Y3, Y7, Y3
-	VMOVUPS     Y3, 96(R12)(CX*1)
+	VMOVUPS     Y3, 96(R14)(CX*1)
 	VSUBPD      Y4, Y0, Y0
 	VSUBPD      Y5, Y1, Y1
 	VSUBPD      Y6, Y2, Y2
@@ -12645,16 +16561,16 @@ block:
 	VFMADD231PD Y3, Y3, Y2
 	VADDPD      Y2, Y0, Y0
 	VADDPD      Y0, Y14, Y14
-	CMPQ        184(AX), $0x04
-	JE          rows_done
+	CMPQ        R10, $0x04
+	JE          end_4
 
-	// row 4
-	MOVQ        48(AX), R10
-	VMOVUPS     (R10)(CX*1), Y0
-	VMOVUPS     32(R10)(CX*1), Y1
-	VMOVUPS     64(R10)(CX*1), Y2
-	VMOVUPS     96(R10)(CX*1), Y3
-	MOVQ        112(AX), R12
+row_4:
+	MOVQ        48(AX), R12
+	VMOVUPS     (R12)(CX*1), Y0
+	VMOVUPS     32(R12)(CX*1), Y1
+	VMOVUPS     64(R12)(CX*1), Y2
+	VMOVUPS     96(R12)(CX*1), Y3
+	MOVQ        112(AX), R14
 	VADDPD      Y0, Y4, Y4
 	VADDPD      Y1, Y5, Y5
 	VADDPD      Y2, Y6, Y6
@@ -12662,7 +16578,7 @@ block:
 	VPERM2F128  $0x03, 128(BX), Y11, Y12
 	VPALIGNR    $0x08, Y12, Y11, Y12
 	VMOVUPS     Y11, 128(BX)
-	VPERM2F128  $0x21, 128(R11)(CX*1), Y8, Y13
+	VPERM2F128  $0x21, 128(R13)(CX*1), Y8, Y13
 	VPALIGNR    $0x08, Y8, Y13, Y13
 	VADDPD      Y9, Y12, Y12
 	VADDPD      Y12, Y4, Y4
@@ -12675,19 +16591,19 @@ block:
 	VMULPD      quarterAVX2F64<>+0(SB), Y4, Y4
 	VMOVUPS     (R8), Y12
 	VBLENDVPS   Y12, Y4, Y8, Y4
-	VMOVUPS     Y4, (R12)(CX*1)
+	VMOVUPS     Y4, (R14)(CX*1)
 	VMULPD      quarterAVX2F64<>+0(SB), Y5, Y5
 	VMOVUPS     32(R8), Y12
 	VBLENDVPS   Y12, Y5, Y9, Y5
-	VMOVUPS     Y5, 32(R12)(CX*1)
+	VMOVUPS     Y5, 32(R14)(CX*1)
 	VMULPD      quarterAVX2F64<>+0(SB), Y6, Y6
 	VMOVUPS     64(R8), Y12
 	VBLENDVPS   Y12, Y6, Y10, Y6
-	VMOVUPS     Y6, 64(R12)(CX*1)
+	VMOVUPS     Y6, 64(R14)(CX*1)
 	VMULPD      quarterAVX2F64<>+0(SB), Y7, Y7
 	VMOVUPS     96(R8), Y12
 	VBLENDVPS   Y12, Y7, Y11, Y7
-	VMOVUPS     Y7, 96(R12)(CX*1)
+	VMOVUPS     Y7, 96(R14)(CX*1)
 	VSUBPD      Y8, Y4, Y4
 	VSUBPD      Y9, Y5, Y5
 	VSUBPD      Y10, Y6, Y6
@@ -12698,16 +16614,16 @@ block:
 	VFMADD231PD Y7, Y7, Y6
 	VADDPD      Y6, Y4, Y4
 	VADDPD      Y4, Y14, Y14
-	CMPQ        184(AX), $0x05
-	JE          rows_done
+	CMPQ        R10, $0x05
+	JE          end_5
 
-	// row 5
-	MOVQ        56(AX), R11
-	VMOVUPS     (R11)(CX*1), Y4
-	VMOVUPS     32(R11)(CX*1), Y5
-	VMOVUPS     64(R11)(CX*1), Y6
-	VMOVUPS     96(R11)(CX*1), Y7
-	MOVQ        120(AX), R12
+row_5:
+	MOVQ        56(AX), R13
+	VMOVUPS     (R13)(CX*1), Y4
+	VMOVUPS     32(R13)(CX*1), Y5
+	VMOVUPS     64(R13)(CX*1), Y6
+	VMOVUPS     96(R13)(CX*1), Y7
+	MOVQ        120(AX), R14
 	VADDPD      Y4, Y8, Y8
 	VADDPD      Y5, Y9, Y9
 	VADDPD      Y6, Y10, Y10
@@ -12715,7 +16631,7 @@ block:
 	VPERM2F128  $0x03, 160(BX), Y3, Y12
 	VPALIGNR    $0x08, Y12, Y3, Y12
 	VMOVUPS     Y3, 160(BX)
-	VPERM2F128  $0x21, 128(R10)(CX*1), Y0, Y13
+	VPERM2F128  $0x21, 128(R12)(CX*1), Y0, Y13
 	VPALIGNR    $0x08, Y0, Y13, Y13
 	VADDPD      Y1, Y12, Y12
 	VADDPD      Y12, Y8, Y8
@@ -12728,19 +16644,19 @@ block:
 	VMULPD      quarterAVX2F64<>+0(SB), Y8, Y8
 	VMOVUPS     (R8), Y12
 	VBLENDVPS   Y12, Y8, Y0, Y8
-	VMOVUPS     Y8, (R12)(CX*1)
+	VMOVUPS     Y8, (R14)(CX*1)
 	VMULPD      quarterAVX2F64<>+0(SB), Y9, Y9
 	VMOVUPS     32(R8), Y12
 	VBLENDVPS   Y12, Y9, Y1, Y9
-	VMOVUPS     Y9, 32(R12)(CX*1)
+	VMOVUPS     Y9, 32(R14)(CX*1)
 	VMULPD      quarterAVX2F64<>+0(SB), Y10, Y10
 	VMOVUPS     64(R8), Y12
 	VBLENDVPS   Y12, Y10, Y2, Y10
-	VMOVUPS     Y10, 64(R12)(CX*1)
+	VMOVUPS     Y10, 64(R14)(CX*1)
 	VMULPD      quarterAVX2F64<>+0(SB), Y11, Y11
 	VMOVUPS     96(R8), Y12
 	VBLENDVPS   Y12, Y11, Y3, Y11
-	VMOVUPS     Y11, 96(R12)(CX*1)
+	VMOVUPS     Y11, 96(R14)(CX*1)
 	VSUBPD      Y0, Y8, Y8
 	VSUBPD      Y1, Y9, Y9
 	VSUBPD      Y2, Y10, Y10
@@ -12751,16 +16667,16 @@ block:
 	VFMADD231PD Y11, Y11, Y10
 	VADDPD      Y10, Y8, Y8
 	VADDPD      Y8, Y14, Y14
-	CMPQ        184(AX), $0x06
-	JE          rows_done
+	CMPQ        R10, $0x06
+	JE          end_6
 
-	// row 6
-	MOVQ        64(AX), R10
-	VMOVUPS     (R10)(CX*1), Y8
-	VMOVUPS     32(R10)(CX*1), Y9
-	VMOVUPS     64(R10)(CX*1), Y10
-	VMOVUPS     96(R10)(CX*1), Y11
-	MOVQ        128(AX), R12
+row_6:
+	MOVQ        64(AX), R12
+	VMOVUPS     (R12)(CX*1), Y8
+	VMOVUPS     32(R12)(CX*1), Y9
+	VMOVUPS     64(R12)(CX*1), Y10
+	VMOVUPS     96(R12)(CX*1), Y11
+	MOVQ        128(AX), R14
 	VADDPD      Y8, Y0, Y0
 	VADDPD      Y9, Y1, Y1
 	VADDPD      Y10, Y2, Y2
@@ -12768,7 +16684,7 @@ block:
 	VPERM2F128  $0x03, 192(BX), Y7, Y12
 	VPALIGNR    $0x08, Y12, Y7, Y12
 	VMOVUPS     Y7, 192(BX)
-	VPERM2F128  $0x21, 128(R11)(CX*1), Y4, Y13
+	VPERM2F128  $0x21, 128(R13)(CX*1), Y4, Y13
 	VPALIGNR    $0x08, Y4, Y13, Y13
 	VADDPD      Y5, Y12, Y12
 	VADDPD      Y12, Y0, Y0
@@ -12781,19 +16697,19 @@ block:
 	VMULPD      quarterAVX2F64<>+0(SB), Y0, Y0
 	VMOVUPS     (R8), Y12
 	VBLENDVPS   Y12, Y0, Y4, Y0
-	VMOVUPS     Y0, (R12)(CX*1)
+	VMOVUPS     Y0, (R14)(CX*1)
 	VMULPD      quarterAVX2F64<>+0(SB), Y1, Y1
 	VMOVUPS     32(R8), Y12
 	VBLENDVPS   Y12, Y1, Y5, Y1
-	VMOVUPS     Y1, 32(R12)(CX*1)
+	VMOVUPS     Y1, 32(R14)(CX*1)
 	VMULPD      quarterAVX2F64<>+0(SB), Y2, Y2
 	VMOVUPS     64(R8), Y12
 	VBLENDVPS   Y12, Y2, Y6, Y2
-	VMOVUPS     Y2, 64(R12)(CX*1)
+	VMOVUPS     Y2, 64(R14)(CX*1)
 	VMULPD      quarterAVX2F64<>+0(SB), Y3, Y3
 	VMOVUPS     96(R8), Y12
 	VBLENDVPS   Y12, Y3, Y7, Y3
-	VMOVUPS     Y3, 96(R12)(CX*1)
+	VMOVUPS     Y3, 96(R14)(CX*1)
 	VSUBPD      Y4, Y0, Y0
 	VSUBPD      Y5, Y1, Y1
 	VSUBPD      Y6, Y2, Y2
@@ -12804,16 +16720,16 @@ block:
 	VFMADD231PD Y3, Y3, Y2
 	VADDPD      Y2, Y0, Y0
 	VADDPD      Y0, Y14, Y14
-	CMPQ        184(AX), $0x07
-	JE          rows_done
+	CMPQ        R10, $0x07
+	JE          end_7
 
-	// row 7
-	MOVQ        72(AX), R11
-	VMOVUPS     (R11)(CX*1), Y0
-	VMOVUPS     32(R11)(CX*1), Y1
-	VMOVUPS     64(R11)(CX*1), Y2
-	VMOVUPS     96(R11)(CX*1), Y3
-	MOVQ        136(AX), R11
+row_7:
+	MOVQ        72(AX), R10
+	VMOVUPS     (R10)(CX*1), Y0
+	VMOVUPS     32(R10)(CX*1), Y1
+	VMOVUPS     64(R10)(CX*1), Y2
+	VMOVUPS     96(R10)(CX*1), Y3
+	MOVQ        136(AX), R10
 	VADDPD      Y0, Y4, Y4
 	VADDPD      Y1, Y5, Y5
 	VADDPD      Y2, Y6, Y6
@@ -12821,7 +16737,7 @@ block:
 	VPERM2F128  $0x03, 224(BX), Y11, Y12
 	VPALIGNR    $0x08, Y12, Y11, Y12
 	VMOVUPS     Y11, 224(BX)
-	VPERM2F128  $0x21, 128(R10)(CX*1), Y8, Y13
+	VPERM2F128  $0x21, 128(R12)(CX*1), Y8, Y13
 	VPALIGNR    $0x08, Y8, Y13, Y13
 	VADDPD      Y9, Y12, Y12
 	VADDPD      Y12, Y4, Y4
@@ -12834,19 +16750,19 @@ block:
 	VMULPD      quarterAVX2F64<>+0(SB), Y4, Y4
 	VMOVUPS     (R8), Y12
 	VBLENDVPS   Y12, Y4, Y8, Y4
-	VMOVUPS     Y4, (R11)(CX*1)
+	VMOVUPS     Y4, (R10)(CX*1)
 	VMULPD      quarterAVX2F64<>+0(SB), Y5, Y5
 	VMOVUPS     32(R8), Y12
 	VBLENDVPS   Y12, Y5, Y9, Y5
-	VMOVUPS     Y5, 32(R11)(CX*1)
+	VMOVUPS     Y5, 32(R10)(CX*1)
 	VMULPD      quarterAVX2F64<>+0(SB), Y6, Y6
 	VMOVUPS     64(R8), Y12
 	VBLENDVPS   Y12, Y6, Y10, Y6
-	VMOVUPS     Y6, 64(R11)(CX*1)
+	VMOVUPS     Y6, 64(R10)(CX*1)
 	VMULPD      quarterAVX2F64<>+0(SB), Y7, Y7
 	VMOVUPS     96(R8), Y12
 	VBLENDVPS   Y12, Y7, Y11, Y7
-	VMOVUPS     Y7, 96(R11)(CX*1)
+	VMOVUPS     Y7, 96(R10)(CX*1)
 	VSUBPD      Y8, Y4, Y4
 	VSUBPD      Y9, Y5, Y5
 	VSUBPD      Y10, Y6, Y6
@@ -12859,7 +16775,7 @@ block:
 	VADDPD      Y4, Y14, Y14
 
 rows_done:
-	VMOVUPS Y14, (DX)
+	VMOVUPS Y14, (R11)
 	ADDQ    $0x00000020, DX
 	ADDQ    $0x00000080, CX
 	DECQ    DI
@@ -12867,25 +16783,88 @@ rows_done:
 	VZEROUPPER
 	RET
 
+end_1:
+	CMPQ    184(AX), $0x01
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     row_1
+
+end_2:
+	CMPQ    184(AX), $0x02
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     row_2
+
+end_3:
+	CMPQ    184(AX), $0x03
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     row_3
+
+end_4:
+	CMPQ    184(AX), $0x04
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     row_4
+
+end_5:
+	CMPQ    184(AX), $0x05
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     row_5
+
+end_6:
+	CMPQ    184(AX), $0x06
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     row_6
+
+end_7:
+	CMPQ    184(AX), $0x07
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     row_7
+
 tiny:
-	MOVQ    (AX), R10
-	MOVQ    8(AX), R11
-	VMOVUPS (R10)(CX*1), Y0
-	VMOVUPS 32(R10)(CX*1), Y1
-	VMOVUPS 64(R10)(CX*1), Y2
-	VMOVUPS 96(R10)(CX*1), Y3
-	VMOVUPS (R11)(CX*1), Y4
-	VMOVUPS 32(R11)(CX*1), Y5
-	VMOVUPS 64(R11)(CX*1), Y6
-	VMOVUPS 96(R11)(CX*1), Y7
+	MOVQ    (AX), R12
+	MOVQ    8(AX), R13
+	VMOVUPS (R12)(CX*1), Y0
+	VMOVUPS 32(R12)(CX*1), Y1
+	VMOVUPS 64(R12)(CX*1), Y2
+	VMOVUPS 96(R12)(CX*1), Y3
+	VMOVUPS (R13)(CX*1), Y4
+	VMOVUPS 32(R13)(CX*1), Y5
+	VMOVUPS 64(R13)(CX*1), Y6
+	VMOVUPS 96(R13)(CX*1), Y7
 
 	// row 0
-	MOVQ        16(AX), R10
-	VMOVUPS     (R10)(CX*1), Y8
-	VMOVUPS     32(R10)(CX*1), Y9
-	VMOVUPS     64(R10)(CX*1), Y10
-	VMOVUPS     96(R10)(CX*1), Y11
-	MOVQ        80(AX), R12
+	MOVQ        16(AX), R12
+	VMOVUPS     (R12)(CX*1), Y8
+	VMOVUPS     32(R12)(CX*1), Y9
+	VMOVUPS     64(R12)(CX*1), Y10
+	VMOVUPS     96(R12)(CX*1), Y11
+	MOVQ        80(AX), R14
 	VADDPD      Y8, Y0, Y0
 	VADDPD      Y9, Y1, Y1
 	VADDPD      Y10, Y2, Y2
@@ -12893,7 +16872,7 @@ tiny:
 	VPERM2F128  $0x03, (BX), Y7, Y12
 	VPALIGNR    $0x08, Y12, Y7, Y12
 	VMOVUPS     Y7, (BX)
-	VPERM2F128  $0x21, 128(R11)(CX*1), Y4, Y13
+	VPERM2F128  $0x21, 128(R13)(CX*1), Y4, Y13
 	VPALIGNR    $0x08, Y4, Y13, Y13
 	VADDPD      Y5, Y12, Y12
 	VADDPD      Y12, Y0, Y0
@@ -12919,7 +16898,7 @@ tiny:
 	VORPS       Y13, Y0, Y0
 	VMOVUPS     (R8), Y12
 	VBLENDVPS   Y12, Y0, Y4, Y0
-	VMOVUPS     Y0, (R12)(CX*1)
+	VMOVUPS     Y0, (R14)(CX*1)
 	VANDPS      signAVX2F64<>+0(SB), Y1, Y12
 	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD      Y1, Y13, Y13
@@ -12936,7 +16915,7 @@ tiny:
 	VORPS       Y13, Y1, Y1
 	VMOVUPS     32(R8), Y12
 	VBLENDVPS   Y12, Y1, Y5, Y1
-	VMOVUPS     Y1, 32(R12)(CX*1)
+	VMOVUPS     Y1, 32(R14)(CX*1)
 	VANDPS      signAVX2F64<>+0(SB), Y2, Y12
 	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD      Y2, Y13, Y13
@@ -12953,7 +16932,7 @@ tiny:
 	VORPS       Y13, Y2, Y2
 	VMOVUPS     64(R8), Y12
 	VBLENDVPS   Y12, Y2, Y6, Y2
-	VMOVUPS     Y2, 64(R12)(CX*1)
+	VMOVUPS     Y2, 64(R14)(CX*1)
 	VANDPS      signAVX2F64<>+0(SB), Y3, Y12
 	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD      Y3, Y13, Y13
@@ -12970,7 +16949,7 @@ tiny:
 	VORPS       Y13, Y3, Y3
 	VMOVUPS     96(R8), Y12
 	VBLENDVPS   Y12, Y3, Y7, Y3
-	VMOVUPS     Y3, 96(R12)(CX*1)
+	VMOVUPS     Y3, 96(R14)(CX*1)
 	VORPS       Y0, Y4, Y12
 	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
 	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
@@ -13001,16 +16980,16 @@ tiny:
 	VFMADD231PD Y3, Y3, Y2
 	VADDPD      Y2, Y0, Y0
 	VADDPD      Y0, Y14, Y14
-	CMPQ        184(AX), $0x01
-	JE          rows_done
+	CMPQ        R10, $0x01
+	JE          tiny_end_1
 
-	// row 1
-	MOVQ        24(AX), R11
-	VMOVUPS     (R11)(CX*1), Y0
-	VMOVUPS     32(R11)(CX*1), Y1
-	VMOVUPS     64(R11)(CX*1), Y2
-	VMOVUPS     96(R11)(CX*1), Y3
-	MOVQ        88(AX), R12
+tiny_row_1:
+	MOVQ        24(AX), R13
+	VMOVUPS     (R13)(CX*1), Y0
+	VMOVUPS     32(R13)(CX*1), Y1
+	VMOVUPS     64(R13)(CX*1), Y2
+	VMOVUPS     96(R13)(CX*1), Y3
+	MOVQ        88(AX), R14
 	VADDPD      Y0, Y4, Y4
 	VADDPD      Y1, Y5, Y5
 	VADDPD      Y2, Y6, Y6
@@ -13018,7 +16997,7 @@ tiny:
 	VPERM2F128  $0x03, 32(BX), Y11, Y12
 	VPALIGNR    $0x08, Y12, Y11, Y12
 	VMOVUPS     Y11, 32(BX)
-	VPERM2F128  $0x21, 128(R10)(CX*1), Y8, Y13
+	VPERM2F128  $0x21, 128(R12)(CX*1), Y8, Y13
 	VPALIGNR    $0x08, Y8, Y13, Y13
 	VADDPD      Y9, Y12, Y12
 	VADDPD      Y12, Y4, Y4
@@ -13044,7 +17023,7 @@ tiny:
 	VORPS       Y13, Y4, Y4
 	VMOVUPS     (R8), Y12
 	VBLENDVPS   Y12, Y4, Y8, Y4
-	VMOVUPS     Y4, (R12)(CX*1)
+	VMOVUPS     Y4, (R14)(CX*1)
 	VANDPS      signAVX2F64<>+0(SB), Y5, Y12
 	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD      Y5, Y13, Y13
@@ -13061,7 +17040,7 @@ tiny:
 	VORPS       Y13, Y5, Y5
 	VMOVUPS     32(R8), Y12
 	VBLENDVPS   Y12, Y5, Y9, Y5
-	VMOVUPS     Y5, 32(R12)(CX*1)
+	VMOVUPS     Y5, 32(R14)(CX*1)
 	VANDPS      signAVX2F64<>+0(SB), Y6, Y12
 	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD      Y6, Y13, Y13
@@ -13078,7 +17057,7 @@ tiny:
 	VORPS       Y13, Y6, Y6
 	VMOVUPS     64(R8), Y12
 	VBLENDVPS   Y12, Y6, Y10, Y6
-	VMOVUPS     Y6, 64(R12)(CX*1)
+	VMOVUPS     Y6, 64(R14)(CX*1)
 	VANDPS      signAVX2F64<>+0(SB), Y7, Y12
 	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD      Y7, Y13, Y13
@@ -13095,7 +17074,7 @@ tiny:
 	VORPS       Y13, Y7, Y7
 	VMOVUPS     96(R8), Y12
 	VBLENDVPS   Y12, Y7, Y11, Y7
-	VMOVUPS     Y7, 96(R12)(CX*1)
+	VMOVUPS     Y7, 96(R14)(CX*1)
 	VORPS       Y4, Y8, Y12
 	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
 	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
@@ -13126,16 +17105,16 @@ tiny:
 	VFMADD231PD Y7, Y7, Y6
 	VADDPD      Y6, Y4, Y4
 	VADDPD      Y4, Y14, Y14
-	CMPQ        184(AX), $0x02
-	JE          rows_done
+	CMPQ        R10, $0x02
+	JE          tiny_end_2
 
-	// row 2
-	MOVQ        32(AX), R10
-	VMOVUPS     (R10)(CX*1), Y4
-	VMOVUPS     32(R10)(CX*1), Y5
-	VMOVUPS     64(R10)(CX*1), Y6
-	VMOVUPS     96(R10)(CX*1), Y7
-	MOVQ        96(AX), R12
+tiny_row_2:
+	MOVQ        32(AX), R12
+	VMOVUPS     (R12)(CX*1), Y4
+	VMOVUPS     32(R12)(CX*1), Y5
+	VMOVUPS     64(R12)(CX*1), Y6
+	VMOVUPS     96(R12)(CX*1), Y7
+	MOVQ        96(AX), R14
 	VADDPD      Y4, Y8, Y8
 	VADDPD      Y5, Y9, Y9
 	VADDPD      Y6, Y10, Y10
@@ -13143,7 +17122,7 @@ tiny:
 	VPERM2F128  $0x03, 64(BX), Y3, Y12
 	VPALIGNR    $0x08, Y12, Y3, Y12
 	VMOVUPS     Y3, 64(BX)
-	VPERM2F128  $0x21, 128(R11)(CX*1), Y0, Y13
+	VPERM2F128  $0x21, 128(R13)(CX*1), Y0, Y13
 	VPALIGNR    $0x08, Y0, Y13, Y13
 	VADDPD      Y1, Y12, Y12
 	VADDPD      Y12, Y8, Y8
@@ -13169,7 +17148,7 @@ tiny:
 	VORPS       Y13, Y8, Y8
 	VMOVUPS     (R8), Y12
 	VBLENDVPS   Y12, Y8, Y0, Y8
-	VMOVUPS     Y8, (R12)(CX*1)
+	VMOVUPS     Y8, (R14)(CX*1)
 	VANDPS      signAVX2F64<>+0(SB), Y9, Y12
 	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD      Y9, Y13, Y13
@@ -13186,7 +17165,7 @@ tiny:
 	VORPS       Y13, Y9, Y9
 	VMOVUPS     32(R8), Y12
 	VBLENDVPS   Y12, Y9, Y1, Y9
-	VMOVUPS     Y9, 32(R12)(CX*1)
+	VMOVUPS     Y9, 32(R14)(CX*1)
 	VANDPS      signAVX2F64<>+0(SB), Y10, Y12
 	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD      Y10, Y13, Y13
@@ -13203,7 +17182,7 @@ tiny:
 	VORPS       Y13, Y10, Y10
 	VMOVUPS     64(R8), Y12
 	VBLENDVPS   Y12, Y10, Y2, Y10
-	VMOVUPS     Y10, 64(R12)(CX*1)
+	VMOVUPS     Y10, 64(R14)(CX*1)
 	VANDPS      signAVX2F64<>+0(SB), Y11, Y12
 	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD      Y11, Y13, Y13
@@ -13220,7 +17199,7 @@ tiny:
 	VORPS       Y13, Y11, Y11
 	VMOVUPS     96(R8), Y12
 	VBLENDVPS   Y12, Y11, Y3, Y11
-	VMOVUPS     Y11, 96(R12)(CX*1)
+	VMOVUPS     Y11, 96(R14)(CX*1)
 	VORPS       Y8, Y0, Y12
 	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
 	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
@@ -13251,16 +17230,16 @@ tiny:
 	VFMADD231PD Y11, Y11, Y10
 	VADDPD      Y10, Y8, Y8
 	VADDPD      Y8, Y14, Y14
-	CMPQ        184(AX), $0x03
-	JE          rows_done
+	CMPQ        R10, $0x03
+	JE          tiny_end_3
 
-	// row 3
-	MOVQ        40(AX), R11
-	VMOVUPS     (R11)(CX*1), Y8
-	VMOVUPS     32(R11)(CX*1), Y9
-	VMOVUPS     64(R11)(CX*1), Y10
-	VMOVUPS     96(R11)(CX*1), Y11
-	MOVQ        104(AX), R12
+tiny_row_3:
+	MOVQ        40(AX), R13
+	VMOVUPS     (R13)(CX*1), Y8
+	VMOVUPS     32(R13)(CX*1), Y9
+	VMOVUPS     64(R13)(CX*1), Y10
+	VMOVUPS     96(R13)(CX*1), Y11
+	MOVQ        104(AX), R14
 	VADDPD      Y8, Y0, Y0
 	VADDPD      Y9, Y1, Y1
 	VADDPD      Y10, Y2, Y2
@@ -13268,7 +17247,7 @@ tiny:
 	VPERM2F128  $0x03, 96(BX), Y7, Y12
 	VPALIGNR    $0x08, Y12, Y7, Y12
 	VMOVUPS     Y7, 96(BX)
-	VPERM2F128  $0x21, 128(R10)(CX*1), Y4, Y13
+	VPERM2F128  $0x21, 128(R12)(CX*1), Y4, Y13
 	VPALIGNR    $0x08, Y4, Y13, Y13
 	VADDPD      Y5, Y12, Y12
 	VADDPD      Y12, Y0, Y0
@@ -13294,7 +17273,7 @@ tiny:
 	VORPS       Y13, Y0, Y0
 	VMOVUPS     (R8), Y12
 	VBLENDVPS   Y12, Y0, Y4, Y0
-	VMOVUPS     Y0, (R12)(CX*1)
+	VMOVUPS     Y0, (R14)(CX*1)
 	VANDPS      signAVX2F64<>+0(SB), Y1, Y12
 	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD      Y1, Y13, Y13
@@ -13311,7 +17290,7 @@ tiny:
 	VORPS       Y13, Y1, Y1
 	VMOVUPS     32(R8), Y12
 	VBLENDVPS   Y12, Y1, Y5, Y1
-	VMOVUPS     Y1, 32(R12)(CX*1)
+	VMOVUPS     Y1, 32(R14)(CX*1)
 	VANDPS      signAVX2F64<>+0(SB), Y2, Y12
 	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD      Y2, Y13, Y13
@@ -13328,7 +17307,7 @@ tiny:
 	VORPS       Y13, Y2, Y2
 	VMOVUPS     64(R8), Y12
 	VBLENDVPS   Y12, Y2, Y6, Y2
-	VMOVUPS     Y2, 64(R12)(CX*1)
+	VMOVUPS     Y2, 64(R14)(CX*1)
 	VANDPS      signAVX2F64<>+0(SB), Y3, Y12
 	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD      Y3, Y13, Y13
@@ -13345,7 +17324,7 @@ tiny:
 	VORPS       Y13, Y3, Y3
 	VMOVUPS     96(R8), Y12
 	VBLENDVPS   Y12, Y3, Y7, Y3
-	VMOVUPS     Y3, 96(R12)(CX*1)
+	VMOVUPS     Y3, 96(R14)(CX*1)
 	VORPS       Y0, Y4, Y12
 	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
 	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
@@ -13376,16 +17355,16 @@ tiny:
 	VFMADD231PD Y3, Y3, Y2
 	VADDPD      Y2, Y0, Y0
 	VADDPD      Y0, Y14, Y14
-	CMPQ        184(AX), $0x04
-	JE          rows_done
+	CMPQ        R10, $0x04
+	JE          tiny_end_4
 
-	// row 4
-	MOVQ        48(AX), R10
-	VMOVUPS     (R10)(CX*1), Y0
-	VMOVUPS     32(R10)(CX*1), Y1
-	VMOVUPS     64(R10)(CX*1), Y2
-	VMOVUPS     96(R10)(CX*1), Y3
-	MOVQ        112(AX), R12
+tiny_row_4:
+	MOVQ        48(AX), R12
+	VMOVUPS     (R12)(CX*1), Y0
+	VMOVUPS     32(R12)(CX*1), Y1
+	VMOVUPS     64(R12)(CX*1), Y2
+	VMOVUPS     96(R12)(CX*1), Y3
+	MOVQ        112(AX), R14
 	VADDPD      Y0, Y4, Y4
 	VADDPD      Y1, Y5, Y5
 	VADDPD      Y2, Y6, Y6
@@ -13393,7 +17372,7 @@ tiny:
 	VPERM2F128  $0x03, 128(BX), Y11, Y12
 	VPALIGNR    $0x08, Y12, Y11, Y12
 	VMOVUPS     Y11, 128(BX)
-	VPERM2F128  $0x21, 128(R11)(CX*1), Y8, Y13
+	VPERM2F128  $0x21, 128(R13)(CX*1), Y8, Y13
 	VPALIGNR    $0x08, Y8, Y13, Y13
 	VADDPD      Y9, Y12, Y12
 	VADDPD      Y12, Y4, Y4
@@ -13419,7 +17398,7 @@ tiny:
 	VORPS       Y13, Y4, Y4
 	VMOVUPS     (R8), Y12
 	VBLENDVPS   Y12, Y4, Y8, Y4
-	VMOVUPS     Y4, (R12)(CX*1)
+	VMOVUPS     Y4, (R14)(CX*1)
 	VANDPS      signAVX2F64<>+0(SB), Y5, Y12
 	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD      Y5, Y13, Y13
@@ -13436,7 +17415,7 @@ tiny:
 	VORPS       Y13, Y5, Y5
 	VMOVUPS     32(R8), Y12
 	VBLENDVPS   Y12, Y5, Y9, Y5
-	VMOVUPS     Y5, 32(R12)(CX*1)
+	VMOVUPS     Y5, 32(R14)(CX*1)
 	VANDPS      signAVX2F64<>+0(SB), Y6, Y12
 	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD      Y6, Y13, Y13
@@ -13453,7 +17432,7 @@ tiny:
 	VORPS       Y13, Y6, Y6
 	VMOVUPS     64(R8), Y12
 	VBLENDVPS   Y12, Y6, Y10, Y6
-	VMOVUPS     Y6, 64(R12)(CX*1)
+	VMOVUPS     Y6, 64(R14)(CX*1)
 	VANDPS      signAVX2F64<>+0(SB), Y7, Y12
 	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD      Y7, Y13, Y13
@@ -13470,7 +17449,7 @@ tiny:
 	VORPS       Y13, Y7, Y7
 	VMOVUPS     96(R8), Y12
 	VBLENDVPS   Y12, Y7, Y11, Y7
-	VMOVUPS     Y7, 96(R12)(CX*1)
+	VMOVUPS     Y7, 96(R14)(CX*1)
 	VORPS       Y4, Y8, Y12
 	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
 	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
@@ -13501,16 +17480,16 @@ tiny:
 	VFMADD231PD Y7, Y7, Y6
 	VADDPD      Y6, Y4, Y4
 	VADDPD      Y4, Y14, Y14
-	CMPQ        184(AX), $0x05
-	JE          rows_done
+	CMPQ        R10, $0x05
+	JE          tiny_end_5
 
-	// row 5
-	MOVQ        56(AX), R11
-	VMOVUPS     (R11)(CX*1), Y4
-	VMOVUPS     32(R11)(CX*1), Y5
-	VMOVUPS     64(R11)(CX*1), Y6
-	VMOVUPS     96(R11)(CX*1), Y7
-	MOVQ        120(AX), R12
+tiny_row_5:
+	MOVQ        56(AX), R13
+	VMOVUPS     (R13)(CX*1), Y4
+	VMOVUPS     32(R13)(CX*1), Y5
+	VMOVUPS     64(R13)(CX*1), Y6
+	VMOVUPS     96(R13)(CX*1), Y7
+	MOVQ        120(AX), R14
 	VADDPD      Y4, Y8, Y8
 	VADDPD      Y5, Y9, Y9
 	VADDPD      Y6, Y10, Y10
@@ -13518,7 +17497,7 @@ tiny:
 	VPERM2F128  $0x03, 160(BX), Y3, Y12
 	VPALIGNR    $0x08, Y12, Y3, Y12
 	VMOVUPS     Y3, 160(BX)
-	VPERM2F128  $0x21, 128(R10)(CX*1), Y0, Y13
+	VPERM2F128  $0x21, 128(R12)(CX*1), Y0, Y13
 	VPALIGNR    $0x08, Y0, Y13, Y13
 	VADDPD      Y1, Y12, Y12
 	VADDPD      Y12, Y8, Y8
@@ -13544,7 +17523,7 @@ tiny:
 	VORPS       Y13, Y8, Y8
 	VMOVUPS     (R8), Y12
 	VBLENDVPS   Y12, Y8, Y0, Y8
-	VMOVUPS     Y8, (R12)(CX*1)
+	VMOVUPS     Y8, (R14)(CX*1)
 	VANDPS      signAVX2F64<>+0(SB), Y9, Y12
 	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD      Y9, Y13, Y13
@@ -13561,7 +17540,7 @@ tiny:
 	VORPS       Y13, Y9, Y9
 	VMOVUPS     32(R8), Y12
 	VBLENDVPS   Y12, Y9, Y1, Y9
-	VMOVUPS     Y9, 32(R12)(CX*1)
+	VMOVUPS     Y9, 32(R14)(CX*1)
 	VANDPS      signAVX2F64<>+0(SB), Y10, Y12
 	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD      Y10, Y13, Y13
@@ -13578,7 +17557,7 @@ tiny:
 	VORPS       Y13, Y10, Y10
 	VMOVUPS     64(R8), Y12
 	VBLENDVPS   Y12, Y10, Y2, Y10
-	VMOVUPS     Y10, 64(R12)(CX*1)
+	VMOVUPS     Y10, 64(R14)(CX*1)
 	VANDPS      signAVX2F64<>+0(SB), Y11, Y12
 	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD      Y11, Y13, Y13
@@ -13595,7 +17574,7 @@ tiny:
 	VORPS       Y13, Y11, Y11
 	VMOVUPS     96(R8), Y12
 	VBLENDVPS   Y12, Y11, Y3, Y11
-	VMOVUPS     Y11, 96(R12)(CX*1)
+	VMOVUPS     Y11, 96(R14)(CX*1)
 	VORPS       Y8, Y0, Y12
 	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
 	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
@@ -13626,16 +17605,16 @@ tiny:
 	VFMADD231PD Y11, Y11, Y10
 	VADDPD      Y10, Y8, Y8
 	VADDPD      Y8, Y14, Y14
-	CMPQ        184(AX), $0x06
-	JE          rows_done
+	CMPQ        R10, $0x06
+	JE          tiny_end_6
 
-	// row 6
-	MOVQ        64(AX), R10
-	VMOVUPS     (R10)(CX*1), Y8
-	VMOVUPS     32(R10)(CX*1), Y9
-	VMOVUPS     64(R10)(CX*1), Y10
-	VMOVUPS     96(R10)(CX*1), Y11
-	MOVQ        128(AX), R12
+tiny_row_6:
+	MOVQ        64(AX), R12
+	VMOVUPS     (R12)(CX*1), Y8
+	VMOVUPS     32(R12)(CX*1), Y9
+	VMOVUPS     64(R12)(CX*1), Y10
+	VMOVUPS     96(R12)(CX*1), Y11
+	MOVQ        128(AX), R14
 	VADDPD      Y8, Y0, Y0
 	VADDPD      Y9, Y1, Y1
 	VADDPD      Y10, Y2, Y2
@@ -13643,7 +17622,7 @@ tiny:
 	VPERM2F128  $0x03, 192(BX), Y7, Y12
 	VPALIGNR    $0x08, Y12, Y7, Y12
 	VMOVUPS     Y7, 192(BX)
-	VPERM2F128  $0x21, 128(R11)(CX*1), Y4, Y13
+	VPERM2F128  $0x21, 128(R13)(CX*1), Y4, Y13
 	VPALIGNR    $0x08, Y4, Y13, Y13
 	VADDPD      Y5, Y12, Y12
 	VADDPD      Y12, Y0, Y0
@@ -13669,7 +17648,7 @@ tiny:
 	VORPS       Y13, Y0, Y0
 	VMOVUPS     (R8), Y12
 	VBLENDVPS   Y12, Y0, Y4, Y0
-	VMOVUPS     Y0, (R12)(CX*1)
+	VMOVUPS     Y0, (R14)(CX*1)
 	VANDPS      signAVX2F64<>+0(SB), Y1, Y12
 	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD      Y1, Y13, Y13
@@ -13686,7 +17665,7 @@ tiny:
 	VORPS       Y13, Y1, Y1
 	VMOVUPS     32(R8), Y12
 	VBLENDVPS   Y12, Y1, Y5, Y1
-	VMOVUPS     Y1, 32(R12)(CX*1)
+	VMOVUPS     Y1, 32(R14)(CX*1)
 	VANDPS      signAVX2F64<>+0(SB), Y2, Y12
 	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD      Y2, Y13, Y13
@@ -13703,7 +17682,7 @@ tiny:
 	VORPS       Y13, Y2, Y2
 	VMOVUPS     64(R8), Y12
 	VBLENDVPS   Y12, Y2, Y6, Y2
-	VMOVUPS     Y2, 64(R12)(CX*1)
+	VMOVUPS     Y2, 64(R14)(CX*1)
 	VANDPS      signAVX2F64<>+0(SB), Y3, Y12
 	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD      Y3, Y13, Y13
@@ -13720,7 +17699,7 @@ tiny:
 	VORPS       Y13, Y3, Y3
 	VMOVUPS     96(R8), Y12
 	VBLENDVPS   Y12, Y3, Y7, Y3
-	VMOVUPS     Y3, 96(R12)(CX*1)
+	VMOVUPS     Y3, 96(R14)(CX*1)
 	VORPS       Y0, Y4, Y12
 	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
 	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
@@ -13751,16 +17730,16 @@ tiny:
 	VFMADD231PD Y3, Y3, Y2
 	VADDPD      Y2, Y0, Y0
 	VADDPD      Y0, Y14, Y14
-	CMPQ        184(AX), $0x07
-	JE          rows_done
+	CMPQ        R10, $0x07
+	JE          tiny_end_7
 
-	// row 7
-	MOVQ        72(AX), R11
-	VMOVUPS     (R11)(CX*1), Y0
-	VMOVUPS     32(R11)(CX*1), Y1
-	VMOVUPS     64(R11)(CX*1), Y2
-	VMOVUPS     96(R11)(CX*1), Y3
-	MOVQ        136(AX), R11
+tiny_row_7:
+	MOVQ        72(AX), R10
+	VMOVUPS     (R10)(CX*1), Y0
+	VMOVUPS     32(R10)(CX*1), Y1
+	VMOVUPS     64(R10)(CX*1), Y2
+	VMOVUPS     96(R10)(CX*1), Y3
+	MOVQ        136(AX), R10
 	VADDPD      Y0, Y4, Y4
 	VADDPD      Y1, Y5, Y5
 	VADDPD      Y2, Y6, Y6
@@ -13768,7 +17747,7 @@ tiny:
 	VPERM2F128  $0x03, 224(BX), Y11, Y12
 	VPALIGNR    $0x08, Y12, Y11, Y12
 	VMOVUPS     Y11, 224(BX)
-	VPERM2F128  $0x21, 128(R10)(CX*1), Y8, Y13
+	VPERM2F128  $0x21, 128(R12)(CX*1), Y8, Y13
 	VPALIGNR    $0x08, Y8, Y13, Y13
 	VADDPD      Y9, Y12, Y12
 	VADDPD      Y12, Y4, Y4
@@ -13794,7 +17773,7 @@ tiny:
 	VORPS       Y13, Y4, Y4
 	VMOVUPS     (R8), Y12
 	VBLENDVPS   Y12, Y4, Y8, Y4
-	VMOVUPS     Y4, (R11)(CX*1)
+	VMOVUPS     Y4, (R10)(CX*1)
 	VANDPS      signAVX2F64<>+0(SB), Y5, Y12
 	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD      Y5, Y13, Y13
@@ -13811,7 +17790,7 @@ tiny:
 	VORPS       Y13, Y5, Y5
 	VMOVUPS     32(R8), Y12
 	VBLENDVPS   Y12, Y5, Y9, Y5
-	VMOVUPS     Y5, 32(R11)(CX*1)
+	VMOVUPS     Y5, 32(R10)(CX*1)
 	VANDPS      signAVX2F64<>+0(SB), Y6, Y12
 	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD      Y6, Y13, Y13
@@ -13828,7 +17807,7 @@ tiny:
 	VORPS       Y13, Y6, Y6
 	VMOVUPS     64(R8), Y12
 	VBLENDVPS   Y12, Y6, Y10, Y6
-	VMOVUPS     Y6, 64(R11)(CX*1)
+	VMOVUPS     Y6, 64(R10)(CX*1)
 	VANDPS      signAVX2F64<>+0(SB), Y7, Y12
 	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD      Y7, Y13, Y13
@@ -13845,7 +17824,7 @@ tiny:
 	VORPS       Y13, Y7, Y7
 	VMOVUPS     96(R8), Y12
 	VBLENDVPS   Y12, Y7, Y11, Y7
-	VMOVUPS     Y7, 96(R11)(CX*1)
+	VMOVUPS     Y7, 96(R10)(CX*1)
 	VORPS       Y4, Y8, Y12
 	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
 	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
@@ -13878,6 +17857,69 @@ tiny:
 	VADDPD      Y4, Y14, Y14
 	JMP         rows_done
 
+tiny_end_1:
+	CMPQ    184(AX), $0x01
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     tiny_row_1
+
+tiny_end_2:
+	CMPQ    184(AX), $0x02
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     tiny_row_2
+
+tiny_end_3:
+	CMPQ    184(AX), $0x03
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     tiny_row_3
+
+tiny_end_4:
+	CMPQ    184(AX), $0x04
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     tiny_row_4
+
+tiny_end_5:
+	CMPQ    184(AX), $0x05
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     tiny_row_5
+
+tiny_end_6:
+	CMPQ    184(AX), $0x06
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     tiny_row_6
+
+tiny_end_7:
+	CMPQ    184(AX), $0x07
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     tiny_row_7
+
 // func fixedAVX2F64(s *Span)
 // Requires: AVX, AVX2, FMA3
 TEXT ·fixedAVX2F64(SB), NOSPLIT, $0-8
@@ -13886,18 +17928,20 @@ TEXT ·fixedAVX2F64(SB), NOSPLIT, $0-8
 	MOVQ 160(AX), DX
 	ADDQ 152(AX), DX
 	MOVQ 168(AX), BX
-	MOVQ 200(AX), SI
-	MOVQ 192(AX), DI
+	MOVQ 216(AX), SI
+	MOVQ 208(AX), DI
 	MOVQ 184(AX), R8
 	SHRQ $0x01, R8
 	MOVQ 8(AX)(R8*8), R8
-	MOVQ 336(AX), R9
+	MOVQ 352(AX), R9
 
 block:
 	LEAQ         -1(SI), R10
 	VMOVQ        R10, X12
 	VPBROADCASTQ X12, Y12
 	VANDPS       (DX), Y12, Y14
+	MOVQ         192(AX), R10
+	MOVQ         DX, R11
 	VMOVUPS      (R8)(CX*1), Y12
 	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
 	VMOVUPS      tinyAVX2F64<>+0(SB), Y13
@@ -13905,25 +17949,25 @@ block:
 	VPCMPGTQ     zeroAVX2F64<>+0(SB), Y12, Y12
 	VPTEST       Y12, Y13
 	JNE          tiny
-	MOVQ         (AX), R10
-	MOVQ         8(AX), R11
-	VMOVUPS      (R10)(CX*1), Y0
-	VMOVUPS      32(R10)(CX*1), Y1
-	VMOVUPS      64(R10)(CX*1), Y2
-	VMOVUPS      96(R10)(CX*1), Y3
-	VMOVUPS      (R11)(CX*1), Y4
-	VMOVUPS      32(R11)(CX*1), Y5
-	VMOVUPS      64(R11)(CX*1), Y6
-	VMOVUPS      96(R11)(CX*1), Y7
+	MOVQ         (AX), R12
+	MOVQ         8(AX), R13
+	VMOVUPS      (R12)(CX*1), Y0
+	VMOVUPS      32(R12)(CX*1), Y1
+	VMOVUPS      64(R12)(CX*1), Y2
+	VMOVUPS      96(R12)(CX*1), Y3
+	VMOVUPS      (R13)(CX*1), Y4
+	VMOVUPS      32(R13)(CX*1), Y5
+	VMOVUPS      64(R13)(CX*1), Y6
+	VMOVUPS      96(R13)(CX*1), Y7
 
 	// row 0
-	MOVQ         16(AX), R10
-	VMOVUPS      (R10)(CX*1), Y8
-	VMOVUPS      32(R10)(CX*1), Y9
-	VMOVUPS      64(R10)(CX*1), Y10
-	VMOVUPS      96(R10)(CX*1), Y11
-	MOVQ         80(AX), R12
-	MOVQ         208(AX), R13
+	MOVQ         16(AX), R12
+	VMOVUPS      (R12)(CX*1), Y8
+	VMOVUPS      32(R12)(CX*1), Y9
+	VMOVUPS      64(R12)(CX*1), Y10
+	VMOVUPS      96(R12)(CX*1), Y11
+	MOVQ         80(AX), R14
+	MOVQ         224(AX), R15
 	VADDPD       Y8, Y0, Y0
 	VADDPD       Y9, Y1, Y1
 	VADDPD       Y10, Y2, Y2
@@ -13931,7 +17975,7 @@ block:
 	VPERM2F128   $0x03, (BX), Y7, Y12
 	VPALIGNR     $0x08, Y12, Y7, Y12
 	VMOVUPS      Y7, (BX)
-	VPERM2F128   $0x21, 128(R11)(CX*1), Y4, Y13
+	VPERM2F128   $0x21, 128(R13)(CX*1), Y4, Y13
 	VPALIGNR     $0x08, Y4, Y13, Y13
 	VADDPD       Y5, Y12, Y12
 	VADDPD       Y12, Y0, Y0
@@ -13942,29 +17986,29 @@ block:
 	VADDPD       Y7, Y5, Y13
 	VADDPD       Y13, Y2, Y2
 	VMULPD       quarterAVX2F64<>+0(SB), Y0, Y0
-	VPBROADCASTB (R13)(R9*1), Y12
+	VPBROADCASTB (R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y0, Y4, Y0
-	VMOVUPS      Y0, (R12)(CX*1)
+	VMOVUPS      Y0, (R14)(CX*1)
 	VMULPD       quarterAVX2F64<>+0(SB), Y1, Y1
-	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPBROADCASTB 1(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y1, Y5, Y1
-	VMOVUPS      Y1, 32(R12)(CX*1)
+	VMOVUPS      Y1, 32(R14)(CX*1)
 	VMULPD       quarterAVX2F64<>+0(SB), Y2, Y2
-	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPBROADCASTB 2(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y2, Y6, Y2
-	VMOVUPS      Y2, 64(R12)(CX*1)
+	VMOVUPS      Y2, 64(R14)(CX*1)
 	VMULPD       quarterAVX2F64<>+0(SB), Y3, Y3
-	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPBROADCASTB 3(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y3, Y7, Y3
-	VMOVUPS      Y3, 96(R12)(CX*1)
+	VMOVUPS      Y3, 96(R14)(CX*1)
 	VSUBPD       Y4, Y0, Y0
 	VSUBPD       Y5, Y1, Y1
 	VSUBPD       Y6, Y2, Y2
@@ -13975,17 +18019,17 @@ block:
 	VFMADD231PD  Y3, Y3, Y2
 	VADDPD       Y2, Y0, Y0
 	VADDPD       Y0, Y14, Y14
-	CMPQ         184(AX), $0x01
-	JE           rows_done
+	CMPQ         R10, $0x01
+	JE           end_1
 
-	// row 1
-	MOVQ         24(AX), R11
-	VMOVUPS      (R11)(CX*1), Y0
-	VMOVUPS      32(R11)(CX*1), Y1
-	VMOVUPS      64(R11)(CX*1), Y2
-	VMOVUPS      96(R11)(CX*1), Y3
-	MOVQ         88(AX), R12
-	MOVQ         216(AX), R13
+row_1:
+	MOVQ         24(AX), R13
+	VMOVUPS      (R13)(CX*1), Y0
+	VMOVUPS      32(R13)(CX*1), Y1
+	VMOVUPS      64(R13)(CX*1), Y2
+	VMOVUPS      96(R13)(CX*1), Y3
+	MOVQ         88(AX), R14
+	MOVQ         232(AX), R15
 	VADDPD       Y0, Y4, Y4
 	VADDPD       Y1, Y5, Y5
 	VADDPD       Y2, Y6, Y6
@@ -13993,7 +18037,7 @@ block:
 	VPERM2F128   $0x03, 32(BX), Y11, Y12
 	VPALIGNR     $0x08, Y12, Y11, Y12
 	VMOVUPS      Y11, 32(BX)
-	VPERM2F128   $0x21, 128(R10)(CX*1), Y8, Y13
+	VPERM2F128   $0x21, 128(R12)(CX*1), Y8, Y13
 	VPALIGNR     $0x08, Y8, Y13, Y13
 	VADDPD       Y9, Y12, Y12
 	VADDPD       Y12, Y4, Y4
@@ -14004,29 +18048,29 @@ block:
 	VADDPD       Y11, Y9, Y13
 	VADDPD       Y13, Y6, Y6
 	VMULPD       quarterAVX2F64<>+0(SB), Y4, Y4
-	VPBROADCASTB (R13)(R9*1), Y12
+	VPBROADCASTB (R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y4, Y8, Y4
-	VMOVUPS      Y4, (R12)(CX*1)
+	VMOVUPS      Y4, (R14)(CX*1)
 	VMULPD       quarterAVX2F64<>+0(SB), Y5, Y5
-	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPBROADCASTB 1(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y5, Y9, Y5
-	VMOVUPS      Y5, 32(R12)(CX*1)
+	VMOVUPS      Y5, 32(R14)(CX*1)
 	VMULPD       quarterAVX2F64<>+0(SB), Y6, Y6
-	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPBROADCASTB 2(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y6, Y10, Y6
-	VMOVUPS      Y6, 64(R12)(CX*1)
+	VMOVUPS      Y6, 64(R14)(CX*1)
 	VMULPD       quarterAVX2F64<>+0(SB), Y7, Y7
-	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPBROADCASTB 3(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y7, Y11, Y7
-	VMOVUPS      Y7, 96(R12)(CX*1)
+	VMOVUPS      Y7, 96(R14)(CX*1)
 	VSUBPD       Y8, Y4, Y4
 	VSUBPD       Y9, Y5, Y5
 	VSUBPD       Y10, Y6, Y6
@@ -14037,17 +18081,17 @@ block:
 	VFMADD231PD  Y7, Y7, Y6
 	VADDPD       Y6, Y4, Y4
 	VADDPD       Y4, Y14, Y14
-	CMPQ         184(AX), $0x02
-	JE           rows_done
+	CMPQ         R10, $0x02
+	JE           end_2
 
-	// row 2
-	MOVQ         32(AX), R10
-	VMOVUPS      (R10)(CX*1), Y4
-	VMOVUPS      32(R10)(CX*1), Y5
-	VMOVUPS      64(R10)(CX*1), Y6
-	VMOVUPS      96(R10)(CX*1), Y7
-	MOVQ         96(AX), R12
-	MOVQ         224(AX), R13
+row_2:
+	MOVQ         32(AX), R12
+	VMOVUPS      (R12)(CX*1), Y4
+	VMOVUPS      32(R12)(CX*1), Y5
+	VMOVUPS      64(R12)(CX*1), Y6
+	VMOVUPS      96(R12)(CX*1), Y7
+	MOVQ         96(AX), R14
+	MOVQ         240(AX), R15
 	VADDPD       Y4, Y8, Y8
 	VADDPD       Y5, Y9, Y9
 	VADDPD       Y6, Y10, Y10
@@ -14055,7 +18099,7 @@ block:
 	VPERM2F128   $0x03, 64(BX), Y3, Y12
 	VPALIGNR     $0x08, Y12, Y3, Y12
 	VMOVUPS      Y3, 64(BX)
-	VPERM2F128   $0x21, 128(R11)(CX*1), Y0, Y13
+	VPERM2F128   $0x21, 128(R13)(CX*1), Y0, Y13
 	VPALIGNR     $0x08, Y0, Y13, Y13
 	VADDPD       Y1, Y12, Y12
 	VADDPD       Y12, Y8, Y8
@@ -14066,29 +18110,29 @@ block:
 	VADDPD       Y3, Y1, Y13
 	VADDPD       Y13, Y10, Y10
 	VMULPD       quarterAVX2F64<>+0(SB), Y8, Y8
-	VPBROADCASTB (R13)(R9*1), Y12
+	VPBROADCASTB (R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y8, Y0, Y8
-	VMOVUPS      Y8, (R12)(CX*1)
+	VMOVUPS      Y8, (R14)(CX*1)
 	VMULPD       quarterAVX2F64<>+0(SB), Y9, Y9
-	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPBROADCASTB 1(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y9, Y1, Y9
-	VMOVUPS      Y9, 32(R12)(CX*1)
+	VMOVUPS      Y9, 32(R14)(CX*1)
 	VMULPD       quarterAVX2F64<>+0(SB), Y10, Y10
-	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPBROADCASTB 2(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y10, Y2, Y10
-	VMOVUPS      Y10, 64(R12)(CX*1)
+	VMOVUPS      Y10, 64(R14)(CX*1)
 	VMULPD       quarterAVX2F64<>+0(SB), Y11, Y11
-	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPBROADCASTB 3(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y11, Y3, Y11
-	VMOVUPS      Y11, 96(R12)(CX*1)
+	VMOVUPS      Y11, 96(R14)(CX*1)
 	VSUBPD       Y0, Y8, Y8
 	VSUBPD       Y1, Y9, Y9
 	VSUBPD       Y2, Y10, Y10
@@ -14099,17 +18143,17 @@ block:
 	VFMADD231PD  Y11, Y11, Y10
 	VADDPD       Y10, Y8, Y8
 	VADDPD       Y8, Y14, Y14
-	CMPQ         184(AX), $0x03
-	JE           rows_done
+	CMPQ         R10, $0x03
+	JE           end_3
 
-	// row 3
-	MOVQ         40(AX), R11
-	VMOVUPS      (R11)(CX*1), Y8
-	VMOVUPS      32(R11)(CX*1), Y9
-	VMOVUPS      64(R11)(CX*1), Y10
-	VMOVUPS      96(R11)(CX*1), Y11
-	MOVQ         104(AX), R12
-	MOVQ         232(AX), R13
+row_3:
+	MOVQ         40(AX), R13
+	VMOVUPS      (R13)(CX*1), Y8
+	VMOVUPS      32(R13)(CX*1), Y9
+	VMOVUPS      64(R13)(CX*1), Y10
+	VMOVUPS      96(R13)(CX*1), Y11
+	MOVQ         104(AX), R14
+	MOVQ         248(AX), R15
 	VADDPD       Y8, Y0, Y0
 	VADDPD       Y9, Y1, Y1
 	VADDPD       Y10, Y2, Y2
@@ -14117,7 +18161,7 @@ block:
 	VPERM2F128   $0x03, 96(BX), Y7, Y12
 	VPALIGNR     $0x08, Y12, Y7, Y12
 	VMOVUPS      Y7, 96(BX)
-	VPERM2F128   $0x21, 128(R10)(CX*1), Y4, Y13
+	VPERM2F128   $0x21, 128(R12)(CX*1), Y4, Y13
 	VPALIGNR     $0x08, Y4, Y13, Y13
 	VADDPD       Y5, Y12, Y12
 	VADDPD       Y12, Y0, Y0
@@ -14128,29 +18172,29 @@ block:
 	VADDPD       Y7, Y5, Y13
 	VADDPD       Y13, Y2, Y2
 	VMULPD       quarterAVX2F64<>+0(SB), Y0, Y0
-	VPBROADCASTB (R13)(R9*1), Y12
+	VPBROADCASTB (R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y0, Y4, Y0
-	VMOVUPS      Y0, (R12)(CX*1)
+	VMOVUPS      Y0, (R14)(CX*1)
 	VMULPD       quarterAVX2F64<>+0(SB), Y1, Y1
-	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPBROADCASTB 1(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y1, Y5, Y1
-	VMOVUPS      Y1, 32(R12)(CX*1)
+	VMOVUPS      Y1, 32(R14)(CX*1)
 	VMULPD       quarterAVX2F64<>+0(SB), Y2, Y2
-	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPBROADCASTB 2(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y2, Y6, Y2
-	VMOVUPS      Y2, 64(R12)(CX*1)
+	VMOVUPS      Y2, 64(R14)(CX*1)
 	VMULPD       quarterAVX2F64<>+0(SB), Y3, Y3
-	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPBROADCASTB 3(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y3, Y7, Y3
-	VMOVUPS      Y3, 96(R12)(CX*1)
+	VMOVUPS      Y3, 96(R14)(CX*1)
 	VSUBPD       Y4, Y0, Y0
 	VSUBPD       Y5, Y1, Y1
 	VSUBPD       Y6, Y2, Y2
@@ -14161,17 +18205,17 @@ block:
 	VFMADD231PD  Y3, Y3, Y2
 	VADDPD       Y2, Y0, Y0
 	VADDPD       Y0, Y14, Y14
-	CMPQ         184(AX), $0x04
-	JE           rows_done
+	CMPQ         R10, $0x04
+	JE           end_4
 
-	// row 4
-	MOVQ         48(AX), R10
-	VMOVUPS      (R10)(CX*1), Y0
-	VMOVUPS      32(R10)(CX*1), Y1
-	VMOVUPS      64(R10)(CX*1), Y2
-	VMOVUPS      96(R10)(CX*1), Y3
-	MOVQ         112(AX), R12
-	MOVQ         240(AX), R13
+row_4:
+	MOVQ         48(AX), R12
+	VMOVUPS      (R12)(CX*1), Y0
+	VMOVUPS      32(R12)(CX*1), Y1
+	VMOVUPS      64(R12)(CX*1), Y2
+	VMOVUPS      96(R12)(CX*1), Y3
+	MOVQ         112(AX), R14
+	MOVQ         256(AX), R15
 	VADDPD       Y0, Y4, Y4
 	VADDPD       Y1, Y5, Y5
 	VADDPD       Y2, Y6, Y6
@@ -14179,7 +18223,7 @@ block:
 	VPERM2F128   $0x03, 128(BX), Y11, Y12
 	VPALIGNR     $0x08, Y12, Y11, Y12
 	VMOVUPS      Y11, 128(BX)
-	VPERM2F128   $0x21, 128(R11)(CX*1), Y8, Y13
+	VPERM2F128   $0x21, 128(R13)(CX*1), Y8, Y13
 	VPALIGNR     $0x08, Y8, Y13, Y13
 	VADDPD       Y9, Y12, Y12
 	VADDPD       Y12, Y4, Y4
@@ -14190,29 +18234,29 @@ block:
 	VADDPD       Y11, Y9, Y13
 	VADDPD       Y13, Y6, Y6
 	VMULPD       quarterAVX2F64<>+0(SB), Y4, Y4
-	VPBROADCASTB (R13)(R9*1), Y12
+	VPBROADCASTB (R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y4, Y8, Y4
-	VMOVUPS      Y4, (R12)(CX*1)
+	VMOVUPS      Y4, (R14)(CX*1)
 	VMULPD       quarterAVX2F64<>+0(SB), Y5, Y5
-	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPBROADCASTB 1(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y5, Y9, Y5
-	VMOVUPS      Y5, 32(R12)(CX*1)
+	VMOVUPS      Y5, 32(R14)(CX*1)
 	VMULPD       quarterAVX2F64<>+0(SB), Y6, Y6
-	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPBROADCASTB 2(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y6, Y10, Y6
-	VMOVUPS      Y6, 64(R12)(CX*1)
+	VMOVUPS      Y6, 64(R14)(CX*1)
 	VMULPD       quarterAVX2F64<>+0(SB), Y7, Y7
-	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPBROADCASTB 3(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y7, Y11, Y7
-	VMOVUPS      Y7, 96(R12)(CX*1)
+	VMOVUPS      Y7, 96(R14)(CX*1)
 	VSUBPD       Y8, Y4, Y4
 	VSUBPD       Y9, Y5, Y5
 	VSUBPD       Y10, Y6, Y6
@@ -14223,17 +18267,17 @@ block:
 	VFMADD231PD  Y7, Y7, Y6
 	VADDPD       Y6, Y4, Y4
 	VADDPD       Y4, Y14, Y14
-	CMPQ         184(AX), $0x05
-	JE           rows_done
+	CMPQ         R10, $0x05
+	JE           end_5
 
-	// row 5
-	MOVQ         56(AX), R11
-	VMOVUPS      (R11)(CX*1), Y4
-	VMOVUPS      32(R11)(CX*1), Y5
-	VMOVUPS      64(R11)(CX*1), Y6
-	VMOVUPS      96(R11)(CX*1), Y7
-	MOVQ         120(AX), R12
-	MOVQ         248(AX), R13
+row_5:
+	MOVQ         56(AX), R13
+	VMOVUPS      (R13)(CX*1), Y4
+	VMOVUPS      32(R13)(CX*1), Y5
+	VMOVUPS      64(R13)(CX*1), Y6
+	VMOVUPS      96(R13)(CX*1), Y7
+	MOVQ         120(AX), R14
+	MOVQ         264(AX), R15
 	VADDPD       Y4, Y8, Y8
 	VADDPD       Y5, Y9, Y9
 	VADDPD       Y6, Y10, Y10
@@ -14241,7 +18285,7 @@ block:
 	VPERM2F128   $0x03, 160(BX), Y3, Y12
 	VPALIGNR     $0x08, Y12, Y3, Y12
 	VMOVUPS      Y3, 160(BX)
-	VPERM2F128   $0x21, 128(R10)(CX*1), Y0, Y13
+	VPERM2F128   $0x21, 128(R12)(CX*1), Y0, Y13
 	VPALIGNR     $0x08, Y0, Y13, Y13
 	VADDPD       Y1, Y12, Y12
 	VADDPD       Y12, Y8, Y8
@@ -14252,29 +18296,29 @@ block:
 	VADDPD       Y3, Y1, Y13
 	VADDPD       Y13, Y10, Y10
 	VMULPD       quarterAVX2F64<>+0(SB), Y8, Y8
-	VPBROADCASTB (R13)(R9*1), Y12
+	VPBROADCASTB (R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y8, Y0, Y8
-	VMOVUPS      Y8, (R12)(CX*1)
+	VMOVUPS      Y8, (R14)(CX*1)
 	VMULPD       quarterAVX2F64<>+0(SB), Y9, Y9
-	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPBROADCASTB 1(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y9, Y1, Y9
-	VMOVUPS      Y9, 32(R12)(CX*1)
+	VMOVUPS      Y9, 32(R14)(CX*1)
 	VMULPD       quarterAVX2F64<>+0(SB), Y10, Y10
-	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPBROADCASTB 2(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y10, Y2, Y10
-	VMOVUPS      Y10, 64(R12)(CX*1)
+	VMOVUPS      Y10, 64(R14)(CX*1)
 	VMULPD       quarterAVX2F64<>+0(SB), Y11, Y11
-	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPBROADCASTB 3(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y11, Y3, Y11
-	VMOVUPS      Y11, 96(R12)(CX*1)
+	VMOVUPS      Y11, 96(R14)(CX*1)
 	VSUBPD       Y0, Y8, Y8
 	VSUBPD       Y1, Y9, Y9
 	VSUBPD       Y2, Y10, Y10
@@ -14285,17 +18329,17 @@ block:
 	VFMADD231PD  Y11, Y11, Y10
 	VADDPD       Y10, Y8, Y8
 	VADDPD       Y8, Y14, Y14
-	CMPQ         184(AX), $0x06
-	JE           rows_done
+	CMPQ         R10, $0x06
+	JE           end_6
 
-	// row 6
-	MOVQ         64(AX), R10
-	VMOVUPS      (R10)(CX*1), Y8
-	VMOVUPS      32(R10)(CX*1), Y9
-	VMOVUPS      64(R10)(CX*1), Y10
-	VMOVUPS      96(R10)(CX*1), Y11
-	MOVQ         128(AX), R12
-	MOVQ         256(AX), R13
+row_6:
+	MOVQ         64(AX), R12
+	VMOVUPS      (R12)(CX*1), Y8
+	VMOVUPS      32(R12)(CX*1), Y9
+	VMOVUPS      64(R12)(CX*1), Y10
+	VMOVUPS      96(R12)(CX*1), Y11
+	MOVQ         128(AX), R14
+	MOVQ         272(AX), R15
 	VADDPD       Y8, Y0, Y0
 	VADDPD       Y9, Y1, Y1
 	VADDPD       Y10, Y2, Y2
@@ -14303,7 +18347,7 @@ block:
 	VPERM2F128   $0x03, 192(BX), Y7, Y12
 	VPALIGNR     $0x08, Y12, Y7, Y12
 	VMOVUPS      Y7, 192(BX)
-	VPERM2F128   $0x21, 128(R11)(CX*1), Y4, Y13
+	VPERM2F128   $0x21, 128(R13)(CX*1), Y4, Y13
 	VPALIGNR     $0x08, Y4, Y13, Y13
 	VADDPD       Y5, Y12, Y12
 	VADDPD       Y12, Y0, Y0
@@ -14314,29 +18358,29 @@ block:
 	VADDPD       Y7, Y5, Y13
 	VADDPD       Y13, Y2, Y2
 	VMULPD       quarterAVX2F64<>+0(SB), Y0, Y0
-	VPBROADCASTB (R13)(R9*1), Y12
+	VPBROADCASTB (R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y0, Y4, Y0
-	VMOVUPS      Y0, (R12)(CX*1)
+	VMOVUPS      Y0, (R14)(CX*1)
 	VMULPD       quarterAVX2F64<>+0(SB), Y1, Y1
-	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPBROADCASTB 1(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y1, Y5, Y1
-	VMOVUPS      Y1, 32(R12)(CX*1)
+	VMOVUPS      Y1, 32(R14)(CX*1)
 	VMULPD       quarterAVX2F64<>+0(SB), Y2, Y2
-	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPBROADCASTB 2(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y2, Y6, Y2
-	VMOVUPS      Y2, 64(R12)(CX*1)
+	VMOVUPS      Y2, 64(R14)(CX*1)
 	VMULPD       quarterAVX2F64<>+0(SB), Y3, Y3
-	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPBROADCASTB 3(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y3, Y7, Y3
-	VMOVUPS      Y3, 96(R12)(CX*1)
+	VMOVUPS      Y3, 96(R14)(CX*1)
 	VSUBPD       Y4, Y0, Y0
 	VSUBPD       Y5, Y1, Y1
 	VSUBPD       Y6, Y2, Y2
@@ -14347,17 +18391,17 @@ block:
 	VFMADD231PD  Y3, Y3, Y2
 	VADDPD       Y2, Y0, Y0
 	VADDPD       Y0, Y14, Y14
-	CMPQ         184(AX), $0x07
-	JE           rows_done
+	CMPQ         R10, $0x07
+	JE           end_7
 
-	// row 7
-	MOVQ         72(AX), R11
-	VMOVUPS      (R11)(CX*1), Y0
-	VMOVUPS      32(R11)(CX*1), Y1
-	VMOVUPS      64(R11)(CX*1), Y2
-	VMOVUPS      96(R11)(CX*1), Y3
-	MOVQ         136(AX), R11
-	MOVQ         264(AX), R12
+row_7:
+	MOVQ         72(AX), R10
+	VMOVUPS      (R10)(CX*1), Y0
+	VMOVUPS      32(R10)(CX*1), Y1
+	VMOVUPS      64(R10)(CX*1), Y2
+	VMOVUPS      96(R10)(CX*1), Y3
+	MOVQ         136(AX), R10
+	MOVQ         280(AX), R13
 	VADDPD       Y0, Y4, Y4
 	VADDPD       Y1, Y5, Y5
 	VADDPD       Y2, Y6, Y6
@@ -14365,7 +18409,7 @@ block:
 	VPERM2F128   $0x03, 224(BX), Y11, Y12
 	VPALIGNR     $0x08, Y12, Y11, Y12
 	VMOVUPS      Y11, 224(BX)
-	VPERM2F128   $0x21, 128(R10)(CX*1), Y8, Y13
+	VPERM2F128   $0x21, 128(R12)(CX*1), Y8, Y13
 	VPALIGNR     $0x08, Y8, Y13, Y13
 	VADDPD       Y9, Y12, Y12
 	VADDPD       Y12, Y4, Y4
@@ -14376,29 +18420,29 @@ block:
 	VADDPD       Y11, Y9, Y13
 	VADDPD       Y13, Y6, Y6
 	VMULPD       quarterAVX2F64<>+0(SB), Y4, Y4
-	VPBROADCASTB (R12)(R9*1), Y12
+	VPBROADCASTB (R13)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y4, Y8, Y4
-	VMOVUPS      Y4, (R11)(CX*1)
+	VMOVUPS      Y4, (R10)(CX*1)
 	VMULPD       quarterAVX2F64<>+0(SB), Y5, Y5
-	VPBROADCASTB 1(R12)(R9*1), Y12
+	VPBROADCASTB 1(R13)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y5, Y9, Y5
-	VMOVUPS      Y5, 32(R11)(CX*1)
+	VMOVUPS      Y5, 32(R10)(CX*1)
 	VMULPD       quarterAVX2F64<>+0(SB), Y6, Y6
-	VPBROADCASTB 2(R12)(R9*1), Y12
+	VPBROADCASTB 2(R13)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y6, Y10, Y6
-	VMOVUPS      Y6, 64(R11)(CX*1)
+	VMOVUPS      Y6, 64(R10)(CX*1)
 	VMULPD       quarterAVX2F64<>+0(SB), Y7, Y7
-	VPBROADCASTB 3(R12)(R9*1), Y12
+	VPBROADCASTB 3(R13)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y7, Y11, Y7
-	VMOVUPS      Y7, 96(R11)(CX*1)
+	VMOVUPS      Y7, 96(R10)(CX*1)
 	VSUBPD       Y8, Y4, Y4
 	VSUBPD       Y9, Y5, Y5
 	VSUBPD       Y10, Y6, Y6
@@ -14411,7 +18455,7 @@ block:
 	VADDPD       Y4, Y14, Y14
 
 rows_done:
-	VMOVUPS Y14, (DX)
+	VMOVUPS Y14, (R11)
 	ADDQ    $0x00000020, DX
 	ADDQ    $0x00000080, CX
 	ADDQ    $0x04, R9
@@ -14420,26 +18464,89 @@ rows_done:
 	VZEROUPPER
 	RET
 
+end_1:
+	CMPQ    184(AX), $0x01
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     row_1
+
+end_2:
+	CMPQ    184(AX), $0x02
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     row_2
+
+end_3:
+	CMPQ    184(AX), $0x03
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     row_3
+
+end_4:
+	CMPQ    184(AX), $0x04
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     row_4
+
+end_5:
+	CMPQ    184(AX), $0x05
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     row_5
+
+end_6:
+	CMPQ    184(AX), $0x06
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     row_6
+
+end_7:
+	CMPQ    184(AX), $0x07
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     row_7
+
 tiny:
-	MOVQ    (AX), R10
-	MOVQ    8(AX), R11
-	VMOVUPS (R10)(CX*1), Y0
-	VMOVUPS 32(R10)(CX*1), Y1
-	VMOVUPS 64(R10)(CX*1), Y2
-	VMOVUPS 96(R10)(CX*1), Y3
-	VMOVUPS (R11)(CX*1), Y4
-	VMOVUPS 32(R11)(CX*1), Y5
-	VMOVUPS 64(R11)(CX*1), Y6
-	VMOVUPS 96(R11)(CX*1), Y7
+	MOVQ    (AX), R12
+	MOVQ    8(AX), R13
+	VMOVUPS (R12)(CX*1), Y0
+	VMOVUPS 32(R12)(CX*1), Y1
+	VMOVUPS 64(R12)(CX*1), Y2
+	VMOVUPS 96(R12)(CX*1), Y3
+	VMOVUPS (R13)(CX*1), Y4
+	VMOVUPS 32(R13)(CX*1), Y5
+	VMOVUPS 64(R13)(CX*1), Y6
+	VMOVUPS 96(R13)(CX*1), Y7
 
 	// row 0
-	MOVQ         16(AX), R10
-	VMOVUPS      (R10)(CX*1), Y8
-	VMOVUPS      32(R10)(CX*1), Y9
-	VMOVUPS      64(R10)(CX*1), Y10
-	VMOVUPS      96(R10)(CX*1), Y11
-	MOVQ         80(AX), R12
-	MOVQ         208(AX), R13
+	MOVQ         16(AX), R12
+	VMOVUPS      (R12)(CX*1), Y8
+	VMOVUPS      32(R12)(CX*1), Y9
+	VMOVUPS      64(R12)(CX*1), Y10
+	VMOVUPS      96(R12)(CX*1), Y11
+	MOVQ         80(AX), R14
+	MOVQ         224(AX), R15
 	VADDPD       Y8, Y0, Y0
 	VADDPD       Y9, Y1, Y1
 	VADDPD       Y10, Y2, Y2
@@ -14447,7 +18554,7 @@ tiny:
 	VPERM2F128   $0x03, (BX), Y7, Y12
 	VPALIGNR     $0x08, Y12, Y7, Y12
 	VMOVUPS      Y7, (BX)
-	VPERM2F128   $0x21, 128(R11)(CX*1), Y4, Y13
+	VPERM2F128   $0x21, 128(R13)(CX*1), Y4, Y13
 	VPALIGNR     $0x08, Y4, Y13, Y13
 	VADDPD       Y5, Y12, Y12
 	VADDPD       Y12, Y0, Y0
@@ -14471,11 +18578,11 @@ tiny:
 	VMULPD       quarterAVX2F64<>+0(SB), Y0, Y0
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y0, Y0
-	VPBROADCASTB (R13)(R9*1), Y12
+	VPBROADCASTB (R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y0, Y4, Y0
-	VMOVUPS      Y0, (R12)(CX*1)
+	VMOVUPS      Y0, (R14)(CX*1)
 	VANDPS       signAVX2F64<>+0(SB), Y1, Y12
 	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD       Y1, Y13, Y13
@@ -14490,11 +18597,11 @@ tiny:
 	VMULPD       quarterAVX2F64<>+0(SB), Y1, Y1
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y1, Y1
-	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPBROADCASTB 1(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y1, Y5, Y1
-	VMOVUPS      Y1, 32(R12)(CX*1)
+	VMOVUPS      Y1, 32(R14)(CX*1)
 	VANDPS       signAVX2F64<>+0(SB), Y2, Y12
 	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD       Y2, Y13, Y13
@@ -14509,11 +18616,11 @@ tiny:
 	VMULPD       quarterAVX2F64<>+0(SB), Y2, Y2
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y2, Y2
-	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPBROADCASTB 2(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y2, Y6, Y2
-	VMOVUPS      Y2, 64(R12)(CX*1)
+	VMOVUPS      Y2, 64(R14)(CX*1)
 	VANDPS       signAVX2F64<>+0(SB), Y3, Y12
 	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD       Y3, Y13, Y13
@@ -14528,11 +18635,11 @@ tiny:
 	VMULPD       quarterAVX2F64<>+0(SB), Y3, Y3
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y3, Y3
-	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPBROADCASTB 3(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y3, Y7, Y3
-	VMOVUPS      Y3, 96(R12)(CX*1)
+	VMOVUPS      Y3, 96(R14)(CX*1)
 	VORPS        Y0, Y4, Y12
 	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
 	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
@@ -14563,17 +18670,17 @@ tiny:
 	VFMADD231PD  Y3, Y3, Y2
 	VADDPD       Y2, Y0, Y0
 	VADDPD       Y0, Y14, Y14
-	CMPQ         184(AX), $0x01
-	JE           rows_done
+	CMPQ         R10, $0x01
+	JE           tiny_end_1
 
-	// row 1
-	MOVQ         24(AX), R11
-	VMOVUPS      (R11)(CX*1), Y0
-	VMOVUPS      32(R11)(CX*1), Y1
-	VMOVUPS      64(R11)(CX*1), Y2
-	VMOVUPS      96(R11)(CX*1), Y3
-	MOVQ         88(AX), R12
-	MOVQ         216(AX), R13
+tiny_row_1:
+	MOVQ         24(AX), R13
+	VMOVUPS      (R13)(CX*1), Y0
+	VMOVUPS      32(R13)(CX*1), Y1
+	VMOVUPS      64(R13)(CX*1), Y2
+	VMOVUPS      96(R13)(CX*1), Y3
+	MOVQ         88(AX), R14
+	MOVQ         232(AX), R15
 	VADDPD       Y0, Y4, Y4
 	VADDPD       Y1, Y5, Y5
 	VADDPD       Y2, Y6, Y6
@@ -14581,7 +18688,7 @@ tiny:
 	VPERM2F128   $0x03, 32(BX), Y11, Y12
 	VPALIGNR     $0x08, Y12, Y11, Y12
 	VMOVUPS      Y11, 32(BX)
-	VPERM2F128   $0x21, 128(R10)(CX*1), Y8, Y13
+	VPERM2F128   $0x21, 128(R12)(CX*1), Y8, Y13
 	VPALIGNR     $0x08, Y8, Y13, Y13
 	VADDPD       Y9, Y12, Y12
 	VADDPD       Y12, Y4, Y4
@@ -14605,11 +18712,11 @@ tiny:
 	VMULPD       quarterAVX2F64<>+0(SB), Y4, Y4
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y4, Y4
-	VPBROADCASTB (R13)(R9*1), Y12
+	VPBROADCASTB (R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y4, Y8, Y4
-	VMOVUPS      Y4, (R12)(CX*1)
+	VMOVUPS      Y4, (R14)(CX*1)
 	VANDPS       signAVX2F64<>+0(SB), Y5, Y12
 	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD       Y5, Y13, Y13
@@ -14624,11 +18731,11 @@ tiny:
 	VMULPD       quarterAVX2F64<>+0(SB), Y5, Y5
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y5, Y5
-	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPBROADCASTB 1(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y5, Y9, Y5
-	VMOVUPS      Y5, 32(R12)(CX*1)
+	VMOVUPS      Y5, 32(R14)(CX*1)
 	VANDPS       signAVX2F64<>+0(SB), Y6, Y12
 	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD       Y6, Y13, Y13
@@ -14643,11 +18750,11 @@ tiny:
 	VMULPD       quarterAVX2F64<>+0(SB), Y6, Y6
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y6, Y6
-	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPBROADCASTB 2(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y6, Y10, Y6
-	VMOVUPS      Y6, 64(R12)(CX*1)
+	VMOVUPS      Y6, 64(R14)(CX*1)
 	VANDPS       signAVX2F64<>+0(SB), Y7, Y12
 	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD       Y7, Y13, Y13
@@ -14662,11 +18769,11 @@ tiny:
 	VMULPD       quarterAVX2F64<>+0(SB), Y7, Y7
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y7, Y7
-	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPBROADCASTB 3(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y7, Y11, Y7
-	VMOVUPS      Y7, 96(R12)(CX*1)
+	VMOVUPS      Y7, 96(R14)(CX*1)
 	VORPS        Y4, Y8, Y12
 	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
 	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
@@ -14697,17 +18804,17 @@ tiny:
 	VFMADD231PD  Y7, Y7, Y6
 	VADDPD       Y6, Y4, Y4
 	VADDPD       Y4, Y14, Y14
-	CMPQ         184(AX), $0x02
-	JE           rows_done
+	CMPQ         R10, $0x02
+	JE           tiny_end_2
 
-	// row 2
-	MOVQ         32(AX), R10
-	VMOVUPS      (R10)(CX*1), Y4
-	VMOVUPS      32(R10)(CX*1), Y5
-	VMOVUPS      64(R10)(CX*1), Y6
-	VMOVUPS      96(R10)(CX*1), Y7
-	MOVQ         96(AX), R12
-	MOVQ         224(AX), R13
+tiny_row_2:
+	MOVQ         32(AX), R12
+	VMOVUPS      (R12)(CX*1), Y4
+	VMOVUPS      32(R12)(CX*1), Y5
+	VMOVUPS      64(R12)(CX*1), Y6
+	VMOVUPS      96(R12)(CX*1), Y7
+	MOVQ         96(AX), R14
+	MOVQ         240(AX), R15
 	VADDPD       Y4, Y8, Y8
 	VADDPD       Y5, Y9, Y9
 	VADDPD       Y6, Y10, Y10
@@ -14715,7 +18822,7 @@ tiny:
 	VPERM2F128   $0x03, 64(BX), Y3, Y12
 	VPALIGNR     $0x08, Y12, Y3, Y12
 	VMOVUPS      Y3, 64(BX)
-	VPERM2F128   $0x21, 128(R11)(CX*1), Y0, Y13
+	VPERM2F128   $0x21, 128(R13)(CX*1), Y0, Y13
 	VPALIGNR     $0x08, Y0, Y13, Y13
 	VADDPD       Y1, Y12, Y12
 	VADDPD       Y12, Y8, Y8
@@ -14739,11 +18846,11 @@ tiny:
 	VMULPD       quarterAVX2F64<>+0(SB), Y8, Y8
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y8, Y8
-	VPBROADCASTB (R13)(R9*1), Y12
+	VPBROADCASTB (R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y8, Y0, Y8
-	VMOVUPS      Y8, (R12)(CX*1)
+	VMOVUPS      Y8, (R14)(CX*1)
 	VANDPS       signAVX2F64<>+0(SB), Y9, Y12
 	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD       Y9, Y13, Y13
@@ -14758,11 +18865,11 @@ tiny:
 	VMULPD       quarterAVX2F64<>+0(SB), Y9, Y9
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y9, Y9
-	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPBROADCASTB 1(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y9, Y1, Y9
-	VMOVUPS      Y9, 32(R12)(CX*1)
+	VMOVUPS      Y9, 32(R14)(CX*1)
 	VANDPS       signAVX2F64<>+0(SB), Y10, Y12
 	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD       Y10, Y13, Y13
@@ -14777,11 +18884,11 @@ tiny:
 	VMULPD       quarterAVX2F64<>+0(SB), Y10, Y10
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y10, Y10
-	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPBROADCASTB 2(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y10, Y2, Y10
-	VMOVUPS      Y10, 64(R12)(CX*1)
+	VMOVUPS      Y10, 64(R14)(CX*1)
 	VANDPS       signAVX2F64<>+0(SB), Y11, Y12
 	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD       Y11, Y13, Y13
@@ -14796,11 +18903,11 @@ tiny:
 	VMULPD       quarterAVX2F64<>+0(SB), Y11, Y11
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y11, Y11
-	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPBROADCASTB 3(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y11, Y3, Y11
-	VMOVUPS      Y11, 96(R12)(CX*1)
+	VMOVUPS      Y11, 96(R14)(CX*1)
 	VORPS        Y8, Y0, Y12
 	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
 	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
@@ -14831,17 +18938,17 @@ tiny:
 	VFMADD231PD  Y11, Y11, Y10
 	VADDPD       Y10, Y8, Y8
 	VADDPD       Y8, Y14, Y14
-	CMPQ         184(AX), $0x03
-	JE           rows_done
+	CMPQ         R10, $0x03
+	JE           tiny_end_3
 
-	// row 3
-	MOVQ         40(AX), R11
-	VMOVUPS      (R11)(CX*1), Y8
-	VMOVUPS      32(R11)(CX*1), Y9
-	VMOVUPS      64(R11)(CX*1), Y10
-	VMOVUPS      96(R11)(CX*1), Y11
-	MOVQ         104(AX), R12
-	MOVQ         232(AX), R13
+tiny_row_3:
+	MOVQ         40(AX), R13
+	VMOVUPS      (R13)(CX*1), Y8
+	VMOVUPS      32(R13)(CX*1), Y9
+	VMOVUPS      64(R13)(CX*1), Y10
+	VMOVUPS      96(R13)(CX*1), Y11
+	MOVQ         104(AX), R14
+	MOVQ         248(AX), R15
 	VADDPD       Y8, Y0, Y0
 	VADDPD       Y9, Y1, Y1
 	VADDPD       Y10, Y2, Y2
@@ -14849,7 +18956,7 @@ tiny:
 	VPERM2F128   $0x03, 96(BX), Y7, Y12
 	VPALIGNR     $0x08, Y12, Y7, Y12
 	VMOVUPS      Y7, 96(BX)
-	VPERM2F128   $0x21, 128(R10)(CX*1), Y4, Y13
+	VPERM2F128   $0x21, 128(R12)(CX*1), Y4, Y13
 	VPALIGNR     $0x08, Y4, Y13, Y13
 	VADDPD       Y5, Y12, Y12
 	VADDPD       Y12, Y0, Y0
@@ -14873,11 +18980,11 @@ tiny:
 	VMULPD       quarterAVX2F64<>+0(SB), Y0, Y0
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y0, Y0
-	VPBROADCASTB (R13)(R9*1), Y12
+	VPBROADCASTB (R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y0, Y4, Y0
-	VMOVUPS      Y0, (R12)(CX*1)
+	VMOVUPS      Y0, (R14)(CX*1)
 	VANDPS       signAVX2F64<>+0(SB), Y1, Y12
 	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD       Y1, Y13, Y13
@@ -14892,11 +18999,11 @@ tiny:
 	VMULPD       quarterAVX2F64<>+0(SB), Y1, Y1
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y1, Y1
-	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPBROADCASTB 1(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y1, Y5, Y1
-	VMOVUPS      Y1, 32(R12)(CX*1)
+	VMOVUPS      Y1, 32(R14)(CX*1)
 	VANDPS       signAVX2F64<>+0(SB), Y2, Y12
 	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD       Y2, Y13, Y13
@@ -14911,11 +19018,11 @@ tiny:
 	VMULPD       quarterAVX2F64<>+0(SB), Y2, Y2
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y2, Y2
-	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPBROADCASTB 2(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y2, Y6, Y2
-	VMOVUPS      Y2, 64(R12)(CX*1)
+	VMOVUPS      Y2, 64(R14)(CX*1)
 	VANDPS       signAVX2F64<>+0(SB), Y3, Y12
 	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD       Y3, Y13, Y13
@@ -14930,11 +19037,11 @@ tiny:
 	VMULPD       quarterAVX2F64<>+0(SB), Y3, Y3
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y3, Y3
-	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPBROADCASTB 3(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y3, Y7, Y3
-	VMOVUPS      Y3, 96(R12)(CX*1)
+	VMOVUPS      Y3, 96(R14)(CX*1)
 	VORPS        Y0, Y4, Y12
 	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
 	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
@@ -14965,17 +19072,17 @@ tiny:
 	VFMADD231PD  Y3, Y3, Y2
 	VADDPD       Y2, Y0, Y0
 	VADDPD       Y0, Y14, Y14
-	CMPQ         184(AX), $0x04
-	JE           rows_done
+	CMPQ         R10, $0x04
+	JE           tiny_end_4
 
-	// row 4
-	MOVQ         48(AX), R10
-	VMOVUPS      (R10)(CX*1), Y0
-	VMOVUPS      32(R10)(CX*1), Y1
-	VMOVUPS      64(R10)(CX*1), Y2
-	VMOVUPS      96(R10)(CX*1), Y3
-	MOVQ         112(AX), R12
-	MOVQ         240(AX), R13
+tiny_row_4:
+	MOVQ         48(AX), R12
+	VMOVUPS      (R12)(CX*1), Y0
+	VMOVUPS      32(R12)(CX*1), Y1
+	VMOVUPS      64(R12)(CX*1), Y2
+	VMOVUPS      96(R12)(CX*1), Y3
+	MOVQ         112(AX), R14
+	MOVQ         256(AX), R15
 	VADDPD       Y0, Y4, Y4
 	VADDPD       Y1, Y5, Y5
 	VADDPD       Y2, Y6, Y6
@@ -14983,7 +19090,7 @@ tiny:
 	VPERM2F128   $0x03, 128(BX), Y11, Y12
 	VPALIGNR     $0x08, Y12, Y11, Y12
 	VMOVUPS      Y11, 128(BX)
-	VPERM2F128   $0x21, 128(R11)(CX*1), Y8, Y13
+	VPERM2F128   $0x21, 128(R13)(CX*1), Y8, Y13
 	VPALIGNR     $0x08, Y8, Y13, Y13
 	VADDPD       Y9, Y12, Y12
 	VADDPD       Y12, Y4, Y4
@@ -15007,11 +19114,11 @@ tiny:
 	VMULPD       quarterAVX2F64<>+0(SB), Y4, Y4
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y4, Y4
-	VPBROADCASTB (R13)(R9*1), Y12
+	VPBROADCASTB (R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y4, Y8, Y4
-	VMOVUPS      Y4, (R12)(CX*1)
+	VMOVUPS      Y4, (R14)(CX*1)
 	VANDPS       signAVX2F64<>+0(SB), Y5, Y12
 	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD       Y5, Y13, Y13
@@ -15026,11 +19133,11 @@ tiny:
 	VMULPD       quarterAVX2F64<>+0(SB), Y5, Y5
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y5, Y5
-	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPBROADCASTB 1(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y5, Y9, Y5
-	VMOVUPS      Y5, 32(R12)(CX*1)
+	VMOVUPS      Y5, 32(R14)(CX*1)
 	VANDPS       signAVX2F64<>+0(SB), Y6, Y12
 	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD       Y6, Y13, Y13
@@ -15045,11 +19152,11 @@ tiny:
 	VMULPD       quarterAVX2F64<>+0(SB), Y6, Y6
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y6, Y6
-	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPBROADCASTB 2(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y6, Y10, Y6
-	VMOVUPS      Y6, 64(R12)(CX*1)
+	VMOVUPS      Y6, 64(R14)(CX*1)
 	VANDPS       signAVX2F64<>+0(SB), Y7, Y12
 	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD       Y7, Y13, Y13
@@ -15064,11 +19171,11 @@ tiny:
 	VMULPD       quarterAVX2F64<>+0(SB), Y7, Y7
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y7, Y7
-	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPBROADCASTB 3(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y7, Y11, Y7
-	VMOVUPS      Y7, 96(R12)(CX*1)
+	VMOVUPS      Y7, 96(R14)(CX*1)
 	VORPS        Y4, Y8, Y12
 	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
 	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
@@ -15099,17 +19206,17 @@ tiny:
 	VFMADD231PD  Y7, Y7, Y6
 	VADDPD       Y6, Y4, Y4
 	VADDPD       Y4, Y14, Y14
-	CMPQ         184(AX), $0x05
-	JE           rows_done
+	CMPQ         R10, $0x05
+	JE           tiny_end_5
 
-	// row 5
-	MOVQ         56(AX), R11
-	VMOVUPS      (R11)(CX*1), Y4
-	VMOVUPS      32(R11)(CX*1), Y5
-	VMOVUPS      64(R11)(CX*1), Y6
-	VMOVUPS      96(R11)(CX*1), Y7
-	MOVQ         120(AX), R12
-	MOVQ         248(AX), R13
+tiny_row_5:
+	MOVQ         56(AX), R13
+	VMOVUPS      (R13)(CX*1), Y4
+	VMOVUPS      32(R13)(CX*1), Y5
+	VMOVUPS      64(R13)(CX*1), Y6
+	VMOVUPS      96(R13)(CX*1), Y7
+	MOVQ         120(AX), R14
+	MOVQ         264(AX), R15
 	VADDPD       Y4, Y8, Y8
 	VADDPD       Y5, Y9, Y9
 	VADDPD       Y6, Y10, Y10
@@ -15117,7 +19224,7 @@ tiny:
 	VPERM2F128   $0x03, 160(BX), Y3, Y12
 	VPALIGNR     $0x08, Y12, Y3, Y12
 	VMOVUPS      Y3, 160(BX)
-	VPERM2F128   $0x21, 128(R10)(CX*1), Y0, Y13
+	VPERM2F128   $0x21, 128(R12)(CX*1), Y0, Y13
 	VPALIGNR     $0x08, Y0, Y13, Y13
 	VADDPD       Y1, Y12, Y12
 	VADDPD       Y12, Y8, Y8
@@ -15141,11 +19248,11 @@ tiny:
 	VMULPD       quarterAVX2F64<>+0(SB), Y8, Y8
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y8, Y8
-	VPBROADCASTB (R13)(R9*1), Y12
+	VPBROADCASTB (R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y8, Y0, Y8
-	VMOVUPS      Y8, (R12)(CX*1)
+	VMOVUPS      Y8, (R14)(CX*1)
 	VANDPS       signAVX2F64<>+0(SB), Y9, Y12
 	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD       Y9, Y13, Y13
@@ -15160,11 +19267,11 @@ tiny:
 	VMULPD       quarterAVX2F64<>+0(SB), Y9, Y9
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y9, Y9
-	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPBROADCASTB 1(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y9, Y1, Y9
-	VMOVUPS      Y9, 32(R12)(CX*1)
+	VMOVUPS      Y9, 32(R14)(CX*1)
 	VANDPS       signAVX2F64<>+0(SB), Y10, Y12
 	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD       Y10, Y13, Y13
@@ -15179,11 +19286,11 @@ tiny:
 	VMULPD       quarterAVX2F64<>+0(SB), Y10, Y10
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y10, Y10
-	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPBROADCASTB 2(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y10, Y2, Y10
-	VMOVUPS      Y10, 64(R12)(CX*1)
+	VMOVUPS      Y10, 64(R14)(CX*1)
 	VANDPS       signAVX2F64<>+0(SB), Y11, Y12
 	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD       Y11, Y13, Y13
@@ -15198,11 +19305,11 @@ tiny:
 	VMULPD       quarterAVX2F64<>+0(SB), Y11, Y11
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y11, Y11
-	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPBROADCASTB 3(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y11, Y3, Y11
-	VMOVUPS      Y11, 96(R12)(CX*1)
+	VMOVUPS      Y11, 96(R14)(CX*1)
 	VORPS        Y8, Y0, Y12
 	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
 	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
@@ -15233,17 +19340,17 @@ tiny:
 	VFMADD231PD  Y11, Y11, Y10
 	VADDPD       Y10, Y8, Y8
 	VADDPD       Y8, Y14, Y14
-	CMPQ         184(AX), $0x06
-	JE           rows_done
+	CMPQ         R10, $0x06
+	JE           tiny_end_6
 
-	// row 6
-	MOVQ         64(AX), R10
-	VMOVUPS      (R10)(CX*1), Y8
-	VMOVUPS      32(R10)(CX*1), Y9
-	VMOVUPS      64(R10)(CX*1), Y10
-	VMOVUPS      96(R10)(CX*1), Y11
-	MOVQ         128(AX), R12
-	MOVQ         256(AX), R13
+tiny_row_6:
+	MOVQ         64(AX), R12
+	VMOVUPS      (R12)(CX*1), Y8
+	VMOVUPS      32(R12)(CX*1), Y9
+	VMOVUPS      64(R12)(CX*1), Y10
+	VMOVUPS      96(R12)(CX*1), Y11
+	MOVQ         128(AX), R14
+	MOVQ         272(AX), R15
 	VADDPD       Y8, Y0, Y0
 	VADDPD       Y9, Y1, Y1
 	VADDPD       Y10, Y2, Y2
@@ -15251,7 +19358,7 @@ tiny:
 	VPERM2F128   $0x03, 192(BX), Y7, Y12
 	VPALIGNR     $0x08, Y12, Y7, Y12
 	VMOVUPS      Y7, 192(BX)
-	VPERM2F128   $0x21, 128(R11)(CX*1), Y4, Y13
+	VPERM2F128   $0x21, 128(R13)(CX*1), Y4, Y13
 	VPALIGNR     $0x08, Y4, Y13, Y13
 	VADDPD       Y5, Y12, Y12
 	VADDPD       Y12, Y0, Y0
@@ -15275,11 +19382,11 @@ tiny:
 	VMULPD       quarterAVX2F64<>+0(SB), Y0, Y0
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y0, Y0
-	VPBROADCASTB (R13)(R9*1), Y12
+	VPBROADCASTB (R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y0, Y4, Y0
-	VMOVUPS      Y0, (R12)(CX*1)
+	VMOVUPS      Y0, (R14)(CX*1)
 	VANDPS       signAVX2F64<>+0(SB), Y1, Y12
 	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD       Y1, Y13, Y13
@@ -15294,11 +19401,11 @@ tiny:
 	VMULPD       quarterAVX2F64<>+0(SB), Y1, Y1
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y1, Y1
-	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPBROADCASTB 1(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y1, Y5, Y1
-	VMOVUPS      Y1, 32(R12)(CX*1)
+	VMOVUPS      Y1, 32(R14)(CX*1)
 	VANDPS       signAVX2F64<>+0(SB), Y2, Y12
 	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD       Y2, Y13, Y13
@@ -15313,11 +19420,11 @@ tiny:
 	VMULPD       quarterAVX2F64<>+0(SB), Y2, Y2
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y2, Y2
-	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPBROADCASTB 2(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y2, Y6, Y2
-	VMOVUPS      Y2, 64(R12)(CX*1)
+	VMOVUPS      Y2, 64(R14)(CX*1)
 	VANDPS       signAVX2F64<>+0(SB), Y3, Y12
 	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD       Y3, Y13, Y13
@@ -15332,11 +19439,11 @@ tiny:
 	VMULPD       quarterAVX2F64<>+0(SB), Y3, Y3
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y3, Y3
-	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPBROADCASTB 3(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y3, Y7, Y3
-	VMOVUPS      Y3, 96(R12)(CX*1)
+	VMOVUPS      Y3, 96(R14)(CX*1)
 	VORPS        Y0, Y4, Y12
 	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
 	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
@@ -15367,17 +19474,17 @@ tiny:
 	VFMADD231PD  Y3, Y3, Y2
 	VADDPD       Y2, Y0, Y0
 	VADDPD       Y0, Y14, Y14
-	CMPQ         184(AX), $0x07
-	JE           rows_done
+	CMPQ         R10, $0x07
+	JE           tiny_end_7
 
-	// row 7
-	MOVQ         72(AX), R11
-	VMOVUPS      (R11)(CX*1), Y0
-	VMOVUPS      32(R11)(CX*1), Y1
-	VMOVUPS      64(R11)(CX*1), Y2
-	VMOVUPS      96(R11)(CX*1), Y3
-	MOVQ         136(AX), R11
-	MOVQ         264(AX), R12
+tiny_row_7:
+	MOVQ         72(AX), R10
+	VMOVUPS      (R10)(CX*1), Y0
+	VMOVUPS      32(R10)(CX*1), Y1
+	VMOVUPS      64(R10)(CX*1), Y2
+	VMOVUPS      96(R10)(CX*1), Y3
+	MOVQ         136(AX), R10
+	MOVQ         280(AX), R13
 	VADDPD       Y0, Y4, Y4
 	VADDPD       Y1, Y5, Y5
 	VADDPD       Y2, Y6, Y6
@@ -15385,7 +19492,7 @@ tiny:
 	VPERM2F128   $0x03, 224(BX), Y11, Y12
 	VPALIGNR     $0x08, Y12, Y11, Y12
 	VMOVUPS      Y11, 224(BX)
-	VPERM2F128   $0x21, 128(R10)(CX*1), Y8, Y13
+	VPERM2F128   $0x21, 128(R12)(CX*1), Y8, Y13
 	VPALIGNR     $0x08, Y8, Y13, Y13
 	VADDPD       Y9, Y12, Y12
 	VADDPD       Y12, Y4, Y4
@@ -15409,11 +19516,11 @@ tiny:
 	VMULPD       quarterAVX2F64<>+0(SB), Y4, Y4
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y4, Y4
-	VPBROADCASTB (R12)(R9*1), Y12
+	VPBROADCASTB (R13)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y4, Y8, Y4
-	VMOVUPS      Y4, (R11)(CX*1)
+	VMOVUPS      Y4, (R10)(CX*1)
 	VANDPS       signAVX2F64<>+0(SB), Y5, Y12
 	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD       Y5, Y13, Y13
@@ -15428,11 +19535,11 @@ tiny:
 	VMULPD       quarterAVX2F64<>+0(SB), Y5, Y5
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y5, Y5
-	VPBROADCASTB 1(R12)(R9*1), Y12
+	VPBROADCASTB 1(R13)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y5, Y9, Y5
-	VMOVUPS      Y5, 32(R11)(CX*1)
+	VMOVUPS      Y5, 32(R10)(CX*1)
 	VANDPS       signAVX2F64<>+0(SB), Y6, Y12
 	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD       Y6, Y13, Y13
@@ -15447,11 +19554,11 @@ tiny:
 	VMULPD       quarterAVX2F64<>+0(SB), Y6, Y6
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y6, Y6
-	VPBROADCASTB 2(R12)(R9*1), Y12
+	VPBROADCASTB 2(R13)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y6, Y10, Y6
-	VMOVUPS      Y6, 64(R11)(CX*1)
+	VMOVUPS      Y6, 64(R10)(CX*1)
 	VANDPS       signAVX2F64<>+0(SB), Y7, Y12
 	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD       Y7, Y13, Y13
@@ -15466,11 +19573,11 @@ tiny:
 	VMULPD       quarterAVX2F64<>+0(SB), Y7, Y7
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y7, Y7
-	VPBROADCASTB 3(R12)(R9*1), Y12
+	VPBROADCASTB 3(R13)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y7, Y11, Y7
-	VMOVUPS      Y7, 96(R11)(CX*1)
+	VMOVUPS      Y7, 96(R10)(CX*1)
 	VORPS        Y4, Y8, Y12
 	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
 	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
@@ -15502,6 +19609,69 @@ tiny:
 	VADDPD       Y6, Y4, Y4
 	VADDPD       Y4, Y14, Y14
 	JMP          rows_done
+
+tiny_end_1:
+	CMPQ    184(AX), $0x01
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     tiny_row_1
+
+tiny_end_2:
+	CMPQ    184(AX), $0x02
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     tiny_row_2
+
+tiny_end_3:
+	CMPQ    184(AX), $0x03
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     tiny_row_3
+
+tiny_end_4:
+	CMPQ    184(AX), $0x04
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     tiny_row_4
+
+tiny_end_5:
+	CMPQ    184(AX), $0x05
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     tiny_row_5
+
+tiny_end_6:
+	CMPQ    184(AX), $0x06
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     tiny_row_6
+
+tiny_end_7:
+	CMPQ    184(AX), $0x07
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     tiny_row_7
 
 DATA lanesAVX2F64<>+0(SB)/8, $0x0000000000000001
 DATA lanesAVX2F64<>+8(SB)/8, $0x0000000000000002
@@ -15517,18 +19687,20 @@ TEXT ·streamFixedAVX2F64(SB), NOSPLIT, $0-8
 	MOVQ 160(AX), DX
 	ADDQ 152(AX), DX
 	MOVQ 168(AX), BX
-	MOVQ 200(AX), SI
-	MOVQ 192(AX), DI
+	MOVQ 216(AX), SI
+	MOVQ 208(AX), DI
 	MOVQ 184(AX), R8
 	SHRQ $0x01, R8
 	MOVQ 8(AX)(R8*8), R8
-	MOVQ 336(AX), R9
+	MOVQ 352(AX), R9
 
 block:
 	LEAQ         -1(SI), R10
 	VMOVQ        R10, X12
 	VPBROADCASTQ X12, Y12
 	VANDPS       (DX), Y12, Y14
+	MOVQ         192(AX), R10
+	MOVQ         DX, R11
 	VMOVUPS      (R8)(CX*1), Y12
 	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
 	VMOVUPS      tinyAVX2F64<>+0(SB), Y13
@@ -15536,25 +19708,25 @@ block:
 	VPCMPGTQ     zeroAVX2F64<>+0(SB), Y12, Y12
 	VPTEST       Y12, Y13
 	JNE          tiny
-	MOVQ         (AX), R10
-	MOVQ         8(AX), R11
-	VMOVUPS      (R10)(CX*1), Y0
-	VMOVUPS      32(R10)(CX*1), Y1
-	VMOVUPS      64(R10)(CX*1), Y2
-	VMOVUPS      96(R10)(CX*1), Y3
-	VMOVUPS      (R11)(CX*1), Y4
-	VMOVUPS      32(R11)(CX*1), Y5
-	VMOVUPS      64(R11)(CX*1), Y6
-	VMOVUPS      96(R11)(CX*1), Y7
+	MOVQ         (AX), R12
+	MOVQ         8(AX), R13
+	VMOVUPS      (R12)(CX*1), Y0
+	VMOVUPS      32(R12)(CX*1), Y1
+	VMOVUPS      64(R12)(CX*1), Y2
+	VMOVUPS      96(R12)(CX*1), Y3
+	VMOVUPS      (R13)(CX*1), Y4
+	VMOVUPS      32(R13)(CX*1), Y5
+	VMOVUPS      64(R13)(CX*1), Y6
+	VMOVUPS      96(R13)(CX*1), Y7
 
 	// row 0
-	MOVQ         16(AX), R10
-	VMOVUPS      (R10)(CX*1), Y8
-	VMOVUPS      32(R10)(CX*1), Y9
-	VMOVUPS      64(R10)(CX*1), Y10
-	VMOVUPS      96(R10)(CX*1), Y11
-	MOVQ         80(AX), R12
-	MOVQ         208(AX), R13
+	MOVQ         16(AX), R12
+	VMOVUPS      (R12)(CX*1), Y8
+	VMOVUPS      32(R12)(CX*1), Y9
+	VMOVUPS      64(R12)(CX*1), Y10
+	VMOVUPS      96(R12)(CX*1), Y11
+	MOVQ         80(AX), R14
+	MOVQ         224(AX), R15
 	VADDPD       Y8, Y0, Y0
 	VADDPD       Y9, Y1, Y1
 	VADDPD       Y10, Y2, Y2
@@ -15562,7 +19734,7 @@ block:
 	VPERM2F128   $0x03, (BX), Y7, Y12
 	VPALIGNR     $0x08, Y12, Y7, Y12
 	VMOVUPS      Y7, (BX)
-	VPERM2F128   $0x21, 128(R11)(CX*1), Y4, Y13
+	VPERM2F128   $0x21, 128(R13)(CX*1), Y4, Y13
 	VPALIGNR     $0x08, Y4, Y13, Y13
 	VADDPD       Y5, Y12, Y12
 	VADDPD       Y12, Y0, Y0
@@ -15573,29 +19745,29 @@ block:
 	VADDPD       Y7, Y5, Y13
 	VADDPD       Y13, Y2, Y2
 	VMULPD       quarterAVX2F64<>+0(SB), Y0, Y0
-	VPBROADCASTB (R13)(R9*1), Y12
+	VPBROADCASTB (R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y0, Y4, Y0
-	VMOVNTPS     Y0, (R12)(CX*1)
+	VMOVNTPS     Y0, (R14)(CX*1)
 	VMULPD       quarterAVX2F64<>+0(SB), Y1, Y1
-	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPBROADCASTB 1(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y1, Y5, Y1
-	VMOVNTPS     Y1, 32(R12)(CX*1)
+	VMOVNTPS     Y1, 32(R14)(CX*1)
 	VMULPD       quarterAVX2F64<>+0(SB), Y2, Y2
-	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPBROADCASTB 2(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y2, Y6, Y2
-	VMOVNTPS     Y2, 64(R12)(CX*1)
+	VMOVNTPS     Y2, 64(R14)(CX*1)
 	VMULPD       quarterAVX2F64<>+0(SB), Y3, Y3
-	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPBROADCASTB 3(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y3, Y7, Y3
-	VMOVNTPS     Y3, 96(R12)(CX*1)
+	VMOVNTPS     Y3, 96(R14)(CX*1)
 	VSUBPD       Y4, Y0, Y0
 	VSUBPD       Y5, Y1, Y1
 	VSUBPD       Y6, Y2, Y2
@@ -15606,17 +19778,17 @@ block:
 	VFMADD231PD  Y3, Y3, Y2
 	VADDPD       Y2, Y0, Y0
 	VADDPD       Y0, Y14, Y14
-	CMPQ         184(AX), $0x01
-	JE           rows_done
+	CMPQ         R10, $0x01
+	JE           end_1
 
-	// row 1
-	MOVQ         24(AX), R11
-	VMOVUPS      (R11)(CX*1), Y0
-	VMOVUPS      32(R11)(CX*1), Y1
-	VMOVUPS      64(R11)(CX*1), Y2
-	VMOVUPS      96(R11)(CX*1), Y3
-	MOVQ         88(AX), R12
-	MOVQ         216(AX), R13
+row_1:
+	MOVQ         24(AX), R13
+	VMOVUPS      (R13)(CX*1), Y0
+	VMOVUPS      32(R13)(CX*1), Y1
+	VMOVUPS      64(R13)(CX*1), Y2
+	VMOVUPS      96(R13)(CX*1), Y3
+	MOVQ         88(AX), R14
+	MOVQ         232(AX), R15
 	VADDPD       Y0, Y4, Y4
 	VADDPD       Y1, Y5, Y5
 	VADDPD       Y2, Y6, Y6
@@ -15624,7 +19796,7 @@ block:
 	VPERM2F128   $0x03, 32(BX), Y11, Y12
 	VPALIGNR     $0x08, Y12, Y11, Y12
 	VMOVUPS      Y11, 32(BX)
-	VPERM2F128   $0x21, 128(R10)(CX*1), Y8, Y13
+	VPERM2F128   $0x21, 128(R12)(CX*1), Y8, Y13
 	VPALIGNR     $0x08, Y8, Y13, Y13
 	VADDPD       Y9, Y12, Y12
 	VADDPD       Y12, Y4, Y4
@@ -15635,29 +19807,29 @@ block:
 	VADDPD       Y11, Y9, Y13
 	VADDPD       Y13, Y6, Y6
 	VMULPD       quarterAVX2F64<>+0(SB), Y4, Y4
-	VPBROADCASTB (R13)(R9*1), Y12
+	VPBROADCASTB (R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y4, Y8, Y4
-	VMOVNTPS     Y4, (R12)(CX*1)
+	VMOVNTPS     Y4, (R14)(CX*1)
 	VMULPD       quarterAVX2F64<>+0(SB), Y5, Y5
-	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPBROADCASTB 1(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y5, Y9, Y5
-	VMOVNTPS     Y5, 32(R12)(CX*1)
+	VMOVNTPS     Y5, 32(R14)(CX*1)
 	VMULPD       quarterAVX2F64<>+0(SB), Y6, Y6
-	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPBROADCASTB 2(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y6, Y10, Y6
-	VMOVNTPS     Y6, 64(R12)(CX*1)
+	VMOVNTPS     Y6, 64(R14)(CX*1)
 	VMULPD       quarterAVX2F64<>+0(SB), Y7, Y7
-	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPBROADCASTB 3(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y7, Y11, Y7
-	VMOVNTPS     Y7, 96(R12)(CX*1)
+	VMOVNTPS     Y7, 96(R14)(CX*1)
 	VSUBPD       Y8, Y4, Y4
 	VSUBPD       Y9, Y5, Y5
 	VSUBPD       Y10, Y6, Y6
@@ -15668,17 +19840,17 @@ block:
 	VFMADD231PD  Y7, Y7, Y6
 	VADDPD       Y6, Y4, Y4
 	VADDPD       Y4, Y14, Y14
-	CMPQ         184(AX), $0x02
-	JE           rows_done
+	CMPQ         R10, $0x02
+	JE           end_2
 
-	// row 2
-	MOVQ         32(AX), R10
-	VMOVUPS      (R10)(CX*1), Y4
-	VMOVUPS      32(R10)(CX*1), Y5
-	VMOVUPS      64(R10)(CX*1), Y6
-	VMOVUPS      96(R10)(CX*1), Y7
-	MOVQ         96(AX), R12
-	MOVQ         224(AX), R13
+row_2:
+	MOVQ         32(AX), R12
+	VMOVUPS      (R12)(CX*1), Y4
+	VMOVUPS      32(R12)(CX*1), Y5
+	VMOVUPS      64(R12)(CX*1), Y6
+	VMOVUPS      96(R12)(CX*1), Y7
+	MOVQ         96(AX), R14
+	MOVQ         240(AX), R15
 	VADDPD       Y4, Y8, Y8
 	VADDPD       Y5, Y9, Y9
 	VADDPD       Y6, Y10, Y10
@@ -15686,7 +19858,7 @@ block:
 	VPERM2F128   $0x03, 64(BX), Y3, Y12
 	VPALIGNR     $0x08, Y12, Y3, Y12
 	VMOVUPS      Y3, 64(BX)
-	VPERM2F128   $0x21, 128(R11)(CX*1), Y0, Y13
+	VPERM2F128   $0x21, 128(R13)(CX*1), Y0, Y13
 	VPALIGNR     $0x08, Y0, Y13, Y13
 	VADDPD       Y1, Y12, Y12
 	VADDPD       Y12, Y8, Y8
@@ -15697,29 +19869,29 @@ block:
 	VADDPD       Y3, Y1, Y13
 	VADDPD       Y13, Y10, Y10
 	VMULPD       quarterAVX2F64<>+0(SB), Y8, Y8
-	VPBROADCASTB (R13)(R9*1), Y12
+	VPBROADCASTB (R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y8, Y0, Y8
-	VMOVNTPS     Y8, (R12)(CX*1)
+	VMOVNTPS     Y8, (R14)(CX*1)
 	VMULPD       quarterAVX2F64<>+0(SB), Y9, Y9
-	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPBROADCASTB 1(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y9, Y1, Y9
-	VMOVNTPS     Y9, 32(R12)(CX*1)
+	VMOVNTPS     Y9, 32(R14)(CX*1)
 	VMULPD       quarterAVX2F64<>+0(SB), Y10, Y10
-	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPBROADCASTB 2(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y10, Y2, Y10
-	VMOVNTPS     Y10, 64(R12)(CX*1)
+	VMOVNTPS     Y10, 64(R14)(CX*1)
 	VMULPD       quarterAVX2F64<>+0(SB), Y11, Y11
-	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPBROADCASTB 3(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y11, Y3, Y11
-	VMOVNTPS     Y11, 96(R12)(CX*1)
+	VMOVNTPS     Y11, 96(R14)(CX*1)
 	VSUBPD       Y0, Y8, Y8
 	VSUBPD       Y1, Y9, Y9
 	VSUBPD       Y2, Y10, Y10
@@ -15730,17 +19902,17 @@ block:
 	VFMADD231PD  Y11, Y11, Y10
 	VADDPD       Y10, Y8, Y8
 	VADDPD       Y8, Y14, Y14
-	CMPQ         184(AX), $0x03
-	JE           rows_done
+	CMPQ         R10, $0x03
+	JE           end_3
 
-	// row 3
-	MOVQ         40(AX), R11
-	VMOVUPS      (R11)(CX*1), Y8
-	VMOVUPS      32(R11)(CX*1), Y9
-	VMOVUPS      64(R11)(CX*1), Y10
-	VMOVUPS      96(R11)(CX*1), Y11
-	MOVQ         104(AX), R12
-	MOVQ         232(AX), R13
+row_3:
+	MOVQ         40(AX), R13
+	VMOVUPS      (R13)(CX*1), Y8
+	VMOVUPS      32(R13)(CX*1), Y9
+	VMOVUPS      64(R13)(CX*1), Y10
+	VMOVUPS      96(R13)(CX*1), Y11
+	MOVQ         104(AX), R14
+	MOVQ         248(AX), R15
 	VADDPD       Y8, Y0, Y0
 	VADDPD       Y9, Y1, Y1
 	VADDPD       Y10, Y2, Y2
@@ -15748,7 +19920,7 @@ block:
 	VPERM2F128   $0x03, 96(BX), Y7, Y12
 	VPALIGNR     $0x08, Y12, Y7, Y12
 	VMOVUPS      Y7, 96(BX)
-	VPERM2F128   $0x21, 128(R10)(CX*1), Y4, Y13
+	VPERM2F128   $0x21, 128(R12)(CX*1), Y4, Y13
 	VPALIGNR     $0x08, Y4, Y13, Y13
 	VADDPD       Y5, Y12, Y12
 	VADDPD       Y12, Y0, Y0
@@ -15759,29 +19931,29 @@ block:
 	VADDPD       Y7, Y5, Y13
 	VADDPD       Y13, Y2, Y2
 	VMULPD       quarterAVX2F64<>+0(SB), Y0, Y0
-	VPBROADCASTB (R13)(R9*1), Y12
+	VPBROADCASTB (R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y0, Y4, Y0
-	VMOVNTPS     Y0, (R12)(CX*1)
+	VMOVNTPS     Y0, (R14)(CX*1)
 	VMULPD       quarterAVX2F64<>+0(SB), Y1, Y1
-	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPBROADCASTB 1(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y1, Y5, Y1
-	VMOVNTPS     Y1, 32(R12)(CX*1)
+	VMOVNTPS     Y1, 32(R14)(CX*1)
 	VMULPD       quarterAVX2F64<>+0(SB), Y2, Y2
-	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPBROADCASTB 2(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y2, Y6, Y2
-	VMOVNTPS     Y2, 64(R12)(CX*1)
+	VMOVNTPS     Y2, 64(R14)(CX*1)
 	VMULPD       quarterAVX2F64<>+0(SB), Y3, Y3
-	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPBROADCASTB 3(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y3, Y7, Y3
-	VMOVNTPS     Y3, 96(R12)(CX*1)
+	VMOVNTPS     Y3, 96(R14)(CX*1)
 	VSUBPD       Y4, Y0, Y0
 	VSUBPD       Y5, Y1, Y1
 	VSUBPD       Y6, Y2, Y2
@@ -15792,17 +19964,17 @@ block:
 	VFMADD231PD  Y3, Y3, Y2
 	VADDPD       Y2, Y0, Y0
 	VADDPD       Y0, Y14, Y14
-	CMPQ         184(AX), $0x04
-	JE           rows_done
+	CMPQ         R10, $0x04
+	JE           end_4
 
-	// row 4
-	MOVQ         48(AX), R10
-	VMOVUPS      (R10)(CX*1), Y0
-	VMOVUPS      32(R10)(CX*1), Y1
-	VMOVUPS      64(R10)(CX*1), Y2
-	VMOVUPS      96(R10)(CX*1), Y3
-	MOVQ         112(AX), R12
-	MOVQ         240(AX), R13
+row_4:
+	MOVQ         48(AX), R12
+	VMOVUPS      (R12)(CX*1), Y0
+	VMOVUPS      32(R12)(CX*1), Y1
+	VMOVUPS      64(R12)(CX*1), Y2
+	VMOVUPS      96(R12)(CX*1), Y3
+	MOVQ         112(AX), R14
+	MOVQ         256(AX), R15
 	VADDPD       Y0, Y4, Y4
 	VADDPD       Y1, Y5, Y5
 	VADDPD       Y2, Y6, Y6
@@ -15810,7 +19982,7 @@ block:
 	VPERM2F128   $0x03, 128(BX), Y11, Y12
 	VPALIGNR     $0x08, Y12, Y11, Y12
 	VMOVUPS      Y11, 128(BX)
-	VPERM2F128   $0x21, 128(R11)(CX*1), Y8, Y13
+	VPERM2F128   $0x21, 128(R13)(CX*1), Y8, Y13
 	VPALIGNR     $0x08, Y8, Y13, Y13
 	VADDPD       Y9, Y12, Y12
 	VADDPD       Y12, Y4, Y4
@@ -15821,29 +19993,29 @@ block:
 	VADDPD       Y11, Y9, Y13
 	VADDPD       Y13, Y6, Y6
 	VMULPD       quarterAVX2F64<>+0(SB), Y4, Y4
-	VPBROADCASTB (R13)(R9*1), Y12
+	VPBROADCASTB (R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y4, Y8, Y4
-	VMOVNTPS     Y4, (R12)(CX*1)
+	VMOVNTPS     Y4, (R14)(CX*1)
 	VMULPD       quarterAVX2F64<>+0(SB), Y5, Y5
-	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPBROADCASTB 1(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y5, Y9, Y5
-	VMOVNTPS     Y5, 32(R12)(CX*1)
+	VMOVNTPS     Y5, 32(R14)(CX*1)
 	VMULPD       quarterAVX2F64<>+0(SB), Y6, Y6
-	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPBROADCASTB 2(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y6, Y10, Y6
-	VMOVNTPS     Y6, 64(R12)(CX*1)
+	VMOVNTPS     Y6, 64(R14)(CX*1)
 	VMULPD       quarterAVX2F64<>+0(SB), Y7, Y7
-	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPBROADCASTB 3(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y7, Y11, Y7
-	VMOVNTPS     Y7, 96(R12)(CX*1)
+	VMOVNTPS     Y7, 96(R14)(CX*1)
 	VSUBPD       Y8, Y4, Y4
 	VSUBPD       Y9, Y5, Y5
 	VSUBPD       Y10, Y6, Y6
@@ -15854,17 +20026,17 @@ block:
 	VFMADD231PD  Y7, Y7, Y6
 	VADDPD       Y6, Y4, Y4
 	VADDPD       Y4, Y14, Y14
-	CMPQ         184(AX), $0x05
-	JE           rows_done
+	CMPQ         R10, $0x05
+	JE           end_5
 
-	// row 5
-	MOVQ         56(AX), R11
-	VMOVUPS      (R11)(CX*1), Y4
-	VMOVUPS      32(R11)(CX*1), Y5
-	VMOVUPS      64(R11)(CX*1), Y6
-	VMOVUPS      96(R11)(CX*1), Y7
-	MOVQ         120(AX), R12
-	MOVQ         248(AX), R13
+row_5:
+	MOVQ         56(AX), R13
+	VMOVUPS      (R13)(CX*1), Y4
+	VMOVUPS      32(R13)(CX*1), Y5
+	VMOVUPS      64(R13)(CX*1), Y6
+	VMOVUPS      96(R13)(CX*1), Y7
+	MOVQ         120(AX), R14
+	MOVQ         264(AX), R15
 	VADDPD       Y4, Y8, Y8
 	VADDPD       Y5, Y9, Y9
 	VADDPD       Y6, Y10, Y10
@@ -15872,7 +20044,7 @@ block:
 	VPERM2F128   $0x03, 160(BX), Y3, Y12
 	VPALIGNR     $0x08, Y12, Y3, Y12
 	VMOVUPS      Y3, 160(BX)
-	VPERM2F128   $0x21, 128(R10)(CX*1), Y0, Y13
+	VPERM2F128   $0x21, 128(R12)(CX*1), Y0, Y13
 	VPALIGNR     $0x08, Y0, Y13, Y13
 	VADDPD       Y1, Y12, Y12
 	VADDPD       Y12, Y8, Y8
@@ -15883,29 +20055,29 @@ block:
 	VADDPD       Y3, Y1, Y13
 	VADDPD       Y13, Y10, Y10
 	VMULPD       quarterAVX2F64<>+0(SB), Y8, Y8
-	VPBROADCASTB (R13)(R9*1), Y12
+	VPBROADCASTB (R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y8, Y0, Y8
-	VMOVNTPS     Y8, (R12)(CX*1)
+	VMOVNTPS     Y8, (R14)(CX*1)
 	VMULPD       quarterAVX2F64<>+0(SB), Y9, Y9
-	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPBROADCASTB 1(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y9, Y1, Y9
-	VMOVNTPS     Y9, 32(R12)(CX*1)
+	VMOVNTPS     Y9, 32(R14)(CX*1)
 	VMULPD       quarterAVX2F64<>+0(SB), Y10, Y10
-	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPBROADCASTB 2(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y10, Y2, Y10
-	VMOVNTPS     Y10, 64(R12)(CX*1)
+	VMOVNTPS     Y10, 64(R14)(CX*1)
 	VMULPD       quarterAVX2F64<>+0(SB), Y11, Y11
-	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPBROADCASTB 3(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y11, Y3, Y11
-	VMOVNTPS     Y11, 96(R12)(CX*1)
+	VMOVNTPS     Y11, 96(R14)(CX*1)
 	VSUBPD       Y0, Y8, Y8
 	VSUBPD       Y1, Y9, Y9
 	VSUBPD       Y2, Y10, Y10
@@ -15916,17 +20088,17 @@ block:
 	VFMADD231PD  Y11, Y11, Y10
 	VADDPD       Y10, Y8, Y8
 	VADDPD       Y8, Y14, Y14
-	CMPQ         184(AX), $0x06
-	JE           rows_done
+	CMPQ         R10, $0x06
+	JE           end_6
 
-	// row 6
-	MOVQ         64(AX), R10
-	VMOVUPS      (R10)(CX*1), Y8
-	VMOVUPS      32(R10)(CX*1), Y9
-	VMOVUPS      64(R10)(CX*1), Y10
-	VMOVUPS      96(R10)(CX*1), Y11
-	MOVQ         128(AX), R12
-	MOVQ         256(AX), R13
+row_6:
+	MOVQ         64(AX), R12
+	VMOVUPS      (R12)(CX*1), Y8
+	VMOVUPS      32(R12)(CX*1), Y9
+	VMOVUPS      64(R12)(CX*1), Y10
+	VMOVUPS      96(R12)(CX*1), Y11
+	MOVQ         128(AX), R14
+	MOVQ         272(AX), R15
 	VADDPD       Y8, Y0, Y0
 	VADDPD       Y9, Y1, Y1
 	VADDPD       Y10, Y2, Y2
@@ -15934,7 +20106,7 @@ block:
 	VPERM2F128   $0x03, 192(BX), Y7, Y12
 	VPALIGNR     $0x08, Y12, Y7, Y12
 	VMOVUPS      Y7, 192(BX)
-	VPERM2F128   $0x21, 128(R11)(CX*1), Y4, Y13
+	VPERM2F128   $0x21, 128(R13)(CX*1), Y4, Y13
 	VPALIGNR     $0x08, Y4, Y13, Y13
 	VADDPD       Y5, Y12, Y12
 	VADDPD       Y12, Y0, Y0
@@ -15945,29 +20117,29 @@ block:
 	VADDPD       Y7, Y5, Y13
 	VADDPD       Y13, Y2, Y2
 	VMULPD       quarterAVX2F64<>+0(SB), Y0, Y0
-	VPBROADCASTB (R13)(R9*1), Y12
+	VPBROADCASTB (R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y0, Y4, Y0
-	VMOVNTPS     Y0, (R12)(CX*1)
+	VMOVNTPS     Y0, (R14)(CX*1)
 	VMULPD       quarterAVX2F64<>+0(SB), Y1, Y1
-	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPBROADCASTB 1(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y1, Y5, Y1
-	VMOVNTPS     Y1, 32(R12)(CX*1)
+	VMOVNTPS     Y1, 32(R14)(CX*1)
 	VMULPD       quarterAVX2F64<>+0(SB), Y2, Y2
-	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPBROADCASTB 2(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y2, Y6, Y2
-	VMOVNTPS     Y2, 64(R12)(CX*1)
+	VMOVNTPS     Y2, 64(R14)(CX*1)
 	VMULPD       quarterAVX2F64<>+0(SB), Y3, Y3
-	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPBROADCASTB 3(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y3, Y7, Y3
-	VMOVNTPS     Y3, 96(R12)(CX*1)
+	VMOVNTPS     Y3, 96(R14)(CX*1)
 	VSUBPD       Y4, Y0, Y0
 	VSUBPD       Y5, Y1, Y1
 	VSUBPD       Y6, Y2, Y2
@@ -15978,17 +20150,17 @@ block:
 	VFMADD231PD  Y3, Y3, Y2
 	VADDPD       Y2, Y0, Y0
 	VADDPD       Y0, Y14, Y14
-	CMPQ         184(AX), $0x07
-	JE           rows_done
+	CMPQ         R10, $0x07
+	JE           end_7
 
-	// row 7
-	MOVQ         72(AX), R11
-	VMOVUPS      (R11)(CX*1), Y0
-	VMOVUPS      32(R11)(CX*1), Y1
-	VMOVUPS      64(R11)(CX*1), Y2
-	VMOVUPS      96(R11)(CX*1), Y3
-	MOVQ         136(AX), R11
-	MOVQ         264(AX), R12
+row_7:
+	MOVQ         72(AX), R10
+	VMOVUPS      (R10)(CX*1), Y0
+	VMOVUPS      32(R10)(CX*1), Y1
+	VMOVUPS      64(R10)(CX*1), Y2
+	VMOVUPS      96(R10)(CX*1), Y3
+	MOVQ         136(AX), R10
+	MOVQ         280(AX), R13
 	VADDPD       Y0, Y4, Y4
 	VADDPD       Y1, Y5, Y5
 	VADDPD       Y2, Y6, Y6
@@ -15996,7 +20168,7 @@ block:
 	VPERM2F128   $0x03, 224(BX), Y11, Y12
 	VPALIGNR     $0x08, Y12, Y11, Y12
 	VMOVUPS      Y11, 224(BX)
-	VPERM2F128   $0x21, 128(R10)(CX*1), Y8, Y13
+	VPERM2F128   $0x21, 128(R12)(CX*1), Y8, Y13
 	VPALIGNR     $0x08, Y8, Y13, Y13
 	VADDPD       Y9, Y12, Y12
 	VADDPD       Y12, Y4, Y4
@@ -16007,29 +20179,29 @@ block:
 	VADDPD       Y11, Y9, Y13
 	VADDPD       Y13, Y6, Y6
 	VMULPD       quarterAVX2F64<>+0(SB), Y4, Y4
-	VPBROADCASTB (R12)(R9*1), Y12
+	VPBROADCASTB (R13)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y4, Y8, Y4
-	VMOVNTPS     Y4, (R11)(CX*1)
+	VMOVNTPS     Y4, (R10)(CX*1)
 	VMULPD       quarterAVX2F64<>+0(SB), Y5, Y5
-	VPBROADCASTB 1(R12)(R9*1), Y12
+	VPBROADCASTB 1(R13)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y5, Y9, Y5
-	VMOVNTPS     Y5, 32(R11)(CX*1)
+	VMOVNTPS     Y5, 32(R10)(CX*1)
 	VMULPD       quarterAVX2F64<>+0(SB), Y6, Y6
-	VPBROADCASTB 2(R12)(R9*1), Y12
+	VPBROADCASTB 2(R13)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y6, Y10, Y6
-	VMOVNTPS     Y6, 64(R11)(CX*1)
+	VMOVNTPS     Y6, 64(R10)(CX*1)
 	VMULPD       quarterAVX2F64<>+0(SB), Y7, Y7
-	VPBROADCASTB 3(R12)(R9*1), Y12
+	VPBROADCASTB 3(R13)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y7, Y11, Y7
-	VMOVNTPS     Y7, 96(R11)(CX*1)
+	VMOVNTPS     Y7, 96(R10)(CX*1)
 	VSUBPD       Y8, Y4, Y4
 	VSUBPD       Y9, Y5, Y5
 	VSUBPD       Y10, Y6, Y6
@@ -16042,7 +20214,7 @@ block:
 	VADDPD       Y4, Y14, Y14
 
 rows_done:
-	VMOVUPS Y14, (DX)
+	VMOVUPS Y14, (R11)
 	ADDQ    $0x00000020, DX
 	ADDQ    $0x00000080, CX
 	ADDQ    $0x04, R9
@@ -16051,26 +20223,89 @@ rows_done:
 	VZEROUPPER
 	RET
 
+end_1:
+	CMPQ    184(AX), $0x01
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     row_1
+
+end_2:
+	CMPQ    184(AX), $0x02
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     row_2
+
+end_3:
+	CMPQ    184(AX), $0x03
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     row_3
+
+end_4:
+	CMPQ    184(AX), $0x04
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     row_4
+
+end_5:
+	CMPQ    184(AX), $0x05
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     row_5
+
+end_6:
+	CMPQ    184(AX), $0x06
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     row_6
+
+end_7:
+	CMPQ    184(AX), $0x07
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     row_7
+
 tiny:
-	MOVQ    (AX), R10
-	MOVQ    8(AX), R11
-	VMOVUPS (R10)(CX*1), Y0
-	VMOVUPS 32(R10)(CX*1), Y1
-	VMOVUPS 64(R10)(CX*1), Y2
-	VMOVUPS 96(R10)(CX*1), Y3
-	VMOVUPS (R11)(CX*1), Y4
-	VMOVUPS 32(R11)(CX*1), Y5
-	VMOVUPS 64(R11)(CX*1), Y6
-	VMOVUPS 96(R11)(CX*1), Y7
+	MOVQ    (AX), R12
+	MOVQ    8(AX), R13
+	VMOVUPS (R12)(CX*1), Y0
+	VMOVUPS 32(R12)(CX*1), Y1
+	VMOVUPS 64(R12)(CX*1), Y2
+	VMOVUPS 96(R12)(CX*1), Y3
+	VMOVUPS (R13)(CX*1), Y4
+	VMOVUPS 32(R13)(CX*1), Y5
+	VMOVUPS 64(R13)(CX*1), Y6
+	VMOVUPS 96(R13)(CX*1), Y7
 
 	// row 0
-	MOVQ         16(AX), R10
-	VMOVUPS      (R10)(CX*1), Y8
-	VMOVUPS      32(R10)(CX*1), Y9
-	VMOVUPS      64(R10)(CX*1), Y10
-	VMOVUPS      96(R10)(CX*1), Y11
-	MOVQ         80(AX), R12
-	MOVQ         208(AX), R13
+	MOVQ         16(AX), R12
+	VMOVUPS      (R12)(CX*1), Y8
+	VMOVUPS      32(R12)(CX*1), Y9
+	VMOVUPS      64(R12)(CX*1), Y10
+	VMOVUPS      96(R12)(CX*1), Y11
+	MOVQ         80(AX), R14
+	MOVQ         224(AX), R15
 	VADDPD       Y8, Y0, Y0
 	VADDPD       Y9, Y1, Y1
 	VADDPD       Y10, Y2, Y2
@@ -16078,7 +20313,7 @@ tiny:
 	VPERM2F128   $0x03, (BX), Y7, Y12
 	VPALIGNR     $0x08, Y12, Y7, Y12
 	VMOVUPS      Y7, (BX)
-	VPERM2F128   $0x21, 128(R11)(CX*1), Y4, Y13
+	VPERM2F128   $0x21, 128(R13)(CX*1), Y4, Y13
 	VPALIGNR     $0x08, Y4, Y13, Y13
 	VADDPD       Y5, Y12, Y12
 	VADDPD       Y12, Y0, Y0
@@ -16102,11 +20337,11 @@ tiny:
 	VMULPD       quarterAVX2F64<>+0(SB), Y0, Y0
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y0, Y0
-	VPBROADCASTB (R13)(R9*1), Y12
+	VPBROADCASTB (R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y0, Y4, Y0
-	VMOVNTPS     Y0, (R12)(CX*1)
+	VMOVNTPS     Y0, (R14)(CX*1)
 	VANDPS       signAVX2F64<>+0(SB), Y1, Y12
 	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD       Y1, Y13, Y13
@@ -16121,11 +20356,11 @@ tiny:
 	VMULPD       quarterAVX2F64<>+0(SB), Y1, Y1
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y1, Y1
-	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPBROADCASTB 1(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y1, Y5, Y1
-	VMOVNTPS     Y1, 32(R12)(CX*1)
+	VMOVNTPS     Y1, 32(R14)(CX*1)
 	VANDPS       signAVX2F64<>+0(SB), Y2, Y12
 	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD       Y2, Y13, Y13
@@ -16140,11 +20375,11 @@ tiny:
 	VMULPD       quarterAVX2F64<>+0(SB), Y2, Y2
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y2, Y2
-	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPBROADCASTB 2(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y2, Y6, Y2
-	VMOVNTPS     Y2, 64(R12)(CX*1)
+	VMOVNTPS     Y2, 64(R14)(CX*1)
 	VANDPS       signAVX2F64<>+0(SB), Y3, Y12
 	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD       Y3, Y13, Y13
@@ -16159,11 +20394,11 @@ tiny:
 	VMULPD       quarterAVX2F64<>+0(SB), Y3, Y3
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y3, Y3
-	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPBROADCASTB 3(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y3, Y7, Y3
-	VMOVNTPS     Y3, 96(R12)(CX*1)
+	VMOVNTPS     Y3, 96(R14)(CX*1)
 	VORPS        Y0, Y4, Y12
 	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
 	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
@@ -16194,17 +20429,17 @@ tiny:
 	VFMADD231PD  Y3, Y3, Y2
 	VADDPD       Y2, Y0, Y0
 	VADDPD       Y0, Y14, Y14
-	CMPQ         184(AX), $0x01
-	JE           rows_done
+	CMPQ         R10, $0x01
+	JE           tiny_end_1
 
-	// row 1
-	MOVQ         24(AX), R11
-	VMOVUPS      (R11)(CX*1), Y0
-	VMOVUPS      32(R11)(CX*1), Y1
-	VMOVUPS      64(R11)(CX*1), Y2
-	VMOVUPS      96(R11)(CX*1), Y3
-	MOVQ         88(AX), R12
-	MOVQ         216(AX), R13
+tiny_row_1:
+	MOVQ         24(AX), R13
+	VMOVUPS      (R13)(CX*1), Y0
+	VMOVUPS      32(R13)(CX*1), Y1
+	VMOVUPS      64(R13)(CX*1), Y2
+	VMOVUPS      96(R13)(CX*1), Y3
+	MOVQ         88(AX), R14
+	MOVQ         232(AX), R15
 	VADDPD       Y0, Y4, Y4
 	VADDPD       Y1, Y5, Y5
 	VADDPD       Y2, Y6, Y6
@@ -16212,7 +20447,7 @@ tiny:
 	VPERM2F128   $0x03, 32(BX), Y11, Y12
 	VPALIGNR     $0x08, Y12, Y11, Y12
 	VMOVUPS      Y11, 32(BX)
-	VPERM2F128   $0x21, 128(R10)(CX*1), Y8, Y13
+	VPERM2F128   $0x21, 128(R12)(CX*1), Y8, Y13
 	VPALIGNR     $0x08, Y8, Y13, Y13
 	VADDPD       Y9, Y12, Y12
 	VADDPD       Y12, Y4, Y4
@@ -16236,11 +20471,11 @@ tiny:
 	VMULPD       quarterAVX2F64<>+0(SB), Y4, Y4
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y4, Y4
-	VPBROADCASTB (R13)(R9*1), Y12
+	VPBROADCASTB (R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y4, Y8, Y4
-	VMOVNTPS     Y4, (R12)(CX*1)
+	VMOVNTPS     Y4, (R14)(CX*1)
 	VANDPS       signAVX2F64<>+0(SB), Y5, Y12
 	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD       Y5, Y13, Y13
@@ -16255,11 +20490,11 @@ tiny:
 	VMULPD       quarterAVX2F64<>+0(SB), Y5, Y5
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y5, Y5
-	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPBROADCASTB 1(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y5, Y9, Y5
-	VMOVNTPS     Y5, 32(R12)(CX*1)
+	VMOVNTPS     Y5, 32(R14)(CX*1)
 	VANDPS       signAVX2F64<>+0(SB), Y6, Y12
 	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD       Y6, Y13, Y13
@@ -16274,11 +20509,11 @@ tiny:
 	VMULPD       quarterAVX2F64<>+0(SB), Y6, Y6
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y6, Y6
-	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPBROADCASTB 2(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y6, Y10, Y6
-	VMOVNTPS     Y6, 64(R12)(CX*1)
+	VMOVNTPS     Y6, 64(R14)(CX*1)
 	VANDPS       signAVX2F64<>+0(SB), Y7, Y12
 	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD       Y7, Y13, Y13
@@ -16293,11 +20528,11 @@ tiny:
 	VMULPD       quarterAVX2F64<>+0(SB), Y7, Y7
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y7, Y7
-	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPBROADCASTB 3(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y7, Y11, Y7
-	VMOVNTPS     Y7, 96(R12)(CX*1)
+	VMOVNTPS     Y7, 96(R14)(CX*1)
 	VORPS        Y4, Y8, Y12
 	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
 	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
@@ -16328,17 +20563,17 @@ tiny:
 	VFMADD231PD  Y7, Y7, Y6
 	VADDPD       Y6, Y4, Y4
 	VADDPD       Y4, Y14, Y14
-	CMPQ         184(AX), $0x02
-	JE           rows_done
+	CMPQ         R10, $0x02
+	JE           tiny_end_2
 
-	// row 2
-	MOVQ         32(AX), R10
-	VMOVUPS      (R10)(CX*1), Y4
-	VMOVUPS      32(R10)(CX*1), Y5
-	VMOVUPS      64(R10)(CX*1), Y6
-	VMOVUPS      96(R10)(CX*1), Y7
-	MOVQ         96(AX), R12
-	MOVQ         224(AX), R13
+tiny_row_2:
+	MOVQ         32(AX), R12
+	VMOVUPS      (R12)(CX*1), Y4
+	VMOVUPS      32(R12)(CX*1), Y5
+	VMOVUPS      64(R12)(CX*1), Y6
+	VMOVUPS      96(R12)(CX*1), Y7
+	MOVQ         96(AX), R14
+	MOVQ         240(AX), R15
 	VADDPD       Y4, Y8, Y8
 	VADDPD       Y5, Y9, Y9
 	VADDPD       Y6, Y10, Y10
@@ -16346,7 +20581,7 @@ tiny:
 	VPERM2F128   $0x03, 64(BX), Y3, Y12
 	VPALIGNR     $0x08, Y12, Y3, Y12
 	VMOVUPS      Y3, 64(BX)
-	VPERM2F128   $0x21, 128(R11)(CX*1), Y0, Y13
+	VPERM2F128   $0x21, 128(R13)(CX*1), Y0, Y13
 	VPALIGNR     $0x08, Y0, Y13, Y13
 	VADDPD       Y1, Y12, Y12
 	VADDPD       Y12, Y8, Y8
@@ -16370,11 +20605,11 @@ tiny:
 	VMULPD       quarterAVX2F64<>+0(SB), Y8, Y8
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y8, Y8
-	VPBROADCASTB (R13)(R9*1), Y12
+	VPBROADCASTB (R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y8, Y0, Y8
-	VMOVNTPS     Y8, (R12)(CX*1)
+	VMOVNTPS     Y8, (R14)(CX*1)
 	VANDPS       signAVX2F64<>+0(SB), Y9, Y12
 	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD       Y9, Y13, Y13
@@ -16389,11 +20624,11 @@ tiny:
 	VMULPD       quarterAVX2F64<>+0(SB), Y9, Y9
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y9, Y9
-	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPBROADCASTB 1(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y9, Y1, Y9
-	VMOVNTPS     Y9, 32(R12)(CX*1)
+	VMOVNTPS     Y9, 32(R14)(CX*1)
 	VANDPS       signAVX2F64<>+0(SB), Y10, Y12
 	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD       Y10, Y13, Y13
@@ -16408,11 +20643,11 @@ tiny:
 	VMULPD       quarterAVX2F64<>+0(SB), Y10, Y10
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y10, Y10
-	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPBROADCASTB 2(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y10, Y2, Y10
-	VMOVNTPS     Y10, 64(R12)(CX*1)
+	VMOVNTPS     Y10, 64(R14)(CX*1)
 	VANDPS       signAVX2F64<>+0(SB), Y11, Y12
 	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD       Y11, Y13, Y13
@@ -16427,11 +20662,11 @@ tiny:
 	VMULPD       quarterAVX2F64<>+0(SB), Y11, Y11
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y11, Y11
-	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPBROADCASTB 3(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y11, Y3, Y11
-	VMOVNTPS     Y11, 96(R12)(CX*1)
+	VMOVNTPS     Y11, 96(R14)(CX*1)
 	VORPS        Y8, Y0, Y12
 	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
 	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
@@ -16462,17 +20697,17 @@ tiny:
 	VFMADD231PD  Y11, Y11, Y10
 	VADDPD       Y10, Y8, Y8
 	VADDPD       Y8, Y14, Y14
-	CMPQ         184(AX), $0x03
-	JE           rows_done
+	CMPQ         R10, $0x03
+	JE           tiny_end_3
 
-	// row 3
-	MOVQ         40(AX), R11
-	VMOVUPS      (R11)(CX*1), Y8
-	VMOVUPS      32(R11)(CX*1), Y9
-	VMOVUPS      64(R11)(CX*1), Y10
-	VMOVUPS      96(R11)(CX*1), Y11
-	MOVQ         104(AX), R12
-	MOVQ         232(AX), R13
+tiny_row_3:
+	MOVQ         40(AX), R13
+	VMOVUPS      (R13)(CX*1), Y8
+	VMOVUPS      32(R13)(CX*1), Y9
+	VMOVUPS      64(R13)(CX*1), Y10
+	VMOVUPS      96(R13)(CX*1), Y11
+	MOVQ         104(AX), R14
+	MOVQ         248(AX), R15
 	VADDPD       Y8, Y0, Y0
 	VADDPD       Y9, Y1, Y1
 	VADDPD       Y10, Y2, Y2
@@ -16480,7 +20715,7 @@ tiny:
 	VPERM2F128   $0x03, 96(BX), Y7, Y12
 	VPALIGNR     $0x08, Y12, Y7, Y12
 	VMOVUPS      Y7, 96(BX)
-	VPERM2F128   $0x21, 128(R10)(CX*1), Y4, Y13
+	VPERM2F128   $0x21, 128(R12)(CX*1), Y4, Y13
 	VPALIGNR     $0x08, Y4, Y13, Y13
 	VADDPD       Y5, Y12, Y12
 	VADDPD       Y12, Y0, Y0
@@ -16504,11 +20739,11 @@ tiny:
 	VMULPD       quarterAVX2F64<>+0(SB), Y0, Y0
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y0, Y0
-	VPBROADCASTB (R13)(R9*1), Y12
+	VPBROADCASTB (R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y0, Y4, Y0
-	VMOVNTPS     Y0, (R12)(CX*1)
+	VMOVNTPS     Y0, (R14)(CX*1)
 	VANDPS       signAVX2F64<>+0(SB), Y1, Y12
 	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD       Y1, Y13, Y13
@@ -16523,11 +20758,11 @@ tiny:
 	VMULPD       quarterAVX2F64<>+0(SB), Y1, Y1
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y1, Y1
-	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPBROADCASTB 1(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y1, Y5, Y1
-	VMOVNTPS     Y1, 32(R12)(CX*1)
+	VMOVNTPS     Y1, 32(R14)(CX*1)
 	VANDPS       signAVX2F64<>+0(SB), Y2, Y12
 	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD       Y2, Y13, Y13
@@ -16542,11 +20777,11 @@ tiny:
 	VMULPD       quarterAVX2F64<>+0(SB), Y2, Y2
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y2, Y2
-	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPBROADCASTB 2(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y2, Y6, Y2
-	VMOVNTPS     Y2, 64(R12)(CX*1)
+	VMOVNTPS     Y2, 64(R14)(CX*1)
 	VANDPS       signAVX2F64<>+0(SB), Y3, Y12
 	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD       Y3, Y13, Y13
@@ -16561,11 +20796,11 @@ tiny:
 	VMULPD       quarterAVX2F64<>+0(SB), Y3, Y3
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y3, Y3
-	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPBROADCASTB 3(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y3, Y7, Y3
-	VMOVNTPS     Y3, 96(R12)(CX*1)
+	VMOVNTPS     Y3, 96(R14)(CX*1)
 	VORPS        Y0, Y4, Y12
 	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
 	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
@@ -16596,17 +20831,17 @@ tiny:
 	VFMADD231PD  Y3, Y3, Y2
 	VADDPD       Y2, Y0, Y0
 	VADDPD       Y0, Y14, Y14
-	CMPQ         184(AX), $0x04
-	JE           rows_done
+	CMPQ         R10, $0x04
+	JE           tiny_end_4
 
-	// row 4
-	MOVQ         48(AX), R10
-	VMOVUPS      (R10)(CX*1), Y0
-	VMOVUPS      32(R10)(CX*1), Y1
-	VMOVUPS      64(R10)(CX*1), Y2
-	VMOVUPS      96(R10)(CX*1), Y3
-	MOVQ         112(AX), R12
-	MOVQ         240(AX), R13
+tiny_row_4:
+	MOVQ         48(AX), R12
+	VMOVUPS      (R12)(CX*1), Y0
+	VMOVUPS      32(R12)(CX*1), Y1
+	VMOVUPS      64(R12)(CX*1), Y2
+	VMOVUPS      96(R12)(CX*1), Y3
+	MOVQ         112(AX), R14
+	MOVQ         256(AX), R15
 	VADDPD       Y0, Y4, Y4
 	VADDPD       Y1, Y5, Y5
 	VADDPD       Y2, Y6, Y6
@@ -16614,7 +20849,7 @@ tiny:
 	VPERM2F128   $0x03, 128(BX), Y11, Y12
 	VPALIGNR     $0x08, Y12, Y11, Y12
 	VMOVUPS      Y11, 128(BX)
-	VPERM2F128   $0x21, 128(R11)(CX*1), Y8, Y13
+	VPERM2F128   $0x21, 128(R13)(CX*1), Y8, Y13
 	VPALIGNR     $0x08, Y8, Y13, Y13
 	VADDPD       Y9, Y12, Y12
 	VADDPD       Y12, Y4, Y4
@@ -16638,11 +20873,11 @@ tiny:
 	VMULPD       quarterAVX2F64<>+0(SB), Y4, Y4
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y4, Y4
-	VPBROADCASTB (R13)(R9*1), Y12
+	VPBROADCASTB (R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y4, Y8, Y4
-	VMOVNTPS     Y4, (R12)(CX*1)
+	VMOVNTPS     Y4, (R14)(CX*1)
 	VANDPS       signAVX2F64<>+0(SB), Y5, Y12
 	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD       Y5, Y13, Y13
@@ -16657,11 +20892,11 @@ tiny:
 	VMULPD       quarterAVX2F64<>+0(SB), Y5, Y5
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y5, Y5
-	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPBROADCASTB 1(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y5, Y9, Y5
-	VMOVNTPS     Y5, 32(R12)(CX*1)
+	VMOVNTPS     Y5, 32(R14)(CX*1)
 	VANDPS       signAVX2F64<>+0(SB), Y6, Y12
 	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD       Y6, Y13, Y13
@@ -16676,11 +20911,11 @@ tiny:
 	VMULPD       quarterAVX2F64<>+0(SB), Y6, Y6
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y6, Y6
-	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPBROADCASTB 2(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y6, Y10, Y6
-	VMOVNTPS     Y6, 64(R12)(CX*1)
+	VMOVNTPS     Y6, 64(R14)(CX*1)
 	VANDPS       signAVX2F64<>+0(SB), Y7, Y12
 	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD       Y7, Y13, Y13
@@ -16695,11 +20930,11 @@ tiny:
 	VMULPD       quarterAVX2F64<>+0(SB), Y7, Y7
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y7, Y7
-	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPBROADCASTB 3(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y7, Y11, Y7
-	VMOVNTPS     Y7, 96(R12)(CX*1)
+	VMOVNTPS     Y7, 96(R14)(CX*1)
 	VORPS        Y4, Y8, Y12
 	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
 	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
@@ -16730,17 +20965,17 @@ tiny:
 	VFMADD231PD  Y7, Y7, Y6
 	VADDPD       Y6, Y4, Y4
 	VADDPD       Y4, Y14, Y14
-	CMPQ         184(AX), $0x05
-	JE           rows_done
+	CMPQ         R10, $0x05
+	JE           tiny_end_5
 
-	// row 5
-	MOVQ         56(AX), R11
-	VMOVUPS      (R11)(CX*1), Y4
-	VMOVUPS      32(R11)(CX*1), Y5
-	VMOVUPS      64(R11)(CX*1), Y6
-	VMOVUPS      96(R11)(CX*1), Y7
-	MOVQ         120(AX), R12
-	MOVQ         248(AX), R13
+tiny_row_5:
+	MOVQ         56(AX), R13
+	VMOVUPS      (R13)(CX*1), Y4
+	VMOVUPS      32(R13)(CX*1), Y5
+	VMOVUPS      64(R13)(CX*1), Y6
+	VMOVUPS      96(R13)(CX*1), Y7
+	MOVQ         120(AX), R14
+	MOVQ         264(AX), R15
 	VADDPD       Y4, Y8, Y8
 	VADDPD       Y5, Y9, Y9
 	VADDPD       Y6, Y10, Y10
@@ -16748,7 +20983,7 @@ tiny:
 	VPERM2F128   $0x03, 160(BX), Y3, Y12
 	VPALIGNR     $0x08, Y12, Y3, Y12
 	VMOVUPS      Y3, 160(BX)
-	VPERM2F128   $0x21, 128(R10)(CX*1), Y0, Y13
+	VPERM2F128   $0x21, 128(R12)(CX*1), Y0, Y13
 	VPALIGNR     $0x08, Y0, Y13, Y13
 	VADDPD       Y1, Y12, Y12
 	VADDPD       Y12, Y8, Y8
@@ -16772,11 +21007,11 @@ tiny:
 	VMULPD       quarterAVX2F64<>+0(SB), Y8, Y8
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y8, Y8
-	VPBROADCASTB (R13)(R9*1), Y12
+	VPBROADCASTB (R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y8, Y0, Y8
-	VMOVNTPS     Y8, (R12)(CX*1)
+	VMOVNTPS     Y8, (R14)(CX*1)
 	VANDPS       signAVX2F64<>+0(SB), Y9, Y12
 	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD       Y9, Y13, Y13
@@ -16791,11 +21026,11 @@ tiny:
 	VMULPD       quarterAVX2F64<>+0(SB), Y9, Y9
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y9, Y9
-	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPBROADCASTB 1(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y9, Y1, Y9
-	VMOVNTPS     Y9, 32(R12)(CX*1)
+	VMOVNTPS     Y9, 32(R14)(CX*1)
 	VANDPS       signAVX2F64<>+0(SB), Y10, Y12
 	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD       Y10, Y13, Y13
@@ -16810,11 +21045,11 @@ tiny:
 	VMULPD       quarterAVX2F64<>+0(SB), Y10, Y10
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y10, Y10
-	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPBROADCASTB 2(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y10, Y2, Y10
-	VMOVNTPS     Y10, 64(R12)(CX*1)
+	VMOVNTPS     Y10, 64(R14)(CX*1)
 	VANDPS       signAVX2F64<>+0(SB), Y11, Y12
 	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD       Y11, Y13, Y13
@@ -16829,11 +21064,11 @@ tiny:
 	VMULPD       quarterAVX2F64<>+0(SB), Y11, Y11
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y11, Y11
-	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPBROADCASTB 3(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y11, Y3, Y11
-	VMOVNTPS     Y11, 96(R12)(CX*1)
+	VMOVNTPS     Y11, 96(R14)(CX*1)
 	VORPS        Y8, Y0, Y12
 	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
 	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
@@ -16864,17 +21099,17 @@ tiny:
 	VFMADD231PD  Y11, Y11, Y10
 	VADDPD       Y10, Y8, Y8
 	VADDPD       Y8, Y14, Y14
-	CMPQ         184(AX), $0x06
-	JE           rows_done
+	CMPQ         R10, $0x06
+	JE           tiny_end_6
 
-	// row 6
-	MOVQ         64(AX), R10
-	VMOVUPS      (R10)(CX*1), Y8
-	VMOVUPS      32(R10)(CX*1), Y9
-	VMOVUPS      64(R10)(CX*1), Y10
-	VMOVUPS      96(R10)(CX*1), Y11
-	MOVQ         128(AX), R12
-	MOVQ         256(AX), R13
+tiny_row_6:
+	MOVQ         64(AX), R12
+	VMOVUPS      (R12)(CX*1), Y8
+	VMOVUPS      32(R12)(CX*1), Y9
+	VMOVUPS      64(R12)(CX*1), Y10
+	VMOVUPS      96(R12)(CX*1), Y11
+	MOVQ         128(AX), R14
+	MOVQ         272(AX), R15
 	VADDPD       Y8, Y0, Y0
 	VADDPD       Y9, Y1, Y1
 	VADDPD       Y10, Y2, Y2
@@ -16882,7 +21117,7 @@ tiny:
 	VPERM2F128   $0x03, 192(BX), Y7, Y12
 	VPALIGNR     $0x08, Y12, Y7, Y12
 	VMOVUPS      Y7, 192(BX)
-	VPERM2F128   $0x21, 128(R11)(CX*1), Y4, Y13
+	VPERM2F128   $0x21, 128(R13)(CX*1), Y4, Y13
 	VPALIGNR     $0x08, Y4, Y13, Y13
 	VADDPD       Y5, Y12, Y12
 	VADDPD       Y12, Y0, Y0
@@ -16906,11 +21141,11 @@ tiny:
 	VMULPD       quarterAVX2F64<>+0(SB), Y0, Y0
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y0, Y0
-	VPBROADCASTB (R13)(R9*1), Y12
+	VPBROADCASTB (R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y0, Y4, Y0
-	VMOVNTPS     Y0, (R12)(CX*1)
+	VMOVNTPS     Y0, (R14)(CX*1)
 	VANDPS       signAVX2F64<>+0(SB), Y1, Y12
 	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD       Y1, Y13, Y13
@@ -16925,11 +21160,11 @@ tiny:
 	VMULPD       quarterAVX2F64<>+0(SB), Y1, Y1
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y1, Y1
-	VPBROADCASTB 1(R13)(R9*1), Y12
+	VPBROADCASTB 1(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y1, Y5, Y1
-	VMOVNTPS     Y1, 32(R12)(CX*1)
+	VMOVNTPS     Y1, 32(R14)(CX*1)
 	VANDPS       signAVX2F64<>+0(SB), Y2, Y12
 	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD       Y2, Y13, Y13
@@ -16944,11 +21179,11 @@ tiny:
 	VMULPD       quarterAVX2F64<>+0(SB), Y2, Y2
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y2, Y2
-	VPBROADCASTB 2(R13)(R9*1), Y12
+	VPBROADCASTB 2(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y2, Y6, Y2
-	VMOVNTPS     Y2, 64(R12)(CX*1)
+	VMOVNTPS     Y2, 64(R14)(CX*1)
 	VANDPS       signAVX2F64<>+0(SB), Y3, Y12
 	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD       Y3, Y13, Y13
@@ -16963,11 +21198,11 @@ tiny:
 	VMULPD       quarterAVX2F64<>+0(SB), Y3, Y3
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y3, Y3
-	VPBROADCASTB 3(R13)(R9*1), Y12
+	VPBROADCASTB 3(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y3, Y7, Y3
-	VMOVNTPS     Y3, 96(R12)(CX*1)
+	VMOVNTPS     Y3, 96(R14)(CX*1)
 	VORPS        Y0, Y4, Y12
 	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
 	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
@@ -16998,17 +21233,17 @@ tiny:
 	VFMADD231PD  Y3, Y3, Y2
 	VADDPD       Y2, Y0, Y0
 	VADDPD       Y0, Y14, Y14
-	CMPQ         184(AX), $0x07
-	JE           rows_done
+	CMPQ         R10, $0x07
+	JE           tiny_end_7
 
-	// row 7
-	MOVQ         72(AX), R11
-	VMOVUPS      (R11)(CX*1), Y0
-	VMOVUPS      32(R11)(CX*1), Y1
-	VMOVUPS      64(R11)(CX*1), Y2
-	VMOVUPS      96(R11)(CX*1), Y3
-	MOVQ         136(AX), R11
-	MOVQ         264(AX), R12
+tiny_row_7:
+	MOVQ         72(AX), R10
+	VMOVUPS      (R10)(CX*1), Y0
+	VMOVUPS      32(R10)(CX*1), Y1
+	VMOVUPS      64(R10)(CX*1), Y2
+	VMOVUPS      96(R10)(CX*1), Y3
+	MOVQ         136(AX), R10
+	MOVQ         280(AX), R13
 	VADDPD       Y0, Y4, Y4
 	VADDPD       Y1, Y5, Y5
 	VADDPD       Y2, Y6, Y6
@@ -17016,7 +21251,7 @@ tiny:
 	VPERM2F128   $0x03, 224(BX), Y11, Y12
 	VPALIGNR     $0x08, Y12, Y11, Y12
 	VMOVUPS      Y11, 224(BX)
-	VPERM2F128   $0x21, 128(R10)(CX*1), Y8, Y13
+	VPERM2F128   $0x21, 128(R12)(CX*1), Y8, Y13
 	VPALIGNR     $0x08, Y8, Y13, Y13
 	VADDPD       Y9, Y12, Y12
 	VADDPD       Y12, Y4, Y4
@@ -17040,11 +21275,11 @@ tiny:
 	VMULPD       quarterAVX2F64<>+0(SB), Y4, Y4
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y4, Y4
-	VPBROADCASTB (R12)(R9*1), Y12
+	VPBROADCASTB (R13)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y4, Y8, Y4
-	VMOVNTPS     Y4, (R11)(CX*1)
+	VMOVNTPS     Y4, (R10)(CX*1)
 	VANDPS       signAVX2F64<>+0(SB), Y5, Y12
 	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD       Y5, Y13, Y13
@@ -17059,11 +21294,11 @@ tiny:
 	VMULPD       quarterAVX2F64<>+0(SB), Y5, Y5
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y5, Y5
-	VPBROADCASTB 1(R12)(R9*1), Y12
+	VPBROADCASTB 1(R13)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y5, Y9, Y5
-	VMOVNTPS     Y5, 32(R11)(CX*1)
+	VMOVNTPS     Y5, 32(R10)(CX*1)
 	VANDPS       signAVX2F64<>+0(SB), Y6, Y12
 	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD       Y6, Y13, Y13
@@ -17078,11 +21313,11 @@ tiny:
 	VMULPD       quarterAVX2F64<>+0(SB), Y6, Y6
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y6, Y6
-	VPBROADCASTB 2(R12)(R9*1), Y12
+	VPBROADCASTB 2(R13)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y6, Y10, Y6
-	VMOVNTPS     Y6, 64(R11)(CX*1)
+	VMOVNTPS     Y6, 64(R10)(CX*1)
 	VANDPS       signAVX2F64<>+0(SB), Y7, Y12
 	VORPS        smallAVX2F64<>+0(SB), Y12, Y13
 	VADDPD       Y7, Y13, Y13
@@ -17097,11 +21332,11 @@ tiny:
 	VMULPD       quarterAVX2F64<>+0(SB), Y7, Y7
 	VANDNPS      Y13, Y12, Y13
 	VORPS        Y13, Y7, Y7
-	VPBROADCASTB 3(R12)(R9*1), Y12
+	VPBROADCASTB 3(R13)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y7, Y11, Y7
-	VMOVNTPS     Y7, 96(R11)(CX*1)
+	VMOVNTPS     Y7, 96(R10)(CX*1)
 	VORPS        Y4, Y8, Y12
 	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
 	VPCMPGTQ     below959_AVX2F64<>+0(SB), Y12, Y12
@@ -17134,6 +21369,69 @@ tiny:
 	VADDPD       Y4, Y14, Y14
 	JMP          rows_done
 
+tiny_end_1:
+	CMPQ    184(AX), $0x01
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     tiny_row_1
+
+tiny_end_2:
+	CMPQ    184(AX), $0x02
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     tiny_row_2
+
+tiny_end_3:
+	CMPQ    184(AX), $0x03
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     tiny_row_3
+
+tiny_end_4:
+	CMPQ    184(AX), $0x04
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     tiny_row_4
+
+tiny_end_5:
+	CMPQ    184(AX), $0x05
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     tiny_row_5
+
+tiny_end_6:
+	CMPQ    184(AX), $0x06
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     tiny_row_6
+
+tiny_end_7:
+	CMPQ    184(AX), $0x07
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     tiny_row_7
+
 // func wholeAVX2F64(s *Span)
 // Requires: AVX, AVX2, FMA3
 TEXT ·wholeAVX2F64(SB), NOSPLIT, $0-8
@@ -17142,9 +21440,9 @@ TEXT ·wholeAVX2F64(SB), NOSPLIT, $0-8
 	MOVQ    160(AX), DX
 	ADDQ    152(AX), DX
 	MOVQ    168(AX), BX
-	MOVQ    200(AX), SI
-	MOVQ    192(AX), DI
-	MOVQ    344(AX), R8
+	MOVQ    216(AX), SI
+	MOVQ    208(AX), DI
+	MOVQ    360(AX), R8
 	VMOVUPS (R8), Y15
 
 block:
@@ -17152,25 +21450,27 @@ block:
 	VMOVQ        R9, X12
 	VPBROADCASTQ X12, Y12
 	VANDPS       (DX), Y12, Y14
-	MOVQ         (AX), R9
-	MOVQ         8(AX), R10
-	VMOVUPS      (R9)(CX*1), Y0
-	VMOVUPS      32(R9)(CX*1), Y1
-	VMOVUPS      64(R9)(CX*1), Y2
-	VMOVUPS      96(R9)(CX*1), Y3
-	VMOVUPS      (R10)(CX*1), Y4
-	VMOVUPS      32(R10)(CX*1), Y5
-	VMOVUPS      64(R10)(CX*1), Y6
-	VMOVUPS      96(R10)(CX*1), Y7
+	MOVQ         192(AX), R9
+	MOVQ         DX, R10
+	MOVQ         (AX), R11
+	MOVQ         8(AX), R12
+	VMOVUPS      (R11)(CX*1), Y0
+	VMOVUPS      32(R11)(CX*1), Y1
+	VMOVUPS      64(R11)(CX*1), Y2
+	VMOVUPS      96(R11)(CX*1), Y3
+	VMOVUPS      (R12)(CX*1), Y4
+	VMOVUPS      32(R12)(CX*1), Y5
+	VMOVUPS      64(R12)(CX*1), Y6
+	VMOVUPS      96(R12)(CX*1), Y7
 
 	// row 0
-	MOVQ        16(AX), R9
-	VMOVUPS     (R9)(CX*1), Y8
-	VMOVUPS     32(R9)(CX*1), Y9
-	VMOVUPS     64(R9)(CX*1), Y10
-	VMOVUPS     96(R9)(CX*1), Y11
-	MOVQ        80(AX), R11
-	MOVQ        272(AX), R12
+	MOVQ        16(AX), R11
+	VMOVUPS     (R11)(CX*1), Y8
+	VMOVUPS     32(R11)(CX*1), Y9
+	VMOVUPS     64(R11)(CX*1), Y10
+	VMOVUPS     96(R11)(CX*1), Y11
+	MOVQ        80(AX), R13
+	MOVQ        288(AX), R14
 	VADDPD      Y8, Y0, Y0
 	VADDPD      Y9, Y1, Y1
 	VADDPD      Y10, Y2, Y2
@@ -17178,28 +21478,28 @@ block:
 	VPERM2F128  $0x03, (BX), Y7, Y12
 	VPALIGNR    $0x08, Y12, Y7, Y12
 	VMOVUPS     Y7, (BX)
-	VPERM2F128  $0x21, 128(R10)(CX*1), Y4, Y13
+	VPERM2F128  $0x21, 128(R12)(CX*1), Y4, Y13
 	VPALIGNR    $0x08, Y4, Y13, Y13
 	VADDPD      Y5, Y12, Y12
 	VSUBPD      Y12, Y0, Y0
 	VFMADD132PD 32(R8), Y12, Y0
-	VFMADD213PD (R12)(CX*1), Y15, Y0
+	VFMADD213PD (R14)(CX*1), Y15, Y0
 	VADDPD      Y13, Y6, Y13
 	VSUBPD      Y13, Y3, Y3
 	VFMADD132PD 32(R8), Y13, Y3
-	VFMADD213PD 96(R12)(CX*1), Y15, Y3
+	VFMADD213PD 96(R14)(CX*1), Y15, Y3
 	VADDPD      Y6, Y4, Y12
 	VSUBPD      Y12, Y1, Y1
 	VFMADD132PD 32(R8), Y12, Y1
-	VFMADD213PD 32(R12)(CX*1), Y15, Y1
+	VFMADD213PD 32(R14)(CX*1), Y15, Y1
 	VADDPD      Y7, Y5, Y13
 	VSUBPD      Y13, Y2, Y2
 	VFMADD132PD 32(R8), Y13, Y2
-	VFMADD213PD 64(R12)(CX*1), Y15, Y2
-	VMOVUPS     Y0, (R11)(CX*1)
-	VMOVUPS     Y1, 32(R11)(CX*1)
-	VMOVUPS     Y2, 64(R11)(CX*1)
-	VMOVUPS     Y3, 96(R11)(CX*1)
+	VFMADD213PD 64(R14)(CX*1), Y15, Y2
+	VMOVUPS     Y0, (R13)(CX*1)
+	VMOVUPS     Y1, 32(R13)(CX*1)
+	VMOVUPS     Y2, 64(R13)(CX*1)
+	VMOVUPS     Y3, 96(R13)(CX*1)
 	VSUBPD      Y4, Y0, Y0
 	VSUBPD      Y5, Y1, Y1
 	VSUBPD      Y6, Y2, Y2
@@ -17210,17 +21510,17 @@ block:
 	VFMADD231PD Y3, Y3, Y2
 	VADDPD      Y2, Y0, Y0
 	VADDPD      Y0, Y14, Y14
-	CMPQ        184(AX), $0x01
-	JE          rows_done
+	CMPQ        R9, $0x01
+	JE          end_1
 
-	// row 1
-	MOVQ        24(AX), R10
-	VMOVUPS     (R10)(CX*1), Y0
-	VMOVUPS     32(R10)(CX*1), Y1
-	VMOVUPS     64(R10)(CX*1), Y2
-	VMOVUPS     96(R10)(CX*1), Y3
-	MOVQ        88(AX), R11
-	MOVQ        280(AX), R12
+row_1:
+	MOVQ        24(AX), R12
+	VMOVUPS     (R12)(CX*1), Y0
+	VMOVUPS     32(R12)(CX*1), Y1
+	VMOVUPS     64(R12)(CX*1), Y2
+	VMOVUPS     96(R12)(CX*1), Y3
+	MOVQ        88(AX), R13
+	MOVQ        296(AX), R14
 	VADDPD      Y0, Y4, Y4
 	VADDPD      Y1, Y5, Y5
 	VADDPD      Y2, Y6, Y6
@@ -17228,28 +21528,28 @@ block:
 	VPERM2F128  $0x03, 32(BX), Y11, Y12
 	VPALIGNR    $0x08, Y12, Y11, Y12
 	VMOVUPS     Y11, 32(BX)
-	VPERM2F128  $0x21, 128(R9)(CX*1), Y8, Y13
+	VPERM2F128  $0x21, 128(R11)(CX*1), Y8, Y13
 	VPALIGNR    $0x08, Y8, Y13, Y13
 	VADDPD      Y9, Y12, Y12
 	VSUBPD      Y12, Y4, Y4
 	VFMADD132PD 32(R8), Y12, Y4
-	VFMADD213PD (R12)(CX*1), Y15, Y4
+	VFMADD213PD (R14)(CX*1), Y15, Y4
 	VADDPD      Y13, Y10, Y13
 	VSUBPD      Y13, Y7, Y7
 	VFMADD132PD 32(R8), Y13, Y7
-	VFMADD213PD 96(R12)(CX*1), Y15, Y7
+	VFMADD213PD 96(R14)(CX*1), Y15, Y7
 	VADDPD      Y10, Y8, Y12
 	VSUBPD      Y12, Y5, Y5
 	VFMADD132PD 32(R8), Y12, Y5
-	VFMADD213PD 32(R12)(CX*1), Y15, Y5
+	VFMADD213PD 32(R14)(CX*1), Y15, Y5
 	VADDPD      Y11, Y9, Y13
 	VSUBPD      Y13, Y6, Y6
 	VFMADD132PD 32(R8), Y13, Y6
-	VFMADD213PD 64(R12)(CX*1), Y15, Y6
-	VMOVUPS     Y4, (R11)(CX*1)
-	VMOVUPS     Y5, 32(R11)(CX*1)
-	VMOVUPS     Y6, 64(R11)(CX*1)
-	VMOVUPS     Y7, 96(R11)(CX*1)
+	VFMADD213PD 64(R14)(CX*1), Y15, Y6
+	VMOVUPS     Y4, (R13)(CX*1)
+	VMOVUPS     Y5, 32(R13)(CX*1)
+	VMOVUPS     Y6, 64(R13)(CX*1)
+	VMOVUPS     Y7, 96(R13)(CX*1)
 	VSUBPD      Y8, Y4, Y4
 	VSUBPD      Y9, Y5, Y5
 	VSUBPD      Y10, Y6, Y6
@@ -17260,17 +21560,17 @@ block:
 	VFMADD231PD Y7, Y7, Y6
 	VADDPD      Y6, Y4, Y4
 	VADDPD      Y4, Y14, Y14
-	CMPQ        184(AX), $0x02
-	JE          rows_done
+	CMPQ        R9, $0x02
+	JE          end_2
 
-	// row 2
-	MOVQ        32(AX), R9
-	VMOVUPS     (R9)(CX*1), Y4
-	VMOVUPS     32(R9)(CX*1), Y5
-	VMOVUPS     64(R9)(CX*1), Y6
-	VMOVUPS     96(R9)(CX*1), Y7
-	MOVQ        96(AX), R11
-	MOVQ        288(AX), R12
+row_2:
+	MOVQ        32(AX), R11
+	VMOVUPS     (R11)(CX*1), Y4
+	VMOVUPS     32(R11)(CX*1), Y5
+	VMOVUPS     64(R11)(CX*1), Y6
+	VMOVUPS     96(R11)(CX*1), Y7
+	MOVQ        96(AX), R13
+	MOVQ        304(AX), R14
 	VADDPD      Y4, Y8, Y8
 	VADDPD      Y5, Y9, Y9
 	VADDPD      Y6, Y10, Y10
@@ -17278,28 +21578,28 @@ block:
 	VPERM2F128  $0x03, 64(BX), Y3, Y12
 	VPALIGNR    $0x08, Y12, Y3, Y12
 	VMOVUPS     Y3, 64(BX)
-	VPERM2F128  $0x21, 128(R10)(CX*1), Y0, Y13
+	VPERM2F128  $0x21, 128(R12)(CX*1), Y0, Y13
 	VPALIGNR    $0x08, Y0, Y13, Y13
 	VADDPD      Y1, Y12, Y12
 	VSUBPD      Y12, Y8, Y8
 	VFMADD132PD 32(R8), Y12, Y8
-	VFMADD213PD (R12)(CX*1), Y15, Y8
+	VFMADD213PD (R14)(CX*1), Y15, Y8
 	VADDPD      Y13, Y2, Y13
 	VSUBPD      Y13, Y11, Y11
 	VFMADD132PD 32(R8), Y13, Y11
-	VFMADD213PD 96(R12)(CX*1), Y15, Y11
+	VFMADD213PD 96(R14)(CX*1), Y15, Y11
 	VADDPD      Y2, Y0, Y12
 	VSUBPD      Y12, Y9, Y9
 	VFMADD132PD 32(R8), Y12, Y9
-	VFMADD213PD 32(R12)(CX*1), Y15, Y9
+	VFMADD213PD 32(R14)(CX*1), Y15, Y9
 	VADDPD      Y3, Y1, Y13
 	VSUBPD      Y13, Y10, Y10
 	VFMADD132PD 32(R8), Y13, Y10
-	VFMADD213PD 64(R12)(CX*1), Y15, Y10
-	VMOVUPS     Y8, (R11)(CX*1)
-	VMOVUPS     Y9, 32(R11)(CX*1)
-	VMOVUPS     Y10, 64(R11)(CX*1)
-	VMOVUPS     Y11, 96(R11)(CX*1)
+	VFMADD213PD 64(R14)(CX*1), Y15, Y10
+	VMOVUPS     Y8, (R13)(CX*1)
+	VMOVUPS     Y9, 32(R13)(CX*1)
+	VMOVUPS     Y10, 64(R13)(CX*1)
+	VMOVUPS     Y11, 96(R13)(CX*1)
 	VSUBPD      Y0, Y8, Y8
 	VSUBPD      Y1, Y9, Y9
 	VSUBPD      Y2, Y10, Y10
@@ -17310,17 +21610,17 @@ block:
 	VFMADD231PD Y11, Y11, Y10
 	VADDPD      Y10, Y8, Y8
 	VADDPD      Y8, Y14, Y14
-	CMPQ        184(AX), $0x03
-	JE          rows_done
+	CMPQ        R9, $0x03
+	JE          end_3
 
-	// row 3
-	MOVQ        40(AX), R10
-	VMOVUPS     (R10)(CX*1), Y8
-	VMOVUPS     32(R10)(CX*1), Y9
-	VMOVUPS     64(R10)(CX*1), Y10
-	VMOVUPS     96(R10)(CX*1), Y11
-	MOVQ        104(AX), R11
-	MOVQ        296(AX), R12
+row_3:
+	MOVQ        40(AX), R12
+	VMOVUPS     (R12)(CX*1), Y8
+	VMOVUPS     32(R12)(CX*1), Y9
+	VMOVUPS     64(R12)(CX*1), Y10
+	VMOVUPS     96(R12)(CX*1), Y11
+	MOVQ        104(AX), R13
+	MOVQ        312(AX), R14
 	VADDPD      Y8, Y0, Y0
 	VADDPD      Y9, Y1, Y1
 	VADDPD      Y10, Y2, Y2
@@ -17328,28 +21628,28 @@ block:
 	VPERM2F128  $0x03, 96(BX), Y7, Y12
 	VPALIGNR    $0x08, Y12, Y7, Y12
 	VMOVUPS     Y7, 96(BX)
-	VPERM2F128  $0x21, 128(R9)(CX*1), Y4, Y13
+	VPERM2F128  $0x21, 128(R11)(CX*1), Y4, Y13
 	VPALIGNR    $0x08, Y4, Y13, Y13
 	VADDPD      Y5, Y12, Y12
 	VSUBPD      Y12, Y0, Y0
 	VFMADD132PD 32(R8), Y12, Y0
-	VFMADD213PD (R12)(CX*1), Y15, Y0
+	VFMADD213PD (R14)(CX*1), Y15, Y0
 	VADDPD      Y13, Y6, Y13
 	VSUBPD      Y13, Y3, Y3
 	VFMADD132PD 32(R8), Y13, Y3
-	VFMADD213PD 96(R12)(CX*1), Y15, Y3
+	VFMADD213PD 96(R14)(CX*1), Y15, Y3
 	VADDPD      Y6, Y4, Y12
 	VSUBPD      Y12, Y1, Y1
 	VFMADD132PD 32(R8), Y12, Y1
-	VFMADD213PD 32(R12)(CX*1), Y15, Y1
+	VFMADD213PD 32(R14)(CX*1), Y15, Y1
 	VADDPD      Y7, Y5, Y13
 	VSUBPD      Y13, Y2, Y2
 	VFMADD132PD 32(R8), Y13, Y2
-	VFMADD213PD 64(R12)(CX*1), Y15, Y2
-	VMOVUPS     Y0, (R11)(CX*1)
-	VMOVUPS     Y1, 32(R11)(CX*1)
-	VMOVUPS     Y2, 64(R11)(CX*1)
-	VMOVUPS     Y3, 96(R11)(CX*1)
+	VFMADD213PD 64(R14)(CX*1), Y15, Y2
+	VMOVUPS     Y0, (R13)(CX*1)
+	VMOVUPS     Y1, 32(R13)(CX*1)
+	VMOVUPS     Y2, 64(R13)(CX*1)
+	VMOVUPS     Y3, 96(R13)(CX*1)
 	VSUBPD      Y4, Y0, Y0
 	VSUBPD      Y5, Y1, Y1
 	VSUBPD      Y6, Y2, Y2
@@ -17360,17 +21660,17 @@ block:
 	VFMADD231PD Y3, Y3, Y2
 	VADDPD      Y2, Y0, Y0
 	VADDPD      Y0, Y14, Y14
-	CMPQ        184(AX), $0x04
-	JE          rows_done
+	CMPQ        R9, $0x04
+	JE          end_4
 
-	// row 4
-	MOVQ        48(AX), R9
-	VMOVUPS     (R9)(CX*1), Y0
-	VMOVUPS     32(R9)(CX*1), Y1
-	VMOVUPS     64(R9)(CX*1), Y2
-	VMOVUPS     96(R9)(CX*1), Y3
-	MOVQ        112(AX), R11
-	MOVQ        304(AX), R12
+row_4:
+	MOVQ        48(AX), R11
+	VMOVUPS     (R11)(CX*1), Y0
+	VMOVUPS     32(R11)(CX*1), Y1
+	VMOVUPS     64(R11)(CX*1), Y2
+	VMOVUPS     96(R11)(CX*1), Y3
+	MOVQ        112(AX), R13
+	MOVQ        320(AX), R14
 	VADDPD      Y0, Y4, Y4
 	VADDPD      Y1, Y5, Y5
 	VADDPD      Y2, Y6, Y6
@@ -17378,7 +21678,157 @@ block:
 	VPERM2F128  $0x03, 128(BX), Y11, Y12
 	VPALIGNR    $0x08, Y12, Y11, Y12
 	VMOVUPS     Y11, 128(BX)
-	VPERM2F128  $0x21, 128(R10)(CX*1), Y8, Y13
+	VPERM2F128  $0x21, 128(R12)(CX*1), Y8, Y13
+	VPALIGNR    $0x08, Y8, Y13, Y13
+	VADDPD      Y9, Y12, Y12
+	VSUBPD      Y12, Y4, Y4
+	VFMADD132PD 32(R8), Y12, Y4
+	VFMADD213PD (R14)(CX*1), Y15, Y4
+	VADDPD      Y13, Y10, Y13
+	VSUBPD      Y13, Y7, Y7
+	VFMADD132PD 32(R8), Y13, Y7
+	VFMADD213PD 96(R14)(CX*1), Y15, Y7
+	VADDPD      Y10, Y8, Y12
+	VSUBPD      Y12, Y5, Y5
+	VFMADD132PD 32(R8), Y12, Y5
+	VFMADD213PD 32(R14)(CX*1), Y15, Y5
+	VADDPD      Y11, Y9, Y13
+	VSUBPD      Y13, Y6, Y6
+	VFMADD132PD 32(R8), Y13, Y6
+	VFMADD213PD 64(R14)(CX*1), Y15, Y6
+	VMOVUPS     Y4, (R13)(CX*1)
+	VMOVUPS     Y5, 32(R13)(CX*1)
+	VMOVUPS     Y6, 64(R13)(CX*1)
+	VMOVUPS     Y7, 96(R13)(CX*1)
+	VSUBPD      Y8, Y4, Y4
+	VSUBPD      Y9, Y5, Y5
+	VSUBPD      Y10, Y6, Y6
+	VSUBPD      Y11, Y7, Y7
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y4, Y4
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y6, Y6
+	VFMADD231PD Y5, Y5, Y4
+	VFMADD231PD Y7, Y7, Y6
+	VADDPD      Y6, Y4, Y4
+	VADDPD      Y4, Y14, Y14
+	CMPQ        R9, $0x05
+	JE          end_5
+
+row_5:
+	MOVQ        56(AX), R12
+	VMOVUPS     (R12)(CX*1), Y4
+	VMOVUPS     32(R12)(CX*1), Y5
+	VMOVUPS     64(R12)(CX*1), Y6
+	VMOVUPS     96(R12)(CX*1), Y7
+	MOVQ        120(AX), R13
+	MOVQ        328(AX), R14
+	VADDPD      Y4, Y8, Y8
+	VADDPD      Y5, Y9, Y9
+	VADDPD      Y6, Y10, Y10
+	VADDPD      Y7, Y11, Y11
+	VPERM2F128  $0x03, 160(BX), Y3, Y12
+	VPALIGNR    $0x08, Y12, Y3, Y12
+	VMOVUPS     Y3, 160(BX)
+	VPERM2F128  $0x21, 128(R11)(CX*1), Y0, Y13
+	VPALIGNR    $0x08, Y0, Y13, Y13
+	VADDPD      Y1, Y12, Y12
+	VSUBPD      Y12, Y8, Y8
+	VFMADD132PD 32(R8), Y12, Y8
+	VFMADD213PD (R14)(CX*1), Y15, Y8
+	VADDPD      Y13, Y2, Y13
+	VSUBPD      Y13, Y11, Y11
+	VFMADD132PD 32(R8), Y13, Y11
+	VFMADD213PD 96(R14)(CX*1), Y15, Y11
+	VADDPD      Y2, Y0, Y12
+	VSUBPD      Y12, Y9, Y9
+	VFMADD132PD 32(R8), Y12, Y9
+	VFMADD213PD 32(R14)(CX*1), Y15, Y9
+	VADDPD      Y3, Y1, Y13
+	VSUBPD      Y13, Y10, Y10
+	VFMADD132PD 32(R8), Y13, Y10
+	VFMADD213PD 64(R14)(CX*1), Y15, Y10
+	VMOVUPS     Y8, (R13)(CX*1)
+	VMOVUPS     Y9, 32(R13)(CX*1)
+	VMOVUPS     Y10, 64(R13)(CX*1)
+	VMOVUPS     Y11, 96(R13)(CX*1)
+	VSUBPD      Y0, Y8, Y8
+	VSUBPD      Y1, Y9, Y9
+	VSUBPD      Y2, Y10, Y10
+	VSUBPD      Y3, Y11, Y11
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y8, Y8
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y10, Y10
+	VFMADD231PD Y9, Y9, Y8
+	VFMADD231PD Y11, Y11, Y10
+	VADDPD      Y10, Y8, Y8
+	VADDPD      Y8, Y14, Y14
+	CMPQ        R9, $0x06
+	JE          end_6
+
+row_6:
+	MOVQ        64(AX), R11
+	VMOVUPS     (R11)(CX*1), Y8
+	VMOVUPS     32(R11)(CX*1), Y9
+	VMOVUPS     64(R11)(CX*1), Y10
+	VMOVUPS     96(R11)(CX*1), Y11
+	MOVQ        128(AX), R13
+	MOVQ        336(AX), R14
+	VADDPD      Y8, Y0, Y0
+	VADDPD      Y9, Y1, Y1
+	VADDPD      Y10, Y2, Y2
+	VADDPD      Y11, Y3, Y3
+	VPERM2F128  $0x03, 192(BX), Y7, Y12
+	VPALIGNR    $0x08, Y12, Y7, Y12
+	VMOVUPS     Y7, 192(BX)
+	VPERM2F128  $0x21, 128(R12)(CX*1), Y4, Y13
+	VPALIGNR    $0x08, Y4, Y13, Y13
+	VADDPD      Y5, Y12, Y12
+	VSUBPD      Y12, Y0, Y0
+	VFMADD132PD 32(R8), Y12, Y0
+	VFMADD213PD (R14)(CX*1), Y15, Y0
+	VADDPD      Y13, Y6, Y13
+	VSUBPD      Y13, Y3, Y3
+	VFMADD132PD 32(R8), Y13, Y3
+	VFMADD213PD 96(R14)(CX*1), Y15, Y3
+	VADDPD      Y6, Y4, Y12
+	VSUBPD      Y12, Y1, Y1
+	VFMADD132PD 32(R8), Y12, Y1
+	VFMADD213PD 32(R14)(CX*1), Y15, Y1
+	VADDPD      Y7, Y5, Y13
+	VSUBPD      Y13, Y2, Y2
+	VFMADD132PD 32(R8), Y13, Y2
+	VFMADD213PD 64(R14)(CX*1), Y15, Y2
+	VMOVUPS     Y0, (R13)(CX*1)
+	VMOVUPS     Y1, 32(R13)(CX*1)
+	VMOVUPS     Y2, 64(R13)(CX*1)
+	VMOVUPS     Y3, 96(R13)(CX*1)
+	VSUBPD      Y4, Y0, Y0
+	VSUBPD      Y5, Y1, Y1
+	VSUBPD      Y6, Y2, Y2
+	VSUBPD      Y7, Y3, Y3
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y0, Y0
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y2, Y2
+	VFMADD231PD Y1, Y1, Y0
+	VFMADD231PD Y3, Y3, Y2
+	VADDPD      Y2, Y0, Y0
+	VADDPD      Y0, Y14, Y14
+	CMPQ        R9, $0x07
+	JE          end_7
+
+row_7:
+	MOVQ        72(AX), R9
+	VMOVUPS     (R9)(CX*1), Y0
+	VMOVUPS     32(R9)(CX*1), Y1
+	VMOVUPS     64(R9)(CX*1), Y2
+	VMOVUPS     96(R9)(CX*1), Y3
+	MOVQ        136(AX), R9
+	MOVQ        344(AX), R12
+	VADDPD      Y0, Y4, Y4
+	VADDPD      Y1, Y5, Y5
+	VADDPD      Y2, Y6, Y6
+	VADDPD      Y3, Y7, Y7
+	VPERM2F128  $0x03, 224(BX), Y11, Y12
+	VPALIGNR    $0x08, Y12, Y11, Y12
+	VMOVUPS     Y11, 224(BX)
+	VPERM2F128  $0x21, 128(R11)(CX*1), Y8, Y13
 	VPALIGNR    $0x08, Y8, Y13, Y13
 	VADDPD      Y9, Y12, Y12
 	VSUBPD      Y12, Y4, Y4
@@ -17396,160 +21846,10 @@ block:
 	VSUBPD      Y13, Y6, Y6
 	VFMADD132PD 32(R8), Y13, Y6
 	VFMADD213PD 64(R12)(CX*1), Y15, Y6
-	VMOVUPS     Y4, (R11)(CX*1)
-	VMOVUPS     Y5, 32(R11)(CX*1)
-	VMOVUPS     Y6, 64(R11)(CX*1)
-	VMOVUPS     Y7, 96(R11)(CX*1)
-	VSUBPD      Y8, Y4, Y4
-	VSUBPD      Y9, Y5, Y5
-	VSUBPD      Y10, Y6, Y6
-	VSUBPD      Y11, Y7, Y7
-	VFMADD213PD smallestAVX2F64<>+0(SB), Y4, Y4
-	VFMADD213PD smallestAVX2F64<>+0(SB), Y6, Y6
-	VFMADD231PD Y5, Y5, Y4
-	VFMADD231PD Y7, Y7, Y6
-	VADDPD      Y6, Y4, Y4
-	VADDPD      Y4, Y14, Y14
-	CMPQ        184(AX), $0x05
-	JE          rows_done
-
-	// row 5
-	MOVQ        56(AX), R10
-	VMOVUPS     (R10)(CX*1), Y4
-	VMOVUPS     32(R10)(CX*1), Y5
-	VMOVUPS     64(R10)(CX*1), Y6
-	VMOVUPS     96(R10)(CX*1), Y7
-	MOVQ        120(AX), R11
-	MOVQ        312(AX), R12
-	VADDPD      Y4, Y8, Y8
-	VADDPD      Y5, Y9, Y9
-	VADDPD      Y6, Y10, Y10
-	VADDPD      Y7, Y11, Y11
-	VPERM2F128  $0x03, 160(BX), Y3, Y12
-	VPALIGNR    $0x08, Y12, Y3, Y12
-	VMOVUPS     Y3, 160(BX)
-	VPERM2F128  $0x21, 128(R9)(CX*1), Y0, Y13
-	VPALIGNR    $0x08, Y0, Y13, Y13
-	VADDPD      Y1, Y12, Y12
-	VSUBPD      Y12, Y8, Y8
-	VFMADD132PD 32(R8), Y12, Y8
-	VFMADD213PD (R12)(CX*1), Y15, Y8
-	VADDPD      Y13, Y2, Y13
-	VSUBPD      Y13, Y11, Y11
-	VFMADD132PD 32(R8), Y13, Y11
-	VFMADD213PD 96(R12)(CX*1), Y15, Y11
-	VADDPD      Y2, Y0, Y12
-	VSUBPD      Y12, Y9, Y9
-	VFMADD132PD 32(R8), Y12, Y9
-	VFMADD213PD 32(R12)(CX*1), Y15, Y9
-	VADDPD      Y3, Y1, Y13
-	VSUBPD      Y13, Y10, Y10
-	VFMADD132PD 32(R8), Y13, Y10
-	VFMADD213PD 64(R12)(CX*1), Y15, Y10
-	VMOVUPS     Y8, (R11)(CX*1)
-	VMOVUPS     Y9, 32(R11)(CX*1)
-	VMOVUPS     Y10, 64(R11)(CX*1)
-	VMOVUPS     Y11, 96(R11)(CX*1)
-	VSUBPD      Y0, Y8, Y8
-	VSUBPD      Y1, Y9, Y9
-	VSUBPD      Y2, Y10, Y10
-	VSUBPD      Y3, Y11, Y11
-	VFMADD213PD smallestAVX2F64<>+0(SB), Y8, Y8
-	VFMADD213PD smallestAVX2F64<>+0(SB), Y10, Y10
-	VFMADD231PD Y9, Y9, Y8
-	VFMADD231PD Y11, Y11, Y10
-	VADDPD      Y10, Y8, Y8
-	VADDPD      Y8, Y14, Y14
-	CMPQ        184(AX), $0x06
-	JE          rows_done
-
-	// row 6
-	MOVQ        64(AX), R9
-	VMOVUPS     (R9)(CX*1), Y8
-	VMOVUPS     32(R9)(CX*1), Y9
-	VMOVUPS     64(R9)(CX*1), Y10
-	VMOVUPS     96(R9)(CX*1), Y11
-	MOVQ        128(AX), R11
-	MOVQ        320(AX), R12
-	VADDPD      Y8, Y0, Y0
-	VADDPD      Y9, Y1, Y1
-	VADDPD      Y10, Y2, Y2
-	VADDPD      Y11, Y3, Y3
-	VPERM2F128  $0x03, 192(BX), Y7, Y12
-	VPALIGNR    $0x08, Y12, Y7, Y12
-	VMOVUPS     Y7, 192(BX)
-	VPERM2F128  $0x21, 128(R10)(CX*1), Y4, Y13
-	VPALIGNR    $0x08, Y4, Y13, Y13
-	VADDPD      Y5, Y12, Y12
-	VSUBPD      Y12, Y0, Y0
-	VFMADD132PD 32(R8), Y12, Y0
-	VFMADD213PD (R12)(CX*1), Y15, Y0
-	VADDPD      Y13, Y6, Y13
-	VSUBPD      Y13, Y3, Y3
-	VFMADD132PD 32(R8), Y13, Y3
-	VFMADD213PD 96(R12)(CX*1), Y15, Y3
-	VADDPD      Y6, Y4, Y12
-	VSUBPD      Y12, Y1, Y1
-	VFMADD132PD 32(R8), Y12, Y1
-	VFMADD213PD 32(R12)(CX*1), Y15, Y1
-	VADDPD      Y7, Y5, Y13
-	VSUBPD      Y13, Y2, Y2
-	VFMADD132PD 32(R8), Y13, Y2
-	VFMADD213PD 64(R12)(CX*1), Y15, Y2
-	VMOVUPS     Y0, (R11)(CX*1)
-	VMOVUPS     Y1, 32(R11)(CX*1)
-	VMOVUPS     Y2, 64(R11)(CX*1)
-	VMOVUPS     Y3, 96(R11)(CX*1)
-	VSUBPD      Y4, Y0, Y0
-	VSUBPD      Y5, Y1, Y1
-	VSUBPD      Y6, Y2, Y2
-	VSUBPD      Y7, Y3, Y3
-	VFMADD213PD smallestAVX2F64<>+0(SB), Y0, Y0
-	VFMADD213PD smallestAVX2F64<>+0(SB), Y2, Y2
-	VFMADD231PD Y1, Y1, Y0
-	VFMADD231PD Y3, Y3, Y2
-	VADDPD      Y2, Y0, Y0
-	VADDPD      Y0, Y14, Y14
-	CMPQ        184(AX), $0x07
-	JE          rows_done
-
-	// row 7
-	MOVQ        72(AX), R10
-	VMOVUPS     (R10)(CX*1), Y0
-	VMOVUPS     32(R10)(CX*1), Y1
-	VMOVUPS     64(R10)(CX*1), Y2
-	VMOVUPS     96(R10)(CX*1), Y3
-	MOVQ        136(AX), R10
-	MOVQ        328(AX), R11
-	VADDPD      Y0, Y4, Y4
-	VADDPD      Y1, Y5, Y5
-	VADDPD      Y2, Y6, Y6
-	VADDPD      Y3, Y7, Y7
-	VPERM2F128  $0x03, 224(BX), Y11, Y12
-	VPALIGNR    $0x08, Y12, Y11, Y12
-	VMOVUPS     Y11, 224(BX)
-	VPERM2F128  $0x21, 128(R9)(CX*1), Y8, Y13
-	VPALIGNR    $0x08, Y8, Y13, Y13
-	VADDPD      Y9, Y12, Y12
-	VSUBPD      Y12, Y4, Y4
-	VFMADD132PD 32(R8), Y12, Y4
-	VFMADD213PD (R11)(CX*1), Y15, Y4
-	VADDPD      Y13, Y10, Y13
-	VSUBPD      Y13, Y7, Y7
-	VFMADD132PD 32(R8), Y13, Y7
-	VFMADD213PD 96(R11)(CX*1), Y15, Y7
-	VADDPD      Y10, Y8, Y12
-	VSUBPD      Y12, Y5, Y5
-	VFMADD132PD 32(R8), Y12, Y5
-	VFMADD213PD 32(R11)(CX*1), Y15, Y5
-	VADDPD      Y11, Y9, Y13
-	VSUBPD      Y13, Y6, Y6
-	VFMADD132PD 32(R8), Y13, Y6
-	VFMADD213PD 64(R11)(CX*1), Y15, Y6
-	VMOVUPS     Y4, (R10)(CX*1)
-	VMOVUPS     Y5, 32(R10)(CX*1)
-	VMOVUPS     Y6, 64(R10)(CX*1)
-	VMOVUPS     Y7, 96(R10)(CX*1)
+	VMOVUPS     Y4, (R9)(CX*1)
+	VMOVUPS     Y5, 32(R9)(CX*1)
+	VMOVUPS     Y6, 64(R9)(CX*1)
+	VMOVUPS     Y7, 96(R9)(CX*1)
 	VSUBPD      Y8, Y4, Y4
 	VSUBPD      Y9, Y5, Y5
 	VSUBPD      Y10, Y6, Y6
@@ -17562,13 +21862,76 @@ block:
 	VADDPD      Y4, Y14, Y14
 
 rows_done:
-	VMOVUPS Y14, (DX)
+	VMOVUPS Y14, (R10)
 	ADDQ    $0x00000020, DX
 	ADDQ    $0x00000080, CX
 	DECQ    DI
 	JNZ     block
 	VZEROUPPER
 	RET
+
+end_1:
+	CMPQ    184(AX), $0x01
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     row_1
+
+end_2:
+	CMPQ    184(AX), $0x02
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     row_2
+
+end_3:
+	CMPQ    184(AX), $0x03
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     row_3
+
+end_4:
+	CMPQ    184(AX), $0x04
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     row_4
+
+end_5:
+	CMPQ    184(AX), $0x05
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     row_5
+
+end_6:
+	CMPQ    184(AX), $0x06
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     row_6
+
+end_7:
+	CMPQ    184(AX), $0x07
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     row_7
 
 // func streamWholeAVX2F64(s *Span)
 // Requires: AVX, AVX2, FMA3
@@ -17578,9 +21941,9 @@ TEXT ·streamWholeAVX2F64(SB), NOSPLIT, $0-8
 	MOVQ    160(AX), DX
 	ADDQ    152(AX), DX
 	MOVQ    168(AX), BX
-	MOVQ    200(AX), SI
-	MOVQ    192(AX), DI
-	MOVQ    344(AX), R8
+	MOVQ    216(AX), SI
+	MOVQ    208(AX), DI
+	MOVQ    360(AX), R8
 	VMOVUPS (R8), Y15
 
 block:
@@ -17588,25 +21951,27 @@ block:
 	VMOVQ        R9, X12
 	VPBROADCASTQ X12, Y12
 	VANDPS       (DX), Y12, Y14
-	MOVQ         (AX), R9
-	MOVQ         8(AX), R10
-	VMOVUPS      (R9)(CX*1), Y0
-	VMOVUPS      32(R9)(CX*1), Y1
-	VMOVUPS      64(R9)(CX*1), Y2
-	VMOVUPS      96(R9)(CX*1), Y3
-	VMOVUPS      (R10)(CX*1), Y4
-	VMOVUPS      32(R10)(CX*1), Y5
-	VMOVUPS      64(R10)(CX*1), Y6
-	VMOVUPS      96(R10)(CX*1), Y7
+	MOVQ         192(AX), R9
+	MOVQ         DX, R10
+	MOVQ         (AX), R11
+	MOVQ         8(AX), R12
+	VMOVUPS      (R11)(CX*1), Y0
+	VMOVUPS      32(R11)(CX*1), Y1
+	VMOVUPS      64(R11)(CX*1), Y2
+	VMOVUPS      96(R11)(CX*1), Y3
+	VMOVUPS      (R12)(CX*1), Y4
+	VMOVUPS      32(R12)(CX*1), Y5
+	VMOVUPS      64(R12)(CX*1), Y6
+	VMOVUPS      96(R12)(CX*1), Y7
 
 	// row 0
-	MOVQ        16(AX), R9
-	VMOVUPS     (R9)(CX*1), Y8
-	VMOVUPS     32(R9)(CX*1), Y9
-	VMOVUPS     64(R9)(CX*1), Y10
-	VMOVUPS     96(R9)(CX*1), Y11
-	MOVQ        80(AX), R11
-	MOVQ        272(AX), R12
+	MOVQ        16(AX), R11
+	VMOVUPS     (R11)(CX*1), Y8
+	VMOVUPS     32(R11)(CX*1), Y9
+	VMOVUPS     64(R11)(CX*1), Y10
+	VMOVUPS     96(R11)(CX*1), Y11
+	MOVQ        80(AX), R13
+	MOVQ        288(AX), R14
 	VADDPD      Y8, Y0, Y0
 	VADDPD      Y9, Y1, Y1
 	VADDPD      Y10, Y2, Y2
@@ -17614,28 +21979,28 @@ block:
 	VPERM2F128  $0x03, (BX), Y7, Y12
 	VPALIGNR    $0x08, Y12, Y7, Y12
 	VMOVUPS     Y7, (BX)
-	VPERM2F128  $0x21, 128(R10)(CX*1), Y4, Y13
+	VPERM2F128  $0x21, 128(R12)(CX*1), Y4, Y13
 	VPALIGNR    $0x08, Y4, Y13, Y13
 	VADDPD      Y5, Y12, Y12
 	VSUBPD      Y12, Y0, Y0
 	VFMADD132PD 32(R8), Y12, Y0
-	VFMADD213PD (R12)(CX*1), Y15, Y0
+	VFMADD213PD (R14)(CX*1), Y15, Y0
 	VADDPD      Y13, Y6, Y13
 	VSUBPD      Y13, Y3, Y3
 	VFMADD132PD 32(R8), Y13, Y3
-	VFMADD213PD 96(R12)(CX*1), Y15, Y3
+	VFMADD213PD 96(R14)(CX*1), Y15, Y3
 	VADDPD      Y6, Y4, Y12
 	VSUBPD      Y12, Y1, Y1
 	VFMADD132PD 32(R8), Y12, Y1
-	VFMADD213PD 32(R12)(CX*1), Y15, Y1
+	VFMADD213PD 32(R14)(CX*1), Y15, Y1
 	VADDPD      Y7, Y5, Y13
 	VSUBPD      Y13, Y2, Y2
 	VFMADD132PD 32(R8), Y13, Y2
-	VFMADD213PD 64(R12)(CX*1), Y15, Y2
-	VMOVNTPS    Y0, (R11)(CX*1)
-	VMOVNTPS    Y1, 32(R11)(CX*1)
-	VMOVNTPS    Y2, 64(R11)(CX*1)
-	VMOVNTPS    Y3, 96(R11)(CX*1)
+	VFMADD213PD 64(R14)(CX*1), Y15, Y2
+	VMOVNTPS    Y0, (R13)(CX*1)
+	VMOVNTPS    Y1, 32(R13)(CX*1)
+	VMOVNTPS    Y2, 64(R13)(CX*1)
+	VMOVNTPS    Y3, 96(R13)(CX*1)
 	VSUBPD      Y4, Y0, Y0
 	VSUBPD      Y5, Y1, Y1
 	VSUBPD      Y6, Y2, Y2
@@ -17646,17 +22011,17 @@ block:
 	VFMADD231PD Y3, Y3, Y2
 	VADDPD      Y2, Y0, Y0
 	VADDPD      Y0, Y14, Y14
-	CMPQ        184(AX), $0x01
-	JE          rows_done
+	CMPQ        R9, $0x01
+	JE          end_1
 
-	// row 1
-	MOVQ        24(AX), R10
-	VMOVUPS     (R10)(CX*1), Y0
-	VMOVUPS     32(R10)(CX*1), Y1
-	VMOVUPS     64(R10)(CX*1), Y2
-	VMOVUPS     96(R10)(CX*1), Y3
-	MOVQ        88(AX), R11
-	MOVQ        280(AX), R12
+row_1:
+	MOVQ        24(AX), R12
+	VMOVUPS     (R12)(CX*1), Y0
+	VMOVUPS     32(R12)(CX*1), Y1
+	VMOVUPS     64(R12)(CX*1), Y2
+	VMOVUPS     96(R12)(CX*1), Y3
+	MOVQ        88(AX), R13
+	MOVQ        296(AX), R14
 	VADDPD      Y0, Y4, Y4
 	VADDPD      Y1, Y5, Y5
 	VADDPD      Y2, Y6, Y6
@@ -17664,28 +22029,28 @@ block:
 	VPERM2F128  $0x03, 32(BX), Y11, Y12
 	VPALIGNR    $0x08, Y12, Y11, Y12
 	VMOVUPS     Y11, 32(BX)
-	VPERM2F128  $0x21, 128(R9)(CX*1), Y8, Y13
+	VPERM2F128  $0x21, 128(R11)(CX*1), Y8, Y13
 	VPALIGNR    $0x08, Y8, Y13, Y13
 	VADDPD      Y9, Y12, Y12
 	VSUBPD      Y12, Y4, Y4
 	VFMADD132PD 32(R8), Y12, Y4
-	VFMADD213PD (R12)(CX*1), Y15, Y4
+	VFMADD213PD (R14)(CX*1), Y15, Y4
 	VADDPD      Y13, Y10, Y13
 	VSUBPD      Y13, Y7, Y7
 	VFMADD132PD 32(R8), Y13, Y7
-	VFMADD213PD 96(R12)(CX*1), Y15, Y7
+	VFMADD213PD 96(R14)(CX*1), Y15, Y7
 	VADDPD      Y10, Y8, Y12
 	VSUBPD      Y12, Y5, Y5
 	VFMADD132PD 32(R8), Y12, Y5
-	VFMADD213PD 32(R12)(CX*1), Y15, Y5
+	VFMADD213PD 32(R14)(CX*1), Y15, Y5
 	VADDPD      Y11, Y9, Y13
 	VSUBPD      Y13, Y6, Y6
 	VFMADD132PD 32(R8), Y13, Y6
-	VFMADD213PD 64(R12)(CX*1), Y15, Y6
-	VMOVNTPS    Y4, (R11)(CX*1)
-	VMOVNTPS    Y5, 32(R11)(CX*1)
-	VMOVNTPS    Y6, 64(R11)(CX*1)
-	VMOVNTPS    Y7, 96(R11)(CX*1)
+	VFMADD213PD 64(R14)(CX*1), Y15, Y6
+	VMOVNTPS    Y4, (R13)(CX*1)
+	VMOVNTPS    Y5, 32(R13)(CX*1)
+	VMOVNTPS    Y6, 64(R13)(CX*1)
+	VMOVNTPS    Y7, 96(R13)(CX*1)
 	VSUBPD      Y8, Y4, Y4
 	VSUBPD      Y9, Y5, Y5
 	VSUBPD      Y10, Y6, Y6
@@ -17696,17 +22061,17 @@ block:
 	VFMADD231PD Y7, Y7, Y6
 	VADDPD      Y6, Y4, Y4
 	VADDPD      Y4, Y14, Y14
-	CMPQ        184(AX), $0x02
-	JE          rows_done
+	CMPQ        R9, $0x02
+	JE          end_2
 
-	// row 2
-	MOVQ        32(AX), R9
-	VMOVUPS     (R9)(CX*1), Y4
-	VMOVUPS     32(R9)(CX*1), Y5
-	VMOVUPS     64(R9)(CX*1), Y6
-	VMOVUPS     96(R9)(CX*1), Y7
-	MOVQ        96(AX), R11
-	MOVQ        288(AX), R12
+row_2:
+	MOVQ        32(AX), R11
+	VMOVUPS     (R11)(CX*1), Y4
+	VMOVUPS     32(R11)(CX*1), Y5
+	VMOVUPS     64(R11)(CX*1), Y6
+	VMOVUPS     96(R11)(CX*1), Y7
+	MOVQ        96(AX), R13
+	MOVQ        304(AX), R14
 	VADDPD      Y4, Y8, Y8
 	VADDPD      Y5, Y9, Y9
 	VADDPD      Y6, Y10, Y10
@@ -17714,28 +22079,28 @@ block:
 	VPERM2F128  $0x03, 64(BX), Y3, Y12
 	VPALIGNR    $0x08, Y12, Y3, Y12
 	VMOVUPS     Y3, 64(BX)
-	VPERM2F128  $0x21, 128(R10)(CX*1), Y0, Y13
+	VPERM2F128  $0x21, 128(R12)(CX*1), Y0, Y13
 	VPALIGNR    $0x08, Y0, Y13, Y13
 	VADDPD      Y1, Y12, Y12
 	VSUBPD      Y12, Y8, Y8
 	VFMADD132PD 32(R8), Y12, Y8
-	VFMADD213PD (R12)(CX*1), Y15, Y8
+	VFMADD213PD (R14)(CX*1), Y15, Y8
 	VADDPD      Y13, Y2, Y13
 	VSUBPD      Y13, Y11, Y11
 	VFMADD132PD 32(R8), Y13, Y11
-	VFMADD213PD 96(R12)(CX*1), Y15, Y11
+	VFMADD213PD 96(R14)(CX*1), Y15, Y11
 	VADDPD      Y2, Y0, Y12
 	VSUBPD      Y12, Y9, Y9
 	VFMADD132PD 32(R8), Y12, Y9
-	VFMADD213PD 32(R12)(CX*1), Y15, Y9
+	VFMADD213PD 32(R14)(CX*1), Y15, Y9
 	VADDPD      Y3, Y1, Y13
 	VSUBPD      Y13, Y10, Y10
 	VFMADD132PD 32(R8), Y13, Y10
-	VFMADD213PD 64(R12)(CX*1), Y15, Y10
-	VMOVNTPS    Y8, (R11)(CX*1)
-	VMOVNTPS    Y9, 32(R11)(CX*1)
-	VMOVNTPS    Y10, 64(R11)(CX*1)
-	VMOVNTPS    Y11, 96(R11)(CX*1)
+	VFMADD213PD 64(R14)(CX*1), Y15, Y10
+	VMOVNTPS    Y8, (R13)(CX*1)
+	VMOVNTPS    Y9, 32(R13)(CX*1)
+	VMOVNTPS    Y10, 64(R13)(CX*1)
+	VMOVNTPS    Y11, 96(R13)(CX*1)
 	VSUBPD      Y0, Y8, Y8
 	VSUBPD      Y1, Y9, Y9
 	VSUBPD      Y2, Y10, Y10
@@ -17746,17 +22111,17 @@ block:
 	VFMADD231PD Y11, Y11, Y10
 	VADDPD      Y10, Y8, Y8
 	VADDPD      Y8, Y14, Y14
-	CMPQ        184(AX), $0x03
-	JE          rows_done
+	CMPQ        R9, $0x03
+	JE          end_3
 
-	// row 3
-	MOVQ        40(AX), R10
-	VMOVUPS     (R10)(CX*1), Y8
-	VMOVUPS     32(R10)(CX*1), Y9
-	VMOVUPS     64(R10)(CX*1), Y10
-	VMOVUPS     96(R10)(CX*1), Y11
-	MOVQ        104(AX), R11
-	MOVQ        296(AX), R12
+row_3:
+	MOVQ        40(AX), R12
+	VMOVUPS     (R12)(CX*1), Y8
+	VMOVUPS     32(R12)(CX*1), Y9
+	VMOVUPS     64(R12)(CX*1), Y10
+	VMOVUPS     96(R12)(CX*1), Y11
+	MOVQ        104(AX), R13
+	MOVQ        312(AX), R14
 	VADDPD      Y8, Y0, Y0
 	VADDPD      Y9, Y1, Y1
 	VADDPD      Y10, Y2, Y2
@@ -17764,28 +22129,28 @@ block:
 	VPERM2F128  $0x03, 96(BX), Y7, Y12
 	VPALIGNR    $0x08, Y12, Y7, Y12
 	VMOVUPS     Y7, 96(BX)
-	VPERM2F128  $0x21, 128(R9)(CX*1), Y4, Y13
+	VPERM2F128  $0x21, 128(R11)(CX*1), Y4, Y13
 	VPALIGNR    $0x08, Y4, Y13, Y13
 	VADDPD      Y5, Y12, Y12
 	VSUBPD      Y12, Y0, Y0
 	VFMADD132PD 32(R8), Y12, Y0
-	VFMADD213PD (R12)(CX*1), Y15, Y0
+	VFMADD213PD (R14)(CX*1), Y15, Y0
 	VADDPD      Y13, Y6, Y13
 	VSUBPD      Y13, Y3, Y3
 	VFMADD132PD 32(R8), Y13, Y3
-	VFMADD213PD 96(R12)(CX*1), Y15, Y3
+	VFMADD213PD 96(R14)(CX*1), Y15, Y3
 	VADDPD      Y6, Y4, Y12
 	VSUBPD      Y12, Y1, Y1
 	VFMADD132PD 32(R8), Y12, Y1
-	VFMADD213PD 32(R12)(CX*1), Y15, Y1
+	VFMADD213PD 32(R14)(CX*1), Y15, Y1
 	VADDPD      Y7, Y5, Y13
 	VSUBPD      Y13, Y2, Y2
 	VFMADD132PD 32(R8), Y13, Y2
-	VFMADD213PD 64(R12)(CX*1), Y15, Y2
-	VMOVNTPS    Y0, (R11)(CX*1)
-	VMOVNTPS    Y1, 32(R11)(CX*1)
-	VMOVNTPS    Y2, 64(R11)(CX*1)
-	VMOVNTPS    Y3, 96(R11)(CX*1)
+	VFMADD213PD 64(R14)(CX*1), Y15, Y2
+	VMOVNTPS    Y0, (R13)(CX*1)
+	VMOVNTPS    Y1, 32(R13)(CX*1)
+	VMOVNTPS    Y2, 64(R13)(CX*1)
+	VMOVNTPS    Y3, 96(R13)(CX*1)
 	VSUBPD      Y4, Y0, Y0
 	VSUBPD      Y5, Y1, Y1
 	VSUBPD      Y6, Y2, Y2
@@ -17796,17 +22161,17 @@ block:
 	VFMADD231PD Y3, Y3, Y2
 	VADDPD      Y2, Y0, Y0
 	VADDPD      Y0, Y14, Y14
-	CMPQ        184(AX), $0x04
-	JE          rows_done
+	CMPQ        R9, $0x04
+	JE          end_4
 
-	// row 4
-	MOVQ        48(AX), R9
-	VMOVUPS     (R9)(CX*1), Y0
-	VMOVUPS     32(R9)(CX*1), Y1
-	VMOVUPS     64(R9)(CX*1), Y2
-	VMOVUPS     96(R9)(CX*1), Y3
-	MOVQ        112(AX), R11
-	MOVQ        304(AX), R12
+row_4:
+	MOVQ        48(AX), R11
+	VMOVUPS     (R11)(CX*1), Y0
+	VMOVUPS     32(R11)(CX*1), Y1
+	VMOVUPS     64(R11)(CX*1), Y2
+	VMOVUPS     96(R11)(CX*1), Y3
+	MOVQ        112(AX), R13
+	MOVQ        320(AX), R14
 	VADDPD      Y0, Y4, Y4
 	VADDPD      Y1, Y5, Y5
 	VADDPD      Y2, Y6, Y6
@@ -17814,7 +22179,157 @@ block:
 	VPERM2F128  $0x03, 128(BX), Y11, Y12
 	VPALIGNR    $0x08, Y12, Y11, Y12
 	VMOVUPS     Y11, 128(BX)
-	VPERM2F128  $0x21, 128(R10)(CX*1), Y8, Y13
+	VPERM2F128  $0x21, 128(R12)(CX*1), Y8, Y13
+	VPALIGNR    $0x08, Y8, Y13, Y13
+	VADDPD      Y9, Y12, Y12
+	VSUBPD      Y12, Y4, Y4
+	VFMADD132PD 32(R8), Y12, Y4
+	VFMADD213PD (R14)(CX*1), Y15, Y4
+	VADDPD      Y13, Y10, Y13
+	VSUBPD      Y13, Y7, Y7
+	VFMADD132PD 32(R8), Y13, Y7
+	VFMADD213PD 96(R14)(CX*1), Y15, Y7
+	VADDPD      Y10, Y8, Y12
+	VSUBPD      Y12, Y5, Y5
+	VFMADD132PD 32(R8), Y12, Y5
+	VFMADD213PD 32(R14)(CX*1), Y15, Y5
+	VADDPD      Y11, Y9, Y13
+	VSUBPD      Y13, Y6, Y6
+	VFMADD132PD 32(R8), Y13, Y6
+	VFMADD213PD 64(R14)(CX*1), Y15, Y6
+	VMOVNTPS    Y4, (R13)(CX*1)
+	VMOVNTPS    Y5, 32(R13)(CX*1)
+	VMOVNTPS    Y6, 64(R13)(CX*1)
+	VMOVNTPS    Y7, 96(R13)(CX*1)
+	VSUBPD      Y8, Y4, Y4
+	VSUBPD      Y9, Y5, Y5
+	VSUBPD      Y10, Y6, Y6
+	VSUBPD      Y11, Y7, Y7
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y4, Y4
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y6, Y6
+	VFMADD231PD Y5, Y5, Y4
+	VFMADD231PD Y7, Y7, Y6
+	VADDPD      Y6, Y4, Y4
+	VADDPD      Y4, Y14, Y14
+	CMPQ        R9, $0x05
+	JE          end_5
+
+row_5:
+	MOVQ        56(AX), R12
+	VMOVUPS     (R12)(CX*1), Y4
+	VMOVUPS     32(R12)(CX*1), Y5
+	VMOVUPS     64(R12)(CX*1), Y6
+	VMOVUPS     96(R12)(CX*1), Y7
+	MOVQ        120(AX), R13
+	MOVQ        328(AX), R14
+	VADDPD      Y4, Y8, Y8
+	VADDPD      Y5, Y9, Y9
+	VADDPD      Y6, Y10, Y10
+	VADDPD      Y7, Y11, Y11
+	VPERM2F128  $0x03, 160(BX), Y3, Y12
+	VPALIGNR    $0x08, Y12, Y3, Y12
+	VMOVUPS     Y3, 160(BX)
+	VPERM2F128  $0x21, 128(R11)(CX*1), Y0, Y13
+	VPALIGNR    $0x08, Y0, Y13, Y13
+	VADDPD      Y1, Y12, Y12
+	VSUBPD      Y12, Y8, Y8
+	VFMADD132PD 32(R8), Y12, Y8
+	VFMADD213PD (R14)(CX*1), Y15, Y8
+	VADDPD      Y13, Y2, Y13
+	VSUBPD      Y13, Y11, Y11
+	VFMADD132PD 32(R8), Y13, Y11
+	VFMADD213PD 96(R14)(CX*1), Y15, Y11
+	VADDPD      Y2, Y0, Y12
+	VSUBPD      Y12, Y9, Y9
+	VFMADD132PD 32(R8), Y12, Y9
+	VFMADD213PD 32(R14)(CX*1), Y15, Y9
+	VADDPD      Y3, Y1, Y13
+	VSUBPD      Y13, Y10, Y10
+	VFMADD132PD 32(R8), Y13, Y10
+	VFMADD213PD 64(R14)(CX*1), Y15, Y10
+	VMOVNTPS    Y8, (R13)(CX*1)
+	VMOVNTPS    Y9, 32(R13)(CX*1)
+	VMOVNTPS    Y10, 64(R13)(CX*1)
+	VMOVNTPS    Y11, 96(R13)(CX*1)
+	VSUBPD      Y0, Y8, Y8
+	VSUBPD      Y1, Y9, Y9
+	VSUBPD      Y2, Y10, Y10
+	VSUBPD      Y3, Y11, Y11
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y8, Y8
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y10, Y10
+	VFMADD231PD Y9, Y9, Y8
+	VFMADD231PD Y11, Y11, Y10
+	VADDPD      Y10, Y8, Y8
+	VADDPD      Y8, Y14, Y14
+	CMPQ        R9, $0x06
+	JE          end_6
+
+row_6:
+	MOVQ        64(AX), R11
+	VMOVUPS     (R11)(CX*1), Y8
+	VMOVUPS     32(R11)(CX*1), Y9
+	VMOVUPS     64(R11)(CX*1), Y10
+	VMOVUPS     96(R11)(CX*1), Y11
+	MOVQ        128(AX), R13
+	MOVQ        336(AX), R14
+	VADDPD      Y8, Y0, Y0
+	VADDPD      Y9, Y1, Y1
+	VADDPD      Y10, Y2, Y2
+	VADDPD      Y11, Y3, Y3
+	VPERM2F128  $0x03, 192(BX), Y7, Y12
+	VPALIGNR    $0x08, Y12, Y7, Y12
+	VMOVUPS     Y7, 192(BX)
+	VPERM2F128  $0x21, 128(R12)(CX*1), Y4, Y13
+	VPALIGNR    $0x08, Y4, Y13, Y13
+	VADDPD      Y5, Y12, Y12
+	VSUBPD      Y12, Y0, Y0
+	VFMADD132PD 32(R8), Y12, Y0
+	VFMADD213PD (R14)(CX*1), Y15, Y0
+	VADDPD      Y13, Y6, Y13
+	VSUBPD      Y13, Y3, Y3
+	VFMADD132PD 32(R8), Y13, Y3
+	VFMADD213PD 96(R14)(CX*1), Y15, Y3
+	VADDPD      Y6, Y4, Y12
+	VSUBPD      Y12, Y1, Y1
+	VFMADD132PD 32(R8), Y12, Y1
+	VFMADD213PD 32(R14)(CX*1), Y15, Y1
+	VADDPD      Y7, Y5, Y13
+	VSUBPD      Y13, Y2, Y2
+	VFMADD132PD 32(R8), Y13, Y2
+	VFMADD213PD 64(R14)(CX*1), Y15, Y2
+	VMOVNTPS    Y0, (R13)(CX*1)
+	VMOVNTPS    Y1, 32(R13)(CX*1)
+	VMOVNTPS    Y2, 64(R13)(CX*1)
+	VMOVNTPS    Y3, 96(R13)(CX*1)
+	VSUBPD      Y4, Y0, Y0
+	VSUBPD      Y5, Y1, Y1
+	VSUBPD      Y6, Y2, Y2
+	VSUBPD      Y7, Y3, Y3
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y0, Y0
+	VFMADD213PD smallestAVX2F64<>+0(SB), Y2, Y2
+	VFMADD231PD Y1, Y1, Y0
+	VFMADD231PD Y3, Y3, Y2
+	VADDPD      Y2, Y0, Y0
+	VADDPD      Y0, Y14, Y14
+	CMPQ        R9, $0x07
+	JE          end_7
+
+row_7:
+	MOVQ        72(AX), R9
+	VMOVUPS     (R9)(CX*1), Y0
+	VMOVUPS     32(R9)(CX*1), Y1
+	VMOVUPS     64(R9)(CX*1), Y2
+	VMOVUPS     96(R9)(CX*1), Y3
+	MOVQ        136(AX), R9
+	MOVQ        344(AX), R12
+	VADDPD      Y0, Y4, Y4
+	VADDPD      Y1, Y5, Y5
+	VADDPD      Y2, Y6, Y6
+	VADDPD      Y3, Y7, Y7
+	VPERM2F128  $0x03, 224(BX), Y11, Y12
+	VPALIGNR    $0x08, Y12, Y11, Y12
+	VMOVUPS     Y11, 224(BX)
+	VPERM2F128  $0x21, 128(R11)(CX*1), Y8, Y13
 	VPALIGNR    $0x08, Y8, Y13, Y13
 	VADDPD      Y9, Y12, Y12
 	VSUBPD      Y12, Y4, Y4
@@ -17832,160 +22347,10 @@ block:
 	VSUBPD      Y13, Y6, Y6
 	VFMADD132PD 32(R8), Y13, Y6
 	VFMADD213PD 64(R12)(CX*1), Y15, Y6
-	VMOVNTPS    Y4, (R11)(CX*1)
-	VMOVNTPS    Y5, 32(R11)(CX*1)
-	VMOVNTPS    Y6, 64(R11)(CX*1)
-	VMOVNTPS    Y7, 96(R11)(CX*1)
-	VSUBPD      Y8, Y4, Y4
-	VSUBPD      Y9, Y5, Y5
-	VSUBPD      Y10, Y6, Y6
-	VSUBPD      Y11, Y7, Y7
-	VFMADD213PD smallestAVX2F64<>+0(SB), Y4, Y4
-	VFMADD213PD smallestAVX2F64<>+0(SB), Y6, Y6
-	VFMADD231PD Y5, Y5, Y4
-	VFMADD231PD Y7, Y7, Y6
-	VADDPD      Y6, Y4, Y4
-	VADDPD      Y4, Y14, Y14
-	CMPQ        184(AX), $0x05
-	JE          rows_done
-
-	// row 5
-	MOVQ        56(AX), R10
-	VMOVUPS     (R10)(CX*1), Y4
-	VMOVUPS     32(R10)(CX*1), Y5
-	VMOVUPS     64(R10)(CX*1), Y6
-	VMOVUPS     96(R10)(CX*1), Y7
-	MOVQ        120(AX), R11
-	MOVQ        312(AX), R12
-	VADDPD      Y4, Y8, Y8
-	VADDPD      Y5, Y9, Y9
-	VADDPD      Y6, Y10, Y10
-	VADDPD      Y7, Y11, Y11
-	VPERM2F128  $0x03, 160(BX), Y3, Y12
-	VPALIGNR    $0x08, Y12, Y3, Y12
-	VMOVUPS     Y3, 160(BX)
-	VPERM2F128  $0x21, 128(R9)(CX*1), Y0, Y13
-	VPALIGNR    $0x08, Y0, Y13, Y13
-	VADDPD      Y1, Y12, Y12
-	VSUBPD      Y12, Y8, Y8
-	VFMADD132PD 32(R8), Y12, Y8
-	VFMADD213PD (R12)(CX*1), Y15, Y8
-	VADDPD      Y13, Y2, Y13
-	VSUBPD      Y13, Y11, Y11
-	VFMADD132PD 32(R8), Y13, Y11
-	VFMADD213PD 96(R12)(CX*1), Y15, Y11
-	VADDPD      Y2, Y0, Y12
-	VSUBPD      Y12, Y9, Y9
-	VFMADD132PD 32(R8), Y12, Y9
-	VFMADD213PD 32(R12)(CX*1), Y15, Y9
-	VADDPD      Y3, Y1, Y13
-	VSUBPD      Y13, Y10, Y10
-	VFMADD132PD 32(R8), Y13, Y10
-	VFMADD213PD 64(R12)(CX*1), Y15, Y10
-	VMOVNTPS    Y8, (R11)(CX*1)
-	VMOVNTPS    Y9, 32(R11)(CX*1)
-	VMOVNTPS    Y10, 64(R11)(CX*1)
-	VMOVNTPS    Y11, 96(R11)(CX*1)
-	VSUBPD      Y0, Y8, Y8
-	VSUBPD      Y1, Y9, Y9
-	VSUBPD      Y2, Y10, Y10
-	VSUBPD      Y3, Y11, Y11
-	VFMADD213PD smallestAVX2F64<>+0(SB), Y8, Y8
-	VFMADD213PD smallestAVX2F64<>+0(SB), Y10, Y10
-	VFMADD231PD Y9, Y9, Y8
-	VFMADD231PD Y11, Y11, Y10
-	VADDPD      Y10, Y8, Y8
-	VADDPD      Y8, Y14, Y14
-	CMPQ        184(AX), $0x06
-	JE          rows_done
-
-	// row 6
-	MOVQ        64(AX), R9
-	VMOVUPS     (R9)(CX*1), Y8
-	VMOVUPS     32(R9)(CX*1), Y9
-	VMOVUPS     64(R9)(CX*1), Y10
-	VMOVUPS     96(R9)(CX*1), Y11
-	MOVQ        128(AX), R11
-	MOVQ        320(AX), R12
-	VADDPD      Y8, Y0, Y0
-	VADDPD      Y9, Y1, Y1
-	VADDPD      Y10, Y2, Y2
-	VADDPD      Y11, Y3, Y3
-	VPERM2F128  $0x03, 192(BX), Y7, Y12
-	VPALIGNR    $0x08, Y12, Y7, Y12
-	VMOVUPS     Y7, 192(BX)
-	VPERM2F128  $0x21, 128(R10)(CX*1), Y4, Y13
-	VPALIGNR    $0x08, Y4, Y13, Y13
-	VADDPD      Y5, Y12, Y12
-	VSUBPD      Y12, Y0, Y0
-	VFMADD132PD 32(R8), Y12, Y0
-	VFMADD213PD (R12)(CX*1), Y15, Y0
-	VADDPD      Y13, Y6, Y13
-	VSUBPD      Y13, Y3, Y3
-	VFMADD132PD 32(R8), Y13, Y3
-	VFMADD213PD 96(R12)(CX*1), Y15, Y3
-	VADDPD      Y6, Y4, Y12
-	VSUBPD      Y12, Y1, Y1
-	VFMADD132PD 32(R8), Y12, Y1
-	VFMADD213PD 32(R12)(CX*1), Y15, Y1
-	VADDPD      Y7, Y5, Y13
-	VSUBPD      Y13, Y2, Y2
-	VFMADD132PD 32(R8), Y13, Y2
-	VFMADD213PD 64(R12)(CX*1), Y15, Y2
-	VMOVNTPS    Y0, (R11)(CX*1)
-	VMOVNTPS    Y1, 32(R11)(CX*1)
-	VMOVNTPS    Y2, 64(R11)(CX*1)
-	VMOVNTPS    Y3, 96(R11)(CX*1)
-	VSUBPD      Y4, Y0, Y0
-	VSUBPD      Y5, Y1, Y1
-	VSUBPD      Y6, Y2, Y2
-	VSUBPD      Y7, Y3, Y3
-	VFMADD213PD smallestAVX2F64<>+0(SB), Y0, Y0
-	VFMADD213PD smallestAVX2F64<>+0(SB), Y2, Y2
-	VFMADD231PD Y1, Y1, Y0
-	VFMADD231PD Y3, Y3, Y2
-	VADDPD      Y2, Y0, Y0
-	VADDPD      Y0, Y14, Y14
-	CMPQ        184(AX), $0x07
-	JE          rows_done
-
-	// row 7
-	MOVQ        72(AX), R10
-	VMOVUPS     (R10)(CX*1), Y0
-	VMOVUPS     32(R10)(CX*1), Y1
-	VMOVUPS     64(R10)(CX*1), Y2
-	VMOVUPS     96(R10)(CX*1), Y3
-	MOVQ        136(AX), R10
-	MOVQ        328(AX), R11
-	VADDPD      Y0, Y4, Y4
-	VADDPD      Y1, Y5, Y5
-	VADDPD      Y2, Y6, Y6
-	VADDPD      Y3, Y7, Y7
-	VPERM2F128  $0x03, 224(BX), Y11, Y12
-	VPALIGNR    $0x08, Y12, Y11, Y12
-	VMOVUPS     Y11, 224(BX)
-	VPERM2F128  $0x21, 128(R9)(CX*1), Y8, Y13
-	VPALIGNR    $0x08, Y8, Y13, Y13
-	VADDPD      Y9, Y12, Y12
-	VSUBPD      Y12, Y4, Y4
-	VFMADD132PD 32(R8), Y12, Y4
-	VFMADD213PD (R11)(CX*1), Y15, Y4
-	VADDPD      Y13, Y10, Y13
-	VSUBPD      Y13, Y7, Y7
-	VFMADD132PD 32(R8), Y13, Y7
-	VFMADD213PD 96(R11)(CX*1), Y15, Y7
-	VADDPD      Y10, Y8, Y12
-	VSUBPD      Y12, Y5, Y5
-	VFMADD132PD 32(R8), Y12, Y5
-	VFMADD213PD 32(R11)(CX*1), Y15, Y5
-	VADDPD      Y11, Y9, Y13
-	VSUBPD      Y13, Y6, Y6
-	VFMADD132PD 32(R8), Y13, Y6
-	VFMADD213PD 64(R11)(CX*1), Y15, Y6
-	VMOVNTPS    Y4, (R10)(CX*1)
-	VMOVNTPS    Y5, 32(R10)(CX*1)
-	VMOVNTPS    Y6, 64(R10)(CX*1)
-	VMOVNTPS    Y7, 96(R10)(CX*1)
+	VMOVNTPS    Y4, (R9)(CX*1)
+	VMOVNTPS    Y5, 32(R9)(CX*1)
+	VMOVNTPS    Y6, 64(R9)(CX*1)
+	VMOVNTPS    Y7, 96(R9)(CX*1)
 	VSUBPD      Y8, Y4, Y4
 	VSUBPD      Y9, Y5, Y5
 	VSUBPD      Y10, Y6, Y6
@@ -17998,53 +22363,118 @@ block:
 	VADDPD      Y4, Y14, Y14
 
 rows_done:
-	VMOVUPS Y14, (DX)
+	VMOVUPS Y14, (R10)
 	ADDQ    $0x00000020, DX
 	ADDQ    $0x00000080, CX
 	DECQ    DI
 	JNZ     block
 	VZEROUPPER
 	RET
+
+end_1:
+	CMPQ    184(AX), $0x01
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     row_1
+
+end_2:
+	CMPQ    184(AX), $0x02
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     row_2
+
+end_3:
+	CMPQ    184(AX), $0x03
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     row_3
+
+end_4:
+	CMPQ    184(AX), $0x04
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     row_4
+
+end_5:
+	CMPQ    184(AX), $0x05
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     row_5
+
+end_6:
+	CMPQ    184(AX), $0x06
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     row_6
+
+end_7:
+	CMPQ    184(AX), $0x07
+	JE      rows_done
+	VMOVUPS Y14, (R10)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R10
+	MOVQ    184(AX), R9
+	JMP     row_7
 
 // func generalAVX2F64(s *Span)
 // Requires: AVX, AVX2, FMA3
-TEXT ·generalAVX2F64(SB), NOSPLIT, $0-8
+TEXT ·generalAVX2F64(SB), NOSPLIT, $8-8
 	MOVQ    s+0(FP), AX
 	MOVQ    144(AX), CX
 	MOVQ    160(AX), DX
 	ADDQ    152(AX), DX
 	MOVQ    168(AX), BX
-	MOVQ    200(AX), SI
-	MOVQ    192(AX), DI
-	MOVQ    344(AX), R8
+	MOVQ    216(AX), SI
+	MOVQ    208(AX), DI
+	MOVQ    360(AX), R8
 	VMOVUPS (R8), Y15
-	MOVQ    336(AX), R9
+	MOVQ    352(AX), R9
 
 block:
 	LEAQ         -1(SI), R10
 	VMOVQ        R10, X12
 	VPBROADCASTQ X12, Y12
 	VANDPS       (DX), Y12, Y14
-	MOVQ         (AX), R10
-	MOVQ         8(AX), R11
-	VMOVUPS      (R10)(CX*1), Y0
-	VMOVUPS      32(R10)(CX*1), Y1
-	VMOVUPS      64(R10)(CX*1), Y2
-	VMOVUPS      96(R10)(CX*1), Y3
-	VMOVUPS      (R11)(CX*1), Y4
-	VMOVUPS      32(R11)(CX*1), Y5
-	VMOVUPS      64(R11)(CX*1), Y6
-	VMOVUPS      96(R11)(CX*1), Y7
+	MOVQ         192(AX), R10
+	MOVQ         DX, R11
+	MOVQ         (AX), R12
+	MOVQ         8(AX), R13
+	VMOVUPS      (R12)(CX*1), Y0
+	VMOVUPS      32(R12)(CX*1), Y1
+	VMOVUPS      64(R12)(CX*1), Y2
+	VMOVUPS      96(R12)(CX*1), Y3
+	VMOVUPS      (R13)(CX*1), Y4
+	VMOVUPS      32(R13)(CX*1), Y5
+	VMOVUPS      64(R13)(CX*1), Y6
+	VMOVUPS      96(R13)(CX*1), Y7
 
 	// row 0
-	MOVQ         16(AX), R10
-	VMOVUPS      (R10)(CX*1), Y8
-	VMOVUPS      32(R10)(CX*1), Y9
-	VMOVUPS      64(R10)(CX*1), Y10
-	VMOVUPS      96(R10)(CX*1), Y11
-	MOVQ         80(AX), R12
-	MOVQ         208(AX), R13
-	MOVQ         272(AX), R14
+	MOVQ         16(AX), R12
+	VMOVUPS      (R12)(CX*1), Y8
+	VMOVUPS      32(R12)(CX*1), Y9
+	VMOVUPS      64(R12)(CX*1), Y10
+	VMOVUPS      96(R12)(CX*1), Y11
+	MOVQ         80(AX), R14
+	MOVQ         224(AX), R15
+	MOVQ         288(AX), BP
 	VADDPD       Y8, Y0, Y0
 	VADDPD       Y9, Y1, Y1
 	VADDPD       Y10, Y2, Y2
@@ -18052,44 +22482,44 @@ block:
 	VPERM2F128   $0x03, (BX), Y7, Y12
 	VPALIGNR     $0x08, Y12, Y7, Y12
 	VMOVUPS      Y7, (BX)
-	VPERM2F128   $0x21, 128(R11)(CX*1), Y4, Y13
+	VPERM2F128   $0x21, 128(R13)(CX*1), Y4, Y13
 	VPALIGNR     $0x08, Y4, Y13, Y13
 	VADDPD       Y5, Y12, Y12
 	VSUBPD       Y12, Y0, Y0
 	VFMADD132PD  32(R8), Y12, Y0
-	VFMADD213PD  (R14)(CX*1), Y15, Y0
+	VFMADD213PD  (BP)(CX*1), Y15, Y0
 	VADDPD       Y13, Y6, Y13
 	VSUBPD       Y13, Y3, Y3
 	VFMADD132PD  32(R8), Y13, Y3
-	VFMADD213PD  96(R14)(CX*1), Y15, Y3
+	VFMADD213PD  96(BP)(CX*1), Y15, Y3
 	VADDPD       Y6, Y4, Y12
 	VSUBPD       Y12, Y1, Y1
 	VFMADD132PD  32(R8), Y12, Y1
-	VFMADD213PD  32(R14)(CX*1), Y15, Y1
+	VFMADD213PD  32(BP)(CX*1), Y15, Y1
 	VADDPD       Y7, Y5, Y13
 	VSUBPD       Y13, Y2, Y2
 	VFMADD132PD  32(R8), Y13, Y2
-	VFMADD213PD  64(R14)(CX*1), Y15, Y2
-	VPBROADCASTB (R13)(R9*1), Y12
+	VFMADD213PD  64(BP)(CX*1), Y15, Y2
+	VPBROADCASTB (R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y0, Y4, Y0
-	VMOVUPS      Y0, (R12)(CX*1)
-	VPBROADCASTB 1(R13)(R9*1), Y12
+	VMOVUPS      Y0, (R14)(CX*1)
+	VPBROADCASTB 1(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y1, Y5, Y1
-	VMOVUPS      Y1, 32(R12)(CX*1)
-	VPBROADCASTB 2(R13)(R9*1), Y12
+	VMOVUPS      Y1, 32(R14)(CX*1)
+	VPBROADCASTB 2(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y2, Y6, Y2
-	VMOVUPS      Y2, 64(R12)(CX*1)
-	VPBROADCASTB 3(R13)(R9*1), Y12
+	VMOVUPS      Y2, 64(R14)(CX*1)
+	VPBROADCASTB 3(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y3, Y7, Y3
-	VMOVUPS      Y3, 96(R12)(CX*1)
+	VMOVUPS      Y3, 96(R14)(CX*1)
 	VSUBPD       Y4, Y0, Y0
 	VSUBPD       Y5, Y1, Y1
 	VSUBPD       Y6, Y2, Y2
@@ -18100,18 +22530,18 @@ block:
 	VFMADD231PD  Y3, Y3, Y2
 	VADDPD       Y2, Y0, Y0
 	VADDPD       Y0, Y14, Y14
-	CMPQ         184(AX), $0x01
-	JE           rows_done
+	CMPQ         R10, $0x01
+	JE           end_1
 
-	// row 1
-	MOVQ         24(AX), R11
-	VMOVUPS      (R11)(CX*1), Y0
-	VMOVUPS      32(R11)(CX*1), Y1
-	VMOVUPS      64(R11)(CX*1), Y2
-	VMOVUPS      96(R11)(CX*1), Y3
-	MOVQ         88(AX), R12
-	MOVQ         216(AX), R13
-	MOVQ         280(AX), R14
+row_1:
+	MOVQ         24(AX), R13
+	VMOVUPS      (R13)(CX*1), Y0
+	VMOVUPS      32(R13)(CX*1), Y1
+	VMOVUPS      64(R13)(CX*1), Y2
+	VMOVUPS      96(R13)(CX*1), Y3
+	MOVQ         88(AX), R14
+	MOVQ         232(AX), R15
+	MOVQ         296(AX), BP
 	VADDPD       Y0, Y4, Y4
 	VADDPD       Y1, Y5, Y5
 	VADDPD       Y2, Y6, Y6
@@ -18119,44 +22549,44 @@ block:
 	VPERM2F128   $0x03, 32(BX), Y11, Y12
 	VPALIGNR     $0x08, Y12, Y11, Y12
 	VMOVUPS      Y11, 32(BX)
-	VPERM2F128   $0x21, 128(R10)(CX*1), Y8, Y13
+	VPERM2F128   $0x21, 128(R12)(CX*1), Y8, Y13
 	VPALIGNR     $0x08, Y8, Y13, Y13
 	VADDPD       Y9, Y12, Y12
 	VSUBPD       Y12, Y4, Y4
 	VFMADD132PD  32(R8), Y12, Y4
-	VFMADD213PD  (R14)(CX*1), Y15, Y4
+	VFMADD213PD  (BP)(CX*1), Y15, Y4
 	VADDPD       Y13, Y10, Y13
 	VSUBPD       Y13, Y7, Y7
 	VFMADD132PD  32(R8), Y13, Y7
-	VFMADD213PD  96(R14)(CX*1), Y15, Y7
+	VFMADD213PD  96(BP)(CX*1), Y15, Y7
 	VADDPD       Y10, Y8, Y12
 	VSUBPD       Y12, Y5, Y5
 	VFMADD132PD  32(R8), Y12, Y5
-	VFMADD213PD  32(R14)(CX*1), Y15, Y5
+	VFMADD213PD  32(BP)(CX*1), Y15, Y5
 	VADDPD       Y11, Y9, Y13
 	VSUBPD       Y13, Y6, Y6
 	VFMADD132PD  32(R8), Y13, Y6
-	VFMADD213PD  64(R14)(CX*1), Y15, Y6
-	VPBROADCASTB (R13)(R9*1), Y12
+	VFMADD213PD  64(BP)(CX*1), Y15, Y6
+	VPBROADCASTB (R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y4, Y8, Y4
-	VMOVUPS      Y4, (R12)(CX*1)
-	VPBROADCASTB 1(R13)(R9*1), Y12
+	VMOVUPS      Y4, (R14)(CX*1)
+	VPBROADCASTB 1(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y5, Y9, Y5
-	VMOVUPS      Y5, 32(R12)(CX*1)
-	VPBROADCASTB 2(R13)(R9*1), Y12
+	VMOVUPS      Y5, 32(R14)(CX*1)
+	VPBROADCASTB 2(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y6, Y10, Y6
-	VMOVUPS      Y6, 64(R12)(CX*1)
-	VPBROADCASTB 3(R13)(R9*1), Y12
+	VMOVUPS      Y6, 64(R14)(CX*1)
+	VPBROADCASTB 3(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y7, Y11, Y7
-	VMOVUPS      Y7, 96(R12)(CX*1)
+	VMOVUPS      Y7, 96(R14)(CX*1)
 	VSUBPD       Y8, Y4, Y4
 	VSUBPD       Y9, Y5, Y5
 	VSUBPD       Y10, Y6, Y6
@@ -18167,18 +22597,18 @@ block:
 	VFMADD231PD  Y7, Y7, Y6
 	VADDPD       Y6, Y4, Y4
 	VADDPD       Y4, Y14, Y14
-	CMPQ         184(AX), $0x02
-	JE           rows_done
+	CMPQ         R10, $0x02
+	JE           end_2
 
-	// row 2
-	MOVQ         32(AX), R10
-	VMOVUPS      (R10)(CX*1), Y4
-	VMOVUPS      32(R10)(CX*1), Y5
-	VMOVUPS      64(R10)(CX*1), Y6
-	VMOVUPS      96(R10)(CX*1), Y7
-	MOVQ         96(AX), R12
-	MOVQ         224(AX), R13
-	MOVQ         288(AX), R14
+row_2:
+	MOVQ         32(AX), R12
+	VMOVUPS      (R12)(CX*1), Y4
+	VMOVUPS      32(R12)(CX*1), Y5
+	VMOVUPS      64(R12)(CX*1), Y6
+	VMOVUPS      96(R12)(CX*1), Y7
+	MOVQ         96(AX), R14
+	MOVQ         240(AX), R15
+	MOVQ         304(AX), BP
 	VADDPD       Y4, Y8, Y8
 	VADDPD       Y5, Y9, Y9
 	VADDPD       Y6, Y10, Y10
@@ -18186,44 +22616,44 @@ block:
 	VPERM2F128   $0x03, 64(BX), Y3, Y12
 	VPALIGNR     $0x08, Y12, Y3, Y12
 	VMOVUPS      Y3, 64(BX)
-	VPERM2F128   $0x21, 128(R11)(CX*1), Y0, Y13
+	VPERM2F128   $0x21, 128(R13)(CX*1), Y0, Y13
 	VPALIGNR     $0x08, Y0, Y13, Y13
 	VADDPD       Y1, Y12, Y12
 	VSUBPD       Y12, Y8, Y8
 	VFMADD132PD  32(R8), Y12, Y8
-	VFMADD213PD  (R14)(CX*1), Y15, Y8
+	VFMADD213PD  (BP)(CX*1), Y15, Y8
 	VADDPD       Y13, Y2, Y13
 	VSUBPD       Y13, Y11, Y11
 	VFMADD132PD  32(R8), Y13, Y11
-	VFMADD213PD  96(R14)(CX*1), Y15, Y11
+	VFMADD213PD  96(BP)(CX*1), Y15, Y11
 	VADDPD       Y2, Y0, Y12
 	VSUBPD       Y12, Y9, Y9
 	VFMADD132PD  32(R8), Y12, Y9
-	VFMADD213PD  32(R14)(CX*1), Y15, Y9
+	VFMADD213PD  32(BP)(CX*1), Y15, Y9
 	VADDPD       Y3, Y1, Y13
 	VSUBPD       Y13, Y10, Y10
 	VFMADD132PD  32(R8), Y13, Y10
-	VFMADD213PD  64(R14)(CX*1), Y15, Y10
-	VPBROADCASTB (R13)(R9*1), Y12
+	VFMADD213PD  64(BP)(CX*1), Y15, Y10
+	VPBROADCASTB (R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y8, Y0, Y8
-	VMOVUPS      Y8, (R12)(CX*1)
-	VPBROADCASTB 1(R13)(R9*1), Y12
+	VMOVUPS      Y8, (R14)(CX*1)
+	VPBROADCASTB 1(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y9, Y1, Y9
-	VMOVUPS      Y9, 32(R12)(CX*1)
-	VPBROADCASTB 2(R13)(R9*1), Y12
+	VMOVUPS      Y9, 32(R14)(CX*1)
+	VPBROADCASTB 2(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y10, Y2, Y10
-	VMOVUPS      Y10, 64(R12)(CX*1)
-	VPBROADCASTB 3(R13)(R9*1), Y12
+	VMOVUPS      Y10, 64(R14)(CX*1)
+	VPBROADCASTB 3(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y11, Y3, Y11
-	VMOVUPS      Y11, 96(R12)(CX*1)
+	VMOVUPS      Y11, 96(R14)(CX*1)
 	VSUBPD       Y0, Y8, Y8
 	VSUBPD       Y1, Y9, Y9
 	VSUBPD       Y2, Y10, Y10
@@ -18234,18 +22664,18 @@ block:
 	VFMADD231PD  Y11, Y11, Y10
 	VADDPD       Y10, Y8, Y8
 	VADDPD       Y8, Y14, Y14
-	CMPQ         184(AX), $0x03
-	JE           rows_done
+	CMPQ         R10, $0x03
+	JE           end_3
 
-	// row 3
-	MOVQ         40(AX), R11
-	VMOVUPS      (R11)(CX*1), Y8
-	VMOVUPS      32(R11)(CX*1), Y9
-	VMOVUPS      64(R11)(CX*1), Y10
-	VMOVUPS      96(R11)(CX*1), Y11
-	MOVQ         104(AX), R12
-	MOVQ         232(AX), R13
-	MOVQ         296(AX), R14
+row_3:
+	MOVQ         40(AX), R13
+	VMOVUPS      (R13)(CX*1), Y8
+	VMOVUPS      32(R13)(CX*1), Y9
+	VMOVUPS      64(R13)(CX*1), Y10
+	VMOVUPS      96(R13)(CX*1), Y11
+	MOVQ         104(AX), R14
+	MOVQ         248(AX), R15
+	MOVQ         312(AX), BP
 	VADDPD       Y8, Y0, Y0
 	VADDPD       Y9, Y1, Y1
 	VADDPD       Y10, Y2, Y2
@@ -18253,44 +22683,44 @@ block:
 	VPERM2F128   $0x03, 96(BX), Y7, Y12
 	VPALIGNR     $0x08, Y12, Y7, Y12
 	VMOVUPS      Y7, 96(BX)
-	VPERM2F128   $0x21, 128(R10)(CX*1), Y4, Y13
+	VPERM2F128   $0x21, 128(R12)(CX*1), Y4, Y13
 	VPALIGNR     $0x08, Y4, Y13, Y13
 	VADDPD       Y5, Y12, Y12
 	VSUBPD       Y12, Y0, Y0
 	VFMADD132PD  32(R8), Y12, Y0
-	VFMADD213PD  (R14)(CX*1), Y15, Y0
+	VFMADD213PD  (BP)(CX*1), Y15, Y0
 	VADDPD       Y13, Y6, Y13
 	VSUBPD       Y13, Y3, Y3
 	VFMADD132PD  32(R8), Y13, Y3
-	VFMADD213PD  96(R14)(CX*1), Y15, Y3
+	VFMADD213PD  96(BP)(CX*1), Y15, Y3
 	VADDPD       Y6, Y4, Y12
 	VSUBPD       Y12, Y1, Y1
 	VFMADD132PD  32(R8), Y12, Y1
-	VFMADD213PD  32(R14)(CX*1), Y15, Y1
+	VFMADD213PD  32(BP)(CX*1), Y15, Y1
 	VADDPD       Y7, Y5, Y13
 	VSUBPD       Y13, Y2, Y2
 	VFMADD132PD  32(R8), Y13, Y2
-	VFMADD213PD  64(R14)(CX*1), Y15, Y2
-	VPBROADCASTB (R13)(R9*1), Y12
+	VFMADD213PD  64(BP)(CX*1), Y15, Y2
+	VPBROADCASTB (R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y0, Y4, Y0
-	VMOVUPS      Y0, (R12)(CX*1)
-	VPBROADCASTB 1(R13)(R9*1), Y12
+	VMOVUPS      Y0, (R14)(CX*1)
+	VPBROADCASTB 1(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y1, Y5, Y1
-	VMOVUPS      Y1, 32(R12)(CX*1)
-	VPBROADCASTB 2(R13)(R9*1), Y12
+	VMOVUPS      Y1, 32(R14)(CX*1)
+	VPBROADCASTB 2(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y2, Y6, Y2
-	VMOVUPS      Y2, 64(R12)(CX*1)
-	VPBROADCASTB 3(R13)(R9*1), Y12
+	VMOVUPS      Y2, 64(R14)(CX*1)
+	VPBROADCASTB 3(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y3, Y7, Y3
-	VMOVUPS      Y3, 96(R12)(CX*1)
+	VMOVUPS      Y3, 96(R14)(CX*1)
 	VSUBPD       Y4, Y0, Y0
 	VSUBPD       Y5, Y1, Y1
 	VSUBPD       Y6, Y2, Y2
@@ -18301,18 +22731,18 @@ block:
 	VFMADD231PD  Y3, Y3, Y2
 	VADDPD       Y2, Y0, Y0
 	VADDPD       Y0, Y14, Y14
-	CMPQ         184(AX), $0x04
-	JE           rows_done
+	CMPQ         R10, $0x04
+	JE           end_4
 
-	// row 4
-	MOVQ         48(AX), R10
-	VMOVUPS      (R10)(CX*1), Y0
-	VMOVUPS      32(R10)(CX*1), Y1
-	VMOVUPS      64(R10)(CX*1), Y2
-	VMOVUPS      96(R10)(CX*1), Y3
-	MOVQ         112(AX), R12
-	MOVQ         240(AX), R13
-	MOVQ         304(AX), R14
+row_4:
+	MOVQ         48(AX), R12
+	VMOVUPS      (R12)(CX*1), Y0
+	VMOVUPS      32(R12)(CX*1), Y1
+	VMOVUPS      64(R12)(CX*1), Y2
+	VMOVUPS      96(R12)(CX*1), Y3
+	MOVQ         112(AX), R14
+	MOVQ         256(AX), R15
+	MOVQ         320(AX), BP
 	VADDPD       Y0, Y4, Y4
 	VADDPD       Y1, Y5, Y5
 	VADDPD       Y2, Y6, Y6
@@ -18320,7 +22750,208 @@ block:
 	VPERM2F128   $0x03, 128(BX), Y11, Y12
 	VPALIGNR     $0x08, Y12, Y11, Y12
 	VMOVUPS      Y11, 128(BX)
-	VPERM2F128   $0x21, 128(R11)(CX*1), Y8, Y13
+	VPERM2F128   $0x21, 128(R13)(CX*1), Y8, Y13
+	VPALIGNR     $0x08, Y8, Y13, Y13
+	VADDPD       Y9, Y12, Y12
+	VSUBPD       Y12, Y4, Y4
+	VFMADD132PD  32(R8), Y12, Y4
+	VFMADD213PD  (BP)(CX*1), Y15, Y4
+	VADDPD       Y13, Y10, Y13
+	VSUBPD       Y13, Y7, Y7
+	VFMADD132PD  32(R8), Y13, Y7
+	VFMADD213PD  96(BP)(CX*1), Y15, Y7
+	VADDPD       Y10, Y8, Y12
+	VSUBPD       Y12, Y5, Y5
+	VFMADD132PD  32(R8), Y12, Y5
+	VFMADD213PD  32(BP)(CX*1), Y15, Y5
+	VADDPD       Y11, Y9, Y13
+	VSUBPD       Y13, Y6, Y6
+	VFMADD132PD  32(R8), Y13, Y6
+	VFMADD213PD  64(BP)(CX*1), Y15, Y6
+	VPBROADCASTB (R15)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y4, Y8, Y4
+	VMOVUPS      Y4, (R14)(CX*1)
+	VPBROADCASTB 1(R15)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y5, Y9, Y5
+	VMOVUPS      Y5, 32(R14)(CX*1)
+	VPBROADCASTB 2(R15)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y6, Y10, Y6
+	VMOVUPS      Y6, 64(R14)(CX*1)
+	VPBROADCASTB 3(R15)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y7, Y11, Y7
+	VMOVUPS      Y7, 96(R14)(CX*1)
+	VSUBPD       Y8, Y4, Y4
+	VSUBPD       Y9, Y5, Y5
+	VSUBPD       Y10, Y6, Y6
+	VSUBPD       Y11, Y7, Y7
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y4, Y4
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y6, Y6
+	VFMADD231PD  Y5, Y5, Y4
+	VFMADD231PD  Y7, Y7, Y6
+	VADDPD       Y6, Y4, Y4
+	VADDPD       Y4, Y14, Y14
+	CMPQ         R10, $0x05
+	JE           end_5
+
+row_5:
+	MOVQ         56(AX), R13
+	VMOVUPS      (R13)(CX*1), Y4
+	VMOVUPS      32(R13)(CX*1), Y5
+	VMOVUPS      64(R13)(CX*1), Y6
+	VMOVUPS      96(R13)(CX*1), Y7
+	MOVQ         120(AX), R14
+	MOVQ         264(AX), R15
+	MOVQ         328(AX), BP
+	VADDPD       Y4, Y8, Y8
+	VADDPD       Y5, Y9, Y9
+	VADDPD       Y6, Y10, Y10
+	VADDPD       Y7, Y11, Y11
+	VPERM2F128   $0x03, 160(BX), Y3, Y12
+	VPALIGNR     $0x08, Y12, Y3, Y12
+	VMOVUPS      Y3, 160(BX)
+	VPERM2F128   $0x21, 128(R12)(CX*1), Y0, Y13
+	VPALIGNR     $0x08, Y0, Y13, Y13
+	VADDPD       Y1, Y12, Y12
+	VSUBPD       Y12, Y8, Y8
+	VFMADD132PD  32(R8), Y12, Y8
+	VFMADD213PD  (BP)(CX*1), Y15, Y8
+	VADDPD       Y13, Y2, Y13
+	VSUBPD       Y13, Y11, Y11
+	VFMADD132PD  32(R8), Y13, Y11
+	VFMADD213PD  96(BP)(CX*1), Y15, Y11
+	VADDPD       Y2, Y0, Y12
+	VSUBPD       Y12, Y9, Y9
+	VFMADD132PD  32(R8), Y12, Y9
+	VFMADD213PD  32(BP)(CX*1), Y15, Y9
+	VADDPD       Y3, Y1, Y13
+	VSUBPD       Y13, Y10, Y10
+	VFMADD132PD  32(R8), Y13, Y10
+	VFMADD213PD  64(BP)(CX*1), Y15, Y10
+	VPBROADCASTB (R15)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y8, Y0, Y8
+	VMOVUPS      Y8, (R14)(CX*1)
+	VPBROADCASTB 1(R15)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y9, Y1, Y9
+	VMOVUPS      Y9, 32(R14)(CX*1)
+	VPBROADCASTB 2(R15)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y10, Y2, Y10
+	VMOVUPS      Y10, 64(R14)(CX*1)
+	VPBROADCASTB 3(R15)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y11, Y3, Y11
+	VMOVUPS      Y11, 96(R14)(CX*1)
+	VSUBPD       Y0, Y8, Y8
+	VSUBPD       Y1, Y9, Y9
+	VSUBPD       Y2, Y10, Y10
+	VSUBPD       Y3, Y11, Y11
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y8, Y8
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y10, Y10
+	VFMADD231PD  Y9, Y9, Y8
+	VFMADD231PD  Y11, Y11, Y10
+	VADDPD       Y10, Y8, Y8
+	VADDPD       Y8, Y14, Y14
+	CMPQ         R10, $0x06
+	JE           end_6
+
+row_6:
+	MOVQ         64(AX), R12
+	VMOVUPS      (R12)(CX*1), Y8
+	VMOVUPS      32(R12)(CX*1), Y9
+	VMOVUPS      64(R12)(CX*1), Y10
+	VMOVUPS      96(R12)(CX*1), Y11
+	MOVQ         128(AX), R14
+	MOVQ         272(AX), R15
+	MOVQ         336(AX), BP
+	VADDPD       Y8, Y0, Y0
+	VADDPD       Y9, Y1, Y1
+	VADDPD       Y10, Y2, Y2
+	VADDPD       Y11, Y3, Y3
+	VPERM2F128   $0x03, 192(BX), Y7, Y12
+	VPALIGNR     $0x08, Y12, Y7, Y12
+	VMOVUPS      Y7, 192(BX)
+	VPERM2F128   $0x21, 128(R13)(CX*1), Y4, Y13
+	VPALIGNR     $0x08, Y4, Y13, Y13
+	VADDPD       Y5, Y12, Y12
+	VSUBPD       Y12, Y0, Y0
+	VFMADD132PD  32(R8), Y12, Y0
+	VFMADD213PD  (BP)(CX*1), Y15, Y0
+	VADDPD       Y13, Y6, Y13
+	VSUBPD       Y13, Y3, Y3
+	VFMADD132PD  32(R8), Y13, Y3
+	VFMADD213PD  96(BP)(CX*1), Y15, Y3
+	VADDPD       Y6, Y4, Y12
+	VSUBPD       Y12, Y1, Y1
+	VFMADD132PD  32(R8), Y12, Y1
+	VFMADD213PD  32(BP)(CX*1), Y15, Y1
+	VADDPD       Y7, Y5, Y13
+	VSUBPD       Y13, Y2, Y2
+	VFMADD132PD  32(R8), Y13, Y2
+	VFMADD213PD  64(BP)(CX*1), Y15, Y2
+	VPBROADCASTB (R15)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y0, Y4, Y0
+	VMOVUPS      Y0, (R14)(CX*1)
+	VPBROADCASTB 1(R15)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y1, Y5, Y1
+	VMOVUPS      Y1, 32(R14)(CX*1)
+	VPBROADCASTB 2(R15)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y2, Y6, Y2
+	VMOVUPS      Y2, 64(R14)(CX*1)
+	VPBROADCASTB 3(R15)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y3, Y7, Y3
+	VMOVUPS      Y3, 96(R14)(CX*1)
+	VSUBPD       Y4, Y0, Y0
+	VSUBPD       Y5, Y1, Y1
+	VSUBPD       Y6, Y2, Y2
+	VSUBPD       Y7, Y3, Y3
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y0, Y0
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y2, Y2
+	VFMADD231PD  Y1, Y1, Y0
+	VFMADD231PD  Y3, Y3, Y2
+	VADDPD       Y2, Y0, Y0
+	VADDPD       Y0, Y14, Y14
+	CMPQ         R10, $0x07
+	JE           end_7
+
+row_7:
+	MOVQ         72(AX), R10
+	VMOVUPS      (R10)(CX*1), Y0
+	VMOVUPS      32(R10)(CX*1), Y1
+	VMOVUPS      64(R10)(CX*1), Y2
+	VMOVUPS      96(R10)(CX*1), Y3
+	MOVQ         136(AX), R10
+	MOVQ         280(AX), R13
+	MOVQ         344(AX), R14
+	VADDPD       Y0, Y4, Y4
+	VADDPD       Y1, Y5, Y5
+	VADDPD       Y2, Y6, Y6
+	VADDPD       Y3, Y7, Y7
+	VPERM2F128   $0x03, 224(BX), Y11, Y12
+	VPALIGNR     $0x08, Y12, Y11, Y12
+	VMOVUPS      Y11, 224(BX)
+	VPERM2F128   $0x21, 128(R12)(CX*1), Y8, Y13
 	VPALIGNR     $0x08, Y8, Y13, Y13
 	VADDPD       Y9, Y12, Y12
 	VSUBPD       Y12, Y4, Y4
@@ -18342,223 +22973,22 @@ block:
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y4, Y8, Y4
-	VMOVUPS      Y4, (R12)(CX*1)
+	VMOVUPS      Y4, (R10)(CX*1)
 	VPBROADCASTB 1(R13)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y5, Y9, Y5
-	VMOVUPS      Y5, 32(R12)(CX*1)
+	VMOVUPS      Y5, 32(R10)(CX*1)
 	VPBROADCASTB 2(R13)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y6, Y10, Y6
-	VMOVUPS      Y6, 64(R12)(CX*1)
+	VMOVUPS      Y6, 64(R10)(CX*1)
 	VPBROADCASTB 3(R13)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y7, Y11, Y7
-	VMOVUPS      Y7, 96(R12)(CX*1)
-	VSUBPD       Y8, Y4, Y4
-	VSUBPD       Y9, Y5, Y5
-	VSUBPD       Y10, Y6, Y6
-	VSUBPD       Y11, Y7, Y7
-	VFMADD213PD  smallestAVX2F64<>+0(SB), Y4, Y4
-	VFMADD213PD  smallestAVX2F64<>+0(SB), Y6, Y6
-	VFMADD231PD  Y5, Y5, Y4
-	VFMADD231PD  Y7, Y7, Y6
-	VADDPD       Y6, Y4, Y4
-	VADDPD       Y4, Y14, Y14
-	CMPQ         184(AX), $0x05
-	JE           rows_done
-
-	// row 5
-	MOVQ         56(AX), R11
-	VMOVUPS      (R11)(CX*1), Y4
-	VMOVUPS      32(R11)(CX*1), Y5
-	VMOVUPS      64(R11)(CX*1), Y6
-	VMOVUPS      96(R11)(CX*1), Y7
-	MOVQ         120(AX), R12
-	MOVQ         248(AX), R13
-	MOVQ         312(AX), R14
-	VADDPD       Y4, Y8, Y8
-	VADDPD       Y5, Y9, Y9
-	VADDPD       Y6, Y10, Y10
-	VADDPD       Y7, Y11, Y11
-	VPERM2F128   $0x03, 160(BX), Y3, Y12
-	VPALIGNR     $0x08, Y12, Y3, Y12
-	VMOVUPS      Y3, 160(BX)
-	VPERM2F128   $0x21, 128(R10)(CX*1), Y0, Y13
-	VPALIGNR     $0x08, Y0, Y13, Y13
-	VADDPD       Y1, Y12, Y12
-	VSUBPD       Y12, Y8, Y8
-	VFMADD132PD  32(R8), Y12, Y8
-	VFMADD213PD  (R14)(CX*1), Y15, Y8
-	VADDPD       Y13, Y2, Y13
-	VSUBPD       Y13, Y11, Y11
-	VFMADD132PD  32(R8), Y13, Y11
-	VFMADD213PD  96(R14)(CX*1), Y15, Y11
-	VADDPD       Y2, Y0, Y12
-	VSUBPD       Y12, Y9, Y9
-	VFMADD132PD  32(R8), Y12, Y9
-	VFMADD213PD  32(R14)(CX*1), Y15, Y9
-	VADDPD       Y3, Y1, Y13
-	VSUBPD       Y13, Y10, Y10
-	VFMADD132PD  32(R8), Y13, Y10
-	VFMADD213PD  64(R14)(CX*1), Y15, Y10
-	VPBROADCASTB (R13)(R9*1), Y12
-	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
-	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y8, Y0, Y8
-	VMOVUPS      Y8, (R12)(CX*1)
-	VPBROADCASTB 1(R13)(R9*1), Y12
-	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
-	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y9, Y1, Y9
-	VMOVUPS      Y9, 32(R12)(CX*1)
-	VPBROADCASTB 2(R13)(R9*1), Y12
-	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
-	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y10, Y2, Y10
-	VMOVUPS      Y10, 64(R12)(CX*1)
-	VPBROADCASTB 3(R13)(R9*1), Y12
-	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
-	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y11, Y3, Y11
-	VMOVUPS      Y11, 96(R12)(CX*1)
-	VSUBPD       Y0, Y8, Y8
-	VSUBPD       Y1, Y9, Y9
-	VSUBPD       Y2, Y10, Y10
-	VSUBPD       Y3, Y11, Y11
-	VFMADD213PD  smallestAVX2F64<>+0(SB), Y8, Y8
-	VFMADD213PD  smallestAVX2F64<>+0(SB), Y10, Y10
-	VFMADD231PD  Y9, Y9, Y8
-	VFMADD231PD  Y11, Y11, Y10
-	VADDPD       Y10, Y8, Y8
-	VADDPD       Y8, Y14, Y14
-	CMPQ         184(AX), $0x06
-	JE           rows_done
-
-	// row 6
-	MOVQ         64(AX), R10
-	VMOVUPS      (R10)(CX*1), Y8
-	VMOVUPS      32(R10)(CX*1), Y9
-	VMOVUPS      64(R10)(CX*1), Y10
-	VMOVUPS      96(R10)(CX*1), Y11
-	MOVQ         128(AX), R12
-	MOVQ         256(AX), R13
-	MOVQ         320(AX), R14
-	VADDPD       Y8, Y0, Y0
-	VADDPD       Y9, Y1, Y1
-	VADDPD       Y10, Y2, Y2
-	VADDPD       Y11, Y3, Y3
-	VPERM2F128   $0x03, 192(BX), Y7, Y12
-	VPALIGNR     $0x08, Y12, Y7, Y12
-	VMOVUPS      Y7, 192(BX)
-	VPERM2F128   $0x21, 128(R11)(CX*1), Y4, Y13
-	VPALIGNR     $0x08, Y4, Y13, Y13
-	VADDPD       Y5, Y12, Y12
-	VSUBPD       Y12, Y0, Y0
-	VFMADD132PD  32(R8), Y12, Y0
-	VFMADD213PD  (R14)(CX*1), Y15, Y0
-	VADDPD       Y13, Y6, Y13
-	VSUBPD       Y13, Y3, Y3
-	VFMADD132PD  32(R8), Y13, Y3
-	VFMADD213PD  96(R14)(CX*1), Y15, Y3
-	VADDPD       Y6, Y4, Y12
-	VSUBPD       Y12, Y1, Y1
-	VFMADD132PD  32(R8), Y12, Y1
-	VFMADD213PD  32(R14)(CX*1), Y15, Y1
-	VADDPD       Y7, Y5, Y13
-	VSUBPD       Y13, Y2, Y2
-	VFMADD132PD  32(R8), Y13, Y2
-	VFMADD213PD  64(R14)(CX*1), Y15, Y2
-	VPBROADCASTB (R13)(R9*1), Y12
-	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
-	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y0, Y4, Y0
-	VMOVUPS      Y0, (R12)(CX*1)
-	VPBROADCASTB 1(R13)(R9*1), Y12
-	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
-	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y1, Y5, Y1
-	VMOVUPS      Y1, 32(R12)(CX*1)
-	VPBROADCASTB 2(R13)(R9*1), Y12
-	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
-	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y2, Y6, Y2
-	VMOVUPS      Y2, 64(R12)(CX*1)
-	VPBROADCASTB 3(R13)(R9*1), Y12
-	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
-	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y3, Y7, Y3
-	VMOVUPS      Y3, 96(R12)(CX*1)
-	VSUBPD       Y4, Y0, Y0
-	VSUBPD       Y5, Y1, Y1
-	VSUBPD       Y6, Y2, Y2
-	VSUBPD       Y7, Y3, Y3
-	VFMADD213PD  smallestAVX2F64<>+0(SB), Y0, Y0
-	VFMADD213PD  smallestAVX2F64<>+0(SB), Y2, Y2
-	VFMADD231PD  Y1, Y1, Y0
-	VFMADD231PD  Y3, Y3, Y2
-	VADDPD       Y2, Y0, Y0
-	VADDPD       Y0, Y14, Y14
-	CMPQ         184(AX), $0x07
-	JE           rows_done
-
-	// row 7
-	MOVQ         72(AX), R11
-	VMOVUPS      (R11)(CX*1), Y0
-	VMOVUPS      32(R11)(CX*1), Y1
-	VMOVUPS      64(R11)(CX*1), Y2
-	VMOVUPS      96(R11)(CX*1), Y3
-	MOVQ         136(AX), R11
-	MOVQ         264(AX), R12
-	MOVQ         328(AX), R13
-	VADDPD       Y0, Y4, Y4
-	VADDPD       Y1, Y5, Y5
-	VADDPD       Y2, Y6, Y6
-	VADDPD       Y3, Y7, Y7
-	VPERM2F128   $0x03, 224(BX), Y11, Y12
-	VPALIGNR     $0x08, Y12, Y11, Y12
-	VMOVUPS      Y11, 224(BX)
-	VPERM2F128   $0x21, 128(R10)(CX*1), Y8, Y13
-	VPALIGNR     $0x08, Y8, Y13, Y13
-	VADDPD       Y9, Y12, Y12
-	VSUBPD       Y12, Y4, Y4
-	VFMADD132PD  32(R8), Y12, Y4
-	VFMADD213PD  (R13)(CX*1), Y15, Y4
-	VADDPD       Y13, Y10, Y13
-	VSUBPD       Y13, Y7, Y7
-	VFMADD132PD  32(R8), Y13, Y7
-	VFMADD213PD  96(R13)(CX*1), Y15, Y7
-	VADDPD       Y10, Y8, Y12
-	VSUBPD       Y12, Y5, Y5
-	VFMADD132PD  32(R8), Y12, Y5
-	VFMADD213PD  32(R13)(CX*1), Y15, Y5
-	VADDPD       Y11, Y9, Y13
-	VSUBPD       Y13, Y6, Y6
-	VFMADD132PD  32(R8), Y13, Y6
-	VFMADD213PD  64(R13)(CX*1), Y15, Y6
-	VPBROADCASTB (R12)(R9*1), Y12
-	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
-	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y4, Y8, Y4
-	VMOVUPS      Y4, (R11)(CX*1)
-	VPBROADCASTB 1(R12)(R9*1), Y12
-	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
-	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y5, Y9, Y5
-	VMOVUPS      Y5, 32(R11)(CX*1)
-	VPBROADCASTB 2(R12)(R9*1), Y12
-	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
-	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y6, Y10, Y6
-	VMOVUPS      Y6, 64(R11)(CX*1)
-	VPBROADCASTB 3(R12)(R9*1), Y12
-	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
-	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y7, Y11, Y7
-	VMOVUPS      Y7, 96(R11)(CX*1)
+	VMOVUPS      Y7, 96(R10)(CX*1)
 	VSUBPD       Y8, Y4, Y4
 	VSUBPD       Y9, Y5, Y5
 	VSUBPD       Y10, Y6, Y6
@@ -18571,7 +23001,7 @@ block:
 	VADDPD       Y4, Y14, Y14
 
 rows_done:
-	VMOVUPS Y14, (DX)
+	VMOVUPS Y14, (R11)
 	ADDQ    $0x00000020, DX
 	ADDQ    $0x00000080, CX
 	ADDQ    $0x04, R9
@@ -18579,46 +23009,111 @@ rows_done:
 	JNZ     block
 	VZEROUPPER
 	RET
+
+end_1:
+	CMPQ    184(AX), $0x01
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     row_1
+
+end_2:
+	CMPQ    184(AX), $0x02
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     row_2
+
+end_3:
+	CMPQ    184(AX), $0x03
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     row_3
+
+end_4:
+	CMPQ    184(AX), $0x04
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     row_4
+
+end_5:
+	CMPQ    184(AX), $0x05
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     row_5
+
+end_6:
+	CMPQ    184(AX), $0x06
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     row_6
+
+end_7:
+	CMPQ    184(AX), $0x07
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     row_7
 
 // func streamGeneralAVX2F64(s *Span)
 // Requires: AVX, AVX2, FMA3
-TEXT ·streamGeneralAVX2F64(SB), NOSPLIT, $0-8
+TEXT ·streamGeneralAVX2F64(SB), NOSPLIT, $8-8
 	MOVQ    s+0(FP), AX
 	MOVQ    144(AX), CX
 	MOVQ    160(AX), DX
 	ADDQ    152(AX), DX
 	MOVQ    168(AX), BX
-	MOVQ    200(AX), SI
-	MOVQ    192(AX), DI
-	MOVQ    344(AX), R8
+	MOVQ    216(AX), SI
+	MOVQ    208(AX), DI
+	MOVQ    360(AX), R8
 	VMOVUPS (R8), Y15
-	MOVQ    336(AX), R9
+	MOVQ    352(AX), R9
 
 block:
 	LEAQ         -1(SI), R10
 	VMOVQ        R10, X12
 	VPBROADCASTQ X12, Y12
 	VANDPS       (DX), Y12, Y14
-	MOVQ         (AX), R10
-	MOVQ         8(AX), R11
-	VMOVUPS      (R10)(CX*1), Y0
-	VMOVUPS      32(R10)(CX*1), Y1
-	VMOVUPS      64(R10)(CX*1), Y2
-	VMOVUPS      96(R10)(CX*1), Y3
-	VMOVUPS      (R11)(CX*1), Y4
-	VMOVUPS      32(R11)(CX*1), Y5
-	VMOVUPS      64(R11)(CX*1), Y6
-	VMOVUPS      96(R11)(CX*1), Y7
+	MOVQ         192(AX), R10
+	MOVQ         DX, R11
+	MOVQ         (AX), R12
+	MOVQ         8(AX), R13
+	VMOVUPS      (R12)(CX*1), Y0
+	VMOVUPS      32(R12)(CX*1), Y1
+	VMOVUPS      64(R12)(CX*1), Y2
+	VMOVUPS      96(R12)(CX*1), Y3
+	VMOVUPS      (R13)(CX*1), Y4
+	VMOVUPS      32(R13)(CX*1), Y5
+	VMOVUPS      64(R13)(CX*1), Y6
+	VMOVUPS      96(R13)(CX*1), Y7
 
 	// row 0
-	MOVQ         16(AX), R10
-	VMOVUPS      (R10)(CX*1), Y8
-	VMOVUPS      32(R10)(CX*1), Y9
-	VMOVUPS      64(R10)(CX*1), Y10
-	VMOVUPS      96(R10)(CX*1), Y11
-	MOVQ         80(AX), R12
-	MOVQ         208(AX), R13
-	MOVQ         272(AX), R14
+	MOVQ         16(AX), R12
+	VMOVUPS      (R12)(CX*1), Y8
+	VMOVUPS      32(R12)(CX*1), Y9
+	VMOVUPS      64(R12)(CX*1), Y10
+	VMOVUPS      96(R12)(CX*1), Y11
+	MOVQ         80(AX), R14
+	MOVQ         224(AX), R15
+	MOVQ         288(AX), BP
 	VADDPD       Y8, Y0, Y0
 	VADDPD       Y9, Y1, Y1
 	VADDPD       Y10, Y2, Y2
@@ -18626,44 +23121,44 @@ block:
 	VPERM2F128   $0x03, (BX), Y7, Y12
 	VPALIGNR     $0x08, Y12, Y7, Y12
 	VMOVUPS      Y7, (BX)
-	VPERM2F128   $0x21, 128(R11)(CX*1), Y4, Y13
+	VPERM2F128   $0x21, 128(R13)(CX*1), Y4, Y13
 	VPALIGNR     $0x08, Y4, Y13, Y13
 	VADDPD       Y5, Y12, Y12
 	VSUBPD       Y12, Y0, Y0
 	VFMADD132PD  32(R8), Y12, Y0
-	VFMADD213PD  (R14)(CX*1), Y15, Y0
+	VFMADD213PD  (BP)(CX*1), Y15, Y0
 	VADDPD       Y13, Y6, Y13
 	VSUBPD       Y13, Y3, Y3
 	VFMADD132PD  32(R8), Y13, Y3
-	VFMADD213PD  96(R14)(CX*1), Y15, Y3
+	VFMADD213PD  96(BP)(CX*1), Y15, Y3
 	VADDPD       Y6, Y4, Y12
 	VSUBPD       Y12, Y1, Y1
 	VFMADD132PD  32(R8), Y12, Y1
-	VFMADD213PD  32(R14)(CX*1), Y15, Y1
+	VFMADD213PD  32(BP)(CX*1), Y15, Y1
 	VADDPD       Y7, Y5, Y13
 	VSUBPD       Y13, Y2, Y2
 	VFMADD132PD  32(R8), Y13, Y2
-	VFMADD213PD  64(R14)(CX*1), Y15, Y2
-	VPBROADCASTB (R13)(R9*1), Y12
+	VFMADD213PD  64(BP)(CX*1), Y15, Y2
+	VPBROADCASTB (R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y0, Y4, Y0
-	VMOVNTPS     Y0, (R12)(CX*1)
-	VPBROADCASTB 1(R13)(R9*1), Y12
+	VMOVNTPS     Y0, (R14)(CX*1)
+	VPBROADCASTB 1(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y1, Y5, Y1
-	VMOVNTPS     Y1, 32(R12)(CX*1)
-	VPBROADCASTB 2(R13)(R9*1), Y12
+	VMOVNTPS     Y1, 32(R14)(CX*1)
+	VPBROADCASTB 2(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y2, Y6, Y2
-	VMOVNTPS     Y2, 64(R12)(CX*1)
-	VPBROADCASTB 3(R13)(R9*1), Y12
+	VMOVNTPS     Y2, 64(R14)(CX*1)
+	VPBROADCASTB 3(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y3, Y7, Y3
-	VMOVNTPS     Y3, 96(R12)(CX*1)
+	VMOVNTPS     Y3, 96(R14)(CX*1)
 	VSUBPD       Y4, Y0, Y0
 	VSUBPD       Y5, Y1, Y1
 	VSUBPD       Y6, Y2, Y2
@@ -18674,18 +23169,18 @@ block:
 	VFMADD231PD  Y3, Y3, Y2
 	VADDPD       Y2, Y0, Y0
 	VADDPD       Y0, Y14, Y14
-	CMPQ         184(AX), $0x01
-	JE           rows_done
+	CMPQ         R10, $0x01
+	JE           end_1
 
-	// row 1
-	MOVQ         24(AX), R11
-	VMOVUPS      (R11)(CX*1), Y0
-	VMOVUPS      32(R11)(CX*1), Y1
-	VMOVUPS      64(R11)(CX*1), Y2
-	VMOVUPS      96(R11)(CX*1), Y3
-	MOVQ         88(AX), R12
-	MOVQ         216(AX), R13
-	MOVQ         280(AX), R14
+row_1:
+	MOVQ         24(AX), R13
+	VMOVUPS      (R13)(CX*1), Y0
+	VMOVUPS      32(R13)(CX*1), Y1
+	VMOVUPS      64(R13)(CX*1), Y2
+	VMOVUPS      96(R13)(CX*1), Y3
+	MOVQ         88(AX), R14
+	MOVQ         232(AX), R15
+	MOVQ         296(AX), BP
 	VADDPD       Y0, Y4, Y4
 	VADDPD       Y1, Y5, Y5
 	VADDPD       Y2, Y6, Y6
@@ -18693,44 +23188,44 @@ block:
 	VPERM2F128   $0x03, 32(BX), Y11, Y12
 	VPALIGNR     $0x08, Y12, Y11, Y12
 	VMOVUPS      Y11, 32(BX)
-	VPERM2F128   $0x21, 128(R10)(CX*1), Y8, Y13
+	VPERM2F128   $0x21, 128(R12)(CX*1), Y8, Y13
 	VPALIGNR     $0x08, Y8, Y13, Y13
 	VADDPD       Y9, Y12, Y12
 	VSUBPD       Y12, Y4, Y4
 	VFMADD132PD  32(R8), Y12, Y4
-	VFMADD213PD  (R14)(CX*1), Y15, Y4
+	VFMADD213PD  (BP)(CX*1), Y15, Y4
 	VADDPD       Y13, Y10, Y13
 	VSUBPD       Y13, Y7, Y7
 	VFMADD132PD  32(R8), Y13, Y7
-	VFMADD213PD  96(R14)(CX*1), Y15, Y7
+	VFMADD213PD  96(BP)(CX*1), Y15, Y7
 	VADDPD       Y10, Y8, Y12
 	VSUBPD       Y12, Y5, Y5
 	VFMADD132PD  32(R8), Y12, Y5
-	VFMADD213PD  32(R14)(CX*1), Y15, Y5
+	VFMADD213PD  32(BP)(CX*1), Y15, Y5
 	VADDPD       Y11, Y9, Y13
 	VSUBPD       Y13, Y6, Y6
 	VFMADD132PD  32(R8), Y13, Y6
-	VFMADD213PD  64(R14)(CX*1), Y15, Y6
-	VPBROADCASTB (R13)(R9*1), Y12
+	VFMADD213PD  64(BP)(CX*1), Y15, Y6
+	VPBROADCASTB (R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y4, Y8, Y4
-	VMOVNTPS     Y4, (R12)(CX*1)
-	VPBROADCASTB 1(R13)(R9*1), Y12
+	VMOVNTPS     Y4, (R14)(CX*1)
+	VPBROADCASTB 1(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y5, Y9, Y5
-	VMOVNTPS     Y5, 32(R12)(CX*1)
-	VPBROADCASTB 2(R13)(R9*1), Y12
+	VMOVNTPS     Y5, 32(R14)(CX*1)
+	VPBROADCASTB 2(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y6, Y10, Y6
-	VMOVNTPS     Y6, 64(R12)(CX*1)
-	VPBROADCASTB 3(R13)(R9*1), Y12
+	VMOVNTPS     Y6, 64(R14)(CX*1)
+	VPBROADCASTB 3(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y7, Y11, Y7
-	VMOVNTPS     Y7, 96(R12)(CX*1)
+	VMOVNTPS     Y7, 96(R14)(CX*1)
 	VSUBPD       Y8, Y4, Y4
 	VSUBPD       Y9, Y5, Y5
 	VSUBPD       Y10, Y6, Y6
@@ -18741,18 +23236,18 @@ block:
 	VFMADD231PD  Y7, Y7, Y6
 	VADDPD       Y6, Y4, Y4
 	VADDPD       Y4, Y14, Y14
-	CMPQ         184(AX), $0x02
-	JE           rows_done
+	CMPQ         R10, $0x02
+	JE           end_2
 
-	// row 2
-	MOVQ         32(AX), R10
-	VMOVUPS      (R10)(CX*1), Y4
-	VMOVUPS      32(R10)(CX*1), Y5
-	VMOVUPS      64(R10)(CX*1), Y6
-	VMOVUPS      96(R10)(CX*1), Y7
-	MOVQ         96(AX), R12
-	MOVQ         224(AX), R13
-	MOVQ         288(AX), R14
+row_2:
+	MOVQ         32(AX), R12
+	VMOVUPS      (R12)(CX*1), Y4
+	VMOVUPS      32(R12)(CX*1), Y5
+	VMOVUPS      64(R12)(CX*1), Y6
+	VMOVUPS      96(R12)(CX*1), Y7
+	MOVQ         96(AX), R14
+	MOVQ         240(AX), R15
+	MOVQ         304(AX), BP
 	VADDPD       Y4, Y8, Y8
 	VADDPD       Y5, Y9, Y9
 	VADDPD       Y6, Y10, Y10
@@ -18760,44 +23255,44 @@ block:
 	VPERM2F128   $0x03, 64(BX), Y3, Y12
 	VPALIGNR     $0x08, Y12, Y3, Y12
 	VMOVUPS      Y3, 64(BX)
-	VPERM2F128   $0x21, 128(R11)(CX*1), Y0, Y13
+	VPERM2F128   $0x21, 128(R13)(CX*1), Y0, Y13
 	VPALIGNR     $0x08, Y0, Y13, Y13
 	VADDPD       Y1, Y12, Y12
 	VSUBPD       Y12, Y8, Y8
 	VFMADD132PD  32(R8), Y12, Y8
-	VFMADD213PD  (R14)(CX*1), Y15, Y8
+	VFMADD213PD  (BP)(CX*1), Y15, Y8
 	VADDPD       Y13, Y2, Y13
 	VSUBPD       Y13, Y11, Y11
 	VFMADD132PD  32(R8), Y13, Y11
-	VFMADD213PD  96(R14)(CX*1), Y15, Y11
+	VFMADD213PD  96(BP)(CX*1), Y15, Y11
 	VADDPD       Y2, Y0, Y12
 	VSUBPD       Y12, Y9, Y9
 	VFMADD132PD  32(R8), Y12, Y9
-	VFMADD213PD  32(R14)(CX*1), Y15, Y9
+	VFMADD213PD  32(BP)(CX*1), Y15, Y9
 	VADDPD       Y3, Y1, Y13
 	VSUBPD       Y13, Y10, Y10
 	VFMADD132PD  32(R8), Y13, Y10
-	VFMADD213PD  64(R14)(CX*1), Y15, Y10
-	VPBROADCASTB (R13)(R9*1), Y12
+	VFMADD213PD  64(BP)(CX*1), Y15, Y10
+	VPBROADCASTB (R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y8, Y0, Y8
-	VMOVNTPS     Y8, (R12)(CX*1)
-	VPBROADCASTB 1(R13)(R9*1), Y12
+	VMOVNTPS     Y8, (R14)(CX*1)
+	VPBROADCASTB 1(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y9, Y1, Y9
-	VMOVNTPS     Y9, 32(R12)(CX*1)
-	VPBROADCASTB 2(R13)(R9*1), Y12
+	VMOVNTPS     Y9, 32(R14)(CX*1)
+	VPBROADCASTB 2(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y10, Y2, Y10
-	VMOVNTPS     Y10, 64(R12)(CX*1)
-	VPBROADCASTB 3(R13)(R9*1), Y12
+	VMOVNTPS     Y10, 64(R14)(CX*1)
+	VPBROADCASTB 3(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y11, Y3, Y11
-	VMOVNTPS     Y11, 96(R12)(CX*1)
+	VMOVNTPS     Y11, 96(R14)(CX*1)
 	VSUBPD       Y0, Y8, Y8
 	VSUBPD       Y1, Y9, Y9
 	VSUBPD       Y2, Y10, Y10
@@ -18808,18 +23303,18 @@ block:
 	VFMADD231PD  Y11, Y11, Y10
 	VADDPD       Y10, Y8, Y8
 	VADDPD       Y8, Y14, Y14
-	CMPQ         184(AX), $0x03
-	JE           rows_done
+	CMPQ         R10, $0x03
+	JE           end_3
 
-	// row 3
-	MOVQ         40(AX), R11
-	VMOVUPS      (R11)(CX*1), Y8
-	VMOVUPS      32(R11)(CX*1), Y9
-	VMOVUPS      64(R11)(CX*1), Y10
-	VMOVUPS      96(R11)(CX*1), Y11
-	MOVQ         104(AX), R12
-	MOVQ         232(AX), R13
-	MOVQ         296(AX), R14
+row_3:
+	MOVQ         40(AX), R13
+	VMOVUPS      (R13)(CX*1), Y8
+	VMOVUPS      32(R13)(CX*1), Y9
+	VMOVUPS      64(R13)(CX*1), Y10
+	VMOVUPS      96(R13)(CX*1), Y11
+	MOVQ         104(AX), R14
+	MOVQ         248(AX), R15
+	MOVQ         312(AX), BP
 	VADDPD       Y8, Y0, Y0
 	VADDPD       Y9, Y1, Y1
 	VADDPD       Y10, Y2, Y2
@@ -18827,44 +23322,44 @@ block:
 	VPERM2F128   $0x03, 96(BX), Y7, Y12
 	VPALIGNR     $0x08, Y12, Y7, Y12
 	VMOVUPS      Y7, 96(BX)
-	VPERM2F128   $0x21, 128(R10)(CX*1), Y4, Y13
+	VPERM2F128   $0x21, 128(R12)(CX*1), Y4, Y13
 	VPALIGNR     $0x08, Y4, Y13, Y13
 	VADDPD       Y5, Y12, Y12
 	VSUBPD       Y12, Y0, Y0
 	VFMADD132PD  32(R8), Y12, Y0
-	VFMADD213PD  (R14)(CX*1), Y15, Y0
+	VFMADD213PD  (BP)(CX*1), Y15, Y0
 	VADDPD       Y13, Y6, Y13
 	VSUBPD       Y13, Y3, Y3
 	VFMADD132PD  32(R8), Y13, Y3
-	VFMADD213PD  96(R14)(CX*1), Y15, Y3
+	VFMADD213PD  96(BP)(CX*1), Y15, Y3
 	VADDPD       Y6, Y4, Y12
 	VSUBPD       Y12, Y1, Y1
 	VFMADD132PD  32(R8), Y12, Y1
-	VFMADD213PD  32(R14)(CX*1), Y15, Y1
+	VFMADD213PD  32(BP)(CX*1), Y15, Y1
 	VADDPD       Y7, Y5, Y13
 	VSUBPD       Y13, Y2, Y2
 	VFMADD132PD  32(R8), Y13, Y2
-	VFMADD213PD  64(R14)(CX*1), Y15, Y2
-	VPBROADCASTB (R13)(R9*1), Y12
+	VFMADD213PD  64(BP)(CX*1), Y15, Y2
+	VPBROADCASTB (R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y0, Y4, Y0
-	VMOVNTPS     Y0, (R12)(CX*1)
-	VPBROADCASTB 1(R13)(R9*1), Y12
+	VMOVNTPS     Y0, (R14)(CX*1)
+	VPBROADCASTB 1(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y1, Y5, Y1
-	VMOVNTPS     Y1, 32(R12)(CX*1)
-	VPBROADCASTB 2(R13)(R9*1), Y12
+	VMOVNTPS     Y1, 32(R14)(CX*1)
+	VPBROADCASTB 2(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y2, Y6, Y2
-	VMOVNTPS     Y2, 64(R12)(CX*1)
-	VPBROADCASTB 3(R13)(R9*1), Y12
+	VMOVNTPS     Y2, 64(R14)(CX*1)
+	VPBROADCASTB 3(R15)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y3, Y7, Y3
-	VMOVNTPS     Y3, 96(R12)(CX*1)
+	VMOVNTPS     Y3, 96(R14)(CX*1)
 	VSUBPD       Y4, Y0, Y0
 	VSUBPD       Y5, Y1, Y1
 	VSUBPD       Y6, Y2, Y2
@@ -18875,18 +23370,18 @@ block:
 	VFMADD231PD  Y3, Y3, Y2
 	VADDPD       Y2, Y0, Y0
 	VADDPD       Y0, Y14, Y14
-	CMPQ         184(AX), $0x04
-	JE           rows_done
+	CMPQ         R10, $0x04
+	JE           end_4
 
-	// row 4
-	MOVQ         48(AX), R10
-	VMOVUPS      (R10)(CX*1), Y0
-	VMOVUPS      32(R10)(CX*1), Y1
-	VMOVUPS      64(R10)(CX*1), Y2
-	VMOVUPS      96(R10)(CX*1), Y3
-	MOVQ         112(AX), R12
-	MOVQ         240(AX), R13
-	MOVQ         304(AX), R14
+row_4:
+	MOVQ         48(AX), R12
+	VMOVUPS      (R12)(CX*1), Y0
+	VMOVUPS      32(R12)(CX*1), Y1
+	VMOVUPS      64(R12)(CX*1), Y2
+	VMOVUPS      96(R12)(CX*1), Y3
+	MOVQ         112(AX), R14
+	MOVQ         256(AX), R15
+	MOVQ         320(AX), BP
 	VADDPD       Y0, Y4, Y4
 	VADDPD       Y1, Y5, Y5
 	VADDPD       Y2, Y6, Y6
@@ -18894,7 +23389,208 @@ block:
 	VPERM2F128   $0x03, 128(BX), Y11, Y12
 	VPALIGNR     $0x08, Y12, Y11, Y12
 	VMOVUPS      Y11, 128(BX)
-	VPERM2F128   $0x21, 128(R11)(CX*1), Y8, Y13
+	VPERM2F128   $0x21, 128(R13)(CX*1), Y8, Y13
+	VPALIGNR     $0x08, Y8, Y13, Y13
+	VADDPD       Y9, Y12, Y12
+	VSUBPD       Y12, Y4, Y4
+	VFMADD132PD  32(R8), Y12, Y4
+	VFMADD213PD  (BP)(CX*1), Y15, Y4
+	VADDPD       Y13, Y10, Y13
+	VSUBPD       Y13, Y7, Y7
+	VFMADD132PD  32(R8), Y13, Y7
+	VFMADD213PD  96(BP)(CX*1), Y15, Y7
+	VADDPD       Y10, Y8, Y12
+	VSUBPD       Y12, Y5, Y5
+	VFMADD132PD  32(R8), Y12, Y5
+	VFMADD213PD  32(BP)(CX*1), Y15, Y5
+	VADDPD       Y11, Y9, Y13
+	VSUBPD       Y13, Y6, Y6
+	VFMADD132PD  32(R8), Y13, Y6
+	VFMADD213PD  64(BP)(CX*1), Y15, Y6
+	VPBROADCASTB (R15)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y4, Y8, Y4
+	VMOVNTPS     Y4, (R14)(CX*1)
+	VPBROADCASTB 1(R15)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y5, Y9, Y5
+	VMOVNTPS     Y5, 32(R14)(CX*1)
+	VPBROADCASTB 2(R15)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y6, Y10, Y6
+	VMOVNTPS     Y6, 64(R14)(CX*1)
+	VPBROADCASTB 3(R15)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y7, Y11, Y7
+	VMOVNTPS     Y7, 96(R14)(CX*1)
+	VSUBPD       Y8, Y4, Y4
+	VSUBPD       Y9, Y5, Y5
+	VSUBPD       Y10, Y6, Y6
+	VSUBPD       Y11, Y7, Y7
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y4, Y4
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y6, Y6
+	VFMADD231PD  Y5, Y5, Y4
+	VFMADD231PD  Y7, Y7, Y6
+	VADDPD       Y6, Y4, Y4
+	VADDPD       Y4, Y14, Y14
+	CMPQ         R10, $0x05
+	JE           end_5
+
+row_5:
+	MOVQ         56(AX), R13
+	VMOVUPS      (R13)(CX*1), Y4
+	VMOVUPS      32(R13)(CX*1), Y5
+	VMOVUPS      64(R13)(CX*1), Y6
+	VMOVUPS      96(R13)(CX*1), Y7
+	MOVQ         120(AX), R14
+	MOVQ         264(AX), R15
+	MOVQ         328(AX), BP
+	VADDPD       Y4, Y8, Y8
+	VADDPD       Y5, Y9, Y9
+	VADDPD       Y6, Y10, Y10
+	VADDPD       Y7, Y11, Y11
+	VPERM2F128   $0x03, 160(BX), Y3, Y12
+	VPALIGNR     $0x08, Y12, Y3, Y12
+	VMOVUPS      Y3, 160(BX)
+	VPERM2F128   $0x21, 128(R12)(CX*1), Y0, Y13
+	VPALIGNR     $0x08, Y0, Y13, Y13
+	VADDPD       Y1, Y12, Y12
+	VSUBPD       Y12, Y8, Y8
+	VFMADD132PD  32(R8), Y12, Y8
+	VFMADD213PD  (BP)(CX*1), Y15, Y8
+	VADDPD       Y13, Y2, Y13
+	VSUBPD       Y13, Y11, Y11
+	VFMADD132PD  32(R8), Y13, Y11
+	VFMADD213PD  96(BP)(CX*1), Y15, Y11
+	VADDPD       Y2, Y0, Y12
+	VSUBPD       Y12, Y9, Y9
+	VFMADD132PD  32(R8), Y12, Y9
+	VFMADD213PD  32(BP)(CX*1), Y15, Y9
+	VADDPD       Y3, Y1, Y13
+	VSUBPD       Y13, Y10, Y10
+	VFMADD132PD  32(R8), Y13, Y10
+	VFMADD213PD  64(BP)(CX*1), Y15, Y10
+	VPBROADCASTB (R15)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y8, Y0, Y8
+	VMOVNTPS     Y8, (R14)(CX*1)
+	VPBROADCASTB 1(R15)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y9, Y1, Y9
+	VMOVNTPS     Y9, 32(R14)(CX*1)
+	VPBROADCASTB 2(R15)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y10, Y2, Y10
+	VMOVNTPS     Y10, 64(R14)(CX*1)
+	VPBROADCASTB 3(R15)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y11, Y3, Y11
+	VMOVNTPS     Y11, 96(R14)(CX*1)
+	VSUBPD       Y0, Y8, Y8
+	VSUBPD       Y1, Y9, Y9
+	VSUBPD       Y2, Y10, Y10
+	VSUBPD       Y3, Y11, Y11
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y8, Y8
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y10, Y10
+	VFMADD231PD  Y9, Y9, Y8
+	VFMADD231PD  Y11, Y11, Y10
+	VADDPD       Y10, Y8, Y8
+	VADDPD       Y8, Y14, Y14
+	CMPQ         R10, $0x06
+	JE           end_6
+
+row_6:
+	MOVQ         64(AX), R12
+	VMOVUPS      (R12)(CX*1), Y8
+	VMOVUPS      32(R12)(CX*1), Y9
+	VMOVUPS      64(R12)(CX*1), Y10
+	VMOVUPS      96(R12)(CX*1), Y11
+	MOVQ         128(AX), R14
+	MOVQ         272(AX), R15
+	MOVQ         336(AX), BP
+	VADDPD       Y8, Y0, Y0
+	VADDPD       Y9, Y1, Y1
+	VADDPD       Y10, Y2, Y2
+	VADDPD       Y11, Y3, Y3
+	VPERM2F128   $0x03, 192(BX), Y7, Y12
+	VPALIGNR     $0x08, Y12, Y7, Y12
+	VMOVUPS      Y7, 192(BX)
+	VPERM2F128   $0x21, 128(R13)(CX*1), Y4, Y13
+	VPALIGNR     $0x08, Y4, Y13, Y13
+	VADDPD       Y5, Y12, Y12
+	VSUBPD       Y12, Y0, Y0
+	VFMADD132PD  32(R8), Y12, Y0
+	VFMADD213PD  (BP)(CX*1), Y15, Y0
+	VADDPD       Y13, Y6, Y13
+	VSUBPD       Y13, Y3, Y3
+	VFMADD132PD  32(R8), Y13, Y3
+	VFMADD213PD  96(BP)(CX*1), Y15, Y3
+	VADDPD       Y6, Y4, Y12
+	VSUBPD       Y12, Y1, Y1
+	VFMADD132PD  32(R8), Y12, Y1
+	VFMADD213PD  32(BP)(CX*1), Y15, Y1
+	VADDPD       Y7, Y5, Y13
+	VSUBPD       Y13, Y2, Y2
+	VFMADD132PD  32(R8), Y13, Y2
+	VFMADD213PD  64(BP)(CX*1), Y15, Y2
+	VPBROADCASTB (R15)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y0, Y4, Y0
+	VMOVNTPS     Y0, (R14)(CX*1)
+	VPBROADCASTB 1(R15)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y1, Y5, Y1
+	VMOVNTPS     Y1, 32(R14)(CX*1)
+	VPBROADCASTB 2(R15)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y2, Y6, Y2
+	VMOVNTPS     Y2, 64(R14)(CX*1)
+	VPBROADCASTB 3(R15)(R9*1), Y12
+	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
+	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
+	VBLENDVPS    Y12, Y3, Y7, Y3
+	VMOVNTPS     Y3, 96(R14)(CX*1)
+	VSUBPD       Y4, Y0, Y0
+	VSUBPD       Y5, Y1, Y1
+	VSUBPD       Y6, Y2, Y2
+	VSUBPD       Y7, Y3, Y3
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y0, Y0
+	VFMADD213PD  smallestAVX2F64<>+0(SB), Y2, Y2
+	VFMADD231PD  Y1, Y1, Y0
+	VFMADD231PD  Y3, Y3, Y2
+	VADDPD       Y2, Y0, Y0
+	VADDPD       Y0, Y14, Y14
+	CMPQ         R10, $0x07
+	JE           end_7
+
+row_7:
+	MOVQ         72(AX), R10
+	VMOVUPS      (R10)(CX*1), Y0
+	VMOVUPS      32(R10)(CX*1), Y1
+	VMOVUPS      64(R10)(CX*1), Y2
+	VMOVUPS      96(R10)(CX*1), Y3
+	MOVQ         136(AX), R10
+	MOVQ         280(AX), R13
+	MOVQ         344(AX), R14
+	VADDPD       Y0, Y4, Y4
+	VADDPD       Y1, Y5, Y5
+	VADDPD       Y2, Y6, Y6
+	VADDPD       Y3, Y7, Y7
+	VPERM2F128   $0x03, 224(BX), Y11, Y12
+	VPALIGNR     $0x08, Y12, Y11, Y12
+	VMOVUPS      Y11, 224(BX)
+	VPERM2F128   $0x21, 128(R12)(CX*1), Y8, Y13
 	VPALIGNR     $0x08, Y8, Y13, Y13
 	VADDPD       Y9, Y12, Y12
 	VSUBPD       Y12, Y4, Y4
@@ -18916,223 +23612,22 @@ block:
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y4, Y8, Y4
-	VMOVNTPS     Y4, (R12)(CX*1)
+	VMOVNTPS     Y4, (R10)(CX*1)
 	VPBROADCASTB 1(R13)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y5, Y9, Y5
-	VMOVNTPS     Y5, 32(R12)(CX*1)
+	VMOVNTPS     Y5, 32(R10)(CX*1)
 	VPBROADCASTB 2(R13)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y6, Y10, Y6
-	VMOVNTPS     Y6, 64(R12)(CX*1)
+	VMOVNTPS     Y6, 64(R10)(CX*1)
 	VPBROADCASTB 3(R13)(R9*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y7, Y11, Y7
-	VMOVNTPS     Y7, 96(R12)(CX*1)
-	VSUBPD       Y8, Y4, Y4
-	VSUBPD       Y9, Y5, Y5
-	VSUBPD       Y10, Y6, Y6
-	VSUBPD       Y11, Y7, Y7
-	VFMADD213PD  smallestAVX2F64<>+0(SB), Y4, Y4
-	VFMADD213PD  smallestAVX2F64<>+0(SB), Y6, Y6
-	VFMADD231PD  Y5, Y5, Y4
-	VFMADD231PD  Y7, Y7, Y6
-	VADDPD       Y6, Y4, Y4
-	VADDPD       Y4, Y14, Y14
-	CMPQ         184(AX), $0x05
-	JE           rows_done
-
-	// row 5
-	MOVQ         56(AX), R11
-	VMOVUPS      (R11)(CX*1), Y4
-	VMOVUPS      32(R11)(CX*1), Y5
-	VMOVUPS      64(R11)(CX*1), Y6
-	VMOVUPS      96(R11)(CX*1), Y7
-	MOVQ         120(AX), R12
-	MOVQ         248(AX), R13
-	MOVQ         312(AX), R14
-	VADDPD       Y4, Y8, Y8
-	VADDPD       Y5, Y9, Y9
-	VADDPD       Y6, Y10, Y10
-	VADDPD       Y7, Y11, Y11
-	VPERM2F128   $0x03, 160(BX), Y3, Y12
-	VPALIGNR     $0x08, Y12, Y3, Y12
-	VMOVUPS      Y3, 160(BX)
-	VPERM2F128   $0x21, 128(R10)(CX*1), Y0, Y13
-	VPALIGNR     $0x08, Y0, Y13, Y13
-	VADDPD       Y1, Y12, Y12
-	VSUBPD       Y12, Y8, Y8
-	VFMADD132PD  32(R8), Y12, Y8
-	VFMADD213PD  (R14)(CX*1), Y15, Y8
-	VADDPD       Y13, Y2, Y13
-	VSUBPD       Y13, Y11, Y11
-	VFMADD132PD  32(R8), Y13, Y11
-	VFMADD213PD  96(R14)(CX*1), Y15, Y11
-	VADDPD       Y2, Y0, Y12
-	VSUBPD       Y12, Y9, Y9
-	VFMADD132PD  32(R8), Y12, Y9
-	VFMADD213PD  32(R14)(CX*1), Y15, Y9
-	VADDPD       Y3, Y1, Y13
-	VSUBPD       Y13, Y10, Y10
-	VFMADD132PD  32(R8), Y13, Y10
-	VFMADD213PD  64(R14)(CX*1), Y15, Y10
-	VPBROADCASTB (R13)(R9*1), Y12
-	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
-	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y8, Y0, Y8
-	VMOVNTPS     Y8, (R12)(CX*1)
-	VPBROADCASTB 1(R13)(R9*1), Y12
-	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
-	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y9, Y1, Y9
-	VMOVNTPS     Y9, 32(R12)(CX*1)
-	VPBROADCASTB 2(R13)(R9*1), Y12
-	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
-	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y10, Y2, Y10
-	VMOVNTPS     Y10, 64(R12)(CX*1)
-	VPBROADCASTB 3(R13)(R9*1), Y12
-	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
-	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y11, Y3, Y11
-	VMOVNTPS     Y11, 96(R12)(CX*1)
-	VSUBPD       Y0, Y8, Y8
-	VSUBPD       Y1, Y9, Y9
-	VSUBPD       Y2, Y10, Y10
-	VSUBPD       Y3, Y11, Y11
-	VFMADD213PD  smallestAVX2F64<>+0(SB), Y8, Y8
-	VFMADD213PD  smallestAVX2F64<>+0(SB), Y10, Y10
-	VFMADD231PD  Y9, Y9, Y8
-	VFMADD231PD  Y11, Y11, Y10
-	VADDPD       Y10, Y8, Y8
-	VADDPD       Y8, Y14, Y14
-	CMPQ         184(AX), $0x06
-	JE           rows_done
-
-	// row 6
-	MOVQ         64(AX), R10
-	VMOVUPS      (R10)(CX*1), Y8
-	VMOVUPS      32(R10)(CX*1), Y9
-	VMOVUPS      64(R10)(CX*1), Y10
-	VMOVUPS      96(R10)(CX*1), Y11
-	MOVQ         128(AX), R12
-	MOVQ         256(AX), R13
-	MOVQ         320(AX), R14
-	VADDPD       Y8, Y0, Y0
-	VADDPD       Y9, Y1, Y1
-	VADDPD       Y10, Y2, Y2
-	VADDPD       Y11, Y3, Y3
-	VPERM2F128   $0x03, 192(BX), Y7, Y12
-	VPALIGNR     $0x08, Y12, Y7, Y12
-	VMOVUPS      Y7, 192(BX)
-	VPERM2F128   $0x21, 128(R11)(CX*1), Y4, Y13
-	VPALIGNR     $0x08, Y4, Y13, Y13
-	VADDPD       Y5, Y12, Y12
-	VSUBPD       Y12, Y0, Y0
-	VFMADD132PD  32(R8), Y12, Y0
-	VFMADD213PD  (R14)(CX*1), Y15, Y0
-	VADDPD       Y13, Y6, Y13
-	VSUBPD       Y13, Y3, Y3
-	VFMADD132PD  32(R8), Y13, Y3
-	VFMADD213PD  96(R14)(CX*1), Y15, Y3
-	VADDPD       Y6, Y4, Y12
-	VSUBPD       Y12, Y1, Y1
-	VFMADD132PD  32(R8), Y12, Y1
-	VFMADD213PD  32(R14)(CX*1), Y15, Y1
-	VADDPD       Y7, Y5, Y13
-	VSUBPD       Y13, Y2, Y2
-	VFMADD132PD  32(R8), Y13, Y2
-	VFMADD213PD  64(R14)(CX*1), Y15, Y2
-	VPBROADCASTB (R13)(R9*1), Y12
-	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
-	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y0, Y4, Y0
-	VMOVNTPS     Y0, (R12)(CX*1)
-	VPBROADCASTB 1(R13)(R9*1), Y12
-	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
-	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y1, Y5, Y1
-	VMOVNTPS     Y1, 32(R12)(CX*1)
-	VPBROADCASTB 2(R13)(R9*1), Y12
-	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
-	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y2, Y6, Y2
-	VMOVNTPS     Y2, 64(R12)(CX*1)
-	VPBROADCASTB 3(R13)(R9*1), Y12
-	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
-	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y3, Y7, Y3
-	VMOVNTPS     Y3, 96(R12)(CX*1)
-	VSUBPD       Y4, Y0, Y0
-	VSUBPD       Y5, Y1, Y1
-	VSUBPD       Y6, Y2, Y2
-	VSUBPD       Y7, Y3, Y3
-	VFMADD213PD  smallestAVX2F64<>+0(SB), Y0, Y0
-	VFMADD213PD  smallestAVX2F64<>+0(SB), Y2, Y2
-	VFMADD231PD  Y1, Y1, Y0
-	VFMADD231PD  Y3, Y3, Y2
-	VADDPD       Y2, Y0, Y0
-	VADDPD       Y0, Y14, Y14
-	CMPQ         184(AX), $0x07
-	JE           rows_done
-
-	// row 7
-	MOVQ         72(AX), R11
-	VMOVUPS      (R11)(CX*1), Y0
-	VMOVUPS      32(R11)(CX*1), Y1
-	VMOVUPS      64(R11)(CX*1), Y2
-	VMOVUPS      96(R11)(CX*1), Y3
-	MOVQ         136(AX), R11
-	MOVQ         264(AX), R12
-	MOVQ         328(AX), R13
-	VADDPD       Y0, Y4, Y4
-	VADDPD       Y1, Y5, Y5
-	VADDPD       Y2, Y6, Y6
-	VADDPD       Y3, Y7, Y7
-	VPERM2F128   $0x03, 224(BX), Y11, Y12
-	VPALIGNR     $0x08, Y12, Y11, Y12
-	VMOVUPS      Y11, 224(BX)
-	VPERM2F128   $0x21, 128(R10)(CX*1), Y8, Y13
-	VPALIGNR     $0x08, Y8, Y13, Y13
-	VADDPD       Y9, Y12, Y12
-	VSUBPD       Y12, Y4, Y4
-	VFMADD132PD  32(R8), Y12, Y4
-	VFMADD213PD  (R13)(CX*1), Y15, Y4
-	VADDPD       Y13, Y10, Y13
-	VSUBPD       Y13, Y7, Y7
-	VFMADD132PD  32(R8), Y13, Y7
-	VFMADD213PD  96(R13)(CX*1), Y15, Y7
-	VADDPD       Y10, Y8, Y12
-	VSUBPD       Y12, Y5, Y5
-	VFMADD132PD  32(R8), Y12, Y5
-	VFMADD213PD  32(R13)(CX*1), Y15, Y5
-	VADDPD       Y11, Y9, Y13
-	VSUBPD       Y13, Y6, Y6
-	VFMADD132PD  32(R8), Y13, Y6
-	VFMADD213PD  64(R13)(CX*1), Y15, Y6
-	VPBROADCASTB (R12)(R9*1), Y12
-	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
-	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y4, Y8, Y4
-	VMOVNTPS     Y4, (R11)(CX*1)
-	VPBROADCASTB 1(R12)(R9*1), Y12
-	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
-	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y5, Y9, Y5
-	VMOVNTPS     Y5, 32(R11)(CX*1)
-	VPBROADCASTB 2(R12)(R9*1), Y12
-	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
-	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y6, Y10, Y6
-	VMOVNTPS     Y6, 64(R11)(CX*1)
-	VPBROADCASTB 3(R12)(R9*1), Y12
-	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
-	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
-	VBLENDVPS    Y12, Y7, Y11, Y7
-	VMOVNTPS     Y7, 96(R11)(CX*1)
+	VMOVNTPS     Y7, 96(R10)(CX*1)
 	VSUBPD       Y8, Y4, Y4
 	VSUBPD       Y9, Y5, Y5
 	VSUBPD       Y10, Y6, Y6
@@ -19145,7 +23640,7 @@ block:
 	VADDPD       Y4, Y14, Y14
 
 rows_done:
-	VMOVUPS Y14, (DX)
+	VMOVUPS Y14, (R11)
 	ADDQ    $0x00000020, DX
 	ADDQ    $0x00000080, CX
 	ADDQ    $0x04, R9
@@ -19154,22 +23649,390 @@ rows_done:
 	VZEROUPPER
 	RET
 
-// func weightedAVX2F64(s *Span)
-// Requires: AVX, AVX2, FMA3
-TEXT ·weightedAVX2F64(SB), NOSPLIT, $0-8
-	MOVQ         s+0(FP), AX
-	MOVQ         144(AX), CX
-	MOVQ         160(AX), DX
-	ADDQ         152(AX), DX
-	MOVQ         168(AX), BX
-	MOVQ         200(AX), SI
-	MOVQ         192(AX), SI
-	MOVQ         344(AX), DI
-	VMOVUPS      (DI), Y15
-	VBROADCASTSD 352(AX), Y14
-	MOVQ         336(AX), R8
+end_1:
+	CMPQ    184(AX), $0x01
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     row_1
+
+end_2:
+	CMPQ    184(AX), $0x02
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     row_2
+
+end_3:
+	CMPQ    184(AX), $0x03
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     row_3
+
+end_4:
+	CMPQ    184(AX), $0x04
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     row_4
+
+end_5:
+	CMPQ    184(AX), $0x05
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     row_5
+
+end_6:
+	CMPQ    184(AX), $0x06
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     row_6
+
+end_7:
+	CMPQ    184(AX), $0x07
+	JE      rows_done
+	VMOVUPS Y14, (R11)
+	VXORPS  Y14, Y14, Y14
+	ADDQ    200(AX), R11
+	MOVQ    184(AX), R10
+	JMP     row_7
+
+// func bareAVX2F64(s *Span)
+// Requires: AVX, AVX2
+TEXT ·bareAVX2F64(SB), NOSPLIT, $0-8
+	MOVQ s+0(FP), AX
+	MOVQ 144(AX), CX
+	MOVQ 160(AX), DX
+	ADDQ 152(AX), DX
+	MOVQ 168(AX), BX
+	MOVQ 216(AX), SI
+	MOVQ 208(AX), SI
+	MOVQ 184(AX), DI
+	SHRQ $0x01, DI
+	MOVQ 8(AX)(DI*8), DI
 
 block:
+	MOVQ     184(AX), R8
+	VMOVUPS  (DI)(CX*1), Y12
+	VANDPS   magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VMOVUPS  tinyAVX2F64<>+0(SB), Y13
+	VPCMPGTQ Y12, Y13, Y13
+	VPCMPGTQ zeroAVX2F64<>+0(SB), Y12, Y12
+	VPTEST   Y12, Y13
+	JNE      tiny
+	MOVQ     (AX), R9
+	MOVQ     8(AX), R10
+	VMOVUPS  (R9)(CX*1), Y0
+	VMOVUPS  32(R9)(CX*1), Y1
+	VMOVUPS  64(R9)(CX*1), Y2
+	VMOVUPS  96(R9)(CX*1), Y3
+	VMOVUPS  (R10)(CX*1), Y4
+	VMOVUPS  32(R10)(CX*1), Y5
+	VMOVUPS  64(R10)(CX*1), Y6
+	VMOVUPS  96(R10)(CX*1), Y7
+
+	// row 0
+	MOVQ       16(AX), R9
+	VMOVUPS    (R9)(CX*1), Y8
+	VMOVUPS    32(R9)(CX*1), Y9
+	VMOVUPS    64(R9)(CX*1), Y10
+	VMOVUPS    96(R9)(CX*1), Y11
+	MOVQ       80(AX), R11
+	VADDPD     Y8, Y0, Y0
+	VADDPD     Y9, Y1, Y1
+	VADDPD     Y10, Y2, Y2
+	VADDPD     Y11, Y3, Y3
+	VPERM2F128 $0x03, (BX), Y7, Y12
+	VPALIGNR   $0x08, Y12, Y7, Y12
+	VMOVUPS    Y7, (BX)
+	VPERM2F128 $0x21, 128(R10)(CX*1), Y4, Y13
+	VPALIGNR   $0x08, Y4, Y13, Y13
+	VADDPD     Y5, Y12, Y12
+	VADDPD     Y12, Y0, Y0
+	VADDPD     Y13, Y6, Y13
+	VADDPD     Y13, Y3, Y3
+	VADDPD     Y6, Y4, Y12
+	VADDPD     Y12, Y1, Y1
+	VADDPD     Y7, Y5, Y13
+	VADDPD     Y13, Y2, Y2
+	VMULPD     quarterAVX2F64<>+0(SB), Y0, Y0
+	VMOVUPS    Y0, (R11)(CX*1)
+	VMULPD     quarterAVX2F64<>+0(SB), Y1, Y1
+	VMOVUPS    Y1, 32(R11)(CX*1)
+	VMULPD     quarterAVX2F64<>+0(SB), Y2, Y2
+	VMOVUPS    Y2, 64(R11)(CX*1)
+	VMULPD     quarterAVX2F64<>+0(SB), Y3, Y3
+	VMOVUPS    Y3, 96(R11)(CX*1)
+	CMPQ       R8, $0x01
+	JE         rows_done
+
+	// row 1
+	MOVQ       24(AX), R10
+	VMOVUPS    (R10)(CX*1), Y0
+	VMOVUPS    32(R10)(CX*1), Y1
+	VMOVUPS    64(R10)(CX*1), Y2
+	VMOVUPS    96(R10)(CX*1), Y3
+	MOVQ       88(AX), R11
+	VADDPD     Y0, Y4, Y4
+	VADDPD     Y1, Y5, Y5
+	VADDPD     Y2, Y6, Y6
+	VADDPD     Y3, Y7, Y7
+	VPERM2F128 $0x03, 32(BX), Y11, Y12
+	VPALIGNR   $0x08, Y12, Y11, Y12
+	VMOVUPS    Y11, 32(BX)
+	VPERM2F128 $0x21, 128(R9)(CX*1), Y8, Y13
+	VPALIGNR   $0x08, Y8, Y13, Y13
+	VADDPD     Y9, Y12, Y12
+	VADDPD     Y12, Y4, Y4
+	VADDPD     Y13, Y10, Y13
+	VADDPD     Y13, Y7, Y7
+	VADDPD     Y10, Y8, Y12
+	VADDPD     Y12, Y5, Y5
+	VADDPD     Y11, Y9, Y13
+	VADDPD     Y13, Y6, Y6
+	VMULPD     quarterAVX2F64<>+0(SB), Y4, Y4
+	VMOVUPS    Y4, (R11)(CX*1)
+	VMULPD     quarterAVX2F64<>+0(SB), Y5, Y5
+	VMOVUPS    Y5, 32(R11)(CX*1)
+	VMULPD     quarterAVX2F64<>+0(SB), Y6, Y6
+	VMOVUPS    Y6, 64(R11)(CX*1)
+	VMULPD     quarterAVX2F64<>+0(SB), Y7, Y7
+	VMOVUPS    Y7, 96(R11)(CX*1)
+	CMPQ       R8, $0x02
+	JE         rows_done
+
+	// row 2
+	MOVQ       32(AX), R9
+	VMOVUPS    (R9)(CX*1), Y4
+	VMOVUPS    32(R9)(CX*1), Y5
+	VMOVUPS    64(R9)(CX*1), Y6
+	VMOVUPS    96(R9)(CX*1), Y7
+	MOVQ       96(AX), R11
+	VADDPD     Y4, Y8, Y8
+	VADDPD     Y5, Y9, Y9
+	VADDPD     Y6, Y10, Y10
+	VADDPD     Y7, Y11, Y11
+	VPERM2F128 $0x03, 64(BX), Y3, Y12
+	VPALIGNR   $0x08, Y12, Y3, Y12
+	VMOVUPS    Y3, 64(BX)
+	VPERM2F128 $0x21, 128(R10)(CX*1), Y0, Y13
+	VPALIGNR   $0x08, Y0, Y13, Y13
+	VADDPD     Y1, Y12, Y12
+	VADDPD     Y12, Y8, Y8
+	VADDPD     Y13, Y2, Y13
+	VADDPD     Y13, Y11, Y11
+	VADDPD     Y2, Y0, Y12
+	VADDPD     Y12, Y9, Y9
+	VADDPD     Y3, Y1, Y13
+	VADDPD     Y13, Y10, Y10
+	VMULPD     quarterAVX2F64<>+0(SB), Y8, Y8
+	VMOVUPS    Y8, (R11)(CX*1)
+	VMULPD     quarterAVX2F64<>+0(SB), Y9, Y9
+	VMOVUPS    Y9, 32(R11)(CX*1)
+	VMULPD     quarterAVX2F64<>+0(SB), Y10, Y10
+	VMOVUPS    Y10, 64(R11)(CX*1)
+	VMULPD     quarterAVX2F64<>+0(SB), Y11, Y11
+	VMOVUPS    Y11, 96(R11)(CX*1)
+	CMPQ       R8, $0x03
+	JE         rows_done
+
+	// row 3
+	MOVQ       40(AX), R10
+	VMOVUPS    (R10)(CX*1), Y8
+	VMOVUPS    32(R10)(CX*1), Y9
+	VMOVUPS    64(R10)(CX*1), Y10
+	VMOVUPS    96(R10)(CX*1), Y11
+	MOVQ       104(AX), R11
+	VADDPD     Y8, Y0, Y0
+	VADDPD     Y9, Y1, Y1
+	VADDPD     Y10, Y2, Y2
+	VADDPD     Y11, Y3, Y3
+	VPERM2F128 $0x03, 96(BX), Y7, Y12
+	VPALIGNR   $0x08, Y12, Y7, Y12
+	VMOVUPS    Y7, 96(BX)
+	VPERM2F128 $0x21, 128(R9)(CX*1), Y4, Y13
+	VPALIGNR   $0x08, Y4, Y13, Y13
+	VADDPD     Y5, Y12, Y12
+	VADDPD     Y12, Y0, Y0
+	VADDPD     Y13, Y6, Y13
+	VADDPD     Y13, Y3, Y3
+	VADDPD     Y6, Y4, Y12
+	VADDPD     Y12, Y1, Y1
+	VADDPD     Y7, Y5, Y13
+	VADDPD     Y13, Y2, Y2
+	VMULPD     quarterAVX2F64<>+0(SB), Y0, Y0
+	VMOVUPS    Y0, (R11)(CX*1)
+	VMULPD     quarterAVX2F64<>+0(SB), Y1, Y1
+	VMOVUPS    Y1, 32(R11)(CX*1)
+	VMULPD     quarterAVX2F64<>+0(SB), Y2, Y2
+	VMOVUPS    Y2, 64(R11)(CX*1)
+	VMULPD     quarterAVX2F64<>+0(SB), Y3, Y3
+	VMOVUPS    Y3, 96(R11)(CX*1)
+	CMPQ       R8, $0x04
+	JE         rows_done
+
+	// row 4
+	MOVQ       48(AX), R9
+	VMOVUPS    (R9)(CX*1), Y0
+	VMOVUPS    32(R9)(CX*1), Y1
+	VMOVUPS    64(R9)(CX*1), Y2
+	VMOVUPS    96(R9)(CX*1), Y3
+	MOVQ       112(AX), R11
+	VADDPD     Y0, Y4, Y4
+	VADDPD     Y1, Y5, Y5
+	VADDPD     Y2, Y6, Y6
+	VADDPD     Y3, Y7, Y7
+	VPERM2F128 $0x03, 128(BX), Y11, Y12
+	VPALIGNR   $0x08, Y12, Y11, Y12
+	VMOVUPS    Y11, 128(BX)
+	VPERM2F128 $0x21, 128(R10)(CX*1), Y8, Y13
+	VPALIGNR   $0x08, Y8, Y13, Y13
+	VADDPD     Y9, Y12, Y12
+	VADDPD     Y12, Y4, Y4
+	VADDPD     Y13, Y10, Y13
+	VADDPD     Y13, Y7, Y7
+	VADDPD     Y10, Y8, Y12
+	VADDPD     Y12, Y5, Y5
+	VADDPD     Y11, Y9, Y13
+	VADDPD     Y13, Y6, Y6
+	VMULPD     quarterAVX2F64<>+0(SB), Y4, Y4
+	VMOVUPS    Y4, (R11)(CX*1)
+	VMULPD     quarterAVX2F64<>+0(SB), Y5, Y5
+	VMOVUPS    Y5, 32(R11)(CX*1)
+	VMULPD     quarterAVX2F64<>+0(SB), Y6, Y6
+	VMOVUPS    Y6, 64(R11)(CX*1)
+	VMULPD     quarterAVX2F64<>+0(SB), Y7, Y7
+	VMOVUPS    Y7, 96(R11)(CX*1)
+	CMPQ       R8, $0x05
+	JE         rows_done
+
+	// row 5
+	MOVQ       56(AX), R10
+	VMOVUPS    (R10)(CX*1), Y4
+	VMOVUPS    32(R10)(CX*1), Y5
+	VMOVUPS    64(R10)(CX*1), Y6
+	VMOVUPS    96(R10)(CX*1), Y7
+	MOVQ       120(AX), R11
+	VADDPD     Y4, Y8, Y8
+	VADDPD     Y5, Y9, Y9
+	VADDPD     Y6, Y10, Y10
+	VADDPD     Y7, Y11, Y11
+	VPERM2F128 $0x03, 160(BX), Y3, Y12
+	VPALIGNR   $0x08, Y12, Y3, Y12
+	VMOVUPS    Y3, 160(BX)
+	VPERM2F128 $0x21, 128(R9)(CX*1), Y0, Y13
+	VPALIGNR   $0x08, Y0, Y13, Y13
+	VADDPD     Y1, Y12, Y12
+	VADDPD     Y12, Y8, Y8
+	VADDPD     Y13, Y2, Y13
+	VADDPD     Y13, Y11, Y11
+	VADDPD     Y2, Y0, Y12
+	VADDPD     Y12, Y9, Y9
+	VADDPD     Y3, Y1, Y13
+	VADDPD     Y13, Y10, Y10
+	VMULPD     quarterAVX2F64<>+0(SB), Y8, Y8
+	VMOVUPS    Y8, (R11)(CX*1)
+	VMULPD     quarterAVX2F64<>+0(SB), Y9, Y9
+	VMOVUPS    Y9, 32(R11)(CX*1)
+	VMULPD     quarterAVX2F64<>+0(SB), Y10, Y10
+	VMOVUPS    Y10, 64(R11)(CX*1)
+	VMULPD     quarterAVX2F64<>+0(SB), Y11, Y11
+	VMOVUPS    Y11, 96(R11)(CX*1)
+	CMPQ       R8, $0x06
+	JE         rows_done
+
+	// row 6
+	MOVQ       64(AX), R9
+	VMOVUPS    (R9)(CX*1), Y8
+	VMOVUPS    32(R9)(CX*1), Y9
+	VMOVUPS    64(R9)(CX*1), Y10
+	VMOVUPS    96(R9)(CX*1), Y11
+	MOVQ       128(AX), R11
+	VADDPD     Y8, Y0, Y0
+	VADDPD     Y9, Y1, Y1
+	VADDPD     Y10, Y2, Y2
+	VADDPD     Y11, Y3, Y3
+	VPERM2F128 $0x03, 192(BX), Y7, Y12
+	VPALIGNR   $0x08, Y12, Y7, Y12
+	VMOVUPS    Y7, 192(BX)
+	VPERM2F128 $0x21, 128(R10)(CX*1), Y4, Y13
+	VPALIGNR   $0x08, Y4, Y13, Y13
+	VADDPD     Y5, Y12, Y12
+	VADDPD     Y12, Y0, Y0
+	VADDPD     Y13, Y6, Y13
+	VADDPD     Y13, Y3, Y3
+	VADDPD     Y6, Y4, Y12
+	VADDPD     Y12, Y1, Y1
+	VADDPD     Y7, Y5, Y13
+	VADDPD     Y13, Y2, Y2
+	VMULPD     quarterAVX2F64<>+0(SB), Y0, Y0
+	VMOVUPS    Y0, (R11)(CX*1)
+	VMULPD     quarterAVX2F64<>+0(SB), Y1, Y1
+	VMOVUPS    Y1, 32(R11)(CX*1)
+	VMULPD     quarterAVX2F64<>+0(SB), Y2, Y2
+	VMOVUPS    Y2, 64(R11)(CX*1)
+	VMULPD     quarterAVX2F64<>+0(SB), Y3, Y3
+	VMOVUPS    Y3, 96(R11)(CX*1)
+	CMPQ       R8, $0x07
+	JE         rows_done
+
+	// row 7
+	MOVQ       72(AX), R8
+	VMOVUPS    (R8)(CX*1), Y0
+	VMOVUPS    32(R8)(CX*1), Y1
+	VMOVUPS    64(R8)(CX*1), Y2
+	VMOVUPS    96(R8)(CX*1), Y3
+	MOVQ       136(AX), R8
+	VADDPD     Y0, Y4, Y4
+	VADDPD     Y1, Y5, Y5
+	VADDPD     Y2, Y6, Y6
+	VADDPD     Y3, Y7, Y7
+	VPERM2F128 $0x03, 224(BX), Y11, Y12
+	VPALIGNR   $0x08, Y12, Y11, Y12
+	VMOVUPS    Y11, 224(BX)
+	VPERM2F128 $0x21, 128(R9)(CX*1), Y8, Y13
+	VPALIGNR   $0x08, Y8, Y13, Y13
+	VADDPD     Y9, Y12, Y12
+	VADDPD     Y12, Y4, Y4
+	VADDPD     Y13, Y10, Y13
+	VADDPD     Y13, Y7, Y7
+	VADDPD     Y10, Y8, Y12
+	VADDPD     Y12, Y5, Y5
+	VADDPD     Y11, Y9, Y13
+	VADDPD     Y13, Y6, Y6
+	VMULPD     quarterAVX2F64<>+0(SB), Y4, Y4
+	VMOVUPS    Y4, (R8)(CX*1)
+	VMULPD     quarterAVX2F64<>+0(SB), Y5, Y5
+	VMOVUPS    Y5, 32(R8)(CX*1)
+	VMULPD     quarterAVX2F64<>+0(SB), Y6, Y6
+	VMOVUPS    Y6, 64(R8)(CX*1)
+	VMULPD     quarterAVX2F64<>+0(SB), Y7, Y7
+	VMOVUPS    Y7, 96(R8)(CX*1)
+
+rows_done:
+	ADDQ $0x00000020, DX
+	ADDQ $0x00000080, CX
+	DECQ SI
+	JNZ  block
+	VZEROUPPER
+	RET
+
+tiny:
 	MOVQ    (AX), R9
 	MOVQ    8(AX), R10
 	VMOVUPS (R9)(CX*1), Y0
@@ -19182,14 +24045,2468 @@ block:
 	VMOVUPS 96(R10)(CX*1), Y7
 
 	// row 0
-	MOVQ         16(AX), R9
-	VMOVUPS      (R9)(CX*1), Y8
-	VMOVUPS      32(R9)(CX*1), Y9
-	VMOVUPS      64(R9)(CX*1), Y10
-	VMOVUPS      96(R9)(CX*1), Y11
-	MOVQ         80(AX), R11
-	MOVQ         208(AX), R12
-	MOVQ         272(AX), R13
+	MOVQ       16(AX), R9
+	VMOVUPS    (R9)(CX*1), Y8
+	VMOVUPS    32(R9)(CX*1), Y9
+	VMOVUPS    64(R9)(CX*1), Y10
+	VMOVUPS    96(R9)(CX*1), Y11
+	MOVQ       80(AX), R11
+	VADDPD     Y8, Y0, Y0
+	VADDPD     Y9, Y1, Y1
+	VADDPD     Y10, Y2, Y2
+	VADDPD     Y11, Y3, Y3
+	VPERM2F128 $0x03, (BX), Y7, Y12
+	VPALIGNR   $0x08, Y12, Y7, Y12
+	VMOVUPS    Y7, (BX)
+	VPERM2F128 $0x21, 128(R10)(CX*1), Y4, Y13
+	VPALIGNR   $0x08, Y4, Y13, Y13
+	VADDPD     Y5, Y12, Y12
+	VADDPD     Y12, Y0, Y0
+	VADDPD     Y13, Y6, Y13
+	VADDPD     Y13, Y3, Y3
+	VADDPD     Y6, Y4, Y12
+	VADDPD     Y12, Y1, Y1
+	VADDPD     Y7, Y5, Y13
+	VADDPD     Y13, Y2, Y2
+	VANDPS     signAVX2F64<>+0(SB), Y0, Y12
+	VORPS      smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD     Y0, Y13, Y13
+	VMULPD     quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ     Y12, Y13, Y13
+	VANDPS     signAVX2F64<>+0(SB), Y0, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F64<>+0(SB), Y0, Y12
+	VPCMPGTQ   below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y0, Y0
+	VMULPD     quarterAVX2F64<>+0(SB), Y0, Y0
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y0, Y0
+	VMOVUPS    Y0, (R11)(CX*1)
+	VANDPS     signAVX2F64<>+0(SB), Y1, Y12
+	VORPS      smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD     Y1, Y13, Y13
+	VMULPD     quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ     Y12, Y13, Y13
+	VANDPS     signAVX2F64<>+0(SB), Y1, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F64<>+0(SB), Y1, Y12
+	VPCMPGTQ   below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y1, Y1
+	VMULPD     quarterAVX2F64<>+0(SB), Y1, Y1
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y1, Y1
+	VMOVUPS    Y1, 32(R11)(CX*1)
+	VANDPS     signAVX2F64<>+0(SB), Y2, Y12
+	VORPS      smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD     Y2, Y13, Y13
+	VMULPD     quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ     Y12, Y13, Y13
+	VANDPS     signAVX2F64<>+0(SB), Y2, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F64<>+0(SB), Y2, Y12
+	VPCMPGTQ   below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y2, Y2
+	VMULPD     quarterAVX2F64<>+0(SB), Y2, Y2
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y2, Y2
+	VMOVUPS    Y2, 64(R11)(CX*1)
+	VANDPS     signAVX2F64<>+0(SB), Y3, Y12
+	VORPS      smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD     Y3, Y13, Y13
+	VMULPD     quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ     Y12, Y13, Y13
+	VANDPS     signAVX2F64<>+0(SB), Y3, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F64<>+0(SB), Y3, Y12
+	VPCMPGTQ   below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y3, Y3
+	VMULPD     quarterAVX2F64<>+0(SB), Y3, Y3
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y3, Y3
+	VMOVUPS    Y3, 96(R11)(CX*1)
+	CMPQ       R8, $0x01
+	JE         rows_done
+
+	// row 1
+	MOVQ       24(AX), R10
+	VMOVUPS    (R10)(CX*1), Y0
+	VMOVUPS    32(R10)(CX*1), Y1
+	VMOVUPS    64(R10)(CX*1), Y2
+	VMOVUPS    96(R10)(CX*1), Y3
+	MOVQ       88(AX), R11
+	VADDPD     Y0, Y4, Y4
+	VADDPD     Y1, Y5, Y5
+	VADDPD     Y2, Y6, Y6
+	VADDPD     Y3, Y7, Y7
+	VPERM2F128 $0x03, 32(BX), Y11, Y12
+	VPALIGNR   $0x08, Y12, Y11, Y12
+	VMOVUPS    Y11, 32(BX)
+	VPERM2F128 $0x21, 128(R9)(CX*1), Y8, Y13
+	VPALIGNR   $0x08, Y8, Y13, Y13
+	VADDPD     Y9, Y12, Y12
+	VADDPD     Y12, Y4, Y4
+	VADDPD     Y13, Y10, Y13
+	VADDPD     Y13, Y7, Y7
+	VADDPD     Y10, Y8, Y12
+	VADDPD     Y12, Y5, Y5
+	VADDPD     Y11, Y9, Y13
+	VADDPD     Y13, Y6, Y6
+	VANDPS     signAVX2F64<>+0(SB), Y4, Y12
+	VORPS      smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD     Y4, Y13, Y13
+	VMULPD     quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ     Y12, Y13, Y13
+	VANDPS     signAVX2F64<>+0(SB), Y4, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F64<>+0(SB), Y4, Y12
+	VPCMPGTQ   below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y4, Y4
+	VMULPD     quarterAVX2F64<>+0(SB), Y4, Y4
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y4, Y4
+	VMOVUPS    Y4, (R11)(CX*1)
+	VANDPS     signAVX2F64<>+0(SB), Y5, Y12
+	VORPS      smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD     Y5, Y13, Y13
+	VMULPD     quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ     Y12, Y13, Y13
+	VANDPS     signAVX2F64<>+0(SB), Y5, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F64<>+0(SB), Y5, Y12
+	VPCMPGTQ   below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y5, Y5
+	VMULPD     quarterAVX2F64<>+0(SB), Y5, Y5
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y5, Y5
+	VMOVUPS    Y5, 32(R11)(CX*1)
+	VANDPS     signAVX2F64<>+0(SB), Y6, Y12
+	VORPS      smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD     Y6, Y13, Y13
+	VMULPD     quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ     Y12, Y13, Y13
+	VANDPS     signAVX2F64<>+0(SB), Y6, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F64<>+0(SB), Y6, Y12
+	VPCMPGTQ   below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y6, Y6
+	VMULPD     quarterAVX2F64<>+0(SB), Y6, Y6
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y6, Y6
+	VMOVUPS    Y6, 64(R11)(CX*1)
+	VANDPS     signAVX2F64<>+0(SB), Y7, Y12
+	VORPS      smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD     Y7, Y13, Y13
+	VMULPD     quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ     Y12, Y13, Y13
+	VANDPS     signAVX2F64<>+0(SB), Y7, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F64<>+0(SB), Y7, Y12
+	VPCMPGTQ   below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y7, Y7
+	VMULPD     quarterAVX2F64<>+0(SB), Y7, Y7
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y7, Y7
+	VMOVUPS    Y7, 96(R11)(CX*1)
+	CMPQ       R8, $0x02
+	JE         rows_done
+
+	// row 2
+	MOVQ       32(AX), R9
+	VMOVUPS    (R9)(CX*1), Y4
+	VMOVUPS    32(R9)(CX*1), Y5
+	VMOVUPS    64(R9)(CX*1), Y6
+	VMOVUPS    96(R9)(CX*1), Y7
+	MOVQ       96(AX), R11
+	VADDPD     Y4, Y8, Y8
+	VADDPD     Y5, Y9, Y9
+	VADDPD     Y6, Y10, Y10
+	VADDPD     Y7, Y11, Y11
+	VPERM2F128 $0x03, 64(BX), Y3, Y12
+	VPALIGNR   $0x08, Y12, Y3, Y12
+	VMOVUPS    Y3, 64(BX)
+	VPERM2F128 $0x21, 128(R10)(CX*1), Y0, Y13
+	VPALIGNR   $0x08, Y0, Y13, Y13
+	VADDPD     Y1, Y12, Y12
+	VADDPD     Y12, Y8, Y8
+	VADDPD     Y13, Y2, Y13
+	VADDPD     Y13, Y11, Y11
+	VADDPD     Y2, Y0, Y12
+	VADDPD     Y12, Y9, Y9
+	VADDPD     Y3, Y1, Y13
+	VADDPD     Y13, Y10, Y10
+	VANDPS     signAVX2F64<>+0(SB), Y8, Y12
+	VORPS      smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD     Y8, Y13, Y13
+	VMULPD     quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ     Y12, Y13, Y13
+	VANDPS     signAVX2F64<>+0(SB), Y8, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F64<>+0(SB), Y8, Y12
+	VPCMPGTQ   below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y8, Y8
+	VMULPD     quarterAVX2F64<>+0(SB), Y8, Y8
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y8, Y8
+	VMOVUPS    Y8, (R11)(CX*1)
+	VANDPS     signAVX2F64<>+0(SB), Y9, Y12
+	VORPS      smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD     Y9, Y13, Y13
+	VMULPD     quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ     Y12, Y13, Y13
+	VANDPS     signAVX2F64<>+0(SB), Y9, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F64<>+0(SB), Y9, Y12
+	VPCMPGTQ   below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y9, Y9
+	VMULPD     quarterAVX2F64<>+0(SB), Y9, Y9
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y9, Y9
+	VMOVUPS    Y9, 32(R11)(CX*1)
+	VANDPS     signAVX2F64<>+0(SB), Y10, Y12
+	VORPS      smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD     Y10, Y13, Y13
+	VMULPD     quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ     Y12, Y13, Y13
+	VANDPS     signAVX2F64<>+0(SB), Y10, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F64<>+0(SB), Y10, Y12
+	VPCMPGTQ   below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y10, Y10
+	VMULPD     quarterAVX2F64<>+0(SB), Y10, Y10
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y10, Y10
+	VMOVUPS    Y10, 64(R11)(CX*1)
+	VANDPS     signAVX2F64<>+0(SB), Y11, Y12
+	VORPS      smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD     Y11, Y13, Y13
+	VMULPD     quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ     Y12, Y13, Y13
+	VANDPS     signAVX2F64<>+0(SB), Y11, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F64<>+0(SB), Y11, Y12
+	VPCMPGTQ   below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y11, Y11
+	VMULPD     quarterAVX2F64<>+0(SB), Y11, Y11
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y11, Y11
+	VMOVUPS    Y11, 96(R11)(CX*1)
+	CMPQ       R8, $0x03
+	JE         rows_done
+
+	// row 3
+	MOVQ       40(AX), R10
+	VMOVUPS    (R10)(CX*1), Y8
+	VMOVUPS    32(R10)(CX*1), Y9
+	VMOVUPS    64(R10)(CX*1), Y10
+	VMOVUPS    96(R10)(CX*1), Y11
+	MOVQ       104(AX), R11
+	VADDPD     Y8, Y0, Y0
+	VADDPD     Y9, Y1, Y1
+	VADDPD     Y10, Y2, Y2
+	VADDPD     Y11, Y3, Y3
+	VPERM2F128 $0x03, 96(BX), Y7, Y12
+	VPALIGNR   $0x08, Y12, Y7, Y12
+	VMOVUPS    Y7, 96(BX)
+	VPERM2F128 $0x21, 128(R9)(CX*1), Y4, Y13
+	VPALIGNR   $0x08, Y4, Y13, Y13
+	VADDPD     Y5, Y12, Y12
+	VADDPD     Y12, Y0, Y0
+	VADDPD     Y13, Y6, Y13
+	VADDPD     Y13, Y3, Y3
+	VADDPD     Y6, Y4, Y12
+	VADDPD     Y12, Y1, Y1
+	VADDPD     Y7, Y5, Y13
+	VADDPD     Y13, Y2, Y2
+	VANDPS     signAVX2F64<>+0(SB), Y0, Y12
+	VORPS      smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD     Y0, Y13, Y13
+	VMULPD     quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ     Y12, Y13, Y13
+	VANDPS     signAVX2F64<>+0(SB), Y0, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F64<>+0(SB), Y0, Y12
+	VPCMPGTQ   below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y0, Y0
+	VMULPD     quarterAVX2F64<>+0(SB), Y0, Y0
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y0, Y0
+	VMOVUPS    Y0, (R11)(CX*1)
+	VANDPS     signAVX2F64<>+0(SB), Y1, Y12
+	VORPS      smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD     Y1, Y13, Y13
+	VMULPD     quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ     Y12, Y13, Y13
+	VANDPS     signAVX2F64<>+0(SB), Y1, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F64<>+0(SB), Y1, Y12
+	VPCMPGTQ   below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y1, Y1
+	VMULPD     quarterAVX2F64<>+0(SB), Y1, Y1
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y1, Y1
+	VMOVUPS    Y1, 32(R11)(CX*1)
+	VANDPS     signAVX2F64<>+0(SB), Y2, Y12
+	VORPS      smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD     Y2, Y13, Y13
+	VMULPD     quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ     Y12, Y13, Y13
+	VANDPS     signAVX2F64<>+0(SB), Y2, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F64<>+0(SB), Y2, Y12
+	VPCMPGTQ   below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y2, Y2
+	VMULPD     quarterAVX2F64<>+0(SB), Y2, Y2
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y2, Y2
+	VMOVUPS    Y2, 64(R11)(CX*1)
+	VANDPS     signAVX2F64<>+0(SB), Y3, Y12
+	VORPS      smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD     Y3, Y13, Y13
+	VMULPD     quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ     Y12, Y13, Y13
+	VANDPS     signAVX2F64<>+0(SB), Y3, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F64<>+0(SB), Y3, Y12
+	VPCMPGTQ   below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y3, Y3
+	VMULPD     quarterAVX2F64<>+0(SB), Y3, Y3
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y3, Y3
+	VMOVUPS    Y3, 96(R11)(CX*1)
+	CMPQ       R8, $0x04
+	JE         rows_done
+
+	// row 4
+	MOVQ       48(AX), R9
+	VMOVUPS    (R9)(CX*1), Y0
+	VMOVUPS    32(R9)(CX*1), Y1
+	VMOVUPS    64(R9)(CX*1), Y2
+	VMOVUPS    96(R9)(CX*1), Y3
+	MOVQ       112(AX), R11
+	VADDPD     Y0, Y4, Y4
+	VADDPD     Y1, Y5, Y5
+	VADDPD     Y2, Y6, Y6
+	VADDPD     Y3, Y7, Y7
+	VPERM2F128 $0x03, 128(BX), Y11, Y12
+	VPALIGNR   $0x08, Y12, Y11, Y12
+	VMOVUPS    Y11, 128(BX)
+	VPERM2F128 $0x21, 128(R10)(CX*1), Y8, Y13
+	VPALIGNR   $0x08, Y8, Y13, Y13
+	VADDPD     Y9, Y12, Y12
+	VADDPD     Y12, Y4, Y4
+	VADDPD     Y13, Y10, Y13
+	VADDPD     Y13, Y7, Y7
+	VADDPD     Y10, Y8, Y12
+	VADDPD     Y12, Y5, Y5
+	VADDPD     Y11, Y9, Y13
+	VADDPD     Y13, Y6, Y6
+	VANDPS     signAVX2F64<>+0(SB), Y4, Y12
+	VORPS      smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD     Y4, Y13, Y13
+	VMULPD     quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ     Y12, Y13, Y13
+	VANDPS     signAVX2F64<>+0(SB), Y4, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F64<>+0(SB), Y4, Y12
+	VPCMPGTQ   below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y4, Y4
+	VMULPD     quarterAVX2F64<>+0(SB), Y4, Y4
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y4, Y4
+	VMOVUPS    Y4, (R11)(CX*1)
+	VANDPS     signAVX2F64<>+0(SB), Y5, Y12
+	VORPS      smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD     Y5, Y13, Y13
+	VMULPD     quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ     Y12, Y13, Y13
+	VANDPS     signAVX2F64<>+0(SB), Y5, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F64<>+0(SB), Y5, Y12
+	VPCMPGTQ   below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y5, Y5
+	VMULPD     quarterAVX2F64<>+0(SB), Y5, Y5
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y5, Y5
+	VMOVUPS    Y5, 32(R11)(CX*1)
+	VANDPS     signAVX2F64<>+0(SB), Y6, Y12
+	VORPS      smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD     Y6, Y13, Y13
+	VMULPD     quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ     Y12, Y13, Y13
+	VANDPS     signAVX2F64<>+0(SB), Y6, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F64<>+0(SB), Y6, Y12
+	VPCMPGTQ   below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y6, Y6
+	VMULPD     quarterAVX2F64<>+0(SB), Y6, Y6
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y6, Y6
+	VMOVUPS    Y6, 64(R11)(CX*1)
+	VANDPS     signAVX2F64<>+0(SB), Y7, Y12
+	VORPS      smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD     Y7, Y13, Y13
+	VMULPD     quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ     Y12, Y13, Y13
+	VANDPS     signAVX2F64<>+0(SB), Y7, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F64<>+0(SB), Y7, Y12
+	VPCMPGTQ   below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y7, Y7
+	VMULPD     quarterAVX2F64<>+0(SB), Y7, Y7
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y7, Y7
+	VMOVUPS    Y7, 96(R11)(CX*1)
+	CMPQ       R8, $0x05
+	JE         rows_done
+
+	// row 5
+	MOVQ       56(AX), R10
+	VMOVUPS    (R10)(CX*1), Y4
+	VMOVUPS    32(R10)(CX*1), Y5
+	VMOVUPS    64(R10)(CX*1), Y6
+	VMOVUPS    96(R10)(CX*1), Y7
+	MOVQ       120(AX), R11
+	VADDPD     Y4, Y8, Y8
+	VADDPD     Y5, Y9, Y9
+	VADDPD     Y6, Y10, Y10
+	VADDPD     Y7, Y11, Y11
+	VPERM2F128 $0x03, 160(BX), Y3, Y12
+	VPALIGNR   $0x08, Y12, Y3, Y12
+	VMOVUPS    Y3, 160(BX)
+	VPERM2F128 $0x21, 128(R9)(CX*1), Y0, Y13
+	VPALIGNR   $0x08, Y0, Y13, Y13
+	VADDPD     Y1, Y12, Y12
+	VADDPD     Y12, Y8, Y8
+	VADDPD     Y13, Y2, Y13
+	VADDPD     Y13, Y11, Y11
+	VADDPD     Y2, Y0, Y12
+	VADDPD     Y12, Y9, Y9
+	VADDPD     Y3, Y1, Y13
+	VADDPD     Y13, Y10, Y10
+	VANDPS     signAVX2F64<>+0(SB), Y8, Y12
+	VORPS      smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD     Y8, Y13, Y13
+	VMULPD     quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ     Y12, Y13, Y13
+	VANDPS     signAVX2F64<>+0(SB), Y8, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F64<>+0(SB), Y8, Y12
+	VPCMPGTQ   below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y8, Y8
+	VMULPD     quarterAVX2F64<>+0(SB), Y8, Y8
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y8, Y8
+	VMOVUPS    Y8, (R11)(CX*1)
+	VANDPS     signAVX2F64<>+0(SB), Y9, Y12
+	VORPS      smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD     Y9, Y13, Y13
+	VMULPD     quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ     Y12, Y13, Y13
+	VANDPS     signAVX2F64<>+0(SB), Y9, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F64<>+0(SB), Y9, Y12
+	VPCMPGTQ   below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y9, Y9
+	VMULPD     quarterAVX2F64<>+0(SB), Y9, Y9
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y9, Y9
+	VMOVUPS    Y9, 32(R11)(CX*1)
+	VANDPS     signAVX2F64<>+0(SB), Y10, Y12
+	VORPS      smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD     Y10, Y13, Y13
+	VMULPD     quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ     Y12, Y13, Y13
+	VANDPS     signAVX2F64<>+0(SB), Y10, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F64<>+0(SB), Y10, Y12
+	VPCMPGTQ   below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y10, Y10
+	VMULPD     quarterAVX2F64<>+0(SB), Y10, Y10
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y10, Y10
+	VMOVUPS    Y10, 64(R11)(CX*1)
+	VANDPS     signAVX2F64<>+0(SB), Y11, Y12
+	VORPS      smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD     Y11, Y13, Y13
+	VMULPD     quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ     Y12, Y13, Y13
+	VANDPS     signAVX2F64<>+0(SB), Y11, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F64<>+0(SB), Y11, Y12
+	VPCMPGTQ   below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y11, Y11
+	VMULPD     quarterAVX2F64<>+0(SB), Y11, Y11
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y11, Y11
+	VMOVUPS    Y11, 96(R11)(CX*1)
+	CMPQ       R8, $0x06
+	JE         rows_done
+
+	// row 6
+	MOVQ       64(AX), R9
+	VMOVUPS    (R9)(CX*1), Y8
+	VMOVUPS    32(R9)(CX*1), Y9
+	VMOVUPS    64(R9)(CX*1), Y10
+	VMOVUPS    96(R9)(CX*1), Y11
+	MOVQ       128(AX), R11
+	VADDPD     Y8, Y0, Y0
+	VADDPD     Y9, Y1, Y1
+	VADDPD     Y10, Y2, Y2
+	VADDPD     Y11, Y3, Y3
+	VPERM2F128 $0x03, 192(BX), Y7, Y12
+	VPALIGNR   $0x08, Y12, Y7, Y12
+	VMOVUPS    Y7, 192(BX)
+	VPERM2F128 $0x21, 128(R10)(CX*1), Y4, Y13
+	VPALIGNR   $0x08, Y4, Y13, Y13
+	VADDPD     Y5, Y12, Y12
+	VADDPD     Y12, Y0, Y0
+	VADDPD     Y13, Y6, Y13
+	VADDPD     Y13, Y3, Y3
+	VADDPD     Y6, Y4, Y12
+	VADDPD     Y12, Y1, Y1
+	VADDPD     Y7, Y5, Y13
+	VADDPD     Y13, Y2, Y2
+	VANDPS     signAVX2F64<>+0(SB), Y0, Y12
+	VORPS      smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD     Y0, Y13, Y13
+	VMULPD     quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ     Y12, Y13, Y13
+	VANDPS     signAVX2F64<>+0(SB), Y0, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F64<>+0(SB), Y0, Y12
+	VPCMPGTQ   below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y0, Y0
+	VMULPD     quarterAVX2F64<>+0(SB), Y0, Y0
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y0, Y0
+	VMOVUPS    Y0, (R11)(CX*1)
+	VANDPS     signAVX2F64<>+0(SB), Y1, Y12
+	VORPS      smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD     Y1, Y13, Y13
+	VMULPD     quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ     Y12, Y13, Y13
+	VANDPS     signAVX2F64<>+0(SB), Y1, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F64<>+0(SB), Y1, Y12
+	VPCMPGTQ   below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y1, Y1
+	VMULPD     quarterAVX2F64<>+0(SB), Y1, Y1
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y1, Y1
+	VMOVUPS    Y1, 32(R11)(CX*1)
+	VANDPS     signAVX2F64<>+0(SB), Y2, Y12
+	VORPS      smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD     Y2, Y13, Y13
+	VMULPD     quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ     Y12, Y13, Y13
+	VANDPS     signAVX2F64<>+0(SB), Y2, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F64<>+0(SB), Y2, Y12
+	VPCMPGTQ   below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y2, Y2
+	VMULPD     quarterAVX2F64<>+0(SB), Y2, Y2
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y2, Y2
+	VMOVUPS    Y2, 64(R11)(CX*1)
+	VANDPS     signAVX2F64<>+0(SB), Y3, Y12
+	VORPS      smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD     Y3, Y13, Y13
+	VMULPD     quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ     Y12, Y13, Y13
+	VANDPS     signAVX2F64<>+0(SB), Y3, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F64<>+0(SB), Y3, Y12
+	VPCMPGTQ   below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y3, Y3
+	VMULPD     quarterAVX2F64<>+0(SB), Y3, Y3
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y3, Y3
+	VMOVUPS    Y3, 96(R11)(CX*1)
+	CMPQ       R8, $0x07
+	JE         rows_done
+
+	// row 7
+	MOVQ       72(AX), R8
+	VMOVUPS    (R8)(CX*1), Y0
+	VMOVUPS    32(R8)(CX*1), Y1
+	VMOVUPS    64(R8)(CX*1), Y2
+	VMOVUPS    96(R8)(CX*1), Y3
+	MOVQ       136(AX), R8
+	VADDPD     Y0, Y4, Y4
+	VADDPD     Y1, Y5, Y5
+	VADDPD     Y2, Y6, Y6
+	VADDPD     Y3, Y7, Y7
+	VPERM2F128 $0x03, 224(BX), Y11, Y12
+	VPALIGNR   $0x08, Y12, Y11, Y12
+	VMOVUPS    Y11, 224(BX)
+	VPERM2F128 $0x21, 128(R9)(CX*1), Y8, Y13
+	VPALIGNR   $0x08, Y8, Y13, Y13
+	VADDPD     Y9, Y12, Y12
+	VADDPD     Y12, Y4, Y4
+	VADDPD     Y13, Y10, Y13
+	VADDPD     Y13, Y7, Y7
+	VADDPD     Y10, Y8, Y12
+	VADDPD     Y12, Y5, Y5
+	VADDPD     Y11, Y9, Y13
+	VADDPD     Y13, Y6, Y6
+	VANDPS     signAVX2F64<>+0(SB), Y4, Y12
+	VORPS      smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD     Y4, Y13, Y13
+	VMULPD     quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ     Y12, Y13, Y13
+	VANDPS     signAVX2F64<>+0(SB), Y4, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F64<>+0(SB), Y4, Y12
+	VPCMPGTQ   below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y4, Y4
+	VMULPD     quarterAVX2F64<>+0(SB), Y4, Y4
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y4, Y4
+	VMOVUPS    Y4, (R8)(CX*1)
+	VANDPS     signAVX2F64<>+0(SB), Y5, Y12
+	VORPS      smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD     Y5, Y13, Y13
+	VMULPD     quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ     Y12, Y13, Y13
+	VANDPS     signAVX2F64<>+0(SB), Y5, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F64<>+0(SB), Y5, Y12
+	VPCMPGTQ   below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y5, Y5
+	VMULPD     quarterAVX2F64<>+0(SB), Y5, Y5
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y5, Y5
+	VMOVUPS    Y5, 32(R8)(CX*1)
+	VANDPS     signAVX2F64<>+0(SB), Y6, Y12
+	VORPS      smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD     Y6, Y13, Y13
+	VMULPD     quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ     Y12, Y13, Y13
+	VANDPS     signAVX2F64<>+0(SB), Y6, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F64<>+0(SB), Y6, Y12
+	VPCMPGTQ   below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y6, Y6
+	VMULPD     quarterAVX2F64<>+0(SB), Y6, Y6
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y6, Y6
+	VMOVUPS    Y6, 64(R8)(CX*1)
+	VANDPS     signAVX2F64<>+0(SB), Y7, Y12
+	VORPS      smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD     Y7, Y13, Y13
+	VMULPD     quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ     Y12, Y13, Y13
+	VANDPS     signAVX2F64<>+0(SB), Y7, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F64<>+0(SB), Y7, Y12
+	VPCMPGTQ   below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y7, Y7
+	VMULPD     quarterAVX2F64<>+0(SB), Y7, Y7
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y7, Y7
+	VMOVUPS    Y7, 96(R8)(CX*1)
+	JMP        rows_done
+
+// func streamBareAVX2F64(s *Span)
+// Requires: AVX, AVX2
+TEXT ·streamBareAVX2F64(SB), NOSPLIT, $0-8
+	MOVQ s+0(FP), AX
+	MOVQ 144(AX), CX
+	MOVQ 160(AX), DX
+	ADDQ 152(AX), DX
+	MOVQ 168(AX), BX
+	MOVQ 216(AX), SI
+	MOVQ 208(AX), SI
+	MOVQ 184(AX), DI
+	SHRQ $0x01, DI
+	MOVQ 8(AX)(DI*8), DI
+
+block:
+	MOVQ     184(AX), R8
+	VMOVUPS  (DI)(CX*1), Y12
+	VANDPS   magnitudeAVX2F64<>+0(SB), Y12, Y12
+	VMOVUPS  tinyAVX2F64<>+0(SB), Y13
+	VPCMPGTQ Y12, Y13, Y13
+	VPCMPGTQ zeroAVX2F64<>+0(SB), Y12, Y12
+	VPTEST   Y12, Y13
+	JNE      tiny
+	MOVQ     (AX), R9
+	MOVQ     8(AX), R10
+	VMOVUPS  (R9)(CX*1), Y0
+	VMOVUPS  32(R9)(CX*1), Y1
+	VMOVUPS  64(R9)(CX*1), Y2
+	VMOVUPS  96(R9)(CX*1), Y3
+	VMOVUPS  (R10)(CX*1), Y4
+	VMOVUPS  32(R10)(CX*1), Y5
+	VMOVUPS  64(R10)(CX*1), Y6
+	VMOVUPS  96(R10)(CX*1), Y7
+
+	// row 0
+	MOVQ       16(AX), R9
+	VMOVUPS    (R9)(CX*1), Y8
+	VMOVUPS    32(R9)(CX*1), Y9
+	VMOVUPS    64(R9)(CX*1), Y10
+	VMOVUPS    96(R9)(CX*1), Y11
+	MOVQ       80(AX), R11
+	VADDPD     Y8, Y0, Y0
+	VADDPD     Y9, Y1, Y1
+	VADDPD     Y10, Y2, Y2
+	VADDPD     Y11, Y3, Y3
+	VPERM2F128 $0x03, (BX), Y7, Y12
+	VPALIGNR   $0x08, Y12, Y7, Y12
+	VMOVUPS    Y7, (BX)
+	VPERM2F128 $0x21, 128(R10)(CX*1), Y4, Y13
+	VPALIGNR   $0x08, Y4, Y13, Y13
+	VADDPD     Y5, Y12, Y12
+	VADDPD     Y12, Y0, Y0
+	VADDPD     Y13, Y6, Y13
+	VADDPD     Y13, Y3, Y3
+	VADDPD     Y6, Y4, Y12
+	VADDPD     Y12, Y1, Y1
+	VADDPD     Y7, Y5, Y13
+	VADDPD     Y13, Y2, Y2
+	VMULPD     quarterAVX2F64<>+0(SB), Y0, Y0
+	VMOVNTPS   Y0, (R11)(CX*1)
+	VMULPD     quarterAVX2F64<>+0(SB), Y1, Y1
+	VMOVNTPS   Y1, 32(R11)(CX*1)
+	VMULPD     quarterAVX2F64<>+0(SB), Y2, Y2
+	VMOVNTPS   Y2, 64(R11)(CX*1)
+	VMULPD     quarterAVX2F64<>+0(SB), Y3, Y3
+	VMOVNTPS   Y3, 96(R11)(CX*1)
+	CMPQ       R8, $0x01
+	JE         rows_done
+
+	// row 1
+	MOVQ       24(AX), R10
+	VMOVUPS    (R10)(CX*1), Y0
+	VMOVUPS    32(R10)(CX*1), Y1
+	VMOVUPS    64(R10)(CX*1), Y2
+	VMOVUPS    96(R10)(CX*1), Y3
+	MOVQ       88(AX), R11
+	VADDPD     Y0, Y4, Y4
+	VADDPD     Y1, Y5, Y5
+	VADDPD     Y2, Y6, Y6
+	VADDPD     Y3, Y7, Y7
+	VPERM2F128 $0x03, 32(BX), Y11, Y12
+	VPALIGNR   $0x08, Y12, Y11, Y12
+	VMOVUPS    Y11, 32(BX)
+	VPERM2F128 $0x21, 128(R9)(CX*1), Y8, Y13
+	VPALIGNR   $0x08, Y8, Y13, Y13
+	VADDPD     Y9, Y12, Y12
+	VADDPD     Y12, Y4, Y4
+	VADDPD     Y13, Y10, Y13
+	VADDPD     Y13, Y7, Y7
+	VADDPD     Y10, Y8, Y12
+	VADDPD     Y12, Y5, Y5
+	VADDPD     Y11, Y9, Y13
+	VADDPD     Y13, Y6, Y6
+	VMULPD     quarterAVX2F64<>+0(SB), Y4, Y4
+	VMOVNTPS   Y4, (R11)(CX*1)
+	VMULPD     quarterAVX2F64<>+0(SB), Y5, Y5
+	VMOVNTPS   Y5, 32(R11)(CX*1)
+	VMULPD     quarterAVX2F64<>+0(SB), Y6, Y6
+	VMOVNTPS   Y6, 64(R11)(CX*1)
+	VMULPD     quarterAVX2F64<>+0(SB), Y7, Y7
+	VMOVNTPS   Y7, 96(R11)(CX*1)
+	CMPQ       R8, $0x02
+	JE         rows_done
+
+	// row 2
+	MOVQ       32(AX), R9
+	VMOVUPS    (R9)(CX*1), Y4
+	VMOVUPS    32(R9)(CX*1), Y5
+	VMOVUPS    64(R9)(CX*1), Y6
+	VMOVUPS    96(R9)(CX*1), Y7
+	MOVQ       96(AX), R11
+	VADDPD     Y4, Y8, Y8
+	VADDPD     Y5, Y9, Y9
+	VADDPD     Y6, Y10, Y10
+	VADDPD     Y7, Y11, Y11
+	VPERM2F128 $0x03, 64(BX), Y3, Y12
+	VPALIGNR   $0x08, Y12, Y3, Y12
+	VMOVUPS    Y3, 64(BX)
+	VPERM2F128 $0x21, 128(R10)(CX*1), Y0, Y13
+	VPALIGNR   $0x08, Y0, Y13, Y13
+	VADDPD     Y1, Y12, Y12
+	VADDPD     Y12, Y8, Y8
+	VADDPD     Y13, Y2, Y13
+	VADDPD     Y13, Y11, Y11
+	VADDPD     Y2, Y0, Y12
+	VADDPD     Y12, Y9, Y9
+	VADDPD     Y3, Y1, Y13
+	VADDPD     Y13, Y10, Y10
+	VMULPD     quarterAVX2F64<>+0(SB), Y8, Y8
+	VMOVNTPS   Y8, (R11)(CX*1)
+	VMULPD     quarterAVX2F64<>+0(SB), Y9, Y9
+	VMOVNTPS   Y9, 32(R11)(CX*1)
+	VMULPD     quarterAVX2F64<>+0(SB), Y10, Y10
+	VMOVNTPS   Y10, 64(R11)(CX*1)
+	VMULPD     quarterAVX2F64<>+0(SB), Y11, Y11
+	VMOVNTPS   Y11, 96(R11)(CX*1)
+	CMPQ       R8, $0x03
+	JE         rows_done
+
+	// row 3
+	MOVQ       40(AX), R10
+	VMOVUPS    (R10)(CX*1), Y8
+	VMOVUPS    32(R10)(CX*1), Y9
+	VMOVUPS    64(R10)(CX*1), Y10
+	VMOVUPS    96(R10)(CX*1), Y11
+	MOVQ       104(AX), R11
+	VADDPD     Y8, Y0, Y0
+	VADDPD     Y9, Y1, Y1
+	VADDPD     Y10, Y2, Y2
+	VADDPD     Y11, Y3, Y3
+	VPERM2F128 $0x03, 96(BX), Y7, Y12
+	VPALIGNR   $0x08, Y12, Y7, Y12
+	VMOVUPS    Y7, 96(BX)
+	VPERM2F128 $0x21, 128(R9)(CX*1), Y4, Y13
+	VPALIGNR   $0x08, Y4, Y13, Y13
+	VADDPD     Y5, Y12, Y12
+	VADDPD     Y12, Y0, Y0
+	VADDPD     Y13, Y6, Y13
+	VADDPD     Y13, Y3, Y3
+	VADDPD     Y6, Y4, Y12
+	VADDPD     Y12, Y1, Y1
+	VADDPD     Y7, Y5, Y13
+	VADDPD     Y13, Y2, Y2
+	VMULPD     quarterAVX2F64<>+0(SB), Y0, Y0
+	VMOVNTPS   Y0, (R11)(CX*1)
+	VMULPD     quarterAVX2F64<>+0(SB), Y1, Y1
+	VMOVNTPS   Y1, 32(R11)(CX*1)
+	VMULPD     quarterAVX2F64<>+0(SB), Y2, Y2
+	VMOVNTPS   Y2, 64(R11)(CX*1)
+	VMULPD     quarterAVX2F64<>+0(SB), Y3, Y3
+	VMOVNTPS   Y3, 96(R11)(CX*1)
+	CMPQ       R8, $0x04
+	JE         rows_done
+
+	// row 4
+	MOVQ       48(AX), R9
+	VMOVUPS    (R9)(CX*1), Y0
+	VMOVUPS    32(R9)(CX*1), Y1
+	VMOVUPS    64(R9)(CX*1), Y2
+	VMOVUPS    96(R9)(CX*1), Y3
+	MOVQ       112(AX), R11
+	VADDPD     Y0, Y4, Y4
+	VADDPD     Y1, Y5, Y5
+	VADDPD     Y2, Y6, Y6
+	VADDPD     Y3, Y7, Y7
+	VPERM2F128 $0x03, 128(BX), Y11, Y12
+	VPALIGNR   $0x08, Y12, Y11, Y12
+	VMOVUPS    Y11, 128(BX)
+	VPERM2F128 $0x21, 128(R10)(CX*1), Y8, Y13
+	VPALIGNR   $0x08, Y8, Y13, Y13
+	VADDPD     Y9, Y12, Y12
+	VADDPD     Y12, Y4, Y4
+	VADDPD     Y13, Y10, Y13
+	VADDPD     Y13, Y7, Y7
+	VADDPD     Y10, Y8, Y12
+	VADDPD     Y12, Y5, Y5
+	VADDPD     Y11, Y9, Y13
+	VADDPD     Y13, Y6, Y6
+	VMULPD     quarterAVX2F64<>+0(SB), Y4, Y4
+	VMOVNTPS   Y4, (R11)(CX*1)
+	VMULPD     quarterAVX2F64<>+0(SB), Y5, Y5
+	VMOVNTPS   Y5, 32(R11)(CX*1)
+	VMULPD     quarterAVX2F64<>+0(SB), Y6, Y6
+	VMOVNTPS   Y6, 64(R11)(CX*1)
+	VMULPD     quarterAVX2F64<>+0(SB), Y7, Y7
+	VMOVNTPS   Y7, 96(R11)(CX*1)
+	CMPQ       R8, $0x05
+	JE         rows_done
+
+	// row 5
+	MOVQ       56(AX), R10
+	VMOVUPS    (R10)(CX*1), Y4
+	VMOVUPS    32(R10)(CX*1), Y5
+	VMOVUPS    64(R10)(CX*1), Y6
+	VMOVUPS    96(R10)(CX*1), Y7
+	MOVQ       120(AX), R11
+	VADDPD     Y4, Y8, Y8
+	VADDPD     Y5, Y9, Y9
+	VADDPD     Y6, Y10, Y10
+	VADDPD     Y7, Y11, Y11
+	VPERM2F128 $0x03, 160(BX), Y3, Y12
+	VPALIGNR   $0x08, Y12, Y3, Y12
+	VMOVUPS    Y3, 160(BX)
+	VPERM2F128 $0x21, 128(R9)(CX*1), Y0, Y13
+	VPALIGNR   $0x08, Y0, Y13, Y13
+	VADDPD     Y1, Y12, Y12
+	VADDPD     Y12, Y8, Y8
+	VADDPD     Y13, Y2, Y13
+	VADDPD     Y13, Y11, Y11
+	VADDPD     Y2, Y0, Y12
+	VADDPD     Y12, Y9, Y9
+	VADDPD     Y3, Y1, Y13
+	VADDPD     Y13, Y10, Y10
+	VMULPD     quarterAVX2F64<>+0(SB), Y8, Y8
+	VMOVNTPS   Y8, (R11)(CX*1)
+	VMULPD     quarterAVX2F64<>+0(SB), Y9, Y9
+	VMOVNTPS   Y9, 32(R11)(CX*1)
+	VMULPD     quarterAVX2F64<>+0(SB), Y10, Y10
+	VMOVNTPS   Y10, 64(R11)(CX*1)
+	VMULPD     quarterAVX2F64<>+0(SB), Y11, Y11
+	VMOVNTPS   Y11, 96(R11)(CX*1)
+	CMPQ       R8, $0x06
+	JE         rows_done
+
+	// row 6
+	MOVQ       64(AX), R9
+	VMOVUPS    (R9)(CX*1), Y8
+	VMOVUPS    32(R9)(CX*1), Y9
+	VMOVUPS    64(R9)(CX*1), Y10
+	VMOVUPS    96(R9)(CX*1), Y11
+	MOVQ       128(AX), R11
+	VADDPD     Y8, Y0, Y0
+	VADDPD     Y9, Y1, Y1
+	VADDPD     Y10, Y2, Y2
+	VADDPD     Y11, Y3, Y3
+	VPERM2F128 $0x03, 192(BX), Y7, Y12
+	VPALIGNR   $0x08, Y12, Y7, Y12
+	VMOVUPS    Y7, 192(BX)
+	VPERM2F128 $0x21, 128(R10)(CX*1), Y4, Y13
+	VPALIGNR   $0x08, Y4, Y13, Y13
+	VADDPD     Y5, Y12, Y12
+	VADDPD     Y12, Y0, Y0
+	VADDPD     Y13, Y6, Y13
+	VADDPD     Y13, Y3, Y3
+	VADDPD     Y6, Y4, Y12
+	VADDPD     Y12, Y1, Y1
+	VADDPD     Y7, Y5, Y13
+	VADDPD     Y13, Y2, Y2
+	VMULPD     quarterAVX2F64<>+0(SB), Y0, Y0
+	VMOVNTPS   Y0, (R11)(CX*1)
+	VMULPD     quarterAVX2F64<>+0(SB), Y1, Y1
+	VMOVNTPS   Y1, 32(R11)(CX*1)
+	VMULPD     quarterAVX2F64<>+0(SB), Y2, Y2
+	VMOVNTPS   Y2, 64(R11)(CX*1)
+	VMULPD     quarterAVX2F64<>+0(SB), Y3, Y3
+	VMOVNTPS   Y3, 96(R11)(CX*1)
+	CMPQ       R8, $0x07
+	JE         rows_done
+
+	// row 7
+	MOVQ       72(AX), R8
+	VMOVUPS    (R8)(CX*1), Y0
+	VMOVUPS    32(R8)(CX*1), Y1
+	VMOVUPS    64(R8)(CX*1), Y2
+	VMOVUPS    96(R8)(CX*1), Y3
+	MOVQ       136(AX), R8
+	VADDPD     Y0, Y4, Y4
+	VADDPD     Y1, Y5, Y5
+	VADDPD     Y2, Y6, Y6
+	VADDPD     Y3, Y7, Y7
+	VPERM2F128 $0x03, 224(BX), Y11, Y12
+	VPALIGNR   $0x08, Y12, Y11, Y12
+	VMOVUPS    Y11, 224(BX)
+	VPERM2F128 $0x21, 128(R9)(CX*1), Y8, Y13
+	VPALIGNR   $0x08, Y8, Y13, Y13
+	VADDPD     Y9, Y12, Y12
+	VADDPD     Y12, Y4, Y4
+	VADDPD     Y13, Y10, Y13
+	VADDPD     Y13, Y7, Y7
+	VADDPD     Y10, Y8, Y12
+	VADDPD     Y12, Y5, Y5
+	VADDPD     Y11, Y9, Y13
+	VADDPD     Y13, Y6, Y6
+	VMULPD     quarterAVX2F64<>+0(SB), Y4, Y4
+	VMOVNTPS   Y4, (R8)(CX*1)
+	VMULPD     quarterAVX2F64<>+0(SB), Y5, Y5
+	VMOVNTPS   Y5, 32(R8)(CX*1)
+	VMULPD     quarterAVX2F64<>+0(SB), Y6, Y6
+	VMOVNTPS   Y6, 64(R8)(CX*1)
+	VMULPD     quarterAVX2F64<>+0(SB), Y7, Y7
+	VMOVNTPS   Y7, 96(R8)(CX*1)
+
+rows_done:
+	ADDQ $0x00000020, DX
+	ADDQ $0x00000080, CX
+	DECQ SI
+	JNZ  block
+	VZEROUPPER
+	RET
+
+tiny:
+	MOVQ    (AX), R9
+	MOVQ    8(AX), R10
+	VMOVUPS (R9)(CX*1), Y0
+	VMOVUPS 32(R9)(CX*1), Y1
+	VMOVUPS 64(R9)(CX*1), Y2
+	VMOVUPS 96(R9)(CX*1), Y3
+	VMOVUPS (R10)(CX*1), Y4
+	VMOVUPS 32(R10)(CX*1), Y5
+	VMOVUPS 64(R10)(CX*1), Y6
+	VMOVUPS 96(R10)(CX*1), Y7
+
+	// row 0
+	MOVQ       16(AX), R9
+	VMOVUPS    (R9)(CX*1), Y8
+	VMOVUPS    32(R9)(CX*1), Y9
+	VMOVUPS    64(R9)(CX*1), Y10
+	VMOVUPS    96(R9)(CX*1), Y11
+	MOVQ       80(AX), R11
+	VADDPD     Y8, Y0, Y0
+	VADDPD     Y9, Y1, Y1
+	VADDPD     Y10, Y2, Y2
+	VADDPD     Y11, Y3, Y3
+	VPERM2F128 $0x03, (BX), Y7, Y12
+	VPALIGNR   $0x08, Y12, Y7, Y12
+	VMOVUPS    Y7, (BX)
+	VPERM2F128 $0x21, 128(R10)(CX*1), Y4, Y13
+	VPALIGNR   $0x08, Y4, Y13, Y13
+	VADDPD     Y5, Y12, Y12
+	VADDPD     Y12, Y0, Y0
+	VADDPD     Y13, Y6, Y13
+	VADDPD     Y13, Y3, Y3
+	VADDPD     Y6, Y4, Y12
+	VADDPD     Y12, Y1, Y1
+	VADDPD     Y7, Y5, Y13
+	VADDPD     Y13, Y2, Y2
+	VANDPS     signAVX2F64<>+0(SB), Y0, Y12
+	VORPS      smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD     Y0, Y13, Y13
+	VMULPD     quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ     Y12, Y13, Y13
+	VANDPS     signAVX2F64<>+0(SB), Y0, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F64<>+0(SB), Y0, Y12
+	VPCMPGTQ   below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y0, Y0
+	VMULPD     quarterAVX2F64<>+0(SB), Y0, Y0
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y0, Y0
+	VMOVNTPS   Y0, (R11)(CX*1)
+	VANDPS     signAVX2F64<>+0(SB), Y1, Y12
+	VORPS      smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD     Y1, Y13, Y13
+	VMULPD     quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ     Y12, Y13, Y13
+	VANDPS     signAVX2F64<>+0(SB), Y1, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F64<>+0(SB), Y1, Y12
+	VPCMPGTQ   below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y1, Y1
+	VMULPD     quarterAVX2F64<>+0(SB), Y1, Y1
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y1, Y1
+	VMOVNTPS   Y1, 32(R11)(CX*1)
+	VANDPS     signAVX2F64<>+0(SB), Y2, Y12
+	VORPS      smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD     Y2, Y13, Y13
+	VMULPD     quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ     Y12, Y13, Y13
+	VANDPS     signAVX2F64<>+0(SB), Y2, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F64<>+0(SB), Y2, Y12
+	VPCMPGTQ   below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y2, Y2
+	VMULPD     quarterAVX2F64<>+0(SB), Y2, Y2
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y2, Y2
+	VMOVNTPS   Y2, 64(R11)(CX*1)
+	VANDPS     signAVX2F64<>+0(SB), Y3, Y12
+	VORPS      smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD     Y3, Y13, Y13
+	VMULPD     quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ     Y12, Y13, Y13
+	VANDPS     signAVX2F64<>+0(SB), Y3, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F64<>+0(SB), Y3, Y12
+	VPCMPGTQ   below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y3, Y3
+	VMULPD     quarterAVX2F64<>+0(SB), Y3, Y3
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y3, Y3
+	VMOVNTPS   Y3, 96(R11)(CX*1)
+	CMPQ       R8, $0x01
+	JE         rows_done
+
+	// row 1
+	MOVQ       24(AX), R10
+	VMOVUPS    (R10)(CX*1), Y0
+	VMOVUPS    32(R10)(CX*1), Y1
+	VMOVUPS    64(R10)(CX*1), Y2
+	VMOVUPS    96(R10)(CX*1), Y3
+	MOVQ       88(AX), R11
+	VADDPD     Y0, Y4, Y4
+	VADDPD     Y1, Y5, Y5
+	VADDPD     Y2, Y6, Y6
+	VADDPD     Y3, Y7, Y7
+	VPERM2F128 $0x03, 32(BX), Y11, Y12
+	VPALIGNR   $0x08, Y12, Y11, Y12
+	VMOVUPS    Y11, 32(BX)
+	VPERM2F128 $0x21, 128(R9)(CX*1), Y8, Y13
+	VPALIGNR   $0x08, Y8, Y13, Y13
+	VADDPD     Y9, Y12, Y12
+	VADDPD     Y12, Y4, Y4
+	VADDPD     Y13, Y10, Y13
+	VADDPD     Y13, Y7, Y7
+	VADDPD     Y10, Y8, Y12
+	VADDPD     Y12, Y5, Y5
+	VADDPD     Y11, Y9, Y13
+	VADDPD     Y13, Y6, Y6
+	VANDPS     signAVX2F64<>+0(SB), Y4, Y12
+	VORPS      smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD     Y4, Y13, Y13
+	VMULPD     quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ     Y12, Y13, Y13
+	VANDPS     signAVX2F64<>+0(SB), Y4, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F64<>+0(SB), Y4, Y12
+	VPCMPGTQ   below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y4, Y4
+	VMULPD     quarterAVX2F64<>+0(SB), Y4, Y4
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y4, Y4
+	VMOVNTPS   Y4, (R11)(CX*1)
+	VANDPS     signAVX2F64<>+0(SB), Y5, Y12
+	VORPS      smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD     Y5, Y13, Y13
+	VMULPD     quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ     Y12, Y13, Y13
+	VANDPS     signAVX2F64<>+0(SB), Y5, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F64<>+0(SB), Y5, Y12
+	VPCMPGTQ   below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y5, Y5
+	VMULPD     quarterAVX2F64<>+0(SB), Y5, Y5
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y5, Y5
+	VMOVNTPS   Y5, 32(R11)(CX*1)
+	VANDPS     signAVX2F64<>+0(SB), Y6, Y12
+	VORPS      smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD     Y6, Y13, Y13
+	VMULPD     quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ     Y12, Y13, Y13
+	VANDPS     signAVX2F64<>+0(SB), Y6, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F64<>+0(SB), Y6, Y12
+	VPCMPGTQ   below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y6, Y6
+	VMULPD     quarterAVX2F64<>+0(SB), Y6, Y6
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y6, Y6
+	VMOVNTPS   Y6, 64(R11)(CX*1)
+	VANDPS     signAVX2F64<>+0(SB), Y7, Y12
+	VORPS      smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD     Y7, Y13, Y13
+	VMULPD     quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ     Y12, Y13, Y13
+	VANDPS     signAVX2F64<>+0(SB), Y7, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F64<>+0(SB), Y7, Y12
+	VPCMPGTQ   below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y7, Y7
+	VMULPD     quarterAVX2F64<>+0(SB), Y7, Y7
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y7, Y7
+	VMOVNTPS   Y7, 96(R11)(CX*1)
+	CMPQ       R8, $0x02
+	JE         rows_done
+
+	// row 2
+	MOVQ       32(AX), R9
+	VMOVUPS    (R9)(CX*1), Y4
+	VMOVUPS    32(R9)(CX*1), Y5
+	VMOVUPS    64(R9)(CX*1), Y6
+	VMOVUPS    96(R9)(CX*1), Y7
+	MOVQ       96(AX), R11
+	VADDPD     Y4, Y8, Y8
+	VADDPD     Y5, Y9, Y9
+	VADDPD     Y6, Y10, Y10
+	VADDPD     Y7, Y11, Y11
+	VPERM2F128 $0x03, 64(BX), Y3, Y12
+	VPALIGNR   $0x08, Y12, Y3, Y12
+	VMOVUPS    Y3, 64(BX)
+	VPERM2F128 $0x21, 128(R10)(CX*1), Y0, Y13
+	VPALIGNR   $0x08, Y0, Y13, Y13
+	VADDPD     Y1, Y12, Y12
+	VADDPD     Y12, Y8, Y8
+	VADDPD     Y13, Y2, Y13
+	VADDPD     Y13, Y11, Y11
+	VADDPD     Y2, Y0, Y12
+	VADDPD     Y12, Y9, Y9
+	VADDPD     Y3, Y1, Y13
+	VADDPD     Y13, Y10, Y10
+	VANDPS     signAVX2F64<>+0(SB), Y8, Y12
+	VORPS      smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD     Y8, Y13, Y13
+	VMULPD     quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ     Y12, Y13, Y13
+	VANDPS     signAVX2F64<>+0(SB), Y8, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F64<>+0(SB), Y8, Y12
+	VPCMPGTQ   below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y8, Y8
+	VMULPD     quarterAVX2F64<>+0(SB), Y8, Y8
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y8, Y8
+	VMOVNTPS   Y8, (R11)(CX*1)
+	VANDPS     signAVX2F64<>+0(SB), Y9, Y12
+	VORPS      smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD     Y9, Y13, Y13
+	VMULPD     quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ     Y12, Y13, Y13
+	VANDPS     signAVX2F64<>+0(SB), Y9, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F64<>+0(SB), Y9, Y12
+	VPCMPGTQ   below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y9, Y9
+	VMULPD     quarterAVX2F64<>+0(SB), Y9, Y9
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y9, Y9
+	VMOVNTPS   Y9, 32(R11)(CX*1)
+	VANDPS     signAVX2F64<>+0(SB), Y10, Y12
+	VORPS      smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD     Y10, Y13, Y13
+	VMULPD     quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ     Y12, Y13, Y13
+	VANDPS     signAVX2F64<>+0(SB), Y10, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F64<>+0(SB), Y10, Y12
+	VPCMPGTQ   below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y10, Y10
+	VMULPD     quarterAVX2F64<>+0(SB), Y10, Y10
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y10, Y10
+	VMOVNTPS   Y10, 64(R11)(CX*1)
+	VANDPS     signAVX2F64<>+0(SB), Y11, Y12
+	VORPS      smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD     Y11, Y13, Y13
+	VMULPD     quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ     Y12, Y13, Y13
+	VANDPS     signAVX2F64<>+0(SB), Y11, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F64<>+0(SB), Y11, Y12
+	VPCMPGTQ   below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y11, Y11
+	VMULPD     quarterAVX2F64<>+0(SB), Y11, Y11
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y11, Y11
+	VMOVNTPS   Y11, 96(R11)(CX*1)
+	CMPQ       R8, $0x03
+	JE         rows_done
+
+	// row 3
+	MOVQ       40(AX), R10
+	VMOVUPS    (R10)(CX*1), Y8
+	VMOVUPS    32(R10)(CX*1), Y9
+	VMOVUPS    64(R10)(CX*1), Y10
+	VMOVUPS    96(R10)(CX*1), Y11
+	MOVQ       104(AX), R11
+	VADDPD     Y8, Y0, Y0
+	VADDPD     Y9, Y1, Y1
+	VADDPD     Y10, Y2, Y2
+	VADDPD     Y11, Y3, Y3
+	VPERM2F128 $0x03, 96(BX), Y7, Y12
+	VPALIGNR   $0x08, Y12, Y7, Y12
+	VMOVUPS    Y7, 96(BX)
+	VPERM2F128 $0x21, 128(R9)(CX*1), Y4, Y13
+	VPALIGNR   $0x08, Y4, Y13, Y13
+	VADDPD     Y5, Y12, Y12
+	VADDPD     Y12, Y0, Y0
+	VADDPD     Y13, Y6, Y13
+	VADDPD     Y13, Y3, Y3
+	VADDPD     Y6, Y4, Y12
+	VADDPD     Y12, Y1, Y1
+	VADDPD     Y7, Y5, Y13
+	VADDPD     Y13, Y2, Y2
+	VANDPS     signAVX2F64<>+0(SB), Y0, Y12
+	VORPS      smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD     Y0, Y13, Y13
+	VMULPD     quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ     Y12, Y13, Y13
+	VANDPS     signAVX2F64<>+0(SB), Y0, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F64<>+0(SB), Y0, Y12
+	VPCMPGTQ   below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y0, Y0
+	VMULPD     quarterAVX2F64<>+0(SB), Y0, Y0
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y0, Y0
+	VMOVNTPS   Y0, (R11)(CX*1)
+	VANDPS     signAVX2F64<>+0(SB), Y1, Y12
+	VORPS      smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD     Y1, Y13, Y13
+	VMULPD     quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ     Y12, Y13, Y13
+	VANDPS     signAVX2F64<>+0(SB), Y1, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F64<>+0(SB), Y1, Y12
+	VPCMPGTQ   below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y1, Y1
+	VMULPD     quarterAVX2F64<>+0(SB), Y1, Y1
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y1, Y1
+	VMOVNTPS   Y1, 32(R11)(CX*1)
+	VANDPS     signAVX2F64<>+0(SB), Y2, Y12
+	VORPS      smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD     Y2, Y13, Y13
+	VMULPD     quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ     Y12, Y13, Y13
+	VANDPS     signAVX2F64<>+0(SB), Y2, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F64<>+0(SB), Y2, Y12
+	VPCMPGTQ   below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y2, Y2
+	VMULPD     quarterAVX2F64<>+0(SB), Y2, Y2
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y2, Y2
+	VMOVNTPS   Y2, 64(R11)(CX*1)
+	VANDPS     signAVX2F64<>+0(SB), Y3, Y12
+	VORPS      smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD     Y3, Y13, Y13
+	VMULPD     quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ     Y12, Y13, Y13
+	VANDPS     signAVX2F64<>+0(SB), Y3, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F64<>+0(SB), Y3, Y12
+	VPCMPGTQ   below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y3, Y3
+	VMULPD     quarterAVX2F64<>+0(SB), Y3, Y3
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y3, Y3
+	VMOVNTPS   Y3, 96(R11)(CX*1)
+	CMPQ       R8, $0x04
+	JE         rows_done
+
+	// row 4
+	MOVQ       48(AX), R9
+	VMOVUPS    (R9)(CX*1), Y0
+	VMOVUPS    32(R9)(CX*1), Y1
+	VMOVUPS    64(R9)(CX*1), Y2
+	VMOVUPS    96(R9)(CX*1), Y3
+	MOVQ       112(AX), R11
+	VADDPD     Y0, Y4, Y4
+	VADDPD     Y1, Y5, Y5
+	VADDPD     Y2, Y6, Y6
+	VADDPD     Y3, Y7, Y7
+	VPERM2F128 $0x03, 128(BX), Y11, Y12
+	VPALIGNR   $0x08, Y12, Y11, Y12
+	VMOVUPS    Y11, 128(BX)
+	VPERM2F128 $0x21, 128(R10)(CX*1), Y8, Y13
+	VPALIGNR   $0x08, Y8, Y13, Y13
+	VADDPD     Y9, Y12, Y12
+	VADDPD     Y12, Y4, Y4
+	VADDPD     Y13, Y10, Y13
+	VADDPD     Y13, Y7, Y7
+	VADDPD     Y10, Y8, Y12
+	VADDPD     Y12, Y5, Y5
+	VADDPD     Y11, Y9, Y13
+	VADDPD     Y13, Y6, Y6
+	VANDPS     signAVX2F64<>+0(SB), Y4, Y12
+	VORPS      smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD     Y4, Y13, Y13
+	VMULPD     quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ     Y12, Y13, Y13
+	VANDPS     signAVX2F64<>+0(SB), Y4, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F64<>+0(SB), Y4, Y12
+	VPCMPGTQ   below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y4, Y4
+	VMULPD     quarterAVX2F64<>+0(SB), Y4, Y4
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y4, Y4
+	VMOVNTPS   Y4, (R11)(CX*1)
+	VANDPS     signAVX2F64<>+0(SB), Y5, Y12
+	VORPS      smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD     Y5, Y13, Y13
+	VMULPD     quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ     Y12, Y13, Y13
+	VANDPS     signAVX2F64<>+0(SB), Y5, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F64<>+0(SB), Y5, Y12
+	VPCMPGTQ   below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y5, Y5
+	VMULPD     quarterAVX2F64<>+0(SB), Y5, Y5
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y5, Y5
+	VMOVNTPS   Y5, 32(R11)(CX*1)
+	VANDPS     signAVX2F64<>+0(SB), Y6, Y12
+	VORPS      smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD     Y6, Y13, Y13
+	VMULPD     quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ     Y12, Y13, Y13
+	VANDPS     signAVX2F64<>+0(SB), Y6, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F64<>+0(SB), Y6, Y12
+	VPCMPGTQ   below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y6, Y6
+	VMULPD     quarterAVX2F64<>+0(SB), Y6, Y6
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y6, Y6
+	VMOVNTPS   Y6, 64(R11)(CX*1)
+	VANDPS     signAVX2F64<>+0(SB), Y7, Y12
+	VORPS      smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD     Y7, Y13, Y13
+	VMULPD     quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ     Y12, Y13, Y13
+	VANDPS     signAVX2F64<>+0(SB), Y7, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F64<>+0(SB), Y7, Y12
+	VPCMPGTQ   below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y7, Y7
+	VMULPD     quarterAVX2F64<>+0(SB), Y7, Y7
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y7, Y7
+	VMOVNTPS   Y7, 96(R11)(CX*1)
+	CMPQ       R8, $0x05
+	JE         rows_done
+
+	// row 5
+	MOVQ       56(AX), R10
+	VMOVUPS    (R10)(CX*1), Y4
+	VMOVUPS    32(R10)(CX*1), Y5
+	VMOVUPS    64(R10)(CX*1), Y6
+	VMOVUPS    96(R10)(CX*1), Y7
+	MOVQ       120(AX), R11
+	VADDPD     Y4, Y8, Y8
+	VADDPD     Y5, Y9, Y9
+	VADDPD     Y6, Y10, Y10
+	VADDPD     Y7, Y11, Y11
+	VPERM2F128 $0x03, 160(BX), Y3, Y12
+	VPALIGNR   $0x08, Y12, Y3, Y12
+	VMOVUPS    Y3, 160(BX)
+	VPERM2F128 $0x21, 128(R9)(CX*1), Y0, Y13
+	VPALIGNR   $0x08, Y0, Y13, Y13
+	VADDPD     Y1, Y12, Y12
+	VADDPD     Y12, Y8, Y8
+	VADDPD     Y13, Y2, Y13
+	VADDPD     Y13, Y11, Y11
+	VADDPD     Y2, Y0, Y12
+	VADDPD     Y12, Y9, Y9
+	VADDPD     Y3, Y1, Y13
+	VADDPD     Y13, Y10, Y10
+	VANDPS     signAVX2F64<>+0(SB), Y8, Y12
+	VORPS      smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD     Y8, Y13, Y13
+	VMULPD     quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ     Y12, Y13, Y13
+	VANDPS     signAVX2F64<>+0(SB), Y8, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F64<>+0(SB), Y8, Y12
+	VPCMPGTQ   below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y8, Y8
+	VMULPD     quarterAVX2F64<>+0(SB), Y8, Y8
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y8, Y8
+	VMOVNTPS   Y8, (R11)(CX*1)
+	VANDPS     signAVX2F64<>+0(SB), Y9, Y12
+	VORPS      smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD     Y9, Y13, Y13
+	VMULPD     quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ     Y12, Y13, Y13
+	VANDPS     signAVX2F64<>+0(SB), Y9, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F64<>+0(SB), Y9, Y12
+	VPCMPGTQ   below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y9, Y9
+	VMULPD     quarterAVX2F64<>+0(SB), Y9, Y9
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y9, Y9
+	VMOVNTPS   Y9, 32(R11)(CX*1)
+	VANDPS     signAVX2F64<>+0(SB), Y10, Y12
+	VORPS      smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD     Y10, Y13, Y13
+	VMULPD     quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ     Y12, Y13, Y13
+	VANDPS     signAVX2F64<>+0(SB), Y10, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F64<>+0(SB), Y10, Y12
+	VPCMPGTQ   below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y10, Y10
+	VMULPD     quarterAVX2F64<>+0(SB), Y10, Y10
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y10, Y10
+	VMOVNTPS   Y10, 64(R11)(CX*1)
+	VANDPS     signAVX2F64<>+0(SB), Y11, Y12
+	VORPS      smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD     Y11, Y13, Y13
+	VMULPD     quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ     Y12, Y13, Y13
+	VANDPS     signAVX2F64<>+0(SB), Y11, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F64<>+0(SB), Y11, Y12
+	VPCMPGTQ   below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y11, Y11
+	VMULPD     quarterAVX2F64<>+0(SB), Y11, Y11
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y11, Y11
+	VMOVNTPS   Y11, 96(R11)(CX*1)
+	CMPQ       R8, $0x06
+	JE         rows_done
+
+	// row 6
+	MOVQ       64(AX), R9
+	VMOVUPS    (R9)(CX*1), Y8
+	VMOVUPS    32(R9)(CX*1), Y9
+	VMOVUPS    64(R9)(CX*1), Y10
+	VMOVUPS    96(R9)(CX*1), Y11
+	MOVQ       128(AX), R11
+	VADDPD     Y8, Y0, Y0
+	VADDPD     Y9, Y1, Y1
+	VADDPD     Y10, Y2, Y2
+	VADDPD     Y11, Y3, Y3
+	VPERM2F128 $0x03, 192(BX), Y7, Y12
+	VPALIGNR   $0x08, Y12, Y7, Y12
+	VMOVUPS    Y7, 192(BX)
+	VPERM2F128 $0x21, 128(R10)(CX*1), Y4, Y13
+	VPALIGNR   $0x08, Y4, Y13, Y13
+	VADDPD     Y5, Y12, Y12
+	VADDPD     Y12, Y0, Y0
+	VADDPD     Y13, Y6, Y13
+	VADDPD     Y13, Y3, Y3
+	VADDPD     Y6, Y4, Y12
+	VADDPD     Y12, Y1, Y1
+	VADDPD     Y7, Y5, Y13
+	VADDPD     Y13, Y2, Y2
+	VANDPS     signAVX2F64<>+0(SB), Y0, Y12
+	VORPS      smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD     Y0, Y13, Y13
+	VMULPD     quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ     Y12, Y13, Y13
+	VANDPS     signAVX2F64<>+0(SB), Y0, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F64<>+0(SB), Y0, Y12
+	VPCMPGTQ   below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y0, Y0
+	VMULPD     quarterAVX2F64<>+0(SB), Y0, Y0
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y0, Y0
+	VMOVNTPS   Y0, (R11)(CX*1)
+	VANDPS     signAVX2F64<>+0(SB), Y1, Y12
+	VORPS      smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD     Y1, Y13, Y13
+	VMULPD     quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ     Y12, Y13, Y13
+	VANDPS     signAVX2F64<>+0(SB), Y1, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F64<>+0(SB), Y1, Y12
+	VPCMPGTQ   below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y1, Y1
+	VMULPD     quarterAVX2F64<>+0(SB), Y1, Y1
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y1, Y1
+	VMOVNTPS   Y1, 32(R11)(CX*1)
+	VANDPS     signAVX2F64<>+0(SB), Y2, Y12
+	VORPS      smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD     Y2, Y13, Y13
+	VMULPD     quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ     Y12, Y13, Y13
+	VANDPS     signAVX2F64<>+0(SB), Y2, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F64<>+0(SB), Y2, Y12
+	VPCMPGTQ   below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y2, Y2
+	VMULPD     quarterAVX2F64<>+0(SB), Y2, Y2
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y2, Y2
+	VMOVNTPS   Y2, 64(R11)(CX*1)
+	VANDPS     signAVX2F64<>+0(SB), Y3, Y12
+	VORPS      smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD     Y3, Y13, Y13
+	VMULPD     quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ     Y12, Y13, Y13
+	VANDPS     signAVX2F64<>+0(SB), Y3, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F64<>+0(SB), Y3, Y12
+	VPCMPGTQ   below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y3, Y3
+	VMULPD     quarterAVX2F64<>+0(SB), Y3, Y3
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y3, Y3
+	VMOVNTPS   Y3, 96(R11)(CX*1)
+	CMPQ       R8, $0x07
+	JE         rows_done
+
+	// row 7
+	MOVQ       72(AX), R8
+	VMOVUPS    (R8)(CX*1), Y0
+	VMOVUPS    32(R8)(CX*1), Y1
+	VMOVUPS    64(R8)(CX*1), Y2
+	VMOVUPS    96(R8)(CX*1), Y3
+	MOVQ       136(AX), R8
+	VADDPD     Y0, Y4, Y4
+	VADDPD     Y1, Y5, Y5
+	VADDPD     Y2, Y6, Y6
+	VADDPD     Y3, Y7, Y7
+	VPERM2F128 $0x03, 224(BX), Y11, Y12
+	VPALIGNR   $0x08, Y12, Y11, Y12
+	VMOVUPS    Y11, 224(BX)
+	VPERM2F128 $0x21, 128(R9)(CX*1), Y8, Y13
+	VPALIGNR   $0x08, Y8, Y13, Y13
+	VADDPD     Y9, Y12, Y12
+	VADDPD     Y12, Y4, Y4
+	VADDPD     Y13, Y10, Y13
+	VADDPD     Y13, Y7, Y7
+	VADDPD     Y10, Y8, Y12
+	VADDPD     Y12, Y5, Y5
+	VADDPD     Y11, Y9, Y13
+	VADDPD     Y13, Y6, Y6
+	VANDPS     signAVX2F64<>+0(SB), Y4, Y12
+	VORPS      smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD     Y4, Y13, Y13
+	VMULPD     quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ     Y12, Y13, Y13
+	VANDPS     signAVX2F64<>+0(SB), Y4, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F64<>+0(SB), Y4, Y12
+	VPCMPGTQ   below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y4, Y4
+	VMULPD     quarterAVX2F64<>+0(SB), Y4, Y4
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y4, Y4
+	VMOVNTPS   Y4, (R8)(CX*1)
+	VANDPS     signAVX2F64<>+0(SB), Y5, Y12
+	VORPS      smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD     Y5, Y13, Y13
+	VMULPD     quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ     Y12, Y13, Y13
+	VANDPS     signAVX2F64<>+0(SB), Y5, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F64<>+0(SB), Y5, Y12
+	VPCMPGTQ   below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y5, Y5
+	VMULPD     quarterAVX2F64<>+0(SB), Y5, Y5
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y5, Y5
+	VMOVNTPS   Y5, 32(R8)(CX*1)
+	VANDPS     signAVX2F64<>+0(SB), Y6, Y12
+	VORPS      smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD     Y6, Y13, Y13
+	VMULPD     quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ     Y12, Y13, Y13
+	VANDPS     signAVX2F64<>+0(SB), Y6, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F64<>+0(SB), Y6, Y12
+	VPCMPGTQ   below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y6, Y6
+	VMULPD     quarterAVX2F64<>+0(SB), Y6, Y6
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y6, Y6
+	VMOVNTPS   Y6, 64(R8)(CX*1)
+	VANDPS     signAVX2F64<>+0(SB), Y7, Y12
+	VORPS      smallAVX2F64<>+0(SB), Y12, Y13
+	VADDPD     Y7, Y13, Y13
+	VMULPD     quarterAVX2F64<>+0(SB), Y13, Y13
+	VORPS      smallestAVX2F64<>+0(SB), Y12, Y12
+	VPSUBQ     Y12, Y13, Y13
+	VANDPS     signAVX2F64<>+0(SB), Y7, Y12
+	VORPS      Y12, Y13, Y13
+	VANDPS     magnitudeAVX2F64<>+0(SB), Y7, Y12
+	VPCMPGTQ   below1020_AVX2F64<>+0(SB), Y12, Y12
+	VANDPS     Y12, Y7, Y7
+	VMULPD     quarterAVX2F64<>+0(SB), Y7, Y7
+	VANDNPS    Y13, Y12, Y13
+	VORPS      Y13, Y7, Y7
+	VMOVNTPS   Y7, 96(R8)(CX*1)
+	JMP        rows_done
+
+// func bareWholeAVX2F64(s *Span)
+// Requires: AVX, AVX2, FMA3
+TEXT ·bareWholeAVX2F64(SB), NOSPLIT, $0-8
+	MOVQ    s+0(FP), AX
+	MOVQ    144(AX), CX
+	MOVQ    160(AX), DX
+	ADDQ    152(AX), DX
+	MOVQ    168(AX), BX
+	MOVQ    216(AX), SI
+	MOVQ    208(AX), SI
+	MOVQ    360(AX), DI
+	VMOVUPS (DI), Y15
+
+block:
+	MOVQ    184(AX), R8
+	MOVQ    (AX), R9
+	MOVQ    8(AX), R10
+	VMOVUPS (R9)(CX*1), Y0
+	VMOVUPS 32(R9)(CX*1), Y1
+	VMOVUPS 64(R9)(CX*1), Y2
+	VMOVUPS 96(R9)(CX*1), Y3
+	VMOVUPS (R10)(CX*1), Y4
+	VMOVUPS 32(R10)(CX*1), Y5
+	VMOVUPS 64(R10)(CX*1), Y6
+	VMOVUPS 96(R10)(CX*1), Y7
+
+	// row 0
+	MOVQ        16(AX), R9
+	VMOVUPS     (R9)(CX*1), Y8
+	VMOVUPS     32(R9)(CX*1), Y9
+	VMOVUPS     64(R9)(CX*1), Y10
+	VMOVUPS     96(R9)(CX*1), Y11
+	MOVQ        80(AX), R11
+	MOVQ        288(AX), R12
+	VADDPD      Y8, Y0, Y0
+	VADDPD      Y9, Y1, Y1
+	VADDPD      Y10, Y2, Y2
+	VADDPD      Y11, Y3, Y3
+	VPERM2F128  $0x03, (BX), Y7, Y12
+	VPALIGNR    $0x08, Y12, Y7, Y12
+	VMOVUPS     Y7, (BX)
+	VPERM2F128  $0x21, 128(R10)(CX*1), Y4, Y13
+	VPALIGNR    $0x08, Y4, Y13, Y13
+	VADDPD      Y5, Y12, Y12
+	VSUBPD      Y12, Y0, Y0
+	VFMADD132PD 32(DI), Y12, Y0
+	VFMADD213PD (R12)(CX*1), Y15, Y0
+	VADDPD      Y13, Y6, Y13
+	VSUBPD      Y13, Y3, Y3
+	VFMADD132PD 32(DI), Y13, Y3
+	VFMADD213PD 96(R12)(CX*1), Y15, Y3
+	VADDPD      Y6, Y4, Y12
+	VSUBPD      Y12, Y1, Y1
+	VFMADD132PD 32(DI), Y12, Y1
+	VFMADD213PD 32(R12)(CX*1), Y15, Y1
+	VADDPD      Y7, Y5, Y13
+	VSUBPD      Y13, Y2, Y2
+	VFMADD132PD 32(DI), Y13, Y2
+	VFMADD213PD 64(R12)(CX*1), Y15, Y2
+	VMOVUPS     Y0, (R11)(CX*1)
+	VMOVUPS     Y1, 32(R11)(CX*1)
+	VMOVUPS     Y2, 64(R11)(CX*1)
+	VMOVUPS     Y3, 96(R11)(CX*1)
+	CMPQ        R8, $0x01
+	JE          rows_done
+
+	// row 1
+	MOVQ        24(AX), R10
+	VMOVUPS     (R10)(CX*1), Y0
+	VMOVUPS     32(R10)(CX*1), Y1
+	VMOVUPS     64(R10)(CX*1), Y2
+	VMOVUPS     96(R10)(CX*1), Y3
+	MOVQ        88(AX), R11
+	MOVQ        296(AX), R12
+	VADDPD      Y0, Y4, Y4
+	VADDPD      Y1, Y5, Y5
+	VADDPD      Y2, Y6, Y6
+	VADDPD      Y3, Y7, Y7
+	VPERM2F128  $0x03, 32(BX), Y11, Y12
+	VPALIGNR    $0x08, Y12, Y11, Y12
+	VMOVUPS     Y11, 32(BX)
+	VPERM2F128  $0x21, 128(R9)(CX*1), Y8, Y13
+	VPALIGNR    $0x08, Y8, Y13, Y13
+	VADDPD      Y9, Y12, Y12
+	VSUBPD      Y12, Y4, Y4
+	VFMADD132PD 32(DI), Y12, Y4
+	VFMADD213PD (R12)(CX*1), Y15, Y4
+	VADDPD      Y13, Y10, Y13
+	VSUBPD      Y13, Y7, Y7
+	VFMADD132PD 32(DI), Y13, Y7
+	VFMADD213PD 96(R12)(CX*1), Y15, Y7
+	VADDPD      Y10, Y8, Y12
+	VSUBPD      Y12, Y5, Y5
+	VFMADD132PD 32(DI), Y12, Y5
+	VFMADD213PD 32(R12)(CX*1), Y15, Y5
+	VADDPD      Y11, Y9, Y13
+	VSUBPD      Y13, Y6, Y6
+	VFMADD132PD 32(DI), Y13, Y6
+	VFMADD213PD 64(R12)(CX*1), Y15, Y6
+	VMOVUPS     Y4, (R11)(CX*1)
+	VMOVUPS     Y5, 32(R11)(CX*1)
+	VMOVUPS     Y6, 64(R11)(CX*1)
+	VMOVUPS     Y7, 96(R11)(CX*1)
+	CMPQ        R8, $0x02
+	JE          rows_done
+
+	// row 2
+	MOVQ        32(AX), R9
+	VMOVUPS     (R9)(CX*1), Y4
+	VMOVUPS     32(R9)(CX*1), Y5
+	VMOVUPS     64(R9)(CX*1), Y6
+	VMOVUPS     96(R9)(CX*1), Y7
+	MOVQ        96(AX), R11
+	MOVQ        304(AX), R12
+	VADDPD      Y4, Y8, Y8
+	VADDPD      Y5, Y9, Y9
+	VADDPD      Y6, Y10, Y10
+	VADDPD      Y7, Y11, Y11
+	VPERM2F128  $0x03, 64(BX), Y3, Y12
+	VPALIGNR    $0x08, Y12, Y3, Y12
+	VMOVUPS     Y3, 64(BX)
+	VPERM2F128  $0x21, 128(R10)(CX*1), Y0, Y13
+	VPALIGNR    $0x08, Y0, Y13, Y13
+	VADDPD      Y1, Y12, Y12
+	VSUBPD      Y12, Y8, Y8
+	VFMADD132PD 32(DI), Y12, Y8
+	VFMADD213PD (R12)(CX*1), Y15, Y8
+	VADDPD      Y13, Y2, Y13
+	VSUBPD      Y13, Y11, Y11
+	VFMADD132PD 32(DI), Y13, Y11
+	VFMADD213PD 96(R12)(CX*1), Y15, Y11
+	VADDPD      Y2, Y0, Y12
+	VSUBPD      Y12, Y9, Y9
+	VFMADD132PD 32(DI), Y12, Y9
+	VFMADD213PD 32(R12)(CX*1), Y15, Y9
+	VADDPD      Y3, Y1, Y13
+	VSUBPD      Y13, Y10, Y10
+	VFMADD132PD 32(DI), Y13, Y10
+	VFMADD213PD 64(R12)(CX*1), Y15, Y10
+	VMOVUPS     Y8, (R11)(CX*1)
+	VMOVUPS     Y9, 32(R11)(CX*1)
+	VMOVUPS     Y10, 64(R11)(CX*1)
+	VMOVUPS     Y11, 96(R11)(CX*1)
+	CMPQ        R8, $0x03
+	JE          rows_done
+
+	// row 3
+	MOVQ        40(AX), R10
+	VMOVUPS     (R10)(CX*1), Y8
+	VMOVUPS     32(R10)(CX*1), Y9
+	VMOVUPS     64(R10)(CX*1), Y10
+	VMOVUPS     96(R10)(CX*1), Y11
+	MOVQ        104(AX), R11
+	MOVQ        312(AX), R12
+	VADDPD      Y8, Y0, Y0
+	VADDPD      Y9, Y1, Y1
+	VADDPD      Y10, Y2, Y2
+	VADDPD      Y11, Y3, Y3
+	VPERM2F128  $0x03, 96(BX), Y7, Y12
+	VPALIGNR    $0x08, Y12, Y7, Y12
+	VMOVUPS     Y7, 96(BX)
+	VPERM2F128  $0x21, 128(R9)(CX*1), Y4, Y13
+	VPALIGNR    $0x08, Y4, Y13, Y13
+	VADDPD      Y5, Y12, Y12
+	VSUBPD      Y12, Y0, Y0
+	VFMADD132PD 32(DI), Y12, Y0
+	VFMADD213PD (R12)(CX*1), Y15, Y0
+	VADDPD      Y13, Y6, Y13
+	VSUBPD      Y13, Y3, Y3
+	VFMADD132PD 32(DI), Y13, Y3
+	VFMADD213PD 96(R12)(CX*1), Y15, Y3
+	VADDPD      Y6, Y4, Y12
+	VSUBPD      Y12, Y1, Y1
+	VFMADD132PD 32(DI), Y12, Y1
+	VFMADD213PD 32(R12)(CX*1), Y15, Y1
+	VADDPD      Y7, Y5, Y13
+	VSUBPD      Y13, Y2, Y2
+	VFMADD132PD 32(DI), Y13, Y2
+	VFMADD213PD 64(R12)(CX*1), Y15, Y2
+	VMOVUPS     Y0, (R11)(CX*1)
+	VMOVUPS     Y1, 32(R11)(CX*1)
+	VMOVUPS     Y2, 64(R11)(CX*1)
+	VMOVUPS     Y3, 96(R11)(CX*1)
+	CMPQ        R8, $0x04
+	JE          rows_done
+
+	// row 4
+	MOVQ        48(AX), R9
+	VMOVUPS     (R9)(CX*1), Y0
+	VMOVUPS     32(R9)(CX*1), Y1
+	VMOVUPS     64(R9)(CX*1), Y2
+	VMOVUPS     96(R9)(CX*1), Y3
+	MOVQ        112(AX), R11
+	MOVQ        320(AX), R12
+	VADDPD      Y0, Y4, Y4
+	VADDPD      Y1, Y5, Y5
+	VADDPD      Y2, Y6, Y6
+	VADDPD      Y3, Y7, Y7
+	VPERM2F128  $0x03, 128(BX), Y11, Y12
+	VPALIGNR    $0x08, Y12, Y11, Y12
+	VMOVUPS     Y11, 128(BX)
+	VPERM2F128  $0x21, 128(R10)(CX*1), Y8, Y13
+	VPALIGNR    $0x08, Y8, Y13, Y13
+	VADDPD      Y9, Y12, Y12
+	VSUBPD      Y12, Y4, Y4
+	VFMADD132PD 32(DI), Y12, Y4
+	VFMADD213PD (R12)(CX*1), Y15, Y4
+	VADDPD      Y13, Y10, Y13
+	VSUBPD      Y13, Y7, Y7
+	VFMADD132PD 32(DI), Y13, Y7
+	VFMADD213PD 96(R12)(CX*1), Y15, Y7
+	VADDPD      Y10, Y8, Y12
+	VSUBPD      Y12, Y5, Y5
+	VFMADD132PD 32(DI), Y12, Y5
+	VFMADD213PD 32(R12)(CX*1), Y15, Y5
+	VADDPD      Y11, Y9, Y13
+	VSUBPD      Y13, Y6, Y6
+	VFMADD132PD 32(DI), Y13, Y6
+	VFMADD213PD 64(R12)(CX*1), Y15, Y6
+	VMOVUPS     Y4, (R11)(CX*1)
+	VMOVUPS     Y5, 32(R11)(CX*1)
+	VMOVUPS     Y6, 64(R11)(CX*1)
+	VMOVUPS     Y7, 96(R11)(CX*1)
+	CMPQ        R8, $0x05
+	JE          rows_done
+
+	// row 5
+	MOVQ        56(AX), R10
+	VMOVUPS     (R10)(CX*1), Y4
+	VMOVUPS     32(R10)(CX*1), Y5
+	VMOVUPS     64(R10)(CX*1), Y6
+	VMOVUPS     96(R10)(CX*1), Y7
+	MOVQ        120(AX), R11
+	MOVQ        328(AX), R12
+	VADDPD      Y4, Y8, Y8
+	VADDPD      Y5, Y9, Y9
+	VADDPD      Y6, Y10, Y10
+	VADDPD      Y7, Y11, Y11
+	VPERM2F128  $0x03, 160(BX), Y3, Y12
+	VPALIGNR    $0x08, Y12, Y3, Y12
+	VMOVUPS     Y3, 160(BX)
+	VPERM2F128  $0x21, 128(R9)(CX*1), Y0, Y13
+	VPALIGNR    $0x08, Y0, Y13, Y13
+	VADDPD      Y1, Y12, Y12
+	VSUBPD      Y12, Y8, Y8
+	VFMADD132PD 32(DI), Y12, Y8
+	VFMADD213PD (R12)(CX*1), Y15, Y8
+	VADDPD      Y13, Y2, Y13
+	VSUBPD      Y13, Y11, Y11
+	VFMADD132PD 32(DI), Y13, Y11
+	VFMADD213PD 96(R12)(CX*1), Y15, Y11
+	VADDPD      Y2, Y0, Y12
+	VSUBPD      Y12, Y9, Y9
+	VFMADD132PD 32(DI), Y12, Y9
+	VFMADD213PD 32(R12)(CX*1), Y15, Y9
+	VADDPD      Y3, Y1, Y13
+	VSUBPD      Y13, Y10, Y10
+	VFMADD132PD 32(DI), Y13, Y10
+	VFMADD213PD 64(R12)(CX*1), Y15, Y10
+	VMOVUPS     Y8, (R11)(CX*1)
+	VMOVUPS     Y9, 32(R11)(CX*1)
+	VMOVUPS     Y10, 64(R11)(CX*1)
+	VMOVUPS     Y11, 96(R11)(CX*1)
+	CMPQ        R8, $0x06
+	JE          rows_done
+
+	// row 6
+	MOVQ        64(AX), R9
+	VMOVUPS     (R9)(CX*1), Y8
+	VMOVUPS     32(R9)(CX*1), Y9
+	VMOVUPS     64(R9)(CX*1), Y10
+	VMOVUPS     96(R9)(CX*1), Y11
+	MOVQ        128(AX), R11
+	MOVQ        336(AX), R12
+	VADDPD      Y8, Y0, Y0
+	VADDPD      Y9, Y1, Y1
+	VADDPD      Y10, Y2, Y2
+	VADDPD      Y11, Y3, Y3
+	VPERM2F128  $0x03, 192(BX), Y7, Y12
+	VPALIGNR    $0x08, Y12, Y7, Y12
+	VMOVUPS     Y7, 192(BX)
+	VPERM2F128  $0x21, 128(R10)(CX*1), Y4, Y13
+	VPALIGNR    $0x08, Y4, Y13, Y13
+	VADDPD      Y5, Y12, Y12
+	VSUBPD      Y12, Y0, Y0
+	VFMADD132PD 32(DI), Y12, Y0
+	VFMADD213PD (R12)(CX*1), Y15, Y0
+	VADDPD      Y13, Y6, Y13
+	VSUBPD      Y13, Y3, Y3
+	VFMADD132PD 32(DI), Y13, Y3
+	VFMADD213PD 96(R12)(CX*1), Y15, Y3
+	VADDPD      Y6, Y4, Y12
+	VSUBPD      Y12, Y1, Y1
+	VFMADD132PD 32(DI), Y12, Y1
+	VFMADD213PD 32(R12)(CX*1), Y15, Y1
+	VADDPD      Y7, Y5, Y13
+	VSUBPD      Y13, Y2, Y2
+	VFMADD132PD 32(DI), Y13, Y2
+	VFMADD213PD 64(R12)(CX*1), Y15, Y2
+	VMOVUPS     Y0, (R11)(CX*1)
+	VMOVUPS     Y1, 32(R11)(CX*1)
+	VMOVUPS     Y2, 64(R11)(CX*1)
+	VMOVUPS     Y3, 96(R11)(CX*1)
+	CMPQ        R8, $0x07
+	JE          rows_done
+
+	// row 7
+	MOVQ        72(AX), R8
+	VMOVUPS     (R8)(CX*1), Y0
+	VMOVUPS     32(R8)(CX*1), Y1
+	VMOVUPS     64(R8)(CX*1), Y2
+	VMOVUPS     96(R8)(CX*1), Y3
+	MOVQ        136(AX), R8
+	MOVQ        344(AX), R10
+	VADDPD      Y0, Y4, Y4
+	VADDPD      Y1, Y5, Y5
+	VADDPD      Y2, Y6, Y6
+	VADDPD      Y3, Y7, Y7
+	VPERM2F128  $0x03, 224(BX), Y11, Y12
+	VPALIGNR    $0x08, Y12, Y11, Y12
+	VMOVUPS     Y11, 224(BX)
+	VPERM2F128  $0x21, 128(R9)(CX*1), Y8, Y13
+	VPALIGNR    $0x08, Y8, Y13, Y13
+	VADDPD      Y9, Y12, Y12
+	VSUBPD      Y12, Y4, Y4
+	VFMADD132PD 32(DI), Y12, Y4
+	VFMADD213PD (R10)(CX*1), Y15, Y4
+	VADDPD      Y13, Y10, Y13
+	VSUBPD      Y13, Y7, Y7
+	VFMADD132PD 32(DI), Y13, Y7
+	VFMADD213PD 96(R10)(CX*1), Y15, Y7
+	VADDPD      Y10, Y8, Y12
+	VSUBPD      Y12, Y5, Y5
+	VFMADD132PD 32(DI), Y12, Y5
+	VFMADD213PD 32(R10)(CX*1), Y15, Y5
+	VADDPD      Y11, Y9, Y13
+	VSUBPD      Y13, Y6, Y6
+	VFMADD132PD 32(DI), Y13, Y6
+	VFMADD213PD 64(R10)(CX*1), Y15, Y6
+	VMOVUPS     Y4, (R8)(CX*1)
+	VMOVUPS     Y5, 32(R8)(CX*1)
+	VMOVUPS     Y6, 64(R8)(CX*1)
+	VMOVUPS     Y7, 96(R8)(CX*1)
+
+rows_done:
+	ADDQ $0x00000020, DX
+	ADDQ $0x00000080, CX
+	DECQ SI
+	JNZ  block
+	VZEROUPPER
+	RET
+
+// func streamBareWholeAVX2F64(s *Span)
+// Requires: AVX, AVX2, FMA3
+TEXT ·streamBareWholeAVX2F64(SB), NOSPLIT, $0-8
+	MOVQ    s+0(FP), AX
+	MOVQ    144(AX), CX
+	MOVQ    160(AX), DX
+	ADDQ    152(AX), DX
+	MOVQ    168(AX), BX
+	MOVQ    216(AX), SI
+	MOVQ    208(AX), SI
+	MOVQ    360(AX), DI
+	VMOVUPS (DI), Y15
+
+block:
+	MOVQ    184(AX), R8
+	MOVQ    (AX), R9
+	MOVQ    8(AX), R10
+	VMOVUPS (R9)(CX*1), Y0
+	VMOVUPS 32(R9)(CX*1), Y1
+	VMOVUPS 64(R9)(CX*1), Y2
+	VMOVUPS 96(R9)(CX*1), Y3
+	VMOVUPS (R10)(CX*1), Y4
+	VMOVUPS 32(R10)(CX*1), Y5
+	VMOVUPS 64(R10)(CX*1), Y6
+	VMOVUPS 96(R10)(CX*1), Y7
+
+	// row 0
+	MOVQ        16(AX), R9
+	VMOVUPS     (R9)(CX*1), Y8
+	VMOVUPS     32(R9)(CX*1), Y9
+	VMOVUPS     64(R9)(CX*1), Y10
+	VMOVUPS     96(R9)(CX*1), Y11
+	MOVQ        80(AX), R11
+	MOVQ        288(AX), R12
+	VADDPD      Y8, Y0, Y0
+	VADDPD      Y9, Y1, Y1
+	VADDPD      Y10, Y2, Y2
+	VADDPD      Y11, Y3, Y3
+	VPERM2F128  $0x03, (BX), Y7, Y12
+	VPALIGNR    $0x08, Y12, Y7, Y12
+	VMOVUPS     Y7, (BX)
+	VPERM2F128  $0x21, 128(R10)(CX*1), Y4, Y13
+	VPALIGNR    $0x08, Y4, Y13, Y13
+	VADDPD      Y5, Y12, Y12
+	VSUBPD      Y12, Y0, Y0
+	VFMADD132PD 32(DI), Y12, Y0
+	VFMADD213PD (R12)(CX*1), Y15, Y0
+	VADDPD      Y13, Y6, Y13
+	VSUBPD      Y13, Y3, Y3
+	VFMADD132PD 32(DI), Y13, Y3
+	VFMADD213PD 96(R12)(CX*1), Y15, Y3
+	VADDPD      Y6, Y4, Y12
+	VSUBPD      Y12, Y1, Y1
+	VFMADD132PD 32(DI), Y12, Y1
+	VFMADD213PD 32(R12)(CX*1), Y15, Y1
+	VADDPD      Y7, Y5, Y13
+	VSUBPD      Y13, Y2, Y2
+	VFMADD132PD 32(DI), Y13, Y2
+	VFMADD213PD 64(R12)(CX*1), Y15, Y2
+	VMOVNTPS    Y0, (R11)(CX*1)
+	VMOVNTPS    Y1, 32(R11)(CX*1)
+	VMOVNTPS    Y2, 64(R11)(CX*1)
+	VMOVNTPS    Y3, 96(R11)(CX*1)
+	CMPQ        R8, $0x01
+	JE          rows_done
+
+	// row 1
+	MOVQ        24(AX), R10
+	VMOVUPS     (R10)(CX*1), Y0
+	VMOVUPS     32(R10)(CX*1), Y1
+	VMOVUPS     64(R10)(CX*1), Y2
+	VMOVUPS     96(R10)(CX*1), Y3
+	MOVQ        88(AX), R11
+	MOVQ        296(AX), R12
+	VADDPD      Y0, Y4, Y4
+	VADDPD      Y1, Y5, Y5
+	VADDPD      Y2, Y6, Y6
+	VADDPD      Y3, Y7, Y7
+	VPERM2F128  $0x03, 32(BX), Y11, Y12
+	VPALIGNR    $0x08, Y12, Y11, Y12
+	VMOVUPS     Y11, 32(BX)
+	VPERM2F128  $0x21, 128(R9)(CX*1), Y8, Y13
+	VPALIGNR    $0x08, Y8, Y13, Y13
+	VADDPD      Y9, Y12, Y12
+	VSUBPD      Y12, Y4, Y4
+	VFMADD132PD 32(DI), Y12, Y4
+	VFMADD213PD (R12)(CX*1), Y15, Y4
+	VADDPD      Y13, Y10, Y13
+	VSUBPD      Y13, Y7, Y7
+	VFMADD132PD 32(DI), Y13, Y7
+	VFMADD213PD 96(R12)(CX*1), Y15, Y7
+	VADDPD      Y10, Y8, Y12
+	VSUBPD      Y12, Y5, Y5
+	VFMADD132PD 32(DI), Y12, Y5
+	VFMADD213PD 32(R12)(CX*1), Y15, Y5
+	VADDPD      Y11, Y9, Y13
+	VSUBPD      Y13, Y6, Y6
+	VFMADD132PD 32(DI), Y13, Y6
+	VFMADD213PD 64(R12)(CX*1), Y15, Y6
+	VMOVNTPS    Y4, (R11)(CX*1)
+	VMOVNTPS    Y5, 32(R11)(CX*1)
+	VMOVNTPS    Y6, 64(R11)(CX*1)
+	VMOVNTPS    Y7, 96(R11)(CX*1)
+	CMPQ        R8, $0x02
+	JE          rows_done
+
+	// row 2
+	MOVQ        32(AX), R9
+	VMOVUPS     (R9)(CX*1), Y4
+	VMOVUPS     32(R9)(CX*1), Y5
+	VMOVUPS     64(R9)(CX*1), Y6
+	VMOVUPS     96(R9)(CX*1), Y7
+	MOVQ        96(AX), R11
+	MOVQ        304(AX), R12
+	VADDPD      Y4, Y8, Y8
+	VADDPD      Y5, Y9, Y9
+	VADDPD      Y6, Y10, Y10
+	VADDPD      Y7, Y11, Y11
+	VPERM2F128  $0x03, 64(BX), Y3, Y12
+	VPALIGNR    $0x08, Y12, Y3, Y12
+	VMOVUPS     Y3, 64(BX)
+	VPERM2F128  $0x21, 128(R10)(CX*1), Y0, Y13
+	VPALIGNR    $0x08, Y0, Y13, Y13
+	VADDPD      Y1, Y12, Y12
+	VSUBPD      Y12, Y8, Y8
+	VFMADD132PD 32(DI), Y12, Y8
+	VFMADD213PD (R12)(CX*1), Y15, Y8
+	VADDPD      Y13, Y2, Y13
+	VSUBPD      Y13, Y11, Y11
+	VFMADD132PD 32(DI), Y13, Y11
+	VFMADD213PD 96(R12)(CX*1), Y15, Y11
+	VADDPD      Y2, Y0, Y12
+	VSUBPD      Y12, Y9, Y9
+	VFMADD132PD 32(DI), Y12, Y9
+	VFMADD213PD 32(R12)(CX*1), Y15, Y9
+	VADDPD      Y3, Y1, Y13
+	VSUBPD      Y13, Y10, Y10
+	VFMADD132PD 32(DI), Y13, Y10
+	VFMADD213PD 64(R12)(CX*1), Y15, Y10
+	VMOVNTPS    Y8, (R11)(CX*1)
+	VMOVNTPS    Y9, 32(R11)(CX*1)
+	VMOVNTPS    Y10, 64(R11)(CX*1)
+	VMOVNTPS    Y11, 96(R11)(CX*1)
+	CMPQ        R8, $0x03
+	JE          rows_done
+
+	// row 3
+	MOVQ        40(AX), R10
+	VMOVUPS     (R10)(CX*1), Y8
+	VMOVUPS     32(R10)(CX*1), Y9
+	VMOVUPS     64(R10)(CX*1), Y10
+	VMOVUPS     96(R10)(CX*1), Y11
+	MOVQ        104(AX), R11
+	MOVQ        312(AX), R12
+	VADDPD      Y8, Y0, Y0
+	VADDPD      Y9, Y1, Y1
+	VADDPD      Y10, Y2, Y2
+	VADDPD      Y11, Y3, Y3
+	VPERM2F128  $0x03, 96(BX), Y7, Y12
+	VPALIGNR    $0x08, Y12, Y7, Y12
+	VMOVUPS     Y7, 96(BX)
+	VPERM2F128  $0x21, 128(R9)(CX*1), Y4, Y13
+	VPALIGNR    $0x08, Y4, Y13, Y13
+	VADDPD      Y5, Y12, Y12
+	VSUBPD      Y12, Y0, Y0
+	VFMADD132PD 32(DI), Y12, Y0
+	VFMADD213PD (R12)(CX*1), Y15, Y0
+	VADDPD      Y13, Y6, Y13
+	VSUBPD      Y13, Y3, Y3
+	VFMADD132PD 32(DI), Y13, Y3
+	VFMADD213PD 96(R12)(CX*1), Y15, Y3
+	VADDPD      Y6, Y4, Y12
+	VSUBPD      Y12, Y1, Y1
+	VFMADD132PD 32(DI), Y12, Y1
+	VFMADD213PD 32(R12)(CX*1), Y15, Y1
+	VADDPD      Y7, Y5, Y13
+	VSUBPD      Y13, Y2, Y2
+	VFMADD132PD 32(DI), Y13, Y2
+	VFMADD213PD 64(R12)(CX*1), Y15, Y2
+	VMOVNTPS    Y0, (R11)(CX*1)
+	VMOVNTPS    Y1, 32(R11)(CX*1)
+	VMOVNTPS    Y2, 64(R11)(CX*1)
+	VMOVNTPS    Y3, 96(R11)(CX*1)
+	CMPQ        R8, $0x04
+	JE          rows_done
+
+	// row 4
+	MOVQ        48(AX), R9
+	VMOVUPS     (R9)(CX*1), Y0
+	VMOVUPS     32(R9)(CX*1), Y1
+	VMOVUPS     64(R9)(CX*1), Y2
+	VMOVUPS     96(R9)(CX*1), Y3
+	MOVQ        112(AX), R11
+	MOVQ        320(AX), R12
+	VADDPD      Y0, Y4, Y4
+	VADDPD      Y1, Y5, Y5
+	VADDPD      Y2, Y6, Y6
+	VADDPD      Y3, Y7, Y7
+	VPERM2F128  $0x03, 128(BX), Y11, Y12
+	VPALIGNR    $0x08, Y12, Y11, Y12
+	VMOVUPS     Y11, 128(BX)
+	VPERM2F128  $0x21, 128(R10)(CX*1), Y8, Y13
+	VPALIGNR    $0x08, Y8, Y13, Y13
+	VADDPD      Y9, Y12, Y12
+	VSUBPD      Y12, Y4, Y4
+	VFMADD132PD 32(DI), Y12, Y4
+	VFMADD213PD (R12)(CX*1), Y15, Y4
+	VADDPD      Y13, Y10, Y13
+	VSUBPD      Y13, Y7, Y7
+	VFMADD132PD 32(DI), Y13, Y7
+	VFMADD213PD 96(R12)(CX*1), Y15, Y7
+	VADDPD      Y10, Y8, Y12
+	VSUBPD      Y12, Y5, Y5
+	VFMADD132PD 32(DI), Y12, Y5
+	VFMADD213PD 32(R12)(CX*1), Y15, Y5
+	VADDPD      Y11, Y9, Y13
+	VSUBPD      Y13, Y6, Y6
+	VFMADD132PD 32(DI), Y13, Y6
+	VFMADD213PD 64(R12)(CX*1), Y15, Y6
+	VMOVNTPS    Y4, (R11)(CX*1)
+	VMOVNTPS    Y5, 32(R11)(CX*1)
+	VMOVNTPS    Y6, 64(R11)(CX*1)
+	VMOVNTPS    Y7, 96(R11)(CX*1)
+	CMPQ        R8, $0x05
+	JE          rows_done
+
+	// row 5
+	MOVQ        56(AX), R10
+	VMOVUPS     (R10)(CX*1), Y4
+	VMOVUPS     32(R10)(CX*1), Y5
+	VMOVUPS     64(R10)(CX*1), Y6
+	VMOVUPS     96(R10)(CX*1), Y7
+	MOVQ        120(AX), R11
+	MOVQ        328(AX), R12
+	VADDPD      Y4, Y8, Y8
+	VADDPD      Y5, Y9, Y9
+	VADDPD      Y6, Y10, Y10
+	VADDPD      Y7, Y11, Y11
+	VPERM2F128  $0x03, 160(BX), Y3, Y12
+	VPALIGNR    $0x08, Y12, Y3, Y12
+	VMOVUPS     Y3, 160(BX)
+	VPERM2F128  $0x21, 128(R9)(CX*1), Y0, Y13
+	VPALIGNR    $0x08, Y0, Y13, Y13
+	VADDPD      Y1, Y12, Y12
+	VSUBPD      Y12, Y8, Y8
+	VFMADD132PD 32(DI), Y12, Y8
+	VFMADD213PD (R12)(CX*1), Y15, Y8
+	VADDPD      Y13, Y2, Y13
+	VSUBPD      Y13, Y11, Y11
+	VFMADD132PD 32(DI), Y13, Y11
+	VFMADD213PD 96(R12)(CX*1), Y15, Y11
+	VADDPD      Y2, Y0, Y12
+	VSUBPD      Y12, Y9, Y9
+	VFMADD132PD 32(DI), Y12, Y9
+	VFMADD213PD 32(R12)(CX*1), Y15, Y9
+	VADDPD      Y3, Y1, Y13
+	VSUBPD      Y13, Y10, Y10
+	VFMADD132PD 32(DI), Y13, Y10
+	VFMADD213PD 64(R12)(CX*1), Y15, Y10
+	VMOVNTPS    Y8, (R11)(CX*1)
+	VMOVNTPS    Y9, 32(R11)(CX*1)
+	VMOVNTPS    Y10, 64(R11)(CX*1)
+	VMOVNTPS    Y11, 96(R11)(CX*1)
+	CMPQ        R8, $0x06
+	JE          rows_done
+
+	// row 6
+	MOVQ        64(AX), R9
+	VMOVUPS     (R9)(CX*1), Y8
+	VMOVUPS     32(R9)(CX*1), Y9
+	VMOVUPS     64(R9)(CX*1), Y10
+	VMOVUPS     96(R9)(CX*1), Y11
+	MOVQ        128(AX), R11
+	MOVQ        336(AX), R12
+	VADDPD      Y8, Y0, Y0
+	VADDPD      Y9, Y1, Y1
+	VADDPD      Y10, Y2, Y2
+	VADDPD      Y11, Y3, Y3
+	VPERM2F128  $0x03, 192(BX), Y7, Y12
+	VPALIGNR    $0x08, Y12, Y7, Y12
+	VMOVUPS     Y7, 192(BX)
+	VPERM2F128  $0x21, 128(R10)(CX*1), Y4, Y13
+	VPALIGNR    $0x08, Y4, Y13, Y13
+	VADDPD      Y5, Y12, Y12
+	VSUBPD      Y12, Y0, Y0
+	VFMADD132PD 32(DI), Y12, Y0
+	VFMADD213PD (R12)(CX*1), Y15, Y0
+	VADDPD      Y13, Y6, Y13
+	VSUBPD      Y13, Y3, Y3
+	VFMADD132PD 32(DI), Y13, Y3
+	VFMADD213PD 96(R12)(CX*1), Y15, Y3
+	VADDPD      Y6, Y4, Y12
+	VSUBPD      Y12, Y1, Y1
+	VFMADD132PD 32(DI), Y12, Y1
+	VFMADD213PD 32(R12)(CX*1), Y15, Y1
+	VADDPD      Y7, Y5, Y13
+	VSUBPD      Y13, Y2, Y2
+	VFMADD132PD 32(DI), Y13, Y2
+	VFMADD213PD 64(R12)(CX*1), Y15, Y2
+	VMOVNTPS    Y0, (R11)(CX*1)
+	VMOVNTPS    Y1, 32(R11)(CX*1)
+	VMOVNTPS    Y2, 64(R11)(CX*1)
+	VMOVNTPS    Y3, 96(R11)(CX*1)
+	CMPQ        R8, $0x07
+	JE          rows_done
+
+	// row 7
+	MOVQ        72(AX), R8
+	VMOVUPS     (R8)(CX*1), Y0
+	VMOVUPS     32(R8)(CX*1), Y1
+	VMOVUPS     64(R8)(CX*1), Y2
+	VMOVUPS     96(R8)(CX*1), Y3
+	MOVQ        136(AX), R8
+	MOVQ        344(AX), R10
+	VADDPD      Y0, Y4, Y4
+	VADDPD      Y1, Y5, Y5
+	VADDPD      Y2, Y6, Y6
+	VADDPD      Y3, Y7, Y7
+	VPERM2F128  $0x03, 224(BX), Y11, Y12
+	VPALIGNR    $0x08, Y12, Y11, Y12
+	VMOVUPS     Y11, 224(BX)
+	VPERM2F128  $0x21, 128(R9)(CX*1), Y8, Y13
+	VPALIGNR    $0x08, Y8, Y13, Y13
+	VADDPD      Y9, Y12, Y12
+	VSUBPD      Y12, Y4, Y4
+	VFMADD132PD 32(DI), Y12, Y4
+	VFMADD213PD (R10)(CX*1), Y15, Y4
+	VADDPD      Y13, Y10, Y13
+	VSUBPD      Y13, Y7, Y7
+	VFMADD132PD 32(DI), Y13, Y7
+	VFMADD213PD 96(R10)(CX*1), Y15, Y7
+	VADDPD      Y10, Y8, Y12
+	VSUBPD      Y12, Y5, Y5
+	VFMADD132PD 32(DI), Y12, Y5
+	VFMADD213PD 32(R10)(CX*1), Y15, Y5
+	VADDPD      Y11, Y9, Y13
+	VSUBPD      Y13, Y6, Y6
+	VFMADD132PD 32(DI), Y13, Y6
+	VFMADD213PD 64(R10)(CX*1), Y15, Y6
+	VMOVNTPS    Y4, (R8)(CX*1)
+	VMOVNTPS    Y5, 32(R8)(CX*1)
+	VMOVNTPS    Y6, 64(R8)(CX*1)
+	VMOVNTPS    Y7, 96(R8)(CX*1)
+
+rows_done:
+	ADDQ $0x00000020, DX
+	ADDQ $0x00000080, CX
+	DECQ SI
+	JNZ  block
+	VZEROUPPER
+	RET
+
+// func weightedAVX2F64(s *Span)
+// Requires: AVX, AVX2, FMA3
+TEXT ·weightedAVX2F64(SB), NOSPLIT, $0-8
+	MOVQ         s+0(FP), AX
+	MOVQ         144(AX), CX
+	MOVQ         160(AX), DX
+	ADDQ         152(AX), DX
+	MOVQ         168(AX), BX
+	MOVQ         216(AX), SI
+	MOVQ         208(AX), SI
+	MOVQ         360(AX), DI
+	VMOVUPS      (DI), Y15
+	VBROADCASTSD 368(AX), Y14
+	MOVQ         352(AX), R8
+
+block:
+	MOVQ    184(AX), R9
+	MOVQ    (AX), R10
+	MOVQ    8(AX), R11
+	VMOVUPS (R10)(CX*1), Y0
+	VMOVUPS 32(R10)(CX*1), Y1
+	VMOVUPS 64(R10)(CX*1), Y2
+	VMOVUPS 96(R10)(CX*1), Y3
+	VMOVUPS (R11)(CX*1), Y4
+	VMOVUPS 32(R11)(CX*1), Y5
+	VMOVUPS 64(R11)(CX*1), Y6
+	VMOVUPS 96(R11)(CX*1), Y7
+
+	// row 0
+	MOVQ         16(AX), R10
+	VMOVUPS      (R10)(CX*1), Y8
+	VMOVUPS      32(R10)(CX*1), Y9
+	VMOVUPS      64(R10)(CX*1), Y10
+	VMOVUPS      96(R10)(CX*1), Y11
+	MOVQ         80(AX), R12
+	MOVQ         224(AX), R13
+	MOVQ         288(AX), R14
 	VADDPD       Y8, Y0, Y0
 	VADDPD       Y9, Y1, Y1
 	VADDPD       Y10, Y2, Y2
@@ -19197,64 +26514,64 @@ block:
 	VPERM2F128   $0x03, (BX), Y7, Y12
 	VPALIGNR     $0x08, Y12, Y7, Y12
 	VMOVUPS      Y7, (BX)
-	VPERM2F128   $0x21, 128(R10)(CX*1), Y4, Y13
+	VPERM2F128   $0x21, 128(R11)(CX*1), Y4, Y13
 	VPALIGNR     $0x08, Y4, Y13, Y13
 	VADDPD       Y5, Y12, Y12
 	VSUBPD       Y12, Y0, Y0
 	VFMADD132PD  32(DI), Y12, Y0
-	VFMADD213PD  (R13)(CX*1), Y15, Y0
+	VFMADD213PD  (R14)(CX*1), Y15, Y0
 	VADDPD       Y13, Y6, Y13
 	VSUBPD       Y13, Y3, Y3
 	VFMADD132PD  32(DI), Y13, Y3
-	VFMADD213PD  96(R13)(CX*1), Y15, Y3
+	VFMADD213PD  96(R14)(CX*1), Y15, Y3
 	VADDPD       Y6, Y4, Y12
 	VSUBPD       Y12, Y1, Y1
 	VFMADD132PD  32(DI), Y12, Y1
-	VFMADD213PD  32(R13)(CX*1), Y15, Y1
+	VFMADD213PD  32(R14)(CX*1), Y15, Y1
 	VADDPD       Y7, Y5, Y13
 	VSUBPD       Y13, Y2, Y2
 	VFMADD132PD  32(DI), Y13, Y2
-	VFMADD213PD  64(R13)(CX*1), Y15, Y2
+	VFMADD213PD  64(R14)(CX*1), Y15, Y2
 	VSUBPD       Y4, Y0, Y0
 	VFMADD213PD  Y4, Y14, Y0
-	VPBROADCASTB (R12)(R8*1), Y12
+	VPBROADCASTB (R13)(R8*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y0, Y4, Y0
-	VMOVUPS      Y0, (R11)(CX*1)
+	VMOVUPS      Y0, (R12)(CX*1)
 	VSUBPD       Y5, Y1, Y1
 	VFMADD213PD  Y5, Y14, Y1
-	VPBROADCASTB 1(R12)(R8*1), Y12
+	VPBROADCASTB 1(R13)(R8*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y1, Y5, Y1
-	VMOVUPS      Y1, 32(R11)(CX*1)
+	VMOVUPS      Y1, 32(R12)(CX*1)
 	VSUBPD       Y6, Y2, Y2
 	VFMADD213PD  Y6, Y14, Y2
-	VPBROADCASTB 2(R12)(R8*1), Y12
+	VPBROADCASTB 2(R13)(R8*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y2, Y6, Y2
-	VMOVUPS      Y2, 64(R11)(CX*1)
+	VMOVUPS      Y2, 64(R12)(CX*1)
 	VSUBPD       Y7, Y3, Y3
 	VFMADD213PD  Y7, Y14, Y3
-	VPBROADCASTB 3(R12)(R8*1), Y12
+	VPBROADCASTB 3(R13)(R8*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y3, Y7, Y3
-	VMOVUPS      Y3, 96(R11)(CX*1)
-	CMPQ         184(AX), $0x01
+	VMOVUPS      Y3, 96(R12)(CX*1)
+	CMPQ         R9, $0x01
 	JE           rows_done
 
 	// row 1
-	MOVQ         24(AX), R10
-	VMOVUPS      (R10)(CX*1), Y0
-	VMOVUPS      32(R10)(CX*1), Y1
-	VMOVUPS      64(R10)(CX*1), Y2
-	VMOVUPS      96(R10)(CX*1), Y3
-	MOVQ         88(AX), R11
-	MOVQ         216(AX), R12
-	MOVQ         280(AX), R13
+	MOVQ         24(AX), R11
+	VMOVUPS      (R11)(CX*1), Y0
+	VMOVUPS      32(R11)(CX*1), Y1
+	VMOVUPS      64(R11)(CX*1), Y2
+	VMOVUPS      96(R11)(CX*1), Y3
+	MOVQ         88(AX), R12
+	MOVQ         232(AX), R13
+	MOVQ         296(AX), R14
 	VADDPD       Y0, Y4, Y4
 	VADDPD       Y1, Y5, Y5
 	VADDPD       Y2, Y6, Y6
@@ -19262,64 +26579,64 @@ block:
 	VPERM2F128   $0x03, 32(BX), Y11, Y12
 	VPALIGNR     $0x08, Y12, Y11, Y12
 	VMOVUPS      Y11, 32(BX)
-	VPERM2F128   $0x21, 128(R9)(CX*1), Y8, Y13
+	VPERM2F128   $0x21, 128(R10)(CX*1), Y8, Y13
 	VPALIGNR     $0x08, Y8, Y13, Y13
 	VADDPD       Y9, Y12, Y12
 	VSUBPD       Y12, Y4, Y4
 	VFMADD132PD  32(DI), Y12, Y4
-	VFMADD213PD  (R13)(CX*1), Y15, Y4
+	VFMADD213PD  (R14)(CX*1), Y15, Y4
 	VADDPD       Y13, Y10, Y13
 	VSUBPD       Y13, Y7, Y7
 	VFMADD132PD  32(DI), Y13, Y7
-	VFMADD213PD  96(R13)(CX*1), Y15, Y7
+	VFMADD213PD  96(R14)(CX*1), Y15, Y7
 	VADDPD       Y10, Y8, Y12
 	VSUBPD       Y12, Y5, Y5
 	VFMADD132PD  32(DI), Y12, Y5
-	VFMADD213PD  32(R13)(CX*1), Y15, Y5
+	VFMADD213PD  32(R14)(CX*1), Y15, Y5
 	VADDPD       Y11, Y9, Y13
 	VSUBPD       Y13, Y6, Y6
 	VFMADD132PD  32(DI), Y13, Y6
-	VFMADD213PD  64(R13)(CX*1), Y15, Y6
+	VFMADD213PD  64(R14)(CX*1), Y15, Y6
 	VSUBPD       Y8, Y4, Y4
 	VFMADD213PD  Y8, Y14, Y4
-	VPBROADCASTB (R12)(R8*1), Y12
+	VPBROADCASTB (R13)(R8*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y4, Y8, Y4
-	VMOVUPS      Y4, (R11)(CX*1)
+	VMOVUPS      Y4, (R12)(CX*1)
 	VSUBPD       Y9, Y5, Y5
 	VFMADD213PD  Y9, Y14, Y5
-	VPBROADCASTB 1(R12)(R8*1), Y12
+	VPBROADCASTB 1(R13)(R8*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y5, Y9, Y5
-	VMOVUPS      Y5, 32(R11)(CX*1)
+	VMOVUPS      Y5, 32(R12)(CX*1)
 	VSUBPD       Y10, Y6, Y6
 	VFMADD213PD  Y10, Y14, Y6
-	VPBROADCASTB 2(R12)(R8*1), Y12
+	VPBROADCASTB 2(R13)(R8*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y6, Y10, Y6
-	VMOVUPS      Y6, 64(R11)(CX*1)
+	VMOVUPS      Y6, 64(R12)(CX*1)
 	VSUBPD       Y11, Y7, Y7
 	VFMADD213PD  Y11, Y14, Y7
-	VPBROADCASTB 3(R12)(R8*1), Y12
+	VPBROADCASTB 3(R13)(R8*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y7, Y11, Y7
-	VMOVUPS      Y7, 96(R11)(CX*1)
-	CMPQ         184(AX), $0x02
+	VMOVUPS      Y7, 96(R12)(CX*1)
+	CMPQ         R9, $0x02
 	JE           rows_done
 
 	// row 2
-	MOVQ         32(AX), R9
-	VMOVUPS      (R9)(CX*1), Y4
-	VMOVUPS      32(R9)(CX*1), Y5
-	VMOVUPS      64(R9)(CX*1), Y6
-	VMOVUPS      96(R9)(CX*1), Y7
-	MOVQ         96(AX), R11
-	MOVQ         224(AX), R12
-	MOVQ         288(AX), R13
+	MOVQ         32(AX), R10
+	VMOVUPS      (R10)(CX*1), Y4
+	VMOVUPS      32(R10)(CX*1), Y5
+	VMOVUPS      64(R10)(CX*1), Y6
+	VMOVUPS      96(R10)(CX*1), Y7
+	MOVQ         96(AX), R12
+	MOVQ         240(AX), R13
+	MOVQ         304(AX), R14
 	VADDPD       Y4, Y8, Y8
 	VADDPD       Y5, Y9, Y9
 	VADDPD       Y6, Y10, Y10
@@ -19327,64 +26644,64 @@ block:
 	VPERM2F128   $0x03, 64(BX), Y3, Y12
 	VPALIGNR     $0x08, Y12, Y3, Y12
 	VMOVUPS      Y3, 64(BX)
-	VPERM2F128   $0x21, 128(R10)(CX*1), Y0, Y13
+	VPERM2F128   $0x21, 128(R11)(CX*1), Y0, Y13
 	VPALIGNR     $0x08, Y0, Y13, Y13
 	VADDPD       Y1, Y12, Y12
 	VSUBPD       Y12, Y8, Y8
 	VFMADD132PD  32(DI), Y12, Y8
-	VFMADD213PD  (R13)(CX*1), Y15, Y8
+	VFMADD213PD  (R14)(CX*1), Y15, Y8
 	VADDPD       Y13, Y2, Y13
 	VSUBPD       Y13, Y11, Y11
 	VFMADD132PD  32(DI), Y13, Y11
-	VFMADD213PD  96(R13)(CX*1), Y15, Y11
+	VFMADD213PD  96(R14)(CX*1), Y15, Y11
 	VADDPD       Y2, Y0, Y12
 	VSUBPD       Y12, Y9, Y9
 	VFMADD132PD  32(DI), Y12, Y9
-	VFMADD213PD  32(R13)(CX*1), Y15, Y9
+	VFMADD213PD  32(R14)(CX*1), Y15, Y9
 	VADDPD       Y3, Y1, Y13
 	VSUBPD       Y13, Y10, Y10
 	VFMADD132PD  32(DI), Y13, Y10
-	VFMADD213PD  64(R13)(CX*1), Y15, Y10
+	VFMADD213PD  64(R14)(CX*1), Y15, Y10
 	VSUBPD       Y0, Y8, Y8
 	VFMADD213PD  Y0, Y14, Y8
-	VPBROADCASTB (R12)(R8*1), Y12
+	VPBROADCASTB (R13)(R8*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y8, Y0, Y8
-	VMOVUPS      Y8, (R11)(CX*1)
+	VMOVUPS      Y8, (R12)(CX*1)
 	VSUBPD       Y1, Y9, Y9
 	VFMADD213PD  Y1, Y14, Y9
-	VPBROADCASTB 1(R12)(R8*1), Y12
+	VPBROADCASTB 1(R13)(R8*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y9, Y1, Y9
-	VMOVUPS      Y9, 32(R11)(CX*1)
+	VMOVUPS      Y9, 32(R12)(CX*1)
 	VSUBPD       Y2, Y10, Y10
 	VFMADD213PD  Y2, Y14, Y10
-	VPBROADCASTB 2(R12)(R8*1), Y12
+	VPBROADCASTB 2(R13)(R8*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y10, Y2, Y10
-	VMOVUPS      Y10, 64(R11)(CX*1)
+	VMOVUPS      Y10, 64(R12)(CX*1)
 	VSUBPD       Y3, Y11, Y11
 	VFMADD213PD  Y3, Y14, Y11
-	VPBROADCASTB 3(R12)(R8*1), Y12
+	VPBROADCASTB 3(R13)(R8*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y11, Y3, Y11
-	VMOVUPS      Y11, 96(R11)(CX*1)
-	CMPQ         184(AX), $0x03
+	VMOVUPS      Y11, 96(R12)(CX*1)
+	CMPQ         R9, $0x03
 	JE           rows_done
 
 	// row 3
-	MOVQ         40(AX), R10
-	VMOVUPS      (R10)(CX*1), Y8
-	VMOVUPS      32(R10)(CX*1), Y9
-	VMOVUPS      64(R10)(CX*1), Y10
-	VMOVUPS      96(R10)(CX*1), Y11
-	MOVQ         104(AX), R11
-	MOVQ         232(AX), R12
-	MOVQ         296(AX), R13
+	MOVQ         40(AX), R11
+	VMOVUPS      (R11)(CX*1), Y8
+	VMOVUPS      32(R11)(CX*1), Y9
+	VMOVUPS      64(R11)(CX*1), Y10
+	VMOVUPS      96(R11)(CX*1), Y11
+	MOVQ         104(AX), R12
+	MOVQ         248(AX), R13
+	MOVQ         312(AX), R14
 	VADDPD       Y8, Y0, Y0
 	VADDPD       Y9, Y1, Y1
 	VADDPD       Y10, Y2, Y2
@@ -19392,64 +26709,64 @@ block:
 	VPERM2F128   $0x03, 96(BX), Y7, Y12
 	VPALIGNR     $0x08, Y12, Y7, Y12
 	VMOVUPS      Y7, 96(BX)
-	VPERM2F128   $0x21, 128(R9)(CX*1), Y4, Y13
+	VPERM2F128   $0x21, 128(R10)(CX*1), Y4, Y13
 	VPALIGNR     $0x08, Y4, Y13, Y13
 	VADDPD       Y5, Y12, Y12
 	VSUBPD       Y12, Y0, Y0
 	VFMADD132PD  32(DI), Y12, Y0
-	VFMADD213PD  (R13)(CX*1), Y15, Y0
+	VFMADD213PD  (R14)(CX*1), Y15, Y0
 	VADDPD       Y13, Y6, Y13
 	VSUBPD       Y13, Y3, Y3
 	VFMADD132PD  32(DI), Y13, Y3
-	VFMADD213PD  96(R13)(CX*1), Y15, Y3
+	VFMADD213PD  96(R14)(CX*1), Y15, Y3
 	VADDPD       Y6, Y4, Y12
 	VSUBPD       Y12, Y1, Y1
 	VFMADD132PD  32(DI), Y12, Y1
-	VFMADD213PD  32(R13)(CX*1), Y15, Y1
+	VFMADD213PD  32(R14)(CX*1), Y15, Y1
 	VADDPD       Y7, Y5, Y13
 	VSUBPD       Y13, Y2, Y2
 	VFMADD132PD  32(DI), Y13, Y2
-	VFMADD213PD  64(R13)(CX*1), Y15, Y2
+	VFMADD213PD  64(R14)(CX*1), Y15, Y2
 	VSUBPD       Y4, Y0, Y0
 	VFMADD213PD  Y4, Y14, Y0
-	VPBROADCASTB (R12)(R8*1), Y12
+	VPBROADCASTB (R13)(R8*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y0, Y4, Y0
-	VMOVUPS      Y0, (R11)(CX*1)
+	VMOVUPS      Y0, (R12)(CX*1)
 	VSUBPD       Y5, Y1, Y1
 	VFMADD213PD  Y5, Y14, Y1
-	VPBROADCASTB 1(R12)(R8*1), Y12
+	VPBROADCASTB 1(R13)(R8*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y1, Y5, Y1
-	VMOVUPS      Y1, 32(R11)(CX*1)
+	VMOVUPS      Y1, 32(R12)(CX*1)
 	VSUBPD       Y6, Y2, Y2
 	VFMADD213PD  Y6, Y14, Y2
-	VPBROADCASTB 2(R12)(R8*1), Y12
+	VPBROADCASTB 2(R13)(R8*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y2, Y6, Y2
-	VMOVUPS      Y2, 64(R11)(CX*1)
+	VMOVUPS      Y2, 64(R12)(CX*1)
 	VSUBPD       Y7, Y3, Y3
 	VFMADD213PD  Y7, Y14, Y3
-	VPBROADCASTB 3(R12)(R8*1), Y12
+	VPBROADCASTB 3(R13)(R8*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y3, Y7, Y3
-	VMOVUPS      Y3, 96(R11)(CX*1)
-	CMPQ         184(AX), $0x04
+	VMOVUPS      Y3, 96(R12)(CX*1)
+	CMPQ         R9, $0x04
 	JE           rows_done
 
 	// row 4
-	MOVQ         48(AX), R9
-	VMOVUPS      (R9)(CX*1), Y0
-	VMOVUPS      32(R9)(CX*1), Y1
-	VMOVUPS      64(R9)(CX*1), Y2
-	VMOVUPS      96(R9)(CX*1), Y3
-	MOVQ         112(AX), R11
-	MOVQ         240(AX), R12
-	MOVQ         304(AX), R13
+	MOVQ         48(AX), R10
+	VMOVUPS      (R10)(CX*1), Y0
+	VMOVUPS      32(R10)(CX*1), Y1
+	VMOVUPS      64(R10)(CX*1), Y2
+	VMOVUPS      96(R10)(CX*1), Y3
+	MOVQ         112(AX), R12
+	MOVQ         256(AX), R13
+	MOVQ         320(AX), R14
 	VADDPD       Y0, Y4, Y4
 	VADDPD       Y1, Y5, Y5
 	VADDPD       Y2, Y6, Y6
@@ -19457,64 +26774,64 @@ block:
 	VPERM2F128   $0x03, 128(BX), Y11, Y12
 	VPALIGNR     $0x08, Y12, Y11, Y12
 	VMOVUPS      Y11, 128(BX)
-	VPERM2F128   $0x21, 128(R10)(CX*1), Y8, Y13
+	VPERM2F128   $0x21, 128(R11)(CX*1), Y8, Y13
 	VPALIGNR     $0x08, Y8, Y13, Y13
 	VADDPD       Y9, Y12, Y12
 	VSUBPD       Y12, Y4, Y4
 	VFMADD132PD  32(DI), Y12, Y4
-	VFMADD213PD  (R13)(CX*1), Y15, Y4
+	VFMADD213PD  (R14)(CX*1), Y15, Y4
 	VADDPD       Y13, Y10, Y13
 	VSUBPD       Y13, Y7, Y7
 	VFMADD132PD  32(DI), Y13, Y7
-	VFMADD213PD  96(R13)(CX*1), Y15, Y7
+	VFMADD213PD  96(R14)(CX*1), Y15, Y7
 	VADDPD       Y10, Y8, Y12
 	VSUBPD       Y12, Y5, Y5
 	VFMADD132PD  32(DI), Y12, Y5
-	VFMADD213PD  32(R13)(CX*1), Y15, Y5
+	VFMADD213PD  32(R14)(CX*1), Y15, Y5
 	VADDPD       Y11, Y9, Y13
 	VSUBPD       Y13, Y6, Y6
 	VFMADD132PD  32(DI), Y13, Y6
-	VFMADD213PD  64(R13)(CX*1), Y15, Y6
+	VFMADD213PD  64(R14)(CX*1), Y15, Y6
 	VSUBPD       Y8, Y4, Y4
 	VFMADD213PD  Y8, Y14, Y4
-	VPBROADCASTB (R12)(R8*1), Y12
+	VPBROADCASTB (R13)(R8*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y4, Y8, Y4
-	VMOVUPS      Y4, (R11)(CX*1)
+	VMOVUPS      Y4, (R12)(CX*1)
 	VSUBPD       Y9, Y5, Y5
 	VFMADD213PD  Y9, Y14, Y5
-	VPBROADCASTB 1(R12)(R8*1), Y12
+	VPBROADCASTB 1(R13)(R8*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y5, Y9, Y5
-	VMOVUPS      Y5, 32(R11)(CX*1)
+	VMOVUPS      Y5, 32(R12)(CX*1)
 	VSUBPD       Y10, Y6, Y6
 	VFMADD213PD  Y10, Y14, Y6
-	VPBROADCASTB 2(R12)(R8*1), Y12
+	VPBROADCASTB 2(R13)(R8*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y6, Y10, Y6
-	VMOVUPS      Y6, 64(R11)(CX*1)
+	VMOVUPS      Y6, 64(R12)(CX*1)
 	VSUBPD       Y11, Y7, Y7
 	VFMADD213PD  Y11, Y14, Y7
-	VPBROADCASTB 3(R12)(R8*1), Y12
+	VPBROADCASTB 3(R13)(R8*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y7, Y11, Y7
-	VMOVUPS      Y7, 96(R11)(CX*1)
-	CMPQ         184(AX), $0x05
+	VMOVUPS      Y7, 96(R12)(CX*1)
+	CMPQ         R9, $0x05
 	JE           rows_done
 
 	// row 5
-	MOVQ         56(AX), R10
-	VMOVUPS      (R10)(CX*1), Y4
-	VMOVUPS      32(R10)(CX*1), Y5
-	VMOVUPS      64(R10)(CX*1), Y6
-	VMOVUPS      96(R10)(CX*1), Y7
-	MOVQ         120(AX), R11
-	MOVQ         248(AX), R12
-	MOVQ         312(AX), R13
+	MOVQ         56(AX), R11
+	VMOVUPS      (R11)(CX*1), Y4
+	VMOVUPS      32(R11)(CX*1), Y5
+	VMOVUPS      64(R11)(CX*1), Y6
+	VMOVUPS      96(R11)(CX*1), Y7
+	MOVQ         120(AX), R12
+	MOVQ         264(AX), R13
+	MOVQ         328(AX), R14
 	VADDPD       Y4, Y8, Y8
 	VADDPD       Y5, Y9, Y9
 	VADDPD       Y6, Y10, Y10
@@ -19522,64 +26839,64 @@ block:
 	VPERM2F128   $0x03, 160(BX), Y3, Y12
 	VPALIGNR     $0x08, Y12, Y3, Y12
 	VMOVUPS      Y3, 160(BX)
-	VPERM2F128   $0x21, 128(R9)(CX*1), Y0, Y13
+	VPERM2F128   $0x21, 128(R10)(CX*1), Y0, Y13
 	VPALIGNR     $0x08, Y0, Y13, Y13
 	VADDPD       Y1, Y12, Y12
 	VSUBPD       Y12, Y8, Y8
 	VFMADD132PD  32(DI), Y12, Y8
-	VFMADD213PD  (R13)(CX*1), Y15, Y8
+	VFMADD213PD  (R14)(CX*1), Y15, Y8
 	VADDPD       Y13, Y2, Y13
 	VSUBPD       Y13, Y11, Y11
 	VFMADD132PD  32(DI), Y13, Y11
-	VFMADD213PD  96(R13)(CX*1), Y15, Y11
+	VFMADD213PD  96(R14)(CX*1), Y15, Y11
 	VADDPD       Y2, Y0, Y12
 	VSUBPD       Y12, Y9, Y9
 	VFMADD132PD  32(DI), Y12, Y9
-	VFMADD213PD  32(R13)(CX*1), Y15, Y9
+	VFMADD213PD  32(R14)(CX*1), Y15, Y9
 	VADDPD       Y3, Y1, Y13
 	VSUBPD       Y13, Y10, Y10
 	VFMADD132PD  32(DI), Y13, Y10
-	VFMADD213PD  64(R13)(CX*1), Y15, Y10
+	VFMADD213PD  64(R14)(CX*1), Y15, Y10
 	VSUBPD       Y0, Y8, Y8
 	VFMADD213PD  Y0, Y14, Y8
-	VPBROADCASTB (R12)(R8*1), Y12
+	VPBROADCASTB (R13)(R8*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y8, Y0, Y8
-	VMOVUPS      Y8, (R11)(CX*1)
+	VMOVUPS      Y8, (R12)(CX*1)
 	VSUBPD       Y1, Y9, Y9
 	VFMADD213PD  Y1, Y14, Y9
-	VPBROADCASTB 1(R12)(R8*1), Y12
+	VPBROADCASTB 1(R13)(R8*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y9, Y1, Y9
-	VMOVUPS      Y9, 32(R11)(CX*1)
+	VMOVUPS      Y9, 32(R12)(CX*1)
 	VSUBPD       Y2, Y10, Y10
 	VFMADD213PD  Y2, Y14, Y10
-	VPBROADCASTB 2(R12)(R8*1), Y12
+	VPBROADCASTB 2(R13)(R8*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y10, Y2, Y10
-	VMOVUPS      Y10, 64(R11)(CX*1)
+	VMOVUPS      Y10, 64(R12)(CX*1)
 	VSUBPD       Y3, Y11, Y11
 	VFMADD213PD  Y3, Y14, Y11
-	VPBROADCASTB 3(R12)(R8*1), Y12
+	VPBROADCASTB 3(R13)(R8*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y11, Y3, Y11
-	VMOVUPS      Y11, 96(R11)(CX*1)
-	CMPQ         184(AX), $0x06
+	VMOVUPS      Y11, 96(R12)(CX*1)
+	CMPQ         R9, $0x06
 	JE           rows_done
 
 	// row 6
-	MOVQ         64(AX), R9
-	VMOVUPS      (R9)(CX*1), Y8
-	VMOVUPS      32(R9)(CX*1), Y9
-	VMOVUPS      64(R9)(CX*1), Y10
-	VMOVUPS      96(R9)(CX*1), Y11
-	MOVQ         128(AX), R11
-	MOVQ         256(AX), R12
-	MOVQ         320(AX), R13
+	MOVQ         64(AX), R10
+	VMOVUPS      (R10)(CX*1), Y8
+	VMOVUPS      32(R10)(CX*1), Y9
+	VMOVUPS      64(R10)(CX*1), Y10
+	VMOVUPS      96(R10)(CX*1), Y11
+	MOVQ         128(AX), R12
+	MOVQ         272(AX), R13
+	MOVQ         336(AX), R14
 	VADDPD       Y8, Y0, Y0
 	VADDPD       Y9, Y1, Y1
 	VADDPD       Y10, Y2, Y2
@@ -19587,64 +26904,64 @@ block:
 	VPERM2F128   $0x03, 192(BX), Y7, Y12
 	VPALIGNR     $0x08, Y12, Y7, Y12
 	VMOVUPS      Y7, 192(BX)
-	VPERM2F128   $0x21, 128(R10)(CX*1), Y4, Y13
+	VPERM2F128   $0x21, 128(R11)(CX*1), Y4, Y13
 	VPALIGNR     $0x08, Y4, Y13, Y13
 	VADDPD       Y5, Y12, Y12
 	VSUBPD       Y12, Y0, Y0
 	VFMADD132PD  32(DI), Y12, Y0
-	VFMADD213PD  (R13)(CX*1), Y15, Y0
+	VFMADD213PD  (R14)(CX*1), Y15, Y0
 	VADDPD       Y13, Y6, Y13
 	VSUBPD       Y13, Y3, Y3
 	VFMADD132PD  32(DI), Y13, Y3
-	VFMADD213PD  96(R13)(CX*1), Y15, Y3
+	VFMADD213PD  96(R14)(CX*1), Y15, Y3
 	VADDPD       Y6, Y4, Y12
 	VSUBPD       Y12, Y1, Y1
 	VFMADD132PD  32(DI), Y12, Y1
-	VFMADD213PD  32(R13)(CX*1), Y15, Y1
+	VFMADD213PD  32(R14)(CX*1), Y15, Y1
 	VADDPD       Y7, Y5, Y13
 	VSUBPD       Y13, Y2, Y2
 	VFMADD132PD  32(DI), Y13, Y2
-	VFMADD213PD  64(R13)(CX*1), Y15, Y2
+	VFMADD213PD  64(R14)(CX*1), Y15, Y2
 	VSUBPD       Y4, Y0, Y0
 	VFMADD213PD  Y4, Y14, Y0
-	VPBROADCASTB (R12)(R8*1), Y12
+	VPBROADCASTB (R13)(R8*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y0, Y4, Y0
-	VMOVUPS      Y0, (R11)(CX*1)
+	VMOVUPS      Y0, (R12)(CX*1)
 	VSUBPD       Y5, Y1, Y1
 	VFMADD213PD  Y5, Y14, Y1
-	VPBROADCASTB 1(R12)(R8*1), Y12
+	VPBROADCASTB 1(R13)(R8*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y1, Y5, Y1
-	VMOVUPS      Y1, 32(R11)(CX*1)
+	VMOVUPS      Y1, 32(R12)(CX*1)
 	VSUBPD       Y6, Y2, Y2
 	VFMADD213PD  Y6, Y14, Y2
-	VPBROADCASTB 2(R12)(R8*1), Y12
+	VPBROADCASTB 2(R13)(R8*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y2, Y6, Y2
-	VMOVUPS      Y2, 64(R11)(CX*1)
+	VMOVUPS      Y2, 64(R12)(CX*1)
 	VSUBPD       Y7, Y3, Y3
 	VFMADD213PD  Y7, Y14, Y3
-	VPBROADCASTB 3(R12)(R8*1), Y12
+	VPBROADCASTB 3(R13)(R8*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y3, Y7, Y3
-	VMOVUPS      Y3, 96(R11)(CX*1)
-	CMPQ         184(AX), $0x07
+	VMOVUPS      Y3, 96(R12)(CX*1)
+	CMPQ         R9, $0x07
 	JE           rows_done
 
 	// row 7
-	MOVQ         72(AX), R10
-	VMOVUPS      (R10)(CX*1), Y0
-	VMOVUPS      32(R10)(CX*1), Y1
-	VMOVUPS      64(R10)(CX*1), Y2
-	VMOVUPS      96(R10)(CX*1), Y3
-	MOVQ         136(AX), R10
-	MOVQ         264(AX), R11
-	MOVQ         328(AX), R12
+	MOVQ         72(AX), R9
+	VMOVUPS      (R9)(CX*1), Y0
+	VMOVUPS      32(R9)(CX*1), Y1
+	VMOVUPS      64(R9)(CX*1), Y2
+	VMOVUPS      96(R9)(CX*1), Y3
+	MOVQ         136(AX), R9
+	MOVQ         280(AX), R11
+	MOVQ         344(AX), R12
 	VADDPD       Y0, Y4, Y4
 	VADDPD       Y1, Y5, Y5
 	VADDPD       Y2, Y6, Y6
@@ -19652,7 +26969,7 @@ block:
 	VPERM2F128   $0x03, 224(BX), Y11, Y12
 	VPALIGNR     $0x08, Y12, Y11, Y12
 	VMOVUPS      Y11, 224(BX)
-	VPERM2F128   $0x21, 128(R9)(CX*1), Y8, Y13
+	VPERM2F128   $0x21, 128(R10)(CX*1), Y8, Y13
 	VPALIGNR     $0x08, Y8, Y13, Y13
 	VADDPD       Y9, Y12, Y12
 	VSUBPD       Y12, Y4, Y4
@@ -19676,28 +26993,28 @@ block:
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y4, Y8, Y4
-	VMOVUPS      Y4, (R10)(CX*1)
+	VMOVUPS      Y4, (R9)(CX*1)
 	VSUBPD       Y9, Y5, Y5
 	VFMADD213PD  Y9, Y14, Y5
 	VPBROADCASTB 1(R11)(R8*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y5, Y9, Y5
-	VMOVUPS      Y5, 32(R10)(CX*1)
+	VMOVUPS      Y5, 32(R9)(CX*1)
 	VSUBPD       Y10, Y6, Y6
 	VFMADD213PD  Y10, Y14, Y6
 	VPBROADCASTB 2(R11)(R8*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y6, Y10, Y6
-	VMOVUPS      Y6, 64(R10)(CX*1)
+	VMOVUPS      Y6, 64(R9)(CX*1)
 	VSUBPD       Y11, Y7, Y7
 	VFMADD213PD  Y11, Y14, Y7
 	VPBROADCASTB 3(R11)(R8*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y7, Y11, Y7
-	VMOVUPS      Y7, 96(R10)(CX*1)
+	VMOVUPS      Y7, 96(R9)(CX*1)
 
 rows_done:
 	ADDQ $0x00000020, DX
@@ -19716,34 +27033,35 @@ TEXT ·streamWeightedAVX2F64(SB), NOSPLIT, $0-8
 	MOVQ         160(AX), DX
 	ADDQ         152(AX), DX
 	MOVQ         168(AX), BX
-	MOVQ         200(AX), SI
-	MOVQ         192(AX), SI
-	MOVQ         344(AX), DI
+	MOVQ         216(AX), SI
+	MOVQ         208(AX), SI
+	MOVQ         360(AX), DI
 	VMOVUPS      (DI), Y15
-	VBROADCASTSD 352(AX), Y14
-	MOVQ         336(AX), R8
+	VBROADCASTSD 368(AX), Y14
+	MOVQ         352(AX), R8
 
 block:
-	MOVQ    (AX), R9
-	MOVQ    8(AX), R10
-	VMOVUPS (R9)(CX*1), Y0
-	VMOVUPS 32(R9)(CX*1), Y1
-	VMOVUPS 64(R9)(CX*1), Y2
-	VMOVUPS 96(R9)(CX*1), Y3
-	VMOVUPS (R10)(CX*1), Y4
-	VMOVUPS 32(R10)(CX*1), Y5
-	VMOVUPS 64(R10)(CX*1), Y6
-	VMOVUPS 96(R10)(CX*1), Y7
+	MOVQ    184(AX), R9
+	MOVQ    (AX), R10
+	MOVQ    8(AX), R11
+	VMOVUPS (R10)(CX*1), Y0
+	VMOVUPS 32(R10)(CX*1), Y1
+	VMOVUPS 64(R10)(CX*1), Y2
+	VMOVUPS 96(R10)(CX*1), Y3
+	VMOVUPS (R11)(CX*1), Y4
+	VMOVUPS 32(R11)(CX*1), Y5
+	VMOVUPS 64(R11)(CX*1), Y6
+	VMOVUPS 96(R11)(CX*1), Y7
 
 	// row 0
-	MOVQ         16(AX), R9
-	VMOVUPS      (R9)(CX*1), Y8
-	VMOVUPS      32(R9)(CX*1), Y9
-	VMOVUPS      64(R9)(CX*1), Y10
-	VMOVUPS      96(R9)(CX*1), Y11
-	MOVQ         80(AX), R11
-	MOVQ         208(AX), R12
-	MOVQ         272(AX), R13
+	MOVQ         16(AX), R10
+	VMOVUPS      (R10)(CX*1), Y8
+	VMOVUPS      32(R10)(CX*1), Y9
+	VMOVUPS      64(R10)(CX*1), Y10
+	VMOVUPS      96(R10)(CX*1), Y11
+	MOVQ         80(AX), R12
+	MOVQ         224(AX), R13
+	MOVQ         288(AX), R14
 	VADDPD       Y8, Y0, Y0
 	VADDPD       Y9, Y1, Y1
 	VADDPD       Y10, Y2, Y2
@@ -19751,64 +27069,64 @@ block:
 	VPERM2F128   $0x03, (BX), Y7, Y12
 	VPALIGNR     $0x08, Y12, Y7, Y12
 	VMOVUPS      Y7, (BX)
-	VPERM2F128   $0x21, 128(R10)(CX*1), Y4, Y13
+	VPERM2F128   $0x21, 128(R11)(CX*1), Y4, Y13
 	VPALIGNR     $0x08, Y4, Y13, Y13
 	VADDPD       Y5, Y12, Y12
 	VSUBPD       Y12, Y0, Y0
 	VFMADD132PD  32(DI), Y12, Y0
-	VFMADD213PD  (R13)(CX*1), Y15, Y0
+	VFMADD213PD  (R14)(CX*1), Y15, Y0
 	VADDPD       Y13, Y6, Y13
 	VSUBPD       Y13, Y3, Y3
 	VFMADD132PD  32(DI), Y13, Y3
-	VFMADD213PD  96(R13)(CX*1), Y15, Y3
+	VFMADD213PD  96(R14)(CX*1), Y15, Y3
 	VADDPD       Y6, Y4, Y12
 	VSUBPD       Y12, Y1, Y1
 	VFMADD132PD  32(DI), Y12, Y1
-	VFMADD213PD  32(R13)(CX*1), Y15, Y1
+	VFMADD213PD  32(R14)(CX*1), Y15, Y1
 	VADDPD       Y7, Y5, Y13
 	VSUBPD       Y13, Y2, Y2
 	VFMADD132PD  32(DI), Y13, Y2
-	VFMADD213PD  64(R13)(CX*1), Y15, Y2
+	VFMADD213PD  64(R14)(CX*1), Y15, Y2
 	VSUBPD       Y4, Y0, Y0
 	VFMADD213PD  Y4, Y14, Y0
-	VPBROADCASTB (R12)(R8*1), Y12
+	VPBROADCASTB (R13)(R8*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y0, Y4, Y0
-	VMOVNTPS     Y0, (R11)(CX*1)
+	VMOVNTPS     Y0, (R12)(CX*1)
 	VSUBPD       Y5, Y1, Y1
 	VFMADD213PD  Y5, Y14, Y1
-	VPBROADCASTB 1(R12)(R8*1), Y12
+	VPBROADCASTB 1(R13)(R8*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y1, Y5, Y1
-	VMOVNTPS     Y1, 32(R11)(CX*1)
+	VMOVNTPS     Y1, 32(R12)(CX*1)
 	VSUBPD       Y6, Y2, Y2
 	VFMADD213PD  Y6, Y14, Y2
-	VPBROADCASTB 2(R12)(R8*1), Y12
+	VPBROADCASTB 2(R13)(R8*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y2, Y6, Y2
-	VMOVNTPS     Y2, 64(R11)(CX*1)
+	VMOVNTPS     Y2, 64(R12)(CX*1)
 	VSUBPD       Y7, Y3, Y3
 	VFMADD213PD  Y7, Y14, Y3
-	VPBROADCASTB 3(R12)(R8*1), Y12
+	VPBROADCASTB 3(R13)(R8*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y3, Y7, Y3
-	VMOVNTPS     Y3, 96(R11)(CX*1)
-	CMPQ         184(AX), $0x01
+	VMOVNTPS     Y3, 96(R12)(CX*1)
+	CMPQ         R9, $0x01
 	JE           rows_done
 
 	// row 1
-	MOVQ         24(AX), R10
-	VMOVUPS      (R10)(CX*1), Y0
-	VMOVUPS      32(R10)(CX*1), Y1
-	VMOVUPS      64(R10)(CX*1), Y2
-	VMOVUPS      96(R10)(CX*1), Y3
-	MOVQ         88(AX), R11
-	MOVQ         216(AX), R12
-	MOVQ         280(AX), R13
+	MOVQ         24(AX), R11
+	VMOVUPS      (R11)(CX*1), Y0
+	VMOVUPS      32(R11)(CX*1), Y1
+	VMOVUPS      64(R11)(CX*1), Y2
+	VMOVUPS      96(R11)(CX*1), Y3
+	MOVQ         88(AX), R12
+	MOVQ         232(AX), R13
+	MOVQ         296(AX), R14
 	VADDPD       Y0, Y4, Y4
 	VADDPD       Y1, Y5, Y5
 	VADDPD       Y2, Y6, Y6
@@ -19816,64 +27134,64 @@ block:
 	VPERM2F128   $0x03, 32(BX), Y11, Y12
 	VPALIGNR     $0x08, Y12, Y11, Y12
 	VMOVUPS      Y11, 32(BX)
-	VPERM2F128   $0x21, 128(R9)(CX*1), Y8, Y13
+	VPERM2F128   $0x21, 128(R10)(CX*1), Y8, Y13
 	VPALIGNR     $0x08, Y8, Y13, Y13
 	VADDPD       Y9, Y12, Y12
 	VSUBPD       Y12, Y4, Y4
 	VFMADD132PD  32(DI), Y12, Y4
-	VFMADD213PD  (R13)(CX*1), Y15, Y4
+	VFMADD213PD  (R14)(CX*1), Y15, Y4
 	VADDPD       Y13, Y10, Y13
 	VSUBPD       Y13, Y7, Y7
 	VFMADD132PD  32(DI), Y13, Y7
-	VFMADD213PD  96(R13)(CX*1), Y15, Y7
+	VFMADD213PD  96(R14)(CX*1), Y15, Y7
 	VADDPD       Y10, Y8, Y12
 	VSUBPD       Y12, Y5, Y5
 	VFMADD132PD  32(DI), Y12, Y5
-	VFMADD213PD  32(R13)(CX*1), Y15, Y5
+	VFMADD213PD  32(R14)(CX*1), Y15, Y5
 	VADDPD       Y11, Y9, Y13
 	VSUBPD       Y13, Y6, Y6
 	VFMADD132PD  32(DI), Y13, Y6
-	VFMADD213PD  64(R13)(CX*1), Y15, Y6
+	VFMADD213PD  64(R14)(CX*1), Y15, Y6
 	VSUBPD       Y8, Y4, Y4
 	VFMADD213PD  Y8, Y14, Y4
-	VPBROADCASTB (R12)(R8*1), Y12
+	VPBROADCASTB (R13)(R8*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y4, Y8, Y4
-	VMOVNTPS     Y4, (R11)(CX*1)
+	VMOVNTPS     Y4, (R12)(CX*1)
 	VSUBPD       Y9, Y5, Y5
 	VFMADD213PD  Y9, Y14, Y5
-	VPBROADCASTB 1(R12)(R8*1), Y12
+	VPBROADCASTB 1(R13)(R8*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y5, Y9, Y5
-	VMOVNTPS     Y5, 32(R11)(CX*1)
+	VMOVNTPS     Y5, 32(R12)(CX*1)
 	VSUBPD       Y10, Y6, Y6
 	VFMADD213PD  Y10, Y14, Y6
-	VPBROADCASTB 2(R12)(R8*1), Y12
+	VPBROADCASTB 2(R13)(R8*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y6, Y10, Y6
-	VMOVNTPS     Y6, 64(R11)(CX*1)
+	VMOVNTPS     Y6, 64(R12)(CX*1)
 	VSUBPD       Y11, Y7, Y7
 	VFMADD213PD  Y11, Y14, Y7
-	VPBROADCASTB 3(R12)(R8*1), Y12
+	VPBROADCASTB 3(R13)(R8*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y7, Y11, Y7
-	VMOVNTPS     Y7, 96(R11)(CX*1)
-	CMPQ         184(AX), $0x02
+	VMOVNTPS     Y7, 96(R12)(CX*1)
+	CMPQ         R9, $0x02
 	JE           rows_done
 
 	// row 2
-	MOVQ         32(AX), R9
-	VMOVUPS      (R9)(CX*1), Y4
-	VMOVUPS      32(R9)(CX*1), Y5
-	VMOVUPS      64(R9)(CX*1), Y6
-	VMOVUPS      96(R9)(CX*1), Y7
-	MOVQ         96(AX), R11
-	MOVQ         224(AX), R12
-	MOVQ         288(AX), R13
+	MOVQ         32(AX), R10
+	VMOVUPS      (R10)(CX*1), Y4
+	VMOVUPS      32(R10)(CX*1), Y5
+	VMOVUPS      64(R10)(CX*1), Y6
+	VMOVUPS      96(R10)(CX*1), Y7
+	MOVQ         96(AX), R12
+	MOVQ         240(AX), R13
+	MOVQ         304(AX), R14
 	VADDPD       Y4, Y8, Y8
 	VADDPD       Y5, Y9, Y9
 	VADDPD       Y6, Y10, Y10
@@ -19881,64 +27199,64 @@ block:
 	VPERM2F128   $0x03, 64(BX), Y3, Y12
 	VPALIGNR     $0x08, Y12, Y3, Y12
 	VMOVUPS      Y3, 64(BX)
-	VPERM2F128   $0x21, 128(R10)(CX*1), Y0, Y13
+	VPERM2F128   $0x21, 128(R11)(CX*1), Y0, Y13
 	VPALIGNR     $0x08, Y0, Y13, Y13
 	VADDPD       Y1, Y12, Y12
 	VSUBPD       Y12, Y8, Y8
 	VFMADD132PD  32(DI), Y12, Y8
-	VFMADD213PD  (R13)(CX*1), Y15, Y8
+	VFMADD213PD  (R14)(CX*1), Y15, Y8
 	VADDPD       Y13, Y2, Y13
 	VSUBPD       Y13, Y11, Y11
 	VFMADD132PD  32(DI), Y13, Y11
-	VFMADD213PD  96(R13)(CX*1), Y15, Y11
+	VFMADD213PD  96(R14)(CX*1), Y15, Y11
 	VADDPD       Y2, Y0, Y12
 	VSUBPD       Y12, Y9, Y9
 	VFMADD132PD  32(DI), Y12, Y9
-	VFMADD213PD  32(R13)(CX*1), Y15, Y9
+	VFMADD213PD  32(R14)(CX*1), Y15, Y9
 	VADDPD       Y3, Y1, Y13
 	VSUBPD       Y13, Y10, Y10
 	VFMADD132PD  32(DI), Y13, Y10
-	VFMADD213PD  64(R13)(CX*1), Y15, Y10
+	VFMADD213PD  64(R14)(CX*1), Y15, Y10
 	VSUBPD       Y0, Y8, Y8
 	VFMADD213PD  Y0, Y14, Y8
-	VPBROADCASTB (R12)(R8*1), Y12
+	VPBROADCASTB (R13)(R8*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y8, Y0, Y8
-	VMOVNTPS     Y8, (R11)(CX*1)
+	VMOVNTPS     Y8, (R12)(CX*1)
 	VSUBPD       Y1, Y9, Y9
 	VFMADD213PD  Y1, Y14, Y9
-	VPBROADCASTB 1(R12)(R8*1), Y12
+	VPBROADCASTB 1(R13)(R8*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y9, Y1, Y9
-	VMOVNTPS     Y9, 32(R11)(CX*1)
+	VMOVNTPS     Y9, 32(R12)(CX*1)
 	VSUBPD       Y2, Y10, Y10
 	VFMADD213PD  Y2, Y14, Y10
-	VPBROADCASTB 2(R12)(R8*1), Y12
+	VPBROADCASTB 2(R13)(R8*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y10, Y2, Y10
-	VMOVNTPS     Y10, 64(R11)(CX*1)
+	VMOVNTPS     Y10, 64(R12)(CX*1)
 	VSUBPD       Y3, Y11, Y11
 	VFMADD213PD  Y3, Y14, Y11
-	VPBROADCASTB 3(R12)(R8*1), Y12
+	VPBROADCASTB 3(R13)(R8*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y11, Y3, Y11
-	VMOVNTPS     Y11, 96(R11)(CX*1)
-	CMPQ         184(AX), $0x03
+	VMOVNTPS     Y11, 96(R12)(CX*1)
+	CMPQ         R9, $0x03
 	JE           rows_done
 
 	// row 3
-	MOVQ         40(AX), R10
-	VMOVUPS      (R10)(CX*1), Y8
-	VMOVUPS      32(R10)(CX*1), Y9
-	VMOVUPS      64(R10)(CX*1), Y10
-	VMOVUPS      96(R10)(CX*1), Y11
-	MOVQ         104(AX), R11
-	MOVQ         232(AX), R12
-	MOVQ         296(AX), R13
+	MOVQ         40(AX), R11
+	VMOVUPS      (R11)(CX*1), Y8
+	VMOVUPS      32(R11)(CX*1), Y9
+	VMOVUPS      64(R11)(CX*1), Y10
+	VMOVUPS      96(R11)(CX*1), Y11
+	MOVQ         104(AX), R12
+	MOVQ         248(AX), R13
+	MOVQ         312(AX), R14
 	VADDPD       Y8, Y0, Y0
 	VADDPD       Y9, Y1, Y1
 	VADDPD       Y10, Y2, Y2
@@ -19946,64 +27264,64 @@ block:
 	VPERM2F128   $0x03, 96(BX), Y7, Y12
 	VPALIGNR     $0x08, Y12, Y7, Y12
 	VMOVUPS      Y7, 96(BX)
-	VPERM2F128   $0x21, 128(R9)(CX*1), Y4, Y13
+	VPERM2F128   $0x21, 128(R10)(CX*1), Y4, Y13
 	VPALIGNR     $0x08, Y4, Y13, Y13
 	VADDPD       Y5, Y12, Y12
 	VSUBPD       Y12, Y0, Y0
 	VFMADD132PD  32(DI), Y12, Y0
-	VFMADD213PD  (R13)(CX*1), Y15, Y0
+	VFMADD213PD  (R14)(CX*1), Y15, Y0
 	VADDPD       Y13, Y6, Y13
 	VSUBPD       Y13, Y3, Y3
 	VFMADD132PD  32(DI), Y13, Y3
-	VFMADD213PD  96(R13)(CX*1), Y15, Y3
+	VFMADD213PD  96(R14)(CX*1), Y15, Y3
 	VADDPD       Y6, Y4, Y12
 	VSUBPD       Y12, Y1, Y1
 	VFMADD132PD  32(DI), Y12, Y1
-	VFMADD213PD  32(R13)(CX*1), Y15, Y1
+	VFMADD213PD  32(R14)(CX*1), Y15, Y1
 	VADDPD       Y7, Y5, Y13
 	VSUBPD       Y13, Y2, Y2
 	VFMADD132PD  32(DI), Y13, Y2
-	VFMADD213PD  64(R13)(CX*1), Y15, Y2
+	VFMADD213PD  64(R14)(CX*1), Y15, Y2
 	VSUBPD       Y4, Y0, Y0
 	VFMADD213PD  Y4, Y14, Y0
-	VPBROADCASTB (R12)(R8*1), Y12
+	VPBROADCASTB (R13)(R8*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y0, Y4, Y0
-	VMOVNTPS     Y0, (R11)(CX*1)
+	VMOVNTPS     Y0, (R12)(CX*1)
 	VSUBPD       Y5, Y1, Y1
 	VFMADD213PD  Y5, Y14, Y1
-	VPBROADCASTB 1(R12)(R8*1), Y12
+	VPBROADCASTB 1(R13)(R8*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y1, Y5, Y1
-	VMOVNTPS     Y1, 32(R11)(CX*1)
+	VMOVNTPS     Y1, 32(R12)(CX*1)
 	VSUBPD       Y6, Y2, Y2
 	VFMADD213PD  Y6, Y14, Y2
-	VPBROADCASTB 2(R12)(R8*1), Y12
+	VPBROADCASTB 2(R13)(R8*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y2, Y6, Y2
-	VMOVNTPS     Y2, 64(R11)(CX*1)
+	VMOVNTPS     Y2, 64(R12)(CX*1)
 	VSUBPD       Y7, Y3, Y3
 	VFMADD213PD  Y7, Y14, Y3
-	VPBROADCASTB 3(R12)(R8*1), Y12
+	VPBROADCASTB 3(R13)(R8*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y3, Y7, Y3
-	VMOVNTPS     Y3, 96(R11)(CX*1)
-	CMPQ         184(AX), $0x04
+	VMOVNTPS     Y3, 96(R12)(CX*1)
+	CMPQ         R9, $0x04
 	JE           rows_done
 
 	// row 4
-	MOVQ         48(AX), R9
-	VMOVUPS      (R9)(CX*1), Y0
-	VMOVUPS      32(R9)(CX*1), Y1
-	VMOVUPS      64(R9)(CX*1), Y2
-	VMOVUPS      96(R9)(CX*1), Y3
-	MOVQ         112(AX), R11
-	MOVQ         240(AX), R12
-	MOVQ         304(AX), R13
+	MOVQ         48(AX), R10
+	VMOVUPS      (R10)(CX*1), Y0
+	VMOVUPS      32(R10)(CX*1), Y1
+	VMOVUPS      64(R10)(CX*1), Y2
+	VMOVUPS      96(R10)(CX*1), Y3
+	MOVQ         112(AX), R12
+	MOVQ         256(AX), R13
+	MOVQ         320(AX), R14
 	VADDPD       Y0, Y4, Y4
 	VADDPD       Y1, Y5, Y5
 	VADDPD       Y2, Y6, Y6
@@ -20011,64 +27329,64 @@ block:
 	VPERM2F128   $0x03, 128(BX), Y11, Y12
 	VPALIGNR     $0x08, Y12, Y11, Y12
 	VMOVUPS      Y11, 128(BX)
-	VPERM2F128   $0x21, 128(R10)(CX*1), Y8, Y13
+	VPERM2F128   $0x21, 128(R11)(CX*1), Y8, Y13
 	VPALIGNR     $0x08, Y8, Y13, Y13
 	VADDPD       Y9, Y12, Y12
 	VSUBPD       Y12, Y4, Y4
 	VFMADD132PD  32(DI), Y12, Y4
-	VFMADD213PD  (R13)(CX*1), Y15, Y4
+	VFMADD213PD  (R14)(CX*1), Y15, Y4
 	VADDPD       Y13, Y10, Y13
 	VSUBPD       Y13, Y7, Y7
 	VFMADD132PD  32(DI), Y13, Y7
-	VFMADD213PD  96(R13)(CX*1), Y15, Y7
+	VFMADD213PD  96(R14)(CX*1), Y15, Y7
 	VADDPD       Y10, Y8, Y12
 	VSUBPD       Y12, Y5, Y5
 	VFMADD132PD  32(DI), Y12, Y5
-	VFMADD213PD  32(R13)(CX*1), Y15, Y5
+	VFMADD213PD  32(R14)(CX*1), Y15, Y5
 	VADDPD       Y11, Y9, Y13
 	VSUBPD       Y13, Y6, Y6
 	VFMADD132PD  32(DI), Y13, Y6
-	VFMADD213PD  64(R13)(CX*1), Y15, Y6
+	VFMADD213PD  64(R14)(CX*1), Y15, Y6
 	VSUBPD       Y8, Y4, Y4
 	VFMADD213PD  Y8, Y14, Y4
-	VPBROADCASTB (R12)(R8*1), Y12
+	VPBROADCASTB (R13)(R8*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y4, Y8, Y4
-	VMOVNTPS     Y4, (R11)(CX*1)
+	VMOVNTPS     Y4, (R12)(CX*1)
 	VSUBPD       Y9, Y5, Y5
 	VFMADD213PD  Y9, Y14, Y5
-	VPBROADCASTB 1(R12)(R8*1), Y12
+	VPBROADCASTB 1(R13)(R8*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y5, Y9, Y5
-	VMOVNTPS     Y5, 32(R11)(CX*1)
+	VMOVNTPS     Y5, 32(R12)(CX*1)
 	VSUBPD       Y10, Y6, Y6
 	VFMADD213PD  Y10, Y14, Y6
-	VPBROADCASTB 2(R12)(R8*1), Y12
+	VPBROADCASTB 2(R13)(R8*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y6, Y10, Y6
-	VMOVNTPS     Y6, 64(R11)(CX*1)
+	VMOVNTPS     Y6, 64(R12)(CX*1)
 	VSUBPD       Y11, Y7, Y7
 	VFMADD213PD  Y11, Y14, Y7
-	VPBROADCASTB 3(R12)(R8*1), Y12
+	VPBROADCASTB 3(R13)(R8*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y7, Y11, Y7
-	VMOVNTPS     Y7, 96(R11)(CX*1)
-	CMPQ         184(AX), $0x05
+	VMOVNTPS     Y7, 96(R12)(CX*1)
+	CMPQ         R9, $0x05
 	JE           rows_done
 
 	// row 5
-	MOVQ         56(AX), R10
-	VMOVUPS      (R10)(CX*1), Y4
-	VMOVUPS      32(R10)(CX*1), Y5
-	VMOVUPS      64(R10)(CX*1), Y6
-	VMOVUPS      96(R10)(CX*1), Y7
-	MOVQ         120(AX), R11
-	MOVQ         248(AX), R12
-	MOVQ         312(AX), R13
+	MOVQ         56(AX), R11
+	VMOVUPS      (R11)(CX*1), Y4
+	VMOVUPS      32(R11)(CX*1), Y5
+	VMOVUPS      64(R11)(CX*1), Y6
+	VMOVUPS      96(R11)(CX*1), Y7
+	MOVQ         120(AX), R12
+	MOVQ         264(AX), R13
+	MOVQ         328(AX), R14
 	VADDPD       Y4, Y8, Y8
 	VADDPD       Y5, Y9, Y9
 	VADDPD       Y6, Y10, Y10
@@ -20076,64 +27394,64 @@ block:
 	VPERM2F128   $0x03, 160(BX), Y3, Y12
 	VPALIGNR     $0x08, Y12, Y3, Y12
 	VMOVUPS      Y3, 160(BX)
-	VPERM2F128   $0x21, 128(R9)(CX*1), Y0, Y13
+	VPERM2F128   $0x21, 128(R10)(CX*1), Y0, Y13
 	VPALIGNR     $0x08, Y0, Y13, Y13
 	VADDPD       Y1, Y12, Y12
 	VSUBPD       Y12, Y8, Y8
 	VFMADD132PD  32(DI), Y12, Y8
-	VFMADD213PD  (R13)(CX*1), Y15, Y8
+	VFMADD213PD  (R14)(CX*1), Y15, Y8
 	VADDPD       Y13, Y2, Y13
 	VSUBPD       Y13, Y11, Y11
 	VFMADD132PD  32(DI), Y13, Y11
-	VFMADD213PD  96(R13)(CX*1), Y15, Y11
+	VFMADD213PD  96(R14)(CX*1), Y15, Y11
 	VADDPD       Y2, Y0, Y12
 	VSUBPD       Y12, Y9, Y9
 	VFMADD132PD  32(DI), Y12, Y9
-	VFMADD213PD  32(R13)(CX*1), Y15, Y9
+	VFMADD213PD  32(R14)(CX*1), Y15, Y9
 	VADDPD       Y3, Y1, Y13
 	VSUBPD       Y13, Y10, Y10
 	VFMADD132PD  32(DI), Y13, Y10
-	VFMADD213PD  64(R13)(CX*1), Y15, Y10
+	VFMADD213PD  64(R14)(CX*1), Y15, Y10
 	VSUBPD       Y0, Y8, Y8
 	VFMADD213PD  Y0, Y14, Y8
-	VPBROADCASTB (R12)(R8*1), Y12
+	VPBROADCASTB (R13)(R8*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y8, Y0, Y8
-	VMOVNTPS     Y8, (R11)(CX*1)
+	VMOVNTPS     Y8, (R12)(CX*1)
 	VSUBPD       Y1, Y9, Y9
 	VFMADD213PD  Y1, Y14, Y9
-	VPBROADCASTB 1(R12)(R8*1), Y12
+	VPBROADCASTB 1(R13)(R8*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y9, Y1, Y9
-	VMOVNTPS     Y9, 32(R11)(CX*1)
+	VMOVNTPS     Y9, 32(R12)(CX*1)
 	VSUBPD       Y2, Y10, Y10
 	VFMADD213PD  Y2, Y14, Y10
-	VPBROADCASTB 2(R12)(R8*1), Y12
+	VPBROADCASTB 2(R13)(R8*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y10, Y2, Y10
-	VMOVNTPS     Y10, 64(R11)(CX*1)
+	VMOVNTPS     Y10, 64(R12)(CX*1)
 	VSUBPD       Y3, Y11, Y11
 	VFMADD213PD  Y3, Y14, Y11
-	VPBROADCASTB 3(R12)(R8*1), Y12
+	VPBROADCASTB 3(R13)(R8*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y11, Y3, Y11
-	VMOVNTPS     Y11, 96(R11)(CX*1)
-	CMPQ         184(AX), $0x06
+	VMOVNTPS     Y11, 96(R12)(CX*1)
+	CMPQ         R9, $0x06
 	JE           rows_done
 
 	// row 6
-	MOVQ         64(AX), R9
-	VMOVUPS      (R9)(CX*1), Y8
-	VMOVUPS      32(R9)(CX*1), Y9
-	VMOVUPS      64(R9)(CX*1), Y10
-	VMOVUPS      96(R9)(CX*1), Y11
-	MOVQ         128(AX), R11
-	MOVQ         256(AX), R12
-	MOVQ         320(AX), R13
+	MOVQ         64(AX), R10
+	VMOVUPS      (R10)(CX*1), Y8
+	VMOVUPS      32(R10)(CX*1), Y9
+	VMOVUPS      64(R10)(CX*1), Y10
+	VMOVUPS      96(R10)(CX*1), Y11
+	MOVQ         128(AX), R12
+	MOVQ         272(AX), R13
+	MOVQ         336(AX), R14
 	VADDPD       Y8, Y0, Y0
 	VADDPD       Y9, Y1, Y1
 	VADDPD       Y10, Y2, Y2
@@ -20141,64 +27459,64 @@ block:
 	VPERM2F128   $0x03, 192(BX), Y7, Y12
 	VPALIGNR     $0x08, Y12, Y7, Y12
 	VMOVUPS      Y7, 192(BX)
-	VPERM2F128   $0x21, 128(R10)(CX*1), Y4, Y13
+	VPERM2F128   $0x21, 128(R11)(CX*1), Y4, Y13
 	VPALIGNR     $0x08, Y4, Y13, Y13
 	VADDPD       Y5, Y12, Y12
 	VSUBPD       Y12, Y0, Y0
 	VFMADD132PD  32(DI), Y12, Y0
-	VFMADD213PD  (R13)(CX*1), Y15, Y0
+	VFMADD213PD  (R14)(CX*1), Y15, Y0
 	VADDPD       Y13, Y6, Y13
 	VSUBPD       Y13, Y3, Y3
 	VFMADD132PD  32(DI), Y13, Y3
-	VFMADD213PD  96(R13)(CX*1), Y15, Y3
+	VFMADD213PD  96(R14)(CX*1), Y15, Y3
 	VADDPD       Y6, Y4, Y12
 	VSUBPD       Y12, Y1, Y1
 	VFMADD132PD  32(DI), Y12, Y1
-	VFMADD213PD  32(R13)(CX*1), Y15, Y1
+	VFMADD213PD  32(R14)(CX*1), Y15, Y1
 	VADDPD       Y7, Y5, Y13
 	VSUBPD       Y13, Y2, Y2
 	VFMADD132PD  32(DI), Y13, Y2
-	VFMADD213PD  64(R13)(CX*1), Y15, Y2
+	VFMADD213PD  64(R14)(CX*1), Y15, Y2
 	VSUBPD       Y4, Y0, Y0
 	VFMADD213PD  Y4, Y14, Y0
-	VPBROADCASTB (R12)(R8*1), Y12
+	VPBROADCASTB (R13)(R8*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y0, Y4, Y0
-	VMOVNTPS     Y0, (R11)(CX*1)
+	VMOVNTPS     Y0, (R12)(CX*1)
 	VSUBPD       Y5, Y1, Y1
 	VFMADD213PD  Y5, Y14, Y1
-	VPBROADCASTB 1(R12)(R8*1), Y12
+	VPBROADCASTB 1(R13)(R8*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y1, Y5, Y1
-	VMOVNTPS     Y1, 32(R11)(CX*1)
+	VMOVNTPS     Y1, 32(R12)(CX*1)
 	VSUBPD       Y6, Y2, Y2
 	VFMADD213PD  Y6, Y14, Y2
-	VPBROADCASTB 2(R12)(R8*1), Y12
+	VPBROADCASTB 2(R13)(R8*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y2, Y6, Y2
-	VMOVNTPS     Y2, 64(R11)(CX*1)
+	VMOVNTPS     Y2, 64(R12)(CX*1)
 	VSUBPD       Y7, Y3, Y3
 	VFMADD213PD  Y7, Y14, Y3
-	VPBROADCASTB 3(R12)(R8*1), Y12
+	VPBROADCASTB 3(R13)(R8*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y3, Y7, Y3
-	VMOVNTPS     Y3, 96(R11)(CX*1)
-	CMPQ         184(AX), $0x07
+	VMOVNTPS     Y3, 96(R12)(CX*1)
+	CMPQ         R9, $0x07
 	JE           rows_done
 
 	// row 7
-	MOVQ         72(AX), R10
-	VMOVUPS      (R10)(CX*1), Y0
-	VMOVUPS      32(R10)(CX*1), Y1
-	VMOVUPS      64(R10)(CX*1), Y2
-	VMOVUPS      96(R10)(CX*1), Y3
-	MOVQ         136(AX), R10
-	MOVQ         264(AX), R11
-	MOVQ         328(AX), R12
+	MOVQ         72(AX), R9
+	VMOVUPS      (R9)(CX*1), Y0
+	VMOVUPS      32(R9)(CX*1), Y1
+	VMOVUPS      64(R9)(CX*1), Y2
+	VMOVUPS      96(R9)(CX*1), Y3
+	MOVQ         136(AX), R9
+	MOVQ         280(AX), R11
+	MOVQ         344(AX), R12
 	VADDPD       Y0, Y4, Y4
 	VADDPD       Y1, Y5, Y5
 	VADDPD       Y2, Y6, Y6
@@ -20206,7 +27524,7 @@ block:
 	VPERM2F128   $0x03, 224(BX), Y11, Y12
 	VPALIGNR     $0x08, Y12, Y11, Y12
 	VMOVUPS      Y11, 224(BX)
-	VPERM2F128   $0x21, 128(R9)(CX*1), Y8, Y13
+	VPERM2F128   $0x21, 128(R10)(CX*1), Y8, Y13
 	VPALIGNR     $0x08, Y8, Y13, Y13
 	VADDPD       Y9, Y12, Y12
 	VSUBPD       Y12, Y4, Y4
@@ -20230,28 +27548,28 @@ block:
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y4, Y8, Y4
-	VMOVNTPS     Y4, (R10)(CX*1)
+	VMOVNTPS     Y4, (R9)(CX*1)
 	VSUBPD       Y9, Y5, Y5
 	VFMADD213PD  Y9, Y14, Y5
 	VPBROADCASTB 1(R11)(R8*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y5, Y9, Y5
-	VMOVNTPS     Y5, 32(R10)(CX*1)
+	VMOVNTPS     Y5, 32(R9)(CX*1)
 	VSUBPD       Y10, Y6, Y6
 	VFMADD213PD  Y10, Y14, Y6
 	VPBROADCASTB 2(R11)(R8*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y6, Y10, Y6
-	VMOVNTPS     Y6, 64(R10)(CX*1)
+	VMOVNTPS     Y6, 64(R9)(CX*1)
 	VSUBPD       Y11, Y7, Y7
 	VFMADD213PD  Y11, Y14, Y7
 	VPBROADCASTB 3(R11)(R8*1), Y12
 	VPAND        lanesAVX2F64<>+0(SB), Y12, Y12
 	VPCMPEQQ     lanesAVX2F64<>+0(SB), Y12, Y12
 	VBLENDVPS    Y12, Y7, Y11, Y7
-	VMOVNTPS     Y7, 96(R10)(CX*1)
+	VMOVNTPS     Y7, 96(R9)(CX*1)
 
 rows_done:
 	ADDQ $0x00000020, DX
@@ -20270,32 +27588,33 @@ TEXT ·weightedWholeAVX2F64(SB), NOSPLIT, $0-8
 	MOVQ         160(AX), DX
 	ADDQ         152(AX), DX
 	MOVQ         168(AX), BX
-	MOVQ         200(AX), SI
-	MOVQ         192(AX), SI
-	MOVQ         344(AX), DI
+	MOVQ         216(AX), SI
+	MOVQ         208(AX), SI
+	MOVQ         360(AX), DI
 	VMOVUPS      (DI), Y15
-	VBROADCASTSD 352(AX), Y14
+	VBROADCASTSD 368(AX), Y14
 
 block:
-	MOVQ    (AX), R8
-	MOVQ    8(AX), R9
-	VMOVUPS (R8)(CX*1), Y0
-	VMOVUPS 32(R8)(CX*1), Y1
-	VMOVUPS 64(R8)(CX*1), Y2
-	VMOVUPS 96(R8)(CX*1), Y3
-	VMOVUPS (R9)(CX*1), Y4
-	VMOVUPS 32(R9)(CX*1), Y5
-	VMOVUPS 64(R9)(CX*1), Y6
-	VMOVUPS 96(R9)(CX*1), Y7
+	MOVQ    184(AX), R8
+	MOVQ    (AX), R9
+	MOVQ    8(AX), R10
+	VMOVUPS (R9)(CX*1), Y0
+	VMOVUPS 32(R9)(CX*1), Y1
+	VMOVUPS 64(R9)(CX*1), Y2
+	VMOVUPS 96(R9)(CX*1), Y3
+	VMOVUPS (R10)(CX*1), Y4
+	VMOVUPS 32(R10)(CX*1), Y5
+	VMOVUPS 64(R10)(CX*1), Y6
+	VMOVUPS 96(R10)(CX*1), Y7
 
 	// row 0
-	MOVQ        16(AX), R8
-	VMOVUPS     (R8)(CX*1), Y8
-	VMOVUPS     32(R8)(CX*1), Y9
-	VMOVUPS     64(R8)(CX*1), Y10
-	VMOVUPS     96(R8)(CX*1), Y11
-	MOVQ        80(AX), R10
-	MOVQ        272(AX), R11
+	MOVQ        16(AX), R9
+	VMOVUPS     (R9)(CX*1), Y8
+	VMOVUPS     32(R9)(CX*1), Y9
+	VMOVUPS     64(R9)(CX*1), Y10
+	VMOVUPS     96(R9)(CX*1), Y11
+	MOVQ        80(AX), R11
+	MOVQ        288(AX), R12
 	VADDPD      Y8, Y0, Y0
 	VADDPD      Y9, Y1, Y1
 	VADDPD      Y10, Y2, Y2
@@ -20303,47 +27622,47 @@ block:
 	VPERM2F128  $0x03, (BX), Y7, Y12
 	VPALIGNR    $0x08, Y12, Y7, Y12
 	VMOVUPS     Y7, (BX)
-	VPERM2F128  $0x21, 128(R9)(CX*1), Y4, Y13
+	VPERM2F128  $0x21, 128(R10)(CX*1), Y4, Y13
 	VPALIGNR    $0x08, Y4, Y13, Y13
 	VADDPD      Y5, Y12, Y12
 	VSUBPD      Y12, Y0, Y0
 	VFMADD132PD 32(DI), Y12, Y0
-	VFMADD213PD (R11)(CX*1), Y15, Y0
+	VFMADD213PD (R12)(CX*1), Y15, Y0
 	VADDPD      Y13, Y6, Y13
 	VSUBPD      Y13, Y3, Y3
 	VFMADD132PD 32(DI), Y13, Y3
-	VFMADD213PD 96(R11)(CX*1), Y15, Y3
+	VFMADD213PD 96(R12)(CX*1), Y15, Y3
 	VADDPD      Y6, Y4, Y12
 	VSUBPD      Y12, Y1, Y1
 	VFMADD132PD 32(DI), Y12, Y1
-	VFMADD213PD 32(R11)(CX*1), Y15, Y1
+	VFMADD213PD 32(R12)(CX*1), Y15, Y1
 	VADDPD      Y7, Y5, Y13
 	VSUBPD      Y13, Y2, Y2
 	VFMADD132PD 32(DI), Y13, Y2
-	VFMADD213PD 64(R11)(CX*1), Y15, Y2
+	VFMADD213PD 64(R12)(CX*1), Y15, Y2
 	VSUBPD      Y4, Y0, Y0
 	VFMADD213PD Y4, Y14, Y0
-	VMOVUPS     Y0, (R10)(CX*1)
+	VMOVUPS     Y0, (R11)(CX*1)
 	VSUBPD      Y5, Y1, Y1
 	VFMADD213PD Y5, Y14, Y1
-	VMOVUPS     Y1, 32(R10)(CX*1)
+	VMOVUPS     Y1, 32(R11)(CX*1)
 	VSUBPD      Y6, Y2, Y2
 	VFMADD213PD Y6, Y14, Y2
-	VMOVUPS     Y2, 64(R10)(CX*1)
+	VMOVUPS     Y2, 64(R11)(CX*1)
 	VSUBPD      Y7, Y3, Y3
 	VFMADD213PD Y7, Y14, Y3
-	VMOVUPS     Y3, 96(R10)(CX*1)
-	CMPQ        184(AX), $0x01
+	VMOVUPS     Y3, 96(R11)(CX*1)
+	CMPQ        R8, $0x01
 	JE          rows_done
 
 	// row 1
-	MOVQ        24(AX), R9
-	VMOVUPS     (R9)(CX*1), Y0
-	VMOVUPS     32(R9)(CX*1), Y1
-	VMOVUPS     64(R9)(CX*1), Y2
-	VMOVUPS     96(R9)(CX*1), Y3
-	MOVQ        88(AX), R10
-	MOVQ        280(AX), R11
+	MOVQ        24(AX), R10
+	VMOVUPS     (R10)(CX*1), Y0
+	VMOVUPS     32(R10)(CX*1), Y1
+	VMOVUPS     64(R10)(CX*1), Y2
+	VMOVUPS     96(R10)(CX*1), Y3
+	MOVQ        88(AX), R11
+	MOVQ        296(AX), R12
 	VADDPD      Y0, Y4, Y4
 	VADDPD      Y1, Y5, Y5
 	VADDPD      Y2, Y6, Y6
@@ -20351,47 +27670,47 @@ block:
 	VPERM2F128  $0x03, 32(BX), Y11, Y12
 	VPALIGNR    $0x08, Y12, Y11, Y12
 	VMOVUPS     Y11, 32(BX)
-	VPERM2F128  $0x21, 128(R8)(CX*1), Y8, Y13
+	VPERM2F128  $0x21, 128(R9)(CX*1), Y8, Y13
 	VPALIGNR    $0x08, Y8, Y13, Y13
 	VADDPD      Y9, Y12, Y12
 	VSUBPD      Y12, Y4, Y4
 	VFMADD132PD 32(DI), Y12, Y4
-	VFMADD213PD (R11)(CX*1), Y15, Y4
+	VFMADD213PD (R12)(CX*1), Y15, Y4
 	VADDPD      Y13, Y10, Y13
 	VSUBPD      Y13, Y7, Y7
 	VFMADD132PD 32(DI), Y13, Y7
-	VFMADD213PD 96(R11)(CX*1), Y15, Y7
+	VFMADD213PD 96(R12)(CX*1), Y15, Y7
 	VADDPD      Y10, Y8, Y12
 	VSUBPD      Y12, Y5, Y5
 	VFMADD132PD 32(DI), Y12, Y5
-	VFMADD213PD 32(R11)(CX*1), Y15, Y5
+	VFMADD213PD 32(R12)(CX*1), Y15, Y5
 	VADDPD      Y11, Y9, Y13
 	VSUBPD      Y13, Y6, Y6
 	VFMADD132PD 32(DI), Y13, Y6
-	VFMADD213PD 64(R11)(CX*1), Y15, Y6
+	VFMADD213PD 64(R12)(CX*1), Y15, Y6
 	VSUBPD      Y8, Y4, Y4
 	VFMADD213PD Y8, Y14, Y4
-	VMOVUPS     Y4, (R10)(CX*1)
+	VMOVUPS     Y4, (R11)(CX*1)
 	VSUBPD      Y9, Y5, Y5
 	VFMADD213PD Y9, Y14, Y5
-	VMOVUPS     Y5, 32(R10)(CX*1)
+	VMOVUPS     Y5, 32(R11)(CX*1)
 	VSUBPD      Y10, Y6, Y6
 	VFMADD213PD Y10, Y14, Y6
-	VMOVUPS     Y6, 64(R10)(CX*1)
+	VMOVUPS     Y6, 64(R11)(CX*1)
 	VSUBPD      Y11, Y7, Y7
 	VFMADD213PD Y11, Y14, Y7
-	VMOVUPS     Y7, 96(R10)(CX*1)
-	CMPQ        184(AX), $0x02
+	VMOVUPS     Y7, 96(R11)(CX*1)
+	CMPQ        R8, $0x02
 	JE          rows_done
 
 	// row 2
-	MOVQ        32(AX), R8
-	VMOVUPS     (R8)(CX*1), Y4
-	VMOVUPS     32(R8)(CX*1), Y5
-	VMOVUPS     64(R8)(CX*1), Y6
-	VMOVUPS     96(R8)(CX*1), Y7
-	MOVQ        96(AX), R10
-	MOVQ        288(AX), R11
+	MOVQ        32(AX), R9
+	VMOVUPS     (R9)(CX*1), Y4
+	VMOVUPS     32(R9)(CX*1), Y5
+	VMOVUPS     64(R9)(CX*1), Y6
+	VMOVUPS     96(R9)(CX*1), Y7
+	MOVQ        96(AX), R11
+	MOVQ        304(AX), R12
 	VADDPD      Y4, Y8, Y8
 	VADDPD      Y5, Y9, Y9
 	VADDPD      Y6, Y10, Y10
@@ -20399,47 +27718,47 @@ block:
 	VPERM2F128  $0x03, 64(BX), Y3, Y12
 	VPALIGNR    $0x08, Y12, Y3, Y12
 	VMOVUPS     Y3, 64(BX)
-	VPERM2F128  $0x21, 128(R9)(CX*1), Y0, Y13
+	VPERM2F128  $0x21, 128(R10)(CX*1), Y0, Y13
 	VPALIGNR    $0x08, Y0, Y13, Y13
 	VADDPD      Y1, Y12, Y12
 	VSUBPD      Y12, Y8, Y8
 	VFMADD132PD 32(DI), Y12, Y8
-	VFMADD213PD (R11)(CX*1), Y15, Y8
+	VFMADD213PD (R12)(CX*1), Y15, Y8
 	VADDPD      Y13, Y2, Y13
 	VSUBPD      Y13, Y11, Y11
 	VFMADD132PD 32(DI), Y13, Y11
-	VFMADD213PD 96(R11)(CX*1), Y15, Y11
+	VFMADD213PD 96(R12)(CX*1), Y15, Y11
 	VADDPD      Y2, Y0, Y12
 	VSUBPD      Y12, Y9, Y9
 	VFMADD132PD 32(DI), Y12, Y9
-	VFMADD213PD 32(R11)(CX*1), Y15, Y9
+	VFMADD213PD 32(R12)(CX*1), Y15, Y9
 	VADDPD      Y3, Y1, Y13
 	VSUBPD      Y13, Y10, Y10
 	VFMADD132PD 32(DI), Y13, Y10
-	VFMADD213PD 64(R11)(CX*1), Y15, Y10
+	VFMADD213PD 64(R12)(CX*1), Y15, Y10
 	VSUBPD      Y0, Y8, Y8
 	VFMADD213PD Y0, Y14, Y8
-	VMOVUPS     Y8, (R10)(CX*1)
+	VMOVUPS     Y8, (R11)(CX*1)
 	VSUBPD      Y1, Y9, Y9
 	VFMADD213PD Y1, Y14, Y9
-	VMOVUPS     Y9, 32(R10)(CX*1)
+	VMOVUPS     Y9, 32(R11)(CX*1)
 	VSUBPD      Y2, Y10, Y10
 	VFMADD213PD Y2, Y14, Y10
-	VMOVUPS     Y10, 64(R10)(CX*1)
+	VMOVUPS     Y10, 64(R11)(CX*1)
 	VSUBPD      Y3, Y11, Y11
 	VFMADD213PD Y3, Y14, Y11
-	VMOVUPS     Y11, 96(R10)(CX*1)
-	CMPQ        184(AX), $0x03
+	VMOVUPS     Y11, 96(R11)(CX*1)
+	CMPQ        R8, $0x03
 	JE          rows_done
 
 	// row 3
-	MOVQ        40(AX), R9
-	VMOVUPS     (R9)(CX*1), Y8
-	VMOVUPS     32(R9)(CX*1), Y9
-	VMOVUPS     64(R9)(CX*1), Y10
-	VMOVUPS     96(R9)(CX*1), Y11
-	MOVQ        104(AX), R10
-	MOVQ        296(AX), R11
+	MOVQ        40(AX), R10
+	VMOVUPS     (R10)(CX*1), Y8
+	VMOVUPS     32(R10)(CX*1), Y9
+	VMOVUPS     64(R10)(CX*1), Y10
+	VMOVUPS     96(R10)(CX*1), Y11
+	MOVQ        104(AX), R11
+	MOVQ        312(AX), R12
 	VADDPD      Y8, Y0, Y0
 	VADDPD      Y9, Y1, Y1
 	VADDPD      Y10, Y2, Y2
@@ -20447,47 +27766,47 @@ block:
 	VPERM2F128  $0x03, 96(BX), Y7, Y12
 	VPALIGNR    $0x08, Y12, Y7, Y12
 	VMOVUPS     Y7, 96(BX)
-	VPERM2F128  $0x21, 128(R8)(CX*1), Y4, Y13
+	VPERM2F128  $0x21, 128(R9)(CX*1), Y4, Y13
 	VPALIGNR    $0x08, Y4, Y13, Y13
 	VADDPD      Y5, Y12, Y12
 	VSUBPD      Y12, Y0, Y0
 	VFMADD132PD 32(DI), Y12, Y0
-	VFMADD213PD (R11)(CX*1), Y15, Y0
+	VFMADD213PD (R12)(CX*1), Y15, Y0
 	VADDPD      Y13, Y6, Y13
 	VSUBPD      Y13, Y3, Y3
 	VFMADD132PD 32(DI), Y13, Y3
-	VFMADD213PD 96(R11)(CX*1), Y15, Y3
+	VFMADD213PD 96(R12)(CX*1), Y15, Y3
 	VADDPD      Y6, Y4, Y12
 	VSUBPD      Y12, Y1, Y1
 	VFMADD132PD 32(DI), Y12, Y1
-	VFMADD213PD 32(R11)(CX*1), Y15, Y1
+	VFMADD213PD 32(R12)(CX*1), Y15, Y1
 	VADDPD      Y7, Y5, Y13
 	VSUBPD      Y13, Y2, Y2
 	VFMADD132PD 32(DI), Y13, Y2
-	VFMADD213PD 64(R11)(CX*1), Y15, Y2
+	VFMADD213PD 64(R12)(CX*1), Y15, Y2
 	VSUBPD      Y4, Y0, Y0
 	VFMADD213PD Y4, Y14, Y0
-	VMOVUPS     Y0, (R10)(CX*1)
+	VMOVUPS     Y0, (R11)(CX*1)
 	VSUBPD      Y5, Y1, Y1
 	VFMADD213PD Y5, Y14, Y1
-	VMOVUPS     Y1, 32(R10)(CX*1)
+	VMOVUPS     Y1, 32(R11)(CX*1)
 	VSUBPD      Y6, Y2, Y2
 	VFMADD213PD Y6, Y14, Y2
-	VMOVUPS     Y2, 64(R10)(CX*1)
+	VMOVUPS     Y2, 64(R11)(CX*1)
 	VSUBPD      Y7, Y3, Y3
 	VFMADD213PD Y7, Y14, Y3
-	VMOVUPS     Y3, 96(R10)(CX*1)
-	CMPQ        184(AX), $0x04
+	VMOVUPS     Y3, 96(R11)(CX*1)
+	CMPQ        R8, $0x04
 	JE          rows_done
 
 	// row 4
-	MOVQ        48(AX), R8
-	VMOVUPS     (R8)(CX*1), Y0
-	VMOVUPS     32(R8)(CX*1), Y1
-	VMOVUPS     64(R8)(CX*1), Y2
-	VMOVUPS     96(R8)(CX*1), Y3
-	MOVQ        112(AX), R10
-	MOVQ        304(AX), R11
+	MOVQ        48(AX), R9
+	VMOVUPS     (R9)(CX*1), Y0
+	VMOVUPS     32(R9)(CX*1), Y1
+	VMOVUPS     64(R9)(CX*1), Y2
+	VMOVUPS     96(R9)(CX*1), Y3
+	MOVQ        112(AX), R11
+	MOVQ        320(AX), R12
 	VADDPD      Y0, Y4, Y4
 	VADDPD      Y1, Y5, Y5
 	VADDPD      Y2, Y6, Y6
@@ -20495,47 +27814,47 @@ block:
 	VPERM2F128  $0x03, 128(BX), Y11, Y12
 	VPALIGNR    $0x08, Y12, Y11, Y12
 	VMOVUPS     Y11, 128(BX)
-	VPERM2F128  $0x21, 128(R9)(CX*1), Y8, Y13
+	VPERM2F128  $0x21, 128(R10)(CX*1), Y8, Y13
 	VPALIGNR    $0x08, Y8, Y13, Y13
 	VADDPD      Y9, Y12, Y12
 	VSUBPD      Y12, Y4, Y4
 	VFMADD132PD 32(DI), Y12, Y4
-	VFMADD213PD (R11)(CX*1), Y15, Y4
+	VFMADD213PD (R12)(CX*1), Y15, Y4
 	VADDPD      Y13, Y10, Y13
 	VSUBPD      Y13, Y7, Y7
 	VFMADD132PD 32(DI), Y13, Y7
-	VFMADD213PD 96(R11)(CX*1), Y15, Y7
+	VFMADD213PD 96(R12)(CX*1), Y15, Y7
 	VADDPD      Y10, Y8, Y12
 	VSUBPD      Y12, Y5, Y5
 	VFMADD132PD 32(DI), Y12, Y5
-	VFMADD213PD 32(R11)(CX*1), Y15, Y5
+	VFMADD213PD 32(R12)(CX*1), Y15, Y5
 	VADDPD      Y11, Y9, Y13
 	VSUBPD      Y13, Y6, Y6
 	VFMADD132PD 32(DI), Y13, Y6
-	VFMADD213PD 64(R11)(CX*1), Y15, Y6
+	VFMADD213PD 64(R12)(CX*1), Y15, Y6
 	VSUBPD      Y8, Y4, Y4
 	VFMADD213PD Y8, Y14, Y4
-	VMOVUPS     Y4, (R10)(CX*1)
+	VMOVUPS     Y4, (R11)(CX*1)
 	VSUBPD      Y9, Y5, Y5
 	VFMADD213PD Y9, Y14, Y5
-	VMOVUPS     Y5, 32(R10)(CX*1)
+	VMOVUPS     Y5, 32(R11)(CX*1)
 	VSUBPD      Y10, Y6, Y6
 	VFMADD213PD Y10, Y14, Y6
-	VMOVUPS     Y6, 64(R10)(CX*1)
+	VMOVUPS     Y6, 64(R11)(CX*1)
 	VSUBPD      Y11, Y7, Y7
 	VFMADD213PD Y11, Y14, Y7
-	VMOVUPS     Y7, 96(R10)(CX*1)
-	CMPQ        184(AX), $0x05
+	VMOVUPS     Y7, 96(R11)(CX*1)
+	CMPQ        R8, $0x05
 	JE          rows_done
 
 	// row 5
-	MOVQ        56(AX), R9
-	VMOVUPS     (R9)(CX*1), Y4
-	VMOVUPS     32(R9)(CX*1), Y5
-	VMOVUPS     64(R9)(CX*1), Y6
-	VMOVUPS     96(R9)(CX*1), Y7
-	MOVQ        120(AX), R10
-	MOVQ        312(AX), R11
+	MOVQ        56(AX), R10
+	VMOVUPS     (R10)(CX*1), Y4
+	VMOVUPS     32(R10)(CX*1), Y5
+	VMOVUPS     64(R10)(CX*1), Y6
+	VMOVUPS     96(R10)(CX*1), Y7
+	MOVQ        120(AX), R11
+	MOVQ        328(AX), R12
 	VADDPD      Y4, Y8, Y8
 	VADDPD      Y5, Y9, Y9
 	VADDPD      Y6, Y10, Y10
@@ -20543,47 +27862,47 @@ block:
 	VPERM2F128  $0x03, 160(BX), Y3, Y12
 	VPALIGNR    $0x08, Y12, Y3, Y12
 	VMOVUPS     Y3, 160(BX)
-	VPERM2F128  $0x21, 128(R8)(CX*1), Y0, Y13
+	VPERM2F128  $0x21, 128(R9)(CX*1), Y0, Y13
 	VPALIGNR    $0x08, Y0, Y13, Y13
 	VADDPD      Y1, Y12, Y12
 	VSUBPD      Y12, Y8, Y8
 	VFMADD132PD 32(DI), Y12, Y8
-	VFMADD213PD (R11)(CX*1), Y15, Y8
+	VFMADD213PD (R12)(CX*1), Y15, Y8
 	VADDPD      Y13, Y2, Y13
 	VSUBPD      Y13, Y11, Y11
 	VFMADD132PD 32(DI), Y13, Y11
-	VFMADD213PD 96(R11)(CX*1), Y15, Y11
+	VFMADD213PD 96(R12)(CX*1), Y15, Y11
 	VADDPD      Y2, Y0, Y12
 	VSUBPD      Y12, Y9, Y9
 	VFMADD132PD 32(DI), Y12, Y9
-	VFMADD213PD 32(R11)(CX*1), Y15, Y9
+	VFMADD213PD 32(R12)(CX*1), Y15, Y9
 	VADDPD      Y3, Y1, Y13
 	VSUBPD      Y13, Y10, Y10
 	VFMADD132PD 32(DI), Y13, Y10
-	VFMADD213PD 64(R11)(CX*1), Y15, Y10
+	VFMADD213PD 64(R12)(CX*1), Y15, Y10
 	VSUBPD      Y0, Y8, Y8
 	VFMADD213PD Y0, Y14, Y8
-	VMOVUPS     Y8, (R10)(CX*1)
+	VMOVUPS     Y8, (R11)(CX*1)
 	VSUBPD      Y1, Y9, Y9
 	VFMADD213PD Y1, Y14, Y9
-	VMOVUPS     Y9, 32(R10)(CX*1)
+	VMOVUPS     Y9, 32(R11)(CX*1)
 	VSUBPD      Y2, Y10, Y10
 	VFMADD213PD Y2, Y14, Y10
-	VMOVUPS     Y10, 64(R10)(CX*1)
+	VMOVUPS     Y10, 64(R11)(CX*1)
 	VSUBPD      Y3, Y11, Y11
 	VFMADD213PD Y3, Y14, Y11
-	VMOVUPS     Y11, 96(R10)(CX*1)
-	CMPQ        184(AX), $0x06
+	VMOVUPS     Y11, 96(R11)(CX*1)
+	CMPQ        R8, $0x06
 	JE          rows_done
 
 	// row 6
-	MOVQ        64(AX), R8
-	VMOVUPS     (R8)(CX*1), Y8
-	VMOVUPS     32(R8)(CX*1), Y9
-	VMOVUPS     64(R8)(CX*1), Y10
-	VMOVUPS     96(R8)(CX*1), Y11
-	MOVQ        128(AX), R10
-	MOVQ        320(AX), R11
+	MOVQ        64(AX), R9
+	VMOVUPS     (R9)(CX*1), Y8
+	VMOVUPS     32(R9)(CX*1), Y9
+	VMOVUPS     64(R9)(CX*1), Y10
+	VMOVUPS     96(R9)(CX*1), Y11
+	MOVQ        128(AX), R11
+	MOVQ        336(AX), R12
 	VADDPD      Y8, Y0, Y0
 	VADDPD      Y9, Y1, Y1
 	VADDPD      Y10, Y2, Y2
@@ -20591,47 +27910,47 @@ block:
 	VPERM2F128  $0x03, 192(BX), Y7, Y12
 	VPALIGNR    $0x08, Y12, Y7, Y12
 	VMOVUPS     Y7, 192(BX)
-	VPERM2F128  $0x21, 128(R9)(CX*1), Y4, Y13
+	VPERM2F128  $0x21, 128(R10)(CX*1), Y4, Y13
 	VPALIGNR    $0x08, Y4, Y13, Y13
 	VADDPD      Y5, Y12, Y12
 	VSUBPD      Y12, Y0, Y0
 	VFMADD132PD 32(DI), Y12, Y0
-	VFMADD213PD (R11)(CX*1), Y15, Y0
+	VFMADD213PD (R12)(CX*1), Y15, Y0
 	VADDPD      Y13, Y6, Y13
 	VSUBPD      Y13, Y3, Y3
 	VFMADD132PD 32(DI), Y13, Y3
-	VFMADD213PD 96(R11)(CX*1), Y15, Y3
+	VFMADD213PD 96(R12)(CX*1), Y15, Y3
 	VADDPD      Y6, Y4, Y12
 	VSUBPD      Y12, Y1, Y1
 	VFMADD132PD 32(DI), Y12, Y1
-	VFMADD213PD 32(R11)(CX*1), Y15, Y1
+	VFMADD213PD 32(R12)(CX*1), Y15, Y1
 	VADDPD      Y7, Y5, Y13
 	VSUBPD      Y13, Y2, Y2
 	VFMADD132PD 32(DI), Y13, Y2
-	VFMADD213PD 64(R11)(CX*1), Y15, Y2
+	VFMADD213PD 64(R12)(CX*1), Y15, Y2
 	VSUBPD      Y4, Y0, Y0
 	VFMADD213PD Y4, Y14, Y0
-	VMOVUPS     Y0, (R10)(CX*1)
+	VMOVUPS     Y0, (R11)(CX*1)
 	VSUBPD      Y5, Y1, Y1
 	VFMADD213PD Y5, Y14, Y1
-	VMOVUPS     Y1, 32(R10)(CX*1)
+	VMOVUPS     Y1, 32(R11)(CX*1)
 	VSUBPD      Y6, Y2, Y2
 	VFMADD213PD Y6, Y14, Y2
-	VMOVUPS     Y2, 64(R10)(CX*1)
+	VMOVUPS     Y2, 64(R11)(CX*1)
 	VSUBPD      Y7, Y3, Y3
 	VFMADD213PD Y7, Y14, Y3
-	VMOVUPS     Y3, 96(R10)(CX*1)
-	CMPQ        184(AX), $0x07
+	VMOVUPS     Y3, 96(R11)(CX*1)
+	CMPQ        R8, $0x07
 	JE          rows_done
 
 	// row 7
-	MOVQ        72(AX), R9
-	VMOVUPS     (R9)(CX*1), Y0
-	VMOVUPS     32(R9)(CX*1), Y1
-	VMOVUPS     64(R9)(CX*1), Y2
-	VMOVUPS     96(R9)(CX*1), Y3
-	MOVQ        136(AX), R9
-	MOVQ        328(AX), R10
+	MOVQ        72(AX), R8
+	VMOVUPS     (R8)(CX*1), Y0
+	VMOVUPS     32(R8)(CX*1), Y1
+	VMOVUPS     64(R8)(CX*1), Y2
+	VMOVUPS     96(R8)(CX*1), Y3
+	MOVQ        136(AX), R8
+	MOVQ        344(AX), R10
 	VADDPD      Y0, Y4, Y4
 	VADDPD      Y1, Y5, Y5
 	VADDPD      Y2, Y6, Y6
@@ -20639,7 +27958,7 @@ block:
 	VPERM2F128  $0x03, 224(BX), Y11, Y12
 	VPALIGNR    $0x08, Y12, Y11, Y12
 	VMOVUPS     Y11, 224(BX)
-	VPERM2F128  $0x21, 128(R8)(CX*1), Y8, Y13
+	VPERM2F128  $0x21, 128(R9)(CX*1), Y8, Y13
 	VPALIGNR    $0x08, Y8, Y13, Y13
 	VADDPD      Y9, Y12, Y12
 	VSUBPD      Y12, Y4, Y4
@@ -20659,16 +27978,16 @@ block:
 	VFMADD213PD 64(R10)(CX*1), Y15, Y6
 	VSUBPD      Y8, Y4, Y4
 	VFMADD213PD Y8, Y14, Y4
-	VMOVUPS     Y4, (R9)(CX*1)
+	VMOVUPS     Y4, (R8)(CX*1)
 	VSUBPD      Y9, Y5, Y5
 	VFMADD213PD Y9, Y14, Y5
-	VMOVUPS     Y5, 32(R9)(CX*1)
+	VMOVUPS     Y5, 32(R8)(CX*1)
 	VSUBPD      Y10, Y6, Y6
 	VFMADD213PD Y10, Y14, Y6
-	VMOVUPS     Y6, 64(R9)(CX*1)
+	VMOVUPS     Y6, 64(R8)(CX*1)
 	VSUBPD      Y11, Y7, Y7
 	VFMADD213PD Y11, Y14, Y7
-	VMOVUPS     Y7, 96(R9)(CX*1)
+	VMOVUPS     Y7, 96(R8)(CX*1)
 
 rows_done:
 	ADDQ $0x00000020, DX
@@ -20686,32 +28005,33 @@ TEXT ·streamWeightedWholeAVX2F64(SB), NOSPLIT, $0-8
 	MOVQ         160(AX), DX
 	ADDQ         152(AX), DX
 	MOVQ         168(AX), BX
-	MOVQ         200(AX), SI
-	MOVQ         192(AX), SI
-	MOVQ         344(AX), DI
+	MOVQ         216(AX), SI
+	MOVQ         208(AX), SI
+	MOVQ         360(AX), DI
 	VMOVUPS      (DI), Y15
-	VBROADCASTSD 352(AX), Y14
+	VBROADCASTSD 368(AX), Y14
 
 block:
-	MOVQ    (AX), R8
-	MOVQ    8(AX), R9
-	VMOVUPS (R8)(CX*1), Y0
-	VMOVUPS 32(R8)(CX*1), Y1
-	VMOVUPS 64(R8)(CX*1), Y2
-	VMOVUPS 96(R8)(CX*1), Y3
-	VMOVUPS (R9)(CX*1), Y4
-	VMOVUPS 32(R9)(CX*1), Y5
-	VMOVUPS 64(R9)(CX*1), Y6
-	VMOVUPS 96(R9)(CX*1), Y7
+	MOVQ    184(AX), R8
+	MOVQ    (AX), R9
+	MOVQ    8(AX), R10
+	VMOVUPS (R9)(CX*1), Y0
+	VMOVUPS 32(R9)(CX*1), Y1
+	VMOVUPS 64(R9)(CX*1), Y2
+	VMOVUPS 96(R9)(CX*1), Y3
+	VMOVUPS (R10)(CX*1), Y4
+	VMOVUPS 32(R10)(CX*1), Y5
+	VMOVUPS 64(R10)(CX*1), Y6
+	VMOVUPS 96(R10)(CX*1), Y7
 
 	// row 0
-	MOVQ        16(AX), R8
-	VMOVUPS     (R8)(CX*1), Y8
-	VMOVUPS     32(R8)(CX*1), Y9
-	VMOVUPS     64(R8)(CX*1), Y10
-	VMOVUPS     96(R8)(CX*1), Y11
-	MOVQ        80(AX), R10
-	MOVQ        272(AX), R11
+	MOVQ        16(AX), R9
+	VMOVUPS     (R9)(CX*1), Y8
+	VMOVUPS     32(R9)(CX*1), Y9
+	VMOVUPS     64(R9)(CX*1), Y10
+	VMOVUPS     96(R9)(CX*1), Y11
+	MOVQ        80(AX), R11
+	MOVQ        288(AX), R12
 	VADDPD      Y8, Y0, Y0
 	VADDPD      Y9, Y1, Y1
 	VADDPD      Y10, Y2, Y2
@@ -20719,47 +28039,47 @@ block:
 	VPERM2F128  $0x03, (BX), Y7, Y12
 	VPALIGNR    $0x08, Y12, Y7, Y12
 	VMOVUPS     Y7, (BX)
-	VPERM2F128  $0x21, 128(R9)(CX*1), Y4, Y13
+	VPERM2F128  $0x21, 128(R10)(CX*1), Y4, Y13
 	VPALIGNR    $0x08, Y4, Y13, Y13
 	VADDPD      Y5, Y12, Y12
 	VSUBPD      Y12, Y0, Y0
 	VFMADD132PD 32(DI), Y12, Y0
-	VFMADD213PD (R11)(CX*1), Y15, Y0
+	VFMADD213PD (R12)(CX*1), Y15, Y0
 	VADDPD      Y13, Y6, Y13
 	VSUBPD      Y13, Y3, Y3
 	VFMADD132PD 32(DI), Y13, Y3
-	VFMADD213PD 96(R11)(CX*1), Y15, Y3
+	VFMADD213PD 96(R12)(CX*1), Y15, Y3
 	VADDPD      Y6, Y4, Y12
 	VSUBPD      Y12, Y1, Y1
 	VFMADD132PD 32(DI), Y12, Y1
-	VFMADD213PD 32(R11)(CX*1), Y15, Y1
+	VFMADD213PD 32(R12)(CX*1), Y15, Y1
 	VADDPD      Y7, Y5, Y13
 	VSUBPD      Y13, Y2, Y2
 	VFMADD132PD 32(DI), Y13, Y2
-	VFMADD213PD 64(R11)(CX*1), Y15, Y2
+	VFMADD213PD 64(R12)(CX*1), Y15, Y2
 	VSUBPD      Y4, Y0, Y0
 	VFMADD213PD Y4, Y14, Y0
-	VMOVNTPS    Y0, (R10)(CX*1)
+	VMOVNTPS    Y0, (R11)(CX*1)
 	VSUBPD      Y5, Y1, Y1
 	VFMADD213PD Y5, Y14, Y1
-	VMOVNTPS    Y1, 32(R10)(CX*1)
+	VMOVNTPS    Y1, 32(R11)(CX*1)
 	VSUBPD      Y6, Y2, Y2
 	VFMADD213PD Y6, Y14, Y2
-	VMOVNTPS    Y2, 64(R10)(CX*1)
+	VMOVNTPS    Y2, 64(R11)(CX*1)
 	VSUBPD      Y7, Y3, Y3
 	VFMADD213PD Y7, Y14, Y3
-	VMOVNTPS    Y3, 96(R10)(CX*1)
-	CMPQ        184(AX), $0x01
+	VMOVNTPS    Y3, 96(R11)(CX*1)
+	CMPQ        R8, $0x01
 	JE          rows_done
 
 	// row 1
-	MOVQ        24(AX), R9
-	VMOVUPS     (R9)(CX*1), Y0
-	VMOVUPS     32(R9)(CX*1), Y1
-	VMOVUPS     64(R9)(CX*1), Y2
-	VMOVUPS     96(R9)(CX*1), Y3
-	MOVQ        88(AX), R10
-	MOVQ        280(AX), R11
+	MOVQ        24(AX), R10
+	VMOVUPS     (R10)(CX*1), Y0
+	VMOVUPS     32(R10)(CX*1), Y1
+	VMOVUPS     64(R10)(CX*1), Y2
+	VMOVUPS     96(R10)(CX*1), Y3
+	MOVQ        88(AX), R11
+	MOVQ        296(AX), R12
 	VADDPD      Y0, Y4, Y4
 	VADDPD      Y1, Y5, Y5
 	VADDPD      Y2, Y6, Y6
@@ -20767,47 +28087,47 @@ block:
 	VPERM2F128  $0x03, 32(BX), Y11, Y12
 	VPALIGNR    $0x08, Y12, Y11, Y12
 	VMOVUPS     Y11, 32(BX)
-	VPERM2F128  $0x21, 128(R8)(CX*1), Y8, Y13
+	VPERM2F128  $0x21, 128(R9)(CX*1), Y8, Y13
 	VPALIGNR    $0x08, Y8, Y13, Y13
 	VADDPD      Y9, Y12, Y12
 	VSUBPD      Y12, Y4, Y4
 	VFMADD132PD 32(DI), Y12, Y4
-	VFMADD213PD (R11)(CX*1), Y15, Y4
+	VFMADD213PD (R12)(CX*1), Y15, Y4
 	VADDPD      Y13, Y10, Y13
 	VSUBPD      Y13, Y7, Y7
 	VFMADD132PD 32(DI), Y13, Y7
-	VFMADD213PD 96(R11)(CX*1), Y15, Y7
+	VFMADD213PD 96(R12)(CX*1), Y15, Y7
 	VADDPD      Y10, Y8, Y12
 	VSUBPD      Y12, Y5, Y5
 	VFMADD132PD 32(DI), Y12, Y5
-	VFMADD213PD 32(R11)(CX*1), Y15, Y5
+	VFMADD213PD 32(R12)(CX*1), Y15, Y5
 	VADDPD      Y11, Y9, Y13
 	VSUBPD      Y13, Y6, Y6
 	VFMADD132PD 32(DI), Y13, Y6
-	VFMADD213PD 64(R11)(CX*1), Y15, Y6
+	VFMADD213PD 64(R12)(CX*1), Y15, Y6
 	VSUBPD      Y8, Y4, Y4
 	VFMADD213PD Y8, Y14, Y4
-	VMOVNTPS    Y4, (R10)(CX*1)
+	VMOVNTPS    Y4, (R11)(CX*1)
 	VSUBPD      Y9, Y5, Y5
 	VFMADD213PD Y9, Y14, Y5
-	VMOVNTPS    Y5, 32(R10)(CX*1)
+	VMOVNTPS    Y5, 32(R11)(CX*1)
 	VSUBPD      Y10, Y6, Y6
 	VFMADD213PD Y10, Y14, Y6
-	VMOVNTPS    Y6, 64(R10)(CX*1)
+	VMOVNTPS    Y6, 64(R11)(CX*1)
 	VSUBPD      Y11, Y7, Y7
 	VFMADD213PD Y11, Y14, Y7
-	VMOVNTPS    Y7, 96(R10)(CX*1)
-	CMPQ        184(AX), $0x02
+	VMOVNTPS    Y7, 96(R11)(CX*1)
+	CMPQ        R8, $0x02
 	JE          rows_done
 
 	// row 2
-	MOVQ        32(AX), R8
-	VMOVUPS     (R8)(CX*1), Y4
-	VMOVUPS     32(R8)(CX*1), Y5
-	VMOVUPS     64(R8)(CX*1), Y6
-	VMOVUPS     96(R8)(CX*1), Y7
-	MOVQ        96(AX), R10
-	MOVQ        288(AX), R11
+	MOVQ        32(AX), R9
+	VMOVUPS     (R9)(CX*1), Y4
+	VMOVUPS     32(R9)(CX*1), Y5
+	VMOVUPS     64(R9)(CX*1), Y6
+	VMOVUPS     96(R9)(CX*1), Y7
+	MOVQ        96(AX), R11
+	MOVQ        304(AX), R12
 	VADDPD      Y4, Y8, Y8
 	VADDPD      Y5, Y9, Y9
 	VADDPD      Y6, Y10, Y10
@@ -20815,47 +28135,47 @@ block:
 	VPERM2F128  $0x03, 64(BX), Y3, Y12
 	VPALIGNR    $0x08, Y12, Y3, Y12
 	VMOVUPS     Y3, 64(BX)
-	VPERM2F128  $0x21, 128(R9)(CX*1), Y0, Y13
+	VPERM2F128  $0x21, 128(R10)(CX*1), Y0, Y13
 	VPALIGNR    $0x08, Y0, Y13, Y13
 	VADDPD      Y1, Y12, Y12
 	VSUBPD      Y12, Y8, Y8
 	VFMADD132PD 32(DI), Y12, Y8
-	VFMADD213PD (R11)(CX*1), Y15, Y8
+	VFMADD213PD (R12)(CX*1), Y15, Y8
 	VADDPD      Y13, Y2, Y13
 	VSUBPD      Y13, Y11, Y11
 	VFMADD132PD 32(DI), Y13, Y11
-	VFMADD213PD 96(R11)(CX*1), Y15, Y11
+	VFMADD213PD 96(R12)(CX*1), Y15, Y11
 	VADDPD      Y2, Y0, Y12
 	VSUBPD      Y12, Y9, Y9
 	VFMADD132PD 32(DI), Y12, Y9
-	VFMADD213PD 32(R11)(CX*1), Y15, Y9
+	VFMADD213PD 32(R12)(CX*1), Y15, Y9
 	VADDPD      Y3, Y1, Y13
 	VSUBPD      Y13, Y10, Y10
 	VFMADD132PD 32(DI), Y13, Y10
-	VFMADD213PD 64(R11)(CX*1), Y15, Y10
+	VFMADD213PD 64(R12)(CX*1), Y15, Y10
 	VSUBPD      Y0, Y8, Y8
 	VFMADD213PD Y0, Y14, Y8
-	VMOVNTPS    Y8, (R10)(CX*1)
+	VMOVNTPS    Y8, (R11)(CX*1)
 	VSUBPD      Y1, Y9, Y9
 	VFMADD213PD Y1, Y14, Y9
-	VMOVNTPS    Y9, 32(R10)(CX*1)
+	VMOVNTPS    Y9, 32(R11)(CX*1)
 	VSUBPD      Y2, Y10, Y10
 	VFMADD213PD Y2, Y14, Y10
-	VMOVNTPS    Y10, 64(R10)(CX*1)
+	VMOVNTPS    Y10, 64(R11)(CX*1)
 	VSUBPD      Y3, Y11, Y11
 	VFMADD213PD Y3, Y14, Y11
-	VMOVNTPS    Y11, 96(R10)(CX*1)
-	CMPQ        184(AX), $0x03
+	VMOVNTPS    Y11, 96(R11)(CX*1)
+	CMPQ        R8, $0x03
 	JE          rows_done
 
 	// row 3
-	MOVQ        40(AX), R9
-	VMOVUPS     (R9)(CX*1), Y8
-	VMOVUPS     32(R9)(CX*1), Y9
-	VMOVUPS     64(R9)(CX*1), Y10
-	VMOVUPS     96(R9)(CX*1), Y11
-	MOVQ        104(AX), R10
-	MOVQ        296(AX), R11
+	MOVQ        40(AX), R10
+	VMOVUPS     (R10)(CX*1), Y8
+	VMOVUPS     32(R10)(CX*1), Y9
+	VMOVUPS     64(R10)(CX*1), Y10
+	VMOVUPS     96(R10)(CX*1), Y11
+	MOVQ        104(AX), R11
+	MOVQ        312(AX), R12
 	VADDPD      Y8, Y0, Y0
 	VADDPD      Y9, Y1, Y1
 	VADDPD      Y10, Y2, Y2
@@ -20863,47 +28183,47 @@ block:
 	VPERM2F128  $0x03, 96(BX), Y7, Y12
 	VPALIGNR    $0x08, Y12, Y7, Y12
 	VMOVUPS     Y7, 96(BX)
-	VPERM2F128  $0x21, 128(R8)(CX*1), Y4, Y13
+	VPERM2F128  $0x21, 128(R9)(CX*1), Y4, Y13
 	VPALIGNR    $0x08, Y4, Y13, Y13
 	VADDPD      Y5, Y12, Y12
 	VSUBPD      Y12, Y0, Y0
 	VFMADD132PD 32(DI), Y12, Y0
-	VFMADD213PD (R11)(CX*1), Y15, Y0
+	VFMADD213PD (R12)(CX*1), Y15, Y0
 	VADDPD      Y13, Y6, Y13
 	VSUBPD      Y13, Y3, Y3
 	VFMADD132PD 32(DI), Y13, Y3
-	VFMADD213PD 96(R11)(CX*1), Y15, Y3
+	VFMADD213PD 96(R12)(CX*1), Y15, Y3
 	VADDPD      Y6, Y4, Y12
 	VSUBPD      Y12, Y1, Y1
 	VFMADD132PD 32(DI), Y12, Y1
-	VFMADD213PD 32(R11)(CX*1), Y15, Y1
+	VFMADD213PD 32(R12)(CX*1), Y15, Y1
 	VADDPD      Y7, Y5, Y13
 	VSUBPD      Y13, Y2, Y2
 	VFMADD132PD 32(DI), Y13, Y2
-	VFMADD213PD 64(R11)(CX*1), Y15, Y2
+	VFMADD213PD 64(R12)(CX*1), Y15, Y2
 	VSUBPD      Y4, Y0, Y0
 	VFMADD213PD Y4, Y14, Y0
-	VMOVNTPS    Y0, (R10)(CX*1)
+	VMOVNTPS    Y0, (R11)(CX*1)
 	VSUBPD      Y5, Y1, Y1
 	VFMADD213PD Y5, Y14, Y1
-	VMOVNTPS    Y1, 32(R10)(CX*1)
+	VMOVNTPS    Y1, 32(R11)(CX*1)
 	VSUBPD      Y6, Y2, Y2
 	VFMADD213PD Y6, Y14, Y2
-	VMOVNTPS    Y2, 64(R10)(CX*1)
+	VMOVNTPS    Y2, 64(R11)(CX*1)
 	VSUBPD      Y7, Y3, Y3
 	VFMADD213PD Y7, Y14, Y3
-	VMOVNTPS    Y3, 96(R10)(CX*1)
-	CMPQ        184(AX), $0x04
+	VMOVNTPS    Y3, 96(R11)(CX*1)
+	CMPQ        R8, $0x04
 	JE          rows_done
 
 	// row 4
-	MOVQ        48(AX), R8
-	VMOVUPS     (R8)(CX*1), Y0
-	VMOVUPS     32(R8)(CX*1), Y1
-	VMOVUPS     64(R8)(CX*1), Y2
-	VMOVUPS     96(R8)(CX*1), Y3
-	MOVQ        112(AX), R10
-	MOVQ        304(AX), R11
+	MOVQ        48(AX), R9
+	VMOVUPS     (R9)(CX*1), Y0
+	VMOVUPS     32(R9)(CX*1), Y1
+	VMOVUPS     64(R9)(CX*1), Y2
+	VMOVUPS     96(R9)(CX*1), Y3
+	MOVQ        112(AX), R11
+	MOVQ        320(AX), R12
 	VADDPD      Y0, Y4, Y4
 	VADDPD      Y1, Y5, Y5
 	VADDPD      Y2, Y6, Y6
@@ -20911,47 +28231,47 @@ block:
 	VPERM2F128  $0x03, 128(BX), Y11, Y12
 	VPALIGNR    $0x08, Y12, Y11, Y12
 	VMOVUPS     Y11, 128(BX)
-	VPERM2F128  $0x21, 128(R9)(CX*1), Y8, Y13
+	VPERM2F128  $0x21, 128(R10)(CX*1), Y8, Y13
 	VPALIGNR    $0x08, Y8, Y13, Y13
 	VADDPD      Y9, Y12, Y12
 	VSUBPD      Y12, Y4, Y4
 	VFMADD132PD 32(DI), Y12, Y4
-	VFMADD213PD (R11)(CX*1), Y15, Y4
+	VFMADD213PD (R12)(CX*1), Y15, Y4
 	VADDPD      Y13, Y10, Y13
 	VSUBPD      Y13, Y7, Y7
 	VFMADD132PD 32(DI), Y13, Y7
-	VFMADD213PD 96(R11)(CX*1), Y15, Y7
+	VFMADD213PD 96(R12)(CX*1), Y15, Y7
 	VADDPD      Y10, Y8, Y12
 	VSUBPD      Y12, Y5, Y5
 	VFMADD132PD 32(DI), Y12, Y5
-	VFMADD213PD 32(R11)(CX*1), Y15, Y5
+	VFMADD213PD 32(R12)(CX*1), Y15, Y5
 	VADDPD      Y11, Y9, Y13
 	VSUBPD      Y13, Y6, Y6
 	VFMADD132PD 32(DI), Y13, Y6
-	VFMADD213PD 64(R11)(CX*1), Y15, Y6
+	VFMADD213PD 64(R12)(CX*1), Y15, Y6
 	VSUBPD      Y8, Y4, Y4
 	VFMADD213PD Y8, Y14, Y4
-	VMOVNTPS    Y4, (R10)(CX*1)
+	VMOVNTPS    Y4, (R11)(CX*1)
 	VSUBPD      Y9, Y5, Y5
 	VFMADD213PD Y9, Y14, Y5
-	VMOVNTPS    Y5, 32(R10)(CX*1)
+	VMOVNTPS    Y5, 32(R11)(CX*1)
 	VSUBPD      Y10, Y6, Y6
 	VFMADD213PD Y10, Y14, Y6
-	VMOVNTPS    Y6, 64(R10)(CX*1)
+	VMOVNTPS    Y6, 64(R11)(CX*1)
 	VSUBPD      Y11, Y7, Y7
 	VFMADD213PD Y11, Y14, Y7
-	VMOVNTPS    Y7, 96(R10)(CX*1)
-	CMPQ        184(AX), $0x05
+	VMOVNTPS    Y7, 96(R11)(CX*1)
+	CMPQ        R8, $0x05
 	JE          rows_done
 
 	// row 5
-	MOVQ        56(AX), R9
-	VMOVUPS     (R9)(CX*1), Y4
-	VMOVUPS     32(R9)(CX*1), Y5
-	VMOVUPS     64(R9)(CX*1), Y6
-	VMOVUPS     96(R9)(CX*1), Y7
-	MOVQ        120(AX), R10
-	MOVQ        312(AX), R11
+	MOVQ        56(AX), R10
+	VMOVUPS     (R10)(CX*1), Y4
+	VMOVUPS     32(R10)(CX*1), Y5
+	VMOVUPS     64(R10)(CX*1), Y6
+	VMOVUPS     96(R10)(CX*1), Y7
+	MOVQ        120(AX), R11
+	MOVQ        328(AX), R12
 	VADDPD      Y4, Y8, Y8
 	VADDPD      Y5, Y9, Y9
 	VADDPD      Y6, Y10, Y10
@@ -20959,47 +28279,47 @@ block:
 	VPERM2F128  $0x03, 160(BX), Y3, Y12
 	VPALIGNR    $0x08, Y12, Y3, Y12
 	VMOVUPS     Y3, 160(BX)
-	VPERM2F128  $0x21, 128(R8)(CX*1), Y0, Y13
+	VPERM2F128  $0x21, 128(R9)(CX*1), Y0, Y13
 	VPALIGNR    $0x08, Y0, Y13, Y13
 	VADDPD      Y1, Y12, Y12
 	VSUBPD      Y12, Y8, Y8
 	VFMADD132PD 32(DI), Y12, Y8
-	VFMADD213PD (R11)(CX*1), Y15, Y8
+	VFMADD213PD (R12)(CX*1), Y15, Y8
 	VADDPD      Y13, Y2, Y13
 	VSUBPD      Y13, Y11, Y11
 	VFMADD132PD 32(DI), Y13, Y11
-	VFMADD213PD 96(R11)(CX*1), Y15, Y11
+	VFMADD213PD 96(R12)(CX*1), Y15, Y11
 	VADDPD      Y2, Y0, Y12
 	VSUBPD      Y12, Y9, Y9
 	VFMADD132PD 32(DI), Y12, Y9
-	VFMADD213PD 32(R11)(CX*1), Y15, Y9
+	VFMADD213PD 32(R12)(CX*1), Y15, Y9
 	VADDPD      Y3, Y1, Y13
 	VSUBPD      Y13, Y10, Y10
 	VFMADD132PD 32(DI), Y13, Y10
-	VFMADD213PD 64(R11)(CX*1), Y15, Y10
+	VFMADD213PD 64(R12)(CX*1), Y15, Y10
 	VSUBPD      Y0, Y8, Y8
 	VFMADD213PD Y0, Y14, Y8
-	VMOVNTPS    Y8, (R10)(CX*1)
+	VMOVNTPS    Y8, (R11)(CX*1)
 	VSUBPD      Y1, Y9, Y9
 	VFMADD213PD Y1, Y14, Y9
-	VMOVNTPS    Y9, 32(R10)(CX*1)
+	VMOVNTPS    Y9, 32(R11)(CX*1)
 	VSUBPD      Y2, Y10, Y10
 	VFMADD213PD Y2, Y14, Y10
-	VMOVNTPS    Y10, 64(R10)(CX*1)
+	VMOVNTPS    Y10, 64(R11)(CX*1)
 	VSUBPD      Y3, Y11, Y11
 	VFMADD213PD Y3, Y14, Y11
-	VMOVNTPS    Y11, 96(R10)(CX*1)
-	CMPQ        184(AX), $0x06
+	VMOVNTPS    Y11, 96(R11)(CX*1)
+	CMPQ        R8, $0x06
 	JE          rows_done
 
 	// row 6
-	MOVQ        64(AX), R8
-	VMOVUPS     (R8)(CX*1), Y8
-	VMOVUPS     32(R8)(CX*1), Y9
-	VMOVUPS     64(R8)(CX*1), Y10
-	VMOVUPS     96(R8)(CX*1), Y11
-	MOVQ        128(AX), R10
-	MOVQ        320(AX), R11
+	MOVQ        64(AX), R9
+	VMOVUPS     (R9)(CX*1), Y8
+	VMOVUPS     32(R9)(CX*1), Y9
+	VMOVUPS     64(R9)(CX*1), Y10
+	VMOVUPS     96(R9)(CX*1), Y11
+	MOVQ        128(AX), R11
+	MOVQ        336(AX), R12
 	VADDPD      Y8, Y0, Y0
 	VADDPD      Y9, Y1, Y1
 	VADDPD      Y10, Y2, Y2
@@ -21007,47 +28327,47 @@ block:
 	VPERM2F128  $0x03, 192(BX), Y7, Y12
 	VPALIGNR    $0x08, Y12, Y7, Y12
 	VMOVUPS     Y7, 192(BX)
-	VPERM2F128  $0x21, 128(R9)(CX*1), Y4, Y13
+	VPERM2F128  $0x21, 128(R10)(CX*1), Y4, Y13
 	VPALIGNR    $0x08, Y4, Y13, Y13
 	VADDPD      Y5, Y12, Y12
 	VSUBPD      Y12, Y0, Y0
 	VFMADD132PD 32(DI), Y12, Y0
-	VFMADD213PD (R11)(CX*1), Y15, Y0
+	VFMADD213PD (R12)(CX*1), Y15, Y0
 	VADDPD      Y13, Y6, Y13
 	VSUBPD      Y13, Y3, Y3
 	VFMADD132PD 32(DI), Y13, Y3
-	VFMADD213PD 96(R11)(CX*1), Y15, Y3
+	VFMADD213PD 96(R12)(CX*1), Y15, Y3
 	VADDPD      Y6, Y4, Y12
 	VSUBPD      Y12, Y1, Y1
 	VFMADD132PD 32(DI), Y12, Y1
-	VFMADD213PD 32(R11)(CX*1), Y15, Y1
+	VFMADD213PD 32(R12)(CX*1), Y15, Y1
 	VADDPD      Y7, Y5, Y13
 	VSUBPD      Y13, Y2, Y2
 	VFMADD132PD 32(DI), Y13, Y2
-	VFMADD213PD 64(R11)(CX*1), Y15, Y2
+	VFMADD213PD 64(R12)(CX*1), Y15, Y2
 	VSUBPD      Y4, Y0, Y0
 	VFMADD213PD Y4, Y14, Y0
-	VMOVNTPS    Y0, (R10)(CX*1)
+	VMOVNTPS    Y0, (R11)(CX*1)
 	VSUBPD      Y5, Y1, Y1
 	VFMADD213PD Y5, Y14, Y1
-	VMOVNTPS    Y1, 32(R10)(CX*1)
+	VMOVNTPS    Y1, 32(R11)(CX*1)
 	VSUBPD      Y6, Y2, Y2
 	VFMADD213PD Y6, Y14, Y2
-	VMOVNTPS    Y2, 64(R10)(CX*1)
+	VMOVNTPS    Y2, 64(R11)(CX*1)
 	VSUBPD      Y7, Y3, Y3
 	VFMADD213PD Y7, Y14, Y3
-	VMOVNTPS    Y3, 96(R10)(CX*1)
-	CMPQ        184(AX), $0x07
+	VMOVNTPS    Y3, 96(R11)(CX*1)
+	CMPQ        R8, $0x07
 	JE          rows_done
 
 	// row 7
-	MOVQ        72(AX), R9
-	VMOVUPS     (R9)(CX*1), Y0
-	VMOVUPS     32(R9)(CX*1), Y1
-	VMOVUPS     64(R9)(CX*1), Y2
-	VMOVUPS     96(R9)(CX*1), Y3
-	MOVQ        136(AX), R9
-	MOVQ        328(AX), R10
+	MOVQ        72(AX), R8
+	VMOVUPS     (R8)(CX*1), Y0
+	VMOVUPS     32(R8)(CX*1), Y1
+	VMOVUPS     64(R8)(CX*1), Y2
+	VMOVUPS     96(R8)(CX*1), Y3
+	MOVQ        136(AX), R8
+	MOVQ        344(AX), R10
 	VADDPD      Y0, Y4, Y4
 	VADDPD      Y1, Y5, Y5
 	VADDPD      Y2, Y6, Y6
@@ -21055,7 +28375,7 @@ block:
 	VPERM2F128  $0x03, 224(BX), Y11, Y12
 	VPALIGNR    $0x08, Y12, Y11, Y12
 	VMOVUPS     Y11, 224(BX)
-	VPERM2F128  $0x21, 128(R8)(CX*1), Y8, Y13
+	VPERM2F128  $0x21, 128(R9)(CX*1), Y8, Y13
 	VPALIGNR    $0x08, Y8, Y13, Y13
 	VADDPD      Y9, Y12, Y12
 	VSUBPD      Y12, Y4, Y4
@@ -21075,16 +28395,16 @@ block:
 	VFMADD213PD 64(R10)(CX*1), Y15, Y6
 	VSUBPD      Y8, Y4, Y4
 	VFMADD213PD Y8, Y14, Y4
-	VMOVNTPS    Y4, (R9)(CX*1)
+	VMOVNTPS    Y4, (R8)(CX*1)
 	VSUBPD      Y9, Y5, Y5
 	VFMADD213PD Y9, Y14, Y5
-	VMOVNTPS    Y5, 32(R9)(CX*1)
+	VMOVNTPS    Y5, 32(R8)(CX*1)
 	VSUBPD      Y10, Y6, Y6
 	VFMADD213PD Y10, Y14, Y6
-	VMOVNTPS    Y6, 64(R9)(CX*1)
+	VMOVNTPS    Y6, 64(R8)(CX*1)
 	VSUBPD      Y11, Y7, Y7
 	VFMADD213PD Y11, Y14, Y7
-	VMOVNTPS    Y7, 96(R9)(CX*1)
+	VMOVNTPS    Y7, 96(R8)(CX*1)
 
 rows_done:
 	ADDQ $0x00000020, DX

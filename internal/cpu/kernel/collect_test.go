@@ -30,6 +30,21 @@ func TestSameSumsAndOrder(t *testing.T) {
 	}
 }
 
+// Limbs that hold as much as they may lose nothing when they are moved into the sum.
+func TestFullLimbs(t *testing.T) {
+	c := NewCollector(3, solver.Float32)
+	var want solver.Sum
+	for i := range c.Limbs {
+		for lane := range c.Limbs[i] {
+			c.Limbs[i][lane] = maxCalls << 52
+			want.AddScaled(maxCalls<<52, 48*i)
+		}
+	}
+	if got := c.Total(); got != want {
+		t.Errorf("sum %v, want %v", got, want)
+	}
+}
+
 func sameSums[F float](t *testing.T, k Kernel, dtype solver.DType) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(1, 2))
@@ -39,7 +54,7 @@ func sameSums[F float](t *testing.T, k Kernel, dtype solver.DType) {
 		last      float64
 	}{{20, 1}, {200, 1}, {140, 1}, {20, math.Inf(1)}, {20, math.NaN()}, {20, 0x1p20}} {
 		want, got := NewCollector(magnitude, dtype), NewCollector(magnitude, dtype)
-		for range 70 {
+		for range 300 {
 			acc := aligned[F](4 * collectGroups)
 			n := k.Lanes * (1 + random.IntN(len(acc)/k.Lanes))
 			for i := range n {

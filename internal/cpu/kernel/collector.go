@@ -26,9 +26,9 @@ type Collector struct {
 // Constants of the collecting kernels. Bound is the smallest term that solver.Sum refuses, in units.
 const (
 	Bound         = 1 << 142
-	collectGroups = 64      // largest number of groups in a call
-	collectTerms  = 16      // largest number of terms of a lane in a call
-	maxCalls      = 1 << 11 // each adds at most 2^52 units to a lane of a limb
+	collectGroups = 64     // largest number of groups in a call
+	collectTerms  = 16     // largest number of terms of a lane in a call
+	maxCalls      = 1 << 8 // each adds at most 2^52 units to a lane of a limb, so that 8 lanes fit 64 bits together
 )
 
 // NewCollector returns an empty Collector for a problem's magnitude and type.
@@ -66,11 +66,13 @@ func (c *Collector) Total() solver.Sum {
 // empty moves the limbs into the sum.
 func (c *Collector) empty() {
 	for i := range c.Limbs {
-		for lane, n := range c.Limbs[i] {
-			c.sum.AddScaled(n, 48*i)
-			c.Limbs[i][lane] = 0
+		var n uint64
+		for _, lane := range c.Limbs[i] {
+			n += lane
 		}
+		c.sum.AddScaled(n, 48*i)
 	}
+	c.Limbs = [3][8]uint64{}
 	c.calls = 0
 }
 

@@ -26,14 +26,18 @@ type Span struct {
 	Dst    [Rows]unsafe.Pointer     // Dst[i] may be Src[i], the row above it
 	Off    int                      // from a row's pointer to its first block
 	AccOff int                      // from Acc to the first block's groups
-	Acc    unsafe.Pointer           // running sums of squares, one value for each norm group; read and written
+	// Acc holds running sums of squares, one value for each norm group. The first Break rows are of the groups there.
+	// Rows after them are of the next groups, whose sums start from 0 and lie AccNext bytes further.
+	Acc unsafe.Pointer
 	// Carry holds one vector for each row: vector 3 of the block to the left, as in Src. The call replaces it with that
 	// of its last block.
 	Carry   unsafe.Pointer
 	Masks   unsafe.Pointer // for Edge, one block: all bits set in the columns to sweep, clear in those to keep
 	Rows    int            // 1 to Rows
-	Blocks  int            // >= 1; Edge does one
-	Restart int            // 1: start Acc from 0 instead of reading it; else 0
+	Break   int            // 1 to the number of rows; kernels that leave Acc alone do not read it
+	AccNext int
+	Blocks  int // >= 1; Edge does one
+	Restart int // 1: start Acc from 0 instead of reading it; else 0
 
 	// The rest is for Fixed, General and Whole. Swept has a row of masks for each row: for each block 4 masks of
 	// MaskBytes, one for each vector, whose bit l is set if lane l is swept. SweptOff is the offset to the first
@@ -67,6 +71,8 @@ type Kernel struct {
 	// Fixed sweeps blocks, edges among them, under the masks in Swept. General does so with the general operator, and
 	// Whole has that operator for blocks whose masks are full.
 	Fixed, General, Whole Pair
+	// Bare and BareWhole are Sweep and Whole of a sweep without a norm. They leave Acc alone.
+	Bare, BareWhole Pair
 	// Weighted and WeightedWhole are General and Whole of a sweep with a weight (solver.Weights). They leave Acc alone.
 	// Kernels of float32 have none.
 	Weighted, WeightedWhole Pair

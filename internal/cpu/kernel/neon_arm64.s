@@ -9,12 +9,12 @@ TEXT ·sweepNEONF32(SB), NOSPLIT, $0-8
 	MOVD s+0(FP), R0
 	MOVD 144(R0), R1
 	MOVD 168(R0), R3
-	MOVD 192(R0), R4
+	MOVD 208(R0), R4
 	MOVD 184(R0), R5
 	MOVD 152(R0), R10
 	MOVD 160(R0), R2
 	ADD R10, R2
-	MOVD 200(R0), R10
+	MOVD 216(R0), R10
 	SUB $1, R10
 	VDUP R10, V21.D2
 	MOVD $0x3e800000, R10
@@ -25,6 +25,8 @@ TEXT ·sweepNEONF32(SB), NOSPLIT, $0-8
 block:
 	FMOVQ (R2), F20
 	VAND V21.B16, V20.B16, V20.B16
+	MOVD 192(R0), R11
+	MOVD R2, R12
 	MOVD (R0), R7
 	ADD R1, R7
 	FLDPQ (R7), (F0, F1)
@@ -77,10 +79,10 @@ block:
 	WORD $0x4e2ed58c // fadd v12.4s, v12.4s, v14.4s
 	WORD $0x4e2cd694 // fadd v20.4s, v20.4s, v12.4s
 	MOVD R8, R7
-	CMP $1, R5
-	BEQ rows_done
+	CMP $1, R11
+	BEQ end_1
 
-	// row 1
+row_1:
 	MOVD 24(R0), R8
 	ADD R1, R8
 	FLDPQ (R8), (F0, F1)
@@ -123,10 +125,10 @@ block:
 	WORD $0x4e2ed58c // fadd v12.4s, v12.4s, v14.4s
 	WORD $0x4e2cd694 // fadd v20.4s, v20.4s, v12.4s
 	MOVD R8, R7
-	CMP $2, R5
-	BEQ rows_done
+	CMP $2, R11
+	BEQ end_2
 
-	// row 2
+row_2:
 	MOVD 32(R0), R8
 	ADD R1, R8
 	FLDPQ (R8), (F4, F5)
@@ -169,10 +171,10 @@ block:
 	WORD $0x4e2ed58c // fadd v12.4s, v12.4s, v14.4s
 	WORD $0x4e2cd694 // fadd v20.4s, v20.4s, v12.4s
 	MOVD R8, R7
-	CMP $3, R5
-	BEQ rows_done
+	CMP $3, R11
+	BEQ end_3
 
-	// row 3
+row_3:
 	MOVD 40(R0), R8
 	ADD R1, R8
 	FLDPQ (R8), (F8, F9)
@@ -215,10 +217,10 @@ block:
 	WORD $0x4e2ed58c // fadd v12.4s, v12.4s, v14.4s
 	WORD $0x4e2cd694 // fadd v20.4s, v20.4s, v12.4s
 	MOVD R8, R7
-	CMP $4, R5
-	BEQ rows_done
+	CMP $4, R11
+	BEQ end_4
 
-	// row 4
+row_4:
 	MOVD 48(R0), R8
 	ADD R1, R8
 	FLDPQ (R8), (F0, F1)
@@ -261,10 +263,10 @@ block:
 	WORD $0x4e2ed58c // fadd v12.4s, v12.4s, v14.4s
 	WORD $0x4e2cd694 // fadd v20.4s, v20.4s, v12.4s
 	MOVD R8, R7
-	CMP $5, R5
-	BEQ rows_done
+	CMP $5, R11
+	BEQ end_5
 
-	// row 5
+row_5:
 	MOVD 56(R0), R8
 	ADD R1, R8
 	FLDPQ (R8), (F4, F5)
@@ -307,10 +309,10 @@ block:
 	WORD $0x4e2ed58c // fadd v12.4s, v12.4s, v14.4s
 	WORD $0x4e2cd694 // fadd v20.4s, v20.4s, v12.4s
 	MOVD R8, R7
-	CMP $6, R5
-	BEQ rows_done
+	CMP $6, R11
+	BEQ end_6
 
-	// row 6
+row_6:
 	MOVD 64(R0), R8
 	ADD R1, R8
 	FLDPQ (R8), (F8, F9)
@@ -353,10 +355,10 @@ block:
 	WORD $0x4e2ed58c // fadd v12.4s, v12.4s, v14.4s
 	WORD $0x4e2cd694 // fadd v20.4s, v20.4s, v12.4s
 	MOVD R8, R7
-	CMP $7, R5
-	BEQ rows_done
+	CMP $7, R11
+	BEQ end_7
 
-	// row 7
+row_7:
 	MOVD 72(R0), R8
 	ADD R1, R8
 	FLDPQ (R8), (F0, F1)
@@ -400,24 +402,94 @@ block:
 	WORD $0x4e2cd694 // fadd v20.4s, v20.4s, v12.4s
 
 rows_done:
-	FMOVQ F20, (R2)
+	FMOVQ F20, (R12)
 	ADD $16, R2
 	ADD $64, R1
 	SUBS $1, R4
 	BNE block
 	RET
 
+end_1:
+	CMP $1, R5
+	BEQ rows_done
+	FMOVQ F20, (R12)
+	VEOR V20.B16, V20.B16, V20.B16
+	MOVD 200(R0), R10
+	ADD R10, R12
+	MOVD R5, R11
+	B row_1
+
+end_2:
+	CMP $2, R5
+	BEQ rows_done
+	FMOVQ F20, (R12)
+	VEOR V20.B16, V20.B16, V20.B16
+	MOVD 200(R0), R10
+	ADD R10, R12
+	MOVD R5, R11
+	B row_2
+
+end_3:
+	CMP $3, R5
+	BEQ rows_done
+	FMOVQ F20, (R12)
+	VEOR V20.B16, V20.B16, V20.B16
+	MOVD 200(R0), R10
+	ADD R10, R12
+	MOVD R5, R11
+	B row_3
+
+end_4:
+	CMP $4, R5
+	BEQ rows_done
+	FMOVQ F20, (R12)
+	VEOR V20.B16, V20.B16, V20.B16
+	MOVD 200(R0), R10
+	ADD R10, R12
+	MOVD R5, R11
+	B row_4
+
+end_5:
+	CMP $5, R5
+	BEQ rows_done
+	FMOVQ F20, (R12)
+	VEOR V20.B16, V20.B16, V20.B16
+	MOVD 200(R0), R10
+	ADD R10, R12
+	MOVD R5, R11
+	B row_5
+
+end_6:
+	CMP $6, R5
+	BEQ rows_done
+	FMOVQ F20, (R12)
+	VEOR V20.B16, V20.B16, V20.B16
+	MOVD 200(R0), R10
+	ADD R10, R12
+	MOVD R5, R11
+	B row_6
+
+end_7:
+	CMP $7, R5
+	BEQ rows_done
+	FMOVQ F20, (R12)
+	VEOR V20.B16, V20.B16, V20.B16
+	MOVD 200(R0), R10
+	ADD R10, R12
+	MOVD R5, R11
+	B row_7
+
 // func edgeNEONF32(s *Span)
 TEXT ·edgeNEONF32(SB), NOSPLIT, $0-8
 	MOVD s+0(FP), R0
 	MOVD 144(R0), R1
 	MOVD 168(R0), R3
-	MOVD 192(R0), R4
+	MOVD 208(R0), R4
 	MOVD 184(R0), R5
 	MOVD 152(R0), R10
 	MOVD 160(R0), R2
 	ADD R10, R2
-	MOVD 200(R0), R10
+	MOVD 216(R0), R10
 	SUB $1, R10
 	VDUP R10, V21.D2
 	MOVD $0x3e800000, R10
@@ -431,6 +503,8 @@ TEXT ·edgeNEONF32(SB), NOSPLIT, $0-8
 block:
 	FMOVQ (R2), F20
 	VAND V21.B16, V20.B16, V20.B16
+	MOVD 192(R0), R11
+	MOVD R2, R12
 	MOVD (R0), R7
 	ADD R1, R7
 	FLDPQ (R7), (F0, F1)
@@ -487,10 +561,10 @@ block:
 	WORD $0x4e2ed58c // fadd v12.4s, v12.4s, v14.4s
 	WORD $0x4e2cd694 // fadd v20.4s, v20.4s, v12.4s
 	MOVD R8, R7
-	CMP $1, R5
-	BEQ rows_done
+	CMP $1, R11
+	BEQ end_1
 
-	// row 1
+row_1:
 	MOVD 24(R0), R8
 	ADD R1, R8
 	FLDPQ (R8), (F0, F1)
@@ -537,10 +611,10 @@ block:
 	WORD $0x4e2ed58c // fadd v12.4s, v12.4s, v14.4s
 	WORD $0x4e2cd694 // fadd v20.4s, v20.4s, v12.4s
 	MOVD R8, R7
-	CMP $2, R5
-	BEQ rows_done
+	CMP $2, R11
+	BEQ end_2
 
-	// row 2
+row_2:
 	MOVD 32(R0), R8
 	ADD R1, R8
 	FLDPQ (R8), (F4, F5)
@@ -587,10 +661,10 @@ block:
 	WORD $0x4e2ed58c // fadd v12.4s, v12.4s, v14.4s
 	WORD $0x4e2cd694 // fadd v20.4s, v20.4s, v12.4s
 	MOVD R8, R7
-	CMP $3, R5
-	BEQ rows_done
+	CMP $3, R11
+	BEQ end_3
 
-	// row 3
+row_3:
 	MOVD 40(R0), R8
 	ADD R1, R8
 	FLDPQ (R8), (F8, F9)
@@ -637,10 +711,10 @@ block:
 	WORD $0x4e2ed58c // fadd v12.4s, v12.4s, v14.4s
 	WORD $0x4e2cd694 // fadd v20.4s, v20.4s, v12.4s
 	MOVD R8, R7
-	CMP $4, R5
-	BEQ rows_done
+	CMP $4, R11
+	BEQ end_4
 
-	// row 4
+row_4:
 	MOVD 48(R0), R8
 	ADD R1, R8
 	FLDPQ (R8), (F0, F1)
@@ -687,10 +761,10 @@ block:
 	WORD $0x4e2ed58c // fadd v12.4s, v12.4s, v14.4s
 	WORD $0x4e2cd694 // fadd v20.4s, v20.4s, v12.4s
 	MOVD R8, R7
-	CMP $5, R5
-	BEQ rows_done
+	CMP $5, R11
+	BEQ end_5
 
-	// row 5
+row_5:
 	MOVD 56(R0), R8
 	ADD R1, R8
 	FLDPQ (R8), (F4, F5)
@@ -737,10 +811,10 @@ block:
 	WORD $0x4e2ed58c // fadd v12.4s, v12.4s, v14.4s
 	WORD $0x4e2cd694 // fadd v20.4s, v20.4s, v12.4s
 	MOVD R8, R7
-	CMP $6, R5
-	BEQ rows_done
+	CMP $6, R11
+	BEQ end_6
 
-	// row 6
+row_6:
 	MOVD 64(R0), R8
 	ADD R1, R8
 	FLDPQ (R8), (F8, F9)
@@ -787,10 +861,10 @@ block:
 	WORD $0x4e2ed58c // fadd v12.4s, v12.4s, v14.4s
 	WORD $0x4e2cd694 // fadd v20.4s, v20.4s, v12.4s
 	MOVD R8, R7
-	CMP $7, R5
-	BEQ rows_done
+	CMP $7, R11
+	BEQ end_7
 
-	// row 7
+row_7:
 	MOVD 72(R0), R8
 	ADD R1, R8
 	FLDPQ (R8), (F0, F1)
@@ -838,25 +912,95 @@ block:
 	WORD $0x4e2cd694 // fadd v20.4s, v20.4s, v12.4s
 
 rows_done:
-	FMOVQ F20, (R2)
+	FMOVQ F20, (R12)
 	ADD $16, R2
 	ADD $64, R1
 	SUBS $1, R4
 	BNE block
 	RET
 
+end_1:
+	CMP $1, R5
+	BEQ rows_done
+	FMOVQ F20, (R12)
+	VEOR V20.B16, V20.B16, V20.B16
+	MOVD 200(R0), R10
+	ADD R10, R12
+	MOVD R5, R11
+	B row_1
+
+end_2:
+	CMP $2, R5
+	BEQ rows_done
+	FMOVQ F20, (R12)
+	VEOR V20.B16, V20.B16, V20.B16
+	MOVD 200(R0), R10
+	ADD R10, R12
+	MOVD R5, R11
+	B row_2
+
+end_3:
+	CMP $3, R5
+	BEQ rows_done
+	FMOVQ F20, (R12)
+	VEOR V20.B16, V20.B16, V20.B16
+	MOVD 200(R0), R10
+	ADD R10, R12
+	MOVD R5, R11
+	B row_3
+
+end_4:
+	CMP $4, R5
+	BEQ rows_done
+	FMOVQ F20, (R12)
+	VEOR V20.B16, V20.B16, V20.B16
+	MOVD 200(R0), R10
+	ADD R10, R12
+	MOVD R5, R11
+	B row_4
+
+end_5:
+	CMP $5, R5
+	BEQ rows_done
+	FMOVQ F20, (R12)
+	VEOR V20.B16, V20.B16, V20.B16
+	MOVD 200(R0), R10
+	ADD R10, R12
+	MOVD R5, R11
+	B row_5
+
+end_6:
+	CMP $6, R5
+	BEQ rows_done
+	FMOVQ F20, (R12)
+	VEOR V20.B16, V20.B16, V20.B16
+	MOVD 200(R0), R10
+	ADD R10, R12
+	MOVD R5, R11
+	B row_6
+
+end_7:
+	CMP $7, R5
+	BEQ rows_done
+	FMOVQ F20, (R12)
+	VEOR V20.B16, V20.B16, V20.B16
+	MOVD 200(R0), R10
+	ADD R10, R12
+	MOVD R5, R11
+	B row_7
+
 // func fixedNEONF32(s *Span)
 TEXT ·fixedNEONF32(SB), NOSPLIT, $0-8
 	MOVD s+0(FP), R0
 	MOVD 144(R0), R1
 	MOVD 168(R0), R3
-	MOVD 192(R0), R4
+	MOVD 208(R0), R4
 	MOVD 184(R0), R5
-	MOVD 336(R0), R6
+	MOVD 352(R0), R6
 	MOVD 152(R0), R10
 	MOVD 160(R0), R2
 	ADD R10, R2
-	MOVD 200(R0), R10
+	MOVD 216(R0), R10
 	SUB $1, R10
 	VDUP R10, V21.D2
 	MOVD $0x3e800000, R10
@@ -871,6 +1015,8 @@ TEXT ·fixedNEONF32(SB), NOSPLIT, $0-8
 block:
 	FMOVQ (R2), F20
 	VAND V21.B16, V20.B16, V20.B16
+	MOVD 192(R0), R11
+	MOVD R2, R12
 	MOVD (R0), R7
 	ADD R1, R7
 	FLDPQ (R7), (F0, F1)
@@ -904,120 +1050,6 @@ block:
 	WORD $0x4e21d5ad // fadd v13.4s, v13.4s, v1.4s
 	WORD $0x4e22d5ce // fadd v14.4s, v14.4s, v2.4s
 	WORD $0x4e23d5ef // fadd v15.4s, v15.4s, v3.4s
-	WORD $0x6e36dd8c // fmul v12.4s, v12.4s, v22.4s
-	WORD $0x6e36ddad // fmul v13.4s, v13.4s, v22.4s
-	WORD $0x6e36ddce // fmul v14.4s, v14.4s, v22.4s
-	WORD $0x6e36ddef // fmul v15.4s, v15.4s, v22.4s
-	MOVD 208(R0), R10
-	ADD R6, R10
-	VLD4R (R10), [V27.B16, V28.B16, V29.B16, V30.B16]
-	VCMTST V26.S4, V27.S4, V27.S4
-	VCMTST V26.S4, V28.S4, V28.S4
-	VCMTST V26.S4, V29.S4, V29.S4
-	VCMTST V26.S4, V30.S4, V30.S4
-	VBIF V27.B16, V4.B16, V12.B16
-	VBIF V28.B16, V5.B16, V13.B16
-	VBIF V29.B16, V6.B16, V14.B16
-	VBIF V30.B16, V7.B16, V15.B16
-	FSTPQ (F12, F13), (R9)
-	FSTPQ (F14, F15), 32(R9)
-	WORD $0x4ea4d580 // fsub v0.4s, v12.4s, v4.4s
-	WORD $0x4ea5d5a1 // fsub v1.4s, v13.4s, v5.4s
-	WORD $0x4ea6d5c2 // fsub v2.4s, v14.4s, v6.4s
-	WORD $0x4ea7d5e3 // fsub v3.4s, v15.4s, v7.4s
-	VORR V25.B16, V25.B16, V12.B16
-	VORR V25.B16, V25.B16, V14.B16
-	VFMLA V0.S4, V0.S4, V12.S4
-	VFMLA V2.S4, V2.S4, V14.S4
-	VFMLA V1.S4, V1.S4, V12.S4
-	VFMLA V3.S4, V3.S4, V14.S4
-	WORD $0x4e2ed58c // fadd v12.4s, v12.4s, v14.4s
-	WORD $0x4e2cd694 // fadd v20.4s, v20.4s, v12.4s
-	MOVD R8, R7
-	CMP $1, R5
-	BEQ rows_done
-
-	// row 1
-	MOVD 24(R0), R8
-	ADD R1, R8
-	FLDPQ (R8), (F0, F1)
-	FLDPQ 32(R8), (F2, F3)
-	FMOVQ 16(R3), F16
-	FMOVQ 64(R7), F17
-	FMOVQ F11, 16(R3)
-	VEXT $12, V11.B16, V16.B16, V12.B16
-	VEXT $4, V17.B16, V8.B16, V15.B16
-	WORD $0x4e29d58c // fadd v12.4s, v12.4s, v9.4s
-	WORD $0x4e2ad50d // fadd v13.4s, v8.4s, v10.4s
-	WORD $0x4e2bd52e // fadd v14.4s, v9.4s, v11.4s
-	WORD $0x4e2fd54f // fadd v15.4s, v10.4s, v15.4s
-	WORD $0x4e20d484 // fadd v4.4s, v4.4s, v0.4s
-	WORD $0x4e21d4a5 // fadd v5.4s, v5.4s, v1.4s
-	WORD $0x4e22d4c6 // fadd v6.4s, v6.4s, v2.4s
-	WORD $0x4e23d4e7 // fadd v7.4s, v7.4s, v3.4s
-	MOVD 88(R0), R9
-	ADD R1, R9
-	WORD $0x4e24d58c // fadd v12.4s, v12.4s, v4.4s
-	WORD $0x4e25d5ad // fadd v13.4s, v13.4s, v5.4s
-	WORD $0x4e26d5ce // fadd v14.4s, v14.4s, v6.4s
-	WORD $0x4e27d5ef // fadd v15.4s, v15.4s, v7.4s
-	WORD $0x6e36dd8c // fmul v12.4s, v12.4s, v22.4s
-	WORD $0x6e36ddad // fmul v13.4s, v13.4s, v22.4s
-	WORD $0x6e36ddce // fmul v14.4s, v14.4s, v22.4s
-	WORD $0x6e36ddef // fmul v15.4s, v15.4s, v22.4s
-	MOVD 216(R0), R10
-	ADD R6, R10
-	VLD4R (R10), [V27.B16, V28.B16, V29.B16, V30.B16]
-	VCMTST V26.S4, V27.S4, V27.S4
-	VCMTST V26.S4, V28.S4, V28.S4
-	VCMTST V26.S4, V29.S4, V29.S4
-	VCMTST V26.S4, V30.S4, V30.S4
-	VBIF V27.B16, V8.B16, V12.B16
-	VBIF V28.B16, V9.B16, V13.B16
-	VBIF V29.B16, V10.B16, V14.B16
-	VBIF V30.B16, V11.B16, V15.B16
-	FSTPQ (F12, F13), (R9)
-	FSTPQ (F14, F15), 32(R9)
-	WORD $0x4ea8d584 // fsub v4.4s, v12.4s, v8.4s
-	WORD $0x4ea9d5a5 // fsub v5.4s, v13.4s, v9.4s
-	WORD $0x4eaad5c6 // fsub v6.4s, v14.4s, v10.4s
-	WORD $0x4eabd5e7 // fsub v7.4s, v15.4s, v11.4s
-	VORR V25.B16, V25.B16, V12.B16
-	VORR V25.B16, V25.B16, V14.B16
-	VFMLA V4.S4, V4.S4, V12.S4
-	VFMLA V6.S4, V6.S4, V14.S4
-	VFMLA V5.S4, V5.S4, V12.S4
-	VFMLA V7.S4, V7.S4, V14.S4
-	WORD $0x4e2ed58c // fadd v12.4s, v12.4s, v14.4s
-	WORD $0x4e2cd694 // fadd v20.4s, v20.4s, v12.4s
-	MOVD R8, R7
-	CMP $2, R5
-	BEQ rows_done
-
-	// row 2
-	MOVD 32(R0), R8
-	ADD R1, R8
-	FLDPQ (R8), (F4, F5)
-	FLDPQ 32(R8), (F6, F7)
-	FMOVQ 32(R3), F16
-	FMOVQ 64(R7), F17
-	FMOVQ F3, 32(R3)
-	VEXT $12, V3.B16, V16.B16, V12.B16
-	VEXT $4, V17.B16, V0.B16, V15.B16
-	WORD $0x4e21d58c // fadd v12.4s, v12.4s, v1.4s
-	WORD $0x4e22d40d // fadd v13.4s, v0.4s, v2.4s
-	WORD $0x4e23d42e // fadd v14.4s, v1.4s, v3.4s
-	WORD $0x4e2fd44f // fadd v15.4s, v2.4s, v15.4s
-	WORD $0x4e24d508 // fadd v8.4s, v8.4s, v4.4s
-	WORD $0x4e25d529 // fadd v9.4s, v9.4s, v5.4s
-	WORD $0x4e26d54a // fadd v10.4s, v10.4s, v6.4s
-	WORD $0x4e27d56b // fadd v11.4s, v11.4s, v7.4s
-	MOVD 96(R0), R9
-	ADD R1, R9
-	WORD $0x4e28d58c // fadd v12.4s, v12.4s, v8.4s
-	WORD $0x4e29d5ad // fadd v13.4s, v13.4s, v9.4s
-	WORD $0x4e2ad5ce // fadd v14.4s, v14.4s, v10.4s
-	WORD $0x4e2bd5ef // fadd v15.4s, v15.4s, v11.4s
 	WORD $0x6e36dd8c // fmul v12.4s, v12.4s, v22.4s
 	WORD $0x6e36ddad // fmul v13.4s, v13.4s, v22.4s
 	WORD $0x6e36ddce // fmul v14.4s, v14.4s, v22.4s
@@ -1029,6 +1061,120 @@ block:
 	VCMTST V26.S4, V28.S4, V28.S4
 	VCMTST V26.S4, V29.S4, V29.S4
 	VCMTST V26.S4, V30.S4, V30.S4
+	VBIF V27.B16, V4.B16, V12.B16
+	VBIF V28.B16, V5.B16, V13.B16
+	VBIF V29.B16, V6.B16, V14.B16
+	VBIF V30.B16, V7.B16, V15.B16
+	FSTPQ (F12, F13), (R9)
+	FSTPQ (F14, F15), 32(R9)
+	WORD $0x4ea4d580 // fsub v0.4s, v12.4s, v4.4s
+	WORD $0x4ea5d5a1 // fsub v1.4s, v13.4s, v5.4s
+	WORD $0x4ea6d5c2 // fsub v2.4s, v14.4s, v6.4s
+	WORD $0x4ea7d5e3 // fsub v3.4s, v15.4s, v7.4s
+	VORR V25.B16, V25.B16, V12.B16
+	VORR V25.B16, V25.B16, V14.B16
+	VFMLA V0.S4, V0.S4, V12.S4
+	VFMLA V2.S4, V2.S4, V14.S4
+	VFMLA V1.S4, V1.S4, V12.S4
+	VFMLA V3.S4, V3.S4, V14.S4
+	WORD $0x4e2ed58c // fadd v12.4s, v12.4s, v14.4s
+	WORD $0x4e2cd694 // fadd v20.4s, v20.4s, v12.4s
+	MOVD R8, R7
+	CMP $1, R11
+	BEQ end_1
+
+row_1:
+	MOVD 24(R0), R8
+	ADD R1, R8
+	FLDPQ (R8), (F0, F1)
+	FLDPQ 32(R8), (F2, F3)
+	FMOVQ 16(R3), F16
+	FMOVQ 64(R7), F17
+	FMOVQ F11, 16(R3)
+	VEXT $12, V11.B16, V16.B16, V12.B16
+	VEXT $4, V17.B16, V8.B16, V15.B16
+	WORD $0x4e29d58c // fadd v12.4s, v12.4s, v9.4s
+	WORD $0x4e2ad50d // fadd v13.4s, v8.4s, v10.4s
+	WORD $0x4e2bd52e // fadd v14.4s, v9.4s, v11.4s
+	WORD $0x4e2fd54f // fadd v15.4s, v10.4s, v15.4s
+	WORD $0x4e20d484 // fadd v4.4s, v4.4s, v0.4s
+	WORD $0x4e21d4a5 // fadd v5.4s, v5.4s, v1.4s
+	WORD $0x4e22d4c6 // fadd v6.4s, v6.4s, v2.4s
+	WORD $0x4e23d4e7 // fadd v7.4s, v7.4s, v3.4s
+	MOVD 88(R0), R9
+	ADD R1, R9
+	WORD $0x4e24d58c // fadd v12.4s, v12.4s, v4.4s
+	WORD $0x4e25d5ad // fadd v13.4s, v13.4s, v5.4s
+	WORD $0x4e26d5ce // fadd v14.4s, v14.4s, v6.4s
+	WORD $0x4e27d5ef // fadd v15.4s, v15.4s, v7.4s
+	WORD $0x6e36dd8c // fmul v12.4s, v12.4s, v22.4s
+	WORD $0x6e36ddad // fmul v13.4s, v13.4s, v22.4s
+	WORD $0x6e36ddce // fmul v14.4s, v14.4s, v22.4s
+	WORD $0x6e36ddef // fmul v15.4s, v15.4s, v22.4s
+	MOVD 232(R0), R10
+	ADD R6, R10
+	VLD4R (R10), [V27.B16, V28.B16, V29.B16, V30.B16]
+	VCMTST V26.S4, V27.S4, V27.S4
+	VCMTST V26.S4, V28.S4, V28.S4
+	VCMTST V26.S4, V29.S4, V29.S4
+	VCMTST V26.S4, V30.S4, V30.S4
+	VBIF V27.B16, V8.B16, V12.B16
+	VBIF V28.B16, V9.B16, V13.B16
+	VBIF V29.B16, V10.B16, V14.B16
+	VBIF V30.B16, V11.B16, V15.B16
+	FSTPQ (F12, F13), (R9)
+	FSTPQ (F14, F15), 32(R9)
+	WORD $0x4ea8d584 // fsub v4.4s, v12.4s, v8.4s
+	WORD $0x4ea9d5a5 // fsub v5.4s, v13.4s, v9.4s
+	WORD $0x4eaad5c6 // fsub v6.4s, v14.4s, v10.4s
+	WORD $0x4eabd5e7 // fsub v7.4s, v15.4s, v11.4s
+	VORR V25.B16, V25.B16, V12.B16
+	VORR V25.B16, V25.B16, V14.B16
+	VFMLA V4.S4, V4.S4, V12.S4
+	VFMLA V6.S4, V6.S4, V14.S4
+	VFMLA V5.S4, V5.S4, V12.S4
+	VFMLA V7.S4, V7.S4, V14.S4
+	WORD $0x4e2ed58c // fadd v12.4s, v12.4s, v14.4s
+	WORD $0x4e2cd694 // fadd v20.4s, v20.4s, v12.4s
+	MOVD R8, R7
+	CMP $2, R11
+	BEQ end_2
+
+row_2:
+	MOVD 32(R0), R8
+	ADD R1, R8
+	FLDPQ (R8), (F4, F5)
+	FLDPQ 32(R8), (F6, F7)
+	FMOVQ 32(R3), F16
+	FMOVQ 64(R7), F17
+	FMOVQ F3, 32(R3)
+	VEXT $12, V3.B16, V16.B16, V12.B16
+	VEXT $4, V17.B16, V0.B16, V15.B16
+	WORD $0x4e21d58c // fadd v12.4s, v12.4s, v1.4s
+	WORD $0x4e22d40d // fadd v13.4s, v0.4s, v2.4s
+	WORD $0x4e23d42e // fadd v14.4s, v1.4s, v3.4s
+	WORD $0x4e2fd44f // fadd v15.4s, v2.4s, v15.4s
+	WORD $0x4e24d508 // fadd v8.4s, v8.4s, v4.4s
+	WORD $0x4e25d529 // fadd v9.4s, v9.4s, v5.4s
+	WORD $0x4e26d54a // fadd v10.4s, v10.4s, v6.4s
+	WORD $0x4e27d56b // fadd v11.4s, v11.4s, v7.4s
+	MOVD 96(R0), R9
+	ADD R1, R9
+	WORD $0x4e28d58c // fadd v12.4s, v12.4s, v8.4s
+	WORD $0x4e29d5ad // fadd v13.4s, v13.4s, v9.4s
+	WORD $0x4e2ad5ce // fadd v14.4s, v14.4s, v10.4s
+	WORD $0x4e2bd5ef // fadd v15.4s, v15.4s, v11.4s
+	WORD $0x6e36dd8c // fmul v12.4s, v12.4s, v22.4s
+	WORD $0x6e36ddad // fmul v13.4s, v13.4s, v22.4s
+	WORD $0x6e36ddce // fmul v14.4s, v14.4s, v22.4s
+	WORD $0x6e36ddef // fmul v15.4s, v15.4s, v22.4s
+	MOVD 240(R0), R10
+	ADD R6, R10
+	VLD4R (R10), [V27.B16, V28.B16, V29.B16, V30.B16]
+	VCMTST V26.S4, V27.S4, V27.S4
+	VCMTST V26.S4, V28.S4, V28.S4
+	VCMTST V26.S4, V29.S4, V29.S4
+	VCMTST V26.S4, V30.S4, V30.S4
 	VBIF V27.B16, V0.B16, V12.B16
 	VBIF V28.B16, V1.B16, V13.B16
 	VBIF V29.B16, V2.B16, V14.B16
@@ -1048,10 +1194,10 @@ block:
 	WORD $0x4e2ed58c // fadd v12.4s, v12.4s, v14.4s
 	WORD $0x4e2cd694 // fadd v20.4s, v20.4s, v12.4s
 	MOVD R8, R7
-	CMP $3, R5
-	BEQ rows_done
+	CMP $3, R11
+	BEQ end_3
 
-	// row 3
+row_3:
 	MOVD 40(R0), R8
 	ADD R1, R8
 	FLDPQ (R8), (F8, F9)
@@ -1079,7 +1225,7 @@ block:
 	WORD $0x6e36ddad // fmul v13.4s, v13.4s, v22.4s
 	WORD $0x6e36ddce // fmul v14.4s, v14.4s, v22.4s
 	WORD $0x6e36ddef // fmul v15.4s, v15.4s, v22.4s
-	MOVD 232(R0), R10
+	MOVD 248(R0), R10
 	ADD R6, R10
 	VLD4R (R10), [V27.B16, V28.B16, V29.B16, V30.B16]
 	VCMTST V26.S4, V27.S4, V27.S4
@@ -1105,10 +1251,10 @@ block:
 	WORD $0x4e2ed58c // fadd v12.4s, v12.4s, v14.4s
 	WORD $0x4e2cd694 // fadd v20.4s, v20.4s, v12.4s
 	MOVD R8, R7
-	CMP $4, R5
-	BEQ rows_done
+	CMP $4, R11
+	BEQ end_4
 
-	// row 4
+row_4:
 	MOVD 48(R0), R8
 	ADD R1, R8
 	FLDPQ (R8), (F0, F1)
@@ -1136,7 +1282,7 @@ block:
 	WORD $0x6e36ddad // fmul v13.4s, v13.4s, v22.4s
 	WORD $0x6e36ddce // fmul v14.4s, v14.4s, v22.4s
 	WORD $0x6e36ddef // fmul v15.4s, v15.4s, v22.4s
-	MOVD 240(R0), R10
+	MOVD 256(R0), R10
 	ADD R6, R10
 	VLD4R (R10), [V27.B16, V28.B16, V29.B16, V30.B16]
 	VCMTST V26.S4, V27.S4, V27.S4
@@ -1162,10 +1308,10 @@ block:
 	WORD $0x4e2ed58c // fadd v12.4s, v12.4s, v14.4s
 	WORD $0x4e2cd694 // fadd v20.4s, v20.4s, v12.4s
 	MOVD R8, R7
-	CMP $5, R5
-	BEQ rows_done
+	CMP $5, R11
+	BEQ end_5
 
-	// row 5
+row_5:
 	MOVD 56(R0), R8
 	ADD R1, R8
 	FLDPQ (R8), (F4, F5)
@@ -1193,7 +1339,7 @@ block:
 	WORD $0x6e36ddad // fmul v13.4s, v13.4s, v22.4s
 	WORD $0x6e36ddce // fmul v14.4s, v14.4s, v22.4s
 	WORD $0x6e36ddef // fmul v15.4s, v15.4s, v22.4s
-	MOVD 248(R0), R10
+	MOVD 264(R0), R10
 	ADD R6, R10
 	VLD4R (R10), [V27.B16, V28.B16, V29.B16, V30.B16]
 	VCMTST V26.S4, V27.S4, V27.S4
@@ -1219,10 +1365,10 @@ block:
 	WORD $0x4e2ed58c // fadd v12.4s, v12.4s, v14.4s
 	WORD $0x4e2cd694 // fadd v20.4s, v20.4s, v12.4s
 	MOVD R8, R7
-	CMP $6, R5
-	BEQ rows_done
+	CMP $6, R11
+	BEQ end_6
 
-	// row 6
+row_6:
 	MOVD 64(R0), R8
 	ADD R1, R8
 	FLDPQ (R8), (F8, F9)
@@ -1250,7 +1396,7 @@ block:
 	WORD $0x6e36ddad // fmul v13.4s, v13.4s, v22.4s
 	WORD $0x6e36ddce // fmul v14.4s, v14.4s, v22.4s
 	WORD $0x6e36ddef // fmul v15.4s, v15.4s, v22.4s
-	MOVD 256(R0), R10
+	MOVD 272(R0), R10
 	ADD R6, R10
 	VLD4R (R10), [V27.B16, V28.B16, V29.B16, V30.B16]
 	VCMTST V26.S4, V27.S4, V27.S4
@@ -1276,10 +1422,10 @@ block:
 	WORD $0x4e2ed58c // fadd v12.4s, v12.4s, v14.4s
 	WORD $0x4e2cd694 // fadd v20.4s, v20.4s, v12.4s
 	MOVD R8, R7
-	CMP $7, R5
-	BEQ rows_done
+	CMP $7, R11
+	BEQ end_7
 
-	// row 7
+row_7:
 	MOVD 72(R0), R8
 	ADD R1, R8
 	FLDPQ (R8), (F0, F1)
@@ -1307,7 +1453,7 @@ block:
 	WORD $0x6e36ddad // fmul v13.4s, v13.4s, v22.4s
 	WORD $0x6e36ddce // fmul v14.4s, v14.4s, v22.4s
 	WORD $0x6e36ddef // fmul v15.4s, v15.4s, v22.4s
-	MOVD 264(R0), R10
+	MOVD 280(R0), R10
 	ADD R6, R10
 	VLD4R (R10), [V27.B16, V28.B16, V29.B16, V30.B16]
 	VCMTST V26.S4, V27.S4, V27.S4
@@ -1334,7 +1480,7 @@ block:
 	WORD $0x4e2cd694 // fadd v20.4s, v20.4s, v12.4s
 
 rows_done:
-	FMOVQ F20, (R2)
+	FMOVQ F20, (R12)
 	ADD $16, R2
 	ADD $64, R1
 	ADD $4, R6
@@ -1342,20 +1488,90 @@ rows_done:
 	BNE block
 	RET
 
+end_1:
+	CMP $1, R5
+	BEQ rows_done
+	FMOVQ F20, (R12)
+	VEOR V20.B16, V20.B16, V20.B16
+	MOVD 200(R0), R10
+	ADD R10, R12
+	MOVD R5, R11
+	B row_1
+
+end_2:
+	CMP $2, R5
+	BEQ rows_done
+	FMOVQ F20, (R12)
+	VEOR V20.B16, V20.B16, V20.B16
+	MOVD 200(R0), R10
+	ADD R10, R12
+	MOVD R5, R11
+	B row_2
+
+end_3:
+	CMP $3, R5
+	BEQ rows_done
+	FMOVQ F20, (R12)
+	VEOR V20.B16, V20.B16, V20.B16
+	MOVD 200(R0), R10
+	ADD R10, R12
+	MOVD R5, R11
+	B row_3
+
+end_4:
+	CMP $4, R5
+	BEQ rows_done
+	FMOVQ F20, (R12)
+	VEOR V20.B16, V20.B16, V20.B16
+	MOVD 200(R0), R10
+	ADD R10, R12
+	MOVD R5, R11
+	B row_4
+
+end_5:
+	CMP $5, R5
+	BEQ rows_done
+	FMOVQ F20, (R12)
+	VEOR V20.B16, V20.B16, V20.B16
+	MOVD 200(R0), R10
+	ADD R10, R12
+	MOVD R5, R11
+	B row_5
+
+end_6:
+	CMP $6, R5
+	BEQ rows_done
+	FMOVQ F20, (R12)
+	VEOR V20.B16, V20.B16, V20.B16
+	MOVD 200(R0), R10
+	ADD R10, R12
+	MOVD R5, R11
+	B row_6
+
+end_7:
+	CMP $7, R5
+	BEQ rows_done
+	FMOVQ F20, (R12)
+	VEOR V20.B16, V20.B16, V20.B16
+	MOVD 200(R0), R10
+	ADD R10, R12
+	MOVD R5, R11
+	B row_7
+
 // func wholeNEONF32(s *Span)
 TEXT ·wholeNEONF32(SB), NOSPLIT, $0-8
 	MOVD s+0(FP), R0
 	MOVD 144(R0), R1
 	MOVD 168(R0), R3
-	MOVD 192(R0), R4
+	MOVD 208(R0), R4
 	MOVD 184(R0), R5
 	MOVD 152(R0), R10
 	MOVD 160(R0), R2
 	ADD R10, R2
-	MOVD 200(R0), R10
+	MOVD 216(R0), R10
 	SUB $1, R10
 	VDUP R10, V21.D2
-	MOVD 344(R0), R10
+	MOVD 360(R0), R10
 	FLDPQ (R10), (F22, F23)
 	MOVD $0x800000, R10
 	VDUP R10, V25.S4
@@ -1363,6 +1579,8 @@ TEXT ·wholeNEONF32(SB), NOSPLIT, $0-8
 block:
 	FMOVQ (R2), F20
 	VAND V21.B16, V20.B16, V20.B16
+	MOVD 192(R0), R11
+	MOVD R2, R12
 	MOVD (R0), R7
 	ADD R1, R7
 	FLDPQ (R7), (F0, F1)
@@ -1392,7 +1610,7 @@ block:
 	WORD $0x4e2bd463 // fadd v3.4s, v3.4s, v11.4s
 	MOVD 80(R0), R9
 	ADD R1, R9
-	MOVD 272(R0), R10
+	MOVD 288(R0), R10
 	ADD R1, R10
 	FLDPQ (R10), (F16, F17)
 	FLDPQ 32(R10), (F18, F19)
@@ -1423,10 +1641,10 @@ block:
 	WORD $0x4e32d610 // fadd v16.4s, v16.4s, v18.4s
 	WORD $0x4e30d694 // fadd v20.4s, v20.4s, v16.4s
 	MOVD R8, R7
-	CMP $1, R5
-	BEQ rows_done
+	CMP $1, R11
+	BEQ end_1
 
-	// row 1
+row_1:
 	MOVD 24(R0), R8
 	ADD R1, R8
 	FLDPQ (R8), (F0, F1)
@@ -1446,7 +1664,7 @@ block:
 	WORD $0x4e23d4e7 // fadd v7.4s, v7.4s, v3.4s
 	MOVD 88(R0), R9
 	ADD R1, R9
-	MOVD 280(R0), R10
+	MOVD 296(R0), R10
 	ADD R1, R10
 	FLDPQ (R10), (F16, F17)
 	FLDPQ 32(R10), (F18, F19)
@@ -1477,10 +1695,10 @@ block:
 	WORD $0x4e32d610 // fadd v16.4s, v16.4s, v18.4s
 	WORD $0x4e30d694 // fadd v20.4s, v20.4s, v16.4s
 	MOVD R8, R7
-	CMP $2, R5
-	BEQ rows_done
+	CMP $2, R11
+	BEQ end_2
 
-	// row 2
+row_2:
 	MOVD 32(R0), R8
 	ADD R1, R8
 	FLDPQ (R8), (F4, F5)
@@ -1500,7 +1718,7 @@ block:
 	WORD $0x4e27d56b // fadd v11.4s, v11.4s, v7.4s
 	MOVD 96(R0), R9
 	ADD R1, R9
-	MOVD 288(R0), R10
+	MOVD 304(R0), R10
 	ADD R1, R10
 	FLDPQ (R10), (F16, F17)
 	FLDPQ 32(R10), (F18, F19)
@@ -1531,10 +1749,10 @@ block:
 	WORD $0x4e32d610 // fadd v16.4s, v16.4s, v18.4s
 	WORD $0x4e30d694 // fadd v20.4s, v20.4s, v16.4s
 	MOVD R8, R7
-	CMP $3, R5
-	BEQ rows_done
+	CMP $3, R11
+	BEQ end_3
 
-	// row 3
+row_3:
 	MOVD 40(R0), R8
 	ADD R1, R8
 	FLDPQ (R8), (F8, F9)
@@ -1554,7 +1772,7 @@ block:
 	WORD $0x4e2bd463 // fadd v3.4s, v3.4s, v11.4s
 	MOVD 104(R0), R9
 	ADD R1, R9
-	MOVD 296(R0), R10
+	MOVD 312(R0), R10
 	ADD R1, R10
 	FLDPQ (R10), (F16, F17)
 	FLDPQ 32(R10), (F18, F19)
@@ -1585,10 +1803,10 @@ block:
 	WORD $0x4e32d610 // fadd v16.4s, v16.4s, v18.4s
 	WORD $0x4e30d694 // fadd v20.4s, v20.4s, v16.4s
 	MOVD R8, R7
-	CMP $4, R5
-	BEQ rows_done
+	CMP $4, R11
+	BEQ end_4
 
-	// row 4
+row_4:
 	MOVD 48(R0), R8
 	ADD R1, R8
 	FLDPQ (R8), (F0, F1)
@@ -1608,7 +1826,7 @@ block:
 	WORD $0x4e23d4e7 // fadd v7.4s, v7.4s, v3.4s
 	MOVD 112(R0), R9
 	ADD R1, R9
-	MOVD 304(R0), R10
+	MOVD 320(R0), R10
 	ADD R1, R10
 	FLDPQ (R10), (F16, F17)
 	FLDPQ 32(R10), (F18, F19)
@@ -1639,10 +1857,10 @@ block:
 	WORD $0x4e32d610 // fadd v16.4s, v16.4s, v18.4s
 	WORD $0x4e30d694 // fadd v20.4s, v20.4s, v16.4s
 	MOVD R8, R7
-	CMP $5, R5
-	BEQ rows_done
+	CMP $5, R11
+	BEQ end_5
 
-	// row 5
+row_5:
 	MOVD 56(R0), R8
 	ADD R1, R8
 	FLDPQ (R8), (F4, F5)
@@ -1662,7 +1880,7 @@ block:
 	WORD $0x4e27d56b // fadd v11.4s, v11.4s, v7.4s
 	MOVD 120(R0), R9
 	ADD R1, R9
-	MOVD 312(R0), R10
+	MOVD 328(R0), R10
 	ADD R1, R10
 	FLDPQ (R10), (F16, F17)
 	FLDPQ 32(R10), (F18, F19)
@@ -1693,10 +1911,10 @@ block:
 	WORD $0x4e32d610 // fadd v16.4s, v16.4s, v18.4s
 	WORD $0x4e30d694 // fadd v20.4s, v20.4s, v16.4s
 	MOVD R8, R7
-	CMP $6, R5
-	BEQ rows_done
+	CMP $6, R11
+	BEQ end_6
 
-	// row 6
+row_6:
 	MOVD 64(R0), R8
 	ADD R1, R8
 	FLDPQ (R8), (F8, F9)
@@ -1716,7 +1934,7 @@ block:
 	WORD $0x4e2bd463 // fadd v3.4s, v3.4s, v11.4s
 	MOVD 128(R0), R9
 	ADD R1, R9
-	MOVD 320(R0), R10
+	MOVD 336(R0), R10
 	ADD R1, R10
 	FLDPQ (R10), (F16, F17)
 	FLDPQ 32(R10), (F18, F19)
@@ -1747,10 +1965,10 @@ block:
 	WORD $0x4e32d610 // fadd v16.4s, v16.4s, v18.4s
 	WORD $0x4e30d694 // fadd v20.4s, v20.4s, v16.4s
 	MOVD R8, R7
-	CMP $7, R5
-	BEQ rows_done
+	CMP $7, R11
+	BEQ end_7
 
-	// row 7
+row_7:
 	MOVD 72(R0), R8
 	ADD R1, R8
 	FLDPQ (R8), (F0, F1)
@@ -1770,7 +1988,7 @@ block:
 	WORD $0x4e23d4e7 // fadd v7.4s, v7.4s, v3.4s
 	MOVD 136(R0), R9
 	ADD R1, R9
-	MOVD 328(R0), R10
+	MOVD 344(R0), R10
 	ADD R1, R10
 	FLDPQ (R10), (F16, F17)
 	FLDPQ 32(R10), (F18, F19)
@@ -1802,28 +2020,98 @@ block:
 	WORD $0x4e30d694 // fadd v20.4s, v20.4s, v16.4s
 
 rows_done:
-	FMOVQ F20, (R2)
+	FMOVQ F20, (R12)
 	ADD $16, R2
 	ADD $64, R1
 	SUBS $1, R4
 	BNE block
 	RET
 
+end_1:
+	CMP $1, R5
+	BEQ rows_done
+	FMOVQ F20, (R12)
+	VEOR V20.B16, V20.B16, V20.B16
+	MOVD 200(R0), R10
+	ADD R10, R12
+	MOVD R5, R11
+	B row_1
+
+end_2:
+	CMP $2, R5
+	BEQ rows_done
+	FMOVQ F20, (R12)
+	VEOR V20.B16, V20.B16, V20.B16
+	MOVD 200(R0), R10
+	ADD R10, R12
+	MOVD R5, R11
+	B row_2
+
+end_3:
+	CMP $3, R5
+	BEQ rows_done
+	FMOVQ F20, (R12)
+	VEOR V20.B16, V20.B16, V20.B16
+	MOVD 200(R0), R10
+	ADD R10, R12
+	MOVD R5, R11
+	B row_3
+
+end_4:
+	CMP $4, R5
+	BEQ rows_done
+	FMOVQ F20, (R12)
+	VEOR V20.B16, V20.B16, V20.B16
+	MOVD 200(R0), R10
+	ADD R10, R12
+	MOVD R5, R11
+	B row_4
+
+end_5:
+	CMP $5, R5
+	BEQ rows_done
+	FMOVQ F20, (R12)
+	VEOR V20.B16, V20.B16, V20.B16
+	MOVD 200(R0), R10
+	ADD R10, R12
+	MOVD R5, R11
+	B row_5
+
+end_6:
+	CMP $6, R5
+	BEQ rows_done
+	FMOVQ F20, (R12)
+	VEOR V20.B16, V20.B16, V20.B16
+	MOVD 200(R0), R10
+	ADD R10, R12
+	MOVD R5, R11
+	B row_6
+
+end_7:
+	CMP $7, R5
+	BEQ rows_done
+	FMOVQ F20, (R12)
+	VEOR V20.B16, V20.B16, V20.B16
+	MOVD 200(R0), R10
+	ADD R10, R12
+	MOVD R5, R11
+	B row_7
+
 // func generalNEONF32(s *Span)
 TEXT ·generalNEONF32(SB), NOSPLIT, $0-8
 	MOVD s+0(FP), R0
 	MOVD 144(R0), R1
 	MOVD 168(R0), R3
-	MOVD 192(R0), R4
+	MOVD 208(R0), R4
 	MOVD 184(R0), R5
-	MOVD 336(R0), R6
+	MOVD 352(R0), R6
 	MOVD 152(R0), R10
 	MOVD 160(R0), R2
 	ADD R10, R2
-	MOVD 200(R0), R10
+	MOVD 216(R0), R10
 	SUB $1, R10
 	VDUP R10, V21.D2
-	MOVD 344(R0), R10
+	MOVD 360(R0), R10
 	FLDPQ (R10), (F22, F23)
 	MOVD $0x800000, R10
 	VDUP R10, V25.S4
@@ -1835,6 +2123,8 @@ TEXT ·generalNEONF32(SB), NOSPLIT, $0-8
 block:
 	FMOVQ (R2), F20
 	VAND V21.B16, V20.B16, V20.B16
+	MOVD 192(R0), R11
+	MOVD R2, R12
 	MOVD (R0), R7
 	ADD R1, R7
 	FLDPQ (R7), (F0, F1)
@@ -1864,7 +2154,7 @@ block:
 	WORD $0x4e2bd463 // fadd v3.4s, v3.4s, v11.4s
 	MOVD 80(R0), R9
 	ADD R1, R9
-	MOVD 272(R0), R10
+	MOVD 288(R0), R10
 	ADD R1, R10
 	FLDPQ (R10), (F16, F17)
 	FLDPQ 32(R10), (F18, F19)
@@ -1880,7 +2170,7 @@ block:
 	WORD $0x4eafd463 // fsub v3.4s, v3.4s, v15.4s
 	VFMLA V23.S4, V3.S4, V15.S4
 	VFMLA V22.S4, V15.S4, V19.S4
-	MOVD 208(R0), R10
+	MOVD 224(R0), R10
 	ADD R6, R10
 	VLD4R (R10), [V27.B16, V28.B16, V29.B16, V30.B16]
 	VCMTST V26.S4, V27.S4, V27.S4
@@ -1906,10 +2196,10 @@ block:
 	WORD $0x4e32d610 // fadd v16.4s, v16.4s, v18.4s
 	WORD $0x4e30d694 // fadd v20.4s, v20.4s, v16.4s
 	MOVD R8, R7
-	CMP $1, R5
-	BEQ rows_done
+	CMP $1, R11
+	BEQ end_1
 
-	// row 1
+row_1:
 	MOVD 24(R0), R8
 	ADD R1, R8
 	FLDPQ (R8), (F0, F1)
@@ -1929,7 +2219,7 @@ block:
 	WORD $0x4e23d4e7 // fadd v7.4s, v7.4s, v3.4s
 	MOVD 88(R0), R9
 	ADD R1, R9
-	MOVD 280(R0), R10
+	MOVD 296(R0), R10
 	ADD R1, R10
 	FLDPQ (R10), (F16, F17)
 	FLDPQ 32(R10), (F18, F19)
@@ -1945,7 +2235,7 @@ block:
 	WORD $0x4eafd4e7 // fsub v7.4s, v7.4s, v15.4s
 	VFMLA V23.S4, V7.S4, V15.S4
 	VFMLA V22.S4, V15.S4, V19.S4
-	MOVD 216(R0), R10
+	MOVD 232(R0), R10
 	ADD R6, R10
 	VLD4R (R10), [V27.B16, V28.B16, V29.B16, V30.B16]
 	VCMTST V26.S4, V27.S4, V27.S4
@@ -1971,10 +2261,10 @@ block:
 	WORD $0x4e32d610 // fadd v16.4s, v16.4s, v18.4s
 	WORD $0x4e30d694 // fadd v20.4s, v20.4s, v16.4s
 	MOVD R8, R7
-	CMP $2, R5
-	BEQ rows_done
+	CMP $2, R11
+	BEQ end_2
 
-	// row 2
+row_2:
 	MOVD 32(R0), R8
 	ADD R1, R8
 	FLDPQ (R8), (F4, F5)
@@ -1994,7 +2284,7 @@ block:
 	WORD $0x4e27d56b // fadd v11.4s, v11.4s, v7.4s
 	MOVD 96(R0), R9
 	ADD R1, R9
-	MOVD 288(R0), R10
+	MOVD 304(R0), R10
 	ADD R1, R10
 	FLDPQ (R10), (F16, F17)
 	FLDPQ 32(R10), (F18, F19)
@@ -2010,7 +2300,7 @@ block:
 	WORD $0x4eafd56b // fsub v11.4s, v11.4s, v15.4s
 	VFMLA V23.S4, V11.S4, V15.S4
 	VFMLA V22.S4, V15.S4, V19.S4
-	MOVD 224(R0), R10
+	MOVD 240(R0), R10
 	ADD R6, R10
 	VLD4R (R10), [V27.B16, V28.B16, V29.B16, V30.B16]
 	VCMTST V26.S4, V27.S4, V27.S4
@@ -2036,10 +2326,10 @@ block:
 	WORD $0x4e32d610 // fadd v16.4s, v16.4s, v18.4s
 	WORD $0x4e30d694 // fadd v20.4s, v20.4s, v16.4s
 	MOVD R8, R7
-	CMP $3, R5
-	BEQ rows_done
+	CMP $3, R11
+	BEQ end_3
 
-	// row 3
+row_3:
 	MOVD 40(R0), R8
 	ADD R1, R8
 	FLDPQ (R8), (F8, F9)
@@ -2059,7 +2349,7 @@ block:
 	WORD $0x4e2bd463 // fadd v3.4s, v3.4s, v11.4s
 	MOVD 104(R0), R9
 	ADD R1, R9
-	MOVD 296(R0), R10
+	MOVD 312(R0), R10
 	ADD R1, R10
 	FLDPQ (R10), (F16, F17)
 	FLDPQ 32(R10), (F18, F19)
@@ -2075,7 +2365,7 @@ block:
 	WORD $0x4eafd463 // fsub v3.4s, v3.4s, v15.4s
 	VFMLA V23.S4, V3.S4, V15.S4
 	VFMLA V22.S4, V15.S4, V19.S4
-	MOVD 232(R0), R10
+	MOVD 248(R0), R10
 	ADD R6, R10
 	VLD4R (R10), [V27.B16, V28.B16, V29.B16, V30.B16]
 	VCMTST V26.S4, V27.S4, V27.S4
@@ -2101,10 +2391,10 @@ block:
 	WORD $0x4e32d610 // fadd v16.4s, v16.4s, v18.4s
 	WORD $0x4e30d694 // fadd v20.4s, v20.4s, v16.4s
 	MOVD R8, R7
-	CMP $4, R5
-	BEQ rows_done
+	CMP $4, R11
+	BEQ end_4
 
-	// row 4
+row_4:
 	MOVD 48(R0), R8
 	ADD R1, R8
 	FLDPQ (R8), (F0, F1)
@@ -2124,7 +2414,7 @@ block:
 	WORD $0x4e23d4e7 // fadd v7.4s, v7.4s, v3.4s
 	MOVD 112(R0), R9
 	ADD R1, R9
-	MOVD 304(R0), R10
+	MOVD 320(R0), R10
 	ADD R1, R10
 	FLDPQ (R10), (F16, F17)
 	FLDPQ 32(R10), (F18, F19)
@@ -2140,7 +2430,7 @@ block:
 	WORD $0x4eafd4e7 // fsub v7.4s, v7.4s, v15.4s
 	VFMLA V23.S4, V7.S4, V15.S4
 	VFMLA V22.S4, V15.S4, V19.S4
-	MOVD 240(R0), R10
+	MOVD 256(R0), R10
 	ADD R6, R10
 	VLD4R (R10), [V27.B16, V28.B16, V29.B16, V30.B16]
 	VCMTST V26.S4, V27.S4, V27.S4
@@ -2166,10 +2456,10 @@ block:
 	WORD $0x4e32d610 // fadd v16.4s, v16.4s, v18.4s
 	WORD $0x4e30d694 // fadd v20.4s, v20.4s, v16.4s
 	MOVD R8, R7
-	CMP $5, R5
-	BEQ rows_done
+	CMP $5, R11
+	BEQ end_5
 
-	// row 5
+row_5:
 	MOVD 56(R0), R8
 	ADD R1, R8
 	FLDPQ (R8), (F4, F5)
@@ -2189,7 +2479,7 @@ block:
 	WORD $0x4e27d56b // fadd v11.4s, v11.4s, v7.4s
 	MOVD 120(R0), R9
 	ADD R1, R9
-	MOVD 312(R0), R10
+	MOVD 328(R0), R10
 	ADD R1, R10
 	FLDPQ (R10), (F16, F17)
 	FLDPQ 32(R10), (F18, F19)
@@ -2205,7 +2495,7 @@ block:
 	WORD $0x4eafd56b // fsub v11.4s, v11.4s, v15.4s
 	VFMLA V23.S4, V11.S4, V15.S4
 	VFMLA V22.S4, V15.S4, V19.S4
-	MOVD 248(R0), R10
+	MOVD 264(R0), R10
 	ADD R6, R10
 	VLD4R (R10), [V27.B16, V28.B16, V29.B16, V30.B16]
 	VCMTST V26.S4, V27.S4, V27.S4
@@ -2231,10 +2521,10 @@ block:
 	WORD $0x4e32d610 // fadd v16.4s, v16.4s, v18.4s
 	WORD $0x4e30d694 // fadd v20.4s, v20.4s, v16.4s
 	MOVD R8, R7
-	CMP $6, R5
-	BEQ rows_done
+	CMP $6, R11
+	BEQ end_6
 
-	// row 6
+row_6:
 	MOVD 64(R0), R8
 	ADD R1, R8
 	FLDPQ (R8), (F8, F9)
@@ -2254,7 +2544,7 @@ block:
 	WORD $0x4e2bd463 // fadd v3.4s, v3.4s, v11.4s
 	MOVD 128(R0), R9
 	ADD R1, R9
-	MOVD 320(R0), R10
+	MOVD 336(R0), R10
 	ADD R1, R10
 	FLDPQ (R10), (F16, F17)
 	FLDPQ 32(R10), (F18, F19)
@@ -2270,7 +2560,7 @@ block:
 	WORD $0x4eafd463 // fsub v3.4s, v3.4s, v15.4s
 	VFMLA V23.S4, V3.S4, V15.S4
 	VFMLA V22.S4, V15.S4, V19.S4
-	MOVD 256(R0), R10
+	MOVD 272(R0), R10
 	ADD R6, R10
 	VLD4R (R10), [V27.B16, V28.B16, V29.B16, V30.B16]
 	VCMTST V26.S4, V27.S4, V27.S4
@@ -2296,10 +2586,10 @@ block:
 	WORD $0x4e32d610 // fadd v16.4s, v16.4s, v18.4s
 	WORD $0x4e30d694 // fadd v20.4s, v20.4s, v16.4s
 	MOVD R8, R7
-	CMP $7, R5
-	BEQ rows_done
+	CMP $7, R11
+	BEQ end_7
 
-	// row 7
+row_7:
 	MOVD 72(R0), R8
 	ADD R1, R8
 	FLDPQ (R8), (F0, F1)
@@ -2319,7 +2609,7 @@ block:
 	WORD $0x4e23d4e7 // fadd v7.4s, v7.4s, v3.4s
 	MOVD 136(R0), R9
 	ADD R1, R9
-	MOVD 328(R0), R10
+	MOVD 344(R0), R10
 	ADD R1, R10
 	FLDPQ (R10), (F16, F17)
 	FLDPQ 32(R10), (F18, F19)
@@ -2335,7 +2625,7 @@ block:
 	WORD $0x4eafd4e7 // fsub v7.4s, v7.4s, v15.4s
 	VFMLA V23.S4, V7.S4, V15.S4
 	VFMLA V22.S4, V15.S4, V19.S4
-	MOVD 264(R0), R10
+	MOVD 280(R0), R10
 	ADD R6, R10
 	VLD4R (R10), [V27.B16, V28.B16, V29.B16, V30.B16]
 	VCMTST V26.S4, V27.S4, V27.S4
@@ -2362,10 +2652,738 @@ block:
 	WORD $0x4e30d694 // fadd v20.4s, v20.4s, v16.4s
 
 rows_done:
-	FMOVQ F20, (R2)
+	FMOVQ F20, (R12)
 	ADD $16, R2
 	ADD $64, R1
 	ADD $4, R6
+	SUBS $1, R4
+	BNE block
+	RET
+
+end_1:
+	CMP $1, R5
+	BEQ rows_done
+	FMOVQ F20, (R12)
+	VEOR V20.B16, V20.B16, V20.B16
+	MOVD 200(R0), R10
+	ADD R10, R12
+	MOVD R5, R11
+	B row_1
+
+end_2:
+	CMP $2, R5
+	BEQ rows_done
+	FMOVQ F20, (R12)
+	VEOR V20.B16, V20.B16, V20.B16
+	MOVD 200(R0), R10
+	ADD R10, R12
+	MOVD R5, R11
+	B row_2
+
+end_3:
+	CMP $3, R5
+	BEQ rows_done
+	FMOVQ F20, (R12)
+	VEOR V20.B16, V20.B16, V20.B16
+	MOVD 200(R0), R10
+	ADD R10, R12
+	MOVD R5, R11
+	B row_3
+
+end_4:
+	CMP $4, R5
+	BEQ rows_done
+	FMOVQ F20, (R12)
+	VEOR V20.B16, V20.B16, V20.B16
+	MOVD 200(R0), R10
+	ADD R10, R12
+	MOVD R5, R11
+	B row_4
+
+end_5:
+	CMP $5, R5
+	BEQ rows_done
+	FMOVQ F20, (R12)
+	VEOR V20.B16, V20.B16, V20.B16
+	MOVD 200(R0), R10
+	ADD R10, R12
+	MOVD R5, R11
+	B row_5
+
+end_6:
+	CMP $6, R5
+	BEQ rows_done
+	FMOVQ F20, (R12)
+	VEOR V20.B16, V20.B16, V20.B16
+	MOVD 200(R0), R10
+	ADD R10, R12
+	MOVD R5, R11
+	B row_6
+
+end_7:
+	CMP $7, R5
+	BEQ rows_done
+	FMOVQ F20, (R12)
+	VEOR V20.B16, V20.B16, V20.B16
+	MOVD 200(R0), R10
+	ADD R10, R12
+	MOVD R5, R11
+	B row_7
+
+// func bareNEONF32(s *Span)
+TEXT ·bareNEONF32(SB), NOSPLIT, $0-8
+	MOVD s+0(FP), R0
+	MOVD 144(R0), R1
+	MOVD 168(R0), R3
+	MOVD 208(R0), R4
+	MOVD 184(R0), R5
+	MOVD $0x3e800000, R10
+	VDUP R10, V22.S4
+	MOVD $0x800000, R10
+	VDUP R10, V25.S4
+
+block:
+	MOVD (R0), R7
+	ADD R1, R7
+	FLDPQ (R7), (F0, F1)
+	FLDPQ 32(R7), (F2, F3)
+	MOVD 8(R0), R7
+	ADD R1, R7
+	FLDPQ (R7), (F4, F5)
+	FLDPQ 32(R7), (F6, F7)
+
+	// row 0
+	MOVD 16(R0), R8
+	ADD R1, R8
+	FLDPQ (R8), (F8, F9)
+	FLDPQ 32(R8), (F10, F11)
+	FMOVQ (R3), F16
+	FMOVQ 64(R7), F17
+	FMOVQ F7, (R3)
+	VEXT $12, V7.B16, V16.B16, V12.B16
+	VEXT $4, V17.B16, V4.B16, V15.B16
+	WORD $0x4e25d58c // fadd v12.4s, v12.4s, v5.4s
+	WORD $0x4e26d48d // fadd v13.4s, v4.4s, v6.4s
+	WORD $0x4e27d4ae // fadd v14.4s, v5.4s, v7.4s
+	WORD $0x4e2fd4cf // fadd v15.4s, v6.4s, v15.4s
+	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
+	WORD $0x4e29d421 // fadd v1.4s, v1.4s, v9.4s
+	WORD $0x4e2ad442 // fadd v2.4s, v2.4s, v10.4s
+	WORD $0x4e2bd463 // fadd v3.4s, v3.4s, v11.4s
+	MOVD 80(R0), R9
+	ADD R1, R9
+	WORD $0x4e20d58c // fadd v12.4s, v12.4s, v0.4s
+	WORD $0x4e21d5ad // fadd v13.4s, v13.4s, v1.4s
+	WORD $0x4e22d5ce // fadd v14.4s, v14.4s, v2.4s
+	WORD $0x4e23d5ef // fadd v15.4s, v15.4s, v3.4s
+	WORD $0x6e36dd8c // fmul v12.4s, v12.4s, v22.4s
+	WORD $0x6e36ddad // fmul v13.4s, v13.4s, v22.4s
+	WORD $0x6e36ddce // fmul v14.4s, v14.4s, v22.4s
+	WORD $0x6e36ddef // fmul v15.4s, v15.4s, v22.4s
+	FSTPQ (F12, F13), (R9)
+	FSTPQ (F14, F15), 32(R9)
+	MOVD R8, R7
+	CMP $1, R5
+	BEQ rows_done
+
+	// row 1
+	MOVD 24(R0), R8
+	ADD R1, R8
+	FLDPQ (R8), (F0, F1)
+	FLDPQ 32(R8), (F2, F3)
+	FMOVQ 16(R3), F16
+	FMOVQ 64(R7), F17
+	FMOVQ F11, 16(R3)
+	VEXT $12, V11.B16, V16.B16, V12.B16
+	VEXT $4, V17.B16, V8.B16, V15.B16
+	WORD $0x4e29d58c // fadd v12.4s, v12.4s, v9.4s
+	WORD $0x4e2ad50d // fadd v13.4s, v8.4s, v10.4s
+	WORD $0x4e2bd52e // fadd v14.4s, v9.4s, v11.4s
+	WORD $0x4e2fd54f // fadd v15.4s, v10.4s, v15.4s
+	WORD $0x4e20d484 // fadd v4.4s, v4.4s, v0.4s
+	WORD $0x4e21d4a5 // fadd v5.4s, v5.4s, v1.4s
+	WORD $0x4e22d4c6 // fadd v6.4s, v6.4s, v2.4s
+	WORD $0x4e23d4e7 // fadd v7.4s, v7.4s, v3.4s
+	MOVD 88(R0), R9
+	ADD R1, R9
+	WORD $0x4e24d58c // fadd v12.4s, v12.4s, v4.4s
+	WORD $0x4e25d5ad // fadd v13.4s, v13.4s, v5.4s
+	WORD $0x4e26d5ce // fadd v14.4s, v14.4s, v6.4s
+	WORD $0x4e27d5ef // fadd v15.4s, v15.4s, v7.4s
+	WORD $0x6e36dd8c // fmul v12.4s, v12.4s, v22.4s
+	WORD $0x6e36ddad // fmul v13.4s, v13.4s, v22.4s
+	WORD $0x6e36ddce // fmul v14.4s, v14.4s, v22.4s
+	WORD $0x6e36ddef // fmul v15.4s, v15.4s, v22.4s
+	FSTPQ (F12, F13), (R9)
+	FSTPQ (F14, F15), 32(R9)
+	MOVD R8, R7
+	CMP $2, R5
+	BEQ rows_done
+
+	// row 2
+	MOVD 32(R0), R8
+	ADD R1, R8
+	FLDPQ (R8), (F4, F5)
+	FLDPQ 32(R8), (F6, F7)
+	FMOVQ 32(R3), F16
+	FMOVQ 64(R7), F17
+	FMOVQ F3, 32(R3)
+	VEXT $12, V3.B16, V16.B16, V12.B16
+	VEXT $4, V17.B16, V0.B16, V15.B16
+	WORD $0x4e21d58c // fadd v12.4s, v12.4s, v1.4s
+	WORD $0x4e22d40d // fadd v13.4s, v0.4s, v2.4s
+	WORD $0x4e23d42e // fadd v14.4s, v1.4s, v3.4s
+	WORD $0x4e2fd44f // fadd v15.4s, v2.4s, v15.4s
+	WORD $0x4e24d508 // fadd v8.4s, v8.4s, v4.4s
+	WORD $0x4e25d529 // fadd v9.4s, v9.4s, v5.4s
+	WORD $0x4e26d54a // fadd v10.4s, v10.4s, v6.4s
+	WORD $0x4e27d56b // fadd v11.4s, v11.4s, v7.4s
+	MOVD 96(R0), R9
+	ADD R1, R9
+	WORD $0x4e28d58c // fadd v12.4s, v12.4s, v8.4s
+	WORD $0x4e29d5ad // fadd v13.4s, v13.4s, v9.4s
+	WORD $0x4e2ad5ce // fadd v14.4s, v14.4s, v10.4s
+	WORD $0x4e2bd5ef // fadd v15.4s, v15.4s, v11.4s
+	WORD $0x6e36dd8c // fmul v12.4s, v12.4s, v22.4s
+	WORD $0x6e36ddad // fmul v13.4s, v13.4s, v22.4s
+	WORD $0x6e36ddce // fmul v14.4s, v14.4s, v22.4s
+	WORD $0x6e36ddef // fmul v15.4s, v15.4s, v22.4s
+	FSTPQ (F12, F13), (R9)
+	FSTPQ (F14, F15), 32(R9)
+	MOVD R8, R7
+	CMP $3, R5
+	BEQ rows_done
+
+	// row 3
+	MOVD 40(R0), R8
+	ADD R1, R8
+	FLDPQ (R8), (F8, F9)
+	FLDPQ 32(R8), (F10, F11)
+	FMOVQ 48(R3), F16
+	FMOVQ 64(R7), F17
+	FMOVQ F7, 48(R3)
+	VEXT $12, V7.B16, V16.B16, V12.B16
+	VEXT $4, V17.B16, V4.B16, V15.B16
+	WORD $0x4e25d58c // fadd v12.4s, v12.4s, v5.4s
+	WORD $0x4e26d48d // fadd v13.4s, v4.4s, v6.4s
+	WORD $0x4e27d4ae // fadd v14.4s, v5.4s, v7.4s
+	WORD $0x4e2fd4cf // fadd v15.4s, v6.4s, v15.4s
+	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
+	WORD $0x4e29d421 // fadd v1.4s, v1.4s, v9.4s
+	WORD $0x4e2ad442 // fadd v2.4s, v2.4s, v10.4s
+	WORD $0x4e2bd463 // fadd v3.4s, v3.4s, v11.4s
+	MOVD 104(R0), R9
+	ADD R1, R9
+	WORD $0x4e20d58c // fadd v12.4s, v12.4s, v0.4s
+	WORD $0x4e21d5ad // fadd v13.4s, v13.4s, v1.4s
+	WORD $0x4e22d5ce // fadd v14.4s, v14.4s, v2.4s
+	WORD $0x4e23d5ef // fadd v15.4s, v15.4s, v3.4s
+	WORD $0x6e36dd8c // fmul v12.4s, v12.4s, v22.4s
+	WORD $0x6e36ddad // fmul v13.4s, v13.4s, v22.4s
+	WORD $0x6e36ddce // fmul v14.4s, v14.4s, v22.4s
+	WORD $0x6e36ddef // fmul v15.4s, v15.4s, v22.4s
+	FSTPQ (F12, F13), (R9)
+	FSTPQ (F14, F15), 32(R9)
+	MOVD R8, R7
+	CMP $4, R5
+	BEQ rows_done
+
+	// row 4
+	MOVD 48(R0), R8
+	ADD R1, R8
+	FLDPQ (R8), (F0, F1)
+	FLDPQ 32(R8), (F2, F3)
+	FMOVQ 64(R3), F16
+	FMOVQ 64(R7), F17
+	FMOVQ F11, 64(R3)
+	VEXT $12, V11.B16, V16.B16, V12.B16
+	VEXT $4, V17.B16, V8.B16, V15.B16
+	WORD $0x4e29d58c // fadd v12.4s, v12.4s, v9.4s
+	WORD $0x4e2ad50d // fadd v13.4s, v8.4s, v10.4s
+	WORD $0x4e2bd52e // fadd v14.4s, v9.4s, v11.4s
+	WORD $0x4e2fd54f // fadd v15.4s, v10.4s, v15.4s
+	WORD $0x4e20d484 // fadd v4.4s, v4.4s, v0.4s
+	WORD $0x4e21d4a5 // fadd v5.4s, v5.4s, v1.4s
+	WORD $0x4e22d4c6 // fadd v6.4s, v6.4s, v2.4s
+	WORD $0x4e23d4e7 // fadd v7.4s, v7.4s, v3.4s
+	MOVD 112(R0), R9
+	ADD R1, R9
+	WORD $0x4e24d58c // fadd v12.4s, v12.4s, v4.4s
+	WORD $0x4e25d5ad // fadd v13.4s, v13.4s, v5.4s
+	WORD $0x4e26d5ce // fadd v14.4s, v14.4s, v6.4s
+	WORD $0x4e27d5ef // fadd v15.4s, v15.4s, v7.4s
+	WORD $0x6e36dd8c // fmul v12.4s, v12.4s, v22.4s
+	WORD $0x6e36ddad // fmul v13.4s, v13.4s, v22.4s
+	WORD $0x6e36ddce // fmul v14.4s, v14.4s, v22.4s
+	WORD $0x6e36ddef // fmul v15.4s, v15.4s, v22.4s
+	FSTPQ (F12, F13), (R9)
+	FSTPQ (F14, F15), 32(R9)
+	MOVD R8, R7
+	CMP $5, R5
+	BEQ rows_done
+
+	// row 5
+	MOVD 56(R0), R8
+	ADD R1, R8
+	FLDPQ (R8), (F4, F5)
+	FLDPQ 32(R8), (F6, F7)
+	FMOVQ 80(R3), F16
+	FMOVQ 64(R7), F17
+	FMOVQ F3, 80(R3)
+	VEXT $12, V3.B16, V16.B16, V12.B16
+	VEXT $4, V17.B16, V0.B16, V15.B16
+	WORD $0x4e21d58c // fadd v12.4s, v12.4s, v1.4s
+	WORD $0x4e22d40d // fadd v13.4s, v0.4s, v2.4s
+	WORD $0x4e23d42e // fadd v14.4s, v1.4s, v3.4s
+	WORD $0x4e2fd44f // fadd v15.4s, v2.4s, v15.4s
+	WORD $0x4e24d508 // fadd v8.4s, v8.4s, v4.4s
+	WORD $0x4e25d529 // fadd v9.4s, v9.4s, v5.4s
+	WORD $0x4e26d54a // fadd v10.4s, v10.4s, v6.4s
+	WORD $0x4e27d56b // fadd v11.4s, v11.4s, v7.4s
+	MOVD 120(R0), R9
+	ADD R1, R9
+	WORD $0x4e28d58c // fadd v12.4s, v12.4s, v8.4s
+	WORD $0x4e29d5ad // fadd v13.4s, v13.4s, v9.4s
+	WORD $0x4e2ad5ce // fadd v14.4s, v14.4s, v10.4s
+	WORD $0x4e2bd5ef // fadd v15.4s, v15.4s, v11.4s
+	WORD $0x6e36dd8c // fmul v12.4s, v12.4s, v22.4s
+	WORD $0x6e36ddad // fmul v13.4s, v13.4s, v22.4s
+	WORD $0x6e36ddce // fmul v14.4s, v14.4s, v22.4s
+	WORD $0x6e36ddef // fmul v15.4s, v15.4s, v22.4s
+	FSTPQ (F12, F13), (R9)
+	FSTPQ (F14, F15), 32(R9)
+	MOVD R8, R7
+	CMP $6, R5
+	BEQ rows_done
+
+	// row 6
+	MOVD 64(R0), R8
+	ADD R1, R8
+	FLDPQ (R8), (F8, F9)
+	FLDPQ 32(R8), (F10, F11)
+	FMOVQ 96(R3), F16
+	FMOVQ 64(R7), F17
+	FMOVQ F7, 96(R3)
+	VEXT $12, V7.B16, V16.B16, V12.B16
+	VEXT $4, V17.B16, V4.B16, V15.B16
+	WORD $0x4e25d58c // fadd v12.4s, v12.4s, v5.4s
+	WORD $0x4e26d48d // fadd v13.4s, v4.4s, v6.4s
+	WORD $0x4e27d4ae // fadd v14.4s, v5.4s, v7.4s
+	WORD $0x4e2fd4cf // fadd v15.4s, v6.4s, v15.4s
+	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
+	WORD $0x4e29d421 // fadd v1.4s, v1.4s, v9.4s
+	WORD $0x4e2ad442 // fadd v2.4s, v2.4s, v10.4s
+	WORD $0x4e2bd463 // fadd v3.4s, v3.4s, v11.4s
+	MOVD 128(R0), R9
+	ADD R1, R9
+	WORD $0x4e20d58c // fadd v12.4s, v12.4s, v0.4s
+	WORD $0x4e21d5ad // fadd v13.4s, v13.4s, v1.4s
+	WORD $0x4e22d5ce // fadd v14.4s, v14.4s, v2.4s
+	WORD $0x4e23d5ef // fadd v15.4s, v15.4s, v3.4s
+	WORD $0x6e36dd8c // fmul v12.4s, v12.4s, v22.4s
+	WORD $0x6e36ddad // fmul v13.4s, v13.4s, v22.4s
+	WORD $0x6e36ddce // fmul v14.4s, v14.4s, v22.4s
+	WORD $0x6e36ddef // fmul v15.4s, v15.4s, v22.4s
+	FSTPQ (F12, F13), (R9)
+	FSTPQ (F14, F15), 32(R9)
+	MOVD R8, R7
+	CMP $7, R5
+	BEQ rows_done
+
+	// row 7
+	MOVD 72(R0), R8
+	ADD R1, R8
+	FLDPQ (R8), (F0, F1)
+	FLDPQ 32(R8), (F2, F3)
+	FMOVQ 112(R3), F16
+	FMOVQ 64(R7), F17
+	FMOVQ F11, 112(R3)
+	VEXT $12, V11.B16, V16.B16, V12.B16
+	VEXT $4, V17.B16, V8.B16, V15.B16
+	WORD $0x4e29d58c // fadd v12.4s, v12.4s, v9.4s
+	WORD $0x4e2ad50d // fadd v13.4s, v8.4s, v10.4s
+	WORD $0x4e2bd52e // fadd v14.4s, v9.4s, v11.4s
+	WORD $0x4e2fd54f // fadd v15.4s, v10.4s, v15.4s
+	WORD $0x4e20d484 // fadd v4.4s, v4.4s, v0.4s
+	WORD $0x4e21d4a5 // fadd v5.4s, v5.4s, v1.4s
+	WORD $0x4e22d4c6 // fadd v6.4s, v6.4s, v2.4s
+	WORD $0x4e23d4e7 // fadd v7.4s, v7.4s, v3.4s
+	MOVD 136(R0), R9
+	ADD R1, R9
+	WORD $0x4e24d58c // fadd v12.4s, v12.4s, v4.4s
+	WORD $0x4e25d5ad // fadd v13.4s, v13.4s, v5.4s
+	WORD $0x4e26d5ce // fadd v14.4s, v14.4s, v6.4s
+	WORD $0x4e27d5ef // fadd v15.4s, v15.4s, v7.4s
+	WORD $0x6e36dd8c // fmul v12.4s, v12.4s, v22.4s
+	WORD $0x6e36ddad // fmul v13.4s, v13.4s, v22.4s
+	WORD $0x6e36ddce // fmul v14.4s, v14.4s, v22.4s
+	WORD $0x6e36ddef // fmul v15.4s, v15.4s, v22.4s
+	FSTPQ (F12, F13), (R9)
+	FSTPQ (F14, F15), 32(R9)
+
+rows_done:
+	ADD $64, R1
+	SUBS $1, R4
+	BNE block
+	RET
+
+// func bareWholeNEONF32(s *Span)
+TEXT ·bareWholeNEONF32(SB), NOSPLIT, $0-8
+	MOVD s+0(FP), R0
+	MOVD 144(R0), R1
+	MOVD 168(R0), R3
+	MOVD 208(R0), R4
+	MOVD 184(R0), R5
+	MOVD 360(R0), R10
+	FLDPQ (R10), (F22, F23)
+	MOVD $0x800000, R10
+	VDUP R10, V25.S4
+
+block:
+	MOVD (R0), R7
+	ADD R1, R7
+	FLDPQ (R7), (F0, F1)
+	FLDPQ 32(R7), (F2, F3)
+	MOVD 8(R0), R7
+	ADD R1, R7
+	FLDPQ (R7), (F4, F5)
+	FLDPQ 32(R7), (F6, F7)
+
+	// row 0
+	MOVD 16(R0), R8
+	ADD R1, R8
+	FLDPQ (R8), (F8, F9)
+	FLDPQ 32(R8), (F10, F11)
+	FMOVQ (R3), F16
+	FMOVQ 64(R7), F17
+	FMOVQ F7, (R3)
+	VEXT $12, V7.B16, V16.B16, V12.B16
+	VEXT $4, V17.B16, V4.B16, V15.B16
+	WORD $0x4e25d58c // fadd v12.4s, v12.4s, v5.4s
+	WORD $0x4e26d48d // fadd v13.4s, v4.4s, v6.4s
+	WORD $0x4e27d4ae // fadd v14.4s, v5.4s, v7.4s
+	WORD $0x4e2fd4cf // fadd v15.4s, v6.4s, v15.4s
+	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
+	WORD $0x4e29d421 // fadd v1.4s, v1.4s, v9.4s
+	WORD $0x4e2ad442 // fadd v2.4s, v2.4s, v10.4s
+	WORD $0x4e2bd463 // fadd v3.4s, v3.4s, v11.4s
+	MOVD 80(R0), R9
+	ADD R1, R9
+	MOVD 288(R0), R10
+	ADD R1, R10
+	FLDPQ (R10), (F16, F17)
+	FLDPQ 32(R10), (F18, F19)
+	WORD $0x4eacd400 // fsub v0.4s, v0.4s, v12.4s
+	VFMLA V23.S4, V0.S4, V12.S4
+	VFMLA V22.S4, V12.S4, V16.S4
+	WORD $0x4eadd421 // fsub v1.4s, v1.4s, v13.4s
+	VFMLA V23.S4, V1.S4, V13.S4
+	VFMLA V22.S4, V13.S4, V17.S4
+	WORD $0x4eaed442 // fsub v2.4s, v2.4s, v14.4s
+	VFMLA V23.S4, V2.S4, V14.S4
+	VFMLA V22.S4, V14.S4, V18.S4
+	WORD $0x4eafd463 // fsub v3.4s, v3.4s, v15.4s
+	VFMLA V23.S4, V3.S4, V15.S4
+	VFMLA V22.S4, V15.S4, V19.S4
+	FSTPQ (F16, F17), (R9)
+	FSTPQ (F18, F19), 32(R9)
+	MOVD R8, R7
+	CMP $1, R5
+	BEQ rows_done
+
+	// row 1
+	MOVD 24(R0), R8
+	ADD R1, R8
+	FLDPQ (R8), (F0, F1)
+	FLDPQ 32(R8), (F2, F3)
+	FMOVQ 16(R3), F16
+	FMOVQ 64(R7), F17
+	FMOVQ F11, 16(R3)
+	VEXT $12, V11.B16, V16.B16, V12.B16
+	VEXT $4, V17.B16, V8.B16, V15.B16
+	WORD $0x4e29d58c // fadd v12.4s, v12.4s, v9.4s
+	WORD $0x4e2ad50d // fadd v13.4s, v8.4s, v10.4s
+	WORD $0x4e2bd52e // fadd v14.4s, v9.4s, v11.4s
+	WORD $0x4e2fd54f // fadd v15.4s, v10.4s, v15.4s
+	WORD $0x4e20d484 // fadd v4.4s, v4.4s, v0.4s
+	WORD $0x4e21d4a5 // fadd v5.4s, v5.4s, v1.4s
+	WORD $0x4e22d4c6 // fadd v6.4s, v6.4s, v2.4s
+	WORD $0x4e23d4e7 // fadd v7.4s, v7.4s, v3.4s
+	MOVD 88(R0), R9
+	ADD R1, R9
+	MOVD 296(R0), R10
+	ADD R1, R10
+	FLDPQ (R10), (F16, F17)
+	FLDPQ 32(R10), (F18, F19)
+	WORD $0x4eacd484 // fsub v4.4s, v4.4s, v12.4s
+	VFMLA V23.S4, V4.S4, V12.S4
+	VFMLA V22.S4, V12.S4, V16.S4
+	WORD $0x4eadd4a5 // fsub v5.4s, v5.4s, v13.4s
+	VFMLA V23.S4, V5.S4, V13.S4
+	VFMLA V22.S4, V13.S4, V17.S4
+	WORD $0x4eaed4c6 // fsub v6.4s, v6.4s, v14.4s
+	VFMLA V23.S4, V6.S4, V14.S4
+	VFMLA V22.S4, V14.S4, V18.S4
+	WORD $0x4eafd4e7 // fsub v7.4s, v7.4s, v15.4s
+	VFMLA V23.S4, V7.S4, V15.S4
+	VFMLA V22.S4, V15.S4, V19.S4
+	FSTPQ (F16, F17), (R9)
+	FSTPQ (F18, F19), 32(R9)
+	MOVD R8, R7
+	CMP $2, R5
+	BEQ rows_done
+
+	// row 2
+	MOVD 32(R0), R8
+	ADD R1, R8
+	FLDPQ (R8), (F4, F5)
+	FLDPQ 32(R8), (F6, F7)
+	FMOVQ 32(R3), F16
+	FMOVQ 64(R7), F17
+	FMOVQ F3, 32(R3)
+	VEXT $12, V3.B16, V16.B16, V12.B16
+	VEXT $4, V17.B16, V0.B16, V15.B16
+	WORD $0x4e21d58c // fadd v12.4s, v12.4s, v1.4s
+	WORD $0x4e22d40d // fadd v13.4s, v0.4s, v2.4s
+	WORD $0x4e23d42e // fadd v14.4s, v1.4s, v3.4s
+	WORD $0x4e2fd44f // fadd v15.4s, v2.4s, v15.4s
+	WORD $0x4e24d508 // fadd v8.4s, v8.4s, v4.4s
+	WORD $0x4e25d529 // fadd v9.4s, v9.4s, v5.4s
+	WORD $0x4e26d54a // fadd v10.4s, v10.4s, v6.4s
+	WORD $0x4e27d56b // fadd v11.4s, v11.4s, v7.4s
+	MOVD 96(R0), R9
+	ADD R1, R9
+	MOVD 304(R0), R10
+	ADD R1, R10
+	FLDPQ (R10), (F16, F17)
+	FLDPQ 32(R10), (F18, F19)
+	WORD $0x4eacd508 // fsub v8.4s, v8.4s, v12.4s
+	VFMLA V23.S4, V8.S4, V12.S4
+	VFMLA V22.S4, V12.S4, V16.S4
+	WORD $0x4eadd529 // fsub v9.4s, v9.4s, v13.4s
+	VFMLA V23.S4, V9.S4, V13.S4
+	VFMLA V22.S4, V13.S4, V17.S4
+	WORD $0x4eaed54a // fsub v10.4s, v10.4s, v14.4s
+	VFMLA V23.S4, V10.S4, V14.S4
+	VFMLA V22.S4, V14.S4, V18.S4
+	WORD $0x4eafd56b // fsub v11.4s, v11.4s, v15.4s
+	VFMLA V23.S4, V11.S4, V15.S4
+	VFMLA V22.S4, V15.S4, V19.S4
+	FSTPQ (F16, F17), (R9)
+	FSTPQ (F18, F19), 32(R9)
+	MOVD R8, R7
+	CMP $3, R5
+	BEQ rows_done
+
+	// row 3
+	MOVD 40(R0), R8
+	ADD R1, R8
+	FLDPQ (R8), (F8, F9)
+	FLDPQ 32(R8), (F10, F11)
+	FMOVQ 48(R3), F16
+	FMOVQ 64(R7), F17
+	FMOVQ F7, 48(R3)
+	VEXT $12, V7.B16, V16.B16, V12.B16
+	VEXT $4, V17.B16, V4.B16, V15.B16
+	WORD $0x4e25d58c // fadd v12.4s, v12.4s, v5.4s
+	WORD $0x4e26d48d // fadd v13.4s, v4.4s, v6.4s
+	WORD $0x4e27d4ae // fadd v14.4s, v5.4s, v7.4s
+	WORD $0x4e2fd4cf // fadd v15.4s, v6.4s, v15.4s
+	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
+	WORD $0x4e29d421 // fadd v1.4s, v1.4s, v9.4s
+	WORD $0x4e2ad442 // fadd v2.4s, v2.4s, v10.4s
+	WORD $0x4e2bd463 // fadd v3.4s, v3.4s, v11.4s
+	MOVD 104(R0), R9
+	ADD R1, R9
+	MOVD 312(R0), R10
+	ADD R1, R10
+	FLDPQ (R10), (F16, F17)
+	FLDPQ 32(R10), (F18, F19)
+	WORD $0x4eacd400 // fsub v0.4s, v0.4s, v12.4s
+	VFMLA V23.S4, V0.S4, V12.S4
+	VFMLA V22.S4, V12.S4, V16.S4
+	WORD $0x4eadd421 // fsub v1.4s, v1.4s, v13.4s
+	VFMLA V23.S4, V1.S4, V13.S4
+	VFMLA V22.S4, V13.S4, V17.S4
+	WORD $0x4eaed442 // fsub v2.4s, v2.4s, v14.4s
+	VFMLA V23.S4, V2.S4, V14.S4
+	VFMLA V22.S4, V14.S4, V18.S4
+	WORD $0x4eafd463 // fsub v3.4s, v3.4s, v15.4s
+	VFMLA V23.S4, V3.S4, V15.S4
+	VFMLA V22.S4, V15.S4, V19.S4
+	FSTPQ (F16, F17), (R9)
+	FSTPQ (F18, F19), 32(R9)
+	MOVD R8, R7
+	CMP $4, R5
+	BEQ rows_done
+
+	// row 4
+	MOVD 48(R0), R8
+	ADD R1, R8
+	FLDPQ (R8), (F0, F1)
+	FLDPQ 32(R8), (F2, F3)
+	FMOVQ 64(R3), F16
+	FMOVQ 64(R7), F17
+	FMOVQ F11, 64(R3)
+	VEXT $12, V11.B16, V16.B16, V12.B16
+	VEXT $4, V17.B16, V8.B16, V15.B16
+	WORD $0x4e29d58c // fadd v12.4s, v12.4s, v9.4s
+	WORD $0x4e2ad50d // fadd v13.4s, v8.4s, v10.4s
+	WORD $0x4e2bd52e // fadd v14.4s, v9.4s, v11.4s
+	WORD $0x4e2fd54f // fadd v15.4s, v10.4s, v15.4s
+	WORD $0x4e20d484 // fadd v4.4s, v4.4s, v0.4s
+	WORD $0x4e21d4a5 // fadd v5.4s, v5.4s, v1.4s
+	WORD $0x4e22d4c6 // fadd v6.4s, v6.4s, v2.4s
+	WORD $0x4e23d4e7 // fadd v7.4s, v7.4s, v3.4s
+	MOVD 112(R0), R9
+	ADD R1, R9
+	MOVD 320(R0), R10
+	ADD R1, R10
+	FLDPQ (R10), (F16, F17)
+	FLDPQ 32(R10), (F18, F19)
+	WORD $0x4eacd484 // fsub v4.4s, v4.4s, v12.4s
+	VFMLA V23.S4, V4.S4, V12.S4
+	VFMLA V22.S4, V12.S4, V16.S4
+	WORD $0x4eadd4a5 // fsub v5.4s, v5.4s, v13.4s
+	VFMLA V23.S4, V5.S4, V13.S4
+	VFMLA V22.S4, V13.S4, V17.S4
+	WORD $0x4eaed4c6 // fsub v6.4s, v6.4s, v14.4s
+	VFMLA V23.S4, V6.S4, V14.S4
+	VFMLA V22.S4, V14.S4, V18.S4
+	WORD $0x4eafd4e7 // fsub v7.4s, v7.4s, v15.4s
+	VFMLA V23.S4, V7.S4, V15.S4
+	VFMLA V22.S4, V15.S4, V19.S4
+	FSTPQ (F16, F17), (R9)
+	FSTPQ (F18, F19), 32(R9)
+	MOVD R8, R7
+	CMP $5, R5
+	BEQ rows_done
+
+	// row 5
+	MOVD 56(R0), R8
+	ADD R1, R8
+	FLDPQ (R8), (F4, F5)
+	FLDPQ 32(R8), (F6, F7)
+	FMOVQ 80(R3), F16
+	FMOVQ 64(R7), F17
+	FMOVQ F3, 80(R3)
+	VEXT $12, V3.B16, V16.B16, V12.B16
+	VEXT $4, V17.B16, V0.B16, V15.B16
+	WORD $0x4e21d58c // fadd v12.4s, v12.4s, v1.4s
+	WORD $0x4e22d40d // fadd v13.4s, v0.4s, v2.4s
+	WORD $0x4e23d42e // fadd v14.4s, v1.4s, v3.4s
+	WORD $0x4e2fd44f // fadd v15.4s, v2.4s, v15.4s
+	WORD $0x4e24d508 // fadd v8.4s, v8.4s, v4.4s
+	WORD $0x4e25d529 // fadd v9.4s, v9.4s, v5.4s
+	WORD $0x4e26d54a // fadd v10.4s, v10.4s, v6.4s
+	WORD $0x4e27d56b // fadd v11.4s, v11.4s, v7.4s
+	MOVD 120(R0), R9
+	ADD R1, R9
+	MOVD 328(R0), R10
+	ADD R1, R10
+	FLDPQ (R10), (F16, F17)
+	FLDPQ 32(R10), (F18, F19)
+	WORD $0x4eacd508 // fsub v8.4s, v8.4s, v12.4s
+	VFMLA V23.S4, V8.S4, V12.S4
+	VFMLA V22.S4, V12.S4, V16.S4
+	WORD $0x4eadd529 // fsub v9.4s, v9.4s, v13.4s
+	VFMLA V23.S4, V9.S4, V13.S4
+	VFMLA V22.S4, V13.S4, V17.S4
+	WORD $0x4eaed54a // fsub v10.4s, v10.4s, v14.4s
+	VFMLA V23.S4, V10.S4, V14.S4
+	VFMLA V22.S4, V14.S4, V18.S4
+	WORD $0x4eafd56b // fsub v11.4s, v11.4s, v15.4s
+	VFMLA V23.S4, V11.S4, V15.S4
+	VFMLA V22.S4, V15.S4, V19.S4
+	FSTPQ (F16, F17), (R9)
+	FSTPQ (F18, F19), 32(R9)
+	MOVD R8, R7
+	CMP $6, R5
+	BEQ rows_done
+
+	// row 6
+	MOVD 64(R0), R8
+	ADD R1, R8
+	FLDPQ (R8), (F8, F9)
+	FLDPQ 32(R8), (F10, F11)
+	FMOVQ 96(R3), F16
+	FMOVQ 64(R7), F17
+	FMOVQ F7, 96(R3)
+	VEXT $12, V7.B16, V16.B16, V12.B16
+	VEXT $4, V17.B16, V4.B16, V15.B16
+	WORD $0x4e25d58c // fadd v12.4s, v12.4s, v5.4s
+	WORD $0x4e26d48d // fadd v13.4s, v4.4s, v6.4s
+	WORD $0x4e27d4ae // fadd v14.4s, v5.4s, v7.4s
+	WORD $0x4e2fd4cf // fadd v15.4s, v6.4s, v15.4s
+	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
+	WORD $0x4e29d421 // fadd v1.4s, v1.4s, v9.4s
+	WORD $0x4e2ad442 // fadd v2.4s, v2.4s, v10.4s
+	WORD $0x4e2bd463 // fadd v3.4s, v3.4s, v11.4s
+	MOVD 128(R0), R9
+	ADD R1, R9
+	MOVD 336(R0), R10
+	ADD R1, R10
+	FLDPQ (R10), (F16, F17)
+	FLDPQ 32(R10), (F18, F19)
+	WORD $0x4eacd400 // fsub v0.4s, v0.4s, v12.4s
+	VFMLA V23.S4, V0.S4, V12.S4
+	VFMLA V22.S4, V12.S4, V16.S4
+	WORD $0x4eadd421 // fsub v1.4s, v1.4s, v13.4s
+	VFMLA V23.S4, V1.S4, V13.S4
+	VFMLA V22.S4, V13.S4, V17.S4
+	WORD $0x4eaed442 // fsub v2.4s, v2.4s, v14.4s
+	VFMLA V23.S4, V2.S4, V14.S4
+	VFMLA V22.S4, V14.S4, V18.S4
+	WORD $0x4eafd463 // fsub v3.4s, v3.4s, v15.4s
+	VFMLA V23.S4, V3.S4, V15.S4
+	VFMLA V22.S4, V15.S4, V19.S4
+	FSTPQ (F16, F17), (R9)
+	FSTPQ (F18, F19), 32(R9)
+	MOVD R8, R7
+	CMP $7, R5
+	BEQ rows_done
+
+	// row 7
+	MOVD 72(R0), R8
+	ADD R1, R8
+	FLDPQ (R8), (F0, F1)
+	FLDPQ 32(R8), (F2, F3)
+	FMOVQ 112(R3), F16
+	FMOVQ 64(R7), F17
+	FMOVQ F11, 112(R3)
+	VEXT $12, V11.B16, V16.B16, V12.B16
+	VEXT $4, V17.B16, V8.B16, V15.B16
+	WORD $0x4e29d58c // fadd v12.4s, v12.4s, v9.4s
+	WORD $0x4e2ad50d // fadd v13.4s, v8.4s, v10.4s
+	WORD $0x4e2bd52e // fadd v14.4s, v9.4s, v11.4s
+	WORD $0x4e2fd54f // fadd v15.4s, v10.4s, v15.4s
+	WORD $0x4e20d484 // fadd v4.4s, v4.4s, v0.4s
+	WORD $0x4e21d4a5 // fadd v5.4s, v5.4s, v1.4s
+	WORD $0x4e22d4c6 // fadd v6.4s, v6.4s, v2.4s
+	WORD $0x4e23d4e7 // fadd v7.4s, v7.4s, v3.4s
+	MOVD 136(R0), R9
+	ADD R1, R9
+	MOVD 344(R0), R10
+	ADD R1, R10
+	FLDPQ (R10), (F16, F17)
+	FLDPQ 32(R10), (F18, F19)
+	WORD $0x4eacd484 // fsub v4.4s, v4.4s, v12.4s
+	VFMLA V23.S4, V4.S4, V12.S4
+	VFMLA V22.S4, V12.S4, V16.S4
+	WORD $0x4eadd4a5 // fsub v5.4s, v5.4s, v13.4s
+	VFMLA V23.S4, V5.S4, V13.S4
+	VFMLA V22.S4, V13.S4, V17.S4
+	WORD $0x4eaed4c6 // fsub v6.4s, v6.4s, v14.4s
+	VFMLA V23.S4, V6.S4, V14.S4
+	VFMLA V22.S4, V14.S4, V18.S4
+	WORD $0x4eafd4e7 // fsub v7.4s, v7.4s, v15.4s
+	VFMLA V23.S4, V7.S4, V15.S4
+	VFMLA V22.S4, V15.S4, V19.S4
+	FSTPQ (F16, F17), (R9)
+	FSTPQ (F18, F19), 32(R9)
+
+rows_done:
+	ADD $64, R1
 	SUBS $1, R4
 	BNE block
 	RET
@@ -2500,12 +3518,12 @@ TEXT ·sweepNEONF64(SB), NOSPLIT, $0-8
 	MOVD s+0(FP), R0
 	MOVD 144(R0), R1
 	MOVD 168(R0), R3
-	MOVD 192(R0), R4
+	MOVD 208(R0), R4
 	MOVD 184(R0), R5
 	MOVD 152(R0), R10
 	MOVD 160(R0), R2
 	ADD R10, R2
-	MOVD 200(R0), R10
+	MOVD 216(R0), R10
 	SUB $1, R10
 	VDUP R10, V21.D2
 	MOVD $0x3fd0000000000000, R10
@@ -2516,6 +3534,8 @@ TEXT ·sweepNEONF64(SB), NOSPLIT, $0-8
 block:
 	FMOVQ (R2), F20
 	VAND V21.B16, V20.B16, V20.B16
+	MOVD 192(R0), R11
+	MOVD R2, R12
 	MOVD (R0), R7
 	ADD R1, R7
 	FLDPQ (R7), (F0, F1)
@@ -2568,10 +3588,10 @@ block:
 	WORD $0x4e6ed58c // fadd v12.2d, v12.2d, v14.2d
 	WORD $0x4e6cd694 // fadd v20.2d, v20.2d, v12.2d
 	MOVD R8, R7
-	CMP $1, R5
-	BEQ rows_done
+	CMP $1, R11
+	BEQ end_1
 
-	// row 1
+row_1:
 	MOVD 24(R0), R8
 	ADD R1, R8
 	FLDPQ (R8), (F0, F1)
@@ -2614,10 +3634,10 @@ block:
 	WORD $0x4e6ed58c // fadd v12.2d, v12.2d, v14.2d
 	WORD $0x4e6cd694 // fadd v20.2d, v20.2d, v12.2d
 	MOVD R8, R7
-	CMP $2, R5
-	BEQ rows_done
+	CMP $2, R11
+	BEQ end_2
 
-	// row 2
+row_2:
 	MOVD 32(R0), R8
 	ADD R1, R8
 	FLDPQ (R8), (F4, F5)
@@ -2660,10 +3680,10 @@ block:
 	WORD $0x4e6ed58c // fadd v12.2d, v12.2d, v14.2d
 	WORD $0x4e6cd694 // fadd v20.2d, v20.2d, v12.2d
 	MOVD R8, R7
-	CMP $3, R5
-	BEQ rows_done
+	CMP $3, R11
+	BEQ end_3
 
-	// row 3
+row_3:
 	MOVD 40(R0), R8
 	ADD R1, R8
 	FLDPQ (R8), (F8, F9)
@@ -2706,10 +3726,10 @@ block:
 	WORD $0x4e6ed58c // fadd v12.2d, v12.2d, v14.2d
 	WORD $0x4e6cd694 // fadd v20.2d, v20.2d, v12.2d
 	MOVD R8, R7
-	CMP $4, R5
-	BEQ rows_done
+	CMP $4, R11
+	BEQ end_4
 
-	// row 4
+row_4:
 	MOVD 48(R0), R8
 	ADD R1, R8
 	FLDPQ (R8), (F0, F1)
@@ -2752,10 +3772,10 @@ block:
 	WORD $0x4e6ed58c // fadd v12.2d, v12.2d, v14.2d
 	WORD $0x4e6cd694 // fadd v20.2d, v20.2d, v12.2d
 	MOVD R8, R7
-	CMP $5, R5
-	BEQ rows_done
+	CMP $5, R11
+	BEQ end_5
 
-	// row 5
+row_5:
 	MOVD 56(R0), R8
 	ADD R1, R8
 	FLDPQ (R8), (F4, F5)
@@ -2798,10 +3818,10 @@ block:
 	WORD $0x4e6ed58c // fadd v12.2d, v12.2d, v14.2d
 	WORD $0x4e6cd694 // fadd v20.2d, v20.2d, v12.2d
 	MOVD R8, R7
-	CMP $6, R5
-	BEQ rows_done
+	CMP $6, R11
+	BEQ end_6
 
-	// row 6
+row_6:
 	MOVD 64(R0), R8
 	ADD R1, R8
 	FLDPQ (R8), (F8, F9)
@@ -2844,10 +3864,10 @@ block:
 	WORD $0x4e6ed58c // fadd v12.2d, v12.2d, v14.2d
 	WORD $0x4e6cd694 // fadd v20.2d, v20.2d, v12.2d
 	MOVD R8, R7
-	CMP $7, R5
-	BEQ rows_done
+	CMP $7, R11
+	BEQ end_7
 
-	// row 7
+row_7:
 	MOVD 72(R0), R8
 	ADD R1, R8
 	FLDPQ (R8), (F0, F1)
@@ -2891,24 +3911,94 @@ block:
 	WORD $0x4e6cd694 // fadd v20.2d, v20.2d, v12.2d
 
 rows_done:
-	FMOVQ F20, (R2)
+	FMOVQ F20, (R12)
 	ADD $16, R2
 	ADD $64, R1
 	SUBS $1, R4
 	BNE block
 	RET
 
+end_1:
+	CMP $1, R5
+	BEQ rows_done
+	FMOVQ F20, (R12)
+	VEOR V20.B16, V20.B16, V20.B16
+	MOVD 200(R0), R10
+	ADD R10, R12
+	MOVD R5, R11
+	B row_1
+
+end_2:
+	CMP $2, R5
+	BEQ rows_done
+	FMOVQ F20, (R12)
+	VEOR V20.B16, V20.B16, V20.B16
+	MOVD 200(R0), R10
+	ADD R10, R12
+	MOVD R5, R11
+	B row_2
+
+end_3:
+	CMP $3, R5
+	BEQ rows_done
+	FMOVQ F20, (R12)
+	VEOR V20.B16, V20.B16, V20.B16
+	MOVD 200(R0), R10
+	ADD R10, R12
+	MOVD R5, R11
+	B row_3
+
+end_4:
+	CMP $4, R5
+	BEQ rows_done
+	FMOVQ F20, (R12)
+	VEOR V20.B16, V20.B16, V20.B16
+	MOVD 200(R0), R10
+	ADD R10, R12
+	MOVD R5, R11
+	B row_4
+
+end_5:
+	CMP $5, R5
+	BEQ rows_done
+	FMOVQ F20, (R12)
+	VEOR V20.B16, V20.B16, V20.B16
+	MOVD 200(R0), R10
+	ADD R10, R12
+	MOVD R5, R11
+	B row_5
+
+end_6:
+	CMP $6, R5
+	BEQ rows_done
+	FMOVQ F20, (R12)
+	VEOR V20.B16, V20.B16, V20.B16
+	MOVD 200(R0), R10
+	ADD R10, R12
+	MOVD R5, R11
+	B row_6
+
+end_7:
+	CMP $7, R5
+	BEQ rows_done
+	FMOVQ F20, (R12)
+	VEOR V20.B16, V20.B16, V20.B16
+	MOVD 200(R0), R10
+	ADD R10, R12
+	MOVD R5, R11
+	B row_7
+
 // func edgeNEONF64(s *Span)
 TEXT ·edgeNEONF64(SB), NOSPLIT, $0-8
 	MOVD s+0(FP), R0
 	MOVD 144(R0), R1
 	MOVD 168(R0), R3
-	MOVD 192(R0), R4
+	MOVD 208(R0), R4
 	MOVD 184(R0), R5
 	MOVD 152(R0), R10
 	MOVD 160(R0), R2
 	ADD R10, R2
-	MOVD 200(R0), R10
+	MOVD 216(R0), R10
 	SUB $1, R10
 	VDUP R10, V21.D2
 	MOVD $0x3fd0000000000000, R10
@@ -2922,6 +4012,8 @@ TEXT ·edgeNEONF64(SB), NOSPLIT, $0-8
 block:
 	FMOVQ (R2), F20
 	VAND V21.B16, V20.B16, V20.B16
+	MOVD 192(R0), R11
+	MOVD R2, R12
 	MOVD (R0), R7
 	ADD R1, R7
 	FLDPQ (R7), (F0, F1)
@@ -2978,10 +4070,10 @@ block:
 	WORD $0x4e6ed58c // fadd v12.2d, v12.2d, v14.2d
 	WORD $0x4e6cd694 // fadd v20.2d, v20.2d, v12.2d
 	MOVD R8, R7
-	CMP $1, R5
-	BEQ rows_done
+	CMP $1, R11
+	BEQ end_1
 
-	// row 1
+row_1:
 	MOVD 24(R0), R8
 	ADD R1, R8
 	FLDPQ (R8), (F0, F1)
@@ -3028,10 +4120,10 @@ block:
 	WORD $0x4e6ed58c // fadd v12.2d, v12.2d, v14.2d
 	WORD $0x4e6cd694 // fadd v20.2d, v20.2d, v12.2d
 	MOVD R8, R7
-	CMP $2, R5
-	BEQ rows_done
+	CMP $2, R11
+	BEQ end_2
 
-	// row 2
+row_2:
 	MOVD 32(R0), R8
 	ADD R1, R8
 	FLDPQ (R8), (F4, F5)
@@ -3078,10 +4170,10 @@ block:
 	WORD $0x4e6ed58c // fadd v12.2d, v12.2d, v14.2d
 	WORD $0x4e6cd694 // fadd v20.2d, v20.2d, v12.2d
 	MOVD R8, R7
-	CMP $3, R5
-	BEQ rows_done
+	CMP $3, R11
+	BEQ end_3
 
-	// row 3
+row_3:
 	MOVD 40(R0), R8
 	ADD R1, R8
 	FLDPQ (R8), (F8, F9)
@@ -3128,10 +4220,10 @@ block:
 	WORD $0x4e6ed58c // fadd v12.2d, v12.2d, v14.2d
 	WORD $0x4e6cd694 // fadd v20.2d, v20.2d, v12.2d
 	MOVD R8, R7
-	CMP $4, R5
-	BEQ rows_done
+	CMP $4, R11
+	BEQ end_4
 
-	// row 4
+row_4:
 	MOVD 48(R0), R8
 	ADD R1, R8
 	FLDPQ (R8), (F0, F1)
@@ -3178,10 +4270,10 @@ block:
 	WORD $0x4e6ed58c // fadd v12.2d, v12.2d, v14.2d
 	WORD $0x4e6cd694 // fadd v20.2d, v20.2d, v12.2d
 	MOVD R8, R7
-	CMP $5, R5
-	BEQ rows_done
+	CMP $5, R11
+	BEQ end_5
 
-	// row 5
+row_5:
 	MOVD 56(R0), R8
 	ADD R1, R8
 	FLDPQ (R8), (F4, F5)
@@ -3228,10 +4320,10 @@ block:
 	WORD $0x4e6ed58c // fadd v12.2d, v12.2d, v14.2d
 	WORD $0x4e6cd694 // fadd v20.2d, v20.2d, v12.2d
 	MOVD R8, R7
-	CMP $6, R5
-	BEQ rows_done
+	CMP $6, R11
+	BEQ end_6
 
-	// row 6
+row_6:
 	MOVD 64(R0), R8
 	ADD R1, R8
 	FLDPQ (R8), (F8, F9)
@@ -3278,10 +4370,10 @@ block:
 	WORD $0x4e6ed58c // fadd v12.2d, v12.2d, v14.2d
 	WORD $0x4e6cd694 // fadd v20.2d, v20.2d, v12.2d
 	MOVD R8, R7
-	CMP $7, R5
-	BEQ rows_done
+	CMP $7, R11
+	BEQ end_7
 
-	// row 7
+row_7:
 	MOVD 72(R0), R8
 	ADD R1, R8
 	FLDPQ (R8), (F0, F1)
@@ -3329,25 +4421,95 @@ block:
 	WORD $0x4e6cd694 // fadd v20.2d, v20.2d, v12.2d
 
 rows_done:
-	FMOVQ F20, (R2)
+	FMOVQ F20, (R12)
 	ADD $16, R2
 	ADD $64, R1
 	SUBS $1, R4
 	BNE block
 	RET
 
+end_1:
+	CMP $1, R5
+	BEQ rows_done
+	FMOVQ F20, (R12)
+	VEOR V20.B16, V20.B16, V20.B16
+	MOVD 200(R0), R10
+	ADD R10, R12
+	MOVD R5, R11
+	B row_1
+
+end_2:
+	CMP $2, R5
+	BEQ rows_done
+	FMOVQ F20, (R12)
+	VEOR V20.B16, V20.B16, V20.B16
+	MOVD 200(R0), R10
+	ADD R10, R12
+	MOVD R5, R11
+	B row_2
+
+end_3:
+	CMP $3, R5
+	BEQ rows_done
+	FMOVQ F20, (R12)
+	VEOR V20.B16, V20.B16, V20.B16
+	MOVD 200(R0), R10
+	ADD R10, R12
+	MOVD R5, R11
+	B row_3
+
+end_4:
+	CMP $4, R5
+	BEQ rows_done
+	FMOVQ F20, (R12)
+	VEOR V20.B16, V20.B16, V20.B16
+	MOVD 200(R0), R10
+	ADD R10, R12
+	MOVD R5, R11
+	B row_4
+
+end_5:
+	CMP $5, R5
+	BEQ rows_done
+	FMOVQ F20, (R12)
+	VEOR V20.B16, V20.B16, V20.B16
+	MOVD 200(R0), R10
+	ADD R10, R12
+	MOVD R5, R11
+	B row_5
+
+end_6:
+	CMP $6, R5
+	BEQ rows_done
+	FMOVQ F20, (R12)
+	VEOR V20.B16, V20.B16, V20.B16
+	MOVD 200(R0), R10
+	ADD R10, R12
+	MOVD R5, R11
+	B row_6
+
+end_7:
+	CMP $7, R5
+	BEQ rows_done
+	FMOVQ F20, (R12)
+	VEOR V20.B16, V20.B16, V20.B16
+	MOVD 200(R0), R10
+	ADD R10, R12
+	MOVD R5, R11
+	B row_7
+
 // func fixedNEONF64(s *Span)
 TEXT ·fixedNEONF64(SB), NOSPLIT, $0-8
 	MOVD s+0(FP), R0
 	MOVD 144(R0), R1
 	MOVD 168(R0), R3
-	MOVD 192(R0), R4
+	MOVD 208(R0), R4
 	MOVD 184(R0), R5
-	MOVD 336(R0), R6
+	MOVD 352(R0), R6
 	MOVD 152(R0), R10
 	MOVD 160(R0), R2
 	ADD R10, R2
-	MOVD 200(R0), R10
+	MOVD 216(R0), R10
 	SUB $1, R10
 	VDUP R10, V21.D2
 	MOVD $0x3fd0000000000000, R10
@@ -3362,6 +4524,8 @@ TEXT ·fixedNEONF64(SB), NOSPLIT, $0-8
 block:
 	FMOVQ (R2), F20
 	VAND V21.B16, V20.B16, V20.B16
+	MOVD 192(R0), R11
+	MOVD R2, R12
 	MOVD (R0), R7
 	ADD R1, R7
 	FLDPQ (R7), (F0, F1)
@@ -3395,120 +4559,6 @@ block:
 	WORD $0x4e61d5ad // fadd v13.2d, v13.2d, v1.2d
 	WORD $0x4e62d5ce // fadd v14.2d, v14.2d, v2.2d
 	WORD $0x4e63d5ef // fadd v15.2d, v15.2d, v3.2d
-	WORD $0x6e76dd8c // fmul v12.2d, v12.2d, v22.2d
-	WORD $0x6e76ddad // fmul v13.2d, v13.2d, v22.2d
-	WORD $0x6e76ddce // fmul v14.2d, v14.2d, v22.2d
-	WORD $0x6e76ddef // fmul v15.2d, v15.2d, v22.2d
-	MOVD 208(R0), R10
-	ADD R6, R10
-	VLD4R (R10), [V27.B16, V28.B16, V29.B16, V30.B16]
-	VCMTST V26.D2, V27.D2, V27.D2
-	VCMTST V26.D2, V28.D2, V28.D2
-	VCMTST V26.D2, V29.D2, V29.D2
-	VCMTST V26.D2, V30.D2, V30.D2
-	VBIF V27.B16, V4.B16, V12.B16
-	VBIF V28.B16, V5.B16, V13.B16
-	VBIF V29.B16, V6.B16, V14.B16
-	VBIF V30.B16, V7.B16, V15.B16
-	FSTPQ (F12, F13), (R9)
-	FSTPQ (F14, F15), 32(R9)
-	WORD $0x4ee4d580 // fsub v0.2d, v12.2d, v4.2d
-	WORD $0x4ee5d5a1 // fsub v1.2d, v13.2d, v5.2d
-	WORD $0x4ee6d5c2 // fsub v2.2d, v14.2d, v6.2d
-	WORD $0x4ee7d5e3 // fsub v3.2d, v15.2d, v7.2d
-	VORR V25.B16, V25.B16, V12.B16
-	VORR V25.B16, V25.B16, V14.B16
-	VFMLA V0.D2, V0.D2, V12.D2
-	VFMLA V2.D2, V2.D2, V14.D2
-	VFMLA V1.D2, V1.D2, V12.D2
-	VFMLA V3.D2, V3.D2, V14.D2
-	WORD $0x4e6ed58c // fadd v12.2d, v12.2d, v14.2d
-	WORD $0x4e6cd694 // fadd v20.2d, v20.2d, v12.2d
-	MOVD R8, R7
-	CMP $1, R5
-	BEQ rows_done
-
-	// row 1
-	MOVD 24(R0), R8
-	ADD R1, R8
-	FLDPQ (R8), (F0, F1)
-	FLDPQ 32(R8), (F2, F3)
-	FMOVQ 16(R3), F16
-	FMOVQ 64(R7), F17
-	FMOVQ F11, 16(R3)
-	VEXT $8, V11.B16, V16.B16, V12.B16
-	VEXT $8, V17.B16, V8.B16, V15.B16
-	WORD $0x4e69d58c // fadd v12.2d, v12.2d, v9.2d
-	WORD $0x4e6ad50d // fadd v13.2d, v8.2d, v10.2d
-	WORD $0x4e6bd52e // fadd v14.2d, v9.2d, v11.2d
-	WORD $0x4e6fd54f // fadd v15.2d, v10.2d, v15.2d
-	WORD $0x4e60d484 // fadd v4.2d, v4.2d, v0.2d
-	WORD $0x4e61d4a5 // fadd v5.2d, v5.2d, v1.2d
-	WORD $0x4e62d4c6 // fadd v6.2d, v6.2d, v2.2d
-	WORD $0x4e63d4e7 // fadd v7.2d, v7.2d, v3.2d
-	MOVD 88(R0), R9
-	ADD R1, R9
-	WORD $0x4e64d58c // fadd v12.2d, v12.2d, v4.2d
-	WORD $0x4e65d5ad // fadd v13.2d, v13.2d, v5.2d
-	WORD $0x4e66d5ce // fadd v14.2d, v14.2d, v6.2d
-	WORD $0x4e67d5ef // fadd v15.2d, v15.2d, v7.2d
-	WORD $0x6e76dd8c // fmul v12.2d, v12.2d, v22.2d
-	WORD $0x6e76ddad // fmul v13.2d, v13.2d, v22.2d
-	WORD $0x6e76ddce // fmul v14.2d, v14.2d, v22.2d
-	WORD $0x6e76ddef // fmul v15.2d, v15.2d, v22.2d
-	MOVD 216(R0), R10
-	ADD R6, R10
-	VLD4R (R10), [V27.B16, V28.B16, V29.B16, V30.B16]
-	VCMTST V26.D2, V27.D2, V27.D2
-	VCMTST V26.D2, V28.D2, V28.D2
-	VCMTST V26.D2, V29.D2, V29.D2
-	VCMTST V26.D2, V30.D2, V30.D2
-	VBIF V27.B16, V8.B16, V12.B16
-	VBIF V28.B16, V9.B16, V13.B16
-	VBIF V29.B16, V10.B16, V14.B16
-	VBIF V30.B16, V11.B16, V15.B16
-	FSTPQ (F12, F13), (R9)
-	FSTPQ (F14, F15), 32(R9)
-	WORD $0x4ee8d584 // fsub v4.2d, v12.2d, v8.2d
-	WORD $0x4ee9d5a5 // fsub v5.2d, v13.2d, v9.2d
-	WORD $0x4eead5c6 // fsub v6.2d, v14.2d, v10.2d
-	WORD $0x4eebd5e7 // fsub v7.2d, v15.2d, v11.2d
-	VORR V25.B16, V25.B16, V12.B16
-	VORR V25.B16, V25.B16, V14.B16
-	VFMLA V4.D2, V4.D2, V12.D2
-	VFMLA V6.D2, V6.D2, V14.D2
-	VFMLA V5.D2, V5.D2, V12.D2
-	VFMLA V7.D2, V7.D2, V14.D2
-	WORD $0x4e6ed58c // fadd v12.2d, v12.2d, v14.2d
-	WORD $0x4e6cd694 // fadd v20.2d, v20.2d, v12.2d
-	MOVD R8, R7
-	CMP $2, R5
-	BEQ rows_done
-
-	// row 2
-	MOVD 32(R0), R8
-	ADD R1, R8
-	FLDPQ (R8), (F4, F5)
-	FLDPQ 32(R8), (F6, F7)
-	FMOVQ 32(R3), F16
-	FMOVQ 64(R7), F17
-	FMOVQ F3, 32(R3)
-	VEXT $8, V3.B16, V16.B16, V12.B16
-	VEXT $8, V17.B16, V0.B16, V15.B16
-	WORD $0x4e61d58c // fadd v12.2d, v12.2d, v1.2d
-	WORD $0x4e62d40d // fadd v13.2d, v0.2d, v2.2d
-	WORD $0x4e63d42e // fadd v14.2d, v1.2d, v3.2d
-	WORD $0x4e6fd44f // fadd v15.2d, v2.2d, v15.2d
-	WORD $0x4e64d508 // fadd v8.2d, v8.2d, v4.2d
-	WORD $0x4e65d529 // fadd v9.2d, v9.2d, v5.2d
-	WORD $0x4e66d54a // fadd v10.2d, v10.2d, v6.2d
-	WORD $0x4e67d56b // fadd v11.2d, v11.2d, v7.2d
-	MOVD 96(R0), R9
-	ADD R1, R9
-	WORD $0x4e68d58c // fadd v12.2d, v12.2d, v8.2d
-	WORD $0x4e69d5ad // fadd v13.2d, v13.2d, v9.2d
-	WORD $0x4e6ad5ce // fadd v14.2d, v14.2d, v10.2d
-	WORD $0x4e6bd5ef // fadd v15.2d, v15.2d, v11.2d
 	WORD $0x6e76dd8c // fmul v12.2d, v12.2d, v22.2d
 	WORD $0x6e76ddad // fmul v13.2d, v13.2d, v22.2d
 	WORD $0x6e76ddce // fmul v14.2d, v14.2d, v22.2d
@@ -3520,6 +4570,120 @@ block:
 	VCMTST V26.D2, V28.D2, V28.D2
 	VCMTST V26.D2, V29.D2, V29.D2
 	VCMTST V26.D2, V30.D2, V30.D2
+	VBIF V27.B16, V4.B16, V12.B16
+	VBIF V28.B16, V5.B16, V13.B16
+	VBIF V29.B16, V6.B16, V14.B16
+	VBIF V30.B16, V7.B16, V15.B16
+	FSTPQ (F12, F13), (R9)
+	FSTPQ (F14, F15), 32(R9)
+	WORD $0x4ee4d580 // fsub v0.2d, v12.2d, v4.2d
+	WORD $0x4ee5d5a1 // fsub v1.2d, v13.2d, v5.2d
+	WORD $0x4ee6d5c2 // fsub v2.2d, v14.2d, v6.2d
+	WORD $0x4ee7d5e3 // fsub v3.2d, v15.2d, v7.2d
+	VORR V25.B16, V25.B16, V12.B16
+	VORR V25.B16, V25.B16, V14.B16
+	VFMLA V0.D2, V0.D2, V12.D2
+	VFMLA V2.D2, V2.D2, V14.D2
+	VFMLA V1.D2, V1.D2, V12.D2
+	VFMLA V3.D2, V3.D2, V14.D2
+	WORD $0x4e6ed58c // fadd v12.2d, v12.2d, v14.2d
+	WORD $0x4e6cd694 // fadd v20.2d, v20.2d, v12.2d
+	MOVD R8, R7
+	CMP $1, R11
+	BEQ end_1
+
+row_1:
+	MOVD 24(R0), R8
+	ADD R1, R8
+	FLDPQ (R8), (F0, F1)
+	FLDPQ 32(R8), (F2, F3)
+	FMOVQ 16(R3), F16
+	FMOVQ 64(R7), F17
+	FMOVQ F11, 16(R3)
+	VEXT $8, V11.B16, V16.B16, V12.B16
+	VEXT $8, V17.B16, V8.B16, V15.B16
+	WORD $0x4e69d58c // fadd v12.2d, v12.2d, v9.2d
+	WORD $0x4e6ad50d // fadd v13.2d, v8.2d, v10.2d
+	WORD $0x4e6bd52e // fadd v14.2d, v9.2d, v11.2d
+	WORD $0x4e6fd54f // fadd v15.2d, v10.2d, v15.2d
+	WORD $0x4e60d484 // fadd v4.2d, v4.2d, v0.2d
+	WORD $0x4e61d4a5 // fadd v5.2d, v5.2d, v1.2d
+	WORD $0x4e62d4c6 // fadd v6.2d, v6.2d, v2.2d
+	WORD $0x4e63d4e7 // fadd v7.2d, v7.2d, v3.2d
+	MOVD 88(R0), R9
+	ADD R1, R9
+	WORD $0x4e64d58c // fadd v12.2d, v12.2d, v4.2d
+	WORD $0x4e65d5ad // fadd v13.2d, v13.2d, v5.2d
+	WORD $0x4e66d5ce // fadd v14.2d, v14.2d, v6.2d
+	WORD $0x4e67d5ef // fadd v15.2d, v15.2d, v7.2d
+	WORD $0x6e76dd8c // fmul v12.2d, v12.2d, v22.2d
+	WORD $0x6e76ddad // fmul v13.2d, v13.2d, v22.2d
+	WORD $0x6e76ddce // fmul v14.2d, v14.2d, v22.2d
+	WORD $0x6e76ddef // fmul v15.2d, v15.2d, v22.2d
+	MOVD 232(R0), R10
+	ADD R6, R10
+	VLD4R (R10), [V27.B16, V28.B16, V29.B16, V30.B16]
+	VCMTST V26.D2, V27.D2, V27.D2
+	VCMTST V26.D2, V28.D2, V28.D2
+	VCMTST V26.D2, V29.D2, V29.D2
+	VCMTST V26.D2, V30.D2, V30.D2
+	VBIF V27.B16, V8.B16, V12.B16
+	VBIF V28.B16, V9.B16, V13.B16
+	VBIF V29.B16, V10.B16, V14.B16
+	VBIF V30.B16, V11.B16, V15.B16
+	FSTPQ (F12, F13), (R9)
+	FSTPQ (F14, F15), 32(R9)
+	WORD $0x4ee8d584 // fsub v4.2d, v12.2d, v8.2d
+	WORD $0x4ee9d5a5 // fsub v5.2d, v13.2d, v9.2d
+	WORD $0x4eead5c6 // fsub v6.2d, v14.2d, v10.2d
+	WORD $0x4eebd5e7 // fsub v7.2d, v15.2d, v11.2d
+	VORR V25.B16, V25.B16, V12.B16
+	VORR V25.B16, V25.B16, V14.B16
+	VFMLA V4.D2, V4.D2, V12.D2
+	VFMLA V6.D2, V6.D2, V14.D2
+	VFMLA V5.D2, V5.D2, V12.D2
+	VFMLA V7.D2, V7.D2, V14.D2
+	WORD $0x4e6ed58c // fadd v12.2d, v12.2d, v14.2d
+	WORD $0x4e6cd694 // fadd v20.2d, v20.2d, v12.2d
+	MOVD R8, R7
+	CMP $2, R11
+	BEQ end_2
+
+row_2:
+	MOVD 32(R0), R8
+	ADD R1, R8
+	FLDPQ (R8), (F4, F5)
+	FLDPQ 32(R8), (F6, F7)
+	FMOVQ 32(R3), F16
+	FMOVQ 64(R7), F17
+	FMOVQ F3, 32(R3)
+	VEXT $8, V3.B16, V16.B16, V12.B16
+	VEXT $8, V17.B16, V0.B16, V15.B16
+	WORD $0x4e61d58c // fadd v12.2d, v12.2d, v1.2d
+	WORD $0x4e62d40d // fadd v13.2d, v0.2d, v2.2d
+	WORD $0x4e63d42e // fadd v14.2d, v1.2d, v3.2d
+	WORD $0x4e6fd44f // fadd v15.2d, v2.2d, v15.2d
+	WORD $0x4e64d508 // fadd v8.2d, v8.2d, v4.2d
+	WORD $0x4e65d529 // fadd v9.2d, v9.2d, v5.2d
+	WORD $0x4e66d54a // fadd v10.2d, v10.2d, v6.2d
+	WORD $0x4e67d56b // fadd v11.2d, v11.2d, v7.2d
+	MOVD 96(R0), R9
+	ADD R1, R9
+	WORD $0x4e68d58c // fadd v12.2d, v12.2d, v8.2d
+	WORD $0x4e69d5ad // fadd v13.2d, v13.2d, v9.2d
+	WORD $0x4e6ad5ce // fadd v14.2d, v14.2d, v10.2d
+	WORD $0x4e6bd5ef // fadd v15.2d, v15.2d, v11.2d
+	WORD $0x6e76dd8c // fmul v12.2d, v12.2d, v22.2d
+	WORD $0x6e76ddad // fmul v13.2d, v13.2d, v22.2d
+	WORD $0x6e76ddce // fmul v14.2d, v14.2d, v22.2d
+	WORD $0x6e76ddef // fmul v15.2d, v15.2d, v22.2d
+	MOVD 240(R0), R10
+	ADD R6, R10
+	VLD4R (R10), [V27.B16, V28.B16, V29.B16, V30.B16]
+	VCMTST V26.D2, V27.D2, V27.D2
+	VCMTST V26.D2, V28.D2, V28.D2
+	VCMTST V26.D2, V29.D2, V29.D2
+	VCMTST V26.D2, V30.D2, V30.D2
 	VBIF V27.B16, V0.B16, V12.B16
 	VBIF V28.B16, V1.B16, V13.B16
 	VBIF V29.B16, V2.B16, V14.B16
@@ -3539,10 +4703,10 @@ block:
 	WORD $0x4e6ed58c // fadd v12.2d, v12.2d, v14.2d
 	WORD $0x4e6cd694 // fadd v20.2d, v20.2d, v12.2d
 	MOVD R8, R7
-	CMP $3, R5
-	BEQ rows_done
+	CMP $3, R11
+	BEQ end_3
 
-	// row 3
+row_3:
 	MOVD 40(R0), R8
 	ADD R1, R8
 	FLDPQ (R8), (F8, F9)
@@ -3570,7 +4734,7 @@ block:
 	WORD $0x6e76ddad // fmul v13.2d, v13.2d, v22.2d
 	WORD $0x6e76ddce // fmul v14.2d, v14.2d, v22.2d
 	WORD $0x6e76ddef // fmul v15.2d, v15.2d, v22.2d
-	MOVD 232(R0), R10
+	MOVD 248(R0), R10
 	ADD R6, R10
 	VLD4R (R10), [V27.B16, V28.B16, V29.B16, V30.B16]
 	VCMTST V26.D2, V27.D2, V27.D2
@@ -3596,10 +4760,10 @@ block:
 	WORD $0x4e6ed58c // fadd v12.2d, v12.2d, v14.2d
 	WORD $0x4e6cd694 // fadd v20.2d, v20.2d, v12.2d
 	MOVD R8, R7
-	CMP $4, R5
-	BEQ rows_done
+	CMP $4, R11
+	BEQ end_4
 
-	// row 4
+row_4:
 	MOVD 48(R0), R8
 	ADD R1, R8
 	FLDPQ (R8), (F0, F1)
@@ -3627,7 +4791,7 @@ block:
 	WORD $0x6e76ddad // fmul v13.2d, v13.2d, v22.2d
 	WORD $0x6e76ddce // fmul v14.2d, v14.2d, v22.2d
 	WORD $0x6e76ddef // fmul v15.2d, v15.2d, v22.2d
-	MOVD 240(R0), R10
+	MOVD 256(R0), R10
 	ADD R6, R10
 	VLD4R (R10), [V27.B16, V28.B16, V29.B16, V30.B16]
 	VCMTST V26.D2, V27.D2, V27.D2
@@ -3653,10 +4817,10 @@ block:
 	WORD $0x4e6ed58c // fadd v12.2d, v12.2d, v14.2d
 	WORD $0x4e6cd694 // fadd v20.2d, v20.2d, v12.2d
 	MOVD R8, R7
-	CMP $5, R5
-	BEQ rows_done
+	CMP $5, R11
+	BEQ end_5
 
-	// row 5
+row_5:
 	MOVD 56(R0), R8
 	ADD R1, R8
 	FLDPQ (R8), (F4, F5)
@@ -3684,7 +4848,7 @@ block:
 	WORD $0x6e76ddad // fmul v13.2d, v13.2d, v22.2d
 	WORD $0x6e76ddce // fmul v14.2d, v14.2d, v22.2d
 	WORD $0x6e76ddef // fmul v15.2d, v15.2d, v22.2d
-	MOVD 248(R0), R10
+	MOVD 264(R0), R10
 	ADD R6, R10
 	VLD4R (R10), [V27.B16, V28.B16, V29.B16, V30.B16]
 	VCMTST V26.D2, V27.D2, V27.D2
@@ -3710,10 +4874,10 @@ block:
 	WORD $0x4e6ed58c // fadd v12.2d, v12.2d, v14.2d
 	WORD $0x4e6cd694 // fadd v20.2d, v20.2d, v12.2d
 	MOVD R8, R7
-	CMP $6, R5
-	BEQ rows_done
+	CMP $6, R11
+	BEQ end_6
 
-	// row 6
+row_6:
 	MOVD 64(R0), R8
 	ADD R1, R8
 	FLDPQ (R8), (F8, F9)
@@ -3741,7 +4905,7 @@ block:
 	WORD $0x6e76ddad // fmul v13.2d, v13.2d, v22.2d
 	WORD $0x6e76ddce // fmul v14.2d, v14.2d, v22.2d
 	WORD $0x6e76ddef // fmul v15.2d, v15.2d, v22.2d
-	MOVD 256(R0), R10
+	MOVD 272(R0), R10
 	ADD R6, R10
 	VLD4R (R10), [V27.B16, V28.B16, V29.B16, V30.B16]
 	VCMTST V26.D2, V27.D2, V27.D2
@@ -3767,10 +4931,10 @@ block:
 	WORD $0x4e6ed58c // fadd v12.2d, v12.2d, v14.2d
 	WORD $0x4e6cd694 // fadd v20.2d, v20.2d, v12.2d
 	MOVD R8, R7
-	CMP $7, R5
-	BEQ rows_done
+	CMP $7, R11
+	BEQ end_7
 
-	// row 7
+row_7:
 	MOVD 72(R0), R8
 	ADD R1, R8
 	FLDPQ (R8), (F0, F1)
@@ -3798,7 +4962,7 @@ block:
 	WORD $0x6e76ddad // fmul v13.2d, v13.2d, v22.2d
 	WORD $0x6e76ddce // fmul v14.2d, v14.2d, v22.2d
 	WORD $0x6e76ddef // fmul v15.2d, v15.2d, v22.2d
-	MOVD 264(R0), R10
+	MOVD 280(R0), R10
 	ADD R6, R10
 	VLD4R (R10), [V27.B16, V28.B16, V29.B16, V30.B16]
 	VCMTST V26.D2, V27.D2, V27.D2
@@ -3825,7 +4989,7 @@ block:
 	WORD $0x4e6cd694 // fadd v20.2d, v20.2d, v12.2d
 
 rows_done:
-	FMOVQ F20, (R2)
+	FMOVQ F20, (R12)
 	ADD $16, R2
 	ADD $64, R1
 	ADD $4, R6
@@ -3833,20 +4997,90 @@ rows_done:
 	BNE block
 	RET
 
+end_1:
+	CMP $1, R5
+	BEQ rows_done
+	FMOVQ F20, (R12)
+	VEOR V20.B16, V20.B16, V20.B16
+	MOVD 200(R0), R10
+	ADD R10, R12
+	MOVD R5, R11
+	B row_1
+
+end_2:
+	CMP $2, R5
+	BEQ rows_done
+	FMOVQ F20, (R12)
+	VEOR V20.B16, V20.B16, V20.B16
+	MOVD 200(R0), R10
+	ADD R10, R12
+	MOVD R5, R11
+	B row_2
+
+end_3:
+	CMP $3, R5
+	BEQ rows_done
+	FMOVQ F20, (R12)
+	VEOR V20.B16, V20.B16, V20.B16
+	MOVD 200(R0), R10
+	ADD R10, R12
+	MOVD R5, R11
+	B row_3
+
+end_4:
+	CMP $4, R5
+	BEQ rows_done
+	FMOVQ F20, (R12)
+	VEOR V20.B16, V20.B16, V20.B16
+	MOVD 200(R0), R10
+	ADD R10, R12
+	MOVD R5, R11
+	B row_4
+
+end_5:
+	CMP $5, R5
+	BEQ rows_done
+	FMOVQ F20, (R12)
+	VEOR V20.B16, V20.B16, V20.B16
+	MOVD 200(R0), R10
+	ADD R10, R12
+	MOVD R5, R11
+	B row_5
+
+end_6:
+	CMP $6, R5
+	BEQ rows_done
+	FMOVQ F20, (R12)
+	VEOR V20.B16, V20.B16, V20.B16
+	MOVD 200(R0), R10
+	ADD R10, R12
+	MOVD R5, R11
+	B row_6
+
+end_7:
+	CMP $7, R5
+	BEQ rows_done
+	FMOVQ F20, (R12)
+	VEOR V20.B16, V20.B16, V20.B16
+	MOVD 200(R0), R10
+	ADD R10, R12
+	MOVD R5, R11
+	B row_7
+
 // func wholeNEONF64(s *Span)
 TEXT ·wholeNEONF64(SB), NOSPLIT, $0-8
 	MOVD s+0(FP), R0
 	MOVD 144(R0), R1
 	MOVD 168(R0), R3
-	MOVD 192(R0), R4
+	MOVD 208(R0), R4
 	MOVD 184(R0), R5
 	MOVD 152(R0), R10
 	MOVD 160(R0), R2
 	ADD R10, R2
-	MOVD 200(R0), R10
+	MOVD 216(R0), R10
 	SUB $1, R10
 	VDUP R10, V21.D2
-	MOVD 344(R0), R10
+	MOVD 360(R0), R10
 	FLDPQ (R10), (F22, F23)
 	MOVD $0x10000000000000, R10
 	VDUP R10, V25.D2
@@ -3854,6 +5088,8 @@ TEXT ·wholeNEONF64(SB), NOSPLIT, $0-8
 block:
 	FMOVQ (R2), F20
 	VAND V21.B16, V20.B16, V20.B16
+	MOVD 192(R0), R11
+	MOVD R2, R12
 	MOVD (R0), R7
 	ADD R1, R7
 	FLDPQ (R7), (F0, F1)
@@ -3883,7 +5119,7 @@ block:
 	WORD $0x4e6bd463 // fadd v3.2d, v3.2d, v11.2d
 	MOVD 80(R0), R9
 	ADD R1, R9
-	MOVD 272(R0), R10
+	MOVD 288(R0), R10
 	ADD R1, R10
 	FLDPQ (R10), (F16, F17)
 	FLDPQ 32(R10), (F18, F19)
@@ -3914,10 +5150,10 @@ block:
 	WORD $0x4e72d610 // fadd v16.2d, v16.2d, v18.2d
 	WORD $0x4e70d694 // fadd v20.2d, v20.2d, v16.2d
 	MOVD R8, R7
-	CMP $1, R5
-	BEQ rows_done
+	CMP $1, R11
+	BEQ end_1
 
-	// row 1
+row_1:
 	MOVD 24(R0), R8
 	ADD R1, R8
 	FLDPQ (R8), (F0, F1)
@@ -3937,7 +5173,7 @@ block:
 	WORD $0x4e63d4e7 // fadd v7.2d, v7.2d, v3.2d
 	MOVD 88(R0), R9
 	ADD R1, R9
-	MOVD 280(R0), R10
+	MOVD 296(R0), R10
 	ADD R1, R10
 	FLDPQ (R10), (F16, F17)
 	FLDPQ 32(R10), (F18, F19)
@@ -3968,10 +5204,10 @@ block:
 	WORD $0x4e72d610 // fadd v16.2d, v16.2d, v18.2d
 	WORD $0x4e70d694 // fadd v20.2d, v20.2d, v16.2d
 	MOVD R8, R7
-	CMP $2, R5
-	BEQ rows_done
+	CMP $2, R11
+	BEQ end_2
 
-	// row 2
+row_2:
 	MOVD 32(R0), R8
 	ADD R1, R8
 	FLDPQ (R8), (F4, F5)
@@ -3991,7 +5227,7 @@ block:
 	WORD $0x4e67d56b // fadd v11.2d, v11.2d, v7.2d
 	MOVD 96(R0), R9
 	ADD R1, R9
-	MOVD 288(R0), R10
+	MOVD 304(R0), R10
 	ADD R1, R10
 	FLDPQ (R10), (F16, F17)
 	FLDPQ 32(R10), (F18, F19)
@@ -4022,10 +5258,10 @@ block:
 	WORD $0x4e72d610 // fadd v16.2d, v16.2d, v18.2d
 	WORD $0x4e70d694 // fadd v20.2d, v20.2d, v16.2d
 	MOVD R8, R7
-	CMP $3, R5
-	BEQ rows_done
+	CMP $3, R11
+	BEQ end_3
 
-	// row 3
+row_3:
 	MOVD 40(R0), R8
 	ADD R1, R8
 	FLDPQ (R8), (F8, F9)
@@ -4045,7 +5281,7 @@ block:
 	WORD $0x4e6bd463 // fadd v3.2d, v3.2d, v11.2d
 	MOVD 104(R0), R9
 	ADD R1, R9
-	MOVD 296(R0), R10
+	MOVD 312(R0), R10
 	ADD R1, R10
 	FLDPQ (R10), (F16, F17)
 	FLDPQ 32(R10), (F18, F19)
@@ -4076,10 +5312,10 @@ block:
 	WORD $0x4e72d610 // fadd v16.2d, v16.2d, v18.2d
 	WORD $0x4e70d694 // fadd v20.2d, v20.2d, v16.2d
 	MOVD R8, R7
-	CMP $4, R5
-	BEQ rows_done
+	CMP $4, R11
+	BEQ end_4
 
-	// row 4
+row_4:
 	MOVD 48(R0), R8
 	ADD R1, R8
 	FLDPQ (R8), (F0, F1)
@@ -4099,7 +5335,7 @@ block:
 	WORD $0x4e63d4e7 // fadd v7.2d, v7.2d, v3.2d
 	MOVD 112(R0), R9
 	ADD R1, R9
-	MOVD 304(R0), R10
+	MOVD 320(R0), R10
 	ADD R1, R10
 	FLDPQ (R10), (F16, F17)
 	FLDPQ 32(R10), (F18, F19)
@@ -4130,10 +5366,10 @@ block:
 	WORD $0x4e72d610 // fadd v16.2d, v16.2d, v18.2d
 	WORD $0x4e70d694 // fadd v20.2d, v20.2d, v16.2d
 	MOVD R8, R7
-	CMP $5, R5
-	BEQ rows_done
+	CMP $5, R11
+	BEQ end_5
 
-	// row 5
+row_5:
 	MOVD 56(R0), R8
 	ADD R1, R8
 	FLDPQ (R8), (F4, F5)
@@ -4153,7 +5389,7 @@ block:
 	WORD $0x4e67d56b // fadd v11.2d, v11.2d, v7.2d
 	MOVD 120(R0), R9
 	ADD R1, R9
-	MOVD 312(R0), R10
+	MOVD 328(R0), R10
 	ADD R1, R10
 	FLDPQ (R10), (F16, F17)
 	FLDPQ 32(R10), (F18, F19)
@@ -4184,10 +5420,10 @@ block:
 	WORD $0x4e72d610 // fadd v16.2d, v16.2d, v18.2d
 	WORD $0x4e70d694 // fadd v20.2d, v20.2d, v16.2d
 	MOVD R8, R7
-	CMP $6, R5
-	BEQ rows_done
+	CMP $6, R11
+	BEQ end_6
 
-	// row 6
+row_6:
 	MOVD 64(R0), R8
 	ADD R1, R8
 	FLDPQ (R8), (F8, F9)
@@ -4207,7 +5443,7 @@ block:
 	WORD $0x4e6bd463 // fadd v3.2d, v3.2d, v11.2d
 	MOVD 128(R0), R9
 	ADD R1, R9
-	MOVD 320(R0), R10
+	MOVD 336(R0), R10
 	ADD R1, R10
 	FLDPQ (R10), (F16, F17)
 	FLDPQ 32(R10), (F18, F19)
@@ -4238,10 +5474,10 @@ block:
 	WORD $0x4e72d610 // fadd v16.2d, v16.2d, v18.2d
 	WORD $0x4e70d694 // fadd v20.2d, v20.2d, v16.2d
 	MOVD R8, R7
-	CMP $7, R5
-	BEQ rows_done
+	CMP $7, R11
+	BEQ end_7
 
-	// row 7
+row_7:
 	MOVD 72(R0), R8
 	ADD R1, R8
 	FLDPQ (R8), (F0, F1)
@@ -4261,7 +5497,7 @@ block:
 	WORD $0x4e63d4e7 // fadd v7.2d, v7.2d, v3.2d
 	MOVD 136(R0), R9
 	ADD R1, R9
-	MOVD 328(R0), R10
+	MOVD 344(R0), R10
 	ADD R1, R10
 	FLDPQ (R10), (F16, F17)
 	FLDPQ 32(R10), (F18, F19)
@@ -4293,28 +5529,98 @@ block:
 	WORD $0x4e70d694 // fadd v20.2d, v20.2d, v16.2d
 
 rows_done:
-	FMOVQ F20, (R2)
+	FMOVQ F20, (R12)
 	ADD $16, R2
 	ADD $64, R1
 	SUBS $1, R4
 	BNE block
 	RET
 
+end_1:
+	CMP $1, R5
+	BEQ rows_done
+	FMOVQ F20, (R12)
+	VEOR V20.B16, V20.B16, V20.B16
+	MOVD 200(R0), R10
+	ADD R10, R12
+	MOVD R5, R11
+	B row_1
+
+end_2:
+	CMP $2, R5
+	BEQ rows_done
+	FMOVQ F20, (R12)
+	VEOR V20.B16, V20.B16, V20.B16
+	MOVD 200(R0), R10
+	ADD R10, R12
+	MOVD R5, R11
+	B row_2
+
+end_3:
+	CMP $3, R5
+	BEQ rows_done
+	FMOVQ F20, (R12)
+	VEOR V20.B16, V20.B16, V20.B16
+	MOVD 200(R0), R10
+	ADD R10, R12
+	MOVD R5, R11
+	B row_3
+
+end_4:
+	CMP $4, R5
+	BEQ rows_done
+	FMOVQ F20, (R12)
+	VEOR V20.B16, V20.B16, V20.B16
+	MOVD 200(R0), R10
+	ADD R10, R12
+	MOVD R5, R11
+	B row_4
+
+end_5:
+	CMP $5, R5
+	BEQ rows_done
+	FMOVQ F20, (R12)
+	VEOR V20.B16, V20.B16, V20.B16
+	MOVD 200(R0), R10
+	ADD R10, R12
+	MOVD R5, R11
+	B row_5
+
+end_6:
+	CMP $6, R5
+	BEQ rows_done
+	FMOVQ F20, (R12)
+	VEOR V20.B16, V20.B16, V20.B16
+	MOVD 200(R0), R10
+	ADD R10, R12
+	MOVD R5, R11
+	B row_6
+
+end_7:
+	CMP $7, R5
+	BEQ rows_done
+	FMOVQ F20, (R12)
+	VEOR V20.B16, V20.B16, V20.B16
+	MOVD 200(R0), R10
+	ADD R10, R12
+	MOVD R5, R11
+	B row_7
+
 // func generalNEONF64(s *Span)
 TEXT ·generalNEONF64(SB), NOSPLIT, $0-8
 	MOVD s+0(FP), R0
 	MOVD 144(R0), R1
 	MOVD 168(R0), R3
-	MOVD 192(R0), R4
+	MOVD 208(R0), R4
 	MOVD 184(R0), R5
-	MOVD 336(R0), R6
+	MOVD 352(R0), R6
 	MOVD 152(R0), R10
 	MOVD 160(R0), R2
 	ADD R10, R2
-	MOVD 200(R0), R10
+	MOVD 216(R0), R10
 	SUB $1, R10
 	VDUP R10, V21.D2
-	MOVD 344(R0), R10
+	MOVD 360(R0), R10
 	FLDPQ (R10), (F22, F23)
 	MOVD $0x10000000000000, R10
 	VDUP R10, V25.D2
@@ -4326,6 +5632,8 @@ TEXT ·generalNEONF64(SB), NOSPLIT, $0-8
 block:
 	FMOVQ (R2), F20
 	VAND V21.B16, V20.B16, V20.B16
+	MOVD 192(R0), R11
+	MOVD R2, R12
 	MOVD (R0), R7
 	ADD R1, R7
 	FLDPQ (R7), (F0, F1)
@@ -4355,7 +5663,7 @@ block:
 	WORD $0x4e6bd463 // fadd v3.2d, v3.2d, v11.2d
 	MOVD 80(R0), R9
 	ADD R1, R9
-	MOVD 272(R0), R10
+	MOVD 288(R0), R10
 	ADD R1, R10
 	FLDPQ (R10), (F16, F17)
 	FLDPQ 32(R10), (F18, F19)
@@ -4371,7 +5679,7 @@ block:
 	WORD $0x4eefd463 // fsub v3.2d, v3.2d, v15.2d
 	VFMLA V23.D2, V3.D2, V15.D2
 	VFMLA V22.D2, V15.D2, V19.D2
-	MOVD 208(R0), R10
+	MOVD 224(R0), R10
 	ADD R6, R10
 	VLD4R (R10), [V27.B16, V28.B16, V29.B16, V30.B16]
 	VCMTST V26.D2, V27.D2, V27.D2
@@ -4397,10 +5705,10 @@ block:
 	WORD $0x4e72d610 // fadd v16.2d, v16.2d, v18.2d
 	WORD $0x4e70d694 // fadd v20.2d, v20.2d, v16.2d
 	MOVD R8, R7
-	CMP $1, R5
-	BEQ rows_done
+	CMP $1, R11
+	BEQ end_1
 
-	// row 1
+row_1:
 	MOVD 24(R0), R8
 	ADD R1, R8
 	FLDPQ (R8), (F0, F1)
@@ -4420,7 +5728,7 @@ block:
 	WORD $0x4e63d4e7 // fadd v7.2d, v7.2d, v3.2d
 	MOVD 88(R0), R9
 	ADD R1, R9
-	MOVD 280(R0), R10
+	MOVD 296(R0), R10
 	ADD R1, R10
 	FLDPQ (R10), (F16, F17)
 	FLDPQ 32(R10), (F18, F19)
@@ -4436,7 +5744,7 @@ block:
 	WORD $0x4eefd4e7 // fsub v7.2d, v7.2d, v15.2d
 	VFMLA V23.D2, V7.D2, V15.D2
 	VFMLA V22.D2, V15.D2, V19.D2
-	MOVD 216(R0), R10
+	MOVD 232(R0), R10
 	ADD R6, R10
 	VLD4R (R10), [V27.B16, V28.B16, V29.B16, V30.B16]
 	VCMTST V26.D2, V27.D2, V27.D2
@@ -4462,10 +5770,10 @@ block:
 	WORD $0x4e72d610 // fadd v16.2d, v16.2d, v18.2d
 	WORD $0x4e70d694 // fadd v20.2d, v20.2d, v16.2d
 	MOVD R8, R7
-	CMP $2, R5
-	BEQ rows_done
+	CMP $2, R11
+	BEQ end_2
 
-	// row 2
+row_2:
 	MOVD 32(R0), R8
 	ADD R1, R8
 	FLDPQ (R8), (F4, F5)
@@ -4485,7 +5793,7 @@ block:
 	WORD $0x4e67d56b // fadd v11.2d, v11.2d, v7.2d
 	MOVD 96(R0), R9
 	ADD R1, R9
-	MOVD 288(R0), R10
+	MOVD 304(R0), R10
 	ADD R1, R10
 	FLDPQ (R10), (F16, F17)
 	FLDPQ 32(R10), (F18, F19)
@@ -4501,7 +5809,7 @@ block:
 	WORD $0x4eefd56b // fsub v11.2d, v11.2d, v15.2d
 	VFMLA V23.D2, V11.D2, V15.D2
 	VFMLA V22.D2, V15.D2, V19.D2
-	MOVD 224(R0), R10
+	MOVD 240(R0), R10
 	ADD R6, R10
 	VLD4R (R10), [V27.B16, V28.B16, V29.B16, V30.B16]
 	VCMTST V26.D2, V27.D2, V27.D2
@@ -4527,10 +5835,10 @@ block:
 	WORD $0x4e72d610 // fadd v16.2d, v16.2d, v18.2d
 	WORD $0x4e70d694 // fadd v20.2d, v20.2d, v16.2d
 	MOVD R8, R7
-	CMP $3, R5
-	BEQ rows_done
+	CMP $3, R11
+	BEQ end_3
 
-	// row 3
+row_3:
 	MOVD 40(R0), R8
 	ADD R1, R8
 	FLDPQ (R8), (F8, F9)
@@ -4550,7 +5858,7 @@ block:
 	WORD $0x4e6bd463 // fadd v3.2d, v3.2d, v11.2d
 	MOVD 104(R0), R9
 	ADD R1, R9
-	MOVD 296(R0), R10
+	MOVD 312(R0), R10
 	ADD R1, R10
 	FLDPQ (R10), (F16, F17)
 	FLDPQ 32(R10), (F18, F19)
@@ -4566,7 +5874,7 @@ block:
 	WORD $0x4eefd463 // fsub v3.2d, v3.2d, v15.2d
 	VFMLA V23.D2, V3.D2, V15.D2
 	VFMLA V22.D2, V15.D2, V19.D2
-	MOVD 232(R0), R10
+	MOVD 248(R0), R10
 	ADD R6, R10
 	VLD4R (R10), [V27.B16, V28.B16, V29.B16, V30.B16]
 	VCMTST V26.D2, V27.D2, V27.D2
@@ -4592,10 +5900,10 @@ block:
 	WORD $0x4e72d610 // fadd v16.2d, v16.2d, v18.2d
 	WORD $0x4e70d694 // fadd v20.2d, v20.2d, v16.2d
 	MOVD R8, R7
-	CMP $4, R5
-	BEQ rows_done
+	CMP $4, R11
+	BEQ end_4
 
-	// row 4
+row_4:
 	MOVD 48(R0), R8
 	ADD R1, R8
 	FLDPQ (R8), (F0, F1)
@@ -4615,7 +5923,7 @@ block:
 	WORD $0x4e63d4e7 // fadd v7.2d, v7.2d, v3.2d
 	MOVD 112(R0), R9
 	ADD R1, R9
-	MOVD 304(R0), R10
+	MOVD 320(R0), R10
 	ADD R1, R10
 	FLDPQ (R10), (F16, F17)
 	FLDPQ 32(R10), (F18, F19)
@@ -4631,7 +5939,7 @@ block:
 	WORD $0x4eefd4e7 // fsub v7.2d, v7.2d, v15.2d
 	VFMLA V23.D2, V7.D2, V15.D2
 	VFMLA V22.D2, V15.D2, V19.D2
-	MOVD 240(R0), R10
+	MOVD 256(R0), R10
 	ADD R6, R10
 	VLD4R (R10), [V27.B16, V28.B16, V29.B16, V30.B16]
 	VCMTST V26.D2, V27.D2, V27.D2
@@ -4657,10 +5965,10 @@ block:
 	WORD $0x4e72d610 // fadd v16.2d, v16.2d, v18.2d
 	WORD $0x4e70d694 // fadd v20.2d, v20.2d, v16.2d
 	MOVD R8, R7
-	CMP $5, R5
-	BEQ rows_done
+	CMP $5, R11
+	BEQ end_5
 
-	// row 5
+row_5:
 	MOVD 56(R0), R8
 	ADD R1, R8
 	FLDPQ (R8), (F4, F5)
@@ -4680,7 +5988,7 @@ block:
 	WORD $0x4e67d56b // fadd v11.2d, v11.2d, v7.2d
 	MOVD 120(R0), R9
 	ADD R1, R9
-	MOVD 312(R0), R10
+	MOVD 328(R0), R10
 	ADD R1, R10
 	FLDPQ (R10), (F16, F17)
 	FLDPQ 32(R10), (F18, F19)
@@ -4696,7 +6004,7 @@ block:
 	WORD $0x4eefd56b // fsub v11.2d, v11.2d, v15.2d
 	VFMLA V23.D2, V11.D2, V15.D2
 	VFMLA V22.D2, V15.D2, V19.D2
-	MOVD 248(R0), R10
+	MOVD 264(R0), R10
 	ADD R6, R10
 	VLD4R (R10), [V27.B16, V28.B16, V29.B16, V30.B16]
 	VCMTST V26.D2, V27.D2, V27.D2
@@ -4722,10 +6030,10 @@ block:
 	WORD $0x4e72d610 // fadd v16.2d, v16.2d, v18.2d
 	WORD $0x4e70d694 // fadd v20.2d, v20.2d, v16.2d
 	MOVD R8, R7
-	CMP $6, R5
-	BEQ rows_done
+	CMP $6, R11
+	BEQ end_6
 
-	// row 6
+row_6:
 	MOVD 64(R0), R8
 	ADD R1, R8
 	FLDPQ (R8), (F8, F9)
@@ -4745,7 +6053,7 @@ block:
 	WORD $0x4e6bd463 // fadd v3.2d, v3.2d, v11.2d
 	MOVD 128(R0), R9
 	ADD R1, R9
-	MOVD 320(R0), R10
+	MOVD 336(R0), R10
 	ADD R1, R10
 	FLDPQ (R10), (F16, F17)
 	FLDPQ 32(R10), (F18, F19)
@@ -4761,7 +6069,7 @@ block:
 	WORD $0x4eefd463 // fsub v3.2d, v3.2d, v15.2d
 	VFMLA V23.D2, V3.D2, V15.D2
 	VFMLA V22.D2, V15.D2, V19.D2
-	MOVD 256(R0), R10
+	MOVD 272(R0), R10
 	ADD R6, R10
 	VLD4R (R10), [V27.B16, V28.B16, V29.B16, V30.B16]
 	VCMTST V26.D2, V27.D2, V27.D2
@@ -4787,10 +6095,10 @@ block:
 	WORD $0x4e72d610 // fadd v16.2d, v16.2d, v18.2d
 	WORD $0x4e70d694 // fadd v20.2d, v20.2d, v16.2d
 	MOVD R8, R7
-	CMP $7, R5
-	BEQ rows_done
+	CMP $7, R11
+	BEQ end_7
 
-	// row 7
+row_7:
 	MOVD 72(R0), R8
 	ADD R1, R8
 	FLDPQ (R8), (F0, F1)
@@ -4810,7 +6118,7 @@ block:
 	WORD $0x4e63d4e7 // fadd v7.2d, v7.2d, v3.2d
 	MOVD 136(R0), R9
 	ADD R1, R9
-	MOVD 328(R0), R10
+	MOVD 344(R0), R10
 	ADD R1, R10
 	FLDPQ (R10), (F16, F17)
 	FLDPQ 32(R10), (F18, F19)
@@ -4826,7 +6134,7 @@ block:
 	WORD $0x4eefd4e7 // fsub v7.2d, v7.2d, v15.2d
 	VFMLA V23.D2, V7.D2, V15.D2
 	VFMLA V22.D2, V15.D2, V19.D2
-	MOVD 264(R0), R10
+	MOVD 280(R0), R10
 	ADD R6, R10
 	VLD4R (R10), [V27.B16, V28.B16, V29.B16, V30.B16]
 	VCMTST V26.D2, V27.D2, V27.D2
@@ -4853,10 +6161,738 @@ block:
 	WORD $0x4e70d694 // fadd v20.2d, v20.2d, v16.2d
 
 rows_done:
-	FMOVQ F20, (R2)
+	FMOVQ F20, (R12)
 	ADD $16, R2
 	ADD $64, R1
 	ADD $4, R6
+	SUBS $1, R4
+	BNE block
+	RET
+
+end_1:
+	CMP $1, R5
+	BEQ rows_done
+	FMOVQ F20, (R12)
+	VEOR V20.B16, V20.B16, V20.B16
+	MOVD 200(R0), R10
+	ADD R10, R12
+	MOVD R5, R11
+	B row_1
+
+end_2:
+	CMP $2, R5
+	BEQ rows_done
+	FMOVQ F20, (R12)
+	VEOR V20.B16, V20.B16, V20.B16
+	MOVD 200(R0), R10
+	ADD R10, R12
+	MOVD R5, R11
+	B row_2
+
+end_3:
+	CMP $3, R5
+	BEQ rows_done
+	FMOVQ F20, (R12)
+	VEOR V20.B16, V20.B16, V20.B16
+	MOVD 200(R0), R10
+	ADD R10, R12
+	MOVD R5, R11
+	B row_3
+
+end_4:
+	CMP $4, R5
+	BEQ rows_done
+	FMOVQ F20, (R12)
+	VEOR V20.B16, V20.B16, V20.B16
+	MOVD 200(R0), R10
+	ADD R10, R12
+	MOVD R5, R11
+	B row_4
+
+end_5:
+	CMP $5, R5
+	BEQ rows_done
+	FMOVQ F20, (R12)
+	VEOR V20.B16, V20.B16, V20.B16
+	MOVD 200(R0), R10
+	ADD R10, R12
+	MOVD R5, R11
+	B row_5
+
+end_6:
+	CMP $6, R5
+	BEQ rows_done
+	FMOVQ F20, (R12)
+	VEOR V20.B16, V20.B16, V20.B16
+	MOVD 200(R0), R10
+	ADD R10, R12
+	MOVD R5, R11
+	B row_6
+
+end_7:
+	CMP $7, R5
+	BEQ rows_done
+	FMOVQ F20, (R12)
+	VEOR V20.B16, V20.B16, V20.B16
+	MOVD 200(R0), R10
+	ADD R10, R12
+	MOVD R5, R11
+	B row_7
+
+// func bareNEONF64(s *Span)
+TEXT ·bareNEONF64(SB), NOSPLIT, $0-8
+	MOVD s+0(FP), R0
+	MOVD 144(R0), R1
+	MOVD 168(R0), R3
+	MOVD 208(R0), R4
+	MOVD 184(R0), R5
+	MOVD $0x3fd0000000000000, R10
+	VDUP R10, V22.D2
+	MOVD $0x10000000000000, R10
+	VDUP R10, V25.D2
+
+block:
+	MOVD (R0), R7
+	ADD R1, R7
+	FLDPQ (R7), (F0, F1)
+	FLDPQ 32(R7), (F2, F3)
+	MOVD 8(R0), R7
+	ADD R1, R7
+	FLDPQ (R7), (F4, F5)
+	FLDPQ 32(R7), (F6, F7)
+
+	// row 0
+	MOVD 16(R0), R8
+	ADD R1, R8
+	FLDPQ (R8), (F8, F9)
+	FLDPQ 32(R8), (F10, F11)
+	FMOVQ (R3), F16
+	FMOVQ 64(R7), F17
+	FMOVQ F7, (R3)
+	VEXT $8, V7.B16, V16.B16, V12.B16
+	VEXT $8, V17.B16, V4.B16, V15.B16
+	WORD $0x4e65d58c // fadd v12.2d, v12.2d, v5.2d
+	WORD $0x4e66d48d // fadd v13.2d, v4.2d, v6.2d
+	WORD $0x4e67d4ae // fadd v14.2d, v5.2d, v7.2d
+	WORD $0x4e6fd4cf // fadd v15.2d, v6.2d, v15.2d
+	WORD $0x4e68d400 // fadd v0.2d, v0.2d, v8.2d
+	WORD $0x4e69d421 // fadd v1.2d, v1.2d, v9.2d
+	WORD $0x4e6ad442 // fadd v2.2d, v2.2d, v10.2d
+	WORD $0x4e6bd463 // fadd v3.2d, v3.2d, v11.2d
+	MOVD 80(R0), R9
+	ADD R1, R9
+	WORD $0x4e60d58c // fadd v12.2d, v12.2d, v0.2d
+	WORD $0x4e61d5ad // fadd v13.2d, v13.2d, v1.2d
+	WORD $0x4e62d5ce // fadd v14.2d, v14.2d, v2.2d
+	WORD $0x4e63d5ef // fadd v15.2d, v15.2d, v3.2d
+	WORD $0x6e76dd8c // fmul v12.2d, v12.2d, v22.2d
+	WORD $0x6e76ddad // fmul v13.2d, v13.2d, v22.2d
+	WORD $0x6e76ddce // fmul v14.2d, v14.2d, v22.2d
+	WORD $0x6e76ddef // fmul v15.2d, v15.2d, v22.2d
+	FSTPQ (F12, F13), (R9)
+	FSTPQ (F14, F15), 32(R9)
+	MOVD R8, R7
+	CMP $1, R5
+	BEQ rows_done
+
+	// row 1
+	MOVD 24(R0), R8
+	ADD R1, R8
+	FLDPQ (R8), (F0, F1)
+	FLDPQ 32(R8), (F2, F3)
+	FMOVQ 16(R3), F16
+	FMOVQ 64(R7), F17
+	FMOVQ F11, 16(R3)
+	VEXT $8, V11.B16, V16.B16, V12.B16
+	VEXT $8, V17.B16, V8.B16, V15.B16
+	WORD $0x4e69d58c // fadd v12.2d, v12.2d, v9.2d
+	WORD $0x4e6ad50d // fadd v13.2d, v8.2d, v10.2d
+	WORD $0x4e6bd52e // fadd v14.2d, v9.2d, v11.2d
+	WORD $0x4e6fd54f // fadd v15.2d, v10.2d, v15.2d
+	WORD $0x4e60d484 // fadd v4.2d, v4.2d, v0.2d
+	WORD $0x4e61d4a5 // fadd v5.2d, v5.2d, v1.2d
+	WORD $0x4e62d4c6 // fadd v6.2d, v6.2d, v2.2d
+	WORD $0x4e63d4e7 // fadd v7.2d, v7.2d, v3.2d
+	MOVD 88(R0), R9
+	ADD R1, R9
+	WORD $0x4e64d58c // fadd v12.2d, v12.2d, v4.2d
+	WORD $0x4e65d5ad // fadd v13.2d, v13.2d, v5.2d
+	WORD $0x4e66d5ce // fadd v14.2d, v14.2d, v6.2d
+	WORD $0x4e67d5ef // fadd v15.2d, v15.2d, v7.2d
+	WORD $0x6e76dd8c // fmul v12.2d, v12.2d, v22.2d
+	WORD $0x6e76ddad // fmul v13.2d, v13.2d, v22.2d
+	WORD $0x6e76ddce // fmul v14.2d, v14.2d, v22.2d
+	WORD $0x6e76ddef // fmul v15.2d, v15.2d, v22.2d
+	FSTPQ (F12, F13), (R9)
+	FSTPQ (F14, F15), 32(R9)
+	MOVD R8, R7
+	CMP $2, R5
+	BEQ rows_done
+
+	// row 2
+	MOVD 32(R0), R8
+	ADD R1, R8
+	FLDPQ (R8), (F4, F5)
+	FLDPQ 32(R8), (F6, F7)
+	FMOVQ 32(R3), F16
+	FMOVQ 64(R7), F17
+	FMOVQ F3, 32(R3)
+	VEXT $8, V3.B16, V16.B16, V12.B16
+	VEXT $8, V17.B16, V0.B16, V15.B16
+	WORD $0x4e61d58c // fadd v12.2d, v12.2d, v1.2d
+	WORD $0x4e62d40d // fadd v13.2d, v0.2d, v2.2d
+	WORD $0x4e63d42e // fadd v14.2d, v1.2d, v3.2d
+	WORD $0x4e6fd44f // fadd v15.2d, v2.2d, v15.2d
+	WORD $0x4e64d508 // fadd v8.2d, v8.2d, v4.2d
+	WORD $0x4e65d529 // fadd v9.2d, v9.2d, v5.2d
+	WORD $0x4e66d54a // fadd v10.2d, v10.2d, v6.2d
+	WORD $0x4e67d56b // fadd v11.2d, v11.2d, v7.2d
+	MOVD 96(R0), R9
+	ADD R1, R9
+	WORD $0x4e68d58c // fadd v12.2d, v12.2d, v8.2d
+	WORD $0x4e69d5ad // fadd v13.2d, v13.2d, v9.2d
+	WORD $0x4e6ad5ce // fadd v14.2d, v14.2d, v10.2d
+	WORD $0x4e6bd5ef // fadd v15.2d, v15.2d, v11.2d
+	WORD $0x6e76dd8c // fmul v12.2d, v12.2d, v22.2d
+	WORD $0x6e76ddad // fmul v13.2d, v13.2d, v22.2d
+	WORD $0x6e76ddce // fmul v14.2d, v14.2d, v22.2d
+	WORD $0x6e76ddef // fmul v15.2d, v15.2d, v22.2d
+	FSTPQ (F12, F13), (R9)
+	FSTPQ (F14, F15), 32(R9)
+	MOVD R8, R7
+	CMP $3, R5
+	BEQ rows_done
+
+	// row 3
+	MOVD 40(R0), R8
+	ADD R1, R8
+	FLDPQ (R8), (F8, F9)
+	FLDPQ 32(R8), (F10, F11)
+	FMOVQ 48(R3), F16
+	FMOVQ 64(R7), F17
+	FMOVQ F7, 48(R3)
+	VEXT $8, V7.B16, V16.B16, V12.B16
+	VEXT $8, V17.B16, V4.B16, V15.B16
+	WORD $0x4e65d58c // fadd v12.2d, v12.2d, v5.2d
+	WORD $0x4e66d48d // fadd v13.2d, v4.2d, v6.2d
+	WORD $0x4e67d4ae // fadd v14.2d, v5.2d, v7.2d
+	WORD $0x4e6fd4cf // fadd v15.2d, v6.2d, v15.2d
+	WORD $0x4e68d400 // fadd v0.2d, v0.2d, v8.2d
+	WORD $0x4e69d421 // fadd v1.2d, v1.2d, v9.2d
+	WORD $0x4e6ad442 // fadd v2.2d, v2.2d, v10.2d
+	WORD $0x4e6bd463 // fadd v3.2d, v3.2d, v11.2d
+	MOVD 104(R0), R9
+	ADD R1, R9
+	WORD $0x4e60d58c // fadd v12.2d, v12.2d, v0.2d
+	WORD $0x4e61d5ad // fadd v13.2d, v13.2d, v1.2d
+	WORD $0x4e62d5ce // fadd v14.2d, v14.2d, v2.2d
+	WORD $0x4e63d5ef // fadd v15.2d, v15.2d, v3.2d
+	WORD $0x6e76dd8c // fmul v12.2d, v12.2d, v22.2d
+	WORD $0x6e76ddad // fmul v13.2d, v13.2d, v22.2d
+	WORD $0x6e76ddce // fmul v14.2d, v14.2d, v22.2d
+	WORD $0x6e76ddef // fmul v15.2d, v15.2d, v22.2d
+	FSTPQ (F12, F13), (R9)
+	FSTPQ (F14, F15), 32(R9)
+	MOVD R8, R7
+	CMP $4, R5
+	BEQ rows_done
+
+	// row 4
+	MOVD 48(R0), R8
+	ADD R1, R8
+	FLDPQ (R8), (F0, F1)
+	FLDPQ 32(R8), (F2, F3)
+	FMOVQ 64(R3), F16
+	FMOVQ 64(R7), F17
+	FMOVQ F11, 64(R3)
+	VEXT $8, V11.B16, V16.B16, V12.B16
+	VEXT $8, V17.B16, V8.B16, V15.B16
+	WORD $0x4e69d58c // fadd v12.2d, v12.2d, v9.2d
+	WORD $0x4e6ad50d // fadd v13.2d, v8.2d, v10.2d
+	WORD $0x4e6bd52e // fadd v14.2d, v9.2d, v11.2d
+	WORD $0x4e6fd54f // fadd v15.2d, v10.2d, v15.2d
+	WORD $0x4e60d484 // fadd v4.2d, v4.2d, v0.2d
+	WORD $0x4e61d4a5 // fadd v5.2d, v5.2d, v1.2d
+	WORD $0x4e62d4c6 // fadd v6.2d, v6.2d, v2.2d
+	WORD $0x4e63d4e7 // fadd v7.2d, v7.2d, v3.2d
+	MOVD 112(R0), R9
+	ADD R1, R9
+	WORD $0x4e64d58c // fadd v12.2d, v12.2d, v4.2d
+	WORD $0x4e65d5ad // fadd v13.2d, v13.2d, v5.2d
+	WORD $0x4e66d5ce // fadd v14.2d, v14.2d, v6.2d
+	WORD $0x4e67d5ef // fadd v15.2d, v15.2d, v7.2d
+	WORD $0x6e76dd8c // fmul v12.2d, v12.2d, v22.2d
+	WORD $0x6e76ddad // fmul v13.2d, v13.2d, v22.2d
+	WORD $0x6e76ddce // fmul v14.2d, v14.2d, v22.2d
+	WORD $0x6e76ddef // fmul v15.2d, v15.2d, v22.2d
+	FSTPQ (F12, F13), (R9)
+	FSTPQ (F14, F15), 32(R9)
+	MOVD R8, R7
+	CMP $5, R5
+	BEQ rows_done
+
+	// row 5
+	MOVD 56(R0), R8
+	ADD R1, R8
+	FLDPQ (R8), (F4, F5)
+	FLDPQ 32(R8), (F6, F7)
+	FMOVQ 80(R3), F16
+	FMOVQ 64(R7), F17
+	FMOVQ F3, 80(R3)
+	VEXT $8, V3.B16, V16.B16, V12.B16
+	VEXT $8, V17.B16, V0.B16, V15.B16
+	WORD $0x4e61d58c // fadd v12.2d, v12.2d, v1.2d
+	WORD $0x4e62d40d // fadd v13.2d, v0.2d, v2.2d
+	WORD $0x4e63d42e // fadd v14.2d, v1.2d, v3.2d
+	WORD $0x4e6fd44f // fadd v15.2d, v2.2d, v15.2d
+	WORD $0x4e64d508 // fadd v8.2d, v8.2d, v4.2d
+	WORD $0x4e65d529 // fadd v9.2d, v9.2d, v5.2d
+	WORD $0x4e66d54a // fadd v10.2d, v10.2d, v6.2d
+	WORD $0x4e67d56b // fadd v11.2d, v11.2d, v7.2d
+	MOVD 120(R0), R9
+	ADD R1, R9
+	WORD $0x4e68d58c // fadd v12.2d, v12.2d, v8.2d
+	WORD $0x4e69d5ad // fadd v13.2d, v13.2d, v9.2d
+	WORD $0x4e6ad5ce // fadd v14.2d, v14.2d, v10.2d
+	WORD $0x4e6bd5ef // fadd v15.2d, v15.2d, v11.2d
+	WORD $0x6e76dd8c // fmul v12.2d, v12.2d, v22.2d
+	WORD $0x6e76ddad // fmul v13.2d, v13.2d, v22.2d
+	WORD $0x6e76ddce // fmul v14.2d, v14.2d, v22.2d
+	WORD $0x6e76ddef // fmul v15.2d, v15.2d, v22.2d
+	FSTPQ (F12, F13), (R9)
+	FSTPQ (F14, F15), 32(R9)
+	MOVD R8, R7
+	CMP $6, R5
+	BEQ rows_done
+
+	// row 6
+	MOVD 64(R0), R8
+	ADD R1, R8
+	FLDPQ (R8), (F8, F9)
+	FLDPQ 32(R8), (F10, F11)
+	FMOVQ 96(R3), F16
+	FMOVQ 64(R7), F17
+	FMOVQ F7, 96(R3)
+	VEXT $8, V7.B16, V16.B16, V12.B16
+	VEXT $8, V17.B16, V4.B16, V15.B16
+	WORD $0x4e65d58c // fadd v12.2d, v12.2d, v5.2d
+	WORD $0x4e66d48d // fadd v13.2d, v4.2d, v6.2d
+	WORD $0x4e67d4ae // fadd v14.2d, v5.2d, v7.2d
+	WORD $0x4e6fd4cf // fadd v15.2d, v6.2d, v15.2d
+	WORD $0x4e68d400 // fadd v0.2d, v0.2d, v8.2d
+	WORD $0x4e69d421 // fadd v1.2d, v1.2d, v9.2d
+	WORD $0x4e6ad442 // fadd v2.2d, v2.2d, v10.2d
+	WORD $0x4e6bd463 // fadd v3.2d, v3.2d, v11.2d
+	MOVD 128(R0), R9
+	ADD R1, R9
+	WORD $0x4e60d58c // fadd v12.2d, v12.2d, v0.2d
+	WORD $0x4e61d5ad // fadd v13.2d, v13.2d, v1.2d
+	WORD $0x4e62d5ce // fadd v14.2d, v14.2d, v2.2d
+	WORD $0x4e63d5ef // fadd v15.2d, v15.2d, v3.2d
+	WORD $0x6e76dd8c // fmul v12.2d, v12.2d, v22.2d
+	WORD $0x6e76ddad // fmul v13.2d, v13.2d, v22.2d
+	WORD $0x6e76ddce // fmul v14.2d, v14.2d, v22.2d
+	WORD $0x6e76ddef // fmul v15.2d, v15.2d, v22.2d
+	FSTPQ (F12, F13), (R9)
+	FSTPQ (F14, F15), 32(R9)
+	MOVD R8, R7
+	CMP $7, R5
+	BEQ rows_done
+
+	// row 7
+	MOVD 72(R0), R8
+	ADD R1, R8
+	FLDPQ (R8), (F0, F1)
+	FLDPQ 32(R8), (F2, F3)
+	FMOVQ 112(R3), F16
+	FMOVQ 64(R7), F17
+	FMOVQ F11, 112(R3)
+	VEXT $8, V11.B16, V16.B16, V12.B16
+	VEXT $8, V17.B16, V8.B16, V15.B16
+	WORD $0x4e69d58c // fadd v12.2d, v12.2d, v9.2d
+	WORD $0x4e6ad50d // fadd v13.2d, v8.2d, v10.2d
+	WORD $0x4e6bd52e // fadd v14.2d, v9.2d, v11.2d
+	WORD $0x4e6fd54f // fadd v15.2d, v10.2d, v15.2d
+	WORD $0x4e60d484 // fadd v4.2d, v4.2d, v0.2d
+	WORD $0x4e61d4a5 // fadd v5.2d, v5.2d, v1.2d
+	WORD $0x4e62d4c6 // fadd v6.2d, v6.2d, v2.2d
+	WORD $0x4e63d4e7 // fadd v7.2d, v7.2d, v3.2d
+	MOVD 136(R0), R9
+	ADD R1, R9
+	WORD $0x4e64d58c // fadd v12.2d, v12.2d, v4.2d
+	WORD $0x4e65d5ad // fadd v13.2d, v13.2d, v5.2d
+	WORD $0x4e66d5ce // fadd v14.2d, v14.2d, v6.2d
+	WORD $0x4e67d5ef // fadd v15.2d, v15.2d, v7.2d
+	WORD $0x6e76dd8c // fmul v12.2d, v12.2d, v22.2d
+	WORD $0x6e76ddad // fmul v13.2d, v13.2d, v22.2d
+	WORD $0x6e76ddce // fmul v14.2d, v14.2d, v22.2d
+	WORD $0x6e76ddef // fmul v15.2d, v15.2d, v22.2d
+	FSTPQ (F12, F13), (R9)
+	FSTPQ (F14, F15), 32(R9)
+
+rows_done:
+	ADD $64, R1
+	SUBS $1, R4
+	BNE block
+	RET
+
+// func bareWholeNEONF64(s *Span)
+TEXT ·bareWholeNEONF64(SB), NOSPLIT, $0-8
+	MOVD s+0(FP), R0
+	MOVD 144(R0), R1
+	MOVD 168(R0), R3
+	MOVD 208(R0), R4
+	MOVD 184(R0), R5
+	MOVD 360(R0), R10
+	FLDPQ (R10), (F22, F23)
+	MOVD $0x10000000000000, R10
+	VDUP R10, V25.D2
+
+block:
+	MOVD (R0), R7
+	ADD R1, R7
+	FLDPQ (R7), (F0, F1)
+	FLDPQ 32(R7), (F2, F3)
+	MOVD 8(R0), R7
+	ADD R1, R7
+	FLDPQ (R7), (F4, F5)
+	FLDPQ 32(R7), (F6, F7)
+
+	// row 0
+	MOVD 16(R0), R8
+	ADD R1, R8
+	FLDPQ (R8), (F8, F9)
+	FLDPQ 32(R8), (F10, F11)
+	FMOVQ (R3), F16
+	FMOVQ 64(R7), F17
+	FMOVQ F7, (R3)
+	VEXT $8, V7.B16, V16.B16, V12.B16
+	VEXT $8, V17.B16, V4.B16, V15.B16
+	WORD $0x4e65d58c // fadd v12.2d, v12.2d, v5.2d
+	WORD $0x4e66d48d // fadd v13.2d, v4.2d, v6.2d
+	WORD $0x4e67d4ae // fadd v14.2d, v5.2d, v7.2d
+	WORD $0x4e6fd4cf // fadd v15.2d, v6.2d, v15.2d
+	WORD $0x4e68d400 // fadd v0.2d, v0.2d, v8.2d
+	WORD $0x4e69d421 // fadd v1.2d, v1.2d, v9.2d
+	WORD $0x4e6ad442 // fadd v2.2d, v2.2d, v10.2d
+	WORD $0x4e6bd463 // fadd v3.2d, v3.2d, v11.2d
+	MOVD 80(R0), R9
+	ADD R1, R9
+	MOVD 288(R0), R10
+	ADD R1, R10
+	FLDPQ (R10), (F16, F17)
+	FLDPQ 32(R10), (F18, F19)
+	WORD $0x4eecd400 // fsub v0.2d, v0.2d, v12.2d
+	VFMLA V23.D2, V0.D2, V12.D2
+	VFMLA V22.D2, V12.D2, V16.D2
+	WORD $0x4eedd421 // fsub v1.2d, v1.2d, v13.2d
+	VFMLA V23.D2, V1.D2, V13.D2
+	VFMLA V22.D2, V13.D2, V17.D2
+	WORD $0x4eeed442 // fsub v2.2d, v2.2d, v14.2d
+	VFMLA V23.D2, V2.D2, V14.D2
+	VFMLA V22.D2, V14.D2, V18.D2
+	WORD $0x4eefd463 // fsub v3.2d, v3.2d, v15.2d
+	VFMLA V23.D2, V3.D2, V15.D2
+	VFMLA V22.D2, V15.D2, V19.D2
+	FSTPQ (F16, F17), (R9)
+	FSTPQ (F18, F19), 32(R9)
+	MOVD R8, R7
+	CMP $1, R5
+	BEQ rows_done
+
+	// row 1
+	MOVD 24(R0), R8
+	ADD R1, R8
+	FLDPQ (R8), (F0, F1)
+	FLDPQ 32(R8), (F2, F3)
+	FMOVQ 16(R3), F16
+	FMOVQ 64(R7), F17
+	FMOVQ F11, 16(R3)
+	VEXT $8, V11.B16, V16.B16, V12.B16
+	VEXT $8, V17.B16, V8.B16, V15.B16
+	WORD $0x4e69d58c // fadd v12.2d, v12.2d, v9.2d
+	WORD $0x4e6ad50d // fadd v13.2d, v8.2d, v10.2d
+	WORD $0x4e6bd52e // fadd v14.2d, v9.2d, v11.2d
+	WORD $0x4e6fd54f // fadd v15.2d, v10.2d, v15.2d
+	WORD $0x4e60d484 // fadd v4.2d, v4.2d, v0.2d
+	WORD $0x4e61d4a5 // fadd v5.2d, v5.2d, v1.2d
+	WORD $0x4e62d4c6 // fadd v6.2d, v6.2d, v2.2d
+	WORD $0x4e63d4e7 // fadd v7.2d, v7.2d, v3.2d
+	MOVD 88(R0), R9
+	ADD R1, R9
+	MOVD 296(R0), R10
+	ADD R1, R10
+	FLDPQ (R10), (F16, F17)
+	FLDPQ 32(R10), (F18, F19)
+	WORD $0x4eecd484 // fsub v4.2d, v4.2d, v12.2d
+	VFMLA V23.D2, V4.D2, V12.D2
+	VFMLA V22.D2, V12.D2, V16.D2
+	WORD $0x4eedd4a5 // fsub v5.2d, v5.2d, v13.2d
+	VFMLA V23.D2, V5.D2, V13.D2
+	VFMLA V22.D2, V13.D2, V17.D2
+	WORD $0x4eeed4c6 // fsub v6.2d, v6.2d, v14.2d
+	VFMLA V23.D2, V6.D2, V14.D2
+	VFMLA V22.D2, V14.D2, V18.D2
+	WORD $0x4eefd4e7 // fsub v7.2d, v7.2d, v15.2d
+	VFMLA V23.D2, V7.D2, V15.D2
+	VFMLA V22.D2, V15.D2, V19.D2
+	FSTPQ (F16, F17), (R9)
+	FSTPQ (F18, F19), 32(R9)
+	MOVD R8, R7
+	CMP $2, R5
+	BEQ rows_done
+
+	// row 2
+	MOVD 32(R0), R8
+	ADD R1, R8
+	FLDPQ (R8), (F4, F5)
+	FLDPQ 32(R8), (F6, F7)
+	FMOVQ 32(R3), F16
+	FMOVQ 64(R7), F17
+	FMOVQ F3, 32(R3)
+	VEXT $8, V3.B16, V16.B16, V12.B16
+	VEXT $8, V17.B16, V0.B16, V15.B16
+	WORD $0x4e61d58c // fadd v12.2d, v12.2d, v1.2d
+	WORD $0x4e62d40d // fadd v13.2d, v0.2d, v2.2d
+	WORD $0x4e63d42e // fadd v14.2d, v1.2d, v3.2d
+	WORD $0x4e6fd44f // fadd v15.2d, v2.2d, v15.2d
+	WORD $0x4e64d508 // fadd v8.2d, v8.2d, v4.2d
+	WORD $0x4e65d529 // fadd v9.2d, v9.2d, v5.2d
+	WORD $0x4e66d54a // fadd v10.2d, v10.2d, v6.2d
+	WORD $0x4e67d56b // fadd v11.2d, v11.2d, v7.2d
+	MOVD 96(R0), R9
+	ADD R1, R9
+	MOVD 304(R0), R10
+	ADD R1, R10
+	FLDPQ (R10), (F16, F17)
+	FLDPQ 32(R10), (F18, F19)
+	WORD $0x4eecd508 // fsub v8.2d, v8.2d, v12.2d
+	VFMLA V23.D2, V8.D2, V12.D2
+	VFMLA V22.D2, V12.D2, V16.D2
+	WORD $0x4eedd529 // fsub v9.2d, v9.2d, v13.2d
+	VFMLA V23.D2, V9.D2, V13.D2
+	VFMLA V22.D2, V13.D2, V17.D2
+	WORD $0x4eeed54a // fsub v10.2d, v10.2d, v14.2d
+	VFMLA V23.D2, V10.D2, V14.D2
+	VFMLA V22.D2, V14.D2, V18.D2
+	WORD $0x4eefd56b // fsub v11.2d, v11.2d, v15.2d
+	VFMLA V23.D2, V11.D2, V15.D2
+	VFMLA V22.D2, V15.D2, V19.D2
+	FSTPQ (F16, F17), (R9)
+	FSTPQ (F18, F19), 32(R9)
+	MOVD R8, R7
+	CMP $3, R5
+	BEQ rows_done
+
+	// row 3
+	MOVD 40(R0), R8
+	ADD R1, R8
+	FLDPQ (R8), (F8, F9)
+	FLDPQ 32(R8), (F10, F11)
+	FMOVQ 48(R3), F16
+	FMOVQ 64(R7), F17
+	FMOVQ F7, 48(R3)
+	VEXT $8, V7.B16, V16.B16, V12.B16
+	VEXT $8, V17.B16, V4.B16, V15.B16
+	WORD $0x4e65d58c // fadd v12.2d, v12.2d, v5.2d
+	WORD $0x4e66d48d // fadd v13.2d, v4.2d, v6.2d
+	WORD $0x4e67d4ae // fadd v14.2d, v5.2d, v7.2d
+	WORD $0x4e6fd4cf // fadd v15.2d, v6.2d, v15.2d
+	WORD $0x4e68d400 // fadd v0.2d, v0.2d, v8.2d
+	WORD $0x4e69d421 // fadd v1.2d, v1.2d, v9.2d
+	WORD $0x4e6ad442 // fadd v2.2d, v2.2d, v10.2d
+	WORD $0x4e6bd463 // fadd v3.2d, v3.2d, v11.2d
+	MOVD 104(R0), R9
+	ADD R1, R9
+	MOVD 312(R0), R10
+	ADD R1, R10
+	FLDPQ (R10), (F16, F17)
+	FLDPQ 32(R10), (F18, F19)
+	WORD $0x4eecd400 // fsub v0.2d, v0.2d, v12.2d
+	VFMLA V23.D2, V0.D2, V12.D2
+	VFMLA V22.D2, V12.D2, V16.D2
+	WORD $0x4eedd421 // fsub v1.2d, v1.2d, v13.2d
+	VFMLA V23.D2, V1.D2, V13.D2
+	VFMLA V22.D2, V13.D2, V17.D2
+	WORD $0x4eeed442 // fsub v2.2d, v2.2d, v14.2d
+	VFMLA V23.D2, V2.D2, V14.D2
+	VFMLA V22.D2, V14.D2, V18.D2
+	WORD $0x4eefd463 // fsub v3.2d, v3.2d, v15.2d
+	VFMLA V23.D2, V3.D2, V15.D2
+	VFMLA V22.D2, V15.D2, V19.D2
+	FSTPQ (F16, F17), (R9)
+	FSTPQ (F18, F19), 32(R9)
+	MOVD R8, R7
+	CMP $4, R5
+	BEQ rows_done
+
+	// row 4
+	MOVD 48(R0), R8
+	ADD R1, R8
+	FLDPQ (R8), (F0, F1)
+	FLDPQ 32(R8), (F2, F3)
+	FMOVQ 64(R3), F16
+	FMOVQ 64(R7), F17
+	FMOVQ F11, 64(R3)
+	VEXT $8, V11.B16, V16.B16, V12.B16
+	VEXT $8, V17.B16, V8.B16, V15.B16
+	WORD $0x4e69d58c // fadd v12.2d, v12.2d, v9.2d
+	WORD $0x4e6ad50d // fadd v13.2d, v8.2d, v10.2d
+	WORD $0x4e6bd52e // fadd v14.2d, v9.2d, v11.2d
+	WORD $0x4e6fd54f // fadd v15.2d, v10.2d, v15.2d
+	WORD $0x4e60d484 // fadd v4.2d, v4.2d, v0.2d
+	WORD $0x4e61d4a5 // fadd v5.2d, v5.2d, v1.2d
+	WORD $0x4e62d4c6 // fadd v6.2d, v6.2d, v2.2d
+	WORD $0x4e63d4e7 // fadd v7.2d, v7.2d, v3.2d
+	MOVD 112(R0), R9
+	ADD R1, R9
+	MOVD 320(R0), R10
+	ADD R1, R10
+	FLDPQ (R10), (F16, F17)
+	FLDPQ 32(R10), (F18, F19)
+	WORD $0x4eecd484 // fsub v4.2d, v4.2d, v12.2d
+	VFMLA V23.D2, V4.D2, V12.D2
+	VFMLA V22.D2, V12.D2, V16.D2
+	WORD $0x4eedd4a5 // fsub v5.2d, v5.2d, v13.2d
+	VFMLA V23.D2, V5.D2, V13.D2
+	VFMLA V22.D2, V13.D2, V17.D2
+	WORD $0x4eeed4c6 // fsub v6.2d, v6.2d, v14.2d
+	VFMLA V23.D2, V6.D2, V14.D2
+	VFMLA V22.D2, V14.D2, V18.D2
+	WORD $0x4eefd4e7 // fsub v7.2d, v7.2d, v15.2d
+	VFMLA V23.D2, V7.D2, V15.D2
+	VFMLA V22.D2, V15.D2, V19.D2
+	FSTPQ (F16, F17), (R9)
+	FSTPQ (F18, F19), 32(R9)
+	MOVD R8, R7
+	CMP $5, R5
+	BEQ rows_done
+
+	// row 5
+	MOVD 56(R0), R8
+	ADD R1, R8
+	FLDPQ (R8), (F4, F5)
+	FLDPQ 32(R8), (F6, F7)
+	FMOVQ 80(R3), F16
+	FMOVQ 64(R7), F17
+	FMOVQ F3, 80(R3)
+	VEXT $8, V3.B16, V16.B16, V12.B16
+	VEXT $8, V17.B16, V0.B16, V15.B16
+	WORD $0x4e61d58c // fadd v12.2d, v12.2d, v1.2d
+	WORD $0x4e62d40d // fadd v13.2d, v0.2d, v2.2d
+	WORD $0x4e63d42e // fadd v14.2d, v1.2d, v3.2d
+	WORD $0x4e6fd44f // fadd v15.2d, v2.2d, v15.2d
+	WORD $0x4e64d508 // fadd v8.2d, v8.2d, v4.2d
+	WORD $0x4e65d529 // fadd v9.2d, v9.2d, v5.2d
+	WORD $0x4e66d54a // fadd v10.2d, v10.2d, v6.2d
+	WORD $0x4e67d56b // fadd v11.2d, v11.2d, v7.2d
+	MOVD 120(R0), R9
+	ADD R1, R9
+	MOVD 328(R0), R10
+	ADD R1, R10
+	FLDPQ (R10), (F16, F17)
+	FLDPQ 32(R10), (F18, F19)
+	WORD $0x4eecd508 // fsub v8.2d, v8.2d, v12.2d
+	VFMLA V23.D2, V8.D2, V12.D2
+	VFMLA V22.D2, V12.D2, V16.D2
+	WORD $0x4eedd529 // fsub v9.2d, v9.2d, v13.2d
+	VFMLA V23.D2, V9.D2, V13.D2
+	VFMLA V22.D2, V13.D2, V17.D2
+	WORD $0x4eeed54a // fsub v10.2d, v10.2d, v14.2d
+	VFMLA V23.D2, V10.D2, V14.D2
+	VFMLA V22.D2, V14.D2, V18.D2
+	WORD $0x4eefd56b // fsub v11.2d, v11.2d, v15.2d
+	VFMLA V23.D2, V11.D2, V15.D2
+	VFMLA V22.D2, V15.D2, V19.D2
+	FSTPQ (F16, F17), (R9)
+	FSTPQ (F18, F19), 32(R9)
+	MOVD R8, R7
+	CMP $6, R5
+	BEQ rows_done
+
+	// row 6
+	MOVD 64(R0), R8
+	ADD R1, R8
+	FLDPQ (R8), (F8, F9)
+	FLDPQ 32(R8), (F10, F11)
+	FMOVQ 96(R3), F16
+	FMOVQ 64(R7), F17
+	FMOVQ F7, 96(R3)
+	VEXT $8, V7.B16, V16.B16, V12.B16
+	VEXT $8, V17.B16, V4.B16, V15.B16
+	WORD $0x4e65d58c // fadd v12.2d, v12.2d, v5.2d
+	WORD $0x4e66d48d // fadd v13.2d, v4.2d, v6.2d
+	WORD $0x4e67d4ae // fadd v14.2d, v5.2d, v7.2d
+	WORD $0x4e6fd4cf // fadd v15.2d, v6.2d, v15.2d
+	WORD $0x4e68d400 // fadd v0.2d, v0.2d, v8.2d
+	WORD $0x4e69d421 // fadd v1.2d, v1.2d, v9.2d
+	WORD $0x4e6ad442 // fadd v2.2d, v2.2d, v10.2d
+	WORD $0x4e6bd463 // fadd v3.2d, v3.2d, v11.2d
+	MOVD 128(R0), R9
+	ADD R1, R9
+	MOVD 336(R0), R10
+	ADD R1, R10
+	FLDPQ (R10), (F16, F17)
+	FLDPQ 32(R10), (F18, F19)
+	WORD $0x4eecd400 // fsub v0.2d, v0.2d, v12.2d
+	VFMLA V23.D2, V0.D2, V12.D2
+	VFMLA V22.D2, V12.D2, V16.D2
+	WORD $0x4eedd421 // fsub v1.2d, v1.2d, v13.2d
+	VFMLA V23.D2, V1.D2, V13.D2
+	VFMLA V22.D2, V13.D2, V17.D2
+	WORD $0x4eeed442 // fsub v2.2d, v2.2d, v14.2d
+	VFMLA V23.D2, V2.D2, V14.D2
+	VFMLA V22.D2, V14.D2, V18.D2
+	WORD $0x4eefd463 // fsub v3.2d, v3.2d, v15.2d
+	VFMLA V23.D2, V3.D2, V15.D2
+	VFMLA V22.D2, V15.D2, V19.D2
+	FSTPQ (F16, F17), (R9)
+	FSTPQ (F18, F19), 32(R9)
+	MOVD R8, R7
+	CMP $7, R5
+	BEQ rows_done
+
+	// row 7
+	MOVD 72(R0), R8
+	ADD R1, R8
+	FLDPQ (R8), (F0, F1)
+	FLDPQ 32(R8), (F2, F3)
+	FMOVQ 112(R3), F16
+	FMOVQ 64(R7), F17
+	FMOVQ F11, 112(R3)
+	VEXT $8, V11.B16, V16.B16, V12.B16
+	VEXT $8, V17.B16, V8.B16, V15.B16
+	WORD $0x4e69d58c // fadd v12.2d, v12.2d, v9.2d
+	WORD $0x4e6ad50d // fadd v13.2d, v8.2d, v10.2d
+	WORD $0x4e6bd52e // fadd v14.2d, v9.2d, v11.2d
+	WORD $0x4e6fd54f // fadd v15.2d, v10.2d, v15.2d
+	WORD $0x4e60d484 // fadd v4.2d, v4.2d, v0.2d
+	WORD $0x4e61d4a5 // fadd v5.2d, v5.2d, v1.2d
+	WORD $0x4e62d4c6 // fadd v6.2d, v6.2d, v2.2d
+	WORD $0x4e63d4e7 // fadd v7.2d, v7.2d, v3.2d
+	MOVD 136(R0), R9
+	ADD R1, R9
+	MOVD 344(R0), R10
+	ADD R1, R10
+	FLDPQ (R10), (F16, F17)
+	FLDPQ 32(R10), (F18, F19)
+	WORD $0x4eecd484 // fsub v4.2d, v4.2d, v12.2d
+	VFMLA V23.D2, V4.D2, V12.D2
+	VFMLA V22.D2, V12.D2, V16.D2
+	WORD $0x4eedd4a5 // fsub v5.2d, v5.2d, v13.2d
+	VFMLA V23.D2, V5.D2, V13.D2
+	VFMLA V22.D2, V13.D2, V17.D2
+	WORD $0x4eeed4c6 // fsub v6.2d, v6.2d, v14.2d
+	VFMLA V23.D2, V6.D2, V14.D2
+	VFMLA V22.D2, V14.D2, V18.D2
+	WORD $0x4eefd4e7 // fsub v7.2d, v7.2d, v15.2d
+	VFMLA V23.D2, V7.D2, V15.D2
+	VFMLA V22.D2, V15.D2, V19.D2
+	FSTPQ (F16, F17), (R9)
+	FSTPQ (F18, F19), 32(R9)
+
+rows_done:
+	ADD $64, R1
 	SUBS $1, R4
 	BNE block
 	RET
@@ -4866,12 +6902,12 @@ TEXT ·weightedNEONF64(SB), NOSPLIT, $0-8
 	MOVD s+0(FP), R0
 	MOVD 144(R0), R1
 	MOVD 168(R0), R3
-	MOVD 192(R0), R4
+	MOVD 208(R0), R4
 	MOVD 184(R0), R5
-	MOVD 336(R0), R6
-	MOVD 344(R0), R10
+	MOVD 352(R0), R6
+	MOVD 360(R0), R10
 	FLDPQ (R10), (F22, F23)
-	ADD $352, R0, R10
+	ADD $368, R0, R10
 	VLD1R (R10), [V24.D2]
 	MOVD $0x1, R10
 	VMOV R10, V26.D[0]
@@ -4908,7 +6944,7 @@ block:
 	WORD $0x4e6bd463 // fadd v3.2d, v3.2d, v11.2d
 	MOVD 80(R0), R9
 	ADD R1, R9
-	MOVD 272(R0), R10
+	MOVD 288(R0), R10
 	ADD R1, R10
 	FLDPQ (R10), (F16, F17)
 	FLDPQ 32(R10), (F18, F19)
@@ -4936,7 +6972,7 @@ block:
 	WORD $0x4ee7d673 // fsub v19.2d, v19.2d, v7.2d
 	VORR V7.B16, V7.B16, V15.B16
 	VFMLA V24.D2, V19.D2, V15.D2
-	MOVD 208(R0), R10
+	MOVD 224(R0), R10
 	ADD R6, R10
 	VLD4R (R10), [V27.B16, V28.B16, V29.B16, V30.B16]
 	VCMTST V26.D2, V27.D2, V27.D2
@@ -4973,7 +7009,7 @@ block:
 	WORD $0x4e63d4e7 // fadd v7.2d, v7.2d, v3.2d
 	MOVD 88(R0), R9
 	ADD R1, R9
-	MOVD 280(R0), R10
+	MOVD 296(R0), R10
 	ADD R1, R10
 	FLDPQ (R10), (F16, F17)
 	FLDPQ 32(R10), (F18, F19)
@@ -5001,7 +7037,7 @@ block:
 	WORD $0x4eebd673 // fsub v19.2d, v19.2d, v11.2d
 	VORR V11.B16, V11.B16, V15.B16
 	VFMLA V24.D2, V19.D2, V15.D2
-	MOVD 216(R0), R10
+	MOVD 232(R0), R10
 	ADD R6, R10
 	VLD4R (R10), [V27.B16, V28.B16, V29.B16, V30.B16]
 	VCMTST V26.D2, V27.D2, V27.D2
@@ -5038,7 +7074,7 @@ block:
 	WORD $0x4e67d56b // fadd v11.2d, v11.2d, v7.2d
 	MOVD 96(R0), R9
 	ADD R1, R9
-	MOVD 288(R0), R10
+	MOVD 304(R0), R10
 	ADD R1, R10
 	FLDPQ (R10), (F16, F17)
 	FLDPQ 32(R10), (F18, F19)
@@ -5066,7 +7102,7 @@ block:
 	WORD $0x4ee3d673 // fsub v19.2d, v19.2d, v3.2d
 	VORR V3.B16, V3.B16, V15.B16
 	VFMLA V24.D2, V19.D2, V15.D2
-	MOVD 224(R0), R10
+	MOVD 240(R0), R10
 	ADD R6, R10
 	VLD4R (R10), [V27.B16, V28.B16, V29.B16, V30.B16]
 	VCMTST V26.D2, V27.D2, V27.D2
@@ -5103,7 +7139,7 @@ block:
 	WORD $0x4e6bd463 // fadd v3.2d, v3.2d, v11.2d
 	MOVD 104(R0), R9
 	ADD R1, R9
-	MOVD 296(R0), R10
+	MOVD 312(R0), R10
 	ADD R1, R10
 	FLDPQ (R10), (F16, F17)
 	FLDPQ 32(R10), (F18, F19)
@@ -5131,7 +7167,7 @@ block:
 	WORD $0x4ee7d673 // fsub v19.2d, v19.2d, v7.2d
 	VORR V7.B16, V7.B16, V15.B16
 	VFMLA V24.D2, V19.D2, V15.D2
-	MOVD 232(R0), R10
+	MOVD 248(R0), R10
 	ADD R6, R10
 	VLD4R (R10), [V27.B16, V28.B16, V29.B16, V30.B16]
 	VCMTST V26.D2, V27.D2, V27.D2
@@ -5168,7 +7204,7 @@ block:
 	WORD $0x4e63d4e7 // fadd v7.2d, v7.2d, v3.2d
 	MOVD 112(R0), R9
 	ADD R1, R9
-	MOVD 304(R0), R10
+	MOVD 320(R0), R10
 	ADD R1, R10
 	FLDPQ (R10), (F16, F17)
 	FLDPQ 32(R10), (F18, F19)
@@ -5196,7 +7232,7 @@ block:
 	WORD $0x4eebd673 // fsub v19.2d, v19.2d, v11.2d
 	VORR V11.B16, V11.B16, V15.B16
 	VFMLA V24.D2, V19.D2, V15.D2
-	MOVD 240(R0), R10
+	MOVD 256(R0), R10
 	ADD R6, R10
 	VLD4R (R10), [V27.B16, V28.B16, V29.B16, V30.B16]
 	VCMTST V26.D2, V27.D2, V27.D2
@@ -5233,7 +7269,7 @@ block:
 	WORD $0x4e67d56b // fadd v11.2d, v11.2d, v7.2d
 	MOVD 120(R0), R9
 	ADD R1, R9
-	MOVD 312(R0), R10
+	MOVD 328(R0), R10
 	ADD R1, R10
 	FLDPQ (R10), (F16, F17)
 	FLDPQ 32(R10), (F18, F19)
@@ -5261,7 +7297,7 @@ block:
 	WORD $0x4ee3d673 // fsub v19.2d, v19.2d, v3.2d
 	VORR V3.B16, V3.B16, V15.B16
 	VFMLA V24.D2, V19.D2, V15.D2
-	MOVD 248(R0), R10
+	MOVD 264(R0), R10
 	ADD R6, R10
 	VLD4R (R10), [V27.B16, V28.B16, V29.B16, V30.B16]
 	VCMTST V26.D2, V27.D2, V27.D2
@@ -5298,7 +7334,7 @@ block:
 	WORD $0x4e6bd463 // fadd v3.2d, v3.2d, v11.2d
 	MOVD 128(R0), R9
 	ADD R1, R9
-	MOVD 320(R0), R10
+	MOVD 336(R0), R10
 	ADD R1, R10
 	FLDPQ (R10), (F16, F17)
 	FLDPQ 32(R10), (F18, F19)
@@ -5326,7 +7362,7 @@ block:
 	WORD $0x4ee7d673 // fsub v19.2d, v19.2d, v7.2d
 	VORR V7.B16, V7.B16, V15.B16
 	VFMLA V24.D2, V19.D2, V15.D2
-	MOVD 256(R0), R10
+	MOVD 272(R0), R10
 	ADD R6, R10
 	VLD4R (R10), [V27.B16, V28.B16, V29.B16, V30.B16]
 	VCMTST V26.D2, V27.D2, V27.D2
@@ -5363,7 +7399,7 @@ block:
 	WORD $0x4e63d4e7 // fadd v7.2d, v7.2d, v3.2d
 	MOVD 136(R0), R9
 	ADD R1, R9
-	MOVD 328(R0), R10
+	MOVD 344(R0), R10
 	ADD R1, R10
 	FLDPQ (R10), (F16, F17)
 	FLDPQ 32(R10), (F18, F19)
@@ -5391,7 +7427,7 @@ block:
 	WORD $0x4eebd673 // fsub v19.2d, v19.2d, v11.2d
 	VORR V11.B16, V11.B16, V15.B16
 	VFMLA V24.D2, V19.D2, V15.D2
-	MOVD 264(R0), R10
+	MOVD 280(R0), R10
 	ADD R6, R10
 	VLD4R (R10), [V27.B16, V28.B16, V29.B16, V30.B16]
 	VCMTST V26.D2, V27.D2, V27.D2
@@ -5417,11 +7453,11 @@ TEXT ·weightedWholeNEONF64(SB), NOSPLIT, $0-8
 	MOVD s+0(FP), R0
 	MOVD 144(R0), R1
 	MOVD 168(R0), R3
-	MOVD 192(R0), R4
+	MOVD 208(R0), R4
 	MOVD 184(R0), R5
-	MOVD 344(R0), R10
+	MOVD 360(R0), R10
 	FLDPQ (R10), (F22, F23)
-	ADD $352, R0, R10
+	ADD $368, R0, R10
 	VLD1R (R10), [V24.D2]
 
 block:
@@ -5454,7 +7490,7 @@ block:
 	WORD $0x4e6bd463 // fadd v3.2d, v3.2d, v11.2d
 	MOVD 80(R0), R9
 	ADD R1, R9
-	MOVD 272(R0), R10
+	MOVD 288(R0), R10
 	ADD R1, R10
 	FLDPQ (R10), (F16, F17)
 	FLDPQ 32(R10), (F18, F19)
@@ -5508,7 +7544,7 @@ block:
 	WORD $0x4e63d4e7 // fadd v7.2d, v7.2d, v3.2d
 	MOVD 88(R0), R9
 	ADD R1, R9
-	MOVD 280(R0), R10
+	MOVD 296(R0), R10
 	ADD R1, R10
 	FLDPQ (R10), (F16, F17)
 	FLDPQ 32(R10), (F18, F19)
@@ -5562,7 +7598,7 @@ block:
 	WORD $0x4e67d56b // fadd v11.2d, v11.2d, v7.2d
 	MOVD 96(R0), R9
 	ADD R1, R9
-	MOVD 288(R0), R10
+	MOVD 304(R0), R10
 	ADD R1, R10
 	FLDPQ (R10), (F16, F17)
 	FLDPQ 32(R10), (F18, F19)
@@ -5616,7 +7652,7 @@ block:
 	WORD $0x4e6bd463 // fadd v3.2d, v3.2d, v11.2d
 	MOVD 104(R0), R9
 	ADD R1, R9
-	MOVD 296(R0), R10
+	MOVD 312(R0), R10
 	ADD R1, R10
 	FLDPQ (R10), (F16, F17)
 	FLDPQ 32(R10), (F18, F19)
@@ -5670,7 +7706,7 @@ block:
 	WORD $0x4e63d4e7 // fadd v7.2d, v7.2d, v3.2d
 	MOVD 112(R0), R9
 	ADD R1, R9
-	MOVD 304(R0), R10
+	MOVD 320(R0), R10
 	ADD R1, R10
 	FLDPQ (R10), (F16, F17)
 	FLDPQ 32(R10), (F18, F19)
@@ -5724,7 +7760,7 @@ block:
 	WORD $0x4e67d56b // fadd v11.2d, v11.2d, v7.2d
 	MOVD 120(R0), R9
 	ADD R1, R9
-	MOVD 312(R0), R10
+	MOVD 328(R0), R10
 	ADD R1, R10
 	FLDPQ (R10), (F16, F17)
 	FLDPQ 32(R10), (F18, F19)
@@ -5778,7 +7814,7 @@ block:
 	WORD $0x4e6bd463 // fadd v3.2d, v3.2d, v11.2d
 	MOVD 128(R0), R9
 	ADD R1, R9
-	MOVD 320(R0), R10
+	MOVD 336(R0), R10
 	ADD R1, R10
 	FLDPQ (R10), (F16, F17)
 	FLDPQ 32(R10), (F18, F19)
@@ -5832,7 +7868,7 @@ block:
 	WORD $0x4e63d4e7 // fadd v7.2d, v7.2d, v3.2d
 	MOVD 136(R0), R9
 	ADD R1, R9
-	MOVD 328(R0), R10
+	MOVD 344(R0), R10
 	ADD R1, R10
 	FLDPQ (R10), (F16, F17)
 	FLDPQ 32(R10), (F18, F19)

@@ -28,6 +28,8 @@ func portable[F float]() Kernel {
 		Fixed:         Pair{Sweep: fixed},
 		General:       Pair{Sweep: general},
 		Whole:         Pair{Sweep: general},
+		Bare:          Pair{Sweep: barePortable[F]},
+		BareWhole:     Pair{Sweep: bareWholePortable[F]},
 		Weighted:      Pair{Sweep: weightedPortable[F]},
 		WeightedWhole: Pair{Sweep: weightedPortable[F]},
 	}
@@ -54,6 +56,7 @@ func sweepPortable[F float](s *Span) {
 	least := smallest[F]()
 	carry := unsafe.Slice((*F)(s.Carry), s.Rows)
 	for r := range s.Rows {
+		acc = nextGroups(s, r, acc)
 		north, row, south, dst := rowsPortable[F](s, r, n)
 		west := carry[r]
 		for b := range acc {
@@ -79,14 +82,25 @@ func rowsPortable[F float](s *Span, r, n int) (north, row, south, dst []F) {
 		unsafe.Slice((*F)(unsafe.Add(s.Dst[r], s.Off)), n)
 }
 
+// nextGroups returns the sums of the groups of row r, of which acc has those of the row before.
+func nextGroups[F float](s *Span, r int, acc []F) []F {
+	if r != s.Break {
+		return acc
+	}
+	acc = unsafe.Slice((*F)(unsafe.Add(s.Acc, s.AccOff+s.AccNext)), len(acc))
+	clear(acc)
+	return acc
+}
+
 func edgePortable[F float](s *Span, size int) {
-	acc := (*F)(unsafe.Add(s.Acc, s.AccOff))
+	acc := unsafe.Slice((*F)(unsafe.Add(s.Acc, s.AccOff)), 1)
 	if s.Restart != 0 {
-		*acc = 0
+		clear(acc)
 	}
 	least := smallest[F]()
 	carry := unsafe.Slice((*F)(s.Carry), s.Rows)
 	for r := range s.Rows {
+		acc = nextGroups(s, r, acc)
 		north := (*[4]F)(unsafe.Add(s.Src[r], s.Off))
 		row := (*[5]F)(unsafe.Add(s.Src[r+1], s.Off))
 		south := (*[4]F)(unsafe.Add(s.Src[r+2], s.Off))
@@ -102,7 +116,7 @@ func edgePortable[F float](s *Span, size int) {
 			d[j] = v - row[j]
 			dst[j] = v
 		}
-		*acc += FMA(d[1], d[1], FMA(d[0], d[0], least)) + FMA(d[3], d[3], FMA(d[2], d[2], least))
+		acc[0] += FMA(d[1], d[1], FMA(d[0], d[0], least)) + FMA(d[3], d[3], FMA(d[2], d[2], least))
 		carry[r] = west
 	}
 }
@@ -117,6 +131,7 @@ func maskedPortable[F float](s *Span, update func(west, east, north, south, b F)
 	least := smallest[F]()
 	carry := unsafe.Slice((*F)(s.Carry), s.Rows)
 	for r := range s.Rows {
+		acc = nextGroups(s, r, acc)
 		north, row, south, dst := rowsPortable[F](s, r, n)
 		swept := unsafe.Slice((*byte)(unsafe.Add(s.Swept[r], s.SweptOff)), n)
 		source := north // not read
@@ -137,6 +152,36 @@ func maskedPortable[F float](s *Span, update func(west, east, north, south, b F)
 				dst[i] = v
 			}
 			acc[k] += FMA(d[1], d[1], FMA(d[0], d[0], least)) + FMA(d[3], d[3], FMA(d[2], d[2], least))
+		}
+		carry[r] = west
+	}
+}
+
+func barePortable[F float](s *Span) {
+	carry := unsafe.Slice((*F)(s.Carry), s.Rows)
+	for r := range s.Rows {
+		north, row, south, dst := rowsPortable[F](s, r, 4*s.Blocks)
+		west := carry[r]
+		for i := range dst {
+			v := update(west, row[i+1], north[i], south[i])
+			west = row[i]
+			dst[i] = v
+		}
+		carry[r] = west
+	}
+}
+
+func bareWholePortable[F float](s *Span) {
+	h := (*[2]F)(s.Weights)
+	carry := unsafe.Slice((*F)(s.Carry), s.Rows)
+	for r := range s.Rows {
+		north, row, south, dst := rowsPortable[F](s, r, 4*s.Blocks)
+		source := unsafe.Slice((*F)(unsafe.Add(s.Source[r], s.Off)), len(dst))
+		west := carry[r]
+		for i := range dst {
+			v := updateGeneral(west, row[i+1], north[i], south[i], h[0], h[1], source[i])
+			west = row[i]
+			dst[i] = v
 		}
 		carry[r] = west
 	}

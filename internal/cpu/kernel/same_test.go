@@ -50,6 +50,8 @@ func sameBits[F float](t *testing.T, k Kernel) {
 	both("Fixed", k.Fixed, want.Fixed, false, true)
 	both("General", k.General, want.General, false, true)
 	both("Whole", k.Whole, want.General, false, false)
+	both("Bare", k.Bare, want.Bare, false, false)
+	both("BareWhole", k.BareWhole, want.BareWhole, false, false)
 	if k.Weighted.Sweep != nil {
 		both("Weighted", k.Weighted, want.Weighted, false, true)
 		both("WeightedWhole", k.WeightedWhole, want.Weighted, false, false)
@@ -60,12 +62,12 @@ func sameBits[F float](t *testing.T, k Kernel) {
 // or apart from it.
 type spanCase[F float] struct {
 	lanes, rows, blocks int
-	restart             int
+	restart, groupBreak int
 	inPlace             bool
 	src                 [Rows + 2][]F // dense, with a block more than is swept
 	source              [Rows][]F
 	swept               [Rows][]bool
-	west, acc           []F // by row, by group
+	west, acc           []F // by row, by group: those of the first rows, then those of the rows after groupBreak
 	h, q, weight        F
 }
 
@@ -108,7 +110,8 @@ func newSpanCase[F float](random *rand.Rand, lanes int, edge, masked bool) *span
 			}
 		}
 	}
-	c.west, c.acc = values(Rows), values(columns/4)
+	c.groupBreak = 1 + random.IntN(c.rows)
+	c.west, c.acc = values(Rows), values(2*columns/4)
 	for i, v := range c.acc {
 		c.acc[i] = F(math.Abs(float64(v)))
 	}
@@ -187,6 +190,7 @@ func (c *spanCase[F]) span(lanes int) *span[F] {
 	s.Carry = pointer(s.carry)
 	s.acc = append(aligned[F](len(c.acc))[:0], c.acc...)
 	s.Acc = pointer(s.acc)
+	s.Break, s.AccNext = c.groupBreak, len(s.acc)/2*int(unsafe.Sizeof(F(0)))
 	weights := aligned[F](2 * lanes)
 	for lane := range lanes {
 		weights[lane], weights[lanes+lane] = c.h, c.q

@@ -10,9 +10,11 @@ func simdFamilies() []family {
 		usable: true,
 		f32: Kernel{Lanes: 4, Sweep: sweepNEONF32, Edge: edgeNEONF32, Fixed: Pair{Sweep: fixedNEONF32},
 			General: Pair{Sweep: generalNEONF32}, Whole: Pair{Sweep: wholeNEONF32},
+			Bare: Pair{Sweep: bareNEONF32}, BareWhole: Pair{Sweep: bareWholeNEONF32},
 			Pack: packNEONF32, Unpack: unpackNEONF32, collect: collectNEONF32},
 		f64: Kernel{Lanes: 2, Sweep: sweepNEONF64, Edge: edgeNEONF64, Fixed: Pair{Sweep: fixedNEONF64},
 			General: Pair{Sweep: generalNEONF64}, Whole: Pair{Sweep: wholeNEONF64},
+			Bare: Pair{Sweep: bareNEONF64}, BareWhole: Pair{Sweep: bareWholeNEONF64},
 			Weighted: Pair{Sweep: weightedNEONF64}, WeightedWhole: Pair{Sweep: weightedWholeNEONF64},
 			Pack: packNEONF64, Unpack: unpackNEONF64, collect: collectNEONF64},
 	}}
@@ -32,6 +34,12 @@ func wholeNEONF32(s *Span)
 
 //go:noescape
 func generalNEONF32(s *Span)
+
+//go:noescape
+func bareNEONF32(s *Span)
+
+//go:noescape
+func bareWholeNEONF32(s *Span)
 
 //go:noescape
 func collectNEONF32(c *Collector, acc unsafe.Pointer, n int) bool
@@ -62,6 +70,12 @@ func weightedNEONF64(s *Span)
 
 //go:noescape
 func weightedWholeNEONF64(s *Span)
+
+//go:noescape
+func bareNEONF64(s *Span)
+
+//go:noescape
+func bareWholeNEONF64(s *Span)
 
 //go:noescape
 func collectNEONF64(c *Collector, acc unsafe.Pointer, n int) bool

@@ -20,8 +20,7 @@ func TestDevice(t *testing.T) {
 	}
 }
 
-// TestSearch runs the conformance suite of conjugate gradients with all kernels of this machine, and beside a device
-// whose field is copied.
+// TestSearch runs the conformance suite of conjugate gradients with all kernels of this machine.
 func TestSearch(t *testing.T) {
 	for i, name := range kernel.Names() {
 		t.Run(name, func(t *testing.T) {
@@ -34,14 +33,4 @@ func TestSearch(t *testing.T) {
 			})
 		})
 	}
-	t.Run("beside", func(t *testing.T) {
-		leveltest.RunSearch(t, func(l multigrid.Layout) (multigrid.Device, multigrid.Search, error) {
-			d, err := New(l, 1, "")
-			if err != nil {
-				return nil, nil, err
-			}
-			s, err := NewSearchBeside(d, l, 2)
-			return d, s, err
-		})
-	})
 }

@@ -9,14 +9,12 @@ import (
 	"jacobi/solver/multigrid"
 )
 
-// Search implements multigrid.Search for a Device, whose field it shares, or for a device of another kind, whose field
-// it copies. The work on the arrays is the same.
+// Search implements multigrid.Search for a Device, whose field it shares.
 type Search struct {
 	layout multigrid.Layout
 	level  *level[float64] // u is the field
 	x, p   array[float64]
 	lanes  []*lane
-	remote multigrid.Device // the device of another kind; nil for a Device
 }
 
 // lane is the memory of one thread.
@@ -30,26 +28,9 @@ type lane struct {
 
 // NewSearch returns the Search of d.
 func NewSearch(d *Device) *Search {
-	return newSearch(d.layout, d.finest, d.threads)
-}
-
-// NewSearchBeside returns the Search of a device of another kind. It keeps the field, its source and the vectors in the
-// host's memory.
-func NewSearchBeside(d multigrid.Device, l multigrid.Layout, threads int) (*Search, error) {
-	_, e, err := findEngine("")
-	if err != nil {
-		return nil, err
-	}
-	v := newLevel[float64](l.Plan.Levels[0], ownFinest(l), l.Neighbour, l.Source != nil, e)
-	v.v = array[float64]{}
-	s := newSearch(l, v, threads)
-	s.remote = d
-	return s, nil
-}
-
-func newSearch(l multigrid.Layout, v *level[float64], threads int) *Search {
-	s := &Search{layout: l, level: v, x: v.newArray(), p: v.newArray()}
-	for range lanesOf(v.own, threads) {
+	v := d.finest
+	s := &Search{layout: d.layout, level: v, x: v.newArray(), p: v.newArray()}
+	for range lanesOf(v.own, d.threads) {
 		k := &lane{engine: v.engine}
 		rows := newRows[float64](grouped(v.Mesh.NX), len(k.z)+len(k.d)+len(k.acc))
 		copy(k.z[:], rows)
@@ -71,11 +52,6 @@ func (s *Search) Load(ctx context.Context, rows solver.RowSource) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if s.remote != nil {
-			if err := s.loadSource(y, buf); err != nil {
-				return err
-			}
-		}
 		if rows != nil {
 			row, _ := l.Mesh.Canonical(y)
 			if err := rows.Row(row, buf); err != nil {
@@ -84,57 +60,11 @@ func (s *Search) Load(ctx context.Context, rows solver.RowSource) error {
 			l.set(s.p, y, buf)
 		}
 	}
-	if err := s.fetch(ctx); err != nil {
-		return err
-	}
 	for i, row := range l.u.rows {
 		copy(s.x.rows[i], row)
 	}
 	return nil
 }
-
-// loadSource reads the source of row y.
-func (s *Search) loadSource(y int, buf []byte) error {
-	row, ok := s.level.Mesh.Canonical(y)
-	if s.layout.Source == nil || !ok {
-		return nil
-	}
-	if err := s.layout.Source.SourceRow(row, buf); err != nil {
-		return fmt.Errorf("source of row %d: %w", row, err)
-	}
-	s.level.set(s.level.b, y, buf)
-	return nil
-}
-
-// fetch copies the field of another device to u: the rows that the rank owns, the overlaps and the walls.
-func (s *Search) fetch(ctx context.Context) error {
-	if s.remote == nil {
-		return nil
-	}
-	return s.chunks(s.held(), func(rows solver.Stripe, buf []byte) error {
-		if err := s.remote.CopyRows(ctx, 0, multigrid.Unknowns, rows, buf); err != nil {
-			return err
-		}
-		return s.level.setRows(multigrid.Unknowns, rows, buf)
-	})
-}
-
-// chunks calls do for parts of rows, with memory for them.
-func (s *Search) chunks(rows solver.Stripe, do func(rows solver.Stripe, buf []byte) error) error {
-	width := s.level.Mesh.RowBytes()
-	n := max(1, chunkBytes/width)
-	buf := make([]byte, min(n, rows.Rows())*width)
-	for lo := rows.Lo; lo < rows.Hi; lo += n {
-		part := solver.Stripe{Lo: lo, Hi: min(rows.Hi, lo+n)}
-		if err := do(part, buf[:part.Rows()*width]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// chunkBytes is the size of a copy from or to another device.
-const chunkBytes = 4 << 20
 
 // held returns the rows that are held once each: those of the stripe, and walls or overlaps beside it.
 func (s *Search) held() solver.Stripe {
@@ -152,10 +82,7 @@ func (s *Search) Keep(context.Context) error {
 }
 
 // Products implements multigrid.Search.
-func (s *Search) Products(ctx context.Context) (total multigrid.Products, err error) {
-	if err := s.fetch(ctx); err != nil {
-		return total, err
-	}
+func (s *Search) Products(context.Context) (total multigrid.Products, err error) {
 	for _, k := range s.lanes {
 		k.products = multigrid.Products{}
 	}
@@ -240,22 +167,14 @@ func (s *Search) collect(k *lane) {
 }
 
 // Step implements multigrid.Search.
-func (s *Search) Step(ctx context.Context, a, b float64) error {
+func (s *Search) Step(_ context.Context, a, b float64) error {
 	l, rows := s.level, s.held()
 	s.each(rows, func(k *lane, rows solver.Stripe) {
 		for y := rows.Lo; y < rows.Hi; y++ {
 			step(&k.engine, l.u.at(y), s.p.at(y), s.x.at(y), a, b)
 		}
 	})
-	if s.remote == nil {
-		return nil
-	}
-	return s.chunks(rows, func(rows solver.Stripe, buf []byte) error {
-		if err := l.copyRows(multigrid.Unknowns, rows, buf); err != nil {
-			return err
-		}
-		return s.remote.SetRows(ctx, 0, multigrid.Unknowns, rows, buf)
-	})
+	return nil
 }
 
 // CopyRows implements multigrid.Search.
@@ -266,16 +185,7 @@ func (s *Search) CopyRows(_ context.Context, rows solver.Stripe, dst []byte) err
 }
 
 // Bytes implements multigrid.Search.
-func (s *Search) Bytes() int64 { return SearchBytes(s.layout, s.remote != nil) }
+func (s *Search) Bytes() int64 { return SearchBytes(s.layout) }
 
-// SearchBytes returns the bytes of the arrays of a Search, beside a device of another kind or not.
-func SearchBytes(l multigrid.Layout, beside bool) int64 {
-	arrays := 2
-	if beside {
-		arrays++
-		if l.Source != nil {
-			arrays++
-		}
-	}
-	return int64(arrays) * arrayBytes(l, 0)
-}
+// SearchBytes returns the bytes of the arrays of a Search.
+func SearchBytes(l multigrid.Layout) int64 { return 2 * arrayBytes(l, 0) }

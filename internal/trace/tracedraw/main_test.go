@@ -12,7 +12,7 @@ import (
 )
 
 // twoRanks is a trace in which rank 0 sends rows to rank 1.
-const twoRanks = `{"traceEvents":[
+const twoRanks = `{"displayTimeUnit":"ns","traceEvents":[
 {"ph":"M","pid":1,"tid":11,"ts":0,"name":"process_name","args":{"name":"rank 0 on <a>"}},
 {"ph":"M","pid":1,"tid":11,"ts":0,"name":"process_sort_index","args":{"sort_index":0}},
 {"ph":"M","pid":1,"tid":11,"ts":0,"name":"thread_name","args":{"name":"solver"}},
@@ -83,7 +83,7 @@ func TestDraw(t *testing.T) {
 
 func TestRefused(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "trace.json")
-	if err := os.WriteFile(file, []byte("{}"), 0o666); err != nil {
+	if err := os.WriteFile(file, []byte(`{"displayTimeUnit":"ns"}`), 0o666); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {

@@ -33,6 +33,13 @@ type About struct {
 	Passes  int     `json:"passes"`
 	Dropped int     `json:"dropped"`
 	Clocks  []Clock `json:"clocks"`
+	GPUs    []GPU   `json:"gpus"`
+}
+
+// GPU is the clock of a rank's GPU.
+type GPU struct {
+	Rank  int   `json:"rank"`
+	Error int64 `json:"error_ns"`
 }
 
 // Clock is that of the ranks under one kernel.
@@ -98,6 +105,7 @@ type event struct {
 
 // file is the object of the Trace Event Format.
 type file struct {
+	Unit   string  `json:"displayTimeUnit"`
 	Events []event `json:"traceEvents"`
 	Other  About   `json:"otherData"`
 }
@@ -107,6 +115,9 @@ func Read(r io.Reader) (Trace, error) {
 	var f file
 	if err := strictly(r, &f); err != nil {
 		return Trace{}, err
+	}
+	if f.Unit != "ns" { // viewers take shorter slices for parts of those before them
+		return Trace{}, fmt.Errorf("displayTimeUnit %q", f.Unit)
 	}
 	if len(f.Events) == 0 {
 		return Trace{}, errors.New("no events")

@@ -99,6 +99,8 @@ func (m *avx2) loadAcc(acc operand.Mem, restart reg.GPVirtual) {
 
 func (m *avx2) storeAcc(acc operand.Mem) { m.VMOVUPS(m.acc, acc) }
 
+func (m *avx2) clearAcc() { m.VXORPS(m.acc, m.acc, m.acc) }
+
 // magnitude returns a mask of all bits except the sign.
 func (m *avx2) magnitude() operand.Mem {
 	if m.t == solver.Float32 {
@@ -219,7 +221,7 @@ func (m *avx2) row(n, c, s blockRegs, mem rowMem, v variant) {
 			g.VMOVUPS(n[j], mem.dst[j])
 		}
 	}
-	if v.weighted {
+	if !v.sums() {
 		return
 	}
 	for j := range n {

@@ -20,6 +20,7 @@ type avx512 struct {
 	acc     reg.VecPhysical
 	start   reg.VecPhysical // smallest normal number
 	ones    reg.VecPhysical // all bits set
+	one     reg.VecPhysical // 1
 	limit   reg.VecPhysical // for ifTiny
 	ops     arithmetic
 	align   func(...operand.Op)
@@ -28,7 +29,10 @@ type avx512 struct {
 }
 
 // arithmetic holds the instructions for a type of value.
-type arithmetic struct{ add, sub, mul, fma, fmaStart, mov func(...operand.Op) }
+type arithmetic struct {
+	add, sub, mul, fma, fmaStart, fmaLess, mov func(...operand.Op)
+	fmaLessKept                                func(c, a, k, b operand.Op)
+}
 
 func newAVX512(t solver.DType) machine {
 	m := &avx512{t: t}
@@ -39,6 +43,7 @@ func newAVX512(t solver.DType) machine {
 		reg.Z28, reg.Z29, reg.Z30, reg.Z31,
 	}
 	m.acc, m.quarter, m.start, m.ones, m.limit = m.zmm[16], m.zmm[17], m.zmm[19], m.zmm[20], m.zmm[21]
+	m.one = m.zmm[29]
 	m.h, m.q, m.weight = m.zmm[17], m.zmm[18], m.zmm[19]
 	return m
 }
@@ -46,10 +51,12 @@ func newAVX512(t solver.DType) machine {
 func (m *avx512) use(g *generator) {
 	m.generator = g
 	if m.t == solver.Float32 {
-		m.ops = arithmetic{g.VADDPS, g.VSUBPS, g.VMULPS, g.VFMADD231PS, g.VFMADD213PS, g.VMOVUPS}
+		m.ops = arithmetic{g.VADDPS, g.VSUBPS, g.VMULPS, g.VFMADD231PS, g.VFMADD213PS, g.VFMSUB213PS, g.VMOVUPS,
+			g.VFMSUB213PS_Z}
 		m.align = g.VALIGND
 	} else {
-		m.ops = arithmetic{g.VADDPD, g.VSUBPD, g.VMULPD, g.VFMADD231PD, g.VFMADD213PD, g.VMOVUPD}
+		m.ops = arithmetic{g.VADDPD, g.VSUBPD, g.VMULPD, g.VFMADD231PD, g.VFMADD213PD, g.VFMSUB213PD, g.VMOVUPD,
+			g.VFMSUB213PD_Z}
 		m.align = g.VALIGNQ
 	}
 }
@@ -71,6 +78,7 @@ func (m *avx512) spread(name string, v operand.Constant, r reg.VecPhysical) {
 
 func (m *avx512) prologue(v variant, masks blockMem, weights reg.Register, weight operand.Mem) {
 	g, size := m.generator, m.t.Size()
+	m.spread("one", bits(size, 1), m.one)
 	if v.general {
 		m.ops.mov(operand.Mem{Base: weights}, m.h)
 		m.ops.mov(operand.Mem{Base: weights, Disp: m.vectorBytes()}, m.q)
@@ -127,6 +135,8 @@ func (m *avx512) loadAcc(acc operand.Mem, restart reg.GPVirtual) {
 }
 
 func (m *avx512) storeAcc(acc operand.Mem) { m.ops.mov(m.acc, acc) }
+
+func (m *avx512) clearAcc() { m.VPXORD(m.acc, m.acc, m.acc) }
 
 func (m *avx512) ifTiny(sample operand.Mem, label operand.LabelRef) {
 	m.ops.mov(sample, m.zmm[12])
@@ -206,11 +216,14 @@ func (m *avx512) row(n, c, s blockRegs, mem rowMem, v variant) {
 	m.align(operand.U8(1), c[0], t[3], t[3])
 	m.align(operand.U8(m.lanes()-1), mem.carry, c[3], t[0])
 	o.mov(c[3], mem.carry)
+	// Two units of an AMD core add, and two others multiply. Two sums and the differences below go to the latter, which
+	// have less to do. 1*west + east is rounded as west + east.
 	u := operator[reg.VecPhysical]{add: three(o.add), scale: m.scale}
-	u.neighbours(c[1], t[0], t[0])
+	one := operator[reg.VecPhysical]{add: func(a, b, _ reg.VecPhysical) { o.fmaStart(a, m.one, b) }}
+	one.neighbours(c[1], t[0], t[0])
 	u.neighbours(c[2], c[0], t[1])
 	u.neighbours(c[3], c[1], t[2])
-	u.neighbours(t[3], c[2], t[3])
+	one.neighbours(c[2], t[3], t[3])
 	for j := range n {
 		u.neighbours(s[j], n[j], n[j])
 	}
@@ -228,25 +241,36 @@ func (m *avx512) row(n, c, s blockRegs, mem rowMem, v variant) {
 		}
 	}
 	for j := range n {
-		if !v.general {
+		switch {
+		case v.general:
+		case v.kept() && !v.tiny:
+			o.mov(c[j], n[j])
+			o.mul(m.quarter, t[j], laneMasks[j], n[j])
+		default:
 			u.value(t[j], n[j], v.tiny)
 		}
 		if v.weighted {
 			m.general().weigh(c[j], n[j])
 		}
-		if v.masked || v.swept {
+		if v.kept() && (v.general || v.tiny) {
 			m.blend(c[j], n[j], laneMasks[j])
 		}
 		store(n[j], mem.dst[j])
 	}
-	if v.weighted {
+	if !v.sums() {
 		return
 	}
 	for j := range n {
-		if v.tiny {
+		switch {
+		case v.tiny:
 			m.subtractTiny(n[j], c[j], t[j])
-		} else {
+		case v.general:
 			o.sub(c[j], n[j], t[j])
+		// As n - c: the product is exact or denormal, and then only one of n and c matters for the sums.
+		case v.kept():
+			o.fmaLessKept(c[j], m.quarter, laneMasks[j], t[j])
+		default:
+			o.fmaLess(c[j], m.quarter, t[j])
 		}
 	}
 	// Pairs of squares, from the smallest normal number on: no result is denormal.

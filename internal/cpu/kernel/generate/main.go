@@ -52,6 +52,10 @@ func main() {
 		g.sweep("streamWhole", variant{general: true, stream: true})
 		g.sweep("general", variant{swept: true, general: true})
 		g.sweep("streamGeneral", variant{swept: true, general: true, stream: true})
+		g.sweep("bare", variant{bare: true})
+		g.sweep("streamBare", variant{bare: true, stream: true})
+		g.sweep("bareWhole", variant{general: true, bare: true})
+		g.sweep("streamBareWhole", variant{general: true, bare: true, stream: true})
 		if t == solver.Float64 {
 			g.sweep("weighted", variant{swept: true, general: true, weighted: true})
 			g.sweep("streamWeighted", variant{swept: true, general: true, weighted: true, stream: true})

@@ -25,6 +25,8 @@ const (
 	regBelow   = "R8"
 	regDst     = "R9"
 	regScratch = "R10"
+	regEnd     = "R11" // of the rows of the current groups
+	regGroups  = "R12" // address of their sums
 )
 
 // arm64 writes for 32 registers of 16 bytes: three rows of a block are in 0-11, temporaries in 12-19, sums, constants
@@ -55,6 +57,8 @@ func writeARM64(name string) error {
 		m.sweep("fixed", variant{swept: true})
 		m.sweep("whole", variant{general: true})
 		m.sweep("general", variant{swept: true, general: true})
+		m.sweep("bare", variant{bare: true})
+		m.sweep("bareWhole", variant{general: true, bare: true})
 		if t == neon.Float64 {
 			m.sweep("weighted", variant{swept: true, general: true, weighted: true})
 			m.sweep("weightedWhole", variant{general: true, weighted: true})
@@ -103,7 +107,7 @@ func (m *arm64) sweep(name string, v variant) {
 	if v.swept {
 		m.field(unsafe.Offsetof(span.SweptOff), regSwept)
 	}
-	if !v.weighted {
+	if v.sums() {
 		m.field(unsafe.Offsetof(span.AccOff), regScratch)
 		m.rowAt(unsafe.Offsetof(span.Acc), regScratch, regAcc)
 		m.field(unsafe.Offsetof(span.Restart), regScratch)
@@ -113,14 +117,16 @@ func (m *arm64) sweep(name string, v variant) {
 	m.constants(v)
 
 	m.Label("block")
-	if !v.weighted {
+	if v.sums() {
 		m.Load(regAcc, 0, m.acc)
 		m.And(m.keep, m.acc, m.acc)
+		m.field(unsafe.Offsetof(span.Break), regEnd)
+		m.Op("MOVD", regAcc, regGroups)
 	}
 	m.rows(v)
 	m.Label("rows_done")
-	if !v.weighted {
-		m.Store(m.acc, regAcc, 0)
+	if v.sums() {
+		m.Store(m.acc, regGroups, 0)
 		m.Op("ADD", fmt.Sprintf("$%d", neon.VectorBytes), regAcc)
 	}
 	m.Op("ADD", fmt.Sprintf("$%d", 4*neon.VectorBytes), regOff)
@@ -130,6 +136,25 @@ func (m *arm64) sweep(name string, v variant) {
 	m.Op("SUBS", "$1", regBlocks)
 	m.Op("BNE", "block")
 	m.Op("RET")
+	if v.sums() {
+		m.breaks()
+	}
+}
+
+// breaks writes where rows jump to at the end of their groups, as generator.breaks does.
+func (m *arm64) breaks() {
+	var span kernel.Span
+	for i := 1; i < kernel.Rows; i++ {
+		m.Label(fmt.Sprintf("end_%d", i))
+		m.Op("CMP", fmt.Sprintf("$%d", i), regRows)
+		m.Op("BEQ", "rows_done")
+		m.Store(m.acc, regGroups, 0)
+		m.Zero(m.acc)
+		m.field(unsafe.Offsetof(span.AccNext), regScratch)
+		m.Op("ADD", regScratch, regGroups)
+		m.Op("MOVD", regRows, regEnd)
+		m.Op("B", fmt.Sprintf("row_%d", i))
+	}
 }
 
 // bits returns the bits of a value of the type.
@@ -172,7 +197,7 @@ func (m *arm64) constants(v variant) {
 	}
 }
 
-// rows writes the rows of a block one after another, with a jump to rows_done after each but the last.
+// rows writes the rows of a block one after another, with a jump after each but the last if it ends its groups.
 func (m *arm64) rows(v variant) {
 	var span kernel.Span
 	line := func(i int) vectors { return from(neon.Reg(i % 3 * 4)) }
@@ -182,14 +207,22 @@ func (m *arm64) rows(v variant) {
 	m.rowAt(src(1), regOff, regAt)
 	m.load(regAt, line(1))
 	for i := range kernel.Rows {
-		m.Comment(fmt.Sprintf("row %d", i))
+		if i > 0 && v.sums() {
+			m.Label(fmt.Sprintf("row_%d", i))
+		} else {
+			m.Comment(fmt.Sprintf("row %d", i))
+		}
 		m.rowAt(src(i+2), regOff, regBelow)
 		m.load(regBelow, line(i+2))
 		m.row(i, line(i), line(i+1), line(i+2), v)
 		if i+1 < kernel.Rows {
 			m.Op("MOVD", regBelow, regAt)
-			m.Op("CMP", fmt.Sprintf("$%d", i+1), regRows)
-			m.Op("BEQ", "rows_done")
+			count, end := regEnd, fmt.Sprintf("end_%d", i+1)
+			if !v.sums() {
+				count, end = regRows, "rows_done"
+			}
+			m.Op("CMP", fmt.Sprintf("$%d", i+1), count)
+			m.Op("BEQ", end)
 		}
 	}
 }
@@ -237,7 +270,7 @@ func (m *arm64) row(i int, n, c, s vectors, v variant) {
 		}
 	}
 	m.store(value, regDst)
-	if !v.weighted {
+	if v.sums() {
 		m.addSquares(n, c, value)
 	}
 }

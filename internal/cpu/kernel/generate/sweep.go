@@ -34,6 +34,7 @@ type machine interface {
 	// loadAcc loads the sums of the groups from acc, or sets them to 0 if restart is 1.
 	loadAcc(acc operand.Mem, restart reg.GPVirtual)
 	storeAcc(acc operand.Mem)
+	clearAcc()
 	// ifTiny jumps to label if a value at sample is tiny and not 0.
 	ifTiny(sample operand.Mem, label operand.LabelRef)
 	// row sweeps block c of a row between n and s. It stores the new values, leaves vector 3 in carry, adds the squares
@@ -52,8 +53,15 @@ type rowMem struct {
 }
 
 // variant is a kind of sweep: under the masks of Edge, with stores that bypass the caches, for tiny values, under masks
-// that differ from row to row, of the general operator, or with a weight. Weighted sweeps have the general operator.
-type variant struct{ masked, stream, tiny, swept, general, weighted bool }
+// that differ from row to row, of the general operator, bare, which is without sums for a norm, or with a weight.
+// Weighted sweeps have the general operator and no sums either.
+type variant struct{ masked, stream, tiny, swept, general, bare, weighted bool }
+
+// sums reports whether the sweep adds squares of updates to the sums of groups.
+func (v variant) sums() bool { return !v.bare && !v.weighted }
+
+// kept reports whether the sweep keeps the values of some points.
+func (v variant) kept() bool { return v.masked || v.swept }
 
 // tinyExponent is the exponent, by the size of a value in bytes, below which a value counts as tiny. The difference of
 // two values is normal or 0 if at least one of them is not tiny. The biased exponents of tiny values are below a power
@@ -146,18 +154,23 @@ func (g *generator) sweep(name string, v variant) {
 	if v.swept {
 		p.sweptOff = g.loadField(s, unsafe.Offsetof(span.SweptOff))
 	}
+	p.end, p.groups = g.GP64(), g.GP64()
 
 	g.Label("block")
-	if !v.weighted {
+	if !v.sums() {
+		g.MOVQ(field(s, unsafe.Offsetof(span.Rows)), p.end)
+	} else {
 		g.loadAcc(operand.Mem{Base: p.acc}, restart)
+		g.MOVQ(field(s, unsafe.Offsetof(span.Break)), p.end)
+		g.MOVQ(p.acc, p.groups)
 	}
 	if !v.general {
 		g.ifTiny(operand.Mem{Base: sample, Index: p.off, Scale: 1}, operand.LabelRef("tiny"))
 	}
 	g.rows(p)
 	g.Label("rows_done")
-	if !v.weighted {
-		g.storeAcc(operand.Mem{Base: p.acc})
+	if v.sums() {
+		g.storeAcc(operand.Mem{Base: p.groups})
 	}
 	g.ADDQ(operand.U32(g.vectorBytes()), p.acc)
 	g.ADDQ(operand.U32(4*g.vectorBytes()), p.off)
@@ -168,6 +181,7 @@ func (g *generator) sweep(name string, v variant) {
 	g.JNZ(operand.LabelRef("block"))
 	g.VZEROUPPER()
 	g.RET()
+	g.breaks(p)
 	if v.general {
 		return
 	}
@@ -175,15 +189,45 @@ func (g *generator) sweep(name string, v variant) {
 	p.tiny = true
 	g.rows(p)
 	g.JMP(operand.LabelRef("rows_done"))
+	g.breaks(p)
 }
 
 // pass holds the registers that the rows of a block need.
 type pass struct {
 	variant
 	span, off, acc, carry, sweptOff reg.GPVirtual
+	end                             reg.GPVirtual // of the rows of the current groups
+	groups                          reg.GPVirtual // address of their sums
 }
 
-// rows writes the rows of a block one after another, with a jump to rows_done after each but the last.
+// label returns the name of a place among the rows.
+func (p pass) label(name string, row int) string {
+	if p.tiny {
+		name = "tiny_" + name
+	}
+	return fmt.Sprintf("%s_%d", name, row)
+}
+
+// breaks writes where rows jump to at the end of their groups: to rows_done after the last row, and else to the next
+// row after a change of groups.
+func (g *generator) breaks(p pass) {
+	if !p.sums() {
+		return
+	}
+	var span kernel.Span
+	for i := 1; i < kernel.Rows; i++ {
+		g.Label(p.label("end", i))
+		g.CMPQ(field(p.span, unsafe.Offsetof(span.Rows)), operand.U8(i))
+		g.JE(operand.LabelRef("rows_done"))
+		g.storeAcc(operand.Mem{Base: p.groups})
+		g.clearAcc()
+		g.ADDQ(field(p.span, unsafe.Offsetof(span.AccNext)), p.groups)
+		g.MOVQ(field(p.span, unsafe.Offsetof(span.Rows)), p.end)
+		g.JMP(operand.LabelRef(p.label("row", i)))
+	}
+}
+
+// rows writes the rows of a block one after another, with a jump after each but the last if it ends its groups.
 func (g *generator) rows(p pass) {
 	var span kernel.Span
 	src := func(i int) reg.Register {
@@ -197,7 +241,11 @@ func (g *generator) rows(p pass) {
 		g.load(g.line(1)[j], m)
 	}
 	for i := range kernel.Rows {
-		g.Commentf("row %d", i)
+		if i > 0 && p.sums() {
+			g.Label(p.label("row", i))
+		} else {
+			g.Commentf("row %d", i)
+		}
 		below := src(i + 2)
 		for j, m := range g.block(below, p.off) {
 			g.load(g.line(i + 2)[j], m)
@@ -221,8 +269,12 @@ func (g *generator) rows(p pass) {
 		g.row(g.line(i), g.line(i+1), g.line(i+2), m, p.variant)
 		at = below
 		if i+1 < kernel.Rows {
-			g.CMPQ(field(p.span, unsafe.Offsetof(span.Rows)), operand.U8(i+1))
-			g.JE(operand.LabelRef("rows_done"))
+			end := "rows_done"
+			if p.sums() {
+				end = p.label("end", i+1)
+			}
+			g.CMPQ(p.end, operand.U8(i+1))
+			g.JE(operand.LabelRef(end))
 		}
 	}
 }
