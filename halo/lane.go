@@ -123,7 +123,7 @@ func (l *NATSLink) Room(ctx context.Context, exchange solver.ExchangeNumber) ([]
 		err = l.vacate(ctx, exchange)
 	}
 	if err != nil {
-		return nil, l.end.wrap("send", exchange, l.name, err)
+		return nil, l.wrap("send", exchange, err)
 	}
 	return l.out.room(exchange), nil
 }

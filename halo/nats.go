@@ -219,12 +219,12 @@ func (l *NATSLink) Send(ctx context.Context, exchange solver.ExchangeNumber, row
 		return err
 	}
 	if err := l.usable(ctx); err != nil {
-		return l.end.wrap("send", exchange, l.name, err)
+		return l.wrap("send", exchange, err)
 	}
 	l.out.mu.Lock()
 	defer l.out.mu.Unlock()
 	if err := l.vacate(ctx, exchange); err != nil {
-		return l.end.wrap("send", exchange, l.name, err)
+		return l.wrap("send", exchange, err)
 	}
 	now := l.opts.now()
 	l.choice.posted.Store(&now)
@@ -254,12 +254,27 @@ func (l *NATSLink) usable(ctx context.Context) error {
 	return nil
 }
 
-// fail makes later calls fail with err, and a Recv that waits.
-func (l *NATSLink) fail(err error) {
+// wrap adds the operation to err. Close may close the connection while a call uses it: the call then reports ErrClosed.
+func (l *NATSLink) wrap(op string, exchange solver.ExchangeNumber, err error) error {
+	if errors.Is(err, pubsub.ErrClosed) && l.isClosed() {
+		err = ErrClosed
+	}
+	return l.end.wrap(op, exchange, l.name, err)
+}
+
+func (l *NATSLink) isClosed() bool {
 	select {
 	case <-l.closed:
-		return // the connections are closed, too
+		return true
 	default:
+		return false
+	}
+}
+
+// fail makes later calls fail with err, and a Recv that waits.
+func (l *NATSLink) fail(err error) {
+	if l.isClosed() {
+		return // the connections are closed, too
 	}
 	l.broken.CompareAndSwap(nil, &err)
 	l.in.fail(err)
@@ -297,7 +312,7 @@ func (l *NATSLink) onAsk(m pubsub.Message) {
 	case outGone: // a late request: the neighbour has received the exchange
 	}
 	if err != nil {
-		l.opts.Log.Warn("cannot send rows again", zap.Error(l.end.wrap("resend", f.exchange, l.name, err)))
+		l.opts.Log.Warn("cannot send rows again", zap.Error(l.wrap("resend", f.exchange, err)))
 	}
 }
 

@@ -145,3 +145,66 @@ func TestNATSOwnConnection(t *testing.T) {
 		t.Errorf("got %v, want %v", err, refused)
 	}
 }
+
+// closing is a connection that a link has for itself. It closes the link before its status or Publish is looked at.
+type closing struct {
+	*wire.Conn
+	status, publish func()
+}
+
+func (c *closing) Status() pubsub.Status {
+	c.status()
+	return c.Conn.Status()
+}
+
+func (c *closing) Publish(subject string, data []byte) error {
+	c.publish()
+	return c.Conn.Publish(subject, data)
+}
+
+// A call that finds its connection closed because another goroutine closes the link reports a closed link.
+func TestNATSCloseDuringCalls(t *testing.T) {
+	s := serve(t, &server.Options{})
+	e := halotest.FreshEnd(8, 8)
+	recv := func(l *NATSLink) error { return l.Recv(t.Context(), 0, make([]byte, e.RecvBytes())) }
+	send := func(l *NATSLink) error { return l.Send(t.Context(), 0, make([]byte, e.SendBytes())) }
+	const received = "halo: rank 2, bottom side: receive exchange 0, rank 3 over nats: link closed"
+	for _, c := range []struct {
+		name  string
+		call  func(*NATSLink) error
+		at    string // the call of the connection at which the link is closed
+		count int    // of those calls
+		want  string
+	}{
+		{"Recv begins", recv, "status", 1, received},
+		{"Recv asks", recv, "status", 2, received},
+		{"Recv publishes a request", recv, "publish", 1, received},
+		{"Send begins", send, "status", 1, "halo: rank 2, bottom side: send exchange 0, rank 3 over nats: link closed"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var l *NATSLink
+			calls := map[string]int{}
+			closeAt := func(what string) func() {
+				return func() {
+					if calls[what]++; what == c.at && calls[what] == c.count {
+						if err := l.Close(); err != nil {
+							t.Error(err)
+						}
+					}
+				}
+			}
+			o := impatient()
+			o.Dial = func(context.Context) (OwnConn, error) {
+				return &closing{s.connect(t), closeAt("status"), closeAt("publish")}, nil
+			}
+			var err error
+			if l, err = NewNATS(t.Context(), e, o); err != nil {
+				t.Fatal(err)
+			}
+			err = c.call(l)
+			if err == nil || err.Error() != c.want || !errors.Is(err, ErrClosed) {
+				t.Errorf("got  %v\nwant %s", err, c.want)
+			}
+		})
+	}
+}

@@ -43,7 +43,7 @@ func (l *NATSLink) take(ctx context.Context, exchange solver.ExchangeNumber) ([]
 		}
 	}
 	if err != nil {
-		return nil, l.end.wrap("receive", exchange, l.name, err)
+		return nil, l.wrap("receive", exchange, err)
 	}
 	return l.await(ctx, exchange)
 }
@@ -94,7 +94,7 @@ func (l *NATSLink) await(ctx context.Context, exchange solver.ExchangeNumber) ([
 			err = context.Cause(ctx)
 		}
 		if err != nil {
-			return nil, l.end.wrap("receive", exchange, l.name, err)
+			return nil, l.wrap("receive", exchange, err)
 		}
 	}
 }
