@@ -149,7 +149,10 @@ func (p *page) showsTheEnd(s shownRun, dir string) output.Report {
 		p.t.Fatalf("exit code %d\n%s", code, out)
 	}
 	r := wholeReport(p.t, dir)
-	p.await(fmt.Sprintf("app.field.frame.sweeps === %d", r.Sweeps))
+	// The state, the ranks, the result and the field come one after another.
+	p.await(fmt.Sprintf(`app.field.frame.sweeps === %[1]d && byId("facts").textContent.includes(%[2]q) &&
+		app.chart.points.at(-1)[0] === %[1]d - 1 && app.ranks.list.every(k => k.sweeps === %[1]d)`,
+		r.Sweeps, r.FieldSHA256))
 	p.sameField(readField(p.t, filepath.Join(dir, "out", "field.npy"), 512, 512), 512)
 	var shown struct {
 		Last   [2]float64
