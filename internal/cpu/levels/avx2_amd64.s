@@ -289,29 +289,42 @@ TEXT ·gatherAVX2F32(SB), NOSPLIT, $0-8
 	LEAQ         -8(AX), R10
 
 loop:
-	VMOVUPS     (BX)(R11*4), Y15
-	VPCMPEQD    Y14, Y14, Y14
-	VGATHERDPS  Y14, (DX)(Y15*4), Y2
-	VMULPS      (SI)(R11*4), Y2, Y1
-	VPCMPEQD    Y14, Y14, Y14
-	VGATHERDPS  Y14, 4(DX)(Y15*4), Y3
-	VFMADD231PS (DI)(R11*4), Y3, Y1
-	VPCMPEQD    Y14, Y14, Y14
-	VGATHERDPS  Y14, 8(DX)(Y15*4), Y4
-	VFMADD231PS (R8)(R11*4), Y4, Y1
-	VPCMPEQD    Y14, Y14, Y14
-	VGATHERDPS  Y14, 12(DX)(Y15*4), Y5
-	VFMADD231PS (R9)(R11*4), Y5, Y1
-	VPXOR       Y2, Y2, Y2
-	VFMADD213PS Y2, Y0, Y1
-	VMOVUPS     Y1, (CX)(R11*4)
-	ADDQ        $0x08, R11
-	CMPQ        R11, R10
-	JLE         loop
-	CMPQ        R11, AX
-	JGE         done
-	MOVQ        R10, R11
-	JMP         loop
+	MOVL         (BX)(R11*4), R12
+	LEAQ         (DX)(R12*4), R12
+	VPBROADCASTD (BX)(R11*4), Y14
+	VMOVUPS      (BX)(R11*4), Y15
+	VPSUBD       Y14, Y15, Y15
+	VPSLLD       $0x1c, Y15, Y14
+	VMOVUPS      (R12), Y2
+	VPERMPS      Y2, Y15, Y2
+	VPERMPS      32(R12), Y15, Y13
+	VBLENDVPS    Y14, Y13, Y2, Y2
+	VMULPS       (SI)(R11*4), Y2, Y1
+	VMOVUPS      4(R12), Y3
+	VPERMPS      Y3, Y15, Y3
+	VPERMPS      36(R12), Y15, Y13
+	VBLENDVPS    Y14, Y13, Y3, Y3
+	VFMADD231PS  (DI)(R11*4), Y3, Y1
+	VMOVUPS      8(R12), Y4
+	VPERMPS      Y4, Y15, Y4
+	VPERMPS      40(R12), Y15, Y13
+	VBLENDVPS    Y14, Y13, Y4, Y4
+	VFMADD231PS  (R8)(R11*4), Y4, Y1
+	VMOVUPS      12(R12), Y5
+	VPERMPS      Y5, Y15, Y5
+	VPERMPS      44(R12), Y15, Y13
+	VBLENDVPS    Y14, Y13, Y5, Y5
+	VFMADD231PS  (R9)(R11*4), Y5, Y1
+	VPXOR        Y2, Y2, Y2
+	VFMADD213PS  Y2, Y0, Y1
+	VMOVUPS      Y1, (CX)(R11*4)
+	ADDQ         $0x08, R11
+	CMPQ         R11, R10
+	JLE          loop
+	CMPQ         R11, AX
+	JGE          done
+	MOVQ         R10, R11
+	JMP          loop
 
 done:
 	VZEROUPPER
@@ -330,22 +343,26 @@ TEXT ·betweenAVX2F32(SB), NOSPLIT, $0-8
 	LEAQ -8(AX), DI
 
 loop:
-	VMOVUPS     (BX)(R8*4), Y15
-	VPCMPEQD    Y14, Y14, Y14
-	VGATHERDPS  Y14, (DX)(Y15*4), Y1
-	VPCMPEQD    Y14, Y14, Y14
-	VGATHERDPS  Y14, 4(DX)(Y15*4), Y2
-	VSUBPS      Y1, Y2, Y2
-	VMOVUPS     (SI)(R8*4), Y3
-	VFMADD213PS Y1, Y3, Y2
-	VMOVUPS     Y2, (CX)(R8*4)
-	ADDQ        $0x08, R8
-	CMPQ        R8, DI
-	JLE         loop
-	CMPQ        R8, AX
-	JGE         done
-	MOVQ        DI, R8
-	JMP         loop
+	MOVL         (BX)(R8*4), R9
+	LEAQ         (DX)(R9*4), R9
+	VPBROADCASTD (BX)(R8*4), Y14
+	VMOVUPS      (BX)(R8*4), Y15
+	VPSUBD       Y14, Y15, Y15
+	VMOVUPS      (R9), Y1
+	VPERMPS      Y1, Y15, Y1
+	VMOVUPS      4(R9), Y2
+	VPERMPS      Y2, Y15, Y2
+	VSUBPS       Y1, Y2, Y2
+	VMOVUPS      (SI)(R8*4), Y3
+	VFMADD213PS  Y1, Y3, Y2
+	VMOVUPS      Y2, (CX)(R8*4)
+	ADDQ         $0x08, R8
+	CMPQ         R8, DI
+	JLE          loop
+	CMPQ         R8, AX
+	JGE          done
+	MOVQ         DI, R8
+	JMP          loop
 
 done:
 	VZEROUPPER

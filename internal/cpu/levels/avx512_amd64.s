@@ -289,29 +289,33 @@ TEXT ·gatherAVX512F32(SB), NOSPLIT, $0-8
 	LEAQ         -16(AX), R10
 
 loop:
-	VMOVUPS     (BX)(R11*4), Z15
-	KXNORW      K1, K1, K1
-	VGATHERDPS  (DX)(Z15*4), K1, Z2
-	VMULPS      (SI)(R11*4), Z2, Z1
-	KXNORW      K1, K1, K1
-	VGATHERDPS  4(DX)(Z15*4), K1, Z3
-	VFMADD231PS (DI)(R11*4), Z3, Z1
-	KXNORW      K1, K1, K1
-	VGATHERDPS  8(DX)(Z15*4), K1, Z4
-	VFMADD231PS (R8)(R11*4), Z4, Z1
-	KXNORW      K1, K1, K1
-	VGATHERDPS  12(DX)(Z15*4), K1, Z5
-	VFMADD231PS (R9)(R11*4), Z5, Z1
-	VPXORD      Z2, Z2, Z2
-	VFMADD213PS Z2, Z0, Z1
-	VMOVUPS     Z1, (CX)(R11*4)
-	ADDQ        $0x10, R11
-	CMPQ        R11, R10
-	JLE         loop
-	CMPQ        R11, AX
-	JGE         done
-	MOVQ        R10, R11
-	JMP         loop
+	MOVL         (BX)(R11*4), R12
+	LEAQ         (DX)(R12*4), R12
+	VPBROADCASTD (BX)(R11*4), Z14
+	VMOVUPS      (BX)(R11*4), Z15
+	VPSUBD       Z14, Z15, Z15
+	VMOVUPS      (R12), Z2
+	VPERMT2PS    64(R12), Z15, Z2
+	VMULPS       (SI)(R11*4), Z2, Z1
+	VMOVUPS      4(R12), Z3
+	VPERMT2PS    68(R12), Z15, Z3
+	VFMADD231PS  (DI)(R11*4), Z3, Z1
+	VMOVUPS      8(R12), Z4
+	VPERMT2PS    72(R12), Z15, Z4
+	VFMADD231PS  (R8)(R11*4), Z4, Z1
+	VMOVUPS      12(R12), Z5
+	VPERMT2PS    76(R12), Z15, Z5
+	VFMADD231PS  (R9)(R11*4), Z5, Z1
+	VPXORD       Z2, Z2, Z2
+	VFMADD213PS  Z2, Z0, Z1
+	VMOVUPS      Z1, (CX)(R11*4)
+	ADDQ         $0x10, R11
+	CMPQ         R11, R10
+	JLE          loop
+	CMPQ         R11, AX
+	JGE          done
+	MOVQ         R10, R11
+	JMP          loop
 
 done:
 	VZEROUPPER
@@ -330,22 +334,26 @@ TEXT ·betweenAVX512F32(SB), NOSPLIT, $0-8
 	LEAQ -16(AX), DI
 
 loop:
-	VMOVUPS     (BX)(R8*4), Z15
-	KXNORW      K1, K1, K1
-	VGATHERDPS  (DX)(Z15*4), K1, Z1
-	KXNORW      K1, K1, K1
-	VGATHERDPS  4(DX)(Z15*4), K1, Z2
-	VSUBPS      Z1, Z2, Z2
-	VMOVUPS     (SI)(R8*4), Z3
-	VFMADD213PS Z1, Z3, Z2
-	VMOVUPS     Z2, (CX)(R8*4)
-	ADDQ        $0x10, R8
-	CMPQ        R8, DI
-	JLE         loop
-	CMPQ        R8, AX
-	JGE         done
-	MOVQ        DI, R8
-	JMP         loop
+	MOVL         (BX)(R8*4), R9
+	LEAQ         (DX)(R9*4), R9
+	VPBROADCASTD (BX)(R8*4), Z14
+	VMOVUPS      (BX)(R8*4), Z15
+	VPSUBD       Z14, Z15, Z15
+	VMOVUPS      (R9), Z1
+	VPERMPS      Z1, Z15, Z1
+	VMOVUPS      4(R9), Z2
+	VPERMPS      Z2, Z15, Z2
+	VSUBPS       Z1, Z2, Z2
+	VMOVUPS      (SI)(R8*4), Z3
+	VFMADD213PS  Z1, Z3, Z2
+	VMOVUPS      Z2, (CX)(R8*4)
+	ADDQ         $0x10, R8
+	CMPQ         R8, DI
+	JLE          loop
+	CMPQ         R8, AX
+	JGE          done
+	MOVQ         DI, R8
+	JMP          loop
 
 done:
 	VZEROUPPER

@@ -38,7 +38,7 @@ func newArray[F float](nx, lo, hi int, canonical func(int) int) array[F] {
 
 // newRows returns n rows of zeros.
 func newRows[F float](nx, n int) [][]F {
-	memory := make([]F, n*stride(nx)+pad)
+	memory := make([]F, n*stride(nx)+2*pad) // one pad is for the alignment
 	for uintptr(unsafe.Pointer(unsafe.SliceData(memory)))%64 != 0 {
 		memory = memory[1:]
 	}

@@ -324,29 +324,52 @@ func (g *generator) blend() {
 	})
 }
 
-// fetch gathers the values of base at the indices in v[15], shifted, into to.
-func (g *generator) fetch(base reg.GPVirtual, shift int, to reg.VecPhysical) {
-	from := operand.Mem{Base: base, Index: g.v[15], Scale: 4, Disp: 4 * shift}
-	if g.wide {
-		g.KXNORW(reg.K1, reg.K1, reg.K1)
-		g.VGATHERDPS(from, reg.K1, to)
-		return
-	}
-	g.VPCMPEQD(g.v[14], g.v[14], g.v[14])
-	g.VGATHERDPS(g.v[14], from, to)
+// window loads the indices of the present vector into v[15], less the first of them, and returns the address of the
+// value of base at that one.
+func (g *generator) window(base, index reg.GPVirtual) reg.GPVirtual {
+	first, p := g.GP64(), g.GP64()
+	g.MOVL(g.at(index, 0), first.As32())
+	g.LEAQ(operand.Mem{Base: base, Index: first, Scale: 4}, p)
+	g.VPBROADCASTD(g.at(index, 0), g.v[14])
+	g.VMOVUPS(g.at(index, 0), g.v[15])
+	g.VPSUBD(g.v[14], g.v[15], g.v[15])
+	return p
 }
 
-// gather writes the function of columns.gather: A is t, B the indices, C to F the weights, X the gain.
+// pick sets to to the values of the window p at the indices in v[15], which are below a vector, shifted.
+func (g *generator) pick(p reg.GPVirtual, shift int, to reg.VecPhysical) {
+	g.VMOVUPS(operand.Mem{Base: p, Disp: 4 * shift}, to)
+	g.VPERMPS(to, g.v[15], to)
+}
+
+// pickWide is pick for indices below two vectors. AVX2 takes bit 3 of the indices as the sign of v[14].
+func (g *generator) pickWide(p reg.GPVirtual, shift int, to reg.VecPhysical) {
+	g.VMOVUPS(operand.Mem{Base: p, Disp: 4 * shift}, to)
+	second := operand.Mem{Base: p, Disp: 4*shift + g.bytes}
+	if g.wide {
+		g.VPERMT2PS(second, g.v[15], to)
+		return
+	}
+	g.VPERMPS(to, g.v[15], to)
+	g.VPERMPS(second, g.v[15], g.v[13])
+	g.VBLENDVPS(g.v[14], g.v[13], to, to)
+}
+
+// gather writes the function of columns.gather: A is t, B the indices, which grow by 2 at most from one to the next, C to
+// F the weights, X the gain.
 func (g *generator) gather() {
 	g.function("gather")
 	dst, t, index := g.pointer(argDst), g.pointer(argA), g.pointer(argB)
 	weights := [4]reg.GPVirtual{g.pointer(argC), g.pointer(argD), g.pointer(argE), g.pointer(argF)}
 	g.constant(argX, g.v[0])
 	g.loop(func() {
-		g.VMOVUPS(g.at(index, 0), g.v[15])
+		p := g.window(t, index)
+		if !g.wide {
+			g.VPSLLD(operand.U8(28), g.v[15], g.v[14])
+		}
 		for k, w := range weights {
 			to := g.v[2+k]
-			g.fetch(t, k, to)
+			g.pickWide(p, k, to)
 			if k == 0 {
 				g.times(g.at(w, 0), to, g.v[1])
 			} else {
@@ -359,14 +382,15 @@ func (g *generator) gather() {
 	})
 }
 
-// between writes the function of columns.between: A is t, B the indices, C the weights.
+// between writes the function of columns.between: A is t, B the indices, which grow by 1 at most from one to the next, C
+// the weights.
 func (g *generator) between() {
 	g.function("between")
 	dst, t, index, weight := g.pointer(argDst), g.pointer(argA), g.pointer(argB), g.pointer(argC)
 	g.loop(func() {
-		g.VMOVUPS(g.at(index, 0), g.v[15])
-		g.fetch(t, 0, g.v[1])
-		g.fetch(t, 1, g.v[2])
+		p := g.window(t, index)
+		g.pick(p, 0, g.v[1])
+		g.pick(p, 1, g.v[2])
 		g.minus(g.v[1], g.v[2], g.v[2])
 		g.mov(g.at(weight, 0), g.v[3])
 		g.fma(g.v[1], g.v[3], g.v[2])
