@@ -5,7 +5,7 @@
 #include "textflag.h"
 
 // func sweepAVX2F32(r *byte)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·sweepAVX2F32(SB), NOSPLIT, $0-8
 	MOVQ         r+0(FP), AX
 	MOVQ         (AX), CX
@@ -15,59 +15,21 @@ TEXT ·sweepAVX2F32(SB), NOSPLIT, $0-8
 	VBROADCASTSS 64(AX), Y0
 	VBROADCASTSS 72(AX), Y1
 	VBROADCASTSS 80(AX), Y2
+	MOVQ         88(AX), DI
 	VPXOR        Y3, Y3, Y3
-	MOVQ         56(AX), AX
-	XORQ         R8, R8
-	LEAQ         -8(AX), DI
-
-loop:
-	VMOVUPS     -4(DX)(R8*4), Y4
-	VADDPS      4(DX)(R8*4), Y4, Y4
-	VMOVUPS     (BX)(R8*4), Y5
-	VADDPS      (SI)(R8*4), Y5, Y5
-	VSUBPS      Y4, Y5, Y5
-	VFMADD213PS Y4, Y1, Y5
-	VFMADD213PS Y3, Y0, Y5
-	VMOVUPS     (DX)(R8*4), Y6
-	VSUBPS      Y6, Y5, Y5
-	VFMADD213PS Y6, Y2, Y5
-	VMOVUPS     Y5, (CX)(R8*4)
-	ADDQ        $0x08, R8
-	CMPQ        R8, DI
-	JLE         loop
-	CMPQ        R8, AX
-	JGE         done
-	MOVQ        DI, R8
-	JMP         loop
-
-done:
-	VZEROUPPER
-	RET
-
-// func sweepSourceAVX2F32(r *byte)
-// Requires: AVX, FMA3
-TEXT ·sweepSourceAVX2F32(SB), NOSPLIT, $0-8
-	MOVQ         r+0(FP), AX
-	MOVQ         (AX), CX
-	MOVQ         8(AX), DX
-	MOVQ         16(AX), BX
-	MOVQ         24(AX), SI
-	VBROADCASTSS 64(AX), Y0
-	VBROADCASTSS 72(AX), Y1
-	VBROADCASTSS 80(AX), Y2
-	MOVQ         32(AX), DI
 	MOVQ         56(AX), AX
 	XORQ         R9, R9
 	LEAQ         -8(AX), R8
 
 loop:
+	PREFETCHT1  (DI)(R9*4)
 	VMOVUPS     -4(DX)(R9*4), Y4
 	VADDPS      4(DX)(R9*4), Y4, Y4
 	VMOVUPS     (BX)(R9*4), Y5
 	VADDPS      (SI)(R9*4), Y5, Y5
 	VSUBPS      Y4, Y5, Y5
 	VFMADD213PS Y4, Y1, Y5
-	VFMADD213PS (DI)(R9*4), Y0, Y5
+	VFMADD213PS Y3, Y0, Y5
 	VMOVUPS     (DX)(R9*4), Y6
 	VSUBPS      Y6, Y5, Y5
 	VFMADD213PS Y6, Y2, Y5
@@ -78,6 +40,48 @@ loop:
 	CMPQ        R9, AX
 	JGE         done
 	MOVQ        R8, R9
+	JMP         loop
+
+done:
+	VZEROUPPER
+	RET
+
+// func sweepSourceAVX2F32(r *byte)
+// Requires: AVX, FMA3, MMX+
+TEXT ·sweepSourceAVX2F32(SB), NOSPLIT, $0-8
+	MOVQ         r+0(FP), AX
+	MOVQ         (AX), CX
+	MOVQ         8(AX), DX
+	MOVQ         16(AX), BX
+	MOVQ         24(AX), SI
+	VBROADCASTSS 64(AX), Y0
+	VBROADCASTSS 72(AX), Y1
+	VBROADCASTSS 80(AX), Y2
+	MOVQ         88(AX), DI
+	MOVQ         32(AX), R8
+	MOVQ         56(AX), AX
+	XORQ         R10, R10
+	LEAQ         -8(AX), R9
+
+loop:
+	PREFETCHT1  (DI)(R10*4)
+	VMOVUPS     -4(DX)(R10*4), Y4
+	VADDPS      4(DX)(R10*4), Y4, Y4
+	VMOVUPS     (BX)(R10*4), Y5
+	VADDPS      (SI)(R10*4), Y5, Y5
+	VSUBPS      Y4, Y5, Y5
+	VFMADD213PS Y4, Y1, Y5
+	VFMADD213PS (R8)(R10*4), Y0, Y5
+	VMOVUPS     (DX)(R10*4), Y6
+	VSUBPS      Y6, Y5, Y5
+	VFMADD213PS Y6, Y2, Y5
+	VMOVUPS     Y5, (CX)(R10*4)
+	ADDQ        $0x08, R10
+	CMPQ        R10, R9
+	JLE         loop
+	CMPQ        R10, AX
+	JGE         done
+	MOVQ        R9, R10
 	JMP         loop
 
 done:
@@ -369,7 +373,7 @@ done:
 	RET
 
 // func sweepAVX2F64(r *byte)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·sweepAVX2F64(SB), NOSPLIT, $0-8
 	MOVQ         r+0(FP), AX
 	MOVQ         (AX), CX
@@ -379,59 +383,21 @@ TEXT ·sweepAVX2F64(SB), NOSPLIT, $0-8
 	VBROADCASTSD 64(AX), Y0
 	VBROADCASTSD 72(AX), Y1
 	VBROADCASTSD 80(AX), Y2
+	MOVQ         88(AX), DI
 	VPXOR        Y3, Y3, Y3
-	MOVQ         56(AX), AX
-	XORQ         R8, R8
-	LEAQ         -4(AX), DI
-
-loop:
-	VMOVUPD     -8(DX)(R8*8), Y4
-	VADDPD      8(DX)(R8*8), Y4, Y4
-	VMOVUPD     (BX)(R8*8), Y5
-	VADDPD      (SI)(R8*8), Y5, Y5
-	VSUBPD      Y4, Y5, Y5
-	VFMADD213PD Y4, Y1, Y5
-	VFMADD213PD Y3, Y0, Y5
-	VMOVUPD     (DX)(R8*8), Y6
-	VSUBPD      Y6, Y5, Y5
-	VFMADD213PD Y6, Y2, Y5
-	VMOVUPD     Y5, (CX)(R8*8)
-	ADDQ        $0x04, R8
-	CMPQ        R8, DI
-	JLE         loop
-	CMPQ        R8, AX
-	JGE         done
-	MOVQ        DI, R8
-	JMP         loop
-
-done:
-	VZEROUPPER
-	RET
-
-// func sweepSourceAVX2F64(r *byte)
-// Requires: AVX, FMA3
-TEXT ·sweepSourceAVX2F64(SB), NOSPLIT, $0-8
-	MOVQ         r+0(FP), AX
-	MOVQ         (AX), CX
-	MOVQ         8(AX), DX
-	MOVQ         16(AX), BX
-	MOVQ         24(AX), SI
-	VBROADCASTSD 64(AX), Y0
-	VBROADCASTSD 72(AX), Y1
-	VBROADCASTSD 80(AX), Y2
-	MOVQ         32(AX), DI
 	MOVQ         56(AX), AX
 	XORQ         R9, R9
 	LEAQ         -4(AX), R8
 
 loop:
+	PREFETCHT1  (DI)(R9*8)
 	VMOVUPD     -8(DX)(R9*8), Y4
 	VADDPD      8(DX)(R9*8), Y4, Y4
 	VMOVUPD     (BX)(R9*8), Y5
 	VADDPD      (SI)(R9*8), Y5, Y5
 	VSUBPD      Y4, Y5, Y5
 	VFMADD213PD Y4, Y1, Y5
-	VFMADD213PD (DI)(R9*8), Y0, Y5
+	VFMADD213PD Y3, Y0, Y5
 	VMOVUPD     (DX)(R9*8), Y6
 	VSUBPD      Y6, Y5, Y5
 	VFMADD213PD Y6, Y2, Y5
@@ -442,6 +408,48 @@ loop:
 	CMPQ        R9, AX
 	JGE         done
 	MOVQ        R8, R9
+	JMP         loop
+
+done:
+	VZEROUPPER
+	RET
+
+// func sweepSourceAVX2F64(r *byte)
+// Requires: AVX, FMA3, MMX+
+TEXT ·sweepSourceAVX2F64(SB), NOSPLIT, $0-8
+	MOVQ         r+0(FP), AX
+	MOVQ         (AX), CX
+	MOVQ         8(AX), DX
+	MOVQ         16(AX), BX
+	MOVQ         24(AX), SI
+	VBROADCASTSD 64(AX), Y0
+	VBROADCASTSD 72(AX), Y1
+	VBROADCASTSD 80(AX), Y2
+	MOVQ         88(AX), DI
+	MOVQ         32(AX), R8
+	MOVQ         56(AX), AX
+	XORQ         R10, R10
+	LEAQ         -4(AX), R9
+
+loop:
+	PREFETCHT1  (DI)(R10*8)
+	VMOVUPD     -8(DX)(R10*8), Y4
+	VADDPD      8(DX)(R10*8), Y4, Y4
+	VMOVUPD     (BX)(R10*8), Y5
+	VADDPD      (SI)(R10*8), Y5, Y5
+	VSUBPD      Y4, Y5, Y5
+	VFMADD213PD Y4, Y1, Y5
+	VFMADD213PD (R8)(R10*8), Y0, Y5
+	VMOVUPD     (DX)(R10*8), Y6
+	VSUBPD      Y6, Y5, Y5
+	VFMADD213PD Y6, Y2, Y5
+	VMOVUPD     Y5, (CX)(R10*8)
+	ADDQ        $0x04, R10
+	CMPQ        R10, R9
+	JLE         loop
+	CMPQ        R10, AX
+	JGE         done
+	MOVQ        R9, R10
 	JMP         loop
 
 done:

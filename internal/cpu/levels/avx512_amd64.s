@@ -5,7 +5,7 @@
 #include "textflag.h"
 
 // func sweepAVX512F32(r *byte)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·sweepAVX512F32(SB), NOSPLIT, $0-8
 	MOVQ         r+0(FP), AX
 	MOVQ         (AX), CX
@@ -15,59 +15,21 @@ TEXT ·sweepAVX512F32(SB), NOSPLIT, $0-8
 	VBROADCASTSS 64(AX), Z0
 	VBROADCASTSS 72(AX), Z1
 	VBROADCASTSS 80(AX), Z2
+	MOVQ         88(AX), DI
 	VPXORD       Z3, Z3, Z3
-	MOVQ         56(AX), AX
-	XORQ         R8, R8
-	LEAQ         -16(AX), DI
-
-loop:
-	VMOVUPS     -4(DX)(R8*4), Z4
-	VADDPS      4(DX)(R8*4), Z4, Z4
-	VMOVUPS     (BX)(R8*4), Z5
-	VADDPS      (SI)(R8*4), Z5, Z5
-	VSUBPS      Z4, Z5, Z5
-	VFMADD213PS Z4, Z1, Z5
-	VFMADD213PS Z3, Z0, Z5
-	VMOVUPS     (DX)(R8*4), Z6
-	VSUBPS      Z6, Z5, Z5
-	VFMADD213PS Z6, Z2, Z5
-	VMOVUPS     Z5, (CX)(R8*4)
-	ADDQ        $0x10, R8
-	CMPQ        R8, DI
-	JLE         loop
-	CMPQ        R8, AX
-	JGE         done
-	MOVQ        DI, R8
-	JMP         loop
-
-done:
-	VZEROUPPER
-	RET
-
-// func sweepSourceAVX512F32(r *byte)
-// Requires: AVX, AVX512F
-TEXT ·sweepSourceAVX512F32(SB), NOSPLIT, $0-8
-	MOVQ         r+0(FP), AX
-	MOVQ         (AX), CX
-	MOVQ         8(AX), DX
-	MOVQ         16(AX), BX
-	MOVQ         24(AX), SI
-	VBROADCASTSS 64(AX), Z0
-	VBROADCASTSS 72(AX), Z1
-	VBROADCASTSS 80(AX), Z2
-	MOVQ         32(AX), DI
 	MOVQ         56(AX), AX
 	XORQ         R9, R9
 	LEAQ         -16(AX), R8
 
 loop:
+	PREFETCHT1  (DI)(R9*4)
 	VMOVUPS     -4(DX)(R9*4), Z4
 	VADDPS      4(DX)(R9*4), Z4, Z4
 	VMOVUPS     (BX)(R9*4), Z5
 	VADDPS      (SI)(R9*4), Z5, Z5
 	VSUBPS      Z4, Z5, Z5
 	VFMADD213PS Z4, Z1, Z5
-	VFMADD213PS (DI)(R9*4), Z0, Z5
+	VFMADD213PS Z3, Z0, Z5
 	VMOVUPS     (DX)(R9*4), Z6
 	VSUBPS      Z6, Z5, Z5
 	VFMADD213PS Z6, Z2, Z5
@@ -78,6 +40,48 @@ loop:
 	CMPQ        R9, AX
 	JGE         done
 	MOVQ        R8, R9
+	JMP         loop
+
+done:
+	VZEROUPPER
+	RET
+
+// func sweepSourceAVX512F32(r *byte)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·sweepSourceAVX512F32(SB), NOSPLIT, $0-8
+	MOVQ         r+0(FP), AX
+	MOVQ         (AX), CX
+	MOVQ         8(AX), DX
+	MOVQ         16(AX), BX
+	MOVQ         24(AX), SI
+	VBROADCASTSS 64(AX), Z0
+	VBROADCASTSS 72(AX), Z1
+	VBROADCASTSS 80(AX), Z2
+	MOVQ         88(AX), DI
+	MOVQ         32(AX), R8
+	MOVQ         56(AX), AX
+	XORQ         R10, R10
+	LEAQ         -16(AX), R9
+
+loop:
+	PREFETCHT1  (DI)(R10*4)
+	VMOVUPS     -4(DX)(R10*4), Z4
+	VADDPS      4(DX)(R10*4), Z4, Z4
+	VMOVUPS     (BX)(R10*4), Z5
+	VADDPS      (SI)(R10*4), Z5, Z5
+	VSUBPS      Z4, Z5, Z5
+	VFMADD213PS Z4, Z1, Z5
+	VFMADD213PS (R8)(R10*4), Z0, Z5
+	VMOVUPS     (DX)(R10*4), Z6
+	VSUBPS      Z6, Z5, Z5
+	VFMADD213PS Z6, Z2, Z5
+	VMOVUPS     Z5, (CX)(R10*4)
+	ADDQ        $0x10, R10
+	CMPQ        R10, R9
+	JLE         loop
+	CMPQ        R10, AX
+	JGE         done
+	MOVQ        R9, R10
 	JMP         loop
 
 done:
@@ -360,7 +364,7 @@ done:
 	RET
 
 // func sweepAVX512F64(r *byte)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·sweepAVX512F64(SB), NOSPLIT, $0-8
 	MOVQ         r+0(FP), AX
 	MOVQ         (AX), CX
@@ -370,59 +374,21 @@ TEXT ·sweepAVX512F64(SB), NOSPLIT, $0-8
 	VBROADCASTSD 64(AX), Z0
 	VBROADCASTSD 72(AX), Z1
 	VBROADCASTSD 80(AX), Z2
+	MOVQ         88(AX), DI
 	VPXORD       Z3, Z3, Z3
-	MOVQ         56(AX), AX
-	XORQ         R8, R8
-	LEAQ         -8(AX), DI
-
-loop:
-	VMOVUPD     -8(DX)(R8*8), Z4
-	VADDPD      8(DX)(R8*8), Z4, Z4
-	VMOVUPD     (BX)(R8*8), Z5
-	VADDPD      (SI)(R8*8), Z5, Z5
-	VSUBPD      Z4, Z5, Z5
-	VFMADD213PD Z4, Z1, Z5
-	VFMADD213PD Z3, Z0, Z5
-	VMOVUPD     (DX)(R8*8), Z6
-	VSUBPD      Z6, Z5, Z5
-	VFMADD213PD Z6, Z2, Z5
-	VMOVUPD     Z5, (CX)(R8*8)
-	ADDQ        $0x08, R8
-	CMPQ        R8, DI
-	JLE         loop
-	CMPQ        R8, AX
-	JGE         done
-	MOVQ        DI, R8
-	JMP         loop
-
-done:
-	VZEROUPPER
-	RET
-
-// func sweepSourceAVX512F64(r *byte)
-// Requires: AVX, AVX512F
-TEXT ·sweepSourceAVX512F64(SB), NOSPLIT, $0-8
-	MOVQ         r+0(FP), AX
-	MOVQ         (AX), CX
-	MOVQ         8(AX), DX
-	MOVQ         16(AX), BX
-	MOVQ         24(AX), SI
-	VBROADCASTSD 64(AX), Z0
-	VBROADCASTSD 72(AX), Z1
-	VBROADCASTSD 80(AX), Z2
-	MOVQ         32(AX), DI
 	MOVQ         56(AX), AX
 	XORQ         R9, R9
 	LEAQ         -8(AX), R8
 
 loop:
+	PREFETCHT1  (DI)(R9*8)
 	VMOVUPD     -8(DX)(R9*8), Z4
 	VADDPD      8(DX)(R9*8), Z4, Z4
 	VMOVUPD     (BX)(R9*8), Z5
 	VADDPD      (SI)(R9*8), Z5, Z5
 	VSUBPD      Z4, Z5, Z5
 	VFMADD213PD Z4, Z1, Z5
-	VFMADD213PD (DI)(R9*8), Z0, Z5
+	VFMADD213PD Z3, Z0, Z5
 	VMOVUPD     (DX)(R9*8), Z6
 	VSUBPD      Z6, Z5, Z5
 	VFMADD213PD Z6, Z2, Z5
@@ -433,6 +399,48 @@ loop:
 	CMPQ        R9, AX
 	JGE         done
 	MOVQ        R8, R9
+	JMP         loop
+
+done:
+	VZEROUPPER
+	RET
+
+// func sweepSourceAVX512F64(r *byte)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·sweepSourceAVX512F64(SB), NOSPLIT, $0-8
+	MOVQ         r+0(FP), AX
+	MOVQ         (AX), CX
+	MOVQ         8(AX), DX
+	MOVQ         16(AX), BX
+	MOVQ         24(AX), SI
+	VBROADCASTSD 64(AX), Z0
+	VBROADCASTSD 72(AX), Z1
+	VBROADCASTSD 80(AX), Z2
+	MOVQ         88(AX), DI
+	MOVQ         32(AX), R8
+	MOVQ         56(AX), AX
+	XORQ         R10, R10
+	LEAQ         -8(AX), R9
+
+loop:
+	PREFETCHT1  (DI)(R10*8)
+	VMOVUPD     -8(DX)(R10*8), Z4
+	VADDPD      8(DX)(R10*8), Z4, Z4
+	VMOVUPD     (BX)(R10*8), Z5
+	VADDPD      (SI)(R10*8), Z5, Z5
+	VSUBPD      Z4, Z5, Z5
+	VFMADD213PD Z4, Z1, Z5
+	VFMADD213PD (R8)(R10*8), Z0, Z5
+	VMOVUPD     (DX)(R10*8), Z6
+	VSUBPD      Z6, Z5, Z5
+	VFMADD213PD Z6, Z2, Z5
+	VMOVUPD     Z5, (CX)(R10*8)
+	ADDQ        $0x08, R10
+	CMPQ        R10, R9
+	JLE         loop
+	CMPQ        R10, AX
+	JGE         done
+	MOVQ        R9, R10
 	JMP         loop
 
 done:

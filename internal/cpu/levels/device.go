@@ -126,13 +126,13 @@ func (d *Device) Down(ctx context.Context, level int) error {
 	}
 	if level > 0 {
 		l := d.coarse[level-1]
-		l.down(nil, d.coarse[level].b)
+		l.down(array[float32]{}, d.coarse[level].b)
 		return nil
 	}
 	for _, p := range d.finest.pipes {
 		p.sum.Reset()
 	}
-	d.finest.down(d.finest.u.at, d.coarse[0].b)
+	d.finest.down(d.finest.u, d.coarse[0].b)
 	d.sum = solver.Sum{}
 	for _, p := range d.finest.pipes {
 		d.sum.Merge(p.sum.Total())
@@ -140,11 +140,16 @@ func (d *Device) Down(ctx context.Context, level int) error {
 	return nil
 }
 
-// down does the sweeps of Down from the rows that begin yields, and the restriction to the next level's b.
-func (l *level[F]) down(begin func(int) []F, b array[float32]) {
+// down does the sweeps of Down from the field from, which may have no rows for zeros, and the restriction to the next
+// level's b.
+func (l *level[F]) down(from array[F], b array[float32]) {
+	var begin func(int) []F
+	if from.rows != nil {
+		begin = from.at
+	}
 	l.each(l.left(), func(p *pipe[F], write solver.Stripe) {
 		own := solver.Stripe{Lo: max(write.Lo, l.own.Lo), Hi: min(write.Hi, l.own.Hi)}
-		p.run(&pass[F]{weights: l.weights, begin: begin, dst: l.v, write: write, counted: own,
+		p.run(&pass[F]{weights: l.weights, begin: begin, from: from, dst: l.v, write: write, counted: own,
 			coarse: l.rows.part(own, l.own), to: b})
 	})
 }
@@ -169,7 +174,8 @@ func (l *level[F]) up(u array[float32]) {
 		weights[i] = l.weights[len(weights)-1-i]
 	}
 	l.each(l.own, func(p *pipe[F], write solver.Stripe) {
-		p.run(&pass[F]{weights: weights, begin: func(y int) []F { return p.corrected(u, y) }, dst: l.u, write: write})
+		p.run(&pass[F]{weights: weights, begin: func(y int) []F { return p.corrected(u, y) }, from: l.v, dst: l.u,
+			write: write})
 	})
 }
 

@@ -58,6 +58,7 @@ func (p *pipe[F]) count(k *kernel.Kernel, e solver.Magnitude) {
 type pass[F float] struct {
 	weights [multigrid.Sweeps]F
 	begin   func(y int) []F // row y of stage 0; nil for zeros
+	from    array[F]        // of which begin reads row y
 	dst     array[F]
 	write   solver.Stripe // rows that the last stage writes to dst
 	counted solver.Stripe // rows whose squares are added
@@ -122,12 +123,31 @@ func (p *pipe[F]) sweep(w *pass[F], s, y int) {
 	centre := p.row(w, s-1, y)
 	k := l.stencil(p.row(w, s-1, north), centre, p.row(w, s-1, south), y)
 	dst[0], dst[l.Mesh.NX-1] = centre[0], centre[l.Mesh.NX-1]
+	k.ahead = p.ahead(w, s, y)
 	sweep(&p.engine, dst, &k, w.weights[s-1])
 	l.keep(dst, centre, y)
 	repeat(dst, l.Mesh)
 	if s == 1 && y >= w.counted.Lo && y < w.counted.Hi {
 		p.square(w, y, &k)
 	}
+}
+
+// ahead returns a row in memory that the pass uses after row y of stage s and that the cache may not have. The rows then
+// come while stages are computed that need the cache alone.
+func (p *pipe[F]) ahead(w *pass[F], s, y int) []F {
+	a, next := array[F]{}, y+s+1 // the next row of stage 0
+	switch s {
+	case stages - 3:
+		a = w.from
+	case stages - 2:
+		a, next = p.level.b, next-1
+	case stages - 1:
+		a, next = w.dst, y+1
+	}
+	if !a.has(next) {
+		return nil
+	}
+	return a.at(next)
 }
 
 // square adds the squares of a row of d, on level 0.

@@ -62,6 +62,7 @@ type stencil[F float] struct {
 	h, q                    F
 	lo, hi                  int // columns that are swept
 	mirrorLeft, mirrorRight bool
+	ahead                   []F // a row that will be used soon; nil for none
 }
 
 // defect returns d at column x, whose neighbours are west and east.

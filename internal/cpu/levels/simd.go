@@ -18,6 +18,7 @@ type rowArgs struct {
 	dst, a, b, c, d, e, f unsafe.Pointer
 	n                     int
 	x, y, z               uint64 // constants: bits of a float64, or of a float32 in the lowest bytes
+	ahead                 unsafe.Pointer
 }
 
 // functions work through rows of one type of value, at least lanes of them.
@@ -77,7 +78,10 @@ func load[F float](e *engine, dst []F, s *stencil[F], w F, lo, hi int) {
 	if s.b != nil {
 		a.d = address(s.b, lo)
 	}
-	a.n, a.x, a.y, a.z = hi-lo, bitsOf(s.h), bitsOf(s.q), bitsOf(w)
+	a.n, a.x, a.y, a.z, a.ahead = hi-lo, bitsOf(s.h), bitsOf(s.q), bitsOf(w), a.dst
+	if s.ahead != nil {
+		a.ahead = address(s.ahead, lo)
+	}
 }
 
 // sweep writes u + w d of the swept columns to dst.

@@ -23,6 +23,7 @@ const (
 	argX
 	argY
 	argZ
+	argAhead
 )
 
 // generator writes functions for one instruction set and one type of value. Each takes a pointer to rowArgs and works
@@ -136,7 +137,7 @@ func (g *generator) loop(body func()) {
 }
 
 // sweep writes the function for dst = u + w d, or for dst = d: A is u, B the row above, C the row below, D the source;
-// X, Y, Z are h, q, w.
+// X, Y, Z are h, q, w. The function for sweeps fetches the row argAhead into the cache meanwhile.
 func (g *generator) sweep(name string, source, defects bool) {
 	g.function(name)
 	dst, u, north, south := g.pointer(argDst), g.pointer(argA), g.pointer(argB), g.pointer(argC)
@@ -144,13 +145,19 @@ func (g *generator) sweep(name string, source, defects bool) {
 	g.constant(argX, h)
 	g.constant(argY, q)
 	g.constant(argZ, w)
-	var b reg.GPVirtual
+	var b, ahead reg.GPVirtual
+	if !defects {
+		ahead = g.pointer(argAhead)
+	}
 	if source {
 		b = g.pointer(argD)
 	} else {
 		g.zero(g.v[3])
 	}
 	g.loop(func() {
+		if !defects {
+			g.PREFETCHT1(g.at(ahead, 0))
+		}
 		g.mov(g.at(u, -1), s)
 		g.plus(g.at(u, 1), s, s)
 		g.mov(g.at(north, 0), t)
