@@ -8,14 +8,14 @@
 // Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·sweepAVX2F32(SB), NOSPLIT, $0-8
 	MOVQ         r+0(FP), AX
-	MOVQ         (AX), CX
-	MOVQ         8(AX), DX
+	MOVQ         8(AX), CX
+	MOVQ         (AX), DX
 	MOVQ         16(AX), BX
 	MOVQ         24(AX), SI
+	MOVQ         88(AX), DI
 	VBROADCASTSS 64(AX), Y0
 	VBROADCASTSS 72(AX), Y1
 	VBROADCASTSS 80(AX), Y2
-	MOVQ         88(AX), DI
 	VPXOR        Y3, Y3, Y3
 	MOVQ         56(AX), AX
 	XORQ         R9, R9
@@ -23,17 +23,17 @@ TEXT ·sweepAVX2F32(SB), NOSPLIT, $0-8
 
 loop:
 	PREFETCHT1  (DI)(R9*4)
-	VMOVUPS     -4(DX)(R9*4), Y4
-	VADDPS      4(DX)(R9*4), Y4, Y4
-	VMOVUPS     (BX)(R9*4), Y5
-	VADDPS      (SI)(R9*4), Y5, Y5
-	VSUBPS      Y4, Y5, Y5
-	VFMADD213PS Y4, Y1, Y5
-	VFMADD213PS Y3, Y0, Y5
-	VMOVUPS     (DX)(R9*4), Y6
-	VSUBPS      Y6, Y5, Y5
-	VFMADD213PS Y6, Y2, Y5
-	VMOVUPS     Y5, (CX)(R9*4)
+	VMOVUPS     (BX)(R9*4), Y6
+	VMOVUPS     (CX)(R9*4), Y4
+	VMOVUPS     -4(CX)(R9*4), Y8
+	VADDPS      4(CX)(R9*4), Y8, Y8
+	VADDPS      (SI)(R9*4), Y6, Y7
+	VSUBPS      Y8, Y7, Y7
+	VFMADD213PS Y8, Y1, Y7
+	VFMADD213PS Y3, Y0, Y7
+	VSUBPS      Y4, Y7, Y7
+	VFMADD213PS Y4, Y2, Y7
+	VMOVUPS     Y7, (DX)(R9*4)
 	ADDQ        $0x08, R9
 	CMPQ        R9, R8
 	JLE         loop
@@ -50,14 +50,14 @@ done:
 // Requires: AVX, FMA3, MMX+
 TEXT ·sweepSourceAVX2F32(SB), NOSPLIT, $0-8
 	MOVQ         r+0(FP), AX
-	MOVQ         (AX), CX
-	MOVQ         8(AX), DX
+	MOVQ         8(AX), CX
+	MOVQ         (AX), DX
 	MOVQ         16(AX), BX
 	MOVQ         24(AX), SI
+	MOVQ         88(AX), DI
 	VBROADCASTSS 64(AX), Y0
 	VBROADCASTSS 72(AX), Y1
 	VBROADCASTSS 80(AX), Y2
-	MOVQ         88(AX), DI
 	MOVQ         32(AX), R8
 	MOVQ         56(AX), AX
 	XORQ         R10, R10
@@ -65,17 +65,17 @@ TEXT ·sweepSourceAVX2F32(SB), NOSPLIT, $0-8
 
 loop:
 	PREFETCHT1  (DI)(R10*4)
-	VMOVUPS     -4(DX)(R10*4), Y4
-	VADDPS      4(DX)(R10*4), Y4, Y4
-	VMOVUPS     (BX)(R10*4), Y5
-	VADDPS      (SI)(R10*4), Y5, Y5
-	VSUBPS      Y4, Y5, Y5
-	VFMADD213PS Y4, Y1, Y5
-	VFMADD213PS (R8)(R10*4), Y0, Y5
-	VMOVUPS     (DX)(R10*4), Y6
-	VSUBPS      Y6, Y5, Y5
-	VFMADD213PS Y6, Y2, Y5
-	VMOVUPS     Y5, (CX)(R10*4)
+	VMOVUPS     (BX)(R10*4), Y6
+	VMOVUPS     (CX)(R10*4), Y4
+	VMOVUPS     -4(CX)(R10*4), Y8
+	VADDPS      4(CX)(R10*4), Y8, Y8
+	VADDPS      (SI)(R10*4), Y6, Y7
+	VSUBPS      Y8, Y7, Y7
+	VFMADD213PS Y8, Y1, Y7
+	VFMADD213PS (R8)(R10*4), Y0, Y7
+	VSUBPS      Y4, Y7, Y7
+	VFMADD213PS Y4, Y2, Y7
+	VMOVUPS     Y7, (DX)(R10*4)
 	ADDQ        $0x08, R10
 	CMPQ        R10, R9
 	JLE         loop
@@ -88,12 +88,125 @@ done:
 	VZEROUPPER
 	RET
 
+// func pairAVX2F32(r *byte)
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·pairAVX2F32(SB), NOSPLIT, $0-8
+	MOVQ         r+0(FP), AX
+	MOVQ         8(AX), CX
+	MOVQ         (AX), DX
+	MOVQ         40(AX), BX
+	MOVQ         96(AX), SI
+	MOVQ         16(AX), DI
+	MOVQ         24(AX), R8
+	MOVQ         88(AX), R9
+	MOVQ         104(AX), R10
+	VBROADCASTSS 64(AX), Y0
+	VBROADCASTSS 72(AX), Y1
+	VBROADCASTSS 80(AX), Y2
+	VPXOR        Y3, Y3, Y3
+	MOVQ         56(AX), AX
+	XORQ         R12, R12
+	LEAQ         -8(AX), R11
+
+loop:
+	PREFETCHT1  (R9)(R12*4)
+	PREFETCHT1  (R10)(R12*4)
+	VMOVUPS     (DI)(R12*4), Y6
+	VMOVUPS     (CX)(R12*4), Y4
+	VMOVUPS     (BX)(R12*4), Y5
+	VMOVUPS     -4(CX)(R12*4), Y8
+	VADDPS      4(CX)(R12*4), Y8, Y8
+	VADDPS      Y5, Y6, Y7
+	VSUBPS      Y8, Y7, Y7
+	VFMADD213PS Y8, Y1, Y7
+	VFMADD213PS Y3, Y0, Y7
+	VSUBPS      Y4, Y7, Y7
+	VFMADD213PS Y4, Y2, Y7
+	VMOVUPS     Y7, (DX)(R12*4)
+	VMOVUPS     -4(BX)(R12*4), Y8
+	VADDPS      4(BX)(R12*4), Y8, Y8
+	VADDPS      (R8)(R12*4), Y4, Y7
+	VSUBPS      Y8, Y7, Y7
+	VFMADD213PS Y8, Y1, Y7
+	VFMADD213PS Y3, Y0, Y7
+	VSUBPS      Y5, Y7, Y7
+	VFMADD213PS Y5, Y2, Y7
+	VMOVUPS     Y7, (SI)(R12*4)
+	ADDQ        $0x08, R12
+	CMPQ        R12, R11
+	JLE         loop
+	CMPQ        R12, AX
+	JGE         done
+	MOVQ        R11, R12
+	JMP         loop
+
+done:
+	VZEROUPPER
+	RET
+
+// func pairSourceAVX2F32(r *byte)
+// Requires: AVX, FMA3, MMX+
+TEXT ·pairSourceAVX2F32(SB), NOSPLIT, $0-8
+	MOVQ         r+0(FP), AX
+	MOVQ         8(AX), CX
+	MOVQ         (AX), DX
+	MOVQ         40(AX), BX
+	MOVQ         96(AX), SI
+	MOVQ         16(AX), DI
+	MOVQ         24(AX), R8
+	MOVQ         88(AX), R9
+	MOVQ         104(AX), R10
+	VBROADCASTSS 64(AX), Y0
+	VBROADCASTSS 72(AX), Y1
+	VBROADCASTSS 80(AX), Y2
+	MOVQ         32(AX), R11
+	MOVQ         48(AX), R12
+	MOVQ         56(AX), AX
+	XORQ         R14, R14
+	LEAQ         -8(AX), R13
+
+loop:
+	PREFETCHT1  (R9)(R14*4)
+	PREFETCHT1  (R10)(R14*4)
+	VMOVUPS     (DI)(R14*4), Y6
+	VMOVUPS     (CX)(R14*4), Y4
+	VMOVUPS     (BX)(R14*4), Y5
+	VMOVUPS     -4(CX)(R14*4), Y8
+	VADDPS      4(CX)(R14*4), Y8, Y8
+	VADDPS      Y5, Y6, Y7
+	VSUBPS      Y8, Y7, Y7
+	VFMADD213PS Y8, Y1, Y7
+	VFMADD213PS (R11)(R14*4), Y0, Y7
+	VSUBPS      Y4, Y7, Y7
+	VFMADD213PS Y4, Y2, Y7
+	VMOVUPS     Y7, (DX)(R14*4)
+	VMOVUPS     -4(BX)(R14*4), Y8
+	VADDPS      4(BX)(R14*4), Y8, Y8
+	VADDPS      (R8)(R14*4), Y4, Y7
+	VSUBPS      Y8, Y7, Y7
+	VFMADD213PS Y8, Y1, Y7
+	VFMADD213PS (R12)(R14*4), Y0, Y7
+	VSUBPS      Y5, Y7, Y7
+	VFMADD213PS Y5, Y2, Y7
+	VMOVUPS     Y7, (SI)(R14*4)
+	ADDQ        $0x08, R14
+	CMPQ        R14, R13
+	JLE         loop
+	CMPQ        R14, AX
+	JGE         done
+	MOVQ        R13, R14
+	JMP         loop
+
+done:
+	VZEROUPPER
+	RET
+
 // func defectsAVX2F32(r *byte)
 // Requires: AVX, AVX2, FMA3
 TEXT ·defectsAVX2F32(SB), NOSPLIT, $0-8
 	MOVQ         r+0(FP), AX
-	MOVQ         (AX), CX
-	MOVQ         8(AX), DX
+	MOVQ         8(AX), CX
+	MOVQ         (AX), DX
 	MOVQ         16(AX), BX
 	MOVQ         24(AX), SI
 	VBROADCASTSS 64(AX), Y0
@@ -105,16 +218,16 @@ TEXT ·defectsAVX2F32(SB), NOSPLIT, $0-8
 	LEAQ         -8(AX), DI
 
 loop:
-	VMOVUPS     -4(DX)(R8*4), Y4
-	VADDPS      4(DX)(R8*4), Y4, Y4
-	VMOVUPS     (BX)(R8*4), Y5
-	VADDPS      (SI)(R8*4), Y5, Y5
-	VSUBPS      Y4, Y5, Y5
-	VFMADD213PS Y4, Y1, Y5
-	VFMADD213PS Y3, Y0, Y5
-	VMOVUPS     (DX)(R8*4), Y6
-	VSUBPS      Y6, Y5, Y5
-	VMOVUPS     Y5, (CX)(R8*4)
+	VMOVUPS     (BX)(R8*4), Y6
+	VMOVUPS     (CX)(R8*4), Y4
+	VMOVUPS     -4(CX)(R8*4), Y8
+	VADDPS      4(CX)(R8*4), Y8, Y8
+	VADDPS      (SI)(R8*4), Y6, Y7
+	VSUBPS      Y8, Y7, Y7
+	VFMADD213PS Y8, Y1, Y7
+	VFMADD213PS Y3, Y0, Y7
+	VSUBPS      Y4, Y7, Y7
+	VMOVUPS     Y7, (DX)(R8*4)
 	ADDQ        $0x08, R8
 	CMPQ        R8, DI
 	JLE         loop
@@ -131,8 +244,8 @@ done:
 // Requires: AVX, FMA3
 TEXT ·defectsSourceAVX2F32(SB), NOSPLIT, $0-8
 	MOVQ         r+0(FP), AX
-	MOVQ         (AX), CX
-	MOVQ         8(AX), DX
+	MOVQ         8(AX), CX
+	MOVQ         (AX), DX
 	MOVQ         16(AX), BX
 	MOVQ         24(AX), SI
 	VBROADCASTSS 64(AX), Y0
@@ -144,16 +257,16 @@ TEXT ·defectsSourceAVX2F32(SB), NOSPLIT, $0-8
 	LEAQ         -8(AX), R8
 
 loop:
-	VMOVUPS     -4(DX)(R9*4), Y4
-	VADDPS      4(DX)(R9*4), Y4, Y4
-	VMOVUPS     (BX)(R9*4), Y5
-	VADDPS      (SI)(R9*4), Y5, Y5
-	VSUBPS      Y4, Y5, Y5
-	VFMADD213PS Y4, Y1, Y5
-	VFMADD213PS (DI)(R9*4), Y0, Y5
-	VMOVUPS     (DX)(R9*4), Y6
-	VSUBPS      Y6, Y5, Y5
-	VMOVUPS     Y5, (CX)(R9*4)
+	VMOVUPS     (BX)(R9*4), Y6
+	VMOVUPS     (CX)(R9*4), Y4
+	VMOVUPS     -4(CX)(R9*4), Y8
+	VADDPS      4(CX)(R9*4), Y8, Y8
+	VADDPS      (SI)(R9*4), Y6, Y7
+	VSUBPS      Y8, Y7, Y7
+	VFMADD213PS Y8, Y1, Y7
+	VFMADD213PS (DI)(R9*4), Y0, Y7
+	VSUBPS      Y4, Y7, Y7
+	VMOVUPS     Y7, (DX)(R9*4)
 	ADDQ        $0x08, R9
 	CMPQ        R9, R8
 	JLE         loop
@@ -376,14 +489,14 @@ done:
 // Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·sweepAVX2F64(SB), NOSPLIT, $0-8
 	MOVQ         r+0(FP), AX
-	MOVQ         (AX), CX
-	MOVQ         8(AX), DX
+	MOVQ         8(AX), CX
+	MOVQ         (AX), DX
 	MOVQ         16(AX), BX
 	MOVQ         24(AX), SI
+	MOVQ         88(AX), DI
 	VBROADCASTSD 64(AX), Y0
 	VBROADCASTSD 72(AX), Y1
 	VBROADCASTSD 80(AX), Y2
-	MOVQ         88(AX), DI
 	VPXOR        Y3, Y3, Y3
 	MOVQ         56(AX), AX
 	XORQ         R9, R9
@@ -391,17 +504,17 @@ TEXT ·sweepAVX2F64(SB), NOSPLIT, $0-8
 
 loop:
 	PREFETCHT1  (DI)(R9*8)
-	VMOVUPD     -8(DX)(R9*8), Y4
-	VADDPD      8(DX)(R9*8), Y4, Y4
-	VMOVUPD     (BX)(R9*8), Y5
-	VADDPD      (SI)(R9*8), Y5, Y5
-	VSUBPD      Y4, Y5, Y5
-	VFMADD213PD Y4, Y1, Y5
-	VFMADD213PD Y3, Y0, Y5
-	VMOVUPD     (DX)(R9*8), Y6
-	VSUBPD      Y6, Y5, Y5
-	VFMADD213PD Y6, Y2, Y5
-	VMOVUPD     Y5, (CX)(R9*8)
+	VMOVUPD     (BX)(R9*8), Y6
+	VMOVUPD     (CX)(R9*8), Y4
+	VMOVUPD     -8(CX)(R9*8), Y8
+	VADDPD      8(CX)(R9*8), Y8, Y8
+	VADDPD      (SI)(R9*8), Y6, Y7
+	VSUBPD      Y8, Y7, Y7
+	VFMADD213PD Y8, Y1, Y7
+	VFMADD213PD Y3, Y0, Y7
+	VSUBPD      Y4, Y7, Y7
+	VFMADD213PD Y4, Y2, Y7
+	VMOVUPD     Y7, (DX)(R9*8)
 	ADDQ        $0x04, R9
 	CMPQ        R9, R8
 	JLE         loop
@@ -418,14 +531,14 @@ done:
 // Requires: AVX, FMA3, MMX+
 TEXT ·sweepSourceAVX2F64(SB), NOSPLIT, $0-8
 	MOVQ         r+0(FP), AX
-	MOVQ         (AX), CX
-	MOVQ         8(AX), DX
+	MOVQ         8(AX), CX
+	MOVQ         (AX), DX
 	MOVQ         16(AX), BX
 	MOVQ         24(AX), SI
+	MOVQ         88(AX), DI
 	VBROADCASTSD 64(AX), Y0
 	VBROADCASTSD 72(AX), Y1
 	VBROADCASTSD 80(AX), Y2
-	MOVQ         88(AX), DI
 	MOVQ         32(AX), R8
 	MOVQ         56(AX), AX
 	XORQ         R10, R10
@@ -433,17 +546,17 @@ TEXT ·sweepSourceAVX2F64(SB), NOSPLIT, $0-8
 
 loop:
 	PREFETCHT1  (DI)(R10*8)
-	VMOVUPD     -8(DX)(R10*8), Y4
-	VADDPD      8(DX)(R10*8), Y4, Y4
-	VMOVUPD     (BX)(R10*8), Y5
-	VADDPD      (SI)(R10*8), Y5, Y5
-	VSUBPD      Y4, Y5, Y5
-	VFMADD213PD Y4, Y1, Y5
-	VFMADD213PD (R8)(R10*8), Y0, Y5
-	VMOVUPD     (DX)(R10*8), Y6
-	VSUBPD      Y6, Y5, Y5
-	VFMADD213PD Y6, Y2, Y5
-	VMOVUPD     Y5, (CX)(R10*8)
+	VMOVUPD     (BX)(R10*8), Y6
+	VMOVUPD     (CX)(R10*8), Y4
+	VMOVUPD     -8(CX)(R10*8), Y8
+	VADDPD      8(CX)(R10*8), Y8, Y8
+	VADDPD      (SI)(R10*8), Y6, Y7
+	VSUBPD      Y8, Y7, Y7
+	VFMADD213PD Y8, Y1, Y7
+	VFMADD213PD (R8)(R10*8), Y0, Y7
+	VSUBPD      Y4, Y7, Y7
+	VFMADD213PD Y4, Y2, Y7
+	VMOVUPD     Y7, (DX)(R10*8)
 	ADDQ        $0x04, R10
 	CMPQ        R10, R9
 	JLE         loop
@@ -456,12 +569,125 @@ done:
 	VZEROUPPER
 	RET
 
+// func pairAVX2F64(r *byte)
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·pairAVX2F64(SB), NOSPLIT, $0-8
+	MOVQ         r+0(FP), AX
+	MOVQ         8(AX), CX
+	MOVQ         (AX), DX
+	MOVQ         40(AX), BX
+	MOVQ         96(AX), SI
+	MOVQ         16(AX), DI
+	MOVQ         24(AX), R8
+	MOVQ         88(AX), R9
+	MOVQ         104(AX), R10
+	VBROADCASTSD 64(AX), Y0
+	VBROADCASTSD 72(AX), Y1
+	VBROADCASTSD 80(AX), Y2
+	VPXOR        Y3, Y3, Y3
+	MOVQ         56(AX), AX
+	XORQ         R12, R12
+	LEAQ         -4(AX), R11
+
+loop:
+	PREFETCHT1  (R9)(R12*8)
+	PREFETCHT1  (R10)(R12*8)
+	VMOVUPD     (DI)(R12*8), Y6
+	VMOVUPD     (CX)(R12*8), Y4
+	VMOVUPD     (BX)(R12*8), Y5
+	VMOVUPD     -8(CX)(R12*8), Y8
+	VADDPD      8(CX)(R12*8), Y8, Y8
+	VADDPD      Y5, Y6, Y7
+	VSUBPD      Y8, Y7, Y7
+	VFMADD213PD Y8, Y1, Y7
+	VFMADD213PD Y3, Y0, Y7
+	VSUBPD      Y4, Y7, Y7
+	VFMADD213PD Y4, Y2, Y7
+	VMOVUPD     Y7, (DX)(R12*8)
+	VMOVUPD     -8(BX)(R12*8), Y8
+	VADDPD      8(BX)(R12*8), Y8, Y8
+	VADDPD      (R8)(R12*8), Y4, Y7
+	VSUBPD      Y8, Y7, Y7
+	VFMADD213PD Y8, Y1, Y7
+	VFMADD213PD Y3, Y0, Y7
+	VSUBPD      Y5, Y7, Y7
+	VFMADD213PD Y5, Y2, Y7
+	VMOVUPD     Y7, (SI)(R12*8)
+	ADDQ        $0x04, R12
+	CMPQ        R12, R11
+	JLE         loop
+	CMPQ        R12, AX
+	JGE         done
+	MOVQ        R11, R12
+	JMP         loop
+
+done:
+	VZEROUPPER
+	RET
+
+// func pairSourceAVX2F64(r *byte)
+// Requires: AVX, FMA3, MMX+
+TEXT ·pairSourceAVX2F64(SB), NOSPLIT, $0-8
+	MOVQ         r+0(FP), AX
+	MOVQ         8(AX), CX
+	MOVQ         (AX), DX
+	MOVQ         40(AX), BX
+	MOVQ         96(AX), SI
+	MOVQ         16(AX), DI
+	MOVQ         24(AX), R8
+	MOVQ         88(AX), R9
+	MOVQ         104(AX), R10
+	VBROADCASTSD 64(AX), Y0
+	VBROADCASTSD 72(AX), Y1
+	VBROADCASTSD 80(AX), Y2
+	MOVQ         32(AX), R11
+	MOVQ         48(AX), R12
+	MOVQ         56(AX), AX
+	XORQ         R14, R14
+	LEAQ         -4(AX), R13
+
+loop:
+	PREFETCHT1  (R9)(R14*8)
+	PREFETCHT1  (R10)(R14*8)
+	VMOVUPD     (DI)(R14*8), Y6
+	VMOVUPD     (CX)(R14*8), Y4
+	VMOVUPD     (BX)(R14*8), Y5
+	VMOVUPD     -8(CX)(R14*8), Y8
+	VADDPD      8(CX)(R14*8), Y8, Y8
+	VADDPD      Y5, Y6, Y7
+	VSUBPD      Y8, Y7, Y7
+	VFMADD213PD Y8, Y1, Y7
+	VFMADD213PD (R11)(R14*8), Y0, Y7
+	VSUBPD      Y4, Y7, Y7
+	VFMADD213PD Y4, Y2, Y7
+	VMOVUPD     Y7, (DX)(R14*8)
+	VMOVUPD     -8(BX)(R14*8), Y8
+	VADDPD      8(BX)(R14*8), Y8, Y8
+	VADDPD      (R8)(R14*8), Y4, Y7
+	VSUBPD      Y8, Y7, Y7
+	VFMADD213PD Y8, Y1, Y7
+	VFMADD213PD (R12)(R14*8), Y0, Y7
+	VSUBPD      Y5, Y7, Y7
+	VFMADD213PD Y5, Y2, Y7
+	VMOVUPD     Y7, (SI)(R14*8)
+	ADDQ        $0x04, R14
+	CMPQ        R14, R13
+	JLE         loop
+	CMPQ        R14, AX
+	JGE         done
+	MOVQ        R13, R14
+	JMP         loop
+
+done:
+	VZEROUPPER
+	RET
+
 // func defectsAVX2F64(r *byte)
 // Requires: AVX, AVX2, FMA3
 TEXT ·defectsAVX2F64(SB), NOSPLIT, $0-8
 	MOVQ         r+0(FP), AX
-	MOVQ         (AX), CX
-	MOVQ         8(AX), DX
+	MOVQ         8(AX), CX
+	MOVQ         (AX), DX
 	MOVQ         16(AX), BX
 	MOVQ         24(AX), SI
 	VBROADCASTSD 64(AX), Y0
@@ -473,16 +699,16 @@ TEXT ·defectsAVX2F64(SB), NOSPLIT, $0-8
 	LEAQ         -4(AX), DI
 
 loop:
-	VMOVUPD     -8(DX)(R8*8), Y4
-	VADDPD      8(DX)(R8*8), Y4, Y4
-	VMOVUPD     (BX)(R8*8), Y5
-	VADDPD      (SI)(R8*8), Y5, Y5
-	VSUBPD      Y4, Y5, Y5
-	VFMADD213PD Y4, Y1, Y5
-	VFMADD213PD Y3, Y0, Y5
-	VMOVUPD     (DX)(R8*8), Y6
-	VSUBPD      Y6, Y5, Y5
-	VMOVUPD     Y5, (CX)(R8*8)
+	VMOVUPD     (BX)(R8*8), Y6
+	VMOVUPD     (CX)(R8*8), Y4
+	VMOVUPD     -8(CX)(R8*8), Y8
+	VADDPD      8(CX)(R8*8), Y8, Y8
+	VADDPD      (SI)(R8*8), Y6, Y7
+	VSUBPD      Y8, Y7, Y7
+	VFMADD213PD Y8, Y1, Y7
+	VFMADD213PD Y3, Y0, Y7
+	VSUBPD      Y4, Y7, Y7
+	VMOVUPD     Y7, (DX)(R8*8)
 	ADDQ        $0x04, R8
 	CMPQ        R8, DI
 	JLE         loop
@@ -499,8 +725,8 @@ done:
 // Requires: AVX, FMA3
 TEXT ·defectsSourceAVX2F64(SB), NOSPLIT, $0-8
 	MOVQ         r+0(FP), AX
-	MOVQ         (AX), CX
-	MOVQ         8(AX), DX
+	MOVQ         8(AX), CX
+	MOVQ         (AX), DX
 	MOVQ         16(AX), BX
 	MOVQ         24(AX), SI
 	VBROADCASTSD 64(AX), Y0
@@ -512,16 +738,16 @@ TEXT ·defectsSourceAVX2F64(SB), NOSPLIT, $0-8
 	LEAQ         -4(AX), R8
 
 loop:
-	VMOVUPD     -8(DX)(R9*8), Y4
-	VADDPD      8(DX)(R9*8), Y4, Y4
-	VMOVUPD     (BX)(R9*8), Y5
-	VADDPD      (SI)(R9*8), Y5, Y5
-	VSUBPD      Y4, Y5, Y5
-	VFMADD213PD Y4, Y1, Y5
-	VFMADD213PD (DI)(R9*8), Y0, Y5
-	VMOVUPD     (DX)(R9*8), Y6
-	VSUBPD      Y6, Y5, Y5
-	VMOVUPD     Y5, (CX)(R9*8)
+	VMOVUPD     (BX)(R9*8), Y6
+	VMOVUPD     (CX)(R9*8), Y4
+	VMOVUPD     -8(CX)(R9*8), Y8
+	VADDPD      8(CX)(R9*8), Y8, Y8
+	VADDPD      (SI)(R9*8), Y6, Y7
+	VSUBPD      Y8, Y7, Y7
+	VFMADD213PD Y8, Y1, Y7
+	VFMADD213PD (DI)(R9*8), Y0, Y7
+	VSUBPD      Y4, Y7, Y7
+	VMOVUPD     Y7, (DX)(R9*8)
 	ADDQ        $0x04, R9
 	CMPQ        R9, R8
 	JLE         loop

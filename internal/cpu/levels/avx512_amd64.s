@@ -8,14 +8,14 @@
 // Requires: AVX, AVX512F, MMX+
 TEXT ·sweepAVX512F32(SB), NOSPLIT, $0-8
 	MOVQ         r+0(FP), AX
-	MOVQ         (AX), CX
-	MOVQ         8(AX), DX
+	MOVQ         8(AX), CX
+	MOVQ         (AX), DX
 	MOVQ         16(AX), BX
 	MOVQ         24(AX), SI
+	MOVQ         88(AX), DI
 	VBROADCASTSS 64(AX), Z0
 	VBROADCASTSS 72(AX), Z1
 	VBROADCASTSS 80(AX), Z2
-	MOVQ         88(AX), DI
 	VPXORD       Z3, Z3, Z3
 	MOVQ         56(AX), AX
 	XORQ         R9, R9
@@ -23,17 +23,17 @@ TEXT ·sweepAVX512F32(SB), NOSPLIT, $0-8
 
 loop:
 	PREFETCHT1  (DI)(R9*4)
-	VMOVUPS     -4(DX)(R9*4), Z4
-	VADDPS      4(DX)(R9*4), Z4, Z4
-	VMOVUPS     (BX)(R9*4), Z5
-	VADDPS      (SI)(R9*4), Z5, Z5
-	VSUBPS      Z4, Z5, Z5
-	VFMADD213PS Z4, Z1, Z5
-	VFMADD213PS Z3, Z0, Z5
-	VMOVUPS     (DX)(R9*4), Z6
-	VSUBPS      Z6, Z5, Z5
-	VFMADD213PS Z6, Z2, Z5
-	VMOVUPS     Z5, (CX)(R9*4)
+	VMOVUPS     (BX)(R9*4), Z6
+	VMOVUPS     (CX)(R9*4), Z4
+	VMOVUPS     -4(CX)(R9*4), Z8
+	VADDPS      4(CX)(R9*4), Z8, Z8
+	VADDPS      (SI)(R9*4), Z6, Z7
+	VSUBPS      Z8, Z7, Z7
+	VFMADD213PS Z8, Z1, Z7
+	VFMADD213PS Z3, Z0, Z7
+	VSUBPS      Z4, Z7, Z7
+	VFMADD213PS Z4, Z2, Z7
+	VMOVUPS     Z7, (DX)(R9*4)
 	ADDQ        $0x10, R9
 	CMPQ        R9, R8
 	JLE         loop
@@ -50,14 +50,14 @@ done:
 // Requires: AVX, AVX512F, MMX+
 TEXT ·sweepSourceAVX512F32(SB), NOSPLIT, $0-8
 	MOVQ         r+0(FP), AX
-	MOVQ         (AX), CX
-	MOVQ         8(AX), DX
+	MOVQ         8(AX), CX
+	MOVQ         (AX), DX
 	MOVQ         16(AX), BX
 	MOVQ         24(AX), SI
+	MOVQ         88(AX), DI
 	VBROADCASTSS 64(AX), Z0
 	VBROADCASTSS 72(AX), Z1
 	VBROADCASTSS 80(AX), Z2
-	MOVQ         88(AX), DI
 	MOVQ         32(AX), R8
 	MOVQ         56(AX), AX
 	XORQ         R10, R10
@@ -65,17 +65,17 @@ TEXT ·sweepSourceAVX512F32(SB), NOSPLIT, $0-8
 
 loop:
 	PREFETCHT1  (DI)(R10*4)
-	VMOVUPS     -4(DX)(R10*4), Z4
-	VADDPS      4(DX)(R10*4), Z4, Z4
-	VMOVUPS     (BX)(R10*4), Z5
-	VADDPS      (SI)(R10*4), Z5, Z5
-	VSUBPS      Z4, Z5, Z5
-	VFMADD213PS Z4, Z1, Z5
-	VFMADD213PS (R8)(R10*4), Z0, Z5
-	VMOVUPS     (DX)(R10*4), Z6
-	VSUBPS      Z6, Z5, Z5
-	VFMADD213PS Z6, Z2, Z5
-	VMOVUPS     Z5, (CX)(R10*4)
+	VMOVUPS     (BX)(R10*4), Z6
+	VMOVUPS     (CX)(R10*4), Z4
+	VMOVUPS     -4(CX)(R10*4), Z8
+	VADDPS      4(CX)(R10*4), Z8, Z8
+	VADDPS      (SI)(R10*4), Z6, Z7
+	VSUBPS      Z8, Z7, Z7
+	VFMADD213PS Z8, Z1, Z7
+	VFMADD213PS (R8)(R10*4), Z0, Z7
+	VSUBPS      Z4, Z7, Z7
+	VFMADD213PS Z4, Z2, Z7
+	VMOVUPS     Z7, (DX)(R10*4)
 	ADDQ        $0x10, R10
 	CMPQ        R10, R9
 	JLE         loop
@@ -88,12 +88,125 @@ done:
 	VZEROUPPER
 	RET
 
+// func pairAVX512F32(r *byte)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·pairAVX512F32(SB), NOSPLIT, $0-8
+	MOVQ         r+0(FP), AX
+	MOVQ         8(AX), CX
+	MOVQ         (AX), DX
+	MOVQ         40(AX), BX
+	MOVQ         96(AX), SI
+	MOVQ         16(AX), DI
+	MOVQ         24(AX), R8
+	MOVQ         88(AX), R9
+	MOVQ         104(AX), R10
+	VBROADCASTSS 64(AX), Z0
+	VBROADCASTSS 72(AX), Z1
+	VBROADCASTSS 80(AX), Z2
+	VPXORD       Z3, Z3, Z3
+	MOVQ         56(AX), AX
+	XORQ         R12, R12
+	LEAQ         -16(AX), R11
+
+loop:
+	PREFETCHT1  (R9)(R12*4)
+	PREFETCHT1  (R10)(R12*4)
+	VMOVUPS     (DI)(R12*4), Z6
+	VMOVUPS     (CX)(R12*4), Z4
+	VMOVUPS     (BX)(R12*4), Z5
+	VMOVUPS     -4(CX)(R12*4), Z8
+	VADDPS      4(CX)(R12*4), Z8, Z8
+	VADDPS      Z5, Z6, Z7
+	VSUBPS      Z8, Z7, Z7
+	VFMADD213PS Z8, Z1, Z7
+	VFMADD213PS Z3, Z0, Z7
+	VSUBPS      Z4, Z7, Z7
+	VFMADD213PS Z4, Z2, Z7
+	VMOVUPS     Z7, (DX)(R12*4)
+	VMOVUPS     -4(BX)(R12*4), Z8
+	VADDPS      4(BX)(R12*4), Z8, Z8
+	VADDPS      (R8)(R12*4), Z4, Z7
+	VSUBPS      Z8, Z7, Z7
+	VFMADD213PS Z8, Z1, Z7
+	VFMADD213PS Z3, Z0, Z7
+	VSUBPS      Z5, Z7, Z7
+	VFMADD213PS Z5, Z2, Z7
+	VMOVUPS     Z7, (SI)(R12*4)
+	ADDQ        $0x10, R12
+	CMPQ        R12, R11
+	JLE         loop
+	CMPQ        R12, AX
+	JGE         done
+	MOVQ        R11, R12
+	JMP         loop
+
+done:
+	VZEROUPPER
+	RET
+
+// func pairSourceAVX512F32(r *byte)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·pairSourceAVX512F32(SB), NOSPLIT, $0-8
+	MOVQ         r+0(FP), AX
+	MOVQ         8(AX), CX
+	MOVQ         (AX), DX
+	MOVQ         40(AX), BX
+	MOVQ         96(AX), SI
+	MOVQ         16(AX), DI
+	MOVQ         24(AX), R8
+	MOVQ         88(AX), R9
+	MOVQ         104(AX), R10
+	VBROADCASTSS 64(AX), Z0
+	VBROADCASTSS 72(AX), Z1
+	VBROADCASTSS 80(AX), Z2
+	MOVQ         32(AX), R11
+	MOVQ         48(AX), R12
+	MOVQ         56(AX), AX
+	XORQ         R14, R14
+	LEAQ         -16(AX), R13
+
+loop:
+	PREFETCHT1  (R9)(R14*4)
+	PREFETCHT1  (R10)(R14*4)
+	VMOVUPS     (DI)(R14*4), Z6
+	VMOVUPS     (CX)(R14*4), Z4
+	VMOVUPS     (BX)(R14*4), Z5
+	VMOVUPS     -4(CX)(R14*4), Z8
+	VADDPS      4(CX)(R14*4), Z8, Z8
+	VADDPS      Z5, Z6, Z7
+	VSUBPS      Z8, Z7, Z7
+	VFMADD213PS Z8, Z1, Z7
+	VFMADD213PS (R11)(R14*4), Z0, Z7
+	VSUBPS      Z4, Z7, Z7
+	VFMADD213PS Z4, Z2, Z7
+	VMOVUPS     Z7, (DX)(R14*4)
+	VMOVUPS     -4(BX)(R14*4), Z8
+	VADDPS      4(BX)(R14*4), Z8, Z8
+	VADDPS      (R8)(R14*4), Z4, Z7
+	VSUBPS      Z8, Z7, Z7
+	VFMADD213PS Z8, Z1, Z7
+	VFMADD213PS (R12)(R14*4), Z0, Z7
+	VSUBPS      Z5, Z7, Z7
+	VFMADD213PS Z5, Z2, Z7
+	VMOVUPS     Z7, (SI)(R14*4)
+	ADDQ        $0x10, R14
+	CMPQ        R14, R13
+	JLE         loop
+	CMPQ        R14, AX
+	JGE         done
+	MOVQ        R13, R14
+	JMP         loop
+
+done:
+	VZEROUPPER
+	RET
+
 // func defectsAVX512F32(r *byte)
 // Requires: AVX, AVX512F
 TEXT ·defectsAVX512F32(SB), NOSPLIT, $0-8
 	MOVQ         r+0(FP), AX
-	MOVQ         (AX), CX
-	MOVQ         8(AX), DX
+	MOVQ         8(AX), CX
+	MOVQ         (AX), DX
 	MOVQ         16(AX), BX
 	MOVQ         24(AX), SI
 	VBROADCASTSS 64(AX), Z0
@@ -105,16 +218,16 @@ TEXT ·defectsAVX512F32(SB), NOSPLIT, $0-8
 	LEAQ         -16(AX), DI
 
 loop:
-	VMOVUPS     -4(DX)(R8*4), Z4
-	VADDPS      4(DX)(R8*4), Z4, Z4
-	VMOVUPS     (BX)(R8*4), Z5
-	VADDPS      (SI)(R8*4), Z5, Z5
-	VSUBPS      Z4, Z5, Z5
-	VFMADD213PS Z4, Z1, Z5
-	VFMADD213PS Z3, Z0, Z5
-	VMOVUPS     (DX)(R8*4), Z6
-	VSUBPS      Z6, Z5, Z5
-	VMOVUPS     Z5, (CX)(R8*4)
+	VMOVUPS     (BX)(R8*4), Z6
+	VMOVUPS     (CX)(R8*4), Z4
+	VMOVUPS     -4(CX)(R8*4), Z8
+	VADDPS      4(CX)(R8*4), Z8, Z8
+	VADDPS      (SI)(R8*4), Z6, Z7
+	VSUBPS      Z8, Z7, Z7
+	VFMADD213PS Z8, Z1, Z7
+	VFMADD213PS Z3, Z0, Z7
+	VSUBPS      Z4, Z7, Z7
+	VMOVUPS     Z7, (DX)(R8*4)
 	ADDQ        $0x10, R8
 	CMPQ        R8, DI
 	JLE         loop
@@ -131,8 +244,8 @@ done:
 // Requires: AVX, AVX512F
 TEXT ·defectsSourceAVX512F32(SB), NOSPLIT, $0-8
 	MOVQ         r+0(FP), AX
-	MOVQ         (AX), CX
-	MOVQ         8(AX), DX
+	MOVQ         8(AX), CX
+	MOVQ         (AX), DX
 	MOVQ         16(AX), BX
 	MOVQ         24(AX), SI
 	VBROADCASTSS 64(AX), Z0
@@ -144,16 +257,16 @@ TEXT ·defectsSourceAVX512F32(SB), NOSPLIT, $0-8
 	LEAQ         -16(AX), R8
 
 loop:
-	VMOVUPS     -4(DX)(R9*4), Z4
-	VADDPS      4(DX)(R9*4), Z4, Z4
-	VMOVUPS     (BX)(R9*4), Z5
-	VADDPS      (SI)(R9*4), Z5, Z5
-	VSUBPS      Z4, Z5, Z5
-	VFMADD213PS Z4, Z1, Z5
-	VFMADD213PS (DI)(R9*4), Z0, Z5
-	VMOVUPS     (DX)(R9*4), Z6
-	VSUBPS      Z6, Z5, Z5
-	VMOVUPS     Z5, (CX)(R9*4)
+	VMOVUPS     (BX)(R9*4), Z6
+	VMOVUPS     (CX)(R9*4), Z4
+	VMOVUPS     -4(CX)(R9*4), Z8
+	VADDPS      4(CX)(R9*4), Z8, Z8
+	VADDPS      (SI)(R9*4), Z6, Z7
+	VSUBPS      Z8, Z7, Z7
+	VFMADD213PS Z8, Z1, Z7
+	VFMADD213PS (DI)(R9*4), Z0, Z7
+	VSUBPS      Z4, Z7, Z7
+	VMOVUPS     Z7, (DX)(R9*4)
 	ADDQ        $0x10, R9
 	CMPQ        R9, R8
 	JLE         loop
@@ -367,14 +480,14 @@ done:
 // Requires: AVX, AVX512F, MMX+
 TEXT ·sweepAVX512F64(SB), NOSPLIT, $0-8
 	MOVQ         r+0(FP), AX
-	MOVQ         (AX), CX
-	MOVQ         8(AX), DX
+	MOVQ         8(AX), CX
+	MOVQ         (AX), DX
 	MOVQ         16(AX), BX
 	MOVQ         24(AX), SI
+	MOVQ         88(AX), DI
 	VBROADCASTSD 64(AX), Z0
 	VBROADCASTSD 72(AX), Z1
 	VBROADCASTSD 80(AX), Z2
-	MOVQ         88(AX), DI
 	VPXORD       Z3, Z3, Z3
 	MOVQ         56(AX), AX
 	XORQ         R9, R9
@@ -382,17 +495,17 @@ TEXT ·sweepAVX512F64(SB), NOSPLIT, $0-8
 
 loop:
 	PREFETCHT1  (DI)(R9*8)
-	VMOVUPD     -8(DX)(R9*8), Z4
-	VADDPD      8(DX)(R9*8), Z4, Z4
-	VMOVUPD     (BX)(R9*8), Z5
-	VADDPD      (SI)(R9*8), Z5, Z5
-	VSUBPD      Z4, Z5, Z5
-	VFMADD213PD Z4, Z1, Z5
-	VFMADD213PD Z3, Z0, Z5
-	VMOVUPD     (DX)(R9*8), Z6
-	VSUBPD      Z6, Z5, Z5
-	VFMADD213PD Z6, Z2, Z5
-	VMOVUPD     Z5, (CX)(R9*8)
+	VMOVUPD     (BX)(R9*8), Z6
+	VMOVUPD     (CX)(R9*8), Z4
+	VMOVUPD     -8(CX)(R9*8), Z8
+	VADDPD      8(CX)(R9*8), Z8, Z8
+	VADDPD      (SI)(R9*8), Z6, Z7
+	VSUBPD      Z8, Z7, Z7
+	VFMADD213PD Z8, Z1, Z7
+	VFMADD213PD Z3, Z0, Z7
+	VSUBPD      Z4, Z7, Z7
+	VFMADD213PD Z4, Z2, Z7
+	VMOVUPD     Z7, (DX)(R9*8)
 	ADDQ        $0x08, R9
 	CMPQ        R9, R8
 	JLE         loop
@@ -409,14 +522,14 @@ done:
 // Requires: AVX, AVX512F, MMX+
 TEXT ·sweepSourceAVX512F64(SB), NOSPLIT, $0-8
 	MOVQ         r+0(FP), AX
-	MOVQ         (AX), CX
-	MOVQ         8(AX), DX
+	MOVQ         8(AX), CX
+	MOVQ         (AX), DX
 	MOVQ         16(AX), BX
 	MOVQ         24(AX), SI
+	MOVQ         88(AX), DI
 	VBROADCASTSD 64(AX), Z0
 	VBROADCASTSD 72(AX), Z1
 	VBROADCASTSD 80(AX), Z2
-	MOVQ         88(AX), DI
 	MOVQ         32(AX), R8
 	MOVQ         56(AX), AX
 	XORQ         R10, R10
@@ -424,17 +537,17 @@ TEXT ·sweepSourceAVX512F64(SB), NOSPLIT, $0-8
 
 loop:
 	PREFETCHT1  (DI)(R10*8)
-	VMOVUPD     -8(DX)(R10*8), Z4
-	VADDPD      8(DX)(R10*8), Z4, Z4
-	VMOVUPD     (BX)(R10*8), Z5
-	VADDPD      (SI)(R10*8), Z5, Z5
-	VSUBPD      Z4, Z5, Z5
-	VFMADD213PD Z4, Z1, Z5
-	VFMADD213PD (R8)(R10*8), Z0, Z5
-	VMOVUPD     (DX)(R10*8), Z6
-	VSUBPD      Z6, Z5, Z5
-	VFMADD213PD Z6, Z2, Z5
-	VMOVUPD     Z5, (CX)(R10*8)
+	VMOVUPD     (BX)(R10*8), Z6
+	VMOVUPD     (CX)(R10*8), Z4
+	VMOVUPD     -8(CX)(R10*8), Z8
+	VADDPD      8(CX)(R10*8), Z8, Z8
+	VADDPD      (SI)(R10*8), Z6, Z7
+	VSUBPD      Z8, Z7, Z7
+	VFMADD213PD Z8, Z1, Z7
+	VFMADD213PD (R8)(R10*8), Z0, Z7
+	VSUBPD      Z4, Z7, Z7
+	VFMADD213PD Z4, Z2, Z7
+	VMOVUPD     Z7, (DX)(R10*8)
 	ADDQ        $0x08, R10
 	CMPQ        R10, R9
 	JLE         loop
@@ -447,12 +560,125 @@ done:
 	VZEROUPPER
 	RET
 
+// func pairAVX512F64(r *byte)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·pairAVX512F64(SB), NOSPLIT, $0-8
+	MOVQ         r+0(FP), AX
+	MOVQ         8(AX), CX
+	MOVQ         (AX), DX
+	MOVQ         40(AX), BX
+	MOVQ         96(AX), SI
+	MOVQ         16(AX), DI
+	MOVQ         24(AX), R8
+	MOVQ         88(AX), R9
+	MOVQ         104(AX), R10
+	VBROADCASTSD 64(AX), Z0
+	VBROADCASTSD 72(AX), Z1
+	VBROADCASTSD 80(AX), Z2
+	VPXORD       Z3, Z3, Z3
+	MOVQ         56(AX), AX
+	XORQ         R12, R12
+	LEAQ         -8(AX), R11
+
+loop:
+	PREFETCHT1  (R9)(R12*8)
+	PREFETCHT1  (R10)(R12*8)
+	VMOVUPD     (DI)(R12*8), Z6
+	VMOVUPD     (CX)(R12*8), Z4
+	VMOVUPD     (BX)(R12*8), Z5
+	VMOVUPD     -8(CX)(R12*8), Z8
+	VADDPD      8(CX)(R12*8), Z8, Z8
+	VADDPD      Z5, Z6, Z7
+	VSUBPD      Z8, Z7, Z7
+	VFMADD213PD Z8, Z1, Z7
+	VFMADD213PD Z3, Z0, Z7
+	VSUBPD      Z4, Z7, Z7
+	VFMADD213PD Z4, Z2, Z7
+	VMOVUPD     Z7, (DX)(R12*8)
+	VMOVUPD     -8(BX)(R12*8), Z8
+	VADDPD      8(BX)(R12*8), Z8, Z8
+	VADDPD      (R8)(R12*8), Z4, Z7
+	VSUBPD      Z8, Z7, Z7
+	VFMADD213PD Z8, Z1, Z7
+	VFMADD213PD Z3, Z0, Z7
+	VSUBPD      Z5, Z7, Z7
+	VFMADD213PD Z5, Z2, Z7
+	VMOVUPD     Z7, (SI)(R12*8)
+	ADDQ        $0x08, R12
+	CMPQ        R12, R11
+	JLE         loop
+	CMPQ        R12, AX
+	JGE         done
+	MOVQ        R11, R12
+	JMP         loop
+
+done:
+	VZEROUPPER
+	RET
+
+// func pairSourceAVX512F64(r *byte)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·pairSourceAVX512F64(SB), NOSPLIT, $0-8
+	MOVQ         r+0(FP), AX
+	MOVQ         8(AX), CX
+	MOVQ         (AX), DX
+	MOVQ         40(AX), BX
+	MOVQ         96(AX), SI
+	MOVQ         16(AX), DI
+	MOVQ         24(AX), R8
+	MOVQ         88(AX), R9
+	MOVQ         104(AX), R10
+	VBROADCASTSD 64(AX), Z0
+	VBROADCASTSD 72(AX), Z1
+	VBROADCASTSD 80(AX), Z2
+	MOVQ         32(AX), R11
+	MOVQ         48(AX), R12
+	MOVQ         56(AX), AX
+	XORQ         R14, R14
+	LEAQ         -8(AX), R13
+
+loop:
+	PREFETCHT1  (R9)(R14*8)
+	PREFETCHT1  (R10)(R14*8)
+	VMOVUPD     (DI)(R14*8), Z6
+	VMOVUPD     (CX)(R14*8), Z4
+	VMOVUPD     (BX)(R14*8), Z5
+	VMOVUPD     -8(CX)(R14*8), Z8
+	VADDPD      8(CX)(R14*8), Z8, Z8
+	VADDPD      Z5, Z6, Z7
+	VSUBPD      Z8, Z7, Z7
+	VFMADD213PD Z8, Z1, Z7
+	VFMADD213PD (R11)(R14*8), Z0, Z7
+	VSUBPD      Z4, Z7, Z7
+	VFMADD213PD Z4, Z2, Z7
+	VMOVUPD     Z7, (DX)(R14*8)
+	VMOVUPD     -8(BX)(R14*8), Z8
+	VADDPD      8(BX)(R14*8), Z8, Z8
+	VADDPD      (R8)(R14*8), Z4, Z7
+	VSUBPD      Z8, Z7, Z7
+	VFMADD213PD Z8, Z1, Z7
+	VFMADD213PD (R12)(R14*8), Z0, Z7
+	VSUBPD      Z5, Z7, Z7
+	VFMADD213PD Z5, Z2, Z7
+	VMOVUPD     Z7, (SI)(R14*8)
+	ADDQ        $0x08, R14
+	CMPQ        R14, R13
+	JLE         loop
+	CMPQ        R14, AX
+	JGE         done
+	MOVQ        R13, R14
+	JMP         loop
+
+done:
+	VZEROUPPER
+	RET
+
 // func defectsAVX512F64(r *byte)
 // Requires: AVX, AVX512F
 TEXT ·defectsAVX512F64(SB), NOSPLIT, $0-8
 	MOVQ         r+0(FP), AX
-	MOVQ         (AX), CX
-	MOVQ         8(AX), DX
+	MOVQ         8(AX), CX
+	MOVQ         (AX), DX
 	MOVQ         16(AX), BX
 	MOVQ         24(AX), SI
 	VBROADCASTSD 64(AX), Z0
@@ -464,16 +690,16 @@ TEXT ·defectsAVX512F64(SB), NOSPLIT, $0-8
 	LEAQ         -8(AX), DI
 
 loop:
-	VMOVUPD     -8(DX)(R8*8), Z4
-	VADDPD      8(DX)(R8*8), Z4, Z4
-	VMOVUPD     (BX)(R8*8), Z5
-	VADDPD      (SI)(R8*8), Z5, Z5
-	VSUBPD      Z4, Z5, Z5
-	VFMADD213PD Z4, Z1, Z5
-	VFMADD213PD Z3, Z0, Z5
-	VMOVUPD     (DX)(R8*8), Z6
-	VSUBPD      Z6, Z5, Z5
-	VMOVUPD     Z5, (CX)(R8*8)
+	VMOVUPD     (BX)(R8*8), Z6
+	VMOVUPD     (CX)(R8*8), Z4
+	VMOVUPD     -8(CX)(R8*8), Z8
+	VADDPD      8(CX)(R8*8), Z8, Z8
+	VADDPD      (SI)(R8*8), Z6, Z7
+	VSUBPD      Z8, Z7, Z7
+	VFMADD213PD Z8, Z1, Z7
+	VFMADD213PD Z3, Z0, Z7
+	VSUBPD      Z4, Z7, Z7
+	VMOVUPD     Z7, (DX)(R8*8)
 	ADDQ        $0x08, R8
 	CMPQ        R8, DI
 	JLE         loop
@@ -490,8 +716,8 @@ done:
 // Requires: AVX, AVX512F
 TEXT ·defectsSourceAVX512F64(SB), NOSPLIT, $0-8
 	MOVQ         r+0(FP), AX
-	MOVQ         (AX), CX
-	MOVQ         8(AX), DX
+	MOVQ         8(AX), CX
+	MOVQ         (AX), DX
 	MOVQ         16(AX), BX
 	MOVQ         24(AX), SI
 	VBROADCASTSD 64(AX), Z0
@@ -503,16 +729,16 @@ TEXT ·defectsSourceAVX512F64(SB), NOSPLIT, $0-8
 	LEAQ         -8(AX), R8
 
 loop:
-	VMOVUPD     -8(DX)(R9*8), Z4
-	VADDPD      8(DX)(R9*8), Z4, Z4
-	VMOVUPD     (BX)(R9*8), Z5
-	VADDPD      (SI)(R9*8), Z5, Z5
-	VSUBPD      Z4, Z5, Z5
-	VFMADD213PD Z4, Z1, Z5
-	VFMADD213PD (DI)(R9*8), Z0, Z5
-	VMOVUPD     (DX)(R9*8), Z6
-	VSUBPD      Z6, Z5, Z5
-	VMOVUPD     Z5, (CX)(R9*8)
+	VMOVUPD     (BX)(R9*8), Z6
+	VMOVUPD     (CX)(R9*8), Z4
+	VMOVUPD     -8(CX)(R9*8), Z8
+	VADDPD      8(CX)(R9*8), Z8, Z8
+	VADDPD      (SI)(R9*8), Z6, Z7
+	VSUBPD      Z8, Z7, Z7
+	VFMADD213PD Z8, Z1, Z7
+	VFMADD213PD (DI)(R9*8), Z0, Z7
+	VSUBPD      Z4, Z7, Z7
+	VMOVUPD     Z7, (DX)(R9*8)
 	ADDQ        $0x08, R9
 	CMPQ        R9, R8
 	JLE         loop

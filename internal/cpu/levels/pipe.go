@@ -13,13 +13,13 @@ import (
 const stages = multigrid.Sweeps + 1
 
 // pipe does the sweeps of Down or Up for some rows of a level on one thread. It goes from the topmost row to the lowest
-// one: once stage s-1 has row y+1, stage s computes row y. Each stage keeps its three newest rows; the last stage
-// writes to its destination.
+// one, two rows at a time: once stage s-1 has row y+2, stage s computes rows y and y+1. Each stage keeps its four
+// newest rows; the last stage writes to its destination.
 type pipe[F float] struct {
 	engine
 	level   *level[F]
-	rings   [stages][3][]F
-	at      [stages][3][]F // the newest rows of each stage, by row mod 3
+	rings   [stages][4][]F
+	at      [stages][4][]F // the newest rows of each stage, by row mod 4
 	rows    [stages]solver.Stripe
 	d       []F
 	acc     []float64
@@ -35,7 +35,7 @@ type pipe[F float] struct {
 func newPipe[F float](l *level[F], coarse solver.Mesh, e engine) *pipe[F] {
 	p := &pipe[F]{level: l, engine: e}
 	for s := range p.rings {
-		copy(p.rings[s][:], newRows[F](l.Mesh.NX, 3))
+		copy(p.rings[s][:], newRows[F](l.Mesh.NX, 4))
 	}
 	row := newRows[F](l.Mesh.NX, 2)
 	p.d, p.zero = row[0], row[1]
@@ -79,25 +79,31 @@ func (p *pipe[F]) run(w *pass[F]) {
 		more := multigrid.Sweeps - s
 		p.rows[s] = p.level.reach(solver.Stripe{Lo: last.Lo - more, Hi: last.Hi + more})
 	}
-	for y := p.rows[0].Lo - 1; y <= p.rows[stages-1].Hi+stages; y++ {
-		if w.begin != nil && p.level.held(y) && y >= p.rows[0].Lo-1 && y <= p.rows[0].Hi {
-			p.at[0][mod3(y)] = w.begin(y)
-		}
+	for y := p.rows[0].Lo - 1; y <= p.rows[stages-1].Hi+stages; y += 2 {
+		p.fill(w, y)
 		for s := 1; s < stages; s++ {
-			if r := y - s; r >= p.rows[s].Lo && r < p.rows[s].Hi {
-				p.sweep(w, s, r)
-			}
+			p.sweep(w, s, y-s)
 		}
-		if r := y - stages; r >= reads.Lo && r < reads.Hi {
+		for r := max(y-stages, reads.Lo); r < min(y-stages+2, reads.Hi); r++ {
 			p.restrict(w, r)
+		}
+	}
+}
+
+// fill sets rows y and y+1 of stage 0, as far as the sweeps read them.
+func (p *pipe[F]) fill(w *pass[F], y int) {
+	if w.begin == nil {
+		return
+	}
+	for r := max(y, p.rows[0].Lo-1); r < min(y+2, p.rows[0].Hi+1); r++ {
+		if p.level.held(r) {
+			p.at[0][r&3] = w.begin(r)
 		}
 	}
 }
 
 // held reports whether row y exists.
 func (l *level[F]) held(y int) bool { return l.u.has(y) }
-
-func mod3(y int) int { return (y%3 + 3) % 3 }
 
 // row returns row y of a stage. Rows of fixed walls are the same in all stages.
 func (p *pipe[F]) row(w *pass[F], s, y int) []F {
@@ -108,41 +114,60 @@ func (p *pipe[F]) row(w *pass[F], s, y int) []F {
 	if s > 0 && !p.level.Mesh.PeriodicRows() && (y < in.Lo || y >= in.Hi) {
 		return p.level.u.at(y)
 	}
-	return p.at[s][mod3(y)]
+	return p.at[s][y&3]
 }
 
-// sweep computes row y of stage s.
+// sweep computes rows y and y+1 of stage s, as far as the pass needs them.
 func (p *pipe[F]) sweep(w *pass[F], s, y int) {
+	lo, hi := max(y, p.rows[s].Lo), min(y+2, p.rows[s].Hi)
+	var dst [2][]F
+	var k [2]stencil[F]
+	for r := lo; r < hi; r++ {
+		dst[r-lo], k[r-lo] = p.prepare(w, s, r)
+	}
+	switch weight := w.weights[s-1]; hi - lo {
+	case 1:
+		sweep(&p.engine, dst[0], &k[0], weight)
+	case 2:
+		sweepPair(&p.engine, dst, &k, weight)
+	}
+	for r := lo; r < hi; r++ {
+		dst, k := dst[r-lo], &k[r-lo]
+		p.level.keep(dst, k.centre, r)
+		repeat(dst, p.level.Mesh)
+		if s == 1 && r >= w.counted.Lo && r < w.counted.Hi {
+			p.square(w, r, k)
+		}
+	}
+}
+
+// prepare returns the memory of row y of stage s, and what its sweep reads.
+func (p *pipe[F]) prepare(w *pass[F], s, y int) ([]F, stencil[F]) {
 	l := p.level
-	dst := p.rings[s][mod3(y)]
+	dst := p.rings[s][y&3]
 	if s == stages-1 && y >= w.write.Lo && y < w.write.Hi {
 		dst = w.dst.at(y)
 	}
-	p.at[s][mod3(y)] = dst
+	p.at[s][y&3] = dst
 	north, south := l.beside(y)
 	centre := p.row(w, s-1, y)
 	k := l.stencil(p.row(w, s-1, north), centre, p.row(w, s-1, south), y)
-	dst[0], dst[l.Mesh.NX-1] = centre[0], centre[l.Mesh.NX-1]
 	k.ahead = p.ahead(w, s, y)
-	sweep(&p.engine, dst, &k, w.weights[s-1])
-	l.keep(dst, centre, y)
-	repeat(dst, l.Mesh)
-	if s == 1 && y >= w.counted.Lo && y < w.counted.Hi {
-		p.square(w, y, &k)
-	}
+	dst[0], dst[l.Mesh.NX-1] = centre[0], centre[l.Mesh.NX-1]
+	return dst, k
 }
 
-// ahead returns a row in memory that the pass uses after row y of stage s and that the cache may not have. The rows then
-// come while stages are computed that need the cache alone.
+// ahead returns a row in memory that the pass uses in the step after that of row y of stage s, and that the cache may
+// not have. The rows then come while stages are computed that need the cache alone.
 func (p *pipe[F]) ahead(w *pass[F], s, y int) []F {
-	a, next := array[F]{}, y+s+1 // the next row of stage 0
+	a, next := array[F]{}, y+s+2 // the row of stage 0
 	switch s {
 	case stages - 3:
 		a = w.from
 	case stages - 2:
 		a, next = p.level.b, next-1
 	case stages - 1:
-		a, next = w.dst, y+1
+		a, next = w.dst, y+2
 	}
 	if !a.has(next) {
 		return nil
@@ -220,7 +245,7 @@ func (p *pipe[F]) corrected(u array[float32], y int) []F {
 	blend(&p.engine, p.blended, u.at(at), south, weight)
 	lo, hi := l.Mesh.InteriorColumns()
 	l.columns.between(&p.engine, p.correction, p.blended[:cap(p.blended)], lo, hi)
-	dst := p.rings[0][mod3(y)]
+	dst := p.rings[0][y&3]
 	dst[0], dst[l.Mesh.NX-1] = from[0], from[l.Mesh.NX-1]
 	add(&p.engine, dst, from, p.correction, l.scale, lo, hi)
 	l.keep(dst, from, y)

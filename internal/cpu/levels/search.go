@@ -20,7 +20,7 @@ type Search struct {
 // lane is the memory of one thread.
 type lane struct {
 	engine
-	z        [3][]float64 // rows of z by row mod 3
+	z        [4][]float64 // rows of z by row mod 4
 	d        [3][]float64 // d of z, p and x in a row
 	acc      [len(multigrid.Products{})][]float64
 	products multigrid.Products
@@ -33,9 +33,9 @@ func NewSearch(d *Device) *Search {
 	for range lanesOf(v.own, d.threads) {
 		k := &lane{engine: v.engine}
 		rows := newRows[float64](grouped(v.Mesh.NX), len(k.z)+len(k.d)+len(k.acc))
-		copy(k.z[:], rows)
-		copy(k.d[:], rows[3:])
-		copy(k.acc[:], rows[6:])
+		rows = rows[copy(k.z[:], rows):]
+		rows = rows[copy(k.d[:], rows):]
+		copy(k.acc[:], rows)
 		s.lanes = append(s.lanes, k)
 	}
 	return s
@@ -114,10 +114,10 @@ func (s *Search) multiply(k *lane, rows solver.Stripe) {
 		north, south := l.beside(y)
 		for ; next <= y+1; next++ {
 			if l.held(next) {
-				subtract(&k.engine, k.z[mod3(next)], l.u.at(next), s.x.at(next))
+				subtract(&k.engine, k.z[next&3], l.u.at(next), s.x.at(next))
 			}
 		}
-		z := l.stencil(k.z[mod3(north)], k.z[mod3(y)], k.z[mod3(south)], y)
+		z := l.stencil(k.z[north&3], k.z[y&3], k.z[south&3], y)
 		p := l.stencil(s.p.at(north), s.p.at(y), s.p.at(south), y)
 		x := l.stencil(s.x.at(north), s.x.at(y), s.x.at(south), y)
 		z.b, p.b = nil, nil
@@ -130,7 +130,7 @@ func (s *Search) multiply(k *lane, rows solver.Stripe) {
 				clear(acc)
 			}
 		}
-		zs, ps := k.z[mod3(y)], s.p.at(y)
+		zs, ps := k.z[y&3], s.p.at(y)
 		for i, f := range [...]struct{ v, d []float64 }{{zs, k.d[0]}, {zs, k.d[1]}, {ps, k.d[1]}, {zs, k.d[2]},
 			{ps, k.d[2]}} {
 			products(&k.engine, k.acc[i], f.v[:len(f.d)], f.d)

@@ -18,13 +18,14 @@ type rowArgs struct {
 	dst, a, b, c, d, e, f unsafe.Pointer
 	n                     int
 	x, y, z               uint64 // constants: bits of a float64, or of a float32 in the lowest bytes
-	ahead                 unsafe.Pointer
+	ahead, dst2, ahead2   unsafe.Pointer
 }
 
 // functions work through rows of one type of value, at least lanes of them.
 type functions struct {
 	lanes                                                     int
 	sweep, sweepSource, defects, defectsSource, add           func(*rowArgs)
+	pair, pairSource                                          func(*rowArgs) // nil: sweep does one row after another
 	scale, addScaled, blend, gather, between, squares, narrow func(*rowArgs)
 	subtract, products, step                                  func(*rowArgs)
 }
@@ -78,10 +79,15 @@ func load[F float](e *engine, dst []F, s *stencil[F], w F, lo, hi int) {
 	if s.b != nil {
 		a.d = address(s.b, lo)
 	}
-	a.n, a.x, a.y, a.z, a.ahead = hi-lo, bitsOf(s.h), bitsOf(s.q), bitsOf(w), a.dst
+	a.n, a.x, a.y, a.z, a.ahead = hi-lo, bitsOf(s.h), bitsOf(s.q), bitsOf(w), s.next(dst, lo)
+}
+
+// next returns the address of column x of the row ahead, or that of dst, which does no harm.
+func (s *stencil[F]) next(dst []F, x int) unsafe.Pointer {
 	if s.ahead != nil {
-		a.ahead = address(s.ahead, lo)
+		dst = s.ahead
 	}
+	return address(dst, x)
 }
 
 // sweep writes u + w d of the swept columns to dst.
@@ -100,10 +106,38 @@ func sweep[F float](e *engine, dst []F, s *stencil[F], w F) {
 			dst[x] = kernel.FMA(w, s.defect(x, c[x-1], c[x+1]), c[x])
 		}
 	}
+	s.sweepMirrored(dst, w)
+}
+
+// sweepMirrored is sweep for the columns on Neumann walls.
+func (s *stencil[F]) sweepMirrored(dst []F, w F) {
 	s.mirrored(func(x, inner int) {
 		dst[x] = kernel.FMA(w, s.defect(x, s.centre[inner], s.centre[inner]),
 			s.centre[x])
 	})
+}
+
+// sweepPair does sweep for two rows, of which the second one is south of the first one.
+func sweepPair[F float](e *engine, dst [2][]F, s *[2]stencil[F], w F) {
+	lo, hi := s[0].inner()
+	f := of[F](e, hi-lo)
+	if f == nil || f.pair == nil {
+		sweep(e, dst[0], &s[0], w)
+		sweep(e, dst[1], &s[1], w)
+		return
+	}
+	load(e, dst[0], &s[0], w, lo, hi)
+	a := &e.args
+	a.c, a.e, a.dst2 = address(s[1].south, lo), address(s[1].centre, lo), address(dst[1], lo)
+	a.ahead2 = s[1].next(dst[1], lo)
+	if s[1].b != nil {
+		a.f = address(s[1].b, lo)
+		f.pairSource(a)
+	} else {
+		f.pair(a)
+	}
+	s[0].sweepMirrored(dst[0], w)
+	s[1].sweepMirrored(dst[1], w)
 }
 
 // defects writes d of the swept columns to dst.

@@ -31,10 +31,12 @@ func main() {
 	context.ConstraintExpr("amd64")
 	for _, size := range []int{4, 8} {
 		g := newGenerator(context, *isa == "avx512", size)
-		g.sweep("sweep", false, false)
-		g.sweep("sweepSource", true, false)
-		g.sweep("defects", false, true)
-		g.sweep("defectsSource", true, true)
+		g.sweep("sweep", false)
+		g.sweep("sweepSource", true)
+		g.pair("pair", false)
+		g.pair("pairSource", true)
+		g.defects("defects", false)
+		g.defects("defectsSource", true)
 		g.add()
 		if size == 8 {
 			g.squares()

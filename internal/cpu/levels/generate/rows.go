@@ -24,6 +24,8 @@ const (
 	argY
 	argZ
 	argAhead
+	argDst2
+	argAhead2
 )
 
 // generator writes functions for one instruction set and one type of value. Each takes a pointer to rowArgs and works
@@ -136,46 +138,94 @@ func (g *generator) loop(body func()) {
 	g.RET()
 }
 
-// sweep writes the function for dst = u + w d, or for dst = d: A is u, B the row above, C the row below, D the source;
-// X, Y, Z are h, q, w. The function for sweeps fetches the row argAhead into the cache meanwhile.
-func (g *generator) sweep(name string, source, defects bool) {
+// sweep writes the function for dst = u + w d: A is u, B the row above, C the row below, D the source; X, Y, Z are h,
+// q, w. It fetches the row argAhead into the cache meanwhile.
+func (g *generator) sweep(name string, source bool) {
 	g.function(name)
-	dst, u, north, south := g.pointer(argDst), g.pointer(argA), g.pointer(argB), g.pointer(argC)
-	h, q, w, s, t, c := g.v[0], g.v[1], g.v[2], g.v[4], g.v[5], g.v[6]
-	g.constant(argX, h)
-	g.constant(argY, q)
-	g.constant(argZ, w)
-	var b, ahead reg.GPVirtual
-	if !defects {
-		ahead = g.pointer(argAhead)
+	r := row{u: g.pointer(argA), dst: g.pointer(argDst)}
+	north, south, ahead := g.pointer(argB), g.pointer(argC), g.pointer(argAhead)
+	g.coefficients(source, &r)
+	g.loop(func() {
+		g.PREFETCHT1(g.at(ahead, 0))
+		c := g.v[4]
+		g.mov(g.at(north, 0), g.v[6])
+		g.mov(g.at(r.u, 0), c)
+		g.defect(&r, c, g.v[6], g.at(south, 0), g.v[7])
+		g.fma(c, g.v[2], g.v[7])
+		g.mov(g.v[7], g.at(r.dst, 0))
+	})
+}
+
+// pair writes the function that does sweep for two rows: A and E are u, B the row above them, C the row below, D and F
+// the sources. It loads each of the two rows once.
+func (g *generator) pair(name string, source bool) {
+	g.function(name)
+	upper, lower := row{u: g.pointer(argA), dst: g.pointer(argDst)}, row{u: g.pointer(argE), dst: g.pointer(argDst2)}
+	north, south := g.pointer(argB), g.pointer(argC)
+	ahead, ahead2 := g.pointer(argAhead), g.pointer(argAhead2)
+	g.coefficients(source, &upper)
+	if source {
+		lower.b = g.pointer(argF)
+	}
+	g.loop(func() {
+		g.PREFETCHT1(g.at(ahead, 0))
+		g.PREFETCHT1(g.at(ahead2, 0))
+		c, d := g.v[4], g.v[5]
+		g.mov(g.at(north, 0), g.v[6])
+		g.mov(g.at(upper.u, 0), c)
+		g.mov(g.at(lower.u, 0), d)
+		g.defect(&upper, c, g.v[6], d, g.v[7])
+		g.fma(c, g.v[2], g.v[7])
+		g.mov(g.v[7], g.at(upper.dst, 0))
+		g.defect(&lower, d, c, g.at(south, 0), g.v[7])
+		g.fma(d, g.v[2], g.v[7])
+		g.mov(g.v[7], g.at(lower.dst, 0))
+	})
+}
+
+// defects writes the function for dst = d: A is u, B the row above, C the row below, D the source; X, Y are h, q.
+func (g *generator) defects(name string, source bool) {
+	g.function(name)
+	r := row{u: g.pointer(argA), dst: g.pointer(argDst)}
+	north, south := g.pointer(argB), g.pointer(argC)
+	g.coefficients(source, &r)
+	g.loop(func() {
+		g.mov(g.at(north, 0), g.v[6])
+		g.mov(g.at(r.u, 0), g.v[4])
+		g.defect(&r, g.v[4], g.v[6], g.at(south, 0), g.v[7])
+		g.mov(g.v[7], g.at(r.dst, 0))
+	})
+}
+
+// row is the pointers to a row of u, of the source if there is one, and of the result.
+type row struct{ u, b, dst reg.GPVirtual }
+
+// coefficients loads h, q and w into v[0], v[1] and v[2], and the source of r, or else 0 into v[3].
+func (g *generator) coefficients(source bool, r *row) {
+	for k, arg := range []int{argX, argY, argZ} {
+		g.constant(arg, g.v[k])
 	}
 	if source {
-		b = g.pointer(argD)
+		r.b = g.pointer(argD)
 	} else {
 		g.zero(g.v[3])
 	}
-	g.loop(func() {
-		if !defects {
-			g.PREFETCHT1(g.at(ahead, 0))
-		}
-		g.mov(g.at(u, -1), s)
-		g.plus(g.at(u, 1), s, s)
-		g.mov(g.at(north, 0), t)
-		g.plus(g.at(south, 0), t, t)
-		g.minus(s, t, t)
-		g.fma(s, q, t)
-		if source {
-			g.fma(g.at(b, 0), h, t)
-		} else {
-			g.fma(g.v[3], h, t)
-		}
-		g.mov(g.at(u, 0), c)
-		g.minus(c, t, t)
-		if !defects {
-			g.fma(c, w, t)
-		}
-		g.mov(t, g.at(dst, 0))
-	})
+}
+
+// defect sets t to d of row r, whose value is c, with the values above and below. It uses v[8].
+func (g *generator) defect(r *row, c, north reg.VecPhysical, south operand.Op, t reg.VecPhysical) {
+	s := g.v[8]
+	g.mov(g.at(r.u, -1), s)
+	g.plus(g.at(r.u, 1), s, s)
+	g.plus(south, north, t)
+	g.minus(s, t, t)
+	g.fma(s, g.v[1], t)
+	if r.b != nil {
+		g.fma(g.at(r.b, 0), g.v[0], t)
+	} else {
+		g.fma(g.v[3], g.v[0], t)
+	}
+	g.minus(c, t, t)
 }
 
 // add writes the function for dst = a + x e with float32 values e in B; for float32, x is 1.
@@ -362,8 +412,8 @@ func (g *generator) pickWide(p reg.GPVirtual, shift int, to reg.VecPhysical) {
 	g.VBLENDVPS(g.v[14], g.v[13], to, to)
 }
 
-// gather writes the function of columns.gather: A is t, B the indices, which grow by 2 at most from one to the next, C to
-// F the weights, X the gain.
+// gather writes the function of columns.gather: A is t, B the indices, which grow by 2 at most from one to the next, C
+// to F the weights, X the gain.
 func (g *generator) gather() {
 	g.function("gather")
 	dst, t, index := g.pointer(argDst), g.pointer(argA), g.pointer(argB)
@@ -389,8 +439,8 @@ func (g *generator) gather() {
 	})
 }
 
-// between writes the function of columns.between: A is t, B the indices, which grow by 1 at most from one to the next, C
-// the weights.
+// between writes the function of columns.between: A is t, B the indices, which grow by 1 at most from one to the next,
+// C the weights.
 func (g *generator) between() {
 	g.function("between")
 	dst, t, index, weight := g.pointer(argDst), g.pointer(argA), g.pointer(argB), g.pointer(argC)
