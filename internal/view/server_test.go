@@ -216,6 +216,53 @@ func TestCloseGivesTheLastNews(t *testing.T) {
 	}
 }
 
+// ending is a Source of two frames, of which the second one is there when over is closed.
+type ending struct{ over chan struct{} }
+
+func (e ending) Frame(ctx context.Context, w Window, after uint64) (*Frame, error) {
+	if after == 1 {
+		<-e.over
+	}
+	if after > 1 {
+		return nil, io.EOF
+	}
+	return moving{}.Frame(ctx, w, after)
+}
+
+// A page that still draws a frame when the server ends asks for the last one after that, and gets it.
+func TestCloseGivesTheLastFrame(t *testing.T) {
+	over := make(chan struct{})
+	s, b := serve(t, ending{over})
+	c := dial(t, s)
+	var after uint64
+	next := func() (string, error) {
+		data, err := json.Marshal(want{Window{X1: 3, Y1: 2, Cols: 3, Rows: 2}, after})
+		if err != nil {
+			t.Fatal(err)
+		}
+		after++
+		if err := c.Write(t.Context(), websocket.MessageText, data); err != nil {
+			return "", err
+		}
+		_, got, err := c.Read(t.Context())
+		return string(got), err
+	}
+	if got, err := next(); err != nil || !strings.Contains(got, `"number":1,`) {
+		t.Fatal(got, err)
+	}
+	close(over)
+	go s.Close(time.Minute)
+	<-s.closing
+	b.Set(TopicWarnings, []string{"last"})
+	expect(t, c, "last")
+	if got, err := next(); err != nil || !strings.Contains(got, `"number":2,`) {
+		t.Fatal(got, err)
+	}
+	if _, err := next(); websocket.CloseStatus(err) != websocket.StatusNormalClosure {
+		t.Errorf("%v, want a normal closure", err)
+	}
+}
+
 func TestTooManyPages(t *testing.T) {
 	s, _ := serve(t, none{})
 	for range maxPages {

@@ -38,7 +38,7 @@ type open struct {
 	conn    *websocket.Conn
 	wants   chan want   // the newest one
 	frames  chan answer // with frames and faults
-	waiting atomic.Bool // a frame is on its way to this page
+	waiting atomic.Bool // a frame is on its way to this page, or the page has one and will ask for the next one
 }
 
 // socket serves one page until one of the two ends closes it.
@@ -173,7 +173,9 @@ func (p *open) write(ctx context.Context) error {
 			if err := p.send(ctx, a.kind, a.data); err != nil {
 				return err
 			}
-			p.waiting.Store(false)
+			if a.kind == websocket.MessageText { // a fault: the page need not ask again
+				p.waiting.Store(false)
+			}
 		case <-ping.C:
 			if err := p.within(ctx, p.conn.Ping); err != nil {
 				return err
