@@ -218,7 +218,7 @@ func TestDirectWarnsOfLoss(t *testing.T) {
 func TestDirectSilentSocket(t *testing.T) {
 	s := serve(t, &server.Options{})
 	o := directOptions()
-	o.DialTimeout = 50 * time.Millisecond
+	o.DialTimeout = 500 * time.Millisecond
 	e := halotest.FreshEnd(100, 4)
 	a, b, p := throughProxy(t, s, e, o)
 	halotest.Both(t, a, b, e, 0, 5, nil)

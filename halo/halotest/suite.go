@@ -131,7 +131,7 @@ func testAhead(t *testing.T, tr Transport) {
 
 func testTimeout(t *testing.T, tr Transport) {
 	e := FreshEnd(8, 8)
-	_, b := tr.Must(t, e, 20*time.Millisecond)
+	_, b := tr.Must(t, e, 500*time.Millisecond) // it bounds the opening, too
 	err := b.Recv(t.Context(), 17, make([]byte, e.SendBytes()))
 	var timeout *halo.TimeoutError
 	if !errors.As(err, &timeout) {
@@ -141,7 +141,7 @@ func testTimeout(t *testing.T, tr Transport) {
 		t.Errorf("wrong fields: %+v", timeout)
 	}
 	name, _, _ := strings.Cut(tr.Name, ",")
-	want := "halo: rank 3 waited 20ms for the rows [120, 128) of exchange 17 from rank 2 (top side) over " + name
+	want := "halo: rank 3 waited 500ms for the rows [120, 128) of exchange 17 from rank 2 (top side) over " + name
 	if !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("got  %q\nwant %q", err, want)
 	}

@@ -30,8 +30,8 @@ func TestOtherVersion(t *testing.T) {
 	if err := other.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	_, err = Find(t.Context(), join(t, s, ""), 2, 300*time.Millisecond, quiet)
-	want := fmt.Sprintf("2 ranks need as many slots, and after 300ms there are 0, 2 too few: all agents at %s "+
+	_, err = Find(t.Context(), join(t, s, ""), 2, 2*time.Second, quiet)
+	want := fmt.Sprintf("2 ranks need as many slots, and after 2s there are 0, 2 too few: all agents at %s "+
 		"were asked; old-node is left out: its version is v0.0.1, the launcher's %s", s.URL(), version.String())
 	if err == nil || err.Error() != want {
 		t.Errorf("error %v\nwant %s", err, want)

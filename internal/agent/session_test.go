@@ -34,7 +34,7 @@ func TestSecretsOfAgents(t *testing.T) {
 	if _, err := stranger.Subscribe(offerSubject, func(m *nats.Msg) { _ = m.Respond(false100) }); err != nil {
 		t.Fatal(err)
 	}
-	_, err = Find(t.Context(), join(t, s, secret), 4, 700*time.Millisecond, quiet)
+	_, err = Find(t.Context(), join(t, s, secret), 4, 3*time.Second, quiet)
 	if err == nil || !strings.Contains(err.Error(), "there are 3, 1 too few: ") ||
 		!strings.Contains(err.Error(), " answers were not sealed with the secret of nats.secret_file") {
 		t.Errorf("error %v", err)

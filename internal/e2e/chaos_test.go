@@ -54,7 +54,7 @@ var kinds = []struct {
 	{"a server comes back different", (*chaosRun).changeServer},
 	{"lose a server of a cluster", (*chaosRun).failOver},
 	{"cut a connection", (*chaosRun).cutConnection},
-	{"drop frames", func(s *chaosRun) string { return s.damageFrames(frameFaults{drop: 0.0005}) }},
+	{"drop frames", func(s *chaosRun) string { return s.damageFrames(frameFaults{drop: 0.002}) }},
 	{"delay frames", func(s *chaosRun) string {
 		return s.damageFrames(frameFaults{delay: 0.01, maxDelay: 20 * time.Millisecond})
 	}},

@@ -102,7 +102,7 @@ func TestReaderOfTheOutputIsGone(t *testing.T) {
 // --timeout stops a run as a signal does.
 func TestTimeoutStopsTheRun(t *testing.T) {
 	dir := t.TempDir()
-	out := run(t, dir, "launcher", append(set(endless...), "-np", "2", "--timeout", "1s")...)
+	out := run(t, dir, "launcher", append(set(endless...), "-np", "2", "--timeout", "5s")...)
 	if out.code != 124 {
 		t.Errorf("exit code %d, want 124\n%s%s", out.code, out.stdout, out.stderr)
 	}

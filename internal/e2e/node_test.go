@@ -212,7 +212,7 @@ func TestSlotsAreTakenOnce(t *testing.T) {
 	a := startAgent(t, dir, u, "--slots", "3")
 	l := begin(t, dir, onNodes(u, "-np", "2")...)
 	base := set("grid.nx=64", "grid.ny=96", "solver.max_iterations=30", "output.dir=second")
-	out := run(t, dir, "launcher", onNodes(u, append(base, "-np", "2", "--wait", "500ms")...)...)
+	out := run(t, dir, "launcher", onNodes(u, append(base, "-np", "2", "--wait", "3s")...)...)
 	if out.code != 1 || !strings.Contains(out.stderr, " has 1 of 3 slots free") {
 		t.Errorf("exit code %d\n%s", out.code, out.stderr)
 	}

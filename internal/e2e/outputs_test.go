@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/fsnotify/fsnotify"
 	"golang.org/x/sys/unix"
@@ -83,6 +84,7 @@ func watched(t *testing.T, dir string) *fsnotify.Watcher {
 // awaitMade waits until a file of this name is created, or a file renamed to it, in the directory that w watches.
 func awaitMade(t *testing.T, w *fsnotify.Watcher, name string, l *live) {
 	t.Helper()
+	quiet, late := l.quiet, (<-chan time.Time)(nil)
 	for {
 		select {
 		case e := <-w.Events:
@@ -91,7 +93,9 @@ func awaitMade(t *testing.T, w *fsnotify.Watcher, name string, l *live) {
 			}
 		case err := <-w.Errors:
 			t.Fatal(err)
-		case <-l.quiet:
+		case <-quiet: // events from before the end may still be on their way
+			quiet, late = nil, time.After(10*time.Second)
+		case <-late:
 			t.Fatalf("the run ended without %s", name)
 		}
 	}

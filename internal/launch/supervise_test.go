@@ -233,7 +233,7 @@ func TestRunBelievesARankThatSaysItFailed(t *testing.T) {
 func TestRunKillsRanksThatOutliveAFailure(t *testing.T) {
 	t.Parallel()
 	tr := newTrial("failsWhenTold:late", "deaf", "deaf")
-	tr.job.FailGrace = 200 * time.Millisecond
+	tr.job.FailGrace = 2 * time.Second
 	out := tr.run(t, func(pids map[int]int) { _ = syscall.Kill(pids[0], syscall.SIGTERM) })
 	wantOutcome(t, out, ExitFailed, "rank 0 on here failed: late (last known sweep: none)")
 	if want := []string{"ranks 1, 2 did not end in time: killed"}; !slices.Equal(tr.said, want) {
@@ -313,7 +313,7 @@ func TestRunEndsAtItsTimeLimit(t *testing.T) {
 	t.Run("ranks that do not", func(t *testing.T) {
 		t.Parallel()
 		tr := newTrial("deaf")
-		tr.job.Timeout, tr.job.StopGrace = time.Second, 100*time.Millisecond
+		tr.job.Timeout, tr.job.StopGrace = 5*time.Second, 100*time.Millisecond
 		out := tr.run(t, nil)
 		wantOutcome(t, out, ExitTimeout, "")
 		if len(tr.said) != 2 || tr.said[1] != "rank 0 did not end in time: killed" {

@@ -168,7 +168,7 @@ func TestServerRestart(t *testing.T) {
 
 func TestTimeoutsNameRanks(t *testing.T) {
 	teams := joined(t, plain(rostertest.Start(t, 0)), 4)
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	done := make(chan error)
 	go func() { _, err := teams[2].Gather(ctx, "parts", nil); done <- err }()
@@ -198,6 +198,11 @@ func TestTimeoutsNameRanks(t *testing.T) {
 func TestAbortEndsAll(t *testing.T) {
 	s := rostertest.Start(t, 0)
 	teams := joined(t, plain(s), 4)
+	for _, team := range teams { // the events of joining have been delivered
+		if err := flush(t.Context(), team.Conn(), flushTimeout); err != nil {
+			t.Fatal(err)
+		}
+	}
 	var mu sync.Mutex
 	var events []Event
 	told := make(chan struct{}, 10)
@@ -246,6 +251,8 @@ func TestAbortEndsAll(t *testing.T) {
 	for range teams {
 		<-told
 	}
+	mu.Lock()
+	defer mu.Unlock()
 	first, ok := FirstCause(events)
 	if !ok || first.Rank != 2 || first.Text != "sweep 17: the norm is no number" || first.Consequence {
 		t.Errorf("the launcher blames %+v", first)
