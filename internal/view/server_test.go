@@ -187,20 +187,8 @@ func TestFramesFollowWants(t *testing.T) {
 	s, _ := serve(t, moving{})
 	c := dial(t, s)
 	for after := range uint64(3) {
-		data, err := json.Marshal(want{Window{X1: 3, Y1: 2, Cols: 3, Rows: 2}, after})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := c.Write(t.Context(), websocket.MessageText, data); err != nil {
-			t.Fatal(err)
-		}
-		kind, got, err := c.Read(t.Context())
-		if err != nil || kind != websocket.MessageBinary {
-			t.Fatal(kind, err)
-		}
-		if want := fmt.Sprintf(`"number":%d,`, after+1); !strings.Contains(string(got), want) {
-			t.Errorf("frame %q, want %s", got, want)
-		}
+		ask(t, c, after)
+		expectFrame(t, c, after+1)
 	}
 }
 
@@ -211,9 +199,7 @@ func TestCloseGivesTheLastNews(t *testing.T) {
 	b.Set(TopicWarnings, []string{"last"})
 	go s.Close(time.Minute)
 	expect(t, c, "last")
-	if _, _, err := c.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusNormalClosure {
-		t.Errorf("%v, want a normal closure", err)
-	}
+	expectEnd(t, c)
 }
 
 // ending is a Source of two frames, of which the second one is there when over is closed.
@@ -229,38 +215,89 @@ func (e ending) Frame(ctx context.Context, w Window, after uint64) (*Frame, erro
 	return moving{}.Frame(ctx, w, after)
 }
 
+// ask has a page ask for a frame with a number above after.
+func ask(t *testing.T, c *websocket.Conn, after uint64) {
+	t.Helper()
+	data, err := json.Marshal(want{Window: Window{X1: 3, Y1: 2, Cols: 3, Rows: 2}, After: after})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Write(t.Context(), websocket.MessageText, data); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// expectFrame reads the frame with this number.
+func expectFrame(t *testing.T, c *websocket.Conn, number uint64) {
+	t.Helper()
+	kind, got, err := c.Read(t.Context())
+	if want := fmt.Sprintf(`"number":%d,`, number); err != nil || kind != websocket.MessageBinary ||
+		!strings.Contains(string(got), want) {
+		t.Fatalf("%v %q, %v, want a frame with %s", kind, got, err, want)
+	}
+}
+
+// expectEnd reads the end of the connection.
+func expectEnd(t *testing.T, c *websocket.Conn) {
+	t.Helper()
+	if _, _, err := c.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusNormalClosure {
+		t.Errorf("%v, want a normal closure", err)
+	}
+}
+
 // A page that still draws a frame when the server ends asks for the last one after that, and gets it.
 func TestCloseGivesTheLastFrame(t *testing.T) {
 	over := make(chan struct{})
 	s, b := serve(t, ending{over})
 	c := dial(t, s)
-	var after uint64
-	next := func() (string, error) {
-		data, err := json.Marshal(want{Window{X1: 3, Y1: 2, Cols: 3, Rows: 2}, after})
-		if err != nil {
-			t.Fatal(err)
-		}
-		after++
-		if err := c.Write(t.Context(), websocket.MessageText, data); err != nil {
-			return "", err
-		}
-		_, got, err := c.Read(t.Context())
-		return string(got), err
-	}
-	if got, err := next(); err != nil || !strings.Contains(got, `"number":1,`) {
-		t.Fatal(got, err)
-	}
+	ask(t, c, 0)
+	expectFrame(t, c, 1)
 	close(over)
 	go s.Close(time.Minute)
 	<-s.closing
 	b.Set(TopicWarnings, []string{"last"})
 	expect(t, c, "last")
-	if got, err := next(); err != nil || !strings.Contains(got, `"number":2,`) {
-		t.Fatal(got, err)
+	ask(t, c, 1)
+	expectFrame(t, c, 2)
+	ask(t, c, 2)
+	expectEnd(t, c)
+}
+
+// replacing is a Source that has nothing for the first want of a page, once another one replaces it. The frame for that
+// one is there when there is closed.
+type replacing struct{ asked, there chan struct{} }
+
+func (r replacing) Frame(ctx context.Context, w Window, after uint64) (*Frame, error) {
+	switch after {
+	case 0:
+		close(r.asked)
+		<-ctx.Done()
+		return nil, io.EOF
+	case 1:
+		<-r.there
+		return moving{}.Frame(ctx, w, after)
 	}
-	if _, err := next(); websocket.CloseStatus(err) != websocket.StatusNormalClosure {
-		t.Errorf("%v, want a normal closure", err)
-	}
+	return nil, io.EOF
+}
+
+// When the server ends, a page gets the frame of its newest want, although nothing is there for an older one.
+func TestCloseAnswersTheNewestWant(t *testing.T) {
+	source := replacing{make(chan struct{}), make(chan struct{})}
+	s, b := serve(t, source)
+	c := dial(t, s)
+	ask(t, c, 0)
+	<-source.asked
+	ask(t, c, 1)
+	b.Set(TopicWarnings, []string{"replaced"})
+	expect(t, c, "replaced")
+	go s.Close(time.Minute)
+	<-s.closing
+	b.Set(TopicWarnings, []string{"last"})
+	expect(t, c, "last")
+	close(source.there)
+	expectFrame(t, c, 2)
+	ask(t, c, 2)
+	expectEnd(t, c)
 }
 
 func TestTooManyPages(t *testing.T) {

@@ -24,21 +24,25 @@ const (
 type want struct {
 	Window
 	After uint64 `json:"after"`
+
+	number uint64 // of this want of the page, from 1 on
 }
 
 // answer is a message to a page that has asked for a frame; data is nil if there is none.
 type answer struct {
-	kind websocket.MessageType
-	data []byte
+	kind   websocket.MessageType
+	data   []byte
+	number uint64 // of the want
 }
 
 // open is a page that is open.
 type open struct {
 	*Server
-	conn    *websocket.Conn
-	wants   chan want   // the newest one
-	frames  chan answer // with frames and faults
-	waiting atomic.Bool // a frame is on its way to this page, or the page has one and will ask for the next one
+	conn   *websocket.Conn
+	wants  chan want   // the newest one
+	frames chan answer // with frames and faults
+	// waiting is the number of the newest want until the page knows that nothing follows: after a frame it asks again.
+	waiting atomic.Uint64
 }
 
 // socket serves one page until one of the two ends closes it.
@@ -70,12 +74,12 @@ func (s *Server) socket(w http.ResponseWriter, r *http.Request) {
 
 // read takes the messages of the page until it is closed.
 func (p *open) read(ctx context.Context) {
-	for {
+	for number := uint64(1); ; number++ {
 		_, data, err := p.conn.Read(ctx)
 		if err != nil {
 			return
 		}
-		var w want
+		w := want{number: number}
 		if json.Unmarshal(data, &w) != nil {
 			return
 		}
@@ -83,7 +87,7 @@ func (p *open) read(ctx context.Context) {
 		case <-p.wants: // it is replaced
 		default:
 		}
-		p.waiting.Store(true)
+		p.waiting.Store(number)
 		p.wants <- w // read is the only sender
 	}
 }
@@ -140,14 +144,14 @@ func (p *open) ask(ctx context.Context, w want) answer {
 	f, err := p.source.Frame(ctx, w.Window, w.After)
 	switch {
 	case err == nil:
-		return answer{websocket.MessageBinary, f.encode()}
+		return answer{websocket.MessageBinary, f.encode(), w.number}
 	case errors.Is(err, io.EOF):
-		p.waiting.Store(false)
+		p.waiting.CompareAndSwap(w.number, 0)
 		return answer{}
 	case ctx.Err() != nil:
 		return answer{}
 	}
-	return answer{websocket.MessageText, message("fault", err.Error())}
+	return answer{websocket.MessageText, message("fault", err.Error()), w.number}
 }
 
 // write sends what changes and the frames. It returns nil when the server closes and the page has all there is.
@@ -164,7 +168,7 @@ func (p *open) write(ctx context.Context) error {
 			}
 		}
 		version = now
-		if ends && !p.waiting.Load() {
+		if ends && p.waiting.Load() == 0 {
 			return nil
 		}
 		select {
@@ -174,7 +178,7 @@ func (p *open) write(ctx context.Context) error {
 				return err
 			}
 			if a.kind == websocket.MessageText { // a fault: the page need not ask again
-				p.waiting.Store(false)
+				p.waiting.CompareAndSwap(a.number, 0)
 			}
 		case <-ping.C:
 			if err := p.within(ctx, p.conn.Ping); err != nil {

@@ -140,8 +140,8 @@ func (d *Device) Down(ctx context.Context, level int) error {
 	return nil
 }
 
-// down does the sweeps of Down from the field from, which may have no rows for zeros, and the restriction to the next
-// level's b.
+// down does the sweeps of Down, which begin with the field from, and the restriction to the next level's b. A field of
+// zeros has no rows.
 func (l *level[F]) down(from array[F], b array[float32]) {
 	var begin func(int) []F
 	if from.rows != nil {

@@ -58,7 +58,7 @@ func (p *pipe[F]) count(k *kernel.Kernel, e solver.Magnitude) {
 type pass[F float] struct {
 	weights [multigrid.Sweeps]F
 	begin   func(y int) []F // row y of stage 0; nil for zeros
-	from    array[F]        // of which begin reads row y
+	from    array[F]        // the field whose row y begin(y) reads; without rows for zeros
 	dst     array[F]
 	write   solver.Stripe // rows that the last stage writes to dst
 	counted solver.Stripe // rows whose squares are added
@@ -132,11 +132,11 @@ func (p *pipe[F]) sweep(w *pass[F], s, y int) {
 		sweepPair(&p.engine, dst, &k, weight)
 	}
 	for r := lo; r < hi; r++ {
-		dst, k := dst[r-lo], &k[r-lo]
-		p.level.keep(dst, k.centre, r)
-		repeat(dst, p.level.Mesh)
+		row, read := dst[r-lo], &k[r-lo]
+		p.level.keep(row, read.centre, r)
+		repeat(row, p.level.Mesh)
 		if s == 1 && r >= w.counted.Lo && r < w.counted.Hi {
-			p.square(w, r, k)
+			p.square(w, r, read)
 		}
 	}
 }
@@ -157,8 +157,8 @@ func (p *pipe[F]) prepare(w *pass[F], s, y int) ([]F, stencil[F]) {
 	return dst, k
 }
 
-// ahead returns a row in memory that the pass uses in the step after that of row y of stage s, and that the cache may
-// not have. The rows then come while stages are computed that need the cache alone.
+// ahead returns a row that the pass uses in the step after that of row y of stage s and that the cache may not have;
+// nil for none. Stages that need the cache alone fetch these rows, since memory is idle meanwhile.
 func (p *pipe[F]) ahead(w *pass[F], s, y int) []F {
 	a, next := array[F]{}, y+s+2 // the row of stage 0
 	switch s {

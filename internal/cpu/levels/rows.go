@@ -19,7 +19,7 @@ func stride(nx int) int { return (nx+pad-1)/pad*pad + 2*pad }
 // and has periodic top and bottom repeat: they are the same memory.
 type array[F float] struct {
 	lo   int
-	rows [][]F // each with pad values before it in memory, and pad or more behind
+	rows [][]F // each with pad values before it in memory, and 2*pad or more behind
 }
 
 // newArray returns an array of zeros whose row y is row canonical(y).
@@ -36,9 +36,10 @@ func newArray[F float](nx, lo, hi int, canonical func(int) int) array[F] {
 	return a
 }
 
-// newRows returns n rows of zeros.
+// newRows returns n rows of zeros. At least 2*pad values lie behind each row: columns.gather loads up to pad+3 of them
+// with AVX-512, and uses those within pad.
 func newRows[F float](nx, n int) [][]F {
-	memory := make([]F, n*stride(nx)+2*pad) // one pad is for the alignment
+	memory := make([]F, n*stride(nx)+2*pad) // one pad is for the alignment, one lies behind the last row
 	for uintptr(unsafe.Pointer(unsafe.SliceData(memory)))%64 != 0 {
 		memory = memory[1:]
 	}

@@ -82,7 +82,7 @@ func load[F float](e *engine, dst []F, s *stencil[F], w F, lo, hi int) {
 	a.n, a.x, a.y, a.z, a.ahead = hi-lo, bitsOf(s.h), bitsOf(s.q), bitsOf(w), s.next(dst, lo)
 }
 
-// next returns the address of column x of the row ahead, or that of dst, which does no harm.
+// next returns the address of column x of the row ahead. If there is none it is that of dst, whose fetch does no harm.
 func (s *stencil[F]) next(dst []F, x int) unsafe.Pointer {
 	if s.ahead != nil {
 		dst = s.ahead
@@ -112,12 +112,12 @@ func sweep[F float](e *engine, dst []F, s *stencil[F], w F) {
 // sweepMirrored is sweep for the columns on Neumann walls.
 func (s *stencil[F]) sweepMirrored(dst []F, w F) {
 	s.mirrored(func(x, inner int) {
-		dst[x] = kernel.FMA(w, s.defect(x, s.centre[inner], s.centre[inner]),
-			s.centre[x])
+		dst[x] = kernel.FMA(w, s.defect(x, s.centre[inner], s.centre[inner]), s.centre[x])
 	})
 }
 
-// sweepPair does sweep for two rows, of which the second one is south of the first one.
+// sweepPair does sweep for two rows. The second one is south of the first one, and they have the same columns and
+// coefficients.
 func sweepPair[F float](e *engine, dst [2][]F, s *[2]stencil[F], w F) {
 	lo, hi := s[0].inner()
 	f := of[F](e, hi-lo)

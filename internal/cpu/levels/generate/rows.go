@@ -9,8 +9,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// The order of the fields of rowArgs, which are 8 bytes each: pointers, the number of values, and constants. A constant
-// has the type of the field in its lowest bytes.
+// The order of the fields of rowArgs, which are 8 bytes each: pointers, the number of values, constants, and the
+// pointers of sweeps alone. A constant has the type of the field in its lowest bytes.
 const (
 	argDst = iota
 	argA
@@ -156,8 +156,9 @@ func (g *generator) sweep(name string, source bool) {
 	})
 }
 
-// pair writes the function that does sweep for two rows: A and E are u, B the row above them, C the row below, D and F
-// the sources. It loads each of the two rows once.
+// pair writes the function that does sweep for two rows: A and E are u, B is the row above them, C the row below, D and
+// F are the sources, dst and dst2 the results. It loads once for both rows what each of them needs of the other. It
+// fetches the rows argAhead and argAhead2 into the cache meanwhile.
 func (g *generator) pair(name string, source bool) {
 	g.function(name)
 	upper, lower := row{u: g.pointer(argA), dst: g.pointer(argDst)}, row{u: g.pointer(argE), dst: g.pointer(argDst2)}
@@ -197,7 +198,7 @@ func (g *generator) defects(name string, source bool) {
 	})
 }
 
-// row is the pointers to a row of u, of the source if there is one, and of the result.
+// row has the pointers to a row of u, of the source if there is one, and of the result.
 type row struct{ u, b, dst reg.GPVirtual }
 
 // coefficients loads h, q and w into v[0], v[1] and v[2], and the source of r, or else 0 into v[3].
@@ -381,8 +382,8 @@ func (g *generator) blend() {
 	})
 }
 
-// window loads the indices of the present vector into v[15], less the first of them, and returns the address of the
-// value of base at that one.
+// window sets v[15] to the indices of the present vector less the first one, and returns the address of the value of
+// base at the first one. Indices are not negative and do not fall. It uses v[14].
 func (g *generator) window(base, index reg.GPVirtual) reg.GPVirtual {
 	first, p := g.GP64(), g.GP64()
 	g.MOVL(g.at(index, 0), first.As32())
@@ -393,23 +394,25 @@ func (g *generator) window(base, index reg.GPVirtual) reg.GPVirtual {
 	return p
 }
 
-// pick sets to to the values of the window p at the indices in v[15], which are below a vector, shifted.
-func (g *generator) pick(p reg.GPVirtual, shift int, to reg.VecPhysical) {
-	g.VMOVUPS(operand.Mem{Base: p, Disp: 4 * shift}, to)
-	g.VPERMPS(to, g.v[15], to)
+// pick sets t to the values of the window p at the indices in v[15] plus shift. The indices are less than the lanes of
+// a vector. All of the vector at p is read, so memory must go on behind the last value that is used.
+func (g *generator) pick(p reg.GPVirtual, shift int, t reg.VecPhysical) {
+	g.VMOVUPS(operand.Mem{Base: p, Disp: 4 * shift}, t)
+	g.VPERMPS(t, g.v[15], t)
 }
 
-// pickWide is pick for indices below two vectors. AVX2 takes bit 3 of the indices as the sign of v[14].
-func (g *generator) pickWide(p reg.GPVirtual, shift int, to reg.VecPhysical) {
-	g.VMOVUPS(operand.Mem{Base: p, Disp: 4 * shift}, to)
+// pickWide is pick for indices less than the lanes of two vectors. With AVX2 the sign of v[14] is bit 3 of the index.
+// It uses v[13].
+func (g *generator) pickWide(p reg.GPVirtual, shift int, t reg.VecPhysical) {
+	g.VMOVUPS(operand.Mem{Base: p, Disp: 4 * shift}, t)
 	second := operand.Mem{Base: p, Disp: 4*shift + g.bytes}
 	if g.wide {
-		g.VPERMT2PS(second, g.v[15], to)
+		g.VPERMT2PS(second, g.v[15], t)
 		return
 	}
-	g.VPERMPS(to, g.v[15], to)
+	g.VPERMPS(t, g.v[15], t)
 	g.VPERMPS(second, g.v[15], g.v[13])
-	g.VBLENDVPS(g.v[14], g.v[13], to, to)
+	g.VBLENDVPS(g.v[14], g.v[13], t, t)
 }
 
 // gather writes the function of columns.gather: A is t, B the indices, which grow by 2 at most from one to the next, C
