@@ -12,8 +12,8 @@ import (
 //go:generate go run ./generate -isa avx2 -pkg levels -out avx2_amd64.s
 //go:generate go run ./generate -isa neon -pkg levels -out neon_arm64.s
 
-// rowArgs are the arguments of a function for rows. Their order is that of generate/rows.go. Rows of a function do not
-// overlap, except that dst may be added to.
+// rowArgs are the arguments of a function for rows. Their order is that of generate/generator.go. The rows of a call do
+// not overlap, except that dst may be added to.
 type rowArgs struct {
 	dst, a, b, c, d, e, f unsafe.Pointer
 	n                     int
