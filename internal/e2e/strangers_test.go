@@ -89,14 +89,17 @@ func freePort(t *testing.T) string {
 }
 
 // takenPort returns an address of this machine at which the test listens until it ends.
-func takenPort(t *testing.T) string {
+func takenPort(t *testing.T) string { return listen(t).Addr().String() }
+
+// listen listens at a free port of this machine until the test ends.
+func listen(t *testing.T) net.Listener {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.Close() })
-	return l.Addr().String()
+	return l
 }
 
 // publishAsStranger publishes n messages that are not sealed on each of these subjects of the run at the server.

@@ -178,11 +178,7 @@ func forward(t *testing.T, page, namespace string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
+	l := listen(t)
 	server := u.Host
 	go func() {
 		for {
