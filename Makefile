@@ -3,14 +3,16 @@ GO ?= go
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 BIN := bin
 TRIM := -trimpath
-LDFLAGS = -X jacobi/internal/version.stamp=$(VERSION)
+LDFLAGS = -s -w -X jacobi/internal/base/version.stamp=$(VERSION)
 
 # With a C compiler the programs hold go-nvml, which tells of GPUs what CUDA does not. The linker leaves NVML's
 # functions to be found when they are called, so that the programs also run where there is no libnvidia-ml.
 ifeq ($(origin CC),default)
 CC := $(shell $(GO) env CC)
 endif
-NVML = -tags nvml,netgo,osusergo -ldflags '$(LDFLAGS) -extldflags=-Wl,-z,lazy'
+TAGS = netgo,osusergo
+NVML_TAGS = nvml,$(TAGS)
+NVML = -tags $(NVML_TAGS) -ldflags '$(LDFLAGS) -extldflags=-Wl,-z,lazy'
 NVML_ENV = CGO_ENABLED=1 CC='$(CC)' CGO_CFLAGS='-g -O2 -Wno-deprecated-declarations'
 HAS_CC := $(shell printf '\043include <dlfcn.h>\n' | $(CC) -E - >/dev/null 2>&1 && echo yes)
 
@@ -51,33 +53,28 @@ dist-%:
 run: build       ## solve configs/quickstart.yaml with 4 ranks
 	$(BIN)/launcher --config configs/quickstart.yaml
 
-# Tests on emulated GPUs are skipped only where g++ is missing. Elsewhere they need no second run, which lists skips.
-NOT_AGAIN := $(if $(shell command -v g++),-skip 'Emulated|WithAndWithoutPeers|FakeGPUs')
-test: deps       ## every test but the race detector's
-	$(GO) test -timeout 30m -skip '^TestChaos$$' ./...
-	cd internal/e2e && $(GO) test -count=1 -timeout 10m -run '^TestChaos$$' # on its own, so that its table is seen
-	$(if $(HAS_CC),$(NVML_ENV) $(GO) test $(NVML) ./internal/device)
-	@{ $(GO) test -count=1 -v -run 'GPU|TestBackend|TestOptionalPrograms|TestFullDisk|TestWords' $(NOT_AGAIN) \
-	    ./cuda/... ./internal/e2e ./internal/checkpoint ./internal/cpu/neon; \
-	  $(if $(HAS_CC),$(NVML_ENV) $(GO) test -count=1 -v -run GPU $(NVML) ./internal/device,true); } | \
-	  grep 'NOT RUN' | sed 's/^ *[a-z_]*.go:[0-9]*: //' | sort -u || true
-	@command -v g++ >/dev/null || echo 'NOT RUN: TestKernelsOnThreads needs g++'
+# The tests have the programs' tags, so that a package is compiled once for both.
+TEST = $(GO) tool gotestsum --format pkgname-and-test-fails --
+test: deps       ## every test but the race detector's; lists those that did not run
+	$(TEST) -tags $(TAGS) -timeout 30m -skip '^TestChaos$$' ./...
+	cd internal/e2e && $(GO) test -tags $(TAGS) -count=1 -timeout 10m -run '^TestChaos$$' # alone: its table is seen
+	$(if $(HAS_CC),$(NVML_ENV) $(TEST) $(NVML) ./internal/compute/device)
 
 kernels:         ## compile the CUDA kernels to the PTX and the machine code that are embedded; needs nvcc
 	cuda/kernels/build.sh
 
 race: deps       ## the concurrent packages under the race detector
-	$(GO) test -race -short -timeout 30m \
+	$(GO) test -race -short -vet=off -timeout 30m \
 	  $$($(GO) list ./... | grep -v -E 'internal/(e2e|reference)$$') # programs without the detector, a serial oracle
 
 lint: deps       ## gofmt, go vet, staticcheck, lines of at most 120 columns
 	@.ci/columns
 	@unformatted=$$(gofmt -l .); \
 	  if [ -n "$$unformatted" ]; then echo "gofmt would change:"; echo "$$unformatted"; exit 1; fi
-	$(GO) vet ./...
-	$(GO) tool staticcheck ./...
-	$(if $(HAS_CC),$(NVML_ENV) $(GO) vet -tags nvml ./internal/device)
-	$(if $(HAS_CC),$(NVML_ENV) $(GO) tool staticcheck -tags nvml ./internal/device)
+	$(GO) vet -tags $(TAGS) ./...
+	$(GO) tool staticcheck -tags $(TAGS) ./...
+	$(if $(HAS_CC),$(NVML_ENV) $(GO) vet -tags $(NVML_TAGS) ./internal/compute/device)
+	$(if $(HAS_CC),$(NVML_ENV) $(GO) tool staticcheck -tags $(NVML_TAGS) ./internal/compute/device)
 
 bench-cpu: build ## compare the CPU backend with its peers in C; QUICK=1 for less; Open MPI where it can be compiled
 	@mkdir -p bin/peers && rm -f bin/peers/jacobi_mpi

@@ -2,37 +2,45 @@ package configs
 
 import (
 	"fmt"
-	"math"
+	"strings"
 
-	"jacobi/internal/elementary"
-	"jacobi/solver"
-	"jacobi/solver/chebyshev"
-	"jacobi/solver/multigrid"
+	"jacobi/solver/methods"
 )
 
-// Auto as solver.method leaves the method to Load; see choose.
+// Auto as solver.method leaves the method to Load; see settle.
 const Auto = "auto"
 
-// EnvWhy is the variable in which a launcher gives Solver.Why to its ranks, whose solver.method is no longer Auto.
-const EnvWhy = "JACOBI_METHOD_WHY"
+// Variables in which a launcher gives its ranks what no key says.
+const (
+	EnvWhy       = "JACOBI_METHOD_WHY"        // Solver.Why: solver.method is no longer Auto
+	EnvTolerance = "JACOBI_TOLERANCE_DEFAULT" // "true" for Solver.DefaultTolerance
+)
 
-// benchmark is the preset with which Auto stays Jacobi: its norms after a number of sweeps are known.
+// benchmark is the preset of runs that say nothing about a problem. Auto stays Jacobi with it: its norms after a number
+// of sweeps are known.
 const benchmark = "gtc2019"
 
-const presetWhy = "problem.preset " + benchmark
+// The reasons of Auto.
+const (
+	presetWhy = "problem.preset " + benchmark
+	otherWhy  = "any problem but " + benchmark
+	savedWhy  = "that of the checkpoint"
+)
+
+// The tolerances of runs that name none.
+const (
+	defaultTolerance  = 1e-8 // of benchmark, absolute
+	defaultRelativity = 1e-8 // of any other problem, relative
+)
 
 // Chosen reports whether solver.method was Auto.
 func (s Solver) Chosen() bool { return s.Why != "" }
 
-// Prefer returns c with the given method, for the given reason, unless the user has named one.
-func (c Config) Prefer(method, why string) Config {
-	if c.Solver.Chosen() {
-		c.Solver.Method, c.Solver.Why = method, why
-	}
-	for _, i := range c.intervals() {
-		*i.every = i.every.of(c.Solver)
-	}
-	return c
+// IterationsAsked reports whether the user asked for iterations rather than for a tolerance: a run that ends with the
+// last of solver.max_iterations has done what it should.
+func (s Solver) IterationsAsked() bool {
+	sweepsBenchmark := s.Step() == methods.Sweep && s.Tolerance > 0 // other problems have a relative default
+	return s.DefaultTolerance && sweepsBenchmark || s.Tolerance == 0 && s.RelativeTolerance == 0
 }
 
 // MethodText names the method and, where Auto took it, the reason.
@@ -43,80 +51,92 @@ func (s Solver) MethodText() string {
 	return s.Method
 }
 
-// choose returns the method that Auto takes for c, and the reason. The method is Multigrid where that can be used and a
-// key needs it, or Jacobi's method would not meet the tolerance within the default of solver.max_iterations. It stays
-// Jacobi where keys count sweeps; counted reports that solver.max_iterations was given. The choice depends on the
-// configuration alone, and so is the same on all ranks. Where c is not valid, it means nothing.
-func choose(c Config, counted bool) (method, why string) {
-	s := c.Solver
-	need, sweeps := "", "" // keys that count cycles, and keys that count sweeps
-	for _, i := range c.intervals() {
-		switch {
-		case i.every.Cycles:
-			need = i.key + " counts cycles"
-		case i.every.Sweeps > 0:
-			sweeps = i.key + " counts sweeps"
+// settle returns c with what its keys leave open; given reports whether the user has given a key. It depends on the
+// keys alone, and so gives the same on all ranks.
+//
+//   - A run with a key of the problem, and without problem.preset, has a problem of the user's own: the preset is "".
+//   - Auto takes Jacobi for benchmark, and Multigrid for any other problem.
+//   - Without grid.dtype, sweeps of benchmark are in float32, and everything else in float64.
+//   - A tolerance that is not given is 0 if the other one is given.
+func (c Config) settle(given map[string]bool) Config {
+	if !given["problem.preset"] && own(given) {
+		c.Problem.Preset = ""
+	}
+	if c.Solver.Method == Auto {
+		c.Solver.Method, c.Solver.Why = Multigrid, otherWhy
+		if c.Problem.Preset == benchmark {
+			c.Solver.Method, c.Solver.Why = Jacobi, presetWhy
 		}
 	}
+	if given["grid.dtype"] {
+		c.Grid.Named = c.Grid.DType
+	}
+	s := &c.Solver
+	switch absolute, relative := given["solver.tolerance"], given["solver.relative_tolerance"]; {
+	case absolute && relative:
+	case absolute:
+		s.RelativeTolerance = 0
+	case relative:
+		s.Tolerance = 0
+	case c.Problem.Preset == benchmark:
+		s.Tolerance, s.RelativeTolerance, s.DefaultTolerance = defaultTolerance, 0, true
+	default:
+		s.Tolerance, s.RelativeTolerance, s.DefaultTolerance = 0, defaultRelativity, true
+	}
+	return c.typed()
+}
+
+// own reports whether a key that describes a problem is given. The points of the mesh and their type do not.
+func own(given map[string]bool) bool {
+	for key := range given {
+		if strings.HasPrefix(key, "problem.") || key == "grid.width" || key == "grid.height" {
+			return true
+		}
+	}
+	return false
+}
+
+// typed returns c with the type of the field that its method and grid.dtype mean. With a method that computes in
+// float64 alone, float32 is the type of the files.
+func (c Config) typed() Config {
+	named := c.Grid.Named
 	switch {
-	case s.FullStart():
-		need = "solver.start " + s.Start
-	case s.Acceleration == "cg":
-		need = "solver.acceleration " + s.Acceleration
-	case s.RelativeTolerance > 0:
-		need = "solver.relative_tolerance"
+	case !c.Solver.Entry().Float32 && (named == "" || named == "float32"):
+		c.Grid.DType = "float64"
+		c.Output.Float32 = c.Output.Float32 || named == "float32"
+	case named != "":
+		c.Grid.DType = named
+	case c.Problem.Preset == benchmark:
+		c.Grid.DType = "float32"
+	default:
+		c.Grid.DType = "float64"
 	}
-	switch most := c.CycleRanks(); {
-	case need == "" && c.Problem.Preset == benchmark:
-		return Jacobi, presetWhy
-	case c.Grid.DType != "float64":
-		return Jacobi, "grid.dtype " + c.Grid.DType
-	case c.Run.Ranks > most:
-		return Jacobi, fmt.Sprintf("run.ranks %d, and with %s grid.ny %d allows at most %d", c.Run.Ranks, Multigrid,
-			c.Grid.NY, most)
-	case need != "":
-		return Multigrid, need
-	case counted:
-		return Jacobi, "solver.max_iterations is given"
-	case s.NormEvery > 1:
-		return Jacobi, "solver.norm_every is given"
-	case c.Halo.Depth > 0:
-		return Jacobi, "halo.depth is given"
-	case sweeps != "":
-		return Jacobi, sweeps
-	case !(s.Tolerance > 0):
-		return Jacobi, "no tolerance"
-	case sweepsTo(c) <= float64(s.MaxIterations):
-		return Jacobi, fmt.Sprintf("the tolerance takes at most %d sweeps", s.MaxIterations)
-	}
-	return Multigrid, fmt.Sprintf("the tolerance takes more than %d sweeps", s.MaxIterations)
+	return c
 }
 
-// CycleRanks returns the most ranks among which multigrid can divide the mesh.
-func (c Config) CycleRanks() int {
-	walls, _ := c.Problem.Walls(c.Grid.DType) // Validate reports the error
-	interior := solver.Mesh{NX: c.Grid.NX, NY: c.Grid.NY, Walls: walls}.Interior()
-	return max(1, solver.MaxRanks(interior, multigrid.Overlap))
+// Prefer returns c with the given method, for the given reason, unless the user has named one.
+func (c Config) Prefer(method, why string) Config {
+	if !c.Solver.Chosen() {
+		return c
+	}
+	c.Solver.Method, c.Solver.Why = method, why
+	return c.typed()
 }
 
-// sweepsTo estimates the sweeps of Jacobi's method until the norm is at most solver.tolerance, for a field with an
-// error of about 1 in its slowest mode. Fixed points inside the mesh, which make that mode faster, do not count.
-func sweepsTo(c Config) float64 {
-	walls, err := c.Problem.Walls(c.Grid.DType)
-	nx, ny := solver.Intervals(c.Grid.NX, walls.Left), solver.Intervals(c.Grid.NY, walls.Top)
-	if err != nil || nx < 1 || ny < 1 {
-		return 0
+// Continue returns c with the method and the type of the checkpoint from which it goes on, unless the user has named
+// others.
+func (c Config) Continue(method, dtype string) Config {
+	c = c.Prefer(method, savedWhy)
+	if c.Grid.Named == "" && dtype != "" {
+		c.Grid.DType = dtype
 	}
-	hx := c.Grid.Width / float64(nx)
-	hy := hx
-	if c.Grid.Height != 0 {
-		hy = c.Grid.Height / float64(ny)
-	}
-	ratio := hx / hy
-	rho := float64(ratio * ratio)
-	op := solver.Operator{Blend: rho / (1 + rho)}
-	op.Scale = (1 + rho) / (float64(2*(1+rho)) + float64(c.Problem.Screening*float64(hx*hx)))
-	slow := chebyshev.LeastOf(solver.Mesh{NX: c.Grid.NX, NY: c.Grid.NY, Walls: walls}, op)
-	first := float64(slow*math.Sqrt(float64(nx))) * math.Sqrt(float64(ny)) / 2
-	return math.Ceil(elementary.Log(max(1, first/c.Solver.Tolerance)) / slow)
+	return c
 }
+
+// pending reports whether Continue is to give c its method.
+func (c Config) pending() bool {
+	return c.Checkpoint.Resume != "" && c.Solver.Chosen() && c.Solver.Why != savedWhy
+}
+
+// Open reports whether the user has left to Load what Continue takes from a checkpoint.
+func (c Config) Open() bool { return c.Solver.Chosen() || c.Grid.Named == "" }

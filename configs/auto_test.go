@@ -1,115 +1,186 @@
 package configs
 
-import "testing"
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
 
-// Load takes the method that docs/methods.md says for each combination of keys, and says why.
+// Load takes the method by solver.method and the preset alone, the type by these and grid.dtype, and says why.
 func TestAuto(t *testing.T) {
-	solution := []string{"problem.preset=dirichlet", "grid.dtype=float64", "grid.nx=128", "grid.ny=128"}
-	with := func(more ...string) []string { return append(solution[:len(solution):len(solution)], more...) }
+	const own, benchmark = "multigrid (auto: any problem but gtc2019)", "jacobi (auto: problem.preset gtc2019)"
+	for _, c := range []struct {
+		set                   []string
+		method, preset, dtype string
+	}{
+		{nil, benchmark, "gtc2019", "float32"},
+		{[]string{"grid.nx=64", "grid.ny=99", "run.ranks=2"}, benchmark, "gtc2019", "float32"},
+		{[]string{"grid.dtype=float64"}, benchmark, "gtc2019", "float64"},
+		{[]string{"solver.method=auto"}, benchmark, "gtc2019", "float32"},
+		{[]string{"solver.method=multigrid"}, "multigrid", "gtc2019", "float64"},
+		{[]string{"solver.tolerance=1e-3", "solver.relative_tolerance=1e-8"}, benchmark, "gtc2019", "float32"},
+		{[]string{"problem.preset=gtc2019"}, benchmark, "gtc2019", "float32"},
+		{[]string{"problem.preset=gtc2019", "problem.source=1", "grid.width=2"}, benchmark, "gtc2019", "float32"},
+		{[]string{"problem.preset=dirichlet"}, own, "dirichlet", "float64"},
+		{[]string{"problem.preset="}, own, "", "float64"},
+		{[]string{"problem.left=1"}, own, "", "float64"},
+		{[]string{"problem.left="}, own, "", "float64"},
+		{[]string{"problem.initial=x"}, own, "", "float64"},
+		{[]string{"problem.screening=0"}, own, "", "float64"},
+		{[]string{"grid.width=1"}, own, "", "float64"},
+		{[]string{"grid.height=auto"}, own, "", "float64"},
+		{[]string{"problem.left=1", "grid.dtype=float32"}, own, "", "float64"},
+		{[]string{"problem.left=1", "solver.method=jacobi"}, "jacobi", "", "float64"},
+		{[]string{"problem.left=1", "solver.method=jacobi", "grid.dtype=float32"}, "jacobi", "", "float32"},
+		{[]string{"problem.left=1", "solver.max_iterations=50"}, own, "", "float64"},
+		{[]string{"problem.left=1", "solver.tolerance=0"}, own, "", "float64"},
+		{[]string{"problem.left=1", "checkpoint.every=100"}, own, "", "float64"},
+		{[]string{"problem.left=1", "output.every=10"}, own, "", "float64"},
+		{[]string{"problem.left=1", "run.ranks=99"}, own, "", "float64"},
+		{[]string{"problem.screening=1e9", "grid.nx=9", "grid.ny=9"}, own, "", "float64"},
+	} {
+		got, err := Load(Options{Set: c.set})
+		if err != nil || got.Solver.MethodText() != c.method || got.Problem.Preset != c.preset ||
+			got.Grid.DType != c.dtype {
+			t.Errorf("%q: %s, %q, %s, %v; want %s, %q, %s", c.set, got.Solver.MethodText(), got.Problem.Preset,
+				got.Grid.DType, err, c.method, c.preset, c.dtype)
+		}
+		narrow := c.dtype == "float64" && slices.Contains(c.set, "grid.dtype=float32")
+		if got.Output.Float32 != narrow {
+			t.Errorf("%q: files of float32 %t, want %t", c.set, got.Output.Float32, narrow)
+		}
+		// The ranks of a launcher get what Load made of the keys.
+		again, err := Load(Options{Environ: Environ(got)})
+		got.Grid.Named = got.Grid.DType
+		if err != nil || again != got || Hash(again) != Hash(got) {
+			t.Errorf("%q: through the environment %+v, %v; want %+v", c.set, again, err, got)
+		}
+	}
+}
+
+// A side that is left out is 0 in a problem of the user's own, and that of the preset where one is named.
+func TestSidesLeftOut(t *testing.T) {
 	for _, c := range []struct {
 		set  []string
 		want string
 	}{
-		{nil, "jacobi (auto: problem.preset gtc2019)"},
-		{[]string{"solver.method=auto", "grid.dtype=float64"}, "jacobi (auto: problem.preset gtc2019)"},
-		{[]string{"solver.relative_tolerance=1e-8"}, "jacobi (auto: grid.dtype float32)"},
-		{[]string{"solver.relative_tolerance=1e-8", "grid.dtype=float64"},
-			"multigrid (auto: solver.relative_tolerance)"},
-		{[]string{"problem.preset=dirichlet"}, "jacobi (auto: grid.dtype float32)"},
-		{solution, "multigrid (auto: the tolerance takes more than 1000 sweeps)"},
-		{with("solver.method=auto"), "multigrid (auto: the tolerance takes more than 1000 sweeps)"},
-		{with("solver.method=jacobi"), "jacobi"},
-		{with("solver.method=multigrid"), "multigrid"},
-		{with("solver.method=chebyshev"), "chebyshev"},
-		{with("solver.max_iterations=1000"), "jacobi (auto: solver.max_iterations is given)"},
-		{with("halo.depth=4"), "jacobi (auto: halo.depth is given)"},
-		{with("halo.depth=auto"), "multigrid (auto: the tolerance takes more than 1000 sweeps)"},
-		{with("checkpoint.every=100"), "jacobi (auto: checkpoint.every counts sweeps)"},
-		{with("checkpoint.every=5 cycles"), "multigrid (auto: checkpoint.every counts cycles)"},
-		{with("checkpoint.every=10m"), "multigrid (auto: the tolerance takes more than 1000 sweeps)"},
-		{with("solver.tolerance=0"), "jacobi (auto: no tolerance)"},
-		{with("solver.tolerance=0", "solver.start=full"), "multigrid (auto: solver.start full)"},
-		{with("solver.max_iterations=9", "solver.acceleration=cg"), "multigrid (auto: solver.acceleration cg)"},
-		{with("run.ranks=8"), "multigrid (auto: the tolerance takes more than 1000 sweeps)"},
-		{with("run.ranks=9", "solver.start=full"),
-			"jacobi (auto: run.ranks 9, and with multigrid grid.ny 128 allows at most 8)"},
-		{with("grid.nx=9", "grid.ny=9", "run.ranks=1"), "jacobi (auto: the tolerance takes at most 1000 sweeps)"},
-		{with("problem.screening=1e6"), "jacobi (auto: the tolerance takes at most 1000 sweeps)"},
-		{with("grid.height=1e6"), "multigrid (auto: the tolerance takes more than 1000 sweeps)"},
-		{with("problem.left=neumann(0)", "problem.right=neumann(0)", "grid.ny=12", "run.ranks=1"),
-			"jacobi (auto: the tolerance takes at most 1000 sweeps)"},
+		{[]string{"problem.left=2"}, "2 0 0 0 0 Laplace equation"},
+		{[]string{"problem.source=1"}, "0 0 0 0 0 Poisson equation"},
+		{[]string{"problem.screening=3"}, "0 0 0 0 0 screened Poisson equation"},
+		{[]string{"problem.preset=dirichlet"}, "0 0 1 0 0 dirichlet"},
+		{[]string{"problem.preset=gtc2019", "grid.dtype=float64", "problem.left=2"},
+			"2 sin(2 * pi * iy / (ny - 1)) periodic periodic 0 gtc2019"},
 	} {
 		got, err := Load(Options{Set: c.set})
-		if err != nil || got.Solver.MethodText() != c.want {
-			t.Errorf("%q: %s, %v; want %s", c.set, got.Solver.MethodText(), err, c.want)
+		if err != nil {
+			t.Fatal(err)
 		}
-		// The ranks of a launcher get the method and the reason.
+		p, err := got.Problem.Resolve(got.Grid.DType)
+		text := strings.Join([]string{p.Left, p.Right, p.Top, p.Bottom, p.Initial, got.Problem.Title()}, " ")
+		if err != nil || text != c.want {
+			t.Errorf("%q: %s, %v; want %s", c.set, text, err, c.want)
+		}
+	}
+}
+
+// The tolerance is relative by default, but for gtc2019; naming one switches the other's default off.
+func TestTolerances(t *testing.T) {
+	const own, gtc2019 = "problem.left=1", "problem.preset=gtc2019"
+	for _, c := range []struct {
+		set                []string
+		absolute, relative float64
+		asked              bool
+	}{
+		{nil, 1e-8, 0, true},
+		{[]string{gtc2019}, 1e-8, 0, true},
+		{[]string{gtc2019, "solver.method=multigrid"}, 1e-8, 0, false},
+		{[]string{gtc2019, "solver.tolerance=1e-8"}, 1e-8, 0, false},
+		{[]string{gtc2019, "solver.relative_tolerance=1e-6"}, 0, 1e-6, false},
+		{[]string{own}, 0, 1e-8, false},
+		{[]string{own, "solver.method=jacobi"}, 0, 1e-8, false},
+		{[]string{own, "solver.tolerance=1e-3"}, 1e-3, 0, false},
+		{[]string{own, "solver.relative_tolerance=1e-3"}, 0, 1e-3, false},
+		{[]string{own, "solver.relative_tolerance=1e-3", "solver.tolerance=1e-5"}, 1e-5, 1e-3, false},
+		{[]string{own, "solver.tolerance=0"}, 0, 0, true},
+		{[]string{own, "solver.relative_tolerance=0"}, 0, 0, true},
+	} {
+		got, err := Load(Options{Set: c.set})
+		if err != nil {
+			t.Fatal(err)
+		}
 		again, err := Load(Options{Environ: Environ(got)})
-		if err != nil || again != got || Hash(again) != Hash(got) {
-			t.Errorf("%q: through the environment %+v, %v", c.set, again.Solver, err)
+		for _, s := range []Solver{got.Solver, again.Solver} {
+			if err != nil || s.Tolerance != c.absolute || s.RelativeTolerance != c.relative ||
+				s.IterationsAsked() != c.asked {
+				t.Errorf("%q: %g, %g, asked %t, %v; want %g, %g, %t", c.set, s.Tolerance, s.RelativeTolerance,
+					s.IterationsAsked(), err, c.absolute, c.relative, c.asked)
+			}
 		}
 	}
 }
 
 // A file that names the method, and one that leaves it open, have the same hash if the method is the same.
 func TestAutoHash(t *testing.T) {
-	file := "grid: {dtype: float64}\nproblem: {preset: dirichlet}\n"
+	file := "problem: {preset: dirichlet}\n"
 	open := mustMerge(t, "run.yaml", file, Options{})
 	named := mustMerge(t, "run.yaml", file+"solver: {method: multigrid}\n", Options{})
 	if Hash(open) != Hash(named) {
 		t.Errorf("%+v and %+v have other hashes", open, named)
 	}
-	reset := mustMerge(t, "run.yaml", file+"solver: {method: chebyshev}\n",
+	reset := mustMerge(t, "run.yaml", file+"solver: {method: jacobi}\n",
 		Options{Set: []string{"solver.method=auto"}})
 	if reset != open {
 		t.Errorf("%+v, want %+v", reset, open)
 	}
 }
 
-// The estimate is close to the sweeps that a run needed to a norm of 1e-8 (see internal/outlook).
-func TestSweepsTo(t *testing.T) {
-	got, err := Load(Options{Set: []string{"problem.preset=dirichlet", "grid.nx=512", "grid.ny=512",
-		"grid.dtype=float64"}})
-	if n := sweepsTo(got); err != nil || n < 0.9*644721 || n > 1.1*644721 {
-		t.Errorf("%v, want about 644721; %v", n, err)
+// Continue changes a method and a type that Load took, and no other.
+func TestContinue(t *testing.T) {
+	for _, c := range []struct {
+		set           []string
+		method, dtype string // of the checkpoint
+		want          string
+	}{
+		{[]string{"grid.nx=64"}, Multigrid, "float64", "multigrid (auto: that of the checkpoint) float64 false"},
+		{[]string{"problem.left=1"}, Jacobi, "float32", "jacobi (auto: that of the checkpoint) float32 false"},
+		{[]string{"problem.left=1", "grid.dtype=float32"}, Jacobi, "float32",
+			"jacobi (auto: that of the checkpoint) float32 true"},
+		{[]string{"problem.left=1", "grid.dtype=float32"}, Multigrid, "float64",
+			"multigrid (auto: that of the checkpoint) float64 true"},
+		{[]string{"problem.left=1", "solver.method=jacobi"}, Jacobi, "float32", "jacobi float32 false"},
+		{[]string{"solver.method=jacobi", "grid.dtype=float64"}, Multigrid, "float32", "jacobi float64 false"},
+	} {
+		open, err := Load(Options{Set: c.set})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := open.Continue(c.method, c.dtype)
+		if text := fmt.Sprint(got.Solver.MethodText(), " ", got.Grid.DType, " ", got.Output.Float32); text != c.want {
+			t.Errorf("%q: %s, want %s", c.set, text, c.want)
+		}
 	}
 }
 
-// Prefer changes a method that Load took, and no other.
-func TestPrefer(t *testing.T) {
-	open, err := Load(Options{Set: []string{"checkpoint.every=7"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := open.Prefer(Multigrid, "that of the checkpoint")
-	if text := got.Solver.MethodText(); text != "multigrid (auto: that of the checkpoint)" {
-		t.Errorf("got %s", text)
-	}
-	if text := got.Checkpoint.Every.String(); text != "7 cycles" {
-		t.Errorf("checkpoint.every %s, want 7 cycles", text)
-	}
-	named, err := Load(Options{Set: []string{"solver.method=jacobi"}})
-	if err != nil || named.Prefer(Multigrid, "x") != named {
-		t.Errorf("%+v, %v", named.Prefer(Multigrid, "x").Solver, err)
-	}
-}
-
-// A method that auto took and a key that it lacks are refused with the reason of the choice.
+// A key that another method has is refused with the reason of the choice, unless a checkpoint is to give the method.
 func TestAutoRefuses(t *testing.T) {
+	const own = "problem.left=1"
 	for _, c := range []struct {
 		set  []string
 		want string
 	}{
-		{[]string{"solver.relative_tolerance=1e-8"}, "solver.relative_tolerance 1e-08: solver.method chebyshev and " +
-			"multigrid have it, jacobi (auto: grid.dtype float32) has not"},
-		{[]string{"solver.start=full"}, `solver.start "full": solver.method multigrid has it, jacobi (auto: ` +
-			`grid.dtype float32) has not`},
-		{[]string{"solver.acceleration=cg"}, `solver.acceleration "cg": solver.method multigrid has it, jacobi ` +
-			`(auto: grid.dtype float32) has not`},
-		{[]string{"solver.start=full", "grid.dtype=float64", "halo.depth=2"}, "halo.depth 2: solver.method multigrid " +
-			"(auto: solver.start full) has a depth of its own; auto is allowed"},
-		{[]string{"checkpoint.every=5 cycles", "checkpoint.dir=x"}, `checkpoint.every "5 cycles": solver.method ` +
-			`multigrid has cycles, jacobi (auto: grid.dtype float32) has not`},
+		{[]string{"solver.start=full"}, `solver.start "full": needs solver.method multigrid, not jacobi ` +
+			`(auto: problem.preset gtc2019)`},
+		{[]string{"solver.acceleration=cg"}, `solver.acceleration "cg": needs solver.method multigrid, not ` +
+			`jacobi (auto: problem.preset gtc2019)`},
+		{[]string{"checkpoint.every=5 cycles", "checkpoint.dir=x"}, `checkpoint.every "5 cycles": cycles need ` +
+			`solver.method multigrid, not jacobi (auto: problem.preset gtc2019)`},
+		{[]string{own, "halo.depth=2"}, "halo.depth 2: needs solver.method jacobi, not multigrid (auto: any problem " +
+			"but gtc2019); write auto"},
+		{[]string{own, "solver.norm_every=2"}, "solver.norm_every 2: needs solver.method jacobi, not multigrid " +
+			"(auto: any problem but gtc2019), which needs every norm"},
+		{[]string{own, "output.every=10 sweeps"}, `output.every "10 sweeps": sweeps need solver.method jacobi, not ` +
+			`multigrid (auto: any problem but gtc2019); 10 alone counts cycles`},
 	} {
 		got, err := Load(Options{Set: c.set})
 		if err != nil {
@@ -117,6 +188,13 @@ func TestAutoRefuses(t *testing.T) {
 		}
 		if err := Validate(got); err == nil || err.Error() != c.want {
 			t.Errorf("got  %v\nwant %s", err, c.want)
+		}
+		got.Checkpoint.Resume = "y"
+		if err := Validate(got); err != nil {
+			t.Errorf("%q, with a checkpoint: %v", c.set, err)
+		}
+		if err := Validate(got.Continue(got.Solver.Method, "")); err == nil {
+			t.Errorf("%q, with the same method as the checkpoint: no error", c.set)
 		}
 	}
 }

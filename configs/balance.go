@@ -34,6 +34,15 @@ func (r Run) Weights() ([]float64, error) {
 	return weights, nil
 }
 
+// Weights returns the weights of run.balance of the working ranks; nil for equal and auto.
+func (c Config) Weights() ([]float64, error) {
+	weights, err := c.Run.Weights()
+	if weights == nil {
+		return nil, err
+	}
+	return weights[:c.Working()], err
+}
+
 // Weights beyond these bounds are mistakes, and their sums might not be finite.
 const (
 	minWeight = 1e-9

@@ -8,22 +8,22 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"jacobi/solver/methods"
 )
 
 // Interval is a number of iterations or a time. The zero value means never.
 type Interval struct {
-	Sweeps int  // sweeps, or cycles of multigrid
-	Cycles bool // they are cycles
+	Sweeps int    // iterations of the method: sweeps, or cycles of multigrid
+	Unit   string // sweeps | cycles, as the user named them; "" if not
 	Time   time.Duration
 }
 
-// String returns "100 sweeps", "5 cycles", "10m" or "".
+// String returns "100", "100 sweeps", "5 cycles", "10m" or "".
 func (i Interval) String() string {
 	switch {
-	case i.Cycles:
-		return fmt.Sprintf("%d cycles", i.Sweeps)
 	case i.Sweeps > 0:
-		return fmt.Sprintf("%d sweeps", i.Sweeps)
+		return strings.TrimSpace(fmt.Sprintf("%d %s", i.Sweeps, i.Unit))
 	case i.Time > 0:
 		return formatDuration(i.Time)
 	}
@@ -36,13 +36,13 @@ func (i Interval) MarshalJSON() ([]byte, error) { return json.Marshal(i.String()
 // MarshalYAML writes the interval as text.
 func (i Interval) MarshalYAML() (any, error) { return i.String(), nil }
 
-var errInterval = errors.New(`"100 sweeps", "5 cycles", or a duration, such as 10m, is wanted`)
+var errInterval = errors.New(`100, "100 sweeps", "5 cycles", or a duration, such as 10m, is wanted`)
 
-func sweeps(n int) (Interval, error) {
+func iterations(n int, unit string) (Interval, error) {
 	if n < 1 {
 		return Interval{}, errInterval
 	}
-	return Interval{Sweeps: n}, nil
+	return Interval{Sweeps: n, Unit: unit}, nil
 }
 
 func parseInterval(s string) (Interval, error) {
@@ -52,24 +52,18 @@ func parseInterval(s string) (Interval, error) {
 	count, unit, _ := strings.Cut(s, " ")
 	if n, err := strconv.Atoi(count); err == nil {
 		switch unit {
-		case "", "sweep", "sweeps":
-			return sweeps(n)
+		case "":
+			return iterations(n, "")
+		case "sweep", "sweeps":
+			return iterations(n, "sweeps")
 		case "cycle", "cycles":
-			i, err := sweeps(n)
-			i.Cycles = err == nil
-			return i, err
+			return iterations(n, "cycles")
 		}
 	}
 	if d, err := time.ParseDuration(s); err == nil && d > 0 {
 		return Interval{Time: d}, nil
 	}
 	return Interval{}, errInterval
-}
-
-// of returns i in the unit of the method. A number of sweeps is one of cycles with multigrid.
-func (i Interval) of(s Solver) Interval {
-	i.Cycles = i.Cycles || i.Sweeps > 0 && s.Multigrid()
-	return i
 }
 
 // intervals returns the keys that are intervals.
@@ -88,10 +82,7 @@ type keyedInterval struct {
 func (v *validator) intervals(c Config) {
 	for _, i := range c.intervals() {
 		if i.every.Time > 0 && strings.HasPrefix(i.key, "output.") {
-			v.fault(`%s %q: a number of sweeps or cycles, such as "1000 sweeps", is wanted`, i.key, i.every)
-		}
-		if i.every.Cycles && !c.Solver.Multigrid() {
-			v.fault("%s %q: solver.method %s has cycles, %s has not", i.key, i.every, Multigrid, c.Solver.MethodText())
+			v.fault("%s %q: a number of iterations, such as 1000, is wanted", i.key, i.every)
 		}
 	}
 }
@@ -133,7 +124,7 @@ func FieldKeys(c Config) (map[string]string, error) {
 			fields[k.name] = k.text(c)
 		}
 	}
-	if c.Solver.Method != Jacobi { // checkpoints of earlier versions do not name the method
+	if c.Solver.Method != methods.Unnamed {
 		fields["solver.method"] = c.Solver.Method
 		if c.Solver.Acceleration != "auto" {
 			fields["solver.acceleration"] = c.Solver.Acceleration

@@ -33,16 +33,19 @@ type Run struct {
 type Grid struct {
 	NX    int    `mapstructure:"nx"`
 	NY    int    `mapstructure:"ny"`
-	DType string `mapstructure:"dtype"` // float32 | float64
+	DType string `mapstructure:"dtype"` // of the field: float32 | float64; see typed
+	// Named is grid.dtype as the user gave it; "" if it is left open. It is no key.
+	Named string `mapstructure:"-"`
 	// Width and Height are the lengths of the sides in the unit of the problem.
 	Width  float64 `mapstructure:"width"`
 	Height float64 `mapstructure:"height"` // 0: auto, which makes the spacings equal
 }
 
-// Problem is a preset and the values that replace parts of it; an empty string keeps the preset's value (see Resolve).
+// Problem is a preset, or one of the user's own, and the values that replace parts of it; an empty string keeps the
+// preset's value (see Resolve).
 // A number is kept as its shortest decimal text, however it was written.
 type Problem struct {
-	Preset string `mapstructure:"preset" json:"preset" yaml:"preset"` // gtc2019 | dirichlet
+	Preset string `mapstructure:"preset" json:"preset" yaml:"preset"` // gtc2019 | dirichlet | "": own
 	// A side is a value, an expression, periodic, or neumann(value or expression); see ParseSide.
 	Left    string `mapstructure:"left" json:"left" yaml:"left"`
 	Right   string `mapstructure:"right" json:"right" yaml:"right"`
@@ -55,20 +58,22 @@ type Problem struct {
 	Screening float64 `mapstructure:"screening" json:"screening" yaml:"screening"` // k2 of -(u_xx + u_yy) + k2 u = f
 }
 
-// Solver names the method and says when it ends. An iteration is a sweep of Jacobi's method or of Chebyshev's, or a
+// Solver names the method and says when it ends. An iteration is a sweep of Jacobi's method or a
 // cycle of multigrid.
 type Solver struct {
-	// Method is Jacobi, Chebyshev or Multigrid. Load replaces Auto by one of them.
+	// Method is Jacobi or Multigrid. Load replaces Auto by one of them.
 	Method string `mapstructure:"method" json:"method" yaml:"method"`
 	// Why says why Auto took Method; "" where the user named it. It is no key.
 	Why string `mapstructure:"-" json:"-" yaml:"-"`
 	// Acceleration is that of Multigrid: auto | cg | none
 	Acceleration string `mapstructure:"acceleration" json:"acceleration" yaml:"acceleration"`
 
-	Tolerance float64 `mapstructure:"tolerance" json:"tolerance" yaml:"tolerance"`
-	// RelativeTolerance times the first norm is a tolerance, too; 0: none.
+	// Tolerance and RelativeTolerance are those in force; 0: none.
+	Tolerance         float64 `mapstructure:"tolerance" json:"tolerance" yaml:"tolerance"`
 	RelativeTolerance float64 `mapstructure:"relative_tolerance" json:"relative_tolerance" yaml:"relative_tolerance"`
-	MaxIterations     int     `mapstructure:"max_iterations" json:"max_iterations" yaml:"max_iterations"`
+	// DefaultTolerance reports that the user has named none. It is no key.
+	DefaultTolerance bool `mapstructure:"-" json:"-" yaml:"-"`
+	MaxIterations    int  `mapstructure:"max_iterations" json:"max_iterations" yaml:"max_iterations"`
 	// NormEvery is the number of sweeps of Jacobi's method from one norm to the next.
 	NormEvery int `mapstructure:"norm_every" json:"norm_every" yaml:"norm_every"`
 
@@ -129,9 +134,9 @@ func Default() Config {
 	return Config{
 		Run:     Run{Ranks: 4, Liveness: 10 * time.Second, Balance: BalanceEqual},
 		Grid:    Grid{NX: 16384, NY: 16384, DType: "float32", Width: 1},
-		Problem: Problem{Preset: "gtc2019"},
-		Solver: Solver{Method: Jacobi, Why: presetWhy, Acceleration: "auto", Tolerance: 1e-8, MaxIterations: 1000,
-			NormEvery: 1, Start: StartInitial},
+		Problem: Problem{Preset: benchmark},
+		Solver: Solver{Method: Jacobi, Why: presetWhy, Acceleration: "auto", Tolerance: defaultTolerance,
+			DefaultTolerance: true, MaxIterations: 1000, NormEvery: 1, Start: StartInitial},
 		Halo:   Halo{Transport: "auto", Timeout: 30 * time.Second, Compress: "auto", Direct: Direct{Encrypt: "auto"}},
 		Device: Device{Backend: "auto", Kernel: "auto", Select: "round-robin", Pin: true, MPS: "auto"},
 		Output: Output{

@@ -43,7 +43,54 @@ func decode(path string, data []byte) (map[string]any, error) {
 	if err := d.Decode(data, tree); err != nil {
 		return nil, locate(data, err)
 	}
+	if err := vanishing(data); err != nil {
+		return nil, err
+	}
+	if format == "json" {
+		return tree, onceEach(data)
+	}
 	return tree, nil
+}
+
+// onceEach returns an error if an object of a JSON file, which can be decoded, has a key twice. Other formats refuse
+// that themselves.
+func onceEach(data []byte) error {
+	type object map[string]bool // nil for a list
+	var open []object
+	isKey := false
+	for d := json.NewDecoder(bytes.NewReader(data)); ; {
+		token, err := d.Token()
+		if err != nil {
+			return nil // the end
+		}
+		var here object
+		if len(open) > 0 {
+			here = open[len(open)-1]
+		}
+		switch token {
+		case json.Delim('{'), json.Delim('['):
+			here = nil
+			if token == json.Delim('{') {
+				here = object{}
+			}
+			open = append(open, here)
+			isKey = here != nil
+			continue
+		case json.Delim('}'), json.Delim(']'):
+			open = open[:len(open)-1]
+			isKey = len(open) > 0 && open[len(open)-1] != nil
+			continue
+		}
+		name, _ := token.(string)
+		if isKey && here[name] {
+			return fmt.Errorf("line %d: the key %q is given twice", 1+bytes.Count(data[:d.InputOffset()], []byte{'\n'}),
+				name)
+		}
+		if isKey {
+			here[name] = true
+		}
+		isKey = here != nil && !isKey
+	}
 }
 
 // toUTF8 returns data as UTF-8 without a byte order mark. It converts UTF-16 with a byte order mark, as Windows writes

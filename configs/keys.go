@@ -112,6 +112,9 @@ func (k key) convert(raw any) (any, error) {
 	if s, ok := raw.(string); ok && (!utf8.ValidString(s) || strings.ContainsRune(s, 0)) {
 		return nil, fmt.Errorf("text in UTF-8 without zero bytes is wanted")
 	}
+	if s, ok := raw.(string); ok && vanishes(s) && (k.kind == number || k.kind == length || k.kind == expression) {
+		return nil, errors.New("it " + leastNumber)
+	}
 	switch k.kind {
 	case integer:
 		return k.integer(raw)
@@ -153,7 +156,7 @@ func (k key) convert(raw any) (any, error) {
 		return nil, errors.New("auto or a number above 0 is wanted")
 	case interval:
 		if n, ok := toInt(raw); ok {
-			return sweeps(n)
+			return iterations(n, "")
 		}
 		if s, ok := raw.(string); ok {
 			return parseInterval(s)

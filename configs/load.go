@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/viper"
 
-	"jacobi/internal/regular"
-	"jacobi/internal/show"
+	"jacobi/internal/base/regular"
+	"jacobi/internal/base/show"
 )
 
 // Options are the sources of a configuration.
@@ -102,12 +102,9 @@ func merge(o Options, data []byte) (Config, error) {
 		if why, ok := strings.CutPrefix(v, EnvWhy+"="); ok {
 			c.Solver.Why = show.Text(why)
 		}
+		c.Solver.DefaultTolerance = c.Solver.DefaultTolerance || v == EnvTolerance+"=true"
 	}
-	if c.Solver.Method == Auto {
-		c.Solver.Method, c.Solver.Why = choose(c, m.given["solver.max_iterations"])
-	}
-	c.Checkpoint.Every = c.Checkpoint.Every.of(c.Solver)
-	return c, nil
+	return c.settle(m.given), nil
 }
 
 type merger struct {

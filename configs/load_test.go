@@ -26,9 +26,8 @@ func TestDefaults(t *testing.T) {
 		Run:     Run{Ranks: 4, Liveness: 10 * time.Second, Balance: "equal"},
 		Grid:    Grid{NX: 16384, NY: 16384, DType: "float32", Width: 1},
 		Problem: Problem{Preset: "gtc2019"},
-		Solver: Solver{Method: "jacobi", Why: presetWhy, Acceleration: "auto", Tolerance: 1e-8, MaxIterations: 1000,
-			NormEvery: 1,
-			Start:     "initial"},
+		Solver: Solver{Method: "jacobi", Why: presetWhy, Acceleration: "auto", Tolerance: 1e-8, DefaultTolerance: true,
+			MaxIterations: 1000, NormEvery: 1, Start: "initial"},
 		Halo:   Halo{Transport: "auto", Timeout: 30 * time.Second, Compress: "auto", Direct: Direct{Encrypt: "auto"}},
 		Device: Device{Backend: "auto", Kernel: "auto", Select: "round-robin", Pin: true, MPS: "auto"},
 		Output: Output{
@@ -95,8 +94,8 @@ func TestIdentityVariablesAreNotKeys(t *testing.T) {
 // All formats and all spellings of a value give the same configuration and the same hash.
 func TestSpellings(t *testing.T) {
 	want := Default()
-	want.Grid = Grid{10000, 64, "float64", 1, 0}
-	want.Solver.Why = "halo.depth is given"
+	want.Grid = Grid{10000, 64, "float64", "float64", 1, 0}
+	want.Solver.Why, want.Solver.Method, want.Solver.DefaultTolerance = otherWhy, Multigrid, false
 	want.Problem = Problem{"dirichlet", "0.5", "0.001", "sin(pi*y)", "1", "-2e+07", "", "", 0}
 	want.Solver.Tolerance = 1e-6
 	want.Halo = Halo{"nats", 8, 90 * time.Second, "always", Direct{"[fd00::/8]:47000-47099", "never"}}
@@ -260,7 +259,7 @@ func FuzzLoad(f *testing.F) {
 			t.Fatal(err)
 		}
 		again, err := merge(Options{File: "run.yaml"}, y)
-		again.Solver.Why = c.Solver.Why // the written method is not auto
+		again.Solver.Why, again.Grid.Named = c.Solver.Why, c.Grid.Named // what is written is named
 		if err != nil || again != c || Hash(again) != Hash(c) {
 			t.Errorf("%v\n%s\ngot  %#v\nwant %#v", err, y, again, c)
 		}

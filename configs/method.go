@@ -1,18 +1,22 @@
 package configs
 
 import (
+	"fmt"
 	"math"
+	"strings"
 
 	"jacobi/solver"
-	"jacobi/solver/multigrid"
+	"jacobi/solver/methods"
 )
 
-// The methods.
+// The methods that Auto takes.
 const (
-	Jacobi    = "jacobi"
-	Chebyshev = "chebyshev"
-	Multigrid = "multigrid"
+	Jacobi    = methods.Jacobi
+	Multigrid = methods.Multigrid
 )
+
+// removed is a method of earlier versions.
+const removed = "chebyshev"
 
 // The fields with which a run begins.
 const (
@@ -23,44 +27,42 @@ const (
 // FullStart reports whether the run begins with full multigrid.
 func (s Solver) FullStart() bool { return s.Start == StartFull }
 
-// Multigrid reports whether the method is multigrid.
-func (s Solver) Multigrid() bool { return s.Method == Multigrid }
+// Entry returns what the method can do.
+func (s Solver) Entry() methods.Method { return methods.Of(s.Method) }
 
-// Chebyshev reports whether the method is Chebyshev's iteration.
-func (s Solver) Chebyshev() bool { return s.Method == Chebyshev }
-
-// Accelerated reports whether the cycles are accelerated by conjugate gradients. fixed reports whether there are fixed
+// Accelerated reports whether conjugate gradients accelerate the iterations. fixed reports whether there are fixed
 // points inside the mesh: without them, plain cycles take less time.
 func (s Solver) Accelerated(fixed bool) bool {
-	return s.Multigrid() && (s.Acceleration == "cg" || s.Acceleration == "auto" && fixed)
+	return s.Entry().CG && (s.Acceleration == "cg" || s.Acceleration == "auto" && fixed)
 }
 
-// Norms says which sweeps of Jacobi's method have a norm.
+// Norms says which iterations have a norm.
 func (s Solver) Norms() solver.Cadence { return solver.EveryNth(s.NormEvery) }
 
 // Step returns what the method calls an iteration.
-func (s Solver) Step() string {
-	if s.Multigrid() {
-		return "cycle"
-	}
-	return "sweep"
-}
+func (s Solver) Step() string { return s.Entry().Unit }
 
-// HaloDepth returns the rows of a halo with the given number of ranks, or 0 if the keys leave it to the backends.
-func (c Config) HaloDepth(ranks int) int {
+// HaloDepth returns the rows of a halo, or 0 if the keys leave it to the backends.
+func (c Config) HaloDepth() int {
+	own := c.Solver.Entry().Halo
 	switch {
-	case !c.Solver.Multigrid():
+	case own == 0:
 		return c.Halo.Depth
-	case ranks == 1:
+	case c.Working() == 1:
 		return 1
 	}
-	return multigrid.Overlap
+	return own
 }
 
 // solver checks the method and when it ends.
 func (v *validator) solver(c Config) {
 	s := c.Solver
-	v.oneOf("solver.method", s.Method, Auto, Jacobi, Chebyshev, Multigrid)
+	if s.Method == removed {
+		v.fault("solver.method %q: removed, as %s takes far less time; write solver.method: %[2]s", s.Method,
+			Multigrid)
+	} else {
+		v.oneOf("solver.method", s.Method, append([]string{Auto}, methods.Names(nil)...)...)
+	}
 	v.oneOf("solver.acceleration", s.Acceleration, "auto", "cg", "none")
 	if t := s.Tolerance; !(t >= 0) || math.IsInf(t, 1) {
 		v.fault("solver.tolerance %s: a finite number of at least 0 is wanted", formatFloat(t))
@@ -69,37 +71,53 @@ func (v *validator) solver(c Config) {
 		v.fault("solver.relative_tolerance %s: a number of at least 0 and below 1 is wanted", formatFloat(t))
 	}
 	v.atLeast("solver.max_iterations", s.MaxIterations, 1)
-	v.normEvery(s)
-	if !s.Multigrid() && s.Acceleration == "cg" {
-		v.fault("solver.acceleration %q: solver.method %s has it, %s has not", s.Acceleration, Multigrid,
-			s.MethodText())
-	}
 	v.oneOf("solver.start", s.Start, StartInitial, StartFull)
-	if !s.Multigrid() && s.FullStart() {
-		v.fault("solver.start %q: solver.method %s has it, %s has not", s.Start, Multigrid, s.MethodText())
-	}
-	if s.Method == Jacobi && s.RelativeTolerance != 0 {
-		v.fault("solver.relative_tolerance %s: solver.method %s and %s have it, %s has not",
-			formatFloat(s.RelativeTolerance), Chebyshev, Multigrid, s.MethodText())
-	}
-	if c.Grid.DType == "float32" && (s.Chebyshev() || s.Multigrid()) {
-		v.fault("grid.dtype %q: solver.method %s needs float64", c.Grid.DType, s.Method)
-	}
-	if s.Multigrid() && c.Halo.Depth != 0 {
-		v.fault("halo.depth %d: solver.method %s has a depth of its own; auto is allowed", c.Halo.Depth, s.MethodText())
+	v.atLeast("solver.norm_every", s.NormEvery, 1)
+	if !c.pending() {
+		v.method(c)
 	}
 }
 
-// normEvery checks the distance of norms.
-func (v *validator) normEvery(s Solver) {
-	v.atLeast("solver.norm_every", s.NormEvery, 1)
+// method refuses keys that another method has.
+func (v *validator) method(c Config) {
+	s, can := c.Solver, c.Solver.Entry()
+	if !can.CG && s.Acceleration == "cg" {
+		v.fault("solver.acceleration %q: needs solver.method %s, not %s", s.Acceleration,
+			having(func(m methods.Method) bool { return m.CG }), s.MethodText())
+	}
+	if !can.Full && s.FullStart() {
+		v.fault("solver.start %q: needs solver.method %s, not %s", s.Start,
+			having(func(m methods.Method) bool { return m.Full }), s.MethodText())
+	}
+	if c.Grid.DType == "float32" && !can.Float32 {
+		v.fault("grid.dtype %q: solver.method %s needs float64", c.Grid.DType, s.Method)
+	}
+	if can.Halo > 0 && c.Halo.Depth != 0 {
+		v.fault("halo.depth %d: needs solver.method %s, not %s; write auto", c.Halo.Depth,
+			having(func(m methods.Method) bool { return m.Halo == 0 }), s.MethodText())
+	}
 	switch {
 	case s.NormEvery <= 1:
-	case s.Chebyshev() || s.Multigrid():
-		v.fault("solver.norm_every %d: solver.method %s has it; %s computes few norms, and needs all of them",
-			s.NormEvery, Jacobi, s.MethodText())
+	case !can.SomeNorms:
+		v.fault("solver.norm_every %d: needs solver.method %s, not %s, which needs every norm",
+			s.NormEvery, having(func(m methods.Method) bool { return m.SomeNorms }), s.MethodText())
 	case s.NormEvery > s.MaxIterations:
 		v.fault("solver.norm_every %d: a run of at most solver.max_iterations %d sweeps would have no norm",
 			s.NormEvery, s.MaxIterations)
 	}
+	for _, i := range c.intervals() {
+		unit := strings.TrimSuffix(i.every.Unit, "s")
+		if unit == "" || unit == can.Unit {
+			continue
+		}
+		alone := ""
+		if can.Unit == methods.Cycle {
+			alone = fmt.Sprintf("; %d alone counts %ss", i.every.Sweeps, can.Unit)
+		}
+		v.fault("%s %q: %ss need solver.method %s, not %s%s", i.key, i.every, unit,
+			having(func(m methods.Method) bool { return m.Unit == unit }), s.MethodText(), alone)
+	}
 }
+
+// having names the methods that can do something.
+func having(can func(methods.Method) bool) string { return strings.Join(methods.Names(can), " or ") }

@@ -5,6 +5,19 @@ import "fmt"
 // Presets lists the names of the presets.
 func Presets() []string { return []string{"gtc2019", "dirichlet"} }
 
+// Title names the problem: by its preset, or by its equation.
+func (p Problem) Title() string {
+	switch {
+	case p.Preset != "":
+		return p.Preset
+	case p.Screening != 0:
+		return "screened Poisson equation"
+	case p.Source != "" && p.Source != "0":
+		return "Poisson equation"
+	}
+	return "Laplace equation"
+}
+
 // Resolve returns p with the preset's values for its empty strings; dtype is the type of the field.
 func (p Problem) Resolve(dtype string) (Problem, error) {
 	var base Problem
@@ -16,6 +29,8 @@ func (p Problem) Resolve(dtype string) (Problem, error) {
 			side = "sin(2 * pi * iy / (ny - 1))"
 		}
 		base = Problem{Left: side, Right: side, Top: Periodic, Bottom: Periodic, Initial: "0"}
+	case "":
+		base = Problem{Left: "0", Right: "0", Top: "0", Bottom: "0", Initial: "0"}
 	case "dirichlet":
 		base = Problem{Left: "0", Right: "0", Top: "1", Bottom: "0", Initial: "0"}
 	default:

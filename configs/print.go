@@ -6,13 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
 )
 
-// YAML returns c as a run file. Loading it gives c again, except for the secrets, which are hidden.
+// YAML returns c as a run file. Loading it gives c again, but for the secrets, which are hidden, and for Solver.Why.
 func YAML(c Config) ([]byte, error) {
 	var b bytes.Buffer
 	e := yaml.NewEncoder(&b)
@@ -27,17 +28,38 @@ func YAML(c Config) ([]byte, error) {
 // this way because secrets on a command line would be visible.
 func Environ(c Config) []string {
 	list := keys()
-	env := make([]string, len(list), len(list)+1)
+	env := make([]string, len(list), len(list)+2)
 	for i, k := range list {
 		env[i] = envName(k.name) + "=" + k.text(c)
 	}
-	return append(env, EnvWhy+"="+c.Solver.Why)
+	return append(env, EnvWhy+"="+c.Solver.Why, fmt.Sprintf("%s=%t", EnvTolerance, c.Solver.DefaultTolerance))
 }
 
 // Redacted returns c with its secrets hidden: credentials in the server's URL, and keys that hold or name a secret.
 func Redacted(c Config) Config {
 	c.NATS = c.NATS.Public()
 	return c
+}
+
+// MarshalYAML leaves out tolerances that the user has not named, so that a run file with them means the same.
+func (s Solver) MarshalYAML() (any, error) {
+	type keys Solver
+	var n yaml.Node
+	if err := n.Encode(keys(s)); err != nil || !s.DefaultTolerance {
+		return &n, err
+	}
+	at := slices.IndexFunc(n.Content, func(k *yaml.Node) bool { return k.Value == "tolerance" })
+	n.Content = slices.Delete(n.Content, at, at+4) // keys and values
+	n.Content[at].HeadComment = "no tolerance is named: " + s.tolerances()
+	return &n, nil
+}
+
+// tolerances names those in force, as keys.
+func (s Solver) tolerances() string {
+	if s.RelativeTolerance == 0 {
+		return "tolerance " + formatFloat(s.Tolerance)
+	}
+	return "relative_tolerance " + formatFloat(s.RelativeTolerance)
 }
 
 // runText is the written form of Run.

@@ -11,7 +11,7 @@ import (
 // odd is a configuration in which every key differs from its default.
 var odd = Config{
 	Run:  Run{Name: `a "b": #c`, Ranks: 3, Liveness: time.Minute, Balance: "3, 1.5,1e1"},
-	Grid: Grid{NX: 100, NY: 200, DType: "float64", Width: 2.5, Height: 5},
+	Grid: Grid{NX: 100, NY: 200, DType: "float64", Named: "float64", Width: 2.5, Height: 5},
 	Problem: Problem{Preset: "dirichlet", Left: "0.5", Right: "sin(pi*y)", Top: "periodic", Bottom: "periodic",
 		Initial: "start.npy", Source: "sin(x)", Fixed: "plates.png", Screening: 0.25},
 	Solver: Solver{Method: "multigrid", Acceleration: "none", Tolerance: 1.25e-7, RelativeTolerance: 0.5,
@@ -36,7 +36,7 @@ var odd = Config{
 
 func TestRoundTrip(t *testing.T) {
 	named := Default()
-	named.Solver.Why = ""
+	named.Solver.Why, named.Solver.DefaultTolerance, named.Grid.Named = "", false, "float32"
 	for _, c := range []Config{named, odd} {
 		y, err := YAML(c)
 		if err != nil {
@@ -54,9 +54,42 @@ func TestRoundTrip(t *testing.T) {
 		}
 		c.NATS = NATS{"nats://user:secret@host", "user", "password", "file.creds", "seed", "ca.pem", "cert.pem",
 			"key.pem", Inline("a\nsecret\n"), 4222, "gate", "/tmp"}
-		c.Solver.Why = "a reason"
+		c.Solver.Why, c.Solver.DefaultTolerance = "a reason", true
 		if got, err := Load(Options{Environ: Environ(c)}); err != nil || got != c {
 			t.Errorf("environment:\n%s\ngot %+v, %v", Environ(c), got, err)
+		}
+	}
+}
+
+// A run file that was printed does not name a tolerance that the user has not named, so that it ends the same way.
+func TestYAMLKeepsADefaultTolerance(t *testing.T) {
+	for _, c := range []struct {
+		set      []string
+		def      bool
+		absolute float64
+		relative float64
+	}{
+		{nil, true, 1e-8, 0},
+		{[]string{"solver.method=multigrid"}, true, 1e-8, 0},
+		{[]string{"solver.tolerance=1e-8"}, false, 1e-8, 0},
+		{[]string{"problem.source=1"}, true, 0, 1e-8},
+		{[]string{"problem.source=1", "solver.relative_tolerance=1e-8"}, false, 0, 1e-8},
+		{[]string{"problem.source=1", "solver.tolerance=0"}, false, 0, 0},
+	} {
+		first, err := Load(Options{Set: c.set})
+		if err != nil {
+			t.Fatal(err)
+		}
+		y, err := YAML(first)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again := mustMerge(t, "run.yaml", string(y), Options{})
+		for _, s := range []Solver{first.Solver, again.Solver} {
+			if s.DefaultTolerance != c.def || s.Tolerance != c.absolute || s.RelativeTolerance != c.relative ||
+				s.IterationsAsked() != first.Solver.IterationsAsked() {
+				t.Errorf("%q: %+v\n%s", c.set, s, y)
+			}
 		}
 	}
 }
@@ -86,8 +119,7 @@ problem:
 solver:
   method: jacobi
   acceleration: auto
-  tolerance: 1e-08
-  relative_tolerance: 0
+  # no tolerance is named: tolerance 1e-08
   max_iterations: 1000
   norm_every: 1
   start: initial

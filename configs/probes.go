@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"jacobi/solver"
 )
 
 // ProbesFile is the name of the file of the probes.
@@ -46,17 +48,17 @@ var errProbe = errors.New("NAME=(x,y) or NAME=[ix,iy] is wanted, or a line such 
 
 // ParseProbes reads the value of output.probes for a mesh: points and lines with names.
 //
-//	centre=(0.5,0.5)         the point nearest to x and y, from 0 to 1 over the mesh as in expressions
+//	centre=(0.5,0.5)         the point nearest to x and y, from 0 to 1 over width and height as in expressions
 //	corner=[0,16]            the point in column 0 and row 16
 //	cut=(0,0.5)..(1,0.5)/9   nine points of a line, both ends included; without /9 as many as the line crosses
-func ParseProbes(text string, nx, ny int) (probes []Probe, err error) {
+func ParseProbes(text string, m solver.Mesh) (probes []Probe, err error) {
 	if strings.TrimSpace(text) == "" {
 		return nil, nil
 	}
 	seen, total := map[string]bool{}, 0
 	for item := range strings.SplitSeq(text, ";") {
 		item = strings.TrimSpace(item)
-		p, err := parseProbe(item, nx, ny)
+		p, err := parseProbe(item, m)
 		if err != nil {
 			return nil, fmt.Errorf("%q: %w", item, err)
 		}
@@ -72,7 +74,7 @@ func ParseProbes(text string, nx, ny int) (probes []Probe, err error) {
 	return probes, nil
 }
 
-func parseProbe(item string, nx, ny int) (Probe, error) {
+func parseProbe(item string, mesh solver.Mesh) (Probe, error) {
 	m := probeItem.FindStringSubmatch(item)
 	if m == nil {
 		return Probe{}, errProbe
@@ -81,14 +83,14 @@ func parseProbe(item string, nx, ny int) (Probe, error) {
 	if s == nil {
 		return Probe{}, errProbe
 	}
-	from, err := parsePoint(s[1], nx, ny)
+	from, err := parsePoint(s[1], mesh)
 	if err != nil {
 		return Probe{}, err
 	}
 	if s[2] == "" {
 		return Probe{m[1], []MeshPoint{from}}, nil
 	}
-	to, err := parsePoint(s[2], nx, ny)
+	to, err := parsePoint(s[2], mesh)
 	if err != nil {
 		return Probe{}, err
 	}
@@ -128,17 +130,17 @@ func floorDiv(a, b int) int {
 }
 
 // parsePoint reads (x,y) or [ix,iy].
-func parsePoint(text string, nx, ny int) (p MeshPoint, err error) {
+func parsePoint(text string, m solver.Mesh) (p MeshPoint, err error) {
 	first, second, found := strings.Cut(text[1:len(text)-1], ",")
 	if !found || (text[0] == '(') != (text[len(text)-1] == ')') {
 		return p, errProbe
 	}
 	first, second = strings.TrimSpace(first), strings.TrimSpace(second)
 	if text[0] == '[' {
-		ix, okX := index(first, nx)
-		iy, okY := index(second, ny)
+		ix, okX := index(first, m.NX)
+		iy, okY := index(second, m.NY)
 		if !okX || !okY {
-			return p, fmt.Errorf("%s: ix from 0 to %d and iy from 0 to %d are wanted", text, nx-1, ny-1)
+			return p, fmt.Errorf("%s: ix from 0 to %d and iy from 0 to %d are wanted", text, m.NX-1, m.NY-1)
 		}
 		return MeshPoint{ix, iy}, nil
 	}
@@ -147,7 +149,8 @@ func parsePoint(text string, nx, ny int) (p MeshPoint, err error) {
 	if !okX || !okY || !(x >= 0 && x <= 1) || !(y >= 0 && y <= 1) {
 		return p, fmt.Errorf("%s: x and y from 0 to 1 are wanted", text)
 	}
-	return MeshPoint{int(math.Round(float64(x * float64(nx-1)))), int(math.Round(float64(y * float64(ny-1))))}, nil
+	nx, ny := solver.Intervals(m.NX, m.Walls.Left), solver.Intervals(m.NY, m.Walls.Top)
+	return MeshPoint{int(math.Round(float64(x * float64(nx)))), int(math.Round(float64(y * float64(ny))))}, nil
 }
 
 func index(text string, n int) (int, bool) {
@@ -155,11 +158,13 @@ func index(text string, n int) (int, bool) {
 	return i, err == nil && i >= 0 && i < n
 }
 
-func (v *validator) probes(o Output, g Grid) {
+func (v *validator) probes(c Config) {
+	o := c.Output
 	if o.probesFile() == "" {
 		return
 	}
-	if _, err := ParseProbes(o.Probes, g.NX, g.NY); err != nil {
+	walls, _ := c.Problem.Walls(c.Grid.DType) // problem reports the error
+	if _, err := ParseProbes(o.Probes, solver.Mesh{NX: c.Grid.NX, NY: c.Grid.NY, Walls: walls}); err != nil {
 		v.fault("output.probes %w", err)
 	}
 	switch every := o.ProbesInterval(); {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"jacobi/solver"
 )
 
 func TestParseProbes(t *testing.T) {
@@ -33,7 +35,7 @@ func TestParseProbes(t *testing.T) {
 		strings.Repeat("a", 65) + "=(0,0)":   "error",
 		strings.Repeat("a", 64) + "=(0,0)..[0,0]": "[{" + strings.Repeat("a", 64) + " [{0 0}]}]",
 	} {
-		got, err := ParseProbes(text, 101, 41)
+		got, err := ParseProbes(text, solver.Mesh{NX: 101, NY: 41})
 		if said := fmt.Sprint(got); said != want && !(want == "error" && err != nil) {
 			t.Errorf("%q: %s, %v; want %s", text, said, err, want)
 		}
@@ -46,16 +48,25 @@ func TestParseProbes(t *testing.T) {
 		"a": `"a": NAME=(x,y) or NAME=[ix,iy] is wanted, or a line such as NAME=(0,0.5)..(1,0.5)/9, with semicolons ` +
 			`between them`,
 	} {
-		if _, err := ParseProbes(text, 101, 41); err == nil || err.Error() != want {
+		if _, err := ParseProbes(text, solver.Mesh{NX: 101, NY: 41}); err == nil || err.Error() != want {
 			t.Errorf("%q: %v, want %s", text, err, want)
 		}
 	}
 	const long = `"b=[0,0]..[0,4999]": at most 10000 points are allowed in all`
-	_, err := ParseProbes("a=(0,0)..(1,0); b=[0,0]..[0,4999]", 5001, 5000)
+	_, err := ParseProbes("a=(0,0)..(1,0); b=[0,0]..[0,4999]", solver.Mesh{NX: 5001, NY: 5000})
 	if err == nil || err.Error() != long {
 		t.Errorf("%v, want %s", err, long)
 	}
-	if _, err := ParseProbes("a=(0,0)..(1,1)", maxSide, 3); err == nil {
+	if _, err := ParseProbes("a=(0,0)..(1,1)", solver.Mesh{NX: maxSide, NY: 3}); err == nil {
 		t.Error("a line of 2147483647 points")
+	}
+}
+
+// Between periodic sides x = 1 is the seam, the last column but one, and x times the width is the distance everywhere.
+func TestProbesBetweenPeriodicSides(t *testing.T) {
+	m := solver.Mesh{NX: 102, NY: 41, Walls: solver.Walls{Left: solver.Periodic, Right: solver.Periodic}}
+	got, err := ParseProbes("a=(0,0); b=(0.5,0.5); c=(1,1)", m)
+	if said := fmt.Sprint(got); err != nil || said != "[{a [{0 0}]} {b [{50 20}]} {c [{100 40}]}]" {
+		t.Errorf("%s, %v", said, err)
 	}
 }

@@ -11,8 +11,8 @@ import (
 // Series reports whether the run writes a series of fields.
 func (o Output) Series() bool { return o.Every.Sweeps > 0 }
 
-// SeriesFile returns the name of the file of the series that has the field after so many sweeps: field-000001000.npy
-// for the field field.npy after 1000 sweeps.
+// SeriesFile returns the name of the file of the series with the field after the given number of sweeps:
+// field-000001000.npy for the field field.npy after 1000 sweeps.
 func (o Output) SeriesFile(sweeps int) string {
 	ending := filepath.Ext(o.Field)
 	return fmt.Sprintf("%s-%09d%s", strings.TrimSuffix(o.Field, ending), sweeps, ending)

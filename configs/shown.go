@@ -5,7 +5,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"jacobi/internal/show"
+	"jacobi/internal/base/show"
 )
 
 // maxRunName is the number of characters for which messages and the title of a picture have room.

@@ -3,7 +3,7 @@ package configs
 // Trace says which part of a run output.trace shows. A pass is up to halo.depth sweeps. With multigrid, cycles stand
 // for passes and for sweeps.
 type Trace struct {
-	Passes int `mapstructure:"passes" json:"passes" yaml:"passes"` // so many of the first and of the last passes
+	Passes int `mapstructure:"passes" json:"passes" yaml:"passes"` // at each end of the run
 	From   int `mapstructure:"from" json:"from" yaml:"from"`       // passes that begin with sweep From or a later one,
 	To     int `mapstructure:"to" json:"to" yaml:"to"`             // and before sweep To; 0: to the end
 }

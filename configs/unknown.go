@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"jacobi/internal/suggest"
+	"jacobi/internal/base/suggest"
 )
 
 // unknown returns the error for name, which is not a key, with the key that was most likely meant.

@@ -25,6 +25,9 @@ const (
 // minLiveness is the least run.liveness. Ranks give several signs of life in that time, some of which may be late.
 const minLiveness = time.Second
 
+// maxThreads is more than a node has cores. More threads only wait for each other.
+const maxThreads = 4096
+
 // Validate checks whether c describes a run. The error has one line for each fault, with the key, its value and the
 // allowed values. Expressions, initial files and memory are checked elsewhere.
 func Validate(c Config) error {
@@ -40,8 +43,8 @@ func Validate(c Config) error {
 		v.faults = append(v.faults, err)
 	}
 	v.atLeast("halo.depth", c.Halo.Depth, 0)
-	if gridOK && c.Run.Ranks >= 1 && c.Halo.Depth >= 0 {
-		v.partition(c)
+	if gridOK {
+		v.depth(c)
 	}
 	v.problem(c)
 	v.solver(c)
@@ -52,7 +55,9 @@ func Validate(c Config) error {
 		v.fault("halo.timeout %s: more than 0s is wanted", c.Halo.Timeout)
 	}
 	v.oneOf("device.backend", c.Device.Backend, "auto", "cpu", "cuda")
-	v.atLeast("device.threads", c.Device.Threads, 0)
+	if n := c.Device.Threads; n < 0 || n > maxThreads {
+		v.fault("device.threads %d: 0 (the node's cores divided by its ranks) to %d are allowed", n, maxThreads)
+	}
 	v.oneOf("device.kernel", c.Device.Kernel, "auto", "portable", "avx2", "avx512", "neon")
 	v.oneOf("device.mps", c.Device.MPS, "auto", "off")
 	v.oneOf("device.select", c.Device.Select, "round-robin", "least-utilized", "most-free-memory", "coolest",
@@ -60,7 +65,7 @@ func Validate(c Config) error {
 	v.nats(c.NATS)
 	v.output(c.Output)
 	v.trace(c.Trace)
-	v.probes(c.Output, c.Grid)
+	v.probes(c)
 	v.checkpoint(c.Checkpoint, c.NATS)
 	v.intervals(c)
 	v.metrics(c.Metrics)
@@ -121,34 +126,12 @@ func (v *validator) grid(g Grid) {
 	}
 }
 
-func (v *validator) partition(c Config) {
-	ny, ranks := c.Grid.NY, c.Run.Ranks
-	walls, _ := c.Problem.Walls(c.Grid.DType) // problem reports the error
-	interior := solver.Mesh{NX: c.Grid.NX, NY: ny, Walls: walls}.Interior()
-	if most := solver.MaxRanks(interior, 1); ranks > most {
-		v.fault("run.ranks %d: grid.ny %d allows at most %d (stripes are whole groups of %d rows)", ranks, ny, most,
-			solver.GroupRows)
-		return
+// depth refuses a halo that a rank alone could not fill.
+func (v *validator) depth(c Config) {
+	if rows := solver.MinRows(c.interior(), 1); c.Solver.Entry().Halo == 0 && c.Halo.Depth > rows {
+		v.fault("halo.depth %d: grid.ny %d has %d rows inside; 1 to %d are allowed", c.Halo.Depth, c.Grid.NY, rows,
+			rows)
 	}
-	low := solver.MinRows(interior, ranks)
-	if c.Solver.Multigrid() {
-		if depth := c.HaloDepth(ranks); depth > low {
-			v.fault("run.ranks %d: with solver.method %s each rank needs %d rows, and grid.ny %d allows at most %d",
-				ranks,
-				Multigrid, depth, ny, max(1, solver.MaxRanks(interior, depth)))
-		}
-		return
-	}
-	if c.Halo.Depth <= low {
-		return
-	}
-	text := fmt.Sprintf("halo.depth %d: with run.ranks %d on grid.ny %d the lowest stripe has %d rows; 1 to %d "+
-		"are allowed",
-		c.Halo.Depth, ranks, ny, low, low)
-	if most := solver.MaxRanks(interior, c.Halo.Depth); most > 0 {
-		text += fmt.Sprintf(", or run.ranks up to %d", most)
-	}
-	v.fault("%s", text)
 }
 
 func (v *validator) problem(c Config) {

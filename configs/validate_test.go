@@ -37,34 +37,58 @@ func TestValidateRefuses(t *testing.T) {
 	}
 }
 
-// Validate accepts the partitions that solver.Partition accepts, also for the highest mesh.
-func TestValidatePartition(t *testing.T) {
+// The working ranks are the most that solver.Partition accepts, also for the highest mesh; with one rank, a depth that
+// it does not accept is refused.
+func TestWorking(t *testing.T) {
 	for ny := 3; ny < 100; ny++ {
+		interior := solver.Stripe{Lo: 1, Hi: ny - 1}
 		for ranks := 1; ranks < 15; ranks++ {
 			for depth := 1; depth < 20; depth++ {
 				c := Default()
 				c.Grid.NY, c.Run.Ranks, c.Halo.Depth = ny, ranks, depth
-				stripes, perr := solver.Partition(solver.Stripe{Lo: 1, Hi: ny - 1}, ranks, depth)
-				if err := Validate(c); (err == nil) != (perr == nil) {
-					t.Fatalf("ny %d, ranks %d, depth %d: %v, Partition %v", ny, ranks, depth, err, perr)
+				if err := Validate(c); (err == nil) != (depth <= ny-2) {
+					t.Fatalf("ny %d, depth %d: %v", ny, depth, err)
+				} else if err != nil {
+					continue
 				}
-				low := ny
-				for _, s := range stripes {
-					low = min(low, s.Rows())
+				working := c.Working()
+				_, accepted := solver.Partition(interior, working, depth)
+				_, more := solver.Partition(interior, working+1, depth)
+				if working > ranks || accepted != nil || working < ranks && more == nil {
+					t.Fatalf("ny %d, ranks %d, depth %d: %d work (%v, %v)", ny, ranks, depth, working, accepted, more)
 				}
-				if perr == nil && low != solver.MinRows(solver.Stripe{Lo: 1, Hi: ny - 1}, ranks) {
-					t.Fatalf("ny %d, ranks %d: lowest stripe %d rows, MinRows says %d", ny, ranks, low,
-						solver.MinRows(solver.Stripe{Lo: 1, Hi: ny - 1}, ranks))
+				if (c.Idle() == "") != (working == ranks) {
+					t.Fatalf("%d of %d ranks work: %q", working, ranks, c.Idle())
 				}
 			}
 		}
 	}
 	c := Default()
-	c.Grid.NX, c.Grid.NY, c.Run.Ranks, c.Halo.Depth = 3, math.MaxInt32, 1<<28, 1<<20
-	want := "halo.depth 1048576: with run.ranks 268435456 on grid.ny 2147483647 the lowest stripe has 6 rows; 1 " +
-		"to 6 are allowed, or run.ranks up to 2047"
-	if err := Validate(c); err == nil || err.Error() != want {
-		t.Errorf("got  %v\nwant %s", err, want)
+	c.Grid.NX, c.Grid.NY, c.Run.Ranks, c.Halo.Depth = 3, math.MaxInt32, math.MaxInt, 1<<20
+	if n := c.Working(); n != 2047 || Validate(c) != nil {
+		t.Errorf("%d ranks work, want 2047 (%v)", n, Validate(c))
+	}
+}
+
+func TestIdle(t *testing.T) {
+	for _, c := range []struct {
+		ny, ranks, depth int
+		method, want     string
+	}{
+		{40, 4, 0, Jacobi, ""},
+		{40, 8, 0, Jacobi, "3 of 8 ranks stay idle: grid.ny 40 has rows for 5"},
+		{40, 3, 0, Multigrid, "1 of 3 ranks stays idle: with solver.method multigrid, grid.ny 40 has rows for 2"},
+		{64, 8, 8, Jacobi, "4 of 8 ranks stay idle: with halo.depth 8, grid.ny 64 has rows for 4"},
+		{3, 2, 0, Multigrid, "1 of 2 ranks stays idle: with solver.method multigrid, grid.ny 3 has rows for 1"},
+		{16384, math.MaxInt64, 0, Jacobi,
+			"9223372036854773759 of 9223372036854775807 ranks stay idle: grid.ny 16384 has rows for 2048"},
+	} {
+		k := Default()
+		k.Problem.Preset, k.Grid.NY, k.Run.Ranks, k.Halo.Depth, k.Solver.Method = "dirichlet", c.ny, c.ranks, c.depth,
+			c.method
+		if got := k.Idle(); got != c.want {
+			t.Errorf("%+v: %q", c, got)
+		}
 	}
 }
 

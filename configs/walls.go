@@ -30,7 +30,7 @@ func ParseSide(text string) (Side, error) {
 	}
 	rest, ok := strings.CutPrefix(trimmed, neumann)
 	if !ok {
-		return Side{Wall: solver.Fixed, Text: text}, nil
+		return Side{Wall: solver.Dirichlet, Text: text}, nil
 	}
 	rest, ok = strings.CutPrefix(strings.TrimSpace(rest), "(")
 	if !ok {
@@ -81,8 +81,12 @@ func (p Problem) Walls(dtype string) (solver.Walls, error) {
 	}
 	pair := func(a, b, first, second string) {
 		if faults == nil && (strings.TrimSpace(first) == Periodic) != (strings.TrimSpace(second) == Periodic) {
-			faults = append(faults, fmt.Errorf("problem.%s %q and problem.%s %q (with preset %s): both or neither can "+
-				"be periodic", a, first, b, second, p.Preset))
+			rest := "with preset " + p.Preset
+			if p.Preset == "" {
+				rest = "a side that is left out is 0"
+			}
+			faults = append(faults, fmt.Errorf("problem.%s %q and problem.%s %q (%s): both or neither can be periodic",
+				a, first, b, second, rest))
 		}
 	}
 	pair("left", "right", p.Left, p.Right)

@@ -20,11 +20,10 @@ const lag = 1
 type Backend struct {
 	dev      *device
 	sole     bool // no other rank uses the GPU
-	calls    solver.Calls
-	kernels  []*kernel     // of plain sweeps
-	weighted []*kernel     // of sweeps with weights
+	kernels  []*kernel
 	operator operator      // none with kernels without terms
-	middle   solver.Stripe // the rows that Edges has left to Interior
+	edged    bool          // Edges has swept a part of the pass
+	middle   solver.Stripe // the rows that it has left to Interior
 
 	halosIn  *driver.Event // on fast: the halos of now are filled, and the edges of the previous pass are swept
 	edgesOut *driver.Event // on fast: the edges of next are swept
@@ -62,7 +61,7 @@ func (b *Backend) Edges(ctx context.Context, sp solver.Pass) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if err := b.calls.Edges(sp); err != nil {
+	if err := b.check(sp); err != nil {
 		return err
 	}
 	if err := b.takePlace(ctx, sp); err != nil {
@@ -104,11 +103,15 @@ func (b *Backend) Edges(ctx context.Context, sp solver.Pass) error {
 			return err
 		}
 	}
-	b.middle = middle
-	if err := b.edgesOut.Record(d.fast); err != nil {
-		return err
+	b.edged, b.middle = true, middle
+	return b.edgesOut.Record(d.fast)
+}
+
+// check returns an error for a pass that this backend cannot do.
+func (b *Backend) check(sp solver.Pass) error {
+	if err := b.dev.layout.CheckPass(sp, b.dev.maxSweeps()); err != nil {
+		return fmt.Errorf("cuda backend: %w", err)
 	}
-	b.calls.Done()
 	return nil
 }
 
@@ -129,17 +132,17 @@ func (b *Backend) Interior(ctx context.Context, sp solver.Pass) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	edged, err := b.calls.Interior(sp)
-	if err != nil {
+	if err := b.check(sp); err != nil {
 		return err
 	}
-	d := b.dev
+	d, edged := b.dev, b.edged
 	out, count, h := b.middle, b.middle, halos{}
 	if !edged {
 		if err := b.takePlace(ctx, sp); err != nil {
 			return err
 		}
 		out, count = d.layout.Reach(sp.Margin), d.layout.Stripe
+		var err error
 		if h, err = b.awaitHalos(sp, out, false); err != nil {
 			return err
 		}
@@ -165,12 +168,8 @@ func (b *Backend) Interior(ctx context.Context, sp solver.Pass) error {
 			return err
 		}
 	}
-	d.now, d.next = d.next, d.now
-	if err := b.sendSums(sp); err != nil {
-		return err
-	}
-	b.calls.Done()
-	return nil
+	d.now, d.next, b.edged = d.next, d.now, false
+	return b.sendSums(sp)
 }
 
 // timed is a sweep that the timeline shows.
@@ -201,12 +200,9 @@ func (b *Backend) sweep(s *driver.Stream, sp solver.Pass, out, count solver.Stri
 	if h.posted > 0 {
 		p.depth = int32(d.layout.Depth)
 	}
-	kernels, norms, weights := b.kernels, d.layout.NormsOf(sp), [maxWeights]float64{}
-	if sp.Weighted {
-		kernels, weights = b.weighted, d.weightsOf(sp)
-	}
-	for _, k := range kernels {
-		if did, err := k.launch(s, p, norms, &weights); did || err != nil {
+	norms := d.layout.NormsOf(sp)
+	for _, k := range b.kernels {
+		if did, err := k.launch(s, p, norms); did || err != nil {
 			return err
 		}
 	}
@@ -216,14 +212,10 @@ func (b *Backend) sweep(s *driver.Stream, sp solver.Pass, out, count solver.Stri
 
 // Undo implements solver.Backend.
 func (b *Backend) Undo() error {
-	if err := b.calls.Undo(); err != nil {
-		return err
-	}
 	d := b.dev
 	if err := errors.Join(b.mover.settle(), d.context.Synchronize()); err != nil {
 		return err
 	}
 	d.now, d.next = d.next, d.now
-	b.calls.Done()
 	return nil
 }

@@ -25,8 +25,26 @@ var (
 func TestMain(m *testing.M) {
 	if gpu, noGPU = driver.Open(); noGPU != nil {
 		fmt.Printf("NOT RUN, no GPU: all tests of jacobi/cuda that sweep (%v)\n", noGPU)
+	} else if err := holdContexts(gpu); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
 	os.Exit(m.Run())
+}
+
+// holdContexts retains the primary context of every GPU until the process ends. Without it the driver would make a new
+// context for each case, since a case closes all that it opened; that took most of the time of the suites.
+func holdContexts(d *driver.Driver) error {
+	devices, err := d.Devices()
+	if err != nil {
+		return err
+	}
+	for i := range devices {
+		if _, err := devices[i].Retain(driver.ScheduleAuto); err != nil {
+			return fmt.Errorf("hold the context of GPU %d: %w", i, err)
+		}
+	}
+	return nil
 }
 
 // need returns the driver. It skips the test if there is no GPU, and fails it if the driver has another fault.
@@ -69,8 +87,8 @@ func TestOldMemoryDoesNotMatter(t *testing.T) {
 	if err := errors.Join(s.Fill(p, 0xff, n), s.Synchronize(), c.Free(p)); err != nil { // every value a NaN
 		t.Fatal(err)
 	}
-	backendtest.RunCase(t, func(l solver.Layout) (solver.Backend, error) { return New(d, l, Options{}) },
-		backendtest.Case{Mesh: solver.Mesh{NX: 33, NY: 80, DType: solver.Float32}, Ranks: 2, Depth: 8, Passes: 2})
+	small := backendtest.Case{Mesh: solver.Mesh{NX: 33, NY: 80, DType: solver.Float32}, Ranks: 2, Depth: 8, Passes: 2}
+	backendtest.RunCase(t, small, kinds(d, Options{})[0])
 	if err := errors.Join(c.Bind(), s.Close(), c.Unbind(), c.Close()); err != nil {
 		t.Error(err)
 	}
@@ -134,63 +152,39 @@ func (numbered) Row(y int, dst []byte) error {
 	return nil
 }
 
-// The kernels give the same bits when the driver compiles them from PTX.
+// kinds are the backends with and without the kernels that hold a mesh in registers, as they would all meshes of the
+// suite.
+func kinds(d *driver.Driver, o Options) []backendtest.Kind {
+	return []backendtest.Kind{
+		{Name: "held", Open: func(l solver.Layout) (solver.Backend, error) { return New(d, l, o) }},
+		{Name: "streamed", Open: func(l solver.Layout) (solver.Backend, error) { return withoutHeld(New(d, l, o)) }},
+	}
+}
+
+// The kernels give the same bits when the driver compiles them from PTX, with a norm of every sweep and of some.
 func TestPTX(t *testing.T) {
 	d := need(t)
 	for _, dtype := range []solver.DType{solver.Float32, solver.Float64} {
 		for _, depth := range []int{1, 5, 8, 16} {
-			c := backendtest.Case{Mesh: solver.Mesh{NX: 301, NY: 200, DType: dtype}, Ranks: 2, Depth: depth, Passes: 3}
-			t.Run(fmt.Sprintf("%v/depth=%d", dtype, depth), func(t *testing.T) {
-				backendtest.RunCase(t, func(l solver.Layout) (solver.Backend,
-					error) {
-					return New(d, l, Options{PTX: true})
-				}, c)
-				backendtest.RunCase(t, func(l solver.Layout) (solver.Backend,
-					error) {
-					return withoutHeld(New(d, l, Options{PTX: true}))
-				}, c)
-			})
+			for _, every := range []int{1, 3, 16} {
+				for _, u := range []backendtest.Update{{}, {Fixed: true}, {General: true, Source: true, Fixed: true}} {
+					c := backendtest.Case{Mesh: solver.Mesh{NX: 301, NY: 200, DType: dtype}, Update: u, Ranks: 2,
+						Depth: depth, Passes: 3, Norms: solver.EveryNth(every)}
+					t.Run(c.String(), func(t *testing.T) { backendtest.RunCase(t, c, kinds(d, Options{PTX: true})...) })
+				}
+			}
 		}
 	}
 }
 
 // The CUDA backend passes the conformance suite: it computes the same bits as the iteration over the whole mesh.
-func TestBackend(t *testing.T) {
-	d := need(t)
-	backendtest.Run(t, func(l solver.Layout) (solver.Backend, error) { return New(d, l, Options{}) })
-}
+func TestBackend(t *testing.T) { backendtest.Run(t, kinds(need(t), Options{})...) }
 
 // The backend computes every operator on every wall.
-func TestOperators(t *testing.T) {
-	d := need(t)
-	backendtest.RunOperators(t, func(l solver.Layout) (solver.Backend, error) { return New(d, l, Options{}) })
-}
+func TestOperators(t *testing.T) { backendtest.RunOperators(t, kinds(need(t), Options{})[0]) }
 
-// The backend does sweeps with weights.
-func TestWeights(t *testing.T) {
-	d := need(t)
-	for _, ptx := range []bool{false, true} {
-		backendtest.RunWeights(t, func(l solver.Layout) (solver.Backend, error) { return New(d, l, Options{PTX: ptx}) })
-	}
-}
-
-// The backend does sweeps of which some have no norm.
-func TestNorms(t *testing.T) {
-	d := need(t)
-	for _, ptx := range []bool{false, true} {
-		backendtest.RunNorms(t, func(l solver.Layout) (solver.Backend, error) { return New(d, l, Options{PTX: ptx}) })
-		backendtest.RunNorms(t, func(l solver.Layout) (solver.Backend, error) {
-			return withoutHeld(New(d, l, Options{PTX: ptx}))
-		})
-	}
-}
-
-// The backend passes the suite without the kernels that hold a mesh in registers, as they would all meshes of the
-// suite.
-func TestWithoutHeldKernels(t *testing.T) {
-	d := need(t)
-	backendtest.Run(t, func(l solver.Layout) (solver.Backend, error) { return withoutHeld(New(d, l, Options{})) })
-}
+// The backend does sweeps some of which have no norm.
+func TestNorms(t *testing.T) { backendtest.RunNorms(t, kinds(need(t), Options{})...) }
 
 // withoutHeld removes the kernels that hold a mesh in registers.
 func withoutHeld(b *Backend, err error) (solver.Backend, error) {
@@ -210,7 +204,7 @@ func TestLargestHeldMesh(t *testing.T) {
 			mesh.Walls = solver.WrapRows(periodic)
 			t.Run(fmt.Sprintf("%v/%dx%d/periodic=%v", mesh.DType, mesh.NX, mesh.NY, periodic), func(t *testing.T) {
 				c := backendtest.Case{Mesh: mesh, Ranks: 1, Depth: 16, Passes: 1}
-				backendtest.RunCase(t, func(l solver.Layout) (solver.Backend, error) { return New(d, l, Options{}) }, c)
+				backendtest.RunCase(t, c, kinds(d, Options{})[0])
 			})
 		}
 	}

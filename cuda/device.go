@@ -141,7 +141,12 @@ func (d *device) close() error {
 // maxSweeps returns the largest number of sweeps in a pass.
 func (d *device) maxSweeps() int { return MaxSweeps(d.layout.Mesh) }
 
-// deep reports whether some passes do not end in an exchange. Plain sweeps among those with weights are such passes.
+// deep reports whether some passes do not end in an exchange. Passes that end early for a sample do not count: there
+// all ranks wait for each other.
 func (d *device) deep() bool {
-	return d.layout.Depth > d.maxSweeps() || len(d.layout.Weights) > 0 && d.layout.Depth > 1
+	most := d.maxSweeps()
+	if n := d.layout.Sweeps; n > 0 {
+		most = min(most, n)
+	}
+	return d.layout.Depth > most
 }

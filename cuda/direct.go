@@ -13,7 +13,7 @@ import (
 // both sides and another waits for both halos. See kernels/exchange.cu.
 type direct struct {
 	dev                 *device
-	peers               []*Peer // none if the rank is its own neighbour
+	peers               []*peer // none if the rank is its own neighbour
 	push, await         *driver.Function
 	pushArg             *push
 	awaitArg            *await
@@ -47,7 +47,7 @@ const (
 	pushBlocks  = 32
 )
 
-func newDirect(dev *device, peers []*Peer) (*direct, error) {
+func newDirect(dev *device, peers []*peer) (*direct, error) {
 	d := &direct{dev: dev, peers: peers, pushArg: new(push), awaitArg: new(await)}
 	var err error
 	if d.push, err = dev.module.Function("push_rows"); err != nil {
@@ -102,8 +102,8 @@ func (d *direct) inKernel(n solver.ExchangeNumber) (h halos) {
 	return h
 }
 
-// Post implements solver.Exchange.
-func (d *direct) Post(_ context.Context, n solver.ExchangeNumber) error {
+// post implements path.
+func (d *direct) post(_ context.Context, n solver.ExchangeNumber) error {
 	if d.handed == n {
 		return nil
 	}
@@ -114,8 +114,8 @@ func (d *direct) Post(_ context.Context, n solver.ExchangeNumber) error {
 	return d.push.Launch(d.dev.fast, driver.Dim{X: pushBlocks, Y: 2}, driver.Dim{X: pushThreads}, 0, d.pushArgs)
 }
 
-// Wait implements solver.Exchange. It leaves the waiting to the next work that reads halos.
-func (d *direct) Wait(_ context.Context, n solver.ExchangeNumber) error {
+// wait implements path. It leaves the waiting to the next work that reads halos.
+func (d *direct) wait(_ context.Context, n solver.ExchangeNumber) error {
 	if len(d.peers) > 0 {
 		d.awaited = n
 	}

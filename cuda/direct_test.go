@@ -17,9 +17,9 @@ func middle(depth int) *direct {
 	d.next = field{base: 0x200000, rows: l.Held(), pitch: 256, index: 1}
 	above := field{base: 0x300000, rows: solver.Stripe{Lo: 0, Hi: 8 + depth}, pitch: 256, index: 1}
 	below := field{base: 0x400000, rows: solver.Stripe{Lo: 24 - depth, Hi: 40}, pitch: 256, index: 1}
-	top := &Peer{side: solver.Top, depth: depth, theirs: [2]field{{}, above}, words: 0x6000}
-	bottom := &Peer{side: solver.Bottom, depth: depth, theirs: [2]field{{}, below}, words: 0x7000}
-	return &direct{dev: d, peers: []*Peer{top, bottom}}
+	top := &peer{side: solver.Top, depth: depth, theirs: [2]field{{}, above}, words: 0x6000}
+	bottom := &peer{side: solver.Bottom, depth: depth, theirs: [2]field{{}, below}, words: 0x7000}
+	return &direct{dev: d, peers: []*peer{top, bottom}}
 }
 
 // The kernel of a pass gets the addresses of the rows to fill and of the words to set. Each exchange is awaited once.
@@ -35,10 +35,10 @@ func TestInKernel(t *testing.T) {
 		t.Errorf("first pass: %+v\nwant %+v", first, want)
 	}
 	ctx := t.Context()
-	if err := d.Post(ctx, 1); err != nil { // launches nothing: there is no driver
+	if err := d.post(ctx, 1); err != nil { // launches nothing: there is no driver
 		t.Fatal(err)
 	}
-	if err := d.Wait(ctx, 1); err != nil {
+	if err := d.wait(ctx, 1); err != nil {
 		t.Fatal(err)
 	}
 	want := halos{sides: handed, awaited: 1, posted: 2}
@@ -56,12 +56,12 @@ func TestInKernel(t *testing.T) {
 
 // The neighbour's field with the index of this rank's next gets the rows.
 func TestHalosAlternate(t *testing.T) {
-	p := &Peer{side: solver.Top, depth: 8, theirs: [2]field{
+	p := &peer{side: solver.Top, depth: 8, theirs: [2]field{
 		{base: 0x300000, rows: solver.Stripe{Lo: 0, Hi: 16}, pitch: 256},
 		{base: 0x900000, rows: solver.Stripe{Lo: 0, Hi: 16}, pitch: 256, index: 1},
 	}}
 	d := middle(8)
-	d.peers = []*Peer{p}
+	d.peers = []*peer{p}
 	for pass, want := range []driver.DevicePtr{0x900000 + 8*256, 0x300000 + 8*256, 0x900000 + 8*256} {
 		if to := d.sides()[solver.Top].to; to != want {
 			t.Errorf("pass %d: rows go to %#x, want %#x", pass, to, want)
@@ -86,7 +86,7 @@ func TestInKernelLeavesDeepHalosAlone(t *testing.T) {
 func TestInKernelOfARankAlone(t *testing.T) {
 	d := middle(8)
 	d.peers = nil
-	if err := d.Wait(t.Context(), 1); err != nil {
+	if err := d.wait(t.Context(), 1); err != nil {
 		t.Fatal(err)
 	}
 	if h, want := d.inKernel(1),

@@ -6,7 +6,7 @@
 //	field.go      where rows lie in device memory
 //	copies.go     rows between host and device
 //	flags.go      the words by which ranks wait for each other
-//	peer.go       the mapped memory of a neighbour
+//	window.go     memory into which other ranks write, offered and mapped; peer.go: that of a neighbour
 //	wait.go       waiting for the GPU, with a timeout
 //	timeline.go   when the work in streams was done, for traces; anchor.go: the clocks of GPU and host
 //	kernel.go     a pass of a sweep kernel over some rows; once.go, held.go and shares.go divide it among blocks
@@ -23,7 +23,7 @@
 // Beside all this stands multigrid.Device, with a module of kernels of its own:
 //
 //	levels.go     the calls of a cycle; level.go: the arrays and walls of a level; leveltables.go: transfers
-//	levelexchange.go  rows written into the memory of other ranks: zone.go; zonekernels.go moves them, by kernels or
-//	                copies; zones.go is common to the meshes of a run
+//	levelexchange.go  rows written into the memory of other ranks: levelwindow.go; rowmovers.go moves them, by
+//	                kernels or copies; levelwindows.go is common to the meshes of a run
 //	levelkernel.go  the passes of a level; leveltail.go: the coarsest levels in one block
 package cuda

@@ -12,19 +12,20 @@ import (
 // Exchange implements solver.Exchange for a Backend. Each side has a path of its own, into a peer's memory or over a
 // link through the host. If the rank is its own neighbour, or has its GPU to itself, one path serves both sides.
 type Exchange struct {
-	calls  solver.ExchangeCalls
-	order  *solver.Calls // of the backend
-	dev    *device
-	paths  []solver.Exchange
-	peers  []*Peer // neighbours that write into this rank's memory
-	direct *direct // nil if kernels do not move rows
-	loads  uint32  // fields loaded so far
+	backend *Backend
+	dev     *device
+	paths   []path
+	peers   []*peer // neighbours that write into this rank's memory
+	open    windows
+	direct  *direct // nil if kernels do not move rows
+	loads   uint32  // fields loaded so far
+	posted  solver.ExchangeNumber
 }
 
-// NewExchange returns an exchange of the halos of b: within the device if the rank is its own neighbour, through peers
-// where they are not nil, and over links elsewhere.
-func NewExchange(b *Backend, self bool, peers [2]*Peer, links [2]solver.RowLink) (*Exchange, error) {
-	x := &Exchange{order: &b.calls, dev: b.dev}
+// NewExchange returns an exchange of the halos of b: within the device if the rank is its own neighbour, through the
+// windows of neighbours where they are not nil, and over links elsewhere.
+func NewExchange(b *Backend, self bool, neighbours [2]*Window, links [2]solver.RowLink) (*Exchange, error) {
+	x := &Exchange{backend: b, dev: b.dev, open: neighbours[:]}
 	sweepAllFrom := 2 // sweeping edges separately, which is mostly filling pipelines, takes longer than sending rows
 	if self {
 		sweepAllFrom = 1 // no other rank waits for the edges
@@ -32,18 +33,15 @@ func NewExchange(b *Backend, self bool, peers [2]*Peer, links [2]solver.RowLink)
 	for side, has := range b.dev.layout.Neighbour {
 		switch {
 		case !has, self:
-		case peers[side] != nil:
-			x.peers = append(x.peers, peers[side])
+		case neighbours[side] != nil:
+			p := newPeer(b.dev, solver.Side(side), neighbours[side])
+			x.peers = append(x.peers, p)
 			if !b.sole {
-				x.paths = append(x.paths, &peerCopy{b.dev, peers[side]})
+				x.paths = append(x.paths, &peerCopy{b.dev, p})
 			}
 		case links[side] != nil:
 			sweepAllFrom = math.MaxInt
-			p, err := overLink(b, solver.Side(side), links[side])
-			if err != nil {
-				return nil, err
-			}
-			x.paths = append(x.paths, p)
+			x.paths = append(x.paths, newLinkPath(b, solver.Side(side), links[side]))
 		default:
 			return nil, fmt.Errorf("cuda exchange: no way to the neighbour at the %v side", solver.Side(side))
 		}
@@ -59,46 +57,70 @@ func NewExchange(b *Backend, self bool, peers [2]*Peer, links [2]solver.RowLink)
 	return x, nil
 }
 
-// overLink returns the path of one side over a link.
-func overLink(b *Backend, side solver.Side, link solver.RowLink) (solver.Exchange, error) {
-	l, links := b.dev.layout, [2]solver.RowLink{}
-	l.Neighbour = [2]bool{}
-	l.Neighbour[side], links[side] = true, link
-	return solver.NewOverlappedExchange(b, l, links)
+// path moves the rows of exchange n at some sides.
+type path interface {
+	post(ctx context.Context, n solver.ExchangeNumber) error
+	wait(ctx context.Context, n solver.ExchangeNumber) error
 }
 
-// Post implements solver.Exchange.
-func (x *Exchange) Post(ctx context.Context, n solver.ExchangeNumber) error {
-	if err := x.calls.Post(n); err != nil {
-		return err
-	}
-	if err := x.order.Post(); err != nil {
-		return fmt.Errorf("exchange %d: %w", n, err)
+// linkPath is the path of one side over a link.
+type linkPath struct {
+	host *solver.HostExchange
+	rows solver.HaloRows
+}
+
+func newLinkPath(b *Backend, side solver.Side, link solver.RowLink) linkPath {
+	var links [2]solver.RowLink
+	links[side] = link
+	return linkPath{solver.NewHostExchange(links, solver.HostOptions{Background: true}), oneSide{b, side}}
+}
+
+func (p linkPath) post(ctx context.Context, _ solver.ExchangeNumber) error {
+	return p.host.Post(ctx, p.rows)
+}
+func (p linkPath) wait(ctx context.Context, _ solver.ExchangeNumber) error {
+	return p.host.Wait(ctx, p.rows)
+}
+
+// oneSide are rows at one side alone.
+type oneSide struct {
+	solver.HaloRows
+	side solver.Side
+}
+
+// HaloBytes implements solver.HaloRows.
+func (r oneSide) HaloBytes() (bytes [2]int) {
+	bytes[r.side] = r.HaloRows.HaloBytes()[r.side]
+	return bytes
+}
+
+// Post implements solver.Exchange. The rows are those of the Backend.
+func (x *Exchange) Post(ctx context.Context, r solver.HaloRows) error {
+	if r != solver.HaloRows(x.backend) {
+		return errors.New("cuda exchange: rows of another backend")
 	}
 	for _, p := range x.paths {
-		if err := p.Post(ctx, n); err != nil {
+		if err := p.post(ctx, x.posted+1); err != nil {
 			return err
 		}
 	}
-	x.calls.Done()
+	x.posted++
 	return nil
 }
 
 // Wait implements solver.Exchange.
-func (x *Exchange) Wait(ctx context.Context, n solver.ExchangeNumber) error {
-	if err := x.calls.Wait(n); err != nil {
-		return err
-	}
-	if err := x.order.Wait(); err != nil {
-		return fmt.Errorf("exchange %d: %w", n, err)
-	}
+func (x *Exchange) Wait(ctx context.Context, _ solver.HaloRows) error {
 	for _, p := range x.paths {
-		if err := p.Wait(ctx, n); err != nil {
+		if err := p.wait(ctx, x.posted); err != nil {
 			return err
 		}
 	}
-	x.calls.Done()
 	return nil
+}
+
+// Gather implements solver.Exchange.
+func (*Exchange) Gather(context.Context, solver.BlockRows) error {
+	return errors.New("cuda exchange: a backend has no blocks")
 }
 
 // beforeEdges implements mover.
@@ -107,7 +129,7 @@ func (x *Exchange) beforeEdges() error {
 		return nil
 	}
 	for _, p := range x.peers {
-		if err := x.dev.fast.WriteValue(p.room(), uint32(x.calls.Next())); err != nil {
+		if err := x.dev.fast.WriteValue(p.room(), uint32(x.posted+1)); err != nil {
 			return err
 		}
 	}
@@ -122,7 +144,7 @@ func (x *Exchange) inKernel(exchange bool) (h halos, ok bool) {
 	if !exchange {
 		return x.direct.inKernel(0), true
 	}
-	return x.direct.inKernel(x.calls.Next()), true
+	return x.direct.inKernel(x.posted + 1), true
 }
 
 // settle implements mover.
@@ -151,11 +173,7 @@ func (x *Exchange) loaded() error {
 
 // Close ends the exchange. No rank may write to another's memory any more, so a barrier must come before it.
 func (x *Exchange) Close() error {
-	errs := []error{x.dev.release()} // after a failure a stream may wait for a neighbour
-	for _, p := range x.peers {
-		errs = append(errs, p.Close())
-	}
-	return errors.Join(errs...)
+	return errors.Join(x.dev.release(), x.open.close()) // after a failure a stream may wait for a neighbour
 }
 
 var (

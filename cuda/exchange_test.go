@@ -66,6 +66,11 @@ type opening struct {
 	opened   sync.WaitGroup // the backends
 }
 
+// isLinked reports whether a side of a rank has a link. Two ranks of a ring are neighbours at both sides, in one way.
+func (o *opening) isLinked(rank int, side solver.Side) bool {
+	return o.linked(rank, side) || len(o.layouts) == 2 && o.linked(rank, side.Opposite())
+}
+
 // open implements exchangetest.Open. Neighbours of one process cannot map each other's memory by CUDA IPC and need not.
 func (o *opening) open(_ context.Context, rank int) (r exchangetest.Rank, err error) {
 	l := o.layouts[rank]
@@ -76,7 +81,7 @@ func (o *opening) open(_ context.Context, rank int) (r exchangetest.Rank, err er
 	b, err := New(o.driver, l, options)
 	if err == nil {
 		r.Backend = b
-		if err = b.OpenFlags(); err == nil {
+		if err = b.OpenWindow(); err == nil {
 			o.backends[rank] = b
 		}
 	}
@@ -85,7 +90,7 @@ func (o *opening) open(_ context.Context, rank int) (r exchangetest.Rank, err er
 	if err != nil {
 		return r, err
 	}
-	peers, links := [2]*Peer{}, [2]solver.RowLink{}
+	neighbours, links := [2]*Window{}, [2]solver.RowLink{}
 	self := len(o.layouts) == 1 && !o.apart
 	enabled := map[*Backend]bool{b: true}
 	for i, has := range l.Neighbour {
@@ -93,7 +98,7 @@ func (o *opening) open(_ context.Context, rank int) (r exchangetest.Rank, err er
 		if !has || self {
 			continue
 		}
-		if o.linked(rank, side) {
+		if o.isLinked(rank, side) {
 			links[side] = o.links[rank][side]
 			continue
 		}
@@ -107,10 +112,10 @@ func (o *opening) open(_ context.Context, rank int) (r exchangetest.Rank, err er
 			}
 			enabled[their] = true
 		}
-		peers[side] = &Peer{context: b.dev.context, side: side, depth: l.Depth, words: their.dev.flags,
-			theirs: [2]field{their.dev.now, their.dev.next}}
+		neighbours[side] = &Window{rows: their.dev.now.rows, memory: []driver.DevicePtr{their.dev.now.base,
+			their.dev.next.base, driver.DevicePtr(their.dev.flags)}}
 	}
-	x, err := NewExchange(b, self, peers, links)
+	x, err := NewExchange(b, self, neighbours, links)
 	if err != nil {
 		return r, err
 	}

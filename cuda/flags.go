@@ -12,8 +12,6 @@ import (
 type flags driver.DevicePtr
 
 const (
-	lastExchange = 1 << 30 // beyond the number of any exchange
-
 	flagStride = 128
 	flagsBytes = 2 << 20 // an allocation of its own, so that a neighbour maps nothing else
 )
@@ -45,16 +43,7 @@ func (d *device) release() error {
 	if d.flags == 0 {
 		return nil
 	}
-	s, err := d.context.NewStream(0)
-	if err != nil {
-		return err
-	}
-	for _, side := range []solver.Side{solver.Top, solver.Bottom} {
-		for _, word := range []driver.DevicePtr{d.flags.came(side), d.flags.room(side), d.flags.loaded(side)} {
-			if err := s.WriteValue(word, lastExchange); err != nil {
-				return err
-			}
-		}
-	}
-	return s.Synchronize()
+	f := d.flags
+	return d.releaseWords(f.came(solver.Top), f.room(solver.Top), f.loaded(solver.Top), f.came(solver.Bottom),
+		f.room(solver.Bottom), f.loaded(solver.Bottom))
 }

@@ -70,7 +70,8 @@ func timeFull(b *testing.B, n int, source bool) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	stages, err := multigrid.OpenStages(ctx, v, nil, layouts)
+	finest := multigrid.Grid{Device: v, Layout: v.layout}
+	stages, err := multigrid.OpenStages(ctx, finest, layouts)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -79,9 +80,10 @@ func timeFull(b *testing.B, n int, source bool) {
 	if source {
 		v.time(b, name+"/restrict", 10*points, func() error { return v.RestrictSource(ctx, stages[0].Device) })
 	}
-	o := multigrid.Options{Tail: v.layout.Tail, Stages: stages, MaxCycles: 1, Magnitude: v.layout.Magnitude}
 	v.time(b, name+"/run", 0, func() error {
-		_, err := multigrid.Run(ctx, v, nil, &kept{}, o)
+		sums := solver.NewReductions(&kept{}, &solver.Watch{})
+		it := multigrid.New(finest, sums, multigrid.Options{Stages: stages})
+		_, err := solver.Drive(ctx, it, sums, solver.Options{MaxIterations: 1, Magnitude: v.layout.Magnitude})
 		return err
 	})
 }

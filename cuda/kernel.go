@@ -8,15 +8,16 @@ import (
 	"jacobi/solver"
 )
 
-// The kernels without and with terms: PTX for any GPU of compute capability 8.0 and up, and machine code for 9.0.
+// The kernels without and with terms: PTX for any GPU of compute capability 8.0 and up, and machine code for 9.0. Both
+// are packed by gzip.
 var (
-	//go:embed kernels/sweep.ptx
+	//go:embed kernels/sweep.ptx.gz
 	sweepPTX []byte
-	//go:embed kernels/sweep_90.cubin
+	//go:embed kernels/sweep_90.cubin.gz
 	sweep90 []byte
-	//go:embed kernels/terms.ptx
+	//go:embed kernels/terms.ptx.gz
 	termsPTX []byte
-	//go:embed kernels/terms_90.cubin
+	//go:embed kernels/terms_90.cubin.gz
 	terms90 []byte
 )
 
@@ -93,7 +94,6 @@ type shape struct {
 	name                  string
 	maxThreads, maxSweeps int
 	terms                 bool // it takes a termsPass
-	weighted              bool // it takes a weightedPass
 	bare                  bool // it computes the norm of the last sweep alone, or none; see solver.Layout.NormsOf
 	divide                func(c capacity, p *pass) (division, bool)
 }
@@ -170,7 +170,7 @@ type kernel struct {
 	shape
 	f        *driver.Function
 	capacity capacity
-	arg      *weightedPass // of which kernels without weights take the termsPass, and those without terms the pass
+	arg      *termsPass // of which kernels without terms take the pass
 	args     *driver.Args
 	plans    map[passShape]passPlan // of passes so far: making one takes microseconds, and a run has few
 }
@@ -189,7 +189,7 @@ type passPlan struct {
 
 func loadKernel(m *driver.Module, dev *driver.Device, s shape, t terms) (*kernel, error) {
 	k := &kernel{shape: s, capacity: capacity{sms: dev.SMs, shared: dev.SharedBytes},
-		arg: &weightedPass{termsPass: termsPass{terms: t}}, plans: map[passShape]passPlan{}}
+		arg: &termsPass{terms: t}, plans: map[passShape]passPlan{}}
 	var err error
 	if k.f, err = m.Function(s.name); err != nil {
 		return nil, err
@@ -202,20 +202,17 @@ func loadKernel(m *driver.Module, dev *driver.Device, s shape, t terms) (*kernel
 			return nil, err
 		}
 	}
-	switch {
-	case s.weighted:
+	if s.terms {
 		k.args, err = k.f.Args(k.arg)
-	case s.terms:
-		k.args, err = k.f.Args(&k.arg.termsPass)
-	default:
+	} else {
 		k.args, err = k.f.Args(&k.arg.pass)
 	}
 	return k, err
 }
 
 // launch puts a pass into the stream and returns true, unless the kernel cannot do it. p is complete except for cut.
-// norms says which of its sweeps have a norm, and weights are those of its sweeps, if they have any.
-func (k *kernel) launch(s *driver.Stream, p pass, norms solver.NormsOf, weights *[maxWeights]float64) (bool, error) {
+// norms says which of its sweeps have a norm.
+func (k *kernel) launch(s *driver.Stream, p pass, norms solver.NormsOf) (bool, error) {
 	if int(p.sweeps) > k.maxSweeps || k.bare && norms == solver.SomeNorms {
 		return false, nil
 	}
@@ -233,7 +230,7 @@ func (k *kernel) launch(s *driver.Stream, p pass, norms solver.NormsOf, weights 
 		return false, nil
 	}
 	p.cut = plan.cut
-	k.arg.pass, k.arg.weights = p, *weights
+	k.arg.pass = p
 	return true, k.f.Launch(s, driver.Dim{X: plan.blocks}, driver.Dim{X: plan.threads}, plan.shared, k.args)
 }
 

@@ -82,7 +82,7 @@ const (
 func newSpan(n int, low, high solver.Wall) span {
 	s := span{lo: 0, hi: int32(n), fixedLow: math.MinInt32, fixedHigh: math.MaxInt32}
 	switch low {
-	case solver.Fixed:
+	case solver.Dirichlet:
 		s.fixedLow = 0
 	case solver.Neumann:
 		s.low = mirror
@@ -90,7 +90,7 @@ func newSpan(n int, low, high solver.Wall) span {
 		s.lo, s.low, s.turn = 1, wrap, int32(n-2)
 	}
 	switch high {
-	case solver.Fixed:
+	case solver.Dirichlet:
 		s.fixedHigh = int32(n - 1)
 	case solver.Neumann:
 		s.high = mirror

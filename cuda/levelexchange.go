@@ -9,159 +9,196 @@ import (
 	"jacobi/solver/multigrid"
 )
 
-// LevelExchange implements multigrid.Exchange for Levels whose neighbours' GPUs write into each other's memory. It only
-// queues: copies into the zone of another rank, the number of the exchange into a word there, the wait for the word
-// that the other rank writes here, and copies out of the own zone. So the host waits for nothing in a cycle. Rows of
+// LevelExchange implements solver.Exchange for Levels whose neighbours' GPUs write into each other's memory. It only
+// queues: copies into the window of another rank, the number of the exchange into a word there, the wait for the word
+// that the other rank writes here, and copies out of the own window. So the host waits for nothing in a cycle. Rows of
 // other neighbours go over links through the host, and so does a gather unless every rank reaches the memory of every
 // other.
 type LevelExchange struct {
-	levels *Levels
-	layout multigrid.Layout
-	tail   []solver.Stripe // by rank: rows of level Tail whose right-hand side it computes
-	below  []solver.Stripe // by rank: rows of level 1 that belong to its own of level 0
-	host   *multigrid.HostExchange
-	*zones
+	host   *solver.HostExchange
+	linked [2]bool // by side: rows go over a link
+	*levelWindows
 }
 
-// NewLevelExchange returns the exchange of a rank whose zone is open. stripes are those of Plan.Divide. neighbours are
-// by side, nil where rows go over the links of host. all are the zones of all ranks but this one, by rank; empty if
-// some cannot be reached. sole means that no other rank uses the GPU, so that kernels may wait for other ranks.
-func NewLevelExchange(v *Levels, host *multigrid.HostExchange, stripes [][]solver.Stripe, rank int,
-	neighbours [2]*ZonePeer, all []*ZonePeer, sole bool) (*LevelExchange, error) {
-	for side, p := range neighbours {
-		if p != nil && !v.layout.Neighbour[side] {
+// NewLevelExchange returns the exchange of a rank whose window is open. neighbours are by side, nil where rows go over
+// the links of host. all are the windows of all ranks but this one, by rank; empty if some cannot be reached. sole
+// means that no other rank uses the GPU, so that kernels may wait for other ranks.
+func NewLevelExchange(v *Levels, host *solver.HostExchange, rank int, neighbours [2]*Window, all []*Window,
+	sole bool) (*LevelExchange, error) {
+	w := &levelWindows{dev: v.dev, stream: v.stream, own: v.window, rank: rank, open: append(neighbours[:], all...),
+		mover: moveCopies{}}
+	x := &LevelExchange{host: host, levelWindows: w}
+	for side, n := range neighbours {
+		if n != nil && !v.layout.Neighbour[side] {
 			return nil, fmt.Errorf("cuda levels: memory of a neighbour at the %v side, which has none",
 				solver.Side(side))
 		}
+		w.neighbours[side], x.linked[side] = v.window.of(n), n == nil && v.layout.Neighbour[side]
 	}
-	z := &zones{dev: v.dev, stream: v.stream, zone: v.zone, rank: rank, neighbours: neighbours, all: all,
-		mover: zoneCopies{}}
+	for _, other := range all {
+		w.all = append(w.all, v.window.of(other))
+	}
 	if sole {
-		k, err := newZoneKernels(v.dev)
+		k, err := newMoveKernels(v.dev)
 		if err != nil {
 			return nil, fmt.Errorf("cuda levels: %w", err)
 		}
-		z.mover = k
+		w.mover = k
 	}
-	if err := v.dev.newEvents(&z.marks[0], &z.marks[1]); err != nil {
+	if err := v.dev.newEvents(&w.marks[0], &w.marks[1]); err != nil {
 		return nil, err
 	}
-	return newLevelExchange(v, v.layout, host, stripes, z), nil
+	return x, nil
 }
 
-func newLevelExchange(v *Levels, l multigrid.Layout, host *multigrid.HostExchange, stripes [][]solver.Stripe,
-	z *zones) *LevelExchange {
-	return &LevelExchange{levels: v, layout: l, host: host, zones: z, tail: l.Plan.Below(l.Tail-1, stripes[l.Tail-1]),
-		below: l.Plan.Below(0, stripes[0])}
+// linkedRows are rows at the sides with links alone.
+type linkedRows struct {
+	solver.HaloRows
+	linked [2]bool
 }
 
-// Stage implements multigrid.StagedExchange.
-func (x *LevelExchange) Stage(d multigrid.Device, l multigrid.StageLayout) (multigrid.StagedExchange, error) {
+// HaloBytes implements solver.HaloRows.
+func (r linkedRows) HaloBytes() [2]int {
+	bytes := r.HaloRows.HaloBytes()
+	for side, linked := range r.linked {
+		if !linked {
+			bytes[side] = 0
+		}
+	}
+	return bytes
+}
+
+// on returns the Levels of an exchange, which must share the device.
+func (x *LevelExchange) on(d multigrid.Device) (*Levels, error) {
 	v, ok := d.(*Levels)
-	if !ok || v.dev != x.levels.dev {
+	if !ok || v.dev != x.dev {
 		return nil, fmt.Errorf("cuda levels: %T does not share this device", d)
 	}
-	return newLevelExchange(v, l.Layout, x.host.ForStage(d, l), l.Stripes, x.zones), nil
+	return v, nil
 }
 
-// Overlap implements multigrid.Exchange.
-func (x *LevelExchange) Overlap(ctx context.Context, level int, a multigrid.Array) error {
+// halo returns the rows of r and where they lie.
+func (x *LevelExchange) halo(r solver.HaloRows) (*multigrid.Halo, *field, error) {
+	h, ok := r.(*multigrid.Halo)
+	if !ok {
+		return nil, nil, fmt.Errorf("cuda levels: %T is not of a level", r)
+	}
+	v, err := x.on(h.Device)
+	if err != nil {
+		return nil, nil, err
+	}
+	own := h.Layout.Stripes[h.Level]
+	f, err := v.array(h.Level, h.Array, own, own.Rows()*h.Layout.Plan.Levels[h.Level].Mesh.RowBytes())
+	return h, f, err
+}
+
+// Post implements solver.Exchange.
+func (x *LevelExchange) Post(ctx context.Context, r solver.HaloRows) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	own := x.layout.Stripes[level]
-	f, err := x.levels.array(level, a, own, own.Rows()*x.layout.Plan.Levels[level].Mesh.RowBytes())
+	h, f, err := x.halo(r)
 	if err != nil {
 		return err
 	}
 	x.exchanges++
-	n, bytes := x.exchanges, multigrid.Overlap*f.pitch
-	edges := [2]int{own.Lo, own.Hi - multigrid.Overlap}
-	halos := [2]int{own.Lo - multigrid.Overlap, own.Hi}
-	var linked [2]bool
-	var written, read []move
+	var moves []move
 	for i, p := range x.neighbours {
-		if p == nil {
-			linked[i] = x.layout.Neighbour[i]
-			continue
-		}
-		here, there, units := solver.Side(i), solver.Side(i).Opposite(), uint32(bytes/moveUnit)
-		written = append(written, move{from: f.at(edges[i]), to: p.zone.rowsOf(there, n), word: p.zone.came(there),
-			blocks: x.zone.count(len(written)), units: units})
-		read = append(read, move{from: x.zone.rowsOf(here, n), to: f.at(halos[i]), word: x.zone.came(here),
-			units: units})
-	}
-	if err := x.write(n, written); err != nil {
-		return err
-	}
-	if linked != [2]bool{} {
-		if err := x.host.OverlapAt(ctx, linked, level, a); err != nil {
-			return err
+		if p.base != 0 {
+			there := solver.Side(i).Opposite()
+			moves = append(moves, move{from: f.at(h.Edge(solver.Side(i)).Lo), to: p.rowsOf(there, x.exchanges),
+				word: p.came(there), blocks: x.own.count(len(moves)), units: rowUnits(f)})
 		}
 	}
-	if err := x.read(n, read); err != nil {
+	if err := x.write(x.exchanges, moves); err != nil {
 		return err
 	}
-	x.overlaps.Add(1)
-	x.written.Add(uint64(bytes))
-	return x.pace(ctx, 8)
+	if x.linked == [2]bool{} {
+		return nil
+	}
+	return x.host.Post(ctx, linkedRows{r, x.linked})
 }
 
-// Gather implements multigrid.Exchange.
-func (x *LevelExchange) Gather(ctx context.Context) error {
-	if len(x.all) == 0 {
-		return x.host.Gather(ctx)
-	}
-	if err := x.gather(ctx, x.levels, x.layout.Tail, x.tail); err != nil {
-		return fmt.Errorf("gather level %d: %w", x.layout.Tail, err)
-	}
-	return nil
-}
+// rowUnits returns the size of a halo of f.
+func rowUnits(f *field) uint32 { return uint32(multigrid.Overlap * f.pitch / moveUnit) }
 
-// GatherSource implements multigrid.StagedExchange.
-func (x *LevelExchange) GatherSource(ctx context.Context, d multigrid.Device, l multigrid.StageLayout) error {
-	v, ok := d.(*Levels)
-	if !ok || len(x.all) == 0 {
-		return x.host.GatherSource(ctx, d, l)
-	}
-	return x.gather(ctx, v, 0, x.below)
-}
-
-// gather gives every rank the whole right-hand side of a level of v, of which each rank has a block of rows. Each rank
-// writes its block into the zones of all others.
-func (x *LevelExchange) gather(ctx context.Context, v *Levels, level int, blocks []solver.Stripe) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	whole := solver.Stripe{Lo: blocks[0].Lo, Hi: blocks[len(blocks)-1].Hi}
-	f, err := v.array(level, multigrid.RightSide, whole, whole.Rows()*v.levels[level].Mesh.RowBytes())
+// Wait implements solver.Exchange.
+func (x *LevelExchange) Wait(ctx context.Context, r solver.HaloRows) error {
+	h, f, err := x.halo(r)
 	if err != nil {
 		return err
 	}
-	if n := whole.Rows() * f.pitch; n > x.zone.right {
-		return fmt.Errorf("cuda levels: %d bytes of a level are gathered, the zone has %d", n, x.zone.right)
+	if x.linked != [2]bool{} {
+		if err := x.host.Wait(ctx, linkedRows{r, x.linked}); err != nil {
+			return err
+		}
+	}
+	var moves []move
+	for i, p := range x.neighbours {
+		if here := solver.Side(i); p.base != 0 {
+			moves = append(moves, move{from: x.own.rowsOf(here, x.exchanges), to: f.at(h.Beyond(here).Lo),
+				word: x.own.came(here), units: rowUnits(f)})
+		}
+	}
+	if err := x.read(x.exchanges, moves); err != nil {
+		return err
+	}
+	x.overlaps.Add(1)
+	x.written.Add(uint64(multigrid.Overlap * f.pitch))
+	return x.pace(ctx, 8)
+}
+
+// Gather implements solver.Exchange. Each rank writes its block into the windows of all others.
+func (x *LevelExchange) Gather(ctx context.Context, r solver.BlockRows) error {
+	if len(x.all) == 0 {
+		return x.host.Gather(ctx, r)
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	b, ok := r.(*multigrid.Blocks)
+	if !ok {
+		return fmt.Errorf("cuda levels: %T is not of a level", r)
+	}
+	v, err := x.on(b.Device)
+	if err != nil {
+		return err
+	}
+	blocks := b.Rows
+	whole := solver.Stripe{Lo: blocks[0].Lo, Hi: blocks[len(blocks)-1].Hi}
+	f, err := v.array(b.Level, multigrid.RightSide, whole, whole.Rows()*b.Mesh.RowBytes())
+	if err != nil {
+		return err
+	}
+	if n := whole.Rows() * f.pitch; n > x.own.right {
+		return fmt.Errorf("cuda levels: %d bytes of a level are gathered, the window has %d", n, x.own.right)
 	}
 	x.gathers++
+	if err := x.gather(f, whole, blocks); err != nil {
+		return err
+	}
+	return x.pace(ctx, 4*len(blocks))
+}
+
+// gather moves the blocks of f, which together are the rows whole.
+func (x *LevelExchange) gather(f *field, whole solver.Stripe, blocks []solver.Stripe) error {
 	n, own := x.gathers, blocks[x.rank]
 	var written, read []move
 	for i := 1; i < len(blocks); i++ { // not all into the same memory at once
 		r := (x.rank + i) % len(blocks)
-		to, theirs := x.all[r].zone, blocks[r]
-		place := func(z zone, s solver.Stripe) driver.DevicePtr {
-			return z.rightOf(n) + driver.DevicePtr((s.Lo-whole.Lo)*f.pitch)
+		to, theirs := x.all[r], blocks[r]
+		place := func(w levelWindow, s solver.Stripe) driver.DevicePtr {
+			return w.rightOf(n) + driver.DevicePtr((s.Lo-whole.Lo)*f.pitch)
 		}
 		written = append(written, move{from: f.at(own.Lo), to: place(to, own), word: to.gathered(x.rank),
-			blocks: x.zone.count(len(written)), units: uint32(own.Rows() * f.pitch / moveUnit)})
-		read = append(read, move{from: place(x.zone, theirs), to: f.at(theirs.Lo), word: x.zone.gathered(r),
+			blocks: x.own.count(len(written)), units: uint32(own.Rows() * f.pitch / moveUnit)})
+		read = append(read, move{from: place(x.own, theirs), to: f.at(theirs.Lo), word: x.own.gathered(r),
 			units: uint32(theirs.Rows() * f.pitch / moveUnit)})
 	}
 	if err := x.write(n, written); err != nil {
 		return err
 	}
-	if err := x.read(n, read); err != nil {
-		return err
-	}
-	return x.pace(ctx, 4*len(blocks))
+	return x.read(n, read)
 }
 
 // write lets the stream write rows into the memory of other ranks.
@@ -176,4 +213,4 @@ func (x *LevelExchange) read(n uint32, moves []move) error {
 	return x.mover.read(x.stream, n, moves)
 }
 
-var _ multigrid.StagedExchange = (*LevelExchange)(nil)
+var _ solver.Exchange = (*LevelExchange)(nil)

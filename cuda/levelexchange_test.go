@@ -13,7 +13,7 @@ import (
 	"unsafe"
 
 	"jacobi/cuda/driver"
-	"jacobi/internal/reference"
+	"jacobi/internal/compute/reference"
 	"jacobi/solver"
 	"jacobi/solver/exchangetest"
 	"jacobi/solver/multigrid"
@@ -34,7 +34,7 @@ func (u uneven) Row(y int, dst []byte) error {
 	return nil
 }
 
-// zoned are ranks of this process that write into each other's zones, except where the sides of two have links.
+// zoned are ranks of this process that write into each other's windows, except where the sides of two have links.
 type zoned struct {
 	driver    *driver.Driver
 	plan      *multigrid.Plan
@@ -67,14 +67,14 @@ func newZoned(t *testing.T, d *driver.Driver, mesh solver.Mesh, ranks int) *zone
 	return z
 }
 
-// open opens a rank with its zone.
+// open opens a rank with its window.
 func (z *zoned) open(ctx context.Context, rank int, o Options) error {
 	v, err := NewLevels(z.driver, z.plan.LayoutOf(z.stripes, z.tail, rank), o)
 	if err != nil {
 		return err
 	}
 	z.levels[rank] = v
-	if err := v.OpenZone(len(z.levels)); err != nil {
+	if err := v.OpenWindow(len(z.levels)); err != nil {
 		return err
 	}
 	return v.Load(ctx, uneven{z.plan.Levels[0].Mesh})
@@ -83,15 +83,13 @@ func (z *zoned) open(ctx context.Context, rank int, o Options) error {
 // connect opens the exchange of a rank once all ranks are open.
 func (z *zoned) connect(rank int) error {
 	v := z.levels[rank]
-	host, err := multigrid.NewHostExchange(v, v.layout, z.stripes, rank, z.links[rank])
-	if err != nil {
-		return err
-	}
-	var neighbours [2]*ZonePeer
-	all := make([]*ZonePeer, len(z.levels))
+	host := solver.NewHostExchange(z.links[rank], solver.HostOptions{Rank: rank,
+		Most: multigrid.Overlap * z.plan.Levels[0].Mesh.RowBytes()})
+	var neighbours [2]*Window
+	all := make([]*Window, len(z.levels))
 	for r, other := range z.levels {
 		if r != rank {
-			all[r] = &ZonePeer{zone: other.zone}
+			all[r] = &Window{memory: []driver.DevicePtr{other.window.base}}
 		}
 	}
 	for i, has := range v.layout.Neighbour {
@@ -103,13 +101,21 @@ func (z *zoned) connect(rank int) error {
 	if z.linked != nil {
 		all = nil
 	}
-	z.exchanges[rank], err = NewLevelExchange(v, host, z.stripes, rank, neighbours, all, z.sole)
+	var err error
+	z.exchanges[rank], err = NewLevelExchange(v, host, rank, neighbours, all, z.sole)
 	return err
 }
 
-// cycle does a cycle of a rank, as multigrid.Run does.
+// grid returns the finest mesh of a rank.
+func (z *zoned) grid(rank int) multigrid.Grid {
+	return multigrid.Grid{Device: z.levels[rank], Layout: z.levels[rank].layout, Stripes: z.stripes, Rank: rank,
+		Exchange: z.exchanges[rank]}
+}
+
+// cycle does a cycle of a rank, as multigrid.Iteration does.
 func (z *zoned) cycle(ctx context.Context, rank int) error {
-	v, x := z.levels[rank], z.exchanges[rank]
+	v := z.levels[rank]
+	x := z.grid(rank)
 	errs := []error{x.Overlap(ctx, 0, multigrid.Unknowns)}
 	for l := range z.tail {
 		if l > 0 {
@@ -117,7 +123,7 @@ func (z *zoned) cycle(ctx context.Context, rank int) error {
 		}
 		errs = append(errs, v.Down(ctx, l))
 	}
-	errs = append(errs, x.Gather(ctx), v.Tail(ctx))
+	errs = append(errs, x.Exchange.Gather(ctx, x.Blocks()), v.Tail(ctx))
 	for l := z.tail - 1; l >= 0; l-- {
 		if l+1 < z.tail {
 			errs = append(errs, x.Overlap(ctx, l+1, multigrid.Unknowns))
@@ -282,7 +288,7 @@ func levelExchangeAlone(t *testing.T, d *driver.Driver) {
 	if err := z.connect(0); err != nil {
 		t.Fatal(err)
 	}
-	x := z.exchanges[0]
+	x, g := z.exchanges[0], z.grid(0)
 	if err := z.cycle(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
@@ -296,11 +302,11 @@ func levelExchangeAlone(t *testing.T, d *driver.Driver) {
 	if err := x.Settle(ctx); !errors.Is(err, ended) {
 		t.Errorf("Settle: %v, want %v", err, ended)
 	}
-	if err := x.Overlap(ctx, 0, multigrid.Unknowns); !errors.Is(err, ended) {
+	if err := g.Overlap(ctx, 0, multigrid.Unknowns); !errors.Is(err, ended) {
 		t.Errorf("Overlap: %v, want %v", err, ended)
 	}
 	queued := 0
-	for ; queued < 1000; queued++ { // a driver would not take as many cycles
+	for ; queued < 1000; queued++ { // a driver would not take that many cycles
 		if err := z.cycle(t.Context(), 0); errors.As(err, &late) {
 			break
 		}

@@ -15,9 +15,9 @@ import (
 
 // The multigrid kernels, as those in kernel.go.
 var (
-	//go:embed kernels/multigrid.ptx
+	//go:embed kernels/multigrid.ptx.gz
 	multigridPTX []byte
-	//go:embed kernels/multigrid_90.cubin
+	//go:embed kernels/multigrid_90.cubin.gz
 	multigrid90 []byte
 )
 

@@ -9,7 +9,7 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"jacobi/cuda/driver"
-	"jacobi/internal/parallel"
+	"jacobi/internal/base/parallel"
 	"jacobi/solver"
 	"jacobi/solver/multigrid"
 )
@@ -23,7 +23,7 @@ type Levels struct {
 	kernels map[string]*smoothKernel
 	levels  []*level // those below the tail of one block
 	tail    *tail
-	zone    zone               // into which other ranks write; without memory unless OpenZone was called
+	window  levelWindow        // into which other ranks write; without memory unless OpenWindow was called
 	counts  driver.DevicePtr   // the words of the sum of the last Down(0)
 	pinned  *driver.HostMemory // their copy
 	arrived *driver.Event      // of the copy

@@ -86,7 +86,7 @@ func betweenPoints(a multigrid.Axis, n int) []between {
 func (l *level) fixedWords() int { return l.Mesh.NX/32 + 1 }
 
 // fixedBits returns a bit for each point of the rows that the level holds, set where the point is fixed.
-func (l *level) fixedBits(fixed multigrid.Fixed) []uint32 {
+func (l *level) fixedBits(fixed multigrid.FixedRuns) []uint32 {
 	words := l.fixedWords()
 	bits := make([]uint32, words*l.u.rows.Rows())
 	for i := range l.u.rows.Rows() {
@@ -96,7 +96,7 @@ func (l *level) fixedBits(fixed multigrid.Fixed) []uint32 {
 	return bits
 }
 
-// setBits sets the bits of columns of which the first one of the row is bit `first`.
+// setBits sets the bits of columns. Bit `first` is the first column of the row.
 func setBits(bits []uint32, first int, columns []multigrid.Columns) {
 	for _, c := range columns {
 		for x := c.Lo; x < c.Hi; x++ {

@@ -12,8 +12,8 @@ import (
 // tailArg is the argument of the kernels tail and tail_large: struct Tail in kernels/multigrid_tail.cuh.
 type tailArg struct {
 	weights, memory, outside, b, u driver.DevicePtr
-	count, sweeps, values          int32
-	_                              int32
+	direct                         directArg
+	count, values                  int32
 	levels                         [tailLevels]tailLevel
 }
 
@@ -69,8 +69,7 @@ func valuesOf(levels []multigrid.Level) (n int) {
 func (v *Levels) openTail(first int) (*tail, error) {
 	levels := v.layout.Plan.Levels[first:]
 	top := v.levels[first]
-	a := &tailArg{b: top.b.base, u: top.u.base, count: int32(len(levels)), values: int32(valuesOf(levels)),
-		sweeps: int32(len(v.layout.Plan.Coarsest))}
+	a := &tailArg{b: top.b.base, u: top.u.base, count: int32(len(levels)), values: int32(valuesOf(levels))}
 	all := newTailTables(v.layout, first)
 	for i, l := range levels {
 		t := &a.levels[i]
@@ -83,19 +82,22 @@ func (v *Levels) openTail(first int) (*tail, error) {
 	if a.outside, err = uploadTable(v.dev, all[0].outside(top)); err != nil {
 		return nil, err
 	}
-	if a.weights, err = uploadTable(v.dev, tailWeights(v.layout.Plan)); err != nil {
+	if a.weights, err = uploadTable(v.dev, tailWeights()); err != nil {
+		return nil, err
+	}
+	if a.direct, err = v.openDirect(&all[len(all)-1]); err != nil {
 		return nil, err
 	}
 	return v.loadTail(a)
 }
 
-// tailWeights returns the weights of the sweeps on the way down, on the way up and on the coarsest level.
-func tailWeights(p *multigrid.Plan) []float32 {
+// tailWeights returns the weights of the sweeps on the way down and on the way up.
+func tailWeights() []float32 {
 	down := multigrid.Weights()
 	up := down
 	slices.Reverse(up[:])
 	var all []float32
-	for _, w := range slices.Concat(down[:], up[:], p.Coarsest) {
+	for _, w := range slices.Concat(down[:], up[:]) {
 		all = append(all, float32(w))
 	}
 	return all
@@ -131,7 +133,7 @@ func (t *tail) launch(s *driver.Stream) error {
 
 // tailMemory returns the bytes of GPU memory that the tail from level first on takes besides the arrays of that level.
 func tailMemory(l multigrid.Layout, first int) int64 {
-	bytes := 4 * int64(len(tailWeights(l.Plan)))
+	bytes := 4*int64(len(tailWeights())) + directMemory(l)
 	for i, t := range newTailTables(l, first) {
 		bytes += t.bytes()
 		if i == 0 {

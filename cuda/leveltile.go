@@ -2,8 +2,8 @@ package cuda
 
 import "jacobi/solver"
 
-// The kernels in tiles (kernels/multigrid_tile.cuh) take levels of up to so many points: those on which they are faster
-// than the kernels through which rows stream.
+// The kernels in tiles (kernels/multigrid_tile.cuh) take levels of up to this many points: those on which they are
+// faster than the kernels through which rows stream.
 const (
 	tilePoints64    = 1 << 20
 	tilePoints32    = 1 << 21

@@ -33,7 +33,6 @@ func New(d *driver.Driver, l solver.Layout, o Options) (*Backend, error) {
 	b := &Backend{
 		dev:  &device{layout: l, gpu: &devices[o.Device], timeout: o.Timeout},
 		sole: o.Sole, bias: biases(l.Magnitude),
-		calls: solver.NewCalls("cuda backend", l, solver.Limits{MaxSweeps: MaxSweeps(l.Mesh), Lag: lag}),
 	}
 	b.connect(alone{}, math.MaxInt)
 	if err := b.open(o.PTX); err != nil {
@@ -52,9 +51,6 @@ func (b *Backend) open(ptx bool) error {
 		return err
 	}
 	if b.kernels, err = b.loadKernels(b.dev.module, shapesFor(b.dev.layout)); err != nil {
-		return err
-	}
-	if err = b.openWeighted(ptx); err != nil {
 		return err
 	}
 	if err := b.dev.newEvents(&b.halosIn, &b.edgesOut, &b.swept, &b.arrived[0], &b.arrived[1], &b.arrived[2],
@@ -85,7 +81,7 @@ func (b *Backend) loadKernels(m *driver.Module, shapes []shape) (kernels []*kern
 // countBytes returns the size of the sums in the ring.
 func countBytes(m solver.Mesh) int { return ring * MaxSweeps(m) * sumBytes }
 
-// MemoryBytes returns the bytes of GPU memory that New allocates, and OpenFlags if there are peers.
+// MemoryBytes returns the bytes of GPU memory that New allocates, and OpenWindow if there are peers.
 func MemoryBytes(l solver.Layout, peers bool) int64 {
 	bytes := 2*field{rows: l.Held(), pitch: pitchOf(l.Mesh)}.bytes() + int64(countBytes(l.Mesh)) + operatorBytes(l)
 	if peers {

@@ -16,11 +16,11 @@ import (
 // then tells its neighbours when the halo of its next field has been read for the last time (Exchange.beforeEdges).
 type peerCopy struct {
 	dev  *device
-	peer *Peer
+	peer *peer
 }
 
-// Post implements solver.Exchange for the peer's side.
-func (c *peerCopy) Post(_ context.Context, n solver.ExchangeNumber) error {
+// post implements path for the peer's side.
+func (c *peerCopy) post(_ context.Context, n solver.ExchangeNumber) error {
 	d, p := c.dev, c.peer
 	if d.deep() {
 		if err := d.fast.WaitValue(d.flags.room(p.side), uint32(n)); err != nil {
@@ -36,8 +36,8 @@ func (c *peerCopy) Post(_ context.Context, n solver.ExchangeNumber) error {
 	return d.fast.WriteValue(p.came(), uint32(n))
 }
 
-// Wait implements solver.Exchange for the peer's side.
-func (c *peerCopy) Wait(_ context.Context, n solver.ExchangeNumber) error {
+// wait implements path for the peer's side.
+func (c *peerCopy) wait(_ context.Context, n solver.ExchangeNumber) error {
 	defer c.dev.times.begin(c.dev.fast, solver.Work{Kind: solver.WorkAwait, Number: uint64(n)}).end()
 	return c.dev.fast.WaitValue(c.dev.flags.came(c.peer.side), uint32(n))
 }

@@ -8,9 +8,9 @@ import (
 
 // The kernels of launcher probe, as those in kernel.go.
 var (
-	//go:embed kernels/probe.ptx
+	//go:embed kernels/probe.ptx.gz
 	probePTX []byte
-	//go:embed kernels/probe_90.cubin
+	//go:embed kernels/probe_90.cubin.gz
 	probe90 []byte
 )
 

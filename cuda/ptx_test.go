@@ -1,22 +1,26 @@
 package cuda
 
 import (
+	"bytes"
+	"compress/gzip"
 	"crypto/sha256"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 )
 
-// The embedded PTX and machine code were built from the kernels in the tree, by the build script in the tree.
+// The embedded PTX and machine code, which gzip has packed, were built from the kernels in the tree, by the build
+// script in the tree.
 func TestKernelsComeFromTheSources(t *testing.T) {
 	paths, err := filepath.Glob("kernels/*")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var found strings.Builder
-	for _, pattern := range []string{"build.sh", ".cu", ".cuh", ".ptx", ".cubin"} {
+	for _, pattern := range []string{"build.sh", ".cu", ".cuh", ".ptx", ".ptx.gz", ".cubin.gz"} {
 		for _, p := range paths {
 			if !strings.HasSuffix(p, pattern) {
 				continue
@@ -25,7 +29,17 @@ func TestKernelsComeFromTheSources(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			fmt.Fprintf(&found, "%x  %s\n", sha256.Sum256(b), filepath.Base(p))
+			name, packed := strings.CutSuffix(filepath.Base(p), ".gz")
+			if packed {
+				z, err := gzip.NewReader(bytes.NewReader(b))
+				if err != nil {
+					t.Fatalf("%s: %v", p, err)
+				}
+				if b, err = io.ReadAll(z); err != nil {
+					t.Fatalf("%s: %v", p, err)
+				}
+			}
+			fmt.Fprintf(&found, "%x  %s\n", sha256.Sum256(b), name)
 		}
 	}
 	recorded, err := os.ReadFile("kernels/files.sha256")

@@ -3,6 +3,7 @@ package cuda
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"jacobi/cuda/driver"
 	"jacobi/solver"
@@ -10,8 +11,8 @@ import (
 
 // Load implements solver.Backend.
 func (b *Backend) Load(ctx context.Context, rows solver.RowSource) error {
-	b.calls.Load()
 	d := b.dev
+	b.edged = false
 	if err := b.mover.settle(); err != nil { // rows in flight must not arrive after the load
 		return err
 	}
@@ -43,25 +44,24 @@ func (b *Backend) Load(ctx context.Context, rows solver.RowSource) error {
 		return err
 	}
 	clear(b.pinned.Bytes()) // as the words on the device
-	if err := b.mover.loaded(); err != nil {
-		return err
-	}
-	b.calls.Done()
-	return nil
+	return b.mover.loaded()
 }
+
+// HaloBytes implements solver.Backend.
+func (b *Backend) HaloBytes() [2]int { return b.dev.layout.HaloBytes() }
 
 // CopyEdge implements solver.Backend.
 func (b *Backend) CopyEdge(ctx context.Context, side solver.Side, dst []byte) error {
-	if err := b.calls.CopyEdge(side, len(dst)); err != nil {
-		return err
+	if err := b.dev.layout.CheckSide(side, len(dst)); err != nil {
+		return fmt.Errorf("cuda backend: edge: %w", err)
 	}
 	return b.dev.copyOut(ctx, b.dev.fast, b.dev.next, b.dev.layout.Edge(side), dst)
 }
 
 // SetHalo implements solver.Backend.
 func (b *Backend) SetHalo(_ context.Context, side solver.Side, src []byte) error {
-	if err := b.calls.SetHalo(side, len(src)); err != nil {
-		return err
+	if err := b.dev.layout.CheckSide(side, len(src)); err != nil {
+		return fmt.Errorf("cuda backend: halo: %w", err)
 	}
 	if err := b.dev.fast.Synchronize(); err != nil { // the staging memory may be in use
 		return err
@@ -76,8 +76,8 @@ func (b *Backend) CopyRows(ctx context.Context, s solver.Stripe, dst []byte) err
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if err := b.calls.CopyRows(s, len(dst)); err != nil {
-		return err
+	if err := b.dev.layout.CheckCopy(s, len(dst)); err != nil {
+		return fmt.Errorf("cuda backend: %w", err)
 	}
 	// A copy must not be queued behind work that never ends: dst may be unmapped meanwhile.
 	for _, stream := range []*driver.Stream{b.dev.fast, b.dev.slow} {

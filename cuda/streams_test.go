@@ -16,6 +16,7 @@ import (
 	"jacobi/cuda/driver"
 	"jacobi/cuda/driver/drivertest"
 	"jacobi/solver"
+	"jacobi/solver/jacobi"
 	"jacobi/solver/multigrid"
 )
 
@@ -155,30 +156,27 @@ func traceLevels(ctx context.Context, w way) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, v.Close()) }()
-	if err := v.OpenZone(3); err != nil {
+	if err := v.OpenWindow(3); err != nil {
 		return err
 	}
-	host, err := multigrid.NewHostExchange(v, v.layout, z.stripes, 1, [2]solver.RowLink{silent{}, silent{}})
-	if err != nil {
-		return err
-	}
-	all := make([]*ZonePeer, 3)
+	host := solver.NewHostExchange([2]solver.RowLink{silent{}, silent{}}, solver.HostOptions{Rank: 1,
+		Most: multigrid.Overlap * plan.Levels[0].Mesh.RowBytes()})
+	all := make([]*Window, 3)
 	for _, rank := range []int{0, 2} {
-		o := ZoneOffer{Rank: rank, Ranks: 3, Rows: v.zone.rows, Right: v.zone.right,
-			Zone: fakeHandle(uint64(rank/2+1) << 32)}
-		offer, err := json.Marshal(o)
+		offer, err := json.Marshal(offer{Rank: rank, Shape: v.window.shape(),
+			Memory: []driver.IPCHandle{fakeHandle(uint64(rank/2+1) << 32)}})
 		if err != nil {
 			return err
 		}
-		if all[rank], err = v.OpenZonePeer(offer); err != nil {
+		if all[rank], err = v.MapWindow(offer); err != nil {
 			return err
 		}
 	}
-	neighbours := [2]*ZonePeer{all[0], all[2]}
+	neighbours := [2]*Window{all[0], all[2]}
 	if w.apart {
 		neighbours[solver.Bottom], all = nil, nil
 	}
-	x, err := NewLevelExchange(v, host, z.stripes, 1, neighbours, all, w.sole)
+	x, err := NewLevelExchange(v, host, 1, neighbours, all, w.sole)
 	if err != nil {
 		return err
 	}
@@ -211,8 +209,8 @@ func (r traced) trace(ctx context.Context, restart bool) (err error) {
 	if err != nil {
 		return err
 	}
-	e, err := solver.NewEngine(b, x,
-		solver.EngineOptions{Depth: r.depth, MaxSweeps: min(r.depth, b.Limits().MaxSweeps)})
+	e, err := jacobi.NewEngine(b, x,
+		jacobi.EngineOptions{Depth: r.depth, MaxSweeps: min(r.depth, b.Limits().MaxSweeps)})
 	if err != nil {
 		return err
 	}
@@ -232,21 +230,21 @@ func (r traced) trace(ctx context.Context, restart bool) (err error) {
 			times.Begin(i)
 		}
 		errs = append(errs, r.write("-- pass %d", i))
-		p, err := e.Advance(ctx, 1000)
+		p, err := e.Advance(ctx, 1000, 1000)
 		errs = append(errs, err, r.write("-- Sums"))
 		_, err = b.Sums(ctx, p)
 		errs = append(errs, err)
 	}
 	if !restart {
-		end = e.Sweeps() - max(1, r.depth%16/2)
+		end = e.Done() - max(1, r.depth%16/2)
 	}
 	lo := b.dev.layout.Stripe.Lo
 	rows := make([]byte, 8*b.dev.layout.Mesh.RowBytes())
 	errs = append(errs, r.write("-- CopyRows"), b.CopyRows(ctx, solver.Stripe{Lo: lo, Hi: lo + 8}, rows),
-		r.write("-- Rewind from %d to %d sweeps", e.Sweeps(), end), e.Rewind(ctx, end, numbered{}))
+		r.write("-- Rewind from %d to %d sweeps", e.Done(), end), e.Rewind(ctx, end, numbered{}))
 	if restart {
 		errs = append(errs, r.write("-- last pass"))
-		_, err := e.Advance(ctx, 1)
+		_, err := e.Advance(ctx, 1, 1)
 		errs = append(errs, err)
 	}
 	if r.timed {
@@ -284,9 +282,9 @@ func (r traced) layout() solver.Layout {
 }
 
 func (r traced) exchange(b *Backend) (*Exchange, error) {
-	var peers [2]*Peer
+	var neighbours [2]*Window
 	var links [2]solver.RowLink
-	if err := b.OpenFlags(); err != nil {
+	if err := b.OpenWindow(); err != nil {
 		return nil, err
 	}
 	for side, way := range r.sides {
@@ -295,19 +293,18 @@ func (r traced) exchange(b *Backend) (*Exchange, error) {
 			links[side] = silent{}
 		case "peer":
 			at := uint64(side+1) << 32
-			o := Offer{Rank: side, Side: solver.Side(side).Opposite(), Rows: solver.Stripe{Lo: 10, Hi: 60},
-				Pitch: pitchOf(b.dev.layout.Mesh), Depth: r.depth,
-				Fields: [2]driver.IPCHandle{fakeHandle(at), fakeHandle(at + 1<<24)}, Flags: fakeHandle(at + 2<<24)}
-			offer, err := json.Marshal(o)
+			offer, err := json.Marshal(offer{Rank: side, Shape: b.dev.windowShape(),
+				Rows:   solver.Stripe{Lo: 10, Hi: 60},
+				Memory: []driver.IPCHandle{fakeHandle(at), fakeHandle(at + 1<<24), fakeHandle(at + 2<<24)}})
 			if err != nil {
 				return nil, err
 			}
-			if peers[side], err = b.OpenPeer(solver.Side(side), offer); err != nil {
+			if neighbours[side], err = b.MapWindow(offer); err != nil {
 				return nil, err
 			}
 		}
 	}
-	return NewExchange(b, r.self, peers, links)
+	return NewExchange(b, r.self, neighbours, links)
 }
 
 // fakeHandle returns the handle by which the fake driver maps memory at an address.

@@ -78,9 +78,6 @@ func (b *Backend) sendSums(sp solver.Pass) error {
 
 // Sums implements solver.Backend.
 func (b *Backend) Sums(ctx context.Context, sp solver.Pass) ([]solver.Sum, error) {
-	if err := b.calls.Sums(sp); err != nil {
-		return nil, err
-	}
 	if err := b.dev.await(ctx, b.arrived[sp.Index%ring]); err != nil {
 		return nil, err
 	}

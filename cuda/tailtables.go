@@ -51,7 +51,7 @@ func newTailTables(l multigrid.Layout, first int) []tailTables {
 }
 
 // fixedOf returns the fixed points of a level; nil if there are none inside the mesh.
-func fixedOf(l multigrid.Layout, level int) multigrid.Fixed {
+func fixedOf(l multigrid.Layout, level int) multigrid.FixedRuns {
 	if l.Fixed == nil {
 		return nil
 	}
@@ -64,7 +64,7 @@ func spans(m solver.Mesh) (rows, columns span) {
 }
 
 // newTailLevel returns the tables of a level without the transfers.
-func newTailLevel(m solver.Mesh, fixed multigrid.Fixed, first int) *tailTables {
+func newTailLevel(m solver.Mesh, fixed multigrid.FixedRuns, first int) *tailTables {
 	t := &tailTables{mesh: m, first: int32(first)}
 	rows, columns := spans(m)
 	top, bottom := rows.regular()

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"jacobi/cuda/driver"
-	"jacobi/internal/parallel"
+	"jacobi/internal/base/parallel"
 	"jacobi/solver"
 )
 

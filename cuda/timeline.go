@@ -12,8 +12,8 @@ import (
 )
 
 // Timeline times the work of a GPU: it places an event before and one after each piece of work in a stream. It never
-// waits for the work. The times of the first passes are read once as many passes have followed, and those of the last
-// passes at the end. The events of all others are used again unread. A nil Timeline times nothing.
+// waits for the work. The times of the first passes are read once the same number of passes has followed, and those of
+// the last passes at the end. The events of all others are used again unread. A nil Timeline times nothing.
 type Timeline struct {
 	dev     *device
 	streams []*driver.Stream // by queue
@@ -41,7 +41,7 @@ type timing struct {
 }
 
 const (
-	maxSpans      = 1 << 15 // of which the times are not read; beyond them the oldest ones are
+	maxSpans      = 1 << 15 // with times not read yet; beyond them the oldest ones are
 	firstEvents   = 512
 	spansToShrink = 1024
 )

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"jacobi/cuda/driver"
-	"jacobi/internal/awake"
+	"jacobi/internal/base/awake"
 )
 
 // TimeoutError reports that a pass did not end in time: the device hangs, or a neighbour that it waits for.

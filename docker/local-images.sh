@@ -26,7 +26,7 @@ tar -C "$tmp/jacobi" -c . | docker import --change 'WORKDIR /data' --change 'USE
 
 mkdir -p "$tmp/nats/bin" "$tmp/nats/usr/local/bin" "$tmp/nats/etc/nats" "$tmp/nats/tmp" "$tmp/nats/data"
 chmod 1777 "$tmp/nats/data" # a volume mounted there inherits the mode
-CGO_ENABLED=0 go build -trimpath -o "$tmp/nats/usr/local/bin/nats-server" github.com/nats-io/nats-server/v2
+go build -tags netgo,osusergo -o "$tmp/nats/usr/local/bin/nats-server" github.com/nats-io/nats-server/v2
 cp "$(command -v busybox)" "$tmp/nats/bin/busybox"
 ln -s busybox "$tmp/nats/bin/wget"
 tar -C "$tmp/nats" -c . | docker import --change 'USER 65532:65532' \

@@ -28,10 +28,10 @@ func ParseCompress(name string) (Compress, error) {
 	return "", fmt.Errorf("halo.compress %q: allowed are auto, never and always", name)
 }
 
-// With CompressAuto a link tries both ways in each round of exchanges: the first trialLength of them plain, the next
-// ones packed. From then on each end packs if the neighbour's packed rows were there in at most 80% of the time of the
-// plain ones. The number of the exchange decides, so both ends try the same at the same time. A later round tries
-// again: fields change, and so does the load of a network.
+// With CompressAuto a link tries both ways in each round of full exchanges, those with as many bytes as the link
+// allows: the first trialLength of them plain, the next ones packed. From then on each end packs if the neighbour's
+// packed rows were there in at most 80% of the time of the plain ones. Both ends send full exchanges at the same time,
+// so they try the same. A later round tries again: fields change, and so does the load of a network.
 const (
 	trialLength = 4
 	trialRound  = 512
@@ -39,85 +39,55 @@ const (
 
 // choice decides which exchanges are packed.
 type choice struct {
-	mode   Compress
-	posted atomic.Pointer[time.Time] // the last call of Send
+	mode Compress
 
-	mu    sync.Mutex
-	best  [2]time.Duration // of the trial: plain and packed; 0: not known
-	packs bool             // from the end of the trial on
+	mu     sync.Mutex
+	next   int                   // of the round: the next full exchange
+	full   solver.ExchangeNumber // the last full exchange
+	at     int                   // its place in the round
+	posted time.Time             // when it was sent
+	best   [2]time.Duration      // of the trial: plain and packed; 0: not known
+	packs  bool                  // from the end of the trial on
 
 	plain, packed atomic.Uint64 // bytes of rows that were packed, and of what became of them
 }
 
-// pack reports whether the rows of exchange are to be packed.
-func (c *choice) pack(exchange solver.ExchangeNumber) bool {
-	at := exchange % trialRound
-	switch {
-	case c.mode != CompressAuto:
+// post reports whether the rows of exchange, which are sent now, are to be packed.
+func (c *choice) post(exchange solver.ExchangeNumber, full bool, now time.Time) bool {
+	if c.mode != CompressAuto {
 		return c.mode == CompressAlways
-	case at < 2*trialLength:
-		return at >= trialLength
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if !full {
+		return c.packs
+	}
+	c.full, c.at, c.posted, c.next = exchange, c.next, now, (c.next+1)%trialRound
+	if c.at < 2*trialLength {
+		return c.at >= trialLength
+	}
 	return c.packs
 }
 
 // arrived notes that the neighbour's rows of exchange were complete at a time.
 func (c *choice) arrived(exchange solver.ExchangeNumber, at time.Time) {
-	posted, n := c.posted.Load(), exchange%trialRound
-	if c.mode != CompressAuto || posted == nil || n >= 2*trialLength {
+	if c.mode != CompressAuto {
 		return
 	}
-	travel := max(1, at.Sub(*posted)) // rows that were there before have not kept this rank waiting
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if n == 0 {
+	if exchange != c.full || c.at >= 2*trialLength || c.posted.IsZero() {
+		return
+	}
+	travel := max(1, at.Sub(c.posted)) // rows that were there before have not kept this rank waiting
+	if c.at == 0 {
 		c.best = [2]time.Duration{}
 	}
 	// The shortest time has the least of the neighbour's delay in it.
-	if best := &c.best[n/trialLength]; *best == 0 || travel < *best {
+	if best := &c.best[c.at/trialLength]; *best == 0 || travel < *best {
 		*best = travel
 	}
-	if n == 2*trialLength-1 {
+	if c.at == 2*trialLength-1 {
 		c.packs = c.best[0] > 0 && c.best[1] <= c.best[0]*4/5
 	}
-}
-
-// frame returns the frame of part i of the rows in slot, packed if the exchange is to be packed and that makes it
-// smaller. Its memory is that of the lane.
-func (l *NATSLink) frame(a *lane, slot *outSlot, i int) []byte {
-	if f, packed := a.part(l, slot, i); packed {
-		f.encode(a.frame, a.frame[headerSize:])
-	} else {
-		a.frame = l.out.frame(slot, i, a.frame)
-	}
-	return a.frame
-}
-
-// packing is the memory of a goroutine that packs what it sends.
-type packing struct {
-	packer packer
-	frame  []byte
-}
-
-// part packs part i of the rows in slot into frame, behind room for the header that it returns. It returns false if the
-// exchange is to be sent plain, and if packing does not make the part smaller.
-func (p *packing) part(l *NATSLink, slot *outSlot, i int) (frame, bool) {
-	if !l.choice.pack(slot.exchange) {
-		return frame{}, false
-	}
-	f, rows := l.out.part(slot, i)
-	if cap(p.frame) < headerSize {
-		p.frame = make([]byte, headerSize)
-	}
-	p.frame = p.packer.pack(p.frame[:headerSize], rows, l.end.DType)
-	packed := len(p.frame) - headerSize
-	if packed >= len(rows) {
-		return frame{}, false
-	}
-	f.kind = kindPacked
-	l.choice.plain.Add(uint64(len(rows)))
-	l.choice.packed.Add(uint64(packed))
-	return f, true
 }

@@ -36,12 +36,15 @@ func TestChoice(t *testing.T) {
 			if at == trialLength+1 {
 				travel = 10 * time.Second // a neighbour that is late once decides nothing
 			}
-			if got := ch.pack(n); got != want {
+			posted := time.Now()
+			if got := ch.post(2*n, true, posted); got != want {
 				t.Fatalf("%s, exchange %d: packed %v, want %v", c.name, n, got, want)
 			}
-			posted := time.Now()
-			ch.posted.Store(&posted)
-			ch.arrived(n, posted.Add(travel))
+			ch.arrived(2*n, posted.Add(travel))
+			if at >= 2*trialLength-1 && ch.post(2*n+1, false, posted) != c.after {
+				t.Fatalf("%s, exchange %d: a smaller one is packed %v, want %v", c.name, 2*n+1, !c.after, c.after)
+			}
+			ch.arrived(2*n+1, posted) // at once, which decides nothing
 		}
 	}
 }

@@ -9,9 +9,9 @@ import (
 
 	"go.uber.org/zap"
 
-	"jacobi/internal/awake"
-	"jacobi/internal/ballast"
-	"jacobi/internal/pubsub"
+	"jacobi/internal/base/awake"
+	"jacobi/internal/base/ballast"
+	"jacobi/internal/base/pubsub"
 	"jacobi/solver"
 )
 
@@ -79,7 +79,7 @@ func Connect(ctx context.Context, o Options) (*Links, error) {
 		if l != nil {
 			links.meters[side] = NewMeter(l)
 		}
-		if _, ok := l.(*NATSLink); ok && links.ballast == nil {
+		if links.Info[side].Transport == TransportNATS && links.ballast == nil {
 			links.ballast = ballast.New()
 		}
 	}
@@ -192,9 +192,8 @@ func (l *Links) Traffic() (traffic [2]Traffic) {
 // Stats returns the counters of the links over NATS, by side; nil for other links.
 func (l *Links) Stats() (stats [2]*NATSStats) {
 	for side, link := range l.Link {
-		if n, ok := link.(*NATSLink); ok {
-			s := n.Stats()
-			stats[side] = &s
+		if n, ok := link.(*FramedLink); ok && n.sockets == nil {
+			stats[side] = new(n.Stats())
 		}
 	}
 	return stats
@@ -202,9 +201,8 @@ func (l *Links) Stats() (stats [2]*NATSStats) {
 
 // DirectStats returns the counters of the link over TCP at a side; nil for other links.
 func (l *Links) DirectStats(side solver.Side) *DirectStats {
-	if d, ok := l.Link[side].(*DirectLink); ok {
-		s := d.Stats()
-		return &s
+	if f, ok := l.Link[side].(*FramedLink); ok {
+		return f.DirectStats()
 	}
 	return nil
 }

@@ -9,8 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
-	"go.uber.org/zap"
 )
 
 // TransportDirect is the name of the transport over TCP between two ranks.
@@ -37,7 +35,7 @@ const DefaultDialTimeout = 3 * time.Second
 // made for this link and, if the link is encrypted, the certificate made for it. The second end connects. Each end
 // proves that it has the key before the other one reads or writes anything else.
 //
-// What a broken socket has lost, the ends ask for and send over NATS, as NATSLink does. While there is no socket all
+// What a broken socket has lost, the ends ask for and send over NATS, as FramedLink says. While there is no socket all
 // frames go over NATS, and the second end tries to connect again.
 type Direct struct{ Options DirectOptions }
 
@@ -182,37 +180,11 @@ func (d Direct) streams(end End) int {
 }
 
 // open opens the link whose frames go through s.
-func (d Direct) open(end End, s *sockets) (*DirectLink, error) {
-	o := d.Options.NATS
-	if o.Log == nil {
-		o.Log = zap.NewNop()
-	}
-	if o.MaxAskAfter == 0 {
-		o.MaxAskAfter = DefaultMaxAskAfter
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), o.Timeout)
+func (d Direct) open(end End, s *sockets) (*FramedLink, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), d.Options.NATS.Timeout)
 	defer cancel()
-	l, err := openLink(ctx, end, o, s)
-	if err != nil {
-		return nil, err
-	}
-	s.link = l
-	return &DirectLink{NATSLink: l, sockets: s}, nil
+	return openLink(ctx, end, d.Options.NATS, s)
 }
-
-// DirectLink is a Link over TCP.
-type DirectLink struct {
-	*NATSLink
-	sockets *sockets
-}
-
-// Close ends calls in progress and closes the sockets and the subscriptions.
-func (l *DirectLink) Close() error {
-	return errors.Join(l.NATSLink.Close(), l.sockets.close())
-}
-
-// Stats returns the counts so far.
-func (l *DirectLink) Stats() DirectStats { return l.sockets.stats() }
 
 // linkKey returns the key of a link from the one that was offered and the run's.
 func linkKey(offered, run []byte, end End) ([]byte, error) {

@@ -116,7 +116,7 @@ func changed(t *testing.T, raw json.RawMessage, change func(*DirectOffer)) json.
 }
 
 // throughProxy opens a link whose sockets go through a proxy.
-func throughProxy(t *testing.T, s *testServer, e End, o DirectOptions) (a, b *DirectLink, p *proxy) {
+func throughProxy(t *testing.T, s *testServer, e End, o DirectOptions) (a, b *FramedLink, p *proxy) {
 	t.Helper()
 	oa, ob := o, o
 	oa.NATS.Conn, ob.NATS.Conn = s.connect(t), s.connect(t)
@@ -134,7 +134,7 @@ func throughProxy(t *testing.T, s *testServer, e End, o DirectOptions) (a, b *Di
 		t.Fatal(err)
 	}
 	halotest.CloseAfter(t, second)
-	return first.(*DirectLink), second.(*DirectLink), p
+	return first.(*FramedLink), second.(*FramedLink), p
 }
 
 // until waits for a condition.
@@ -167,13 +167,13 @@ func TestDirectBrokenSocket(t *testing.T) {
 				})
 				if round < 3 {
 					until(t, "both ends lose the sockets", func() bool {
-						return a.Stats().Lost > uint64(round) && b.Stats().Lost > uint64(round)
+						return a.DirectStats().Lost > uint64(round) && b.DirectStats().Lost > uint64(round)
 					})
 				}
 				until(t, "the sockets come back", func() bool { return a.Live() && b.Live() })
 			}
-			for _, l := range []*DirectLink{a, b} {
-				if n := l.Stats(); n.Lost < 3 || n.Reason == "" || n.Refused != 0 {
+			for _, l := range []*FramedLink{a, b} {
+				if n := l.DirectStats(); n.Lost < 3 || n.Reason == "" || n.Refused != 0 {
 					t.Errorf("%+v, want sockets lost 3 times or more and why, and no stranger", n)
 				}
 			}
@@ -186,12 +186,12 @@ func TestDirectBrokenSocket(t *testing.T) {
 func TestDirectWarnsOfLoss(t *testing.T) {
 	s := serve(t, &server.Options{})
 	for name, c := range map[string]struct {
-		lose func(b *DirectLink, p *proxy)
+		lose func(b *FramedLink, p *proxy)
 		more solver.ExchangeNumber // exchanges after the loss
 		want int
 	}{
-		"neighbour ends": {func(b *DirectLink, _ *proxy) { _ = b.Close() }, 0, 0},
-		"cut": {func(_ *DirectLink, p *proxy) {
+		"neighbour ends": {func(b *FramedLink, _ *proxy) { _ = b.Close() }, 0, 0},
+		"cut": {func(_ *FramedLink, p *proxy) {
 			_ = p.listener.Close() // no new connection
 			p.cut()
 		}, 5, 2},
@@ -224,7 +224,7 @@ func TestDirectSilentSocket(t *testing.T) {
 	halotest.Both(t, a, b, e, 0, 5, nil)
 	p.setSilent(true)
 	halotest.Both(t, a, b, e, 5, 30, nil)
-	x, y := a.Stats(), b.Stats()
+	x, y := a.DirectStats(), b.DirectStats()
 	if why := x.Reason + y.Reason; x.OverNATS+y.OverNATS == 0 ||
 		!strings.Contains(why, "the socket is silent, while rows come over NATS") &&
 			!strings.Contains(why, "the neighbour had the rows over NATS before the socket took them") {
@@ -255,7 +255,8 @@ func TestDirectSlowReader(t *testing.T) {
 	if err := a.Send(t.Context(), 2, rows); err != nil {
 		t.Fatal(err)
 	}
-	if n := a.Stats(); n.Lost != 1 || n.OverNATS != 1 || !strings.Contains(n.Reason, "before the socket took them") {
+	if n := a.DirectStats(); n.Lost != 1 || n.OverNATS != 1 ||
+		!strings.Contains(n.Reason, "before the socket took them") {
 		t.Errorf("%+v, want the socket given up", n)
 	}
 }
@@ -277,7 +278,7 @@ func TestDirectSockets(t *testing.T) {
 			t.Fatal(err)
 		}
 		halotest.CloseAfter(t, a, b)
-		if got := a.(*DirectLink).Stats().Sockets; got != c.want {
+		if got := a.(*FramedLink).DirectStats().Sockets; got != c.want {
 			t.Errorf("%d KiB, encrypted %t: %d sockets, want %d", c.kib, c.encrypt, got, c.want)
 		}
 		halotest.Both(t, a, b, e, 0, 3, nil)

@@ -42,7 +42,7 @@ func (s *sockets) accept() {
 		select {
 		case free <- struct{}{}:
 		default:
-			s.stranger(conn.RemoteAddr(), fmt.Errorf("%d others have not said yet who they are", maxHandshakes))
+			s.stranger(conn.RemoteAddr(), fmt.Errorf("%d others have not identified themselves yet", maxHandshakes))
 			_ = conn.Close()
 			continue
 		}

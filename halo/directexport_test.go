@@ -19,11 +19,11 @@ type DirectOffer = directOffer
 var ErrStranger = errStranger
 
 // Live reports whether the link has sockets.
-func (l *DirectLink) Live() bool { return l.sockets.live() != nil }
+func (l *FramedLink) Live() bool { return l.sockets.live() != nil }
 
 // Unwritten returns the parts of exchange that the sockets have not taken.
-func (l *DirectLink) Unwritten(exchange solver.ExchangeNumber) int {
-	return int(l.sockets.current.Load().flying.left[exchange%2].Load())
+func (l *FramedLink) Unwritten(exchange solver.ExchangeNumber) int {
+	return int(l.sockets.current.Load().left[exchange%2].Load())
 }
 
 // Listen listens as the first end of a link does.
@@ -62,6 +62,7 @@ func DirectStrays(e End) map[string][]byte {
 	payload := make([]byte, there.SendBytes())
 	changed := func(change func(*frame)) []byte {
 		f := there.frame(kindRows, 0)
+		f.total = uint64(len(payload))
 		change(&f)
 		msg := make([]byte, headerSize+len(payload))
 		f.put(msg, payload)
@@ -71,14 +72,17 @@ func DirectStrays(e End) map[string][]byte {
 	damaged[100] ^= 4
 	unpackable := make([]byte, headerSize+8)
 	g := there.frame(kindPacked, 0)
+	g.total = uint64(len(payload))
 	g.put(unpackable, make([]byte, 8))
 	f := there.frame(kindRows, 0)
+	f.total = uint64(len(payload))
 	f.header(oversized, 1<<31)
 	return map[string][]byte{
 		"frame with magic 0x0":                  make([]byte, headerSize),
 		"frame of run":                          changed(func(f *frame) { f.run = testRun }),
 		"bytes of a part 2147483648, want 512":  oversized,
 		"part 1048576 of 2097152":               changed(func(f *frame) { f.part, f.parts = 1<<20, 1<<21 }),
+		"bytes of a part 512, want 511":         changed(func(f *frame) { f.total-- }),
 		"frame kind ask, want rows":             changed(func(f *frame) { f.kind = kindAsk }),
 		"frame with checksum":                   damaged,
 		"512 bytes of a packed part, want less": changed(func(f *frame) { f.kind = kindPacked }),

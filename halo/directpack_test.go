@@ -43,18 +43,20 @@ func TestDirectPacks(t *testing.T) {
 			if c.mode == CompressAuto {
 				half = 0 // the plain half of the trial
 			}
-			for _, l := range []*DirectLink{a, b} {
-				if n := l.Stats(); n.Plain != half {
+			for _, l := range []*FramedLink{a, b} {
+				if n := l.DirectStats(); n.Plain != half {
 					t.Errorf("%d bytes of %d exchanges were packed, want %d", n.Plain, last/2, half)
 				}
 			}
 			if c.mode != CompressAuto {
 				p.cut()
-				until(t, "the sockets break", func() bool { return a.Stats().Lost > 0 && b.Stats().Lost > 0 })
+				until(t, "the sockets break", func() bool {
+					return a.DirectStats().Lost > 0 && b.DirectStats().Lost > 0
+				})
 			}
 			halotest.Both(t, a, b, e, last/2, last/2, nil)
-			for _, l := range []*DirectLink{a, b} {
-				n := l.Stats()
+			for _, l := range []*FramedLink{a, b} {
+				n := l.DirectStats()
 				if want := c.packed * uint64(e.SendBytes()); n.Plain != want || n.Packed*10 > n.Plain ||
 					(n.Packed == 0) != (c.packed == 0) {
 					t.Errorf("%+v, want %d bytes packed to less than a tenth", n, want)

@@ -26,7 +26,7 @@ func (n *session) read(conn net.Conn) error {
 		if _, err := io.ReadFull(conn, header); err != nil {
 			return fmt.Errorf("read a frame: %w", err)
 		}
-		if err := conn.SetReadDeadline(time.Now().Add(n.owner.link.opts.Timeout)); err != nil {
+		if err := conn.SetReadDeadline(time.Now().Add(n.link.opts.Timeout)); err != nil {
 			return err
 		}
 		if err := n.readFrame(conn, header, in); err != nil {
@@ -37,7 +37,7 @@ func (n *session) read(conn net.Conn) error {
 
 // readFrame reads the rows of the frame with header into the memory of their exchange.
 func (n *session) readFrame(conn net.Conn, header []byte, in *reception) error {
-	l := n.owner.link
+	l := n.link
 	f, length, err := n.check(header)
 	if err != nil {
 		l.refuse(err)
@@ -47,7 +47,7 @@ func (n *session) readFrame(conn net.Conn, header []byte, in *reception) error {
 		l.in.fail(err)
 		return err
 	}
-	size, err := partLength(&f, int(length), l.in.total)
+	size, err := partLength(&f, int(length))
 	if err != nil {
 		l.refuse(err)
 		return err
@@ -84,7 +84,7 @@ func (n *session) check(header []byte) (f frame, length uint32, err error) {
 		err = checkFrame(header, nil)
 	}
 	if err == nil {
-		err = n.owner.link.end.addressed(&f)
+		err = n.link.end.addressed(&f)
 	}
 	if err == nil && f.kind != kindPacked {
 		err = mismatch("frame kind", f.kind, kindRows)
@@ -92,10 +92,10 @@ func (n *session) check(header []byte) (f frame, length uint32, err error) {
 	return f, length, err
 }
 
-// partLength returns the bytes of the part of f, whose payload has length bytes, in the rows of an exchange, total
-// bytes long. A packed part is smaller than its rows.
-func partLength(f *frame, length, total int) (int, error) {
-	_, size, err := partOf(f, total)
+// partLength returns the bytes of rows in the part of f, whose payload has length bytes. A packed part is smaller than
+// its rows.
+func partLength(f *frame, length int) (int, error) {
+	_, size, err := partOf(f)
 	switch {
 	case err != nil:
 		return 0, err
@@ -117,7 +117,7 @@ func (n *session) place(f *frame, header, payload, dst []byte, in *reception) er
 	if f.kind != kindPacked {
 		return nil
 	}
-	return in.packer.unpack(dst, payload, n.owner.link.end.DType)
+	return in.packer.unpack(dst, payload, n.link.end.DType)
 }
 
 // room returns memory for n bytes.
@@ -135,7 +135,7 @@ func (n *session) readRows(conn net.Conn, dst []byte) error {
 		if _, err := io.ReadFull(conn, dst[:k]); err != nil {
 			return fmt.Errorf("read rows: %w", err)
 		}
-		n.owner.link.in.advance()
+		n.link.in.advance()
 		dst = dst[k:]
 	}
 	return nil

@@ -112,7 +112,7 @@ func TestDirectStrangers(t *testing.T) {
 				t.Fatal(err)
 			}
 			halotest.CloseAfter(t, first)
-			a := first.(*DirectLink)
+			a := first.(*FramedLink)
 			var offer DirectOffer
 			if err := json.Unmarshal(raw, &offer); err != nil {
 				t.Fatal(err)
@@ -123,8 +123,8 @@ func TestDirectStrangers(t *testing.T) {
 			}
 			defer conn.Close()
 			c.act(t, conn, offer)
-			until(t, "the connection is refused", func() bool { return a.Stats().Refused == 1 })
-			entry := logs.FilterMessage("refused a connection; more are only counted").All()
+			until(t, "the connection is refused", func() bool { return a.DirectStats().Refused == 1 })
+			entry := logs.FilterMessage("refused a connection; further ones are only counted").All()
 			if len(entry) != 1 || !strings.Contains(entry[0].ContextMap()["error"].(string), c.want) {
 				t.Errorf("logged %v, want %q", entry, c.want)
 			}
@@ -148,7 +148,7 @@ func (zeros) Read(b []byte) (int, error) {
 }
 
 // connectByHand makes the socket of a link without its second end.
-func connectByHand(t *testing.T, o DirectOptions, e End) (*DirectLink, net.Conn) {
+func connectByHand(t *testing.T, o DirectOptions, e End) (*FramedLink, net.Conn) {
 	t.Helper()
 	first, offer, err := Direct{Options: o}.Offer(e)
 	if err != nil {
@@ -160,7 +160,7 @@ func connectByHand(t *testing.T, o DirectOptions, e End) (*DirectLink, net.Conn)
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	a := first.(*DirectLink)
+	a := first.(*FramedLink)
 	until(t, "the connection is taken", a.Live)
 	return a, conn
 }
@@ -177,8 +177,8 @@ func TestDirectRefusesFrames(t *testing.T) {
 			if _, err := conn.Write(stray); err != nil {
 				t.Fatal(err)
 			}
-			until(t, "the session ends", func() bool { return a.Stats().Lost == 1 })
-			if got := a.Stats().Reason; !strings.Contains(got, want) {
+			until(t, "the session ends", func() bool { return a.DirectStats().Lost == 1 })
+			if got := a.DirectStats().Reason; !strings.Contains(got, want) {
 				t.Errorf("it ended with %q, want %q", got, want)
 			}
 			err := a.Recv(t.Context(), 0, make([]byte, e.RecvBytes()))

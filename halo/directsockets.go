@@ -32,7 +32,7 @@ type DirectStats struct {
 // sockets holds the present session of a link and makes new ones.
 type sockets struct {
 	opts    DirectOptions
-	link    *NATSLink
+	link    *FramedLink
 	key     []byte
 	tls     *tls.Config // nil: not encrypted
 	streams int
@@ -108,18 +108,19 @@ func (s *sockets) live() *session {
 // vacateTimeout bounds the wait for a writer that has only to note that it is done.
 const vacateTimeout = 500 * time.Millisecond
 
-// vacate returns when nothing reads the memory of exchange-2 any more. The neighbour has those rows. If a socket still
-// has not taken them, they came over NATS, and the socket is of no use.
-func (s *sockets) vacate(exchange solver.ExchangeNumber) {
+// vacate implements carrier. If a socket still has not taken the rows of exchange-2, they came over NATS, and the
+// socket is of no use.
+func (s *sockets) vacate(_ context.Context, exchange solver.ExchangeNumber) error {
 	n := s.current.Load()
-	if n == nil || n.flying.wait(exchange, vacateTimeout, n.over) {
-		return
+	if n == nil || n.await(exchange, vacateTimeout, n.over) {
+		return nil
 	}
 	n.end(errors.New("the neighbour had the rows over NATS before the socket took them"))
 	n.running.Wait()
+	return nil
 }
 
-// send hands the rows of exchange to the sockets. It returns false if there are none.
+// send implements carrier.
 func (s *sockets) send(exchange solver.ExchangeNumber) bool {
 	n := s.live()
 	if n == nil {
@@ -170,8 +171,8 @@ func (s *sockets) warn() {
 // dead.
 const maxStrikes = 3
 
-// strike is called when an exchange came after a request. It ends a session that is silent, as after a cable was cut.
-func (s *sockets) strike() {
+// missed implements carrier. It ends a session that is silent, as after a cable was cut.
+func (s *sockets) missed() {
 	if n := s.live(); n != nil && s.strikes.Add(1) >= maxStrikes {
 		n.end(errors.New("the socket is silent, while rows come over NATS"))
 	}
@@ -184,7 +185,8 @@ func (s *sockets) stranger(from net.Addr, err error) {
 	s.refused++
 	if !s.logged {
 		s.logged = true
-		s.opts.NATS.Log.Warn("refused a connection; more are only counted", zap.Stringer("from", from), zap.Error(err))
+		s.opts.NATS.Log.Warn("refused a connection; further ones are only counted", zap.Stringer("from", from),
+			zap.Error(err))
 	}
 }
 

@@ -31,8 +31,8 @@ type End struct {
 	Side      solver.Side // of Rank; the neighbour's is the opposite one
 	NX        int         // values a row
 	DType     solver.DType
-	Send      solver.Stripe // rows of Rank that fill the neighbour's halo
-	Recv      solver.Stripe // rows of Neighbour that fill Rank's halo
+	Send      solver.Stripe // rows of Rank that fill the neighbour's halo: the most that an exchange sends
+	Recv      solver.Stripe // rows of Neighbour that fill Rank's halo: the most that an exchange receives
 }
 
 // Ends returns the ends of rank, by side, for a mesh divided into stripes with halos of depth rows. An end is nil where
@@ -69,11 +69,13 @@ func (e End) Facing() End {
 	return e
 }
 
-// SendBytes returns the size of the rows Send, stored without gaps.
-func (e End) SendBytes() int { return e.Send.Rows() * e.NX * e.DType.Size() }
+// SendBytes returns the most bytes of an exchange that Send takes: the size of the rows Send, stored without gaps.
+func (e End) SendBytes() int { return e.bytes(e.Send) }
 
-// RecvBytes returns the size of the rows Recv, stored without gaps.
-func (e End) RecvBytes() int { return e.Recv.Rows() * e.NX * e.DType.Size() }
+// RecvBytes returns the most bytes of an exchange that Recv yields: the size of the rows Recv, stored without gaps.
+func (e End) RecvBytes() int { return e.bytes(e.Recv) }
+
+func (e End) bytes(rows solver.Stripe) int { return rows.Rows() * e.NX * e.DType.Size() }
 
 func (e End) check() error {
 	switch {

@@ -75,10 +75,11 @@ func (e End) timeout(sending bool, exchange solver.ExchangeNumber, transport str
 		Sending: sending, Transport: transport, Waited: waited, Detail: detail}
 }
 
-// checkLen returns an error unless got, the length of a caller's buffer, is want.
-func (e End) checkLen(op string, exchange solver.ExchangeNumber, transport string, got, want int) error {
-	if got == want {
+// checkLen returns an error if n, the bytes of rows that a caller sends or wants, is more than an exchange has.
+func (e End) checkLen(op string, exchange solver.ExchangeNumber, transport string, n, most int) error {
+	if n <= most {
 		return nil
 	}
-	return e.wrap(op, exchange, transport, &MismatchError{Field: "bytes", Got: got, Want: want})
+	return e.wrap(op, exchange, transport,
+		&MismatchError{Field: "bytes", Got: n, Want: fmt.Sprintf("at most %d", most)})
 }

@@ -9,6 +9,7 @@ func NATSFrames(e End) (good []byte, strays [][]byte) {
 	payload := make([]byte, there.SendBytes())
 	changed := func(change func(*frame)) []byte {
 		f := there.frame(kindRows, 0)
+		f.total = uint64(len(payload))
 		change(&f)
 		msg := make([]byte, headerSize+len(payload))
 		f.put(msg, payload)
@@ -30,6 +31,7 @@ func NATSFrames(e End) (good []byte, strays [][]byte) {
 		changed(func(f *frame) { f.kind = kindAsk }),
 		changed(func(f *frame) { f.part, f.parts = 1, 1 }),
 		changed(func(f *frame) { f.kind = kindPacked }),
+		changed(func(f *frame) { f.total-- }),
 		changed(func(f *frame) { f.parts = 2 }),
 	}
 }
@@ -38,7 +40,7 @@ func NATSFrames(e End) (good []byte, strays [][]byte) {
 func NATSSubject(o NATSOptions, e End) string { return o.subject(e.Run, "halo", e.Rank, e.Side) }
 
 // HoldFrames keeps a link from handling frames until release is called.
-func HoldFrames(l *NATSLink) (release func()) {
+func HoldFrames(l *FramedLink) (release func()) {
 	l.in.mu.Lock()
 	return l.in.mu.Unlock
 }

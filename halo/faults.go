@@ -50,10 +50,11 @@ type FaultyPublisher struct {
 	next    Publisher
 	delayed sync.WaitGroup
 
-	mu   sync.Mutex
-	rand *rand.Rand
-	n    uint64 // messages so far
-	held []message
+	mu     sync.Mutex
+	rand   *rand.Rand
+	n      uint64 // messages so far
+	held   []message
+	closed bool
 }
 
 type message struct {
@@ -71,7 +72,7 @@ func (p *FaultyPublisher) Publish(subject string, data []byte) error {
 	hit := func(probability float64) bool { return p.rand.Float64() < probability }
 	drop, twice, later, flip, wait := hit(f.Drop), hit(f.Duplicate), hit(f.Reorder), hit(f.Corrupt), hit(f.Delay)
 	bit, share := p.rand.IntN(max(1, 8*len(data))), p.rand.Float64()
-	if drop || f.cut(n) {
+	if drop || f.cut(n) || p.closed {
 		return nil
 	}
 	m := message{subject, append([]byte(nil), data...)}
@@ -107,8 +108,12 @@ func (p *FaultyPublisher) send(out []message) error {
 	return nil
 }
 
-// Close waits until no delayed message is left. Nothing may be published after it.
+// Close waits until no delayed message is left. Messages published after it are lost: a link that is closed may still
+// answer a request that came before.
 func (p *FaultyPublisher) Close() error {
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
 	p.delayed.Wait()
 	return nil
 }

@@ -46,6 +46,21 @@ func (s *sink) Publish(_ string, data []byte) error {
 	return nil
 }
 
+// TestPublishAfterClose checks that a message published after Close is lost, delayed or not.
+func TestPublishAfterClose(t *testing.T) {
+	for _, f := range []Faults{{}, {Delay: 1}} {
+		var s sink
+		p := f.Publisher(&s)
+		if err := errors.Join(p.Publish("x", []byte("before")), p.Close(), p.Publish("x", []byte("after")),
+			p.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprint(s.sent); got != "[before]" {
+			t.Errorf("%+v: sent %s, want [before]", f, got)
+		}
+	}
+}
+
 func TestFaultsAreSeeded(t *testing.T) {
 	harm := func(seed uint64) string {
 		var s sink

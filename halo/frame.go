@@ -17,24 +17,25 @@ import (
 //	 7 dtype    u8         48 nx       u32   values a row
 //	 8 run      [16]byte   52 part     u32
 //	24 exchange u64        56 parts    u32
-//	                       60 length   u32   bytes of the payload
-//	                       64 crc      u32   CRC-32C of the bytes before it and of the payload
+//	                       60 total    u64   bytes of rows in the exchange
+//	                       68 length   u32   bytes of the payload
+//	                       72 crc      u32   CRC-32C of the bytes before it and of the payload
 //
 // The rows of an exchange, total bytes long, travel in parts: with size = ceil(total/parts), part i holds the bytes
-// [i*size, min((i+1)*size, total)).
+// [i*size, min((i+1)*size, total)). The rows [lo, hi) are the most that an exchange carries.
 const (
-	headerSize   = 68
-	crcAt        = 64
+	headerSize   = 76
+	crcAt        = 72
 	frameMagic   = 0x4f4c484a // "JHLO"
-	frameVersion = 1
+	frameVersion = 2
 	maxParts     = 1 << 16 // bounds the memory in which a receiver keeps track of parts
 )
 
 type kind uint8
 
 const (
-	kindRows kind = 1 // the payload is a part of the rows [lo, hi) of the sender
-	// asks for the rows [lo, hi) of the receiver; the payload is a bitmap of the parts that the sender has, empty for
+	kindRows kind = 1 // the payload is a part of the rows of an exchange
+	// asks for the rows of an exchange; the payload is a bitmap of the parts that the sender has, empty for
 	// none
 	kindAsk     kind = 2
 	kindPending kind = 3 // answers kindAsk: the sender has not sent that exchange yet
@@ -69,6 +70,7 @@ type frame struct {
 	nx       uint32
 	part     uint32
 	parts    uint32
+	total    uint64
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -105,7 +107,8 @@ func (f *frame) header(dst []byte, length int) {
 	le.PutUint32(dst[48:], f.nx)
 	le.PutUint32(dst[52:], f.part)
 	le.PutUint32(dst[56:], f.parts)
-	le.PutUint32(dst[60:], uint32(length))
+	le.PutUint64(dst[60:], f.total)
+	le.PutUint32(dst[68:], uint32(length))
 }
 
 // parseFrame decodes msg, which must be exactly one frame as put writes it. The payload shares msg's memory.
@@ -147,9 +150,9 @@ func parseHeader(msg []byte) (f frame, length uint32, err error) {
 		run: RunID(msg[8:24]), exchange: solver.ExchangeNumber(le.Uint64(msg[24:])),
 		sender: le.Uint32(msg[32:]), receiver: le.Uint32(msg[36:]),
 		lo: le.Uint32(msg[40:]), hi: le.Uint32(msg[44:]), nx: le.Uint32(msg[48:]),
-		part: le.Uint32(msg[52:]), parts: le.Uint32(msg[56:]),
+		part: le.Uint32(msg[52:]), parts: le.Uint32(msg[56:]), total: le.Uint64(msg[60:]),
 	}
-	return f, le.Uint32(msg[60:]), nil
+	return f, le.Uint32(msg[68:]), nil
 }
 
 // frame returns the header of a frame that this end sends.
@@ -181,8 +184,8 @@ func (e *End) addressed(f *frame) error {
 	return nil
 }
 
-// agrees returns an error unless f names the type, columns and rows that e has. The other end of the link must have
-// sent f.
+// agrees returns an error unless f names the type, columns and rows that e has, and no more bytes than these rows have.
+// The other end of the link must have sent f.
 func (e *End) agrees(f *frame) error {
 	rows := e.Recv
 	if f.kind == kindAsk {
@@ -194,30 +197,37 @@ func (e *End) agrees(f *frame) error {
 	if err := mismatch("columns", f.nx, uint32(e.NX)); err != nil {
 		return err
 	}
-	return mismatch("rows", solver.Stripe{Lo: int(f.lo), Hi: int(f.hi)}, rows)
+	if err := mismatch("rows", solver.Stripe{Lo: int(f.lo), Hi: int(f.hi)}, rows); err != nil {
+		return err
+	}
+	if most := e.bytes(rows); f.total > uint64(most) {
+		return &MismatchError{Field: "bytes of an exchange", Got: f.total, Want: fmt.Sprintf("at most %d", most)}
+	}
+	return nil
 }
 
 // partSize returns the size in bytes of every part but the last, which may be smaller.
 func partSize(total, parts int) int { return (total + parts - 1) / parts }
 
-// partAt returns the offset of the part of f, n bytes long, in the rows of an exchange, total bytes long.
-func partAt(f *frame, n, total int) (offset int, err error) {
-	offset, size, err := partOf(f, total)
+// partAt returns the offset of the part of f, n bytes long, in the rows of its exchange.
+func partAt(f *frame, n int) (offset int, err error) {
+	offset, size, err := partOf(f)
 	if err != nil {
 		return 0, err
 	}
 	return offset, mismatch("bytes of a part", n, size)
 }
 
-// partOf returns the offset and the size of the part of f in the rows of an exchange, total bytes long.
-func partOf(f *frame, total int) (offset, size int, err error) {
-	parts, part := int(f.parts), int(f.part)
+// partOf returns the offset and the size of the part of f in the rows of its exchange. An exchange without rows has one
+// part.
+func partOf(f *frame) (offset, size int, err error) {
+	parts, part, total := int(f.parts), int(f.part), int(f.total)
 	if parts < 1 || parts > maxParts || part >= parts {
 		return 0, 0, fmt.Errorf("part %d of %d, want at least 1 and at most %d", part, parts, maxParts)
 	}
 	size = partSize(total, parts)
 	offset = part * size
-	if offset >= total {
+	if offset >= total && part > 0 {
 		return 0, 0, fmt.Errorf("part %d of %d begins at byte %d of %d", part, parts, offset, total)
 	}
 	return offset, min(size, total-offset), nil

@@ -3,6 +3,7 @@ package halo
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"hash/crc32"
 	"math/rand/v2"
 	"strings"
@@ -14,7 +15,7 @@ import (
 func testFrame(payload []byte) []byte {
 	e := testEnd(1024, 8)
 	f := e.frame(kindRows, 17)
-	f.part, f.parts = 2, 5
+	f.part, f.parts, f.total = 2, 5, 30
 	msg := make([]byte, headerSize+len(payload))
 	f.put(msg, payload)
 	return msg
@@ -27,7 +28,7 @@ func TestFrameRoundTrip(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := frame{kind: kindRows, side: solver.Bottom, dtype: solver.Float64, run: testRun, exchange: 17,
-		sender: 2, receiver: 3, lo: 120, hi: 128, nx: 1024, part: 2, parts: 5}
+		sender: 2, receiver: 3, lo: 120, hi: 128, nx: 1024, part: 2, parts: 5, total: 30}
 	if f != want {
 		t.Errorf("got  %+v\nwant %+v", f, want)
 	}
@@ -39,7 +40,7 @@ func TestFrameRoundTrip(t *testing.T) {
 // TestFrameLayout checks the bytes of a known frame: two builds with the same frameVersion must understand each other.
 func TestFrameLayout(t *testing.T) {
 	msg := testFrame([]byte{1, 2, 3})
-	if got, want := crc32.ChecksumIEEE(msg), uint32(0x5905f702); got != want {
+	if got, want := crc32.ChecksumIEEE(msg), uint32(0xabcc37ab); got != want {
 		t.Errorf("checksum of a known frame %#08x, want %#08x: change frameVersion with the layout", got, want)
 	}
 }
@@ -60,10 +61,10 @@ func TestFrameRefused(t *testing.T) {
 		change func(msg []byte) []byte
 		want   string
 	}{
-		"empty":     {func([]byte) []byte { return nil }, "0 bytes, want at least 68"},
-		"short":     {func(m []byte) []byte { return m[:67] }, "67 bytes, want at least 68"},
+		"empty":     {func([]byte) []byte { return nil }, "0 bytes, want at least 76"},
+		"short":     {func(m []byte) []byte { return m[:75] }, "75 bytes, want at least 76"},
 		"magic":     {func(m []byte) []byte { m[0]++; return m }, "magic 0x4f4c484b, want 0x4f4c484a"},
-		"version":   {func(m []byte) []byte { m[4] = 2; return m }, "version 2, want 1"},
+		"version":   {func(m []byte) []byte { m[4] = 1; return m }, "version 1, want 2"},
 		"truncated": {func(m []byte) []byte { return m[:len(m)-1] }, "length 4, want 3"},
 		"longer":    {func(m []byte) []byte { return append(m, 0) }, "length 4, want 5"},
 		"checksum":  {func(m []byte) []byte { m[headerSize]++; return m }, "checksum"},
@@ -106,6 +107,8 @@ func TestPartAt(t *testing.T) {
 		ok               bool
 	}{
 		{0, 1, 24, 24, 0, true},
+		{0, 1, 0, 0, 0, true},  // no rows
+		{1, 2, 0, 0, 0, false}, // a part beyond them
 		{2, 3, 2, 10, 8, true},
 		{2, 3, 4, 10, 0, false},       // longer than what is left
 		{5, 6, 2, 10, 0, false},       // begins at the end
@@ -113,8 +116,8 @@ func TestPartAt(t *testing.T) {
 		{0, 0, 10, 10, 0, false},      // no parts
 		{0, 1 << 31, 1, 10, 0, false}, // would take too much memory
 	} {
-		f := frame{part: c.part, parts: c.parts}
-		got, err := partAt(&f, c.n, c.total)
+		f := frame{part: c.part, parts: c.parts, total: uint64(c.total)}
+		got, err := partAt(&f, c.n)
 		if (err == nil) != c.ok || c.ok && got != c.offset {
 			t.Errorf("part %d of %d, %d bytes of %d: %d, %v", c.part, c.parts, c.n, c.total, got, err)
 		}
@@ -131,24 +134,24 @@ func TestOutboxParts(t *testing.T) {
 		if err := o.init(&e, headerSize+1+r.IntN(300), 1+r.IntN(3)); err != nil {
 			t.Fatal(err)
 		}
-		rows := make([]byte, e.SendBytes())
+		rows := make([]byte, r.IntN(e.SendBytes()+1))
 		for i := range rows {
 			rows[i] = byte(r.Uint32())
 		}
 		got := make([]byte, len(rows))
-		if err := o.publish(o.keep(5, rows), nil, func(msg []byte) error {
+		if err := o.publish(o.keep(5, rows, false), nil, func(msg []byte) error {
 			f, payload, err := parseFrame(msg)
 			if err != nil {
 				return err
 			}
-			at, err := partAt(&f, len(payload), there.RecvBytes())
+			at, err := partAt(&f, len(payload))
 			copy(got[at:], payload)
-			return err
+			return errors.Join(err, there.agrees(&f))
 		}); err != nil {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(got, rows) {
-			t.Fatalf("%d bytes in parts of %d differ", len(rows), o.size)
+			t.Fatalf("%d bytes in parts of %d differ", len(rows), o.most)
 		}
 	}
 }
@@ -176,7 +179,7 @@ func FuzzFrame(f *testing.F) {
 			}
 			e := testEnd(3, 2)
 			if e.addressed(&fr) == nil && e.agrees(&fr) == nil {
-				if at, err := partAt(&fr, len(payload), e.RecvBytes()); err == nil && at+len(payload) > e.RecvBytes() {
+				if at, err := partAt(&fr, len(payload)); err == nil && at+len(payload) > e.RecvBytes() {
 					t.Fatalf("part at %d with %d bytes, of %d", at, len(payload), e.RecvBytes())
 				}
 			}

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"jacobi/internal/pubsub"
+	"jacobi/internal/base/pubsub"
 	"jacobi/solver"
 )
 
@@ -14,7 +14,6 @@ import (
 // the one after it.
 type inbox struct {
 	mu         sync.Mutex
-	total      int // bytes in the rows of an exchange
 	slots      [2]inSlot
 	next       solver.ExchangeNumber // the lowest exchange that Recv has not returned
 	progress   uint64                // parts received so far, without duplicates, and pieces of parts
@@ -32,7 +31,8 @@ type inbox struct {
 type inSlot struct {
 	used     bool
 	exchange solver.ExchangeNumber
-	rows     []byte
+	memory   []byte
+	rows     []byte // in memory
 	parts    []partState
 	have     int       // parts that have arrived
 	claimed  int       // parts that are being written
@@ -48,17 +48,17 @@ const (
 	partHere
 )
 
-func (in *inbox) init(total int, now func() time.Time) {
-	in.total, in.now = total, now
+func (in *inbox) init(most int, now func() time.Time) {
+	in.now = now
 	in.ready = make(chan struct{}, 1)
 	for i := range in.slots {
-		in.slots[i].rows = make([]byte, total)
+		in.slots[i].memory = make([]byte, most)
 	}
 }
 
 // onRows handles a message from the neighbour: rows, or word that they are not there yet. It runs on the subscription's
 // goroutine, which alone uses p.
-func (l *NATSLink) onRows(m pubsub.Message, p *packer) {
+func (l *FramedLink) onRows(m pubsub.Message, p *packer) {
 	came := l.opts.now()
 	f, payload, err := parseFrame(m.Data)
 	if err == nil {
@@ -117,7 +117,7 @@ func (in *inbox) add(f *frame, payload []byte, came time.Time) error {
 
 // addPacked is add for a packed payload. A part that cannot be unpacked is missing, and will be asked for.
 func (in *inbox) addPacked(f *frame, payload []byte, p *packer, dtype solver.DType, came time.Time) error {
-	_, size, err := partOf(f, in.total)
+	_, size, err := partOf(f)
 	if err != nil {
 		return err
 	}
@@ -130,10 +130,11 @@ func (in *inbox) addPacked(f *frame, payload []byte, p *packer, dtype solver.DTy
 	return err
 }
 
-// claim returns the memory into which the caller writes the payload of f, n bytes long, before it calls settle. It
-// returns nil if the part has come before, is being written, or is of an exchange that Recv has returned.
+// claim returns the memory into which the caller writes the payload of f, n bytes long, before it calls settle. f
+// agrees with this end. It returns nil if the part has come before, is being written, or is of an exchange that Recv
+// has returned.
 func (in *inbox) claim(f *frame, n int) ([]byte, error) {
-	at, err := partAt(f, n, in.total)
+	at, err := partAt(f, n)
 	if err != nil {
 		return nil, err
 	}
@@ -153,8 +154,11 @@ func (in *inbox) claim(f *frame, n int) ([]byte, error) {
 	case !s.used:
 		s.used, s.exchange, s.have, s.claimed = true, f.exchange, 0, 0
 		s.parts = append(s.parts[:0], make([]partState, f.parts)...)
+		s.rows = s.memory[:f.total]
 	case len(s.parts) != int(f.parts):
 		return nil, &MismatchError{Field: "parts", Got: f.parts, Want: len(s.parts)}
+	case len(s.rows) != int(f.total):
+		return nil, &MismatchError{Field: "bytes of an exchange", Got: f.total, Want: len(s.rows)}
 	}
 	if s.parts[f.part] != partMissing {
 		in.duplicates.Add(1)
@@ -191,9 +195,9 @@ func (in *inbox) advance() {
 	in.mu.Unlock()
 }
 
-// receive returns the rows of exchange if all their parts have arrived, nil otherwise. The rows stay until this rank
-// has sent the next exchange.
-func (in *inbox) receive(exchange solver.ExchangeNumber) ([]byte, error) {
+// receive returns the rows of exchange, n bytes, if all their parts have arrived, nil otherwise. The rows stay until
+// this rank has sent the next exchange.
+func (in *inbox) receive(exchange solver.ExchangeNumber, n int) ([]byte, error) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if in.broken != nil {
@@ -204,10 +208,21 @@ func (in *inbox) receive(exchange solver.ExchangeNumber) ([]byte, error) {
 	if s == nil || s.have < len(s.parts) {
 		return nil, nil
 	}
-	s.used = false
+	if err := mismatch("bytes", len(s.rows), n); err != nil {
+		return nil, err
+	}
 	in.next = exchange + 1
 	in.came, in.taken = s.came, s.complete
 	return s.rows, nil
+}
+
+// vacate frees the slots whose rows receive has returned: nobody reads them any more.
+func (in *inbox) vacate() {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	for i := range in.slots {
+		in.slot(solver.ExchangeNumber(i))
+	}
 }
 
 // arrival returns when the last part of the rows that receive returned last came, and when these were complete.

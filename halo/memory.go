@@ -2,6 +2,7 @@ package halo
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -72,7 +73,7 @@ func (l *memoryLink) Send(ctx context.Context, exchange solver.ExchangeNumber, r
 	if err != nil {
 		return err
 	}
-	copy(b.rows, rows)
+	b.rows = append(b.rows[:0], rows...)
 	b.exchange = exchange
 	l.out.full <- b // has room for both buffers
 	return nil
@@ -86,8 +87,8 @@ func (l *memoryLink) Recv(ctx context.Context, exchange solver.ExchangeNumber, r
 	if err != nil {
 		return err
 	}
+	err = errors.Join(mismatch("exchange", b.exchange, exchange), mismatch("bytes", len(b.rows), len(rows)))
 	copy(rows, b.rows)
-	err = mismatch("exchange", b.exchange, exchange)
 	l.in.free <- b
 	if err != nil {
 		return l.end.wrap("receive", exchange, TransportMemory, err)

@@ -164,17 +164,17 @@ func (m *lenderMeter) Recv(ctx context.Context, exchange solver.ExchangeNumber, 
 }
 
 // Room implements solver.RowLender.
-func (m *lenderMeter) Room(ctx context.Context, exchange solver.ExchangeNumber) ([]byte, error) {
+func (m *lenderMeter) Room(ctx context.Context, exchange solver.ExchangeNumber, n int) ([]byte, error) {
 	begin := m.now()
-	rows, err := m.lender.Room(ctx, exchange)
+	rows, err := m.lender.Room(ctx, exchange, n)
 	m.handed(exchange, CallRoom, begin)
 	return rows, err
 }
 
 // Take implements solver.RowLender.
-func (m *lenderMeter) Take(ctx context.Context, exchange solver.ExchangeNumber) ([]byte, error) {
+func (m *lenderMeter) Take(ctx context.Context, exchange solver.ExchangeNumber, n int) ([]byte, error) {
 	begin := m.now()
-	rows, err := m.lender.Take(ctx, exchange)
+	rows, err := m.lender.Take(ctx, exchange, n)
 	m.came(exchange, begin, len(rows))
 	m.arrived(err)
 	return rows, err

@@ -62,7 +62,7 @@ func exchangeLent(t *testing.T, l Link, e End, n solver.ExchangeNumber) error {
 	out, in := make([]byte, e.SendBytes()), make([]byte, e.RecvBytes())
 	lender, lends := l.(solver.RowLender)
 	if lends {
-		room, err := lender.Room(t.Context(), n)
+		room, err := lender.Room(t.Context(), n, len(out))
 		if err != nil {
 			return err
 		}
@@ -77,7 +77,7 @@ func exchangeLent(t *testing.T, l Link, e End, n solver.ExchangeNumber) error {
 		return err
 	}
 	if lends {
-		rows, err := lender.Take(t.Context(), n)
+		rows, err := lender.Take(t.Context(), n, len(in))
 		if err != nil {
 			return err
 		}

@@ -11,7 +11,7 @@ import (
 
 	. "jacobi/halo"
 	"jacobi/halo/halotest"
-	"jacobi/internal/wire"
+	"jacobi/internal/net/wire"
 	"jacobi/solver"
 )
 
@@ -21,9 +21,9 @@ func impatient() NATSOptions {
 }
 
 // faulty opens a link with faults on both ends.
-func faulty(t *testing.T, s *testServer, e End, o NATSOptions, f Faults) (a, b *NATSLink) {
+func faulty(t *testing.T, s *testServer, e End, o NATSOptions, f Faults) (a, b *FramedLink) {
 	t.Helper()
-	open := func(e End, seed uint64) *NATSLink {
+	open := func(e End, seed uint64) *FramedLink {
 		g, o := f, o
 		g.Seed = seed
 		o.Conn = s.connect(t)

@@ -14,8 +14,8 @@ import (
 
 	. "jacobi/halo"
 	"jacobi/halo/halotest"
-	"jacobi/internal/pubsub"
-	"jacobi/internal/wire"
+	"jacobi/internal/base/pubsub"
+	"jacobi/internal/net/wire"
 )
 
 func TestNATSTimeoutDetail(t *testing.T) {
@@ -105,7 +105,7 @@ func TestNATSRefusesTinyFrames(t *testing.T) {
 	s := serve(t, &server.Options{MaxPayload: HeaderSize})
 	o := NATSOptions{Conn: s.connect(t), Timeout: halotest.Long}
 	if _, err := NewNATS(t.Context(), halotest.FreshEnd(8, 8), o); err == nil ||
-		!strings.Contains(err.Error(), "a header alone takes 68") {
+		!strings.Contains(err.Error(), "a header alone takes 76") {
 		t.Errorf("got %v", err)
 	}
 	if _, err := NewNATS(t.Context(), halotest.FreshEnd(8, 8), NATSOptions{Timeout: halotest.Long}); err == nil {
@@ -166,12 +166,12 @@ func (c *closing) Publish(subject string, data []byte) error {
 func TestNATSCloseDuringCalls(t *testing.T) {
 	s := serve(t, &server.Options{})
 	e := halotest.FreshEnd(8, 8)
-	recv := func(l *NATSLink) error { return l.Recv(t.Context(), 0, make([]byte, e.RecvBytes())) }
-	send := func(l *NATSLink) error { return l.Send(t.Context(), 0, make([]byte, e.SendBytes())) }
+	recv := func(l *FramedLink) error { return l.Recv(t.Context(), 0, make([]byte, e.RecvBytes())) }
+	send := func(l *FramedLink) error { return l.Send(t.Context(), 0, make([]byte, e.SendBytes())) }
 	const received = "halo: rank 2, bottom side: receive exchange 0, rank 3 over nats: link closed"
 	for _, c := range []struct {
 		name  string
-		call  func(*NATSLink) error
+		call  func(*FramedLink) error
 		at    string // the call of the connection at which the link is closed
 		count int    // of those calls
 		want  string
@@ -182,7 +182,7 @@ func TestNATSCloseDuringCalls(t *testing.T) {
 		{"Send begins", send, "status", 1, "halo: rank 2, bottom side: send exchange 0, rank 3 over nats: link closed"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			var l *NATSLink
+			var l *FramedLink
 			calls := map[string]int{}
 			closeAt := func(what string) func() {
 				return func() {

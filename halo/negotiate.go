@@ -9,7 +9,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"jacobi/internal/pubsub"
+	"jacobi/internal/base/pubsub"
 )
 
 // handshake chooses the transport of one link. The lower rank tries its peers in order, and NATS last. For each it

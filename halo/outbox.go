@@ -10,61 +10,73 @@ import (
 // outbox keeps the rows of the last two exchanges sent, in case the neighbour asks for them. The memory is allocated
 // once. mu guards it, and is held while frames are published.
 type outbox struct {
-	mu    sync.Mutex
-	end   *End
-	size  int // bytes of rows in a frame
-	parts int
-	slots [2]outSlot
-	next  solver.ExchangeNumber // the lowest exchange not sent yet
+	mu      sync.Mutex
+	end     *End
+	most    int // bytes of rows in a frame
+	streams int // among which the parts of large rows are divided
+	slots   [2]outSlot
+	next    solver.ExchangeNumber // the lowest exchange not sent yet
 }
 
 // outSlot holds the rows of one exchange.
 type outSlot struct {
 	used     bool
 	exchange solver.ExchangeNumber
-	rows     []byte
+	memory   []byte
+	rows     []byte // in memory
+	parts    int
+	size     int  // bytes of rows in a part
+	packed   bool // parts that become smaller so are packed
 }
 
-// init divides the rows into frames of at most maxFrame bytes, and into a multiple of streams of them.
+// init has rows divided into frames of at most maxFrame bytes, and large ones into a multiple of streams of them.
 func (o *outbox) init(end *End, maxFrame, streams int) error {
 	if maxFrame <= headerSize {
 		return fmt.Errorf("frames of at most %d bytes: a header alone takes %d", maxFrame, headerSize)
 	}
+	o.end, o.most, o.streams = end, maxFrame-headerSize, streams
 	total := end.SendBytes()
-	parts := (total + maxFrame - headerSize - 1) / (maxFrame - headerSize)
-	parts = (parts + streams - 1) / streams * streams
-	if parts > maxParts {
+	if parts := o.divide(total); parts > maxParts {
 		return fmt.Errorf("%d bytes in frames of at most %d: %d parts, at most %d are allowed", total, maxFrame, parts,
 			maxParts)
 	}
-	o.end = end
-	o.size = partSize(total, parts)
-	o.parts = (total + o.size - 1) / o.size
 	for i := range o.slots {
-		o.slots[i].rows = make([]byte, total)
+		o.slots[i].memory = make([]byte, total)
 	}
 	return nil
 }
 
-// bytes returns the size of the memory.
-func (o *outbox) bytes() int64 {
-	return int64(len(o.slots[0].rows) + len(o.slots[1].rows))
+// divide returns the number of parts for rows of total bytes.
+func (o *outbox) divide(total int) int {
+	parts := max(1, (total+o.most-1)/o.most)
+	if total > inlineRows {
+		parts = (parts + o.streams - 1) / o.streams * o.streams
+	}
+	return parts
 }
 
-// room returns the memory for the rows of exchange. The neighbour has the rows of exchange-2, which were there.
-func (o *outbox) room(exchange solver.ExchangeNumber) []byte {
+// bytes returns the size of the memory.
+func (o *outbox) bytes() int64 {
+	return int64(len(o.slots[0].memory) + len(o.slots[1].memory))
+}
+
+// room returns memory for n bytes of rows of exchange. The neighbour has the rows of exchange-2, which were there.
+func (o *outbox) room(exchange solver.ExchangeNumber, n int) []byte {
 	s := &o.slots[exchange%2]
 	s.used = false
-	return s.rows
+	return s.memory[:n]
 }
 
 // keep stores the rows of exchange in place of those of exchange-2. It copies nothing if they lie there.
-func (o *outbox) keep(exchange solver.ExchangeNumber, rows []byte) *outSlot {
+func (o *outbox) keep(exchange solver.ExchangeNumber, rows []byte, packed bool) *outSlot {
 	s := &o.slots[exchange%2]
-	if &s.rows[0] != &rows[0] {
+	s.rows = s.memory[:len(rows)]
+	if len(rows) > 0 && &s.rows[0] != &rows[0] {
 		copy(s.rows, rows)
 	}
-	s.used, s.exchange = true, exchange
+	s.used, s.exchange, s.packed = true, exchange, packed
+	s.size = partSize(len(rows), o.divide(len(rows)))
+	s.parts = max(1, (len(rows)+s.size-1)/max(1, s.size))
 	o.next = exchange + 1
 	return s
 }
@@ -72,9 +84,9 @@ func (o *outbox) keep(exchange solver.ExchangeNumber, rows []byte) *outSlot {
 // part returns the header of part i of s, and its rows.
 func (o *outbox) part(s *outSlot, i int) (frame, []byte) {
 	f := o.end.frame(kindRows, s.exchange)
-	f.part, f.parts = uint32(i), uint32(o.parts)
-	at := i * o.size
-	return f, s.rows[at:min(at+o.size, len(s.rows))]
+	f.part, f.parts, f.total = uint32(i), uint32(s.parts), uint64(len(s.rows))
+	at := i * s.size
+	return f, s.rows[at:min(at+s.size, len(s.rows))]
 }
 
 // frame returns the frame of part i of s, in the memory of buf if that is large enough.
@@ -82,7 +94,7 @@ func (o *outbox) frame(s *outSlot, i int, buf []byte) []byte {
 	f, rows := o.part(s, i)
 	n := headerSize + len(rows)
 	if cap(buf) < n {
-		buf = make([]byte, headerSize+o.size)
+		buf = make([]byte, headerSize+min(o.most, len(s.memory)))
 	}
 	f.put(buf[:n], rows)
 	return buf[:n]
@@ -91,7 +103,7 @@ func (o *outbox) frame(s *outSlot, i int, buf []byte) []byte {
 // publish passes the frames of s to send, without the parts in the bitmap has.
 func (o *outbox) publish(s *outSlot, has []byte, send func(frame []byte) error) error {
 	var buf []byte
-	for i := range o.parts {
+	for i := range s.parts {
 		if i/8 < len(has) && has[i/8]>>(i%8)&1 == 1 {
 			continue
 		}

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"jacobi/internal/shm"
+	"jacobi/internal/base/shm"
 )
 
 // Member describes a rank to a rank that chooses a transport to it. Both ranks of a pair must be given the same

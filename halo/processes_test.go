@@ -20,9 +20,9 @@ import (
 	"jacobi/configs"
 	. "jacobi/halo"
 	"jacobi/halo/halotest"
-	"jacobi/internal/ballast"
-	"jacobi/internal/natsserver"
-	"jacobi/internal/wire"
+	"jacobi/internal/base/ballast"
+	"jacobi/internal/net/natsserver"
+	"jacobi/internal/net/wire"
 	"jacobi/solver"
 )
 

@@ -5,17 +5,14 @@ import (
 	"fmt"
 	"time"
 
-	"jacobi/internal/awake"
-	"jacobi/internal/pubsub"
+	"jacobi/internal/base/awake"
+	"jacobi/internal/base/pubsub"
 	"jacobi/solver"
 )
 
 // Recv waits for the neighbour's rows. While none arrive it asks for them, with growing pauses. Calls must not overlap.
-func (l *NATSLink) Recv(ctx context.Context, exchange solver.ExchangeNumber, rows []byte) error {
-	if err := l.end.checkLen("receive", exchange, l.name, len(rows), l.end.RecvBytes()); err != nil {
-		return err
-	}
-	got, err := l.Take(ctx, exchange)
+func (l *FramedLink) Recv(ctx context.Context, exchange solver.ExchangeNumber, rows []byte) error {
+	got, err := l.Take(ctx, exchange, len(rows))
 	if err != nil {
 		return err
 	}
@@ -24,8 +21,11 @@ func (l *NATSLink) Recv(ctx context.Context, exchange solver.ExchangeNumber, row
 }
 
 // Take implements solver.RowLender.
-func (l *NATSLink) Take(ctx context.Context, exchange solver.ExchangeNumber) ([]byte, error) {
-	rows, err := l.take(ctx, exchange)
+func (l *FramedLink) Take(ctx context.Context, exchange solver.ExchangeNumber, n int) ([]byte, error) {
+	if err := l.end.checkLen("receive", exchange, l.name, n, l.end.RecvBytes()); err != nil {
+		return nil, err
+	}
+	rows, err := l.take(ctx, exchange, n)
 	if err == nil {
 		came, complete := l.in.arrival()
 		l.choice.arrived(exchange, complete)
@@ -34,34 +34,31 @@ func (l *NATSLink) Take(ctx context.Context, exchange solver.ExchangeNumber) ([]
 	return rows, err
 }
 
-func (l *NATSLink) take(ctx context.Context, exchange solver.ExchangeNumber) ([]byte, error) {
+func (l *FramedLink) take(ctx context.Context, exchange solver.ExchangeNumber, n int) ([]byte, error) {
 	err := l.usable(ctx)
 	if err == nil {
 		var rows []byte
-		if rows, err = l.in.receive(exchange); rows != nil {
+		if rows, err = l.in.receive(exchange, n); rows != nil {
 			return rows, nil
 		}
 	}
 	if err != nil {
 		return nil, l.wrap("receive", exchange, err)
 	}
-	return l.await(ctx, exchange)
+	return l.await(ctx, exchange, n)
 }
 
 // arrival implements lender.
-func (l *NATSLink) arrival() time.Time {
+func (l *FramedLink) arrival() time.Time {
 	_, complete := l.in.arrival()
 	return complete
 }
 
-// sent notes that the connections have taken the rows of exchange.
-func (l *NATSLink) sent(exchange solver.ExchangeNumber) { l.stamps.sent(exchange, l.opts.now()) }
-
 // split implements lender.
-func (l *NATSLink) split() Split { return l.stamps.split() }
+func (l *FramedLink) split() Split { return l.stamps.split() }
 
-// await waits for the rows of exchange.
-func (l *NATSLink) await(ctx context.Context, exchange solver.ExchangeNumber) ([]byte, error) {
+// await waits for the rows of exchange, n bytes.
+func (l *FramedLink) await(ctx context.Context, exchange solver.ExchangeNumber, n int) ([]byte, error) {
 	w := waiter{link: l, exchange: exchange, patience: l.opts.AskAfter, pending: l.pending.Load()}
 	w.limit = awake.Of(ctx).Limit(l.opts.Timeout)
 	_, w.progress = l.in.has(exchange)
@@ -71,10 +68,10 @@ func (l *NATSLink) await(ctx context.Context, exchange solver.ExchangeNumber) ([
 		var err error
 		select {
 		case <-l.in.ready:
-			rows, failed := l.in.receive(exchange)
+			rows, failed := l.in.receive(exchange, n)
 			if rows != nil {
-				if l.fast != nil && w.asked > 0 {
-					l.fast.strike()
+				if w.asked > 0 {
+					l.carriers[0].missed()
 				}
 				return rows, nil
 			}
@@ -101,7 +98,7 @@ func (l *NATSLink) await(ctx context.Context, exchange solver.ExchangeNumber) ([
 
 // waiter is the state of a Recv that has to wait.
 type waiter struct {
-	link     *NATSLink
+	link     *FramedLink
 	exchange solver.ExchangeNumber
 	limit    awake.Limit
 	patience time.Duration // until the next request
@@ -118,7 +115,7 @@ func (w *waiter) nap() time.Duration {
 // ask requests the missing parts from the neighbour, unless a part has arrived since the last call.
 func (w *waiter) ask() error {
 	l := w.link
-	if l.lanes[0].conn.Status() == pubsub.Closed {
+	if l.nats.status() == pubsub.Closed {
 		return pubsub.ErrClosed
 	}
 	has, progress := l.in.has(w.exchange)
@@ -129,10 +126,7 @@ func (w *waiter) ask() error {
 	w.asked++
 	l.asked.Add(1)
 	w.patience = min(2*w.patience, l.opts.MaxAskAfter)
-	f := l.end.frame(kindAsk, w.exchange)
-	msg := make([]byte, headerSize+len(has))
-	f.put(msg, has)
-	return l.publish(l.lanes[0], l.ask, msg)
+	return l.nats.request(w.exchange, has)
 }
 
 // detail says whether the neighbour was slow or silent, for the error of a timeout.
@@ -144,7 +138,7 @@ func (w *waiter) detail() string {
 	} else {
 		s += "did not answer"
 	}
-	if status := l.lanes[0].conn.Status(); status != pubsub.Connected {
+	if status := l.nats.status(); status != pubsub.Connected {
 		s += fmt.Sprintf("; the connection to NATS is %s", status)
 	}
 	l.in.mu.Lock()

@@ -8,7 +8,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"jacobi/internal/pubsub"
+	"jacobi/internal/base/pubsub"
 )
 
 // responder is the higher rank's part of a handshake. Its subscription lives as long as the links, so that a proposal

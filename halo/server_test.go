@@ -9,7 +9,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
-	"jacobi/internal/wire"
+	"jacobi/internal/net/wire"
 )
 
 // testServer is an embedded NATS server that keeps its port when it restarts.

@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"jacobi/internal/awake"
-	"jacobi/internal/shm"
+	"jacobi/internal/base/awake"
+	"jacobi/internal/base/shm"
 	"jacobi/solver"
 )
 
@@ -161,6 +161,7 @@ func (l *sharedLink) Send(ctx context.Context, exchange solver.ExchangeNumber, r
 	slot := r.count % slots
 	copy(r.rows[slot], rows)
 	f := l.end.frame(kindRows, exchange)
+	f.total = uint64(len(rows))
 	f.put(r.header[slot], nil) // without a checksum of the rows: memory does not damage them
 	r.count++
 	r.sent.Store(r.count)
@@ -178,7 +179,7 @@ func (l *sharedLink) Recv(ctx context.Context, exchange solver.ExchangeNumber, r
 		return err
 	}
 	slot := r.count % slots
-	if err := l.expect(r.header[slot], exchange); err != nil {
+	if err := l.expect(r.header[slot], exchange, len(rows)); err != nil {
 		return l.end.wrap("receive", exchange, TransportShared, err)
 	}
 	copy(rows, r.rows[slot])
@@ -187,7 +188,7 @@ func (l *sharedLink) Recv(ctx context.Context, exchange solver.ExchangeNumber, r
 	return nil
 }
 
-func (l *sharedLink) expect(header []byte, exchange solver.ExchangeNumber) error {
+func (l *sharedLink) expect(header []byte, exchange solver.ExchangeNumber, bytes int) error {
 	f, _, err := parseFrame(header)
 	if err != nil {
 		return err
@@ -198,7 +199,7 @@ func (l *sharedLink) expect(header []byte, exchange solver.ExchangeNumber) error
 	if err := l.end.agrees(&f); err != nil {
 		return err
 	}
-	return mismatch("exchange", f.exchange, exchange)
+	return errors.Join(mismatch("exchange", f.exchange, exchange), mismatch("bytes", int(f.total), bytes))
 }
 
 func (l *sharedLink) wait(ctx context.Context, w *shm.Word, sending bool, exchange solver.ExchangeNumber,

@@ -15,7 +15,7 @@ import (
 //
 // The second line takes the wire to be equally fast both ways.
 type Split struct {
-	Exchanges uint64        // of which all times are known
+	Exchanges uint64        // with all times known
 	Frame     time.Duration // from Send until the connections have taken the last part: packing, sealing, publishing
 	Unframe   time.Duration // from the arrival of the neighbour's last part until its rows are complete
 	Turn      time.Duration // from the end of Frame until the neighbour's last part has arrived; may be negative

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"jacobi/internal/pubsub"
+	"jacobi/internal/base/pubsub"
 	"jacobi/solver"
 )
 
@@ -63,8 +63,8 @@ func (c *slowConn) deliver(to *slowConn, subject string, at time.Time) {
 	c.sent, c.line.tick = nil, 0
 }
 
-// TestSplit takes rows from end to end by a script, with clocks of which one is an hour fast and one three days slow,
-// and checks the times that the two ends count.
+// TestSplit takes rows from end to end by a script, with one clock an hour fast and one three days slow, and checks the
+// times that the two ends count.
 func TestSplit(t *testing.T) {
 	const (
 		count         = 3
@@ -114,7 +114,7 @@ func TestSplit(t *testing.T) {
 		conns[0].deliver(conns[1], subjects[1], sent.Add(there))
 		conns[1].deliver(conns[0], subjects[0], sent.Add(later+back))
 		for _, m := range meters {
-			if _, err := m.(solver.RowLender).Take(t.Context(), n); err != nil {
+			if _, err := m.(solver.RowLender).Take(t.Context(), n, len(rows)); err != nil {
 				t.Fatal(err)
 			}
 			m.CopiedHalo(2 * copying)
@@ -138,7 +138,7 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// TestSplitLeavesOut checks exchanges of which a time is never known, and times that come late or again.
+// TestSplitLeavesOut checks exchanges with a time that is never known, and times that come late or again.
 func TestSplitLeavesOut(t *testing.T) {
 	at := func(ms int) time.Time { return time.UnixMilli(int64(ms)) }
 	var s stamps

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"jacobi/solver"
+	"jacobi/solver/jacobi"
 )
 
 // late is the reducer of one rank whose total of a pass arrives when the rank has posted delay further passes.
@@ -32,8 +33,8 @@ func (l *late) Wait(ctx context.Context, pass uint64) (solver.Contribution, erro
 }
 
 // lateRun runs ranks whose totals arrive delay passes late, and returns the passes for whose totals rank 0 waited.
-func lateRun(t *testing.T, f formula, ranks, delay int, limits solver.Limits, o solver.Options,
-	mutate func(rank int, o *solver.Options, p *plain)) (outcome, []int, []error) {
+func lateRun(t *testing.T, f formula, ranks, delay int, limits solver.Limits, o options,
+	mutate func(rank int, o *options, p *plain)) (outcome, []int, []error) {
 	t.Helper()
 	reducers := make([]*late, ranks)
 	out, errs := runRanksOver(t, f, ranks, o.Depth, limits, o, mutate, func(rank int, h *hub) solver.Reducer {
@@ -52,7 +53,7 @@ func lateRun(t *testing.T, f formula, ranks, delay int, limits solver.Limits, o 
 var tall = formula{mesh: solver.Mesh{NX: 13, NY: 114, DType: solver.Float64}, value: bump}
 
 // depths calls check for depths 1 to 16 with other numbers of ranks, passes ahead, lags and sweeps a pass.
-func depths(check func(ranks int, limits solver.Limits, o solver.Options)) {
+func depths(check func(ranks int, limits solver.Limits, o options)) {
 	for depth := 1; depth <= 16; depth++ {
 		for i, ahead := range []int{2, 3, 8, 32} {
 			sweeps := depth
@@ -60,7 +61,7 @@ func depths(check func(ranks int, limits solver.Limits, o solver.Options)) {
 				sweeps = (depth + 1) / 2
 			}
 			check(1+(depth+i)%5, solver.Limits{MaxSweeps: sweeps, Lag: (depth + i/2) % 2},
-				solver.Options{Depth: depth, Ahead: ahead})
+				options{Depth: depth, Ahead: ahead})
 		}
 	}
 }
@@ -77,8 +78,8 @@ func TestRunEndsAlikeHoweverLateTheNorms(t *testing.T) {
 			tolerance, reason = all[end.k], solver.Converged
 		}
 		norms, field := wanted(t, tall, tolerance, end.maxIterations)
-		depths(func(ranks int, limits solver.Limits, o solver.Options) {
-			o.Tolerance, o.MaxIterations = tolerance, end.maxIterations
+		depths(func(ranks int, limits solver.Limits, o options) {
+			o.Goal.Tolerance, o.MaxIterations = tolerance, end.maxIterations
 			out, _, errs := lateRun(t, tall, ranks, o.Ahead, limits, o, nil)
 			noErrors(t, errs)
 			if out.result.Sweeps != len(norms) || out.result.Reason != reason || !slices.Equal(out.norms, norms) ||
@@ -99,9 +100,9 @@ func TestRunEndsAlikeHoweverLateTheNorms(t *testing.T) {
 // A request of one rank to stop ends the run on all ranks after the same sweep, at most Ahead+2 passes later.
 func TestRequestsToStopArriveThoughNormsAreLate(t *testing.T) {
 	all, _ := wanted(t, tall, 0, 1000)
-	depths(func(ranks int, limits solver.Limits, o solver.Options) {
+	depths(func(ranks int, limits solver.Limits, o options) {
 		o.MaxIterations = 1 << 30
-		out, _, errs := lateRun(t, tall, ranks, o.Ahead, limits, o, func(rank int, o *solver.Options, p *plain) {
+		out, _, errs := lateRun(t, tall, ranks, o.Ahead, limits, o, func(rank int, o *options, p *plain) {
 			if rank == ranks/2 {
 				o.Stop = func() bool { return p.swept >= 40 }
 			}
@@ -121,11 +122,12 @@ func TestRequestsToStopArriveThoughNormsAreLate(t *testing.T) {
 // States are saved after the same sweeps on all ranks: regular ones when they are due, and one that a rank requests at
 // most Ahead+2 passes later.
 func TestStatesAreSavedThoughNormsAreLate(t *testing.T) {
-	depths(func(ranks int, limits solver.Limits, o solver.Options) {
+	fields := wantedFields(t, tall, 200)
+	depths(func(ranks int, limits solver.Limits, o options) {
 		for _, every := range []int{0, 32} {
 			o.MaxIterations, o.SaveEvery = 200, every
 			h := &shelf{states: map[int]map[int][]byte{}}
-			_, _, errs := lateRun(t, tall, ranks, o.Ahead, limits, o, func(rank int, o *solver.Options, p *plain) {
+			_, _, errs := lateRun(t, tall, ranks, o.Ahead, limits, o, func(rank int, o *options, p *plain) {
 				s := &saver{shelf: h, backend: p}
 				if every == 0 && rank == ranks-1 {
 					s.wanted = func() bool { return p.swept >= 40 && p.swept < 40+limits.MaxSweeps }
@@ -137,7 +139,7 @@ func TestStatesAreSavedThoughNormsAreLate(t *testing.T) {
 			what := fmt.Sprintf("depth %d, %+v, %d ahead, every %d: saved after sweeps %v", o.Depth, limits, o.Ahead,
 				every, at)
 			for _, sweeps := range at {
-				if !bytes.Equal(h.field(sweeps), wantedAfter(t, tall, sweeps)) {
+				if !bytes.Equal(h.field(sweeps), fields[sweeps]) {
 					t.Fatalf("%s: not the field after %d", what, sweeps)
 				}
 			}
@@ -158,9 +160,9 @@ func TestStatesAreSavedThoughNormsAreLate(t *testing.T) {
 
 // A damaged value ends the run with the same error on all ranks.
 func TestDamageIsNamedThoughNormsAreLate(t *testing.T) {
-	depths(func(ranks int, limits solver.Limits, o solver.Options) {
+	depths(func(ranks int, limits solver.Limits, o options) {
 		o.MaxIterations = 1000
-		_, _, errs := lateRun(t, tall, ranks, o.Ahead, limits, o, func(rank int, _ *solver.Options, p *plain) {
+		_, _, errs := lateRun(t, tall, ranks, o.Ahead, limits, o, func(rank int, _ *options, p *plain) {
 			if rank == ranks-1 {
 				p.damageAt = 43
 			}
@@ -181,14 +183,14 @@ func TestNoRankWaitsForNormsFarFromTheEnd(t *testing.T) {
 	for _, c := range []struct {
 		ranks, delay int
 		limits       solver.Limits
-		o            solver.Options
+		o            options
 		first, last  int // passes that are waited for: the first ones and the last ones
 	}{
-		{2, 3, solver.Limits{MaxSweeps: 4}, solver.Options{Depth: 4, Ahead: 3}, 2, 3},
-		{2, 4, solver.Limits{MaxSweeps: 4}, solver.Options{Depth: 4, Ahead: 3}, 80, 0},
-		{3, 7, solver.Limits{MaxSweeps: 8, Lag: 1}, solver.Options{Depth: 8, Ahead: 8}, 9, 8},
-		{1, 32, solver.Limits{MaxSweeps: 1}, solver.Options{Depth: 1, Ahead: 32}, 11, 32},
-		{5, 16, solver.Limits{MaxSweeps: 4}, solver.Options{Depth: 16, Ahead: 16}, 17, 16},
+		{2, 3, solver.Limits{MaxSweeps: 4}, options{Depth: 4, Ahead: 3}, 2, 3},
+		{2, 4, solver.Limits{MaxSweeps: 4}, options{Depth: 4, Ahead: 3}, 80, 0},
+		{3, 7, solver.Limits{MaxSweeps: 8, Lag: 1}, options{Depth: 8, Ahead: 8}, 9, 8},
+		{1, 32, solver.Limits{MaxSweeps: 1}, options{Depth: 1, Ahead: 32}, 11, 32},
+		{5, 16, solver.Limits{MaxSweeps: 4}, options{Depth: 16, Ahead: 16}, 17, 16},
 	} {
 		c.o.MaxIterations = 320
 		var want []int
@@ -218,7 +220,7 @@ func TestPassesAhead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := solver.PassesAhead(mesh, stripes, c.sweeps); got != c.want {
+		if got := jacobi.PassesAhead(mesh, stripes, c.sweeps); got != c.want {
 			t.Errorf("%+v: %d passes", c, got)
 		}
 	}

@@ -22,12 +22,20 @@ func (s Side) String() string {
 	return "bottom"
 }
 
-// Sweeper sweeps one stripe; Engine and the norms of a Run need no more of a Backend. For each pass the caller calls
-// Edges (only if Margin is 0 and an exchange follows), Interior, and Sums (if it needs them), from one goroutine. A
-// call in another order gets an *OrderError and changes nothing; every backend checks that with a Calls, which lists
-// what is allowed when. A sweep computes the layout's Operator at every interior point that is not fixed, with
-// denormals kept, and leaves all other points as they are. Where left and right are periodic, columns 0 and NX-1 are
-// copies (see Mesh) after every sweep, and a pass has one sweep.
+// Sweeper sweeps one stripe; Jacobi's method needs no more of a Backend. For each pass the caller calls Edges (only if
+// Margin is 0 and an exchange follows), Interior, and Sums (if it needs them), from one goroutine:
+//
+//	Load      at any time, first of all and after a call that failed
+//	Edges     after Load, Interior and Undo
+//	CopyEdge  after Edges
+//	Interior  after Edges, for the same pass; without Edges, after Load, Interior and Undo
+//	Sums      after Interior, for its pass, or with a Lag of 1 for the pass before
+//	SetHalo   after Interior
+//	Undo      after Interior
+//
+// A sweep computes the layout's Operator at every interior point that is not fixed, with denormals kept, and leaves all
+// other points as they are. Where left and right are periodic, columns 0 and NX-1 are copies (see Mesh) after every
+// sweep, and a pass has one sweep.
 type Sweeper interface {
 	// Load fills the rows of now, halos included, and the fixed points, rows and columns of both fields. It reads the
 	// operator's source and fixed points of these rows. Of periodic columns it makes copies, whatever rows yields.
@@ -39,7 +47,7 @@ type Sweeper interface {
 	Interior(ctx context.Context, p Pass) error
 	// Sums returns, for each sweep of the pass that has a norm (Layout.Norms), the sum of squares of new-old over the
 	// interior points of rows [Lo, Hi). It waits until the pass is done. The slice is valid until the next call. A pass
-	// without norms has none: no weighted pass has any.
+	// without norms has none.
 	Sums(ctx context.Context, p Pass) ([]Sum, error)
 	// Undo takes the last Interior back: it swaps now and next again, halos included.
 	Undo() error
@@ -47,20 +55,12 @@ type Sweeper interface {
 	Limits() Limits
 }
 
-// HaloRows moves the edge rows and halos of a stripe through the host's memory, for a HostExchange.
-type HaloRows interface {
-	// CopyEdge copies the Depth rows of next at the given end of [Lo, Hi) to dst: dense, NX values a row. It gets an
-	// *OrderError except between Edges and Interior.
-	CopyEdge(ctx context.Context, side Side, dst []byte) error
-	// SetHalo fills the halo of now beyond side from src: Depth dense rows, from top to bottom. It gets an
-	// *OrderError except between Interior and the next Edges or Interior.
-	SetHalo(ctx context.Context, side Side, src []byte) error
-}
-
 // Backend is one stripe on a device. It sweeps, moves halos through the host's memory where ranks exchange them there,
 // and copies rows out for outputs and checkpoints.
 type Backend interface {
 	Sweeper
+	// HaloRows are those of Depth rows: CopyEdge copies from next, between Edges and Interior, and SetHalo fills the
+	// halos of now, between Interior and the next Edges or Interior.
 	HaloRows
 	// CopyRows copies rows [s.Lo, s.Hi) of now, which must lie in the stripe, to dst, dense.
 	CopyRows(ctx context.Context, s Stripe, dst []byte) error
@@ -88,23 +88,6 @@ const (
 
 // Valid reports whether f holds known flags only.
 func (f Flags) Valid() bool { return f < flagsEnd }
-
-// FlagsOf returns the flags of a rank. stop reports whether it was asked to stop; stop and the saver may be nil.
-func FlagsOf(stop func() bool, s Saver, samples Samples) (f Flags) {
-	if stop != nil && stop() {
-		f |= FlagStop
-	}
-	if s != nil && s.Wanted() {
-		f |= FlagSave
-	}
-	if s != nil && s.Busy() {
-		f |= FlagBusy
-	}
-	if samples.Wanted() {
-		f |= FlagSample
-	}
-	return f
-}
 
 // Contribution is what one rank puts into the reduction of a pass. The total that every rank gets back has the same
 // type.

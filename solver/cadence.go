@@ -7,7 +7,7 @@ type Cadence struct{ First, Stride int }
 // EveryNth returns the cadence of norms after n, 2n, 3n, ... sweeps, for n >= 1.
 func EveryNth(n int) Cadence { return Cadence{First: n - 1, Stride: n} }
 
-// In returns how many of the first so many sweeps have a norm.
+// In returns how many of the first n sweeps have a norm.
 func (c Cadence) In(sweeps int) int {
 	if sweeps <= c.First {
 		return 0
@@ -43,7 +43,7 @@ const (
 func (l Layout) NormsOf(p Pass) NormsOf {
 	first, n := l.Norms.Of(p)
 	switch {
-	case p.Weighted || n == 0:
+	case n == 0:
 		return NoNorms
 	case first == p.First+p.Sweeps-1:
 		return LastNorm

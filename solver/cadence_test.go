@@ -62,10 +62,6 @@ func TestNormsOf(t *testing.T) {
 			t.Errorf("every %d, %+v: %d, want %d", c.every, c.pass, got, c.want)
 		}
 	}
-	weighted := solver.Pass{First: 1, Sweeps: 4, Weighted: true}
-	if got := (solver.Layout{Weights: solver.Weights{0, 1, 1, 1, 1}}).NormsOf(weighted); got != solver.NoNorms {
-		t.Errorf("weighted: %d, want %d", got, solver.NoNorms)
-	}
 }
 
 var everyCases = []struct{ ranks, depth, pass, lag int }{
@@ -74,7 +70,7 @@ var everyCases = []struct{ ranks, depth, pass, lag int }{
 }
 
 // With norms after every N sweeps alone, a run ends after sweep k+1, where k is the first sweep with a norm that meets
-// the tolerance; its norms are those of a run with all norms, and its field is that after as many sweeps.
+// the tolerance; its norms are those of a run with all norms, and its field is that after the same number of sweeps.
 func TestRunWithNormsOfSomeSweeps(t *testing.T) {
 	f := formula{mesh: solver.Mesh{NX: 21, NY: 67, DType: solver.Float64}, value: bump}
 	all, _ := wanted(t, f, 0, 60)
@@ -95,8 +91,9 @@ func TestRunWithNormsOfSomeSweeps(t *testing.T) {
 			for _, c := range everyCases {
 				swept := 0
 				out, errs := runRanks(t, f, c.ranks, c.depth, solver.Limits{MaxSweeps: c.pass, Lag: c.lag},
-					solver.Options{Tolerance: tolerance, MaxIterations: 60, Norms: solver.EveryNth(every)},
-					func(rank int, o *solver.Options, _ *plain) {
+					options{Goal: solver.Goal{Tolerance: tolerance}, MaxIterations: 60,
+						Norms: solver.EveryNth(every)},
+					func(rank int, o *options, _ *plain) {
 						if rank == 0 {
 							o.OnPass = func(sweeps int) { swept = sweeps }
 						}
@@ -120,8 +117,8 @@ func TestRunWithNormsOfSomeSweeps(t *testing.T) {
 func TestRunStopsBeforeItsFirstNorm(t *testing.T) {
 	f := formula{mesh: solver.Mesh{NX: 21, NY: 67, DType: solver.Float64}, value: bump}
 	out, errs := runRanks(t, f, 3, 4, solver.Limits{MaxSweeps: 4, Lag: 1},
-		solver.Options{MaxIterations: 1 << 30, Norms: solver.EveryNth(1000)},
-		func(rank int, o *solver.Options, p *plain) {
+		options{MaxIterations: 1 << 30, Norms: solver.EveryNth(1000)},
+		func(rank int, o *options, p *plain) {
 			if rank == 1 {
 				o.Stop = func() bool { return p.swept >= 20 }
 			}
@@ -142,7 +139,8 @@ func TestRunWithNormsOfSomeSweepsGoesOn(t *testing.T) {
 	f := formula{mesh: solver.Mesh{NX: 21, NY: 67, DType: solver.Float64}, value: bump}
 	all, _ := wanted(t, f, 0, 60)
 	for _, every := range []int{3, 8} {
-		o := solver.Options{Tolerance: all[44], MaxIterations: 60, SaveEvery: 1, Norms: solver.EveryNth(every)}
+		o := options{Goal: solver.Goal{Tolerance: all[44]}, MaxIterations: 60, SaveEvery: 1,
+			Norms: solver.EveryNth(every)}
 		norms, field := wantedEvery(t, f, every, all[44], 60)
 		saved, h := savingRun(t, f, 3, 2, solver.Limits{MaxSweeps: 1}, o, nil)
 		if !slices.Equal(saved.norms, norms) || !bytes.Equal(saved.field, field) {
@@ -157,7 +155,7 @@ func TestRunWithNormsOfSomeSweepsGoesOn(t *testing.T) {
 				o := o
 				o.Start = solver.Start{Sweeps: at, Norms: norms[:done]}
 				out, errs := runRanks(t, f, c.ranks, c.depth, solver.Limits{MaxSweeps: c.pass, Lag: c.lag}, o,
-					func(_ int, _ *solver.Options, p *plain) {
+					func(_ int, _ *options, p *plain) {
 						if err := p.Load(t.Context(), rows{f, h.field(at)}); err != nil {
 							t.Fatal(err)
 						}
@@ -180,8 +178,8 @@ func TestPassesGetInStepWithNorms(t *testing.T) {
 	state := wantedAfter(t, f, 5)
 	var lengths []int
 	_, errs := runRanks(t, f, 3, 8, solver.Limits{MaxSweeps: 8},
-		solver.Options{MaxIterations: 45, Norms: solver.EveryNth(16), Start: solver.Start{Sweeps: 5}},
-		func(rank int, o *solver.Options, p *plain) {
+		options{MaxIterations: 45, Norms: solver.EveryNth(16), Start: solver.Start{Sweeps: 5}},
+		func(rank int, o *options, p *plain) {
 			if err := p.Load(t.Context(), rows{f, state}); err != nil {
 				t.Fatal(err)
 			}

@@ -6,28 +6,45 @@ import (
 	"time"
 )
 
-// ExchangeNumber counts the exchanges of a field's halos: 1, 2, ... Loading a field, which fills its halos too, is not
-// an exchange. The number differs from the index of a pass: where halos are deeper than a pass, several passes follow
-// one exchange.
+// ExchangeNumber counts the exchanges of a link: 1, 2, ...
 type ExchangeNumber uint64
 
-// Exchange moves edge rows between neighbours. Let mine and theirs be the fields of two ranks, of which the one below
-// owns rows [h, ...). After Post(n) on both ranks and Wait(n) on mine,
-//
-//	mine.now[h+i] == theirs.now[h+i], 0 <= i < Depth
-//
-// The same holds for every side that has a neighbour. Calls alternate: Post(1), Wait(1), Post(2) and so on. A call in
-// another order gets an *ExchangeOrderError, or the *OrderError of the backend, and sends nothing. Errors name the
-// exchange.
+// Exchange moves rows between the ranks of a run: of one field, or of several meshes and their levels. All ranks make
+// the same calls, for the same rows. Errors name the exchange.
 type Exchange interface {
-	// Post sends the edge rows of exchange n, between Edges and Interior of the last pass before the exchange.
-	Post(ctx context.Context, n ExchangeNumber) error
-	// Wait fills the halos with the rows of exchange n, after that Interior and before the pass that reads them.
-	Wait(ctx context.Context, n ExchangeNumber) error
+	// Post sends the edges of r to the neighbours.
+	Post(ctx context.Context, r HaloRows) error
+	// Wait fills the halos of r with the edges that the neighbours have posted. Post and Wait alternate, and both are
+	// given the same rows.
+	Wait(ctx context.Context, r HaloRows) error
+	// Gather gives every rank the blocks of all others.
+	Gather(ctx context.Context, r BlockRows) error
+}
+
+// HaloRows are rows that a rank shares with its neighbours: edges, which it owns, and halos, which are copies of the
+// neighbours' edges. An Exchange through the host's memory copies them.
+type HaloRows interface {
+	// HaloBytes returns the size of the edge at each side, which is that of the halo there; 0 without a neighbour.
+	HaloBytes() [2]int
+	// CopyEdge copies the edge at a side to dst, dense.
+	CopyEdge(ctx context.Context, side Side, dst []byte) error
+	// SetHalo fills the halo beyond a side from src: dense rows, from top to bottom.
+	SetHalo(ctx context.Context, side Side, src []byte) error
+}
+
+// BlockRows are rows of which each rank has computed a block, from top to bottom by rank.
+type BlockRows interface {
+	// BlockBytes returns the size of each rank's block.
+	BlockBytes() []int
+	// CopyBlock copies the block of this rank to dst, dense.
+	CopyBlock(ctx context.Context, dst []byte) error
+	// SetBlock sets the block of a rank.
+	SetBlock(ctx context.Context, rank int, src []byte) error
 }
 
 // RowLink carries rows between one side of this rank and the facing side of its neighbour: Recv(n) on one end yields
-// the rows given to Send(n) on the other. Errors name the exchange.
+// the rows given to Send(n) on the other. Exchanges may differ in length; Recv refuses another length than that of its
+// rows. Errors name the exchange.
 type RowLink interface {
 	Send(ctx context.Context, n ExchangeNumber, rows []byte) error
 	Recv(ctx context.Context, n ExchangeNumber, rows []byte) error
@@ -36,10 +53,10 @@ type RowLink interface {
 // RowLender is a RowLink with memory of its own for the rows, which saves a copy each way.
 type RowLender interface {
 	RowLink
-	// Room returns memory for the rows of exchange n, the next one to send. Send(n) of it copies nothing.
-	Room(ctx context.Context, n ExchangeNumber) ([]byte, error)
+	// Room returns memory for rows of exchange n, the next one to send. Send(n) of it copies nothing.
+	Room(ctx context.Context, n ExchangeNumber, bytes int) ([]byte, error)
 	// Take waits as Recv does and returns the rows, which stay until Room or Send of exchange n+1.
-	Take(ctx context.Context, n ExchangeNumber) ([]byte, error)
+	Take(ctx context.Context, n ExchangeNumber, bytes int) ([]byte, error)
 }
 
 // ExchangeTimer is a RowLink that learns what the rank does beside Send and Recv.
@@ -56,162 +73,92 @@ type ExchangeTimer interface {
 
 // HostExchange is an Exchange through the host's memory, with one link for each side.
 type HostExchange struct {
-	calls   ExchangeCalls
-	backend HaloRows
+	options HostOptions
 	sides   [2]*hostSide // by Side; nil where the mesh ends
 	posted  time.Time    // the end of the last Post
 }
 
-// hostSide is one side of a HostExchange.
-type hostSide struct {
-	side       Side
-	link       RowLink
-	lender     RowLender     // link, if it is one; nil otherwise
-	timer      ExchangeTimer // the same
-	edge, halo []byte        // Depth dense rows to send, and to receive
-	done       chan error    // result of the goroutine that has edge and halo from Post to Wait; nil if there is none
+// HostOptions are the parameters of a HostExchange.
+type HostOptions struct {
+	Rank int // of this one
+	Most int // bytes that the links carry at once; larger blocks travel in parts
+	// Background has a goroutine for each side send and receive the rows. Post returns before the rows are sent, so the
+	// interior can be swept meanwhile. That pays where a device sweeps, and the host would only wait.
+	Background bool
 }
 
-// NewHostExchange returns an exchange of the halos of b, whose layout is l, over links, indexed by Side. A side must
-// have a link if and only if the layout has a neighbour there.
-func NewHostExchange(b HaloRows, l Layout, links [2]RowLink) (*HostExchange, error) {
-	x := &HostExchange{backend: b}
-	var rows []byte // of all sides, so that they stay in the cache
+// NewHostExchange returns an exchange over links, indexed by Side; nil where no rows have a neighbour.
+func NewHostExchange(links [2]RowLink, o HostOptions) *HostExchange {
+	x, shared := &HostExchange{options: o}, new([]byte)
 	for side, link := range links {
-		if (link != nil) != l.Neighbour[side] {
-			return nil, fmt.Errorf("exchange: %v side: link %v, neighbour %v",
-				Side(side), link != nil, l.Neighbour[side])
-		}
-		if link == nil {
-			continue
-		}
-		if rows == nil {
-			rows = make([]byte, l.Depth*l.Mesh.RowBytes())
-		}
-		lender, _ := link.(RowLender)
-		timer, _ := link.(ExchangeTimer)
-		x.sides[side] = &hostSide{side: Side(side), link: link, lender: lender, timer: timer, edge: rows, halo: rows}
-	}
-	return x, nil
-}
-
-// NewOverlappedExchange returns an exchange as NewHostExchange does, in which a goroutine for each side sends and
-// receives the rows. Post returns before the rows are sent, so the interior can be swept meanwhile. That pays where the
-// backend sweeps on a device, and the host would only wait.
-func NewOverlappedExchange(b HaloRows, l Layout, links [2]RowLink) (*HostExchange, error) {
-	x, err := NewHostExchange(b, l, links)
-	if err != nil {
-		return nil, err
-	}
-	for _, s := range x.sides {
-		if s != nil {
-			n := len(s.edge)
-			s.edge, s.halo, s.done = make([]byte, n), make([]byte, n), make(chan error, 1)
+		switch {
+		case link == nil:
+		case o.Background:
+			x.sides[side] = newHostSide(link, new([]byte), new([]byte))
+		default:
+			x.sides[side] = newHostSide(link, shared, shared)
 		}
 	}
-	return x, nil
+	return x
 }
 
 // Post implements Exchange.
-func (x *HostExchange) Post(ctx context.Context, n ExchangeNumber) error {
-	if err := x.calls.Post(n); err != nil {
-		return err
+func (x *HostExchange) Post(ctx context.Context, r HaloRows) error {
+	bytes := r.HaloBytes()
+	for side, n := range bytes {
+		if n > 0 && x.sides[side] == nil {
+			return fmt.Errorf("exchange: %v side: a neighbour and no link", Side(side))
+		}
 	}
-	for _, s := range x.sides {
-		if s == nil {
+	return x.post(ctx, bytes, bytes, func(side Side, dst []byte) error { return r.CopyEdge(ctx, side, dst) })
+}
+
+// Wait implements Exchange.
+func (x *HostExchange) Wait(ctx context.Context, r HaloRows) error {
+	bytes := r.HaloBytes()
+	return x.wait(ctx, bytes, bytes, func(side Side, src []byte) error { return r.SetHalo(ctx, side, src) })
+}
+
+// post sends the given bytes to each neighbour, which fill writes, and begins to receive what each of them sends. With
+// a neighbour to which nothing goes and from which nothing comes there is no exchange.
+func (x *HostExchange) post(ctx context.Context, send, recv [2]int, fill func(side Side, dst []byte) error) error {
+	for i, s := range x.sides {
+		if s == nil || send[i]+recv[i] == 0 {
 			continue
 		}
-		if err := s.room(ctx, n); err != nil {
+		if err := s.fill(ctx, send[i], func(dst []byte) error { return fill(Side(i), dst) }); err != nil {
 			return err
 		}
-		if err := s.copyEdge(ctx, x.backend); err != nil {
-			return fmt.Errorf("exchange %d: %w", n, err)
-		}
-		if s.done != nil {
-			go s.swap(ctx, n)
-		} else if err := s.link.Send(ctx, n, s.edge); err != nil {
+		if x.options.Background {
+			go func() { s.done <- s.swap(ctx, recv[i]) }()
+		} else if err := s.send(ctx); err != nil {
 			return err
 		}
 	}
 	x.posted = time.Now()
-	x.calls.Done()
 	return nil
 }
 
-// copyEdge copies the edge out of the field.
-func (s *hostSide) copyEdge(ctx context.Context, b HaloRows) error {
+// wait takes the bytes that each neighbour sends.
+func (x *HostExchange) wait(ctx context.Context, send, recv [2]int, take func(side Side, src []byte) error) error {
 	begin := time.Now()
-	err := b.CopyEdge(ctx, s.side, s.edge)
-	if s.timer != nil {
-		s.timer.CopiedEdge(time.Since(begin))
-	}
-	return err
-}
-
-// setHalo copies the rows received into the field.
-func (s *hostSide) setHalo(ctx context.Context, b HaloRows) error {
-	begin := time.Now()
-	err := b.SetHalo(ctx, s.side, s.halo)
-	if s.timer != nil {
-		s.timer.CopiedHalo(time.Since(begin))
-	}
-	return err
-}
-
-// room finds memory for the edge.
-func (s *hostSide) room(ctx context.Context, n ExchangeNumber) (err error) {
-	if s.lender != nil {
-		s.edge, err = s.lender.Room(ctx, n)
-	}
-	return err
-}
-
-// swap sends the edge and receives the halo.
-func (s *hostSide) swap(ctx context.Context, n ExchangeNumber) {
-	err := s.link.Send(ctx, n, s.edge)
-	if err == nil {
-		err = s.take(ctx, n)
-	}
-	s.done <- err
-}
-
-// take receives the halo.
-func (s *hostSide) take(ctx context.Context, n ExchangeNumber) (err error) {
-	if s.lender == nil {
-		return s.link.Recv(ctx, n, s.halo)
-	}
-	s.halo, err = s.lender.Take(ctx, n)
-	return err
-}
-
-// Wait implements Exchange.
-func (x *HostExchange) Wait(ctx context.Context, n ExchangeNumber) error {
-	if err := x.calls.Wait(n); err != nil {
-		return err
-	}
-	begin := time.Now()
-	for _, s := range x.sides {
-		if s == nil {
+	for i, s := range x.sides {
+		if s == nil || send[i]+recv[i] == 0 {
 			continue
 		}
-		if s.timer != nil && s.done == nil {
-			s.timer.Swept(x.posted, begin)
+		var err error
+		if x.options.Background {
+			err = <-s.done // ends with the context of Post
+		} else {
+			s.swept(x.posted, begin)
+			err = s.take(ctx, recv[i])
 		}
-		if err := s.receive(ctx, n); err != nil {
+		if err != nil {
 			return err
 		}
-		if err := s.setHalo(ctx, x.backend); err != nil {
-			return fmt.Errorf("exchange %d: %w", n, err)
+		if err := s.set(func(src []byte) error { return take(Side(i), src) }); err != nil {
+			return err
 		}
 	}
-	x.calls.Done()
 	return nil
-}
-
-// receive waits for the rows of exchange n.
-func (s *hostSide) receive(ctx context.Context, n ExchangeNumber) error {
-	if s.done != nil {
-		return <-s.done // ends with the context of Post
-	}
-	return s.take(ctx, n)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"jacobi/solver"
+	"jacobi/solver/jacobi"
 )
 
 // slowRows is a backend whose copies and sweeps take time.
@@ -52,8 +53,7 @@ func (l *timedLink) Swept(from, to time.Time)   { l.swept += to.Sub(from) }
 // A link that asks for it learns how long its own side's copies take, without the time of the link itself, and how long
 // the rank swept between Post and Wait.
 func TestLinkLearnsOfCopies(t *testing.T) {
-	for name, open := range map[string]func(solver.HaloRows, solver.Layout, [2]solver.RowLink) (*solver.HostExchange,
-		error){"host": solver.NewHostExchange, "overlapped": solver.NewOverlappedExchange} {
+	for name, background := range map[string]bool{"in turn": false, "background": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := formula{mesh: solver.Mesh{NX: 8, NY: 12, DType: solver.Float64}, value: bump}
@@ -64,21 +64,19 @@ func TestLinkLearnsOfCopies(t *testing.T) {
 					t.Fatal(err)
 				}
 				link := new(timedLink)
-				x, err := open(slowRows{p}, l, [2]solver.RowLink{solver.Bottom: link})
-				if err != nil {
-					t.Fatal(err)
-				}
-				engine, err := solver.NewEngine(slowRows{p}, x, solver.EngineOptions{Depth: 2, MaxSweeps: 2})
+				x := solver.NewHostExchange([2]solver.RowLink{solver.Bottom: link},
+					solver.HostOptions{Background: background})
+				engine, err := jacobi.NewEngine(slowRows{p}, x, jacobi.EngineOptions{Depth: 2, MaxSweeps: 2})
 				if err != nil {
 					t.Fatal(err)
 				}
 				for range 4 { // with 3 exchanges
-					if _, err := engine.Advance(t.Context(), 8); err != nil {
+					if _, err := engine.Advance(t.Context(), 8, 8); err != nil {
 						t.Fatal(err)
 					}
 				}
 				want := 21 * time.Millisecond
-				if name == "overlapped" {
+				if background {
 					want = 0
 				}
 				if link.out != 9*time.Millisecond || link.back != 15*time.Millisecond || link.swept != want {

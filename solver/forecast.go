@@ -15,7 +15,7 @@ const (
 // whose logarithm is not convex reveal that state, and the forecast then excludes nothing for doubtSweeps sweeps. The
 // state begins while norms are over a hundred times as large as the last one in all runs examined, so forecastReach
 // keeps the forecast from looking across it. The forecast only decides whether a rank may sweep on before a norm is
-// known. A stop that it missed costs time (see Engine.restart) but does not change the result.
+// known. A stop that it missed costs time (see jacobi.Engine.restart) but does not change the result.
 type forecast struct {
 	gap        int // sweeps from one norm to the next
 	sweep      int // the sweep of last

@@ -8,11 +8,11 @@ type Layout struct {
 	Mesh      Mesh
 	Stripe    Stripe
 	Depth     int       // rows in a halo, >= 1
+	Sweeps    int       // most sweeps in a pass; 0: as many as the backend does
 	Neighbour [2]bool   // by Side: the rows beyond belong to a rank (perhaps this one), not to the boundary
 	Magnitude Magnitude // for the unit of Sums
 	Operator  Operator  // the update of a point
-	Weights   Weights   // of the sweeps; none for plain sweeps alone
-	Norms     Cadence   // which plain sweeps have a norm
+	Norms     Cadence   // which sweeps have a norm
 }
 
 // Check returns an error for a layout that no run can have.
@@ -34,17 +34,13 @@ func (l Layout) Check() error {
 		!l.Neighbour[Bottom] && (s.Hi != interior.Hi || m.PeriodicRows()):
 		return fmt.Errorf("stripe %v: the mesh goes on beyond a side without neighbour", s)
 	}
-	if l.Norms.First < 0 || l.Norms.Stride < 0 || len(l.Weights) > 0 && l.Norms != (Cadence{}) {
-		return fmt.Errorf("norms %+v: no number may be negative, and with weights all plain sweeps have one", l.Norms)
-	}
-	if err := l.Weights.check(l.Operator, m.DType); err != nil {
-		return err
+	if l.Norms.First < 0 || l.Norms.Stride < 0 {
+		return fmt.Errorf("norms %+v: no number may be negative", l.Norms)
 	}
 	return l.Operator.Check(m.DType)
 }
 
-// CheckPass returns an error for a pass of more than maxSweeps sweeps, one that reads beyond the halo, or one whose
-// sweeps are not all as Weighted says.
+// CheckPass returns an error for a pass of more than maxSweeps sweeps or one that reads beyond the halo.
 func (l Layout) CheckPass(p Pass, maxSweeps int) error {
 	halo := l.Neighbour[Top] || l.Neighbour[Bottom]
 	if p.Sweeps < 1 || p.Sweeps > maxSweeps || p.Margin < 0 || halo && p.Sweeps+p.Margin > l.Depth {
@@ -52,11 +48,40 @@ func (l Layout) CheckPass(p Pass, maxSweeps int) error {
 			"pass of %d sweeps with margin %d: at most %d sweeps, and with the margin at most the halo's %d rows",
 			p.Sweeps, p.Margin, maxSweeps, l.Depth)
 	}
-	if p.Weighted != (l.Weights.At(p.First) != 0) || l.Weights.Alike(p.First, p.Sweeps) < p.Sweeps {
-		return fmt.Errorf("pass of %d sweeps from sweep %d on: weighted and plain sweeps cannot be mixed",
-			p.Sweeps, p.First)
+	return nil
+}
+
+// CheckCopy returns an error unless the rows s lie in the stripe and have n bytes.
+func (l Layout) CheckCopy(s Stripe, n int) error {
+	if s.Lo < l.Stripe.Lo || s.Hi > l.Stripe.Hi || s.Lo > s.Hi {
+		return fmt.Errorf("rows %v: the stripe is %v", s, l.Stripe)
+	}
+	return l.checkBytes(s, n)
+}
+
+// CheckSide returns an error unless there is a neighbour at a side, whose halo has n bytes.
+func (l Layout) CheckSide(side Side, n int) error {
+	if side > Bottom || !l.Neighbour[side] {
+		return fmt.Errorf("%v side: there is no neighbour", side)
+	}
+	return l.checkBytes(l.Halo(side), n)
+}
+
+func (l Layout) checkBytes(s Stripe, n int) error {
+	if want := s.Rows() * l.Mesh.RowBytes(); n != want {
+		return fmt.Errorf("%d bytes for %d rows, which have %d", n, s.Rows(), want)
 	}
 	return nil
+}
+
+// HaloBytes returns the size of a halo at each side, as HaloRows has it.
+func (l Layout) HaloBytes() (bytes [2]int) {
+	for side, has := range l.Neighbour {
+		if has {
+			bytes[side] = l.Depth * l.Mesh.RowBytes()
+		}
+	}
+	return bytes
 }
 
 // Held returns the rows that a rank holds: its stripe and, on each side, the halo or the row of a fixed wall.

@@ -9,7 +9,4 @@ type Pass struct {
 	First  int
 	Sweeps int
 	Margin int
-	// Weighted reports whether the sweeps have the weights of the Layout, and so no norms. All sweeps of a pass are
-	// weighted, or none is.
-	Weighted bool
 }

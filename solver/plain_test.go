@@ -5,9 +5,12 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"math"
+	"slices"
 	"sync"
 
+	"jacobi/internal/compute/reference"
 	"jacobi/solver"
 )
 
@@ -15,9 +18,11 @@ import (
 type plain struct {
 	layout    solver.Layout
 	limits    solver.Limits
-	calls     solver.Calls
+	last      string      // the newest call that changed the fields
+	pass      solver.Pass // the newest one
 	now, next map[int][]float64
-	edges     map[int][]float64
+	edges     map[int][]float64 // the whole result of a pass whose Interior is to come
+	edgeSums  []solver.Sum
 	sums      map[uint64][]solver.Sum
 	undone    int
 	loaded    int
@@ -28,12 +33,23 @@ type plain struct {
 }
 
 func newPlain(l solver.Layout, limits solver.Limits) *plain {
-	return &plain{layout: l, limits: limits, calls: solver.NewCalls("plain backend", l, limits),
-		sums: map[uint64][]solver.Sum{}}
+	return &plain{layout: l, limits: limits, sums: map[uint64][]solver.Sum{}}
+}
+
+// order returns an error unless a call may follow the newest one that changed the fields, as solver.Sweeper says.
+func (p *plain) order(call string, after ...string) error {
+	if !slices.Contains(after, p.last) {
+		return fmt.Errorf("%s after %q, allowed is %q", call, p.last, after)
+	}
+	return nil
+}
+
+// begin returns an error unless the call may begin or end pass b.
+func (p *plain) begin(call string, b solver.Pass, after ...string) error {
+	return errors.Join(p.order(call, after...), p.layout.CheckPass(b, p.limits.MaxSweeps))
 }
 
 func (p *plain) Load(_ context.Context, rows solver.RowSource) error {
-	p.calls.Load()
 	p.now, p.next = map[int][]float64{}, map[int][]float64{}
 	p.loaded++
 	for y := p.layout.Stripe.Lo - p.layout.Depth; y < p.layout.Stripe.Hi+p.layout.Depth; y++ {
@@ -48,7 +64,7 @@ func (p *plain) Load(_ context.Context, rows solver.RowSource) error {
 		p.now[y] = decode(b)
 		p.next[y] = decode(b)
 	}
-	p.calls.Done()
+	p.last = "Load"
 	return nil
 }
 
@@ -67,7 +83,13 @@ func (p *plain) advance(b solver.Pass) (map[int][]float64, []solver.Sum) {
 		reach := b.Margin + b.Sweeps - level
 		fresh := map[int][]float64{}
 		var sum solver.Sum
-		groups := map[[2]int]group{}
+		groups := make([]group, (p.layout.Mesh.NX+3)/4) // those of eight rows
+		end := func() {
+			for i, g := range groups {
+				sum.Add(g.sum-g.bias, p.layout.Magnitude)
+				groups[i] = group{}
+			}
+		}
 		for y := s.Lo - reach; y < s.Hi+reach; y++ {
 			if !p.layout.Mesh.PeriodicRows() && (y < 1 || y > p.layout.Mesh.NY-2) {
 				continue
@@ -76,7 +98,7 @@ func (p *plain) advance(b solver.Pass) (map[int][]float64, []solver.Sum) {
 			n := append([]float64(nil), o...)
 			d := make([]float64, (len(o)+3)/4*4)
 			for x := 1; x < len(o)-1; x++ {
-				n[x] = 0.25 * float64((o[x-1]+o[x+1])+(old[y-1][x]+old[y+1][x]))
+				n[x] = reference.Update(solver.Float64, solver.Operator{}, o[x-1], o[x+1], old[y-1][x], old[y+1][x], 0)
 				d[x] = n[x] - o[x]
 			}
 			if p.damageAt > 0 && b.First+level-1 == p.damageAt && y == s.Lo {
@@ -86,17 +108,18 @@ func (p *plain) advance(b solver.Pass) (map[int][]float64, []solver.Sum) {
 			if y < s.Lo || y >= s.Hi {
 				continue
 			}
+			if y%8 == 0 {
+				end()
+			}
 			for x := 0; x < len(d); x += 4 {
 				const s = 0x1p-1022
 				left := math.FMA(d[x+1], d[x+1], math.FMA(d[x], d[x], s))
 				right := math.FMA(d[x+3], d[x+3], math.FMA(d[x+2], d[x+2], s))
-				g := groups[[2]int{y / 8, x}]
-				groups[[2]int{y / 8, x}] = group{g.sum + (left + right), g.bias + 2*s}
+				g := groups[x/4]
+				groups[x/4] = group{g.sum + (left + right), g.bias + 2*s}
 			}
 		}
-		for _, g := range groups {
-			sum.Add(g.sum-g.bias, p.layout.Magnitude)
-		}
+		end()
 		for y, row := range old { // fixed rows
 			if _, ok := fresh[y]; !ok && !p.layout.Mesh.PeriodicRows() && (y == 0 || y == p.layout.Mesh.NY-1) {
 				fresh[y] = row
@@ -112,16 +135,21 @@ func (p *plain) advance(b solver.Pass) (map[int][]float64, []solver.Sum) {
 }
 
 func (p *plain) Edges(_ context.Context, b solver.Pass) error {
-	if err := p.calls.Edges(b); err != nil {
+	if b.Margin != 0 {
+		return fmt.Errorf("edges of pass %+v, whose margin is not 0", b)
+	}
+	if err := p.begin("Edges", b, "Load", "Interior", "Undo"); err != nil {
 		return err
 	}
-	p.edges, _ = p.advance(b)
-	p.calls.Done()
+	p.edges, p.edgeSums = p.advance(b)
+	p.last, p.pass = "Edges", b
 	return nil
 }
 
+func (p *plain) HaloBytes() [2]int { return p.layout.HaloBytes() }
+
 func (p *plain) CopyEdge(_ context.Context, side solver.Side, dst []byte) error {
-	if err := p.calls.CopyEdge(side, len(dst)); err != nil {
+	if err := errors.Join(p.order("CopyEdge", "Edges"), p.layout.CheckSide(side, len(dst))); err != nil {
 		return err
 	}
 	encode(p.edges, p.layout.Edge(side).Lo, dst)
@@ -129,19 +157,25 @@ func (p *plain) CopyEdge(_ context.Context, side solver.Side, dst []byte) error 
 }
 
 func (p *plain) Interior(_ context.Context, b solver.Pass) error {
-	if _, err := p.calls.Interior(b); err != nil {
+	if p.last == "Edges" && b != p.pass {
+		return fmt.Errorf("interior of pass %+v after edges of pass %+v", b, p.pass)
+	}
+	if err := p.begin("Interior", b, "Load", "Edges", "Interior", "Undo"); err != nil {
 		return err
 	}
-	rows, sums := p.advance(b)
+	rows, sums := p.edges, p.edgeSums
+	if p.last != "Edges" {
+		rows, sums = p.advance(b)
+	}
 	p.next, p.now = p.now, rows
 	p.sums[b.Index] = sums
 	p.swept += b.Sweeps
-	p.calls.Done()
+	p.last, p.pass = "Interior", b
 	return nil
 }
 
 func (p *plain) SetHalo(_ context.Context, side solver.Side, src []byte) error {
-	if err := p.calls.SetHalo(side, len(src)); err != nil {
+	if err := errors.Join(p.order("SetHalo", "Interior"), p.layout.CheckSide(side, len(src))); err != nil {
 		return err
 	}
 	lo := p.layout.Halo(side).Lo
@@ -153,27 +187,30 @@ func (p *plain) SetHalo(_ context.Context, side solver.Side, src []byte) error {
 }
 
 func (p *plain) Sums(_ context.Context, b solver.Pass) ([]solver.Sum, error) {
+	if b.Index > p.pass.Index || b.Index+uint64(p.limits.Lag) < p.pass.Index {
+		return nil, fmt.Errorf("sums of pass %d after pass %d, with a lag of %d", b.Index, p.pass.Index, p.limits.Lag)
+	}
 	var sums []solver.Sum
 	for i, sum := range p.sums[b.Index] {
 		if p.layout.Norms.Has(b.First + i) {
 			sums = append(sums, sum)
 		}
 	}
-	return sums, p.calls.Sums(b)
+	return sums, p.order("Sums", "Interior")
 }
 
 func (p *plain) Undo() error {
-	if err := p.calls.Undo(); err != nil {
+	if err := p.order("Undo", "Interior"); err != nil {
 		return err
 	}
 	p.now, p.next = p.next, p.now
 	p.undone++
-	p.calls.Done()
+	p.last = "Undo"
 	return nil
 }
 
 func (p *plain) CopyRows(_ context.Context, s solver.Stripe, dst []byte) error {
-	if err := p.calls.CopyRows(s, len(dst)); err != nil {
+	if err := p.layout.CheckCopy(s, len(dst)); err != nil {
 		return err
 	}
 	encode(p.now, s.Lo, dst)

@@ -11,8 +11,9 @@ import (
 	"sync"
 	"testing"
 
-	"jacobi/internal/reference"
+	"jacobi/internal/compute/reference"
 	"jacobi/solver"
+	"jacobi/solver/jacobi"
 )
 
 // formula is an initial field.
@@ -56,6 +57,37 @@ func wantedEvery(t *testing.T, f formula, every int, tolerance float64, maxItera
 	return norms, j.Rows(f.mesh.Interior())
 }
 
+// options are the parameters of a run by sweeps.
+type options struct {
+	Initial       solver.RowSource
+	Start         solver.Start
+	Depth         int
+	MaxSweeps     int
+	Goal          solver.Goal
+	MaxIterations int
+	Norms         solver.Cadence
+	Ahead         int
+	Stop          func() bool
+	Saver         solver.Saver
+	SaveEvery     int
+	Samples       solver.Samples
+	OnNorms       func(first int, norms []float64) error
+	OnPass        func(sweeps int)
+	OnStep        solver.OnStep
+}
+
+// run sweeps a loaded field until the run ends.
+func run(ctx context.Context, s jacobi.Rows, x solver.Exchange, r solver.Reducer, o options) (solver.Result, error) {
+	sums := solver.NewReductions(r, &solver.Watch{OnStep: o.OnStep})
+	it, err := jacobi.New(s, x, sums.Watch, jacobi.Options{EngineOptions: jacobi.EngineOptions{Depth: o.Depth,
+		MaxSweeps: o.MaxSweeps, Sweeps: o.Start.Sweeps, Norms: o.Norms}, Initial: o.Initial, Ahead: o.Ahead})
+	if err != nil {
+		return solver.Result{}, err
+	}
+	return solver.Drive(ctx, it, sums, solver.Options{Start: o.Start, Goal: o.Goal, MaxIterations: o.MaxIterations,
+		Stop: o.Stop, Saver: o.Saver, SaveEvery: o.SaveEvery, Samples: o.Samples, OnNorms: o.OnNorms, OnPass: o.OnPass})
+}
+
 // outcome is the result of a run of several ranks.
 type outcome struct {
 	result   solver.Result
@@ -65,15 +97,15 @@ type outcome struct {
 }
 
 // runRanks runs ranks in this process. mutate, if not nil, may change the options and the backend of a rank.
-func runRanks(t *testing.T, f formula, ranks, depth int, limits solver.Limits, o solver.Options,
-	mutate func(rank int, o *solver.Options, p *plain)) (outcome, []error) {
+func runRanks(t *testing.T, f formula, ranks, depth int, limits solver.Limits, o options,
+	mutate func(rank int, o *options, p *plain)) (outcome, []error) {
 	t.Helper()
 	return runRanksOver(t, f, ranks, depth, limits, o, mutate, func(_ int, h *hub) solver.Reducer { return h })
 }
 
 // runRanksOver is runRanks with a reducer for each rank, made from the hub.
-func runRanksOver(t *testing.T, f formula, ranks, depth int, limits solver.Limits, o solver.Options,
-	mutate func(rank int, o *solver.Options, p *plain),
+func runRanksOver(t *testing.T, f formula, ranks, depth int, limits solver.Limits, o options,
+	mutate func(rank int, o *options, p *plain),
 	reducer func(rank int, h *hub) solver.Reducer) (outcome, []error) {
 	t.Helper()
 	stripes, err := solver.Partition(f.mesh.Interior(), ranks, depth)
@@ -99,10 +131,7 @@ func runRanksOver(t *testing.T, f formula, ranks, depth int, limits solver.Limit
 				links[side] = h.link(r, solver.Side(side))
 			}
 		}
-		x, err := solver.NewHostExchange(p, l, links)
-		if err != nil {
-			t.Fatal(err)
-		}
+		x := solver.NewHostExchange(links, solver.HostOptions{})
 		opts := o
 		opts.Initial, opts.Depth, opts.MaxSweeps = f, depth, limits.MaxSweeps
 		if r == 0 {
@@ -119,7 +148,7 @@ func runRanksOver(t *testing.T, f formula, ranks, depth int, limits solver.Limit
 		}
 		red := reducer(r, h)
 		wg.Go(func() {
-			results[r], errs[r] = solver.Run(t.Context(), p, x, red, opts)
+			results[r], errs[r] = run(t.Context(), p, x, red, opts)
 		})
 	}
 	wg.Wait()
@@ -166,7 +195,7 @@ func TestRunEndsAfterTheSweepAfterConvergence(t *testing.T) {
 				{4, 8, 8, 1}, {3, 8, 3, 0}, {3, 7, 2, 1}, {2, 16, 5, 0},
 			} {
 				out, errs := runRanks(t, f, c.ranks, c.depth, solver.Limits{MaxSweeps: c.pass, Lag: c.lag},
-					solver.Options{Tolerance: tolerance, MaxIterations: 60}, nil)
+					options{Goal: solver.Goal{Tolerance: tolerance}, MaxIterations: 60}, nil)
 				noErrors(t, errs)
 				if out.result.Sweeps != k+2 || out.result.Reason != solver.Converged || out.result.Norm != norms[k+1] {
 					t.Errorf("periodic %v, k %d, %+v: %+v; want %d sweeps, norm %v", periodic, k, c, out.result, k+2,
@@ -192,7 +221,7 @@ func TestRunEndsAtMaxIterations(t *testing.T) {
 		_, field := wanted(t, f, 0, n)
 		for _, tolerance := range []float64{0, all[n-1]} {
 			out, errs := runRanks(t, f, 2, 8, solver.Limits{MaxSweeps: 5},
-				solver.Options{Tolerance: tolerance, MaxIterations: n}, nil)
+				options{Goal: solver.Goal{Tolerance: tolerance}, MaxIterations: n}, nil)
 			noErrors(t, errs)
 			reason := solver.MaxIterations
 			if tolerance > 0 {
@@ -217,7 +246,7 @@ func TestRunRestartsWhenTheForecastIsWrong(t *testing.T) {
 		all, _ := wanted(t, f, 0, 100)
 		norms, field := wanted(t, f, all[k], 100)
 		out, errs := runRanks(t, f, 2, 16, solver.Limits{MaxSweeps: 4},
-			solver.Options{Tolerance: all[k], MaxIterations: 100}, nil)
+			options{Goal: solver.Goal{Tolerance: all[k]}, MaxIterations: 100}, nil)
 		noErrors(t, errs)
 		if out.result.Sweeps != len(norms) || !slices.Equal(out.norms, norms) || !bytes.Equal(out.field, field) {
 			t.Errorf("k %d: %+v, want %d sweeps", k, out.result, len(norms))
@@ -235,7 +264,8 @@ func TestRunRestartsWhenTheForecastIsWrong(t *testing.T) {
 	all, _ := wanted(t, f, 0, 100)
 	_, field := wanted(t, f, all[17], 100)
 	out, errs := runRanks(t, f, 2, 16, solver.Limits{MaxSweeps: 4},
-		solver.Options{Tolerance: all[17], MaxIterations: 100}, func(_ int, _ *solver.Options, p *plain) {
+		options{Goal: solver.Goal{Tolerance: all[17]}, MaxIterations: 100}, func(_ int, _ *options,
+			p *plain) {
 			p.exaggerateBefore = 16
 		})
 	noErrors(t, errs)
@@ -254,7 +284,7 @@ func TestRunStopsAtACommonSweep(t *testing.T) {
 	f := formula{mesh: solver.Mesh{NX: 21, NY: 67, DType: solver.Float64}, value: bump}
 	for _, depth := range []int{1, 4, 8} {
 		out, errs := runRanks(t, f, 3, depth, solver.Limits{MaxSweeps: depth, Lag: 1},
-			solver.Options{MaxIterations: 1 << 30}, func(rank int, o *solver.Options, p *plain) {
+			options{MaxIterations: 1 << 30}, func(rank int, o *options, p *plain) {
 				if rank == 1 {
 					o.Stop = func() bool { return p.swept >= 20 }
 				}
@@ -274,8 +304,8 @@ func TestRunStopsAtACommonSweep(t *testing.T) {
 func TestRunNamesTheSweepOfANaN(t *testing.T) {
 	f := formula{mesh: solver.Mesh{NX: 21, NY: 67, DType: solver.Float64}, value: bump}
 	for _, depth := range []int{1, 8} {
-		_, errs := runRanks(t, f, 3, depth, solver.Limits{MaxSweeps: depth}, solver.Options{MaxIterations: 100},
-			func(rank int, _ *solver.Options, p *plain) {
+		_, errs := runRanks(t, f, 3, depth, solver.Limits{MaxSweeps: depth}, options{MaxIterations: 100},
+			func(rank int, _ *options, p *plain) {
 				if rank == 2 {
 					p.damageAt = 13
 				}
@@ -294,7 +324,7 @@ func TestRunReplaysAtMostOnePass(t *testing.T) {
 	f := formula{mesh: solver.Mesh{NX: 21, NY: 67, DType: solver.Float64}, value: bump}
 	all, _ := wanted(t, f, 0, 60)
 	out, errs := runRanks(t, f, 2, 8, solver.Limits{MaxSweeps: 8},
-		solver.Options{Tolerance: all[42], MaxIterations: 60}, nil)
+		options{Goal: solver.Goal{Tolerance: all[42]}, MaxIterations: 60}, nil)
 	noErrors(t, errs)
 	for r, p := range out.backends { // sweep 43 is the fourth of pass [40, 48): 48 sweeps, and 4 of them replayed
 		if p.undone != 1 || p.loaded != 1 || p.swept != 48+4 {
@@ -311,13 +341,10 @@ func TestRunFailsWhenItsContextEnds(t *testing.T) {
 	if err := p.Load(t.Context(), f); err != nil {
 		t.Fatal(err)
 	}
-	x, err := solver.NewHostExchange(p, l, [2]solver.RowLink{nil, h.link(0, solver.Bottom)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	x := solver.NewHostExchange([2]solver.RowLink{nil, h.link(0, solver.Bottom)}, solver.HostOptions{})
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("rank 1 is gone"))
-	_, err = solver.Run(ctx, p, x, h, solver.Options{Initial: f, Depth: 1, MaxSweeps: 1, MaxIterations: 5})
+	_, err := run(ctx, p, x, h, options{Initial: f, Depth: 1, MaxSweeps: 1, MaxIterations: 5})
 	if want := "sweep 1: halo exchange: rank 1 is gone"; err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}

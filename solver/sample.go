@@ -24,21 +24,20 @@ type Sample struct {
 // Sampling is a Sampler and the samples that it gets.
 type Sampling struct {
 	Sampler Sampler
-	// Every is the interval of its samples, the same on all ranks: the field after 0, Every, 2 Every, ... sweeps, or
-	// after the first sweep from there on with which the method can be sampled. A run that goes on from a saved state
-	// takes the samples that a run in one piece takes from there on, and that of the state. If Every is 0, the Sampler
-	// gets the samples that ranks ask for.
+	// Every is the interval of its samples, the same on all ranks: the field after 0, Every, 2 Every, ... iterations. A
+	// run that goes on from a saved state takes the samples that a run in one piece takes from there on, and that of
+	// the state. If Every is 0, the Sampler gets the samples that ranks ask for.
 	Every int
 	// Wanted, if not nil, reports whether this rank asks for a sample. If any rank asks, all Samplings whose Every is 0
 	// get one soon. It is called once a pass at most.
 	Wanted func() bool
 }
 
-// Samples are the Samplings of a run: as many on all ranks, in the same order. None cost nothing.
+// Samples are the Samplings of a run: the same on all ranks, in the same order. An empty Samples costs nothing.
 type Samples []Sampling
 
-// Wanted reports whether this rank asks for a sample.
-func (s Samples) Wanted() bool {
+// wanted reports whether this rank asks for a sample.
+func (s Samples) wanted() bool {
 	for _, g := range s {
 		if g.Wanted != nil && g.Wanted() {
 			return true
@@ -47,30 +46,31 @@ func (s Samples) Wanted() bool {
 	return false
 }
 
-// Next returns the least number of sweeps beyond the given one after which a regular sample is due; MaxInt for never.
-func (s Samples) Next(sweeps int) int {
+// next returns the least number of iterations beyond the given one after which a regular sample is due; MaxInt for
+// never.
+func (s Samples) next(done int) int {
 	next := math.MaxInt
 	for _, g := range s {
-		next = min(next, nextSave(sweeps, g.Every))
+		next = min(next, nextSave(done, g.Every))
 	}
 	return next
 }
 
-// Due reports whether a sample is to be taken after the given number of sweeps. asked reports whether a rank asks for
-// one. The field could be sampled stride sweeps before, and not in between.
-func (s Samples) Due(sweeps, stride int, asked bool) bool {
+// due reports whether a sample is to be taken after the given number of iterations. asked reports whether a rank asks
+// for one.
+func (s Samples) due(done int, asked bool) bool {
 	for _, g := range s {
-		if g.due(sweeps, stride, asked) {
+		if g.due(done, asked) {
 			return true
 		}
 	}
 	return false
 }
 
-// Take has the field sampled by those whose sample is due, as Due has it, and w measures that.
-func (s Samples) Take(ctx context.Context, at Sample, stride int, asked bool, w *Watch) error {
+// take has the field sampled by those whose sample is due, as due has it, and w measures that.
+func (s Samples) take(ctx context.Context, at Sample, asked bool, w *Watch) error {
 	for _, g := range s {
-		if !g.due(at.Sweeps, stride, asked) {
+		if !g.due(at.Sweeps, asked) {
 			continue
 		}
 		step := Step{Kind: StepSample, First: at.Sweeps}
@@ -81,10 +81,10 @@ func (s Samples) Take(ctx context.Context, at Sample, stride int, asked bool, w 
 	return nil
 }
 
-// due reports whether the Sampler gets a sample after the given number of sweeps.
-func (g Sampling) due(sweeps, stride int, asked bool) bool {
+// due reports whether the Sampler gets a sample after the given number of iterations.
+func (g Sampling) due(done int, asked bool) bool {
 	if g.Every == 0 {
 		return asked
 	}
-	return sweeps == 0 || sweeps%g.Every < min(stride, sweeps)
+	return done%g.Every == 0
 }

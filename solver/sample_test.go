@@ -24,13 +24,13 @@ func (s *sampler) Sample(ctx context.Context, at solver.Sample) error {
 	return s.Save(ctx, at.Sweeps)
 }
 
-// sampledRun runs ranks with two Samplers each: one every so many sweeps, and one for the samples that asks asks for.
-// It returns the Samplers of the ranks and the fields that they have seen.
-func sampledRun(t *testing.T, f formula, ranks, depth, every int, limits solver.Limits, o solver.Options,
+// sampledRun runs ranks with two Samplers each: one at an interval of sweeps, and one for the samples that asks asks
+// for. It returns the Samplers of the ranks and the fields that they have seen.
+func sampledRun(t *testing.T, f formula, ranks, depth, every int, limits solver.Limits, o options,
 	asks func(rank int, s *sampler) bool) (out outcome, regular, asked []*sampler, h, onRequest *shelf) {
 	t.Helper()
 	h, onRequest = &shelf{states: map[int]map[int][]byte{}}, &shelf{states: map[int]map[int][]byte{}}
-	out, errs := runRanks(t, f, ranks, depth, limits, o, func(rank int, o *solver.Options, p *plain) {
+	out, errs := runRanks(t, f, ranks, depth, limits, o, func(rank int, o *options, p *plain) {
 		r := &sampler{saver: saver{shelf: h, backend: p}, norms: map[int]float64{}}
 		a := &sampler{saver: saver{shelf: onRequest, backend: p}, norms: map[int]float64{}}
 		regular, asked = append(regular, r), append(asked, a)
@@ -61,7 +61,7 @@ func TestRegularSamplesAreExact(t *testing.T) {
 					if start > k {
 						continue
 					}
-					o := solver.Options{Tolerance: all[k], MaxIterations: 60, Ahead: c.ahead,
+					o := options{Goal: solver.Goal{Tolerance: all[k]}, MaxIterations: 60, Ahead: c.ahead,
 						Start: solver.Start{Sweeps: start, Norms: norms[:start]}}
 					out, regular, asked, h, _ := sampledRun(t, f, c.ranks, c.depth, 7,
 						solver.Limits{MaxSweeps: c.pass, Lag: c.lag}, o, nil)
@@ -104,8 +104,8 @@ func TestSamplesOnRequest(t *testing.T) {
 					len(s.calls) == 1 && s.backend.swept >= 80)
 			}
 			_, regular, asked, _, h := sampledRun(t, f, 3, 4, 1000, solver.Limits{MaxSweeps: 4, Lag: lag},
-				solver.Options{MaxIterations: 160, Ahead: ahead}, asks)
-			late := 4 * (ahead + lag) // flags settle so many sweeps after they were sent
+				options{MaxIterations: 160, Ahead: ahead}, asks)
+			late := 4 * (ahead + lag) // sweeps from the sending of a flag until it settles
 			got := asked[0].calls
 			if len(got) != 2 || got[0] < 20 || got[0] > 20+late || got[1] < 80 || got[1] > 80+late {
 				t.Errorf("lag %d, ahead %d: samples after sweeps %v, want them up to %d after 20 and 80", lag, ahead,
@@ -129,8 +129,8 @@ func TestSamplesOnRequest(t *testing.T) {
 // An error of a Sampler ends the run.
 func TestFailingSamplerEndsTheRun(t *testing.T) {
 	f := formula{mesh: solver.Mesh{NX: 9, NY: 40, DType: solver.Float64}, value: bump}
-	_, errs := runRanks(t, f, 1, 1, solver.Limits{MaxSweeps: 1}, solver.Options{MaxIterations: 60},
-		func(_ int, o *solver.Options, _ *plain) {
+	_, errs := runRanks(t, f, 1, 1, solver.Limits{MaxSweeps: 1}, options{MaxIterations: 60},
+		func(_ int, o *options, _ *plain) {
 			o.Samples = solver.Samples{{Sampler: lost{}, Every: 7}}
 		})
 	const want = "after 7 sweeps: sample the field: the device is gone"

@@ -29,16 +29,20 @@ func TestRunEndsWhenItStalls(t *testing.T) {
 			if len(norms) != p.sweeps || (decisive.Norm == 0) != p.zero {
 				t.Fatalf("%+v: the oracle did %d sweeps, to a norm of %v", p, len(norms), decisive.Norm)
 			}
+			reason := solver.Stalled
+			if decisive.Norm <= tolerance && tolerance > 0 {
+				reason = solver.Converged
+			}
 			for _, c := range []struct{ ranks, depth, pass, lag, ahead, start int }{
 				{1, 1, 1, 0, 1, 0}, {2, 8, 8, 0, 1, 0}, {2, 5, 5, 1, 1, 0}, {2, 8, 3, 1, 1, 0}, {1, 1, 1, 0, 32, 0},
 				{2, 8, 8, 0, 32, 0}, {2, 5, 5, 1, 32, 0}, {2, 8, 3, 1, 9, 0}, {2, 8, 8, 1, 1, 50},
 				{2, 8, 8, 1, 32, 50}, {1, 7, 7, 0, 1, p.sweeps - 103}, {1, 7, 7, 1, 32, p.sweeps - 103},
 				{2, 8, 8, 0, 32, p.sweeps - 60}, {2, 5, 2, 1, 32, p.sweeps - 3},
 			} {
-				o := solver.Options{Tolerance: tolerance, MaxIterations: 5000, Ahead: c.ahead}
+				o := options{Goal: solver.Goal{Tolerance: tolerance}, MaxIterations: 5000, Ahead: c.ahead}
 				o.Start = solver.Start{Sweeps: c.start, Norms: norms[c.start-min(c.start, solver.StopNorms) : c.start]}
 				limits := solver.Limits{MaxSweeps: c.pass, Lag: c.lag}
-				out, errs := runRanks(t, f, c.ranks, c.depth, limits, o, func(_ int, _ *solver.Options, b *plain) {
+				out, errs := runRanks(t, f, c.ranks, c.depth, limits, o, func(_ int, _ *options, b *plain) {
 					if c.start == 0 {
 						return
 					}
@@ -49,8 +53,8 @@ func TestRunEndsWhenItStalls(t *testing.T) {
 				})
 				noErrors(t, errs)
 				r, d := out.result, out.result.Decisive
-				if r.Sweeps != len(norms) || r.Reason != solver.Stalled || d == nil || *d != decisive {
-					t.Errorf("%+v, %+v: %+v, %+v; want stalled after %d, by %+v", p, c, r, d, len(norms), decisive)
+				if r.Sweeps != len(norms) || r.Reason != reason || d == nil || *d != decisive {
+					t.Errorf("%+v, %+v: %+v, %+v; want %s after %d, by %+v", p, c, r, d, reason, len(norms), decisive)
 				}
 				if !slices.Equal(out.norms, norms[c.start:]) || !bytes.Equal(out.field, field) {
 					t.Errorf("%+v, %+v: other norms or another field", p, c)
@@ -66,7 +70,7 @@ func TestRunEndsWhenItStalls(t *testing.T) {
 	}
 }
 
-// A norm of 0 counts as a stall, not as a norm that met the tolerance.
+// A norm of 0 meets any tolerance. Without one it is a stall, but for the first norm: the field is the solution.
 func TestStopRule(t *testing.T) {
 	repeat := func(n int, norms ...float64) (all []float64) {
 		for range n {
@@ -82,8 +86,9 @@ func TestStopRule(t *testing.T) {
 		want      solver.StopReason
 	}{
 		{"falls", 0.3, []float64{1, 0.5, 0.3, 0}, 2, solver.Converged},
-		{"falls to 0", 0.3, []float64{1, 0.5, 0, 0}, 2, solver.Stalled},
-		{"0 from the start", 0, []float64{0}, 0, solver.Stalled},
+		{"falls to 0", 0.3, []float64{1, 0.5, 0, 0}, 2, solver.Converged},
+		{"falls to 0, no tolerance", 0, []float64{1, 0.5, 0, 0}, 2, solver.Stalled},
+		{"0 from the start", 0, []float64{0}, 0, solver.Converged},
 		{"one value", 0, repeat(102, 0.5), 101, solver.Stalled},
 		{"one value, not yet", 0, repeat(101, 0.5), -1, ""},
 		{"two values", 0, append([]float64{9, 9, 9}, repeat(60, 0.5, 0.6)...), 104, solver.Stalled},
@@ -91,7 +96,7 @@ func TestStopRule(t *testing.T) {
 		{"broken", 0, append(append(repeat(101, 0.5), 0.4), repeat(101, 0.5)...), -1, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			rule, at := solver.StopRule{Tolerance: c.tolerance}, -1
+			rule, at := solver.StopRule{Goal: solver.Goal{Tolerance: c.tolerance}, Stall: &solver.Repeats{}}, -1
 			var reason solver.StopReason
 			for i, norm := range c.norms {
 				if reason = rule.Add(norm); reason != "" {

@@ -24,7 +24,7 @@ const (
 	StepGather      // every rank gets all rows of a level
 	StepNorm        // the sum of the norm, of this rank
 	StepReduce      // Reducer.Post and Reducer.Wait
-	StepSearch      // a part of a step of conjugate gradients
+	StepCG          // a part of a step of conjugate gradients
 	StepInterpolate // the way up from one mesh of full multigrid to the next
 	StepCycle
 	StepStage // the cycles on one of the coarser meshes of full multigrid
@@ -34,13 +34,26 @@ const (
 // Valid reports whether k is one of the kinds.
 func (k StepKind) Valid() bool { return k < stepKinds }
 
-// Step is something that a rank does within Run. Fields that do not describe its kind are 0.
+// Step is something that a rank does within Drive. Fields that do not describe its kind are 0.
 type Step struct {
 	Kind   StepKind
 	Number uint64 // of the pass, the exchange, the sum over ranks, the cycle or the stage
 	First  int    // the first sweep of the pass; of a state or sample, the sweeps done
 	Sweeps int    // of the pass
 	Level  int    // of multigrid
+}
+
+// Times are the wall-clock times of one rank within Drive, by the clock of the host. A device may sweep while the host
+// waits.
+type Times struct {
+	Total    time.Duration // from the first sweep to the last
+	Compute  time.Duration // in the sweeper: sweeping, or launching sweeps and waiting for their sums
+	HaloWait time.Duration // sending edge rows, and waiting for those of neighbours
+	NormWait time.Duration // posting sums, and waiting for those of other ranks
+	Save     time.Duration // copying the state for the Saver
+	Sample   time.Duration // in Samplers
+
+	Exchanges uint64 // of halos, received
 }
 
 // Share is the part of Times to which the time of a step is added.
@@ -59,7 +72,7 @@ const (
 // Share returns the part of Times to which steps of this kind are added.
 func (k StepKind) Share() Share {
 	switch k {
-	case StepEdges, StepInterior, StepSums, StepDown, StepTail, StepUp, StepNorm, StepSearch, StepInterpolate:
+	case StepEdges, StepInterior, StepSums, StepDown, StepTail, StepUp, StepNorm, StepCG, StepInterpolate:
 		return ShareCompute
 	case StepPost, StepWait, StepOverlap, StepGather:
 		return ShareHaloWait
@@ -73,7 +86,7 @@ func (k StepKind) Share() Share {
 	return ShareNone
 }
 
-// OnStep is called when a step has ended, in the goroutine of Run.
+// OnStep is called when a step has ended, in the goroutine of Drive.
 type OnStep func(s Step, start time.Time, took time.Duration)
 
 // Watch measures the steps of a run. All calls come from one goroutine.

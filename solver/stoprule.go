@@ -5,53 +5,41 @@ type StopReason string
 
 // The reasons.
 const (
-	Converged     StopReason = "converged"      // a norm met the tolerance
+	Converged     StopReason = "converged"      // a norm met the goal, or no point changes at all
 	Stalled       StopReason = "stalled"        // only rounding is left: the field stays the same or alternates
+	Stagnated     StopReason = "stagnated"      // norms no longer fall, and are above what rounding leaves
 	MaxIterations StopReason = "max_iterations" // the configured number of sweeps was done
 	Interrupted   StopReason = "interrupted"    // a rank was asked to stop
 )
 
-// stallSweeps is the number of consecutive norms that must each equal the last but one norm before for a run to stall.
-const stallSweeps = 100
-
-// StopNorms is the number of preceding norms that a StopRule needs to judge the next one.
-const StopNorms = stallSweeps + 1
-
-// StopRule decides from the norms of a run alone when the run ends. A run ends after sweep k+1, where k is the first
-// sweep with a norm
-//   - whose norm is exactly 0: the field did not change, and never will;
-//   - or whose norm is at most Tolerance;
-//   - or whose norm and the stallSweeps-1 norms before it each equal, to the bit, the last but one norm before.
-//
-// In exact arithmetic norms fall with every sweep. Once only rounding is left, the field reaches a fixed point or
-// alternates between two states, and its norm never meets a smaller tolerance.
+// StopRule decides from the norms of a run alone when the run ends: with a norm that meets the goal, that is exactly 0,
+// or with which the run has stalled. Updates after a norm of 0 are too small for any norm to show.
 type StopRule struct {
-	Tolerance float64
-
-	last, before float64 // the two newest norms
-	seen         int     // norms added
-	repeats      int     // newest norms in a row that equal the last but one norm before them
+	Goal
+	Stall Stall
+	seen  bool // a norm was added
 }
 
-// Add takes the norm of the next sweep that has one. It returns the reason why this norm ends the run, or "" if it does
-// not.
-func (s *StopRule) Add(norm float64) StopReason {
-	s.repeats++
-	if s.seen < 2 || norm != s.before {
-		s.repeats = 0
+// Stall tells by norms whether a run has stalled.
+type Stall interface {
+	// Add takes the next norm and reports whether the run has stalled with it.
+	Add(norm float64) bool
+	// Within reports whether the run may stall within the next n norms.
+	Within(n int) bool
+}
+
+// Add takes the next norm. It returns the reason why this norm ends the run, or "" if it does not.
+func (r *StopRule) Add(norm float64) StopReason {
+	first := !r.seen
+	if r.seen = true; r.Base == 0 {
+		r.Base = norm
 	}
-	s.last, s.before = norm, s.last
-	s.seen++
+	stalled := r.Stall.Add(norm)
 	switch {
-	case norm == 0:
-		return Stalled
-	case norm <= s.Tolerance:
+	case r.Met(norm), norm == 0 && first:
 		return Converged
-	case s.repeats >= stallSweeps:
+	case norm == 0 || stalled:
 		return Stalled
 	}
 	return ""
 }
-
-// mayStall reports whether repeated norms may end the run within the next n norms.
-func (s *StopRule) mayStall(n int) bool { return s.repeats > 0 && s.repeats+n >= stallSweeps }

@@ -43,15 +43,12 @@ func TestTimesTellTheDeviceFromTheOthers(t *testing.T) {
 		if err := p.Load(t.Context(), f); err != nil {
 			t.Fatal(err)
 		}
-		x, err := solver.NewHostExchange(p, l, [2]solver.RowLink{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		x := solver.NewHostExchange([2]solver.RowLink{}, solver.HostOptions{})
 		device, reducer := slow{p, 30 * time.Millisecond}, others{newHub(1), 2 * time.Millisecond}
 		shares := map[solver.Share]time.Duration{}
 		onStep := func(s solver.Step, _ time.Time, took time.Duration) { shares[s.Kind.Share()] += took }
-		result, err := solver.Run(t.Context(), device, x, reducer,
-			solver.Options{Initial: f, Depth: 2, MaxSweeps: 2, MaxIterations: 2 * passes, OnStep: onStep})
+		result, err := run(t.Context(), device, x, reducer,
+			options{Initial: f, Depth: 2, MaxSweeps: 2, MaxIterations: 2 * passes, OnStep: onStep})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,8 +5,8 @@ type Wall uint8
 
 // The conditions. Their values are part of the wire format.
 const (
-	Fixed    Wall = iota // the row or column of the wall keeps its initial values
-	Periodic             // the mesh goes on at the opposite wall, which is periodic too
+	Dirichlet Wall = iota // the row or column of the wall keeps its initial values
+	Periodic              // the mesh goes on at the opposite wall, which is periodic too
 	// Neumann gives the outward normal derivative. The row or column of the wall is swept: the value beyond the wall
 	// is that of the mirror point, and the derivative is part of the source (see Operator).
 	Neumann

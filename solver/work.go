@@ -20,7 +20,7 @@ const (
 	WorkToHost                      // rows are copied to the host
 	WorkFromHost                    // rows are copied from the host
 	WorkSums                        // the sums of a pass are copied to the host
-	WorkSearch                      // a part of a step of conjugate gradients
+	WorkCG                          // a part of a step of conjugate gradients
 	workKinds
 )
 

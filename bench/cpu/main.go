@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 	"runtime"
 
-	"jacobi/internal/device"
+	"jacobi/internal/compute/device"
 )
 
 func main() {
@@ -61,8 +61,8 @@ func (b *bench) run() (err error) {
 // kernels compares one rank with the OpenMP peer, both with one thread per core, and also one sweep per pass with a
 // copy.
 func (b *bench) kernels() error {
-	fmt.Printf("One rank of %d threads against OpenMP with as many; %% of copy: of the points that a copy of the "+
-		"field would move\n", b.cores)
+	fmt.Printf("One rank of %[1]d threads against OpenMP with %[1]d threads; %% of copy: of the points that a copy of "+
+		"the field would move\n", b.cores)
 	fmt.Printf("%6s  %-8s %-8s %6s %9s %9s %7s %10s\n", "mesh", "type", "field", "T", "peer", "product", "ratio",
 		"% of copy")
 	for _, n := range b.sizes {

@@ -111,7 +111,7 @@ func (b *bench) launch(r run) (rep report, err error) {
 	n := strconv.Itoa(r.n)
 	keys := []string{
 		"grid.nx=" + n, "grid.ny=" + n, "grid.dtype=" + r.dtype, "device.backend=cpu",
-		"solver.tolerance=0", "solver.max_iterations=" + strconv.Itoa(r.sweeps),
+		"solver.method=jacobi", "solver.tolerance=0", "solver.max_iterations=" + strconv.Itoa(r.sweeps),
 		"output.dir=" + b.out, "output.field=", "output.picture=", "output.history=",
 	}
 	if r.field == "plain" {

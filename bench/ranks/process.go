@@ -12,7 +12,7 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
 
-	"jacobi/internal/natsserver"
+	"jacobi/internal/net/natsserver"
 )
 
 // process is another process of this program. It ends when its standard input does.

@@ -11,9 +11,9 @@ import (
 	"jacobi/configs"
 	"jacobi/halo"
 	"jacobi/halo/reduce"
-	"jacobi/internal/roster"
-	"jacobi/internal/shm"
-	"jacobi/internal/wire"
+	"jacobi/internal/base/shm"
+	"jacobi/internal/net/roster"
+	"jacobi/internal/net/wire"
 	"jacobi/solver"
 )
 

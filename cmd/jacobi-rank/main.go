@@ -8,22 +8,23 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 
 	"github.com/spf13/pflag"
 	"go.uber.org/zap/zapcore"
 
 	"jacobi/configs"
-	"jacobi/internal/awake"
-	"jacobi/internal/examine"
-	"jacobi/internal/logging"
-	"jacobi/internal/output"
-	"jacobi/internal/probe"
-	"jacobi/internal/rank"
-	"jacobi/internal/roster"
-	"jacobi/internal/show"
-	"jacobi/internal/soak"
-	"jacobi/internal/version"
-	"jacobi/solver"
+	"jacobi/internal/base/awake"
+	"jacobi/internal/base/logging"
+	"jacobi/internal/base/show"
+	"jacobi/internal/base/version"
+	"jacobi/internal/net/roster"
+	"jacobi/internal/observe/output"
+	"jacobi/internal/run/rank"
+	"jacobi/internal/tools/examine"
+	"jacobi/internal/tools/probe"
+	"jacobi/internal/tools/soak"
+	"jacobi/internal/tools/tasks"
 )
 
 // Exit codes. The launcher interprets them.
@@ -32,6 +33,7 @@ const (
 	exitFailed      = 1
 	exitUsage       = 2
 	exitConsequence = 3 // failed because another rank did
+	exitMissed      = 4 // all is written, but the tolerance was not met
 	exitInterrupted = 130
 )
 
@@ -81,7 +83,7 @@ func run(args []string) int {
 		return exitOK
 	}
 	options := configs.Options{File: *file, Set: *set, Environ: os.Environ()}
-	result, err := start(options, *by, p)
+	verdict, err := start(options, *by, p)
 	stop, isStop := errors.AsType[*rank.StopError](err)
 	switch {
 	case isStop:
@@ -92,8 +94,10 @@ func run(args []string) int {
 	case err != nil:
 		reportFailure(err, options, *by)
 		return exitFailed
-	case result.Reason == solver.Interrupted:
+	case verdict == configs.Interrupted:
 		return exitInterrupted
+	case verdict == configs.Missed:
+		return exitMissed
 	}
 	return exitOK
 }
@@ -114,37 +118,37 @@ func reportFailure(err error, options configs.Options, by string) {
 }
 
 // start determines the rank's identity and configuration, and solves its part of the run.
-func start(options configs.Options, by string, p probeFlags) (solver.Result, error) {
+func start(options configs.Options, by string, p probeFlags) (configs.Verdict, error) {
 	origin, err := roster.Identify(options.Environ, by)
 	if err != nil {
-		return solver.Result{}, err
+		return "", err
 	}
 	if origin.Size > 0 && origin.By != roster.ByLauncher { // a launcher passes an equal run.ranks
 		options.Set = append(options.Set, fmt.Sprintf("run.ranks=%d", origin.Size))
 	}
 	cfg, err := configs.Load(options)
 	if err != nil {
-		return solver.Result{}, err
+		return "", err
 	}
 	if origin.Size == 0 {
 		origin.Size = cfg.Run.Ranks
 	}
 	if origin.Rank >= origin.Size {
-		return solver.Result{}, fmt.Errorf("run.ranks %d: %v is none of them", cfg.Run.Ranks, origin)
+		return "", fmt.Errorf("run.ranks %d: there is no %v", cfg.Run.Ranks, origin)
 	}
 	if err := configs.Validate(cfg); err != nil {
-		return solver.Result{}, err
+		return "", err
 	}
 	request, printer, err := p.request(origin)
 	if err != nil {
-		return solver.Result{}, err
+		return "", err
 	}
 	if request != nil {
 		cfg = probe.Config(cfg)
 	}
 	log, err := logging.New(cfg.Log, origin.Rank)
 	if err != nil {
-		return solver.Result{}, err
+		return "", err
 	}
 	if origin.By != roster.ByLauncher && origin.Rank == 0 {
 		for _, text := range configs.StrayVariables(options.Environ, roster.Variables()) {
@@ -153,11 +157,9 @@ func start(options configs.Options, by string, p probeFlags) (solver.Result, err
 	}
 	defer func() { _ = log.Sync() }() // stderr may not support it; the log is unbuffered
 
-	var order *soak.Order
-	if text := os.Getenv(soak.Env); text != "" && origin.By == roster.ByLauncher {
-		if order, err = soak.ParseOrder(text); err != nil {
-			return solver.Result{}, err
-		}
+	task, err := taskOf(origin, request, printer)
+	if err != nil {
+		return "", err
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
@@ -168,26 +170,48 @@ func start(options configs.Options, by string, p probeFlags) (solver.Result, err
 	ctx = awake.Start(ctx, held)
 	m, err := serveMetrics(cfg, origin, request != nil, log)
 	if err != nil {
-		return solver.Result{}, err
+		return "", err
 	}
 	defer m.close()
+	linger := sync.OnceFunc(func() { m.linger(ctx) })
 	result, err := rank.Run(ctx, rank.Options{
 		Origin: origin, Environ: options.Environ, Config: cfg, Log: log, Stop: watchSignals(ctx), End: cancel,
-		Probe: request, Probed: printer.show,
-		Examine: origin.By == roster.ByLauncher && os.Getenv(examine.Env) != "",
-		Soak:    order,
-		Stats:   m.wanted || origin.By != roster.ByLauncher && cfg.View.Listen != "", Watch: m.watch(),
+		Task:  task,
+		Stats: m.wanted || origin.By != roster.ByLauncher && cfg.View.Listen != "", Watch: m.watch(),
 		Viewed: func(url string) { tell(cfg.Log.Format, origin.Rank, "the view is at "+url) },
 		Summarize: func(report output.Report, outputs *output.Held) error {
 			m.awaitLast(ctx)
 			return summarize(report, outputs, cfg.Output.ToStdout())
 		},
+		Linger: linger,
 	})
 	if err == nil && request != nil && origin.By != roster.ByLauncher && origin.Rank == 0 {
 		err = printer.Finish()
 	}
-	m.linger(ctx)
-	return result, err
+	linger()
+	return cfg.Solver.Verdict(result.Reason), err
+}
+
+// taskOf returns what the ranks do in place of solving; nil if they solve. A probe comes with its request.
+func taskOf(origin roster.Origin, request *probe.Request, printer *printer) (rank.Task, error) {
+	order := os.Getenv(roster.EnvSoak)
+	switch launched := origin.By == roster.ByLauncher; {
+	case request != nil:
+		return tasks.Probe(*request, printer.show), nil
+	case launched && os.Getenv(roster.EnvExamine) != "":
+		node, err := examine.Here()
+		if err != nil {
+			return nil, fmt.Errorf("examine this node: %w", err)
+		}
+		return tasks.Examine(node), nil
+	case launched && order != "":
+		o, err := soak.ParseOrder(order)
+		if err != nil {
+			return nil, err
+		}
+		return tasks.Soak(*o), nil
+	}
+	return nil, nil
 }
 
 // tell prints a line on stderr, whatever log.level is. A failed write to stderr cannot be reported.

@@ -10,9 +10,9 @@ import (
 	"go.uber.org/zap"
 
 	"jacobi/configs"
-	"jacobi/internal/metrics"
-	"jacobi/internal/roster"
-	"jacobi/internal/stats"
+	"jacobi/internal/net/roster"
+	"jacobi/internal/observe/metrics"
+	"jacobi/internal/observe/stats"
 )
 
 // lastTimeout bounds rank 0's wait for the final statistics of the other ranks, which may be on their way at the end.

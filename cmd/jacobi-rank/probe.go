@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"jacobi/internal/probe"
-	"jacobi/internal/roster"
+	"jacobi/internal/net/roster"
+	"jacobi/internal/tools/probe"
 )
 
 // probeFlags are the flags of a rank that measures its machine for a scheduler. They mean what the arguments and flags
@@ -43,7 +43,7 @@ func (p probeFlags) request(origin roster.Origin) (*probe.Request, *printer, err
 	out := &printer{probe.Printer{Out: os.Stdout, JSON: p.json, Pictures: p.pictures}}
 	var r probe.Request
 	var err error
-	switch env := os.Getenv(probe.Env); {
+	switch env := os.Getenv(roster.EnvProbe); {
 	case origin.By == roster.ByLauncher && env != "":
 		r, err = probe.ParseRequest(env)
 	case p.parts != "":

@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"time"
 
-	"jacobi/internal/rank"
+	"jacobi/internal/run/rank"
 )
 
 // watchSignals returns a context that ends with the first SIGINT or SIGTERM; its cause is a *rank.StopError. A second

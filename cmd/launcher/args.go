@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"jacobi/internal/attempt"
-	"jacobi/internal/suggest"
+	"jacobi/internal/base/suggest"
+	"jacobi/internal/run/attempt"
 )
 
 // mpiFlags are the flags that users of mpirun write with one dash.

@@ -13,11 +13,11 @@ import (
 	"go.uber.org/zap"
 
 	"jacobi/configs"
-	"jacobi/internal/hosts"
-	"jacobi/internal/roster"
-	"jacobi/internal/show"
-	"jacobi/internal/view"
-	"jacobi/internal/wire"
+	"jacobi/internal/base/show"
+	"jacobi/internal/net/roster"
+	"jacobi/internal/net/wire"
+	"jacobi/internal/observe/view"
+	"jacobi/internal/run/hosts"
 )
 
 const (

@@ -12,8 +12,8 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 
 	"jacobi/configs"
-	"jacobi/internal/roster"
-	"jacobi/internal/stats"
+	"jacobi/internal/net/roster"
+	"jacobi/internal/observe/stats"
 )
 
 // barProgress draws a bar on the last line of the terminal.

@@ -9,9 +9,9 @@ import (
 	"github.com/vbauerster/mpb/v8"
 
 	"jacobi/configs"
-	"jacobi/internal/launch"
-	"jacobi/internal/roster"
-	"jacobi/internal/stats"
+	"jacobi/internal/net/roster"
+	"jacobi/internal/observe/stats"
+	"jacobi/internal/run/launch"
 )
 
 // The text beside the bar fits, and has the most that does.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -11,10 +12,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"jacobi/configs"
-	"jacobi/internal/dirlock"
-	"jacobi/internal/output"
-	"jacobi/internal/plan"
-	"jacobi/internal/scaling"
+	"jacobi/internal/base/dirlock"
+	"jacobi/internal/observe/output"
+	"jacobi/internal/run/plan"
+	"jacobi/internal/tools/scaling"
 )
 
 // benchOptions are the flags of bench.
@@ -74,7 +75,7 @@ func newBenchCommand(stdout, stderr io.Writer) *cobra.Command {
 	f.StringVar(&o.sizeList, "sizes", "",
 		"`LIST` of meshes, N for N x N, as in 2048,16384 (default: grid.nx x grid.ny)")
 	f.BoolVar(&o.weak, "weak", false, "weak scaling: p ranks get p times the rows")
-	f.IntVar(&o.repeat, "repeat", 5, "runs of each, of which the fastest counts: `N`")
+	f.IntVar(&o.repeat, "repeat", 5, "runs of each; the fastest counts: `N`")
 	f.StringVar(&o.name, "name", "bench", "the files are `NAME`.json and NAME.csv in output.dir")
 	o.define(f)
 	return cmd
@@ -149,7 +150,7 @@ func (o *benchOptions) cases(ctx context.Context, cfg configs.Config, say func(s
 		for _, n := range ranks {
 			p, err := plan.Make(ctx, o.benchConfig(cfg, size, n), o.where, say)
 			if err == nil {
-				err = p.Check(ctx, false)
+				err = errors.Join(p.AllWork(), p.Check(ctx, false))
 			}
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", o.describe(cfg, size, n), err)
@@ -168,7 +169,7 @@ func (o *benchOptions) benchConfig(c configs.Config, size, ranks int) configs.Co
 	if o.weak {
 		c.Grid.NY = plan.Times(c.Grid.NY, ranks)
 	}
-	c.Run.Ranks, c.Solver.Tolerance = ranks, 0
+	c.Run.Ranks, c.Solver.Tolerance, c.Solver.RelativeTolerance = ranks, 0, 0
 	c = c.Prefer(configs.Jacobi, "bench counts sweeps")
 	c.Output = configs.Output{Dir: c.Output.Dir, PictureScale: c.Output.PictureScale}
 	c.Checkpoint = configs.Default().Checkpoint

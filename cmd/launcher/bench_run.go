@@ -12,15 +12,15 @@ import (
 
 	"github.com/dustin/go-humanize/english"
 
-	"jacobi/internal/attempt"
-	"jacobi/internal/device"
-	"jacobi/internal/launch"
-	"jacobi/internal/output"
-	"jacobi/internal/plan"
-	"jacobi/internal/roster"
-	"jacobi/internal/scaling"
-	"jacobi/internal/show"
-	"jacobi/internal/style"
+	"jacobi/internal/base/show"
+	"jacobi/internal/base/style"
+	"jacobi/internal/compute/device"
+	"jacobi/internal/net/roster"
+	"jacobi/internal/observe/output"
+	"jacobi/internal/run/attempt"
+	"jacobi/internal/run/launch"
+	"jacobi/internal/run/plan"
+	"jacobi/internal/tools/scaling"
 )
 
 // bench is a benchmark whose cases have been checked.

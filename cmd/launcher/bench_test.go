@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"jacobi/configs"
-	"jacobi/internal/launch"
+	"jacobi/internal/run/launch"
 )
 
 func TestBenchRefusals(t *testing.T) {
@@ -22,15 +22,15 @@ func TestBenchRefusals(t *testing.T) {
 		{"--sizes 64,64", `--sizes "64,64": 64 stands there twice`},
 		{"--sizes 64,2 --ranks 1", "bench --ranks 1 --sizes 2 (2 x 2): grid.nx 2: 3 to 2147483647 are " +
 			"allowed\ngrid.ny 2: 3 to 2147483647 are allowed"},
-		{"--sizes 64 --ranks 9,1", "bench --ranks 9 --sizes 64 (64 x 64): run.ranks 9: grid.ny 64 allows at most 8 " +
-			"(stripes are whole groups of 8 rows)"},
-		{"--ranks 2 --set halo.depth=64", "bench --ranks 2 (64 x 128): halo.depth 64: with run.ranks 2 on " +
-			"grid.ny 128 the lowest stripe has 63 rows; 1 to 63 are allowed, or run.ranks up to 1"},
+		{"--sizes 64 --ranks 9,1", "bench --ranks 9 --sizes 64 (64 x 64): run.ranks 9: every rank has to work " +
+			"here, and 1 of 9 ranks stays idle: grid.ny 64 has rows for 8"},
+		{"--ranks 2 --set halo.depth=64", "bench --ranks 2 (64 x 128): run.ranks 2: every rank has to work " +
+			"here, and 1 of 2 ranks stays idle: with halo.depth 64, grid.ny 128 has rows for 1"},
 		{"--weak --ranks 100000000", "bench --ranks 100000000 --weak (64 x 12800000000): grid.ny 12800000000: 3 to " +
 			"2147483647 are allowed"},
 		{"--weak --ranks 9223372036854775807", "bench --ranks 9223372036854775807 --weak (64 x 9223372036854775807): " +
 			"grid.ny 9223372036854775807: 3 to 2147483647 are allowed"},
-		{"--ranks 3 --host a:2", "bench --ranks 3 (64 x 128): -np 3 ranks need as many slots, and there are 2: a 2"},
+		{"--ranks 3 --host a:2", "bench --ranks 3 (64 x 128): -np 3 ranks need 3 slots, and there are 2: a 2"},
 		{"-np 2 --ranks 1", `-np 2 and --ranks "1": one of them is wanted`},
 		{"-np 0", "-np 0: at least 1 is wanted"},
 		{"--repeat 0", "--repeat 0: at least 1 is wanted"},

@@ -14,12 +14,12 @@ import (
 	"github.com/spf13/pflag"
 
 	"jacobi/configs"
-	"jacobi/internal/attempt"
-	"jacobi/internal/events"
-	"jacobi/internal/hosts"
-	"jacobi/internal/launch"
-	"jacobi/internal/plan"
-	"jacobi/internal/version"
+	"jacobi/internal/base/version"
+	"jacobi/internal/observe/events"
+	"jacobi/internal/run/attempt"
+	"jacobi/internal/run/hosts"
+	"jacobi/internal/run/launch"
+	"jacobi/internal/run/plan"
 )
 
 // options are the flags of a run.
@@ -44,7 +44,7 @@ type options struct {
 	asJSON    bool
 }
 
-const about = `launcher solves -(u_xx + u_yy) + k2 u = f on a 2D mesh by Jacobi's iteration, Chebyshev's or multigrid,
+const about = `launcher solves -(u_xx + u_yy) + k2 u = f on a 2D mesh by Jacobi's iteration or multigrid,
 with one process a rank.
 
 It starts the ranks on this machine, or over ssh on the machines of --host and --hostfile. It connects them
@@ -56,13 +56,14 @@ launcher help expressions describes the values of problem.left and the other key
 
 The first Ctrl-C stops all ranks at a common sweep, and they write what they have; the second one kills them.
 
-Exit codes: 0 solved, or as many sweeps as were allowed; 1 refused or failed; 124 ended by --timeout;
-130 and 143 ended by SIGINT and SIGTERM.`
+Exit codes: 0 solved, or the iterations that were asked for are done; 1 refused or failed; 2 no arguments, nothing
+was started; 4 all is written, but the tolerance was not met; 124 ended by --timeout; 130 and 143 ended by SIGINT
+and SIGTERM.`
 
 const examples = `  launcher -np 8
   launcher --config configs/quickstart.yaml
   launcher -np 4 --set grid.nx=4096 --set grid.ny=4096 --set solver.max_iterations=500
-  launcher -np 2 --set problem.preset=dirichlet --set problem.top='sin(pi*x)' --set output.dir=sine
+  launcher -np 2 --set problem.top='sin(pi*x)' --set grid.nx=1025 --set grid.ny=1025 --set output.dir=sine
   launcher -np 8 --config run.yaml --dry-run
   launcher -np 8 --host node1:4,node2:4
   launcher doctor -np 8 --host node1:4,node2:4              # would it start?

@@ -3,13 +3,16 @@ package main
 import (
 	"fmt"
 	"math"
+	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
-	"jacobi/internal/convert"
-	"jacobi/internal/output"
+	"jacobi/internal/observe/convert"
+	"jacobi/internal/observe/output"
 )
 
 const aboutConvert = `convert writes the field of a finished run in another format, which the ending of the new name
@@ -41,7 +44,9 @@ func newConvertCommand() *cobra.Command {
 			if cmd.Flags().Changed("zarr-format") && !strings.EqualFold(filepath.Ext(args[1]), output.Zarr) {
 				return fmt.Errorf("--zarr-format %d: the name %q does not end in .zarr", o.ZarrFormat, args[1])
 			}
-			return convert.Field(cmd.Context(), args[0], args[1], o)
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			return convert.Field(ctx, args[0], args[1], o)
 		},
 	}
 	cmd.Flags().BoolVar(&o.Float32, "float32", false, "round values of float64 to float32")

@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"jacobi/internal/attempt"
-	"jacobi/internal/doctor"
-	"jacobi/internal/launch"
+	"jacobi/internal/run/attempt"
+	"jacobi/internal/run/launch"
+	"jacobi/internal/tools/doctor"
 )
 
 const aboutDoctor = `doctor tests the start of a run: write doctor after launcher in the command line of the run. It

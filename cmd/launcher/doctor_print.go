@@ -9,11 +9,11 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"jacobi/internal/doctor"
-	"jacobi/internal/examine"
-	"jacobi/internal/roster"
-	"jacobi/internal/show"
-	"jacobi/internal/style"
+	"jacobi/internal/base/show"
+	"jacobi/internal/base/style"
+	"jacobi/internal/net/roster"
+	"jacobi/internal/tools/doctor"
+	"jacobi/internal/tools/examine"
 )
 
 // doctorColumns is the width of a diagnosis; a narrower terminal reduces it.

@@ -11,8 +11,8 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"jacobi/configs"
-	"jacobi/internal/plan"
-	"jacobi/internal/show"
+	"jacobi/internal/base/show"
+	"jacobi/internal/run/plan"
 )
 
 // printPlan describes the run in comments, followed by the merged configuration, so that the output is a valid run
@@ -28,7 +28,7 @@ func printPlan(w io.Writer, p *plan.Plan) error {
 	}
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "# Dry run: nothing was started.\n# %v\n# It %s\n", p, p.Writes())
-	if setup, ok := p.Setup(context.Background()); ok {
+	if setup, ok := p.Problem(context.Background()); ok {
 		for _, line := range setup.Lines() {
 			fmt.Fprintf(&b, "# %s: %s\n", line[0], line[1])
 		}
@@ -43,7 +43,10 @@ func printPlan(w io.Writer, p *plan.Plan) error {
 	if e.Hint != "" {
 		fmt.Fprintf(&b, "# %s\n", e.Hint)
 	}
-	fmt.Fprintf(&b, "# Halo depth %d (%s)\n", p.Depth, p.WhyDepth)
+	if p.Idle != "" {
+		fmt.Fprintf(&b, "# %s\n", p.Idle)
+	}
+	fmt.Fprintf(&b, "# Halo depth %d (%s)\n", p.Depth.Rows, p.WhyDepth)
 	if text := p.Balance(); text != "" {
 		fmt.Fprintf(&b, "# Stripes: %s\n", text)
 	}

@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"jacobi/configs"
-	"jacobi/internal/events"
-	"jacobi/internal/problem"
-	"jacobi/internal/version"
+	"jacobi/internal/base/version"
+	"jacobi/internal/compute/problem"
+	"jacobi/internal/observe/events"
 )
 
 // newVersionCommand returns the command that prints the version, as --version does.

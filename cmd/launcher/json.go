@@ -7,19 +7,19 @@ import (
 	"io"
 
 	"jacobi/configs"
-	"jacobi/internal/events"
-	"jacobi/internal/launch"
-	"jacobi/internal/output"
-	"jacobi/internal/plan"
-	"jacobi/internal/roster"
-	"jacobi/internal/version"
+	"jacobi/internal/base/version"
+	"jacobi/internal/net/roster"
+	"jacobi/internal/observe/events"
+	"jacobi/internal/observe/output"
+	"jacobi/internal/run/launch"
+	"jacobi/internal/run/plan"
 )
 
 // startJSON is start with events on stdout. The last one tells how the command ended.
 func startJSON(ctx context.Context, o options, stdout, stderr io.Writer) error {
 	w := events.NewWriter(stdout)
 	err := start(ctx, o, w, stdout, stderr)
-	end := events.End{ExitCode: exitCode(err)}
+	end := events.End{ExitCode: exitCode(err), Verdict: w.Verdict}
 	if _, told := errors.AsType[launch.ExitError](err); err != nil && !told {
 		end.Error = err.Error()
 	}
@@ -44,7 +44,8 @@ func planEvent(ctx context.Context, p *plan.Plan, start int) (events.Event, erro
 	if err != nil {
 		return events.Event{}, err
 	}
-	e := events.Plan{Schema: events.Schema, Version: version.String(), Start: start, Text: p.String(), Depth: p.Depth,
+	e := events.Plan{Schema: events.Schema, Version: version.String(), Start: start, Text: p.String(),
+		Depth:  p.Depth.Rows,
 		Config: config, Ranks: make([]events.Rank, len(p.Ranks))}
 	expected := p.Expects(ctx)
 	if e.Expected = expected.Text; expected.Warning != "" {

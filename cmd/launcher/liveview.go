@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"jacobi/configs"
-	"jacobi/internal/attempt"
-	"jacobi/internal/view"
-	"jacobi/internal/wire"
+	"jacobi/internal/net/wire"
+	"jacobi/internal/observe/view"
+	"jacobi/internal/run/attempt"
 )
 
 // viewGrace bounds the time in which open pages are given the end of a run.
@@ -49,14 +49,21 @@ func (v *liveView) watch() attempt.Watch {
 	}
 }
 
-// end shows how the run ended; "" if it has results.
-func (v *liveView) end(fault string) {
+// end shows how the run ended; fault is "" if it has results, in dir.
+func (v *liveView) end(fault, dir string) {
 	switch {
 	case v == nil:
 	case fault != "":
 		v.live.Fail(fault)
 	default:
-		v.live.End()
+		v.live.EndIn(dir)
+	}
+}
+
+// linger leaves the page of a run that has ended for a browser that has not opened it yet.
+func (v *liveView) linger(ctx context.Context, scr *screen) {
+	if v != nil {
+		v.server.Linger(ctx, scr.Say)
 	}
 }
 
@@ -64,5 +71,6 @@ func (v *liveView) end(fault string) {
 func (v *liveView) close() {
 	if v != nil {
 		v.server.Close(viewGrace)
+		v.live.Close()
 	}
 }

@@ -12,15 +12,30 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"jacobi/configs"
-	"jacobi/internal/awake"
-	"jacobi/internal/launch"
-	"jacobi/internal/logging"
-	"jacobi/internal/show"
+	"jacobi/internal/base/awake"
+	"jacobi/internal/base/logging"
+	"jacobi/internal/base/show"
+	"jacobi/internal/run/launch"
 )
 
 func main() { os.Exit(run(os.Args[1:])) }
 
+// brief is what the launcher prints without arguments.
+const brief = `launcher solves -(u_xx + u_yy) + k2 u = f on a 2D mesh, with one process a rank.
+
+  launcher --config configs/quickstart.yaml    solves a run file; the results are in its output.dir, by default out/
+  launcher --config run.yaml --dry-run         says what that would do and need, and starts nothing
+  launcher --set problem.top=1 --set grid.nx=513 --set grid.ny=513
+                                               solves a problem of your own, here a square with one side at 1
+  launcher -np 8                               sweeps the benchmark gtc2019: 16384 x 16384 points, a file of 1 GiB
+  launcher --help                              lists all flags and commands
+`
+
 func run(args []string) int {
+	if len(args) == 0 {
+		_, _ = os.Stderr.WriteString(brief) // a failed write to stderr cannot be reported
+		return launch.ExitUsage
+	}
 	root := newCommand(os.Stdout, os.Stderr)
 	ctx, cancel := context.WithCancel(root.Context())
 	defer cancel()

@@ -8,9 +8,9 @@ import (
 	"syscall"
 
 	"jacobi/configs"
-	"jacobi/internal/attempt"
-	"jacobi/internal/metrics"
-	"jacobi/internal/roster"
+	"jacobi/internal/net/roster"
+	"jacobi/internal/observe/metrics"
+	"jacobi/internal/run/attempt"
 )
 
 // serveMetrics opens the server of metrics.listen; nil without that key.

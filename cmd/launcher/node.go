@@ -15,18 +15,18 @@ import (
 
 	"jacobi/configs"
 	"jacobi/cuda/driver"
-	"jacobi/internal/agent"
-	"jacobi/internal/hosts"
-	"jacobi/internal/launch"
-	"jacobi/internal/logging"
-	"jacobi/internal/plan"
+	"jacobi/internal/base/logging"
+	"jacobi/internal/run/agent"
+	"jacobi/internal/run/hosts"
+	"jacobi/internal/run/launch"
+	"jacobi/internal/run/plan"
 )
 
 const aboutNode = `node waits at a NATS server (nats.url) for launchers, and starts ranks for them on this machine. It
 runs until it gets SIGINT or SIGTERM. The nats command lists it as the service jacobi-node (nats micro ls).
 
-It runs as many ranks at a time as it has slots: its GPUs, or its cores if it has none, or --slots. It kills ranks
-whose launcher has ended or fallen silent. When it ends itself, it kills all its ranks.`
+It runs at most one rank a slot at a time. Its slots are its GPUs, or its cores if it has none, or --slots. It kills
+ranks whose launcher has ended or fallen silent. When it ends itself, it kills all its ranks.`
 
 func newNodeCommand(stderr io.Writer) *cobra.Command {
 	var config, metricsAt string

@@ -7,11 +7,11 @@ import (
 	"go.uber.org/zap"
 
 	"jacobi/configs"
-	"jacobi/internal/launch"
-	"jacobi/internal/metrics"
-	"jacobi/internal/roster"
-	"jacobi/internal/stats"
-	"jacobi/internal/wire"
+	"jacobi/internal/net/roster"
+	"jacobi/internal/net/wire"
+	"jacobi/internal/observe/metrics"
+	"jacobi/internal/observe/stats"
+	"jacobi/internal/run/launch"
 )
 
 // serveNodeMetrics opens the server of launcher node --metrics; nil without that flag.

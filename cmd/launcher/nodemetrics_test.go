@@ -9,12 +9,12 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
-	"jacobi/internal/launch"
-	"jacobi/internal/metrics"
-	"jacobi/internal/roster"
-	"jacobi/internal/roster/rostertest"
-	"jacobi/internal/stats"
-	"jacobi/internal/wire"
+	"jacobi/internal/net/roster"
+	"jacobi/internal/net/roster/rostertest"
+	"jacobi/internal/net/wire"
+	"jacobi/internal/observe/metrics"
+	"jacobi/internal/observe/stats"
+	"jacobi/internal/run/launch"
 )
 
 // Ranks are asked for statistics where an agent serves metrics. If it could not read them, the ranks start without.

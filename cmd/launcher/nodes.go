@@ -14,9 +14,9 @@ import (
 	"go.uber.org/zap"
 
 	"jacobi/configs"
-	"jacobi/internal/agent"
-	"jacobi/internal/hosts"
-	"jacobi/internal/show"
+	"jacobi/internal/base/show"
+	"jacobi/internal/run/agent"
+	"jacobi/internal/run/hosts"
 )
 
 func newNodesCommand(stdout io.Writer) *cobra.Command {

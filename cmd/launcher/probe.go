@@ -11,11 +11,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"jacobi/internal/attempt"
-	"jacobi/internal/launch"
-	"jacobi/internal/plan"
-	"jacobi/internal/probe"
-	"jacobi/internal/roster"
+	"jacobi/internal/net/roster"
+	"jacobi/internal/run/attempt"
+	"jacobi/internal/run/launch"
+	"jacobi/internal/run/plan"
+	"jacobi/internal/tools/probe"
 )
 
 const aboutProbe = `probe measures what the memories, links and network of the nodes of a run do. It takes the
@@ -107,7 +107,7 @@ func startProbe(ctx context.Context, o probeOptions, request probe.Request, stdo
 	for _, text := range plan.StrayVariables(os.Environ()) {
 		scr.warn(text)
 	}
-	w.Vars = append(w.Vars, probe.Env+"="+request.String())
+	w.Vars = append(w.Vars, roster.EnvProbe+"="+request.String())
 	shown := &probing{screen: scr, out: out}
 	end, err := attempt.Run(ctx, p, attempt.Options{Starter: w, Limit: o.timeout.Limit, Screen: scr,
 		Stdout: stdout, Show: func() attempt.Progress { return shown }})

@@ -4,10 +4,10 @@ import (
 	"time"
 
 	"jacobi/configs"
-	"jacobi/internal/attempt"
-	"jacobi/internal/roster"
-	"jacobi/internal/stats"
-	"jacobi/internal/style"
+	"jacobi/internal/base/style"
+	"jacobi/internal/net/roster"
+	"jacobi/internal/observe/stats"
+	"jacobi/internal/run/attempt"
 )
 
 // lineInterval is the time between lines of progress without a bar.
@@ -21,7 +21,7 @@ func newProgress(s *screen, c configs.Config) attempt.Progress {
 	case s.barred():
 		b := newBar(s.stderr, c.Solver)
 		s.show(b)
-		return &barProgress{screen: s, bar: b, ranks: make([]*stats.Rank, c.Run.Ranks)}
+		return &barProgress{screen: s, bar: b, ranks: make([]*stats.Rank, c.Working())}
 	}
 	return newLineProgress(s.aside, time.Now)
 }

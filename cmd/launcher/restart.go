@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"jacobi/configs"
-	"jacobi/internal/launch"
+	"jacobi/internal/run/launch"
 )
 
 // defineRestart defines the flags that say from which state a run starts.
@@ -52,6 +52,14 @@ func restartHint(step string, sweep int, place, file string) string {
 // plainWord matches a word that needs no quotes in a shell.
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:=,@%+-]+$`)
 
+// shellWord returns a word as a shell reads it.
+func shellWord(word string) string {
+	if plainWord.MatchString(word) {
+		return word
+	}
+	return launch.ShellQuote(word)
+}
+
 // restartCommand returns the shell command that restarts the run of args from its newest checkpoint.
 func restartCommand(args []string) string {
 	var words []string
@@ -60,10 +68,8 @@ func restartCommand(args []string) string {
 		case a == "--restart" || strings.HasPrefix(a, "--restart=") || strings.HasPrefix(a, "--resume="):
 		case a == "--resume":
 			i++ // its value
-		case plainWord.MatchString(a):
-			words = append(words, a)
 		default:
-			words = append(words, launch.ShellQuote(a))
+			words = append(words, shellWord(a))
 		}
 	}
 	return strings.Join(append(words, "--restart"), " ")

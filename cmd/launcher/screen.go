@@ -8,12 +8,12 @@ import (
 
 	"go.uber.org/zap/zapcore"
 
-	"jacobi/internal/events"
-	"jacobi/internal/launch"
-	"jacobi/internal/logging"
-	"jacobi/internal/output"
-	"jacobi/internal/show"
-	"jacobi/internal/style"
+	"jacobi/internal/base/logging"
+	"jacobi/internal/base/show"
+	"jacobi/internal/base/style"
+	"jacobi/internal/observe/events"
+	"jacobi/internal/observe/output"
+	"jacobi/internal/run/launch"
 )
 
 // screen shows lines of the ranks and of the launcher, each one whole and with control characters escaped. While a
@@ -166,6 +166,7 @@ func (s *screen) sumUp(r output.Report) (err error) {
 			return err
 		}
 		s.events.Write(e)
+		s.events.Verdict = string(r.Verdict)
 	}
 	switch {
 	case s.json && s.stdout == s.stderr: // all lines on stderr are JSON

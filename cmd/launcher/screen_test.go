@@ -18,11 +18,11 @@ import (
 	"go.uber.org/zap"
 
 	"jacobi/configs"
-	"jacobi/internal/attempt"
-	"jacobi/internal/launch"
-	"jacobi/internal/logging"
-	"jacobi/internal/output"
-	"jacobi/internal/roster"
+	"jacobi/internal/base/logging"
+	"jacobi/internal/net/roster"
+	"jacobi/internal/observe/output"
+	"jacobi/internal/run/attempt"
+	"jacobi/internal/run/launch"
 	"jacobi/solver"
 )
 

@@ -13,12 +13,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"jacobi/configs"
-	"jacobi/internal/attempt"
-	"jacobi/internal/device"
-	"jacobi/internal/hosts"
-	"jacobi/internal/launch"
-	"jacobi/internal/plan"
-	"jacobi/internal/soak"
+	"jacobi/internal/compute/device"
+	"jacobi/internal/run/attempt"
+	"jacobi/internal/run/hosts"
+	"jacobi/internal/run/launch"
+	"jacobi/internal/run/plan"
+	"jacobi/internal/tools/soak"
 )
 
 // soakOptions are the flags of soak.
@@ -104,7 +104,7 @@ func startSoak(ctx context.Context, o soakOptions, stdout, stderr io.Writer) err
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(p.Check(limited, false), checkSoakMemory(limited, p)); err != nil {
+	if err := errors.Join(p.AllWork(), p.Check(limited, false), checkSoakMemory(limited, p)); err != nil {
 		return err
 	}
 	for _, text := range p.Warnings(os.Environ()) {
@@ -136,7 +136,7 @@ func (o *soakOptions) soakConfig(c configs.Config) (configs.Config, error) {
 		return c, fmt.Errorf("solver.method %q: soak sweeps by Jacobi's iteration; allowed here is jacobi",
 			c.Solver.Method)
 	}
-	c.Solver.Tolerance = 0
+	c.Solver.Tolerance, c.Solver.RelativeTolerance = 0, 0
 	c.Output = configs.Output{Dir: c.Output.Dir, PictureScale: c.Output.PictureScale}
 	c.Checkpoint = configs.Default().Checkpoint
 	if o.saysRanks() {

@@ -6,10 +6,10 @@ import (
 	"io"
 	"time"
 
-	"jacobi/internal/attempt"
-	"jacobi/internal/launch"
-	"jacobi/internal/roster"
-	"jacobi/internal/soak"
+	"jacobi/internal/net/roster"
+	"jacobi/internal/run/attempt"
+	"jacobi/internal/run/launch"
+	"jacobi/internal/tools/soak"
 )
 
 // soakProgress shows what the ranks of a soak report: differences at once, other lines every few seconds, and with

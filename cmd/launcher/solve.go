@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"jacobi/configs"
-	"jacobi/internal/attempt"
-	"jacobi/internal/launch"
-	"jacobi/internal/metrics"
-	"jacobi/internal/plan"
+	"jacobi/internal/observe/metrics"
+	"jacobi/internal/run/attempt"
+	"jacobi/internal/run/launch"
+	"jacobi/internal/run/plan"
 )
 
 // solve runs the ranks of p, restarts them as often as o allows, and prints the summary. cfg is the configuration of
@@ -38,18 +38,22 @@ func solve(ctx context.Context, o options, cfg configs.Config, p *plan.Plan, w a
 		return append(all, announce(ctx, p, scr))
 	})
 	if err != nil {
-		page.end(err.Error())
+		page.end(err.Error(), "")
 		return err
 	}
 	switch {
 	case end.Err != nil:
-		page.end(end.Err.Error())
+		page.end(end.Err.Error(), "")
 	case end.Killed():
-		page.end("The ranks were killed.")
+		page.end("The ranks were killed.", "")
 	default:
-		page.end("")
+		page.end("", cfg.Output.Dir)
 	}
 	err = conclude(end, cfg.Output, scr)
+	if page != nil && len(end.Files) > 0 {
+		scr.Say("launcher view " + shellWord(cfg.Output.Dir) + " shows this run again")
+	}
+	page.linger(ctx, scr)
 	if end.Err != nil || end.Stopped() {
 		if sweep, ok := r.LastSaved(ctx); ok {
 			scr.Say(restartHint(cfg.Solver.Step(), sweep, cfg.Checkpoint.Place(), o.config))
@@ -61,6 +65,9 @@ func solve(ctx context.Context, o options, cfg configs.Config, p *plan.Plan, w a
 // announce says what a run will do, and returns its progress.
 func announce(ctx context.Context, p *plan.Plan, scr *screen) attempt.Progress {
 	scr.Say(p.String())
+	if p.Idle != "" {
+		scr.Say(p.Idle)
+	}
 	scr.Say(p.Writes())
 	e := p.Expects(ctx)
 	switch {

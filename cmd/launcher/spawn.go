@@ -9,10 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"jacobi/internal/hosts"
-	"jacobi/internal/launch"
-	"jacobi/internal/plan"
-	"jacobi/internal/version"
+	"jacobi/internal/base/version"
+	"jacobi/internal/run/hosts"
+	"jacobi/internal/run/launch"
+	"jacobi/internal/run/plan"
 )
 
 // newSpawnCommand returns the command that a launcher on another machine starts over ssh.

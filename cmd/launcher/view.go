@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"jacobi/internal/show"
-	"jacobi/internal/view"
+	"jacobi/internal/base/show"
+	"jacobi/internal/observe/view"
 )
 
 // anyPort is where a page is unless the user says otherwise.

@@ -265,22 +265,22 @@ template <class Real> void timeAll(int N, int T, const std::vector<int>& counts)
 
 #include "terms.h"
 
-static void load(CUmodule& to, const char* path) {
-  FILE* f = fopen(path, "rb");
-  if (!f) printf("%s cannot be read\n", path), exit(1);
+// load loads a module, plain or packed by gzip.
+static void load(CUmodule& to, const std::string& path) {
+  FILE* f = popen(("gzip -dcf " + path).c_str(), "r");
   std::string ptx;
-  for (int c; (c = fgetc(f)) != EOF;) ptx += (char)c;
-  fclose(f);
+  for (int c; f && (c = fgetc(f)) != EOF;) ptx += (char)c;
+  if (!f || pclose(f)) printf("%s cannot be read\n", path.c_str()), exit(1);
   const auto start = std::chrono::steady_clock::now();
   CU(cuModuleLoadData(&to, ptx.c_str()));
-  printf("%s: compiled by the driver in %.2f s\n", path,
+  printf("%s: compiled by the driver in %.2f s\n", path.c_str(),
          std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
 }
 
 int main(int argc, char** argv) {
   CK(cudaFree(0));
-  load(module, getenv("PTX") ? getenv("PTX") : "../kernels/sweep.ptx");
-  load(termsModule, getenv("TERMS_PTX") ? getenv("TERMS_PTX") : "../kernels/terms.ptx");
+  load(module, getenv("PTX") ? getenv("PTX") : "../kernels/sweep.ptx.gz");
+  load(termsModule, getenv("TERMS_PTX") ? getenv("TERMS_PTX") : "../kernels/terms.ptx.gz");
   if (argc > 1 && std::string(argv[1]) == "check") {
     const std::string terms = getenv("TERMS") ? getenv("TERMS") : "";
     bool ok = true;

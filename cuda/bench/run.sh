@@ -1,4 +1,4 @@
 #!/bin/sh
-# Builds the harness and runs it on kernels/sweep.ptx and terms.ptx, which the driver compiles as in the product:
+# Builds the harness and runs it on kernels/sweep.ptx.gz and terms.ptx.gz, which the driver compiles as in the product:
 # cuda/bench/run.sh check
 cd "$(dirname "$0")" && nvcc -arch=sm_80 -std=c++17 -O3 -fmad=false bench.cu -lcuda -o /tmp/bench && /tmp/bench "$@"

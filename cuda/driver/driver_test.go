@@ -1,6 +1,8 @@
 package driver
 
 import (
+	"bytes"
+	"compress/gzip"
 	"encoding/binary"
 	"reflect"
 	"strings"
@@ -178,6 +180,15 @@ func TestIPC(t *testing.T) {
 	checkError(t, err, ErrNotSupported, "cuIpcOpenMemHandle: operation not supported (CUDA_ERROR_NOT_SUPPORTED)")
 }
 
+// packed returns code packed by gzip.
+func packed(code string) []byte {
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	z.Write([]byte(code)) // a buffer does not fail
+	z.Close()
+	return b.Bytes()
+}
+
 func TestModules(t *testing.T) {
 	c := fake(t)
 	_, err := c.Load([]byte("bad"))
@@ -192,6 +203,13 @@ func TestModules(t *testing.T) {
 	_, err = m.Function("product")
 	checkError(t, err, ErrNotFound,
 		"kernel product: cuModuleGetFunction: named symbol not found (CUDA_ERROR_NOT_FOUND)")
+	must(c.Load(packed("good")))(t)
+	_, err = c.Load(packed("bad"))
+	checkError(t, err, ErrInvalidPTX, "cuModuleLoadDataEx: a PTX JIT compilation failed (CUDA_ERROR_INVALID_PTX): "+
+		"ptxas application ptx input, line 1; fatal: bad")
+	if _, err := c.Load(packed("good")[:20]); err == nil || err.Error() != "unpack the kernels: unexpected EOF" {
+		t.Errorf("half a packed module: %v", err)
+	}
 	f := must(m.Function("sum"))(t)
 	if r, want := must(f.Resources())(t), (Resources{MaxThreads: 400, Registers: 404, LocalBytes: 403,
 		SharedBytes: 401}); r != want {

@@ -1,8 +1,11 @@
 package driver
 
 import (
+	"bytes"
+	"compress/gzip"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"unsafe"
 )
@@ -20,17 +23,22 @@ type jit struct {
 	log     [8192]byte
 }
 
-// Load loads PTX, which the driver compiles for the context's device, or a cubin, which was compiled before. The driver
-// caches its results (in CUDA_CACHE_PATH, by default ~/.nv/ComputeCache). The error is ErrInvalidPTX, ErrUnsupportedPTX
-// if the PTX is for a newer CUDA than the driver, or another; its Detail holds the compiler's log.
-func (c *Context) Load(ptx []byte) (*Module, error) {
+// Load loads PTX, which the driver compiles for the context's device, or a cubin, which was compiled before, plain or
+// packed by gzip. The driver caches its results (in CUDA_CACHE_PATH, by default ~/.nv/ComputeCache). The error is
+// ErrInvalidPTX, ErrUnsupportedPTX if the PTX is for a newer CUDA than the driver, or another; its Detail holds the
+// compiler's log.
+func (c *Context) Load(code []byte) (*Module, error) {
 	const errorLogBuffer, errorLogBytes = 5, 6 // CUjit_option
+	ptx, err := unpack(code)
+	if err != nil {
+		return nil, err
+	}
 	text := append(ptx[:len(ptx):len(ptx)], 0)
 	m, j := &Module{driver: c.driver}, new(jit)
 	j.options = [2]uint32{errorLogBuffer, errorLogBytes}
 	// j is on the heap, since its address is an argument of the call below.
 	j.values = [2]uintptr{uintptr(unsafe.Pointer(&j.log)), uintptr(len(j.log))}
-	err := c.driver.call(&c.driver.api.moduleLoadDataEx, uintptr(unsafe.Pointer(&m.handle)),
+	err = c.driver.call(&c.driver.api.moduleLoadDataEx, uintptr(unsafe.Pointer(&m.handle)),
 		uintptr(unsafe.Pointer(&text[0])),
 		uintptr(len(j.options)), uintptr(unsafe.Pointer(&j.options)), uintptr(unsafe.Pointer(&j.values)))
 	if e := (*Error)(nil); errors.As(err, &e) {
@@ -46,6 +54,22 @@ func (c *Context) Load(ptx []byte) (*Module, error) {
 		return nil, err
 	}
 	return m, nil
+}
+
+// unpack returns what gzip has packed, or code itself if it is not packed.
+func unpack(code []byte) ([]byte, error) {
+	if !bytes.HasPrefix(code, []byte{0x1f, 0x8b}) {
+		return code, nil
+	}
+	z, err := gzip.NewReader(bytes.NewReader(code))
+	if err != nil {
+		return nil, fmt.Errorf("unpack the kernels: %w", err)
+	}
+	code, err = io.ReadAll(z)
+	if err != nil {
+		return nil, fmt.Errorf("unpack the kernels: %w", err)
+	}
+	return code, nil
 }
 
 // Close unloads the module.

@@ -1,12 +1,23 @@
-// The part of a CUDA driver that runs the kernels of multigrid and of conjugate gradients, on fibers. The rest is the
-// fake driver of ../driver/drivertest, in which these functions have other names.
+// The part of a CUDA driver that runs the kernels of multigrid and of conjugate gradients, and with SWEEPS those of
+// sweeps, on fibers. The rest is the fake driver of ../driver/drivertest, in which these functions have other names.
 #include <cstdio>
 #include <cstdlib>
 
-#define FIBERS
 #include "../kernels/multigrid.cu"
 #include "../kernels/search.cu"
 #include "../kernels/zone.cu"
+#ifdef SWEEPS
+#define Part SweepPart  // ../kernels/multigrid_*.cuh have others of these names
+#define Squares SweepSquares
+#define Tile SweepTile
+#include "../kernels/sweep_deep.cu"
+#include "../kernels/sweep_held.cu"
+#include "../kernels/sweep_once.cu"
+#include "../kernels/terms.cu"
+#undef Part
+#undef Squares
+#undef Tile
+#endif
 #include "streams.h"
 
 namespace {
@@ -15,7 +26,7 @@ struct Kernel {
   const char* name;
   void (*run)(const void* argument);
   size_t size;         // of the argument
-  int threads, bytes;  // of a block
+  int threads, bytes;  // of a block; 0 threads: any numbers
   int limit = 48 << 10;  // of the bytes, as cuFuncSetAttribute has set it last
 };
 
@@ -65,6 +76,17 @@ Kernel kernels[] = {
   {#name, run<ProductSums, name>, sizeof(ProductSums), kProductWarps* kWarp, \
    kProductWarps* Dots<kProducts>::kBytes}
     PRODUCTS_KERNEL(search_products), PRODUCTS_KERNEL(search_products_source),
+#ifdef SWEEPS
+#define SWEEP_KERNEL(name, Pass) {#name, run<Pass, name>, sizeof(Pass), 0, 0}
+#define SWEEP_KERNELS(type, Real)                                                                               \
+  SWEEP_KERNEL(once_##type, Pass<Real>), SWEEP_KERNEL(sweep_##type, Pass<Real>),                                \
+      SWEEP_KERNEL(bare_##type, BarePass<Real>), SWEEP_KERNEL(once_fixed_##type, FixedPass<Real>),              \
+      SWEEP_KERNEL(sweep_fixed_##type, FixedPass<Real>), SWEEP_KERNEL(once_source_##type, SourcePass<Real>),    \
+      SWEEP_KERNEL(sweep_source_##type, SourcePass<Real>)
+    SWEEP_KERNELS(f32, float), SWEEP_KERNELS(f64, double), SWEEP_KERNEL(deep_f64, Pass<double>),
+    SWEEP_KERNEL(held24_f32, Pass<float>), SWEEP_KERNEL(held16_f32, Pass<float>),
+    SWEEP_KERNEL(held8_f64, Pass<double>),
+#endif
     {"search_step", run<Step, search_step>, sizeof(Step), kStepThreads, 0},
 };
 
@@ -101,7 +123,7 @@ int cuDeviceGetAttribute(int* v, int attribute, int) {
 int cuLaunchKernel(intptr_t f, unsigned gx, unsigned, unsigned, unsigned bx, unsigned, unsigned, unsigned shared,
                    intptr_t stream, void** args, void**) {
   const Kernel* const k = (const Kernel*)f;
-  if ((int)bx != k->threads || (int)shared != k->bytes) {
+  if (k->threads && ((int)bx != k->threads || (int)shared != k->bytes)) {
     printf("%s: blocks of %u threads with %u bytes, want %d with %d\n", k->name, bx, shared, k->threads, k->bytes);
     return 1;
   }

@@ -5,7 +5,6 @@
 #include <mutex>
 #include <tuple>
 
-#define FIBERS
 #include "../emulate/fibers.h"
 #include "../kernels/probe.cu"
 

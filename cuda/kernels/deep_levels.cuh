@@ -30,22 +30,6 @@ template <class Arg, int W, int N> struct Sources<Arg, W, N, false> {
   __device__ __forceinline__ Nothing of(int) const { return {}; }
 };
 
-// Weighting is the weights of N sweeps, the first of which is sweep `base` of the pass.
-template <class Arg, int N, bool = Arg::kWeighted> struct Weighting {
-  typename Arg::Real weight[N];
-  __device__ __forceinline__ void load(const Arg& a, int base) {
-#pragma unroll
-    for (int s = 0; s < N; s++) weight[s] = a.weights[base + s];
-  }
-  template <class Real> __device__ __forceinline__ Real of(int s, Real updated, Real centre) const {
-    return weigh(weight[s], updated, centre);
-  }
-};
-template <class Arg, int N> struct Weighting<Arg, N, false> {
-  __device__ __forceinline__ void load(const Arg&, int) {}
-  template <class Real> __device__ __forceinline__ Real of(int, Real updated, Real) const { return updated; }
-};
-
 // Levels is N sweeps in registers. Level s keeps the two newest rows of sweep s, centre[s] and above it north[s]. When
 // row r of sweep s comes in, it makes row r-1 of sweep s+1, which goes to level s+1 at once:
 //
@@ -60,7 +44,6 @@ template <class Arg, int W, int N, Squares kSquares> struct Levels : Sources<Arg
   Row<Real, W> north[N], centre[N];
   Real acc[N][kGroups];  // sums of the group that the newest row belongs to
   Limbs sum[N];          // sums of the groups before
-  Weighting<Arg, N> weighting;
 
   // counts says whether level s adds squares; the sums of the others are never used and take no registers.
   static constexpr __host__ __device__ bool counts(int s) {
@@ -99,7 +82,6 @@ template <class Arg, int W, int N, Squares kSquares> struct Levels : Sources<Arg
       const auto keep = beside.template keep<kCare>(a, x, row, k - s - 1);
 #pragma unroll
       for (int j = 0; j < W; j++) {
-        o.v[j] = weighting.of(s, o.v[j], c.v[j]);
         keep(j, o.v[j], c.v[j]);
         d.v[j] = o.v[j] - c.v[j];
       }

@@ -36,11 +36,6 @@ NUMBER(Terms_size, sizeof(TermsLayout))
 static_assert(sizeof(FixedPass<float>) == sizeof(PassLayout) + sizeof(TermsLayout), "terms follow the pass");
 static_assert(sizeof(SourcePass<double>) == sizeof(Pass<double>) + sizeof(Terms<double>), "terms follow the pass");
 
-static_assert(sizeof(WeightedPass<double, false>) == sizeof(WeightedPass<double, true>), "a source changes nothing");
-static_assert(sizeof(WeightedPass<double, true>) == sizeof(SourcePass<double>) + kMostWeights * sizeof(double),
-              "weights follow the terms");
-NUMBER(const_MostWeights, kMostWeights)
-
 using PushLayout = Push;
 FIELD(Push, sides_0_from, sides[0].from) FIELD(Push, sides_0_to, sides[0].to) FIELD(Push, sides_0_came, sides[0].came)
 FIELD(Push, sides_0_room, sides[0].room) FIELD(Push, sides_0_blocks, sides[0].blocks)

@@ -5,7 +5,9 @@
 // One loop does the way down and the way up, so there is one copy of the code.
 #pragma once
 #include "group.cuh"
+#include "multigrid_direct.cuh"
 #include "multigrid_level.cuh"
+#include "update.cuh"
 
 constexpr int kTailThreads = 1024;
 constexpr int kTailPoints = 5;     // of a thread, which keeps them in registers for all sweeps of a level
@@ -44,13 +46,13 @@ struct TailLevel {
 
 // Tail is the argument of the kernels tail and tail_large.
 struct Tail {
-  const float* weights;  // of the sweeps on the way down, on the way up, and on the coarsest level
+  const float* weights;  // of the sweeps on the way down, and on the way up
   float* memory;         // tail_large: three arrays of `values` values
   const int* outside;    // where the points of the first level lie in the following two
   const float* fromB;
   float* toU;
-  int count, sweeps;     // levels; weights
-  int values;
+  Direct direct;         // of the coarsest level
+  int count, values;     // levels; values of them
   TailLevel levels[kTailLevels];
 };
 
@@ -102,8 +104,8 @@ template <class Memory, int N> struct Points {
   // defect returns d of a point.
   __device__ __forceinline__ float defect(int k, int i, const float* from) {
     if constexpr (N == 0) at[0] = l.at[i], around[0] = l.around[i], b[0] = m.b()[at[0]], u[0] = from[at[0]];
-    const float s = from[around[k].west] + from[around[k].east], t = from[around[k].north] + from[around[k].south];
-    return fused(h, fused(q, t - s, s), b[k]) - u[k];
+    const Around& a = around[k];
+    return ::defect(h, q, b[k], u[k], from[a.west], from[a.east], from[a.north], from[a.south]);
   }
   __device__ __forceinline__ void sweep(float w, const float* from, float* to) {
     each([&](int k, int i) {
@@ -166,23 +168,63 @@ __device__ __forceinline__ void visit(const TailLevel& l, Memory m, const float*
   if (down) p.defects();
 }
 
-// run_tail leaves the solution of a level in v on the way up; on the coarsest level in u if the number of sweeps is
-// even.
+// near returns the Direct of the coarsest level. It lies in the shared memory that the levels leave, if it fits there.
+__device__ __forceinline__ const Direct& near(const Tail& a, Large) { return a.direct; }
+__device__ __forceinline__ Direct near(const Tail& a, Shared m) {
+  Direct d = a.direct;
+  const int begin = (a.values + 1) & ~1;  // so that doubles are aligned
+  if (d.values() > (kTailValues - begin) / 2) return d;
+  double* const to = (double*)(m.b() + begin);
+  d.inverse = to, d.x = to + d.matrices();
+  if (d.ring) d.ring = to + d.inverses();
+  return d;
+}
+
+// bring_near copies the matrices, and sets the vectors to 0.
+template <class Memory> __device__ __forceinline__ void bring_near(const Tail& a, Memory m) {
+  const Direct& d = near(a, m);
+  if (d.inverse == a.direct.inverse) return;
+  double* const to = (double*)d.inverse;
+#pragma unroll 1
+  for (int i = threadIdx.x; i < d.values(); i += kTailThreads)
+    to[i] = i < d.inverses() ? a.direct.inverse[i] : i < d.matrices() ? a.direct.ring[i - d.inverses()] : 0;
+}
+
+// solve_coarsest sets u of the coarsest level.
+template <class Memory> __device__ __forceinline__ void solve_coarsest(const Tail& a, Memory m) {
+  const TailLevel& l = a.levels[a.count - 1];
+  const Direct& d = near(a, m);
+#pragma unroll 1
+  for (int i = threadIdx.x; i < l.points; i += kTailThreads) d.x[d.slot[i]] = right_side(a, a.count - 1, m, i);
+  __syncthreads();
+  if (threadIdx.x < kWarp) DirectWarp(d, threadIdx.x).solve();
+  __syncthreads();
+#pragma unroll 1
+  for (int i = threadIdx.x; i < l.points; i += kTailThreads) m.u[l.at[i]] = d.x[d.slot[i]];
+  __syncthreads();
+}
+
+// run_tail leaves the solution of a level in v on the way up; on the coarsest level in u.
 template <class Memory> __device__ __forceinline__ void run_tail(const Tail& a) {
   DYNAMIC_SHARED(shared);
   const Memory m(a, shared);
   const int last = a.count - 1;
 #pragma unroll 1
   for (int i = threadIdx.x; i < a.values; i += kTailThreads) m.u[i] = 0, m.v()[i] = 0;
+  bring_near(a, m);
   __syncthreads();
-  const float *const wayDown = a.weights, *const wayUp = wayDown + kSmooth, *const coarsest = wayUp + kSmooth;
-  const float* solution = a.sweeps % 2 ? m.v() : m.u;
+  const float *const wayDown = a.weights, *const wayUp = wayDown + kSmooth;
+  const float* solution = m.u;
 #pragma unroll 1
   for (int visited = 0; visited <= 2 * last; visited++) {
+    if (visited == last) {
+      solve_coarsest(a, m);
+      continue;
+    }
     const bool up = visited > last;
     const int level = up ? 2 * last - visited : visited;
     const TailLevel& l = a.levels[level];
-    const float* const weights = up ? wayUp : level < last ? wayDown : coarsest;
+    const float* const weights = up ? wayUp : wayDown;
     const float w = weights[0];
 #pragma unroll 1
     for (int i = threadIdx.x; i < l.points; i += kTailThreads) {
@@ -197,11 +239,10 @@ template <class Memory> __device__ __forceinline__ void run_tail(const Tail& a) 
     if (up) solution = m.v();
     __syncthreads();
     const float* const rest = up ? weights : weights + 1;
-    const int n = up ? kSmooth : level < last ? kSmooth - 1 : a.sweeps - 1;
-    const bool down = level < last && !up;
-    if constexpr (Memory::kLarge) visit<Memory, 0>(l, m, rest, n, down);
-    else if (l.points <= kTailThreads) visit<Memory, 1>(l, m, rest, n, down);
-    else visit<Memory, kTailPoints>(l, m, rest, n, down);
+    const int n = up ? kSmooth : kSmooth - 1;
+    if constexpr (Memory::kLarge) visit<Memory, 0>(l, m, rest, n, !up);
+    else if (l.points <= kTailThreads) visit<Memory, 1>(l, m, rest, n, !up);
+    else visit<Memory, kTailPoints>(l, m, rest, n, !up);
   }
 #pragma unroll 1
   for (int i = threadIdx.x; i < a.levels[0].points; i += kTailThreads)

@@ -27,7 +27,7 @@ struct Cut {
 // multiple of 8. Columns [nx, pitch) of now hold finite numbers, and those of next get finite numbers.
 template <class Value> struct Pass {
   using Real = Value;
-  static constexpr bool kTerms = false, kSource = false, kWeighted = false, kBare = false;
+  static constexpr bool kTerms = false, kSource = false, kBare = false;
   const Real* now;
   Real* next;
   unsigned long long* sums;  // kSumWords for each sweep; the kernel adds to them

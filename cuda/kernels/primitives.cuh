@@ -46,8 +46,6 @@ __device__ __forceinline__ unsigned opaque(unsigned v) {
   return v;
 }
 
-#elif defined FIBERS
-#include "../emulate/fibers.h"
 #else
-#include "../emulate/device.h"
+#include "../emulate/fibers.h"
 #endif

@@ -85,7 +85,6 @@ template <class Arg, int W, int S, int B, int U, int N, Squares kSquares> struct
     auto* const words = Rings::template words<S>(shared, at.warps) + base;
     Levels levels;
     levels.clear(a.bias);
-    levels.weighting.load(a, base);
 #pragma unroll
     for (int s = 0; s < N; s++)
       if (Levels::counts(s) && lane < kSumWords) words[s][lane] = 0;
@@ -236,12 +235,11 @@ template <class Arg, int W, int S, int B, int U> __device__ __forceinline__ void
     if (at.last() && a.countLo < a.countHi) Pipeline<Arg, W, S, B, U, S, Squares::last>::run(a, part, own, at);
     else Pipeline<Arg, W, S, B, U, S, Squares::none>::run(a, part, own, at);
   } else {
-    constexpr Squares kSquares = Arg::kWeighted ? Squares::none : Squares::all;
     const int levels = min(S, a.sweeps - S * warp);
-    if (levels == S) Pipeline<Arg, W, S, B, U, S, kSquares>::run(a, part, own, at);
-    else if (S > 2 && levels == 2) Pipeline<Arg, W, S, B, U, (S > 2 ? 2 : 1), kSquares>::run(a, part, own, at);
-    else if (S > 3 && levels == 3) Pipeline<Arg, W, S, B, U, (S > 3 ? 3 : 1), kSquares>::run(a, part, own, at);
-    else Pipeline<Arg, W, S, B, U, 1, kSquares>::run(a, part, own, at);
+    if (levels == S) Pipeline<Arg, W, S, B, U, S, Squares::all>::run(a, part, own, at);
+    else if (S > 2 && levels == 2) Pipeline<Arg, W, S, B, U, (S > 2 ? 2 : 1), Squares::all>::run(a, part, own, at);
+    else if (S > 3 && levels == 3) Pipeline<Arg, W, S, B, U, (S > 3 ? 3 : 1), Squares::all>::run(a, part, own, at);
+    else Pipeline<Arg, W, S, B, U, 1, Squares::all>::run(a, part, own, at);
   }
 }
 

@@ -76,20 +76,17 @@ template <class Arg> __device__ __forceinline__ void sweep_once(const Arg& a) {
         Real d[W];
 #pragma unroll
         for (int j = 0; j < W; j++) {
-          if constexpr (Arg::kWeighted) o.v[j] = weigh(a.weights[0], o.v[j], c.v[j]);
           o.v[j] = terms.keeps(a, x, k, j) ? c.v[j] : o.v[j];
           d[j] = o.v[j] - c.v[j];
         }
         const Real p = squares(d, kSmallest<Real>);
-        if (!Arg::kWeighted) acc += y >= a.countLo && y < a.countHi ? p : Real(0);
+        acc += y >= a.countLo && y < a.countHi ? p : Real(0);
         if (ok && y >= a.outLo && y < yEnd) terms.store(a, to, o, x);
         to += a.pitch;
       }
       turn ^= 1;
-      if constexpr (!Arg::kWeighted) {
-        sum.add(ok && more > 0 ? (double)acc - (double)more : 0);
-        if (++groups == kMostGroups) sum.drain(a.bias, words[warp], true, lane), sum.clear(a.bias), groups = 0;
-      }
+      sum.add(ok && more > 0 ? (double)acc - (double)more : 0);
+      if (++groups == kMostGroups) sum.drain(a.bias, words[warp], true, lane), sum.clear(a.bias), groups = 0;
       rows[0] = rows[kGroupRows], rows[1] = rows[kGroupRows + 1];
     }
   }

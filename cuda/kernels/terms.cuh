@@ -28,14 +28,6 @@ template <class Real, bool source> struct TermsPass : Pass<Real> {
 template <class Real> using FixedPass = TermsPass<Real, false>;
 template <class Real> using SourcePass = TermsPass<Real, true>;
 
-// WeightedPass is the argument of the kernels for sweeps with weights (solver.Weights). They compute the general update
-// also without a source, and no sums.
-constexpr int kMostWeights = 16;
-template <class Real, bool source> struct WeightedPass : TermsPass<Real, source> {
-  static constexpr bool kWeighted = true;
-  Real weights[kMostWeights];  // by sweep of the pass
-};
-
 // FixedPoints finds the fixed points among the W columns of a lane, from column x on.
 template <class Real, int W> struct FixedPoints {
   static_assert(W == 4 || W == 8, "a word has 8 columns");
@@ -73,7 +65,6 @@ __device__ __forceinline__ Row<Real, W> update_row(const Arg& a, const Row<Real,
     if (kMirrors && j == 0 && x == t.left) w = e;
     if (kMirrors && x + j == t.right) e = w;
     if constexpr (Arg::kSource) o.v[j] = update(t.scale, t.blend, source.v[j], w, e, north.v[j], south.v[j]);
-    else if constexpr (Arg::kWeighted) o.v[j] = update(t.scale, t.blend, Real(0), w, e, north.v[j], south.v[j]);
     else o.v[j] = update(row.v[j], w, e, north.v[j], south.v[j]);
   }
   return o;

@@ -1,8 +1,8 @@
 // The operators: how one sweep makes the new value of a point from the values of the sweep before.
 //
-// All kernels, the harness (../bench) and the emulation (../emulate) call update; nothing else in CUDA knows the
-// operators. The order of the operations is part of the results: docs/numerics.md. Each operation rounds on its own, so
-// the kernels are compiled with -fmad=false.
+// All kernels, those of multigrid among them, the harness (../bench) and the emulation (../emulate) call update or
+// defect; nothing else in CUDA knows the operators. The order of the operations is part of the results:
+// docs/numerics.md. Each operation rounds on its own, so the kernels are compiled with -fmad=false.
 #pragma once
 #include "primitives.cuh"
 
@@ -21,7 +21,9 @@ __device__ __forceinline__ Real update(Real h, Real q, Real b, Real west, Real e
   return fused(h, fused(q, t - s, s), b);
 }
 
-// weigh returns what a sweep with a weight makes of a point, from what a plain one would: see solver.Weights.
-template <class Real> __device__ __forceinline__ Real weigh(Real weight, Real updated, Real centre) {
-  return fused(weight, updated - centre, centre);
+// defect returns the update of a point by the general operator: its new value less its value.
+template <class Real>
+__device__ __forceinline__ Real defect(Real h, Real q, Real b, Real centre, Real west, Real east, Real north,
+                                       Real south) {
+  return update(h, q, b, west, east, north, south) - centre;
 }

@@ -2,6 +2,7 @@
 package halotest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -47,7 +48,7 @@ func CloseAfter(t testing.TB, links ...halo.Link) {
 const Long = 30 * time.Second
 
 // Run checks sizes, order, a slow neighbour, a sender that is one exchange ahead, timeout, cancellation, close, lengths
-// and mismatched ends.
+// that change from one exchange to the next, and mismatched ends.
 func Run(t *testing.T, tr Transport) {
 	t.Run("sizes", func(t *testing.T) { testSizes(t, tr) })
 	t.Run("many exchanges", func(t *testing.T) {
@@ -66,6 +67,8 @@ func Run(t *testing.T, tr Transport) {
 	t.Run("cancel", func(t *testing.T) { testCancel(t, tr) })
 	t.Run("close", func(t *testing.T) { testClose(t, tr) })
 	t.Run("lengths", func(t *testing.T) { testLengths(t, tr) })
+	t.Run("another length", func(t *testing.T) { testAnotherLength(t, tr) })
+	t.Run("too long", func(t *testing.T) { testTooLong(t, tr) })
 	t.Run("mismatch", func(t *testing.T) { testMismatch(t, tr) })
 	t.Run("bad ends", func(t *testing.T) { testBadEnds(t, tr) })
 }
@@ -184,15 +187,63 @@ func testClose(t *testing.T, tr Transport) {
 	}
 }
 
+// testLengths has each exchange carry another number of bytes, and others up than down.
 func testLengths(t *testing.T, tr Transport) {
+	e := FreshEnd(4096, 3)
+	a, b := tr.Must(t, e, Long)
+	lengths := []int{0, 8, 98304, 24, 98304, 98304, 0, 0, 40000, 56, 16384, 16392, 1, 3, 4, 98303}
+	play := func(l halo.Link, e halo.End, out, in int) error {
+		rows, want := make([]byte, e.SendBytes()), make([]byte, e.RecvBytes())
+		for n := range solver.ExchangeNumber(3 * len(lengths)) {
+			Fill(rows, e.Rank, e.Send, e.NX, n)
+			Fill(want, e.Neighbour, e.Recv, e.NX, n)
+			send, recv := lengths[(int(n)*out)%len(lengths)], lengths[(int(n)*in)%len(lengths)]
+			if err := l.Send(t.Context(), n, rows[:send]); err != nil {
+				return err
+			}
+			got := make([]byte, recv)
+			if err := l.Recv(t.Context(), n, got); err != nil {
+				return err
+			}
+			if !bytes.Equal(got, want[:recv]) {
+				return fmt.Errorf("exchange %d: other rows than the %d bytes that were sent", n, recv)
+			}
+		}
+		return nil
+	}
+	done := make(chan error)
+	go func() { done <- play(b, e.Facing(), 3, 1) }()
+	if err := errors.Join(play(a, e, 1, 3), <-done); err != nil {
+		t.Error(err)
+	}
+}
+
+// testAnotherLength receives more than was sent, and less.
+func testAnotherLength(t *testing.T, tr Transport) {
+	for _, wanted := range []int{40, 56} {
+		e := FreshEnd(8, 1)
+		a, b := tr.Must(t, e, Long)
+		if err := a.Send(t.Context(), 7, make([]byte, 48)); err != nil {
+			t.Fatal(err)
+		}
+		var m *halo.MismatchError
+		err := b.Recv(t.Context(), 7, make([]byte, wanted))
+		if !errors.As(err, &m) || *m != (halo.MismatchError{Field: "bytes", Got: 48, Want: wanted}) {
+			t.Errorf("got %v, want a mismatch of bytes 48 and %d", err, wanted)
+		}
+	}
+}
+
+func testTooLong(t *testing.T, tr Transport) {
 	e := FreshEnd(8, 1)
 	a, _ := tr.Must(t, e, Long)
+	want := halo.MismatchError{Field: "bytes", Got: 65, Want: "at most 64"}
 	var m *halo.MismatchError
-	if err := a.Send(t.Context(), 0, make([]byte, 63)); !errors.As(err, &m) {
-		t.Errorf("Send of 63 bytes: %v, want a halo.MismatchError", err)
+	if err := a.Send(t.Context(), 0, make([]byte, 65)); !errors.As(err, &m) || *m != want {
+		t.Errorf("Send of 65 bytes: %v, want %v", err, &want)
 	}
-	if err := a.Recv(t.Context(), 0, make([]byte, 65)); !errors.As(err, &m) {
-		t.Errorf("Recv of 65 bytes: %v, want a halo.MismatchError", err)
+	if err := a.Recv(t.Context(), 0, make([]byte, 65)); !errors.As(err, &m) || *m != want {
+		t.Errorf("Recv of 65 bytes: %v, want %v", err, &want)
 	}
 }
 

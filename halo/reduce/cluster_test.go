@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"jacobi/internal/roster"
-	"jacobi/internal/roster/rostertest"
-	"jacobi/internal/shm"
-	"jacobi/internal/wire"
+	"jacobi/internal/base/shm"
+	"jacobi/internal/net/roster"
+	"jacobi/internal/net/roster/rostertest"
+	"jacobi/internal/net/wire"
 	"jacobi/solver"
 )
 

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"jacobi/internal/roster"
-	"jacobi/internal/roster/rostertest"
-	"jacobi/internal/wire"
+	"jacobi/internal/net/roster"
+	"jacobi/internal/net/roster/rostertest"
+	"jacobi/internal/net/wire"
 	"jacobi/solver"
 )
 

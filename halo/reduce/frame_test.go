@@ -7,9 +7,9 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
-	"jacobi/internal/roster"
-	"jacobi/internal/roster/rostertest"
-	"jacobi/internal/wire"
+	"jacobi/internal/net/roster"
+	"jacobi/internal/net/roster/rostertest"
+	"jacobi/internal/net/wire"
 	"jacobi/solver"
 )
 

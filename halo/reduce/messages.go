@@ -6,7 +6,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"jacobi/internal/pubsub"
+	"jacobi/internal/base/pubsub"
 )
 
 // askAgain sends the sum of pass again, with those of later passes that may have been lost in the same message. While

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"jacobi/internal/shm"
+	"jacobi/internal/base/shm"
 	"jacobi/solver"
 )
 

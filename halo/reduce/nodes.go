@@ -3,8 +3,8 @@ package reduce
 import (
 	"slices"
 
-	"jacobi/internal/roster"
-	"jacobi/internal/shm"
+	"jacobi/internal/base/shm"
+	"jacobi/internal/net/roster"
 )
 
 // nodes tells which ranks add their sums in shared memory, and who leads them: the lowest rank of those that share

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"testing"
 
-	"jacobi/internal/roster"
-	"jacobi/internal/shm"
+	"jacobi/internal/base/shm"
+	"jacobi/internal/net/roster"
 )
 
 // The lowest rank of a node leads it, except for ranks that cannot map its segment or share no memory.

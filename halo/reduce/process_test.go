@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"jacobi/configs"
-	"jacobi/internal/roster"
-	"jacobi/internal/roster/rostertest"
-	"jacobi/internal/shm"
-	"jacobi/internal/wire"
+	"jacobi/internal/base/shm"
+	"jacobi/internal/net/roster"
+	"jacobi/internal/net/roster/rostertest"
+	"jacobi/internal/net/wire"
 )
 
 // The ranks of TestProcesses are this binary, started with the server, the nodes and the rank in the environment.

@@ -10,9 +10,9 @@ import (
 
 	"go.uber.org/zap"
 
-	"jacobi/internal/awake"
-	"jacobi/internal/roster"
-	"jacobi/internal/shm"
+	"jacobi/internal/base/awake"
+	"jacobi/internal/base/shm"
+	"jacobi/internal/net/roster"
 	"jacobi/solver"
 )
 
@@ -135,7 +135,7 @@ func (r *Reducer) Describe() string { return r.about }
 // waits for the first of them.
 func (r *Reducer) Post(_ context.Context, pass uint64, c solver.Contribution) error {
 	if pass != r.posted || pass >= r.waited+uint64(r.opts.Window) {
-		return fmt.Errorf("reduction: pass %d posted after %d passes, of which %d were waited for", pass, r.posted,
+		return fmt.Errorf("reduction: pass %d posted after %d passes and %d waits", pass, r.posted,
 			r.waited)
 	}
 	if len(c.Sums) > r.opts.MaxSums {

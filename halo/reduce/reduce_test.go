@@ -9,7 +9,7 @@ import (
 	"sync"
 	"testing"
 
-	"jacobi/internal/shm"
+	"jacobi/internal/base/shm"
 	"jacobi/solver"
 )
 
@@ -142,7 +142,7 @@ func TestOrder(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	fails("pass beyond the window", post(testWindow), "pass 20 posted after 20 passes, of which 0 were waited for")
+	fails("pass beyond the window", post(testWindow), "pass 20 posted after 20 passes and 0 waits")
 	fails("wait out of order", wait(1), "wait for pass 1")
 	if err := wait(0); err != nil {
 		t.Error(err)

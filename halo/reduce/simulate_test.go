@@ -11,8 +11,8 @@ import (
 
 	"go.uber.org/zap"
 
-	"jacobi/internal/pubsub"
-	"jacobi/internal/shm"
+	"jacobi/internal/base/pubsub"
+	"jacobi/internal/base/shm"
 	"jacobi/solver"
 )
 

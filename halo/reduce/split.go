@@ -8,8 +8,8 @@ import (
 
 	"go.uber.org/zap"
 
-	"jacobi/internal/roster"
-	"jacobi/internal/shm"
+	"jacobi/internal/base/shm"
+	"jacobi/internal/net/roster"
 	"jacobi/solver"
 )
 

@@ -10,8 +10,8 @@ import (
 
 	"go.uber.org/zap"
 
-	"jacobi/internal/pubsub"
-	"jacobi/internal/roster"
+	"jacobi/internal/base/pubsub"
+	"jacobi/internal/net/roster"
 	"jacobi/solver"
 )
 

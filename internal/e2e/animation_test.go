@@ -9,6 +9,7 @@ import (
 // An animation is the same for any ranks, transport and depth, and Pillow reads its frames, as GIF and as PNG: one for
 // each sample and one for the end.
 func TestAnimation(t *testing.T) {
+	t.Parallel()
 	python := needPython(t, "PIL")
 	dir := t.TempDir()
 	keys := []string{"grid.nx=97", "grid.ny=131", "solver.tolerance=0", "solver.max_iterations=75", "output.field=",

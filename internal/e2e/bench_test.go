@@ -221,8 +221,8 @@ func TestBenchRefusesBadLists(t *testing.T) {
 	dir := t.TempDir()
 	for _, c := range []struct{ args, want string }{
 		{"--ranks 0,x", `launcher: --ranks "0,x": "0": integers of at least 1 are wanted, with commas between them`},
-		{"--ranks 1,9 --sizes 64", "launcher: bench --ranks 9 --sizes 64 (64 x 64): run.ranks 9: grid.ny 64 allows " +
-			"at most 8 (stripes are whole groups of 8 rows)"},
+		{"--ranks 1,9 --sizes 64", "launcher: bench --ranks 9 --sizes 64 (64 x 64): run.ranks 9: every rank has " +
+			"to work here, and 1 of 9 ranks stays idle: grid.ny 64 has rows for 8"},
 	} {
 		out := run(t, dir, "launcher", append([]string{"bench"}, strings.Fields(c.args)...)...)
 		if out.code != 1 || out.stdout != "" || out.stderr != c.want+"\n" {
@@ -257,6 +257,7 @@ func TestBenchRefusesAFieldThatStalls(t *testing.T) {
 
 // Ctrl-C during the second size keeps the row of the first one.
 func TestInterruptedBenchKeepsCompleteRows(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	l := startLive(t, dir, append(set("solver.max_iterations=2000"), "bench", "--ranks", "1", "--sizes", "64,2048",
 		"--repeat", "20", "--name", "cut")...)

@@ -92,10 +92,10 @@ func (s *chaosRun) damage(how func(r *rand.Rand, path string) (string, error)) s
 		}
 	}
 	if len(damaged) == len(sets) {
-		if out.code != 1 || !strings.Contains(out.stderr, "no checkpoint is in order: ") {
-			s.Fatalf("exit code %d\n%s\nwant 1 and no checkpoint in order", out.code, out.stderr)
+		if out.code != 1 || !strings.Contains(out.stderr, "no checkpoint is intact: ") {
+			s.Fatalf("exit code %d\n%s\nwant 1 and no intact checkpoint", out.code, out.stderr)
 		}
-		return "right error: no checkpoint is in order"
+		return "right error: no checkpoint is intact"
 	}
 	return s.checkAnswer(out.code, out.stderr)
 }

@@ -3,12 +3,15 @@ package e2e
 import (
 	"fmt"
 	"net/url"
+	"regexp"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
 
-	"jacobi/internal/roster/rostertest"
+	"jacobi/internal/net/roster/rostertest"
 )
 
 // changeServer restarts the server with another password.
@@ -42,6 +45,60 @@ func (s *chaosRun) restartServer() string {
 	time.Sleep(away) // the fault itself
 	srv.Run()
 	return s.checkAnswer(l.end())
+}
+
+// replayBeats stops a rank at a server at which another client, without the secret of the run, repeats the last message
+// of each subject.
+func (s *chaosRun) replayBeats() string {
+	srv := rostertest.Start(s, 0)
+	stop := s.replay(srv.URL())
+	l := s.start(s.args(append(overNATS(srv.URL()), "run.liveness=2s", "halo.timeout=1m"))...)
+	stopped := time.Now()
+	s.signalRank(l, syscall.SIGSTOP)
+	code, output := l.end()
+	stop()
+	l.leavesNothing()
+	if code == 0 { // it had swept its last sweep
+		s.hit = false
+		return s.checkAnswer(code, output)
+	}
+	if took := time.Since(stopped); took > 30*time.Second {
+		s.Errorf("the stopped rank was noticed after %v, want about 2s", took)
+	}
+	if code != 1 || !regexp.MustCompile(`rank \d on \S+ was silent for 2s`).MatchString(output) {
+		s.Fatalf("exit code %d\n%s\nwant 1 and the silent rank", code, output)
+	}
+	return "right error"
+}
+
+// replay repeats the last message of each subject at the server at url, 20 times a second, until stop is called.
+func (s *chaosRun) replay(url string) (stop func()) {
+	s.Helper()
+	nc, err := nats.Connect(url, nats.NoEcho())
+	if err != nil {
+		s.Fatal(err)
+	}
+	last := map[string]*nats.Msg{}
+	heard, done, ended := make(chan *nats.Msg, 1<<16), make(chan struct{}), make(chan struct{})
+	if _, err = nc.ChanSubscribe("jacobi.>", heard); err != nil {
+		s.Fatal(err)
+	}
+	go func() {
+		defer close(ended)
+		for again := time.Tick(50 * time.Millisecond); ; {
+			select {
+			case m := <-heard:
+				last[m.Subject] = m
+			case <-again:
+				for subject, m := range last {
+					_ = nc.PublishMsg(&nats.Msg{Subject: subject, Reply: m.Reply, Data: m.Data}) // the run decides
+				}
+			case <-done:
+				return
+			}
+		}
+	}()
+	return func() { close(done); <-ended; nc.Close() }
 }
 
 // failOver stops one of two servers. Ranks are likely to be connected to each of them.

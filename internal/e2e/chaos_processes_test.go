@@ -1,7 +1,10 @@
 package e2e
 
 import (
+	"os"
+	"path/filepath"
 	"regexp"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -71,4 +74,32 @@ func (s *chaosRun) stopLauncher() string {
 		_ = l.cmd.Process.Signal(syscall.SIGCONT)
 	}
 	return s.checkAnswer(l.end())
+}
+
+// stopAtExit stops a rank for good while the ranks end, when the outputs come into place. Once rank 0 has sent the
+// report, that costs the run nothing. Before, the others miss its signs of life.
+func (s *chaosRun) stopAtExit() string {
+	out := filepath.Join(s.dir, "out")
+	if err := os.Mkdir(out, 0o777); err != nil {
+		s.Fatal(err)
+	}
+	w := watched(s.T, out)
+	l := s.start(s.args([]string{s.transport(), "run.liveness=2s"})...)
+	pid := s.victim(l)
+	awaitMade(s.T, w, "report.json", l)
+	time.Sleep(time.Duration(s.rand.IntN(4)) * time.Millisecond) // the moment of the fault
+	stopped := pid != 0 && syscall.Kill(pid, syscall.SIGSTOP) == nil
+	code, output := l.end()
+	l.leavesNothing()
+	outlived := regexp.MustCompile(` did not end (within \S+ of the (report|other ranks)|in time): killed; ` +
+		`the run was complete`).MatchString(output)
+	s.hit = stopped && (outlived || code != 0)
+	if code == 1 && regexp.MustCompile(`launcher: rank \d on \S+ failed: rank \d on \S+ was silent for 2s`).
+		MatchString(output) && strings.Contains(output, "the outputs of this run are in place") {
+		return "right error, " + s.checkAnswer(0, output)
+	}
+	if outlived {
+		return "killed at its end, " + s.checkAnswer(code, output)
+	}
+	return s.checkAnswer(code, output)
 }

@@ -49,10 +49,12 @@ var kinds = []struct {
 	{"kill during a checkpoint", (*chaosRun).killInCheckpoint},
 	{"kill a rank, restart", (*chaosRun).killAndRestart},
 	{"stop a rank for 3 s", (*chaosRun).stopRank},
+	{"stop while it exits", (*chaosRun).stopAtExit},
 	{"restart the NATS server", (*chaosRun).restartServer},
 	{"stop the launcher", (*chaosRun).stopLauncher},
 	{"a server comes back different", (*chaosRun).changeServer},
 	{"lose a server of a cluster", (*chaosRun).failOver},
+	{"replayed beats", (*chaosRun).replayBeats},
 	{"cut a connection", (*chaosRun).cutConnection},
 	{"drop frames", func(s *chaosRun) string { return s.damageFrames(frameFaults{drop: 0.002}) }},
 	{"delay frames", func(s *chaosRun) string {

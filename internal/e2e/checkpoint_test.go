@@ -43,6 +43,7 @@ func saved(t *testing.T, dir string, np string, settings ...string) answer {
 // A run that is resumed with another number of ranks, transport, depth and kernel has the answer of a run that never
 // stopped.
 func TestResumeGivesTheSameBits(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "checkpoints")
 	want, _ := solve(t, append(set(long...), "-np", "1")...)
 	if got := saved(t, dir, "8", "halo.transport=p2p"); got != want {
@@ -77,6 +78,7 @@ func TestResumeGivesTheSameBits(t *testing.T) {
 
 // A damaged part is named, and the run resumes from the checkpoint before it.
 func TestResumePassesOverABrokenPart(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "checkpoints")
 	want := saved(t, dir, "4")
 	sets := checkpoints(t, dir)
@@ -110,6 +112,7 @@ func TestResumePassesOverABrokenPart(t *testing.T) {
 
 // SIGINT and the time limit leave a checkpoint of the last sweep, from which the run resumes.
 func TestInterruptedRunGoesOn(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	l := begin(t, dir, append(set("checkpoint.every=1h", "checkpoint.dir=checkpoints"), "-np", "3")...)
 	if err := l.cmd.Process.Signal(os.Interrupt); err != nil {
@@ -133,6 +136,7 @@ func TestInterruptedRunGoesOn(t *testing.T) {
 
 // A run that ends at max_iterations leaves a checkpoint, from which --restart continues with a larger max_iterations.
 func TestMaxIterationsLeavesACheckpoint(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	mesh := []string{"grid.nx=130", "grid.ny=150"}
 	problem := append(set(append(mesh, "checkpoint.every=1h", "checkpoint.dir=checkpoints")...), "-np", "3")
@@ -161,6 +165,7 @@ func TestMaxIterationsLeavesACheckpoint(t *testing.T) {
 
 // A checkpoint from which the run cannot resume, and a place that cannot be written, are refused before a rank starts.
 func TestCheckpointRefusals(t *testing.T) {
+	t.Parallel()
 	work := t.TempDir()
 	dir := filepath.Join(work, "checkpoints")
 	saved(t, dir, "2")
@@ -173,21 +178,21 @@ func TestCheckpointRefusals(t *testing.T) {
 		want string
 	}{
 		{[]string{"--resume", dir, "--set", "problem.left=0"},
-			`checkpoint.resume "` + dir + `": problem.left is "0" here and "sin(2 * float32(pi) * iy / (ny - 1))" in ` +
-				`the checkpoint`},
+			`checkpoint.resume "` + dir + `": the checkpoint sets problem.left to "sin(2 * float32(pi) * iy / ` +
+				`(ny - 1))", this run to "0"`},
 		{[]string{"--resume", dir, "--set", "grid.dtype=float64"},
-			`grid.dtype is "float64" here and "float32" in the checkpoint`},
+			`the checkpoint sets grid.dtype to "float32", this run to "float64"`},
 		{[]string{"--resume", dir, "--set", "solver.max_iterations=10"},
-			`solver.max_iterations 10: the checkpoint has `},
+			`solver.max_iterations 10: the checkpoint already has `},
 		{[]string{"--resume", dir, "--set", "solver.tolerance=0.3"},
-			`solver.tolerance 0.3: the run would have ended (converged) after `},
+			`solver.tolerance 0.3, solver.relative_tolerance 0: the run would have ended (converged) after `},
 		{[]string{"--resume", filepath.Join(work, "none")}, "there is no checkpoint"},
 		{[]string{"--restart"}, "--restart: checkpoint.dir or checkpoint.nats has to say where the checkpoints are"},
 		{[]string{"--restart", "--resume", dir}, "--restart and --resume: one of them is wanted"},
 		{set("checkpoint.every=100"), "checkpoint.dir or checkpoint.nats has to say where"},
 		{set("checkpoint.every=100", "checkpoint.dir="+file), `checkpoint.dir "` + file + `": cannot be created: `},
 		{set("checkpoint.every=100", "checkpoint.dir="+dir, "grid.nx=131"),
-			`grid.nx is "131" here and "130" in the checkpoint`},
+			`the checkpoint sets grid.nx to "130", this run to "131"`},
 		{set("checkpoint.every=100", "checkpoint.dir=/proc/1"), `checkpoint.dir "/proc/1": cannot be written: `},
 	} {
 		out := run(t, work, "launcher", append(append(set(long...), "-np", "2"), c.args...)...)

@@ -16,7 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"jacobi/internal/proctest"
+	"jacobi/internal/base/proctest"
 )
 
 // cluster is a set of hosts on one machine. Each host is a network namespace with its own address, connected by a
@@ -57,6 +57,7 @@ func canMakeHosts() string {
 
 // Each subtest is skipped visibly if programs are missing that other tests need and that Debian provides.
 func TestOptionalPrograms(t *testing.T) {
+	t.Parallel()
 	t.Run("hosts", func(t *testing.T) { needHosts(t) })
 	t.Run("arm64", func(t *testing.T) { needARM64(t) })
 	t.Run("vtk", func(t *testing.T) { needPython(t, "vtk", "numpy") })
@@ -198,7 +199,7 @@ func (c *cluster) sshd(name string) {
 	})
 }
 
-// await polls until done returns true, for events of which the test gets no notification.
+// await polls until done returns true, for events that do not notify the test.
 func (c *cluster) await(what string, done func() bool) {
 	c.t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); !done(); time.Sleep(20 * time.Millisecond) {

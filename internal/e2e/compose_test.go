@@ -61,7 +61,7 @@ func startCluster(t *testing.T, files ...string) *composed {
 	}
 	c.env = append(os.Environ(), "JACOBI_IMAGE=jacobi:local", "NATS_IMAGE=nats:local",
 		"PROMETHEUS_IMAGE=prometheus:local", "SLOTS=2")
-	images.Do(func() { c.must(exec.Command("sh", "../../docker/local-images.sh", staticBin(t))) })
+	images.Do(func() { c.must(exec.Command("sh", "../../docker/local-images.sh", bin)) })
 	c.must(exec.Command("sh", filepath.Join(c.dir, "prepare.sh")))
 	c.rename()
 	for _, f := range files {
@@ -103,21 +103,6 @@ func (c *composed) rename() {
 	if err := os.WriteFile(file, env, 0o644); err != nil {
 		c.t.Fatal(err)
 	}
-}
-
-// staticBin builds the programs for containers. They resolve names without the modules of the C library.
-func staticBin(t *testing.T) string {
-	t.Helper()
-	if os.Getenv("E2E_BIN") != "" {
-		return bin
-	}
-	dir := t.TempDir()
-	build := exec.Command("go", "build", "-tags", "netgo,osusergo", "-o", dir+"/", "jacobi/cmd/launcher",
-		"jacobi/cmd/jacobi-rank")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build the programs: %v\n%s", err, out)
-	}
-	return dir
 }
 
 func (c *composed) compose(args ...string) *exec.Cmd {
@@ -208,7 +193,7 @@ func TestComposeCluster(t *testing.T) {
 	code, output := l.end()
 	for _, words := range []string{
 		`rank \d on (` + hosts + `) was lost with its host|rank \d on \S+ failed: `,
-		`launcher: no restart: --nodes: 8 ranks need as many slots, and after 2s there are 4, 4 too few: `,
+		`launcher: no restart: --nodes: 8 ranks need 8 slots, and after 2s there are 4, 4 too few: `,
 		`launcher: --restart goes on after sweep \d+, from nats:jacobi`,
 	} {
 		if code != 1 || !regexp.MustCompile(words).MatchString(output) {
@@ -224,7 +209,8 @@ func TestComposeCluster(t *testing.T) {
 	l = c.begin(append(four, "--map-by", "node")...)
 	awaitName(t, filepath.Join(c.dir, "checkpoints"), isCheckpoint, l)
 	c.killNodes(2)
-	restart := `launcher: restart 1 of 1: on after sweep \d+, from checkpoints\nlauncher: 4 ranks on \w+, \w+: `
+	restart := `launcher: restart 1 of 1: on after sweep \d+, from checkpoints\n` +
+		`launcher: 4 ranks on \w+, \w+: `
 	if code, output := l.end(); code != 0 || !regexp.MustCompile(restart).MatchString(output) {
 		t.Fatalf("exit code %d, want 0 and a restart on two nodes\n%s", code, output)
 	}

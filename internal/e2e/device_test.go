@@ -44,6 +44,7 @@ func uuid(i int) string {
 
 // Ranks are spread over the GPUs of their node in the order of device.select. NVML's order of devices does not matter.
 func TestDeviceSelect(t *testing.T) {
+	t.Parallel()
 	needNVML(t)
 	env := fakeGPUs(t)
 	type row struct {
@@ -134,6 +135,7 @@ func needNVML(t *testing.T) {
 
 // If there are more ranks than GPUs, ranks share GPUs, and one message says so.
 func TestMoreRanksThanGPUs(t *testing.T) {
+	t.Parallel()
 	host, err := os.Hostname()
 	if err != nil {
 		t.Fatal(err)
@@ -155,6 +157,7 @@ func TestMoreRanksThanGPUs(t *testing.T) {
 
 // A rank is pinned to those of its allowed cores that are near its GPU.
 func TestDevicePin(t *testing.T) {
+	t.Parallel()
 	needNVML(t)
 	var cores []string
 	var allowed unix.CPUSet
@@ -227,6 +230,7 @@ func driverOfThisMachine(t *testing.T) *driver.Driver {
 
 // A build without a C compiler says so and runs, but refuses settings that need NVML.
 func TestBuildWithoutCompiler(t *testing.T) {
+	t.Parallel()
 	if os.Getenv("E2E_BIN") != "" {
 		t.Skip("NOT RUN: TestBuildWithoutCompiler builds the programs, which are given here")
 	}

@@ -9,27 +9,25 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
+
+// distARM64 makes the archive for arm64, once for all tests, and returns its folder.
+var distARM64 = sync.OnceValues(func() (string, error) {
+	dir := filepath.Join(bin, "dist")
+	return dir, makeTarget("dist", "ARCHES=arm64", "DIST="+dir, "DIST_TIME=1000000000")
+})
 
 // An archive holds the two programs for its processor and what a user needs beside them, with nothing in it that
 // differs between two people who make it.
 func TestDist(t *testing.T) {
+	t.Parallel()
 	qemu, libc := needARM64(t)
-	if os.Getenv("E2E_BIN") != "" {
-		t.Skipf("NOT RUN: %s builds programs, and these were built elsewhere", t.Name())
-	}
-	dir := t.TempDir()
-	out, err := exec.CommandContext(t.Context(), "make", "-C", "../..", "dist", "ARCHES=arm64", "DIST="+dir, "TRIM=",
-		"VERSION=v9", "DIST_TIME=1000000000").CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	const name = "jacobi-v9-linux-arm64"
+	dir, name := needDist(t), "jacobi-"+version+"-linux-arm64"
 	archive, err := os.ReadFile(filepath.Join(dir, name+".tar.gz"))
 	if err != nil {
 		t.Fatal(err)
@@ -41,7 +39,8 @@ func TestDist(t *testing.T) {
 	if want := fmt.Sprintf("%x  %s.tar.gz\n", sha256.Sum256(archive), name); string(sums) != want {
 		t.Errorf("SHA256SUMS is %q, want %q", sums, want)
 	}
-	names := unpack(t, filepath.Join(dir, name+".tar.gz"), dir)
+	unpacked := t.TempDir()
+	names := unpack(t, filepath.Join(dir, name+".tar.gz"), unpacked)
 	if !slices.IsSorted(names) {
 		t.Errorf("not sorted: %v", names)
 	}
@@ -54,12 +53,25 @@ func TestDist(t *testing.T) {
 	for _, program := range []string{"launcher", "jacobi-rank"} {
 		ctx, cancel := context.WithTimeout(t.Context(), limit)
 		defer cancel()
-		got := finish(t, ctx, command(ctx, dir, qemu, "-L", libc, filepath.Join(dir, name, "bin", program),
+		got := finish(t, ctx, command(ctx, unpacked, qemu, "-L", libc, filepath.Join(unpacked, name, "bin", program),
 			"--version"))
-		if got.code != 0 || !strings.Contains(got.stdout, "v9") {
+		if got.code != 0 || !strings.Contains(got.stdout, version) {
 			t.Errorf("%s --version: exit code %d\n%s%s", program, got.code, got.stdout, got.stderr)
 		}
 	}
+}
+
+// needDist returns the folder of the archive for arm64, or skips the test visibly.
+func needDist(t *testing.T) string {
+	t.Helper()
+	if os.Getenv("E2E_BIN") != "" {
+		t.Skipf("NOT RUN: %s builds programs, and these were built elsewhere", t.Name())
+	}
+	dir, err := distARM64()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }
 
 // unpack unpacks an archive into dir, checks what its headers say of the maker, and returns the names of its files.

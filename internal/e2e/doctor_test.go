@@ -122,6 +122,18 @@ func TestDoctorForetellsTheRun(t *testing.T) {
 	}
 }
 
+// Ranks without rows are told of, and are no fault.
+func TestDoctorWithIdleRanks(t *testing.T) {
+	args := set("problem.preset=dirichlet", "solver.method=multigrid", "grid.nx=64", "grid.ny=40")
+	out := run(t, t.TempDir(), "launcher", append([]string{"doctor", "-np", "3"}, args...)...)
+	for _, want := range []string{"1 of 3 ranks stays idle: with solver.method multigrid, grid.ny 40 has rows for 2",
+		"-np 2 does the same", "The run would start."} {
+		if out.code != 0 || !strings.Contains(strings.Join(strings.Fields(out.stdout), " "), want) {
+			t.Errorf("exit code %d, want %q in\n%s%s", out.code, want, out.stdout, out.stderr)
+		}
+	}
+}
+
 // The text output fits in 100 columns and has all findings.
 func TestDoctorForPeople(t *testing.T) {
 	dir := t.TempDir()
@@ -173,7 +185,7 @@ func TestDoctorNamesFaults(t *testing.T) {
 	}{
 		{"key", "launcher", set("grid.nxx=5"), []string{`unknown key grid\.nxx \(--set\): did you mean grid\.nx\?`}},
 		{"slots", "launcher", []string{"-np", "3", "--host", "a:1,b:1"},
-			[]string{`-np 3 ranks need as many slots, and there are 2: a 1, b 1`}},
+			[]string{`-np 3 ranks need 3 slots, and there are 2: a 1, b 1`}},
 		{"no rank", filepath.Join(lonely, "launcher"), nil,
 			[]string{`find jacobi-rank: neither beside the launcher in ` + lonely + ` nor on PATH`}},
 		{"memory", "launcher", set("grid.nx=4000000", "grid.ny=4000000", "output.field="),
@@ -197,7 +209,7 @@ func TestDoctorNamesFaults(t *testing.T) {
 				`output\.dir "/proc/none": cannot be created`}},
 		{"slots and an expression", "launcher", []string{"-np", "3", "--host", "a:1,b:1", "--set",
 			"problem.left=sinn(x)"},
-			[]string{`-np 3 ranks need as many slots, and there are 2: a 1, b 1`,
+			[]string{`-np 3 ranks need 3 slots, and there are 2: a 1, b 1`,
 				`problem\.left "sinn\(x\)": column 1: `}},
 		{"password", "launcher", set("nats.url=" + wrong.String()),
 			[]string{`nats\.url: connect to the NATS server at nats://\S+: (?i).*(authorization|credentials)`}},

@@ -9,6 +9,7 @@ import (
 
 // Messages about GPU faults say what to do. docs/gpus.md has these messages.
 func TestDriverErrors(t *testing.T) {
+	t.Parallel()
 	const launcherSays = `(?m)^launcher: `
 	for _, test := range []struct {
 		name   string

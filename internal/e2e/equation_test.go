@@ -6,13 +6,15 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
 
-	"jacobi/internal/results"
+	"jacobi/internal/compute/results"
 )
 
 // manufactured is a problem with a known solution, on meshes of twice the resolution.
@@ -39,7 +41,7 @@ func manufacturedProblems() []manufactured {
 	derived := []string{"problem.left=neumann(-2*cos(3*y))", "problem.right=neumann(2*cos(2)*cos(3*y))",
 		"problem.top=neumann(0)", "problem.bottom=neumann(-3*sin(2*x)*sin(3))"}
 	// u = sin(X) cos(3y) where X goes once around in nx-2 columns, 2 pi wide: -(u_xx + u_yy) = 10 u.
-	const around = "sin(2*pi*ix/(nx-2))*cos(3*y)"
+	const around = "sin(2*pi*x)*cos(3*y)"
 	inRing := func(ix, iy, nx, ny int) float64 {
 		return math.Sin(2*math.Pi*float64(ix)/float64(nx-2)) * math.Cos(3*float64(iy)/float64(ny-1))
 	}
@@ -47,7 +49,7 @@ func manufacturedProblems() []manufactured {
 		"grid.width=6.283185307179586", "grid.height=1"}
 	// Here both directions are periodic, and k2 = 2 makes the solution unique: -(u_xx + u_yy) + 2 u = 7 u.
 	torus := []string{"problem.left=periodic", "problem.right=periodic", "problem.top=periodic",
-		"problem.bottom=periodic", "problem.source=7*sin(2*pi*ix/(nx-2))*cos(4*pi*iy/(ny-2))", "problem.screening=2",
+		"problem.bottom=periodic", "problem.source=7*sin(2*pi*x)*cos(4*pi*y)", "problem.screening=2",
 		"grid.width=6.283185307179586", "grid.height=6.283185307179586"}
 	inTorus := func(ix, iy, nx, ny int) float64 {
 		return math.Sin(2*math.Pi*float64(ix)/float64(nx-2)) * math.Cos(4*math.Pi*float64(iy)/float64(ny-2))
@@ -73,6 +75,7 @@ func manufacturedProblems() []manufactured {
 
 // The error of a solution falls with the square of the spacings: halving them divides it by four.
 func TestErrorFallsWithTheSquareOfTheSpacing(t *testing.T) {
+	t.Parallel()
 	for _, c := range manufacturedProblems() {
 		t.Run(c.name, func(t *testing.T) {
 			var worst [2]float64
@@ -108,6 +111,7 @@ func solveField(t *testing.T, nx, ny int, args ...string) []float64 {
 
 // The field solves the equations of the five points, which a dense matrix holds here as docs/numerics.md states them.
 func TestFieldSolvesTheEquations(t *testing.T) {
+	t.Parallel()
 	const nx, ny, width, height, k2 = 19, 26, 3.0, 2.0, 1.5
 	const hx, hy = width / (nx - 1), height / (ny - 1)
 	// Values on the right, derivatives on the left and below, an island that is fixed, and values on top.
@@ -160,9 +164,10 @@ func TestFieldSolvesTheEquations(t *testing.T) {
 	}
 }
 
-// The error that the report estimates is within a factor of two of the error of the field for every kind of wall: when
-// a tolerance ended the run, and when float32 stalled.
+// The error that the report estimates is within a factor of three of the error of the field for every kind of wall:
+// when a tolerance ended the run, and when float32 stalled.
 func TestReportedErrorOfEveryWall(t *testing.T) {
+	t.Parallel()
 	for _, c := range manufacturedProblems() {
 		t.Run(c.name, func(t *testing.T) {
 			nx, ny := c.nx[1], c.ny[1]
@@ -173,14 +178,17 @@ func TestReportedErrorOfEveryWall(t *testing.T) {
 					fmt.Sprintf("grid.ny=%d", ny), "grid.dtype=float64", "solver.max_iterations=1000000",
 					"solver.tolerance=1e-20", "output.picture="), end...)
 				out := run(t, dir, "launcher", append(set(args...), "-np", "2")...)
-				if out.code != 0 {
+				r := readReport(t, filepath.Join(dir, "out"))
+				// A norm of 0 in float32 meets 1e-20 only where the unit of the sums is fine enough to prove it.
+				stalled := r.StopReason == "stalled" && r.Verdict == "missed" && end[0] == "grid.dtype=float32"
+				if !stalled && r.Verdict != "met" || out.code != exits[r.Verdict] {
 					t.Fatalf("exit code %d\n%s%s", out.code, out.stdout, out.stderr)
 				}
 				worst := 0.0
 				for i, v := range readField(t, filepath.Join(dir, "out", "field.npy"), nx, ny) {
 					worst = max(worst, math.Abs(v-exact[i]))
 				}
-				if got := readReport(t, filepath.Join(dir, "out")).Accuracy.Error; got < worst/2 || got > 2*worst {
+				if got := r.Accuracy.Error; got < worst/3 || got > 3*worst {
 					t.Errorf("%v: the report says %.3g, the field has %.3g", end, got, worst)
 				}
 			}
@@ -190,6 +198,7 @@ func TestReportedErrorOfEveryWall(t *testing.T) {
 
 // A run between Neumann walls ends with the same field and norms for every halo depth, wherever in a pass its end lies.
 func TestStopsWithinPassesBetweenNeumannWalls(t *testing.T) {
+	t.Parallel()
 	for _, tolerance := range []string{"0.02", "0.011", "0.003", "0.0007", "1e-4", "3e-6"} {
 		var first answer
 		for i, depth := range []string{"1", "7", "16"} {
@@ -211,7 +220,7 @@ func TestStopsWithinPassesBetweenNeumannWalls(t *testing.T) {
 	}
 }
 
-// resultsOf solves a problem with so many ranks and returns the results and the field of its report.
+// resultsOf solves a problem with the given number of ranks and returns the results and the field of its report.
 func resultsOf(t *testing.T, ranks string, args ...string) (results.Results, answer) {
 	t.Helper()
 	got, rep := solve(t, append(set(append([]string{"grid.dtype=float64", "problem.preset=dirichlet", "problem.top=0",
@@ -225,6 +234,7 @@ func resultsOf(t *testing.T, ranks string, args ...string) (results.Results, ans
 // The charge of a coaxial line is that of the formula, 2 pi / ln(b/a) per volt, but for the steps of its round
 // conductors; it is also twice the energy, and the same bits for any number of ranks.
 func TestCapacitanceOfACoaxialLine(t *testing.T) {
+	t.Parallel()
 	const a, b = 0.15, 0.45
 	for _, c := range []struct {
 		n      string
@@ -265,6 +275,7 @@ func TestCapacitanceOfACoaxialLine(t *testing.T) {
 
 // What the source makes flows out through the walls and the fixed points, and what the screening absorbs is missing.
 func TestFluxesBalanceTheSource(t *testing.T) {
+	t.Parallel()
 	const hx, hy, k2 = 2.0 / 40, 1.0 / 30, 2.0
 	got, _ := resultsOf(t, "3", "grid.nx=41", "grid.ny=31", "grid.width=2", "grid.height=1", "solver.tolerance=1e-12",
 		"problem.source=4", "problem.screening=2", "problem.left=neumann(1)", "problem.right=neumann(-y)",
@@ -276,40 +287,81 @@ func TestFluxesBalanceTheSource(t *testing.T) {
 	for _, wall := range []string{"left", "right", "top", "bottom"} {
 		out += *got.Flux[wall]
 	}
-	if left := *got.Flux["left"]; math.Abs(left-29.5/30) > 1e-12 { // without half a spacing at the fixed corner
-		t.Errorf("flux through the left wall %v, want 29.5/30", left)
+	if left := *got.Flux["left"]; math.Abs(left-1) > 1e-12 {
+		t.Errorf("flux through the left wall %v, want 1", left)
 	}
-	// Free points stand for a spacing in each direction, and for half of one on a Neumann wall.
-	free := 2.0*(1-hy/2) - 50*hx*hy
-	absorbed := k2 * (*got.Mean*2*1 - 50*hx*hy*3) // the values on top are 0
+	// All cells of the mesh have a free corner but 4 x 9 within the fixed points, whose corners are 3.
+	free := 2.0*1 - 4*9*hx*hy
+	absorbed := k2 * (*got.Mean*2*1 - 4*9*hx*hy*3)
 	if balance := out + 4*free - absorbed; math.Abs(balance) > 1e-8 {
 		t.Errorf("flux %v, source %v, absorbed %v: %v is left", out, 4*free, absorbed, balance)
 	}
 }
 
+// The quickstart is solved, and its capacitance is that of the formula: 8 K(sqrt(3)/2) / K(1/2).
+func TestQuickstart(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	out := runNatural(t, "../..", "launcher", append(set("output.dir="+dir), "--config", "configs/quickstart.yaml")...)
+	if out.code != 0 {
+		t.Fatalf("exit code %d\n%s%s", out.code, out.stdout, out.stderr)
+	}
+	// K(k) is pi/2 over the arithmetic-geometric mean of 1 and sqrt(1 - k^2).
+	mean := func(a, b float64) float64 {
+		for range 10 {
+			a, b = (a+b)/2, math.Sqrt(a*b)
+		}
+		return a
+	}
+	r, want := readReport(t, dir), 8*mean(1, math.Sqrt(3)/2)/mean(1, 0.5)
+	if r.Verdict != "met" || len(r.Ranks) != 4 || len(r.Results.Regions) != 1 {
+		t.Fatalf("%s, %d ranks, regions %+v", r.Verdict, len(r.Ranks), r.Results.Regions)
+	}
+	flux, energy := *r.Results.Regions[0].Flux, *r.Results.Energy
+	if math.Abs(flux/want-1) > 3e-4 || math.Abs(2*energy/want-1) > 3e-4 {
+		t.Errorf("flux %.6g, twice the energy %.6g, want %.6g", flux, 2*energy, want)
+	}
+	readme, err := os.ReadFile("../../README.md")
+	if text := fmt.Sprintf("in the summary, %.5g,", flux); err != nil || !strings.Contains(string(readme), text) {
+		t.Errorf("README.md has no %q, %v", text, err)
+	}
+}
+
+// rounded is text whose longer numbers have 8 digits: what a tolerance leaves of a solution shows in the last ones.
+func rounded(text string) string {
+	return regexp.MustCompile(`\d+\.\d{7,}`).ReplaceAllStringFunc(text, func(number string) string {
+		x, err := strconv.ParseFloat(number, 64)
+		if err != nil {
+			return number
+		}
+		return fmt.Sprintf("%.8g", x)
+	})
+}
+
 // The examples give what docs/problems.md says of them.
 func TestExamplesOfProblems(t *testing.T) {
+	t.Parallel()
 	doc, err := os.ReadFile("../../docs/problems.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string][]string{
-		"capacitor": {"Energy         8.7761606", "258 points at 1, the first at (0.25, 0.4023): flux 8.776029275",
-			"258 points at -1, the first at (0.25, 0.5938): flux -8.776028989"},
-		"coaxial": {"4,637 points at 1, the first at (0.4805, 0.3516): flux 5.656574474"},
-		"plate":   {"Flux           left -2.570410777, right -0.6033850203, top 0, bottom 0"},
+		"capacitor": {"Energy         8.776160593", "258 points at 1, the first at (0.25, 0.4023): flux 8.776160612",
+			"258 points at -1, the first at (0.25, 0.5938): flux -8.776160595"},
+		"coaxial": {"4,637 points at 1, the first at (0.4805, 0.3516): flux 5.656321465"},
+		"plate":   {"Flux           left -2.570426941, right -0.6034010642, top 0, bottom 0"},
 		"flow":    {"1,487 points at 0.5"},
 	} {
-		out := run(t, "../..", "launcher", append(set("output.dir="+t.TempDir()), "--config",
+		out := runNatural(t, "../..", "launcher", append(set("output.dir="+t.TempDir()), "--config",
 			"configs/"+name+".yaml")...)
 		if out.code != 0 || !strings.Contains(out.stdout, "converged") {
 			t.Errorf("%s: exit code %d\n%s%s", name, out.code, out.stdout, out.stderr)
 		}
 		for i, text := range want {
-			if !strings.Contains(out.stdout, text) {
+			if !strings.Contains(rounded(out.stdout), rounded(text)) {
 				t.Errorf("%s: no %q in\n%s", name, text, out.stdout)
 			}
-			if (name == "capacitor" || name == "plate") && !strings.Contains(string(doc), text) {
+			if (name == "capacitor" || name == "plate") && !strings.Contains(rounded(string(doc)), rounded(text)) {
 				t.Errorf("docs/problems.md has no %q (%d)", text, i)
 			}
 		}

@@ -9,12 +9,13 @@ import (
 	"testing"
 	"time"
 
-	"jacobi/internal/proctest"
+	"jacobi/internal/base/proctest"
 )
 
 // A killed rank ends the run within five seconds. The launcher names that rank and not the ranks that lost their
 // neighbour.
 func TestKilledRankEndsTheRun(t *testing.T) {
+	t.Parallel()
 	for _, transport := range []string{"p2p", "nats"} {
 		t.Run(transport, func(t *testing.T) { killRank(t, 8, "halo.transport="+transport) })
 	}
@@ -54,17 +55,19 @@ func TestCrashedRankIsNamed(t *testing.T) {
 
 // A failure is printed once, by the launcher and not also by the rank.
 func TestFailureIsToldOnce(t *testing.T) {
+	t.Parallel()
 	l := begin(t, t.TempDir(), append(set("halo.timeout=1h", "run.liveness=2s"), "-np", "3")...)
 	if err := syscall.Kill(l.allRanks(3)[1], syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	if code, output := l.end(); code != 1 || strings.Count(output, " was not heard of for 2s") != 1 {
+	if code, output := l.end(); code != 1 || strings.Count(output, " was silent for 2s") != 1 {
 		t.Errorf("exit code %d, want 1, and the silence told once\n%s", code, output)
 	}
 }
 
 // A rank that hangs ends the run in bounded time with an error that names the timeout.
 func TestHangingRankEndsTheRun(t *testing.T) {
+	t.Parallel()
 	l := begin(t, t.TempDir(), append(set("halo.timeout=2s"), "-np", "3")...)
 	pids := l.allRanks(3)
 	stopped := time.Now()
@@ -84,6 +87,7 @@ func TestHangingRankEndsTheRun(t *testing.T) {
 // If a rank is silent for run.liveness, the error has its rank, node, number of sweeps and the time of its last sign,
 // long before halo.timeout.
 func TestSilentRankIsNamed(t *testing.T) {
+	t.Parallel()
 	l := begin(t, t.TempDir(), append(set("halo.timeout=1h", "run.liveness=2s"), "-np", "3")...)
 	pids := l.allRanks(3)
 	stopped := time.Now()
@@ -94,8 +98,8 @@ func TestSilentRankIsNamed(t *testing.T) {
 	if took := time.Since(stopped); took > 10*time.Second {
 		t.Errorf("the run ended %v after the stop, want at most 2s for the silence, 5s for the end", took)
 	}
-	want := regexp.MustCompile(`launcher: rank \d on \S+ failed: .*rank \d on \S+ was not heard of for 2s, since ` +
-		`\d\d:\d\d:\d\d, when it had done \d+ sweeps: it is dead, stopped or cut off`)
+	want := regexp.MustCompile(`launcher: rank \d on \S+ failed: .*rank \d on \S+ was silent for 2s, since ` +
+		`\d\d:\d\d:\d\d, when it had done \d+ iterations: it is dead, stopped or cut off`)
 	if code != 1 || !want.MatchString(output) {
 		t.Errorf("exit code %d, output\n%s\nwant 1 and %s", code, output, want)
 	}
@@ -104,6 +108,7 @@ func TestSilentRankIsNamed(t *testing.T) {
 
 // A rank that is stopped for less than run.liveness only delays the run.
 func TestStoppedRankCostsOnlyTime(t *testing.T) {
+	t.Parallel()
 	l := begin(t, t.TempDir(), append(set("run.liveness=10s"), "-np", "3")...)
 	pids := l.allRanks(3)
 	for _, pid := range pids { // including rank 0, whose signs of life all others expect

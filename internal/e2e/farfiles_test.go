@@ -11,12 +11,13 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
-	"jacobi/internal/roster/rostertest"
+	"jacobi/internal/net/roster/rostertest"
 )
 
 // Ranks that do not see the launcher's directory send their rows over NATS. The files have the same bytes whether all
 // ranks do so or only some. Their nodes keep no files.
 func TestFilesOverNATS(t *testing.T) {
+	t.Parallel()
 	// 2.9 MB: several messages per rank
 	args := set("grid.nx=300", "grid.ny=1200", "grid.dtype=float64", "solver.max_iterations=20")
 	want := t.TempDir()

@@ -11,6 +11,7 @@ import (
 // With output.float32 the files hold the values of the field of float64, each rounded to float32, for any ranks. The
 // report has their sums.
 func TestFieldsAsFloat32(t *testing.T) {
+	t.Parallel()
 	python := needPython(t, "numpy")
 	dir := t.TempDir()
 	keys := []string{"grid.nx=97", "grid.ny=131", "grid.dtype=float64", "solver.method=jacobi",
@@ -62,6 +63,7 @@ for name in "field", "field-000000000", "field-000000020":
 
 // A value that float32 does not hold costs the file of the field, and says so.
 func TestFieldBeyondFloat32(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	end := run(t, dir, "launcher", append(set("grid.nx=40", "grid.ny=50", "grid.dtype=float64", "solver.method=jacobi",
 		"problem.preset=dirichlet", "problem.top=1e100", "solver.max_iterations=5", "output.picture=",

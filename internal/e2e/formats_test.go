@@ -44,6 +44,7 @@ func rowsOf(t *testing.T, path string, head int) string {
 
 // VTK reads the field that three ranks wrote, with its spacings, and finds the values of the .npy file.
 func TestFieldForVTK(t *testing.T) {
+	t.Parallel()
 	python := needPython(t, "vtk", "numpy")
 	dir := t.TempDir()
 	keys := []string{"grid.nx=70", "grid.ny=53", "grid.width=2", "grid.height=12.75", "solver.max_iterations=20",
@@ -81,14 +82,15 @@ print(image.GetDimensions(), image.GetSpacing(), image.GetPointData().GetScalars
 }
 
 // Three ranks write the values of a Zarr group, over the group of an earlier run. A reader of the specification finds
-// those of the .npy file, in chunks of which the last has fewer rows, and convert reads the group.
+// those of the .npy file, in chunks, the last with fewer rows, and convert reads the group.
 func TestFieldAsZarr(t *testing.T) {
+	t.Parallel()
 	python := needPython(t, "numpy")
 	dir := t.TempDir()
 	keys := set("grid.nx=2048", "grid.ny=701", "grid.dtype=float64", "grid.width=2047", "grid.height=1398",
-		"solver.max_iterations=3", "output.picture=", "output.field=field.zarr")
+		"solver.max_iterations=3", "output.picture=", "output.field=field.zarr", "output.every=2 sweeps")
 	for _, args := range [][]string{
-		append(append(keys, set("output.every=2 sweeps")...), "-np", "1"),
+		append(keys, "-np", "1"),
 		append(keys, "-np", "3"),
 		{"convert", "out/field.zarr", "field.npy"},
 		{"convert", "field.npy", "again.zarr", "--spacing", "1,2"},
@@ -133,6 +135,7 @@ func TestFieldAsZarr(t *testing.T) {
 
 // Something else that has the name of a Zarr group is not replaced, and the run does not start.
 func TestZarrReplacesOnlyGroups(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(dir, "out", "field.zarr"), 0o755); err != nil {
 		t.Fatal(err)
@@ -144,8 +147,9 @@ func TestZarrReplacesOnlyGroups(t *testing.T) {
 	}
 }
 
-// zarr-python reads a field converted to format 2, of which the last chunk has fewer rows than the others.
+// zarr-python reads a field converted to format 2. Its last chunk has fewer rows than the others.
 func TestFieldForZarr(t *testing.T) {
+	t.Parallel()
 	python := needPython(t, "zarr", "numpy")
 	dir := t.TempDir()
 	for _, args := range [][]string{

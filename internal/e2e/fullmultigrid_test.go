@@ -17,6 +17,7 @@ func starting(keys ...string) []string {
 // Full multigrid gives the same bits for any number of ranks, transport and kernel. The first meshes below that of the
 // run are divided among the ranks, all others are held by each of them.
 func TestFullMultigridGivesTheSameBits(t *testing.T) {
+	t.Parallel()
 	for name, keys := range map[string][]string{
 		"fixed": {"grid.nx=1100", "grid.ny=1203", "problem.preset=dirichlet", "solver.tolerance=1e-4",
 			"problem.source=sin(7*x)*y", "problem.fixed=abs(x-0.3) < 0.001 || abs(y-0.6) < 0.002 && x > 0.5",
@@ -50,6 +51,7 @@ func TestFullMultigridGivesTheSameBits(t *testing.T) {
 // A run goes on from its checkpoint, with other ranks, to the answer of a run that did not stop. It does not begin
 // again with full multigrid, and does not go on without the key.
 func TestFullMultigridGoesOn(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "checkpoints")
 	mesh := []string{"grid.nx=300", "grid.ny=200", "solver.tolerance=0"}
 	keys := starting(append(mesh, "solver.max_iterations=6")...)
@@ -64,7 +66,7 @@ func TestFullMultigridGoesOn(t *testing.T) {
 			got.sha, want.sweeps, want.sha, got.history == want.history)
 	}
 	out := run(t, t.TempDir(), "launcher", append(set(cycling(mesh...)...), "--resume", dir)...)
-	if wanted := `solver.start is "full" in the checkpoint and not here`; out.code != 1 ||
+	if wanted := `the checkpoint sets solver.start to "full", this run does not set it`; out.code != 1 ||
 		!strings.Contains(out.stderr, wanted) {
 		t.Errorf("exit code %d, %q; want 1, %q", out.code, out.stderr, wanted)
 	}
@@ -78,6 +80,7 @@ func TestFullMultigridOnGPUs(t *testing.T) {
 
 // The source of the kernels, compiled for the CPU, gives the bits of the CPU's own code.
 func TestFullMultigridOnEmulatedGPUs(t *testing.T) {
+	t.Parallel()
 	env := libraryPath(emulatetest.Build(t))
 	for _, r := range fullMultigridOnGPUs(t, env, "1", "3") {
 		wantTransports(t, r, func(int, int) string { return "peer memory" })

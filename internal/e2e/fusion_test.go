@@ -11,9 +11,9 @@ import (
 
 // counted has the packages whose numbers enter the field, a norm, the decision to stop or the results.
 var counted = []string{
-	"./solver", "./solver/multigrid", "./internal/problem", "./internal/elementary", "./internal/cpu/...",
-	"./internal/reference",
-	"./internal/checkpoint", "./internal/results", "./halo/...",
+	"./solver", "./solver/multigrid", "./halo/...", "./internal/compute/cpu/...", "./internal/compute/elementary",
+	"./internal/compute/problem", "./internal/compute/reference", "./internal/compute/results",
+	"./internal/run/checkpoint",
 }
 
 var fusedInstruction = regexp.MustCompile(`\((\S+\.go):(\d+)\)\s+(FN?M(?:ADD|SUB)[SD])\s`)
@@ -22,6 +22,7 @@ var fusedInstruction = regexp.MustCompile(`\((\S+\.go):(\d+)\)\s+(FN?M(?:ADD|SUB
 // counted packages must have fused operations only where the source calls math.FMA: all other products are converted
 // explicitly.
 func TestNothingIsFused(t *testing.T) {
+	t.Parallel()
 	if os.Getenv("E2E_BIN") != "" {
 		t.Skipf("NOT RUN: %s compiles, and these programs were built elsewhere", t.Name())
 	}

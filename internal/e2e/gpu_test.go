@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"jacobi/cuda/driver"
-	"jacobi/internal/output"
+	"jacobi/internal/observe/output"
 )
 
 // needGPU returns the number of GPUs, or skips the test visibly if there are none.

@@ -215,8 +215,8 @@ func TestPulledCableIsSurvivedWithCheckpoints(t *testing.T) {
 func TestHostsThatDoNotWillAreNamed(t *testing.T) {
 	c := newCluster(t, 3)
 	other := t.TempDir() // programs of another version
-	build := exec.Command("go", "build", "-ldflags", "-X jacobi/internal/version.stamp=other", "-o", other+"/",
-		"jacobi/cmd/launcher")
+	build := exec.Command("go", "build", "-tags", "netgo,osusergo", "-ldflags",
+		"-X jacobi/internal/base/version.stamp=other", "-o", other+"/", "jacobi/cmd/launcher")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -235,7 +235,7 @@ func TestHostsThatDoNotWillAreNamed(t *testing.T) {
 		want []string // patterns
 	}{
 		{"too few slots", append(user, "--host", "a:1,b:1", "-np", "3"),
-			[]string{`launcher: -np 3 ranks need as many slots, and there are 2: a 1, b 1\n`}},
+			[]string{`launcher: -np 3 ranks need 3 slots, and there are 2: a 1, b 1\n`}},
 		{"unknown", append(user, "--host", "a,nowhere", "-np", "2"),
 			[]string{`host nowhere: ssh: Could not resolve hostname nowhere: `}},
 		{"refused", append(stranger, "--host", "a,b,c", "-np", "3"),

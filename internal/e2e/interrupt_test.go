@@ -67,6 +67,7 @@ func TestSecondInterruptKills(t *testing.T) {
 // If the reader of its output has gone, as in `launcher | head -1`, a launcher stops the run as it does for a signal:
 // the ranks write their files.
 func TestReaderOfTheOutputIsGone(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	r, w, err := os.Pipe()
@@ -101,6 +102,7 @@ func TestReaderOfTheOutputIsGone(t *testing.T) {
 
 // --timeout stops a run as a signal does.
 func TestTimeoutStopsTheRun(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	out := run(t, dir, "launcher", append(set(endless...), "-np", "2", "--timeout", "5s")...)
 	if out.code != 124 {
@@ -119,6 +121,7 @@ func slowStart() []string {
 
 // The time limit and a signal end a run that is still computing its initial field, as they end one that sweeps.
 func TestSetupIsInterrupted(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	out := run(t, dir, "launcher", append(slowStart(), "--timeout", "2s")...)
 	if out.code != 124 || !strings.Contains(out.stderr, "time limit of 2s reached") || out.took > 12*time.Second {

@@ -13,7 +13,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"jacobi/internal/natsserver"
+	"jacobi/internal/net/natsserver"
 )
 
 // startServer starts a NATS server as a user would.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"jacobi/internal/events"
+	"jacobi/internal/observe/events"
 )
 
 // eventsOf parses the output of --json, which may hold no key that events.Event does not know.
@@ -43,7 +43,7 @@ func TestJSONEvents(t *testing.T) {
 	if p := all[0].Plan; p.Schema != events.Schema || p.Start != 1 || len(p.Ranks) != 3 || p.Ranks[2].Stripe[1] != 299 {
 		t.Errorf("plan %+v", p)
 	}
-	if end := *all[n-1].End; end != (events.End{}) {
+	if end := *all[n-1].End; end != (events.End{Verdict: "done"}) {
 		t.Errorf("end %+v", end)
 	}
 	var iterations int

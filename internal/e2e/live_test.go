@@ -27,8 +27,11 @@ type live struct {
 
 // endless is a run that would last for minutes. In float32 or on a smaller mesh it would stall too soon.
 var endless = []string{
-	"grid.nx=512", "grid.ny=512", "grid.dtype=float64", "solver.max_iterations=1000000000", "solver.tolerance=0",
+	"grid.nx=1024", "grid.ny=512", "grid.dtype=float64", "solver.max_iterations=1000000000", "solver.tolerance=0",
 }
+
+// The mesh of endless.
+const endlessNX, endlessNY = 1024, 512
 
 // progress matches the launcher's lines on how far the sweeps are.
 const progress = `\d+ .*sweeps.*, norm \d`

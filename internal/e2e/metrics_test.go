@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"jacobi/internal/output"
+	"jacobi/internal/observe/output"
 )
 
 // scrape returns the metrics at url by name and labels.

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"jacobi/internal/mps/mpstest"
-	"jacobi/internal/proctest"
+	"jacobi/internal/base/proctest"
+	"jacobi/internal/run/mps/mpstest"
 )
 
 // If ranks share GPUs, the launcher starts the multi-process service before them and ends it after them.

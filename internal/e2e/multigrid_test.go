@@ -23,6 +23,7 @@ func cycling(keys ...string) []string {
 // The answer of multigrid is the same for any number of ranks and any transport, and it is converged: a cycle divides
 // the norm by more than 15, or, with fixed points inside, by more than 3.
 func TestMultigridGivesTheSameBits(t *testing.T) {
+	t.Parallel()
 	for name, keys := range map[string][]string{
 		"fixed": {"grid.nx=640", "grid.ny=660", "problem.preset=dirichlet", "solver.tolerance=1e-6",
 			"problem.fixed=x > 0.3 && x < 0.31 || abs(y-0.6) < 0.002 && x > 0.5", "problem.initial=x"},
@@ -64,6 +65,7 @@ func TestMultigridGivesTheSameBits(t *testing.T) {
 // A run that ended at max_iterations goes on from its checkpoint, with other ranks, to the answer of a run that did
 // not stop. Jacobi's method does not go on from there.
 func TestMultigridGoesOn(t *testing.T) {
+	t.Parallel()
 	t.Run("plain", func(t *testing.T) { multigridGoesOn(t) })
 	t.Run("accelerated", func(t *testing.T) {
 		multigridGoesOn(t, "problem.fixed=abs(x-0.3) < 0.1 && y > 0.3 && y < 0.31")
@@ -89,7 +91,7 @@ func multigridGoesOn(t *testing.T, more ...string) {
 	}
 	out := run(t, t.TempDir(), "launcher", append(set(append(more, "grid.dtype=float64", "grid.nx=300",
 		"grid.ny=200")...), "--resume", dir)...)
-	if wanted := `solver.method is "multigrid" in the checkpoint and not here`; out.code != 1 ||
+	if wanted := `the checkpoint sets solver.method to "multigrid", this run does not set it`; out.code != 1 ||
 		!strings.Contains(out.stderr, wanted) {
 		t.Errorf("exit code %d, %q; want 1, %q", out.code, out.stderr, wanted)
 	}
@@ -97,6 +99,7 @@ func multigridGoesOn(t *testing.T, more ...string) {
 
 // --timeout ends a run after a common cycle, and its files hold the field after that.
 func TestMultigridStops(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	keys := cycling("grid.nx=513", "grid.ny=513", "solver.tolerance=0", "solver.max_iterations=1000000000")
 	out := run(t, dir, "launcher", append(set(keys...), "-np", "2", "--timeout", "1s")...)
@@ -123,6 +126,7 @@ func TestMultigridOnGPUs(t *testing.T) {
 
 // The source of the kernels, compiled for the CPU, gives the bits of the CPU's own code.
 func TestMultigridOnEmulatedGPUs(t *testing.T) {
+	t.Parallel()
 	for _, r := range multigridOnGPUs(t, libraryPath(emulatetest.Build(t)), "1", "2", "3") {
 		wantTransports(t, r, func(int, int) string { return "peer memory" })
 	}
@@ -130,6 +134,7 @@ func TestMultigridOnEmulatedGPUs(t *testing.T) {
 
 // So they do if one GPU of four reaches the memory of no other.
 func TestMultigridOnGPUsWithAndWithoutPeers(t *testing.T) {
+	t.Parallel()
 	env := libraryPath(emulatetest.Build(t, "-DGPUS=4", "-DWITHOUT_PEERS=13"))
 	for _, r := range multigridOnGPUs(t, env, "4") {
 		wantTransports(t, r, func(a, b int) string {

@@ -157,9 +157,9 @@ func TestTooFewSlots(t *testing.T) {
 		agents int
 		want   string
 	}{
-		{0, `launcher: --nodes: 3 ranks need as many slots, and after 1s there are 0, 3 too few: ` +
+		{0, `launcher: --nodes: 3 ranks need 3 slots, and after 1s there are 0, 3 too few: ` +
 			`all agents at nats://[0-9.:]+ were asked; none answered`},
-		{1, `launcher: --nodes: 3 ranks need as many slots, and after 1s there are 2, 1 too few: ` +
+		{1, `launcher: --nodes: 3 ranks need 3 slots, and after 1s there are 2, 1 too few: ` +
 			`all agents at nats://[0-9.:]+ were asked; \S+ has 2 of 2 slots free`},
 	} {
 		for range c.agents {

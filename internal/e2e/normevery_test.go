@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,28 +21,33 @@ var everyProblems = map[string][]string{
 		"problem.source=1", "problem.screening=3", "problem.fixed=(ix + 3*iy) % 11 == 0"},
 }
 
-const everySweeps = 47 // of which most norms of every 7th sweep lie within passes of 5 sweeps
+const everySweeps = 47 // most norms of every 7th sweep lie within passes of 5 sweeps
 
 // everyCases are values of solver.norm_every, with depths.
 var everyCases = []struct{ every, depth int }{{16, 16}, {7, 5}, {3, 1}}
 
 // With norms of some sweeps, the field is that of a run with all norms, and the history has the lines of exactly those
-// sweeps, whatever carries halos and norms. TCP is tested with hosts.
+// sweeps, whatever carries halos and norms. Each problem runs each cadence alone and with two or three ranks, so that
+// the problems together have every cadence with every number of ranks and transport. That kernels compute the norms of
+// any sweeps, and no others, is proven without processes (backendtest.NormCases). TCP is tested with hosts.
 func TestNormsOfSomeSweeps(t *testing.T) {
-	for name, problem := range everyProblems {
+	t.Parallel()
+	shift := 0
+	for _, name := range slices.Sorted(maps.Keys(everyProblems)) {
 		for _, dtype := range []string{"float32", "float64"} {
+			own := shift
+			shift++
 			t.Run(name+"/"+dtype, func(t *testing.T) {
 				t.Parallel()
-				base := everyBase(append([]string{"grid.dtype=" + dtype}, problem...))
+				base := everyBase(append([]string{"grid.dtype=" + dtype}, everyProblems[name]...))
 				all := withAllNorms(t, base)
-				for _, np := range []int{1, 2, 3} {
-					for _, transport := range []string{"nats", "p2p"} {
-						for _, c := range everyCases {
-							got, _ := solve(t, append(set(append(base, "halo.transport="+transport,
-								fmt.Sprint("halo.depth=", c.depth), fmt.Sprint("solver.norm_every=", c.every))...),
-								"-np", strconv.Itoa(np))...)
-							checkEvery(t, fmt.Sprintf("np %d, %s, depth %d", np, transport, c.depth), got, all, c.every)
-						}
+				for i, c := range everyCases {
+					transport := []string{"nats", "p2p"}[(own/2+i)%2]
+					for _, np := range []int{1, 2 + (own+i)%2} {
+						got, _ := solve(t, append(set(append(base, "halo.transport="+transport,
+							fmt.Sprint("halo.depth=", c.depth), fmt.Sprint("solver.norm_every=", c.every))...),
+							"-np", strconv.Itoa(np))...)
+						checkEvery(t, fmt.Sprintf("np %d, %s, depth %d", np, transport, c.depth), got, all, c.every)
 					}
 				}
 			})
@@ -49,33 +55,32 @@ func TestNormsOfSomeSweeps(t *testing.T) {
 	}
 }
 
-// The same between hosts, over TCP and over NATS, with and without terms.
+// The same between two and three hosts, over TCP and over NATS, with and without terms.
 func TestNormsOfSomeSweepsOverHosts(t *testing.T) {
 	c := newCluster(t, 3)
-	for _, name := range []string{"plain", "all terms"} {
+	for i, name := range []string{"plain", "all terms"} {
 		base := everyBase(everyProblems[name])
 		all := withAllNorms(t, base)
-		for _, hosts := range []string{"a:1,b:1", "a:1,b:1,c:1"} {
-			for _, transport := range []string{"direct", "nats"} {
-				for _, e := range everyCases {
-					dir := t.TempDir()
-					what := fmt.Sprintf("%s, hosts %s, %s, depth %d", name, hosts, transport, e.depth)
-					out := c.run(dir, append(append(set(append(base, "halo.transport="+transport,
-						fmt.Sprint("halo.depth=", e.depth), fmt.Sprint("solver.norm_every=", e.every))...),
-						c.ssh("user")...), "--host", hosts, "-np", strconv.Itoa(strings.Count(hosts, ":")))...)
-					if out.code != 0 {
-						t.Fatalf("%s: exit code %d\n%s%s", what, out.code, out.stdout, out.stderr)
-					}
-					r := readReport(t, filepath.Join(dir, "out"))
-					history, err := os.ReadFile(filepath.Join(dir, "out", "history.csv"))
-					if err != nil {
-						t.Fatal(err)
-					}
-					checkEvery(t, what, answer{r.FieldSHA256, string(history), r.Sweeps, r.StopReason}, all, e.every)
-					for side, link := range r.Ranks[0].Transports {
-						if link.Transport != transport {
-							t.Errorf("%s: rank 0, %s: %s (%s)", what, side, link.Transport, link.Why)
-						}
+		for j, hosts := range []string{"a:1,b:1", "a:1,b:1,c:1"} {
+			transport := []string{"direct", "nats"}[(i+j)%2]
+			for _, e := range everyCases {
+				dir := t.TempDir()
+				what := fmt.Sprintf("%s, hosts %s, %s, depth %d", name, hosts, transport, e.depth)
+				out := c.run(dir, append(append(set(append(base, "halo.transport="+transport,
+					fmt.Sprint("halo.depth=", e.depth), fmt.Sprint("solver.norm_every=", e.every))...),
+					c.ssh("user")...), "--host", hosts, "-np", strconv.Itoa(strings.Count(hosts, ":")))...)
+				if out.code != 0 {
+					t.Fatalf("%s: exit code %d\n%s%s", what, out.code, out.stdout, out.stderr)
+				}
+				r := readReport(t, filepath.Join(dir, "out"))
+				history, err := os.ReadFile(filepath.Join(dir, "out", "history.csv"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				checkEvery(t, what, answer{r.FieldSHA256, string(history), r.Sweeps, r.StopReason}, all, e.every)
+				for side, link := range r.Ranks[0].Transports {
+					if link.Transport != transport {
+						t.Errorf("%s: rank 0, %s: %s (%s)", what, side, link.Transport, link.Why)
 					}
 				}
 			}
@@ -99,7 +104,7 @@ func withAllNorms(t *testing.T, base []string) answer {
 	return all
 }
 
-// checkEvery checks that got is the answer all, but with the norms of every so many sweeps alone.
+// checkEvery checks that got is the answer all, but with the norms of every n-th sweep alone.
 func checkEvery(t *testing.T, what string, got, all answer, every int) {
 	t.Helper()
 	all.history = linesOf(all.history, every)
@@ -121,6 +126,7 @@ func linesOf(history string, every int) string {
 
 // A run with norms of some sweeps ends one sweep after the first of them that meets the tolerance.
 func TestNormsOfSomeSweepsEndARun(t *testing.T) {
+	t.Parallel()
 	base := []string{"grid.nx=97", "grid.ny=131", "output.picture=", "output.field="}
 	all, _ := solve(t, append(set(append(base, "solver.tolerance=0", "solver.max_iterations=400")...), "-np", "1")...)
 	norms := normsOf(t, all.history)

@@ -21,6 +21,7 @@ var problemsOfAllKinds = map[string][]string{
 
 // Every operator and wall gives the same bits for any ranks, depth, transport and kernel, and so do its results.
 func TestEveryOperatorGivesTheSameBits(t *testing.T) {
+	t.Parallel()
 	for name, problem := range problemsOfAllKinds {
 		t.Run(name, func(t *testing.T) {
 			args := append([]string{"grid.nx=131", "grid.ny=139", "solver.tolerance=0", "solver.max_iterations=211",
@@ -46,6 +47,7 @@ func TestEveryOperatorGivesTheSameBits(t *testing.T) {
 
 // A run of every operator goes on from a checkpoint with other ranks and ends with the same bits.
 func TestEveryOperatorResumes(t *testing.T) {
+	t.Parallel()
 	for name, problem := range problemsOfAllKinds {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "checkpoints")

@@ -46,7 +46,7 @@ func oneSet(t *testing.T, dir string) string {
 			t.Fatal(err)
 		}
 		if sum := sha256.Sum256(got); hex.EncodeToString(sum[:]) != f.SHA256 {
-			t.Errorf("%s is not of run %s, of which the report is", f.Name, set.RunID)
+			t.Errorf("%s is not of run %s, as the report is", f.Name, set.RunID)
 		}
 	}
 	if want := []string{"history.csv", "field.png", "field.npy", "report.json"}; !slices.Equal(names, want) {
@@ -101,8 +101,9 @@ func awaitMade(t *testing.T, w *fsnotify.Watcher, name string, l *live) {
 	}
 }
 
-// A second Ctrl-C at any moment of the commit leaves files of one run only, and the launcher says correctly of which.
+// A second Ctrl-C at any moment of the commit leaves files of one run only, and the launcher names that run.
 func TestSecondInterruptWhileOutputsGetTheirNames(t *testing.T) {
+	t.Parallel()
 	for _, at := range []string{".jacobi-commit", "field.npy", "report.json"} {
 		t.Run(at, func(t *testing.T) {
 			dir := t.TempDir()
@@ -135,6 +136,7 @@ func TestSecondInterruptWhileOutputsGetTheirNames(t *testing.T) {
 // If a launcher is killed during the commit, the next run completes it. If it is killed at another moment, the next run
 // removes its files.
 func TestNextRunTidiesUp(t *testing.T) {
+	t.Parallel()
 	t.Run("while it sweeps", func(t *testing.T) {
 		dir := t.TempDir()
 		earlier := finished(t, dir)
@@ -190,6 +192,7 @@ func TestNextRunTidiesUp(t *testing.T) {
 // Only one run at a time may use a directory. Others are refused before anything starts, and the error names the
 // holder.
 func TestOneRunADirectory(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	l := begin(t, dir, append(set("checkpoint.every=1h", "checkpoint.dir=checkpoints"), "-np", "2")...)
 	holder := fmt.Sprintf(`in use by run \S+, process %d on \S+, since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d; `+
@@ -293,6 +296,7 @@ func emptied(t *testing.T, out, name string) {
 // A disk that other programs fill while a run sweeps costs none of the run's files, because their space is reserved.
 // Without reserved space the run gives up the field to save the other files, and says so.
 func TestFullDiskKeepsReportAndHistory(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name    string
 		emptied []string
@@ -304,7 +308,7 @@ func TestFullDiskKeepsReportAndHistory(t *testing.T) {
 			`launcher: out/field\.npy is not written: rank \d on \S+: write field rows \[\d+, \d+\): .*` +
 				`: no space left on device\n$`},
 		{"no room for the history", []string{"history.csv"}, 1,
-			`launcher: out/field\.npy is not written: the disk is full, and it gave way to the history\n$`},
+			`launcher: out/field\.npy is not written: the disk is full; left out to make room for the history\n$`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir, out := smallDisk(t, "12m")
@@ -341,6 +345,7 @@ func TestFullDiskKeepsReportAndHistory(t *testing.T) {
 
 // A disk without room for all files together is refused before the sweeps.
 func TestSpaceForAllFilesIsWanted(t *testing.T) {
+	t.Parallel()
 	dir, _ := smallDisk(t, "2m") // the field alone takes 1 MiB
 	out := run(t, dir, "launcher", append(set("grid.nx=512", "grid.ny=512"), "-np", "2")...)
 	const want = `launcher: output.dir "out": not enough space: 7.2 MiB (7564954 bytes) needed, ` +
@@ -352,6 +357,7 @@ func TestSpaceForAllFilesIsWanted(t *testing.T) {
 
 // "-" stands for standard output, which then has nothing else.
 func TestStandardOutput(t *testing.T) {
+	t.Parallel()
 	problem := set("grid.nx=64", "grid.ny=64", "solver.max_iterations=20")
 	want, _ := solve(t, append(problem, "-np", "2")...)
 	for _, program := range []string{"launcher", "jacobi-rank"} {
@@ -374,6 +380,7 @@ func TestStandardOutput(t *testing.T) {
 
 // A named pipe in output.dir is reported, and no program waits for it.
 func TestPipesInOutputDir(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{".jacobi-lock", ".jacobi-commit", "field.npy"} {
 		dir := t.TempDir()
 		if err := os.Mkdir(filepath.Join(dir, "out"), 0o777); err != nil {

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"jacobi/internal/soak"
+	"jacobi/internal/tools/soak"
 )
 
 // reached returns the nodes that measured the part nats, and those that answered them, in their order.

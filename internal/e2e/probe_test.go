@@ -50,6 +50,7 @@ func probeGPUs(t *testing.T, macros ...string) []string {
 
 // Without a GPU, what makes sense on a CPU is measured, and the rest says why not.
 func TestProbeWithoutGPU(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	expect := filepath.Join(dir, "expect.json")
 	bounds := `{"copies.host": 1e6, "peers.shared_memory.latency": {"max": 10}, "nats.*.rate": 1000,
@@ -120,6 +121,7 @@ func TestProbeRefuses(t *testing.T) {
 
 // Overlapped chunks of an array give what the CPU computes. GPU 2 has no peers, and page-locked memory is short.
 func TestProbeOnFakeGPUs(t *testing.T) {
+	t.Parallel()
 	env := probeGPUs(t, "-DPEERS=1", "-DWITHOUT_PEERS=12", "-DLOCKABLE=8192ul")
 	dir := t.TempDir()
 	out := runWith(t, env, dir, "launcher", "probe", "devices", "copies", "peers", "overlap", "-np", "2", "--json",
@@ -172,6 +174,7 @@ func TestProbeOnFakeGPUs(t *testing.T) {
 
 // GPUs that compute nothing are found out, and GPUs without memory, without NVML too.
 func TestProbeNamesWhatIsWrong(t *testing.T) {
+	t.Parallel()
 	env := append(fakeCUDA(t, "-DFREE=(256ul<<20)"), "JACOBI_DEVICE_BACKEND=auto")
 	out := runWith(t, env, t.TempDir(), "launcher", "probe", "overlap", "sweep", "-np", "1", "--json", "-q")
 	p := parseProbe(t, out)

@@ -24,6 +24,7 @@ func probesOf(t *testing.T, dir string) string {
 
 // The file of the probes is the same for any ranks, transport and depth, far away, and after a restart.
 func TestProbes(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	var want string
 	for i, c := range []struct {
@@ -79,6 +80,7 @@ func TestProbes(t *testing.T) {
 
 // NumPy reads the file of the probes and finds the values of the fields of the series, bit by bit.
 func TestProbesForNumPy(t *testing.T) {
+	t.Parallel()
 	python := needPython(t, "numpy")
 	for _, dtype := range []string{"float32", "float64"} {
 		dir := t.TempDir()

@@ -17,7 +17,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 	"github.com/nats-io/nats-server/v2/server"
 
-	"jacobi/internal/roster/rostertest"
+	"jacobi/internal/net/roster/rostertest"
 )
 
 // awaitName waits until dir, which must exist, has an entry that match accepts, or l has ended.
@@ -62,6 +62,7 @@ var lasting = []string{"grid.nx=130", "grid.ny=270", "solver.tolerance=0", "solv
 // With --max-restarts a run survives a killed rank. It has the same bits and repeats at most the sweeps since the
 // checkpoint.
 func TestKilledRankIsRestarted(t *testing.T) {
+	t.Parallel()
 	want, _ := solve(t, append(set(lasting...), "-np", "1")...)
 	for transport, np := range map[string]int{"p2p": 8, "nats": 3} { // eight ranks over NATS are slow on few cores
 		t.Run(transport, func(t *testing.T) {
@@ -160,6 +161,7 @@ func TestLostHostIsReplaced(t *testing.T) {
 
 // Nodes without a shared file system keep checkpoints in a JetStream bucket.
 func TestRestartFromABucket(t *testing.T) {
+	t.Parallel()
 	want, _ := solve(t, append(set(lasting...), "-np", "1")...)
 	srv := rostertest.StartWith(t, server.Options{JetStream: true, StoreDir: t.TempDir()})
 	place := []string{"nats.url=" + srv.URL(), "halo.transport=nats", "checkpoint.every=200", "checkpoint.nats=jacobi"}

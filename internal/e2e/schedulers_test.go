@@ -50,9 +50,12 @@ func installed(t *testing.T, program string) string {
 	return path
 }
 
-// The mpirun of either MPI starts ranks as well as the launcher does, without further options.
+// The mpirun of either MPI starts ranks as well as the launcher does, without further options. Ranks without rows end
+// with the others.
 func TestMPIRunStartsRanks(t *testing.T) {
 	want, _ := solve(t, append(scheduled, "-np", "1")...)
+	few := set("grid.nx=200", "grid.ny=20", "solver.max_iterations=200")
+	wantFew, _ := solve(t, append(few, "-np", "1")...)
 	for _, c := range []struct {
 		program string
 		args    []string
@@ -68,6 +71,13 @@ func TestMPIRunStartsRanks(t *testing.T) {
 			cmd := through(t, command(ctx, dir, "jacobi-rank", scheduled...),
 				append([]string{path, "-np", "4"}, c.args...)...)
 			answersAs(t, want, filepath.Join(dir, "out"), finish(t, ctx, cmd), 4)
+			cmd = through(t, command(ctx, t.TempDir(), "jacobi-rank", few...),
+				append([]string{path, "-np", "5"}, c.args...)...)
+			out := finish(t, ctx, cmd)
+			answersAs(t, wantFew, filepath.Join(cmd.Dir, "out"), out, 3)
+			if !strings.Contains(out.stdout, "2 of 5 ranks stay idle: grid.ny 20 has rows for 3") {
+				t.Errorf("the summary has no idle ranks:\n%s", out.stdout)
+			}
 		})
 	}
 }

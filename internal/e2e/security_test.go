@@ -84,6 +84,7 @@ func TestUninvitedClientChangesNothing(t *testing.T) {
 
 // No command line, log, report or dry run has a secret of the run.
 func TestSecretsStaySecret(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"own server", "server of the user"} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()

@@ -9,7 +9,7 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
-	"jacobi/internal/roster/rostertest"
+	"jacobi/internal/net/roster/rostertest"
 )
 
 // A run whose server restarts with another password ends with the refused login as the reason, not with a silent rank.
@@ -81,6 +81,7 @@ func TestServerThatAllowsTooLittle(t *testing.T) {
 
 // The report of a run is read from its file where it is too large for a message of the user's server.
 func TestReportLargerThanAMessage(t *testing.T) {
+	t.Parallel()
 	s := rostertest.StartWith(t, server.Options{MaxPayload: 1000})
 	dir := t.TempDir()
 	out := run(t, dir, "launcher", append(set(append(overNATS(s.URL()), "grid.nx=64", "grid.ny=64",

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"jacobi/internal/soak"
+	"jacobi/internal/tools/soak"
 )
 
 // soaked runs launcher soak --json and returns its events.

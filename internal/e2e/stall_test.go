@@ -11,6 +11,7 @@ import (
 // with the same field for any number of ranks, depth and transport, even if it resumes from a checkpoint among the
 // norms that decide.
 func TestStalledRunEnds(t *testing.T) {
+	t.Parallel()
 	problem := []string{"grid.nx=33", "grid.ny=40", "output.picture=", "solver.max_iterations=1000000"}
 	want, r := solve(t, append(set(append(problem, "device.kernel=portable", "halo.depth=1")...), "-np", "1")...)
 	d := r.Decisive
@@ -44,7 +45,7 @@ func TestStalledRunEnds(t *testing.T) {
 		t.Errorf("restarted after %d: %s after %d sweeps, field %s; want %d, %s",
 			r.ResumedAfter, got.reason, got.sweeps, got.sha, want.sweeps, want.sha)
 	}
-	const words = "stalled: by sweep 1639 only rounding (float32) moved the field, to and fro"
+	const words = "stalled: by sweep 1639 only rounding (float32) moved the field, back and forth"
 	if !strings.Contains(out.stdout, words) {
 		t.Errorf("summary\n%s\nwants %s", out.stdout, words)
 	}

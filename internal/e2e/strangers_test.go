@@ -49,7 +49,7 @@ func testStrangers(t *testing.T, encrypt string) {
 		t.Fatal(err)
 	}
 	code, output := l.end()
-	if n := strings.Count(output, "refused a connection; more are only counted"); code != 130 || n != 1 {
+	if n := strings.Count(output, "refused a connection; further ones are only counted"); code != 130 || n != 1 {
 		t.Fatalf("exit code %d and %d warnings of strangers, want 130 and 1\n%s", code, n, output)
 	}
 	r := readReport(t, dir+"/out")

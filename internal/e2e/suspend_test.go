@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"jacobi/internal/awake"
-	"jacobi/internal/proctest"
+	"jacobi/internal/base/awake"
+	"jacobi/internal/base/proctest"
 )
 
 // pausable has the settings of a run that lasts some seconds. Its timeouts are shorter than the pauses of these tests.
@@ -34,6 +34,7 @@ func awaitState(t *testing.T, pid int, stopped bool) {
 
 // A launcher that is stopped by Ctrl-Z or SIGSTOP for longer than all timeouts only delays the run.
 func TestStoppedLauncherCostsOnlyTime(t *testing.T) {
+	t.Parallel()
 	const sweeps = 8000
 	want, _ := solve(t, append(pausable(sweeps), "-np", "1")...)
 	for _, c := range []struct {
@@ -81,6 +82,7 @@ func TestStoppedLauncherCostsOnlyTime(t *testing.T) {
 
 // A launcher that is killed while it is stopped leaves no rank.
 func TestEndOfAStoppedLauncher(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name    string
 		signals []syscall.Signal

@@ -153,6 +153,7 @@ func fits(t *testing.T, text, pattern string, columns int) {
 
 // Bar, summary and table fit the terminal, and have colours unless NO_COLOR is set.
 func TestTerminal(t *testing.T) {
+	t.Parallel()
 	args := append(set("grid.nx=1024", "grid.ny=1024", "solver.max_iterations=100000000", "checkpoint.every=10m",
 		"checkpoint.dir=cps"), "-np", "2")
 	for _, columns := range []int{80, 40} {

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"jacobi/internal/trace/traceread"
+	"jacobi/internal/observe/trace/traceread"
 )
 
 // gpuTracks are the tracks of a rank's GPU.
@@ -48,8 +48,7 @@ func TestTraceOfGPUs(t *testing.T) {
 	env := fakeCUDA(t, "-DNORM=1")
 	keys := set("grid.nx=256", "grid.ny=256", "device.backend=cuda", "solver.tolerance=0",
 		"halo.depth=4", "solver.max_iterations=60", "trace.to=60")
-	// There are 15 passes, of which the last one sweeps the whole stripe at once. The copies for files come after sweep
-	// 60.
+	// There are 15 passes. The last one sweeps the whole stripe at once. The copies for files come after sweep 60.
 	for _, c := range []struct {
 		ranks string
 		keys  []string

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"jacobi/internal/trace/traceread"
+	"jacobi/internal/observe/trace/traceread"
 )
 
 // timesReport is the part of report.json with which traces agree.
@@ -202,7 +202,6 @@ func TestTraceOfMethods(t *testing.T) {
 	}{
 		{"jacobi", "solver.method=jacobi", "pass", 12, set("checkpoint.every=40 sweeps", "checkpoint.dir=saved",
 			"halo.depth=4", "solver.max_iterations=48"), []string{"copy state"}},
-		{"chebyshev", "solver.method=chebyshev", "pass", -1, set("solver.max_iterations=400"), []string{"sums"}},
 		{"multigrid", "solver.method=multigrid", "cycle", -1, set("solver.start=full", "solver.acceleration=cg",
 			"solver.relative_tolerance=1e-4", "solver.tolerance=0"), []string{"stage", "interpolate", "norm",
 			"conjugate gradients", "down, level 0", "up, level 0", "overlap, level 0"}},

@@ -16,7 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"jacobi/internal/output"
+	"jacobi/internal/observe/output"
 )
 
 // shownRun is a run with a page. Its ranks sweep until they are interrupted.
@@ -153,7 +153,7 @@ func (p *page) showsTheEnd(s shownRun, dir string) output.Report {
 	p.await(fmt.Sprintf(`app.field.frame.sweeps === %[1]d && byId("facts").textContent.includes(%[2]q) &&
 		app.chart.points.at(-1)[0] === %[1]d - 1 && app.ranks.list.every(k => k.sweeps === %[1]d)`,
 		r.Sweeps, r.FieldSHA256))
-	p.sameField(readField(p.t, filepath.Join(dir, "out", "field.npy"), 512, 512), 512)
+	p.sameField(readField(p.t, filepath.Join(dir, "out", "field.npy"), endlessNX, endlessNY), endlessNX)
 	var shown struct {
 		Last   [2]float64
 		Result string

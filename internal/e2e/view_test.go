@@ -210,7 +210,32 @@ func TestViewOfARunAtAServer(t *testing.T) {
 	}
 	report := readReport(t, filepath.Join(dir, "out"))
 	p.await(fmt.Sprintf("app.field.frame.sweeps === %d", report.Sweeps))
-	field := readField(t, filepath.Join(dir, "out", "field.npy"), 512, 512)
-	p.sameField(field, 512)
+	field := readField(t, filepath.Join(dir, "out", "field.npy"), endlessNX, endlessNY)
+	p.sameField(field, endlessNX)
 	p.quiet()
+}
+
+// The page of a run that is over before a browser opens waits for one, and shows the field from its file. All places
+// count what the method does.
+func TestViewOfAShortRun(t *testing.T) {
+	dir := t.TempDir()
+	l := startLive(t, dir, append([]string{"-np", "2", "--view"}, set("grid.nx=65", "grid.ny=65",
+		"problem.preset=dirichlet", "problem.top=1", "solver.method=multigrid", "grid.dtype=float64",
+		"solver.tolerance=1e-6")...)...)
+	url := l.viewURL()
+	l.waitFor("launcher: waiting up to 5s for a browser at the view; Ctrl-C ends that")
+	p := browse(t, url)
+	p.await("window.app && app.field.frame && app.over()")
+	p.sameField(readField(t, filepath.Join(dir, "out", "field.npy"), 65, 65), 65)
+	var shown struct{ State, Tile, Head, Caption string }
+	p.eval(`({state: byId("state").textContent, tile: byId("tiles").querySelector("dt").textContent,
+		head: byId("ranks").querySelectorAll("th")[4].textContent, caption: byId("caption").textContent})`, &shown)
+	if shown.State != "converged" || shown.Tile != "Cycles" || shown.Head != "Cycles" ||
+		!regexp.MustCompile(`^after \d+ cycles`).MatchString(shown.Caption) {
+		t.Errorf("%+v", shown)
+	}
+	code, output := l.end()
+	if code != 0 || !strings.Contains(output, "launcher: launcher view out shows this run again\n") {
+		t.Errorf("exit code %d\n%s", code, output)
+	}
 }

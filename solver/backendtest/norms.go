@@ -2,7 +2,6 @@ package backendtest
 
 import (
 	"context"
-	"errors"
 	"testing"
 
 	"jacobi/solver"
@@ -33,7 +32,7 @@ func NormCases() []Case {
 	return cases
 }
 
-// runNoNorms checks that the sums of a pass without norms are refused.
+// runNoNorms checks that a pass without norms has no sums.
 func runNoNorms(t *testing.T, factory Factory) {
 	c := Case{Mesh: solver.Mesh{NX: 20, NY: 20, DType: solver.Float64}, Ranks: 1, Depth: 2, Norms: solver.EveryNth(3)}
 	r, err := open(c, newField(c.Mesh, 1), newOperator(c, 1), factory)
@@ -49,8 +48,7 @@ func runNoNorms(t *testing.T, factory Factory) {
 	if err := r.backends[0].Interior(context.Background(), p); err != nil {
 		t.Fatal(err)
 	}
-	_, err = r.backends[0].Sums(context.Background(), p)
-	if _, ok := errors.AsType[*solver.OrderError](err); !ok {
-		t.Errorf("Sums of a pass without norms: %v", err)
+	if sums, err := r.backends[0].Sums(context.Background(), p); err != nil || len(sums) > 0 {
+		t.Errorf("Sums of a pass without norms: %v, %v", sums, err)
 	}
 }

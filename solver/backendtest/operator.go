@@ -122,15 +122,6 @@ func (o pattern) FixedRow(iy int, dst []bool) error {
 	return nil
 }
 
-// magnitude returns the exponent for the sums of a case.
-func (c Case) magnitude(op solver.Operator, largest float64) solver.Magnitude {
-	e := magnitude(op, largest)
-	if len(c.Weights) > 0 {
-		e += 40 // the weights of the cases let values grow
-	}
-	return e
-}
-
 // magnitude returns the exponent for the sums of an operator, given the largest absolute value of the field
 // (docs/numerics.md).
 func magnitude(op solver.Operator, largest float64) solver.Magnitude {
@@ -148,8 +139,8 @@ func magnitude(op solver.Operator, largest float64) solver.Magnitude {
 // of rows, each operator and both types. Widths, heights, ranks and depths vary from case to case, so that walls and
 // fixed points fall on each place of a vector, a block and a group.
 func OperatorCases() []Case {
-	sides := [][2]solver.Wall{{solver.Fixed, solver.Fixed}, {solver.Neumann, solver.Fixed},
-		{solver.Fixed, solver.Neumann}, {solver.Neumann, solver.Neumann}, {solver.Periodic, solver.Periodic}}
+	sides := [][2]solver.Wall{{solver.Dirichlet, solver.Dirichlet}, {solver.Neumann, solver.Dirichlet},
+		{solver.Dirichlet, solver.Neumann}, {solver.Neumann, solver.Neumann}, {solver.Periodic, solver.Periodic}}
 	updates := []Update{{}, {Fixed: true}, {General: true}, {Source: true}, {General: true, Source: true},
 		{General: true, Fixed: true}, {General: true, Source: true, Fixed: true}}
 	r := rand.New(rand.NewPCG(1, 3))

@@ -85,8 +85,8 @@ func open(c Case, f *field, op solver.Operator, factory Factory) (*ranks, error)
 	r := &ranks{field: f, mesh: c.Mesh, depth: c.Depth, norms: c.Norms, stripes: stripes}
 	for i, s := range stripes {
 		b, err := factory(solver.Layout{
-			Mesh: c.Mesh, Stripe: s, Depth: c.Depth, Magnitude: c.magnitude(op, f.largest), Operator: op,
-			Weights: c.Weights, Norms: c.Norms,
+			Mesh: c.Mesh, Stripe: s, Depth: c.Depth, Magnitude: magnitude(op, f.largest), Operator: op,
+			Norms:     c.Norms,
 			Neighbour: [2]bool{r.neighbour(i, solver.Top) >= 0, r.neighbour(i, solver.Bottom) >= 0},
 		})
 		if err == nil {
@@ -116,7 +116,7 @@ func (r *ranks) neighbour(i int, side solver.Side) int {
 }
 
 // pass does pass b on all ranks, followed by an exchange of edges if exchange is set. It returns the sums over all
-// ranks, of the sweeps that have a norm; a weighted pass has none.
+// ranks, of the sweeps that have a norm.
 func (r *ranks) pass(b solver.Pass, exchange bool) ([]solver.Sum, error) {
 	ctx := context.Background()
 	type message struct {
@@ -149,7 +149,7 @@ func (r *ranks) pass(b solver.Pass, exchange bool) ([]solver.Sum, error) {
 		if err := k.Interior(ctx, b); err != nil {
 			return nil, fmt.Errorf("rank %d: interior: %w", i, err)
 		}
-		if b.Weighted || norms == 0 {
+		if norms == 0 {
 			continue
 		}
 		sums, err := k.Sums(ctx, b)

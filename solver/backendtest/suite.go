@@ -6,12 +6,18 @@ import (
 	"fmt"
 	"testing"
 
-	"jacobi/internal/reference"
+	"jacobi/internal/compute/reference"
 	"jacobi/solver"
 )
 
 // Factory opens a backend.
 type Factory func(solver.Layout) (solver.Backend, error)
+
+// Kind is a way to open a backend, under a name. All kinds of one suite do the same number of sweeps a pass.
+type Kind struct {
+	Name string
+	Open Factory
+}
 
 // Case is one run. It uses up a full halo of Depth rows in passes of Sweeps sweeps (the last pass takes the rest) and
 // exchanges edges, Passes times over. A shorter pass follows at the end.
@@ -20,11 +26,9 @@ type Case struct {
 	Update
 	Ranks  int
 	Depth  int
-	Sweeps int // in a pass; 0: Depth
-	Passes int // exchanges
-	// Weights are those of the sweeps. Passes end where weighted sweeps begin or end.
-	Weights solver.Weights
-	Norms   solver.Cadence // which plain sweeps have a norm
+	Sweeps int            // in a pass; 0: Depth
+	Passes int            // exchanges
+	Norms  solver.Cadence // which sweeps have a norm
 }
 
 // String names a case.
@@ -41,9 +45,6 @@ func (c Case) String() string {
 	if u := c.Update.String(); u != "" {
 		kind += " " + u
 	}
-	if len(c.Weights) > 0 {
-		kind += " weighted"
-	}
 	if every := c.Norms.Stride; every > 1 {
 		kind += fmt.Sprintf(" norm every %d", every)
 	}
@@ -58,106 +59,129 @@ func (c Case) step() int {
 	return c.Depth
 }
 
-// Run checks a backend on the standard cases: the plain average between fixed walls, or with periodic top and bottom.
-func Run(t *testing.T, factory Factory) {
-	for _, c := range Cases() {
-		t.Run(c.String(), func(t *testing.T) { RunCase(t, factory, c) })
+// Run checks backends on the standard cases: the plain average between fixed walls, or with periodic top and bottom.
+func Run(t *testing.T, kinds ...Kind) {
+	runCases(t, Cases(), kinds)
+	for _, part := range []struct {
+		name string
+		run  func(*testing.T, Factory)
+	}{{"not finite", runNotFinite}, {"misuse", runMisuse}} {
+		eachKind(t, part.name, kinds, part.run)
 	}
-	t.Run("not finite", func(t *testing.T) { runNotFinite(t, factory) })
-	t.Run("misuse", func(t *testing.T) { runMisuse(t, factory) })
-	t.Run("order", func(t *testing.T) { runOrder(t, factory) })
-	t.Run("not loaded", func(t *testing.T) { runNotLoaded(t, factory) })
 }
 
-// RunOperators checks a backend on all operators and walls (OperatorCases).
-func RunOperators(t *testing.T, factory Factory) {
-	for _, c := range OperatorCases() {
-		t.Run(c.String(), func(t *testing.T) { RunCase(t, factory, c) })
-	}
-	t.Run("unreadable", func(t *testing.T) { runUnreadable(t, factory) })
+// RunOperators checks backends on all operators and walls (OperatorCases).
+func RunOperators(t *testing.T, kinds ...Kind) {
+	runCases(t, OperatorCases(), kinds)
+	eachKind(t, "unreadable", kinds, runUnreadable)
 }
 
-// RunWeights checks a backend on sweeps with weights (WeightCases).
-func RunWeights(t *testing.T, factory Factory) {
-	for _, c := range WeightCases() {
-		t.Run(c.String(), func(t *testing.T) { RunCase(t, factory, c) })
-	}
-	t.Run("mixed", func(t *testing.T) { runMixed(t, factory) })
+// RunNorms checks backends on sweeps some of which have no norm (NormCases).
+func RunNorms(t *testing.T, kinds ...Kind) {
+	runCases(t, NormCases(), kinds)
+	eachKind(t, "no norms", kinds, runNoNorms)
 }
 
-// RunNorms checks a backend on sweeps of which some have no norm (NormCases).
-func RunNorms(t *testing.T, factory Factory) {
-	for _, c := range NormCases() {
-		t.Run(c.String(), func(t *testing.T) { RunCase(t, factory, c) })
+// eachKind checks every kind.
+func eachKind(t *testing.T, name string, kinds []Kind, check func(*testing.T, Factory)) {
+	for _, k := range kinds {
+		t.Run(name+"/"+k.Name, func(t *testing.T) { check(t, k.Open) })
 	}
-	t.Run("no norms", func(t *testing.T) { runNoNorms(t, factory) })
 }
 
-// RunCase checks a backend on one case: the sums of every plain sweep, the field after every pass, Undo, and the replay
-// of part of a pass.
-func RunCase(t *testing.T, factory Factory, c Case) {
+// runCases checks backends on cases, and with -short on a sample of them: the oracle is slow under the race detector.
+// It has each kind of wall, each part of an operator and both types.
+func runCases(t *testing.T, cases []Case, kinds []Kind) {
+	step := 1
+	if testing.Short() {
+		step = 37
+	}
+	for i := 0; i < len(cases); i += step {
+		t.Run(cases[i].String(), func(t *testing.T) { RunCase(t, cases[i], kinds...) })
+	}
+}
+
+// RunCase checks backends on one case: the sums of every sweep, the field after every pass, Undo, and the replay of
+// part of a pass. It sweeps the whole mesh once for all of them.
+func RunCase(t *testing.T, c Case, kinds ...Kind) {
 	seed := uint64(c.Mesh.NX*1000 + c.Mesh.NY)
 	f, op := newField(c.Mesh, seed), newOperator(c, seed)
-	ref, err := reference.New(c.Mesh, op, f, c.magnitude(op, f.largest))
+	ref, err := reference.New(c.Mesh, op, f, magnitude(op, f.largest))
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := open(c, f, op, factory)
-	if err != nil {
-		t.Fatal(err)
-	}
+	runs := make([]*ranks, len(kinds))
 	defer func() {
-		if err := r.close(); err != nil {
-			t.Error(err)
+		for _, r := range runs {
+			if r == nil {
+				continue
+			}
+			if err := r.close(); err != nil {
+				t.Error(err)
+			}
 		}
 	}()
-	c.Sweeps = min(c.step(), r.backends[0].Limits().MaxSweeps)
+	c.Sweeps = c.step()
+	for i, k := range kinds {
+		if runs[i], err = open(c, f, op, k.Open); err != nil {
+			t.Fatalf("%s: %v", k.Name, err)
+		}
+		most := runs[i].backends[0].Limits().MaxSweeps
+		if i > 0 && min(c.Sweeps, most) != c.Sweeps {
+			t.Fatalf("%s does %d sweeps a pass, %s more", k.Name, most, kinds[0].Name)
+		}
+		c.Sweeps = min(c.Sweeps, most)
+	}
+	each := func(what any, check func(r *ranks) error) {
+		t.Helper()
+		for i, r := range runs {
+			if err := check(r); err != nil {
+				t.Fatalf("%s: %+v: %v", kinds[i].Name, what, err)
+			}
+		}
+	}
 	sweep := 0
 	step := func(b solver.Pass, exchange bool) {
 		t.Helper()
-		b.First, b.Weighted = sweep, c.Weights.At(sweep) != 0
-		got, err := r.pass(b, exchange)
-		if err != nil {
-			t.Fatalf("%+v: %v", b, err)
-		}
-		for i := range b.Sweeps {
-			if b.Weighted {
-				ref.WeightedSweep(c.Weights.At(sweep + i))
-				continue
+		b.First = sweep
+		var want []solver.Sum
+		for range b.Sweeps {
+			if sum := ref.Sweep(); c.Norms.Has(sweep) {
+				want = append(want, sum)
 			}
-			want := ref.Sweep()
-			if !c.Norms.Has(b.First + i) {
-				continue
-			}
-			if got[0] != want {
-				t.Errorf("%+v: sweep %d of the pass: sum %v, want %v", b, i, got[0], want)
-			}
-			got = got[1:]
+			sweep++
 		}
-		sweep += b.Sweeps
-		if err := r.equal(ref.Rows); err != nil {
-			t.Fatalf("%+v: %v", b, err)
-		}
+		each(b, func(r *ranks) error {
+			got, err := r.pass(b, exchange)
+			if err != nil {
+				return err
+			}
+			for i := range want {
+				if got[i] != want[i] {
+					return fmt.Errorf("norm %d of the pass: sum %v, want %v", i, got[i], want[i])
+				}
+			}
+			return r.equal(ref.Rows)
+		})
 	}
 	for range c.Passes {
 		for left := c.Depth; left > 0; {
-			n := c.Weights.Alike(sweep, min(c.step(), left))
+			n := min(c.step(), left)
 			left -= n
 			step(solver.Pass{Sweeps: n, Margin: left}, left == 0)
 		}
 	}
 	// Undo a deep pass and replay part of it, as when a run ends inside it.
-	n := c.Weights.Alike(sweep, c.step())
-	deep := solver.Pass{First: sweep, Sweeps: n, Weighted: c.Weights.At(sweep) != 0}
-	if _, err := r.pass(deep, n == c.Depth); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.undo(); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.equal(ref.Rows); err != nil {
-		t.Fatalf("after Undo: %v", err)
-	}
+	n := c.step()
+	each("undo", func(r *ranks) error {
+		if _, err := r.pass(solver.Pass{First: sweep, Sweeps: n}, n == c.Depth); err != nil {
+			return err
+		}
+		if err := r.undo(); err != nil {
+			return err
+		}
+		return r.equal(ref.Rows)
+	})
 	step(solver.Pass{Sweeps: max(1, n/2)}, false)
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"jacobi/solver"
+	"jacobi/solver/jacobi"
 )
 
 // nobody is held back.
@@ -31,35 +32,34 @@ func runCase(t *testing.T, factory Factory, c Case, slow int) {
 	posted := newProgress(c)
 	if err := drive(t, factory, layouts, truth, func(ctx context.Context, rank int, r Rank) error {
 		x := &observed{Exchange: r.Exchange, rank: r, layout: layouts[rank], truth: truth}
-		x.before = func(ctx context.Context, call solver.Call, n solver.ExchangeNumber) error {
-			if rank == slow && call == solver.CallPost {
+		if rank == slow {
+			x.beforePost = func(ctx context.Context, n solver.ExchangeNumber) error {
 				return posted.wait(ctx, rank, n)
 			}
-			if rank == slow {
+			x.beforeWait = func(ctx context.Context, n solver.ExchangeNumber) error {
 				return posted.wait(ctx, rank, n+1)
 			}
-			return nil
 		}
 		x.after = func(n solver.ExchangeNumber) { posted.add(rank, n) }
-		e, err := solver.NewEngine(r.Backend, x, solver.EngineOptions{Depth: c.Depth, MaxSweeps: c.sweeps(r.Backend)})
+		e, err := jacobi.NewEngine(r.Backend, x, jacobi.EngineOptions{Depth: c.Depth, MaxSweeps: c.sweeps(r.Backend)})
 		if err != nil {
 			return err
 		}
-		x.sweeps = e.Sweeps
+		x.sweeps = e.Done
 		s := layouts[rank].Stripe
 		got := make([]byte, s.Rows()*c.Mesh.RowBytes())
-		for e.Sweeps() < end {
-			p, err := e.Advance(ctx, end)
+		for e.Done() < end {
+			p, err := e.Advance(ctx, end, end)
 			if err != nil {
 				return err
 			}
-			if (p.Index+uint64(rank))%3 != 0 && e.Sweeps() < end {
+			if (p.Index+uint64(rank))%3 != 0 && e.Done() < end {
 				continue // a copy waits for the device, which hides what an exchange may leave undone
 			}
 			if err := r.Backend.CopyRows(ctx, s, got); err != nil {
 				return err
 			}
-			if err := truth.equal(got, s, e.Sweeps()); err != nil {
+			if err := truth.equal(got, s, e.Done()); err != nil {
 				return err
 			}
 		}
@@ -144,16 +144,20 @@ type observed struct {
 	truth    *truth     // nil: halos are not checked
 	sweeps   func() int // done so far
 	received solver.ExchangeNumber
-	before   func(ctx context.Context, call solver.Call, n solver.ExchangeNumber) error
 	after    func(n solver.ExchangeNumber) // Post of exchange n has returned
+
+	beforePost, beforeWait func(ctx context.Context, n solver.ExchangeNumber) error // may be nil
 }
 
 // Post posts and checks an error.
-func (x *observed) Post(ctx context.Context, n solver.ExchangeNumber) error {
-	if err := x.before(ctx, solver.CallPost, n); err != nil {
-		return err
+func (x *observed) Post(ctx context.Context, r solver.HaloRows) error {
+	n := x.received + 1
+	if x.beforePost != nil {
+		if err := x.beforePost(ctx, n); err != nil {
+			return err
+		}
 	}
-	if err := x.Exchange.Post(ctx, n); err != nil {
+	if err := x.Exchange.Post(ctx, r); err != nil {
 		return errors.Join(err, namesExchange(err, n))
 	}
 	x.after(n)
@@ -161,11 +165,14 @@ func (x *observed) Post(ctx context.Context, n solver.ExchangeNumber) error {
 }
 
 // Wait waits and checks an error and, after every other exchange, the halos: reading them waits for the device.
-func (x *observed) Wait(ctx context.Context, n solver.ExchangeNumber) error {
-	if err := x.before(ctx, solver.CallWait, n); err != nil {
-		return err
+func (x *observed) Wait(ctx context.Context, r solver.HaloRows) error {
+	n := x.received + 1
+	if x.beforeWait != nil {
+		if err := x.beforeWait(ctx, n); err != nil {
+			return err
+		}
 	}
-	if err := x.Exchange.Wait(ctx, n); err != nil {
+	if err := x.Exchange.Wait(ctx, r); err != nil {
 		return errors.Join(err, namesExchange(err, n))
 	}
 	x.received = n

@@ -62,8 +62,6 @@ func Run(t *testing.T, factory Factory) {
 			c := newCase(ranks, periodic, solver.Float64, 4, 0)
 			t.Run("cancel "+c.String(), func(t *testing.T) { runCancel(t, factory, c) })
 		}
-		c := newCase(1, periodic, solver.Float32, 3, 2)
-		t.Run("order "+c.String(), func(t *testing.T) { runOrder(t, factory, c) })
 	}
 }
 
@@ -94,7 +92,7 @@ func (c Case) layouts(e solver.Magnitude) ([]solver.Layout, error) {
 	}
 	var layouts []solver.Layout
 	for r, s := range stripes {
-		layouts = append(layouts, solver.Layout{Mesh: c.Mesh, Stripe: s, Depth: c.Depth, Magnitude: e,
+		layouts = append(layouts, solver.Layout{Mesh: c.Mesh, Stripe: s, Depth: c.Depth, Sweeps: c.Sweeps, Magnitude: e,
 			Neighbour: [2]bool{Neighbour(c.Mesh, c.Ranks, r, solver.Top) >= 0,
 				Neighbour(c.Mesh, c.Ranks, r, solver.Bottom) >= 0}})
 	}

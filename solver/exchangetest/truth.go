@@ -7,7 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"jacobi/internal/reference"
+	"jacobi/internal/compute/reference"
 	"jacobi/solver"
 )
 

@@ -23,7 +23,7 @@ func (a Axis) Between(i int) (coarse int, weight float32) {
 const Taps = 4
 
 // Around returns the fine points that the restriction to coarse point I reads, those less than one coarse interval away
-// from it: first, first+1, ..., at most Taps, of which some may lie beyond the mesh.
+// from it: first, first+1, ..., at most Taps; some may lie beyond the mesh.
 func (a Axis) Around(coarse int) (first, n int) {
 	first = floorDiv((coarse-1)*a.Fine, a.Coarse) + 1
 	return first, ceilDiv((coarse+1)*a.Fine, a.Coarse) - first

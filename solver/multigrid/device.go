@@ -6,16 +6,16 @@ import (
 	"jacobi/solver"
 )
 
-// Layout describes what a device holds. Of a level below Tail it holds the rows of its stripe and, where the mesh goes
-// on beyond, Overlap rows more; of all other levels it holds the whole.
+// Layout describes what a device holds. Of a level finer than Tail it holds the rows of its stripe and, where the mesh
+// goes on beyond, Overlap rows more; of all other levels it holds the whole.
 type Layout struct {
 	Plan      *Plan
 	Tail      int              // the first level that is held as a whole, at least 1
-	Stripes   []solver.Stripe  // rows of the interior that this rank owns, by level below Tail
+	Stripes   []solver.Stripe  // rows of the interior that this rank owns, by level finer than Tail
 	Neighbour [2]bool          // by solver.Side: the rows beyond are those of another rank
 	Magnitude solver.Magnitude // E: no value of the initial field or of the source is above 2^E
 	Source    solver.SourceRows
-	Fixed     []Fixed // by level; nil for no fixed points inside the mesh
+	Fixed     []FixedRuns // by level; nil for no fixed points inside the mesh
 }
 
 // Array is one of the arrays of a level.
@@ -56,7 +56,7 @@ type Device interface {
 	// Sum returns the sum of squares of d of the first sweep of the last Down(0), over the rows that the rank owns.
 	Sum(ctx context.Context) (solver.Sum, error)
 	// Tail computes Unknowns of level Tail from its RightSide: by a cycle that begins with 0, or, on the coarsest
-	// level, by sweeps with Plan.Coarsest that begin with 0.
+	// level, as Direct.Solve does, rounded to float32.
 	Tail(ctx context.Context) error
 	// Up adds the correction from the next level to what Down left, in every row that the sweeps read, and does
 	// Sweeps sweeps with Weights in reverse. At a point between coarse rows I and I+1 and columns K and K+1, with

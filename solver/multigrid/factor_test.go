@@ -8,7 +8,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"jacobi/internal/cpu/levels"
+	"jacobi/internal/compute/cpu/levels"
 	"jacobi/solver"
 	"jacobi/solver/multigrid"
 )
@@ -60,11 +60,11 @@ func norms(t *testing.T, mesh solver.Mesh, op solver.Operator, cycles int) []flo
 		t.Fatal(err)
 	}
 	var norms []float64
-	_, err = multigrid.Run(t.Context(), d, nil, &alone{}, multigrid.Options{Tail: tail, MaxCycles: cycles,
-		OnNorm: func(_ int, norm float64) error {
-			norms = append(norms, norm)
+	_, err = run(t.Context(), d, l, options{Options: solver.Options{MaxIterations: cycles,
+		OnNorms: func(_ int, n []float64) error {
+			norms = append(norms, n...)
 			return nil
-		}})
+		}}})
 	if err != nil {
 		t.Fatal(err)
 	}

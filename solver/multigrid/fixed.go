@@ -14,15 +14,15 @@ import (
 // Columns is the columns [Lo, Hi) of a row.
 type Columns struct{ Lo, Hi int }
 
-// Fixed is the fixed points of a level inside its mesh: by row of the mesh, the runs of columns, in order.
-type Fixed [][]Columns
+// FixedRuns are the fixed points of a level inside its mesh: by row of the mesh, the runs of columns, in order.
+type FixedRuns [][]Columns
 
 // FixedPoints returns the fixed points of every level. A point of a coarser level is fixed if a fixed fine point lies
 // less than one coarse interval away from it in both directions: if its correction would change that point. So a
 // correction is 0 at all fixed points, whatever the level from which it comes.
-func (p *Plan) FixedPoints(rows solver.FixedRows) ([]Fixed, error) {
+func (p *Plan) FixedPoints(rows solver.FixedRows) ([]FixedRuns, error) {
 	m := p.Levels[0].Mesh
-	finest := make(Fixed, m.NY)
+	finest := make(FixedRuns, m.NY)
 	if err := finest.Read(m, rows, solver.Stripe{Hi: m.NY}); err != nil {
 		return nil, err
 	}
@@ -30,8 +30,8 @@ func (p *Plan) FixedPoints(rows solver.FixedRows) ([]Fixed, error) {
 }
 
 // CoarserFixed returns the fixed points of every level, as FixedPoints does, from those of the finest one.
-func (p *Plan) CoarserFixed(finest Fixed) []Fixed {
-	all := []Fixed{finest}
+func (p *Plan) CoarserFixed(finest FixedRuns) []FixedRuns {
+	all := []FixedRuns{finest}
 	for l := range p.Levels[1:] {
 		all = append(all, p.coarsen(l, all[l]))
 	}
@@ -39,7 +39,7 @@ func (p *Plan) CoarserFixed(finest Fixed) []Fixed {
 }
 
 // Read reads rows [s.Lo, s.Hi) of the fixed points of a mesh into f, on all cores.
-func (f Fixed) Read(m solver.Mesh, rows solver.FixedRows, s solver.Stripe) error {
+func (f FixedRuns) Read(m solver.Mesh, rows solver.FixedRows, s solver.Stripe) error {
 	threads := runtime.GOMAXPROCS(0)
 	errs := make([]error, threads)
 	var work sync.WaitGroup
@@ -60,7 +60,7 @@ func (f Fixed) Read(m solver.Mesh, rows solver.FixedRows, s solver.Stripe) error
 
 // Encode returns rows [s.Lo, s.Hi) as unsigned varints, at least one a row: the number of runs, and for each of them
 // the columns between the run before and it, and its length.
-func (f Fixed) Encode(s solver.Stripe) (data []byte) {
+func (f FixedRuns) Encode(s solver.Stripe) (data []byte) {
 	for _, row := range f[s.Lo:s.Hi] {
 		data = binary.AppendUvarint(data, uint64(len(row)))
 		end := 0
@@ -74,7 +74,7 @@ func (f Fixed) Encode(s solver.Stripe) (data []byte) {
 }
 
 // Decode sets rows [s.Lo, s.Hi), of nx columns, to what Encode has written. It fails if data is not such rows.
-func (f Fixed) Decode(data []byte, s solver.Stripe, nx int) error {
+func (f FixedRuns) Decode(data []byte, s solver.Stripe, nx int) error {
 	next := func() int {
 		v, n := binary.Uvarint(data)
 		if n <= 0 || v > uint64(nx) {
@@ -105,10 +105,10 @@ func (f Fixed) Decode(data []byte, s solver.Stripe, nx int) error {
 }
 
 // coarsen returns the fixed points of level l+1; fine are those of level l.
-func (p *Plan) coarsen(l int, fine Fixed) Fixed {
+func (p *Plan) coarsen(l int, fine FixedRuns) FixedRuns {
 	level, m := &p.Levels[l], p.Levels[l+1].Mesh
 	near, points := make([]bool, level.Mesh.NX), make([]bool, m.NX)
-	coarse, rows := make(Fixed, m.NY), m.Interior()
+	coarse, rows := make(FixedRuns, m.NY), m.Interior()
 	lo, hi := m.InteriorColumns()
 	for y := rows.Lo; y < rows.Hi; y++ {
 		clear(near)

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"jacobi/internal/cpu/levels"
+	"jacobi/internal/compute/cpu/levels"
 	"jacobi/solver"
 	"jacobi/solver/multigrid"
 )
@@ -104,19 +104,18 @@ func fixedNorms(t *testing.T, mesh solver.Mesh, fixed solver.FixedRows, accelera
 	if err := d.Load(t.Context(), noise{mesh}); err != nil {
 		t.Fatal(err)
 	}
-	o := multigrid.Options{Tail: tail, MaxCycles: cycles,
-		OnNorm: func(_ int, norm float64) error {
-			norms = append(norms, norm)
-			return nil
-		}}
+	o := options{Options: solver.Options{MaxIterations: cycles, OnNorms: func(_ int, n []float64) error {
+		norms = append(norms, n...)
+		return nil
+	}}}
 	if accelerated {
-		s := levels.NewSearch(d)
+		s := levels.NewCG(d)
 		if err := s.Load(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
-		o.Search = s
+		o.multigrid.CG = s
 	}
-	if _, err = multigrid.Run(t.Context(), d, nil, &alone{}, o); err != nil {
+	if _, err = run(t.Context(), d, l, o); err != nil {
 		t.Fatal(err)
 	}
 	return norms
@@ -127,14 +126,14 @@ func TestFixedRowsTravel(t *testing.T) {
 	const nx, ny = 130, 40
 	m := solver.Mesh{NX: nx, NY: ny, DType: solver.Float64, Walls: solver.Walls{Top: solver.Neumann}}
 	for name, at := range shapes(ny) {
-		rows, whole := shape{nx, at}, make(multigrid.Fixed, ny)
+		rows, whole := shape{nx, at}, make(multigrid.FixedRuns, ny)
 		if err := whole.Read(m, rows, solver.Stripe{Hi: ny}); err != nil {
 			t.Fatal(err)
 		}
-		got := make(multigrid.Fixed, ny)
+		got := make(multigrid.FixedRuns, ny)
 		var data []byte
 		for _, s := range []solver.Stripe{{Lo: 0, Hi: 16}, {Lo: 16, Hi: 24}, {Lo: 24, Hi: 39}} {
-			part := make(multigrid.Fixed, ny)
+			part := make(multigrid.FixedRuns, ny)
 			if err := part.Read(m, rows, s); err != nil {
 				t.Fatal(err)
 			}
@@ -162,7 +161,7 @@ func TestFixedRowsTravel(t *testing.T) {
 		{[]byte{0, 0x80}, "fixed points of row 6: not encoded runs of columns"},
 		{[]byte{0, 0, 0}, "fixed points of rows [5, 7): 1 bytes more than their runs"},
 	} {
-		err := make(multigrid.Fixed, 8).Decode(c.data, solver.Stripe{Lo: 5, Hi: 7}, 10)
+		err := make(multigrid.FixedRuns, 8).Decode(c.data, solver.Stripe{Lo: 5, Hi: 7}, 10)
 		if err != nil && err.Error() != c.want || err == nil && c.want != "" {
 			t.Errorf("%v: %v, want %s", c.data, err, c.want)
 		}

@@ -25,7 +25,7 @@ func (s StageLayout) shared() bool { return len(s.Stripes[0]) > 1 }
 // that of Plan.Divide. points bounds the meshes that every rank holds as a whole, as in Divide.
 func StagesOf(l Layout, divided [][]solver.Stripe, rank int, initial Initial, points int) ([]StageLayout, error) {
 	var stages []StageLayout
-	finest, fixed := l.Plan.Levels[0].Mesh, Fixed(nil)
+	finest, fixed := l.Plan.Levels[0].Mesh, FixedRuns(nil)
 	if l.Fixed != nil {
 		fixed = l.Fixed[0]
 	}
@@ -68,97 +68,86 @@ func (noSource) SourceRow(_ int, dst []byte) error {
 	return nil
 }
 
-// Stage is a stage that a device holds.
-type Stage struct {
-	Device   Device
-	Exchange Exchange // nil if every rank holds the mesh as a whole
-	Tail     int      // as in the device's Layout
-}
-
 // OpenStages opens the stages on devices beside that of the finest mesh, whose field is loaded, and gives them their
-// walls and sources. x is the exchange of the finest mesh, nil for a rank that is alone. All ranks call it.
-func OpenStages(ctx context.Context, finest Device, x StagedExchange, layouts []StageLayout) ([]Stage, error) {
-	var stages []Stage
+// walls and sources. All ranks call it.
+func OpenStages(ctx context.Context, finest Grid, layouts []StageLayout) ([]Grid, error) {
+	var stages []Grid
 	finer := finest
 	for _, l := range layouts {
-		s, next, err := openStage(ctx, finer, x, l)
+		s, err := openStage(ctx, finer, l)
 		if err != nil {
 			m := l.Plan.Levels[0].Mesh
 			return nil, fmt.Errorf("mesh %d x %d: %w", m.NX, m.NY, err)
 		}
 		stages = append(stages, s)
-		finer, x = s.Device, next
+		finer = s
 	}
 	return stages, nil
 }
 
-// openStage opens the stage below a finer mesh, whose exchange is x. It also returns the exchange of the stage.
-func openStage(ctx context.Context, finer Device, x StagedExchange, l StageLayout) (s Stage, own StagedExchange,
-	err error) {
-	s.Tail = l.Tail
-	if s.Device, err = finer.Coarser(l.Layout); err != nil {
-		return s, nil, err
+// openStage opens the stage below a finer mesh.
+func openStage(ctx context.Context, finer Grid, l StageLayout) (s Grid, err error) {
+	s = Grid{Layout: l.Layout, Stripes: l.Stripes, Rank: finer.Rank}
+	if s.Device, err = finer.Device.Coarser(l.Layout); err != nil {
+		return s, err
 	}
-	if x != nil && l.shared() {
-		if own, err = x.Stage(s.Device, l); err != nil {
-			return s, nil, err
-		}
-		s.Exchange = own
+	if l.shared() {
+		s.Exchange = finer.Exchange
 	}
 	if err := s.Device.Load(ctx, l.Rows); err != nil {
-		return s, own, err
+		return s, err
 	}
 	if l.Source == nil {
-		return s, own, nil
+		return s, nil
 	}
-	if err := finer.RestrictSource(ctx, s.Device); err != nil {
-		return s, own, fmt.Errorf("source: %w", err)
+	if err := finer.Device.RestrictSource(ctx, s.Device); err != nil {
+		return s, fmt.Errorf("source: %w", err)
 	}
 	switch {
-	case own != nil:
-		err = own.Overlap(ctx, 0, RightSide)
-	case x != nil:
-		err = x.GatherSource(ctx, s.Device, l)
+	case s.Exchange != nil:
+		err = s.Overlap(ctx, 0, RightSide)
+	case finer.Exchange != nil:
+		err = finer.Exchange.Gather(ctx, finer.source(s.Device, l.Plan.Levels[0].Mesh))
 	}
 	if err != nil {
-		return s, own, fmt.Errorf("source: %w", err)
+		return s, fmt.Errorf("source: %w", err)
 	}
-	return s, own, nil
+	return s, nil
 }
 
 const (
-	coarsestCycles = 3 // on the coarsest stage, where a cycle leaves a part in 100 of an error
+	coarsestCycles = 3 // on the coarsest stage, whose first field is 0
 	stageCycles    = 1 // on all others
 )
 
 // climb replaces the field of the device by the one to which full multigrid leads.
-func (r *run) climb(ctx context.Context) error {
-	for i := len(r.Stages) - 1; i >= 0; i-- {
-		cycles, finer := stageCycles, r.device
-		if i == len(r.Stages)-1 {
+func (it *Iteration) climb(ctx context.Context) error {
+	for i := len(it.Stages) - 1; i >= 0; i-- {
+		cycles, finer := stageCycles, it.Device
+		if i == len(it.Stages)-1 {
 			cycles = coarsestCycles
 		}
 		if i > 0 {
-			finer = r.Stages[i-1].Device
+			finer = it.Stages[i-1].Device
 		}
-		s := r.Stages[i]
+		s := it.Stages[i]
 		step := solver.Step{Kind: solver.StepStage, Number: uint64(i + 1)}
-		if err := r.watch.Do(step, func() error { return r.stage(ctx, s, finer, cycles) }); err != nil {
+		if err := it.watch.Do(step, func() error { return it.stage(ctx, s, finer, cycles) }); err != nil {
 			return fmt.Errorf("stage %d of full multigrid: %w", i+1, err)
 		}
 	}
-	if r.Search == nil {
+	if it.CG == nil {
 		return nil
 	}
-	if err := r.overlap(ctx, 0, Unknowns); err != nil {
+	if err := it.overlap(ctx, 0, Unknowns); err != nil {
 		return err
 	}
-	return r.searching(func() error { return r.Search.Load(ctx, nil) })
+	return it.timedCG(func() error { return it.CG.Load(ctx, nil) })
 }
 
 // stage does cycles on a stage and interpolates its field to the finer mesh.
-func (r *run) stage(ctx context.Context, s Stage, finer Device, cycles int) error {
-	c := vcycle{device: s.Device, exchange: s.Exchange, tail: s.Tail, watch: &r.watch}
+func (it *Iteration) stage(ctx context.Context, s Grid, finer Device, cycles int) error {
+	c := newVcycle(s, it.watch)
 	for range cycles {
 		if err := c.down(ctx); err != nil {
 			return err

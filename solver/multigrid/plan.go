@@ -15,8 +15,8 @@ type Plan struct {
 	// Levels are the meshes from the finest one, which is the mesh of the run in float64, to the coarsest one. There
 	// are at least two. The unknowns of all levels but the finest are corrections in float32.
 	Levels []Level
-	// Coarsest are the weights of the sweeps that solve on the coarsest level, in their order.
-	Coarsest []float64
+	// Coarsest are the couplings of the coarsest level, not rounded to float32: a Direct solves there.
+	Coarsest Couplings
 
 	next solver.Operator // of level 1, in float64
 }
@@ -61,7 +61,7 @@ func NewPlan(mesh solver.Mesh, op solver.Operator) (*Plan, error) {
 			p.next = e.operator(x, y)
 		}
 	}
-	p.Coarsest = e.coarsest(x, y)
+	p.Coarsest = e.couplings(x, y)
 	return p, nil
 }
 
@@ -159,6 +159,12 @@ func (e equation) level(x, y count) Level {
 	}
 }
 
+// couplings returns the couplings of a level.
+func (e equation) couplings(x, y count) Couplings {
+	rho, d := e.at(x, y)
+	return Couplings{X: 1 / d, Y: rho / d}
+}
+
 // operator returns the operator of a level in float64.
 func (e equation) operator(x, y count) solver.Operator {
 	rho, d := e.at(x, y)
@@ -183,8 +189,8 @@ const Overlap = 2 * Sweeps
 // TailPoints is the largest number of points of a level that every rank holds as a whole for the sake of speed.
 const TailPoints = 512 * 512
 
-// Divide divides the levels among ranks that own the given stripes of level 0. Levels below the returned tail are
-// divided has the rows of each rank, by level and rank. All other levels are held by every rank as a whole. A level is
+// Divide divides the levels among ranks that own the given stripes of level 0. It returns the rows of each rank, by
+// level and rank, of the levels finer than the returned tail. Every rank holds the other levels as a whole. A level is
 // divided if it has more than the given number of points and every rank has at least Overlap rows. A single rank
 // divides level 0 only.
 func (p *Plan) Divide(stripes []solver.Stripe, points int) (divided [][]solver.Stripe, tail int) {
@@ -200,7 +206,7 @@ func (p *Plan) Divide(stripes []solver.Stripe, points int) (divided [][]solver.S
 	return divided, tail
 }
 
-// Below returns the rows of the level after the given one that belong to stripes of it.
+// Below returns the rows of the next coarser level that belong to stripes of the given one.
 func (p *Plan) Below(level int, stripes []solver.Stripe) []solver.Stripe {
 	return p.Levels[level].Y.divide(stripes)
 }

@@ -63,7 +63,7 @@ func TestWeights(t *testing.T) {
 // TestAxis checks for many sizes and all walls that the restriction is the transposed interpolation times the ratio of
 // the intervals, with half weights at Neumann walls, and that its weights add up to about 1.
 func TestAxis(t *testing.T) {
-	for _, walls := range [][2]solver.Wall{{}, {solver.Neumann, solver.Fixed}, {solver.Neumann, solver.Neumann},
+	for _, walls := range [][2]solver.Wall{{}, {solver.Neumann, solver.Dirichlet}, {solver.Neumann, solver.Neumann},
 		{solver.Periodic, solver.Periodic}} {
 		for _, n := range [][2]int{{16, 8}, {15, 8}, {9, 5}, {999, 512}, {7, 7}, {2, 2}} {
 			a := multigrid.Axis{Fine: n[0], Coarse: n[1], Low: walls[0], High: walls[1]}

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"testing"
 
-	"jacobi/internal/cpu/levels"
+	"jacobi/internal/compute/cpu/levels"
 	"jacobi/solver"
 	"jacobi/solver/multigrid"
 )
@@ -43,7 +43,21 @@ type solo struct {
 	device  multigrid.Device
 	keeper  *keeper
 	norms   []float64
-	options multigrid.Options
+	layout  multigrid.Layout
+	options options
+}
+
+// options are the parameters of a run.
+type options struct {
+	solver.Options
+	multigrid multigrid.Options
+}
+
+// run does cycles with a single rank until the run ends.
+func run(ctx context.Context, d multigrid.Device, l multigrid.Layout, o options) (solver.Result, error) {
+	sums := solver.NewReductions(&alone{}, &solver.Watch{})
+	o.Magnitude, o.multigrid.Cycles = l.Magnitude, o.Start.Sweeps
+	return solver.Drive(ctx, multigrid.New(multigrid.Grid{Device: d, Layout: l}, sums, o.multigrid), sums, o.Options)
 }
 
 func newSolo(t *testing.T) *solo {
@@ -54,27 +68,30 @@ func newSolo(t *testing.T) *solo {
 		t.Fatal(err)
 	}
 	stripes, tail := plan.Divide([]solver.Stripe{mesh.Interior()}, multigrid.TailPoints)
-	d, err := levels.New(plan.LayoutOf(stripes, tail, 0), 1, "")
+	l := plan.LayoutOf(stripes, tail, 0)
+	d, err := levels.New(l, 1, "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := d.Load(t.Context(), noise{mesh}); err != nil {
 		t.Fatal(err)
 	}
-	s := &solo{device: d, keeper: &keeper{device: d, rows: mesh.Interior(), mesh: mesh, saved: map[int][]byte{}}}
-	s.options = multigrid.Options{Tail: tail, MaxCycles: 50, OnNorm: func(cycles int, norm float64) error {
+	s := &solo{device: d, layout: l,
+		keeper: &keeper{device: d, rows: mesh.Interior(), mesh: mesh, saved: map[int][]byte{}}}
+	s.options.MaxIterations = 50
+	s.options.OnNorms = func(cycles int, norms []float64) error {
 		if cycles != s.options.Start.Sweeps+len(s.norms) {
 			return fmt.Errorf("norm of %d cycles after %d norms", cycles, len(s.norms))
 		}
-		s.norms = append(s.norms, norm)
+		s.norms = append(s.norms, norms...)
 		return nil
-	}}
+	}
 	return s
 }
 
 func (s *solo) run(t *testing.T) solver.Result {
 	t.Helper()
-	r, err := multigrid.Run(t.Context(), s.device, nil, &alone{}, s.options)
+	r, err := run(t.Context(), s.device, s.layout, s.options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,15 +121,15 @@ func TestRunEnds(t *testing.T) {
 	}
 	calls := 0
 	for _, c := range []struct {
-		change func(*multigrid.Options)
+		change func(*options)
 		reason solver.StopReason
 		cycles int
 	}{
-		{func(o *multigrid.Options) { o.Tolerance = all.norms[3] }, solver.Converged, 3},
-		{func(o *multigrid.Options) { o.Relative = all.norms[4] / all.norms[0] * 1.0001 }, solver.Converged, 4},
-		{func(o *multigrid.Options) { o.Tolerance = 2 * all.norms[0] }, solver.Converged, 0},
-		{func(o *multigrid.Options) { o.MaxCycles = 5 }, solver.MaxIterations, 5},
-		{func(o *multigrid.Options) { o.Stop = func() bool { calls++; return calls == 3 } }, solver.Interrupted, 2},
+		{func(o *options) { o.Goal.Tolerance = all.norms[3] }, solver.Converged, 3},
+		{func(o *options) { o.Goal.Relative = all.norms[4] / all.norms[0] * 1.0001 }, solver.Converged, 4},
+		{func(o *options) { o.Goal.Tolerance = 2 * all.norms[0] }, solver.Converged, 0},
+		{func(o *options) { o.MaxIterations = 5 }, solver.MaxIterations, 5},
+		{func(o *options) { o.Stop = func() bool { calls++; return calls == 3 } }, solver.Interrupted, 2},
 	} {
 		s := newSolo(t)
 		s.options.Saver, s.options.SaveEvery = s.keeper, 1
@@ -132,7 +149,7 @@ func TestRunEnds(t *testing.T) {
 // A run that goes on from a saved state has the norms and the field of the run that saved it.
 func TestRunGoesOn(t *testing.T) {
 	first := newSolo(t)
-	first.options.MaxCycles, first.options.Saver, first.options.SaveEvery = 7, first.keeper, 3
+	first.options.MaxIterations, first.options.Saver, first.options.SaveEvery = 7, first.keeper, 3
 	first.run(t)
 	if len(first.keeper.saved) != 2 || first.keeper.saved[3] == nil || first.keeper.saved[6] == nil {
 		t.Fatalf("%d states saved, want those after 3 and 6 cycles", len(first.keeper.saved))
@@ -142,8 +159,8 @@ func TestRunGoesOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again.options.MaxCycles = 7
-	again.options.Start = solver.Start{Sweeps: 3, Norms: first.norms[:3], First: first.norms[0]}
+	again.options.MaxIterations = 7
+	again.options.Start = solver.Start{Sweeps: 3, Norms: first.norms[:3]}
 	again.run(t)
 	if !slices.Equal(again.norms, first.norms[3:]) || !bytes.Equal(again.field(t), first.field(t)) {
 		t.Errorf("norms %g, want %g; or the fields differ", again.norms, first.norms[3:])
@@ -153,9 +170,9 @@ func TestRunGoesOn(t *testing.T) {
 // So does a run with conjugate gradients, whose state is the field and the direction.
 func TestAcceleratedRunGoesOn(t *testing.T) {
 	first := newSolo(t)
-	search := first.accelerate(t, nil)
-	saved := &direction{keeper: first.keeper, search: search}
-	first.options.MaxCycles, first.options.Saver, first.options.SaveEvery = 5, saved, 2
+	cg := first.accelerate(t, nil)
+	saved := &direction{keeper: first.keeper, cg: cg}
+	first.options.MaxIterations, first.options.Saver, first.options.SaveEvery = 5, saved, 2
 	first.run(t)
 	again := newSolo(t)
 	err := again.device.SetRows(t.Context(), 0, multigrid.Unknowns, again.keeper.rows, first.keeper.saved[2])
@@ -163,36 +180,36 @@ func TestAcceleratedRunGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	again.accelerate(t, saved)
-	again.options.MaxCycles = 5
-	again.options.Start = solver.Start{Sweeps: 2, Norms: first.norms[:2], First: first.norms[0]}
+	again.options.MaxIterations = 5
+	again.options.Start = solver.Start{Sweeps: 2, Norms: first.norms[:2]}
 	again.run(t)
 	if !slices.Equal(again.norms, first.norms[2:]) || !bytes.Equal(again.field(t), first.field(t)) {
 		t.Errorf("norms %g, want %g; or the fields differ", again.norms, first.norms[2:])
 	}
 }
 
-// accelerate gives the run a Search that begins with a direction.
-func (s *solo) accelerate(t *testing.T, rows solver.RowSource) multigrid.Search {
+// accelerate gives the run a CG that begins with a direction.
+func (s *solo) accelerate(t *testing.T, rows solver.RowSource) multigrid.CG {
 	t.Helper()
-	search := levels.NewSearch(s.device.(*levels.Device))
-	if err := search.Load(t.Context(), rows); err != nil {
+	cg := levels.NewCG(s.device.(*levels.Device))
+	if err := cg.Load(t.Context(), rows); err != nil {
 		t.Fatal(err)
 	}
-	s.options.Search = search
-	return search
+	s.options.multigrid.CG = cg
+	return cg
 }
 
 // direction is a keeper that also keeps the direction after 2 cycles, and yields it.
 type direction struct {
 	*keeper
-	search multigrid.Search
-	rows   []byte
+	cg   multigrid.CG
+	rows []byte
 }
 
 func (d *direction) Save(ctx context.Context, cycles int) error {
 	if cycles == 2 {
 		d.rows = make([]byte, d.keeper.rows.Rows()*d.mesh.RowBytes())
-		if err := d.search.CopyRows(ctx, d.keeper.rows, d.rows); err != nil {
+		if err := d.cg.CopyRows(ctx, d.keeper.rows, d.rows); err != nil {
 			return err
 		}
 	}
@@ -211,12 +228,50 @@ func (d *direction) Row(iy int, dst []byte) error {
 // No state is saved while a rank is busy with an earlier one; the next chance is taken.
 func TestRunWaitsForTheSaver(t *testing.T) {
 	s := newSolo(t)
-	s.options.MaxCycles, s.options.Saver, s.options.SaveEvery, s.keeper.busy = 6, s.keeper, 2, 4
+	s.options.MaxIterations, s.options.Saver, s.options.SaveEvery, s.keeper.busy = 6, s.keeper, 2, 4
 	s.run(t)
 	// Cycles 0 to 3 report that the saver is busy, so the state due after 2 cycles is saved after 4.
 	if len(s.keeper.saved) != 1 || s.keeper.saved[4] == nil {
 		t.Errorf("%d states saved, want the one after 4 cycles", len(s.keeper.saved))
 	}
+}
+
+// stuck is a device whose norm stays the same.
+type stuck struct{ multigrid.Device }
+
+func (stuck) Sum(context.Context) (sum solver.Sum, err error) {
+	sum.Add(1e-9, 0)
+	return sum, nil
+}
+
+// Norms that no longer fall are no stall while they are above what rounding leaves: the run goes on for a while, and
+// ends as stagnated.
+func TestRunStagnates(t *testing.T) {
+	s := newSolo(t)
+	s.options.MaxIterations = 1000
+	r, err := run(t.Context(), stuck{s.device}, s.layout, s.options)
+	if err != nil || r.Reason != solver.Stagnated || r.Sweeps != 40+80+160 || r.Decisive == nil {
+		t.Errorf("%d cycles (%s), %v; want 280 (stagnated)", r.Sweeps, r.Reason, err)
+	}
+}
+
+// A field that no sweep changes is the solution from the start.
+func TestSolutionFromTheStart(t *testing.T) {
+	s := newSolo(t)
+	if err := s.device.Load(t.Context(), zeros{}); err != nil {
+		t.Fatal(err)
+	}
+	if r := s.run(t); r.Reason != solver.Converged || r.Sweeps != 0 || r.Norm != 0 {
+		t.Errorf("%d cycles (%s), norm %g; want 0 (converged), 0", r.Sweeps, r.Reason, r.Norm)
+	}
+}
+
+// zeros is the field 0.
+type zeros struct{}
+
+func (zeros) Row(_ int, dst []byte) error {
+	clear(dst)
+	return nil
 }
 
 // broken is a device whose sum is not a number.
@@ -227,20 +282,20 @@ func (broken) Sum(context.Context) (solver.Sum, error) { return solver.Sum{Bad: 
 // A norm that is not finite, and errors of the device and of the caller, end the run and name the cycle.
 func TestRunFails(t *testing.T) {
 	s := newSolo(t)
-	_, err := multigrid.Run(t.Context(), broken{s.device}, nil, &alone{}, s.options)
+	_, err := run(t.Context(), broken{s.device}, s.layout, s.options)
 	want := "cycle 0: the norm is NaN: the field has left the range of its type or was damaged"
 	if err == nil || err.Error() != want {
 		t.Errorf("error %v, want %q", err, want)
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cause := errors.New("enough")
-	s.options.OnNorm = func(cycles int, _ float64) error {
+	s.options.OnNorms = func(cycles int, _ []float64) error {
 		if cycles == 2 {
 			cancel(cause)
 		}
 		return nil
 	}
-	r, err := multigrid.Run(ctx, s.device, nil, &alone{}, s.options)
+	r, err := run(ctx, s.device, s.layout, s.options)
 	if !errors.Is(err, cause) || r.Sweeps != 2 {
 		t.Errorf("%d cycles, error %v; want 2, %v", r.Sweeps, err, cause)
 	}
@@ -254,6 +309,7 @@ func (k *keeper) Sample(ctx context.Context, at solver.Sample) error {
 
 // A run is sampled with the norm of the same field, at its beginning and its end, too; on request after the same cycle.
 func TestSamples(t *testing.T) {
+	start := []float64{4, 3, 2, 1}
 	for _, c := range []struct {
 		start, every int
 		asks         func(*solo) bool
@@ -266,7 +322,7 @@ func TestSamples(t *testing.T) {
 		{0, 0, func(s *solo) bool { return len(s.norms) == 3 }, []int{3}},
 	} {
 		s := newSolo(t)
-		s.options.MaxCycles, s.options.Start.Sweeps = 6, c.start
+		s.options.MaxIterations, s.options.Start = 6, solver.Start{Sweeps: c.start, Norms: start[:c.start]}
 		s.options.Samples = solver.Samples{{Sampler: s.keeper, Every: c.every,
 			Wanted: func() bool { return c.asks != nil && c.asks(s) }}}
 		s.run(t)

@@ -22,10 +22,10 @@ type sample struct {
 	finest, mesh solver.Mesh
 	x, y         Axis // from the finest mesh to this one
 	initial      Initial
-	fixed        Fixed // of the finest mesh; nil for no fixed points inside
+	fixed        FixedRuns // of the finest mesh; nil for no fixed points inside
 }
 
-func newSample(finest, mesh solver.Mesh, initial Initial, fixed Fixed) *sample {
+func newSample(finest, mesh solver.Mesh, initial Initial, fixed FixedRuns) *sample {
 	left, top := finest.Walls.Left, finest.Walls.Top
 	return &sample{
 		finest: finest, mesh: mesh, initial: initial, fixed: fixed,
@@ -111,10 +111,10 @@ func (s *sample) sides(iy int, row []float64) error {
 			return err
 		}
 	}
-	if s.mesh.Walls.Left == solver.Fixed {
+	if s.mesh.Walls.Left == solver.Dirichlet {
 		row[0] = math.FMA(weight, ends[1][0]-ends[0][0], ends[0][0])
 	}
-	if s.mesh.Walls.Right == solver.Fixed {
+	if s.mesh.Walls.Right == solver.Dirichlet {
 		row[len(row)-1] = math.FMA(weight, ends[1][1]-ends[0][1], ends[0][1])
 	}
 	return s.eachFixed(iy, func(y int, cols, from []int) error {

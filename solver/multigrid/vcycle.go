@@ -7,12 +7,19 @@ import (
 	"jacobi/solver"
 )
 
-// vcycle does V-cycles with a device and its exchange, in halves.
+// vcycle does V-cycles on a Grid, in halves.
 type vcycle struct {
-	device   Device
-	exchange Exchange // nil for a rank that holds all levels as a whole
-	tail     int      // as in the device's Layout
-	watch    *solver.Watch
+	Grid
+	tails *Blocks // that are gathered; nil without an exchange
+	watch *solver.Watch
+}
+
+func newVcycle(g Grid, w *solver.Watch) vcycle {
+	c := vcycle{Grid: g, watch: w}
+	if g.Exchange != nil {
+		c.tails = g.Blocks()
+	}
+	return c
 }
 
 // down does the first half of a cycle, up to the solution on the tail.
@@ -25,48 +32,57 @@ func (c *vcycle) down(ctx context.Context) error {
 
 // descend does the first half of a cycle with a field whose overlaps are filled.
 func (c *vcycle) descend(ctx context.Context) error {
-	for l := range c.tail {
+	for l := range c.Layout.Tail {
 		if l > 0 {
 			if err := c.overlap(ctx, l, RightSide); err != nil {
 				return err
 			}
 		}
-		if err := c.at(solver.StepDown, l, func() error { return c.device.Down(ctx, l) }); err != nil {
+		if err := c.at(solver.StepDown, l, func() error { return c.Device.Down(ctx, l) }); err != nil {
 			return fmt.Errorf("level %d: %w", l, err)
 		}
 	}
-	if c.exchange != nil {
-		if err := c.at(solver.StepGather, c.tail, func() error { return c.exchange.Gather(ctx) }); err != nil {
-			return err
+	if c.tails != nil {
+		gather := func() error { return c.Exchange.Gather(ctx, c.tails) }
+		if err := c.at(solver.StepGather, c.Layout.Tail, gather); err != nil {
+			return fmt.Errorf("gather level %d: %w", c.Layout.Tail, err)
 		}
 	}
-	if err := c.at(solver.StepTail, c.tail, func() error { return c.device.Tail(ctx) }); err != nil {
-		return fmt.Errorf("level %d: %w", c.tail, err)
+	if err := c.at(solver.StepTail, c.Layout.Tail, func() error { return c.Device.Tail(ctx) }); err != nil {
+		return fmt.Errorf("level %d: %w", c.Layout.Tail, err)
 	}
 	return nil
 }
 
 // up does the second half of a cycle.
 func (c *vcycle) up(ctx context.Context) error {
-	for l := c.tail - 1; l >= 0; l-- {
-		if l+1 < c.tail {
-			if err := c.overlap(ctx, l+1, Unknowns); err != nil {
-				return err
-			}
+	for l := c.Layout.Tail - 1; l >= 0; l-- {
+		if err := c.lift(ctx, l); err != nil {
+			return err
 		}
-		if err := c.at(solver.StepUp, l, func() error { return c.device.Up(ctx, l) }); err != nil {
-			return fmt.Errorf("level %d: %w", l, err)
+	}
+	return nil
+}
+
+// lift does the second half of a cycle on a level.
+func (c *vcycle) lift(ctx context.Context, l int) error {
+	if l+1 < c.Layout.Tail {
+		if err := c.overlap(ctx, l+1, Unknowns); err != nil {
+			return err
 		}
+	}
+	if err := c.at(solver.StepUp, l, func() error { return c.Device.Up(ctx, l) }); err != nil {
+		return fmt.Errorf("level %d: %w", l, err)
 	}
 	return nil
 }
 
 // overlap fills the overlaps of a level.
 func (c *vcycle) overlap(ctx context.Context, level int, a Array) error {
-	if c.exchange == nil {
+	if c.Exchange == nil {
 		return nil
 	}
-	return c.at(solver.StepOverlap, level, func() error { return c.exchange.Overlap(ctx, level, a) })
+	return c.at(solver.StepOverlap, level, func() error { return c.Grid.Overlap(ctx, level, a) })
 }
 
 // at measures f as a step on a level.

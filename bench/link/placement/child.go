@@ -16,9 +16,9 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"jacobi/halo"
-	"jacobi/internal/ballast"
-	"jacobi/internal/natsserver"
-	"jacobi/internal/wire"
+	"jacobi/internal/base/ballast"
+	"jacobi/internal/net/natsserver"
+	"jacobi/internal/net/wire"
 	"jacobi/solver"
 )
 
@@ -36,7 +36,7 @@ type order struct {
 	Cluster bool   // of a cluster
 	Route   string // to another server of the cluster; "": the first one
 	Hub     bool   // for leaf nodes
-	Leaf    string // of which this is a leaf node; "": none
+	Leaf    string // the server that has this one as a leaf node; "": none
 
 	KiB    int             // be a rank with that much to send; 0: it is one already
 	Second bool            // the rank below

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 
-	"jacobi/internal/pubsub"
-	"jacobi/internal/wire"
+	"jacobi/internal/base/pubsub"
+	"jacobi/internal/net/wire"
 )
 
 // twoWays publishes on one connection and receives on another one.

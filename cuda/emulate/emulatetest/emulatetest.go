@@ -2,12 +2,20 @@
 package emulatetest
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // Build builds the driver that runs the multigrid kernels and returns its path, which ends in libcuda.so.1. A program
@@ -35,7 +43,8 @@ func BuildProbe(t testing.TB, macros ...string) string {
 }
 
 // build builds a driver from a C++ file in cuda/emulate and the fake driver, in which the functions given have other
-// names. Names that begin with a dash are macros for both.
+// names. Names that begin with a dash are macros for both. The driver stays in bin/emulate, where all tests with the
+// same sources and macros find it.
 func build(t testing.TB, emulator string, replaced ...string) string {
 	t.Helper()
 	for _, compiler := range []string{"gcc", "g++"} {
@@ -45,11 +54,37 @@ func build(t testing.TB, emulator string, replaced ...string) string {
 	}
 	_, here, _, _ := runtime.Caller(0)
 	cuda := filepath.Join(filepath.Dir(here), "../..")
-	for _, pattern := range []string{"*/*.[ch]*", "driver/drivertest/testdata/*"} {
-		readAll(t, filepath.Join(cuda, pattern))
+	kept := filepath.Join(cuda, "../bin/emulate")
+	if err := os.MkdirAll(kept, 0o777); err != nil {
+		t.Fatal(err)
 	}
-	dir := t.TempDir()
-	object, library := filepath.Join(dir, "fake.o"), filepath.Join(dir, "libcuda.so.1")
+	key := sha256.New()
+	fmt.Fprintln(key, emulator, replaced)
+	for _, pattern := range []string{"*/*.[ch]*", "driver/drivertest/testdata/*", "emulate/emulatetest/*.go"} {
+		readAll(t, filepath.Join(cuda, pattern), key)
+	}
+	done := filepath.Join(kept, hex.EncodeToString(key.Sum(nil)))
+	if _, err := os.Stat(done); err == nil {
+		return filepath.Join(done, library)
+	}
+	making, err := os.MkdirTemp(kept, "making-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(making)
+	compile(t, cuda, making, emulator, replaced)
+	if err := os.Rename(making, done); err != nil && !errors.Is(err, fs.ErrExist) && !errors.Is(err, unix.ENOTEMPTY) {
+		t.Fatal(err) // with these errors another process was faster
+	}
+	return filepath.Join(done, library)
+}
+
+const library = "libcuda.so.1"
+
+// compile builds the driver in dir.
+func compile(t testing.TB, cuda, dir, emulator string, replaced []string) {
+	t.Helper()
+	object := filepath.Join(dir, "fake.o")
 	var macros []string
 	fake := []string{"-c", "-fPIC", "-O2", "-DRUN", filepath.Join(cuda, "driver/drivertest/testdata/fake.c"), "-o",
 		object}
@@ -60,30 +95,30 @@ func build(t testing.TB, emulator string, replaced ...string) string {
 			fake = append(fake, "-D"+f+"=fake_"+f)
 		}
 	}
-	// Fibers jump between stacks. The checks of _FORTIFY_SOURCE, which some compilers turn on, call that a fault.
 	for _, command := range []*exec.Cmd{
 		exec.Command("gcc", append(fake, macros...)...),
-		exec.Command("g++", append([]string{"-std=c++17", "-O2", "-U_FORTIFY_SOURCE", "-Wall", "-Wno-unknown-pragmas",
-			"-ffp-contract=off", "-fPIC", "-pthread", "-shared", "-Wl,-soname,libcuda.so.1", "-o", library,
-			filepath.Join(cuda, "emulate", emulator), object}, macros...)...),
+		exec.Command("g++", append([]string{"-std=c++17", "-O2", "-Wall", "-Wno-unknown-pragmas", "-ffp-contract=off",
+			"-fPIC", "-pthread", "-shared", "-Wl,-soname," + library, "-o",
+			filepath.Join(dir, library), filepath.Join(cuda, "emulate", emulator), object}, macros...)...),
 	} {
 		if out, err := command.CombinedOutput(); err != nil {
 			t.Fatalf("%v: %v\n%s", command.Args, err, out)
 		}
 	}
-	return library
 }
 
-// readAll reads files, so that go's test cache depends on them.
-func readAll(t testing.TB, pattern string) {
+// readAll copies files to w. Reading them also makes go's test cache depend on them.
+func readAll(t testing.TB, pattern string, w io.Writer) {
 	t.Helper()
 	files, err := filepath.Glob(pattern)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, f := range files {
-		if _, err := os.Stat(f); err != nil {
+		b, err := os.ReadFile(f)
+		if err != nil {
 			t.Fatal(err)
 		}
+		fmt.Fprintf(w, "%s %d\n%s", f, len(b), b)
 	}
 }

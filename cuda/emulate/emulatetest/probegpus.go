@@ -14,9 +14,8 @@ func ProbeGPUs(t *testing.T) []driver.Device {
 	t.Helper()
 	d, err := driver.Open()
 	if err != nil {
-		t.Setenv("CUDA_VISIBLE_DEVICES", "0,1,2,3")
 		// driver.Open finds the library that is loaded under this name.
-		library := BuildProbe(t, "-DPEERS=1", "-DSMS=2")
+		library := BuildProbe(t, "-DPEERS=1", "-DSMS=2", "-DGPUS=4")
 		if _, err := purego.Dlopen(library, purego.RTLD_NOW|purego.RTLD_LOCAL); err != nil {
 			t.Fatal(err)
 		}

@@ -1,0 +1,207 @@
+// Package dirlock locks a directory for one run at a time.
+package dirlock
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"jacobi/internal/base/regular"
+	"jacobi/internal/base/show"
+)
+
+// File is the name of the lock file in a directory. The kernel releases the lock when its process ends in any way, so a
+// file that was left behind locks no run out.
+const File = ".jacobi-lock"
+
+// Holder describes the process that has locked a directory.
+type Holder struct {
+	Run   string    `json:"run"`
+	Host  string    `json:"host"`
+	PID   int       `json:"pid"`
+	Begun uint64    `json:"begun"` // start of the process, in ticks since the host booted
+	Since time.Time `json:"since"`
+}
+
+// String names the holder for messages.
+func (h Holder) String() string {
+	return fmt.Sprintf("run %s, process %d on %s, since %s",
+		show.Text(h.Run), h.PID, show.Text(h.Host), h.Since.Local().Format(time.DateTime))
+}
+
+// HeldError reports that another run has locked the directory.
+type HeldError struct{ Holder Holder }
+
+func (e *HeldError) Error() string {
+	switch {
+	case e.Holder.PID == 0:
+		return "another run uses it"
+	case !e.Holder.mayLive():
+		return fmt.Sprintf("another process has locked %s, which process %d left when it ended; remove the file if no "+
+			"run uses the directory", File, e.Holder.PID)
+	}
+	return "in use by " + e.Holder.String() + "; one run at a time can use a directory"
+}
+
+// Lock is a lock on a directory, held by this process.
+type Lock struct {
+	file *os.File
+	path string
+}
+
+const (
+	// Check holds the lock for a moment, so Take tries again.
+	tries = 5
+	pause = 20 * time.Millisecond
+)
+
+// Take locks dir for a run. It returns a *HeldError if another run has locked it.
+func Take(dir, run string) (*Lock, error) {
+	path := filepath.Join(dir, File)
+	var err error
+	for try := range tries {
+		if try > 0 {
+			time.Sleep(pause)
+		}
+		var f *os.File
+		if f, err = regular.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o666); err != nil {
+			return nil, fmt.Errorf("lock: %w", err)
+		}
+		if err = closeToReaders(f); err != nil {
+			f.Close()
+			return nil, fmt.Errorf("lock: %w", err)
+		}
+		if err = tryLock(f, unix.LOCK_EX); err == nil && !isAt(f, path) {
+			err = errors.New("other processes lock and release it all the time")
+		}
+		if err == nil {
+			if err = writeHolder(f, run); err == nil {
+				return &Lock{f, path}, nil
+			}
+		}
+		f.Close()
+	}
+	if held, ok := errors.AsType[*HeldError](err); ok {
+		return nil, held
+	}
+	return nil, fmt.Errorf("lock %s: %w", path, err)
+}
+
+// closeToReaders takes the right to read f from those who may not write it: whoever can open a file can lock it.
+func closeToReaders(f *os.File) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	writers := info.Mode().Perm() & 0o222
+	if mode := writers | writers<<1; mode != info.Mode().Perm() {
+		if err := f.Chmod(mode); err != nil && !errors.Is(err, fs.ErrPermission) { // of a file of another user
+			return err
+		}
+	}
+	return nil
+}
+
+// Check returns a *HeldError if a run has locked dir. It creates no file.
+func Check(dir string) error {
+	path := filepath.Join(dir, File)
+	f, err := regular.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW, 0)
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ENOTDIR) { // a dir that is no directory has no run either
+		return nil
+	}
+	if err == nil {
+		defer f.Close() // releases the lock
+		err = tryLock(f, unix.LOCK_SH)
+	}
+	if held, ok := errors.AsType[*HeldError](err); ok {
+		return held
+	}
+	if err != nil {
+		return fmt.Errorf("lock: %w", err)
+	}
+	return nil
+}
+
+// Release unlocks the directory.
+func (l *Lock) Release() error {
+	// The file is removed first: a process that has opened it, and locks it next, sees that it is no longer at the
+	// path.
+	return errors.Join(os.Remove(l.path), l.file.Close())
+}
+
+// tryLock takes the kernel's lock on f. If the file system has no locks, it decides by the holder that is written in f.
+func tryLock(f *os.File, how int) error {
+	err := unix.Flock(int(f.Fd()), how|unix.LOCK_NB)
+	for errors.Is(err, unix.EINTR) {
+		err = unix.Flock(int(f.Fd()), how|unix.LOCK_NB)
+	}
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, unix.EWOULDBLOCK):
+		holder, _ := readHolder(f) // empty if the holder has not written it yet
+		return &HeldError{holder}
+	case errors.Is(err, unix.ENOLCK), errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EOPNOTSUPP):
+		if holder, ok := readHolder(f); ok && holder.mayLive() {
+			return &HeldError{holder}
+		}
+		return nil
+	}
+	return err
+}
+
+// isAt reports whether f is still the file at path.
+func isAt(f *os.File, path string) bool {
+	mine, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	there, err := os.Lstat(path)
+	return err == nil && os.SameFile(mine, there)
+}
+
+// writeHolder writes the holder of the lock, this process, to f.
+func writeHolder(f *os.File, run string) error {
+	host, err := os.Hostname()
+	if err != nil {
+		return err
+	}
+	begun, err := begunAt(os.Getpid())
+	if err != nil {
+		return err
+	}
+	now := time.Now().UTC().Truncate(time.Second)
+	b, err := json.Marshal(Holder{Run: run, Host: host, PID: os.Getpid(), Begun: begun, Since: now})
+	if err == nil {
+		err = f.Truncate(0)
+	}
+	if err == nil {
+		_, err = f.WriteAt(b, 0)
+	}
+	return err
+}
+
+// maxHolder bounds the size of a written Holder, in bytes; it is far above what one has.
+const maxHolder = 64 << 10
+
+func readHolder(f *os.File) (h Holder, ok bool) {
+	b, err := io.ReadAll(io.NewSectionReader(f, 0, maxHolder))
+	return h, err == nil && json.Unmarshal(b, &h) == nil
+}
+
+// mayLive reports whether the holder may still run. A process on another host always may.
+func (h Holder) mayLive() bool {
+	host, err := os.Hostname()
+	if err != nil || host != h.Host {
+		return true
+	}
+	begun, err := begunAt(h.PID)
+	return err == nil && begun == h.Begun
+}

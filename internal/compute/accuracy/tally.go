@@ -1,0 +1,151 @@
+package accuracy
+
+import (
+	"jacobi/internal/base/parallel"
+	"jacobi/internal/compute/results"
+	"jacobi/solver"
+)
+
+// Problem is the problem that a run has solved. A problem.Problem is one.
+type Problem interface {
+	Mesh() solver.Mesh
+	Operator() solver.Operator
+}
+
+// Tally collects what one rank contributes, from the rows that results.Rows gives it.
+type Tally struct {
+	problem Problem
+	mesh    solver.Mesh
+	op      solver.Operator
+	stripe  solver.Stripe
+	shape   shape
+	part    Part
+	old     line // the row above the next one
+	blocks  bool // are wanted
+}
+
+// Part is what a rank has collected.
+type Part struct {
+	Largest float64 `json:"largest"` // absolute value
+	// Blocks, by rows; none after cycles.
+	Defects []results.Sum `json:"defects,omitempty"` // of the points, times their parts in the mesh
+	Grounds []Couplings   `json:"grounds,omitempty"`
+	Free    []int64       `json:"free,omitempty"` // points
+}
+
+// Couplings count the couplings of free points with fixed ones inside the mesh, along x and along y. Those along a
+// Neumann wall count 1, others 2.
+type Couplings [2]int64
+
+func (c Couplings) plus(d Couplings) Couplings { return Couplings{c[0] + d[0], c[1] + d[1]} }
+
+// line is a row of the mesh.
+type line struct {
+	iy    int
+	u     []float64
+	fixed []bool // nil for none
+}
+
+// New returns a Tally for the rows of a stripe. Without blocks it collects the largest value alone.
+func New(p Problem, stripe solver.Stripe, blocks bool) *Tally {
+	t := &Tally{problem: p, mesh: p.Mesh(), op: p.Operator().General(), stripe: stripe, blocks: blocks}
+	t.op.Source, t.op.Fixed = p.Operator().Source, p.Operator().Fixed
+	t.shape = newShape(t.mesh)
+	if blocks {
+		t.part.Defects = make([]results.Sum, t.shape.blocks())
+		t.part.Grounds, t.part.Free = make([]Couplings, t.shape.blocks()), make([]int64, t.shape.blocks())
+	}
+	t.old.iy = -2
+	return t
+}
+
+// Part returns what the rank has collected, after the last row.
+func (t *Tally) Part() Part { return t.part }
+
+// Add adds the next rows, as a results.RowUser does.
+func (t *Tally) Add(iy int, rows [][]float64, own bool) error {
+	own = own && t.stripe.Lo <= iy && iy < t.stripe.Hi // not a wall
+	lines, terms := make([]line, len(rows)), make([]rowTerms, len(rows))
+	err := parallel.Each(len(rows), func(i int) (err error) {
+		lines[i], err = t.lineOf(iy+i, rows[i])
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	err = parallel.Each(len(rows), func(i int) (err error) {
+		above := t.old
+		if i > 0 {
+			above = lines[i-1]
+		}
+		terms[i], err = t.termsOf(above, lines[i], own)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for i := range lines {
+		t.addTerms(iy+i, terms[i])
+	}
+	t.old = lines[len(lines)-1]
+	return nil
+}
+
+// lineOf returns row iy with its fixed points.
+func (t *Tally) lineOf(iy int, row []float64) (line, error) {
+	l := line{iy: iy, u: row}
+	if t.op.Fixed == nil || !t.blocks {
+		return l, nil
+	}
+	l.fixed = make([]bool, t.mesh.NX)
+	canonical, _ := t.mesh.Canonical(iy)
+	return l, t.op.Fixed.FixedRow(canonical, l.fixed)
+}
+
+// addTerms adds the terms of row iy.
+func (t *Tally) addTerms(iy int, s rowTerms) {
+	if !(s.largest <= t.part.Largest) {
+		t.part.Largest = s.largest
+	}
+	for i := range s.own {
+		at := t.shape.at(iy, i)
+		t.part.Defects[at].Add(s.own[i])
+		t.part.Grounds[at] = t.part.Grounds[at].plus(s.ground[i])
+		t.part.Free[at] += s.free[i]
+	}
+	for i := range s.above {
+		for _, side := range []struct {
+			iy   int
+			sum  float64
+			held Couplings
+		}{{iy - 1, s.above[i], s.held[0][i]}, {iy, s.below[i], s.held[1][i]}} {
+			if row, ok := t.shape.row(side.iy); ok {
+				at := row*len(t.shape.columns) + i
+				t.part.Defects[at].Add(side.sum)
+				t.part.Grounds[at] = t.part.Grounds[at].plus(side.held)
+			}
+		}
+	}
+}
+
+// Merge returns the parts of all ranks together.
+func Merge(parts []Part) (total Part) {
+	for i, p := range parts {
+		if !(p.Largest <= total.Largest) {
+			total.Largest = p.Largest
+		}
+		if len(p.Defects) == 0 {
+			continue
+		}
+		if total.Defects == nil {
+			total.Defects, total.Grounds, total.Free = p.Defects, p.Grounds, p.Free
+			continue
+		}
+		for k := range p.Defects {
+			total.Defects[k].Merge(&parts[i].Defects[k])
+			total.Grounds[k] = total.Grounds[k].plus(p.Grounds[k])
+			total.Free[k] += p.Free[k]
+		}
+	}
+	return total
+}

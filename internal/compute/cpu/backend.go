@@ -1,0 +1,196 @@
+// Package cpu is the backend that sweeps a stripe on the processor: SIMD kernels on one or more threads do several
+// sweeps in one pass over the memory. See plan for the order of the work and rowLayout for the order of the data.
+package cpu
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"jacobi/internal/compute/cpu/kernel"
+	"jacobi/solver"
+)
+
+// Options choose how a Backend works. They do not change any result.
+type Options struct {
+	Threads int    // 0: one for each core
+	Kernel  string // one of Kernels(); "": the best
+	Cache   int    // bytes of cache that a thread's scratch may fill; 0: half of the second-level cache
+	// ThreadsPerCore is the number of busy threads, of all ranks of the node, that take turns on a core; 0: 1.
+	ThreadsPerCore int
+}
+
+// Kernels returns the names of the kernels that run on this machine, the best first. "portable" runs everywhere.
+func Kernels() []string { return kernel.Names() }
+
+// Stores that bypass the caches pay if the backend's fields, with those of the ranks that share its cores, are larger
+// than streamCaches times the cache of its threads.
+const streamCaches = 48
+
+// Backend implements solver.Backend.
+type Backend struct {
+	layout    solver.Layout
+	columns   rowLayout
+	sweepable solver.Stripe // rows that a sweep may update: all but the fixed rows and the outermost row of a halo
+	kernel    kernel.Kernel
+	masks     edgeMasks
+	operator  *operator
+	plans     []plan // by number of sweeps
+	// sweepAll makes Edges sweep the whole stripe. Where ranks take turns on a core, there is no free core to sweep the
+	// interior while halos travel.
+	sweepAll  bool
+	stream    bool // stores bypass the caches: the fields are too large to stay in them until the next pass
+	now, next *field
+	fields    []*field // these two and those of the operator
+	pool      *pool
+	edged     bool          // Edges has swept a part of the pass
+	middle    solver.Stripe // the rows that it has left to Interior
+	sums      []solver.Sum
+}
+
+// New allocates a backend. Its memory is not touched, and so not provided by the system, before Load.
+func New(l solver.Layout, o Options) (*Backend, error) {
+	if err := l.Check(); err != nil {
+		return nil, fmt.Errorf("cpu backend: %w", err)
+	}
+	if o.Threads < 0 || o.Cache < 0 || o.ThreadsPerCore < 0 {
+		return nil, fmt.Errorf("cpu backend: %d threads, %d a core, %d bytes of cache: none can be negative", o.Threads,
+			o.ThreadsPerCore, o.Cache)
+	}
+	o = o.complete()
+	k, err := kernel.Find(o.Kernel, l.Mesh.DType)
+	if err != nil {
+		return nil, err
+	}
+	b := &Backend{layout: l, kernel: k, sweepAll: o.ThreadsPerCore > 1}
+	b.columns = newRowLayout(l.Mesh, k)
+	b.masks = newEdgeMasks(l.Mesh, b.columns)
+	b.sweepable = sweepable(l, l.Held())
+	var scratch int
+	b.plans, scratch = newPlans(l, b.columns, o.Cache)
+	b.operator = newOperator(l, b.columns)
+	b.fields = newFields(l, b.columns, b.operator)
+	b.now, b.next = b.fields[0], b.fields[1]
+	b.stream = k.Stream != nil && 2*o.ThreadsPerCore*b.now.bytes() > o.Threads*streamCaches*o.Cache
+	if err = b.open(o.Threads, scratch); err != nil {
+		return nil, errors.Join(fmt.Errorf("cpu backend: %w", err), b.Close())
+	}
+	return b, nil
+}
+
+// open allocates the memory and starts the threads.
+func (b *Backend) open(threads, scratch int) (err error) {
+	for _, f := range b.fields {
+		if err := f.open(); err != nil {
+			return err
+		}
+	}
+	b.operator.open()
+	b.pool, err = newPool(b, threads, scratch, b.layout.Magnitude)
+	return err
+}
+
+// Describe names the kernel and the number of threads, as in "cpu avx512, 2 threads".
+func (b *Backend) Describe() string {
+	threads := fmt.Sprintf("%d threads", len(b.pool.workers))
+	if len(b.pool.workers) == 1 {
+		threads = "1 thread"
+	}
+	return fmt.Sprintf("cpu %s, %s", b.kernel.Name, threads)
+}
+
+// Kernel returns the name of the kernel, one of Kernels().
+func (b *Backend) Kernel() string { return b.kernel.Name }
+
+// Limits implements solver.Backend.
+func (b *Backend) Limits() solver.Limits {
+	bytes := bytesOf(b.fields)
+	for _, w := range b.pool.workers {
+		bytes += int64(len(w.scratch))
+	}
+	return solver.Limits{MaxSweeps: len(b.plans) - 1, Bytes: bytes}
+}
+
+// Close stops the threads and frees the memory.
+func (b *Backend) Close() error {
+	var errs []error
+	if b.pool != nil {
+		errs = append(errs, b.pool.close())
+		b.pool = nil
+	}
+	for _, f := range b.fields {
+		errs = append(errs, f.close())
+	}
+	return errors.Join(errs...)
+}
+
+// Load implements solver.Backend. Each thread is the first to write the rows that it will sweep, so the system places
+// them near it.
+func (b *Backend) Load(ctx context.Context, source solver.RowSource) error {
+	b.edged = false
+	stored := b.now.rows
+	parts := b.split(b.layout.Stripe)
+	parts[0].Lo, parts[len(parts)-1].Hi = stored.Lo, stored.Hi
+	return b.pool.each(len(parts), func(_ *worker, i int) error {
+		buf, points := make([]byte, b.layout.Mesh.RowBytes()), make([]bool, b.layout.Mesh.NX)
+		for y := parts[i].Lo; y < parts[i].Hi; y++ {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			row, ok := b.layout.Mesh.Canonical(y)
+			if !ok {
+				return fmt.Errorf("row %d does not exist", y)
+			}
+			if err := source.Row(row, buf); err != nil {
+				return fmt.Errorf("row %d: %w", row, err)
+			}
+			b.columns.pack(b.now.row(y), buf)
+			b.columns.pack(b.next.row(y), buf)
+			if err := b.operator.load(y, row, buf, points); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// HaloBytes implements solver.Backend.
+func (b *Backend) HaloBytes() [2]int { return b.layout.HaloBytes() }
+
+// CopyEdge implements solver.Backend.
+func (b *Backend) CopyEdge(_ context.Context, side solver.Side, dst []byte) error {
+	if err := b.layout.CheckSide(side, len(dst)); err != nil {
+		return fmt.Errorf("cpu backend: edge: %w", err)
+	}
+	b.unpack(b.next, b.layout.Edge(side), dst)
+	return nil
+}
+
+// SetHalo implements solver.Backend.
+func (b *Backend) SetHalo(_ context.Context, side solver.Side, src []byte) error {
+	if err := b.layout.CheckSide(side, len(src)); err != nil {
+		return fmt.Errorf("cpu backend: halo: %w", err)
+	}
+	n, top := b.layout.Mesh.RowBytes(), b.layout.Halo(side).Lo
+	for i := range b.layout.Depth {
+		b.columns.pack(b.now.row(top+i), src[i*n:(i+1)*n])
+	}
+	return nil
+}
+
+// CopyRows implements solver.Backend.
+func (b *Backend) CopyRows(_ context.Context, s solver.Stripe, dst []byte) error {
+	if err := b.layout.CheckCopy(s, len(dst)); err != nil {
+		return fmt.Errorf("cpu backend: %w", err)
+	}
+	b.unpack(b.now, s, dst)
+	return nil
+}
+
+// unpack copies rows of f to dst, dense.
+func (b *Backend) unpack(f *field, s solver.Stripe, dst []byte) {
+	n := b.layout.Mesh.RowBytes()
+	for i := range s.Rows() {
+		b.columns.unpack(dst[i*n:(i+1)*n], f.row(s.Lo+i))
+	}
+}

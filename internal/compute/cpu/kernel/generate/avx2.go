@@ -1,0 +1,330 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"unsafe"
+
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+
+	"jacobi/internal/compute/cpu/kernel"
+	"jacobi/internal/compute/cpu/operator"
+	"jacobi/solver"
+)
+
+// avx2 writes for 16 registers of 32 bytes: three rows of a block are in 0-11, temporaries in 12-13, sums in 14, and h
+// of the general operator in 15. Other constants are in memory.
+type avx2 struct {
+	*generator
+	t       solver.DType
+	ymm     [16]reg.VecPhysical
+	acc     reg.VecPhysical
+	quarter operand.Mem
+	masks   blockMem
+	h       reg.VecPhysical // weights of the general operator
+	q       operand.Mem
+	add     func(...operand.Op)
+	sub     func(...operand.Op)
+	mul     func(...operand.Op)
+	fma     func(...operand.Op)
+
+	fmaStart func(...operand.Op)
+	fmaBlend func(...operand.Op) // the product has the memory operand
+}
+
+func newAVX2(t solver.DType) machine {
+	m := &avx2{t: t}
+	m.ymm = [16]reg.VecPhysical{
+		reg.Y0, reg.Y1, reg.Y2, reg.Y3, reg.Y4, reg.Y5, reg.Y6, reg.Y7, reg.Y8, reg.Y9, reg.Y10, reg.Y11, reg.Y12,
+		reg.Y13, reg.Y14, reg.Y15,
+	}
+	m.acc, m.h = m.ymm[14], m.ymm[15]
+	return m
+}
+
+func (m *avx2) use(g *generator) {
+	m.generator = g
+	if m.t == solver.Float32 {
+		m.add, m.sub, m.mul, m.fma, m.fmaStart = g.VADDPS, g.VSUBPS, g.VMULPS, g.VFMADD231PS, g.VFMADD213PS
+		m.fmaBlend = g.VFMADD132PS
+	} else {
+		m.add, m.sub, m.mul, m.fma, m.fmaStart = g.VADDPD, g.VSUBPD, g.VMULPD, g.VFMADD231PD, g.VFMADD213PD
+		m.fmaBlend = g.VFMADD132PD
+	}
+}
+
+func (m *avx2) suffix() string   { return fmt.Sprintf("AVX2F%d", 8*m.t.Size()) }
+func (m *avx2) vectorBytes() int { return 32 }
+func (m *avx2) lanes() int       { return 32 / m.t.Size() }
+
+func (m *avx2) line(i int) blockRegs { return blockRegs(m.ymm[i%3*4 : i%3*4+4]) }
+
+// spread declares a vector whose lanes all hold v.
+func (m *avx2) spread(name string, v operand.Constant) operand.Mem {
+	return m.constant(name, 32/m.t.Size(), v)
+}
+
+// greater sets r = a > b for signed integers: all bits set for true.
+func (m *avx2) greater(a reg.VecPhysical, b operand.Op, r reg.VecPhysical) {
+	if m.t == solver.Float32 {
+		m.VPCMPGTD(b, a, r)
+	} else {
+		m.VPCMPGTQ(b, a, r)
+	}
+}
+
+func (m *avx2) prologue(v variant, masks blockMem, weights reg.Register) {
+	if v.general {
+		m.VMOVUPS(operand.Mem{Base: weights}, m.h)
+		m.q = operand.Mem{Base: weights, Disp: m.vectorBytes()}
+		return
+	}
+	m.quarter = m.spread("quarter", float(m.t.Size(), operator.Quarter))
+	m.masks = masks
+}
+
+func (m *avx2) load(r reg.VecPhysical, p operand.Mem) { m.VMOVUPS(p, r) }
+
+func (m *avx2) loadAcc(acc operand.Mem, restart reg.GPVirtual) {
+	g, t := m.generator, m.ymm[12]
+	keep := g.GP64()
+	g.LEAQ(operand.Mem{Base: restart, Disp: -1}, keep) // all bits set, or none to restart
+	g.VMOVQ(keep, t.AsX())
+	g.VPBROADCASTQ(t.AsX(), t)
+	g.VANDPS(acc, t, m.acc)
+}
+
+func (m *avx2) storeAcc(acc operand.Mem) { m.VMOVUPS(m.acc, acc) }
+
+func (m *avx2) clearAcc() { m.VXORPS(m.acc, m.acc, m.acc) }
+
+// magnitude returns a mask of all bits except the sign.
+func (m *avx2) magnitude() operand.Mem {
+	if m.t == solver.Float32 {
+		return m.spread("magnitude", operand.U32(1<<31-1))
+	}
+	return m.spread("magnitude", operand.U64(1<<63-1))
+}
+
+func (m *avx2) ifTiny(sample operand.Mem, label operand.LabelRef) {
+	g, t, u, size := m.generator, m.ymm[12], m.ymm[13], m.t.Size()
+	g.VMOVUPS(sample, t)
+	g.VANDPS(m.magnitude(), t, t)
+	g.VMOVUPS(m.spread("tiny", float(size, power(tinyExponent[size]))), u)
+	m.greater(u, t, u)
+	m.greater(t, m.spread("zero", float(size, 0)), t)
+	g.VPTEST(t, u)
+	g.JNE(label)
+}
+
+// quarterOf sets n = x * quarter. If tiny is set, n must be x.
+func (m *avx2) quarterOf(x, n reg.VecPhysical, tiny bool) {
+	if tiny {
+		m.scaleTiny(x)
+	} else {
+		m.mul(m.quarter, x, n)
+	}
+}
+
+// scaleTiny sets x = x * quarter by operations that are fast for every x, as for AVX-512.
+func (m *avx2) scaleTiny(x reg.VecPhysical) {
+	g, t, u, size := m.generator, m.ymm[12], m.ymm[13], m.t.Size()
+	sign := m.spread("sign", bits(size, math.Copysign(0, -1)))
+	g.VANDPS(sign, x, t)
+	g.VORPS(m.spread("small", float(size, 4*smallest(size))), t, u)
+	m.add(x, u, u)
+	m.mul(m.quarter, u, u)
+	g.VORPS(m.spread("smallest", float(size, smallest(size))), t, t)
+	if m.t == solver.Float32 {
+		g.VPSUBD(t, u, u)
+	} else {
+		g.VPSUBQ(t, u, u)
+	}
+	g.VANDPS(sign, x, t)
+	g.VORPS(t, u, u)
+	g.VANDPS(m.magnitude(), x, t)
+	m.atLeast(math.Ilogb(4*smallest(size)), t)
+	g.VANDPS(t, x, x)
+	m.mul(m.quarter, x, x)
+	g.VANDNPS(u, t, u)
+	g.VORPS(u, x, x)
+}
+
+// atLeast sets r, which is not negative, to all bits where it is 2^n or more.
+func (m *avx2) atLeast(n int, r reg.VecPhysical) {
+	var below operand.Constant = operand.U32(math.Float32bits(float32(power(n))) - 1)
+	if m.t == solver.Float64 {
+		below = operand.U64(math.Float64bits(power(n)) - 1)
+	}
+	m.greater(r, m.spread(fmt.Sprintf("below%d_", -n), below), r)
+}
+
+// subtractTiny sets n = n - c, or 0 where both are so small that the square of the difference is far below the last
+// place of any sum but the difference may be denormal.
+func (m *avx2) subtractTiny(n, c reg.VecPhysical) {
+	t, u := m.ymm[12], m.ymm[13]
+	m.VORPS(n, c, t)
+	m.VANDPS(m.magnitude(), t, t)
+	m.atLeast(tinyExponent[m.t.Size()], t)
+	m.VANDPS(t, n, n)
+	m.VANDPS(t, c, u)
+	m.sub(u, n, n)
+}
+
+func (m *avx2) row(n, c, s blockRegs, mem rowMem, v variant) {
+	g, t, w := m.generator, m.ymm[12], m.ymm[13]
+	u := m.operator()
+	for j := range n {
+		u.Neighbours(s[j], n[j], n[j])
+	}
+	// combine takes the sum of west and east of vector j.
+	combine := func(sum reg.VecPhysical, j int) { u.Sum(sum, n[j], n[j]) }
+	if v.general {
+		combine = func(sum reg.VecPhysical, j int) { u.General(sum, n[j], mem.source[j]) }
+	}
+	// West and east neighbours of vector j: vectors j-1 and j+1, at the ends shifted by a lane.
+	size := m.t.Size()
+	g.VPERM2F128(operand.U8(0x03), mem.carry, c[3], t) // upper half of carry, lower half of c[3]
+	g.VPALIGNR(operand.U8(16-size), t, c[3], t)
+	g.VMOVUPS(c[3], mem.carry)
+	g.VPERM2F128(operand.U8(0x21), mem.east, c[0], w) // upper half of c[0], lower half of east
+	g.VPALIGNR(operand.U8(size), c[0], w, w)
+	u.Neighbours(c[1], t, t)
+	combine(t, 0)
+	u.Neighbours(w, c[2], w)
+	combine(w, 3)
+	u.Neighbours(c[2], c[0], t)
+	combine(t, 1)
+	u.Neighbours(c[3], c[1], w)
+	combine(w, 2)
+	for j := range n {
+		if !v.general {
+			u.Average(n[j], n[j], v.tiny)
+		}
+		if v.masked {
+			g.VMOVUPS(m.masks[j], t)
+			g.VBLENDVPS(t, n[j], c[j], n[j])
+		}
+		if v.swept {
+			m.expand(mem.swept[j], t)
+			g.VBLENDVPS(t, n[j], c[j], n[j])
+		}
+		if v.stream {
+			g.VMOVNTPS(n[j], mem.dst[j])
+		} else {
+			g.VMOVUPS(n[j], mem.dst[j])
+		}
+	}
+	if v.bare {
+		return
+	}
+	for j := range n {
+		if v.tiny {
+			m.subtractTiny(n[j], c[j])
+		} else {
+			m.sub(c[j], n[j], n[j])
+		}
+	}
+	// Pairs of squares, from the smallest normal number on: no result is denormal.
+	start := m.spread("smallest", float(size, smallest(size)))
+	m.fmaStart(start, n[0], n[0])
+	m.fmaStart(start, n[2], n[2])
+	m.fma(n[1], n[1], n[0])
+	m.fma(n[3], n[3], n[2])
+	m.add(n[2], n[0], n[0])
+	m.add(n[0], m.acc, m.acc)
+}
+
+func (m *avx2) operator() operator.Operator[operand.Op, reg.VecPhysical] {
+	return operator.Operator[operand.Op, reg.VecPhysical]{
+		Add:      func(a operand.Op, b, to reg.VecPhysical) { m.add(a, b, to) },
+		Subtract: func(a, b, to reg.VecPhysical) { m.sub(a, b, to) },
+		Quarter:  m.quarterOf,
+		Blend: func(s, n reg.VecPhysical) reg.VecPhysical {
+			m.fmaBlend(m.q, s, n)
+			return n
+		},
+		Scale: func(b operand.Op, n reg.VecPhysical) reg.VecPhysical {
+			m.fmaStart(b, m.h, n)
+			return n
+		},
+	}
+}
+
+// expand sets each lane of t to all bits where its bit of the mask is set, and clears it elsewhere.
+func (m *avx2) expand(mask operand.Mem, t reg.VecPhysical) {
+	var bit []operand.Constant
+	for lane := range m.lanes() {
+		if m.t == solver.Float32 {
+			bit = append(bit, operand.U32(1<<lane))
+		} else {
+			bit = append(bit, operand.U64(1<<lane))
+		}
+	}
+	lanes := m.table("lanes", bit)
+	m.VPBROADCASTB(mask, t)
+	m.VPAND(lanes, t, t)
+	if m.t == solver.Float32 {
+		m.VPCMPEQD(lanes, t, t)
+	} else {
+		m.VPCMPEQQ(lanes, t, t)
+	}
+}
+
+// collect writes the function that adds group sums to the limbs of a Collector.
+func (m *avx2) collect() {
+	var c kernel.Collector
+	g := m.generator
+	g.function("collect", "collect", "collect")
+	p, acc, n := g.param("c"), g.param("acc"), g.param("n")
+	limb := m.ymm[0:3]
+	bias, good, scale, less := m.ymm[3], m.ymm[4], m.ymm[5], m.ymm[6]
+	g.VBROADCASTSD(g.constant("bias", 1, operand.F64(1<<52)), bias)
+	g.VBROADCASTSD(field(p, unsafe.Offsetof(c.Scale)), scale)
+	g.VBROADCASTSD(field(p, unsafe.Offsetof(c.Bias)), less)
+	for _, r := range limb {
+		g.VMOVAPD(bias, r)
+	}
+	g.VPCMPEQQ(good, good, good)
+	bound := g.constant("bound", 4, operand.F64(kernel.Bound))
+	var unit, inverse [3]operand.Mem
+	for i := 1; i < 3; i++ {
+		unit[i] = g.constant(fmt.Sprintf("unit%d", i), 4, operand.F64(power(48*i)))
+		inverse[i] = g.constant(fmt.Sprintf("inverse%d", i), 4, operand.F64(power(-48*i)))
+	}
+	g.Label("loop")
+	x, q, t := m.ymm[7], m.ymm[9], m.ymm[10]
+	if m.t == solver.Float32 {
+		g.VCVTPS2PD(operand.Mem{Base: acc}, x)
+	} else {
+		g.VMOVUPD(operand.Mem{Base: acc}, x)
+	}
+	g.VFMSUB213PD(less, scale, x)         // x*scale - less
+	g.VCMPPD(operand.U8(17), bound, x, t) // x < bound; not so for NaN
+	g.VANDPD(t, good, good)
+	for i := 2; i > 0; i-- {
+		g.VMULPD(inverse[i], x, q)
+		g.VROUNDPD(operand.U8(1), q, q) // down
+		g.VADDPD(q, limb[i], limb[i])
+		g.VFNMADD231PD(unit[i], q, x)
+	}
+	g.VROUNDPD(operand.U8(1), x, q)
+	g.VADDPD(q, limb[0], limb[0])
+	g.ADDQ(operand.Imm(uint64(4*m.t.Size())), acc)
+	g.SUBQ(operand.Imm(4), n)
+	g.JNZ(operand.LabelRef("loop"))
+	g.VMOVMSKPD(good, n.As32())
+	g.CMPL(n.As32(), operand.U8(0xf))
+	g.JNE(operand.LabelRef("refused"))
+	for i := range limb {
+		// Of two floats with one exponent the bits differ by the difference in units of the last place.
+		to := field(p, unsafe.Offsetof(c.Limbs)+uintptr(i)*unsafe.Sizeof(c.Limbs[0]))
+		g.VPSUBQ(bias, limb[i], limb[i])
+		g.VPADDQ(to, limb[i], limb[i])
+		g.VMOVDQU(limb[i], to)
+	}
+	g.verdict()
+}
+
+func (m *avx2) transposes() {}

@@ -1,0 +1,344 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"unsafe"
+
+	"github.com/mmcloughlin/avo/attr"
+	"github.com/mmcloughlin/avo/build"
+	"github.com/mmcloughlin/avo/gotypes"
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+
+	"jacobi/internal/compute/cpu/declare"
+	"jacobi/internal/compute/cpu/kernel"
+)
+
+// The four vectors of a block, in registers or in memory.
+type (
+	blockRegs [4]reg.VecPhysical
+	blockMem  [4]operand.Mem
+)
+
+// machine writes the parts that differ between instruction sets and types of value.
+type machine interface {
+	use(g *generator)
+	suffix() string   // of the names of functions
+	vectorBytes() int // of a vector
+	lanes() int       // values in a vector
+	// line returns the registers of one of the three rows that are live at a time: above, current and below.
+	line(i int) blockRegs
+	// prologue loads constants. weights is the address of those of the general operator.
+	prologue(v variant, masks blockMem, weights reg.Register)
+	load(r reg.VecPhysical, m operand.Mem)
+	// loadAcc loads the sums of the groups from acc, or sets them to 0 if restart is 1.
+	loadAcc(acc operand.Mem, restart reg.GPVirtual)
+	storeAcc(acc operand.Mem)
+	clearAcc()
+	// ifTiny jumps to label if a value at sample is tiny and not 0.
+	ifTiny(sample operand.Mem, label operand.LabelRef)
+	// row sweeps block c of a row between n and s. It stores the new values, leaves vector 3 in carry, adds the squares
+	// of the update to the sums and overwrites n.
+	row(n, c, s blockRegs, m rowMem, v variant)
+	collect()
+	transposes()
+}
+
+// rowMem is the memory of a block of a row besides its values.
+type rowMem struct {
+	carry, east operand.Mem // vector 3 of the block before, and vector 0 of the next block
+	dst         blockMem
+	swept       blockMem // masks with a bit for each lane
+	source      blockMem
+}
+
+// variant is a kind of sweep: under the masks of Edge, with stores that bypass the caches, for tiny values, under masks
+// that differ from row to row, of the general operator, or bare, which is without sums for a norm.
+type variant struct{ masked, stream, tiny, swept, general, bare bool }
+
+// kept reports whether the sweep keeps the values of some points.
+func (v variant) kept() bool { return v.masked || v.swept }
+
+// tinyExponent is the exponent, by the size of a value in bytes, below which a value counts as tiny. The difference of
+// two values is normal or 0 if at least one of them is not tiny. The biased exponents of tiny values are below a power
+// of two, so the bitwise or of two values is tiny if and only if both are.
+var tinyExponent = map[int]int{4: 32 - 127, 8: 64 - 1023}
+
+// generator writes functions for one machine.
+type generator struct {
+	*build.Context
+	machine
+	signatures map[string]*gotypes.Signature // by declaration
+	tables     map[string]operand.Mem        // read-only data by name
+	declared   declare.Table
+}
+
+// function begins a function with the signature of a declaration, which is a field of kernel.Kernel.
+func (g *generator) function(name, field, declaration string) {
+	add(&g.declared, name, g.suffix(), field, declaration)
+	g.Function(name + g.suffix())
+	g.Attributes(attr.NOSPLIT)
+	g.Signature(g.signatures[declaration])
+}
+
+// field returns a field of a Span that s points to.
+func field(s reg.Register, offset uintptr) operand.Mem {
+	return operand.Mem{Base: s, Disp: int(offset)}
+}
+
+func (g *generator) loadField(s reg.Register, offset uintptr) reg.GPVirtual {
+	r := g.GP64()
+	g.MOVQ(field(s, offset), r)
+	return r
+}
+
+// param loads a parameter of 8 bytes.
+func (g *generator) param(name string) reg.GPVirtual {
+	r := g.GP64()
+	c, err := g.Param(name).Resolve()
+	if err != nil {
+		panic(err) // the declarations have no such parameter
+	}
+	g.MOVQ(c.Addr, r)
+	return r
+}
+
+// block returns the vectors of a block at base+index.
+func (g *generator) block(base, index reg.Register) blockMem {
+	var m blockMem
+	for j := range m {
+		m[j] = operand.Mem{Base: base, Index: index, Scale: 1, Disp: j * g.vectorBytes()}
+	}
+	return m
+}
+
+// sweep writes Sweep, Stream, Edge or a masked function. The function goes from block to block and, in a block, down
+// the rows; the row above, the current row and the row below stay in registers. The rows are unrolled up to the largest
+// number of a span, so that no registers need to be moved.
+//
+// Processors take over a hundred cycles for an operation with a denormal factor, and most also for one with a denormal
+// result. A second body, three times as long, avoids such operations. A block takes it if a row in the middle of the
+// span has a tiny value. The choice affects speed alone, since both bodies compute the same. The general operator has
+// the first body alone.
+func (g *generator) sweep(name, to string, v variant) {
+	var span kernel.Span
+	g.function(name, to, "sweep")
+	s := g.param("s")
+	p := pass{variant: v, span: s}
+	p.off = g.loadField(s, unsafe.Offsetof(span.Off))
+	p.acc = g.loadField(s, unsafe.Offsetof(span.Acc))
+	g.ADDQ(field(s, unsafe.Offsetof(span.AccOff)), p.acc)
+	p.carry = g.loadField(s, unsafe.Offsetof(span.Carry))
+	restart := g.loadField(s, unsafe.Offsetof(span.Restart))
+	blocks := g.loadField(s, unsafe.Offsetof(span.Blocks))
+	var masks blockMem
+	if v.masked {
+		p := g.loadField(s, unsafe.Offsetof(span.Masks))
+		for j := range masks {
+			masks[j] = operand.Mem{Base: p, Disp: j * g.vectorBytes()}
+		}
+	}
+	var weights reg.Register
+	if v.general {
+		weights = g.loadField(s, unsafe.Offsetof(span.Weights))
+	}
+	g.prologue(v, masks, weights)
+	var sample reg.GPVirtual
+	if !v.general {
+		sample = g.loadField(s, unsafe.Offsetof(span.Rows))
+		g.SHRQ(operand.U8(1), sample)
+		g.MOVQ(operand.Mem{Base: s, Index: sample, Scale: 8, Disp: int(unsafe.Offsetof(span.Src)) + 8}, sample)
+	}
+	if v.swept {
+		p.sweptOff = g.loadField(s, unsafe.Offsetof(span.SweptOff))
+	}
+	p.end, p.groups = g.GP64(), g.GP64()
+
+	g.Label("block")
+	if v.bare {
+		g.MOVQ(field(s, unsafe.Offsetof(span.Rows)), p.end)
+	} else {
+		g.loadAcc(operand.Mem{Base: p.acc}, restart)
+		g.MOVQ(field(s, unsafe.Offsetof(span.Break)), p.end)
+		g.MOVQ(p.acc, p.groups)
+	}
+	if !v.general {
+		g.ifTiny(operand.Mem{Base: sample, Index: p.off, Scale: 1}, operand.LabelRef("tiny"))
+	}
+	g.rows(p)
+	g.Label("rows_done")
+	if !v.bare {
+		g.storeAcc(operand.Mem{Base: p.groups})
+	}
+	g.ADDQ(operand.U32(g.vectorBytes()), p.acc)
+	g.ADDQ(operand.U32(4*g.vectorBytes()), p.off)
+	if v.swept {
+		g.ADDQ(operand.U8(4*kernel.MaskBytes(g.lanes())), p.sweptOff)
+	}
+	g.DECQ(blocks)
+	g.JNZ(operand.LabelRef("block"))
+	g.VZEROUPPER()
+	g.RET()
+	g.breaks(p)
+	if v.general {
+		return
+	}
+	g.Label("tiny")
+	p.tiny = true
+	g.rows(p)
+	g.JMP(operand.LabelRef("rows_done"))
+	g.breaks(p)
+}
+
+// pass holds the registers that the rows of a block need.
+type pass struct {
+	variant
+	span, off, acc, carry, sweptOff reg.GPVirtual
+	end                             reg.GPVirtual // of the rows of the current groups
+	groups                          reg.GPVirtual // address of their sums
+}
+
+// label returns the name of a place among the rows.
+func (p pass) label(name string, row int) string {
+	if p.tiny {
+		name = "tiny_" + name
+	}
+	return fmt.Sprintf("%s_%d", name, row)
+}
+
+// breaks writes where rows jump to at the end of their groups: to rows_done after the last row, and else to the next
+// row after a change of groups.
+func (g *generator) breaks(p pass) {
+	if p.bare {
+		return
+	}
+	var span kernel.Span
+	for i := 1; i < kernel.Rows; i++ {
+		g.Label(p.label("end", i))
+		g.CMPQ(field(p.span, unsafe.Offsetof(span.Rows)), operand.U8(i))
+		g.JE(operand.LabelRef("rows_done"))
+		g.storeAcc(operand.Mem{Base: p.groups})
+		g.clearAcc()
+		g.ADDQ(field(p.span, unsafe.Offsetof(span.AccNext)), p.groups)
+		g.MOVQ(field(p.span, unsafe.Offsetof(span.Rows)), p.end)
+		g.JMP(operand.LabelRef(p.label("row", i)))
+	}
+}
+
+// rows writes the rows of a block one after another, with a jump after each but the last if it ends its groups.
+func (g *generator) rows(p pass) {
+	var span kernel.Span
+	src := func(i int) reg.Register {
+		return g.loadField(p.span, unsafe.Offsetof(span.Src)+uintptr(8*i))
+	}
+	above, at := src(0), src(1)
+	for j, m := range g.block(above, p.off) {
+		g.load(g.line(0)[j], m)
+	}
+	for j, m := range g.block(at, p.off) {
+		g.load(g.line(1)[j], m)
+	}
+	for i := range kernel.Rows {
+		if i > 0 && !p.bare {
+			g.Label(p.label("row", i))
+		} else {
+			g.Commentf("row %d", i)
+		}
+		below := src(i + 2)
+		for j, m := range g.block(below, p.off) {
+			g.load(g.line(i + 2)[j], m)
+		}
+		dst := g.loadField(p.span, unsafe.Offsetof(span.Dst)+uintptr(8*i))
+		m := rowMem{
+			carry: operand.Mem{Base: p.carry, Disp: i * g.vectorBytes()},
+			east:  operand.Mem{Base: at, Index: p.off, Scale: 1, Disp: 4 * g.vectorBytes()},
+			dst:   g.block(dst, p.off),
+		}
+		if p.swept {
+			swept := g.loadField(p.span, unsafe.Offsetof(span.Swept)+uintptr(8*i))
+			for j := range m.swept {
+				m.swept[j] = operand.Mem{Base: swept, Index: p.sweptOff, Scale: 1,
+					Disp: j * kernel.MaskBytes(g.lanes())}
+			}
+		}
+		if p.general {
+			m.source = g.block(g.loadField(p.span, unsafe.Offsetof(span.Source)+uintptr(8*i)), p.off)
+		}
+		g.row(g.line(i), g.line(i+1), g.line(i+2), m, p.variant)
+		at = below
+		if i+1 < kernel.Rows {
+			end := "rows_done"
+			if !p.bare {
+				end = p.label("end", i+1)
+			}
+			g.CMPQ(p.end, operand.U8(i+1))
+			g.JE(operand.LabelRef(end))
+		}
+	}
+}
+
+// bits returns the bits of v in the type of the given size.
+func bits(size int, v float64) operand.Constant {
+	if size == 4 {
+		return operand.U32(math.Float32bits(float32(v)))
+	}
+	return operand.U64(math.Float64bits(v))
+}
+
+// float returns v in the type of the given size.
+func float(size int, v float64) operand.Constant {
+	if size == 4 {
+		return operand.F32(v)
+	}
+	return operand.F64(v)
+}
+
+// smallest returns the smallest normal number of the type of the given size.
+func smallest(size int) float64 {
+	if size == 4 {
+		return power(-126)
+	}
+	return power(-1022)
+}
+
+// power returns 2^n.
+func power(n int) float64 { return math.Ldexp(1, n) }
+
+// verdict writes the end of collect: it returns true, or false from the label refused on.
+func (g *generator) verdict() {
+	ok, err := g.ReturnIndex(0).Resolve()
+	if err != nil {
+		panic(err) // the declaration has no such result
+	}
+	g.MOVB(operand.U8(1), ok.Addr)
+	g.VZEROUPPER()
+	g.RET()
+	g.Label("refused")
+	g.MOVB(operand.U8(0), ok.Addr)
+	g.VZEROUPPER()
+	g.RET()
+}
+
+// constant declares read-only data of n equal values and returns its place.
+func (g *generator) constant(name string, n int, v operand.Constant) operand.Mem {
+	values := make([]operand.Constant, n)
+	for i := range values {
+		values[i] = v
+	}
+	return g.table(name, values)
+}
+
+// table declares read-only data once and returns its place.
+func (g *generator) table(name string, values []operand.Constant) operand.Mem {
+	if m, ok := g.tables[name]; ok {
+		return m
+	}
+	m := g.StaticGlobal(fmt.Sprintf("%s%s", name, g.suffix()))
+	g.DataAttributes(attr.RODATA | attr.NOPTR)
+	for _, v := range values {
+		g.AppendDatum(v)
+	}
+	g.tables[name] = m
+	return m
+}

@@ -1,0 +1,184 @@
+package kernel
+
+import "unsafe"
+
+type float interface{ float32 | float64 }
+
+// portable returns the kernel in plain Go. Its blocks are four columns in dense order. Every product that is added to
+// another value is converted first, since otherwise the compiler may fuse the two on some machines.
+func portable[F float]() Kernel {
+	var f F
+	size := int(unsafe.Sizeof(f))
+	fixed := func(s *Span) {
+		maskedPortable(s, func(west, east, north, south, _ F) F { return update(west, east, north, south) })
+	}
+	general := func(s *Span) {
+		w := (*[2]F)(s.Weights)
+		maskedPortable(s, func(west, east, north, south, b F) F {
+			return General(west, east, north, south, w[0], w[1], b)
+		})
+	}
+	return Kernel{
+		Lanes:     1,
+		Sweep:     sweepPortable[F],
+		Edge:      func(s *Span) { edgePortable[F](s, size) },
+		Fixed:     Pair{Sweep: fixed},
+		General:   Pair{Sweep: general},
+		Whole:     Pair{Sweep: general},
+		Bare:      Pair{Sweep: barePortable[F]},
+		BareWhole: Pair{Sweep: bareWholePortable[F]},
+	}
+}
+
+func sweepPortable[F float](s *Span) {
+	n := 4 * s.Blocks
+	acc := unsafe.Slice((*F)(unsafe.Add(s.Acc, s.AccOff)), s.Blocks)
+	if s.Restart != 0 {
+		clear(acc)
+	}
+	least := smallest[F]()
+	carry := unsafe.Slice((*F)(s.Carry), s.Rows)
+	for r := range s.Rows {
+		acc = nextGroups(s, r, acc)
+		north, row, south, dst := rowsPortable[F](s, r, n)
+		west := carry[r]
+		for b := range acc {
+			var d [4]F
+			for j := range d {
+				i := 4*b + j
+				v := update(west, row[i+1], north[i], south[i])
+				west = row[i]
+				d[j] = v - row[i]
+				dst[i] = v
+			}
+			acc[b] += FMA(d[1], d[1], FMA(d[0], d[0], least)) + FMA(d[3], d[3], FMA(d[2], d[2], least))
+		}
+		carry[r] = west
+	}
+}
+
+// rowsPortable returns, of row r of a span, the n values that a sweep writes to dst and the rows that it reads.
+func rowsPortable[F float](s *Span, r, n int) (north, row, south, dst []F) {
+	return unsafe.Slice((*F)(unsafe.Add(s.Src[r], s.Off)), n),
+		unsafe.Slice((*F)(unsafe.Add(s.Src[r+1], s.Off)), n+1), // and the value east of the last one
+		unsafe.Slice((*F)(unsafe.Add(s.Src[r+2], s.Off)), n),
+		unsafe.Slice((*F)(unsafe.Add(s.Dst[r], s.Off)), n)
+}
+
+// nextGroups returns the sums of the groups of row r; acc has those of the row before.
+func nextGroups[F float](s *Span, r int, acc []F) []F {
+	if r != s.Break {
+		return acc
+	}
+	acc = unsafe.Slice((*F)(unsafe.Add(s.Acc, s.AccOff+s.AccNext)), len(acc))
+	clear(acc)
+	return acc
+}
+
+func edgePortable[F float](s *Span, size int) {
+	acc := unsafe.Slice((*F)(unsafe.Add(s.Acc, s.AccOff)), 1)
+	if s.Restart != 0 {
+		clear(acc)
+	}
+	least := smallest[F]()
+	carry := unsafe.Slice((*F)(s.Carry), s.Rows)
+	for r := range s.Rows {
+		acc = nextGroups(s, r, acc)
+		north := (*[4]F)(unsafe.Add(s.Src[r], s.Off))
+		row := (*[5]F)(unsafe.Add(s.Src[r+1], s.Off))
+		south := (*[4]F)(unsafe.Add(s.Src[r+2], s.Off))
+		dst := (*[4]F)(unsafe.Add(s.Dst[r], s.Off))
+		west := carry[r]
+		var d [4]F
+		for j := range d {
+			v := row[j]
+			if s.swept(j, size) {
+				v = update(west, row[j+1], north[j], south[j])
+			}
+			west = row[j]
+			d[j] = v - row[j]
+			dst[j] = v
+		}
+		acc[0] += FMA(d[1], d[1], FMA(d[0], d[0], least)) + FMA(d[3], d[3], FMA(d[2], d[2], least))
+		carry[r] = west
+	}
+}
+
+// maskedPortable sweeps blocks under the masks in Swept.
+func maskedPortable[F float](s *Span, update func(west, east, north, south, b F) F) {
+	n := 4 * s.Blocks
+	acc := unsafe.Slice((*F)(unsafe.Add(s.Acc, s.AccOff)), s.Blocks)
+	if s.Restart != 0 {
+		clear(acc)
+	}
+	least := smallest[F]()
+	carry := unsafe.Slice((*F)(s.Carry), s.Rows)
+	for r := range s.Rows {
+		acc = nextGroups(s, r, acc)
+		north, row, south, dst := rowsPortable[F](s, r, n)
+		swept := unsafe.Slice((*byte)(unsafe.Add(s.Swept[r], s.SweptOff)), n)
+		source := north // not read
+		if s.Source[r] != nil {
+			source = unsafe.Slice((*F)(unsafe.Add(s.Source[r], s.Off)), n)
+		}
+		west := carry[r]
+		for k := range acc {
+			var d [4]F
+			for j := range d {
+				i := 4*k + j
+				v := row[i]
+				if swept[i] != 0 {
+					v = update(west, row[i+1], north[i], south[i], source[i])
+				}
+				west = row[i]
+				d[j] = v - row[i]
+				dst[i] = v
+			}
+			acc[k] += FMA(d[1], d[1], FMA(d[0], d[0], least)) + FMA(d[3], d[3], FMA(d[2], d[2], least))
+		}
+		carry[r] = west
+	}
+}
+
+func barePortable[F float](s *Span) {
+	carry := unsafe.Slice((*F)(s.Carry), s.Rows)
+	for r := range s.Rows {
+		north, row, south, dst := rowsPortable[F](s, r, 4*s.Blocks)
+		west := carry[r]
+		for i := range dst {
+			v := update(west, row[i+1], north[i], south[i])
+			west = row[i]
+			dst[i] = v
+		}
+		carry[r] = west
+	}
+}
+
+func bareWholePortable[F float](s *Span) {
+	h := (*[2]F)(s.Weights)
+	carry := unsafe.Slice((*F)(s.Carry), s.Rows)
+	for r := range s.Rows {
+		north, row, south, dst := rowsPortable[F](s, r, 4*s.Blocks)
+		source := unsafe.Slice((*F)(unsafe.Add(s.Source[r], s.Off)), len(dst))
+		west := carry[r]
+		for i := range dst {
+			v := General(west, row[i+1], north[i], south[i], h[0], h[1], source[i])
+			west = row[i]
+			dst[i] = v
+		}
+		carry[r] = west
+	}
+}
+
+// smallest returns the smallest normal number. Every sum of squares begins with it, so that no fused result is
+// denormal.
+func smallest[F float]() F {
+	least := smallest64
+	if unsafe.Sizeof(F(0)) == 4 {
+		least = smallest32
+	}
+	return F(least)
+}
+
+// swept reports whether the mask of value i, of the given size, is set.
+func (s *Span) swept(i, size int) bool { return *(*byte)(unsafe.Add(s.Masks, i*size)) != 0 }

@@ -1,0 +1,191 @@
+package levels
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"jacobi/solver"
+	"jacobi/solver/multigrid"
+)
+
+// CG implements multigrid.CG for a Device, whose field it shares.
+type CG struct {
+	layout multigrid.Layout
+	level  *level[float64] // u is the field
+	x, p   array[float64]
+	lanes  []*lane
+}
+
+// lane is the memory of one thread.
+type lane struct {
+	engine
+	z        [4][]float64 // rows of z by row mod 4
+	d        [3][]float64 // d of z, p and x in a row
+	acc      [len(multigrid.Products{})][]float64
+	products multigrid.Products
+}
+
+// NewCG returns the CG of d.
+func NewCG(d *Device) *CG {
+	v := d.finest
+	s := &CG{layout: d.layout, level: v, x: v.newArray(), p: v.newArray()}
+	for range lanesOf(v.own, d.threads) {
+		k := &lane{engine: v.engine}
+		rows := newRows[float64](grouped(v.Mesh.NX), len(k.z)+len(k.d)+len(k.acc))
+		rows = rows[copy(k.z[:], rows):]
+		rows = rows[copy(k.d[:], rows):]
+		copy(k.acc[:], rows)
+		s.lanes = append(s.lanes, k)
+	}
+	return s
+}
+
+// grouped returns the values of whole groups of columns that a row has, with those of pad, in whole vectors.
+func grouped(nx int) int { return (nx + 7) / 8 * 8 }
+
+// Load implements multigrid.CG.
+func (s *CG) Load(ctx context.Context, rows solver.RowSource) error {
+	l := s.level
+	buf := make([]byte, l.Mesh.RowBytes())
+	for y := l.u.lo; y < l.u.lo+len(l.u.rows); y++ {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if rows != nil {
+			row, _ := l.Mesh.Canonical(y)
+			if err := rows.Row(row, buf); err != nil {
+				return fmt.Errorf("row %d: %w", row, err)
+			}
+			l.set(s.p, y, buf)
+		}
+	}
+	for i, row := range l.u.rows {
+		copy(s.x.rows[i], row)
+	}
+	return nil
+}
+
+// held returns the rows that are held once each: those of the stripe, and walls or overlaps beside it.
+func (s *CG) held() solver.Stripe {
+	l := s.level
+	if l.whole && l.Mesh.PeriodicRows() {
+		return l.own
+	}
+	return solver.Stripe{Lo: l.u.lo, Hi: l.u.lo + len(l.u.rows)}
+}
+
+// Keep implements multigrid.CG.
+func (s *CG) Keep(context.Context) error {
+	s.x, s.level.u = s.level.u, s.x
+	return nil
+}
+
+// Products implements multigrid.CG.
+func (s *CG) Products(context.Context) (total multigrid.Products, err error) {
+	for _, k := range s.lanes {
+		k.products = multigrid.Products{}
+	}
+	s.each(s.level.own, func(k *lane, rows solver.Stripe) { s.multiply(k, rows) })
+	for _, k := range s.lanes {
+		for i := range total {
+			total[i].Merge(k.products[i])
+		}
+	}
+	return total, nil
+}
+
+// each divides rows at multiples of a group's rows among the lanes.
+func (s *CG) each(rows solver.Stripe, run func(k *lane, rows solver.Stripe)) {
+	var helpers sync.WaitGroup
+	parts := split(rows, len(s.lanes))
+	for i, part := range parts[1:] {
+		helpers.Go(func() { run(s.lanes[i+1], part) })
+	}
+	run(s.lanes[0], parts[0])
+	helpers.Wait()
+}
+
+// multiply adds the products of rows to those of a lane.
+func (s *CG) multiply(k *lane, rows solver.Stripe) {
+	l := s.level
+	next := rows.Lo - 1 // the next row of z to compute
+	for y := rows.Lo; y < rows.Hi; y++ {
+		north, south := l.beside(y)
+		for ; next <= y+1; next++ {
+			if l.held(next) {
+				subtract(&k.engine, k.z[next&3], l.u.at(next), s.x.at(next))
+			}
+		}
+		z := l.stencil(k.z[north&3], k.z[y&3], k.z[south&3], y)
+		p := l.stencil(s.p.at(north), s.p.at(y), s.p.at(south), y)
+		x := l.stencil(s.x.at(north), s.x.at(y), s.x.at(south), y)
+		z.b, p.b = nil, nil
+		for i, v := range []*stencil[float64]{&z, &p, &x} {
+			defects(&k.engine, k.d[i], v)
+			s.weigh(k.d[i], y)
+		}
+		if y == rows.Lo || y%solver.GroupRows == 0 {
+			for _, acc := range k.acc {
+				clear(acc)
+			}
+		}
+		zs, ps := k.z[y&3], s.p.at(y)
+		for i, f := range [...]struct{ v, d []float64 }{{zs, k.d[0]}, {zs, k.d[1]}, {ps, k.d[1]}, {zs, k.d[2]},
+			{ps, k.d[2]}} {
+			products(&k.engine, k.acc[i], f.v[:len(f.d)], f.d)
+		}
+		if y == rows.Hi-1 || (y+1)%solver.GroupRows == 0 {
+			s.collect(k)
+		}
+	}
+}
+
+// weigh makes d count half on Neumann walls.
+func (s *CG) weigh(d []float64, y int) {
+	m := s.level.Mesh
+	if y == 0 && m.Walls.Top == solver.Neumann || y == m.NY-1 && m.Walls.Bottom == solver.Neumann {
+		for x := range d {
+			d[x] *= 0.5
+		}
+	}
+	if m.Walls.Left == solver.Neumann {
+		d[0] *= 0.5
+	}
+	if m.Walls.Right == solver.Neumann {
+		d[m.NX-1] *= 0.5
+	}
+}
+
+// collect adds the groups of a lane to its products.
+func (s *CG) collect(k *lane) {
+	for i, acc := range k.acc {
+		for _, v := range groups(&k.engine, acc) {
+			k.products[i].Add(v, s.layout.Magnitude)
+		}
+	}
+}
+
+// Step implements multigrid.CG.
+func (s *CG) Step(_ context.Context, a, b float64) error {
+	l, rows := s.level, s.held()
+	s.each(rows, func(k *lane, rows solver.Stripe) {
+		for y := rows.Lo; y < rows.Hi; y++ {
+			step(&k.engine, l.u.at(y), s.p.at(y), s.x.at(y), a, b)
+		}
+	})
+	return nil
+}
+
+// CopyRows implements multigrid.CG.
+func (s *CG) CopyRows(_ context.Context, rows solver.Stripe, dst []byte) error {
+	p := *s.level
+	p.u = s.p
+	return p.copyRows(multigrid.Unknowns, rows, dst)
+}
+
+// Bytes implements multigrid.CG.
+func (s *CG) Bytes() int64 { return CGBytes(s.layout) }
+
+// CGBytes returns the bytes of the arrays of a CG.
+func CGBytes(l multigrid.Layout) int64 { return 2 * arrayBytes(l, 0) }

@@ -1,0 +1,327 @@
+// Package levels computes multigrid cycles on the processor: it implements multigrid.Device. The sweeps of a level go
+// through its rows as in a pipe, so Down and Up read and write the memory of a level once.
+package levels
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+
+	"github.com/dustin/go-humanize/english"
+
+	"jacobi/internal/compute/cpu/kernel"
+	"jacobi/solver"
+	"jacobi/solver/multigrid"
+)
+
+// Device implements multigrid.Device.
+type Device struct {
+	layout   multigrid.Layout
+	finest   *level[float64]
+	coarse   []*level[float32] // level l is coarse[l-1]
+	threads  int
+	kernel   string
+	sum      solver.Sum
+	coarsest *coarsest
+	coarser  *Device // see Coarser; nil if there is none
+}
+
+// New allocates a device with the given number of threads and one of the kernels of package cpu, "" for the best.
+func New(l multigrid.Layout, threads int, name string) (*Device, error) {
+	if threads < 1 || l.Tail < 1 || l.Tail >= len(l.Plan.Levels) || len(l.Stripes) != l.Tail {
+		return nil, fmt.Errorf("cpu levels: %d threads, tail %d of %d levels, %d stripes", threads, l.Tail,
+			len(l.Plan.Levels), len(l.Stripes))
+	}
+	k, e, err := findEngine(name)
+	if err != nil {
+		return nil, err
+	}
+	d := &Device{layout: l, threads: threads, kernel: k.Name}
+	d.finest = newLevel[float64](l.Plan.Levels[0], ownFinest(l), l.Neighbour, l.Source != nil, e)
+	d.finest.scale = math.Ldexp(1, int(l.Magnitude))
+	for i, level := range l.Plan.Levels[1:] {
+		var own *solver.Stripe
+		if i+1 < l.Tail {
+			own = &l.Stripes[i+1]
+		}
+		d.coarse = append(d.coarse, newLevel[float32](level, own, l.Neighbour, true, e))
+	}
+	if d.coarsest, err = newCoarsest(l); err != nil {
+		return nil, err
+	}
+	if l.Fixed != nil {
+		d.finest.fixed = l.Fixed[0]
+		for i, v := range d.coarse {
+			v.fixed = l.Fixed[i+1]
+		}
+	}
+	d.finest.link(d.coarse[0].Mesh, d.restricts(1), threads)
+	for _, p := range d.finest.pipes {
+		p.count(&k, l.Magnitude)
+	}
+	for i, v := range d.coarse[:len(d.coarse)-1] {
+		v.link(d.coarse[i+1].Mesh, d.restricts(i+2), threads)
+	}
+	return d, nil
+}
+
+// findEngine returns a kernel of package cpu, "" for the best, and the engine with its instructions.
+func findEngine(name string) (kernel.Kernel, engine, error) {
+	k, err := kernel.Find(name, solver.Float64)
+	if err != nil {
+		return k, engine{}, err
+	}
+	e, err := newEngine(k.Name)
+	return k, e, err
+}
+
+// ownFinest returns the rows of level 0 that the rank owns, or nil for a rank that is alone: it holds the whole level
+// and needs no rows of others.
+func ownFinest(l multigrid.Layout) *solver.Stripe {
+	if l.Stripes[0] == l.Plan.Levels[0].Mesh.Interior() && !l.Neighbour[solver.Top] && !l.Neighbour[solver.Bottom] {
+		return nil
+	}
+	return &l.Stripes[0]
+}
+
+// restricts returns the rows of a level whose right-hand side this rank computes.
+func (d *Device) restricts(level int) solver.Stripe {
+	if level != d.layout.Tail {
+		return d.coarse[level-1].own
+	}
+	return d.layout.TailRows()
+}
+
+// Load implements multigrid.Device.
+func (d *Device) Load(ctx context.Context, rows solver.RowSource) error {
+	m := d.finest.Mesh
+	buf := make([]byte, m.RowBytes())
+	for y := d.finest.u.lo; y < d.finest.u.lo+len(d.finest.u.rows); y++ {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		row, ok := m.Canonical(y)
+		if !ok {
+			return fmt.Errorf("row %d does not exist", y)
+		}
+		if err := rows.Row(row, buf); err != nil {
+			return fmt.Errorf("row %d: %w", row, err)
+		}
+		d.finest.set(d.finest.u, y, buf)
+		d.finest.set(d.finest.v, y, buf)
+		if d.layout.Source == nil {
+			continue
+		}
+		if err := d.layout.Source.SourceRow(row, buf); err != nil {
+			return fmt.Errorf("source of row %d: %w", row, err)
+		}
+		d.finest.set(d.finest.b, y, buf)
+	}
+	return nil
+}
+
+// Down implements multigrid.Device.
+func (d *Device) Down(ctx context.Context, level int) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if level > 0 {
+		l := d.coarse[level-1]
+		l.down(array[float32]{}, d.coarse[level].b)
+		return nil
+	}
+	for _, p := range d.finest.pipes {
+		p.sum.Reset()
+	}
+	d.finest.down(d.finest.u, d.coarse[0].b)
+	d.sum = solver.Sum{}
+	for _, p := range d.finest.pipes {
+		d.sum.Merge(p.sum.Total())
+	}
+	return nil
+}
+
+// down does the sweeps of Down, which begin with the field from, and the restriction to the next level's b. A field of
+// zeros has no rows.
+func (l *level[F]) down(from array[F], b array[float32]) {
+	var begin func(int) []F
+	if from.rows != nil {
+		begin = from.at
+	}
+	l.each(l.left(), func(p *pipe[F], write solver.Stripe) {
+		own := solver.Stripe{Lo: max(write.Lo, l.own.Lo), Hi: min(write.Hi, l.own.Hi)}
+		p.run(&pass[F]{weights: l.weights, begin: begin, from: from, dst: l.v, write: write, counted: own,
+			coarse: l.rows.part(own, l.own), to: b})
+	})
+}
+
+// Up implements multigrid.Device.
+func (d *Device) Up(ctx context.Context, level int) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if level > 0 {
+		d.coarse[level-1].up(d.coarse[level].u)
+	} else {
+		d.finest.up(d.coarse[0].u)
+	}
+	return nil
+}
+
+// up does the sweeps of Up, with the correction u.
+func (l *level[F]) up(u array[float32]) {
+	weights := l.weights
+	for i := range weights {
+		weights[i] = l.weights[len(weights)-1-i]
+	}
+	l.each(l.own, func(p *pipe[F], write solver.Stripe) {
+		p.run(&pass[F]{weights: weights, begin: func(y int) []F { return p.corrected(u, y) }, from: l.v, dst: l.u,
+			write: write})
+	})
+}
+
+// each divides rows among the level's pipes and runs them at once.
+func (l *level[F]) each(rows solver.Stripe, run func(p *pipe[F], rows solver.Stripe)) {
+	var helpers sync.WaitGroup
+	parts := split(rows, len(l.pipes))
+	for i, part := range parts[1:] {
+		helpers.Go(func() { run(l.pipes[i+1], part) })
+	}
+	run(l.pipes[0], parts[0])
+	helpers.Wait()
+}
+
+// Tail implements multigrid.Device.
+func (d *Device) Tail(ctx context.Context) error {
+	last := len(d.coarse)
+	for l := d.layout.Tail; l < last; l++ {
+		if err := d.Down(ctx, l); err != nil {
+			return err
+		}
+	}
+	d.coarsest.solve(d.coarse[last-1])
+	for l := last - 1; l >= d.layout.Tail; l-- {
+		if err := d.Up(ctx, l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Sum implements multigrid.Device.
+func (d *Device) Sum(context.Context) (solver.Sum, error) { return d.sum, nil }
+
+// errArray is the error for an array that a level lacks.
+var errArray = errors.New("cpu levels: no such array")
+
+// CopyRows implements multigrid.Device.
+func (d *Device) CopyRows(_ context.Context, level int, a multigrid.Array, s solver.Stripe, dst []byte) error {
+	if level == 0 {
+		return d.finest.copyRows(a, s, dst)
+	}
+	return d.coarse[level-1].copyRows(a, s, dst)
+}
+
+// SetRows implements multigrid.Device.
+func (d *Device) SetRows(_ context.Context, level int, a multigrid.Array, s solver.Stripe, src []byte) error {
+	if level == 0 {
+		return d.finest.setRows(a, s, src)
+	}
+	return d.coarse[level-1].setRows(a, s, src)
+}
+
+// array returns an array with rows s, of which bytes is the dense length.
+func (l *level[F]) array(a multigrid.Array, s solver.Stripe, bytes int) (array[F], error) {
+	rows := l.u
+	if a == multigrid.RightSide {
+		rows = l.b
+	}
+	if rows.rows == nil {
+		return rows, errArray
+	}
+	if s.Rows() < 0 || s.Rows() > 0 && !(rows.has(s.Lo) && rows.has(s.Hi-1)) || bytes != s.Rows()*l.Mesh.RowBytes() {
+		return rows, fmt.Errorf("cpu levels: rows %v in %d bytes: rows [%d, %d) of %d bytes are held", s, bytes,
+			rows.lo, rows.lo+len(rows.rows), l.Mesh.RowBytes())
+	}
+	return rows, nil
+}
+
+func (l *level[F]) copyRows(a multigrid.Array, s solver.Stripe, dst []byte) error {
+	rows, err := l.array(a, s, len(dst))
+	if err != nil {
+		return err
+	}
+	for y := s.Lo; y < s.Hi; y++ {
+		if _, err := binary.Encode(dst, binary.LittleEndian, rows.at(y)); err != nil {
+			return err
+		}
+		dst = dst[l.Mesh.RowBytes():]
+	}
+	return nil
+}
+
+func (l *level[F]) setRows(a multigrid.Array, s solver.Stripe, src []byte) error {
+	rows, err := l.array(a, s, len(src))
+	if err != nil {
+		return err
+	}
+	for y := s.Lo; y < s.Hi; y++ {
+		l.set(rows, y, src)
+		src = src[l.Mesh.RowBytes():]
+	}
+	return nil
+}
+
+// set sets row y to the dense row src.
+func (l *level[F]) set(a array[F], y int, src []byte) {
+	row := a.at(y)
+	_, _ = binary.Decode(src[:l.Mesh.RowBytes()], binary.LittleEndian, row) // fails for a short src only
+	repeat(row, l.Mesh)
+}
+
+// Bytes implements multigrid.Device.
+func (d *Device) Bytes() int64 {
+	bytes := MemoryBytes(d.layout)
+	if d.coarser != nil {
+		bytes += d.coarser.Bytes()
+	}
+	return bytes
+}
+
+// Describe names the device, as in "cpu portable, 2 threads".
+func (d *Device) Describe() string {
+	return fmt.Sprintf("cpu %s, %s", d.Kernel(), english.Plural(d.threads, "thread", ""))
+}
+
+// Kernel returns the name of the kernel.
+func (d *Device) Kernel() string { return d.kernel }
+
+// MemoryBytes returns the bytes of the arrays that New allocates.
+func MemoryBytes(l multigrid.Layout) int64 {
+	slots, blocks, bytes := l.DirectSize()
+	bytes += 2 * 8 * int64(slots*blocks)
+	for i := range l.Plan.Levels {
+		arrays := 3
+		if i == 0 && l.Source == nil {
+			arrays = 2
+		}
+		bytes += int64(arrays) * arrayBytes(l, i)
+	}
+	return bytes
+}
+
+// arrayBytes returns the bytes of an array of a level.
+func arrayBytes(l multigrid.Layout, level int) int64 {
+	m := l.Plan.Levels[level].Mesh
+	rows := m.NY
+	if level < len(l.Stripes) && (l.Neighbour[solver.Top] || l.Neighbour[solver.Bottom]) {
+		rows = min(rows, l.Stripes[level].Rows()+2*multigrid.Overlap)
+	}
+	return int64(rows) * int64(stride(m.NX)) * int64(m.DType.Size())
+}
+
+// Close implements multigrid.Device.
+func (d *Device) Close() error { return nil }

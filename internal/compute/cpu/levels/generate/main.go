@@ -1,0 +1,69 @@
+// Command generate writes the assembly of package levels:
+//
+//	go run ./generate -isa avx512 -pkg levels -out avx512_amd64.s
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/mmcloughlin/avo/build"
+
+	"jacobi/internal/compute/cpu/declare"
+)
+
+// command returns the command that runs.
+func command() string { return "go run main.go " + strings.Join(os.Args[1:], " ") }
+
+func main() {
+	set := flag.NewFlagSet("generate", flag.ExitOnError)
+	isa := set.String("isa", "avx512", "avx512, avx2 or neon")
+	flags := build.NewFlags(set)
+	_ = set.Parse(os.Args[1:]) // exits on error
+	out := func() string { return set.Lookup("out").Value.String() }
+	if *isa == "neon" {
+		if err := writeARM64(out()); err != nil {
+			fmt.Fprintln(os.Stderr, "generate:", err)
+			os.Exit(1)
+		}
+		return
+	}
+	if *isa != "avx512" && *isa != "avx2" {
+		fmt.Fprintf(os.Stderr, "generate: isa %q: allowed are avx512, avx2 and neon\n", *isa)
+		os.Exit(2)
+	}
+	context := build.NewContext()
+	context.ConstraintExpr("amd64")
+	var tables []declare.Table
+	for _, size := range []int{4, 8} {
+		g := newGenerator(context, *isa == "avx512", size)
+		g.sweep("sweep", false)
+		g.sweep("sweepSource", true)
+		g.pair("pair", false)
+		g.pair("pairSource", true)
+		g.defects("defects", false)
+		g.defects("defectsSource", true)
+		g.add()
+		if size == 8 {
+			g.squares()
+			g.narrow()
+			g.subtract()
+			g.products()
+			g.step()
+		} else {
+			g.scale()
+			g.addScaled()
+			g.blend()
+			g.gather()
+			g.between()
+		}
+		tables = append(tables, g.declared)
+	}
+	if err := declare.Write(out(), command(), "levels", tables...); err != nil {
+		fmt.Fprintln(os.Stderr, "generate:", err)
+		os.Exit(1)
+	}
+	os.Exit(build.Main(flags.Config(), context))
+}

@@ -1,0 +1,164 @@
+package levels
+
+import (
+	"slices"
+
+	"jacobi/solver"
+	"jacobi/solver/multigrid"
+)
+
+// level is one level of a device. Its values are float64 on level 0 and float32 on all others.
+type level[F float] struct {
+	multigrid.Level
+	own       solver.Stripe // rows of the interior that this rank owns
+	neighbour [2]bool       // by side: the level goes on beyond the stripe, in another rank's rows
+	whole     bool          // this rank holds the whole level
+	// u is the field on level 0 and the correction on all others. v is what Down leaves for Up.
+	u, v, b array[F]
+	h, q    F
+	weights [multigrid.Sweeps]F
+	scale   F // of the correction from the next level; the defect of this one is divided by it
+	columns *columns
+	rows    *slopes // the restriction between rows
+	pipes   []*pipe[F]
+	engine  engine
+	fixed   multigrid.FixedRuns
+}
+
+// fixedIn returns the fixed points of row y.
+func (l *level[F]) fixedIn(y int) []multigrid.Columns {
+	if l.fixed == nil {
+		return nil
+	}
+	y, _ = l.Mesh.Canonical(y)
+	return l.fixed[y]
+}
+
+// keep makes the fixed points of row y in dst those of src.
+func (l *level[F]) keep(dst, src []F, y int) {
+	for _, r := range l.fixedIn(y) {
+		copy(dst[r.Lo:r.Hi], src[r.Lo:r.Hi])
+	}
+}
+
+// newLevel allocates a level. Without own rows it is held as a whole.
+func newLevel[F float](l multigrid.Level, own *solver.Stripe, neighbour [2]bool, source bool,
+	e engine) *level[F] {
+	v := &level[F]{Level: l, own: l.Mesh.Interior(), whole: own == nil, h: F(l.Scale), q: F(l.Blend), scale: 1,
+		engine: e}
+	for i, w := range multigrid.Weights() {
+		v.weights[i] = F(w)
+	}
+	if own != nil {
+		v.own, v.neighbour = *own, neighbour
+	}
+	v.u, v.v = v.newArray(), v.newArray()
+	if source {
+		v.b = v.newArray()
+	}
+	return v
+}
+
+// newArray allocates an array with the rows that the rank holds of the level: the whole mesh, or the stripe with its
+// overlaps or walls.
+func (l *level[F]) newArray() array[F] {
+	held := solver.Stripe{Lo: 0, Hi: l.Mesh.NY}
+	canonical := func(y int) int { return y }
+	if l.whole && l.Mesh.PeriodicRows() {
+		held = solver.Stripe{Lo: l.own.Lo - multigrid.Overlap, Hi: l.own.Hi + multigrid.Overlap}
+		canonical = func(y int) int {
+			y, _ = l.Mesh.Canonical(y)
+			return y
+		}
+	}
+	if l.neighbour[solver.Top] {
+		held.Lo = l.own.Lo - multigrid.Overlap
+	}
+	if l.neighbour[solver.Bottom] {
+		held.Hi = l.own.Hi + multigrid.Overlap
+	}
+	return newArray[F](l.Mesh.NX, held.Lo, held.Hi, canonical)
+}
+
+// link connects a level with the next coarser one and prepares a pipe for each thread.
+func (l *level[F]) link(coarse solver.Mesh, own solver.Stripe, threads int) {
+	l.columns = newColumns(l.X, l.Mesh, coarse)
+	l.rows = newSlopes(l.Y, own)
+	for range lanesOf(l.own, threads) {
+		l.pipes = append(l.pipes, newPipe(l, coarse, l.engine))
+	}
+}
+
+// lanesOf returns how many of the threads work on rows.
+func lanesOf(rows solver.Stripe, threads int) int {
+	return max(1, min(threads, rows.Rows()/threadRows))
+}
+
+// threadRows is the fewest rows that are worth a thread.
+const threadRows = 32
+
+// reach returns rows s, as far as they are swept.
+func (l *level[F]) reach(s solver.Stripe) solver.Stripe {
+	if !l.Mesh.PeriodicRows() {
+		in := l.Mesh.Interior()
+		s.Lo, s.Hi = max(s.Lo, in.Lo), min(s.Hi, in.Hi)
+	}
+	return s
+}
+
+// left returns the rows of v that Down leaves for Up.
+func (l *level[F]) left() solver.Stripe {
+	s := l.own
+	if l.neighbour[solver.Top] {
+		s.Lo -= multigrid.Sweeps
+	}
+	if l.neighbour[solver.Bottom] {
+		s.Hi += multigrid.Sweeps
+	}
+	return s
+}
+
+// stencil returns the coefficients of the level for row y, whose source is b.
+func (l *level[F]) stencil(north, centre, south []F, y int) stencil[F] {
+	s := stencil[F]{north: north, centre: centre, south: south, h: l.h, q: l.q,
+		mirrorLeft: l.Mesh.Walls.Left == solver.Neumann, mirrorRight: l.Mesh.Walls.Right == solver.Neumann}
+	if l.b.rows != nil {
+		s.b = l.b.at(y)
+	}
+	s.lo, s.hi = l.Mesh.InteriorColumns()
+	return s
+}
+
+// repeat makes columns 0 and NX-1 of a row copies where left and right are periodic.
+func repeat[F float](row []F, m solver.Mesh) {
+	if m.PeriodicColumns() {
+		row[0], row[m.NX-1] = row[m.NX-2], row[1]
+	}
+}
+
+// beside returns the rows that are the neighbours of row y: beyond a Neumann wall, the mirror image.
+func (l *level[F]) beside(y int) (north, south int) {
+	north, south = y-1, y+1
+	if y == 0 && l.Mesh.Walls.Top == solver.Neumann {
+		north = 1
+	}
+	if y == l.Mesh.NY-1 && l.Mesh.Walls.Bottom == solver.Neumann {
+		south = y - 1
+	}
+	return north, south
+}
+
+// split cuts rows into n parts at multiples of a group's rows.
+func split(rows solver.Stripe, n int) []solver.Stripe {
+	parts := make([]solver.Stripe, 0, n)
+	lo := rows.Lo
+	for i := range n {
+		hi := rows.Hi
+		if i < n-1 {
+			hi = min(hi, (rows.Lo+rows.Rows()*(i+1)/n)/solver.GroupRows*solver.GroupRows)
+		}
+		parts = append(parts, solver.Stripe{Lo: lo, Hi: hi})
+		lo = hi
+	}
+	return slices.DeleteFunc(parts, func(s solver.Stripe) bool { return s.Rows() <= 0 })
+}

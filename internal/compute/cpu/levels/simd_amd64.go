@@ -1,0 +1,13 @@
+package levels
+
+// functionsOf returns the functions of a kernel of package kernel, which the machine has; nil if there are none.
+func functionsOf(name string) (f32, f64 *functions) {
+	switch name {
+	case "avx512":
+		f32, f64 = functionsAVX512F32(), functionsAVX512F64()
+		f32.shorter, f64.shorter = functionsAVX2F32(), functionsAVX2F64()
+	case "avx2":
+		f32, f64 = functionsAVX2F32(), functionsAVX2F64()
+	}
+	return f32, f64
+}

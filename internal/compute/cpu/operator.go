@@ -1,0 +1,119 @@
+package cpu
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"unsafe"
+
+	"jacobi/internal/compute/cpu/kernel"
+	"jacobi/solver"
+)
+
+// operator is a solver.Operator in the order of the kernels: rows of b and of the points that are swept, of all rows
+// that a rank holds. The plain average without fixed points has neither.
+type operator struct {
+	solver.Operator
+	general bool
+	weights [2 * kernel.MaxVector]byte // h in every lane of a vector, then q
+	source  *field                     // rows of b; all are one row of zeros if there is no source
+	swept   sweptRows                  // all are one row if there are no fixed points
+	fixed   []blockRange               // by row: the blocks that hold fixed points; nil if there are none
+	first   int                        // row of fixed[0]
+}
+
+// newOperator returns the operator of l, whose fields have no memory yet.
+func newOperator(l solver.Layout, columns rowLayout) *operator {
+	rows := l.Held()
+	o := &operator{Operator: l.Operator, general: !l.Operator.Plain(), first: rows.Lo}
+	if !o.general && o.Fixed == nil {
+		return o
+	}
+	o.swept.columns = columns
+	o.swept.lo, o.swept.hi = l.Mesh.InteriorColumns()
+	o.swept.field = newSharedRow(rows, columns.maskStride())
+	if o.Fixed != nil {
+		o.fixed = make([]blockRange, rows.Rows())
+		o.swept.field = newField(rows, columns.maskStride())
+	}
+	if !o.general {
+		return o
+	}
+	o.source = newSharedRow(rows, columns.stride)
+	if o.Source != nil {
+		o.source = newField(rows, columns.stride)
+	}
+	weights := o.weights[:0]
+	for _, w := range []float64{o.Scale, o.Blend} {
+		for range columns.lanes {
+			if columns.size == 4 {
+				weights = binary.LittleEndian.AppendUint32(weights, math.Float32bits(float32(w)))
+			} else {
+				weights = binary.LittleEndian.AppendUint64(weights, math.Float64bits(w))
+			}
+		}
+	}
+	return o
+}
+
+// fields returns the fields of the operator.
+func (o *operator) fields() (fields []*field) {
+	for _, f := range []*field{o.source, o.swept.field} {
+		if f != nil {
+			fields = append(fields, f)
+		}
+	}
+	return fields
+}
+
+// open fills the row that all rows share, once the fields have memory.
+func (o *operator) open() {
+	if o.Fixed == nil && o.swept.field != nil {
+		o.swept.set(o.first, nil)
+	}
+}
+
+// load reads row y of the source and of the fixed points, which is row canonical of the mesh. buf and points have room
+// for a row.
+func (o *operator) load(y, canonical int, buf []byte, points []bool) error {
+	if o.Source != nil {
+		if err := o.Source.SourceRow(canonical, buf); err != nil {
+			return fmt.Errorf("source of row %d: %w", canonical, err)
+		}
+		o.swept.columns.packColumns(o.source.row(y), buf)
+	}
+	if o.Fixed != nil {
+		if err := o.Fixed.FixedRow(canonical, points); err != nil {
+			return fmt.Errorf("fixed points of row %d: %w", canonical, err)
+		}
+		o.fixed[y-o.first] = o.swept.set(y, points)
+	}
+	return nil
+}
+
+// masked returns the blocks of n rows from y on that hold fixed points.
+func (o *operator) masked(y, n int) (blocks blockRange) {
+	if o.fixed != nil {
+		for _, r := range o.fixed[y-o.first : y-o.first+n] {
+			blocks = blocks.union(r)
+		}
+	}
+	return blocks
+}
+
+// place gives a task for rows from y on, with pointers to block left, what the functions for fixed points and for the
+// general operator need.
+func (o *operator) place(t *task, y, left int) {
+	t.masked = o.masked(y, t.Rows)
+	if !o.general && t.masked == (blockRange{}) {
+		return
+	}
+	columns := o.swept.columns
+	for i := range t.Rows {
+		t.Swept[i] = unsafe.Add(o.swept.row(y+i), left*columns.maskBytes())
+		if o.general {
+			t.Source[i] = unsafe.Add(o.source.row(y+i), left*columns.blockBytes())
+		}
+	}
+	t.Weights = unsafe.Pointer(&o.weights)
+}

@@ -1,0 +1,85 @@
+package oracle_test
+
+import (
+	"math"
+	"testing"
+
+	"jacobi/configs"
+	"jacobi/internal/compute/oracle"
+	"jacobi/solver"
+)
+
+// A weakly screened problem without a tolerance ends well at the floor of rounding: its norm is what rounding leaves,
+// and its field as near to the solution of the equations as the run says. A tolerance that the user has named is missed
+// with the same field.
+func TestFloorOfRounding(t *testing.T) {
+	const n = 65
+	keys := []string{"problem.source=x*y", "problem.screening=1e-5", "grid.nx=65", "grid.ny=65"}
+	for _, side := range []string{"left", "right", "top", "bottom"} {
+		keys = append(keys, "problem."+side+"=neumann(0)")
+	}
+	byDefault, err := run(t, 1, keys...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	named, err := run(t, 1, append(keys, "solver.relative_tolerance=1e-8")...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if byDefault.StopReason != solver.Stalled || named.StopReason != solver.Stalled ||
+		byDefault.Verdict != configs.Met || named.Verdict != configs.Missed ||
+		byDefault.FieldSHA256 != named.FieldSHA256 {
+		t.Fatalf("%s, %s; with the tolerance named %s, %s", byDefault.words(), byDefault.Verdict, named.words(),
+			named.Verdict)
+	}
+	squares := 0.0
+	for _, v := range byDefault.field {
+		squares += v * v
+	}
+	if floor := 16 * 0x1p-53 * math.Sqrt(squares); *byDefault.Norm > floor || *byDefault.Norm <= 1e-8*byDefault.Base {
+		t.Errorf("norm %g, base %g, floor %g", *byDefault.Norm, byDefault.Base, floor)
+	}
+
+	within(t, byDefault, n, 1e-5, func(x, y float64) float64 { return x * y })
+}
+
+// Where a norm of 0 hides the error that rounding has left, the run names what rounding leaves.
+func TestErrorBehindANormOf0(t *testing.T) {
+	const n = 65
+	keys := []string{"problem.source=1+sin(2*pi*x)", "problem.screening=1e-6", "grid.nx=65", "grid.ny=65"}
+	for _, side := range []string{"left", "right", "top", "bottom"} {
+		keys = append(keys, "problem."+side+"=neumann(0)")
+	}
+	got, err := run(t, 1, keys...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *got.Norm != 0 || !got.Accuracy.ByRounding {
+		t.Errorf("norm %g, %+v", *got.Norm, got.Accuracy)
+	}
+	within(t, got, n, 1e-6, func(x, _ float64) float64 { return 1 + math.Sin(2*math.Pi*x) })
+}
+
+// within compares what a run says of its error with the error of its field: n x n points between insulated walls, at
+// most 3 times the estimate and at least a tenth of it.
+func within(t *testing.T, got outcome, n int, screening float64, source func(x, y float64) float64) {
+	t.Helper()
+	p := oracle.Problem{Width: 1, Height: 1, Screening: screening, Initial: make([]float64, n*n),
+		Mesh: solver.Mesh{NX: n, NY: n, DType: solver.Float64, Walls: solver.Walls{Left: solver.Neumann,
+			Right: solver.Neumann, Top: solver.Neumann, Bottom: solver.Neumann}}}
+	for at := range n * n {
+		p.Source = append(p.Source, source(float64(at%n)/float64(n-1), float64(at/n)/float64(n-1)))
+	}
+	u, err := oracle.NewEquations(p).Solve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	worst := 0.0
+	for at, v := range u {
+		worst = max(worst, math.Abs(v-got.field[at]))
+	}
+	a := got.Accuracy
+	if worst > 3**a.Error || *a.Error > 10*worst || worst > *a.AtMost || worst == 0 {
+		t.Errorf("error %g, about %g, at most %g", worst, *a.Error, *a.AtMost)
+	}
+}

@@ -1,0 +1,132 @@
+// Package oracle solves the discrete equations of docs/numerics.md directly: by a banded Cholesky factorization with
+// iterative refinement, and without any code that sweeps or cycles. Only tests use it: they compare fields of runs, and
+// what runs say about their errors, with its solutions.
+package oracle
+
+import (
+	"math"
+
+	"jacobi/solver"
+)
+
+// Problem is -(u_xx + u_yy) + k2 u = f on a mesh. Arrays have a value a point, by rows.
+type Problem struct {
+	Mesh          solver.Mesh
+	Width, Height float64
+	Screening     float64
+	Initial       []float64    // only the values of fixed walls and fixed points count
+	Source        []float64    // f; nil for 0
+	Slopes        [4][]float64 // outward derivatives along the left, right, top and bottom wall; nil for 0
+	Fixed         []bool       // points besides those of fixed walls that keep their initial values; nil for none
+}
+
+// Equations are those of a problem: d = b - u + J u = 0 at every free point, where
+//
+//	J u = h ((1-q) (W + E) + q (N + S))
+//
+// and h, q and b are rounded to the type of the mesh.
+type Equations struct {
+	mesh    solver.Mesh
+	h, q    float64
+	b       []float64
+	free    []bool
+	initial []float64
+}
+
+// NewEquations returns the equations of p.
+func NewEquations(p Problem) *Equations {
+	m := p.Mesh
+	e := &Equations{mesh: m, b: make([]float64, m.NX*m.NY), free: make([]bool, m.NX*m.NY), initial: p.Initial}
+	hx := p.Width / float64(solver.Intervals(m.NX, m.Walls.Left))
+	hy := p.Height / float64(solver.Intervals(m.NY, m.Walls.Top))
+	if math.Abs(hy-hx) <= 1e-12*hx { // lengths in decimal digits
+		hy = hx
+	}
+	rho := float64((hx / hy) * (hx / hy))
+	square := float64(hx * hx)
+	d := float64(2*(1+rho)) + float64(p.Screening*square)
+	h, q := (1+rho)/d, rho/(1+rho)
+	perX, perY := float64(h*(1-q))*float64(2*hx), float64(h*q)*float64(2*hy)
+	e.h, e.q = e.round(h), e.round(q)
+	lo, hi := m.InteriorColumns()
+	rows := m.Interior()
+	for iy := rows.Lo; iy < rows.Hi; iy++ {
+		for ix := lo; ix < hi; ix++ {
+			at, b := iy*m.NX+ix, 0.0
+			if p.Source != nil {
+				b = float64(p.Source[at] * (square / d))
+			}
+			for side, s := range [4]struct {
+				on   bool
+				i    int
+				unit float64
+			}{{ix == 0, iy, perX}, {ix == m.NX-1, iy, perX}, {iy == 0, ix, perY}, {iy == m.NY-1, ix, perY}} {
+				if s.on && p.Slopes[side] != nil {
+					b += float64(p.Slopes[side][s.i] * s.unit)
+				}
+			}
+			e.b[at], e.free[at] = e.round(b), p.Fixed == nil || !p.Fixed[at]
+		}
+	}
+	return e
+}
+
+func (e *Equations) round(v float64) float64 {
+	if e.mesh.DType == solver.Float32 {
+		return float64(float32(v))
+	}
+	return v
+}
+
+// Free reports whether a point is unknown: neither given nor a copy.
+func (e *Equations) Free(at int) bool { return e.free[at] }
+
+// coupling is a neighbour of a point, and its weight in J.
+type coupling struct {
+	at int
+	w  pair
+}
+
+// couplings returns the four neighbours of a point: beyond a Neumann wall the mirror point, beyond a periodic one the
+// point that it copies.
+func (e *Equations) couplings(ix, iy int) [4]coupling {
+	m := e.mesh
+	west, east := beside(ix, m.NX, m.PeriodicColumns())
+	north, south := beside(iy, m.NY, m.PeriodicRows())
+	wy := product(e.h, e.q)
+	wx := wy.minus(e.h)
+	return [4]coupling{{iy*m.NX + west, wx}, {iy*m.NX + east, wx}, {north*m.NX + ix, wy}, {south*m.NX + ix, wy}}
+}
+
+func beside(i, n int, periodic bool) (before, after int) {
+	before, after = i-1, i+1
+	switch {
+	case periodic && i == 1:
+		before = n - 2
+	case i == 0:
+		before = 1
+	}
+	switch {
+	case periodic && i == n-2:
+		after = 1
+	case i == n-1:
+		after = n - 2
+	}
+	return before, after
+}
+
+// Defect returns d of the field u at all points, 0 where u is given. It is computed with twice the digits of float64.
+func (e *Equations) Defect(u []float64) []float64 {
+	d := make([]float64, len(u))
+	for at := range u {
+		if !e.free[at] {
+			continue
+		}
+		sum := pair{hi: e.b[at]}.add(pair{hi: -u[at]})
+		for _, c := range e.couplings(at%e.mesh.NX, at/e.mesh.NX) {
+			sum = sum.add(c.w.times(u[c.at]))
+		}
+		d[at] = sum.hi
+	}
+	return d
+}

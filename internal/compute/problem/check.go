@@ -1,0 +1,356 @@
+package problem
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"jacobi/internal/base/parallel"
+	"jacobi/solver"
+)
+
+// samples is the number of interior rows, and of columns in each row, that Check evaluates.
+const samples = 64
+
+// Check evaluates every value of the boundary, and the initial field and the source at 64 by 64 points that include the
+// corners of the interior. It also looks for free points, and for what makes the solution unique. It finds most bad
+// problems before any rank starts. Row, SourceRow and FixedRow find the others.
+func (p *Problem) Check(ctx context.Context) error {
+	largest, err := p.maxColumns(ctx, 0, p.mesh.NY)
+	if err != nil {
+		return err
+	}
+	for _, iy := range []int{0, p.mesh.NY - 1} {
+		if !p.fixedWallRow(iy) || p.mesh.PeriodicRows() {
+			continue
+		}
+		m, err := p.maxInner(ctx, iy)
+		if err != nil {
+			return err
+		}
+		largest = max(largest, m)
+	}
+	guess, fixed, err := p.maxSample(ctx)
+	if err != nil {
+		return err
+	}
+	data := max(largest, fixed)
+	largest = max(data, guess)
+	added, err := p.sampleSource(ctx)
+	if err != nil {
+		return err
+	}
+	if err := p.checkFixed(ctx); err != nil {
+		return err
+	}
+	// A sample may miss the largest value, so a small value in the sample does not mean that the problem is too small.
+	if low, _ := p.magnitudes(); p.initial.constant() && p.source.constant() || largest+added >= low {
+		if err := p.CheckMagnitude(largest, added); err != nil {
+			return err
+		}
+	}
+	return p.checkSampled(ctx, guess, data, added)
+}
+
+// maxSample returns the largest absolute values among the samples of the interior: that of points that a sweep updates,
+// and that of points that problem.fixed fixes.
+func (p *Problem) maxSample(ctx context.Context) (free, fixed float64, err error) {
+	s := &span{}
+	keeps := make([]bool, p.mesh.NX)
+	size := p.mesh.DType.Size()
+	lo, hi := p.mesh.InteriorColumns()
+	buf := make([]byte, (hi-lo)*size)
+	file := p.initial.file
+	for _, iy := range spread(p.mesh.Interior()) {
+		if err := ended(ctx); err != nil {
+			return 0, 0, err
+		}
+		if file != nil && !file.fortran {
+			if err := p.fileRow(p.initial, iy, buf); err != nil {
+				return 0, 0, err
+			}
+		}
+		if !p.fixed.none() {
+			if err := p.FixedRow(iy, keeps); err != nil {
+				return 0, 0, err
+			}
+		}
+		for _, ix := range spread(solver.Stripe{Lo: lo, Hi: hi}) {
+			var v float64
+			var err error
+			if file != nil && file.fortran { // a row is spread over the whole file, so read single values
+				if v, err = file.exact(iy, ix); err == nil {
+					err = p.finite(p.initial, iy, ix, v)
+				}
+				if err != nil {
+					return 0, 0, err
+				}
+				v = p.round(v)
+			} else if file != nil {
+				v = p.get(buf[(ix-lo)*size:])
+			} else if v, err = p.value(p.initial, s, iy, ix); err != nil {
+				return 0, 0, err
+			}
+			if keeps[ix] {
+				fixed = max(fixed, math.Abs(v))
+			} else {
+				free = max(free, math.Abs(v))
+			}
+		}
+	}
+	return free, fixed, nil
+}
+
+// sampleSource returns the largest absolute value of the source among the samples of the interior and at Neumann walls.
+func (p *Problem) sampleSource(ctx context.Context) (float64, error) {
+	if !p.sourced() {
+		return 0, nil
+	}
+	lo, hi := p.mesh.InteriorColumns()
+	largest := 0.0
+	s := &span{}
+	at := func(iy, ix int) error {
+		var b [1]float64
+		err := p.sourceSpan(s, iy, ix, b[:])
+		largest = max(largest, math.Abs(p.round(b[0])))
+		return err
+	}
+	interior := p.mesh.Interior()
+	for _, iy := range spread(interior) {
+		if err := ended(ctx); err != nil {
+			return 0, err
+		}
+		for _, ix := range spread(solver.Stripe{Lo: lo, Hi: hi}) {
+			if err := at(iy, ix); err != nil {
+				return 0, err
+			}
+		}
+	}
+	for _, side := range []struct {
+		wall solver.Wall
+		ix   int
+	}{{p.mesh.Walls.Left, lo}, {p.mesh.Walls.Right, hi - 1}} {
+		for iy := interior.Lo; side.wall == solver.Neumann && iy < interior.Hi; iy++ {
+			if err := errors.Join(ended(ctx), at(iy, side.ix)); err != nil {
+				return 0, err
+			}
+		}
+	}
+	for _, side := range []struct {
+		wall solver.Wall
+		iy   int
+	}{{p.mesh.Walls.Top, interior.Lo}, {p.mesh.Walls.Bottom, interior.Hi - 1}} {
+		if side.wall != solver.Neumann {
+			continue
+		}
+		m, err := p.maxSource(ctx, side.iy)
+		if err != nil {
+			return 0, err
+		}
+		largest = max(largest, m)
+	}
+	return largest, nil
+}
+
+// spread returns at most samples of the numbers of s, evenly spread and including the first and the last.
+func spread(s solver.Stripe) []int {
+	n := s.Rows()
+	count := min(n, samples)
+	list := make([]int, count)
+	for i := range list {
+		list[i] = s.Lo + i*(n-1)/max(1, count-1)
+	}
+	return list
+}
+
+// MaxAbs returns the largest absolute value in rows [lo, hi), including the boundary, rounded to the field's type.
+// Without rows it returns 0. It evaluates each value once, and a constant only once for all rows. It stops when ctx
+// ends.
+func (p *Problem) MaxAbs(ctx context.Context, lo, hi int) (float64, error) {
+	if lo < 0 || hi > p.mesh.NY {
+		return 0, fmt.Errorf("rows %s: the mesh has rows %s", solver.Stripe{Lo: lo, Hi: hi},
+			solver.Stripe{Lo: 0, Hi: p.mesh.NY})
+	}
+	largest, err := p.maxColumns(ctx, lo, hi)
+	if err != nil {
+		return 0, err
+	}
+	inner, err := p.largestOf(ctx, p.initial.constant(), solver.Stripe{Lo: lo, Hi: hi},
+		solver.Stripe{Lo: 0, Hi: p.mesh.NY}, p.maxInner)
+	return max(largest, inner), err
+}
+
+// largestOf returns the largest value of f, which is not negative, over rows s, worked out on all cores. If the rows of
+// the mesh are alike but for the first and the last of all, it calls f for these and for one of the others.
+func (p *Problem) largestOf(ctx context.Context, alike bool, s, all solver.Stripe,
+	f func(context.Context, int) (float64, error)) (largest float64, err error) {
+	if alike {
+		for iy := s.Lo; iy < s.Hi; iy++ {
+			v, err := f(ctx, iy)
+			if err != nil {
+				return 0, err
+			}
+			largest = max(largest, v)
+			if iy > all.Lo {
+				iy = max(iy, min(s.Hi, all.Hi-1)-1) // skip to the last row
+			}
+		}
+		return largest, nil
+	}
+	values := make([]float64, max(0, s.Rows()))
+	err = parallel.Each(len(values), func(i int) (err error) {
+		values[i], err = f(ctx, s.Lo+i)
+		return err
+	})
+	for _, v := range values {
+		largest = max(largest, v)
+	}
+	return largest, err
+}
+
+// MaxSource returns the largest absolute value of the source of the operator in rows [lo, hi), rounded to the field's
+// type. It stops when ctx ends.
+func (p *Problem) MaxSource(ctx context.Context, lo, hi int) (float64, error) {
+	interior := p.mesh.Interior()
+	lo, hi = max(lo, interior.Lo), min(hi, interior.Hi)
+	if !p.sourced() {
+		return 0, nil
+	}
+	constant := p.source.constant() && !p.left.node.onY && !p.right.node.onY // but for the first and the last row
+	return p.largestOf(ctx, constant, solver.Stripe{Lo: lo, Hi: hi}, interior, p.maxSource)
+}
+
+// maxSource returns the largest absolute value of the source in interior row iy, rounded to the field's type.
+func (p *Problem) maxSource(ctx context.Context, iy int) (float64, error) {
+	largest := 0.0
+	s := &span{}
+	var buf [chunk]float64
+	lo, hi := p.mesh.InteriorColumns()
+	for col := lo; col < hi; col += chunk {
+		if err := ended(ctx); err != nil {
+			return 0, err
+		}
+		values := buf[:min(chunk, hi-col)]
+		if err := p.sourceSpan(s, iy, col, values); err != nil {
+			return 0, err
+		}
+		for _, b := range values {
+			largest = max(largest, math.Abs(b))
+		}
+	}
+	return p.round(largest), nil // rounding is monotone
+}
+
+// ended returns an error with the cause if ctx has ended, else nil.
+func ended(ctx context.Context) error {
+	if ctx.Err() == nil {
+		return nil
+	}
+	return fmt.Errorf("problem: working out its values: %w", context.Cause(ctx))
+}
+
+// maxColumns returns the largest absolute value of fixed left and right walls in rows [lo, hi).
+func (p *Problem) maxColumns(ctx context.Context, lo, hi int) (largest float64, err error) {
+	for _, side := range []struct {
+		wall  solver.Wall
+		part  part
+		value func(iy int) (float64, error)
+	}{{p.mesh.Walls.Left, p.left, p.Left}, {p.mesh.Walls.Right, p.right, p.Right}} {
+		for iy := lo; side.wall == solver.Dirichlet && iy < hi; iy++ {
+			if err := ended(ctx); err != nil {
+				return 0, err
+			}
+			v, err := side.value(iy)
+			if err != nil {
+				return 0, err
+			}
+			largest = max(largest, math.Abs(v))
+			if !side.part.node.onY {
+				break
+			}
+		}
+	}
+	return largest, nil
+}
+
+// maxInner returns the largest absolute value of row iy but for the columns of fixed and periodic walls.
+func (p *Problem) maxInner(ctx context.Context, iy int) (float64, error) {
+	if err := ended(ctx); err != nil {
+		return 0, err
+	}
+	q, from := p.inner(iy)
+	largest := 0.0
+	lo, hi := p.mesh.InteriorColumns()
+	if q.file != nil {
+		size := p.mesh.DType.Size()
+		buf := make([]byte, (hi-lo)*size)
+		err := p.fileRow(q, from, buf)
+		for i := 0; i < len(buf); i += size {
+			largest = max(largest, math.Abs(p.get(buf[i:])))
+		}
+		return largest, err
+	}
+	if !q.node.onX {
+		v, err := p.value(q, &span{}, from, lo)
+		return math.Abs(v), err
+	}
+	err := p.chunks(q, from, func(col int, values []float64) error {
+		if err := ended(ctx); err != nil { // a row may be long
+			return err
+		}
+		for i, v := range values {
+			// The negated comparison also catches NaN.
+			if a := math.Abs(v); !(a <= largest) {
+				if err := p.finite(q, from, col+i, v); err != nil {
+					return err
+				}
+				largest = a
+			}
+		}
+		return nil
+	})
+	return p.round(largest), err // rounding is monotone
+}
+
+// CheckMagnitude refuses a problem if the squares of updates would leave the range of the field's type. maxAbs is the
+// largest absolute value of the whole initial field, and maxSource that of the source.
+func (p *Problem) CheckMagnitude(maxAbs, maxSource float64) error {
+	low, high := p.magnitudes()
+	sum := maxAbs + maxSource
+	if sum == 0 || sum >= low && sum <= high {
+		return nil
+	}
+	advice := "scale the problem"
+	if wideLow, wideHigh := limits(solver.Float64); p.mesh.DType == solver.Float32 && sum >= wideLow &&
+		sum <= wideHigh {
+		advice += " or use grid.dtype float64"
+	}
+	largest := fmt.Sprintf("its largest absolute value is %g", maxAbs)
+	if maxSource != 0 {
+		largest += fmt.Sprintf(", and its source adds up to %g a sweep, %g together", maxSource, sum)
+	}
+	return fmt.Errorf("problem: %s; with %s 0 or %.3g to %.3g is allowed, because the norm squares it: %s", largest,
+		p.mesh.DType, low, high, advice)
+}
+
+// Magnitude returns the exponent that bounds the updates of all sweeps, for the largest absolute values of the whole
+// initial field and of the source. The first update is at most 2 maxAbs + maxSource, and a sweep of an update without
+// source makes it no larger. With the plain average no value ever exceeds maxAbs. Otherwise values may grow, and the
+// rounding of their updates with them, for which there is one bit more.
+func (p *Problem) Magnitude(maxAbs, maxSource float64) solver.Magnitude {
+	if sum := maxAbs + maxSource; p.general() && sum != 0 {
+		return solver.MagnitudeOf(sum) + 1
+	}
+	return solver.MagnitudeOf(maxAbs)
+}
+
+func (p *Problem) magnitudes() (low, high float64) { return limits(p.mesh.DType) }
+
+// limits returns the range of the largest absolute value of a problem of type d.
+func limits(d solver.DType) (low, high float64) {
+	if d == solver.Float32 {
+		return float64(float32(1e-12)), 1e18 // rounded like the values that are compared with it
+	}
+	return 1e-120, 1e150
+}

@@ -1,0 +1,197 @@
+package problem
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+
+	"jacobi/solver"
+)
+
+// fixedPoints says which points keep their initial values besides those of fixed walls: the points for which a
+// condition, an array of truth values or a picture says so.
+type fixedPoints struct {
+	part
+	picture *picture // nil unless a picture says it
+	note    string   // see Warnings
+}
+
+// none reports whether there are no fixed points.
+func (f fixedPoints) none() bool { return f.picture == nil && f.zero() }
+
+// openFixed opens the value of problem.fixed.
+func (p *Problem) openFixed(key, text string) (f fixedPoints, err error) {
+	f.part = part{key: key, text: text}
+	switch {
+	case hasSuffix(text, ".npy"):
+		f.file, err = openNPY(text, p.mesh, true)
+	case hasSuffix(text, ".png"):
+		f.picture, err = openPicture(text)
+		if err == nil && (f.picture.width != p.mesh.NX || f.picture.height != p.mesh.NY) {
+			f.note = fmt.Sprintf("a picture of %d x %d; each of the %d x %d points takes the nearest pixel",
+				f.picture.width, f.picture.height, p.mesh.NX, p.mesh.NY)
+		}
+	default:
+		f.node, err = compile(text, p.mesh, p.numbers.width, p.numbers.height)
+		if err == nil && !f.node.isBool {
+			err = errors.New("a condition is wanted, such as hypot(x-0.5, y-0.5) < 0.2, or a .npy or .png file")
+		}
+	}
+	return f, err
+}
+
+// FixedRow sets dst[ix] if the point at column ix of row iy is fixed by problem.fixed, as solver.FixedRows says.
+func (p *Problem) FixedRow(iy int, dst []bool) error {
+	if iy < 0 || iy >= p.mesh.NY || len(dst) != p.mesh.NX {
+		return fmt.Errorf("fixed points of row %d of %d into %d points: %d are wanted", iy, p.mesh.NY, len(dst),
+			p.mesh.NX)
+	}
+	iy, _ = p.mesh.Canonical(iy)
+	if err := p.fixed.row(iy, p.mesh, dst); err != nil {
+		return err
+	}
+	if p.mesh.PeriodicColumns() {
+		dst[0], dst[len(dst)-1] = dst[len(dst)-2], dst[1]
+	}
+	return nil
+}
+
+// row writes the fixed points of row iy of mesh m to dst.
+func (f fixedPoints) row(iy int, m solver.Mesh, dst []bool) error {
+	switch {
+	case f.picture != nil:
+		f.picture.row(iy, m, dst)
+	case f.file != nil:
+		if err := f.file.readBools(dst, iy); err != nil {
+			return fmt.Errorf("%s %q: row %d: %w", f.key, f.text, iy, err)
+		}
+	default:
+		s := &span{row: iy}
+		var buf [chunk]float64
+		for s.col = 0; s.col < len(dst); s.col += chunk {
+			values := buf[:min(chunk, len(dst)-s.col)]
+			f.node.fill(s, values)
+			for i, v := range values {
+				dst[s.col+i] = v != 0
+			}
+		}
+	}
+	return nil
+}
+
+// CountFixed returns how many of the points that a sweep could change problem.fixed fixes in rows [lo, hi) of the mesh.
+// It stops when ctx ends.
+func (p *Problem) CountFixed(ctx context.Context, lo, hi int) (int64, error) {
+	interior := p.mesh.Interior()
+	lo, hi = max(lo, interior.Lo), min(hi, interior.Hi)
+	if p.fixed.none() || lo >= hi {
+		return 0, nil
+	}
+	var total, next atomic.Int64
+	next.Store(int64(lo))
+	g, ctx := errgroup.WithContext(ctx)
+	for range min(runtime.GOMAXPROCS(0), hi-lo) {
+		g.Go(func() error {
+			row := make([]bool, p.mesh.NX)
+			for iy := int(next.Add(1) - 1); iy < hi; iy = int(next.Add(1) - 1) {
+				if err := ended(ctx); err != nil {
+					return err
+				}
+				n, err := p.countRow(iy, row)
+				if err != nil {
+					return err
+				}
+				total.Add(int64(n))
+			}
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return 0, err
+	}
+	return total.Load(), nil
+}
+
+// countRow returns the fixed points among the interior columns of row iy. row is scratch.
+func (p *Problem) countRow(iy int, row []bool) (n int, err error) {
+	if err := p.FixedRow(iy, row); err != nil {
+		return 0, err
+	}
+	lo, hi := p.mesh.InteriorColumns()
+	for _, fixed := range row[lo:hi] {
+		if fixed {
+			n++
+		}
+	}
+	return n, nil
+}
+
+// checkFixed looks for a point that is free and, if the solution needs it, one that is fixed. It reads no more rows
+// than that takes.
+func (p *Problem) checkFixed(ctx context.Context) error {
+	if p.fixed.none() {
+		return p.CheckFixed(0)
+	}
+	lo, hi := p.mesh.InteriorColumns()
+	interior := p.mesh.Interior()
+	row := make([]bool, p.mesh.NX)
+	var fixed int64
+	free := false
+	for iy := interior.Lo; iy < interior.Hi && !(free && (fixed > 0 || !p.floating())); iy++ {
+		if err := ended(ctx); err != nil {
+			return err
+		}
+		n, err := p.countRow(iy, row)
+		if err != nil {
+			return err
+		}
+		fixed += int64(n)
+		free = free || n < hi-lo
+	}
+	return p.CheckFixed(fixed)
+}
+
+// CheckFixed refuses a problem without free points, and one whose solution is not unique. fixed is the number of points
+// that CountFixed finds in the whole mesh.
+func (p *Problem) CheckFixed(fixed int64) error {
+	if all := p.points(); fixed >= all {
+		return fmt.Errorf("%s %q: it fixes all %d points that a sweep could change; at least one has to be free",
+			p.fixed.key, p.fixed.text, all)
+	}
+	if fixed > 0 || !p.floating() {
+		return nil
+	}
+	if k2 := p.numbers.screening; k2 > 0 {
+		hx, hy := p.Spacings()
+		return fmt.Errorf("problem.screening %g: with no side that has values and no points in problem.fixed (%q), "+
+			"%g or more is wanted on this mesh, as rounding loses less; values on a side or fixed points help, too", k2,
+			p.fixed.text, leastScreening*2*(1/(hx*hx)+1/(hy*hy)))
+	}
+	return fmt.Errorf("problem.left %q, right %q, top %q, bottom %q: no side has values, so any constant can be "+
+		"added to a solution; a value on a side, points in problem.fixed (%q), or problem.screening above 0 is wanted",
+		p.left.text, p.right.text, p.top.text, p.bottom.text, p.fixed.text)
+}
+
+// points returns the number of points that a sweep changes if none is fixed by problem.fixed.
+func (p *Problem) points() int64 {
+	lo, hi := p.mesh.InteriorColumns()
+	return int64(hi-lo) * int64(p.mesh.Interior().Rows())
+}
+
+// leastScreening is the part of the diagonal of the equations that a screening has to be to determine a constant. h is
+// rounded to 2^-54 of itself, so the screening is off by a part in 4096 at most.
+const leastScreening = 0x1p-42
+
+// floating reports whether neither the sides nor the screening determine the constant of a solution.
+func (p *Problem) floating() bool {
+	w := p.mesh.Walls
+	if slices.Contains([]solver.Wall{w.Left, w.Right, w.Top, w.Bottom}, solver.Dirichlet) {
+		return false
+	}
+	return p.numbers.screening == 0 || p.mesh.DType == solver.Float64 && 1-2*p.numbers.scale < leastScreening
+}

@@ -1,0 +1,249 @@
+package problem
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"image"
+	"image/color"
+	"image/png"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"jacobi/configs"
+)
+
+// marks returns the fixed points of p as a picture of # and dots.
+func marks(t testing.TB, p *Problem) string {
+	t.Helper()
+	var b strings.Builder
+	row := make([]bool, p.Mesh().NX)
+	for iy := range p.Mesh().NY {
+		if err := p.FixedRow(iy, row); err != nil {
+			t.Fatal(err)
+		}
+		for _, fixed := range row {
+			b.WriteByte(".#"[map[bool]int{true: 1}[fixed]])
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// boolFile writes a .npy file of truth values and returns its path.
+func boolFile(t testing.TB, fortran, shape string, values []byte) string {
+	t.Helper()
+	dict := fmt.Sprintf("{'descr': '|b1', 'fortran_order': %s, 'shape': %s, }\n", fortran, shape)
+	b := append([]byte("\x93NUMPY\x01\x00"), 0, 0)
+	binary.LittleEndian.PutUint16(b[8:], uint16(len(dict)))
+	return writeFile(t, "mask.npy", append(append(b, dict...), values...))
+}
+
+func writeFile(t testing.TB, name string, data []byte) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func pngFile(t testing.TB, img image.Image) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := png.Encode(&b, img); err != nil {
+		t.Fatal(err)
+	}
+	return writeFile(t, "mask.png", b.Bytes())
+}
+
+// gray returns a picture with the grey values of rows.
+func gray(rows ...[]byte) *image.Gray {
+	img := image.NewGray(image.Rect(0, 0, len(rows[0]), len(rows)))
+	for y, row := range rows {
+		copy(img.Pix[y*img.Stride:], row)
+	}
+	return img
+}
+
+// A condition, an array in either order, and pictures of all kinds say which points are fixed.
+func TestFixedPoints(t *testing.T) {
+	const want = ".....\n.##..\n..#..\n....#\n"
+	values := []byte(strings.NewReplacer(".", "\x00", "#", "\x01", "\n", "").Replace(want))
+	turned := make([]byte, len(values))
+	img := image.NewNRGBA(image.Rect(0, 0, 5, 4))
+	palette := image.NewPaletted(img.Rect, color.Palette{color.White, color.RGBA{R: 0xff, A: 0xff}, color.Transparent})
+	for i, v := range values {
+		ix, iy := i%5, i/5
+		turned[ix*4+iy] = v
+		img.Set(ix, iy, color.NRGBA{0, 0, 0, 0}) // transparent, which is white
+		if v == 1 {
+			img.Set(ix, iy, color.NRGBA{100, 100, 100, 0xff})
+		}
+		palette.SetColorIndex(ix, iy, v)
+		if iy == 0 {
+			palette.SetColorIndex(ix, iy, 2)
+		}
+	}
+	for _, text := range []string{
+		"iy == 1 and (ix == 1 or ix == 2) or iy == 2 and ix == 2 or iy == 3 and ix == 4",
+		boolFile(t, "False", "(4, 5)", values), boolFile(t, "True", "(4, 5)", turned), pngFile(t, img),
+		pngFile(t, palette),
+	} {
+		p := open(t, config(5, 4, "float32", configs.Problem{Fixed: text}))
+		if got := marks(t, p); got != want {
+			t.Errorf("%s:\n%s\nwant\n%s", filepath.Base(text), got, want)
+		}
+		// Of the marked points, the one in the last row and column belongs to walls.
+		for lo := range 5 {
+			for hi := lo; hi <= 4; hi++ {
+				n := int64(0)
+				if lo <= 1 && hi > 1 {
+					n += 2
+				}
+				if lo <= 2 && hi > 2 {
+					n++
+				}
+				if got, err := p.CountFixed(t.Context(), lo, hi); err != nil || got != n {
+					t.Errorf("%s: rows [%d, %d): %d, %v, want %d", filepath.Base(text), lo, hi, got, err, n)
+				}
+			}
+		}
+		if err := p.Check(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if w := p.Warnings(); w != nil {
+			t.Errorf("warnings %q", w)
+		}
+	}
+}
+
+// A point takes the pixel in which the middle of its cell lies. The launcher says that the sizes differ.
+func TestPictureOfAnotherSize(t *testing.T) {
+	const b, w = 0, 255
+	path := pngFile(t, gray([]byte{b, w}, []byte{w, 127}, []byte{w, 128}))
+	p := open(t, config(5, 6, "float32", configs.Problem{Fixed: path}))
+	if got, want := marks(t, p), "##...\n##...\n..###\n..###\n.....\n.....\n"; got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	want := fmt.Sprintf("problem.fixed %q: a picture of 2 x 3; each of the 5 x 6 points takes the nearest pixel", path)
+	if w := p.Warnings(); len(w) != 1 || w[0] != want {
+		t.Errorf("warnings %q, want %q", w, want)
+	}
+}
+
+func TestFixedPointsOfPeriodicSides(t *testing.T) {
+	p := open(t, config(6, 5, "float32", configs.Problem{Left: "periodic", Right: "periodic", Top: "periodic",
+		Bottom: "periodic", Fixed: "ix == 1 && iy == 3"}))
+	if got, want := marks(t, p), ".#...#\n......\n......\n.#...#\n......\n"; got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if got := open(t, config(6, 5, "float32", configs.Problem{})).Operator().Fixed; got != nil {
+		t.Errorf("fixed points %v without any", got)
+	}
+}
+
+// hugePNG is the start of a PNG file that claims to have the given numbers of pixels.
+func hugePNG(width, height uint32) []byte {
+	b := []byte("\x89PNG\r\n\x1a\n\x00\x00\x00\x0dIHDR")
+	b = binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(b, width), height)
+	b = append(b, 8, 2, 0, 0, 0)
+	return binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b[12:]))
+}
+
+func TestBadFixedPoints(t *testing.T) {
+	values := bytes.Repeat([]byte{0}, 20)
+	bad := bytes.Clone(values)
+	bad[7] = 9
+	floating := configs.Problem{Preset: "gtc2019", Left: "neumann(0)", Right: "neumann(0)"}
+	with := func(p configs.Problem, fixed string) configs.Problem {
+		p.Fixed = fixed
+		return p
+	}
+	const unique = `so any constant can be added to a solution; a value on a side, points in problem.fixed `
+	for _, c := range []struct {
+		p    configs.Problem
+		want string // %s is the file
+	}{
+		{configs.Problem{Fixed: "x"}, `problem.fixed "x": a condition is wanted, such as hypot(x-0.5, y-0.5) < 0.2, ` +
+			`or a .npy or .png file`},
+		{configs.Problem{Fixed: "xx > 1"}, `problem.fixed "xx > 1": column 1: unknown name xx; did you mean x?`},
+		{configs.Problem{Fixed: "true"}, `problem.fixed "true": it fixes all 6 points that a sweep could change; at ` +
+			`least one has to be free`},
+		{configs.Problem{Fixed: "x > 0 and x < 1 and y > 0 and y < 1"},
+			`problem.fixed "x > 0 and x < 1 and y > 0 and y ` +
+				`< 1": it fixes all 6 points that a sweep could change; at least one has to be free`},
+		{floating, `problem.left "neumann(0)", right "neumann(0)", top "periodic", bottom "periodic": no side has ` +
+			`values, ` + unique + `("false"), or problem.screening above 0 is wanted`},
+		{with(floating, "x > 2"), `problem.left "neumann(0)", right "neumann(0)", top "periodic", bottom ` +
+			`"periodic": no ` +
+			`side has values, ` + unique + `("x > 2"), or problem.screening above 0 is wanted`},
+		{with(floating, "ix == 0 and iy == 1"), ""},
+		{configs.Problem{Fixed: "absent.png"}, `problem.fixed "absent.png": no such file or directory`},
+		{configs.Problem{Fixed: writeFile(t, "a.png", []byte("GIF89a, for instance"))},
+			`problem.fixed %q: not a PNG file: png: invalid format: not a PNG file`},
+		{configs.Problem{Fixed: writeFile(t, "a.png", hugePNG(20000, 20000))},
+			`problem.fixed %q: a picture of 20000 x ` +
+				`20000 pixels takes 1525 MiB; at most 256 MiB are allowed, which is 16384 x 16384 pixels of 8-bit ` +
+				`grey`},
+		{configs.Problem{Fixed: writeFile(t, "a.png", hugePNG(5, 4))},
+			`problem.fixed %q: not a complete PNG file of at most 256 MiB: unexpected EOF`},
+		{configs.Problem{Fixed: boolFile(t, "False", "(5, 4)", values)},
+			`problem.fixed %q: shape (5, 4); (4, 5) (grid.ny, grid.nx) is wanted`},
+		{configs.Problem{Fixed: boolFile(t, "False", "(4, 5)", bad)},
+			`problem.fixed %q: row 1: column 2: byte 9 is no truth value; 0 and 1 are wanted`},
+		{configs.Problem{Fixed: boolFile(t, "False", "(4, 5)", values[1:])},
+			`problem.fixed %q: truncated: 89 bytes, 90 are wanted`},
+		{configs.Problem{Source: boolFile(t, "False", "(4, 5)", values)},
+			`problem.source %q: type |b1; <f4, <f8, >f4 or >f8 (float32 or float64) is wanted`},
+	} {
+		p, err := New(config(5, 4, "float32", c.p))
+		if err == nil {
+			err = errors.Join(p.Check(t.Context()), p.Close())
+		} else if o := p.Operator(); o.Fixed != nil {
+			t.Errorf("%v: operator %+v", err, o)
+		}
+		want := c.want
+		if strings.Contains(want, "%q") {
+			want = fmt.Sprintf(want, c.p.Fixed+strings.TrimPrefix(c.p.Source, "0"))
+		}
+		if got := fmt.Sprint(err); got != want && (err != nil || want != "") {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+}
+
+func TestCountFixedHeedsItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("enough"))
+	p := open(t, config(9, 9, "float32", configs.Problem{Fixed: "x > 0.5"}))
+	const want = "problem: working out its values: enough"
+	if _, err := p.CountFixed(ctx, 0, 9); err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+}
+
+// A screening that float64 nearly loses is refused where nothing else determines a constant.
+func TestScreeningIsTooWeak(t *testing.T) {
+	weak := configs.Problem{Left: "neumann(0)", Right: "neumann(0)", Top: "neumann(0)", Bottom: "neumann(0)",
+		Screening: 1e-9}
+	check := func(p configs.Problem) error { return open(t, config(65, 65, "float64", p)).Check(t.Context()) }
+	const want = `problem.screening 1e-09: with no side that has values and no points in problem.fixed ("false"), ` +
+		`3.725290298461914e-09 or more is wanted on this mesh, as rounding loses less; values on a side or fixed ` +
+		`points help, too`
+	if err := check(weak); err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+	enough, pinned := weak, weak
+	enough.Screening, pinned.Fixed = 4e-9, "ix == 3 and iy == 3"
+	for _, p := range []configs.Problem{enough, pinned} {
+		if err := check(p); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -1,0 +1,165 @@
+package problem
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"jacobi/solver"
+)
+
+// Left returns the value of column 0 in row iy, rounded to the field's type; the left wall must be fixed.
+func (p *Problem) Left(iy int) (float64, error) { return p.value(p.left, &span{}, iy, 0) }
+
+// Right returns the value of column NX-1 in row iy, rounded to the field's type; the right wall must be fixed.
+func (p *Problem) Right(iy int) (float64, error) { return p.value(p.right, &span{}, iy, p.mesh.NX-1) }
+
+// value returns q at one point, rounded to the field's type.
+func (p *Problem) value(q part, s *span, iy, ix int) (float64, error) {
+	v := q.node.at(s, iy, ix)
+	return p.round(v), p.finite(q, iy, ix, v)
+}
+
+// Row writes row iy, including the boundary, to dst: NX dense little-endian values of the mesh's type. A value that is
+// not finite in that type is an error. Row may be called concurrently.
+func (p *Problem) Row(iy int, dst []byte) error {
+	if iy < 0 || iy >= p.mesh.NY || len(dst) != p.mesh.RowBytes() {
+		return fmt.Errorf("row %d of %d into %d bytes: %d bytes are wanted", iy, p.mesh.NY, len(dst), p.mesh.RowBytes())
+	}
+	size := p.mesh.DType.Size()
+	if p.mesh.Walls.Left == solver.Dirichlet {
+		v, err := p.Left(iy)
+		if err != nil {
+			return err
+		}
+		p.put(dst[:size], v)
+	}
+	if p.mesh.Walls.Right == solver.Dirichlet {
+		v, err := p.Right(iy)
+		if err != nil {
+			return err
+		}
+		p.put(dst[len(dst)-size:], v)
+	}
+	q, from := p.inner(iy)
+	lo, hi := p.mesh.InteriorColumns()
+	inner := dst[lo*size : hi*size]
+	var err error
+	if q.file != nil {
+		err = p.fileRow(q, from, inner)
+	} else {
+		err = p.partRow(q, from, inner)
+	}
+	if err == nil && p.mesh.PeriodicColumns() {
+		copy(dst[:size], inner[len(inner)-size:])
+		copy(dst[len(dst)-size:], inner[:size])
+	}
+	return err
+}
+
+// inner returns the part that defines row iy but for the columns of fixed and periodic walls, and the row at which to
+// evaluate the part.
+func (p *Problem) inner(iy int) (part, int) {
+	switch {
+	case iy == 0 && p.mesh.Walls.Top == solver.Dirichlet:
+		return p.top, iy
+	case iy == p.mesh.NY-1 && p.mesh.Walls.Bottom == solver.Dirichlet:
+		return p.bottom, iy
+	}
+	canonical, _ := p.mesh.Canonical(iy)
+	return p.initial, canonical
+}
+
+// partRow writes the values of the expression q in the interior columns of row iy to dst.
+func (p *Problem) partRow(q part, iy int, dst []byte) error {
+	size := p.mesh.DType.Size()
+	lo, _ := p.mesh.InteriorColumns()
+	if !q.node.onX {
+		v, err := p.value(q, &span{}, iy, lo)
+		if err != nil {
+			return err
+		}
+		p.repeat(dst, v)
+		return nil
+	}
+	return p.chunks(q, iy, func(col int, values []float64) error {
+		out := dst[(col-lo)*size:][:len(values)*size]
+		for i, v := range values {
+			if !p.put(out[i*size:][:size], v) {
+				return p.finite(q, iy, col+i, v)
+			}
+		}
+		return nil
+	})
+}
+
+// chunks evaluates the expression q in the interior columns of row iy and calls do with the unrounded values, chunk by
+// chunk.
+func (p *Problem) chunks(q part, iy int, do func(col int, values []float64) error) error {
+	s := &span{row: iy}
+	var buf [chunk]float64
+	lo, hi := p.mesh.InteriorColumns()
+	for col := lo; col < hi; col += chunk {
+		values := buf[:min(chunk, hi-col)]
+		s.col = col
+		q.node.fill(s, values)
+		if err := do(col, values); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// put writes v, rounded to the field's type, to dst and reports whether the rounded value is finite.
+func (p *Problem) put(dst []byte, v float64) bool {
+	if p.mesh.DType == solver.Float32 {
+		bits := math.Float32bits(float32(v))
+		binary.LittleEndian.PutUint32(dst, bits)
+		return bits&0x7f800000 != 0x7f800000
+	}
+	bits := math.Float64bits(v)
+	binary.LittleEndian.PutUint64(dst, bits)
+	return bits&0x7ff0000000000000 != 0x7ff0000000000000
+}
+
+// repeat fills dst with v by copies of doubling length, which run at the speed of memory.
+func (p *Problem) repeat(dst []byte, v float64) {
+	if math.Float64bits(v) == 0 {
+		clear(dst)
+		return
+	}
+	size := p.mesh.DType.Size()
+	p.put(dst[:size], v)
+	for n := size; n < len(dst); n *= 2 {
+		copy(dst[n:], dst[:n])
+	}
+}
+
+// get reads one value of the field's type.
+func (p *Problem) get(src []byte) float64 {
+	if p.mesh.DType == solver.Float32 {
+		return float64(math.Float32frombits(binary.LittleEndian.Uint32(src)))
+	}
+	return math.Float64frombits(binary.LittleEndian.Uint64(src))
+}
+
+// fileRow reads the interior columns of row iy of the file of q, which has the field's type, into dst.
+func (p *Problem) fileRow(q part, iy int, dst []byte) error {
+	size := p.mesh.DType.Size()
+	lo, _ := p.mesh.InteriorColumns()
+	if err := q.file.read(dst, iy, lo); err != nil {
+		return fmt.Errorf("%s %q: row %d: %w", q.key, q.text, iy, err)
+	}
+	for i := 0; i < len(dst); i += size {
+		v := p.get(dst[i:])
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			exact, err := q.file.exact(iy, lo+i/size) // the value before rounding, for the message
+			if err == nil {
+				err = p.finite(q, iy, lo+i/size, exact)
+			}
+			return cmp.Or(err, fmt.Errorf("%s %q: row %d: changed while it was read", q.key, q.text, iy))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,223 @@
+package problem
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"testing"
+
+	"jacobi/configs"
+	"jacobi/solver"
+)
+
+// npyBytes returns a .npy file of the given format version with count values 0, 1, 2, ... of type size.
+func npyBytes(version byte, descr, order, shape string, count int, size solver.DType) []byte {
+	head := "{'descr': '" + descr + "', 'fortran_order': " + order + ", 'shape': " + shape + ", }\n"
+	b := []byte("\x93NUMPY" + string([]byte{version, 0}))
+	if version == 1 {
+		b = binary.LittleEndian.AppendUint16(b, uint16(len(head)))
+	} else {
+		b = binary.LittleEndian.AppendUint32(b, uint32(len(head)))
+	}
+	b = append(b, head...)
+	for i := range count {
+		if size == solver.Float32 {
+			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(float32(i)))
+		} else {
+			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(float64(i)))
+		}
+	}
+	return b
+}
+
+func TestInitialFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "start.NPY")
+	for _, version := range []byte{1, 2, 3} {
+		for dtype, descr := range map[string]string{"float32": "<f4", "float64": "<f8"} {
+			size, _ := solver.ParseDType(dtype)
+			if err := os.WriteFile(path, npyBytes(version, descr, "False", "(5, 4)", 20, size), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			p := open(t, config(4, 5, dtype, configs.Problem{Initial: path, Left: "-1", Right: "-2"}))
+			equal(t, field(t, p), [][]float64{{-1, 1, 1, -2}, {-1, 5, 6, -2}, {-1, 9, 10, -2}, {-1, 13, 14, -2},
+				{-1, 0, 0, -2}})
+			if m, err := p.MaxAbs(t.Context(), 0, 5); m != 14 || err != nil {
+				t.Errorf("MaxAbs %v, %v", m, err)
+			}
+			if m, err := p.MaxAbs(t.Context(), 1, 3); m != 10 || err != nil {
+				t.Errorf("MaxAbs %v, %v", m, err)
+			}
+			if err := p.Check(context.Background()); err != nil {
+				t.Error(err)
+			}
+			p = open(t, config(4, 5, dtype, configs.Problem{Preset: "gtc2019", Initial: path, Left: "-1", Right: "-2"}))
+			equal(t, field(t, p), [][]float64{{-1, 13, 14, -2}, {-1, 5, 6, -2}, {-1, 9, 10, -2}, {-1, 13, 14, -2},
+				{-1, 5, 6, -2}})
+		}
+	}
+}
+
+func TestBadInitialFile(t *testing.T) {
+	good := npyBytes(1, "<f4", "False", "(5, 4)", 20, solver.Float32)
+	nan := npyBytes(1, "<f4", "False", "(5, 4)", 20, solver.Float32)
+	binary.LittleEndian.PutUint32(nan[len(nan)-4*(20-9):], math.Float32bits(float32(math.NaN())))
+	huge := npyBytes(1, "<f8", "False", "(5, 4)", 20, solver.Float64)
+	binary.LittleEndian.PutUint64(huge[len(huge)-8*(20-9):], math.Float64bits(1e300))
+	for _, c := range []struct {
+		name string
+		data []byte
+		want string
+	}{
+		{"empty", nil, "not a .npy file"},
+		{"other", []byte("iteration,l2_norm\n0,1\n"), "not a .npy file"},
+		{"version", append([]byte("\x93NUMPY\x04\x00"), good[8:]...),
+			"format version 4.0; 1.0, 2.0 and 3.0 can be read"},
+		{"long", []byte("\x93NUMPY\x02\x00\xff\xff\xff\xff"),
+			"a header of 4294967295 bytes; at most 65536 are allowed"},
+		{"header", good[:40], "truncated in its header"},
+		{"integers", npyBytes(1, "<i4", "False", "(5, 4)", 20, solver.Float32),
+			"type <i4; <f4, <f8, >f4 or >f8 (float32 or float64) is wanted"},
+		{"half", npyBytes(1, "<f2", "False", "(5, 4)", 20, solver.Float32),
+			"type <f2; <f4, <f8, >f4 or >f8 (float32 or float64) is wanted"},
+		{"huge", huge, "at row 2, column 1 (x = 0.3333333333333333, y = 0.5): 1e+300 is too large for float32"},
+		{"transposed", npyBytes(1, "<f4", "False", "(4, 5)", 20, solver.Float32),
+			"shape (4, 5); (5, 4) (grid.ny, grid.nx) is wanted"},
+		{"flat", npyBytes(1, "<f4", "False", "(20,)", 20, solver.Float32),
+			"shape (20,); (5, 4) (grid.ny, grid.nx) is wanted"},
+		{"truncated", good[:len(good)-1], "truncated: 149 bytes, 150 are wanted"},
+		{"trailing", append(good[:len(good):len(good)], 1, 2, 3), "3 bytes after the end of the array"},
+		{"dictionary", npyBytes(1, "<f4', 'more': '", "False", "(5, 4)", 20, solver.Float32),
+			`header "{'descr': '<f4', 'more': '', 'fortran_order': False, 'shape': (5, 4), }\n": descr, ` +
+				`fortran_order and shape are wanted`},
+		{"escape", npyBytes(1, "\x1b]0;x\a\x1b[2J", "False", "(5, 4)", 20, solver.Float32),
+			`type \x1b]0;x\a\x1b[2J; <f4, <f8, >f4 or >f8 (float32 or float64) is wanted`},
+		{"nan", nan, "at row 2, column 1 (x = 0.3333333333333333, y = 0.5): NaN; finite values are wanted"},
+	} {
+		path := filepath.Join(t.TempDir(), c.name+".npy")
+		if err := os.WriteFile(path, c.data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		p, err := New(config(4, 5, "float32", configs.Problem{Initial: path}))
+		colon := ": "
+		if err == nil {
+			defer p.Close()
+			err, colon = p.Check(context.Background()), " "
+		}
+		if want := `problem.initial "` + path + `"` + colon + c.want; err == nil || err.Error() != want {
+			t.Errorf("%s:\ngot  %v\nwant %s", c.name, err, want)
+		}
+	}
+	dir := filepath.Join(t.TempDir(), "dir.npy")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	want := `problem.initial "` + dir + `": a directory; a regular file is wanted`
+	if _, err := New(config(4, 5, "float32", configs.Problem{Initial: dir})); err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+	pipe := filepath.Join(t.TempDir(), "pipe.npy")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want = `problem.initial "` + pipe + `": a named pipe; a regular file is wanted`
+	if _, err := New(config(4, 5, "float32", configs.Problem{Initial: pipe})); err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+}
+
+// Files of either type and byte order, in C or Fortran order, give the same field.
+func TestInitialFileIsConverted(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "start.npy")
+	rows := [][]float64{{-1, 1, 1, -2}, {-1, 5.1, 6.1, -2}, {-1, 9.1, 10.1, -2}, {-1, 13.1, 14.1, -2}, {-1, 0, 0, -2}}
+	const rounded = "its values are float64, and are rounded to grid.dtype float32"
+	const columns = "it is in Fortran order, which is slow to read by rows; numpy.ascontiguousarray gives the other one"
+	for _, c := range []struct {
+		descr, fortran, dtype string
+		warnings              []string
+	}{
+		{"<f4", "False", "float64", nil}, {">f4", "False", "float32", nil}, {">f8", "False", "float64", nil},
+		{"<f8", "False", "float32", []string{rounded}}, {">f8", "False", "float32", []string{rounded}},
+		{"<f4", "True", "float32", []string{columns}}, {"<f8", "True", "float64", []string{columns}},
+		{">f8", "True", "float32", []string{rounded, columns}}, {">f4", "True", "float64", []string{columns}},
+	} {
+		item := npyItems()[c.descr]
+		data := npyBytes(1, c.descr, c.fortran, "(5, 4)", 20, item.dtype)
+		values := data[len(data)-20*item.dtype.Size():]
+		for iy := range 5 {
+			for ix := range 4 {
+				at, v := 4*iy+ix, float64(4*iy+ix)+0.1
+				if c.fortran == "True" {
+					at = 5*ix + iy
+				}
+				if item.dtype == solver.Float32 {
+					item.order.PutUint32(values[4*at:], math.Float32bits(float32(v)))
+				} else {
+					item.order.PutUint64(values[8*at:], math.Float64bits(v))
+				}
+			}
+		}
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		p := open(t, config(4, 5, c.dtype, configs.Problem{Initial: path, Left: "-1", Right: "-2"}))
+		want := make([][]float64, len(rows))
+		for iy, row := range rows {
+			want[iy] = slices.Clone(row)
+			for ix, v := range row {
+				if c.descr[1:] == "f4" || c.dtype == "float32" {
+					want[iy][ix] = float64(float32(v))
+				}
+			}
+		}
+		equal(t, field(t, p), want)
+		if m, err := p.MaxAbs(t.Context(), 0, 5); m != want[3][2] || err != nil {
+			t.Errorf("%v: MaxAbs %v, %v", c, m, err)
+		}
+		if err := p.Check(t.Context()); err != nil {
+			t.Errorf("%v: %v", c, err)
+		}
+		for i, w := range c.warnings {
+			c.warnings[i] = fmt.Sprintf("problem.initial %q: %s", path, w)
+		}
+		if got := p.Warnings(); !slices.Equal(got, c.warnings) {
+			t.Errorf("%v: warnings %q, want %q", c, got, c.warnings)
+		}
+	}
+}
+
+// Reading a mapped file that has been truncated is an error, not a crash.
+func TestMappedInitialFileShrinks(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "start.npy")
+	if err := os.WriteFile(path, npyBytes(1, "<f8", "True", "(5000, 4)", 20000, solver.Float64), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := open(t, config(4, 5000, "float64", configs.Problem{Initial: path}))
+	if err := os.Truncate(path, 4096); err != nil {
+		t.Fatal(err)
+	}
+	want := `problem.initial "` + path + `": row 4000: the file became shorter, or could not be read`
+	if err := p.Row(4000, make([]byte, 32)); err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+}
+
+// Reading a row that a truncated file no longer has is an error.
+func TestInitialFileShrinks(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "start.npy")
+	if err := os.WriteFile(path, npyBytes(1, "<f4", "False", "(5, 4)", 20, solver.Float32), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := open(t, config(4, 5, "float32", configs.Problem{Initial: path}))
+	if err := os.Truncate(path, 100); err != nil {
+		t.Fatal(err)
+	}
+	want := `problem.initial "` + path + `": row 3: read 8 bytes at 122: EOF`
+	if err := p.Row(3, make([]byte, 16)); err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+}

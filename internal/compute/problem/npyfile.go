@@ -1,0 +1,223 @@
+package problem
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"runtime/debug"
+
+	"golang.org/x/sys/unix"
+
+	"jacobi/internal/base/npy"
+	"jacobi/internal/base/regular"
+	"jacobi/internal/base/show"
+	"jacobi/solver"
+)
+
+// npyFile is an open .npy file with a field of the mesh. Rows are read one at a time; the whole field is never in
+// memory.
+type npyFile struct {
+	f       *os.File
+	mesh    solver.Mesh
+	item    npyItem
+	fortran bool
+	offset  int64 // of the first value
+	// mapped is the file if it is in Fortran order, where a row may be spread over as many pages as it has values.
+	mapped []byte
+}
+
+// npyItem is the type and byte order of a file's values. A truth value has the type 0.
+type npyItem struct {
+	dtype solver.DType
+	order binary.ByteOrder
+}
+
+// size returns the bytes of a value.
+func (t npyItem) size() int { return max(1, t.dtype.Size()) }
+
+// npyItems returns the supported types of values by their names in a header.
+func npyItems() map[string]npyItem {
+	return map[string]npyItem{
+		"<f4": {solver.Float32, binary.LittleEndian}, ">f4": {solver.Float32, binary.BigEndian},
+		"<f8": {solver.Float64, binary.LittleEndian}, ">f8": {solver.Float64, binary.BigEndian},
+	}
+}
+
+// value returns the value at the start of raw.
+func (t npyItem) value(raw []byte) float64 {
+	if t.dtype == solver.Float32 {
+		return float64(math.Float32frombits(t.order.Uint32(raw)))
+	}
+	return math.Float64frombits(t.order.Uint64(raw))
+}
+
+// openNPY opens the file at path. It fails unless the file has exactly one array of shape (NY, NX) and type float32 or
+// float64, or bool if truth is set. Values are read as values of the mesh's type.
+func openNPY(path string, mesh solver.Mesh, truth bool) (*npyFile, error) {
+	f, err := regular.Open(path)
+	if err != nil {
+		return nil, errors.Unwrap(err) // the caller names the path
+	}
+	n := &npyFile{f: f, mesh: mesh}
+	if err := n.check(truth); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return n, nil
+}
+
+func (n *npyFile) check(truth bool) error {
+	info, err := n.f.Stat()
+	if err != nil {
+		return err
+	}
+	h, err := npy.ReadHeader(n.f)
+	if err != nil {
+		return err
+	}
+	item, ok := npyItems()[h.Descr]
+	switch {
+	case truth && h.Descr != "|b1":
+		return fmt.Errorf("type %s; |b1 (bool) is wanted", show.Text(h.Descr))
+	case !truth && !ok:
+		return fmt.Errorf("type %s; <f4, <f8, >f4 or >f8 (float32 or float64) is wanted", show.Text(h.Descr))
+	}
+	if shape := fmt.Sprintf("(%d, %d)", n.mesh.NY, n.mesh.NX); h.Shape != shape {
+		return fmt.Errorf("shape %s; %s (grid.ny, grid.nx) is wanted", show.Text(h.Shape), shape)
+	}
+	n.item, n.offset, n.fortran = item, h.Size, h.Fortran
+	whole := n.at(n.mesh.NY-1, n.mesh.NX-1) + int64(item.size())
+	if info.Size() < whole {
+		return fmt.Errorf("truncated: %d bytes, %d are wanted", info.Size(), whole)
+	}
+	if info.Size() > whole {
+		return fmt.Errorf("%d bytes after the end of the array", info.Size()-whole)
+	}
+	if n.fortran {
+		n.mapped, err = unix.Mmap(int(n.f.Fd()), 0, int(whole), unix.PROT_READ, unix.MAP_SHARED)
+	}
+	return err
+}
+
+func (n *npyFile) close() error {
+	if n.mapped == nil {
+		return n.f.Close()
+	}
+	mapped := n.mapped
+	n.mapped = nil
+	return errors.Join(unix.Munmap(mapped), n.f.Close())
+}
+
+// at returns the offset of a value in the file.
+func (n *npyFile) at(iy, ix int) int64 {
+	i := int64(iy)*int64(n.mesh.NX) + int64(ix)
+	if n.fortran {
+		i = int64(ix)*int64(n.mesh.NY) + int64(iy)
+	}
+	return n.offset + i*int64(n.item.size())
+}
+
+// read fills dst with values of row iy, starting at column ix, rounded to the type of the mesh.
+func (n *npyFile) read(dst []byte, iy, ix int) error {
+	if n.fortran {
+		return n.gather(dst, iy, ix)
+	}
+	raw, size := dst, n.item.size()
+	convert := n.item != npyItem{n.mesh.DType, binary.LittleEndian}
+	if convert {
+		raw = make([]byte, len(dst)/n.mesh.DType.Size()*size)
+	}
+	if _, err := n.f.ReadAt(raw, n.at(iy, ix)); err != nil {
+		return fmt.Errorf("read %d bytes at %d: %w", len(raw), n.at(iy, ix), err)
+	}
+	if convert {
+		for i := range len(raw) / size {
+			n.put(dst, i, n.item.value(raw[i*size:]))
+		}
+	}
+	return nil
+}
+
+// gather is read for a mapped file.
+func (n *npyFile) gather(dst []byte, iy, ix int) error {
+	return guard(func() {
+		for i := range len(dst) / n.mesh.DType.Size() {
+			n.put(dst, i, n.item.value(n.mapped[n.at(iy, ix+i):]))
+		}
+	})
+}
+
+// gatherBools fills raw with the bytes of row iy of a mapped file.
+func (n *npyFile) gatherBools(raw []byte, iy int) error {
+	return guard(func() {
+		for i := range raw {
+			raw[i] = n.mapped[n.at(iy, i)]
+		}
+	})
+}
+
+// guard calls read, which reads mapped memory. If the file has been truncated, the access faults; guard turns the fault
+// into an error.
+func guard(read func()) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if recover() != nil {
+			err = errors.New("the file became shorter, or could not be read")
+		}
+	}()
+	read()
+	return nil
+}
+
+// put writes v, rounded to the type of the mesh, as value i of dst.
+func (n *npyFile) put(dst []byte, i int, v float64) {
+	if n.mesh.DType == solver.Float32 {
+		binary.LittleEndian.PutUint32(dst[4*i:], math.Float32bits(float32(v)))
+		return
+	}
+	binary.LittleEndian.PutUint64(dst[8*i:], math.Float64bits(v))
+}
+
+// readBools fills dst with the truth values of row iy.
+func (n *npyFile) readBools(dst []bool, iy int) error {
+	raw := make([]byte, len(dst))
+	if n.fortran {
+		if err := n.gatherBools(raw, iy); err != nil {
+			return err
+		}
+	} else if _, err := n.f.ReadAt(raw, n.at(iy, 0)); err != nil {
+		return fmt.Errorf("read %d bytes at %d: %w", len(raw), n.at(iy, 0), err)
+	}
+	for i, b := range raw {
+		if b > 1 {
+			return fmt.Errorf("column %d: byte %d is no truth value; 0 and 1 are wanted", i, b)
+		}
+		dst[i] = b == 1
+	}
+	return nil
+}
+
+// exact returns a value of the file without rounding it to the type of the mesh.
+func (n *npyFile) exact(iy, ix int) (float64, error) {
+	wide := *n
+	wide.mesh.DType = solver.Float64
+	var b [8]byte
+	err := wide.read(b[:], iy, ix)
+	return float64At(b[:]), err
+}
+
+// float64At returns the float64 at the start of b.
+func float64At(b []byte) float64 { return math.Float64frombits(binary.LittleEndian.Uint64(b)) }
+
+// warnings describes properties of the file that a user may not expect.
+func (n *npyFile) warnings() (lines []string) {
+	if n.item.dtype == solver.Float64 && n.mesh.DType == solver.Float32 {
+		lines = append(lines, "its values are float64, and are rounded to grid.dtype float32")
+	}
+	if n.fortran {
+		lines = append(lines, "it is in Fortran order, which is slow to read by rows; numpy.ascontiguousarray "+
+			"gives the other one")
+	}
+	return lines
+}

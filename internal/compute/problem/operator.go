@@ -1,0 +1,162 @@
+package problem
+
+import (
+	"fmt"
+	"math"
+
+	"jacobi/solver"
+)
+
+// Operator returns the update of a point. Its rows are those of SourceRow and FixedRow.
+func (p *Problem) Operator() solver.Operator {
+	var o solver.Operator
+	if p.faulty {
+		return o
+	}
+	if p.general() {
+		o.Scale, o.Blend = p.round(p.numbers.scale), p.round(p.numbers.blend)
+	}
+	if p.sourced() {
+		o.Source = p
+	}
+	if !p.fixed.none() {
+		o.Fixed = p
+	}
+	return o
+}
+
+// general reports whether the update is another one than the plain average.
+func (p *Problem) general() bool { return !p.numbers.unit() || p.sourced() }
+
+// sourced reports whether the operator has a source.
+func (p *Problem) sourced() bool {
+	w := p.mesh.Walls
+	driven := func(wall solver.Wall, g part) bool { return wall == solver.Neumann && !g.zero() }
+	return !p.source.zero() || driven(w.Left, p.left) || driven(w.Right, p.right) || driven(w.Top, p.top) ||
+		driven(w.Bottom, p.bottom)
+}
+
+// Spacings returns the distances between neighbouring columns and rows, in the unit of grid.width.
+func (p *Problem) Spacings() (hx, hy float64) { return p.numbers.hx, p.numbers.hy }
+
+// Screening returns k2.
+func (p *Problem) Screening() float64 { return p.numbers.screening }
+
+// SourceRow writes the source of row iy, as solver.SourceRows says. Points of fixed walls have 0. A value that is not
+// finite in the field's type is an error.
+func (p *Problem) SourceRow(iy int, dst []byte) error {
+	if iy < 0 || iy >= p.mesh.NY || len(dst) != p.mesh.RowBytes() {
+		return fmt.Errorf("source of row %d of %d into %d bytes: %d bytes are wanted", iy, p.mesh.NY, len(dst),
+			p.mesh.RowBytes())
+	}
+	clear(dst)
+	iy, _ = p.mesh.Canonical(iy)
+	if p.fixedWallRow(iy) {
+		return nil
+	}
+	size := p.mesh.DType.Size()
+	lo, hi := p.mesh.InteriorColumns()
+	var buf [chunk]float64
+	s := &span{}
+	for col := lo; col < hi; col += chunk {
+		values := buf[:min(chunk, hi-col)]
+		if err := p.sourceSpan(s, iy, col, values); err != nil {
+			return err
+		}
+		for i, v := range values {
+			p.put(dst[(col+i)*size:][:size], v)
+		}
+	}
+	if p.mesh.PeriodicColumns() {
+		copy(dst[:size], dst[len(dst)-2*size:])
+		copy(dst[len(dst)-size:], dst[size:2*size])
+	}
+	return nil
+}
+
+// fixedWallRow reports whether row iy is that of a fixed wall.
+func (p *Problem) fixedWallRow(iy int) bool {
+	interior := p.mesh.Interior()
+	return iy < interior.Lo || iy >= interior.Hi
+}
+
+// sourceSpan computes b at interior points of row iy from column col on, without rounding it to the field's type. It
+// returns an error if b is not finite in that type.
+func (p *Problem) sourceSpan(s *span, iy, col int, dst []float64) error {
+	s.row, s.col = iy, col
+	if err := p.rightHandSide(s, dst); err != nil {
+		return err
+	}
+	for i, f := range dst {
+		dst[i] = float64(f * p.numbers.perSource)
+	}
+	m := p.mesh
+	var g [1]float64
+	for _, side := range []struct {
+		wall   solver.Wall
+		part   part
+		column int
+	}{{m.Walls.Left, p.left, 0}, {m.Walls.Right, p.right, m.NX - 1}} {
+		if i := side.column - col; side.wall == solver.Neumann && i >= 0 && i < len(dst) {
+			g[0] = side.part.node.at(s, iy, side.column)
+			if err := p.finite(side.part, iy, side.column, g[0]); err != nil {
+				return err
+			}
+			dst[i] += float64(g[0] * p.numbers.perX)
+		}
+	}
+	for _, side := range []struct {
+		wall solver.Wall
+		part part
+		row  int
+	}{{m.Walls.Top, p.top, 0}, {m.Walls.Bottom, p.bottom, m.NY - 1}} {
+		if side.wall != solver.Neumann || iy != side.row {
+			continue
+		}
+		t := s.temp(len(dst))
+		s.row, s.col = iy, col
+		side.part.node.fill(s, t)
+		for i, v := range t {
+			if err := p.finite(side.part, iy, col+i, v); err != nil {
+				s.release()
+				return err
+			}
+			dst[i] += float64(v * p.numbers.perY)
+		}
+		s.release()
+	}
+	for i, b := range dst {
+		if r := p.round(b); math.IsNaN(r) || math.IsInf(r, 0) {
+			return fmt.Errorf("%s %q at row %d, column %d: it adds %g a sweep, too large for %v", p.source.key,
+				p.source.text, iy, col+i, b, m.DType)
+		}
+	}
+	return nil
+}
+
+// rightHandSide writes the values of problem.source at the columns of the span to dst.
+func (p *Problem) rightHandSide(s *span, dst []float64) error {
+	if p.source.file == nil {
+		p.source.node.fill(s, dst)
+	} else if err := p.sourceFile(s, dst); err != nil {
+		return err
+	}
+	for i, v := range dst {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return p.finite(p.source, s.row, s.col+i, v)
+		}
+	}
+	return nil
+}
+
+// sourceFile reads the values of the file of problem.source at the columns of the span.
+func (p *Problem) sourceFile(s *span, dst []float64) error {
+	raw := make([]byte, 8*len(dst))
+	if err := p.source.file.read(raw, s.row, s.col); err != nil {
+		return fmt.Errorf("%s %q: row %d: %w", p.source.key, p.source.text, s.row, err)
+	}
+	for i := range dst {
+		dst[i] = float64At(raw[8*i:])
+	}
+	return nil
+}

@@ -1,0 +1,186 @@
+// Package problem turns the grid and problem sections of a run file into the initial field and the operator of a run.
+//
+// Values come from numbers, from expressions in x, y, ix and iy, or from .npy files. They are computed in float64 and
+// rounded once to the field's type. The columns of fixed left and right walls belong to these walls in every row,
+// corners included. The rows of fixed top and bottom walls are the other columns of rows 0 and NY-1. The rows and
+// columns of Neumann walls begin with problem.initial, and those of periodic walls are copies (see solver.Mesh).
+package problem
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+
+	"jacobi/configs"
+	"jacobi/solver"
+)
+
+// Problem is the initial field of a run, including its boundary, and the operator of its sweeps. It implements
+// solver.RowSource, solver.SourceRows and solver.FixedRows and may be used concurrently.
+type Problem struct {
+	mesh solver.Mesh
+	name string
+
+	left, right, top, bottom part // of a Neumann wall: its outward derivative; unused if the wall is periodic
+	initial                  part
+	source                   part // the right-hand side f
+	numbers                  numbers
+	fixed                    fixedPoints
+	faulty                   bool // New returned an error
+}
+
+// part is one of the inputs of a problem: an expression or a file.
+type part struct {
+	key  string // "problem.left"
+	text string
+	node node
+	file *npyFile // nil for an expression
+}
+
+// constant reports whether the part has the same value at all points.
+func (p part) constant() bool { return p.file == nil && !p.node.onX && !p.node.onY }
+
+// zero reports whether the part is the number 0 at all points.
+func (p part) zero() bool { return p.constant() && p.node.at(&span{}, 0, 0) == 0 }
+
+// New parses the expressions of cfg and opens its files. The error has one line per fault with the key, its value and
+// the cause. A problem returned with an error has only Mesh and Name, and a plain operator. New does not evaluate
+// expressions that depend on a point; Check, Row, SourceRow, FixedRow and MaxAbs do.
+func New(cfg configs.Config) (*Problem, error) {
+	dtype, err := solver.ParseDType(cfg.Grid.DType)
+	if err != nil {
+		return nil, fmt.Errorf("grid.%w", err)
+	}
+	if cfg.Grid.NX < 3 || cfg.Grid.NY < 3 {
+		return nil, fmt.Errorf("grid.nx %d, grid.ny %d: at least 3 are wanted", cfg.Grid.NX, cfg.Grid.NY)
+	}
+	def, err := cfg.Problem.Resolve(cfg.Grid.DType)
+	if err != nil {
+		return nil, err
+	}
+	walls, err := cfg.Problem.Walls(cfg.Grid.DType)
+	if err != nil {
+		return nil, err
+	}
+	p := &Problem{mesh: solver.Mesh{NX: cfg.Grid.NX, NY: cfg.Grid.NY, DType: dtype, Walls: walls}, name: cfg.Run.Name}
+	if p.name == "" {
+		p.name = def.Title()
+	}
+	var faults []error
+	if p.numbers, err = newNumbers(p.mesh, cfg.Grid, def.Screening); err != nil {
+		faults = append(faults, err)
+	}
+	faults = append(faults, p.open(def)...)
+	if len(faults) > 0 {
+		err := errors.Join(append(faults, p.Close())...)
+		p.initial.file, p.source.file, p.fixed.file, p.faulty = nil, nil, nil, true
+		return p, err
+	}
+	return p, nil
+}
+
+// open parses the expressions of def and opens its files.
+func (p *Problem) open(def configs.Problem) (faults []error) {
+	fault := func(key, text string, err error) {
+		if err != nil {
+			faults = append(faults, fmt.Errorf("%s %q: %w", key, text, err))
+		}
+	}
+	for _, side := range []struct {
+		part      *part
+		key, text string
+	}{{&p.left, "problem.left", def.Left}, {&p.right, "problem.right", def.Right}, {&p.top, "problem.top", def.Top},
+		{&p.bottom, "problem.bottom", def.Bottom}} {
+		*side.part = part{key: side.key, text: side.text}
+		s, err := configs.ParseSide(side.text)
+		if err == nil && s.Wall != solver.Periodic {
+			side.part.node, err = p.number(s.Text)
+		}
+		fault(side.key, side.text, err)
+	}
+	for _, input := range []struct {
+		part      *part
+		key, text string
+		dtype     solver.DType
+	}{{&p.initial, "problem.initial", def.Initial, p.mesh.DType},
+		{&p.source, "problem.source", def.Source, solver.Float64}} {
+		*input.part = part{key: input.key, text: input.text}
+		var err error
+		if hasSuffix(input.text, ".npy") {
+			mesh := p.mesh
+			mesh.DType = input.dtype
+			input.part.file, err = openNPY(input.text, mesh, false)
+		} else {
+			input.part.node, err = p.number(input.text)
+		}
+		fault(input.key, input.text, err)
+	}
+	var err error
+	p.fixed, err = p.openFixed("problem.fixed", def.Fixed)
+	fault("problem.fixed", def.Fixed, err)
+	return faults
+}
+
+// number compiles an expression that yields a number.
+func (p *Problem) number(text string) (node, error) {
+	return compileNumber(text, p.mesh, p.numbers.width, p.numbers.height)
+}
+
+// hasSuffix is strings.HasSuffix without regard to case.
+func hasSuffix(name, suffix string) bool { return strings.HasSuffix(strings.ToLower(name), suffix) }
+
+// Mesh returns the whole grid.
+func (p *Problem) Mesh() solver.Mesh { return p.mesh }
+
+// Name returns the title of the run: run.name, or the preset if that is empty.
+func (p *Problem) Name() string { return p.name }
+
+// Warnings returns a line for each property of the problem that a user may not expect. None of them prevents a run.
+func (p *Problem) Warnings() (lines []string) {
+	for _, q := range []part{p.initial, p.source} {
+		if q.file == nil {
+			continue
+		}
+		for _, w := range q.file.warnings() {
+			lines = append(lines, fmt.Sprintf("%s %q: %s", q.key, q.text, w))
+		}
+	}
+	if p.fixed.note != "" {
+		lines = append(lines, fmt.Sprintf("%s %q: %s", p.fixed.key, p.fixed.text, p.fixed.note))
+	}
+	return lines
+}
+
+// Close closes the files.
+func (p *Problem) Close() error {
+	var errs []error
+	for _, f := range []*npyFile{p.initial.file, p.source.file, p.fixed.file} {
+		if f != nil {
+			errs = append(errs, f.close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// round rounds v to the field's type.
+func (p *Problem) round(v float64) float64 {
+	if p.mesh.DType == solver.Float32 {
+		return float64(float32(v))
+	}
+	return v
+}
+
+// finite refuses a value that is not finite in the field's type. v is the value before rounding.
+func (p *Problem) finite(q part, iy, ix int, v float64) error {
+	if r := p.round(v); !math.IsNaN(r) && !math.IsInf(r, 0) {
+		return nil
+	}
+	cause := fmt.Sprintf("%v; finite values are wanted", v)
+	if !math.IsNaN(v) && !math.IsInf(v, 0) {
+		cause = fmt.Sprintf("%v is too large for %s", v, p.mesh.DType)
+	}
+	nx, ny := intervals(p.mesh)
+	return fmt.Errorf("%s %q at row %d, column %d (x = %g, y = %g): %s", q.key, q.text, iy, ix, float64(ix)/nx,
+		float64(iy)/ny, cause)
+}

@@ -1,0 +1,81 @@
+package problem
+
+import (
+	"testing"
+
+	"jacobi/configs"
+	"jacobi/internal/compute/elementary"
+)
+
+// Rows are right for widths below, at and above multiples of a chunk.
+func TestRowChunks(t *testing.T) {
+	for _, nx := range []int{3, chunk, chunk + 1, chunk + 2, chunk + 3, 2*chunk + 2, 1999} {
+		p := open(t, config(nx, 4, "float32", configs.Problem{Initial: "ix + 0.25 * y", Top: "7", Left: "1.1"}))
+		for iy, got := range field(t, p) {
+			for ix, v := range got[1 : nx-1] {
+				want := []float64{7, float64(float32(float64(ix+1) + 0.25*(1.0/3))),
+					float64(float32(float64(ix+1) + 0.25*(2.0/3))), 0}[iy]
+				if v != want {
+					t.Fatalf("nx %d, row %d, column %d: %v, want %v", nx, iy, ix+1, v, want)
+				}
+			}
+			if got[0] != float64(float32(1.1)) || got[nx-1] != 0 {
+				t.Fatalf("nx %d, row %d: sides %v and %v", nx, iy, got[0], got[nx-1])
+			}
+		}
+	}
+}
+
+// Values that depend only on x are cached for all rows, and equal those computed for each row.
+func TestCachedColumns(t *testing.T) {
+	const wide = 2*chunk + 77
+	text := "sin(3*x)*exp(-y) + (cos(ix) + 1)^2 * y + max(tan(x), y)"
+	both := field(t, open(t, config(wide, 5, "float64", configs.Problem{Initial: text})))
+	for iy := 1; iy < 4; iy++ {
+		for ix := 1; ix < wide-1; ix++ {
+			x, y := float64(ix)/float64(wide-1), float64(iy)/4
+			c := elementary.Cos(float64(ix)) + 1
+			a := float64(elementary.Sin(float64(3*x)) * elementary.Exp(-y))
+			want := a + float64(float64(c*c)*y) + max(elementary.Tan(x), y)
+			if got := both[iy][ix]; got != want {
+				t.Fatalf("row %d, column %d: %v, want %v", iy, ix, got, want)
+			}
+		}
+	}
+}
+
+func TestRowArguments(t *testing.T) {
+	p := open(t, config(4, 5, "float32", configs.Problem{}))
+	for _, c := range []struct {
+		row, bytes int
+		want       string
+	}{
+		{-1, 16, "row -1 of 5 into 16 bytes: 16 bytes are wanted"},
+		{5, 16, "row 5 of 5 into 16 bytes: 16 bytes are wanted"},
+		{0, 15, "row 0 of 5 into 15 bytes: 16 bytes are wanted"},
+	} {
+		if err := p.Row(c.row, make([]byte, c.bytes)); err == nil || err.Error() != c.want {
+			t.Errorf("error %v, want %s", err, c.want)
+		}
+	}
+}
+
+func BenchmarkRow(b *testing.B) {
+	for name, p := range map[string]configs.Problem{
+		"gtc2019":    {Preset: "gtc2019"},
+		"one":        {Initial: "1"},
+		"eigenmode":  {Initial: "sin(pi*x)*sin(pi*y)"},
+		"polynomial": {Initial: "x*(1-x)*y"},
+	} {
+		b.Run(name, func(b *testing.B) {
+			q := open(b, config(16384, 16384, "float32", p))
+			buf := make([]byte, q.mesh.RowBytes())
+			b.SetBytes(int64(len(buf)))
+			for b.Loop() {
+				if err := q.Row(5000, buf); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

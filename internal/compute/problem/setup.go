@@ -1,0 +1,71 @@
+package problem
+
+import (
+	"fmt"
+
+	"github.com/dustin/go-humanize"
+
+	"jacobi/internal/base/show"
+)
+
+// Setup describes a problem for the dry run, the summary and the report.
+type Setup struct {
+	Left        string  `json:"left"` // as in the run file, or from the preset
+	Right       string  `json:"right"`
+	Top         string  `json:"top"`
+	Bottom      string  `json:"bottom"`
+	Initial     string  `json:"initial"`
+	Source      string  `json:"source"`       // "0" for none
+	Fixed       string  `json:"fixed"`        // "false" for none
+	FixedPoints int64   `json:"fixed_points"` // besides those of sides; -1 if they were not counted
+	Screening   float64 `json:"screening"`
+	Width       float64 `json:"width"`
+	Height      float64 `json:"height"`
+	SpacingX    float64 `json:"spacing_x"`
+	SpacingY    float64 `json:"spacing_y"`
+}
+
+// Setup describes the problem. fixed is the number of points that CountFixed finds in the whole mesh, or -1.
+func (p *Problem) Setup(fixed int64) Setup {
+	n := p.numbers
+	return Setup{Left: p.left.text, Right: p.right.text, Top: p.top.text, Bottom: p.bottom.text,
+		Initial: p.initial.text, Source: p.source.text, Fixed: p.fixed.text, FixedPoints: fixed,
+		Screening: n.screening, Width: n.width, Height: n.height, SpacingX: n.hx, SpacingY: n.hy}
+}
+
+// NoFixed is the value of problem.fixed without fixed points.
+const NoFixed = "false"
+
+// maxShown is the number of characters of an expression that Lines shows.
+const maxShown = 60
+
+// Lines returns the description as a name and a text for each line.
+func (s Setup) Lines() [][2]string {
+	cut := func(text string) string { return show.Cut(text, maxShown) }
+	pair := func(a, b, first, second string) string {
+		if first == second {
+			return fmt.Sprintf("%s and %s %s", a, b, cut(first))
+		}
+		return fmt.Sprintf("%s %s, %s %s", a, cut(first), b, cut(second))
+	}
+	lines := [][2]string{{"Sides", pair("left", "right", s.Left, s.Right) + ", " +
+		pair("top", "bottom", s.Top, s.Bottom)}}
+	if s.Width != 1 || s.SpacingX != s.SpacingY {
+		lines = append(lines, [2]string{"Spacings", fmt.Sprintf("%.6g x %.6g (width %.6g, height %.6g)", s.SpacingX,
+			s.SpacingY, s.Width, s.Height)})
+	}
+	if s.Source != "0" {
+		lines = append(lines, [2]string{"Source", cut(s.Source)})
+	}
+	if s.Fixed != NoFixed {
+		count := ""
+		if s.FixedPoints >= 0 {
+			count = humanize.Comma(s.FixedPoints) + ": "
+		}
+		lines = append(lines, [2]string{"Fixed points", count + cut(s.Fixed)})
+	}
+	if s.Screening != 0 {
+		lines = append(lines, [2]string{"Screening", fmt.Sprintf("%.6g", s.Screening)})
+	}
+	return lines
+}

@@ -1,0 +1,226 @@
+package reference
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"jacobi/solver"
+	"jacobi/solver/multigrid"
+)
+
+// Multigrid is the cycles of package multigrid over whole meshes in memory, each step by its definition.
+type Multigrid struct {
+	plan    *multigrid.Plan
+	levels  []*Jacobi // field is the unknowns, source the right-hand side
+	direct  *multigrid.Direct
+	scaling float64 // 2^E
+}
+
+// NewMultigrid loads the initial field and the source of the finest level.
+func NewMultigrid(p *multigrid.Plan, op solver.Operator, rows solver.RowSource,
+	e solver.Magnitude) (*Multigrid, error) {
+	m := &Multigrid{plan: p, scaling: math.Ldexp(1, int(e))}
+	var fixed []multigrid.FixedRuns
+	if op.Fixed != nil {
+		var err error
+		if fixed, err = p.FixedPoints(op.Fixed); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	if m.direct, err = (multigrid.Layout{Plan: p, Fixed: fixed}).NewDirect(); err != nil {
+		return nil, err
+	}
+	for i, l := range p.Levels {
+		o := solver.Operator{Scale: l.Scale, Blend: l.Blend}
+		source := rows
+		if i == 0 {
+			o.Source = op.Source
+		} else {
+			source = zeros{}
+		}
+		j, err := New(l.Mesh, o, source, e)
+		if err != nil {
+			return nil, fmt.Errorf("level %d: %w", i, err)
+		}
+		if fixed != nil {
+			for y, runs := range fixed[i] {
+				for _, r := range runs {
+					for x := r.Lo; x < r.Hi; x++ {
+						j.fixed[y*l.Mesh.NX+x] = true
+					}
+				}
+			}
+		}
+		m.levels = append(m.levels, j)
+	}
+	return m, nil
+}
+
+// zeros yields a field of zeros.
+type zeros struct{}
+
+func (zeros) Row(_ int, dst []byte) error {
+	clear(dst)
+	return nil
+}
+
+// Cycle does a V-cycle. It returns the sum of squares of d of its first sweep.
+func (m *Multigrid) Cycle() solver.Sum {
+	sum := m.down(0)
+	for l := 1; l < len(m.levels)-1; l++ {
+		m.down(l)
+	}
+	m.levels[len(m.levels)-1].solve(m.direct)
+	for l := len(m.levels) - 2; l >= 0; l-- {
+		m.up(l)
+	}
+	return sum
+}
+
+// Rows returns rows [s.Lo, s.Hi) of the unknowns of a level, dense, little-endian.
+func (m *Multigrid) Rows(level int, s solver.Stripe) []byte { return m.levels[level].Rows(s) }
+
+// RightSide returns rows [s.Lo, s.Hi) of the right-hand side of a level. Only interior points count.
+func (m *Multigrid) RightSide(level int, s solver.Stripe) []byte {
+	j := *m.levels[level]
+	j.field = j.source
+	return j.Rows(s)
+}
+
+// down smooths a level and restricts its defect.
+func (m *Multigrid) down(level int) (sum solver.Sum) {
+	j := m.levels[level]
+	if level > 0 {
+		clear(j.field)
+	}
+	for i, w := range multigrid.Weights() {
+		if d := j.weighted(w); level == 0 && i == 0 {
+			sum = j.sumOf(d)
+		}
+	}
+	defect := j.defect()
+	for i, d := range defect {
+		if level == 0 {
+			d /= m.scaling
+		}
+		defect[i] = float64(float32(d))
+	}
+	m.restrict(level, defect)
+	return sum
+}
+
+// weighted does one weighted sweep and returns d.
+func (j *Jacobi) weighted(w float64) []float64 {
+	if j.mesh.DType == solver.Float32 {
+		w = float64(float32(w))
+	}
+	d := j.defect()
+	for i, v := range d {
+		if j.swept(i/j.mesh.NX, i%j.mesh.NX) {
+			j.field[i] = j.fma(w, v, j.field[i])
+		}
+	}
+	j.copyPeriodic(j.field)
+	return d
+}
+
+// defect returns d at every point, 0 where no sweep updates it.
+func (j *Jacobi) defect() []float64 {
+	nx, ny, f := j.mesh.NX, j.mesh.NY, j.field
+	d := make([]float64, len(f))
+	for y := range ny {
+		for x := range nx {
+			if !j.swept(y, x) {
+				continue
+			}
+			west, east := beside(x, nx)
+			north, south := beside(y, ny)
+			v := j.update(j.op, f[y*nx+west], f[y*nx+east], f[north*nx+x], f[south*nx+x], j.source[y*nx+x])
+			d[y*nx+x] = j.round(v - f[y*nx+x])
+		}
+	}
+	return d
+}
+
+// restrict sets the right-hand side of the next level.
+func (m *Multigrid) restrict(level int, defect []float64) {
+	m.restrictTo(level, defect, m.levels[level+1])
+}
+
+// restrictTo restricts the defect of a level to the source of coarse, in the type of that.
+func (m *Multigrid) restrictTo(level int, defect []float64, coarse *Jacobi) {
+	l, fine := m.plan.Levels[level], m.levels[level]
+	for y := range coarse.mesh.NY {
+		for x := range coarse.mesh.NX {
+			if !coarse.interior(y, x) {
+				continue
+			}
+			x0, nx := l.X.Around(x)
+			y0, ny := l.Y.Around(y)
+			row := 0.0
+			for i := x0; i < x0+nx; i++ {
+				column := 0.0
+				for k := y0; k < y0+ny; k++ {
+					column = coarse.fma(float64(l.Y.Weight(y, k)), fine.at(defect, k, i), column)
+				}
+				row = coarse.fma(float64(l.X.Weight(x, i)), column, row)
+			}
+			coarse.source[y*coarse.mesh.NX+x] = coarse.fma(l.Gain, row, 0)
+		}
+	}
+}
+
+// at returns the value of point (y, x) of an array, which may lie beyond the mesh: 0 there, unless the walls are
+// periodic.
+func (j *Jacobi) at(f []float64, y, x int) float64 {
+	nx, ny := j.mesh.NX, j.mesh.NY
+	if j.mesh.PeriodicRows() {
+		y = 1 + (y-1+ny-2)%(ny-2)
+	}
+	if j.mesh.PeriodicColumns() {
+		x = 1 + (x-1+nx-2)%(nx-2)
+	}
+	if y < 0 || y >= ny || x < 0 || x >= nx {
+		return 0
+	}
+	return f[y*nx+x]
+}
+
+// up adds the correction from the next level and smooths.
+func (m *Multigrid) up(level int) {
+	l, fine, coarse := m.plan.Levels[level], m.levels[level], m.levels[level+1]
+	for y := range fine.mesh.NY {
+		for x := range fine.mesh.NX {
+			if !fine.swept(y, x) {
+				continue
+			}
+			e := coarse.between(l, y, x)
+			i := y*fine.mesh.NX + x
+			if level == 0 {
+				fine.field[i] = fine.fma(m.scaling, e, fine.field[i])
+			} else {
+				fine.field[i] = fine.round(fine.field[i] + e)
+			}
+		}
+	}
+	fine.copyPeriodic(fine.field)
+	w := multigrid.Weights()
+	slices.Reverse(w[:])
+	for _, v := range w {
+		fine.weighted(v)
+	}
+}
+
+// between interpolates the field of j, whose mesh is the next coarser one of level l, at point (y, x) of level l.
+func (j *Jacobi) between(l multigrid.Level, y, x int) float64 {
+	x0, wx := l.X.Between(x)
+	y0, wy := l.Y.Between(y)
+	var t [2]float64
+	for k := range t {
+		north, south := j.at(j.field, y0, x0+k), j.at(j.field, y0+1, x0+k)
+		t[k] = j.fma(float64(wy), j.round(south-north), north)
+	}
+	return j.fma(float64(wx), j.round(t[1]-t[0]), t[0])
+}

@@ -1,0 +1,130 @@
+package results
+
+import (
+	"math"
+
+	"jacobi/solver"
+)
+
+// A cell of the mesh is the rectangle between four points. The flux between a free point and one that is not crosses
+// the middle between them, half a spacing before the wall or the electrode. In the quarters of cells that lie between,
+// f makes flux and k2 u absorbs it. With them, and with what passes along two walls at their corner, a flux through a
+// straight wall is of second order.
+
+// window is a part of a row of f.
+type window struct {
+	iy, from int // the row, and the first column
+	values   []float64
+}
+
+// windowColumns is the number of columns of a window: few, as walls need one column at each end.
+const windowColumns = 32
+
+// density returns f - k2 u at a point. An f that is not finite, which no sweep has read, counts as 0.
+func (t *Tally) density(l line, ix int) (float64, error) {
+	w := &t.windows[l.iy&1]
+	row, column := t.place(l.iy, ix)
+	if w.iy != row || column < w.from || column >= w.from+len(w.values) {
+		n := min(windowColumns, t.mesh.NX)
+		w.iy, w.from = row, min(column, t.mesh.NX-n)
+		if w.values == nil {
+			w.values = make([]float64, n)
+		}
+		if err := t.problem.RightHandSide(row, w.from, w.values); err != nil {
+			return 0, err
+		}
+	}
+	f := w.values[column-w.from]
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		f = 0
+	}
+	return f - float64(t.problem.Screening()*l.values[ix]), nil
+}
+
+// held reports whether a point is not free.
+func (t *Tally) held(l line, ix int) bool {
+	w := t.mesh.Walls
+	return ix == 0 && w.Left == solver.Dirichlet || ix == t.mesh.NX-1 && w.Right == solver.Dirichlet ||
+		t.wallRow(l.iy) || l.label != nil && l.label[ix] >= 0
+}
+
+// cells takes f - k2 u in the quarters of cells around points that are not free from their owners' fluxes, for the
+// cells between the two newest rows that have a free corner.
+func (t *Tally) cells() error {
+	if t.plain {
+		return nil
+	}
+	above, below := t.old, t.now
+	from, to := 0, t.mesh.NX-1
+	if t.mesh.PeriodicColumns() {
+		from = 1
+	}
+	inside := above.label != nil || below.label != nil || t.wallRow(above.iy) || t.wallRow(below.iy)
+	var held [4]bool // of the corners of a cell, those of above first
+	held[1], held[3] = t.held(above, from), t.held(below, from)
+	for ix := from; ix < to; ix++ {
+		if !inside && ix > from && ix < to-1 {
+			ix = to - 1 // only walls are fixed
+			held[1], held[3] = false, false
+		}
+		held = [4]bool{held[1], t.held(above, ix+1), held[3], t.held(below, ix+1)}
+		if held == [4]bool{} || held == [4]bool{true, true, true, true} {
+			continue
+		}
+		for i, l := range [4]line{above, above, below, below} {
+			if !held[i] {
+				continue
+			}
+			p, err := t.density(l, ix+i&1)
+			if err != nil {
+				return err
+			}
+			t.owner(l, ix+i&1).Add(-float64(p * t.quarter()))
+		}
+	}
+	return nil
+}
+
+// quarter returns the area of a quarter of a cell.
+func (t *Tally) quarter() float64 { return float64(t.hx*t.hy) / 4 }
+
+// corners divides what passes along two fixed walls near the corner between them, if it is in the two newest rows: the
+// derivative through half a spacing of one wall is that along the other one.
+func (t *Tally) corners() error {
+	w := t.mesh.Walls
+	var wall int
+	var end, inner line // the row of the wall, and the one beside it
+	switch {
+	case t.old.iy == 0 && w.Top == solver.Dirichlet:
+		wall, end, inner = top, t.old, t.now
+	case t.now.iy == t.mesh.NY-1 && w.Bottom == solver.Dirichlet:
+		wall, end, inner = bottom, t.now, t.old
+	default:
+		return nil
+	}
+	last := t.mesh.NX - 1
+	for _, side := range []struct {
+		wall, ix, beside int
+		condition        solver.Wall
+	}{{left, 0, 1, w.Left}, {right, last, last - 1, w.Right}} {
+		if side.condition != solver.Dirichlet || t.held(inner, side.beside) {
+			continue
+		}
+		move := func(flux float64) {
+			t.part.Flux[side.wall].Add(flux)
+			t.part.Flux[wall].Add(-flux)
+		}
+		u := end.values[side.ix]
+		move(float64(t.hy / (2 * t.hx) * (u - end.values[side.beside])))
+		move(float64(t.hx / (2 * t.hy) * (inner.values[side.ix] - u)))
+		if t.plain {
+			continue
+		}
+		p, err := t.density(end, side.ix)
+		if err != nil {
+			return err
+		}
+		move(-float64(p * t.quarter() / 2)) // cells counts the quarter as the wall's of the row
+	}
+	return nil
+}

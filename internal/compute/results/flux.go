@@ -1,0 +1,294 @@
+package results
+
+import (
+	"jacobi/solver"
+)
+
+// mark finds the regions of the newest row. Points of a row that is not the rank's own count elsewhere.
+func (t *Tally) mark(own bool) error {
+	l := &t.now
+	if t.fixed == nil || t.wallRow(l.iy) {
+		l.label = nil
+		return nil
+	}
+	row, err := t.fixedRow(l.iy)
+	if err != nil {
+		return err
+	}
+	if !t.part.Dropped {
+		if err := t.countRuns(row, own); err != nil {
+			return err
+		}
+	}
+	if l.label == nil {
+		l.label = make([]int, t.mesh.NX)
+	}
+	t.label(row, own)
+	if t.mesh.PeriodicColumns() {
+		last := t.hi - 1
+		if l.label[t.lo] >= 0 && l.label[last] >= 0 {
+			t.labels.join(l.label[t.lo], l.label[last])
+		}
+		l.label[0], l.label[t.hi] = l.label[last], l.label[t.lo]
+	}
+	return nil
+}
+
+// label gives the fixed points of the newest row the labels of their regions. If regions are not told apart, all fixed
+// points have label 0.
+func (t *Tally) label(row []bool, own bool) {
+	l, above := &t.now, t.old.label
+	if t.old.iy != l.iy-1 {
+		above = nil
+	}
+	for ix := range row {
+		l.label[ix] = -1
+		if !row[ix] || ix < t.lo || ix >= t.hi {
+			continue
+		}
+		label := -1
+		if ix > t.lo {
+			label = l.label[ix-1]
+		}
+		if above != nil && above[ix] >= 0 {
+			if label >= 0 {
+				t.labels.join(label, above[ix])
+			}
+			label = above[ix]
+		}
+		if t.part.Dropped {
+			label = 0
+		} else if label < 0 {
+			label = t.labels.add()
+		}
+		l.label[ix] = label
+		if own {
+			t.labels.of(label).add(ix, l.iy, l.values[ix])
+		}
+	}
+}
+
+// drop gives up to tell regions apart.
+func (t *Tally) drop() {
+	t.part.Dropped = true
+	t.labels = labels{}
+	t.labels.add()
+	for ix, label := range t.old.label {
+		t.old.label[ix] = min(label, 0)
+	}
+}
+
+// fixedRow returns the fixed points of row iy.
+func (t *Tally) fixedRow(iy int) ([]bool, error) {
+	row := make([]bool, t.mesh.NX)
+	canonical, _ := t.mesh.Canonical(iy)
+	return row, t.fixed.FixedRow(canonical, row)
+}
+
+// countRuns counts the runs of fixed points in row, the newest one, and gives the regions up if there are too many.
+func (t *Tally) countRuns(row []bool, own bool) error {
+	above := make([]bool, t.mesh.NX) // none above the first row
+	if iy := t.now.iy; own && iy > t.mesh.Interior().Lo {
+		var err error
+		if above, err = t.fixedRow(iy - 1); err != nil {
+			return err
+		}
+	}
+	runs := 0
+	for ix := t.lo; ix < t.hi; ix++ {
+		if !row[ix] {
+			continue
+		}
+		runs++
+		covered := false
+		for ; ix < t.hi && row[ix]; ix++ {
+			covered = covered || above[ix]
+		}
+		if own && !covered {
+			t.part.Begun++
+		}
+	}
+	if runs > maxRuns || t.part.Begun > maxRuns {
+		t.drop()
+	}
+	return nil
+}
+
+// wallRow reports whether row iy is that of a fixed wall.
+func (t *Tally) wallRow(iy int) bool {
+	w := t.mesh.Walls
+	return iy == 0 && w.Top == solver.Dirichlet || iy == t.mesh.NY-1 && w.Bottom == solver.Dirichlet
+}
+
+// ends returns the labels of the runs of fixed points in a row, from left to right.
+func (t *Tally) ends(l line) (list []int) {
+	if l.label == nil {
+		return nil
+	}
+	for ix := t.lo; ix < t.hi; ix++ {
+		if l.label[ix] >= 0 && (ix == t.lo || l.label[ix-1] < 0) {
+			list = append(list, l.label[ix])
+		}
+	}
+	return list
+}
+
+// owner returns the sum that collects the flux through a point: that of a fixed wall or of a region. It returns nil for
+// a free point.
+func (t *Tally) owner(l line, ix int) *Sum {
+	w := t.mesh.Walls
+	switch {
+	case l.iy == 0 && w.Top == solver.Dirichlet:
+		return &t.part.Flux[top]
+	case l.iy == t.mesh.NY-1 && w.Bottom == solver.Dirichlet:
+		return &t.part.Flux[bottom]
+	case ix == 0 && w.Left == solver.Dirichlet:
+		return &t.part.Flux[left]
+	case ix == t.mesh.NX-1 && w.Right == solver.Dirichlet:
+		return &t.part.Flux[right]
+	case l.label != nil && l.label[ix] >= 0:
+		return t.labels.of(l.label[ix]).Flux
+	}
+	return nil
+}
+
+// fluxInRow adds the flux between a free point and a fixed one beside it in the newest row. In the row of a Neumann
+// wall the face between them has half the length, and half a spacing of the wall lies beside the point that is not
+// free.
+func (t *Tally) fluxInRow() {
+	l := t.now
+	weight := t.hy / t.hx
+	if !t.mesh.PeriodicRows() {
+		weight *= t.half(l.iy, t.mesh.NY)
+	}
+	w, along := t.mesh.Walls, -1
+	switch {
+	case l.iy == 0 && w.Top == solver.Neumann:
+		along = top
+	case l.iy == t.mesh.NY-1 && w.Bottom == solver.Neumann:
+		along = bottom
+	}
+	from, to := 0, t.mesh.NX-1
+	if t.mesh.PeriodicColumns() {
+		from = 1
+	}
+	for ix := from; ix < to; ix++ {
+		if l.label == nil && ix > 0 && ix < to-1 {
+			ix = to - 2 // only walls are fixed
+			continue
+		}
+		t.addFlux(l, ix, l, ix+1, weight)
+		if along >= 0 {
+			t.addWall(along, l, ix, l, ix+1, t.hx/2)
+		}
+	}
+}
+
+// fluxBetween adds the flux between neighbours in the two newest rows.
+func (t *Tally) fluxBetween() {
+	above, below := t.old, t.now
+	if above.label == nil && below.label == nil && !t.wallRow(above.iy) && !t.wallRow(below.iy) {
+		return
+	}
+	for ix := t.lo; ix < t.hi; ix++ {
+		weight := t.hx / t.hy
+		if !t.mesh.PeriodicColumns() {
+			weight *= t.half(ix, t.mesh.NX)
+		}
+		t.addFlux(above, ix, below, ix, weight)
+		switch w := t.mesh.Walls; {
+		case ix == 0 && w.Left == solver.Neumann:
+			t.addWall(left, above, ix, below, ix, t.hy/2)
+		case ix == t.mesh.NX-1 && w.Right == solver.Neumann:
+			t.addWall(right, above, ix, below, ix, t.hy/2)
+		}
+	}
+}
+
+// addFlux adds the flux between two neighbours to the owner of the one that is not free.
+func (t *Tally) addFlux(a line, ax int, b line, bx int, weight float64) {
+	first, second := t.owner(a, ax), t.owner(b, bx)
+	if (first == nil) == (second == nil) {
+		return
+	}
+	step := a.values[ax] - b.values[bx]
+	if first == nil {
+		first, step = second, -step
+	}
+	first.Add(float64(weight * step))
+}
+
+// addWall adds the flux through the part of a Neumann wall that lies between a free point and one that is not, on the
+// side of the latter: it is the wall's, and not that of the point's owner.
+func (t *Tally) addWall(wall int, a line, ax int, b line, bx int, length float64) {
+	first, second := t.owner(a, ax), t.owner(b, bx)
+	if (first == nil) == (second == nil) {
+		return
+	}
+	if first == nil {
+		first, a, ax = second, b, bx
+	}
+	iy, ix := t.place(a.iy, ax)
+	g, err := t.problem.Derivative(wall, iy, ix)
+	if err != nil {
+		return // it is not finite, and no sweep has read it
+	}
+	flux := float64(g * length)
+	t.part.Flux[wall].Add(flux)
+	first.Add(-flux)
+}
+
+// place returns the point of the mesh that the point at row iy and column ix copies, or the point itself.
+func (t *Tally) place(iy, ix int) (row, column int) {
+	row, _ = t.mesh.Canonical(iy)
+	if t.mesh.PeriodicColumns() {
+		n := t.mesh.NX - 2
+		ix = 1 + (ix-1+n)%n
+	}
+	return row, ix
+}
+
+// derivatives adds the flux through free points of Neumann walls in the newest row.
+func (t *Tally) derivatives() error {
+	m, l := t.mesh, t.now
+	add := func(w, ix int, length float64) error {
+		if l.label != nil && l.label[ix] >= 0 {
+			return nil
+		}
+		g, err := t.problem.Derivative(w, l.iy, ix)
+		t.part.Flux[w].Add(float64(g * length))
+		return err
+	}
+	for _, side := range []struct {
+		wall      int
+		condition solver.Wall
+		ix        int
+	}{{left, m.Walls.Left, 0}, {right, m.Walls.Right, m.NX - 1}} {
+		if side.condition != solver.Neumann {
+			continue
+		}
+		length := t.hy
+		if !m.PeriodicRows() {
+			length *= t.half(l.iy, m.NY)
+		}
+		if err := add(side.wall, side.ix, length); err != nil {
+			return err
+		}
+	}
+	for _, side := range []struct {
+		wall      int
+		condition solver.Wall
+		iy        int
+	}{{top, m.Walls.Top, 0}, {bottom, m.Walls.Bottom, m.NY - 1}} {
+		for ix := t.lo; side.condition == solver.Neumann && l.iy == side.iy && ix < t.hi; ix++ {
+			length := t.hx
+			if !m.PeriodicColumns() {
+				length *= t.half(ix, m.NX)
+			}
+			if err := add(side.wall, ix, length); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

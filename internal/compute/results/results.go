@@ -1,0 +1,168 @@
+package results
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+
+	"jacobi/solver"
+)
+
+// Part is what one rank works out.
+type Part struct {
+	Steps   [2]Sum     `json:"steps"`   // squares of the steps along x and along y
+	Sum     Sum        `json:"sum"`     // of the values, by their part of the mesh
+	Squares Sum        `json:"squares"` // of the values, by their part of the mesh
+	Min     extreme    `json:"min"`
+	Max     extreme    `json:"max"`
+	Flux    [walls]Sum `json:"flux"`    // in the order of solver.Walls
+	Regions []*region  `json:"regions"` // of fixed points
+	Top     []int      `json:"top"`     // by run of fixed points in the first row: the place of its region
+	Bottom  []int      `json:"bottom"`  // the same for the first row of the next rank
+	Begun   int        `json:"begun"`   // runs of fixed points without one above
+	Dropped bool       `json:"dropped"` // there are too many runs for regions
+}
+
+// extreme is a value and its point.
+type extreme struct {
+	Value float64 `json:"value"`
+	IX    int     `json:"ix"`
+	IY    int     `json:"iy"`
+}
+
+// take replaces e by another extreme that lies further in the direction of sign, or that comes first among equals.
+func (e *extreme) take(o extreme, sign int) {
+	if order := cmp.Or(sign*cmp.Compare(o.Value, e.Value), cmp.Compare(e.IY, o.IY), cmp.Compare(e.IX,
+		o.IX)); order > 0 {
+		*e = o
+	}
+}
+
+// Results are the results of a run. Numbers beyond float64 are nil.
+type Results struct {
+	Energy *float64 `json:"energy"` // half of the integral of |grad u|^2 + k2 u^2
+	Min    Point    `json:"min"`
+	Max    Point    `json:"max"`
+	Mean   *float64 `json:"mean"`
+	// Flux is the integral of the derivative out of the mesh over each wall, by its name; none for periodic walls.
+	Flux    map[string]*float64 `json:"flux"`
+	Regions []Region            `json:"regions"`           // of fixed points, by their first points
+	Omitted string              `json:"omitted,omitempty"` // why there are no regions
+}
+
+// Point is a point of the mesh with a value of the field.
+type Point struct {
+	Value float64 `json:"value"`
+	IX    int     `json:"ix"`
+	IY    int     `json:"iy"`
+	X     float64 `json:"x"` // the distances from the first column and row, in the unit of grid.width
+	Y     float64 `json:"y"`
+}
+
+// Region is a connected region of fixed points: each has another one beside, above or below it.
+type Region struct {
+	First  Point    `json:"first"` // the first point, by rows
+	Points int64    `json:"points"`
+	Min    float64  `json:"min"`
+	Max    float64  `json:"max"`
+	Flux   *float64 `json:"flux"` // the integral of the derivative into the region: its charge
+}
+
+// Merge merges the parts of all ranks, in rank order.
+func Merge(p Problem, parts []Part) (Results, error) {
+	m := p.Mesh()
+	total := Part{Min: extreme{Value: math.Inf(1)}, Max: extreme{Value: math.Inf(-1)}}
+	for i := range parts {
+		part := &parts[i]
+		for k := range total.Steps {
+			total.Steps[k].Merge(&part.Steps[k])
+		}
+		for k := range total.Flux {
+			total.Flux[k].Merge(&part.Flux[k])
+		}
+		total.Sum.Merge(&part.Sum)
+		total.Squares.Merge(&part.Squares)
+		total.Min.take(part.Min, -1)
+		total.Max.take(part.Max, 1)
+		total.Begun += part.Begun
+		total.Dropped = total.Dropped || part.Dropped || total.Begun > maxRuns
+	}
+	hx, hy := p.Spacings()
+	at := func(value float64, ix, iy int) Point {
+		return Point{value, ix, iy, float64(ix) * hx, float64(iy) * hy}
+	}
+	along := float64(total.Steps[0].Value()*hy/hx) + float64(total.Steps[1].Value()*hx/hy)
+	inside := float64(p.Screening()*hx) * hy
+	cells := float64(solver.Intervals(m.NX, m.Walls.Left)) * float64(solver.Intervals(m.NY, m.Walls.Top))
+	r := Results{
+		Energy:  finite((along + float64(inside*total.Squares.Value())) / 2),
+		Min:     at(total.Min.Value, total.Min.IX, total.Min.IY),
+		Max:     at(total.Max.Value, total.Max.IX, total.Max.IY),
+		Mean:    finite(total.Sum.Value() / cells),
+		Flux:    map[string]*float64{},
+		Regions: []Region{},
+	}
+	for i, w := range []struct {
+		name string
+		wall solver.Wall
+	}{{"left", m.Walls.Left}, {"right", m.Walls.Right}, {"top", m.Walls.Top}, {"bottom", m.Walls.Bottom}} {
+		if w.wall != solver.Periodic {
+			r.Flux[w.name] = finite(total.Flux[i].Value())
+		}
+	}
+	if total.Dropped {
+		r.Omitted = fmt.Sprintf("more than %d runs of fixed points begin, in a row or in the mesh", maxRuns)
+		return r, nil
+	}
+	list, err := mergeRegions(parts)
+	if err != nil {
+		return r, err
+	}
+	for _, g := range list {
+		r.Regions = append(r.Regions, Region{First: at(g.First, g.IX, g.IY), Points: g.Points, Min: g.Min, Max: g.Max,
+			Flux: finite(g.Flux.Value())})
+	}
+	return r, nil
+}
+
+// finite returns v, or nil if JSON has no such number.
+func finite(v float64) *float64 {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return nil
+	}
+	return &v
+}
+
+// mergeRegions joins the regions that go on on the next rank.
+func mergeRegions(parts []Part) ([]*region, error) {
+	var all labels
+	first := make([]int, len(parts)) // label of the first region of each part
+	for i, part := range parts {
+		first[i] = len(all.parent)
+		for _, r := range part.Regions {
+			if r.Flux == nil {
+				return nil, fmt.Errorf("results of rank %d: a region without flux", i)
+			}
+			all.parent, all.regions = append(all.parent, len(all.parent)), append(all.regions, r)
+		}
+	}
+	for i, part := range parts {
+		next := (i + 1) % len(parts)
+		if part.Bottom == nil {
+			continue
+		}
+		if len(part.Bottom) != len(parts[next].Top) {
+			return nil, fmt.Errorf("results: rank %d ends with %d runs of fixed points, and rank %d begins with %d", i,
+				len(part.Bottom), next, len(parts[next].Top))
+		}
+		for k, place := range part.Bottom {
+			other := parts[next].Top[k]
+			if place < 0 || place >= len(part.Regions) || other < 0 || other >= len(parts[next].Regions) {
+				return nil, fmt.Errorf("results: rank %d: region %d of %d", i, place, len(part.Regions))
+			}
+			all.join(first[i]+place, first[next]+other)
+		}
+	}
+	list, _ := all.numbered()
+	return sorted(list), nil
+}

@@ -1,0 +1,275 @@
+package results
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+
+	"jacobi/solver"
+)
+
+// world is a whole mesh with a field, fixed points and a right-hand side of 7 row - column^2; its Neumann walls have
+// the derivative 1.5 + column - 3 row.
+type world struct {
+	mesh   solver.Mesh
+	k2     float64
+	plain  bool     // the right-hand side is 0
+	pole   *float64 // the right-hand side in column 0, and derivatives there; nil for the usual ones
+	values []float64
+	fixed  []bool // nil without fixed points
+}
+
+const hx, hy = 0.5, 0.25
+
+func (w world) Mesh() solver.Mesh               { return w.mesh }
+func (w world) Spacings() (float64, float64)    { return hx, hy }
+func (w world) Screening() float64              { return w.k2 }
+func (w world) at(ix, iy int) float64           { return w.values[iy*w.mesh.NX+ix] }
+func (w world) FixedRow(iy int, d []bool) error { copy(d, w.fixed[iy*w.mesh.NX:]); return nil }
+
+func (w world) Operator() (o solver.Operator) {
+	if w.fixed != nil {
+		o.Fixed = w
+	}
+	if !w.plain {
+		o.Source = w
+	}
+	return o
+}
+
+func (w world) SourceRow(int, []byte) error { return errors.New("only sweeps need it") }
+
+func (w world) RightHandSide(iy, col int, dst []float64) error {
+	for i := range dst {
+		dst[i] = w.f(col+i, iy)
+	}
+	return nil
+}
+
+func (w world) f(ix, iy int) float64 {
+	switch {
+	case w.plain:
+		return 0
+	case w.pole != nil && ix == 0:
+		return *w.pole
+	}
+	return float64(7*iy - ix*ix)
+}
+
+func (w world) Row(iy int, dst []byte) error {
+	for ix := range w.mesh.NX {
+		binary.LittleEndian.PutUint64(dst[8*ix:], math.Float64bits(w.at(ix, iy)))
+	}
+	return nil
+}
+
+func (w world) Derivative(_, iy, ix int) (float64, error) {
+	if w.pole != nil && ix == 0 && *w.pole != 0 {
+		return *w.pole, errors.New("not finite")
+	} else if w.pole != nil && ix == 0 {
+		return 0, nil
+	}
+	return 1.5 + float64(ix) - 3*float64(iy), nil
+}
+
+// newWorld returns a random field. A tenth of the points or more are fixed if density is above 0.
+func newWorld(r *rand.Rand, nx, ny int, walls solver.Walls, density float64) world {
+	w := world{mesh: solver.Mesh{NX: nx, NY: ny, DType: solver.Float64, Walls: walls}, k2: 3,
+		values: make([]float64, nx*ny)}
+	if density > 0 {
+		w.fixed = make([]bool, nx*ny)
+	}
+	for i := range w.values {
+		w.values[i] = math.Round(1000*r.NormFloat64()) / 8
+		if density > 0 {
+			w.fixed[i] = r.Float64() < density
+		}
+	}
+	copyPoint := func(to, from int) {
+		w.values[to] = w.values[from]
+		if w.fixed != nil {
+			w.fixed[to] = w.fixed[from]
+		}
+	}
+	for iy := range ny {
+		if w.mesh.PeriodicColumns() {
+			copyPoint(iy*nx, iy*nx+nx-2)
+			copyPoint(iy*nx+nx-1, iy*nx+1)
+		}
+	}
+	for ix := range nx {
+		if w.mesh.PeriodicRows() {
+			copyPoint(ix, (ny-2)*nx+ix)
+			copyPoint((ny-1)*nx+ix, nx+ix)
+		}
+	}
+	return w
+}
+
+// tally returns the results that the given number of ranks work out.
+func tally(t *testing.T, w world, ranks int) Results {
+	t.Helper()
+	stripes, err := solver.Partition(w.mesh.Interior(), ranks, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := func(iy int) []byte {
+		b := make([]byte, w.mesh.RowBytes())
+		if err := w.Row(iy, b); err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	parts := make([]Part, ranks)
+	for i, s := range stripes {
+		a := New(w, s)
+		rows := NewRows(w, s, a)
+		for iy := range w.mesh.NY { // rows of others, too, which the tally ignores
+			if err := rows.AddRows(iy, row(iy)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var next []byte
+		if i < ranks-1 || w.mesh.PeriodicRows() {
+			next = row(stripes[(i+1)%ranks].Lo)
+		}
+		if err := rows.End(next); err != nil {
+			t.Fatal(err)
+		}
+		b, err := json.Marshal(a.Part())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(b, &parts[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := Merge(w, parts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// The results are those of the definitions, and the same bits for any number of ranks, between all walls and with
+// regions of all shapes, also across periodic sides and the ends of stripes.
+func TestResultsOfAnyRanks(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	pairs := [][2]solver.Wall{{solver.Dirichlet, solver.Dirichlet}, {solver.Neumann, solver.Neumann},
+		{solver.Dirichlet, solver.Neumann}, {solver.Periodic, solver.Periodic}}
+	for _, h := range pairs {
+		for _, v := range pairs {
+			for _, density := range []float64{0, 0.2, 0.6} {
+				walls := solver.Walls{Left: h[0], Right: h[1], Top: v[0], Bottom: v[1]}
+				w := newWorld(r, 11, 34, walls, density)
+				if density == 0.2 && h[0] == solver.Dirichlet {
+					w.plain, w.k2 = true, 0
+				}
+				one := tally(t, w, 1)
+				check(t, one, newDirect(w))
+				for _, ranks := range []int{2, 4} {
+					if many := tally(t, w, ranks); !reflect.DeepEqual(many, one) {
+						t.Errorf("%v, density %v: %d ranks have %+v, one has %+v", walls, density, ranks, many, one)
+					}
+				}
+			}
+		}
+	}
+}
+
+func check(t *testing.T, got Results, want *direct) {
+	t.Helper()
+	near := func(what string, got *float64, want float64) {
+		t.Helper()
+		if got == nil || math.Abs(*got-want) > 1e-11*(1+math.Abs(want)) {
+			t.Errorf("%v: %s %v, want %v", want, what, got, want)
+		}
+	}
+	near("energy", got.Energy, want.energy)
+	near("mean", got.Mean, want.mean)
+	for name, flux := range got.Flux {
+		near("flux "+name, flux, want.flux[name])
+	}
+	balance := want.made
+	for _, flux := range got.Flux {
+		balance += *flux
+	}
+	for _, g := range got.Regions {
+		balance += *g.Flux
+	}
+	near("balance", &balance, want.remainder())
+	regions := 0
+	for name := range want.flux {
+		if strings.HasPrefix(name, "region") {
+			regions++
+		}
+	}
+	points := map[string]int64{}
+	m := want.mesh
+	for i, name := range want.owner {
+		ix, iy := i%m.NX, i/m.NX
+		if ring(ix, m.NX, m.PeriodicColumns()) == ix && ring(iy, m.NY, m.PeriodicRows()) == iy {
+			points[name]++
+		}
+	}
+	if len(got.Regions) < regions {
+		t.Errorf("%v: %d regions, want at least %d", m.Walls, len(got.Regions), regions)
+	}
+	for _, g := range got.Regions {
+		name := want.owner[g.First.IY*m.NX+g.First.IX]
+		near(name, g.Flux, want.flux[name])
+		if g.Points != points[name] || g.First.Value != want.at(g.First.IX, g.First.IY) {
+			t.Errorf("%v: %s: %+v, want %d points", m.Walls, name, g, points[name])
+		}
+	}
+	for _, p := range []Point{got.Min, got.Max} {
+		if p.Value != want.at(p.IX, p.IY) || p.X != hx*float64(p.IX) || p.Y != hy*float64(p.IY) {
+			t.Errorf("%+v, want the value %v at its distances", p, want.at(p.IX, p.IY))
+		}
+	}
+	for _, v := range want.values {
+		if v < got.Min.Value || v > got.Max.Value {
+			t.Errorf("%v lies outside %v to %v", v, got.Min.Value, got.Max.Value)
+		}
+	}
+}
+
+// More regions than a rank tells apart are left out; everything else stays.
+func TestTooManyRegions(t *testing.T) {
+	w := newWorld(rand.New(rand.NewPCG(3, 4)), 81, 82, solver.Walls{}, 0.1)
+	for i := range w.fixed { // a chessboard
+		w.fixed[i] = (i/81+i%81)%2 == 0
+	}
+	one := tally(t, w, 1)
+	if one.Regions == nil || len(one.Regions) > 0 || one.Omitted != "more than 1024 runs of fixed "+
+		"points begin, in a row or in the mesh" {
+		t.Errorf("%d regions, %q", len(one.Regions), one.Omitted)
+	}
+	want := newDirect(w)
+	for _, wall := range []string{"left", "right", "top", "bottom"} {
+		if got := *one.Flux[wall]; math.Abs(got-want.flux[wall]) > 1e-9 {
+			t.Errorf("flux %s %v, want %v", wall, got, want.flux[wall])
+		}
+	}
+	if many := tally(t, w, 8); !reflect.DeepEqual(many, one) {
+		t.Errorf("%+v, one rank has %+v", many, one)
+	}
+}
+
+// A right-hand side and a derivative that are not finite at a fixed wall, where no sweep reads them, count as 0.
+func TestPolesAtFixedWalls(t *testing.T) {
+	for _, bad := range []float64{math.Inf(1), math.NaN()} {
+		w := newWorld(rand.New(rand.NewPCG(5, 6)), 9, 8, solver.Walls{Top: solver.Neumann}, 0)
+		w.pole = &bad
+		got := tally(t, w, 1)
+		w.pole = new(float64)
+		if want := tally(t, w, 1); !reflect.DeepEqual(got, want) {
+			t.Errorf("%v: %+v, want %+v", bad, got, want)
+		}
+	}
+}

@@ -1,0 +1,198 @@
+// Package results works out, from the field of a finished run, what people want to know of a solution: its energy, its
+// extremes and mean, and the flux through each wall and each connected region of fixed points. docs/problems.md has the
+// formulas. Each rank tallies its rows, and one rank merges the tallies. All sums over rows are exact, so the results
+// are the same, bit by bit, for any number of ranks.
+package results
+
+import (
+	"errors"
+	"math"
+
+	"jacobi/internal/base/parallel"
+	"jacobi/solver"
+)
+
+// Problem is the problem whose solution is tallied. A problem.Problem is one.
+type Problem interface {
+	Mesh() solver.Mesh
+	Spacings() (hx, hy float64)
+	Screening() float64
+	Operator() solver.Operator
+	Row(iy int, dst []byte) error
+	// Derivative returns the outward derivative of a Neumann wall at one of its points. Walls are numbered as in
+	// solver.Walls.
+	Derivative(wall, iy, ix int) (float64, error)
+	// RightHandSide writes f at the points of row iy from column col on to dst. It need not be finite at fixed walls.
+	RightHandSide(iy, col int, dst []float64) error
+}
+
+// The walls in the order of solver.Walls.
+const (
+	left = iota
+	right
+	top
+	bottom
+	walls
+)
+
+// Tally is the part of the results that one rank works out from the rows of its stripe and the first row of the next
+// rank.
+type Tally struct {
+	problem  Problem
+	mesh     solver.Mesh
+	stripe   solver.Stripe
+	hx, hy   float64
+	lo, hi   int // columns that a sweep updates
+	fixed    solver.FixedRows
+	part     Part
+	labels   labels
+	now, old line      // the newest row and the one above it
+	plain    bool      // f and k2 are 0
+	windows  [2]window // of the two newest rows, by their parity
+}
+
+// line is a row of the field with the regions of its points.
+type line struct {
+	iy     int
+	values []float64
+	label  []int // by column; -1 where the point is free or of a wall; nil without fixed points
+}
+
+// New returns a Tally for the rows of a stripe.
+func New(p Problem, stripe solver.Stripe) *Tally {
+	op := p.Operator()
+	t := &Tally{problem: p, mesh: p.Mesh(), stripe: stripe, fixed: op.Fixed,
+		plain: op.Source == nil && p.Screening() == 0,
+		part:  Part{Min: extreme{Value: math.Inf(1)}, Max: extreme{Value: math.Inf(-1)}}}
+	t.hx, t.hy = p.Spacings()
+	t.lo, t.hi = t.mesh.InteriorColumns()
+	t.now.iy, t.old.iy = -2, -2 // far from any row
+	return t
+}
+
+// Part returns the rank's part of the results. It is called once, after the last row.
+func (t *Tally) Part() Part {
+	if t.part.Dropped {
+		t.part.Top, t.part.Bottom = nil, nil
+		return t.part
+	}
+	list, place := t.labels.numbered()
+	t.part.Regions = list
+	for _, ends := range [][]int{t.part.Top, t.part.Bottom} {
+		for i, label := range ends {
+			ends[i] = place(label)
+		}
+	}
+	return t.part
+}
+
+// Add adds the next rows, as a RowUser does.
+func (t *Tally) Add(iy int, rows [][]float64, own bool) error {
+	sums := make([]rowSums, len(rows))
+	err := parallel.Each(len(rows), func(i int) error {
+		above := t.now.values
+		if i > 0 {
+			above = rows[i-1]
+		} else if t.now.iy != iy-1 {
+			above = nil
+		}
+		sums[i] = t.sumsOf(above, rows[i], iy+i)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for i, values := range rows {
+		t.old, t.now = t.now, line{iy: iy + i, values: values, label: t.old.label}
+		if err := t.addLine(sums[i], own); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addLine adds the newest row, whose sums are s.
+func (t *Tally) addLine(s rowSums, own bool) error {
+	iy := t.now.iy
+	if err := t.mark(own); err != nil {
+		return err
+	}
+	if iy == t.stripe.Lo {
+		t.part.Top = t.ends(t.now)
+	}
+	if own {
+		t.part.Steps[0].Add(s.along)
+		t.part.Sum.Add(s.sum)
+		t.part.Squares.Add(s.squares)
+		t.part.Min.take(s.min, -1)
+		t.part.Max.take(s.max, 1)
+	}
+	if t.old.iy == iy-1 {
+		t.part.Steps[1].Add(s.across)
+		t.fluxBetween()
+		if err := errors.Join(t.corners(), t.cells()); err != nil {
+			return err
+		}
+	}
+	if !own {
+		t.part.Bottom = t.ends(t.now)
+	}
+	if !own || iy < t.stripe.Lo || iy >= t.stripe.Hi {
+		return nil
+	}
+	t.fluxInRow()
+	return t.derivatives()
+}
+
+// half returns the weight of row iy in an integral over the mesh, as that of a column: half at the ends.
+func (t *Tally) half(i, n int) float64 {
+	if i == 0 || i == n-1 {
+		return 0.5
+	}
+	return 1
+}
+
+// rowSums are the sums over one row, in the order of its columns.
+type rowSums struct {
+	along, across float64 // squares of the steps in the row, and from the row above
+	sum, squares  float64 // of the values
+	min, max      extreme
+}
+
+// sumsOf returns the sums of row iy. above is nil if the row above does not count.
+func (t *Tally) sumsOf(above, u []float64, iy int) (s rowSums) {
+	from, to := 0, t.mesh.NX
+	if t.mesh.PeriodicColumns() {
+		from, to = 1, t.mesh.NX-1
+	}
+	least, most := from, from
+	for ix := from; ix < to; ix++ {
+		v := u[ix]
+		if v < u[least] {
+			least = ix
+		}
+		if v > u[most] {
+			most = ix
+		}
+		weight := 1.0
+		if from == 0 && (ix == 0 || ix == to-1) {
+			weight = 0.5
+		}
+		s.sum += float64(weight * v)
+		s.squares += float64(weight * float64(v*v))
+		if ix+1 < t.mesh.NX {
+			step := u[ix+1] - v
+			s.along += float64(step * step)
+		}
+		if above != nil {
+			step := v - above[ix]
+			s.across += float64(weight * float64(step*step))
+		}
+	}
+	if !t.mesh.PeriodicRows() {
+		weight := t.half(iy, t.mesh.NY)
+		s.along, s.sum, s.squares = float64(weight*s.along), float64(weight*s.sum), float64(weight*s.squares)
+	}
+	s.min, s.max = extreme{u[least], least, iy}, extreme{u[most], most, iy}
+	return s
+}

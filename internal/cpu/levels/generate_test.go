@@ -1,9 +1,0 @@
-package levels
-
-import (
-	"testing"
-
-	"jacobi/internal/cpu/asmtest"
-)
-
-func TestGenerated(t *testing.T) { asmtest.Generated(t, "levels") }

@@ -1,0 +1,379 @@
+package roster
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"jacobi/internal/base/awake"
+	"jacobi/internal/base/pubsub"
+)
+
+const (
+	// faultGrace is how long rank 0 waits for missing ranks once it knows that the run cannot start. The error then
+	// names all faults, and all ranks get it.
+	faultGrace = time.Second
+	// ackGrace is how long rank 0 then waits for ranks to confirm the verdict.
+	ackGrace = time.Second
+	// resendShare is, for each rank of the run, how long a roster may take to arrive before it is sent again.
+	resendShare = 2 * time.Millisecond
+	// maxExtra bounds the processes that rank 0 remembers, beyond one for each rank.
+	maxExtra = 1024
+)
+
+// collector is rank 0's part of Join. It answers hellos from the first one until the team's Close.
+//
+// Join is neither a wire.Stream nor a wire.Ask. Who says hello is not known before, may be of another run or version,
+// and may be two processes for one rank, so there are no two ends that a stream could connect. And a hello has several
+// answers: at once one with the time that is left, by which a rank tells a lost rank 0 from one that waits for others;
+// then, without being asked again, the verdict; and later that it came too late.
+type collector struct {
+	team    *Team
+	start   time.Time
+	timeout time.Duration
+	limit   awake.Limit   // of the wait for ranks, and then of the time until all have the list
+	changed chan struct{} // holds a token after a hello
+
+	mu        sync.Mutex
+	byRank    []*hello          // the first process to join as each rank; nil if none has
+	joined    int               // entries of byRank that are not nil
+	processes map[string]*hello // all processes that said hello, by ID
+	faults    []string          // reasons why the run cannot start: foreign and duplicate ranks
+	differs   bool              // a rank differs from rank 0 in what must be equal: see problems
+	final     *verdict          // with an Error
+	encoded   []byte            // the list, once it is sent in place of an error
+	sent      time.Time         // when encoded was sent to all ranks
+}
+
+func (t *Team) collect(timeout time.Duration) (*list, error) {
+	self := &hello{ID: t.id, Member: t.self, Heard: true}
+	c := &collector{
+		team: t, start: time.Now(), timeout: timeout, limit: awake.Of(t.ctx).Limit(timeout),
+		changed: make(chan struct{}, 1),
+		byRank:  make([]*hello, t.self.Size), processes: map[string]*hello{t.id: self},
+	}
+	c.byRank[0], c.joined = self, 1
+	refused := make(chan verdict, 1)
+	err := errors.Join(
+		t.subscribe(joinSubject(t.self.RunID), c.receive),
+		t.subscribe(verdictSubject(t.self.RunID, t.id), func(m pubsub.Message) {
+			var v verdict
+			if json.Unmarshal(m.Data, &v) == nil && v.Error != "" {
+				select {
+				case refused <- v:
+				default:
+				}
+			}
+		}),
+	)
+	if err == nil {
+		_, err = t.encode("what a rank tells of itself", self)
+	}
+	if err == nil {
+		err = flush(t.ctx, t.conn, timeout)
+	}
+	if err == nil {
+		err = c.wait(refused)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c.decide()
+}
+
+// wait returns when all ranks have joined, or when the time to wait for more is over.
+func (c *collector) wait(refused <-chan verdict) error {
+	deadline := awake.Of(c.team.ctx).NewTimer(c.limit.Left())
+	defer deadline.Stop()
+	again := time.NewTicker(5 * firstAsk)
+	defer again.Stop()
+	var faultAt time.Time
+	for c.team.sayHello(c.team.self, true); ; {
+		complete, faulty := c.state()
+		if complete {
+			return nil
+		}
+		if faulty && faultAt.IsZero() {
+			faultAt = time.Now()
+			deadline.Reset(min(faultGrace, c.limit.Left()))
+		}
+		select {
+		case <-c.changed:
+		case <-again.C:
+			c.team.sayHello(c.team.self, true)
+		case v := <-refused:
+			return errors.New(v.Error)
+		case <-c.team.ctx.Done():
+			return context.Cause(c.team.ctx)
+		case <-deadline.C:
+			return nil
+		}
+	}
+}
+
+func (c *collector) state() (complete, faulty bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.joined == len(c.byRank), c.differs || len(c.faults) > 0
+}
+
+// decide sends the roster or the error to all ranks.
+func (c *collector) decide() (*list, error) {
+	c.mu.Lock()
+	problems := c.problems()
+	if missing := c.missing(); missing != "" {
+		problems = append(problems, missing)
+	}
+	v := verdict{Rank0: c.team.self.String()}
+	if len(problems) > 0 {
+		v.Error = clip(strings.Join(problems, "; "))
+	} else if l, data, err := c.roster(); err != nil {
+		v.Error = clip(err.Error())
+	} else {
+		c.encoded, c.sent, c.limit = data, time.Now(), awake.Of(c.team.ctx).Limit(c.timeout)
+		_ = c.team.conn.Publish(rosterSubject(c.team.self.RunID), data) // may be lost: a rank then asks again
+		c.mu.Unlock()
+		return l, nil
+	}
+	c.final = &v
+	for id := range c.processes {
+		c.answer(id, v)
+	}
+	c.mu.Unlock()
+	if _, err := c.team.encode("the reason", v); err != nil { // too long to be sent to the other ranks
+		return nil, errors.New(v.Error)
+	}
+	c.waitAcks()
+	return nil, errors.Join(errors.New(v.Error), flush(c.team.ctx, c.team.conn, flushTimeout))
+}
+
+// roster returns the list of all ranks, and the same as it is sent.
+func (c *collector) roster() (*list, []byte, error) {
+	members := c.members()
+	l, err := newList(members)
+	if err != nil {
+		return nil, nil, err
+	}
+	data, err := l.encode()
+	if err == nil {
+		err = c.team.fits(fmt.Sprintf("the list of %d ranks", len(members)), data)
+	}
+	return l, data, err
+}
+
+// waitAcks waits, at most for ackGrace, until all processes have confirmed the verdict.
+func (c *collector) waitAcks() {
+	timer := time.NewTimer(ackGrace)
+	defer timer.Stop()
+	for {
+		c.mu.Lock()
+		all := true
+		for _, h := range c.processes {
+			all = all && h.Heard
+		}
+		c.mu.Unlock()
+		if all {
+			return
+		}
+		select {
+		case <-c.changed:
+		case <-timer.C:
+			return
+		case <-c.team.ctx.Done():
+			return
+		}
+	}
+}
+
+func (c *collector) receive(m pubsub.Message) {
+	h := new(hello)
+	if json.Unmarshal(m.Data, h) != nil || !runIDs.MatchString(h.ID) || h.ID == c.team.id {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	v := verdict{Rank0: c.team.self.String()}
+	switch known := c.processes[h.ID]; {
+	case known != nil:
+		known.Heard = known.Heard || h.Heard
+	case h.Member.Size == 0: // only its ID: another process has answered before, or none at all
+		v.Who, v.Left = true, max(time.Millisecond, c.limit.Left())
+		c.answer(h.ID, v)
+		return
+	case c.encoded != nil:
+		v.Error = c.tooLate(h.Member)
+		c.answer(h.ID, v)
+		return
+	case len(c.processes) < c.team.self.Size+maxExtra:
+		c.admit(h)
+	}
+	switch {
+	case c.encoded != nil:
+		c.sendAgain(h.ID)
+	case c.final != nil:
+		c.answer(h.ID, *c.final)
+	default:
+		v.Left = max(time.Millisecond, c.limit.Left())
+		c.answer(h.ID, v)
+	}
+	select {
+	case c.changed <- struct{}{}:
+	default:
+	}
+}
+
+// sendAgain sends the roster to a process that asks for it, unless one must still be on its way: many hellos wait here
+// when a large roster goes out, and a roster for each of them would hold up the next ones. A process that still asks
+// when the time for that is over is refused: it would ask for ever.
+func (c *collector) sendAgain(id string) {
+	h, pause := c.processes[id], max(firstAsk, time.Duration(c.team.self.Size)*resendShare)
+	if h == nil {
+		return // beyond maxExtra
+	}
+	v, left := verdict{Rank0: c.team.self.String()}, c.limit.Left()
+	if left <= 0 {
+		v.Error = fmt.Sprintf("the list of ranks did not reach %v within %v", h.Member, c.timeout)
+		c.answer(id, v)
+		return
+	}
+	if now := time.Now(); now.Sub(c.sent) < pause || now.Sub(h.sent) < pause {
+		v.Left = left
+		c.answer(id, v)
+		return
+	}
+	h.sent = time.Now()
+	_ = c.team.conn.Publish(verdictSubject(c.team.self.RunID, id), c.encoded) // may be lost: the rank then asks again
+}
+
+// admit enters a process that says hello for the first time.
+func (c *collector) admit(h *hello) {
+	c.processes[h.ID] = h
+	m, own := h.Member, c.team.self
+	switch {
+	case m.RunID != own.RunID:
+		c.faults = append(c.faults, fmt.Sprintf("%v belongs to run %s, not to run %s", m, m.RunID, own.RunID))
+	case m.Size != own.Size:
+		c.faults = append(c.faults, fmt.Sprintf("%v belongs to a run of %d ranks, not of %d", m, m.Size, own.Size))
+	case m.Rank < 0 || m.Rank >= own.Size:
+		c.faults = append(c.faults, fmt.Sprintf("%v does not belong to a run of %d ranks", m, own.Size))
+	case c.byRank[m.Rank] != nil:
+		c.faults = append(c.faults, duplicate(c.byRank[m.Rank].Member, m))
+	default:
+		c.byRank[m.Rank] = h
+		c.joined++
+	}
+	c.differs = c.differs || m.Version != own.Version || m.ConfigHash != own.ConfigHash ||
+		m.Functions != own.Functions || m.FirstRows != own.FirstRows
+}
+
+func duplicate(a, b Member) string {
+	return fmt.Sprintf("rank %d joined twice: pid %d on host %s and pid %d on host %s", a.Rank, a.PID, a.Host, b.PID,
+		b.Host)
+}
+
+// tooLate returns why a process that joins after the verdict has no place.
+func (c *collector) tooLate(m Member) string {
+	if m.Rank >= 0 && m.Rank < len(c.byRank) {
+		return duplicate(c.byRank[m.Rank].Member, m) + ", which came after the start of the run"
+	}
+	return fmt.Sprintf("%v does not belong to this run of %d ranks, which has started", m, c.team.self.Size)
+}
+
+// members returns the entries of all ranks, with the local ranks that were missing; nil if a rank has not joined.
+func (c *collector) members() []Member {
+	if c.joined < len(c.byRank) {
+		return nil
+	}
+	members := make([]Member, len(c.byRank))
+	for r, h := range c.byRank {
+		members[r] = h.Member
+	}
+	agreeLocal(members)
+	return members
+}
+
+// problems returns the reasons why the run cannot start, except for missing ranks.
+func (c *collector) problems() []string {
+	p := slices.Clone(c.faults)
+	p = c.differing(p, "version", func(m Member) string { return m.Version })
+	p = c.differing(p, "configuration hash", func(m Member) string { return m.ConfigHash })
+	const sameBits = "together they would compute other bits than each alone"
+	p = c.computing(p, "the elementary functions", sameBits, func(m Member) string { return m.Functions })
+	return c.computing(p, "the initial field, the source or the fixed points",
+		sameBits+"; a file must be the same for all",
+		func(m Member) string { return m.FirstRows })
+}
+
+// computing adds a problem if get, a hash of computed values, differs among the ranks that have joined. It names the
+// first rank and the first one that differs from it.
+func (c *collector) computing(p []string, what, why string, get func(Member) string) []string {
+	var first *Member
+	for _, h := range c.byRank {
+		switch {
+		case h == nil:
+		case first == nil:
+			first = &h.Member
+		case get(h.Member) != get(*first):
+			where := func(m Member) string { return fmt.Sprintf("%v on %s (hash %s)", m, m.Platform, get(m)) }
+			return append(p, where(*first)+" and "+where(h.Member)+" have different values of "+what+": "+why)
+		}
+	}
+	return p
+}
+
+// differing adds a problem if get differs among the ranks that have joined.
+func (c *collector) differing(p []string, what string, get func(Member) string) []string {
+	ranks := map[string][]int{}
+	for r, h := range c.byRank {
+		if h != nil {
+			ranks[get(h.Member)] = append(ranks[get(h.Member)], r)
+		}
+	}
+	if len(ranks) < 2 {
+		return p
+	}
+	type group struct {
+		value string
+		ranks []int
+	}
+	var groups []group
+	for v, r := range ranks {
+		groups = append(groups, group{v, r})
+	}
+	slices.SortFunc(groups, func(a, b group) int { return cmp.Compare(a.ranks[0], b.ranks[0]) })
+	var parts []string
+	for _, g := range groups {
+		parts = append(parts, fmt.Sprintf("%q on %s", g.value, FormatRanks(g.ranks)))
+	}
+	return append(p, "the ranks differ in "+what+": "+strings.Join(parts, ", "))
+}
+
+// missing returns "ranks 5, 7 of 8 did not join within 30s; joined: 0-4, 6", or "" if all have joined.
+func (c *collector) missing() string {
+	var gone, here []int
+	for r, h := range c.byRank {
+		if h == nil {
+			gone = append(gone, r)
+		} else {
+			here = append(here, r)
+		}
+	}
+	if gone == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s of %d did not join within %v; joined: %s", FormatRanks(gone), c.team.self.Size,
+		time.Since(c.start).Round(10*time.Millisecond), formatRuns(here))
+}
+
+// answer sends v to the process id. It may be lost: the process then asks again.
+func (c *collector) answer(id string, v verdict) {
+	if data, err := json.Marshal(v); err == nil {
+		_ = c.team.conn.Publish(verdictSubject(c.team.self.RunID, id), data)
+	}
+}

@@ -1,0 +1,217 @@
+package roster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// releaseTimeout is how long rank 0 waits at the end of a barrier for ranks to acknowledge its end. Ranks that do not
+// may have left.
+const releaseTimeout = 2 * time.Second
+
+// Send sends data, at most MaxMessage bytes, to rank to, and returns when a Recv there has taken it. Messages with one
+// tag arrive in order. A tag has up to 200 bytes; reuse tags, since each takes memory for the rest of the run. Like
+// all waits of a Team, Send ends with ctx, which should have a deadline, and with the team's context. The message may
+// then still arrive.
+func (t *Team) Send(ctx context.Context, to int, tag string, data []byte) error {
+	if err := t.checkLine(to, tag); err != nil {
+		return fmt.Errorf("send %q: %w", tag, err)
+	}
+	if len(data) > MaxMessage {
+		return fmt.Errorf("send %q to rank %d: %d bytes, at most %d go in a message", tag, to, len(data), MaxMessage)
+	}
+	ctx, cancel := t.within(ctx)
+	defer cancel()
+	if err := t.post.send(ctx, to, tag, data); err != nil {
+		return waitError(fmt.Sprintf("send %q", tag), to, err)
+	}
+	return nil
+}
+
+// Recv waits for the next message with tag from rank from. Two Recvs with one tag from one rank must not run at the
+// same time.
+func (t *Team) Recv(ctx context.Context, from int, tag string) ([]byte, error) {
+	if err := t.checkLine(from, tag); err != nil {
+		return nil, fmt.Errorf("receive %q: %w", tag, err)
+	}
+	ctx, cancel := t.within(ctx)
+	defer cancel()
+	data, err := t.post.recv(ctx, from, tag)
+	if err != nil {
+		return nil, waitError(fmt.Sprintf("receive %q", tag), from, err)
+	}
+	return data, nil
+}
+
+func (t *Team) checkLine(peer int, tag string) error {
+	if peer < 0 || peer >= t.working || peer == t.self.Rank {
+		return fmt.Errorf("rank %d is not another rank of a run of %d", peer, t.working)
+	}
+	if len(tag) > maxTag {
+		return fmt.Errorf("a tag of %d bytes, at most %d are allowed", len(tag), maxTag)
+	}
+	return nil
+}
+
+func waitError(op string, peer int, err error) error {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return &TimeoutError{Op: op, Ranks: []int{peer}}
+	}
+	return fmt.Errorf("%s, rank %d: %w", op, peer, err)
+}
+
+// Barrier returns when all ranks have called it with the same name.
+func (t *Team) Barrier(ctx context.Context, name string) error {
+	if _, err := t.gather(ctx, "barrier", name, nil); err != nil {
+		return err
+	}
+	if t.self.Rank == 0 {
+		return t.release(ctx, "barrier", name, 1, t.working, nil, releaseTimeout)
+	}
+	_, err := t.recvTold(ctx, "barrier", name)
+	return err
+}
+
+// release sends data, on rank 0, to ranks lo to hi-1, which wait for it in op, however long that takes. Then it waits
+// for acknowledgements, for patience at most: a rank that leaves without one is no error.
+func (t *Team) release(ctx context.Context, op, name string, lo, hi int, data []byte, patience time.Duration) error {
+	ctx, cancel := t.within(ctx)
+	defer cancel()
+	call, tag := fmt.Sprintf("%s %q", op, name), op+">"+name
+	err := each(ctx, call, lo, hi, func(ctx context.Context, rank int) error {
+		if err := t.post.hand(ctx, rank, tag, data); err != nil {
+			return waitError("send "+strconv.Quote(tag), rank, err)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	ctx, cancel = context.WithTimeout(ctx, patience)
+	defer cancel()
+	err = each(ctx, call, lo, hi, func(ctx context.Context, rank int) error {
+		if err := t.post.flush(ctx, rank, tag); err != nil {
+			return waitError("send "+strconv.Quote(tag), rank, err)
+		}
+		return nil
+	})
+	if _, late := errors.AsType[*TimeoutError](err); late {
+		return nil
+	}
+	return err
+}
+
+// Gather sends the data of all ranks to rank 0, which gets them by rank. The other ranks get nil.
+func (t *Team) Gather(ctx context.Context, name string, data []byte) ([][]byte, error) {
+	return t.gather(ctx, "gather", name, data)
+}
+
+func (t *Team) gather(ctx context.Context, op, name string, data []byte) ([][]byte, error) {
+	tag := op + "<" + name
+	if t.self.Rank != 0 {
+		if err := t.Send(ctx, 0, tag, data); err != nil {
+			return nil, fmt.Errorf("%s %q: %w", op, name, err)
+		}
+		return nil, nil
+	}
+	all := make([][]byte, t.working)
+	all[0] = data
+	err := each(ctx, fmt.Sprintf("%s %q", op, name), 1, t.working, func(ctx context.Context, rank int) (err error) {
+		all[rank], err = t.Recv(ctx, rank, tag)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
+// Broadcast gives all ranks the data of rank 0. It ignores the data of the other ranks.
+func (t *Team) Broadcast(ctx context.Context, name string, data []byte) ([]byte, error) {
+	if t.self.Rank != 0 {
+		return t.recvTold(ctx, "broadcast", name)
+	}
+	return data, t.tell(ctx, "broadcast", name, data)
+}
+
+func (t *Team) tell(ctx context.Context, op, name string, data []byte) error {
+	return each(ctx, fmt.Sprintf("%s %q", op, name), 1, t.working, func(ctx context.Context, rank int) error {
+		return t.Send(ctx, rank, op+">"+name, data)
+	})
+}
+
+func (t *Team) recvTold(ctx context.Context, op, name string) ([]byte, error) {
+	data, err := t.Recv(ctx, 0, op+">"+name)
+	if err != nil {
+		return nil, fmt.Errorf("%s %q: %w", op, name, err)
+	}
+	return data, nil
+}
+
+// Relay passes a state from rank to rank. Rank 0 calls f(nil), and rank r calls f with the result of f on rank r-1.
+// Rank 0 gets the result of the last rank; the other ranks get nil.
+func (t *Team) Relay(ctx context.Context, name string, f func(state []byte) ([]byte, error)) ([]byte, error) {
+	fail := func(err error) ([]byte, error) { return nil, fmt.Errorf("relay %q: %w", name, err) }
+	tag := "relay:" + name
+	rank, size := t.self.Rank, t.working
+	var state []byte
+	var err error
+	if rank > 0 {
+		if state, err = t.Recv(ctx, rank-1, tag); err != nil {
+			return fail(err)
+		}
+	}
+	if state, err = f(state); err != nil {
+		return fail(fmt.Errorf("rank %d: %w", rank, err))
+	}
+	if size == 1 {
+		return state, nil
+	}
+	if err = t.Send(ctx, (rank+1)%size, tag, state); err != nil {
+		return fail(err)
+	}
+	if rank > 0 {
+		return nil, nil
+	}
+	if state, err = t.Recv(ctx, size-1, tag); err != nil {
+		return fail(err)
+	}
+	return state, nil
+}
+
+// each runs f for ranks lo to hi-1 at once. Ranks that time out are all named in its error. Any other error ends the
+// calls that still run.
+func each(ctx context.Context, op string, lo, hi int, f func(ctx context.Context, rank int) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var wg sync.WaitGroup
+	errs := make([]error, hi-lo)
+	for i := range errs {
+		wg.Go(func() {
+			errs[i] = f(ctx, lo+i)
+			if _, late := errors.AsType[*TimeoutError](errs[i]); errs[i] != nil && !late {
+				cancel(errs[i])
+			}
+		})
+	}
+	wg.Wait()
+	var missing []int
+	for _, err := range errs {
+		late, ok := errors.AsType[*TimeoutError](err)
+		if err != nil && !ok {
+			return fmt.Errorf("%s: %w", op, context.Cause(ctx))
+		}
+		if ok {
+			missing = slices.Concat(missing, late.Ranks)
+		}
+	}
+	if missing != nil {
+		return &TimeoutError{Op: op, Ranks: missing}
+	}
+	return nil
+}

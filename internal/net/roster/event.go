@@ -1,0 +1,205 @@
+package roster
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"jacobi/internal/base/pubsub"
+)
+
+// The kinds of Event.
+const (
+	Joined   = "joined"
+	Started  = "started"
+	Progress = "progress"
+	Aborted  = "aborted"
+	Finished = "finished" // all outputs are in place, and the ranks have only to end
+	Examined = "examined" // in a run that only tries its start; Report is an examine.Rank
+	Soaked   = "soaked"   // in a soak; Report is a soak.Event
+	Probed   = "probed"   // in a run that measures its machines; Report is a probe.Event
+	Stats    = "stats"    // of one rank, if they are wanted; Report is a stats.Rank
+)
+
+// Number is a float64 that JSON carries even if it is infinite or NaN: as null, which is read back as NaN.
+type Number float64
+
+// MarshalJSON implements json.Marshaler.
+func (n Number) MarshalJSON() ([]byte, error) {
+	if f := float64(n); !math.IsNaN(f) && !math.IsInf(f, 0) {
+		return json.Marshal(f)
+	}
+	return []byte("null"), nil
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (n *Number) UnmarshalJSON(b []byte) error {
+	if string(b) == "null" {
+		*n = Number(math.NaN())
+		return nil
+	}
+	return json.Unmarshal(b, (*float64)(n))
+}
+
+// Event is a message from a rank to the launcher. Events may be lost: they inform, and no decision may rest on them
+// alone.
+type Event struct {
+	Kind        string          `json:"kind"`
+	Rank        int             `json:"rank"`
+	Host        string          `json:"host,omitempty"`
+	Step        string          `json:"step,omitempty"`   // what Sweeps counts: "cycle", or "" for sweeps
+	Sweeps      int             `json:"sweeps,omitempty"` // done so far
+	MaxSweeps   int             `json:"max_sweeps,omitempty"`
+	End         int             `json:"end,omitempty"`      // estimate of the run's sweeps in all; 0 if unknown
+	Left        time.Duration   `json:"left,omitempty"`     // estimate of the time until then; 0 if unknown
+	Rounding    bool            `json:"rounding,omitempty"` // the norm is little more than rounding
+	Norm        Number          `json:"norm"`               // the newest one known
+	GLUPs       Number          `json:"glups"`              // 10^9 points updated a second
+	Elapsed     time.Duration   `json:"elapsed,omitempty"`
+	Text        string          `json:"text,omitempty"`
+	Consequence bool            `json:"consequence,omitempty"` // for Aborted: see IsConsequence
+	Verdict     string          `json:"verdict,omitempty"`     // for Finished: whether the run did what it was to do
+	Report      json.RawMessage `json:"report,omitempty"`
+}
+
+// maxText bounds the text of an event or of an abort, in bytes.
+const maxText = 8 << 10
+
+func clip(text string) string {
+	if len(text) <= maxText {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxText], "") + " …"
+}
+
+// Publish sends e, with this rank's number and host, to all that watch. It does not wait for them.
+func (t *Team) Publish(e Event) error {
+	e.Rank, e.Host, e.Text = t.self.Rank, t.self.Host, clip(e.Text)
+	if t.conn == nil {
+		t.watching.Lock()
+		defer t.watching.Unlock()
+		if t.watch != nil {
+			t.watch(e)
+		}
+		return nil
+	}
+	data, err := json.Marshal(e)
+	if err == nil {
+		err = t.conn.Publish(eventSubject(t.self.RunID, strconv.Itoa(t.self.Rank)), data)
+	}
+	if err != nil {
+		return fmt.Errorf("publish event %q of rank %d: %w", e.Kind, e.Rank, err)
+	}
+	return nil
+}
+
+// WatchEvents calls f for every event of the run's ranks, one at a time, until stop is called. It drops messages that
+// are no events, or that came on another rank's subject. When it returns, the server has the subscription.
+func WatchEvents(ctx context.Context, conn Conn, runID string, f func(Event)) (stop func(), err error) {
+	return watchEvents(ctx, conn, runID, []string{"*"}, f)
+}
+
+// WatchRanks is WatchEvents for some ranks of the run. Events of different ranks may call f at the same time.
+func WatchRanks(ctx context.Context, conn Conn, runID string, ranks []int, f func(Event)) (stop func(), err error) {
+	var of []string
+	for _, rank := range ranks {
+		of = append(of, strconv.Itoa(rank))
+	}
+	return watchEvents(ctx, conn, runID, of, f)
+}
+
+func watchEvents(ctx context.Context, conn Conn, runID string, of []string, f func(Event)) (stop func(), err error) {
+	var subs []pubsub.Subscription
+	stop = func() {
+		for _, sub := range subs {
+			_ = sub.Unsubscribe()
+		}
+	}
+	before := eventSubject(runID, "")
+	handle := func(m pubsub.Message) {
+		var e Event
+		if json.Unmarshal(m.Data, &e) == nil && m.Subject == before+strconv.Itoa(e.Rank) {
+			f(e)
+		}
+	}
+	for _, rank := range of {
+		var sub pubsub.Subscription
+		if sub, err = conn.Subscribe(before+rank, handle); err != nil {
+			break
+		}
+		subs = append(subs, sub)
+	}
+	if err == nil {
+		err = flush(ctx, conn, flushTimeout)
+	}
+	if err != nil {
+		stop()
+		return nil, fmt.Errorf("watch the events of run %s: %w", runID, err)
+	}
+	return stop, nil
+}
+
+// Watch is WatchEvents for a rank. In a run without a server it calls the newest f alone.
+func (t *Team) Watch(ctx context.Context, f func(Event)) (stop func(), err error) {
+	if t.conn != nil {
+		return WatchEvents(ctx, t.conn, t.self.RunID, f)
+	}
+	set := func(f func(Event)) {
+		t.watching.Lock()
+		defer t.watching.Unlock()
+		t.watch = f
+	}
+	set(f)
+	return func() { set(nil) }, nil
+}
+
+// FirstCause returns the abort among events, in the order of their arrival, that explains the end of the run: the first
+// one that is no consequence of others, else the first.
+func FirstCause(events []Event) (Event, bool) {
+	var first Event
+	var found bool
+	for _, e := range events {
+		if e.Kind != Aborted {
+			continue
+		}
+		if !e.Consequence {
+			return e, true
+		}
+		if !found {
+			first, found = e, true
+		}
+	}
+	return first, found
+}
+
+// AbortAll ends every rank of the run with cause. A launcher calls it when a rank has died.
+func AbortAll(ctx context.Context, conn Conn, runID string, cause AbortError) error {
+	cause.Cause = clip(cause.Cause)
+	data, err := json.Marshal(cause)
+	if err == nil {
+		err = publishAndFlush(ctx, conn, abortSubject(runID), data)
+	}
+	if err != nil {
+		return fmt.Errorf("abort run %s: %w", runID, err)
+	}
+	return nil
+}
+
+// RequestStop asks every rank of the run to stop at a common sweep and to write its results.
+func RequestStop(ctx context.Context, conn Conn, runID string) error {
+	if err := publishAndFlush(ctx, conn, stopSubject(runID), nil); err != nil {
+		return fmt.Errorf("stop run %s: %w", runID, err)
+	}
+	return nil
+}
+
+func publishAndFlush(ctx context.Context, conn Conn, subject string, data []byte) error {
+	if err := conn.Publish(subject, data); err != nil {
+		return err
+	}
+	return flush(ctx, conn, flushTimeout)
+}

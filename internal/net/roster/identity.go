@@ -1,0 +1,131 @@
+// Package roster knows the ranks of a run: how a rank learns its number, how all ranks meet over NATS, and how they
+// communicate during the run (aborts, signs of life, barriers, small gathers).
+package roster
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// Identity is the place of a rank in its run.
+type Identity struct {
+	RunID     string `json:"run_id"`
+	Rank      int    `json:"rank"` // 0 <= Rank < Size
+	Size      int    `json:"size"`
+	LocalRank int    `json:"local_rank"` // 0 <= LocalRank < LocalSize: among the ranks of its node; -1: Join sets it
+	LocalSize int    `json:"local_size"` // 0: Join sets it
+}
+
+// The variables that carry an Identity from the launcher to a rank.
+const (
+	EnvRank      = "JACOBI_RANK"
+	EnvSize      = "JACOBI_SIZE"
+	EnvLocalRank = "JACOBI_LOCAL_RANK"
+	EnvLocalSize = "JACOBI_LOCAL_SIZE"
+	EnvRunID     = "JACOBI_RUN_ID"
+)
+
+// EnvLaunchedBy names the program that started a rank, where the environment fits several.
+const EnvLaunchedBy = "JACOBI_LAUNCHED_BY"
+
+// The variables that give the ranks of a launcher a task in place of solving.
+const (
+	EnvExamine = "JACOBI_EXAMINE" // set to any value: take every step before the sweeps, report and end
+	EnvProbe   = "JACOBI_PROBE"   // a probe.Request: measure the machines
+	EnvSoak    = "JACOBI_SOAK"    // a soak.Order: solve again and again, and compare
+)
+
+// Tasks returns the names of the variables that give ranks a task.
+func Tasks() []string { return []string{EnvExamine, EnvProbe, EnvSoak} }
+
+// Variables returns the names of the variables from which a rank learns its Identity.
+func Variables() []string {
+	return []string{EnvRank, EnvSize, EnvLocalRank, EnvLocalSize, EnvRunID, EnvLaunchedBy}
+}
+
+// soloRunID is the run id of a rank that was started alone.
+const soloRunID = "solo"
+
+var runIDs = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+
+// FromEnv reads the Identity that the launcher set in environ, a list of "NAME=value" entries. Either all five
+// variables are set or none is; EnvRunID alone may be set for a scheduler's rank. With none, ok is false and the
+// Identity is that of a run of one rank.
+func FromEnv(environ []string) (id Identity, ok bool, err error) {
+	values := variables(environ)
+	var set, missing []string
+	for _, name := range []string{EnvRank, EnvSize, EnvLocalRank, EnvLocalSize, EnvRunID} {
+		if _, there := values[name]; there {
+			set = append(set, name)
+		} else {
+			missing = append(missing, name)
+		}
+	}
+	if len(set) == 0 || len(set) == 1 && set[0] == EnvRunID {
+		return soloIdentity(), false, nil
+	}
+	if len(missing) > 0 {
+		return Identity{}, false, fmt.Errorf("%s is set but %s is not: all are needed, or none",
+			strings.Join(set, ", "), strings.Join(missing, ", "))
+	}
+	const maxRanks = 1 << 20
+	number := func(name string, low, high int, why string) int {
+		n, e := strconv.Atoi(values[name])
+		if err == nil && (e != nil || n < low || n > high) {
+			err = fmt.Errorf("%s=%q: allowed is an integer from %d to %d%s", name, values[name], low, high, why)
+		}
+		return n
+	}
+	id.RunID = values[EnvRunID]
+	id.Size = number(EnvSize, 1, maxRanks, "")
+	id.Rank = number(EnvRank, 0, id.Size-1, ", below "+EnvSize)
+	id.LocalSize = number(EnvLocalSize, 1, id.Size, ", at most "+EnvSize)
+	id.LocalRank = number(EnvLocalRank, 0, id.LocalSize-1, ", below "+EnvLocalSize)
+	if err != nil {
+		return Identity{}, false, err
+	}
+	if !runIDs.MatchString(id.RunID) {
+		return Identity{}, false, badRunID(id.RunID)
+	}
+	return id, true, nil
+}
+
+func badRunID(id string) error {
+	return fmt.Errorf("%s=%q: allowed are 1 to 64 letters, digits, - and _", EnvRunID, id)
+}
+
+// Environ returns the entries from which FromEnv reads id.
+func (id Identity) Environ() []string {
+	return []string{
+		EnvRunID + "=" + id.RunID,
+		EnvRank + "=" + strconv.Itoa(id.Rank),
+		EnvSize + "=" + strconv.Itoa(id.Size),
+		EnvLocalRank + "=" + strconv.Itoa(id.LocalRank),
+		EnvLocalSize + "=" + strconv.Itoa(id.LocalSize),
+	}
+}
+
+func (id Identity) check() error {
+	if !runIDs.MatchString(id.RunID) {
+		return fmt.Errorf("run id %q: allowed are 1 to 64 letters, digits, - and _", id.RunID)
+	}
+	if id.Size < 1 || id.Rank < 0 || id.Rank >= id.Size {
+		return fmt.Errorf("rank %d of %d: there is no such rank", id.Rank, id.Size)
+	}
+	return nil
+}
+
+// The subjects of a run all begin with prefix(runID) + ".".
+func prefix(runID string) string          { return "jacobi." + runID }
+func joinSubject(runID string) string     { return prefix(runID) + ".join" }
+func rosterSubject(runID string) string   { return prefix(runID) + ".roster" }
+func abortSubject(runID string) string    { return prefix(runID) + ".abort" }
+func stopSubject(runID string) string     { return prefix(runID) + ".stop" }
+func postSubject(id string, r int) string { return prefix(id) + ".post." + strconv.Itoa(r) }
+func beatSubject(id, rank string) string  { return prefix(id) + ".beat." + rank }
+func eventSubject(id, rank string) string { return prefix(id) + ".event." + rank }
+func verdictSubject(id, who string) string {
+	return joinSubject(id) + "." + who
+}

@@ -1,0 +1,206 @@
+package roster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"jacobi/internal/base/awake"
+	"jacobi/internal/base/pubsub"
+)
+
+const (
+	firstAsk   = 50 * time.Millisecond // or firstShare for each rank, if that is longer: rank 0 hears all of them
+	firstShare = 100 * time.Microsecond
+	lastAsk    = time.Second // or askShare for each rank
+	askShare   = time.Millisecond
+	// joinGrace is added to the time that rank 0 has announced when a rank waits for the verdict.
+	joinGrace = 2 * time.Second
+)
+
+// hello is the message that a rank repeats to rank 0 until it has the verdict. Rank 0 sends it too, so that a second
+// rank 0 receives it. Once rank 0 has answered, the ID alone is repeated.
+type hello struct {
+	ID     string `json:"id"` // of the process; tells a repetition from a duplicate rank
+	Member Member `json:"member,omitzero"`
+	Heard  bool   `json:"heard,omitempty"` // the verdict has arrived
+
+	sent time.Time // on rank 0: when the process was sent the roster for itself
+}
+
+// verdict is rank 0's answer to a hello. It is final when Error is set. The other final answer is the roster, a list,
+// which goes to all ranks at once; a rank that has missed it gets it again when it repeats its hello.
+type verdict struct {
+	Rank0 string        `json:"rank0,omitempty"` // rank 0 in words, for messages
+	Left  time.Duration `json:"left,omitempty"`  // until rank 0 gives up
+	Who   bool          `json:"who,omitempty"`   // rank 0 does not know the ID, and wants the whole hello
+	Error string        `json:"error,omitempty"`
+}
+
+// Join meets the other ranks of self's run. All ranks call it, in any order. Every rank gets the same roster, or every
+// rank that can be reached gets the same error: a rank did not join within timeout (counted from rank 0's call), joined
+// twice, belongs to a run of another size, or has another version or configuration, or computes other values. The team
+// lives until its Close or the end of ctx. conn may be nil for a run of one rank.
+func Join(ctx context.Context, conn Conn, self Member, timeout time.Duration) (*Team, error) {
+	fail := func(err error) (*Team, error) {
+		return nil, fmt.Errorf("join run %s: %w", self.RunID, err)
+	}
+	if err := self.check(); err != nil {
+		return fail(err)
+	}
+	if conn == nil && self.Size > 1 {
+		return fail(fmt.Errorf("a run of %d ranks needs a NATS server", self.Size))
+	}
+	t, err := newTeam(ctx, conn, self)
+	if err != nil {
+		return fail(err)
+	}
+	switch {
+	case conn == nil:
+		alone := []Member{self}
+		agreeLocal(alone)
+		t.members, err = newList(alone)
+	case self.Rank == 0:
+		t.members, err = t.collect(timeout)
+	default:
+		t.members, err = t.ask(timeout)
+	}
+	if err == nil {
+		err = t.Publish(Event{Kind: Joined})
+	}
+	if err != nil {
+		t.Close()
+		return fail(err)
+	}
+	return t, nil
+}
+
+// ask repeats hello to rank 0 until the verdict is final.
+func (t *Team) ask(timeout time.Duration) (*list, error) {
+	answers, rosters := make(chan verdict, 16), make(chan receivedList, 1)
+	err := t.hear(answers, rosters)
+	if err == nil {
+		_, err = t.encode("what a rank tells of itself", hello{ID: t.id, Member: t.self})
+	}
+	if err == nil {
+		err = flush(t.ctx, t.conn, timeout)
+	}
+	if err != nil {
+		return nil, err
+	}
+	deadline := awake.Of(t.ctx).NewTimer(timeout)
+	defer deadline.Stop()
+	size := time.Duration(t.self.Size)
+	wait, last := max(firstAsk, size*firstShare), max(lastAsk, size*askShare)
+	again := time.NewTimer(wait)
+	defer again.Stop()
+	rank0, known := "", false
+	for t.sayHello(t.self, false); ; {
+		select {
+		case v := <-answers:
+			if v.Error != "" {
+				t.sayHello(t.self, true)
+				return nil, errors.Join(errors.New(v.Error), flush(t.ctx, t.conn, flushTimeout))
+			}
+			if known = !v.Who; !known {
+				t.sayHello(t.self, false)
+			}
+			rank0 = v.Rank0
+			deadline.Reset(max(0, min(v.Left, time.Hour)) + joinGrace)
+		case r := <-rosters:
+			return r.list, r.err
+		case <-again.C:
+			wait = min(2*wait, last)
+			again.Reset(wait)
+			if known {
+				t.sayHello(Member{}, false)
+			} else {
+				t.sayHello(t.self, false)
+			}
+		case <-t.ctx.Done():
+			return nil, context.Cause(t.ctx)
+		case <-deadline.C:
+			if rank0 == "" {
+				return nil, &TimeoutError{Op: fmt.Sprintf("no answer from rank 0 of %d within %v", t.self.Size,
+					timeout), Ranks: []int{0}}
+			}
+			return nil, &TimeoutError{Op: fmt.Sprintf("%s answered before, and no longer does", rank0), Ranks: []int{0}}
+		}
+	}
+}
+
+// receivedList is a roster that rank 0 has sent, or why it cannot be used.
+type receivedList struct {
+	list *list
+	err  error
+}
+
+// hear passes on what rank 0 says: answers to this process, and the first roster, which rosters has room for.
+func (t *Team) hear(answers chan<- verdict, rosters chan<- receivedList) error {
+	var taken atomic.Bool
+	take := func(data []byte, mine bool) {
+		if taken.Load() {
+			return
+		}
+		l, err := t.readRoster(data)
+		// A process that is not in the roster for all is told why when it says hello.
+		if (err == nil || mine) && taken.CompareAndSwap(false, true) {
+			rosters <- receivedList{l, err}
+		}
+	}
+	return errors.Join(
+		t.subscribe(verdictSubject(t.self.RunID, t.id), func(m pubsub.Message) {
+			var v verdict
+			if isList(m.Data) {
+				take(m.Data, true)
+			} else if json.Unmarshal(m.Data, &v) == nil {
+				select {
+				case answers <- v:
+				default: // too many at once: the next hello brings another
+				}
+			}
+		}),
+		t.subscribe(rosterSubject(t.self.RunID), func(m pubsub.Message) { take(m.Data, false) }),
+	)
+}
+
+// encode returns v as JSON, or an error if that is too large for one message.
+func (t *Team) encode(what string, v any) ([]byte, error) {
+	data, err := json.Marshal(v)
+	if err == nil {
+		err = t.fits(what, data)
+	}
+	return data, err
+}
+
+// fits returns an error if data is too large for one message.
+func (t *Team) fits(what string, data []byte) error {
+	if limit := t.conn.MaxPayload(); int64(len(data)) > limit {
+		return fmt.Errorf("%s takes %d bytes, and max_payload in the configuration of the NATS server is %d",
+			what, len(data), limit)
+	}
+	return nil
+}
+
+// sayHello sends a hello with what this rank tells of itself, or nothing of it. It may fail or be lost: the caller
+// repeats it.
+func (t *Team) sayHello(self Member, heard bool) {
+	if data, err := json.Marshal(hello{ID: t.id, Member: self, Heard: heard}); err == nil {
+		_ = t.conn.Publish(joinSubject(t.self.RunID), data)
+	}
+}
+
+// readRoster reads a roster that rank 0 has sent.
+func (t *Team) readRoster(data []byte) (*list, error) {
+	l, err := parseList(data, t.self.Size)
+	if err != nil {
+		return nil, err
+	}
+	if own := l.member(t.self.Rank); own.PID != t.self.PID || own.Host != t.self.Host {
+		return nil, fmt.Errorf("rank 0 sent a roster with %v in the place of %v", own, t.self)
+	}
+	return l, nil
+}

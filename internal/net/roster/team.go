@@ -1,0 +1,264 @@
+package roster
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"jacobi/internal/base/pubsub"
+	"jacobi/internal/base/shm"
+)
+
+// flushTimeout bounds the wait for the server's answer to a flush.
+const flushTimeout = 2 * time.Second
+
+// Conn is the part of a connection to NATS that this package needs.
+type Conn interface {
+	pubsub.Publisher
+	Subscribe(subject string, handle func(pubsub.Message)) (pubsub.Subscription, error)
+	FlushWithContext(ctx context.Context) error
+	MaxPayload() int64
+}
+
+// Member describes a rank to the others. A rank sends it when it joins.
+type Member struct {
+	Identity
+	Version    string          `json:"version"`     // of the program; must be equal on all ranks
+	ConfigHash string          `json:"config_hash"` // must be equal on all ranks
+	Functions  string          `json:"functions"`   // hash of elementary functions' values; must be equal on all ranks
+	FirstRows  string          `json:"first_rows"`  // hash of rows of the problem; must be equal on all ranks
+	Platform   string          `json:"platform"`    // operating system and architecture, as in linux/arm64
+	Host       string          `json:"host"`
+	PID        int             `json:"pid"`
+	Node       shm.Node        `json:"node"` // zero if it is not known; see SharesMemory
+	Device     string          `json:"device,omitempty"`
+	Depth      int             `json:"depth,omitempty"`      // the halo depth that its backend prefers
+	MaxSweeps  int             `json:"max_sweeps,omitempty"` // maximum number of sweeps in a pass of its backend
+	Part       Part            `json:"part"`                 // only in what the rank tells rank 0; see Team.Whole
+	Extra      json.RawMessage `json:"extra,omitempty"`      // whatever else the program wants all ranks to know
+}
+
+// Part is what a rank has found in its rows of the problem.
+type Part struct {
+	MaxAbs    float64 `json:"max_abs"`              // the largest absolute value of walls and fixed points
+	MaxGuess  float64 `json:"max_guess,omitempty"`  // of the initial field at points that are not fixed
+	MaxSource float64 `json:"max_source,omitempty"` // the largest absolute value of the operator's source
+	Fixed     int64   `json:"fixed,omitempty"`      // points that problem.fixed fixes
+}
+
+// add makes p the part of both.
+func (p *Part) add(q Part) {
+	p.MaxAbs, p.MaxGuess = max(p.MaxAbs, q.MaxAbs), max(p.MaxGuess, q.MaxGuess)
+	p.MaxSource, p.Fixed = max(p.MaxSource, q.MaxSource), p.Fixed+q.Fixed
+}
+
+func (m Member) String() string {
+	return fmt.Sprintf("rank %d (host %s, pid %d)", m.Rank, m.Host, m.PID)
+}
+
+// ErrClosed is the cause of a Team's context after Close.
+var ErrClosed = errors.New("the rank has left its run")
+
+// Team is a rank's view of all ranks of its run, from Join to Close.
+type Team struct {
+	self    Member
+	working int // ranks that take part in collective calls; see SetWorking
+	members *list
+	conn    Conn // nil for a run of one rank without a server
+	id      string
+
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	post   *post
+	stop   chan struct{}
+	sweeps atomic.Int64
+
+	mu       sync.Mutex
+	subs     []pubsub.Subscription
+	aborts   []*AbortError
+	stopOnce sync.Once
+
+	watching sync.Mutex  // held while watch is called
+	watch    func(Event) // of a run without a server; nil: nobody watches
+}
+
+// newTeam subscribes to the subjects that every rank reads. The team has no members yet.
+func newTeam(ctx context.Context, conn Conn, self Member) (*Team, error) {
+	t := &Team{self: self, working: self.Size, conn: conn, id: rand.Text(), stop: make(chan struct{})}
+	t.ctx, t.cancel = context.WithCancelCause(ctx)
+	if conn == nil {
+		return t, nil
+	}
+	t.post = newPost(conn, self.Identity)
+	err := errors.Join(
+		t.subscribe(abortSubject(self.RunID), t.receiveAbort),
+		t.subscribe(stopSubject(self.RunID), func(pubsub.Message) { t.stopOnce.Do(func() { close(t.stop) }) }),
+		t.subscribe(postSubject(self.RunID, self.Rank), t.post.receive),
+	)
+	if err != nil {
+		t.Close()
+		return nil, err
+	}
+	return t, nil
+}
+
+func (t *Team) subscribe(subject string, handle func(pubsub.Message)) error {
+	sub, err := t.conn.Subscribe(subject, handle)
+	if err != nil {
+		return fmt.Errorf("subscribe to %s: %w", subject, err)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.subs = append(t.subs, sub)
+	return nil
+}
+
+// Self returns the entry of this rank.
+func (t *Team) Self() Member { return t.Member(t.self.Rank) }
+
+// Member returns the entry of a rank, without its Part. Its Size is the number of working ranks.
+func (t *Team) Member(rank int) Member {
+	m := t.members.member(rank)
+	m.Size = t.working
+	return m
+}
+
+// Groups returns the entries of the working ranks in the order of the ranks, those of ranks that are alike together:
+// about one for each node of a large run.
+func (t *Team) Groups() (groups []Group) {
+	for _, g := range t.members.groups() {
+		if g.First.Rank < t.working {
+			g.First.Size, g.End = t.working, min(g.End, t.working)
+			groups = append(groups, g)
+		}
+	}
+	return groups
+}
+
+// Members returns the entries of the working ranks, by rank, without their Parts. They are made at each call, since
+// those of a large run take much time and memory; see Groups.
+func (t *Team) Members() []Member {
+	members := make([]Member, t.working)
+	for r := range members {
+		members[r] = t.Member(r)
+	}
+	return members
+}
+
+// Whole returns the Parts of all ranks together.
+func (t *Team) Whole() Part { return t.members.head.Whole }
+
+// Conn returns the connection of this rank; nil for a run of one rank without a server.
+func (t *Team) Conn() Conn { return t.conn }
+
+// Subject returns the subject called name of this run, for users outside this package.
+func (t *Team) Subject(name string) string { return Subject(t.self.RunID, name) }
+
+// Subject returns the subject that Team.Subject returns, for those who watch a run.
+func Subject(runID, name string) string { return prefix(runID) + ".x." + name }
+
+// Prefix returns the prefix of all subjects of this run, in whose terms a server's permissions are given.
+func (t *Team) Prefix() string { return prefix(t.self.RunID) }
+
+// Context returns a context that ends with the one given to Join. Its cause is an *AbortError if a rank or the launcher
+// aborted the run, and ErrClosed after Close.
+func (t *Team) Context() context.Context { return t.ctx }
+
+// StopRequested returns a channel that is closed when the launcher asks all ranks to stop.
+func (t *Team) StopRequested() <-chan struct{} { return t.stop }
+
+// Cause returns the abort that explains the end of the run, or nil: the first one that is no consequence of others,
+// else the first. The result may change while messages of failing ranks arrive.
+func (t *Team) Cause() *AbortError {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, a := range t.aborts {
+		if !a.Consequence {
+			return a
+		}
+	}
+	if len(t.aborts) > 0 {
+		return t.aborts[0]
+	}
+	return nil
+}
+
+// Abort ends the run of all ranks because this rank failed with cause. If cause is another rank's abort, Abort tells
+// the launcher alone. It returns when the server has the message, after at most 2 s.
+func (t *Team) Abort(cause error) error {
+	abort := &AbortError{Rank: t.self.Rank, Host: t.self.Host, Cause: clip(cause.Error()),
+		Consequence: IsConsequence(cause)}
+	defer t.cancel(abort)
+	_, told := errors.AsType[*AbortError](cause)
+	if !told {
+		t.keepAbort(abort)
+	}
+	err := t.Publish(Event{Kind: Aborted, Text: abort.Cause, Consequence: abort.Consequence})
+	if t.conn == nil {
+		return nil
+	}
+	ctx := context.WithoutCancel(t.ctx)
+	if !told {
+		return errors.Join(err, AbortAll(ctx, t.conn, t.self.RunID, *abort))
+	}
+	return errors.Join(err, flush(ctx, t.conn, flushTimeout))
+}
+
+func (t *Team) receiveAbort(m pubsub.Message) {
+	a := new(AbortError)
+	if json.Unmarshal(m.Data, a) != nil || a.Rank < -1 || a.Rank >= t.self.Size {
+		return
+	}
+	t.keepAbort(a)
+	t.cancel(a)
+}
+
+// keepAbort keeps a. It bounds the number it keeps: a correct run has at most one abort from each rank and one from the
+// launcher.
+func (t *Team) keepAbort(a *AbortError) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.aborts) <= t.self.Size {
+		t.aborts = append(t.aborts, a)
+	}
+}
+
+// Close leaves the run: this rank receives no more messages. The connection stays open.
+func (t *Team) Close() {
+	t.cancel(ErrClosed)
+	if t.post != nil {
+		t.post.close()
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, s := range t.subs {
+		_ = s.Unsubscribe() // fails only on a closed connection
+	}
+	t.subs = nil
+}
+
+// flush waits, at most for d, until the server has all that was published and subscribed.
+func flush(ctx context.Context, conn Conn, d time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	err := conn.FlushWithContext(ctx)
+	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
+		err = context.Cause(ctx) // what the server refused, for instance
+	}
+	if err != nil {
+		return fmt.Errorf("no answer from the NATS server: %w", err)
+	}
+	return nil
+}
+
+// within returns ctx, which also ends when the team's context does, with the same cause.
+func (t *Team) within(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(t.ctx, func() { cancel(context.Cause(t.ctx)) })
+	return ctx, func() { stop(); cancel(nil) }
+}

@@ -1,0 +1,442 @@
+package roster
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"jacobi/internal/net/roster/rostertest"
+	"jacobi/internal/net/wire"
+)
+
+// together runs f on all teams at once.
+func together(t *testing.T, teams []*Team, f func(ctx context.Context, team *Team) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	var wg sync.WaitGroup
+	for _, team := range teams {
+		wg.Go(func() {
+			if err := f(ctx, team); err != nil {
+				t.Errorf("rank %d: %v", team.Self().Rank, err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func bytesOf(seed uint64, n int) []byte {
+	b := make([]byte, n)
+	var key [32]byte
+	key[0] = byte(seed)
+	_, _ = rand.NewChaCha8(key).Read(b)
+	return b
+}
+
+func alone(t *testing.T) []*Team {
+	team, err := Join(t.Context(), nil, member(0, 1), time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(team.Close)
+	return []*Team{team}
+}
+
+// exercise calls every collective operation of the teams, several times with one name.
+func exercise(t *testing.T, teams []*Team, largest int) {
+	t.Helper()
+	together(t, teams, func(ctx context.Context, team *Team) error {
+		rank := team.Self().Rank
+		for round, size := range []int{0, 1, 1000, largest} {
+			seed := uint64(10*round + rank)
+			got, err := team.Gather(ctx, "data", bytesOf(seed, size+rank))
+			if err != nil {
+				return err
+			}
+			for r := range got {
+				if !bytes.Equal(got[r], bytesOf(uint64(10*round+r), size+r)) {
+					return fmt.Errorf("round %d: the data of rank %d arrived changed", round, r)
+				}
+			}
+			if (got == nil) != (rank != 0) {
+				return fmt.Errorf("gather returned %d parts", len(got))
+			}
+			word, err := team.Broadcast(ctx, "data", bytesOf(seed, size))
+			if err != nil {
+				return err
+			}
+			if !bytes.Equal(word, bytesOf(uint64(10*round), size)) {
+				return fmt.Errorf("round %d: the broadcast arrived changed", round)
+			}
+			if err := team.Barrier(ctx, "data"); err != nil {
+				return err
+			}
+		}
+		if err := decideSums(ctx, team); err != nil {
+			return err
+		}
+		return relayHash(ctx, team)
+	})
+}
+
+// decideSums has rank 0 decide twice by what all ranks say.
+func decideSums(ctx context.Context, team *Team) error {
+	rank, size := team.Self().Rank, len(team.Members())
+	for round := range 2 {
+		calls := 0
+		got, err := DecideOn(ctx, team, "numbers", rank+round, func(all []int) (map[string][]int, error) {
+			calls++
+			return map[string][]int{"all": all}, nil
+		})
+		if err != nil {
+			return err
+		}
+		want := make([]int, size)
+		for r := range want {
+			want[r] = r + round
+		}
+		if wanted := map[int]int{0: 1}[rank]; !slices.Equal(got["all"], want) || calls != wanted {
+			return fmt.Errorf("round %d: decision %v by %d calls here, want %v by %d", round, got, calls, want, wanted)
+		}
+	}
+	return nil
+}
+
+// relayHash continues one SHA-256 from rank to rank.
+func relayHash(ctx context.Context, team *Team) error {
+	state, err := team.Relay(ctx, "hash", func(state []byte) ([]byte, error) {
+		h := sha256.New()
+		if state != nil {
+			if err := h.(encoding.BinaryUnmarshaler).UnmarshalBinary(state); err != nil {
+				return nil, err
+			}
+		}
+		h.Write(bytesOf(uint64(team.Self().Rank), 1001))
+		return h.(encoding.BinaryMarshaler).MarshalBinary()
+	})
+	if err != nil || team.Self().Rank != 0 {
+		return err
+	}
+	want, got := sha256.New(), sha256.New()
+	for r := range team.Members() {
+		want.Write(bytesOf(uint64(r), 1001))
+	}
+	if err := got.(encoding.BinaryUnmarshaler).UnmarshalBinary(state); err != nil {
+		return err
+	}
+	if !bytes.Equal(got.Sum(nil), want.Sum(nil)) {
+		return errors.New("the relayed hash is wrong")
+	}
+	return nil
+}
+
+func TestCollectives(t *testing.T) {
+	t.Run("alone", func(t *testing.T) { exercise(t, alone(t), 1000) })
+	t.Run("two ranks, 20 MB", func(t *testing.T) {
+		exercise(t, joined(t, plain(rostertest.Start(t, 0)), 2),
+			20_000_001)
+	})
+	t.Run("five ranks", func(t *testing.T) { exercise(t, joined(t, plain(rostertest.Start(t, 0)), 5), 1<<19) })
+	t.Run("small messages", func(t *testing.T) { exercise(t, joined(t, plain(rostertest.Start(t, 2048)), 3), 10_000) })
+}
+
+func TestCollectivesWithFaults(t *testing.T) {
+	for seed := range uint64(4) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			t.Parallel()
+			teams := joined(t, faulty(rostertest.Start(t, 2048), seed, 0.1), 4)
+			for _, team := range teams {
+				team.post.pace = wire.Pace{First: 5 * time.Millisecond, Last: time.Second}
+			}
+			exercise(t, teams, 50_000)
+			if teams[1].Conn().(*rostertest.Faulty).Lost() == 0 {
+				t.Error("no message was lost")
+			}
+		})
+	}
+}
+
+func TestServerRestart(t *testing.T) {
+	s := rostertest.Start(t, 2048)
+	teams := joined(t, plain(s), 3)
+	for _, team := range teams {
+		team.post.pace = wire.Pace{First: 5 * time.Millisecond, Last: time.Second}
+	}
+	began := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		<-began
+		s.Restart()
+	})
+	together(t, teams, func(ctx context.Context, team *Team) error {
+		got, err := team.Gather(ctx, "before", nil)
+		if err != nil {
+			return err
+		}
+		if got != nil {
+			close(began)
+		}
+		return nil
+	})
+	exercise(t, teams, 1_000_000)
+	wg.Wait()
+}
+
+func TestTimeoutsNameRanks(t *testing.T) {
+	teams := joined(t, plain(rostertest.Start(t, 0)), 4)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	done := make(chan error)
+	go func() { _, err := teams[2].Gather(ctx, "parts", nil); done <- err }()
+	_, err := teams[0].Gather(ctx, "parts", nil)
+	var late *TimeoutError
+	if want := `gather "parts": timed out waiting for ranks 1, 3`; err == nil || err.Error() != want ||
+		!errors.As(err, &late) {
+		t.Errorf("error %v, want %q", err, want)
+	}
+	if err := <-done; err != nil {
+		t.Errorf("rank 2: %v", err)
+	}
+	_, err = teams[3].Broadcast(ctx, "word", nil)
+	if want := "timed out waiting for rank 0"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("error %v, want %q in it", err, want)
+	}
+	if err := teams[3].Send(ctx, 4, "x", nil); err == nil ||
+		!strings.Contains(err.Error(), "rank 4 is not another rank of a run of 4") {
+		t.Errorf("send to rank 4 of 4: %v", err)
+	}
+	if err := teams[3].Send(ctx, 0, "x", make([]byte, MaxMessage+1)); err == nil ||
+		!strings.Contains(err.Error(), "at most") {
+		t.Errorf("send of too much: %v", err)
+	}
+}
+
+func TestAbortEndsAll(t *testing.T) {
+	s := rostertest.Start(t, 0)
+	teams := joined(t, plain(s), 4)
+	for _, team := range teams { // the events of joining have been delivered
+		if err := flush(t.Context(), team.Conn(), flushTimeout); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var mu sync.Mutex
+	var events []Event
+	told := make(chan struct{}, 10)
+	stop, err := WatchEvents(t.Context(), wire.Over(s.Dial()), "test", func(e Event) {
+		mu.Lock()
+		defer mu.Unlock()
+		events = append(events, e)
+		told <- struct{}{}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	failed := make(chan struct{})
+	var wg sync.WaitGroup
+	for _, team := range teams {
+		wg.Go(func() {
+			if team.Self().Rank == 2 {
+				<-failed
+				if err := team.Abort(errors.New("sweep 17: the norm is no number")); err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			if team.Self().Rank == 1 {
+				close(failed)
+			}
+			err := team.Barrier(context.Background(), "never")
+			abort, ok := errors.AsType[*AbortError](err)
+			if want := (AbortError{Rank: 2, Host: "host2", Cause: "sweep 17: the norm is no number"}); !ok ||
+				*abort != want {
+				t.Errorf("rank %d: %v, want %v", team.Self().Rank, err, want)
+			}
+			if !IsConsequence(err) {
+				t.Errorf("rank %d: %v is no consequence", team.Self().Rank, err)
+			}
+			if err := team.Abort(err); err != nil {
+				t.Error(err)
+			}
+			if c := team.Cause(); c == nil || c.Rank != 2 {
+				t.Errorf("rank %d blames %v", team.Self().Rank, c)
+			}
+		})
+	}
+	wg.Wait()
+	for range teams {
+		<-told
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	first, ok := FirstCause(events)
+	if !ok || first.Rank != 2 || first.Text != "sweep 17: the norm is no number" || first.Consequence {
+		t.Errorf("the launcher blames %+v", first)
+	}
+}
+
+// TestFirstCause checks that the abort of a rank that failed first is the cause, in whatever order the aborts arrive.
+func TestFirstCause(t *testing.T) {
+	teams := joined(t, plain(rostertest.Start(t, 0)), 3)
+	late := fmt.Errorf("sweep 9: %w", &TimeoutError{Op: "halo", Ranks: []int{2}})
+	if err := teams[1].Abort(late); err != nil {
+		t.Fatal(err)
+	}
+	<-teams[0].Context().Done()
+	if c := teams[0].Cause(); c == nil || c.Rank != 1 || !c.Consequence {
+		t.Errorf("rank 0 blames %v", c)
+	}
+	if err := teams[2].Abort(errors.New("disk full")); err != nil {
+		t.Fatal(err)
+	}
+	// Rank 2's list is the same as rank 0's once both messages have arrived.
+	if c := teams[2].Cause(); c == nil || c.Rank != 2 {
+		t.Errorf("rank 2 blames %v", c)
+	}
+	for _, err := range []error{late, os.ErrDeadlineExceeded, context.DeadlineExceeded, &AbortError{}} {
+		if !IsConsequence(fmt.Errorf("x: %w", err)) {
+			t.Errorf("%v is no consequence", err)
+		}
+	}
+	if IsConsequence(errors.New("disk full")) {
+		t.Error("a full disk is a consequence")
+	}
+}
+
+func TestLauncherAbortsAndStops(t *testing.T) {
+	s := rostertest.Start(t, 0)
+	teams := joined(t, plain(s), 3)
+	launcher := wire.Over(s.Dial())
+	if err := RequestStop(t.Context(), launcher, "test"); err != nil {
+		t.Fatal(err)
+	}
+	for _, team := range teams {
+		<-team.StopRequested()
+		if err := team.Context().Err(); err != nil {
+			t.Errorf("a stop ended the context: %v", err)
+		}
+	}
+	if err := AbortAll(t.Context(), launcher, "test",
+		AbortError{Rank: 1, Host: "b", Cause: "killed by signal 9"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, team := range teams {
+		<-team.Context().Done()
+		if got, want := context.Cause(team.Context()).Error(),
+			"run aborted by rank 1 on b: killed by signal 9"; got != want {
+			t.Errorf("cause %q, want %q", got, want)
+		}
+	}
+}
+
+func TestEvents(t *testing.T) {
+	s := rostertest.Start(t, 0)
+	teams := joined(t, plain(s), 2)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	for _, team := range teams { // the events of joining have been delivered
+		if err := team.Conn().FlushWithContext(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := make(chan Event, 10)
+	stop, err := WatchEvents(t.Context(), wire.Over(s.Dial()), "test", func(e Event) { got <- e })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	// A message on another rank's subject, and one that is no event, are dropped.
+	if err := teams[1].Conn().Publish(eventSubject("test", "0"), []byte(`{"kind":"finished","rank":1}`)); err != nil {
+		t.Fatal(err)
+	}
+	if err := teams[1].Conn().Publish(eventSubject("test", "1"), []byte(`nonsense`)); err != nil {
+		t.Fatal(err)
+	}
+	sent := Event{Kind: Progress, Rank: 1, Host: "host1", Sweeps: 100, MaxSweeps: 1000, Norm: 0.25, GLUPs: 3,
+		Elapsed: time.Second, Report: []byte(`{"a":1}`)}
+	if err := teams[1].Publish(sent); err != nil {
+		t.Fatal(err)
+	}
+	e := <-got
+	if fmt.Sprint(e) != fmt.Sprint(sent) {
+		t.Errorf("got %+v, want %+v", e, sent)
+	}
+	if err := teams[1].Publish(Event{Kind: Finished, Norm: Number(math.NaN()),
+		Text: strings.Repeat("x", 10*maxText)}); err != nil {
+		t.Fatal(err)
+	}
+	if e = <-got; !math.IsNaN(float64(e.Norm)) || len(e.Text) > maxText+10 {
+		t.Errorf("norm %v, %d bytes of text", e.Norm, len(e.Text))
+	}
+	if err := alone(t)[0].Publish(sent); err != nil {
+		t.Errorf("without a server: %v", err)
+	}
+}
+
+// WatchRanks has the events of the ranks that it is given alone.
+func TestWatchRanks(t *testing.T) {
+	s := rostertest.Start(t, 0)
+	conn := wire.Over(s.Dial())
+	got := make(chan int, 10)
+	stop, err := WatchRanks(t.Context(), conn, "test", []int{1, 3}, func(e Event) { got <- e.Rank })
+	if err != nil {
+		t.Fatal(err)
+	}
+	send := func(rank int) {
+		t.Helper()
+		event := fmt.Appendf(nil, `{"rank":%d}`, rank)
+		if err := conn.Publish(eventSubject("test", fmt.Sprint(rank)), event); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, rank := range []int{0, 1, 2, 10} {
+		send(rank)
+	}
+	if rank := <-got; rank != 1 {
+		t.Errorf("an event of rank %d, want 1", rank)
+	}
+	send(3)
+	if rank := <-got; rank != 3 {
+		t.Errorf("an event of rank %d, want 3", rank)
+	}
+	stop()
+	send(1)
+	if err := flush(t.Context(), conn, flushTimeout); err != nil || len(got) > 0 {
+		t.Errorf("%d events after stop, %v", len(got), err)
+	}
+}
+
+// A barrier ends on all ranks though rank 0 has no time left to wait for their acknowledgements.
+func TestBarrierReleasesAll(t *testing.T) {
+	teams := joined(t, plain(rostertest.Start(t, 0)), 5)
+	for i := range 20 {
+		name := fmt.Sprint("hurry ", i)
+		together(t, teams, func(ctx context.Context, team *Team) error {
+			if team.Self().Rank == 0 {
+				return team.release(ctx, "barrier", name, 1, team.working, nil, 0)
+			}
+			_, err := team.recvTold(ctx, "barrier", name)
+			return err
+		})
+	}
+}
+
+// A decision that rank 0 cannot make fails there.
+func TestDecideFails(t *testing.T) {
+	cause := errors.New("no decision")
+	_, err := DecideOn(t.Context(), alone(t)[0], "speed", 1, func([]int) (int, error) { return 0, cause })
+	if !errors.Is(err, cause) {
+		t.Errorf("got %v, want %v", err, cause)
+	}
+}

@@ -1,0 +1,179 @@
+package convert
+
+import (
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"jacobi/internal/base/npy"
+	"jacobi/internal/base/regular"
+	"jacobi/internal/base/show"
+	"jacobi/internal/observe/output"
+	"jacobi/solver"
+)
+
+// source is an open file of a field. Its rows are dense and little-endian.
+type source struct {
+	f      *os.File
+	mesh   solver.Mesh // without walls
+	data   int64       // offset of row 0
+	hx, hy float64     // spacings; 0 if the file does not have them
+}
+
+// open opens a .npy or a .vti file, or a Zarr group of the launcher.
+func open(path string) (*source, error) {
+	read, file := readNPY, path
+	switch strings.ToLower(filepath.Ext(path)) {
+	case ".npy":
+	case output.VTI:
+		read = readVTI
+	case output.Zarr:
+		read, file = readShard, filepath.Join(path, output.ShardFile)
+	default:
+		return nil, fmt.Errorf("%s: the name of a field has to end in .npy, .vti or .zarr", show.Text(path))
+	}
+	f, err := regular.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	s, err := read(f)
+	if err == nil {
+		err = s.check()
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", show.Text(path), err), f.Close())
+	}
+	return s, nil
+}
+
+// maxSide bounds the sides of a mesh, so that products of them do not overflow.
+const maxSide = math.MaxInt32
+
+// check returns an error unless the file holds all rows.
+func (s *source) check() error {
+	m := s.mesh
+	if m.NX < 2 || m.NY < 2 || m.NX > maxSide || m.NY > maxSide {
+		return fmt.Errorf("a mesh of %d x %d; sides of 2 to %d points are wanted", m.NX, m.NY, maxSide)
+	}
+	if err := checkSpacing(m, s.hx, s.hy); err != nil {
+		return err
+	}
+	info, err := s.f.Stat()
+	if err != nil {
+		return err
+	}
+	if have := info.Size() - s.data; have < 0 || have/int64(m.RowBytes()) < int64(m.NY) {
+		return fmt.Errorf("truncated: %d bytes, %d x %d values of %v are wanted from byte %d on", info.Size(), m.NX,
+			m.NY, m.DType, s.data)
+	}
+	return nil
+}
+
+// checkSpacing returns an error unless the spacings are positive and the sides of the mesh finite. A spacing of 0 is
+// not known.
+func checkSpacing(m solver.Mesh, hx, hy float64) error {
+	for _, side := range []struct{ h, points float64 }{{hx, float64(m.NX)}, {hy, float64(m.NY)}} {
+		if !(side.h >= 0) || math.IsInf(side.h*side.points, 0) {
+			return fmt.Errorf("spacings %g and %g: numbers above 0 are wanted that give the mesh finite sides", hx, hy)
+		}
+	}
+	return nil
+}
+
+func readNPY(f *os.File) (*source, error) {
+	h, err := npy.ReadHeader(f)
+	if err != nil {
+		return nil, err
+	}
+	dtype, ok := map[string]solver.DType{"<f4": solver.Float32, "<f8": solver.Float64}[h.Descr]
+	if !ok || h.Fortran {
+		return nil, fmt.Errorf("type %s, Fortran order %v; <f4 or <f8 (float32 or float64) in C order are wanted",
+			show.Text(h.Descr), h.Fortran)
+	}
+	s := &source{f: f, data: h.Size, mesh: solver.Mesh{DType: dtype}}
+	if n, _ := fmt.Sscanf(h.Shape, "(%d, %d)", &s.mesh.NY, &s.mesh.NX); n != 2 || strings.Count(h.Shape, ",") != 1 {
+		return nil, fmt.Errorf("shape %s; two dimensions are wanted", show.Text(h.Shape))
+	}
+	return s, nil
+}
+
+func readShard(f *os.File) (*source, error) {
+	shard, data, err := output.ReadShard(f)
+	if err != nil {
+		return nil, err
+	}
+	s := &source{f: f, data: data, hx: shard.HX, hy: shard.HY}
+	s.mesh, err = shard.Mesh()
+	return s, err
+}
+
+// vtiFile is the XML of a .vti file before its appended data.
+type vtiFile struct {
+	Type       string `xml:"type,attr"`
+	ByteOrder  string `xml:"byte_order,attr"`
+	HeaderType string `xml:"header_type,attr"`
+	Compressor string `xml:"compressor,attr"`
+	Image      struct {
+		Extent  string `xml:"WholeExtent,attr"`
+		Spacing string `xml:"Spacing,attr"`
+		Pieces  []struct {
+			Extent string `xml:"Extent,attr"`
+			Arrays []struct {
+				Type       string `xml:"type,attr"`
+				Format     string `xml:"format,attr"`
+				Components string `xml:"NumberOfComponents,attr"`
+				Offset     int64  `xml:"offset,attr"`
+			} `xml:"PointData>DataArray"`
+		} `xml:"Piece"`
+	} `xml:"ImageData"`
+}
+
+// maxXML is far above the size of the XML before the values.
+const maxXML = 1 << 16
+
+// readVTI reads the head of an image as this product and VTK's writers in raw appended mode write it.
+func readVTI(f *os.File) (*source, error) {
+	text := make([]byte, maxXML)
+	n, err := io.ReadFull(f, text)
+	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil, err
+	}
+	head, rest, found := strings.Cut(string(text[:n]), "<AppendedData")
+	_, after, raw := strings.Cut(rest, "_")
+	if !found || !raw || !strings.Contains(rest[:len(rest)-len(after)], `encoding="raw"`) {
+		return nil, errors.New("no raw appended data; a .vti file as the launcher writes it is wanted")
+	}
+	var v vtiFile
+	if err := xml.Unmarshal([]byte(head+"</VTKFile>"), &v); err != nil {
+		return nil, fmt.Errorf("its XML: %s", show.Text(err.Error()))
+	}
+	s := &source{f: f, data: int64(n - len(after) + 8)}
+	var x0, x1, y0, y1, z0, z1 int
+	var hz float64
+	_, err = fmt.Sscan(v.Image.Extent, &x0, &x1, &y0, &y1, &z0, &z1)
+	if _, e := fmt.Sscan(v.Image.Spacing, &s.hx, &s.hy, &hz); err == nil {
+		err = e
+	}
+	if err != nil || z0 != z1 || v.Type != "ImageData" || v.ByteOrder != "LittleEndian" || v.HeaderType != "UInt64" ||
+		v.Compressor != "" || len(v.Image.Pieces) != 1 || v.Image.Pieces[0].Extent != v.Image.Extent ||
+		len(v.Image.Pieces[0].Arrays) != 1 {
+		return nil, errors.New("a flat ImageData of one piece with one array is wanted, little-endian, with a UInt64 " +
+			"header, without compression")
+	}
+	a := v.Image.Pieces[0].Arrays[0]
+	dtype, ok := map[string]solver.DType{"Float32": solver.Float32, "Float64": solver.Float64}[a.Type]
+	if !ok || a.Format != "appended" || a.Offset != 0 || a.Components != "" && a.Components != "1" {
+		return nil, fmt.Errorf("an array of type %s, format %s, offset %d; Float32 or Float64, appended at 0, with "+
+			"one component is wanted", show.Text(a.Type), show.Text(a.Format), a.Offset)
+	}
+	s.mesh = solver.Mesh{NX: x1 - x0 + 1, NY: y1 - y0 + 1, DType: dtype}
+	if s.hx == 0 || s.hy == 0 {
+		return nil, fmt.Errorf("spacings %g and %g: numbers above 0 are wanted", s.hx, s.hy)
+	}
+	return s, nil
+}

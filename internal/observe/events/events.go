@@ -1,0 +1,108 @@
+// Package events is what launcher --json writes: one JSON object a line. docs/json.md lists all keys.
+package events
+
+import (
+	"encoding/json"
+	"time"
+
+	"jacobi/internal/net/roster"
+	"jacobi/internal/observe/stats"
+)
+
+// Schema is the version of the format. It changes when a key changes its meaning or goes, not when there are new keys.
+const Schema = 1
+
+// Event is a line. The part that Event names is set.
+type Event struct {
+	Event    string          `json:"event"` // plan, message, progress, stats, report or end
+	Time     time.Time       `json:"time"`
+	Plan     *Plan           `json:"plan,omitempty"`
+	Message  *Message        `json:"message,omitempty"`
+	Progress *Progress       `json:"progress,omitempty"`
+	Stats    *Stats          `json:"stats,omitempty"`
+	Report   json.RawMessage `json:"report,omitempty"` // as report.json
+	End      *End            `json:"end,omitempty"`
+}
+
+// Plan is what a start of the run will do. It comes before the ranks start, again with each restart.
+type Plan struct {
+	Schema   int             `json:"schema"`
+	Version  string          `json:"version"` // of the program
+	Start    int             `json:"start"`   // 1, and one more with each restart
+	Text     string          `json:"text"`
+	Depth    int             `json:"depth"`
+	Ranks    []Rank          `json:"ranks"`
+	Expected string          `json:"expected,omitempty"` // what is expected of the run, in words
+	Config   json.RawMessage `json:"config"`             // all keys, without secrets
+}
+
+// Rank is the place of a rank.
+type Rank struct {
+	Rank        int    `json:"rank"`
+	Host        string `json:"host"`
+	LocalRank   int    `json:"local_rank"`
+	Stripe      [2]int `json:"stripe"` // rows [lo, hi)
+	MemoryBytes int64  `json:"memory_bytes"`
+	GPU         *int   `json:"gpu,omitempty"` // CUDA's index, where it is known before the start
+}
+
+// Message is a line of the launcher.
+type Message struct {
+	Level string `json:"level"` // info, warn or error
+	Text  string `json:"text"`
+}
+
+// Progress says how far the run is, a few times a second. A value that is not known is absent.
+type Progress struct {
+	Step          string   `json:"step"`       // what iterations are: sweep or cycle
+	Iterations    int      `json:"iterations"` // done, with those before a restart
+	MaxIterations int      `json:"max_iterations"`
+	Expected      int      `json:"expected_iterations,omitempty"` // estimate of those in all
+	Left          *float64 `json:"left_seconds,omitempty"`        // estimate of the time until then
+	Elapsed       float64  `json:"elapsed_seconds"`               // since the first iteration of this start
+	Norm          *float64 `json:"norm,omitempty"`
+	GLUPs         *float64 `json:"glups,omitempty"` // 10^9 updates of points a second since then
+}
+
+// Stats is what a rank tells about once a second.
+type Stats struct {
+	Rank int `json:"rank"`
+	told
+}
+
+// told is embedded, so that its keys stand beside rank.
+type told = stats.Rank
+
+// End is the last line.
+type End struct {
+	ExitCode int    `json:"exit_code"`
+	Verdict  string `json:"verdict,omitempty"` // of the report
+	Error    string `json:"error,omitempty"`   // why nothing was started
+}
+
+// ProgressOf returns the progress that e tells.
+func ProgressOf(e roster.Event) *Progress {
+	p := &Progress{Step: e.Step, Iterations: e.Sweeps, MaxIterations: e.MaxSweeps, Expected: e.End,
+		Elapsed: e.Elapsed.Seconds(), Norm: known(e.Norm), GLUPs: known(e.GLUPs)}
+	if p.Step == "" {
+		p.Step = "sweep"
+	}
+	if e.End > 0 {
+		p.Left = new(e.Left.Seconds())
+	}
+	return p
+}
+
+// known returns n, or nil if JSON has no form for it.
+func known(n roster.Number) *float64 {
+	if f := float64(n); f-f == 0 { // not infinite and not NaN
+		return &f
+	}
+	return nil
+}
+
+// StatsOf returns what e tells of its rank. ok is false if it cannot be read.
+func StatsOf(e roster.Event) (s *Stats, ok bool) {
+	t, err := stats.Parse(e.Report)
+	return &Stats{Rank: e.Rank, told: t}, err == nil
+}

@@ -1,0 +1,333 @@
+// Package frames gives frames of the field to those who watch a run; internal/observe/view shows them.
+package frames
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"jacobi/internal/base/pubsub"
+	"jacobi/internal/net/roster"
+	"jacobi/internal/observe/output"
+	"jacobi/internal/observe/view"
+	"jacobi/solver"
+)
+
+const (
+	// viewShare is the share of the time that samples for viewers may take, with the sending of their rows, which goes
+	// on beside the sweeps. The wait for all norms before a sample has the rest up to 1%.
+	viewShare = 0.008
+	// Bounds of the interval between samples.
+	minViewInterval = 200 * time.Millisecond
+	maxViewInterval = time.Minute
+	maxViewers      = 8
+	maxViewWindows  = 8 // of all viewers
+	aboutInterval   = time.Second
+	viewMessage     = 256 << 10 // bytes of a message with rows, if the server allows as many
+)
+
+// Options are what viewers see of a run.
+type Options struct {
+	Team    *roster.Team
+	View    output.View
+	Stripes []solver.Stripe // by rank
+	Norms   solver.Cadence
+	Goal    solver.Goal
+	Run     view.Run // but for its tolerance
+	Scale   string   // of the colours
+}
+
+// Sender sends frames to viewers. While nobody asks, a pass costs one atomic load on rank 0 and nothing on the others.
+type Sender struct {
+	Options
+	sub     pubsub.Subscription // nil without a server, and so without viewers
+	samples uint64              // taken so far
+	// next is when rank 0 asks for a sample, in nanoseconds since 1970; 0 if nobody wants one.
+	next    atomic.Int64
+	sending atomic.Bool    // the newest sample is not sent yet
+	sends   sync.WaitGroup // used by the goroutine of the run alone
+
+	mu       sync.Mutex
+	asks     map[string]viewerAsk
+	interval time.Duration // between samples
+	cost     time.Duration // of the newest sample
+	told     time.Time     // when rank 0 last told of the run
+	track    view.Track    // rank 0 only
+	norms    int           // known to track
+}
+
+// viewerAsk is what a viewer wants, until a time.
+type viewerAsk struct {
+	view.Ask
+	until time.Time
+}
+
+// Open returns a Sender that answers viewers. All ranks open one.
+func Open(o Options) (*Sender, error) {
+	v := &Sender{Options: o, asks: map[string]viewerAsk{}, interval: minViewInterval}
+	if o.Team.Conn() == nil {
+		return v, nil
+	}
+	var err error
+	if v.sub, err = o.Team.Conn().Subscribe(o.Team.Subject(view.AskName), v.receive); err != nil {
+		return nil, fmt.Errorf("rank %d: subscribe to %s: %w", o.Team.Self().Rank, view.AskName, err)
+	}
+	return v, nil
+}
+
+// Sampling returns the samples that viewers want: those for which rank 0 asks.
+func (v *Sender) Sampling() solver.Sampling {
+	s := solver.Sampling{Sampler: v}
+	if v.first() {
+		s.Wanted = v.wanted
+	}
+	return s
+}
+
+// first reports whether this is rank 0.
+func (v *Sender) first() bool { return v.Team.Self().Rank == 0 }
+
+// Close ends the answers.
+func (v *Sender) Close() error {
+	if v.sub == nil {
+		return nil
+	}
+	err := v.sub.Unsubscribe()
+	v.sends.Wait()
+	return err
+}
+
+// receive handles what a viewer asks.
+func (v *Sender) receive(m pubsub.Message) {
+	mesh := v.View.Mesh
+	a, err := view.ParseAsk(m.Data, mesh.NX, mesh.NY)
+	if err != nil {
+		return
+	}
+	if v.keep(a, time.Now()) && v.first() {
+		v.tell()
+	}
+}
+
+// keep keeps what a viewer asks. It reports whether it is time to tell of the run.
+func (v *Sender) keep(a view.Ask, now time.Time) (tell bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.forget(now)
+	if _, known := v.asks[a.Viewer]; !known && len(v.asks) >= maxViewers {
+		return false
+	}
+	v.asks[a.Viewer] = viewerAsk{a, now.Add(view.Lease)}
+	cost := time.Duration(min(a.Cost, maxViewInterval.Seconds()) * float64(time.Second))
+	v.interval = viewInterval(max(v.cost, cost))
+	if len(a.Windows) > 0 && v.first() {
+		v.next.CompareAndSwap(0, now.UnixNano())
+	}
+	if now.Sub(v.told) < aboutInterval {
+		return false
+	}
+	v.told = now
+	return true
+}
+
+// forget drops what viewers asked who have left. v.mu is held.
+func (v *Sender) forget(now time.Time) {
+	maps.DeleteFunc(v.asks, func(_ string, a viewerAsk) bool { return now.After(a.until) })
+}
+
+// viewInterval returns the time from one sample to the next, for samples of a cost.
+func viewInterval(cost time.Duration) time.Duration {
+	return min(max(minViewInterval, time.Duration(float64(cost)/viewShare)), maxViewInterval)
+}
+
+// current returns what viewers want now: some windows of each, in the order of the viewers' names, so that all ranks
+// choose the same ones.
+func (v *Sender) current() (asks []view.Ask) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.forget(time.Now())
+	left := maxViewWindows
+	for _, id := range slices.Sorted(maps.Keys(v.asks)) {
+		a := v.asks[id].Ask
+		a.Windows = a.Windows[:min(left, len(a.Windows))]
+		left -= len(a.Windows)
+		if len(a.Windows) > 0 {
+			asks = append(asks, a)
+		}
+	}
+	return asks
+}
+
+// wanted reports whether it is time for a sample. Rank 0 calls it once a pass.
+func (v *Sender) wanted() bool {
+	next := v.next.Load()
+	if next == 0 || v.sending.Load() || time.Now().UnixNano() < next {
+		return false
+	}
+	if len(v.current()) == 0 {
+		v.next.Store(0) // an ask that comes at this moment is repeated
+		return false
+	}
+	return true
+}
+
+// Sample implements solver.Sampler.
+func (v *Sender) Sample(ctx context.Context, at solver.Sample) error {
+	return v.sample(ctx, at.Sweeps, false)
+}
+
+// sample copies what viewers want of the field after the given number of sweeps, and sends it in the
+// background.
+func (v *Sender) sample(ctx context.Context, sweeps int, last bool) error {
+	begin := time.Now()
+	v.samples++
+	asks := v.current()
+	if !last && !v.sending.CompareAndSwap(false, true) {
+		return nil // viewers go without this rank's rows, and so without this frame
+	}
+	v.mu.Lock()
+	cost := v.cost
+	v.mu.Unlock()
+	var parts []view.Rows
+	for _, a := range asks {
+		for _, w := range a.Windows {
+			r := view.Rows{Window: w, Viewer: a.Viewer, Sample: v.samples, Sweeps: sweeps,
+				Bytes: v.View.Mesh.DType.Size(), Cost: cost.Seconds()}
+			if err := v.copyRows(ctx, &r); err != nil {
+				v.sending.Store(false)
+				return fmt.Errorf("rows for a viewer: %w", err)
+			}
+			parts = append(parts, r)
+		}
+	}
+	copied := time.Since(begin)
+	send := func() {
+		from := time.Now()
+		for i := range parts {
+			v.send(&parts[i])
+		}
+		v.charge(copied + time.Since(from))
+		v.sending.Store(false)
+	}
+	if last {
+		send()
+	} else {
+		v.sends.Go(send)
+	}
+	return nil
+}
+
+// charge keeps the cost of a sample, and lets the next one wait accordingly.
+func (v *Sender) charge(cost time.Duration) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.cost = cost
+	v.interval = max(v.interval, viewInterval(cost))
+	if v.first() {
+		v.next.Store(time.Now().Add(v.interval).UnixNano())
+	}
+}
+
+// copyRows adds to r the rows that belong to this rank.
+func (v *Sender) copyRows(ctx context.Context, r *view.Rows) error {
+	mesh, stripe := v.View.Mesh, v.View.Stripe
+	dense, places := make([]byte, mesh.RowBytes()), make([]int, r.Cols) // of the values in a row
+	for c := range places {
+		places[c] = r.Column(c) * r.Bytes
+	}
+	r.Values = make([]byte, 0, r.Rows*r.Cols*r.Bytes)
+	for i := range r.Rows {
+		y := r.Row(i)
+		row := dense
+		if y >= stripe.Lo && y < stripe.Hi {
+			if err := v.View.Rows.CopyRows(ctx, solver.Stripe{Lo: y, Hi: y + 1}, dense); err != nil {
+				return fmt.Errorf("copy row %d: %w", y, err)
+			}
+		} else {
+			if y > 0 && y < mesh.NY-1 {
+				continue
+			}
+			var err error
+			if row, err = v.View.Boundary(ctx, y); err != nil {
+				return err
+			}
+			if row == nil {
+				continue
+			}
+		}
+		r.At = append(r.At, i)
+		for _, at := range places {
+			r.Values = append(r.Values, row[at:at+r.Bytes]...)
+		}
+	}
+	return nil
+}
+
+// send publishes rows, in several messages if need be. A message that is lost costs viewers a frame.
+func (v *Sender) send(r *view.Rows) {
+	row := r.Cols * r.Bytes
+	room := min(int(min(v.Team.Conn().MaxPayload(), viewMessage)), viewMessage)
+	most := max(1, (room-view.HeadBytes(0))/(row+8))
+	for lo := 0; lo < len(r.At); lo += most {
+		part, hi := *r, min(lo+most, len(r.At))
+		part.At, part.Values = r.At[lo:hi], r.Values[lo*row:hi*row]
+		if err := v.Team.Conn().Publish(v.Team.Subject(view.RowsName), part.Encode()); err != nil {
+			return
+		}
+	}
+}
+
+// Add takes norms for viewers, as recorder hands them over. Rank 0 calls it.
+func (v *Sender) Add(norms []float64) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, norm := range norms {
+		v.track.Add(v.Norms.Sweep(v.norms), norm)
+		v.norms++
+	}
+}
+
+// tell publishes what viewers know of the run but for its field.
+func (v *Sender) tell() {
+	v.mu.Lock()
+	points := v.track.Points()
+	v.mu.Unlock()
+	goal := v.Goal
+	if goal.Base == 0 && len(points) > 0 {
+		goal.Base = float64(points[0].Norm)
+	}
+	a := view.About{Run: v.Run, Scale: v.Scale, Points: points}
+	a.Run.Tolerance = goal.Target()
+	for i, m := range v.Team.Members() {
+		s := v.Stripes[i]
+		a.Ranks = append(a.Ranks, view.Rank{Rank: i, Host: m.Host, Device: m.Device, Stripe: [2]int{s.Lo, s.Hi}})
+	}
+	data, err := json.Marshal(a)
+	if err == nil && int64(len(data)) > v.Team.Conn().MaxPayload() {
+		a.Ranks = nil
+		data, err = json.Marshal(a)
+	}
+	if err == nil {
+		_ = v.Team.Conn().Publish(v.Team.Subject(view.AboutName), data) // a viewer asks again
+	}
+}
+
+// Finish gives viewers the field and the norms of the end. All ranks call it.
+func (v *Sender) Finish(ctx context.Context, result solver.Result) error {
+	if v.sub == nil {
+		return nil
+	}
+	v.sends.Wait()
+	if len(v.current()) == 0 {
+		return nil
+	}
+	if v.first() {
+		v.tell()
+	}
+	return v.sample(ctx, result.Sweeps, true)
+}

@@ -1,0 +1,311 @@
+package metrics
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"net/http"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"jacobi/configs"
+	"jacobi/internal/net/roster"
+	"jacobi/internal/observe/stats"
+)
+
+// event returns the event in which a rank tells s.
+func event(t *testing.T, rank int, s stats.Rank) roster.Event {
+	t.Helper()
+	data, err := json.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return roster.Event{Kind: roster.Stats, Rank: rank, Report: data}
+}
+
+// full returns a Run with a value for every metric.
+func full(t *testing.T) *Run {
+	t.Helper()
+	c := configs.Default()
+	c.Run.Name, c.Run.Ranks, c.Grid.NX, c.Grid.NY = "a \"name\"\n", 2, 64, 32
+	r := NewRun()
+	r.now = func() time.Time { return time.UnixMilli(1700000000250) }
+	r.Begin(InfoOf(c))
+	r.Event(event(t, 0, stats.Rank{Final: true, Sweeps: 1}))
+	r.Begin(InfoOf(c)) // forgets the first start
+	r.Event(roster.Event{Kind: roster.Progress, Sweeps: 12, Norm: 0.5, End: 20, Left: 3 * time.Second})
+	r.Event(event(t, 0, stats.Rank{Host: "a", Backend: "cuda", Device: "H200\x1b", Stripe: [2]int{1, 16}, Elapsed: 2,
+		Sweeps: 10, Updates: 9600, HaloWait: new(0.5), NormWait: 0.25,
+		Recent: stats.Recent{Seconds: 1, HaloWait: new(0.5)}, RefusedMessages: 3,
+		Halos: []stats.Halo{{Side: "bottom", Neighbour: 1, Transport: "nats", Sent: 10, Received: 20, Asked: 1,
+			Resent: 2, Duplicates: 3, Refused: 4, Lost: 5}},
+		Checkpoints: &stats.Checkpoints{Written: 2, Failed: 1, Sweeps: 8, Bytes: 4096, Seconds: 0.5},
+		Memory:      stats.Memory{Field: 1, Resident: 2, Peak: 3},
+		GPU: &stats.GPU{Index: 4, Name: "NVIDIA H200", UUID: "GPU-1", Celsius: new(int64(45)),
+			Milliwatts: new(int64(67500)), UsedBytes: new(int64(99)), SMClock: new(int64(1980)),
+			Corrected: new(int64(6)), Uncorrected: new(int64(0)), Throttled: []string{"power cap"}},
+	}))
+	r.Event(event(t, 1, stats.Rank{Host: "b", Recent: stats.Recent{Seconds: 1, HaloWait: new(0.)}}))
+	return r
+}
+
+// scrape returns the samples of r in Prometheus's format, by name and labels.
+func scrape(t *testing.T, url string) map[string]string {
+	t.Helper()
+	answer, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil || answer.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %s, %v\n%s", url, answer.Status, err, text)
+	}
+	samples := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		if i := strings.LastIndexByte(line, ' '); line[0] != '#' {
+			samples[line[:i]] = strings.TrimSpace(line[i:])
+		}
+	}
+	return samples
+}
+
+// serve serves r until the test ends.
+func serve(t *testing.T, r *Run) *Server {
+	t.Helper()
+	s, err := Listen("127.0.0.1:0", r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// Every value of the ranks' messages reaches Prometheus in base units.
+func TestSamples(t *testing.T) {
+	got := scrape(t, serve(t, full(t)).URL())
+	want := map[string]string{
+		`jacobi_run_info{dtype="float32",method="jacobi",name="a \"name\"\\n",nx="64",ny="32",` +
+			`problem="gtc2019",ranks="2",version="` + InfoOf(configs.Default()).Version + `"}`: "1",
+		"jacobi_restarts_total": "1", "jacobi_norm": "0.5", "jacobi_tolerance": "1e-08",
+		"jacobi_max_iterations": "1000", "jacobi_expected_iterations": "20", "jacobi_remaining_seconds": "3",
+		`jacobi_rank_info{backend="cuda",device="H200\\x1b",host="a",rank="0"}`: "1",
+		`jacobi_rank_info{backend="",device="",host="b",rank="1"}`:              "1",
+		`jacobi_gpu_info{gpu="4",name="NVIDIA H200",rank="0",uuid="GPU-1"}`:     "1",
+		"jacobi_checkpoints_written_total":                                      "2",
+		"jacobi_checkpoints_failed_total":                                       "1",
+		"jacobi_checkpoint_size_bytes":                                          "4096",
+		"jacobi_checkpoint_duration_seconds":                                    "0.5",
+		"jacobi_checkpoint_iterations":                                          "8",
+		`jacobi_halo_wait_seconds_total{rank="0"}`:                              "0.5",
+		`jacobi_gpu_ecc_errors_total{gpu="4",kind="corrected",rank="0"}`:        "6",
+		`jacobi_gpu_ecc_errors_total{gpu="4",kind="uncorrected",rank="0"}`:      "0",
+	}
+	for name, values := range map[string][2]string{
+		"rank_seen_timestamp_seconds": {"1.70000000025e+09", "1.70000000025e+09"}, "rank_lagging": {"0", "1"},
+		"iterations_total": {"10", "0"}, "point_updates_total": {"9600", "0"}, "sweeping_seconds_total": {"2", "0"},
+		"norm_wait_seconds_total": {"0.25", "0"}, "refused_messages_total": {"3", "0"},
+		"field_memory_bytes":    {"1", "0"},
+		"resident_memory_bytes": {"2", "0"}, "peak_resident_memory_bytes": {"3", "0"},
+	} {
+		for rank, v := range values {
+			want[fmt.Sprintf(`jacobi_%s{rank="%d"}`, name, rank)] = v
+		}
+	}
+	for name, v := range map[string]string{"sent_bytes": "10", "received_bytes": "20", "requests": "1",
+		"resent_frames": "2", "duplicate_frames": "3", "refused": "4", "lost": "5"} {
+		want["jacobi_halo_"+name+`_total{rank="0",side="bottom",transport="nats"}`] = v
+	}
+	for name, v := range map[string]string{"temperature_celsius": "45", "power_watts": "67.5",
+		"memory_used_bytes": "99", "sm_clock_hertz": "1.98e+09", "clock_limited": "1"} {
+		want["jacobi_gpu_"+name+`{gpu="4",rank="0"}`] = v
+	}
+	for _, key := range slices.Sorted(maps.Keys(got)) {
+		if want[key] != got[key] {
+			t.Errorf("%s %s, want %q", key, got[key], want[key])
+		}
+		delete(want, key)
+	}
+	for key := range want {
+		t.Errorf("%s is missing", key)
+	}
+}
+
+// Names and help follow Prometheus's conventions, and Collect keeps to Describe.
+func TestConventions(t *testing.T) {
+	registry := prometheus.NewPedanticRegistry()
+	if err := registry.Register(full(t)); err != nil {
+		t.Fatal(err)
+	}
+	problems, err := testutil.GatherAndLint(registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		t.Errorf("%s: %s", p.Metric, p.Text)
+	}
+	families, err := registry.Gather()
+	if err != nil || len(families) != len(descriptions()) {
+		t.Errorf("%d metrics have values, want all %d (%v)", len(families), len(descriptions()), err)
+	}
+}
+
+var metricName = regexp.MustCompile(`jacobi_[a-z0-9_]+`)
+
+// names returns the names of all metrics, sorted.
+func names() (all []string) {
+	for _, d := range descriptions() {
+		all = append(all, metricName.FindString(d.String()))
+	}
+	slices.Sort(all)
+	return all
+}
+
+// docs/metrics.md lists the metrics and their labels.
+func TestDocumented(t *testing.T) {
+	text, err := os.ReadFile("../../../docs/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var listed []string
+	row := regexp.MustCompile("(?m)^\\| `(jacobi_\\w+)` \\| ([a-z, ]*)\\|")
+	for _, row := range row.FindAllStringSubmatch(string(text), -1) {
+		listed = append(listed, row[1])
+		for _, d := range descriptions() {
+			if labels := "{" + strings.ReplaceAll(strings.TrimSpace(row[2]), ", ", ",") + "}"; metricName.FindString(
+				d.String()) == row[1] && !strings.Contains(d.String(), labels) {
+				t.Errorf("%s has the labels %s in the document, not those of %s", row[1], labels, d)
+			}
+		}
+	}
+	slices.Sort(listed)
+	if want := names(); !slices.Equal(listed, want) {
+		t.Errorf("docs/metrics.md lists %q, want %q", listed, want)
+	}
+	for _, name := range metricName.FindAllString(string(text), -1) {
+		if !slices.Contains(listed, name) {
+			t.Errorf("docs/metrics.md names %s, which is no metric", name)
+		}
+	}
+}
+
+// What no rank of the run sends changes nothing.
+func TestStrangeEvents(t *testing.T) {
+	r := full(t)
+	before := scrape(t, serve(t, r).URL())
+	r.Event(event(t, -1, stats.Rank{Sweeps: 7}))
+	r.Event(event(t, 2, stats.Rank{Sweeps: 7}))
+	r.Event(event(t, 0, stats.Rank{Sweeps: -7}))
+	r.Event(roster.Event{Kind: roster.Stats, Report: json.RawMessage("{")})
+	r.Event(roster.Event{Kind: roster.Aborted, Sweeps: 9})
+	if after := scrape(t, serve(t, r).URL()); !maps.Equal(before, after) {
+		t.Errorf("%v became %v", before, after)
+	}
+	r.Event(roster.Event{Kind: roster.Progress, Norm: roster.Number(math.NaN())})
+	if v, ok := scrape(t, serve(t, r).URL())["jacobi_norm"]; ok {
+		t.Errorf("jacobi_norm %s of a norm that is not known", v)
+	}
+	if empty := scrape(t, serve(t, NewRun()).URL()); len(empty) > 0 {
+		t.Errorf("before the run: %v", empty)
+	}
+}
+
+// Complete closes with the final message of the last rank, each counted once.
+func TestComplete(t *testing.T) {
+	r := full(t)
+	for i, rank := range []int{0, 0, 1} {
+		select {
+		case <-r.Complete():
+			t.Fatalf("complete after %d messages", i)
+		default:
+		}
+		r.Event(event(t, rank, stats.Rank{Final: true}))
+	}
+	select {
+	case <-r.Complete():
+	default:
+		t.Error("not complete after the final messages of all ranks")
+	}
+}
+
+// A port in use is an error that names the key, and Close frees the port.
+func TestListen(t *testing.T) {
+	s := serve(t, full(t))
+	address := s.listener.Addr().String()
+	_, err := Listen(address, NewRun())
+	want := fmt.Sprintf("metrics.listen %q: bind: address already in use", address)
+	if err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	node, err := ListenNode(address, NewNode())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer node.Close()
+	want = fmt.Sprintf("--metrics %q: bind: address already in use", address)
+	if _, err := ListenNode(address, NewNode()); err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
+
+// The server reads metrics to those who ask for them, and does nothing else.
+func TestRequests(t *testing.T) {
+	s := serve(t, full(t))
+	if h := s.http; h.ReadHeaderTimeout <= 0 || h.ReadTimeout <= 0 || h.WriteTimeout <= 0 || h.IdleTimeout <= 0 {
+		t.Errorf("a timeout is missing: %+v", h)
+	}
+	root := strings.TrimSuffix(s.URL(), Path)
+	for _, c := range []struct {
+		method, path string
+		want         int
+	}{
+		{"GET", "/", 200}, {"GET", "/metrics", 200}, {"HEAD", "/metrics", 200}, {"POST", "/metrics", 405},
+		{"GET", "/other", 404}, {"GET", "/metrics/..%2f", 404},
+	} {
+		q, err := http.NewRequest(c.method, root+c.path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := http.DefaultClient.Do(q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		if answer.StatusCode != c.want {
+			t.Errorf("%s %s: %d, want %d", c.method, c.path, answer.StatusCode, c.want)
+		}
+	}
+}
+
+// Linger ends with the first scrape after the end, or after its time if nobody scrapes. An earlier scrape does not
+// count.
+func TestLinger(t *testing.T) {
+	s := serve(t, full(t))
+	scrape(t, s.URL())
+	s.End()
+	begin := time.Now()
+	s.Linger(t.Context(), 20*time.Millisecond)
+	if took := time.Since(begin); took < 20*time.Millisecond {
+		t.Errorf("it lingered for %v", took)
+	}
+	scrape(t, s.URL())
+	late, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	s.Linger(late, time.Hour)
+	if late.Err() != nil {
+		t.Error("the server lingers after a scrape")
+	}
+}

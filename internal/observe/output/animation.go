@@ -1,0 +1,228 @@
+package output
+
+import (
+	"bytes"
+	"fmt"
+	"image"
+	"math"
+	"path/filepath"
+	"strings"
+
+	"jacobi/solver"
+)
+
+// maxFrames bounds the frames of an animation, and so its size.
+const maxFrames = 100
+
+// Pace decides which samples are frames of an animation: all of them, as long as they are few, then every second,
+// every fourth and so on. It is the same on all ranks.
+type Pace struct {
+	samples int // seen so far
+	step    int // samples from one frame to the next; 0 counts as 1
+	frames  int // of the samples seen so far
+}
+
+// Next reports whether the next sample is a frame. thin reports that every second one of the earlier frames, the second
+// one first, is to be left out before.
+func (p *Pace) Next() (frame, thin bool) {
+	p.step = max(1, p.step)
+	if frame = p.samples%p.step == 0; frame {
+		if p.frames == maxFrames {
+			thin, p.step, p.frames = true, 2*p.step, maxFrames/2
+		}
+		p.frames++
+	}
+	p.samples++
+	return frame, thin
+}
+
+// Animation is the field at several times, on one colour scale for all of them. One rank holds it.
+type Animation struct {
+	frames []frame
+	shift  int // of the exponents of cells, such that the largest value of the first frame is about 1
+}
+
+// frame is the field at one time.
+type frame struct {
+	sweeps   int
+	norm     float64
+	cells    [][]float32 // averages, times 2^shift
+	min, max float64
+	mesh     solver.Mesh
+	grid     grid
+	scale    scale
+}
+
+// Add appends the field of t, a thumbnail for an animation that has all rows of the mesh. With thin it first leaves out
+// every second frame.
+func (a *Animation) Add(sweeps int, norm float64, t *Thumbnail, thin bool) error {
+	cells, err := t.cells()
+	if err != nil {
+		return fmt.Errorf("animation: %w", err)
+	}
+	if len(a.frames) == 0 {
+		if largest := math.Max(math.Abs(t.min), math.Abs(t.max)); largest > 0 && !math.IsInf(largest, 0) {
+			_, exponent := math.Frexp(largest)
+			a.shift = -exponent
+		}
+	}
+	if thin {
+		for i := range (len(a.frames) + 1) / 2 {
+			a.frames[i] = a.frames[2*i]
+		}
+		a.frames = a.frames[:(len(a.frames)+1)/2]
+	}
+	f := frame{sweeps: sweeps, norm: norm, min: t.min, max: t.max, mesh: t.mesh, grid: t.grid(),
+		scale: t.scale}
+	for _, line := range cells {
+		narrow := make([]float32, len(line))
+		for i, v := range line {
+			narrow[i] = float32(math.Ldexp(v, a.shift))
+		}
+		f.cells = append(f.cells, narrow)
+	}
+	a.frames = append(a.frames, f)
+	return nil
+}
+
+// Last returns the number of sweeps of the newest frame, or -1 if there is none.
+func (a *Animation) Last() int {
+	if len(a.frames) == 0 {
+		return -1
+	}
+	return a.frames[len(a.frames)-1].sweeps
+}
+
+// wide returns the averages of a frame.
+func (a *Animation) wide(f frame) [][]float64 {
+	cells := make([][]float64, len(f.cells))
+	for y, line := range f.cells {
+		cells[y] = make([]float64, len(line))
+		for x, v := range line {
+			cells[y][x] = math.Ldexp(float64(v), -a.shift)
+		}
+	}
+	return cells
+}
+
+// all returns a thumbnail with the range of all frames, and their colours. The scale is chosen from all frames.
+func (a *Animation) all(kind string) (*Thumbnail, *colours, error) {
+	first := a.frames[0]
+	t := &Thumbnail{mesh: first.mesh, hx: first.grid.hx, hy: first.grid.hy, scale: first.scale, min: math.Inf(1),
+		max: math.Inf(-1)}
+	var cells [][]float64
+	step := 1 + len(a.frames)/8 // about eight of the frames decide
+	for i, f := range a.frames {
+		t.min, t.max = min(t.min, f.min), max(t.max, f.max)
+		if i%step == 0 || i == len(a.frames)-1 {
+			cells = append(cells, a.wide(f)...)
+		}
+	}
+	col, err := newColours(newColourScale(kind, cells, t.min, t.max, t.rounding()))
+	return t, col, err
+}
+
+// draw returns the frames as pictures of one size. Their captions are c with the sweeps and the norm of each frame.
+func (a *Animation) draw(c Caption) (pictures []*image.Paletted, err error) {
+	if len(a.frames) == 0 {
+		return nil, fmt.Errorf("an animation without frames")
+	}
+	t, col, err := a.all(c.Scale)
+	if err != nil {
+		return nil, err
+	}
+	faces, err := newTypefaces(animationText)
+	if err != nil {
+		return nil, err
+	}
+	captions := make([]Caption, len(a.frames))
+	longest := c
+	lines := 0
+	for i, f := range a.frames {
+		captions[i] = c
+		captions[i].Sweeps, captions[i].Norm = f.sweeps, f.norm
+		if i < len(a.frames)-1 {
+			captions[i].Stalled, captions[i].Interrupted = false, false
+		}
+		if n := len(t.plan(captions[i], col, faces).lines); n > lines {
+			lines, longest = n, captions[i]
+		}
+	}
+	whole := t.plan(longest, col, faces)
+	colours := newPalette(col)
+	for i, f := range a.frames {
+		l := whole
+		l.lines = t.plan(captions[i], col, faces).lines
+		pic := t.paint(l, a.wide(f), col, faces, captions[i].Contours)
+		pictures = append(pictures, colours.reduce(pic))
+	}
+	return pictures, nil
+}
+
+// Encode returns the animation in the format that the ending of name chooses: GIF, or animated PNG.
+func (a *Animation) Encode(name string, c Caption) ([]byte, error) {
+	pictures, err := a.draw(c)
+	if err != nil {
+		return nil, fmt.Errorf("animation: %w", err)
+	}
+	var b bytes.Buffer
+	write := writeAPNG
+	if strings.EqualFold(filepath.Ext(name), ".gif") {
+		write = writeGIF
+	}
+	if err := write(&b, changes(pictures)); err != nil {
+		return nil, fmt.Errorf("animation: %w", err)
+	}
+	return b.Bytes(), nil
+}
+
+// WriteAnimation writes the animation to p and closes p.
+func WriteAnimation(p Partial, name string, data []byte) (FileReport, error) {
+	if err := finish(p, data); err != nil {
+		return FileReport{}, fmt.Errorf("write animation: %w", err)
+	}
+	return fileOf(name, data), nil
+}
+
+// changes returns of each picture after the first one the part that differs from the one before.
+func changes(pictures []*image.Paletted) []*image.Paletted {
+	parts := pictures[:1:1]
+	for i, p := range pictures[1:] {
+		before, r := pictures[i], p.Bounds()
+		changed := image.Rectangle{}
+		for y := r.Min.Y; y < r.Max.Y; y++ {
+			at := p.PixOffset(r.Min.X, y)
+			a, b := p.Pix[at:at+r.Dx()], before.Pix[at:at+r.Dx()]
+			if bytes.Equal(a, b) {
+				continue
+			}
+			from, to := 0, len(a)
+			for a[from] == b[from] {
+				from++
+			}
+			for a[to-1] == b[to-1] {
+				to--
+			}
+			changed = changed.Union(image.Rect(r.Min.X+from, y, r.Min.X+to, y+1))
+		}
+		if changed.Empty() {
+			changed = image.Rect(r.Min.X, r.Min.Y, r.Min.X+1, r.Min.Y+1)
+		}
+		parts = append(parts, p.SubImage(changed).(*image.Paletted))
+	}
+	return parts
+}
+
+// A frame is shown for a tenth of a second, the last one longer.
+const (
+	frameHundredths = 10
+	lastHundredths  = 200
+)
+
+// hundredths returns for how many hundredths of a second frame i of n is shown.
+func hundredths(i, n int) int {
+	if i == n-1 {
+		return lastHundredths
+	}
+	return frameHundredths
+}

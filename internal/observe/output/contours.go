@@ -1,0 +1,102 @@
+package output
+
+import (
+	"fmt"
+	"image"
+	"image/color"
+	"math"
+)
+
+// contours are lines of equal value in a picture. Their levels divide the range of the field on the colour scale into
+// equal parts.
+type contours struct {
+	count     int
+	scale     colourScale
+	low, high float64 // positions of the least and the largest value on the scale
+	slack     float64 // in parts: values so near below a level count as above it
+}
+
+// newContours returns count contours of a field with values in [min, max], which rounding shifts by a relative amount.
+func newContours(count int, s colourScale, min, max, rounding float64) contours {
+	c := contours{count: count, scale: s, low: s.at(min), high: s.at(max)}
+	if !(c.high-c.low > 0) {
+		c.count = 0
+	}
+	c.slack = 4 * rounding * float64(count+1)
+	return c
+}
+
+// part returns in which part of the range v lies, from 0 to count; -1 if it is no number.
+func (c contours) part(v float64) int {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return -1
+	}
+	return min(c.count, int((c.scale.at(v)-c.low)/(c.high-c.low)*float64(c.count+1)+c.slack))
+}
+
+// caption describes the levels.
+func (c contours) caption(min, max float64) string {
+	if c.count == 0 {
+		return ""
+	}
+	if c.scale.kind == ScaleLinear {
+		return fmt.Sprintf("contours every %.3g", (max-min)/float64(c.count+1))
+	}
+	return plural(c.count, "contour")
+}
+
+// contours draws lines between pixels in different parts of the range. Between the middles of cells the value of a
+// pixel is interpolated.
+func (pic canvas) contours(r image.Rectangle, cells [][]float64, s scale, c contours) {
+	if c.count == 0 {
+		return
+	}
+	above := make([]int, r.Dx())
+	parts := make([]int, r.Dx())
+	for y := range r.Dy() {
+		for x := range parts {
+			parts[x] = c.part(interpolate(cells, s, x, y))
+			left, up := x > 0 && differ(parts[x-1], parts[x]), y > 0 && differ(above[x], parts[x])
+			if left || up {
+				at := r.Min.Add(image.Pt(x, y))
+				pic.SetRGBA(at.X, at.Y, lined(pic.RGBAAt(at.X, at.Y)))
+			}
+		}
+		above, parts = parts, above
+	}
+}
+
+// differ reports whether a level lies between two parts.
+func differ(a, b int) bool { return a != b && a >= 0 && b >= 0 }
+
+// interpolate returns the value at pixel (x, y): bilinear between the middles of the four nearest cells.
+func interpolate(cells [][]float64, s scale, x, y int) float64 {
+	x0, x1, fx := s.x.between(x, len(cells[0]))
+	y0, y1, fy := s.y.between(y, len(cells))
+	mix := func(a, b, f float64) float64 {
+		if f == 0 {
+			return a
+		}
+		return float64(a*(1-f)) + float64(b*f)
+	}
+	return mix(mix(cells[y0][x0], cells[y0][x1], fx), mix(cells[y1][x0], cells[y1][x1], fx), fy)
+}
+
+// between returns the cells on both sides of the middle of a pixel, of n cells in all, and the part of the way from the
+// first to the second.
+func (a axis) between(pixel, n int) (before, after int, part float64) {
+	at := (float64(pixel)+0.5)/a.pixels - 0.5
+	at = math.Max(0, math.Min(at, float64(n-1)))
+	before = int(at)
+	return before, min(before+1, n-1), at - float64(before)
+}
+
+// lined returns a shade under a contour: darker if it is light, and lighter if it is dark.
+func lined(c color.RGBA) color.RGBA {
+	line := color.RGBA{0, 0, 0, 0xff}
+	if 299*int(c.R)+587*int(c.G)+114*int(c.B) < 1000*110 {
+		line = color.RGBA{0xff, 0xff, 0xff, 0xff}
+	}
+	mix := func(a, b uint8) uint8 { return uint8((2*int(a) + 3*int(b)) / 5) }
+	return color.RGBA{mix(c.R, line.R), mix(c.G, line.G), mix(c.B, line.B), 0xff}
+}

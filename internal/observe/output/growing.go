@@ -1,0 +1,139 @@
+package output
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"jacobi/configs"
+	"jacobi/internal/base/durable"
+	"jacobi/internal/base/regular"
+)
+
+// ProbesHeader is the first line of the file of the probes. Each line after it begins with a number of sweeps.
+const ProbesHeader = "iteration,probe,ix,iy,x,y,value\n"
+
+// maxGrown bounds what a run reads of an earlier run's lines.
+const maxGrown = 1 << 30
+
+// Growing is a file of lines that has its final name while it grows.
+type Growing struct {
+	p       Partial
+	end     int64  // bytes written
+	pending []byte // lines that are not written
+}
+
+// NewGrowing returns a file with end bytes written.
+func NewGrowing(p Partial, end int64) *Growing { return &Growing{p: p, end: end} }
+
+// Add appends lines. With an error they wait in memory for the next call, up to 64 MiB; beyond that they are lost.
+func (g *Growing) Add(lines []byte) error {
+	if len(g.pending)+len(lines) <= maxPending {
+		g.pending = append(g.pending, lines...)
+	}
+	if _, err := g.p.WriteAt(g.pending, g.end); err != nil {
+		return err
+	}
+	g.end += int64(len(g.pending))
+	g.pending = g.pending[:0]
+	return nil
+}
+
+// Close makes the lines durable and closes the file.
+func (g *Growing) Close() error {
+	err := g.Add(nil)
+	if err == nil {
+		err = g.p.Sync()
+	}
+	return errors.Join(err, g.p.Close())
+}
+
+// GrowProbes implements Place.
+func (h *Held) GrowProbes(runID string, before int) (Partial, int64, error) {
+	file, err := NewPartialName(configs.ProbesFile, runID)
+	if err != nil {
+		return nil, 0, err
+	}
+	return h.GrowProbesAs(file, before)
+}
+
+// GrowProbesAs is GrowProbes with a temporary name for the file.
+func (h *Held) GrowProbesAs(file string, before int) (Partial, int64, error) {
+	p, end, err := h.growProbes(file, before)
+	if err != nil {
+		return nil, 0, fmt.Errorf("create %s: %w", configs.ProbesFile, err)
+	}
+	return p, end, nil
+}
+
+func (h *Held) growProbes(file string, before int) (Partial, int64, error) {
+	path := filepath.Join(string(h.Dir), configs.ProbesFile)
+	if err := checkTarget(path); err != nil {
+		return nil, 0, err
+	}
+	p, err := h.CreateAs(file, 0)
+	if err != nil {
+		return nil, 0, err
+	}
+	n, err := copyLines(p, path, before)
+	if err == nil {
+		err = p.Sync()
+	}
+	if err == nil {
+		err = rename(string(h.Dir), []string{file}, h.runID, nil)
+	}
+	if err == nil {
+		err = durable.SyncDir(string(h.Dir))
+	}
+	if err != nil {
+		return nil, 0, errors.Join(err, p.Abort())
+	}
+	return p, n, nil
+}
+
+// copyLines writes the header and the lines of an earlier run's file from before the given number of sweeps.
+func copyLines(w io.Writer, path string, before int) (n int64, err error) {
+	out := bufio.NewWriter(w)
+	write := func(line []byte) {
+		out.Write(line) // Flush has the error
+		n += int64(len(line))
+	}
+	write([]byte(ProbesHeader))
+	if before <= 0 {
+		return n, out.Flush()
+	}
+	f, err := regular.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return n, out.Flush()
+	}
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	in := bufio.NewReader(io.LimitReader(f, maxGrown))
+	for header := true; ; header = false {
+		line, err := in.ReadSlice('\n')
+		if errors.Is(err, io.EOF) || errors.Is(err, bufio.ErrBufferFull) {
+			return n, out.Flush() // what is left is no whole line
+		}
+		if err != nil {
+			return 0, err
+		}
+		first, _, _ := bytes.Cut(line, []byte{','})
+		at, err := strconv.Atoi(string(first))
+		switch {
+		case header && string(line) != ProbesHeader, !header && (err != nil || at >= before):
+			return n, out.Flush()
+		case !header:
+			write(line)
+		}
+	}
+}

@@ -1,0 +1,289 @@
+package output
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"image"
+	"image/color"
+	"image/jpeg"
+	"image/png"
+	"io"
+	"math"
+	"path/filepath"
+	"strings"
+
+	"github.com/dustin/go-humanize"
+)
+
+// Caption is the text of a picture about its run, and the scale of its colours.
+type Caption struct {
+	Title       string // the problem's name
+	Sweeps      int
+	Step        string  // what Sweeps counts, "sweep" or "cycle"
+	Norm        float64 // of the last sweep; NaN if there is none
+	Stalled     bool    // see solver.Stalled
+	Interrupted bool
+	Scale       string // ScaleAuto, ScaleLinear, ScaleLog or ScaleSqrt
+	Contours    int    // number of contour lines
+}
+
+// jpegQuality is high enough to keep lines and letters sharp.
+const jpegQuality = 95
+
+// encode writes img as PNG or JPEG, according to the extension of name.
+func encode(w io.Writer, name string, img image.Image) error {
+	if strings.EqualFold(filepath.Ext(name), ".png") {
+		return png.Encode(w, img)
+	}
+	return jpeg.Encode(w, img, &jpeg.Options{Quality: jpegQuality}) // configs allows no other extension
+}
+
+// pictureBytes returns an upper bound on the size of a mesh's picture: uncompressed pixels with wide margins.
+func pictureBytes(g grid) int64 {
+	const margins, overhead = 440, 16 << 10
+	s := newScale(g)
+	pixels := int64(s.x.length(g.nx)+margins) * int64(s.y.length(g.ny)+margins)
+	return 3*pixels + overhead
+}
+
+// WritePicture draws t, which must have all rows of the mesh, writes the picture to p and closes p. The extension of
+// name chooses the format.
+func WritePicture(p Partial, name string, t *Thumbnail, c Caption) (FileReport, error) {
+	img, err := t.Draw(c)
+	if err != nil {
+		return FileReport{}, fmt.Errorf("picture: %w", err)
+	}
+	var b bytes.Buffer
+	if err := encode(&b, name, img); err != nil {
+		return FileReport{}, fmt.Errorf("picture: %w", err)
+	}
+	if err := finish(p, b.Bytes()); err != nil {
+		return FileReport{}, fmt.Errorf("write picture: %w", err)
+	}
+	return fileOf(name, b.Bytes()), nil
+}
+
+// Distances in pixels.
+const (
+	margin       = 32
+	barGap       = 36 // between the mesh and the colour bar
+	barWidth     = 28
+	minTextWidth = 440 // of the text above the mesh
+)
+
+// layout holds the positions of the parts of a picture.
+type layout struct {
+	size  image.Point
+	mesh  image.Rectangle
+	bar   image.Rectangle
+	title string
+	lines [][]string // the caption: the parts of each line
+}
+
+// Draw returns the heat map of t, which must have all rows of the mesh. Row 0 is on top. The picture has axes, a colour
+// bar and a caption.
+func (t *Thumbnail) Draw(c Caption) (*image.RGBA, error) {
+	cells, err := t.cells()
+	if err != nil {
+		return nil, err
+	}
+	col, err := newColours(newColourScale(c.Scale, cells, t.min, t.max, t.rounding()))
+	if err != nil {
+		return nil, err
+	}
+	faces, err := newTypefaces(pictureText)
+	if err != nil {
+		return nil, err
+	}
+	return t.paint(t.plan(c, col, faces), cells, col, faces, c.Contours), nil
+}
+
+// plan returns the places of everything in a picture.
+func (t *Thumbnail) plan(c Caption, col *colours, faces typefaces) layout {
+	meshSize := image.Pt(t.scale.x.length(t.mesh.NX), t.scale.y.length(t.mesh.NY))
+	_, labels := col.barTicks(meshSize.Y)
+	lines := newContours(c.Contours, col.colourScale, t.min, t.max, t.rounding())
+	return t.layout(c.Title, t.captionParts(c, col, lines), faces, meshSize, labels)
+}
+
+// barTicks returns the ticks of a colour bar of a height in pixels.
+func (c *colours) barTicks(height int) ([]float64, []string) {
+	return c.ticks(max(4, min(height/70, 10)))
+}
+
+// paint draws cells as l has it.
+func (t *Thumbnail) paint(l layout, cells [][]float64, col *colours, faces typefaces, contours int) *image.RGBA {
+	values, labels := col.barTicks(l.mesh.Dy())
+	lines := newContours(contours, col.colourScale, t.min, t.max, t.rounding())
+	pic := newCanvas(l.size.X, l.size.Y)
+	pic.heading(l, faces)
+	pic.mesh(l.mesh, cells, t.scale, col)
+	pic.contours(l.mesh, cells, t.scale, lines)
+	pic.axes(l.mesh, t, faces.tick)
+	pic.bar(l.bar, col, faces.tick, values, labels)
+	return pic.RGBA
+}
+
+func (t *Thumbnail) layout(title string, caption []string, faces typefaces, meshSize image.Point, barLabels []string,
+) layout {
+	_, yLabels := t.yTicks(meshSize.Y, faces.tick)
+	left := margin + faces.tick.width("y") + faces.tick.widest(yLabels) + 3*tickGap + tickSize
+	right := tickSize + tickGap + faces.tick.widest(barLabels) + margin
+	width := max(left+meshSize.X+barGap+barWidth+right, left+minTextWidth+margin)
+
+	l := layout{lines: wrap(caption, faces.caption, width-left-margin)}
+	l.title = faces.title.fit(title, width-left-margin)
+	top := margin + faces.title.lineHeight() + len(l.lines)*faces.caption.lineHeight() + 14
+	l.mesh = image.Rectangle{Max: meshSize}.Add(image.Pt(left, top))
+	l.bar = image.Rect(l.mesh.Max.X+barGap, top, l.mesh.Max.X+barGap+barWidth, l.mesh.Max.Y)
+	bottom := tickSize + tickGap + 2*faces.tick.lineHeight() + margin/2
+	l.size = image.Pt(width, l.mesh.Max.Y+bottom)
+	return l
+}
+
+const (
+	separator   = "  •  "
+	interrupted = "interrupted"
+)
+
+func (t *Thumbnail) captionParts(c Caption, col *colours, lines contours) []string {
+	parts := []string{
+		fmt.Sprintf("%d × %d", t.mesh.NX, t.mesh.NY),
+		t.mesh.DType.String(),
+		plural(c.Sweeps, cmp.Or(c.Step, "sweep")),
+	}
+	if !math.IsNaN(c.Norm) {
+		parts = append(parts, fmt.Sprintf("L2 norm %.6g", c.Norm))
+	}
+	if stretched := t.scale.caption(t.grid()); stretched != "" {
+		parts = append(parts, stretched)
+	}
+	if scale := col.caption(); scale != "" {
+		parts = append(parts, scale)
+	}
+	if levels := lines.caption(t.min, t.max); levels != "" {
+		parts = append(parts, levels)
+	}
+	if c.Stalled {
+		parts = append(parts, "stalled")
+	}
+	if c.Interrupted {
+		parts = append(parts, interrupted)
+	}
+	return parts
+}
+
+// plural returns "1 sweep" or "2,000 sweeps".
+func plural(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return humanize.Comma(int64(n)) + " " + what
+}
+
+// wrap arranges parts into lines of at most the given number of pixels. A part that is wider gets its own line.
+func wrap(parts []string, t typeface, pixels int) [][]string {
+	var lines [][]string
+	for _, p := range parts {
+		if n := len(lines); n > 0 && t.width(strings.Join(append(lines[n-1 : n : n][0], p), separator)) <= pixels {
+			lines[n-1] = append(lines[n-1], p)
+		} else {
+			lines = append(lines, []string{p})
+		}
+	}
+	return lines
+}
+
+func (pic canvas) heading(l layout, faces typefaces) {
+	y := margin + faces.title.capHeight()
+	pic.text(faces.title, l.title, l.mesh.Min.X, y, rightOf, ink)
+	y += 8
+	for _, parts := range l.lines {
+		y += faces.caption.lineHeight()
+		x := l.mesh.Min.X
+		for i, p := range parts {
+			if i > 0 {
+				x = pic.text(faces.caption, separator, x, y, rightOf, faint)
+			}
+			if p == interrupted {
+				x = pic.text(faces.caption, p, x, y, rightOf, alarm)
+			} else {
+				x = pic.text(faces.caption, p, x, y, rightOf, faint)
+			}
+		}
+	}
+}
+
+func (pic canvas) mesh(r image.Rectangle, cells [][]float64, s scale, col *colours) {
+	shades, shown := make([]color.RGBA, len(cells[0])), -1
+	for y := range r.Dy() {
+		if i := s.y.cell(y, len(cells)); i != shown {
+			shown = i
+			for c, v := range cells[i] {
+				shades[c] = col.of(v)
+			}
+		}
+		for x := range r.Dx() {
+			pic.SetRGBA(r.Min.X+x, r.Min.Y+y, shades[s.x.cell(x, len(shades))])
+		}
+	}
+	pic.frame(r)
+}
+
+// axes draws the x and y axes, which show the distances from the first column and the first row. Like the rows, y
+// increases downwards.
+func (pic canvas) axes(r image.Rectangle, t *Thumbnail, face typeface) {
+	below := r.Max.Y + tickSize + tickGap + face.capHeight()
+	values, labels := t.xTicks(r.Dx(), face)
+	for i, v := range values {
+		x := r.Min.X + t.scale.x.pixel(v/t.hx, t.mesh.NX)
+		pic.fill(image.Rect(x, r.Max.Y, x+1, r.Max.Y+tickSize), ink)
+		pic.text(face, labels[i], x, below, centred, ink)
+	}
+	pic.text(face, "x", r.Min.X+r.Dx()/2, below+face.lineHeight(), centred, ink)
+
+	values, labels = t.yTicks(r.Dy(), face)
+	for i, v := range values {
+		y := r.Min.Y + t.scale.y.pixel(v/t.hy, t.mesh.NY)
+		pic.fill(image.Rect(r.Min.X-tickSize, y, r.Min.X, y+1), ink)
+		pic.text(face, labels[i], r.Min.X-tickSize-tickGap, y+face.capHeight()/2, leftOf, ink)
+	}
+	left := r.Min.X - tickSize - 3*tickGap - face.widest(labels)
+	pic.text(face, "y", left, r.Min.Y+r.Dy()/2+face.capHeight()/2, leftOf, ink)
+}
+
+// xTicks returns the ticks of an x axis of the given number of pixels, with room for their labels.
+func (t *Thumbnail) xTicks(pixels int, face typeface) ([]float64, []string) {
+	return axisTicks(float64(t.mesh.NX-1)*t.hx, pixels, face.widest)
+}
+
+// yTicks returns the ticks of the y axis.
+func (t *Thumbnail) yTicks(pixels int, face typeface) ([]float64, []string) {
+	return axisTicks(float64(t.mesh.NY-1)*t.hy, pixels, func([]string) int { return face.lineHeight() })
+}
+
+// axisTicks returns ticks from 0 to a length on an axis of the given number of pixels, with room for their labels.
+func axisTicks(length float64, pixels int, room func(labels []string) int) (values []float64, labels []string) {
+	for steps := max(2, min(pixels/80, 5)); steps > 0; steps /= 2 {
+		values, labels = ticksOf(0, length, roundStep(0.9*length/float64(steps)), steps+1)
+		if len(labels)*(room(labels)+tickGap) <= pixels {
+			break
+		}
+	}
+	return values, labels
+}
+
+func (pic canvas) bar(r image.Rectangle, col *colours, face typeface, values []float64, labels []string) {
+	last := r.Dy() - 1
+	for i := range r.Dy() {
+		shade := col.table[(last-i)*(shades-1)/last]
+		pic.fill(image.Rect(r.Min.X, r.Min.Y+i, r.Max.X, r.Min.Y+i+1), shade)
+	}
+	pic.frame(r)
+	for i, v := range values {
+		y := r.Max.Y - 1 - int(math.Round(col.at(v)*float64(last)))
+		pic.fill(image.Rect(r.Max.X, y, r.Max.X+tickSize, y+1), ink)
+		pic.text(face, labels[i], r.Max.X+tickSize+tickGap, y+face.capHeight()/2, rightOf, ink)
+	}
+}

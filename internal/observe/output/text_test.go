@@ -1,0 +1,297 @@
+package output
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"jacobi/configs"
+	"jacobi/internal/compute/problem"
+	"jacobi/internal/compute/results"
+	"jacobi/solver"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("%s differs; got\n%s\nwant\n%s", name, got, want)
+	}
+}
+
+// The digest that ranks pass on yields the hash of the interior rows and the hash of the whole file.
+func TestDigestRankAfterRank(t *testing.T) {
+	for ranks, name := range map[int]string{1: "field.npy", 2: "field.vti"} {
+		m := solver.Mesh{NX: 700, NY: 1800, DType: solver.Float64} // more than one chunk per rank
+		format := FormatOf(name, m, 0.25, 0.5)
+		stripes, err := solver.Partition(m.Interior(), ranks, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var state []byte
+		for i, s := range stripes {
+			d, err := NewDigest(state)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if i == 0 {
+				d.Begin(format, testRow(m, 0, valueAt))
+			}
+			view := View{Mesh: m, Stripe: s, Rows: memory{m, s, valueAt}}
+			if err := d.AddRows(t.Context(), view, &format); err != nil {
+				t.Fatal(err)
+			}
+			if i == ranks-1 {
+				d.End(format, testRow(m, m.NY-1, valueAt))
+			}
+			if state, err = d.State(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		d, err := NewDigest(state)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows, file := d.Sums()
+		want := fileOf("", testRows(m, m.Interior(), valueAt)).SHA256
+		whole := append(format.Head, testRows(m, solver.Stripe{Lo: 0, Hi: m.NY}, valueAt)...)
+		whole = append(whole, format.Tail...)
+		if wantFile := fileOf("", whole).SHA256; rows != want || file != wantFile {
+			t.Errorf("%d ranks: %s and %s, want %s and %s", ranks, rows, file, want, wantFile)
+		}
+	}
+	if _, err := NewDigest([]byte("no state")); err == nil {
+		t.Error("a digest that continues nothing")
+	}
+}
+
+func testReport(ranks int) Report {
+	norm := 0.039791081599999999
+	m := solver.Mesh{NX: 1024, NY: 1024, DType: solver.Float32, Walls: solver.WrapRows(true)}
+	setup := problem.Setup{Left: "0", Right: "neumann(1)", Top: "periodic", Bottom: "periodic", Initial: "0",
+		Source: "sin(x)", Fixed: "plates.png", FixedPoints: 1234, Screening: 4, Width: 2, Height: 1, SpacingX: 0.002,
+		SpacingY: 0.001}
+	r := Report{
+		Name: "first light", RunID: "r7", Version: "v0.1.0", Config: json.RawMessage(`{"grid":{"nx":1024}}`),
+		Problem: "gtc2019",
+		Started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Ended: time.Date(2026, 1, 2, 3, 4, 7, 0, time.UTC),
+		Mesh: NewMeshReport(m), Setup: &setup, Depth: 8, Method: "jacobi", Sweeps: 1000, MaxIterations: 1000,
+		Tolerance:  1e-8,
+		StopReason: solver.MaxIterations, Verdict: configs.Done, Norm: &norm,
+		Times: TimesReport{Setup: 0.25, Sweeps: 0.5, Output: 0.125}, GLUPS: GLUPS(m, 1000, 0.5),
+		FieldSHA256: "4f2a", Dir: "out", Files: []FileReport{{"field.npy", 128, "ab12"}, {Name: "report.json"}},
+	}
+	for i := range ranks {
+		transport := "shm"
+		if i == ranks-1 {
+			transport = "nats"
+		}
+		r.Ranks = append(r.Ranks, RankReport{
+			Rank: i, Node: fmt.Sprint("id", i/2), Host: fmt.Sprint("node", i/2), PID: 100 + i,
+			Device: "cpu avx512, 1 thread",
+			Stripe: [2]int{max(1, i*8), i*8 + 8}, MemoryBytes: 3 << 20, RSSBytes: int64(17+i) << 20,
+			Transports: map[string]LinkReport{
+				"top":    {Neighbour: (i + ranks - 1) % ranks, Transport: "shm", Why: "same node"},
+				"bottom": {Neighbour: (i + 1) % ranks, Transport: transport, Why: "other node"},
+			},
+			Compute: 0.375, HaloWait: new(0.0625), NormWait: 0.03125,
+		})
+	}
+	return r
+}
+
+func TestSummary(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		ranks  int
+		change func(*Report)
+	}{
+		{"max_iterations", 3, func(r *Report) {
+			r.Accuracy = &AccuracyReport{Error: new(0.5), AtMost: new(2.5)}
+		}},
+		{"converged", 2, func(r *Report) {
+			r.Name, r.StopReason, r.Converged, r.Sweeps = "", solver.Converged, true, 731
+			r.Tolerance, r.Decisive = 0.0397, &DecisiveReport{Sweep: 729, Norm: 0.03969}
+			r.Accuracy = &AccuracyReport{Error: new(0.012), Why: "only points inside the mesh determine the constant"}
+		}},
+		{"rounding", 1, func(r *Report) {
+			r.StopReason, r.Converged, r.Sweeps = solver.Converged, true, 126339
+			r.Decisive = &DecisiveReport{Sweep: 126337, Norm: 9.942729857e-09}
+			r.Accuracy = &AccuracyReport{Error: new(1e-4), AtMost: new(2e-3), Rounding: true}
+		}},
+		{"stalled", 1, func(r *Report) {
+			*r.Norm, r.StopReason, r.Sweeps, r.Decisive = 0, solver.Stalled, 9728, &DecisiveReport{Sweep: 9726}
+		}},
+		{"cycle", 1, func(r *Report) {
+			*r.Norm, r.StopReason, r.Sweeps = 1.5e-8, solver.Stalled, 4195
+			r.Decisive = &DecisiveReport{Sweep: 4193, Norm: 1.625e-8}
+		}},
+		{"interrupted", 1, func(r *Report) {
+			r.StopReason, r.Sweeps, r.Norm, r.Ranks[0].Transports, r.Files, r.FieldSHA256 = solver.Interrupted, 0, nil,
+				nil, nil, ""
+			r.Setup = nil
+		}},
+		{"gpus", 2, func(r *Report) {
+			energy, mean, flux, charge := 1.25, 0.5, -1.0/3, 12.5
+			r.Results = &results.Results{Energy: &energy, Mean: &mean,
+				Min: results.Point{Value: 0}, Max: results.Point{Value: 1, X: 0.25, Y: 0.125},
+				Flux:    map[string]*float64{"left": &flux, "right": nil},
+				Regions: slices.Repeat([]results.Region{{Points: 1234, Min: 1, Max: 1, Flux: &charge}}, 9)}
+			r.Results.Regions[1] = results.Region{Points: 1, Min: -1, Max: 2, Flux: &flux}
+			for i := range r.Ranks {
+				k := &r.Ranks[i]
+				k.Device, k.GPU = fmt.Sprintf("cuda %d, NVIDIA H200", i), &GPUReport{Index: i}
+			}
+			r.Ranks[0].HaloWait = nil
+		}},
+		{"links", 4, func(r *Report) {
+			packed := &NATSReport{Plain: 60 << 20, Packed: 15 << 20}
+			seconds := func(each float64) float64 { return 63 * each }
+			traffic := func(way *WayTime) *TrafficReport {
+				return &TrafficReport{Exchanges: 63, Bytes: 63 << 21, LinkTime: &LinkTime{CopyOut: seconds(1e-4),
+					Send: seconds(2e-4), Wait: seconds(5e-3), CopyIn: seconds(3e-4), WayTime: way}}
+			}
+			way := &WayTime{Frame: seconds(1e-3), Unframe: seconds(5e-4), Wire: new(seconds(1.25e-2)),
+				Late: new(seconds(1e-3)), Travel: seconds(1.5e-2), Hidden: new(0.625)}
+			unhidden := &WayTime{Frame: seconds(1e-3)}
+			for i, l := range []LinkReport{
+				{Neighbour: 1, Transport: "nats", Why: "different nodes", Traffic: traffic(way), NATS: packed},
+				{Neighbour: 2, Transport: "shared memory", Traffic: traffic(nil)},
+				{Neighbour: 3, Transport: "direct", Direct: &DirectReport{Sockets: 1, Refused: 1, Plain: 63 << 19,
+					Packed: 63 << 18}, Traffic: traffic(unhidden)},
+				{Neighbour: 0, Transport: "nats", Why: "direct failed: timeout", Traffic: &TrafficReport{Exchanges: 63,
+					Bytes: 63 << 21}},
+			} {
+				r.Ranks[i].Transports = map[string]LinkReport{"bottom": l}
+				r.Ranks[i].HaloWait = new(float64(i) * r.Times.Sweeps / 4)
+			}
+			other := *way
+			other.Frame, other.Unframe = seconds(2e-3), seconds(5e-4)
+			r.Ranks[1].Transports["top"] = LinkReport{Neighbour: 0, Transport: "nats", Traffic: traffic(&other)}
+			r.Ranks[0].HaloWait = new(r.Times.Sweeps / 3)
+			r.Ranks[3].RefusedMessages = 1234
+		}},
+		{"gain", 2, func(r *Report) {
+			r.Ranks[1].Transports = map[string]LinkReport{"top": {Neighbour: 0, Transport: "nats", Why: "two nodes"}}
+			r.Ranks[1].HaloWait, r.DirectSaves = new(r.Times.Sweeps/2), new(0.125)
+		}},
+		{"many", 18, func(*Report) {}},
+		{"multigrid", 2, func(r *Report) {
+			r.Method, r.Sweeps, r.RelativeTolerance, r.StopReason = "multigrid", 7, 1e-9, solver.Converged
+			r.Decisive = &DecisiveReport{Sweep: 7, Norm: *r.Norm}
+			r.Accuracy = &AccuracyReport{Error: new(2e-9), AtMost: new(5e-8)}
+		}},
+		{"floor", 1, func(r *Report) {
+			r.Method, r.Sweeps, r.Tolerance, r.RelativeTolerance = "multigrid", 11, 0, 1e-8
+			r.StopReason, r.Verdict = solver.Stalled, configs.Met
+			r.Decisive = &DecisiveReport{Sweep: 11, Norm: *r.Norm}
+			r.Accuracy = &AccuracyReport{Error: new(1e-4), AtMost: new(5e-3)}
+		}},
+		{"not_written", 1, func(r *Report) {
+			r.Files = r.Files[1:]
+			r.Failed = []FileFault{{"field.npy", "rank 2 on b: no space left on device"}}
+		}},
+		{"series", 1, func(r *Report) {
+			r.Files[0] = FileReport{Name: configs.Stdout}
+			r.Series = &SeriesReport{Every: 100, Files: "field-*.vti", Written: 11, Sweeps: 1000, Index: "field.pvd"}
+			r.Probes = &ProbesReport{Every: 50, Points: 3, Samples: 21}
+		}},
+		{"series_not_written", 1, func(r *Report) {
+			r.Series = &SeriesReport{Every: 100, Files: "field-*.npy", Failed: 11, Error: "no space left on device"}
+			r.Probes = &ProbesReport{Every: 50, Points: 3, Error: "no space left on device"}
+		}},
+		{"resumed", 2, func(r *Report) {
+			r.ResumedAfter = 400
+			r.Checkpoints = &CheckpointReport{Place: "checkpoints", Written: 5, Failed: 1, Sweeps: 900, Bytes: 3 << 20,
+				Write: 0.25, Copies: 0.0625}
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := testReport(c.ranks)
+			c.change(&r)
+			var b bytes.Buffer
+			if err := Summary(&b, r); err != nil {
+				t.Fatal(err)
+			}
+			golden(t, "summary_"+c.name+".txt", b.Bytes())
+		})
+	}
+}
+
+func TestReport(t *testing.T) {
+	dir := t.TempDir()
+	r := testReport(2)
+	r.Decisive = &DecisiveReport{Sweep: 998, Norm: 0.0078125}
+	r.Accuracy = &AccuracyReport{Error: new(0.5), AtMost: new(2.5)}
+	p, err := Dir(dir).Create("report.json", "r7", 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := WriteReport(p, r); err != nil {
+		t.Fatal(err)
+	}
+	wantFiles(t, dir, p.File())
+	b, err := os.ReadFile(filepath.Join(dir, p.File()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "report.json", b)
+	var back Report
+	if err := json.Unmarshal(b, &back); err != nil {
+		t.Fatal(err)
+	}
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, back.Config); err != nil {
+		t.Fatal(err)
+	}
+	back.Config = compact.Bytes()
+	if !reflect.DeepEqual(back, r) {
+		t.Errorf("read back\n%+v\nwant\n%+v", back, r)
+	}
+}
+
+func TestReportThatIsNoJSONIsNotWritten(t *testing.T) {
+	dir := t.TempDir()
+	r := testReport(1)
+	r.Tolerance = math.NaN()
+	p, err := Dir(dir).Create("report.json", "r7", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := WriteReport(p, r); err == nil {
+		t.Error("a NaN was written")
+	}
+	if err := p.Abort(); err != nil {
+		t.Error(err)
+	}
+	wantFiles(t, dir)
+}
+
+func TestGLUPS(t *testing.T) {
+	m := solver.Mesh{NX: 100000, NY: 100000}
+	if got := GLUPS(m, 10, 4); got != 25 {
+		t.Errorf("%v GLUP/s, want 25", got)
+	}
+	if got := GLUPS(m, 0, 0); got != 0 {
+		t.Errorf("%v GLUP/s in no time", got)
+	}
+}

@@ -1,0 +1,186 @@
+package output
+
+import (
+	"fmt"
+	"math"
+	"runtime"
+
+	"jacobi/internal/base/parallel"
+	"jacobi/solver"
+)
+
+// Thumbnail is a mesh averaged over cells of several points each, as many cells as a picture has room for. Each rank
+// adds its own rows, and one rank merges the thumbnails of all ranks. The averages have the same bits for any division
+// into ranks and any order of arrival: the points of a row are added from left to right, and the rows of a cell from
+// top to bottom after all of them have arrived.
+type Thumbnail struct {
+	mesh     solver.Mesh
+	hx, hy   float64 // spacings
+	frame    bool    // see NewFrame
+	scale    scale
+	lines    []line  // from top to bottom
+	min, max float64 // of all finite values; +Inf and -Inf if there are none
+}
+
+// NewFrame returns an empty thumbnail of mesh m for an animation, which has fewer cells than one for a picture.
+func NewFrame(m solver.Mesh, hx, hy float64) *Thumbnail {
+	t := NewThumbnail(m, hx, hy)
+	t.frame, t.scale = true, newScaleIn(t.grid(), minFramePixels, maxFramePixels)
+	t.lines = make([]line, t.scale.y.cells(m.NY))
+	return t
+}
+
+// line is one row of cells. Both fields are nil until the first row is added.
+type line struct {
+	sums    []float64         // over all points of each cell, once all rows are added
+	waiting map[int][]float64 // until then: by row of the mesh, the sums over its points in each cell
+}
+
+// NewThumbnail returns an empty thumbnail of mesh m with the spacings hx and hy.
+func NewThumbnail(m solver.Mesh, hx, hy float64) *Thumbnail {
+	t := &Thumbnail{mesh: m, hx: hx, hy: hy, min: math.Inf(1), max: math.Inf(-1)}
+	t.scale = newScale(t.grid())
+	t.lines = make([]line, t.scale.y.cells(m.NY))
+	return t
+}
+
+func (t *Thumbnail) grid() grid { return grid{t.mesh.NX, t.mesh.NY, t.hx, t.hy} }
+
+// AddRows adds dense rows [lo, lo + len(rows)/RowBytes) of the mesh. Each row may be added only once.
+func (t *Thumbnail) AddRows(lo int, rows []byte) error {
+	size := t.mesh.RowBytes()
+	if n := len(rows) / size; len(rows)%size != 0 || lo < 0 || lo+n > t.mesh.NY {
+		return fmt.Errorf("thumbnail: %d bytes at row %d are no rows of a mesh of %d x %d %v", len(rows), lo, t.mesh.NX,
+			t.mesh.NY, t.mesh.DType)
+	}
+	// Blocks of rows, one for each core. The least and the largest values of the blocks are taken in order, so that of
+	// zeros of both signs the first one counts.
+	n := len(rows) / size
+	sums, blocks := make([][]float64, n), make([]block, min(n, runtime.GOMAXPROCS(0)))
+	err := parallel.Each(len(blocks), func(i int) error {
+		b := block{min: math.Inf(1), max: math.Inf(-1), row: make([]float64, t.mesh.NX)}
+		for r := n * i / len(blocks); r < n*(i+1)/len(blocks); r++ {
+			t.mesh.DType.Decode(b.row, rows[r*size:][:size])
+			sums[r] = b.sumRow(t.scale.x)
+		}
+		blocks[i] = b
+		return nil
+	})
+	for _, b := range blocks {
+		if b.min < t.min {
+			t.min = b.min
+		}
+		if b.max > t.max {
+			t.max = b.max
+		}
+	}
+	for r := 0; r < n && err == nil; r++ {
+		err = t.add(lo+r, sums[r])
+	}
+	return err
+}
+
+// block is some rows that one core sums.
+type block struct {
+	min, max float64   // of all finite values; +Inf and -Inf if there are none
+	row      []float64 // the row at which it is
+}
+
+// sumRow returns the sum of b.row over each cell, and extends b.min and b.max to its finite values.
+func (b *block) sumRow(x axis) []float64 {
+	sums := make([]float64, x.cells(len(b.row)))
+	for c := range sums {
+		first := c * x.points
+		var sum float64
+		lo, hi := b.min, b.max
+		for _, v := range b.row[first:min(first+x.points, len(b.row))] {
+			sum += v
+			if v < lo && v >= -math.MaxFloat64 {
+				lo = v
+			}
+			if v > hi && v <= math.MaxFloat64 {
+				hi = v
+			}
+		}
+		sums[c], b.min, b.max = sum, lo, hi
+	}
+	return sums
+}
+
+// lineRows returns the rows of the mesh that line i averages.
+func (t *Thumbnail) lineRows(i int) solver.Stripe {
+	p := t.scale.y.points
+	return solver.Stripe{Lo: i * p, Hi: min((i+1)*p, t.mesh.NY)}
+}
+
+// add adds row iy with its sums over each cell, and keeps sums.
+func (t *Thumbnail) add(iy int, sums []float64) error {
+	i := iy / t.scale.y.points
+	l, rows := &t.lines[i], t.lineRows(i)
+	if _, ok := l.waiting[iy]; ok || l.sums != nil {
+		return fmt.Errorf("thumbnail: row %d twice", iy)
+	}
+	if l.waiting == nil {
+		l.waiting = map[int][]float64{}
+	}
+	l.waiting[iy] = sums
+	if len(l.waiting) < rows.Rows() {
+		return nil
+	}
+	total := l.waiting[rows.Lo]
+	for y := rows.Lo + 1; y < rows.Hi; y++ {
+		for c, v := range l.waiting[y] {
+			total[c] += v
+		}
+	}
+	*l = line{sums: total}
+	return nil
+}
+
+// Merge adds the rows of other, which must not be used afterwards.
+func (t *Thumbnail) Merge(other *Thumbnail) error {
+	if t.mesh != other.mesh || t.grid() != other.grid() || t.frame != other.frame {
+		return fmt.Errorf("thumbnail: a mesh %+v does not merge with %+v", other.mesh, t.mesh)
+	}
+	t.min, t.max = min(t.min, other.min), max(t.max, other.max)
+	for i, l := range other.lines {
+		if l.sums != nil {
+			if t.lines[i].sums != nil || t.lines[i].waiting != nil {
+				return fmt.Errorf("thumbnail: some of rows %v twice", t.lineRows(i))
+			}
+			t.lines[i] = l
+		}
+		for iy, sums := range l.waiting {
+			if err := t.add(iy, sums); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// rounding returns the relative difference below which two values of the field differ only by rounding.
+func (t *Thumbnail) rounding() float64 {
+	if t.mesh.DType == solver.Float32 {
+		return 0x1p-18
+	}
+	return 0x1p-47
+}
+
+// cells returns the averages, line by line. It fails if rows are missing.
+func (t *Thumbnail) cells() ([][]float64, error) {
+	cells := make([][]float64, len(t.lines))
+	for i, l := range t.lines {
+		rows := t.lineRows(i)
+		if l.sums == nil {
+			return nil, fmt.Errorf("thumbnail: %d of rows %v are missing", rows.Rows()-len(l.waiting), rows)
+		}
+		cells[i] = make([]float64, len(l.sums))
+		for c, sum := range l.sums {
+			first := c * t.scale.x.points
+			columns := min(first+t.scale.x.points, t.mesh.NX) - first
+			cells[i][c] = sum / float64(columns*rows.Rows())
+		}
+	}
+	return cells, nil
+}

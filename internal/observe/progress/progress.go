@@ -1,0 +1,146 @@
+// Package progress publishes how far a run is, and hands its norms to those who want them.
+package progress
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"jacobi/internal/base/awake"
+	"jacobi/internal/net/roster"
+	"jacobi/solver"
+)
+
+const (
+	progressInterval = 200 * time.Millisecond // between events
+	lineInterval     = 5 * time.Second        // between lines of a run without a launcher
+)
+
+// Progress publishes the progress of a run.
+type Progress struct {
+	Options
+	mu               sync.Mutex // Norms and Swept are called by several goroutines
+	start, published time.Time
+	course           Course
+	clock            *awake.Clock
+	speed            speed
+	norm             float64 // the newest one; 0 before it
+	said             time.Time
+}
+
+// Course forecasts the end of a run.
+type Course interface {
+	Add(sweep int, norm float64)
+	End() (sweeps int, reason solver.StopReason, ok bool)
+}
+
+// Options are what a Progress takes of its run.
+type Options struct {
+	Team      *roster.Team
+	Points    float64 // of the mesh, times the sweeps of an iteration
+	Start     int     // iterations done before this start
+	Max       int
+	Step      string         // what an iteration is; see roster.Event
+	Cadence   solver.Cadence // of the norms; of all cycles
+	Goal      solver.Goal
+	NewCourse func(target float64) Course // forecasts the end for a target of the norm
+	Say       func(string)                // gets a line now and then; nil under a launcher, which shows progress itself
+}
+
+// Start returns the Progress of a run that starts now.
+func Start(ctx context.Context, o Options) *Progress {
+	now := time.Now()
+	p := &Progress{Options: o, start: now, said: now, clock: awake.Of(ctx), course: o.NewCourse(o.Goal.Target())}
+	p.speed.add(p.clock.Now(), p.Start)
+	if p.Team.Self().Rank == 0 {
+		p.publish(roster.Event{Kind: roster.Started, Step: p.Step, Sweeps: p.Start, MaxSweeps: p.Max})
+	}
+	return p
+}
+
+// Norms handles the final norms of sweep first and of the next ones that have a norm.
+func (p *Progress) Norms(first int, norms []float64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.Goal.Base == 0 {
+		p.Goal.Base = norms[0]
+		p.course = p.NewCourse(p.Goal.Target())
+	}
+	last := p.Cadence.Sweep(p.Cadence.In(first) + len(norms) - 1)
+	p.norm = norms[len(norms)-1]
+	if p.Cadence.Stride > 1 {
+		p.course.Add(last, p.norm)
+	}
+	if !p.due() {
+		return
+	}
+	sweeps := last + 1
+	if p.Step != "" {
+		sweeps = first // norms are those of the fields before the cycles
+	}
+	if p.Cadence.Stride <= 1 {
+		p.course.Add(last, p.norm)
+	}
+	p.show(sweeps)
+}
+
+// Swept handles sweeps without norms.
+func (p *Progress) Swept(sweeps int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.norm > 0 && p.due() {
+		p.show(sweeps)
+	}
+}
+
+// due reports whether it is time for an event.
+func (p *Progress) due() bool {
+	now := time.Now()
+	if now.Sub(p.published) < progressInterval {
+		return false
+	}
+	p.published = now
+	return true
+}
+
+// show publishes an event for a number of sweeps.
+func (p *Progress) show(sweeps int) {
+	e := p.event(sweeps, p.norm, time.Since(p.start))
+	p.speed.add(p.clock.Now(), sweeps)
+	end, reason, ok := p.course.End()
+	if ok {
+		e.End, e.Left = end, p.speed.timeFor(end-sweeps)
+	}
+	e.Rounding = !ok && reason == solver.Stalled
+	p.tell(e)
+}
+
+// Last publishes the final state.
+func (p *Progress) Last(r solver.Result) {
+	if p.Team.Self().Rank == 0 {
+		e := p.event(r.Sweeps, r.Norm, r.Times.Total)
+		e.End = r.Sweeps
+		p.tell(e)
+	}
+}
+
+// event returns the event for a number of sweeps, the last of which had the given norm.
+func (p *Progress) event(sweeps int, norm float64, elapsed time.Duration) roster.Event {
+	return roster.Event{
+		Kind: roster.Progress, Step: p.Step, Sweeps: sweeps, MaxSweeps: p.Max, Norm: roster.Number(norm),
+		Elapsed: elapsed,
+		GLUPs:   roster.Number(p.Points * float64(sweeps-p.Start) / elapsed.Seconds() / 1e9),
+	}
+}
+
+// tell publishes e, and says it if it is time for a line.
+func (p *Progress) tell(e roster.Event) {
+	p.publish(e)
+	if now := time.Now(); p.Say != nil && now.Sub(p.said) >= lineInterval {
+		p.said = now
+		p.Say(e.Progress())
+	}
+}
+
+// publish sends e. A failure to send progress does not fail the run.
+func (p *Progress) publish(e roster.Event) { _ = p.Team.Publish(e) }

@@ -1,0 +1,236 @@
+package view
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"jacobi/internal/base/regular"
+	"jacobi/internal/base/show"
+	"jacobi/internal/observe/convert"
+	"jacobi/internal/observe/output"
+)
+
+// Files is the Source of a finished run: the file with its field.
+type Files struct {
+	mu    sync.Mutex // a frame reads many rows: one at a time
+	field convert.Reader
+	sweep int
+	scale string
+	none  error // why there is no field; nil if there is one
+}
+
+// Open fills the board with what the files of a finished run in dir say, and returns the source of its frames. It fails
+// if there is neither a report nor a field.
+func Open(dir string, board *Board) (*Files, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("the directory of a finished run is wanted: %w", err)
+	}
+	var names []string
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), ".") {
+			names = append(names, e.Name())
+		}
+	}
+	report, err := readReport(dir, names)
+	if err != nil {
+		return nil, err
+	}
+	f := &Files{scale: output.ScaleAuto}
+	var warnings []string
+	if err := f.open(dir, names, report); err != nil {
+		if report == nil {
+			return nil, fmt.Errorf("%s: no report (.json) and no field (.npy, .vti, .zarr) of a run: %w; "+
+				"output.dir of a finished run is wanted", show.Text(dir), err)
+		}
+		f.none = err
+		warnings = append(warnings, "no field: "+show.Text(err.Error()))
+	}
+	run, progress := f.describe(dir, report)
+	if report != nil {
+		for _, fault := range report.Failed {
+			warnings = append(warnings, show.Text(fault.Name+" was not written: "+fault.Error))
+		}
+		board.Set(TopicRanks, ranksOf(*report))
+	}
+	points, err := readHistory(dir, pick(names, report, ".csv"))
+	switch {
+	case err == nil:
+		board.Set(TopicHistory, History{points})
+	case !errors.Is(err, errNoFile):
+		warnings = append(warnings, "no history: "+show.Text(err.Error()))
+	}
+	board.Set(TopicRun, run)
+	board.Set(TopicProgress, progress)
+	board.Set(TopicWarnings, warnings)
+	return f, nil
+}
+
+// open opens the field.
+func (f *Files) open(dir string, names []string, report *output.Report) error {
+	name := pick(names, report, ".npy", output.VTI, output.Zarr)
+	if name == "" {
+		return errNoFile
+	}
+	field, err := convert.Open(filepath.Join(dir, name))
+	if err != nil {
+		return err
+	}
+	if m := field.Mesh(); report != nil && output.NewMeshReport(m) != meshOf(*report) {
+		_ = field.Close() // nothing was written
+		return fmt.Errorf("%s has %d x %d values of %v, and the report is of another mesh", show.Text(name), m.NX, m.NY,
+			m.DType)
+	}
+	f.field = field
+	if report != nil {
+		f.sweep = report.Sweeps
+		f.scale = scaleOf(report.Config)
+	}
+	return nil
+}
+
+// meshOf returns the mesh of a report as a field without walls has it.
+func meshOf(r output.Report) output.MeshReport {
+	m := r.Mesh
+	m.Periodic = false
+	return m
+}
+
+// describe returns what the page says of a finished run.
+func (f *Files) describe(dir string, r *output.Report) (Run, Progress) {
+	if r == nil {
+		m := f.field.Mesh()
+		hx, hy := f.field.Spacing()
+		return Run{Title: show.Text(filepath.Base(dir)), NX: m.NX, NY: m.NY, DType: m.DType.String(), HX: hx, HY: hy},
+			Progress{State: Ended, Text: "A field without a report."}
+	}
+	run := RunOf(*r)
+	if f.none != nil {
+		run.NoField = show.Text(f.none.Error())
+	}
+	return run, EndOf(*r)
+}
+
+// Frame implements Source.
+func (f *Files) Frame(ctx context.Context, w Window, after uint64) (*Frame, error) {
+	if f.none != nil || after > 0 {
+		return nil, io.EOF
+	}
+	m := f.field.Mesh()
+	w, err := w.In(m.NX, m.NY)
+	if err != nil {
+		return nil, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	frame := &Frame{Window: w, Number: 1, Sweeps: f.sweep, DType: m.DType, Scale: f.scale,
+		Values: make([]float64, 0, w.Cols*w.Rows)}
+	values := make([]float64, min(maxPart, w.X1-w.X0))
+	part := make([]byte, len(values)*m.DType.Size())
+	for y := range w.Rows {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if err := f.row(frame, w.Row(y), part, values); err != nil {
+			return nil, err
+		}
+	}
+	return frame, nil
+}
+
+// maxPart bounds the values of a row that are read at once, whatever the length of the row.
+const maxPart = 1 << 16
+
+// row appends the values of a row of the mesh to the frame. part and values are buffers for as many values.
+func (f *Files) row(frame *Frame, row int, part []byte, values []float64) error {
+	size := frame.DType.Size()
+	for x := 0; x < frame.Cols; {
+		lo, next := frame.Column(x), x+1
+		for next < frame.Cols && frame.Column(next)-lo < len(values) {
+			next++
+		}
+		n := frame.Column(next-1) + 1 - lo
+		if err := f.field.Row(row, lo, part[:n*size]); err != nil {
+			return err
+		}
+		frame.DType.Decode(values[:n], part[:n*size])
+		for ; x < next; x++ {
+			frame.Values = append(frame.Values, values[frame.Column(x)-lo])
+		}
+	}
+	return nil
+}
+
+// Close closes the field.
+func (f *Files) Close() error {
+	if f.none != nil {
+		return nil
+	}
+	return f.field.Close()
+}
+
+var errNoFile = errors.New("there is no such file")
+
+// pick returns the name of the file that has one of the endings: the one that the report lists, or the first one in
+// the directory if there is no report; "" if there is none.
+func pick(names []string, report *output.Report, endings ...string) string {
+	if report != nil {
+		names = nil
+		for _, file := range report.Files {
+			names = append(names, file.Name)
+		}
+	}
+	i := slices.IndexFunc(names, func(name string) bool {
+		return slices.Contains(endings, strings.ToLower(filepath.Ext(name)))
+	})
+	if i < 0 || names[i] != filepath.Base(names[i]) { // a report may be forged
+		return ""
+	}
+	return names[i]
+}
+
+// readHistory returns the norms of a history, thinned out.
+func readHistory(dir, name string) ([]Point, error) {
+	if name == "" {
+		return nil, errNoFile
+	}
+	file, err := regular.Open(filepath.Join(dir, name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, errNoFile
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	const maxLine = 128
+	var track Track
+	lines := bufio.NewScanner(file)
+	lines.Buffer(make([]byte, maxLine), maxLine)
+	for n := 0; lines.Scan(); n++ {
+		iteration, norm, ok := strings.Cut(lines.Text(), ",")
+		if n == 0 && lines.Text() == "iteration,l2_norm" {
+			continue
+		}
+		i, e1 := strconv.Atoi(iteration)
+		v, e2 := strconv.ParseFloat(norm, 64)
+		if !ok || e1 != nil || e2 != nil || !(v >= 0 && v <= math.MaxFloat64) {
+			return nil, fmt.Errorf("%s, line %d: an iteration and its norm are wanted", name, n+1)
+		}
+		track.Add(i, v)
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return track.Points(), nil
+}

@@ -1,0 +1,220 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"go.uber.org/zap/zaptest"
+
+	"jacobi/configs"
+	"jacobi/internal/net/roster"
+	"jacobi/internal/net/roster/rostertest"
+	"jacobi/internal/net/wire"
+	"jacobi/internal/run/launch"
+)
+
+const (
+	secret = "what agents and launchers share"
+	long   = 30 * time.Second
+)
+
+func quiet(string) {}
+
+func join(t *testing.T, s *rostertest.Server, secret string) *wire.Conn {
+	t.Helper()
+	n := configs.NATS{URL: s.URL()}
+	if secret != "" {
+		n.SecretFile = configs.Inline(secret)
+	}
+	c, err := wire.Connect(t.Context(), wire.Options{Server: n, RunID: Group, Timeout: long})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+// startAgent runs an agent whose ranks run the shell script. end ends the agent and returns the error of Run.
+func startAgent(t *testing.T, conn *wire.Conn, script string) (end func(error) error) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "rank")
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancelCause(context.Background())
+	done := make(chan error, 1)
+	go func() {
+		done <- Run(ctx, Options{Conn: conn, Server: configs.NATS{URL: "nats://own"}, Host: "node", Slots: 3,
+			What: "3 cores", Path: path, Log: zaptest.NewLogger(t)})
+	}()
+	var once sync.Once
+	var err error
+	end = func(cause error) error {
+		once.Do(func() { cancel(cause); err = <-done })
+		return err
+	}
+	t.Cleanup(func() { _ = end(nil) })
+	return end
+}
+
+// ranks receives the output and the exits of ranks.
+type ranks struct {
+	lines chan string
+	exits chan launch.Exit
+}
+
+func start(t *testing.T, h launch.Host, n int, env ...string) (*ranks, error) {
+	t.Helper()
+	spec := launch.Spec{Path: "/bin/false", Env: env}
+	for r := range n {
+		spec.Ranks = append(spec.Ranks, roster.Identity{RunID: "run-" + fmt.Sprint(n), Rank: r, Size: n, LocalRank: r,
+			LocalSize: n})
+	}
+	out := &ranks{make(chan string, 100), make(chan launch.Exit, n)}
+	err := h.Start(t.Context(), spec, launch.Sink{
+		Line: func(rank int, s launch.Stream, line []byte) { out.lines <- fmt.Sprintf("%d %v %s", rank, s, line) },
+		Exit: func(e launch.Exit) { out.exits <- e },
+	})
+	return out, err
+}
+
+func host(t *testing.T, conn *wire.Conn) launch.Host {
+	t.Helper()
+	offers, err := Find(t.Context(), conn, 1, long, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hosts, err := Hosts(conn, offers, func(string) bool { return true })
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := hosts["node"]
+	if len(hosts) != 1 || h == nil {
+		t.Fatalf("hosts %v, want node", hosts)
+	}
+	t.Cleanup(func() { _ = h.Close() })
+	return h
+}
+
+func TestRanksOfAnAgent(t *testing.T) {
+	for _, shared := range []string{"", secret} {
+		s := rostertest.Start(t, 0)
+		startAgent(t, join(t, s, shared), `echo "rank $JACOBI_RANK of $JACOBI_SIZE with $JACOBI_GRID_NX at `+
+			`$JACOBI_NATS_URL, $JACOBI_NATS_SECRET_FILE"; exit $((JACOBI_RANK * 7))`)
+		conn := join(t, s, shared)
+		h := host(t, conn)
+		r, err := start(t, h, 2, "JACOBI_GRID_NX=12", "JACOBI_NATS_URL=nats://theirs",
+			"JACOBI_NATS_SECRET_FILE=inline:of the run")
+		if err != nil {
+			t.Fatal(err)
+		}
+		codes := [2]int{}
+		for range codes {
+			e := <-r.exits
+			codes[e.Rank] = e.Code
+		}
+		got := map[string]bool{<-r.lines: true, <-r.lines: true}
+		for rank := range 2 {
+			if want := fmt.Sprintf("%d stdout rank %d of 2 with 12 at nats://own, inline:of the run", rank,
+				rank); !got[want] {
+				t.Errorf("lines %v, want %q", got, want)
+			}
+		}
+		if codes != [2]int{0, 7} {
+			t.Errorf("exit codes %v, want 0 and 7", codes)
+		}
+		if err := h.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestAgentRefuses(t *testing.T) {
+	s := rostertest.Start(t, 0)
+	end := startAgent(t, join(t, s, ""), "exec sleep 600")
+	conn := join(t, s, "")
+	for _, c := range []struct {
+		ranks int
+		env   string
+		want  string
+	}{
+		{4, "JACOBI_GRID_NX=1", "start ranks 0-3 on node: 4 slots are wanted, and 3 of 3 are free: none is taken"},
+		{1, "LD_PRELOAD=/evil.so", "start rank 0 on node: variable LD_PRELOAD: " +
+			"an agent accepts only the keys of a run file and CUDA_DEVICE_ORDER, CUDA_FORCE_PTX_JIT, " +
+			"CUDA_LAUNCH_BLOCKING, CUDA_MPS_ACTIVE_THREAD_PERCENTAGE, " +
+			"CUDA_VISIBLE_DEVICES, GOGC, GOMAXPROCS, GOMEMLIMIT"},
+	} {
+		if _, err := start(t, host(t, conn), c.ranks, c.env); err == nil || err.Error() != c.want {
+			t.Errorf("error %v\nwant %s", err, c.want)
+		}
+	}
+	h := host(t, conn)
+	r, err := start(t, h, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := start(t, host(t, conn), 3); err == nil ||
+		err.Error() != "start ranks 0-2 on node: 3 slots are wanted, and 1 of 3 are free: run run-2 has 2" {
+		t.Errorf("error %v", err)
+	}
+	// The end of the agent ends its ranks, and the launcher gets the reason.
+	if err := end(errors.New("the agent ends: power saving")); err == nil ||
+		err.Error() != "the agent ends: power saving" {
+		t.Errorf("the agent ended with %v", err)
+	}
+	for range 2 {
+		if e := <-r.exits; e.Lost != "its agent says: the agent ends: power saving" {
+			t.Errorf("exit %+v", e)
+		}
+	}
+}
+
+func TestCloseEndsTheRanks(t *testing.T) {
+	s := rostertest.Start(t, 0)
+	startAgent(t, join(t, s, ""), `trap "" TERM; echo ready; while :; do sleep 0.1; done`)
+	conn := join(t, s, "")
+	h := host(t, conn)
+	r, err := start(t, h, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		<-r.lines // the trap is set
+	}
+	h.Signal(syscall.SIGTERM)
+	if err := h.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := Find(t.Context(), conn, 3, long, quiet); err != nil { // all slots are free again
+		t.Error(err)
+	}
+}
+
+// An agent ends with a clear error if the server does not permit the subjects that it needs.
+func TestAgentWithoutPermission(t *testing.T) {
+	own := &server.SubjectPermission{Allow: []string{"other.>", "jacobi.nodes.inbox.>"}}
+	s := rostertest.StartWith(t, server.Options{Users: []*server.User{{Username: "u", Password: "p",
+		Permissions: &server.Permissions{Publish: own, Subscribe: own}}}})
+	conn, err := wire.Connect(t.Context(), wire.Options{Server: configs.NATS{URL: s.URL(), User: "u",
+		PasswordFile: configs.Inline("p")}, RunID: Group, Timeout: long})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	ctx, cancel := context.WithTimeout(t.Context(), long)
+	defer cancel()
+	err = Run(ctx, Options{Conn: conn, Host: "node", Slots: 1, Log: zaptest.NewLogger(t)})
+	if err == nil || !strings.Contains(err.Error(),
+		"does not receive its own messages: its user needs the subjects jacobi.> ") {
+		t.Errorf("error %v", err)
+	}
+}

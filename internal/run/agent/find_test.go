@@ -1,0 +1,177 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"jacobi/internal/base/version"
+	"jacobi/internal/net/roster/rostertest"
+	"jacobi/internal/net/wire"
+	"jacobi/internal/run/launch"
+)
+
+// Agents of another version are left out. The error names them.
+func TestOtherVersion(t *testing.T) {
+	s := rostertest.Start(t, 0)
+	old, err := json.Marshal(Offer{ID: "x", Host: "old-node", Version: "v0.0.1", Slots: 8, Free: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := s.Dial()
+	if _, err := other.Subscribe(offerSubject, func(m *nats.Msg) { _ = m.Respond(old) }); err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	_, err = Find(t.Context(), join(t, s, ""), 2, 2*time.Second, quiet)
+	want := fmt.Sprintf("2 ranks need 2 slots, and after 2s there are 0, 2 too few: all agents at %s "+
+		"were asked; old-node is left out: its version is v0.0.1, the launcher's %s", s.URL(), version.String())
+	if err == nil || err.Error() != want {
+		t.Errorf("error %v\nwant %s", err, want)
+	}
+}
+
+// An offer of more slots than runs have ranks is none: sums of slots stay small.
+func TestOffersOfTooManySlots(t *testing.T) {
+	for slots, want := range map[int]bool{1: true, launch.MaxSlots: true, launch.MaxSlots + 1: false, 1 << 62: false} {
+		data, err := json.Marshal(Offer{ID: "x", Host: "a", Slots: slots, Free: slots})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if o, ok := readOffer(data); ok != want {
+			t.Errorf("%+v: accepted %v, want %v", o, ok, want)
+		}
+	}
+}
+
+// Names tell agents with the same host name apart by their ids, whatever the length of the ids' common prefix.
+func TestNamesOfOneHost(t *testing.T) {
+	slots := Slots([]Offer{
+		{ID: "00112233445566", Host: "a", PID: 1, Free: 2},
+		{ID: "11223344556677", Host: "b", PID: 1, Free: 3},
+		{ID: "11223344556688", Host: "b", PID: 1, Free: 4},
+		{ID: "22", Host: "b", PID: 1, Free: 5},
+	})
+	if want := "[{a 2} {b/1122334455667 3} {b/1122334455668 4} {b/22 5}]"; fmt.Sprint(slots) != want {
+		t.Errorf("slots %v, want %s", slots, want)
+	}
+}
+
+// Two agents with the same host name and process id, as in containers, each get their share of the ranks.
+func TestTwoAgentsThatLookAlike(t *testing.T) {
+	s := rostertest.Start(t, 0)
+	startAgent(t, join(t, s, ""), "exit 0")
+	startAgent(t, join(t, s, ""), "exit 0")
+	conn := join(t, s, "")
+	offers, err := Find(t.Context(), conn, 6, long, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hosts, err := Hosts(conn, offers, func(string) bool { return true })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, h := range hosts {
+		t.Cleanup(func() { _ = h.Close() })
+		r, err := start(t, h, 3)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		for range 3 {
+			if e := <-r.exits; e.Code != 0 || e.Lost != "" {
+				t.Errorf("%s: exit %+v", name, e)
+			}
+		}
+	}
+	if len(hosts) != 2 {
+		t.Errorf("%d hosts, want 2", len(hosts))
+	}
+}
+
+// A launcher that waits for slots reports every change, and goes on as soon as there are enough.
+func TestFindNoticesSlotsThatGetFree(t *testing.T) {
+	s := rostertest.Start(t, 0)
+	startAgent(t, join(t, s, ""), "exec sleep 600")
+	conn := join(t, s, "")
+	var hosts []launch.Host
+	for range 2 {
+		hosts = append(hosts, host(t, conn))
+		if _, err := start(t, hosts[len(hosts)-1], 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	begin := time.Now()
+	q := find(t.Context(), conn, 3)
+	for i, want := range []string{"node has 1 of 3 slots free", "node has 2 of 3 slots free"} {
+		q.await(t, want)
+		if err := hosts[i].Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := <-q.found; err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(begin); took > long/2 || len(q.says) > 0 {
+		t.Errorf("found after %v, with %d further messages; want at once, with none", took, len(q.says))
+	}
+}
+
+// inquiry is a call of Find in progress.
+type inquiry struct {
+	says  chan string
+	found chan error // receives the error of Find
+}
+
+func find(ctx context.Context, conn *wire.Conn, ranks int) inquiry {
+	q := inquiry{says: make(chan string, 100), found: make(chan error, 1)}
+	go func() {
+		_, err := Find(ctx, conn, ranks, long, func(text string) { q.says <- text })
+		q.found <- err
+	}()
+	return q
+}
+
+// await waits until Find says want. On a busy machine Find may say first that none answered.
+func (q inquiry) await(t *testing.T, want string) {
+	t.Helper()
+	late := time.After(long)
+	for {
+		select {
+		case got := <-q.says:
+			if got == want {
+				return
+			}
+			if got != "none answered" {
+				t.Errorf("said %q, want %q", got, want)
+			}
+		case err := <-q.found:
+			t.Fatalf("Find returned error %v before it said %q", err, want)
+		case <-late:
+			t.Fatalf("%q was not said within %v", want, long)
+		}
+	}
+}
+
+// The offer of an agent that does not answer any more is dropped.
+func TestFindForgetsAnAgentThatIsGone(t *testing.T) {
+	s := rostertest.Start(t, 0)
+	end := startAgent(t, join(t, s, ""), "exit 0")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	q := find(ctx, join(t, s, ""), 4)
+	q.await(t, "node has 3 of 3 slots free")
+	_ = end(errors.New("over"))
+	q.await(t, "none answered")
+	cancel()
+	if err := <-q.found; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,94 @@
+// Package agent starts ranks on nodes through agents that wait at a NATS server. It has the agent, the search of a
+// launcher for agents, and the stream between the two. For the nats command an agent is a service like any other.
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"jacobi/internal/base/show"
+	"jacobi/internal/run/launch"
+)
+
+const (
+	// ServiceName is the name of agents among the services of a NATS server.
+	ServiceName = "jacobi-node"
+	// serviceVersion is the version of the messages between agents and launchers.
+	serviceVersion = "1.0.0"
+
+	// Group is the run id of connections between agents and launchers. Any secret that they share is bound to it.
+	Group        = "nodes"
+	prefix       = "jacobi." + Group
+	offerSubject = prefix + ".offer"
+)
+
+// Offer is an agent's answer to a launcher.
+type Offer struct {
+	ID      string `json:"id"` // public key of the agent, made at its start, in hexadecimal digits
+	Host    string `json:"host"`
+	PID     int    `json:"pid"`
+	Version string `json:"version"` // version of the agent's program
+	Slots   int    `json:"slots"`
+	Free    int    `json:"free"`
+	What    string `json:"what"` // what the slots are: "2 GPUs", "8 cores"
+}
+
+// readOffer decodes an offer. Its sender is not trusted: the texts are made safe and short for a terminal.
+func readOffer(data []byte) (o Offer, ok bool) {
+	if json.Unmarshal(data, &o) != nil || o.Slots < 1 || o.Slots > launch.MaxSlots || o.Free < 0 || o.Free > o.Slots {
+		return o, false
+	}
+	for _, text := range []*string{&o.ID, &o.Host, &o.Version, &o.What} {
+		*text = show.Text(*text)
+	}
+	return o, true
+}
+
+// shortID is the least number of digits that a name shows of an agent's id.
+const shortID = 8
+
+// Names gives each offer a unique name: its host and, if several agents have that host name, the shortest part of its
+// id that tells them apart. Process ids would not do: in containers each agent is process 1.
+func Names(offers []Offer) []string {
+	list := make([]string, len(offers))
+	for i, o := range offers {
+		list[i] = o.Host
+		longest := -1 // digits that the id shares with that of another agent with this host name; -1: there is none
+		for j, other := range offers {
+			if j != i && other.Host == o.Host {
+				longest = max(longest, shared(o.ID, other.ID))
+			}
+		}
+		if longest >= 0 {
+			list[i] += "/" + o.ID[:min(len(o.ID), max(shortID, longest+1))]
+		}
+	}
+	return list
+}
+
+// shared returns the length of the common prefix of a and b.
+func shared(a, b string) int {
+	n := 0
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	return n
+}
+
+// states describes the free slots of each offer: "host has 2 of 4 slots free".
+func states(offers []Offer) []string {
+	list := Names(offers)
+	for i, o := range offers {
+		list[i] += fmt.Sprintf(" has %d of %d slots free", o.Free, o.Slots)
+	}
+	return list
+}
+
+// Slots returns the free slots of offers, for placement.
+func Slots(offers []Offer) []launch.Slots {
+	slots := make([]launch.Slots, len(offers))
+	for i, name := range Names(offers) {
+		slots[i] = launch.Slots{Host: name, Slots: offers[i].Free}
+	}
+	return slots
+}

@@ -1,0 +1,146 @@
+package attempt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"jacobi/configs"
+	"jacobi/internal/net/wire"
+	"jacobi/internal/run/checkpoint"
+	"jacobi/internal/run/hosts"
+	"jacobi/internal/run/launch"
+	"jacobi/internal/run/plan"
+)
+
+// Restarts says how often and where a run starts again.
+type Restarts struct {
+	Config configs.Config // of the first start
+	Where  hosts.Where    // the places of the first start
+	Most   int            // restarts at most
+}
+
+// Run carries out p and, as long as r allows, restarts of the same run. o.Limit bounds all attempts together, counted
+// from began. show returns what is shown for the plan of an attempt, right before its ranks start; it replaces o.Show.
+// Run returns the end of the last attempt.
+func (r Restarts) Run(ctx context.Context, p *plan.Plan, o Options, began time.Time,
+	show func(*plan.Plan) Progress) (Ended, error) {
+	whole, where := o.Limit, r.Where
+	for done := 0; ; done++ {
+		o.Limit, o.Show = whole.After(time.Since(began)), func() Progress { return show(p) }
+		end, err := Run(ctx, p, o)
+		if err != nil || done == r.Most {
+			return end, err
+		}
+		from := r.decide(p.Config.Checkpoint.Resume, end.Outcome)
+		if from == never {
+			return end, nil
+		}
+		where.Lost = slices.Concat(where.Lost, end.LostHosts)
+		next, text, err := r.next(ctx, from, where, o.Screen.Say)
+		if err != nil {
+			o.Screen.Say("no restart: " + err.Error())
+			return end, nil
+		}
+		o.Screen.Restart(end.Err.Error(), fmt.Sprintf("restart %d of %d: %s", done+1, r.Most, text))
+		p = next
+	}
+}
+
+// origin is the state from which a run starts again.
+type origin uint8
+
+const (
+	never      origin = iota // the run does not start again
+	fromNewest               // its newest checkpoint, if there is one
+	fromFirst                // the state from which it first started
+)
+
+// decide returns from where a run starts again whose last attempt resumed from resume and ended with out. If an attempt
+// failed before its first sweep, its checkpoint may be unusable: the next one starts as the first did.
+func (r Restarts) decide(resume string, out launch.Outcome) origin {
+	failed, ok := errors.AsType[*launch.RankError](out.Err)
+	switch {
+	case ok && failed.Sweeps == 0 && resume != r.Config.Checkpoint.Resume:
+		return fromFirst
+	case out.MayRestart():
+		return fromNewest
+	}
+	return never
+}
+
+// next plans the next attempt, and says in words from where it starts.
+func (r Restarts) next(ctx context.Context, from origin, w hosts.Where, say func(string)) (*plan.Plan, string, error) {
+	cfg, text := r.Config, "from where it first began"
+	if from == fromNewest {
+		cfg.Checkpoint.Resume, text = r.newest(ctx)
+	}
+	p, err := plan.Make(ctx, cfg, w, say)
+	return p, text, err
+}
+
+// newest returns the place from which the next attempt resumes, and describes it.
+func (r Restarts) newest(ctx context.Context) (resume, text string) {
+	c := r.Config.Checkpoint
+	if sweep, ok := r.LastSaved(ctx); ok {
+		return c.Place(), fmt.Sprintf("on after %s %d, from %s", r.Config.Solver.Step(), sweep, c.Place())
+	}
+	if c.Resume != "" {
+		return c.Resume, "again from " + c.Resume
+	}
+	return "", "from the start, there is no checkpoint yet"
+}
+
+// LastSaved returns the last sweep before the newest checkpoint of the run, counted from 0. ok is false if checkpoints
+// are off, and if there is none or none can be read.
+func (r Restarts) LastSaved(ctx context.Context) (sweep int, ok bool) {
+	if !r.Config.Checkpoint.On() {
+		return 0, false
+	}
+	found, err := r.list(ctx)
+	if err != nil || len(found) == 0 {
+		return 0, false
+	}
+	return found[0].Sweeps - 1, true
+}
+
+// list returns the checkpoints of the run, the newest first.
+func (r Restarts) list(ctx context.Context) ([]checkpoint.Found, error) {
+	return list(ctx, r.Config, r.Config.Checkpoint.Place())
+}
+
+// list returns the checkpoints at a place, the newest first.
+func list(ctx context.Context, c configs.Config, place string) ([]checkpoint.Found, error) {
+	var conn *nats.Conn
+	if _, bucket := configs.SplitPlace(place); bucket != "" {
+		own, err := wire.Connect(ctx, wire.Options{Server: c.NATS, Name: "jacobi launcher",
+			Timeout: hosts.ConnectTimeout})
+		if err != nil {
+			return nil, err
+		}
+		defer own.Close()
+		conn = own.Raw()
+	}
+	store, only, err := checkpoint.Open(ctx, place, conn)
+	if err != nil {
+		return nil, err
+	}
+	found, _, err := checkpoint.List(ctx, store, only)
+	return found, err
+}
+
+// WithMethod returns c with the method and the type of the checkpoint from which it goes on, if c leaves them open.
+// Where no checkpoint can be read, c stays as it is: the checks of the run name the fault.
+func WithMethod(ctx context.Context, c configs.Config) configs.Config {
+	if c.Checkpoint.Resume == "" || !c.Open() || configs.Validate(c) != nil {
+		return c
+	}
+	if found, err := list(ctx, c, c.Checkpoint.Resume); err == nil && len(found) > 0 {
+		c = found[0].Choose(c)
+	}
+	return c
+}

@@ -1,0 +1,202 @@
+// Package attempt carries out a plan: it starts the ranks, watches them, and collects what they left. After a failure
+// it decides whether and from where the run starts again.
+package attempt
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"jacobi/configs"
+	"jacobi/internal/base/logging"
+	"jacobi/internal/net/roster"
+	"jacobi/internal/net/wire"
+	"jacobi/internal/observe/stats"
+	"jacobi/internal/run/hosts"
+	"jacobi/internal/run/launch"
+	"jacobi/internal/run/plan"
+)
+
+const (
+	failGrace = 3 * time.Second
+	endGrace  = 10 * time.Second
+	killGrace = 10 * time.Second
+	stopGrace = 30 * time.Second
+)
+
+// Options say how an attempt starts its ranks and what it shows.
+type Options struct {
+	Starter
+	Limit  Limit
+	Watch  Watch // nil if nobody else watches
+	Stats  bool  // the ranks publish statistics while they sweep
+	Trial  bool  // the ranks report what they found (see internal/tools/examine) and end before the first sweep
+	Screen Screen
+	Stdout io.Writer       // receives the file that a run writes to standard output
+	Show   func() Progress // called right before the ranks start
+}
+
+// Watch is called before the ranks start, with the connection of the run. stop is called after they have ended.
+type Watch func(ctx context.Context, conn *wire.Conn, runID string) (stop func(), err error)
+
+// Starter holds what the start of ranks needs.
+type Starter struct {
+	SSH  launch.SSH // reaches other machines
+	Vars []string   // environment of the ranks on all machines
+}
+
+// Limit bounds the time of a run.
+type Limit struct {
+	Left time.Duration // 0: no limit
+	Text string        // the whole limit, as the user wrote it
+}
+
+// After returns the limit once some of its time has passed.
+func (l Limit) After(passed time.Duration) Limit {
+	if l.Left > 0 {
+		l.Left = max(l.Left-passed, time.Millisecond)
+	}
+	return l
+}
+
+// Screen shows lines. It receives the launcher's log, too.
+type Screen interface {
+	zapcore.WriteSyncer
+	Say(text string)    // a line of the launcher
+	Notice(text string) // the same, but once only, although each run of a command may repeat it
+	// Restart shows the failure after which a run starts again, and from where.
+	Restart(failure, text string)
+	RankLine(rank int, from launch.Stream, line []byte)
+}
+
+// Progress shows how far a run is.
+type Progress interface {
+	Event(roster.Event)
+	Close()
+}
+
+// Run starts the ranks of p and watches them until all have ended. An error means that they could not be started.
+func Run(ctx context.Context, p *plan.Plan, o Options) (end Ended, err error) {
+	log, err := logging.NewTo(o.Screen, p.Config.Log, -1)
+	if err != nil {
+		return end, err
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return end, fmt.Errorf("working directory: %w", err)
+	}
+	reached, err := hosts.Reach(ctx, p.Places, p.Means(o.SSH, o.Screen.Notice))
+	if err != nil {
+		return end, err
+	}
+	defer reached.Close() // job.Run has closed the hosts already if it was reached
+	runID := launch.NewRunID()
+	dirs, err := hold(p.Config, runID, o.Trial, o.Screen)
+	if err != nil {
+		return end, err
+	}
+	defer dirs.close(ctx) // does nothing after the call below
+	link, err := reached.Connect(ctx, p.Config.NATS, runID, log)
+	if err != nil {
+		return end, err
+	}
+	defer link.Close()
+	events, unwatch, err := watchEvents(ctx, link.Conn, runID)
+	if err != nil {
+		return end, err
+	}
+	defer unwatch()
+	if o.Watch != nil {
+		stop, err := o.Watch(ctx, link.Conn, runID)
+		if err != nil {
+			return end, err
+		}
+		defer stop()
+	}
+	if err := dirs.serve(link.Conn, runID, p.Config.Output, log); err != nil {
+		return end, err
+	}
+	if err := link.Permitted(ctx); err != nil {
+		return end, err
+	}
+	signals, stop := launch.NotifySignals()
+	defer stop()
+
+	log.Debug("start", zap.String("run", runID), zap.String("nats", link.Conn.Server()))
+	progress := o.Show()
+	job := launch.Job{
+		Dir:     dir,
+		HostEnv: hostEnv(p.Config, link.Access, o.vars()),
+		RunID:   runID,
+		Ranks:   p.Ranks,
+		Hosts:   reached.ByName,
+		Output:  o.Screen.RankLine,
+		Say:     o.Screen.Say,
+		Events:  events,
+		OnEvent: progress.Event,
+		Abort: func(ctx context.Context, why roster.AbortError) error {
+			return roster.AbortAll(ctx, link.Conn, runID, why)
+		},
+		Signals:   signals,
+		StopSelf:  launch.StopSelf,
+		Timeout:   o.Limit.Left,
+		Limit:     o.Limit.Text,
+		StopGrace: stopGrace + p.WritingTime(),
+		FailGrace: failGrace,
+		EndGrace:  endGrace,
+		KillGrace: killGrace,
+	}
+	out, err := job.Run(ctx)
+	progress.Close()
+	if err != nil {
+		return end, err
+	}
+	end = dirs.end(p.Config.Output, out, runID, o.Stdout)
+	if err := dirs.close(ctx); err != nil {
+		o.Screen.Say(err.Error())
+	}
+	return end, nil
+}
+
+// vars returns the variables of the ranks on all machines.
+func (o Options) vars() []string {
+	vars := slices.Clone(o.Vars)
+	if o.Trial {
+		vars = append(vars, roster.EnvExamine+"=1")
+	}
+	if o.Stats {
+		vars = append(vars, stats.Env+"=1")
+	}
+	return vars
+}
+
+// hostEnv returns the environment of the ranks on each host: vars and cfg with the host's access to the server.
+func hostEnv(cfg configs.Config, access map[string]configs.NATS, vars []string) map[string][]string {
+	env := map[string][]string{}
+	for name, server := range access {
+		cfg.NATS = server
+		env[name] = append(slices.Clone(vars), configs.Environ(cfg)...)
+	}
+	return env
+}
+
+// watchEvents returns a channel of the events that ranks publish, until stop is called.
+func watchEvents(ctx context.Context, conn *wire.Conn, runID string) (_ <-chan roster.Event, stop func(), err error) {
+	events, done := make(chan roster.Event, 64), make(chan struct{})
+	unwatch, err := roster.WatchEvents(ctx, conn, runID, func(e roster.Event) {
+		select {
+		case events <- e:
+		case <-done:
+		}
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return events, func() { close(done); unwatch() }, nil
+}

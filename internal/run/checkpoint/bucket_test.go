@@ -1,0 +1,147 @@
+package checkpoint
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"jacobi/internal/net/roster/rostertest"
+)
+
+// openTestBucket returns a bucket on its own server.
+func openTestBucket(t *testing.T) (*Bucket, *rostertest.Server) {
+	t.Helper()
+	srv := rostertest.StartWith(t, server.Options{JetStream: true, StoreDir: t.TempDir()})
+	b, err := OpenBucket(t.Context(), srv.Dial(), "checkpoints")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b, srv
+}
+
+// A bucket works like a directory: another number of ranks resumes, a missing part is named, and removed sets leave
+// nothing behind.
+func TestBucket(t *testing.T) {
+	b, srv := openTestBucket(t)
+	first := newCrew(t, 4, 2, true)
+	first.save(first.savers(b, 2), 10, 20, 30)
+	next := func(ranks int) (*crew, *State, error) {
+		c := newCrew(t, ranks, 3, true)
+		c.bucket = srv.Dial()
+		state, err := c.resume("nats:checkpoints", endless)
+		return c, state, err
+	}
+	_, state, err := next(3)
+	if err != nil || state.Start.Sweeps != 30 || !slices.Equal(state.Norms, normsTo(30)) {
+		t.Fatalf("%+v, %v", state, err)
+	}
+	newest := setName(30, t.Name())
+	if err := b.objects.Delete(t.Context(), newest+"/part-00002"); err != nil {
+		t.Fatal(err)
+	}
+	c, state, err := next(3)
+	if err != nil || state.Start.Sweeps != 20 {
+		t.Fatalf("%+v, %v", state, err)
+	}
+	if logs := c.logs.All(); len(logs) != 1 || !strings.Contains(logs[0].Message, newest+": rank ") ||
+		!strings.Contains(logs[0].Message, "part-00002: file does not exist") {
+		t.Errorf("logged %v", logs)
+	}
+	for _, sweeps := range []int{20, 30} {
+		if err := b.Remove(t.Context(), setName(sweeps, t.Name())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, _, err := next(2); err == nil || !strings.Contains(err.Error(),
+		"go on from nats:checkpoints: there is no checkpoint") {
+		t.Error(err)
+	}
+	// The deletion marker of the part that the test has deleted.
+	if info, err := b.stream.Info(t.Context()); err != nil || info.State.Msgs > 1 {
+		t.Errorf("%+v, %v: messages are left", info.State, err)
+	}
+}
+
+// The leftovers of killed runs in a bucket are removed: objects of a set without a manifest, and chunks of an
+// incomplete object.
+func TestLeftoversInABucketAreRemoved(t *testing.T) {
+	b, srv := openTestBucket(t)
+	err := b.Write(t.Context(), "sweep-1", "part-00000", 9, func(w io.Writer) error {
+		_, err := w.Write([]byte("some rows"))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := srv.Dial().Publish("$O.checkpoints.C.halfwritten", []byte("a piece")); err != nil {
+		t.Fatal(err)
+	}
+	failed := b.Write(t.Context(), "sweep-2", "part-00000", 9, func(io.Writer) error { return errors.New("no rows") })
+	if failed == nil || !strings.Contains(failed.Error(), "write part-00000: ") ||
+		!strings.Contains(failed.Error(), "no rows") {
+		t.Error(failed)
+	}
+	if err := b.RemoveUnsealed(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := b.stream.Info(t.Context()); err != nil || info.State.Msgs != 0 {
+		t.Errorf("%+v, %v: messages are left", info.State, err)
+	}
+}
+
+// zeros is an endless stream of zero bytes.
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
+}
+
+// A download stops at the largest size that the object may have.
+func TestBucketIsReadWithLimits(t *testing.T) {
+	b, _ := openTestBucket(t)
+	write := func(file string, size int64) {
+		t.Helper()
+		err := b.Write(t.Context(), "set", file, size, func(w io.Writer) error {
+			_, err := io.CopyN(w, zeros{}, size)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("part-00000", 1000)
+	if f, err := b.Open(t.Context(), "set", Part{File: "part-00000", Bytes: 1000}); err != nil || f.Size() != 1000 {
+		t.Errorf("%+v, %v", f, err)
+	} else if err := f.Close(); err != nil {
+		t.Error(err)
+	}
+	for _, want := range []int64{999, 1001} {
+		_, err := b.Open(t.Context(), "set", Part{File: "part-00000", Bytes: want})
+		if text := fmt.Sprintf("1000 bytes, want %d", want); err == nil || err.Error() != text {
+			t.Errorf("error %v, want %s", err, text)
+		}
+	}
+	write(manifestFile, maxManifest+1)
+	const want = "manifest of more than 67108864 bytes"
+	if _, err := b.Manifest(t.Context(), "set"); err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+}
+
+func TestBucketRefusals(t *testing.T) {
+	const want = `bucket "x": the NATS server has no JetStream: it is started with -js, or checkpoint.dir is used ` +
+		`instead`
+	if _, err := OpenBucket(t.Context(), rostertest.Start(t, 0).Dial(), "x"); err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+	if _, _, err := Open(t.Context(), "nats:x", nil); err == nil ||
+		!strings.HasPrefix(err.Error(), `bucket "x": a rank without a NATS server`) {
+		t.Error(err)
+	}
+}

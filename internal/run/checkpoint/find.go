@@ -1,0 +1,137 @@
+package checkpoint
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/nats-io/nats.go"
+
+	"jacobi/configs"
+	"jacobi/solver"
+	"jacobi/solver/methods"
+)
+
+// Open returns the store at a place (see configs.Checkpoint). If the place is the directory of a single set, the store
+// is its parent and only is the name of the set. A bucket is reached over conn, which may be nil for directories.
+func Open(ctx context.Context, place string, conn *nats.Conn) (s Store, only string, err error) {
+	dir, bucket := configs.SplitPlace(place)
+	if bucket != "" {
+		if conn == nil {
+			return nil, "", fmt.Errorf("bucket %q: a rank without a NATS server cannot reach it; started by the "+
+				"launcher it can", bucket)
+		}
+		b, err := OpenBucket(ctx, conn, bucket)
+		if err != nil {
+			return nil, "", err
+		}
+		return b, "", nil
+	}
+	if _, err := os.Stat(filepath.Join(dir, manifestFile)); err != nil {
+		return NewDir(dir), "", nil
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return nil, "", err
+	}
+	return NewDir(filepath.Dir(dir)), filepath.Base(dir), nil
+}
+
+// Found is a checkpoint with a valid manifest. Its parts may still be broken.
+type Found struct {
+	Set string
+	Manifest
+}
+
+// Faults describe, for the user, which sets cannot be used and why.
+type Faults []string
+
+// List returns the sets of a place with valid manifests, the newest first, and the faults of the others. It looks only
+// at the set called only, unless that is empty.
+func List(ctx context.Context, s Store, only string) ([]Found, Faults, error) {
+	sets := []string{only}
+	if only == "" {
+		var err error
+		if sets, err = s.Sets(ctx); err != nil {
+			return nil, nil, fmt.Errorf("checkpoints in %s: %w", s, err)
+		}
+	}
+	var found []Found
+	var faults Faults
+	for _, set := range sets {
+		m, err := manifest(ctx, s, set)
+		if errors.Is(err, os.ErrNotExist) {
+			continue // removed since Sets listed it
+		}
+		if err != nil {
+			faults = append(faults, fmt.Sprintf("%s: %v", set, err))
+			continue
+		}
+		found = append(found, Found{set, m})
+	}
+	slices.SortFunc(found, func(a, b Found) int { return cmp.Compare(b.Serial, a.Serial) })
+	return found, faults, nil
+}
+
+func manifest(ctx context.Context, s Store, set string) (Manifest, error) {
+	data, err := s.Manifest(ctx, set)
+	if err != nil {
+		return Manifest{}, err
+	}
+	return DecodeManifest(data)
+}
+
+// CheckFields fails unless a run with these keys may resume from m. The error names a key that differs and both values.
+func (m *Manifest) CheckFields(fields map[string]string) error {
+	if maps.Equal(m.Fields, fields) {
+		return nil
+	}
+	for _, key := range slices.Sorted(maps.Keys(fields)) {
+		switch theirs, ok := m.Fields[key]; {
+		case !ok:
+			return fmt.Errorf("this run sets %s to %q, the checkpoint does not set it", key, fields[key])
+		case theirs != fields[key]:
+			return fmt.Errorf("the checkpoint sets %s to %q, this run to %q", key, theirs, fields[key])
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(m.Fields)) {
+		if _, ok := fields[key]; !ok {
+			return fmt.Errorf("the checkpoint sets %s to %q, this run does not set it", key, m.Fields[key])
+		}
+	}
+	return errors.New("the checkpoint is of another problem")
+}
+
+// Choose returns c with the method and the type of the run that wrote m, unless the user has named others.
+func (m *Manifest) Choose(c configs.Config) configs.Config {
+	method := cmp.Or(m.Fields["solver.method"], methods.Unnamed)
+	if _, ok := methods.Find(method); !ok {
+		return c // CheckFields names the difference
+	}
+	return c.Continue(method, m.Fields["grid.dtype"])
+}
+
+// CheckEnd fails if a run with this tolerance and max_iterations would have ended before the checkpoint. norms are the
+// norms of all sweeps before the checkpoint, or nil if they are not known.
+func (m *Manifest) CheckEnd(s configs.Solver, norms []float64) error {
+	if s.MaxIterations < m.Sweeps {
+		return fmt.Errorf("solver.max_iterations %d: the checkpoint already has %d %ss", s.MaxIterations, m.Sweeps,
+			s.Step())
+	}
+	if every := max(1, m.NormStride); every != max(1, s.NormEvery) {
+		return fmt.Errorf("solver.norm_every %d: it is %d in the checkpoint, which has norms of other sweeps",
+			s.NormEvery, every)
+	}
+	goal := solver.Goal{Tolerance: s.Tolerance, Relative: s.RelativeTolerance, Base: m.Base}
+	i, met := goal.MetBy(norms)
+	if end := m.norms().Sweep(i) + s.Entry().Delay; met && end < m.Sweeps {
+		return fmt.Errorf("solver.tolerance %g, solver.relative_tolerance %g: the run would have ended (%s) "+
+			"after %d %ss, and the checkpoint already has %d", s.Tolerance, s.RelativeTolerance, solver.Converged,
+			end, s.Step(), m.Sweeps)
+	}
+	return nil
+}

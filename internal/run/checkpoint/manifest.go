@@ -1,0 +1,152 @@
+// Package checkpoint saves the state of a run, so that a run can resume from it with any number of ranks, any devices
+// and any transport. docs/checkpoints.md describes the format and the guarantees.
+package checkpoint
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"time"
+
+	"jacobi/solver"
+)
+
+// Manifest describes a checkpoint. It is written last, after all parts that it names are complete, and so makes the
+// checkpoint valid.
+type Manifest struct {
+	Format string `json:"format"`
+	// Serial numbers the checkpoints of one place 1, 2, ...; the greatest is the newest.
+	Serial int `json:"serial"`
+	Sweeps int `json:"sweeps"` // done before the checkpoint
+	// Fields are the keys that determine the field (configs.FieldKeys), with their values.
+	Fields    map[string]string `json:"fields"`
+	Mesh      solver.Mesh       `json:"mesh"`
+	Magnitude solver.Magnitude  `json:"magnitude"`
+	// Arrays is the number of arrays in a part of rows, one after the other: the field, and the direction of conjugate
+	// gradients if it is 2. It is absent for 1.
+	Arrays  int       `json:"arrays,omitempty"`
+	RunID   string    `json:"run_id"`
+	Program string    `json:"program"` // version of the program
+	Created time.Time `json:"created"`
+	Norms   Part      `json:"norms"` // of all sweeps before the checkpoint that have one
+	// NormStride is the number of sweeps from one norm to the next, the first of which is that of sweep NormFirst; 0
+	// counts as 1.
+	NormStride int `json:"norm_stride,omitempty"`
+	NormFirst  int `json:"norm_first,omitempty"`
+	// Base is solver.Goal.Base, where that is not the first norm.
+	Base  float64 `json:"base,omitempty"`
+	Parts []Part  `json:"parts"` // in the order of their rows; together they are the interior
+	Sum   string  `json:"sum"`   // CRC-32C of the manifest with an empty sum
+}
+
+// Part is one file of a checkpoint. For the norms, Lo is 0 and Hi is their number.
+type Part struct {
+	File  string `json:"file"`
+	Lo    int    `json:"lo"` // rows [Lo, Hi)
+	Hi    int    `json:"hi"`
+	Bytes int64  `json:"bytes"`
+	Sum   string `json:"sum"` // CRC-32C of the whole file, 8 hexadecimal digits
+}
+
+const (
+	manifestFormat = "jacobi checkpoint 1"
+	// maxManifest is far above the size of any manifest, even with the largest number of ranks that a mesh allows.
+	maxManifest = 64 << 20
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+func sumText(crc uint32) string { return fmt.Sprintf("%08x", crc) }
+
+// partFile returns the name of a rank's part.
+func partFile(rank int) string { return fmt.Sprintf("part-%05d", rank) }
+
+const normsFile = "norms"
+
+// Encode returns the manifest as JSON, with Format and Sum filled in.
+func (m Manifest) Encode() ([]byte, error) {
+	m.Format, m.Sum = manifestFormat, ""
+	b, err := json.MarshalIndent(m, "", " ")
+	if err != nil {
+		return nil, fmt.Errorf("manifest: %w", err)
+	}
+	m.Sum = sumText(crc32.Checksum(b, castagnoli))
+	if b, err = json.MarshalIndent(m, "", " "); err != nil {
+		return nil, fmt.Errorf("manifest: %w", err)
+	}
+	return append(b, '\n'), nil
+}
+
+// DecodeManifest decodes the output of Encode. It fails if any byte differs from what Encode would write.
+func DecodeManifest(data []byte) (Manifest, error) {
+	var m Manifest
+	if len(data) > maxManifest {
+		return m, fmt.Errorf("manifest of %d bytes, at most %d are allowed", len(data), maxManifest)
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&m); err != nil {
+		return Manifest{}, fmt.Errorf("manifest: %w", err)
+	}
+	if m.Format != manifestFormat {
+		return Manifest{}, fmt.Errorf("manifest with format %q, want %q", m.Format, manifestFormat)
+	}
+	same, err := m.Encode()
+	if err != nil {
+		return Manifest{}, err
+	}
+	if !bytes.Equal(same, data) {
+		return Manifest{}, errors.New("manifest: its checksum or its layout is wrong: it was changed")
+	}
+	return m, m.check()
+}
+
+// maxSerial is more checkpoints than runs can write at one place, so that a serial never overflows.
+const maxSerial = 1 << 53
+
+// check refuses a manifest that no run could have written.
+func (m *Manifest) check() error {
+	l := m.Mesh
+	switch {
+	case l.DType != solver.Float32 && l.DType != solver.Float64, l.NX < 3, l.NY < 3, l.NX > 1<<31-1, l.NY > 1<<31-1:
+		return fmt.Errorf("manifest: mesh of %d x %d %v", l.NX, l.NY, l.DType)
+	case m.Sweeps < 1 || m.Serial < 1 || m.Serial > maxSerial || m.NormStride < 0 || m.NormFirst < 0:
+		return fmt.Errorf("manifest: serial %d, %d sweeps, norm stride %d from sweep %d on", m.Serial, m.Sweeps,
+			m.NormStride, m.NormFirst)
+	case m.Arrays != 0 && m.Arrays != 2:
+		return fmt.Errorf("manifest: %d arrays", m.Arrays)
+	}
+	if want := m.normsPart(); m.Norms.File != want.File || m.Norms.Lo != 0 || m.Norms.Hi != want.Hi ||
+		m.Norms.Bytes != want.Bytes {
+		return fmt.Errorf("manifest: norms %+v, want %+v", m.Norms, want)
+	}
+	next := l.Interior().Lo
+	for i, p := range m.Parts {
+		if p.File != partFile(i) || p.Lo != next || p.Hi <= p.Lo || p.Bytes != m.rowsBytes(p.Lo, p.Hi) {
+			return fmt.Errorf("manifest: part %d is %+v, want %s from row %d on", i, p, partFile(i), next)
+		}
+		next = p.Hi
+	}
+	if next != l.Interior().Hi {
+		return fmt.Errorf("manifest: the parts end at row %d, want %d", next, l.Interior().Hi)
+	}
+	return nil
+}
+
+// normsPart returns the part of the norms without its sum.
+func (m *Manifest) normsPart() Part {
+	n := m.norms().In(m.Sweeps)
+	return Part{File: normsFile, Hi: n, Bytes: headerSize + normBytes*int64(n)}
+}
+
+// norms says which sweeps have a norm.
+func (m *Manifest) norms() solver.Cadence {
+	return solver.Cadence{First: m.NormFirst, Stride: m.NormStride}
+}
+
+// rowsBytes returns the size of a file with rows [lo, hi) of all arrays.
+func (m *Manifest) rowsBytes(lo, hi int) int64 {
+	return headerSize + int64(max(1, m.Arrays))*int64(hi-lo)*int64(m.Mesh.RowBytes())
+}

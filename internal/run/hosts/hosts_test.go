@@ -1,0 +1,136 @@
+package hosts
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"jacobi/configs"
+	"jacobi/internal/run/launch"
+)
+
+func placed(t *testing.T, w Where, ranks int) (Places, error) {
+	t.Helper()
+	cfg := configs.Default()
+	cfg.Run.Ranks = ranks
+	return w.Place(t.Context(), cfg, func(text string) { t.Error(text) })
+}
+
+// The names and addresses of this machine are found among the hosts, and hosts that were lost get no ranks.
+func TestPlace(t *testing.T) {
+	own, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "hosts")
+	if err := os.WriteFile(file, []byte("a.invalid slots=1\nlocalhost slots=3\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		w    Where
+		want string // host of each rank
+		here []string
+	}{
+		{Where{MapBy: "slot"}, strings.Repeat(own+" ", 3), []string{own}},
+		{Where{MapBy: "slot", Hosts: []string{"a.invalid:2", "127.0.0.1:2"}}, "a.invalid a.invalid 127.0.0.1 ",
+			[]string{"127.0.0.1"}},
+		{Where{MapBy: "node", Hosts: []string{"a.invalid:2,b.invalid:2"}}, "a.invalid b.invalid a.invalid ", nil},
+		{Where{MapBy: "slot", Hostfile: file, Lost: []string{"a.invalid"}}, strings.Repeat("localhost ", 3),
+			[]string{"localhost"}},
+	} {
+		p, err := placed(t, c.w, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for _, r := range p.Ranks {
+			got += r.Host + " "
+		}
+		here := 0
+		for _, r := range p.Ranks {
+			if slices.Contains(c.here, r.Host) {
+				here++
+			}
+		}
+		if got != c.want || len(p.Here) != len(c.here) || p.RanksHere() != here {
+			t.Errorf("%+v: ranks on %s, %d of them on %v; want %s, %d on %v", c.w, got, p.RanksHere(), p.Here, c.want,
+				here, c.here)
+		}
+	}
+}
+
+func TestPlaceRefuses(t *testing.T) {
+	for _, c := range []struct {
+		w    Where
+		want string
+	}{
+		{Where{MapBy: "core"}, `--map-by "core": allowed are slot and node`},
+		{Where{MapBy: "slot", Agents: true, Hosts: []string{"a"}}, "--nodes and --host or --hostfile: one of them is " +
+			"wanted"},
+		{Where{MapBy: "slot", Agents: true}, "--wait 0s: a positive duration is wanted, as in 30s"},
+		{Where{MapBy: "slot", Agents: true, Wait: 1}, `nats.url "": the server where the agents are is wanted`},
+		{Where{MapBy: "slot", Hosts: []string{"a:2,b:2"}, Lost: []string{"b"}},
+			"-np 3 ranks need 3 slots, and there are 2: a 2"},
+	} {
+		if _, err := placed(t, c.w, 3); err == nil || err.Error() != c.want {
+			t.Errorf("%+v: error %v, want %s", c.w, err, c.want)
+		}
+	}
+}
+
+// Two names of one machine are refused; a machine that is not known is none of the others.
+func TestOneMachine(t *testing.T) {
+	names := []string{"a", "b", "c", "d"}
+	if err := oneMachine(names, []string{"1", "", "", "2"}); err != nil {
+		t.Error(err)
+	}
+	err := oneMachine(names, []string{"1", "2", "", "2"})
+	if want := "hosts b and d are one machine: give it one name with the slots of both"; err == nil ||
+		err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+}
+
+// Ranks reach this machine at the addresses that the user advertises, else where ssh came from, else, behind a jump
+// host, at any address of it.
+func TestAddressesFor(t *testing.T) {
+	own := []string{"10.0.0.1", "192.0.2.7"}
+	for _, c := range []struct {
+		client     string
+		advertised []string
+		want       []string
+	}{
+		{"10.0.0.1", []string{"gate"}, []string{"gate"}},
+		{"10.0.0.1", nil, []string{"10.0.0.1"}},
+		{"203.0.113.9", nil, own},
+		{"", nil, own},
+	} {
+		if got := addressesFor(c.client, own, c.advertised); !slices.Equal(got, c.want) {
+			t.Errorf("%q, advertised %v: %v, want %v", c.client, c.advertised, got, c.want)
+		}
+	}
+}
+
+// Each host that cannot be reached is named, and those that were reached are closed.
+func TestReachNamesAllHosts(t *testing.T) {
+	p := Places{Ranks: []launch.Placement{{Rank: 0, Host: "a"}, {Rank: 1, Host: "here"}, {Rank: 2, Host: "b"}},
+		Here: map[string]bool{"here": true}}
+	ssh := launch.SSH{Command: []string{"sh", "-c", "echo no route >&2; exit 255"}, Program: "launcher"}
+	_, err := Reach(t.Context(), p, Means{SSH: ssh, Say: func(text string) { t.Error(text) }})
+	if want := "host a: no route\nhost b: no route"; err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+	p.Ranks = p.Ranks[1:2]
+	r, err := Reach(t.Context(), p, Means{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := r.ByName["here"].(*launch.Local); !ok || len(r.client) != 0 {
+		t.Errorf("reached %v, over ssh %v", r.ByName, r.client)
+	}
+	if err := r.Close(); err != nil {
+		t.Error(err)
+	}
+}

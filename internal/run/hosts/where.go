@@ -1,0 +1,69 @@
+// Package hosts places the ranks of a run on hosts and reaches these: this machine, machines behind ssh, and nodes with
+// agents. It gives the ranks of each host their access to the run's NATS server.
+package hosts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"jacobi/configs"
+	"jacobi/internal/run/agent"
+	"jacobi/internal/run/launch"
+)
+
+// Where holds the flags that say where ranks run. Without hosts, hostfile and agents they run on this machine.
+type Where struct {
+	Hosts    []string      // values of --host
+	Hostfile string        // path; "" for none
+	MapBy    string        // slot or node
+	Agents   bool          // place ranks on the agents at nats.url
+	Wait     time.Duration // for agents with enough slots
+	Lost     []string      // hosts that earlier starts lost; they are not used again
+}
+
+// Place gives each rank of cfg a host. While it waits for agents, it reports that to say. An error names the flag.
+func (w Where) Place(ctx context.Context, cfg configs.Config, say func(string)) (Places, error) {
+	by, err := launch.ParseMapBy(w.MapBy)
+	if err != nil {
+		return Places{}, fmt.Errorf("--map-by %w", err)
+	}
+	if !w.Agents && w.Hosts == nil && w.Hostfile == "" {
+		return OnThisHost(cfg.Working())
+	}
+	slots, agents, err := w.slots(ctx, cfg, say)
+	if err != nil {
+		return Places{}, err
+	}
+	ranks, err := launch.Place(slots, cfg.Working(), by)
+	if err != nil {
+		return Places{}, fmt.Errorf("-np %w", err)
+	}
+	p := Places{Ranks: ranks, Agents: agents}
+	if !w.Agents { // agents start the ranks on this machine, too
+		p.Here = hereAmong(ctx, p.Names())
+	}
+	return p, nil
+}
+
+// slots returns the slots of the hosts that the flags name, and the agents behind them if these are the hosts.
+func (w Where) slots(ctx context.Context, cfg configs.Config, say func(string)) (slots []launch.Slots,
+	agents []agent.Offer, err error) {
+	switch {
+	case w.Agents && (w.Hosts != nil || w.Hostfile != ""):
+		return nil, nil, errors.New("--nodes and --host or --hostfile: one of them is wanted")
+	case w.Agents: // a lost agent does not answer; an agent that answers on the same host is a new one
+		agents, err = findAgents(ctx, cfg, w.Wait, say)
+		return agent.Slots(agents), agents, err
+	case w.Hosts != nil && w.Hostfile != "":
+		return nil, nil, errors.New("--host and --hostfile: one of them is wanted")
+	case w.Hosts != nil:
+		slots, err = launch.ParseHosts(w.Hosts)
+	default:
+		slots, err = launch.ReadHostfile(w.Hostfile)
+	}
+	lost := func(s launch.Slots) bool { return slices.Contains(w.Lost, s.Host) }
+	return slices.DeleteFunc(slots, lost), nil, err
+}

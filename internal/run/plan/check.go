@@ -1,0 +1,125 @@
+package plan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"jacobi/configs"
+	"jacobi/internal/base/dirlock"
+	"jacobi/internal/compute/problem"
+	"jacobi/internal/observe/output"
+	"jacobi/internal/run/checkpoint"
+)
+
+// Fault is a reason why a run would fail after its start.
+type Fault struct {
+	Err error
+	Do  string // the remedy
+}
+
+// Remedies.
+const (
+	CorrectProblem = "correct the expression or file that it names"
+	CorrectOutput  = "make it a directory that you may write, with room, or set output.dir to another one"
+)
+
+// Check returns, in one error, everything that would make the run fail after its start. With create it creates the
+// directories of outputs and checkpoints.
+func (p *Plan) Check(ctx context.Context, create bool) error {
+	var faults []error
+	for _, f := range p.Faults(ctx, create) {
+		faults = append(faults, f.Err)
+	}
+	return errors.Join(faults...)
+}
+
+func sum(values []int64) (total int64) {
+	for _, v := range values {
+		total += v
+	}
+	return total
+}
+
+// Faults returns the faults that Check reports.
+func (p *Plan) Faults(ctx context.Context, create bool) (faults []Fault) {
+	tooLarge := p.checkMemory()
+	for _, f := range []Fault{
+		{tooLarge, "take a smaller grid or grid.dtype float32, fewer ranks on this machine, or more machines"},
+		{p.checkProblem(ctx, tooLarge == nil), CorrectProblem},
+		{p.checkOutput(create), CorrectOutput},
+		{p.checkCheckpoints(ctx, create), "make it a directory that you may write, with room, or name another one"},
+	} {
+		if f.Err != nil {
+			faults = append(faults, f)
+		}
+	}
+	return faults
+}
+
+// checkProblem checks the expressions and the file of the problem. With values it also checks values of the field,
+// which takes memory.
+func (p *Plan) checkProblem(ctx context.Context, values bool) error {
+	prob, err := problem.New(p.Config)
+	if err != nil {
+		return err
+	}
+	if values {
+		err = prob.Check(ctx)
+	}
+	return errors.Join(err, prob.Close())
+}
+
+func (p *Plan) checkOutput(create bool) error {
+	o := p.Config.Output
+	if len(o.Names()) == 0 {
+		return nil
+	}
+	if _, err := os.Stat(o.Dir); errors.Is(err, os.ErrNotExist) && !create {
+		return nil
+	}
+	if err := output.CheckDir(o.Dir); err != nil {
+		return err
+	}
+	if err := output.CheckNames(o); err != nil {
+		return err
+	}
+	if err := dirlock.Check(o.Dir); err != nil {
+		return fmt.Errorf("output.dir %q: %w", o.Dir, err)
+	}
+	room, err := p.Room()
+	if err != nil {
+		return err
+	}
+	return output.CheckRoom(o.Dir, room.Bytes())
+}
+
+// checkCheckpoints refuses a checkpoint from which the run cannot go on, and a directory to which no checkpoint can be
+// written. With create it creates the directory. It does not check buckets: the ranks do.
+func (p *Plan) checkCheckpoints(ctx context.Context, create bool) error {
+	c := p.Config.Checkpoint
+	fields, err := configs.FieldKeys(p.Config)
+	if err != nil {
+		return err
+	}
+	var faults []error
+	if dir, _ := configs.SplitPlace(c.Resume); dir != "" {
+		if err := checkpoint.CheckResume(ctx, dir, fields, p.Config.Solver); err != nil {
+			faults = append(faults, fmt.Errorf("checkpoint.resume %q: %w", dir, err))
+		}
+	}
+	if c.On() && len(p.GPUs) > 0 {
+		if err := configs.CheckMemory(p.copyBytes()); err != nil {
+			faults = append(faults, fmt.Errorf("checkpoint.every %q: copies of the stripes: %w", c.Every, err))
+		}
+	}
+	if c.On() && c.Dir != "" {
+		if err := dirlock.Check(c.Dir); err != nil {
+			faults = append(faults, fmt.Errorf("checkpoint.dir %q: %w", c.Dir, err))
+		} else if err := checkpoint.CheckDir(ctx, c.Dir, fields, c.Keep, sum(p.Saved), create); err != nil {
+			faults = append(faults, fmt.Errorf("checkpoint.dir %q: %w", c.Dir, err))
+		}
+	}
+	return errors.Join(faults...)
+}

@@ -1,0 +1,238 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"jacobi/configs"
+	"jacobi/internal/compute/problem"
+	"jacobi/internal/run/hosts"
+)
+
+// planOf returns the plan for arguments of --set.
+func planOf(t *testing.T, args ...string) (*Plan, error) {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	var set []string
+	for _, a := range args {
+		if a != "--set" {
+			set = append(set, a)
+		}
+	}
+	cfg, err := configs.Load(configs.Options{Set: set})
+	if err != nil {
+		t.Fatal(err)
+	}
+	here, err := hosts.OnThisHost(cfg.Run.Ranks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return New(cfg, here)
+}
+
+// What would end a run after its start is refused before it.
+func TestRefusals(t *testing.T) {
+	small := []string{"grid.nx=64", "grid.ny=128"}
+	for _, c := range []struct {
+		args string
+		want []string
+	}{
+		{"--set problem.left=foo(x)", []string{`problem.left "foo(x)": `}},
+		{"--set device.backend=gpu", []string{`device.backend "gpu": allowed are auto, cpu and cuda`}},
+		{"--set problem.top=1/y --set problem.bottom=0", []string{`problem.top "1/y"`}},
+		{"--set output.dir=/proc/nowhere", []string{`output.dir "/proc/nowhere": cannot be created`}},
+		{"--set grid.nx=2000000 --set grid.ny=2000000",
+			[]string{"grid.nx 2000000, grid.ny 2000000: memory: ", "are needed", "are available"}},
+	} {
+		p, err := planOf(t, append(small, strings.Fields(c.args)...)...)
+		if err == nil {
+			err = p.Check(t.Context(), true)
+		}
+		for _, want := range c.want {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: error %v\nwant %q in it", c.args, err, want)
+			}
+		}
+	}
+}
+
+// Every method needs a solution that is unique, and a free point.
+func TestNoUniqueSolution(t *testing.T) {
+	insulated := []string{"problem.left=neumann(0)", "problem.right=neumann(0)", "problem.top=neumann(0)",
+		"problem.bottom=neumann(0)"}
+	const constant = `problem.left "neumann(0)", right "neumann(0)", top "neumann(0)", bottom "neumann(0)": no side ` +
+		`has values, so any constant can be added to a solution; a value on a side, points in problem.fixed ` +
+		`("false"), or problem.screening above 0 is wanted`
+	for _, c := range []struct {
+		keys []string
+		want string
+	}{
+		{insulated, constant},
+		{append(insulated, "problem.fixed=ix == 5 and iy == 5"), ""},
+		{append(insulated, "problem.screening=1"), ""},
+		{[]string{"problem.fixed=true"}, `problem.fixed "true": it fixes all 3844 points that a sweep could change; ` +
+			`at least one has to be free`},
+	} {
+		for _, method := range []string{"auto", "jacobi", "multigrid"} {
+			p, err := planOf(t, append(c.keys, "solver.method="+method, "grid.nx=64", "grid.ny=64",
+				"grid.dtype=float64", "problem.preset=dirichlet", "solver.max_iterations=100000")...)
+			if err == nil {
+				err = p.Check(t.Context(), false)
+			}
+			if text := fmt.Sprint(err); text != c.want && (err != nil || c.want != "") {
+				t.Errorf("%s with %q:\ngot  %s\nwant %s", method, c.keys, text, c.want)
+			}
+		}
+	}
+}
+
+// A tolerance relative to the data has a forecast of sweeps, too.
+func TestExpectsOfARelativeTolerance(t *testing.T) {
+	for tolerance, want := range map[string]Expectation{
+		"1e-4": {Text: "expected: the tolerance is met after about 3,848 sweeps"}, // 3531 are done
+		"1e-30": {Text: "expected: only rounding is left after about 26,000 sweeps", Do: "no type attains it",
+			Warning: "solver.relative_tolerance 1e-30 is below what float64 attains on this mesh: a norm of about " +
+				"6e-16"},
+	} {
+		p, err := planOf(t, "problem.preset=dirichlet", "grid.nx=64", "grid.ny=64", "solver.method=jacobi",
+			"solver.relative_tolerance="+tolerance)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Config.Solver.MaxIterations = 1e6
+		if got := p.Expects(t.Context()); got.Text != want.Text || got.Warning != want.Warning || got.Do != want.Do {
+			t.Errorf("%s: %+v, want %+v", tolerance, got, want)
+		}
+	}
+}
+
+// A run that cannot meet its tolerance is warned, and one that would do many sweeps is told of the method that fits.
+func TestExpects(t *testing.T) {
+	const below = "is below what float64 attains on this mesh: a norm of about"
+	const faster = "solver.method multigrid: the tolerance is met within about 9 cycles, each in about "
+	dirichlet := "problem.preset=dirichlet grid.dtype=float64 grid.nx=256 grid.ny=256 device.backend=cpu "
+	for _, c := range []struct{ args, warning, hint string }{
+		{"solver.method=jacobi solver.tolerance=1e-30", "solver.tolerance 1e-30 " + below, ""},
+		{"solver.method=multigrid solver.tolerance=1e-30", "solver.tolerance 1e-30 " + below, ""},
+		{"solver.start=full solver.tolerance=1e-30", "solver.tolerance 1e-30 " + below, ""},
+		{"solver.start=full", "", ""},
+		{"solver.method=multigrid solver.tolerance=0 solver.relative_tolerance=1e-30",
+			"solver.relative_tolerance 1e-30 " + below, ""},
+		{"", "", ""},
+		{"solver.method=jacobi solver.tolerance=1e-8", "", faster},
+		{"solver.method=jacobi solver.tolerance=1e-8 run.ranks=20", "", faster},
+	} {
+		p, err := planOf(t, strings.Fields(dirichlet+c.args)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := p.Expects(t.Context())
+		for _, got := range [][2]string{{e.Warning, c.warning}, {e.Hint, c.hint}} {
+			if !strings.HasPrefix(got[0], got[1]) || got[1] == "" && got[0] != "" {
+				t.Errorf("%s: %q, want %q", c.args, got[0], got[1])
+			}
+		}
+	}
+}
+
+func TestWrites(t *testing.T) {
+	for _, c := range []struct{ args, want string }{
+		{"grid.nx=16384", "writes out/field.npy (1.0 GiB), field.png, history.csv, report.json; " +
+			"--set output.field= leaves the field out"},
+		{"grid.nx=64", "writes out/field.npy (4.0 MiB), field.png, history.csv, report.json"},
+		{"grid.nx=64 output.every=100", "writes out/field.npy (4.0 MiB) and field-*.npy every 100 sweeps, field.png, " +
+			"history.csv, report.json"},
+		{"grid.nx=64 problem.left=1 grid.dtype=float32 output.every=9 run.ranks=2", "writes out/field.npy (4.0 MiB) " +
+			"and field-*.npy every 9 cycles, field.png, history.csv, report.json"},
+		{"output.field= output.dir=there", "writes there/field.png, history.csv, report.json"},
+		{"output.field= output.picture= output.history= output.report=", "writes no files"},
+	} {
+		p, err := planOf(t, strings.Fields(c.args)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := p.Writes(); got != c.want {
+			t.Errorf("%s: %q, want %q", c.args, got, c.want)
+		}
+	}
+}
+
+// The plan says where ranks may choose deeper halos than it states.
+func TestWhyDepth(t *testing.T) {
+	const (
+		preferred = "auto: preferred by the CUDA backend, at most the 63 rows of the lowest stripe"
+		measured  = preferred + "; the ranks measure the network and may take a multiple of it"
+	)
+	for _, c := range []struct{ args, want string }{
+		{"halo.transport=nats", measured},
+		{"halo.transport=direct", preferred}, // all on this host
+		{"halo.transport=nats halo.depth=3", "halo.depth"},
+	} {
+		p, err := planOf(t, append(strings.Fields(c.args), "grid.nx=64", "grid.ny=130", "run.ranks=2",
+			"device.backend=cpu")...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		prob, err := problem.New(p.Config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, onGPUs := range []bool{true, false} {
+			want := c.want
+			if !onGPUs {
+				want = strings.Replace(want, "CUDA", "CPU", 1)
+			}
+			if _, why, err := divide(p.Config, p.Places, prob, onGPUs); why != want || err != nil {
+				t.Errorf("%s: %s, %v, want %s", c.args, why, err, want)
+			}
+		}
+	}
+}
+
+// The plan has the stripes of the given weights, and says so.
+func TestBalance(t *testing.T) {
+	for _, c := range []struct {
+		keys, rows, text string
+		least            int // rank with the least memory
+	}{
+		{"run.balance=1,3", "[[1, 32) [32, 129)]", "in proportion to 1,3 (run.balance)", 0},
+		{"run.balance=3,1", "[[1, 96) [96, 129)]", "in proportion to 3,1 (run.balance)", 1},
+		{"run.balance=equal", "[[1, 64) [64, 129)]", "", 0},
+		{"run.balance=auto", "[[1, 64) [64, 129)]",
+			"equal; run.balance auto: the ranks may take others, by the speeds that they measure", 0},
+		{"run.balance=1,9 solver.method=multigrid grid.dtype=float64", "[[1, 16) [16, 129)]",
+			"in proportion to 1,9 (run.balance)", 0},
+	} {
+		p, err := planOf(t, append(strings.Fields(c.keys), "grid.nx=64", "grid.ny=130", "run.ranks=2",
+			"device.backend=cpu")...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rows := fmt.Sprint(p.Stripes); rows != c.rows || p.Balance() != c.text {
+			t.Errorf("%s: %s, %q, want %s, %q", c.keys, rows, p.Balance(), c.rows, c.text)
+		}
+		if p.Memory[c.least] > p.Memory[1-c.least] {
+			t.Errorf("%s: memory %v", c.keys, p.Memory)
+		}
+	}
+}
+
+// The first line says what is solved, in which type, and by which method.
+func TestString(t *testing.T) {
+	for _, c := range []struct{ args, want string }{
+		{"", "gtc2019, 64 x 64 float32, jacobi (auto: problem.preset gtc2019)"},
+		{"problem.left=1", "Laplace equation, 64 x 64 float64, multigrid (auto: any problem but gtc2019)"},
+		{"problem.source=1 grid.dtype=float32", "Poisson equation, 64 x 64 float64 (files float32), multigrid (auto: " +
+			"any problem but gtc2019)"},
+		{"problem.preset=dirichlet grid.dtype=float32 solver.method=jacobi", "dirichlet, 64 x 64 float32, jacobi"},
+	} {
+		p, err := planOf(t, append(strings.Fields(c.args), "grid.nx=64", "grid.ny=64", "run.ranks=2")...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, got, _ := strings.Cut(p.String(), ": "); got != c.want {
+			t.Errorf("%s: %s, want %s", c.args, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,90 @@
+package plan
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"jacobi/internal/net/roster"
+	"jacobi/internal/run/launch"
+)
+
+// order returns an order to start ids of a run of three ranks.
+func order(dir string, ids ...roster.Identity) *launch.Spec {
+	return &launch.Spec{Dir: dir, Ranks: ids, Env: []string{"JACOBI_GRID_NX=64", "JACOBI_GRID_NY=128",
+		"JACOBI_RUN_RANKS=3", "JACOBI_DEVICE_BACKEND=cpu"}}
+}
+
+// A machine refuses ranks that the run does not have.
+func TestPrepareRefusesRanksBeyondTheRun(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for rank, want := range map[int]string{
+		-1: "order to start rank -1: run.ranks 3 allows 0 to 2", 3: "order to start rank 3: run.ranks 3 allows 0 to 2",
+	} {
+		_, err := Prepare(t.Context(), order(".", roster.Identity{Rank: rank, Size: 3, LocalSize: 1}))
+		if err == nil || err.Error() != want {
+			t.Errorf("error %v, want %s", err, want)
+		}
+	}
+}
+
+// Ranks start in the home directory of a machine that does not have the launcher's working directory.
+func TestPrepareEntersTheDirectory(t *testing.T) {
+	root := t.TempDir()
+	t.Chdir(root)
+	home, there := filepath.Join(root, "home"), filepath.Join(root, "there")
+	for _, dir := range []string{home, there} {
+		if err := os.Mkdir(dir, 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("HOME", home)
+	for dir, want := range map[string]string{there: there, filepath.Join(root, "not", "there"): home} {
+		spec := order(dir, roster.Identity{Rank: 2, Size: 3, LocalSize: 1})
+		done, err := Prepare(t.Context(), spec)
+		if err != nil || done != nil {
+			t.Fatalf("error %v, a service: %v", err, done != nil)
+		}
+		if at, err := os.Getwd(); err != nil || at != want || spec.Dir != want {
+			t.Errorf("%s: in %s, the ranks in %s, want %s; error %v", dir, at, spec.Dir, want, err)
+		}
+	}
+}
+
+// Only the ranks that start on this machine need memory on it.
+func TestPrepareCountsItsOwnRanks(t *testing.T) {
+	ids := []roster.Identity{{Rank: 1, LocalRank: 0, LocalSize: 2}, {Rank: 2, LocalRank: 1, LocalSize: 2}}
+	at, err := placesOf(ids, "here", 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []launch.Placement{{Rank: 0}, {Rank: 1, Host: "here", LocalSize: 2},
+		{Rank: 2, Host: "here", LocalRank: 1, LocalSize: 2}}
+	for r := range want {
+		if at.Ranks[r] != want[r] {
+			t.Errorf("rank %d: %+v, want %+v", r, at.Ranks[r], want[r])
+		}
+	}
+	if at.RanksHere() != 2 {
+		t.Errorf("%d ranks here, want 2", at.RanksHere())
+	}
+}
+
+// Ranks with more threads than the machine has cores get a warning.
+func TestBusyCores(t *testing.T) {
+	p, err := planOf(t, "grid.nx=64", "grid.ny=128", "device.backend=cpu", "run.ranks=2", "device.threads=3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "device.threads 3: 2 ranks on this machine keep 6 threads busy, and it has 5 cores"
+	if got := strings.Join(p.busyCores(5), "; "); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := p.busyCores(6); got != nil {
+		t.Errorf("6 cores for 6 threads: %q", got)
+	}
+	if got := Times(1<<62, 3); got != 1<<63-1 {
+		t.Errorf("a product beyond all integers: %d", got)
+	}
+}

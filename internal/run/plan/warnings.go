@@ -1,0 +1,45 @@
+package plan
+
+import (
+	"fmt"
+	"math"
+	"runtime"
+	"slices"
+
+	"github.com/dustin/go-humanize/english"
+
+	"jacobi/configs"
+	"jacobi/internal/net/roster"
+)
+
+// StrayVariables returns a warning for each variable of environ that looks like a key's but is not.
+func StrayVariables(environ []string) []string {
+	return configs.StrayVariables(environ, append(roster.Variables(), roster.Tasks()...))
+}
+
+// Warnings returns warnings for the user before the run starts, one line each.
+func (p *Plan) Warnings(environ []string) []string {
+	return slices.Concat(StrayVariables(environ), p.Notes, p.busyCores(runtime.NumCPU()), p.smallForGPUs())
+}
+
+// busyCores returns a warning if the ranks on this machine have more threads than it has cores.
+func (p *Plan) busyCores(cores int) []string {
+	each, ranks := p.Config.Device.Threads, p.RanksHere()
+	if each == 0 || ranks == 0 || p.OnGPUs {
+		return nil
+	}
+	threads := Times(ranks, each)
+	if threads <= cores {
+		return nil
+	}
+	return []string{fmt.Sprintf("device.threads %d: %s on this machine keep %d threads busy, and it has %s", each,
+		english.Plural(ranks, "rank", ""), threads, english.Plural(cores, "core", ""))}
+}
+
+// Times multiplies positive numbers. If the product overflows, it returns math.MaxInt.
+func Times(a, b int) int {
+	if a > math.MaxInt/b {
+		return math.MaxInt
+	}
+	return a * b
+}

@@ -1,0 +1,71 @@
+package rank
+
+import (
+	"context"
+	"math"
+
+	"jacobi/internal/compute/accuracy"
+	"jacobi/internal/net/roster"
+	"jacobi/internal/observe/output"
+	"jacobi/solver/multigrid"
+)
+
+// nearness is what one rank knows about the error of the field.
+type nearness struct {
+	accuracy.Part
+	Correction float64 `json:"correction"` // that the next cycle would make
+}
+
+// gatherAccuracy merges what all ranks know about the error of the field. It returns nil on other ranks than rank 0,
+// and without a tally. All ranks call it.
+func (r *run) gatherAccuracy(ctx context.Context, tally *accuracy.Tally) (*nearness, error) {
+	if tally == nil {
+		return nil, nil
+	}
+	own := nearness{Part: tally.Part()}
+	if r.levels != nil {
+		var err error
+		if own.Correction, err = multigrid.Correction(ctx, r.levels.device, r.levels.layout); err != nil {
+			return nil, r.onGPU(err)
+		}
+	}
+	all, err := roster.GatherOn(ctx, r.team, "accuracy", own)
+	if err != nil || all == nil {
+		return nil, err
+	}
+	var total nearness
+	parts := make([]accuracy.Part, len(all))
+	for rank, n := range all {
+		parts[rank], total.Correction = n.Part, max(total.Correction, n.Correction)
+	}
+	total.Part = accuracy.Merge(parts)
+	return &total, nil
+}
+
+// accuracy states the error of the field from what all ranks know of it, or says why it is unknown.
+func (r *run) accuracy(n *nearness) *output.AccuracyReport {
+	switch {
+	case n == nil:
+		return &output.AccuracyReport{Why: "output.results is false"}
+	case math.IsNaN(r.result.Norm):
+		return &output.AccuracyReport{Why: "no sweep has a norm"}
+	}
+	a := accuracy.Run{Mesh: r.layout.Mesh, Operator: r.layout.Operator, Norm: r.result.Norm, Largest: n.Largest}
+	correction := accuracy.OfCycle * n.Correction
+	if r.levels == nil {
+		a.Later = r.result.Sweeps - r.lastNormed()
+		correction = a.Correction(n.Part)
+	}
+	about, rounded, most := a.About(correction), a.Rounded(), a.AtMost()
+	rep := &output.AccuracyReport{Error: &about, AtMost: &most, Rounding: a.Norm <= a.Floor()}
+	if r.levels != nil && a.Hidden() && rounded > about {
+		rep.Error, rep.ByRounding = &rounded, true
+	}
+	if math.IsInf(most, 1) {
+		rep.AtMost, rep.Why = nil, "only points inside the mesh determine the constant"
+		if rep.ByRounding {
+			rep.Error, rep.ByRounding = nil, false
+		}
+	}
+	return rep
+}

@@ -1,0 +1,166 @@
+package rank
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"jacobi/internal/observe/output"
+	"jacobi/internal/observe/trace"
+	"jacobi/solver"
+)
+
+// outputSet completes rank 0's files. It is used once all ranks have written their rows and sent their reports.
+type outputSet struct {
+	*run
+	report *output.Report
+	done   []string // partial files that are complete and durable
+}
+
+// finish completes the files and puts them in place together. Small files come first: on a full disk the field is
+// removed to make room for them.
+func (s *outputSet) finish(ctx context.Context, picture *output.Thumbnail, fieldSum string,
+	begin time.Time) error {
+	c := s.Config.Output
+	s.finishHistory()
+	if s.files.picture != nil {
+		drawing := time.Now()
+		done, err := output.WritePicture(s.files.picture, c.Picture, picture, s.caption())
+		s.record(s.files.picture.File(), c.Picture, done, err)
+		s.tracer.Phase(trace.PhasePicture, drawing)
+	}
+	if s.film != nil {
+		s.finishAnimation()
+	}
+	s.finishField(fieldSum)
+	s.finishTrace(ctx)
+	s.report.Ended = time.Now()
+	s.report.Times.Output = s.report.Ended.Sub(begin).Seconds()
+	s.finishReport()
+	if len(s.done) == 0 {
+		return nil
+	}
+	if err := s.place.Commit(s.done); err != nil {
+		return err
+	}
+	if s.files.field != nil {
+		return s.files.field.Close()
+	}
+	return nil
+}
+
+// caption returns the text of the picture.
+func (s *outputSet) caption() output.Caption {
+	norm := math.NaN()
+	if s.report.Norm != nil {
+		norm = *s.report.Norm
+	}
+	return output.Caption{
+		Title: s.problem.Name(), Sweeps: s.report.Sweeps, Step: s.Config.Solver.Step(),
+		Norm: norm, Scale: s.Config.Output.PictureScale, Contours: s.Config.Output.Contours,
+		Stalled:     s.report.StopReason == solver.Stalled,
+		Interrupted: s.report.StopReason == solver.Interrupted,
+	}
+}
+
+// finishAnimation draws and writes the animation. Its size is known only then, so no room was reserved.
+func (s *outputSet) finishAnimation() {
+	name := s.Config.Output.Animation
+	data, err := s.film.Frames.Encode(name, s.caption())
+	if err != nil {
+		s.failed(name, err)
+		return
+	}
+	p, err := s.place.Create(name, s.id.RunID, int64(len(data)))
+	if err != nil {
+		s.failed(name, fmt.Errorf("create animation: %w", err))
+		return
+	}
+	done, err := output.WriteAnimation(p, name, data)
+	if err != nil {
+		err = errors.Join(err, p.Abort())
+	}
+	s.record(p.File(), name, done, err)
+}
+
+// record adds a file to the set, or its error to the report.
+func (s *outputSet) record(file, name string, done output.FileReport, err error) {
+	if err != nil {
+		s.failed(name, err)
+		return
+	}
+	s.done = append(s.done, file)
+	s.report.Files = append(s.report.Files, done)
+}
+
+// failed enters in the report that a file is not written.
+func (s *outputSet) failed(name string, err error) {
+	s.Log.Sugar().Errorf("%s is not written: %v", name, err)
+	s.report.Failed = append(s.report.Failed, output.FileFault{Name: name, Error: err.Error()})
+}
+
+// giveWay removes the field to make room for a smaller file. It reports whether that made room.
+func (s *outputSet) giveWay(to string) bool {
+	if s.files.field == nil {
+		return false
+	}
+	name, file := s.Config.Output.Field, s.files.field.File()
+	s.done = slices.DeleteFunc(s.done, func(f string) bool { return f == file })
+	s.report.Files = slices.DeleteFunc(s.report.Files, func(f output.FileReport) bool { return f.Name == name })
+	err := s.files.field.Abort()
+	s.files.field = nil
+	s.failed(name, errors.Join(fmt.Errorf("the disk is full; left out to make room for the %s", to), err))
+	return err == nil
+}
+
+// finishHistory completes the history of norms.
+func (s *outputSet) finishHistory() {
+	if s.files.history == nil {
+		return
+	}
+	defer s.tracer.Phase(trace.PhaseHistory, time.Now())
+	done, err := s.files.history.Finish()
+	if output.IsFull(err) && s.giveWay("history") {
+		done, err = s.files.history.Finish()
+	}
+	s.record(s.files.history.File(), s.Config.Output.History, done, err)
+}
+
+// finishField completes the field, if all ranks have written their rows. sum is its SHA-256.
+func (s *outputSet) finishField(sum string) {
+	if s.files.field == nil {
+		return
+	}
+	defer s.tracer.Phase(trace.PhaseField, time.Now())
+	name := s.Config.Output.Field
+	for _, k := range s.report.Ranks {
+		if k.OutputError != "" {
+			s.failed(name, fmt.Errorf("rank %d on %s: %s", k.Rank, k.Host, k.OutputError))
+			return
+		}
+	}
+	done := output.FileReport{Name: name, Bytes: s.files.field.Ticket().Size, SHA256: sum}
+	s.record(s.files.field.File(), name, done, s.files.field.Finish())
+}
+
+// finishReport writes the report, which lists the files that were written and those that were not.
+func (s *outputSet) finishReport() {
+	if s.files.report == nil {
+		return
+	}
+	name := s.Config.Output.Report
+	err := output.WriteReport(s.files.report, s.report.With(name))
+	if output.IsFull(err) && s.giveWay("report") {
+		err = s.files.report.Abort()
+		if err == nil {
+			s.files.report, err = s.place.Create(name, s.id.RunID, 0)
+		}
+		if err == nil {
+			err = output.WriteReport(s.files.report, s.report.With(name))
+		}
+	}
+	s.record(s.files.report.File(), name, output.FileReport{Name: name}, err)
+}

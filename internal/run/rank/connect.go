@@ -1,0 +1,111 @@
+package rank
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"jacobi/configs"
+	"jacobi/halo"
+	"jacobi/internal/net/roster"
+	"jacobi/internal/net/wire"
+	"jacobi/internal/run/checkpoint"
+)
+
+// connection is the way to the server of the run.
+type connection struct {
+	runID string
+	conn  halo.Conn    // nil for a rank alone
+	dial  wire.Options // options of conn; further connections share its count of refused messages
+	fault func() error // returns a known fault of conn; nil for a rank alone
+	// retract removes the rendezvous file, also if called a second time. It is nil if this rank published none.
+	retract func() error
+}
+
+// connect connects this rank to the server of its run: the launcher's, the one that nats.url names, or the one that
+// rank 0 starts.
+func (r *run) connect(ctx context.Context, open *closers) error {
+	runID, timeout := r.Origin.RunID, r.Config.Halo.Timeout
+	switch {
+	case r.alone():
+		r.runID = cmp.Or(runID, r.Origin.Job, roster.Alone)
+		return nil
+	case r.launched():
+		return r.connectTo(ctx, open, r.Config.NATS, runID, timeout)
+	case r.Config.NATS.URL != "":
+		if runID = cmp.Or(runID, r.Origin.Job); runID == "" {
+			return fmt.Errorf("nats.url: %s does not tell the ranks of one run from those of another on the same "+
+				"server; set %s to a name of this run", r.Origin.By, roster.EnvRunID)
+		}
+		return r.connectTo(ctx, open, r.Config.NATS, runID, timeout)
+	case r.Origin.Rank == 0:
+		return r.serve(ctx, open)
+	default:
+		return r.findServer(ctx, open)
+	}
+}
+
+// connectTo connects to a server. timeout includes retries.
+func (r *run) connectTo(ctx context.Context, open *closers, server configs.NATS, runID string,
+	timeout time.Duration) error {
+	o := wire.Options{
+		Server: server, RunID: runID, Name: fmt.Sprintf("jacobi-rank %d", r.Origin.Rank), Timeout: timeout,
+		Logger: r.Log, Refused: r.End, Unsealed: new(atomic.Uint64),
+	}
+	conn, err := wire.Connect(ctx, o)
+	if err != nil {
+		return err
+	}
+	open.add(func() error { conn.Close(); return nil })
+	r.runID, r.conn, r.dial, r.fault = runID, conn, o, conn.Fault
+	return nil
+}
+
+// takeMethod takes the method and the type of the checkpoint from which the run goes on, if the configuration leaves
+// them open. A launcher has done so for its ranks. Where no checkpoint can be read, they stay: checkpoint.Resume names
+// the fault.
+func (r *run) takeMethod(ctx context.Context, open *closers) error {
+	place, dtype := r.Config.Checkpoint.Resume, r.Config.Grid.DType
+	if r.launched() || !r.Config.Open() || r.Task != nil {
+		return nil
+	}
+	if place != "" {
+		if store, only, err := checkpoint.Open(ctx, place, r.rawConn()); err == nil {
+			if found, _, err := checkpoint.List(ctx, store, only); err == nil && len(found) > 0 {
+				r.Config = found[0].Choose(r.Config)
+			}
+		}
+	}
+	if r.Origin.Rank == 0 && r.Config.Solver.Chosen() {
+		r.Log.Info("solver.method " + r.Config.Solver.MethodText())
+	}
+	if err := configs.Validate(r.Config); err != nil || r.Config.Grid.DType == dtype {
+		return err
+	}
+	return r.prepare(ctx, open)
+}
+
+// dialLink opens a separate connection for the rows of one side.
+func (r *run) dialLink(ctx context.Context) (halo.OwnConn, error) {
+	o := r.dial
+	o.Name += " halo"
+	o.Timeout = r.Config.Halo.Timeout
+	o.Quiet = true
+	conn, err := wire.Connect(ctx, o)
+	if err != nil {
+		return nil, err // not conn: a nil *wire.Conn is a non-nil interface
+	}
+	return conn, nil
+}
+
+// rawConn returns the connection for messages that do not belong to the run; nil for a rank alone.
+func (c *connection) rawConn() *nats.Conn {
+	if conn, ok := c.conn.(interface{ Raw() *nats.Conn }); ok {
+		return conn.Raw()
+	}
+	return nil
+}

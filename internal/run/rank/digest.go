@@ -1,0 +1,132 @@
+package rank
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"jacobi/internal/net/roster"
+	"jacobi/internal/observe/output"
+	"jacobi/internal/observe/trace"
+)
+
+// hashing is the hash of the field, which passes from rank to rank. Rank 0, which waits for none before it, adds its
+// rows while it writes them, so that the hash of a run of one rank takes no pass over the field of its own.
+type hashing struct {
+	file *output.Format // nil without a file of the field
+	last []byte         // boundary row of the file after the rows of the last rank
+	own  *output.Digest // on rank 0 alone: what the file has before the rows, and then the rows
+}
+
+// startHash returns the hash before the rows. All ranks call it.
+func (r *run) startHash(ctx context.Context, view output.View) (h hashing, err error) {
+	var first []byte
+	if r.Config.Output.Field != "" {
+		h.file = new(r.fieldFormat())
+		if first, h.last, err = r.boundaryRows(ctx, view); err != nil {
+			return h, err
+		}
+	}
+	if r.id.Rank != 0 {
+		return h, nil
+	}
+	if h.own, err = output.NewDigest(nil); err == nil && h.file != nil {
+		h.own.Begin(*h.file, first)
+	}
+	return h, err
+}
+
+// uses returns what adds rows of the view to the hash; nothing on all ranks but rank 0.
+func (h hashing) uses(view output.View) (uses []output.Use) {
+	if h.own == nil {
+		return nil
+	}
+	for _, add := range h.own.Uses(h.file) {
+		uses = append(uses, func(lo int, rows []byte) error {
+			if lo < view.Stripe.Lo || lo >= view.Stripe.Hi { // a boundary row
+				return nil
+			}
+			return add(lo, rows)
+		})
+	}
+	return uses
+}
+
+// digest passes the hash of the field from rank to rank and returns it on rank 0, whose rows it has already.
+func (r *run) digest(ctx context.Context, view output.View, h hashing) (*output.Digest, error) {
+	defer r.tracer.Phase(trace.PhaseHash, time.Now())
+	state, err := r.team.Relay(ctx, "hash", func(state []byte) ([]byte, error) {
+		d := h.own
+		if d == nil {
+			var err error
+			if d, err = output.NewDigest(state); err != nil {
+				return nil, err
+			}
+			if err := d.AddRows(ctx, view, h.file); err != nil {
+				return nil, err
+			}
+		}
+		if h.file != nil && r.id.Rank == r.id.Size-1 {
+			d.End(*h.file, h.last)
+		}
+		return d.State()
+	})
+	if err != nil || r.id.Rank != 0 {
+		return nil, err
+	}
+	return output.NewDigest(state)
+}
+
+// boundaryRows returns row 0 on the first rank and row NY-1 on the last, or nil for a row of a stripe. If these rows
+// are periodic, each of the two ranks gets its row from the other.
+func (r *run) boundaryRows(ctx context.Context, view output.View) (first, last []byte, err error) {
+	if first, err = view.Boundary(ctx, 0); err != nil {
+		return nil, nil, err
+	}
+	if last, err = view.Boundary(ctx, view.Mesh.NY-1); err != nil {
+		return nil, nil, err
+	}
+	if !view.Mesh.PeriodicRows() || r.id.Size == 1 {
+		return first, last, nil
+	}
+	switch r.id.Rank {
+	case 0:
+		if err = r.sendRow(ctx, r.id.Size-1, rowTag, last); err == nil {
+			first, err = r.receiveRow(ctx, r.id.Size-1, rowTag)
+		}
+	case r.id.Size - 1:
+		row := first
+		if last, err = r.receiveRow(ctx, 0, rowTag); err == nil {
+			err = r.sendRow(ctx, 0, rowTag, row)
+		}
+	}
+	return first, last, err
+}
+
+// The names of messages that carry a boundary row, and the first row of a stripe.
+const (
+	rowTag      = "boundary row"
+	firstRowTag = "first row"
+)
+
+// sendRow sends a row to another rank, in several messages if it is long.
+func (m *membership) sendRow(ctx context.Context, to int, tag string, row []byte) error {
+	for part := range slices.Chunk(row, roster.MaxMessage) {
+		if err := m.team.Send(ctx, to, tag, part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// receiveRow receives what sendRow has sent.
+func (r *run) receiveRow(ctx context.Context, from int, tag string) (row []byte, err error) {
+	for len(row) < r.layout.Mesh.RowBytes() {
+		part, err := r.team.Recv(ctx, from, tag)
+		if err != nil {
+			return nil, err
+		}
+		row = append(row, part...)
+	}
+	return row, nil
+}

@@ -1,0 +1,62 @@
+package rank
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"jacobi/internal/net/roster"
+	"jacobi/solver"
+)
+
+// idle reports whether this rank has no rows.
+func (r *run) idle() bool { return r.Origin.Rank >= r.working }
+
+// countWorking sets the number of working ranks. A launcher starts no others.
+func (r *run) countWorking() {
+	r.working = min(r.Origin.Size, r.Config.Working())
+	if text := r.Config.Idle(); text != "" && r.Origin.Rank == 0 && !r.launched() {
+		r.Log.Info(text)
+	}
+}
+
+// ending is what the idle ranks are told of the end of the run, from which their exit code follows.
+type ending struct {
+	Reason solver.StopReason `json:"reason"`
+	Norm   roster.Number     `json:"norm"`
+}
+
+// awaitEnd waits on an idle rank until the working ranks have ended the run, and returns their result. A request to
+// stop goes on to them.
+func (r *run) awaitEnd(ctx context.Context, _ *closers) (w written, err error) {
+	if !r.keepOn() {
+		return w, context.Cause(r.Stop)
+	}
+	defer context.AfterFunc(r.Stop, func() {
+		if err := roster.RequestStop(ctx, r.conn, r.runID); err != nil && ctx.Err() == nil {
+			r.Log.Sugar().Warnf("the request to stop did not reach the other ranks: %v", err)
+		}
+	})()
+	data, err := r.team.AwaitEnd(ctx, "end")
+	if err != nil {
+		return w, err
+	}
+	var e ending
+	if err := json.Unmarshal(data, &e); err != nil {
+		return w, fmt.Errorf("end of the run: %w", err)
+	}
+	w.result.Reason, w.result.Norm = e.Reason, float64(e.Norm)
+	return w, nil
+}
+
+// end returns when all working ranks have arrived, and tells the idle ones how the run has ended.
+func (m *membership) end(ctx context.Context, result solver.Result) error {
+	if err := m.team.Barrier(ctx, "end"); err != nil {
+		return err
+	}
+	data, err := json.Marshal(ending{result.Reason, roster.Number(result.Norm)})
+	if err != nil {
+		return err
+	}
+	return m.team.End(ctx, "end", data)
+}

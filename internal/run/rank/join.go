@@ -1,0 +1,120 @@
+package rank
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"runtime"
+
+	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
+
+	"jacobi/configs"
+	"jacobi/internal/base/shm"
+	"jacobi/internal/base/version"
+	"jacobi/internal/compute/device"
+	"jacobi/internal/compute/problem"
+	"jacobi/internal/net/roster"
+)
+
+// membership is the place of this rank among the others.
+type membership struct {
+	working int             // ranks that have rows; the others stay idle
+	gpus    *device.Node    // WhyCPU is nil if a GPU sweeps; nil for an idle rank
+	id      roster.Identity // with the local rank and size, which the join may have set
+	team    *roster.Team
+	cores   float64 // this rank's share of the node's cores
+}
+
+// join opens the devices of this rank, meets the other ranks and checks that all of them agree. From then on the ranks
+// watch over each other.
+func (r *run) join(ctx context.Context, open *closers) error {
+	r.countWorking()
+	if err := r.openDevices(open); err != nil {
+		return err
+	}
+	self, err := r.member()
+	if err != nil {
+		return err
+	}
+	team, err := roster.Join(ctx, r.conn, self, r.Config.Halo.Timeout)
+	if err != nil {
+		return fmt.Errorf("rank %d: %w", self.Rank, err)
+	}
+	open.add(func() error { team.Close(); return nil })
+	team.SetWorking(r.working)
+	r.id, r.team = team.Self().Identity, team // its Size is r.working
+	if !r.idle() {
+		near := mates(team)
+		r.id.LocalSize = localSize(r.id, near, team.Self())
+		if r.cores, err = shareOfCores(near, team.Self()); err != nil {
+			return err
+		}
+	}
+	if r.retract != nil {
+		if err := r.retract(); err != nil {
+			return fmt.Errorf("remove the rendezvous file: %w", err)
+		}
+	}
+	if err := team.KeepAlive(r.Config.Run.Liveness); err != nil {
+		return fmt.Errorf("rank %d: %w", self.Rank, err)
+	}
+	return nil
+}
+
+// member returns what this rank tells the others of itself.
+func (r *run) member() (roster.Member, error) {
+	host, err := os.Hostname()
+	if err != nil {
+		return roster.Member{}, fmt.Errorf("host name: %w", err)
+	}
+	node, err := shm.LocalNode()
+	if err != nil {
+		r.Log.Info("this node cannot be identified: no shared memory with other ranks", zap.Error(err))
+	}
+	extra, err := r.extra()
+	if err != nil {
+		return roster.Member{}, err
+	}
+	m := roster.Member{
+		Identity: r.Origin.Identity, Version: version.String(), ConfigHash: configs.Hash(r.Config), Host: host,
+		PID: os.Getpid(), Functions: problem.FunctionsHash(), FirstRows: r.firstRows,
+		Platform: runtime.GOOS + "/" + runtime.GOARCH, Node: node, Part: r.part, Extra: extra,
+	}
+	m.RunID = r.runID
+	if !r.idle() {
+		mesh := r.problem.Mesh()
+		m.Device, m.Depth, m.MaxSweeps = r.deviceName(), r.preferredDepth(mesh), r.maxPassSweeps(mesh)
+	}
+	return m, nil
+}
+
+// memberExtra is the part of a roster.Member that only this program uses.
+type memberExtra struct {
+	Cores unix.CPUSet `json:"cores"` // cores that the rank may use
+	// Readings of the node's GPUs come from local rank 0 if device.select orders by readings.
+	Readings []device.GPU `json:"readings,omitempty"`
+}
+
+// extra returns this rank's memberExtra.
+func (r *run) extra() (json.RawMessage, error) {
+	cores, err := allowedCores()
+	if err != nil {
+		return nil, err
+	}
+	e := memberExtra{Cores: cores}
+	// -1: not known before the join
+	if !r.idle() && r.Origin.LocalRank <= 0 && r.Config.Device.Select != string(device.RoundRobin) {
+		e.Readings = r.gpus.Readings
+	}
+	return json.Marshal(e)
+}
+
+// extraOf decodes the member's memberExtra.
+func extraOf(m roster.Member) (e memberExtra, err error) {
+	if err := json.Unmarshal(m.Extra, &e); err != nil {
+		return e, fmt.Errorf("rank %d: data of its join: %w", m.Rank, err)
+	}
+	return e, nil
+}

@@ -1,0 +1,81 @@
+package rank
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"jacobi/configs"
+	"jacobi/halo"
+	"jacobi/internal/net/roster"
+	"jacobi/solver"
+)
+
+// openLinks opens the links to the neighbours.
+func (r *run) openLinks(ctx context.Context, open *closers) (*halo.Links, error) {
+	mode, err := halo.ParseMode(r.Config.Halo.Transport)
+	if err != nil {
+		return nil, err
+	}
+	var members [2]halo.Member
+	for side, has := range r.layout.Neighbour {
+		if has {
+			m := r.neighbour(solver.Side(side))
+			shares, why := roster.SharesMemory(r.team.Self(), m)
+			members[side] = halo.Member{Host: m.Host, SharesMemory: shares, Why: why}
+		}
+	}
+	if r.id.Size == 1 {
+		mode = halo.ModeAuto // a single rank is its own neighbour or has none
+	}
+	compress, err := halo.ParseCompress(r.Config.Halo.Compress)
+	if err != nil {
+		return nil, err
+	}
+	timeout := r.Config.Halo.Timeout
+	nats := halo.NATSOptions{Conn: r.conn, Dial: r.dialLink, Prefix: r.team.Prefix(), Log: r.Log, Timeout: timeout,
+		Compress: compress}
+	peers := []halo.Peer{halo.SharedMemory{Options: halo.SharedOptions{Timeout: timeout, Spin: r.spin()}}}
+	if mode == halo.ModeDirect {
+		direct, err := r.directPeer(nats)
+		if err != nil {
+			return nil, err
+		}
+		peers = append(peers, direct)
+	}
+	links, err := halo.Connect(ctx, halo.Options{
+		Rank:    r.id.Rank,
+		Members: members,
+		Ends:    halo.Ends(halo.RunIDOf(r.id.RunID), r.layout.Mesh, r.Stripes, r.layout.Depth, r.id.Rank),
+		Mode:    mode,
+		Peers:   peers,
+		NATS:    nats,
+	})
+	if err != nil {
+		return nil, err
+	}
+	open.add(links.Close)
+	return links, nil
+}
+
+// directPeer returns the transport over TCP. It encrypts unless all ranks are on one host, or as the user says.
+func (r *run) directPeer(nats halo.NATSOptions) (halo.Direct, error) {
+	c := r.Config.Halo.Direct
+	at, err := configs.ParseListen(c.Listen)
+	if err != nil {
+		return halo.Direct{}, fmt.Errorf("halo.direct.listen %q: %w", c.Listen, err)
+	}
+	here := oneHost(r.team.Groups())
+	o := halo.DirectOptions{Listen: halo.ListenAt(at), Encrypt: c.Encrypt == "always" || c.Encrypt == "auto" && !here,
+		Trusted: here, NATS: nats}
+	if conn, ok := r.conn.(interface{ Shared() []byte }); ok {
+		o.Key = conn.Shared()
+	}
+	return halo.Direct{Options: o}, nil
+}
+
+// oneHost reports whether all ranks run under one kernel.
+func oneHost(groups []roster.Group) bool {
+	boot := groups[0].First.Node.Boot
+	return boot != "" && !slices.ContainsFunc(groups, func(g roster.Group) bool { return g.First.Node.Boot != boot })
+}

@@ -1,0 +1,179 @@
+package rank
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"jacobi/internal/base/dirlock"
+	"jacobi/internal/net/roster"
+	"jacobi/internal/observe/output"
+)
+
+// prepareAlone takes a rank alone through the phase prepare. Everything that it opens is closed with the test.
+func prepareAlone(t *testing.T, change func(*Options)) (*run, *closers) {
+	t.Helper()
+	o := testOptions(t, t.TempDir(), 0, 1)
+	if change != nil {
+		change(&o)
+	}
+	open := &closers{log: o.Log}
+	t.Cleanup(open.close)
+	r := o.start(func(error) {})
+	if err := r.prepare(t.Context(), open); err != nil {
+		t.Fatal(err)
+	}
+	return r, open
+}
+
+// joinAlone takes a rank alone through the phases up to join. ctx ends its team.
+func joinAlone(ctx context.Context, t *testing.T, change func(*Options)) (*run, *closers) {
+	t.Helper()
+	r, open := prepareAlone(t, change)
+	if err := inTurn(ctx, open, r.connect, r.join); err != nil {
+		t.Fatal(err)
+	}
+	return r, open
+}
+
+// A rank alone needs no server. It joins as the only member, under the name of its job if it has one.
+func TestJoinAlone(t *testing.T) {
+	for job, want := range map[string]string{"": roster.Alone, "job-7": "job-7"} {
+		j, _ := joinAlone(t.Context(), t, func(o *Options) { o.Origin.Job = job })
+		if j.conn != nil || j.rawConn() != nil || j.retract != nil {
+			t.Errorf("job %q: connection %v, rendezvous %t", job, j.conn, j.retract != nil)
+		}
+		if j.id.RunID != want || len(j.team.Members()) != 1 {
+			t.Errorf("job %q: run %q of %d ranks, want run %q of 1", job, j.id.RunID, len(j.team.Members()), want)
+		}
+		if m := j.team.Self(); m.Device != "cpu" || j.team.Whole() != j.part || m.FirstRows != j.firstRows ||
+			m.Depth < 1 {
+			t.Errorf("job %q: joined as %+v", job, m)
+		}
+		if cores, err := allowedCores(); err != nil || j.cores != float64(cores.Count()) {
+			t.Errorf("job %q: a share of %g cores, want all %d (%v)", job, j.cores, cores.Count(), err)
+		}
+	}
+}
+
+// On a server of the user the run needs a name that tells it from others.
+func TestServerOfTheUserNeedsTheNameOfTheRun(t *testing.T) {
+	p, open := prepareAlone(t, func(o *Options) {
+		o.Origin = roster.Origin{By: "pmi", Identity: roster.Identity{Size: 2, LocalRank: -1}}
+		o.Config.NATS.URL = "nats://localhost:1"
+	})
+	err := p.connect(t.Context(), open)
+	want := "nats.url: pmi does not tell the ranks of one run from those of another on the same server; " +
+		"set JACOBI_RUN_ID to a name of this run"
+	if err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
+
+// The ranks of a job meet at one path, which the name of the run or of the job makes its own.
+func TestRendezvousFile(t *testing.T) {
+	for _, test := range []struct{ dir, runID, job, want string }{
+		{"", "", "", "/out/.jacobi-rendezvous"},
+		{"", "", "job-1", "/out/.jacobi-rendezvous-job-1"},
+		{"", "mine", "job-1", "/out/.jacobi-rendezvous-mine"},
+		{"/shared", "", "job-1", "/shared/.jacobi-rendezvous-job-1"},
+	} {
+		s := &run{}
+		s.Config.Output.Dir, s.Config.NATS.Rendezvous = "/out", test.dir
+		s.Origin.RunID, s.Origin.Job = test.runID, test.job
+		if got := s.rendezvousFile(); got != test.want {
+			t.Errorf("%+v: %s", test, got)
+		}
+	}
+}
+
+// The wait for files grows with the field: 1 GiB takes 102 s on the slowest disk.
+func TestFileTimeout(t *testing.T) {
+	p, _ := prepareAlone(t, func(o *Options) { o.Config.Grid.NX, o.Config.Grid.NY = 16384, 16384 })
+	if got, want := p.fileTimeout(), p.Config.Halo.Timeout+102*time.Second; got != want {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// setUpAlone takes a rank alone through the phases up to load.
+func setUpAlone(t *testing.T, change func(*Options)) (*run, *closers) {
+	t.Helper()
+	r, open := joinAlone(t.Context(), t, change)
+	if err := inTurn(t.Context(), open, r.wire, r.load); err != nil {
+		t.Fatal(err)
+	}
+	return r, open
+}
+
+// A phase that fails leaves what is open to the closers. They release it, and another run can have it.
+func TestFailedPhaseReleasesWhatItHolds(t *testing.T) {
+	dir := t.TempDir()
+	hold(t, dir) // outputs cannot be prepared
+	saved := t.TempDir()
+	l, open := setUpAlone(t, func(o *Options) {
+		o.Config.Output.Dir, o.Config.Checkpoint.Dir = dir, saved
+		o.Config.Checkpoint.Every.Sweeps = 10
+	})
+	if l.saver == nil {
+		t.Fatal("no checkpoints are saved")
+	}
+	if err := l.prepareOutputs(t.Context(), open); err == nil || !strings.Contains(err.Error(), dir) {
+		t.Errorf("outputs: %v, want an error that names output.dir", err)
+	}
+	if lock, err := dirlock.Take(saved, "next"); err == nil {
+		t.Errorf("checkpoint.dir is free before the rank has closed: %v", lock.Release())
+	}
+	open.close()
+	lock, err := dirlock.Take(saved, "next")
+	if err != nil {
+		t.Fatalf("checkpoint.dir is held after the rank has closed: %v", err)
+	}
+	if err := lock.Release(); err != nil {
+		t.Error(err)
+	}
+}
+
+// fullPlace is an output.Place that has no room for one file.
+type fullPlace struct {
+	output.Place
+	name string
+}
+
+// Create implements output.Place.
+func (p fullPlace) Create(name, runID string, size int64) (output.Partial, error) {
+	if name == p.name {
+		return nil, syscall.ENOSPC
+	}
+	return p.Place.Create(name, runID, size)
+}
+
+// If one file cannot be created, those before it are removed.
+func TestFilesThatWereCreatedAreRemoved(t *testing.T) {
+	l, _ := setUpAlone(t, nil)
+	held := hold(t, l.Config.Output.Dir)
+	empty, err := os.ReadDir(l.Config.Output.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := l.Config.Output
+	for created, name := range []string{c.History, c.Report, c.Picture, c.Field} {
+		files, err := l.createFiles(fullPlace{held, name})
+		if !errors.Is(err, syscall.ENOSPC) {
+			t.Errorf("no room for %s: %v", name, err)
+		}
+		with, err := os.ReadDir(c.Dir)
+		if err != nil || len(with)-len(empty) != created {
+			t.Errorf("no room for %s: %d files are there, want %d before it (%v)", name, len(with)-len(empty), created,
+				err)
+		}
+		r := &run{Options: l.Options, outputs: outputs{files: files}}
+		r.abort()
+		if left, err := os.ReadDir(c.Dir); err != nil || len(left) != len(empty) {
+			t.Errorf("no room for %s: left behind: %v (%v)", name, left, err)
+		}
+	}
+}

@@ -1,0 +1,62 @@
+package rank
+
+import (
+	"context"
+
+	"jacobi/internal/compute/problem"
+	"jacobi/internal/net/roster"
+	"jacobi/solver"
+)
+
+// prepared is this rank's part of the problem.
+type prepared struct {
+	problem   *problem.Problem
+	part      roster.Part
+	firstRows string // hash of rows of the problem, which the ranks compare
+}
+
+// prepare evaluates this rank's part of the initial field.
+func (r *run) prepare(ctx context.Context, open *closers) (err error) {
+	if r.problem, err = problem.New(r.Config); err != nil {
+		return err
+	}
+	open.add(r.problem.Close)
+	if !r.launched() && r.Origin.Rank == 0 { // a launcher gives these warnings itself
+		for _, text := range r.problem.Warnings() {
+			r.Log.Warn(text)
+		}
+	}
+	if r.part, err = r.evaluate(ctx); err != nil {
+		return err
+	}
+	r.firstRows, err = r.problem.RowsHash(ctx)
+	return err
+}
+
+// evaluate evaluates this rank's part of the rows, which the ranks divide without regard to the method: a checkpoint
+// may still choose that.
+func (r *run) evaluate(ctx context.Context) (roster.Part, error) {
+	interior := r.problem.Mesh().Interior()
+	parts := min(r.Origin.Size, solver.MaxRanks(interior, 1))
+	if r.Origin.Rank >= parts {
+		return roster.Part{}, nil
+	}
+	stripes, err := solver.Partition(interior, parts, 1)
+	if err != nil {
+		return roster.Part{}, err
+	}
+	return partOf(ctx, r.problem, stripes[r.Origin.Rank])
+}
+
+// partOf evaluates the rows of a stripe and those beside it.
+func partOf(ctx context.Context, p *problem.Problem, s solver.Stripe) (part roster.Part, err error) {
+	part.MaxGuess, part.MaxAbs, err = p.MaxGuess(ctx, max(s.Lo-1, 0), min(s.Hi+1, p.Mesh().NY))
+	if err != nil {
+		return part, err
+	}
+	if part.MaxSource, err = p.MaxSource(ctx, s.Lo, s.Hi); err != nil {
+		return part, err
+	}
+	part.Fixed, err = p.CountFixed(ctx, s.Lo, s.Hi)
+	return part, err
+}

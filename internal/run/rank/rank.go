@@ -1,0 +1,196 @@
+// Package rank is the life of one rank, from the start of its process to its end. The life has phases, each a method of
+// run, which fill its parts one after the other:
+//
+//	prepare         the problem                                        prepare.go
+//	connect         the run's id and the connection to its server      connect.go, server.go
+//	join            the devices, the other ranks, a share of the cores join.go, device.go, cores.go
+//	layOut          the stripes and the depth                          layout.go, internal/run/tune
+//	openBackend     the GPU, if one sweeps, and the backend            gpu.go, sharing.go, backend.go, levels.go
+//	wireUp          the exchange with neighbours, the sum over ranks   wire.go, links.go, windows.go
+//	load            the field, and the saver of checkpoints            load.go, goal.go, saver.go
+//	prepareOutputs  the output files and the observers                 outputs.go, place.go, files.go, page.go
+//	solve           the result of the sweeps                           solve.go, stats.go
+//	write           the outputs and the report                         write.go, digest.go, commit.go, report.go
+//
+// A rank with a task goes as far as join, and the task says how it goes on (task.go, internal/tools/tasks). An idle
+// rank goes as far as join and waits for the end (idle.go). The phases enter what they open into closers (closers.go).
+// A rank that fails tells the others first and closes then (blame.go).
+package rank
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.uber.org/zap"
+
+	"jacobi/configs"
+	"jacobi/internal/base/awake"
+	"jacobi/internal/net/roster"
+	"jacobi/internal/observe/output"
+	"jacobi/solver"
+)
+
+// Options are what a rank is started with.
+type Options struct {
+	Origin  roster.Origin
+	Environ []string // "NAME=value", as of os.Environ; tells whether the scheduler's ranks are all on this node
+	Config  configs.Config
+	Log     *zap.Logger
+	// Stop ends with the request to stop. Before the first sweep the rank then ends with the cause, a *StopError.
+	// Later all ranks stop after a common sweep.
+	Stop context.Context
+	// End ends the context that Run is given. It is called if the server refuses a permission that the rank needs.
+	End context.CancelCauseFunc
+	// Task, if not nil, is what the ranks do in place of solving.
+	Task Task
+	// Stats makes the rank publish statistics while it sweeps.
+	Stats bool
+	// Watch, if not nil, is called on rank 0 of a run that no launcher started, with the events of all ranks.
+	Watch func(roster.Event)
+	// Viewed is called on rank 0 of a run that no launcher started, with the URL of its page, if there is one.
+	Viewed func(url string)
+	// Summarize is called on rank 0 of a run that no launcher started, once the outputs are written. outputs holds
+	// output.dir; it is nil if the run writes no file.
+	Summarize func(report output.Report, outputs *output.Held) error
+	// Linger, if not nil, is called after Summarize where the other ranks wait for rank 0 to end.
+	Linger func()
+}
+
+// launched reports whether a launcher started the rank.
+func (o Options) launched() bool { return o.Origin.By == roster.ByLauncher }
+
+// alone reports whether the rank is a run of its own, without a server. Viewers need one.
+func (o Options) alone() bool {
+	return o.Origin.Size == 1 && !o.launched() && o.Config.View.Listen == ""
+}
+
+// run is what a rank has of its run. The phases fill it, each a part of its own.
+type run struct {
+	Options
+	startedAt time.Time
+	// keepOn is called before the first sweep. From then on Stop ends the run at a common sweep only. keepOn returns
+	// false if Stop has ended before.
+	keepOn func() bool
+
+	prepared
+	connection
+	membership
+	division
+	sweeper
+	wires
+	state
+	outputs
+	solution
+}
+
+// Run takes a rank through its whole life and closes everything that it opened. When it returns an error, the other
+// ranks have been told. The error is a *StopError if Stop ended before the first sweep. roster.IsConsequence tells
+// whether another rank failed first.
+func Run(ctx context.Context, o Options) (solver.Result, error) {
+	open := &closers{log: o.Log}
+	defer open.close()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	w, err := live(ctx, cancel, o, open)
+	if err == nil && !o.launched() && w.report != nil {
+		err = o.Summarize(*w.report, w.held)
+	}
+	if err == nil && w.leave != nil {
+		w.leave()
+	}
+	return w.result, err
+}
+
+// live takes a rank through all phases. cancel ends ctx.
+func live(ctx context.Context, cancel context.CancelCauseFunc, o Options, open *closers) (written, error) {
+	r := o.start(cancel)
+	if err := r.meet(ctx, open); err != nil {
+		if stop, ok := errors.AsType[*StopError](context.Cause(ctx)); ok {
+			return written{}, stop
+		}
+		return written{}, err
+	}
+	opened := len(open.funcs)
+	work := r.solveAll
+	switch {
+	case r.idle():
+		work = r.awaitEnd
+	case r.Task != nil:
+		work = r.task
+	}
+	w, err := work(r.team.Context(), open)
+	if err != nil {
+		return w, r.fail(err)
+	}
+	if !r.launched() && r.Origin.Size > 1 && r.Config.Solver.Verdict(w.result.Reason) == configs.Missed {
+		w.leave = func() { r.leave(open, opened) }
+	}
+	return w, nil
+}
+
+// leave closes what was opened after the join, and waits until all ranks have. A scheduler may kill the other ranks as
+// soon as one has ended with a code other than 0, so rank 0 has to be done by then. A rank that does not come is no
+// fault any more.
+func (r *run) leave(open *closers, opened int) {
+	if r.id.Rank == 0 && r.Linger != nil {
+		r.Linger()
+	}
+	open.closeTo(opened)
+	ctx, cancel := awake.WithTimeout(r.team.Context(), r.fileTimeout()+r.Config.Metrics.Linger)
+	defer cancel()
+	if r.idle() {
+		_, _ = r.team.AwaitEnd(ctx, "leave")
+	} else if r.team.Barrier(ctx, "leave") == nil {
+		_ = r.team.End(ctx, "leave", nil)
+	}
+}
+
+// start returns a rank whose cancel is called when Stop ends, until keepOn is called.
+func (o Options) start(cancel context.CancelCauseFunc) *run {
+	return &run{Options: o, startedAt: time.Now(),
+		keepOn: context.AfterFunc(o.Stop, func() { cancel(context.Cause(o.Stop)) })}
+}
+
+// phase is a phase of the life of a rank. It leaves what it opens to the closers.
+type phase func(ctx context.Context, open *closers) error
+
+// inTurn goes through phases until one fails.
+func inTurn(ctx context.Context, open *closers, phases ...phase) error {
+	for _, p := range phases {
+		if err := p(ctx, open); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// meet takes the phases up to the join. If one fails, the other ranks learn of it when the join times out.
+func (r *run) meet(ctx context.Context, open *closers) error {
+	if err := inTurn(ctx, open, r.prepare, r.connect, r.takeMethod); err != nil {
+		return err
+	}
+	return r.withFault(r.join(ctx, open))
+}
+
+// wire takes the phases from the layout to the links.
+func (r *run) wire(ctx context.Context, open *closers) error {
+	return inTurn(ctx, open, r.layOut, r.openBackend, r.wireUp)
+}
+
+// solveAll takes the phases from the layout to the outputs.
+func (r *run) solveAll(ctx context.Context, open *closers) (written, error) {
+	defer r.abort()
+	if err := inTurn(ctx, open, r.watch, r.openPage, r.wire, r.load, r.foresee,
+		r.prepareOutputs, r.solve); err != nil {
+		return written{}, err
+	}
+	w, err := r.write(ctx)
+	if err != nil {
+		return w, err
+	}
+	// Until all ranks arrive here, neighbours may ask the links for rows again.
+	ctx, cancel := r.withFileTimeout(ctx)
+	defer cancel()
+	return w, r.end(ctx, w.result)
+}

@@ -1,0 +1,125 @@
+package rank
+
+import (
+	"context"
+
+	"jacobi/internal/compute/outlook"
+	"jacobi/internal/observe/progress"
+	"jacobi/solver"
+	"jacobi/solver/jacobi"
+)
+
+// solution is how the sweeps end.
+type solution struct {
+	forecast *outlook.Outlook // rank 0 only
+	result   solver.Result
+}
+
+// foresee estimates how the run will end. Only rank 0 needs that.
+func (r *run) foresee(ctx context.Context, _ *closers) (err error) {
+	if r.id.Rank == 0 {
+		r.forecast, err = outlook.New(ctx, r.problem)
+	}
+	return err
+}
+
+// progressOptions says what the progress of the run takes of it.
+func (r *run) progressOptions() progress.Options {
+	c, m := r.Config.Solver, r.layout.Mesh
+	o := progress.Options{Team: r.team, Points: float64(m.NX) * float64(m.NY) * float64(r.sweepsOf(1)),
+		Start: r.resumed.Start.Sweeps, Max: c.MaxIterations, Step: r.step(), Cadence: r.layout.Norms, Goal: r.goal}
+	o.NewCourse = func(target float64) progress.Course { return outlook.NewCourse(r.forecast, target, c.MaxIterations) }
+	if !c.Entry().Modes {
+		o.NewCourse = func(target float64) progress.Course { return outlook.NewCycles(target, 0, c.MaxIterations) }
+	}
+	if !r.launched() {
+		o.Say = func(line string) { r.Log.Info(line) }
+	}
+	return o
+}
+
+// solve sweeps until the run ends, and completes the history of norms and the last checkpoint. All ranks call it.
+func (r *run) solve(ctx context.Context, open *closers) error {
+	if err := r.addNorms(r.resumed.Norms); err != nil {
+		return err
+	}
+	r.viewers.Add(r.resumed.Norms)
+	if !r.keepOn() {
+		return context.Cause(r.Stop)
+	}
+	shown := progress.Start(ctx, r.progressOptions())
+	recorder := progress.NewRecorder(func(first int, norms []float64) error {
+		shown.Norms(first, norms)
+		r.viewers.Add(norms)
+		return r.addNorms(norms)
+	})
+	defer recorder.Close(ctx)
+	reporter := r.startStats(open)
+	result, err := r.sweep(ctx, reporter.OnStep(r.tracer.OnStep()),
+		func(first int, norms []float64) error { return recorder.Add(ctx, first, norms) }, shown.Swept)
+	if err != nil {
+		return r.onGPU(err)
+	}
+	if err := recorder.Close(ctx); err != nil {
+		return err
+	}
+	shown.Last(result)
+	if err := r.finishSaver(ctx, result); err != nil {
+		return err
+	}
+	if err := r.finishObservers(ctx, result); err != nil {
+		return r.onGPU(err)
+	}
+	reporter.Finish(result)
+	r.result = result
+	return nil
+}
+
+// sweep runs the method. onStep gets the steps of this rank; on rank 0, record gets the norms, and swept the iterations
+// done where most have no norm.
+func (r *run) sweep(ctx context.Context, onStep solver.OnStep, record func(first int, norms []float64) error,
+	swept func(done int)) (solver.Result, error) {
+	sums := solver.NewReductions(r.reducer, &solver.Watch{OnStep: onStep})
+	it, err := r.iteration(sums)
+	if err != nil {
+		return solver.Result{}, err
+	}
+	team, saver, first := r.team, r.saver, r.id.Rank == 0 // the callbacks run once a pass
+	return solver.Drive(ctx, it, sums, solver.Options{
+		Start:         r.resumed.Start,
+		Magnitude:     r.layout.Magnitude,
+		Goal:          r.goal,
+		MaxIterations: r.Config.Solver.MaxIterations,
+		Stop:          r.stopRequested(),
+		Saver:         r.solverSaver(),
+		SaveEvery:     r.Config.Checkpoint.Every.Sweeps,
+		Samples:       r.samples,
+		OnPass: func(done int) {
+			team.SetSweeps(done)
+			if first && r.layout.Norms.Stride > 1 {
+				swept(done)
+			}
+		},
+		OnNorms: func(iteration int, norms []float64) error {
+			if !first {
+				return nil
+			}
+			if saver != nil {
+				saver.AddNorms(norms)
+			}
+			return record(iteration, norms)
+		},
+	})
+}
+
+// iteration returns the method of the run at work on the loaded field.
+func (r *run) iteration(sums *solver.Reductions) (solver.Iteration, error) {
+	if r.levels != nil {
+		return r.cycles(sums), nil
+	}
+	return jacobi.New(r.backend, r.exchange, sums.Watch, jacobi.Options{
+		EngineOptions: jacobi.EngineOptions{Depth: r.layout.Depth, MaxSweeps: r.Sweeps, Sweeps: r.resumed.Start.Sweeps,
+			Norms: r.layout.Norms},
+		Initial: r.initial, Ahead: r.Ahead,
+	})
+}

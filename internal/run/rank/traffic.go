@@ -1,0 +1,62 @@
+package rank
+
+import (
+	"time"
+
+	"jacobi/halo"
+	"jacobi/internal/observe/output"
+	"jacobi/solver"
+)
+
+// trafficReport returns what went through a link; nil if nothing did. sweeping says that the rank itself sweeps, so
+// that what it does not wait for is hidden behind its sweeps.
+func trafficReport(t halo.Traffic, sweeping bool) *output.TrafficReport {
+	if t.Exchanges == 0 {
+		return nil
+	}
+	rep := &output.TrafficReport{Exchanges: t.Exchanges, Bytes: t.Bytes, LinkTime: &output.LinkTime{
+		CopyOut: t.CopyOut.Seconds(), Send: t.Send.Seconds(), Wait: t.Wait.Seconds(), CopyIn: t.CopyIn.Seconds()}}
+	if t.Travel == 0 || t.Split.Exchanges == 0 {
+		return rep
+	}
+	// Of an exchange that a broken connection has lost not all times are known. It counts as the mean of the others.
+	all := func(d time.Duration) float64 {
+		return d.Seconds() * float64(t.Exchanges) / float64(t.Split.Exchanges)
+	}
+	rep.WayTime = &output.WayTime{Frame: all(t.Split.Frame), Unframe: all(t.Split.Unframe), Turn: all(t.Split.Turn),
+		Travel: (t.CopyOut + t.Travel + t.CopyIn).Seconds()}
+	if sweeping {
+		rep.Hidden = new(t.Hidden.Seconds() / rep.Travel)
+	}
+	return rep
+}
+
+// peerTraffic returns what went over peer memory in a number of exchanges.
+func (d *division) peerTraffic(exchanges uint64) *output.TrafficReport {
+	return trafficOf(exchanges, exchanges*uint64(d.layout.Depth*d.layout.Mesh.RowBytes()))
+}
+
+// trafficOf returns what went over peer memory in a number of exchanges that sent the given number of bytes; nil for
+// none.
+func trafficOf(exchanges, sent uint64) *output.TrafficReport {
+	if exchanges == 0 {
+		return nil
+	}
+	return &output.TrafficReport{Exchanges: exchanges, Bytes: 2 * sent}
+}
+
+// settleWires divides what the two ends of each link saw into the time on the wire and the lateness of a rank. Each
+// Turn is of one clock; halo.Split has the formula.
+func settleWires(ranks []output.RankReport) {
+	for _, k := range ranks {
+		for side, facing := range map[solver.Side]solver.Side{solver.Top: solver.Bottom, solver.Bottom: solver.Top} {
+			link := k.Transports[side.String()]
+			here, there := link.Traffic, ranks[link.Neighbour].Transports[facing.String()].Traffic
+			if !here.HasWay() || !there.HasWay() {
+				continue
+			}
+			own, other := here.Turn, there.Turn*float64(here.Exchanges)/float64(there.Exchanges)
+			here.Wire, here.Late = new(max(0, (own+other)/2)), new((own-other)/2)
+		}
+	}
+}

@@ -1,0 +1,85 @@
+package rank
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"jacobi/halo"
+	"jacobi/internal/observe/output"
+	"jacobi/solver"
+)
+
+const ms = time.Millisecond
+
+// What a meter counts becomes the parts of the way, in seconds. Of 4 exchanges one was lost, and counts as the others.
+func TestTrafficReport(t *testing.T) {
+	split := halo.Split{Exchanges: 3, Frame: 6 * ms, Unframe: 3 * ms, Turn: -12 * ms}
+	counted := halo.Traffic{Exchanges: 4, Bytes: 4096, CopyOut: 10 * ms, Send: 20 * ms, Wait: 30 * ms, CopyIn: 40 * ms,
+		Travel: 150 * ms, Hidden: 100 * ms, Split: split}
+	local := counted
+	local.Travel, local.Hidden, local.Split = 0, 0, halo.Split{}
+	waits := counted
+	waits.Wait, waits.Hidden = time.Second, 0
+	const times = `{"exchanges":4,"bytes":4096,"copy_out_seconds":0.01,"send_seconds":0.02,`
+	for _, c := range []struct {
+		name     string
+		traffic  halo.Traffic
+		sweeping bool
+		want     string
+	}{
+		{"no exchange", halo.Traffic{}, true, "null"},
+		{"a network", counted, true, times + `"wait_seconds":0.03,"copy_in_seconds":0.04,"frame_seconds":0.008,` +
+			`"unframe_seconds":0.004,"turn_seconds":-0.016,"travel_seconds":0.2,"hidden":0.5}`},
+		{"no sweep meanwhile", waits, true, times + `"wait_seconds":1,"copy_in_seconds":0.04,"frame_seconds":0.008,` +
+			`"unframe_seconds":0.004,"turn_seconds":-0.016,"travel_seconds":0.2,"hidden":0}`},
+		{"a GPU", counted, false, times + `"wait_seconds":0.03,"copy_in_seconds":0.04,"frame_seconds":0.008,` +
+			`"unframe_seconds":0.004,"turn_seconds":-0.016,"travel_seconds":0.2}`},
+		{"shared memory", local, true, times + `"wait_seconds":0.03,"copy_in_seconds":0.04}`},
+	} {
+		got, err := json.Marshal(trafficReport(c.traffic, c.sweeping))
+		if err != nil || string(got) != c.want {
+			t.Errorf("%s: %v\ngot  %s\nwant %s", c.name, err, got, c.want)
+		}
+	}
+}
+
+// Three ranks in a ring: the wire and the lateness follow from both ends of a link, whatever their clocks.
+func TestSettleWires(t *testing.T) {
+	link := func(neighbour int, exchanges uint64, turn float64) output.LinkReport {
+		return output.LinkReport{Neighbour: neighbour, Traffic: &output.TrafficReport{Exchanges: exchanges,
+			LinkTime: &output.LinkTime{WayTime: &output.WayTime{Turn: turn}}}}
+	}
+	bare := output.LinkReport{Neighbour: 2, Traffic: &output.TrafficReport{Exchanges: 8}}
+	ranks := []output.RankReport{
+		{Transports: map[string]output.LinkReport{"top": link(2, 8, 0.25), "bottom": link(1, 8, 5)}},
+		// one exchange less was counted, and this rank hands its rows over later
+		{Transports: map[string]output.LinkReport{"top": link(0, 4, -2), "bottom": bare}},
+		{Transports: map[string]output.LinkReport{"top": link(1, 8, 3), "bottom": link(0, 8, -0.5)}},
+	}
+	settleWires(ranks)
+	for _, c := range []struct {
+		rank       int
+		side       string
+		wire, late float64
+	}{{0, "bottom", 0.5, 4.5}, {1, "top", 0.25, -2.25}, {0, "top", 0, 0.375}, {2, "bottom", 0, -0.375}} {
+		w := ranks[c.rank].Transports[c.side].Traffic.WayTime
+		if w.Wire == nil || *w.Wire != c.wire || w.Late == nil || *w.Late != c.late {
+			got, err := json.Marshal(w)
+			t.Errorf("rank %d, %s: %s, %v; want wire %v, late %v", c.rank, c.side, got, err, c.wire, c.late)
+		}
+	}
+	if w := ranks[2].Transports["top"].Traffic.WayTime; w.Wire != nil || w.Late != nil {
+		t.Errorf("a wire was made up: %+v", w)
+	}
+}
+
+// Over peer memory Depth rows travel each way in an exchange, and nobody knows how long that takes.
+func TestPeerTraffic(t *testing.T) {
+	l := run{division: division{layout: solver.Layout{Mesh: solver.Mesh{NX: 100, DType: solver.Float32}, Depth: 16}}}
+	for exchanges, want := range map[uint64]string{0: "null", 3: `{"exchanges":3,"bytes":38400}`} {
+		if got, err := json.Marshal(l.peerTraffic(exchanges)); err != nil || string(got) != want {
+			t.Errorf("%d exchanges: %s, %v; want %s", exchanges, got, err, want)
+		}
+	}
+}

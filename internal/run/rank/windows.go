@@ -1,0 +1,218 @@
+package rank
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"jacobi/cuda"
+	"jacobi/halo"
+	"jacobi/internal/base/awake"
+	"jacobi/internal/net/roster"
+	"jacobi/solver"
+)
+
+// The transports between ranks with GPUs that need no link.
+const (
+	transportPeer = "peer memory" // CUDA IPC: a rank writes rows into the window of another
+	transportSelf = "device memory"
+)
+
+// windows are the windows of other ranks into which the GPU of this rank writes, and how rows travel without a link.
+type windows struct {
+	neighbours [2]*cuda.Window // by side; nil where the rows use a link
+	all        []*cuda.Window  // by rank, nil for the own one; empty unless every rank reaches every other
+	direct     [2]halo.Info    // by side: how the rows travel; empty where they use a link
+	indirect   [2]string       // by side: why a rank with a GPU uses a link and not peer memory
+}
+
+// windowAnswer is what a rank tells all others: its offer, and then which windows it could not map.
+type windowAnswer struct {
+	Offer  json.RawMessage `json:"offer,omitempty"`
+	Fault  string          `json:"fault,omitempty"`  // why there is no offer
+	Faults map[int]string  `json:"faults,omitempty"` // by rank
+}
+
+// openWindows opens this rank's window and maps those of other ranks. All ranks call it and agree on which pairs write
+// into each other's memory.
+func (r *run) openWindows(ctx context.Context) (w windows, err error) {
+	onGPU := func(g roster.Group) bool { return g.First.Device == "cuda" }
+	if r.id.Size == 1 && r.gpu != nil {
+		self := halo.Info{Transport: transportSelf, Why: "the rank is its own neighbour"}
+		w.direct = [2]halo.Info{self, self}
+	}
+	if r.id.Size == 1 || r.Config.Halo.Transport == string(halo.ModeNATS) ||
+		!slices.ContainsFunc(r.team.Groups(), onGPU) {
+		return w, nil
+	}
+	ctx, cancel := awake.WithTimeout(ctx, r.Config.Halo.Timeout)
+	defer cancel()
+	offers, err := r.tellAll(ctx, "windows", r.offerWindow())
+	if err != nil {
+		return w, err
+	}
+	mine, mapped := windowAnswer{Faults: map[int]string{}}, map[int]*cuda.Window{}
+	for _, other := range r.wanted() {
+		if mapped[other], err = r.mapWindow(offers[other]); err != nil {
+			mine.Faults[other] = err.Error()
+			delete(mapped, other)
+		}
+	}
+	answers, err := r.tellAll(ctx, "mapped windows", mine)
+	if err != nil {
+		return w, errors.Join(err, closeWindows(mapped, nil))
+	}
+	return r.chooseWindows(mapped, answers)
+}
+
+// offerWindow returns this rank's offer; none if the CPU sweeps.
+func (r *run) offerWindow() (a windowAnswer) {
+	var err error
+	switch {
+	case r.gpu != nil:
+		if err = r.gpu.OpenWindow(); err == nil {
+			a.Offer, err = r.gpu.OfferWindow(r.id.Rank)
+		}
+	case r.levels != nil && r.levels.gpu != nil:
+		if err = r.levels.gpu.OpenWindow(r.id.Size); err == nil {
+			a.Offer, err = r.levels.gpu.OfferWindow(r.id.Rank)
+		}
+	}
+	if err != nil {
+		a.Fault = err.Error()
+	}
+	return a
+}
+
+// mapWindow maps the window that another rank offers.
+func (r *run) mapWindow(a windowAnswer) (*cuda.Window, error) {
+	switch {
+	case a.Offer == nil:
+		return nil, errors.New(a.Fault)
+	case r.gpu != nil:
+		return r.gpu.MapWindow(a.Offer)
+	}
+	return r.levels.gpu.MapWindow(a.Offer)
+}
+
+// wanted returns the ranks whose windows this rank maps: its neighbours or, with multigrid if all can be reached, all
+// others.
+func (r *run) wanted() (ranks []int) {
+	if !r.sweepsOnGPU() {
+		return nil
+	}
+	neighbour := map[int]bool{}
+	_ = r.eachNeighbour(func(_ solver.Side, to roster.Member) error {
+		neighbour[to.Rank] = true
+		return nil
+	})
+	self, all := r.team.Self(), r.levels != nil && r.reachAll()
+	for _, m := range r.team.Members() {
+		if m.Rank != self.Rank && (all || neighbour[m.Rank]) && noWindow(self, m) == "" {
+			ranks = append(ranks, m.Rank)
+		}
+	}
+	return ranks
+}
+
+// noWindow returns why a rank with a GPU cannot share memory with rank m; "" if they may try.
+func noWindow(self, m roster.Member) string {
+	switch {
+	case m.Device != "cuda":
+		return fmt.Sprintf("rank %d has no GPU", m.Rank)
+	case !roster.InOneMemory(self, m):
+		return fmt.Sprintf("rank %d is on another node, or in another container", m.Rank)
+	}
+	return ""
+}
+
+// reachAll reports whether all ranks may write into each other's windows. All ranks find the same.
+func (r *run) reachAll() bool {
+	members := r.team.Members()
+	return !slices.ContainsFunc(members, func(m roster.Member) bool { return noWindow(members[0], m) != "" })
+}
+
+// chooseWindows keeps of the windows that this rank has mapped those of ranks that have mapped its own, and closes the
+// others.
+func (r *run) chooseWindows(mapped map[int]*cuda.Window, answers []windowAnswer) (w windows, err error) {
+	keep := map[*cuda.Window]bool{}
+	err = r.eachNeighbour(func(side solver.Side, to roster.Member) error {
+		if !r.sweepsOnGPU() {
+			return nil
+		}
+		if err := r.settleSide(&w, side, to, answers[r.id.Rank].Faults[to.Rank],
+			answers[to.Rank].Faults[r.id.Rank]); err != nil {
+			return err
+		}
+		if w.direct[side].Transport != "" {
+			w.neighbours[side], keep[mapped[to.Rank]] = mapped[to.Rank], true
+		}
+		return nil
+	})
+	whole := r.levels != nil && r.reachAll()
+	for _, a := range answers {
+		whole = whole && len(a.Faults) == 0
+	}
+	if whole {
+		w.all = make([]*cuda.Window, len(answers))
+		for other, p := range mapped {
+			w.all[other], keep[p] = p, true
+		}
+	}
+	return w, errors.Join(err, closeWindows(mapped, keep))
+}
+
+// settleSide decides how the rows of one side travel. mine and theirs are the faults that the two ranks have found, ""
+// for none.
+func (r *run) settleSide(w *windows, side solver.Side, to roster.Member, mine, theirs string) error {
+	fault := mine
+	if fault == "" && theirs != "" {
+		fault = fmt.Sprintf("rank %d: %s", to.Rank, theirs)
+	}
+	if f := noWindow(r.team.Self(), to); f != "" {
+		fault = f
+	}
+	if fault == "" {
+		w.direct[side] = halo.Info{Transport: transportPeer, Why: "same node, device memory mapped by CUDA IPC"}
+		return nil
+	}
+	if r.Config.Halo.Transport == string(halo.ModeP2P) && to.Device == r.deviceName() {
+		return fmt.Errorf("halo.transport \"p2p\": no peer memory between ranks %d and %d: %s", r.id.Rank, to.Rank,
+			fault)
+	}
+	w.indirect[side] = fault
+	r.Log.Sugar().Infof("no peer memory with rank %d: %s", to.Rank, fault)
+	return nil
+}
+
+// closeWindows closes all but some windows.
+func closeWindows(mapped map[int]*cuda.Window, keep map[*cuda.Window]bool) error {
+	var errs []error
+	for _, p := range mapped {
+		if !keep[p] {
+			errs = append(errs, p.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// eachNeighbour calls f for each side that has a neighbour.
+func (r *run) eachNeighbour(f func(side solver.Side, to roster.Member) error) error {
+	for side, has := range r.layout.Neighbour {
+		if !has {
+			continue
+		}
+		if err := f(solver.Side(side), r.neighbour(solver.Side(side))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tellAll gives every rank what each of them says, by rank.
+func (r *run) tellAll(ctx context.Context, what string, mine windowAnswer) (all []windowAnswer, err error) {
+	return roster.DecideOn(ctx, r.team, what, mine,
+		func(all []windowAnswer) ([]windowAnswer, error) { return all, nil })
+}

@@ -1,0 +1,194 @@
+// Package soak is what launcher soak and its ranks tell each other: the order of the launcher, the results of each
+// step, and their total. The ranks do the work (internal/tools/tasks/soak.go).
+package soak
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"jacobi/internal/net/roster"
+)
+
+// Order says what the ranks shall do.
+type Order struct {
+	For         time.Duration `json:"for"` // from the first round on; at least one round is complete
+	StopOnError bool          `json:"stop_on_error,omitempty"`
+	Flip        *Flip         `json:"flip,omitempty"`
+}
+
+// Variable returns the environment variable of the order, "NAME=value".
+func (o Order) Variable() (string, error) {
+	data, err := json.Marshal(o)
+	return roster.EnvSoak + "=" + string(data), err
+}
+
+// ParseOrder reads the value of the environment variable roster.EnvSoak.
+func ParseOrder(text string) (*Order, error) {
+	var o Order
+	if err := json.Unmarshal([]byte(text), &o); err != nil {
+		return nil, fmt.Errorf("%s: %w", roster.EnvSoak, err)
+	}
+	return &o, nil
+}
+
+// Flip orders a fault, to show that it is found: one rank begins one round with one wrong bit in its field, in the
+// middle of a row.
+type Flip struct {
+	Rank  int `json:"rank"`
+	Round int `json:"round"` // from 1
+	Row   int `json:"row"`
+}
+
+// ParseFlip reads a Flip written as rank=1,round=2,row=50.
+func ParseFlip(text string) (*Flip, error) {
+	f := &Flip{Rank: -1, Round: -1, Row: -1}
+	into := map[string]*int{"rank": &f.Rank, "round": &f.Round, "row": &f.Row}
+	for part := range strings.SplitSeq(text, ",") {
+		name, value, _ := strings.Cut(part, "=")
+		n, err := strconv.Atoi(value)
+		if into[name] == nil || *into[name] >= 0 || err != nil || n < 0 {
+			return nil, errFlip
+		}
+		*into[name] = n
+	}
+	if f.Rank < 0 || f.Round < 1 || f.Row < 0 {
+		return nil, errFlip
+	}
+	return f, nil
+}
+
+var errFlip = errors.New("rank=R,round=N,row=Y is wanted, with R and Y from 0 and N from 1")
+
+// Kind is the kind of a step.
+type Kind string
+
+// The kinds. A round is one step of each; with one rank it is one step alone.
+const (
+	Alone Kind = "alone" // every rank sweeps the whole mesh
+	Ring  Kind = "ring"  // all ranks sweep the mesh together, one stripe each
+)
+
+// Event is what the ranks tell the launcher: one of its parts is set.
+type Event struct {
+	Event     string     `json:"event"` // the name of the part: reference, working, step or end
+	Reference *Reference `json:"reference,omitempty"`
+	Working   *Working   `json:"working,omitempty"`
+	Step      *Step      `json:"step,omitempty"`
+	End       *Total     `json:"end,omitempty"`
+}
+
+// Reference describes the field with which all others are compared.
+type Reference struct {
+	Host        string  `json:"host"` // whose CPU has computed it
+	Sweeps      int     `json:"sweeps"`
+	Seconds     float64 `json:"seconds"`
+	FieldSHA256 string  `json:"field_sha256"` // as in the report of a run
+}
+
+// Working says how far rank 0 is in a step that takes long. Round 0 is the reference.
+type Working struct {
+	Round  int  `json:"round"`
+	Kind   Kind `json:"kind,omitempty"`
+	Sweeps int  `json:"sweeps"`
+	Of     int  `json:"of"`
+}
+
+// Step is the result of a step on all ranks.
+type Step struct {
+	Round   int     `json:"round"` // from 1
+	Kind    Kind    `json:"kind"`
+	Sweeps  int     `json:"sweeps"`  // of the mesh, by each rank or by all together
+	Elapsed float64 `json:"elapsed"` // seconds since the first round began
+	Ranks   []Rank  `json:"ranks"`
+}
+
+// Rank is the result of a step on one rank.
+type Rank struct {
+	Device
+	Seconds float64 `json:"seconds"` // of the sweeps
+	Rows    int     `json:"rows"`    // compared
+	Bits    int64   `json:"bits"`    // compared
+	SHA256  string  `json:"sha256"`  // of the SHA-256s of the rows, in order
+	Differ  []Range `json:"differ,omitempty"`
+	Health  *Health `json:"health,omitempty"` // nil without readings
+	Stop    bool    `json:"stop,omitempty"`   // the rank was told to stop; Rows is 0 if it gave the step up
+}
+
+// Device is a rank and its device.
+type Device struct {
+	Rank     int    `json:"rank"`
+	Host     string `json:"host"`
+	Device   string `json:"device"`
+	UUID     string `json:"uuid,omitempty"` // of a GPU
+	PCIBusID string `json:"pci,omitempty"`  // of a GPU
+	Unread   string `json:"unread,omitempty"`
+}
+
+// Total adds up the steps of a soak.
+type Total struct {
+	Rounds  int     `json:"rounds"` // complete ones
+	Steps   int     `json:"steps"`
+	Devices int     `json:"devices"`
+	Sweeps  int64   `json:"sweeps"` // of the whole mesh, over all devices
+	Bits    int64   `json:"bits_compared"`
+	Seconds float64 `json:"seconds"`
+	// Differing counts the results with a wrong row: one rank in one step counts once. Differences has the first ones.
+	Differing   int          `json:"differing"`
+	Differences []Difference `json:"differences,omitempty"`
+	// Suspect is set if all devices have the same bits, and these are not those of the reference.
+	Suspect string `json:"suspect,omitempty"`
+}
+
+// Difference is a result that differs from the reference.
+type Difference struct {
+	Device
+	Round int     `json:"round"`
+	Kind  Kind    `json:"kind"`
+	Rows  []Range `json:"rows"`
+	Of    int     `json:"of"` // rows compared
+}
+
+// maxDifferences bounds Total.Differences.
+const maxDifferences = 100
+
+// Add adds a step that all ranks have ended. both says that a round has two steps. It returns the differences.
+func (t *Total) Add(s Step, both bool) (found []Difference) {
+	t.Devices, t.Seconds = len(s.Ranks), s.Elapsed
+	complete, alike := true, len(s.Ranks) > 1 && s.Kind == Alone
+	for _, r := range s.Ranks {
+		if r.Rows == 0 {
+			complete = false
+			continue
+		}
+		t.Bits += r.Bits
+		alike = alike && len(r.Differ) > 0 && r.SHA256 == s.Ranks[0].SHA256
+		if s.Kind == Alone {
+			t.Sweeps += int64(s.Sweeps)
+		}
+		if len(r.Differ) > 0 {
+			found = append(found,
+				Difference{Device: r.Device, Round: s.Round, Kind: s.Kind, Rows: r.Differ, Of: r.Rows})
+		}
+	}
+	if !complete {
+		alike = false
+	} else {
+		t.Steps++
+		if s.Kind == Ring {
+			t.Sweeps += int64(s.Sweeps)
+		}
+		if s.Kind == Ring || !both {
+			t.Rounds++
+		}
+	}
+	if alike {
+		t.Suspect = "the CPU that computed the reference"
+	}
+	t.Differing += len(found)
+	t.Differences = append(t.Differences, found[:min(len(found), maxDifferences-len(t.Differences))]...)
+	return found
+}

@@ -1,0 +1,181 @@
+package multigrid
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"jacobi/solver"
+)
+
+// Couplings are the weights of a point's neighbours in the equation of a level, u - X (west + east) - Y (north + south)
+// = b. In the terms of solver.Operator, X is h(1-q) and Y is hq.
+type Couplings struct{ X, Y float64 }
+
+// MaxSlots is the largest number of points in a block of a Direct: Neumann walls at both ends of the intervals.
+const MaxSlots = coarsestIntervals + 1
+
+// Direct solves the coarsest level by block elimination in float64. A block is a row or a column of the level, across
+// its longer direction; slots are its points. With block i's couplings to its neighbours, Low and High, the equations
+// are
+//
+//	D[i] x[i] - Low(i) x[i-1] - High(i) x[i+1] = b[i]    S[0] = D[0]    S[i] = D[i] - Low(i) High(i-1) S[i-1]^-1
+//
+// at free slots, those that sweeps update; x and b are 0 at all others. docs/numerics.md defines the bits.
+//
+// Where the longer direction is periodic, the last block is the border: it is a neighbour of the first block, too. All
+// blocks before it are the chain, which has the solution p[i] + Ring[i] x[border], with p that for x[border] = 0.
+type Direct struct {
+	Slots, Blocks int
+	Chain         int       // blocks that are not the border
+	Inverse       []float64 // S^-1 by block, row by row; of the border, the inverse of what is left of its equations
+	Ring          []float64 // by block of the chain, row by row; nil without a border
+
+	mesh          solver.Mesh
+	columns       bool    // the blocks are columns
+	across, along float64 // couplings within a block and between blocks
+	mirrors       [2]bool // the first, the last block lies on a Neumann wall
+	free          []bool  // by block and slot
+}
+
+// NewDirect eliminates the equations of the coarsest level. It fails if they have no solution.
+func (l Layout) NewDirect() (*Direct, error) {
+	d := l.newDirect()
+	if l.Fixed != nil {
+		for i := range d.free {
+			x, y := d.Point(i/d.Slots, i%d.Slots)
+			d.free[i] = !slices.ContainsFunc(l.Fixed[len(l.Fixed)-1][y], func(c Columns) bool {
+				return c.Lo <= x && x < c.Hi
+			})
+		}
+	}
+	if err := d.eliminate(); err != nil {
+		return nil, fmt.Errorf("multigrid: coarsest level, %d x %d points: %w", d.mesh.NX, d.mesh.NY, err)
+	}
+	return d, nil
+}
+
+// newDirect returns a Direct without its matrices and fixed points.
+func (l Layout) newDirect() *Direct {
+	m := l.Plan.Levels[len(l.Plan.Levels)-1].Mesh
+	lo, hi := m.InteriorColumns()
+	d := &Direct{mesh: m, Slots: hi - lo, Blocks: m.Interior().Rows(), across: l.Plan.Coarsest.X,
+		along: l.Plan.Coarsest.Y}
+	low, high := m.Walls.Top, m.Walls.Bottom
+	if d.columns = d.Slots > d.Blocks; d.columns {
+		d.Slots, d.Blocks = d.Blocks, d.Slots
+		d.across, d.along = d.along, d.across
+		low, high = m.Walls.Left, m.Walls.Right
+	}
+	d.mirrors = [2]bool{low == solver.Neumann, high == solver.Neumann}
+	if d.Chain = d.Blocks; low == solver.Periodic {
+		d.Chain--
+	}
+	d.free = slices.Repeat([]bool{true}, d.Slots*d.Blocks)
+	return d
+}
+
+// DirectSize returns the slots, the blocks and the bytes of the matrices of NewDirect.
+func (l Layout) DirectSize() (slots, blocks int, bytes int64) {
+	d := l.newDirect()
+	matrices := d.Blocks
+	if d.Chain < d.Blocks {
+		matrices += d.Chain
+	}
+	return d.Slots, d.Blocks, 8 * int64(matrices) * int64(d.Slots*d.Slots)
+}
+
+// Point returns the column and the row of a slot of a block.
+func (d *Direct) Point(block, slot int) (x, y int) {
+	x, _ = d.mesh.InteriorColumns()
+	y = d.mesh.Interior().Lo
+	if d.columns {
+		return x + block, y + slot
+	}
+	return x + slot, y + block
+}
+
+// Free reports whether sweeps update the point at a slot of a block.
+func (d *Direct) Free(block, slot int) bool { return d.free[block*d.Slots+slot] }
+
+// Low returns the coupling of a block to the one before it.
+func (d *Direct) Low(block int) float64 {
+	if block == d.Blocks-1 && d.mirrors[1] {
+		return 2 * d.along
+	}
+	return d.along
+}
+
+// High returns the coupling of a block to the one after it.
+func (d *Direct) High(block int) float64 {
+	if block == 0 && d.mirrors[0] {
+		return 2 * d.along
+	}
+	return d.along
+}
+
+// Solve sets x to the solution for b, both by block and slot. b is overwritten, and 0 at slots that are not free. For
+// the n blocks of the chain, at free slots,
+//
+//	y[0] = b[0]      y[i] = fma(Low(i), z[i-1], b[i])    z[i] = S[i]^-1 y[i]
+//	p[n-1] = z[n-1]  p[i] = S[i]^-1 fma(High(i), p[i+1], y[i])
+//
+// Without a border x is p. With one, its right-hand side becomes fma(c, p[0], fma(c, p[n-1], b)), c the coupling, the
+// product of its matrix with that is x there, and then x[i] = p[i] + Ring[i] x[border]. A product of a matrix is a
+// chain of fma in the order of slots, which begins with +0, or with p[i].
+func (d *Direct) Solve(x, b []float64) {
+	d.solveChain(x, b)
+	if d.Ring == nil {
+		return
+	}
+	n, m := d.Chain, d.Slots
+	border, y := x[n*m:], b[n*m:]
+	if n > 0 {
+		d.add(n, y, d.along, x[(n-1)*m:])
+		d.add(n, y, d.along, x)
+	}
+	clear(border)
+	multiply(border, d.Inverse[n*m*m:], y[:m])
+	for i := range n {
+		multiply(x[i*m:(i+1)*m], d.Ring[i*m*m:], border)
+	}
+}
+
+// solveChain sets x to p, and b to y.
+func (d *Direct) solveChain(x, b []float64) {
+	n, m := d.Chain, d.Slots
+	invert := func(i int) {
+		p := x[i*m : (i+1)*m]
+		clear(p)
+		multiply(p, d.Inverse[i*m*m:], b[i*m:(i+1)*m])
+	}
+	for i := range n {
+		if i > 0 {
+			d.add(i, b[i*m:(i+1)*m], d.Low(i), x[(i-1)*m:])
+		}
+		invert(i)
+	}
+	for i := n - 2; i >= 0; i-- {
+		d.add(i, b[i*m:(i+1)*m], d.High(i), x[(i+1)*m:])
+		invert(i)
+	}
+}
+
+// add adds w times the values of a neighbouring block to y, at the free slots of a block.
+func (d *Direct) add(block int, y []float64, w float64, neighbour []float64) {
+	for j := range y {
+		if d.Free(block, j) {
+			y[j] = math.FMA(w, neighbour[j], y[j])
+		}
+	}
+}
+
+// multiply adds the product of a matrix and a vector to dst.
+func multiply(dst, matrix, v []float64) {
+	for j, sum := range dst {
+		for k, c := range matrix[j*len(v):][:len(v)] {
+			sum = math.FMA(c, v[k], sum)
+		}
+		dst[j] = sum
+	}
+}

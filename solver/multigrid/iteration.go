@@ -1,0 +1,139 @@
+package multigrid
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"jacobi/solver"
+)
+
+// Options are the parameters of an Iteration, the same on all ranks.
+type Options struct {
+	Cycles int // that the loaded field has been through
+	CG     CG  // for conjugate gradients; nil for plain cycles
+	// Stages, if any, make the run begin with full multigrid unless cycles have been done before; the finest one first.
+	Stages []Grid
+	// Settle, if not nil, waits until no other rank needs the memory of this one. It is called when all else is done.
+	Settle func(ctx context.Context) error
+}
+
+// Iteration is a solver.Iteration whose iterations are cycles. The norm of a field is the L2 norm of the update of one
+// Jacobi sweep; the first sweep of the next cycle yields it. So a pass runs from the middle of a cycle to the middle of
+// the next. When a run ends, half a cycle has begun that does not count, and the field does not have it. Leave
+// completes that half as far as level 1, for Correction.
+type Iteration struct {
+	Options
+	vcycle
+	sums    *solver.Reductions
+	cycles  int       // done
+	began   time.Time // when the present cycle did
+	plateau plateau
+}
+
+// New returns the Iteration of a field that the device of the finest mesh has loaded. Besides its norms, the Iteration
+// adds numbers of its own over the ranks.
+func New(finest Grid, sums *solver.Reductions, o Options) *Iteration {
+	return &Iteration{Options: o, vcycle: newVcycle(finest, sums.Watch), sums: sums, cycles: o.Cycles,
+		plateau: plateau{patience: patience}}
+}
+
+// Traits implements solver.Iteration.
+func (it *Iteration) Traits() solver.Traits {
+	return solver.Traits{Unit: "cycle", Stall: &it.plateau, AtStall: it.atStall}
+}
+
+// Done implements solver.Iteration.
+func (it *Iteration) Done() int { return it.cycles }
+
+// Begin implements solver.Iteration. It does the first half of the first cycle.
+func (it *Iteration) Begin(ctx context.Context) (solver.Pass, error) {
+	if it.cycles == 0 && len(it.Stages) > 0 {
+		if err := it.climb(ctx); err != nil {
+			return solver.Pass{}, err
+		}
+	}
+	return it.begin(ctx, it.down)
+}
+
+// Advance implements solver.Iteration. It does one cycle, from the middle of one to the middle of the next.
+func (it *Iteration) Advance(ctx context.Context, _, _ int) (solver.Pass, error) {
+	if err := it.change(ctx); err != nil {
+		return solver.Pass{}, it.fault(err)
+	}
+	it.end()
+	it.cycles++
+	if it.CG != nil { // CG.Step has filled the overlaps
+		return it.begin(ctx, it.descend)
+	}
+	return it.begin(ctx, it.down)
+}
+
+// begin does the first half of a cycle, which down does, and returns the pass that has its norm.
+func (it *Iteration) begin(ctx context.Context, down func(context.Context) error) (solver.Pass, error) {
+	it.began = time.Now()
+	if err := down(ctx); err != nil {
+		return solver.Pass{}, it.fault(err)
+	}
+	return solver.Pass{Index: uint64(it.cycles), First: it.cycles, Sweeps: 1}, nil
+}
+
+// end ends the step of the present cycle.
+func (it *Iteration) end() {
+	it.watch.End(solver.Step{Kind: solver.StepCycle, Number: uint64(it.cycles)}, it.began)
+}
+
+// fault says in which cycle an error occurred.
+func (it *Iteration) fault(err error) error { return fmt.Errorf("cycle %d: %w", it.cycles, err) }
+
+// change does the second half of a cycle and, with a CG, a step of conjugate gradients.
+func (it *Iteration) change(ctx context.Context) error {
+	if it.CG == nil {
+		return it.up(ctx)
+	}
+	if err := it.timedCG(func() error { return it.CG.Keep(ctx) }); err != nil {
+		return err
+	}
+	if err := it.up(ctx); err != nil {
+		return err
+	}
+	return it.conjugate(ctx)
+}
+
+// Sums implements solver.Iteration.
+func (it *Iteration) Sums(ctx context.Context, _ solver.Pass) ([]solver.Sum, error) {
+	defer it.watch.End(solver.Step{Kind: solver.StepNorm}, time.Now())
+	sum, err := it.Device.Sum(ctx)
+	return []solver.Sum{sum}, err
+}
+
+// atStall lets a run whose norms no longer fall go on for a while if they are above what rounding leaves.
+func (it *Iteration) atStall(ctx context.Context, norm, base float64) (solver.StopReason, error) {
+	floor, err := it.floor(ctx, base)
+	switch {
+	case err != nil:
+		return "", err
+	case norm <= floor:
+		return solver.Stalled, nil
+	case it.plateau.patient():
+		return "", nil
+	}
+	return solver.Stagnated, nil
+}
+
+// Finish implements solver.Iteration. The field is the one before the present cycle, whose norm ended the run.
+func (it *Iteration) Finish(context.Context, int) error {
+	it.end()
+	return nil
+}
+
+// Leave implements solver.Iteration.
+func (it *Iteration) Leave(ctx context.Context) error {
+	if err := it.rise(ctx); err != nil {
+		return err
+	}
+	if it.Settle == nil {
+		return nil
+	}
+	return it.Settle(ctx)
+}
