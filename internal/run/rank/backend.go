@@ -28,12 +28,12 @@ type field interface {
 }
 
 // openBackend chooses this rank's GPU, if one sweeps, and opens the backend.
-func (r *run) openBackend(ctx context.Context, open *closers) error {
+func (r *run) openBackend(ctx context.Context) error {
 	if err := r.takeGPU(ctx); err != nil {
 		return err
 	}
 	if r.Levels != nil {
-		return r.openLevels(ctx, open)
+		return r.openLevels(ctx)
 	}
 	if r.sweepsOnGPU() {
 		b, err := cuda.New(r.gpus.Driver, r.layout,
@@ -41,7 +41,7 @@ func (r *run) openBackend(ctx context.Context, open *closers) error {
 		if err != nil {
 			return err
 		}
-		open.add(b.Close)
+		r.open.add(b.Close)
 		r.field, r.backend, r.gpu, r.describe = b, b, b, b.Describe()
 		return nil
 	}
@@ -49,7 +49,7 @@ func (r *run) openBackend(ctx context.Context, open *closers) error {
 	if err != nil {
 		return err
 	}
-	open.add(b.Close)
+	r.open.add(b.Close)
 	r.field, r.backend, r.describe, r.kernel = b, b, b.Describe(), b.Kernel()
 	return nil
 }

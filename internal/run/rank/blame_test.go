@@ -28,7 +28,7 @@ func TestBlame(t *testing.T) {
 			want = test.cause
 		}
 		ctx, cancel := context.WithCancelCause(t.Context())
-		j, _ := joinAlone(ctx, t, nil)
+		j := joinAlone(ctx, t, nil)
 		if test.cause != nil {
 			cancel(test.cause)
 		}

@@ -28,29 +28,29 @@ type connection struct {
 
 // connect connects this rank to the server of its run: the launcher's, the one that nats.url names, or the one that
 // rank 0 starts.
-func (r *run) connect(ctx context.Context, open *closers) error {
+func (r *run) connect(ctx context.Context) error {
 	runID, timeout := r.Origin.RunID, r.Config.Halo.Timeout
 	switch {
 	case r.alone():
 		r.runID = cmp.Or(runID, r.Origin.Job, roster.Alone)
 		return nil
 	case r.launched():
-		return r.connectTo(ctx, open, r.Config.NATS, runID, timeout)
+		return r.connectTo(ctx, r.Config.NATS, runID, timeout)
 	case r.Config.NATS.URL != "":
 		if runID = cmp.Or(runID, r.Origin.Job); runID == "" {
 			return fmt.Errorf("nats.url: %s does not tell the ranks of one run from those of another on the same "+
 				"server; set %s to a name of this run", r.Origin.By, roster.EnvRunID)
 		}
-		return r.connectTo(ctx, open, r.Config.NATS, runID, timeout)
+		return r.connectTo(ctx, r.Config.NATS, runID, timeout)
 	case r.Origin.Rank == 0:
-		return r.serve(ctx, open)
+		return r.serve(ctx)
 	default:
-		return r.findServer(ctx, open)
+		return r.findServer(ctx)
 	}
 }
 
 // connectTo connects to a server. timeout includes retries.
-func (r *run) connectTo(ctx context.Context, open *closers, server configs.NATS, runID string,
+func (r *run) connectTo(ctx context.Context, server configs.NATS, runID string,
 	timeout time.Duration) error {
 	o := wire.Options{
 		Server: server, RunID: runID, Name: fmt.Sprintf("jacobi-rank %d", r.Origin.Rank), Timeout: timeout,
@@ -60,7 +60,7 @@ func (r *run) connectTo(ctx context.Context, open *closers, server configs.NATS,
 	if err != nil {
 		return err
 	}
-	open.add(func() error { conn.Close(); return nil })
+	r.open.add(func() error { conn.Close(); return nil })
 	r.runID, r.conn, r.dial, r.fault = runID, conn, o, conn.Fault
 	return nil
 }
@@ -68,7 +68,7 @@ func (r *run) connectTo(ctx context.Context, open *closers, server configs.NATS,
 // takeMethod takes the method and the type of the checkpoint from which the run goes on, if the configuration leaves
 // them open. A launcher has done so for its ranks. Where no checkpoint can be read, they stay: checkpoint.Resume names
 // the fault.
-func (r *run) takeMethod(ctx context.Context, open *closers) error {
+func (r *run) takeMethod(ctx context.Context) error {
 	place, dtype := r.Config.Checkpoint.Resume, r.Config.Grid.DType
 	if r.launched() || !r.Config.Open() || r.Task != nil {
 		return nil
@@ -86,7 +86,7 @@ func (r *run) takeMethod(ctx context.Context, open *closers) error {
 	if err := configs.Validate(r.Config); err != nil || r.Config.Grid.DType == dtype {
 		return err
 	}
-	return r.prepare(ctx, open)
+	return r.prepare(ctx)
 }
 
 // dialLink opens a separate connection for the rows of one side.

@@ -11,7 +11,7 @@ import (
 )
 
 // openDevices opens the GPUs of this node as device.backend and device.select say. An idle rank opens none.
-func (r *run) openDevices(open *closers) error {
+func (r *run) openDevices() error {
 	if r.idle() {
 		return nil
 	}
@@ -19,7 +19,7 @@ func (r *run) openDevices(open *closers) error {
 	if err != nil {
 		return err
 	}
-	open.add(gpus.Close)
+	r.open.add(gpus.Close)
 	r.gpus = gpus
 	return nil
 }

@@ -28,7 +28,7 @@ type ending struct {
 
 // awaitEnd waits on an idle rank until the working ranks have ended the run, and returns their result. A request to
 // stop goes on to them.
-func (r *run) awaitEnd(ctx context.Context, _ *closers) (w written, err error) {
+func (r *run) awaitEnd(ctx context.Context) (w written, err error) {
 	if !r.keepOn() {
 		return w, context.Cause(r.Stop)
 	}

@@ -29,9 +29,9 @@ type membership struct {
 
 // join opens the devices of this rank, meets the other ranks and checks that all of them agree. From then on the ranks
 // watch over each other.
-func (r *run) join(ctx context.Context, open *closers) error {
+func (r *run) join(ctx context.Context) error {
 	r.countWorking()
-	if err := r.openDevices(open); err != nil {
+	if err := r.openDevices(); err != nil {
 		return err
 	}
 	self, err := r.member()
@@ -42,7 +42,7 @@ func (r *run) join(ctx context.Context, open *closers) error {
 	if err != nil {
 		return fmt.Errorf("rank %d: %w", self.Rank, err)
 	}
-	open.add(func() error { team.Close(); return nil })
+	r.open.add(func() error { team.Close(); return nil })
 	team.SetWorking(r.working)
 	r.id, r.team = team.Self().Identity, team // its Size is r.working
 	if !r.idle() {

@@ -22,7 +22,7 @@ type division struct {
 
 // layOut computes the set-up from the values with which all ranks joined and, for halo.depth auto, from the time that
 // links between nodes take.
-func (r *run) layOut(ctx context.Context, _ *closers) error {
+func (r *run) layOut(ctx context.Context) error {
 	whole := r.team.Whole()
 	if err := r.problem.CheckFixed(whole.Fixed); err != nil {
 		return err

@@ -42,7 +42,7 @@ func (r *run) openStages(ctx context.Context) (stages, error) {
 }
 
 // openLevels opens the levels of multigrid.
-func (r *run) openLevels(ctx context.Context, open *closers) error {
+func (r *run) openLevels(ctx context.Context) error {
 	l := r.LevelLayout(r.id.Rank)
 	l.Magnitude = r.layout.Magnitude
 	if rows := r.Operator.Fixed; rows != nil {
@@ -76,7 +76,7 @@ func (r *run) openLevels(ctx context.Context, open *closers) error {
 			r.levels.search = cpulevels.NewCG(d)
 		}
 	}
-	open.add(r.levels.device.Close)
+	r.open.add(r.levels.device.Close)
 	r.field = levelField{r.levels.device}
 	return nil
 }
@@ -102,8 +102,9 @@ func (l *levels) loadSearch(ctx context.Context, direction solver.RowSource) err
 	return l.search.Load(ctx, direction)
 }
 
-// connect opens the exchange with the neighbours, over links and, where there are windows, over peer memory.
-func (l *levels) connect(rank int, links [2]solver.RowLink, w windows, sole bool, open *closers) error {
+// connectLevels opens the exchange with the neighbours, over links and, where there are windows, over peer memory.
+func (r *run) connectLevels(links [2]solver.RowLink, w windows) error {
+	l, rank := r.levels, r.id.Rank
 	if len(l.stripes[0]) == 1 {
 		return nil
 	}
@@ -113,11 +114,11 @@ func (l *levels) connect(rank int, links [2]solver.RowLink, w windows, sole bool
 	if w.neighbours == [2]*cuda.Window{} && len(w.all) == 0 {
 		return nil
 	}
-	x, err := cuda.NewLevelExchange(l.gpu, host, rank, w.neighbours, w.all, sole)
+	x, err := cuda.NewLevelExchange(l.gpu, host, rank, w.neighbours, w.all, r.sole)
 	if err != nil {
 		return err
 	}
-	open.add(x.Close)
+	r.open.add(x.Close)
 	l.exchange, l.direct = x, x
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // openLinks opens the links to the neighbours.
-func (r *run) openLinks(ctx context.Context, open *closers) (*halo.Links, error) {
+func (r *run) openLinks(ctx context.Context) (*halo.Links, error) {
 	mode, err := halo.ParseMode(r.Config.Halo.Transport)
 	if err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func (r *run) openLinks(ctx context.Context, open *closers) (*halo.Links, error)
 	if err != nil {
 		return nil, err
 	}
-	open.add(links.Close)
+	r.open.add(links.Close)
 	return links, nil
 }
 

@@ -21,7 +21,7 @@ type state struct {
 }
 
 // load loads the field into the backend and starts the saver. All ranks call it.
-func (r *run) load(ctx context.Context, open *closers) (err error) {
+func (r *run) load(ctx context.Context) (err error) {
 	if r.goal, r.initial, err = r.findGoal(ctx); err != nil {
 		return err
 	}
@@ -39,7 +39,7 @@ func (r *run) load(ctx context.Context, open *closers) (err error) {
 	if r.tracer, err = r.newTracer(); err != nil {
 		return err
 	}
-	r.saver, err = r.openSaver(ctx, open)
+	r.saver, err = r.openSaver(ctx)
 	return err
 }
 

@@ -55,10 +55,10 @@ func (f fieldRows) abandon() error {
 
 // prepareOutputs creates the files and reserves their space, so that a full disk is found before the sweeps. Each rank
 // writes its rows of the field, rank 0 everything else. All ranks call it.
-func (r *run) prepareOutputs(ctx context.Context, open *closers) (err error) {
+func (r *run) prepareOutputs(ctx context.Context) (err error) {
 	ctx, cancel := r.withFileTimeout(ctx)
 	defer cancel()
-	if r.place, err = r.findPlace(open); err != nil {
+	if r.place, err = r.findPlace(); err != nil {
 		return err
 	}
 	if r.id.Rank == 0 {
@@ -79,7 +79,7 @@ func (r *run) prepareOutputs(ctx context.Context, open *closers) (err error) {
 	if err := r.team.Barrier(ctx, "ready"); err != nil {
 		return err
 	}
-	if err := r.addObservers(open); err != nil {
+	if err := r.addObservers(); err != nil {
 		return err
 	}
 	r.readyAt = time.Now()
@@ -109,7 +109,7 @@ func (r *run) openRows(t output.Ticket) (fieldRows, error) {
 }
 
 // addObservers opens what reads the field while the sweeps go on, as the configuration says.
-func (r *run) addObservers(open *closers) (err error) {
+func (r *run) addObservers() (err error) {
 	c, view, timeout, start := r.Config.Output, r.view(), r.fileTimeout(), r.resumed.Start.Sweeps
 	hx, hy := r.problem.Spacings()
 	if c.Series() {
@@ -119,12 +119,12 @@ func (r *run) addObservers(open *closers) (err error) {
 				rows, err := r.openRows(t)
 				return rows.FieldWriter, err
 			}})
-		r.observe(r.series, open)
+		r.observe(r.series)
 	}
 	if c.Animation != "" {
 		r.film = film.New(film.Options{Team: r.team, View: view, HX: hx, HY: hy,
 			Every: c.AnimationInterval().Sweeps, Timeout: timeout})
-		r.observe(r.film, open)
+		r.observe(r.film)
 	}
 	r.probes, err = probes.New(probes.Options{Team: r.team, Log: r.Log, Output: c, Place: r.place, View: view,
 		HX: hx, HY: hy, Start: start, Timeout: timeout})
@@ -132,20 +132,20 @@ func (r *run) addObservers(open *closers) (err error) {
 		return err
 	}
 	if r.probes != nil {
-		r.observe(r.probes, open)
+		r.observe(r.probes)
 	}
 	if r.viewers, err = r.openFrames(); err != nil {
 		return err
 	}
-	r.observe(r.viewers, open)
+	r.observe(r.viewers)
 	return nil
 }
 
 // observe has an observer see the run.
-func (o *outputs) observe(by Observer, open *closers) {
-	o.observers = append(o.observers, by)
-	o.samples = append(o.samples, by.Sampling())
-	open.add(by.Close)
+func (r *run) observe(by Observer) {
+	r.observers = append(r.observers, by)
+	r.samples = append(r.samples, by.Sampling())
+	r.open.add(by.Close)
 }
 
 // finishObservers completes what all observers write.

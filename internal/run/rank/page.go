@@ -16,7 +16,7 @@ import (
 const pageGrace = 2 * time.Second
 
 // openPage serves the page of the run on rank 0, if the configuration wants one and no launcher serves it.
-func (r *run) openPage(ctx context.Context, open *closers) error {
+func (r *run) openPage(ctx context.Context) error {
 	at := r.Config.View.Listen
 	if r.id.Rank != 0 || r.launched() || at == "" {
 		return nil
@@ -27,12 +27,12 @@ func (r *run) openPage(ctx context.Context, open *closers) error {
 	}
 	board := view.NewBoard()
 	live := view.NewLive(board)
-	open.add(func() error { server.Close(pageGrace); live.Close(); return nil })
+	r.open.add(func() error { server.Close(pageGrace); live.Close(); return nil })
 	detach, err := live.Attach(ctx, r.team.Conn(), r.id.RunID)
 	if err != nil {
 		return err
 	}
-	open.add(func() error {
+	r.open.add(func() error {
 		detach()
 		live.EndIn(r.Config.Output.Dir)
 		server.Linger(r.team.Context(), func(text string) { r.Log.Info(text) })

@@ -15,35 +15,34 @@ import (
 )
 
 // prepareAlone takes a rank alone through the phase prepare. Everything that it opens is closed with the test.
-func prepareAlone(t *testing.T, change func(*Options)) (*run, *closers) {
+func prepareAlone(t *testing.T, change func(*Options)) *run {
 	t.Helper()
 	o := testOptions(t, t.TempDir(), 0, 1)
 	if change != nil {
 		change(&o)
 	}
-	open := &closers{log: o.Log}
-	t.Cleanup(open.close)
 	r := o.start(func(error) {})
-	if err := r.prepare(t.Context(), open); err != nil {
+	t.Cleanup(r.open.close)
+	if err := r.prepare(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	return r, open
+	return r
 }
 
 // joinAlone takes a rank alone through the phases up to join. ctx ends its team.
-func joinAlone(ctx context.Context, t *testing.T, change func(*Options)) (*run, *closers) {
+func joinAlone(ctx context.Context, t *testing.T, change func(*Options)) *run {
 	t.Helper()
-	r, open := prepareAlone(t, change)
-	if err := inTurn(ctx, open, r.connect, r.join); err != nil {
+	r := prepareAlone(t, change)
+	if err := inTurn(ctx, r.connect, r.join); err != nil {
 		t.Fatal(err)
 	}
-	return r, open
+	return r
 }
 
 // A rank alone needs no server. It joins as the only member, under the name of its job if it has one.
 func TestJoinAlone(t *testing.T) {
 	for job, want := range map[string]string{"": roster.Alone, "job-7": "job-7"} {
-		j, _ := joinAlone(t.Context(), t, func(o *Options) { o.Origin.Job = job })
+		j := joinAlone(t.Context(), t, func(o *Options) { o.Origin.Job = job })
 		if j.conn != nil || j.rawConn() != nil || j.retract != nil {
 			t.Errorf("job %q: connection %v, rendezvous %t", job, j.conn, j.retract != nil)
 		}
@@ -62,11 +61,11 @@ func TestJoinAlone(t *testing.T) {
 
 // On a server of the user the run needs a name that tells it from others.
 func TestServerOfTheUserNeedsTheNameOfTheRun(t *testing.T) {
-	p, open := prepareAlone(t, func(o *Options) {
+	p := prepareAlone(t, func(o *Options) {
 		o.Origin = roster.Origin{By: "pmi", Identity: roster.Identity{Size: 2, LocalRank: -1}}
 		o.Config.NATS.URL = "nats://localhost:1"
 	})
-	err := p.connect(t.Context(), open)
+	err := p.connect(t.Context())
 	want := "nats.url: pmi does not tell the ranks of one run from those of another on the same server; " +
 		"set JACOBI_RUN_ID to a name of this run"
 	if err == nil || err.Error() != want {
@@ -93,20 +92,20 @@ func TestRendezvousFile(t *testing.T) {
 
 // The wait for files grows with the field: 1 GiB takes 102 s on the slowest disk.
 func TestFileTimeout(t *testing.T) {
-	p, _ := prepareAlone(t, func(o *Options) { o.Config.Grid.NX, o.Config.Grid.NY = 16384, 16384 })
+	p := prepareAlone(t, func(o *Options) { o.Config.Grid.NX, o.Config.Grid.NY = 16384, 16384 })
 	if got, want := p.fileTimeout(), p.Config.Halo.Timeout+102*time.Second; got != want {
 		t.Errorf("%v, want %v", got, want)
 	}
 }
 
 // setUpAlone takes a rank alone through the phases up to load.
-func setUpAlone(t *testing.T, change func(*Options)) (*run, *closers) {
+func setUpAlone(t *testing.T, change func(*Options)) *run {
 	t.Helper()
-	r, open := joinAlone(t.Context(), t, change)
-	if err := inTurn(t.Context(), open, r.wire, r.load); err != nil {
+	r := joinAlone(t.Context(), t, change)
+	if err := inTurn(t.Context(), r.wire, r.load); err != nil {
 		t.Fatal(err)
 	}
-	return r, open
+	return r
 }
 
 // A phase that fails leaves what is open to the closers. They release it, and another run can have it.
@@ -114,20 +113,20 @@ func TestFailedPhaseReleasesWhatItHolds(t *testing.T) {
 	dir := t.TempDir()
 	hold(t, dir) // outputs cannot be prepared
 	saved := t.TempDir()
-	l, open := setUpAlone(t, func(o *Options) {
+	l := setUpAlone(t, func(o *Options) {
 		o.Config.Output.Dir, o.Config.Checkpoint.Dir = dir, saved
 		o.Config.Checkpoint.Every.Sweeps = 10
 	})
 	if l.saver == nil {
 		t.Fatal("no checkpoints are saved")
 	}
-	if err := l.prepareOutputs(t.Context(), open); err == nil || !strings.Contains(err.Error(), dir) {
+	if err := l.prepareOutputs(t.Context()); err == nil || !strings.Contains(err.Error(), dir) {
 		t.Errorf("outputs: %v, want an error that names output.dir", err)
 	}
 	if lock, err := dirlock.Take(saved, "next"); err == nil {
 		t.Errorf("checkpoint.dir is free before the rank has closed: %v", lock.Release())
 	}
-	open.close()
+	l.open.close()
 	lock, err := dirlock.Take(saved, "next")
 	if err != nil {
 		t.Fatalf("checkpoint.dir is held after the rank has closed: %v", err)
@@ -153,7 +152,7 @@ func (p fullPlace) Create(name, runID string, size int64) (output.Partial, error
 
 // If one file cannot be created, those before it are removed.
 func TestFilesThatWereCreatedAreRemoved(t *testing.T) {
-	l, _ := setUpAlone(t, nil)
+	l := setUpAlone(t, nil)
 	held := hold(t, l.Config.Output.Dir)
 	empty, err := os.ReadDir(l.Config.Output.Dir)
 	if err != nil {

@@ -19,13 +19,13 @@ type outputPlace struct {
 
 // findPlace determines where the files go. The launcher holds output.dir; without a launcher rank 0 does. A rank that
 // sees that directory writes to it directly, any other rank writes over NATS.
-func (r *run) findPlace(open *closers) (outputPlace, error) {
+func (r *run) findPlace() (outputPlace, error) {
 	c := r.Config.Output
 	if len(c.Names()) == 0 {
 		return outputPlace{}, nil
 	}
 	if r.id.Rank == 0 && !r.launched() {
-		held, err := r.hold(c, open)
+		held, err := r.hold(c)
 		if err != nil {
 			return outputPlace{}, err
 		}
@@ -38,7 +38,7 @@ func (r *run) findPlace(open *closers) (outputPlace, error) {
 		if err != nil {
 			return outputPlace{}, err
 		}
-		open.add(func() error { stop(); return nil })
+		r.open.add(func() error { stop(); return nil })
 		return place, nil
 	}
 	far, err := farfiles.Find(r.team.Context(), r.conn, r.id.RunID, r.fileTimeout())
@@ -52,7 +52,7 @@ func (r *run) findPlace(open *closers) (outputPlace, error) {
 }
 
 // hold locks output.dir for this run.
-func (r *run) hold(c configs.Output, open *closers) (*output.Held, error) {
+func (r *run) hold(c configs.Output) (*output.Held, error) {
 	if err := errors.Join(output.CheckDir(c.Dir), output.CheckNames(c)); err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ func (r *run) hold(c configs.Output, open *closers) (*output.Held, error) {
 	if err != nil {
 		return nil, err
 	}
-	open.add(held.Close)
+	r.open.add(held.Close)
 	for _, note := range append(notes, held.Replace(c)) {
 		if note != "" {
 			r.Log.Info(note)

@@ -16,11 +16,11 @@ type prepared struct {
 }
 
 // prepare evaluates this rank's part of the initial field.
-func (r *run) prepare(ctx context.Context, open *closers) (err error) {
+func (r *run) prepare(ctx context.Context) (err error) {
 	if r.problem, err = problem.New(r.Config); err != nil {
 		return err
 	}
-	open.add(r.problem.Close)
+	r.open.add(r.problem.Close)
 	if !r.launched() && r.Origin.Rank == 0 { // a launcher gives these warnings itself
 		for _, text := range r.problem.Warnings() {
 			r.Log.Warn(text)

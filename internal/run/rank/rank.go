@@ -13,7 +13,7 @@
 //	write           the outputs and the report                         write.go, digest.go, commit.go, report.go
 //
 // A rank with a task goes as far as join, and the task says how it goes on (task.go, internal/tools/tasks). An idle
-// rank goes as far as join and waits for the end (idle.go). The phases enter what they open into closers (closers.go).
+// rank goes as far as join and waits for the end (idle.go). The phases enter what they open into run.open (closers.go).
 // A rank that fails tells the others first and closes then (blame.go).
 package rank
 
@@ -68,6 +68,7 @@ func (o Options) alone() bool {
 // run is what a rank has of its run. The phases fill it, each a part of its own.
 type run struct {
 	Options
+	open      closers // of what the phases have opened
 	startedAt time.Time
 	// keepOn is called before the first sweep. From then on Stop ends the run at a common sweep only. keepOn returns
 	// false if Stop has ended before.
@@ -88,11 +89,11 @@ type run struct {
 // ranks have been told. The error is a *StopError if Stop ended before the first sweep. roster.IsConsequence tells
 // whether another rank failed first.
 func Run(ctx context.Context, o Options) (solver.Result, error) {
-	open := &closers{log: o.Log}
-	defer open.close()
 	ctx, cancel := context.WithCancelCause(ctx)
+	r := o.start(cancel)
+	defer r.open.close()
 	defer cancel(nil)
-	w, err := live(ctx, cancel, o, open)
+	w, err := r.live(ctx)
 	if err == nil && !o.launched() && w.report != nil {
 		err = o.Summarize(*w.report, w.held)
 	}
@@ -102,16 +103,15 @@ func Run(ctx context.Context, o Options) (solver.Result, error) {
 	return w.result, err
 }
 
-// live takes a rank through all phases. cancel ends ctx.
-func live(ctx context.Context, cancel context.CancelCauseFunc, o Options, open *closers) (written, error) {
-	r := o.start(cancel)
-	if err := r.meet(ctx, open); err != nil {
+// live takes a rank through all phases.
+func (r *run) live(ctx context.Context) (written, error) {
+	if err := r.meet(ctx); err != nil {
 		if stop, ok := errors.AsType[*StopError](context.Cause(ctx)); ok {
 			return written{}, stop
 		}
 		return written{}, err
 	}
-	opened := len(open.funcs)
+	opened := len(r.open.funcs)
 	work := r.solveAll
 	switch {
 	case r.idle():
@@ -119,12 +119,12 @@ func live(ctx context.Context, cancel context.CancelCauseFunc, o Options, open *
 	case r.Task != nil:
 		work = r.task
 	}
-	w, err := work(r.team.Context(), open)
+	w, err := work(r.team.Context())
 	if err != nil {
 		return w, r.fail(err)
 	}
 	if !r.launched() && r.Origin.Size > 1 && r.Config.Solver.Verdict(w.result.Reason) == configs.Missed {
-		w.leave = func() { r.leave(open, opened) }
+		w.leave = func() { r.leave(opened) }
 	}
 	return w, nil
 }
@@ -132,11 +132,11 @@ func live(ctx context.Context, cancel context.CancelCauseFunc, o Options, open *
 // leave closes what was opened after the join, and waits until all ranks have. A scheduler may kill the other ranks as
 // soon as one has ended with a code other than 0, so rank 0 has to be done by then. A rank that does not come is no
 // fault any more.
-func (r *run) leave(open *closers, opened int) {
+func (r *run) leave(opened int) {
 	if r.id.Rank == 0 && r.Linger != nil {
 		r.Linger()
 	}
-	open.closeTo(opened)
+	r.open.closeTo(opened)
 	ctx, cancel := awake.WithTimeout(r.team.Context(), r.fileTimeout()+r.Config.Metrics.Linger)
 	defer cancel()
 	if r.idle() {
@@ -148,17 +148,14 @@ func (r *run) leave(open *closers, opened int) {
 
 // start returns a rank whose cancel is called when Stop ends, until keepOn is called.
 func (o Options) start(cancel context.CancelCauseFunc) *run {
-	return &run{Options: o, startedAt: time.Now(),
+	return &run{Options: o, open: closers{log: o.Log}, startedAt: time.Now(),
 		keepOn: context.AfterFunc(o.Stop, func() { cancel(context.Cause(o.Stop)) })}
 }
 
-// phase is a phase of the life of a rank. It leaves what it opens to the closers.
-type phase func(ctx context.Context, open *closers) error
-
 // inTurn goes through phases until one fails.
-func inTurn(ctx context.Context, open *closers, phases ...phase) error {
+func inTurn(ctx context.Context, phases ...func(context.Context) error) error {
 	for _, p := range phases {
-		if err := p(ctx, open); err != nil {
+		if err := p(ctx); err != nil {
 			return err
 		}
 	}
@@ -166,22 +163,22 @@ func inTurn(ctx context.Context, open *closers, phases ...phase) error {
 }
 
 // meet takes the phases up to the join. If one fails, the other ranks learn of it when the join times out.
-func (r *run) meet(ctx context.Context, open *closers) error {
-	if err := inTurn(ctx, open, r.prepare, r.connect, r.takeMethod); err != nil {
+func (r *run) meet(ctx context.Context) error {
+	if err := inTurn(ctx, r.prepare, r.connect, r.takeMethod); err != nil {
 		return err
 	}
-	return r.withFault(r.join(ctx, open))
+	return r.withFault(r.join(ctx))
 }
 
 // wire takes the phases from the layout to the links.
-func (r *run) wire(ctx context.Context, open *closers) error {
-	return inTurn(ctx, open, r.layOut, r.openBackend, r.wireUp)
+func (r *run) wire(ctx context.Context) error {
+	return inTurn(ctx, r.layOut, r.openBackend, r.wireUp)
 }
 
 // solveAll takes the phases from the layout to the outputs.
-func (r *run) solveAll(ctx context.Context, open *closers) (written, error) {
+func (r *run) solveAll(ctx context.Context) (written, error) {
 	defer r.abort()
-	if err := inTurn(ctx, open, r.watch, r.openPage, r.wire, r.load, r.foresee,
+	if err := inTurn(ctx, r.watch, r.openPage, r.wire, r.load, r.foresee,
 		r.prepareOutputs, r.solve); err != nil {
 		return written{}, err
 	}

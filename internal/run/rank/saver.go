@@ -15,7 +15,7 @@ import (
 )
 
 // openSaver starts the saver; it returns nil if no states are to be saved.
-func (r *run) openSaver(ctx context.Context, open *closers) (*checkpoint.Saver, error) {
+func (r *run) openSaver(ctx context.Context) (*checkpoint.Saver, error) {
 	c := r.Config.Checkpoint
 	if !c.On() {
 		return nil, nil
@@ -25,7 +25,7 @@ func (r *run) openSaver(ctx context.Context, open *closers) (*checkpoint.Saver, 
 		return nil, err
 	}
 	if c.Dir != "" && r.id.Rank == 0 && !r.launched() { // a launcher holds the directory itself
-		if err := r.holdCheckpoints(c.Dir, open); err != nil {
+		if err := r.holdCheckpoints(c.Dir); err != nil {
 			return nil, fmt.Errorf("checkpoint.dir %q: %w", c.Dir, err)
 		}
 	}
@@ -53,20 +53,20 @@ func (r *run) openSaver(ctx context.Context, open *closers) (*checkpoint.Saver, 
 	if err != nil {
 		return nil, err
 	}
-	open.add(saver.Close)
+	r.open.add(saver.Close)
 	return saver, nil
 }
 
 // holdCheckpoints locks the directory of the checkpoints for this run.
-func (m *membership) holdCheckpoints(dir string, open *closers) error {
+func (r *run) holdCheckpoints(dir string) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
 	}
-	lock, err := dirlock.Take(dir, m.id.RunID)
+	lock, err := dirlock.Take(dir, r.id.RunID)
 	if err != nil {
 		return err
 	}
-	open.add(lock.Release)
+	r.open.add(lock.Release)
 	return nil
 }
 

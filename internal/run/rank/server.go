@@ -35,7 +35,7 @@ func (o Options) rendezvousFile() string {
 }
 
 // serve starts the run's server on rank 0, publishes its address, and connects to it.
-func (r *run) serve(ctx context.Context, open *closers) error {
+func (r *run) serve(ctx context.Context) error {
 	path := r.rendezvousFile()
 	if other, err := rendezvous.Read(path); err == nil && answers(ctx, other) {
 		return fmt.Errorf("%s: another run, whose rank 0 is process %d on %s, meets there; give each its own "+
@@ -59,7 +59,7 @@ func (r *run) serve(ctx context.Context, open *closers) error {
 	if err != nil {
 		return err
 	}
-	open.add(func() error {
+	r.open.add(func() error {
 		srv.AwaitLeave(leaveTimeout) // the last messages may still be on their way
 		srv.Close()
 		return nil
@@ -76,9 +76,9 @@ func (r *run) serve(ctx context.Context, open *closers) error {
 	if err != nil {
 		return err
 	}
-	open.add(retract)
+	r.open.add(retract)
 	r.retract = retract
-	return r.connectTo(ctx, open, srv.NATS(), runID, r.Config.Halo.Timeout)
+	return r.connectTo(ctx, srv.NATS(), runID, r.Config.Halo.Timeout)
 }
 
 // answers reports whether the server at p accepts a connection.
@@ -92,7 +92,7 @@ func answers(ctx context.Context, p rendezvous.Point) bool {
 }
 
 // findServer waits until rank 0 has published the address of its server, and connects to it.
-func (r *run) findServer(ctx context.Context, open *closers) error {
+func (r *run) findServer(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, r.Config.Halo.Timeout)
 	defer cancel()
 	given := r.Origin.RunID
@@ -100,7 +100,7 @@ func (r *run) findServer(ctx context.Context, open *closers) error {
 		if given != "" && at.RunID != given {
 			return fmt.Errorf("it is of run %s, and this is run %s", at.RunID, given)
 		}
-		return r.connectTo(ctx, open, at.Server, at.RunID, tryTimeout)
+		return r.connectTo(ctx, at.Server, at.RunID, tryTimeout)
 	})
 	if err != nil {
 		return &roster.TimeoutError{

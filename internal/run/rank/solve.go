@@ -16,7 +16,7 @@ type solution struct {
 }
 
 // foresee estimates how the run will end. Only rank 0 needs that.
-func (r *run) foresee(ctx context.Context, _ *closers) (err error) {
+func (r *run) foresee(ctx context.Context) (err error) {
 	if r.id.Rank == 0 {
 		r.forecast, err = outlook.New(ctx, r.problem)
 	}
@@ -39,7 +39,7 @@ func (r *run) progressOptions() progress.Options {
 }
 
 // solve sweeps until the run ends, and completes the history of norms and the last checkpoint. All ranks call it.
-func (r *run) solve(ctx context.Context, open *closers) error {
+func (r *run) solve(ctx context.Context) error {
 	if err := r.addNorms(r.resumed.Norms); err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func (r *run) solve(ctx context.Context, open *closers) error {
 		return r.addNorms(norms)
 	})
 	defer recorder.Close(ctx)
-	reporter := r.startStats(open)
+	reporter := r.startStats()
 	result, err := r.sweep(ctx, reporter.OnStep(r.tracer.OnStep()),
 		func(first int, norms []float64) error { return recorder.Add(ctx, first, norms) }, shown.Swept)
 	if err != nil {

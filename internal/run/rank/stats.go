@@ -10,19 +10,19 @@ import (
 )
 
 // watch lets Options.Watch have the events of the run.
-func (r *run) watch(ctx context.Context, open *closers) error {
+func (r *run) watch(ctx context.Context) error {
 	if r.Watch == nil || r.launched() || r.id.Rank != 0 {
 		return nil
 	}
 	stop, err := r.team.Watch(ctx, r.Watch)
 	if err == nil {
-		open.add(func() error { stop(); return nil })
+		r.open.add(func() error { stop(); return nil })
 	}
 	return err
 }
 
 // startStats starts the statistics of a run whose sweeps begin now; nil if nobody wants any.
-func (r *run) startStats(open *closers) *stats.Reporter {
+func (r *run) startStats() *stats.Reporter {
 	if !r.Stats {
 		return nil
 	}
@@ -35,7 +35,7 @@ func (r *run) startStats(open *closers) *stats.Reporter {
 		o.GPU = &stats.GPU{Index: g.Index, Name: g.Name, UUID: g.UUID}
 	}
 	reporter := stats.Start(o)
-	open.add(reporter.Close)
+	r.open.add(reporter.Close)
 	return reporter
 }
 

@@ -29,8 +29,7 @@ type Member struct {
 	GPUs     *device.Node // of this rank's node
 	Cores    float64      // this rank's share of the node's cores
 
-	run  *run
-	open *closers
+	run *run
 }
 
 // Wired is what a rank has that can exchange rows with its neighbours.
@@ -47,14 +46,14 @@ type Wired struct {
 }
 
 // task has the ranks do their Task.
-func (r *run) task(ctx context.Context, open *closers) (w written, err error) {
+func (r *run) task(ctx context.Context) (w written, err error) {
 	w.result, err = r.Task(ctx, &Member{Config: r.Config, Log: r.Log, Problem: r.problem, Team: r.team,
-		Launched: r.launched(), GPUs: r.gpus, Cores: r.cores, run: r, open: open})
+		Launched: r.launched(), GPUs: r.gpus, Cores: r.cores, run: r})
 	return w, err
 }
 
 // OnClose has f called when the rank ends, before what was opened earlier is closed.
-func (m *Member) OnClose(f func() error) { m.open.add(f) }
+func (m *Member) OnClose(f func() error) { m.run.open.add(f) }
 
 // Connected reports whether there is a server of the run. A rank alone has none.
 func (m *Member) Connected() bool { return m.run.conn != nil }
@@ -76,7 +75,7 @@ func (m *Member) StopRequested() func() bool { return m.run.stopRequested() }
 // Wire takes the phases from the layout to the links.
 func (m *Member) Wire(ctx context.Context) (*Wired, error) {
 	w := m.run
-	if err := w.wire(ctx, m.open); err != nil {
+	if err := w.wire(ctx); err != nil {
 		return nil, err
 	}
 	return &Wired{Layout: w.layout, Sweeps: w.Sweeps, Backend: w.backend, Exchange: w.exchange, Device: w.describe,
@@ -87,13 +86,13 @@ func (m *Member) Wire(ctx context.Context) (*Wired, error) {
 // output files; undo removes them.
 func (m *Member) Try(ctx context.Context, loaded func() error) (report output.RankReport, undo func(), err error) {
 	r := m.run
-	if err := inTurn(ctx, m.open, r.wire, r.load); err != nil {
+	if err := inTurn(ctx, r.wire, r.load); err != nil {
 		return report, nil, err
 	}
 	if err := loaded(); err != nil {
 		return report, nil, err
 	}
-	if err := r.prepareOutputs(ctx, m.open); err != nil {
+	if err := r.prepareOutputs(ctx); err != nil {
 		r.abort()
 		return report, nil, err
 	}

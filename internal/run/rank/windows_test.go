@@ -31,7 +31,7 @@ func TestSettleSide(t *testing.T) {
 			err: "halo.transport \"p2p\": no peer memory between ranks 0 and 1: no IPC"},
 	} {
 		t.Run(fmt.Sprintf("%+v", test), func(t *testing.T) {
-			j, _ := joinAlone(t.Context(), t, func(o *Options) { o.Config.Halo.Transport = test.transport })
+			j := joinAlone(t.Context(), t, func(o *Options) { o.Config.Halo.Transport = test.transport })
 			j.gpus = &device.Node{} // a GPU sweeps
 			to := roster.Member{Identity: roster.Identity{Rank: 1}, Device: test.device,
 				Node: shm.Node{Boot: test.node}}

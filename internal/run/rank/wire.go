@@ -18,20 +18,20 @@ type wires struct {
 }
 
 // wireUp opens the exchange and the reducer. All ranks call it.
-func (r *run) wireUp(ctx context.Context, open *closers) error {
+func (r *run) wireUp(ctx context.Context) error {
 	w, err := r.openWindows(ctx)
 	if err != nil {
 		return err
 	}
-	links, err := r.openLinks(ctx, open)
+	links, err := r.openLinks(ctx)
 	if err != nil {
 		return err
 	}
-	exchange, err := r.openExchange(w, links, open)
+	exchange, err := r.openExchange(w, links)
 	if err != nil {
 		return err
 	}
-	reducer, err := r.openReducer(ctx, open)
+	reducer, err := r.openReducer(ctx)
 	if err != nil {
 		return err
 	}
@@ -40,9 +40,9 @@ func (r *run) wireUp(ctx context.Context, open *closers) error {
 }
 
 // openExchange opens the exchange of rows with the neighbours, over peer memory where there is any.
-func (r *run) openExchange(w windows, links *halo.Links, open *closers) (solver.Exchange, error) {
+func (r *run) openExchange(w windows, links *halo.Links) (solver.Exchange, error) {
 	if r.levels != nil {
-		return nil, r.levels.connect(r.id.Rank, links.Rows(), w, r.sole, open)
+		return nil, r.connectLevels(links.Rows(), w)
 	}
 	if r.gpu == nil {
 		return solver.NewHostExchange(links.Rows(), solver.HostOptions{}), nil
@@ -51,12 +51,12 @@ func (r *run) openExchange(w windows, links *halo.Links, open *closers) (solver.
 	if err != nil {
 		return nil, err
 	}
-	open.add(x.Close)
+	r.open.add(x.Close)
 	return x, nil
 }
 
 // openReducer opens the sum over all ranks.
-func (r *run) openReducer(ctx context.Context, open *closers) (solver.Reducer, error) {
+func (r *run) openReducer(ctx context.Context) (solver.Reducer, error) {
 	reducer, err := reduce.New(ctx, reduce.Options{
 		Team: r.team, MaxSums: r.Sums, Window: r.Ahead + 1,
 		NATSOnly: r.Config.Halo.Transport == string(halo.ModeNATS), Timeout: r.Config.Halo.Timeout, Spin: r.spin(),
@@ -65,6 +65,6 @@ func (r *run) openReducer(ctx context.Context, open *closers) (solver.Reducer, e
 	if err != nil {
 		return nil, err
 	}
-	open.add(reducer.Close)
+	r.open.add(reducer.Close)
 	return reducer, nil
 }
