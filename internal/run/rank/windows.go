@@ -128,10 +128,12 @@ func noWindow(self, m roster.Member) string {
 	return ""
 }
 
-// reachAll reports whether all ranks may write into each other's windows. All ranks find the same.
-func (r *run) reachAll() bool {
-	members := r.team.Members()
-	return !slices.ContainsFunc(members, func(m roster.Member) bool { return noWindow(members[0], m) != "" })
+// reachAll reports whether all ranks write into each other's windows if the driver lets them. All ranks find the same.
+func (r *run) reachAll() bool { return reachAll(r.team.Members(), r.Config.Halo.Transport) }
+
+func reachAll(members []roster.Member, transport string) bool {
+	return len(members) > 1 && transport != string(halo.ModeNATS) &&
+		!slices.ContainsFunc(members, func(m roster.Member) bool { return noWindow(members[0], m) != "" })
 }
 
 // chooseWindows keeps of the windows that this rank has mapped those of ranks that have mapped its own, and closes the

@@ -60,6 +60,33 @@ func TestSettleSide(t *testing.T) {
 	}
 }
 
+// All ranks reach all only if each has a GPU in one memory and rows may go there: levels are divided by that.
+func TestReachAll(t *testing.T) {
+	a := roster.Member{Device: "cuda", Node: shm.Node{Boot: "one"}}
+	b := a
+	b.Rank = 1
+	far, cpu := b, b
+	far.Node.Boot, cpu.Device = "other", "cpu"
+	for _, c := range []struct {
+		name      string
+		members   []roster.Member
+		transport string
+		want      bool
+	}{
+		{"one node", []roster.Member{a, b}, "auto", true},
+		{"peer memory alone", []roster.Member{a, b}, "p2p", true},
+		{"NATS", []roster.Member{a, b}, "nats", false},
+		{"alone", []roster.Member{a}, "auto", false},
+		{"two nodes", []roster.Member{a, far}, "auto", false},
+		{"a CPU", []roster.Member{a, cpu}, "auto", false},
+		{"the first on a CPU", []roster.Member{cpu, a}, "auto", false},
+	} {
+		if got := reachAll(c.members, c.transport); got != c.want {
+			t.Errorf("%s: %t, want %t", c.name, got, c.want)
+		}
+	}
+}
+
 // The report has no wait for halos where the GPU itself waits for all of them.
 func TestGPUWaits(t *testing.T) {
 	peer, link := halo.Info{Transport: transportPeer}, halo.Info{}
