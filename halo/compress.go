@@ -29,12 +29,10 @@ func ParseCompress(name string) (Compress, error) {
 }
 
 // With CompressAuto a link tries both ways in each round of full exchanges, those with as many bytes as the link
-// allows: from trialStart on trialLength of them plain, the next ones packed. From then on each end packs if the
-// neighbour's packed rows were there in at most 80% of the time of the plain ones. Both ends send full exchanges at the
-// same time, so they try the same. A later round tries again: fields change, and so does the load of a network. The
-// trial comes late because on a fast link it costs more than plain exchanges: multigrid is done before.
+// allows: the first trialLength of them plain, the next ones packed. From then on each end packs if the neighbour's
+// packed rows were there in at most 80% of the time of the plain ones. Both ends send full exchanges at the same time,
+// so they try the same. A later round tries again: fields change, and so does the load of a network.
 const (
-	trialStart  = 64
 	trialLength = 4
 	trialRound  = 512
 )
@@ -46,7 +44,7 @@ type choice struct {
 	mu     sync.Mutex
 	next   int                   // of the round: the next full exchange
 	full   solver.ExchangeNumber // the last full exchange
-	at     int                   // its place after trialStart; negative before
+	at     int                   // its place in the round
 	posted time.Time             // when it was sent
 	best   [2]time.Duration      // of the trial: plain and packed; 0: not known
 	packs  bool                  // from the end of the trial on
@@ -64,15 +62,12 @@ func (c *choice) post(exchange solver.ExchangeNumber, full bool, now time.Time) 
 	if !full {
 		return c.packs
 	}
-	c.full, c.at, c.posted, c.next = exchange, c.next-trialStart, now, (c.next+1)%trialRound
-	if c.trying() {
+	c.full, c.at, c.posted, c.next = exchange, c.next, now, (c.next+1)%trialRound
+	if c.at < 2*trialLength {
 		return c.at >= trialLength
 	}
 	return c.packs
 }
-
-// trying reports whether the last full exchange is one of a trial.
-func (c *choice) trying() bool { return c.at >= 0 && c.at < 2*trialLength }
 
 // arrived notes that the neighbour's rows of exchange were complete at a time.
 func (c *choice) arrived(exchange solver.ExchangeNumber, at time.Time) {
@@ -81,7 +76,7 @@ func (c *choice) arrived(exchange solver.ExchangeNumber, at time.Time) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if exchange != c.full || !c.trying() || c.posted.IsZero() {
+	if exchange != c.full || c.at >= 2*trialLength || c.posted.IsZero() {
 		return
 	}
 	travel := max(1, at.Sub(c.posted)) // rows that were there before have not kept this rank waiting
