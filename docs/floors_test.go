@@ -16,13 +16,15 @@ import (
 var floors = []string{"base", "compute", "net", "observe", "run", "tools"}
 
 // neverImport has, by folder, what its packages do not import: the solver and the links know no device, backends know
-// no network and no transport, and a run file knows nothing that runs it. Nothing but a program imports a program.
+// no network and no transport, a run file knows nothing that runs it, and outputs know no device. Nothing but a program
+// imports a program.
 var neverImport = map[string]string{
 	"solver":               "cuda halo configs internal/net internal/observe internal/run internal/tools",
 	"halo":                 "cuda configs internal/compute internal/observe internal/run internal/tools",
 	"cuda":                 "halo configs internal/compute internal/net internal/observe internal/run internal/tools",
 	"configs":              "cuda halo internal/compute internal/net internal/observe internal/run internal/tools",
 	"internal/compute/cpu": "cuda halo configs",
+	"internal/run/outputs": "cuda internal/compute/cpu internal/run/rank",
 }
 
 // mustNotImport returns why a package must not import another; "" if it may.

@@ -2,16 +2,12 @@ package rank
 
 import (
 	"context"
-	"errors"
-	"os"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"jacobi/internal/base/dirlock"
 	"jacobi/internal/net/roster"
-	"jacobi/internal/observe/output"
 )
 
 // prepareAlone takes a rank alone through the phase prepare. Everything that it opens is closed with the test.
@@ -120,7 +116,7 @@ func TestFailedPhaseReleasesWhatItHolds(t *testing.T) {
 	if l.saver == nil {
 		t.Fatal("no checkpoints are saved")
 	}
-	if err := l.prepareOutputs(t.Context()); err == nil || !strings.Contains(err.Error(), dir) {
+	if err := l.openOutputs(t.Context()); err == nil || !strings.Contains(err.Error(), dir) {
 		t.Errorf("outputs: %v, want an error that names output.dir", err)
 	}
 	if lock, err := dirlock.Take(saved, "next"); err == nil {
@@ -133,46 +129,5 @@ func TestFailedPhaseReleasesWhatItHolds(t *testing.T) {
 	}
 	if err := lock.Release(); err != nil {
 		t.Error(err)
-	}
-}
-
-// fullPlace is an output.Place that has no room for one file.
-type fullPlace struct {
-	output.Place
-	name string
-}
-
-// Create implements output.Place.
-func (p fullPlace) Create(name, runID string, size int64) (output.Partial, error) {
-	if name == p.name {
-		return nil, syscall.ENOSPC
-	}
-	return p.Place.Create(name, runID, size)
-}
-
-// If one file cannot be created, those before it are removed.
-func TestFilesThatWereCreatedAreRemoved(t *testing.T) {
-	l := setUpAlone(t, nil)
-	held := hold(t, l.Config.Output.Dir)
-	empty, err := os.ReadDir(l.Config.Output.Dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := l.Config.Output
-	for created, name := range []string{c.History, c.Report, c.Picture, c.Field} {
-		files, err := l.createFiles(fullPlace{held, name})
-		if !errors.Is(err, syscall.ENOSPC) {
-			t.Errorf("no room for %s: %v", name, err)
-		}
-		with, err := os.ReadDir(c.Dir)
-		if err != nil || len(with)-len(empty) != created {
-			t.Errorf("no room for %s: %d files are there, want %d before it (%v)", name, len(with)-len(empty), created,
-				err)
-		}
-		r := &run{Options: l.Options, outputs: outputs{files: files}}
-		r.abort()
-		if left, err := os.ReadDir(c.Dir); err != nil || len(left) != len(empty) {
-			t.Errorf("no room for %s: left behind: %v (%v)", name, left, err)
-		}
 	}
 }

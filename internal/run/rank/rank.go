@@ -8,9 +8,10 @@
 //	openBackend     the GPU, if one sweeps, and the backend            gpu.go, sharing.go, backend.go, levels.go
 //	wireUp          the exchange with neighbours, the sum over ranks   wire.go, links.go, windows.go
 //	load            the field, and the saver of checkpoints            load.go, goal.go, saver.go
-//	prepareOutputs  the output files and the observers                 outputs.go, place.go, files.go, page.go
+//	openOutputs     the output files and the observers                 report.go, internal/run/outputs
 //	solve           the result of the sweeps                           solve.go, stats.go
-//	write           the outputs and the report                         write.go, digest.go, commit.go, report.go
+//
+// At last internal/run/outputs writes the outputs and the report.
 //
 // A rank with a task goes as far as join, and the task says how it goes on (task.go, internal/tools/tasks). An idle
 // rank goes as far as join and waits for the end (idle.go). The phases enter what they open into run.open (closers.go).
@@ -28,6 +29,7 @@ import (
 	"jacobi/internal/base/awake"
 	"jacobi/internal/net/roster"
 	"jacobi/internal/observe/output"
+	"jacobi/internal/run/outputs"
 	"jacobi/solver"
 )
 
@@ -81,8 +83,16 @@ type run struct {
 	sweeper
 	wires
 	state
-	outputs
+	outputs *outputs.Outputs
 	solution
+}
+
+// written is the end of a rank.
+type written struct {
+	result solver.Result
+	report *output.Report // of the run; rank 0 only
+	held   *output.Held   // output.dir, on rank 0 of a run without a launcher; otherwise nil
+	leave  func()         // called once the summary is printed; nil if ranks may end one by one
 }
 
 // Run takes a rank through its whole life and closes everything that it opened. When it returns an error, the other
@@ -177,14 +187,17 @@ func (r *run) wire(ctx context.Context) error {
 
 // solveAll takes the phases from the layout to the outputs.
 func (r *run) solveAll(ctx context.Context) (written, error) {
-	defer r.abort()
-	if err := inTurn(ctx, r.watch, r.openPage, r.wire, r.load, r.foresee,
-		r.prepareOutputs, r.solve); err != nil {
+	err := inTurn(ctx, r.watch, r.openPage, r.wire, r.load, r.foresee, r.openOutputs)
+	if err != nil {
 		return written{}, err
 	}
-	w, err := r.write(ctx)
-	if err != nil {
-		return w, err
+	defer r.outputs.Abort()
+	if err := r.solve(ctx); err != nil {
+		return written{}, err
+	}
+	w := written{result: r.result, held: r.outputs.Held()}
+	if w.report, err = r.outputs.Write(ctx, w.result, r.checkpointReport(), r.rankReport); err != nil {
+		return w, r.onGPU(err)
 	}
 	// Until all ranks arrive here, neighbours may ask the links for rows again.
 	ctx, cancel := r.withFileTimeout(ctx)

@@ -1,32 +1,30 @@
 package rank
 
 import (
+	"context"
 	"encoding/json"
-	"math"
 
 	"jacobi/configs"
 	"jacobi/halo"
 	"jacobi/internal/base/version"
 	"jacobi/internal/observe/output"
 	"jacobi/internal/observe/stats"
-	"jacobi/internal/run/setup"
+	"jacobi/internal/run/outputs"
 	"jacobi/solver"
+	"jacobi/solver/multigrid"
 )
 
-// rankReport returns this rank's part of the report. fault says why its rows are not in the field.
-func (r *run) rankReport(result solver.Result, fault error) output.RankReport {
-	self, s := r.team.Self(), r.layout.Stripe
+// rankReport returns this rank's part of the report.
+func (r *run) rankReport() output.RankReport {
+	self, s, result := r.team.Self(), r.layout.Stripe, r.result
 	rep := output.RankReport{
 		Rank: r.id.Rank, Node: self.NodeID(), Host: self.Host, PID: self.PID, Device: r.describe, GPU: r.chosen,
 		Kernel: r.kernel, Threads: r.threads(),
 		Stripe: [2]int{s.Lo, s.Hi}, MemoryBytes: r.memoryBytes(), Transports: map[string]output.LinkReport{},
-		Output: r.rows.path, Compute: result.Times.Compute.Seconds(), NormWait: result.Times.NormWait.Seconds(),
+		Output: r.outputs.Path(), Compute: result.Times.Compute.Seconds(), NormWait: result.Times.NormWait.Seconds(),
 	}
 	if !r.gpuWaits() {
 		rep.HaloWait = new(result.Times.HaloWait.Seconds())
-	}
-	if fault != nil {
-		rep.OutputError = fault.Error()
 	}
 	var err error
 	if _, rep.RSSBytes, err = stats.ResidentMemory(); err != nil {
@@ -97,55 +95,42 @@ func (r *run) gpuWaits() bool {
 	return waits
 }
 
-// report combines the parts of all ranks into the report of the run. Rank 0 calls it.
-func (r *run) report(parts []output.RankReport, hash string) (output.Report, error) {
+// openOutputs opens what the run writes, and who watches it. All ranks call it.
+func (r *run) openOutputs(ctx context.Context) error {
+	report, err := r.report()
+	if err != nil {
+		return err
+	}
+	o := outputs.Options{Config: r.Config, Log: r.Log, Team: r.team, Conn: r.conn, Launched: r.launched(),
+		Problem: r.problem, Layout: r.layout, Stripes: r.Stripes, Field: r.field, Start: r.resumed.Start.Sweeps,
+		Goal: r.goal, Tracer: r.tracer, Measured: r.measured, Report: report, Timeout: r.fileTimeout(),
+		OnClose: r.open.add}
+	if l := r.levels; l != nil {
+		o.Correction = func(ctx context.Context) (float64, error) {
+			return multigrid.Correction(ctx, l.device, l.layout)
+		}
+	}
+	r.outputs, err = outputs.Open(ctx, o)
+	return err
+}
+
+// report returns what is known of the run before its sweeps.
+func (r *run) report() (output.Report, error) {
 	config, err := json.Marshal(configs.Redacted(r.Config))
 	if err != nil {
 		return output.Report{}, err
 	}
-	c := r.Config
-	total := r.result.Times.Total
-	var decisive *output.DecisiveReport
-	if d := r.result.Decisive; d != nil {
-		decisive = &output.DecisiveReport{Sweep: d.Sweep, Norm: d.Norm}
-	}
-	solves := r.problem.Setup(r.fixed)
+	c, solves := r.Config, r.problem.Setup(r.fixed)
 	rep := output.Report{
 		Name: c.Run.Name, RunID: r.id.RunID, Version: version.String(), Config: config, Problem: c.Problem.Title(),
 		Started: r.startedAt, Mesh: output.NewMeshReport(r.layout.Mesh), Setup: &solves, Depth: r.layout.Depth,
 		DepthReason: r.Depth.Why, Balance: r.balance.Why, Idle: c.Idle(),
-		Ranks:  parts,
 		Method: c.Solver.Method, MethodReason: c.Solver.Why, Accelerated: r.levels != nil && r.levels.search != nil,
-		Sweeps: r.result.Sweeps, MaxIterations: c.Solver.MaxIterations,
-		Tolerance: c.Solver.Tolerance, RelativeTolerance: c.Solver.RelativeTolerance,
-		StopReason: r.result.Reason, Converged: r.result.Reason == solver.Converged,
-		Verdict:  c.Solver.Verdict(r.result.Reason),
-		Decisive: decisive,
-		Times: output.TimesReport{Setup: r.readyAt.Sub(r.startedAt).Seconds(), Sweeps: total.Seconds(),
-			Samples: r.result.Times.Sample.Seconds()},
-		GLUPS:       output.GLUPS(r.layout.Mesh, r.sweepsOf(r.result.Sweeps-r.resumed.Start.Sweeps), total.Seconds()),
-		FieldSHA256: hash, Dir: c.Output.Dir,
-		ResumedAfter: r.resumed.Start.Sweeps, Checkpoints: r.checkpointReport(r.result.Times),
-		Series: r.series.Report(), Probes: r.probes.Report(),
-	}
-	if c.Solver.RelativeTolerance > 0 {
-		rep.Base = r.result.Base
-	}
-	if norm := r.result.Norm; !math.IsNaN(norm) {
-		rep.Norm = &norm
+		MaxIterations: c.Solver.MaxIterations, Tolerance: c.Solver.Tolerance,
+		RelativeTolerance: c.Solver.RelativeTolerance, Dir: c.Output.Dir, ResumedAfter: r.resumed.Start.Sweeps,
 	}
 	if c.Solver.NormEvery > 1 {
 		rep.NormEvery = c.Solver.NormEvery
-		if rep.Norm != nil {
-			rep.NormSweep = new(r.lastNormed())
-		}
-	}
-	settleWires(rep.Ranks)
-	if _, _, slow := rep.WaitsForNATS(); slow && r.measured != nil {
-		saved := r.measured.DirectSaves(rep.Ranks, setup.Depth{Rows: r.layout.Depth, Sweeps: r.Sweeps})
-		if saved > 0 {
-			rep.DirectSaves = &saved
-		}
 	}
 	return rep, nil
 }
@@ -153,9 +138,4 @@ func (r *run) report(parts []output.RankReport, hash string) (output.Report, err
 // sweepsOf returns the sweeps of the mesh in the given number of iterations.
 func (o Options) sweepsOf(iterations int) int {
 	return o.Config.Solver.Entry().Sweeps * iterations
-}
-
-// lastNormed returns the last sweep that has a norm.
-func (r *run) lastNormed() int {
-	return r.layout.Norms.Sweep(r.layout.Norms.In(r.result.Sweeps) - 1)
 }

@@ -91,15 +91,15 @@ func (r *run) finishSaver(ctx context.Context, result solver.Result) error {
 	return nil
 }
 
-// checkpointReport describes the checkpoints; nil without a saver. Rank 0 calls it.
-func (r *run) checkpointReport(times solver.Times) *output.CheckpointReport {
+// checkpointReport describes the checkpoints; nil without a saver.
+func (r *run) checkpointReport() *output.CheckpointReport {
 	if r.saver == nil {
 		return nil
 	}
 	s := r.saver.Stats()
 	return &output.CheckpointReport{
 		Place: r.Config.Checkpoint.Place(), Written: s.Written, Failed: s.Failed, Sweeps: s.Sweeps, Bytes: s.Bytes,
-		Write: s.Took.Seconds(), Copies: times.Save.Seconds(),
+		Write: s.Took.Seconds(), Copies: r.result.Times.Save.Seconds(),
 	}
 }
 

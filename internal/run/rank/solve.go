@@ -40,18 +40,16 @@ func (r *run) progressOptions() progress.Options {
 
 // solve sweeps until the run ends, and completes the history of norms and the last checkpoint. All ranks call it.
 func (r *run) solve(ctx context.Context) error {
-	if err := r.addNorms(r.resumed.Norms); err != nil {
+	if err := r.outputs.AddNorms(r.resumed.Norms); err != nil {
 		return err
 	}
-	r.viewers.Add(r.resumed.Norms)
 	if !r.keepOn() {
 		return context.Cause(r.Stop)
 	}
 	shown := progress.Start(ctx, r.progressOptions())
 	recorder := progress.NewRecorder(func(first int, norms []float64) error {
 		shown.Norms(first, norms)
-		r.viewers.Add(norms)
-		return r.addNorms(norms)
+		return r.outputs.AddNorms(norms)
 	})
 	defer recorder.Close(ctx)
 	reporter := r.startStats()
@@ -67,7 +65,7 @@ func (r *run) solve(ctx context.Context) error {
 	if err := r.finishSaver(ctx, result); err != nil {
 		return err
 	}
-	if err := r.finishObservers(ctx, result); err != nil {
+	if err := r.outputs.Finish(ctx, result); err != nil {
 		return r.onGPU(err)
 	}
 	reporter.Finish(result)
@@ -93,7 +91,7 @@ func (r *run) sweep(ctx context.Context, onStep solver.OnStep, record func(first
 		Stop:          r.stopRequested(),
 		Saver:         r.solverSaver(),
 		SaveEvery:     r.Config.Checkpoint.Every.Sweeps,
-		Samples:       r.samples,
+		Samples:       r.outputs.Samples(),
 		OnPass: func(done int) {
 			team.SetSweeps(done)
 			if first && r.layout.Norms.Stride > 1 {

@@ -92,11 +92,10 @@ func (m *Member) Try(ctx context.Context, loaded func() error) (report output.Ra
 	if err := loaded(); err != nil {
 		return report, nil, err
 	}
-	if err := r.prepareOutputs(ctx); err != nil {
-		r.abort()
+	if err := r.openOutputs(ctx); err != nil {
 		return report, nil, err
 	}
-	return r.rankReport(solver.Result{}, nil), r.abort, nil
+	return r.rankReport(), r.outputs.Abort, nil
 }
 
 // End returns when all working ranks have arrived, and tells the idle ones how the run has ended.

@@ -5,7 +5,6 @@ import (
 
 	"jacobi/halo"
 	"jacobi/internal/observe/output"
-	"jacobi/solver"
 )
 
 // trafficReport returns what went through a link; nil if nothing did. sweeping says that the rank itself sweeps, so
@@ -43,20 +42,4 @@ func trafficOf(exchanges, sent uint64) *output.TrafficReport {
 		return nil
 	}
 	return &output.TrafficReport{Exchanges: exchanges, Bytes: 2 * sent}
-}
-
-// settleWires divides what the two ends of each link saw into the time on the wire and the lateness of a rank. Each
-// Turn is of one clock; halo.Split has the formula.
-func settleWires(ranks []output.RankReport) {
-	for _, k := range ranks {
-		for side, facing := range map[solver.Side]solver.Side{solver.Top: solver.Bottom, solver.Bottom: solver.Top} {
-			link := k.Transports[side.String()]
-			here, there := link.Traffic, ranks[link.Neighbour].Transports[facing.String()].Traffic
-			if !here.HasWay() || !there.HasWay() {
-				continue
-			}
-			own, other := here.Turn, there.Turn*float64(here.Exchanges)/float64(there.Exchanges)
-			here.Wire, here.Late = new(max(0, (own+other)/2)), new((own-other)/2)
-		}
-	}
 }

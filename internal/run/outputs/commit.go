@@ -1,4 +1,4 @@
-package rank
+package outputs
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 
 // outputSet completes rank 0's files. It is used once all ranks have written their rows and sent their reports.
 type outputSet struct {
-	*run
+	*Outputs
 	report *output.Report
 	done   []string // partial files that are complete and durable
 }
@@ -30,7 +30,7 @@ func (s *outputSet) finish(ctx context.Context, picture *output.Thumbnail, field
 		drawing := time.Now()
 		done, err := output.WritePicture(s.files.picture, c.Picture, picture, s.caption())
 		s.record(s.files.picture.File(), c.Picture, done, err)
-		s.tracer.Phase(trace.PhasePicture, drawing)
+		s.Tracer.Phase(trace.PhasePicture, drawing)
 	}
 	if s.film != nil {
 		s.finishAnimation()
@@ -59,7 +59,7 @@ func (s *outputSet) caption() output.Caption {
 		norm = *s.report.Norm
 	}
 	return output.Caption{
-		Title: s.problem.Name(), Sweeps: s.report.Sweeps, Step: s.Config.Solver.Step(),
+		Title: s.Problem.Name(), Sweeps: s.report.Sweeps, Step: s.Config.Solver.Step(),
 		Norm: norm, Scale: s.Config.Output.PictureScale, Contours: s.Config.Output.Contours,
 		Stalled:     s.report.StopReason == solver.Stalled,
 		Interrupted: s.report.StopReason == solver.Interrupted,
@@ -121,7 +121,7 @@ func (s *outputSet) finishHistory() {
 	if s.files.history == nil {
 		return
 	}
-	defer s.tracer.Phase(trace.PhaseHistory, time.Now())
+	defer s.Tracer.Phase(trace.PhaseHistory, time.Now())
 	done, err := s.files.history.Finish()
 	if output.IsFull(err) && s.giveWay("history") {
 		done, err = s.files.history.Finish()
@@ -134,7 +134,7 @@ func (s *outputSet) finishField(sum string) {
 	if s.files.field == nil {
 		return
 	}
-	defer s.tracer.Phase(trace.PhaseField, time.Now())
+	defer s.Tracer.Phase(trace.PhaseField, time.Now())
 	name := s.Config.Output.Field
 	for _, k := range s.report.Ranks {
 		if k.OutputError != "" {

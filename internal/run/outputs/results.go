@@ -1,4 +1,4 @@
-package rank
+package outputs
 
 import (
 	"context"
@@ -13,22 +13,22 @@ import (
 
 // results merges the tallies of all ranks. It returns the results on rank 0, and nil elsewhere or without a tally. All
 // ranks call it.
-func (r *run) results(ctx context.Context, tally *results.Tally) (*results.Results, error) {
+func (o *Outputs) results(ctx context.Context, tally *results.Tally) (*results.Results, error) {
 	if tally == nil {
 		return nil, nil
 	}
-	defer r.tracer.Phase(trace.PhaseResults, time.Now())
-	parts, err := roster.GatherOn(ctx, r.team, "results", tally.Part())
+	defer o.Tracer.Phase(trace.PhaseResults, time.Now())
+	parts, err := roster.GatherOn(ctx, o.Team, "results", tally.Part())
 	if err != nil || parts == nil {
 		return nil, err
 	}
-	merged, err := results.Merge(r.problem, parts)
+	merged, err := results.Merge(o.Problem, parts)
 	return &merged, err
 }
 
 // endRows gives rows the first row of the rank below. All ranks call it.
-func (r *run) endRows(ctx context.Context, rows *results.Rows) error {
-	next, err := r.nextRow(ctx, rows.First())
+func (o *Outputs) endRows(ctx context.Context, rows *results.Rows) error {
+	next, err := o.nextRow(ctx, rows.First())
 	if err != nil {
 		return err
 	}
@@ -37,8 +37,8 @@ func (r *run) endRows(ctx context.Context, rows *results.Rows) error {
 
 // nextRow sends the first row of this rank's stripe to the rank above, and returns that of the rank below. It returns
 // nil on the last rank unless top and bottom are periodic.
-func (r *run) nextRow(ctx context.Context, first []byte) (next []byte, err error) {
-	rank, size, ring := r.id.Rank, r.id.Size, r.layout.Mesh.PeriodicRows()
+func (o *Outputs) nextRow(ctx context.Context, first []byte) (next []byte, err error) {
+	rank, size, ring := o.id.Rank, o.id.Size, o.Layout.Mesh.PeriodicRows()
 	if size == 1 {
 		if ring {
 			next = first
@@ -47,11 +47,11 @@ func (r *run) nextRow(ctx context.Context, first []byte) (next []byte, err error
 	}
 	both, ctx := errgroup.WithContext(ctx) // a send ends when the other rank receives
 	if rank > 0 || ring {
-		both.Go(func() error { return r.sendRow(ctx, (rank+size-1)%size, firstRowTag, first) })
+		both.Go(func() error { return o.sendRow(ctx, (rank+size-1)%size, firstRowTag, first) })
 	}
 	if rank < size-1 || ring {
 		both.Go(func() error {
-			row, err := r.receiveRow(ctx, (rank+1)%size, firstRowTag)
+			row, err := o.receiveRow(ctx, (rank+1)%size, firstRowTag)
 			next = row
 			return err
 		})

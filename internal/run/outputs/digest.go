@@ -1,4 +1,4 @@
-package rank
+package outputs
 
 import (
 	"context"
@@ -19,15 +19,15 @@ type hashing struct {
 }
 
 // startHash returns the hash before the rows. All ranks call it.
-func (r *run) startHash(ctx context.Context, view output.View) (h hashing, err error) {
+func (o *Outputs) startHash(ctx context.Context, view output.View) (h hashing, err error) {
 	var first []byte
-	if r.Config.Output.Field != "" {
-		h.file = new(r.fieldFormat())
-		if first, h.last, err = r.boundaryRows(ctx, view); err != nil {
+	if o.Config.Output.Field != "" {
+		h.file = new(o.fieldFormat())
+		if first, h.last, err = o.boundaryRows(ctx, view); err != nil {
 			return h, err
 		}
 	}
-	if r.id.Rank != 0 {
+	if o.id.Rank != 0 {
 		return h, nil
 	}
 	if h.own, err = output.NewDigest(nil); err == nil && h.file != nil {
@@ -53,9 +53,9 @@ func (h hashing) uses(view output.View) (uses []output.Use) {
 }
 
 // digest passes the hash of the field from rank to rank and returns it on rank 0, whose rows it has already.
-func (r *run) digest(ctx context.Context, view output.View, h hashing) (*output.Digest, error) {
-	defer r.tracer.Phase(trace.PhaseHash, time.Now())
-	state, err := r.team.Relay(ctx, "hash", func(state []byte) ([]byte, error) {
+func (o *Outputs) digest(ctx context.Context, view output.View, h hashing) (*output.Digest, error) {
+	defer o.Tracer.Phase(trace.PhaseHash, time.Now())
+	state, err := o.Team.Relay(ctx, "hash", func(state []byte) ([]byte, error) {
 		d := h.own
 		if d == nil {
 			var err error
@@ -66,12 +66,12 @@ func (r *run) digest(ctx context.Context, view output.View, h hashing) (*output.
 				return nil, err
 			}
 		}
-		if h.file != nil && r.id.Rank == r.id.Size-1 {
+		if h.file != nil && o.id.Rank == o.id.Size-1 {
 			d.End(*h.file, h.last)
 		}
 		return d.State()
 	})
-	if err != nil || r.id.Rank != 0 {
+	if err != nil || o.id.Rank != 0 {
 		return nil, err
 	}
 	return output.NewDigest(state)
@@ -79,25 +79,25 @@ func (r *run) digest(ctx context.Context, view output.View, h hashing) (*output.
 
 // boundaryRows returns row 0 on the first rank and row NY-1 on the last, or nil for a row of a stripe. If these rows
 // are periodic, each of the two ranks gets its row from the other.
-func (r *run) boundaryRows(ctx context.Context, view output.View) (first, last []byte, err error) {
+func (o *Outputs) boundaryRows(ctx context.Context, view output.View) (first, last []byte, err error) {
 	if first, err = view.Boundary(ctx, 0); err != nil {
 		return nil, nil, err
 	}
 	if last, err = view.Boundary(ctx, view.Mesh.NY-1); err != nil {
 		return nil, nil, err
 	}
-	if !view.Mesh.PeriodicRows() || r.id.Size == 1 {
+	if !view.Mesh.PeriodicRows() || o.id.Size == 1 {
 		return first, last, nil
 	}
-	switch r.id.Rank {
+	switch o.id.Rank {
 	case 0:
-		if err = r.sendRow(ctx, r.id.Size-1, rowTag, last); err == nil {
-			first, err = r.receiveRow(ctx, r.id.Size-1, rowTag)
+		if err = o.sendRow(ctx, o.id.Size-1, rowTag, last); err == nil {
+			first, err = o.receiveRow(ctx, o.id.Size-1, rowTag)
 		}
-	case r.id.Size - 1:
+	case o.id.Size - 1:
 		row := first
-		if last, err = r.receiveRow(ctx, 0, rowTag); err == nil {
-			err = r.sendRow(ctx, 0, rowTag, row)
+		if last, err = o.receiveRow(ctx, 0, rowTag); err == nil {
+			err = o.sendRow(ctx, 0, rowTag, row)
 		}
 	}
 	return first, last, err
@@ -110,9 +110,9 @@ const (
 )
 
 // sendRow sends a row to another rank, in several messages if it is long.
-func (m *membership) sendRow(ctx context.Context, to int, tag string, row []byte) error {
+func (o *Outputs) sendRow(ctx context.Context, to int, tag string, row []byte) error {
 	for part := range slices.Chunk(row, roster.MaxMessage) {
-		if err := m.team.Send(ctx, to, tag, part); err != nil {
+		if err := o.Team.Send(ctx, to, tag, part); err != nil {
 			return err
 		}
 	}
@@ -120,9 +120,9 @@ func (m *membership) sendRow(ctx context.Context, to int, tag string, row []byte
 }
 
 // receiveRow receives what sendRow has sent.
-func (r *run) receiveRow(ctx context.Context, from int, tag string) (row []byte, err error) {
-	for len(row) < r.layout.Mesh.RowBytes() {
-		part, err := r.team.Recv(ctx, from, tag)
+func (o *Outputs) receiveRow(ctx context.Context, from int, tag string) (row []byte, err error) {
+	for len(row) < o.Layout.Mesh.RowBytes() {
+		part, err := o.Team.Recv(ctx, from, tag)
 		if err != nil {
 			return nil, err
 		}

@@ -1,4 +1,4 @@
-package rank
+package outputs
 
 import (
 	"errors"
@@ -19,51 +19,51 @@ type outputPlace struct {
 
 // findPlace determines where the files go. The launcher holds output.dir; without a launcher rank 0 does. A rank that
 // sees that directory writes to it directly, any other rank writes over NATS.
-func (r *run) findPlace() (outputPlace, error) {
-	c := r.Config.Output
+func (o *Outputs) findPlace() (outputPlace, error) {
+	c := o.Config.Output
 	if len(c.Names()) == 0 {
 		return outputPlace{}, nil
 	}
-	if r.id.Rank == 0 && !r.launched() {
-		held, err := r.hold(c)
+	if o.id.Rank == 0 && !o.Launched {
+		held, err := o.hold(c)
 		if err != nil {
 			return outputPlace{}, err
 		}
 		place := outputPlace{Place: held, held: held}
-		if r.alone() {
+		if o.Conn == nil {
 			return place, nil
 		}
-		serve := farfiles.Options{Conn: r.conn, RunID: r.id.RunID, Dir: held, Output: c, Log: r.Log}
+		serve := farfiles.Options{Conn: o.Conn, RunID: o.id.RunID, Dir: held, Output: c, Log: o.Log}
 		stop, err := farfiles.Serve(serve)
 		if err != nil {
 			return outputPlace{}, err
 		}
-		r.open.add(func() error { stop(); return nil })
+		o.OnClose(func() error { stop(); return nil })
 		return place, nil
 	}
-	far, err := farfiles.Find(r.team.Context(), r.conn, r.id.RunID, r.fileTimeout())
+	far, err := farfiles.Find(o.Team.Context(), o.Conn, o.id.RunID, o.Timeout)
 	if err != nil {
 		return outputPlace{}, err
 	}
-	if r.id.Rank == 0 && !far.See(c.Dir) {
-		r.Log.Info("outputs go over NATS", zap.String("to", far.Host()))
+	if o.id.Rank == 0 && !far.See(c.Dir) {
+		o.Log.Info("outputs go over NATS", zap.String("to", far.Host()))
 	}
 	return outputPlace{Place: far, far: far}, nil
 }
 
 // hold locks output.dir for this run.
-func (r *run) hold(c configs.Output) (*output.Held, error) {
+func (o *Outputs) hold(c configs.Output) (*output.Held, error) {
 	if err := errors.Join(output.CheckDir(c.Dir), output.CheckNames(c)); err != nil {
 		return nil, err
 	}
-	held, notes, err := output.Hold(c.Dir, r.id.RunID)
+	held, notes, err := output.Hold(c.Dir, o.id.RunID)
 	if err != nil {
 		return nil, err
 	}
-	r.open.add(held.Close)
+	o.OnClose(held.Close)
 	for _, note := range append(notes, held.Replace(c)) {
 		if note != "" {
-			r.Log.Info(note)
+			o.Log.Info(note)
 		}
 	}
 	return held, nil

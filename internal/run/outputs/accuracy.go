@@ -1,4 +1,4 @@
-package rank
+package outputs
 
 import (
 	"context"
@@ -7,7 +7,7 @@ import (
 	"jacobi/internal/compute/accuracy"
 	"jacobi/internal/net/roster"
 	"jacobi/internal/observe/output"
-	"jacobi/solver/multigrid"
+	"jacobi/solver"
 )
 
 // nearness is what one rank knows about the error of the field.
@@ -18,18 +18,18 @@ type nearness struct {
 
 // gatherAccuracy merges what all ranks know about the error of the field. It returns nil on other ranks than rank 0,
 // and without a tally. All ranks call it.
-func (r *run) gatherAccuracy(ctx context.Context, tally *accuracy.Tally) (*nearness, error) {
+func (o *Outputs) gatherAccuracy(ctx context.Context, tally *accuracy.Tally) (*nearness, error) {
 	if tally == nil {
 		return nil, nil
 	}
 	own := nearness{Part: tally.Part()}
-	if r.levels != nil {
+	if o.Correction != nil {
 		var err error
-		if own.Correction, err = multigrid.Correction(ctx, r.levels.device, r.levels.layout); err != nil {
-			return nil, r.onGPU(err)
+		if own.Correction, err = o.Correction(ctx); err != nil {
+			return nil, err
 		}
 	}
-	all, err := roster.GatherOn(ctx, r.team, "accuracy", own)
+	all, err := roster.GatherOn(ctx, o.Team, "accuracy", own)
 	if err != nil || all == nil {
 		return nil, err
 	}
@@ -43,22 +43,22 @@ func (r *run) gatherAccuracy(ctx context.Context, tally *accuracy.Tally) (*nearn
 }
 
 // accuracy states the error of the field from what all ranks know of it, or says why it is unknown.
-func (r *run) accuracy(n *nearness) *output.AccuracyReport {
+func (o *Outputs) accuracy(n *nearness, result solver.Result) *output.AccuracyReport {
 	switch {
 	case n == nil:
 		return &output.AccuracyReport{Why: "output.results is false"}
-	case math.IsNaN(r.result.Norm):
+	case math.IsNaN(result.Norm):
 		return &output.AccuracyReport{Why: "no sweep has a norm"}
 	}
-	a := accuracy.Run{Mesh: r.layout.Mesh, Operator: r.layout.Operator, Norm: r.result.Norm, Largest: n.Largest}
+	a := accuracy.Run{Mesh: o.Layout.Mesh, Operator: o.Layout.Operator, Norm: result.Norm, Largest: n.Largest}
 	correction := accuracy.OfCycle * n.Correction
-	if r.levels == nil {
-		a.Later = r.result.Sweeps - r.lastNormed()
+	if o.Correction == nil {
+		a.Later = result.Sweeps - o.lastNormed(result)
 		correction = a.Correction(n.Part)
 	}
 	about, rounded, most := a.About(correction), a.Rounded(), a.AtMost()
 	rep := &output.AccuracyReport{Error: &about, AtMost: &most, Rounding: a.Norm <= a.Floor()}
-	if r.levels != nil && a.Hidden() && rounded > about {
+	if o.Correction != nil && a.Hidden() && rounded > about {
 		rep.Error, rep.ByRounding = &rounded, true
 	}
 	if math.IsInf(most, 1) {

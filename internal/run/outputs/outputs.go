@@ -1,0 +1,164 @@
+// Package outputs writes what a run leaves behind: the files, the report, and what reads the field meanwhile.
+package outputs
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.uber.org/zap"
+
+	"jacobi/configs"
+	"jacobi/halo"
+	"jacobi/internal/base/awake"
+	"jacobi/internal/compute/problem"
+	"jacobi/internal/net/roster"
+	"jacobi/internal/observe/film"
+	"jacobi/internal/observe/frames"
+	"jacobi/internal/observe/output"
+	"jacobi/internal/observe/probes"
+	"jacobi/internal/observe/series"
+	"jacobi/internal/observe/trace"
+	"jacobi/internal/run/tune"
+	"jacobi/solver"
+)
+
+// Options are what the outputs take of a run that is about to begin.
+type Options struct {
+	Config   configs.Config
+	Log      *zap.Logger
+	Team     *roster.Team
+	Conn     halo.Conn // nil for a rank alone
+	Launched bool      // by a launcher, which then holds output.dir
+	Problem  *problem.Problem
+	Layout   solver.Layout // of this rank
+	Stripes  []solver.Stripe
+	Field    output.Rows // this rank's rows
+	Start    int         // iterations that earlier runs have done
+	Goal     solver.Goal
+	Tracer   *trace.Recorder    // nil without output.trace
+	Measured *tune.Deepening    // see tune.Ranks.Depth
+	Report   output.Report      // what is known of the run
+	Timeout  time.Duration      // of a step in which ranks wait for each other's files
+	OnClose  func(func() error) // has what is open closed, the newest first
+	// Correction returns the largest correction that the next iteration would make to this rank's rows. It is nil for
+	// a method whose norm tells that.
+	Correction func(context.Context) (float64, error)
+}
+
+// Outputs are what a run writes, and who watches it.
+type Outputs struct {
+	Options
+	id        roster.Identity
+	place     outputPlace
+	files     runFiles            // rank 0 only
+	rows      *output.FieldWriter // this rank's rows of the field; nil if no field is written, or all are
+	path      string              // how the rows reach the file, for the report
+	samples   solver.Samples      // what reads the field while the sweeps go on
+	viewers   *frames.Sender
+	observers []Observer
+	series    *series.Series // nil if no series of fields is written
+	probes    *probes.Probes // nil if no values of points are recorded
+	film      *film.Film     // nil if no animation is written
+	readyAt   time.Time
+	trace     *trace.Gathering // nil without output.trace
+}
+
+// Open creates the files, with their space reserved so that a full disk is found before the sweeps, and opens the
+// observers. Each rank writes its rows of the field, rank 0 everything else. All ranks call it. The caller ends with
+// Abort.
+func Open(ctx context.Context, options Options) (*Outputs, error) {
+	o := &Outputs{Options: options, id: options.Team.Self().Identity}
+	if err := o.open(ctx); err != nil {
+		o.Abort()
+		return nil, err
+	}
+	return o, nil
+}
+
+func (o *Outputs) open(ctx context.Context) (err error) {
+	ctx, cancel := o.within(ctx)
+	defer cancel()
+	if o.place, err = o.findPlace(); err != nil {
+		return err
+	}
+	if o.id.Rank == 0 {
+		if o.files, err = o.createFiles(o.place.Place); err != nil {
+			return err
+		}
+	}
+	if o.Config.Output.Field != "" {
+		if err := o.openField(ctx); err != nil {
+			return err
+		}
+	}
+	if o.Tracer != nil {
+		if o.trace, err = trace.Begin(ctx, o.Team, o.Tracer); err != nil {
+			return err
+		}
+	}
+	if err := o.Team.Barrier(ctx, "ready"); err != nil {
+		return err
+	}
+	if err := o.addObservers(); err != nil {
+		return err
+	}
+	o.readyAt = time.Now()
+	return nil
+}
+
+// within bounds a step in which ranks wait for each other's files.
+func (o *Outputs) within(ctx context.Context) (context.Context, context.CancelFunc) {
+	return awake.WithTimeout(ctx, o.Timeout)
+}
+
+// openField opens, on all ranks, the field's file that rank 0 has created.
+func (o *Outputs) openField(ctx context.Context) (err error) {
+	var t output.Ticket
+	if o.id.Rank == 0 {
+		t = o.files.field.Ticket()
+	}
+	if t, err = roster.BroadcastOn(ctx, o.Team, "field", t); err != nil {
+		return err
+	}
+	o.rows, o.path, err = o.openRows(t)
+	return err
+}
+
+// openRows opens a file for this rank's rows. path says how they reach it.
+func (o *Outputs) openRows(t output.Ticket) (w *output.FieldWriter, path string, err error) {
+	w, err = output.OpenField(o.Config.Output.Dir, t)
+	if far := o.place.far; errors.Is(err, output.ErrNotShared) && far != nil {
+		return output.FieldIn(far.Open(t.File), t), output.WroteNATS + far.Host(), nil
+	}
+	return w, output.WroteFile, err
+}
+
+// Held returns output.dir on rank 0 of a run without a launcher, and otherwise nil.
+func (o *Outputs) Held() *output.Held { return o.place.held }
+
+// Samples are what reads the field while the sweeps go on.
+func (o *Outputs) Samples() solver.Samples { return o.samples }
+
+// AddNorms takes norms for viewers and, on rank 0, for the history.
+func (o *Outputs) AddNorms(norms []float64) error {
+	o.viewers.Add(norms)
+	if o.files.history == nil {
+		return nil
+	}
+	return o.files.history.Add(norms...)
+}
+
+// Path says how the rows of this rank reach the file of the field.
+func (o *Outputs) Path() string { return o.path }
+
+// Abort removes incomplete files.
+func (o *Outputs) Abort() {
+	var rows error
+	if o.rows != nil {
+		rows = o.rows.Abandon()
+	}
+	if err := errors.Join(rows, o.files.abort()); err != nil {
+		o.Log.Sugar().Warnf("remove incomplete outputs: %v", err)
+	}
+}

@@ -1,0 +1,139 @@
+package outputs
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"jacobi/internal/compute/accuracy"
+	"jacobi/internal/compute/results"
+	"jacobi/internal/net/roster"
+	"jacobi/internal/observe/output"
+	"jacobi/internal/observe/trace"
+	"jacobi/solver"
+)
+
+// Write writes all files and, on rank 0, publishes the report and returns it. If a file cannot be written, the report
+// says so, and the others are written all the same. own returns this rank's part of the report, and checkpoints is in
+// the report as it is. All ranks call Write.
+func (o *Outputs) Write(ctx context.Context, result solver.Result, checkpoints *output.CheckpointReport,
+	own func() output.RankReport) (*output.Report, error) {
+	begin, whole := time.Now(), ctx
+	ctx, cancel := o.within(ctx)
+	defer cancel()
+	view := o.view()
+	var tally *results.Tally
+	var near *accuracy.Tally
+	var rows *results.Rows
+	if o.Config.Output.Results {
+		tally = results.New(o.Problem, o.Layout.Stripe)
+		near = accuracy.New(o.Problem, o.Layout.Stripe, o.Correction == nil)
+		rows = results.NewRows(o.Problem, o.Layout.Stripe, tally, near)
+	}
+	hash, err := o.startHash(ctx, view)
+	if err != nil {
+		return nil, err
+	}
+	uses := hash.uses(view)
+	if rows != nil {
+		uses = append(uses, rows.AddRows)
+	}
+	picture, fault, err := o.writeRows(ctx, view, uses)
+	if err != nil {
+		return nil, err
+	}
+	if rows != nil {
+		if err := o.endRows(ctx, rows); err != nil {
+			return nil, err
+		}
+	}
+	found, err := o.results(ctx, tally)
+	if err != nil {
+		return nil, err
+	}
+	nearness, err := o.gatherAccuracy(ctx, near)
+	if err != nil {
+		return nil, err
+	}
+	digest, err := o.digest(ctx, view, hash)
+	if err != nil {
+		return nil, err
+	}
+	gathering, part := time.Now(), own()
+	if fault != nil {
+		part.OutputError = fault.Error()
+	}
+	parts, err := roster.GatherOn(ctx, o.Team, "reports", part)
+	if err != nil {
+		return nil, err
+	}
+	o.Tracer.Phase(trace.PhaseReports, gathering)
+	if o.id.Rank != 0 {
+		o.sendTrace(whole)
+		return nil, nil
+	}
+	sum, file := digest.Sums()
+	report := o.report(result, parts)
+	report.FieldSHA256, report.Checkpoints = sum, checkpoints
+	report.Results, report.Accuracy = found, o.accuracy(nearness, result)
+	set := &outputSet{Outputs: o, report: &report}
+	if err := set.finish(whole, picture, file, begin); err != nil {
+		return nil, err
+	}
+	return &report, o.publish(report)
+}
+
+// writeRows writes this rank's rows to the field, averages them for the picture, and gives them to uses, all at once.
+// On rank 0 it returns the whole picture. fault says why the rows are not in the field.
+func (o *Outputs) writeRows(ctx context.Context, view output.View,
+	uses []output.Use) (picture *output.Thumbnail, fault, err error) {
+	defer o.Tracer.Phase(trace.PhaseRows, time.Now())
+	c := o.Config.Output
+	hx, hy := o.Problem.Spacings()
+	thumbnail := output.NewThumbnail(o.Layout.Mesh, hx, hy)
+	if c.Picture != "" {
+		uses = append(uses, thumbnail.AddRows)
+	}
+	if c.Field != "" {
+		uses = append(uses, func(lo int, rows []byte) error {
+			if fault == nil {
+				fault = o.rows.WriteRows(lo, rows)
+			}
+			return nil
+		})
+	}
+	if uses != nil {
+		if err := view.Each(ctx, uses...); err != nil {
+			return nil, nil, err
+		}
+	}
+	if o.rows != nil {
+		if err := o.rows.Close(); fault == nil {
+			fault = err
+		}
+		o.rows = nil // Abort has nothing to abandon any more
+	}
+	if c.Picture != "" {
+		picture, err = thumbnail.MergeAll(ctx, o.Team.Gather, "picture")
+	}
+	return picture, fault, err
+}
+
+// publish sends the report to the launcher. A report that is too large for a message, as one of hundreds of ranks may
+// be, stays behind: the launcher then reads its file.
+func (o *Outputs) publish(report output.Report) error {
+	b, err := json.Marshal(report)
+	if err != nil {
+		return err
+	}
+	e := roster.Event{Kind: roster.Finished, Verdict: string(report.Verdict), Report: b}
+	err = o.Team.Publish(e)
+	if errors.Is(err, nats.ErrMaxPayload) {
+		e.Report = nil
+		err = o.Team.Publish(e)
+	}
+	return err
+}
