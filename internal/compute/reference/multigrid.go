@@ -116,12 +116,14 @@ func (j *Jacobi) weighted(w float64) []float64 {
 	if j.mesh.DType == solver.Float32 {
 		w = float64(float32(w))
 	}
-	d := j.defect()
-	for i, v := range d {
-		if j.swept(i/j.mesh.NX, i%j.mesh.NX) {
-			j.field[i] = j.fma(w, v, j.field[i])
+	nx, d := j.mesh.NX, j.defect()
+	eachRow(j.mesh.NY, func(y int) {
+		for x := range nx {
+			if i := y*nx + x; j.swept(y, x) {
+				j.field[i] = j.fma(w, d[i], j.field[i])
+			}
 		}
-	}
+	})
 	j.copyPeriodic(j.field)
 	return d
 }
@@ -130,7 +132,7 @@ func (j *Jacobi) weighted(w float64) []float64 {
 func (j *Jacobi) defect() []float64 {
 	nx, ny, f := j.mesh.NX, j.mesh.NY, j.field
 	d := make([]float64, len(f))
-	for y := range ny {
+	eachRow(ny, func(y int) {
 		for x := range nx {
 			if !j.swept(y, x) {
 				continue
@@ -140,7 +142,7 @@ func (j *Jacobi) defect() []float64 {
 			v := j.update(j.op, f[y*nx+west], f[y*nx+east], f[north*nx+x], f[south*nx+x], j.source[y*nx+x])
 			d[y*nx+x] = j.round(v - f[y*nx+x])
 		}
-	}
+	})
 	return d
 }
 
@@ -152,7 +154,7 @@ func (m *Multigrid) restrict(level int, defect []float64) {
 // restrictTo restricts the defect of a level to the source of coarse, in the type of that.
 func (m *Multigrid) restrictTo(level int, defect []float64, coarse *Jacobi) {
 	l, fine := m.plan.Levels[level], m.levels[level]
-	for y := range coarse.mesh.NY {
+	eachRow(coarse.mesh.NY, func(y int) {
 		for x := range coarse.mesh.NX {
 			if !coarse.interior(y, x) {
 				continue
@@ -169,7 +171,7 @@ func (m *Multigrid) restrictTo(level int, defect []float64, coarse *Jacobi) {
 			}
 			coarse.source[y*coarse.mesh.NX+x] = coarse.fma(l.Gain, row, 0)
 		}
-	}
+	})
 }
 
 // at returns the value of point (y, x) of an array, which may lie beyond the mesh: 0 there, unless the walls are
@@ -191,7 +193,7 @@ func (j *Jacobi) at(f []float64, y, x int) float64 {
 // up adds the correction from the next level and smooths.
 func (m *Multigrid) up(level int) {
 	l, fine, coarse := m.plan.Levels[level], m.levels[level], m.levels[level+1]
-	for y := range fine.mesh.NY {
+	eachRow(fine.mesh.NY, func(y int) {
 		for x := range fine.mesh.NX {
 			if !fine.swept(y, x) {
 				continue
@@ -204,7 +206,7 @@ func (m *Multigrid) up(level int) {
 				fine.field[i] = fine.round(fine.field[i] + e)
 			}
 		}
-	}
+	})
 	fine.copyPeriodic(fine.field)
 	w := multigrid.Weights()
 	slices.Reverse(w[:])

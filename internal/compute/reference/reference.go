@@ -6,6 +6,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"runtime"
+	"sync"
 
 	"jacobi/solver"
 )
@@ -67,7 +69,7 @@ func (j *Jacobi) load(y int, rows solver.RowSource) error {
 // Sweep does one sweep and returns the sum of squares of its updates.
 func (j *Jacobi) Sweep() solver.Sum {
 	nx, ny, f := j.mesh.NX, j.mesh.NY, j.field
-	for y := range ny {
+	eachRow(ny, func(y int) {
 		for x := range nx {
 			if !j.swept(y, x) {
 				continue
@@ -76,11 +78,25 @@ func (j *Jacobi) Sweep() solver.Sum {
 			north, south := beside(y, ny)
 			j.next[y*nx+x] = j.update(j.op, f[y*nx+west], f[y*nx+east], f[north*nx+x], f[south*nx+x], j.source[y*nx+x])
 		}
-	}
+	})
 	sum := j.sum()
 	j.field, j.next = j.next, j.field
 	j.copyPeriodic(j.field)
 	return sum
+}
+
+// eachRow calls do for rows 0 to n-1, which do not depend on each other, on all cores.
+func eachRow(n int, do func(y int)) {
+	parts := min(n, runtime.GOMAXPROCS(0))
+	var wg sync.WaitGroup
+	for p := range parts {
+		wg.Go(func() {
+			for y := p * n / parts; y < (p+1)*n/parts; y++ {
+				do(y)
+			}
+		})
+	}
+	wg.Wait()
 }
 
 // swept reports whether a sweep updates a point.
@@ -141,22 +157,28 @@ func (j *Jacobi) Rows(s solver.Stripe) []byte {
 
 // sum returns the sum of squares of next - field.
 func (j *Jacobi) sum() solver.Sum {
-	d := make([]float64, len(j.field))
-	for i := range d {
-		if j.swept(i/j.mesh.NX, i%j.mesh.NX) {
-			d[i] = j.round(j.next[i] - j.field[i])
+	nx, d := j.mesh.NX, make([]float64, len(j.field))
+	eachRow(j.mesh.NY, func(y int) {
+		for x := range nx {
+			if j.swept(y, x) {
+				d[y*nx+x] = j.round(j.next[y*nx+x] - j.field[y*nx+x])
+			}
 		}
-	}
+	})
 	return j.sumOf(d)
 }
 
 // sumOf returns the sum of squares of d, which is 0 at all points that a sweep does not update.
 func (j *Jacobi) sumOf(d []float64) solver.Sum {
-	var sum solver.Sum
-	for y := 0; y < j.mesh.NY; y += solver.GroupRows {
+	sums := make([]solver.Sum, (j.mesh.NY+solver.GroupRows-1)/solver.GroupRows)
+	eachRow(len(sums), func(i int) {
 		for x := 0; x < j.mesh.NX; x += solver.GroupCols {
-			sum.Add(j.group(d, y, x), j.e)
+			sums[i].Add(j.group(d, i*solver.GroupRows, x), j.e)
 		}
+	})
+	var sum solver.Sum
+	for _, s := range sums {
+		sum.Merge(s)
 	}
 	return sum
 }
