@@ -63,9 +63,13 @@ test: deps       ## every test but the race detector's; lists those that did not
 kernels:         ## compile the CUDA kernels to the PTX and the machine code that are embedded; needs nvcc
 	cuda/kernels/build.sh
 
+# Neither these packages nor their tests start goroutines that share memory, or the programs lack the detector (e2e).
+NO_RACE := internal/e2e configs docs cuda/driver internal/base/(ballast|dirlock|npy|regular|show|style|suggest)
+NO_RACE += internal/compute/(elementary|reference|cpu/kernel|cpu/neon) internal/tools/probe/timing
+NO_RACE += solver/(methods|spectrum)
 race: deps       ## the concurrent packages under the race detector
-	$(GO) test -race -short -vet=off -timeout 30m \
-	  $$($(GO) list ./... | grep -v -E 'internal/(e2e|reference)$$') # programs without the detector, a serial oracle
+	$(GO) test -race -short -vet=off -timeout 30m $$($(GO) list -f \
+	  '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./... | grep -vwE '$(subst $() ,|,$(NO_RACE))')
 
 lint: deps       ## gofmt, go vet, staticcheck, lines of at most 120 columns
 	@.ci/columns
