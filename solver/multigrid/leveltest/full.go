@@ -14,7 +14,7 @@ import (
 // RunFull compares the ways of full multigrid between a mesh and the next coarser one with the oracle, for every third
 // of the cases and those with fixed points inside the mesh.
 func RunFull(t *testing.T, open Factory) {
-	for _, c := range sample(someCases()) {
+	for _, c := range Sample(someCases()) {
 		t.Run(c.String(), func(t *testing.T) {
 			if err := CheckFull(t.Context(), c, open); err != nil {
 				t.Fatal(err)

@@ -117,7 +117,7 @@ func Run(t *testing.T, open Factory) { runCases(t, open, Cases()) }
 func RunFixed(t *testing.T, open Factory) { runCases(t, open, FixedCases()) }
 
 func runCases(t *testing.T, open Factory, cases []Case) {
-	for _, c := range sample(cases) {
+	for _, c := range Sample(cases) {
 		t.Run(c.String(), func(t *testing.T) {
 			if err := Check(t.Context(), c, open); err != nil {
 				t.Fatal(err)
@@ -126,8 +126,8 @@ func runCases(t *testing.T, open Factory, cases []Case) {
 	}
 }
 
-// sample returns the cases, and with -short every fourth one: the oracle is slow under the race detector.
-func sample(cases []Case) (some []Case) {
+// Sample returns the cases, and with -short every fourth one: the oracle is slow under the race detector.
+func Sample(cases []Case) (some []Case) {
 	for i, c := range cases {
 		if i%4 == 0 || !testing.Short() {
 			some = append(some, c)
