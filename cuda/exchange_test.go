@@ -81,7 +81,7 @@ func (o *opening) open(_ context.Context, rank int) (r exchangetest.Rank, err er
 	b, err := New(o.driver, l, options)
 	if err == nil {
 		r.Backend = b
-		if err = b.OpenWindow(); err == nil {
+		if err = b.OpenWindow(2); err == nil {
 			o.backends[rank] = b
 		}
 	}

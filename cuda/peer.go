@@ -5,8 +5,8 @@ import (
 	"jacobi/solver"
 )
 
-// OpenWindow allocates the words that neighbours write. It must be called before OfferWindow.
-func (b *Backend) OpenWindow() error { return b.dev.openFlags() }
+// OpenWindow allocates the words that neighbours write, of however many ranks. It must be called before OfferWindow.
+func (b *Backend) OpenWindow(int) error { return b.dev.openFlags() }
 
 // OfferWindow returns what other ranks need for MapWindow: the fields and the words of this one.
 func (b *Backend) OfferWindow(rank int) ([]byte, error) {

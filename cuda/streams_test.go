@@ -284,7 +284,7 @@ func (r traced) layout() solver.Layout {
 func (r traced) exchange(b *Backend) (*Exchange, error) {
 	var neighbours [2]*Window
 	var links [2]solver.RowLink
-	if err := b.OpenWindow(); err != nil {
+	if err := b.OpenWindow(2); err != nil {
 		return nil, err
 	}
 	for side, way := range r.sides {

@@ -37,10 +37,10 @@ func (r *run) firstIsBase() bool {
 
 // firstNorm returns the norm of the first update of a field, over all ranks.
 func (r *run) firstNorm(ctx context.Context, field solver.RowSource) (float64, error) {
-	if err := r.field.Load(ctx, field); err != nil {
+	if err := r.method.Load(ctx, field); err != nil {
 		return 0, r.onGPU(err)
 	}
-	sum, err := r.firstSum(ctx)
+	sum, err := r.method.FirstSum(ctx)
 	if err != nil {
 		return 0, r.onGPU(err)
 	}
@@ -68,23 +68,4 @@ func (r *run) firstNorm(ctx context.Context, field solver.RowSource) (float64, e
 		return 0, fmt.Errorf("the norm is %v", norm)
 	}
 	return norm, nil
-}
-
-// firstSum sweeps the loaded field once and returns the sum of this rank.
-func (r *run) firstSum(ctx context.Context) (solver.Sum, error) {
-	if d := r.levels; d != nil {
-		if err := d.device.Down(ctx, 0); err != nil {
-			return solver.Sum{}, err
-		}
-		return d.device.Sum(ctx)
-	}
-	p := solver.Pass{First: r.layout.Norms.First, Sweeps: 1}
-	if err := r.backend.Interior(ctx, p); err != nil {
-		return solver.Sum{}, err
-	}
-	sums, err := r.backend.Sums(ctx, p)
-	if err != nil {
-		return solver.Sum{}, err
-	}
-	return sums[0], nil
 }

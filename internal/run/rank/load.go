@@ -12,7 +12,6 @@ import (
 
 // state is the field from which the run goes on, and what keeps it.
 type state struct {
-	stages  stages
 	resumed *checkpoint.State // state from which the run goes on; the zero State for the initial field
 	initial solver.RowSource  // the field at sweep 0
 	goal    solver.Goal
@@ -31,11 +30,6 @@ func (r *run) load(ctx context.Context) (err error) {
 	if r.goal.Base == 0 && r.firstIsBase() {
 		r.goal.Base = r.resumed.First
 	}
-	if r.Config.Checkpoint.Resume == "" {
-		if r.stages, err = r.openStages(ctx); err != nil {
-			return err
-		}
-	}
 	if r.tracer, err = r.newTracer(); err != nil {
 		return err
 	}
@@ -47,10 +41,10 @@ func (r *run) load(ctx context.Context) (err error) {
 // returns the state that it has loaded; its Field is closed.
 func (r *run) loadField(ctx context.Context, initial solver.RowSource) (*checkpoint.State, error) {
 	if r.Config.Checkpoint.Resume == "" {
-		if err := r.field.Load(ctx, initial); err != nil {
+		if err := r.method.Load(ctx, initial); err != nil {
 			return nil, r.onGPU(fmt.Errorf("load the initial field: %w", err))
 		}
-		return &checkpoint.State{}, r.levels.loadSearch(ctx, nil)
+		return &checkpoint.State{}, r.onGPU(r.method.Begin(ctx, nil))
 	}
 	ctx, cancel := r.withFileTimeout(ctx)
 	defer cancel()
@@ -58,18 +52,19 @@ func (r *run) loadField(ctx context.Context, initial solver.RowSource) (*checkpo
 	if err != nil {
 		return nil, err
 	}
+	_, arrays := r.method.State()
 	state, err := checkpoint.Resume(ctx, checkpoint.ResumeOptions{
 		Team: r.team, Place: r.Config.Checkpoint.Resume, Conn: r.rawConn(), Fields: fields, Solver: r.Config.Solver,
-		Layout: r.layout, Arrays: r.arrays(), Boundary: r.problem, Log: r.Log,
+		Layout: r.layout, Arrays: arrays, Boundary: r.problem, Log: r.Log,
 	})
 	if err != nil {
 		return nil, err
 	}
 	defer state.Field.Close()
-	if err := r.field.Load(ctx, state.Field); err != nil {
+	if err := r.method.Load(ctx, state.Field); err != nil {
 		return nil, r.onGPU(fmt.Errorf("load the field of %s: %w", state.Set, err))
 	}
-	if err := r.levels.loadSearch(ctx, state.Field.Direction()); err != nil {
+	if err := r.method.Begin(ctx, state.Field.Direction()); err != nil {
 		return nil, r.onGPU(fmt.Errorf("load the direction of %s: %w", state.Set, err))
 	}
 	if r.id.Rank == 0 {

@@ -5,7 +5,7 @@
 //	connect         the run's id and the connection to its server      connect.go, server.go
 //	join            the devices, the other ranks, a share of the cores join.go, device.go, cores.go
 //	layOut          the stripes and the depth                          layout.go, internal/run/tune
-//	openBackend     the GPU, if one sweeps, and the backend            gpu.go, sharing.go, backend.go, levels.go
+//	openMethod      the GPU, if one sweeps, and the method             gpu.go, sharing.go, method.go
 //	wireUp          the exchange with neighbours, the sum over ranks   wire.go, links.go, windows.go
 //	load            the field, and the saver of checkpoints            load.go, goal.go, saver.go
 //	openOutputs     the output files and the observers                 report.go, internal/run/outputs
@@ -80,7 +80,7 @@ type run struct {
 	connection
 	membership
 	division
-	sweeper
+	opened
 	wires
 	state
 	outputs *outputs.Outputs
@@ -182,7 +182,7 @@ func (r *run) meet(ctx context.Context) error {
 
 // wire takes the phases from the layout to the links.
 func (r *run) wire(ctx context.Context) error {
-	return inTurn(ctx, r.layOut, r.openBackend, r.wireUp)
+	return inTurn(ctx, r.layOut, r.openMethod, r.wireUp)
 }
 
 // solveAll takes the phases from the layout to the outputs.

@@ -11,15 +11,14 @@ import (
 	"jacobi/internal/observe/stats"
 	"jacobi/internal/run/outputs"
 	"jacobi/solver"
-	"jacobi/solver/multigrid"
 )
 
 // rankReport returns this rank's part of the report.
 func (r *run) rankReport() output.RankReport {
-	self, s, result := r.team.Self(), r.layout.Stripe, r.result
+	self, s, result, about := r.team.Self(), r.layout.Stripe, r.result, r.method.About()
 	rep := output.RankReport{
-		Rank: r.id.Rank, Node: self.NodeID(), Host: self.Host, PID: self.PID, Device: r.describe, GPU: r.chosen,
-		Kernel: r.kernel, Threads: r.threads(),
+		Rank: r.id.Rank, Node: self.NodeID(), Host: self.Host, PID: self.PID, Device: about.Device, GPU: r.chosen,
+		Kernel: about.Kernel, Threads: r.threads(),
 		Stripe: [2]int{s.Lo, s.Hi}, MemoryBytes: r.memoryBytes(), Transports: map[string]output.LinkReport{},
 		Output: r.outputs.Path(), Compute: result.Times.Compute.Seconds(), NormWait: result.Times.NormWait.Seconds(),
 	}
@@ -48,10 +47,7 @@ func (r *run) rankReport() output.RankReport {
 		link := output.LinkReport{Neighbour: r.neighbour(solver.Side(side)).Rank, Transport: info.Transport,
 			Why: info.Why}
 		if r.direct[side].Transport != "" {
-			link.Traffic = r.peerTraffic(result.Times.Exchanges)
-			if r.levels != nil {
-				link.Traffic = trafficOf(r.levels.direct.Traffic())
-			}
+			link.Traffic = peerTraffic(r.method.PeerTraffic(result.Times.Exchanges, result.Times.Exchanges))
 		} else {
 			link.Traffic = trafficReport(traffic[side], !r.sweepsOnGPU()) // on a GPU goroutines wait while it sweeps
 		}
@@ -68,17 +64,10 @@ func (r *run) rankReport() output.RankReport {
 
 // memoryBytes returns the bytes that this rank uses of the memory in which it sweeps.
 func (r *run) memoryBytes() int64 {
-	var bytes int64
-	if r.levels != nil {
-		bytes = r.levels.device.Bytes()
-		if r.levels.search != nil {
-			bytes += r.levels.search.Bytes()
-		}
-	} else {
-		bytes = r.backend.Limits().Bytes
-	}
+	bytes := r.method.Memory()
 	if r.saver != nil && !r.sweepsOnGPU() { // the saver copies the stripe into host memory
-		bytes += int64(max(1, r.arrays())) * int64(r.layout.Stripe.Rows()) * int64(r.layout.Mesh.RowBytes())
+		_, arrays := r.method.State()
+		bytes += int64(max(1, arrays)) * int64(r.layout.Stripe.Rows()) * int64(r.layout.Mesh.RowBytes())
 	}
 	return bytes
 }
@@ -102,14 +91,9 @@ func (r *run) openOutputs(ctx context.Context) error {
 		return err
 	}
 	o := outputs.Options{Config: r.Config, Log: r.Log, Team: r.team, Conn: r.conn, Launched: r.launched(),
-		Problem: r.problem, Layout: r.layout, Stripes: r.Stripes, Field: r.field, Start: r.resumed.Start.Sweeps,
+		Problem: r.problem, Layout: r.layout, Stripes: r.Stripes, Field: r.method, Start: r.resumed.Start.Sweeps,
 		Goal: r.goal, Tracer: r.tracer, Measured: r.measured, Report: report, Timeout: r.fileTimeout(),
-		OnClose: r.open.add}
-	if l := r.levels; l != nil {
-		o.Correction = func(ctx context.Context) (float64, error) {
-			return multigrid.Correction(ctx, l.device, l.layout)
-		}
-	}
+		OnClose: r.open.add, Correction: r.method.About().Correction}
 	r.outputs, err = outputs.Open(ctx, o)
 	return err
 }
@@ -125,7 +109,7 @@ func (r *run) report() (output.Report, error) {
 		Name: c.Run.Name, RunID: r.id.RunID, Version: version.String(), Config: config, Problem: c.Problem.Title(),
 		Started: r.startedAt, Mesh: output.NewMeshReport(r.layout.Mesh), Setup: &solves, Depth: r.layout.Depth,
 		DepthReason: r.Depth.Why, Balance: r.balance.Why, Idle: c.Idle(),
-		Method: c.Solver.Method, MethodReason: c.Solver.Why, Accelerated: r.levels != nil && r.levels.search != nil,
+		Method: c.Solver.Method, MethodReason: c.Solver.Why, Accelerated: r.accelerated(),
 		MaxIterations: c.Solver.MaxIterations, Tolerance: c.Solver.Tolerance,
 		RelativeTolerance: c.Solver.RelativeTolerance, Dir: c.Output.Dir, ResumedAfter: r.resumed.Start.Sweeps,
 	}

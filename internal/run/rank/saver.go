@@ -36,18 +36,16 @@ func (r *run) openSaver(ctx context.Context) (*checkpoint.Saver, error) {
 	if r.Task != nil {
 		store = keptStore{store}
 	}
+	rows, arrays := r.method.State()
 	options := checkpoint.SaverOptions{
-		Team: r.team, Store: store, Layout: r.layout, Stripes: r.Stripes, Rows: r.field, Every: c.Every.Time,
-		Keep:  c.Keep,
+		Team: r.team, Store: store, Layout: r.layout, Stripes: r.Stripes, Rows: rows, Arrays: arrays,
+		Every: c.Every.Time, Keep: c.Keep,
 		RunID: r.id.RunID, Program: version.String(), Fields: fields,
 		Norms: r.resumed.Norms, Base: r.goal.Base, Log: r.Log,
 		Cadence: r.layout.Norms, OnSaved: r.tracer.OnSaved(),
 	}
 	if r.alone() {
 		options.RunID += fmt.Sprint(time.Now().UnixNano()) // RunID alone is the same at every start
-	}
-	if r.accelerated() {
-		options.Arrays, options.Rows = r.arrays(), stateRows{levelField{r.levels.device}, r.levels.search}
 	}
 	saver, err := checkpoint.NewSaver(ctx, options)
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"jacobi/internal/compute/outlook"
 	"jacobi/internal/observe/progress"
 	"jacobi/solver"
-	"jacobi/solver/jacobi"
 )
 
 // solution is how the sweeps end.
@@ -78,7 +77,7 @@ func (r *run) solve(ctx context.Context) error {
 func (r *run) sweep(ctx context.Context, onStep solver.OnStep, record func(first int, norms []float64) error,
 	swept func(done int)) (solver.Result, error) {
 	sums := solver.NewReductions(r.reducer, &solver.Watch{OnStep: onStep})
-	it, err := r.iteration(sums)
+	it, err := r.method.Iteration(r.resumed.Start.Sweeps, r.initial, sums)
 	if err != nil {
 		return solver.Result{}, err
 	}
@@ -107,17 +106,5 @@ func (r *run) sweep(ctx context.Context, onStep solver.OnStep, record func(first
 			}
 			return record(iteration, norms)
 		},
-	})
-}
-
-// iteration returns the method of the run at work on the loaded field.
-func (r *run) iteration(sums *solver.Reductions) (solver.Iteration, error) {
-	if r.levels != nil {
-		return r.cycles(sums), nil
-	}
-	return jacobi.New(r.backend, r.exchange, sums.Watch, jacobi.Options{
-		EngineOptions: jacobi.EngineOptions{Depth: r.layout.Depth, MaxSweeps: r.Sweeps, Sweeps: r.resumed.Start.Sweeps,
-			Norms: r.layout.Norms},
-		Initial: r.initial, Ahead: r.Ahead,
 	})
 }

@@ -29,7 +29,7 @@ func (r *run) startStats() *stats.Reporter {
 	s := r.layout.Stripe
 	o := stats.Options{Team: r.team, Step: r.step(), Max: r.Config.Solver.MaxIterations, HostWaits: !r.gpuWaits(),
 		Points: float64(s.Rows()) * float64(r.layout.Mesh.NX) * float64(r.sweepsOf(1)), Add: r.addStats,
-		Rank: stats.Rank{Host: r.team.Self().Host, Backend: r.deviceName(), Device: r.describe,
+		Rank: stats.Rank{Host: r.team.Self().Host, Backend: r.deviceName(), Device: r.method.About().Device,
 			Stripe: [2]int{s.Lo, s.Hi}, Start: r.resumed.Start.Sweeps, Memory: stats.Memory{Field: r.memoryBytes()}}}
 	if g := r.chosen; g != nil {
 		o.GPU = &stats.GPU{Index: g.Index, Name: g.Name, UUID: g.UUID}
@@ -71,12 +71,8 @@ func (r *run) haloStats(posted, received uint64) (all []stats.Halo) {
 			Transport: r.links.Info[side].Transport, Sent: traffic[side].Sent,
 			Received: traffic[side].Bytes - traffic[side].Sent}
 		if t := r.direct[side].Transport; t != "" { // the GPU copies the rows
-			rows := uint64(r.layout.Depth) * uint64(r.layout.Mesh.RowBytes())
-			h.Transport, h.Sent, h.Received = t, rows*posted, rows*received
-			if r.levels != nil {
-				_, h.Sent = r.levels.direct.Traffic()
-				h.Received = h.Sent
-			}
+			moved := r.method.PeerTraffic(posted, received)
+			h.Transport, h.Sent, h.Received = t, moved.Sent, moved.Received
 		} else if s := r.links.DirectStats(solver.Side(side)); s != nil && h.Transport == halo.TransportDirect {
 			h.Asked, h.Resent, h.Refused, h.Lost = s.Asked, s.Resent, s.Refused, s.Lost
 		} else if s := nats[side]; s != nil {

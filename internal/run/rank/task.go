@@ -13,6 +13,7 @@ import (
 	"jacobi/internal/compute/problem"
 	"jacobi/internal/net/roster"
 	"jacobi/internal/observe/output"
+	"jacobi/internal/run/method"
 	"jacobi/solver"
 )
 
@@ -78,8 +79,9 @@ func (m *Member) Wire(ctx context.Context) (*Wired, error) {
 	if err := w.wire(ctx); err != nil {
 		return nil, err
 	}
-	return &Wired{Layout: w.layout, Sweeps: w.Sweeps, Backend: w.backend, Exchange: w.exchange, Device: w.describe,
-		Driver: w.gpus.Driver, GPU: w.chosen, Sole: w.sole, CPU: w.cpuOptions()}, nil
+	sweeps := w.method.(*method.Sweeps) // no task takes another method
+	return &Wired{Layout: w.layout, Sweeps: w.Sweeps, Backend: sweeps.Backend, Exchange: sweeps.Exchange,
+		Device: sweeps.Device, Driver: w.gpus.Driver, GPU: w.chosen, Sole: w.sole, CPU: w.cpuOptions()}, nil
 }
 
 // Try takes all phases before the sweeps, and returns what this rank would report. It calls loaded before there are

@@ -3,9 +3,7 @@ package rank
 import (
 	"fmt"
 
-	"jacobi/cuda"
 	"jacobi/internal/observe/trace"
-	"jacobi/solver"
 )
 
 // newTracer returns the recorder of the run; nil without output.trace.
@@ -14,14 +12,11 @@ func (r *run) newTracer() (*trace.Recorder, error) {
 		return nil, nil
 	}
 	t := r.Config.Trace
-	tracer := trace.New(trace.Options{Passes: t.Passes, From: t.From, To: t.To, Cycles: r.levels != nil,
+	tracer := trace.New(trace.Options{Passes: t.Passes, From: t.From, To: t.To, Cycles: r.Levels != nil,
 		Done: r.resumed.Start.Sweeps})
 	r.links.Observe(tracer.OnTransfer())
-	gpu, ok := r.field.(timed)
-	if r.levels != nil {
-		gpu, ok = r.levels.device.(timed)
-	}
-	if !ok {
+	gpu := r.method.About().GPU
+	if gpu == nil {
 		return tracer, nil
 	}
 	timeline, err := gpu.Timeline(t.Passes, tracer.OnWork)
@@ -30,9 +25,4 @@ func (r *run) newTracer() (*trace.Recorder, error) {
 	}
 	tracer.Watch(timeline)
 	return tracer, nil
-}
-
-// timed is a backend, or a device of multigrid, that times its work.
-type timed interface {
-	Timeline(keep int, on solver.OnWork) (*cuda.Timeline, error)
 }

@@ -5,6 +5,7 @@ import (
 
 	"jacobi/halo"
 	"jacobi/internal/observe/output"
+	"jacobi/internal/run/method"
 )
 
 // trafficReport returns what went through a link; nil if nothing did. sweeping says that the rank itself sweeps, so
@@ -30,16 +31,10 @@ func trafficReport(t halo.Traffic, sweeping bool) *output.TrafficReport {
 	return rep
 }
 
-// peerTraffic returns what went over peer memory in a number of exchanges.
-func (d *division) peerTraffic(exchanges uint64) *output.TrafficReport {
-	return trafficOf(exchanges, exchanges*uint64(d.layout.Depth*d.layout.Mesh.RowBytes()))
-}
-
-// trafficOf returns what went over peer memory in a number of exchanges that sent the given number of bytes; nil for
-// none.
-func trafficOf(exchanges, sent uint64) *output.TrafficReport {
-	if exchanges == 0 {
+// peerTraffic returns what went over peer memory; nil if nothing did.
+func peerTraffic(t method.Traffic) *output.TrafficReport {
+	if t.Exchanges == 0 {
 		return nil
 	}
-	return &output.TrafficReport{Exchanges: exchanges, Bytes: 2 * sent}
+	return &output.TrafficReport{Exchanges: t.Exchanges, Bytes: t.Sent + t.Received}
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"jacobi/halo"
-	"jacobi/solver"
+	"jacobi/internal/run/method"
 )
 
 const ms = time.Millisecond
@@ -43,11 +43,11 @@ func TestTrafficReport(t *testing.T) {
 	}
 }
 
-// Over peer memory Depth rows travel each way in an exchange, and nobody knows how long that takes.
+// Over peer memory nobody knows how long rows travel.
 func TestPeerTraffic(t *testing.T) {
-	l := run{division: division{layout: solver.Layout{Mesh: solver.Mesh{NX: 100, DType: solver.Float32}, Depth: 16}}}
 	for exchanges, want := range map[uint64]string{0: "null", 3: `{"exchanges":3,"bytes":38400}`} {
-		if got, err := json.Marshal(l.peerTraffic(exchanges)); err != nil || string(got) != want {
+		moved := method.Traffic{Exchanges: exchanges, Sent: 19200, Received: 19200}
+		if got, err := json.Marshal(peerTraffic(moved)); err != nil || string(got) != want {
 			t.Errorf("%d exchanges: %s, %v; want %s", exchanges, got, err, want)
 		}
 	}

@@ -39,7 +39,7 @@ type windowAnswer struct {
 // into each other's memory.
 func (r *run) openWindows(ctx context.Context) (w windows, err error) {
 	onGPU := func(g roster.Group) bool { return g.First.Device == "cuda" }
-	if r.id.Size == 1 && r.gpu != nil {
+	if r.id.Size == 1 && r.sweepsOnGPU() {
 		self := halo.Info{Transport: transportSelf, Why: "the rank is its own neighbour"}
 		w.direct = [2]halo.Info{self, self}
 	}
@@ -69,16 +69,13 @@ func (r *run) openWindows(ctx context.Context) (w windows, err error) {
 
 // offerWindow returns this rank's offer; none if the CPU sweeps.
 func (r *run) offerWindow() (a windowAnswer) {
-	var err error
-	switch {
-	case r.gpu != nil:
-		if err = r.gpu.OpenWindow(); err == nil {
-			a.Offer, err = r.gpu.OfferWindow(r.id.Rank)
-		}
-	case r.levels != nil && r.levels.gpu != nil:
-		if err = r.levels.gpu.OpenWindow(r.id.Size); err == nil {
-			a.Offer, err = r.levels.gpu.OfferWindow(r.id.Rank)
-		}
+	gpu := r.method.About().GPU
+	if gpu == nil {
+		return a
+	}
+	err := gpu.OpenWindow(r.id.Size)
+	if err == nil {
+		a.Offer, err = gpu.OfferWindow(r.id.Rank)
 	}
 	if err != nil {
 		a.Fault = err.Error()
@@ -88,13 +85,10 @@ func (r *run) offerWindow() (a windowAnswer) {
 
 // mapWindow maps the window that another rank offers.
 func (r *run) mapWindow(a windowAnswer) (*cuda.Window, error) {
-	switch {
-	case a.Offer == nil:
+	if a.Offer == nil {
 		return nil, errors.New(a.Fault)
-	case r.gpu != nil:
-		return r.gpu.MapWindow(a.Offer)
 	}
-	return r.levels.gpu.MapWindow(a.Offer)
+	return r.method.About().GPU.MapWindow(a.Offer)
 }
 
 // wanted returns the ranks whose windows this rank maps: its neighbours or, with multigrid if all can be reached, all
@@ -108,9 +102,9 @@ func (r *run) wanted() (ranks []int) {
 		neighbour[to.Rank] = true
 		return nil
 	})
-	self, all := r.team.Self(), r.levels != nil && r.reachAll()
+	self := r.team.Self()
 	for _, m := range r.team.Members() {
-		if m.Rank != self.Rank && (all || neighbour[m.Rank]) && noWindow(self, m) == "" {
+		if m.Rank != self.Rank && (r.ReachAll || neighbour[m.Rank]) && noWindow(self, m) == "" {
 			ranks = append(ranks, m.Rank)
 		}
 	}
@@ -153,7 +147,7 @@ func (r *run) chooseWindows(mapped map[int]*cuda.Window, answers []windowAnswer)
 		}
 		return nil
 	})
-	whole := r.levels != nil && r.reachAll()
+	whole := r.ReachAll
 	for _, a := range answers {
 		whole = whole && len(a.Faults) == 0
 	}

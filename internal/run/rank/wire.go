@@ -3,7 +3,6 @@ package rank
 import (
 	"context"
 
-	"jacobi/cuda"
 	"jacobi/halo"
 	"jacobi/halo/reduce"
 	"jacobi/solver"
@@ -12,9 +11,8 @@ import (
 // wires are the ways to the neighbours, for rows, and to all ranks, for sums.
 type wires struct {
 	windows
-	links    *halo.Links
-	exchange solver.Exchange
-	reducer  solver.Reducer
+	links   *halo.Links
+	reducer solver.Reducer
 }
 
 // wireUp opens the exchange and the reducer. All ranks call it.
@@ -27,32 +25,15 @@ func (r *run) wireUp(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	exchange, err := r.openExchange(w, links)
-	if err != nil {
+	if err := r.method.Connect(links.Rows(), w.neighbours, w.all); err != nil {
 		return err
 	}
 	reducer, err := r.openReducer(ctx)
 	if err != nil {
 		return err
 	}
-	r.wires = wires{windows: w, links: links, exchange: exchange, reducer: reducer}
+	r.wires = wires{windows: w, links: links, reducer: reducer}
 	return nil
-}
-
-// openExchange opens the exchange of rows with the neighbours, over peer memory where there is any.
-func (r *run) openExchange(w windows, links *halo.Links) (solver.Exchange, error) {
-	if r.levels != nil {
-		return nil, r.connectLevels(links.Rows(), w)
-	}
-	if r.gpu == nil {
-		return solver.NewHostExchange(links.Rows(), solver.HostOptions{}), nil
-	}
-	x, err := cuda.NewExchange(r.gpu, r.id.Size == 1, w.neighbours, links.Rows())
-	if err != nil {
-		return nil, err
-	}
-	r.open.add(x.Close)
-	return x, nil
 }
 
 // openReducer opens the sum over all ranks.

@@ -38,7 +38,7 @@ type Options struct {
 	Weights   []float64 // of the stripes, by rank; nil: they are equal
 	Depth     Depth
 	MaxSweeps int  // most sweeps in a pass of any device
-	ReachAll  bool // all ranks are GPUs that write into each other's memory
+	ReachAll  bool // all ranks are GPUs that write into each other's memory, and the method wants that
 }
 
 // Setup is a run that is divided among its ranks.
@@ -67,6 +67,7 @@ func New(o Options) (*Setup, error) {
 	}
 	if !o.Method.Levels {
 		sweeps := min(o.Depth.Sweeps, o.MaxSweeps)
+		o.ReachAll = false
 		return &Setup{Options: o, Stripes: stripes, Sweeps: sweeps, Sums: sweeps,
 			Ahead: jacobi.PassesAhead(o.Mesh, stripes, sweeps)}, nil
 	}

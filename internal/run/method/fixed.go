@@ -1,10 +1,11 @@
-package rank
+package method
 
 import (
 	"context"
 	"fmt"
 	"slices"
 
+	"jacobi/internal/base/awake"
 	"jacobi/internal/net/roster"
 	"jacobi/solver"
 	"jacobi/solver/multigrid"
@@ -12,12 +13,12 @@ import (
 
 // fixedPoints returns the fixed points of all levels. Every rank needs those of the whole mesh, so that each reads the
 // rows of its stripe and the ranks exchange them. Where that takes more than a message, each reads all rows.
-func (r *run) fixedPoints(ctx context.Context, p *multigrid.Plan, rows solver.FixedRows) ([]multigrid.FixedRuns,
-	error) {
-	if r.id.Size == 1 {
+func fixedPoints(ctx context.Context, o Options, rows solver.FixedRows) ([]multigrid.FixedRuns, error) {
+	p := o.Levels.Plan
+	if o.Ranks == 1 {
 		return p.FixedPoints(rows)
 	}
-	mesh, interior, own := r.layout.Mesh, r.layout.Mesh.Interior(), r.layout.Stripe
+	mesh, interior, own := o.Layout.Mesh, o.Layout.Mesh.Interior(), o.Layout.Stripe
 	finest := make(multigrid.FixedRuns, mesh.NY)
 	for _, s := range []solver.Stripe{own, {Hi: interior.Lo}, {Lo: interior.Hi, Hi: mesh.NY}} {
 		if err := finest.Read(mesh, rows, s); err != nil {
@@ -25,12 +26,12 @@ func (r *run) fixedPoints(ctx context.Context, p *multigrid.Plan, rows solver.Fi
 		}
 	}
 	data := finest.Encode(own)
-	if len(data) > roster.MaxMessage/r.id.Size {
+	if len(data) > roster.MaxMessage/o.Ranks {
 		data = nil
 	}
-	ctx, cancel := r.withFileTimeout(ctx)
+	ctx, cancel := awake.WithTimeout(ctx, o.Timeout)
 	defer cancel()
-	whole, err := r.team.Decide(ctx, "fixed points", data, func(parts [][]byte) ([]byte, error) {
+	whole, err := o.Team.Decide(ctx, "fixed points", data, func(parts [][]byte) ([]byte, error) {
 		return join(parts), nil
 	})
 	if err != nil {
@@ -40,7 +41,7 @@ func (r *run) fixedPoints(ctx context.Context, p *multigrid.Plan, rows solver.Fi
 		return p.FixedPoints(rows)
 	}
 	if err := finest.Decode(whole, interior, mesh.NX); err != nil {
-		return nil, fmt.Errorf("rank %d: %w", r.id.Rank, err)
+		return nil, fmt.Errorf("rank %d: %w", o.Rank, err)
 	}
 	return p.CoarserFixed(finest), nil
 }

@@ -1,0 +1,167 @@
+package method
+
+import (
+	"context"
+	"fmt"
+
+	"jacobi/cuda"
+	"jacobi/internal/compute/cpu/levels"
+	"jacobi/internal/observe/output"
+	"jacobi/solver"
+	"jacobi/solver/multigrid"
+)
+
+// cycles is multigrid.
+type cycles struct {
+	multigrid.Device
+	Facts
+	o      Options
+	grid   multigrid.Grid // the finest mesh; its Exchange is nil for a rank that is alone
+	stages []multigrid.Grid
+	gpu    *cuda.Levels        // Device, if that is a *cuda.Levels
+	direct *cuda.LevelExchange // the exchange, if that is a *cuda.LevelExchange
+	search multigrid.CG        // nil for plain cycles
+}
+
+func openCycles(ctx context.Context, o Options) (*cycles, error) {
+	l := o.LevelLayout(o.Rank)
+	l.Magnitude = o.Layout.Magnitude
+	if rows := o.Operator.Fixed; rows != nil {
+		var err error
+		if l.Fixed, err = fixedPoints(ctx, o, rows); err != nil {
+			return nil, err
+		}
+	}
+	c := &cycles{o: o}
+	if err := c.open(l); err != nil {
+		return nil, err
+	}
+	c.grid = multigrid.Grid{Device: c.Device, Layout: l, Stripes: o.Levels.Stripes, Rank: o.Rank}
+	c.Correction = func(ctx context.Context) (float64, error) { return multigrid.Correction(ctx, c.Device, l) }
+	return c, nil
+}
+
+// open opens the device.
+func (c *cycles) open(l multigrid.Layout) error {
+	if c.o.Driver == nil {
+		d, err := levels.New(l, c.o.CPU.Threads, c.o.CPU.Kernel)
+		if err != nil {
+			return err
+		}
+		c.o.OnClose(d.Close)
+		c.Device, c.Facts = d, Facts{Device: d.Describe(), Kernel: d.Kernel()}
+		if c.o.CG {
+			c.search = levels.NewCG(d)
+		}
+		return nil
+	}
+	d, err := cuda.NewLevels(c.o.Driver, l, c.o.GPU)
+	if err != nil {
+		return err
+	}
+	c.o.OnClose(d.Close)
+	c.Device, c.gpu, c.Facts = d, d, Facts{Device: d.Describe(), GPU: d}
+	if c.o.CG {
+		s, err := cuda.NewCG(d)
+		if err != nil {
+			return err
+		}
+		c.search = s
+	}
+	return nil
+}
+
+// CopyRows implements Method.
+func (c *cycles) CopyRows(ctx context.Context, s solver.Stripe, dst []byte) error {
+	return c.Device.CopyRows(ctx, 0, multigrid.Unknowns, s, dst)
+}
+
+// Begin implements Method. The search goes on with a direction. Full multigrid opens the meshes on which it begins.
+func (c *cycles) Begin(ctx context.Context, direction solver.RowSource) error {
+	if c.search != nil {
+		if err := c.search.Load(ctx, direction); err != nil {
+			return err
+		}
+	}
+	if !c.o.Full {
+		return nil
+	}
+	layouts, err := multigrid.StagesOf(c.grid.Layout, c.grid.Stripes, c.o.Rank, c.o.Problem, c.o.Levels.Points)
+	if err == nil {
+		c.stages, err = multigrid.OpenStages(ctx, c.grid, layouts)
+	}
+	if err != nil {
+		return fmt.Errorf("full multigrid: %w", err)
+	}
+	return nil
+}
+
+// State implements Method: the field and, with a search, its direction.
+func (c *cycles) State() (rows output.Rows, arrays int) {
+	if c.search == nil {
+		return c, 0
+	}
+	return state{c}, 2
+}
+
+// state reads the field and the direction.
+type state struct{ *cycles }
+
+// CopyRows implements checkpoint.Rows.
+func (c state) CopyRows(ctx context.Context, s solver.Stripe, dst []byte) error {
+	if err := c.cycles.CopyRows(ctx, s, dst[:len(dst)/2]); err != nil {
+		return err
+	}
+	return c.search.CopyRows(ctx, s, dst[len(dst)/2:])
+}
+
+// FirstSum implements Method.
+func (c *cycles) FirstSum(ctx context.Context) (solver.Sum, error) {
+	if err := c.Down(ctx, 0); err != nil {
+		return solver.Sum{}, err
+	}
+	return c.Sum(ctx)
+}
+
+// Connect implements Method.
+func (c *cycles) Connect(links [2]solver.RowLink, neighbours [2]*cuda.Window, all []*cuda.Window) error {
+	if c.o.Ranks == 1 {
+		return nil
+	}
+	host := solver.NewHostExchange(links, solver.HostOptions{Rank: c.o.Rank, Most: multigrid.Overlap *
+		c.grid.Layout.Plan.Levels[0].Mesh.RowBytes()})
+	c.grid.Exchange = host
+	if neighbours == [2]*cuda.Window{} && len(all) == 0 {
+		return nil
+	}
+	x, err := cuda.NewLevelExchange(c.gpu, host, c.o.Rank, neighbours, all, c.o.GPU.Sole)
+	if err != nil {
+		return err
+	}
+	c.o.OnClose(x.Close)
+	c.grid.Exchange, c.direct = x, x
+	return nil
+}
+
+// PeerTraffic implements Method. Rows of several levels go at other times than exchanges are counted.
+func (c *cycles) PeerTraffic(_, _ uint64) Traffic {
+	exchanges, sent := c.direct.Traffic()
+	return Traffic{Exchanges: exchanges, Sent: sent, Received: sent}
+}
+
+// Iteration implements Method.
+func (c *cycles) Iteration(start int, _ solver.RowSource, sums *solver.Reductions) (solver.Iteration, error) {
+	o := multigrid.Options{Cycles: start, CG: c.search, Stages: c.stages}
+	if c.direct != nil {
+		o.Settle = c.direct.Settle // the other ranks' memory goes when they end
+	}
+	return multigrid.New(c.grid, sums, o), nil
+}
+
+// Memory implements Method.
+func (c *cycles) Memory() int64 {
+	if c.search == nil {
+		return c.Bytes()
+	}
+	return c.Bytes() + c.search.Bytes()
+}

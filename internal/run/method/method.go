@@ -1,0 +1,86 @@
+// Package method opens the method of a run on the device of a rank, which asks the Method for what it needs and not
+// which one it is.
+package method
+
+import (
+	"context"
+	"time"
+
+	"jacobi/cuda"
+	"jacobi/cuda/driver"
+	"jacobi/internal/compute/cpu"
+	"jacobi/internal/compute/problem"
+	"jacobi/internal/net/roster"
+	"jacobi/internal/observe/output"
+	"jacobi/internal/run/setup"
+	"jacobi/solver"
+)
+
+// Method is the method of a run on the rows of a rank.
+type Method interface {
+	// Load loads the field, which CopyRows reads.
+	Load(ctx context.Context, rows solver.RowSource) error
+	output.Rows
+	// Begin prepares a run whose field is loaded. direction is what else State has; nil at the start of a run.
+	Begin(ctx context.Context, direction solver.RowSource) error
+	// State is what a checkpoint keeps, in a number of arrays as in checkpoint.Manifest.
+	State() (rows output.Rows, arrays int)
+	// FirstSum updates the loaded field once and returns the sum of this rank.
+	FirstSum(ctx context.Context) (solver.Sum, error)
+	// Connect opens the exchange of rows with the neighbours, over links or, where there are windows, peer memory. all
+	// has the windows by rank; it is empty unless setup.Options.ReachAll holds and all are mapped.
+	Connect(links [2]solver.RowLink, neighbours [2]*cuda.Window, all []*cuda.Window) error
+	// PeerTraffic returns what went over peer memory once so many exchanges were posted and received.
+	PeerTraffic(posted, received uint64) Traffic
+	// Iteration returns the method at work, after start iterations that led from initial to the loaded field.
+	Iteration(start int, initial solver.RowSource, sums *solver.Reductions) (solver.Iteration, error)
+	Memory() int64 // bytes in use of the memory of the device
+	About() Facts
+}
+
+// Facts are what a Method tells of itself.
+type Facts struct {
+	Device string // for reports
+	Kernel string // of the CPU; "" on a GPU
+	GPU    GPU    // nil if the CPU computes
+	// Correction is that of outputs.Options.
+	Correction func(context.Context) (float64, error)
+}
+
+// About implements Method.
+func (f Facts) About() Facts { return f }
+
+// GPU is a stripe on a GPU, by whatever method.
+type GPU interface {
+	OpenWindow(ranks int) error
+	OfferWindow(rank int) ([]byte, error)
+	MapWindow(offer []byte) (*cuda.Window, error)
+	Timeline(keep int, on solver.OnWork) (*cuda.Timeline, error)
+}
+
+// Traffic is what a rank has sent to its neighbours and received from them.
+type Traffic struct{ Exchanges, Sent, Received uint64 }
+
+// Options are what a method is opened with.
+type Options struct {
+	*setup.Setup
+	Layout  solver.Layout // of this rank
+	Rank    int
+	Team    *roster.Team
+	Problem *problem.Problem
+	Driver  *driver.Driver // nil: the CPU computes
+	GPU     cuda.Options
+	CPU     cpu.Options
+	CG      bool               // conjugate gradients accelerate the cycles
+	Full    bool               // the run begins with full multigrid
+	Timeout time.Duration      // of a step in which ranks wait for each other to read files
+	OnClose func(func() error) // has what is open closed, the newest first
+}
+
+// Open opens the method of a set-up. All ranks call it.
+func Open(ctx context.Context, o Options) (Method, error) {
+	if o.Levels != nil {
+		return openCycles(ctx, o)
+	}
+	return openSweeps(o)
+}

@@ -1,0 +1,45 @@
+package rank
+
+import (
+	"context"
+
+	"jacobi/cuda"
+	"jacobi/internal/compute/cpu"
+	"jacobi/internal/observe/output"
+	"jacobi/internal/run/method"
+)
+
+// opened is the method of the run on this rank's device.
+type opened struct {
+	chosen *output.GPUReport // nil if the CPU sweeps
+	sole   bool              // no other rank uses the GPU
+	method method.Method
+}
+
+// openMethod chooses this rank's GPU, if one sweeps, and opens the method.
+func (r *run) openMethod(ctx context.Context) (err error) {
+	if err := r.takeGPU(ctx); err != nil {
+		return err
+	}
+	o := method.Options{Setup: r.Setup, Layout: r.layout, Rank: r.id.Rank, Team: r.team, Problem: r.problem,
+		CPU: r.cpuOptions(), CG: r.accelerated(), Timeout: r.fileTimeout(), OnClose: r.open.add,
+		Full: r.Config.Solver.FullStart() && r.Config.Checkpoint.Resume == ""}
+	if r.sweepsOnGPU() {
+		o.Driver = r.gpus.Driver
+		o.GPU = cuda.Options{Device: r.chosen.Index, Sole: r.sole, Timeout: r.Config.Halo.Timeout}
+	}
+	r.method, err = method.Open(ctx, o)
+	return err
+}
+
+// accelerated reports whether conjugate gradients accelerate the cycles.
+func (r *run) accelerated() bool { return r.Config.Solver.Accelerated(r.layout.Operator.Fixed != nil) }
+
+// cpuOptions returns the options of a device that is the CPU.
+func (r *run) cpuOptions() cpu.Options {
+	o := cpu.Options{Threads: r.threads(), Kernel: r.Config.Device.Kernel, ThreadsPerCore: r.threadsPerCore()}
+	if o.Kernel == "auto" {
+		o.Kernel = "" // the best
+	}
+	return o
+}
