@@ -65,7 +65,7 @@ kernels:         ## compile the CUDA kernels to the PTX and the machine code tha
 
 # Neither these packages nor their tests start goroutines that share memory, or the programs lack the detector (e2e).
 NO_RACE := internal/e2e configs docs cuda/driver internal/base/(ballast|dirlock|npy|regular|show|style|suggest)
-NO_RACE += internal/compute/(elementary|reference|cpu/kernel|cpu/neon) internal/tools/probe/timing
+NO_RACE += internal/compute/(elementary|cpu/kernel|cpu/neon) internal/tools/probe/timing
 NO_RACE += solver/(methods|spectrum)
 race: deps       ## the concurrent packages under the race detector
 	$(GO) test -race -short -vet=off -timeout 30m $$($(GO) list -f \

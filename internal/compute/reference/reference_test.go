@@ -25,6 +25,9 @@ func (g gtc2019) Row(iy int, dst []byte) error {
 // The norms agree with those published for the multi-GPU sample. The end-to-end tests compare the later ones with a
 // backend, which gives the bits of this package.
 func TestNormsOfTheMultiGPUSample(t *testing.T) {
+	if testing.Short() {
+		t.Skip("NOT RUN with -short: TestNormsOfTheMultiGPUSample, which make test runs")
+	}
 	mesh := solver.Mesh{NX: 1024, NY: 1024, DType: solver.Float32, Walls: solver.WrapRows(true)}
 	j, err := New(mesh, solver.Operator{}, gtc2019{1024, 1024}, 0)
 	if err != nil {
