@@ -95,14 +95,14 @@ func TestErrorFallsWithTheSquareOfTheSpacing(t *testing.T) {
 	}
 }
 
-// solveField solves a float64 problem with two ranks until it changes no more, or as args say, and returns the field.
+// solveField solves a float64 problem with one rank until it changes no more, or as args say, and returns the field.
 func solveField(t *testing.T, nx, ny int, args ...string) []float64 {
 	t.Helper()
 	dir := t.TempDir()
 	all := append([]string{"problem.preset=dirichlet", "problem.top=0", fmt.Sprintf("grid.nx=%d", nx),
 		fmt.Sprintf("grid.ny=%d", ny), "grid.dtype=float64", "solver.max_iterations=1000000", "solver.tolerance=0",
 		"output.picture="}, args...)
-	out := run(t, dir, "launcher", append(set(all...), "-np", "2")...)
+	out := run(t, dir, "launcher", append(set(all...), "-np", "1")...)
 	if out.code != 0 {
 		t.Fatalf("exit code %d\n%s%s", out.code, out.stdout, out.stderr)
 	}
