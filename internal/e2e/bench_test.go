@@ -259,10 +259,10 @@ func TestBenchRefusesAFieldThatStalls(t *testing.T) {
 func TestInterruptedBenchKeepsCompleteRows(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	l := startLive(t, dir, append(set("solver.max_iterations=2000"), "bench", "--ranks", "1", "--sizes", "64,2048",
+	l := startLive(t, dir, append(set("solver.max_iterations=2000"), "bench", "--ranks", "1", "--sizes", "64,1024",
 		"--repeat", "20", "--name", "cut")...)
 	l.waitFor(`^ +64x64 `)
-	l.waitFor(`2048 x 2048, 1 rank: run 1 of 20: `)
+	l.waitFor(`1024 x 1024, 1 rank: run 1 of 20: `)
 	if err := l.cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
