@@ -50,7 +50,7 @@ var errProbe = errors.New("NAME=(x,y) or NAME=[ix,iy] is wanted, or a line such 
 //
 //	centre=(0.5,0.5)         the point nearest to x and y, from 0 to 1 over width and height as in expressions
 //	corner=[0,16]            the point in column 0 and row 16
-//	cut=(0,0.5)..(1,0.5)/9   nine points of a line, both ends included; without /9 as many as the line crosses
+//	cut=(0,0.5)..(1,0.5)/9   nine points of a line, both ends included; without /9 one in each column or row
 func ParseProbes(text string, m solver.Mesh) (probes []Probe, err error) {
 	if strings.TrimSpace(text) == "" {
 		return nil, nil
