@@ -2,7 +2,6 @@ package checkpoint
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -15,18 +14,9 @@ import (
 	"jacobi/solver"
 )
 
-// Team is the part of a *roster.Team that checkpoints use.
-type Team interface {
-	Self() roster.Member
-	Send(ctx context.Context, to int, tag string, data []byte) error
-	Recv(ctx context.Context, from int, tag string) ([]byte, error)
-	Gather(ctx context.Context, name string, data []byte) ([][]byte, error)
-	Broadcast(ctx context.Context, name string, data []byte) ([]byte, error)
-}
-
 // ResumeOptions describe the run that resumes and the place of its checkpoints.
 type ResumeOptions struct {
-	Team     Team
+	Team     *roster.Team
 	Place    string            // see configs.Checkpoint
 	Conn     *nats.Conn        // for a bucket; may be nil
 	Fields   map[string]string // configs.FieldKeys
@@ -54,6 +44,8 @@ type offer struct {
 	Start    *solver.Start `json:"start,omitempty"`
 	First    float64       `json:"first,omitempty"` // as in State
 }
+
+const offerName = "checkpoint"
 
 // Resume finds the newest intact checkpoint and opens it. All ranks call Resume and agree on the checkpoint; each of
 // them verifies a share of the parts. A broken checkpoint is named in the log, and the next older one is tried.
@@ -97,7 +89,8 @@ func (o *ResumeOptions) lead(ctx context.Context, store Store, only string) (*St
 			return nil, err
 		}
 		if fault == nil {
-			return state, o.broadcast(ctx, offer{Use: true})
+			_, err := roster.BroadcastOn(ctx, o.Team, offerName, offer{Use: true})
+			return state, err
 		}
 		o.Log.Warn("a checkpoint cannot be used: " + f.Set + ": " + fault.Error())
 		faults = append(faults, f.Set+": "+fault.Error())
@@ -126,14 +119,13 @@ func (o *ResumeOptions) offer(ctx context.Context, store Store, f Found) (state 
 	if len(norms) > 0 {
 		first = norms[0]
 	}
-	if err := o.broadcast(ctx, offer{Set: f.Set, Manifest: string(data), Start: &start, First: first}); err != nil {
+	_, err = roster.BroadcastOn(ctx, o.Team, offerName,
+		offer{Set: f.Set, Manifest: string(data), Start: &start, First: first})
+	if err != nil {
 		return nil, nil, err
 	}
 	state, fault = o.inspect(ctx, store, f, start, first)
-	faults, err := o.Team.Gather(ctx, "checkpoint looked at", encodeFault(fault))
-	if err == nil {
-		fault = firstFault(faults)
-	}
+	fault, err = firstFault(ctx, o.Team, "checkpoint looked at", fault)
 	if err != nil || fault != nil {
 		if state != nil {
 			err = errors.Join(err, state.Field.Close())
@@ -142,15 +134,6 @@ func (o *ResumeOptions) offer(ctx context.Context, store Store, f Found) (state 
 	}
 	state.Norms = norms
 	return state, nil, nil
-}
-
-func (o *ResumeOptions) broadcast(ctx context.Context, message offer) error {
-	data, err := json.Marshal(message)
-	if err != nil {
-		return err
-	}
-	_, err = o.Team.Broadcast(ctx, "checkpoint", data)
-	return err
 }
 
 // follow runs on the other ranks: it inspects the checkpoints that rank 0 offers.
@@ -162,13 +145,9 @@ func (o *ResumeOptions) follow(ctx context.Context, store Store) (state *State, 
 		}
 	}()
 	for {
-		data, err := o.Team.Broadcast(ctx, "checkpoint", nil)
+		message, err := roster.BroadcastOn(ctx, o.Team, offerName, offer{})
 		if err != nil {
 			return state, err
-		}
-		var message offer
-		if err := json.Unmarshal(data, &message); err != nil {
-			return state, fmt.Errorf("offer of rank 0: %w", err)
 		}
 		if message.Use {
 			return state, nil
@@ -183,7 +162,7 @@ func (o *ResumeOptions) follow(ctx context.Context, store Store) (state *State, 
 		if fault == nil {
 			state, fault = o.inspect(ctx, store, Found{message.Set, m}, *message.Start, message.First)
 		}
-		if _, err := o.Team.Gather(ctx, "checkpoint looked at", encodeFault(fault)); err != nil {
+		if _, err := firstFault(ctx, o.Team, "checkpoint looked at", fault); err != nil {
 			return state, err
 		}
 	}
@@ -241,20 +220,18 @@ func readNorms(ctx context.Context, store Store, f Found) ([]float64, error) {
 	return f.readNorms(file)
 }
 
-// encodeFault encodes a rank's verdict for rank 0: the text of the fault, or nothing if there is none.
-func encodeFault(fault error) []byte {
-	if fault == nil {
-		return nil
+// firstFault tells rank 0 a rank's fault, if there is one. It returns the first fault of all ranks on rank 0, and the
+// fault of the rank itself elsewhere. All ranks call it.
+func firstFault(ctx context.Context, t *roster.Team, name string, fault error) (first, err error) {
+	text := ""
+	if fault != nil {
+		text = fault.Error()
 	}
-	return []byte(fault.Error())
-}
-
-// firstFault returns the first fault among the verdicts of all ranks.
-func firstFault(faults [][]byte) error {
+	faults, err := roster.GatherOn(ctx, t, name, text)
 	for _, f := range faults {
-		if len(f) > 0 {
-			return errors.New(string(f))
+		if f != "" {
+			return errors.New(f), err
 		}
 	}
-	return nil
+	return fault, err
 }

@@ -1,11 +1,11 @@
 package checkpoint
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +15,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"jacobi/internal/net/roster"
 	"jacobi/solver"
 )
 
@@ -32,7 +33,7 @@ type Pinner interface {
 // SaverOptions are the options of a Saver. They describe the same run and the same place on all ranks. Layout, Rows and
 // Log are the rank's own.
 type SaverOptions struct {
-	Team    Team
+	Team    *roster.Team
 	Store   Store
 	Layout  solver.Layout
 	Stripes []solver.Stripe // of all ranks
@@ -156,14 +157,8 @@ func (s *Saver) openPlace(ctx context.Context) error {
 		fault = fmt.Errorf("rank %d on %s does not see what rank 0 wrote there; all nodes have to share the place: %w",
 			self.Rank, self.Host, err)
 	}
-	faults, err := s.o.Team.Gather(ctx, "checkpoints seen", encodeFault(fault))
-	if err != nil {
-		return err
-	}
-	if self.Rank == 0 {
-		fault = firstFault(faults)
-	}
-	return fault
+	fault, err = firstFault(ctx, s.o.Team, "checkpoints seen", fault)
+	return cmp.Or(err, fault)
 }
 
 // Wanted implements solver.Saver. Only the clock of rank 0 counts.
@@ -295,14 +290,13 @@ func (s *Saver) save(sweeps int) {
 	if err != nil {
 		mine.Error = err.Error()
 	}
-	if self.Rank != 0 {
-		// Rank 0 receives every report, so sending fails only if the run does.
-		if data, err := json.Marshal(mine); err == nil {
-			_ = s.o.Team.Send(s.ctx, 0, partReportTag, data)
-		}
+	parts, err := roster.GatherOn(s.ctx, s.o.Team, "checkpoint part", mine)
+	if self.Rank != 0 { // rank 0 receives every report, so sending fails only if the run does
 		return
 	}
-	err = s.seal(m, mine)
+	if err == nil {
+		err = s.seal(m, parts)
+	}
 	if s.ctx.Err() != nil {
 		return
 	}

@@ -2,7 +2,6 @@ package checkpoint
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,30 +15,19 @@ type partReport struct {
 	Error string `json:"error,omitempty"`
 }
 
-const partReportTag = "checkpoint part"
-
 // errRunEnded says that, by late norms, the run ended before the saved state, which is therefore useless.
 var errRunEnded = errors.New("the run ended before")
 
-// seal collects the reports of all ranks, writes the norms and seals the checkpoint. Only rank 0 calls it.
-func (s *Saver) seal(m *Manifest, mine partReport) error {
+// seal reads the reports of all ranks, writes the norms and seals the checkpoint. Only rank 0 calls it.
+func (s *Saver) seal(m *Manifest, parts []partReport) error {
 	var faults []error
-	for r := range m.Parts {
-		p := mine
-		if r != 0 {
-			data, err := s.o.Team.Recv(s.ctx, r, partReportTag)
-			if err != nil {
-				return err
-			}
-			if err := json.Unmarshal(data, &p); err != nil {
-				return fmt.Errorf("rank %d: %w", r, err)
-			}
-		}
+	set := parts[0].Set
+	for r, p := range parts {
 		switch {
 		case p.Error != "":
 			faults = append(faults, fmt.Errorf("rank %d on %s: %s", r, p.Host, p.Error))
-		case p.Set != mine.Set:
-			faults = append(faults, fmt.Errorf("rank %d on %s wrote %s, want %s", r, p.Host, p.Set, mine.Set))
+		case p.Set != set:
+			faults = append(faults, fmt.Errorf("rank %d on %s wrote %s, want %s", r, p.Host, p.Set, set))
 		}
 		m.Parts[r].Sum = p.Sum
 	}
@@ -47,7 +35,7 @@ func (s *Saver) seal(m *Manifest, mine partReport) error {
 		return faults[0] // the others mostly have the same cause, such as one full disk
 	}
 	for r, p := range m.Parts {
-		n, err := s.o.Store.Size(s.ctx, mine.Set, p.File)
+		n, err := s.o.Store.Size(s.ctx, set, p.File)
 		if err == nil && n != p.Bytes {
 			err = fmt.Errorf("%d bytes, want %d", n, p.Bytes)
 		}
@@ -59,7 +47,7 @@ func (s *Saver) seal(m *Manifest, mine partReport) error {
 	if err != nil {
 		return err
 	}
-	err = s.o.Store.Write(s.ctx, mine.Set, m.Norms.File, m.Norms.Bytes, func(w io.Writer) (err error) {
+	err = s.o.Store.Write(s.ctx, set, m.Norms.File, m.Norms.Bytes, func(w io.Writer) (err error) {
 		m.Norms.Sum, err = m.writePart(w, m.Norms, encodeNorms(norms))
 		return err
 	})
@@ -70,7 +58,7 @@ func (s *Saver) seal(m *Manifest, mine partReport) error {
 	if err != nil {
 		return err
 	}
-	return s.o.Store.Seal(s.ctx, mine.Set, data)
+	return s.o.Store.Seal(s.ctx, set, data)
 }
 
 // normsBefore waits until the norms of the first sweeps are known and returns them.
