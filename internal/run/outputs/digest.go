@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"jacobi/internal/net/roster"
 	"jacobi/internal/observe/output"
 	"jacobi/internal/observe/trace"
@@ -89,16 +91,11 @@ func (o *Outputs) boundaryRows(ctx context.Context, view output.View) (first, la
 	if !view.Mesh.PeriodicRows() || o.id.Size == 1 {
 		return first, last, nil
 	}
-	switch o.id.Rank {
+	switch end := o.id.Size - 1; o.id.Rank {
 	case 0:
-		if err = o.sendRow(ctx, o.id.Size-1, rowTag, last); err == nil {
-			first, err = o.receiveRow(ctx, o.id.Size-1, rowTag)
-		}
-	case o.id.Size - 1:
-		row := first
-		if last, err = o.receiveRow(ctx, 0, rowTag); err == nil {
-			err = o.sendRow(ctx, 0, rowTag, row)
-		}
+		first, err = o.swap(ctx, rowTag, last, end, end)
+	case end:
+		last, err = o.swap(ctx, rowTag, first, 0, 0)
 	}
 	return first, last, err
 }
@@ -109,24 +106,30 @@ const (
 	firstRowTag = "first row"
 )
 
-// sendRow sends a row to another rank, in several messages if it is long.
-func (o *Outputs) sendRow(ctx context.Context, to int, tag string, row []byte) error {
-	for part := range slices.Chunk(row, roster.MaxMessage) {
-		if err := o.Team.Send(ctx, to, tag, part); err != nil {
-			return err
+// swap sends a row to another rank, in several messages if it is long, and returns that of a rank; -1 stands for none.
+func (o *Outputs) swap(ctx context.Context, tag string, row []byte, to, from int) (got []byte, err error) {
+	both, ctx := errgroup.WithContext(ctx) // a send ends when the other rank receives
+	both.Go(func() error {
+		for part := range slices.Chunk(row, roster.MaxMessage) {
+			if to < 0 {
+				break
+			}
+			if err := o.Team.Send(ctx, to, tag, part); err != nil {
+				return err
+			}
 		}
-	}
-	return nil
-}
-
-// receiveRow receives what sendRow has sent.
-func (o *Outputs) receiveRow(ctx context.Context, from int, tag string) (row []byte, err error) {
-	for len(row) < o.Layout.Mesh.RowBytes() {
-		part, err := o.Team.Recv(ctx, from, tag)
-		if err != nil {
-			return nil, err
+		return nil
+	})
+	both.Go(func() error {
+		for from >= 0 && len(got) < o.Layout.Mesh.RowBytes() {
+			part, err := o.Team.Recv(ctx, from, tag)
+			if err != nil {
+				return err
+			}
+			got = append(got, part...)
 		}
-		row = append(row, part...)
-	}
-	return row, nil
+		return nil
+	})
+	err = both.Wait()
+	return got, err
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"jacobi/internal/compute/results"
 	"jacobi/internal/net/roster"
 	"jacobi/internal/observe/trace"
@@ -26,38 +24,21 @@ func (o *Outputs) results(ctx context.Context, tally *results.Tally) (*results.R
 	return &merged, err
 }
 
-// endRows gives rows the first row of the rank below. All ranks call it.
+// endRows gives rows the first row of the rank below, and has the rank above get that of this rank. The last rank gets
+// none unless top and bottom are periodic. All ranks call it.
 func (o *Outputs) endRows(ctx context.Context, rows *results.Rows) error {
-	next, err := o.nextRow(ctx, rows.First())
+	size, above, below := o.id.Size, o.id.Rank-1, o.id.Rank+1
+	switch ring := o.Layout.Mesh.PeriodicRows(); {
+	case ring && size == 1:
+		return rows.End(rows.First())
+	case ring:
+		above, below = (above+size)%size, below%size
+	case below == size:
+		below = -1
+	}
+	next, err := o.swap(ctx, firstRowTag, rows.First(), above, below)
 	if err != nil {
 		return err
 	}
 	return rows.End(next)
-}
-
-// nextRow sends the first row of this rank's stripe to the rank above, and returns that of the rank below. It returns
-// nil on the last rank unless top and bottom are periodic.
-func (o *Outputs) nextRow(ctx context.Context, first []byte) (next []byte, err error) {
-	rank, size, ring := o.id.Rank, o.id.Size, o.Layout.Mesh.PeriodicRows()
-	if size == 1 {
-		if ring {
-			next = first
-		}
-		return next, nil
-	}
-	both, ctx := errgroup.WithContext(ctx) // a send ends when the other rank receives
-	if rank > 0 || ring {
-		both.Go(func() error { return o.sendRow(ctx, (rank+size-1)%size, firstRowTag, first) })
-	}
-	if rank < size-1 || ring {
-		both.Go(func() error {
-			row, err := o.receiveRow(ctx, (rank+1)%size, firstRowTag)
-			next = row
-			return err
-		})
-	}
-	if err := both.Wait(); err != nil {
-		return nil, err
-	}
-	return next, nil
 }

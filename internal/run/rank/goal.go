@@ -2,11 +2,11 @@ package rank
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"math"
 
 	"jacobi/internal/compute/problem"
+	"jacobi/internal/net/roster"
 	"jacobi/solver"
 )
 
@@ -46,24 +46,21 @@ func (r *run) firstNorm(ctx context.Context, field solver.RowSource) (float64, e
 	}
 	ctx, cancel := r.withFileTimeout(ctx)
 	defer cancel()
-	data, err := r.team.Decide(ctx, "base", sum.AppendBinary(nil), func(parts [][]byte) ([]byte, error) {
+	bits, err := roster.DecideOn(ctx, r.team, "base", sum.AppendBinary(nil), func(parts [][]byte) (uint64, error) {
 		var total solver.Sum
 		for rank, part := range parts {
 			s, err := solver.SumFromBinary(part)
 			if err != nil {
-				return nil, fmt.Errorf("of rank %d: %w", rank, err)
+				return 0, fmt.Errorf("of rank %d: %w", rank, err)
 			}
 			total.Merge(s)
 		}
-		return binary.LittleEndian.AppendUint64(nil, math.Float64bits(total.Norm(r.layout.Magnitude))), nil
+		return math.Float64bits(total.Norm(r.layout.Magnitude)), nil
 	})
 	if err != nil {
 		return 0, err
 	}
-	if len(data) != 8 {
-		return 0, fmt.Errorf("%d bytes from rank 0, 8 are wanted", len(data))
-	}
-	norm := math.Float64frombits(binary.LittleEndian.Uint64(data))
+	norm := math.Float64frombits(bits)
 	if math.IsNaN(norm) || math.IsInf(norm, 0) {
 		return 0, fmt.Errorf("the norm is %v", norm)
 	}
