@@ -127,6 +127,7 @@ func TestRestartsAreCounted(t *testing.T) {
 
 // A lost host gets no more ranks: the run continues on the slots of the others.
 func TestLostHostIsReplaced(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3)
 	want, _ := solve(t, append(set(lasting...), "-np", "1")...)
 	dir := t.TempDir()
