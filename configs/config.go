@@ -53,8 +53,11 @@ type Problem struct {
 	Bottom  string `mapstructure:"bottom" json:"bottom" yaml:"bottom"`
 	Initial string `mapstructure:"initial" json:"initial" yaml:"initial"` // value | expression | file.npy
 
-	Source    string  `mapstructure:"source" json:"source" yaml:"source"`          // value | expression | file.npy
-	Fixed     string  `mapstructure:"fixed" json:"fixed" yaml:"fixed"`             // condition | file.npy | file.png
+	Source string `mapstructure:"source" json:"source" yaml:"source"` // value | expression | file.npy
+	Fixed  string `mapstructure:"fixed" json:"fixed" yaml:"fixed"`    // condition | file.npy | file.png
+	// Drawing is a PNG file whose Colours say which points are fixed, and at what values; see ParseColours.
+	Drawing   string  `mapstructure:"drawing" json:"drawing" yaml:"drawing"`
+	Colours   string  `mapstructure:"colours" json:"colours" yaml:"colours"`
 	Screening float64 `mapstructure:"screening" json:"screening" yaml:"screening"` // k2 of -(u_xx + u_yy) + k2 u = f
 }
 

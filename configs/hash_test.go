@@ -37,7 +37,7 @@ func TestHash(t *testing.T) {
 			seen[Hash(c)] = key
 		}
 	}
-	if got, want := Hash(Default()), "bd980208c30534e9576ee563a2a596022caf917a22b99e56524d52769b581e3d"; got != want {
+	if got, want := Hash(Default()), "f908e2cd3452803c184a907a6e88c6081ac635e5719d9103a9702c0ee3e60e52"; got != want {
 		t.Errorf("hash of the default %s, want %s", got, want)
 	}
 }

@@ -25,6 +25,7 @@ const (
 	length     // a number, or auto
 	expression // text, or a number, which becomes its shortest text
 	interval   // sweeps or a duration
+	colours    // text, or a section of colours, which becomes text
 )
 
 // key is one leaf of Config: section.name, or section.part.name.
@@ -72,6 +73,8 @@ func keys() []key {
 				k.kind = number
 			case field.Type.Kind() == reflect.Bool:
 				k.kind = boolean
+			case k.name == "problem.colours":
+				k.kind = colours
 			case section.Name == "Problem" && field.Name != "Preset":
 				k.kind = expression
 			}
@@ -162,6 +165,8 @@ func (k key) convert(raw any) (any, error) {
 			return parseInterval(s)
 		}
 		return nil, errInterval
+	case colours:
+		return coloursText(raw)
 	case expression:
 		if f, ok := toFloat(raw); ok && !math.IsInf(f, 0) && !math.IsNaN(f) {
 			return formatFloat(f), nil
@@ -177,7 +182,7 @@ func (k key) convert(raw any) (any, error) {
 }
 
 func (k key) emptyHint() string {
-	if k.kind == text || k.kind == expression || k.kind == interval {
+	if k.kind == text || k.kind == expression || k.kind == interval || k.kind == colours {
 		return ` ("" for none)`
 	}
 	return ""

@@ -254,6 +254,8 @@ func quote(name string, v any) string {
 		return fmt.Sprintf("%q", v)
 	case nil:
 		return "null"
+	case map[string]any:
+		return "{...}"
 	}
 	return fmt.Sprint(v)
 }

@@ -13,7 +13,8 @@ var odd = Config{
 	Run:  Run{Name: `a "b": #c`, Ranks: 3, Liveness: time.Minute, Balance: "3, 1.5,1e1"},
 	Grid: Grid{NX: 100, NY: 200, DType: "float64", Named: "float64", Width: 2.5, Height: 5},
 	Problem: Problem{Preset: "dirichlet", Left: "0.5", Right: "sin(pi*y)", Top: "periodic", Bottom: "periodic",
-		Initial: "start.npy", Source: "sin(x)", Fixed: "plates.png", Screening: 0.25},
+		Initial: "start.npy", Source: "sin(x)", Fixed: "plates.png", Drawing: "board.png",
+		Colours: "#b87333 name=strip value=1; #ffffff", Screening: 0.25},
 	Solver: Solver{Method: "multigrid", Acceleration: "none", Tolerance: 1.25e-7, RelativeTolerance: 0.5,
 		MaxIterations: 12345678, NormEvery: 7, Start: "full"},
 	Halo: Halo{Transport: "p2p", Depth: 5, Compress: "never", Timeout: 90*time.Minute + 1500*time.Millisecond,
@@ -115,6 +116,8 @@ problem:
   initial: ""
   source: ""
   fixed: ""
+  drawing: ""
+  colours: ""
   screening: 0
 solver:
   method: jacobi

@@ -23,7 +23,7 @@ var refusedFiles = []struct {
 	{"run.yaml", "grid: {height: 0}", Options{},
 		`grid.height 0 (file run.yaml): auto or a number above 0 is wanted`},
 	{"run.yaml", "grid: {width: auto}", Options{}, `grid.width "auto" (file run.yaml): a number is wanted`},
-	{"run.yaml", "grid: {nx: {value: 5}}", Options{}, `grid.nx map[value:5] (file run.yaml): an integer is wanted`},
+	{"run.yaml", "grid: {nx: {value: 5}}", Options{}, `grid.nx {...} (file run.yaml): an integer is wanted`},
 	{"run.yaml", "grid: 5", Options{}, `grid 5 (file run.yaml): a section with keys is wanted`},
 	{"run.yaml", "grid: [1, 2]", Options{}, `grid [1 2] (file run.yaml): a section with keys is wanted`},
 	{"run.yaml", "grid: {nx: 5, NX: 6}", Options{}, `grid.nx (file run.yaml): given twice, also as grid.NX`},

@@ -33,7 +33,7 @@ func (o *Outlook) Better(tolerance float64) (solver.DType, bool) {
 }
 
 // NoEstimate says why there are no estimates for a mesh with fixed points inside.
-const NoEstimate = "no estimate of the sweeps, because problem.fixed has points inside the mesh"
+const NoEstimate = "no estimate of the sweeps, because points inside the mesh are fixed"
 
 // Expected says how a run with this tolerance will end; "" without a tolerance, or if the end is unknown.
 func (o *Outlook) Expected(tolerance float64, maxIterations int) string {

@@ -31,7 +31,7 @@ func FunctionsHash() string {
 
 // RowsHash returns the start of a SHA-256 over four rows of the initial field, the source and the fixed points: the
 // first two, the middle one and the last. If it differs between ranks with the same run file, they read different files
-// or compute different values. For a picture the hash covers all pixels.
+// or compute different values. For a picture or a drawing the hash covers all pixels.
 func (p *Problem) RowsHash(ctx context.Context) (string, error) {
 	h := sha256.New()
 	row := make([]byte, p.mesh.RowBytes())
@@ -64,6 +64,9 @@ func (p *Problem) RowsHash(ctx context.Context) (string, error) {
 		if err := binary.Write(h, binary.LittleEndian, f.bits); err != nil {
 			return "", err
 		}
+	}
+	if p.drawing != nil {
+		h.Write(p.drawing.pixels)
 	}
 	return shortHash(h), nil
 }

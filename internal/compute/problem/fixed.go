@@ -33,8 +33,7 @@ func (p *Problem) openFixed(key, text string) (f fixedPoints, err error) {
 	case hasSuffix(text, ".png"):
 		f.picture, err = openPicture(text)
 		if err == nil && (f.picture.width != p.mesh.NX || f.picture.height != p.mesh.NY) {
-			f.note = fmt.Sprintf("a picture of %d x %d; each of the %d x %d points takes the nearest pixel",
-				f.picture.width, f.picture.height, p.mesh.NX, p.mesh.NY)
+			f.note = scaled(f.picture.width, f.picture.height, p.mesh)
 		}
 	default:
 		f.node, err = compile(text, p.mesh, p.numbers.width, p.numbers.height)
@@ -168,13 +167,13 @@ func (p *Problem) CheckFixed(fixed int64) error {
 	}
 	if k2 := p.numbers.screening; k2 > 0 {
 		hx, hy := p.Spacings()
-		return fmt.Errorf("problem.screening %g: with no side that has values and no points in problem.fixed (%q), "+
+		return fmt.Errorf("problem.screening %g: with no side that has values and no points in %s (%q), "+
 			"%g or more is wanted on this mesh, as rounding loses less; values on a side or fixed points help, too", k2,
-			p.fixed.text, leastScreening*2*(1/(hx*hx)+1/(hy*hy)))
+			p.fixed.key, p.fixed.text, leastScreening*2*(1/(hx*hx)+1/(hy*hy)))
 	}
 	return fmt.Errorf("problem.left %q, right %q, top %q, bottom %q: no side has values, so any constant can be "+
-		"added to a solution; a value on a side, points in problem.fixed (%q), or problem.screening above 0 is wanted",
-		p.left.text, p.right.text, p.top.text, p.bottom.text, p.fixed.text)
+		"added to a solution; a value on a side, points in %s (%q), or problem.screening above 0 is wanted",
+		p.left.text, p.right.text, p.top.text, p.bottom.text, p.fixed.key, p.fixed.text)
 }
 
 // points returns the number of points that a sweep changes if none is fixed by problem.fixed.

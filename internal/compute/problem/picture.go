@@ -27,6 +27,15 @@ const (
 
 // openPicture reads the PNG file at path. A pixel is black if its luminance on white ground is below half.
 func openPicture(path string) (*picture, error) {
+	img, err := readPNG(path)
+	if err != nil {
+		return nil, err
+	}
+	return newPicture(img), nil
+}
+
+// readPNG reads the PNG file at path.
+func readPNG(path string) (image.Image, error) {
 	f, err := regular.Open(path)
 	if err != nil {
 		return nil, errors.Unwrap(err) // the caller names the path
@@ -47,7 +56,7 @@ func openPicture(path string) (*picture, error) {
 	if err != nil {
 		return nil, fmt.Errorf("not a complete PNG file of at most %d MiB: %w", maxPictureFile>>20, err)
 	}
-	return newPicture(img), nil
+	return img, nil
 }
 
 // pixelBytes returns the bytes of a pixel in the images that package png returns for a colour model.

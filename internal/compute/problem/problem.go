@@ -27,7 +27,8 @@ type Problem struct {
 	source                   part // the right-hand side f
 	numbers                  numbers
 	fixed                    fixedPoints
-	faulty                   bool // New returned an error
+	drawing                  *drawing // nil without one
+	faulty                   bool     // New returned an error
 }
 
 // part is one of the inputs of a problem: an expression or a file.
@@ -119,7 +120,35 @@ func (p *Problem) open(def configs.Problem) (faults []error) {
 	var err error
 	p.fixed, err = p.openFixed("problem.fixed", def.Fixed)
 	fault("problem.fixed", def.Fixed, err)
+	if err := p.draw(def); err != nil {
+		faults = append(faults, err)
+	}
 	return faults
+}
+
+// draw opens the drawing. Its fixed points take the place of those of problem.fixed, and their values that of
+// problem.initial.
+func (p *Problem) draw(def configs.Problem) (err error) {
+	if p.drawing, err = openDrawing(def, p.mesh); err != nil || p.drawing == nil {
+		return err
+	}
+	switch {
+	case def.Fixed != NoFixed:
+		return fmt.Errorf("problem.fixed %q: problem.drawing says which points are fixed; name one of the two",
+			def.Fixed)
+	case p.initial.file != nil:
+		return fmt.Errorf("problem.initial %q: beside problem.drawing a number or an expression is wanted", def.Initial)
+	case p.initial.node.eval == nil:
+		return nil // its error is reported
+	}
+	for _, c := range p.drawing.colours {
+		if c.Value != nil && math.IsInf(p.round(*c.Value), 0) {
+			return fmt.Errorf("problem.colours: %s: value %v is too large for %s", c.Title(), *c.Value, p.mesh.DType)
+		}
+	}
+	p.fixed = fixedPoints{part: part{key: "problem.drawing", text: def.Drawing, node: p.drawing.fixed()}}
+	p.initial.node = p.drawing.over(p.initial.node)
+	return nil
 }
 
 // number compiles an expression that yields a number.
@@ -148,6 +177,9 @@ func (p *Problem) Warnings() (lines []string) {
 	}
 	if p.fixed.note != "" {
 		lines = append(lines, fmt.Sprintf("%s %q: %s", p.fixed.key, p.fixed.text, p.fixed.note))
+	}
+	if p.drawing != nil {
+		lines = append(lines, p.drawing.warnings(p.mesh)...)
 	}
 	return lines
 }

@@ -15,9 +15,10 @@ type Setup struct {
 	Top         string  `json:"top"`
 	Bottom      string  `json:"bottom"`
 	Initial     string  `json:"initial"`
-	Source      string  `json:"source"`       // "0" for none
-	Fixed       string  `json:"fixed"`        // "false" for none
-	FixedPoints int64   `json:"fixed_points"` // besides those of sides; -1 if they were not counted
+	Source      string  `json:"source"`            // "0" for none
+	Fixed       string  `json:"fixed"`             // "false" for none
+	FixedPoints int64   `json:"fixed_points"`      // besides those of sides; -1 if they were not counted
+	Drawing     string  `json:"drawing,omitempty"` // the file, and the values of its regions
 	Screening   float64 `json:"screening"`
 	Width       float64 `json:"width"`
 	Height      float64 `json:"height"`
@@ -27,9 +28,12 @@ type Setup struct {
 
 // Setup describes the problem. fixed is the number of points that CountFixed finds in the whole mesh, or -1.
 func (p *Problem) Setup(fixed int64) Setup {
-	n := p.numbers
+	n, text, drawing := p.numbers, p.fixed.text, ""
+	if p.drawing != nil {
+		text, drawing = NoFixed, p.drawing.String()
+	}
 	return Setup{Left: p.left.text, Right: p.right.text, Top: p.top.text, Bottom: p.bottom.text,
-		Initial: p.initial.text, Source: p.source.text, Fixed: p.fixed.text, FixedPoints: fixed,
+		Initial: p.initial.text, Source: p.source.text, Fixed: text, FixedPoints: fixed, Drawing: drawing,
 		Screening: n.screening, Width: n.width, Height: n.height, SpacingX: n.hx, SpacingY: n.hy}
 }
 
@@ -57,11 +61,14 @@ func (s Setup) Lines() [][2]string {
 	if s.Source != "0" {
 		lines = append(lines, [2]string{"Source", cut(s.Source)})
 	}
-	if s.Fixed != NoFixed {
-		count := ""
-		if s.FixedPoints >= 0 {
-			count = humanize.Comma(s.FixedPoints) + ": "
-		}
+	count := ""
+	if s.FixedPoints >= 0 {
+		count = humanize.Comma(s.FixedPoints) + ": "
+	}
+	switch {
+	case s.Drawing != "":
+		lines = append(lines, [2]string{"Fixed points", count + s.Drawing})
+	case s.Fixed != NoFixed:
 		lines = append(lines, [2]string{"Fixed points", count + cut(s.Fixed)})
 	}
 	if s.Screening != 0 {

@@ -9,7 +9,7 @@ import (
 // direct works the results out from their definitions, without ranks.
 type direct struct {
 	world
-	owner  []string // of each point: a wall, "region N" by its first point, "" for a free one
+	owner  []string // of each point: a wall, "region N" by its first point or its name, "" for a free one
 	flux   map[string]float64
 	made   float64 // the integral of f - k2 u over the cells with a free corner
 	energy float64
@@ -31,6 +31,8 @@ func newDirect(w world) *direct {
 				d.owner[i] = "left"
 			case ix == m.NX-1 && m.Walls.Right == solver.Dirichlet:
 				d.owner[i] = "right"
+			case w.fixed != nil && w.fixed[i] && w.names != nil:
+				d.owner[i] = "region " + w.names[w.Region(iy, ix)]
 			case w.fixed != nil && w.fixed[i]:
 				d.owner[i] = fmt.Sprintf("region %d", i)
 			}

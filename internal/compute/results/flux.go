@@ -15,7 +15,7 @@ func (t *Tally) mark(own bool) error {
 	if err != nil {
 		return err
 	}
-	if !t.part.Dropped {
+	if !t.part.Dropped && !t.named {
 		if err := t.countRuns(row, own); err != nil {
 			return err
 		}
@@ -23,10 +23,14 @@ func (t *Tally) mark(own bool) error {
 	if l.label == nil {
 		l.label = make([]int, t.mesh.NX)
 	}
-	t.label(row, own)
+	if t.named {
+		t.labelByNumber(row, own)
+	} else {
+		t.label(row, own)
+	}
 	if t.mesh.PeriodicColumns() {
 		last := t.hi - 1
-		if l.label[t.lo] >= 0 && l.label[last] >= 0 {
+		if !t.named && l.label[t.lo] >= 0 && l.label[last] >= 0 {
 			t.labels.join(l.label[t.lo], l.label[last])
 		}
 		l.label[0], l.label[t.hi] = l.label[last], l.label[t.lo]
@@ -64,6 +68,21 @@ func (t *Tally) label(row []bool, own bool) {
 		l.label[ix] = label
 		if own {
 			t.labels.of(label).add(ix, l.iy, l.values[ix])
+		}
+	}
+}
+
+// labelByNumber gives the fixed points of the newest row the numbers of their regions as labels.
+func (t *Tally) labelByNumber(row []bool, own bool) {
+	l := &t.now
+	for ix := range row {
+		l.label[ix] = -1
+		if !row[ix] || ix < t.lo || ix >= t.hi {
+			continue
+		}
+		l.label[ix] = t.problem.Region(l.iy, ix)
+		if own {
+			t.labels.of(l.label[ix]).add(ix, l.iy, l.values[ix])
 		}
 	}
 }
@@ -122,7 +141,7 @@ func (t *Tally) wallRow(iy int) bool {
 
 // ends returns the labels of the runs of fixed points in a row, from left to right.
 func (t *Tally) ends(l line) (list []int) {
-	if l.label == nil {
+	if l.label == nil || t.named {
 		return nil
 	}
 	for ix := t.lo; ix < t.hi; ix++ {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 
 	"jacobi/solver"
 )
@@ -59,9 +60,11 @@ type Point struct {
 	Y     float64 `json:"y"`
 }
 
-// Region is a connected region of fixed points: each has another one beside, above or below it.
+// Region is a connected region of fixed points: each has another one beside, above or below it. In a problem with a
+// drawing it is the fixed points of one colour.
 type Region struct {
-	First  Point    `json:"first"` // the first point, by rows
+	Name   string   `json:"name,omitempty"` // of a drawing
+	First  Point    `json:"first"`          // the first point, by rows
 	Points int64    `json:"points"`
 	Min    float64  `json:"min"`
 	Max    float64  `json:"max"`
@@ -114,15 +117,46 @@ func Merge(p Problem, parts []Part) (Results, error) {
 		r.Omitted = fmt.Sprintf("more than %d runs of fixed points begin, in a row or in the mesh", maxRuns)
 		return r, nil
 	}
-	list, err := mergeRegions(parts)
-	if err != nil {
+	describe := func(name string, g *region) Region {
+		return Region{Name: name, First: at(g.First, g.IX, g.IY), Points: g.Points, Min: g.Min, Max: g.Max,
+			Flux: finite(g.Flux.Value())}
+	}
+	if names := p.RegionNames(); names != nil {
+		list, err := addNamed(names, parts)
+		for i, g := range list {
+			if g.Points > 0 {
+				r.Regions = append(r.Regions, describe(names[i], g))
+			}
+		}
+		slices.SortFunc(r.Regions, func(a, b Region) int {
+			return cmp.Or(cmp.Compare(a.First.IY, b.First.IY), cmp.Compare(a.First.IX, b.First.IX))
+		})
 		return r, err
 	}
+	list, err := mergeRegions(parts)
 	for _, g := range list {
-		r.Regions = append(r.Regions, Region{First: at(g.First, g.IX, g.IY), Points: g.Points, Min: g.Min, Max: g.Max,
-			Flux: finite(g.Flux.Value())})
+		r.Regions = append(r.Regions, describe("", g))
 	}
-	return r, nil
+	return r, err
+}
+
+// addNamed adds the parts of the regions with names, by their numbers.
+func addNamed(names []string, parts []Part) (list []*region, err error) {
+	for range names {
+		list = append(list, &region{Flux: new(Sum)})
+	}
+	for rank, part := range parts {
+		if len(part.Regions) != len(names) {
+			return nil, fmt.Errorf("results of rank %d: %d regions, want %d", rank, len(part.Regions), len(names))
+		}
+		for i, g := range part.Regions {
+			if g.Flux == nil {
+				return nil, fmt.Errorf("results of rank %d: a region without flux", rank)
+			}
+			list[i].merge(g)
+		}
+	}
+	return list, nil
 }
 
 // finite returns v, or nil if JSON has no such number.

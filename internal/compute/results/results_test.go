@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -21,7 +22,8 @@ type world struct {
 	plain  bool     // the right-hand side is 0
 	pole   *float64 // the right-hand side in column 0, and derivatives there; nil for the usual ones
 	values []float64
-	fixed  []bool // nil without fixed points
+	fixed  []bool   // nil without fixed points
+	names  []string // of regions that lie in columns of three points in turn; nil for connected regions
 }
 
 const hx, hy = 0.5, 0.25
@@ -31,6 +33,11 @@ func (w world) Spacings() (float64, float64)    { return hx, hy }
 func (w world) Screening() float64              { return w.k2 }
 func (w world) at(ix, iy int) float64           { return w.values[iy*w.mesh.NX+ix] }
 func (w world) FixedRow(iy int, d []bool) error { copy(d, w.fixed[iy*w.mesh.NX:]); return nil }
+
+func (w world) RegionNames() []string { return w.names }
+func (w world) Region(_, ix int) int {
+	return ring(ix, w.mesh.NX, w.mesh.PeriodicColumns()) / 3 % len(w.names)
+}
 
 func (w world) Operator() (o solver.Operator) {
 	if w.fixed != nil {
@@ -179,6 +186,35 @@ func TestResultsOfAnyRanks(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// Regions with names are the fixed points with their numbers, connected or not, by their first points. A name without
+// points is left out.
+func TestNamedRegionsOfAnyRanks(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	for _, walls := range []solver.Walls{{}, solver.WrapRows(true), {Left: solver.Periodic, Right: solver.Periodic,
+		Top: solver.Neumann}} {
+		w := newWorld(r, 11, 34, walls, 0.3)
+		w.names = []string{"a", "b", "c", "d", "none"}
+		one := tally(t, w, 1)
+		check(t, one, newDirect(w))
+		var names []string
+		for _, g := range one.Regions {
+			names = append(names, g.Name)
+		}
+		if slices.Sort(names); strings.Join(names, " ") != "a b c d" {
+			t.Errorf("%v: regions %q, want a b c d", walls, names)
+		}
+		for _, ranks := range []int{2, 4} {
+			if many := tally(t, w, ranks); !reflect.DeepEqual(many, one) {
+				t.Errorf("%v: %d ranks have %+v, one has %+v", walls, ranks, many, one)
+			}
+		}
+	}
+	if _, err := Merge(world{names: []string{"a"}, mesh: solver.Mesh{NX: 4, NY: 4}}, []Part{{}}); err == nil ||
+		err.Error() != "results of rank 0: 0 regions, want 1" {
+		t.Errorf("a part without regions: %v", err)
 	}
 }
 

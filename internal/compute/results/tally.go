@@ -24,6 +24,11 @@ type Problem interface {
 	Derivative(wall, iy, ix int) (float64, error)
 	// RightHandSide writes f at the points of row iy from column col on to dst. It need not be finite at fixed walls.
 	RightHandSide(iy, col int, dst []float64) error
+	// RegionNames returns the names of the regions of fixed points by their numbers; nil if regions are connected fixed
+	// points, without names.
+	RegionNames() []string
+	// Region returns the number of the region of a fixed point, if regions have names.
+	Region(iy, ix int) int
 }
 
 // The walls in the order of solver.Walls.
@@ -46,6 +51,7 @@ type Tally struct {
 	fixed    solver.FixedRows
 	part     Part
 	labels   labels
+	named    bool      // a region is the points with its number, and its label is that number
 	now, old line      // the newest row and the one above it
 	plain    bool      // f and k2 are 0
 	windows  [2]window // of the two newest rows, by their parity
@@ -67,6 +73,10 @@ func New(p Problem, stripe solver.Stripe) *Tally {
 	t.hx, t.hy = p.Spacings()
 	t.lo, t.hi = t.mesh.InteriorColumns()
 	t.now.iy, t.old.iy = -2, -2 // far from any row
+	for range p.RegionNames() {
+		t.named = true
+		t.labels.add()
+	}
 	return t
 }
 

@@ -35,9 +35,12 @@ func (r Results) Lines() [][2]string {
 		if g.Max != g.Min {
 			values += fmt.Sprintf(" to %.6g", g.Max)
 		}
-		lines = append(lines, [2]string{key, fmt.Sprintf("%s at %s, the first at (%.4g, %.4g): flux %s",
-			humanize.Comma(g.Points)+" "+english.PluralWord(int(g.Points), "point", ""), values, g.First.X, g.First.Y,
-			number(g.Flux))})
+		points := humanize.Comma(g.Points) + " " + english.PluralWord(int(g.Points), "point", "")
+		what := fmt.Sprintf("%s at %s, the first at (%.4g, %.4g)", points, values, g.First.X, g.First.Y)
+		if g.Name != "" {
+			what = fmt.Sprintf("%s at %s, %s", g.Name, values, points)
+		}
+		lines = append(lines, [2]string{key, what + ": flux " + number(g.Flux)})
 		key = ""
 	}
 	if more := len(r.Regions) - maxLines; more > 0 {

@@ -1,0 +1,132 @@
+package configs
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Colour says what the points are that a drawing has in one colour. Points of a colour without a value are free.
+type Colour struct {
+	RGB   [3]uint8
+	Name  string
+	Value *float64 // that the points keep; nil if they are free
+}
+
+// String returns the colour as in #b87333.
+func (c Colour) String() string { return fmt.Sprintf("#%02x%02x%02x", c.RGB[0], c.RGB[1], c.RGB[2]) }
+
+// Title returns the name, or the colour where there is none.
+func (c Colour) Title() string {
+	if c.Name != "" {
+		return c.Name
+	}
+	return c.String()
+}
+
+// maxColours bounds the colours of a drawing: a byte for each of its pixels tells them apart.
+const maxColours = 255
+
+var (
+	colourText = regexp.MustCompile(`^#[0-9A-Fa-f]{6}$`)
+	colourName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]{0,63}$`)
+)
+
+// ParseColours reads the value of problem.colours: colours with semicolons between them, each followed by what it
+// means.
+//
+//	#b87333 name=strip value=1; #1565c0 value=0; #ffffff
+func ParseColours(text string) (all []Colour, err error) {
+	seen := map[string]bool{}
+	for item := range strings.SplitSeq(text, ";") {
+		fields := strings.Fields(item)
+		if len(fields) == 0 {
+			return nil, fmt.Errorf("%q: a colour such as #b87333 is wanted, with semicolons between colours", item)
+		}
+		c, err := parseColour(fields[0], fields[1:])
+		if err != nil {
+			return nil, fmt.Errorf("%q: %w", strings.Join(fields, " "), err)
+		}
+		for _, key := range []string{c.String(), c.Name} {
+			if key != "" && seen[key] {
+				return nil, fmt.Errorf("%q: %s is given twice", strings.Join(fields, " "), key)
+			}
+			seen[key] = true
+		}
+		if all = append(all, c); len(all) > maxColours {
+			return nil, fmt.Errorf("at most %d colours are allowed", maxColours)
+		}
+	}
+	return all, nil
+}
+
+func parseColour(text string, attributes []string) (c Colour, err error) {
+	if !colourText.MatchString(text) {
+		return c, errors.New("a colour such as #b87333 is wanted first")
+	}
+	if _, err := fmt.Sscanf(text, "#%02x%02x%02x", &c.RGB[0], &c.RGB[1], &c.RGB[2]); err != nil {
+		return c, err
+	}
+	seen := map[string]bool{}
+	for _, a := range attributes {
+		key, value, _ := strings.Cut(a, "=")
+		if seen[key] {
+			return c, fmt.Errorf("%s is given twice", key)
+		}
+		seen[key] = true
+		switch key {
+		case "name":
+			if c.Name = value; !colourName.MatchString(value) {
+				return c, fmt.Errorf("name %q: a letter, and up to 63 letters, digits, dots, dashes and underscores, "+
+					"are wanted", value)
+			}
+		case "value":
+			v, ok := toFloat(value)
+			if !ok || math.IsNaN(v) || math.IsInf(v, 0) {
+				return c, fmt.Errorf("value %q: a number is wanted", value)
+			}
+			c.Value = &v
+		default:
+			return c, fmt.Errorf("%q: name=... and value=... are allowed", a)
+		}
+	}
+	if c.Name != "" && c.Value == nil {
+		return c, errors.New("a name belongs to points with a value")
+	}
+	return c, nil
+}
+
+// coloursText converts the colours of a run file, a section or text, to text.
+func coloursText(raw any) (any, error) {
+	section, ok := raw.(map[string]any)
+	if !ok {
+		if text, ok := raw.(string); ok {
+			return text, nil
+		}
+		return nil, errors.New(`colours are wanted, such as "#b87333": {name: strip, value: 1}`)
+	}
+	var items []string
+	for _, colour := range slices.Sorted(maps.Keys(section)) {
+		attributes, ok := section[colour].(map[string]any)
+		if !ok && section[colour] != nil {
+			return nil, fmt.Errorf("%q: {name: ..., value: ...} is wanted, or {} for free points", colour)
+		}
+		item := []string{colour}
+		for _, key := range slices.Sorted(maps.Keys(attributes)) {
+			text := fmt.Sprint(attributes[key])
+			if f, ok := toFloat(attributes[key]); ok && key == "value" {
+				text = formatFloat(f)
+			}
+			if strings.ContainsAny(key+text, "; \t\n") {
+				return nil, fmt.Errorf("%q: %s %q: it may hold neither spaces nor semicolons", colour, key, text)
+			}
+			item = append(item, key+"="+text)
+		}
+		items = append(items, strings.Join(item, " "))
+	}
+	return strings.Join(items, "; "), nil
+}

@@ -1,0 +1,175 @@
+package problem
+
+import (
+	"image"
+	"image/color"
+	"math"
+	"strings"
+	"testing"
+
+	"jacobi/configs"
+	"jacobi/solver"
+)
+
+// drawn returns a picture with a pixel for each letter of rows: c copper, b blue, a point white.
+func drawn(rows ...string) *image.NRGBA {
+	colours := map[rune]color.NRGBA{'c': {0xb8, 0x73, 0x33, 0xff}, 'b': {0x15, 0x65, 0xc0, 0xff},
+		'.': {0xff, 0xff, 0xff, 0xff}, 'x': {0xb8, 0x73, 0x34, 0xff}, 'y': {1, 2, 3, 0xff},
+		't': {0xff, 0xff, 0xff, 0xfe}}
+	img := image.NewNRGBA(image.Rect(0, 0, len(rows[0]), len(rows)))
+	for y, row := range rows {
+		for x, letter := range row {
+			img.SetNRGBA(x, y, colours[letter])
+		}
+	}
+	return img
+}
+
+const copperAndBlue = "#b87333 name=strip value=1.5; #1565c0 value=-2; #ffffff"
+
+// withDrawing returns the configuration of a 6 x 5 problem with a drawing.
+func withDrawing(t *testing.T, img image.Image) configs.Config {
+	cfg := configs.Default()
+	cfg.Grid.NX, cfg.Grid.NY, cfg.Grid.DType = 6, 5, "float64"
+	cfg.Problem = configs.Problem{Initial: "x", Drawing: pngFile(t, img), Colours: copperAndBlue}
+	return cfg
+}
+
+// The points of a colour with a value keep it. Others begin with problem.initial. Sides are as in the run file.
+func TestDrawing(t *testing.T) {
+	rows := []string{"cccccc", ".cc..b", ".c..bb", "......", "b....b"}
+	cfg := withDrawing(t, drawn(rows...))
+	cfg.Problem.Left, cfg.Problem.Right = "periodic", "periodic"
+	p, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	if err := p.Check(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	// Columns 0 and 5 are copies of columns 4 and 1.
+	if got, want := marks(t, p), ".####.\n.##..#\n##..##\n......\n......\n"; strings.SplitN(got, "\n", 2)[1] !=
+		strings.SplitN(want, "\n", 2)[1] {
+		t.Errorf("fixed points\n%s, want\n%s", got, want)
+	}
+	values := func(iy int) []float64 {
+		row, v := make([]byte, p.Mesh().RowBytes()), make([]float64, 6)
+		if err := p.Row(iy, row); err != nil {
+			t.Fatal(err)
+		}
+		p.Mesh().DType.Decode(v, row)
+		return v
+	}
+	for iy, want := range map[int][]float64{
+		1: {1, 1.5, 1.5, 0.75, 1, 1.5},
+		2: {-2, 1.5, 0.5, 0.75, -2, 1.5},
+		3: {1, 0.25, 0.5, 0.75, 1, 0.25},
+	} {
+		for ix, v := range values(iy) {
+			if math.Abs(v-want[ix]) > 1e-15 {
+				t.Errorf("row %d: %v, want %v", iy, values(iy), want)
+				break
+			}
+		}
+	}
+	if got := strings.Join(p.RegionNames(), ","); got != "strip,#1565c0," {
+		t.Errorf("regions %q", got)
+	}
+	if a, b := p.Region(2, 1), p.Region(2, 4); a != 0 || b != 1 {
+		t.Errorf("points of the regions %d and %d, want 0 and 1", a, b)
+	}
+	setup := p.Setup(5)
+	if want := cfg.Problem.Drawing + ": strip 1.5, #1565c0 -2"; setup.Drawing != want || setup.Fixed != NoFixed {
+		t.Errorf("drawing %q, fixed %q, want %q", setup.Drawing, setup.Fixed, want)
+	}
+	if w := p.Warnings(); len(w) > 0 {
+		t.Errorf("warnings %q", w)
+	}
+	before, err := p.RowsHash(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Problem.Drawing = pngFile(t, drawn("cccccc", ".cc..b", ".c..bb", ".b....", "b....b"))
+	other, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if after, err := other.RowsHash(t.Context()); err != nil || after == before {
+		t.Errorf("the hash of another drawing is %s, %v", after, err)
+	}
+}
+
+// A drawing of another size than the mesh is said, and so is a colour that no point gets.
+func TestDrawingOfAnotherSize(t *testing.T) {
+	p, err := New(withDrawing(t, drawn("............", "............", ".......b....", "..........c.")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "a picture of 12 x 4; each of the 6 x 5 points takes the nearest pixel\n" +
+		"problem.colours: no point of the mesh has strip"
+	if got := strings.Join(p.Warnings(), "\n"); !strings.HasSuffix(got, want) {
+		t.Errorf("warnings\n%s, want\n%s", got, want)
+	}
+	if got, want := marks(t, p), "......\n......\n...#..\n...#..\n......\n"; got != want {
+		t.Errorf("fixed points\n%s, want\n%s", got, want)
+	}
+}
+
+// Wrong drawings are refused, with the colour and its place.
+func TestWrongDrawings(t *testing.T) {
+	good := drawn("......", ".cc..b", "......", "......", "......")
+	deep := image.NewNRGBA64(image.Rect(0, 0, 6, 5))
+	for name, c := range map[string]struct {
+		img    image.Image
+		change func(*configs.Config)
+		want   string
+	}{
+		"a colour": {drawn("......", "..x...", "......"), nil,
+			`problem.drawing "F": #b87334 at column 2, row 1 is not in problem.colours`},
+		"colours": {drawn("......", "..xy..", "......"), nil, `problem.drawing "F": #b87334 at column 2, row 1, and ` +
+			`1 more colours, are not in problem.colours; draw without smooth edges`},
+		"transparent": {drawn("......", ".....t", "......"), nil,
+			`problem.drawing "F": the pixel at column 5, row 1 is transparent; opaque colours are wanted`},
+		"16 bits": {deep, nil, `problem.drawing "F": its colours have 16 bits; 8 bits are wanted`},
+		"no colours": {good, func(c *configs.Config) { c.Problem.Colours = "" },
+			`problem.drawing "F": problem.colours has to say what its colours mean`},
+		"no drawing": {good, func(c *configs.Config) { c.Problem.Drawing = "" }, `problem.colours "` + copperAndBlue +
+			`": problem.drawing has to name a PNG file with these colours`},
+		"wrong colours": {good, func(c *configs.Config) { c.Problem.Colours = "copper" },
+			`problem.colours "copper": a colour such as #b87333 is wanted first`},
+		"fixed": {good, func(c *configs.Config) { c.Problem.Fixed = "x < 0.5" },
+			`problem.fixed "x < 0.5": problem.drawing says which points are fixed; name one of the two`},
+		"a large value": {good, func(c *configs.Config) {
+			c.Problem.Colours, c.Grid.DType = strings.Replace(copperAndBlue, "1.5", "1e39", 1), "float32"
+		}, `problem.colours: strip: value 1e+39 is too large for float32`},
+		"no file": {good, func(c *configs.Config) { c.Problem.Drawing = "none.png" },
+			`problem.drawing "none.png": no such file or directory`},
+		"an initial file": {good, func(c *configs.Config) {
+			c.Problem.Initial = writeFile(t, "start.npy", npyBytes(1, "<f8", "False", "(5, 6)", 30, solver.Float64))
+		}, `problem.initial "I": beside problem.drawing a number or an expression is wanted`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := withDrawing(t, c.img)
+			file := cfg.Problem.Drawing
+			if c.change != nil {
+				c.change(&cfg)
+			}
+			_, err := New(cfg)
+			want := strings.NewReplacer(`"F"`, `"`+file+`"`, `"I"`, `"`+cfg.Problem.Initial+`"`).Replace(c.want)
+			if err == nil || err.Error() != want {
+				t.Errorf("%v, want %s", err, want)
+			}
+		})
+	}
+	cfg := withDrawing(t, drawn("cccccc", "cccccc", "cccccc", "cccccc", "cccccc"))
+	p, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `problem.drawing "` + cfg.Problem.Drawing + `": it fixes all 12 points that a sweep could change; ` +
+		`at least one has to be free`
+	if err := p.Check(t.Context()); err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
