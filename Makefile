@@ -54,11 +54,12 @@ run: build       ## solve configs/quickstart.yaml with 4 ranks
 	$(BIN)/launcher --config configs/quickstart.yaml
 
 # The tests have the programs' tags, so that a package is compiled once for both. Tests of runs mostly wait: they begin
-# first, and more at a time than there may be cores, while other packages compute.
-TEST = $(GO) tool gotestsum --format pkgname-and-test-fails --
+# first, and more at a time than there may be cores, while other packages compute. make lint vets them.
+TEST = $(GO) tool gotestsum --format pkgname-and-test-fails -- -vet=off
 test: deps       ## every test but the race detector's; lists those that did not run
 	$(TEST) -tags $(TAGS) -timeout 30m -parallel 4 -skip '^TestChaos$$' ./internal/e2e ./...
-	cd internal/e2e && $(GO) test -tags $(TAGS) -count=1 -timeout 10m -parallel 4 -run '^TestChaos$$' # shows its table
+	cd internal/e2e && $(GO) test -vet=off -tags $(TAGS) -count=1 -timeout 10m -parallel 4 \
+	  -run '^TestChaos$$' # shows its table
 	$(if $(HAS_CC),$(NVML_ENV) $(TEST) $(NVML) ./internal/compute/device)
 
 kernels:         ## compile the CUDA kernels to the PTX and the machine code that are embedded; needs nvcc
