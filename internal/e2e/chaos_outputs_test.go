@@ -88,10 +88,9 @@ func (s *chaosRun) secondRun() string {
 	l := s.start(s.args([]string{"halo.transport=nats"})...)
 	out := run(s.T, s.dir, "launcher", s.args(nil)...)
 	s.hit = out.code == 1
-	for _, want := range []string{`output.dir "out": in use by run `, `checkpoint.dir "checkpoints": in use by run `} {
-		if s.hit && !strings.Contains(out.stderr, want) {
-			s.Errorf("%s\nwant %s", out.stderr, want)
-		}
+	// A run that ends releases checkpoint.dir last.
+	if want := `checkpoint.dir "checkpoints": in use by run `; s.hit && !strings.Contains(out.stderr, want) {
+		s.Errorf("%s\nwant %s", out.stderr, want)
 	}
 	return "refused; " + s.checkAnswer(l.end())
 }
@@ -102,7 +101,7 @@ func (s *chaosRun) plantPipe() string {
 	path := filepath.Join("out", "history.csv")
 	s.hit = syscall.Mkfifo(filepath.Join(s.dir, path), 0o666) == nil
 	code, output := l.end()
-	if !s.hit {
+	if !s.hit || code == 0 { // a pipe that comes after the names were checked is replaced
 		return s.checkAnswer(code, output)
 	}
 	want := "put the outputs in place: " + path + " now is no regular file"
