@@ -20,7 +20,7 @@ func vanishes(text string) bool {
 // numberValue matches a key with a number that has a negative exponent, in YAML, TOML and JSON.
 var numberValue = regexp.MustCompile(`(?m)^[^#\n]*?([A-Za-z_.]+)"?[ \t]*[:=][ \t]*([-+]?[0-9.]+[eE]-[0-9]+)`)
 
-// vanishing refuses a run file with a number other than 0 of which its decoder makes 0.
+// vanishing refuses a run file with a number other than 0 that its decoder would round to 0.
 func vanishing(data []byte) error {
 	for _, at := range numberValue.FindAllSubmatchIndex(data, -1) {
 		if key, value := data[at[2]:at[3]], string(data[at[4]:at[5]]); vanishes(value) {

@@ -7,8 +7,8 @@ import (
 	"jacobi/solver"
 )
 
-// Working returns the number of ranks among which the mesh is divided: the first of run.ranks, as many as have rows
-// enough. The others stay idle. It follows from keys alone, so the launcher and all ranks find the same.
+// Working returns the number of ranks among which the mesh is divided: as many of the first ranks as can have enough
+// rows. The others stay idle. The number follows from keys alone, so the launcher and all ranks find the same one.
 func (c Config) Working() int {
 	return min(c.Run.Ranks, max(1, solver.MaxRanks(c.interior(), c.leastRows())))
 }

@@ -2,8 +2,8 @@ package cuda
 
 import "jacobi/solver"
 
-// halos says what the kernel of a pass does with halos besides reading them. Its Exchange makes it, and Backend hands
-// it to the kernel. The zero value stands for nothing.
+// halos says what the kernel of a pass does with halos besides reading them. The Exchange makes the value, and Backend
+// hands it to the kernel. With the zero value the kernel does nothing else.
 type halos struct {
 	awaited solver.ExchangeNumber // rows that the kernel waits for; 0: none
 	posted  solver.ExchangeNumber // the exchange whose rows it hands on; 0: none

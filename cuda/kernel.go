@@ -170,7 +170,7 @@ type kernel struct {
 	shape
 	f        *driver.Function
 	capacity capacity
-	arg      *termsPass // of which kernels without terms take the pass
+	arg      *termsPass // kernels without terms take only its pass
 	args     *driver.Args
 	plans    map[passShape]passPlan // of passes so far: making one takes microseconds, and a run has few
 }

@@ -265,7 +265,7 @@ func (v *Levels) Up(ctx context.Context, level int) error {
 	return v.levels[level].up.launch(v.stream)
 }
 
-// array returns an array of a level that has rows s, of which bytes is the dense length.
+// array returns an array of a level. It fails unless the array holds rows s and their dense length is bytes.
 func (v *Levels) array(level int, a multigrid.Array, s solver.Stripe, bytes int) (*field, error) {
 	if level < 0 || level >= len(v.levels) {
 		return nil, fmt.Errorf("cuda levels: level %d: only those up to %d are copied", level, len(v.levels)-1)

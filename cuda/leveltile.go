@@ -10,8 +10,8 @@ const (
 	tilePointsSmall = 3 << 17 // of tile_*_small_f32
 )
 
-// tileKind returns the end of the names of the kernels in tiles for a level, of which kind is that of the others. It
-// returns "" for a level that is too large.
+// tileKind returns the suffix in the names of the kernels in tiles for a level; kind is the suffix of its other
+// kernels. It returns "" for a level that is too large.
 func tileKind(kind string, l *level) string {
 	points := l.Mesh.NX * l.left().Rows()
 	switch {

@@ -62,7 +62,7 @@ func (w *levelWindows) Settle(ctx context.Context) error {
 }
 
 // Traffic returns the number of exchanges of rows, and the bytes that went to each neighbour whose memory this rank
-// writes into; as many came from it. Gathers do not count. It may be called from any goroutine.
+// writes into. The same number of bytes came from it. Gathers do not count. It may be called from any goroutine.
 func (w *levelWindows) Traffic() (exchanges, bytes uint64) {
 	return w.overlaps.Load(), w.written.Load()
 }

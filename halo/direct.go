@@ -35,8 +35,8 @@ const DefaultDialTimeout = 3 * time.Second
 // made for this link and, if the link is encrypted, the certificate made for it. The second end connects. Each end
 // proves that it has the key before the other one reads or writes anything else.
 //
-// What a broken socket has lost, the ends ask for and send over NATS, as FramedLink says. While there is no socket all
-// frames go over NATS, and the second end tries to connect again.
+// If a socket breaks, the ends ask for the rows that it has lost and send them over NATS, as FramedLink says. While
+// there is no socket, all frames go over NATS, and the second end tries to connect again.
 type Direct struct{ Options DirectOptions }
 
 // directOffer is what the first end tells the second one, over NATS.

@@ -143,7 +143,7 @@ func (s *sockets) broken(err error) {
 	s.reason = err.Error()
 }
 
-// hurry has Recv ask at once for what an ended session has lost.
+// hurry makes Recv ask at once for the rows that an ended session has lost.
 func (s *sockets) hurry() {
 	if s.ctx.Err() != nil {
 		return

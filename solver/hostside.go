@@ -19,8 +19,8 @@ type hostSide struct {
 }
 
 // newHostSide returns the side of a link. Unless the link lends memory, the side keeps the rows that it sends and those
-// that it receives in sent and recv, which it enlarges as needed. Sides of which one at a time is in use may share
-// them, so that they stay in the cache.
+// that it receives in sent and recv, which it enlarges as needed. Sides that are used one at a time may share them,
+// so that they stay in the cache.
 func newHostSide(link RowLink, sent, recv *[]byte) *hostSide {
 	lender, _ := link.(RowLender)
 	timer, _ := link.(ExchangeTimer)

@@ -182,8 +182,7 @@ func (x *observed) Wait(ctx context.Context, r solver.HaloRows) error {
 	return checkHalos(ctx, x.rank, x.layout, x.truth, x.sweeps())
 }
 
-// checkHalos compares the halos of now with the field after the given number of sweeps, of which the neighbours own
-// these rows.
+// checkHalos compares the halos of now with the neighbours' rows of the field after the given number of sweeps.
 func checkHalos(ctx context.Context, r Rank, l solver.Layout, f *truth, sweeps int) error {
 	got := make([]byte, l.Depth*l.Mesh.RowBytes())
 	for _, side := range []solver.Side{solver.Top, solver.Bottom} {

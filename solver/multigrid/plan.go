@@ -33,8 +33,8 @@ type Level struct {
 	Gain float64
 }
 
-// NewPlan returns the levels for a mesh in float64 with the given operator, of which the source and the fixed points do
-// not count.
+// NewPlan returns the levels for a mesh in float64 with the given operator. They do not depend on its source and its
+// fixed points.
 func NewPlan(mesh solver.Mesh, op solver.Operator) (*Plan, error) {
 	if mesh.DType != solver.Float64 {
 		return nil, fmt.Errorf("multigrid: a mesh of %v: only float64 is possible", mesh.DType)

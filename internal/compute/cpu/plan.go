@@ -20,7 +20,7 @@ type plan struct {
 const chunkColumns = 768
 
 // newPlan returns the plan with the widest windows whose scratch fits in cache bytes, together with the rows of a band
-// that all its sweeps read: of these, constant bytes for each block.
+// that all its sweeps read, such as the source. Each block of such a row takes constant bytes.
 func newPlan(l rowLayout, sweeps, cache, constant int) plan {
 	p := plan{sweeps: sweeps, window: l.blocks}
 	p.overlap = ceilDiv(sweeps-1, 4*l.lanes)

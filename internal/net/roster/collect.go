@@ -230,7 +230,7 @@ func (c *collector) receive(m pubsub.Message) {
 
 // sendAgain sends the roster to a process that asks for it, unless one must still be on its way: many hellos wait here
 // when a large roster goes out, and a roster for each of them would hold up the next ones. A process that still asks
-// when the time for that is over is refused: it would ask for ever.
+// when the time of the join is over is refused, or it would ask forever.
 func (c *collector) sendAgain(id string) {
 	h, pause := c.processes[id], max(firstAsk, time.Duration(c.team.self.Size)*resendShare)
 	if h == nil {

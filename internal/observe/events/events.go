@@ -57,7 +57,7 @@ type Progress struct {
 	Step          string   `json:"step"`       // what iterations are: sweep or cycle
 	Iterations    int      `json:"iterations"` // done, with those before a restart
 	MaxIterations int      `json:"max_iterations"`
-	Expected      int      `json:"expected_iterations,omitempty"` // estimate of those in all
+	Expected      int      `json:"expected_iterations,omitempty"` // estimate for the whole run
 	Left          *float64 `json:"left_seconds,omitempty"`        // estimate of the time until then
 	Elapsed       float64  `json:"elapsed_seconds"`               // since the first iteration of this start
 	Norm          *float64 `json:"norm,omitempty"`

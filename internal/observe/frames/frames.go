@@ -135,7 +135,7 @@ func (v *Sender) keep(a view.Ask, now time.Time) (tell bool) {
 	return true
 }
 
-// forget drops what viewers asked who have left. v.mu is held.
+// forget drops the requests of viewers that have left. v.mu is held.
 func (v *Sender) forget(now time.Time) {
 	maps.DeleteFunc(v.asks, func(_ string, a viewerAsk) bool { return now.After(a.until) })
 }

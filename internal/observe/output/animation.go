@@ -184,7 +184,7 @@ func WriteAnimation(p Partial, name string, data []byte) (FileReport, error) {
 	return fileOf(name, data), nil
 }
 
-// changes returns of each picture after the first one the part that differs from the one before.
+// changes returns the first picture and, of each later one, the part that differs from the picture before it.
 func changes(pictures []*image.Paletted) []*image.Paletted {
 	parts := pictures[:1:1]
 	for i, p := range pictures[1:] {

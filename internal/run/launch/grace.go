@@ -11,13 +11,13 @@ import (
 	"jacobi/internal/net/roster"
 )
 
-// What ranks have to end after.
+// The events after which ranks must end.
 const (
 	theReport = "the report" // all outputs are in place
 	theOthers = "the other ranks"
 )
 
-// finished takes the report of the run. The ranks have only to end, whatever has failed by now.
+// finished takes the report of the run. The ranks only have to end now, even if something has failed.
 func (s *supervisor) finished(ctx context.Context, e roster.Event) {
 	s.verdict = configs.Verdict(e.Verdict)
 	if e.Report != nil {

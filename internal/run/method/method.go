@@ -30,7 +30,7 @@ type Method interface {
 	// Connect opens the exchange of rows with the neighbours, over links or, where there are windows, peer memory. all
 	// has the windows by rank; it is empty unless setup.Options.ReachAll holds and all are mapped.
 	Connect(links [2]solver.RowLink, neighbours [2]*cuda.Window, all []*cuda.Window) error
-	// PeerTraffic returns what went over peer memory once so many exchanges were posted and received.
+	// PeerTraffic returns the traffic over peer memory after the given numbers of exchanges posted and received.
 	PeerTraffic(posted, received uint64) Traffic
 	// Iteration returns the method at work, after start iterations that led from initial to the loaded field.
 	Iteration(start int, initial solver.RowSource, sums *solver.Reductions) (solver.Iteration, error)
@@ -50,7 +50,7 @@ type Facts struct {
 // About implements Method.
 func (f Facts) About() Facts { return f }
 
-// GPU is a stripe on a GPU, by whatever method.
+// GPU is a stripe on a GPU, with any method.
 type GPU interface {
 	OpenWindow(ranks int) error
 	OfferWindow(rank int) ([]byte, error)

@@ -233,7 +233,7 @@ func (d *Device) SetRows(_ context.Context, level int, a multigrid.Array, s solv
 	return d.coarse[level-1].setRows(a, s, src)
 }
 
-// array returns an array with rows s, of which bytes is the dense length.
+// array returns an array of the level. It fails unless the array holds rows s and their dense length is bytes.
 func (l *level[F]) array(a multigrid.Array, s solver.Stripe, bytes int) (array[F], error) {
 	rows := l.u
 	if a == multigrid.RightSide {
