@@ -142,7 +142,7 @@ var bucketName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,200}$`)
 func (v *validator) checkpoint(c Checkpoint, n NATS) {
 	switch {
 	case c.Dir != "" && c.NATS != "":
-		v.fault("checkpoint.dir %q, checkpoint.nats %q: one of them is wanted", c.Dir, c.NATS)
+		v.fault("checkpoint.dir %q, checkpoint.nats %q: only one of them is allowed", c.Dir, c.NATS)
 	case c.On() && c.Place() == "":
 		v.fault("checkpoint.every %q: checkpoint.dir or checkpoint.nats has to say where", c.Every)
 	}

@@ -175,7 +175,7 @@ func (v *validator) nats(n NATS) {
 		}
 	}
 	if len(who) > 1 {
-		v.fault("%s: one of them is wanted", strings.Join(who, " and "))
+		v.fault("%s: only one of them is allowed", strings.Join(who, " and "))
 	}
 	if (n.User == "") != (n.PasswordFile == "") {
 		v.fault("nats.user and nats.password_file: both or neither are wanted")

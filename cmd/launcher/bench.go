@@ -62,7 +62,7 @@ func newBenchCommand(stdout, stderr io.Writer) *cobra.Command {
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("np") && o.rankList != "" {
-				return fmt.Errorf("-np %d and --ranks %q: one of them is wanted", o.ranks, o.rankList)
+				return fmt.Errorf("-np %d and --ranks %q: only one of them is allowed", o.ranks, o.rankList)
 			}
 			if err := o.check(cmd); err != nil {
 				return err

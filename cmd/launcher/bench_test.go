@@ -31,7 +31,7 @@ func TestBenchRefusals(t *testing.T) {
 		{"--weak --ranks 9223372036854775807", "bench --ranks 9223372036854775807 --weak (64 x 9223372036854775807): " +
 			"grid.ny 9223372036854775807: 3 to 2147483647 are allowed"},
 		{"--ranks 3 --host a:2", "bench --ranks 3 (64 x 128): -np 3 ranks need 3 slots, and there are 2: a 2"},
-		{"-np 2 --ranks 1", `-np 2 and --ranks "1": one of them is wanted`},
+		{"-np 2 --ranks 1", `-np 2 and --ranks "1": only one of them is allowed`},
 		{"-np 0", "-np 0: at least 1 is wanted"},
 		{"--repeat 0", "--repeat 0: at least 1 is wanted"},
 		{"--repeat few", `--repeat "few": an integer is wanted`},

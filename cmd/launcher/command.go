@@ -155,7 +155,7 @@ func (o *options) check(cmd *cobra.Command) (err error) {
 		o.set = append(o.set, fmt.Sprintf("run.ranks=%d", o.ranks))
 	}
 	if o.verbose && o.quiet {
-		return errors.New("--verbose and --quiet: one of them is wanted")
+		return errors.New("--verbose and --quiet: only one of them is allowed")
 	}
 	if o.verbose {
 		o.set = append(o.set, "log.level=debug")

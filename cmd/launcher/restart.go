@@ -28,7 +28,7 @@ const aboutRestart = "--restart goes on from where checkpoints are written"
 func (o *options) resumed(cfg configs.Config) (configs.Config, error) {
 	switch {
 	case o.restart && o.resume != "":
-		return cfg, errors.New("--restart and --resume: one of them is wanted; " + aboutRestart)
+		return cfg, errors.New("--restart and --resume: only one of them is allowed; " + aboutRestart)
 	case o.resume != "":
 		cfg.Checkpoint.Resume = o.resume
 	case o.restart && cfg.Checkpoint.Place() == "":

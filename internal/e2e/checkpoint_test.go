@@ -194,7 +194,7 @@ func TestCheckpointRefusals(t *testing.T) {
 			`solver.tolerance 0.3, solver.relative_tolerance 0: the run would have ended (converged) after `},
 		{[]string{"--resume", filepath.Join(work, "none")}, "there is no checkpoint"},
 		{[]string{"--restart"}, "--restart: checkpoint.dir or checkpoint.nats has to say where the checkpoints are"},
-		{[]string{"--restart", "--resume", dir}, "--restart and --resume: one of them is wanted"},
+		{[]string{"--restart", "--resume", dir}, "--restart and --resume: only one of them is allowed"},
 		{set("checkpoint.every=100"), "checkpoint.dir or checkpoint.nats has to say where"},
 		{set("checkpoint.every=100", "checkpoint.dir="+file), `checkpoint.dir "` + file + `": cannot be created: `},
 		{set("checkpoint.every=100", "checkpoint.dir="+dir, "grid.nx=131"),

@@ -53,12 +53,12 @@ func (w Where) slots(ctx context.Context, cfg configs.Config, say func(string)) 
 	agents []agent.Offer, err error) {
 	switch {
 	case w.Agents && (w.Hosts != nil || w.Hostfile != ""):
-		return nil, nil, errors.New("--nodes and --host or --hostfile: one of them is wanted")
+		return nil, nil, errors.New("--nodes and --host or --hostfile: only one of them is allowed")
 	case w.Agents: // a lost agent does not answer; an agent that answers on the same host is a new one
 		agents, err = findAgents(ctx, cfg, w.Wait, say)
 		return agent.Slots(agents), agents, err
 	case w.Hosts != nil && w.Hostfile != "":
-		return nil, nil, errors.New("--host and --hostfile: one of them is wanted")
+		return nil, nil, errors.New("--host and --hostfile: only one of them is allowed")
 	case w.Hosts != nil:
 		slots, err = launch.ParseHosts(w.Hosts)
 	default:
