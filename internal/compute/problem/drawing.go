@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"image"
 	"image/color"
+	"slices"
 	"strings"
 
 	"jacobi/configs"
@@ -35,6 +36,9 @@ func openDrawing(def configs.Problem, m solver.Mesh) (*drawing, error) {
 		return nil, fmt.Errorf("problem.drawing %q: problem.colours has to say what its colours mean", def.Drawing)
 	}
 	colours, err := configs.ParseColours(def.Colours)
+	if err == nil && !slices.ContainsFunc(colours, func(c configs.Colour) bool { return c.Value != nil }) {
+		err = fmt.Errorf("%q: a value is wanted for at least one colour", def.Colours)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("problem.colours %w", err)
 	}

@@ -138,6 +138,8 @@ func TestWrongDrawings(t *testing.T) {
 			`": problem.drawing has to name a PNG file with these colours`},
 		"wrong colours": {good, func(c *configs.Config) { c.Problem.Colours = "copper" },
 			`problem.colours "copper": a colour such as #b87333 is wanted first`},
+		"no value": {good, func(c *configs.Config) { c.Problem.Colours = "#b87333; #ffffff" },
+			`problem.colours "#b87333; #ffffff": a value is wanted for at least one colour`},
 		"fixed": {good, func(c *configs.Config) { c.Problem.Fixed = "x < 0.5" },
 			`problem.fixed "x < 0.5": problem.drawing says which points are fixed; name one of the two`},
 		"a large value": {good, func(c *configs.Config) {

@@ -67,7 +67,7 @@ func (s Setup) Lines() [][2]string {
 	}
 	switch {
 	case s.Drawing != "":
-		lines = append(lines, [2]string{"Fixed points", count + s.Drawing})
+		lines = append(lines, [2]string{"Fixed points", count + show.Cut(s.Drawing, 4*maxShown)})
 	case s.Fixed != NoFixed:
 		lines = append(lines, [2]string{"Fixed points", count + cut(s.Fixed)})
 	}
