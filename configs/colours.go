@@ -33,7 +33,7 @@ const maxColours = 255
 
 var (
 	colourText = regexp.MustCompile(`^#[0-9A-Fa-f]{6}$`)
-	colourName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]{0,63}$`)
+	colourName = regexp.MustCompile(`^` + shortName + `$`)
 )
 
 // ParseColours reads the value of problem.colours: colours with semicolons between them, each followed by what it

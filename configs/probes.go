@@ -38,8 +38,11 @@ func (o Output) probesFile() string {
 // ProbesInterval returns the interval of the values of the probes.
 func (o Output) ProbesInterval() Interval { return cmp.Or(o.ProbesEvery, o.Every) }
 
+// shortName is the pattern of the names of probes, and of the regions of a drawing.
+const shortName = `[A-Za-z_][A-Za-z0-9_.-]{0,63}`
+
 var (
-	probeItem  = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_.-]{0,63})\s*=\s*(.*)$`)
+	probeItem  = regexp.MustCompile(`^(` + shortName + `)\s*=\s*(.*)$`)
 	probeShape = regexp.MustCompile(`^([(\[][^)\]]*[)\]])(?:\s*\.\.\s*([(\[][^)\]]*[)\]])(?:\s*/\s*(\d{1,9}))?)?$`)
 )
 

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dustin/go-humanize/english"
+
 	"jacobi/configs"
 	"jacobi/solver"
 )
@@ -74,14 +76,21 @@ func (d *drawing) read(img image.Image) error {
 	}
 	unknown := map[[3]uint8]bool{}
 	var first string
+	var last color.RGBA64 // of the pixel before, which mostly is of the same colour
+	at, known := img.(image.RGBA64Image).RGBA64At, false
 	for i := range d.pixels {
 		x, y := i%size.X, i/size.X
-		c := color.NRGBAModel.Convert(img.At(x, y)).(color.NRGBA)
-		if c.A != 0xff {
+		c := at(x, y)
+		if known && c == last {
+			d.pixels[i] = d.pixels[i-1]
+			continue
+		}
+		if c.A != 0xffff {
 			return fmt.Errorf("the pixel at column %d, row %d is transparent; opaque colours are wanted", x, y)
 		}
-		rgb := [3]uint8{c.R, c.G, c.B}
+		rgb := [3]uint8{uint8(c.R >> 8), uint8(c.G >> 8), uint8(c.B >> 8)}
 		place, ok := places[rgb]
+		last, known = c, ok
 		if !ok && len(unknown) == 0 {
 			first = fmt.Sprintf("%v at column %d, row %d", configs.Colour{RGB: rgb}, x, y)
 		}
@@ -96,9 +105,10 @@ func (d *drawing) read(img image.Image) error {
 	case more == 0:
 		return fmt.Errorf("%s is not in problem.colours", first)
 	case len(unknown) < maxUnknown:
-		return fmt.Errorf("%s, and %d more colours, are not in problem.colours; draw without smooth edges", first, more)
+		return fmt.Errorf("%s, and %s, are not in problem.colours; draw without smooth edges", first,
+			english.Plural(more, "other colour", ""))
 	default:
-		return fmt.Errorf("%s, and at least %d more colours, are not in problem.colours; draw without smooth edges",
+		return fmt.Errorf("%s, and at least %d other colours, are not in problem.colours; draw without smooth edges",
 			first, more)
 	}
 }
@@ -108,16 +118,20 @@ const maxUnknown = 1000
 
 // look finds the colours that no point of the mesh has.
 func (d *drawing) look() {
-	d.unseen = make([]bool, len(d.colours))
-	for i := range d.unseen {
-		d.unseen[i] = true
-	}
+	d.unseen = slices.Repeat([]bool{true}, len(d.colours))
+	left := len(d.colours)
 	for iy, row := range d.rows {
 		if iy > 0 && row == d.rows[iy-1] {
 			continue
 		}
 		for _, column := range d.columns {
-			d.unseen[d.pixels[row*d.width+column]] = false
+			if place := d.pixels[row*d.width+column]; d.unseen[place] {
+				d.unseen[place] = false
+				left--
+			}
+		}
+		if left == 0 {
+			return
 		}
 	}
 }

@@ -128,7 +128,7 @@ func TestWrongDrawings(t *testing.T) {
 		"a colour": {drawn("......", "..x...", "......"), nil,
 			`problem.drawing "F": #b87334 at column 2, row 1 is not in problem.colours`},
 		"colours": {drawn("......", "..xy..", "......"), nil, `problem.drawing "F": #b87334 at column 2, row 1, and ` +
-			`1 more colours, are not in problem.colours; draw without smooth edges`},
+			`1 other colour, are not in problem.colours; draw without smooth edges`},
 		"transparent": {drawn("......", ".....t", "......"), nil,
 			`problem.drawing "F": the pixel at column 5, row 1 is transparent; opaque colours are wanted`},
 		"16 bits": {deep, nil, `problem.drawing "F": its colours have 16 bits; 8 bits are wanted`},

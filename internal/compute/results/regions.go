@@ -99,10 +99,9 @@ func (l *labels) numbered() ([]*region, func(label int) int) {
 	return list, func(label int) int { return place[l.root(label)] }
 }
 
-// sorted sorts regions by their first points.
-func sorted(list []*region) []*region {
-	slices.SortFunc(list, func(a, b *region) int {
-		return cmp.Or(cmp.Compare(a.IY, b.IY), cmp.Compare(a.IX, b.IX))
+// sortRegions sorts regions by their first points.
+func sortRegions(list []Region) {
+	slices.SortFunc(list, func(a, b Region) int {
+		return cmp.Or(cmp.Compare(a.First.IY, b.First.IY), cmp.Compare(a.First.IX, b.First.IX))
 	})
-	return list
 }

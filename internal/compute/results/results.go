@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"slices"
 
 	"jacobi/solver"
 )
@@ -128,15 +127,14 @@ func Merge(p Problem, parts []Part) (Results, error) {
 				r.Regions = append(r.Regions, describe(names[i], g))
 			}
 		}
-		slices.SortFunc(r.Regions, func(a, b Region) int {
-			return cmp.Or(cmp.Compare(a.First.IY, b.First.IY), cmp.Compare(a.First.IX, b.First.IX))
-		})
+		sortRegions(r.Regions)
 		return r, err
 	}
 	list, err := mergeRegions(parts)
 	for _, g := range list {
 		r.Regions = append(r.Regions, describe("", g))
 	}
+	sortRegions(r.Regions)
 	return r, err
 }
 
@@ -198,5 +196,5 @@ func mergeRegions(parts []Part) ([]*region, error) {
 		}
 	}
 	list, _ := all.numbered()
-	return sorted(list), nil
+	return list, nil
 }
